@@ -1,0 +1,59 @@
+#include "base/exec.h"
+
+static void queue_post(struct executor *executor, struct task *task)
+{
+	struct task_queue *queue = CONTAINER_OF(executor, struct task_queue, executor);
+	task->next = NULL;
+	pthread_mutex_lock(&queue->lock);
+	if (queue->last)
+		queue->last->next = task;
+	else
+		queue->first = task;
+	queue->last = task;
+	pthread_cond_signal(&queue->arrived);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+void task_queue_init(struct task_queue *queue)
+{
+	*queue = (struct task_queue){.executor = {queue_post}};
+	pthread_mutex_init(&queue->lock, NULL);
+	pthread_cond_init(&queue->arrived, NULL);
+}
+
+void task_queue_release(struct task_queue *queue)
+{
+	ASSERT(!queue->first);
+	pthread_mutex_destroy(&queue->lock);
+	pthread_cond_destroy(&queue->arrived);
+}
+
+/* With the lock held; gives it back. */
+static size_t run_all(struct task_queue *queue)
+{
+	struct task *task = queue->first;
+	queue->first = queue->last = NULL;
+	pthread_mutex_unlock(&queue->lock);
+	size_t ran = 0;
+	while (task) {
+		struct task *next = task->next;
+		task->run(task);
+		task = next;
+		ran++;
+	}
+	return ran;
+}
+
+size_t task_queue_run(struct task_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	return run_all(queue);
+}
+
+size_t task_queue_wait(struct task_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	while (!queue->first)
+		pthread_cond_wait(&queue->arrived, &queue->lock);
+	return run_all(queue);
+}

@@ -1,0 +1,232 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fault.h"
+
+enum { PATH_MAX_BYTES = 4096 };
+
+static int open_retry(const char *path, int flags, unsigned mode)
+{
+	int fd;
+	do
+		fd = open(path, flags | O_CLOEXEC, mode);
+	while (fd < 0 && errno == EINTR);
+	return fd < 0 ? -errno : fd;
+}
+
+static int read_all(int fd, size_t max_bytes, struct buf *out)
+{
+	for (;;) {
+		char piece[65536];
+		ssize_t n = read(fd, piece, sizeof(piece));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return 0;
+		if ((size_t)n > max_bytes - out->len || buf_append(out, piece, (size_t)n))
+			return ERR_LIMIT;
+	}
+}
+
+static int real_read(UNUSED struct files *files, const char *path, size_t max_bytes,
+		     struct buf *out)
+{
+	int fd = open_retry(path, O_RDONLY, 0);
+	if (fd < 0)
+		return fd == -ENOENT ? ERR_NOT_FOUND : fd;
+	buf_clear(out);
+	int err = read_all(fd, max_bytes, out);
+	close(fd);
+	return err;
+}
+
+static int write_all(int fd, struct slice bytes)
+{
+	while (bytes.len) {
+		ssize_t n = write(fd, bytes.data, bytes.len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		bytes.data += n;
+		bytes.len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int write_synced(const char *path, struct slice bytes, unsigned mode)
+{
+	int fd = open_retry(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+	if (fd < 0)
+		return fd;
+	int err = fault("file.write");
+	if (!err)
+		err = write_all(fd, bytes);
+	if (!err && (fault("file.fsync") || fsync(fd)))
+		err = errno ? -errno : ERR_FAULT;
+	if (close(fd) && !err)
+		err = -errno;
+	return err;
+}
+
+/* The directory part of `path`, "." where there is none. */
+static int parent_of(const char *path, char parent[PATH_MAX_BYTES])
+{
+	const char *slash = strrchr(path, '/');
+	size_t len = slash ? (size_t)(slash - path) : 1;
+	if (len >= PATH_MAX_BYTES)
+		return -ENAMETOOLONG;
+	memcpy(parent, slash ? path : ".", len);
+	if (slash == path)
+		parent[len++] = '/';
+	parent[len] = 0;
+	return 0;
+}
+
+static int real_sync_dir(UNUSED struct files *files, const char *path)
+{
+	int fd = open_retry(path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	int err = fsync(fd) ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+static int real_replace(struct files *files, const char *path, struct slice bytes, unsigned mode)
+{
+	char temporary[PATH_MAX_BYTES], parent[PATH_MAX_BYTES];
+	int n = snprintf(temporary, sizeof(temporary), "%s.tmp", path);
+	if (n < 0 || (size_t)n >= sizeof(temporary))
+		return -ENAMETOOLONG;
+	int err = parent_of(path, parent);
+	if (!err)
+		err = write_synced(temporary, bytes, mode);
+	if (!err && rename(temporary, path))
+		err = -errno;
+	if (err) {
+		unlink(temporary);
+		return err;
+	}
+	return real_sync_dir(files, parent);
+}
+
+static int make_one_dir(struct files *files, const char *path, unsigned mode)
+{
+	if (mkdir(path, mode)) {
+		struct stat st;
+		if (errno != EEXIST)
+			return -errno;
+		if (stat(path, &st))
+			return -errno;
+		return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+	}
+	char parent[PATH_MAX_BYTES];
+	int err = parent_of(path, parent);
+	return err ? err : real_sync_dir(files, parent);
+}
+
+static int real_make_dir(struct files *files, const char *path, unsigned mode)
+{
+	char partial[PATH_MAX_BYTES];
+	size_t len = strlen(path);
+	if (len == 0 || len >= sizeof(partial))
+		return -ENAMETOOLONG;
+	for (size_t i = 1; i <= len; i++) {
+		if (path[i] != '/' && path[i] != 0)
+			continue;
+		memcpy(partial, path, i);
+		partial[i] = 0;
+		int err = make_one_dir(files, partial, mode);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int real_remove(UNUSED struct files *files, const char *path)
+{
+	if (unlink(path) == 0)
+		return 0;
+	return errno == ENOENT ? ERR_NOT_FOUND : -errno;
+}
+
+static int real_free_bytes(UNUSED struct files *files, const char *path, uint64_t *bytes)
+{
+	struct statvfs st;
+	if (statvfs(path, &st))
+		return -errno;
+	*bytes = (uint64_t)st.f_bavail * st.f_frsize;
+	return 0;
+}
+
+static int real_length(UNUSED struct files *files, const char *path, uint64_t *bytes)
+{
+	struct stat st;
+	if (stat(path, &st))
+		return errno == ENOENT ? ERR_NOT_FOUND : -errno;
+	*bytes = (uint64_t)st.st_size;
+	return 0;
+}
+
+struct files *files_real(void)
+{
+	static struct files real = {
+		.read = real_read,
+		.replace = real_replace,
+		.make_dir = real_make_dir,
+		.sync_dir = real_sync_dir,
+		.remove = real_remove,
+		.free_bytes = real_free_bytes,
+		.length = real_length,
+	};
+	return &real;
+}
+
+static int refuse_locked(int fd, const char *path, struct errbuf *e)
+{
+	char holder[32] = "";
+	ssize_t n = pread(fd, holder, sizeof(holder) - 1, 0);
+	if (n > 0)
+		holder[strcspn(holder, "\n")] = 0;
+	close(fd);
+	return errbuf_set(e, ERR_LOCKED, "%s is in use by process %s", path,
+			  *holder ? holder : "(unknown)");
+}
+
+int file_lock(const char *path, int *fd_out, struct errbuf *e)
+{
+	int fd = open_retry(path, O_RDWR | O_CREAT, 0600);
+	if (fd < 0)
+		return errbuf_set(e, fd, "cannot open %s: %s", path, err_text(fd));
+	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	if (fcntl(fd, F_OFD_SETLK, &whole)) {
+		if (errno == EAGAIN || errno == EACCES)
+			return refuse_locked(fd, path, e);
+		int err = -errno;
+		close(fd);
+		return errbuf_set(e, err, "cannot lock %s: %s", path, err_text(err));
+	}
+	char pid[32];
+	int len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+	int err = ftruncate(fd, 0) ? -errno : write_all(fd, (struct slice){pid, (size_t)len});
+	if (err) {
+		close(fd);
+		return errbuf_set(e, err, "cannot write %s: %s", path, err_text(err));
+	}
+	*fd_out = fd;
+	return 0;
+}
+
+void file_unlock(int fd)
+{
+	close(fd);
+}

@@ -1,0 +1,34 @@
+/* Files outside the database, each operation through a table so that tests can replace or break it.
+ * The real one checks every result; a short write is continued, EINTR repeated. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include "base/base.h"
+
+struct buf;
+
+struct files {
+	/* Reads the whole file, at most `max_bytes` (ERR_LIMIT beyond). */
+	int (*read)(struct files *files, const char *path, size_t max_bytes, struct buf *out);
+	/* Writes a temporary beside it, fsync, rename, fsync of the directory: after success the
+	 * new content survives a power cut, before it the old one does. */
+	int (*replace)(struct files *files, const char *path, struct slice bytes, unsigned mode);
+	/* Creates the directory and its parents; fsyncs the parent of each one made. */
+	int (*make_dir)(struct files *files, const char *path, unsigned mode);
+	int (*sync_dir)(struct files *files, const char *path);
+	int (*remove)(struct files *files, const char *path);
+	/* Free bytes for an unprivileged writer on the file system of `path`. */
+	int (*free_bytes)(struct files *files, const char *path, uint64_t *bytes);
+	/* 0 and the length, or ERR_NOT_FOUND. */
+	int (*length)(struct files *files, const char *path, uint64_t *bytes);
+};
+
+struct files *files_real(void);
+
+/* An exclusive lock on `path` (made if absent) by an open-file-description lock: released by
+ * file_unlock or the end of the process. The file holds the holder's process id for people.
+ * ERR_LOCKED: somebody has it, and e names the process. */
+int file_lock(const char *path, int *fd, struct errbuf *e) MUST_CHECK;
+void file_unlock(int fd);
+
+#endif

@@ -1,0 +1,65 @@
+#include "base/log.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum { LINE_MAX_BYTES = 2048 };
+
+static _Atomic int threshold = LOG_INFO;
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
+
+void log_set_level(enum log_level level)
+{
+	threshold = (int)level;
+}
+
+bool log_level_parse(const char *text, enum log_level *level)
+{
+	for (size_t i = 0; i < ARRAY_LEN(level_names); i++) {
+		if (strcmp(text, level_names[i]) == 0) {
+			*level = (enum log_level)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The message as one printable line: control bytes become \xNN. */
+static size_t escape(char *to, size_t cap, const char *text)
+{
+	size_t n = 0;
+	for (const char *p = text; *p && n + 5 < cap; p++) {
+		if ((unsigned char)*p >= 0x20 && *p != 0x7f)
+			to[n++] = *p;
+		else
+			n += (size_t)snprintf(to + n, cap - n, "\\x%02x", (unsigned char)*p);
+	}
+	return n;
+}
+
+void log_line(enum log_level level, const char *fmt, ...)
+{
+	if ((int)level > threshold)
+		return;
+	char message[LINE_MAX_BYTES], line[LINE_MAX_BYTES];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(message, sizeof(message), fmt, args);
+	va_end(args);
+
+	int64_t now_ms = clock_wall_ms(clock_real());
+	time_t seconds = (time_t)floor_div(now_ms, 1000);
+	struct tm utc;
+	gmtime_r(&seconds, &utc);
+	size_t n = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &utc);
+	n += (size_t)snprintf(line + n, sizeof(line) - n, ".%03dZ %-5s ",
+			      (int)(now_ms - seconds * 1000), level_names[level]);
+	n += escape(line + n, sizeof(line) - n - 1, message);
+	line[n++] = '\n';
+	/* One write, so that lines of several threads do not mix; a full pipe loses log lines
+	 * rather than stopping the server. */
+	if (write(STDERR_FILENO, line, n) < 0)
+		return;
+}

@@ -1,0 +1,21 @@
+/* The log: one line an event to standard error, `time level message`. Control characters in the
+ * message are escaped, so that no input can forge a line. Thread-safe. */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include "base/base.h"
+
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+
+void log_set_level(enum log_level level);
+/* "error", "warn", "info" or "debug"; false for anything else. */
+bool log_level_parse(const char *text, enum log_level *level) MUST_CHECK;
+
+void log_line(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+#define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
+#define log_warn(...)  log_line(LOG_WARN, __VA_ARGS__)
+#define log_info(...)  log_line(LOG_INFO, __VA_ARGS__)
+#define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)
+
+#endif

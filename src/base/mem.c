@@ -1,0 +1,167 @@
+#define BASE_MAY_MALLOC
+#include "base/mem.h"
+
+#include <stdalign.h>
+
+static NORETURN void out_of_memory(size_t size_bytes)
+{
+	fprintf(stderr, "granary: out of memory while asking for %zu bytes\n", size_bytes);
+	abort();
+}
+
+void *mem_alloc(size_t size_bytes)
+{
+	void *ptr = malloc(size_bytes ? size_bytes : 1);
+	if (!ptr)
+		out_of_memory(size_bytes);
+	return ptr;
+}
+
+void *mem_zalloc(size_t size_bytes)
+{
+	void *ptr = calloc(1, size_bytes ? size_bytes : 1);
+	if (!ptr)
+		out_of_memory(size_bytes);
+	return ptr;
+}
+
+void *mem_resize(void *ptr, size_t size_bytes)
+{
+	void *grown = realloc(ptr, size_bytes ? size_bytes : 1);
+	if (!grown)
+		out_of_memory(size_bytes);
+	return grown;
+}
+
+static size_t array_bytes(size_t count, size_t size_bytes)
+{
+	size_t product = 0;
+	if (__builtin_mul_overflow(count, size_bytes, &product))
+		out_of_memory(SIZE_MAX);
+	return product;
+}
+
+void *mem_alloc_array(size_t count, size_t size_bytes)
+{
+	return mem_alloc(array_bytes(count, size_bytes));
+}
+
+void *mem_resize_array(void *ptr, size_t count, size_t size_bytes)
+{
+	return mem_resize(ptr, array_bytes(count, size_bytes));
+}
+
+char *mem_copy_text(struct slice text)
+{
+	char *copy = mem_alloc(text.len + 1);
+	if (text.len)
+		memcpy(copy, text.data, text.len);
+	copy[text.len] = 0;
+	return copy;
+}
+
+void mem_free(void *ptr)
+{
+	free(ptr);
+}
+
+enum { ARENA_ALIGN = 16, ARENA_CHUNK_MIN_BYTES = 4096, ARENA_CHUNK_MAX_BYTES = 1 << 20 };
+
+struct arena_chunk {
+	struct arena_chunk *older;
+	size_t size_bytes, used_bytes;
+	alignas(ARENA_ALIGN) char data[];
+};
+
+void arena_init(struct arena *arena, size_t max_bytes)
+{
+	*arena = (struct arena){.max_bytes = max_bytes};
+}
+
+static void free_chunks(struct arena_chunk *chunk)
+{
+	while (chunk) {
+		struct arena_chunk *older = chunk->older;
+		free(chunk);
+		chunk = older;
+	}
+}
+
+void arena_reset(struct arena *arena)
+{
+	arena->used_bytes = 0;
+	if (!arena->chunks)
+		return;
+	free_chunks(arena->chunks->older);
+	arena->chunks->older = NULL;
+	arena->chunks->used_bytes = 0;
+}
+
+void arena_release(struct arena *arena)
+{
+	free_chunks(arena->chunks);
+	arena->chunks = NULL;
+	arena->used_bytes = 0;
+}
+
+/* Chunks double, so that a small request costs one small allocation and a large one few. */
+static struct arena_chunk *add_chunk(struct arena *arena, size_t need_bytes)
+{
+	size_t size_bytes = arena->chunks ? arena->chunks->size_bytes * 2 : ARENA_CHUNK_MIN_BYTES;
+	if (size_bytes > ARENA_CHUNK_MAX_BYTES)
+		size_bytes = ARENA_CHUNK_MAX_BYTES;
+	if (size_bytes < need_bytes)
+		size_bytes = need_bytes;
+	struct arena_chunk *chunk = mem_alloc(sizeof(*chunk) + size_bytes);
+	*chunk = (struct arena_chunk){.older = arena->chunks, .size_bytes = size_bytes};
+	arena->chunks = chunk;
+	return chunk;
+}
+
+void *arena_alloc(struct arena *arena, size_t size_bytes)
+{
+	if (size_bytes > arena->max_bytes - arena->used_bytes)
+		return NULL;
+	size_t need_bytes = (size_bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+	struct arena_chunk *chunk = arena->chunks;
+	if (!chunk || chunk->size_bytes - chunk->used_bytes < need_bytes)
+		chunk = add_chunk(arena, need_bytes);
+	void *ptr = chunk->data + chunk->used_bytes;
+	chunk->used_bytes += need_bytes;
+	arena->used_bytes += size_bytes;
+	return ptr;
+}
+
+void *arena_zalloc(struct arena *arena, size_t size_bytes)
+{
+	void *ptr = arena_alloc(arena, size_bytes);
+	if (ptr)
+		memset(ptr, 0, size_bytes);
+	return ptr;
+}
+
+struct slice arena_copy(struct arena *arena, struct slice bytes)
+{
+	char *copy = arena_alloc(arena, bytes.len + 1);
+	if (!copy)
+		return (struct slice){NULL, 0};
+	if (bytes.len)
+		memcpy(copy, bytes.data, bytes.len);
+	copy[bytes.len] = 0;
+	return (struct slice){copy, bytes.len};
+}
+
+char *arena_printf(struct arena *arena, const char *fmt, ...)
+{
+	va_list args, again;
+	va_start(args, fmt);
+	va_copy(again, args);
+	int len = vsnprintf(NULL, 0, fmt, args);
+	va_end(args);
+	ASSERT(len >= 0);
+	char *text = arena_alloc(arena, (size_t)len + 1);
+	if (text)
+		vsnprintf(text, (size_t)len + 1, fmt, again);
+	va_end(again);
+	return text;
+}

@@ -1,0 +1,45 @@
+/* The server's own counters and gauges, shown at /metrics. Each is one row of base/stats.def; help
+ * text and tests are made from the rows. Adding is one relaxed atomic addition, from any thread;
+ * hot paths add once a batch. */
+#ifndef BASE_STATS_H
+#define BASE_STATS_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+
+enum stat {
+#define STAT(id, kind, name, label, help) STAT_##id,
+#include "base/stats.def"
+#undef STAT
+	STAT_COUNT
+};
+
+enum stat_kind { STAT_COUNTER, STAT_GAUGE };
+
+struct stat_def {
+	enum stat_kind kind;
+	const char *name;  /* as Prometheus wants it; rows of one name stand together */
+	const char *label; /* `reason="late"`, or "" */
+	const char *help;
+};
+
+extern const struct stat_def stat_defs[STAT_COUNT];
+extern _Atomic int64_t stat_values[STAT_COUNT];
+
+static inline void stat_add(enum stat stat, int64_t by)
+{
+	atomic_fetch_add_explicit(&stat_values[stat], by, memory_order_relaxed);
+}
+
+static inline void stat_set(enum stat gauge, int64_t value)
+{
+	atomic_store_explicit(&stat_values[gauge], value, memory_order_relaxed);
+}
+
+static inline int64_t stat_get(enum stat stat)
+{
+	return atomic_load_explicit(&stat_values[stat], memory_order_relaxed);
+}
+
+#endif

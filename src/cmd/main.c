@@ -1,0 +1,7 @@
+#include "base/base.h"
+
+int main(void)
+{
+	puts(GRANARY_VERSION);
+	return 0;
+}

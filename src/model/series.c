@@ -1,0 +1,239 @@
+#include "model/series.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+bool tenant_valid(struct slice tenant)
+{
+	if (tenant.len == 0 || tenant.len > TENANT_MAX_BYTES)
+		return false;
+	for (size_t i = 0; i < tenant.len; i++) {
+		char c = tenant.data[i];
+		bool word =
+			(c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+		if (!word && c != '_' && c != '.' && c != '-')
+			return false;
+	}
+	return true;
+}
+
+/* Length of the UTF-8 sequence at p (RFC 3629: no surrogates, nothing overlong), 0 if there is none. */
+static size_t utf8_length(const uint8_t *p, size_t left)
+{
+	if (p[0] < 0x80)
+		return 1;
+	if (left >= 2 && p[0] >= 0xc2 && p[0] <= 0xdf && (p[1] & 0xc0) == 0x80)
+		return 2;
+	if (left >= 3 && (p[0] & 0xf0) == 0xe0 && (p[1] & 0xc0) == 0x80 && (p[2] & 0xc0) == 0x80) {
+		if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f))
+			return 0;
+		return 3;
+	}
+	if (left >= 4 && p[0] >= 0xf0 && p[0] <= 0xf4 && (p[1] & 0xc0) == 0x80 &&
+	    (p[2] & 0xc0) == 0x80 && (p[3] & 0xc0) == 0x80) {
+		if ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+			return 0;
+		return 4;
+	}
+	return 0;
+}
+
+/* NULL if the name may be stored, else why not. */
+static const char *name_fault(struct slice name, size_t max_bytes)
+{
+	if (name.len == 0)
+		return "is empty";
+	if (name.len > max_bytes)
+		return "is too long";
+	const uint8_t *p = (const uint8_t *)name.data;
+	for (size_t i = 0; i < name.len;) {
+		if (p[i] < 0x20 || p[i] == 0x7f)
+			return "holds a control character";
+		size_t n = utf8_length(p + i, name.len - i);
+		if (n == 0)
+			return "is not UTF-8";
+		i += n;
+	}
+	return NULL;
+}
+
+static int shown(struct slice name)
+{
+	return (int)(name.len < 64 ? name.len : 64);
+}
+
+int metric_check(struct slice metric, struct errbuf *e)
+{
+	const char *fault = name_fault(metric, METRIC_MAX_BYTES);
+	if (!fault)
+		return 0;
+	return errbuf_set(e, ERR_INVALID, "metric \"%.*s\" %s (1 to %d bytes)", shown(metric),
+			  metric.len ? metric.data : "", fault, METRIC_MAX_BYTES);
+}
+
+static int tag_check(const struct tag *tag, struct errbuf *e)
+{
+	const char *fault = name_fault(tag->key, TAG_KEY_MAX_BYTES);
+	if (fault)
+		return errbuf_set(e, ERR_INVALID, "tag key \"%.*s\" %s (1 to %d bytes)",
+				  shown(tag->key), tag->key.len ? tag->key.data : "", fault,
+				  TAG_KEY_MAX_BYTES);
+	fault = name_fault(tag->value, TAG_VALUE_MAX_BYTES);
+	if (fault)
+		return errbuf_set(e, ERR_INVALID, "value of tag \"%.*s\" %s (1 to %d bytes)",
+				  shown(tag->key), tag->key.data, fault, TAG_VALUE_MAX_BYTES);
+	return 0;
+}
+
+static size_t escaped_bytes(struct slice name)
+{
+	size_t n = name.len;
+	for (size_t i = 0; i < name.len; i++)
+		n += name.data[i] == ',' || name.data[i] == '=' || name.data[i] == '\\';
+	return n;
+}
+
+int tags_sort_and_check(struct tag *list, size_t count, struct errbuf *e)
+{
+	if (count > TAGS_MAX)
+		return errbuf_set(e, ERR_INVALID, "%zu tags; at most %d are kept", count, TAGS_MAX);
+	/* Insertion sort: few tags, mostly in order already. */
+	for (size_t i = 1; i < count; i++) {
+		struct tag moved = list[i];
+		size_t j = i;
+		for (; j > 0 && slice_compare(moved.key, list[j - 1].key) < 0; j--)
+			list[j] = list[j - 1];
+		list[j] = moved;
+	}
+	size_t text_bytes = 0;
+	for (size_t i = 0; i < count; i++) {
+		int err = tag_check(&list[i], e);
+		if (err)
+			return err;
+		if (i && slice_equal(list[i].key, list[i - 1].key))
+			return errbuf_set(e, ERR_INVALID, "tag \"%.*s\" stands twice",
+					  shown(list[i].key), list[i].key.data);
+		text_bytes += escaped_bytes(list[i].key) + escaped_bytes(list[i].value) + 2;
+	}
+	if (text_bytes > TAGS_TEXT_MAX_BYTES)
+		return errbuf_set(e, ERR_INVALID,
+				  "tags take %zu bytes as text; at most %d are kept", text_bytes,
+				  TAGS_TEXT_MAX_BYTES);
+	return 0;
+}
+
+static void append_escaped(struct buf *out, struct slice name)
+{
+	size_t plain = 0;
+	for (size_t i = 0; i < name.len; i++) {
+		char c = name.data[i];
+		if (c != ',' && c != '=' && c != '\\')
+			continue;
+		buf_append(out, name.data + plain, i - plain);
+		buf_append_char(out, '\\');
+		plain = i;
+	}
+	buf_append(out, name.data + plain, name.len - plain);
+}
+
+int tags_encode(struct tags tags, struct buf *out)
+{
+	for (size_t i = 0; i < tags.count; i++) {
+		if (i)
+			buf_append_char(out, ',');
+		append_escaped(out, tags.list[i].key);
+		buf_append_char(out, '=');
+		append_escaped(out, tags.list[i].value);
+	}
+	return out->failed ? ERR_LIMIT : 0;
+}
+
+int series_set_encode(struct slice metric, struct tags tags, struct buf *out)
+{
+	append_escaped(out, metric);
+	if (tags.count)
+		buf_append_char(out, ',');
+	return tags_encode(tags, out);
+}
+
+/* One escaped name up to an unescaped `stop` or `,` or the end; *at is left on the stop. */
+static int decode_name(struct slice text, size_t *at, char stop, struct arena *arena,
+		       struct slice *name)
+{
+	char *copy = arena_alloc(arena, text.len - *at + 1);
+	if (!copy)
+		return ERR_LIMIT;
+	size_t n = 0;
+	for (; *at < text.len; (*at)++) {
+		char c = text.data[*at];
+		if (c == stop || c == ',')
+			break;
+		if (c == '=')
+			return ERR_INVALID;
+		if (c == '\\') {
+			if (++*at == text.len)
+				return ERR_INVALID;
+			c = text.data[*at];
+			if (c != ',' && c != '=' && c != '\\')
+				return ERR_INVALID;
+		}
+		copy[n++] = c;
+	}
+	*name = (struct slice){copy, n};
+	return n ? 0 : ERR_INVALID;
+}
+
+static int decode_tags_at(struct slice text, size_t at, struct arena *arena, struct tags *tags)
+{
+	struct tag *list = arena_alloc(arena, TAGS_MAX * sizeof(*list));
+	if (!list)
+		return ERR_LIMIT;
+	size_t count = 0;
+	while (at < text.len) {
+		if (count == TAGS_MAX)
+			return ERR_INVALID;
+		struct tag *tag = &list[count];
+		int err = decode_name(text, &at, '=', arena, &tag->key);
+		if (err)
+			return err;
+		if (at == text.len || text.data[at] != '=')
+			return ERR_INVALID;
+		at++;
+		err = decode_name(text, &at, ',', arena, &tag->value);
+		if (err)
+			return err;
+		if (count && slice_compare(list[count - 1].key, tag->key) >= 0)
+			return ERR_INVALID;
+		count++;
+		if (at < text.len && ++at == text.len)
+			return ERR_INVALID;
+	}
+	*tags = (struct tags){list, count};
+	return 0;
+}
+
+int tags_decode(struct slice text, struct arena *arena, struct tags *tags)
+{
+	return decode_tags_at(text, 0, arena, tags);
+}
+
+int series_set_decode(struct slice text, struct arena *arena, struct slice *metric,
+		      struct tags *tags)
+{
+	size_t at = 0;
+	int err = decode_name(text, &at, ',', arena, metric);
+	if (err)
+		return err;
+	if (at < text.len && ++at == text.len)
+		return ERR_INVALID;
+	return decode_tags_at(text, at, arena, tags);
+}
+
+struct slice tags_find(struct tags tags, struct slice key)
+{
+	for (size_t i = 0; i < tags.count; i++) {
+		if (slice_equal(tags.list[i].key, key))
+			return tags.list[i].value;
+	}
+	return (struct slice){NULL, 0};
+}

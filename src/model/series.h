@@ -1,0 +1,58 @@
+/* Who a sample belongs to: tenant, metric and tags; and the text form of the last two, the
+ * series-set of document C: `metric,k=v,k=v` with keys in byte order. A `,` `=` or `\` inside a
+ * name is written with a `\` before it, so ordinary names look as in the document. */
+#ifndef MODEL_SERIES_H
+#define MODEL_SERIES_H
+
+#include "base/base.h"
+
+struct arena;
+struct buf;
+
+/* Limits that hold on every store. The catalog's configured limits lie at or below them. */
+enum {
+	TENANT_MAX_BYTES = 64,
+	METRIC_MAX_BYTES = 256,
+	TAGS_MAX = 64,
+	TAG_KEY_MAX_BYTES = 256,
+	TAG_VALUE_MAX_BYTES = 1024,
+	TAGS_TEXT_MAX_BYTES = 3000, /* the escaped text of all tags of one series */
+};
+
+struct tag {
+	struct slice key, value;
+};
+
+/* Keys strictly ascending by bytes; neither key nor value empty. */
+struct tags {
+	const struct tag *list;
+	size_t count;
+};
+
+struct series {
+	struct slice tenant, metric;
+	struct tags tags;
+};
+
+/* 1-64 of A-Za-z0-9_.- */
+bool tenant_valid(struct slice tenant);
+
+/* Sorts in place; ERR_INVALID with a sentence for an empty or doubled key, an empty value, a
+ * control character, invalid UTF-8 or a name over its limit. */
+int tags_sort_and_check(struct tag *list, size_t count, struct errbuf *e) MUST_CHECK;
+int metric_check(struct slice metric, struct errbuf *e) MUST_CHECK;
+
+/* `k=v,k=v`, escaped; without tags nothing. ERR_LIMIT beyond the buffer's maximum. */
+int tags_encode(struct tags tags, struct buf *out);
+/* `metric,k=v,...`; `metric` alone without tags. */
+int series_set_encode(struct slice metric, struct tags tags, struct buf *out);
+
+/* The inverse; slices point into `arena`. ERR_INVALID for text that no encoder wrote. */
+int tags_decode(struct slice text, struct arena *arena, struct tags *tags) MUST_CHECK;
+int series_set_decode(struct slice text, struct arena *arena, struct slice *metric,
+		      struct tags *tags) MUST_CHECK;
+
+/* The value of a key, or a NULL slice. */
+struct slice tags_find(struct tags tags, struct slice key);
+
+#endif

@@ -1,0 +1,99 @@
+/* Every table of Granary, declared once (schema.c); nothing about tables stands anywhere else.
+ *
+ * `samples` tables hold numbers by time: a row is a series (and a period, where the table has one),
+ * a column is a time in ms, the value is one number per field. `cells` tables hold anything: a row
+ * key and a column of named parts, a value of bytes. Names, keys and fields are the documents'. */
+#ifndef STORE_SCHEMA_H
+#define STORE_SCHEMA_H
+
+#include "base/base.h"
+
+/* The numbers are on disk: never renumber, only append. */
+enum table {
+	TABLE_RAW_DATA = 0,
+	TABLE_BASE_RATES = 1,
+	TABLE_RATE_AGGREGATIONS = 2,
+	TABLE_STAT_AGGREGATIONS = 3,
+	TABLE_DATA_RAW = 4,
+	TABLE_DATA_DOWNSAMPLED = 5,
+	TABLE_DATA_LATE = 6,
+	TABLE_METRIC_NAMES = 7,
+	TABLE_SERIES_SETS = 8,
+	TABLE_CHUKWA = 9,
+	TABLE_CHUKWA_METADATA = 10,
+	TABLE_CHUNK_SINK = 11,
+	TABLE_OOPS = 12,
+	TABLE_SUMMARIES = 13,
+	TABLE_DAY_OOPS = 14,
+	TABLE_METRIC_INFO = 15,
+	TABLE_LEASES = 16,
+	TABLE_MARKS = 17,
+	TABLE_COUNT
+};
+
+enum table_kind { TABLE_SAMPLES, TABLE_CELLS };
+
+enum cell_kind {
+	CELL_STAMPED,     /* put, delete; the higher stamp wins */
+	CELL_CONDITIONAL, /* put_if, delete_if by version: rare, never on the path of samples */
+	CELL_SET,         /* the value is a set of texts that only grows */
+	CELL_SERIES,      /* series_sets: written by registering a series, read as cells */
+};
+
+enum part_type {
+	PART_TEXT,
+	PART_BYTES,
+	PART_U64, /* 8 bytes, big endian, so that byte order is number order */
+};
+
+enum { TABLE_FIELDS_MAX = 8, TABLE_PARTS_MAX = 4 };
+
+struct part_def {
+	const char *name;
+	enum part_type type;
+};
+
+struct table_def {
+	const char *name;
+	enum table_kind kind;
+	const char *help;
+
+	/* samples */
+	bool has_period; /* one row per series and period_ms; else period_ms is 0 */
+	size_t field_count;
+	const char *fields[TABLE_FIELDS_MAX];
+	/* What follows from ts and no caller names: the documents' year and Cassandra's buckets. */
+	const char *derived_part;
+
+	/* cells */
+	enum cell_kind cell_kind;
+	size_t key_count, column_count;
+	struct part_def key[TABLE_PARTS_MAX], column[TABLE_PARTS_MAX];
+};
+
+extern const struct table_def schema[TABLE_COUNT];
+
+/* The table of that name, or -1. */
+int schema_find(struct slice name);
+
+/* The span of time whose samples lie together on disk, in ms: about a day for raw data, a month
+ * (30 days) for periods up to an hour, a year (360 days) for longer ones. Segments are aligned
+ * to the epoch. */
+int64_t schema_segment_ms(enum table table, int64_t period_ms);
+
+/* Physical lifetimes; fixed at writing. The configured retention clips reads. On disk. */
+enum retention_class {
+	RETENTION_2_DAYS = 0,
+	RETENTION_7_DAYS = 1,
+	RETENTION_35_DAYS = 2,
+	RETENTION_400_DAYS = 3,
+	RETENTION_EVER = 4,
+	RETENTION_CLASSES
+};
+
+/* The shortest class that keeps `retention_ms` (0: for ever). */
+enum retention_class retention_class_for(int64_t retention_ms);
+/* 0 for RETENTION_EVER. */
+int64_t retention_class_ms(enum retention_class c);
+
+#endif

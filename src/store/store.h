@@ -1,0 +1,452 @@
+/* The store contract: what Granary asks of whatever keeps its data.
+ *
+ * Written against a store that may be far away; the embedded engine merely answers sooner.
+ *
+ *  - Every call is a batch with one completion on the caller's executor. Nobody blocks and nobody
+ *    holds a cursor: results lie in the batch's arena, bounded by points, bytes and deadline, and a
+ *    request that stopped at a bound says so and is resumed by its token.
+ *  - Success of a write means durable: fsynced, or acknowledged at the configured consistency. A
+ *    read submitted after that completion sees the whole batch. Writing the same thing twice is a
+ *    no-op.
+ *  - A write batch is atomic per row and may have ordered stages (stage 2 is sent after stage 1 is
+ *    durable). Within a batch, the later of two writes of one sample wins.
+ *  - A read carries its query's now: what has expired by then is invisible from the first slice to
+ *    the last, and is removed at least one query deadline later.
+ *  - Two kinds of table (schema.h): samples, addressed by handles, and cells, by key and column.
+ *
+ * Threads: a batch belongs to its caller until submitted, then to the engine until `done` runs on
+ * the executor given. Different batches may be submitted from different threads.
+ *
+ * Engines: store/lmdb (embedded), store/cassandra (later), test/contract/naive (the yardstick). All
+ * pass test/contract. */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "base/base.h"
+#include "base/buf.h"
+#include "base/exec.h"
+#include "base/mem.h"
+#include "model/series.h"
+#include "model/value.h"
+#include "store/schema.h"
+
+/* The same on every engine. What passes one is refused with ERR_LIMIT when it is added. */
+enum {
+	STORE_KEY_MAX_BYTES = 4096,   /* all parts of a cell row key */
+	STORE_COLUMN_MAX_BYTES = 400, /* all parts of a column, as store_column_bytes counts them */
+	STORE_VALUE_MAX_BYTES = 16 << 20,
+	STORE_SET_ELEMENTS_MAX = 64,
+	STORE_BATCH_MAX_BYTES = 64 << 20,
+	STORE_HANDLES_MAX = 1 << 20, /* of one read request */
+	STORE_GROUP_MAX = 512,       /* metrics of one series_open; handles of one append */
+	STORE_TOKEN_MAX_BYTES = 512,
+	STORE_QUERY_DEADLINE_MAX_MS = 300000,
+};
+
+/* Times of samples: any signed 64-bit ms but the two ends. */
+#define STORE_TS_MIN (INT64_MIN + 1)
+#define STORE_TS_MAX (INT64_MAX - 1)
+
+struct store_engine;
+
+struct store {
+	const struct store_engine *engine;
+};
+
+/* What an engine may offer beyond the contract; each has contract cases of its own. */
+struct store_capabilities {
+	bool batch_atomic;  /* a stage is atomic over all its rows */
+	bool snapshot;      /* one read batch sees one moment */
+	bool sample_stamps; /* samples keep their stamp; else the order of acceptance decides */
+	bool survives_kill; /* can be reopened after its process was killed */
+};
+
+/* ---- Writing ------------------------------------------------------------------------------- */
+
+struct store_write;
+
+/* Runs on the executor. `err` is 0 when every stage is durable; else write->stages_kept says how
+ * many are. ERR_UNKNOWN: stage `stages_kept` may be there or not; sending the batch again is safe. */
+typedef void store_write_done(struct store_write *write, int err);
+
+struct store_write_cond; /* the outcome of a conditional write, below */
+
+struct store_write {
+	struct store *store;
+	struct executor *executor;
+	store_write_done *done;
+	void *owner; /* the caller's */
+	struct arena arena;
+	size_t stages_kept;
+	size_t samples, cells; /* how many of each were added */
+	struct errbuf error;
+	/* the engine's: encoded requests by stage, and the link while queued */
+	struct store_stage *stages, *last_stage;
+	struct task task;
+	int err;
+};
+
+/* `max_bytes` bounds the batch's memory, at most STORE_BATCH_MAX_BYTES. */
+struct store_write *store_write_new(struct store *store, size_t max_bytes);
+/* Before submission or after `done`. Reset keeps memory for the next use. */
+void store_write_reset(struct store_write *write);
+void store_write_free(struct store_write *write);
+
+/* One time of `n` series: values[i * fields + f] is field f of handles[i]; VALUE_NONE leaves a field
+ * unwritten. `period_ms` is 0 for tables without one. Handles that were opened together and are
+ * given in that order are stored together, cheapest. ERR_LIMIT: the batch is full, submit it first.
+ * ERR_INVALID: table, period, time or count outside the contract. */
+int store_append(struct store_write *write, enum table table, int64_t period_ms,
+		 enum retention_class retention, int64_t ts_ms, const uint64_t *handles, size_t n,
+		 const struct value *values) MUST_CHECK;
+
+/* Removes all fields of start <= ts < end, in every retention class. Ordered with the appends of the
+ * same batch. */
+int store_delete_range(struct store_write *write, enum table table, int64_t period_ms,
+		       const uint64_t *handles, size_t n, int64_t start_ms,
+		       int64_t end_ms) MUST_CHECK;
+
+/* The parts of a row key or of a column, as many as the table declares, in its order. */
+struct store_parts {
+	struct slice part[TABLE_PARTS_MAX];
+};
+
+/* Stamped cells. The higher stamp wins, of equal stamps the greater value (a delete is below every
+ * value). `expires_ms` 0: never; else wall-clock ms from which it is invisible. */
+int store_cell_put(struct store_write *write, enum table table, const struct store_parts *key,
+		   const struct store_parts *column, struct slice value, int64_t stamp_us,
+		   int64_t expires_ms) MUST_CHECK;
+int store_cell_delete(struct store_write *write, enum table table, const struct store_parts *key,
+		      const struct store_parts *column, int64_t stamp_us) MUST_CHECK;
+
+/* Set cells: adds one element. */
+int store_set_add(struct store_write *write, enum table table, const struct store_parts *key,
+		  const struct store_parts *column, struct slice element) MUST_CHECK;
+
+/* Conditional cells. `version` 0 means "only if absent"; a version is never used twice for a cell.
+ * After done: `applied` says whether it happened; `version` and `value` are what is there now
+ * (version 0: nothing). A stage with a refused condition still applies its other requests. */
+struct store_write_cond {
+	bool applied;
+	uint64_t version;
+	struct slice value;
+};
+int store_cell_put_if(struct store_write *write, enum table table, const struct store_parts *key,
+		      const struct store_parts *column, uint64_t version, struct slice value,
+		      int64_t expires_ms, struct store_write_cond **outcome) MUST_CHECK;
+int store_cell_delete_if(struct store_write *write, enum table table, const struct store_parts *key,
+			 const struct store_parts *column, uint64_t version,
+			 struct store_write_cond **outcome) MUST_CHECK;
+
+/* A series that has no data in any table leaves the registry (and series_sets); one that has data
+ * stays. Its handle is dead from then on: an append to it fails with ERR_NOT_FOUND. */
+int store_series_forget(struct store_write *write, const uint64_t *handles, size_t n) MUST_CHECK;
+
+/* What is added from here on is sent after what was added before is durable. */
+void store_write_next_stage(struct store_write *write);
+
+/* ERR_BUSY at once when the engine's queue is full, ERR_FULL or ERR_READ_ONLY when it takes no
+ * writes: then `done` is not called and the batch is still the caller's. */
+int store_write_submit(struct store_write *write) MUST_CHECK;
+
+/* Microseconds, strictly rising in this process and above every stamp stored before. Set once by
+ * the caller and kept on retry. */
+int64_t store_stamp(struct store *store);
+
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+/* Where a request goes on. Opaque; len 0 is the beginning. */
+struct store_token {
+	size_t len;
+	uint8_t bytes[STORE_TOKEN_MAX_BYTES];
+};
+
+enum store_op {
+	STORE_RANGE,
+	STORE_LAST_BEFORE,
+	STORE_AGGREGATE,
+	STORE_CELL_GET,
+	STORE_CELL_SCAN,
+	STORE_ENUMERATE,
+	STORE_SERIES_OPEN,
+	STORE_SERIES_LIST,
+	STORE_SERIES_DESCRIBE,
+	STORE_STATS,
+	STORE_VERIFY,
+};
+
+/* Samples of one series, ascending by time unless read backward. */
+struct store_points {
+	size_t count;
+	const int64_t *ts_ms;
+	/* By field, `count` each; NULL for a field not asked for. A type may be VALUE_NONE. */
+	const uint64_t *bits[TABLE_FIELDS_MAX];
+	const uint8_t *types[TABLE_FIELDS_MAX];
+};
+
+/* samples of start <= ts < end. */
+struct store_range {
+	enum table table;
+	int64_t period_ms;
+	const uint64_t *handles;
+	size_t handle_count;
+	int64_t start_ms, end_ms;
+	unsigned fields; /* bit f set: field f wanted; 0 = all */
+	bool backward;   /* newest first */
+	size_t limit;    /* points per series; 0 = no limit of its own */
+	/* Result: by handle. After `more`, those up to the token hold what was read so far, the
+	 * others nothing; the next call gives only the rest. */
+	struct store_points *points;
+};
+
+/* For each handle the newest sample with ts < before, not older than before - look_back, in
+ * points[i] (count 0 or 1). */
+struct store_last_before {
+	enum table table;
+	int64_t period_ms;
+	const uint64_t *handles;
+	size_t handle_count;
+	int64_t before_ms, look_back_ms; /* look_back 0: without bound */
+	struct store_points *points;
+};
+
+/* Of the samples of one field in one window: integers are exact in first, last, min and max; sum is
+ * a double (of integers: of their exact sum while that stays below 2^63 in magnitude). NaN counts in
+ * `count`, makes the sum NaN and is never min or max. A window without samples has count 0 and is
+ * not zero. */
+struct store_summary {
+	uint64_t count;
+	double sum;
+	struct value min, max, first, last;
+	int64_t first_ts_ms, last_ts_ms;
+};
+
+/* summaries[h * window_count + w] for window [start + w * window, + window), cut at end.
+ * window_count = ceil((end - start) / window), at most 1,000,000 in all. */
+struct store_aggregate {
+	enum table table;
+	int64_t period_ms;
+	const uint64_t *handles;
+	size_t handle_count;
+	unsigned field;
+	int64_t start_ms, end_ms, window_ms;
+	size_t window_count; /* result */
+	/* Result; after `more` the handles before next_handle are whole. */
+	struct store_summary *summaries;
+	size_t next_handle;
+};
+
+struct store_cell {
+	struct store_parts column;
+	struct slice value; /* of a set: its elements ascending, each as u16 length (LE) and text */
+	int64_t stamp_us;   /* stamped cells */
+	uint64_t version;   /* conditional cells */
+	int64_t expires_ms;
+};
+
+struct store_cell_get {
+	enum table table;
+	struct store_parts key, column;
+	bool found;             /* result */
+	struct store_cell cell; /* result */
+};
+
+/* Columns of one row in byte order, part by part: from <= column < to. A NULL part ends the bound:
+ * `from` with only its first part given starts at the first column with that part; `to` likewise
+ * ends before it. from/to without parts: the row's ends. */
+struct store_cell_scan {
+	enum table table;
+	struct store_parts key, from, to;
+	bool backward;
+	size_t limit;             /* 0 = none of its own */
+	struct store_cell *cells; /* result */
+	size_t count;
+};
+
+/* All rows of a table, in any order, each at least once even while others write; rows that exist
+ * throughout are never missed. Samples: handle and period. Cells: key. */
+struct store_row {
+	uint64_t handle;
+	int64_t period_ms;
+	struct store_parts key;
+};
+
+struct store_enumerate {
+	enum table table;
+	size_t limit;
+	struct store_row *rows; /* result */
+	size_t count;
+};
+
+/* Finds the handles of `count` metrics that share tenant and tags, and unless find_only registers
+ * those that are new. Order is kept: metrics given together lie together. A registration is durable
+ * no later than the first sample that is written with its handle. Handle 0: not found. */
+struct store_series_open {
+	struct slice tenant;
+	struct tags tags;
+	const struct slice *metrics;
+	size_t count;
+	bool find_only;
+	uint64_t *handles; /* result, by metric */
+	size_t created;    /* result: how many are new */
+};
+
+struct store_series {
+	uint64_t handle;
+	struct slice tenant, metric, tags_text; /* tags as tags_encode writes them */
+	int64_t first_seen_ms;
+};
+
+/* Series of a tenant (empty: of all), of a metric (empty: of all), in any order, resumable, as
+ * ENUMERATE promises. */
+struct store_series_list {
+	struct slice tenant, metric;
+	size_t limit;
+	struct store_series *series; /* result */
+	size_t count;
+};
+
+/* series[i] of handles[i]; an unknown one has handle 0. */
+struct store_series_describe {
+	const uint64_t *handles;
+	size_t count;
+	struct store_series *series; /* result */
+};
+
+/* What is stored, by table. Counted in slices: add up over the slices of one resumed request (the
+ * result already holds the running sum that the caller passes in again). */
+struct store_table_stats {
+	uint64_t rows;    /* series with data, or cell rows */
+	uint64_t samples; /* values stored, VALUE_NONE not counted; or cells */
+	uint64_t blocks, extents;
+	uint64_t payload_bytes; /* encoded values and times */
+	uint64_t header_bytes;  /* block and extent headers */
+	uint64_t key_bytes;
+	uint64_t head_samples, head_bytes; /* not yet sealed */
+};
+
+struct store_stats {
+	struct store_table_stats tables[TABLE_COUNT];
+	uint64_t series, registry_bytes;
+	uint64_t journal_records, journal_bytes;
+	uint64_t file_bytes, used_bytes, free_bytes; /* data file, pages in use, free pages */
+};
+
+/* Reads everything, checks each checksum, key order and cross-reference. Sliced like stats. */
+struct store_verify {
+	uint64_t checked; /* stored values looked at */
+	uint64_t problems;
+	/* Result of this slice: a sentence each, at most 100. */
+	const char **sentences;
+	size_t sentence_count;
+};
+
+struct store_request {
+	enum store_op op;
+	struct store_request *next;
+	int err;                  /* result: of this request alone */
+	bool more;                /* result: stopped at a bound; submit again with `token` */
+	struct store_token token; /* in and out */
+	union {
+		struct store_range range;
+		struct store_last_before last_before;
+		struct store_aggregate aggregate;
+		struct store_cell_get cell_get;
+		struct store_cell_scan cell_scan;
+		struct store_enumerate enumerate;
+		struct store_series_open series_open;
+		struct store_series_list series_list;
+		struct store_series_describe series_describe;
+		struct store_stats stats;
+		struct store_verify verify;
+	};
+};
+
+struct store_read;
+/* Runs on the executor. `err` is 0, or the first request's error. */
+typedef void store_read_done(struct store_read *read, int err);
+
+struct store_read_work {
+	uint64_t extents, blocks_decoded, blocks_summarised, blocks_skipped, points;
+};
+
+struct store_read {
+	struct store *store;
+	struct executor *executor;
+	store_read_done *done;
+	void *owner;
+	int64_t now_ms;      /* the query's now, wall clock; must be set */
+	int64_t deadline_us; /* monotonic; 0 = one default query deadline from submission */
+	size_t points_max;   /* of one submission; 0 = the engine's default, 1,000,000 */
+	struct arena arena;  /* requests and results */
+	struct store_request *requests, *last_request;
+	struct store_read_work work; /* result: what it took */
+	_Atomic bool cancelled;      /* set by store_read_cancel */
+	struct task task;            /* the engine's */
+	int err;
+};
+
+/* `max_bytes` bounds requests and results together. */
+struct store_read *store_read_new(struct store *store, size_t max_bytes);
+void store_read_reset(struct store_read *read);
+void store_read_free(struct store_read *read);
+
+/* A zeroed request to be filled in; NULL when the arena is full. */
+struct store_request *store_read_add(struct store_read *read, enum store_op op) MUST_CHECK;
+
+/* ERR_BUSY: too many reads wait; `done` is not called. */
+int store_read_submit(struct store_read *read) MUST_CHECK;
+/* Asks a submitted read to end soon; done then says ERR_CANCELLED, or its result. */
+void store_read_cancel(struct store_read *read);
+
+/* ---- Life ---------------------------------------------------------------------------------- */
+
+/* Finishes what was accepted, then closes; blocks. No batch may be submitted any more. */
+void store_close(struct store *store);
+
+/* Rises whenever a handle may have died (series_forget): caches of handles are then emptied. */
+uint64_t store_series_generation(struct store *store);
+
+/* A cell request, checked and flat: what store.c hands to the engine. */
+enum cell_action { CELL_PUT, CELL_DELETE, CELL_ADD, CELL_PUT_IF, CELL_DELETE_IF };
+
+struct store_cell_write {
+	enum cell_action action;
+	enum table table;
+	struct slice key;    /* store_parts_encode of the row key */
+	struct slice column; /* store_parts_encode of the column */
+	struct slice value;  /* or the set's element */
+	int64_t stamp_us, expires_ms;
+	uint64_t version;
+	struct store_write_cond *outcome; /* conditional only; in the write's arena */
+};
+
+/* The parts as one byte string whose order is theirs, part by part: each part but the last with 00
+ * written as 00 ff and closed by 00 01; the last as it is. `count` parts; a NULL part ends early
+ * (for the bounds of a scan). Decoding gives slices into `arena` or `bytes`. */
+int store_parts_encode(const struct store_parts *parts, size_t count, struct buf *out);
+int store_parts_decode(struct slice bytes, size_t count, struct arena *arena,
+		       struct store_parts *parts) MUST_CHECK;
+
+/* One table per engine. `append` and the other adders encode at once into the write's arena, on the
+ * caller's thread. store.c checks limits before it calls any of these. */
+struct store_engine {
+	const char *name;
+	struct store_capabilities can;
+	int (*append)(struct store_write *write, enum table table, int64_t period_ms,
+		      enum retention_class retention, int64_t ts_ms, const uint64_t *handles,
+		      size_t n, const struct value *values);
+	int (*add_delete_range)(struct store_write *write, enum table table, int64_t period_ms,
+				const uint64_t *handles, size_t n, int64_t start_ms,
+				int64_t end_ms);
+	int (*add_cell)(struct store_write *write, const struct store_cell_write *cell);
+	int (*add_forget)(struct store_write *write, const uint64_t *handles, size_t n);
+	void (*next_stage)(struct store_write *write);
+	int (*write_submit)(struct store_write *write);
+	int (*read_submit)(struct store_read *read);
+	int64_t (*stamp)(struct store *store);
+	uint64_t (*series_generation)(struct store *store);
+	void (*close)(struct store *store);
+};
+
+#endif
