@@ -32,7 +32,7 @@
 
 /* The same on every engine. What passes one is refused with ERR_LIMIT when it is added. */
 enum {
-	STORE_KEY_MAX_BYTES = 4096,   /* all parts of a cell row key */
+	STORE_KEY_MAX_BYTES = 4000,   /* all parts of a cell row key */
 	STORE_COLUMN_MAX_BYTES = 400, /* all parts of a column, as store_column_bytes counts them */
 	STORE_VALUE_MAX_BYTES = 16 << 20,
 	STORE_SET_ELEMENTS_MAX = 64,

@@ -1,0 +1,59 @@
+/* The embedded engine: the store contract on LMDB, one process, one machine.
+ *
+ * LMDB is the only thing that touches the disk; doc/format-store.md says what lies in it.
+ *
+ * Order of events of a write: the caller's thread encodes each request into the batch's arena. The
+ * writer thread gathers the batches that arrived while its last commit was in flight, packs their
+ * samples into journal pages, applies their cells, and commits with one fsync. Then it shows the
+ * samples in the heads (one per band of series and segment of time, in memory) and completes the
+ * batches. Between, in bounded slices of the same transactions, it seals heads into extents, cuts
+ * the journal, settles closed segments and drops expired ones.
+ *
+ * Readers run on a pool: they copy the heads, then open a snapshot, then merge; so a head that is
+ * sealed in between is seen twice, never not at all, and the higher journal sequence wins.
+ *
+ * Threads and locks, in lock order:
+ *   registry.lock  shapes and bands that are registered but not yet committed (registry.h)
+ *   heads.lock     the table of heads and the directory of segments (heads.h); the writer alone
+ *                  changes them, readers copy
+ *   queue_lock     the batches that wait for the writer
+ *
+ * Failure: an I/O error in a commit ends the engine for good (the waiting batches get ERR_UNKNOWN,
+ * later ones ERR_READ_ONLY, and lmdb_options.on_dead is told): what the disk holds is known again
+ * only after a restart. No room (map or disk) aborts the one transaction with ERR_FULL and the
+ * engine refuses writes until there is room again. */
+#ifndef STORE_LMDB_LMDB_H
+#define STORE_LMDB_LMDB_H
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "store/store.h"
+
+struct lmdb_options {
+	const char *path;           /* directory; made if absent */
+	uint64_t map_bytes;         /* the file's maximum; never grown while running. 0 = 64 GiB */
+	uint64_t journal_max_bytes; /* 0 = 256 MiB */
+	int64_t journal_max_age_ms; /* 0 = 2 h */
+	uint64_t head_max_bytes;    /* 0 = 512 MiB */
+	uint64_t queue_max_bytes;   /* of batches waiting for the writer; 0 = 256 MiB */
+	uint64_t min_free_bytes;    /* of the file system; below it writes are refused */
+	int64_t settle_delay_ms; /* quiet time after which a closed segment is settled; 0 = 60 s */
+	unsigned read_threads;   /* 0 = 2 */
+	bool not_durable;        /* no fsync: only for tests that do not test durability */
+	bool must_exist;         /* ERR_NOT_FOUND instead of a new store: for the tools */
+	struct clock *clock;     /* NULL = the real one */
+	struct files *files;     /* NULL = the real ones */
+	/* Runs on the writer thread, once, after a commit failed for another reason than room. */
+	void (*on_dead)(void *context, int err);
+	void *context;
+};
+
+/* ERR_LOCKED: another process has the directory, and e names it. ERR_VERSION: written by a newer
+ * format. ERR_DAMAGED: the file is shorter than its pages or a database is missing. */
+int lmdb_open(const struct lmdb_options *options, struct store **store,
+	      struct errbuf *e) MUST_CHECK;
+
+/* Seals all heads, settles all segments, drops what expired, cuts the journal; blocks. */
+int lmdb_settle(struct store *store) MUST_CHECK;
+
+#endif
