@@ -1,0 +1,207 @@
+/* The HTTP/1.1 server: requests come to handlers by a table of routes.
+ *
+ * A handler is told of a request in pieces: `begin` when the head is there, `body` for each piece of
+ * the (decoded) body, `end` after the last one. It answers whenever it likes, from one of these or
+ * later from a completion on the loop, either at once (http_reply) or as a stream (http_stream_*).
+ *
+ * The life of a request ends with exactly one of:
+ *  - the handler's answer is complete (http_reply, http_reply_error, http_stream_end or
+ *    http_stream_break returns), or
+ *  - `abort` is called: the client has gone, or a deadline has passed, or the server (not the
+ *    handler) has refused the rest of the body, or the server stops.
+ * After either the request must not be touched, and no callback of it comes any more: what the
+ * handler hung on `request->owner` it frees there. An answer may be given before the body has come;
+ * the rest of the body is then thrown away.
+ *
+ * One connection works on one request at a time; what a client pipelines waits its turn, so answers
+ * leave in order. A handler that cannot keep up pauses the body, which stops the socket. A stream
+ * that the client does not read tells its producer to wait.
+ *
+ * Threads: everything runs on the loop's thread and every call is made there.
+ *
+ * What is ambiguous is refused with 400 and the connection closed: a bare LF, a folded header, a
+ * blank before the colon, NUL and other control bytes, Content-Length beside Transfer-Encoding, a
+ * doubled length or Host, any transfer coding but `chunked`. See head.h. */
+#ifndef HTTP_HTTP_H
+#define HTTP_HTTP_H
+
+#include "base/base.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "loop/loop.h"
+
+enum http_verb { VERB_GET, VERB_HEAD, VERB_POST, VERB_PUT, VERB_DELETE, VERB_OTHER };
+
+const char *http_verb_text(enum http_verb verb);
+
+/* What a caller must be allowed to do. Declared by each route, not yet enforced. */
+enum http_role { ROLE_NONE, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
+
+struct http_request;
+
+struct http_handler {
+	/* The head is there. May be NULL. */
+	void (*begin)(struct http_request *request);
+	/* A piece of the body, decoded; valid until the call returns. NULL: the body is gathered in
+	 * request->body, where `end` finds it whole. */
+	void (*body)(struct http_request *request, struct slice piece);
+	/* The body is complete. Always called, unless the request has ended before. */
+	void (*end)(struct http_request *request);
+	/* The request ends here without an answer of the handler: see above. May be NULL. `err` is
+	 * ERR_CANCELLED (client or server gone), ERR_TIMEOUT, ERR_LIMIT (body over a limit) or
+	 * ERR_INVALID (body malformed); for the last three the server has answered. */
+	void (*abort)(struct http_request *request, int err);
+	/* http_stream_write said ERR_BUSY and there is room again. */
+	void (*drained)(struct http_request *request);
+};
+
+/* One row of the table. GET routes answer HEAD too. */
+struct http_route {
+	enum http_verb verb;
+	const char *path; /* `/api/put`; with `prefix`, `/v2/` stands for all that begins so */
+	bool prefix;
+	enum http_role role;
+	size_t body_max_bytes;    /* as sent; 0: no body is taken (413) */
+	size_t decoded_max_bytes; /* after gzip; 0: as body_max_bytes */
+	const struct http_handler *handler;
+	const char *help;    /* a sentence */
+	const char *example; /* path with query, or a command line; NULL: none */
+};
+
+struct http_header {
+	struct slice name, value; /* as sent, blanks around the value removed */
+};
+
+struct http_param {
+	struct slice name, value; /* decoded */
+};
+
+enum { HTTP_SEGMENTS_MAX = 16 };
+
+struct http_conn;
+
+struct http_request {
+	/* For the handler to read. */
+	const struct http_route *route;
+	void *context; /* of the server: http_server_new */
+	enum http_verb verb;
+	struct slice target; /* as sent */
+	struct slice path;   /* percent-decoded once */
+	/* The path between its slashes, each part decoded by itself, so that `%2F` is a slash within
+	 * a part: `/a/b%2Fc/` has the parts `a`, `b/c` and ``. */
+	struct slice segments[HTTP_SEGMENTS_MAX];
+	size_t segment_count;
+	const struct http_param *params; /* of the query, in the order sent */
+	size_t param_count;
+	const struct http_header *headers;
+	size_t header_count;
+	int64_t content_length; /* bytes as sent, -1: not known before the end */
+	uint64_t body_bytes;    /* decoded, so far */
+	struct buf body;        /* gathered, if the handler has no `body` */
+	int64_t begun_us;       /* monotonic: when the head was complete */
+
+	/* For the handler to use. The arena is bounded by HTTP_ARENA_MAX_BYTES. */
+	struct arena arena;
+	void *owner;
+
+	/* Private. */
+	struct http_conn *conn;
+	struct buf reply_headers;
+	size_t charged_bytes;
+};
+
+enum { HTTP_ARENA_MAX_BYTES = 1 << 20 };
+
+/* ---- Reading a request ---------------------------------------------------------------------- */
+
+/* The first header of that name, in any case; NULL data: none. */
+struct slice http_header(const struct http_request *request, const char *name);
+/* The first parameter of that name; NULL data: none (`?a` and `?a=` have data and length 0). */
+struct slice http_param(const struct http_request *request, const char *name);
+/* The next one of that name, beginning at *at (0 at first), which moves on: for repeated ones.
+ * NULL data: no more. */
+struct slice http_param_next(const struct http_request *request, const char *name, size_t *at);
+
+/* No more `body` calls until resumed (the piece being handled counts as taken). `resume` never
+ * calls back from inside. */
+void http_request_pause(struct http_request *request);
+void http_request_resume(struct http_request *request);
+
+/* The gathered body becomes the caller's; it frees it with buf_release. Its memory stays charged
+ * until the request ends. */
+struct buf http_request_take_body(struct http_request *request);
+
+/* Counts memory that the handler is about to hold for this request against the server's
+ * memory_max_bytes; given back when the request ends. ERR_LIMIT: answer 503. Gathered bodies are
+ * charged by the server itself. */
+int http_request_charge(struct http_request *request, size_t bytes) MUST_CHECK;
+
+/* ---- Answering ------------------------------------------------------------------------------ */
+
+/* Adds a header to the answer; before http_reply or http_stream_begin. A value with control bytes
+ * is a programming error. */
+void http_reply_header(struct http_request *request, const char *name, const char *value);
+
+/* The whole answer; the bytes are copied or sent before it returns. `content_type` NULL: no body
+ * (204, 304). Gzipped where the client takes it and it is worth it. */
+void http_reply(struct http_request *request, int status, const char *content_type,
+		struct slice body);
+
+/* {"error":{"code":400,"message":"..."}}: every error of the server looks like this. The message is
+ * cut at 1,000 bytes. */
+void http_reply_error(struct http_request *request, int status, const char *fmt, ...)
+	PRINTF_LIKE(3, 4);
+
+/* The JSON body of http_reply_error, for answers that put more beside it: appends the object
+ * {"code":...,"message":"..."}. */
+void http_error_json(struct buf *out, int status, struct slice message);
+
+void http_stream_begin(struct http_request *request, int status, const char *content_type);
+/* 0: taken, go on. ERR_BUSY: taken, but wait for `drained` before the next. ERR_LIMIT: not taken,
+ * because more than unsent_max_bytes would wait (it was not heeded, or the piece is too large). */
+int http_stream_write(struct http_request *request, struct slice piece) MUST_CHECK;
+void http_stream_end(struct http_request *request);
+/* Something failed half-way: closes the connection so that the client sees an incomplete answer. */
+void http_stream_break(struct http_request *request);
+
+/* ---- The server ----------------------------------------------------------------------------- */
+
+struct http_limits {
+	unsigned connections_max;
+	unsigned headers_max, params_max;
+	size_t head_max_bytes;   /* request line and headers */
+	size_t memory_max_bytes; /* gathered bodies and what handlers charge, all requests together */
+	size_t unsent_max_bytes;   /* per connection; streams are told to wait at half of it */
+	size_t drain_max_bytes;    /* of a refused body */
+	int64_t header_timeout_ms; /* from the first byte of a request to the end of its head */
+	int64_t idle_timeout_ms;   /* between requests */
+	int64_t body_timeout_ms;   /* in each such time at least progress_min_bytes must come */
+	int64_t write_timeout_ms;  /* and in each such time as many must be taken by the client */
+	size_t progress_min_bytes;
+};
+
+/* The defaults: 1,024 connections, 16 KB of head, 100 headers, 256 parameters, 256 MB of memory,
+ * 1 MB unsent, 64 MB drained, 10 s for a head, 60 s idle, 10 s body, 30 s write, 1,000 bytes. */
+extern const struct http_limits http_limits_default;
+
+struct http_server;
+
+/* The routes are the caller's and outlive the server. `context` is what requests carry. */
+struct http_server *http_server_new(struct loop *loop, struct clock *clock,
+				    const struct http_limits *limits,
+				    const struct http_route *routes, size_t route_count,
+				    void *context);
+/* May be called for several addresses (at most 8). */
+int http_server_listen(struct http_server *server, const struct loop_address *address,
+		       struct errbuf *e) MUST_CHECK;
+/* The address of the last one, with the port that was chosen. */
+struct loop_address http_server_address(const struct http_server *server);
+
+/* Takes no more connections, lets requests at hand finish for `grace_ms`, then aborts them; calls
+ * `done` when the last connection is closed, after which http_server_free is allowed. */
+void http_server_stop(struct http_server *server, int64_t grace_ms, void (*done)(void *owner),
+		      void *owner);
+void http_server_free(struct http_server *server);
+
+#endif

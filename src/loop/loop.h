@@ -1,0 +1,123 @@
+/* The event loop: the only user of libuv. Sockets, timers, signals and tasks posted by other
+ * threads, all served by the one thread that is in loop_run().
+ *
+ *  - Everything here is called on the loop's thread, except loop_stop() and posting to
+ *    loop_executor(), which any thread may do at any time between loop_new and loop_free.
+ *  - Close is asynchronous: after x_close() none of the thing's events is called again (but a
+ *    connection's `closed`), and its memory goes when libuv has let go of it.
+ *  - Events are never called from inside a call into this module, so that a caller's state is not
+ *    changed behind its back: an error found by loop_conn_write() arrives later as `broken`.
+ *  - Nothing here limits how much is written: callers look at loop_conn_unsent(). */
+#ifndef LOOP_LOOP_H
+#define LOOP_LOOP_H
+
+#include "base/base.h"
+#include "base/exec.h"
+
+struct loop;
+
+struct loop *loop_new(void);
+/* Serves until loop_stop(). May be called again afterwards. */
+void loop_run(struct loop *loop);
+/* Makes loop_run() return after the events at hand. From any thread, also before loop_run(). */
+void loop_stop(struct loop *loop);
+/* After loop_run() has returned and everything that lives on the loop was closed (asserted): runs
+ * the tasks still queued and the outstanding close callbacks. */
+void loop_free(struct loop *loop);
+
+/* Tasks posted run on the loop's thread, in the order of posting. */
+struct executor *loop_executor(struct loop *loop);
+
+/* Monotonic, as of the beginning of this turn of the loop: cheap, for deadlines. */
+int64_t loop_now_ms(struct loop *loop);
+
+/* ---- Timers and signals --------------------------------------------------------------------- */
+
+struct loop_timer;
+typedef void loop_timer_fn(void *owner);
+
+struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_fn *fn, void *owner);
+/* Starts or restarts it; `repeat_ms` 0 fires once. */
+void loop_timer_start(struct loop_timer *timer, uint64_t after_ms, uint64_t repeat_ms);
+void loop_timer_stop(struct loop_timer *timer);
+void loop_timer_close(struct loop_timer *timer); /* NULL is allowed */
+
+struct loop_signal;
+typedef void loop_signal_fn(void *owner, int signum);
+
+/* ERR_INVALID for a signal that cannot be caught. */
+int loop_signal_open(struct loop *loop, int signum, loop_signal_fn *fn, void *owner,
+		     struct loop_signal **signal) MUST_CHECK;
+void loop_signal_close(struct loop_signal *signal); /* NULL is allowed */
+
+/* ---- Addresses ------------------------------------------------------------------------------ */
+
+struct loop_address {
+	bool v6;
+	uint8_t bytes[16]; /* network order; 4 of them for v4 */
+	uint16_t port;
+};
+
+enum { LOOP_ADDRESS_TEXT_BYTES = 56 };
+
+/* `127.0.0.1:8470`, `[::1]:8470`, `localhost:8470` (which is 127.0.0.1). No other names: a name may
+ * mean anything tomorrow. ERR_INVALID with a sentence. */
+int loop_address_parse(struct slice text, struct loop_address *address,
+		       struct errbuf *e) MUST_CHECK;
+/* As loop_address_parse reads it. */
+const char *loop_address_text(const struct loop_address *address,
+			      char text[LOOP_ADDRESS_TEXT_BYTES]);
+bool loop_address_is_loopback(const struct loop_address *address);
+
+/* ---- Listening ------------------------------------------------------------------------------ */
+
+struct loop_listener;
+struct loop_conn;
+
+/* The connection is the callee's: it opens it with loop_conn_start() or closes it. */
+typedef void loop_accept_fn(void *owner, struct loop_conn *conn);
+
+/* Binds and listens; port 0 takes a free one. Only loopback addresses are bound, since requests
+ * carry no credentials yet: others are refused with a sentence. When the process is out of
+ * descriptors, accepting rests for 100 ms at a time (counted). */
+int loop_listen(struct loop *loop, const struct loop_address *address, loop_accept_fn *accept,
+		void *owner, struct loop_listener **listener, struct errbuf *e) MUST_CHECK;
+/* What is really bound, with the port that was chosen. */
+struct loop_address loop_listener_address(const struct loop_listener *listener);
+void loop_listener_close(struct loop_listener *listener); /* NULL is allowed */
+
+/* ---- Connections ---------------------------------------------------------------------------- */
+
+struct loop_conn_events {
+	/* Bytes of the shared read buffer: valid until the call returns. */
+	void (*read)(void *owner, struct slice bytes);
+	/* The peer will send no more; it may still read. */
+	void (*eof)(void *owner);
+	/* The connection is gone in both directions; the owner closes it. */
+	void (*broken)(void *owner, int err);
+	/* Everything written so far has been given to the kernel. */
+	void (*sent)(void *owner);
+	/* After loop_conn_close(): the last call. */
+	void (*closed)(void *owner);
+};
+
+enum { LOOP_READ_BYTES = 256 << 10 };
+
+/* Starts events and reading. TCP_NODELAY is set. */
+void loop_conn_start(struct loop_conn *conn, const struct loop_conn_events *events, void *owner);
+
+/* Reading goes on or rests; at most `max_bytes` come in one piece (<= LOOP_READ_BYTES; 0 = rest).
+ * While it rests nobody notices that the peer has gone. */
+void loop_conn_read(struct loop_conn *conn, size_t max_bytes);
+
+/* Sends what the kernel takes at once and copies the rest; if there was a rest, `sent` is called when
+ * all of it has gone. */
+void loop_conn_write(struct loop_conn *conn, const struct slice *pieces, size_t count);
+/* Bytes written but not yet given to the kernel. */
+size_t loop_conn_unsent(const struct loop_conn *conn);
+/* After the last byte has gone, tells the peer that no more comes. */
+void loop_conn_shutdown(struct loop_conn *conn);
+/* What is unsent is lost. A connection that was never started has no `closed`. */
+void loop_conn_close(struct loop_conn *conn);
+
+#endif
