@@ -298,7 +298,8 @@ struct store_series {
 };
 
 /* Series of a tenant (empty: of all), of a metric (empty: of all), in any order, resumable, as
- * ENUMERATE promises. */
+ * ENUMERATE promises. A series counts as existing from the completion of the OPEN that registered it,
+ * durable or not: a list that begins later has it. */
 struct store_series_list {
 	struct slice tenant, metric;
 	size_t limit;
