@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-enum stat {
+enum stat_id {
 #define STAT(id, kind, name, label, help) STAT_##id,
 #include "base/stats.def"
 #undef STAT
@@ -27,17 +27,17 @@ struct stat_def {
 extern const struct stat_def stat_defs[STAT_COUNT];
 extern _Atomic int64_t stat_values[STAT_COUNT];
 
-static inline void stat_add(enum stat stat, int64_t by)
+static inline void stat_add(enum stat_id stat, int64_t by)
 {
 	atomic_fetch_add_explicit(&stat_values[stat], by, memory_order_relaxed);
 }
 
-static inline void stat_set(enum stat gauge, int64_t value)
+static inline void stat_set(enum stat_id gauge, int64_t value)
 {
 	atomic_store_explicit(&stat_values[gauge], value, memory_order_relaxed);
 }
 
-static inline int64_t stat_get(enum stat stat)
+static inline int64_t stat_get(enum stat_id stat)
 {
 	return atomic_load_explicit(&stat_values[stat], memory_order_relaxed);
 }

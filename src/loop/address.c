@@ -1,0 +1,86 @@
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include "loop/loop.h"
+
+/* The part before the last colon is the host, which is in brackets if it has colons itself. */
+static int split(struct slice text, struct slice *host, struct slice *port)
+{
+	const char *colon = memrchr(text.data, ':', text.len);
+	if (!colon)
+		return ERR_INVALID;
+	*host = (struct slice){text.data, (size_t)(colon - text.data)};
+	*port = (struct slice){colon + 1, text.len - host->len - 1};
+	return 0;
+}
+
+static int parse_port(struct slice text, uint16_t *port)
+{
+	unsigned value = 0;
+	if (!text.len || text.len > 5)
+		return ERR_INVALID;
+	for (size_t i = 0; i < text.len; i++) {
+		if (text.data[i] < '0' || text.data[i] > '9')
+			return ERR_INVALID;
+		value = value * 10 + (unsigned)(text.data[i] - '0');
+	}
+	if (value > UINT16_MAX)
+		return ERR_INVALID;
+	*port = (uint16_t)value;
+	return 0;
+}
+
+static int parse_host(struct slice host, struct loop_address *address)
+{
+	char text[INET6_ADDRSTRLEN];
+	if (slice_equal(host, SLICE("localhost")))
+		host = SLICE("127.0.0.1");
+	if (host.len >= 2 && host.data[0] == '[' && host.data[host.len - 1] == ']') {
+		address->v6 = true;
+		host = (struct slice){host.data + 1, host.len - 2};
+	}
+	if (host.len >= sizeof(text) || memchr(host.data, 0, host.len))
+		return ERR_INVALID;
+	memcpy(text, host.data, host.len);
+	text[host.len] = 0;
+	int family = address->v6 ? AF_INET6 : AF_INET;
+	return inet_pton(family, text, address->bytes) == 1 ? 0 : ERR_INVALID;
+}
+
+int loop_address_parse(struct slice text, struct loop_address *address, struct errbuf *e)
+{
+	struct slice host, port;
+	*address = (struct loop_address){0};
+	int shown = text.len > 100 ? 100 : (int)text.len;
+	if (!text.len || split(text, &host, &port))
+		return errbuf_set(e, ERR_INVALID,
+				  "address '%.*s' has no port: write it as 127.0.0.1:8470", shown,
+				  text.data ? text.data : "");
+	if (parse_port(port, &address->port))
+		return errbuf_set(e, ERR_INVALID, "address '%.*s': the port is no number to 65535",
+				  shown, text.data);
+	if (parse_host(host, address))
+		return errbuf_set(e, ERR_INVALID,
+				  "address '%.*s': the host is neither an IPv4 address, nor an "
+				  "IPv6 address in brackets, nor localhost",
+				  shown, text.data);
+	return 0;
+}
+
+const char *loop_address_text(const struct loop_address *address,
+			      char text[LOOP_ADDRESS_TEXT_BYTES])
+{
+	char host[INET6_ADDRSTRLEN];
+	inet_ntop(address->v6 ? AF_INET6 : AF_INET, address->bytes, host, sizeof(host));
+	snprintf(text, LOOP_ADDRESS_TEXT_BYTES, address->v6 ? "[%s]:%u" : "%s:%u", host,
+		 (unsigned)address->port);
+	return text;
+}
+
+bool loop_address_is_loopback(const struct loop_address *address)
+{
+	static const uint8_t v6_loopback[16] = {[15] = 1};
+	if (address->v6)
+		return memcmp(address->bytes, v6_loopback, 16) == 0;
+	return address->bytes[0] == 127; /* 127.0.0.0/8, RFC 1122 3.2.1.3 */
+}

@@ -1,0 +1,354 @@
+/* Listeners and connections.
+ *
+ * Accepting is done here with uv_poll and accept4, not by uv_listen: libuv's answer to a process
+ * without descriptors is to accept and close, or, when it has lost its spare descriptor, to spin.
+ * Here accepting rests for a while and the clients wait in the kernel's queue. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/stats.h"
+#include "loop/private.h"
+
+enum {
+	LISTEN_BACKLOG = 1024,
+	ACCEPTS_PER_EVENT_MAX = 64, /* then the other sockets have their turn */
+	ACCEPT_REST_MS = 100,
+	WRITE_PIECES_MAX = 8,
+};
+
+struct loop_conn {
+	uv_tcp_t tcp;
+	uv_shutdown_t shutdown;
+	struct loop *loop;
+	const struct loop_conn_events *events; /* NULL until started */
+	void *owner;
+	size_t read_max_bytes; /* 0: reading rests */
+	bool at_end;           /* the peer has said that no more comes */
+	bool broken;           /* said so */
+};
+
+struct loop_listener {
+	uv_poll_t poll;
+	struct loop *loop;
+	int fd;
+	struct loop_address address;
+	loop_accept_fn *accept;
+	void *owner;
+	struct loop_timer *rest;
+};
+
+/* ---- Listening ------------------------------------------------------------------------------ */
+
+static socklen_t to_sockaddr(const struct loop_address *address, struct sockaddr_storage *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (address->v6) {
+		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(address->port);
+		memcpy(&in6->sin6_addr, address->bytes, 16);
+		return sizeof(*in6);
+	}
+	struct sockaddr_in *in = (struct sockaddr_in *)out;
+	in->sin_family = AF_INET;
+	in->sin_port = htons(address->port);
+	memcpy(&in->sin_addr, address->bytes, 4);
+	return sizeof(*in);
+}
+
+static int bound_port(int fd, uint16_t *port)
+{
+	struct sockaddr_storage bound;
+	socklen_t len = sizeof(bound);
+	if (getsockname(fd, (struct sockaddr *)&bound, &len))
+		return -errno;
+	*port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+						  : ((struct sockaddr_in *)&bound)->sin_port);
+	return 0;
+}
+
+/* The listening socket, or a negative error. */
+static int open_socket(struct loop_address *address)
+{
+	struct sockaddr_storage to;
+	socklen_t len = to_sockaddr(address, &to);
+	int on = 1;
+	int fd = socket(address->v6 ? AF_INET6 : AF_INET,
+			SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	/* A restarted server must not wait for connections of the old one in TIME_WAIT. */
+	int err = setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) ? -errno : 0;
+	if (!err && address->v6)
+		err = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) ? -errno : 0;
+	if (!err)
+		err = bind(fd, (struct sockaddr *)&to, len) ? -errno : 0;
+	if (!err)
+		err = listen(fd, LISTEN_BACKLOG) ? -errno : 0;
+	if (!err)
+		err = bound_port(fd, &address->port);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+static void on_acceptable(uv_poll_t *poll, int status, int events);
+
+static void rest_over(void *owner)
+{
+	struct loop_listener *listener = owner;
+	uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
+}
+
+static void rest(struct loop_listener *listener, int err)
+{
+	stat_add(STAT_loop_accept_rests, 1);
+	log_warn("accepting connections rests for %d ms: %s", ACCEPT_REST_MS, err_text(err));
+	uv_poll_stop(&listener->poll);
+	loop_timer_start(listener->rest, ACCEPT_REST_MS, 0);
+}
+
+static int accept_one(struct loop_listener *listener)
+{
+	if (fault("loop.accept"))
+		return -EMFILE;
+	int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static void hand_over(struct loop_listener *listener, int fd)
+{
+	struct loop_conn *conn = mem_zalloc(sizeof(*conn));
+	conn->loop = listener->loop;
+	uv_tcp_init(&listener->loop->uv, &conn->tcp);
+	int err = uv_tcp_open(&conn->tcp, fd);
+	if (err) {
+		log_warn("a connection could not be taken over: %s", err_text(err));
+		close(fd);
+		loop_conn_close(conn);
+		return;
+	}
+	uv_tcp_nodelay(&conn->tcp, 1);
+	listener->accept(listener->owner, conn);
+}
+
+static void on_acceptable(uv_poll_t *poll, int status, int events)
+{
+	struct loop_listener *listener = CONTAINER_OF(poll, struct loop_listener, poll);
+	(void)status; /* an error of the socket is found by accept */
+	(void)events;
+	for (int i = 0; i < ACCEPTS_PER_EVENT_MAX && !uv_is_closing((uv_handle_t *)poll); i++) {
+		int fd = accept_one(listener);
+		if (fd >= 0)
+			hand_over(listener, fd);
+		else if (fd == -EAGAIN)
+			return;
+		else if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM) {
+			rest(listener, fd);
+			return;
+		}
+		/* Anything else is an error of that one connection (accept(2)): on to the next. */
+	}
+}
+
+int loop_listen(struct loop *loop, const struct loop_address *address, loop_accept_fn *accept,
+		void *owner, struct loop_listener **out, struct errbuf *e)
+{
+	char text[LOOP_ADDRESS_TEXT_BYTES];
+	loop_address_text(address, text);
+	if (!loop_address_is_loopback(address))
+		return errbuf_set(e, ERR_INVALID,
+				  "cannot listen on %s: requests carry no credentials yet, so only "
+				  "loopback addresses (127.0.0.1, [::1]) are served",
+				  text);
+	struct loop_address bound = *address;
+	int fd = open_socket(&bound);
+	if (fd < 0)
+		return errbuf_set(e, fd, "cannot listen on %s: %s", text, err_text(fd));
+	struct loop_listener *listener = mem_zalloc(sizeof(*listener));
+	int err = uv_poll_init(&loop->uv, &listener->poll, fd);
+	if (err) {
+		close(fd);
+		mem_free(listener);
+		return errbuf_set(e, err, "cannot listen on %s: %s", text, err_text(err));
+	}
+	listener->loop = loop;
+	listener->fd = fd;
+	listener->address = bound;
+	listener->accept = accept;
+	listener->owner = owner;
+	listener->rest = loop_timer_new(loop, rest_over, listener);
+	uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
+	*out = listener;
+	return 0;
+}
+
+struct loop_address loop_listener_address(const struct loop_listener *listener)
+{
+	return listener->address;
+}
+
+static void on_listener_closed(uv_handle_t *handle)
+{
+	mem_free(CONTAINER_OF((uv_poll_t *)handle, struct loop_listener, poll));
+}
+
+void loop_listener_close(struct loop_listener *listener)
+{
+	if (!listener)
+		return;
+	loop_timer_close(listener->rest);
+	uv_close((uv_handle_t *)&listener->poll, on_listener_closed);
+	close(listener->fd); /* libuv has stopped polling it */
+}
+
+/* ---- Reading -------------------------------------------------------------------------------- */
+
+static void fail(struct loop_conn *conn, int err)
+{
+	if (conn->broken || uv_is_closing((uv_handle_t *)&conn->tcp))
+		return;
+	conn->broken = true;
+	uv_read_stop((uv_stream_t *)&conn->tcp);
+	conn->events->broken(conn->owner, err);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+	struct loop_conn *conn = CONTAINER_OF((uv_tcp_t *)handle, struct loop_conn, tcp);
+	(void)suggested;
+	/* libuv reads into it and calls on_read before it does anything else, so that all
+	 * connections can share one. */
+	*buf = uv_buf_init(conn->loop->read_buffer, (unsigned)conn->read_max_bytes);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
+{
+	struct loop_conn *conn = CONTAINER_OF((uv_tcp_t *)stream, struct loop_conn, tcp);
+	if (len > 0) {
+		conn->events->read(conn->owner, (struct slice){buf->base, (size_t)len});
+	} else if (len == UV_EOF) {
+		conn->at_end = true;
+		uv_read_stop(stream);
+		conn->events->eof(conn->owner);
+	} else if (len < 0) {
+		fail(conn, (int)len);
+	}
+}
+
+void loop_conn_start(struct loop_conn *conn, const struct loop_conn_events *events, void *owner)
+{
+	ASSERT(!conn->events);
+	conn->events = events;
+	conn->owner = owner;
+	loop_conn_read(conn, LOOP_READ_BYTES);
+}
+
+void loop_conn_read(struct loop_conn *conn, size_t max_bytes)
+{
+	ASSERT(max_bytes <= LOOP_READ_BYTES);
+	bool was_reading = conn->read_max_bytes > 0;
+	conn->read_max_bytes = max_bytes;
+	if (conn->at_end || conn->broken || was_reading == (max_bytes > 0))
+		return;
+	if (max_bytes)
+		uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+	else
+		uv_read_stop((uv_stream_t *)&conn->tcp);
+}
+
+/* ---- Writing -------------------------------------------------------------------------------- */
+
+struct write {
+	uv_write_t uv;
+	char bytes[];
+};
+
+static void on_written(uv_write_t *uv, int status)
+{
+	struct loop_conn *conn = CONTAINER_OF((uv_tcp_t *)uv->handle, struct loop_conn, tcp);
+	mem_free(CONTAINER_OF(uv, struct write, uv));
+	if (uv_is_closing((uv_handle_t *)&conn->tcp))
+		return;
+	if (status < 0)
+		fail(conn, status);
+	else if (loop_conn_unsent(conn) == 0)
+		conn->events->sent(conn->owner);
+}
+
+/* What the kernel takes now. An error is not looked at: the write of the rest meets it again and
+ * reports it as an event. */
+static size_t try_write(struct loop_conn *conn, const struct slice *pieces, size_t count)
+{
+	uv_buf_t bufs[WRITE_PIECES_MAX];
+	for (size_t i = 0; i < count; i++)
+		bufs[i] = uv_buf_init((char *)(uintptr_t)pieces[i].data, (unsigned)pieces[i].len);
+	int sent = uv_try_write((uv_stream_t *)&conn->tcp, bufs, (unsigned)count);
+	return sent < 0 ? 0 : (size_t)sent;
+}
+
+static void write_rest(struct loop_conn *conn, const struct slice *pieces, size_t count,
+		       size_t skip, size_t len)
+{
+	struct write *write = mem_alloc(sizeof(*write) + len);
+	char *to = write->bytes;
+	for (size_t i = 0; i < count; i++) {
+		size_t from = skip < pieces[i].len ? skip : pieces[i].len;
+		skip -= from;
+		if (pieces[i].len > from)
+			memcpy(to, pieces[i].data + from, pieces[i].len - from);
+		to += pieces[i].len - from;
+	}
+	uv_buf_t buf = uv_buf_init(write->bytes, (unsigned)len);
+	int err = uv_write(&write->uv, (uv_stream_t *)&conn->tcp, &buf, 1, on_written);
+	/* It fails at once only for a handle without socket. */
+	ASSERT(!err);
+}
+
+void loop_conn_write(struct loop_conn *conn, const struct slice *pieces, size_t count)
+{
+	size_t len = 0;
+	ASSERT(count <= WRITE_PIECES_MAX);
+	for (size_t i = 0; i < count; i++)
+		len += pieces[i].len;
+	ASSERT(len <= UINT32_MAX);
+	if (conn->broken || !len)
+		return;
+	size_t sent = loop_conn_unsent(conn) ? 0 : try_write(conn, pieces, count);
+	if (sent < len)
+		write_rest(conn, pieces, count, sent, len - sent);
+}
+
+size_t loop_conn_unsent(const struct loop_conn *conn)
+{
+	return uv_stream_get_write_queue_size((const uv_stream_t *)&conn->tcp);
+}
+
+/* ---- Closing -------------------------------------------------------------------------------- */
+
+void loop_conn_shutdown(struct loop_conn *conn)
+{
+	/* A failure means that the connection is gone, which reading or writing will tell. */
+	if (!conn->broken)
+		uv_shutdown(&conn->shutdown, (uv_stream_t *)&conn->tcp, NULL);
+}
+
+static void on_conn_closed(uv_handle_t *handle)
+{
+	struct loop_conn *conn = CONTAINER_OF((uv_tcp_t *)handle, struct loop_conn, tcp);
+	if (conn->events)
+		conn->events->closed(conn->owner);
+	mem_free(conn);
+}
+
+void loop_conn_close(struct loop_conn *conn)
+{
+	uv_close((uv_handle_t *)&conn->tcp, on_conn_closed);
+}

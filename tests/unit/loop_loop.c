@@ -1,0 +1,262 @@
+/* Tasks from other threads, timers, signals, the worker pool. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "loop/loop.h"
+#include "loop/pool.h"
+
+enum { SENDERS = 4, TASKS_EACH = 5000 };
+
+struct numbered {
+	struct task task;
+	struct counting *counting;
+	unsigned sender, number;
+};
+
+struct counting {
+	struct loop *loop;
+	pthread_t thread;
+	unsigned next[SENDERS], total;
+	struct numbered tasks[SENDERS][TASKS_EACH];
+};
+
+static void count_task(struct task *task)
+{
+	struct numbered *numbered = CONTAINER_OF(task, struct numbered, task);
+	struct counting *counting = numbered->counting;
+	assert_true(pthread_equal(pthread_self(), counting->thread));
+	assert_int_equal(numbered->number, counting->next[numbered->sender]++);
+	if (++counting->total == SENDERS * TASKS_EACH)
+		loop_stop(counting->loop);
+}
+
+struct sender {
+	struct counting *counting;
+	unsigned index;
+};
+
+static void *send_all(void *arg)
+{
+	struct sender *sender = arg;
+	for (unsigned i = 0; i < TASKS_EACH; i++) {
+		struct numbered *numbered = &sender->counting->tasks[sender->index][i];
+		*numbered = (struct numbered){{count_task}, sender->counting, sender->index, i};
+		struct executor *executor = loop_executor(sender->counting->loop);
+		executor->post(executor, &numbered->task);
+	}
+	return NULL;
+}
+
+static void test_posts_of_each_thread_keep_their_order(void **state)
+{
+	static struct counting counting;
+	struct sender senders[SENDERS];
+	pthread_t threads[SENDERS];
+	(void)state;
+	counting.loop = loop_new();
+	counting.thread = pthread_self();
+	for (unsigned i = 0; i < SENDERS; i++) {
+		senders[i] = (struct sender){&counting, i};
+		assert_int_equal(pthread_create(&threads[i], NULL, send_all, &senders[i]), 0);
+	}
+	loop_run(counting.loop);
+	assert_int_equal(counting.total, SENDERS * TASKS_EACH);
+	for (unsigned i = 0; i < SENDERS; i++)
+		pthread_join(threads[i], NULL);
+	loop_free(counting.loop);
+}
+
+struct ran {
+	struct task task;
+	bool ran;
+};
+
+static void mark_ran(struct task *task)
+{
+	CONTAINER_OF(task, struct ran, task)->ran = true;
+}
+
+static void test_free_runs_what_was_posted(void **state)
+{
+	struct ran ran = {{mark_ran}};
+	struct loop *loop = loop_new();
+	(void)state;
+	loop_executor(loop)->post(loop_executor(loop), &ran.task);
+	loop_free(loop);
+	assert_true(ran.ran);
+}
+
+static void test_stop_before_run(void **state)
+{
+	struct loop *loop = loop_new();
+	(void)state;
+	loop_stop(loop);
+	loop_run(loop); /* returns */
+	loop_free(loop);
+}
+
+struct ticking {
+	struct loop *loop;
+	struct loop_timer *repeating, *once, *never;
+	unsigned ticks, onces;
+};
+
+static void tick(void *owner)
+{
+	struct ticking *ticking = owner;
+	if (++ticking->ticks == 3)
+		loop_timer_stop(ticking->repeating);
+}
+
+static void once(void *owner)
+{
+	struct ticking *ticking = owner;
+	ticking->onces++;
+	if (ticking->ticks >= 3)
+		loop_stop(ticking->loop);
+	else
+		loop_timer_start(ticking->once, 20, 0);
+}
+
+static void never(void *owner)
+{
+	(void)owner;
+	fail();
+}
+
+static void test_timers(void **state)
+{
+	struct ticking ticking = {.loop = loop_new()};
+	(void)state;
+	ticking.repeating = loop_timer_new(ticking.loop, tick, &ticking);
+	ticking.once = loop_timer_new(ticking.loop, once, &ticking);
+	ticking.never = loop_timer_new(ticking.loop, never, &ticking);
+	loop_timer_start(ticking.never, 1, 1);
+	loop_timer_close(ticking.never); /* its event must not come any more */
+	loop_timer_start(ticking.repeating, 1, 1);
+	loop_timer_start(ticking.once, 20, 0);
+	int64_t before = loop_now_ms(ticking.loop);
+	loop_run(ticking.loop);
+	assert_int_equal(ticking.ticks, 3);
+	assert_true(loop_now_ms(ticking.loop) >= before + 20);
+	loop_timer_close(ticking.repeating);
+	loop_timer_close(ticking.once);
+	loop_timer_close(NULL);
+	loop_free(ticking.loop);
+}
+
+static int signal_seen;
+
+static void on_signal(void *owner, int signum)
+{
+	signal_seen = signum;
+	loop_stop(owner);
+}
+
+static void test_signals(void **state)
+{
+	struct loop *loop = loop_new();
+	struct loop_signal *handle = NULL;
+	(void)state;
+	assert_int_equal(loop_signal_open(loop, SIGKILL, on_signal, loop, &handle), ERR_INVALID);
+	assert_null(handle);
+	assert_int_equal(loop_signal_open(loop, SIGUSR1, on_signal, loop, &handle), 0);
+	raise(SIGUSR1);
+	loop_run(loop);
+	assert_int_equal(signal_seen, SIGUSR1);
+	loop_signal_close(handle);
+	loop_free(loop);
+}
+
+/* ---- The pool ------------------------------------------------------------------------------- */
+
+struct gate {
+	struct task task;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool entered, open;
+};
+
+static void pass_gate(struct task *task)
+{
+	struct gate *gate = CONTAINER_OF(task, struct gate, task);
+	pthread_mutex_lock(&gate->lock);
+	gate->entered = true;
+	pthread_cond_broadcast(&gate->changed);
+	while (!gate->open)
+		pthread_cond_wait(&gate->changed, &gate->lock);
+	pthread_mutex_unlock(&gate->lock);
+}
+
+static void gate_wait_entered(struct gate *gate)
+{
+	pthread_mutex_lock(&gate->lock);
+	while (!gate->entered)
+		pthread_cond_wait(&gate->changed, &gate->lock);
+	pthread_mutex_unlock(&gate->lock);
+}
+
+static void gate_open(struct gate *gate)
+{
+	pthread_mutex_lock(&gate->lock);
+	gate->open = true;
+	pthread_cond_broadcast(&gate->changed);
+	pthread_mutex_unlock(&gate->lock);
+}
+
+static void test_pool_is_bounded_and_finishes_what_it_took(void **state)
+{
+	struct gate gate = {.task = {pass_gate}};
+	struct ran first = {{mark_ran}}, second = {{mark_ran}}, third = {{mark_ran}};
+	(void)state;
+	pthread_mutex_init(&gate.lock, NULL);
+	pthread_cond_init(&gate.changed, NULL);
+	struct pool *pool = pool_new(1, 2, "a-name-that-is-too-long");
+	assert_int_equal(pool_submit(pool, &gate.task), 0);
+	gate_wait_entered(&gate); /* the worker has it: the queue is empty */
+	assert_int_equal(pool_waiting(pool), 0);
+	assert_int_equal(pool_submit(pool, &first.task), 0);
+	assert_int_equal(pool_submit(pool, &second.task), 0);
+	assert_int_equal(pool_submit(pool, &third.task), ERR_BUSY);
+	assert_int_equal(pool_waiting(pool), 2);
+	gate_open(&gate);
+	pool_close(pool);
+	assert_true(first.ran && second.ran);
+	assert_false(third.ran);
+}
+
+static void test_pool_runs_side_by_side(void **state)
+{
+	struct gate one = {.task = {pass_gate}}, two = {.task = {pass_gate}};
+	struct gate *gates[] = {&one, &two};
+	(void)state;
+	struct pool *pool = pool_new(2, 8, "two");
+	for (size_t i = 0; i < 2; i++) {
+		pthread_mutex_init(&gates[i]->lock, NULL);
+		pthread_cond_init(&gates[i]->changed, NULL);
+		assert_int_equal(pool_submit(pool, &gates[i]->task), 0);
+	}
+	/* Both are inside at once, or this waits for ever. */
+	gate_wait_entered(&one);
+	gate_wait_entered(&two);
+	gate_open(&one);
+	gate_open(&two);
+	pool_close(pool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_posts_of_each_thread_keep_their_order),
+		cmocka_unit_test(test_free_runs_what_was_posted),
+		cmocka_unit_test(test_stop_before_run),
+		cmocka_unit_test(test_timers),
+		cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_pool_is_bounded_and_finishes_what_it_took),
+		cmocka_unit_test(test_pool_runs_side_by_side),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,370 @@
+/* Addresses, listeners and connections, against blocking sockets in the same process. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fault.h"
+#include "base/mem.h"
+#include "base/stats.h"
+#include "loop/loop.h"
+
+static void test_addresses(void **state)
+{
+	static const struct {
+		const char *text, *printed; /* NULL: refused */
+		bool loopback;
+	} cases[] = {
+		{"127.0.0.1:8470", "127.0.0.1:8470", true},
+		{"127.255.0.9:1", "127.255.0.9:1", true},
+		{"localhost:0", "127.0.0.1:0", true},
+		{"[::1]:65535", "[::1]:65535", true},
+		{"[0:0::1]:80", "[::1]:80", true},
+		{"0.0.0.0:8470", "0.0.0.0:8470", false},
+		{"126.0.0.1:8470", "126.0.0.1:8470", false},
+		{"[::]:8470", "[::]:8470", false},
+		{"[::ffff:127.0.0.1]:1", "[::ffff:127.0.0.1]:1", false},
+		{"127.0.0.1", NULL, false},
+		{"127.0.0.1:", NULL, false},
+		{"127.0.0.1:65536", NULL, false},
+		{"127.0.0.1:-1", NULL, false},
+		{"127.0.0.1:+1", NULL, false},
+		{"127.0.0.1: 1", NULL, false},
+		{"127.0.0.1:123456", NULL, false},
+		{"::1:80", NULL, false},
+		{"[::1:80", NULL, false},
+		{"[]:80", NULL, false},
+		{"[127.0.0.1]:80", NULL, false},
+		{":80", NULL, false},
+		{"", NULL, false},
+		{"example.org:80", NULL, false},
+		{"127.1:80", NULL, false},
+		{"[0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0001]:80", NULL, false},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct loop_address address;
+		struct errbuf e = {""};
+		char text[LOOP_ADDRESS_TEXT_BYTES];
+		int err = loop_address_parse(slice_of(cases[i].text), &address, &e);
+		if (!cases[i].printed) {
+			assert_int_equal(err, ERR_INVALID);
+			assert_non_null(strstr(e.text, cases[i].text));
+			continue;
+		}
+		assert_int_equal(err, 0);
+		assert_string_equal(loop_address_text(&address, text), cases[i].printed);
+		assert_int_equal(loop_address_is_loopback(&address), cases[i].loopback);
+	}
+	struct loop_address address;
+	assert_int_equal(loop_address_parse((struct slice){"127.0.0.1\0:80", 13}, &address, NULL),
+			 ERR_INVALID);
+}
+
+/* One server that keeps what it reads; what happens is written to `events`. */
+struct server {
+	struct loop *loop;
+	struct loop_listener *listener;
+	struct loop_conn *conn;
+	struct buf got;
+	char events[64];
+	size_t stop_at_bytes;
+	bool stop_at_sent, stop_at_accept, stop_at_closed, stop_at_broken, stop_at_eof;
+};
+
+static void note(struct server *server, const char *event)
+{
+	size_t len = strlen(server->events);
+	assert_true(len + strlen(event) < sizeof(server->events));
+	memcpy(server->events + len, event, strlen(event) + 1);
+}
+
+static void on_read(void *owner, struct slice bytes)
+{
+	struct server *server = owner;
+	buf_append(&server->got, bytes.data, bytes.len);
+	if (server->got.len >= server->stop_at_bytes)
+		loop_stop(server->loop);
+}
+
+static void on_eof(void *owner)
+{
+	struct server *server = owner;
+	note(server, "eof ");
+	if (server->stop_at_eof)
+		loop_stop(server->loop);
+}
+
+static void on_broken(void *owner, int err)
+{
+	struct server *server = owner;
+	assert_true(err < 0);
+	note(server, "broken ");
+	if (server->stop_at_broken)
+		loop_stop(server->loop);
+}
+
+static void on_sent(void *owner)
+{
+	struct server *server = owner;
+	assert_int_equal(loop_conn_unsent(server->conn), 0);
+	note(server, "sent ");
+	if (server->stop_at_sent)
+		loop_stop(server->loop);
+}
+
+static void on_closed(void *owner)
+{
+	struct server *server = owner;
+	note(server, "closed ");
+	if (server->stop_at_closed)
+		loop_stop(server->loop);
+}
+
+static const struct loop_conn_events events = {on_read, on_eof, on_broken, on_sent, on_closed};
+
+static void on_accept(void *owner, struct loop_conn *conn)
+{
+	struct server *server = owner;
+	server->conn = conn;
+	loop_conn_start(conn, &events, server);
+	if (server->stop_at_accept)
+		loop_stop(server->loop);
+}
+
+static void server_open(struct server *server, const char *at)
+{
+	struct loop_address address;
+	struct errbuf e;
+	*server = (struct server){.loop = loop_new(), .stop_at_bytes = SIZE_MAX};
+	buf_init(&server->got, 64 << 20);
+	assert_int_equal(loop_address_parse(slice_of(at), &address, &e), 0);
+	assert_int_equal(
+		loop_listen(server->loop, &address, on_accept, server, &server->listener, &e), 0);
+}
+
+static void server_close(struct server *server)
+{
+	if (server->listener)
+		loop_listener_close(server->listener);
+	loop_free(server->loop);
+	buf_release(&server->got);
+}
+
+static int client_open(struct server *server)
+{
+	struct loop_address at = loop_listener_address(server->listener);
+	assert_int_not_equal(at.port, 0);
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(at.port)};
+	memcpy(&to.sin_addr, at.bytes, 4);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+static void test_only_loopback_is_bound(void **state)
+{
+	static const char *const refused[] = {"0.0.0.0:0", "[::]:0", "192.0.2.1:0"};
+	struct loop *loop = loop_new();
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+		struct loop_address address;
+		struct loop_listener *listener = NULL;
+		struct errbuf e = {""};
+		assert_int_equal(loop_address_parse(slice_of(refused[i]), &address, &e), 0);
+		assert_int_equal(loop_listen(loop, &address, on_accept, NULL, &listener, &e),
+				 ERR_INVALID);
+		assert_non_null(strstr(e.text, "loopback"));
+		assert_non_null(strstr(e.text, refused[i]));
+		assert_null(listener);
+	}
+	loop_free(loop);
+}
+
+static void test_a_taken_port_is_a_sentence(void **state)
+{
+	struct server server;
+	struct errbuf e = {""};
+	struct loop_listener *second = NULL;
+	(void)state;
+	server_open(&server, "127.0.0.1:0");
+	struct loop_address taken = loop_listener_address(server.listener);
+	assert_int_equal(loop_listen(server.loop, &taken, on_accept, NULL, &second, &e),
+			 -EADDRINUSE);
+	assert_non_null(strstr(e.text, "127.0.0.1:"));
+	server_close(&server);
+}
+
+static void test_reading_to_the_end(void **state)
+{
+	struct server server;
+	(void)state;
+	server_open(&server, "127.0.0.1:0");
+	int fd = client_open(&server);
+	assert_int_equal(write(fd, "hello", 5), 5);
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	server.stop_at_eof = true;
+	loop_run(server.loop);
+	assert_int_equal(server.got.len, 5);
+	assert_memory_equal(server.got.data, "hello", 5);
+	assert_string_equal(server.events, "eof ");
+	/* The other direction is still open. */
+	loop_conn_write(server.conn, (struct slice[]){SLICE("good"), SLICE("bye")}, 2);
+	loop_conn_shutdown(server.conn);
+	server.stop_at_closed = true;
+	char reply[16];
+	assert_int_equal(recv(fd, reply, 7, MSG_WAITALL), 7);
+	assert_memory_equal(reply, "goodbye", 7);
+	loop_conn_close(server.conn);
+	loop_run(server.loop);
+	assert_int_equal(read(fd, reply, 1), 0);
+	close(fd);
+	server_close(&server);
+}
+
+struct reader {
+	int fd;
+	size_t want, got;
+	bool right;
+};
+
+static void *read_slowly(void *arg)
+{
+	struct reader *reader = arg;
+	char bytes[8192];
+	reader->right = true;
+	while (reader->got < reader->want) {
+		ssize_t n = read(reader->fd, bytes, sizeof(bytes));
+		if (n <= 0)
+			break;
+		for (ssize_t i = 0; i < n; i++)
+			reader->right &= bytes[i] == (char)((reader->got + (size_t)i) % 251);
+		reader->got += (size_t)n;
+	}
+	return NULL;
+}
+
+/* More than the kernel takes, in three pieces: the rest is kept, sent in order, and told of. */
+static void test_writing_more_than_the_kernel_takes(void **state)
+{
+	enum { LEN = 24 << 20 };
+	struct server server;
+	pthread_t thread;
+	(void)state;
+	server_open(&server, "127.0.0.1:0");
+	struct reader reader = {.fd = client_open(&server), .want = LEN};
+	server.stop_at_accept = true;
+	loop_run(server.loop);
+	char *bytes = mem_alloc(LEN);
+	for (size_t i = 0; i < LEN; i++)
+		bytes[i] = (char)(i % 251);
+	struct slice pieces[] = {{bytes, 1}, {bytes + 1, LEN / 2}, {bytes + 1 + LEN / 2, LEN / 4}};
+	loop_conn_write(server.conn, pieces, 3);
+	assert_true(loop_conn_unsent(server.conn) > 0);
+	assert_string_equal(server.events, "");
+	size_t done = 1 + LEN / 2 + LEN / 4;
+	loop_conn_write(server.conn, (struct slice[]){{bytes + done, LEN - done}}, 1);
+	mem_free(bytes); /* what was left is copied */
+	assert_int_equal(pthread_create(&thread, NULL, read_slowly, &reader), 0);
+	server.stop_at_sent = true;
+	loop_run(server.loop);
+	assert_string_equal(server.events, "sent ");
+	pthread_join(thread, NULL);
+	assert_int_equal(reader.got, LEN);
+	assert_true(reader.right);
+	loop_conn_close(server.conn);
+	close(reader.fd);
+	server_close(&server);
+}
+
+static void test_a_resting_reader_reads_nothing(void **state)
+{
+	struct server server;
+	(void)state;
+	server_open(&server, "127.0.0.1:0");
+	int fd = client_open(&server);
+	server.stop_at_accept = true;
+	loop_run(server.loop);
+	loop_conn_read(server.conn, 0);
+	assert_int_equal(write(fd, "abcdef", 6), 6);
+	/* A second connection is a later event: what could be read would have been read. */
+	struct loop_conn *first = server.conn;
+	int other = client_open(&server);
+	loop_run(server.loop);
+	assert_int_equal(server.got.len, 0);
+	loop_conn_read(first, 2); /* at most two bytes a piece */
+	server.stop_at_bytes = 6;
+	loop_run(server.loop);
+	assert_memory_equal(server.got.data, "abcdef", 6);
+	loop_conn_close(first);
+	loop_conn_close(server.conn);
+	close(fd);
+	close(other);
+	server_close(&server);
+}
+
+static void test_a_reset_is_an_event(void **state)
+{
+	struct server server;
+	struct linger reset = {1, 0};
+	(void)state;
+	server_open(&server, "127.0.0.1:0");
+	int fd = client_open(&server);
+	server.stop_at_accept = true;
+	loop_run(server.loop);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
+	close(fd);
+	server.stop_at_broken = true;
+	loop_run(server.loop);
+	assert_string_equal(server.events, "broken ");
+	/* Writing after it is quiet. */
+	loop_conn_write(server.conn, (struct slice[]){SLICE("x")}, 1);
+	loop_conn_shutdown(server.conn);
+	server.stop_at_closed = true;
+	loop_conn_close(server.conn);
+	loop_run(server.loop);
+	assert_string_equal(server.events, "broken closed ");
+	server_close(&server);
+}
+
+static void test_out_of_descriptors_rests_and_goes_on(void **state)
+{
+	struct server server;
+	(void)state;
+	int64_t rests = stat_get(STAT_loop_accept_rests);
+	server_open(&server, "127.0.0.1:0");
+	fault_arm("loop.accept", FAULT_ERROR, 1, 2);
+	int fd = client_open(&server);
+	server.stop_at_accept = true;
+	int64_t before = loop_now_ms(server.loop);
+	loop_run(server.loop);
+	fault_disarm_all();
+	assert_int_equal(stat_get(STAT_loop_accept_rests) - rests, 2);
+	assert_true(loop_now_ms(server.loop) - before >= 190);
+	loop_conn_close(server.conn);
+	close(fd);
+	server_close(&server);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_only_loopback_is_bound),
+		cmocka_unit_test(test_a_taken_port_is_a_sentence),
+		cmocka_unit_test(test_reading_to_the_end),
+		cmocka_unit_test(test_writing_more_than_the_kernel_takes),
+		cmocka_unit_test(test_a_resting_reader_reads_nothing),
+		cmocka_unit_test(test_a_reset_is_an_event),
+		cmocka_unit_test(test_out_of_descriptors_rests_and_goes_on),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
