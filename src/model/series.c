@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 bool tenant_valid(struct slice tenant)
 {
@@ -15,27 +16,6 @@ bool tenant_valid(struct slice tenant)
 			return false;
 	}
 	return true;
-}
-
-/* Length of the UTF-8 sequence at p (RFC 3629: no surrogates, nothing overlong), 0 if there is none. */
-static size_t utf8_length(const uint8_t *p, size_t left)
-{
-	if (p[0] < 0x80)
-		return 1;
-	if (left >= 2 && p[0] >= 0xc2 && p[0] <= 0xdf && (p[1] & 0xc0) == 0x80)
-		return 2;
-	if (left >= 3 && (p[0] & 0xf0) == 0xe0 && (p[1] & 0xc0) == 0x80 && (p[2] & 0xc0) == 0x80) {
-		if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f))
-			return 0;
-		return 3;
-	}
-	if (left >= 4 && p[0] >= 0xf0 && p[0] <= 0xf4 && (p[1] & 0xc0) == 0x80 &&
-	    (p[2] & 0xc0) == 0x80 && (p[3] & 0xc0) == 0x80) {
-		if ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-			return 0;
-		return 4;
-	}
-	return 0;
 }
 
 /* NULL if the name may be stored, else why not. */

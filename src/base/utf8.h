@@ -1,0 +1,53 @@
+/* UTF-8 as RFC 3629 defines it: no surrogates, nothing overlong, nothing above U+10FFFF. */
+#ifndef BASE_UTF8_H
+#define BASE_UTF8_H
+
+#include "base/base.h"
+
+/* Length of the sequence at p, 1 to 4 bytes; 0 if there is none. `left` >= 1. */
+static inline size_t utf8_length(const uint8_t *p, size_t left)
+{
+	if (p[0] < 0x80)
+		return 1;
+	if (left >= 2 && p[0] >= 0xc2 && p[0] <= 0xdf && (p[1] & 0xc0) == 0x80)
+		return 2;
+	if (left >= 3 && (p[0] & 0xf0) == 0xe0 && (p[1] & 0xc0) == 0x80 && (p[2] & 0xc0) == 0x80) {
+		if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f))
+			return 0;
+		return 3;
+	}
+	if (left >= 4 && p[0] >= 0xf0 && p[0] <= 0xf4 && (p[1] & 0xc0) == 0x80 &&
+	    (p[2] & 0xc0) == 0x80 && (p[3] & 0xc0) == 0x80) {
+		if ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+			return 0;
+		return 4;
+	}
+	return 0;
+}
+
+/* Writes a code point (<= 0x10ffff, no surrogate) as 1 to 4 bytes at `to`; returns how many. */
+static inline size_t utf8_put(char *to, uint32_t code)
+{
+	if (code < 0x80) {
+		to[0] = (char)code;
+		return 1;
+	}
+	if (code < 0x800) {
+		to[0] = (char)(0xc0 | code >> 6);
+		to[1] = (char)(0x80 | (code & 0x3f));
+		return 2;
+	}
+	if (code < 0x10000) {
+		to[0] = (char)(0xe0 | code >> 12);
+		to[1] = (char)(0x80 | (code >> 6 & 0x3f));
+		to[2] = (char)(0x80 | (code & 0x3f));
+		return 3;
+	}
+	to[0] = (char)(0xf0 | code >> 18);
+	to[1] = (char)(0x80 | (code >> 12 & 0x3f));
+	to[2] = (char)(0x80 | (code >> 6 & 0x3f));
+	to[3] = (char)(0x80 | (code & 0x3f));
+	return 4;
+}
+
+#endif
