@@ -17,8 +17,8 @@
  * Threads: a batch belongs to its caller until submitted, then to the engine until `done` runs on
  * the executor given. Different batches may be submitted from different threads.
  *
- * Engines: store/lmdb (embedded), store/cassandra (later), test/contract/naive (the yardstick). All
- * pass test/contract. */
+ * Engines: store/lmdb (embedded), store/cassandra (later), tests/contract/naive (the yardstick). All
+ * pass tests/contract. */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
@@ -32,15 +32,19 @@
 
 /* The same on every engine. What passes one is refused with ERR_LIMIT when it is added. */
 enum {
-	STORE_KEY_MAX_BYTES = 4000,   /* all parts of a cell row key */
-	STORE_COLUMN_MAX_BYTES = 400, /* all parts of a column, as store_column_bytes counts them */
+	STORE_KEY_MAX_BYTES = 4000,   /* a cell's row key, as store_parts_bytes counts it */
+	STORE_COLUMN_MAX_BYTES = 400, /* a column likewise; not those of series_sets */
 	STORE_VALUE_MAX_BYTES = 16 << 20,
 	STORE_SET_ELEMENTS_MAX = 64,
+	STORE_SET_ELEMENT_MAX_BYTES = 255,
 	STORE_BATCH_MAX_BYTES = 64 << 20,
 	STORE_HANDLES_MAX = 1 << 20, /* of one read request */
+	STORE_WINDOWS_MAX = 1000000, /* of one aggregate: handles times windows */
 	STORE_GROUP_MAX = 512,       /* metrics of one series_open; handles of one append */
 	STORE_TOKEN_MAX_BYTES = 512,
 	STORE_QUERY_DEADLINE_MAX_MS = 300000,
+	/* How long a deleted or expired stamped cell goes on winning over lower stamps, at least. */
+	STORE_TOMBSTONE_MS = 86400000,
 };
 
 /* Times of samples: any signed 64-bit ms but the two ends. */
@@ -78,54 +82,70 @@ struct store_write {
 	void *owner; /* the caller's */
 	struct arena arena;
 	size_t stages_kept;
-	size_t samples, cells; /* how many of each were added */
-	struct errbuf error;
-	/* the engine's: encoded requests by stage, and the link while queued */
+	size_t samples, cells; /* how many values other than NONE, and cell writes, were added */
+	struct errbuf error;   /* why an adder refused, or what `done` has to say */
+	size_t stage_requests; /* how much the present stage holds; store.c's */
+	size_t stage_count;    /* stages that hold something; store.c's */
+	/* the engine's: encoded requests by stage, in the arena, NULL after new and reset; and the
+	 * link while queued */
 	struct store_stage *stages, *last_stage;
 	struct task task;
 	int err;
 };
 
-/* `max_bytes` bounds the batch's memory, at most STORE_BATCH_MAX_BYTES. */
+/* `max_bytes` bounds the batch's memory, at most STORE_BATCH_MAX_BYTES. An adder that returns an
+ * error leaves the batch as it was. */
 struct store_write *store_write_new(struct store *store, size_t max_bytes);
-/* Before submission or after `done`. Reset keeps memory for the next use. */
+/* Before submission or after `done`. Reset keeps memory for the next use, and store, executor, done
+ * and owner. */
 void store_write_reset(struct store_write *write);
 void store_write_free(struct store_write *write);
 
 /* One time of `n` series: values[i * fields + f] is field f of handles[i]; VALUE_NONE leaves a field
  * unwritten. `period_ms` is 0 for tables without one. Handles that were opened together and are
- * given in that order are stored together, cheapest. ERR_LIMIT: the batch is full, submit it first.
- * ERR_INVALID: table, period, time or count outside the contract. */
+ * given in that order are stored together, cheapest. A handle that stands twice takes the later
+ * values. A sample written again in another retention class: the later write wins while it lives;
+ * whether the earlier one shows once that has expired is the engine's business.
+ * ERR_LIMIT: the batch is full, submit it first (or n > STORE_GROUP_MAX). ERR_INVALID: table, period,
+ * time or count outside the contract. ERR_NOT_FOUND, here or from `done`: no such handle, or no
+ * longer; from `done`, the other rows of that stage may be there or not. Open the series again and
+ * repeat the batch. */
 int store_append(struct store_write *write, enum table table, int64_t period_ms,
 		 enum retention_class retention, int64_t ts_ms, const uint64_t *handles, size_t n,
 		 const struct value *values) MUST_CHECK;
 
 /* Removes all fields of start <= ts < end, in every retention class. Ordered with the appends of the
- * same batch. */
+ * same batch. An unknown handle has nothing to remove. start == end removes nothing, start > end is
+ * ERR_INVALID, here and in reads. */
 int store_delete_range(struct store_write *write, enum table table, int64_t period_ms,
 		       const uint64_t *handles, size_t n, int64_t start_ms,
 		       int64_t end_ms) MUST_CHECK;
 
-/* The parts of a row key or of a column, as many as the table declares, in its order. */
+/* The parts of a row key or of a column, as many as the table declares, in its order. A part may be
+ * empty but not NULL; a row key may not be empty as a whole. */
 struct store_parts {
 	struct slice part[TABLE_PARTS_MAX];
 };
 
-/* Stamped cells. The higher stamp wins, of equal stamps the greater value (a delete is below every
- * value). `expires_ms` 0: never; else wall-clock ms from which it is invisible. */
+/* Stamped cells. The higher stamp wins, of equal stamps the greater value in byte order (a delete is
+ * below every value), of equal values the later expiry (0, never, is the latest). `expires_ms` 0:
+ * never; else wall-clock ms from which it is invisible, yet for STORE_TOMBSTONE_MS still wins. */
 int store_cell_put(struct store_write *write, enum table table, const struct store_parts *key,
 		   const struct store_parts *column, struct slice value, int64_t stamp_us,
 		   int64_t expires_ms) MUST_CHECK;
 int store_cell_delete(struct store_write *write, enum table table, const struct store_parts *key,
 		      const struct store_parts *column, int64_t stamp_us) MUST_CHECK;
 
-/* Set cells: adds one element. */
+/* Set cells: adds one element, 1 to STORE_SET_ELEMENT_MAX_BYTES. A set that is full leaves it out:
+ * then `done` says ERR_LIMIT though everything else of the batch is durable. */
 int store_set_add(struct store_write *write, enum table table, const struct store_parts *key,
 		  const struct store_parts *column, struct slice element) MUST_CHECK;
 
-/* Conditional cells. `version` 0 means "only if absent"; a version is never used twice for a cell.
+/* Conditional cells. `version` 0 means "only if absent" (or expired, by the engine's clock); a version
+ * is never used twice for a cell. delete_if of version 0 is ERR_INVALID.
  * After done: `applied` says whether it happened; `version` and `value` are what is there now
- * (version 0: nothing). A stage with a refused condition still applies its other requests. */
+ * (version 0: nothing; value NULL where the batch's memory had no room for it). A stage with a
+ * refused condition still applies its other requests. The outcome lives until reset. */
 struct store_write_cond {
 	bool applied;
 	uint64_t version;
@@ -139,14 +159,17 @@ int store_cell_delete_if(struct store_write *write, enum table table, const stru
 			 struct store_write_cond **outcome) MUST_CHECK;
 
 /* A series that has no data in any table leaves the registry (and series_sets); one that has data
- * stays. Its handle is dead from then on: an append to it fails with ERR_NOT_FOUND. */
+ * stays, as may one whose data has expired but is not yet removed. Its handle is dead from then on:
+ * an append to it fails with ERR_NOT_FOUND. Handles of one call: at most STORE_GROUP_MAX. */
 int store_series_forget(struct store_write *write, const uint64_t *handles, size_t n) MUST_CHECK;
 
-/* What is added from here on is sent after what was added before is durable. */
+/* What is added from here on is sent after what was added before is durable. Without effect while the
+ * present stage is empty. */
 void store_write_next_stage(struct store_write *write);
 
 /* ERR_BUSY at once when the engine's queue is full, ERR_FULL or ERR_READ_ONLY when it takes no
- * writes: then `done` is not called and the batch is still the caller's. */
+ * writes: then `done` is not called and the batch is still the caller's. An empty batch succeeds.
+ * After `done` the same batch may be submitted again. */
 int store_write_submit(struct store_write *write) MUST_CHECK;
 
 /* Microseconds, strictly rising in this process and above every stamp stored before. Set once by
@@ -184,7 +207,7 @@ struct store_points {
 	const uint8_t *types[TABLE_FIELDS_MAX];
 };
 
-/* samples of start <= ts < end. */
+/* Samples of start <= ts < end. A time at which none of the wanted fields has a value is left out. */
 struct store_range {
 	enum table table;
 	int64_t period_ms;
@@ -193,14 +216,17 @@ struct store_range {
 	int64_t start_ms, end_ms;
 	unsigned fields; /* bit f set: field f wanted; 0 = all */
 	bool backward;   /* newest first */
-	size_t limit;    /* points per series; 0 = no limit of its own */
-	/* Result: by handle. After `more`, those up to the token hold what was read so far, the
-	 * others nothing; the next call gives only the rest. */
+	/* Points per series over all slices (the token remembers); 0 = no limit of its own. A
+	 * request that has reached its limit is finished: `more` is not set for it. */
+	size_t limit;
+	/* Result: by handle, for each slice anew. After `more`, those up to the token hold what was
+	 * read so far, the others nothing; the next slice gives only the rest, and nothing for what
+	 * was given before. An unknown handle has no points. */
 	struct store_points *points;
 };
 
-/* For each handle the newest sample with ts < before, not older than before - look_back, in
- * points[i] (count 0 or 1). */
+/* For each handle the newest sample with before - look_back <= ts < before, all its fields, in
+ * points[i] (count 0 or 1); sliced like a range. */
 struct store_last_before {
 	enum table table;
 	int64_t period_ms;
@@ -211,9 +237,10 @@ struct store_last_before {
 };
 
 /* Of the samples of one field in one window: integers are exact in first, last, min and max; sum is
- * a double (of integers: of their exact sum while that stays below 2^63 in magnitude). NaN counts in
- * `count`, makes the sum NaN and is never min or max. A window without samples has count 0 and is
- * not zero. */
+ * a double (of integers: of their exact sum while that stays below 2^63 in magnitude; of others in
+ * any order of addition). NaN counts in `count`, makes the sum NaN and is never min or max (NONE if
+ * there is nothing else). Of equal numbers of different type, min and max are any. A window without
+ * samples has count 0 and the rest zero, which means nothing. */
 struct store_summary {
 	uint64_t count;
 	double sum;
@@ -222,7 +249,7 @@ struct store_summary {
 };
 
 /* summaries[h * window_count + w] for window [start + w * window, + window), cut at end.
- * window_count = ceil((end - start) / window), at most 1,000,000 in all. */
+ * window_count = ceil((end - start) / window), STORE_WINDOWS_MAX in all handles together. */
 struct store_aggregate {
 	enum table table;
 	int64_t period_ms;
@@ -230,8 +257,9 @@ struct store_aggregate {
 	size_t handle_count;
 	unsigned field;
 	int64_t start_ms, end_ms, window_ms;
-	size_t window_count; /* result */
-	/* Result; after `more` the handles before next_handle are whole. */
+	size_t window_count; /* set by store_read_submit */
+	/* Result, for each slice anew: those from the last slice's next_handle (0 at first) to this
+	 * one's are whole, all others zero. Without `more` next_handle is handle_count. */
 	struct store_summary *summaries;
 	size_t next_handle;
 };
@@ -253,7 +281,8 @@ struct store_cell_get {
 
 /* Columns of one row in byte order, part by part: from <= column < to. A NULL part ends the bound:
  * `from` with only its first part given starts at the first column with that part; `to` likewise
- * ends before it. from/to without parts: the row's ends. */
+ * ends before it. from/to without parts: the row's ends. The limit holds over all slices, as in a
+ * range. */
 struct store_cell_scan {
 	enum table table;
 	struct store_parts key, from, to;
@@ -264,7 +293,8 @@ struct store_cell_scan {
 };
 
 /* All rows of a table, in any order, each at least once even while others write; rows that exist
- * throughout are never missed. Samples: handle and period. Cells: key. */
+ * throughout are never missed; a row whose last data was deleted or has expired may still be given.
+ * Samples: handle and period. Cells: key. */
 struct store_row {
 	uint64_t handle;
 	int64_t period_ms;
@@ -273,14 +303,16 @@ struct store_row {
 
 struct store_enumerate {
 	enum table table;
-	size_t limit;
+	size_t limit; /* of one slice: `more` is set when rows may be left; 0 = none of its own */
 	struct store_row *rows; /* result */
 	size_t count;
 };
 
 /* Finds the handles of `count` metrics that share tenant and tags, and unless find_only registers
  * those that are new. Order is kept: metrics given together lie together. A registration is durable
- * no later than the first sample that is written with its handle. Handle 0: not found. */
+ * no later than the first sample that is written with its handle. Handle 0: not found. A metric that
+ * stands twice has one handle. The store takes any bytes within the limits of model/series.h; the
+ * tags are in the order of tags_sort_and_check. At most STORE_GROUP_MAX metrics, never in slices. */
 struct store_series_open {
 	struct slice tenant;
 	struct tags tags;
@@ -302,7 +334,7 @@ struct store_series {
  * durable or not: a list that begins later has it. */
 struct store_series_list {
 	struct slice tenant, metric;
-	size_t limit;
+	size_t limit;                /* as of enumerate */
 	struct store_series *series; /* result */
 	size_t count;
 };
@@ -347,6 +379,7 @@ struct store_request {
 	struct store_request *next;
 	int err;                  /* result: of this request alone */
 	bool more;                /* result: stopped at a bound; submit again with `token` */
+	bool ran, resumed;        /* store.c's: was part of a submission, of one before this */
 	struct store_token token; /* in and out */
 	union {
 		struct store_range range;
@@ -378,8 +411,10 @@ struct store_read {
 	void *owner;
 	int64_t now_ms;      /* the query's now, wall clock; must be set */
 	int64_t deadline_us; /* monotonic; 0 = one default query deadline from submission */
-	size_t points_max;   /* of one submission; 0 = the engine's default, 1,000,000 */
-	struct arena arena;  /* requests and results */
+	/* Points, cells, rows and series that one submission gives at most; 0 = 1,000,000. Of an
+	 * aggregate its summaries, but never less than one handle. */
+	size_t points_max;
+	struct arena arena; /* requests and results */
 	struct store_request *requests, *last_request;
 	struct store_read_work work; /* result: what it took */
 	_Atomic bool cancelled;      /* set by store_read_cancel */
@@ -387,15 +422,23 @@ struct store_read {
 	int err;
 };
 
-/* `max_bytes` bounds requests and results together. */
+/* `max_bytes` bounds requests and results together. A request that runs into it says `more`, or
+ * ERR_LIMIT when not even one result had room. */
 struct store_read *store_read_new(struct store *store, size_t max_bytes);
+/* Forgets requests, results and a cancellation; the rest stays as it was set. */
 void store_read_reset(struct store_read *read);
 void store_read_free(struct store_read *read);
 
 /* A zeroed request to be filled in; NULL when the arena is full. */
 struct store_request *store_read_add(struct store_read *read, enum store_op op) MUST_CHECK;
 
-/* ERR_BUSY: too many reads wait; `done` is not called. */
+/* ERR_BUSY: too many reads wait. ERR_INVALID, ERR_LIMIT: a request, whose `err` says so, lies outside
+ * the contract. In both cases `done` is not called and nothing has begun.
+ *
+ * Two ways to go on after `more`: submit the same read again, which runs just the requests that said
+ * `more` (their earlier results go on lying in the arena, and count); or copy the token, reset, and
+ * add the request anew with it. The fields of a resumed request must be those of the first.
+ * A deadline that passes ends what is not finished with ERR_TIMEOUT; `more` and the token stand. */
 int store_read_submit(struct store_read *read) MUST_CHECK;
 /* Asks a submitted read to end soon; done then says ERR_CANCELLED, or its result. */
 void store_read_cancel(struct store_read *read);
@@ -408,7 +451,8 @@ void store_close(struct store *store);
 /* Rises whenever a handle may have died (series_forget): caches of handles are then emptied. */
 uint64_t store_series_generation(struct store *store);
 
-/* A cell request, checked and flat: what store.c hands to the engine. */
+/* A cell request, checked and flat: what store.c hands to the engine. The bytes are the caller's: the
+ * engine copies what it keeps. */
 enum cell_action { CELL_PUT, CELL_DELETE, CELL_ADD, CELL_PUT_IF, CELL_DELETE_IF };
 
 struct store_cell_write {
@@ -424,13 +468,18 @@ struct store_cell_write {
 
 /* The parts as one byte string whose order is theirs, part by part: each part but the last with 00
  * written as 00 ff and closed by 00 01; the last as it is. `count` parts; a NULL part ends early
- * (for the bounds of a scan). Decoding gives slices into `arena` or `bytes`. */
+ * (for the bounds of a scan). Decoding gives slices into `arena` or `bytes`; ERR_DAMAGED for bytes
+ * that no encoder wrote, ERR_LIMIT for a full arena. */
+size_t store_parts_bytes(const struct store_parts *parts, size_t count);
 int store_parts_encode(const struct store_parts *parts, size_t count, struct buf *out);
 int store_parts_decode(struct slice bytes, size_t count, struct arena *arena,
 		       struct store_parts *parts) MUST_CHECK;
 
 /* One table per engine. `append` and the other adders encode at once into the write's arena, on the
- * caller's thread. store.c checks limits before it calls any of these. */
+ * caller's thread; when the arena is full they return ERR_LIMIT and the batch is as before. store.c
+ * checks limits and arguments, of reads too, before it calls any of these; it never hands on an
+ * empty batch, an empty read, or a request that was finished by an earlier submission. read_submit
+ * finds `err` 0 and `more` false in each request. */
 struct store_engine {
 	const char *name;
 	struct store_capabilities can;

@@ -1,0 +1,696 @@
+/* The half of the contract that every engine shares: batches and their memory, and each check that
+ * follows from schema.h and the limits alone. An engine is called with what has passed. */
+#include "store/store.h"
+
+/* ---- Parts --------------------------------------------------------------------------------- */
+
+/* How many bytes an inner part takes: its own, one more for each 00, and the two that close it. */
+static size_t inner_bytes(struct slice part)
+{
+	size_t zeros = 0;
+	for (size_t i = 0; i < part.len; i++)
+		zeros += part.data[i] == 0;
+	return part.len + zeros + 2;
+}
+
+size_t store_parts_bytes(const struct store_parts *parts, size_t count)
+{
+	size_t total = 0;
+	for (size_t i = 0; i < count && parts->part[i].data; i++)
+		total += i + 1 < count ? inner_bytes(parts->part[i]) : parts->part[i].len;
+	return total;
+}
+
+static char *put_inner(char *to, struct slice part)
+{
+	for (size_t i = 0; i < part.len; i++) {
+		*to++ = part.data[i];
+		if (part.data[i] == 0)
+			*to++ = (char)0xff;
+	}
+	*to++ = 0;
+	*to++ = 1;
+	return to;
+}
+
+/* `to` has room for store_parts_bytes. */
+static struct slice put_parts(char *to, const struct store_parts *parts, size_t count)
+{
+	char *at = to;
+	for (size_t i = 0; i < count && parts->part[i].data; i++) {
+		struct slice part = parts->part[i];
+		if (i + 1 < count) {
+			at = put_inner(at, part);
+			continue;
+		}
+		if (part.len)
+			memcpy(at, part.data, part.len);
+		at += part.len;
+	}
+	return (struct slice){to, (size_t)(at - to)};
+}
+
+int store_parts_encode(const struct store_parts *parts, size_t count, struct buf *out)
+{
+	char *room = buf_reserve(out, store_parts_bytes(parts, count));
+	if (!room)
+		return ERR_LIMIT;
+	out->len += put_parts(room, parts, count).len;
+	return 0;
+}
+
+/* Where the inner part at `from` is closed: the index of its 00 01; -1 if it is not. */
+static ptrdiff_t find_close(struct slice bytes, size_t from, size_t *escapes)
+{
+	*escapes = 0;
+	for (size_t i = from; i + 1 < bytes.len; i++) {
+		if (bytes.data[i] != 0)
+			continue;
+		if (bytes.data[i + 1] == 1)
+			return (ptrdiff_t)i;
+		if ((uint8_t)bytes.data[i + 1] != 0xff)
+			return -1;
+		++*escapes;
+		i++;
+	}
+	return -1;
+}
+
+/* Without an escape the part lies in the encoding as it is. */
+static int decode_inner(struct slice escaped, size_t escapes, struct arena *arena,
+			struct slice *part)
+{
+	*part = escaped;
+	if (!escapes)
+		return 0;
+	char *copy = arena_alloc(arena, escaped.len - escapes);
+	if (!copy)
+		return ERR_LIMIT;
+	size_t n = 0;
+	for (size_t i = 0; i < escaped.len; i++) {
+		copy[n++] = escaped.data[i];
+		i += escaped.data[i] == 0;
+	}
+	*part = (struct slice){copy, n};
+	return 0;
+}
+
+int store_parts_decode(struct slice bytes, size_t count, struct arena *arena,
+		       struct store_parts *parts)
+{
+	size_t at = 0;
+	*parts = (struct store_parts){0};
+	ASSERT(count >= 1 && count <= TABLE_PARTS_MAX);
+	if (!bytes.data)
+		bytes = SLICE("");
+	for (size_t i = 0; i + 1 < count; i++) {
+		size_t escapes;
+		ptrdiff_t close = find_close(bytes, at, &escapes);
+		if (close < 0)
+			return ERR_DAMAGED;
+		struct slice escaped = {bytes.data + at, (size_t)close - at};
+		int err = decode_inner(escaped, escapes, arena, &parts->part[i]);
+		if (err)
+			return err;
+		at = (size_t)close + 2;
+	}
+	parts->part[count - 1] = (struct slice){bytes.data + at, bytes.len - at};
+	return 0;
+}
+
+/* ---- Writing ------------------------------------------------------------------------------- */
+
+struct store_write *store_write_new(struct store *store, size_t max_bytes)
+{
+	ASSERT(max_bytes > 0 && max_bytes <= STORE_BATCH_MAX_BYTES);
+	struct store_write *write = mem_zalloc(sizeof(*write));
+	write->store = store;
+	arena_init(&write->arena, max_bytes);
+	return write;
+}
+
+void store_write_reset(struct store_write *write)
+{
+	arena_reset(&write->arena);
+	*write = (struct store_write){
+		.store = write->store,
+		.executor = write->executor,
+		.done = write->done,
+		.owner = write->owner,
+		.arena = write->arena,
+	};
+}
+
+void store_write_free(struct store_write *write)
+{
+	if (!write)
+		return;
+	arena_release(&write->arena);
+	mem_free(write);
+}
+
+/* Called after an engine's adder: only what it took counts. */
+static int added(struct store_write *write, int err)
+{
+	if (err) {
+		if (err == ERR_LIMIT)
+			errbuf_set(&write->error, err, "the batch is full");
+		return err;
+	}
+	write->stage_count += write->stage_requests == 0;
+	write->stage_requests++;
+	return 0;
+}
+
+static bool is_kind(enum table table, enum table_kind kind)
+{
+	return (unsigned)table < TABLE_COUNT && schema[table].kind == kind;
+}
+
+static const char *table_name(enum table table)
+{
+	return (unsigned)table < TABLE_COUNT ? schema[table].name : "(no table)";
+}
+
+static int check_samples(enum table table, int64_t period_ms, struct errbuf *e)
+{
+	if (!is_kind(table, TABLE_SAMPLES))
+		return errbuf_set(e, ERR_INVALID, "%s holds no samples", table_name(table));
+	if (schema[table].has_period ? period_ms <= 0 : period_ms != 0)
+		return errbuf_set(e, ERR_INVALID, "a period of %lld ms is not for table %s",
+				  (long long)period_ms, table_name(table));
+	return 0;
+}
+
+static int check_group(size_t n, struct errbuf *e)
+{
+	if (n == 0)
+		return errbuf_set(e, ERR_INVALID, "no handles given");
+	if (n > STORE_GROUP_MAX)
+		return errbuf_set(e, ERR_LIMIT, "%zu handles in one call; at most %d", n,
+				  STORE_GROUP_MAX);
+	return 0;
+}
+
+/* How many of the values are there; -1 where a type is none of ours. */
+static ptrdiff_t count_values(const struct value *values, size_t count)
+{
+	size_t there = 0;
+	unsigned types = 0;
+	for (size_t i = 0; i < count; i++) {
+		there += values[i].type != VALUE_NONE;
+		types |= (unsigned)values[i].type;
+	}
+	return types > VALUE_U64 ? -1 : (ptrdiff_t)there;
+}
+
+int store_append(struct store_write *write, enum table table, int64_t period_ms,
+		 enum retention_class retention, int64_t ts_ms, const uint64_t *handles, size_t n,
+		 const struct value *values)
+{
+	int err = check_samples(table, period_ms, &write->error);
+	if (!err)
+		err = check_group(n, &write->error);
+	if (err)
+		return err;
+	if ((unsigned)retention >= RETENTION_CLASSES)
+		return errbuf_set(&write->error, ERR_INVALID, "no retention class %d",
+				  (int)retention);
+	if (ts_ms < STORE_TS_MIN || ts_ms > STORE_TS_MAX)
+		return errbuf_set(&write->error, ERR_INVALID, "time %lld is out of range",
+				  (long long)ts_ms);
+	ptrdiff_t there = count_values(values, n * schema[table].field_count);
+	if (there < 0)
+		return errbuf_set(&write->error, ERR_INVALID, "a value of unknown type");
+	err = write->store->engine->append(write, table, period_ms, retention, ts_ms, handles, n,
+					   values);
+	if (!err)
+		write->samples += (size_t)there;
+	return added(write, err);
+}
+
+int store_delete_range(struct store_write *write, enum table table, int64_t period_ms,
+		       const uint64_t *handles, size_t n, int64_t start_ms, int64_t end_ms)
+{
+	int err = check_samples(table, period_ms, &write->error);
+	if (!err)
+		err = check_group(n, &write->error);
+	if (err)
+		return err;
+	if (start_ms > end_ms)
+		return errbuf_set(&write->error, ERR_INVALID, "a range that ends before it starts");
+	if (start_ms == end_ms)
+		return 0;
+	return added(write, write->store->engine->add_delete_range(write, table, period_ms, handles,
+								   n, start_ms, end_ms));
+}
+
+/* The first `given` of the parts must be there and of their type. */
+static int check_parts(const struct store_parts *parts, const struct part_def *defs, size_t given,
+		       struct errbuf *e)
+{
+	for (size_t i = 0; i < given; i++) {
+		if (!parts->part[i].data)
+			return errbuf_set(e, ERR_INVALID, "%s is missing", defs[i].name);
+		if (defs[i].type == PART_U64 && parts->part[i].len != 8)
+			return errbuf_set(e, ERR_INVALID, "%s is not 8 bytes", defs[i].name);
+	}
+	return 0;
+}
+
+static int check_key(enum table table, const struct store_parts *key, struct errbuf *e)
+{
+	const struct table_def *def = &schema[table];
+	int err = check_parts(key, def->key, def->key_count, e);
+	if (err)
+		return err;
+	size_t bytes = store_parts_bytes(key, def->key_count);
+	if (bytes == 0)
+		return errbuf_set(e, ERR_INVALID, "an empty row key in %s", def->name);
+	if (bytes > STORE_KEY_MAX_BYTES)
+		return errbuf_set(e, ERR_LIMIT, "a row key of %zu bytes in %s; at most %d", bytes,
+				  def->name, STORE_KEY_MAX_BYTES);
+	return 0;
+}
+
+/* Columns of series_sets hold whole series-sets, bounded by model/series.h. */
+static size_t column_max_bytes(enum table table)
+{
+	if (schema[table].cell_kind != CELL_SERIES)
+		return STORE_COLUMN_MAX_BYTES;
+	return 2 * (TAGS_TEXT_MAX_BYTES + METRIC_MAX_BYTES) + TAG_KEY_MAX_BYTES +
+	       TAG_VALUE_MAX_BYTES + 8;
+}
+
+static int check_column(enum table table, const struct store_parts *column, size_t given,
+			struct errbuf *e)
+{
+	const struct table_def *def = &schema[table];
+	int err = check_parts(column, def->column, given, e);
+	if (err)
+		return err;
+	size_t bytes = store_parts_bytes(column, def->column_count);
+	if (bytes > column_max_bytes(table))
+		return errbuf_set(e, ERR_LIMIT, "a column of %zu bytes in %s; at most %zu", bytes,
+				  def->name, column_max_bytes(table));
+	return 0;
+}
+
+/* Checks what all cell writes share, flattens the parts and hands the cell to the engine. */
+static int add_cell(struct store_write *write, enum cell_kind kind, const struct store_parts *key,
+		    const struct store_parts *column, struct store_cell_write *cell)
+{
+	char key_bytes[STORE_KEY_MAX_BYTES], column_bytes[STORE_COLUMN_MAX_BYTES];
+	struct errbuf *e = &write->error;
+	if (!is_kind(cell->table, TABLE_CELLS) || schema[cell->table].cell_kind != kind)
+		return errbuf_set(e, ERR_INVALID, "%s has no cells of this kind",
+				  table_name(cell->table));
+	const struct table_def *def = &schema[cell->table];
+	int err = check_key(cell->table, key, e);
+	if (!err)
+		err = check_column(cell->table, column, def->column_count, e);
+	if (err)
+		return err;
+	if (cell->value.len > STORE_VALUE_MAX_BYTES)
+		return errbuf_set(e, ERR_LIMIT, "a value of %zu bytes in %s; at most %d",
+				  cell->value.len, def->name, STORE_VALUE_MAX_BYTES);
+	if (cell->expires_ms < 0)
+		return errbuf_set(e, ERR_INVALID, "an expiry before 1970");
+	cell->key = put_parts(key_bytes, key, def->key_count);
+	cell->column = put_parts(column_bytes, column, def->column_count);
+	err = write->store->engine->add_cell(write, cell);
+	write->cells += !err;
+	return added(write, err);
+}
+
+int store_cell_put(struct store_write *write, enum table table, const struct store_parts *key,
+		   const struct store_parts *column, struct slice value, int64_t stamp_us,
+		   int64_t expires_ms)
+{
+	struct store_cell_write cell = {
+		.action = CELL_PUT,
+		.table = table,
+		.value = value,
+		.stamp_us = stamp_us,
+		.expires_ms = expires_ms,
+	};
+	return add_cell(write, CELL_STAMPED, key, column, &cell);
+}
+
+int store_cell_delete(struct store_write *write, enum table table, const struct store_parts *key,
+		      const struct store_parts *column, int64_t stamp_us)
+{
+	struct store_cell_write cell = {
+		.action = CELL_DELETE,
+		.table = table,
+		.stamp_us = stamp_us,
+	};
+	return add_cell(write, CELL_STAMPED, key, column, &cell);
+}
+
+int store_set_add(struct store_write *write, enum table table, const struct store_parts *key,
+		  const struct store_parts *column, struct slice element)
+{
+	struct store_cell_write cell = {.action = CELL_ADD, .table = table, .value = element};
+	if (element.len == 0)
+		return errbuf_set(&write->error, ERR_INVALID, "an empty element of a set");
+	if (element.len > STORE_SET_ELEMENT_MAX_BYTES)
+		return errbuf_set(&write->error, ERR_LIMIT, "an element of %zu bytes; at most %d",
+				  element.len, STORE_SET_ELEMENT_MAX_BYTES);
+	return add_cell(write, CELL_SET, key, column, &cell);
+}
+
+static int add_conditional(struct store_write *write, const struct store_parts *key,
+			   const struct store_parts *column, struct store_cell_write *cell,
+			   struct store_write_cond **outcome)
+{
+	cell->outcome = arena_zalloc(&write->arena, sizeof(*cell->outcome));
+	if (!cell->outcome)
+		return errbuf_set(&write->error, ERR_LIMIT, "the batch is full");
+	int err = add_cell(write, CELL_CONDITIONAL, key, column, cell);
+	if (!err)
+		*outcome = cell->outcome;
+	return err;
+}
+
+int store_cell_put_if(struct store_write *write, enum table table, const struct store_parts *key,
+		      const struct store_parts *column, uint64_t version, struct slice value,
+		      int64_t expires_ms, struct store_write_cond **outcome)
+{
+	struct store_cell_write cell = {
+		.action = CELL_PUT_IF,
+		.table = table,
+		.value = value,
+		.version = version,
+		.expires_ms = expires_ms,
+	};
+	return add_conditional(write, key, column, &cell, outcome);
+}
+
+int store_cell_delete_if(struct store_write *write, enum table table, const struct store_parts *key,
+			 const struct store_parts *column, uint64_t version,
+			 struct store_write_cond **outcome)
+{
+	struct store_cell_write cell = {
+		.action = CELL_DELETE_IF,
+		.table = table,
+		.version = version,
+	};
+	if (version == 0)
+		return errbuf_set(&write->error, ERR_INVALID, "a deletion of version 0");
+	return add_conditional(write, key, column, &cell, outcome);
+}
+
+int store_series_forget(struct store_write *write, const uint64_t *handles, size_t n)
+{
+	int err = check_group(n, &write->error);
+	if (err)
+		return err;
+	return added(write, write->store->engine->add_forget(write, handles, n));
+}
+
+void store_write_next_stage(struct store_write *write)
+{
+	if (!write->stage_requests)
+		return;
+	write->stage_requests = 0;
+	write->store->engine->next_stage(write);
+}
+
+static void run_empty_write(struct task *task)
+{
+	struct store_write *write = CONTAINER_OF(task, struct store_write, task);
+	write->done(write, 0);
+}
+
+int store_write_submit(struct store_write *write)
+{
+	ASSERT(write->executor && write->done);
+	write->stages_kept = 0;
+	write->err = 0;
+	if (write->stage_count)
+		return write->store->engine->write_submit(write);
+	write->task.run = run_empty_write;
+	write->executor->post(write->executor, &write->task);
+	return 0;
+}
+
+int64_t store_stamp(struct store *store)
+{
+	return store->engine->stamp(store);
+}
+
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+struct store_read *store_read_new(struct store *store, size_t max_bytes)
+{
+	ASSERT(max_bytes > 0);
+	struct store_read *read = mem_zalloc(sizeof(*read));
+	read->store = store;
+	arena_init(&read->arena, max_bytes);
+	return read;
+}
+
+void store_read_reset(struct store_read *read)
+{
+	arena_reset(&read->arena);
+	read->requests = read->last_request = NULL;
+	read->work = (struct store_read_work){0};
+	read->cancelled = false;
+	read->err = 0;
+}
+
+void store_read_free(struct store_read *read)
+{
+	if (!read)
+		return;
+	arena_release(&read->arena);
+	mem_free(read);
+}
+
+struct store_request *store_read_add(struct store_read *read, enum store_op op)
+{
+	struct store_request *request = arena_zalloc(&read->arena, sizeof(*request));
+	if (!request)
+		return NULL;
+	request->op = op;
+	if (read->last_request)
+		read->last_request->next = request;
+	else
+		read->requests = request;
+	read->last_request = request;
+	return request;
+}
+
+static int check_handles(size_t count)
+{
+	return count > STORE_HANDLES_MAX ? ERR_LIMIT : 0;
+}
+
+static int check_range(const struct store_range *range)
+{
+	int err = check_samples(range->table, range->period_ms, NULL);
+	if (err)
+		return err;
+	if (range->start_ms > range->end_ms ||
+	    range->fields >= 1u << schema[range->table].field_count)
+		return ERR_INVALID;
+	return check_handles(range->handle_count);
+}
+
+static int check_last_before(const struct store_last_before *last)
+{
+	int err = check_samples(last->table, last->period_ms, NULL);
+	if (err)
+		return err;
+	return last->look_back_ms < 0 ? ERR_INVALID : check_handles(last->handle_count);
+}
+
+static int check_aggregate(struct store_aggregate *aggregate)
+{
+	int err = check_samples(aggregate->table, aggregate->period_ms, NULL);
+	if (err)
+		return err;
+	if (aggregate->start_ms > aggregate->end_ms || aggregate->window_ms <= 0 ||
+	    aggregate->field >= schema[aggregate->table].field_count)
+		return ERR_INVALID;
+	uint64_t span = (uint64_t)aggregate->end_ms - (uint64_t)aggregate->start_ms;
+	uint64_t window = (uint64_t)aggregate->window_ms;
+	uint64_t count = span / window + (span % window != 0);
+	if (count > STORE_WINDOWS_MAX || aggregate->handle_count > STORE_WINDOWS_MAX ||
+	    count * aggregate->handle_count > STORE_WINDOWS_MAX)
+		return ERR_LIMIT;
+	aggregate->window_count = (size_t)count;
+	return check_handles(aggregate->handle_count);
+}
+
+static int check_cell_get(const struct store_cell_get *get)
+{
+	if (!is_kind(get->table, TABLE_CELLS))
+		return ERR_INVALID;
+	int err = check_key(get->table, &get->key, NULL);
+	if (err)
+		return err;
+	return check_column(get->table, &get->column, schema[get->table].column_count, NULL);
+}
+
+/* How many parts a bound gives. */
+static size_t bound_parts(const struct store_parts *bound, size_t count)
+{
+	size_t given = 0;
+	while (given < count && bound->part[given].data)
+		given++;
+	return given;
+}
+
+static int check_cell_scan(const struct store_cell_scan *scan)
+{
+	if (!is_kind(scan->table, TABLE_CELLS))
+		return ERR_INVALID;
+	size_t count = schema[scan->table].column_count;
+	int err = check_key(scan->table, &scan->key, NULL);
+	if (!err)
+		err = check_column(scan->table, &scan->from, bound_parts(&scan->from, count), NULL);
+	if (!err)
+		err = check_column(scan->table, &scan->to, bound_parts(&scan->to, count), NULL);
+	return err;
+}
+
+static bool length_valid(struct slice name, size_t max_bytes)
+{
+	return name.len >= 1 && name.len <= max_bytes;
+}
+
+static int check_tags(struct tags tags)
+{
+	if (tags.count > TAGS_MAX)
+		return ERR_LIMIT;
+	size_t text_bytes = 0;
+	for (size_t i = 0; i < tags.count; i++) {
+		const struct tag *tag = &tags.list[i];
+		if (!length_valid(tag->key, TAG_KEY_MAX_BYTES) ||
+		    !length_valid(tag->value, TAG_VALUE_MAX_BYTES))
+			return ERR_INVALID;
+		if (i && slice_compare(tags.list[i - 1].key, tag->key) >= 0)
+			return ERR_INVALID;
+		text_bytes += tag->key.len + tag->value.len + 2;
+	}
+	return text_bytes > TAGS_TEXT_MAX_BYTES ? ERR_LIMIT : 0;
+}
+
+static int check_series_open(const struct store_series_open *open)
+{
+	if (!tenant_valid(open->tenant) || open->count == 0)
+		return ERR_INVALID;
+	if (open->count > STORE_GROUP_MAX)
+		return ERR_LIMIT;
+	for (size_t i = 0; i < open->count; i++) {
+		if (!length_valid(open->metrics[i], METRIC_MAX_BYTES))
+			return ERR_INVALID;
+	}
+	return check_tags(open->tags);
+}
+
+static int check_request(struct store_request *request)
+{
+	if (request->token.len > STORE_TOKEN_MAX_BYTES)
+		return ERR_INVALID;
+	switch (request->op) {
+	case STORE_RANGE:
+		return check_range(&request->range);
+	case STORE_LAST_BEFORE:
+		return check_last_before(&request->last_before);
+	case STORE_AGGREGATE:
+		return check_aggregate(&request->aggregate);
+	case STORE_CELL_GET:
+		return check_cell_get(&request->cell_get);
+	case STORE_CELL_SCAN:
+		return check_cell_scan(&request->cell_scan);
+	case STORE_ENUMERATE:
+		return (unsigned)request->enumerate.table < TABLE_COUNT ? 0 : ERR_INVALID;
+	case STORE_SERIES_OPEN:
+		return check_series_open(&request->series_open);
+	case STORE_SERIES_DESCRIBE:
+		return check_handles(request->series_describe.count);
+	case STORE_SERIES_LIST:
+	case STORE_STATS:
+	case STORE_VERIFY:
+		return 0;
+	}
+	return ERR_INVALID;
+}
+
+/* What an earlier submission finished leaves the list; the caller still has its pointer. */
+static void unlink_finished(struct store_read *read)
+{
+	struct store_request **link = &read->requests;
+	read->last_request = NULL;
+	while (*link) {
+		if ((*link)->ran && !(*link)->more) {
+			*link = (*link)->next;
+			continue;
+		}
+		read->last_request = *link;
+		link = &(*link)->next;
+	}
+}
+
+static int check_requests(struct store_read *read)
+{
+	for (struct store_request *r = read->requests; r; r = r->next) {
+		r->err = check_request(r);
+		if (r->err)
+			return r->err;
+	}
+	return 0;
+}
+
+static void run_empty_read(struct task *task)
+{
+	struct store_read *read = CONTAINER_OF(task, struct store_read, task);
+	read->done(read, 0);
+}
+
+/* Once the engine has taken a read, it is no longer ours to look at: so `ran` is set before, and a
+ * refusal takes it back. `more` of a request that goes on is restored from it having run. */
+int store_read_submit(struct store_read *read)
+{
+	ASSERT(read->executor && read->done);
+	unlink_finished(read);
+	int err = check_requests(read);
+	if (err)
+		return err;
+	read->err = 0;
+	if (!read->requests) {
+		read->task.run = run_empty_read;
+		read->executor->post(read->executor, &read->task);
+		return 0;
+	}
+	for (struct store_request *r = read->requests; r; r = r->next) {
+		r->resumed = r->ran;
+		r->ran = true;
+		r->more = false;
+	}
+	err = read->store->engine->read_submit(read);
+	for (struct store_request *r = read->requests; err && r; r = r->next)
+		r->ran = r->more = r->resumed;
+	return err;
+}
+
+void store_read_cancel(struct store_read *read)
+{
+	read->cancelled = true;
+}
+
+/* ---- Life ---------------------------------------------------------------------------------- */
+
+void store_close(struct store *store)
+{
+	if (store)
+		store->engine->close(store);
+}
+
+uint64_t store_series_generation(struct store *store)
+{
+	return store->engine->series_generation(store);
+}
