@@ -1,0 +1,420 @@
+/* The table of options, and how the text of a value becomes a field of struct conf and back. */
+#include "conf/option.h"
+
+#include "base/buf.h"
+
+#define KIB    INT64_C(1024)
+#define MIB    (1024 * KIB)
+#define GIB    (1024 * MIB)
+#define SECOND INT64_C(1000)
+#define MINUTE (60 * SECOND)
+#define HOUR   (60 * MINUTE)
+#define DAY    (24 * HOUR)
+
+enum { FIXED = false, RELOADS = true };
+enum { CONF_ARENA_MAX_BYTES = 4 << 20, SUGGEST_MAX_BYTES = 64 };
+
+const struct conf_option conf_options[CONF_OPTIONS] = {
+#define OPTION(field, name, type, preset, min, max, reloads, choices, help)                        \
+	{name, CONF_##type, preset, min, max, reloads, choices, help, offsetof(struct conf, field)},
+#include "conf/options.def"
+#undef OPTION
+};
+
+struct unit {
+	const char *suffix;
+	int64_t factor;
+};
+
+/* Largest first, as values are printed with the largest unit that fits exactly. */
+static const struct unit size_units[] = {
+	{"T", 1024 * GIB}, {"G", GIB}, {"M", MIB}, {"K", KIB}, {"", 1},
+};
+static const struct unit duration_units[] = {
+	{"d", DAY}, {"h", HOUR}, {"m", MINUTE}, {"s", SECOND}, {"ms", 1}, {"w", 7 * DAY},
+};
+static const struct unit plain_units[] = {{"", 1}};
+
+static const struct type {
+	const char *name;
+	const struct unit *units; /* NULL: not a number */
+	size_t unit_count;
+	const char *syntax;
+} types[] = {
+	[CONF_BOOL] = {"bool", NULL, 0, "true or false"},
+	[CONF_INT] = {"number", plain_units, ARRAY_LEN(plain_units), "a number"},
+	[CONF_SIZE] = {"size", size_units, ARRAY_LEN(size_units),
+		       "a size in bytes such as 4096, 64K, 256M or 1G"},
+	[CONF_DURATION] = {"duration", duration_units, ARRAY_LEN(duration_units),
+			   "a duration such as 500ms, 10s, 5m, 2h or 7d"},
+	[CONF_TEXT] = {"text", NULL, 0, "a text"},
+	[CONF_CHOICE] = {"choice", NULL, 0, "one of a few words"},
+	[CONF_ADDRESS] = {"address", NULL, 0, "ADDRESS:PORT such as 127.0.0.1:8470 or [::1]:8470"},
+	[CONF_LIST] = {"list", NULL, 0, "texts, separated by commas"},
+};
+
+const char *conf_type_name(enum conf_type type)
+{
+	return types[type].name;
+}
+
+int conf_find(struct slice name)
+{
+	for (int id = 0; id < CONF_OPTIONS; id++) {
+		if (slice_equal(name, slice_of(conf_options[id].name)))
+			return id;
+	}
+	return -1;
+}
+
+/* Edit distance (Levenshtein 1966), one row at a time. */
+static size_t distance(struct slice a, struct slice b)
+{
+	size_t row[SUGGEST_MAX_BYTES + 1];
+	for (size_t j = 0; j <= b.len; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= a.len; i++) {
+		size_t diagonal = row[0];
+		row[0] = i;
+		for (size_t j = 1; j <= b.len; j++) {
+			size_t change = diagonal + (a.data[i - 1] != b.data[j - 1]);
+			size_t shift = 1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
+			diagonal = row[j];
+			row[j] = change < shift ? change : shift;
+		}
+	}
+	return row[b.len];
+}
+
+const char *conf_nearest(struct slice name)
+{
+	const char *best = NULL;
+	size_t best_distance = 4; /* more than three slips is another word */
+	if (name.len > SUGGEST_MAX_BYTES)
+		return NULL;
+	for (int id = 0; id < CONF_OPTIONS; id++) {
+		struct slice known = slice_of(conf_options[id].name);
+		size_t apart = known.len <= SUGGEST_MAX_BYTES ? distance(name, known) : SIZE_MAX;
+		if (apart < best_distance) {
+			best_distance = apart;
+			best = conf_options[id].name;
+		}
+	}
+	return best;
+}
+
+/* ---- Text to value ------------------------------------------------------------------------- */
+
+static void *field_of(struct conf *conf, const struct conf_option *option)
+{
+	return (char *)conf + option->offset;
+}
+
+static const void *field_of_const(const struct conf *conf, const struct conf_option *option)
+{
+	return (const char *)conf + option->offset;
+}
+
+/* Decimal digits, then a unit. False for what is not a number of this type, or too large for 64
+ * bits. */
+static bool parse_number(const struct type *type, struct slice text, int64_t *number)
+{
+	size_t at = 0;
+	int64_t digits = 0;
+	for (; at < text.len && text.data[at] >= '0' && text.data[at] <= '9'; at++) {
+		if (__builtin_mul_overflow(digits, 10, &digits) ||
+		    __builtin_add_overflow(digits, text.data[at] - '0', &digits))
+			return false;
+	}
+	if (at == 0)
+		return false;
+	struct slice suffix = {text.data + at, text.len - at};
+	if (digits == 0 && suffix.len == 0) {
+		*number = 0; /* nothing is nothing in every unit */
+		return true;
+	}
+	for (size_t i = 0; i < type->unit_count; i++) {
+		if (slice_equal(suffix, slice_of(type->units[i].suffix)))
+			return !__builtin_mul_overflow(digits, type->units[i].factor, number);
+	}
+	return false;
+}
+
+static int range_error(const struct conf_option *option, struct slice value, const char *which,
+		       int64_t bound, struct errbuf *e)
+{
+	struct buf text;
+	buf_init(&text, 64);
+	conf_print_number(option->type, bound, &text);
+	errbuf_set(e, ERR_INVALID, "%.*s is %s %.*s", (int)value.len, value.data, which,
+		   (int)text.len, text.data);
+	buf_release(&text);
+	return ERR_INVALID;
+}
+
+static int set_number(const struct conf_option *option, int64_t *field, struct slice value,
+		      struct errbuf *e)
+{
+	const struct type *type = &types[option->type];
+	int64_t number;
+	if (!parse_number(type, value, &number))
+		return errbuf_set(e, ERR_INVALID, "\"%.*s\" is not %s", (int)value.len, value.data,
+				  type->syntax);
+	if (number < option->min)
+		return range_error(option, value, "below the minimum of", option->min, e);
+	if (number > option->max)
+		return range_error(option, value, "above the maximum of", option->max, e);
+	*field = number;
+	return 0;
+}
+
+static int set_bool(bool *field, struct slice value, struct errbuf *e)
+{
+	static const char *const yes[] = {"true", "yes", "on"}, *const no[] = {"false", "no",
+									       "off"};
+	for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
+		bool is = slice_equal(value, slice_of(yes[i]));
+		if (is || slice_equal(value, slice_of(no[i]))) {
+			*field = is;
+			return 0;
+		}
+	}
+	return errbuf_set(e, ERR_INVALID, "\"%.*s\" is not true or false", (int)value.len,
+			  value.data);
+}
+
+static int check_text(const struct conf_option *option, struct slice value, struct errbuf *e)
+{
+	if ((int64_t)value.len < option->min)
+		return errbuf_set(e, ERR_INVALID, "must not be empty");
+	if ((int64_t)value.len > option->max)
+		return errbuf_set(e, ERR_INVALID, "%zu bytes are longer than the maximum of %lld",
+				  value.len, (long long)option->max);
+	for (size_t i = 0; i < value.len; i++) {
+		if ((unsigned char)value.data[i] < 0x20 || value.data[i] == 0x7f)
+			return errbuf_set(e, ERR_INVALID, "holds a control character");
+	}
+	return 0;
+}
+
+static int keep_text(struct conf *conf, struct slice value, const char **field, struct errbuf *e)
+{
+	struct slice copy = arena_copy(&conf->arena, value);
+	if (!copy.data)
+		return errbuf_set(e, ERR_LIMIT, "the configuration is too large");
+	*field = copy.data;
+	return 0;
+}
+
+/* The next blank- or comma-separated piece of `rest`. */
+static struct slice take_until(struct slice *rest, char separator)
+{
+	const char *at = rest->len ? memchr(rest->data, separator, rest->len) : NULL;
+	struct slice piece = {rest->data, at ? (size_t)(at - rest->data) : rest->len};
+	size_t used = piece.len + (at != NULL);
+	rest->data += used;
+	rest->len -= used;
+	return piece;
+}
+
+static int set_choice(struct conf *conf, const struct conf_option *option, const char **field,
+		      struct slice value, struct errbuf *e)
+{
+	struct slice rest = slice_of(option->choices);
+	while (rest.len) {
+		if (slice_equal(take_until(&rest, ' '), value))
+			return keep_text(conf, value, field, e);
+	}
+	return errbuf_set(e, ERR_INVALID, "\"%.*s\" is not one of: %s", (int)value.len, value.data,
+			  option->choices);
+}
+
+/* host:port, the port in 0..65535. A v6 address needs its brackets, or its last group would be
+ * taken for a port. */
+static bool address_valid(struct slice value)
+{
+	const char *colon = value.len ? memrchr(value.data, ':', value.len) : NULL;
+	if (!colon || colon == value.data || value.len > 255)
+		return false;
+	for (size_t i = 0; i < value.len; i++) {
+		if (value.data[i] <= ' ' || value.data[i] > '~')
+			return false;
+	}
+	struct slice host = {value.data, (size_t)(colon - value.data)};
+	struct slice port = {colon + 1, value.len - host.len - 1};
+	int64_t number;
+	if (port.len > 5 || !parse_number(&types[CONF_INT], port, &number) || number > 65535)
+		return false;
+	bool bracketed = host.len > 2 && host.data[0] == '[' && host.data[host.len - 1] == ']';
+	return bracketed || !memchr(host.data, ':', host.len);
+}
+
+static int set_address(struct conf *conf, const char **field, struct slice value, struct errbuf *e)
+{
+	if (!address_valid(value))
+		return errbuf_set(e, ERR_INVALID, "\"%.*s\" is not %s", (int)value.len, value.data,
+				  types[CONF_ADDRESS].syntax);
+	return keep_text(conf, value, field, e);
+}
+
+static struct slice trim(struct slice text)
+{
+	while (text.len && text.data[0] == ' ') {
+		text.data++;
+		text.len--;
+	}
+	while (text.len && text.data[text.len - 1] == ' ')
+		text.len--;
+	return text;
+}
+
+static int set_list(struct conf *conf, const struct conf_option *option, struct conf_list *field,
+		    struct slice value, struct errbuf *e)
+{
+	const char *items[CONF_LIST_MAX];
+	size_t count = 0;
+	struct slice rest = trim(value);
+	while (rest.len) {
+		struct slice item = trim(take_until(&rest, ','));
+		if (item.len == 0)
+			return errbuf_set(e, ERR_INVALID, "holds an empty item");
+		if (count == CONF_LIST_MAX)
+			return errbuf_set(e, ERR_INVALID, "more than %d items", CONF_LIST_MAX);
+		int err = check_text(option, item, e);
+		err = err ? err : keep_text(conf, item, &items[count++], e);
+		if (err)
+			return err;
+	}
+	const char **copy = arena_alloc(&conf->arena, (count + 1) * sizeof(*copy));
+	if (!copy)
+		return errbuf_set(e, ERR_LIMIT, "the configuration is too large");
+	memcpy(copy, items, count * sizeof(*copy));
+	*field = (struct conf_list){copy, count};
+	return 0;
+}
+
+int conf_set(struct conf *conf, enum conf_id id, struct slice value, struct conf_origin origin,
+	     struct errbuf *e)
+{
+	const struct conf_option *option = &conf_options[id];
+	void *field = field_of(conf, option);
+	int err = 0;
+	switch (option->type) {
+	case CONF_BOOL:
+		err = set_bool(field, value, e);
+		break;
+	case CONF_INT:
+	case CONF_SIZE:
+	case CONF_DURATION:
+		err = set_number(option, field, value, e);
+		break;
+	case CONF_TEXT:
+		err = check_text(option, value, e);
+		err = err ? err : keep_text(conf, value, field, e);
+		break;
+	case CONF_CHOICE:
+		err = set_choice(conf, option, field, value, e);
+		break;
+	case CONF_ADDRESS:
+		err = set_address(conf, field, value, e);
+		break;
+	case CONF_LIST:
+		err = set_list(conf, option, field, value, e);
+		break;
+	}
+	if (err == 0)
+		conf->origins[id] = origin;
+	return err;
+}
+
+struct conf *conf_new(void)
+{
+	struct conf *conf = mem_zalloc(sizeof(*conf));
+	arena_init(&conf->arena, CONF_ARENA_MAX_BYTES);
+	for (int id = 0; id < CONF_OPTIONS; id++) {
+		struct slice preset = slice_of(conf_options[id].preset);
+		ASSERT(conf_set(conf, id, preset, (struct conf_origin){NULL, 0}, NULL) == 0);
+	}
+	return conf;
+}
+
+void conf_free(struct conf *conf)
+{
+	if (!conf)
+		return;
+	arena_release(&conf->arena);
+	mem_free(conf);
+}
+
+/* ---- Value to text ------------------------------------------------------------------------- */
+
+void conf_print_number(enum conf_type type, int64_t number, struct buf *out)
+{
+	const struct type *of = &types[type];
+	for (size_t i = 0; i < of->unit_count; i++) {
+		const struct unit *unit = &of->units[i];
+		if (number != 0 && number % unit->factor == 0) {
+			buf_printf(out, "%lld%s", (long long)(number / unit->factor), unit->suffix);
+			return;
+		}
+	}
+	buf_printf(out, "%lld", (long long)number);
+}
+
+static void print_list(const struct conf_list *list, struct buf *out)
+{
+	for (size_t i = 0; i < list->count; i++)
+		buf_printf(out, "%s%s", i ? "," : "", list->items[i]);
+}
+
+void conf_print_value(const struct conf *conf, enum conf_id id, struct buf *out)
+{
+	const struct conf_option *option = &conf_options[id];
+	const void *field = field_of_const(conf, option);
+	switch (option->type) {
+	case CONF_BOOL:
+		buf_append_text(out, *(const bool *)field ? "true" : "false");
+		break;
+	case CONF_INT:
+	case CONF_SIZE:
+	case CONF_DURATION:
+		conf_print_number(option->type, *(const int64_t *)field, out);
+		break;
+	case CONF_TEXT:
+	case CONF_CHOICE:
+	case CONF_ADDRESS:
+		buf_append_text(out, *(const char *const *)field);
+		break;
+	case CONF_LIST:
+		print_list(field, out);
+		break;
+	}
+}
+
+const char *conf_where(const struct conf *conf, enum conf_id id, char *text, size_t text_bytes)
+{
+	const struct conf_origin *origin = &conf->origins[id];
+	const char *name = conf_options[id].name;
+	if (origin->line)
+		snprintf(text, text_bytes, "%s:%zu: %s", origin->file, origin->line, name);
+	else
+		snprintf(text, text_bytes, "%s%s", origin->file ? "--" : "", name);
+	return text;
+}
+
+void conf_fixed_changes(const struct conf *before, const struct conf *after, struct buf *out)
+{
+	struct buf old, new;
+	buf_init(&old, CONF_FILE_MAX_BYTES);
+	buf_init(&new, CONF_FILE_MAX_BYTES);
+	for (int id = 0; id < CONF_OPTIONS; id++) {
+		buf_clear(&old);
+		buf_clear(&new);
+		conf_print_value(before, id, &old);
+		conf_print_value(after, id, &new);
+		if (!conf_options[id].reloads && !slice_equal(buf_slice(&old), buf_slice(&new)))
+			buf_printf(out, "%s%s", out->len ? " " : "", conf_options[id].name);
+	}
+	buf_release(&old);
+	buf_release(&new);
+}
