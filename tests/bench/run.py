@@ -170,7 +170,7 @@ class Granary(Server):
 
     def command(self):
         return [self.binary, "serve", "--listen", f"127.0.0.1:{self.port}", "--data", self.data,
-                "--host-metrics", "off"]
+                "--host.enabled=false"]
 
     @classmethod
     def version(cls):
