@@ -1,0 +1,250 @@
+/* JSON as a tree, made from the reader's events without recursion. */
+#include <math.h>
+
+#include "base/mem.h"
+#include "wire/json.h"
+
+/* Where the next child goes, by level; level 0 is the root itself. */
+struct builder {
+	struct json_reader reader;
+	struct arena *arena;
+	struct json *parent[JSON_DEPTH_MAX + 1];
+	struct json **tail[JSON_DEPTH_MAX + 1];
+	unsigned level;
+	struct slice key; /* of the value that comes next */
+};
+
+static enum json_type event_type(enum json_event event)
+{
+	switch (event) {
+	case JSON_TRUE:
+	case JSON_FALSE:
+		return JSON_T_BOOL;
+	case JSON_NUMBER:
+		return JSON_T_NUMBER;
+	case JSON_STRING:
+		return JSON_T_STRING;
+	case JSON_ARRAY_BEGIN:
+		return JSON_T_ARRAY;
+	case JSON_OBJECT_BEGIN:
+		return JSON_T_OBJECT;
+	default:
+		return JSON_T_NULL;
+	}
+}
+
+static int add_node(struct builder *b, enum json_event event)
+{
+	struct json *node = arena_zalloc(b->arena, sizeof(*node));
+	if (!node)
+		return ERR_LIMIT;
+	node->type = event_type(event);
+	node->boolean = event == JSON_TRUE;
+	node->offset = b->reader.offset;
+	node->key = b->key;
+	b->key = (struct slice){NULL, 0};
+	if (event == JSON_NUMBER || event == JSON_STRING)
+		node->text = b->reader.text;
+	if (event == JSON_NUMBER)
+		node->number = b->reader.number;
+	*b->tail[b->level] = node;
+	b->tail[b->level] = &node->next;
+	if (b->parent[b->level])
+		b->parent[b->level]->count++;
+	if (event == JSON_ARRAY_BEGIN || event == JSON_OBJECT_BEGIN) {
+		b->level++;
+		b->parent[b->level] = node;
+		b->tail[b->level] = &node->first;
+	}
+	return 0;
+}
+
+int json_parse(struct slice text, struct arena *arena, struct json **root, struct errbuf *e)
+{
+	struct builder b = {.arena = arena};
+	b.tail[0] = root;
+	*root = NULL;
+	json_reader_init(&b.reader, text, arena);
+	for (;;) {
+		enum json_event event = json_next(&b.reader);
+		int err = 0;
+		switch (event) {
+		case JSON_BAD:
+			return json_error(&b.reader, e);
+		case JSON_END:
+			return 0;
+		case JSON_KEY:
+			b.key = b.reader.text;
+			break;
+		case JSON_ARRAY_END:
+		case JSON_OBJECT_END:
+			b.level--;
+			break;
+		default:
+			err = add_node(&b, event);
+		}
+		if (err)
+			return errbuf_set(e, err, "more values than memory is allowed for");
+	}
+}
+
+/* ---- Getters -------------------------------------------------------------------------------- */
+
+const struct json *json_member(const struct json *object, const char *key)
+{
+	const struct json *found = NULL;
+	if (!object || object->type != JSON_T_OBJECT)
+		return NULL;
+	struct slice wanted = slice_of(key);
+	for (const struct json *member = object->first; member; member = member->next) {
+		if (slice_equal(member->key, wanted))
+			found = member;
+	}
+	return found;
+}
+
+static int wrong(const char *key, const char *wanted, struct errbuf *e)
+{
+	return errbuf_set(e, ERR_INVALID, "\"%s\" is not %s", key, wanted);
+}
+
+static int find(const struct json *object, const char *key, enum json_type type, const char *wanted,
+		const struct json **found, struct errbuf *e)
+{
+	const struct json *member = json_member(object, key);
+	if (!member)
+		return errbuf_set(e, ERR_NOT_FOUND, "\"%s\" is missing", key);
+	if (member->type != type)
+		return wrong(key, wanted, e);
+	*found = member;
+	return 0;
+}
+
+int json_get_text(const struct json *object, const char *key, struct slice *out, struct errbuf *e)
+{
+	const struct json *member = NULL;
+	int err = find(object, key, JSON_T_STRING, "a text", &member, e);
+	if (!err)
+		*out = member->text;
+	return err;
+}
+
+int json_get_bool(const struct json *object, const char *key, bool *out, struct errbuf *e)
+{
+	const struct json *member = NULL;
+	int err = find(object, key, JSON_T_BOOL, "true or false", &member, e);
+	if (!err)
+		*out = member->boolean;
+	return err;
+}
+
+int json_get_i64(const struct json *object, const char *key, int64_t *out, struct errbuf *e)
+{
+	const struct json *member = NULL;
+	int err = find(object, key, JSON_T_NUMBER, "a whole number", &member, e);
+	if (err)
+		return err;
+	if (member->number.type == VALUE_I64) {
+		*out = (int64_t)member->number.bits;
+		return 0;
+	}
+	double number = value_as_f64(member->number);
+	bool fits = member->number.type == VALUE_F64 && number >= -0x1p63 && number < 0x1p63 &&
+		    floor(number) == number;
+	if (!fits)
+		return wrong(key, "a whole number of 64 bits", e);
+	*out = (int64_t)number;
+	return 0;
+}
+
+int json_get_f64(const struct json *object, const char *key, double *out, struct errbuf *e)
+{
+	const struct json *member = NULL;
+	int err = find(object, key, JSON_T_NUMBER, "a number", &member, e);
+	if (err)
+		return err;
+	double number = value_as_f64(member->number);
+	if (!isfinite(number))
+		return wrong(key, "a number that a double can hold", e);
+	*out = number;
+	return 0;
+}
+
+int json_get_array(const struct json *object, const char *key, const struct json **out,
+		   struct errbuf *e)
+{
+	return find(object, key, JSON_T_ARRAY, "an array", out, e);
+}
+
+int json_get_object(const struct json *object, const char *key, const struct json **out,
+		    struct errbuf *e)
+{
+	return find(object, key, JSON_T_OBJECT, "an object", out, e);
+}
+
+/* ---- Writing -------------------------------------------------------------------------------- */
+
+static void write_scalar(struct json_writer *w, const struct json *node)
+{
+	switch (node->type) {
+	case JSON_T_BOOL:
+		json_write_bool(w, node->boolean);
+		break;
+	case JSON_T_NUMBER:
+		json_write_number(w, node->number);
+		break;
+	case JSON_T_STRING:
+		json_write_string(w, node->text);
+		break;
+	default:
+		json_write_null(w);
+	}
+}
+
+static void end_node(struct json_writer *w, const struct json *node)
+{
+	if (node->type == JSON_T_OBJECT)
+		json_write_object_end(w);
+	else
+		json_write_array_end(w);
+}
+
+/* Begins an array or object and gives its first child, else NULL. */
+static const struct json *begin_node(struct json_writer *w, const struct json *node)
+{
+	if (node->type != JSON_T_OBJECT && node->type != JSON_T_ARRAY) {
+		write_scalar(w, node);
+		return NULL;
+	}
+	if (node->type == JSON_T_OBJECT)
+		json_write_object_begin(w);
+	else
+		json_write_array_begin(w);
+	if (!node->first)
+		end_node(w, node);
+	return node->first;
+}
+
+void json_write_tree(struct json_writer *w, const struct json *tree)
+{
+	const struct json *parent[JSON_DEPTH_MAX + 1];
+	unsigned level = 0;
+	const struct json *node = tree;
+	for (;;) {
+		if (level && parent[level]->type == JSON_T_OBJECT)
+			json_write_key_slice(w, node->key);
+		const struct json *child = begin_node(w, node);
+		if (child) {
+			parent[++level] = node;
+			node = child;
+			continue;
+		}
+		while (level && !node->next) {
+			node = parent[level--];
+			end_node(w, node);
+		}
+		if (!level)
+			return;
+		node = node->next;
+	}
+}
