@@ -246,7 +246,8 @@ static bool address_valid(struct slice value)
 	if (port.len > 5 || !parse_number(&types[CONF_INT], port, &number) || number > 65535)
 		return false;
 	bool bracketed = host.len > 2 && host.data[0] == '[' && host.data[host.len - 1] == ']';
-	return bracketed || !memchr(host.data, ':', host.len);
+	bool odd = memchr(host.data, ':', host.len) || memchr(host.data, '[', host.len);
+	return bracketed || !odd;
 }
 
 static int set_address(struct conf *conf, const char **field, struct slice value, struct errbuf *e)
