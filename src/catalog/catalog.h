@@ -24,6 +24,7 @@
 #define CATALOG_CATALOG_H
 
 #include "base/base.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/exec.h"
 #include "base/mem.h"
@@ -53,6 +54,12 @@ struct catalog *catalog_new(struct store *store, struct clock *clock, struct exe
  * calls `closed`. No opening may be in flight. */
 typedef void catalog_closed(void *owner);
 void catalog_close(struct catalog *catalog, catalog_closed *closed, void *owner);
+
+/* Something to do later on the catalog's thread; can be taken back. The catalog's own. */
+struct catalog_later {
+	struct catalog_later *next, **link; /* link: what points here; NULL while in no list */
+	void (*run)(struct catalog_later *later);
+};
 
 /* ---- Opening ------------------------------------------------------------------------------- */
 
@@ -110,11 +117,11 @@ enum {
 	CATALOG_ALTERNATIVES_MAX = 256, /* values of one selector */
 };
 
-/* One value of a tag: `text` with stars standing for any run of characters (even none). */
+/* One value of a tag: its pieces with any run of characters (even none) between each two. A single
+ * piece is the value exactly; `h-*` has the pieces `h-` and ``. */
 struct catalog_pattern {
-	struct slice text;   /* literal pieces and stars, see `stars` */
-	const size_t *stars; /* offsets into `text` at which a star stands, ascending */
-	size_t star_count;   /* 0: the value is exactly `text` */
+	const struct slice *pieces;
+	size_t piece_count;
 };
 
 /* The tag `key` exists and has one of these values. */
@@ -134,7 +141,6 @@ int catalog_selectors_parse(struct slice text, struct arena *arena, struct catal
 struct catalog_series {
 	uint64_t handle;
 	struct slice tags_text; /* as tags_encode writes them */
-	int64_t first_seen_ms;
 };
 
 struct catalog_find;
@@ -158,11 +164,9 @@ struct catalog_find {
 
 	/* the catalog's */
 	struct catalog *catalog;
-	struct task task;
-	struct catalog_find *next;
+	struct catalog_later later;
+	struct catalog_list *list; /* whose find this is, or NULL */
 	int err;
-	enum { FIND_SERIES, FIND_TAG_KEYS, FIND_TAG_VALUES } want;
-	struct catalog_list *list;
 };
 
 /* `done` is never called from within. A metric that does not exist has no series and no error. */
@@ -199,11 +203,9 @@ struct catalog_list {
 	/* the catalog's */
 	struct catalog *catalog;
 	struct catalog_find find;
+	struct catalog_later later;
 	struct store_read *read;
-	struct store_token token;
-	struct task task;
-	struct catalog_list *next;
-	size_t capacity;
+	struct buf gathered; /* struct slice of each name so far */
 	int err;
 };
 
@@ -231,6 +233,7 @@ int catalog_info_put(struct store *store, struct store_write *write, struct slic
 
 struct catalog_entry {
 	struct catalog_series series;
+	int64_t first_seen_ms;
 	int64_t last_seen_ms; /* newest sample over the sample tables; STORE_TS_MIN: none */
 };
 
@@ -252,9 +255,9 @@ struct catalog_describe {
 
 	/* the catalog's */
 	struct catalog *catalog;
+	struct catalog_later later;
 	struct store_read *read;
 	size_t described;
-	struct task task;
 	int err;
 };
 
