@@ -50,14 +50,15 @@ struct catalog_options catalog_options_default(void);
 struct catalog *catalog_new(struct store *store, struct clock *clock, struct executor *executor,
 			    const struct catalog_options *options);
 
-/* Ends what runs (an index being built, a sweep: finds that wait get ERR_CANCELLED), then frees and
- * calls `closed`. No opening may be in flight. */
+/* Ends what runs (indexes being built, a sweep), frees the catalog and calls `closed`. Finds, lists
+ * and descriptions under way still call their `done`, mostly with ERR_CANCELLED. No opening may be in flight, and no thread may begin
+ * one. */
 typedef void catalog_closed(void *owner);
 void catalog_close(struct catalog *catalog, catalog_closed *closed, void *owner);
 
 /* Something to do later on the catalog's thread; can be taken back. The catalog's own. */
 struct catalog_later {
-	struct catalog_later *next, **link; /* link: what points here; NULL while in no list */
+	struct catalog_later *next, *prev; /* in a ring with its list's head; NULL: in no list */
 	void (*run)(struct catalog_later *later);
 };
 
@@ -81,6 +82,7 @@ typedef void catalog_open_done(struct catalog_open *open);
 
 /* Embedded in its owner; the first part is filled in by the caller, the rest zero. */
 struct catalog_open {
+	struct catalog *catalog;
 	struct executor *executor;
 	catalog_open_done *done;
 	void *owner;
@@ -91,7 +93,6 @@ struct catalog_open {
 	size_t created; /* result: new series, all groups */
 
 	/* the catalog's */
-	struct catalog *catalog;
 	struct catalog_round *round;
 	struct task task;
 	struct catalog_open *next;
@@ -149,6 +150,7 @@ typedef void catalog_find_done(struct catalog_find *find, int err);
 
 /* Embedded in its owner, as above. */
 struct catalog_find {
+	struct catalog *catalog;
 	struct slice tenant, metric;
 	const struct catalog_selector
 		*selectors; /* all must hold; none: every series of the metric */
@@ -163,7 +165,6 @@ struct catalog_find {
 	struct errbuf error;
 
 	/* the catalog's */
-	struct catalog *catalog;
 	struct catalog_later later;
 	struct catalog_list *list; /* whose find this is, or NULL */
 	int err;
@@ -187,6 +188,7 @@ struct catalog_list;
 typedef void catalog_list_done(struct catalog_list *list, int err);
 
 struct catalog_list {
+	struct catalog *catalog;
 	enum catalog_listing what;
 	struct slice tenant, metric, tag_key;
 	struct slice prefix; /* only names that begin so; empty: all */
@@ -201,7 +203,6 @@ struct catalog_list {
 	struct errbuf error;
 
 	/* the catalog's */
-	struct catalog *catalog;
 	struct catalog_find find;
 	struct catalog_later later;
 	struct store_read *read;
@@ -242,6 +243,7 @@ typedef void catalog_describe_done(struct catalog_describe *describe, int err);
 
 /* The info of a metric and when its series were last seen. */
 struct catalog_describe {
+	struct catalog *catalog;
 	struct slice tenant, metric;
 	const struct catalog_series *series; /* of this metric */
 	size_t count;
@@ -254,7 +256,6 @@ struct catalog_describe {
 	struct errbuf error;
 
 	/* the catalog's */
-	struct catalog *catalog;
 	struct catalog_later later;
 	struct store_read *read;
 	size_t described;
@@ -270,7 +271,6 @@ void catalog_describe_cancel(struct catalog_describe *describe);
  * longer than the longest retention ago. Nothing happens where retention is for ever, or while the
  * last sweep still runs. To be called by a timer, about once an hour. */
 void catalog_sweep(struct catalog *catalog);
-bool catalog_sweeping(const struct catalog *catalog);
 
 /* For /metrics and tests. */
 struct catalog_usage {
@@ -278,5 +278,6 @@ struct catalog_usage {
 	uint64_t indexed_series;
 };
 struct catalog_usage catalog_usage(const struct catalog *catalog);
+bool catalog_sweeping(const struct catalog *catalog);
 
 #endif

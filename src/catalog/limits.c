@@ -1,0 +1,166 @@
+#include "catalog/private.h"
+
+enum { LOAD_SLICE_SERIES = 8192 };
+
+/* ---- The tenants --------------------------------------------------------------------------- */
+
+static struct tenant **bucket_of(struct catalog *catalog, struct slice name)
+{
+	return &catalog->tenants[hash64(name.data, name.len, 0) % TENANT_BUCKETS];
+}
+
+static struct tenant *tenant_find(struct catalog *catalog, struct slice name)
+{
+	struct tenant *tenant = *bucket_of(catalog, name);
+	while (tenant && !slice_equal(tenant->name, name))
+		tenant = tenant->chain;
+	return tenant;
+}
+
+struct tenant *tenant_get(struct catalog *catalog, struct slice name)
+{
+	struct tenant *tenant = tenant_find(catalog, name);
+	if (tenant || catalog->tenant_count == TENANTS_MAX)
+		return tenant;
+	tenant = mem_zalloc(sizeof(*tenant));
+	tenant->name = (struct slice){mem_copy_text(name), name.len};
+	tenant->budget = (double)catalog->options.new_series_per_minute_max;
+	tenant->budget_us = catalog->clock->mono_us(catalog->clock);
+	struct tenant **bucket = bucket_of(catalog, name);
+	tenant->chain = *bucket;
+	*bucket = tenant;
+	catalog->tenant_count++;
+	return tenant;
+}
+
+void tenants_free(struct catalog *catalog)
+{
+	for (size_t i = 0; i < TENANT_BUCKETS; i++) {
+		while (catalog->tenants[i]) {
+			struct tenant *tenant = catalog->tenants[i];
+			catalog->tenants[i] = tenant->chain;
+			mem_free((void *)tenant->name.data);
+			mem_free(tenant);
+		}
+	}
+}
+
+/* ---- Permits ------------------------------------------------------------------------------- */
+
+/* The budget fills evenly, a minute's worth in a minute, and holds no more than that. */
+static void fill_budget(struct catalog *catalog, struct tenant *tenant)
+{
+	double full = (double)catalog->options.new_series_per_minute_max;
+	int64_t now_us = catalog->clock->mono_us(catalog->clock);
+	tenant->budget += (double)(now_us - tenant->budget_us) * full / 60e6;
+	tenant->budget_us = now_us;
+	if (tenant->budget > full)
+		tenant->budget = full;
+}
+
+enum permit tenant_reserve(struct catalog *catalog, struct tenant *tenant, size_t series)
+{
+	const struct catalog_options *options = &catalog->options;
+	if (options->series_per_tenant_max) {
+		if (tenant->state != COUNT_KNOWN)
+			return PERMIT_WAIT;
+		if (tenant->series + series > options->series_per_tenant_max)
+			return PERMIT_SERIES;
+	}
+	if (options->new_series_per_minute_max) {
+		if (tenant->budget < (double)series)
+			fill_budget(catalog, tenant);
+		if (tenant->budget < (double)series)
+			return PERMIT_RATE;
+		tenant->budget -= (double)series;
+	}
+	tenant->series += series;
+	return PERMIT_YES;
+}
+
+void tenant_give_back(struct tenant *tenant, size_t series, uint64_t epoch)
+{
+	tenant->budget += (double)series; /* cut to what it may hold when it is next filled */
+	if (tenant->epoch == epoch)
+		tenant->series -= series;
+}
+
+void tenant_forget_count(struct catalog *catalog, struct slice name)
+{
+	struct tenant *tenant = tenant_find(catalog, name);
+	if (!tenant || tenant->state != COUNT_KNOWN)
+		return;
+	tenant->state = COUNT_UNKNOWN;
+	tenant->epoch++;
+}
+
+/* ---- Counting ------------------------------------------------------------------------------ */
+
+struct load {
+	struct catalog *catalog;
+	struct tenant *tenant;
+	struct store_read *read;
+	struct store_request *list;
+	uint64_t series;
+};
+
+static void load_end(struct load *load, int err)
+{
+	struct catalog *catalog = load->catalog;
+	struct tenant *tenant = load->tenant;
+	pthread_mutex_lock(&catalog->lock);
+	tenant->state = err ? COUNT_UNKNOWN : COUNT_KNOWN;
+	tenant->series = load->series;
+	tenant->epoch++;
+	struct catalog_open *waiting = tenant->waiting;
+	tenant->waiting = NULL;
+	pthread_mutex_unlock(&catalog->lock);
+	store_read_free(load->read);
+	mem_free(load);
+	while (waiting) {
+		struct catalog_open *open = waiting;
+		waiting = open->next;
+		open_resume(open, err);
+	}
+}
+
+static int load_slice(struct load *load)
+{
+	struct store_token token = {0};
+	if (load->list)
+		token = load->list->token;
+	store_read_reset(load->read);
+	load->list = store_read_add(load->read, STORE_SERIES_LIST);
+	load->list->token = token;
+	load->list->series_list.tenant = load->tenant->name;
+	load->list->series_list.limit = LOAD_SLICE_SERIES;
+	load->read->now_ms = clock_wall_ms(load->catalog->clock);
+	return catalog_read_submit(load->catalog, load->read);
+}
+
+static void load_done(struct store_read *read, int err)
+{
+	struct load *load = read->owner;
+	struct catalog *catalog = load->catalog;
+	load->series += load->list->series_list.count;
+	if (!err && load->list->more) {
+		err = load_slice(load);
+		if (!err) {
+			catalog_leave(catalog);
+			return;
+		}
+	}
+	load_end(load, err);
+	catalog_leave(catalog);
+}
+
+void tenant_load(struct catalog *catalog, struct tenant *tenant)
+{
+	struct load *load = mem_zalloc(sizeof(*load));
+	load->catalog = catalog;
+	load->tenant = tenant;
+	load->read = catalog_read_new(catalog, load_done, load);
+	int err = load_slice(load);
+	if (err)
+		load_end(load, err);
+}

@@ -1,0 +1,173 @@
+/* What the files of the catalog share; see catalog.h for what it is. */
+#ifndef CATALOG_PRIVATE_H
+#define CATALOG_PRIVATE_H
+
+#include <pthread.h>
+
+#include "base/hash.h"
+#include "base/stats.h"
+#include "catalog/catalog.h"
+#include "catalog/tag_index.h"
+
+enum {
+	INDEX_BUCKETS = 4096,
+	TENANT_BUCKETS = 1024,
+	TENANTS_MAX = 100000,
+	READS_SPARE_MAX = 8,
+	OPEN_READ_MAX_BYTES = 8 << 20,
+	LIST_READ_MAX_BYTES = 16 << 20,
+};
+
+/* ---- names.c: 128-bit hashes of (tenant, metric) ------------------------------------------- */
+
+struct name_set {
+	struct hash128 *slots; /* open addressing; low and high 0: empty */
+	size_t slot_count, count;
+};
+
+uint64_t name_seed(struct slice tenant);
+struct hash128 name_hash(uint64_t seed, struct slice metric);
+bool name_set_has(const struct name_set *set, struct hash128 hash);
+/* False if it was there. A set of `max` names is emptied first. */
+bool name_set_add(struct name_set *set, struct hash128 hash, size_t max);
+void name_set_release(struct name_set *set);
+
+/* ---- limits.c: how many series a tenant has and may get ------------------------------------- */
+
+struct tenant {
+	struct tenant *chain;
+	struct slice name;
+	enum { COUNT_UNKNOWN, COUNT_LOADING, COUNT_KNOWN } state;
+	uint64_t series; /* registered, and reserved by openings in flight */
+	uint64_t epoch;  /* of the count: reservations made before a new one are not given back */
+	double budget;   /* of new series now */
+	int64_t budget_us;
+	struct catalog_open *waiting; /* for the count */
+};
+
+enum permit {
+	PERMIT_YES,
+	PERMIT_WAIT,   /* the count is not known yet */
+	PERMIT_SERIES, /* series_per_tenant_max */
+	PERMIT_RATE,   /* new_series_per_minute_max */
+};
+
+/* All but tenants_load with the lock held. NULL: too many tenants. */
+struct tenant *tenant_get(struct catalog *catalog, struct slice name);
+enum permit tenant_reserve(struct catalog *catalog, struct tenant *tenant, size_t series);
+void tenant_give_back(struct tenant *tenant, size_t series, uint64_t epoch);
+/* The count is to be taken again: series were forgotten. */
+void tenant_forget_count(struct catalog *catalog, struct slice name);
+/* Counts the series of a tenant in state LOADING (set by the caller under the lock); those in
+ * `waiting` go on afterwards. */
+void tenant_load(struct catalog *catalog, struct tenant *tenant);
+void tenants_free(struct catalog *catalog);
+
+/* open.c: goes on after the count is known, or could not be read. Any thread. */
+void open_resume(struct catalog_open *open, int err);
+
+/* ---- find.c: indexes ------------------------------------------------------------------------ */
+
+struct index_entry;
+
+/* With the lock held: the new series of a group, for the indexes that there are. */
+void indexes_note(struct catalog *catalog, const struct catalog_group *group);
+/* The index of this metric is out of date. */
+void indexes_drop(struct catalog *catalog, struct slice tenant, struct slice metric);
+/* Finds that wait get ERR_CANCELLED, what is being built ends. */
+void indexes_cancel(struct catalog *catalog);
+void indexes_free(struct catalog *catalog);
+
+/* ---- list.c --------------------------------------------------------------------------------- */
+
+/* The index is there: gathers and finishes the list. */
+void list_from_index(struct catalog_list *list, const struct tag_index *index);
+
+/* ---- sweep.c -------------------------------------------------------------------------------- */
+
+struct sweep;
+
+void sweep_cancel(struct catalog *catalog);
+
+/* ---- The catalog ---------------------------------------------------------------------------- */
+
+struct catalog {
+	struct store *store;
+	struct clock *clock;
+	struct executor *executor;
+	struct catalog_options options;
+
+	/* The catalog's thread. */
+	struct catalog_later laters;
+	struct task kick;
+	bool kicked;
+	struct index_entry *newest, *oldest; /* by last use */
+	size_t index_bytes;
+	uint64_t indexed_series;
+	struct sweep *sweep;
+	bool closing;
+	catalog_closed *closed;
+	void *closed_owner;
+
+	_Atomic size_t busy; /* entered, not yet left */
+
+	/* Shared, under the lock. The table of indexes is changed by the catalog's thread only, which
+	 * therefore reads it without. */
+	pthread_mutex_t lock;
+	struct index_entry *indexes[INDEX_BUCKETS];
+	size_t index_count;
+	struct buf note_text;
+	struct tenant *tenants[TENANT_BUCKETS];
+	size_t tenant_count;
+	struct name_set stored_names;
+	struct store_read *spare_reads[READS_SPARE_MAX];
+	size_t spare_count;
+};
+
+static inline void later_list_init(struct catalog_later *head)
+{
+	head->next = head->prev = head;
+}
+
+static inline void later_append(struct catalog_later *head, struct catalog_later *later)
+{
+	ASSERT(!later->next);
+	*later = (struct catalog_later){.next = head, .prev = head->prev, .run = later->run};
+	later->prev->next = later;
+	head->prev = later;
+}
+
+static inline void later_remove(struct catalog_later *later)
+{
+	if (!later->next)
+		return;
+	later->next->prev = later->prev;
+	later->prev->next = later->next;
+	later->next = later->prev = NULL;
+}
+
+/* The first of the list, out of it; NULL: the list is empty. */
+static inline struct catalog_later *later_take(struct catalog_later *head)
+{
+	struct catalog_later *first = head->next;
+	if (first == head)
+		return NULL;
+	later_remove(first);
+	return first;
+}
+
+/* Runs it on the catalog's thread, from the executor. */
+void later_do(struct catalog *catalog, struct catalog_later *later,
+	      void (*run)(struct catalog_later *later));
+
+/* Around whatever completes on the executor: the catalog is freed by the last to leave after
+ * catalog_close. Nothing of it may be touched after leaving. */
+void catalog_enter(struct catalog *catalog);
+void catalog_leave(struct catalog *catalog);
+
+/* A read whose completion comes on the catalog's thread. */
+struct store_read *catalog_read_new(struct catalog *catalog, store_read_done *done, void *owner);
+/* Enters, unless it fails. */
+int catalog_read_submit(struct catalog *catalog, struct store_read *read) MUST_CHECK;
+
+#endif
