@@ -4,6 +4,8 @@
  * coalesces: a thousand posts between two turns of the loop cost one wake-up. */
 #include "loop/loop.h"
 
+#include <signal.h>
+
 #include "base/mem.h"
 #include "loop/private.h"
 
@@ -52,6 +54,8 @@ static void on_wake(uv_async_t *wake)
 struct loop *loop_new(void)
 {
 	struct loop *loop = mem_zalloc(sizeof(*loop));
+	/* A peer that has gone is an error of the write, not the end of the process. */
+	signal(SIGPIPE, SIG_IGN);
 	loop->executor.post = post;
 	loop->read_buffer = mem_alloc(LOOP_READ_BYTES);
 	pthread_mutex_init(&loop->lock, NULL);

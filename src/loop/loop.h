@@ -16,6 +16,7 @@
 
 struct loop;
 
+/* Also makes the process ignore SIGPIPE. */
 struct loop *loop_new(void);
 /* Serves until loop_stop(). May be called again afterwards. */
 void loop_run(struct loop *loop);

@@ -1,0 +1,748 @@
+#include "http/conn.h"
+
+#include "base/stats.h"
+#include "http/target.h"
+
+/* ---- What connections share ----------------------------------------------------------------- */
+
+void http_core_init(struct http_core *core, struct clock *clock, const struct http_limits *limits,
+		    const struct http_route *routes, size_t route_count, void *context)
+{
+	*core = (struct http_core){.clock = clock,
+				   .limits = *limits,
+				   .routes = routes,
+				   .route_count = route_count,
+				   .context = context,
+				   .date_s = INT64_MIN};
+	buf_init(&core->scratch, SIZE_MAX / 2);
+}
+
+void http_core_release(struct http_core *core)
+{
+	ASSERT(core->memory_bytes == 0 && core->gzip_active == 0);
+	while (core->gunzip_count)
+		gunzip_free(core->gunzips[--core->gunzip_count]);
+	while (core->gzip_count)
+		gzip_free(core->gzips[--core->gzip_count]);
+	buf_release(&core->scratch);
+}
+
+struct gunzip *http_core_take_gunzip(struct http_core *core)
+{
+	return core->gunzip_count ? core->gunzips[--core->gunzip_count] : gunzip_new();
+}
+
+void http_core_give_gunzip(struct http_core *core, struct gunzip **gunzip)
+{
+	if (!*gunzip)
+		return;
+	gunzip_reset(*gunzip);
+	if (core->gunzip_count < CODERS_IDLE_MAX)
+		core->gunzips[core->gunzip_count++] = *gunzip;
+	else
+		gunzip_free(*gunzip);
+	*gunzip = NULL;
+}
+
+struct gzip *http_core_take_gzip(struct http_core *core)
+{
+	if (core->gzip_active >= GZIP_ACTIVE_MAX)
+		return NULL;
+	core->gzip_active++;
+	return core->gzip_count ? core->gzips[--core->gzip_count] : gzip_new();
+}
+
+void http_core_give_gzip(struct http_core *core, struct gzip **gzip)
+{
+	if (!*gzip)
+		return;
+	core->gzip_active--;
+	gzip_reset(*gzip);
+	if (core->gzip_count < CODERS_IDLE_MAX)
+		core->gzips[core->gzip_count++] = *gzip;
+	else
+		gzip_free(*gzip);
+	*gzip = NULL;
+}
+
+/* ---- Phases --------------------------------------------------------------------------------- */
+
+static const uint8_t phase_may_become[PHASE_COUNT] = {
+	[PHASE_HEAD] = 1 << PHASE_BODY | 1 << PHASE_LINGER | 1 << PHASE_CLOSED,
+	[PHASE_BODY] = 1 << PHASE_ANSWER | 1 << PHASE_HEAD | 1 << PHASE_DISCARD |
+		       1 << PHASE_LINGER | 1 << PHASE_CLOSED,
+	[PHASE_ANSWER] = 1 << PHASE_HEAD | 1 << PHASE_LINGER | 1 << PHASE_CLOSED,
+	[PHASE_DISCARD] = 1 << PHASE_HEAD | 1 << PHASE_LINGER | 1 << PHASE_CLOSED,
+	[PHASE_LINGER] = 1 << PHASE_CLOSED,
+};
+
+int64_t http_conn_now_ms(const struct http_conn *conn)
+{
+	return clock_mono_ms(conn->core->clock);
+}
+
+static void enter(struct http_conn *conn, enum http_phase phase)
+{
+	ASSERT(phase_may_become[conn->phase] & 1 << phase);
+	conn->phase = phase;
+	conn->phase_ms = http_conn_now_ms(conn);
+	conn->receiving.since_ms = -1;
+}
+
+void http_conn_init(struct http_conn *conn, struct http_core *core,
+		    const struct http_transport *transport)
+{
+	*conn = (struct http_conn){.core = core, .transport = transport, .phase = PHASE_HEAD};
+	conn->receiving.since_ms = conn->sending.since_ms = -1;
+	conn->phase_ms = http_conn_now_ms(conn);
+	buf_init(&conn->kept, core->limits.head_max_bytes + 2 * LOOP_READ_BYTES);
+	/* Flushed at OUT_FLUSH_BYTES, so that it never comes near its maximum. */
+	buf_init(&conn->out, OUT_MAX_BYTES);
+	arena_init(&conn->request.arena, HTTP_ARENA_MAX_BYTES);
+}
+
+void http_conn_release(struct http_conn *conn)
+{
+	ASSERT(conn->phase == PHASE_CLOSED && !conn->held);
+	arena_release(&conn->request.arena);
+	buf_release(&conn->kept);
+	buf_release(&conn->out);
+}
+
+/* The client will have no answer, or another one than the handler's. */
+static void abort_request(struct http_conn *conn, int err)
+{
+	if (!conn->live)
+		return;
+	const struct http_route *route = conn->request.route;
+	conn->live = false;
+	stat_add(STAT_http_aborted, 1);
+	if (route && route->handler->abort)
+		route->handler->abort(&conn->request, err);
+}
+
+static void release_request(struct http_conn *conn)
+{
+	if (!conn->held)
+		return;
+	conn->held = conn->live = false;
+	http_core_give_gunzip(conn->core, &conn->gunzip);
+	http_core_give_gzip(conn->core, &conn->gzip);
+	http_request_release(&conn->request);
+}
+
+void http_conn_close(struct http_conn *conn)
+{
+	if (conn->phase == PHASE_CLOSED)
+		return;
+	abort_request(conn, ERR_CANCELLED);
+	release_request(conn);
+	enter(conn, PHASE_CLOSED);
+	conn->transport->close(conn);
+}
+
+/* ---- Refusing ------------------------------------------------------------------------------- */
+
+/* The head cannot be understood, so there is no request, and what follows is not to be trusted. */
+static void refuse_head(struct http_conn *conn, int status, const char *message)
+{
+	conn->live = false;
+	conn->closing = true;
+	http_conn_refuse(conn, status, message);
+	release_request(conn);
+	enter(conn, PHASE_LINGER);
+}
+
+/* The request is understood, but its body will not be had. */
+static void refuse_body(struct http_conn *conn, int err, int status, const char *message)
+{
+	abort_request(conn, err);
+	if (conn->streaming) {
+		release_request(conn);
+		http_conn_close(conn);
+		return;
+	}
+	conn->closing = true;
+	http_conn_refuse(conn, status, message);
+	release_request(conn);
+	enter(conn, PHASE_LINGER);
+}
+
+void http_conn_refuse_busy(struct http_conn *conn)
+{
+	refuse_head(conn, 503, "there are too many connections");
+	http_conn_settle(conn);
+}
+
+/* ---- HEAD ----------------------------------------------------------------------------------- */
+
+size_t http_conn_unsent(struct http_conn *conn)
+{
+	return conn->transport->unsent(conn) + conn->out.len;
+}
+
+/* A client that sends requests and reads no answers is not served on. */
+static bool is_backed_up(struct http_conn *conn)
+{
+	return http_conn_unsent(conn) >= conn->core->limits.unsent_max_bytes / 2;
+}
+
+static void init_request(struct http_conn *conn)
+{
+	struct http_request *request = &conn->request;
+	struct arena arena = request->arena;
+	*request = (struct http_request){.arena = arena,
+					 .context = conn->core->context,
+					 .verb = conn->head.verb,
+					 .target = conn->head.target,
+					 .headers = conn->head.headers,
+					 .header_count = conn->head.header_count,
+					 .content_length = -1,
+					 .conn = conn};
+	if (!conn->head.chunked)
+		request->content_length = (int64_t)conn->head.length;
+	request->begun_us = conn->core->clock->mono_us(conn->core->clock);
+	buf_init(&request->reply_headers, REPLY_HEADERS_MAX_BYTES);
+	conn->held = conn->live = true;
+}
+
+/* Everything that lasts for one request and is not in it. */
+static void init_body(struct http_conn *conn)
+{
+	conn->paused = false;
+	conn->streaming = false;
+	conn->wants_drain = false;
+	conn->closing = !conn->head.keep_alive;
+	conn->chunked = (struct chunked){0};
+	conn->body_left = conn->head.length;
+	conn->framed = 0;
+	conn->encoded_bytes = 0;
+	conn->waits_for_continue = conn->head.expects_continue;
+}
+
+static bool has_body(const struct http_conn *conn)
+{
+	return conn->head.chunked || conn->head.length > 0;
+}
+
+/* false: the coding is none of ours. */
+static bool choose_decoder(struct http_conn *conn)
+{
+	struct slice coding = http_header(&conn->request, "content-encoding");
+	if (!has_body(conn) || !coding.len || head_name_is(coding, "identity"))
+		return true;
+	if (!head_name_is(coding, "gzip") && !head_name_is(coding, "x-gzip"))
+		return false;
+	conn->gunzip = http_core_take_gunzip(conn->core);
+	return true;
+}
+
+static size_t decoded_max(const struct http_route *route)
+{
+	return route->decoded_max_bytes ? route->decoded_max_bytes : route->body_max_bytes;
+}
+
+/* Gives the request to its handler, or answers for it. */
+static void dispatch(struct http_conn *conn)
+{
+	struct http_request *request = &conn->request;
+	const struct http_route *route = NULL;
+	struct buf allow;
+	buf_init(&allow, 100);
+	int status = http_route_find(conn->core, request->verb, request->path, &route, &allow);
+	if (status == 405)
+		http_reply_header(request, "Allow", allow.data);
+	buf_release(&allow);
+	if (status == 404)
+		http_reply_error(request, 404, "there is nothing at %.*s", (int)request->path.len,
+				 request->path.data);
+	else if (status == 405)
+		http_reply_error(request, 405, "the method is not allowed here");
+	else if (conn->head.length > route->body_max_bytes)
+		http_reply_error(request, 413, "the body is larger than %zu bytes",
+				 route->body_max_bytes);
+	else if (!choose_decoder(conn)) {
+		http_reply_header(request, "Accept-Encoding", "gzip");
+		http_reply_error(request, 415, "the only Content-Encoding understood is gzip");
+	} else {
+		request->route = route;
+		buf_init(&request->body, decoded_max(route));
+		if (route->handler->begin)
+			route->handler->begin(request);
+	}
+}
+
+static void begin_request(struct http_conn *conn, struct slice head)
+{
+	struct http_core *core = conn->core;
+	const char *reason = NULL;
+	struct slice copy = arena_copy(&conn->request.arena, head);
+	ASSERT(copy.data); /* a head is smaller than an arena: see http_server_new */
+	int err = head_parse(copy, &conn->request.arena, core->limits.headers_max, &conn->head);
+	init_request(conn);
+	init_body(conn);
+	if (err) {
+		refuse_head(conn, conn->head.status, conn->head.reason);
+	} else if (target_parse(&conn->request, core->limits.params_max, &reason)) {
+		refuse_head(conn, 400, reason);
+	} else {
+		enter(conn, PHASE_BODY);
+		dispatch(conn);
+	}
+}
+
+static bool step_head(struct http_conn *conn, struct slice *in)
+{
+	const char *reason;
+	size_t len = 0;
+	if (!in->len || is_backed_up(conn))
+		return false;
+	if (!conn->head_seen)
+		conn->head_ms = http_conn_now_ms(conn);
+	enum head_result result = head_find(*in, &conn->head_seen, &len, &reason);
+	size_t length = result == HEAD_DONE ? len : in->len;
+	if (result == HEAD_BAD) {
+		refuse_head(conn, 400, reason);
+		return true;
+	}
+	if (length > conn->core->limits.head_max_bytes) {
+		refuse_head(conn, 431, "the head of the request is too long");
+		return true;
+	}
+	if (result == HEAD_MORE)
+		return false;
+	conn->head_seen = 0;
+	struct slice head = {in->data, len};
+	*in = (struct slice){in->data + len, in->len - len};
+	begin_request(conn, head);
+	return true;
+}
+
+/* ---- BODY ----------------------------------------------------------------------------------- */
+
+static bool gather(struct http_conn *conn, struct slice piece)
+{
+	struct http_request *request = &conn->request;
+	if (http_request_charge(request, piece.len)) {
+		stat_add(STAT_http_memory_refused, 1);
+		refuse_body(conn, ERR_BUSY, 503, "the memory for bodies is used up, try again");
+		return false;
+	}
+	/* One allocation where the length is known and no lie worth the memory. */
+	size_t whole = conn->gunzip ? 0 : (size_t)conn->body_left + piece.len;
+	if (!request->body.len && whole <= TURN_MAX_BYTES && !buf_reserve(&request->body, whole))
+		ASSERT(false);
+	int err = buf_append(&request->body, piece.data, piece.len);
+	ASSERT(!err); /* its maximum is what body_bytes is held to */
+	return true;
+}
+
+static void deliver(struct http_conn *conn, struct slice piece)
+{
+	struct http_request *request = &conn->request;
+	const struct http_route *route = request->route;
+	request->body_bytes += piece.len;
+	conn->turn_bytes += piece.len;
+	if (conn->gunzip)
+		stat_add(STAT_http_decoded_bytes, (int64_t)piece.len);
+	if (request->body_bytes > decoded_max(route))
+		refuse_body(conn, ERR_LIMIT, 413, "the decoded body is too large");
+	else if (route->handler->body)
+		route->handler->body(request, piece);
+	else
+		gather(conn, piece);
+}
+
+enum framing { FRAMED, FRAME_MORE, FRAME_END, FRAME_BAD };
+
+/* Finds out how many bytes at the front of *in are body: conn->framed. */
+static enum framing frame(struct http_conn *conn, struct slice *in, const char **reason)
+{
+	if (!conn->head.chunked) {
+		conn->framed = conn->body_left < in->len ? (size_t)conn->body_left : in->len;
+		conn->body_left -= conn->framed;
+	} else {
+		struct slice piece;
+		enum body_result result = chunked_next(&conn->chunked, in, &piece, reason);
+		if (result == BODY_BAD)
+			return FRAME_BAD;
+		if (result == BODY_END)
+			return FRAME_END;
+		if (result == BODY_MORE)
+			return FRAME_MORE;
+		*in = (struct slice){piece.data, piece.len + in->len};
+		conn->framed = piece.len;
+	}
+	conn->encoded_bytes += conn->framed;
+	if (conn->framed)
+		return FRAMED;
+	return conn->body_left ? FRAME_MORE : FRAME_END;
+}
+
+/* Hands out one piece of the framed bytes. false: gunzip wants more input. */
+static bool decode(struct http_conn *conn, struct slice *in, bool last)
+{
+	struct slice piece = {in->data, conn->framed}, rest = piece;
+	const char *reason;
+	if (!conn->gunzip) {
+		*in = (struct slice){in->data + piece.len, in->len - piece.len};
+		conn->framed = 0;
+		deliver(conn, piece);
+		return true;
+	}
+	enum body_result result = gunzip_next(conn->gunzip, &rest, last, &piece, &reason);
+	size_t used = conn->framed - rest.len;
+	*in = (struct slice){in->data + used, in->len - used};
+	conn->framed -= used;
+	if (result == BODY_BAD)
+		refuse_body(conn, ERR_INVALID, 400, reason);
+	else if (result == BODY_PIECE)
+		deliver(conn, piece);
+	return result == BODY_PIECE || result == BODY_BAD;
+}
+
+static bool end_body(struct http_conn *conn)
+{
+	const struct http_route *route = conn->request.route;
+	enter(conn, PHASE_ANSWER);
+	route->handler->end(&conn->request);
+	return true;
+}
+
+/* The client waits to be told that its body is welcome. */
+static void send_continue(struct http_conn *conn)
+{
+	static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+	conn->waits_for_continue = false;
+	stat_add(STAT_http_responses_1xx, 1);
+	buf_append(&conn->out, text, sizeof(text) - 1);
+}
+
+static bool step_body(struct http_conn *conn, struct slice *in)
+{
+	const char *reason;
+	if (conn->paused)
+		return false;
+	if (conn->turn_bytes >= TURN_MAX_BYTES) {
+		http_conn_defer(conn);
+		return false;
+	}
+	if (in->len)
+		conn->waits_for_continue = false;
+	/* What gunzip still holds comes before the next bytes are looked at. */
+	if ((conn->framed || conn->gunzip) && decode(conn, in, false))
+		return true;
+	switch (frame(conn, in, &reason)) {
+	case FRAMED:
+		if (conn->encoded_bytes > conn->request.route->body_max_bytes)
+			refuse_body(conn, ERR_LIMIT, 413, "the body is too large");
+		return true;
+	case FRAME_END:
+		if (conn->gunzip && has_body(conn) && decode(conn, in, true))
+			return true;
+		return end_body(conn);
+	case FRAME_BAD:
+		refuse_body(conn, ERR_INVALID, 400, reason);
+		return true;
+	case FRAME_MORE:
+		break;
+	}
+	if (conn->waits_for_continue)
+		send_continue(conn);
+	return false;
+}
+
+/* ---- ANSWER, DISCARD, LINGER ---------------------------------------------------------------- */
+
+static bool step_answer(struct http_conn *conn, struct slice *in)
+{
+	(void)conn;
+	(void)in;
+	return false; /* http_conn_answered goes on */
+}
+
+static bool step_discard(struct http_conn *conn, struct slice *in)
+{
+	size_t len = conn->body_left < in->len ? (size_t)conn->body_left : in->len;
+	*in = (struct slice){in->data + len, in->len - len};
+	conn->body_left -= len;
+	if (conn->body_left)
+		return false;
+	enter(conn, PHASE_HEAD);
+	return true;
+}
+
+static bool step_linger(struct http_conn *conn, struct slice *in)
+{
+	conn->drained_bytes += in->len;
+	*in = (struct slice){in->data + in->len, 0};
+	if (conn->drained_bytes > conn->core->limits.drain_max_bytes)
+		http_conn_close(conn);
+	return false;
+}
+
+/* Where the connection goes when an answer is complete and the body may not be. */
+static enum http_phase phase_after_answer(struct http_conn *conn)
+{
+	if (conn->core->stopping)
+		conn->closing = true;
+	if (conn->phase == PHASE_ANSWER)
+		return conn->closing ? PHASE_LINGER : PHASE_HEAD;
+	conn->body_left += conn->framed;
+	conn->framed = 0;
+	bool short_rest = !conn->head.chunked && conn->body_left <= DISCARD_MAX_BYTES;
+	if (!short_rest || conn->closing)
+		return PHASE_LINGER;
+	return conn->body_left ? PHASE_DISCARD : PHASE_HEAD;
+}
+
+void http_conn_answered(struct http_conn *conn)
+{
+	release_request(conn);
+	enter(conn, phase_after_answer(conn));
+	if (conn->kept.len && !conn->running)
+		http_conn_defer(conn);
+	http_conn_settle(conn);
+}
+
+/* ---- Driving -------------------------------------------------------------------------------- */
+
+/* A step uses what it can of *in and says whether there may be more to do at once. */
+static bool (*const steps[PHASE_COUNT])(struct http_conn *conn, struct slice *in) = {
+	[PHASE_HEAD] = step_head,       [PHASE_BODY] = step_body,     [PHASE_ANSWER] = step_answer,
+	[PHASE_DISCARD] = step_discard, [PHASE_LINGER] = step_linger,
+};
+
+static void run(struct http_conn *conn, struct slice *in)
+{
+	ASSERT(!conn->running);
+	conn->running = true;
+	conn->turn_bytes = 0;
+	while (conn->phase != PHASE_CLOSED && steps[conn->phase](conn, in))
+		;
+	conn->running = false;
+}
+
+static void run_kept(struct http_conn *conn)
+{
+	struct slice in = buf_slice(&conn->kept);
+	run(conn, &in);
+	buf_consume(&conn->kept, conn->kept.len - in.len);
+	if (!conn->kept.len && conn->kept.cap > AHEAD_MAX_BYTES)
+		buf_release(&conn->kept);
+}
+
+void http_conn_flush(struct http_conn *conn)
+{
+	if (!conn->out.len)
+		return;
+	struct slice out = buf_slice(&conn->out);
+	conn->written_bytes += out.len;
+	stat_add(STAT_http_sent_bytes, (int64_t)out.len);
+	conn->transport->write(conn, &out, 1);
+	buf_clear(&conn->out);
+	if (conn->out.cap > 2 * OUT_FLUSH_BYTES)
+		buf_release(&conn->out);
+}
+
+/* How much may come now: nothing while what was kept waits for us. */
+static size_t wanted_bytes(struct http_conn *conn)
+{
+	if (conn->deferred)
+		return 0;
+	switch (conn->phase) {
+	case PHASE_HEAD:
+		return is_backed_up(conn) ? 0 : LOOP_READ_BYTES;
+	case PHASE_BODY:
+		return conn->paused ? 0 : LOOP_READ_BYTES;
+	case PHASE_ANSWER:
+		/* Only to notice that the client has gone, and for a little of what it pipelines. */
+		return conn->kept.len >= AHEAD_MAX_BYTES ? 0 : AHEAD_MAX_BYTES;
+	case PHASE_DISCARD:
+	case PHASE_LINGER:
+		return LOOP_READ_BYTES;
+	case PHASE_CLOSED:
+	case PHASE_COUNT:
+		break;
+	}
+	return 0;
+}
+
+static void linger(struct http_conn *conn)
+{
+	if (!conn->shut) {
+		conn->shut = true;
+		conn->transport->shutdown(conn);
+	}
+	if (conn->at_end && http_conn_unsent(conn) == 0)
+		http_conn_close(conn);
+}
+
+void http_conn_settle(struct http_conn *conn)
+{
+	if (conn->running || conn->phase == PHASE_CLOSED)
+		return;
+	http_conn_flush(conn);
+	/* The client sends no more and nothing of it waits: it is answered and gone. */
+	if (conn->phase == PHASE_HEAD && conn->at_end && !conn->deferred && !is_backed_up(conn))
+		enter(conn, PHASE_LINGER);
+	if (conn->phase == PHASE_LINGER)
+		linger(conn);
+	if (conn->phase != PHASE_CLOSED)
+		conn->transport->read(conn, wanted_bytes(conn));
+}
+
+/* ---- What the transport tells --------------------------------------------------------------- */
+
+void http_conn_defer(struct http_conn *conn)
+{
+	if (conn->deferred)
+		return;
+	conn->deferred = true;
+	conn->transport->defer(conn);
+}
+
+void http_conn_input(struct http_conn *conn, struct slice bytes)
+{
+	stat_add(STAT_http_received_bytes, (int64_t)bytes.len);
+	conn->received_bytes += bytes.len;
+	if (conn->kept.len) {
+		int err = buf_append(&conn->kept, bytes.data, bytes.len);
+		ASSERT(!err); /* wanted_bytes() sees to it */
+		run_kept(conn);
+	} else {
+		run(conn, &bytes);
+		int err = buf_append(&conn->kept, bytes.data, bytes.len);
+		ASSERT(!err);
+	}
+	http_conn_settle(conn);
+}
+
+void http_conn_step(struct http_conn *conn)
+{
+	conn->deferred = false;
+	if (conn->phase == PHASE_CLOSED)
+		return;
+	run_kept(conn);
+	http_conn_settle(conn);
+}
+
+void http_conn_eof(struct http_conn *conn)
+{
+	conn->at_end = true;
+	/* The rest of a body that was promised does not come any more. In HEAD it is a good end, or
+	 * the end of half a head, which nobody waits for either. */
+	if (conn->phase == PHASE_BODY || conn->phase == PHASE_DISCARD)
+		http_conn_close(conn);
+	http_conn_settle(conn);
+}
+
+void http_conn_broken(struct http_conn *conn)
+{
+	http_conn_close(conn);
+}
+
+void http_conn_sent(struct http_conn *conn)
+{
+	if (conn->wants_drain && conn->live) {
+		const struct http_handler *handler = conn->request.route->handler;
+		conn->wants_drain = false;
+		handler->drained(&conn->request);
+	}
+	if (conn->phase == PHASE_HEAD && conn->kept.len && !conn->deferred)
+		run_kept(conn);
+	http_conn_settle(conn);
+}
+
+/* ---- Deadlines ------------------------------------------------------------------------------ */
+
+static bool has_stalled(struct http_conn *conn, struct progress *progress, uint64_t bytes,
+			int64_t timeout_ms)
+{
+	int64_t now_ms = http_conn_now_ms(conn);
+	if (progress->since_ms < 0 ||
+	    bytes - progress->bytes >= conn->core->limits.progress_min_bytes) {
+		*progress = (struct progress){now_ms, bytes};
+		return false;
+	}
+	return now_ms - progress->since_ms >= timeout_ms;
+}
+
+static bool has_passed(struct http_conn *conn, int64_t since_ms, int64_t timeout_ms)
+{
+	return http_conn_now_ms(conn) - since_ms >= timeout_ms;
+}
+
+static void tick_head(struct http_conn *conn)
+{
+	const struct http_limits *limits = &conn->core->limits;
+	if (conn->deferred || is_backed_up(conn))
+		return; /* it waits for us, or for the client to read: not for a request */
+	if (!conn->kept.len && has_passed(conn, conn->phase_ms, limits->idle_timeout_ms)) {
+		stat_add(STAT_http_timeouts_idle, 1);
+		http_conn_close(conn);
+	} else if (conn->kept.len && has_passed(conn, conn->head_ms, limits->header_timeout_ms)) {
+		stat_add(STAT_http_timeouts_header, 1);
+		refuse_head(conn, 408, "the head of the request did not come in time");
+	}
+}
+
+static void tick_body(struct http_conn *conn)
+{
+	int64_t timeout_ms = conn->core->limits.body_timeout_ms;
+	if (conn->paused || conn->deferred)
+		conn->receiving.since_ms = -1;
+	else if (has_stalled(conn, &conn->receiving, conn->received_bytes, timeout_ms)) {
+		stat_add(STAT_http_timeouts_body, 1);
+		refuse_body(conn, ERR_TIMEOUT, 408, "the body did not come in time");
+	}
+}
+
+/* Nobody waits for these bytes but politeness. */
+static void tick_rest(struct http_conn *conn)
+{
+	int64_t timeout_ms = conn->core->limits.body_timeout_ms;
+	if (http_conn_unsent(conn))
+		conn->receiving.since_ms = -1; /* the write deadline rules */
+	else if (has_stalled(conn, &conn->receiving, conn->received_bytes, timeout_ms))
+		http_conn_close(conn);
+}
+
+static bool tick_write(struct http_conn *conn)
+{
+	size_t unsent = http_conn_unsent(conn);
+	if (!unsent) {
+		conn->sending.since_ms = -1;
+		return false;
+	}
+	if (!has_stalled(conn, &conn->sending, conn->written_bytes + conn->out.len - unsent,
+			 conn->core->limits.write_timeout_ms))
+		return false;
+	stat_add(STAT_http_timeouts_write, 1);
+	http_conn_close(conn);
+	return true;
+}
+
+void http_conn_tick(struct http_conn *conn)
+{
+	if (conn->phase == PHASE_CLOSED || tick_write(conn))
+		return;
+	if (conn->phase == PHASE_HEAD)
+		tick_head(conn);
+	else if (conn->phase == PHASE_BODY)
+		tick_body(conn);
+	else if (conn->phase == PHASE_DISCARD || conn->phase == PHASE_LINGER)
+		tick_rest(conn);
+	http_conn_settle(conn);
+}
+
+void http_conn_stop(struct http_conn *conn)
+{
+	if (conn->phase == PHASE_HEAD && !conn->kept.len) {
+		if (http_conn_unsent(conn))
+			enter(conn, PHASE_LINGER);
+		else
+			http_conn_close(conn);
+	}
+	http_conn_settle(conn);
+}

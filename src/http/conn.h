@@ -1,0 +1,183 @@
+/* One connection: bytes in, bytes out, handlers in between. Private to http/.
+ *
+ * It knows no sockets: a transport carries its bytes and calls it with what happens, so that tests
+ * and the fuzzer drive it without a loop, on a virtual clock.
+ *
+ *            +------------------------- keep-alive ------------------------+
+ *            v                                                             |
+ *          HEAD --head--> BODY --last piece, end()--> ANSWER --answer complete
+ *            |              |                            |
+ *            |              +--answer complete before--> DISCARD --rest of body--> HEAD
+ *            |                the body                   |
+ *          refused            (much left, or close)      | close
+ *            |                          |                |
+ *            +-----------> LINGER <-----+----------------+
+ *                            |
+ *                          CLOSED
+ *
+ * LINGER: our side is shut down, what the client still sends is thrown away up to a bound, so that
+ * it comes to read the answer: closing at once would answer its bytes with a reset, and a reset
+ * makes its kernel forget the answer.
+ *
+ * Input that cannot be used yet (a head that is not complete, a paused body, the next pipelined
+ * request) is kept; while something is kept that waits for us, not for the client, nothing is
+ * read. */
+#ifndef HTTP_CONN_H
+#define HTTP_CONN_H
+
+#include "http/body.h"
+#include "http/head.h"
+#include "http/http.h"
+
+enum {
+	CODERS_IDLE_MAX = 16,       /* of each kind, kept for the next user */
+	GZIP_ACTIVE_MAX = 64,       /* gzipped streams at once; more go out as they are */
+	GZIP_WORTH_BYTES = 1024,    /* less is hardly smaller gzipped */
+	OUT_FLUSH_BYTES = 32 << 10, /* gathered before it is written */
+	OUT_MAX_BYTES = 1 << 20,
+	OUT_COPY_MAX_BYTES = 16 << 10,  /* larger pieces are written from where they are */
+	DISCARD_MAX_BYTES = 256 << 10,  /* of a body nobody wants; more closes the connection */
+	TURN_MAX_BYTES = 1 << 20,       /* decoded bytes before the other connections' turn */
+	AHEAD_MAX_BYTES = 16 << 10,     /* read ahead while an answer is being made */
+	GZIP_WHOLE_MAX_BYTES = 4 << 20, /* a larger answer at once goes out as it is */
+	REPLY_HEADERS_MAX_BYTES = 8 << 10,
+};
+
+/* What the connections of a server share; one thread. */
+struct http_core {
+	struct clock *clock;
+	struct http_limits limits;
+	const struct http_route *routes;
+	size_t route_count;
+	void *context;
+	bool stopping;
+	size_t memory_bytes; /* charged by requests */
+	struct gunzip *gunzips[CODERS_IDLE_MAX];
+	struct gzip *gzips[CODERS_IDLE_MAX];
+	size_t gunzip_count, gzip_count; /* idle */
+	size_t gzip_active;
+	struct buf scratch; /* gzipped bytes on their way out */
+	int64_t date_s;
+	char date[32]; /* of date_s, as the Date header wants it */
+};
+
+void http_core_init(struct http_core *core, struct clock *clock, const struct http_limits *limits,
+		    const struct http_route *routes, size_t route_count, void *context);
+void http_core_release(struct http_core *core);
+
+struct http_transport {
+	/* 0: rest. */
+	void (*read)(struct http_conn *conn, size_t max_bytes);
+	void (*write)(struct http_conn *conn, const struct slice *pieces, size_t count);
+	size_t (*unsent)(struct http_conn *conn);
+	void (*shutdown)(struct http_conn *conn);
+	/* Calls http_conn_step() soon, not from inside. */
+	void (*defer)(struct http_conn *conn);
+	/* The last call; http_conn_release() follows, not from inside. */
+	void (*close)(struct http_conn *conn);
+};
+
+enum http_phase {
+	PHASE_HEAD,
+	PHASE_BODY,
+	PHASE_ANSWER,
+	PHASE_DISCARD,
+	PHASE_LINGER,
+	PHASE_CLOSED,
+	PHASE_COUNT
+};
+
+/* A deadline by progress: in each span of time so many bytes. */
+struct progress {
+	int64_t since_ms; /* -1: not being watched */
+	uint64_t bytes;
+};
+
+struct http_conn {
+	struct http_core *core;
+	const struct http_transport *transport;
+	enum http_phase phase;
+	int64_t phase_ms; /* when it began */
+	bool running;     /* inside a step; the end of the step flushes and reads on */
+	bool deferred;    /* http_conn_step() has been asked for */
+	bool at_end;      /* the client sends no more */
+	bool closing;     /* after this answer */
+	bool shut;        /* LINGER: our side is shut down */
+
+	struct buf kept;  /* input not yet used; begins where the phase goes on */
+	size_t head_seen; /* of it, by head_find */
+	int64_t head_ms;  /* when its first byte came */
+	uint64_t received_bytes, drained_bytes;
+	struct progress receiving, sending;
+
+	struct http_request request;
+	struct http_head head;
+	bool held; /* the request holds memory */
+	bool live; /* and is the handler's: neither answered nor aborted */
+
+	/* BODY */
+	bool paused;
+	bool waits_for_continue;
+	struct chunked chunked;
+	uint64_t body_left;     /* by length: not yet framed */
+	size_t framed;          /* bytes at the front of the input known to be body */
+	uint64_t encoded_bytes; /* framed so far */
+	size_t turn_bytes;      /* decoded in this turn */
+	struct gunzip *gunzip;
+
+	/* The answer */
+	bool streaming;
+	bool stream_chunked;
+	bool wants_drain; /* the producer was told to wait */
+	struct gzip *gzip;
+	struct buf out; /* to be written at the end of the turn */
+	uint64_t written_bytes;
+};
+
+void http_conn_init(struct http_conn *conn, struct http_core *core,
+		    const struct http_transport *transport);
+void http_conn_release(struct http_conn *conn);
+
+/* What the transport has to tell. None is called after transport->close. */
+void http_conn_input(struct http_conn *conn, struct slice bytes);
+void http_conn_eof(struct http_conn *conn);
+void http_conn_broken(struct http_conn *conn);
+void http_conn_sent(struct http_conn *conn);
+void http_conn_step(struct http_conn *conn);
+/* Looks at the deadlines. */
+void http_conn_tick(struct http_conn *conn);
+/* One connection too many: answers 503 and lingers. */
+void http_conn_refuse_busy(struct http_conn *conn);
+/* The server stops: an idle connection is closed, a busy one after its answer. */
+void http_conn_stop(struct http_conn *conn);
+/* Aborts the request at hand, if any, and closes. */
+void http_conn_close(struct http_conn *conn);
+
+/* ---- Between conn.c, request.c and reply.c -------------------------------------------------- */
+
+int64_t http_conn_now_ms(const struct http_conn *conn);
+size_t http_conn_unsent(struct http_conn *conn);
+void http_conn_flush(struct http_conn *conn);
+/* The answer is complete: gives the request's memory back and moves on. */
+void http_conn_answered(struct http_conn *conn);
+/* Flushes and adjusts reading, unless a step is running, which then does it. */
+void http_conn_settle(struct http_conn *conn);
+
+/* The route of a verb and path. 0, or 404, or 405 with the verbs of that path in `allow`. */
+int http_route_find(const struct http_core *core, enum http_verb verb, struct slice path,
+		    const struct http_route **route, struct buf *allow);
+/* Frees what the request holds. */
+void http_request_release(struct http_request *request);
+
+/* Asks for http_conn_step(), once. */
+void http_conn_defer(struct http_conn *conn);
+
+/* Writes an answer of the server itself: the error in JSON, for a request that no handler has. */
+void http_conn_refuse(struct http_conn *conn, int status, const char *message);
+
+struct gunzip *http_core_take_gunzip(struct http_core *core);
+void http_core_give_gunzip(struct http_core *core, struct gunzip **gunzip);
+struct gzip *http_core_take_gzip(struct http_core *core);
+void http_core_give_gzip(struct http_core *core, struct gzip **gzip);
+
+#endif

@@ -1,0 +1,329 @@
+/* Answers: at once, as a stream, and errors. */
+#include <http_parser.h>
+#include <time.h>
+
+#include "base/stats.h"
+#include "http/conn.h"
+#include "wire/json.h"
+
+enum { UNKNOWN_LENGTH = -1, ERROR_MESSAGE_MAX_BYTES = 1000 };
+
+/* ---- Heads ---------------------------------------------------------------------------------- */
+
+static void count_status(int status)
+{
+	static const enum stat_id by_class[] = {STAT_http_responses_1xx, STAT_http_responses_2xx,
+						STAT_http_responses_3xx, STAT_http_responses_4xx,
+						STAT_http_responses_5xx};
+	ASSERT(status >= 100 && status <= 599);
+	stat_add(by_class[status / 100 - 1], 1);
+}
+
+/* `Tue, 15 Nov 1994 08:12:31 GMT` (RFC 9110 5.6.7), made once a second. */
+static const char *date_now(struct http_core *core)
+{
+	time_t now = (time_t)floor_div(clock_wall_ms(core->clock), 1000);
+	if (now != core->date_s) {
+		struct tm tm;
+		gmtime_r(&now, &tm);
+		strftime(core->date, sizeof(core->date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+		core->date_s = now;
+	}
+	return core->date;
+}
+
+static void put_number(struct buf *out, uint64_t value)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+	do {
+		digits[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	buf_append(out, digits + at, sizeof(digits) - at);
+}
+
+struct answer {
+	int status;
+	const char *content_type; /* NULL: no body */
+	int64_t length;
+	bool gzipped;
+	struct slice headers; /* ready lines */
+};
+
+static bool has_no_body(int status)
+{
+	return status < 200 || status == 204 || status == 304;
+}
+
+static void put_framing(struct http_conn *conn, const struct answer *answer)
+{
+	struct buf *out = &conn->out;
+	if (has_no_body(answer->status))
+		return;
+	if (answer->length != UNKNOWN_LENGTH) {
+		buf_append_text(out, "Content-Length: ");
+		put_number(out, (uint64_t)answer->length);
+		buf_append_text(out, "\r\n");
+	} else if (conn->head.minor_1) {
+		buf_append_text(out, "Transfer-Encoding: chunked\r\n");
+	}
+}
+
+static void put_connection(struct http_conn *conn)
+{
+	if (conn->closing)
+		buf_append_text(&conn->out, "Connection: close\r\n");
+	else if (!conn->head.minor_1)
+		buf_append_text(&conn->out, "Connection: keep-alive\r\n");
+}
+
+static void put_head(struct http_conn *conn, const struct answer *answer)
+{
+	struct buf *out = &conn->out;
+	count_status(answer->status);
+	buf_append_text(out, "HTTP/1.1 ");
+	put_number(out, (uint64_t)answer->status);
+	buf_append_char(out, ' ');
+	buf_append_text(out, http_status_str((enum http_status)answer->status));
+	buf_append_text(out, "\r\nDate: ");
+	buf_append_text(out, date_now(conn->core));
+	buf_append_text(out, "\r\n");
+	if (answer->content_type) {
+		buf_append_text(out, "Content-Type: ");
+		buf_append_text(out, answer->content_type);
+		/* Data of others is shown in browsers: it is what we say it is, nothing else. */
+		buf_append_text(out, "\r\nX-Content-Type-Options: nosniff\r\n");
+	}
+	if (answer->gzipped)
+		buf_append_text(out, "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n");
+	put_framing(conn, answer);
+	put_connection(conn);
+	buf_append(out, answer->headers.data, answer->headers.len);
+	buf_append_text(out, "\r\n");
+}
+
+/* Large bytes go from where they are, behind what is gathered. */
+static void put_body(struct http_conn *conn, struct slice bytes)
+{
+	if (bytes.len <= OUT_COPY_MAX_BYTES) {
+		buf_append(&conn->out, bytes.data, bytes.len);
+	} else {
+		struct slice pieces[] = {buf_slice(&conn->out), bytes};
+		conn->written_bytes += pieces[0].len + bytes.len;
+		stat_add(STAT_http_sent_bytes, (int64_t)(pieces[0].len + bytes.len));
+		conn->transport->write(conn, pieces, 2);
+		buf_clear(&conn->out);
+	}
+	if (conn->out.len >= OUT_FLUSH_BYTES)
+		http_conn_flush(conn);
+	ASSERT(!conn->out.failed);
+}
+
+void http_reply_header(struct http_request *request, const char *name, const char *value)
+{
+	struct buf *headers = &request->reply_headers;
+	ASSERT(request->conn->live && !request->conn->streaming);
+	for (const char *c = value; *c; c++)
+		ASSERT((uint8_t)*c >= ' ' && *c != 0x7f);
+	buf_printf(headers, "%s: %s\r\n", name, value);
+	ASSERT(!headers->failed);
+}
+
+/* ---- Whether to close ----------------------------------------------------------------------- */
+
+/* The answer comes before the body has: what is left must be short and sure to come, else the
+ * connection cannot go on. */
+static void consider_closing(struct http_conn *conn)
+{
+	if (conn->core->stopping)
+		conn->closing = true;
+	if (conn->phase != PHASE_BODY)
+		return;
+	if (conn->head.chunked || conn->waits_for_continue ||
+	    conn->body_left + conn->framed > DISCARD_MAX_BYTES)
+		conn->closing = true;
+}
+
+/* ---- At once -------------------------------------------------------------------------------- */
+
+static bool is_text(const char *content_type)
+{
+	return strncmp(content_type, "text/", 5) == 0 || strstr(content_type, "json") ||
+	       strstr(content_type, "xml");
+}
+
+static bool takes_gzip(const struct http_request *request)
+{
+	return head_list_accepts(http_header(request, "accept-encoding"), "gzip");
+}
+
+/* The gzipped body in core->scratch, if that is smaller. */
+static bool compress(struct http_conn *conn, struct slice body, struct slice *gzipped)
+{
+	struct buf *scratch = &conn->core->scratch;
+	if (body.len > GZIP_WHOLE_MAX_BYTES)
+		return false; /* it would hold up the others */
+	struct gzip *gzip = http_core_take_gzip(conn->core);
+	if (!gzip)
+		return false;
+	buf_clear(scratch);
+	int err = gzip_write(gzip, body, true, scratch);
+	http_core_give_gzip(conn->core, &gzip);
+	*gzipped = buf_slice(scratch);
+	return !err && scratch->len < body.len;
+}
+
+void http_reply(struct http_request *request, int status, const char *content_type,
+		struct slice body)
+{
+	struct http_conn *conn = request->conn;
+	ASSERT(conn->live && !conn->streaming);
+	ASSERT(content_type || !body.len);
+	struct answer answer = {.status = status,
+				.content_type = content_type,
+				.headers = buf_slice(&request->reply_headers)};
+	if (body.len >= GZIP_WORTH_BYTES && is_text(content_type) && takes_gzip(request))
+		answer.gzipped = compress(conn, body, &body);
+	answer.length = (int64_t)body.len;
+	consider_closing(conn);
+	put_head(conn, &answer);
+	put_body(conn, request->verb == VERB_HEAD ? (struct slice){NULL, 0} : body);
+	http_conn_answered(conn);
+}
+
+/* ---- Errors --------------------------------------------------------------------------------- */
+
+void http_error_json(struct buf *out, int status, struct slice message)
+{
+	buf_printf(out, "{\"code\":%d,\"message\":", status);
+	json_append_string(out, message); /* a message may quote any bytes */
+	buf_append_char(out, '}');
+}
+
+enum { ERROR_BODY_MAX_BYTES = 6 * ERROR_MESSAGE_MAX_BYTES + 100 };
+
+static void put_error_body(struct buf *out, int status, const char *message)
+{
+	buf_append_text(out, "{\"error\":");
+	http_error_json(out, status, slice_of(message));
+	buf_append_text(out, "}\n");
+	ASSERT(!out->failed);
+}
+
+void http_reply_error(struct http_request *request, int status, const char *fmt, ...)
+{
+	char message[ERROR_MESSAGE_MAX_BYTES + 1];
+	struct buf body;
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(message, sizeof(message), fmt, args);
+	va_end(args);
+	buf_init(&body, ERROR_BODY_MAX_BYTES);
+	put_error_body(&body, status, message);
+	http_reply(request, status, "application/json", buf_slice(&body));
+	buf_release(&body);
+}
+
+void http_conn_refuse(struct http_conn *conn, int status, const char *message)
+{
+	struct buf body;
+	buf_init(&body, ERROR_BODY_MAX_BYTES);
+	put_error_body(&body, status, message);
+	struct answer answer = {
+		.status = status, .content_type = "application/json", .length = (int64_t)body.len};
+	put_head(conn, &answer);
+	put_body(conn, conn->head.verb == VERB_HEAD ? (struct slice){NULL, 0} : buf_slice(&body));
+	buf_release(&body);
+}
+
+/* ---- Streams -------------------------------------------------------------------------------- */
+
+void http_stream_begin(struct http_request *request, int status, const char *content_type)
+{
+	struct http_conn *conn = request->conn;
+	ASSERT(conn->live && !conn->streaming && !has_no_body(status));
+	if (is_text(content_type) && takes_gzip(request) && request->verb != VERB_HEAD)
+		conn->gzip = http_core_take_gzip(conn->core);
+	conn->streaming = true;
+	/* Without chunks the end of the connection is the end of the answer. */
+	if (!conn->head.minor_1 || conn->core->stopping)
+		conn->closing = true;
+	struct answer answer = {.status = status,
+				.content_type = content_type,
+				.length = UNKNOWN_LENGTH,
+				.gzipped = conn->gzip != NULL,
+				.headers = buf_slice(&request->reply_headers)};
+	put_head(conn, &answer);
+	if (!conn->running)
+		http_conn_defer(conn);
+}
+
+static void put_chunk(struct http_conn *conn, struct slice piece)
+{
+	if (!piece.len)
+		return;
+	if (conn->head.minor_1)
+		buf_printf(&conn->out, "%zx\r\n", piece.len);
+	put_body(conn, piece);
+	if (conn->head.minor_1)
+		buf_append_text(&conn->out, "\r\n");
+}
+
+/* Through gzip, if that was agreed on. */
+static void put_piece(struct http_conn *conn, struct slice piece, bool last)
+{
+	struct buf *scratch = &conn->core->scratch;
+	if (!conn->gzip) {
+		put_chunk(conn, piece);
+		return;
+	}
+	buf_clear(scratch);
+	int err = gzip_write(conn->gzip, piece, last, scratch);
+	ASSERT(!err);
+	put_chunk(conn, buf_slice(scratch));
+}
+
+int http_stream_write(struct http_request *request, struct slice piece)
+{
+	struct http_conn *conn = request->conn;
+	size_t max = conn->core->limits.unsent_max_bytes;
+	ASSERT(conn->live && conn->streaming);
+	if (request->verb == VERB_HEAD || !piece.len)
+		return 0;
+	size_t unsent = http_conn_unsent(conn);
+	if (piece.len > max || unsent > max - piece.len)
+		return ERR_LIMIT;
+	put_piece(conn, piece, false);
+	if (http_conn_unsent(conn) >= max / 2)
+		http_conn_flush(conn);
+	if (http_conn_unsent(conn) >= max / 2) {
+		conn->wants_drain = true;
+		return ERR_BUSY;
+	}
+	/* Small pieces of one turn leave together. */
+	if (!conn->running && conn->out.len)
+		http_conn_defer(conn);
+	return 0;
+}
+
+void http_stream_end(struct http_request *request)
+{
+	struct http_conn *conn = request->conn;
+	ASSERT(conn->live && conn->streaming);
+	if (request->verb != VERB_HEAD) {
+		if (conn->gzip)
+			put_piece(conn, (struct slice){NULL, 0}, true);
+		if (conn->head.minor_1)
+			buf_append_text(&conn->out, "0\r\n\r\n");
+	}
+	http_conn_answered(conn);
+}
+
+void http_stream_break(struct http_request *request)
+{
+	struct http_conn *conn = request->conn;
+	ASSERT(conn->live && conn->streaming);
+	conn->live = false;
+	http_conn_close(conn);
+}

@@ -1,0 +1,158 @@
+#include "http/target.h"
+
+#include "http/head.h"
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* The byte of `%XX` at text[at], or -1. */
+static int decode_byte(struct slice text, size_t at)
+{
+	if (text.len - at < 3)
+		return -1;
+	int high = hex_digit(text.data[at + 1]);
+	int low = hex_digit(text.data[at + 2]);
+	int byte = high * 16 + low;
+	return high < 0 || low < 0 || byte == 0 ? -1 : byte;
+}
+
+static bool needs_decoding(struct slice text, bool plus)
+{
+	return text.len &&
+	       (memchr(text.data, '%', text.len) || (plus && memchr(text.data, '+', text.len)));
+}
+
+int percent_decode(struct slice text, bool plus, struct arena *arena, struct slice *out)
+{
+	*out = text;
+	if (!needs_decoding(text, plus))
+		return 0;
+	char *to = arena_alloc(arena, text.len);
+	if (!to)
+		return ERR_LIMIT;
+	size_t len = 0;
+	for (size_t i = 0; i < text.len; i++) {
+		int byte = text.data[i];
+		if (byte == '%') {
+			byte = decode_byte(text, i);
+			if (byte < 0)
+				return ERR_INVALID;
+			i += 2;
+		} else if (plus && byte == '+') {
+			byte = ' ';
+		}
+		to[len++] = (char)byte;
+	}
+	*out = (struct slice){to, len};
+	return 0;
+}
+
+/* Takes off the part before `separator`, or all; says whether the separator was there. */
+static bool split_off(struct slice *text, char separator, struct slice *part)
+{
+	const char *end = text->len ? memchr(text->data, separator, text->len) : NULL;
+	part->data = text->data;
+	part->len = end ? (size_t)(end - text->data) : text->len;
+	size_t skip = part->len + (end != NULL);
+	*text = (struct slice){text->data + skip, text->len - skip};
+	return end;
+}
+
+static int parse_segments(struct http_request *request, struct slice path, const char **reason)
+{
+	bool more = true;
+	path = (struct slice){path.data + 1, path.len - 1};
+	while (more) {
+		struct slice part;
+		if (request->segment_count == HTTP_SEGMENTS_MAX) {
+			*reason = "the path has too many parts";
+			return ERR_INVALID;
+		}
+		more = split_off(&path, '/', &part);
+		if (percent_decode(part, false, &request->arena,
+				   &request->segments[request->segment_count++])) {
+			*reason = "the path is not properly percent-encoded";
+			return ERR_INVALID;
+		}
+	}
+	return 0;
+}
+
+static size_t count_params(struct slice query)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < query.len; i++)
+		count += query.data[i] == '&';
+	return count + (query.len > 0);
+}
+
+static int parse_params(struct http_request *request, struct slice query, unsigned params_max,
+			const char **reason)
+{
+	size_t count = count_params(query);
+	*reason = "there are too many parameters";
+	if (count > params_max)
+		return ERR_INVALID;
+	struct http_param *params = arena_alloc(&request->arena, count * sizeof(*params));
+	if (!params)
+		return ERR_INVALID;
+	request->params = params;
+	*reason = "a parameter is not properly percent-encoded";
+	while (query.len) {
+		struct slice name, value;
+		split_off(&query, '&', &value);
+		if (!value.len)
+			continue;
+		split_off(&value, '=', &name);
+		struct http_param *param = &params[request->param_count++];
+		if (percent_decode(name, true, &request->arena, &param->name) ||
+		    percent_decode(value, true, &request->arena, &param->value))
+			return ERR_INVALID;
+	}
+	return 0;
+}
+
+/* `http://host/path` is what clients send to a proxy; servers must understand it (RFC 9112 3.2.2).
+ * The host in it is of no interest here. */
+static int strip_authority(struct slice *target, const char **reason)
+{
+	static const char scheme[] = "http://";
+	size_t len = sizeof(scheme) - 1;
+	*reason = "the request target is no path";
+	if (target->len <= len || !head_name_is((struct slice){target->data, len}, scheme))
+		return ERR_INVALID;
+	const char *slash = memchr(target->data + len, '/', target->len - len);
+	if (!slash)
+		return ERR_INVALID;
+	*target = (struct slice){slash, target->len - (size_t)(slash - target->data)};
+	return 0;
+}
+
+int target_parse(struct http_request *request, unsigned params_max, const char **reason)
+{
+	struct slice rest = request->target, path;
+	if (memchr(rest.data, '#', rest.len)) {
+		*reason = "the request target has a fragment";
+		return ERR_INVALID;
+	}
+	if (rest.data[0] != '/') {
+		int err = strip_authority(&rest, reason);
+		if (err)
+			return err;
+	}
+	split_off(&rest, '?', &path);
+	if (percent_decode(path, false, &request->arena, &request->path)) {
+		*reason = "the path is not properly percent-encoded";
+		return ERR_INVALID;
+	}
+	int err = parse_segments(request, path, reason);
+	return err ? err : parse_params(request, rest, params_max, reason);
+}
