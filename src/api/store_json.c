@@ -1,0 +1,79 @@
+#include "api/store_json.h"
+
+static void write_u64(struct json_writer *writer, const char *key, uint64_t number)
+{
+	json_write_key(writer, key);
+	json_write_u64(writer, number);
+}
+
+/* Of what is sealed: heads have no encoded size. */
+static void write_bytes_per_sample(struct json_writer *writer,
+				   const struct store_table_stats *table)
+{
+	uint64_t bytes = table->payload_bytes + table->header_bytes + table->key_bytes;
+	uint64_t samples = table->samples - table->head_samples;
+
+	json_write_key(writer, "bytesPerSample");
+	if (samples)
+		json_write_f64(writer, (double)bytes / (double)samples);
+	else
+		json_write_null(writer);
+}
+
+static void write_table(struct json_writer *writer, enum table id,
+			const struct store_table_stats *table)
+{
+	json_write_object_begin(writer);
+	json_write_key(writer, "table");
+	json_write_text(writer, schema[id].name);
+	json_write_key(writer, "kind");
+	json_write_text(writer, schema[id].kind == TABLE_SAMPLES ? "samples" : "cells");
+	write_u64(writer, "rows", table->rows);
+	write_u64(writer, "samples", table->samples);
+	write_bytes_per_sample(writer, table);
+	write_u64(writer, "blocks", table->blocks);
+	write_u64(writer, "extents", table->extents);
+	write_u64(writer, "payloadBytes", table->payload_bytes);
+	write_u64(writer, "headerBytes", table->header_bytes);
+	write_u64(writer, "keyBytes", table->key_bytes);
+	write_u64(writer, "headSamples", table->head_samples);
+	write_u64(writer, "headBytes", table->head_bytes);
+	json_write_object_end(writer);
+}
+
+/* {"series": N, "registryBytes": N, "journalRecords": N, "journalBytes": N, "fileBytes": N,
+ *  "usedBytes": N, "freeBytes": N,
+ *  "tables": [{"table": "data_raw", "kind": "samples", "rows": N, "samples": N,
+ *              "bytesPerSample": X or null, "blocks": N, ...}, ... all tables of the schema]} */
+void store_stats_json(const struct store_stats *stats, struct json_writer *writer)
+{
+	json_write_object_begin(writer);
+	write_u64(writer, "series", stats->series);
+	write_u64(writer, "registryBytes", stats->registry_bytes);
+	write_u64(writer, "journalRecords", stats->journal_records);
+	write_u64(writer, "journalBytes", stats->journal_bytes);
+	write_u64(writer, "fileBytes", stats->file_bytes);
+	write_u64(writer, "usedBytes", stats->used_bytes);
+	write_u64(writer, "freeBytes", stats->free_bytes);
+	json_write_key(writer, "tables");
+	json_write_array_begin(writer);
+	for (int id = 0; id < TABLE_COUNT; id++)
+		write_table(writer, (enum table)id, &stats->tables[id]);
+	json_write_array_end(writer);
+	json_write_object_end(writer);
+}
+
+/* {"checked": N, "problems": N, "sentences": ["...", ...]} */
+void store_verify_json(uint64_t checked, uint64_t problems, const char *const *sentences,
+		       size_t sentence_count, struct json_writer *writer)
+{
+	json_write_object_begin(writer);
+	write_u64(writer, "checked", checked);
+	write_u64(writer, "problems", problems);
+	json_write_key(writer, "sentences");
+	json_write_array_begin(writer);
+	for (size_t i = 0; i < sentence_count; i++)
+		json_write_text(writer, sentences[i]);
+	json_write_array_end(writer);
+	json_write_object_end(writer);
+}

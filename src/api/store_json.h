@@ -1,0 +1,16 @@
+/* What the store says of itself as JSON: the answers of /api/stats and /api/verify, and what `granary
+ * stats` and `granary verify` print of a directory. The shape is drawn above each function in
+ * store_json.c. */
+#ifndef API_STORE_JSON_H
+#define API_STORE_JSON_H
+
+#include "store/store.h"
+#include "wire/json.h"
+
+void store_stats_json(const struct store_stats *stats, struct json_writer *writer);
+
+/* `sentences` are those kept of all slices. */
+void store_verify_json(uint64_t checked, uint64_t problems, const char *const *sentences,
+		       size_t sentence_count, struct json_writer *writer);
+
+#endif

@@ -1,0 +1,311 @@
+#include "cmd/client.h"
+
+#include <curl/curl.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "cmd/client_private.h"
+#include "model/series.h"
+
+enum { CONNECT_TIMEOUT_S = 10, ERROR_TEXT_BYTES = 1024 };
+
+#define SERVER_DEFAULT "http://127.0.0.1:8470"
+
+/* ---- Command line --------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	unsigned bit;
+	size_t offset; /* of its text in struct client_args */
+} options[] = {
+	{"--server", OPTION_SERVER, offsetof(struct client_args, server)},
+	{"--tenant", OPTION_TENANT, offsetof(struct client_args, tenant)},
+	{"--output", OPTION_OUTPUT, offsetof(struct client_args, output_name)},
+	{"-o", OPTION_OUTPUT, offsetof(struct client_args, output_name)},
+	{"--data", OPTION_DATA, offsetof(struct client_args, data)},
+	{"--start", OPTION_START, offsetof(struct client_args, start)},
+	{"--end", OPTION_END, offsetof(struct client_args, end)},
+	{"--fn", OPTION_FN, offsetof(struct client_args, fn)},
+	{"--window", OPTION_WINDOW, offsetof(struct client_args, window)},
+	{"--time", OPTION_TIME, offsetof(struct client_args, time)},
+};
+
+void client_complain(const struct client_args *args, const char *fmt, ...)
+{
+	va_list arguments;
+
+	fflush(stdout);
+	fprintf(stderr, "granary %s: ", args->command->name);
+	va_start(arguments, fmt);
+	vfprintf(stderr, fmt, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+}
+
+int client_usage(const struct client_args *args, const char *fmt, ...)
+{
+	va_list arguments;
+
+	fprintf(stderr, "granary %s: ", args->command->name);
+	va_start(arguments, fmt);
+	vfprintf(stderr, fmt, arguments);
+	va_end(arguments);
+	fprintf(stderr, "; `granary help %s` shows how it is used\n", args->command->name);
+	return ERR_INVALID;
+}
+
+/* Takes `--name value`, `--name=value` or `-o value` at argv[*at]; moves *at to its last word. */
+static int parse_option(struct client_args *args, int argc, char *const *argv, int *at)
+{
+	const char *word = argv[*at], *equals = strchr(word, '=');
+	size_t name_len = equals ? (size_t)(equals - word) : strlen(word);
+
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		if (strlen(options[i].name) != name_len ||
+		    memcmp(options[i].name, word, name_len) != 0 ||
+		    !(args->command->options & options[i].bit))
+			continue;
+		if (!equals && *at + 1 >= argc)
+			return client_usage(args, "%s needs a value", word);
+		const char *value = equals ? equals + 1 : argv[++*at];
+		memcpy((char *)args + options[i].offset, &value, sizeof(value));
+		return 0;
+	}
+	return client_usage(args, "there is no option %.*s", (int)name_len, word);
+}
+
+static int parse_output(struct client_args *args)
+{
+	static const char *const names[] = {"table", "csv", "json"};
+
+	args->output = isatty(STDOUT_FILENO) ? OUTPUT_TABLE : OUTPUT_CSV;
+	if (!args->output_name)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (strcmp(names[i], args->output_name) == 0) {
+			args->output = (enum client_output)i;
+			return 0;
+		}
+	}
+	return client_usage(args, "-o is table, csv or json, not %s", args->output_name);
+}
+
+static int parse_words(struct client_args *args, int argc, char *const *argv)
+{
+	bool only_words = false; /* after `--` */
+
+	for (int at = 0; at < argc; at++) {
+		const char *word = argv[at];
+		/* A negative number is a value to put, a single dash is standard input. */
+		bool option = word[0] == '-' && word[1] && !strchr("0123456789.", word[1]);
+		if (!only_words && strcmp(word, "--") == 0) {
+			only_words = true;
+		} else if (!only_words && option) {
+			if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+				fputs(args->command->help, stdout);
+				return ERR_CANCELLED;
+			}
+			int err = parse_option(args, argc, argv, &at);
+			if (err)
+				return err;
+		} else if (args->word_count == args->command->words_max) {
+			return client_usage(args, "%s is one word too many", word);
+		} else {
+			args->words[args->word_count++] = word;
+		}
+	}
+	if (args->word_count < args->command->words_min)
+		return client_usage(args, "something is missing");
+	return 0;
+}
+
+int client_parse(const struct client_command *command, int argc, char *const *argv,
+		 struct client_args *args)
+{
+	ASSERT(command->words_max <= CLIENT_WORDS_MAX);
+	*args = (struct client_args){
+		.command = command, .server = SERVER_DEFAULT, .tenant = "default"};
+	int err = parse_words(args, argc, argv);
+	if (!err && !tenant_valid(slice_of(args->tenant)))
+		err = client_usage(args, "%s is not the name of a tenant", args->tenant);
+	return err ? err : parse_output(args);
+}
+
+int client_check_tags(const struct client_args *args, size_t first)
+{
+	for (size_t i = first; i < args->word_count; i++) {
+		const char *equals = strchr(args->words[i], '=');
+		if (!equals || equals == args->words[i])
+			return client_usage(args, "%s is no TAG=VALUE", args->words[i]);
+	}
+	return 0;
+}
+
+/* ---- Requests ------------------------------------------------------------------------------- */
+
+void client_param(struct buf *path, const char *name, const char *value)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789-._~";
+	bool first = !path->data || !memchr(path->data, '?', path->len);
+
+	buf_printf(path, "%c%s=", first ? '?' : '&', name);
+	for (const char *c = value; *c; c++) {
+		if (strchr(plain, *c))
+			buf_append_char(path, *c);
+		else
+			buf_printf(path, "%%%02X", (unsigned char)*c);
+	}
+}
+
+void client_answer_init(struct client_answer *answer)
+{
+	*answer = (struct client_answer){0};
+	buf_init(&answer->body, CLIENT_ANSWER_MAX_BYTES);
+}
+
+void client_answer_release(struct client_answer *answer)
+{
+	buf_release(&answer->body);
+}
+
+struct transfer {
+	CURL *curl;
+	struct client_answer *answer;
+};
+
+static size_t take_body(char *data, size_t size, size_t count, void *user)
+{
+	struct transfer *transfer = user;
+	size_t len = size * count;
+	long status = 0;
+
+	curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (transfer->answer->to_stdout && status == 200)
+		return fwrite(data, 1, len, stdout);
+	return buf_append(&transfer->answer->body, data, len) ? 0 : len;
+}
+
+/* The server's sentence, if the body holds one: {"error":{"message":...}}, or the first of a list of
+ * errors of single points; else the body as it is. */
+static struct slice error_sentence(struct slice body, struct arena *arena)
+{
+	static const struct slice nothing = SLICE("no reason given");
+	const struct json *error, *list;
+	struct slice text;
+	struct json *root;
+
+	if (json_parse(body, arena, &root, NULL))
+		return body.len ? body : nothing;
+	if (json_get_text(json_member(root, "error"), "message", &text, NULL) == 0)
+		return text;
+	list = json_member(root, "errors");
+	error = list && list->type == JSON_T_ARRAY ? list->first : NULL;
+	if (json_get_text(error, "error", &text, NULL) == 0 ||
+	    json_get_text(root, "error", &text, NULL) == 0)
+		return text;
+	return body;
+}
+
+static int complain_of_status(const struct client_args *args, const struct client_answer *answer)
+{
+	struct arena arena;
+
+	arena_init(&arena, 64 << 20);
+	struct slice text = error_sentence(buf_slice(&answer->body), &arena);
+	client_complain(args, "%.*s",
+			(int)(text.len < ERROR_TEXT_BYTES ? text.len : ERROR_TEXT_BYTES),
+			text.data);
+	arena_release(&arena);
+	return ERR_INVALID;
+}
+
+static void set_up(CURL *curl, const char *url, struct transfer *transfer, char *error_text)
+{
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_TIMEOUT_S);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "");
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, "granary/" GRANARY_VERSION);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error_text);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, transfer);
+}
+
+static struct curl_slist *set_headers(CURL *curl, const struct client_args *args,
+				      const char *content_type, struct slice body)
+{
+	struct curl_slist *headers = NULL;
+	char line[256];
+
+	snprintf(line, sizeof(line), "X-Tenant: %s", args->tenant);
+	headers = curl_slist_append(headers, line);
+	if (body.data) {
+		snprintf(line, sizeof(line), "Content-Type: %s", content_type);
+		headers = curl_slist_append(headers, line);
+		headers = curl_slist_append(headers, "Expect:");
+		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
+		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body.data);
+	}
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+	return headers;
+}
+
+static int perform(const struct client_args *args, CURL *curl, struct client_answer *answer,
+		   const char *error_text)
+{
+	struct curl_header *cut;
+	CURLcode code = curl_easy_perform(curl);
+
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer->status);
+	if (code != CURLE_OK) {
+		client_complain(args, "%s: %s%s", args->server,
+				error_text[0] ? error_text : curl_easy_strerror(code),
+				code == CURLE_COULDNT_CONNECT ? ". Is the server running?" : "");
+		return ERR_INVALID;
+	}
+	answer->cut = curl_easy_header(curl, "X-Granary-Cut", 0, CURLH_HEADER | CURLH_TRAILER, -1,
+				       &cut) == CURLHE_OK;
+	return answer->status >= 400 ? complain_of_status(args, answer) : 0;
+}
+
+int client_request(const struct client_args *args, const char *path, const char *content_type,
+		   struct slice body, struct client_answer *answer)
+{
+	char error_text[CURL_ERROR_SIZE] = "";
+	CURL *curl = curl_easy_init();
+	struct transfer transfer = {curl, answer};
+	struct buf url;
+
+	ASSERT(curl);
+	buf_init(&url, 1 << 20);
+	size_t server_len = strlen(args->server);
+	while (server_len && args->server[server_len - 1] == '/')
+		server_len--;
+	buf_printf(&url, "%.*s%s", (int)server_len, args->server, path);
+	buf_append_char(&url, '\0');
+	set_up(curl, url.data, &transfer, error_text);
+	struct curl_slist *headers = set_headers(curl, args, content_type, body);
+	int err = perform(args, curl, answer, error_text);
+	curl_slist_free_all(headers);
+	curl_easy_cleanup(curl);
+	buf_release(&url);
+	return err;
+}
+
+int client_get_json(const struct client_args *args, const char *path, struct arena *arena,
+		    struct client_answer *answer, struct json **root)
+{
+	struct errbuf e;
+	int err = client_request(args, path, NULL, (struct slice){NULL, 0}, answer);
+
+	if (err)
+		return err;
+	err = json_parse(buf_slice(&answer->body), arena, root, &e);
+	if (err)
+		client_complain(args, "%s gave an answer that cannot be read: %s", args->server,
+				e.text);
+	return err ? ERR_INVALID : 0;
+}

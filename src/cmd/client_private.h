@@ -1,0 +1,109 @@
+/* What the client commands share: their command line, requests, and tables. */
+#ifndef CMD_CLIENT_PRIVATE_H
+#define CMD_CLIENT_PRIVATE_H
+
+#include "base/base.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "wire/json.h"
+
+enum client_exit { CLIENT_OK = 0, CLIENT_FAILED = 1, CLIENT_USAGE = 2 };
+
+/* ---- Command line --------------------------------------------------------------------------- */
+
+enum client_output { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON };
+
+/* One row an option: what it may be given to is said by the bits. */
+enum client_option_bit {
+	OPTION_SERVER = 1 << 0,
+	OPTION_TENANT = 1 << 1,
+	OPTION_OUTPUT = 1 << 2,
+	OPTION_DATA = 1 << 3,
+	OPTION_START = 1 << 4,
+	OPTION_END = 1 << 5,
+	OPTION_FN = 1 << 6,
+	OPTION_WINDOW = 1 << 7,
+	OPTION_TIME = 1 << 8,
+};
+
+enum { CLIENT_WORDS_MAX = 256, CLIENT_ANSWER_MAX_BYTES = 512 << 20 };
+
+struct client_command {
+	const char *name;
+	const char *help;
+	unsigned options; /* bits of those it takes */
+	size_t words_min, words_max;
+};
+
+struct client_args {
+	const struct client_command *command;
+	const char *server, *tenant, *output_name, *data, *start, *end, *fn, *window, *time;
+	enum client_output output;
+	const char *words[CLIENT_WORDS_MAX];
+	size_t word_count;
+};
+
+/* 0: go on. ERR_CANCELLED: --help was given and printed. ERR_INVALID: complained, CLIENT_USAGE. */
+int client_parse(const struct client_command *command, int argc, char *const *argv,
+		 struct client_args *args) MUST_CHECK;
+
+/* The exit status for what client_parse returned. */
+static inline int client_parse_exit(int err)
+{
+	return err == ERR_CANCELLED ? CLIENT_OK : CLIENT_USAGE;
+}
+
+/* `granary NAME: ` and the sentence to standard error. client_usage adds where help is. */
+void client_complain(const struct client_args *args, const char *fmt, ...) PRINTF_LIKE(2, 3);
+int client_usage(const struct client_args *args, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* Words from `first` on are TAG=VALUE; ERR_INVALID after a complaint. */
+int client_check_tags(const struct client_args *args, size_t first) MUST_CHECK;
+
+/* ---- Requests ------------------------------------------------------------------------------- */
+
+/* A path and query that grows: client_param adds `name=value`, escaped. */
+void client_param(struct buf *path, const char *name, const char *value);
+
+struct client_answer {
+	long status;
+	struct buf body;
+	bool to_stdout; /* in: a body of status 200 goes there instead */
+	bool cut;       /* the server says that there is more than it gave */
+};
+
+void client_answer_init(struct client_answer *answer);
+void client_answer_release(struct client_answer *answer);
+
+/* GET, or POST with a body (data not NULL). ERR_INVALID, after a complaint with the server's own
+ * sentence, for no answer and for a status of 400 and above. */
+int client_request(const struct client_args *args, const char *path, const char *content_type,
+		   struct slice body, struct client_answer *answer) MUST_CHECK;
+
+/* GET and parse. */
+int client_get_json(const struct client_args *args, const char *path, struct arena *arena,
+		    struct client_answer *answer, struct json **root) MUST_CHECK;
+
+/* ---- Tables --------------------------------------------------------------------------------- */
+
+/* Rows of texts, printed with aligned columns or as CSV. Cells are copied; a full table drops rows
+ * and says so when it is printed. */
+struct text_table {
+	struct arena arena;
+	size_t columns;
+	const char **titles;
+	struct text_row *first, *last;
+	struct text_row *row; /* being filled */
+	size_t cell;
+	size_t rows;
+	bool full;
+};
+
+void text_table_init(struct text_table *table, size_t columns, const char *const *titles);
+void text_table_release(struct text_table *table);
+/* Left to right, row after row. */
+void text_table_add(struct text_table *table, struct slice text);
+PRINTF_LIKE(2, 3) void text_table_addf(struct text_table *table, const char *fmt, ...);
+void text_table_print(const struct text_table *table, enum client_output output);
+
+#endif

@@ -1,0 +1,159 @@
+#include "cmd/client.h"
+#include "cmd/client_private.h"
+#include "model/series.h"
+
+const char client_query_help[] =
+	"usage: granary query METRIC [TAG=VALUE...] [options]\n"
+	"\n"
+	"Prints the samples of a metric. Every TAG=VALUE must match; VALUE may hold stars for any\n"
+	"run of characters and alternatives between bars.\n"
+	"\n"
+	"  --start TIME    first time that counts (default 1h-ago)\n"
+	"  --end TIME      first time that no longer counts (default now)\n"
+	"  --fn NAME       compute over time: min, max, sum, avg, count, first, last\n"
+	"  --window TIME   how much time one computed value covers, as 5m or 1h\n"
+	"  --tenant NAME   whose data (default `default`; this machine's own metrics: `host`)\n"
+	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
+	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
+	"\n"
+	"TIME is ISO 8601 (2020-08-24T16:34:05Z), seconds or milliseconds since 1970, now, or a\n"
+	"time ago: 90s-ago, 5m-ago, 1h-ago, 7d-ago.\n"
+	"\n"
+	"Examples:\n"
+	"  granary query SystemMetrics.LoadAverage.1 --tenant host --start 5m-ago\n"
+	"  granary query cpu_idle os=linux 'host=web-*' --start 1d-ago -o json\n"
+	"  granary query cpu_idle --fn avg --window 1h --start 7d-ago\n";
+
+static const struct client_command command = {
+	.name = "query",
+	.help = client_query_help,
+	.options = OPTION_SERVER | OPTION_TENANT | OPTION_OUTPUT | OPTION_START | OPTION_END |
+		   OPTION_FN | OPTION_WINDOW,
+	.words_min = 1,
+	.words_max = CLIENT_WORDS_MAX,
+};
+
+static void put_path(const struct client_args *args, struct buf *path)
+{
+	buf_append_text(path, "/api/query");
+	client_param(path, "tenant", args->tenant);
+	client_param(path, "metricName", args->words[0]);
+	for (size_t i = 1; i < args->word_count; i++)
+		client_param(path, "tag", args->words[i]);
+	client_param(path, "start", args->start ? args->start : "1h-ago");
+	if (args->end)
+		client_param(path, "end", args->end);
+	if (args->fn)
+		client_param(path, "fn", args->fn);
+	if (args->window)
+		client_param(path, "window", args->window);
+	if (args->output == OUTPUT_CSV)
+		client_param(path, "format", "csv");
+	buf_append_char(path, '\0');
+}
+
+/* ---- The table: time, one column for each tag key that occurs, value ------------------------ */
+
+struct keys {
+	const char *titles[TAGS_MAX + 2];
+	size_t count;
+};
+
+static bool keys_has(const struct keys *keys, struct slice key)
+{
+	for (size_t i = 1; i < keys->count; i++) {
+		if (slice_equal(slice_of(keys->titles[i]), key))
+			return true;
+	}
+	return false;
+}
+
+static void keys_collect(struct keys *keys, const struct json *list, struct arena *arena)
+{
+	keys->titles[keys->count++] = "time";
+	for (const struct json *series = list->first; series; series = series->next) {
+		const struct json *tags = json_member(series, "tags");
+		const struct json *tag = tags ? tags->first : NULL;
+		for (; tag && keys->count <= TAGS_MAX; tag = tag->next) {
+			if (keys_has(keys, tag->key))
+				continue;
+			const char *title = arena_copy(arena, tag->key).data;
+			if (title)
+				keys->titles[keys->count++] = title;
+		}
+	}
+	keys->titles[keys->count++] = "value";
+}
+
+static void add_series(struct text_table *table, const struct keys *keys, const struct json *series)
+{
+	const struct json *tags = json_member(series, "tags");
+	const struct json *values = json_member(series, "values");
+
+	for (const struct json *value = values ? values->first : NULL; value; value = value->next) {
+		text_table_add(table, value->key);
+		for (size_t i = 1; i + 1 < keys->count; i++) {
+			const struct json *tag = json_member(tags, keys->titles[i]);
+			text_table_add(table, tag ? tag->text : SLICE(""));
+		}
+		text_table_add(table, value->type == JSON_T_NUMBER ? value->text : SLICE("-"));
+	}
+}
+
+static int print_table(const struct client_args *args, const char *path,
+		       struct client_answer *answer)
+{
+	struct keys keys = {.count = 0};
+	struct text_table table;
+	struct arena arena;
+	struct json *root;
+
+	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
+	int err = client_get_json(args, path, &arena, answer, &root);
+	if (!err) {
+		keys_collect(&keys, root, &arena);
+		text_table_init(&table, keys.count, keys.titles);
+		for (const struct json *series = root->first; series; series = series->next)
+			add_series(&table, &keys, series);
+		text_table_print(&table, args->output);
+		text_table_release(&table);
+	}
+	arena_release(&arena);
+	return err;
+}
+
+static int query(const struct client_args *args)
+{
+	struct client_answer answer;
+	struct buf path;
+	int err;
+
+	buf_init(&path, 1 << 20);
+	client_answer_init(&answer);
+	put_path(args, &path);
+	if (args->output == OUTPUT_TABLE) {
+		err = print_table(args, path.data, &answer);
+	} else {
+		answer.to_stdout = true;
+		err = client_request(args, path.data, NULL, (struct slice){NULL, 0}, &answer);
+		if (!err && args->output == OUTPUT_JSON)
+			putchar('\n');
+	}
+	if (!err && answer.cut)
+		client_complain(args, "the result was cut at the server's limit; ask for less");
+	client_answer_release(&answer);
+	buf_release(&path);
+	return err;
+}
+
+int client_query(int argc, char *const *argv)
+{
+	struct client_args args;
+	int err = client_parse(&command, argc, argv, &args);
+
+	if (!err)
+		err = client_check_tags(&args, 1);
+	if (err)
+		return client_parse_exit(err);
+	return query(&args) ? CLIENT_FAILED : CLIENT_OK;
+}

@@ -1,0 +1,124 @@
+#include "cmd/client.h"
+#include "cmd/client_private.h"
+
+const char client_series_help[] =
+	"usage: granary series [METRIC [TAG=VALUE...]] [options]\n"
+	"\n"
+	"Without a metric: the names of all metrics of the tenant. With one: its series that "
+	"match\n"
+	"every TAG=VALUE (stars and bars as in `granary query`), with what is known of them.\n"
+	"\n"
+	"  --tenant NAME   whose series (default `default`; this machine's own metrics: `host`)\n"
+	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
+	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
+	"\n"
+	"Examples:\n"
+	"  granary series --tenant host\n"
+	"  granary series SystemMetrics.cpu.user --tenant host\n"
+	"  granary series cpu_idle 'host=web-*' -o json\n";
+
+static const struct client_command command = {
+	.name = "series",
+	.help = client_series_help,
+	.options = OPTION_SERVER | OPTION_TENANT | OPTION_OUTPUT,
+	.words_max = CLIENT_WORDS_MAX,
+};
+
+static void put_path(const struct client_args *args, struct buf *path)
+{
+	buf_append_text(path,
+			args->word_count ? "/api/metadata/series" : "/api/metadata/metricNames");
+	client_param(path, "tenant", args->tenant);
+	if (args->word_count)
+		client_param(path, "metricName", args->words[0]);
+	for (size_t i = 1; i < args->word_count; i++)
+		client_param(path, "tag", args->words[i]);
+	buf_append_char(path, '\0');
+}
+
+static void print_names(const struct client_args *args, const struct json *list)
+{
+	static const char *const titles[] = {"metric"};
+	struct text_table table;
+
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	for (const struct json *name = list->first; name; name = name->next)
+		text_table_add(&table, name->text);
+	text_table_print(&table, args->output);
+	text_table_release(&table);
+}
+
+/* What is a text or a number there, else nothing. */
+static void add_member(struct text_table *table, const struct json *object, const char *key)
+{
+	const struct json *member = json_member(object, key);
+	bool shown = member && (member->type == JSON_T_STRING || member->type == JSON_T_NUMBER);
+	text_table_add(table, shown ? member->text : SLICE(""));
+}
+
+static void print_series(const struct client_args *args, const struct json *list)
+{
+	static const char *const titles[] = {"series", "kind", "unit", "firstSeen", "lastSeen"};
+	struct text_table table;
+
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	for (const struct json *series = list->first; series; series = series->next) {
+		add_member(&table, series, "seriesSet");
+		for (size_t i = 1; i < ARRAY_LEN(titles); i++)
+			add_member(&table, series, titles[i]);
+	}
+	text_table_print(&table, args->output);
+	text_table_release(&table);
+}
+
+static int print_parsed(const struct client_args *args, const char *path,
+			struct client_answer *answer)
+{
+	struct arena arena;
+	struct json *root;
+
+	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
+	int err = client_get_json(args, path, &arena, answer, &root);
+	if (!err && args->word_count)
+		print_series(args, root);
+	else if (!err)
+		print_names(args, root);
+	arena_release(&arena);
+	return err;
+}
+
+static int series(const struct client_args *args)
+{
+	struct client_answer answer;
+	struct buf path;
+	int err;
+
+	buf_init(&path, 1 << 20);
+	client_answer_init(&answer);
+	put_path(args, &path);
+	if (args->output == OUTPUT_JSON) {
+		answer.to_stdout = true;
+		err = client_request(args, path.data, NULL, (struct slice){NULL, 0}, &answer);
+		if (!err)
+			putchar('\n');
+	} else {
+		err = print_parsed(args, path.data, &answer);
+	}
+	if (!err && answer.cut)
+		client_complain(args, "the result was cut at the server's limit; ask for less");
+	client_answer_release(&answer);
+	buf_release(&path);
+	return err;
+}
+
+int client_series(int argc, char *const *argv)
+{
+	struct client_args args;
+	int err = client_parse(&command, argc, argv, &args);
+
+	if (!err)
+		err = client_check_tags(&args, 1);
+	if (err)
+		return client_parse_exit(err);
+	return series(&args) ? CLIENT_FAILED : CLIENT_OK;
+}

@@ -1,0 +1,303 @@
+/* stats and verify: of a server by its API, or of a directory that no server has open. Both ways give
+ * the same JSON (api/store_json.h), from which the tables are made. */
+#include "api/store_json.h"
+#include "base/clock.h"
+#include "base/exec.h"
+#include "cmd/client.h"
+#include "cmd/client_private.h"
+#include "store/lmdb/lmdb.h"
+
+enum { SLICE_MAX_BYTES = 64 << 20, SENTENCES_MAX = 1000 };
+
+const char client_stats_help[] =
+	"usage: granary stats [options]\n"
+	"\n"
+	"Prints what is stored: by table the series or rows, samples, bytes per sample and what\n"
+	"waits to be packed; and the size of the file.\n"
+	"\n"
+	"  --data DIR      look into a directory that no server has open\n"
+	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
+	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
+	"\n"
+	"Examples:\n"
+	"  granary stats\n"
+	"  granary stats --data ./var -o json\n";
+
+const char client_verify_help[] =
+	"usage: granary verify [options]\n"
+	"\n"
+	"Reads everything that is stored and checks each checksum, the order of keys and what "
+	"refers\n"
+	"to what. Status 0: all is whole. Status 1: something is not, and a line says what.\n"
+	"\n"
+	"  --data DIR      look into a directory that no server has open\n"
+	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
+	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
+	"\n"
+	"Examples:\n"
+	"  granary verify\n"
+	"  granary verify --data ./var\n";
+
+static const struct client_command stats_command = {
+	.name = "stats",
+	.help = client_stats_help,
+	.options = OPTION_SERVER | OPTION_DATA | OPTION_OUTPUT,
+};
+
+static const struct client_command verify_command = {
+	.name = "verify",
+	.help = client_verify_help,
+	.options = OPTION_SERVER | OPTION_DATA | OPTION_OUTPUT,
+};
+
+/* ---- A directory ---------------------------------------------------------------------------- */
+
+/* An opened directory and what its slices have found so far. */
+struct local {
+	struct store *store;
+	struct task_queue queue;
+	struct store_read *read;
+	bool done;
+	int err;
+	struct store_stats stats;
+	uint64_t checked, problems;
+	const char *sentences[SENTENCES_MAX]; /* in `arena` */
+	size_t sentence_count;
+	struct arena arena;
+};
+
+static void read_done(struct store_read *read, int err)
+{
+	struct local *local = read->owner;
+
+	local->err = err;
+	local->done = true;
+}
+
+static int local_open(const struct client_args *args, struct local *local)
+{
+	struct lmdb_options options = {.path = args->data, .must_exist = true};
+	struct errbuf e;
+	int err = lmdb_open(&options, &local->store, &e);
+
+	if (err) {
+		client_complain(args, "%s", e.text);
+		return err;
+	}
+	task_queue_init(&local->queue);
+	arena_init(&local->arena, SLICE_MAX_BYTES);
+	local->read = store_read_new(local->store, SLICE_MAX_BYTES);
+	local->read->executor = &local->queue.executor;
+	local->read->done = read_done;
+	local->read->owner = local;
+	return 0;
+}
+
+static void local_close(struct local *local)
+{
+	store_read_free(local->read);
+	store_close(local->store);
+	task_queue_release(&local->queue);
+	arena_release(&local->arena);
+}
+
+static void keep_sentences(struct local *local, const struct store_verify *verify)
+{
+	for (size_t i = 0; i < verify->sentence_count; i++) {
+		if (local->sentence_count == SENTENCES_MAX)
+			return;
+		struct slice copy = arena_copy(&local->arena, slice_of(verify->sentences[i]));
+		if (copy.data)
+			local->sentences[local->sentence_count++] = copy.data;
+	}
+}
+
+/* One slice from *token on; *more says whether there is another. */
+static int local_slice(struct local *local, enum store_op op, struct store_token *token, bool *more)
+{
+	store_read_reset(local->read);
+	struct store_request *request = store_read_add(local->read, op);
+	ASSERT(request);
+	request->token = *token;
+	if (op == STORE_STATS)
+		request->stats = local->stats;
+	else
+		request->verify = (struct store_verify){.checked = local->checked,
+							.problems = local->problems};
+	local->read->now_ms = clock_wall_ms(clock_real());
+	local->done = false;
+	int err = store_read_submit(local->read);
+	if (err)
+		return err;
+	while (!local->done)
+		task_queue_wait(&local->queue);
+	if (op == STORE_STATS) {
+		local->stats = request->stats;
+	} else {
+		local->checked = request->verify.checked;
+		local->problems = request->verify.problems;
+		keep_sentences(local, &request->verify);
+	}
+	*token = request->token;
+	*more = request->more;
+	return local->err;
+}
+
+static int local_read(const struct client_args *args, struct local *local, enum store_op op)
+{
+	struct store_token token = {.len = 0};
+	bool more = true;
+	int err = 0;
+
+	while (more && !err)
+		err = local_slice(local, op, &token, &more);
+	if (err)
+		client_complain(args, "%s: %s", args->data, err_text(err));
+	return err;
+}
+
+/* The JSON that a server would answer. */
+static int local_json(const struct client_args *args, enum store_op op, struct buf *out)
+{
+	struct local *local = mem_zalloc(sizeof(*local));
+	struct json_writer writer;
+	int err = local_open(args, local);
+
+	if (!err) {
+		err = local_read(args, local, op);
+		json_writer_init(&writer, out);
+		if (op == STORE_STATS)
+			store_stats_json(&local->stats, &writer);
+		else
+			store_verify_json(local->checked, local->problems, local->sentences,
+					  local->sentence_count, &writer);
+		local_close(local);
+	}
+	mem_free(local);
+	return err;
+}
+
+/* ---- Either --------------------------------------------------------------------------------- */
+
+static int get_json(const struct client_args *args, enum store_op op, struct client_answer *answer,
+		    struct arena *arena, struct json **root)
+{
+	const char *path = op == STORE_STATS ? "/api/stats" : "/api/verify";
+	int err;
+
+	if (!args->data)
+		return client_get_json(args, path, arena, answer, root);
+	err = local_json(args, op, &answer->body);
+	if (err)
+		return err;
+	return json_parse(buf_slice(&answer->body), arena, root, NULL);
+}
+
+static void add_number(struct text_table *table, const struct json *object, const char *key)
+{
+	const struct json *member = json_member(object, key);
+	text_table_add(table, member && member->type == JSON_T_NUMBER ? member->text : SLICE("-"));
+}
+
+static double number_of(const struct json *object, const char *key)
+{
+	double number = 0;
+	return json_get_f64(object, key, &number, NULL) ? 0 : number;
+}
+
+/* Tables that hold nothing are left out on a terminal. */
+static void print_tables(const struct json *root, enum client_output output)
+{
+	static const char *const titles[] = {"table",  "kind",         "rows",    "samples",
+					     "sealed", "bytes/sample", "waiting", "extents"};
+	const struct json *tables = json_member(root, "tables");
+	struct text_table table;
+
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	for (const struct json *t = tables ? tables->first : NULL; t; t = t->next) {
+		double samples = number_of(t, "samples"), waiting = number_of(t, "headSamples");
+		const struct json *name = json_member(t, "table"), *kind = json_member(t, "kind");
+		double per_sample = number_of(t, "bytesPerSample");
+		if (!name || !kind || (output == OUTPUT_TABLE && samples == 0))
+			continue;
+		text_table_add(&table, name->text);
+		text_table_add(&table, kind->text);
+		add_number(&table, t, "rows");
+		add_number(&table, t, "samples");
+		text_table_addf(&table, "%.0f", samples - waiting);
+		if (per_sample > 0)
+			text_table_addf(&table, "%.3f", per_sample);
+		else
+			text_table_add(&table, SLICE("-"));
+		add_number(&table, t, "headSamples");
+		add_number(&table, t, "extents");
+	}
+	text_table_print(&table, output);
+	text_table_release(&table);
+}
+
+static void print_stats(const struct json *root, enum client_output output)
+{
+	print_tables(root, output);
+	if (output != OUTPUT_TABLE)
+		return;
+	printf("\n%.0f series in %.1f MB of registry; journal of %.0f records, %.1f MB\n",
+	       number_of(root, "series"), number_of(root, "registryBytes") / 1e6,
+	       number_of(root, "journalRecords"), number_of(root, "journalBytes") / 1e6);
+	printf("file of %.1f MB, of which %.1f MB are in use\n", number_of(root, "fileBytes") / 1e6,
+	       number_of(root, "usedBytes") / 1e6);
+}
+
+static void print_verify(const struct json *root, enum client_output output)
+{
+	static const char *const titles[] = {"problem"};
+	const struct json *sentences = json_member(root, "sentences");
+	struct text_table table;
+
+	if (output == OUTPUT_TABLE)
+		printf("%.0f stored values checked, %.0f problems\n", number_of(root, "checked"),
+		       number_of(root, "problems"));
+	if (output == OUTPUT_TABLE && number_of(root, "problems") == 0)
+		return;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	for (const struct json *s = sentences ? sentences->first : NULL; s; s = s->next)
+		text_table_add(&table, s->text);
+	text_table_print(&table, output);
+	text_table_release(&table);
+}
+
+static int show(const struct client_args *args, enum store_op op)
+{
+	struct client_answer answer;
+	struct arena arena;
+	struct json *root;
+
+	client_answer_init(&answer);
+	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
+	int err = get_json(args, op, &answer, &arena, &root);
+	if (!err && args->output == OUTPUT_JSON)
+		printf("%.*s\n", (int)answer.body.len, answer.body.data);
+	else if (!err && op == STORE_STATS)
+		print_stats(root, args->output);
+	else if (!err)
+		print_verify(root, args->output);
+	if (!err && op == STORE_VERIFY && number_of(root, "problems") > 0)
+		err = ERR_DAMAGED;
+	arena_release(&arena);
+	client_answer_release(&answer);
+	return err ? CLIENT_FAILED : CLIENT_OK;
+}
+
+int client_stats(int argc, char *const *argv)
+{
+	struct client_args args;
+	int err = client_parse(&stats_command, argc, argv, &args);
+	return err ? client_parse_exit(err) : show(&args, STORE_STATS);
+}
+
+int client_verify(int argc, char *const *argv)
+{
+	struct client_args args;
+	int err = client_parse(&verify_command, argc, argv, &args);
+	return err ? client_parse_exit(err) : show(&args, STORE_VERIFY);
+}

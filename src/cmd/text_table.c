@@ -1,0 +1,200 @@
+#include "base/base.h"
+#include "cmd/client_private.h"
+
+enum { TABLE_MAX_BYTES = 512 << 20, NUMBER_TEXT_BYTES = 512 };
+
+struct text_row {
+	struct text_row *next;
+	struct slice cells[];
+};
+
+void text_table_init(struct text_table *table, size_t columns, const char *const *titles)
+{
+	*table = (struct text_table){.columns = columns};
+	arena_init(&table->arena, TABLE_MAX_BYTES);
+	table->titles = arena_alloc(&table->arena, columns * sizeof(*table->titles));
+	ASSERT(table->titles);
+	for (size_t i = 0; i < columns; i++) {
+		table->titles[i] = arena_copy(&table->arena, slice_of(titles[i])).data;
+		ASSERT(table->titles[i]);
+	}
+}
+
+void text_table_release(struct text_table *table)
+{
+	arena_release(&table->arena);
+}
+
+static struct text_row *row_new(struct text_table *table)
+{
+	size_t bytes = sizeof(struct text_row) + table->columns * sizeof(struct slice);
+	return arena_zalloc(&table->arena, bytes);
+}
+
+static void row_finish(struct text_table *table)
+{
+	if (table->last)
+		table->last->next = table->row;
+	else
+		table->first = table->row;
+	table->last = table->row;
+	table->row = NULL;
+	table->cell = 0;
+	table->rows++;
+}
+
+void text_table_add(struct text_table *table, struct slice text)
+{
+	if (!table->row && !table->full)
+		table->row = row_new(table);
+	if (!table->row) {
+		table->full = true;
+		return;
+	}
+	struct slice copy = arena_copy(&table->arena, text);
+	if (!copy.data) {
+		table->full = true;
+		table->row = NULL;
+		return;
+	}
+	table->row->cells[table->cell++] = copy;
+	if (table->cell == table->columns)
+		row_finish(table);
+}
+
+void text_table_addf(struct text_table *table, const char *fmt, ...)
+{
+	char text[NUMBER_TEXT_BYTES];
+	va_list arguments;
+
+	va_start(arguments, fmt);
+	int n = vsnprintf(text, sizeof(text), fmt, arguments);
+	va_end(arguments);
+	ASSERT(n >= 0);
+	text_table_add(table, (struct slice){text, strlen(text)});
+}
+
+/* ---- CSV (RFC 4180) ------------------------------------------------------------------------- */
+
+static void print_csv_field(struct slice text)
+{
+	if (!memchr(text.data, '"', text.len) && !memchr(text.data, ',', text.len) &&
+	    !memchr(text.data, '\n', text.len) && !memchr(text.data, '\r', text.len)) {
+		fwrite(text.data, 1, text.len, stdout);
+		return;
+	}
+	putchar('"');
+	for (size_t i = 0; i < text.len; i++) {
+		if (text.data[i] == '"')
+			putchar('"');
+		putchar(text.data[i]);
+	}
+	putchar('"');
+}
+
+static void print_csv(const struct text_table *table)
+{
+	for (size_t i = 0; i < table->columns; i++) {
+		fputs(i ? "," : "", stdout);
+		print_csv_field(slice_of(table->titles[i]));
+	}
+	fputs("\r\n", stdout);
+	for (const struct text_row *row = table->first; row; row = row->next) {
+		for (size_t i = 0; i < table->columns; i++) {
+			fputs(i ? "," : "", stdout);
+			print_csv_field(row->cells[i]);
+		}
+		fputs("\r\n", stdout);
+	}
+}
+
+/* ---- Aligned -------------------------------------------------------------------------------- */
+
+/* Characters, so that `ü` takes one column. */
+static size_t width_of(struct slice text)
+{
+	size_t width = 0;
+
+	for (size_t i = 0; i < text.len; i++)
+		width += ((unsigned char)text.data[i] & 0xc0) != 0x80;
+	return width;
+}
+
+static bool looks_like_number(struct slice text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		if (!strchr("0123456789.-+eE", text.data[i]))
+			return false;
+	}
+	return true;
+}
+
+struct column {
+	size_t width;
+	bool number; /* then it is aligned to the right */
+};
+
+static void print_spaces(size_t count)
+{
+	while (count--)
+		putchar(' ');
+}
+
+/* What a terminal would take for a command is shown as a dot. */
+static void print_plain(struct slice text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned char c = (unsigned char)text.data[i];
+		putchar(c < 0x20 || c == 0x7f ? '.' : c);
+	}
+}
+
+static void print_cell(const struct column *column, struct slice text, bool last)
+{
+	size_t pad = column->width - width_of(text);
+
+	if (column->number)
+		print_spaces(pad);
+	print_plain(text);
+	if (!column->number && !last)
+		print_spaces(pad);
+	fputs(last ? "\n" : "  ", stdout);
+}
+
+static void measure(const struct text_table *table, struct column *columns)
+{
+	for (size_t i = 0; i < table->columns; i++)
+		columns[i] = (struct column){width_of(slice_of(table->titles[i])), table->rows > 0};
+	for (const struct text_row *row = table->first; row; row = row->next) {
+		for (size_t i = 0; i < table->columns; i++) {
+			size_t width = width_of(row->cells[i]);
+			if (width > columns[i].width)
+				columns[i].width = width;
+			columns[i].number = columns[i].number && looks_like_number(row->cells[i]);
+		}
+	}
+}
+
+static void print_aligned(const struct text_table *table)
+{
+	struct column *columns = mem_alloc_array(table->columns, sizeof(*columns));
+
+	measure(table, columns);
+	for (size_t i = 0; i < table->columns; i++)
+		print_cell(&columns[i], slice_of(table->titles[i]), i + 1 == table->columns);
+	for (const struct text_row *row = table->first; row; row = row->next) {
+		for (size_t i = 0; i < table->columns; i++)
+			print_cell(&columns[i], row->cells[i], i + 1 == table->columns);
+	}
+	mem_free(columns);
+}
+
+void text_table_print(const struct text_table *table, enum client_output output)
+{
+	if (output == OUTPUT_CSV)
+		print_csv(table);
+	else
+		print_aligned(table);
+	if (table->full)
+		fprintf(stderr, "granary: only the first %zu rows are shown\n", table->rows);
+}
