@@ -141,7 +141,7 @@ enum body_result chunked_next(struct chunked *chunked, struct slice *in, struct 
 	return chunked->state == CHUNK_DONE ? BODY_END : BODY_MORE;
 }
 
-/* ---- gzip ----------------------------------------------------------------------------------- */
+/* ---- gzip ------------------------------------------------------------------------------------ */
 
 enum {
 	GUNZIP_PIECE_BYTES = 128 << 10,

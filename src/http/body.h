@@ -23,7 +23,8 @@ struct chunked {
 	uint64_t left;          /* of this chunk */
 };
 
-/* Zeroed is ready. Takes from the front of *in; call again until it is neither PIECE nor has bytes. */
+/* Zeroed is ready. Takes from the front of *in; call again until it is neither PIECE nor has bytes.
+ */
 enum body_result chunked_next(struct chunked *chunked, struct slice *in, struct slice *piece,
 			      const char **reason);
 

@@ -3,7 +3,7 @@
 #include "base/stats.h"
 #include "http/target.h"
 
-/* ---- What connections share ----------------------------------------------------------------- */
+/* ---- What connections share ------------------------------------------------------------------ */
 
 void http_core_init(struct http_core *core, struct clock *clock, const struct http_limits *limits,
 		    const struct http_route *routes, size_t route_count, void *context)
@@ -65,7 +65,7 @@ void http_core_give_gzip(struct http_core *core, struct gzip **gzip)
 	*gzip = NULL;
 }
 
-/* ---- Phases --------------------------------------------------------------------------------- */
+/* ---- Phases ---------------------------------------------------------------------------------- */
 
 static const uint8_t phase_may_become[PHASE_COUNT] = {
 	[PHASE_HEAD] = 1 << PHASE_BODY | 1 << PHASE_LINGER | 1 << PHASE_CLOSED,
@@ -141,7 +141,7 @@ void http_conn_close(struct http_conn *conn)
 	conn->transport->close(conn);
 }
 
-/* ---- Refusing ------------------------------------------------------------------------------- */
+/* ---- Refusing -------------------------------------------------------------------------------- */
 
 /* The head cannot be understood, so there is no request, and what follows is not to be trusted. */
 static void refuse_head(struct http_conn *conn, int status, const char *message)
@@ -174,7 +174,7 @@ void http_conn_refuse_busy(struct http_conn *conn)
 	http_conn_settle(conn);
 }
 
-/* ---- HEAD ----------------------------------------------------------------------------------- */
+/* ---- HEAD ------------------------------------------------------------------------------------ */
 
 size_t http_conn_unsent(struct http_conn *conn)
 {
@@ -318,7 +318,7 @@ static bool step_head(struct http_conn *conn, struct slice *in)
 	return true;
 }
 
-/* ---- BODY ----------------------------------------------------------------------------------- */
+/* ---- BODY ------------------------------------------------------------------------------------ */
 
 static bool gather(struct http_conn *conn, struct slice piece)
 {
@@ -452,7 +452,7 @@ static bool step_body(struct http_conn *conn, struct slice *in)
 	return false;
 }
 
-/* ---- ANSWER, DISCARD, LINGER ---------------------------------------------------------------- */
+/* ---- ANSWER, DISCARD, LINGER ----------------------------------------------------------------- */
 
 static bool step_answer(struct http_conn *conn, struct slice *in)
 {
@@ -505,7 +505,7 @@ void http_conn_answered(struct http_conn *conn)
 	http_conn_settle(conn);
 }
 
-/* ---- Driving -------------------------------------------------------------------------------- */
+/* ---- Driving --------------------------------------------------------------------------------- */
 
 /* A step uses what it can of *in and says whether there may be more to do at once. */
 static bool (*const steps[PHASE_COUNT])(struct http_conn *conn, struct slice *in) = {
@@ -556,7 +556,8 @@ static size_t wanted_bytes(struct http_conn *conn)
 	case PHASE_BODY:
 		return conn->paused ? 0 : LOOP_READ_BYTES;
 	case PHASE_ANSWER:
-		/* Only to notice that the client has gone, and for a little of what it pipelines. */
+		/* Only to notice that the client has gone, and for a little of what it pipelines.
+		 */
 		return conn->kept.len >= AHEAD_MAX_BYTES ? 0 : AHEAD_MAX_BYTES;
 	case PHASE_DISCARD:
 	case PHASE_LINGER:
@@ -592,7 +593,7 @@ void http_conn_settle(struct http_conn *conn)
 		conn->transport->read(conn, wanted_bytes(conn));
 }
 
-/* ---- What the transport tells --------------------------------------------------------------- */
+/* ---- What the transport tells ---------------------------------------------------------------- */
 
 void http_conn_defer(struct http_conn *conn)
 {
@@ -654,7 +655,7 @@ void http_conn_sent(struct http_conn *conn)
 	http_conn_settle(conn);
 }
 
-/* ---- Deadlines ------------------------------------------------------------------------------ */
+/* ---- Deadlines ------------------------------------------------------------------------------- */
 
 static bool has_stalled(struct http_conn *conn, struct progress *progress, uint64_t bytes,
 			int64_t timeout_ms)

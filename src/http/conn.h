@@ -153,7 +153,7 @@ void http_conn_stop(struct http_conn *conn);
 /* Aborts the request at hand, if any, and closes. */
 void http_conn_close(struct http_conn *conn);
 
-/* ---- Between conn.c, request.c and reply.c -------------------------------------------------- */
+/* ---- Between conn.c, request.c and reply.c --------------------------------------------------- */
 
 int64_t http_conn_now_ms(const struct http_conn *conn);
 size_t http_conn_unsent(struct http_conn *conn);

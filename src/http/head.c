@@ -2,8 +2,8 @@
 
 #include <http_parser.h>
 
-/* What a byte may be: of a header name (tchar, RFC 9110 5.6.2), of a header value (visible, obs-text,
- * blank, tab), of a request target (visible ASCII). */
+/* What a byte may be: of a header name (tchar, RFC 9110 5.6.2), of a header value (visible,
+ * obs-text, blank, tab), of a request target (visible ASCII). */
 enum { TOKEN = 1, VALUE = 2, TARGET = 4 };
 
 #define T6 (TOKEN | VALUE | TARGET)
@@ -106,7 +106,7 @@ bool head_list_accepts(struct slice list, const char *token)
 	return false;
 }
 
-/* ---- Finding the end ------------------------------------------------------------------------ */
+/* ---- Finding the end ------------------------------------------------------------------------- */
 
 enum head_result head_find(struct slice bytes, size_t *seen, size_t *len, const char **reason)
 {
@@ -135,7 +135,7 @@ enum head_result head_find(struct slice bytes, size_t *seen, size_t *len, const 
 	return HEAD_MORE;
 }
 
-/* ---- Lines ---------------------------------------------------------------------------------- */
+/* ---- Lines ----------------------------------------------------------------------------------- */
 
 static int bad(struct http_head *head, int status, const char *reason)
 {
@@ -212,8 +212,8 @@ static int parse_coding(struct slice value, struct http_head *head)
 	return 0;
 }
 
-/* A name or an address and perhaps a port; what stands there is not used, but a list or a path in it
- * would be read differently by a proxy. */
+/* A name or an address and perhaps a port; what stands there is not used, but a list or a path in
+ * it would be read differently by a proxy. */
 static int check_host(struct slice value, struct http_head *head, bool *has_host)
 {
 	if (*has_host)
@@ -311,7 +311,7 @@ static int parse_headers(struct slice rest, struct arena *arena, unsigned header
 	return 0;
 }
 
-/* ---- The second judge ----------------------------------------------------------------------- */
+/* ---- The second judge ------------------------------------------------------------------------ */
 
 struct opinion {
 	bool complete, chunked, keep_alive;

@@ -2,8 +2,8 @@
  *
  * Two judges must agree. The raw bytes are looked at here, line by line, for everything that two
  * readers could understand differently; then http-parser reads the same head and its findings
- * (length, coding, keep-alive) must be ours. http-parser alone would let a bare LF, a folded header,
- * a blank before the colon and two blanks in the request line through. */
+ * (length, coding, keep-alive) must be ours. http-parser alone would let a bare LF, a folded
+ * header, a blank before the colon and two blanks in the request line through. */
 #ifndef HTTP_HEAD_H
 #define HTTP_HEAD_H
 
@@ -12,8 +12,8 @@
 enum head_result { HEAD_MORE, HEAD_DONE, HEAD_BAD };
 
 /* Looks for the end of the head at the beginning of `bytes`. `*seen` is what earlier calls have
- * looked at (0 at first). DONE: `*len` bytes belong to it. BAD: `*reason`. One empty line before the
- * request line is part of the head (RFC 9112 2.2). */
+ * looked at (0 at first). DONE: `*len` bytes belong to it. BAD: `*reason`. One empty line before
+ * the request line is part of the head (RFC 9112 2.2). */
 enum head_result head_find(struct slice bytes, size_t *seen, size_t *len, const char **reason);
 
 struct http_head {

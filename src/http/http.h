@@ -1,8 +1,9 @@
 /* The HTTP/1.1 server: requests come to handlers by a table of routes.
  *
- * A handler is told of a request in pieces: `begin` when the head is there, `body` for each piece of
- * the (decoded) body, `end` after the last one. It answers whenever it likes, from one of these or
- * later from a completion on the loop, either at once (http_reply) or as a stream (http_stream_*).
+ * A handler is told of a request in pieces: `begin` when the head is there, `body` for each piece
+ * of the (decoded) body, `end` after the last one. It answers whenever it likes, from one of these
+ * or later from a completion on the loop, either at once (http_reply) or as a stream
+ * (http_stream_*).
  *
  * The life of a request ends with exactly one of:
  *  - the handler's answer is complete (http_reply, http_reply_error, http_stream_end or
@@ -88,8 +89,8 @@ struct http_request {
 	enum http_verb verb;
 	struct slice target; /* as sent */
 	struct slice path;   /* percent-decoded once */
-	/* The path between its slashes, each part decoded by itself, so that `%2F` is a slash within
-	 * a part: `/a/b%2Fc/` has the parts `a`, `b/c` and ``. */
+	/* The path between its slashes, each part decoded by itself, so that `%2F` is a slash
+	 * within a part: `/a/b%2Fc/` has the parts `a`, `b/c` and ``. */
 	struct slice segments[HTTP_SEGMENTS_MAX];
 	size_t segment_count;
 	const struct http_param *params; /* of the query, in the order sent */
@@ -113,7 +114,7 @@ struct http_request {
 
 enum { HTTP_ARENA_MAX_BYTES = 1 << 20 };
 
-/* ---- Reading a request ---------------------------------------------------------------------- */
+/* ---- Reading a request ----------------------------------------------------------------------- */
 
 /* The first header of that name, in any case; NULL data: none. */
 struct slice http_header(const struct http_request *request, const char *name);
@@ -137,7 +138,7 @@ struct buf http_request_take_body(struct http_request *request);
  * charged by the server itself. */
 int http_request_charge(struct http_request *request, size_t bytes) MUST_CHECK;
 
-/* ---- Answering ------------------------------------------------------------------------------ */
+/* ---- Answering ------------------------------------------------------------------------------- */
 
 /* Adds a header to the answer; before http_reply or http_stream_begin. A value with control bytes
  * is a programming error. */
@@ -165,13 +166,13 @@ void http_stream_end(struct http_request *request);
 /* Something failed half-way: closes the connection so that the client sees an incomplete answer. */
 void http_stream_break(struct http_request *request);
 
-/* ---- The server ----------------------------------------------------------------------------- */
+/* ---- The server ------------------------------------------------------------------------------ */
 
 struct http_limits {
 	unsigned connections_max;
 	unsigned headers_max, params_max;
-	size_t head_max_bytes;   /* request line and headers */
-	size_t memory_max_bytes; /* gathered bodies and what handlers charge, all requests together */
+	size_t head_max_bytes;     /* request line and headers */
+	size_t memory_max_bytes;   /* gathered bodies, and what handlers charge: all requests */
 	size_t unsent_max_bytes;   /* per connection; streams are told to wait at half of it */
 	size_t drain_max_bytes;    /* of a refused body */
 	int64_t header_timeout_ms; /* from the first byte of a request to the end of its head */

@@ -8,7 +8,7 @@
 
 enum { UNKNOWN_LENGTH = -1, ERROR_MESSAGE_MAX_BYTES = 1000 };
 
-/* ---- Heads ---------------------------------------------------------------------------------- */
+/* ---- Heads ----------------------------------------------------------------------------------- */
 
 static void count_status(int status)
 {
@@ -130,7 +130,7 @@ void http_reply_header(struct http_request *request, const char *name, const cha
 	ASSERT(!headers->failed);
 }
 
-/* ---- Whether to close ----------------------------------------------------------------------- */
+/* ---- Whether to close ------------------------------------------------------------------------ */
 
 /* The answer comes before the body has: what is left must be short and sure to come, else the
  * connection cannot go on. */
@@ -145,7 +145,7 @@ static void consider_closing(struct http_conn *conn)
 		conn->closing = true;
 }
 
-/* ---- At once -------------------------------------------------------------------------------- */
+/* ---- At once --------------------------------------------------------------------------------- */
 
 static bool is_text(const char *content_type)
 {
@@ -192,7 +192,7 @@ void http_reply(struct http_request *request, int status, const char *content_ty
 	http_conn_answered(conn);
 }
 
-/* ---- Errors --------------------------------------------------------------------------------- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 void http_error_json(struct buf *out, int status, struct slice message)
 {
@@ -237,7 +237,7 @@ void http_conn_refuse(struct http_conn *conn, int status, const char *message)
 	buf_release(&body);
 }
 
-/* ---- Streams -------------------------------------------------------------------------------- */
+/* ---- Streams --------------------------------------------------------------------------------- */
 
 void http_stream_begin(struct http_request *request, int status, const char *content_type)
 {

@@ -26,7 +26,7 @@ const char *http_verb_text(enum http_verb verb)
 	return texts[verb];
 }
 
-/* ---- Routes --------------------------------------------------------------------------------- */
+/* ---- Routes ---------------------------------------------------------------------------------- */
 
 static bool path_matches(const struct http_route *route, struct slice path)
 {
@@ -67,7 +67,7 @@ int http_route_find(const struct http_core *core, enum http_verb verb, struct sl
 	return allowed ? 405 : 404;
 }
 
-/* ---- Look-up -------------------------------------------------------------------------------- */
+/* ---- Look-up --------------------------------------------------------------------------------- */
 
 static char lower(char c)
 {
@@ -108,7 +108,7 @@ struct slice http_param(const struct http_request *request, const char *name)
 	return http_param_next(request, name, &at);
 }
 
-/* ---- The body ------------------------------------------------------------------------------- */
+/* ---- The body -------------------------------------------------------------------------------- */
 
 void http_request_pause(struct http_request *request)
 {

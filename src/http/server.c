@@ -40,7 +40,7 @@ struct http_server {
 	struct task stopped_task;
 };
 
-/* ---- Transport ------------------------------------------------------------------------------ */
+/* ---- Transport ------------------------------------------------------------------------------- */
 
 static struct server_conn *conn_of(struct http_conn *http)
 {
@@ -84,7 +84,7 @@ static const struct http_transport transport = {transport_read,   transport_writ
 						transport_unsent, transport_shutdown,
 						transport_defer,  transport_close};
 
-/* ---- Connections ---------------------------------------------------------------------------- */
+/* ---- Connections ----------------------------------------------------------------------------- */
 
 static void run_stopped(struct task *task)
 {
@@ -214,7 +214,7 @@ static void on_tick(void *owner)
 		loop_timer_stop(server->tick);
 }
 
-/* ---- Life ----------------------------------------------------------------------------------- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 static uint64_t tick_for(const struct http_limits *limits)
 {

@@ -62,7 +62,8 @@ struct loop *loop_new(void)
 	int err = uv_loop_init(&loop->uv);
 	if (!err)
 		err = uv_async_init(&loop->uv, &loop->wake, on_wake);
-	/* Fails only without descriptors or memory, at the start of a process: as good as no memory. */
+	/* Fails only without descriptors or memory, at the start of a process: as good as no
+	 * memory. */
 	ASSERT(!err);
 	return loop;
 }
@@ -108,7 +109,7 @@ int64_t loop_now_ms(struct loop *loop)
 	return (int64_t)uv_now(&loop->uv);
 }
 
-/* ---- Timers --------------------------------------------------------------------------------- */
+/* ---- Timers ---------------------------------------------------------------------------------- */
 
 struct loop_timer {
 	uv_timer_t uv;
@@ -154,7 +155,7 @@ void loop_timer_close(struct loop_timer *timer)
 		uv_close((uv_handle_t *)&timer->uv, on_timer_closed);
 }
 
-/* ---- Signals -------------------------------------------------------------------------------- */
+/* ---- Signals --------------------------------------------------------------------------------- */
 
 struct loop_signal {
 	uv_signal_t uv;

@@ -32,7 +32,7 @@ struct executor *loop_executor(struct loop *loop);
 /* Monotonic, as of the beginning of this turn of the loop: cheap, for deadlines. */
 int64_t loop_now_ms(struct loop *loop);
 
-/* ---- Timers and signals --------------------------------------------------------------------- */
+/* ---- Timers and signals ---------------------------------------------------------------------- */
 
 struct loop_timer;
 typedef void loop_timer_fn(void *owner);
@@ -51,7 +51,7 @@ int loop_signal_open(struct loop *loop, int signum, loop_signal_fn *fn, void *ow
 		     struct loop_signal **signal) MUST_CHECK;
 void loop_signal_close(struct loop_signal *signal); /* NULL is allowed */
 
-/* ---- Addresses ------------------------------------------------------------------------------ */
+/* ---- Addresses ------------------------------------------------------------------------------- */
 
 struct loop_address {
 	bool v6;
@@ -70,7 +70,7 @@ const char *loop_address_text(const struct loop_address *address,
 			      char text[LOOP_ADDRESS_TEXT_BYTES]);
 bool loop_address_is_loopback(const struct loop_address *address);
 
-/* ---- Listening ------------------------------------------------------------------------------ */
+/* ---- Listening ------------------------------------------------------------------------------- */
 
 struct loop_listener;
 struct loop_conn;
@@ -87,7 +87,7 @@ int loop_listen(struct loop *loop, const struct loop_address *address, loop_acce
 struct loop_address loop_listener_address(const struct loop_listener *listener);
 void loop_listener_close(struct loop_listener *listener); /* NULL is allowed */
 
-/* ---- Connections ---------------------------------------------------------------------------- */
+/* ---- Connections ----------------------------------------------------------------------------- */
 
 struct loop_conn_events {
 	/* Bytes of the shared read buffer: valid until the call returns. */
@@ -111,8 +111,8 @@ void loop_conn_start(struct loop_conn *conn, const struct loop_conn_events *even
  * While it rests nobody notices that the peer has gone. */
 void loop_conn_read(struct loop_conn *conn, size_t max_bytes);
 
-/* Sends what the kernel takes at once and copies the rest; if there was a rest, `sent` is called when
- * all of it has gone. */
+/* Sends what the kernel takes at once and copies the rest; if there was a rest, `sent` is called
+ * when all of it has gone. */
 void loop_conn_write(struct loop_conn *conn, const struct slice *pieces, size_t count);
 /* Bytes written but not yet given to the kernel. */
 size_t loop_conn_unsent(const struct loop_conn *conn);

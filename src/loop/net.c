@@ -42,7 +42,7 @@ struct loop_listener {
 	struct loop_timer *rest;
 };
 
-/* ---- Listening ------------------------------------------------------------------------------ */
+/* ---- Listening ------------------------------------------------------------------------------- */
 
 static socklen_t to_sockaddr(const struct loop_address *address, struct sockaddr_storage *out)
 {
@@ -209,7 +209,7 @@ void loop_listener_close(struct loop_listener *listener)
 	close(listener->fd); /* libuv has stopped polling it */
 }
 
-/* ---- Reading -------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static void fail(struct loop_conn *conn, int err)
 {
@@ -264,7 +264,7 @@ void loop_conn_read(struct loop_conn *conn, size_t max_bytes)
 		uv_read_stop((uv_stream_t *)&conn->tcp);
 }
 
-/* ---- Writing -------------------------------------------------------------------------------- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 struct write {
 	uv_write_t uv;
@@ -331,7 +331,7 @@ size_t loop_conn_unsent(const struct loop_conn *conn)
 	return uv_stream_get_write_queue_size((const uv_stream_t *)&conn->tcp);
 }
 
-/* ---- Closing -------------------------------------------------------------------------------- */
+/* ---- Closing --------------------------------------------------------------------------------- */
 
 void loop_conn_shutdown(struct loop_conn *conn)
 {

@@ -1,5 +1,5 @@
-/* A server of nothing but HTTP, for tests/e2e/test_http_hostile.py: routes that answer at once, late,
- * piece by piece, never, or half. Prints `listening ADDR:PORT`, ends cleanly on SIGTERM.
+/* A server of nothing but HTTP, for tests/e2e/test_http_hostile.py: routes that answer at once,
+ * late, piece by piece, never, or half. Prints `listening ADDR:PORT`, ends cleanly on SIGTERM.
  *
  *   http_echo [NAME=NUMBER]...     limits by their names, as header_timeout_ms=200 */
 #include <ctype.h>
@@ -43,7 +43,7 @@ static void count_abort(struct http_request *request, int err)
 	tool.last_abort = err;
 }
 
-/* ---- /hello, /gather, /counts --------------------------------------------------------------- */
+/* ---- /hello, /gather, /counts ---------------------------------------------------------------- */
 
 static void hello_end(struct http_request *request)
 {
@@ -76,7 +76,7 @@ static void counts_end(struct http_request *request)
 
 static const struct http_handler counts = {.end = counts_end};
 
-/* ---- /length: the body piece by piece, only counted; pauses after each piece with ?pause=MS --- */
+/* ---- /length: the body piece by piece, only counted; pauses after each piece with ?pause=MS -- */
 
 struct counting {
 	struct http_request *request;
@@ -137,7 +137,7 @@ static void length_abort(struct http_request *request, int err)
 static const struct http_handler length = {
 	.begin = length_begin, .body = length_body, .end = length_end, .abort = length_abort};
 
-/* ---- /mirror: the body as it comes, streamed back, pausing while the client does not read ----- */
+/* ---- /mirror: the body as it comes, streamed back, pausing while the client does not read ---- */
 
 static void mirror_begin(struct http_request *request)
 {
@@ -165,7 +165,7 @@ static const struct http_handler mirror = {.begin = mirror_begin,
 					   .abort = count_abort,
 					   .drained = mirror_drained};
 
-/* ---- /stream?bytes=N: a pattern, as fast as the client reads; ?break=N breaks off after N ------ */
+/* ---- /stream?bytes=N: a pattern, as fast as the client reads; ?break=N breaks off after N ---- */
 
 struct streaming {
 	uint64_t sent, bytes, break_at;
@@ -230,7 +230,7 @@ static void stream_drained(struct http_request *request)
 static const struct http_handler stream = {
 	.end = stream_end, .abort = stream_abort, .drained = stream_drained};
 
-/* ---- /later?ms=N: answers from a timer; ?never=1 does not -------------------------------------- */
+/* ---- /later?ms=N: answers from a timer; ?never=1 does not ------------------------------------ */
 
 struct waiting {
 	struct http_request *request;
@@ -268,7 +268,7 @@ static void later_abort(struct http_request *request, int err)
 
 static const struct http_handler later = {.end = later_end, .abort = later_abort};
 
-/* ---- /early: refuses at the head, whatever the body -------------------------------------------- */
+/* ---- /early: refuses at the head, whatever the body ------------------------------------------ */
 
 static void early_begin(struct http_request *request)
 {
@@ -283,7 +283,7 @@ static void early_end(struct http_request *request)
 
 static const struct http_handler early = {.begin = early_begin, .end = early_end};
 
-/* ---- /nothing, /whole?bytes=N ------------------------------------------------------------------ */
+/* ---- /nothing, /whole?bytes=N ---------------------------------------------------------------- */
 
 static void nothing_end(struct http_request *request)
 {
@@ -305,7 +305,7 @@ static void whole_end(struct http_request *request)
 
 static const struct http_handler whole = {.end = whole_end};
 
-/* ---- /show: what was understood, as JSON ------------------------------------------------------- */
+/* ---- /show: what was understood, as JSON ----------------------------------------------------- */
 
 static void write_pair(struct json_writer *json, struct slice name, struct slice value)
 {
@@ -348,7 +348,7 @@ static void show_end(struct http_request *request)
 
 static const struct http_handler show = {.end = show_end};
 
-/* ---- The server -------------------------------------------------------------------------------- */
+/* ---- The server ------------------------------------------------------------------------------ */
 
 #define BODY BODY_MAX_BYTES, DECODED_MAX_BYTES
 static const struct http_route routes[] = {

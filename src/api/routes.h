@@ -1,0 +1,38 @@
+/* The one table of what the server answers (routes.c), and what its handlers share.
+ *
+ * A new route is one row in routes.c and one handler, declared in a header of this folder. From the
+ * rows are made: dispatch, 404 and 405, and the page at `/`.
+ *
+ * Threads: handlers run on the loop's thread and so does everything that touches struct api. */
+#ifndef API_ROUTES_H
+#define API_ROUTES_H
+
+#include "http/http.h"
+
+struct catalog;
+struct conf;
+struct ingest;
+struct store;
+
+/* What request->context points to. Filled in by whoever starts the server; what a test leaves NULL,
+ * the routes it calls must not need. */
+struct api {
+	struct loop *loop;
+	struct clock *clock;
+	struct store *store;
+	struct catalog *catalog;
+	struct ingest *ingest;
+	const struct conf *conf;
+	int64_t started_ms; /* wall clock */
+	bool ready;         /* the store is open and replayed: what /-/ready says */
+};
+
+extern const struct http_route api_routes[];
+extern const size_t api_route_count;
+
+static inline struct api *api_of(const struct http_request *request)
+{
+	return request->context;
+}
+
+#endif

@@ -1,0 +1,16 @@
+/* What the server says about itself: `/`, `/style.css`, `/metrics`, `/-/healthy`, `/-/ready`. */
+#ifndef API_SELF_H
+#define API_SELF_H
+
+#include "http/http.h"
+
+extern const struct http_handler self_page;
+extern const struct http_handler self_style;
+extern const struct http_handler self_metrics;
+extern const struct http_handler self_healthy;
+extern const struct http_handler self_ready;
+
+/* All counters and gauges, and those of the process, in the Prometheus text format 0.0.4. */
+void self_metrics_text(struct buf *out);
+
+#endif
