@@ -153,6 +153,8 @@ uint32_t extent_add(struct extent_builder *builder, const struct block_meta *met
 	ASSERT(meta->first_column + rows->columns <= BAND_COLUMNS_MAX);
 	if (builder->blocks == EXTENT_BLOCKS_MAX || room < entry)
 		return 0;
+	if (!builder->blocks)
+		rows_least = 1;
 	uint32_t taken = block_encode(rows, builder->bodies + builder->body_bytes, room - entry,
 				      rows_least, &block);
 	if (taken)
