@@ -99,24 +99,68 @@ static void run_laters(struct task *task)
 	catalog_leave(catalog);
 }
 
-/* ---- Reads --------------------------------------------------------------------------------- */
+/* ---- Asking the store ---------------------------------------------------------------------- */
 
-struct store_read *catalog_read_new(struct catalog *catalog, store_read_done *done, void *owner)
+static void ask_done(struct store_read *read, int err)
 {
-	struct store_read *read = store_read_new(catalog->store, LIST_READ_MAX_BYTES);
-	read->executor = catalog->executor;
-	read->done = done;
-	read->owner = owner;
-	return read;
+	struct catalog_ask *ask = read->owner;
+	struct catalog *catalog = ask->catalog;
+	ask->in_flight = false;
+	if (ask->dropped)
+		ask_release(ask);
+	else
+		ask->done(ask->owner, err);
+	catalog_leave(catalog);
 }
 
-int catalog_read_submit(struct catalog *catalog, struct store_read *read)
+struct catalog_ask *ask_new(struct catalog *catalog, void (*done)(void *owner, int err),
+			    void *owner)
 {
-	catalog_enter(catalog);
-	int err = store_read_submit(read);
-	if (err)
-		catalog->busy--; /* the caller is inside, so this is never the last to leave */
+	struct catalog_ask *ask = mem_zalloc(sizeof(*ask));
+	*ask = (struct catalog_ask){.catalog = catalog, .done = done, .owner = owner};
+	ask->read = store_read_new(catalog->store, ASK_MAX_BYTES);
+	ask->read->executor = catalog->executor;
+	ask->read->done = ask_done;
+	ask->read->owner = ask;
+	return ask;
+}
+
+struct store_request *ask_again(struct catalog_ask *ask, enum store_op op,
+				const struct store_token *token)
+{
+	struct store_token from = {0};
+	if (token)
+		from = *token; /* it may lie in what is forgotten now */
+	store_read_reset(ask->read);
+	struct store_request *request = store_read_add(ask->read, op);
+	request->token = from;
+	return request;
+}
+
+int ask_submit(struct catalog_ask *ask)
+{
+	ask->read->now_ms = clock_wall_ms(ask->catalog->clock);
+	catalog_enter(ask->catalog);
+	ask->in_flight = true;
+	int err = store_read_submit(ask->read);
+	if (!err)
+		return 0;
+	ask->in_flight = false;
+	ask->catalog->busy--; /* the caller is inside or an opening, so this frees nothing */
 	return err;
+}
+
+void ask_release(struct catalog_ask *ask)
+{
+	if (!ask)
+		return;
+	if (ask->in_flight) {
+		ask->dropped = true;
+		store_read_cancel(ask->read);
+		return;
+	}
+	store_read_free(ask->read);
+	mem_free(ask);
 }
 
 /* ---- Life ---------------------------------------------------------------------------------- */

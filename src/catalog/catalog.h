@@ -56,6 +56,8 @@ struct catalog *catalog_new(struct store *store, struct clock *clock, struct exe
 typedef void catalog_closed(void *owner);
 void catalog_close(struct catalog *catalog, catalog_closed *closed, void *owner);
 
+struct catalog_ask;
+
 /* Something to do later on the catalog's thread; can be taken back. The catalog's own. */
 struct catalog_later {
 	struct catalog_later *next, *prev; /* in a ring with its list's head; NULL: in no list */
@@ -167,7 +169,7 @@ struct catalog_find {
 	/* the catalog's */
 	struct catalog_later later;
 	struct catalog_list *list; /* whose find this is, or NULL */
-	int err;
+	bool waited;
 };
 
 /* `done` is never called from within. A metric that does not exist has no series and no error. */
@@ -205,9 +207,9 @@ struct catalog_list {
 	/* the catalog's */
 	struct catalog_find find;
 	struct catalog_later later;
-	struct store_read *read;
+	struct catalog_ask *ask;
+	struct slice after_prefix;
 	struct buf gathered; /* struct slice of each name so far */
-	int err;
 };
 
 void catalog_list_start(struct catalog_list *list);
@@ -257,9 +259,8 @@ struct catalog_describe {
 
 	/* the catalog's */
 	struct catalog_later later;
-	struct store_read *read;
-	size_t described;
-	int err;
+	struct catalog_ask *ask;
+	size_t described, batch;
 };
 
 void catalog_describe_start(struct catalog_describe *describe);

@@ -99,7 +99,7 @@ void tenant_forget_count(struct catalog *catalog, struct slice name)
 struct load {
 	struct catalog *catalog;
 	struct tenant *tenant;
-	struct store_read *read;
+	struct catalog_ask *ask;
 	struct store_request *list;
 	uint64_t series;
 };
@@ -115,7 +115,7 @@ static void load_end(struct load *load, int err)
 	struct catalog_open *waiting = tenant->waiting;
 	tenant->waiting = NULL;
 	pthread_mutex_unlock(&catalog->lock);
-	store_read_free(load->read);
+	ask_release(load->ask);
 	mem_free(load);
 	while (waiting) {
 		struct catalog_open *open = waiting;
@@ -124,34 +124,23 @@ static void load_end(struct load *load, int err)
 	}
 }
 
-static int load_slice(struct load *load)
+static int load_slice(struct load *load, const struct store_token *token)
 {
-	struct store_token token = {0};
-	if (load->list)
-		token = load->list->token;
-	store_read_reset(load->read);
-	load->list = store_read_add(load->read, STORE_SERIES_LIST);
-	load->list->token = token;
+	load->list = ask_again(load->ask, STORE_SERIES_LIST, token);
 	load->list->series_list.tenant = load->tenant->name;
 	load->list->series_list.limit = LOAD_SLICE_SERIES;
-	load->read->now_ms = clock_wall_ms(load->catalog->clock);
-	return catalog_read_submit(load->catalog, load->read);
+	return ask_submit(load->ask);
 }
 
-static void load_done(struct store_read *read, int err)
+static void load_done(void *owner, int err)
 {
-	struct load *load = read->owner;
-	struct catalog *catalog = load->catalog;
+	struct load *load = owner;
 	load->series += load->list->series_list.count;
-	if (!err && load->list->more) {
-		err = load_slice(load);
-		if (!err) {
-			catalog_leave(catalog);
-			return;
-		}
-	}
-	load_end(load, err);
-	catalog_leave(catalog);
+	bool more = !err && load->list->more;
+	if (more)
+		err = load_slice(load, &load->list->token);
+	if (!more || err)
+		load_end(load, err);
 }
 
 void tenant_load(struct catalog *catalog, struct tenant *tenant)
@@ -159,8 +148,8 @@ void tenant_load(struct catalog *catalog, struct tenant *tenant)
 	struct load *load = mem_zalloc(sizeof(*load));
 	load->catalog = catalog;
 	load->tenant = tenant;
-	load->read = catalog_read_new(catalog, load_done, load);
-	int err = load_slice(load);
+	load->ask = ask_new(catalog, load_done, load);
+	int err = load_slice(load, NULL);
 	if (err)
 		load_end(load, err);
 }

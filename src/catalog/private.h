@@ -15,7 +15,7 @@ enum {
 	TENANTS_MAX = 100000,
 	READS_SPARE_MAX = 8,
 	OPEN_READ_MAX_BYTES = 8 << 20,
-	LIST_READ_MAX_BYTES = 16 << 20,
+	ASK_MAX_BYTES = 16 << 20,
 };
 
 /* ---- names.c: 128-bit hashes of (tenant, metric) ------------------------------------------- */
@@ -80,6 +80,12 @@ void indexes_free(struct catalog *catalog);
 
 /* ---- list.c --------------------------------------------------------------------------------- */
 
+static inline bool name_starts(struct slice name, struct slice prefix)
+{
+	return name.len >= prefix.len &&
+	       (prefix.len == 0 || memcmp(name.data, prefix.data, prefix.len) == 0);
+}
+
 /* The index is there: gathers and finishes the list. */
 void list_from_index(struct catalog_list *list, const struct tag_index *index);
 
@@ -116,6 +122,7 @@ struct catalog {
 	pthread_mutex_t lock;
 	struct index_entry *indexes[INDEX_BUCKETS];
 	size_t index_count;
+	size_t fresh_bytes; /* of all indexes */
 	struct buf note_text;
 	struct tenant *tenants[TENANT_BUCKETS];
 	size_t tenant_count;
@@ -166,8 +173,21 @@ void catalog_enter(struct catalog *catalog);
 void catalog_leave(struct catalog *catalog);
 
 /* A read whose completion comes on the catalog's thread. */
-struct store_read *catalog_read_new(struct catalog *catalog, store_read_done *done, void *owner);
-/* Enters, unless it fails. */
-int catalog_read_submit(struct catalog *catalog, struct store_read *read) MUST_CHECK;
+struct catalog_ask {
+	struct catalog *catalog;
+	void (*done)(void *owner, int err);
+	void *owner;
+	struct store_read *read; /* requests and results */
+	bool in_flight, dropped;
+};
+
+struct catalog_ask *ask_new(struct catalog *catalog, void (*done)(void *owner, int err),
+			    void *owner);
+/* Forgets the last requests and results and adds a request that goes on at `token` (NULL: begins). */
+struct store_request *ask_again(struct catalog_ask *ask, enum store_op op,
+				const struct store_token *token);
+int ask_submit(struct catalog_ask *ask) MUST_CHECK;
+/* Frees it, now or when the store has let go of it: `done` comes no more. NULL is allowed. */
+void ask_release(struct catalog_ask *ask);
 
 #endif

@@ -4,6 +4,7 @@
 #include "catalog/tag_index.h"
 
 #include "base/hash.h"
+#include "catalog/private.h"
 #include "catalog/selector.h"
 
 enum {
@@ -57,6 +58,7 @@ struct tag_index {
 	size_t pool_len, pool_capacity;
 	struct texts pairs, keys;
 	struct posting *postings;
+	size_t posting_bytes; /* held by lists and bitmaps; of bitmaps an upper bound */
 	struct key *key_list;
 	size_t posting_capacity, key_capacity;
 
@@ -218,7 +220,18 @@ static int pair_number(struct tag_index *index, struct slice pair, uint32_t hint
 	return *number != NONE ? 0 : pair_add(index, pair, hash, number);
 }
 
-static void posting_add(struct posting *p, uint32_t id)
+/* A bitmap and its array of containers take about 64 bytes, an allocation 16 of its own. */
+enum { BITMAP_BYTES = 64, ALLOCATION_BYTES = 16 };
+
+static void posting_to_bitmap(struct tag_index *index, struct posting *p)
+{
+	uint32_t *ids = p->ids;
+	p->bitmap = roaring_bitmap_of_ptr(LIST_MAX, ids);
+	mem_free(ids);
+	index->posting_bytes += BITMAP_BYTES - LIST_MAX * sizeof(uint16_t);
+}
+
+static void posting_add(struct tag_index *index, struct posting *p, uint32_t id)
 {
 	if (p->count == 0) {
 		p->one = id;
@@ -227,17 +240,18 @@ static void posting_add(struct posting *p, uint32_t id)
 		p->ids = mem_alloc_array(2, sizeof(*p->ids));
 		p->ids[0] = first;
 		p->ids[1] = id;
+		index->posting_bytes += 2 * sizeof(*p->ids) + ALLOCATION_BYTES;
 	} else if (p->count < LIST_MAX) {
-		if ((p->count & (p->count - 1)) == 0)
+		if ((p->count & (p->count - 1)) == 0) {
 			p->ids = mem_resize_array(p->ids, p->count * 2, sizeof(*p->ids));
+			index->posting_bytes += p->count * sizeof(*p->ids);
+		}
 		p->ids[p->count] = id;
-	} else if (p->count == LIST_MAX) {
-		uint32_t *ids = p->ids;
-		p->bitmap = roaring_bitmap_of_ptr(LIST_MAX, ids);
-		mem_free(ids);
-		roaring_bitmap_add(p->bitmap, id);
 	} else {
+		if (p->count == LIST_MAX)
+			posting_to_bitmap(index, p);
 		roaring_bitmap_add(p->bitmap, id);
+		index->posting_bytes += sizeof(uint16_t);
 	}
 	p->count++;
 }
@@ -306,21 +320,30 @@ int tag_index_add(struct tag_index *index, uint64_t handle, struct slice tags_te
 	}
 	uint32_t id = (uint32_t)index->count++;
 	for (size_t i = begin; i < index->tag_count; i++)
-		posting_add(&index->postings[index->tags[i]], id);
+		posting_add(index, &index->postings[index->tags[i]], id);
 	index->handles[id] = handle;
 	index->tag_end[id] = (uint32_t)index->tag_count;
 	index->handle_slots[slot] = id;
 	return 0;
 }
 
+static size_t posting_bytes(const struct posting *p)
+{
+	if (p->count > LIST_MAX)
+		return BITMAP_BYTES + ALLOCATION_BYTES + roaring_bitmap_size_in_bytes(p->bitmap);
+	return p->count > 1 ? p->count * sizeof(uint32_t) + ALLOCATION_BYTES : 0;
+}
+
 void tag_index_optimize(struct tag_index *index)
 {
+	index->posting_bytes = 0;
 	for (size_t i = 0; i < index->pairs.count; i++) {
 		struct posting *p = &index->postings[i];
-		if (p->count <= LIST_MAX)
-			continue;
-		roaring_bitmap_run_optimize(p->bitmap);
-		roaring_bitmap_shrink_to_fit(p->bitmap);
+		if (p->count > LIST_MAX) {
+			roaring_bitmap_run_optimize(p->bitmap);
+			roaring_bitmap_shrink_to_fit(p->bitmap);
+		}
+		index->posting_bytes += posting_bytes(p);
 	}
 }
 
@@ -344,13 +367,7 @@ size_t tag_index_bytes(const struct tag_index *index)
 	bytes += index->end_capacity * sizeof(*index->tag_end);
 	bytes += index->tag_capacity * sizeof(*index->tags);
 	bytes += index->handle_slot_count * sizeof(*index->handle_slots);
-	for (size_t i = 0; i < index->pairs.count; i++) {
-		const struct posting *p = &index->postings[i];
-		if (p->count > LIST_MAX) /* the struct and its array of containers: about 64 */
-			bytes += 64 + roaring_bitmap_size_in_bytes(p->bitmap);
-		else if (p->count > 1) /* and what the allocator adds */
-			bytes += 16 + p->count * sizeof(uint32_t);
-	}
+	bytes += index->posting_bytes;
 	return bytes;
 }
 
@@ -605,19 +622,13 @@ int tag_index_find(const struct tag_index *index, struct catalog_find *find)
 	return err;
 }
 
-static bool starts_with(struct slice name, struct slice prefix)
-{
-	return name.len >= prefix.len &&
-	       (prefix.len == 0 || memcmp(name.data, prefix.data, prefix.len) == 0);
-}
-
 static int gather(struct catalog_list *list, struct slice name)
 {
 	char room[ESCAPED_PAIR_MAX];
 	if (name.len > sizeof(room))
 		return 0;
 	name = unescape(name, room);
-	if (!starts_with(name, list->prefix))
+	if (!name_starts(name, list->prefix))
 		return 0;
 	struct slice copy = arena_copy(list->arena, name);
 	if (!copy.data || buf_append(&list->gathered, &copy, sizeof(copy)))

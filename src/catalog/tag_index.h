@@ -24,7 +24,7 @@ int tag_index_add(struct tag_index *index, uint64_t handle, struct slice tags_te
 void tag_index_optimize(struct tag_index *index);
 
 size_t tag_index_series(const struct tag_index *index);
-/* Memory held, to a few percent. Walks all pairs. */
+/* Memory held: after tag_index_optimize to a few percent, later at least that. */
 size_t tag_index_bytes(const struct tag_index *index);
 
 /* The series that match all selectors, into find->series (in its arena), sorted by tags text.

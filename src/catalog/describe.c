@@ -1,0 +1,253 @@
+/* What is known of a metric (table metric_info, a cell for each property) and of its series. */
+#include "catalog/private.h"
+
+#include "wire/number.h"
+
+enum { UNIT_MAX_BYTES = 64, BATCH_SERIES = 1024 };
+
+static const char *const kind_texts[] = {"unknown", "gauge", "counter", "rate"};
+
+const char *catalog_kind_text(enum catalog_kind kind)
+{
+	ASSERT((size_t)kind < ARRAY_LEN(kind_texts));
+	return kind_texts[kind];
+}
+
+/* ---- Writing ------------------------------------------------------------------------------- */
+
+struct info_write {
+	struct store_write *write;
+	struct store_parts key;
+	struct slice metric;
+	int64_t stamp_us;
+};
+
+static int put_property(const struct info_write *to, const char *property, struct slice value)
+{
+	struct store_parts column = {.part = {to->metric, slice_of(property)}};
+	return store_cell_put(to->write, TABLE_METRIC_INFO, &to->key, &column, value, to->stamp_us,
+			      0);
+}
+
+static bool unit_valid(struct slice unit)
+{
+	for (size_t i = 0; i < unit.len; i++) {
+		if ((uint8_t)unit.data[i] < 0x20 || unit.data[i] == 0x7f)
+			return false;
+	}
+	return unit.len <= UNIT_MAX_BYTES;
+}
+
+int catalog_info_put(struct store *store, struct store_write *write, struct slice tenant,
+		     struct slice metric, const struct catalog_info *info)
+{
+	char number[NUMBER_PRINT_MAX_BYTES];
+	struct slice unit = info->unit.data ? info->unit : SLICE("");
+	struct info_write to = {write, {.part = {tenant}}, metric, store_stamp(store)};
+	if (!unit_valid(unit) || (size_t)info->home >= TABLE_COUNT)
+		return ERR_INVALID;
+	int err = put_property(&to, "kind", slice_of(catalog_kind_text(info->kind)));
+	if (!err)
+		err = put_property(&to, "unit", unit);
+	if (!err)
+		err = put_property(&to, "home", slice_of(schema[info->home].name));
+	if (err)
+		return err;
+	size_t len = number_print_i64(number, info->base_frequency_ms);
+	return put_property(&to, "base_frequency_ms", (struct slice){number, len});
+}
+
+/* ---- Reading the info ---------------------------------------------------------------------- */
+
+static void take_kind(struct catalog_info *info, struct slice text)
+{
+	for (size_t i = 0; i < ARRAY_LEN(kind_texts); i++) {
+		if (slice_equal(text, slice_of(kind_texts[i])))
+			info->kind = (enum catalog_kind)i;
+	}
+}
+
+/* Properties and words that a later version may have added are passed over. */
+static void take_property(struct catalog_describe *describe, const struct store_cell *cell)
+{
+	struct catalog_info *info = &describe->info;
+	struct slice property = cell->column.part[1];
+	struct slice value = cell->value;
+	if (slice_equal(property, SLICE("kind"))) {
+		take_kind(info, value);
+	} else if (slice_equal(property, SLICE("unit"))) {
+		info->unit = arena_copy(describe->arena, value);
+	} else if (slice_equal(property, SLICE("home"))) {
+		int table = schema_find(value);
+		if (table >= 0 && schema[table].kind == TABLE_SAMPLES)
+			info->home = (enum table)table;
+	} else if (slice_equal(property, SLICE("base_frequency_ms"))) {
+		int64_t ms = 0;
+		if (!number_parse_i64(value.data, value.data + value.len, &ms) && ms >= 0)
+			info->base_frequency_ms = ms;
+	}
+}
+
+static int read_info(struct catalog_describe *describe)
+{
+	/* The next text after the metric's: itself and a zero byte. */
+	struct slice next = arena_copy(describe->arena, describe->metric);
+	struct store_request *request = ask_again(describe->ask, STORE_CELL_SCAN, NULL);
+	struct store_cell_scan *scan = &request->cell_scan;
+	if (!next.data)
+		return ERR_LIMIT;
+	scan->table = TABLE_METRIC_INFO;
+	scan->key.part[0] = describe->tenant;
+	scan->from.part[0] = describe->metric;
+	scan->to.part[0] = (struct slice){next.data, next.len + 1};
+	return ask_submit(describe->ask);
+}
+
+static void take_info(struct catalog_describe *describe)
+{
+	const struct store_cell_scan *scan = &describe->ask->read->requests->cell_scan;
+	for (size_t i = 0; i < scan->count; i++)
+		take_property(describe, &scan->cells[i]);
+}
+
+/* ---- Reading the series -------------------------------------------------------------------- */
+
+static void add_last(struct catalog_describe *describe, const uint64_t *handles, enum table table)
+{
+	struct store_request *request = store_read_add(describe->ask->read, STORE_LAST_BEFORE);
+	request->last_before = (struct store_last_before){
+		.table = table,
+		.period_ms = schema[table].has_period ? describe->info.base_frequency_ms : 0,
+		.handles = handles,
+		.handle_count = describe->batch,
+		.before_ms = STORE_TS_MAX,
+	};
+}
+
+/* The next batch: when each was first seen, and its newest sample at home and in data_raw. */
+static int read_batch(struct catalog_describe *describe)
+{
+	const struct catalog_series *series = describe->series + describe->described;
+	size_t left = describe->count - describe->described;
+	enum table home = describe->info.home;
+	struct store_request *first = ask_again(describe->ask, STORE_SERIES_DESCRIBE, NULL);
+	describe->batch = left < BATCH_SERIES ? left : BATCH_SERIES;
+	uint64_t *handles =
+		arena_alloc(&describe->ask->read->arena, describe->batch * sizeof(*handles));
+	for (size_t i = 0; i < describe->batch; i++)
+		handles[i] = series[i].handle;
+	first->series_describe = (struct store_series_describe){handles, describe->batch};
+	/* A table with a period needs the metric's own; without one only data_raw can be asked. */
+	if (home != TABLE_DATA_RAW &&
+	    (!schema[home].has_period || describe->info.base_frequency_ms))
+		add_last(describe, handles, home);
+	add_last(describe, handles, TABLE_DATA_RAW);
+	return ask_submit(describe->ask);
+}
+
+static void take_last(struct catalog_describe *describe, const struct store_last_before *last)
+{
+	struct catalog_entry *entries = describe->entries + describe->described;
+	for (size_t i = 0; last->points && i < describe->batch; i++) {
+		const struct store_points *points = &last->points[i];
+		if (points->count && points->ts_ms[0] > entries[i].last_seen_ms)
+			entries[i].last_seen_ms = points->ts_ms[0];
+	}
+}
+
+static void take_first(struct catalog_describe *describe, const struct store_series_describe *first)
+{
+	struct catalog_entry *entries = describe->entries + describe->described;
+	for (size_t i = 0; first->series && i < describe->batch; i++) {
+		if (first->series[i].handle)
+			entries[i].first_seen_ms = first->series[i].first_seen_ms;
+	}
+}
+
+/* True: some of it was cut short and is to be submitted again. */
+static bool take_batch(struct catalog_describe *describe)
+{
+	bool more = false;
+	for (struct store_request *r = describe->ask->read->requests; r; r = r->next) {
+		more = more || r->more;
+		if (r->op == STORE_SERIES_DESCRIBE)
+			take_first(describe, &r->series_describe);
+		else
+			take_last(describe, &r->last_before);
+	}
+	return more;
+}
+
+/* ---- The machine --------------------------------------------------------------------------- */
+
+static void describe_end(struct catalog_describe *describe, int err)
+{
+	ask_release(describe->ask);
+	describe->ask = NULL;
+	if (err)
+		errbuf_set(&describe->error, err, "describing %.*s: %s", (int)describe->metric.len,
+			   describe->metric.data, err_text(err));
+	describe->done(describe, err);
+}
+
+/* The info comes first, then batch by batch. */
+static void answered(void *owner, int err)
+{
+	struct catalog_describe *describe = owner;
+	bool again = false;
+	if (!err && describe->ask->read->requests->op == STORE_CELL_SCAN)
+		take_info(describe);
+	else if (!err)
+		again = take_batch(describe);
+	if (!err && again) {
+		err = ask_submit(describe->ask);
+	} else if (!err) {
+		describe->described += describe->batch;
+		if (describe->described == describe->count) {
+			describe_end(describe, 0);
+			return;
+		}
+		err = read_batch(describe);
+	}
+	if (err)
+		describe_end(describe, err);
+}
+
+static int prepare(struct catalog_describe *describe)
+{
+	size_t bytes = describe->count * sizeof(*describe->entries);
+	describe->entries = arena_zalloc(describe->arena, bytes);
+	if (!describe->entries)
+		return ERR_LIMIT;
+	for (size_t i = 0; i < describe->count; i++) {
+		describe->entries[i].series = describe->series[i];
+		describe->entries[i].last_seen_ms = STORE_TS_MIN;
+	}
+	return describe->catalog->closing ? ERR_CANCELLED : 0;
+}
+
+static void start(struct catalog_later *later)
+{
+	struct catalog_describe *describe = CONTAINER_OF(later, struct catalog_describe, later);
+	describe->ask = ask_new(describe->catalog, answered, describe);
+	int err = prepare(describe);
+	if (!err)
+		err = read_info(describe);
+	if (err)
+		describe_end(describe, err);
+}
+
+void catalog_describe_start(struct catalog_describe *describe)
+{
+	describe->info = (struct catalog_info){.home = TABLE_DATA_RAW};
+	describe->described = describe->batch = 0;
+	describe->error.text[0] = 0;
+	describe->ask = NULL;
+	later_do(describe->catalog, &describe->later, start);
+}
+
+void catalog_describe_cancel(struct catalog_describe *describe)
+{
+	later_remove(&describe->later);
+	ask_release(describe->ask);
+}

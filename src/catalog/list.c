@@ -1,0 +1,217 @@
+/* Listing names. Tenants are the rows of metric_names, metrics its columns; tag keys and values come
+ * from the metric's index, so they are those of series that exist. */
+#include "catalog/private.h"
+
+enum {
+	GATHERED_MAX_BYTES = 64 << 20, /* of struct slice */
+	SLICE_ROWS = 4096,
+};
+
+static int by_bytes(const void *a, const void *b)
+{
+	return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+/* Sorted, each once, at most `limit`. */
+static int finish_names(struct catalog_list *list)
+{
+	struct slice *names = (struct slice *)(void *)list->gathered.data;
+	size_t count = list->gathered.len / sizeof(*names), kept = 0;
+	if (count > 1)
+		qsort(names, count, sizeof(*names), by_bytes);
+	for (size_t i = 0; i < count; i++) {
+		if (kept == 0 || !slice_equal(names[kept - 1], names[i]))
+			names[kept++] = names[i];
+	}
+	list->cut = list->cut || kept > list->limit;
+	list->count = kept < list->limit ? kept : list->limit;
+	list->names = arena_alloc(list->arena, list->count * sizeof(*names));
+	if (!list->names)
+		return errbuf_set(&list->error, ERR_LIMIT, "too many names for one answer");
+	if (list->count)
+		memcpy(list->names, names, list->count * sizeof(*names));
+	return 0;
+}
+
+static void list_finish(struct catalog_list *list, int err)
+{
+	if (!err)
+		err = finish_names(list);
+	if (err)
+		list->count = 0;
+	if (err && !list->error.text[0])
+		errbuf_set(&list->error, err, "%s", err_text(err));
+	buf_release(&list->gathered);
+	list->done(list, err);
+}
+
+static int gather(struct catalog_list *list, struct slice name)
+{
+	struct slice copy = arena_copy(list->arena, name);
+	if (copy.data && buf_append(&list->gathered, &copy, sizeof(copy)) == 0)
+		return 0;
+	return errbuf_set(&list->error, ERR_LIMIT, "too many names for one answer");
+}
+
+/* ---- Tag keys and values ------------------------------------------------------------------- */
+
+void list_from_index(struct catalog_list *list, const struct tag_index *index)
+{
+	list_finish(list, tag_index_names(index, list));
+}
+
+static void find_failed(struct catalog_find *find, int err)
+{
+	find->list->error = find->error;
+	list_finish(find->list, err);
+}
+
+static void start_index(struct catalog_list *list)
+{
+	list->find = (struct catalog_find){
+		.catalog = list->catalog,
+		.tenant = list->tenant,
+		.metric = list->metric,
+		.done = find_failed,
+		.list = list,
+	};
+	catalog_find_start(&list->find);
+}
+
+/* ---- Metric names -------------------------------------------------------------------------- */
+
+/* The first name after all that begin with `prefix`: its last byte that can be raised is, what
+ * follows is cut. NULL data: there is no such name. */
+static struct slice after_prefix(struct slice prefix, struct arena *arena)
+{
+	while (prefix.len && (uint8_t)prefix.data[prefix.len - 1] == 0xff)
+		prefix.len--;
+	if (!prefix.len)
+		return (struct slice){NULL, 0};
+	struct slice after = arena_copy(arena, prefix);
+	if (after.data)
+		((char *)after.data)[after.len - 1]++;
+	return after; /* where the arena is full the scan goes further than it must, no more */
+}
+
+static void add_scan(struct catalog_list *list, struct store_request *request)
+{
+	struct store_cell_scan *scan = &request->cell_scan;
+	scan->table = TABLE_METRIC_NAMES;
+	scan->key.part[0] = list->tenant;
+	scan->limit = list->limit + 1; /* one more tells that the list is cut */
+	if (!list->prefix.len)
+		return;
+	scan->from.part[0] = list->prefix;
+	scan->to.part[0] = list->after_prefix;
+}
+
+static int take_scan(struct catalog_list *list, const struct store_request *request)
+{
+	const struct store_cell_scan *scan = &request->cell_scan;
+	for (size_t i = 0; i < scan->count; i++) {
+		struct slice name = scan->cells[i].column.part[0];
+		int err = name_starts(name, list->prefix) ? gather(list, name) : 0;
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- Tenants ------------------------------------------------------------------------------- */
+
+static void add_enumerate(struct store_request *request)
+{
+	request->enumerate.table = TABLE_METRIC_NAMES;
+	request->enumerate.limit = SLICE_ROWS;
+}
+
+static bool gathered_last(const struct catalog_list *list, struct slice name)
+{
+	size_t len = list->gathered.len;
+	struct slice last;
+	if (!len)
+		return false;
+	memcpy(&last, list->gathered.data + len - sizeof(last), sizeof(last));
+	return slice_equal(last, name);
+}
+
+static int take_enumerate(struct catalog_list *list, const struct store_request *request)
+{
+	const struct store_enumerate *rows = &request->enumerate;
+	for (size_t i = 0; i < rows->count; i++) {
+		struct slice tenant = rows->rows[i].key.part[0];
+		if (gathered_last(list, tenant) || !name_starts(tenant, list->prefix))
+			continue;
+		int err = gather(list, tenant);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- Reads of the store -------------------------------------------------------------------- */
+
+static int read_slice(struct catalog_list *list, const struct store_token *token)
+{
+	if (list->what == CATALOG_TENANTS)
+		add_enumerate(ask_again(list->ask, STORE_ENUMERATE, token));
+	else
+		add_scan(list, ask_again(list->ask, STORE_CELL_SCAN, token));
+	return ask_submit(list->ask);
+}
+
+static void end_read(struct catalog_list *list, int err)
+{
+	ask_release(list->ask);
+	list->ask = NULL;
+	list_finish(list, err);
+}
+
+static void read_done(void *owner, int err)
+{
+	struct catalog_list *list = owner;
+	const struct store_request *request = list->ask->read->requests;
+	if (!err)
+		err = list->what == CATALOG_TENANTS ? take_enumerate(list, request)
+						    : take_scan(list, request);
+	bool more = !err && request->more;
+	if (more)
+		err = read_slice(list, &request->token);
+	if (!more || err)
+		end_read(list, err);
+}
+
+static void start_read(struct catalog_later *later)
+{
+	struct catalog_list *list = CONTAINER_OF(later, struct catalog_list, later);
+	list->after_prefix = after_prefix(list->prefix, list->arena);
+	list->ask = ask_new(list->catalog, read_done, list);
+	int err = list->catalog->closing ? ERR_CANCELLED : read_slice(list, NULL);
+	if (err)
+		end_read(list, err);
+}
+
+/* ---- Start --------------------------------------------------------------------------------- */
+
+void catalog_list_start(struct catalog_list *list)
+{
+	list->names = NULL;
+	list->count = 0;
+	list->cut = false;
+	list->error.text[0] = 0;
+	list->ask = NULL;
+	buf_init(&list->gathered, GATHERED_MAX_BYTES);
+	if (list->what == CATALOG_TAG_KEYS || list->what == CATALOG_TAG_VALUES)
+		start_index(list);
+	else
+		later_do(list->catalog, &list->later, start_read);
+}
+
+void catalog_list_cancel(struct catalog_list *list)
+{
+	later_remove(&list->later);
+	later_remove(&list->find.later);
+	ask_release(list->ask);
+	buf_release(&list->gathered);
+}
