@@ -1,0 +1,267 @@
+#include "ingest/cache.h"
+
+#include "base/mem.h"
+#include "ingest/shape.h"
+
+enum {
+	SEGMENT_ENTRIES = 512,
+	SEGMENT_FULL = SEGMENT_ENTRIES / 8 * 7,
+	DEPTH_MAX = 28, /* of the directory: 2^28 segments are more than any maximum allows */
+	EVICT_STEPS_MAX = 2 * SEGMENT_ENTRIES,
+};
+
+struct segment {
+	unsigned depth; /* bits of the hash that all its keys share */
+	unsigned used;
+	unsigned hand;
+	struct cache_entry entries[SEGMENT_ENTRIES];
+};
+
+struct cache {
+	size_t max_bytes, bytes, entries;
+	unsigned depth;
+	struct segment **segments; /* 2^depth, by the upper bits of `low`; neighbours may be one */
+};
+
+static size_t list_bytes(const struct cache_entry *entry)
+{
+	return entry->flags & CACHE_LIST ? entry->count * sizeof(uint64_t) + 16 : 0;
+}
+
+static struct segment *segment_new(struct cache *cache, unsigned depth)
+{
+	struct segment *segment = mem_zalloc(sizeof(*segment));
+	segment->depth = depth;
+	cache->bytes += sizeof(*segment);
+	return segment;
+}
+
+static void entry_drop(struct cache *cache, struct cache_entry *entry)
+{
+	cache->bytes -= list_bytes(entry);
+	cache->entries--;
+	if (entry->flags & CACHE_LIST)
+		mem_free(entry->list);
+	if (entry->shape)
+		cache->bytes -= shape_unref(entry->shape);
+	entry->count = 0;
+}
+
+static size_t directory_index(const struct cache *cache, uint64_t low)
+{
+	return cache->depth ? low >> (64 - cache->depth) : 0;
+}
+
+static void start(struct cache *cache)
+{
+	cache->depth = 0;
+	cache->bytes = sizeof(*cache) + sizeof(*cache->segments);
+	cache->segments = mem_alloc_array(1, sizeof(*cache->segments));
+	cache->segments[0] = segment_new(cache, 0);
+}
+
+static void stop(struct cache *cache)
+{
+	size_t count = (size_t)1 << cache->depth;
+	for (size_t i = 0; i < count;) {
+		struct segment *segment = cache->segments[i];
+		for (size_t e = 0; e < SEGMENT_ENTRIES; e++) {
+			if (segment->entries[e].count)
+				entry_drop(cache, &segment->entries[e]);
+		}
+		i += (size_t)1 << (cache->depth - segment->depth);
+		mem_free(segment);
+	}
+	mem_free(cache->segments);
+}
+
+struct cache *cache_new(size_t max_bytes)
+{
+	struct cache *cache = mem_zalloc(sizeof(*cache));
+	cache->max_bytes = max_bytes;
+	start(cache);
+	return cache;
+}
+
+void cache_free(struct cache *cache)
+{
+	stop(cache);
+	mem_free(cache);
+}
+
+void cache_clear(struct cache *cache)
+{
+	stop(cache);
+	start(cache);
+}
+
+struct cache_usage cache_usage(const struct cache *cache)
+{
+	return (struct cache_usage){cache->entries, cache->bytes};
+}
+
+/* The place of the key, or the free one where it would be put. */
+static struct cache_entry *place(struct segment *segment, uint64_t low, uint64_t high)
+{
+	for (size_t i = low % SEGMENT_ENTRIES;; i = (i + 1) % SEGMENT_ENTRIES) {
+		struct cache_entry *entry = &segment->entries[i];
+		if (!entry->count || (entry->low == low && entry->high == high))
+			return entry;
+	}
+}
+
+struct cache_entry *cache_find(struct cache *cache, struct hash128 key)
+{
+	struct segment *segment = cache->segments[directory_index(cache, key.low)];
+	struct cache_entry *entry = place(segment, key.low, key.high);
+	if (!entry->count)
+		return NULL;
+	if (!entry->used)
+		entry->used = 1;
+	return entry;
+}
+
+/* ---- Growing -------------------------------------------------------------------------------- */
+
+static void double_directory(struct cache *cache)
+{
+	size_t count = (size_t)1 << cache->depth;
+	struct segment **wider = mem_alloc_array(count * 2, sizeof(struct segment *));
+	for (size_t i = 0; i < count; i++)
+		wider[2 * i] = wider[2 * i + 1] = cache->segments[i];
+	mem_free(cache->segments);
+	cache->segments = wider;
+	cache->bytes += count * sizeof(struct segment *);
+	cache->depth++;
+}
+
+/* Moves the upper half of a segment's keys to a new one. */
+static void split(struct cache *cache, struct segment *segment, uint64_t low)
+{
+	if (segment->depth == cache->depth)
+		double_directory(cache);
+	struct cache_entry *old = mem_alloc_array(SEGMENT_ENTRIES, sizeof(*old));
+	memcpy(old, segment->entries, sizeof(segment->entries));
+	memset(segment->entries, 0, sizeof(segment->entries));
+	segment->used = 0;
+	segment->depth++;
+	struct segment *upper = segment_new(cache, segment->depth);
+	for (size_t i = 0; i < SEGMENT_ENTRIES; i++) {
+		if (!old[i].count)
+			continue;
+		struct segment *to = old[i].low >> (64 - segment->depth) & 1 ? upper : segment;
+		*place(to, old[i].low, old[i].high) = old[i];
+		to->used++;
+	}
+	mem_free(old);
+	/* The slots of both halves, 2^(directory - depth) each, begin at the shared bits. */
+	size_t span = (size_t)1 << (cache->depth - segment->depth);
+	size_t first = directory_index(cache, low) & ~(2 * span - 1);
+	for (size_t i = 0; i < span; i++)
+		cache->segments[first + span + i] = upper;
+}
+
+/* ---- Forgetting ----------------------------------------------------------------------------- */
+
+/* Closes the gap, so that a search that stops at a free place still finds what lies behind it. */
+static void remove_at(struct cache *cache, struct segment *segment, size_t gap)
+{
+	entry_drop(cache, &segment->entries[gap]);
+	segment->used--;
+	for (size_t i = (gap + 1) % SEGMENT_ENTRIES; segment->entries[i].count;
+	     i = (i + 1) % SEGMENT_ENTRIES) {
+		size_t home = segment->entries[i].low % SEGMENT_ENTRIES;
+		size_t from_home = (i - home) % SEGMENT_ENTRIES;
+		size_t from_gap = (i - gap) % SEGMENT_ENTRIES;
+		if (from_home < from_gap)
+			continue;
+		segment->entries[gap] = segment->entries[i];
+		segment->entries[i].count = 0;
+		gap = i;
+	}
+}
+
+static void evict(struct cache *cache, struct segment *segment)
+{
+	for (size_t step = 0; step < EVICT_STEPS_MAX && segment->used; step++) {
+		size_t i = segment->hand++ % SEGMENT_ENTRIES;
+		struct cache_entry *entry = &segment->entries[i];
+		if (!entry->count)
+			continue;
+		if (entry->used) {
+			entry->used = 0;
+			continue;
+		}
+		remove_at(cache, segment, i);
+		return;
+	}
+}
+
+/* Room for one more entry of `extra_bytes` besides its place. */
+static struct segment *make_room(struct cache *cache, uint64_t low, size_t extra_bytes)
+{
+	for (;;) {
+		struct segment *segment = cache->segments[directory_index(cache, low)];
+		bool full = segment->used >= SEGMENT_FULL;
+		size_t grown = cache->bytes + extra_bytes +
+			       (full ? sizeof(*segment) + (sizeof(void *) << cache->depth) : 0);
+		if (grown <= cache->max_bytes && full && segment->depth < DEPTH_MAX) {
+			split(cache, segment, low);
+			continue;
+		}
+		while (segment->used && (segment->used >= SEGMENT_FULL ||
+					 cache->bytes + extra_bytes > cache->max_bytes))
+			evict(cache, segment);
+		return segment;
+	}
+}
+
+/* ---- Entering ------------------------------------------------------------------------------- */
+
+static bool consecutive(const uint64_t *handles, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (handles[i] == 0 || handles[i] != handles[0] + i)
+			return false;
+	}
+	return true;
+}
+
+/* What the old entry knows and the new one does not. */
+static uint64_t *merged(const struct cache_entry *old, const uint64_t *handles, size_t count)
+{
+	uint64_t *list = mem_alloc_array(count, sizeof(*list));
+	memcpy(list, handles, count * sizeof(*list));
+	for (size_t i = 0; old && old->count == count && i < count; i++) {
+		if (!list[i])
+			list[i] = cache_handle(old, i);
+	}
+	return list;
+}
+
+void cache_put(struct cache *cache, struct hash128 key, struct shape *shape,
+	       const uint64_t *handles, size_t count)
+{
+	ASSERT(count && count <= UINT16_MAX);
+	struct segment *segment = cache->segments[directory_index(cache, key.low)];
+	struct cache_entry *entry = place(segment, key.low, key.high);
+	uint64_t *list = merged(entry->count ? entry : NULL, handles, count);
+	if (shape)
+		cache->bytes += shape_ref(shape);
+	if (entry->count)
+		remove_at(cache, segment, (size_t)(entry - segment->entries));
+	struct cache_entry fresh = {
+		.low = key.low, .high = key.high, .shape = shape, .count = (uint16_t)count};
+	if (consecutive(list, count)) {
+		fresh.first = list[0];
+		mem_free(list);
+	} else {
+		fresh.list = list;
+		fresh.flags = CACHE_LIST;
+	}
+	segment = make_room(cache, key.low, list_bytes(&fresh));
+	*place(segment, key.low, key.high) = fresh;
+	segment->used++;
+	cache->entries++;
+	cache->bytes += list_bytes(&fresh);
+}

@@ -1,0 +1,73 @@
+/* What the doors know already: from the hash of a key to the handles of its series, so that a line
+ * whose key was seen before costs one look-up.
+ *
+ * A key stands for tenant, tags and a list of metrics (a shape, for line protocol). 128 bits of a
+ * seeded hash are taken for the key itself. A handle may be 0: a metric of the list that has not been
+ * needed yet (a field that was text so far).
+ *
+ * Entries lie in segments of 512, open addressing, and segments are found by the upper bits of the
+ * hash: a full segment is split, so that growing never stops the loop for long (extendible hashing:
+ * Fagin and others, 1979). At the maximum of bytes the segment forgets, by a clock, what was not used
+ * since the hand last passed. An entry costs 32 bytes if its handles are consecutive numbers, which
+ * they are where the store registered them together, else 8 more for each handle.
+ *
+ * Private to ingest/; the loop's thread. */
+#ifndef INGEST_CACHE_H
+#define INGEST_CACHE_H
+
+#include "base/base.h"
+#include "base/hash.h"
+
+struct shape;
+struct cache;
+
+struct cache_entry {
+	uint64_t low, high;
+	union {
+		uint64_t first; /* handles are first, first + 1, ... */
+		uint64_t *list; /* flag CACHE_LIST */
+	};
+	struct shape *shape; /* may be NULL; the entry holds a reference */
+	uint16_t count;      /* of handles; 0: the place is free */
+	uint8_t flags;
+	uint8_t used; /* since the hand last passed */
+};
+
+enum { CACHE_LIST = 1 };
+
+struct cache *cache_new(size_t max_bytes);
+void cache_free(struct cache *cache);
+/* Forgets everything. */
+void cache_clear(struct cache *cache);
+
+/* NULL if it is not there. Valid until the next call that changes the cache. */
+struct cache_entry *cache_find(struct cache *cache, struct hash128 key);
+
+/* The handle at `i`. */
+static inline uint64_t cache_handle(const struct cache_entry *entry, size_t i)
+{
+	return entry->flags & CACHE_LIST ? entry->list[i] : entry->first + i;
+}
+
+/* Writes all handles to `handles`. */
+static inline void cache_handles(const struct cache_entry *entry, uint64_t *handles)
+{
+	if (UNLIKELY(entry->flags & CACHE_LIST)) {
+		memcpy(handles, entry->list, entry->count * sizeof(*handles));
+		return;
+	}
+	for (size_t i = 0; i < entry->count; i++)
+		handles[i] = entry->first + i;
+}
+
+/* Enters or replaces. Of a replaced entry of the same count, handles that are 0 in the new one stay.
+ * count: 1 to 65535, not all 0. A reference to `shape` is taken. */
+void cache_put(struct cache *cache, struct hash128 key, struct shape *shape,
+	       const uint64_t *handles, size_t count);
+
+struct cache_usage {
+	size_t entries, bytes;
+};
+struct cache_usage cache_usage(const struct cache *cache);
+
+#endif

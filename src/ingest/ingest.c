@@ -1,0 +1,422 @@
+#include "ingest/private.h"
+
+#include "base/random.h"
+#include "base/stats.h"
+
+enum {
+	DEFAULT_IN_FLIGHT_BYTES = 128 << 20,
+	DEFAULT_WRITE_BYTES = 1 << 20,
+	DEFAULT_CACHE_BYTES = 256 << 20,
+	DEFAULT_AHEAD_MS = 86400000,
+	/* What one append may need beyond the mark at which a write is submitted. */
+	WRITE_SPARE_BYTES = 256 << 10,
+};
+
+/* ---- The server's part ---------------------------------------------------------------------- */
+
+static void fill_in(struct ingest_options *options)
+{
+	if (!options->ahead_ms)
+		options->ahead_ms = DEFAULT_AHEAD_MS;
+	if (!options->in_flight_max_bytes)
+		options->in_flight_max_bytes = DEFAULT_IN_FLIGHT_BYTES;
+	if (!options->write_bytes)
+		options->write_bytes = DEFAULT_WRITE_BYTES;
+	if (!options->cache_max_bytes)
+		options->cache_max_bytes = DEFAULT_CACHE_BYTES;
+}
+
+struct ingest *ingest_new(const struct ingest_options *options)
+{
+	struct ingest *ingest = mem_zalloc(sizeof(*ingest));
+	ingest->options = *options;
+	fill_in(&ingest->options);
+	ingest->retention = retention_class_for(options->retention_ms);
+	ingest->seed = random_system_seed();
+	ingest->generation = store_series_generation(options->store);
+	ingest->cache = cache_new(ingest->options.cache_max_bytes);
+	ingest->shapes = shapes_new(ingest->seed);
+	ingest->paused_last = &ingest->paused;
+	return ingest;
+}
+
+bool ingest_idle(const struct ingest *ingest)
+{
+	return !ingest->requests;
+}
+
+void ingest_free(struct ingest *ingest)
+{
+	ASSERT(ingest_idle(ingest));
+	while (ingest->spare_count)
+		store_write_free(ingest->spare[--ingest->spare_count]);
+	if (ingest->line)
+		line_scratch_free(ingest->line);
+	cache_free(ingest->cache);
+	shapes_free(ingest->shapes);
+	mem_free(ingest);
+}
+
+/* ---- Flights -------------------------------------------------------------------------------- */
+
+static struct store_write *take_write(struct ingest *ingest)
+{
+	if (ingest->spare_count)
+		return ingest->spare[--ingest->spare_count];
+	return store_write_new(ingest->options.store,
+			       ingest->options.write_bytes + WRITE_SPARE_BYTES);
+}
+
+static void give_write(struct ingest *ingest, struct store_write *write)
+{
+	if (ingest->spare_count == INGEST_SPARE_WRITES) {
+		store_write_free(write);
+		return;
+	}
+	store_write_reset(write);
+	ingest->spare[ingest->spare_count++] = write;
+}
+
+static void flight_end(struct flight *flight, int err)
+{
+	rounds_finish(flight->rounds, err);
+	give_write(flight->request->r.ingest, flight->write);
+	mem_free(flight);
+}
+
+static void drop_flight(struct request *q)
+{
+	struct flight *flight = q->flight;
+	q->flight = NULL;
+	if (flight)
+		flight_end(flight, ERR_CANCELLED);
+}
+
+static void on_written(struct store_write *write, int err)
+{
+	struct flight *flight = write->owner;
+	struct request *q = flight->request;
+	q->flights--;
+	q->flight_bytes -= flight->bytes;
+	/* ERR_LIMIT: a set of aggregators is full; the samples are there all the same. */
+	if (err && err != ERR_LIMIT)
+		request_fail(q, err, write->error.text);
+	else
+		stat_add(STAT_ingest_samples, (int64_t)write->samples);
+	flight_end(flight, err);
+	request_account(q);
+	request_progress(q);
+}
+
+struct flight *request_flight(struct request *q)
+{
+	if (q->flight)
+		return q->flight;
+	struct flight *flight = mem_zalloc(sizeof(*flight));
+	flight->request = q;
+	flight->write = take_write(q->r.ingest);
+	flight->write->executor = q->r.ingest->options.executor;
+	flight->write->done = on_written;
+	flight->write->owner = flight;
+	q->flight = flight;
+	return flight;
+}
+
+void request_submit(struct request *q)
+{
+	struct flight *flight = q->flight;
+	if (!flight)
+		return;
+	flight->bytes = flight->write->arena.used_bytes;
+	int err = store_write_submit(flight->write);
+	if (err) {
+		request_fail(q, err, flight->write->error.text);
+		return;
+	}
+	q->flight = NULL;
+	q->flights++;
+	q->flight_bytes += flight->bytes;
+}
+
+/* ---- Appending ------------------------------------------------------------------------------ */
+
+static int append(struct request *q, int64_t ts_ms, const uint64_t *handles,
+		  const struct value *values, size_t count)
+{
+	return store_append(request_flight(q)->write, TABLE_DATA_RAW, 0, q->r.ingest->retention,
+			    ts_ms, handles, count, values);
+}
+
+void request_append(struct request *q, int64_t ts_ms, const uint64_t *handles,
+		    const struct value *values, size_t count)
+{
+	if (UNLIKELY(q->r.err || !count))
+		return;
+	int err = append(q, ts_ms, handles, values, count);
+	if (UNLIKELY(err == ERR_LIMIT)) {
+		request_submit(q);
+		if (q->r.err)
+			return;
+		err = append(q, ts_ms, handles, values, count);
+	}
+	if (UNLIKELY(err)) {
+		request_fail(q, err, q->flight->write->error.text);
+		return;
+	}
+	q->r.accepted += count;
+	if (q->flight->write->arena.used_bytes >= q->r.ingest->options.write_bytes)
+		request_submit(q);
+}
+
+/* ---- Requests ------------------------------------------------------------------------------- */
+
+static void link_request(struct ingest *ingest, struct request *q)
+{
+	q->next = ingest->requests;
+	q->link = &ingest->requests;
+	if (q->next)
+		q->next->link = &q->next;
+	ingest->requests = q;
+}
+
+static void on_nothing_to_do(struct task *task)
+{
+	struct request *q = CONTAINER_OF(task, struct request, task);
+	q->in_task = false;
+	request_progress(q);
+}
+
+struct ingest_request *ingest_request_new(struct ingest *ingest, const struct ingest_door *door)
+{
+	struct request *q = mem_zalloc(sizeof(*q));
+	q->r.ingest = ingest;
+	q->r.door = *door;
+	q->task.run = on_nothing_to_do;
+	arena_init(&q->r.arena, INGEST_ARENA_MAX_BYTES);
+	link_request(ingest, q);
+	ingest_piece_begin(&q->r);
+	return &q->r;
+}
+
+static void unpause(struct request *q)
+{
+	struct ingest *ingest = q->r.ingest;
+	struct request **at = &ingest->paused;
+	if (!q->paused)
+		return;
+	while (*at != q)
+		at = &(*at)->paused_next;
+	*at = q->paused_next;
+	if (ingest->paused_last == &q->paused_next)
+		ingest->paused_last = at;
+	q->paused_next = NULL;
+	q->paused = false;
+	stat_add(STAT_ingest_paused, -1);
+}
+
+static void destroy(struct request *q)
+{
+	ASSERT(!q->flights && !q->opening && !q->in_task);
+	drop_flight(q);
+	round_drop_gathering(q);
+	unpause(q);
+	request_account(q);
+	ASSERT(q->bytes == 0);
+	*q->link = q->next;
+	if (q->next)
+		q->next->link = q->link;
+	arena_release(&q->r.arena);
+	mem_free(q);
+}
+
+void ingest_request_free(struct ingest_request *r)
+{
+	struct request *q = request_of(r);
+	ASSERT(q->ended);
+	destroy(q);
+}
+
+void ingest_request_abandon(struct ingest_request *r)
+{
+	struct request *q = request_of(r);
+	q->abandoned = true;
+	drop_flight(q);
+	round_drop_gathering(q);
+	unpause(q);
+	request_account(q);
+	if (!q->flights && !q->opening && !q->in_task)
+		destroy(q);
+}
+
+/* A handle that died in the meantime is a matter of trying again: by then the cache has forgotten
+ * it. */
+void request_fail(struct request *q, int err, const char *sentence)
+{
+	if (err == ERR_NOT_FOUND) {
+		err = ERR_RETRY;
+		cache_clear(q->r.ingest->cache);
+	}
+	if (!q->r.err) {
+		q->r.err = err;
+		errbuf_set(&q->r.error, err, "%s", *sentence ? sentence : err_text(err));
+		stat_add(STAT_ingest_failed, 1);
+	}
+	drop_flight(q);
+	round_drop_gathering(q);
+}
+
+/* ---- Pieces --------------------------------------------------------------------------------- */
+
+void ingest_piece_begin(struct ingest_request *r)
+{
+	struct request *q = request_of(r);
+	struct ingest *ingest = r->ingest;
+	r->now_ms = clock_wall_ms(ingest->options.clock);
+	q->newest_ms = r->now_ms + ingest->options.ahead_ms;
+	q->oldest_ms = 0;
+	if (ingest->options.retention_ms && r->now_ms > ingest->options.retention_ms)
+		q->oldest_ms = r->now_ms - ingest->options.retention_ms;
+	uint64_t generation = store_series_generation(ingest->options.store);
+	if (generation == ingest->generation)
+		return;
+	ingest->generation = generation;
+	cache_clear(ingest->cache);
+}
+
+void ingest_piece_end(struct ingest_request *r)
+{
+	struct request *q = request_of(r);
+	round_start(q);
+	request_account(q);
+	if (r->ingest->bytes > 2 * r->ingest->options.in_flight_max_bytes && !r->err) {
+		request_fail(q, ERR_BUSY, "too many samples wait to be written");
+		request_account(q);
+	}
+}
+
+void ingest_request_end(struct ingest_request *r)
+{
+	struct request *q = request_of(r);
+	ASSERT(!q->ended);
+	ingest_piece_end(r);
+	q->ended = true;
+	if (!q->opening)
+		request_submit(q);
+	unpause(q);
+	if (q->flights || q->opening)
+		return;
+	q->in_task = true;
+	r->ingest->options.executor->post(r->ingest->options.executor, &q->task);
+}
+
+/* ---- Back-pressure -------------------------------------------------------------------------- */
+
+void request_account(struct request *q)
+{
+	size_t bytes = q->flight_bytes + round_bytes(q);
+	if (q->flight)
+		bytes += q->flight->write->arena.used_bytes;
+	q->r.ingest->bytes += bytes - q->bytes;
+	stat_add(STAT_ingest_in_flight_bytes, (int64_t)bytes - (int64_t)q->bytes);
+	q->bytes = bytes;
+}
+
+static bool may_run(const struct request *q)
+{
+	const struct ingest *ingest = q->r.ingest;
+	return q->r.err || (ingest->bytes <= ingest->options.in_flight_max_bytes &&
+			    q->bytes <= ingest->options.in_flight_max_bytes / 4);
+}
+
+/* What requests have gathered counts, but only what is submitted ever ends. */
+static void submit_all(struct ingest *ingest)
+{
+	for (struct request *q = ingest->requests; q; q = q->next) {
+		request_submit(q);
+		request_account(q);
+	}
+}
+
+bool ingest_request_must_pause(struct ingest_request *r)
+{
+	struct request *q = request_of(r);
+	request_account(q);
+	if (q->paused || may_run(q))
+		return q->paused;
+	submit_all(r->ingest);
+	if (may_run(q))
+		return false;
+	q->paused = true;
+	*r->ingest->paused_last = q;
+	r->ingest->paused_last = &q->paused_next;
+	stat_add(STAT_ingest_paused, 1);
+	return true;
+}
+
+static void resume_some(struct ingest *ingest)
+{
+	struct request *q = ingest->paused;
+	while (q) {
+		if (!may_run(q)) {
+			q = q->paused_next;
+			continue;
+		}
+		unpause(q);
+		q->r.door.resume(&q->r);
+		q = ingest->paused; /* the callback may have changed the list */
+	}
+}
+
+/* ---- The end of things ---------------------------------------------------------------------- */
+
+static void sort_errors(struct ingest_request *r)
+{
+	for (size_t i = 1; i < r->error_count; i++) {
+		struct ingest_error moved = r->errors[i];
+		size_t j = i;
+		for (; j > 0; j--) {
+			const struct ingest_place *a = &moved.place, *b = &r->errors[j - 1].place;
+			if (a->index > b->index || (a->index == b->index && a->column >= b->column))
+				break;
+			r->errors[j] = r->errors[j - 1];
+		}
+		r->errors[j] = moved;
+	}
+}
+
+static void finish(struct request *q)
+{
+	sort_errors(&q->r);
+	q->r.door.done(&q->r);
+}
+
+void request_progress(struct request *q)
+{
+	struct ingest *ingest = q->r.ingest;
+	if (!q->flights && !q->opening && !q->in_task) {
+		if (q->abandoned)
+			destroy(q);
+		else if (q->ended)
+			finish(q);
+	}
+	resume_some(ingest);
+}
+
+int ingest_status(const struct ingest_request *r)
+{
+	switch (r->err) {
+	case 0:
+		return r->refused ? 400 : 204;
+	case ERR_BUSY:
+	case ERR_RETRY:
+	case ERR_UNKNOWN:
+	case ERR_TIMEOUT:
+	case ERR_CANCELLED:
+		return 503;
+	case ERR_FULL:
+	case ERR_READ_ONLY:
+		return 507;
+	default:
+		return 500;
+	}
+}

@@ -1,0 +1,190 @@
+/* What doors say of single points: times, values, tenants, refusals. */
+#include "ingest/private.h"
+
+#include <math.h>
+
+#include "base/stats.h"
+
+/* ---- Refusals ------------------------------------------------------------------------------- */
+
+static const enum stat_id reason_stats[INGEST_REASONS] = {
+	[INGEST_SYNTAX] = STAT_ingest_refused_syntax,
+	[INGEST_TOO_LONG] = STAT_ingest_refused_too_long,
+	[INGEST_NAME] = STAT_ingest_refused_name,
+	[INGEST_TIME] = STAT_ingest_refused_time,
+	[INGEST_TOO_OLD] = STAT_ingest_refused_too_old,
+	[INGEST_TOO_NEW] = STAT_ingest_refused_too_new,
+	[INGEST_NOT_FINITE] = STAT_ingest_refused_not_finite,
+	[INGEST_NOT_NUMBER] = STAT_ingest_refused_not_number,
+	[INGEST_LIMIT] = STAT_ingest_refused_limit,
+	[INGEST_STORE] = STAT_ingest_refused_store,
+};
+
+static struct slice kept_source(struct ingest_request *r, struct slice source)
+{
+	if (!r->door.keep_source || !source.len)
+		return (struct slice){NULL, 0};
+	if (source.len > INGEST_SOURCE_MAX_BYTES)
+		source.len = INGEST_SOURCE_MAX_BYTES;
+	return arena_copy(&r->arena, source);
+}
+
+void ingest_refuse(struct ingest_request *r, struct ingest_place place, enum ingest_reason reason,
+		   struct slice source, const char *fmt, ...)
+{
+	stat_add(reason_stats[reason], 1);
+	r->refused++;
+	if (r->error_count == INGEST_ERRORS_MAX)
+		return;
+	char text[INGEST_SENTENCE_MAX_BYTES];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	struct slice sentence = arena_copy(&r->arena, slice_of(text));
+	r->errors[r->error_count++] = (struct ingest_error){
+		.place = place,
+		.reason = reason,
+		.sentence = sentence.data ? sentence.data : "refused",
+		.source = kept_source(r, source),
+	};
+}
+
+static void refuse_time(struct request *q, int64_t ts_ms, struct ingest_place place,
+			struct slice source)
+{
+	const struct ingest_options *options = &q->r.ingest->options;
+	long long ts = ts_ms;
+	if (ts_ms > q->newest_ms)
+		ingest_refuse(&q->r, place, INGEST_TOO_NEW, source,
+			      "the time %lld ms is more than %lld s ahead of now", ts,
+			      (long long)options->ahead_ms / 1000);
+	else if (q->oldest_ms == 0)
+		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
+			      "the time %lld ms is before 1970", ts);
+	else
+		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
+			      "the time %lld ms is older than the retention of %lld s", ts,
+			      (long long)options->retention_ms / 1000);
+}
+
+bool request_time(struct request *q, int64_t ts_ms, struct ingest_place place, struct slice source)
+{
+	if (LIKELY(ts_ms >= q->oldest_ms && ts_ms <= q->newest_ms))
+		return true;
+	refuse_time(q, ts_ms, place, source);
+	return false;
+}
+
+/* ---- Tenants -------------------------------------------------------------------------------- */
+
+int ingest_tenant(struct slice header, struct tag *tags, size_t *tag_count, struct slice *tenant,
+		  struct errbuf *e)
+{
+	*tenant = header;
+	for (size_t i = 0; !header.data && i < *tag_count; i++) {
+		if (!slice_equal(tags[i].key, SLICE("tenant")))
+			continue;
+		*tenant = tags[i].value;
+		--*tag_count;
+		memmove(&tags[i], &tags[i + 1], (*tag_count - i) * sizeof(*tags));
+		break;
+	}
+	if (!tenant->data)
+		*tenant = SLICE("default");
+	if (tenant_valid(*tenant))
+		return 0;
+	return errbuf_set(e, ERR_INVALID, "tenant \"%.*s\" is not 1 to %d of A-Z a-z 0-9 _ . and -",
+			  (int)(tenant->len < 64 ? tenant->len : 64), tenant->data,
+			  TENANT_MAX_BYTES);
+}
+
+/* ---- Points --------------------------------------------------------------------------------- */
+
+static void add_hash(struct hash128 *sum, struct hash128 h)
+{
+	sum->low += h.low;
+	sum->high += h.high;
+}
+
+/* Independent of the order of tags, which are not sorted yet; of metrics the order counts. */
+static struct hash128 points_key(const struct ingest *ingest, const struct ingest_points *points,
+				 const struct slice *metrics, size_t count)
+{
+	struct hash128 key = hash128(points->tenant.data, points->tenant.len, ingest->seed);
+	for (size_t i = 0; i < points->tag_count; i++) {
+		const struct tag *tag = &points->tags[i];
+		uint64_t seed = hash64(tag->key.data, tag->key.len, ingest->seed);
+		add_hash(&key, hash128(tag->value.data, tag->value.len, seed));
+	}
+	for (size_t i = 0; i < count; i++)
+		key = hash128(metrics[i].data, metrics[i].len, key.low ^ key.high);
+	return key;
+}
+
+/* Leaves out what is not finite, with a refusal, and NONE, without. */
+static size_t take_values(struct request *q, const struct ingest_points *points,
+			  struct slice *metrics, struct value *values)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < points->count; i++) {
+		struct value value = points->values[i];
+		if (value.type == VALUE_NONE)
+			continue;
+		if (value.type == VALUE_F64 && !isfinite(value_as_f64(value))) {
+			ingest_refuse(&q->r, points->place, INGEST_NOT_FINITE, points->source,
+				      "the value is not a finite number");
+			continue;
+		}
+		metrics[n] = points->metrics[i];
+		values[n++] = value;
+	}
+	return n;
+}
+
+static int check_names(const struct ingest_points *points, const struct slice *metrics,
+		       size_t count, struct errbuf *e)
+{
+	for (size_t i = 0; i < count; i++) {
+		int err = metric_check(metrics[i], e);
+		if (err)
+			return err;
+	}
+	return tags_sort_and_check(points->tags, points->tag_count, e);
+}
+
+void ingest_points(struct ingest_request *r, const struct ingest_points *points)
+{
+	struct request *q = request_of(r);
+	struct slice metrics[INGEST_POINTS_MAX];
+	struct value values[INGEST_POINTS_MAX];
+	uint64_t handles[INGEST_POINTS_MAX];
+	struct errbuf e;
+	ASSERT(points->count >= 1 && points->count <= INGEST_POINTS_MAX);
+	if (r->err || !request_time(q, points->ts_ms, points->place, points->source))
+		return;
+	size_t count = take_values(q, points, metrics, values);
+	if (!count)
+		return;
+	struct hash128 key = points_key(r->ingest, points, metrics, count);
+	const struct cache_entry *entry = cache_find(r->ingest->cache, key);
+	if (entry && entry->count == count && !entry->shape) {
+		cache_handles(entry, handles);
+		request_add(q, points->ts_ms, handles, values, count);
+		return;
+	}
+	if (check_names(points, metrics, count, &e)) {
+		ingest_refuse(r, points->place, INGEST_NAME, points->source, "%s", e.text);
+		return;
+	}
+	round_add_unknown(q, &(struct unknown){.key = key,
+					       .tenant = points->tenant,
+					       .tags = {points->tags, points->tag_count},
+					       .metrics = metrics,
+					       .metric_count = count,
+					       .values = values,
+					       .count = count,
+					       .ts_ms = points->ts_ms,
+					       .place = points->place,
+					       .source = points->source});
+}

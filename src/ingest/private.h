@@ -1,0 +1,130 @@
+/* What the files of ingest/ share: the parts of a request behind struct ingest_request.
+ *
+ * A request's values take one of two ways. Known ones go straight into the flight, the store_write
+ * that is being filled. Others go into the round that gathers; so do known ones while anything waits,
+ * so that the order is kept. A round is opened (its groups go to the catalog), then its points are
+ * appended in order. The flight that takes its first samples also takes its metric names and keeps the
+ * round until it is written, since the catalog wants to know how that ended. */
+#ifndef INGEST_PRIVATE_H
+#define INGEST_PRIVATE_H
+
+#include "ingest/cache.h"
+#include "ingest/ingest.h"
+#include "ingest/shape.h"
+
+enum {
+	INGEST_SPARE_WRITES = 8,
+	INGEST_ARENA_MAX_BYTES = 2 << 20,
+	ROUND_OPEN_BYTES = 4 << 20, /* a round that has grown so much is opened within a piece */
+	ROUND_MAX_BYTES = 64 << 20,
+	ROUND_FIXED_BYTES = 4096,
+};
+
+struct request;
+struct round;
+
+/* A store_write and what hangs on it; its write->owner. */
+struct flight {
+	struct request *request;
+	struct store_write *write;
+	struct round *rounds; /* whose names it carries */
+	size_t bytes;         /* while submitted */
+};
+
+struct line_scratch;
+
+struct ingest {
+	struct ingest_options options;
+	enum retention_class retention;
+	uint64_t seed; /* of keys */
+	uint64_t generation;
+	struct cache *cache;
+	struct shapes *shapes;
+	struct line_scratch *line; /* line.c's, made at first use */
+	struct request *requests;  /* all that live */
+	struct request *paused, **paused_last;
+	size_t bytes; /* of all requests */
+	struct store_write *spare[INGEST_SPARE_WRITES];
+	size_t spare_count;
+};
+
+struct request {
+	struct ingest_request r; /* first: what the door sees */
+	struct request *next, **link;
+	struct request *paused_next;
+	bool paused, ended, abandoned, in_task;
+	int64_t oldest_ms, newest_ms;      /* accepted times */
+	struct flight *flight;             /* being filled */
+	struct round *gathering, *opening; /* at most one of each */
+	size_t flights;                    /* submitted, not over */
+	size_t flight_bytes;               /* of these */
+	size_t bytes;                      /* as counted in ingest->bytes */
+	struct task task;
+};
+
+static inline struct request *request_of(struct ingest_request *r)
+{
+	return (struct request *)r;
+}
+
+/* ---- ingest.c -------------------------------------------------------------------------------- */
+
+/* The first error ends it: what is not submitted is dropped. */
+void request_fail(struct request *q, int err, const char *sentence);
+/* Appends at once; `count` values of `handles`, none of them NONE, no handle 0. */
+void request_append(struct request *q, int64_t ts_ms, const uint64_t *handles,
+		    const struct value *values, size_t count);
+/* The flight, made if there is none. */
+struct flight *request_flight(struct request *q);
+void request_submit(struct request *q);
+void request_account(struct request *q);
+/* After anything ended: goes on with what waits. The request may be gone afterwards. */
+void request_progress(struct request *q);
+/* Whether the time is in the accepted window; refuses it if not. */
+bool request_time(struct request *q, int64_t ts_ms, struct ingest_place place, struct slice source);
+
+/* ---- round.c --------------------------------------------------------------------------------- */
+
+/* Values whose series are not known. Tags are sorted and checked, metrics checked. */
+struct unknown {
+	struct hash128 key;  /* of the cache entry to make */
+	struct shape *shape; /* then `metrics` is its list; else metrics are copied */
+	bool no_cache;
+	struct slice tenant;
+	struct tags tags;
+	const struct slice *metrics;
+	size_t metric_count;
+	const uint16_t *positions; /* values[i] is of metrics[positions[i]]; NULL: of metrics[i] */
+	const struct value *values;
+	size_t count;
+	int64_t ts_ms;
+	struct ingest_place place;
+	struct slice source;
+};
+
+void round_add_unknown(struct request *q, const struct unknown *u);
+void round_add_known(struct request *q, int64_t ts_ms, const uint64_t *handles,
+		     const struct value *values, size_t count);
+/* Opens what gathers, if anything does and nothing else is being opened. */
+void round_start(struct request *q);
+/* Bytes held by what gathers or is being opened. */
+size_t round_bytes(const struct request *q);
+void round_drop_gathering(struct request *q);
+/* The write that carried its names is over. */
+void rounds_finish(struct round *rounds, int err);
+
+/* Known values, at once or behind what waits. */
+static inline void request_add(struct request *q, int64_t ts_ms, const uint64_t *handles,
+			       const struct value *values, size_t count)
+{
+	if (UNLIKELY(q->gathering || q->opening))
+		round_add_known(q, ts_ms, handles, values, count);
+	else
+		request_append(q, ts_ms, handles, values, count);
+}
+
+/* ---- line.c ---------------------------------------------------------------------------------- */
+
+void line_scratch_free(struct line_scratch *scratch);
+
+#endif

@@ -1,0 +1,487 @@
+/* Rounds: what waits for its series. See private.h for the way a value takes. */
+#include "ingest/private.h"
+
+#include "base/stats.h"
+
+/* Metrics that share tenant and tags, asked for together. In the round's arena. */
+struct group {
+	struct hash128 key, same; /* of the cache entry; of what makes two groups one */
+	struct shape *shape;      /* a reference, or NULL */
+	bool no_cache;
+	uint16_t key_count;        /* handles of the cache entry */
+	const uint16_t *positions; /* of the metrics in it; NULL: they are all of it */
+	struct slice tenant;
+	struct tags tags;
+	const struct slice *metrics;
+	uint64_t *handles;
+	size_t count;
+	size_t index; /* in the opening */
+	struct group *next;
+};
+
+struct pending {
+	struct pending *next;
+	struct group *group;     /* NULL: known */
+	const uint64_t *handles; /* known ones; else of the group */
+	const struct value *values;
+	size_t count;
+	int64_t ts_ms;
+	struct ingest_place place;
+	struct slice source;
+};
+
+struct round {
+	struct request *request;
+	struct arena arena;
+	struct catalog_open open;
+	struct group *groups, **last_group;
+	size_t group_count;
+	struct group **table; /* by `same`; a power of two, at most half full */
+	size_t table_size;
+	struct pending *points, **last_point;
+	struct round *next; /* of one flight */
+	bool busy, over;    /* its points are being appended; finished meanwhile */
+};
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static struct round *gathering(struct request *q)
+{
+	if (q->gathering)
+		return q->gathering;
+	struct round *round = mem_zalloc(sizeof(*round));
+	round->request = q;
+	arena_init(&round->arena, ROUND_MAX_BYTES);
+	round->last_group = &round->groups;
+	round->last_point = &round->points;
+	q->gathering = round;
+	return round;
+}
+
+static void round_free(struct round *round)
+{
+	for (struct group *group = round->groups; group; group = group->next) {
+		if (group->shape)
+			shape_release(group->shape);
+	}
+	mem_free(round->table);
+	arena_release(&round->arena);
+	mem_free(round);
+}
+
+void round_drop_gathering(struct request *q)
+{
+	if (q->gathering)
+		round_free(q->gathering);
+	q->gathering = NULL;
+}
+
+static size_t bytes_of(const struct round *round)
+{
+	return round ? round->arena.used_bytes + round->table_size * sizeof(*round->table) +
+			       ROUND_FIXED_BYTES
+		     : 0;
+}
+
+size_t round_bytes(const struct request *q)
+{
+	size_t bytes = bytes_of(q->gathering) + bytes_of(q->opening);
+	if (q->flight) {
+		for (struct round *round = q->flight->rounds; round; round = round->next)
+			bytes += bytes_of(round);
+	}
+	return bytes;
+}
+
+void rounds_finish(struct round *rounds, int err)
+{
+	while (rounds) {
+		struct round *round = rounds;
+		rounds = round->next;
+		catalog_open_finish(&round->open, err);
+		round->over = true;
+		if (!round->busy)
+			round_free(round);
+	}
+}
+
+/* ---- Gathering ------------------------------------------------------------------------------ */
+
+static struct hash128 group_identity(const struct unknown *u)
+{
+	struct hash128 same = u->key;
+	if (u->positions) {
+		struct hash128 which =
+			hash128(u->positions, u->count * sizeof(*u->positions), same.low);
+		same.low += which.low;
+		same.high ^= which.high;
+	}
+	return same;
+}
+
+static void enter(struct group **table, size_t size, struct group *group)
+{
+	size_t at = group->same.low & (size - 1);
+	while (table[at])
+		at = (at + 1) & (size - 1);
+	table[at] = group;
+}
+
+static void table_add(struct round *round, struct group *group)
+{
+	if (round->group_count * 2 >= round->table_size) {
+		size_t size = round->table_size ? round->table_size * 2 : 16;
+		mem_free(round->table);
+		round->table = mem_zalloc(size * sizeof(struct group *));
+		round->table_size = size;
+		for (struct group *g = round->groups; g; g = g->next)
+			enter(round->table, size, g);
+	}
+	enter(round->table, round->table_size, group);
+}
+
+static struct group *table_find(const struct round *round, struct hash128 same)
+{
+	if (!round->table_size)
+		return NULL;
+	size_t mask = round->table_size - 1;
+	for (size_t at = same.low & mask; round->table[at]; at = (at + 1) & mask) {
+		struct group *group = round->table[at];
+		if (group->same.low == same.low && group->same.high == same.high)
+			return group;
+	}
+	return NULL;
+}
+
+static char *put_text(char *to, struct slice text, struct slice *copy)
+{
+	if (text.len)
+		memcpy(to, text.data, text.len);
+	*copy = (struct slice){to, text.len};
+	return to + text.len;
+}
+
+/* Tenant and tags, in one piece. */
+static int copy_identity(struct round *round, const struct unknown *u, struct group *group)
+{
+	size_t bytes = u->tenant.len + u->tags.count * sizeof(struct tag);
+	for (size_t i = 0; i < u->tags.count; i++)
+		bytes += u->tags.list[i].key.len + u->tags.list[i].value.len;
+	struct tag *tags = arena_alloc(&round->arena, bytes);
+	if (!tags)
+		return ERR_LIMIT;
+	char *to = put_text((char *)(tags + u->tags.count), u->tenant, &group->tenant);
+	for (size_t i = 0; i < u->tags.count; i++) {
+		to = put_text(to, u->tags.list[i].key, &tags[i].key);
+		to = put_text(to, u->tags.list[i].value, &tags[i].value);
+	}
+	group->tags = (struct tags){tags, u->tags.count};
+	return 0;
+}
+
+static size_t position(const struct unknown *u, size_t i)
+{
+	return u->positions ? u->positions[i] : i;
+}
+
+/* The metrics that are asked for. Those of a shape need no copy: the group holds it. */
+static int copy_metrics(struct round *round, const struct unknown *u, struct group *group)
+{
+	if (u->shape && !u->positions) {
+		group->metrics = u->metrics;
+		return 0;
+	}
+	size_t bytes = u->count * sizeof(struct slice);
+	for (size_t i = 0; i < u->count && !u->shape; i++)
+		bytes += u->metrics[position(u, i)].len;
+	struct slice *metrics = arena_alloc(&round->arena, bytes);
+	if (!metrics)
+		return ERR_LIMIT;
+	char *to = (char *)(metrics + u->count);
+	for (size_t i = 0; i < u->count; i++) {
+		metrics[i] = u->metrics[position(u, i)];
+		if (!u->shape)
+			to = put_text(to, metrics[i], &metrics[i]);
+	}
+	group->metrics = metrics;
+	return 0;
+}
+
+static int copy_positions(struct round *round, const struct unknown *u, struct group *group)
+{
+	if (!u->positions)
+		return 0;
+	size_t bytes = u->count * sizeof(*u->positions);
+	uint16_t *positions = arena_alloc(&round->arena, bytes);
+	if (!positions)
+		return ERR_LIMIT;
+	memcpy(positions, u->positions, bytes);
+	group->positions = positions;
+	return 0;
+}
+
+static struct group *add_group(struct round *round, const struct unknown *u, struct hash128 same)
+{
+	size_t handle_bytes = u->count * sizeof(uint64_t);
+	struct group *group = arena_alloc(&round->arena, sizeof(*group) + handle_bytes);
+	if (!group)
+		return NULL;
+	*group = (struct group){.key = u->key,
+				.same = same,
+				.no_cache = u->no_cache,
+				.key_count = (uint16_t)u->metric_count,
+				.handles = (uint64_t *)(group + 1),
+				.count = u->count};
+	if (copy_identity(round, u, group) || copy_metrics(round, u, group) ||
+	    copy_positions(round, u, group))
+		return NULL;
+	if (u->shape)
+		shape_hold(group->shape = u->shape);
+	table_add(round, group);
+	*round->last_group = group;
+	round->last_group = &group->next;
+	group->index = round->group_count++;
+	return group;
+}
+
+/* With room for the values, and for handles too if they are known. */
+static struct pending *add_point(struct round *round, int64_t ts_ms, const struct value *values,
+				 size_t count, const uint64_t *handles)
+{
+	size_t value_bytes = count * sizeof(*values);
+	size_t handle_bytes = handles ? count * sizeof(*handles) : 0;
+	struct pending *point =
+		arena_alloc(&round->arena, sizeof(*point) + value_bytes + handle_bytes);
+	if (!point)
+		return NULL;
+	char *behind = (char *)(point + 1);
+	memcpy(behind, values, value_bytes);
+	*point = (struct pending){
+		.values = (const struct value *)(void *)behind, .count = count, .ts_ms = ts_ms};
+	if (handles) {
+		memcpy(behind + value_bytes, handles, handle_bytes);
+		point->handles = (const uint64_t *)(void *)(behind + value_bytes);
+	}
+	*round->last_point = point;
+	round->last_point = &point->next;
+	return point;
+}
+
+/* What gathers is too much: it has to wait for the catalog, or the request fails. */
+static void overflow(struct request *q)
+{
+	request_fail(q, ERR_BUSY, "too many samples wait for their series to be registered");
+}
+
+static void gathered(struct request *q)
+{
+	if (q->gathering && !q->opening && q->gathering->arena.used_bytes >= ROUND_OPEN_BYTES)
+		round_start(q);
+}
+
+void round_add_unknown(struct request *q, const struct unknown *u)
+{
+	if (q->r.err)
+		return;
+	struct round *round = gathering(q);
+	struct hash128 same = group_identity(u);
+	struct group *group = table_find(round, same);
+	if (!group)
+		group = add_group(round, u, same);
+	struct pending *point =
+		group ? add_point(round, u->ts_ms, u->values, u->count, NULL) : NULL;
+	if (!point) {
+		overflow(q);
+		return;
+	}
+	point->group = group;
+	point->place = u->place;
+	if (q->r.door.keep_source && u->source.len)
+		point->source = arena_copy(&round->arena, u->source);
+	gathered(q);
+}
+
+void round_add_known(struct request *q, int64_t ts_ms, const uint64_t *handles,
+		     const struct value *values, size_t count)
+{
+	if (q->r.err || !count)
+		return;
+	if (!add_point(gathering(q), ts_ms, values, count, handles))
+		overflow(q);
+	else
+		gathered(q);
+}
+
+/* ---- Opening -------------------------------------------------------------------------------- */
+
+static void remember(struct request *q, const struct group *group)
+{
+	struct cache *cache = q->r.ingest->cache;
+	if (group->no_cache)
+		return;
+	if (!group->positions) {
+		cache_put(cache, group->key, group->shape, group->handles, group->count);
+		return;
+	}
+	uint64_t handles[INGEST_POINTS_MAX] = {0};
+	for (size_t i = 0; i < group->count; i++)
+		handles[group->positions[i]] = group->handles[i];
+	cache_put(cache, group->key, group->shape, handles, group->key_count);
+}
+
+static void remember_all(struct round *round)
+{
+	struct request *q = round->request;
+	for (struct group *group = round->groups; group; group = group->next) {
+		if (round->open.groups[group->index].err == 0)
+			remember(q, group);
+	}
+	struct cache_usage usage = cache_usage(q->r.ingest->cache);
+	stat_set(STAT_ingest_cache_entries, (int64_t)usage.entries);
+	stat_set(STAT_ingest_cache_bytes, (int64_t)usage.bytes);
+}
+
+/* Limits hide nothing that exists: the series that were there before take their values. */
+static void append_found(struct request *q, const struct pending *point)
+{
+	uint64_t handles[INGEST_POINTS_MAX];
+	struct value values[INGEST_POINTS_MAX];
+	size_t n = 0;
+	for (size_t i = 0; i < point->count; i++) {
+		if (!point->group->handles[i])
+			continue;
+		handles[n] = point->group->handles[i];
+		values[n++] = point->values[i];
+	}
+	request_append(q, point->ts_ms, handles, values, n);
+}
+
+static void append_point(struct round *round, const struct pending *point)
+{
+	struct request *q = round->request;
+	if (!point->group) {
+		request_append(q, point->ts_ms, point->handles, point->values, point->count);
+		return;
+	}
+	const struct catalog_group *opened = &round->open.groups[point->group->index];
+	if (LIKELY(!opened->err)) {
+		request_append(q, point->ts_ms, opened->handles, point->values, point->count);
+		return;
+	}
+	bool limit = opened->err == ERR_LIMIT || opened->err == ERR_INVALID;
+	ingest_refuse(&q->r, point->place, limit ? INGEST_LIMIT : INGEST_STORE, point->source, "%s",
+		      opened->sentence);
+	if (limit)
+		append_found(q, point);
+	else
+		request_fail(q, opened->err, opened->sentence);
+}
+
+static void append_points(struct round *round)
+{
+	for (struct pending *point = round->points; point && !round->request->r.err;
+	     point = point->next)
+		append_point(round, point);
+}
+
+/* Names before samples, in one write; the round goes with it. */
+static int give_names(struct round *round)
+{
+	struct request *q = round->request;
+	struct flight *flight = request_flight(q);
+	int err = catalog_open_add_names(&round->open, flight->write);
+	if (err == ERR_LIMIT) {
+		request_submit(q);
+		if (q->r.err)
+			return q->r.err;
+		flight = request_flight(q);
+		err = catalog_open_add_names(&round->open, flight->write);
+	}
+	if (err)
+		return err;
+	round->next = flight->rounds;
+	flight->rounds = round;
+	return 0;
+}
+
+/* An error of the first kind means that the round hangs on no flight. */
+static void apply_opened(struct round *round)
+{
+	struct request *q = round->request;
+	int err = q->abandoned ? ERR_CANCELLED : q->r.err;
+	if (!err) {
+		err = give_names(round);
+		if (err)
+			request_fail(q, err, "the names of new metrics could not be written");
+	}
+	if (err) {
+		catalog_open_finish(&round->open, ERR_CANCELLED);
+		round_free(round);
+		return;
+	}
+	round->busy = true;
+	remember_all(round);
+	append_points(round);
+	round->busy = false;
+	if (round->over)
+		round_free(round);
+}
+
+static void on_opened(struct catalog_open *open)
+{
+	struct round *round = open->owner;
+	struct request *q = round->request;
+	q->opening = NULL;
+	apply_opened(round);
+	round_start(q);
+	if (q->ended && !q->opening)
+		request_submit(q);
+	request_account(q);
+	request_progress(q);
+}
+
+static int prepare(struct round *round)
+{
+	struct ingest *ingest = round->request->r.ingest;
+	struct catalog_group *groups =
+		arena_alloc(&round->arena, round->group_count * sizeof(*groups));
+	if (!groups)
+		return ERR_LIMIT;
+	for (struct group *group = round->groups; group; group = group->next)
+		groups[group->index] = (struct catalog_group){.tenant = group->tenant,
+							      .tags = group->tags,
+							      .metrics = group->metrics,
+							      .count = group->count,
+							      .handles = group->handles};
+	round->open = (struct catalog_open){.catalog = ingest->options.catalog,
+					    .executor = ingest->options.executor,
+					    .done = on_opened,
+					    .owner = round,
+					    .groups = groups,
+					    .count = round->group_count};
+	return 0;
+}
+
+void round_start(struct request *q)
+{
+	struct round *round = q->gathering;
+	if (!round || q->opening || q->r.err)
+		return;
+	q->gathering = NULL;
+	if (!round->group_count) {
+		append_points(round);
+		round_free(round);
+		return;
+	}
+	int err = prepare(round);
+	if (!err)
+		err = catalog_open_start(&round->open);
+	if (err) {
+		request_fail(q, err == ERR_LIMIT ? ERR_BUSY : err,
+			     "new series cannot be registered now");
+		round_free(round);
+		return;
+	}
+	stat_add(STAT_ingest_unknown, (int64_t)round->group_count);
+	q->opening = round;
+}
