@@ -19,7 +19,7 @@ enum {
 	BLOCK_ROWS_MAX = 16384,
 	BAND_COLUMNS_MAX = 512,
 	/* A block of so many rows or fewer stores no summaries: they are computed from the rows. */
-	BLOCK_NO_SUMMARY_ROWS = 16,
+	BLOCK_NO_SUMMARY_ROWS = 64,
 };
 
 /* One column of what is to be encoded. `types` by row (enum value_type), or NULL: every row is of
@@ -55,12 +55,15 @@ struct block {
 };
 
 /* Of the values of one column; the meaning of struct store_summary: integers exact in all but sum,
- * NaN counts, makes the sum NaN and is never min or max (NONE if there is no other value). `sum` is
- * the exact sum, rounded once, for integers and for doubles stored as decimals; for other doubles
- * the sum in order. first_ts/last_ts are those of the first and last value present. */
+ * NaN counts, makes the sum NaN and is never min or max (NONE if there is no other value). first_ts
+ * and last_ts are those of the first and last value present. The sum is kept in two parts, so that
+ * merging rounds the integers only once: `integers` of i64 and u64 exactly, `doubles` of f64 in
+ * their order (where they are stored as decimals: their exact sum, rounded once). */
 struct block_summary {
 	uint64_t count;
-	double sum;
+	double sum; /* integers + doubles */
+	__int128 integers;
+	double doubles;
 	struct value min, max, first, last;
 	int64_t first_ts_ms, last_ts_ms;
 };
@@ -85,7 +88,7 @@ int block_read_summary(const struct block *block, unsigned column,
 		       struct block_summary *summary) MUST_CHECK;
 
 /* The same by looking at every value: for heads, and for the parts of a decoded block that a window
- * cuts. `count` rows; types NULL: all of `type`. */
+ * cuts. `count` rows; types NULL: all of `type`. ts_ms NULL: its times are not wanted. */
 void block_summarise(const int64_t *ts_ms, const uint64_t *bits, const uint8_t *types,
 		     enum value_type type, size_t count, struct block_summary *summary);
 

@@ -31,9 +31,9 @@ void extent_builder_init(struct extent_builder *builder);
 
 /* Encodes as many leading rows as fit into what is left of the extent. Of `meta` ordinal,
  * first_column and sequence are used. Returns the rows taken; 0: fewer than min(rows, rows_least)
- * fit, so finish this extent and add the same rows to the next (into an empty extent at least 64
- * rows fit, whatever the data, of up to 4 columns; one row of 32 columns always). Blocks may be
- * added in any order; in order of ordinal, first_column and time they take the fewest bytes. */
+ * fit, so finish this extent and add the same rows to the next. An empty extent takes at least one
+ * row, whatever rows_least. Blocks may be added in any order; in order of ordinal, first_column and
+ * time they take the fewest bytes. */
 uint32_t extent_add(struct extent_builder *builder, const struct block_meta *meta,
 		    const struct block_rows *rows, uint32_t rows_least);
 

@@ -1,0 +1,101 @@
+/* Bit-packing: value j of width w stands in bits j * w ... j * w + w - 1, low bits first. */
+#include "store/lmdb/stream.h"
+
+void bits_pack(const uint64_t *values, size_t count, unsigned width, uint8_t *to)
+{
+	uint64_t pending = 0, mask = low_mask(width);
+	unsigned filled = 0;
+	if (width == 0)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value = values[i] & mask;
+		pending |= value << filled;
+		filled += width;
+		if (filled < 64)
+			continue;
+		memcpy(to, &pending, 8);
+		to += 8;
+		filled -= 64;
+		pending = filled ? value >> (width - filled) : 0;
+	}
+	memcpy(to, &pending, (filled + 7) / 8);
+}
+
+static inline uint64_t load64(const uint8_t *from)
+{
+	uint64_t word;
+	memcpy(&word, from, 8);
+	return word;
+}
+
+/* Value j of a group of eight; reads within width + 8 bytes of `from`. With a constant width and j
+ * all is constant but the loads. */
+static inline __attribute__((always_inline)) uint64_t bits_at(const uint8_t *from, unsigned width,
+							      unsigned j)
+{
+	unsigned bit = j * width;
+	uint64_t value = load64(from + bit / 8) >> (bit % 8);
+	if (bit % 8 + width > 64)
+		value |= (uint64_t)from[bit / 8 + 8] << (64 - bit % 8);
+	return value & low_mask(width);
+}
+
+static inline __attribute__((always_inline)) void unpack_groups(const uint8_t *from, size_t groups,
+								unsigned width, uint64_t *values)
+{
+	for (; groups; groups--, from += width, values += 8) {
+		values[0] = bits_at(from, width, 0);
+		values[1] = bits_at(from, width, 1);
+		values[2] = bits_at(from, width, 2);
+		values[3] = bits_at(from, width, 3);
+		values[4] = bits_at(from, width, 4);
+		values[5] = bits_at(from, width, 5);
+		values[6] = bits_at(from, width, 6);
+		values[7] = bits_at(from, width, 7);
+	}
+}
+
+#define FOR_8(base, X)                                                                             \
+	X(base) X(base + 1) X(base + 2) X(base + 3) X(base + 4) X(base + 5) X(base + 6) X(base + 7)
+#define FOR_64(X)                                                                                  \
+	FOR_8(1, X)                                                                                \
+	FOR_8(9, X)                                                                                \
+	FOR_8(17, X)                                                                               \
+	FOR_8(25, X) FOR_8(33, X) FOR_8(41, X) FOR_8(49, X) FOR_8(57, X)
+#define CASE(width)                                                                                \
+	case width:                                                                                \
+		unpack_groups(from, groups, width, values);                                        \
+		break;
+
+/* Whole groups of eight; reads within 8 bytes behind the last one. */
+static void unpack_switch(const uint8_t *from, size_t groups, unsigned width, uint64_t *values)
+{
+	switch (width) {
+		FOR_64(CASE)
+	default:
+		break;
+	}
+}
+
+void bits_unpack(const uint8_t *from, const uint8_t *end, size_t count, unsigned width,
+		 uint64_t *values)
+{
+	if (width == 0) {
+		memset(values, 0, count * sizeof(*values));
+		return;
+	}
+	size_t readable = (size_t)(end - from), groups = count / 8;
+	size_t safe = readable < 8 ? 0 : (readable - 8) / width;
+	if (groups > safe)
+		groups = safe;
+	unpack_switch(from, groups, width, values);
+	/* The rest, group by group, out of a copy that may be read beyond. */
+	for (size_t done = groups * 8; done < count; done += 8) {
+		uint8_t copy[64 + 8] = {0};
+		uint64_t group[8];
+		size_t left = count - done < 8 ? count - done : 8;
+		memcpy(copy, from + done / 8 * width, packed_bytes(left, width));
+		unpack_switch(copy, 1, width, group);
+		memcpy(values + done, group, left * sizeof(*group));
+	}
+}

@@ -1,0 +1,318 @@
+#include "store/lmdb/pattern.h"
+
+#include "base/cursor.h"
+#include "store/lmdb/stream.h"
+
+static unsigned common_shift(uint64_t any)
+{
+	return any ? (unsigned)__builtin_ctzll(any) : 0;
+}
+
+/* Ordered as unsigned after this, and the other way round. */
+static uint64_t order_flip(bool is_signed)
+{
+	return is_signed ? UINT64_C(1) << 63 : 0;
+}
+
+/* What is left of the width goes half below the smallest seen: later values wander both ways. */
+static uint64_t headroom(uint64_t range)
+{
+	return (low_mask(bit_width(range)) - range) / 2;
+}
+
+static struct pattern_codec fit_for(bool is_signed, const uint64_t *v, size_t count)
+{
+	uint64_t flip = order_flip(is_signed), low = UINT64_MAX, high = 0, any = 0;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t ordered = v[i] ^ flip;
+		low = ordered < low ? ordered : low;
+		high = ordered > high ? ordered : high;
+		any |= v[i] - v[0];
+	}
+	unsigned shift = common_shift(any);
+	uint64_t below = headroom((high - low) >> shift) << shift;
+	/* Nothing lies below the least number of the type. */
+	if (below > low)
+		below = 0;
+	return (struct pattern_codec){CODEC_FOR, (uint8_t)shift, (low - below) ^ flip, 0};
+}
+
+static struct pattern_codec fit_delta(const uint64_t *v, size_t count)
+{
+	uint64_t any = 0;
+	for (size_t i = 1; i < count; i++)
+		any |= v[i] - v[i - 1];
+	return (struct pattern_codec){CODEC_DELTA, (uint8_t)common_shift(any), v[0], 0};
+}
+
+/* The parameter is the smallest difference; of a counter that was reset once or twice the smallest
+ * that is not negative, since a reset is an exception either way. */
+static struct pattern_codec fit_delta_up(const uint64_t *v, size_t count)
+{
+	int64_t low = INT64_MAX, high = INT64_MIN, low_up = INT64_MAX;
+	uint64_t any = 0;
+	size_t down = 0;
+	for (size_t i = 1; i < count; i++) {
+		int64_t d = (int64_t)(v[i] - v[i - 1]);
+		any |= (uint64_t)d;
+		low = d < low ? d : low;
+		high = d > high ? d : high;
+		if (d < 0)
+			down++;
+		else if (d < low_up)
+			low_up = d;
+	}
+	if (count < 2)
+		low = high = 0;
+	if (down && down <= count / 32)
+		low = low_up;
+	unsigned shift = common_shift(any);
+	uint64_t below = headroom(((uint64_t)high - (uint64_t)low) >> shift);
+	int64_t base = low >> shift;
+	if (base >= 0 && (uint64_t)base < below)
+		base = 0;
+	else
+		base = (int64_t)((uint64_t)base - below);
+	return (struct pattern_codec){CODEC_DELTA_UP, (uint8_t)shift, v[0], (uint64_t)base};
+}
+
+static struct pattern_codec fit_delta2(const uint64_t *v, size_t count)
+{
+	uint64_t first = count > 1 ? v[1] - v[0] : 0, any = 0;
+	for (size_t i = 2; i < count; i++)
+		any |= v[i] - 2 * v[i - 1] + v[i - 2];
+	return (struct pattern_codec){CODEC_DELTA2, (uint8_t)common_shift(any), v[0], first};
+}
+
+static struct pattern_codec fit_xor(const uint64_t *v, size_t count)
+{
+	uint64_t any = 0;
+	for (size_t i = 1; i < count; i++)
+		any |= v[i] ^ v[i - 1];
+	return (struct pattern_codec){CODEC_XOR, (uint8_t)common_shift(any), v[0], 0};
+}
+
+static struct pattern_codec fit(enum codec codec, bool is_signed, const uint64_t *v, size_t count)
+{
+	switch (codec) {
+	case CODEC_FOR:
+		return fit_for(is_signed, v, count);
+	case CODEC_DELTA_UP:
+		return fit_delta_up(v, count);
+	case CODEC_DELTA2:
+		return fit_delta2(v, count);
+	case CODEC_XOR:
+		return fit_xor(v, count);
+	default:
+		return fit_delta(v, count);
+	}
+}
+
+struct pattern_codec pattern_codec_fit(enum codec codec, bool shift, bool is_signed,
+				       const uint64_t *patterns, size_t count)
+{
+	struct pattern_codec c = fit(codec, is_signed, patterns, count);
+	if (!shift && c.shift) {
+		/* Of what was found only the parameter of DELTA_UP is in shifted units. */
+		if (codec == CODEC_DELTA_UP)
+			c.parameter <<= c.shift;
+		c.shift = 0;
+	}
+	return c;
+}
+
+struct pattern_carry pattern_begin(const struct pattern_codec *codec)
+{
+	switch (codec->codec) {
+	case CODEC_DELTA_UP:
+		return (struct pattern_carry){codec->anchor - (codec->parameter << codec->shift),
+					      0};
+	case CODEC_DELTA2:
+		return (struct pattern_carry){codec->anchor - codec->parameter, codec->parameter};
+	default:
+		return (struct pattern_carry){codec->anchor, 0};
+	}
+}
+
+static uint64_t zigzag_bits(uint64_t difference, unsigned shift)
+{
+	return zigzag_encode((int64_t)difference >> shift);
+}
+
+static uint64_t unzigzag_bits(uint64_t residual)
+{
+	return (residual >> 1) ^ (0 - (residual & 1));
+}
+
+bool pattern_to_residuals(const struct pattern_codec *codec, struct pattern_carry *carry,
+			  const uint64_t *v, size_t count, uint64_t *r)
+{
+	unsigned shift = codec->shift;
+	uint64_t any = 0, anchor = codec->anchor, parameter = codec->parameter;
+	uint64_t previous = carry->value, difference = carry->difference;
+	switch (codec->codec) {
+	case CODEC_FOR:
+		for (size_t i = 0; i < count; i++) {
+			any |= v[i] - anchor;
+			r[i] = (v[i] - anchor) >> shift;
+		}
+		break;
+	case CODEC_DELTA:
+		for (size_t i = 0; i < count; i++) {
+			uint64_t d = v[i] - (i ? v[i - 1] : previous);
+			any |= d;
+			r[i] = zigzag_bits(d, shift);
+		}
+		break;
+	case CODEC_DELTA_UP:
+		for (size_t i = 0; i < count; i++) {
+			uint64_t d = v[i] - (i ? v[i - 1] : previous);
+			any |= d;
+			r[i] = (uint64_t)((int64_t)d >> shift) - parameter;
+		}
+		break;
+	case CODEC_DELTA2:
+		for (size_t i = 0; i < count; i++) {
+			uint64_t d = v[i] - previous;
+			any |= d - difference;
+			r[i] = zigzag_bits(d - difference, shift);
+			previous = v[i];
+			difference = d;
+		}
+		break;
+	default: /* CODEC_XOR */
+		for (size_t i = 0; i < count; i++) {
+			uint64_t d = v[i] ^ (i ? v[i - 1] : previous);
+			any |= d;
+			r[i] = d >> shift;
+		}
+		break;
+	}
+	if (count)
+		*carry = (struct pattern_carry){v[count - 1], difference};
+	return (any & low_mask(shift)) == 0;
+}
+
+void pattern_from_residuals(const struct pattern_codec *codec, struct pattern_carry *carry,
+			    uint64_t *v, size_t count)
+{
+	unsigned shift = codec->shift;
+	uint64_t value = carry->value, difference = carry->difference;
+	uint64_t anchor = codec->anchor, parameter = codec->parameter;
+	switch (codec->codec) {
+	case CODEC_FOR:
+		for (size_t i = 0; i < count; i++)
+			v[i] = anchor + (v[i] << shift);
+		break;
+	case CODEC_DELTA:
+		for (size_t i = 0; i < count; i++)
+			v[i] = value += unzigzag_bits(v[i]) << shift;
+		break;
+	case CODEC_DELTA_UP:
+		for (size_t i = 0; i < count; i++)
+			v[i] = value += (v[i] + parameter) << shift;
+		break;
+	case CODEC_DELTA2:
+		for (size_t i = 0; i < count; i++) {
+			difference += unzigzag_bits(v[i]) << shift;
+			v[i] = value += difference;
+		}
+		break;
+	default: /* CODEC_XOR */
+		for (size_t i = 0; i < count; i++)
+			v[i] = value ^= v[i] << shift;
+		break;
+	}
+	*carry = (struct pattern_carry){value, difference};
+}
+
+/* Exact as doubles up to 10^22. */
+static const double powers[DECIMAL_EXPONENT_MAX + 1] = {
+	1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+};
+
+double decimal_power(unsigned exponent)
+{
+	return powers[exponent];
+}
+
+/* Adding 1.5 * 2^52 to a double of magnitude up to 2^51 rounds it to an integer, whose distance from
+ * the magic number's own pattern is that integer: a conversion that every vector unit can do. */
+#define MAGIC      0x1.8p52
+#define MAGIC_BITS UINT64_C(0x4338000000000000)
+#define M_MAX      0x1p51
+
+static double double_of(uint64_t bits)
+{
+	double d;
+	memcpy(&d, &bits, 8);
+	return d;
+}
+
+static uint64_t bits_of(double d)
+{
+	uint64_t bits;
+	memcpy(&bits, &d, 8);
+	return bits;
+}
+
+static uint64_t decimal_to_bits(uint64_t m, double power)
+{
+	return bits_of((double_of(MAGIC_BITS + m) - MAGIC) / power);
+}
+
+bool decimal_from_bits(uint64_t bits, unsigned exponent, uint64_t *m)
+{
+	double scaled = double_of(bits) * powers[exponent];
+	if (!(scaled >= -M_MAX && scaled <= M_MAX))
+		return false;
+	*m = bits_of(scaled + MAGIC) - MAGIC_BITS;
+	return decimal_to_bits(*m, powers[exponent]) == bits;
+}
+
+size_t decimals_from_bits(const uint64_t *bits, size_t count, unsigned exponent, uint64_t *m)
+{
+	size_t i = 0;
+	while (i < count && decimal_from_bits(bits[i], exponent, &m[i]))
+		i++;
+	return i;
+}
+
+void decimals_to_bits(uint64_t *values, size_t count, unsigned exponent)
+{
+	double power = powers[exponent];
+	for (size_t i = 0; i < count; i++)
+		values[i] = decimal_to_bits(values[i], power);
+}
+
+/* Beyond 15 decimals an exact quotient is chance, and m too long to gain by. */
+enum { FIT_EXPONENT_MAX = 15 };
+
+static unsigned exponent_needed(uint64_t bits)
+{
+	uint64_t m;
+	for (unsigned e = 0; e <= FIT_EXPONENT_MAX; e++) {
+		if (decimal_from_bits(bits, e, &m))
+			return e;
+	}
+	return FIT_EXPONENT_MAX + 1;
+}
+
+int decimal_exponent_fit(const uint64_t *bits, size_t count)
+{
+	size_t needed[FIT_EXPONENT_MAX + 2] = {0}, aside = count / 32;
+	for (size_t i = 0; i < count; i++) {
+		needed[exponent_needed(bits[i])]++;
+		/* Real doubles are known by the first few, and cost the most to try. */
+		if (needed[FIT_EXPONENT_MAX + 1] > aside + 2)
+			return -1;
+	}
+	if (needed[FIT_EXPONENT_MAX + 1] > aside)
+		return -1;
+	size_t above = needed[FIT_EXPONENT_MAX + 1];
+	int e = FIT_EXPONENT_MAX;
+	while (e > 0 && above + needed[e] <= aside)
+		above += needed[e--];
+	return e;
+}
