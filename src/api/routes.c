@@ -1,6 +1,7 @@
 #include "api/routes.h"
 
 #include "api/self.h"
+#include "api/store_admin.h"
 
 /* A row: verb, path, whether all below it belongs to it too, role, limits of the body as sent and
  * as decoded, handler, help, example (a path, or a command line). Of a path and a prefix of it, the
@@ -18,6 +19,10 @@ const struct http_route api_routes[] = {
 	 "200 as long as the server answers at all.", "/-/healthy"},
 	{VERB_GET, "/-/ready", false, ROLE_NONE, NO_BODY, &self_ready,
 	 "200 once data can be written and read, 503 before.", "/-/ready"},
+	{VERB_GET, "/api/stats", false, ROLE_READ, NO_BODY, &store_admin_stats,
+	 "What is stored: series, samples, bytes per sample by table, sizes.", "/api/stats"},
+	{VERB_GET, "/api/verify", false, ROLE_ADMIN, NO_BODY, &store_admin_verify,
+	 "Reads everything that is stored and checks it; may take long.", "granary verify"},
 };
 
 const size_t api_route_count = ARRAY_LEN(api_routes);

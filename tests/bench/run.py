@@ -188,13 +188,13 @@ class Granary(Server):
         deadline = time.monotonic() + 300
         while time.monotonic() < deadline:
             self.wait_quiet()
-            if self.stats()["heads"]["samples"] == 0:
+            if sum(table["headSamples"] for table in self.stats()["tables"]) == 0:
                 return
         print("bench: granary has not settled after 300 s", file=sys.stderr)
 
     def disk(self):
         store = self.stats()
-        return store["used_bytes"], store["file_bytes"]
+        return store["usedBytes"], store["fileBytes"]
 
     @staticmethod
     def query_path(host, field, start_s):
