@@ -13,7 +13,7 @@ enum expect {
 	EXPECT_FIRST_VALUE, /* of an array, or its end */
 	EXPECT_FIRST_KEY,   /* of an object, or its end */
 	EXPECT_KEY,
-	EXPECT_NEXT, /* a comma or the end of what is open; outside of everything, the end of the text */
+	EXPECT_NEXT, /* a comma or the end of what is open; at level 0 the end of the text */
 	EXPECT_NOTHING,
 };
 
@@ -160,7 +160,7 @@ static const char *string_end(struct json_reader *r, const char *p, bool *escape
 			return p;
 		if (*p == '\\') {
 			*escaped = true;
-			/* What is behind it is looked at again, unless it is a quote or backslash. */
+			/* What is behind it is looked at again, but for a quote or backslash. */
 			p += p[1] == '"' || p[1] == '\\' ? 2 : 1;
 			continue;
 		}

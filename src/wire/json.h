@@ -1,20 +1,22 @@
 /* JSON (RFC 8259): the one reader and the one writer of the project.
  *
- * The reader is strict: it takes what the standard takes and nothing else, and agrees with Python's
- * json module except where that one is laxer or richer:
+ * The reader is strict: it takes what the standard takes and nothing else, and agrees with
+ * Python's json module except where that one is laxer or richer:
  *  - NaN, Infinity and -Infinity are refused; the text must be UTF-8, without a byte order mark;
  *  - an escaped surrogate without its other half is refused, since no UTF-8 can hold it;
  *  - arrays and objects nest at most JSON_DEPTH_MAX deep;
  *  - a number has at most NUMBER_TEXT_MAX_BYTES;
  *  - integers beyond 64 bits become the nearest double.
+ *
  * Of equal keys of one object the last counts, as in Python: json_member gives that one, and who
  * reads events lets a later one replace an earlier.
  *
- * Two ways in, on the same scanner: events (json_next) and a tree (json_parse), both over one complete
- * text in memory. Events can be taken a few at a time, so a long text need not hold up a loop.
+ * Two ways in, on the same scanner: events (json_next) and a tree (json_parse), both over one
+ * complete text in memory. Events can be taken a few at a time, so a long text need not hold up a
+ * loop.
  *
- * Bytes in, structs out: no I/O. Memory: only from the caller's arena. Threads: a reader belongs to
- * one. */
+ * Bytes in, structs out: no I/O. Memory: only from the caller's arena. Threads: a reader belongs
+ * to one. */
 #ifndef WIRE_JSON_H
 #define WIRE_JSON_H
 

@@ -1,13 +1,14 @@
 /* Between decimal text and binary64, both ways by one table of powers of ten to 128 bits.
  *
  * Reading goes through three doors. Up to 2^53 with a power of ten that a double holds, one
- * multiplication or division is correctly rounded by IEEE 754 itself. Up to 19 digits, the product of
- * the digits with a 128-bit power is nearly always enough to know the 53 bits and how to round them
- * (D. Lemire, "Number Parsing at a Gigabyte per Second", 2021); it notices when it is not. What is
- * left goes to the C library, in the C locale.
+ * multiplication or division is correctly rounded by IEEE 754 itself. Up to 19 digits, the product
+ * of the digits with a 128-bit power is nearly always enough to know the 53 bits and how to round
+ * them (D. Lemire, "Number Parsing at a Gigabyte per Second", 2021); it notices when it is not.
+ * What is left goes to the C library, in the C locale.
  *
- * Writing is Schubfach (R. Giulietti, "The Schubfach way to render doubles", 2021): of the decimals
- * that lie nearer to this double than to any other, the shortest, and of those the nearest. */
+ * Writing is Schubfach (R. Giulietti, "The Schubfach way to render doubles", 2021): of the
+ * decimals that lie nearer to this double than to any other, the shortest, and of those the
+ * nearest. */
 #include "wire/number.h"
 
 #include <locale.h>
@@ -167,7 +168,7 @@ static const double exact_powers[] = {
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 };
 
-/* The 54 leading bits of `product` (whose value is at least 2^126), the last of them for rounding. */
+/* The 54 leading bits of `product` (at least 2^126), the last of them for rounding. */
 static bool round_product(unsigned __int128 product, int exponent2, uint64_t *bits)
 {
 	uint64_t high = (uint64_t)(product >> 64), low = (uint64_t)product;
@@ -199,8 +200,8 @@ static bool product_f64(uint64_t digits, int exponent, uint64_t *bits)
 	struct power power = power_of_ten(exponent);
 	unsigned __int128 product = (unsigned __int128)digits * power.high;
 	uint64_t low = (uint64_t)product;
-	/* What the lower half of the power adds is less than `digits`: it matters only where it could
-	 * carry into the 54 bits. */
+	/* What the lower half of the power adds is less than `digits`: it matters only where it
+	 * could carry into the 54 bits. */
 	if (((uint64_t)(product >> 64) & 0x1ff) == 0x1ff && low + digits < low) {
 		unsigned __int128 rest = (unsigned __int128)digits * power.low;
 		product += (uint64_t)(rest >> 64);
@@ -286,8 +287,8 @@ const char *number_scan_json(const char *p, const char *end, struct value *out, 
 {
 	struct decimal d;
 	*reason = "not a number";
-	/* RFC 8259, 6: number = [ minus ] int [ frac ] [ exp ]; leading zeros are not allowed; frac =
-	 * decimal-point 1*DIGIT. */
+	/* RFC 8259, 6: number = [ minus ] int [ frac ] [ exp ]; leading zeros are not allowed;
+	 * frac = decimal-point 1*DIGIT. */
 	if (p == end || (*p != '-' && !number_is_digit(*p)) || !scan_decimal(p, end, &d))
 		return NULL;
 	if (!d.whole_part || d.leading_zero || d.bare_point) {
@@ -305,10 +306,12 @@ const char *number_scan_json(const char *p, const char *end, struct value *out, 
 
 int number_parse_json(struct slice text, struct value *out)
 {
-	const char *reason, *end = text.data + text.len;
+	if (text.len == 0)
+		return ERR_INVALID;
 	if (text.len > NUMBER_TEXT_MAX_BYTES)
 		return ERR_LIMIT;
-	if (text.len == 0 || number_scan_json(text.data, end, out, &reason) != end)
+	const char *reason, *end = text.data + text.len;
+	if (number_scan_json(text.data, end, out, &reason) != end)
 		return ERR_INVALID;
 	return out->type == VALUE_F64 && isinf(value_as_f64(*out)) ? ERR_LIMIT : 0;
 }
@@ -354,9 +357,9 @@ size_t number_print_i64(char *to, int64_t number)
 	return 1 + number_print_u64(to + 1, -(uint64_t)number);
 }
 
-/* The upper 64 bits of a 64 x 128 bit product, the lowest of them set if anything was cut off: enough
- * for comparisons (Giulietti, 9.7). The power is not below the true one, by less than one unit, which
- * adds at most 1 to the middle word of an exact product. */
+/* The upper 64 bits of a 64 x 128 bit product, the lowest of them set if anything was cut off:
+ * enough for comparisons (Giulietti, 9.7). The power is not below the true one, by less than one
+ * unit, which adds at most 1 to the middle word of an exact product. */
 static uint64_t multiply_to_odd(struct power power, uint64_t factor)
 {
 	uint64_t low_high = (uint64_t)(((unsigned __int128)power.low * factor) >> 64);

@@ -1,7 +1,7 @@
 /* Numbers as text: exact, independent of the locale, bounded.
  *
- * Reading. A double is correctly rounded for every text; an integer is exact or refused. No function
- * reads past `end`, and none takes more than NUMBER_TEXT_MAX_BYTES of one number.
+ * Reading. A double is correctly rounded for every text; an integer is exact or refused. No
+ * function reads past `end`, and none takes more than NUMBER_TEXT_MAX_BYTES of one number.
  * Writing. A double becomes the shortest text that reads back to the same bits, always with a
  * fraction or an exponent (477.0, 1e+300), laid out as Python's repr does; integers are exact.
  *
@@ -41,7 +41,8 @@ const char *number_scan_json(const char *p, const char *end, struct value *out,
  * number_parse_f64; an infinity is ERR_LIMIT. */
 int number_parse_json(struct slice text, struct value *out) MUST_CHECK;
 
-/* Each writes at most NUMBER_PRINT_MAX_BYTES at `to`, without a closing zero, and returns how many. */
+/* Each writes at most NUMBER_PRINT_MAX_BYTES at `to`, without a closing zero, and returns how
+ * many. */
 size_t number_print_u64(char *to, uint64_t number);
 size_t number_print_i64(char *to, int64_t number);
 /* NaN, +Inf and -Inf are written so, as Prometheus reads them; JSON has no form for them. */
@@ -59,8 +60,8 @@ static inline bool number_is_digit(char c)
 	return (unsigned char)(c - '0') <= 9;
 }
 
-/* Decimal digits from p on, at most 19 of them (those never overflow); gives the first byte that was
- * not taken: p if there is no digit. */
+/* Decimal digits from p on, at most 19 of them (those never overflow); gives the first byte that
+ * was not taken: p if there is no digit. */
 static inline const char *number_scan_digits(const char *p, const char *end, uint64_t *out)
 {
 	if (end - p > 19)

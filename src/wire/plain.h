@@ -12,8 +12,9 @@ static inline const char *plain_end(const char *p, const char *end)
 	while (end - p >= 8) {
 		uint64_t bytes;
 		memcpy(&bytes, p, 8);
-		/* A byte's top bit is set in each term where it is 0 after the exclusive or (or below
-		 * 0x20); a borrow can only set bits above the first hit, which then do not count. */
+		/* A byte's top bit is set in each term where it is 0 after the exclusive or (or
+		 * below 0x20); a borrow can only set bits above the first hit, which then do not
+		 * count. */
 		uint64_t quote = bytes ^ (ones * '"'), slash = bytes ^ (ones * '\\');
 		uint64_t hits = ((quote - ones) & ~quote) | ((slash - ones) & ~slash) |
 				((bytes - ones * 0x20) & ~bytes) | bytes;

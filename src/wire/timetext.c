@@ -1,0 +1,501 @@
+/* Times and durations as text. Every parser here is a cursor with one sticky reason: what fits is
+ * taken piece by piece, and the first piece that does not says why. */
+#include "wire/timetext.h"
+
+#include <math.h>
+
+#include "wire/number.h"
+
+enum { MS_PER_SECOND = 1000, MS_PER_MINUTE = 60000, MS_PER_HOUR = 3600000, MS_PER_DAY = 86400000 };
+
+struct scan {
+	const char *p, *end;
+	const char *reason; /* why it is wrong; NULL while good */
+};
+
+static struct scan scan_of(struct slice text)
+{
+	if (text.len == 0)
+		return (struct scan){"", "", "it is empty"};
+	if (text.len > TIME_TEXT_MAX_BYTES)
+		return (struct scan){text.data, text.data, "it is too long"};
+	return (struct scan){text.data, text.data + text.len, NULL};
+}
+
+static void spoil(struct scan *s, const char *reason)
+{
+	if (!s->reason)
+		s->reason = reason;
+	s->p = s->end;
+}
+
+static int result(const struct scan *s, struct slice text, const char *what, struct errbuf *e)
+{
+	if (!s->reason)
+		return 0;
+	int shown = (int)(text.len < TIME_TEXT_MAX_BYTES ? text.len : TIME_TEXT_MAX_BYTES);
+	return errbuf_set(e, ERR_INVALID, "\"%.*s\" is no %s: %s", shown, text.len ? text.data : "",
+			  what, s->reason);
+}
+
+/* Takes `c` if it is next; letters in either case. */
+static bool take(struct scan *s, char c)
+{
+	if (s->p == s->end || (*s->p != c && !(c >= 'A' && c <= 'Z' && *s->p == c + 32)))
+		return false;
+	s->p++;
+	return true;
+}
+
+static void need(struct scan *s, char c, const char *reason)
+{
+	if (!take(s, c))
+		spoil(s, reason);
+}
+
+/* Exactly `count` digits that make a number from `low` to `high`. */
+static int take_field(struct scan *s, int count, int low, int high, const char *reason)
+{
+	int number = 0, taken = 0;
+	for (; taken < count && s->p < s->end && number_is_digit(*s->p); taken++)
+		number = number * 10 + (*s->p++ - '0');
+	if (taken == count && number >= low && number <= high)
+		return number;
+	spoil(s, reason);
+	return low;
+}
+
+/* The digits of a fraction, at least one, as thousandths; `rest` says whether what was cut off is
+ * more than zeros. */
+static int take_thousandths(struct scan *s, bool *rest)
+{
+	int number = 0, taken = 0;
+	*rest = false;
+	for (; s->p < s->end && number_is_digit(*s->p); s->p++, taken++) {
+		if (taken < 3)
+			number = number * 10 + (*s->p - '0');
+		else
+			*rest |= *s->p != '0';
+	}
+	if (taken == 0)
+		spoil(s, "a digit should follow the point");
+	for (; taken < 3; taken++)
+		number *= 10;
+	return number;
+}
+
+/* ---- The calendar --------------------------------------------------------------------------- */
+
+struct date {
+	int64_t year; /* 0 is the year before 1 */
+	int month, day;
+};
+
+enum { DAYS_PER_400_YEARS = 146097, EPOCH_FROM_MARCH_0 = 719468 };
+
+static bool leap_year(int64_t year)
+{
+	return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+}
+
+static int days_of_month(int64_t year, int month)
+{
+	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	return days[month - 1] + (month == 2 && leap_year(year));
+}
+
+/* Days since 1970-01-01. Years are counted from March, so that the leap day is their last; then the
+ * months' lengths repeat as 31,30,31,30,31, which is (153 * m + 2) / 5. */
+static int64_t days_of_date(struct date date)
+{
+	int64_t year = date.year - (date.month <= 2);
+	int64_t era = floor_div(year, 400), of_era = year - era * 400;
+	int month = (date.month + 9) % 12;
+	int64_t of_year = (153 * month + 2) / 5 + date.day - 1;
+	return era * DAYS_PER_400_YEARS + of_era * 365 + of_era / 4 - of_era / 100 + of_year -
+	       EPOCH_FROM_MARCH_0;
+}
+
+static struct date date_of_days(int64_t days)
+{
+	days += EPOCH_FROM_MARCH_0;
+	int64_t era = floor_div(days, DAYS_PER_400_YEARS), of_era = days - era * DAYS_PER_400_YEARS;
+	/* Without the leap days that have passed in the era, each year has 365 days. */
+	int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+	int of_year = (int)(of_era - (year * 365 + year / 4 - year / 100));
+	int month = (5 * of_year + 2) / 153;
+	struct date date = {.day = of_year - (153 * month + 2) / 5 + 1,
+			    .month = month < 10 ? month + 3 : month - 9};
+	date.year = era * 400 + year + (date.month <= 2);
+	return date;
+}
+
+/* ---- ISO 8601 ------------------------------------------------------------------------------- */
+
+static int64_t take_year(struct scan *s)
+{
+	bool negative = s->p < s->end && *s->p == '-';
+	if (s->p == s->end || (*s->p != '-' && *s->p != '+'))
+		return take_field(s, 4, 0, 9999, "the year should have 4 digits, or a sign");
+	const char *digits = ++s->p;
+	uint64_t year;
+	s->p = number_scan_digits(digits, s->end, &year);
+	if (s->p - digits < 4 || s->p - digits > 9)
+		spoil(s, "a year with a sign should have 4 to 9 digits");
+	return negative ? -(int64_t)year : (int64_t)year;
+}
+
+static struct date take_date(struct scan *s)
+{
+	struct date date = {.year = take_year(s), .month = 1, .day = 1};
+	need(s, '-', "a - should follow the year");
+	date.month = take_field(s, 2, 1, 12, "the month should be 01 to 12");
+	need(s, '-', "a - should follow the month");
+	date.day = take_field(s, 2, 1, 31, "the day should be 01 to 31");
+	if (date.day > days_of_month(date.year, date.month))
+		spoil(s, "the month has no such day");
+	return date;
+}
+
+/* hh:mm[:ss[.fraction]] as ms. */
+static int64_t take_clock(struct scan *s, bool *second_60)
+{
+	bool rest;
+	int64_t ms = take_field(s, 2, 0, 23, "the hour should be 00 to 23") * (int64_t)MS_PER_HOUR;
+	need(s, ':', "a : should follow the hour");
+	ms += take_field(s, 2, 0, 59, "the minute should be 00 to 59") * MS_PER_MINUTE;
+	if (!take(s, ':'))
+		return ms;
+	int second = take_field(s, 2, 0, 60, "the second should be 00 to 59");
+	*second_60 = second == 60;
+	ms += second * MS_PER_SECOND;
+	if (take(s, '.') || take(s, ','))
+		ms += take_thousandths(s, &rest);
+	return ms;
+}
+
+/* Z, +hh, +hhmm or +hh:mm, as ms to the east. */
+static int64_t take_offset(struct scan *s)
+{
+	if (take(s, 'Z'))
+		return 0;
+	bool west = take(s, '-');
+	if (!west)
+		need(s, '+', "Z or an offset such as +02:00 should follow");
+	int64_t ms = take_field(s, 2, 0, 23, "the offset's hour should be 00 to 23") *
+		     (int64_t)MS_PER_HOUR;
+	if (s->p < s->end) {
+		take(s, ':');
+		ms += take_field(s, 2, 0, 59, "the offset's minute should be 00 to 59") *
+		      MS_PER_MINUTE;
+	}
+	return west ? -ms : ms;
+}
+
+static int64_t take_time_of_day(struct scan *s)
+{
+	bool second_60 = false;
+	int64_t ms = take_clock(s, &second_60);
+	ms -= take_offset(s);
+	/* Leap seconds come at the end of a UTC day and nowhere else: with its 60 counted, such a
+	 * time lies in the first second of a day. */
+	if (second_60 && floor_to(ms, MS_PER_SECOND) % MS_PER_DAY != 0)
+		spoil(s, "only the last second of a UTC day may be 60");
+	return ms;
+}
+
+static int64_t take_iso(struct scan *s)
+{
+	struct date date = take_date(s);
+	int64_t ms_of_day = 0, ms = 0;
+	if (s->p < s->end) {
+		if (!take(s, 'T'))
+			need(s, ' ', "T and a time of day should follow the date");
+		ms_of_day = take_time_of_day(s);
+	}
+	if (s->p < s->end)
+		spoil(s, "something follows the time");
+	if (!s->reason && (__builtin_mul_overflow(days_of_date(date), (int64_t)MS_PER_DAY, &ms) ||
+			   __builtin_add_overflow(ms, ms_of_day, &ms)))
+		spoil(s, "it lies too far from now");
+	return ms;
+}
+
+int time_parse_iso(struct slice text, int64_t *ms, struct errbuf *e)
+{
+	struct scan s = scan_of(text);
+	int64_t taken = s.reason ? 0 : take_iso(&s);
+	int err = result(&s, text, "time", e);
+	if (!err)
+		*ms = taken;
+	return err;
+}
+
+/* ---- Seconds or ms since the epoch ---------------------------------------------------------- */
+
+#define TOO_FAR "it lies too far from 1970"
+
+/* Written with an exponent: by value, as a double. */
+static int64_t epoch_of_f64(struct scan *s)
+{
+	double number;
+	if (number_parse_f64(s->p, s->end, &number) != 0) {
+		spoil(s, "it is neither a number nor a date");
+		return 0;
+	}
+	double ms = floor(fabs(number) >= 1e12 ? number : number * 1000);
+	if (!(ms >= -0x1p63 && ms < 0x1p63)) {
+		spoil(s, TOO_FAR);
+		return 0;
+	}
+	return (int64_t)ms;
+}
+
+/* [whole].[fraction] without a sign, as ms; `rest`: and a bit. */
+static int64_t epoch_magnitude(struct scan *s, bool *rest)
+{
+	enum { DIGITS_OF_MS = 13 };
+	uint64_t whole;
+	int thousandths = 0;
+	while (s->p + 1 < s->end && *s->p == '0' && number_is_digit(s->p[1]))
+		s->p++;
+	const char *digits = s->p;
+	s->p = number_scan_digits(digits, s->end, &whole);
+	bool in_ms = s->p - digits >= DIGITS_OF_MS;
+	if (s->p == digits)
+		spoil(s, "it is neither a number nor a date");
+	if ((s->p < s->end && number_is_digit(*s->p)) || whole > (uint64_t)INT64_MAX)
+		spoil(s, TOO_FAR);
+	*rest = false;
+	if (take(s, '.'))
+		thousandths = take_thousandths(s, rest);
+	if (s->p < s->end)
+		spoil(s, "it is neither a number nor a date");
+	if (!in_ms)
+		return (int64_t)whole * 1000 + thousandths;
+	*rest |= thousandths != 0;
+	return (int64_t)whole;
+}
+
+static int64_t take_epoch(struct scan *s)
+{
+	for (const char *p = s->p; p < s->end; p++) {
+		if (*p == 'e' || *p == 'E')
+			return epoch_of_f64(s);
+	}
+	bool rest, negative = take(s, '-');
+	if (!negative)
+		take(s, '+');
+	int64_t ms = epoch_magnitude(s, &rest);
+	return negative ? -ms - rest : ms;
+}
+
+int time_parse_epoch(struct slice text, int64_t *ms, struct errbuf *e)
+{
+	struct scan s = scan_of(text);
+	int64_t taken = s.reason ? 0 : take_epoch(&s);
+	int err = result(&s, text, "time", e);
+	if (!err)
+		*ms = taken;
+	return err;
+}
+
+/* ---- Durations ------------------------------------------------------------------------------ */
+
+static const struct unit {
+	struct slice name;
+	int64_t ms;
+} units[] = {
+	{{"ms", 2}, 1},
+	{{"s", 1}, MS_PER_SECOND},
+	{{"m", 1}, MS_PER_MINUTE},
+	{{"h", 1}, MS_PER_HOUR},
+	{{"d", 1}, MS_PER_DAY},
+	{{"w", 1}, 7 * (int64_t)MS_PER_DAY},
+	{{"n", 1}, 30 * (int64_t)MS_PER_DAY},
+	{{"y", 1}, 365 * (int64_t)MS_PER_DAY},
+};
+
+/* A number of at most 18 digits; -1 and spoilt if there is none. */
+static int64_t take_whole(struct scan *s)
+{
+	const char *digits = s->p;
+	uint64_t number;
+	s->p = number_scan_digits(digits, s->end, &number);
+	if (s->p == digits || s->p - digits > 18) {
+		spoil(s,
+		      s->p == digits ? "a number should stand before each unit" : "it is too long");
+		return -1;
+	}
+	return (int64_t)number;
+}
+
+static int64_t take_simple_duration(struct scan *s)
+{
+	int64_t number = take_whole(s), ms = 0;
+	struct slice name = {s->p, (size_t)(s->end - s->p)};
+	for (size_t i = 0; !s->reason && i < ARRAY_LEN(units); i++) {
+		if (!slice_equal(name, units[i].name))
+			continue;
+		if (__builtin_mul_overflow(number, units[i].ms, &ms))
+			spoil(s, "it is too long");
+		s->p = s->end;
+		return ms;
+	}
+	spoil(s, "its unit should be ms, s, m, h, d, w, n or y");
+	return 0;
+}
+
+/* One of the letters, behind those already used; its place among them, -1 if it is none. */
+static int take_designator(struct scan *s, const char *letters, int after)
+{
+	for (int i = after; letters[i]; i++) {
+		if (take(s, letters[i]))
+			return i;
+	}
+	spoil(s, "its units should be W, D, then T and H, M, S");
+	return -1;
+}
+
+/* The part before T, or the one behind it: numbers, each with its letter, in this order. */
+static int64_t take_designated(struct scan *s, const char *letters, const int64_t *unit_ms)
+{
+	int64_t sum = 0, part;
+	int used = 0;
+	while (s->p < s->end && *s->p != 'T' && *s->p != 't') {
+		bool rest;
+		int64_t number = take_whole(s);
+		bool point = take(s, '.');
+		int thousandths = point ? take_thousandths(s, &rest) : 0;
+		int i = take_designator(s, letters, used);
+		if (s->reason)
+			return 0;
+		if (point && unit_ms[i] != MS_PER_SECOND)
+			spoil(s, "only seconds may have a fraction");
+		if (__builtin_mul_overflow(number, unit_ms[i], &part) ||
+		    __builtin_add_overflow(sum, part + thousandths, &sum))
+			spoil(s, "it is too long");
+		used = i + 1;
+	}
+	return sum;
+}
+
+static int64_t take_iso_duration(struct scan *s)
+{
+	static const int64_t day_units[] = {7 * (int64_t)MS_PER_DAY, MS_PER_DAY};
+	static const int64_t clock_units[] = {MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND};
+	int64_t sum, of_clock = 0;
+	if (s->p == s->end)
+		spoil(s, "a number should follow the P");
+	sum = take_designated(s, "WD", day_units);
+	if (take(s, 'T')) {
+		if (s->p == s->end)
+			spoil(s, "a number should follow the T");
+		of_clock = take_designated(s, "HMS", clock_units);
+	}
+	if (s->p < s->end)
+		spoil(s, "a second T");
+	if (__builtin_add_overflow(sum, of_clock, &sum))
+		spoil(s, "it is too long");
+	return sum;
+}
+
+int duration_parse(struct slice text, int64_t *ms, struct errbuf *e)
+{
+	struct scan s = scan_of(text);
+	int64_t taken = 0;
+	if (!s.reason)
+		taken = take(&s, 'P') ? take_iso_duration(&s) : take_simple_duration(&s);
+	int err = result(&s, text, "duration", e);
+	if (!err)
+		*ms = taken;
+	return err;
+}
+
+/* ---- Any of them ---------------------------------------------------------------------------- */
+
+static bool ends_with(struct slice text, struct slice end)
+{
+	return text.len >= end.len &&
+	       memcmp(text.data + text.len - end.len, end.data, end.len) == 0;
+}
+
+/* A date has a - behind a digit; a number has not (1e-3). */
+static bool looks_like_date(struct slice text)
+{
+	for (size_t i = 1; i < text.len; i++) {
+		if (text.data[i] == '-' && number_is_digit(text.data[i - 1]))
+			return true;
+	}
+	return false;
+}
+
+int time_parse(struct slice text, int64_t now_ms, int64_t *ms, struct errbuf *e)
+{
+	const struct slice ago = SLICE("-ago");
+	if (slice_equal(text, SLICE("now"))) {
+		*ms = now_ms;
+		return 0;
+	}
+	if (ends_with(text, ago)) {
+		int64_t back, then;
+		text.len -= ago.len;
+		int err = duration_parse(text, &back, e);
+		if (err)
+			return err;
+		if (__builtin_sub_overflow(now_ms, back, &then))
+			return errbuf_set(e, ERR_INVALID, "\"%.*s-ago\" lies too far from now",
+					  (int)text.len, text.data);
+		*ms = then;
+		return 0;
+	}
+	if (looks_like_date(text))
+		return time_parse_iso(text, ms, e);
+	return time_parse_epoch(text, ms, e);
+}
+
+/* ---- Writing -------------------------------------------------------------------------------- */
+
+static char *put_padded(char *to, uint64_t number, int digits)
+{
+	for (int i = digits - 1; i >= 0; i--) {
+		to[i] = (char)('0' + number % 10);
+		number /= 10;
+	}
+	return to + digits;
+}
+
+static char *put_year(char *to, int64_t year)
+{
+	uint64_t magnitude = year < 0 ? -(uint64_t)year : (uint64_t)year;
+	if (year < 0 || year > 9999)
+		*to++ = year < 0 ? '-' : '+';
+	if (magnitude > 9999)
+		return to + number_print_u64(to, magnitude);
+	return put_padded(to, magnitude, 4);
+}
+
+size_t time_print(char *to, int64_t ms)
+{
+	int64_t days = floor_div(ms, MS_PER_DAY);
+	/* days * MS_PER_DAY may lie below INT64_MIN; the remainder does not care. */
+	uint64_t of_day = (uint64_t)ms - (uint64_t)days * MS_PER_DAY;
+	struct date date = date_of_days(days);
+	char *p = put_year(to, date.year);
+	*p++ = '-';
+	p = put_padded(p, (uint64_t)date.month, 2);
+	*p++ = '-';
+	p = put_padded(p, (uint64_t)date.day, 2);
+	*p++ = 'T';
+	p = put_padded(p, of_day / MS_PER_HOUR, 2);
+	*p++ = ':';
+	p = put_padded(p, of_day / MS_PER_MINUTE % 60, 2);
+	*p++ = ':';
+	p = put_padded(p, of_day / MS_PER_SECOND % 60, 2);
+	if (of_day % MS_PER_SECOND) {
+		*p++ = '.';
+		p = put_padded(p, of_day % MS_PER_SECOND, 3);
+	}
+	*p++ = 'Z';
+	return (size_t)(p - to);
+}
