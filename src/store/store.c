@@ -561,6 +561,16 @@ static bool length_valid(struct slice name, size_t max_bytes)
 	return name.len >= 1 && name.len <= max_bytes;
 }
 
+/* As tags_encode writes it. */
+static size_t escaped_bytes(struct slice name)
+{
+	size_t bytes = name.len;
+	for (size_t i = 0; i < name.len; i++)
+		bytes += name.data[i] == ',' || name.data[i] == '=' || name.data[i] == '\\';
+	return bytes;
+}
+
+/* What tags_sort_and_check promises, but for the characters. */
 static int check_tags(struct tags tags)
 {
 	if (tags.count > TAGS_MAX)
@@ -573,7 +583,7 @@ static int check_tags(struct tags tags)
 			return ERR_INVALID;
 		if (i && slice_compare(tags.list[i - 1].key, tag->key) >= 0)
 			return ERR_INVALID;
-		text_bytes += tag->key.len + tag->value.len + 2;
+		text_bytes += escaped_bytes(tag->key) + escaped_bytes(tag->value) + 2;
 	}
 	return text_bytes > TAGS_TEXT_MAX_BYTES ? ERR_LIMIT : 0;
 }

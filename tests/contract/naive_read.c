@@ -64,6 +64,11 @@ static int64_t query_now(const struct budget *budget)
 	return budget->read->now_ms;
 }
 
+static unsigned asked_fields(const struct store_range *range)
+{
+	return range->fields ? range->fields : (1u << schema[range->table].field_count) - 1;
+}
+
 static bool point_wanted(const struct budget *budget, const struct store_range *range,
 			 const struct naive_point *point)
 {
@@ -75,8 +80,8 @@ static bool point_wanted(const struct budget *budget, const struct store_range *
 	    (point->ts_ms == range->end_ms && bug != NAIVE_BUG_RANGE_END))
 		return false;
 	for (size_t f = 0; f < schema[range->table].field_count; f++) {
-		bool asked = range->fields == 0 || range->fields >> f & 1;
-		if (asked && naive_sample_visible(budget->naive, point, f, query_now(budget)))
+		if (asked_fields(range) >> f & 1 &&
+		    naive_sample_visible(budget->naive, point, f, query_now(budget)))
 			return true;
 	}
 	return false;
@@ -115,13 +120,12 @@ static const struct naive_point **select_points(const struct budget *budget,
 	return chosen;
 }
 
-static bool copy_field(struct budget *budget, const struct naive_point **chosen,
+static void copy_field(struct budget *budget, const struct naive_point **chosen,
 		       struct store_points *points, size_t field)
 {
 	uint64_t *bits = alloc_array(budget->read, points->count, sizeof(*bits));
 	uint8_t *types = alloc_array(budget->read, points->count, sizeof(*types));
-	if (!bits || !types)
-		return false;
+	ASSERT(bits && types);
 	for (size_t i = 0; i < points->count; i++) {
 		if (!naive_sample_visible(budget->naive, chosen[i], field, query_now(budget)))
 			continue;
@@ -130,29 +134,35 @@ static bool copy_field(struct budget *budget, const struct naive_point **chosen,
 	}
 	points->bits[field] = bits;
 	points->types[field] = types;
-	return true;
 }
 
-/* The first `count` of the chosen as columns; false where the arena is full. */
-static bool copy_points(struct budget *budget, const struct store_range *range,
+/* How many points have room in what is left of the read's memory. */
+static size_t points_that_fit(const struct store_read *read, const struct store_range *range)
+{
+	size_t fields = (size_t)__builtin_popcount(asked_fields(range));
+	size_t point_bytes = sizeof(int64_t) + fields * (sizeof(uint64_t) + sizeof(uint8_t));
+	size_t padding_bytes = 16 * (1 + 2 * fields);
+	size_t left_bytes = read->arena.max_bytes - read->arena.used_bytes;
+	return left_bytes < padding_bytes ? 0 : (left_bytes - padding_bytes) / point_bytes;
+}
+
+/* The first `count` of the chosen as columns. */
+static void copy_points(struct budget *budget, const struct store_range *range,
 			const struct naive_point **chosen, size_t count,
 			struct store_points *points)
 {
 	int64_t *ts_ms = alloc_array(budget->read, count, sizeof(*ts_ms));
-	*points = (struct store_points){.count = count, .ts_ms = ts_ms};
-	bool fits = ts_ms != NULL;
-	for (size_t f = 0; fits && f < schema[range->table].field_count; f++) {
-		if (range->fields == 0 || range->fields >> f & 1)
-			fits = copy_field(budget, chosen, points, f);
-	}
-	for (size_t i = 0; fits && i < count; i++)
+	ASSERT(ts_ms);
+	for (size_t i = 0; i < count; i++)
 		ts_ms[i] = chosen[i]->ts_ms;
-	if (!fits)
-		*points = (struct store_points){0};
-	return fits;
+	*points = (struct store_points){.count = count, .ts_ms = ts_ms};
+	for (size_t f = 0; f < schema[range->table].field_count; f++) {
+		if (asked_fields(range) >> f & 1)
+			copy_field(budget, chosen, points, f);
+	}
 }
 
-/* One handle: true when all its points were given. Halves what it tries until it fits. */
+/* One handle: true when all its points were given. */
 static bool range_handle(struct budget *budget, const struct store_range *range,
 			 const struct naive_row *row, struct range_token *token,
 			 struct store_points *points)
@@ -160,9 +170,9 @@ static bool range_handle(struct budget *budget, const struct store_range *range,
 	size_t chosen_count;
 	const struct naive_point **chosen = select_points(budget, range, token, row, &chosen_count);
 	size_t count = smaller(chosen_count, budget->points);
-	while (count && !copy_points(budget, range, chosen, count, points))
-		count /= 2;
+	count = smaller(count, points_that_fit(budget->read, range));
 	if (count) {
+		copy_points(budget, range, chosen, count, points);
 		token->given += count;
 		token->last_ts_ms = chosen[count - 1]->ts_ms;
 	}

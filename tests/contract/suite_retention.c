@@ -1,0 +1,242 @@
+/* Retention classes and expiry on the test's clock. */
+#include "contract.h"
+
+#define I(x) value_i64(x)
+
+static struct place raw_in(enum retention_class retention)
+{
+	return (struct place){TABLE_DATA_RAW, 0, retention};
+}
+
+static size_t count_at(struct rig *rig, uint64_t h, int64_t now_ms)
+{
+	struct store_range range = {
+		.table = TABLE_DATA_RAW,
+		.handles = &h,
+		.handle_count = 1,
+		.start_ms = INT64_MIN,
+		.end_ms = INT64_MAX,
+	};
+	struct points points;
+	assert_int_equal(rig_range_at(rig, &range, 0, now_ms, &points), 0);
+	return points.count;
+}
+
+/* A sample exactly as old as its retention is there; 1 ms older, it is not. */
+static void edge_of_each_class(struct rig *rig)
+{
+	static const int64_t days[] = {2, 7, 35, 400};
+	for (int c = 0; c < RETENTION_EVER; c++) {
+		char tags[16];
+		snprintf(tags, sizeof(tags), "class=%d", c);
+		uint64_t h = rig_series(rig, "cpu", tags);
+		int64_t edge = T0 - days[c] * DAY_MS;
+		struct points three =
+			POINTS({edge - 1, {I(1)}}, {edge, {I(2)}}, {edge + 1, {I(3)}});
+		rig_put_all(rig, raw_in((enum retention_class)c), h, three);
+		for (int pass = 0; pass < 2; pass++) {
+			expect_all(rig, RAW, h, (struct points){three.list + 1, 2});
+			/* The query's now decides. */
+			assert_int_equal(count_at(rig, h, T0 - 1), 3);
+			assert_int_equal(count_at(rig, h, T0), 2);
+			assert_int_equal(count_at(rig, h, T0 + 1), 1);
+			assert_int_equal(count_at(rig, h, T0 + 2), 0);
+			rig_settle(rig);
+		}
+	}
+}
+
+static void ever_is_for_ever(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	struct points two = POINTS({STORE_TS_MIN, {I(1)}}, {0, {I(2)}});
+	rig_put_all(rig, RAW, h, two);
+	rig_advance_ms(rig, 36500LL * DAY_MS);
+	rig_settle(rig);
+	expect_all(rig, RAW, h, two);
+}
+
+/* From the first slice to the last, though the clock goes on. */
+static void now_is_the_querys_throughout(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	for (int64_t i = 0; i < 100; i++)
+		rig_put(rig, raw_in(RETENTION_2_DAYS), h, T0 - 2 * DAY_MS + 1000 * i, I(i));
+	struct store_read *read = rig_read_new(rig);
+	struct store_request *request = store_read_add(read, STORE_RANGE);
+	request->range = (struct store_range){
+		.table = TABLE_DATA_RAW,
+		.handles = &h,
+		.handle_count = 1,
+		.start_ms = INT64_MIN,
+		.end_ms = INT64_MAX,
+	};
+	read->points_max = 10;
+	size_t given = 0;
+	for (int slice = 0; slice == 0 || request->more; slice++) {
+		assert_int_equal(rig_read(rig, read), 0);
+		given += request->range.points->count;
+		rig_advance_ms(rig, 5000);
+		if (slice == 4)
+			rig_settle(rig);
+	}
+	assert_int_equal(given, 100);
+	store_read_free(read);
+	assert_in_range(rig_now_ms(rig), T0 + 50000, T0 + 60000);
+	assert_int_equal(count_at(rig, h, T0 + 50000), 50);
+}
+
+/* Not before the longest query that could still want it has ended. */
+static void removed_a_query_deadline_later(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	for (int64_t i = 0; i < 500; i++)
+		rig_put(rig, raw_in(RETENTION_2_DAYS), h, T0 + i, I(i));
+	rig_advance_ms(rig, 2 * DAY_MS + STORE_QUERY_DEADLINE_MAX_MS - 1000);
+	int64_t began_ms = rig_now_ms(rig) - STORE_QUERY_DEADLINE_MAX_MS + 1000;
+	rig_settle(rig);
+	assert_int_equal(count_at(rig, h, began_ms), 500);
+	assert_int_equal(count_at(rig, h, rig_now_ms(rig)), 0);
+	/* Now whole segments are past it. */
+	rig_advance_ms(rig, 2LL * DAY_MS);
+	rig_settle(rig);
+	assert_int_equal(count_at(rig, h, rig_now_ms(rig)), 0);
+	struct store_stats stats = rig_stats(rig);
+	assert_int_equal(stats.tables[TABLE_DATA_RAW].samples, 0);
+	assert_int_equal(stats.tables[TABLE_DATA_RAW].rows, 0);
+	assert_int_equal(stats.tables[TABLE_DATA_RAW].head_samples, 0);
+	rig_reopen(rig);
+	h = rig_find(rig, "t", "cpu", "");
+	if (h)
+		assert_int_equal(count_at(rig, h, T0), 0);
+	rig_verify(rig);
+}
+
+static void expired_does_not_come_back_by_reopening(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	rig_put(rig, raw_in(RETENTION_2_DAYS), h, T0, I(1));
+	rig_put(rig, raw_in(RETENTION_7_DAYS), h, T0 + 1, I(2));
+	rig_advance_ms(rig, 3 * DAY_MS);
+	rig_reopen(rig);
+	expect_all(rig, RAW, rig_find(rig, "t", "cpu", ""), POINTS({T0 + 1, {I(2)}}));
+	rig_settle(rig);
+	rig_reopen(rig);
+	expect_all(rig, RAW, rig_find(rig, "t", "cpu", ""), POINTS({T0 + 1, {I(2)}}));
+}
+
+static void classes_of_one_row_are_merged(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	struct point expected[50];
+	for (int64_t i = 0; i < 50; i++) {
+		expected[i] = (struct point){T0 + i, {I(i)}};
+		rig_put(rig, raw_in((enum retention_class)(i % RETENTION_CLASSES)), h, T0 + i,
+			I(i));
+	}
+	for (int pass = 0; pass < 2; pass++) {
+		expect_all(rig, RAW, h, (struct points){expected, 50});
+		rig_settle(rig);
+	}
+	rig_advance_ms(rig, 10 * DAY_MS);
+	size_t left = 0;
+	for (size_t i = 0; i < 50; i++) {
+		if (i % RETENTION_CLASSES >= RETENTION_35_DAYS)
+			expected[left++] = expected[i];
+	}
+	expect_all(rig, RAW, h, (struct points){expected, left});
+	rig_settle(rig);
+	expect_all(rig, RAW, h, (struct points){expected, left});
+}
+
+static void later_write_wins_over_another_class(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	rig_put(rig, raw_in(RETENTION_EVER), h, T0, I(1));
+	rig_put(rig, raw_in(RETENTION_7_DAYS), h, T0, I(2));
+	rig_put(rig, raw_in(RETENTION_2_DAYS), h, T0 + 1, I(3));
+	rig_put(rig, raw_in(RETENTION_400_DAYS), h, T0 + 1, I(4));
+	for (int pass = 0; pass < 2; pass++) {
+		expect_all(rig, RAW, h, POINTS({T0, {I(2)}}, {T0 + 1, {I(4)}}));
+		rig_settle(rig);
+	}
+	rig_reopen(rig);
+	h = rig_find(rig, "t", "cpu", "");
+	expect_all(rig, RAW, h, POINTS({T0, {I(2)}}, {T0 + 1, {I(4)}}));
+}
+
+static void deletion_reaches_every_class(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	for (int c = 0; c < RETENTION_CLASSES; c++) {
+		rig_put(rig, raw_in((enum retention_class)c), h, T0 + c, I(c));
+		rig_put(rig, raw_in((enum retention_class)c), h, T0 + 10, I(c));
+	}
+	rig_settle(rig);
+	rig_put(rig, raw_in(RETENTION_35_DAYS), h, T0 + 20, I(20));
+	rig_delete(rig, RAW, h, T0, T0 + 20);
+	expect_all(rig, RAW, h, POINTS({T0 + 20, {I(20)}}));
+	rig_settle(rig);
+	expect_all(rig, RAW, h, POINTS({T0 + 20, {I(20)}}));
+}
+
+static void expired_is_nothing_to_other_reads(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	struct point point;
+	size_t windows;
+	rig_put(rig, raw_in(RETENTION_2_DAYS), h, T0 - 2 * DAY_MS - 1, I(-100));
+	rig_put(rig, raw_in(RETENTION_2_DAYS), h, T0 - 2 * DAY_MS, I(7));
+	rig_put(rig, raw_in(RETENTION_2_DAYS), h, T0, I(9));
+	for (int pass = 0; pass < 2; pass++) {
+		assert_false(rig_last_before(rig, RAW, h, T0 - 2 * DAY_MS, 0, &point));
+		assert_true(rig_last_before(rig, RAW, h, T0 - 2 * DAY_MS + 1, 0, &point));
+		assert_value(point.values[0], I(7));
+		struct store_aggregate aggregate = {
+			.table = TABLE_DATA_RAW,
+			.handles = &h,
+			.handle_count = 1,
+			.start_ms = T0 - 10LL * DAY_MS,
+			.end_ms = T0 + 1,
+			.window_ms = 20LL * DAY_MS,
+		};
+		struct store_summary *s = rig_aggregate(rig, &aggregate, 0, &windows);
+		assert_int_equal(windows, 1);
+		assert_int_equal(s->count, 2);
+		assert_true(s->sum == 16);
+		assert_value(s->min, I(7));
+		assert_value(s->first, I(7));
+		assert_int_equal(s->first_ts_ms, T0 - 2 * DAY_MS);
+		rig_settle(rig);
+	}
+}
+
+/* Written so late that it has expired already: accepted, and never seen. */
+static void written_after_its_expiry(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	rig_put(rig, raw_in(RETENTION_2_DAYS), h, T0 - 30LL * DAY_MS, I(1));
+	expect_all(rig, RAW, h, NO_POINTS);
+	rig_settle(rig);
+	expect_all(rig, RAW, h, NO_POINTS);
+	rig_put(rig, raw_in(RETENTION_35_DAYS), h, T0 - 30LL * DAY_MS, I(2));
+	expect_all(rig, RAW, h, POINTS({T0 - 30LL * DAY_MS, {I(2)}}));
+}
+
+#define CASE(f)                                                                                    \
+	{                                                                                          \
+		.name = #f, .run = (f)                                                             \
+	}
+const struct contract_case cases_retention[] = {
+	CASE(edge_of_each_class),
+	CASE(ever_is_for_ever),
+	CASE(now_is_the_querys_throughout),
+	CASE(removed_a_query_deadline_later),
+	CASE(expired_does_not_come_back_by_reopening),
+	CASE(classes_of_one_row_are_merged),
+	CASE(later_write_wins_over_another_class),
+	CASE(deletion_reaches_every_class),
+	CASE(expired_is_nothing_to_other_reads),
+	CASE(written_after_its_expiry),
+	{0},
+};

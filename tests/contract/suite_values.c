@@ -1,0 +1,401 @@
+/* What a value may be, several fields at one time, and several series in one append. */
+#include <math.h>
+
+#include "contract.h"
+
+#define F(x) value_f64(x)
+#define I(x) value_i64(x)
+#define U(x) value_u64(x)
+#define NONE ((struct value){0, VALUE_NONE})
+
+static struct value bits_f64(uint64_t bits)
+{
+	return (struct value){bits, VALUE_F64};
+}
+
+/* Every one comes back with its bits and its type. */
+static void values_come_back_bit_for_bit(struct rig *rig)
+{
+	const struct value values[] = {
+		F(0.0),
+		F(-0.0),
+		F(1.5),
+		F(-1e308),
+		F(5e-324),
+		F(INFINITY),
+		F(-INFINITY),
+		bits_f64(UINT64_C(0x7ff8000000000000)), /* quiet NaN */
+		bits_f64(UINT64_C(0xfff8000000000000)), /* its negative */
+		bits_f64(UINT64_C(0x7ff0000000000001)), /* signalling */
+		bits_f64(UINT64_C(0x7ff8deadbeefcafe)), /* with a payload */
+		bits_f64(UINT64_C(0x7ff0000000000002)), /* the stale marker of Prometheus */
+		F(0.1),
+		F(0x1.fffffffffffffp1023),
+		F(9007199254740993.0),
+		I(0),
+		I(-1),
+		I(INT64_C(9007199254740993)), /* 2^53 + 1: no double is this */
+		I(-INT64_C(9007199254740993)),
+		I(INT64_MAX),
+		I(INT64_MIN),
+		U(0),
+		U(UINT64_C(9007199254740993)),
+		U(UINT64_C(9223372036854775808)), /* 2^63 */
+		U(UINT64_MAX),
+		F(3),
+		I(3),
+		U(3),
+	};
+	enum { COUNT = ARRAY_LEN(values) };
+	uint64_t mixed = rig_series(rig, "mixed", ""), alone[COUNT];
+	struct point points[COUNT];
+	char tags[32];
+	for (size_t i = 0; i < COUNT; i++) {
+		points[i] = (struct point){T0 + (int64_t)i, {values[i]}};
+		snprintf(tags, sizeof(tags), "i=%zu", i);
+		alone[i] = rig_series(rig, "alone", tags);
+		rig_put(rig, RAW, mixed, T0 + (int64_t)i, values[i]);
+		rig_put(rig, RAW, alone[i], T0, values[i]);
+		rig_put(rig, RAW, alone[i], T0 + 1, values[i]);
+	}
+	for (int pass = 0; pass < 3; pass++) {
+		expect_all(rig, RAW, mixed, (struct points){points, COUNT});
+		for (size_t i = 0; i < COUNT; i++)
+			expect_all(rig, RAW, alone[i],
+				   POINTS({T0, {values[i]}}, {T0 + 1, {values[i]}}));
+		if (pass == 0)
+			rig_settle(rig);
+		if (pass != 1)
+			continue;
+		rig_reopen(rig);
+		mixed = rig_find(rig, "t", "mixed", "");
+		for (size_t i = 0; i < COUNT; i++) {
+			snprintf(tags, sizeof(tags), "i=%zu", i);
+			alone[i] = rig_find(rig, "t", "alone", tags);
+		}
+	}
+}
+
+/* Shapes that invite a codec each: constants, counters, decimals, gauges, jumps, alternations. */
+static struct value shaped(int shape, int64_t i)
+{
+	switch (shape) {
+	case 0:
+		return I(42);
+	case 1:
+		return U(UINT64_C(18446744073709551000) + (uint64_t)(i % 616));
+	case 2:
+		return F((double)(i * 25) / 100);
+	case 3:
+		return F(sin((double)i));
+	case 4:
+		return I(i % 2 ? INT64_MAX : INT64_MIN);
+	case 5:
+		return i % 5 ? F(477.0) : I(477);
+	case 6:
+		return F(i % 11 ? 1e-300 * (double)i : NAN);
+	case 7:
+		return I(i * i * i);
+	case 8:
+		return F((double)(i % 100) - 0.0);
+	case 9:
+		return i % 2 ? F(-0.0) : F(0.0);
+	default:
+		return F(1234567.891 + 0.001 * (double)i);
+	}
+}
+
+static int64_t shaped_ts(int shape, int64_t i)
+{
+	/* Regular, with jitter, with gaps. */
+	return T0 + 10000 * i + (shape % 3 == 1 ? i * 7 % 13 : 0) +
+	       (shape % 3 == 2 && i > 700 ? 5 * HOUR_MS : 0);
+}
+
+static void shapes_survive_every_codec(struct rig *rig)
+{
+	enum { SHAPES = 11, COUNT = 1500 };
+	struct point *expected = arena_zalloc(&rig->keep, COUNT * sizeof(*expected));
+	for (int shape = 0; shape < SHAPES; shape++) {
+		char tags[32];
+		snprintf(tags, sizeof(tags), "shape=%d", shape);
+		uint64_t h = rig_series(rig, "m", tags);
+		for (int64_t i = 0; i < COUNT; i++)
+			expected[i] = (struct point){shaped_ts(shape, i), {shaped(shape, i)}};
+		rig_put_all(rig, RAW, h, (struct points){expected, COUNT});
+		if (shape % 2)
+			rig_settle(rig);
+	}
+	rig_settle(rig);
+	for (int shape = 0; shape < SHAPES; shape++) {
+		char tags[32];
+		snprintf(tags, sizeof(tags), "shape=%d", shape);
+		uint64_t h = rig_find(rig, "t", "m", tags);
+		for (int64_t i = 0; i < COUNT; i++)
+			expected[i] = (struct point){shaped_ts(shape, i), {shaped(shape, i)}};
+		expect_all(rig, RAW, h, (struct points){expected, COUNT});
+	}
+}
+
+#define RATES ((struct place){TABLE_BASE_RATES, 30000, RETENTION_EVER})
+
+static void fields_of_one_time_lie_together(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "ifHCInOctets", "device=r");
+	struct points two = POINTS({T0, {F(1.5), I(1), I(30000), U(0), NONE}},
+				   {T0 + 30000, {F(2.5), I(0), I(15000), U(5), U(77)}});
+	rig_put_all(rig, RATES, h, two);
+	for (int pass = 0; pass < 2; pass++) {
+		expect_all(rig, RATES, h, two);
+		rig_settle(rig);
+	}
+}
+
+static void fields_are_written_one_by_one(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "ifHCInOctets", "device=r");
+	rig_put_fields(rig, RATES, h, T0, (struct value[]){F(1), NONE, NONE, NONE, NONE});
+	rig_put_fields(rig, RATES, h, T0, (struct value[]){NONE, NONE, I(3), NONE, NONE});
+	expect_all(rig, RATES, h, POINTS({T0, {F(1), NONE, I(3), NONE, NONE}}));
+	rig_settle(rig);
+	rig_put_fields(rig, RATES, h, T0, (struct value[]){NONE, NONE, NONE, NONE, U(5)});
+	expect_all(rig, RATES, h, POINTS({T0, {F(1), NONE, I(3), NONE, U(5)}}));
+	/* NONE leaves alone; another type overwrites. */
+	rig_put_fields(rig, RATES, h, T0, (struct value[]){NONE, NONE, F(4.5), NONE, NONE});
+	expect_all(rig, RATES, h, POINTS({T0, {F(1), NONE, F(4.5), NONE, U(5)}}));
+	rig_settle(rig);
+	expect_all(rig, RATES, h, POINTS({T0, {F(1), NONE, F(4.5), NONE, U(5)}}));
+	rig_reopen(rig);
+	h = rig_find(rig, "t", "ifHCInOctets", "device=r");
+	expect_all(rig, RATES, h, POINTS({T0, {F(1), NONE, F(4.5), NONE, U(5)}}));
+	assert_int_equal(rig_stats(rig).tables[TABLE_BASE_RATES].samples, 3);
+}
+
+static void nothing_but_none_is_nothing(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "host=a");
+	struct value none[5] = {NONE, NONE, NONE, NONE, NONE};
+	rig_put(rig, RAW, h, T0, NONE);
+	rig_put_fields(rig, RATES, h, T0, none);
+	expect_all(rig, RAW, h, NO_POINTS);
+	expect_all(rig, RATES, h, NO_POINTS);
+	rig_put(rig, RAW, h, T0, I(1));
+	rig_put(rig, RAW, h, T0, NONE);
+	expect_all(rig, RAW, h, POINTS({T0, {I(1)}}));
+}
+
+static void wanted_fields_alone_are_given(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "ifHCInOctets", "device=r");
+	rig_put_all(rig, RATES, h,
+		    POINTS({T0, {F(1), I(1), NONE, NONE, NONE}},
+			   {T0 + 1, {NONE, NONE, I(2), NONE, NONE}},
+			   {T0 + 2, {F(3), NONE, NONE, NONE, NONE}},
+			   {T0 + 3, {NONE, NONE, NONE, U(4), NONE}}));
+	struct store_range range = {
+		.table = TABLE_BASE_RATES,
+		.period_ms = 30000,
+		.handles = &h,
+		.handle_count = 1,
+		.start_ms = T0,
+		.end_ms = T0 + 10,
+	};
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t max = 0; max < 4; max++) {
+			struct points points;
+			range.fields = 1;
+			assert_int_equal(rig_range(rig, &range, max, &points), 0);
+			assert_points(points, POINTS({T0, {F(1)}}, {T0 + 2, {F(3)}}), 5);
+			range.fields = 1 << 1 | 1 << 2;
+			assert_int_equal(rig_range(rig, &range, max, &points), 0);
+			assert_points(points,
+				      POINTS({T0, {NONE, I(1)}}, {T0 + 1, {NONE, NONE, I(2)}}), 5);
+			range.fields = 1 << 4;
+			assert_int_equal(rig_range(rig, &range, max, &points), 0);
+			assert_points(points, NO_POINTS, 5);
+			range.fields = 1;
+			range.limit = 1;
+			range.backward = true;
+			assert_int_equal(rig_range(rig, &range, max, &points), 0);
+			assert_points(points, POINTS({T0 + 2, {F(3)}}), 5);
+			range.limit = 0;
+			range.backward = false;
+		}
+		rig_settle(rig);
+	}
+}
+
+static void unasked_fields_have_no_column(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "ifHCInOctets", "device=r");
+	rig_put_fields(rig, RATES, h, T0, (struct value[]){F(1), I(1), I(2), U(3), U(4)});
+	struct store_read *read = rig_read_new(rig);
+	struct store_request *request = store_read_add(read, STORE_RANGE);
+	request->range = (struct store_range){
+		.table = TABLE_BASE_RATES,
+		.period_ms = 30000,
+		.handles = &h,
+		.handle_count = 1,
+		.start_ms = T0,
+		.end_ms = T0 + 10,
+		.fields = 1 << 1 | 1 << 3,
+	};
+	assert_int_equal(rig_read(rig, read), 0);
+	const struct store_points *points = request->range.points;
+	assert_int_equal(points->count, 1);
+	for (size_t f = 0; f < 5; f++) {
+		bool asked = f == 1 || f == 3;
+		assert_int_equal(points->bits[f] != NULL, asked);
+		assert_int_equal(points->types[f] != NULL, asked);
+	}
+	store_read_free(read);
+}
+
+/* A line with ten fields: ten metrics opened together, written with holes. */
+static void one_append_many_handles_with_holes(struct rig *rig)
+{
+	enum { METRICS = 10, TIMES = 300 };
+	static const char *const metrics[METRICS] = {
+		"cpu_user", "cpu_system", "cpu_idle",  "cpu_nice",  "cpu_iowait",
+		"cpu_irq",  "cpu_soft",   "cpu_steal", "cpu_guest", "cpu_guest_nice"};
+	uint64_t handles[METRICS];
+	size_t created;
+	rig_group(rig, "t", metrics, METRICS, "host=a", false, handles, &created);
+	assert_int_equal(created, METRICS);
+	for (int64_t t = 0; t < TIMES; t++) {
+		struct value values[METRICS];
+		for (size_t m = 0; m < METRICS; m++) {
+			bool hole = (t + (int64_t)m) % 4 == 0;
+			values[m] = hole ? NONE : I(t * 100 + (int64_t)m);
+		}
+		struct store_write *write = rig_write_new(rig);
+		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
+					      T0 + t * 10000, handles, METRICS, values),
+				 0);
+		rig_commit(rig, write);
+		if (t == TIMES / 2)
+			rig_settle(rig);
+	}
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t m = 0; m < METRICS; m++) {
+			struct point expected[TIMES];
+			size_t count = 0;
+			for (int64_t t = 0; t < TIMES; t++) {
+				if ((t + (int64_t)m) % 4)
+					expected[count++] = (struct point){
+						T0 + t * 10000, {I(t * 100 + (int64_t)m)}};
+			}
+			expect_all(rig, RAW, handles[m], (struct points){expected, count});
+		}
+		rig_settle(rig);
+	}
+}
+
+/* Handles of several registrations in one append, in an order of nobody's, and a part of a group. */
+static void handles_of_different_registrations_mix(struct rig *rig)
+{
+	static const char *const first[3] = {"a", "b", "c"};
+	static const char *const second[2] = {"a", "d"};
+	uint64_t one[3], two[2], three = rig_series(rig, "alone", "");
+	rig_group(rig, "t", first, 3, "host=x", false, one, NULL);
+	rig_group(rig, "t", second, 2, "host=y", false, two, NULL);
+	const uint64_t mixed[5] = {two[1], one[2], three, one[0], two[0]};
+	for (int64_t t = 0; t < 3; t++) {
+		struct store_write *write = rig_write_new(rig);
+		const struct value values[5] = {I(10 * t), I(10 * t + 1), I(10 * t + 2),
+						I(10 * t + 3), I(10 * t + 4)};
+		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + t,
+					      mixed, 5, values),
+				 0);
+		rig_commit(rig, write);
+	}
+	for (int pass = 0; pass < 2; pass++) {
+		for (int64_t i = 0; i < 5; i++)
+			expect_all(
+				rig, RAW, mixed[i],
+				POINTS({T0, {I(i)}}, {T0 + 1, {I(10 + i)}}, {T0 + 2, {I(20 + i)}}));
+		expect_all(rig, RAW, one[1], NO_POINTS);
+		rig_settle(rig);
+	}
+}
+
+static void group_written_in_parts_and_out_of_step(struct rig *rig)
+{
+	static const char *const metrics[4] = {"a", "b", "c", "d"};
+	uint64_t h[4];
+	rig_group(rig, "t", metrics, 4, "host=x", false, h, NULL);
+	for (size_t i = 0; i < 4; i++) {
+		for (int64_t t = 0; t < 70; t++)
+			rig_put(rig, RAW, h[i], T0 + t * 1000 + (int64_t)i, I(t * 4 + (int64_t)i));
+		if (i == 1)
+			rig_settle(rig);
+	}
+	for (int pass = 0; pass < 2; pass++) {
+		for (int64_t i = 0; i < 4; i++) {
+			struct point expected[70];
+			for (int64_t t = 0; t < 70; t++)
+				expected[t] = (struct point){T0 + t * 1000 + i, {I(t * 4 + i)}};
+			expect_all(rig, RAW, h[i], (struct points){expected, 70});
+		}
+		rig_settle(rig);
+	}
+}
+
+/* A reader sees all fields of one time of one row, or none: here after each commit. */
+static void one_time_of_one_row_is_whole(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "ifHCInOctets", "device=r");
+	for (int64_t i = 1; i <= 50; i++) {
+		struct store_write *write = rig_write_new(rig);
+		struct value v[5] = {I(i), I(i), I(i), I(i), I(i)};
+		int result = 1;
+		assert_int_equal(
+			store_append(write, TABLE_BASE_RATES, 30000, RETENTION_EVER, T0, &h, 1, v),
+			0);
+		write->owner = &result;
+		assert_int_equal(store_write_submit(write), 0);
+		/* While the batch is on its way. */
+		struct store_read *read = rig_read_new(rig);
+		struct store_request *request = store_read_add(read, STORE_RANGE);
+		request->range = (struct store_range){
+			.table = TABLE_BASE_RATES,
+			.period_ms = 30000,
+			.handles = &h,
+			.handle_count = 1,
+			.start_ms = T0,
+			.end_ms = T0 + 1,
+		};
+		assert_int_equal(rig_read(rig, read), 0);
+		const struct store_points *points = request->range.points;
+		for (size_t f = 0; points->count && f < 5; f++) {
+			assert_int_equal(points->bits[f][0], points->bits[0][0]);
+			assert_true(points->bits[f][0] == (uint64_t)i ||
+				    points->bits[f][0] == (uint64_t)i - 1);
+		}
+		assert_true(points->count == 1 || i == 1);
+		store_read_free(read);
+		while (result == 1)
+			task_queue_wait(&rig->queue);
+		assert_int_equal(result, 0);
+		store_write_free(write);
+	}
+}
+
+#define CASE(f)                                                                                    \
+	{                                                                                          \
+		.name = #f, .run = (f)                                                             \
+	}
+const struct contract_case cases_values[] = {
+	CASE(values_come_back_bit_for_bit),
+	CASE(shapes_survive_every_codec),
+	CASE(fields_of_one_time_lie_together),
+	CASE(fields_are_written_one_by_one),
+	CASE(nothing_but_none_is_nothing),
+	CASE(wanted_fields_alone_are_given),
+	CASE(unasked_fields_have_no_column),
+	CASE(one_append_many_handles_with_holes),
+	CASE(handles_of_different_registrations_mix),
+	CASE(group_written_in_parts_and_out_of_step),
+	CASE(one_time_of_one_row_is_whole),
+	{0},
+};
