@@ -1,5 +1,16 @@
 #include "base/exec.h"
 
+#include "base/clock.h"
+
+void cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int timeout_ms)
+{
+	struct clock *clock = clock_real();
+	int64_t until_us = clock->wall_us(clock) + (int64_t)timeout_ms * 1000;
+	struct timespec until = {.tv_sec = (time_t)(until_us / 1000000),
+				 .tv_nsec = (long)(until_us % 1000000) * 1000};
+	pthread_cond_timedwait(cond, lock, &until);
+}
+
 static void queue_post(struct executor *executor, struct task *task)
 {
 	struct task_queue *queue = CONTAINER_OF(executor, struct task_queue, executor);

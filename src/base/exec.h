@@ -19,6 +19,10 @@ struct executor {
 	void (*post)(struct executor *executor, struct task *task);
 };
 
+/* Waits for a signal, at most about `timeout_ms` of real time. For threads that also have work of
+ * their own from time to time. */
+void cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int timeout_ms);
+
 /* An executor that the owner pumps by hand: for tests, tools and the CLI. */
 struct task_queue {
 	struct executor executor;

@@ -1,0 +1,373 @@
+/* The engine as the contract sees it: adders that encode on the caller's thread, opening, closing. */
+#include "store/lmdb/engine.h"
+
+#include "base/cursor.h"
+#include "base/log.h"
+#include "base/stats.h"
+
+/* ---- Adders ---------------------------------------------------------------------------------- */
+
+static struct store_stage *new_stage(struct store_write *write)
+{
+	struct store_stage *stage = arena_zalloc(&write->arena, sizeof(*stage));
+	if (!stage)
+		return NULL;
+	if (write->last_stage)
+		write->last_stage->next = stage;
+	else
+		write->stages = stage;
+	write->last_stage = stage;
+	return stage;
+}
+
+/* The stage that requests are added to. A fresh one is begun only here, so that an arena that is
+ * full is an error of the request that comes next. */
+static struct store_stage *stage_of(struct store_write *write)
+{
+	if (write->stages && !(write->stage_requests == 0 && write->stage_count))
+		return write->last_stage;
+	return new_stage(write);
+}
+
+/* How many handles from `at` on are neighbouring columns of one band. */
+static size_t neighbours(const uint64_t *handles, size_t at, size_t n, size_t max)
+{
+	size_t count = 1;
+	while (at + count < n && count < max && handles[at + count] == handles[at] + count)
+		count++;
+	return count;
+}
+
+static int check_handle(struct engine *engine, uint64_t handle)
+{
+	unsigned columns = registry_columns(&engine->registry, handle_shape(handle));
+	return handle_column(handle) >= columns || registry_is_dead(&engine->registry, handle)
+		       ? ERR_NOT_FOUND
+		       : 0;
+}
+
+/* What an adder has put into the record stream, so that it can be taken back. */
+struct chunk_mark {
+	struct record_chunk *chunk;
+	uint32_t used;
+};
+
+static struct chunk_mark mark(const struct store_stage *stage)
+{
+	struct record_chunk *last = stage->last_chunk;
+	return (struct chunk_mark){last, last ? last->used : 0};
+}
+
+static void take_back(struct store_stage *stage, struct chunk_mark to)
+{
+	stage->last_chunk = to.chunk;
+	if (!to.chunk) {
+		stage->first_chunk = NULL;
+		return;
+	}
+	to.chunk->used = to.used;
+	to.chunk->next = NULL;
+}
+
+static int engine_append(struct store_write *write, enum table table, int64_t period_ms,
+			 enum retention_class retention, int64_t ts_ms, const uint64_t *handles,
+			 size_t n, const struct value *values)
+{
+	struct engine *engine = engine_of(write->store);
+	size_t fields = schema[table].field_count;
+	struct sheet sheet = {table, retention, period_ms};
+	struct store_stage *stage = stage_of(write);
+	if (!stage)
+		return ERR_LIMIT;
+	struct chunk_mark before = mark(stage);
+	int err = 0;
+	for (size_t i = 0; i < n && !err;) {
+		size_t count = neighbours(handles, i, n, RECORD_VALUES_MAX / fields);
+		err = check_handle(engine, handles[i]);
+		if (!err)
+			err = check_handle(engine, handles[i + count - 1]);
+		if (!err)
+			err = record_put_row(&write->arena, &stage->last_chunk, &sheet,
+					     handle_shape(handles[i]), handle_ordinal(handles[i]),
+					     handle_column(handles[i]) * (unsigned)fields,
+					     (unsigned)(count * fields), ts_ms,
+					     values + i * fields);
+		if (!err && !stage->first_chunk)
+			stage->first_chunk = stage->last_chunk;
+		i += count;
+	}
+	if (err)
+		take_back(stage, before);
+	stage->grows = true;
+	return err;
+}
+
+static int engine_delete_range(struct store_write *write, enum table table, int64_t period_ms,
+			       const uint64_t *handles, size_t n, int64_t start_ms, int64_t end_ms)
+{
+	struct engine *engine = engine_of(write->store);
+	struct store_stage *stage = stage_of(write);
+	if (!stage)
+		return ERR_LIMIT;
+	struct chunk_mark before = mark(stage);
+	int err = 0;
+	for (size_t i = 0; i < n && !err; i++) {
+		if (check_handle(engine, handles[i]))
+			continue;
+		err = record_put_delete(&write->arena, &stage->last_chunk, table, period_ms,
+					handles[i], start_ms, end_ms);
+		if (!err && !stage->first_chunk)
+			stage->first_chunk = stage->last_chunk;
+	}
+	if (err)
+		take_back(stage, before);
+	return err;
+}
+
+static int engine_add_cell(struct store_write *write, const struct store_cell_write *cell)
+{
+	return stage_of(write) ? cells_add(write, cell) : ERR_LIMIT;
+}
+
+static int engine_add_forget(struct store_write *write, const uint64_t *handles, size_t n)
+{
+	struct store_stage *stage = stage_of(write);
+	struct forget_node *nodes = arena_alloc(&write->arena, n * sizeof(*nodes));
+	if (!stage || !nodes)
+		return ERR_LIMIT;
+	for (size_t i = 0; i < n; i++) {
+		nodes[i] = (struct forget_node){stage->forgets, handles[i]};
+		stage->forgets = &nodes[i];
+	}
+	return 0;
+}
+
+/* store.c counts stages; stage_of begins the next when something is added to it. */
+static void engine_next_stage(UNUSED struct store_write *write)
+{
+}
+
+static int64_t engine_stamp(struct store *store)
+{
+	struct engine *engine = engine_of(store);
+	int64_t now_us = engine->options.clock->wall_us(engine->options.clock);
+	int64_t last = engine->stamp_us, next;
+	do
+		next = now_us > last ? now_us : last + 1;
+	while (!atomic_compare_exchange_weak(&engine->stamp_us, &last, next));
+	return next;
+}
+
+static uint64_t engine_series_generation(struct store *store)
+{
+	return engine_of(store)->registry.generation;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+struct group_id engine_group_of(struct engine *engine, const struct segment_id *segment,
+				uint32_t shape, uint32_t ordinal, uint32_t *ordinal_in_group)
+{
+	unsigned columns = registry_columns(&engine->registry, shape);
+	ASSERT(columns > 0);
+	uint32_t bands = group_bands(columns);
+	if (ordinal_in_group)
+		*ordinal_in_group = ordinal % bands;
+	return (struct group_id){*segment, shape, ordinal / bands};
+}
+
+void engine_count_journal(struct engine *engine, const struct journal_entry *entry)
+{
+	if (engine->journal_count == engine->journal_cap) {
+		size_t cap = engine->journal_cap ? engine->journal_cap * 2 : 1024;
+		struct journal_entry *ring = mem_alloc_array(cap, sizeof(*ring));
+		for (size_t i = 0; i < engine->journal_count; i++)
+			ring[i] =
+				engine->journal[(engine->journal_first + i) % engine->journal_cap];
+		mem_free(engine->journal);
+		engine->journal = ring;
+		engine->journal_cap = cap;
+		engine->journal_first = 0;
+	}
+	size_t at = (engine->journal_first + engine->journal_count++) % engine->journal_cap;
+	engine->journal[at] = *entry;
+	engine->journal_bytes += entry->bytes;
+	engine->journal_records += entry->records;
+}
+
+/* Which segments have extents: one seek for each. */
+static int load_directory(struct engine *engine, MDB_txn *txn)
+{
+	MDB_cursor *cursor;
+	int err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_EXTENTS], &cursor));
+	if (err)
+		return err;
+	struct slice key = SLICE("\0"), value;
+	uint8_t next[GROUP_PREFIX_BYTES];
+	err = env_seek(cursor, &key, &value);
+	while (!err) {
+		struct group_id id;
+		int64_t first_ts_ms;
+		uint32_t flush;
+		err = group_parse_key(key, &id, &first_ts_ms, &flush);
+		if (err)
+			break;
+		heads_add_segment(&engine->heads, &id.segment);
+		id = (struct group_id){id.segment, UINT32_MAX, UINT32_MAX};
+		group_prefix(&id, next);
+		key = (struct slice){(const char *)next, sizeof(next)};
+		err = env_seek(cursor, &key, &value);
+	}
+	mdb_cursor_close(cursor);
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+/* Where sequences, flushes and versions go on: above everything that was used before. */
+static int load_counters(struct engine *engine, MDB_txn *txn)
+{
+	struct slice key = SLICE("counters"), value, payload;
+	uint64_t high[3] = {0, 1, 1};
+	int err = env_get(txn, engine->env.dbi[DB_META], key, &value);
+	if (!err)
+		err = record_open(key, value, &payload);
+	if (!err && payload.len == sizeof(high))
+		memcpy(high, payload.data, sizeof(high));
+	engine->stamp_us = (int64_t)high[0];
+	engine->next_version = high[1];
+	engine->next_sequence = high[2];
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+static void fill_defaults(struct lmdb_options *o)
+{
+	if (!o->map_bytes)
+		o->map_bytes = UINT64_C(64) << 30;
+	if (!o->journal_max_bytes)
+		o->journal_max_bytes = 256 << 20;
+	if (!o->journal_max_age_ms)
+		o->journal_max_age_ms = 2 * 3600000;
+	if (!o->head_max_bytes)
+		o->head_max_bytes = 512 << 20;
+	if (!o->queue_max_bytes)
+		o->queue_max_bytes = 256 << 20;
+	if (!o->settle_delay_ms)
+		o->settle_delay_ms = 60000;
+	if (!o->read_threads)
+		o->read_threads = 2;
+	if (!o->clock)
+		o->clock = clock_real();
+	if (!o->files)
+		o->files = files_real();
+}
+
+static const struct store_engine lmdb_engine;
+
+static void free_engine(struct engine *engine)
+{
+	readers_release(engine);
+	if (engine->registry.env)
+		registry_release(&engine->registry);
+	heads_release(&engine->heads);
+	env_close(&engine->env);
+	pthread_mutex_destroy(&engine->queue_lock);
+	pthread_mutex_destroy(&engine->readers_lock);
+	pthread_cond_destroy(&engine->queue_arrived);
+	pthread_cond_destroy(&engine->settled);
+	mem_free(engine->journal);
+	mem_free(engine->unsettled.slots);
+	mem_free(engine->unsettled.used);
+	mem_free(engine->seals.list);
+	mem_free(engine->sealed);
+	mem_free(engine->settled_groups);
+	mem_free((void *)(uintptr_t)engine->options.path);
+	mem_free(engine);
+}
+
+static int load(struct engine *engine, struct errbuf *e)
+{
+	MDB_txn *txn;
+	int err = registry_open(&engine->registry, &engine->env);
+	if (err)
+		return errbuf_set(e, err, "%s: the registry of series cannot be read: %s",
+				  engine->options.path, err_text(err));
+	err = env_error(mdb_txn_begin(engine->env.mdb, NULL, MDB_RDONLY, &txn));
+	if (!err) {
+		err = load_counters(engine, txn);
+		if (!err)
+			err = load_directory(engine, txn);
+		mdb_txn_abort(txn);
+	}
+	if (err)
+		return errbuf_set(e, err, "%s: %s", engine->options.path, err_text(err));
+	return replay(engine, e);
+}
+
+int lmdb_open(const struct lmdb_options *options, struct store **store, struct errbuf *e)
+{
+	struct engine *engine = mem_zalloc(sizeof(*engine));
+	engine->store.engine = &lmdb_engine;
+	engine->options = *options;
+	engine->options.path = mem_copy_text(slice_of(options->path));
+	engine->next_flush = 1;
+	fill_defaults(&engine->options);
+	pthread_mutex_init(&engine->queue_lock, NULL);
+	pthread_mutex_init(&engine->readers_lock, NULL);
+	pthread_cond_init(&engine->queue_arrived, NULL);
+	pthread_cond_init(&engine->settled, NULL);
+	heads_init(&engine->heads);
+	int err = env_open(&engine->env, &engine->options, e);
+	if (!err)
+		err = load(engine, e);
+	if (err) {
+		free_engine(engine);
+		return err;
+	}
+	engine->pool = pool_new(engine->options.read_threads, 4096, "store");
+	int failed = pthread_create(&engine->writer, NULL, writer_main, engine);
+	ASSERT(!failed);
+	*store = &engine->store;
+	return 0;
+}
+
+static void engine_close(struct store *store)
+{
+	struct engine *engine = engine_of(store);
+	pthread_mutex_lock(&engine->queue_lock);
+	engine->stopping = true;
+	pthread_cond_signal(&engine->queue_arrived);
+	pthread_mutex_unlock(&engine->queue_lock);
+	pthread_join(engine->writer, NULL);
+	pool_close(engine->pool);
+	free_engine(engine);
+}
+
+int lmdb_settle(struct store *store)
+{
+	struct engine *engine = engine_of(store);
+	int err = 0;
+	pthread_mutex_lock(&engine->queue_lock);
+	engine->settle_wanted = true;
+	pthread_cond_signal(&engine->queue_arrived);
+	while (engine->settle_wanted && !err) {
+		cond_wait_ms(&engine->settled, &engine->queue_lock, 100);
+		err = engine->dead ? ERR_READ_ONLY : engine->full ? ERR_FULL : 0;
+	}
+	engine->settle_wanted = false;
+	pthread_mutex_unlock(&engine->queue_lock);
+	return err;
+}
+
+static const struct store_engine lmdb_engine = {
+	.name = "lmdb",
+	.can = {.batch_atomic = true, .survives_kill = true},
+	.append = engine_append,
+	.add_delete_range = engine_delete_range,
+	.add_cell = engine_add_cell,
+	.add_forget = engine_add_forget,
+	.next_stage = engine_next_stage,
+	.write_submit = writer_submit,
+	.read_submit = read_submit,
+	.stamp = engine_stamp,
+	.series_generation = engine_series_generation,
+	.close = engine_close,
+};

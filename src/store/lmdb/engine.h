@@ -1,0 +1,170 @@
+/* What the files of the embedded engine share. Private. */
+#ifndef STORE_LMDB_ENGINE_H
+#define STORE_LMDB_ENGINE_H
+
+#include <pthread.h>
+
+#include "loop/pool.h"
+#include "store/lmdb/group.h"
+
+struct cell_node {
+	struct cell_node *next;
+	struct store_cell_write cell;
+};
+
+struct forget_node {
+	struct forget_node *next;
+	uint64_t handle;
+};
+
+/* All of it lies in the batch's arena. */
+struct store_stage {
+	struct store_stage *next;
+	struct record_chunk *first_chunk, *last_chunk;
+	struct cell_node *first_cell, *last_cell;
+	struct forget_node *forgets;
+	bool grows; /* holds something other than deletions */
+};
+
+/* A page of the journal that is still there. */
+struct journal_entry {
+	uint64_t first_sequence;
+	int64_t written_ms;
+	uint32_t bytes, records;
+};
+
+/* A group that has extents of more than one flush, and when it got the last. */
+struct unsettled {
+	struct group_id id;
+	int64_t touched_us;
+};
+
+/* A set of groups, by linear probing. */
+struct unsettled_set {
+	struct unsettled *slots;
+	bool *used;
+	size_t count, cap;
+};
+
+/* Groups that wait to be sealed. */
+struct seal_request {
+	struct group_id id;
+	bool all; /* also heads that are small */
+};
+
+struct seal_queue {
+	struct seal_request *list;
+	size_t first, count, cap;
+};
+
+/* A reader's snapshot, kept between reads. */
+struct reader {
+	struct reader *next;
+	MDB_txn *txn;
+	uint64_t epoch; /* heads.epoch when the snapshot was opened */
+};
+
+struct engine {
+	struct store store;
+	struct lmdb_options options;
+	struct env env;
+	struct registry registry;
+	struct heads heads;
+
+	pthread_mutex_t queue_lock; /* guards up to `settled` */
+	pthread_cond_t queue_arrived;
+	struct task *queue_first, *queue_last; /* store_write.task of waiting batches */
+	uint64_t queue_bytes;
+	bool stopping;
+	bool settle_wanted;
+	pthread_cond_t settled;
+
+	_Atomic int dead;         /* the error that ended it, or 0 */
+	_Atomic bool full;        /* no room: only what frees some is taken */
+	_Atomic int64_t stamp_us; /* the last one given */
+
+	/* The writer's own. */
+	pthread_t writer;
+	uint64_t next_sequence, next_version;
+	uint32_t next_flush;
+	struct journal_entry *journal; /* a ring */
+	size_t journal_first, journal_count, journal_cap;
+	_Atomic uint64_t journal_bytes, journal_records;
+	struct unsettled_set unsettled;
+	struct seal_queue seals;
+	struct head **sealed; /* in the present transaction: they go once it is committed */
+	size_t sealed_count, sealed_cap;
+	struct group_id *settled_groups; /* in the present transaction */
+	size_t settled_count, settled_cap;
+	bool found_unsettled; /* the keys have been looked through since the start */
+	uint8_t find_key[EXTENT_KEY_BYTES];
+	size_t find_key_len;
+	size_t cut_count; /* journal pages cut in the present transaction */
+	int64_t expire_due_us, expire_wall_ms, scan_due_us, room_due_us;
+	bool is_expiring, has_expired;
+	struct segment_id expired; /* in the present transaction */
+	uint8_t sweep_key[EXTENT_KEY_MAX_BYTES + 512];
+	size_t sweep_key_len;
+	bool is_sweeping;
+
+	struct pool *pool;
+	pthread_mutex_t readers_lock;
+	struct reader *readers;
+};
+
+static inline struct engine *engine_of(struct store *store)
+{
+	return CONTAINER_OF(store, struct engine, store);
+}
+
+/* engine.c */
+void engine_count_journal(struct engine *engine, const struct journal_entry *entry);
+struct group_id engine_group_of(struct engine *engine, const struct segment_id *segment,
+				uint32_t shape, uint32_t ordinal, uint32_t *ordinal_in_group);
+
+/* writer.c: the writer's thread; write_submit of the contract. */
+void *writer_main(void *engine);
+int writer_submit(struct store_write *write) MUST_CHECK;
+
+/* maintain.c: in the writer's transaction. One slice of whatever is due; *more: there is more to do
+ * at once. After an abort call maintain_aborted, after a commit maintain_committed. */
+int maintain(struct engine *engine, MDB_txn *txn, bool *more) MUST_CHECK;
+void maintain_committed(struct engine *engine);
+void maintain_aborted(struct engine *engine);
+bool maintain_due(struct engine *engine);
+void maintain_request_seal(struct engine *engine, const struct head *head, bool all);
+int maintain_delete(struct engine *engine, MDB_txn *txn, const struct record *record) MUST_CHECK;
+int maintain_series_has_data(struct engine *engine, MDB_txn *txn, uint64_t handle,
+			     bool *has) MUST_CHECK;
+void unsettled_add(struct unsettled_set *set, const struct group_id *id, int64_t now_us);
+
+/* replay.c: the journal into the heads, at the start. */
+int replay(struct engine *engine, struct errbuf *e) MUST_CHECK;
+
+/* cells.c */
+int cells_add(struct store_write *write, const struct store_cell_write *cell) MUST_CHECK;
+/* *refused: a set was full; everything else is done. */
+int cells_apply(struct engine *engine, MDB_txn *txn, struct store_write *write,
+		const struct store_cell_write *cell, bool *refused) MUST_CHECK;
+int cells_get(struct engine *engine, MDB_txn *txn, struct store_read *read,
+	      struct store_cell_get *get) MUST_CHECK;
+int cells_scan(struct engine *engine, MDB_txn *txn, struct store_read *read,
+	       struct store_request *request, size_t *budget) MUST_CHECK;
+int cells_enumerate(struct engine *engine, MDB_txn *txn, struct store_read *read,
+		    struct store_request *request, size_t *budget) MUST_CHECK;
+/* Removes expired cells and old tombstones from `key` on; *key_len 0 at the end. */
+int cells_sweep(struct engine *engine, MDB_txn *txn, uint8_t *key, size_t *key_len) MUST_CHECK;
+
+/* read.c: on the pool. */
+int read_submit(struct store_read *read) MUST_CHECK;
+void readers_release(struct engine *engine);
+/* The newest snapshot. */
+int reader_renew(struct engine *engine, struct reader *reader) MUST_CHECK;
+
+/* inspect.c */
+int inspect_stats(struct engine *engine, struct reader *reader,
+		  struct store_request *request) MUST_CHECK;
+int inspect_verify(struct engine *engine, struct reader *reader, struct store_read *read,
+		   struct store_request *request) MUST_CHECK;
+
+#endif

@@ -1,0 +1,318 @@
+#include "store/lmdb/env.h"
+
+#include <errno.h>
+
+#include "base/cursor.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/stats.h"
+
+const char *const db_names[DB_COUNT] = {
+	[DB_META] = "meta",
+	[DB_SHAPES] = "shapes",
+	[DB_SHAPE_INDEX] = "shape_index",
+	[DB_METRIC_INDEX] = "metric_index",
+	[DB_BANDS] = "bands",
+	[DB_BAND_INDEX] = "band_index",
+	[DB_JOURNAL] = "journal",
+	[DB_EXTENTS] = "extents",
+	[DB_CELL_ROWS] = "cell_rows",
+	[DB_CELLS] = "cells",
+	[DB_BLOBS] = "blobs",
+};
+
+int env_error(int mdb_error)
+{
+	switch (mdb_error) {
+	case 0:
+		return 0;
+	case MDB_NOTFOUND:
+		return ERR_NOT_FOUND;
+	case MDB_MAP_FULL:
+	case MDB_TXN_FULL:
+	case ENOSPC:
+	case EDQUOT:
+		return ERR_FULL;
+	case MDB_READERS_FULL:
+		return ERR_BUSY;
+	case MDB_VERSION_MISMATCH:
+		return ERR_VERSION;
+	default:
+		/* LMDB's own numbers are negative: a broken page, a panic, a bad transaction. */
+		return mdb_error < 0 ? ERR_DAMAGED : -mdb_error;
+	}
+}
+
+int env_get(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice *value)
+{
+	MDB_val k = val_of(key), v;
+	int err = env_error(mdb_get(txn, dbi, &k, &v));
+	if (!err)
+		*value = slice_of_val(v);
+	return err;
+}
+
+int env_put(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice value)
+{
+	ASSERT(value.len <= PAGE_VALUE_MAX_BYTES);
+	MDB_val k = val_of(key), v = val_of(value);
+	return env_error(mdb_put(txn, dbi, &k, &v, 0));
+}
+
+int env_delete(MDB_txn *txn, MDB_dbi dbi, struct slice key)
+{
+	MDB_val k = val_of(key);
+	int err = env_error(mdb_del(txn, dbi, &k, NULL));
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+static int cursor_get(MDB_cursor *cursor, struct slice *key, struct slice *value, MDB_cursor_op op)
+{
+	MDB_val k = val_of(*key), v;
+	int err = env_error(mdb_cursor_get(cursor, &k, &v, op));
+	if (!err) {
+		*key = slice_of_val(k);
+		*value = slice_of_val(v);
+	}
+	return err;
+}
+
+int env_seek(MDB_cursor *cursor, struct slice *key, struct slice *value)
+{
+	return cursor_get(cursor, key, value, MDB_SET_RANGE);
+}
+
+int env_next(MDB_cursor *cursor, struct slice *key, struct slice *value)
+{
+	return cursor_get(cursor, key, value, MDB_NEXT);
+}
+
+int env_last(MDB_txn *txn, MDB_dbi dbi, struct slice *key, struct slice *value)
+{
+	MDB_cursor *cursor;
+	int err = env_error(mdb_cursor_open(txn, dbi, &cursor));
+	if (err)
+		return err;
+	*key = (struct slice){NULL, 0};
+	err = cursor_get(cursor, key, value, MDB_LAST);
+	mdb_cursor_close(cursor);
+	return err;
+}
+
+static uint32_t record_crc(struct slice key, const uint8_t *rest, size_t len)
+{
+	return crc32c(crc32c(0, key.data, key.len), rest, len);
+}
+
+void record_seal(struct slice key, uint8_t *value, size_t len)
+{
+	ASSERT(len >= RECORD_HEADER_BYTES);
+	uint32_t crc = record_crc(key, value + RECORD_HEADER_BYTES, len - RECORD_HEADER_BYTES);
+	memcpy(value, &crc, sizeof(crc));
+}
+
+int record_open(struct slice key, struct slice value, struct slice *payload)
+{
+	uint32_t stored;
+	if (value.len >= RECORD_HEADER_BYTES) {
+		const uint8_t *rest = (const uint8_t *)value.data + RECORD_HEADER_BYTES;
+		memcpy(&stored, value.data, sizeof(stored));
+		if (stored == record_crc(key, rest, value.len - RECORD_HEADER_BYTES)) {
+			*payload =
+				(struct slice){(const char *)rest, value.len - RECORD_HEADER_BYTES};
+			return 0;
+		}
+	}
+	stat_add(STAT_store_damaged, 1);
+	return ERR_DAMAGED;
+}
+
+int env_count_pages(struct env *env, struct env_pages *pages)
+{
+	MDB_envinfo info;
+	MDB_stat stat;
+	MDB_txn *txn;
+	MDB_cursor *cursor;
+	int err = env_error(mdb_env_info(env->mdb, &info));
+	if (!err)
+		err = env_error(mdb_env_stat(env->mdb, &stat));
+	if (!err)
+		err = env_error(mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn));
+	if (err)
+		return err;
+	/* Database 0 is LMDB's free list: transaction -> count, page numbers. */
+	uint64_t free_pages = 0;
+	err = env_error(mdb_cursor_open(txn, 0, &cursor));
+	if (!err) {
+		struct slice key = {NULL, 0}, value;
+		err = cursor_get(cursor, &key, &value, MDB_FIRST);
+		for (; !err; err = env_next(cursor, &key, &value)) {
+			size_t count;
+			memcpy(&count, value.data, sizeof(count));
+			free_pages += count;
+		}
+		mdb_cursor_close(cursor);
+		err = err == ERR_NOT_FOUND ? 0 : err;
+	}
+	mdb_txn_abort(txn);
+	uint64_t end = info.me_last_pgno + 1;
+	*pages = (struct env_pages){
+		.page_bytes = stat.ms_psize,
+		.used = end > free_pages ? end - free_pages : 0,
+		.free = free_pages,
+		.map = info.me_mapsize / stat.ms_psize,
+	};
+	return err;
+}
+
+/* LMDB opens a shortened file gladly and dies of SIGBUS at the first missing page. */
+static int check_length(struct env *env, const struct lmdb_options *options, const char *file,
+			struct errbuf *e)
+{
+	MDB_envinfo info;
+	MDB_stat stat;
+	uint64_t length = 0;
+	int err = env_error(mdb_env_info(env->mdb, &info));
+	if (!err)
+		err = env_error(mdb_env_stat(env->mdb, &stat));
+	if (!err)
+		err = options->files->length(options->files, file, &length);
+	if (err)
+		return errbuf_set(e, err, "%s: %s", file, err_text(err));
+	uint64_t need = (uint64_t)(info.me_last_pgno + 1) * stat.ms_psize;
+	if (length < need)
+		return errbuf_set(e, ERR_DAMAGED,
+				  "%s is damaged: %llu bytes long, but its last page ends at %llu",
+				  file, (unsigned long long)length, (unsigned long long)need);
+	return 0;
+}
+
+static int open_databases(struct env *env, bool is_new, const char *file, struct errbuf *e)
+{
+	MDB_txn *txn;
+	int err = env_error(mdb_txn_begin(env->mdb, NULL, is_new ? 0 : MDB_RDONLY, &txn));
+	if (err)
+		return errbuf_set(e, err, "%s: %s", file, err_text(err));
+	for (int i = 0; i < DB_COUNT; i++) {
+		err = env_error(
+			mdb_dbi_open(txn, db_names[i], is_new ? MDB_CREATE : 0, &env->dbi[i]));
+		if (err) {
+			mdb_txn_abort(txn);
+			return errbuf_set(e, ERR_DAMAGED, "%s is damaged: no database \"%s\" (%s)",
+					  file, db_names[i], err_text(err));
+		}
+	}
+	if (is_new) {
+		uint32_t version = FORMAT_VERSION;
+		err = env_put(txn, env->dbi[DB_META], SLICE("format"),
+			      (struct slice){(const char *)&version, sizeof(version)});
+	}
+	if (!err)
+		err = env_error(mdb_txn_commit(txn));
+	else
+		mdb_txn_abort(txn);
+	return err ? errbuf_set(e, err, "%s: %s", file, err_text(err)) : 0;
+}
+
+static int check_format(struct env *env, const char *file, bool *is_new, struct errbuf *e)
+{
+	MDB_txn *txn;
+	MDB_dbi meta;
+	struct slice value;
+	int err = env_error(mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn));
+	if (err)
+		return errbuf_set(e, err, "%s: %s", file, err_text(err));
+	*is_new = false;
+	err = env_error(mdb_dbi_open(txn, db_names[DB_META], 0, &meta));
+	if (err == ERR_NOT_FOUND) {
+		*is_new = true;
+		err = 0;
+	} else if (!err) {
+		uint32_t version = 0;
+		err = env_get(txn, meta, SLICE("format"), &value);
+		if (!err && value.len == sizeof(version))
+			memcpy(&version, value.data, sizeof(version));
+		if (version > FORMAT_VERSION)
+			err = errbuf_set(e, ERR_VERSION,
+					 "%s was written in format %u; this program reads up to %d:"
+					 " use the newer program",
+					 file, version, FORMAT_VERSION);
+		else if (err || version == 0)
+			err = errbuf_set(e, ERR_DAMAGED, "%s is damaged: no format version", file);
+	} else {
+		errbuf_set(e, err, "%s: %s", file, err_text(err));
+	}
+	mdb_txn_abort(txn);
+	return err;
+}
+
+static int open_mdb(struct env *env, const struct lmdb_options *options, struct errbuf *e)
+{
+	unsigned flags = MDB_NOTLS | MDB_NORDAHEAD;
+	if (options->not_durable)
+		flags |= MDB_NOSYNC;
+	int err = env_error(mdb_env_create(&env->mdb));
+	if (!err)
+		err = env_error(mdb_env_set_mapsize(env->mdb, options->map_bytes));
+	if (!err)
+		err = env_error(mdb_env_set_maxdbs(env->mdb, DB_COUNT));
+	if (!err)
+		err = env_error(mdb_env_set_maxreaders(env->mdb, 256));
+	if (!err)
+		err = env_error(mdb_env_open(env->mdb, env->path, flags, 0600));
+	if (err)
+		return errbuf_set(e, err, "cannot open %s/data.mdb: %s", env->path, err_text(err));
+	int dead = 0;
+	mdb_reader_check(env->mdb, &dead);
+	return 0;
+}
+
+int env_open(struct env *env, const struct lmdb_options *options, struct errbuf *e)
+{
+	char file[4096];
+	uint64_t length;
+	*env = (struct env){.lock_fd = -1, .path = mem_copy_text(slice_of(options->path))};
+	snprintf(file, sizeof(file), "%s/data.mdb", options->path);
+	int err = 0;
+	if (options->must_exist &&
+	    options->files->length(options->files, file, &length) == ERR_NOT_FOUND)
+		err = errbuf_set(e, ERR_NOT_FOUND, "no store in %s", options->path);
+	if (!err) {
+		err = options->files->make_dir(options->files, options->path, 0700);
+		if (err)
+			errbuf_set(e, err, "cannot make the directory %s: %s", options->path,
+				   err_text(err));
+	}
+	if (!err) {
+		char lock[4096];
+		snprintf(lock, sizeof(lock), "%s/lock", options->path);
+		err = file_lock(lock, &env->lock_fd, e);
+	}
+	bool is_new = false;
+	if (!err)
+		err = open_mdb(env, options, e);
+	if (!err)
+		err = check_length(env, options, file, e);
+	if (!err)
+		err = check_format(env, file, &is_new, e);
+	if (!err)
+		err = open_databases(env, is_new, file, e);
+	if (!err && is_new) {
+		err = options->files->sync_dir(options->files, options->path);
+		if (err)
+			errbuf_set(e, err, "cannot sync %s: %s", options->path, err_text(err));
+	}
+	if (err)
+		env_close(env);
+	return err;
+}
+
+void env_close(struct env *env)
+{
+	if (env->mdb)
+		mdb_env_close(env->mdb);
+	if (env->lock_fd >= 0)
+		file_unlock(env->lock_fd);
+	mem_free(env->path);
+	*env = (struct env){.lock_fd = -1};
+}

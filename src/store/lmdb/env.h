@@ -1,0 +1,78 @@
+/* LMDB as the engine uses it: the environment with its databases, error numbers turned into ours,
+ * and values that carry a checksum over their key. Private to store/lmdb. */
+#ifndef STORE_LMDB_ENV_H
+#define STORE_LMDB_ENV_H
+
+#include <lmdb.h>
+
+#include "store/lmdb/lmdb.h"
+
+enum db {
+	DB_META,         /* text -> format version, highest stamp */
+	DB_SHAPES,       /* shape -> tenant, metrics */
+	DB_SHAPE_INDEX,  /* hash(tenant, metrics), shape */
+	DB_METRIC_INDEX, /* hash(tenant, metric), shape */
+	DB_BANDS,        /* shape, ordinal -> tags */
+	DB_BAND_INDEX,   /* hash(tenant, tags[, metric]), shape, ordinal */
+	DB_JOURNAL,      /* sequence -> a page of records */
+	DB_EXTENTS,      /* doc/format-store.md -> blocks */
+	DB_CELL_ROWS,    /* table, hash(key) -> key */
+	DB_CELLS,        /* table, hash(key), column -> cell */
+	DB_BLOBS,        /* blob, part -> bytes of a long cell */
+	DB_COUNT
+};
+
+enum {
+	FORMAT_VERSION = 1,
+	PAGE_VALUE_MAX_BYTES = 4080, /* a value that fills one page of LMDB and no more */
+	RECORD_HEADER_BYTES = 4,     /* CRC-32C over key and the rest of the value */
+};
+
+struct env {
+	MDB_env *mdb;
+	MDB_dbi dbi[DB_COUNT];
+	int lock_fd;
+	char *path;
+};
+
+extern const char *const db_names[DB_COUNT];
+
+int env_open(struct env *env, const struct lmdb_options *options, struct errbuf *e) MUST_CHECK;
+void env_close(struct env *env);
+
+/* Our number for one of LMDB's. */
+int env_error(int mdb_error);
+
+/* ERR_NOT_FOUND if absent. The value points into the map: valid until the transaction ends. */
+int env_get(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice *value) MUST_CHECK;
+int env_put(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice value) MUST_CHECK;
+/* 0 also if it was not there. */
+int env_delete(MDB_txn *txn, MDB_dbi dbi, struct slice key) MUST_CHECK;
+/* The first entry with a key >= `key`; ERR_NOT_FOUND at the end. Key and value are replaced. */
+int env_seek(MDB_cursor *cursor, struct slice *key, struct slice *value) MUST_CHECK;
+int env_next(MDB_cursor *cursor, struct slice *key, struct slice *value) MUST_CHECK;
+/* The last entry of the database. */
+int env_last(MDB_txn *txn, MDB_dbi dbi, struct slice *key, struct slice *value) MUST_CHECK;
+
+/* Fills in the first four bytes of a value of `len` bytes. */
+void record_seal(struct slice key, uint8_t *value, size_t len);
+/* What follows the checksum; ERR_DAMAGED (counted) if it does not match. */
+int record_open(struct slice key, struct slice value, struct slice *payload) MUST_CHECK;
+
+/* Pages in use and pages on the free list, of `page_bytes` each. Walks the free list. */
+struct env_pages {
+	uint64_t page_bytes, used, free, map;
+};
+int env_count_pages(struct env *env, struct env_pages *pages) MUST_CHECK;
+
+static inline MDB_val val_of(struct slice s)
+{
+	return (MDB_val){s.len, (void *)(uintptr_t)s.data};
+}
+
+static inline struct slice slice_of_val(MDB_val v)
+{
+	return (struct slice){v.mv_data, v.mv_size};
+}
+
+#endif

@@ -1,0 +1,389 @@
+#include "store/lmdb/group.h"
+
+#include "base/cursor.h"
+#include "base/stats.h"
+
+/* A block of fewer rows than this is not begun in the last bytes of an extent. */
+enum { ROWS_LEAST = 32 };
+
+/* table u8 | class u8 | period u64 | segment i64 | shape u32 | group u32 || first ts i64 | flush u32 |
+ * part u16; big endian, signed numbers with their top bit flipped. */
+void group_prefix(const struct group_id *id, uint8_t to[GROUP_PREFIX_BYTES])
+{
+	to[0] = (uint8_t)id->segment.sheet.table;
+	to[1] = (uint8_t)id->segment.sheet.retention;
+	be64_put(to + 2, (uint64_t)id->segment.sheet.period_ms);
+	be64_put(to + 10, ordered_i64(id->segment.segment));
+	be32_put(to + 18, id->shape);
+	be32_put(to + 22, id->group);
+}
+
+int group_parse_key(struct slice key, struct group_id *id, int64_t *first_ts_ms, uint32_t *flush)
+{
+	if (key.len != EXTENT_KEY_BYTES)
+		return ERR_DAMAGED;
+	const uint8_t *p = (const uint8_t *)key.data;
+	if (p[0] >= TABLE_COUNT || p[1] >= RETENTION_CLASSES || schema[p[0]].kind != TABLE_SAMPLES)
+		return ERR_DAMAGED;
+	*id = (struct group_id){
+		.segment = {{(enum table)p[0], (enum retention_class)p[1],
+			     (int64_t)be64_get(p + 2)},
+			    unordered_i64(be64_get(p + 10))},
+		.shape = be32_get(p + 18),
+		.group = be32_get(p + 22),
+	};
+	*first_ts_ms = unordered_i64(be64_get(p + 26));
+	*flush = be32_get(p + 34);
+	return 0;
+}
+
+static int seek_group(MDB_cursor *cursor, const struct group_id *id,
+		      uint8_t prefix[GROUP_PREFIX_BYTES], struct slice *key, struct slice *value)
+{
+	group_prefix(id, prefix);
+	*key = (struct slice){(const char *)prefix, GROUP_PREFIX_BYTES};
+	return env_seek(cursor, key, value);
+}
+
+static bool in_group(struct slice key, const uint8_t prefix[GROUP_PREFIX_BYTES])
+{
+	return key.len >= GROUP_PREFIX_BYTES && memcmp(key.data, prefix, GROUP_PREFIX_BYTES) == 0;
+}
+
+static int open_extent(struct extent *extent, struct slice key, struct slice value)
+{
+	int err = extent_open(extent, key, value);
+	if (err)
+		stat_add(STAT_store_damaged, 1);
+	return err;
+}
+
+static void add_ref(struct block_refs *refs, const struct block *block)
+{
+	if (refs->count == refs->cap) {
+		refs->cap = refs->cap ? refs->cap * 2 : 16;
+		refs->list = mem_resize_array(refs->list, refs->cap, sizeof(*refs->list));
+	}
+	size_t at = refs->count++;
+	/* Mostly they come in order of time. */
+	for (; at > 0 && refs->list[at - 1].block.meta.first_ts_ms > block->meta.first_ts_ms; at--)
+		refs->list[at] = refs->list[at - 1];
+	refs->list[at].block = *block;
+}
+
+void block_refs_release(struct block_refs *refs)
+{
+	mem_free(refs->list);
+	*refs = (struct block_refs){0};
+}
+
+int group_find(MDB_cursor *cursor, const struct group_id *id, uint32_t ordinal_in_group,
+	       unsigned column, int64_t start_ms, int64_t end_ms, struct block_refs *refs)
+{
+	uint8_t prefix[GROUP_PREFIX_BYTES];
+	struct slice key, value;
+	int err = seek_group(cursor, id, prefix, &key, &value);
+	while (!err && in_group(key, prefix)) {
+		struct extent extent;
+		struct block block;
+		err = open_extent(&extent, key, value);
+		if (err)
+			return err;
+		refs->extents++;
+		while (extent_next(&extent, &block)) {
+			const struct block_meta *meta = &block.meta;
+			if (meta->ordinal == ordinal_in_group && column >= meta->first_column &&
+			    column < (unsigned)meta->first_column + meta->columns &&
+			    meta->first_ts_ms < end_ms && meta->last_ts_ms >= start_ms)
+				add_ref(refs, &block);
+		}
+		err = env_next(cursor, &key, &value);
+	}
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+int block_append(const struct block *block, unsigned first, int64_t start_ms, int64_t end_ms,
+		 struct run *run)
+{
+	size_t rows = block->meta.rows, at = run->count;
+	if (first + run->fields > block->meta.columns)
+		return ERR_DAMAGED;
+	run_reserve(run, rows);
+	int err = block_decode_times(block, run->ts_ms + at);
+	for (unsigned f = 0; f < run->fields && !err; f++)
+		err = block_decode_column(block, first + f, run->bits[f] + at, run->types[f] + at);
+	if (err) {
+		stat_add(STAT_store_damaged, 1);
+		return err;
+	}
+	size_t kept = at;
+	for (size_t i = at; i < at + rows; i++) {
+		bool any = false;
+		for (unsigned f = 0; f < run->fields; f++)
+			any = any || run->types[f][i] != VALUE_NONE;
+		if (!any || run->ts_ms[i] < start_ms || run->ts_ms[i] >= end_ms)
+			continue;
+		if (kept != i) {
+			run->ts_ms[kept] = run->ts_ms[i];
+			for (unsigned f = 0; f < run->fields; f++) {
+				run->bits[f][kept] = run->bits[f][i];
+				run->types[f][kept] = run->types[f][i];
+			}
+		}
+		kept++;
+	}
+	run->count = kept;
+	if (block->meta.sequence > run->sequence)
+		run->sequence = block->meta.sequence;
+	return 0;
+}
+
+/* ---- Strips ---------------------------------------------------------------------------------- */
+
+struct strip *strips_get(struct strips *strips, uint32_t ordinal_in_group, unsigned first_column,
+			 unsigned columns)
+{
+	for (size_t i = strips->count; i-- > 0;) {
+		struct strip *strip = &strips->list[i];
+		if (strip->ordinal_in_group == ordinal_in_group &&
+		    strip->first_column == first_column)
+			return strip;
+	}
+	if (strips->count == strips->cap) {
+		strips->cap = strips->cap ? strips->cap * 2 : 8;
+		strips->list = mem_resize_array(strips->list, strips->cap, sizeof(*strips->list));
+	}
+	struct strip *strip = &strips->list[strips->count++];
+	strip->ordinal_in_group = ordinal_in_group;
+	strip->first_column = first_column;
+	run_init(&strip->run, columns);
+	return strip;
+}
+
+void strips_release(struct strips *strips)
+{
+	for (size_t i = 0; i < strips->count; i++)
+		run_release(&strips->list[i].run);
+	mem_free(strips->list);
+	*strips = (struct strips){0};
+}
+
+void strips_add_head(struct strips *strips, const struct head *head, uint32_t ordinal_in_group)
+{
+	unsigned width = strip_columns(head->sheet.table);
+	for (unsigned first = 0; first < head->columns; first += width) {
+		unsigned columns = head->columns - first < width ? head->columns - first : width;
+		struct strip *strip = strips_get(strips, ordinal_in_group, first, columns);
+		head_copy(head, first, INT64_MIN, INT64_MAX, &strip->run);
+	}
+}
+
+static int by_sequence(const void *a, const void *b)
+{
+	const struct block_meta *x = &((const struct block_ref *)a)->block.meta;
+	const struct block_meta *y = &((const struct block_ref *)b)->block.meta;
+	if (x->sequence != y->sequence)
+		return x->sequence < y->sequence ? -1 : 1;
+	return (x->first_ts_ms > y->first_ts_ms) - (x->first_ts_ms < y->first_ts_ms);
+}
+
+int strips_load(struct strips *strips, MDB_txn *txn, MDB_dbi extents, const struct group_id *id)
+{
+	uint8_t prefix[GROUP_PREFIX_BYTES];
+	struct slice key, value;
+	struct block_refs refs = {0};
+	MDB_cursor *cursor;
+	int err = env_error(mdb_cursor_open(txn, extents, &cursor));
+	if (err)
+		return err;
+	err = seek_group(cursor, id, prefix, &key, &value);
+	while (!err && in_group(key, prefix)) {
+		struct extent extent;
+		struct block block;
+		err = open_extent(&extent, key, value);
+		while (!err && extent_next(&extent, &block))
+			add_ref(&refs, &block);
+		if (!err)
+			err = env_next(cursor, &key, &value);
+	}
+	mdb_cursor_close(cursor);
+	err = err == ERR_NOT_FOUND ? 0 : err;
+	if (refs.count)
+		qsort(refs.list, refs.count, sizeof(*refs.list), by_sequence);
+	for (size_t i = 0; i < refs.count && !err; i++) {
+		const struct block *block = &refs.list[i].block;
+		struct strip *strip = strips_get(strips, block->meta.ordinal,
+						 block->meta.first_column, block->meta.columns);
+		err = block->meta.columns == strip->run.fields
+			      ? block_append(block, 0, INT64_MIN, INT64_MAX, &strip->run)
+			      : ERR_DAMAGED;
+	}
+	block_refs_release(&refs);
+	return err;
+}
+
+int group_spans(MDB_txn *txn, MDB_dbi extents, const struct group_id *id,
+		struct band_span spans[GROUP_BANDS_MAX])
+{
+	uint8_t prefix[GROUP_PREFIX_BYTES];
+	struct slice key, value;
+	MDB_cursor *cursor;
+	int err = env_error(mdb_cursor_open(txn, extents, &cursor));
+	if (err)
+		return err;
+	err = seek_group(cursor, id, prefix, &key, &value);
+	while (!err && in_group(key, prefix)) {
+		struct extent extent;
+		struct block block;
+		err = open_extent(&extent, key, value);
+		while (!err && extent_next(&extent, &block)) {
+			const struct block_meta *meta = &block.meta;
+			if (meta->ordinal >= GROUP_BANDS_MAX) {
+				err = ERR_DAMAGED;
+				break;
+			}
+			struct band_span *span = &spans[meta->ordinal];
+			if (meta->first_ts_ms <= span->max_ts_ms &&
+			    meta->last_ts_ms >= span->min_ts_ms)
+				span->overlaps = true;
+			if (meta->sequence > span->highest)
+				span->highest = meta->sequence;
+		}
+		if (!err)
+			err = env_next(cursor, &key, &value);
+	}
+	mdb_cursor_close(cursor);
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+int group_clear(MDB_txn *txn, MDB_dbi extents, const struct group_id *id)
+{
+	uint8_t prefix[GROUP_PREFIX_BYTES];
+	struct slice key, value;
+	MDB_cursor *cursor;
+	int err = env_error(mdb_cursor_open(txn, extents, &cursor));
+	if (err)
+		return err;
+	err = seek_group(cursor, id, prefix, &key, &value);
+	while (!err && in_group(key, prefix)) {
+		err = env_error(mdb_cursor_del(cursor, 0));
+		/* After a deletion the cursor stands before what followed. */
+		if (!err)
+			err = seek_group(cursor, id, prefix, &key, &value);
+	}
+	mdb_cursor_close(cursor);
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+struct group_writer {
+	MDB_txn *txn;
+	MDB_dbi extents;
+	uint8_t key[EXTENT_KEY_BYTES];
+	uint32_t flush;
+	uint16_t part;
+	int64_t first_ts_ms; /* of the extent being built; INT64_MAX: it is empty */
+	uint64_t *bytes;
+	struct extent_builder builder;
+};
+
+static int finish_extent(struct group_writer *w)
+{
+	if (w->first_ts_ms == INT64_MAX)
+		return 0;
+	uint8_t value[EXTENT_MAX_BYTES];
+	be64_put(w->key + GROUP_PREFIX_BYTES, ordered_i64(w->first_ts_ms));
+	be32_put(w->key + GROUP_PREFIX_BYTES + 8, w->flush);
+	w->key[GROUP_PREFIX_BYTES + 12] = (uint8_t)(w->part >> 8);
+	w->key[GROUP_PREFIX_BYTES + 13] = (uint8_t)w->part;
+	struct slice key = {(const char *)w->key, EXTENT_KEY_BYTES};
+	size_t len = extent_finish(&w->builder, key, value);
+	w->part++;
+	w->first_ts_ms = INT64_MAX;
+	*w->bytes += len;
+	return env_put(w->txn, w->extents, key, (struct slice){(const char *)value, len});
+}
+
+/* NULL if all rows have the same type, which *type then says. */
+static const uint8_t *types_unless_uniform(const uint8_t *types, size_t count,
+					   enum value_type *type)
+{
+	*type = (enum value_type)types[0];
+	for (size_t i = 1; i < count; i++) {
+		if (types[i] != types[0])
+			return types;
+	}
+	return NULL;
+}
+
+static int store_strip(struct group_writer *w, const struct strip *strip)
+{
+	const struct run *run = &strip->run;
+	struct block_meta meta = {.ordinal = strip->ordinal_in_group,
+				  .first_column = (uint16_t)strip->first_column,
+				  .columns = (uint16_t)run->fields,
+				  .sequence = run->sequence};
+	size_t at = 0;
+	while (at < run->count) {
+		struct block_column columns[BLOCK_COLUMNS_MAX];
+		size_t left = run->count - at;
+		uint32_t count = left > BLOCK_ROWS_MAX ? BLOCK_ROWS_MAX : (uint32_t)left;
+		for (unsigned f = 0; f < run->fields; f++) {
+			columns[f].bits = run->bits[f] + at;
+			columns[f].types =
+				types_unless_uniform(run->types[f] + at, count, &columns[f].type);
+		}
+		struct block_rows rows = {count, run->fields, run->ts_ms + at, columns};
+		uint32_t taken = extent_add(&w->builder, &meta, &rows, ROWS_LEAST);
+		if (taken == 0) {
+			/* An empty extent takes at least one row of any data. */
+			ASSERT(w->first_ts_ms != INT64_MAX || count > 0);
+			bool was_empty = w->first_ts_ms == INT64_MAX;
+			int err = finish_extent(w);
+			if (err)
+				return err;
+			if (was_empty)
+				taken = extent_add(&w->builder, &meta, &rows, 1);
+			if (was_empty && taken == 0)
+				return ERR_LIMIT;
+		}
+		if (taken && run->ts_ms[at] < w->first_ts_ms)
+			w->first_ts_ms = run->ts_ms[at];
+		at += taken;
+	}
+	return 0;
+}
+
+static int strip_order(const void *a, const void *b)
+{
+	const struct strip *x = a, *y = b;
+	if (x->ordinal_in_group != y->ordinal_in_group)
+		return x->ordinal_in_group < y->ordinal_in_group ? -1 : 1;
+	return (x->first_column > y->first_column) - (x->first_column < y->first_column);
+}
+
+int group_store(MDB_txn *txn, MDB_dbi extents, const struct group_id *id, struct strips *strips,
+		uint32_t flush, uint64_t *bytes)
+{
+	struct group_writer *w = mem_alloc(sizeof(*w));
+	w->txn = txn;
+	w->extents = extents;
+	w->flush = flush;
+	w->part = 0;
+	w->first_ts_ms = INT64_MAX;
+	w->bytes = bytes;
+	group_prefix(id, w->key);
+	extent_builder_init(&w->builder);
+	int err = 0;
+	if (strips->count)
+		qsort(strips->list, strips->count, sizeof(*strips->list), strip_order);
+	for (size_t i = 0; i < strips->count && !err; i++) {
+		run_sort(&strips->list[i].run);
+		err = store_strip(w, &strips->list[i]);
+	}
+	if (!err)
+		err = finish_extent(w);
+	mem_free(w);
+	return err;
+}

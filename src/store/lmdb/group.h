@@ -1,0 +1,98 @@
+/* Row groups on disk: the extents of neighbouring bands in one segment. Private.
+ *
+ * Everything that is read from or written to DB_EXTENTS goes through here. Within one segment of one
+ * sheet the blocks of one strip (a band's columns, up to 32 at a time) never overlap in time: what
+ * comes late is merged by writing the whole group anew. */
+#ifndef STORE_LMDB_GROUP_H
+#define STORE_LMDB_GROUP_H
+
+#include "store/lmdb/extent.h"
+#include "store/lmdb/heads.h"
+
+enum {
+	GROUP_PREFIX_BYTES = 1 + 1 + 8 + 8 + 4 + 4,
+	EXTENT_KEY_BYTES = GROUP_PREFIX_BYTES + 8 + 4 + 2,
+	SEGMENT_PREFIX_BYTES = 1 + 1 + 8 + 8,
+};
+
+struct group_id {
+	struct segment_id segment;
+	uint32_t shape, group;
+};
+
+void group_prefix(const struct group_id *id, uint8_t to[GROUP_PREFIX_BYTES]);
+/* ERR_DAMAGED for a key that group_store did not write. */
+int group_parse_key(struct slice key, struct group_id *id, int64_t *first_ts_ms,
+		    uint32_t *flush) MUST_CHECK;
+
+/* How many columns lie in one strip of a table: a multiple of its fields. */
+static inline unsigned strip_columns(enum table table)
+{
+	unsigned fields = (unsigned)schema[table].field_count;
+	return BLOCK_COLUMNS_MAX / fields * fields;
+}
+
+/* A block found in a snapshot; points into the map. */
+struct block_ref {
+	struct block block;
+};
+
+struct block_refs {
+	struct block_ref *list;
+	size_t count, cap;
+	uint64_t extents; /* opened on the way */
+};
+
+/* Collects the blocks of one band that hold `column` and overlap start..end, by time. `cursor` is on
+ * DB_EXTENTS. Appends. */
+int group_find(MDB_cursor *cursor, const struct group_id *id, uint32_t ordinal_in_group,
+	       unsigned column, int64_t start_ms, int64_t end_ms,
+	       struct block_refs *refs) MUST_CHECK;
+void block_refs_release(struct block_refs *refs);
+
+/* Appends the rows of a block, columns first .. first + run->fields of its strip, within start..end;
+ * rows without any of these values are left out. */
+int block_append(const struct block *block, unsigned first, int64_t start_ms, int64_t end_ms,
+		 struct run *run) MUST_CHECK;
+
+/* A strip in memory while its group is written. */
+struct strip {
+	uint32_t ordinal_in_group;
+	unsigned first_column;
+	struct run run;
+};
+
+struct strips {
+	struct strip *list;
+	size_t count, cap;
+};
+
+/* The strip, made empty (with `columns` columns) if it is not there. */
+struct strip *strips_get(struct strips *strips, uint32_t ordinal_in_group, unsigned first_column,
+			 unsigned columns);
+void strips_release(struct strips *strips);
+
+/* Adds all that a head holds. */
+void strips_add_head(struct strips *strips, const struct head *head, uint32_t ordinal_in_group);
+/* Adds all blocks of the group, in order of their sequence. */
+int strips_load(struct strips *strips, MDB_txn *txn, MDB_dbi extents,
+		const struct group_id *id) MUST_CHECK;
+
+/* What one pass over a group finds about its bands, by ordinal in the group. */
+enum { GROUP_BANDS_MAX = 64 };
+struct band_span {
+	int64_t min_ts_ms, max_ts_ms; /* in: asked about; min > max: not asked */
+	bool overlaps;                /* a block lies in min..max */
+	uint64_t highest;             /* sequence of the band's blocks; 0: it has none */
+};
+int group_spans(MDB_txn *txn, MDB_dbi extents, const struct group_id *id,
+		struct band_span spans[GROUP_BANDS_MAX]) MUST_CHECK;
+
+/* Deletes all extents of the group. */
+int group_clear(MDB_txn *txn, MDB_dbi extents, const struct group_id *id) MUST_CHECK;
+/* Encodes the strips (sorted here) into new extents. `flush` 0 marks the group settled: then it must
+ * have been cleared. *bytes grows by what was written. */
+int group_store(MDB_txn *txn, MDB_dbi extents, const struct group_id *id, struct strips *strips,
+		uint32_t flush, uint64_t *bytes) MUST_CHECK;
+
+#endif

@@ -1,0 +1,464 @@
+#include "store/lmdb/heads.h"
+
+#include "base/hash.h"
+#include "base/stats.h"
+
+enum { BUCKETS_MIN = 1 << 12, ROWS_FIRST = 4 };
+
+void heads_init(struct heads *heads)
+{
+	*heads = (struct heads){.bucket_count = BUCKETS_MIN};
+	pthread_rwlock_init(&heads->lock, NULL);
+	heads->buckets = mem_zalloc(heads->bucket_count * sizeof(*heads->buckets));
+}
+
+void heads_release(struct heads *heads)
+{
+	while (heads->oldest)
+		heads_remove(heads, heads->oldest);
+	mem_free(heads->buckets);
+	mem_free(heads->directory);
+	pthread_rwlock_destroy(&heads->lock);
+}
+
+static size_t head_hash(const struct segment_id *segment, uint32_t shape, uint32_t ordinal)
+{
+	uint64_t h = (uint64_t)shape << 32 | ordinal;
+	h ^= (uint64_t)segment->segment * UINT64_C(0x9e3779b97f4a7c15);
+	h ^= (uint64_t)segment->sheet.period_ms << 8 | (uint64_t)segment->sheet.retention << 5 |
+	     (uint64_t)segment->sheet.table;
+	h *= UINT64_C(0xff51afd7ed558ccd);
+	return (size_t)(h ^ h >> 32);
+}
+
+static bool is_head(const struct head *head, const struct segment_id *id, uint32_t shape,
+		    uint32_t ordinal)
+{
+	return head->ordinal == ordinal && head->shape == shape && head->segment == id->segment &&
+	       head->sheet.table == id->sheet.table &&
+	       head->sheet.retention == id->sheet.retention &&
+	       head->sheet.period_ms == id->sheet.period_ms;
+}
+
+struct head *heads_find(struct heads *heads, const struct segment_id *segment, uint32_t shape,
+			uint32_t ordinal)
+{
+	size_t bucket = head_hash(segment, shape, ordinal) & (heads->bucket_count - 1);
+	struct head *head = heads->buckets[bucket];
+	while (head && !is_head(head, segment, shape, ordinal))
+		head = head->next_in_bucket;
+	return head;
+}
+
+static struct segment_id id_of(const struct head *head)
+{
+	return (struct segment_id){head->sheet, head->segment};
+}
+
+static void grow_buckets(struct heads *heads)
+{
+	size_t count = heads->bucket_count * 2;
+	struct head **buckets = mem_zalloc(count * sizeof(*buckets));
+	for (struct head *head = heads->oldest; head; head = head->newer) {
+		struct segment_id id = id_of(head);
+		size_t at = head_hash(&id, head->shape, head->ordinal) & (count - 1);
+		head->next_in_bucket = buckets[at];
+		buckets[at] = head;
+	}
+	mem_free(heads->buckets);
+	heads->buckets = buckets;
+	heads->bucket_count = count;
+}
+
+static size_t head_bytes(const struct head *head)
+{
+	return sizeof(*head) + head->cap * head_stride(head->columns);
+}
+
+static void account(struct heads *heads, int64_t bytes, int64_t count)
+{
+	heads->bytes = (uint64_t)((int64_t)heads->bytes + bytes);
+	heads->count = (size_t)((int64_t)heads->count + count);
+	stat_add(STAT_store_head_bytes, bytes);
+	stat_add(STAT_store_heads, count);
+}
+
+static struct head *add_head(struct heads *heads, const struct segment_id *id,
+			     const struct record *record, unsigned columns, uint64_t sequence)
+{
+	if (heads->count >= heads->bucket_count)
+		grow_buckets(heads);
+	struct head *head = mem_alloc(sizeof(*head));
+	*head = (struct head){
+		.sheet = id->sheet,
+		.segment = id->segment,
+		.shape = record->shape,
+		.ordinal = record->ordinal,
+		.columns = (uint16_t)columns,
+		.cap = ROWS_FIRST,
+		.sorted = true,
+		.first_sequence = sequence,
+		.older = heads->newest,
+		.min_ts_ms = INT64_MAX,
+		.max_ts_ms = INT64_MIN,
+		.data = mem_alloc(ROWS_FIRST * head_stride(columns)),
+	};
+	size_t at = head_hash(id, head->shape, head->ordinal) & (heads->bucket_count - 1);
+	head->next_in_bucket = heads->buckets[at];
+	heads->buckets[at] = head;
+	if (heads->newest)
+		heads->newest->newer = head;
+	else
+		heads->oldest = head;
+	heads->newest = head;
+	account(heads, (int64_t)head_bytes(head), 1);
+	heads_add_segment(heads, id);
+	return head;
+}
+
+void heads_remove(struct heads *heads, struct head *head)
+{
+	struct segment_id id = id_of(head);
+	struct head **at = &heads->buckets[head_hash(&id, head->shape, head->ordinal) &
+					   (heads->bucket_count - 1)];
+	while (*at != head)
+		at = &(*at)->next_in_bucket;
+	*at = head->next_in_bucket;
+	if (head->older)
+		head->older->newer = head->newer;
+	else
+		heads->oldest = head->newer;
+	if (head->newer)
+		head->newer->older = head->older;
+	else
+		heads->newest = head->older;
+	account(heads, -(int64_t)head_bytes(head), -1);
+	heads->epoch++;
+	mem_free(head->data);
+	mem_free(head);
+}
+
+static uint8_t *row_at(const struct head *head, uint32_t row)
+{
+	return head->data + row * head_stride(head->columns);
+}
+
+static int64_t row_ts(const struct head *head, uint32_t row)
+{
+	int64_t ts;
+	memcpy(&ts, row_at(head, row), 8);
+	return ts;
+}
+
+static uint8_t *add_row(struct heads *heads, struct head *head, int64_t ts_ms)
+{
+	size_t stride = head_stride(head->columns);
+	if (head->rows == head->cap) {
+		uint32_t more = head->cap < 64 ? head->cap : head->cap / 2;
+		head->cap += more;
+		head->data = mem_resize(head->data, head->cap * stride);
+		account(heads, (int64_t)(more * stride), 0);
+	}
+	if (head->rows && ts_ms <= head->max_ts_ms)
+		head->sorted = false;
+	uint8_t *row = row_at(head, head->rows++);
+	memcpy(row, &ts_ms, 8);
+	memset(row + 8, 0, stride - 8); /* every type VALUE_NONE */
+	if (ts_ms < head->min_ts_ms)
+		head->min_ts_ms = ts_ms;
+	if (ts_ms > head->max_ts_ms)
+		head->max_ts_ms = ts_ms;
+	return row;
+}
+
+struct head *heads_apply_row(struct heads *heads, const struct record *record,
+			     unsigned band_columns, uint64_t sequence, int64_t now_us)
+{
+	const struct sheet *sheet = &record->sheet;
+	struct segment_id id = {*sheet, segment_of(sheet->table, sheet->period_ms, record->ts_ms)};
+	unsigned columns = band_columns * (unsigned)schema[sheet->table].field_count;
+	struct head *head = heads_find(heads, &id, record->shape, record->ordinal);
+	if (!head)
+		head = add_head(heads, &id, record, columns, sequence);
+	/* The parts of one line, and a repeated time, share the last row. */
+	uint8_t *row = head->rows && row_ts(head, head->rows - 1) == record->ts_ms
+			       ? row_at(head, head->rows - 1)
+			       : add_row(heads, head, record->ts_ms);
+	uint8_t *bits = row + 8, *types = row + 8 + 8 * (size_t)columns;
+	unsigned first = record->first_column;
+	for (unsigned i = 0; i < record->columns; i++) {
+		if (record->types[i] == VALUE_NONE)
+			continue;
+		memcpy(bits + 8 * (size_t)(first + i), &record->bits[i], 8);
+		types[first + i] = record->types[i];
+	}
+	head->last_sequence = sequence;
+	head->touched_us = now_us;
+	return head;
+}
+
+/* Blanks the columns of rows within the deletion. Empty rows stay until the head is sealed. */
+static void delete_in_head(struct head *head, const struct record *record)
+{
+	for (uint32_t i = 0; i < head->rows; i++) {
+		int64_t ts_ms = row_ts(head, i);
+		if (ts_ms < record->ts_ms || ts_ms >= record->end_ms)
+			continue;
+		uint8_t *types = row_at(head, i) + 8 + 8 * (size_t)head->columns;
+		memset(types + record->first_column, VALUE_NONE, record->columns);
+	}
+}
+
+void heads_apply_delete(struct heads *heads, const struct record *record)
+{
+	for (size_t i = 0; i < heads->directory_count; i++) {
+		const struct segment_id *id = &heads->directory[i];
+		if (id->sheet.table != record->sheet.table ||
+		    id->sheet.period_ms != record->sheet.period_ms)
+			continue;
+		struct head *head = heads_find(heads, id, record->shape, record->ordinal);
+		if (head)
+			delete_in_head(head, record);
+	}
+}
+
+/* ---- The directory --------------------------------------------------------------------------- */
+
+#define ORDER(x, y)                                                                                \
+	if ((x) != (y))                                                                            \
+	return (x) < (y) ? -1 : 1
+
+int segment_order(const struct segment_id *a, const struct segment_id *b)
+{
+	ORDER(a->sheet.table, b->sheet.table);
+	ORDER(a->sheet.period_ms, b->sheet.period_ms);
+	ORDER(a->sheet.retention, b->sheet.retention);
+	ORDER(a->segment, b->segment);
+	return 0;
+}
+
+/* The first entry >= id. */
+static size_t directory_find(const struct heads *heads, const struct segment_id *id)
+{
+	size_t low = 0, high = heads->directory_count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (segment_order(&heads->directory[middle], id) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool directory_has(const struct heads *heads, size_t at, const struct segment_id *id)
+{
+	return at < heads->directory_count && segment_order(&heads->directory[at], id) == 0;
+}
+
+void heads_add_segment(struct heads *heads, const struct segment_id *segment)
+{
+	size_t at = directory_find(heads, segment);
+	if (directory_has(heads, at, segment))
+		return;
+	if (heads->directory_count == heads->directory_cap) {
+		heads->directory_cap = heads->directory_cap ? heads->directory_cap * 2 : 64;
+		heads->directory = mem_resize_array(heads->directory, heads->directory_cap,
+						    sizeof(*heads->directory));
+	}
+	memmove(&heads->directory[at + 1], &heads->directory[at],
+		(heads->directory_count - at) * sizeof(*heads->directory));
+	heads->directory[at] = *segment;
+	heads->directory_count++;
+}
+
+void heads_remove_segment(struct heads *heads, const struct segment_id *segment)
+{
+	size_t at = directory_find(heads, segment);
+	if (!directory_has(heads, at, segment))
+		return;
+	heads->directory_count--;
+	memmove(&heads->directory[at], &heads->directory[at + 1],
+		(heads->directory_count - at) * sizeof(*heads->directory));
+}
+
+size_t heads_segments(struct heads *heads, enum table table, int64_t period_ms, int64_t start_ms,
+		      int64_t end_ms, struct segment_id *out, size_t max)
+{
+	if (start_ms >= end_ms)
+		return 0;
+	int64_t first = segment_of(table, period_ms, start_ms);
+	int64_t last = segment_of(table, period_ms, end_ms - 1);
+	size_t count = 0;
+	pthread_rwlock_rdlock(&heads->lock);
+	for (int class = 0; class < RETENTION_CLASSES; class ++) {
+		struct segment_id from = {{table, (enum retention_class) class, period_ms}, first};
+		for (size_t i = directory_find(heads, &from); i < heads->directory_count; i++) {
+			const struct segment_id *id = &heads->directory[i];
+			if (id->sheet.table != table || id->sheet.period_ms != period_ms ||
+			    (int)id->sheet.retention != class || id->segment > last)
+				break;
+			if (count < max)
+				out[count] = *id;
+			count++;
+		}
+	}
+	pthread_rwlock_unlock(&heads->lock);
+	return count;
+}
+
+/* ---- Runs ------------------------------------------------------------------------------------- */
+
+void run_init(struct run *run, unsigned fields)
+{
+	ASSERT(fields >= 1 && fields <= BLOCK_COLUMNS_MAX);
+	*run = (struct run){.fields = fields};
+}
+
+void run_release(struct run *run)
+{
+	mem_free(run->ts_ms);
+	for (unsigned f = 0; f < run->fields; f++) {
+		mem_free(run->bits[f]);
+		mem_free(run->types[f]);
+	}
+	run_init(run, run->fields);
+}
+
+void run_reserve(struct run *run, size_t rows)
+{
+	if (run->cap - run->count >= rows)
+		return;
+	size_t cap = run->cap ? run->cap * 2 : 64;
+	if (cap < run->count + rows)
+		cap = run->count + rows;
+	run->ts_ms = mem_resize_array(run->ts_ms, cap, sizeof(*run->ts_ms));
+	for (unsigned f = 0; f < run->fields; f++) {
+		run->bits[f] = mem_resize_array(run->bits[f], cap, sizeof(uint64_t));
+		run->types[f] = mem_resize_array(run->types[f], cap, 1);
+	}
+	run->cap = cap;
+}
+
+static void run_copy_row(struct run *to, size_t at, const struct run *from, size_t row)
+{
+	to->ts_ms[at] = from->ts_ms[row];
+	for (unsigned f = 0; f < to->fields; f++) {
+		to->bits[f][at] = from->bits[f][row];
+		to->types[f][at] = from->types[f][row];
+	}
+}
+
+/* Lays a row over one of the same time: what it has, it wins. */
+static void run_overlay_row(struct run *to, size_t at, const struct run *from, size_t row)
+{
+	for (unsigned f = 0; f < to->fields; f++) {
+		if (from->types[f][row] == VALUE_NONE)
+			continue;
+		to->bits[f][at] = from->bits[f][row];
+		to->types[f][at] = from->types[f][row];
+	}
+}
+
+static bool row_empty(const struct run *run, size_t row)
+{
+	for (unsigned f = 0; f < run->fields; f++) {
+		if (run->types[f][row] != VALUE_NONE)
+			return false;
+	}
+	return true;
+}
+
+struct place {
+	int64_t ts_ms;
+	size_t row;
+};
+
+static int place_order(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+	ORDER(x->ts_ms, y->ts_ms);
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+static bool ascends(const struct run *run)
+{
+	for (size_t i = 0; i < run->count; i++) {
+		if ((i && run->ts_ms[i] <= run->ts_ms[i - 1]) || row_empty(run, i))
+			return false;
+	}
+	return true;
+}
+
+void run_sort(struct run *run)
+{
+	if (ascends(run))
+		return;
+	struct place *places = mem_alloc_array(run->count, sizeof(*places));
+	for (size_t i = 0; i < run->count; i++)
+		places[i] = (struct place){run->ts_ms[i], i};
+	qsort(places, run->count, sizeof(*places), place_order);
+	struct run sorted;
+	run_init(&sorted, run->fields);
+	run_reserve(&sorted, run->count);
+	for (size_t i = 0; i < run->count; i++) {
+		size_t row = places[i].row;
+		if (row_empty(run, row))
+			continue;
+		if (sorted.count && sorted.ts_ms[sorted.count - 1] == run->ts_ms[row])
+			run_overlay_row(&sorted, sorted.count - 1, run, row);
+		else
+			run_copy_row(&sorted, sorted.count++, run, row);
+	}
+	mem_free(places);
+	sorted.sequence = run->sequence;
+	run_release(run);
+	*run = sorted;
+}
+
+void run_merge(const struct run *older, const struct run *newer, struct run *out)
+{
+	run_reserve(out, older->count + newer->count);
+	size_t i = 0, j = 0;
+	while (i < older->count || j < newer->count) {
+		bool take_old = j == newer->count ||
+				(i < older->count && older->ts_ms[i] <= newer->ts_ms[j]);
+		bool same = take_old && j < newer->count && older->ts_ms[i] == newer->ts_ms[j];
+		if (take_old)
+			run_copy_row(out, out->count, older, i++);
+		else
+			run_copy_row(out, out->count, newer, j++);
+		if (same)
+			run_overlay_row(out, out->count, newer, j++);
+		out->count++;
+	}
+	out->sequence = older->sequence > newer->sequence ? older->sequence : newer->sequence;
+}
+
+void head_copy(const struct head *head, unsigned first_column, int64_t start_ms, int64_t end_ms,
+	       struct run *run)
+{
+	if (head->max_ts_ms < start_ms || head->min_ts_ms >= end_ms)
+		return;
+	run_reserve(run, head->rows);
+	size_t stride = head_stride(head->columns), at = run->count;
+	const uint8_t *row = head->data;
+	for (uint32_t i = 0; i < head->rows; i++, row += stride) {
+		int64_t ts_ms;
+		memcpy(&ts_ms, row, 8);
+		if (ts_ms < start_ms || ts_ms >= end_ms)
+			continue;
+		const uint8_t *types = row + 8 + 8 * (size_t)head->columns + first_column;
+		bool any = false;
+		for (unsigned f = 0; f < run->fields; f++) {
+			run->types[f][at] = types[f];
+			memcpy(&run->bits[f][at], row + 8 + 8 * (size_t)(first_column + f), 8);
+			any = any || types[f] != VALUE_NONE;
+		}
+		run->ts_ms[at] = ts_ms;
+		at += any;
+	}
+	run->count = at;
+	if (head->last_sequence > run->sequence)
+		run->sequence = head->last_sequence;
+}

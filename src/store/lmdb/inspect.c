@@ -1,0 +1,518 @@
+/* What is stored, and whether it is sound: both walk the databases in slices. Token of either:
+ * database u8, then the key that comes next; of stats also rows counted in the present segment. */
+#include "base/cursor.h"
+#include "base/hash.h"
+#include "base/stats.h"
+#include "store/lmdb/engine.h"
+
+enum {
+	SLICE_EXTENTS = 2000,
+	SLICE_VALUES = 2000,
+	SENTENCES_MAX = 100,
+	GROUP_BITS = GROUP_BANDS_MAX * SHAPE_COLUMNS_MAX * TABLE_FIELDS_MAX,
+};
+
+/* ---- Stats ----------------------------------------------------------------------------------- */
+
+/* Series of one segment are counted group by group: a bit for each column of each band. */
+struct row_counter {
+	struct group_id group;
+	bool any;
+	uint64_t rows; /* of the segment */
+	uint64_t seen[GROUP_BITS / 64];
+};
+
+static void count_row(struct row_counter *counter, uint32_t ordinal, unsigned column)
+{
+	size_t bit = (size_t)ordinal * (SHAPE_COLUMNS_MAX * TABLE_FIELDS_MAX) + column;
+	if (bit >= GROUP_BITS || counter->seen[bit / 64] >> (bit % 64) & 1)
+		return;
+	counter->seen[bit / 64] |= UINT64_C(1) << (bit % 64);
+	counter->rows++;
+}
+
+static int stats_block(struct store_table_stats *table, const struct block *block,
+		       size_t field_count, struct row_counter *counter)
+{
+	table->blocks++;
+	table->payload_bytes += block->times.len + block->body.len;
+	for (unsigned c = 0; c < block->meta.columns; c++) {
+		struct block_summary summary;
+		int err = block_read_summary(block, c, &summary);
+		if (err)
+			return err;
+		table->samples += summary.count;
+		if (summary.count)
+			count_row(counter, block->meta.ordinal,
+				  (unsigned)((block->meta.first_column + c) / field_count));
+	}
+	return 0;
+}
+
+static bool other_group(const struct group_id *a, const struct group_id *b)
+{
+	return a->shape != b->shape || a->group != b->group ||
+	       segment_order(&a->segment, &b->segment) != 0;
+}
+
+/* A new group begins: bits are cleared; with a new segment the count of the last one is kept if it is
+ * the greatest of its table. */
+static void next_group(struct store_stats *stats, struct row_counter *counter,
+		       const struct group_id *id)
+{
+	if (counter->any) {
+		enum table table = counter->group.segment.sheet.table;
+		if (counter->rows > stats->tables[table].rows)
+			stats->tables[table].rows = counter->rows;
+	}
+	if (!counter->any || segment_order(&counter->group.segment, &id->segment) != 0)
+		counter->rows = 0;
+	memset(counter->seen, 0, sizeof(counter->seen));
+	counter->group = *id;
+	counter->any = true;
+}
+
+static int stats_extents(MDB_cursor *cursor, struct store_stats *stats,
+			 struct store_request *request)
+{
+	struct row_counter *counter = mem_zalloc(sizeof(*counter));
+	struct slice key = SLICE("\0"), value;
+	if (request->token.len > 9) {
+		memcpy(&counter->rows, request->token.bytes + 1, 8);
+		key = (struct slice){(const char *)request->token.bytes + 9,
+				     request->token.len - 9};
+	}
+	uint64_t carried = counter->rows;
+	int err = env_seek(cursor, &key, &value);
+	for (size_t n = 0; !err; n++) {
+		struct group_id id;
+		struct extent extent;
+		struct block block;
+		int64_t first_ts_ms;
+		uint32_t flush;
+		err = group_parse_key(key, &id, &first_ts_ms, &flush);
+		if (err)
+			break;
+		if (!counter->any || other_group(&id, &counter->group)) {
+			if (n > SLICE_EXTENTS) { /* groups are counted whole */
+				request->more = true;
+				break;
+			}
+			next_group(stats, counter, &id);
+			if (n == 0)
+				counter->rows = carried;
+		}
+		struct store_table_stats *table = &stats->tables[id.segment.sheet.table];
+		err = extent_open(&extent, key, value);
+		table->extents++;
+		table->key_bytes += key.len;
+		uint64_t before = table->payload_bytes;
+		while (!err && extent_next(&extent, &block))
+			err = stats_block(table, &block, schema[id.segment.sheet.table].field_count,
+					  counter);
+		table->header_bytes += value.len - (table->payload_bytes - before);
+		if (!err)
+			err = env_next(cursor, &key, &value);
+	}
+	next_group(stats, counter, &counter->group);
+	if (request->more) {
+		struct group_id next;
+		int64_t first_ts_ms;
+		uint32_t flush;
+		bool same = !group_parse_key(key, &next, &first_ts_ms, &flush) &&
+			    segment_order(&next.segment, &counter->group.segment) == 0;
+		uint64_t rows = same ? counter->rows : 0;
+		request->token.bytes[0] = DB_EXTENTS;
+		memcpy(request->token.bytes + 1, &rows, 8);
+		memcpy(request->token.bytes + 9, key.data, key.len);
+		request->token.len = 9 + key.len;
+	}
+	mem_free(counter);
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+static void stats_heads(struct engine *engine, struct store_stats *stats)
+{
+	pthread_rwlock_rdlock(&engine->heads.lock);
+	for (const struct head *head = engine->heads.oldest; head; head = head->newer) {
+		struct store_table_stats *table = &stats->tables[head->sheet.table];
+		size_t stride = head_stride(head->columns);
+		table->head_bytes += head->cap * stride + sizeof(*head);
+		for (uint32_t i = 0; i < head->rows; i++) {
+			const uint8_t *types =
+				head->data + i * stride + 8 + 8 * (size_t)head->columns;
+			for (unsigned c = 0; c < head->columns; c++)
+				table->head_samples += types[c] != VALUE_NONE;
+		}
+	}
+	pthread_rwlock_unlock(&engine->heads.lock);
+}
+
+static int db_bytes(MDB_txn *txn, MDB_dbi dbi, uint64_t *bytes, uint64_t *entries)
+{
+	MDB_stat stat;
+	int err = env_error(mdb_stat(txn, dbi, &stat));
+	*bytes = (stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages) *
+		 stat.ms_psize;
+	*entries = stat.ms_entries;
+	return err;
+}
+
+static int count_series(struct engine *engine, MDB_txn *txn, uint64_t *series)
+{
+	MDB_cursor *cursor;
+	struct slice key = SLICE("\0"), value;
+	int err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_BANDS], &cursor));
+	if (err)
+		return err;
+	*series = 0;
+	err = env_seek(cursor, &key, &value);
+	while (!err) {
+		struct band_view band;
+		err = band_parse(key, value, &band);
+		if (!err) {
+			*series +=
+				registry_columns(&engine->registry, band.shape) - band.dead_count;
+			err = env_next(cursor, &key, &value);
+		}
+	}
+	mdb_cursor_close(cursor);
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+static int stats_cells(MDB_txn *txn, struct engine *engine, struct store_stats *stats, enum db db)
+{
+	MDB_cursor *cursor;
+	struct slice key = SLICE("\0"), value;
+	int err = env_error(mdb_cursor_open(txn, engine->env.dbi[db], &cursor));
+	if (err)
+		return err;
+	err = env_seek(cursor, &key, &value);
+	while (!err) {
+		uint8_t table = (uint8_t)key.data[0];
+		if (table < TABLE_COUNT && db == DB_CELLS) {
+			stats->tables[table].samples++;
+			stats->tables[table].payload_bytes += value.len;
+			stats->tables[table].key_bytes += key.len;
+		} else if (table < TABLE_COUNT) {
+			stats->tables[table].rows++;
+		}
+		err = env_next(cursor, &key, &value);
+	}
+	mdb_cursor_close(cursor);
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+static int stats_rest(struct engine *engine, MDB_txn *txn, struct store_stats *stats)
+{
+	static const enum db registry_dbs[] = {DB_SHAPES, DB_SHAPE_INDEX, DB_METRIC_INDEX, DB_BANDS,
+					       DB_BAND_INDEX};
+	struct env_pages pages;
+	uint64_t entries, bytes;
+	int err = env_count_pages(&engine->env, &pages);
+	for (size_t i = 0; i < ARRAY_LEN(registry_dbs) && !err; i++) {
+		err = db_bytes(txn, engine->env.dbi[registry_dbs[i]], &bytes, &entries);
+		stats->registry_bytes += bytes;
+	}
+	if (!err)
+		err = count_series(engine, txn, &stats->series);
+	if (!err)
+		err = stats_cells(txn, engine, stats, DB_CELLS);
+	if (!err)
+		err = stats_cells(txn, engine, stats, DB_CELL_ROWS);
+	if (err)
+		return err;
+	stats_heads(engine, stats);
+	stats->journal_records = engine->journal_records;
+	stats->journal_bytes = engine->journal_bytes;
+	stats->used_bytes = pages.used * pages.page_bytes;
+	stats->free_bytes = pages.free * pages.page_bytes;
+	stats->file_bytes = stats->used_bytes + stats->free_bytes;
+	return 0;
+}
+
+int inspect_stats(struct engine *engine, struct reader *reader, struct store_request *request)
+{
+	MDB_cursor *cursor;
+	struct store_stats *stats = &request->stats;
+	if (request->token.len == 0)
+		*stats = (struct store_stats){0};
+	request->more = false;
+	int err = env_error(mdb_cursor_open(reader->txn, engine->env.dbi[DB_EXTENTS], &cursor));
+	if (err)
+		return err;
+	err = stats_extents(cursor, stats, request);
+	mdb_cursor_close(cursor);
+	return err || request->more ? err : stats_rest(engine, reader->txn, stats);
+}
+
+/* ---- Verify ---------------------------------------------------------------------------------- */
+
+struct verifying {
+	struct engine *engine;
+	MDB_txn *txn;
+	struct store_read *read;
+	struct store_verify *out;
+	enum db db;
+};
+
+static void problem(struct verifying *v, struct slice key, const char *what)
+{
+	char hex[2 * 64 + 1] = "";
+	for (size_t i = 0; i < key.len && i < 64; i++)
+		snprintf(hex + 2 * i, 3, "%02x", (uint8_t)key.data[i]);
+	v->out->problems++;
+	if (v->out->sentence_count == SENTENCES_MAX)
+		return;
+	char *text = arena_printf(&v->read->arena, "%s: %s: %s", db_names[v->db], hex, what);
+	if (text)
+		v->out->sentences[v->out->sentence_count++] = text;
+}
+
+static bool has_key(struct verifying *v, enum db db, const void *key, size_t len)
+{
+	struct slice value;
+	return env_get(v->txn, v->engine->env.dbi[db], (struct slice){key, len}, &value) == 0;
+}
+
+static const char *check_block(const struct group_id *id, const struct block *block,
+			       unsigned columns, struct run *run)
+{
+	const struct block_meta *meta = &block->meta;
+	int64_t width_ms = schema_segment_ms(id->segment.sheet.table, id->segment.sheet.period_ms);
+	if ((unsigned)meta->first_column + meta->columns > columns)
+		return "a block has more columns than its shape";
+	if (floor_div(meta->first_ts_ms, width_ms) != id->segment.segment ||
+	    floor_div(meta->last_ts_ms, width_ms) != id->segment.segment)
+		return "a block lies outside its segment";
+	run_reserve(run, meta->rows);
+	run->count = 0;
+	for (unsigned c = 0; c < meta->columns; c++) {
+		struct block_summary stored, counted;
+		if (block_decode_times(block, run->ts_ms) ||
+		    block_decode_column(block, c, run->bits[0], run->types[0]) ||
+		    block_read_summary(block, c, &stored))
+			return "a block cannot be decoded";
+		block_summarise(run->ts_ms, run->bits[0], run->types[0], VALUE_NONE, meta->rows,
+				&counted);
+		if (stored.count != counted.count ||
+		    (stored.count && (!value_equal(stored.min, counted.min) ||
+				      !value_equal(stored.max, counted.max) ||
+				      !value_identical(stored.first, counted.first) ||
+				      !value_identical(stored.last, counted.last))))
+			return "a block's summary differs from its values";
+	}
+	for (uint32_t i = 1; i < meta->rows; i++) {
+		if (run->ts_ms[i] <= run->ts_ms[i - 1])
+			return "the times of a block do not ascend";
+	}
+	return NULL;
+}
+
+static const char *verify_extent(struct verifying *v, struct slice key, struct slice value)
+{
+	struct group_id id;
+	struct extent extent;
+	struct block block;
+	int64_t first_ts_ms, least = INT64_MAX;
+	uint32_t flush;
+	if (group_parse_key(key, &id, &first_ts_ms, &flush))
+		return "the key cannot be read";
+	if (extent_open(&extent, key, value))
+		return "the checksum or the index is wrong";
+	unsigned bands = registry_columns(&v->engine->registry, id.shape);
+	if (bands == 0)
+		return "its shape is not registered";
+	unsigned columns = bands * (unsigned)schema[id.segment.sheet.table].field_count;
+	struct run run;
+	run_init(&run, 1);
+	const char *fault = NULL;
+	while (!fault && extent_next(&extent, &block)) {
+		uint8_t band[8];
+		be32_put(band, id.shape);
+		be32_put(band + 4, id.group * group_bands(bands) + block.meta.ordinal);
+		if (block.meta.first_ts_ms < least)
+			least = block.meta.first_ts_ms;
+		fault = check_block(&id, &block, columns, &run);
+		if (!fault && !has_key(v, DB_BANDS, band, sizeof(band)))
+			fault = "a block's band is not registered";
+	}
+	run_release(&run);
+	if (!fault && least != first_ts_ms)
+		fault = "the key's time is not that of its first block";
+	return fault;
+}
+
+static const char *verify_journal(struct verifying *v, struct slice key, struct slice value)
+{
+	struct journal_view view;
+	struct record record;
+	const uint8_t *bytes;
+	size_t len;
+	if (journal_page_open(key, value, &view))
+		return "the checksum or the header is wrong";
+	for (unsigned i = 0; i < view.records; i++) {
+		bytes = record_next(&view.at, &view.left, &len);
+		if (!bytes || record_parse(bytes, len, &record))
+			return "a record cannot be read";
+		if (record.kind == RECORD_ROW &&
+		    registry_columns(&v->engine->registry, record.shape) == 0)
+			return "a record's shape is not registered";
+	}
+	return view.left ? "bytes follow the last record" : NULL;
+}
+
+static const char *verify_shape(struct verifying *v, struct slice key, struct slice value)
+{
+	struct shape_view *shape = mem_alloc(sizeof(*shape));
+	const char *fault = shape_parse(key, value, shape) ? "it cannot be read" : NULL;
+	uint64_t seed = fault ? 0 : hash64(shape->tenant.data, shape->tenant.len, 0);
+	for (unsigned i = 0; !fault && i < shape->count; i++) {
+		uint8_t index[12];
+		be64_put(index, hash64(shape->metric[i].data, shape->metric[i].len, seed));
+		be32_put(index + 8, shape->id);
+		if (!has_key(v, DB_METRIC_INDEX, index, sizeof(index)))
+			fault = "a metric is not in the index";
+	}
+	mem_free(shape);
+	return fault;
+}
+
+static const char *verify_band(struct verifying *v, struct slice key, struct slice value)
+{
+	struct band_view band;
+	if (band_parse(key, value, &band))
+		return "it cannot be read";
+	struct arena arena;
+	struct tags tags;
+	arena_init(&arena, 1 << 20);
+	int err = tags_decode(band.tags_text, &arena, &tags);
+	arena_release(&arena);
+	if (err)
+		return "its tags cannot be read";
+	return has_key(v, DB_SHAPES, key.data, 4) ? NULL : "its shape is not registered";
+}
+
+/* Index entries end in the key of what they point to. */
+static const char *verify_index(struct verifying *v, struct slice key, enum db target, size_t len)
+{
+	if (key.len != 8 + len)
+		return "the key cannot be read";
+	return has_key(v, target, key.data + 8, len) ? NULL : "it points to nothing";
+}
+
+static const char *verify_cell(struct verifying *v, struct slice key, struct slice value)
+{
+	struct slice payload;
+	if (key.len < 17 || (uint8_t)key.data[0] >= TABLE_COUNT ||
+	    schema[(uint8_t)key.data[0]].kind != TABLE_CELLS)
+		return "the key cannot be read";
+	if (record_open(key, value, &payload))
+		return "the checksum is wrong";
+	return has_key(v, DB_CELL_ROWS, key.data, 17) ? NULL : "its row is not registered";
+}
+
+static const char *verify_cell_row(struct slice key, struct slice value)
+{
+	struct slice payload;
+	if (key.len != 17 || record_open(key, value, &payload))
+		return "the checksum is wrong";
+	struct hash128 hash = hash128(payload.data, payload.len, 0);
+	return be64_get((const uint8_t *)key.data + 1) == hash.high &&
+			       be64_get((const uint8_t *)key.data + 9) == hash.low
+		       ? NULL
+		       : "the hash is not that of the key";
+}
+
+static const char *verify_entry(struct verifying *v, struct slice key, struct slice value)
+{
+	struct slice payload;
+	switch (v->db) {
+	case DB_EXTENTS:
+		return verify_extent(v, key, value);
+	case DB_JOURNAL:
+		return verify_journal(v, key, value);
+	case DB_SHAPES:
+		return verify_shape(v, key, value);
+	case DB_BANDS:
+		return verify_band(v, key, value);
+	case DB_BAND_INDEX:
+		return verify_index(v, key, DB_BANDS, 8);
+	case DB_SHAPE_INDEX:
+	case DB_METRIC_INDEX:
+		return verify_index(v, key, DB_SHAPES, 4);
+	case DB_CELLS:
+		return verify_cell(v, key, value);
+	case DB_CELL_ROWS:
+		return verify_cell_row(key, value);
+	case DB_BLOBS:
+		return record_open(key, value, &payload) ? "the checksum is wrong" : NULL;
+	case DB_META:
+	case DB_COUNT:
+		break;
+	}
+	return NULL;
+}
+
+/* Up to SLICE_VALUES entries of one database from `from` on; *at_end: there are no more. */
+static int verify_db(struct verifying *v, struct slice from, struct store_token *token,
+		     bool *at_end)
+{
+	MDB_cursor *cursor;
+	struct slice key = from.len ? from : SLICE("\0"), value;
+	uint8_t previous[512];
+	size_t previous_len = 0;
+	int err = env_error(mdb_cursor_open(v->txn, v->engine->env.dbi[v->db], &cursor));
+	if (err)
+		return err;
+	err = env_seek(cursor, &key, &value);
+	for (size_t n = 0; !err && n < SLICE_VALUES; n++) {
+		const char *fault = verify_entry(v, key, value);
+		struct slice before = {(const char *)previous, previous_len};
+		if (!fault && previous_len && slice_compare(before, key) >= 0)
+			fault = "the keys do not ascend";
+		if (fault)
+			problem(v, key, fault);
+		v->out->checked++;
+		previous_len = key.len < sizeof(previous) ? key.len : sizeof(previous);
+		memcpy(previous, key.data, previous_len);
+		err = env_next(cursor, &key, &value);
+	}
+	*at_end = err == ERR_NOT_FOUND;
+	if (!err && key.len < STORE_TOKEN_MAX_BYTES) {
+		token->bytes[0] = (uint8_t)v->db;
+		memcpy(token->bytes + 1, key.data, key.len);
+		token->len = 1 + key.len;
+	}
+	mdb_cursor_close(cursor);
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+int inspect_verify(struct engine *engine, struct reader *reader, struct store_read *read,
+		   struct store_request *request)
+{
+	struct verifying v = {engine, reader->txn, read, &request->verify, DB_SHAPES};
+	struct store_token from = request->token;
+	request->verify.sentence_count = 0;
+	request->verify.sentences =
+		arena_alloc(&read->arena, SENTENCES_MAX * sizeof(*request->verify.sentences));
+	if (!request->verify.sentences)
+		return ERR_LIMIT;
+	if (from.len == 0)
+		request->verify.checked = request->verify.problems = 0;
+	else
+		v.db = (enum db)from.bytes[0];
+	if ((unsigned)v.db >= DB_COUNT)
+		return ERR_INVALID;
+	bool at_end = false;
+	struct slice key = {(const char *)from.bytes + 1, from.len ? from.len - 1 : 0};
+	int err = verify_db(&v, key, &request->token, &at_end);
+	request->more = true;
+	if (at_end && v.db + 1 < DB_COUNT) {
+		request->token.bytes[0] = (uint8_t)(v.db + 1);
+		request->token.len = 1;
+	} else if (at_end) {
+		request->more = false;
+	}
+	return err;
+}

@@ -1,0 +1,278 @@
+#include "store/lmdb/journal.h"
+
+#include "base/cursor.h"
+
+enum {
+	CHUNK_MIN_BYTES = 1024,
+	CHUNK_MAX_BYTES = 64 << 10,
+	TYPES_MIXED = 0xff,
+	TYPE_F64_WHOLE = 4, /* a double that is a whole number: as a zigzag varint */
+	PAGE_VERSION = 1,
+};
+
+/* Room for one record of at most RECORD_MAX_BYTES behind what is there. */
+static uint8_t *room_for_record(struct arena *arena, struct record_chunk **last)
+{
+	struct record_chunk *chunk = *last;
+	if (chunk && chunk->cap - chunk->used >= RECORD_MAX_BYTES)
+		return chunk->bytes + chunk->used;
+	uint32_t cap = chunk ? chunk->cap * 4 : CHUNK_MIN_BYTES + RECORD_MAX_BYTES;
+	if (cap > CHUNK_MAX_BYTES)
+		cap = CHUNK_MAX_BYTES;
+	struct record_chunk *fresh = arena_alloc(arena, sizeof(*fresh) + cap);
+	if (!fresh)
+		return NULL;
+	*fresh = (struct record_chunk){.cap = cap};
+	if (chunk)
+		chunk->next = fresh;
+	*last = fresh;
+	return fresh->bytes;
+}
+
+static void close_record(struct record_chunk *chunk, uint8_t *start, uint8_t *end)
+{
+	uint16_t len = (uint16_t)(end - start - 2);
+	memcpy(start, &len, 2);
+	chunk->used += (uint32_t)(end - start);
+}
+
+static bool is_whole(uint64_t bits)
+{
+	double d;
+	memcpy(&d, &bits, sizeof(d));
+	if (!(d > -0x1p53 && d < 0x1p53))
+		return false;
+	double back = (double)(int64_t)d;
+	return memcmp(&back, &d, sizeof(d)) == 0;
+}
+
+static unsigned stored_type(const struct value *value)
+{
+	return value->type == VALUE_F64 && is_whole(value->bits) ? TYPE_F64_WHOLE : value->type;
+}
+
+static uint8_t *put_value(uint8_t *p, unsigned type, uint64_t bits)
+{
+	double d;
+	switch (type) {
+	case VALUE_F64:
+		memcpy(p, &bits, 8);
+		return p + 8;
+	case VALUE_I64:
+		return p + varint_put(p, zigzag_encode((int64_t)bits));
+	case VALUE_U64:
+		return p + varint_put(p, bits);
+	case TYPE_F64_WHOLE:
+		memcpy(&d, &bits, 8);
+		return p + varint_put(p, zigzag_encode((int64_t)d));
+	default:
+		return p;
+	}
+}
+
+static uint8_t *put_values(uint8_t *p, const struct value *values, unsigned count)
+{
+	unsigned type = stored_type(&values[0]);
+	uint8_t *types = p++;
+	*types = (uint8_t)type;
+	unsigned i = 0;
+	for (; i < count && stored_type(&values[i]) == type; i++)
+		p = put_value(p, type, values[i].bits);
+	if (i == count)
+		return p;
+	/* Not all of one type: a nibble each, then the values again. */
+	p = types;
+	*p++ = TYPES_MIXED;
+	uint8_t *nibbles = p;
+	memset(nibbles, 0, (count + 1) / 2);
+	p += (count + 1) / 2;
+	for (i = 0; i < count; i++) {
+		type = stored_type(&values[i]);
+		nibbles[i / 2] |= (uint8_t)(type << (i % 2 * 4));
+		p = put_value(p, type, values[i].bits);
+	}
+	return p;
+}
+
+int record_put_row(struct arena *arena, struct record_chunk **last, const struct sheet *sheet,
+		   uint32_t shape, uint32_t ordinal, unsigned first_column, unsigned count,
+		   int64_t ts_ms, const struct value *values)
+{
+	ASSERT(count >= 1 && count <= RECORD_VALUES_MAX);
+	uint8_t *start = room_for_record(arena, last);
+	if (!start)
+		return ERR_LIMIT;
+	uint8_t *p = start + 2;
+	*p++ = RECORD_ROW;
+	*p++ = (uint8_t)(sheet->table | (unsigned)sheet->retention << 5);
+	if (schema[sheet->table].has_period)
+		p += varint_put(p, (uint64_t)sheet->period_ms);
+	p += varint_put(p, shape);
+	p += varint_put(p, ordinal);
+	p += varint_put(p, first_column);
+	p += varint_put(p, count);
+	p += varint_put(p, zigzag_encode(ts_ms));
+	p = put_values(p, values, count);
+	close_record(*last, start, p);
+	return 0;
+}
+
+int record_put_delete(struct arena *arena, struct record_chunk **last, enum table table,
+		      int64_t period_ms, uint64_t handle, int64_t start_ms, int64_t end_ms)
+{
+	uint8_t *start = room_for_record(arena, last);
+	if (!start)
+		return ERR_LIMIT;
+	unsigned fields = (unsigned)schema[table].field_count;
+	uint8_t *p = start + 2;
+	*p++ = RECORD_DELETE;
+	*p++ = (uint8_t)table;
+	if (schema[table].has_period)
+		p += varint_put(p, (uint64_t)period_ms);
+	p += varint_put(p, handle_shape(handle));
+	p += varint_put(p, handle_ordinal(handle));
+	p += varint_put(p, handle_column(handle) * fields);
+	p += varint_put(p, fields);
+	p += varint_put(p, zigzag_encode(start_ms));
+	p += varint_put(p, zigzag_encode(end_ms));
+	close_record(*last, start, p);
+	return 0;
+}
+
+const uint8_t *record_next(const uint8_t **at, size_t *left, size_t *len)
+{
+	uint16_t n;
+	if (*left < sizeof(n))
+		return NULL;
+	memcpy(&n, *at, sizeof(n));
+	if (n > *left - sizeof(n))
+		return NULL;
+	const uint8_t *record = *at + sizeof(n);
+	*at += sizeof(n) + n;
+	*left -= sizeof(n) + n;
+	*len = n;
+	return record;
+}
+
+static uint8_t get_value(struct cursor *c, unsigned type, uint64_t *bits)
+{
+	double d;
+	switch (type) {
+	case VALUE_F64:
+		*bits = cursor_u64(c);
+		return VALUE_F64;
+	case VALUE_I64:
+		*bits = (uint64_t)zigzag_decode(cursor_varint(c));
+		return VALUE_I64;
+	case VALUE_U64:
+		*bits = cursor_varint(c);
+		return VALUE_U64;
+	case TYPE_F64_WHOLE:
+		d = (double)zigzag_decode(cursor_varint(c));
+		memcpy(bits, &d, 8);
+		return VALUE_F64;
+	case VALUE_NONE:
+		*bits = 0;
+		return VALUE_NONE;
+	default:
+		c->bad = true;
+		return VALUE_NONE;
+	}
+}
+
+static void get_values(struct cursor *c, struct record *record)
+{
+	unsigned type = cursor_u8(c);
+	const uint8_t *nibbles = NULL;
+	if (type == TYPES_MIXED) {
+		nibbles = cursor_take(c, (record->columns + 1) / 2);
+		if (!nibbles)
+			return;
+	}
+	for (unsigned i = 0; i < record->columns && !c->bad; i++) {
+		if (nibbles)
+			type = nibbles[i / 2] >> (i % 2 * 4) & 0xf;
+		record->types[i] = get_value(c, type, &record->bits[i]);
+	}
+}
+
+int record_parse(const uint8_t *bytes, size_t len, struct record *record)
+{
+	struct cursor c = cursor_of(bytes, len);
+	record->kind = cursor_u8(&c);
+	uint8_t sheet = cursor_u8(&c);
+	record->sheet = (struct sheet){.table = sheet & 0x1f, .retention = sheet >> 5};
+	if (c.bad || record->sheet.table >= TABLE_COUNT ||
+	    record->sheet.retention >= RETENTION_CLASSES ||
+	    schema[record->sheet.table].kind != TABLE_SAMPLES)
+		return ERR_DAMAGED;
+	if (schema[record->sheet.table].has_period)
+		record->sheet.period_ms = (int64_t)cursor_varint(&c);
+	record->shape = (uint32_t)cursor_varint(&c);
+	record->ordinal = (uint32_t)cursor_varint(&c);
+	uint64_t first = cursor_varint(&c), columns = cursor_varint(&c);
+	record->ts_ms = zigzag_decode(cursor_varint(&c));
+	if (c.bad || first > SHAPE_COLUMNS_MAX * TABLE_FIELDS_MAX || columns == 0 ||
+	    columns > RECORD_VALUES_MAX)
+		return ERR_DAMAGED;
+	record->first_column = (unsigned)first;
+	record->columns = (unsigned)columns;
+	if (record->kind == RECORD_ROW)
+		get_values(&c, record);
+	else if (record->kind == RECORD_DELETE)
+		record->end_ms = zigzag_decode(cursor_varint(&c));
+	else
+		return ERR_DAMAGED;
+	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
+}
+
+/* crc u32 | version u8, 0 u8 | records u16 | written ms i64 | records, each after its length u16 */
+void journal_page_init(struct journal_page *page, uint64_t first_sequence, int64_t now_ms)
+{
+	page->first_sequence = first_sequence;
+	page->records = 0;
+	page->used = JOURNAL_PAGE_HEADER_BYTES;
+	page->bytes[RECORD_HEADER_BYTES] = PAGE_VERSION;
+	page->bytes[RECORD_HEADER_BYTES + 1] = 0;
+	memcpy(page->bytes + RECORD_HEADER_BYTES + 4, &now_ms, 8);
+}
+
+bool journal_page_add(struct journal_page *page, const uint8_t *record, size_t len)
+{
+	uint16_t len16 = (uint16_t)len;
+	if (len + 2 > sizeof(page->bytes) - page->used)
+		return false;
+	memcpy(page->bytes + page->used, &len16, 2);
+	memcpy(page->bytes + page->used + 2, record, len);
+	page->used += len + 2;
+	page->records++;
+	return true;
+}
+
+void journal_page_finish(struct journal_page *page, uint8_t key[8])
+{
+	be64_put(key, page->first_sequence);
+	memcpy(page->bytes + RECORD_HEADER_BYTES + 2, &page->records, 2);
+	record_seal((struct slice){(const char *)key, 8}, page->bytes, page->used);
+}
+
+int journal_page_open(struct slice key, struct slice value, struct journal_view *view)
+{
+	struct slice payload;
+	int err = key.len == 8 ? record_open(key, value, &payload) : ERR_DAMAGED;
+	if (err)
+		return err;
+	struct cursor c = cursor_of(payload.data, payload.len);
+	uint8_t version = cursor_u8(&c);
+	cursor_u8(&c);
+	view->first_sequence = be64_get((const uint8_t *)key.data);
+	view->records = cursor_u16(&c);
+	view->written_ms = (int64_t)cursor_u64(&c);
+	if (c.bad)
+		return ERR_DAMAGED;
+	if (version != PAGE_VERSION)
+		return ERR_VERSION;
+	view->at = c.at;
+	view->left = cursor_left(&c);
+	return 0;
+}

@@ -1,0 +1,81 @@
+/* Journal records: how samples and deletions wait in the journal until their heads are sealed. Pure
+ * functions; the writer (writer.c) puts records into pages and pages into LMDB. Private.
+ *
+ * Each record has a sequence number of its own; a page is stored under that of its first record. The
+ * byte layout is doc/format-store.md, "Journal". */
+#ifndef STORE_LMDB_JOURNAL_H
+#define STORE_LMDB_JOURNAL_H
+
+#include "store/lmdb/registry.h"
+
+enum record_kind { RECORD_ROW = 1, RECORD_DELETE = 2 };
+
+enum {
+	RECORD_VALUES_MAX = 256, /* of one row record, so that it fits a page whatever they are */
+	JOURNAL_PAGE_HEADER_BYTES = RECORD_HEADER_BYTES + 2 + 2 + 8,
+	RECORD_MAX_BYTES = 2 + 64 + RECORD_VALUES_MAX / 2 + RECORD_VALUES_MAX * 10,
+};
+
+/* Which rows of samples lie together: everything of a key but the band. */
+struct sheet {
+	enum table table;
+	enum retention_class retention;
+	int64_t period_ms;
+};
+
+/* One row, or a deletion of start <= ts < end in one series (all its fields, every retention). */
+struct record {
+	enum record_kind kind;
+	struct sheet sheet;
+	uint32_t shape, ordinal;
+	unsigned first_column, columns; /* of the band times its fields */
+	int64_t ts_ms;                  /* of a deletion: start */
+	int64_t end_ms;                 /* of a deletion */
+	uint64_t bits[RECORD_VALUES_MAX];
+	uint8_t types[RECORD_VALUES_MAX];
+};
+
+/* Records of one stage, encoded on the caller's thread. */
+struct record_chunk {
+	struct record_chunk *next;
+	uint32_t used, cap;
+	uint8_t bytes[];
+};
+
+/* Appends one row record: columns first .. first + count of one band, values in order. */
+int record_put_row(struct arena *arena, struct record_chunk **last, const struct sheet *sheet,
+		   uint32_t shape, uint32_t ordinal, unsigned first_column, unsigned count,
+		   int64_t ts_ms, const struct value *values) MUST_CHECK;
+int record_put_delete(struct arena *arena, struct record_chunk **last, enum table table,
+		      int64_t period_ms, uint64_t handle, int64_t start_ms,
+		      int64_t end_ms) MUST_CHECK;
+
+/* The next record at *at (`left` bytes) with its length prefix; NULL at the end or if it is cut. */
+const uint8_t *record_next(const uint8_t **at, size_t *left, size_t *len);
+/* ERR_DAMAGED for bytes that record_put did not write. */
+int record_parse(const uint8_t *bytes, size_t len, struct record *record) MUST_CHECK;
+
+/* A page while it is filled. */
+struct journal_page {
+	uint64_t first_sequence;
+	uint16_t records;
+	size_t used;
+	uint8_t bytes[PAGE_VALUE_MAX_BYTES];
+};
+
+void journal_page_init(struct journal_page *page, uint64_t first_sequence, int64_t now_ms);
+/* False when the record (with its prefix) does not fit any more. */
+bool journal_page_add(struct journal_page *page, const uint8_t *record, size_t len);
+void journal_page_finish(struct journal_page *page, uint8_t key[8]);
+
+/* A stored page: its records, and when it was written. */
+struct journal_view {
+	uint64_t first_sequence;
+	unsigned records;
+	int64_t written_ms;
+	const uint8_t *at;
+	size_t left;
+};
+int journal_page_open(struct slice key, struct slice value, struct journal_view *view) MUST_CHECK;
+
+#endif

@@ -1,0 +1,165 @@
+/* The journal into the heads, at the start: what is not yet sealed becomes visible again.
+ *
+ * A record is skipped if its band has, in that segment, a block that contains its sequence: then it
+ * was sealed. Deletions are applied to the heads alone; what they took out of extents they took in
+ * the transaction that wrote them. */
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/stats.h"
+#include "store/lmdb/engine.h"
+
+/* The highest sequences of the bands of a group, looked up once. */
+struct known_group {
+	struct known_group *next;
+	struct group_id id;
+	uint64_t highest[GROUP_BANDS_MAX];
+};
+
+enum { KNOWN_BUCKETS = 1 << 14 };
+
+struct replaying {
+	struct engine *engine;
+	MDB_txn *txn;
+	struct known_group *buckets[KNOWN_BUCKETS];
+	struct known_group *last; /* neighbours in the journal are neighbours on disk */
+	uint64_t samples;
+	int64_t now_us;
+};
+
+static bool same(const struct group_id *a, const struct group_id *b)
+{
+	return a->shape == b->shape && a->group == b->group &&
+	       segment_order(&a->segment, &b->segment) == 0;
+}
+
+static int look_up(struct replaying *r, const struct group_id *id, struct known_group **out)
+{
+	if (r->last && same(&r->last->id, id)) {
+		*out = r->last;
+		return 0;
+	}
+	uint8_t key[GROUP_PREFIX_BYTES];
+	group_prefix(id, key);
+	struct known_group **bucket =
+		&r->buckets[hash64(key, sizeof(key), 0) & (KNOWN_BUCKETS - 1)];
+	for (struct known_group *k = *bucket; k; k = k->next) {
+		if (same(&k->id, id)) {
+			*out = r->last = k;
+			return 0;
+		}
+	}
+	struct band_span spans[GROUP_BANDS_MAX] = {0};
+	int err = group_spans(r->txn, r->engine->env.dbi[DB_EXTENTS], id, spans);
+	if (err)
+		return err;
+	struct known_group *known = mem_zalloc(sizeof(*known));
+	known->id = *id;
+	for (size_t i = 0; i < GROUP_BANDS_MAX; i++)
+		known->highest[i] = spans[i].highest;
+	known->next = *bucket;
+	*bucket = known;
+	*out = r->last = known;
+	return 0;
+}
+
+static int replay_record(struct replaying *r, const struct record *record, uint64_t sequence)
+{
+	struct engine *engine = r->engine;
+	if (record->kind == RECORD_DELETE) {
+		heads_apply_delete(&engine->heads, record);
+		return 0;
+	}
+	const struct sheet *sheet = &record->sheet;
+	unsigned columns = registry_columns(&engine->registry, record->shape);
+	unsigned width = columns * (unsigned)schema[sheet->table].field_count;
+	if (record->first_column + record->columns > width)
+		return ERR_DAMAGED;
+	struct segment_id segment = {*sheet,
+				     segment_of(sheet->table, sheet->period_ms, record->ts_ms)};
+	uint32_t ordinal_in_group;
+	struct group_id id = engine_group_of(engine, &segment, record->shape, record->ordinal,
+					     &ordinal_in_group);
+	struct known_group *known;
+	int err = look_up(r, &id, &known);
+	if (err || sequence <= known->highest[ordinal_in_group])
+		return err;
+	struct head *head = heads_apply_row(&engine->heads, record, columns, sequence, r->now_us);
+	if (head->rows >= head_rows_full(head->columns) && !head->queued) {
+		head->queued = true;
+		maintain_request_seal(engine, head, false);
+	}
+	r->samples += record->columns;
+	return 0;
+}
+
+static int replay_page(struct replaying *r, struct slice key, struct slice value)
+{
+	struct journal_view view;
+	struct record record;
+	const uint8_t *bytes;
+	size_t len;
+	int err = journal_page_open(key, value, &view);
+	if (err)
+		return err;
+	for (unsigned i = 0; i < view.records; i++) {
+		bytes = record_next(&view.at, &view.left, &len);
+		err = bytes ? record_parse(bytes, len, &record) : ERR_DAMAGED;
+		if (!err)
+			err = replay_record(r, &record, view.first_sequence + i);
+		if (err)
+			return err;
+	}
+	struct journal_entry entry = {view.first_sequence, view.written_ms, (uint32_t)value.len,
+				      view.records};
+	engine_count_journal(r->engine, &entry);
+	r->engine->next_sequence = view.first_sequence + view.records;
+	return 0;
+}
+
+static void forget_known(struct replaying *r)
+{
+	for (size_t i = 0; i < KNOWN_BUCKETS; i++) {
+		while (r->buckets[i]) {
+			struct known_group *next = r->buckets[i]->next;
+			mem_free(r->buckets[i]);
+			r->buckets[i] = next;
+		}
+	}
+}
+
+int replay(struct engine *engine, struct errbuf *e)
+{
+	struct replaying *r = mem_zalloc(sizeof(*r));
+	r->engine = engine;
+	r->now_us = engine->options.clock->mono_us(engine->options.clock);
+	int64_t began_us = clock_real()->mono_us(clock_real());
+	MDB_cursor *cursor;
+	struct slice key = SLICE("\0"), value;
+	int err = env_error(mdb_txn_begin(engine->env.mdb, NULL, MDB_RDONLY, &r->txn));
+	if (!err) {
+		err = env_error(mdb_cursor_open(r->txn, engine->env.dbi[DB_JOURNAL], &cursor));
+		if (!err) {
+			err = env_seek(cursor, &key, &value);
+			while (!err) {
+				err = replay_page(r, key, value);
+				if (!err)
+					err = env_next(cursor, &key, &value);
+			}
+			mdb_cursor_close(cursor);
+		}
+		mdb_txn_abort(r->txn);
+	}
+	if (err == ERR_NOT_FOUND)
+		err = 0;
+	if (err)
+		errbuf_set(e, err, "%s: the journal cannot be replayed: %s", engine->options.path,
+			   err_text(err));
+	stat_add(STAT_store_replayed_samples, (int64_t)r->samples);
+	if (r->samples)
+		log_info("store %s: replayed %llu samples in %lld ms", engine->options.path,
+			 (unsigned long long)r->samples,
+			 (long long)(clock_real()->mono_us(clock_real()) - began_us) / 1000);
+	forget_known(r);
+	mem_free(r);
+	return err;
+}

@@ -1,0 +1,467 @@
+/* The writer: one thread that turns batches into commits.
+ *
+ * A cycle: take what waits; begin a transaction; put pending registrations, then each batch (forgets,
+ * samples into journal pages, cells), then a slice of maintenance; commit; show the samples in the
+ * heads; complete the batches. What cannot be done without room (ERR_FULL) is undone with the whole
+ * transaction and tried again with less: first without maintenance, then batch by batch. */
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/stats.h"
+#include "store/lmdb/engine.h"
+
+enum {
+	CYCLE_BYTES_MAX = 32 << 20, /* of batches in one transaction */
+	IDLE_WAIT_MS = 100,
+	APPLY_RECORDS = 512, /* under one hold of the write lock */
+};
+
+/* What one transaction holds. */
+struct cycle {
+	struct engine *engine;
+	MDB_txn *txn;
+	struct task *batches; /* store_write.task */
+	struct registry_taken taken;
+	struct journal_page page;
+	struct journal_entry *pages;
+	size_t page_count, page_cap;
+	uint64_t sequence; /* of the next record */
+	int64_t now_ms;
+	bool has_cells;
+};
+
+static struct store_write *write_of(struct task *task)
+{
+	return CONTAINER_OF(task, struct store_write, task);
+}
+
+/* ---- The queue ------------------------------------------------------------------------------- */
+
+static bool batch_grows(const struct store_write *write)
+{
+	for (const struct store_stage *s = write->stages; s; s = s->next) {
+		if (s->grows)
+			return true;
+	}
+	return false;
+}
+
+int writer_submit(struct store_write *write)
+{
+	struct engine *engine = engine_of(write->store);
+	if (engine->dead)
+		return ERR_READ_ONLY;
+	if (engine->full && batch_grows(write)) {
+		stat_add(STAT_store_refused_full, 1);
+		return ERR_FULL;
+	}
+	pthread_mutex_lock(&engine->queue_lock);
+	int err = engine->stopping ? ERR_CANCELLED : 0;
+	if (!err && engine->queue_bytes > engine->options.queue_max_bytes)
+		err = ERR_BUSY;
+	if (!err) {
+		write->task.next = NULL;
+		if (engine->queue_last)
+			engine->queue_last->next = &write->task;
+		else
+			engine->queue_first = &write->task;
+		engine->queue_last = &write->task;
+		engine->queue_bytes += write->arena.used_bytes;
+		pthread_cond_signal(&engine->queue_arrived);
+	}
+	pthread_mutex_unlock(&engine->queue_lock);
+	if (err == ERR_BUSY)
+		stat_add(STAT_store_refused_busy, 1);
+	return err;
+}
+
+/* Up to CYCLE_BYTES_MAX of what waits, at least one batch if there is any. */
+static struct task *take_batches(struct engine *engine)
+{
+	struct task *first = engine->queue_first, *last = NULL;
+	uint64_t bytes = 0;
+	for (struct task *t = first; t && bytes < CYCLE_BYTES_MAX; t = t->next) {
+		bytes += write_of(t)->arena.used_bytes;
+		last = t;
+	}
+	if (!last)
+		return NULL;
+	engine->queue_first = last->next;
+	if (!engine->queue_first)
+		engine->queue_last = NULL;
+	last->next = NULL;
+	engine->queue_bytes -= bytes < engine->queue_bytes ? bytes : engine->queue_bytes;
+	return first;
+}
+
+static void run_done(struct task *task)
+{
+	struct store_write *write = write_of(task);
+	write->done(write, write->err);
+}
+
+static void complete(struct store_write *write, int err)
+{
+	if (err)
+		write->err = err;
+	if (!err)
+		write->stages_kept = write->stage_count;
+	write->task.run = run_done;
+	write->executor->post(write->executor, &write->task);
+}
+
+static void complete_all(struct task *batches, int err)
+{
+	while (batches) {
+		struct task *next = batches->next;
+		complete(write_of(batches), err);
+		batches = next;
+	}
+}
+
+/* ---- Journal pages --------------------------------------------------------------------------- */
+
+static int flush_page(struct cycle *cycle)
+{
+	struct journal_page *page = &cycle->page;
+	if (page->records == 0)
+		return 0;
+	uint8_t key[8];
+	journal_page_finish(page, key);
+	MDB_val k = {sizeof(key), key}, v = {page->used, page->bytes};
+	int err = env_error(
+		mdb_put(cycle->txn, cycle->engine->env.dbi[DB_JOURNAL], &k, &v, MDB_APPEND));
+	if (err)
+		return err;
+	if (cycle->page_count == cycle->page_cap) {
+		cycle->page_cap = cycle->page_cap ? cycle->page_cap * 2 : 64;
+		cycle->pages =
+			mem_resize_array(cycle->pages, cycle->page_cap, sizeof(*cycle->pages));
+	}
+	cycle->pages[cycle->page_count++] = (struct journal_entry){
+		page->first_sequence, cycle->now_ms, (uint32_t)page->used, page->records};
+	journal_page_init(page, cycle->sequence, cycle->now_ms);
+	return 0;
+}
+
+static int journal_record(struct cycle *cycle, const uint8_t *record, size_t len)
+{
+	if (!journal_page_add(&cycle->page, record, len)) {
+		int err = flush_page(cycle);
+		if (err)
+			return err;
+		bool added = journal_page_add(&cycle->page, record, len);
+		ASSERT(added);
+	}
+	cycle->sequence++;
+	return 0;
+}
+
+static int journal_chunk(struct cycle *cycle, const struct record_chunk *chunk)
+{
+	struct registry *registry = &cycle->engine->registry;
+	const uint8_t *at = chunk->bytes, *record;
+	size_t left = chunk->used, len;
+	struct record parsed;
+	while ((record = record_next(&at, &left, &len)) != NULL) {
+		bool deletes = record[0] == RECORD_DELETE;
+		int err = 0;
+		if (deletes || registry->dead_count) {
+			err = record_parse(record, len, &parsed);
+			ASSERT(!err);
+			unsigned fields = (unsigned)schema[parsed.sheet.table].field_count;
+			for (unsigned c = 0; !deletes && c < parsed.columns; c += fields) {
+				uint64_t handle = handle_of(parsed.shape, parsed.ordinal,
+							    (parsed.first_column + c) / fields);
+				if (registry_is_dead(registry, handle))
+					return ERR_NOT_FOUND;
+			}
+		}
+		if (deletes)
+			err = maintain_delete(cycle->engine, cycle->txn, &parsed);
+		if (!err)
+			err = journal_record(cycle, record, len);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- One batch in the transaction ------------------------------------------------------------ */
+
+static int put_forgets(struct cycle *cycle, struct forget_node **forgets)
+{
+	/* What stays, because it has data, is taken out of the list. */
+	while (*forgets) {
+		bool has = false;
+		uint64_t handle = (*forgets)->handle;
+		int err = maintain_series_has_data(cycle->engine, cycle->txn, handle, &has);
+		if (!err && !has)
+			err = registry_forget(&cycle->engine->registry, cycle->txn, handle);
+		if (err)
+			return err;
+		if (has)
+			*forgets = (*forgets)->next;
+		else
+			forgets = &(*forgets)->next;
+	}
+	return 0;
+}
+
+static int put_batch(struct cycle *cycle, struct store_write *write)
+{
+	bool refused = false;
+	int err = fault("store.batch");
+	for (struct store_stage *s = write->stages; s && !err; s = s->next) {
+		for (struct record_chunk *c = s->first_chunk; c && !err; c = c->next)
+			err = journal_chunk(cycle, c);
+		for (struct cell_node *c = s->first_cell; c && !err; c = c->next) {
+			err = cells_apply(cycle->engine, cycle->txn, write, &c->cell, &refused);
+			cycle->has_cells = true;
+		}
+		if (!err)
+			err = put_forgets(cycle, &s->forgets);
+	}
+	if (!err && refused) {
+		write->err = ERR_LIMIT;
+		errbuf_set(&write->error, ERR_LIMIT, "a set of more than %d elements",
+			   STORE_SET_ELEMENTS_MAX);
+	}
+	return err;
+}
+
+/* Where stamps, versions and sequences go on after a restart. The journal itself says the last, but
+ * for what has been cut from it. */
+static int put_counters(struct cycle *cycle)
+{
+	uint64_t high[3] = {(uint64_t)cycle->engine->stamp_us, cycle->engine->next_version,
+			    cycle->sequence};
+	uint8_t value[RECORD_HEADER_BYTES + sizeof(high)];
+	struct slice key = SLICE("counters");
+	if (!cycle->has_cells && !cycle->engine->cut_count)
+		return 0;
+	memcpy(value + RECORD_HEADER_BYTES, high, sizeof(high));
+	record_seal(key, value, sizeof(value));
+	return env_put(cycle->txn, cycle->engine->env.dbi[DB_META], key,
+		       (struct slice){(const char *)value, sizeof(value)});
+}
+
+/* ---- After the commit ------------------------------------------------------------------------ */
+
+static void apply_record(struct cycle *cycle, const uint8_t *bytes, size_t len, int64_t now_us)
+{
+	struct engine *engine = cycle->engine;
+	struct record record;
+	int err = record_parse(bytes, len, &record);
+	ASSERT(!err);
+	uint64_t sequence = cycle->sequence++;
+	if (record.kind == RECORD_DELETE) {
+		heads_apply_delete(&engine->heads, &record);
+		return;
+	}
+	unsigned columns = registry_columns(&engine->registry, record.shape);
+	struct head *head = heads_apply_row(&engine->heads, &record, columns, sequence, now_us);
+	if (head->rows >= head_rows_full(head->columns) && !head->queued) {
+		head->queued = true;
+		maintain_request_seal(engine, head, false);
+	}
+}
+
+static void apply_chunk(struct cycle *cycle, const struct record_chunk *chunk, int64_t now_us)
+{
+	const uint8_t *at = chunk->bytes, *record;
+	size_t left = chunk->used, len, held = 0;
+	pthread_rwlock_t *lock = &cycle->engine->heads.lock;
+	pthread_rwlock_wrlock(lock);
+	while ((record = record_next(&at, &left, &len)) != NULL) {
+		if (held++ == APPLY_RECORDS) {
+			pthread_rwlock_unlock(lock);
+			held = 0;
+			pthread_rwlock_wrlock(lock);
+		}
+		apply_record(cycle, record, len, now_us);
+	}
+	pthread_rwlock_unlock(lock);
+}
+
+static void apply_batches(struct cycle *cycle)
+{
+	struct engine *engine = cycle->engine;
+	int64_t now_us = engine->options.clock->mono_us(engine->options.clock);
+	size_t samples = 0, cells = 0;
+	for (struct task *t = cycle->batches; t; t = t->next) {
+		struct store_write *write = write_of(t);
+		samples += write->samples;
+		cells += write->cells;
+		for (struct store_stage *s = write->stages; s; s = s->next) {
+			for (struct record_chunk *c = s->first_chunk; c; c = c->next)
+				apply_chunk(cycle, c, now_us);
+			for (struct forget_node *f = s->forgets; f; f = f->next)
+				registry_forgotten(&engine->registry, f->handle);
+		}
+	}
+	stat_add(STAT_store_samples, (int64_t)samples);
+	stat_add(STAT_store_cells, (int64_t)cells);
+}
+
+static void committed(struct cycle *cycle, bool maintained)
+{
+	struct engine *engine = cycle->engine;
+	stat_add(STAT_store_commits, 1);
+	registry_committed(&engine->registry, &cycle->taken);
+	for (size_t i = 0; i < cycle->page_count; i++)
+		engine_count_journal(engine, &cycle->pages[i]);
+	uint64_t end = cycle->sequence;
+	/* Sealed heads go before new rows come: a new row of theirs begins a new head. */
+	if (maintained)
+		maintain_committed(engine);
+	cycle->sequence = engine->next_sequence;
+	apply_batches(cycle);
+	ASSERT(cycle->sequence == end);
+	engine->next_sequence = end;
+}
+
+/* ---- Cycles ---------------------------------------------------------------------------------- */
+
+/* *blamed: the batch that failed for a reason of its own. */
+static int fill(struct cycle *cycle, bool maintained, bool *more, struct store_write **blamed)
+{
+	int err = registry_take(&cycle->engine->registry, cycle->txn, &cycle->taken);
+	for (struct task *t = cycle->batches; t && !err; t = t->next) {
+		err = put_batch(cycle, write_of(t));
+		if (err)
+			*blamed = write_of(t);
+	}
+	if (!err)
+		err = flush_page(cycle);
+	if (!err && maintained)
+		err = maintain(cycle->engine, cycle->txn, more);
+	if (!err)
+		err = put_counters(cycle);
+	return err;
+}
+
+static void die(struct engine *engine, int err)
+{
+	stat_add(STAT_store_commit_errors, 1);
+	log_error("store %s: commit failed: %s; no more writes are taken", engine->options.path,
+		  err_text(err));
+	engine->dead = err;
+	if (engine->options.on_dead)
+		engine->options.on_dead(engine->options.context, err);
+}
+
+/* One transaction. An error that is returned undid everything; the batches are still the cycle's. */
+static int try_commit(struct cycle *cycle, bool maintained, bool *more, struct store_write **blamed)
+{
+	struct engine *engine = cycle->engine;
+	cycle->page_count = 0;
+	cycle->has_cells = false;
+	cycle->sequence = engine->next_sequence;
+	cycle->now_ms = clock_wall_ms(engine->options.clock);
+	journal_page_init(&cycle->page, cycle->sequence, cycle->now_ms);
+	int err = env_error(mdb_txn_begin(engine->env.mdb, NULL, 0, &cycle->txn));
+	if (err)
+		return err;
+	err = fill(cycle, maintained, more, blamed);
+	if (!err && fault("store.commit"))
+		err = ERR_FAULT;
+	if (err) {
+		mdb_txn_abort(cycle->txn);
+	} else {
+		err = env_error(mdb_txn_commit(cycle->txn));
+		if (err && err != ERR_FULL) {
+			die(engine, err);
+			err = ERR_UNKNOWN;
+		}
+	}
+	if (err && maintained)
+		maintain_aborted(engine);
+	if (!err && fault("store.committed"))
+		err = 0;
+	return err;
+}
+
+static void unlink_batch(struct cycle *cycle, struct store_write *write)
+{
+	struct task **at = &cycle->batches;
+	while (*at != &write->task)
+		at = &(*at)->next;
+	*at = write->task.next;
+}
+
+static void refuse_full(struct engine *engine)
+{
+	if (!engine->full)
+		log_warn("store %s: no room left; writes are refused until there is",
+			 engine->options.path);
+	engine->full = true;
+	stat_set(STAT_store_read_only, 1);
+}
+
+/* Commits what the cycle holds, dropping what cannot be done. Returns whether there is more to
+ * maintain at once. */
+static bool run_cycle(struct cycle *cycle)
+{
+	struct engine *engine = cycle->engine;
+	bool maintained = true, more = false;
+	for (;;) {
+		struct store_write *blamed = NULL;
+		int err = engine->dead ? ERR_READ_ONLY
+				       : try_commit(cycle, maintained, &more, &blamed);
+		if (!err) {
+			committed(cycle, maintained);
+			complete_all(cycle->batches, 0);
+			return more;
+		}
+		more = false;
+		if (err == ERR_FULL && maintained) {
+			maintained = false;
+			continue;
+		}
+		if (err == ERR_FULL)
+			refuse_full(engine);
+		if (blamed && !engine->dead) {
+			unlink_batch(cycle, blamed);
+			complete(blamed, err);
+			if (cycle->batches)
+				continue;
+			return false;
+		}
+		if (err == ERR_DAMAGED && maintained && !engine->dead) {
+			log_error("store %s: maintenance met damaged data", engine->options.path);
+			maintained = false;
+			continue;
+		}
+		complete_all(cycle->batches, err);
+		return false;
+	}
+}
+
+/* Waits until there is something to do; false: the end. */
+static bool wait_for_work(struct engine *engine, struct cycle *cycle, bool more)
+{
+	pthread_mutex_lock(&engine->queue_lock);
+	if (!more && !engine->queue_first && !engine->stopping && !engine->settle_wanted)
+		cond_wait_ms(&engine->queue_arrived, &engine->queue_lock, IDLE_WAIT_MS);
+	cycle->batches = take_batches(engine);
+	bool go_on = cycle->batches || !engine->stopping;
+	pthread_mutex_unlock(&engine->queue_lock);
+	return go_on;
+}
+
+void *writer_main(void *context)
+{
+	struct engine *engine = context;
+	struct cycle *cycle = mem_zalloc(sizeof(*cycle));
+	cycle->engine = engine;
+	bool more = false;
+	while (wait_for_work(engine, cycle, more)) {
+		bool pending = __atomic_load_n(&engine->registry.pending_count, __ATOMIC_RELAXED);
+		more = false;
+		if (cycle->batches || pending || maintain_due(engine))
+			more = run_cycle(cycle);
+	}
+	mem_free(cycle->pages);
+	mem_free(cycle);
+	return NULL;
+}
