@@ -250,8 +250,10 @@ static void dispatch(struct http_conn *conn)
 	struct buf allow;
 	buf_init(&allow, 100);
 	int status = http_route_find(conn->core, request->verb, request->path, &route, &allow);
-	if (status == 405)
+	if (status == 405) {
+		buf_append_char(&allow, 0);
 		http_reply_header(request, "Allow", allow.data);
+	}
 	buf_release(&allow);
 	if (status == 404)
 		http_reply_error(request, 404, "there is nothing at %.*s", (int)request->path.len,

@@ -5,6 +5,7 @@
  * Here accepting rests for a while and the clients wait in the kernel's queue. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ enum {
 	ACCEPTS_PER_EVENT_MAX = 64, /* then the other sockets have their turn */
 	ACCEPT_REST_MS = 100,
 	WRITE_PIECES_MAX = 8,
+	NOT_SENT_MAX_BYTES = 256 << 10,
 };
 
 struct loop_conn {
@@ -123,11 +125,21 @@ static int accept_one(struct loop_listener *listener)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Left alone, the kernel takes megabytes for a peer that does not read, times the connections, and
+ * tells of room only when a third of them has gone: a slow reader would look like none. */
+static void bound_kernel_buffer(int fd)
+{
+	int bytes = NOT_SENT_MAX_BYTES;
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes)))
+		log_debug("TCP_NOTSENT_LOWAT: %s", err_text(-errno)); /* as good without */
+}
+
 static void hand_over(struct loop_listener *listener, int fd)
 {
 	struct loop_conn *conn = mem_zalloc(sizeof(*conn));
 	conn->loop = listener->loop;
 	uv_tcp_init(&listener->loop->uv, &conn->tcp);
+	bound_kernel_buffer(fd);
 	int err = uv_tcp_open(&conn->tcp, fd);
 	if (err) {
 		log_warn("a connection could not be taken over: %s", err_text(err));

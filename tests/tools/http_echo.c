@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <signal.h>
 
-#include "base/log.h"
+#include "base/stats.h"
 #include "http/http.h"
 #include "wire/json.h"
 
@@ -68,8 +68,11 @@ static void counts_end(struct http_request *request)
 {
 	struct buf out;
 	buf_init(&out, 1000);
-	buf_printf(&out, "{\"begun\":%u,\"aborted\":%u,\"last_abort\":%d,\"drained\":%u}",
-		   tool.begun, tool.aborted, tool.last_abort, tool.drained);
+	buf_printf(&out,
+		   "{\"begun\":%u,\"aborted\":%u,\"last_abort\":%d,\"drained\":%u,"
+		   "\"write_timeouts\":%lld}",
+		   tool.begun, tool.aborted, tool.last_abort, tool.drained,
+		   (long long)stat_get(STAT_http_timeouts_write));
 	http_reply(request, 200, "application/json", buf_slice(&out));
 	buf_release(&out);
 }
