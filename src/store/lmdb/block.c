@@ -89,6 +89,8 @@ static enum outcome fill_part(struct block_encoder *e, uint32_t count, size_t fi
 {
 	uint32_t fits = 0, too_many = count, columns = e->rows->columns;
 	size_t too_many_bytes = count_bytes;
+	for (uint32_t c = 0; c < columns; c++)
+		column_cost_adopt(&e->before.column[c], &e->now.column[c]);
 	for (unsigned attempt = 0; fits + 1 < too_many; attempt++) {
 		uint32_t guess = guess_rows(e, fits, fits_bytes, too_many, too_many_bytes, attempt);
 		cost_copy(&e->now, &e->before, columns);

@@ -84,19 +84,21 @@ static void load_decimals(struct chunk *chunk, unsigned exponent, bool has_previ
 
 static bool is_wide(const struct column_cost *cost)
 {
-	return cost->mixed || cost->specials || (cost->type == VALUE_F64 && !cost->decimal);
+	return cost->limits.mixed || cost->specials ||
+	       (cost->plan.type == VALUE_F64 && !cost->plan.decimal);
 }
 
 static bool is_signed(const struct column_cost *cost)
 {
-	return !cost->mixed && (cost->decimal || cost->type == VALUE_I64);
+	return !cost->limits.mixed && (cost->plan.decimal || cost->plan.type == VALUE_I64);
 }
 
 static size_t number_bytes(const struct column_cost *cost, uint64_t pattern)
 {
-	if (cost->mixed || (cost->type == VALUE_F64 && !cost->decimal))
+	if (cost->limits.mixed || (cost->plan.type == VALUE_F64 && !cost->plan.decimal))
 		return 8;
-	return varint_bytes(cost->type == VALUE_U64 ? pattern : zigzag_encode((int64_t)pattern));
+	return varint_bytes(cost->plan.type == VALUE_U64 ? pattern
+							 : zigzag_encode((int64_t)pattern));
 }
 
 static bool has_parameter(uint8_t codec)
@@ -131,7 +133,7 @@ static void choose_codec(struct column_cost *cost, const uint64_t *patterns, uin
 	static const uint8_t for_integers[] = {CODEC_DELTA, CODEC_FOR, CODEC_DELTA_UP,
 					       CODEC_DELTA2};
 	static const uint8_t for_doubles[] = {CODEC_XOR, CODEC_DELTA, CODEC_FOR};
-	bool doubles = cost->mixed || (cost->type == VALUE_F64 && !cost->decimal);
+	bool doubles = cost->limits.mixed || (cost->plan.type == VALUE_F64 && !cost->plan.decimal);
 	const uint8_t *candidates = doubles ? for_doubles : for_integers;
 	size_t n = doubles ? ARRAY_LEN(for_doubles) : ARRAY_LEN(for_integers), least = SIZE_MAX;
 	for (size_t i = 0; i < n; i++) {
@@ -141,19 +143,18 @@ static void choose_codec(struct column_cost *cost, const uint64_t *patterns, uin
 		size_t bytes = try_codec(cost, &codec, patterns, count);
 		if (bytes < least) {
 			least = bytes;
-			cost->codec = codec;
+			cost->plan.codec = codec;
 		}
 	}
-	cost->carry = pattern_begin(&cost->codec);
 }
 
 static void choose_decimal(struct column_cost *cost, const struct chunk *chunk)
 {
-	if (cost->type != VALUE_F64 || cost->mixed || cost->limits.no_decimal)
+	if (cost->plan.type != VALUE_F64 || cost->limits.mixed || cost->limits.no_decimal)
 		return;
 	int exponent = decimal_exponent_fit(chunk->patterns, chunk->count);
-	cost->decimal = exponent >= 0;
-	cost->exponent = cost->decimal ? (uint8_t)exponent : 0;
+	cost->plan.decimal = exponent >= 0;
+	cost->plan.exponent = cost->plan.decimal ? (uint8_t)exponent : 0;
 }
 
 /* ---- Cost ------------------------------------------------------------------------------------- */
@@ -163,7 +164,6 @@ void column_cost_init(struct column_cost *cost, struct column_limits limits)
 	memset(cost, 0, offsetof(struct column_cost, stream));
 	stream_cost_init(&cost->stream);
 	cost->limits = limits;
-	cost->mixed = limits.mixed;
 	cost->low = UINT64_MAX;
 }
 
@@ -199,24 +199,35 @@ static void load(const struct column_cost *cost, const struct block_column *colu
 		 struct chunk *chunk)
 {
 	gather(column, from, count, present, chunk);
-	if (cost->decimal)
-		load_decimals(chunk, cost->exponent, has_previous, previous);
+	if (cost->plan.decimal)
+		load_decimals(chunk, cost->plan.exponent, has_previous, previous);
 }
 
-/* Before the first value: rows without any are empty mini-blocks. */
-static void begin(struct column_cost *cost, const struct block_column *column, uint32_t from,
-		  uint32_t count, uint32_t present, unsigned type)
+static void choose(struct column_cost *cost, const struct block_column *column, uint32_t from,
+		   uint32_t count, uint32_t present, unsigned type)
 {
 	struct chunk chunk;
-	cost->chosen = true;
-	cost->type = (uint8_t)type;
-	for (uint32_t row = 0; row < cost->rows; row += MINI_ROWS)
-		stream_cost_add(&cost->stream, NULL, 0);
+	cost->plan.chosen = true;
+	cost->plan.type = (uint8_t)type;
 	gather(column, from, count, present, &chunk);
 	choose_decimal(cost, &chunk);
 	load(cost, column, from, count, present, false, 0, &chunk);
-	cost->first_pattern = chunk.patterns[0];
 	choose_codec(cost, chunk.patterns, chunk.count);
+}
+
+void column_cost_adopt(struct column_cost *cost, const struct column_cost *other)
+{
+	if (!cost->plan.chosen)
+		cost->plan = other->plan;
+}
+
+/* At the first value: rows without any before it are empty mini-blocks. */
+static void begin(struct column_cost *cost, uint64_t first)
+{
+	for (uint32_t row = 0; row < cost->rows; row += MINI_ROWS)
+		stream_cost_add(&cost->stream, NULL, 0);
+	cost->carry = pattern_begin(&cost->plan.codec);
+	cost->first_pattern = first;
 }
 
 static bool too_many_specials(const struct column_cost *cost)
@@ -231,7 +242,9 @@ static bool add_values(struct column_cost *cost, const struct block_column *colu
 	struct chunk chunk;
 	uint64_t residuals[MINI_ROWS];
 	load(cost, column, from, count, present, cost->present > 0, cost->last_pattern, &chunk);
-	if (!pattern_to_residuals(&cost->codec, &cost->carry, chunk.patterns, chunk.count,
+	if (!cost->present)
+		begin(cost, chunk.patterns[0]);
+	if (!pattern_to_residuals(&cost->plan.codec, &cost->carry, chunk.patterns, chunk.count,
 				  residuals)) {
 		limits->no_shift = true;
 		return false;
@@ -258,15 +271,16 @@ bool column_cost_add(struct column_cost *cost, const struct block_column *column
 	unsigned type = column->type;
 	if (column->types)
 		type = scan_types(column->types + from, count, &present);
-	if (type == MANY || (cost->chosen && type && type != cost->type)) {
-		if (!cost->mixed) {
+	if (type == MANY || (cost->plan.chosen && type && type != cost->plan.type)) {
+		if (!cost->limits.mixed) {
 			limits->mixed = true;
 			return false;
 		}
 	}
-	if (present && !cost->chosen)
-		begin(cost, column, from, count, present, type == MANY ? VALUE_U64 : type);
-	if (cost->chosen && !add_values(cost, column, from, count, present, limits))
+	if (present && !cost->plan.chosen)
+		choose(cost, column, from, count, present, type == MANY ? VALUE_U64 : type);
+	bool begun = present || cost->present;
+	if (begun && !add_values(cost, column, from, count, present, limits))
 		return false;
 	cost->rows += count;
 	return true;
@@ -276,7 +290,7 @@ bool column_cost_add(struct column_cost *cost, const struct block_column *column
 
 static bool is_constant(const struct column_cost *cost)
 {
-	return !cost->varies && !cost->mixed && !cost->specials;
+	return !cost->varies && !cost->limits.mixed && !cost->specials;
 }
 
 static struct integer_summary integer_summary_of(const struct column_cost *cost)
@@ -294,12 +308,12 @@ static struct integer_summary integer_summary_of(const struct column_cost *cost)
 
 static bool first_in_summary(const struct column_cost *cost)
 {
-	return cost->codec.codec == CODEC_FOR || cost->decimal;
+	return cost->plan.codec.codec == CODEC_FOR || cost->plan.decimal;
 }
 
 static uint64_t first_beyond_anchor(const struct column_cost *cost)
 {
-	return zigzag_encode((int64_t)(cost->first_pattern - cost->codec.anchor));
+	return zigzag_encode((int64_t)(cost->first_pattern - cost->plan.codec.anchor));
 }
 
 static size_t summary_bytes(const struct column_cost *cost)
@@ -307,18 +321,18 @@ static size_t summary_bytes(const struct column_cost *cost)
 	if (cost->rows <= BLOCK_NO_SUMMARY_ROWS)
 		return 0;
 	if (is_wide(cost))
-		return 32 + (cost->mixed ? 1 : 0) + (first_in_summary(cost) ? 8 : 0);
+		return 32 + (cost->limits.mixed ? 1 : 0) + (first_in_summary(cost) ? 8 : 0);
 	struct integer_summary s = integer_summary_of(cost);
 	size_t first = 0;
-	if (cost->codec.codec == CODEC_FOR)
+	if (cost->plan.codec.codec == CODEC_FOR)
 		first = varint_bytes(first_beyond_anchor(cost));
 	return first + integer_summary_bytes(&s);
 }
 
 static size_t head_bytes(const struct column_cost *cost)
 {
-	size_t bytes = 1 + (cost->decimal ? 1 : 0);
-	if (cost->mixed)
+	size_t bytes = 1 + (cost->plan.decimal ? 1 : 0);
+	if (cost->limits.mixed)
 		bytes += (cost->rows + 3) / 4;
 	else if (cost->present < cost->rows)
 		bytes += (cost->rows + 7) / 8;
@@ -330,7 +344,7 @@ static size_t head_bytes(const struct column_cost *cost)
 /* Packing has won nothing: the patterns as they are take no more. */
 static bool is_raw(const struct column_cost *cost, const struct stream_form *form)
 {
-	return !cost->decimal && form->bytes > 8 * (size_t)cost->present;
+	return !cost->plan.decimal && form->bytes > 8 * (size_t)cost->present;
 }
 
 size_t column_cost_bytes(const struct column_cost *cost)
@@ -341,7 +355,7 @@ size_t column_cost_bytes(const struct column_cost *cost)
 		return head_bytes(cost) + number_bytes(cost, cost->first_pattern);
 	struct stream_form form = stream_cost_form(&cost->stream);
 	/* As raw the anchor is the first value, which may be longer than that of FOR. */
-	return head_bytes(cost) + codec_bytes(cost, &cost->codec) + summary_bytes(cost) +
+	return head_bytes(cost) + codec_bytes(cost, &cost->plan.codec) + summary_bytes(cost) +
 	       (is_raw(cost, &form) ? 8 * (size_t)cost->present + 10 : form.bytes);
 }
 
@@ -362,13 +376,13 @@ static uint8_t type_at(const struct block_column *column, uint32_t row)
 static void write_presence(struct column_writer *w)
 {
 	uint32_t rows = w->cost->rows;
-	size_t bytes = w->cost->mixed ? (rows + 3) / 4 : (rows + 7) / 8;
-	if (!w->cost->mixed && w->cost->present == rows)
+	size_t bytes = w->cost->limits.mixed ? (rows + 3) / 4 : (rows + 7) / 8;
+	if (!w->cost->limits.mixed && w->cost->present == rows)
 		return;
 	memset(w->to, 0, bytes);
 	for (uint32_t i = 0; i < rows; i++) {
 		uint8_t type = type_at(w->column, i);
-		if (w->cost->mixed)
+		if (w->cost->limits.mixed)
 			w->to[i / 4] = (uint8_t)(w->to[i / 4] | type << i % 4 * 2);
 		else if (type != VALUE_NONE)
 			w->to[i / 8] = (uint8_t)(w->to[i / 8] | 1u << i % 8);
@@ -390,10 +404,11 @@ static void put_bits(struct column_writer *w, uint64_t bits)
 static void put_number(struct column_writer *w, uint64_t pattern)
 {
 	const struct column_cost *cost = w->cost;
-	if (cost->mixed || (cost->type == VALUE_F64 && !cost->decimal))
+	if (cost->limits.mixed || (cost->plan.type == VALUE_F64 && !cost->plan.decimal))
 		put_bits(w, pattern);
 	else
-		put_varint(w, cost->type == VALUE_U64 ? pattern : zigzag_encode((int64_t)pattern));
+		put_varint(w, cost->plan.type == VALUE_U64 ? pattern
+							   : zigzag_encode((int64_t)pattern));
 }
 
 static void write_specials(struct column_writer *w)
@@ -404,7 +419,7 @@ static void write_specials(struct column_writer *w)
 	for (uint32_t i = 0; i < w->cost->rows; i++) {
 		if (type_at(w->column, i) == VALUE_NONE)
 			continue;
-		if (!decimal_from_bits(w->column->bits[i], w->cost->exponent, &m)) {
+		if (!decimal_from_bits(w->column->bits[i], w->cost->plan.exponent, &m)) {
 			put_varint(w, index - next);
 			put_bits(w, w->column->bits[i]);
 			next = index + 1;
@@ -417,14 +432,14 @@ static void write_head(struct column_writer *w)
 {
 	const struct column_cost *cost = w->cost;
 	unsigned head = w->codec.codec;
-	head |= (cost->mixed ? 0u : cost->type) << HEAD_TYPE_SHIFT;
+	head |= (cost->limits.mixed ? 0u : cost->plan.type) << HEAD_TYPE_SHIFT;
 	head |= w->codec.shift ? HEAD_SHIFTED : 0;
-	head |= !cost->mixed && cost->present < cost->rows ? HEAD_GAPS : 0;
-	head |= cost->decimal ? HEAD_DECIMAL : 0;
+	head |= !cost->limits.mixed && cost->present < cost->rows ? HEAD_GAPS : 0;
+	head |= cost->plan.decimal ? HEAD_DECIMAL : 0;
 	*w->to++ = (uint8_t)head;
 	write_presence(w);
-	if (cost->decimal)
-		*w->to++ = (uint8_t)(cost->exponent | (cost->specials ? DECIMAL_SPECIALS : 0));
+	if (cost->plan.decimal)
+		*w->to++ = (uint8_t)(cost->plan.exponent | (cost->specials ? DECIMAL_SPECIALS : 0));
 	if (cost->specials)
 		write_specials(w);
 	if (w->codec.shift)
@@ -439,11 +454,11 @@ static void write_summary(struct column_writer *w)
 		return;
 	if (is_wide(cost)) {
 		struct block_summary s;
-		bool plain = !cost->mixed && cost->present == cost->rows;
+		bool plain = !cost->limits.mixed && cost->present == cost->rows;
 		block_summarise(NULL, w->column->bits, plain ? NULL : w->column->types,
-				(enum value_type)cost->type, cost->rows, &s);
-		w->to = wide_summary_put(&s, cost->mixed,
-					 w->codec.codec == CODEC_FOR || cost->decimal, w->to);
+				(enum value_type)cost->plan.type, cost->rows, &s);
+		w->to = wide_summary_put(&s, cost->limits.mixed,
+					 w->codec.codec == CODEC_FOR || cost->plan.decimal, w->to);
 		return;
 	}
 	struct integer_summary s = integer_summary_of(cost);
@@ -455,7 +470,7 @@ static void write_summary(struct column_writer *w)
 static void write_values(struct column_writer *w)
 {
 	const struct column_cost *cost = w->cost;
-	struct pattern_carry carry = pattern_begin(&cost->codec);
+	struct pattern_carry carry = pattern_begin(&cost->plan.codec);
 	struct stream_writer stream;
 	struct chunk chunk;
 	uint64_t residuals[MINI_ROWS], previous = 0;
@@ -473,7 +488,7 @@ static void write_values(struct column_writer *w)
 			w->to += chunk.count * sizeof(uint64_t);
 			continue;
 		}
-		ASSERT(pattern_to_residuals(&cost->codec, &carry, chunk.patterns, chunk.count,
+		ASSERT(pattern_to_residuals(&cost->plan.codec, &carry, chunk.patterns, chunk.count,
 					    residuals));
 		stream_write(&stream, residuals, chunk.count);
 		seen += chunk.count;
@@ -487,7 +502,7 @@ static void write_values(struct column_writer *w)
 uint8_t *column_write(const struct column_cost *cost, const struct block_column *column,
 		      uint8_t *to)
 {
-	struct column_writer w = {cost, column, cost->codec, to};
+	struct column_writer w = {cost, column, cost->plan.codec, to};
 	if (!cost->present)
 		return to;
 	struct stream_form form = stream_cost_form(&cost->stream);

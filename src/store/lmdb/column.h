@@ -17,10 +17,12 @@ struct column_limits {
 /* How a column is to be encoded and what that costs, for the rows added so far. Copyable. */
 struct column_cost {
 	struct column_limits limits;
-	bool chosen; /* there was a value, so that what follows is set */
-	bool decimal, mixed;
-	uint8_t type, exponent;
-	struct pattern_codec codec;
+	struct column_plan {
+		bool chosen; /* there was a value to choose by */
+		bool decimal;
+		uint8_t type, exponent;
+		struct pattern_codec codec;
+	} plan;
 
 	uint32_t rows, present, specials;
 	bool varies; /* not every pattern is the first */
@@ -37,6 +39,8 @@ void column_cost_init(struct column_cost *cost, struct column_limits limits);
 /* Rows from .. from+count-1, one mini-block. false: limits was extended, begin again with it. */
 bool column_cost_add(struct column_cost *cost, const struct block_column *column, uint32_t from,
 		     uint32_t count, struct column_limits *limits) MUST_CHECK;
+/* Takes over what another attempt at more of the same rows has chosen. */
+void column_cost_adopt(struct column_cost *cost, const struct column_cost *other);
 /* At most so many bytes. */
 size_t column_cost_bytes(const struct column_cost *cost);
 
