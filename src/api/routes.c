@@ -2,11 +2,14 @@
 
 #include "api/self.h"
 #include "api/store_admin.h"
+#include "ingest/line.h"
 
 /* A row: verb, path, whether all below it belongs to it too, role, limits of the body as sent and
  * as decoded, handler, help, example (a path, or a command line). Of a path and a prefix of it, the
  * path comes first. */
 #define NO_BODY 0, 0
+/* Read as they arrive, so that they take no memory. */
+#define BODY_STREAMED 32 << 20, 256 << 20
 
 const struct http_route api_routes[] = {
 	{VERB_GET, "/", false, ROLE_READ, NO_BODY, &self_page,
@@ -23,6 +26,17 @@ const struct http_route api_routes[] = {
 	 "What is stored: series, samples, bytes per sample by table, sizes.", "/api/stats"},
 	{VERB_GET, "/api/verify", false, ROLE_ADMIN, NO_BODY, &store_admin_verify,
 	 "Reads everything that is stored and checks it; may take long.", "granary verify"},
+	{VERB_POST, "/write", false, ROLE_WRITE, BODY_STREAMED, &line_write_handler,
+	 "Takes Influx line protocol; the metric is measurement_field.",
+	 "curl -d 'cpu,host=a usage=1.5' 'http://127.0.0.1:8470/write?precision=s'"},
+	{VERB_POST, "/api/v2/write", false, ROLE_WRITE, BODY_STREAMED, &line_write_handler,
+	 "The same for senders of the second version of that protocol.", NULL},
+	{VERB_POST, "/query", false, ROLE_WRITE, 64 << 10, 0, &line_query_handler,
+	 "Answers CREATE DATABASE, which senders of line protocol ask for first.", NULL},
+	{VERB_GET, "/ping", false, ROLE_NONE, NO_BODY, &line_ping_handler,
+	 "204, for senders of line protocol that want to know whether somebody is here.", "/ping"},
+	{VERB_GET, "/health", false, ROLE_NONE, NO_BODY, &line_health_handler, "The same as JSON.",
+	 "/health"},
 };
 
 const size_t api_route_count = ARRAY_LEN(api_routes);

@@ -17,11 +17,11 @@ struct store;
 /* What request->context points to. Filled in by whoever starts the server; what a test leaves NULL,
  * the routes it calls must not need. */
 struct api {
+	struct ingest *ingest; /* first, as struct ingest_context wants it */
 	struct loop *loop;
 	struct clock *clock;
 	struct store *store;
 	struct catalog *catalog;
-	struct ingest *ingest;
 	const struct conf *conf;
 	int64_t started_ms; /* wall clock */
 	bool ready;         /* the store is open and replayed: what /-/ready says */

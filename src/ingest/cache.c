@@ -245,7 +245,8 @@ void cache_put(struct cache *cache, struct hash128 key, struct shape *shape,
 	ASSERT(count && count <= UINT16_MAX);
 	struct segment *segment = cache->segments[directory_index(cache, key.low)];
 	struct cache_entry *entry = place(segment, key.low, key.high);
-	uint64_t *list = merged(entry->count ? entry : NULL, handles, count);
+	bool same = entry->count && entry->shape == shape;
+	uint64_t *list = merged(same ? entry : NULL, handles, count);
 	if (shape)
 		cache->bytes += shape_ref(shape);
 	if (entry->count)

@@ -60,7 +60,8 @@ static inline void cache_handles(const struct cache_entry *entry, uint64_t *hand
 		handles[i] = entry->first + i;
 }
 
-/* Enters or replaces. Of a replaced entry of the same count, handles that are 0 in the new one stay.
+/* Enters or replaces. Of a replaced entry of the same shape and count, handles that are 0 in the new
+ * one stay.
  * count: 1 to 65535, not all 0. A reference to `shape` is taken. */
 void cache_put(struct cache *cache, struct hash128 key, struct shape *shape,
 	       const uint64_t *handles, size_t count);

@@ -16,8 +16,14 @@ enum {
 
 static void fill_in(struct ingest_options *options)
 {
+	if (!options->tenant_tag.data)
+		options->tenant_tag = SLICE("tenant");
+	options->tenant_tag =
+		(struct slice){mem_copy_text(options->tenant_tag), options->tenant_tag.len};
 	if (!options->ahead_ms)
 		options->ahead_ms = DEFAULT_AHEAD_MS;
+	if (options->ahead_ms < 0)
+		options->ahead_ms = 0;
 	if (!options->in_flight_max_bytes)
 		options->in_flight_max_bytes = DEFAULT_IN_FLIGHT_BYTES;
 	if (!options->write_bytes)
@@ -52,6 +58,7 @@ void ingest_free(struct ingest *ingest)
 		store_write_free(ingest->spare[--ingest->spare_count]);
 	if (ingest->line)
 		line_scratch_free(ingest->line);
+	mem_free((char *)ingest->options.tenant_tag.data);
 	cache_free(ingest->cache);
 	shapes_free(ingest->shapes);
 	mem_free(ingest);

@@ -61,8 +61,9 @@ struct ingest_options {
 	struct catalog *catalog;
 	struct clock *clock;
 	struct executor *executor;
-	int64_t retention_ms;       /* of data_raw; 0 = for ever. Older points are refused */
-	int64_t ahead_ms;           /* how far after now a point may lie; 0 = one day */
+	struct slice tenant_tag; /* copied; empty: no tag names a tenant. NULL data: "tenant" */
+	int64_t retention_ms;    /* of data_raw; 0 = for ever. Older points are refused */
+	int64_t ahead_ms; /* how far after now a point may lie; 0 = one day, negative = not at all */
 	size_t in_flight_max_bytes; /* 0 = 128 MB */
 	size_t write_bytes;         /* of one store_write; 0 = 1 MB */
 	size_t cache_max_bytes;     /* 0 = 256 MB */
@@ -75,6 +76,11 @@ struct ingest *ingest_new(const struct ingest_options *options);
 void ingest_free(struct ingest *ingest);
 /* No request lives and nothing is in flight. */
 bool ingest_idle(const struct ingest *ingest);
+
+/* What the HTTP server's context (http_server_new) begins with, so that the doors find their server. */
+struct ingest_context {
+	struct ingest *ingest;
+};
 
 /* ---- A request ------------------------------------------------------------------------------ */
 
@@ -151,7 +157,8 @@ static inline void *ingest_owner(const struct ingest_request *r)
 
 void ingest_piece_begin(struct ingest_request *r);
 void ingest_piece_end(struct ingest_request *r);
-/* True once it should read no more for now; `resume` will be called. To be asked after each piece. */
+/* True once it should read no more for now; `resume` will be called. To be asked after each piece, and
+ * within a long one. */
 bool ingest_request_must_pause(struct ingest_request *r);
 /* The last call of the door; between pieces. `done` follows. */
 void ingest_request_end(struct ingest_request *r);
@@ -178,11 +185,11 @@ void ingest_points(struct ingest_request *r, const struct ingest_points *points)
 void ingest_refuse(struct ingest_request *r, struct ingest_place place, enum ingest_reason reason,
 		   struct slice source, const char *fmt, ...) PRINTF_LIKE(5, 6);
 
-/* Whose points these are: the header X-Tenant (NULL data: none sent), else the tag `tenant`, which is
- * then taken out of the tags, else `default`. Beside a header the tag is an ordinary one. ERR_INVALID:
+/* Whose points these are: the header X-Tenant (NULL data: none sent), else the tag that the options
+ * name, which is then taken out of the tags, else `default`. Beside a header the tag is an ordinary one. ERR_INVALID:
  * not a tenant's name; refuse the points with INGEST_NAME and e's sentence. */
-int ingest_tenant(struct slice header, struct tag *tags, size_t *tag_count, struct slice *tenant,
-		  struct errbuf *e) MUST_CHECK;
+int ingest_tenant(const struct ingest *ingest, struct slice header, struct tag *tags,
+		  size_t *tag_count, struct slice *tenant, struct errbuf *e) MUST_CHECK;
 
 /* The HTTP status at `done`: 204 nothing was wrong; 400 something was refused; 503 send it all again
  * after a while (add Retry-After: INGEST_RETRY_AFTER); 507 no room; 500 else. What is sent again may
@@ -190,5 +197,8 @@ int ingest_tenant(struct slice header, struct tag *tags, size_t *tag_count, stru
 int ingest_status(const struct ingest_request *r);
 
 #define INGEST_RETRY_AFTER "1"
+
+/* The reason as it stands in counters and answers: "too_old". */
+const char *ingest_reason_text(enum ingest_reason reason);
 
 #endif

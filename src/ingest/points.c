@@ -20,6 +20,23 @@ static const enum stat_id reason_stats[INGEST_REASONS] = {
 	[INGEST_STORE] = STAT_ingest_refused_store,
 };
 
+const char *ingest_reason_text(enum ingest_reason reason)
+{
+	static const char *const texts[INGEST_REASONS] = {
+		[INGEST_SYNTAX] = "syntax",
+		[INGEST_TOO_LONG] = "too_long",
+		[INGEST_NAME] = "name",
+		[INGEST_TIME] = "time",
+		[INGEST_TOO_OLD] = "too_old",
+		[INGEST_TOO_NEW] = "too_new",
+		[INGEST_NOT_FINITE] = "not_finite",
+		[INGEST_NOT_NUMBER] = "not_number",
+		[INGEST_LIMIT] = "limit",
+		[INGEST_STORE] = "store",
+	};
+	return texts[reason];
+}
+
 static struct slice kept_source(struct ingest_request *r, struct slice source)
 {
 	if (!r->door.keep_source || !source.len)
@@ -78,12 +95,12 @@ bool request_time(struct request *q, int64_t ts_ms, struct ingest_place place, s
 
 /* ---- Tenants -------------------------------------------------------------------------------- */
 
-int ingest_tenant(struct slice header, struct tag *tags, size_t *tag_count, struct slice *tenant,
-		  struct errbuf *e)
+int ingest_tenant(const struct ingest *ingest, struct slice header, struct tag *tags,
+		  size_t *tag_count, struct slice *tenant, struct errbuf *e)
 {
 	*tenant = header;
 	for (size_t i = 0; !header.data && i < *tag_count; i++) {
-		if (!slice_equal(tags[i].key, SLICE("tenant")))
+		if (!slice_equal(tags[i].key, ingest->options.tenant_tag))
 			continue;
 		*tenant = tags[i].value;
 		--*tag_count;

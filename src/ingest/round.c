@@ -110,6 +110,10 @@ void rounds_finish(struct round *rounds, int err)
 static struct hash128 group_identity(const struct unknown *u)
 {
 	struct hash128 same = u->key;
+	if (u->shape) {
+		same.low ^= u->shape->key.low;
+		same.high ^= u->shape->key.high;
+	}
 	if (u->positions) {
 		struct hash128 which =
 			hash128(u->positions, u->count * sizeof(*u->positions), same.low);

@@ -1,0 +1,447 @@
+#include "ingest/line_feed.h"
+
+#include "ingest/private.h"
+
+_Static_assert((int)LINE_FIELDS_MAX == (int)INGEST_POINTS_MAX, "a line is one ingest_points");
+
+enum { CARRY_MAX_BYTES = 2 * LINE_MAX_BYTES + LINE_PADDING_BYTES };
+
+/* One per server, since lines are taken one after the other. */
+struct line_scratch {
+	struct line_fields fields;
+	struct tag tags[LINE_TAGS_MAX];
+	struct slice metrics[LINE_FIELDS_MAX];
+	struct value values[LINE_FIELDS_MAX];
+	uint64_t handles[LINE_FIELDS_MAX];
+	uint16_t positions[LINE_FIELDS_MAX];
+	char text[LINE_MAX_BYTES];
+};
+
+void line_scratch_free(struct line_scratch *scratch)
+{
+	mem_free(scratch);
+}
+
+void line_feed_init(struct line_feed *feed, struct ingest_request *r, struct slice tenant,
+		    enum line_precision precision)
+{
+	struct ingest *ingest = r->ingest;
+	if (!ingest->line)
+		ingest->line = mem_alloc(sizeof(*ingest->line));
+	*feed = (struct line_feed){.r = r, .tenant = tenant, .precision = precision, .line = 1};
+	/* No tenant's name has a blank: keys without a header have a seed of their own. */
+	feed->tenant_seed = tenant.data ? hash64(tenant.data, tenant.len, ingest->seed)
+					: hash64(" ", 1, ingest->seed);
+	buf_init(&feed->carry, CARRY_MAX_BYTES);
+}
+
+static void set_last(struct line_feed *feed, struct shape *shape)
+{
+	if (feed->last == shape)
+		return;
+	if (feed->last)
+		shape_release(feed->last);
+	if (shape)
+		shape_hold(shape);
+	feed->last = shape;
+}
+
+void line_feed_release(struct line_feed *feed)
+{
+	set_last(feed, NULL);
+	buf_release(&feed->carry);
+}
+
+/* ---- One line ------------------------------------------------------------------------------- */
+
+/* What is known of the line that is being taken. */
+struct taken {
+	struct line_feed *feed;
+	struct line_reader *reader;
+	struct line_fields *fields;
+	struct slice key;
+	struct hash128 hash; /* of the cache entry */
+	int64_t ts_ms;
+};
+
+static struct hash128 key_hash(const struct line_feed *feed, struct slice key)
+{
+	struct hash128 hash = hash128(key.data, key.len, 0);
+	hash.low += feed->tenant_seed;
+	hash.high ^= feed->tenant_seed;
+	return hash;
+}
+
+/* Of the entry for a key that has another shape already. */
+static struct hash128 shape_hash(struct hash128 hash, const struct shape *shape)
+{
+	return (struct hash128){hash.low ^ shape->key.low, hash.high + shape->key.high};
+}
+
+static struct ingest_place place_at(const struct taken *t, const char *at)
+{
+	struct line_bad place = line_place(t->reader, at);
+	return (struct ingest_place){place.line, place.column};
+}
+
+static struct ingest_place key_place(const struct taken *t)
+{
+	return place_at(t, t->key.data);
+}
+
+static struct request *request_for(const struct taken *t)
+{
+	return request_of(t->feed->r);
+}
+
+static void refuse_faults(const struct taken *t)
+{
+	for (size_t i = 0; i < t->fields->fault_count; i++) {
+		const struct line_fault *fault = &t->fields->faults[i];
+		bool text = fault->kind == LINE_FAULT_TEXT;
+		ingest_refuse(t->feed->r, place_at(t, fault->at),
+			      text ? INGEST_NOT_NUMBER : INGEST_NOT_FINITE, (struct slice){0},
+			      text ? "a text is not stored, only numbers are"
+				   : "the value is not a finite number");
+	}
+}
+
+/* The raw measurement: the key up to a comma without a backslash. */
+static struct slice measurement_of(struct slice key)
+{
+	size_t n = 0;
+	for (; n < key.len && key.data[n] != ','; n++) {
+		if (key.data[n] == '\\' && n + 1 < key.len &&
+		    (key.data[n + 1] == ',' || key.data[n + 1] == '=' || key.data[n + 1] == ' '))
+			n++;
+	}
+	return (struct slice){key.data, n};
+}
+
+/* The names of a line that had some other names than expected. Some may lie in the shape that was
+ * expected, so only those of the line have a place. */
+static struct shape *make_shape(const struct taken *t, struct slice measurement)
+{
+	const struct line_fields *fields = t->fields;
+	struct errbuf e;
+	size_t field;
+	struct shape *shape = shapes_get(t->feed->r->ingest->shapes, measurement, fields->names,
+					 fields->count, &field, &e);
+	if (shape)
+		return shape;
+	const char *name = fields->names[field].data;
+	bool here = name >= t->reader->start && name < t->reader->at;
+	ingest_refuse(t->feed->r, here ? place_at(t, name) : key_place(t), INGEST_NAME,
+		      (struct slice){0}, "%s", e.text);
+	return NULL;
+}
+
+static void fill_names(struct line_fields *fields, const struct line_names *names)
+{
+	const uint64_t *words = names->words;
+	for (size_t i = 0; i < names->count; i++) {
+		fields->names[i] = (struct slice){(const char *)words, names->lengths[i] - 1u};
+		words += (names->lengths[i] + 7) / 8;
+	}
+}
+
+/* With a reference for the caller, or NULL and refused. `expected` is what line_fields was given. */
+static struct shape *shape_of(const struct taken *t, struct shape *expected, bool of_entry)
+{
+	struct slice measurement = measurement_of(t->key);
+	if (t->fields->expected) {
+		if (of_entry || slice_equal(measurement, expected->measurement)) {
+			shape_hold(expected);
+			return expected;
+		}
+		fill_names(t->fields, &expected->names);
+	}
+	return make_shape(t, measurement);
+}
+
+/* The fields that are numbers, by their position in the shape. */
+static size_t gather_numbers(const struct taken *t, struct line_scratch *s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < t->fields->count; i++) {
+		if (t->fields->values[i].type == VALUE_NONE)
+			continue;
+		s->values[n] = t->fields->values[i];
+		s->positions[n++] = (uint16_t)i;
+	}
+	return n;
+}
+
+static bool add_known(const struct taken *t, const struct cache_entry *entry,
+		      struct line_scratch *s, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		s->handles[i] = cache_handle(entry, s->positions[i]);
+		if (!s->handles[i])
+			return false;
+	}
+	request_add(request_for(t), t->ts_ms, s->handles, s->values, count);
+	return true;
+}
+
+/* Of fields of one name the last counts. */
+static size_t without_repeats(const struct shape *shape, struct line_scratch *s, size_t count)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct slice metric = shape->metrics[s->positions[i]];
+		size_t at = 0;
+		while (at < n && !slice_equal(s->metrics[at], metric))
+			at++;
+		s->metrics[at] = metric;
+		s->values[at] = s->values[i];
+		n += at == n;
+	}
+	return n;
+}
+
+static bool read_identity(const struct taken *t, struct line_scratch *s, struct unknown *u)
+{
+	struct ingest_request *r = t->feed->r;
+	struct slice measurement;
+	const char *at, *reason;
+	size_t count;
+	struct errbuf e;
+	if (line_tags(t->key, s->text, &measurement, s->tags, &count, &at, &reason) != LINE_OK) {
+		ingest_refuse(r, place_at(t, at), INGEST_SYNTAX, (struct slice){0}, "%s", reason);
+		return false;
+	}
+	if (ingest_tenant(r->ingest, t->feed->tenant, s->tags, &count, &u->tenant, &e) ||
+	    tags_sort_and_check(s->tags, count, &e)) {
+		ingest_refuse(r, key_place(t), INGEST_NAME, (struct slice){0}, "%s", e.text);
+		return false;
+	}
+	u->tags = (struct tags){s->tags, count};
+	return true;
+}
+
+static void add_unknown(const struct taken *t, struct shape *shape, struct line_scratch *s,
+			size_t count)
+{
+	struct unknown u = {.key = t->hash,
+			    .shape = shape,
+			    .metrics = shape->metrics,
+			    .metric_count = shape->names.count,
+			    .positions = count < shape->names.count ? s->positions : NULL,
+			    .values = s->values,
+			    .count = count,
+			    .ts_ms = t->ts_ms,
+			    .place = key_place(t)};
+	if (!read_identity(t, s, &u))
+		return;
+	if (UNLIKELY(shape->repeats)) {
+		u.count = u.metric_count = without_repeats(shape, s, count);
+		u.key = shape_hash(u.key, shape);
+		u.shape = NULL;
+		u.positions = NULL;
+		u.metrics = s->metrics;
+		u.no_cache = true;
+	}
+	round_add_unknown(request_for(t), &u);
+}
+
+/* Whatever is not the shortest way: text among the fields, another shape, an unknown key. */
+static void take_slowly(struct taken *t, const struct cache_entry *entry, struct shape *expected)
+{
+	struct line_scratch *s = t->feed->r->ingest->line;
+	refuse_faults(t);
+	size_t count = gather_numbers(t, s);
+	if (!count)
+		return;
+	struct shape *shape = shape_of(t, expected, entry && entry->shape == expected);
+	if (!shape)
+		return;
+	if (entry && entry->shape != shape) {
+		t->hash = shape_hash(t->hash, shape);
+		entry = cache_find(t->feed->r->ingest->cache, t->hash);
+	}
+	bool known = entry && entry->shape == shape && add_known(t, entry, s, count);
+	if (!known) {
+		set_last(t->feed, shape);
+		add_unknown(t, shape, s, count);
+	}
+	shape_release(shape);
+}
+
+static enum line_result take_line(struct line_feed *feed, struct line_reader *reader,
+				  struct slice key)
+{
+	struct ingest *ingest = feed->r->ingest;
+	struct line_fields *fields = &ingest->line->fields;
+	struct taken t = {feed, reader, fields, key, key_hash(feed, key), 0};
+	const struct cache_entry *entry = cache_find(ingest->cache, t.hash);
+	struct shape *expected = entry && entry->shape ? entry->shape : feed->last;
+	enum line_result result = line_fields(reader, expected ? &expected->names : NULL, fields);
+	if (UNLIKELY(result != LINE_OK))
+		return result;
+	t.ts_ms = fields->has_time ? fields->ts_ms : feed->r->now_ms;
+	struct request *q = request_of(feed->r);
+	if (UNLIKELY(t.ts_ms < q->oldest_ms || t.ts_ms > q->newest_ms)) {
+		request_time(q, t.ts_ms, key_place(&t), (struct slice){0});
+		return LINE_OK;
+	}
+	if (LIKELY(entry && entry->shape && fields->expected && !fields->fault_count &&
+		   !(entry->flags & CACHE_LIST))) {
+		cache_handles(entry, ingest->line->handles);
+		request_add(q, t.ts_ms, ingest->line->handles, fields->values, fields->count);
+		return LINE_OK;
+	}
+	take_slowly(&t, entry, expected);
+	return LINE_OK;
+}
+
+/* ---- Many lines ----------------------------------------------------------------------------- */
+
+static void refuse_bad(struct line_feed *feed, const struct line_bad *bad)
+{
+	ingest_refuse(feed->r, (struct ingest_place){bad->line, bad->column},
+		      bad->too_long ? INGEST_TOO_LONG : INGEST_SYNTAX, (struct slice){0}, "%s",
+		      bad->reason);
+}
+
+enum cut_means {
+	CUT_WAITS,        /* more may close the text */
+	CUT_FIRST_IS_BAD, /* the first line is as long as it may be */
+	CUT_IS_BAD,       /* nothing more comes */
+};
+
+static bool give_up(const struct line_reader *reader, const char *bytes, enum cut_means means)
+{
+	return means == CUT_IS_BAD || (means == CUT_FIRST_IS_BAD && reader->start == bytes);
+}
+
+/* Whole lines; gives how many bytes were taken: all but a line that ends in an open text. */
+static size_t take_lines(struct line_feed *feed, const char *bytes, size_t len,
+			 enum cut_means means)
+{
+	struct line_reader reader;
+	struct slice key;
+	enum line_result result;
+	line_reader_init(&reader, bytes, len, feed->line, feed->precision);
+	while ((result = line_next(&reader, &key)) != LINE_DONE && !feed->r->err) {
+		if (LIKELY(result == LINE_OK))
+			result = take_line(feed, &reader, key);
+		if (LIKELY(result == LINE_OK))
+			continue;
+		if (result == LINE_CUT) {
+			if (!give_up(&reader, bytes, means)) {
+				feed->line = reader.line;
+				return (size_t)(reader.start - bytes);
+			}
+			line_give_up(&reader);
+		}
+		refuse_bad(feed, &reader.bad);
+	}
+	feed->line = reader.line;
+	return len;
+}
+
+/* ---- Pieces --------------------------------------------------------------------------------- */
+
+static size_t through_newline(const char *newline, const char *begin)
+{
+	return newline ? (size_t)(newline - begin) + 1 : 0;
+}
+
+/* The carry up to its last newline. */
+static void take_carry(struct line_feed *feed, enum cut_means means)
+{
+	struct buf *carry = &feed->carry;
+	char *padding = buf_reserve(carry, LINE_PADDING_BYTES);
+	ASSERT(padding);
+	memset(padding, 0, LINE_PADDING_BYTES);
+	size_t whole = through_newline(memrchr(carry->data, '\n', carry->len), carry->data);
+	size_t taken = take_lines(feed, carry->data, whole, means);
+	buf_consume(carry, taken);
+	feed->cut = whole - taken;
+}
+
+/* Neither the carry nor the piece's beginning has room for another byte of this line. */
+static void line_too_long(struct line_feed *feed)
+{
+	if (feed->cut) {
+		take_carry(feed, CUT_FIRST_IS_BAD);
+		return;
+	}
+	ingest_refuse(feed->r, (struct ingest_place){feed->line, 1}, INGEST_TOO_LONG,
+		      (struct slice){0}, "the line is longer than %d bytes", LINE_MAX_BYTES);
+	buf_clear(&feed->carry);
+	feed->skipping = true;
+}
+
+static void drop_front(struct slice *piece, size_t n)
+{
+	piece->data += n;
+	piece->len -= n;
+}
+
+static void skip_line(struct line_feed *feed, struct slice *piece)
+{
+	size_t n = through_newline(memchr(piece->data, '\n', piece->len), piece->data);
+	if (n) {
+		feed->skipping = false;
+		feed->line++;
+	}
+	drop_front(piece, n ? n : piece->len);
+}
+
+/* Adds to the carry up to a newline and reads it. After a text that was not closed, as much again is
+ * added before the next attempt, so that texts of many lines are not read too often. */
+static void add_to_carry(struct line_feed *feed, struct slice *piece)
+{
+	struct buf *carry = &feed->carry;
+	size_t skip = 2 * feed->cut > carry->len ? 2 * feed->cut - carry->len : 0;
+	const char *newline = NULL;
+	if (skip < piece->len)
+		newline = memchr(piece->data + skip, '\n', piece->len - skip);
+	size_t n = newline ? through_newline(newline, piece->data) : piece->len;
+	size_t room = carry->len <= LINE_MAX_BYTES ? LINE_MAX_BYTES + 1 - carry->len : 0;
+	bool overflows = n > room;
+	if (overflows)
+		n = room;
+	buf_append(carry, piece->data, n);
+	drop_front(piece, n);
+	if (overflows)
+		line_too_long(feed);
+	else if (newline)
+		take_carry(feed, CUT_WAITS);
+}
+
+/* Lines that lie whole in the piece, with enough behind them. */
+static bool take_in_place(struct line_feed *feed, struct slice *piece)
+{
+	if (feed->carry.len || piece->len <= LINE_PADDING_BYTES)
+		return false;
+	const char *newline = memrchr(piece->data, '\n', piece->len - LINE_PADDING_BYTES);
+	size_t whole = through_newline(newline, piece->data);
+	size_t taken = whole ? take_lines(feed, piece->data, whole, CUT_WAITS) : 0;
+	drop_front(piece, taken);
+	return taken;
+}
+
+void line_feed_piece(struct line_feed *feed, struct slice piece)
+{
+	ingest_piece_begin(feed->r);
+	while (piece.len && !feed->r->err) {
+		if (feed->skipping)
+			skip_line(feed, &piece);
+		else if (!take_in_place(feed, &piece))
+			add_to_carry(feed, &piece);
+	}
+	ingest_piece_end(feed->r);
+}
+
+void line_feed_end(struct line_feed *feed)
+{
+	if (!feed->carry.len || feed->r->err)
+		return;
+	ingest_piece_begin(feed->r);
+	buf_append_char(&feed->carry, '\n');
+	take_carry(feed, CUT_IS_BAD);
+	ingest_piece_end(feed->r);
+}
