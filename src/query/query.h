@@ -1,0 +1,123 @@
+/* Queries: the points of the series of one metric that match tags, over a time, as they are or
+ * computed over windows.
+ *
+ * Order of events:
+ *
+ *     query = query_new(engine, ready, owner)
+ *     ... fill query->spec; selectors may lie in query->arena
+ *     query_start(query)
+ *     ready(owner):  while (query_take(query, n, &chunk)) encode the chunk
+ *                    if (query->ended) answer is complete, or query->err says why it is not
+ *     query_free(query)                          at any time: what runs is dropped
+ *
+ * The catalog gives the series, by tags text ascending. Then one read of the store after the other, of
+ * about 64k points, each submitted when the one before it was taken whole: so a query holds one slice
+ * in memory, a client that does not read stops it, and of many queries each gets its turn in the
+ * store's readers. A series comes in one or more chunks, one series after the other; a series without
+ * points in the time is left out.
+ *
+ * At most concurrent_max queries run, the next ones wait for a place in the order of arrival. A query
+ * whose client reads so slowly that the deadline passes is cut where it stands, and its place is free.
+ *
+ * Limits. Series, windows and length of time are known before anything is read: ERR_LIMIT with a
+ * sentence. How many points there are is not: an answer that reaches points_max, or whose deadline
+ * passes after its first chunk, ends early with `cut` set. All reads of a query share one now.
+ *
+ * Threads: everything belongs to the thread of the executor. `ready` is never called from within. */
+#ifndef QUERY_QUERY_H
+#define QUERY_QUERY_H
+
+#include "base/base.h"
+#include "base/clock.h"
+#include "base/exec.h"
+#include "base/mem.h"
+#include "catalog/catalog.h"
+#include "model/value.h"
+#include "store/store.h"
+
+struct query_options {
+	struct store *store;
+	struct catalog *catalog;
+	struct clock *clock;
+	struct executor *executor;
+	struct loop *loop;     /* for a timer; NULL: the caller calls query_engine_tick */
+	size_t series_max;     /* of one query; 0 = 10,000 */
+	uint64_t points_max;   /* of one answer; 0 = 10,000,000 */
+	int64_t range_max_ms;  /* end - start; 0 = no limit */
+	int64_t timeout_ms;    /* 0 = 60 s; at most STORE_QUERY_DEADLINE_MAX_MS */
+	size_t concurrent_max; /* 0 = 32 */
+	size_t waiting_max;    /* 0 = 1,000 */
+	int64_t retention_ms;  /* older data is not shown; 0 = for ever */
+	size_t slice_points;   /* 0 = 65,536; smaller ones are for tests */
+};
+
+struct query_engine;
+
+struct query_engine *query_engine_new(const struct query_options *options);
+/* No query may be left; pump the executor until query_engine_idle(). */
+void query_engine_free(struct query_engine *engine);
+/* Ends what waits or stands still beyond its deadline; about once a second. */
+void query_engine_tick(struct query_engine *engine);
+/* No query lives and no read is in flight. */
+bool query_engine_idle(const struct query_engine *engine);
+
+/* How the points of a window become one. */
+enum query_fn { FN_NONE, FN_MIN, FN_MAX, FN_SUM, FN_AVG, FN_COUNT, FN_FIRST, FN_LAST };
+
+/* "min" and so on; ERR_INVALID for anything else. */
+int query_fn_parse(struct slice text, enum query_fn *fn) MUST_CHECK;
+
+struct query_spec {
+	struct slice tenant, metric;
+	const struct catalog_selector *selectors;
+	size_t selector_count;
+	int64_t start_ms, end_ms; /* start <= time < end */
+	/* Windows lie on multiples of window_ms since 1970 UTC, and their point has the time at which
+	 * they begin; the first and the last hold only what lies between start and end. A window
+	 * without points has none; nor has one whose points are all NaN, for min and max. */
+	enum query_fn fn;
+	int64_t window_ms;
+};
+
+/* Points of one series, ascending by time. Valid until the next query_take or query_free. */
+struct query_chunk {
+	size_t series_index; /* into query_series() */
+	bool first;          /* of this series */
+	size_t count;
+	const int64_t *ts_ms;
+	const uint64_t *bits;
+	const uint8_t *types; /* enum value_type; never NONE */
+};
+
+typedef void query_ready(void *owner);
+
+struct query {
+	struct query_spec spec;
+	struct arena arena; /* for what the spec points to; the series found lie here too */
+
+	/* Results. */
+	bool ended;
+	int err; /* ERR_LIMIT, ERR_TIMEOUT, or the store's */
+	struct errbuf error;
+	bool cut;            /* more points match than were given */
+	const char *cut_why; /* a constant: "points" or "time" */
+	uint64_t points;     /* given so far */
+	struct store_read_work work;
+};
+
+struct query *query_new(struct query_engine *engine, query_ready *ready, void *owner);
+
+/* ERR_INVALID, ERR_LIMIT: the spec cannot be answered, query->error says why; ERR_BUSY: too many
+ * queries wait. Then `ready` does not come. */
+int query_start(struct query *query) MUST_CHECK;
+
+/* At most `points_max` of the next points. False: nothing is there now; `ready` comes when there is,
+ * unless the query has ended. */
+bool query_take(struct query *query, size_t points_max, struct query_chunk *chunk) MUST_CHECK;
+
+/* After the first `ready`: the series that match, also those without points. */
+const struct catalog_series *query_series(const struct query *query, size_t *count);
+
+void query_free(struct query *query);
+
+#endif
