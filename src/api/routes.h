@@ -12,6 +12,7 @@
 struct catalog;
 struct conf;
 struct ingest;
+struct query_engine;
 struct store;
 
 /* What request->context points to. Filled in by whoever starts the server; what a test leaves NULL,
@@ -22,6 +23,7 @@ struct api {
 	struct clock *clock;
 	struct store *store;
 	struct catalog *catalog;
+	struct query_engine *queries;
 	const struct conf *conf;
 	int64_t started_ms; /* wall clock */
 	bool ready;         /* the store is open and replayed: what /-/ready says */

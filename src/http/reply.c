@@ -120,14 +120,20 @@ static void put_body(struct http_conn *conn, struct slice bytes)
 	ASSERT(!conn->out.failed);
 }
 
-void http_reply_header(struct http_request *request, const char *name, const char *value)
+static void put_header(struct http_request *request, const char *name, const char *value)
 {
 	struct buf *headers = &request->reply_headers;
-	ASSERT(request->conn->live && !request->conn->streaming);
+	ASSERT(request->conn->live);
 	for (const char *c = value; *c; c++)
 		ASSERT((uint8_t)*c >= ' ' && *c != 0x7f);
 	buf_printf(headers, "%s: %s\r\n", name, value);
 	ASSERT(!headers->failed);
+}
+
+void http_reply_header(struct http_request *request, const char *name, const char *value)
+{
+	ASSERT(!request->conn->streaming);
+	put_header(request, name, value);
 }
 
 /* ---- Whether to close ------------------------------------------------------------------------ */
@@ -255,6 +261,7 @@ void http_stream_begin(struct http_request *request, int status, const char *con
 				.gzipped = conn->gzip != NULL,
 				.headers = buf_slice(&request->reply_headers)};
 	put_head(conn, &answer);
+	buf_clear(&request->reply_headers); /* from now on: trailers */
 	if (!conn->running)
 		http_conn_defer(conn);
 }
@@ -307,6 +314,12 @@ int http_stream_write(struct http_request *request, struct slice piece)
 	return 0;
 }
 
+void http_stream_trailer(struct http_request *request, const char *name, const char *value)
+{
+	ASSERT(request->conn->streaming);
+	put_header(request, name, value);
+}
+
 void http_stream_end(struct http_request *request)
 {
 	struct http_conn *conn = request->conn;
@@ -314,8 +327,12 @@ void http_stream_end(struct http_request *request)
 	if (request->verb != VERB_HEAD) {
 		if (conn->gzip)
 			put_piece(conn, (struct slice){NULL, 0}, true);
-		if (conn->head.minor_1)
-			buf_append_text(&conn->out, "0\r\n\r\n");
+		if (conn->head.minor_1) {
+			struct slice trailers = buf_slice(&request->reply_headers);
+			buf_append_text(&conn->out, "0\r\n");
+			buf_append(&conn->out, trailers.data, trailers.len);
+			buf_append_text(&conn->out, "\r\n");
+		}
 	}
 	http_conn_answered(conn);
 }
