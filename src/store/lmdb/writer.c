@@ -322,10 +322,16 @@ static void committed(struct cycle *cycle, bool maintained)
 
 /* ---- Cycles ---------------------------------------------------------------------------------- */
 
-/* *blamed: the batch that failed for a reason of its own. */
+/* *blamed: the batch that failed for a reason of its own.
+ *
+ * Heads are sealed before the batches come: a deletion takes its samples out of extents within this
+ * transaction and out of heads after it, so what a head holds must be an extent before the deletion
+ * or stay a head. Sealed after it, deleted samples would be there again. */
 static int fill(struct cycle *cycle, bool maintained, bool *more, struct store_write **blamed)
 {
 	int err = registry_take(&cycle->engine->registry, cycle->txn, &cycle->taken);
+	if (!err && maintained)
+		err = maintain(cycle->engine, cycle->txn, more);
 	for (struct task *t = cycle->batches; t && !err; t = t->next) {
 		err = put_batch(cycle, write_of(t));
 		if (err)
@@ -333,8 +339,6 @@ static int fill(struct cycle *cycle, bool maintained, bool *more, struct store_w
 	}
 	if (!err)
 		err = flush_page(cycle);
-	if (!err && maintained)
-		err = maintain(cycle->engine, cycle->txn, more);
 	if (!err)
 		err = put_counters(cycle);
 	return err;
