@@ -1,0 +1,402 @@
+/* Pushes many times more data through a store than it may keep, and watches whether it stays as fast
+ * and as small as it was in the beginning.
+ *
+ *   churn --gigabytes 3 --data DIR
+ *
+ * Samples of random doubles, which no codec makes smaller, go into the shortest retention class; the
+ * store lives on a virtual clock that goes a minute ahead with each time step, so that expiry works
+ * from the second day on. What counts are bytes that the process has written, journal and tree pages
+ * included. Prints one JSON object a window of 1/20 of them, at last one for all:
+ *
+ *   ratio         samples per CPU second in the last three windows by those in the first three
+ *   wall_ratio    the same per second
+ *   file_bytes_after_retention, file_bytes   length of the file after a quarter, and at the end */
+#include <getopt.h>
+#include <sys/resource.h>
+
+#include "base/base.h"
+#include "base/clock.h"
+#include "base/exec.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "base/stats.h"
+#include "store/lmdb/lmdb.h"
+
+enum {
+	HOSTS = 200,
+	METRICS = 10,
+	STEPS_PER_BATCH = 10,
+	BATCHES = 4, /* in flight */
+	WINDOWS = 20,
+	EDGE_WINDOWS = 3, /* that are compared */
+	STEP_MS = 60000,
+	BATCH_MAX_BYTES = 8 << 20,
+};
+
+#define BEGIN_MS INT64_C(1704067200000) /* 2024-01-01T00:00:00Z */
+#define DAY_MS   INT64_C(86400000)
+
+struct window {
+	uint64_t samples, written_bytes, commits, file_bytes, used_bytes;
+	double wall_s, cpu_s;
+};
+
+struct churn {
+	struct store *store;
+	struct clock_virtual clock;
+	struct task_queue queue;
+	struct random random;
+	uint64_t handles[HOSTS][METRICS];
+	struct store_write *writes[BATCHES];
+	bool busy[BATCHES];
+	int64_t next_ms;
+	uint64_t samples;
+	int err;
+	struct window windows[WINDOWS + 1]; /* running sums, from nothing */
+};
+
+static void die(const char *what, int err)
+{
+	fprintf(stderr, "churn: %s: %s\n", what, err_text(err));
+	exit(1);
+}
+
+/* ---- What it costs -------------------------------------------------------------------------- */
+
+static uint64_t written_bytes(void)
+{
+	FILE *file = fopen("/proc/self/io", "r");
+	unsigned long long bytes = 0;
+	char line[128];
+
+	while (file && fgets(line, sizeof(line), file))
+		sscanf(line, "write_bytes: %llu", &bytes);
+	if (file)
+		fclose(file);
+	return bytes;
+}
+
+static double cpu_s(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* ---- Reading -------------------------------------------------------------------------------- */
+
+struct wait {
+	bool done;
+	int err;
+};
+
+static void read_done(struct store_read *read, int err)
+{
+	struct wait *wait = read->owner;
+
+	wait->done = true;
+	wait->err = err;
+}
+
+static struct store_read *read_new(struct churn *churn, struct wait *wait)
+{
+	struct store_read *read = store_read_new(churn->store, 256 << 20);
+
+	read->executor = &churn->queue.executor;
+	read->done = read_done;
+	read->owner = wait;
+	read->now_ms = clock_wall_ms(&churn->clock.clock);
+	return read;
+}
+
+static void read_wait(struct churn *churn, struct store_read *read, struct wait *wait)
+{
+	wait->done = false;
+	int err = store_read_submit(read);
+	if (err)
+		die("read", err);
+	while (!wait->done)
+		task_queue_wait(&churn->queue);
+	if (wait->err)
+		die("read", wait->err);
+}
+
+static void open_series(struct churn *churn)
+{
+	static char metric_text[METRICS][16];
+	struct slice metrics[METRICS];
+	struct wait wait;
+	struct store_read *read = read_new(churn, &wait);
+
+	for (size_t m = 0; m < METRICS; m++) {
+		snprintf(metric_text[m], sizeof(metric_text[m]), "churn_%zu", m);
+		metrics[m] = slice_of(metric_text[m]);
+	}
+	for (size_t host = 0; host < HOSTS; host++) {
+		struct store_request *request = store_read_add(read, STORE_SERIES_OPEN);
+		struct tag *tag = arena_zalloc(&read->arena, sizeof(*tag));
+		char *name = arena_printf(&read->arena, "h-%zu", host);
+		ASSERT(request && tag && name);
+		*tag = (struct tag){SLICE("host"), slice_of(name)};
+		request->series_open = (struct store_series_open){.tenant = SLICE("default"),
+								  .tags = {tag, 1},
+								  .metrics = metrics,
+								  .count = METRICS};
+	}
+	read_wait(churn, read, &wait);
+	size_t host = 0;
+	for (struct store_request *r = read->requests; r; r = r->next, host++)
+		memcpy(churn->handles[host], r->series_open.handles, sizeof(churn->handles[host]));
+	store_read_free(read);
+}
+
+/* Samples of all series in [start, end). */
+static uint64_t count_samples(struct churn *churn, int64_t start_ms, int64_t end_ms)
+{
+	struct wait wait;
+	struct store_read *read = read_new(churn, &wait);
+	uint64_t count = 0;
+
+	for (size_t host = 0; host < HOSTS; host++) {
+		store_read_reset(read);
+		struct store_request *request = store_read_add(read, STORE_AGGREGATE);
+		ASSERT(request);
+		request->aggregate = (struct store_aggregate){.table = TABLE_DATA_RAW,
+							      .handles = churn->handles[host],
+							      .handle_count = METRICS,
+							      .start_ms = start_ms,
+							      .end_ms = end_ms,
+							      .window_ms = end_ms - start_ms};
+		do {
+			size_t from = request->more ? request->aggregate.next_handle : 0;
+			read_wait(churn, read, &wait);
+			size_t to = request->more ? request->aggregate.next_handle : METRICS;
+			for (size_t i = from; i < to; i++)
+				count += request->aggregate.summaries[i].count;
+		} while (request->more);
+	}
+	store_read_free(read);
+	return count;
+}
+
+static void read_sizes(struct churn *churn, struct window *window)
+{
+	struct store_token token = {.len = 0};
+	struct store_stats stats = {0};
+	struct wait wait;
+	bool more = true;
+
+	while (more) {
+		struct store_read *read = read_new(churn, &wait);
+		struct store_request *request = store_read_add(read, STORE_STATS);
+		ASSERT(request);
+		request->token = token;
+		request->stats = stats;
+		read_wait(churn, read, &wait);
+		token = request->token;
+		stats = request->stats;
+		more = request->more;
+		store_read_free(read);
+	}
+	window->file_bytes = stats.file_bytes;
+	window->used_bytes = stats.used_bytes;
+}
+
+/* ---- Writing -------------------------------------------------------------------------------- */
+
+static void write_done(struct store_write *write, int err)
+{
+	struct churn *churn = write->owner;
+
+	for (size_t i = 0; i < BATCHES; i++) {
+		if (churn->writes[i] == write)
+			churn->busy[i] = false;
+	}
+	if (err)
+		churn->err = err;
+}
+
+static struct store_write *write_free(struct churn *churn)
+{
+	for (;;) {
+		if (churn->err)
+			die("write", churn->err);
+		for (size_t i = 0; i < BATCHES; i++) {
+			if (!churn->busy[i]) {
+				churn->busy[i] = true;
+				store_write_reset(churn->writes[i]);
+				return churn->writes[i];
+			}
+		}
+		task_queue_wait(&churn->queue);
+	}
+}
+
+static void write_step(struct churn *churn, struct store_write *write)
+{
+	struct value values[METRICS];
+
+	for (size_t host = 0; host < HOSTS; host++) {
+		for (size_t m = 0; m < METRICS; m++)
+			values[m] = value_f64(random_unit(&churn->random));
+		int err = store_append(write, TABLE_DATA_RAW, 0, RETENTION_2_DAYS, churn->next_ms,
+				       churn->handles[host], METRICS, values);
+		if (err)
+			die("append", err);
+	}
+	churn->next_ms += STEP_MS;
+	churn->samples += HOSTS * METRICS;
+}
+
+static void write_batch(struct churn *churn)
+{
+	struct store_write *write = write_free(churn);
+	int err;
+
+	for (size_t step = 0; step < STEPS_PER_BATCH; step++)
+		write_step(churn, write);
+	clock_virtual_advance(&churn->clock, (int64_t)STEPS_PER_BATCH * STEP_MS * 1000);
+	while ((err = store_write_submit(write)) == ERR_BUSY)
+		task_queue_wait(&churn->queue);
+	if (err)
+		die("submit", err);
+}
+
+static void write_drain(struct churn *churn)
+{
+	for (size_t i = 0; i < BATCHES; i++) {
+		while (churn->busy[i])
+			task_queue_wait(&churn->queue);
+	}
+	if (churn->err)
+		die("write", churn->err);
+}
+
+/* ---- The whole ------------------------------------------------------------------------------ */
+
+static void print_window(const struct window *a, const struct window *b)
+{
+	printf("{\"samples\": %llu, \"written_bytes\": %llu, \"seconds\": %.2f, \"cpu_s\": %.2f, "
+	       "\"commits_per_s\": %.0f, \"samples_per_cpu_s\": %.0f, \"file_bytes\": %llu, "
+	       "\"used_bytes\": %llu}\n",
+	       (unsigned long long)(b->samples - a->samples),
+	       (unsigned long long)(b->written_bytes - a->written_bytes), b->wall_s - a->wall_s,
+	       b->cpu_s - a->cpu_s, (double)(b->commits - a->commits) / (b->wall_s - a->wall_s),
+	       (double)(b->samples - a->samples) / (b->cpu_s - a->cpu_s),
+	       (unsigned long long)b->file_bytes, (unsigned long long)b->used_bytes);
+	fflush(stdout);
+}
+
+static double rate(const struct window *a, const struct window *b, bool cpu)
+{
+	double seconds = cpu ? b->cpu_s - a->cpu_s : b->wall_s - a->wall_s;
+	return (double)(b->samples - a->samples) / seconds;
+}
+
+static void print_summary(struct churn *churn)
+{
+	const struct window *w = churn->windows, *last = &w[WINDOWS];
+	/* A day and a half lies well within the retention of two, which starts to bite at its end. */
+	int64_t from_ms = churn->next_ms - DAY_MS * 3 / 2;
+	uint64_t visible = count_samples(churn, from_ms, churn->next_ms);
+	int64_t old_ms = churn->next_ms - 5 * DAY_MS;
+	uint64_t expired = old_ms > BEGIN_MS ? count_samples(churn, BEGIN_MS, old_ms) : 0;
+	uint64_t expected = (uint64_t)(DAY_MS * 3 / 2 / STEP_MS) * HOSTS * METRICS;
+
+	printf("{\"samples\": %llu, \"written_bytes\": %llu, \"seconds\": %.2f, \"cpu_s\": %.2f, "
+	       "\"ratio\": %.3f, \"wall_ratio\": %.3f, \"file_bytes_after_retention\": %llu, "
+	       "\"file_bytes\": %llu, \"days\": %.1f, \"visible_samples\": %llu, "
+	       "\"expected_samples\": %llu, \"expired_samples\": %llu}\n",
+	       (unsigned long long)last->samples, (unsigned long long)last->written_bytes,
+	       last->wall_s, last->cpu_s,
+	       rate(&w[WINDOWS - EDGE_WINDOWS], last, true) / rate(&w[0], &w[EDGE_WINDOWS], true),
+	       rate(&w[WINDOWS - EDGE_WINDOWS], last, false) / rate(&w[0], &w[EDGE_WINDOWS], false),
+	       (unsigned long long)w[WINDOWS / 4].file_bytes, (unsigned long long)last->file_bytes,
+	       (double)(churn->next_ms - BEGIN_MS) / (double)DAY_MS, (unsigned long long)visible,
+	       (unsigned long long)expected, (unsigned long long)expired);
+}
+
+static void run(struct churn *churn, uint64_t bytes)
+{
+	struct clock *real = clock_real();
+	int64_t begun_us = real->mono_us(real);
+	uint64_t begun_bytes = written_bytes();
+	double begun_cpu_s = cpu_s();
+
+	for (unsigned i = 1; i <= WINDOWS; i++) {
+		struct window *window = &churn->windows[i];
+		do
+			write_batch(churn);
+		while (written_bytes() - begun_bytes < bytes / WINDOWS * i);
+		write_drain(churn);
+		read_sizes(churn, window);
+		window->samples = churn->samples;
+		window->written_bytes = written_bytes() - begun_bytes;
+		window->commits = (uint64_t)stat_get(STAT_store_commits);
+		window->wall_s = (double)(real->mono_us(real) - begun_us) / 1e6;
+		window->cpu_s = cpu_s() - begun_cpu_s;
+		print_window(window - 1, window);
+	}
+	print_summary(churn);
+}
+
+static void churn_open(struct churn *churn, const char *path)
+{
+	struct lmdb_options options = {.path = path, .clock = &churn->clock.clock};
+	struct errbuf e;
+
+	clock_virtual_init(&churn->clock, BEGIN_MS * 1000);
+	task_queue_init(&churn->queue);
+	random_init(&churn->random, 1);
+	churn->next_ms = BEGIN_MS;
+	int err = lmdb_open(&options, &churn->store, &e);
+	if (err)
+		die(e.text, err);
+	for (size_t i = 0; i < BATCHES; i++) {
+		churn->writes[i] = store_write_new(churn->store, BATCH_MAX_BYTES);
+		churn->writes[i]->executor = &churn->queue.executor;
+		churn->writes[i]->done = write_done;
+		churn->writes[i]->owner = churn;
+	}
+	open_series(churn);
+}
+
+static void churn_close(struct churn *churn)
+{
+	for (size_t i = 0; i < BATCHES; i++)
+		store_write_free(churn->writes[i]);
+	store_close(churn->store);
+	task_queue_release(&churn->queue);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{"gigabytes", required_argument, NULL, 'g'},
+		{"data", required_argument, NULL, 'd'},
+		{NULL, 0, NULL, 0},
+	};
+	static struct churn churn;
+	const char *path = NULL;
+	double gigabytes = 3;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		if (option == 'g')
+			gigabytes = strtod(optarg, NULL);
+		else if (option == 'd')
+			path = optarg;
+		else
+			break;
+	}
+	if (option != -1 || !path || !(gigabytes > 0) || optind != argc) {
+		fputs("usage: churn [--gigabytes N] --data DIR\n", stderr);
+		return 2;
+	}
+	churn_open(&churn, path);
+	run(&churn, (uint64_t)(gigabytes * 1e9));
+	churn_close(&churn);
+	return 0;
+}

@@ -1,0 +1,198 @@
+/* The client commands below their requests: command lines, escaping, tables and CSV. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <unistd.h>
+
+#include "cmd/client.h"
+#include "cmd/client_private.h"
+
+/* ---- What is printed ------------------------------------------------------------------------ */
+
+/* Standard output goes to a file meanwhile. */
+static int saved_fd;
+static FILE *captured;
+
+static void capture_begin(void)
+{
+	fflush(stdout);
+	captured = tmpfile();
+	assert_non_null(captured);
+	saved_fd = dup(STDOUT_FILENO);
+	assert_true(dup2(fileno(captured), STDOUT_FILENO) >= 0);
+}
+
+static void capture_end(char *text, size_t max)
+{
+	fflush(stdout);
+	assert_true(dup2(saved_fd, STDOUT_FILENO) >= 0);
+	close(saved_fd);
+	rewind(captured);
+	text[fread(text, 1, max - 1, captured)] = '\0';
+	fclose(captured);
+}
+
+static void print(enum client_output output, const char *const *cells, size_t count, char *text,
+		  size_t max)
+{
+	static const char *const titles[] = {"name", "value"};
+	struct text_table table;
+
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	for (size_t i = 0; i < count; i++)
+		text_table_add(&table, slice_of(cells[i]));
+	capture_begin();
+	text_table_print(&table, output);
+	capture_end(text, max);
+	text_table_release(&table);
+}
+
+static void csv_quotes_what_needs_it(UNUSED void **state)
+{
+	static const char *const cells[] = {"plain", "1", "a,b", "say \"hi\"", "two\nlines", ""};
+	char text[500];
+
+	print(OUTPUT_CSV, cells, ARRAY_LEN(cells), text, sizeof(text));
+	assert_string_equal(text, "name,value\r\n"
+				  "plain,1\r\n"
+				  "\"a,b\",\"say \"\"hi\"\"\"\r\n"
+				  "\"two\nlines\",\r\n");
+}
+
+static void columns_are_aligned_numbers_to_the_right(UNUSED void **state)
+{
+	static const char *const cells[] = {"a", "1.5", "long name", "-10", "\xc3\xbc", "300.25"};
+	char text[500];
+
+	print(OUTPUT_TABLE, cells, ARRAY_LEN(cells), text, sizeof(text));
+	assert_string_equal(text, "name        value\n"
+				  "a             1.5\n"
+				  "long name     -10\n"
+				  "\xc3\xbc          300.25\n");
+}
+
+static void no_rows_are_a_head(UNUSED void **state)
+{
+	char text[500];
+
+	print(OUTPUT_TABLE, NULL, 0, text, sizeof(text));
+	assert_string_equal(text, "name  value\n");
+	print(OUTPUT_CSV, NULL, 0, text, sizeof(text));
+	assert_string_equal(text, "name,value\r\n");
+}
+
+static void terminals_get_no_commands(UNUSED void **state)
+{
+	static const char *const cells[] = {"a\x1b[2Jb", "x\x7f"};
+	char text[500];
+
+	print(OUTPUT_TABLE, cells, ARRAY_LEN(cells), text, sizeof(text));
+	assert_string_equal(text, "name    value\n"
+				  "a.[2Jb  x.\n");
+}
+
+/* ---- Escaping ------------------------------------------------------------------------------- */
+
+static void parameters_are_escaped(UNUSED void **state)
+{
+	struct buf path;
+
+	buf_init(&path, 1000);
+	buf_append_text(&path, "/api/query");
+	client_param(&path, "tag", "a b=c&d/\xc3\xbc%+?#");
+	client_param(&path, "x", "A-z_0.9~");
+	client_param(&path, "empty", "");
+	buf_append_char(&path, '\0');
+	assert_string_equal(path.data, "/api/query?tag=a%20b%3Dc%26d%2F%C3%BC%25%2B%3F%23"
+				       "&x=A-z_0.9~&empty=");
+	buf_release(&path);
+}
+
+/* ---- Command lines -------------------------------------------------------------------------- */
+
+static const struct client_command command = {
+	.name = "query",
+	.help = "help\n",
+	.options = OPTION_SERVER | OPTION_OUTPUT | OPTION_START | OPTION_TENANT,
+	.words_min = 1,
+	.words_max = 3,
+};
+
+#define PARSE(args, ...)                                                                           \
+	client_parse(&command, (int)ARRAY_LEN(((char *const[]){__VA_ARGS__})),                     \
+		     (char *const[]){__VA_ARGS__}, args)
+
+static void options_and_words_mix(UNUSED void **state)
+{
+	struct client_args args;
+
+	assert_int_equal(
+		PARSE(&args, "m", "--start", "1h-ago", "a=b", "-o", "json", "--server=http://x:1/"),
+		0);
+	assert_int_equal(args.word_count, 2);
+	assert_string_equal(args.words[0], "m");
+	assert_string_equal(args.words[1], "a=b");
+	assert_string_equal(args.start, "1h-ago");
+	assert_string_equal(args.server, "http://x:1/");
+	assert_string_equal(args.tenant, "default");
+	assert_int_equal(args.output, OUTPUT_JSON);
+}
+
+static void negative_numbers_and_dashes_are_words(UNUSED void **state)
+{
+	struct client_args args;
+
+	assert_int_equal(PARSE(&args, "m", "-1.5", "-.5"), 0);
+	assert_int_equal(args.word_count, 3);
+	assert_int_equal(PARSE(&args, "-"), 0);
+	assert_string_equal(args.words[0], "-");
+	assert_int_equal(PARSE(&args, "--", "--start", "-o"), 0);
+	assert_int_equal(args.word_count, 2);
+	assert_null(args.start);
+}
+
+static void wrong_command_lines(UNUSED void **state)
+{
+	struct client_args args;
+
+	assert_int_equal(PARSE(&args, "a", "b", "c", "d"), ERR_INVALID);
+	assert_int_equal(PARSE(&args, "-o", "json"), ERR_INVALID);
+	assert_int_equal(PARSE(&args, "m", "--start"), ERR_INVALID);
+	assert_int_equal(PARSE(&args, "m", "-o", "xml"), ERR_INVALID);
+	assert_int_equal(PARSE(&args, "m", "--nosuch", "1"), ERR_INVALID);
+	assert_int_equal(PARSE(&args, "m", "--starts=1"), ERR_INVALID);
+	assert_int_equal(PARSE(&args, "m", "--data", "d"), ERR_INVALID); /* not of this command */
+	assert_int_equal(PARSE(&args, "m", "--tenant", "a b"), ERR_INVALID);
+	assert_int_equal(PARSE(&args, "m", "--tenant", "a\r\nX: y"), ERR_INVALID);
+}
+
+static void tags_have_a_name(UNUSED void **state)
+{
+	struct client_args args;
+
+	assert_int_equal(PARSE(&args, "m", "a=b", "c="), 0);
+	assert_int_equal(client_check_tags(&args, 1), 0);
+	assert_int_equal(PARSE(&args, "m", "ab"), 0);
+	assert_int_equal(client_check_tags(&args, 1), ERR_INVALID);
+	assert_int_equal(PARSE(&args, "m", "=b"), 0);
+	assert_int_equal(client_check_tags(&args, 1), ERR_INVALID);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(csv_quotes_what_needs_it),
+		cmocka_unit_test(columns_are_aligned_numbers_to_the_right),
+		cmocka_unit_test(no_rows_are_a_head),
+		cmocka_unit_test(terminals_get_no_commands),
+		cmocka_unit_test(parameters_are_escaped),
+		cmocka_unit_test(options_and_words_mix),
+		cmocka_unit_test(negative_numbers_and_dashes_are_words),
+		cmocka_unit_test(wrong_command_lines),
+		cmocka_unit_test(tags_have_a_name),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
