@@ -10,8 +10,8 @@ enum {
 	SENTENCES_MAX_BYTES = 256 << 10,
 };
 
-/* One request at work. It outlives the HTTP request when the client goes away while a slice is being
- * read: then `request` is NULL and the end of the slice frees it. */
+/* One request at work. It outlives the HTTP request when the client goes away while a slice is
+ * being read: then `request` is NULL and the end of the slice frees it. */
 struct admin {
 	struct http_request *request;
 	enum store_op op;

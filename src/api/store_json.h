@@ -1,6 +1,6 @@
-/* What the store says of itself as JSON: the answers of /api/stats and /api/verify, and what `granary
- * stats` and `granary verify` print of a directory. The shape is drawn above each function in
- * store_json.c. */
+/* What the store says of itself as JSON: the answers of /api/stats and /api/verify, and what
+ * `granary stats` and `granary verify` print of a directory. The shape is drawn above each
+ * function in store_json.c. */
 #ifndef API_STORE_JSON_H
 #define API_STORE_JSON_H
 

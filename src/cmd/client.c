@@ -186,8 +186,8 @@ static size_t take_body(char *data, size_t size, size_t count, void *user)
 	return buf_append(&transfer->answer->body, data, len) ? 0 : len;
 }
 
-/* The server's sentence, if the body holds one: {"error":{"message":...}}, or the first of a list of
- * errors of single points; else the body as it is. */
+/* The server's sentence, if the body holds one: {"error":{"message":...}}, or the first of a list
+ * of errors of single points; else the body as it is. */
 static struct slice error_sentence(struct slice body, struct arena *arena)
 {
 	static const struct slice nothing = SLICE("no reason given");

@@ -1,9 +1,10 @@
-/* The client commands: query, series, put, stats, verify. They talk to a server's API by HTTP; stats
- * and verify can instead open a data directory that no server has open.
+/* The client commands: query, series, put, stats, verify. They talk to a server's API by HTTP;
+ * stats and verify can instead open a data directory that no server has open.
  *
- * Each takes the arguments after its name and gives the exit status: 0 all is well, 1 it could not be
- * done (or verify found something), 2 the command line is wrong. What is asked for goes to standard
- * output, as a table on a terminal, else as CSV, or as -o says; sentences go to standard error.
+ * Each takes the arguments after its name and gives the exit status: 0 all is well, 1 it could not
+ * be done (or verify found something), 2 the command line is wrong. What is asked for goes to
+ * standard output, as a table on a terminal, else as CSV, or as -o says; sentences go to standard
+ * error.
  *
  * One thread; blocking. */
 #ifndef CMD_CLIENT_H

@@ -1,5 +1,5 @@
-/* stats and verify: of a server by its API, or of a directory that no server has open. Both ways give
- * the same JSON (api/store_json.h), from which the tables are made. */
+/* stats and verify: of a server by its API, or of a directory that no server has open. Both ways
+ * give the same JSON (api/store_json.h), from which the tables are made. */
 #include "api/store_json.h"
 #include "base/clock.h"
 #include "base/exec.h"

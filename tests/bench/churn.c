@@ -1,16 +1,16 @@
-/* Pushes many times more data through a store than it may keep, and watches whether it stays as fast
- * and as small as it was in the beginning.
+/* Pushes many times more data through a store than it may keep, and watches whether it stays as
+ * fast and as small as it was in the beginning.
  *
- *   churn --gigabytes 3 --data DIR
+ * churn --gigabytes 3 --data DIR
  *
- * Samples of random doubles, which no codec makes smaller, go into the shortest retention class; the
- * store lives on a virtual clock that goes a minute ahead with each time step, so that expiry works
- * from the second day on. What counts are bytes that the process has written, journal and tree pages
- * included. Prints one JSON object a window of 1/20 of them, at last one for all:
+ * Samples of random doubles, which no codec makes smaller, go into the shortest retention class;
+ * the store lives on a virtual clock that goes a minute ahead with each time step, so that expiry
+ * works from the second day on. What counts are bytes that the process has written, journal and
+ * tree pages included. Prints one JSON object a window of 1/20 of them, at last one for all:
  *
- *   ratio         samples per CPU second in the last three windows by those in the first three
- *   wall_ratio    the same per second
- *   file_bytes_after_retention, file_bytes   length of the file after a quarter, and at the end */
+ * ratio         samples per CPU second in the last three windows by those in the first three
+ * wall_ratio    the same per second file_bytes_after_retention, file_bytes   length of the file
+ * after a quarter, and at the end */
 #include <getopt.h>
 #include <sys/resource.h>
 
@@ -66,11 +66,14 @@ static void die(const char *what, int err)
 static uint64_t written_bytes(void)
 {
 	FILE *file = fopen("/proc/self/io", "r");
-	unsigned long long bytes = 0;
+	static const char name[] = "write_bytes:";
+	uint64_t bytes = 0;
 	char line[128];
 
-	while (file && fgets(line, sizeof(line), file))
-		sscanf(line, "write_bytes: %llu", &bytes);
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, name, sizeof(name) - 1) == 0)
+			bytes = strtoull(line + sizeof(name) - 1, NULL, 10);
+	}
 	if (file)
 		fclose(file);
 	return bytes;
@@ -298,7 +301,8 @@ static double rate(const struct window *a, const struct window *b, bool cpu)
 static void print_summary(struct churn *churn)
 {
 	const struct window *w = churn->windows, *last = &w[WINDOWS];
-	/* A day and a half lies well within the retention of two, which starts to bite at its end. */
+	/* A day and a half lies well within the retention of two, which starts to bite at its end.
+	 */
 	int64_t from_ms = churn->next_ms - DAY_MS * 3 / 2;
 	uint64_t visible = count_samples(churn, from_ms, churn->next_ms);
 	int64_t old_ms = churn->next_ms - 5 * DAY_MS;

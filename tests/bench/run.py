@@ -1,9 +1,9 @@
-"""Measures Granary beside Debian's VictoriaMetrics, in one run, on one machine, with the same bytes.
+"""Measures Granary beside Debian's VictoriaMetrics, in one run, on one machine, with the same data.
 
-What is compared is CPU seconds of the two servers (user and system, of all threads, from the process
-table): wall time says little where loader and server share two cores. Memory is anonymous resident
-memory, disk is pages in use with the length of the files beside it. Rounds alternate between the two
-servers and the median counts.
+What is compared is CPU seconds of the two servers (user and system, of all threads, from the
+process table): wall time says little where loader and server share two cores. Memory is anonymous
+resident memory, disk is pages in use with the length of the files beside it. Rounds alternate
+between the two servers and the median counts.
 
     ./bench            the whole table, written to doc/benchmarks.md
     ./bench --quick    a small size, nothing written
@@ -139,7 +139,7 @@ class Victoria(Server):
         return answer.stdout.strip() or "unknown"
 
     def settle(self):
-        """A forced merge leaves out what is being merged already, so again until nothing changes."""
+        """A forced merge leaves out what is being merged, so again until nothing changes."""
         self.get("/internal/force_flush")
         before = None
         while before != self.disk():
@@ -347,7 +347,8 @@ ROWS = [
 
 
 def table(bench):
-    lines = ["| | Granary | VictoriaMetrics | ratio | to resolve | aim |", "|---|---|---|---|---|---|"]
+    lines = ["| | Granary | VictoriaMetrics | ratio | to resolve | aim |",
+             "|---|---|---|---|---|---|"]
     for title, key, unit, more, resolve, aim in ROWS:
         ours, theirs = bench.median("granary", key), bench.median("victoria-metrics", key)
         ratio = "-"
@@ -398,8 +399,8 @@ def write_page(bench, path):
 
 Written by `./bench`. Both servers ran in the same run on the same machine, in turns, with their
 defaults, and were sent the same bytes by two connections of 10,000 rows a request. CPU seconds are
-user and system time of the server process, from the first request until it is quiet again; of several
-rounds the median. Granary answers after its commit is on disk; VictoriaMetrics answers before.
+user and system time of the server process, from the first request until it is quiet again; of
+several rounds the median. Granary answers after its commit is on disk, VictoriaMetrics before.
 
 - {datetime.date.today().isoformat()}, {machine()}
 - Granary {Granary.version()} (commit {commit()}), victoria-metrics {Victoria.version()} (Debian)

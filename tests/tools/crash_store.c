@@ -4,12 +4,12 @@
  *   crash_store write --data DIR --seed N --log FILE    until it is killed
  *   crash_store check --data DIR --seed N --log FILE
  *
- * A stream is three series whose samples share their times; position p is one time. Operations of a
- * stream follow one another, one in flight: put positions [from, to) with a version, or delete them;
- * each also writes its number into a cell of the stream, in the same batch. The log says which
- * operation went out and which was answered. So the version at each position is known (0: nothing),
- * but for the operation in flight at the crash, which must have happened to a whole row or not at all.
- * It is sent again first thing in the next `write`, unchanged.
+ * A stream is three series whose samples share their times; position p is one time. Operations of
+ * a stream follow one another, one in flight: put positions [from, to) with a version, or delete
+ * them; each also writes its number into a cell of the stream, in the same batch. The log says
+ * which operation went out and which was answered. So the version at each position is known (0:
+ * nothing), but for the operation in flight at the crash, which must have happened to a whole row
+ * or not at all. It is sent again first thing in the next `write`, unchanged.
  *
  * Every value is a function of (seed, series, position, version). */
 #include <errno.h>
@@ -118,18 +118,21 @@ static void read_log(struct crash *crash, const char *path)
 {
 	FILE *file = fopen(path, "r");
 	struct operation o;
-	unsigned id;
-	char what;
+	char line[100], *at;
 
 	if (!file && errno != ENOENT)
 		die(path, -errno);
-	while (file && fscanf(file, "%c %u %lu %u %u %u\n", &what, &id, &o.number, &o.from, &o.to,
-			      &o.version) == 6) {
-		ASSERT(id < STREAMS && o.from < o.to && o.to <= POSITIONS);
+	while (file && fgets(line, sizeof(line), file)) {
+		unsigned long id = strtoul(line + 1, &at, 10);
+		o.number = strtoul(at, &at, 10);
+		o.from = (unsigned)strtoul(at, &at, 10);
+		o.to = (unsigned)strtoul(at, &at, 10);
+		o.version = (unsigned)strtoul(at, &at, 10);
+		ASSERT(id < STREAMS && o.from < o.to && o.to <= POSITIONS && *at == '\n');
 		struct stream *stream = &crash->streams[id];
 		stream->last = o;
-		stream->answered = what == 'A';
-		if (what == 'A')
+		stream->answered = line[0] == 'A';
+		if (stream->answered)
 			apply(stream->versions, &o);
 	}
 	if (file)

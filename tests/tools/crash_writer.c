@@ -446,18 +446,18 @@ static int crash_check(struct crash *crash, bool tail)
 static int read_log(struct crash *crash, const char *path)
 {
 	FILE *file = fopen(path, "r");
-	uint64_t position;
-	unsigned writer;
-	char what;
+	char line[100], *at;
 
 	if (!file)
 		return errno == ENOENT ? 0 : -errno;
-	while (fscanf(file, "%c %u %" SCNu64 "\n", &what, &writer, &position) == 3) {
-		ASSERT(writer < WRITERS);
+	while (fgets(line, sizeof(line), file)) {
+		unsigned long writer = strtoul(line + 1, &at, 10);
+		uint64_t position = strtoull(at, &at, 10);
+		ASSERT(writer < WRITERS && *at == '\n');
 		struct stream *stream = &crash->streams[writer];
-		if (what == 'S')
+		if (line[0] == 'S')
 			stream->sent = position;
-		else if (what == 'A')
+		else if (line[0] == 'A')
 			stream->answered = position;
 		else
 			stream->begun = position;

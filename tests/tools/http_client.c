@@ -219,7 +219,7 @@ int http_client_receive(struct http_client *client, struct http_reply *reply)
 		return err;
 	if (head_len < 12 || memcmp(client->in.data, "HTTP/1.", 7) != 0)
 		return ERR_INVALID;
-	reply->status = atoi(client->in.data + 9);
+	reply->status = (int)strtol(client->in.data + 9, NULL, 10);
 	err = receive_body(client, head_len, reply->status, &reply->body);
 	reply->head = (struct slice){client->in.data, head_len};
 	return err;
