@@ -1,16 +1,18 @@
 /* Pushes many times more data through a store than it may keep, and watches whether it stays as
  * fast and as small as it was in the beginning.
  *
- * churn --gigabytes 3 --data DIR
+ *   churn --gigabytes 3 --data DIR
  *
  * Samples of random doubles, which no codec makes smaller, go into the shortest retention class;
- * the store lives on a virtual clock that goes a minute ahead with each time step, so that expiry
- * works from the second day on. What counts are bytes that the process has written, journal and
- * tree pages included. Prints one JSON object a window of 1/20 of them, at last one for all:
+ * the store lives on a virtual clock that goes a minute ahead with each time step, so that settling
+ * and expiry work every day from the second on. The gigabytes are what the process has written,
+ * journal and tree pages included. Prints one JSON object a day of the data, at last one for all:
  *
- * ratio         samples per CPU second in the last three windows by those in the first three
- * wall_ratio    the same per second file_bytes_after_retention, file_bytes   length of the file
- * after a quarter, and at the end */
+ *   ratio        samples per CPU second of the last three days by those of days 2 to 4 (the first
+ *                day has nothing to settle or to drop)
+ *   wall_ratio   the same per second
+ *   file_bytes   length of the file at the end; file_bytes_day_5: after the fifth day, when the
+ *                store has been as full as it gets for two days */
 #include <getopt.h>
 #include <sys/resource.h>
 
@@ -27,8 +29,9 @@ enum {
 	METRICS = 10,
 	STEPS_PER_BATCH = 10,
 	BATCHES = 4, /* in flight */
-	WINDOWS = 20,
-	EDGE_WINDOWS = 3, /* that are compared */
+	DAYS_MAX = 2000,
+	EDGE_DAYS = 3, /* that are compared */
+	FULL_DAYS = 5, /* after which the file has its size */
 	STEP_MS = 60000,
 	BATCH_MAX_BYTES = 8 << 20,
 };
@@ -52,7 +55,8 @@ struct churn {
 	int64_t next_ms;
 	uint64_t samples;
 	int err;
-	struct window windows[WINDOWS + 1]; /* running sums, from nothing */
+	struct window days[DAYS_MAX + 1]; /* running sums, from nothing */
+	unsigned day;
 };
 
 static void die(const char *what, int err)
@@ -300,26 +304,24 @@ static double rate(const struct window *a, const struct window *b, bool cpu)
 
 static void print_summary(struct churn *churn)
 {
-	const struct window *w = churn->windows, *last = &w[WINDOWS];
-	/* A day and a half lies well within the retention of two, which starts to bite at its end.
-	 */
-	int64_t from_ms = churn->next_ms - DAY_MS * 3 / 2;
+	const struct window *first = &churn->days[1], *last = &churn->days[churn->day];
+	/* A day and a half lies well within the retention of two, which starts to bite at its end. */
+	int64_t from_ms = churn->next_ms - DAY_MS * 3 / 2, old_ms = churn->next_ms - 5 * DAY_MS;
 	uint64_t visible = count_samples(churn, from_ms, churn->next_ms);
-	int64_t old_ms = churn->next_ms - 5 * DAY_MS;
-	uint64_t expired = old_ms > BEGIN_MS ? count_samples(churn, BEGIN_MS, old_ms) : 0;
 	uint64_t expected = (uint64_t)(DAY_MS * 3 / 2 / STEP_MS) * HOSTS * METRICS;
 
 	printf("{\"samples\": %llu, \"written_bytes\": %llu, \"seconds\": %.2f, \"cpu_s\": %.2f, "
-	       "\"ratio\": %.3f, \"wall_ratio\": %.3f, \"file_bytes_after_retention\": %llu, "
-	       "\"file_bytes\": %llu, \"days\": %.1f, \"visible_samples\": %llu, "
+	       "\"ratio\": %.3f, \"wall_ratio\": %.3f, \"file_bytes_day_5\": %llu, "
+	       "\"file_bytes\": %llu, \"days\": %u, \"visible_samples\": %llu, "
 	       "\"expected_samples\": %llu, \"expired_samples\": %llu}\n",
 	       (unsigned long long)last->samples, (unsigned long long)last->written_bytes,
 	       last->wall_s, last->cpu_s,
-	       rate(&w[WINDOWS - EDGE_WINDOWS], last, true) / rate(&w[0], &w[EDGE_WINDOWS], true),
-	       rate(&w[WINDOWS - EDGE_WINDOWS], last, false) / rate(&w[0], &w[EDGE_WINDOWS], false),
-	       (unsigned long long)w[WINDOWS / 4].file_bytes, (unsigned long long)last->file_bytes,
-	       (double)(churn->next_ms - BEGIN_MS) / (double)DAY_MS, (unsigned long long)visible,
-	       (unsigned long long)expected, (unsigned long long)expired);
+	       rate(last - EDGE_DAYS, last, true) / rate(first, first + EDGE_DAYS, true),
+	       rate(last - EDGE_DAYS, last, false) / rate(first, first + EDGE_DAYS, false),
+	       (unsigned long long)churn->days[FULL_DAYS].file_bytes,
+	       (unsigned long long)last->file_bytes, churn->day, (unsigned long long)visible,
+	       (unsigned long long)expected,
+	       (unsigned long long)count_samples(churn, BEGIN_MS, old_ms));
 }
 
 static void run(struct churn *churn, uint64_t bytes)
@@ -329,11 +331,11 @@ static void run(struct churn *churn, uint64_t bytes)
 	uint64_t begun_bytes = written_bytes();
 	double begun_cpu_s = cpu_s();
 
-	for (unsigned i = 1; i <= WINDOWS; i++) {
-		struct window *window = &churn->windows[i];
-		do
+	while (churn->day <= FULL_DAYS || churn->days[churn->day].written_bytes < bytes) {
+		ASSERT(churn->day < DAYS_MAX);
+		struct window *window = &churn->days[++churn->day];
+		while (churn->next_ms < BEGIN_MS + churn->day * DAY_MS)
 			write_batch(churn);
-		while (written_bytes() - begun_bytes < bytes / WINDOWS * i);
 		write_drain(churn);
 		read_sizes(churn, window);
 		window->samples = churn->samples;
