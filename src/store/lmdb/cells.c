@@ -2,7 +2,8 @@
  *
  * Key of DB_CELLS: table u8 | hash of the row key, 128 bits | column as encoded. Value: crc u32 |
  * flags u8 | stamp i64 | expires i64 | version u64 | payload, or (blob u64, length u64) where the
- * payload is long: then its bytes lie in DB_BLOBS under (blob, part). DB_CELL_ROWS says which row key
+ * payload is long: then its bytes lie in DB_BLOBS under (blob, part). Of a deleted cell `expires` is
+ * when it was deleted. DB_CELL_ROWS says which row key
  * belongs to a hash, so that keys may be longer than LMDB's. */
 #include <stdatomic.h>
 
@@ -17,7 +18,8 @@ enum {
 	CELL_HEADER_BYTES = RECORD_HEADER_BYTES + 1 + 8 + 8 + 8,
 	INLINE_MAX_BYTES = 1900,
 	BLOB_PART_BYTES = PAGE_VALUE_MAX_BYTES - RECORD_HEADER_BYTES,
-	CELL_KEY_MAX_BYTES = ROW_KEY_BYTES + STORE_COLUMN_MAX_BYTES,
+	/* One more for the bound just behind the longest column. */
+	CELL_KEY_MAX_BYTES = ROW_KEY_BYTES + STORE_COLUMN_MAX_BYTES + 1,
 	SWEEP_STEPS = 2000,
 	TOKEN_HEADER_BYTES = 8 + 16,
 };
@@ -46,7 +48,7 @@ static void row_key(enum table table, struct slice key, uint8_t to[ROW_KEY_BYTES
 
 static void make_key(enum table table, struct slice key, struct slice column, struct cell_key *out)
 {
-	ASSERT(column.len <= STORE_COLUMN_MAX_BYTES);
+	ASSERT(column.len <= STORE_COLUMN_MAX_BYTES + 1);
 	row_key(table, key, out->bytes);
 	if (column.len)
 		memcpy(out->bytes + ROW_KEY_BYTES, column.data, column.len);
@@ -284,9 +286,11 @@ static int apply_stamped(struct engine *engine, MDB_txn *txn, const struct store
 	while (write->stamp_us > high &&
 	       !atomic_compare_exchange_weak(&engine->stamp_us, &high, write->stamp_us)) {
 	}
-	struct cell cell = {.flags = write->action == CELL_DELETE ? CELL_DELETED : 0,
-			    .stamp_us = write->stamp_us,
-			    .expires_ms = write->expires_ms};
+	struct cell cell = {.stamp_us = write->stamp_us, .expires_ms = write->expires_ms};
+	if (write->action == CELL_DELETE) {
+		cell.flags = CELL_DELETED;
+		cell.expires_ms = clock_wall_ms(engine->options.clock);
+	}
 	return put_cell(engine, txn, write, key, &cell, write->value);
 }
 
@@ -506,7 +510,7 @@ int cells_get(struct engine *engine, MDB_txn *txn, struct store_read *read,
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
-/* One scan while it runs. Bounds are encoded columns; an empty `to` is the row's end. Token: cells
+/* One scan while it runs. Bounds are encoded columns. Token: cells
  * given so far u64 | hash of the last column given, 128 bits | that column, or what fits of it (only
  * columns of series_sets may be longer). */
 struct scan {
@@ -519,6 +523,7 @@ struct scan {
 	size_t cap;
 	size_t *budget;
 	bool stopped;
+	bool open_end; /* `to` is the row's end */
 };
 
 static void put_token(struct store_token *token, uint64_t given, struct slice column)
@@ -580,7 +585,7 @@ static int scan_stored(struct scan *scan)
 		return err;
 	row_key(in->table, buf_slice(&scan->row), row);
 	struct slice from = buf_slice(&scan->from), to = buf_slice(&scan->to);
-	bool open_end = to.len == 0;
+	bool open_end = scan->open_end;
 	make_key(in->table, buf_slice(&scan->row), in->backward ? to : from, &bound);
 	if (in->backward && open_end) { /* the row after this one */
 		size_t i = ROW_KEY_BYTES;
@@ -672,6 +677,8 @@ static int scan_resume(struct scan *scan, bool by_column)
 		return 0;
 	bool backward = scan->request->cell_scan.backward;
 	struct buf *bound = backward ? &scan->to : &scan->from;
+	if (backward)
+		scan->open_end = false;
 	buf_clear(bound);
 	int err = buf_append(bound, token->bytes + TOKEN_HEADER_BYTES,
 			     token->len - TOKEN_HEADER_BYTES);
@@ -686,8 +693,12 @@ int cells_scan(struct engine *engine, MDB_txn *txn, struct store_read *read,
 {
 	struct store_cell_scan *in = &request->cell_scan;
 	const struct table_def *def = &schema[in->table];
-	struct scan scan = {
-		.engine = engine, .txn = txn, .read = read, .request = request, .budget = budget};
+	struct scan scan = {.engine = engine,
+			    .txn = txn,
+			    .read = read,
+			    .request = request,
+			    .open_end = !in->to.part[0].data,
+			    .budget = budget};
 	in->cells = NULL;
 	in->count = 0;
 	request->more = false;
@@ -792,8 +803,6 @@ static bool sweepable(const struct cell *cell, enum table table, int64_t now_ms)
 	int64_t grace_ms = STORE_QUERY_DEADLINE_MAX_MS;
 	if (schema[table].cell_kind == CELL_STAMPED)
 		grace_ms = STORE_TOMBSTONE_MS;
-	if (cell->flags & CELL_DELETED)
-		return floor_div(cell->stamp_us, 1000) < now_ms - grace_ms;
 	return cell->expires_ms && cell->expires_ms < now_ms - grace_ms;
 }
 

@@ -368,6 +368,13 @@ static int give_points(struct arena *arena, const struct run *run, size_t count,
 	return 0;
 }
 
+/* Rows of so many fields for which the arena still has room. */
+static size_t rows_that_fit(const struct arena *arena, unsigned fields)
+{
+	size_t room = arena->max_bytes - arena->used_bytes;
+	return room / (8 + 9 * (size_t)fields);
+}
+
 /* Fields that nobody asked for are not shown, and times with none of those asked for left out. */
 static void keep_fields(struct run *run, unsigned wanted)
 {
@@ -410,27 +417,23 @@ static int range_series(struct reading *r, const struct store_range *range, size
 		.start_ms = range->backward ? range->start_ms : place->from_ms,
 		.end_ms = range->backward ? place->from_ms : range->end_ms,
 	};
-	size_t enough = r->budget;
+	size_t enough = r->budget + 1; /* one more says that there is more */
 	if (range->limit && range->limit - place->given < enough)
 		enough = range->limit - (size_t)place->given;
 	if (wanted != all)
 		enough = SIZE_MAX;
 	struct run run;
 	run_init(&run, fields);
-	int err = read_series(r, &t, segment_count, range->backward, enough ? enough : 1, &run);
+	int err = read_series(r, &t, segment_count, range->backward, enough, &run);
 	if (!err && wanted != all)
 		keep_fields(&run, wanted);
 	size_t count = err ? 0 : allowed(r, range, place, run.count);
-	while (!err && count) {
+	if (count > rows_that_fit(&r->read->arena, fields))
+		count = rows_that_fit(&r->read->arena, fields);
+	if (!err && run.count && count == 0 && r->budget)
+		err = ERR_LIMIT;
+	if (!err)
 		err = give_points(&r->read->arena, &run, count, 0, points);
-		if (err != ERR_LIMIT || count < 2)
-			break;
-		/* The arena is nearly full: what fits of this one, the rest in the next slice. */
-		*points = (struct store_points){0};
-		count /= 2;
-		err = 0;
-		*stopped = true;
-	}
 	if (!err) {
 		for (unsigned f = 0; f < fields; f++) {
 			if (!(wanted >> f & 1))
@@ -761,50 +764,87 @@ static int has_samples(struct reading *r, enum table table, int64_t period_ms, u
 
 enum { PERIODS_MAX = 1024, LIST_SLICE = 256 };
 
-/* By series of the registry, then by period. Token: the registry's own, of the slice of series that
- * comes next. */
+/* An enumeration of samples: by series of the registry, then by period. Token: the registry's for
+ * the series that comes next, then its next period i64. */
+struct enumeration {
+	struct reading *r;
+	struct store_request *request;
+	int64_t *periods;
+	size_t period_count, max, cap;
+	int64_t from_period; /* of the first series of this slice */
+};
+
+/* The rows of one series. *stopped: a bound was reached; the token says where. */
+static int enumerate_series(struct enumeration *n, uint64_t handle, bool *stopped)
+{
+	struct store_enumerate *out = &n->request->enumerate;
+	for (size_t p = 0; p < n->period_count; p++) {
+		bool has = false;
+		if (n->periods[p] < n->from_period)
+			continue;
+		int err = check_time(n->r);
+		if (!err)
+			err = has_samples(n->r, out->table, n->periods[p], handle, &has);
+		*stopped = err == ERR_TIMEOUT && out->count;
+		if (!err && has)
+			*stopped = out->count == n->max ||
+				   !add_row(n->r, out, handle, n->periods[p], &n->cap);
+		if (*stopped) {
+			struct store_token *token = &n->request->token;
+			registry_list_token(handle, token);
+			memcpy(token->bytes + token->len, &n->periods[p], 8);
+			token->len += 8;
+			return out->count ? 0 : ERR_LIMIT;
+		}
+		if (err)
+			return err;
+	}
+	n->from_period = INT64_MIN;
+	return 0;
+}
+
+static int enumerate_slices(struct enumeration *n, struct arena *arena)
+{
+	struct reading *r = n->r;
+	struct store_token *token = &n->request->token;
+	struct store_request list = {.op = STORE_SERIES_LIST};
+	int err = 0;
+	bool stopped = false;
+	n->from_period = INT64_MIN;
+	if (token->len > 8) {
+		memcpy(&n->from_period, token->bytes + token->len - 8, 8);
+		list.token = *token;
+		list.token.len -= 8;
+	}
+	do {
+		arena_reset(arena);
+		list.series_list.limit = LIST_SLICE;
+		err = registry_series_list(&r->engine->registry, r->reader->txn, &list, arena);
+		if (!err)
+			err = renew(r);
+		for (size_t i = 0; i < list.series_list.count && !err && !stopped; i++)
+			err = enumerate_series(n, list.series_list.series[i].handle, &stopped);
+	} while (list.more && !err && !stopped);
+	n->request->more = stopped;
+	return err;
+}
+
 static int enumerate_samples(struct reading *r, struct store_request *request)
 {
 	struct store_enumerate *out = &request->enumerate;
-	int64_t *periods = mem_alloc_array(PERIODS_MAX, sizeof(*periods));
-	size_t period_count = list_periods(r, out->table, periods, PERIODS_MAX), cap = 0;
-	struct arena series_arena;
-	arena_init(&series_arena, 64 << 20);
+	struct enumeration n = {.r = r, .request = request};
+	struct arena arena;
+	arena_init(&arena, 64 << 20);
+	n.periods = mem_alloc_array(PERIODS_MAX, sizeof(*n.periods));
+	n.period_count = list_periods(r, out->table, n.periods, PERIODS_MAX);
+	n.max = out->limit && out->limit < r->budget ? out->limit : r->budget;
 	out->rows = NULL;
 	out->count = 0;
 	request->more = false;
-	int err = 0;
-	for (bool end = false; !err && !end;) {
-		struct store_request list = {.op = STORE_SERIES_LIST, .token = request->token};
-		list.series_list.limit = LIST_SLICE;
-		size_t wanted = out->limit && out->limit < r->budget ? out->limit : r->budget;
-		err = check_time(r);
-		/* A slice of series is taken whole. */
-		if (out->count && out->count + LIST_SLICE * period_count > wanted) {
-			request->more = true;
-			err = err == ERR_TIMEOUT ? 0 : err;
-			break;
-		}
-		arena_reset(&series_arena);
-		if (!err)
-			err = registry_series_list(&r->engine->registry, r->reader->txn, &list,
-						   &series_arena);
-		if (!err)
-			err = renew(r);
-		for (size_t i = 0; i < list.series_list.count && !err; i++) {
-			uint64_t handle = list.series_list.series[i].handle;
-			for (size_t p = 0; p < period_count && !err; p++) {
-				bool has = false;
-				err = has_samples(r, out->table, periods[p], handle, &has);
-				if (!err && has && !add_row(r, out, handle, periods[p], &cap))
-					err = ERR_LIMIT;
-			}
-		}
-		request->token = list.token;
-		end = !list.more;
-	}
-	arena_release(&series_arena);
-	mem_free(periods);
+	int err = enumerate_slices(&n, &arena);
+	r->budget -= out->count;
+	arena_release(&arena);
+	mem_free(n.periods);
 	return err;
 }
 
@@ -825,6 +865,11 @@ static int series_list(struct reading *r, struct store_request *request)
 {
 	struct store_series_list *list = &request->series_list;
 	size_t limit = list->limit;
+	if (r->budget == 0) {
+		list->count = 0;
+		request->more = true;
+		return 0;
+	}
 	if (limit == 0 || limit > r->budget)
 		list->limit = r->budget;
 	int err = registry_series_list(&r->engine->registry, r->reader->txn, request,
@@ -913,8 +958,8 @@ static void run_read(struct task *task)
 	int err = r.reader ? 0 : ERR_BUSY;
 	read->err = err;
 	for (struct store_request *q = read->requests; q && r.reader; q = q->next) {
-		/* What an earlier submission finished is not done again. */
 		q->err = check_time(&r);
+		q->more = q->err != 0;
 		if (!q->err && needs_flush(q))
 			flush_registry(engine);
 		if (!q->err)

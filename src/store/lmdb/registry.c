@@ -290,8 +290,8 @@ static int match_hash(struct finding *f, uint64_t hash)
 {
 	struct pending_band *p = f->registry->buckets[hash % PENDING_BUCKETS];
 	for (; p && f->missing; p = p->next_in_bucket) {
-		if (p->hash != hash || p->tags_len != f->tags_text.len ||
-		    memcmp(p->tags, f->tags_text.data, p->tags_len) != 0)
+		if (p->hash != hash ||
+		    !slice_equal((struct slice){p->tags, p->tags_len}, f->tags_text))
 			continue;
 		int err = match_band(f, p->shape, p->ordinal, NULL);
 		if (err)
@@ -518,7 +518,8 @@ static int put_band(struct registry *registry, MDB_txn *txn, const struct pendin
 	memcpy(value + n, &band->first_seen_ms, 8);
 	n += 8;
 	value[n++] = 0;
-	memcpy(value + n, band->tags, band->tags_len);
+	if (band->tags_len)
+		memcpy(value + n, band->tags, band->tags_len);
 	n += band->tags_len;
 	record_seal(key, value, n);
 	int err = env_put(txn, registry->env->dbi[DB_BANDS], key,

@@ -101,6 +101,8 @@ int registry_series_list(struct registry *registry, MDB_txn *txn, struct store_r
 int registry_series_describe(struct registry *registry, MDB_txn *txn,
 			     struct store_series_describe *describe,
 			     struct arena *arena) MUST_CHECK;
+/* The token from which a list goes on with this very series. */
+void registry_list_token(uint64_t handle, struct store_token *token);
 int registry_series_set_rows(struct registry *registry, MDB_txn *txn, struct store_request *request,
 			     struct arena *arena, size_t *budget) MUST_CHECK;
 /* Waits until the writer, woken by the caller, has committed what is pending now; at most about a

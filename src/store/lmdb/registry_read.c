@@ -216,6 +216,21 @@ static int next_shape(struct registry *registry, MDB_txn *txn, const struct stor
 /* Token: shape u32, ordinal u32, column u32 of what comes next. */
 enum { LIST_TOKEN_BYTES = 12 };
 
+static void put_place(struct store_token *token, const struct list_place *place)
+{
+	token->len = LIST_TOKEN_BYTES;
+	be32_put(token->bytes, place->shape);
+	be32_put(token->bytes + 4, place->ordinal);
+	be32_put(token->bytes + 8, place->column);
+}
+
+void registry_list_token(uint64_t handle, struct store_token *token)
+{
+	struct list_place place = {handle_shape(handle), handle_ordinal(handle),
+				   handle_column(handle)};
+	put_place(token, &place);
+}
+
 int registry_series_list(struct registry *registry, MDB_txn *txn, struct store_request *request,
 			 struct arena *arena)
 {
@@ -260,10 +275,7 @@ int registry_series_list(struct registry *registry, MDB_txn *txn, struct store_r
 	mem_free(w);
 	if (stopped && !err) {
 		request->more = true;
-		request->token.len = LIST_TOKEN_BYTES;
-		be32_put(request->token.bytes, place.shape);
-		be32_put(request->token.bytes + 4, place.ordinal);
-		be32_put(request->token.bytes + 8, place.column);
+		put_place(&request->token, &place);
 	}
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
