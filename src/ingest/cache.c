@@ -17,6 +17,8 @@ struct segment {
 	struct cache_entry entries[SEGMENT_ENTRIES];
 };
 
+_Static_assert(sizeof(struct cache_entry) == 32, "two to a cache line");
+
 struct cache {
 	size_t max_bytes, bytes, entries;
 	unsigned depth;
@@ -101,7 +103,7 @@ struct cache_usage cache_usage(const struct cache *cache)
 }
 
 /* The place of the key, or the free one where it would be put. */
-static struct cache_entry *place(struct segment *segment, uint64_t low, uint64_t high)
+static struct cache_entry *place(struct segment *segment, uint64_t low, uint32_t high)
 {
 	for (size_t i = low % SEGMENT_ENTRIES;; i = (i + 1) % SEGMENT_ENTRIES) {
 		struct cache_entry *entry = &segment->entries[i];
@@ -113,7 +115,7 @@ static struct cache_entry *place(struct segment *segment, uint64_t low, uint64_t
 struct cache_entry *cache_find(struct cache *cache, struct hash128 key)
 {
 	struct segment *segment = cache->segments[directory_index(cache, key.low)];
-	struct cache_entry *entry = place(segment, key.low, key.high);
+	struct cache_entry *entry = place(segment, key.low, (uint32_t)key.high);
 	if (!entry->count)
 		return NULL;
 	if (!entry->used)
@@ -244,15 +246,17 @@ void cache_put(struct cache *cache, struct hash128 key, struct shape *shape,
 {
 	ASSERT(count && count <= UINT16_MAX);
 	struct segment *segment = cache->segments[directory_index(cache, key.low)];
-	struct cache_entry *entry = place(segment, key.low, key.high);
+	struct cache_entry *entry = place(segment, key.low, (uint32_t)key.high);
 	bool same = entry->count && entry->shape == shape;
 	uint64_t *list = merged(same ? entry : NULL, handles, count);
 	if (shape)
 		cache->bytes += shape_ref(shape);
 	if (entry->count)
 		remove_at(cache, segment, (size_t)(entry - segment->entries));
-	struct cache_entry fresh = {
-		.low = key.low, .high = key.high, .shape = shape, .count = (uint16_t)count};
+	struct cache_entry fresh = {.low = key.low,
+				    .high = (uint32_t)key.high,
+				    .shape = shape,
+				    .count = (uint16_t)count};
 	if (consecutive(list, count)) {
 		fresh.first = list[0];
 		mem_free(list);
@@ -261,7 +265,7 @@ void cache_put(struct cache *cache, struct hash128 key, struct shape *shape,
 		fresh.flags = CACHE_LIST;
 	}
 	segment = make_room(cache, key.low, list_bytes(&fresh));
-	*place(segment, key.low, key.high) = fresh;
+	*place(segment, key.low, (uint32_t)key.high) = fresh;
 	segment->used++;
 	cache->entries++;
 	cache->bytes += list_bytes(&fresh);

@@ -1,7 +1,7 @@
 /* What the doors know already: from the hash of a key to the handles of its series, so that a line
  * whose key was seen before costs one look-up.
  *
- * A key stands for tenant, tags and a list of metrics (a shape, for line protocol). 128 bits of a
+ * A key stands for tenant, tags and a list of metrics (a shape, for line protocol). 96 bits of a
  * seeded hash are taken for the key itself. A handle may be 0: a metric of the list that has not been
  * needed yet (a field that was text so far).
  *
@@ -22,15 +22,16 @@ struct shape;
 struct cache;
 
 struct cache_entry {
-	uint64_t low, high;
+	uint64_t low;
+	uint32_t high;  /* as much of it as has room in half a cache line */
+	uint16_t count; /* of handles; 0: the place is free */
+	uint8_t flags;
+	uint8_t used; /* since the hand last passed */
 	union {
 		uint64_t first; /* handles are first, first + 1, ... */
 		uint64_t *list; /* flag CACHE_LIST */
 	};
 	struct shape *shape; /* may be NULL; the entry holds a reference */
-	uint16_t count;      /* of handles; 0: the place is free */
-	uint8_t flags;
-	uint8_t used; /* since the hand last passed */
 };
 
 enum { CACHE_LIST = 1 };
