@@ -1,0 +1,578 @@
+/* The connection, without sockets and on a clock that is moved by hand: what each request's end is,
+ * when deadlines cut, when it reads and when not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "../tools/http_fake.h"
+
+#include "base/stats.h"
+
+/* The handler of /h writes down what it is told, and answers when it is told to. */
+static struct {
+	struct clock_virtual clock;
+	struct http_core core;
+	struct fake *fake;
+	struct http_request *request; /* begun and not over */
+	struct buf log;
+	bool answer_at_end, answer_at_body;
+	bool pause_each;
+	size_t looked_at; /* of what was written */
+} test;
+
+static void note(const char *what)
+{
+	buf_append_text(&test.log, what);
+	buf_append_char(&test.log, ' ');
+}
+
+static void assert_log(const char *expected)
+{
+	assert_true(slice_equal(buf_slice(&test.log), slice_of(expected)));
+	buf_clear(&test.log);
+}
+
+static void answer(void)
+{
+	struct http_request *request = test.request;
+	test.request = NULL;
+	http_reply(request, 200, "text/plain", SLICE("ok"));
+}
+
+static void h_begin(struct http_request *request)
+{
+	assert_null(test.request);
+	test.request = request;
+	note("begin");
+}
+
+static void h_body(struct http_request *request, struct slice piece)
+{
+	assert_ptr_equal(request, test.request);
+	buf_append(&test.log, piece.data, piece.len < 1000 ? piece.len : 0);
+	note("");
+	if (test.pause_each)
+		http_request_pause(request);
+	else if (test.answer_at_body)
+		answer();
+}
+
+static void h_end(struct http_request *request)
+{
+	assert_ptr_equal(request, test.request);
+	note("end");
+	if (test.answer_at_end)
+		answer();
+}
+
+static void h_abort(struct http_request *request, int err)
+{
+	assert_ptr_equal(request, test.request);
+	test.request = NULL;
+	note(err == ERR_CANCELLED ? "cancelled"
+	     : err == ERR_TIMEOUT ? "timeout"
+	     : err == ERR_LIMIT   ? "limit"
+	     : err == ERR_INVALID ? "invalid"
+	     : err == ERR_BUSY    ? "busy"
+				  : "?");
+}
+
+static void h_drained(struct http_request *request)
+{
+	assert_ptr_equal(request, test.request);
+	note("drained");
+}
+
+static const struct http_handler h = {h_begin, h_body, h_end, h_abort, h_drained};
+static const struct http_handler g = {h_begin, NULL, h_end, h_abort, NULL};
+
+static const struct http_route routes[] = {
+	{VERB_GET, "/h", false, ROLE_READ, 0, 0, &h, "", NULL},
+	{VERB_POST, "/h", false, ROLE_WRITE, 1000, 0, &h, "", NULL},
+	{VERB_POST, "/z", false, ROLE_WRITE, 10000, 1 << 24, &h, "", NULL},
+	{VERB_POST, "/g", false, ROLE_WRITE, 5000, 0, &g, "", NULL},
+};
+
+static int set_up(void **state)
+{
+	struct http_limits limits = http_limits_default;
+	(void)state;
+	limits.memory_max_bytes = 4000;
+	limits.unsent_max_bytes = 100000;
+	memset(&test, 0, sizeof(test));
+	buf_init(&test.log, 100000);
+	clock_virtual_init(&test.clock, INT64_C(784111777) * 1000000);
+	http_core_init(&test.core, &test.clock.clock, &limits, routes, ARRAY_LEN(routes), NULL);
+	test.fake = fake_new(&test.core);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	fake_free(test.fake);
+	http_core_release(&test.core); /* asserts that all memory was given back */
+	buf_release(&test.log);
+	return 0;
+}
+
+static void client_sends(const char *text)
+{
+	assert_int_equal(fake_input(test.fake, slice_of(text), SIZE_MAX), strlen(text));
+}
+
+static void pass_ms(int64_t ms)
+{
+	clock_virtual_advance(&test.clock, ms * 1000);
+	http_conn_tick(&test.fake->conn);
+}
+
+/* Everything written since the last call begins with this. */
+static void assert_written(const char *begins)
+{
+	size_t from = test.looked_at;
+	struct buf *out = &test.fake->out;
+	size_t len = strlen(begins);
+	assert_true(out->len - from >= len);
+	assert_memory_equal(out->data + from, begins, len);
+	if (!len)
+		assert_int_equal(out->len, from);
+	test.looked_at = out->len;
+}
+
+#define GET_H  "GET /h HTTP/1.1\r\nHost: h\r\n\r\n"
+#define POST_H "POST /h HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\n"
+
+/* The whole head, to the byte; the date is the one of RFC 9110 5.6.7. */
+static void test_an_answer(void **state)
+{
+	static const char expected[] = "HTTP/1.1 200 OK\r\n"
+				       "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+				       "Content-Type: text/plain\r\n"
+				       "X-Content-Type-Options: nosniff\r\n"
+				       "Content-Length: 2\r\n"
+				       "X: y\r\n"
+				       "\r\n"
+				       "ok";
+	(void)state;
+	client_sends(GET_H);
+	assert_log("begin end ");
+	assert_int_equal(test.fake->out.len, 0);
+	http_reply_header(test.request, "X", "y");
+	answer();
+	assert_int_equal(test.fake->out.len, strlen(expected));
+	assert_memory_equal(test.fake->out.data, expected, strlen(expected));
+}
+
+static void test_the_next_request_waits_for_the_answer(void **state)
+{
+	(void)state;
+	client_sends(GET_H GET_H POST_H "abcdef");
+	assert_log("begin end ");
+	answer();
+	assert_true(test.fake->deferred); /* not from inside the answer of the first */
+	assert_log("");
+	fake_step(test.fake);
+	assert_log("begin end ");
+	test.answer_at_end = true;
+	answer();
+	fake_step(test.fake);
+	assert_log("begin abcdef end ");
+	assert_int_equal(test.fake->conn.kept.len, 0);
+	assert_int_equal(test.fake->read_max, LOOP_READ_BYTES);
+}
+
+static void test_what_is_read_ahead_is_bounded(void **state)
+{
+	char *many = mem_alloc(1 << 20);
+	size_t one = strlen(GET_H), len = 0;
+	(void)state;
+	for (; len + one < 1 << 20; len += one)
+		memcpy(many + len, GET_H, one);
+	/* The first read may bring a whole buffer, later ones only a little. */
+	size_t used = fake_input(test.fake, (struct slice){many, len}, 8000);
+	assert_true(used < 50000);
+	assert_int_equal(test.fake->read_max, 0);
+	test.answer_at_end = true;
+	answer();
+	used += fake_input(test.fake, (struct slice){many + used, len - used}, 8000);
+	assert_int_equal(used, len);
+	assert_null(test.request);
+	mem_free(many);
+}
+
+static void test_a_pause_stops_the_socket_and_keeps_the_rest(void **state)
+{
+	(void)state;
+	test.pause_each = true;
+	client_sends("POST /h HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+		     "3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n" GET_H);
+	assert_log("begin abc ");
+	assert_int_equal(test.fake->read_max, 0);
+	pass_ms(1000000); /* no deadline of the client's runs */
+	http_request_resume(test.request);
+	assert_log("");
+	fake_step(test.fake);
+	assert_log("def ");
+	http_request_resume(test.request);
+	fake_step(test.fake);
+	assert_log("end ");
+	answer();
+	fake_step(test.fake);
+	assert_log("begin end ");
+}
+
+static void test_a_pause_at_the_last_piece_delays_the_end(void **state)
+{
+	(void)state;
+	test.pause_each = true;
+	client_sends(POST_H "abcdef");
+	assert_log("begin abcdef ");
+	http_request_resume(test.request);
+	fake_step(test.fake);
+	assert_log("end ");
+}
+
+static void test_an_answer_while_paused(void **state)
+{
+	(void)state;
+	test.pause_each = true;
+	client_sends(POST_H "abc");
+	answer();
+	client_sends("def" GET_H);
+	assert_log("begin abc begin end ");
+}
+
+static void test_a_body_that_comes_after_the_answer_is_discarded(void **state)
+{
+	(void)state;
+	client_sends(POST_H);
+	answer();
+	assert_log("begin ");
+	client_sends("GET /h" GET_H); /* six bytes of body, then a request */
+	assert_log("begin end ");
+	assert_false(test.fake->shut);
+}
+
+/* Of a gzipped body, too, the rest is as long as it was sent, not as what it would become. */
+static void test_an_answer_in_the_middle_of_a_gzipped_body(void **state)
+{
+	static char zeros[1 << 20];
+	struct gzip *gzip = gzip_new();
+	struct buf body;
+	char head[200];
+	(void)state;
+	buf_init(&body, 1 << 24);
+	assert_int_equal(gzip_write(gzip, (struct slice){zeros, sizeof(zeros)}, true, &body), 0);
+	gzip_free(gzip);
+	snprintf(head, sizeof(head),
+		 "POST /z HTTP/1.1\r\nHost: h\r\nContent-Encoding: gzip\r\n"
+		 "Content-Length: %zu\r\n\r\n",
+		 body.len);
+	test.answer_at_body = true;
+	client_sends(head);
+	buf_append_text(&body, GET_H);
+	assert_int_equal(fake_input(test.fake, buf_slice(&body), SIZE_MAX), body.len);
+	assert_log("begin  begin end ");
+	buf_release(&body);
+}
+
+static void test_the_end_of_each_request(void **state)
+{
+	(void)state;
+	client_sends(POST_H "abc");
+	http_conn_eof(&test.fake->conn);
+	assert_log("begin abc cancelled ");
+	assert_true(test.fake->closed);
+	assert_int_equal(test.fake->out.len, 0);
+}
+
+static void test_broken_while_answering(void **state)
+{
+	(void)state;
+	client_sends(GET_H);
+	http_conn_broken(&test.fake->conn);
+	assert_log("begin end cancelled ");
+	assert_true(test.fake->closed);
+}
+
+static void test_the_client_ends_and_waits(void **state)
+{
+	(void)state;
+	client_sends(GET_H);
+	http_conn_eof(&test.fake->conn);
+	assert_false(test.fake->closed);
+	answer();
+	assert_written("HTTP/1.1 200 OK\r\n");
+	assert_true(test.fake->closed);
+	assert_log("begin end ");
+}
+
+static void test_the_client_ends_behind_pipelined_requests(void **state)
+{
+	(void)state;
+	client_sends(GET_H GET_H);
+	http_conn_eof(&test.fake->conn);
+	answer();
+	assert_false(test.fake->closed);
+	fake_step(test.fake);
+	assert_log("begin end begin end ");
+	answer();
+	assert_true(test.fake->closed);
+}
+
+/* ---- Deadlines ------------------------------------------------------------------------------- */
+
+static void test_idle(void **state)
+{
+	(void)state;
+	pass_ms(59999);
+	assert_false(test.fake->closed);
+	test.answer_at_end = true;
+	client_sends(GET_H);
+	assert_written("HTTP/1.1 200 OK\r\n");
+	pass_ms(59999);
+	assert_false(test.fake->closed);
+	pass_ms(1);
+	assert_true(test.fake->closed);
+	assert_written("");
+}
+
+static void test_a_slow_head(void **state)
+{
+	(void)state;
+	client_sends("GET /h HT");
+	for (int i = 0; i < 9; i++) {
+		pass_ms(1000);
+		client_sends("T");
+	}
+	assert_false(test.fake->shut);
+	pass_ms(999);
+	assert_false(test.fake->shut);
+	pass_ms(1);
+	assert_written("HTTP/1.1 408 Request Timeout\r\n");
+	assert_true(test.fake->shut);
+	assert_log("");
+	http_conn_eof(&test.fake->conn);
+	assert_true(test.fake->closed);
+}
+
+/* The deadline of a head that was pipelined begins when its first byte is looked at. */
+static void test_the_next_head_has_its_own_time(void **state)
+{
+	(void)state;
+	client_sends(GET_H "GET");
+	pass_ms(1000000);
+	answer();
+	fake_step(test.fake);
+	pass_ms(9999);
+	assert_false(test.fake->shut);
+	pass_ms(1);
+	assert_true(test.fake->shut);
+}
+
+static void test_a_slow_body(void **state)
+{
+	char kilobyte[1001];
+	(void)state;
+	memset(kilobyte, 'x', 1000);
+	kilobyte[1000] = 0;
+	test.core.limits.memory_max_bytes = 10000;
+	client_sends("POST /g HTTP/1.1\r\nHost: h\r\nContent-Length: 5000\r\n\r\n");
+	pass_ms(0);
+	for (int i = 0; i < 3; i++) { /* a thousand bytes in each ten seconds are enough */
+		pass_ms(9999);
+		client_sends(kilobyte);
+		pass_ms(0);
+	}
+	client_sends("999 bytes are too few");
+	pass_ms(9999);
+	assert_log("begin ");
+	pass_ms(1);
+	assert_log("timeout ");
+	assert_written("HTTP/1.1 408 Request Timeout\r\n");
+	assert_true(test.fake->shut);
+}
+
+static void test_answering_has_no_deadline_here(void **state)
+{
+	(void)state;
+	client_sends(GET_H);
+	pass_ms(100000000);
+	assert_log("begin end ");
+	answer();
+	assert_written("HTTP/1.1 200 OK\r\n");
+	assert_false(test.fake->closed);
+}
+
+static void test_a_client_that_does_not_read(void **state)
+{
+	static char piece[20000];
+	int64_t before = stat_get(STAT_http_timeouts_write);
+	int err = 0;
+	(void)state;
+	memset(piece, 'x', sizeof(piece));
+	client_sends(GET_H);
+	test.fake->blocked = true;
+	http_stream_begin(test.request, 200, "application/octet-stream");
+	size_t taken = 0;
+	while (!err && taken < 100) {
+		err = http_stream_write(test.request, (struct slice){piece, sizeof(piece)});
+		taken++;
+	}
+	assert_int_equal(err, ERR_BUSY); /* at half of 100,000, with a little for heads */
+	assert_int_equal(taken, 3);
+	assert_int_equal(http_stream_write(test.request, (struct slice){piece, sizeof(piece)}),
+			 ERR_BUSY);
+	assert_int_equal(http_stream_write(test.request, (struct slice){piece, sizeof(piece)}),
+			 ERR_LIMIT);
+	assert_true(fake_unsent(&test.fake->conn) < 100000);
+	pass_ms(0);
+	pass_ms(29999);
+	test.fake->sent += 1000; /* as little as must be */
+	pass_ms(0);
+	pass_ms(29999);
+	assert_false(test.fake->closed);
+	test.fake->sent += 999;
+	pass_ms(1);
+	assert_true(test.fake->closed);
+	assert_log("begin end cancelled ");
+	assert_int_equal(stat_get(STAT_http_timeouts_write) - before, 1);
+}
+
+static void test_a_client_that_reads_again(void **state)
+{
+	static char piece[60000];
+	(void)state;
+	client_sends(GET_H);
+	test.fake->blocked = true;
+	http_stream_begin(test.request, 200, "application/octet-stream");
+	assert_int_equal(http_stream_write(test.request, (struct slice){piece, sizeof(piece)}),
+			 ERR_BUSY);
+	test.fake->blocked = false;
+	fake_take(test.fake);
+	assert_log("begin end drained ");
+	http_stream_end(test.request);
+	test.request = NULL;
+	assert_memory_equal(test.fake->out.data + test.fake->out.len - 7, "\r\n0\r\n\r\n", 7);
+}
+
+/* A client that sends requests and reads no answers is served no further than half the bound. */
+static void test_pipelining_without_reading(void **state)
+{
+	(void)state;
+	test.answer_at_end = true;
+	test.fake->blocked = true;
+	for (int i = 0; i < 10000 && test.fake->read_max; i++)
+		fake_input(test.fake, SLICE(GET_H), SIZE_MAX);
+	assert_int_equal(test.fake->read_max, 0);
+	assert_in_range(test.fake->out.len, 50000, 51000);
+	buf_clear(&test.log);
+	test.fake->blocked = false;
+	fake_take(test.fake);
+	assert_int_equal(test.fake->read_max, LOOP_READ_BYTES);
+	client_sends(GET_H);
+	assert_log("begin end ");
+}
+
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+static void test_a_body_over_the_limit_midway(void **state)
+{
+	(void)state;
+	client_sends("POST /h HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+		     "3e8\r\n");
+	for (int i = 0; i < 100; i++)
+		client_sends("0123456789");
+	client_sends("\r\n");
+	buf_clear(&test.log);
+	client_sends("1\r\n!");
+	assert_log("limit ");
+	assert_written("HTTP/1.1 413 Payload Too Large\r\n");
+	assert_true(test.fake->shut);
+}
+
+static void test_the_memory_for_bodies(void **state)
+{
+	char body[5001];
+	(void)state;
+	memset(body, 'x', 5000);
+	body[4001] = 0;
+	client_sends("POST /g HTTP/1.1\r\nHost: h\r\nContent-Length: 5000\r\n\r\n");
+	assert_int_equal(http_request_charge(test.request, 4001), ERR_LIMIT);
+	assert_int_equal(http_request_charge(test.request, 100), 0);
+	client_sends(body); /* 4,001 of 3,900 */
+	assert_log("begin busy ");
+	assert_written("HTTP/1.1 503 Service Unavailable\r\n");
+	assert_int_equal(test.core.memory_bytes, 0);
+}
+
+static void test_a_gathered_body_can_be_taken(void **state)
+{
+	(void)state;
+	client_sends("POST /g HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nabcdef");
+	struct buf body = http_request_take_body(test.request);
+	assert_int_equal(test.core.memory_bytes, 6);
+	answer();
+	assert_true(slice_equal(buf_slice(&body), SLICE("abcdef")));
+	assert_int_equal(test.core.memory_bytes, 0);
+	buf_release(&body);
+}
+
+/* ---- Stopping -------------------------------------------------------------------------------- */
+
+static void test_stopping(void **state)
+{
+	(void)state;
+	client_sends(GET_H GET_H);
+	test.core.stopping = true;
+	http_conn_stop(&test.fake->conn);
+	assert_false(test.fake->closed);
+	answer();
+	fake_step(test.fake);
+	assert_log("begin end "); /* the second is not begun */
+	assert_true(test.fake->shut);
+}
+
+static void test_stopping_an_idle_one(void **state)
+{
+	(void)state;
+	test.core.stopping = true;
+	http_conn_stop(&test.fake->conn);
+	assert_true(test.fake->closed);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(test_an_answer),
+		TEST(test_the_next_request_waits_for_the_answer),
+		TEST(test_what_is_read_ahead_is_bounded),
+		TEST(test_a_pause_stops_the_socket_and_keeps_the_rest),
+		TEST(test_a_pause_at_the_last_piece_delays_the_end),
+		TEST(test_an_answer_while_paused),
+		TEST(test_a_body_that_comes_after_the_answer_is_discarded),
+		TEST(test_an_answer_in_the_middle_of_a_gzipped_body),
+		TEST(test_the_end_of_each_request),
+		TEST(test_broken_while_answering),
+		TEST(test_the_client_ends_and_waits),
+		TEST(test_the_client_ends_behind_pipelined_requests),
+		TEST(test_idle),
+		TEST(test_a_slow_head),
+		TEST(test_the_next_head_has_its_own_time),
+		TEST(test_a_slow_body),
+		TEST(test_answering_has_no_deadline_here),
+		TEST(test_a_client_that_does_not_read),
+		TEST(test_a_client_that_reads_again),
+		TEST(test_pipelining_without_reading),
+		TEST(test_a_body_over_the_limit_midway),
+		TEST(test_the_memory_for_bodies),
+		TEST(test_a_gathered_body_can_be_taken),
+		TEST(test_stopping),
+		TEST(test_stopping_an_idle_one),
+	};
+#undef TEST
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,232 @@
+/* Heads and targets of requests. What the whole server makes of bad ones is in
+ * tests/e2e/test_http_hostile.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "http/head.h"
+#include "http/target.h"
+
+/* The end is found wherever the bytes are cut, and never before it. */
+static void test_the_end_of_a_head(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len; /* 0: bad */
+	} cases[] = {
+		{"GET / HTTP/1.1\r\nA: b\r\n\r\nrest\r\n\r\n", 24},
+		{"GET / HTTP/1.1\r\n\r\n", 18},
+		{"\r\nGET / HTTP/1.1\r\n\r\n", 20},
+		{"\r\n\r\nGET", 4},
+		{"GET / HTTP/1.1\nA: b\r\n\r\n", 0},
+		{"GET / HTTP/1.1\r\nA: b\n\r\n", 0},
+		{"GET / HTTP/1.1\r\nA: b\r\n\n", 0},
+		{"\n", 0},
+		{"\x16\x03\x01", 0},
+		{"{\"a\":1}", 0},
+		{" GET", 0},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct slice all = slice_of(cases[i].bytes);
+		for (size_t cut = 0; cut <= all.len; cut++) {
+			size_t seen = 0, len = 0;
+			const char *reason = NULL;
+			enum head_result result =
+				head_find((struct slice){all.data, cut}, &seen, &len, &reason);
+			if (cases[i].len && cut < cases[i].len)
+				assert_int_equal(result, HEAD_MORE);
+			if (result == HEAD_MORE)
+				result = head_find(all, &seen, &len, &reason);
+			assert_int_equal(result, cases[i].len ? HEAD_DONE : HEAD_BAD);
+			if (result == HEAD_DONE)
+				assert_int_equal(len, cases[i].len);
+			else
+				assert_non_null(reason);
+		}
+	}
+}
+
+static void test_a_head(void **state)
+{
+	static const char text[] = "POST /a?b HTTP/1.1\r\nHost: h\r\nContent-Length: 00120\r\n"
+				   "X:\t a b \t\r\nExpect: 100-Continue\r\n\r\n";
+	struct arena arena;
+	struct http_head head;
+	(void)state;
+	arena_init(&arena, 10000);
+	assert_int_equal(head_parse(SLICE(text), &arena, 4, &head), 0);
+	assert_int_equal(head.verb, VERB_POST);
+	assert_true(slice_equal(head.target, SLICE("/a?b")));
+	assert_true(head.minor_1 && head.keep_alive && head.has_length && head.expects_continue);
+	assert_false(head.chunked);
+	assert_int_equal(head.length, 120);
+	assert_int_equal(head.header_count, 4);
+	assert_true(slice_equal(head.headers[2].name, SLICE("X")));
+	assert_true(slice_equal(head.headers[2].value, SLICE("a b")));
+	assert_int_equal(head_parse(SLICE(text), &arena, 3, &head), ERR_INVALID);
+	assert_int_equal(head.status, 431);
+	arena_release(&arena);
+}
+
+/* Connection, by version (RFC 9112 9.3). */
+static void test_who_keeps_the_connection(void **state)
+{
+	static const struct {
+		const char *text;
+		bool keep_alive;
+	} cases[] = {
+		{"GET / HTTP/1.1\r\nHost: h\r\n\r\n", true},
+		{"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", false},
+		{"GET / HTTP/1.1\r\nHost: h\r\nConnection: x, Close\r\n\r\n", false},
+		{"GET / HTTP/1.1\r\nHost: h\r\nConnection: closed\r\n\r\n", true},
+		{"GET / HTTP/1.0\r\n\r\n", false},
+		{"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", true},
+	};
+	struct arena arena;
+	struct http_head head;
+	(void)state;
+	arena_init(&arena, 10000);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		assert_int_equal(head_parse(slice_of(cases[i].text), &arena, 9, &head), 0);
+		assert_int_equal(head.keep_alive, cases[i].keep_alive);
+	}
+	arena_release(&arena);
+}
+
+static void test_lists_and_weights(void **state)
+{
+	static const struct {
+		const char *list;
+		bool gzip;
+	} cases[] = {
+		{"gzip", true},
+		{"deflate,\tGzip ;q=1", true},
+		{"gzip;q=0.001", true},
+		{"gzip;q=0", false},
+		{"gzip; Q=0.000", false},
+		{"gzip;level=0;q=0.0", false},
+		{"gzip;level=0", true},
+		{"gzipped", false},
+		{"xgzip", false},
+		{"*", false},
+		{"", false},
+		{",,gzip", true},
+		{"gzip;q=0,gzip", false}, /* the first word counts */
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		assert_int_equal(head_list_accepts(slice_of(cases[i].list), "gzip"), cases[i].gzip);
+	assert_false(head_list_accepts((struct slice){NULL, 0}, "gzip"));
+}
+
+static void test_percent_decoding(void **state)
+{
+	static const struct {
+		const char *text, *plain, *form; /* NULL: refused */
+	} cases[] = {
+		{"", "", ""},
+		{"abc", "abc", "abc"},
+		{"a+b", "a+b", "a b"},
+		{"%41%7a", "Az", "Az"},
+		{"%2B+", "++", "+ "},
+		{"%2525", "%25", "%25"}, /* once */
+		{"%C3%a9", "\xc3\xa9", "\xc3\xa9"},
+		{"%ff", "\xff", "\xff"},
+		{"%", NULL, NULL},
+		{"a%4", NULL, NULL},
+		{"%g0", NULL, NULL},
+		{"%0g", NULL, NULL},
+		{"%-1", NULL, NULL},
+		{"% 1", NULL, NULL},
+		{"%00", NULL, NULL},
+		{"%u0041", NULL, NULL},
+	};
+	struct arena arena;
+	(void)state;
+	arena_init(&arena, 1000);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct slice out, text = slice_of(cases[i].text);
+		int err = percent_decode(text, false, &arena, &out);
+		assert_int_equal(err, cases[i].plain ? 0 : ERR_INVALID);
+		if (!err)
+			assert_true(slice_equal(out, slice_of(cases[i].plain)));
+		err = percent_decode(text, true, &arena, &out);
+		assert_int_equal(err, cases[i].form ? 0 : ERR_INVALID);
+		if (!err)
+			assert_true(slice_equal(out, slice_of(cases[i].form)));
+	}
+	arena_release(&arena);
+}
+
+static void test_a_full_arena_is_an_error(void **state)
+{
+	struct arena arena;
+	struct slice out;
+	(void)state;
+	arena_init(&arena, 2);
+	assert_int_equal(percent_decode(SLICE("%41%41%41"), false, &arena, &out), ERR_LIMIT);
+	arena_release(&arena);
+}
+
+static void test_targets(void **state)
+{
+	static const struct {
+		const char *target, *path; /* NULL: refused */
+		size_t segments, params;
+	} cases[] = {
+		{"/", "/", 1, 0},
+		{"/a/b", "/a/b", 2, 0},
+		{"/a%2Fb", "/a/b", 1, 0},
+		{"//", "//", 2, 0},
+		{"/?", "/", 1, 0},
+		{"/?a", "/", 1, 1},
+		{"/?a=b=c&d", "/", 1, 2},
+		{"/?a?b", "/", 1, 1},
+		{"/..", "/..", 1, 0},
+		{"http://h/a?b", "/a", 1, 1},
+		{"HTTP://u@h:1/", "/", 1, 0},
+		{"http://h", NULL, 0, 0},
+		{"http:///", "/", 1, 0},
+		{"https://h/", NULL, 0, 0},
+		{"a", NULL, 0, 0},
+		{"*", NULL, 0, 0},
+		{"/a#b", NULL, 0, 0},
+		{"/%", NULL, 0, 0},
+		{"/?a=%", NULL, 0, 0},
+		{"/?%=a", NULL, 0, 0},
+		{"/?1&2&3&4", NULL, 0, 0}, /* three are allowed */
+		{"/?1&2&3", "/", 1, 3},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct http_request request = {.target = slice_of(cases[i].target)};
+		const char *reason = NULL;
+		arena_init(&request.arena, 1000);
+		int err = target_parse(&request, 3, &reason);
+		assert_int_equal(err, cases[i].path ? 0 : ERR_INVALID);
+		if (err) {
+			assert_non_null(reason);
+		} else {
+			assert_true(slice_equal(request.path, slice_of(cases[i].path)));
+			assert_int_equal(request.segment_count, cases[i].segments);
+			assert_int_equal(request.param_count, cases[i].params);
+		}
+		arena_release(&request.arena);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_end_of_a_head),
+		cmocka_unit_test(test_a_head),
+		cmocka_unit_test(test_who_keeps_the_connection),
+		cmocka_unit_test(test_lists_and_weights),
+		cmocka_unit_test(test_percent_decoding),
+		cmocka_unit_test(test_a_full_arena_is_an_error),
+		cmocka_unit_test(test_targets),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
