@@ -226,7 +226,7 @@ static int load_directory(struct engine *engine, MDB_txn *txn)
 static int load_counters(struct engine *engine, MDB_txn *txn)
 {
 	struct slice key = SLICE("counters"), value, payload;
-	uint64_t high[3] = {0, 1, 1};
+	uint64_t high[4] = {0, 1, 1, 1};
 	int err = env_get(txn, engine->env.dbi[DB_META], key, &value);
 	if (!err)
 		err = record_open(key, value, &payload);
@@ -235,6 +235,7 @@ static int load_counters(struct engine *engine, MDB_txn *txn)
 	engine->stamp_us = (int64_t)high[0];
 	engine->next_version = high[1];
 	engine->next_sequence = high[2];
+	engine->next_flush = engine->stored_flush = (uint32_t)high[3];
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
@@ -308,7 +309,6 @@ int lmdb_open(const struct lmdb_options *options, struct store **store, struct e
 	engine->store.engine = &lmdb_engine;
 	engine->options = *options;
 	engine->options.path = mem_copy_text(slice_of(options->path));
-	engine->next_flush = 1;
 	fill_defaults(&engine->options);
 	pthread_mutex_init(&engine->queue_lock, NULL);
 	pthread_mutex_init(&engine->readers_lock, NULL);

@@ -794,7 +794,7 @@ static int enumerate_series(struct enumeration *n, uint64_t handle, bool *stoppe
 			registry_list_token(handle, token);
 			memcpy(token->bytes + token->len, &n->periods[p], 8);
 			token->len += 8;
-			return out->count ? 0 : ERR_LIMIT;
+			return out->count || n->max == 0 ? 0 : ERR_LIMIT;
 		}
 		if (err)
 			return err;

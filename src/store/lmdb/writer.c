@@ -229,19 +229,20 @@ static int put_batch(struct cycle *cycle, struct store_write *write)
 	return err;
 }
 
-/* Where stamps, versions and sequences go on after a restart. The journal itself says the last, but
+/* Where stamps, versions, sequences and flushes go on after a restart. The journal itself says the last, but
  * for what has been cut from it. */
 static int put_counters(struct cycle *cycle)
 {
-	uint64_t high[3] = {(uint64_t)cycle->engine->stamp_us, cycle->engine->next_version,
-			    cycle->sequence};
+	struct engine *engine = cycle->engine;
+	uint64_t high[4] = {(uint64_t)engine->stamp_us, engine->next_version, cycle->sequence,
+			    engine->next_flush};
 	uint8_t value[RECORD_HEADER_BYTES + sizeof(high)];
 	struct slice key = SLICE("counters");
-	if (!cycle->has_cells && !cycle->engine->cut_count)
+	if (!cycle->has_cells && !engine->cut_count && engine->next_flush == engine->stored_flush)
 		return 0;
 	memcpy(value + RECORD_HEADER_BYTES, high, sizeof(high));
 	record_seal(key, value, sizeof(value));
-	return env_put(cycle->txn, cycle->engine->env.dbi[DB_META], key,
+	return env_put(cycle->txn, engine->env.dbi[DB_META], key,
 		       (struct slice){(const char *)value, sizeof(value)});
 }
 
@@ -307,6 +308,7 @@ static void committed(struct cycle *cycle, bool maintained)
 {
 	struct engine *engine = cycle->engine;
 	stat_add(STAT_store_commits, 1);
+	engine->stored_flush = engine->next_flush;
 	registry_committed(&engine->registry, &cycle->taken);
 	for (size_t i = 0; i < cycle->page_count; i++)
 		engine_count_journal(engine, &cycle->pages[i]);
