@@ -1,7 +1,6 @@
-#include "base/base.h"
+#include "cmd/command.h"
 
-int main(void)
+int main(int argc, char **argv)
 {
-	puts(GRANARY_VERSION);
-	return 0;
+	return command_main(argc, argv);
 }

@@ -1,0 +1,464 @@
+/* The server: puts the parts together, and takes them apart.
+ *
+ * Order of events. The configuration is read, the store opened (which replays its journal), the
+ * catalog, ingest and HTTP put on it; then the address is bound and a line on standard output says
+ * that the server is ready. Everything but the store's own threads and one worker runs on the loop.
+ *
+ * Stopping is a list of phases (below), each begun when the one before has finished: HTTP takes
+ * nothing new and finishes what it has, then the host metrics, then ingest's writes, then the
+ * catalog; at last the store is closed. The whole has a bound: what has not finished by then is
+ * given up, which is no worse than a crash, and no answered write is lost by one. A second signal
+ * gives up at once.
+ *
+ * A failed commit stops the server the same way, with a short bound and status 74: the waiting
+ * requests are answered with an error, and what the disk holds is known again after a restart. */
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "api/routes.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "catalog/catalog.h"
+#include "cmd/command.h"
+#include "conf/conf.h"
+#include "http/http.h"
+#include "ingest/host.h"
+#include "ingest/ingest.h"
+#include "loop/loop.h"
+#include "loop/pool.h"
+#include "store/lmdb/lmdb.h"
+
+enum {
+	STOP_POLL_MS = 5,
+	/* On top of the configured time for requests: for the writes and the store. */
+	STOP_EXTRA_MS = 30000,
+	STOP_DEAD_MS = 2000, /* after a failed commit */
+	SWEEP_INTERVAL_MS = 3600 * 1000,
+	HOSTNAME_MAX_BYTES = 256,
+};
+
+struct serve {
+	struct conf *conf;
+	int argc; /* to read the configuration again */
+	char *const *argv;
+	struct store *store;
+	struct loop *loop;
+	struct pool *pool;
+	struct catalog *catalog;
+	struct ingest *ingest;
+	struct host *host;
+	struct http_server *http;
+	struct http_route *routes;
+	struct api api;
+	struct loop_signal *signals[3];
+	struct loop_timer *sweep_timer, *stop_timer;
+	size_t phase; /* of stopping; 0: serving */
+	int64_t give_up_ms;
+	bool phase_over;
+	struct task dead_task;
+	_Atomic int dead_err; /* set by the store's writer */
+	int status;
+};
+
+/* ---- Stopping ------------------------------------------------------------------------------- */
+
+static void phase_over(void *owner)
+{
+	struct serve *s = owner;
+	s->phase_over = true;
+}
+
+static void begin_http(struct serve *s)
+{
+	s->api.ready = false;
+	int64_t grace_ms = s->dead_err ? STOP_DEAD_MS : s->conf->stop_timeout_ms;
+	http_server_stop(s->http, grace_ms, phase_over, s);
+}
+
+static void begin_host(struct serve *s)
+{
+	s->phase_over = s->host == NULL;
+	if (s->host)
+		host_close(s->host, phase_over, s);
+	s->host = NULL;
+}
+
+/* What was submitted by clients that are gone is still being written. Nothing tells of its end, so
+ * the stop timer looks. */
+static void begin_ingest(struct serve *s)
+{
+	s->phase_over = ingest_idle(s->ingest);
+}
+
+static void begin_catalog(struct serve *s)
+{
+	catalog_close(s->catalog, phase_over, s);
+	s->catalog = NULL;
+}
+
+static void begin_end(struct serve *s)
+{
+	for (size_t i = 0; i < ARRAY_LEN(s->signals); i++)
+		loop_signal_close(s->signals[i]);
+	loop_timer_close(s->sweep_timer);
+	loop_timer_close(s->stop_timer);
+	loop_stop(s->loop);
+}
+
+static const struct phase {
+	const char *name;
+	void (*begin)(struct serve *s);
+} phases[] = {
+	{"serving", NULL},        {"requests at hand", begin_http}, {"host metrics", begin_host},
+	{"writes", begin_ingest}, {"catalog", begin_catalog},       {"end", begin_end},
+};
+
+static void stop_step(struct serve *s)
+{
+	while (s->phase + 1 < ARRAY_LEN(phases) && s->phase_over) {
+		s->phase++;
+		s->phase_over = false;
+		phases[s->phase].begin(s);
+	}
+}
+
+static void on_stop_timer(void *owner)
+{
+	struct serve *s = owner;
+	if (phases[s->phase].begin == begin_ingest)
+		s->phase_over = ingest_idle(s->ingest);
+	if (!s->phase_over && loop_now_ms(s->loop) > s->give_up_ms) {
+		log_error("stop: gave up waiting for: %s", phases[s->phase].name);
+		_exit(s->dead_err ? EXIT_IO : EXIT_FAILED);
+	}
+	stop_step(s);
+}
+
+static void stop(struct serve *s)
+{
+	if (s->phase > 0)
+		return;
+	int64_t bound_ms =
+		s->dead_err ? 2 * STOP_DEAD_MS : s->conf->stop_timeout_ms + STOP_EXTRA_MS;
+	s->give_up_ms = loop_now_ms(s->loop) + bound_ms;
+	/* The loop stands still while the store is closed; this bounds that, too. */
+	alarm((unsigned)(bound_ms / 1000) + STOP_EXTRA_MS / 1000);
+	loop_timer_stop(s->sweep_timer);
+	loop_timer_start(s->stop_timer, 0, STOP_POLL_MS);
+	s->phase_over = true;
+}
+
+static void on_stop_signal(void *owner, int signum)
+{
+	struct serve *s = owner;
+	if (s->phase > 0 || s->phase_over) {
+		log_warn("signal %d again: giving up what is at hand", signum);
+		_exit(EXIT_FAILED);
+	}
+	log_info("signal %d: stopping", signum);
+	stop(s);
+}
+
+static void run_dead(struct task *task)
+{
+	struct serve *s = CONTAINER_OF(task, struct serve, dead_task);
+	log_error("a commit failed: %s; stopping, since only a restart can tell what is on disk",
+		  err_text(s->dead_err));
+	stop(s);
+}
+
+/* On the store's writer thread. */
+static void on_dead(void *context, int err)
+{
+	struct serve *s = context;
+	s->dead_err = err;
+	struct executor *executor = loop_executor(s->loop);
+	executor->post(executor, &s->dead_task);
+}
+
+/* ---- While serving -------------------------------------------------------------------------- */
+
+static void set_log_level(const struct conf *conf)
+{
+	enum log_level level;
+	bool known = log_level_parse(conf->log_level, &level);
+	ASSERT(known); /* the option's words are the log's */
+	log_set_level(level);
+}
+
+/* Only options that reload are taken over; the rest is named. The new struct is not kept: others
+ * hold pointers into the first. */
+static void on_reload_signal(void *owner, UNUSED int signum)
+{
+	struct serve *s = owner;
+	struct errbuf e = {""};
+	struct conf *conf = conf_new();
+	struct buf fixed;
+	buf_init(&fixed, 64 << 10);
+	if (conf_read(conf, files_real(), s->argc, s->argv, &e)) {
+		log_error("reload: nothing is changed: %s", e.text);
+	} else {
+		conf_fixed_changes(s->conf, conf, &fixed);
+		if (fixed.len)
+			log_warn("reload: these take effect at the next start: %.*s",
+				 (int)fixed.len, fixed.data);
+		set_log_level(conf);
+		log_info("reload: done");
+	}
+	buf_release(&fixed);
+	conf_free(conf);
+}
+
+static void on_sweep_timer(void *owner)
+{
+	struct serve *s = owner;
+	catalog_sweep(s->catalog);
+}
+
+/* ---- Starting ------------------------------------------------------------------------------- */
+
+static int open_store(struct serve *s, struct errbuf *e)
+{
+	const struct conf *c = s->conf;
+	const struct lmdb_options options = {
+		.path = c->data,
+		.map_bytes = (uint64_t)c->store_map_bytes,
+		.journal_max_bytes = (uint64_t)c->store_journal_max_bytes,
+		.journal_max_age_ms = c->store_journal_max_age_ms,
+		.head_max_bytes = (uint64_t)c->store_head_max_bytes,
+		.queue_max_bytes = (uint64_t)c->store_queue_max_bytes,
+		.min_free_bytes = (uint64_t)c->store_min_free_bytes,
+		.read_threads = (unsigned)c->store_read_threads,
+		.on_dead = on_dead,
+		.context = s,
+	};
+	int err = lmdb_open(&options, &s->store, e);
+	return err ? errbuf_prefix(e, err, "data directory %s", c->data) : 0;
+}
+
+static struct catalog *new_catalog(struct serve *s)
+{
+	const struct conf *c = s->conf;
+	struct catalog_options options = catalog_options_default();
+	options.tags_max = (size_t)c->catalog_tags_max;
+	options.name_max_bytes = (size_t)c->catalog_name_max_bytes;
+	options.value_max_bytes = (size_t)c->catalog_value_max_bytes;
+	options.series_per_tenant_max = (uint64_t)c->catalog_series_per_tenant;
+	options.new_series_per_minute_max = (uint64_t)c->catalog_new_series_per_minute;
+	options.index_max_bytes = (size_t)c->catalog_index_max_bytes;
+	options.longest_retention_ms = c->retention_raw_ms;
+	return catalog_new(s->store, clock_real(), loop_executor(s->loop), &options);
+}
+
+static struct ingest *new_ingest(struct serve *s)
+{
+	const struct ingest_options options = {
+		.store = s->store,
+		.catalog = s->catalog,
+		.clock = clock_real(),
+		.executor = loop_executor(s->loop),
+		.retention_ms = s->conf->retention_raw_ms,
+		.ahead_ms = s->conf->ingest_future_max_ms,
+		.in_flight_max_bytes = (size_t)s->conf->ingest_in_flight_max_bytes,
+	};
+	return ingest_new(&options);
+}
+
+/* The rows of the API with the configured bounds of bodies for those that write. */
+static struct http_route *configured_routes(const struct conf *conf)
+{
+	struct http_route *routes = mem_alloc_array(api_route_count, sizeof(*routes));
+	memcpy(routes, api_routes, api_route_count * sizeof(*routes));
+	for (size_t i = 0; i < api_route_count; i++) {
+		if (routes[i].role != ROLE_WRITE || routes[i].body_max_bytes == 0)
+			continue;
+		routes[i].body_max_bytes = (size_t)conf->ingest_body_max_bytes;
+		routes[i].decoded_max_bytes = (size_t)conf->ingest_decoded_max_bytes;
+	}
+	return routes;
+}
+
+static struct http_server *new_http(struct serve *s)
+{
+	const struct conf *c = s->conf;
+	struct http_limits limits = http_limits_default;
+	limits.connections_max = (unsigned)c->http_connections_max;
+	limits.head_max_bytes = (size_t)c->http_head_max_bytes;
+	limits.memory_max_bytes = (size_t)c->http_memory_max_bytes;
+	limits.header_timeout_ms = c->http_header_timeout_ms;
+	limits.idle_timeout_ms = c->http_idle_timeout_ms;
+	limits.body_timeout_ms = c->http_body_timeout_ms;
+	limits.write_timeout_ms = c->http_write_timeout_ms;
+	s->api = (struct api){
+		.loop = s->loop,
+		.clock = clock_real(),
+		.store = s->store,
+		.catalog = s->catalog,
+		.ingest = s->ingest,
+		.conf = s->conf,
+		.started_ms = clock_wall_ms(clock_real()),
+	};
+	s->routes = configured_routes(c);
+	return http_server_new(s->loop, clock_real(), &limits, s->routes, api_route_count, &s->api);
+}
+
+/* A machine without /proc is served all the same, and says what it does not have. */
+static void open_host(struct serve *s)
+{
+	const struct conf *c = s->conf;
+	struct errbuf e = {""};
+	char hostname[HOSTNAME_MAX_BYTES] = "";
+	if (!c->host_enabled)
+		return;
+	if (gethostname(hostname, sizeof(hostname) - 1) || !hostname[0])
+		snprintf(hostname, sizeof(hostname), "localhost");
+	const struct host_options options = {
+		.ingest = s->ingest,
+		.store = s->store,
+		.clock = clock_real(),
+		.files = files_real(),
+		.loop = s->loop,
+		.executor = loop_executor(s->loop),
+		.pool = s->pool,
+		.interval_ms = c->host_interval_ms,
+		.hostname = hostname,
+		.ignore_interfaces = c->host_ignore_interfaces.items,
+		.ignore_interface_count = c->host_ignore_interfaces.count,
+		.ignore_disks = c->host_ignore_disks.items,
+		.ignore_disk_count = c->host_ignore_disks.count,
+	};
+	if (host_open(&options, &s->host, &e))
+		log_warn("%s", e.text);
+}
+
+static int open_signals(struct serve *s, struct errbuf *e)
+{
+	static const int stops[] = {SIGINT, SIGTERM};
+	for (size_t i = 0; i < ARRAY_LEN(stops); i++) {
+		int err = loop_signal_open(s->loop, stops[i], on_stop_signal, s, &s->signals[i]);
+		if (err)
+			return errbuf_set(e, err, "signal %d: %s", stops[i], err_text(err));
+	}
+	int err = loop_signal_open(s->loop, SIGHUP, on_reload_signal, s, &s->signals[2]);
+	return err ? errbuf_set(e, err, "signal %d: %s", SIGHUP, err_text(err)) : 0;
+}
+
+/* A connection, the database and a few more need descriptors: takes as many as are allowed. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int listen_http(struct serve *s, struct errbuf *e)
+{
+	struct loop_address address;
+	int err = loop_address_parse(slice_of(s->conf->listen), &address, e);
+	err = err ? err : http_server_listen(s->http, &address, e);
+	char where[512];
+	return err ? errbuf_prefix(e, err, "%s",
+				   conf_where(s->conf, CONF_ID_listen, where, sizeof(where)))
+		   : 0;
+}
+
+static void print_ready(struct serve *s)
+{
+	struct loop_address address = http_server_address(s->http);
+	char text[LOOP_ADDRESS_TEXT_BYTES];
+	loop_address_text(&address, text);
+	printf("granary " GRANARY_VERSION " is ready at http://%s/ with the data in %s\n", text,
+	       s->conf->data);
+	if (s->conf->welcome)
+		printf("\n"
+		       "Try, in another terminal:\n"
+		       "  build/granary query SystemMetrics.cpu.combined --tenant host "
+		       "--server http://%s\n"
+		       "  curl -s 'http://%s/api/query?tenant=host&"
+		       "metricName=SystemMetrics.LoadAverage.1&start=1h-ago'\n"
+		       "  build/granary stats --server http://%s\n"
+		       "\n"
+		       "Ctrl-C stops the server.\n",
+		       text, text, text);
+	fflush(stdout);
+}
+
+/* Everything that lives on the loop, in the order in which it needs each other. */
+static int start(struct serve *s, struct errbuf *e)
+{
+	s->pool = pool_new(1, 16, "host");
+	s->catalog = new_catalog(s);
+	s->ingest = new_ingest(s);
+	s->http = new_http(s);
+	s->stop_timer = loop_timer_new(s->loop, on_stop_timer, s);
+	s->sweep_timer = loop_timer_new(s->loop, on_sweep_timer, s);
+	loop_timer_start(s->sweep_timer, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);
+	int err = open_signals(s, e);
+	err = err ? err : listen_http(s, e);
+	if (err)
+		return err;
+	open_host(s);
+	s->api.ready = true;
+	print_ready(s);
+	return 0;
+}
+
+static void release(struct serve *s)
+{
+	http_server_free(s->http);
+	ingest_free(s->ingest);
+	pool_close(s->pool);
+	store_close(s->store);
+	loop_free(s->loop);
+	mem_free(s->routes);
+}
+
+static int serve(struct serve *s)
+{
+	struct errbuf e = {""};
+	/* The loop first: the store's writer may report to it as soon as it runs. */
+	s->loop = loop_new();
+	if (open_store(s, &e)) {
+		fprintf(stderr, "granary serve: %s\n", e.text);
+		loop_free(s->loop);
+		return EXIT_FAILED;
+	}
+	s->status = EXIT_OK;
+	if (start(s, &e)) {
+		fprintf(stderr, "granary serve: %s\n", e.text);
+		s->status = EXIT_FAILED;
+		stop(s);
+	}
+	loop_run(s->loop);
+	release(s);
+	if (s->status == EXIT_OK)
+		log_info("stopped");
+	return s->dead_err ? EXIT_IO : s->status;
+}
+
+int command_serve(int argc, char *const *argv)
+{
+	struct errbuf e = {""};
+	struct serve s = {
+		.conf = conf_new(), .argc = argc, .argv = argv, .dead_task.run = run_dead};
+	/* A client that has gone is an error of a write, not the end; so is a file that may not
+	 * grow. */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	int status = EXIT_WRONG_USE;
+	if (conf_read(s.conf, files_real(), argc, argv, &e) || fault_arm_from_env(&e)) {
+		fprintf(stderr, "granary serve: %s\n", e.text);
+	} else {
+		set_log_level(s.conf);
+		raise_descriptor_limit();
+		status = serve(&s);
+	}
+	conf_free(s.conf);
+	return status;
+}
