@@ -19,10 +19,10 @@ enum {
 /* ---- One mini-block of rows, as patterns ------------------------------------------------------ */
 
 struct chunk {
-	const uint64_t *patterns; /* of the present rows: the column's own memory, or buffer */
+	const uint64_t
+		*patterns; /* of the present rows: the column's own memory, or one of these */
 	uint32_t count, special_count;
-	uint8_t special_at[MINI_ROWS]; /* indexes into patterns */
-	uint64_t buffer[MINI_ROWS];
+	uint64_t gathered[MINI_ROWS], integers[MINI_ROWS];
 };
 
 /* What the types of some rows are: 0 when none is present, MANY when they differ. */
@@ -54,9 +54,9 @@ static void gather(const struct block_column *column, uint32_t from, uint32_t co
 	uint32_t k = 0;
 	for (uint32_t i = from; i < from + count; i++) {
 		if (column->types && column->types[i] != VALUE_NONE)
-			chunk->buffer[k++] = column->bits[i];
+			chunk->gathered[k++] = column->bits[i];
 	}
-	chunk->patterns = chunk->buffer;
+	chunk->patterns = chunk->gathered;
 }
 
 /* A special leaves the integer before it in its place; at the start of a column, the one behind. */
@@ -64,20 +64,25 @@ static void load_decimals(struct chunk *chunk, unsigned exponent, bool has_previ
 			  uint64_t previous)
 {
 	const uint64_t *bits = chunk->patterns;
-	uint32_t lead = 0;
-	for (uint32_t i = 0; i < chunk->count; i++) {
-		uint64_t m;
-		if (decimal_from_bits(bits[i], exponent, &m)) {
-			for (; !has_previous && lead < i; lead++)
-				chunk->buffer[lead] = m;
-			has_previous = true;
-			previous = m;
-		} else {
-			chunk->special_at[chunk->special_count++] = (uint8_t)i;
-		}
-		chunk->buffer[i] = previous;
+	uint64_t *m = chunk->integers;
+	uint32_t i = (uint32_t)kernels->decimals_from_bits(bits, chunk->count, exponent, m),
+		 lead = 0;
+	if (i) {
+		has_previous = true;
+		previous = m[i - 1];
 	}
-	chunk->patterns = chunk->buffer;
+	for (; i < chunk->count; i++) {
+		if (decimal_from_bits(bits[i], exponent, &m[i])) {
+			for (; !has_previous && lead < i; lead++)
+				m[lead] = m[i];
+			has_previous = true;
+			previous = m[i];
+		} else {
+			chunk->special_count++;
+			m[i] = previous;
+		}
+	}
+	chunk->patterns = m;
 }
 
 /* ---- Choosing --------------------------------------------------------------------------------- */
@@ -91,6 +96,12 @@ static bool is_wide(const struct column_cost *cost)
 static bool is_signed(const struct column_cost *cost)
 {
 	return !cost->limits.mixed && (cost->plan.decimal || cost->plan.type == VALUE_I64);
+}
+
+/* Patterns are in order as unsigned integers after this. */
+static uint64_t order_flip(const struct column_cost *cost)
+{
+	return is_signed(cost) ? UINT64_C(1) << 63 : 0;
 }
 
 static size_t number_bytes(const struct column_cost *cost, uint64_t pattern)
@@ -120,7 +131,7 @@ static size_t try_codec(const struct column_cost *cost, const struct pattern_cod
 	uint64_t residuals[MINI_ROWS];
 	struct stream_cost stream;
 	struct pattern_carry carry = pattern_begin(codec);
-	if (!pattern_to_residuals(codec, &carry, patterns, count, residuals))
+	if (kernels->to_residuals(codec, &carry, patterns, count, residuals))
 		return SIZE_MAX;
 	stream_cost_init(&stream);
 	stream_cost_add(&stream, residuals, count);
@@ -164,34 +175,7 @@ void column_cost_init(struct column_cost *cost, struct column_limits limits)
 	memset(cost, 0, offsetof(struct column_cost, stream));
 	stream_cost_init(&cost->stream);
 	cost->limits = limits;
-	cost->low = UINT64_MAX;
-}
-
-static void add_integers(struct column_cost *cost, const uint64_t *patterns, uint32_t count)
-{
-	bool negatives = is_signed(cost);
-	uint64_t flip = negatives ? UINT64_C(1) << 63 : 0, low = cost->low, high = cost->high;
-	uint64_t low_halves = 0;
-	int64_t high_halves = 0;
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t ordered = patterns[i] ^ flip;
-		low = ordered < low ? ordered : low;
-		high = ordered > high ? ordered : high;
-		low_halves += (uint32_t)ordered;
-		high_halves += (int64_t)(ordered >> 32);
-	}
-	cost->low = low;
-	cost->high = high;
-	/* Of the ordered ones; integer_summary takes the flip out again. */
-	cost->total += (__int128)high_halves * ((__int128)1 << 32) + low_halves;
-}
-
-static bool patterns_vary(const struct column_cost *cost, const uint64_t *patterns, uint32_t count)
-{
-	uint64_t any = 0;
-	for (uint32_t i = 0; i < count; i++)
-		any |= patterns[i] ^ cost->first_pattern;
-	return any != 0;
+	cost->range.low = UINT64_MAX;
 }
 
 static void load(const struct column_cost *cost, const struct block_column *column, uint32_t from,
@@ -244,7 +228,7 @@ static bool add_values(struct column_cost *cost, const struct block_column *colu
 	load(cost, column, from, count, present, cost->present > 0, cost->last_pattern, &chunk);
 	if (!cost->present)
 		begin(cost, chunk.patterns[0]);
-	if (!pattern_to_residuals(&cost->plan.codec, &cost->carry, chunk.patterns, chunk.count,
+	if (kernels->to_residuals(&cost->plan.codec, &cost->carry, chunk.patterns, chunk.count,
 				  residuals)) {
 		limits->no_shift = true;
 		return false;
@@ -256,11 +240,10 @@ static bool add_values(struct column_cost *cost, const struct block_column *colu
 		limits->no_decimal = true;
 		return false;
 	}
-	cost->varies = cost->varies || patterns_vary(cost, chunk.patterns, chunk.count);
 	if (chunk.count)
 		cost->last_pattern = chunk.patterns[chunk.count - 1];
-	if (!is_wide(cost))
-		add_integers(cost, chunk.patterns, chunk.count);
+	kernels->add_range(&cost->range, cost->first_pattern, order_flip(cost), chunk.patterns,
+			   chunk.count);
 	return true;
 }
 
@@ -290,19 +273,19 @@ bool column_cost_add(struct column_cost *cost, const struct block_column *column
 
 static bool is_constant(const struct column_cost *cost)
 {
-	return !cost->varies && !cost->limits.mixed && !cost->specials;
+	return !cost->range.varies && !cost->limits.mixed && !cost->specials;
 }
 
 static struct integer_summary integer_summary_of(const struct column_cost *cost)
 {
-	uint64_t flip = is_signed(cost) ? UINT64_C(1) << 63 : 0;
+	uint64_t flip = order_flip(cost);
 	__int128 first = (__int128)(cost->first_pattern ^ flip);
 	return (struct integer_summary){
 		.first = cost->first_pattern,
-		.low = cost->low ^ flip,
-		.high = cost->high ^ flip,
+		.low = cost->range.low ^ flip,
+		.high = cost->range.high ^ flip,
 		.last = cost->last_pattern,
-		.deviation = cost->total - first * (__int128)cost->present,
+		.deviation = cost->range.total - first * (__int128)cost->present,
 	};
 }
 
@@ -488,8 +471,8 @@ static void write_values(struct column_writer *w)
 			w->to += chunk.count * sizeof(uint64_t);
 			continue;
 		}
-		ASSERT(pattern_to_residuals(&cost->plan.codec, &carry, chunk.patterns, chunk.count,
-					    residuals));
+		kernels->to_residuals(&cost->plan.codec, &carry, chunk.patterns, chunk.count,
+				      residuals);
 		stream_write(&stream, residuals, chunk.count);
 		seen += chunk.count;
 		if (chunk.count)
@@ -687,18 +670,10 @@ int column_open(struct column *column, struct slice bytes, uint32_t rows)
 static int read_stream(struct column *column, uint64_t *values)
 {
 	struct stream_reader stream;
-	struct pattern_carry carry = pattern_begin(&column->codec);
 	if (stream_read_begin(&stream, column->rest, column->rows, column->presence,
 			      column->present))
 		return ERR_DAMAGED;
-	for (uint32_t m = 0; m * MINI_ROWS < column->rows; m++) {
-		size_t count = mini_count(column->presence, column->rows, m);
-		if (stream_read(&stream, values, count))
-			return ERR_DAMAGED;
-		pattern_from_residuals(&column->codec, &carry, values, count);
-		values += count;
-	}
-	return stream_read_end(&stream);
+	return stream_read_all(&stream, &column->codec, column->rows, column->presence, values);
 }
 
 static int read_patterns(struct column *column, uint64_t *values)
@@ -756,7 +731,7 @@ int column_read(struct column *column, uint64_t *bits, uint8_t *types)
 	if (read_patterns(column, bits))
 		return ERR_DAMAGED;
 	if (column->decimal)
-		decimals_to_bits(bits, column->present, column->exponent);
+		kernels->decimals_to_bits(bits, column->present, column->exponent);
 	if (column->special_count)
 		put_specials(column, bits);
 	if (column->presence)

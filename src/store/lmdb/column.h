@@ -25,13 +25,9 @@ struct column_cost {
 	} plan;
 
 	uint32_t rows, present, specials;
-	bool varies; /* not every pattern is the first */
 	struct pattern_carry carry;
 	uint64_t first_pattern, last_pattern;
-	/* For the summary of integers: the least and greatest pattern, ordered as unsigned, and the
-	 * sum of all. */
-	uint64_t low, high;
-	__int128 total;
+	struct pattern_range range;
 	struct stream_cost stream;
 };
 

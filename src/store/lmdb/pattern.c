@@ -1,6 +1,5 @@
 #include "store/lmdb/pattern.h"
 
-#include "base/cursor.h"
 #include "store/lmdb/stream.h"
 
 static unsigned common_shift(uint64_t any)
@@ -134,63 +133,9 @@ struct pattern_carry pattern_begin(const struct pattern_codec *codec)
 	}
 }
 
-static uint64_t zigzag_bits(uint64_t difference, unsigned shift)
-{
-	return zigzag_encode((int64_t)difference >> shift);
-}
-
 static uint64_t unzigzag_bits(uint64_t residual)
 {
 	return (residual >> 1) ^ (0 - (residual & 1));
-}
-
-bool pattern_to_residuals(const struct pattern_codec *codec, struct pattern_carry *carry,
-			  const uint64_t *v, size_t count, uint64_t *r)
-{
-	unsigned shift = codec->shift;
-	uint64_t any = 0, anchor = codec->anchor, parameter = codec->parameter;
-	uint64_t previous = carry->value, difference = carry->difference;
-	switch (codec->codec) {
-	case CODEC_FOR:
-		for (size_t i = 0; i < count; i++) {
-			any |= v[i] - anchor;
-			r[i] = (v[i] - anchor) >> shift;
-		}
-		break;
-	case CODEC_DELTA:
-		for (size_t i = 0; i < count; i++) {
-			uint64_t d = v[i] - (i ? v[i - 1] : previous);
-			any |= d;
-			r[i] = zigzag_bits(d, shift);
-		}
-		break;
-	case CODEC_DELTA_UP:
-		for (size_t i = 0; i < count; i++) {
-			uint64_t d = v[i] - (i ? v[i - 1] : previous);
-			any |= d;
-			r[i] = (uint64_t)((int64_t)d >> shift) - parameter;
-		}
-		break;
-	case CODEC_DELTA2:
-		for (size_t i = 0; i < count; i++) {
-			uint64_t d = v[i] - previous;
-			any |= d - difference;
-			r[i] = zigzag_bits(d - difference, shift);
-			previous = v[i];
-			difference = d;
-		}
-		break;
-	default: /* CODEC_XOR */
-		for (size_t i = 0; i < count; i++) {
-			uint64_t d = v[i] ^ (i ? v[i - 1] : previous);
-			any |= d;
-			r[i] = d >> shift;
-		}
-		break;
-	}
-	if (count)
-		*carry = (struct pattern_carry){v[count - 1], difference};
-	return (any & low_mask(shift)) == 0;
 }
 
 void pattern_from_residuals(const struct pattern_codec *codec, struct pattern_carry *carry,
@@ -235,55 +180,6 @@ static const double powers[DECIMAL_EXPONENT_MAX + 1] = {
 double decimal_power(unsigned exponent)
 {
 	return powers[exponent];
-}
-
-/* Adding 1.5 * 2^52 to a double of magnitude up to 2^51 rounds it to an integer, whose distance from
- * the magic number's own pattern is that integer: a conversion that every vector unit can do. */
-#define MAGIC      0x1.8p52
-#define MAGIC_BITS UINT64_C(0x4338000000000000)
-#define M_MAX      0x1p51
-
-static double double_of(uint64_t bits)
-{
-	double d;
-	memcpy(&d, &bits, 8);
-	return d;
-}
-
-static uint64_t bits_of(double d)
-{
-	uint64_t bits;
-	memcpy(&bits, &d, 8);
-	return bits;
-}
-
-static uint64_t decimal_to_bits(uint64_t m, double power)
-{
-	return bits_of((double_of(MAGIC_BITS + m) - MAGIC) / power);
-}
-
-bool decimal_from_bits(uint64_t bits, unsigned exponent, uint64_t *m)
-{
-	double scaled = double_of(bits) * powers[exponent];
-	if (!(scaled >= -M_MAX && scaled <= M_MAX))
-		return false;
-	*m = bits_of(scaled + MAGIC) - MAGIC_BITS;
-	return decimal_to_bits(*m, powers[exponent]) == bits;
-}
-
-size_t decimals_from_bits(const uint64_t *bits, size_t count, unsigned exponent, uint64_t *m)
-{
-	size_t i = 0;
-	while (i < count && decimal_from_bits(bits[i], exponent, &m[i]))
-		i++;
-	return i;
-}
-
-void decimals_to_bits(uint64_t *values, size_t count, unsigned exponent)
-{
-	double power = powers[exponent];
-	for (size_t i = 0; i < count; i++)
-		values[i] = decimal_to_bits(values[i], power);
 }
 
 /* Beyond 15 decimals an exact quotient is chance, and m too long to gain by. */

@@ -5,6 +5,22 @@
 #define STORE_LMDB_PATTERN_H
 
 #include "base/base.h"
+#include "base/cursor.h"
+
+static inline unsigned bit_width(uint64_t value)
+{
+	return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
+}
+
+static inline uint64_t low_mask(unsigned bits)
+{
+	return bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+}
+
+static inline size_t packed_bytes(size_t count, unsigned width)
+{
+	return (count * width + 7) / 8;
+}
 
 /* On disk. */
 enum codec {
@@ -37,24 +53,55 @@ struct pattern_codec pattern_codec_fit(enum codec codec, bool shift, bool is_sig
 
 struct pattern_carry pattern_begin(const struct pattern_codec *codec);
 
-/* false: a difference is no multiple of 2^shift. */
-bool pattern_to_residuals(const struct pattern_codec *codec, struct pattern_carry *carry,
-			  const uint64_t *patterns, size_t count, uint64_t *residuals) MUST_CHECK;
-
-/* In place. */
+/* Back again, in place. The way there is kernels->to_residuals. */
 void pattern_from_residuals(const struct pattern_codec *codec, struct pattern_carry *carry,
 			    uint64_t *values, size_t count);
 
 /* Doubles as integers m with value = m / 10^exponent, |m| <= 2^51. */
 enum { DECIMAL_EXPONENT_MAX = 22 };
 
-/* The integer whose quotient is bit for bit that double; false if there is none. */
-bool decimal_from_bits(uint64_t bits, unsigned exponent, uint64_t *m);
-/* The same for many, stopping at the first that has none: how many were converted. */
-size_t decimals_from_bits(const uint64_t *bits, size_t count, unsigned exponent, uint64_t *m);
-/* In place, integers to the bits of doubles; any integer gives some double. */
-void decimals_to_bits(uint64_t *values, size_t count, unsigned exponent);
 double decimal_power(unsigned exponent);
+
+/* Adding 1.5 * 2^52 to a double of magnitude up to 2^51 rounds it to an integer, whose distance from
+ * the magic number's own pattern is that integer: a conversion that every vector unit can do. */
+#define DECIMAL_MAGIC      0x1.8p52
+#define DECIMAL_MAGIC_BITS UINT64_C(0x4338000000000000)
+#define DECIMAL_M_MAX      0x1p51
+
+static inline double decimal_of_bits(uint64_t bits)
+{
+	double d;
+	memcpy(&d, &bits, 8);
+	return d;
+}
+
+static inline uint64_t decimal_bits(double d)
+{
+	uint64_t bits;
+	memcpy(&bits, &d, 8);
+	return bits;
+}
+
+/* m as a double; of an integer that is too large for one, some double. */
+static inline double decimal_double(uint64_t m)
+{
+	return decimal_of_bits(DECIMAL_MAGIC_BITS + m) - DECIMAL_MAGIC;
+}
+
+static inline uint64_t decimal_round(double d)
+{
+	return decimal_bits(d + DECIMAL_MAGIC) - DECIMAL_MAGIC_BITS;
+}
+
+/* The integer whose quotient is bit for bit that double; false if there is none. */
+static inline bool decimal_from_bits(uint64_t bits, unsigned exponent, uint64_t *m)
+{
+	double power = decimal_power(exponent), scaled = decimal_of_bits(bits) * power;
+	if (!(scaled >= -DECIMAL_M_MAX && scaled <= DECIMAL_M_MAX))
+		return false;
+	*m = decimal_round(scaled);
+	return decimal_bits(decimal_double(*m) / power) == bits;
+}
 
 /* The smallest exponent that fits nearly all of the sample; -1 when the doubles are no decimals. */
 int decimal_exponent_fit(const uint64_t *bits, size_t count);

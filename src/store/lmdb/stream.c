@@ -41,33 +41,10 @@ static struct width_choice choose_width(const uint16_t *histogram, unsigned top,
 	return best;
 }
 
-/* Four histograms side by side, so that equal neighbours do not wait for each other's increment. */
-static unsigned count_widths(const uint64_t *values, size_t count, uint16_t *histogram)
-{
-	uint8_t part[4][65] = {{0}};
-	uint64_t any = 0;
-	size_t i = 0;
-	for (; i + 4 <= count; i += 4) {
-		part[0][bit_width(values[i])]++;
-		part[1][bit_width(values[i + 1])]++;
-		part[2][bit_width(values[i + 2])]++;
-		part[3][bit_width(values[i + 3])]++;
-		any |= values[i] | values[i + 1] | values[i + 2] | values[i + 3];
-	}
-	for (; i < count; i++) {
-		part[0][bit_width(values[i])]++;
-		any |= values[i];
-	}
-	unsigned top = bit_width(any);
-	for (unsigned w = 0; w <= top; w++)
-		histogram[w] = (uint16_t)(part[0][w] + part[1][w] + part[2][w] + part[3][w]);
-	return top;
-}
-
 void stream_cost_add(struct stream_cost *cost, const uint64_t *values, size_t count)
 {
-	uint16_t histogram[65];
-	unsigned top = count_widths(values, count, histogram);
+	uint16_t histogram[65] = {0};
+	unsigned top = kernels->count_widths(values, count, histogram);
 	struct width_choice best = choose_width(histogram, top, count);
 	ASSERT(cost->minis < MINIS_MAX && count <= MINI_ROWS);
 	for (unsigned w = 0; w <= top; w++)
@@ -151,7 +128,7 @@ static void write_patches(struct stream_writer *writer, const uint64_t *values, 
 void stream_write(struct stream_writer *writer, const uint64_t *values, size_t count)
 {
 	unsigned width = mini_width(writer, writer->mini++);
-	bits_pack(values, count, width, writer->packed);
+	kernels->pack(values, count, width, writer->packed);
 	writer->packed += packed_bytes(count, width);
 	if (writer->form.exceptions)
 		write_patches(writer, values, count, width);
@@ -248,16 +225,42 @@ static int apply_patches(struct stream_reader *reader, uint64_t *values, size_t 
 	return 0;
 }
 
-int stream_read(struct stream_reader *reader, uint64_t *values, size_t count)
+int stream_read(struct stream_reader *reader, const struct pattern_codec *codec,
+		struct pattern_carry *carry, uint64_t *values, size_t count)
 {
 	unsigned width = reader->widths ? reader->widths[reader->mini] : reader->width;
-	bits_unpack(reader->packed, reader->readable_end, count, width, values);
+	if (reader->patch_at >= reader->index + count) {
+		kernels->unpack_patterns(codec, carry, reader->packed, reader->readable_end, count,
+					 width, values);
+	} else {
+		kernels->unpack(reader->packed, reader->readable_end, count, width, values);
+		if (apply_patches(reader, values, count, width))
+			return ERR_DAMAGED;
+		pattern_from_residuals(codec, carry, values, count);
+	}
 	reader->packed += packed_bytes(count, width);
-	if (apply_patches(reader, values, count, width))
-		return ERR_DAMAGED;
 	reader->mini++;
 	reader->index += (uint32_t)count;
 	return 0;
+}
+
+int stream_read_all(struct stream_reader *reader, const struct pattern_codec *codec, uint32_t rows,
+		    const uint8_t *presence, uint64_t *values)
+{
+	struct pattern_carry carry = pattern_begin(codec);
+	/* Full mini-blocks of one width follow each other without a seam. */
+	if (!presence && !reader->widths && reader->patch_at == UINT32_MAX) {
+		if (stream_read(reader, codec, &carry, values, rows))
+			return ERR_DAMAGED;
+		return stream_read_end(reader);
+	}
+	for (uint32_t m = 0; m * MINI_ROWS < rows; m++) {
+		size_t count = mini_count(presence, rows, m);
+		if (stream_read(reader, codec, &carry, values, count))
+			return ERR_DAMAGED;
+		values += count;
+	}
+	return stream_read_end(reader);
 }
 
 int stream_read_end(const struct stream_reader *reader)

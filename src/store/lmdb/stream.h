@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "base/cursor.h"
 #include "store/lmdb/block.h"
+#include "store/lmdb/kernels.h"
 
 enum {
 	MINI_ROWS = 128,
@@ -14,21 +15,6 @@ enum {
 	STREAM_FORM_VARIED = 130,
 	STREAM_FORM_VARIED_EXCEPTIONS = 131,
 };
-
-static inline unsigned bit_width(uint64_t value)
-{
-	return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
-}
-
-static inline uint64_t low_mask(unsigned bits)
-{
-	return bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
-}
-
-static inline size_t packed_bytes(size_t count, unsigned width)
-{
-	return (count * width + 7) / 8;
-}
 
 /* Bytes that varint_put takes. */
 static inline size_t varint_bytes(uint64_t value)
@@ -95,18 +81,16 @@ struct stream_reader {
 /* `rows` rows of which `count` are present; `presence` their bits, or NULL when all are. */
 int stream_read_begin(struct stream_reader *reader, struct cursor c, uint32_t rows,
 		      const uint8_t *presence, uint32_t count) MUST_CHECK;
-/* The next mini-block of `count` values into `values`. */
-int stream_read(struct stream_reader *reader, uint64_t *values, size_t count) MUST_CHECK;
+/* The next mini-block of `count` values, made patterns. */
+int stream_read(struct stream_reader *reader, const struct pattern_codec *codec,
+		struct pattern_carry *carry, uint64_t *values, size_t count) MUST_CHECK;
+/* All mini-blocks one behind the other. `presence` as above. */
+int stream_read_all(struct stream_reader *reader, const struct pattern_codec *codec, uint32_t rows,
+		    const uint8_t *presence, uint64_t *values) MUST_CHECK;
 /* ERR_DAMAGED when bytes or exceptions are left over. */
 int stream_read_end(const struct stream_reader *reader) MUST_CHECK;
 
 /* How many rows of mini-block `mini` are present. */
 size_t mini_count(const uint8_t *presence, uint32_t rows, uint32_t mini);
-
-/* The packing itself: `count` values of `width` bits; pack ignores what lies above. */
-void bits_pack(const uint64_t *values, size_t count, unsigned width, uint8_t *to);
-/* Reads no byte at or behind `end`; the packed bytes lie before it. */
-void bits_unpack(const uint8_t *from, const uint8_t *end, size_t count, unsigned width,
-		 uint64_t *values);
 
 #endif

@@ -214,7 +214,7 @@ void integer_summary_read(struct cursor *c, struct integer_summary *s)
 static struct value value_of(uint64_t pattern, enum value_type type, unsigned exponent)
 {
 	if (type == VALUE_F64)
-		decimals_to_bits(&pattern, 1, exponent);
+		kernels->decimals_to_bits(&pattern, 1, exponent);
 	return (struct value){pattern, type};
 }
 

@@ -41,7 +41,7 @@ static size_t try_kind(struct times_cost *cost, uint8_t kind, uint64_t slope, co
 	struct pattern_carry carry = attempt.carry;
 	struct stream_cost stream;
 	stream_cost_init(&stream);
-	ASSERT(pattern_to_residuals(&attempt.codec, &carry, patterns, count, residuals));
+	kernels->to_residuals(&attempt.codec, &carry, patterns, count, residuals);
 	stream_cost_add(&stream, residuals, count);
 	size_t bytes = stream_cost_form(&stream).bytes;
 	if (bytes >= least)
@@ -83,8 +83,7 @@ bool times_cost_add(struct times_cost *cost, const int64_t *ts_ms, uint32_t from
 	check_step(cost, ts_ms, from, count);
 	if (!to_patterns(cost, ts_ms, from, count, patterns))
 		return false;
-	/* Always exact: times use no shift. */
-	ASSERT(pattern_to_residuals(&cost->codec, &cost->carry, patterns, count, residuals));
+	kernels->to_residuals(&cost->codec, &cost->carry, patterns, count, residuals);
 	stream_cost_add(&cost->stream, residuals, count);
 	cost->rows += count;
 	cost->last_ms = ts_ms[from + count - 1];
@@ -123,7 +122,7 @@ uint8_t *times_write(const struct times_cost *cost, const int64_t *ts_ms, uint8_
 		uint64_t patterns[MINI_ROWS], residuals[MINI_ROWS];
 		uint32_t count = cost->stream.counts[m];
 		ASSERT(to_patterns(cost, ts_ms, m * MINI_ROWS, count, patterns));
-		ASSERT(pattern_to_residuals(&cost->codec, &carry, patterns, count, residuals));
+		kernels->to_residuals(&cost->codec, &carry, patterns, count, residuals);
 		stream_write(&stream, residuals, count);
 	}
 	return stream_write_end(&stream);
@@ -132,10 +131,9 @@ uint8_t *times_write(const struct times_cost *cost, const int64_t *ts_ms, uint8_
 /* ---- Reading ---------------------------------------------------------------------------------- */
 
 /* From q, less the line, to times. */
-static void from_patterns(const struct times_cost *head, int64_t *ts_ms, uint32_t from,
-			  uint32_t count)
+static void from_patterns(const struct times_cost *head, int64_t *ts_ms, uint32_t rows)
 {
-	for (uint32_t i = from; i < from + count; i++) {
+	for (uint32_t i = 0; i < rows; i++) {
 		uint64_t q = (uint64_t)ts_ms[i] + i * head->slope;
 		ts_ms[i] = (int64_t)((uint64_t)head->first_ms + q * head->unit);
 	}
@@ -152,7 +150,6 @@ static int read_head(const struct block *block, struct cursor *c, struct times_c
 		head->codec = (struct pattern_codec){CODEC_FOR, 0, base, 0};
 	else
 		head->codec = (struct pattern_codec){CODEC_DELTA_UP, 0, 0, base};
-	head->carry = pattern_begin(&head->codec);
 	return c->bad || head->kind > TIMES_LINE || !head->unit ? ERR_DAMAGED : 0;
 }
 
@@ -174,16 +171,11 @@ static int read_irregular(const struct block *block, int64_t *ts_ms)
 	uint32_t rows = block->meta.rows;
 	if (read_head(block, &c, &head) || stream_read_begin(&stream, c, rows, NULL, rows))
 		return ERR_DAMAGED;
-	for (uint32_t from = 0; from < rows; from += MINI_ROWS) {
-		uint64_t values[MINI_ROWS];
-		uint32_t count = rows - from < MINI_ROWS ? rows - from : MINI_ROWS;
-		if (stream_read(&stream, values, count))
-			return ERR_DAMAGED;
-		pattern_from_residuals(&head.codec, &head.carry, values, count);
-		memcpy(ts_ms + from, values, count * sizeof(*values));
-		from_patterns(&head, ts_ms, from, count);
-	}
-	return stream_read_end(&stream) ? ERR_DAMAGED : check_order(block, ts_ms);
+	/* Times are filled in as the integers that they are made from. */
+	if (stream_read_all(&stream, &head.codec, rows, NULL, (uint64_t *)ts_ms))
+		return ERR_DAMAGED;
+	from_patterns(&head, ts_ms, rows);
+	return check_order(block, ts_ms);
 }
 
 int times_read(const struct block *block, int64_t *ts_ms)

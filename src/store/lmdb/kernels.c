@@ -1,7 +1,12 @@
-/* Bit-packing: value j of width w stands in bits j * w ... j * w + w - 1, low bits first. */
+#include "store/lmdb/kernels.h"
+
 #include "store/lmdb/stream.h"
 
-void bits_pack(const uint64_t *values, size_t count, unsigned width, uint8_t *to)
+#define TARGET
+#include "store/lmdb/kernels_loops.h"
+
+/* Value j of width w stands in bits j * w ... j * w + w - 1, low bits first. */
+static void pack(const uint64_t *values, size_t count, unsigned width, uint8_t *to)
 {
 	uint64_t pending = 0, mask = low_mask(width);
 	unsigned filled = 0;
@@ -77,8 +82,8 @@ static void unpack_switch(const uint8_t *from, size_t groups, unsigned width, ui
 	}
 }
 
-void bits_unpack(const uint8_t *from, const uint8_t *end, size_t count, unsigned width,
-		 uint64_t *values)
+static void unpack(const uint8_t *from, const uint8_t *end, size_t count, unsigned width,
+		   uint64_t *values)
 {
 	if (width == 0) {
 		memset(values, 0, count * sizeof(*values));
@@ -98,4 +103,55 @@ void bits_unpack(const uint8_t *from, const uint8_t *end, size_t count, unsigned
 		unpack_switch(copy, 1, width, group);
 		memcpy(values + done, group, left * sizeof(*group));
 	}
+}
+
+static void unpack_patterns(const struct pattern_codec *codec, struct pattern_carry *carry,
+			    const uint8_t *from, const uint8_t *end, size_t count, unsigned width,
+			    uint64_t *values)
+{
+	unpack(from, end, count, width, values);
+	pattern_from_residuals(codec, carry, values, count);
+}
+
+/* Four histograms side by side, so that equal neighbours do not wait for each other's increment. */
+static unsigned count_widths(const uint64_t *values, size_t count, uint16_t *histogram)
+{
+	uint8_t part[4][65] = {{0}};
+	uint64_t any = 0;
+	size_t i = 0;
+	for (; i + 4 <= count; i += 4) {
+		part[0][bit_width(values[i])]++;
+		part[1][bit_width(values[i + 1])]++;
+		part[2][bit_width(values[i + 2])]++;
+		part[3][bit_width(values[i + 3])]++;
+		any |= values[i] | values[i + 1] | values[i + 2] | values[i + 3];
+	}
+	for (; i < count; i++) {
+		part[0][bit_width(values[i])]++;
+		any |= values[i];
+	}
+	unsigned top = bit_width(any);
+	for (unsigned w = 0; w <= top; w++)
+		histogram[w] = (uint16_t)(histogram[w] + part[0][w] + part[1][w] + part[2][w] +
+					  part[3][w]);
+	return top;
+}
+
+const struct kernels kernels_plain = {
+	.pack = pack,
+	.unpack = unpack,
+	.unpack_patterns = unpack_patterns,
+	.to_residuals = to_residuals,
+	.count_widths = count_widths,
+	.add_range = add_range,
+	.decimals_to_bits = decimals_to_bits,
+	.decimals_from_bits = decimals_from_bits,
+};
+
+const struct kernels *kernels = &kernels_plain;
+
+__attribute__((constructor)) static void choose(void)
+{
+	if (kernels_avx2())
+		kernels = kernels_avx2();
 }

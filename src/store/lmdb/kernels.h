@@ -1,0 +1,48 @@
+/* The loops over values, each in plain C and for AVX2; which is used is chosen once, at start. Both
+ * give the same results for every input (tests/unit/store_lmdb_kernels.c). */
+#ifndef STORE_LMDB_KERNELS_H
+#define STORE_LMDB_KERNELS_H
+
+#include "base/base.h"
+#include "store/lmdb/pattern.h"
+
+/* Of patterns as integers; ordered as unsigned after `flip` was applied. */
+struct pattern_range {
+	uint64_t low, high;
+	uint64_t varies; /* 0: all are `first` */
+	__int128 total;  /* of the ordered ones */
+};
+
+struct kernels {
+	/* `count` values of `width` bits, low bits first. pack ignores what lies above the width;
+	 * unpack reads no byte at or behind `end`, and the packed bytes lie before it. */
+	void (*pack)(const uint64_t *values, size_t count, unsigned width, uint8_t *to);
+	void (*unpack)(const uint8_t *from, const uint8_t *end, size_t count, unsigned width,
+		       uint64_t *values);
+	/* unpack, then pattern_from_residuals. */
+	void (*unpack_patterns)(const struct pattern_codec *codec, struct pattern_carry *carry,
+				const uint8_t *from, const uint8_t *end, size_t count,
+				unsigned width, uint64_t *values);
+	/* All codecs but CONSTANT and RAW; returns the bits in which any difference is no multiple
+	 * of 2^shift. */
+	uint64_t (*to_residuals)(const struct pattern_codec *codec, struct pattern_carry *carry,
+				 const uint64_t *patterns, size_t count, uint64_t *residuals);
+	/* Adds how many of at most 128 values have each width; returns the greatest. */
+	unsigned (*count_widths)(const uint64_t *values, size_t count, uint16_t *histogram);
+	/* Takes `count` more patterns, at most 2^31, into the range. */
+	void (*add_range)(struct pattern_range *range, uint64_t first, uint64_t flip,
+			  const uint64_t *patterns, size_t count);
+	void (*decimals_to_bits)(uint64_t *values, size_t count, unsigned exponent);
+	/* Stops at the first double that is no such decimal: how many were converted. `m` lies
+	 * elsewhere than `bits`. */
+	size_t (*decimals_from_bits)(const uint64_t *bits, size_t count, unsigned exponent,
+				     uint64_t *m);
+};
+
+extern const struct kernels kernels_plain;
+/* What this processor runs fastest. */
+extern const struct kernels *kernels;
+/* NULL where the processor cannot. */
+const struct kernels *kernels_avx2(void);
+
+#endif

@@ -1,0 +1,192 @@
+/* Packing worked by hand, and the plain loops beside those for AVX2 over all widths and counts. */
+#include "store/lmdb/kernels.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "store/lmdb/stream.h"
+
+enum { COUNT_MAX = 300 };
+
+static void packs_low_bits_first(void **state)
+{
+	(void)state;
+	const uint64_t values[] = {1, 2, 3, 4, 5, 6, 7, 0, 1, 0xff};
+	uint8_t bytes[8] = {0};
+	/* 3 bits each: 001 010 011 100 101 110 111 000 from the low end, then 001 111 */
+	kernels->pack(values, 10, 3, bytes);
+	assert_memory_equal(bytes, "\xd1\x58\x1f\x39\0\0\0\0", 8);
+	uint64_t got[10];
+	kernels->unpack(bytes, bytes + 4, 10, 3, got);
+	assert_int_equal(got[0], 1);
+	assert_int_equal(got[6], 7);
+	assert_int_equal(got[9], 7);
+	kernels->pack(values, 1, 64, bytes);
+	assert_memory_equal(bytes, "\1\0\0\0\0\0\0\0", 8);
+	kernels->pack((const uint64_t[]){UINT64_MAX, 0}, 2, 13, bytes);
+	assert_memory_equal(bytes, "\xff\x1f\0\0", 4);
+}
+
+static void every_width_and_count_comes_back(void **state)
+{
+	struct random random;
+	uint64_t values[COUNT_MAX], plain[COUNT_MAX], fast[COUNT_MAX];
+	const struct kernels *avx2 = kernels_avx2();
+	(void)state;
+	if (!avx2)
+		skip();
+	random_init(&random, 1);
+	for (unsigned width = 0; width <= 64; width++) {
+		for (size_t count = 0; count < COUNT_MAX; count += 1 + count / 40) {
+			size_t len = packed_bytes(count, width);
+			/* Of the exact length, so that a sanitizer sees a step outside. */
+			uint8_t *a = mem_alloc(len), *b = mem_alloc(len);
+			for (size_t i = 0; i < count; i++)
+				values[i] = random_next(&random);
+			kernels_plain.pack(values, count, width, a);
+			avx2->pack(values, count, width, b);
+			assert_true(len == 0 || memcmp(a, b, len) == 0);
+			kernels_plain.unpack(a, a + len, count, width, plain);
+			avx2->unpack(a, a + len, count, width, fast);
+			for (size_t i = 0; i < count; i++) {
+				assert_int_equal(plain[i], values[i] & low_mask(width));
+				assert_int_equal(fast[i], plain[i]);
+			}
+			mem_free(a);
+			mem_free(b);
+		}
+	}
+}
+
+static void residuals_become_the_patterns_again(void **state)
+{
+	struct random random;
+	uint64_t v[COUNT_MAX], r[2][COUNT_MAX], back[2][COUNT_MAX];
+	const struct kernels *both[] = {&kernels_plain, kernels_avx2()};
+	(void)state;
+	if (!both[1])
+		skip();
+	random_init(&random, 2);
+	for (int round = 0; round < 4000; round++) {
+		struct pattern_codec codec = {
+			(uint8_t)(CODEC_FOR + random_below(&random, 5)),
+			(uint8_t)(random_below(&random, 3) ? 0 : random_below(&random, 64)),
+			random_next(&random), random_next(&random) >> random_below(&random, 64)};
+		size_t count = 1 + random_below(&random, 128);
+		unsigned width = (unsigned)random_below(&random, 65), top = 0;
+		uint8_t packed[8 * 128];
+		struct pattern_carry start = pattern_begin(&codec);
+		for (size_t i = 0; i < count; i++)
+			v[i] = random_next(&random) & low_mask(width);
+		/* Random residuals give patterns that have them. */
+		struct pattern_carry carry = start;
+		pattern_from_residuals(&codec, &carry, v, count);
+		for (int k = 0; k < 2; k++) {
+			uint16_t histogram[65] = {0}, sum = 0;
+			carry = start;
+			assert_int_equal(both[k]->to_residuals(&codec, &carry, v, count, r[k]), 0);
+			top = both[k]->count_widths(r[k], count, histogram);
+			for (unsigned w = 0; w <= 64; w++) {
+				uint16_t expected = 0;
+				for (size_t i = 0; i < count; i++)
+					expected = (uint16_t)(expected + (bit_width(r[k][i]) == w));
+				assert_int_equal(histogram[w], expected);
+				sum = (uint16_t)(sum + expected);
+				assert_true(w <= top || !expected);
+			}
+			assert_int_equal(sum, count);
+			both[k]->pack(r[k], count, top, packed);
+			carry = start;
+			both[k]->unpack_patterns(&codec, &carry, packed,
+						 packed + packed_bytes(count, top), count, top,
+						 back[k]);
+			assert_memory_equal(back[k], v, count * 8);
+			if (codec.codec != CODEC_FOR)
+				assert_int_equal(carry.value, v[count - 1]);
+		}
+		assert_memory_equal(r[0], r[1], count * 8);
+	}
+}
+
+static void ranges_by_definition(void **state)
+{
+	struct random random;
+	uint64_t v[COUNT_MAX];
+	const struct kernels *both[] = {&kernels_plain, kernels_avx2()};
+	(void)state;
+	random_init(&random, 3);
+	for (int round = 0; round < 4000; round++) {
+		uint64_t flip = random_below(&random, 2) << 63, low = UINT64_MAX, high = 0;
+		size_t count = 1 + random_below(&random, COUNT_MAX - 1);
+		unsigned shift = (unsigned)random_below(&random, 64);
+		__int128 total = 0;
+		for (size_t i = 0; i < count; i++) {
+			v[i] = random_next(&random) >> shift;
+			uint64_t ordered = v[i] ^ flip;
+			low = ordered < low ? ordered : low;
+			high = ordered > high ? ordered : high;
+			total += ordered;
+		}
+		for (int k = 0; k < 2 && both[k]; k++) {
+			struct pattern_range range = {.low = UINT64_MAX};
+			both[k]->add_range(&range, v[0], flip, v, count / 2);
+			both[k]->add_range(&range, v[0], flip, v + count / 2, count - count / 2);
+			assert_true(range.low == low && range.high == high);
+			assert_true(range.total == total);
+			assert_true((range.varies == 0) == (low == high));
+		}
+	}
+}
+
+static void decimals_are_exact_or_refused(void **state)
+{
+	const struct kernels *both[] = {&kernels_plain, kernels_avx2()};
+	const double no_decimals[] = {-0.0,   NAN,    INFINITY,     -INFINITY,
+				      1e-300, 5e-324, 0x1p51 + 0.5, 1.0 / 3};
+	uint64_t bits[40], m[40];
+	(void)state;
+	for (int k = 0; k < 2 && both[k]; k++) {
+		for (size_t bad = 0; bad < 40; bad++) {
+			for (size_t i = 0; i < 40; i++)
+				bits[i] = decimal_bits((double)((int64_t)i * 7 - 100) / 100);
+			bits[bad] = decimal_bits(no_decimals[bad % ARRAY_LEN(no_decimals)]);
+			assert_int_equal(both[k]->decimals_from_bits(bits, 40, 2, m), bad);
+			for (size_t i = 0; i < bad; i++)
+				assert_int_equal((int64_t)m[i], (int64_t)i * 7 - 100);
+			both[k]->decimals_to_bits(m, bad, 2);
+			assert_memory_equal(m, bits, bad * 8);
+		}
+		/* 0.07 * 100 is 7.000000000000001: rounded to 7, whose quotient it is */
+		bits[0] = decimal_bits(0.07);
+		assert_int_equal(both[k]->decimals_from_bits(bits, 1, 2, m), 1);
+		assert_int_equal(m[0], 7);
+		/* the last that fits, and the first that does not */
+		bits[0] = decimal_bits(0x1p51);
+		assert_int_equal(both[k]->decimals_from_bits(bits, 1, 0, m), 1);
+		assert_int_equal(m[0], INT64_C(1) << 51);
+		bits[0] = decimal_bits(-0x1p51);
+		assert_int_equal(both[k]->decimals_from_bits(bits, 1, 0, m), 1);
+		both[k]->decimals_to_bits(m, 1, 0);
+		assert_int_equal(m[0], bits[0]);
+		bits[0] = decimal_bits(0x1p51 + 1);
+		assert_int_equal(both[k]->decimals_from_bits(bits, 1, 0, m), 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packs_low_bits_first),
+		cmocka_unit_test(every_width_and_count_comes_back),
+		cmocka_unit_test(residuals_become_the_patterns_again),
+		cmocka_unit_test(ranges_by_definition),
+		cmocka_unit_test(decimals_are_exact_or_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
