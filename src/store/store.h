@@ -237,8 +237,8 @@ struct store_last_before {
 };
 
 /* Of the samples of one field in one window: integers are exact in first, last, min and max; sum is
- * a double (of integers: of their exact sum while that stays below 2^63 in magnitude; of others in
- * any order of addition). NaN counts in `count`, makes the sum NaN and is never min or max (NONE if
+ * a double (of integers of one type: of their exact sum while that stays below 2^63 in magnitude; of
+ * others in any order of addition). NaN counts in `count`, makes the sum NaN and is never min or max (NONE if
  * there is nothing else). Of equal numbers of different type, min and max are any. A window without
  * samples has count 0 and the rest zero, which means nothing. */
 struct store_summary {

@@ -73,7 +73,7 @@ extern const struct place model_places[MODEL_PLACES];
 size_t model_pick_place(struct model *model);
 size_t model_group_of(size_t series);
 const char *model_metric(size_t series);
-/* These hold integers and nothing else, so that their sums must be exact. */
+/* These hold integers of one type and nothing else, so that their sums must be exact. */
 static inline bool model_integers_only(size_t series)
 {
 	return series % 4 == 1;

@@ -46,11 +46,12 @@ static struct value special(struct model *model)
 	}
 }
 
-static struct value pick_integer(struct model *model, uint64_t r)
+static struct value pick_integer(struct model *model, size_t series, uint64_t r)
 {
+	int64_t n = (int64_t)r - 500;
 	if (chance(model, 20))
-		return value_i64(INT64_C(9007199254740993) - (int64_t)pick(model, 3));
-	return r % 2 ? value_i64((int64_t)r - 500) : value_u64(r);
+		n = INT64_C(9007199254740993) - (int64_t)pick(model, 3);
+	return series % 8 == 1 ? value_i64(n) : value_u64(n < 0 ? r : (uint64_t)n);
 }
 
 /* Each series has a manner, so that its blocks look like some kind of data; some have none. */
@@ -58,7 +59,7 @@ static struct value pick_value(struct model *model, size_t series, size_t field,
 {
 	uint64_t r = pick(model, 1000);
 	if (model_integers_only(series))
-		return pick_integer(model, r);
+		return pick_integer(model, series, r);
 	if (pick(model, 100) < (series % 3 ? 1 : 20))
 		return special(model);
 	switch ((series + field) % 7) {
