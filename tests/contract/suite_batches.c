@@ -480,6 +480,42 @@ static void requests_of_one_read_are_apart(struct rig *rig)
 	store_read_free(read);
 }
 
+/* A request that comes when the read has given all its points says more, whatever kind it is. */
+static void request_behind_the_last_point_says_more(struct rig *rig)
+{
+	static const enum table tables[] = {TABLE_DATA_RAW, TABLE_OOPS, TABLE_SERIES_SETS};
+	uint64_t h = rig_series(rig, "cpu", "host=a");
+	rig_put(rig, RAW, h, T0, I(1));
+	rig_cell_put(rig, TABLE_OOPS, PARTS(TEXT("a")), PARTS(TEXT("b")), TEXT("v"), 1, 0);
+	struct store_read *read = rig_read_new(rig);
+	struct store_request *requests[7];
+	for (size_t i = 0; i < 3; i++) {
+		requests[i] = store_read_add(read, STORE_ENUMERATE);
+		requests[i]->enumerate.table = tables[i];
+	}
+	requests[3] = store_read_add(read, STORE_SERIES_LIST);
+	requests[4] = store_read_add(read, STORE_CELL_SCAN);
+	requests[4]->cell_scan =
+		(struct store_cell_scan){.table = TABLE_OOPS, .key = {{TEXT("a")}}};
+	requests[5] = store_read_add(read, STORE_RANGE);
+	requests[5]->range = (struct store_range){
+		.table = TABLE_DATA_RAW, .handles = &h, .handle_count = 1, .end_ms = INT64_MAX};
+	requests[6] = store_read_add(read, STORE_LAST_BEFORE);
+	requests[6]->last_before = (struct store_last_before){
+		.table = TABLE_DATA_RAW, .handles = &h, .handle_count = 1, .before_ms = INT64_MAX};
+	read->points_max = 1;
+	for (size_t slice = 0, more = 1; more; slice++) {
+		assert_int_equal(rig_read(rig, read), 0);
+		more = 0;
+		for (size_t i = 0; i < 7; i++)
+			more += requests[i]->more;
+		assert_true(slice < 20);
+	}
+	for (size_t i = 0; i < 7; i++)
+		assert_int_equal(requests[i]->err, 0);
+	store_read_free(read);
+}
+
 static void deadline_ends_a_read(struct rig *rig)
 {
 	uint64_t h = rig_series(rig, "cpu", "");
@@ -648,6 +684,7 @@ const struct contract_case cases_batches[] = {
 	CASE(failed_stage_stops_the_next),
 	CASE(stage_is_atomic_where_declared),
 	CASE(requests_of_one_read_are_apart),
+	CASE(request_behind_the_last_point_says_more),
 	CASE(deadline_ends_a_read),
 	CASE(cancelled_read_ends),
 	CASE(stamps_rise),

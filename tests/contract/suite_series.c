@@ -360,6 +360,23 @@ static void forgotten_after_its_data_expired(struct rig *rig)
 	assert_int_equal(rig_find(rig, "t", "cpu", ""), 0);
 }
 
+/* An engine that counts on from what is on disk must not give a dead handle again. */
+static void forgotten_after_reopening_then_born_again(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	rig_put(rig, RAW, h, T0, I(1));
+	rig_delete(rig, RAW, h, INT64_MIN, INT64_MAX);
+	rig_settle(rig);
+	rig_reopen(rig);
+	h = rig_series(rig, "cpu", "");
+	assert_int_equal(forget(rig, &h, 1), 0);
+	uint64_t again = rig_series(rig, "cpu", "");
+	assert_int_not_equal(again, h);
+	rig_put(rig, RAW, again, T0 + 1, I(2));
+	expect_all(rig, RAW, again, POINTS({T0 + 1, {I(2)}}));
+	expect_dead(rig, h);
+}
+
 /* ---- series_sets --------------------------------------------------------------------------- */
 
 static void expect_sets(struct rig *rig, const char *metric, struct store_parts from,
@@ -558,6 +575,7 @@ const struct contract_case cases_series[] = {
 	CASE(forgotten_only_without_data),
 	CASE(forgotten_after_its_data_was_deleted),
 	CASE(forgotten_after_its_data_expired),
+	CASE(forgotten_after_reopening_then_born_again),
 	CASE(series_sets_are_the_documents),
 	CASE(series_sets_escape_and_forget),
 	CASE(every_row_of_samples_is_enumerated),

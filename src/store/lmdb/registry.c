@@ -118,26 +118,34 @@ static void set_columns(struct registry *registry, uint32_t shape, unsigned colu
 	__atomic_store_n(&chunk[shape % SHAPE_CHUNK], (uint16_t)columns, __ATOMIC_RELEASE);
 }
 
-/* The next free ordinal of a shape, from its last band on disk the first time. */
-static int take_ordinal(struct registry *registry, MDB_txn *txn, uint32_t shape, uint32_t *ordinal)
+/* From the shape's last band on disk, the first time that its ordinals matter. */
+static int know_ordinal(struct registry *registry, MDB_txn *txn, uint32_t shape)
 {
 	uint32_t *next = &registry->next_ordinal[shape / SHAPE_CHUNK][shape % SHAPE_CHUNK];
-	if (*next == UINT32_MAX) {
-		uint8_t bytes[8];
-		struct slice key = band_key(bytes, shape + 1, 0), value;
-		MDB_cursor *cursor;
-		int err = env_error(mdb_cursor_open(txn, registry->env->dbi[DB_BANDS], &cursor));
-		if (err)
-			return err;
-		MDB_val k = val_of(key), v;
-		int found = mdb_cursor_get(cursor, &k, &v, MDB_SET_RANGE);
-		found = mdb_cursor_get(cursor, &k, &v, found ? MDB_LAST : MDB_PREV);
-		mdb_cursor_close(cursor);
-		value = slice_of_val(k);
-		bool ours =
-			!found && value.len == 8 && be32_get((const uint8_t *)value.data) == shape;
-		*next = ours ? be32_get((const uint8_t *)value.data + 4) + 1 : 0;
-	}
+	if (*next != UINT32_MAX)
+		return 0;
+	uint8_t bytes[8];
+	struct slice key = band_key(bytes, shape + 1, 0), value;
+	MDB_cursor *cursor;
+	int err = env_error(mdb_cursor_open(txn, registry->env->dbi[DB_BANDS], &cursor));
+	if (err)
+		return err;
+	MDB_val k = val_of(key), v;
+	int found = mdb_cursor_get(cursor, &k, &v, MDB_SET_RANGE);
+	found = mdb_cursor_get(cursor, &k, &v, found ? MDB_LAST : MDB_PREV);
+	mdb_cursor_close(cursor);
+	value = slice_of_val(k);
+	bool ours = !found && value.len == 8 && be32_get((const uint8_t *)value.data) == shape;
+	*next = ours ? be32_get((const uint8_t *)value.data + 4) + 1 : 0;
+	return 0;
+}
+
+static int take_ordinal(struct registry *registry, MDB_txn *txn, uint32_t shape, uint32_t *ordinal)
+{
+	int err = know_ordinal(registry, txn, shape);
+	if (err)
+		return err;
+	uint32_t *next = &registry->next_ordinal[shape / SHAPE_CHUNK][shape % SHAPE_CHUNK];
 	if (*next == UINT32_MAX - 1)
 		return ERR_LIMIT;
 	*ordinal = (*next)++;
@@ -687,6 +695,12 @@ int registry_forget(struct registry *registry, MDB_txn *txn, uint64_t handle)
 	memcpy(copy, value.data, value.len);
 	err = band_parse(key, (struct slice){(const char *)copy, value.len}, &band);
 	if (err || band_column_dead(&band, column))
+		return err;
+	/* Before the band goes, so that its ordinal, whose handles are dead, is not given again. */
+	pthread_mutex_lock(&registry->lock);
+	err = know_ordinal(registry, txn, band.shape);
+	pthread_mutex_unlock(&registry->lock);
+	if (err)
 		return err;
 	struct shape_view *shape = mem_alloc(sizeof(*shape));
 	err = env_get(txn, registry->env->dbi[DB_SHAPES], shape_key, &shape_value);
