@@ -1,5 +1,7 @@
 #include "api/routes.h"
 
+#include "api/metadata.h"
+#include "api/query.h"
 #include "api/self.h"
 #include "api/store_admin.h"
 #include "ingest/line.h"
@@ -22,6 +24,22 @@ const struct http_route api_routes[] = {
 	 "200 as long as the server answers at all.", "/-/healthy"},
 	{VERB_GET, "/-/ready", false, ROLE_NONE, NO_BODY, &self_ready,
 	 "200 once data can be written and read, 503 before.", "/-/ready"},
+	{VERB_GET, "/api/query", false, ROLE_READ, NO_BODY, &query_handler,
+	 "Points of a metric's series, as they are or by windows (fn, window); JSON or format=csv.",
+	 "/api/query?tenant=host&metricName=SystemMetrics.LoadAverage.1&start=5m-ago"},
+	{VERB_GET, "/api/metadata/tenants", false, ROLE_READ, NO_BODY, &metadata_tenants,
+	 "Names of all tenants.", "/api/metadata/tenants"},
+	{VERB_GET, "/api/metadata/metricNames", false, ROLE_READ, NO_BODY, &metadata_metric_names,
+	 "Names of a tenant's metrics.", "/api/metadata/metricNames?tenant=host"},
+	{VERB_GET, "/api/metadata/tagKeys", false, ROLE_READ, NO_BODY, &metadata_tag_keys,
+	 "Keys of the tags of a metric.",
+	 "/api/metadata/tagKeys?tenant=host&metricName=SystemMetrics.LoadAverage.1"},
+	{VERB_GET, "/api/metadata/tagValues", false, ROLE_READ, NO_BODY, &metadata_tag_values,
+	 "Values of one tag of a metric.",
+	 "/api/metadata/tagValues?tenant=host&metricName=SystemMetrics.LoadAverage.1&tagKey=host"},
+	{VERB_GET, "/api/metadata/series", false, ROLE_READ, NO_BODY, &metadata_series,
+	 "What is known of a metric's series: kind, unit, first and last seen.",
+	 "/api/metadata/series?tenant=host&metricName=SystemMetrics.LoadAverage.1"},
 	{VERB_GET, "/api/stats", false, ROLE_READ, NO_BODY, &store_admin_stats,
 	 "What is stored: series, samples, bytes per sample by table, sizes.", "/api/stats"},
 	{VERB_GET, "/api/verify", false, ROLE_ADMIN, NO_BODY, &store_admin_verify,

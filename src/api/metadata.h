@@ -1,0 +1,22 @@
+/* `GET /api/metadata/...`: what exists, as JSON.
+ *
+ *     tenants                                         ["default","host"]
+ *     metricNames  tenant, prefix                     ["cpu_idle","mem_free"]
+ *     tagKeys      tenant, metricName, prefix         ["deployment","host","os"]
+ *     tagValues    tenant, metricName, tagKey, prefix ["linux","windows"]
+ *     series       tenant, metricName, tag...         what is known of each series, see metadata.c
+ *
+ * Names are in byte order, at most `limit` (10,000 unless given; of series as many as a query reads);
+ * where there are more, the header X-Granary-Cut is `limit`. */
+#ifndef API_METADATA_H
+#define API_METADATA_H
+
+#include "http/http.h"
+
+extern const struct http_handler metadata_tenants;
+extern const struct http_handler metadata_metric_names;
+extern const struct http_handler metadata_tag_keys;
+extern const struct http_handler metadata_tag_values;
+extern const struct http_handler metadata_series;
+
+#endif

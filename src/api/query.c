@@ -1,0 +1,235 @@
+#include "api/query.h"
+
+#include "api/query_encode.h"
+#include "api/query_params.h"
+#include "api/routes.h"
+#include "base/log.h"
+#include "base/stats.h"
+
+enum {
+	FLUSH_BYTES = 64 << 10, /* gathered before it is sent; an answer below it leaves whole */
+	PIECE_MAX_BYTES = 128 << 10,
+	TURN_POINTS = 8192, /* encoded before other work of the loop gets its turn: half a ms */
+};
+
+/* One request at work. */
+struct call {
+	struct http_request *request; /* NULL: it has ended; freed when the turn comes */
+	struct loop *loop;
+	struct query *query;
+	struct encoder encoder;
+	struct buf out;
+	struct task turn;
+	bool turn_posted;
+	bool streaming;
+	bool encoded; /* out holds the rest of the answer */
+	bool stalled; /* the client does not read; `drained` goes on */
+};
+
+int query_status(int err)
+{
+	switch (err) {
+	case ERR_INVALID:
+		return 400;
+	case ERR_LIMIT:
+	case ERR_TIMEOUT:
+		return 422;
+	case ERR_BUSY:
+	case ERR_RETRY:
+	case ERR_CANCELLED:
+		return 503;
+	default:
+		return 500;
+	}
+}
+
+static void call_free(struct call *call)
+{
+	query_free(call->query);
+	call->query = NULL;
+	call->request = NULL;
+	if (call->turn_posted)
+		return;
+	encoder_release(&call->encoder);
+	buf_release(&call->out);
+	mem_free(call);
+}
+
+/* ---- Ends ---------------------------------------------------------------------------------- */
+
+static void fail(struct call *call, int err, const char *sentence)
+{
+	struct http_request *request = call->request;
+	stat_add(STAT_queries_refused, 1);
+	if (call->streaming) {
+		log_warn("a query was broken off: %s", sentence);
+		http_stream_break(request);
+	} else {
+		if (query_status(err) == 503)
+			http_reply_header(request, "Retry-After", "1");
+		http_reply_error(request, query_status(err), "%s", sentence);
+	}
+	call_free(call);
+}
+
+static void complete(struct call *call)
+{
+	struct http_request *request = call->request;
+	const struct query *query = call->query;
+	stat_add(STAT_query_points, (int64_t)query->points);
+	if (!call->streaming) {
+		if (query->cut)
+			http_reply_header(request, "X-Granary-Cut", query->cut_why);
+		http_reply(request, 200, call->encoder.shape->content_type, buf_slice(&call->out));
+	} else {
+		if (query->cut)
+			http_stream_trailer(request, "X-Granary-Cut", query->cut_why);
+		http_stream_end(request);
+	}
+	call_free(call);
+}
+
+/* ---- Encoding ------------------------------------------------------------------------------ */
+
+/* Sends what was gathered; false: the client is to read first, or the call is over. */
+static bool send_gathered(struct call *call)
+{
+	if (!call->streaming)
+		http_stream_begin(call->request, 200, call->encoder.shape->content_type);
+	call->streaming = true;
+	while (call->out.len) {
+		struct slice piece = buf_slice(&call->out);
+		if (piece.len > PIECE_MAX_BYTES)
+			piece.len = PIECE_MAX_BYTES;
+		int err = http_stream_write(call->request, piece);
+		if (err && err != ERR_BUSY) {
+			fail(call, err, "the answer could not be sent");
+			return false;
+		}
+		buf_consume(&call->out, piece.len);
+		if (err) {
+			call->stalled = true;
+			return false;
+		}
+	}
+	return true;
+}
+
+static void post_turn(struct call *call)
+{
+	struct executor *executor = loop_executor(call->loop);
+	call->turn_posted = true;
+	executor->post(executor, &call->turn);
+}
+
+/* The query has ended and all its points are encoded. */
+static void end_answer(struct call *call)
+{
+	const struct query *query = call->query;
+	if (query->err) {
+		struct errbuf e = query->error;
+		fail(call, query->err, e.text);
+		return;
+	}
+	if (!call->encoded)
+		encoder_end(&call->encoder);
+	call->encoded = true;
+	if (call->out.failed) {
+		fail(call, ERR_DAMAGED, "the names of a series could not be read");
+		return;
+	}
+	if (!call->streaming || !call->out.len || send_gathered(call))
+		complete(call);
+}
+
+/* Takes and encodes until there is nothing, the client is full, or others want their turn. */
+static void advance(struct call *call)
+{
+	size_t turn = 0;
+	struct query_chunk chunk;
+	if (call->out.len >= FLUSH_BYTES && !send_gathered(call))
+		return;
+	while (query_take(call->query, call->encoder.shape->chunk_points, &chunk)) {
+		encoder_chunk(&call->encoder, &chunk);
+		if (call->out.failed) {
+			fail(call, ERR_DAMAGED, "the names of a series could not be read");
+			return;
+		}
+		if (call->out.len >= FLUSH_BYTES && !send_gathered(call))
+			return;
+		turn += chunk.count;
+		if (turn >= TURN_POINTS) {
+			post_turn(call);
+			return;
+		}
+	}
+	if (call->query->ended)
+		end_answer(call);
+}
+
+static void run_turn(struct task *task)
+{
+	struct call *call = CONTAINER_OF(task, struct call, turn);
+	call->turn_posted = false;
+	if (!call->request)
+		call_free(call);
+	else if (!call->stalled)
+		advance(call);
+}
+
+static void ready(void *owner)
+{
+	struct call *call = owner;
+	if (!call->stalled && !call->turn_posted)
+		advance(call);
+}
+
+/* ---- The handler --------------------------------------------------------------------------- */
+
+static struct call *call_new(struct http_request *request)
+{
+	struct api *api = api_of(request);
+	struct call *call = mem_zalloc(sizeof(*call));
+	call->request = request;
+	call->loop = api->loop;
+	call->turn.run = run_turn;
+	call->query = query_new(api->queries, ready, call);
+	buf_init(&call->out, FLUSH_BYTES + ENCODE_CHUNK_MAX_BYTES);
+	request->owner = call;
+	return call;
+}
+
+static void end(struct http_request *request)
+{
+	struct call *call = call_new(request);
+	struct query *query = call->query;
+	enum query_format format = QUERY_JSON;
+	struct errbuf e;
+	stat_add(STAT_queries, 1);
+	int err = params_query(request, clock_wall_ms(api_of(request)->clock), &query->arena,
+			       &query->spec, &format, &e);
+	encoder_init(&call->encoder, format == QUERY_CSV ? &encoder_csv : &encoder_json, query,
+		     &call->out);
+	if (!err) {
+		err = query_start(query);
+		e = query->error;
+	}
+	if (err)
+		fail(call, err, e.text);
+}
+
+static void drained(struct http_request *request)
+{
+	struct call *call = request->owner;
+	call->stalled = false;
+	if (!call->turn_posted)
+		advance(call);
+}
+
+static void aborted(struct http_request *request, UNUSED int err)
+{
+	if (request->owner)
+		call_free(request->owner);
+}
+
+const struct http_handler query_handler = {.end = end, .drained = drained, .abort = aborted};

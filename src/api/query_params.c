@@ -1,0 +1,210 @@
+#include "api/query_params.h"
+
+#include "wire/number.h"
+#include "wire/timetext.h"
+
+static int shown(struct slice text)
+{
+	return (int)(text.len < 128 ? text.len : 128);
+}
+
+/* ---- Names --------------------------------------------------------------------------------- */
+
+static bool known(struct slice name, const char *const *names)
+{
+	for (; *names; names++) {
+		if (slice_equal(name, slice_of(*names)))
+			return true;
+	}
+	return false;
+}
+
+/* A misspelt `tag` that was passed over would answer with everything: so nothing is passed over. */
+int params_check(const struct http_request *request, const char *const *names, struct errbuf *e)
+{
+	for (size_t i = 0; i < request->param_count; i++) {
+		struct slice name = request->params[i].name;
+		if (!known(name, names))
+			return errbuf_set(e, ERR_INVALID, "unknown parameter \"%.*s\"", shown(name),
+					  name.len ? name.data : "");
+		if (slice_equal(name, SLICE("tag")))
+			continue;
+		for (size_t j = 0; j < i; j++) {
+			if (slice_equal(name, request->params[j].name))
+				return errbuf_set(e, ERR_INVALID, "%.*s is given twice",
+						  shown(name), name.data);
+		}
+	}
+	return 0;
+}
+
+int params_tenant(const struct http_request *request, struct slice *tenant, struct errbuf *e)
+{
+	struct slice param = http_param(request, "tenant");
+	struct slice header = http_header(request, "x-tenant");
+	if (param.data && header.data && !slice_equal(param, header))
+		return errbuf_set(e, ERR_INVALID,
+				  "tenant is \"%.*s\" but the header X-Tenant is \"%.*s\"",
+				  shown(param), param.data, shown(header), header.data);
+	*tenant = param.data ? param : header.data ? header : SLICE("default");
+	if (tenant_valid(*tenant))
+		return 0;
+	return errbuf_set(e, ERR_INVALID, "tenant \"%.*s\" is not 1 to %d of A-Za-z0-9_.-",
+			  shown(*tenant), tenant->data, TENANT_MAX_BYTES);
+}
+
+int params_metric(const struct http_request *request, struct slice *metric, struct errbuf *e)
+{
+	*metric = http_param(request, "metricName");
+	if (!metric->data)
+		return errbuf_set(e, ERR_INVALID, "metricName is missing");
+	int err = metric_check(*metric, e);
+	return err ? errbuf_prefix(e, err, "metricName") : 0;
+}
+
+int params_selectors(const struct http_request *request, struct arena *arena,
+		     const struct catalog_selector **list, size_t *count, struct errbuf *e)
+{
+	struct catalog_selector *selectors =
+		arena_alloc(arena, CATALOG_SELECTORS_MAX * sizeof(*selectors));
+	size_t at = 0;
+	if (!selectors)
+		return errbuf_set(e, ERR_LIMIT, "the tags take too much room");
+	*list = selectors;
+	*count = 0;
+	for (;;) {
+		struct slice text = http_param_next(request, "tag", &at);
+		if (!text.data)
+			return 0;
+		int err = catalog_selectors_parse(text, arena, selectors, count, e);
+		if (err)
+			return errbuf_prefix(e, err, "tag");
+	}
+}
+
+int params_limit(const struct http_request *request, size_t preset, size_t max, size_t *limit,
+		 struct errbuf *e)
+{
+	struct slice text = http_param(request, "limit");
+	uint64_t number = 0;
+	*limit = preset;
+	if (!text.data)
+		return 0;
+	if (number_parse_u64(text.data, text.data + text.len, &number) || number < 1 ||
+	    number > max)
+		return errbuf_set(e, ERR_INVALID, "limit \"%.*s\" is not a number from 1 to %zu",
+				  shown(text), text.data, max);
+	*limit = (size_t)number;
+	return 0;
+}
+
+/* ---- Times --------------------------------------------------------------------------------- */
+
+static int read_times(const struct http_request *request, int64_t now_ms, struct query_spec *spec,
+		      struct errbuf *e)
+{
+	struct slice start = http_param(request, "start"), end = http_param(request, "end");
+	if (!start.data)
+		return errbuf_set(e, ERR_INVALID, "start is missing");
+	int err = time_parse(start, now_ms, &spec->start_ms, e);
+	if (err)
+		return errbuf_prefix(e, err, "start");
+	spec->end_ms = now_ms;
+	if (end.data)
+		err = time_parse(end, now_ms, &spec->end_ms, e);
+	if (err)
+		return errbuf_prefix(e, err, "end");
+	if (spec->start_ms > spec->end_ms)
+		return errbuf_set(e, ERR_INVALID, "start \"%.*s\" lies after end%s%.*s%s",
+				  shown(start), start.data, end.data ? " \"" : ", which is now",
+				  shown(end), end.data ? end.data : "", end.data ? "\"" : "");
+	return 0;
+}
+
+/* ---- Functions over time ------------------------------------------------------------------- */
+
+static int read_window(const struct http_request *request, struct query_spec *spec,
+		       struct errbuf *e)
+{
+	struct slice fn = http_param(request, "fn"), window = http_param(request, "window");
+	if (!fn.data && !window.data)
+		return 0;
+	if (!fn.data || !window.data)
+		return errbuf_set(e, ERR_INVALID, "%s is given without %s",
+				  fn.data ? "fn" : "window", fn.data ? "window" : "fn");
+	if (query_fn_parse(fn, &spec->fn))
+		return errbuf_set(e, ERR_INVALID,
+				  "fn \"%.*s\" is none of min, max, sum, avg, count, first, last",
+				  shown(fn), fn.data);
+	int err = duration_parse(window, &spec->window_ms, e);
+	if (err)
+		return errbuf_prefix(e, err, "window");
+	if (spec->window_ms == 0)
+		return errbuf_set(e, ERR_INVALID, "window is zero");
+	return 0;
+}
+
+/* Stored roll-ups are asked for by aggregator and granularity; none are stored yet. */
+static int check_aggregator(const struct http_request *request, struct errbuf *e)
+{
+	static const char *const names[] = {"raw", "min", "max", "sum", "avg", "count", NULL};
+	struct slice aggregator = http_param(request, "aggregator");
+	struct slice granularity = http_param(request, "granularity");
+	if (!aggregator.data && !granularity.data)
+		return 0;
+	if (http_param(request, "fn").data || http_param(request, "window").data)
+		return errbuf_set(e, ERR_INVALID,
+				  "fn and window compute from raw data, aggregator and granularity "
+				  "read what is stored: give one or the other");
+	if (aggregator.data && !known(aggregator, names))
+		return errbuf_set(e, ERR_INVALID,
+				  "aggregator \"%.*s\" is none of raw, min, max, sum, avg, count",
+				  shown(aggregator), aggregator.data);
+	if (!aggregator.data || slice_equal(aggregator, SLICE("raw")))
+		return granularity.data ? errbuf_set(e, ERR_INVALID,
+						     "granularity needs an aggregator other than "
+						     "raw")
+					: 0;
+	return errbuf_set(e, ERR_LIMIT,
+			  "no roll-ups are stored; fn=%.*s with a window computes from raw data",
+			  shown(aggregator), aggregator.data);
+}
+
+static int read_format(const struct http_request *request, enum query_format *format,
+		       struct errbuf *e)
+{
+	struct slice text = http_param(request, "format");
+	*format = QUERY_JSON;
+	if (!text.data || slice_equal(text, SLICE("json")))
+		return 0;
+	*format = QUERY_CSV;
+	if (slice_equal(text, SLICE("csv")))
+		return 0;
+	return errbuf_set(e, ERR_INVALID, "format \"%.*s\" is neither json nor csv", shown(text),
+			  text.data);
+}
+
+int params_query(const struct http_request *request, int64_t now_ms, struct arena *arena,
+		 struct query_spec *spec, enum query_format *format, struct errbuf *e)
+{
+	static const char *const names[] = {"tenant",     "metricName",  "tag",    "start",
+					    "end",        "fn",          "window", "format",
+					    "aggregator", "granularity", NULL};
+	*spec = (struct query_spec){.fn = FN_NONE};
+	int err = params_check(request, names, e);
+	if (!err)
+		err = params_tenant(request, &spec->tenant, e);
+	if (!err)
+		err = params_metric(request, &spec->metric, e);
+	if (!err)
+		err = params_selectors(request, arena, &spec->selectors, &spec->selector_count, e);
+	if (!err)
+		err = read_times(request, now_ms, spec, e);
+	if (!err)
+		err = read_format(request, format, e);
+	if (!err)
+		err = check_aggregator(request, e);
+	if (!err)
+		err = read_window(request, spec, e);
+	return err;
+}

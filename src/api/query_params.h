@@ -1,0 +1,37 @@
+/* What `GET /api/query` and the metadata routes are asked, read from their parameters. Pure. */
+#ifndef API_QUERY_PARAMS_H
+#define API_QUERY_PARAMS_H
+
+#include "http/http.h"
+#include "query/query.h"
+
+/* Every parameter of the request is one of `names` (NULL-terminated), and but for `tag` stands at
+ * most once. ERR_INVALID with a sentence. */
+int params_check(const struct http_request *request, const char *const *names,
+		 struct errbuf *e) MUST_CHECK;
+
+/* The parameter `tenant`, else the header X-Tenant, else `default`; both only if they agree. */
+int params_tenant(const struct http_request *request, struct slice *tenant,
+		  struct errbuf *e) MUST_CHECK;
+
+/* `metricName`, which must be there. */
+int params_metric(const struct http_request *request, struct slice *metric,
+		  struct errbuf *e) MUST_CHECK;
+
+/* All `tag`s, into an array in `arena`. */
+int params_selectors(const struct http_request *request, struct arena *arena,
+		     const struct catalog_selector **list, size_t *count,
+		     struct errbuf *e) MUST_CHECK;
+
+/* `limit`, from 1 to max. */
+int params_limit(const struct http_request *request, size_t preset, size_t max, size_t *limit,
+		 struct errbuf *e) MUST_CHECK;
+
+enum query_format { QUERY_JSON, QUERY_CSV };
+
+/* All of a query. ERR_INVALID: the request is wrong (400); ERR_LIMIT: it is right, but cannot be
+ * answered here (422). Names and selectors lie in the request or in `arena`. */
+int params_query(const struct http_request *request, int64_t now_ms, struct arena *arena,
+		 struct query_spec *spec, enum query_format *format, struct errbuf *e) MUST_CHECK;
+
+#endif
