@@ -30,6 +30,7 @@
 #include "ingest/ingest.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
+#include "query/query.h"
 #include "store/lmdb/lmdb.h"
 
 enum {
@@ -50,6 +51,7 @@ struct serve {
 	struct pool *pool;
 	struct catalog *catalog;
 	struct ingest *ingest;
+	struct query_engine *queries;
 	struct host *host;
 	struct http_server *http;
 	struct http_route *routes;
@@ -87,17 +89,22 @@ static void begin_host(struct serve *s)
 	s->host = NULL;
 }
 
-/* What was submitted by clients that are gone is still being written. Nothing tells of its end, so
- * the stop timer looks. */
-static void begin_ingest(struct serve *s)
+/* Reads of queries whose clients are gone, and what such clients have sent, are still at work.
+ * Nothing tells of their end, so the stop timer looks. */
+static bool queries_over(const struct serve *s)
 {
-	s->phase_over = ingest_idle(s->ingest);
+	return query_engine_idle(s->queries);
+}
+
+static bool writes_over(const struct serve *s)
+{
+	return ingest_idle(s->ingest);
 }
 
 static void begin_catalog(struct serve *s)
 {
+	query_engine_free(s->queries);
 	catalog_close(s->catalog, phase_over, s);
-	s->catalog = NULL;
 }
 
 static void begin_end(struct serve *s)
@@ -109,33 +116,42 @@ static void begin_end(struct serve *s)
 	loop_stop(s->loop);
 }
 
+/* A phase is over when `over` says so, or else when phase_over() was called. */
 static const struct phase {
 	const char *name;
 	void (*begin)(struct serve *s);
+	bool (*over)(const struct serve *s);
 } phases[] = {
-	{"serving", NULL},        {"requests at hand", begin_http}, {"host metrics", begin_host},
-	{"writes", begin_ingest}, {"catalog", begin_catalog},       {"end", begin_end},
+	{"serving", NULL, NULL},         {"requests at hand", begin_http, NULL},
+	{"queries", NULL, queries_over}, {"host metrics", begin_host, NULL},
+	{"writes", NULL, writes_over},   {"catalog", begin_catalog, NULL},
+	{"end", begin_end, NULL},
 };
+
+static bool is_phase_over(const struct serve *s)
+{
+	const struct phase *phase = &phases[s->phase];
+	return phase->over ? phase->over(s) : s->phase_over;
+}
 
 static void stop_step(struct serve *s)
 {
-	while (s->phase + 1 < ARRAY_LEN(phases) && s->phase_over) {
+	while (s->phase + 1 < ARRAY_LEN(phases) && is_phase_over(s)) {
 		s->phase++;
 		s->phase_over = false;
-		phases[s->phase].begin(s);
+		if (phases[s->phase].begin)
+			phases[s->phase].begin(s);
 	}
 }
 
 static void on_stop_timer(void *owner)
 {
 	struct serve *s = owner;
-	if (phases[s->phase].begin == begin_ingest)
-		s->phase_over = ingest_idle(s->ingest);
-	if (!s->phase_over && loop_now_ms(s->loop) > s->give_up_ms) {
+	stop_step(s);
+	if (loop_now_ms(s->loop) > s->give_up_ms) {
 		log_error("stop: gave up waiting for: %s", phases[s->phase].name);
 		_exit(s->dead_err ? EXIT_IO : EXIT_FAILED);
 	}
-	stop_step(s);
 }
 
 static void stop(struct serve *s)
@@ -261,20 +277,42 @@ static struct ingest *new_ingest(struct serve *s)
 		.catalog = s->catalog,
 		.clock = clock_real(),
 		.executor = loop_executor(s->loop),
+		.tenant_tag = slice_of(s->conf->ingest_tenant_tag),
 		.retention_ms = s->conf->retention_raw_ms,
-		.ahead_ms = s->conf->ingest_future_max_ms,
+		/* Here 0 is none, there it is the default. */
+		.ahead_ms = s->conf->ingest_future_max_ms ? s->conf->ingest_future_max_ms : -1,
 		.in_flight_max_bytes = (size_t)s->conf->ingest_in_flight_max_bytes,
 	};
 	return ingest_new(&options);
 }
 
-/* The rows of the API with the configured bounds of bodies for those that write. */
+static struct query_engine *new_queries(struct serve *s)
+{
+	const struct conf *c = s->conf;
+	const struct query_options options = {
+		.store = s->store,
+		.catalog = s->catalog,
+		.clock = clock_real(),
+		.executor = loop_executor(s->loop),
+		.loop = s->loop,
+		.series_max = (size_t)c->query_series_max,
+		.points_max = (uint64_t)c->query_points_max,
+		.range_max_ms = c->query_range_max_ms,
+		.timeout_ms = c->query_timeout_ms,
+		.concurrent_max = (size_t)c->query_concurrent_max,
+		.retention_ms = c->retention_raw_ms,
+	};
+	return query_engine_new(&options);
+}
+
+/* The rows of the API, with the configured bounds for bodies of samples: those may be compressed,
+ * so their rows have two. */
 static struct http_route *configured_routes(const struct conf *conf)
 {
 	struct http_route *routes = mem_alloc_array(api_route_count, sizeof(*routes));
 	memcpy(routes, api_routes, api_route_count * sizeof(*routes));
 	for (size_t i = 0; i < api_route_count; i++) {
-		if (routes[i].role != ROLE_WRITE || routes[i].body_max_bytes == 0)
+		if (routes[i].role != ROLE_WRITE || routes[i].decoded_max_bytes == 0)
 			continue;
 		routes[i].body_max_bytes = (size_t)conf->ingest_body_max_bytes;
 		routes[i].decoded_max_bytes = (size_t)conf->ingest_decoded_max_bytes;
@@ -299,6 +337,7 @@ static struct http_server *new_http(struct serve *s)
 		.store = s->store,
 		.catalog = s->catalog,
 		.ingest = s->ingest,
+		.queries = s->queries,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
 	};
@@ -395,6 +434,7 @@ static int start(struct serve *s, struct errbuf *e)
 	s->pool = pool_new(1, 16, "host");
 	s->catalog = new_catalog(s);
 	s->ingest = new_ingest(s);
+	s->queries = new_queries(s);
 	s->http = new_http(s);
 	s->stop_timer = loop_timer_new(s->loop, on_stop_timer, s);
 	s->sweep_timer = loop_timer_new(s->loop, on_sweep_timer, s);
