@@ -11,11 +11,10 @@ static void write_bytes_per_sample(struct json_writer *writer,
 				   const struct store_table_stats *table)
 {
 	uint64_t bytes = table->payload_bytes + table->header_bytes + table->key_bytes;
-	uint64_t samples = table->samples - table->head_samples;
 
 	json_write_key(writer, "bytesPerSample");
-	if (samples)
-		json_write_f64(writer, (double)bytes / (double)samples);
+	if (table->samples)
+		json_write_f64(writer, (double)bytes / (double)table->samples);
 	else
 		json_write_null(writer);
 }
@@ -29,7 +28,7 @@ static void write_table(struct json_writer *writer, enum table id,
 	json_write_key(writer, "kind");
 	json_write_text(writer, schema[id].kind == TABLE_SAMPLES ? "samples" : "cells");
 	write_u64(writer, "rows", table->rows);
-	write_u64(writer, "samples", table->samples);
+	write_u64(writer, "samples", table->samples + table->head_samples);
 	write_bytes_per_sample(writer, table);
 	write_u64(writer, "blocks", table->blocks);
 	write_u64(writer, "extents", table->extents);
@@ -41,7 +40,9 @@ static void write_table(struct json_writer *writer, enum table id,
 	json_write_object_end(writer);
 }
 
-/* {"series": N, "registryBytes": N, "journalRecords": N, "journalBytes": N, "fileBytes": N,
+/* Samples are all that are stored, headSamples those of them that are not sealed yet.
+ *
+ * {"series": N, "registryBytes": N, "journalRecords": N, "journalBytes": N, "fileBytes": N,
  *  "usedBytes": N, "freeBytes": N,
  *  "tables": [{"table": "data_raw", "kind": "samples", "rows": N, "samples": N,
  *              "bytesPerSample": X or null, "blocks": N, ...}, ... all tables of the schema]} */
