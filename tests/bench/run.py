@@ -147,6 +147,11 @@ class Victoria(Server):
             self.get("/internal/force_merge")
             self.wait_quiet()
 
+    def samples(self):
+        _, body = self.get("/metrics")
+        return sum(int(line.split()[1]) for line in body.decode().splitlines()
+                   if line.startswith('vm_rows{type="storage/'))
+
     def disk(self):
         sums = [disk_usage(os.path.join(self.data, part)) for part in ("data", "indexdb")]
         return sum(s[0] for s in sums), sum(s[1] for s in sums)
@@ -191,6 +196,10 @@ class Granary(Server):
             if sum(table["headSamples"] for table in self.stats()["tables"]) == 0:
                 return
         print("bench: granary has not settled after 300 s", file=sys.stderr)
+
+    def samples(self):
+        return sum(table["samples"] for table in self.stats()["tables"]
+                   if table["table"] == "data_raw")
 
     def disk(self):
         store = self.stats()
@@ -261,6 +270,8 @@ class Bench:
 
     def settled(self, peer, server, samples, cpu_before):
         server.settle()
+        if server.samples() != samples:
+            sys.exit(f"bench: {peer.name} holds {server.samples()} of {samples} samples")
         self.note(peer, "with settling", samples / (server.cpu_s() - cpu_before))
         used, length = server.disk()
         self.note(peer, "bytes per sample", used / samples)
@@ -317,14 +328,13 @@ class Bench:
         return statistics.median(values) if values else None
 
 
-def thousands(value):
+def shown(value, unit):
     if value is None:
         return "-"
-    if value >= 1e6:
-        return f"{value / 1e6:.2f} M"
-    if value >= 1e3:
-        return f"{value / 1e3:.1f} k"
-    return f"{value:.3g}"
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.{2 if size == 1e6 else 1}f} {letter}{unit}"
+    return f"{value:.3g} {unit}".strip()
 
 
 # What is shown: title, key, unit, whether more is better, to resolve, aim.
@@ -354,8 +364,7 @@ def table(bench):
         ratio = "-"
         if ours and theirs:
             ratio = f"{ours / theirs if more else theirs / ours:.1f} x"
-        unit = " " + unit if unit else ""
-        lines.append(f"| {title} | {thousands(ours)}{unit} | {thousands(theirs)}{unit} | {ratio} | "
+        lines.append(f"| {title} | {shown(ours, unit)} | {shown(theirs, unit)} | {ratio} | "
                      f"{resolve} | {aim} |")
     return "\n".join(lines)
 
@@ -403,7 +412,7 @@ user and system time of the server process, from the first request until it is q
 several rounds the median. Granary answers after its commit is on disk, VictoriaMetrics before.
 
 - {datetime.date.today().isoformat()}, {machine()}
-- Granary {Granary.version()} (commit {commit()}), victoria-metrics {Victoria.version()} (Debian)
+- {Granary.version()} (commit {commit()}), victoria-metrics {Victoria.version()} (Debian)
 - steady: {o.hosts:,} hosts x {o.points:,} points x 10 fields = {o.hosts * o.points * 10:,} samples
 - new series: {o.churn_hosts:,} hosts x 10 points = {o.churn_hosts * 10:,} series; the cost of their
   samples at the steady rate is subtracted

@@ -110,7 +110,7 @@ static double double_of(uint64_t bits, enum number number)
 	double value;
 
 	if (number == NUMBER_DECIMAL)
-		return (double)(bits % 2000000) / 100 - 10000;
+		return ((double)(bits % 2000000) - 1000000) / 100;
 	/* Infinities and NaN are no JSON numbers; a smaller exponent makes them ordinary. */
 	bits &= ~(UINT64_C(1) << 62);
 	memcpy(&value, &bits, sizeof(value));
