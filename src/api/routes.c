@@ -5,6 +5,7 @@
 #include "api/self.h"
 #include "api/store_admin.h"
 #include "ingest/line.h"
+#include "ingest/put.h"
 
 /* A row: verb, path, whether all below it belongs to it too, role, limits of the body as sent and
  * as decoded, handler, help, example (a path, or a command line). Of a path and a prefix of it, the
@@ -12,6 +13,7 @@
 #define NO_BODY 0, 0
 /* Read as they arrive, so that they take no memory. */
 #define BODY_STREAMED 32 << 20, 256 << 20
+#define BODY_GATHERED 32 << 20, 64 << 20
 
 const struct http_route api_routes[] = {
 	{VERB_GET, "/", false, ROLE_READ, NO_BODY, &self_page,
@@ -44,6 +46,10 @@ const struct http_route api_routes[] = {
 	 "What is stored: series, samples, bytes per sample by table, sizes.", "/api/stats"},
 	{VERB_GET, "/api/verify", false, ROLE_ADMIN, NO_BODY, &store_admin_verify,
 	 "Reads everything that is stored and checks it; may take long.", "granary verify"},
+	{VERB_POST, "/api/put", false, ROLE_WRITE, BODY_GATHERED, &put_handler,
+	 "Takes points as OpenTSDB writes them, one or an array; ?summary and ?details say more.",
+	 "curl -d '{\"metric\":\"m\",\"timestamp\":1600000000,\"value\":1.5,"
+	 "\"tags\":{\"host\":\"a\"}}' 'http://127.0.0.1:8470/api/put?details'"},
 	{VERB_POST, "/write", false, ROLE_WRITE, BODY_STREAMED, &line_write_handler,
 	 "Takes Influx line protocol; the metric is measurement_field.",
 	 "curl -d 'cpu,host=a usage=1.5' 'http://127.0.0.1:8470/write?precision=s'"},

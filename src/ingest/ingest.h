@@ -173,11 +173,15 @@ struct ingest_points {
 	size_t count;                /* 1 to INGEST_POINTS_MAX */
 	int64_t ts_ms;
 	struct ingest_place place;
+	/* Each metric is a point of its own, the i-th at place.index + i, and refused by itself;
+	 * the door has seen to it that names are good and values finite. Else they are refused as
+	 * one. */
+	bool one_by_one;
 	struct slice source; /* as it came, for the answer; only looked at with door.keep_source */
 };
 
 /* Checks time, values and names; refuses what is wrong (one refusal per value not finite, else one
- * for all of it) and takes the rest. VALUE_NONE is skipped without a word: the door has counted it.
+ * for all of it, see one_by_one) and takes the rest. VALUE_NONE is skipped without a word: the door has counted it.
  * Never fails as a call: see r->refused and r->err. */
 void ingest_points(struct ingest_request *r, const struct ingest_points *points);
 

@@ -170,6 +170,19 @@ static int check_names(const struct ingest_points *points, const struct slice *m
 	return tags_sort_and_check(points->tags, points->tag_count, e);
 }
 
+static bool points_time(struct request *q, const struct ingest_points *points)
+{
+	struct ingest_place place = points->place;
+	size_t refusals = points->one_by_one ? points->count : 1;
+	if (LIKELY(request_time(q, points->ts_ms, place, points->source)))
+		return true;
+	while (--refusals) {
+		place.index++;
+		refuse_time(q, points->ts_ms, place, points->source);
+	}
+	return false;
+}
+
 void ingest_points(struct ingest_request *r, const struct ingest_points *points)
 {
 	struct request *q = request_of(r);
@@ -178,7 +191,7 @@ void ingest_points(struct ingest_request *r, const struct ingest_points *points)
 	uint64_t handles[INGEST_POINTS_MAX];
 	struct errbuf e;
 	ASSERT(points->count >= 1 && points->count <= INGEST_POINTS_MAX);
-	if (r->err || !request_time(q, points->ts_ms, points->place, points->source))
+	if (r->err || !points_time(q, points))
 		return;
 	size_t count = take_values(q, points, metrics, values);
 	if (!count)
@@ -203,5 +216,6 @@ void ingest_points(struct ingest_request *r, const struct ingest_points *points)
 					       .count = count,
 					       .ts_ms = points->ts_ms,
 					       .place = points->place,
+					       .one_by_one = points->one_by_one,
 					       .source = points->source});
 }

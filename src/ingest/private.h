@@ -99,6 +99,7 @@ struct unknown {
 	size_t count;
 	int64_t ts_ms;
 	struct ingest_place place;
+	bool one_by_one;
 	struct slice source;
 };
 

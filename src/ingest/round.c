@@ -27,6 +27,7 @@ struct pending {
 	size_t count;
 	int64_t ts_ms;
 	struct ingest_place place;
+	bool one_by_one;
 	struct slice source;
 };
 
@@ -300,6 +301,7 @@ void round_add_unknown(struct request *q, const struct unknown *u)
 	}
 	point->group = group;
 	point->place = u->place;
+	point->one_by_one = u->one_by_one;
 	if (q->r.door.keep_source && u->source.len)
 		point->source = arena_copy(&round->arena, u->source);
 	gathered(q);
@@ -360,6 +362,21 @@ static void append_found(struct request *q, const struct pending *point)
 	request_append(q, point->ts_ms, handles, values, n);
 }
 
+/* Points by themselves are refused by themselves: those that have no handle. */
+static void refuse_unopened(struct request *q, const struct pending *point,
+			    enum ingest_reason reason, const char *sentence)
+{
+	struct ingest_place place = point->place;
+	if (!point->one_by_one) {
+		ingest_refuse(&q->r, place, reason, point->source, "%s", sentence);
+		return;
+	}
+	for (size_t i = 0; i < point->count; i++, place.index++) {
+		if (!point->group->handles[i])
+			ingest_refuse(&q->r, place, reason, point->source, "%s", sentence);
+	}
+}
+
 static void append_point(struct round *round, const struct pending *point)
 {
 	struct request *q = round->request;
@@ -373,8 +390,7 @@ static void append_point(struct round *round, const struct pending *point)
 		return;
 	}
 	bool limit = opened->err == ERR_LIMIT || opened->err == ERR_INVALID;
-	ingest_refuse(&q->r, point->place, limit ? INGEST_LIMIT : INGEST_STORE, point->source, "%s",
-		      opened->sentence);
+	refuse_unopened(q, point, limit ? INGEST_LIMIT : INGEST_STORE, opened->sentence);
 	if (limit)
 		append_found(q, point);
 	else

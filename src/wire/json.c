@@ -3,6 +3,8 @@
  * sticky: it is reported by every further call. */
 #include "wire/json.h"
 
+#include <math.h>
+
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "wire/number.h"
@@ -228,9 +230,14 @@ static enum json_event close_level(struct json_reader *r)
 	return event;
 }
 
+static bool starts_with(const struct json_reader *r, struct slice word)
+{
+	return (size_t)(r->end - r->at) >= word.len && memcmp(r->at, word.data, word.len) == 0;
+}
+
 static enum json_event take_word(struct json_reader *r, struct slice word, enum json_event event)
 {
-	if ((size_t)(r->end - r->at) < word.len || memcmp(r->at, word.data, word.len) != 0)
+	if (!starts_with(r, word))
 		return fail(r, r->at, "not a value");
 	r->at += word.len;
 	r->expect = EXPECT_NEXT;
@@ -246,6 +253,25 @@ static enum json_event take_number(struct json_reader *r)
 	r->at = stop;
 	r->expect = EXPECT_NEXT;
 	return JSON_NUMBER;
+}
+
+/* Not JSON, but some writers write it. */
+static bool take_nan(struct json_reader *r)
+{
+	static const struct {
+		struct slice word;
+		double number;
+	} words[] = {{{"NaN", 3}, NAN}, {{"Infinity", 8}, INFINITY}, {{"-Infinity", 9}, -INFINITY}};
+	for (size_t i = 0; r->allow_nan && i < ARRAY_LEN(words); i++) {
+		if (!starts_with(r, words[i].word))
+			continue;
+		r->number = value_f64(words[i].number);
+		r->text = (struct slice){r->at, words[i].word.len};
+		r->at += words[i].word.len;
+		r->expect = EXPECT_NEXT;
+		return true;
+	}
+	return false;
 }
 
 static enum json_event take_value(struct json_reader *r)
@@ -268,6 +294,8 @@ static enum json_event take_value(struct json_reader *r)
 	case 'n':
 		return take_word(r, SLICE("null"), JSON_NULL);
 	default:
+		if (take_nan(r))
+			return JSON_NUMBER;
 		if (*r->at == '-' || number_is_digit(*r->at))
 			return take_number(r);
 		return fail(r, r->at, "not a value");
@@ -351,6 +379,22 @@ bool json_skip(struct json_reader *r, enum json_event event)
 			return false;
 	}
 	return true;
+}
+
+bool json_skip_same(struct json_reader *r, struct slice same)
+{
+	const char *begin = r->start + r->offset;
+	if ((size_t)(r->end - begin) < same.len || memcmp(begin, same.data, same.len) != 0)
+		return false;
+	r->at = begin + same.len;
+	r->depth--;
+	r->expect = EXPECT_NEXT;
+	return true;
+}
+
+struct slice json_text_from(const struct json_reader *r, size_t offset)
+{
+	return (struct slice){r->start + offset, (size_t)(r->at - r->start) - offset};
 }
 
 /* ---- Places --------------------------------------------------------------------------------- */

@@ -56,6 +56,10 @@ struct json_reader {
 	const char *reason; /* constant; NULL while good */
 	bool arena_full;    /* the reason is ours, not the sender's */
 
+	/* To be set after init: NaN, Infinity and -Infinity are taken as numbers (->number is then
+	 * not finite), for doors that refuse the one value and keep the rest of the text. */
+	bool allow_nan;
+
 	/* private */
 	const char *start, *at, *end;
 	struct arena *arena;
@@ -72,6 +76,15 @@ enum json_event json_next(struct json_reader *reader);
 /* After an event that begins a value: reads to the end of that value (nothing to do for scalars).
  * After JSON_KEY: reads over the value of the key. False: bad. */
 bool json_skip(struct json_reader *reader, enum json_event event) MUST_CHECK;
+
+/* After JSON_ARRAY_BEGIN or JSON_OBJECT_BEGIN: if what begins here is byte for byte `same`, which
+ * must be the whole text of an array or object that was read before, reads over it at the price of
+ * comparing. */
+bool json_skip_same(struct json_reader *reader, struct slice same) MUST_CHECK;
+
+/* The input from `offset` up to where the reader stands: after a value was read or skipped and
+ * `offset` was that of its beginning, the text of that value. */
+struct slice json_text_from(const struct json_reader *reader, size_t offset);
 
 /* Of the byte at `offset`, both from 1; the column counts characters. */
 void json_where(struct slice text, size_t offset, size_t *line, size_t *column);

@@ -430,6 +430,11 @@ static bool looks_like_date(struct slice text)
 	return false;
 }
 
+int time_parse_absolute(struct slice text, int64_t *ms, struct errbuf *e)
+{
+	return looks_like_date(text) ? time_parse_iso(text, ms, e) : time_parse_epoch(text, ms, e);
+}
+
 int time_parse(struct slice text, int64_t now_ms, int64_t *ms, struct errbuf *e)
 {
 	const struct slice ago = SLICE("-ago");
@@ -449,9 +454,7 @@ int time_parse(struct slice text, int64_t now_ms, int64_t *ms, struct errbuf *e)
 		*ms = then;
 		return 0;
 	}
-	if (looks_like_date(text))
-		return time_parse_iso(text, ms, e);
-	return time_parse_epoch(text, ms, e);
+	return time_parse_absolute(text, ms, e);
 }
 
 /* ---- Writing -------------------------------------------------------------------------------- */

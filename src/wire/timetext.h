@@ -23,6 +23,9 @@ int time_parse_iso(struct slice text, int64_t *ms, struct errbuf *e) MUST_CHECK;
  * digits or more. What is finer than a ms is cut (to the earlier ms). */
 int time_parse_epoch(struct slice text, int64_t *ms, struct errbuf *e) MUST_CHECK;
 
+/* Either of the above. */
+int time_parse_absolute(struct slice text, int64_t *ms, struct errbuf *e) MUST_CHECK;
+
 /* Either of the above, `now`, or a duration before now: `1h-ago`. What a query's start and end may
  * be. */
 int time_parse(struct slice text, int64_t now_ms, int64_t *ms, struct errbuf *e) MUST_CHECK;

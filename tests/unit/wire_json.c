@@ -375,6 +375,66 @@ static void a_value_can_be_skipped(void **state)
 	arena_release(&arena);
 }
 
+static void what_was_read_before_is_skipped_by_comparing(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"[{\"a\":[1,\"}\"]},{\"a\":[1,\"}\"]} ,{\"a\":[1,\"}\"],\"b\":2},"
+		"{\"a\":[1,\"}\"]";
+	struct arena arena;
+	struct json_reader r;
+	arena_init(&arena, 4096);
+	json_reader_init(&r, slice_of(text), &arena);
+	assert_int_equal(json_next(&r), JSON_ARRAY_BEGIN);
+	assert_int_equal(json_next(&r), JSON_OBJECT_BEGIN);
+	size_t begin = r.offset;
+	assert_true(json_skip(&r, JSON_OBJECT_BEGIN));
+	struct slice same = json_text_from(&r, begin);
+	assert_int_equal(same.len, 13);
+	assert_memory_equal(same.data, text + 1, 13);
+	assert_int_equal(json_next(&r), JSON_OBJECT_BEGIN);
+	assert_true(json_skip_same(&r, same));
+	/* It begins alike but goes on. */
+	assert_int_equal(json_next(&r), JSON_OBJECT_BEGIN);
+	assert_false(json_skip_same(&r, same));
+	assert_true(json_skip(&r, JSON_OBJECT_BEGIN));
+	/* It begins alike but the text ends. */
+	assert_int_equal(json_next(&r), JSON_OBJECT_BEGIN);
+	assert_false(json_skip_same(&r, same));
+	assert_false(json_skip(&r, JSON_OBJECT_BEGIN));
+	arena_release(&arena);
+}
+
+static void nan_is_a_number_only_where_it_is_allowed(void **state)
+{
+	(void)state;
+	struct arena arena;
+	struct json_reader r;
+	arena_init(&arena, 4096);
+	json_reader_init(&r, SLICE("[NaN,-Infinity,Infinity,-1,NaNa]"), &arena);
+	r.allow_nan = true;
+	assert_int_equal(json_next(&r), JSON_ARRAY_BEGIN);
+	assert_int_equal(json_next(&r), JSON_NUMBER);
+	assert_true(isnan(value_as_f64(r.number)));
+	assert_true(slice_equal(r.text, SLICE("NaN")));
+	assert_int_equal(json_next(&r), JSON_NUMBER);
+	assert_true(value_as_f64(r.number) == -INFINITY);
+	assert_int_equal(json_next(&r), JSON_NUMBER);
+	assert_true(value_as_f64(r.number) == INFINITY);
+	assert_int_equal(json_next(&r), JSON_NUMBER);
+	assert_true(value_as_f64(r.number) == -1);
+	assert_int_equal(json_next(&r), JSON_NUMBER);
+	assert_int_equal(json_next(&r), JSON_BAD);
+	assert_int_equal(r.offset, 30);
+	json_reader_init(&r, SLICE("\"NaN\""), &arena);
+	r.allow_nan = true;
+	assert_int_equal(json_next(&r), JSON_STRING);
+	json_reader_init(&r, SLICE("-Infinit"), &arena);
+	r.allow_nan = true;
+	assert_int_equal(json_next(&r), JSON_BAD);
+	arena_release(&arena);
+}
+
 /* ---- Places --------------------------------------------------------------------------------- */
 
 static void faults_have_line_and_column(void **state)
@@ -623,6 +683,8 @@ int main(void)
 		cmocka_unit_test(nesting_ends_at_the_limit),
 		cmocka_unit_test(each_level_remembers_what_it_is),
 		cmocka_unit_test(a_value_can_be_skipped),
+		cmocka_unit_test(what_was_read_before_is_skipped_by_comparing),
+		cmocka_unit_test(nan_is_a_number_only_where_it_is_allowed),
 		cmocka_unit_test(faults_have_line_and_column),
 		cmocka_unit_test(members_are_found_and_the_last_of_equals_counts),
 		cmocka_unit_test(getters_fail_closed),

@@ -1,0 +1,448 @@
+#include "ingest/put_feed.h"
+
+#include <math.h>
+#include <strings.h>
+
+#include "ingest/private.h"
+#include "wire/number.h"
+#include "wire/timetext.h"
+
+enum { ARENA_RESET_BYTES = 64 << 10, COLUMN_MAX = INT32_MAX };
+
+/* What has been read of a point. Each field begins as missing. */
+struct point {
+	struct slice metric;
+	int64_t ts_ms;
+	struct value value;
+	const struct put_tags *tags; /* NULL: none were given */
+	struct put_fault faults[PUT_FIELDS];
+};
+
+void put_feed_init(struct put_feed *feed, struct ingest_request *r, struct slice tenant,
+		   struct slice body)
+{
+	feed->r = r;
+	feed->tenant = tenant;
+	feed->index = 0;
+	feed->begun = feed->array = feed->over = feed->keep_offsets = false;
+	feed->known = &feed->tags[0];
+	feed->known->text = (struct slice){NULL, 0};
+	feed->group.count = 0;
+	feed->group.tags = NULL;
+	arena_init(&feed->arena, PUT_TEXT_MAX_BYTES);
+	buf_init(&feed->offsets, PUT_OFFSETS_MAX_BYTES);
+	json_reader_init(&feed->reader, body, &feed->arena);
+	feed->reader.allow_nan = true;
+}
+
+void put_feed_release(struct put_feed *feed)
+{
+	arena_release(&feed->arena);
+	buf_release(&feed->offsets);
+}
+
+static struct ingest_place place(const struct put_feed *feed)
+{
+	return (struct ingest_place){.index = feed->index};
+}
+
+/* ---- Groups --------------------------------------------------------------------------------- */
+
+static void flush(struct put_feed *feed)
+{
+	struct put_group *group = &feed->group;
+	struct put_tags *tags = (struct put_tags *)group->tags;
+	if (!group->count)
+		return;
+	ingest_points(feed->r, &(struct ingest_points){.tenant = tags->tenant,
+						       .tags = tags->list,
+						       .tag_count = tags->count,
+						       .metrics = group->metrics,
+						       .values = group->values,
+						       .count = group->count,
+						       .ts_ms = group->ts_ms,
+						       .place = {.index = group->first},
+						       .one_by_one = true});
+	group->count = 0;
+	group->tags = NULL;
+}
+
+static bool in_group(const struct put_group *group, struct slice metric)
+{
+	for (size_t i = 0; i < group->count; i++) {
+		if (slice_equal(group->metrics[i], metric))
+			return true;
+	}
+	return false;
+}
+
+static bool joins(const struct put_group *group, const struct point *point)
+{
+	return group->count && group->tags == point->tags && group->ts_ms == point->ts_ms &&
+	       group->count < INGEST_POINTS_MAX && !in_group(group, point->metric);
+}
+
+static void add(struct put_feed *feed, const struct point *point)
+{
+	struct put_group *group = &feed->group;
+	if (!joins(group, point)) {
+		flush(feed);
+		group->tags = point->tags;
+		group->ts_ms = point->ts_ms;
+		group->first = feed->index;
+	}
+	group->metrics[group->count] = point->metric;
+	group->values[group->count++] = point->value;
+}
+
+static void refuse(struct put_feed *feed, const struct put_fault *fault)
+{
+	/* A gap: the indexes of a group follow each other. */
+	flush(feed);
+	ingest_refuse(feed->r, place(feed), fault->reason, (struct slice){NULL, 0}, "%s",
+		      fault->sentence);
+}
+
+/* ---- Fields --------------------------------------------------------------------------------- */
+
+static void set_fault(struct point *point, enum put_field field, enum ingest_reason reason,
+		      const char *sentence)
+{
+	point->faults[field] = (struct put_fault){reason, sentence};
+}
+
+static void take_metric(struct put_feed *feed, struct point *point, enum json_event event)
+{
+	struct errbuf *e = &feed->sentences[PUT_METRIC];
+	point->metric = feed->reader.text;
+	if (event != JSON_STRING)
+		set_fault(point, PUT_METRIC, INGEST_SYNTAX, "\"metric\" is not a text");
+	else if (metric_check(point->metric, e))
+		set_fault(point, PUT_METRIC, INGEST_NAME, e->text);
+	else
+		set_fault(point, PUT_METRIC, INGEST_NAME, NULL);
+}
+
+static void take_time(struct put_feed *feed, struct point *point, enum json_event event)
+{
+	struct errbuf *e = &feed->sentences[PUT_TIME];
+	int err = errbuf_set(e, ERR_INVALID, "\"timestamp\" is neither a number nor a text");
+	if (event == JSON_NUMBER)
+		err = time_parse_epoch(feed->reader.text, &point->ts_ms, e);
+	else if (event == JSON_STRING)
+		err = time_parse_absolute(feed->reader.text, &point->ts_ms, e);
+	set_fault(point, PUT_TIME, INGEST_TIME, err ? e->text : NULL);
+}
+
+static bool means_not_finite(struct slice text)
+{
+	static const char *const words[] = {"nan", "inf", "infinity"};
+	if (text.len && (*text.data == '-' || *text.data == '+')) {
+		text.data++;
+		text.len--;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (text.len == strlen(words[i]) && strncasecmp(text.data, words[i], text.len) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void take_quoted_value(struct put_feed *feed, struct point *point)
+{
+	struct slice text = feed->reader.text;
+	int err = number_parse_json(text, &point->value);
+	if (!err)
+		set_fault(point, PUT_VALUE, INGEST_NOT_NUMBER, NULL);
+	else if ((err == ERR_LIMIT && text.len <= NUMBER_TEXT_MAX_BYTES) || means_not_finite(text))
+		set_fault(point, PUT_VALUE, INGEST_NOT_FINITE, "the value is not a finite number");
+	else
+		set_fault(point, PUT_VALUE, INGEST_NOT_NUMBER, "the value is a text, not a number");
+}
+
+static void take_value(struct put_feed *feed, struct point *point, enum json_event event)
+{
+	point->value = feed->reader.number;
+	if (event == JSON_STRING)
+		take_quoted_value(feed, point);
+	else if (event != JSON_NUMBER)
+		set_fault(point, PUT_VALUE, INGEST_NOT_NUMBER, "the value is not a number");
+	else if (point->value.type == VALUE_F64 && !isfinite(value_as_f64(point->value)))
+		set_fault(point, PUT_VALUE, INGEST_NOT_FINITE, "the value is not a finite number");
+	else
+		set_fault(point, PUT_VALUE, INGEST_NOT_NUMBER, NULL);
+}
+
+/* ---- Tags ----------------------------------------------------------------------------------- */
+
+/* Of equal keys the last counts. */
+static void add_tag(struct put_tags *tags, struct tag tag)
+{
+	for (size_t i = 0; i < tags->count; i++) {
+		if (slice_equal(tags->list[i].key, tag.key)) {
+			tags->list[i] = tag;
+			return;
+		}
+	}
+	if (tags->count == ARRAY_LEN(tags->list)) {
+		tags->fault = (struct put_fault){INGEST_NAME, "there are more than 64 tags"};
+		return;
+	}
+	tags->list[tags->count++] = tag;
+}
+
+static void bad_tag(struct put_tags *tags, struct slice key, const char *how)
+{
+	int shown = (int)(key.len < 64 ? key.len : 64);
+	errbuf_set(&tags->sentence, ERR_INVALID, "tag \"%.*s\" %s", shown, key.data, how);
+	tags->fault = (struct put_fault){INGEST_NAME, tags->sentence.text};
+}
+
+/* After JSON_KEY. False: no JSON. */
+static bool take_tag(struct put_feed *feed, struct put_tags *tags)
+{
+	struct json_reader *reader = &feed->reader;
+	struct tag tag = {.key = reader->text};
+	enum json_event event = json_next(reader);
+	switch (event) {
+	case JSON_STRING:
+	case JSON_NUMBER:
+		tag.value = reader->text;
+		break;
+	case JSON_TRUE:
+		tag.value = SLICE("true");
+		break;
+	case JSON_FALSE:
+		tag.value = SLICE("false");
+		break;
+	case JSON_NULL:
+		bad_tag(tags, tag.key, "has no value");
+		return true;
+	default:
+		bad_tag(tags, tag.key, "is not a text");
+		return json_skip(reader, event);
+	}
+	add_tag(tags, tag);
+	return true;
+}
+
+static void check_tags(struct put_feed *feed, struct put_tags *tags)
+{
+	struct errbuf *e = &tags->sentence;
+	if (tags->fault.sentence)
+		return;
+	if (ingest_tenant(feed->r->ingest, feed->tenant, tags->list, &tags->count, &tags->tenant,
+			  e) ||
+	    tags_sort_and_check(tags->list, tags->count, e))
+		tags->fault = (struct put_fault){INGEST_NAME, e->text};
+}
+
+/* Where the next tags may be read into: those of the group are needed. */
+static struct put_tags *begin_tags(struct put_feed *feed)
+{
+	if (feed->group.count && feed->group.tags == feed->known)
+		feed->known = feed->known == &feed->tags[0] ? &feed->tags[1] : &feed->tags[0];
+	struct put_tags *tags = feed->known;
+	tags->text = (struct slice){NULL, 0};
+	tags->count = 0;
+	tags->fault = (struct put_fault){INGEST_NAME, NULL};
+	return tags;
+}
+
+/* After JSON_OBJECT_BEGIN. */
+static bool take_tags(struct put_feed *feed)
+{
+	struct json_reader *reader = &feed->reader;
+	size_t offset = reader->offset;
+	if (feed->known->text.data && json_skip_same(reader, feed->known->text))
+		return true;
+	struct put_tags *tags = begin_tags(feed);
+	enum json_event event;
+	while ((event = json_next(reader)) == JSON_KEY) {
+		if (!take_tag(feed, tags))
+			return false;
+	}
+	if (event != JSON_OBJECT_END)
+		return false;
+	tags->text = json_text_from(reader, offset);
+	check_tags(feed, tags);
+	return true;
+}
+
+static const struct put_tags *no_tags(struct put_feed *feed)
+{
+	static const struct slice none = {"", 0};
+	struct put_tags *tags = feed->known;
+	if (tags->text.data != none.data) {
+		tags = begin_tags(feed);
+		tags->text = none;
+		check_tags(feed, tags);
+	}
+	return tags;
+}
+
+/* ---- Points --------------------------------------------------------------------------------- */
+
+/* After JSON_KEY. False: no JSON. */
+static bool take_member(struct put_feed *feed, struct point *point)
+{
+	struct json_reader *reader = &feed->reader;
+	struct slice key = reader->text;
+	enum json_event event = json_next(reader);
+	if (slice_equal(key, SLICE("tags")) && event == JSON_OBJECT_BEGIN) {
+		if (!take_tags(feed))
+			return false;
+		point->tags = feed->known;
+		point->faults[PUT_TAGS] = feed->known->fault;
+		return true;
+	}
+	if (slice_equal(key, SLICE("metric")))
+		take_metric(feed, point, event);
+	else if (slice_equal(key, SLICE("timestamp")))
+		take_time(feed, point, event);
+	else if (slice_equal(key, SLICE("value")))
+		take_value(feed, point, event);
+	else if (slice_equal(key, SLICE("tags")))
+		set_fault(point, PUT_TAGS, INGEST_SYNTAX, "\"tags\" is not an object");
+	return json_skip(reader, event);
+}
+
+static bool in_time(const struct put_feed *feed, int64_t ts_ms)
+{
+	const struct request *q = request_of(feed->r);
+	return ts_ms >= q->oldest_ms && ts_ms <= q->newest_ms;
+}
+
+static void finish_point(struct put_feed *feed, struct point *point)
+{
+	for (size_t i = 0; i < PUT_FIELDS; i++) {
+		if (point->faults[i].sentence) {
+			refuse(feed, &point->faults[i]);
+			return;
+		}
+	}
+	if (!point->tags)
+		point->tags = no_tags(feed);
+	if (point->tags->fault.sentence) {
+		refuse(feed, &point->tags->fault);
+		return;
+	}
+	if (!in_time(feed, point->ts_ms))
+		flush(feed);
+	if (request_time(request_of(feed->r), point->ts_ms, place(feed), (struct slice){NULL, 0}))
+		add(feed, point);
+}
+
+/* After JSON_OBJECT_BEGIN. False: no JSON. */
+static bool take_point(struct put_feed *feed)
+{
+	struct point point = {
+		.faults = {[PUT_METRIC] = {INGEST_SYNTAX, "\"metric\" is missing"},
+			   [PUT_TIME] = {INGEST_TIME, "\"timestamp\" is missing"},
+			   [PUT_VALUE] = {INGEST_NOT_NUMBER, "\"value\" is missing"}}};
+	enum json_event event;
+	while ((event = json_next(&feed->reader)) == JSON_KEY) {
+		if (!take_member(feed, &point))
+			return false;
+	}
+	if (event != JSON_OBJECT_END)
+		return false;
+	finish_point(feed, &point);
+	return true;
+}
+
+/* ---- The body ------------------------------------------------------------------------------- */
+
+static void note_offset(struct put_feed *feed)
+{
+	if (feed->keep_offsets && !feed->offsets.failed)
+		buf_append(&feed->offsets, &feed->reader.offset, sizeof(feed->reader.offset));
+}
+
+bool put_feed_offset(const struct put_feed *feed, uint64_t index, size_t *offset)
+{
+	if (index >= feed->offsets.len / sizeof(*offset))
+		return false;
+	memcpy(offset, feed->offsets.data + index * sizeof(*offset), sizeof(*offset));
+	return true;
+}
+
+/* What is no JSON: the end of reading. */
+static bool bad(struct put_feed *feed)
+{
+	struct json_reader *reader = &feed->reader;
+	struct errbuf e;
+	size_t line, column;
+	flush(feed);
+	json_error(reader, &e);
+	json_where((struct slice){reader->start, (size_t)(reader->end - reader->start)},
+		   reader->offset, &line, &column);
+	ingest_refuse(feed->r,
+		      (struct ingest_place){feed->index,
+					    (uint32_t)(column < COLUMN_MAX ? column : COLUMN_MAX)},
+		      reader->arena_full ? INGEST_TOO_LONG : INGEST_SYNTAX, (struct slice){NULL, 0},
+		      "%s; what follows was not read", e.text);
+	feed->index++;
+	return false;
+}
+
+/* Texts with escapes live in the arena, as long as a group or the known tags may point there. */
+static void trim_arena(struct put_feed *feed)
+{
+	if (LIKELY(feed->arena.used_bytes < ARENA_RESET_BYTES))
+		return;
+	flush(feed);
+	feed->known->text = (struct slice){NULL, 0};
+	arena_reset(&feed->arena);
+}
+
+/* After the event that begins it. */
+static bool take_element(struct put_feed *feed, enum json_event event)
+{
+	static const struct put_fault fault = {INGEST_SYNTAX, "a point is an object"};
+	trim_arena(feed);
+	if (event == JSON_BAD)
+		return bad(feed);
+	note_offset(feed);
+	bool object = event == JSON_OBJECT_BEGIN;
+	if (object ? !take_point(feed) : !json_skip(&feed->reader, event))
+		return bad(feed);
+	if (!object)
+		refuse(feed, &fault);
+	feed->index++;
+	return true;
+}
+
+/* After the last value: nothing may follow. */
+static bool finish(struct put_feed *feed)
+{
+	return json_next(&feed->reader) == JSON_END ? false : bad(feed);
+}
+
+/* One point or the brackets around them. False: the body is over. */
+static bool step(struct put_feed *feed)
+{
+	enum json_event event = json_next(&feed->reader);
+	if (!feed->begun) {
+		feed->begun = true;
+		feed->array = event == JSON_ARRAY_BEGIN;
+		if (feed->array)
+			return true;
+		return take_element(feed, event) && finish(feed);
+	}
+	if (event == JSON_ARRAY_END)
+		return finish(feed);
+	return take_element(feed, event);
+}
+
+bool put_feed_slice(struct put_feed *feed)
+{
+	const char *begin = feed->reader.at;
+	ingest_piece_begin(feed->r);
+	while (!feed->over && !feed->r->err && feed->reader.at - begin < PUT_SLICE_BYTES)
+		feed->over = !step(feed);
+	if (feed->over)
+		flush(feed);
+	ingest_piece_end(feed->r);
+	return !feed->over && !feed->r->err;
+}

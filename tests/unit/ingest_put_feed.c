@@ -1,0 +1,794 @@
+/* Bodies of /api/put into the store: what is stored of which point, what is refused and why. */
+#include "ingest_harness.h"
+
+#include "base/random.h"
+#include "base/stats.h"
+#include "ingest/put_feed.h"
+
+/* Bodies stand in these tests with ' for ", since so they can be read. The copy is an allocation
+ * of its own: what reads past it is seen by the sanitizer. */
+static char *copy_quoted(struct slice body)
+{
+	char *copy = mem_alloc(body.len);
+	for (size_t i = 0; i < body.len; i++)
+		copy[i] = body.data[i] == '\'' ? '"' : body.data[i];
+	return copy;
+}
+
+static struct ingest_request *put_slice(struct harness *h, const char *tenant, struct slice body)
+{
+	struct ingest_request *r = harness_request(h);
+	struct put_feed *feed = mem_alloc(sizeof(*feed));
+	char *copy = copy_quoted(body);
+	put_feed_init(feed, r, tenant ? slice_of(tenant) : (struct slice){NULL, 0},
+		      (struct slice){copy, body.len});
+	while (put_feed_slice(feed))
+		;
+	put_feed_release(feed);
+	mem_free(feed);
+	mem_free(copy);
+	harness_finish(h, r);
+	return r;
+}
+
+static struct ingest_request *put(struct harness *h, const char *tenant, const char *body)
+{
+	return put_slice(h, tenant, slice_of(body));
+}
+
+/* All of it is taken. */
+static void put_good(struct harness *h, const char *tenant, const char *body)
+{
+	struct ingest_request *r = put(h, tenant, body);
+	if (r->refused)
+		fail_msg("%s", r->errors[0].sentence);
+	assert_int_equal(ingest_status(r), 204);
+	ingest_request_free(r);
+}
+
+static void want_error(const struct ingest_request *r, size_t i, uint64_t index,
+		       enum ingest_reason reason, const char *sentence)
+{
+	assert_true(i < r->error_count);
+	const struct ingest_error *error = &r->errors[i];
+	if (error->place.index != index || error->reason != reason ||
+	    strcmp(error->sentence, sentence) != 0)
+		fail_msg("point %llu, %s: %s", (unsigned long long)error->place.index,
+			 ingest_reason_text(error->reason), error->sentence);
+}
+
+/* One body whose only point is refused. */
+static void refused(struct harness *h, const char *body, enum ingest_reason reason,
+		    const char *sentence)
+{
+	struct ingest_request *r = put(h, NULL, body);
+	assert_int_equal(r->accepted, 0);
+	assert_int_equal(r->refused, 1);
+	want_error(r, 0, 0, reason, sentence);
+	assert_int_equal(ingest_status(r), 400);
+	ingest_request_free(r);
+}
+
+/* ---- Points --------------------------------------------------------------------------------- */
+
+/* The worked example of the document: these four hosts. */
+static void the_points_of_the_document(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	put_good(&h, NULL,
+		 "[{'metric':'cpu_idle','timestamp':'2020-08-24T16:34:05Z','value':477,'tags':{'"
+		 "tenant':'t-1','os':'linux','host':'h-4','deployment':'prod'}},"
+		 "{'metric':'cpu_idle','timestamp':1598284275,'value':186,'tags':{'tenant':'t-1','"
+		 "host':'h-1','deployment':'prod','os':'linux'}},"
+		 "{'metric':'cpu_idle','timestamp':1598286234000,'value':828.0,'tags':{'os':'linux'"
+		 ",'host':'h-1','deployment':'prod','tenant':'t-1'}},"
+		 "{'metric':'cpu_idle','timestamp':'1598286238','value':'842','tags':{'os':'linux',"
+		 "'host':'h-1','deployment':'prod','tenant':'t-1'}}]");
+	harness_expect(&h, "t-1:cpu_idle,deployment=prod,host=h-1,os=linux 1598284275000=186.0f "
+			   "1598286234000=828.0f 1598286238000=842.0f\n"
+			   "t-1:cpu_idle,deployment=prod,host=h-4,os=linux 1598286845000=477.0f\n");
+	harness_close(&h);
+}
+
+static void one_object_or_an_array(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	put_good(&h, NULL, "{'metric':'a','timestamp':1,'value':1,'tags':{}}");
+	put_good(&h, NULL, " [ {'metric':'b','timestamp':1,'value':2,'tags':{}} ]\n");
+	put_good(&h, NULL, "[]");
+	put_good(&h, NULL, "{'value':3,'metric':'c','timestamp':1}");
+	harness_expect(&h, "default:a 1000=1.0f\ndefault:b 1000=2.0f\ndefault:c 1000=3.0f\n");
+	harness_close(&h);
+}
+
+static void numbers_are_exact(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	put_good(&h, NULL,
+		 "[{'metric':'a','timestamp':1,'value':9007199254740993,'tags':{}},"
+		 "{'metric':'b','timestamp':1,'value':-9007199254740993,'tags':{}},"
+		 "{'metric':'c','timestamp':1,'value':18446744073709551615,'tags':{}},"
+		 "{'metric':'d','timestamp':1,'value':1e-3,'tags':{}},"
+		 "{'metric':'e','timestamp':1,'value':'9007199254740993','tags':{}},"
+		 "{'metric':'f','timestamp':1,'value':'-1.5e3','tags':{}},"
+		 "{'metric':'g','timestamp':1,'value':-0,'tags':{}},"
+		 "{'metric':'h','timestamp':1,'value':9007199254740992,'tags':{}}]");
+	harness_expect(&h, "default:a 1000=9007199254740993i\n"
+			   "default:b 1000=-9007199254740993i\n"
+			   "default:c 1000=18446744073709551615u\n"
+			   "default:d 1000=0.001f\n"
+			   "default:e 1000=9007199254740993i\n"
+			   "default:f 1000=-1500.0f\n"
+			   "default:g 1000=-0.0f\n"
+			   "default:h 1000=9007199254740992.0f\n");
+	harness_close(&h);
+}
+
+static void times_in_every_form(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	put_good(&h, NULL,
+		 "[{'metric':'m','timestamp':0,'value':0,'tags':{}},"
+		 "{'metric':'m','timestamp':1.5,'value':1,'tags':{}},"
+		 "{'metric':'m','timestamp':1600000000,'value':2,'tags':{}},"
+		 "{'metric':'m','timestamp':1600000000123,'value':3,'tags':{}},"
+		 "{'metric':'m','timestamp':'2020-08-24T18:34:05.5+02:00','value':4,'tags':{}},"
+		 "{'metric':'m','timestamp':'2020-08-24','value':5,'tags':{}}]");
+	harness_expect(&h, "default:m 0=0.0f 1500=1.0f 1598227200000=5.0f 1598286845500=4.0f "
+			   "1600000000000=2.0f 1600000000123=3.0f\n");
+	harness_close(&h);
+}
+
+static void the_later_of_two_values_wins(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	put_good(&h, NULL,
+		 "[{'metric':'a','timestamp':1,'value':1,'tags':{}},"
+		 "{'metric':'b','timestamp':1,'value':2,'tags':{}},"
+		 "{'metric':'a','timestamp':1,'value':3,'tags':{}},"
+		 "{'metric':'b','timestamp':1,'value':4,'tags':{}},"
+		 "{'metric':'a','timestamp':1,'value':5,'tags':{}}]");
+	/* Also where the tags are written in another order. */
+	put_good(&h, NULL,
+		 "[{'metric':'c','timestamp':1,'value':1,'tags':{'x':'1','y':'2'}},"
+		 "{'metric':'c','timestamp':1,'value':2,'tags':{'y':'2','x':'1'}}]");
+	harness_expect(&h,
+		       "default:a 1000=5.0f\ndefault:b 1000=4.0f\ndefault:c,x=1,y=2 1000=2.0f\n");
+	harness_close(&h);
+}
+
+static void of_equal_keys_the_last_counts(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	put_good(
+		&h, NULL,
+		"{\"metric\":1,\"tags\":{\"a\":null},\"value\":\"x\",\"timestamp\":\"x\","
+		"\"metric\":\"m\",\"value\":1,\"timestamp\":1,\"tags\":{\"a\":\"1\",\"a\":\"2\"}}");
+	struct ingest_request *r =
+		put(&h, NULL, "{'metric':'m','value':1,'timestamp':1,'value':[]}");
+	want_error(r, 0, 0, INGEST_NOT_NUMBER, "the value is not a number");
+	ingest_request_free(r);
+	harness_expect(&h, "default:m,a=2 1000=1.0f\n");
+	harness_close(&h);
+}
+
+static void other_members_are_not_looked_at(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	put_good(
+		&h, NULL,
+		"{\"x\":{\"metric\":\"y\",\"tags\":[{}]},\"metric\":\"m\",\"Metric\":1,"
+		"\"timestamp\":1,"
+		"\"value\":1,\"tags\":{\"k\":\"v\"},\"y\":[[],{\"value\":null}],\"\":\"\\u00e9\"}");
+	harness_expect(&h, "default:m,k=v 1000=1.0f\n");
+	harness_close(&h);
+}
+
+static void names_with_escapes(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	put_good(&h, NULL,
+		 "[{'metric':'\\u0063pu','timestamp':1,'value':1,'tags':{'h\\u00f6st':'a\\/"
+		 "b','p':'a,b=c\\\\'}},"
+		 "{'metric':'cpu','timestamp':2,'value':2,'tags':{'p':'a,b=c\\\\','h\xc3\xb6st':'a/"
+		 "b'}}]");
+	harness_expect(&h, "default:cpu,h\xc3\xb6st=a/b,p=a\\,b\\=c\\\\ 1000=1.0f 2000=2.0f\n");
+	harness_close(&h);
+}
+
+/* ---- Tenants and tags ----------------------------------------------------------------------- */
+
+static void the_tenant_of_a_point(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	put_good(&h, NULL,
+		 "[{'metric':'m','timestamp':1,'value':1,'tags':{'tenant':'t-1'}},"
+		 "{'metric':'m','timestamp':1,'value':2,'tags':{'k':'v'}},"
+		 "{'metric':'m','timestamp':1,'value':3,'tags':{'tenant':'t-2','k':'v'}}]");
+	/* Beside the header it is an ordinary tag. */
+	put_good(&h, "t-3", "{'metric':'m','timestamp':1,'value':4,'tags':{'tenant':'t-1'}}");
+	struct ingest_request *r =
+		put(&h, NULL,
+		    "[{'metric':'m','timestamp':1,'value':1,'tags':{'tenant':'no way'}},"
+		    "{'metric':'n','timestamp':1,'value':1,'tags':{'tenant':'no way'}},"
+		    "{'metric':'m','timestamp':1,'value':5,'tags':{'tenant':'t-4'}}]");
+	assert_int_equal(r->refused, 2);
+	want_error(r, 0, 0, INGEST_NAME,
+		   "tenant \"no way\" is not 1 to 64 of A-Z a-z 0-9 _ . and -");
+	want_error(r, 1, 1, INGEST_NAME,
+		   "tenant \"no way\" is not 1 to 64 of A-Z a-z 0-9 _ . and -");
+	ingest_request_free(r);
+	harness_expect(&h, "default:m,k=v 1000=2.0f\n"
+			   "t-1:m 1000=1.0f\n"
+			   "t-2:m,k=v 1000=3.0f\n"
+			   "t-3:m,tenant=t-1 1000=4.0f\n"
+			   "t-4:m 1000=5.0f\n");
+	harness_close(&h);
+}
+
+static void another_tag_may_name_the_tenant(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	struct ingest_options options = {.tenant_tag = SLICE("customer")};
+	harness_open(&h, &options);
+	put_good(&h, NULL,
+		 "{'metric':'m','timestamp':1,'value':1,'tags':{'tenant':'x','customer':'t-1'}}");
+	harness_expect(&h, "t-1:m,tenant=x 1000=1.0f\n");
+	harness_close(&h);
+}
+
+static void scalar_tags_are_taken_as_written(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	put_good(&h, NULL,
+		 "{'metric':'m','timestamp':1,'value':1,'tags':{'a':80,'b':1.50,'c':true,'d':false}"
+		 "}");
+	harness_expect(&h, "default:m,a=80,b=1.50,c=true,d=false 1000=1.0f\n");
+	harness_close(&h);
+}
+
+static void bad_tags_are_refused(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':''}}", INGEST_NAME,
+		"value of tag \"a\" is empty (1 to 1024 bytes)");
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'':'a'}}", INGEST_NAME,
+		"tag key \"\" is empty (1 to 256 bytes)");
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':null}}", INGEST_NAME,
+		"tag \"a\" has no value");
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':[1]}}", INGEST_NAME,
+		"tag \"a\" is not a text");
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':{'b':[]}}}", INGEST_NAME,
+		"tag \"a\" is not a text");
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':'\\n'}}", INGEST_NAME,
+		"value of tag \"a\" holds a control character (1 to 1024 bytes)");
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'tenant':''}}", INGEST_NAME,
+		"tenant \"\" is not 1 to 64 of A-Z a-z 0-9 _ . and -");
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':[]}", INGEST_SYNTAX,
+		"\"tags\" is not an object");
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':null}", INGEST_SYNTAX,
+		"\"tags\" is not an object");
+	harness_expect(&h, "");
+	harness_close(&h);
+}
+
+/* A body with `count` tags, one of which is the tenant's. */
+static void put_tags(struct buf *body, unsigned count)
+{
+	buf_clear(body);
+	buf_append_text(body, "{\"metric\":\"m\",\"timestamp\":1,\"value\":1,\"tags\":{");
+	for (unsigned i = 0; i + 1 < count; i++)
+		buf_printf(body, "\"k%02u\":\"v\",", i);
+	buf_append_text(body, "\"tenant\":\"t\"}}");
+}
+
+static void tags_have_a_maximum(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	struct buf body;
+	harness_open(&h, NULL);
+	buf_init(&body, 1 << 16);
+	put_tags(&body, TAGS_MAX + 1);
+	struct ingest_request *r = put_slice(&h, NULL, buf_slice(&body));
+	assert_int_equal(r->accepted, 1);
+	ingest_request_free(r);
+	r = put_slice(&h, "t", buf_slice(&body));
+	assert_int_equal(r->refused, 1);
+	want_error(r, 0, 0, INGEST_NAME, "65 tags; at most 64 are kept");
+	ingest_request_free(r);
+	put_tags(&body, TAGS_MAX + 2);
+	r = put_slice(&h, NULL, buf_slice(&body));
+	assert_int_equal(r->refused, 1);
+	want_error(r, 0, 0, INGEST_NAME, "there are more than 64 tags");
+	ingest_request_free(r);
+	buf_release(&body);
+	harness_close(&h);
+}
+
+/* ---- What is refused ------------------------------------------------------------------------ */
+
+static void one_bad_point_costs_no_other(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	int64_t before = stat_get(STAT_ingest_refused_not_number);
+	struct ingest_request *r =
+		put(&h, NULL,
+		    "[{'metric':'a','timestamp':1,'value':1,'tags':{'k':'v'}},"
+		    "{'metric':'b','timestamp':1,'value':{'x':[1]},'tags':{'k':'v'}},"
+		    "{'metric':'c','timestamp':1,'value':3,'tags':{'k':'v'}},"
+		    "17,[{'metric':'d','timestamp':1,'value':4,'tags':{}}],'e',null,{'metric':'f','"
+		    "timestamp':1,'value':6,'tags':{'k':'v'}},"
+		    "{'metric':'g','timestamp':1,'value':NaN,'tags':{'k':'v'}},"
+		    "{'metric':'h','timestamp':1,'value':8,'tags':{'k':'v'}},"
+		    "{'metric':'i','timestamp':-Infinity,'value':8,'tags':{}},"
+		    "{}]");
+	assert_int_equal(r->accepted, 4);
+	assert_int_equal(r->refused, 8);
+	want_error(r, 0, 1, INGEST_NOT_NUMBER, "the value is not a number");
+	want_error(r, 1, 3, INGEST_SYNTAX, "a point is an object");
+	want_error(r, 2, 4, INGEST_SYNTAX, "a point is an object");
+	want_error(r, 3, 5, INGEST_SYNTAX, "a point is an object");
+	want_error(r, 4, 6, INGEST_SYNTAX, "a point is an object");
+	want_error(r, 5, 8, INGEST_NOT_FINITE, "the value is not a finite number");
+	want_error(r, 6, 10, INGEST_TIME,
+		   "\"-Infinity\" is no time: it is neither a number nor a date");
+	want_error(r, 7, 11, INGEST_SYNTAX, "\"metric\" is missing");
+	assert_int_equal(ingest_status(r), 400);
+	assert_int_equal(stat_get(STAT_ingest_refused_not_number), before + 1);
+	ingest_request_free(r);
+	harness_expect(&h, "default:a,k=v 1000=1.0f\ndefault:c,k=v 1000=3.0f\n"
+			   "default:f,k=v 1000=6.0f\ndefault:h,k=v 1000=8.0f\n");
+	harness_close(&h);
+}
+
+static void bad_values_are_refused(void **state)
+{
+	(void)state;
+	static const char *const not_finite[] = {"1e400",         "-1e309",   "NaN",
+						 "Infinity",      "\"NaN\"",  "\"-inf\"",
+						 "\"+Infinity\"", "\"1e400\""};
+	static const char *const not_numbers[] = {"null", "true", "{}", "[]", "[1]"};
+	static const char *const texts[] = {"\"\"",    "\"abc\"", "\"1 \"", "\"0x10\"",
+					    "\"1,5\"", "\".5\"",  "\"na\"", "\"1s\""};
+	char body[256];
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(not_finite); i++) {
+		snprintf(body, sizeof(body), "{'metric':'m','timestamp':1,'value':%s,'tags':{}}",
+			 not_finite[i]);
+		refused(&h, body, INGEST_NOT_FINITE, "the value is not a finite number");
+	}
+	for (size_t i = 0; i < ARRAY_LEN(not_numbers); i++) {
+		snprintf(body, sizeof(body), "{'metric':'m','timestamp':1,'value':%s,'tags':{}}",
+			 not_numbers[i]);
+		refused(&h, body, INGEST_NOT_NUMBER, "the value is not a number");
+	}
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		snprintf(body, sizeof(body), "{'metric':'m','timestamp':1,'value':%s,'tags':{}}",
+			 texts[i]);
+		refused(&h, body, INGEST_NOT_NUMBER, "the value is a text, not a number");
+	}
+	refused(&h, "{'metric':'m','timestamp':1,'tags':{}}", INGEST_NOT_NUMBER,
+		"\"value\" is missing");
+	harness_expect(&h, "");
+	harness_close(&h);
+}
+
+static void bad_metrics_are_refused(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	struct buf body;
+	harness_open(&h, NULL);
+	refused(&h, "{'metric':'','timestamp':1,'value':1,'tags':{}}", INGEST_NAME,
+		"metric \"\" is empty (1 to 256 bytes)");
+	refused(&h, "{'metric':'a\\u0000b','timestamp':1,'value':1,'tags':{}}", INGEST_NAME,
+		"metric \"a\" holds a control character (1 to 256 bytes)");
+	refused(&h, "{'metric':null,'timestamp':1,'value':1}", INGEST_SYNTAX,
+		"\"metric\" is not a text");
+	refused(&h, "{'timestamp':1,'value':1}", INGEST_SYNTAX, "\"metric\" is missing");
+	buf_init(&body, 4096);
+	buf_append_text(&body, "{\"timestamp\":1,\"value\":1,\"metric\":\"");
+	for (int i = 0; i < METRIC_MAX_BYTES + 1; i++)
+		buf_append_char(&body, 'm');
+	buf_append_text(&body, "\"}");
+	struct ingest_request *r = put_slice(&h, NULL, buf_slice(&body));
+	assert_int_equal(r->refused, 1);
+	assert_int_equal(r->errors[0].reason, INGEST_NAME);
+	assert_non_null(strstr(r->errors[0].sentence, "is too long (1 to 256 bytes)"));
+	ingest_request_free(r);
+	buf_release(&body);
+	harness_expect(&h, "");
+	harness_close(&h);
+}
+
+static void times_outside_the_window_are_refused(void **state)
+{
+	(void)state;
+	char body[256];
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	refused(&h, "{'metric':'m','timestamp':-1,'value':1,'tags':{}}", INGEST_TOO_OLD,
+		"the time -1000 ms is before 1970");
+	refused(&h, "{'metric':'m','timestamp':'1969-12-31T23:59:59.999Z','value':1,'tags':{}}",
+		INGEST_TOO_OLD, "the time -1 ms is before 1970");
+	long long edge = HARNESS_NOW_MS + 86400000;
+	snprintf(body, sizeof(body), "{'metric':'m','timestamp':%lld,'value':1,'tags':{}}",
+		 edge + 1);
+	struct ingest_request *r = put(&h, NULL, body);
+	assert_int_equal(r->refused, 1);
+	assert_int_equal(r->errors[0].reason, INGEST_TOO_NEW);
+	ingest_request_free(r);
+	snprintf(body, sizeof(body), "{'metric':'m','timestamp':%lld,'value':1,'tags':{}}", edge);
+	put_good(&h, NULL, body);
+	refused(&h, "{'metric':'m','timestamp':true,'value':1,'tags':{}}", INGEST_TIME,
+		"\"timestamp\" is neither a number nor a text");
+	refused(&h, "{'metric':'m','timestamp':'now','value':1,'tags':{}}", INGEST_TIME,
+		"\"now\" is no time: it is neither a number nor a date");
+	refused(&h, "{'metric':'m','timestamp':'2020-02-30','value':1,'tags':{}}", INGEST_TIME,
+		"\"2020-02-30\" is no time: the month has no such day");
+	refused(&h, "{'metric':'m','value':1}", INGEST_TIME, "\"timestamp\" is missing");
+	harness_expect(&h, "default:m 1700086400000=1.0f\n");
+	harness_close(&h);
+}
+
+/* A time that falls out of the retention while its group waits is refused point by point; here at
+ * once, since the clock stands still. */
+static void times_older_than_the_retention_are_refused_each(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	struct ingest_options options = {.retention_ms = 3600000};
+	harness_open(&h, &options);
+	struct ingest_request *r =
+		put(&h, NULL,
+		    "[{'metric':'a','timestamp':1699990000,'value':1,'tags':{}},"
+		    "{'metric':'b','timestamp':1699990000,'value':1,'tags':{}},"
+		    "{'metric':'c','timestamp':1700000000,'value':1,'tags':{}}]");
+	assert_int_equal(r->refused, 2);
+	assert_int_equal(r->errors[0].place.index, 0);
+	assert_int_equal(r->errors[1].place.index, 1);
+	assert_int_equal(r->errors[1].reason, INGEST_TOO_OLD);
+	ingest_request_free(r);
+	harness_expect(&h, "default:c 1700000000000=1.0f\n");
+	harness_close(&h);
+}
+
+/* ---- What is no JSON ------------------------------------------------------------------------ */
+
+static void what_stands_before_a_fault_of_json_is_kept(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	struct ingest_request *r = put(&h, NULL,
+				       "[\n{'metric':'a','timestamp':1,'value':1,'tags':{}},"
+				       "\n{'metric':'b','timestamp':1,'value':2,'tags':{}},"
+				       "\n "
+				       "{'metric':'c','timestamp':1,value:3},\n{'metric':'d','"
+				       "timestamp':1,'value':4,'tags':{}}]");
+	assert_int_equal(r->accepted, 2);
+	assert_int_equal(r->refused, 1);
+	want_error(
+		r, 0, 2, INGEST_SYNTAX,
+		"line 4, column 30: a key in quotes should stand here; what follows was not read");
+	assert_int_equal(r->errors[0].place.column, 30);
+	ingest_request_free(r);
+	harness_expect(&h, "default:a 1000=1.0f\ndefault:b 1000=2.0f\n");
+	harness_close(&h);
+}
+
+/* Every beginning of a body: the points that are whole are kept, and one refusal says the rest. */
+static void a_body_may_end_anywhere(void **state)
+{
+	(void)state;
+	static const char whole[] = "[{'metric':'a','timestamp':1,'value':1,'tags':{'k':'v'}},"
+				    "{'metric':'b','timestamp':1,'value':2,'tags':{'k':'v'}},"
+				    "{'metric':'c','timestamp':2,'value':3,'tags':{'k':'v'}}]";
+	size_t one = strlen("{'metric':'a','timestamp':1,'value':1,'tags':{'k':'v'}}");
+	for (size_t len = 0; len < sizeof(whole) - 1; len++) {
+		struct harness h = {0};
+		harness_open(&h, NULL);
+		struct ingest_request *r = put_slice(&h, NULL, (struct slice){whole, len});
+		size_t points = len < 1 ? 0 : len / (one + 1);
+		assert_int_equal(r->accepted, points);
+		assert_int_equal(r->refused, 1);
+		assert_int_equal(r->errors[0].place.index, points);
+		assert_int_equal(r->errors[0].reason, INGEST_SYNTAX);
+		ingest_request_free(r);
+		harness_close(&h);
+	}
+}
+
+static void faults_around_the_points(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	refused(&h, "", INGEST_SYNTAX,
+		"line 1, column 1: the text ends where a value should stand; what follows was not "
+		"read");
+	refused(&h, "17", INGEST_SYNTAX, "a point is an object");
+	refused(&h, "put m 1 1 k=v", INGEST_SYNTAX,
+		"line 1, column 1: not a value; what follows was not read");
+	struct ingest_request *r =
+		put(&h, NULL, "{'metric':'a','timestamp':1,'value':1,'tags':{}} x");
+	assert_int_equal(r->accepted, 1);
+	assert_int_equal(r->errors[0].place.index, 1);
+	ingest_request_free(r);
+	r = put(&h, NULL, "[{'metric':'b','timestamp':1,'value':1,'tags':{}}],");
+	assert_int_equal(r->accepted, 1);
+	assert_int_equal(r->refused, 1);
+	assert_int_equal(r->errors[0].place.index, 1);
+	ingest_request_free(r);
+	harness_close(&h);
+}
+
+/* More text with escapes than may be held. */
+static void escapes_have_a_bound(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	struct buf body;
+	harness_open(&h, NULL);
+	buf_init(&body, 64 << 20);
+	buf_append_text(&body, "[{'metric':'a','timestamp':1,'value':1,'tags':{}},"
+			       "{'x':'\\n");
+	for (int i = 0; i < PUT_TEXT_MAX_BYTES / 8; i++)
+		buf_append_text(&body, "xxxxxxxx");
+	buf_append_text(&body, "\"}]");
+	struct ingest_request *r = put_slice(&h, NULL, buf_slice(&body));
+	assert_int_equal(r->accepted, 1);
+	assert_int_equal(r->refused, 1);
+	assert_int_equal(r->errors[0].reason, INGEST_TOO_LONG);
+	assert_int_equal(r->errors[0].place.index, 1);
+	ingest_request_free(r);
+	buf_release(&body);
+	harness_close(&h);
+}
+
+/* ---- Many points ---------------------------------------------------------------------------- */
+
+/* Points in every mixture of tags, times, metrics, spellings and faults, over many slices: what is
+ * stored is what a table of the last value says. */
+static void put_mixture(struct buf *body, uint64_t seed, unsigned points, double last[4][3][8],
+			unsigned *bad)
+{
+	struct random random;
+	random_init(&random, seed);
+	for (unsigned i = 0; i < points; i++) {
+		uint64_t host = random_below(&random, 4), time = random_below(&random, 3);
+		uint64_t metric = random_below(&random, 8);
+		double value = (double)random_below(&random, 100000) / 4;
+		bool fault = random_below(&random, 10) == 0;
+		buf_append_char(body, i ? ',' : '[');
+		buf_printf(body, "{\"tags\":%s", "");
+		if (random_below(&random, 2))
+			buf_printf(body, "{\"host\":\"h%d\",\"os\":\"x\"}", (int)host);
+		else if (random_below(&random, 2))
+			buf_printf(body, "{\"os\":\"x\",\"host\":\"h%d\"}", (int)host);
+		else
+			buf_printf(body, "{\"os\":\"x\",\"h\\u006fst\":\"\\u0068%d\"}", (int)host);
+		buf_printf(body, ",\"metric\":\"%s%d\"", random_below(&random, 8) ? "m" : "\\u006d",
+			   (int)metric);
+		buf_printf(body, ",\"timestamp\":%d,\"value\":", (int)time);
+		if (fault)
+			buf_append_text(body, "\"none\"}");
+		else
+			buf_printf(body, "%.2f}", value);
+		*bad += fault;
+		if (!fault)
+			last[host][time][metric] = value;
+	}
+	buf_append_char(body, ']');
+}
+
+static void a_mixture_of_points(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	double last[4][3][8];
+	memset(last, 0, sizeof(last));
+	unsigned bad = 0;
+	struct buf body, want;
+	buf_init(&body, 64 << 20);
+	buf_init(&want, 1 << 20);
+	put_mixture(&body, 8470, 30000, last, &bad);
+	assert_true(body.len > 5 * PUT_SLICE_BYTES);
+	struct ingest_request *r = put_slice(&h, NULL, buf_slice(&body));
+	assert_int_equal(r->accepted, 30000 - bad);
+	assert_int_equal(r->refused, bad);
+	assert_int_equal(r->error_count, INGEST_ERRORS_MAX);
+	ingest_request_free(r);
+	for (int metric = 0; metric < 8; metric++) {
+		for (int host = 0; host < 4; host++) {
+			buf_printf(&want, "default:m%d,host=h%d,os=x", metric, host);
+			for (int time = 0; time < 3; time++) {
+				buf_printf(&want, " %d=", time * 1000);
+				number_append(&want, value_f64(last[host][time][metric]));
+				buf_append_char(&want, 'f');
+			}
+			buf_append_char(&want, '\n');
+		}
+	}
+	buf_append_char(&want, 0);
+	harness_expect(&h, want.data);
+	buf_release(&body);
+	buf_release(&want);
+	harness_close(&h);
+}
+
+/* Whatever the bytes: each point is taken or refused, once. */
+static void damaged_bodies(void **state)
+{
+	(void)state;
+	static const char whole[] =
+		"[{'metric':'a','timestamp':1,'value':1,'tags':{'k':'v'}},"
+		"{'metric':'b','timestamp':1,'value':NaN,'tags':{'k':'v'}},"
+		"{'metric':'\\u0063','timestamp':'1970-01-01','value':'3','tags':{'k':'v'}},"
+		"{'x':[{}],'metric':'d','value':4,'timestamp':1.5},17,null]";
+	static const char bytes[] = "{}[]:,\"\\0123456789eE+-.truefalsn \n\x00\x80\xc3/u";
+	struct harness h = {0};
+	struct random random;
+	harness_open(&h, NULL);
+	random_init(&random, 4242);
+	for (int i = 0; i < 5000; i++) {
+		char *body = copy_quoted((struct slice){whole, sizeof(whole) - 1});
+		for (uint64_t n = random_below(&random, 4); n > 0; n--)
+			body[random_below(&random, sizeof(whole) - 1)] =
+				bytes[random_below(&random, sizeof(bytes) - 1)];
+		struct ingest_request *r = harness_request(&h);
+		struct put_feed *feed = mem_alloc(sizeof(*feed));
+		put_feed_init(feed, r, (struct slice){NULL, 0},
+			      (struct slice){body, sizeof(whole) - 1});
+		while (put_feed_slice(feed))
+			;
+		uint64_t points = feed->index;
+		put_feed_release(feed);
+		mem_free(feed);
+		mem_free(body);
+		harness_finish(&h, r);
+		assert_int_equal(r->err, 0);
+		assert_int_equal(r->accepted + r->refused, points);
+		assert_true(points <= 8);
+		ingest_request_free(r);
+	}
+	harness_close(&h);
+}
+
+/* More metrics of one line than a group holds. */
+static void more_points_than_a_group(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	struct buf body;
+	harness_open(&h, NULL);
+	buf_init(&body, 1 << 20);
+	for (int i = 0; i < 3 * INGEST_POINTS_MAX + 1; i++)
+		buf_printf(&body,
+			   "%c"
+			   "{\"metric\":\"m%d\",\"timestamp\":1,\"value\":1}",
+			   i ? ',' : '[', i);
+	buf_append_char(&body, ']');
+	struct ingest_request *r = put_slice(&h, NULL, buf_slice(&body));
+	assert_int_equal(r->accepted, 3 * INGEST_POINTS_MAX + 1);
+	assert_int_equal(r->refused, 0);
+	ingest_request_free(r);
+	buf_release(&body);
+	harness_close(&h);
+}
+
+/* Over a limit each new series is refused by itself, with its own index; those that exist are not.
+ */
+static void limits_of_the_catalog_count_each_point(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	h.catalog_options = catalog_options_default();
+	h.catalog_options.series_per_tenant_max = 2;
+	harness_open(&h, NULL);
+	put_good(&h, NULL,
+		 "[{'metric':'a','timestamp':1,'value':1,'tags':{}},"
+		 "{'metric':'b','timestamp':1,'value':1,'tags':{}}]");
+	struct ingest_request *r = put(&h, NULL,
+				       "[{'metric':'c','timestamp':2,'value':1,'tags':{}},"
+				       "{'metric':'a','timestamp':2,'value':2,'tags':{}},"
+				       "{'metric':'d','timestamp':2,'value':1,'tags':{}},"
+				       "{'metric':'b','timestamp':2,'value':2,'tags':{}}]");
+	assert_int_equal(r->accepted, 2);
+	assert_int_equal(r->refused, 2);
+	assert_int_equal(r->errors[0].place.index, 0);
+	assert_int_equal(r->errors[1].place.index, 2);
+	assert_int_equal(r->errors[1].reason, INGEST_LIMIT);
+	ingest_request_free(r);
+	harness_expect(&h, "default:a 1000=1.0f 2000=2.0f\ndefault:b 1000=1.0f 2000=2.0f\n");
+	harness_close(&h);
+}
+
+static void points_know_where_they_begin(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	static const char body[] = " [ {\"metric\":\"a\",\"timestamp\":1,\"value\":1}, 17 ,{}]";
+	struct ingest_request *r = harness_request(&h);
+	struct put_feed *feed = mem_alloc(sizeof(*feed));
+	size_t offset;
+	put_feed_init(feed, r, (struct slice){NULL, 0}, slice_of(body));
+	feed->keep_offsets = true;
+	assert_false(put_feed_slice(feed));
+	assert_int_equal(feed->index, 3);
+	assert_true(put_feed_offset(feed, 0, &offset));
+	assert_int_equal(offset, 3);
+	assert_true(put_feed_offset(feed, 1, &offset));
+	assert_memory_equal(body + offset, "17", 2);
+	assert_true(put_feed_offset(feed, 2, &offset));
+	assert_memory_equal(body + offset, "{}", 2);
+	assert_false(put_feed_offset(feed, 3, &offset));
+	put_feed_release(feed);
+	mem_free(feed);
+	harness_finish(&h, r);
+	ingest_request_free(r);
+	harness_close(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_points_of_the_document),
+		cmocka_unit_test(one_object_or_an_array),
+		cmocka_unit_test(numbers_are_exact),
+		cmocka_unit_test(times_in_every_form),
+		cmocka_unit_test(the_later_of_two_values_wins),
+		cmocka_unit_test(of_equal_keys_the_last_counts),
+		cmocka_unit_test(other_members_are_not_looked_at),
+		cmocka_unit_test(names_with_escapes),
+		cmocka_unit_test(the_tenant_of_a_point),
+		cmocka_unit_test(another_tag_may_name_the_tenant),
+		cmocka_unit_test(scalar_tags_are_taken_as_written),
+		cmocka_unit_test(bad_tags_are_refused),
+		cmocka_unit_test(tags_have_a_maximum),
+		cmocka_unit_test(one_bad_point_costs_no_other),
+		cmocka_unit_test(bad_values_are_refused),
+		cmocka_unit_test(bad_metrics_are_refused),
+		cmocka_unit_test(times_outside_the_window_are_refused),
+		cmocka_unit_test(times_older_than_the_retention_are_refused_each),
+		cmocka_unit_test(what_stands_before_a_fault_of_json_is_kept),
+		cmocka_unit_test(a_body_may_end_anywhere),
+		cmocka_unit_test(faults_around_the_points),
+		cmocka_unit_test(escapes_have_a_bound),
+		cmocka_unit_test(a_mixture_of_points),
+		cmocka_unit_test(damaged_bodies),
+		cmocka_unit_test(more_points_than_a_group),
+		cmocka_unit_test(limits_of_the_catalog_count_each_point),
+		cmocka_unit_test(points_know_where_they_begin),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
