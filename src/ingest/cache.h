@@ -2,14 +2,14 @@
  * whose key was seen before costs one look-up.
  *
  * A key stands for tenant, tags and a list of metrics (a shape, for line protocol). 96 bits of a
- * seeded hash are taken for the key itself. A handle may be 0: a metric of the list that has not been
- * needed yet (a field that was text so far).
+ * seeded hash are taken for the key itself. A handle may be 0: a metric of the list that has not
+ * been needed yet (a field that was text so far).
  *
  * Entries lie in segments of 512, open addressing, and segments are found by the upper bits of the
  * hash: a full segment is split, so that growing never stops the loop for long (extendible hashing:
- * Fagin and others, 1979). At the maximum of bytes the segment forgets, by a clock, what was not used
- * since the hand last passed. An entry costs 32 bytes if its handles are consecutive numbers, which
- * they are where the store registered them together, else 8 more for each handle.
+ * Fagin and others, 1979). At the maximum of bytes the segment forgets, by a clock, what was not
+ * used since the hand last passed. An entry costs 32 bytes if its handles are consecutive numbers,
+ * which they are where the store registered them together, else 8 more for each handle.
  *
  * Private to ingest/; the loop's thread. */
 #ifndef INGEST_CACHE_H
@@ -61,8 +61,8 @@ static inline void cache_handles(const struct cache_entry *entry, uint64_t *hand
 		handles[i] = entry->first + i;
 }
 
-/* Enters or replaces. Of a replaced entry of the same shape and count, handles that are 0 in the new
- * one stay.
+/* Enters or replaces. Of a replaced entry of the same shape and count, handles that are 0 in the
+ * new one stay.
  * count: 1 to 65535, not all 0. A reference to `shape` is taken. */
 void cache_put(struct cache *cache, struct hash128 key, struct shape *shape,
 	       const uint64_t *handles, size_t count);

@@ -17,19 +17,19 @@
  * or, when the client goes away before `done`, ingest_request_abandon(r) and nothing more.
  *
  * Known means: the 128-bit hash of tenant, tags and metrics (or of the raw bytes that stand for
- * them) is in the cache and gives the handles. What is unknown is found or registered by the catalog,
- * a round of groups at a time; one round is in flight per request, the next one gathers meanwhile.
- * Points keep their order within a request, also when some wait and others would not have to: of two
- * values of one sample the later wins. A point that waits is copied; nothing that a door hands over
- * needs to live longer than the call.
+ * them) is in the cache and gives the handles. What is unknown is found or registered by the
+ * catalog, a round of groups at a time; one round is in flight per request, the next one gathers
+ * meanwhile. Points keep their order within a request, also when some wait and others would not
+ * have to: of two values of one sample the later wins. A point that waits is copied; nothing that a
+ * door hands over needs to live longer than the call.
  *
  * Samples are gathered in a store_write of about write_bytes, submitted when it is full and at the
  * end. So a long body is written while it still arrives; what was accepted before an error stays.
  *
  * Bounds. The bytes of all requests that are waiting or being written are at most about
- * in_flight_max_bytes, those of one request about a quarter of that: above, requests are told to pause
- * and are resumed in the order in which they paused. A door that goes on nevertheless gets ERR_BUSY
- * at twice the bound. The cache is bounded in bytes, sentences in number and length.
+ * in_flight_max_bytes, those of one request about a quarter of that: above, requests are told to
+ * pause and are resumed in the order in which they paused. A door that goes on nevertheless gets
+ * ERR_BUSY at twice the bound. The cache is bounded in bytes, sentences in number and length.
  *
  * Threads: everything here belongs to the thread of `executor` (the loop's), completions included.
  * `done` and `resume` are never called from within a call of the door. */
@@ -63,7 +63,7 @@ struct ingest_options {
 	struct executor *executor;
 	struct slice tenant_tag; /* copied; empty: no tag names a tenant. NULL data: "tenant" */
 	int64_t retention_ms;    /* of data_raw; 0 = for ever. Older points are refused */
-	int64_t ahead_ms; /* how far after now a point may lie; 0 = one day, negative = not at all */
+	int64_t ahead_ms;        /* how far after now points may lie; 0 = one day, negative = not */
 	size_t in_flight_max_bytes; /* 0 = 128 MB */
 	size_t write_bytes;         /* of one store_write; 0 = 1 MB */
 	size_t cache_max_bytes;     /* 0 = 256 MB */
@@ -77,7 +77,8 @@ void ingest_free(struct ingest *ingest);
 /* No request lives and nothing is in flight. */
 bool ingest_idle(const struct ingest *ingest);
 
-/* What the HTTP server's context (http_server_new) begins with, so that the doors find their server. */
+/* What the HTTP server's context (http_server_new) begins with, so that the doors find their
+ * server. */
 struct ingest_context {
 	struct ingest *ingest;
 };
@@ -116,7 +117,7 @@ struct ingest_error {
 struct ingest_request;
 
 struct ingest_door {
-	/* Everything accepted is durable, or r->err is set. The door answers and frees the request. */
+	/* Everything accepted is durable, or r->err is set. The door answers and frees it. */
 	void (*done)(struct ingest_request *r);
 	/* The request may go on reading. May be NULL for doors that never ask must_pause. */
 	void (*resume)(struct ingest_request *r);
@@ -131,9 +132,9 @@ struct ingest_request {
 	struct arena arena; /* small things of the door and the sentences; at most 2 MB */
 	int64_t now_ms;     /* wall clock at ingest_piece_begin */
 
-	/* 0, or the first error that is not about a single point: ERR_BUSY, ERR_RETRY and ERR_UNKNOWN
-	 * (send it again), ERR_FULL and ERR_READ_ONLY (no room), ERR_DAMAGED... From then on the
-	 * request takes nothing more: calls are no-ops, and `done` comes as ever. */
+	/* 0, or the first error that is not about a single point: ERR_BUSY, ERR_RETRY and
+	 * ERR_UNKNOWN (send it again), ERR_FULL and ERR_READ_ONLY (no room), ERR_DAMAGED... From
+	 * then on the request takes nothing more: calls are no-ops, and `done` comes as ever. */
 	int err;
 	struct errbuf error;
 
@@ -157,8 +158,8 @@ static inline void *ingest_owner(const struct ingest_request *r)
 
 void ingest_piece_begin(struct ingest_request *r);
 void ingest_piece_end(struct ingest_request *r);
-/* True once it should read no more for now; `resume` will be called. To be asked after each piece, and
- * within a long one. */
+/* True once it should read no more for now; `resume` will be called. To be asked after each piece,
+ * and within a long one. */
 bool ingest_request_must_pause(struct ingest_request *r);
 /* The last call of the door; between pieces. `done` follows. */
 void ingest_request_end(struct ingest_request *r);
@@ -190,14 +191,14 @@ void ingest_refuse(struct ingest_request *r, struct ingest_place place, enum ing
 		   struct slice source, const char *fmt, ...) PRINTF_LIKE(5, 6);
 
 /* Whose points these are: the header X-Tenant (NULL data: none sent), else the tag that the options
- * name, which is then taken out of the tags, else `default`. Beside a header the tag is an ordinary one. ERR_INVALID:
- * not a tenant's name; refuse the points with INGEST_NAME and e's sentence. */
+ * name, which is then taken out of the tags, else `default`. Beside a header the tag is an ordinary
+ * one. ERR_INVALID: not a tenant's name; refuse the points with INGEST_NAME and e's sentence. */
 int ingest_tenant(const struct ingest *ingest, struct slice header, struct tag *tags,
 		  size_t *tag_count, struct slice *tenant, struct errbuf *e) MUST_CHECK;
 
-/* The HTTP status at `done`: 204 nothing was wrong; 400 something was refused; 503 send it all again
- * after a while (add Retry-After: INGEST_RETRY_AFTER); 507 no room; 500 else. What is sent again may
- * be sent whole: twice is once. */
+/* The HTTP status at `done`: 204 nothing was wrong; 400 something was refused; 503 send it all
+ * again after a while (add Retry-After: INGEST_RETRY_AFTER); 507 no room; 500 else. What is sent
+ * again may be sent whole: twice is once. */
 int ingest_status(const struct ingest_request *r);
 
 #define INGEST_RETRY_AFTER "1"

@@ -6,14 +6,14 @@
  *     POST /query           answers CREATE DATABASE, which senders ask for when they start
  *     GET  /ping, /health   that somebody is here
  *
- * The body is read as it arrives and written while it arrives. Answers to a write: 204, everything is
- * durable; 400, the good lines are durable and the others are named:
+ * The body is read as it arrives and written while it arrives. Answers to a write: 204, everything
+ * is durable; 400, the good lines are durable and the others are named:
  *
- *     {"error":"partial write: line 3, column 17: this is not a value; dropped=1",
- *      "dropped":1,"errors":[{"line":3,"column":17,"reason":"syntax","message":"this is not a value"}]}
+ *     {"error":"partial write: line 3, column 17: this is not a value; dropped=1", "dropped":1,
+ *      "errors":[{"line":3, "column":17, "reason":"syntax", "message":"this is not a value"}]}
  *
- * with at most three errors in the sentence and 100 in the list; 503 (Retry-After) and 507: send all of
- * it again, which is harmless; 413 by the route's limits.
+ * with at most three errors in the sentence and 100 in the list; 503 (Retry-After) and 507: send
+ * all of it again, which is harmless; 413 by the route's limits.
  *
  * What http_server_new is given as context begins with a struct ingest_context. */
 #ifndef INGEST_LINE_H

@@ -145,7 +145,8 @@ static void fill_names(struct line_fields *fields, const struct line_names *name
 	}
 }
 
-/* With a reference for the caller, or NULL and refused. `expected` is what line_fields was given. */
+/* With a reference for the caller, or NULL and refused. `expected` is what line_fields was given.
+ * */
 static struct shape *shape_of(const struct taken *t, struct shape *expected, bool of_entry)
 {
 	struct slice measurement = measurement_of(t->key);
@@ -390,8 +391,8 @@ static void skip_line(struct line_feed *feed, struct slice *piece)
 	drop_front(piece, n ? n : piece->len);
 }
 
-/* Adds to the carry up to a newline and reads it. After a text that was not closed, as much again is
- * added before the next attempt, so that texts of many lines are not read too often. */
+/* Adds to the carry up to a newline and reads it. After a text that was not closed, as much again
+ * is added before the next attempt, so that texts of many lines are not read too often. */
 static void add_to_carry(struct line_feed *feed, struct slice *piece)
 {
 	struct buf *carry = &feed->carry;

@@ -1,18 +1,20 @@
-/* Line protocol in pieces, into an ingest_request: what stands between wire/line.h and the HTTP door.
+/* Line protocol in pieces, into an ingest_request: what stands between wire/line.h and the HTTP
+ * door.
  *
- * Complete lines are read where they arrive; only what a piece cuts off (and its last few bytes, since
- * the reader looks ahead) is carried over to the next piece, at most LINE_MAX_BYTES of one line.
+ * Complete lines are read where they arrive; only what a piece cuts off (and its last few bytes,
+ * since the reader looks ahead) is carried over to the next piece, at most LINE_MAX_BYTES of one
+ * line.
  *
- * A line's series: the tenant is the one given, else the tag `tenant`, else `default`; the metric is
- * `measurement_field`, or the measurement alone where the field is called `value`. Integers with `i`
- * are i64, with `u` u64, all other numbers f64; true and false are the f64 1 and 0. Text, NaN and
- * infinities are refused one by one, the other fields of the line are kept. A line without a time
- * gets the time at which its piece was read.
+ * A line's series: the tenant is the one given, else the tag `tenant`, else `default`; the metric
+ * is `measurement_field`, or the measurement alone where the field is called `value`. Integers with
+ * `i` are i64, with `u` u64, all other numbers f64; true and false are the f64 1 and 0. Text, NaN
+ * and infinities are refused one by one, the other fields of the line are kept. A line without a
+ * time gets the time at which its piece was read.
  *
  * What a line costs. The hash of the raw `measurement,tags` gives the handles of its fields and the
  * shape it had before (shape.h): if the names of its fields are still those, nothing is looked at
- * again. A line of another shape is found by that hash and the shape's. Lines of unknown keys wait for
- * the catalog, all those of a piece in one call.
+ * again. A line of another shape is found by that hash and the shape's. Lines of unknown keys wait
+ * for the catalog, all those of a piece in one call.
  *
  * Private to ingest/, tests and benchmarks; the loop's thread. */
 #ifndef INGEST_LINE_FEED_H

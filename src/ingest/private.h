@@ -1,10 +1,10 @@
 /* What the files of ingest/ share: the parts of a request behind struct ingest_request.
  *
  * A request's values take one of two ways. Known ones go straight into the flight, the store_write
- * that is being filled. Others go into the round that gathers; so do known ones while anything waits,
- * so that the order is kept. A round is opened (its groups go to the catalog), then its points are
- * appended in order. The flight that takes its first samples also takes its metric names and keeps the
- * round until it is written, since the catalog wants to know how that ended. */
+ * that is being filled. Others go into the round that gathers; so do known ones while anything
+ * waits, so that the order is kept. A round is opened (its groups go to the catalog), then its
+ * points are appended in order. The flight that takes its first samples also takes its metric names
+ * and keeps the round until it is written, since the catalog wants to know how that ended. */
 #ifndef INGEST_PRIVATE_H
 #define INGEST_PRIVATE_H
 

@@ -1,6 +1,6 @@
-/* Shapes: a measurement and the names of its fields in the order in which lines bring them, with the
- * metrics that follow from them. Kept once, however many keys have it; whoever remembers a shape holds
- * a reference, and the last one frees it.
+/* Shapes: a measurement and the names of its fields in the order in which lines bring them, with
+ * the metrics that follow from them. Kept once, however many keys have it; whoever remembers a
+ * shape holds a reference, and the last one frees it.
  *
  * Private to ingest/; the loop's thread. */
 #ifndef INGEST_SHAPE_H

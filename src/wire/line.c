@@ -179,8 +179,8 @@ static inline unsigned leading_digits(uint64_t less)
 	return other ? (unsigned)__builtin_ctzll(other) / 8 : 8;
 }
 
-/* The number of the first `count` digits, 1 to 8: they are moved up so that zeros stand in front, then
- * added in pairs, fours and eights (Lemire, "Quickly parsing eight digits", 2018). */
+/* The number of the first `count` digits, 1 to 8: they are moved up so that zeros stand in front,
+ * then added in pairs, fours and eights (Lemire, "Quickly parsing eight digits", 2018). */
 static inline uint64_t digits_number(uint64_t less, unsigned count)
 {
 	less <<= 64 - 8 * count;
@@ -350,7 +350,7 @@ static const char *read_decimal(struct line_reader *reader, const char *p,
 }
 
 /* `digits.digits` whose digits and power of ten both are doubles: one division rounds it correctly
- * (Clinger, "How to read floating point numbers accurately", 1990). NULL: it is not one of these. */
+ * (Clinger, "How to read floating point numbers accurately", 1990). NULL: it is none of these. */
 static const char *read_short_decimal(const char *p, bool negative, uint64_t whole,
 				      struct line_fields *fields)
 {

@@ -4,17 +4,17 @@
  *
  * A reader goes over a buffer of whole lines in two steps per line: line_next() finds the key (the
  * raw bytes of measurement and tags), line_fields() reads the rest. Between the two the caller may
- * look the key up and say which field names it expects: then names are compared, not parsed. The key
- * itself is taken apart by line_tags(), which only an unknown key needs.
+ * look the key up and say which field names it expects: then names are compared, not parsed. The
+ * key itself is taken apart by line_tags(), which only an unknown key needs.
  *
  * What is taken:
- *  - A backslash before a comma, a blank or a `=` takes away its meaning, in measurement, tag key, tag
- *    value and field key. Before anything else, also another backslash, it is an ordinary byte. Quotes
- *    are ordinary there.
+ *  - A backslash before a comma, a blank or a `=` takes away its meaning, in measurement, tag key,
+ *    tag value and field key. Before anything else, also another backslash, it is an ordinary byte.
+ *    Quotes are ordinary there.
  *  - Field values: `12i` (i64), `12u` (u64), `1.5` `-2` `+1e3` `.5` `1.` (f64), t T true True TRUE
- *    f F false False FALSE (f64 1 and 0), and "text", in which \" and \\ are escapes and a newline is
- *    a byte like others. Text is no number, and NaN and infinities (also what passes every double)
- *    are none that can be kept: such fields have VALUE_NONE and stand in `faults`.
+ *    f F false False FALSE (f64 1 and 0), and "text", in which \" and \\ are escapes and a newline
+ *    is a byte like others. Text is no number, and NaN and infinities (also what passes every
+ *    double) are none that can be kept: such fields have VALUE_NONE and stand in `faults`.
  *  - The time is an integer in the unit given to the reader, cut to ms towards the past.
  *  - Lines end with \n or \r\n; blank lines, blanks before a line, several blanks between its parts
  *    and lines that begin with # are skipped over.
@@ -77,8 +77,8 @@ enum line_result {
 	LINE_BAD,  /* reader->bad says why; the reader stands on the next line */
 };
 
-/* `len` bytes of whole lines: the last byte is \n (or there is none), and LINE_PADDING_BYTES after it
- * can be read. The first line has the number `line`. */
+/* `len` bytes of whole lines: the last byte is \n (or there is none), and LINE_PADDING_BYTES after
+ * it can be read. The first line has the number `line`. */
 void line_reader_init(struct line_reader *reader, const char *bytes, size_t len, uint64_t line,
 		      enum line_precision precision);
 
@@ -104,7 +104,7 @@ struct line_fault {
 /* What step two fills. About 25 KB: one per thread, not one per line. */
 struct line_fields {
 	size_t count;
-	bool expected; /* the names are those expected, all of them and no more; `names` is not set */
+	bool expected; /* the names are just those expected; `names` is not set */
 	bool has_time;
 	int64_t ts_ms;
 	size_t fault_count;
@@ -113,8 +113,8 @@ struct line_fields {
 	struct line_fault faults[LINE_FIELDS_MAX];
 };
 
-/* Step two, after LINE_OK. `expected` may be NULL. Never LINE_DONE. After LINE_CUT the reader is of no
- * use: begin again at its `start` when more has come, or call line_give_up. */
+/* Step two, after LINE_OK. `expected` may be NULL. Never LINE_DONE. After LINE_CUT the reader is of
+ * no use: begin again at its `start` when more has come, or call line_give_up. */
 enum line_result line_fields(struct line_reader *reader, const struct line_names *expected,
 			     struct line_fields *fields);
 

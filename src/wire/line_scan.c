@@ -2,8 +2,8 @@
  *
  * A byte is classified by two look-ups of 16 entries, one with its low half and one with its high
  * half, whose results have a bit in common if the byte is in the set (the way of simdjson: Langdale
- * and Lemire, "Parsing Gigabytes of JSON per Second", 2019). Per set, the bits are handed out by high
- * half, so that no foreign combination of halves gives one:
+ * and Lemire, "Parsing Gigabytes of JSON per Second", 2019). Per set, the bits are handed out by
+ * high half, so that no foreign combination of halves gives one:
  *
  *     newline 0a: bit 0      blank 20, quote 22, comma 2c: bit 1
  *     equals  3d: bit 2      backslash 5c: bit 3 */

@@ -5,9 +5,9 @@
  * Reads lines from standard input, then goes over them again and again in pieces of 256 KB:
  *   parse    line_next and line_fields, names known
  *   plain    the same with the plain search
- *   known    into an ingest_request whose keys are all in the cache; the store's append does nothing
- *   unknown  with an empty cache each round, so that every key goes through the catalog of a naive
- *            store; the first round registers
+ *   known    into an ingest_request whose keys are all in the cache; the store's append does
+ *   nothing unknown  with an empty cache each round, so that every key goes through the catalog of
+ *            a naive store; the first round registers
  * Samples per CPU second, of this thread. */
 #include <time.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* A push door's surroundings for tests: the naive store, the real catalog, a virtual clock and a queue
- * that is pumped by hand; and what was stored, as text. */
+/* A push door's surroundings for tests: the naive store, the real catalog, a virtual clock and a
+ * queue that is pumped by hand; and what was stored, as text. */
 #ifndef TESTS_UNIT_INGEST_HARNESS_H
 #define TESTS_UNIT_INGEST_HARNESS_H
 

@@ -195,7 +195,7 @@ static void a_limit_refuses_new_series_and_keeps_the_others(void **state)
 	harness_close(&h);
 }
 
-/* Of metrics that come together, those that exist take their values though others may not be made. */
+/* Of metrics that come together, those that exist take their values though others are refused. */
 static void a_limit_hides_nothing_that_exists(void **state)
 {
 	(void)state;
@@ -437,7 +437,7 @@ static void a_request_that_brings_too_much_pauses(void **state)
 	harness_close(&h);
 }
 
-/* Many small requests that have gathered a little each, and then stay silent, must not stop others. */
+/* Many requests that have gathered a little each, and then stay silent, must not stop others. */
 static void what_others_have_gathered_is_written_when_memory_is_short(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Line protocol into the store: what is stored of which line, what is refused and where, in whatever
- * pieces the bytes arrive. */
+/* Line protocol into the store: what is stored of which line, what is refused and where, in
+ * whatever pieces the bytes arrive. */
 #include "ingest_harness.h"
 
 #include "base/random.h"

@@ -1,5 +1,5 @@
-/* Line protocol: what is taken, what is refused and where, and that the fast search and the plain one
- * agree. Expected values are worked by hand from the format's description. */
+/* Line protocol: what is taken, what is refused and where, and that the fast search and the plain
+ * one agree. Expected values are worked by hand from the format's description. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
