@@ -6,8 +6,8 @@
  *     tagValues    tenant, metricName, tagKey, prefix ["linux","windows"]
  *     series       tenant, metricName, tag...         what is known of each series, see metadata.c
  *
- * Names are in byte order, at most `limit` (10,000 unless given; of series as many as a query reads);
- * where there are more, the header X-Granary-Cut is `limit`. */
+ * Names are in byte order, at most `limit` (10,000 unless given; of series as many as a query
+ * reads); where there are more, the header X-Granary-Cut is `limit`. */
 #ifndef API_METADATA_H
 #define API_METADATA_H
 

@@ -8,8 +8,8 @@
  * Tags and values are in order; NaN and infinities are null. Where the answer was cut, the last
  * series has `"truncated":true` behind its values.
  *
- * CSV (RFC 4180, lines end with LF): `time,tenant,metric,`, a column for each tag key that occurs, by bytes, `value`.
- * Where the answer was cut, the last line is `# truncated: ...`. */
+ * CSV (RFC 4180, lines end with LF): `time,tenant,metric,`, a column for each tag key that occurs,
+ * by bytes, `value`. Where the answer was cut, the last line is `# truncated: ...`. */
 #ifndef API_QUERY_ENCODE_H
 #define API_QUERY_ENCODE_H
 

@@ -13,8 +13,9 @@
  *
  * Invariants. A registration whose catalog_open was done before a find begins is seen by it: an
  * index is entered in the table before its first listing is submitted, openings hand their new
- * series to every index in the table, and the store lists every series whose opening has completed.
- * A limit never hides what exists: over a limit groups are still resolved, only not registered.
+ * series to every index in the table, and the store lists every series whose opening has
+ * completed. A limit never hides what exists: over a limit groups are still resolved, only not
+ * registered.
  *
  * Threads. catalog_open_* and catalog_info_put may be called on any thread. Everything else, and
  * every callback except an opening's, belongs to the thread of the executor given to catalog_new.
@@ -38,9 +39,9 @@ struct catalog_options {
 	size_t name_max_bytes;          /* metric and tag key */
 	size_t value_max_bytes;         /* tag value */
 	uint64_t series_per_tenant_max; /* 0 = no limit */
-	uint64_t
-		new_series_per_minute_max; /* of one tenant; a burst may take a whole minute's; 0 = no limit */
-	size_t index_max_bytes;            /* all indexes together; beyond it the least used go */
+	/* Of one tenant; a burst may take a whole minute's; 0 = no limit. */
+	uint64_t new_series_per_minute_max;
+	size_t index_max_bytes;       /* all indexes together; beyond it the least used go */
 	int64_t longest_retention_ms; /* of all tables; 0 = for ever, and no series leaves */
 };
 
@@ -50,9 +51,9 @@ struct catalog_options catalog_options_default(void);
 struct catalog *catalog_new(struct store *store, struct clock *clock, struct executor *executor,
 			    const struct catalog_options *options);
 
-/* Ends what runs (indexes being built, a sweep), frees the catalog and calls `closed`. Finds, lists
- * and descriptions under way still call their `done`, mostly with ERR_CANCELLED. No opening may be in flight, and no thread may begin
- * one. */
+/* Ends what runs (indexes being built, a sweep), frees the catalog and calls `closed`. Finds,
+ * lists and descriptions under way still call their `done`, mostly with ERR_CANCELLED. No opening
+ * may be in flight, and no thread may begin one. */
 typedef void catalog_closed(void *owner);
 void catalog_close(struct catalog *catalog, catalog_closed *closed, void *owner);
 
@@ -100,8 +101,9 @@ struct catalog_open {
 	struct catalog_open *next;
 };
 
-/* ERR_BUSY when the store takes no more reads now: `done` is not called, finish must not be. Groups
- * fail one by one: ERR_LIMIT (a configured limit was reached), ERR_BUSY, or the store's error. */
+/* ERR_BUSY when the store takes no more reads now: `done` is not called, finish must not be.
+ * Groups fail one by one: ERR_LIMIT (a configured limit was reached), ERR_BUSY, or the store's
+ * error. */
 int catalog_open_start(struct catalog_open *open) MUST_CHECK;
 
 /* After done, on any one thread: adds to `write` the rows of metric_names that are not known to be
@@ -134,9 +136,9 @@ struct catalog_selector {
 	size_t value_count;
 };
 
-/* Reads `host=h-1`, `host=h-1|h-2`, `host=h-*`, and lists of them: after a comma, text with a `=` is
- * the next tag, text without one another value of the tag before it (`host=h-1,h-2,os=linux`). A
- * backslash takes away the meaning of the `,` `=` `|` `*` or backslash behind it. Appends to
+/* Reads `host=h-1`, `host=h-1|h-2`, `host=h-*`, and lists of them: after a comma, text with a `=`
+ * is the next tag, text without one another value of the tag before it (`host=h-1,h-2,os=linux`).
+ * A backslash takes away the meaning of the `,` `=` `|` `*` or backslash behind it. Appends to
  * list[*count] (at most CATALOG_SELECTORS_MAX in all). ERR_INVALID with a sentence. */
 int catalog_selectors_parse(struct slice text, struct arena *arena, struct catalog_selector *list,
 			    size_t *count, struct errbuf *e) MUST_CHECK;

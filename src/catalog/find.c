@@ -11,8 +11,8 @@
 
 enum {
 	BUILD_SLICE_SERIES = 4096,
-	/* Of new series kept for an index, and for all. Beyond it, building anew is as good; but one
-	 * that is just being built must not be outrun. */
+	/* Of new series kept for an index, and for all. Beyond it, building anew is as good; but
+	 * one that is just being built must not be outrun. */
 	FRESH_MAX_BYTES = 1 << 20,
 	FRESH_BUILDING_MAX_BYTES = 64 << 20,
 	FRESH_TOTAL_MAX_BYTES = 64 << 20,
@@ -339,8 +339,8 @@ static void build_begin(struct index_entry *entry)
 
 /* ---- Finds --------------------------------------------------------------------------------- */
 
-/* A find that has waited for the index takes it though series were forgotten since: what is forgotten
- * has no points, and asking for a newer one each time might never end. */
+/* A find that has waited for the index takes it though series were forgotten since: what is
+ * forgotten has no points, and asking for a newer one each time might never end. */
 static struct index_entry *usable_entry(struct catalog *catalog, const struct catalog_find *find)
 {
 	uint64_t hash = entry_hash(find->tenant, find->metric);

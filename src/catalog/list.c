@@ -1,5 +1,5 @@
-/* Listing names. Tenants are the rows of metric_names, metrics its columns; tag keys and values come
- * from the metric's index, so they are those of series that exist. */
+/* Listing names. Tenants are the rows of metric_names, metrics its columns; tag keys and values
+ * come from the metric's index, so they are those of series that exist. */
 #include "catalog/private.h"
 
 enum {

@@ -1,7 +1,8 @@
-/* Opening. An opening goes over its groups in passes. In the first, a group is registered at once if
- * its tenant has room for all its metrics, and only looked up if not (or if the tenant's series have
- * not been counted yet). So an opening of what exists never waits and is never refused. What was not
- * found is then asked for again, exactly: either there is room for it, or there is a sentence. */
+/* Opening. An opening goes over its groups in passes. In the first, a group is registered at once
+ * if its tenant has room for all its metrics, and only looked up if not (or if the tenant's series
+ * have not been counted yet). So an opening of what exists never waits and is never refused. What
+ * was not found is then asked for again, exactly: either there is room for it, or there is a
+ * sentence. */
 #include "catalog/private.h"
 
 enum {
@@ -169,8 +170,8 @@ static void choose_first_pass(struct catalog_open *open)
 	pthread_mutex_unlock(&open->catalog->lock);
 }
 
-/* With the lock held. True: the opening now waits for this tenant's count, which `load` says whether
- * the caller must begin. */
+/* With the lock held. True: the opening now waits for this tenant's count, which `load` says
+ * whether the caller must begin. */
 static bool wait_for(struct catalog_open *open, struct tenant *tenant, bool *load)
 {
 	*load = tenant->state == COUNT_UNKNOWN;

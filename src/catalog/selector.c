@@ -2,8 +2,8 @@
 
 /* ---- Matching ------------------------------------------------------------------------------ */
 
-/* Takes the pieces between first and last where they first occur: what is left for the later ones is
- * then longest, so nothing is ever taken back and the work is linear in value times pieces. */
+/* Takes the pieces between first and last where they first occur: what is left for the later ones
+ * is then longest, so nothing is ever taken back and the work is linear in value times pieces. */
 bool pattern_match(const struct catalog_pattern *pattern, struct slice value)
 {
 	const struct slice *pieces = pattern->pieces;

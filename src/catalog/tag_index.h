@@ -1,9 +1,9 @@
 /* The series of one metric by their tags, in memory. Pure: no store, no threads, no I/O.
  *
  * Series have dense ids in the order of arrival. Each distinct pair of key and value is kept once,
- * as its escaped text, with the ids that have it: one id in place, a few as an ascending list, many
- * as a compressed bitmap (CRoaring). A series is its handle and the numbers of its pairs, from which
- * its tags text is put together again.
+ * as its escaped text, with the ids that have it: one id in place, a few as an ascending list,
+ * many as a compressed bitmap (CRoaring). A series is its handle and the numbers of its pairs,
+ * from which its tags text is put together again.
  *
  * Nothing is ever removed: when a series is forgotten, the index is thrown away and built anew. */
 #ifndef CATALOG_TAG_INDEX_H
@@ -16,8 +16,8 @@ struct tag_index;
 struct tag_index *tag_index_new(void);
 void tag_index_free(struct tag_index *index);
 
-/* `tags_text` as tags_encode writes it. A handle that is there already is passed over. ERR_DAMAGED:
- * the text is not of that form. ERR_LIMIT: 2^32 pairs or bytes. */
+/* `tags_text` as tags_encode writes it. A handle that is there already is passed over.
+ * ERR_DAMAGED: the text is not of that form. ERR_LIMIT: 2^32 pairs or bytes. */
 int tag_index_add(struct tag_index *index, uint64_t handle, struct slice tags_text) MUST_CHECK;
 
 /* Compacts the bitmaps; worth it after many additions. */

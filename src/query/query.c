@@ -2,7 +2,7 @@
 
 #include "base/stats.h"
 
-/* Times of queries are cut to this, which is 36 million years either way: sums with them are safe. */
+/* Times of queries are cut to this, 36 million years either way: sums with them are safe. */
 #define TIME_MAX_MS (INT64_C(1) << 60)
 
 enum { TICK_MS = 1000 };

@@ -10,20 +10,21 @@
  *                    if (query->ended) answer is complete, or query->err says why it is not
  *     query_free(query)                          at any time: what runs is dropped
  *
- * The catalog gives the series, by tags text ascending. Then one read of the store after the other, of
- * about 64k points, each submitted when the one before it was taken whole: so a query holds one slice
- * in memory, a client that does not read stops it, and of many queries each gets its turn in the
- * store's readers. A series comes in one or more chunks, one series after the other; a series without
- * points in the time is left out.
+ * The catalog gives the series, by tags text ascending. Then one read of the store after the
+ * other, of about 64k points, each submitted when the one before it was taken whole: so a query
+ * holds one slice in memory, a client that does not read stops it, and of many queries each gets
+ * its turn in the store's readers. A series comes in one or more chunks, one series after the
+ * other; a series without points in the time is left out.
  *
- * At most concurrent_max queries run, the next ones wait for a place in the order of arrival. A query
- * whose client reads so slowly that the deadline passes is cut where it stands, and its place is free.
+ * At most concurrent_max queries run, the next ones wait for a place in the order of arrival. A
+ * query whose client reads so slowly that the deadline passes is cut where it stands, and its
+ * place is free.
  *
  * Limits. Series, windows and length of time are known before anything is read: ERR_LIMIT with a
  * sentence. How many points there are is not: an answer that reaches points_max, or whose deadline
  * passes after its first chunk, ends early with `cut` set. All reads of a query share one now.
  *
- * Threads: everything belongs to the thread of the executor. `ready` is never called from within. */
+ * Threads: everything belongs to the executor's thread. `ready` is never called from within. */
 #ifndef QUERY_QUERY_H
 #define QUERY_QUERY_H
 
@@ -72,9 +73,9 @@ struct query_spec {
 	const struct catalog_selector *selectors;
 	size_t selector_count;
 	int64_t start_ms, end_ms; /* start <= time < end */
-	/* Windows lie on multiples of window_ms since 1970 UTC, and their point has the time at which
-	 * they begin; the first and the last hold only what lies between start and end. A window
-	 * without points has none; nor has one whose points are all NaN, for min and max. */
+	/* Windows lie on multiples of window_ms since 1970 UTC, and their point has the time at
+	 * which they begin; the first and the last hold only what lies between start and end. A
+	 * window without points has none; nor has one whose points are all NaN, for min and max. */
 	enum query_fn fn;
 	int64_t window_ms;
 };
@@ -111,8 +112,8 @@ struct query *query_new(struct query_engine *engine, query_ready *ready, void *o
  * queries wait. Then `ready` does not come. */
 int query_start(struct query *query) MUST_CHECK;
 
-/* At most `points_max` of the next points. False: nothing is there now; `ready` comes when there is,
- * unless the query has ended. */
+/* At most `points_max` of the next points. False: nothing is there now; `ready` comes when there
+ * is, unless the query has ended. */
 bool query_take(struct query *query, size_t points_max, struct query_chunk *chunk) MUST_CHECK;
 
 /* After the first `ready`: the series that match, also those without points. */

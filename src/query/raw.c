@@ -1,5 +1,5 @@
-/* Points as they are stored: a batch of series after the other, each in slices by the store's token,
- * in which a series ends before the next begins. */
+/* Points as they are stored: a batch of series after the other, each in slices by the store's
+ * token, in which a series ends before the next begins. */
 #include "query/private.h"
 
 static bool raw_next(struct query_run *run)

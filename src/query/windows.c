@@ -1,6 +1,7 @@
 /* Points computed over windows by the store. Windows lie on multiples of their width; the one that
- * `start` falls into is cut at the front and asked for by itself, as the store's windows begin where a
- * request does. A slice is many series with few windows or one series with some of its many. */
+ * `start` falls into is cut at the front and asked for by itself, as the store's windows begin
+ * where a request does. A slice is many series with few windows or one series with some of its
+ * many. */
 #include "query/private.h"
 
 static size_t windows_between(int64_t from_ms, int64_t to_ms, int64_t window_ms)

@@ -1,6 +1,7 @@
-/* The catalog over the naive engine: openings and their limits, finds and their races with openings,
- * lists, descriptions, the sweep. Two queues stand for two threads: `loop` is the catalog's, `door`
- * that of openings; each is pumped by hand, so that every interleaving can be had. */
+/* The catalog over the naive engine: openings and their limits, finds and their races with
+ * openings, lists, descriptions, the sweep. Two queues stand for two threads: `loop` is the
+ * catalog's, `door` that of openings; each is pumped by hand, so that every interleaving can be
+ * had. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* The index of one metric: what it finds, against the worked example of the document and against the
- * plainest search; what it takes in memory. */
+/* The index of one metric: what it finds, against the worked example of the document and against
+ * the plainest search; what it takes in memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -230,8 +230,8 @@ static void test_random(void **state)
 
 /* ---- Memory -------------------------------------------------------------------------------- */
 
-/* 100,000 hosts as the TSBS generator names them: at most 200 bytes a series, and what the index says
- * of itself is what it takes. */
+/* 100,000 hosts as the TSBS generator names them: at most 200 bytes a series, and what the index
+ * says of itself is what it takes. */
 static void test_memory(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Queries over the naive engine: points and windows worked out by hand, slices, limits, cancelling. */
+/* Queries over the naive engine: points and windows worked out by hand, slices, limits,
+ * cancelling. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -142,8 +143,7 @@ static void put(uint64_t handle, int64_t ts_ms, double value)
 struct asked {
 	struct query *query;
 	int readies;
-	char text
-		[4096]; /* `tags: time=value ...; ` by chunk; a later chunk of a series begins with + */
+	char text[4096]; /* `tags: time=value ...; ` by chunk; a later one of a series has + */
 	size_t len;
 	size_t take_max;
 };
