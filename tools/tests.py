@@ -73,23 +73,40 @@ def say(text):
     sys.stdout.flush()
 
 
+# Process groups that run now; they must not outlive us.
+RUNNING = set()
+
+
+def kill_group(group):
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # all of it has ended
+
+
+def end_all(*_):
+    for group in list(RUNNING):
+        kill_group(group)
+    os._exit(130)
+
+
 def run(command, timeout_s, env=None, cwd=ROOT):
-    """Status and combined output; the whole process group dies with its time limit, so that a
-    server which a test started does not outlive it."""
+    """Status and combined output. Each command has a process group, which dies with its time limit
+    and with its leader, so that a server which a test started does not outlive it."""
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=subprocess.STDOUT, cwd=cwd, start_new_session=True,
                                    env={**os.environ, **(env or {})})
+        RUNNING.add(process.pid)
+        late = ""
         try:
             status = process.wait(timeout=timeout_s)
-            late = ""
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process.pid)
             process.wait()
             status, late = -signal.SIGKILL, f"\nno end within {timeout_s} s\n"
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
+        kill_group(process.pid)
+        RUNNING.discard(process.pid)
         out.seek(0)
         return status, out.read().decode("utf-8", "replace") + late
 
@@ -358,19 +375,18 @@ def count_pytest(results, cases, status, output):
 
 
 def single_names():
-    """Every name that may be given besides the parts."""
-    c_names = set()
-    for suite in ("unit", "contract"):
-        path = os.path.join(ROOT, "tests", suite, "meson.build")
-        with open(path, encoding="utf-8") as file:
-            c_names |= set(re.findall(r"^\s*'([\w-]+)',", file.read(), re.M))
-            file.seek(0)
-            c_names |= set(re.findall(r"\btest\('([\w-]+)'", file.read()))
+    """Every name that may be given besides the parts. The build knows the C tests."""
+    status, output = run(["tools/build", "release"], 1800)
+    if status != 0:
+        raise SystemExit(tail(output, 80) + "\nbuild: does not build")
+    c_names = {test["name"] for test in meson_tests("release")}
     return c_names, e2e_names(), {"fuzz_" + name for name in fuzz_targets()}
 
 
 def choose(names):
     """Parts, C tests, pytest names and fuzz targets that the arguments mean."""
+    if all(name in PARTS for name in names):
+        return {"parts": set(names or PARTS), "c": set(), "py": set(), "fuzz": set()}
     c_names, py_names, fuzz_names = single_names()
     chosen = {"parts": set(), "c": set(), "py": set(), "fuzz": set()}
     for name in names:
@@ -383,8 +399,6 @@ def choose(names):
             raise SystemExit(f"no test is called {name}; ./test --list shows the names")
         for kind, _ in hits:
             chosen[kind].add(name)
-    if not names:
-        chosen["parts"] = set(PARTS)
     return chosen
 
 
@@ -417,6 +431,9 @@ def main():
         os.environ["GRANARY_LONG"] = "1"
     # Colours would hide the lines that are counted.
     os.environ["CMOCKA_MESSAGE_OUTPUT"] = "STDOUT"
+
+    signal.signal(signal.SIGINT, end_all)
+    signal.signal(signal.SIGTERM, end_all)
 
     results = Results()
     started = time.monotonic()
