@@ -50,7 +50,7 @@ CURSOR_FIXED(cursor_u32, uint32_t)
 CURSOR_FIXED(cursor_u64, uint64_t)
 #undef CURSOR_FIXED
 
-/* LEB128: seven bits a byte, low first, at most ten bytes. An encoding that passes 64 bits is bad. */
+/* LEB128: seven bits a byte, low first, at most ten bytes. What passes 64 bits is bad. */
 static inline uint64_t cursor_varint(struct cursor *c)
 {
 	uint64_t value = 0;

@@ -1,12 +1,12 @@
 /* The metrics of this machine, from Linux's /proc, into the tenant `host`.
  *
- * A round reads /proc (on a worker, since a large machine's /proc/stat takes milliseconds), compares
- * it with the round before and hands the values to ingest: one call for the machine, for each core,
- * disk and interface, and for this process. The first round only remembers. Kinds and units go into
- * the catalog with the first values.
+ * A round reads /proc (on a worker, since a large machine's /proc/stat takes milliseconds),
+ * compares it with the round before and hands the values to ingest: one call for the machine, for
+ * each core, disk and interface, and for this process. The first round only remembers. Kinds and
+ * units go into the catalog with the first values.
  *
- * Threads: everything here belongs to the loop's thread. While a round runs no other begins: a round
- * that would is left out and counted. */
+ * Threads: everything here belongs to the loop's thread. While a round runs no other begins: a
+ * round that would is left out and counted. */
 #ifndef INGEST_HOST_H
 #define INGEST_HOST_H
 

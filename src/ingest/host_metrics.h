@@ -119,8 +119,8 @@ struct host_rules {
 };
 
 /* Calls `each` for every group that has a value. Percentages and rates are those between the two
- * snapshots: where a counter has gone backwards (a reset, a wrap) or the thing is new, there is none
- * rather than a negative or a wild one. */
+ * snapshots: where a counter has gone backwards (a reset, a wrap) or the thing is new, there is
+ * none rather than a negative or a wild one. */
 void host_compare(const struct host_snapshot *before, const struct host_snapshot *after,
 		  const struct host_rules *rules, host_group_fn *each, void *context);
 

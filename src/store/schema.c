@@ -56,7 +56,8 @@ const struct table_def schema[TABLE_COUNT] = {
 		.help = "Series of a metric by each of their tags (C).",
 		.key_count = 2, .key = {{"tenant", PART_TEXT}, {"metric_name", PART_TEXT}},
 		.column_count = 3,
-		.column = {{"tag_key", PART_TEXT}, {"tag_value", PART_TEXT}, {"series_set", PART_TEXT}},
+		.column = {{"tag_key", PART_TEXT}, {"tag_value", PART_TEXT},
+			   {"series_set", PART_TEXT}},
 	},
 	[TABLE_CHUKWA] = {
 		.name = "chukwa", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,

@@ -17,8 +17,8 @@
  * Threads: a batch belongs to its caller until submitted, then to the engine until `done` runs on
  * the executor given. Different batches may be submitted from different threads.
  *
- * Engines: store/lmdb (embedded), store/cassandra (later), tests/contract/naive (the yardstick). All
- * pass tests/contract. */
+ * Engines: store/lmdb (embedded), store/cassandra (later), tests/contract/naive (the yardstick).
+ * All pass tests/contract. */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
@@ -43,7 +43,8 @@ enum {
 	STORE_GROUP_MAX = 512,       /* metrics of one series_open; handles of one append */
 	STORE_TOKEN_MAX_BYTES = 512,
 	STORE_QUERY_DEADLINE_MAX_MS = 300000,
-	/* How long a deleted or expired stamped cell goes on winning over lower stamps, at least. */
+	/* How long a deleted or expired stamped cell goes on winning over lower stamps, at least.
+	 */
 	STORE_TOMBSTONE_MS = 86400000,
 };
 
@@ -70,7 +71,8 @@ struct store_capabilities {
 struct store_write;
 
 /* Runs on the executor. `err` is 0 when every stage is durable; else write->stages_kept says how
- * many are. ERR_UNKNOWN: stage `stages_kept` may be there or not; sending the batch again is safe. */
+ * many are. ERR_UNKNOWN: stage `stages_kept` may be there or not; sending the batch again is safe.
+ */
 typedef void store_write_done(struct store_write *write, int err);
 
 struct store_write_cond; /* the outcome of a conditional write, below */
@@ -101,22 +103,22 @@ struct store_write *store_write_new(struct store *store, size_t max_bytes);
 void store_write_reset(struct store_write *write);
 void store_write_free(struct store_write *write);
 
-/* One time of `n` series: values[i * fields + f] is field f of handles[i]; VALUE_NONE leaves a field
- * unwritten. `period_ms` is 0 for tables without one. Handles that were opened together and are
- * given in that order are stored together, cheapest. A handle that stands twice takes the later
+/* One time of `n` series: values[i * fields + f] is field f of handles[i]; VALUE_NONE leaves a
+ * field unwritten. `period_ms` is 0 for tables without one. Handles that were opened together and
+ * are given in that order are stored together, cheapest. A handle that stands twice takes the later
  * values. A sample written again in another retention class: the later write wins while it lives;
  * whether the earlier one shows once that has expired is the engine's business.
- * ERR_LIMIT: the batch is full, submit it first (or n > STORE_GROUP_MAX). ERR_INVALID: table, period,
- * time or count outside the contract. ERR_NOT_FOUND, here or from `done`: no such handle, or no
- * longer; from `done`, the other rows of that stage may be there or not. Open the series again and
- * repeat the batch. */
+ * ERR_LIMIT: the batch is full, submit it first (or n > STORE_GROUP_MAX). ERR_INVALID: table,
+ * period, time or count outside the contract. ERR_NOT_FOUND, here or from `done`: no such handle,
+ * or no longer; from `done`, the other rows of that stage may be there or not. Open the series
+ * again and repeat the batch. */
 int store_append(struct store_write *write, enum table table, int64_t period_ms,
 		 enum retention_class retention, int64_t ts_ms, const uint64_t *handles, size_t n,
 		 const struct value *values) MUST_CHECK;
 
-/* Removes all fields of start <= ts < end, in every retention class. Ordered with the appends of the
- * same batch. An unknown handle has nothing to remove. start == end removes nothing, start > end is
- * ERR_INVALID, here and in reads. */
+/* Removes all fields of start <= ts < end, in every retention class. Ordered with the appends of
+ * the same batch. An unknown handle has nothing to remove. start == end removes nothing, start >
+ * end is ERR_INVALID, here and in reads. */
 int store_delete_range(struct store_write *write, enum table table, int64_t period_ms,
 		       const uint64_t *handles, size_t n, int64_t start_ms,
 		       int64_t end_ms) MUST_CHECK;
@@ -127,9 +129,10 @@ struct store_parts {
 	struct slice part[TABLE_PARTS_MAX];
 };
 
-/* Stamped cells. The higher stamp wins, of equal stamps the greater value in byte order (a delete is
- * below every value), of equal values the later expiry (0, never, is the latest). `expires_ms` 0:
- * never; else wall-clock ms from which it is invisible, yet for STORE_TOMBSTONE_MS still wins. */
+/* Stamped cells. The higher stamp wins, of equal stamps the greater value in byte order (a delete
+ * is below every value), of equal values the later expiry (0, never, is the latest). `expires_ms`
+ * 0: never; else wall-clock ms from which it is invisible, yet for STORE_TOMBSTONE_MS still wins.
+ */
 int store_cell_put(struct store_write *write, enum table table, const struct store_parts *key,
 		   const struct store_parts *column, struct slice value, int64_t stamp_us,
 		   int64_t expires_ms) MUST_CHECK;
@@ -141,11 +144,11 @@ int store_cell_delete(struct store_write *write, enum table table, const struct 
 int store_set_add(struct store_write *write, enum table table, const struct store_parts *key,
 		  const struct store_parts *column, struct slice element) MUST_CHECK;
 
-/* Conditional cells. `version` 0 means "only if absent" (or expired, by the engine's clock); a version
- * is never used twice for a cell. delete_if of version 0 is ERR_INVALID.
- * After done: `applied` says whether it happened; `version` and `value` are what is there now
- * (version 0: nothing; value NULL where the batch's memory had no room for it). A stage with a
- * refused condition still applies its other requests. The outcome lives until reset. */
+/* Conditional cells. `version` 0 means "only if absent" (or expired, by the engine's clock); a
+ * version is never used twice for a cell. delete_if of version 0 is ERR_INVALID. After done:
+ * `applied` says whether it happened; `version` and `value` are what is there now (version 0:
+ * nothing; value NULL where the batch's memory had no room for it). A stage with a refused
+ * condition still applies its other requests. The outcome lives until reset. */
 struct store_write_cond {
 	bool applied;
 	uint64_t version;
@@ -163,8 +166,8 @@ int store_cell_delete_if(struct store_write *write, enum table table, const stru
  * an append to it fails with ERR_NOT_FOUND. Handles of one call: at most STORE_GROUP_MAX. */
 int store_series_forget(struct store_write *write, const uint64_t *handles, size_t n) MUST_CHECK;
 
-/* What is added from here on is sent after what was added before is durable. Without effect while the
- * present stage is empty. */
+/* What is added from here on is sent after what was added before is durable. Without effect while
+ * the present stage is empty. */
 void store_write_next_stage(struct store_write *write);
 
 /* ERR_BUSY at once when the engine's queue is full, ERR_FULL or ERR_READ_ONLY when it takes no
@@ -207,7 +210,8 @@ struct store_points {
 	const uint8_t *types[TABLE_FIELDS_MAX];
 };
 
-/* Samples of start <= ts < end. A time at which none of the wanted fields has a value is left out. */
+/* Samples of start <= ts < end. A time at which none of the wanted fields has a value is left out.
+ */
 struct store_range {
 	enum table table;
 	int64_t period_ms;
@@ -237,10 +241,10 @@ struct store_last_before {
 };
 
 /* Of the samples of one field in one window: integers are exact in first, last, min and max; sum is
- * a double (of integers of one type: of their exact sum while that stays below 2^63 in magnitude; of
- * others in any order of addition). NaN counts in `count`, makes the sum NaN and is never min or max (NONE if
- * there is nothing else). Of equal numbers of different type, min and max are any. A window without
- * samples has count 0 and the rest zero, which means nothing. */
+ * a double (of integers of one type: of their exact sum while that stays below 2^63 in magnitude;
+ * of others in any order of addition). NaN counts in `count`, makes the sum NaN and is never min or
+ * max (NONE if there is nothing else). Of equal numbers of different type, min and max are any. A
+ * window without samples has count 0 and the rest zero, which means nothing. */
 struct store_summary {
 	uint64_t count;
 	double sum;
@@ -310,9 +314,10 @@ struct store_enumerate {
 
 /* Finds the handles of `count` metrics that share tenant and tags, and unless find_only registers
  * those that are new. Order is kept: metrics given together lie together. A registration is durable
- * no later than the first sample that is written with its handle. Handle 0: not found. A metric that
- * stands twice has one handle. The store takes any bytes within the limits of model/series.h; the
- * tags are in the order of tags_sort_and_check. At most STORE_GROUP_MAX metrics, never in slices. */
+ * no later than the first sample that is written with its handle. Handle 0: not found. A metric
+ * that stands twice has one handle. The store takes any bytes within the limits of model/series.h;
+ * the tags are in the order of tags_sort_and_check. At most STORE_GROUP_MAX metrics, never in
+ * slices. */
 struct store_series_open {
 	struct slice tenant;
 	struct tags tags;
@@ -330,8 +335,8 @@ struct store_series {
 };
 
 /* Series of a tenant (empty: of all), of a metric (empty: of all), in any order, resumable, as
- * ENUMERATE promises. A series counts as existing from the completion of the OPEN that registered it,
- * durable or not: a list that begins later has it. */
+ * ENUMERATE promises. A series counts as existing from the completion of the OPEN that registered
+ * it, durable or not: a list that begins later has it. */
 struct store_series_list {
 	struct slice tenant, metric;
 	size_t limit;                /* as of enumerate */
@@ -432,13 +437,14 @@ void store_read_free(struct store_read *read);
 /* A zeroed request to be filled in; NULL when the arena is full. */
 struct store_request *store_read_add(struct store_read *read, enum store_op op) MUST_CHECK;
 
-/* ERR_BUSY: too many reads wait. ERR_INVALID, ERR_LIMIT: a request, whose `err` says so, lies outside
- * the contract. In both cases `done` is not called and nothing has begun.
+/* ERR_BUSY: too many reads wait. ERR_INVALID, ERR_LIMIT: a request, whose `err` says so, lies
+ * outside the contract. In both cases `done` is not called and nothing has begun.
  *
- * Two ways to go on after `more`: submit the same read again, which runs just the requests that said
- * `more` (their earlier results go on lying in the arena, and count); or copy the token, reset, and
- * add the request anew with it. The fields of a resumed request must be those of the first.
- * A deadline that passes ends what is not finished with ERR_TIMEOUT; `more` and the token stand. */
+ * Two ways to go on after `more`: submit the same read again, which runs just the requests that
+ * said `more` (their earlier results go on lying in the arena, and count); or copy the token,
+ * reset, and add the request anew with it. The fields of a resumed request must be those of the
+ * first. A deadline that passes ends what is not finished with ERR_TIMEOUT; `more` and the token
+ * stand. */
 int store_read_submit(struct store_read *read) MUST_CHECK;
 /* Asks a submitted read to end soon; done then says ERR_CANCELLED, or its result. */
 void store_read_cancel(struct store_read *read);
@@ -451,8 +457,8 @@ void store_close(struct store *store);
 /* Rises whenever a handle may have died (series_forget): caches of handles are then emptied. */
 uint64_t store_series_generation(struct store *store);
 
-/* A cell request, checked and flat: what store.c hands to the engine. The bytes are the caller's: the
- * engine copies what it keeps. */
+/* A cell request, checked and flat: what store.c hands to the engine. The bytes are the caller's:
+ * the engine copies what it keeps. */
 enum cell_action { CELL_PUT, CELL_DELETE, CELL_ADD, CELL_PUT_IF, CELL_DELETE_IF };
 
 struct store_cell_write {

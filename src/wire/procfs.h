@@ -2,8 +2,9 @@
  * Documentation/filesystems/proc.rst and admin-guide/iostats.rst). Bytes in, struct out.
  *
  * Each function returns 0, ERR_INVALID where the text is not such a file (nothing usable is then in
- * *out), or ERR_LIMIT where the arena is full. Fields that a kernel does not have are 0, except where
- * a `has` says so; fields that it has beyond ours are passed over. Names point into `text`. */
+ * *out), or ERR_LIMIT where the arena is full. Fields that a kernel does not have are 0, except
+ * where a `has` says so; fields that it has beyond ours are passed over. Names point into `text`.
+ */
 #ifndef WIRE_PROCFS_H
 #define WIRE_PROCFS_H
 
