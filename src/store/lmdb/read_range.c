@@ -1,0 +1,211 @@
+/* RANGE and LAST_BEFORE. */
+#include "store/lmdb/read.h"
+
+/* Token of a range: the handle that comes next u32 | points of it given so far u64 | where it goes on
+ * i64. */
+struct range_place {
+	uint32_t handle;
+	uint64_t given;
+	int64_t from_ms;
+};
+
+enum { RANGE_PLACE_BYTES = 4 + 8 + 8 };
+
+static int place_get(const struct store_token *token, const struct store_range *range,
+		     struct range_place *place)
+{
+	*place = (struct range_place){.from_ms = range->backward ? range->end_ms : range->start_ms};
+	if (token->len == 0)
+		return 0;
+	if (token->len != RANGE_PLACE_BYTES)
+		return ERR_INVALID;
+	memcpy(&place->handle, token->bytes, 4);
+	memcpy(&place->given, token->bytes + 4, 8);
+	memcpy(&place->from_ms, token->bytes + 12, 8);
+	return 0;
+}
+
+static void place_put(struct store_token *token, const struct range_place *place)
+{
+	token->len = RANGE_PLACE_BYTES;
+	memcpy(token->bytes, &place->handle, 4);
+	memcpy(token->bytes + 4, &place->given, 8);
+	memcpy(token->bytes + 12, &place->from_ms, 8);
+}
+
+/* The first `count` rows into the arena; the fields in `wanted` (all if 0). */
+static int give_points(struct arena *arena, const struct run *run, size_t count, unsigned first,
+		       struct store_points *points)
+{
+	if (count == 0)
+		return 0;
+	int64_t *ts = arena_alloc(arena, count * sizeof(*ts));
+	if (!ts)
+		return ERR_LIMIT;
+	memcpy(ts, run->ts_ms, count * sizeof(*ts));
+	for (unsigned f = 0; f < run->fields; f++) {
+		uint64_t *bits = arena_alloc(arena, count * sizeof(*bits));
+		uint8_t *types = arena_alloc(arena, count);
+		if (!bits || !types)
+			return ERR_LIMIT;
+		memcpy(bits, run->bits[f], count * sizeof(*bits));
+		memcpy(types, run->types[f], count);
+		points->bits[first + f] = bits;
+		points->types[first + f] = types;
+	}
+	points->ts_ms = ts;
+	points->count = count;
+	return 0;
+}
+
+/* Rows of so many fields for which the arena still has room. */
+static size_t rows_that_fit(const struct arena *arena, unsigned fields)
+{
+	size_t room = arena->max_bytes - arena->used_bytes;
+	return room / (8 + 9 * (size_t)fields);
+}
+
+/* Fields that nobody asked for are not shown, and times with none of those asked for left out. */
+static void keep_fields(struct run *run, unsigned wanted)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < run->count; i++) {
+		bool any = false;
+		for (unsigned f = 0; f < run->fields; f++)
+			any = any || ((wanted >> f & 1) && run->types[f][i] != VALUE_NONE);
+		if (!any)
+			continue;
+		run->ts_ms[kept] = run->ts_ms[i];
+		for (unsigned f = 0; f < run->fields; f++) {
+			run->bits[f][kept] = run->bits[f][i];
+			run->types[f][kept] = run->types[f][i];
+		}
+		kept++;
+	}
+	run->count = kept;
+}
+
+/* How many rows of `run` this slice may give of this series. */
+static size_t allowed(const struct reading *r, const struct store_range *range,
+		      const struct range_place *place, size_t count)
+{
+	if (range->limit && count > range->limit - place->given)
+		count = range->limit - (size_t)place->given;
+	return count < r->budget ? count : r->budget;
+}
+
+/* One series of a range. *stopped: a bound was reached; *place says where it goes on. */
+static int range_series(struct reading *r, const struct store_range *range, size_t segment_count,
+			struct range_place *place, struct store_points *points, bool *stopped)
+{
+	unsigned fields = (unsigned)schema[range->table].field_count;
+	unsigned all = (1u << fields) - 1, wanted = range->fields ? range->fields : all;
+	struct target t = {
+		.handle = range->handles[place->handle],
+		.first_column = handle_column(range->handles[place->handle]) * fields,
+		.fields = fields,
+		.start_ms = range->backward ? range->start_ms : place->from_ms,
+		.end_ms = range->backward ? place->from_ms : range->end_ms,
+	};
+	size_t enough = r->budget + 1; /* one more says that there is more */
+	if (range->limit && range->limit - place->given < enough)
+		enough = range->limit - (size_t)place->given;
+	if (wanted != all)
+		enough = SIZE_MAX;
+	struct run run;
+	run_init(&run, fields);
+	int err = reading_series(r, &t, segment_count, range->backward, enough, &run);
+	if (!err && wanted != all)
+		keep_fields(&run, wanted);
+	size_t count = err ? 0 : allowed(r, range, place, run.count);
+	if (count > rows_that_fit(&r->read->arena, fields))
+		count = rows_that_fit(&r->read->arena, fields);
+	if (!err && run.count && count == 0 && r->budget)
+		err = ERR_LIMIT;
+	if (!err)
+		err = give_points(&r->read->arena, &run, count, 0, points);
+	if (!err) {
+		for (unsigned f = 0; f < fields; f++) {
+			if (!(wanted >> f & 1))
+				points->bits[f] = NULL, points->types[f] = NULL;
+		}
+		r->budget -= count;
+		place->given += count;
+		bool limit_reached = range->limit && place->given >= range->limit;
+		*stopped = count < run.count && !limit_reached;
+		if (count)
+			place->from_ms =
+				range->backward ? run.ts_ms[count - 1] : run.ts_ms[count - 1] + 1;
+		r->read->work.points += count;
+	}
+	run_release(&run);
+	return err;
+}
+
+int reading_range(struct reading *r, struct store_request *request)
+{
+	struct store_range *range = &request->range;
+	struct range_place place;
+	size_t segment_count;
+	int err = place_get(&request->token, range, &place);
+	request->more = false;
+	range->points =
+		arena_zalloc(&r->read->arena, (range->handle_count + 1) * sizeof(*range->points));
+	if (!err && !range->points)
+		err = ERR_LIMIT;
+	if (!err)
+		err = reading_list_segments(r, range->table, range->period_ms, range->start_ms,
+					    range->end_ms, &segment_count);
+	bool stopped = false, any = false;
+	while (!err && !stopped && place.handle < range->handle_count) {
+		err = reading_check_time(r);
+		if (!err && r->budget == 0) {
+			stopped = true;
+			break;
+		}
+		struct store_points *points = &range->points[place.handle];
+		if (!err)
+			err = range_series(r, range, segment_count, &place, points, &stopped);
+		any = any || points->count;
+		if ((err == ERR_LIMIT || err == ERR_TIMEOUT) && any) {
+			*points = (struct store_points){0};
+			stopped = true;
+			err = 0;
+		}
+		if (!err && !stopped) {
+			place.handle++;
+			place.given = 0;
+			place.from_ms = range->backward ? range->end_ms : range->start_ms;
+		}
+	}
+	request->more = stopped;
+	if (stopped)
+		place_put(&request->token, &place);
+	return err;
+}
+
+/* A range of one point each, backward. */
+int reading_last_before(struct reading *r, struct store_request *request)
+{
+	struct store_last_before *last = &request->last_before;
+	int64_t start_ms = INT64_MIN;
+	if (last->look_back_ms &&
+	    __builtin_sub_overflow(last->before_ms, last->look_back_ms, &start_ms))
+		start_ms = INT64_MIN;
+	struct store_request inner = {.op = STORE_RANGE, .token = request->token};
+	inner.range = (struct store_range){
+		.table = last->table,
+		.period_ms = last->period_ms,
+		.handles = last->handles,
+		.handle_count = last->handle_count,
+		.start_ms = start_ms,
+		.end_ms = last->before_ms,
+		.backward = true,
+		.limit = 1,
+	};
+	int err = reading_range(r, &inner);
+	last->points = inner.range.points;
+	request->more = inner.more;
+	request->token = inner.token;
+	return err;
+}
