@@ -153,6 +153,7 @@ static void put_tiles(struct buf *out, const struct api *api)
 {
 	buf_append_text(out, "<dl class=\"tiles\">\n");
 	put_tile(out, "up for", UNIT_DURATION, clock_wall_ms(api->clock) - api->started_ms);
+	put_tile(out, "series", UNIT_COUNT, stat_get(STAT_store_series));
 	put_tile(out, "samples since the start", UNIT_COUNT, stat_get(STAT_store_samples));
 	put_tile(out, "commits", UNIT_COUNT, stat_get(STAT_store_commits));
 	put_tile(out, "data file", UNIT_BYTES, stat_get(STAT_store_file_bytes));

@@ -152,6 +152,28 @@ static int take_ordinal(struct registry *registry, MDB_txn *txn, uint32_t shape,
 	return 0;
 }
 
+/* Once, at the start: from then on the gauge is moved by what is registered and forgotten. */
+static int count_series(struct registry *registry, MDB_txn *txn)
+{
+	MDB_cursor *cursor;
+	struct slice key = SLICE("\0"), value;
+	int64_t series = 0;
+	int err = env_error(mdb_cursor_open(txn, registry->env->dbi[DB_BANDS], &cursor));
+	if (err)
+		return err;
+	err = env_seek(cursor, &key, &value);
+	while (!err) {
+		struct band_view band;
+		/* A damaged band is not what stops a start: it is reported when it is read. */
+		if (!band_parse(key, value, &band))
+			series += registry_columns(registry, band.shape) - band.dead_count;
+		err = env_next(cursor, &key, &value);
+	}
+	mdb_cursor_close(cursor);
+	stat_set(STAT_store_series, series);
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
 int registry_open(struct registry *registry, struct env *env)
 {
 	registry->env = env;
@@ -181,9 +203,11 @@ int registry_open(struct registry *registry, struct env *env)
 		mem_free(shape);
 		mdb_cursor_close(cursor);
 	}
+	if (err == ERR_NOT_FOUND)
+		err = count_series(registry, txn);
 	mdb_txn_abort(txn);
 	registry->next_shape = last + 1;
-	return err == ERR_NOT_FOUND ? 0 : err;
+	return err;
 }
 
 void registry_release(struct registry *registry)
@@ -619,6 +643,7 @@ void registry_committed(struct registry *registry, const struct registry_taken *
 		struct pending_band *band = registry->first_band;
 		registry->first_band = band->next;
 		unlink_band(registry, band);
+		stat_add(STAT_store_series, registry_columns(registry, band->shape));
 		mem_free(band);
 	}
 	registry->pending_count -= taken->bands;
@@ -738,7 +763,10 @@ void registry_forgotten(struct registry *registry, uint64_t handle)
 		mem_free(old);
 	}
 	size_t at = dead_slot(registry, handle);
-	registry->dead_count += registry->dead[at] == 0;
+	if (registry->dead[at] == 0) {
+		registry->dead_count++;
+		stat_add(STAT_store_series, -1);
+	}
 	registry->dead[at] = handle;
 	registry->generation++;
 	pthread_mutex_unlock(&registry->lock);
