@@ -67,23 +67,29 @@ static size_t cost_bytes(const struct block_encoder *e)
 
 enum outcome { FILLED, AGAIN };
 
-/* Where the bytes of `fits` and `too_many` more rows say that the room ends; every other time the
+/* Where the bytes of `fits` and `too_many` more rows say that the room ends; after a few times the
  * middle, so that rows of unlike size cannot lead it on for long. */
 static uint32_t guess_rows(const struct block_encoder *e, uint32_t fits, size_t fits_bytes,
 			   uint32_t too_many, size_t too_many_bytes, unsigned attempt)
 {
 	uint32_t between = too_many - fits;
 	size_t share = between * (e->room - fits_bytes) / (too_many_bytes - fits_bytes);
-	if (attempt % 2)
+	if (attempt >= 4)
 		share = between / 2;
 	if (share < 1)
 		share = 1;
 	return fits + (uint32_t)(share < between ? share : between - 1);
 }
 
+/* No room for another row like these, or full to a hundredth: more is not worth another look. */
+static bool is_full(const struct block_encoder *e, size_t bytes)
+{
+	size_t left = e->room - bytes;
+	return left < e->room / 128 || left < bytes / e->now.rows;
+}
+
 /* `before` fits (with `fits_bytes`) and `count` more rows do not: finds how many do. Ends with `now`
- * at the most that fit, or a little less: full to a hundredth is not worth another look at the
- * rows. */
+ * at the most that fit, or a little less. */
 static enum outcome fill_part(struct block_encoder *e, uint32_t count, size_t fits_bytes,
 			      size_t count_bytes)
 {
@@ -102,7 +108,7 @@ static enum outcome fill_part(struct block_encoder *e, uint32_t count, size_t fi
 			too_many_bytes = bytes;
 			continue;
 		}
-		if (e->room - bytes < e->room / 128)
+		if (is_full(e, bytes))
 			return FILLED;
 		fits = guess;
 		fits_bytes = bytes;

@@ -138,25 +138,62 @@ static size_t try_codec(const struct column_cost *cost, const struct pattern_cod
 	return codec_bytes(cost, codec) + stream_cost_form(&stream).bytes;
 }
 
-/* The first mini-block that has values stands for the column. */
-static void choose_codec(struct column_cost *cost, const uint64_t *patterns, uint32_t count)
+static size_t try_fit(const struct column_cost *cost, enum codec number,
+		      const struct pattern_survey *survey, const uint64_t *patterns,
+		      struct pattern_codec *codec)
 {
-	static const uint8_t for_integers[] = {CODEC_DELTA, CODEC_FOR, CODEC_DELTA_UP,
-					       CODEC_DELTA2};
-	static const uint8_t for_doubles[] = {CODEC_XOR, CODEC_DELTA, CODEC_FOR};
-	bool doubles = cost->limits.mixed || (cost->plan.type == VALUE_F64 && !cost->plan.decimal);
-	const uint8_t *candidates = doubles ? for_doubles : for_integers;
-	size_t n = doubles ? ARRAY_LEN(for_doubles) : ARRAY_LEN(for_integers), least = SIZE_MAX;
-	for (size_t i = 0; i < n; i++) {
-		struct pattern_codec codec =
-			pattern_codec_fit((enum codec)candidates[i], !cost->limits.no_shift,
-					  is_signed(cost), patterns, count);
-		size_t bytes = try_codec(cost, &codec, patterns, count);
+	*codec = pattern_codec_fit(number, !cost->limits.no_shift, order_flip(cost), survey);
+	return try_codec(cost, codec, patterns, (uint32_t)survey->count);
+}
+
+/* DELTA unless another has narrower residuals, and is smaller all in all. */
+static void choose_for_integers(struct column_cost *cost, const struct pattern_survey *survey,
+				const uint64_t *patterns)
+{
+	static const enum codec others[] = {CODEC_FOR, CODEC_DELTA_UP, CODEC_DELTA2};
+	bool shift = !cost->limits.no_shift;
+	unsigned width = pattern_codec_width(CODEC_DELTA, shift, survey);
+	size_t least = 0;
+	cost->plan.codec = pattern_codec_fit(CODEC_DELTA, shift, order_flip(cost), survey);
+	for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+		struct pattern_codec codec;
+		if (pattern_codec_width(others[i], shift, survey) >= width)
+			continue;
+		if (!least)
+			least = try_codec(cost, &cost->plan.codec, patterns,
+					  (uint32_t)survey->count);
+		size_t bytes = try_fit(cost, others[i], survey, patterns, &codec);
 		if (bytes < least) {
 			least = bytes;
 			cost->plan.codec = codec;
 		}
 	}
+}
+
+/* The bits of doubles have no outliers to leave aside: the narrowest is the smallest. */
+static void choose_for_doubles(struct column_cost *cost, const struct pattern_survey *survey)
+{
+	static const enum codec codecs[] = {CODEC_XOR, CODEC_DELTA, CODEC_FOR};
+	bool shift = !cost->limits.no_shift;
+	unsigned least = UINT8_MAX;
+	for (size_t i = 0; i < ARRAY_LEN(codecs); i++) {
+		unsigned width = pattern_codec_width(codecs[i], shift, survey);
+		if (width >= least)
+			continue;
+		least = width;
+		cost->plan.codec = pattern_codec_fit(codecs[i], shift, order_flip(cost), survey);
+	}
+}
+
+/* The first mini-block that has values stands for the column. */
+static void choose_codec(struct column_cost *cost, const uint64_t *patterns, uint32_t count)
+{
+	struct pattern_survey survey;
+	kernels->survey(patterns, count, order_flip(cost), &survey);
+	if (cost->limits.mixed || (cost->plan.type == VALUE_F64 && !cost->plan.decimal))
+		choose_for_doubles(cost, &survey);
+	else
+		choose_for_integers(cost, &survey, patterns);
 }
 
 static void choose_decimal(struct column_cost *cost, const struct chunk *chunk)

@@ -87,7 +87,7 @@ struct engine {
 	pthread_t writer;
 	uint64_t next_sequence, next_version;
 	uint32_t next_flush, stored_flush; /* never used twice: it is part of keys */
-	struct journal_entry *journal; /* a ring */
+	struct journal_entry *journal;     /* a ring */
 	size_t journal_first, journal_count, journal_cap;
 	_Atomic uint64_t journal_bytes, journal_records;
 	struct unsettled_set unsettled;

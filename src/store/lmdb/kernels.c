@@ -113,28 +113,9 @@ static void unpack_patterns(const struct pattern_codec *codec, struct pattern_ca
 	pattern_from_residuals(codec, carry, values, count);
 }
 
-/* Four histograms side by side, so that equal neighbours do not wait for each other's increment. */
 static unsigned count_widths(const uint64_t *values, size_t count, uint16_t *histogram)
 {
-	uint8_t part[4][65] = {{0}};
-	uint64_t any = 0;
-	size_t i = 0;
-	for (; i + 4 <= count; i += 4) {
-		part[0][bit_width(values[i])]++;
-		part[1][bit_width(values[i + 1])]++;
-		part[2][bit_width(values[i + 2])]++;
-		part[3][bit_width(values[i + 3])]++;
-		any |= values[i] | values[i + 1] | values[i + 2] | values[i + 3];
-	}
-	for (; i < count; i++) {
-		part[0][bit_width(values[i])]++;
-		any |= values[i];
-	}
-	unsigned top = bit_width(any);
-	for (unsigned w = 0; w <= top; w++)
-		histogram[w] = (uint16_t)(histogram[w] + part[0][w] + part[1][w] + part[2][w] +
-					  part[3][w]);
-	return top;
+	return count_any(values, count, histogram);
 }
 
 const struct kernels kernels_plain = {
@@ -142,6 +123,7 @@ const struct kernels kernels_plain = {
 	.unpack = unpack,
 	.unpack_patterns = unpack_patterns,
 	.to_residuals = to_residuals,
+	.survey = survey,
 	.count_widths = count_widths,
 	.add_range = add_range,
 	.decimals_to_bits = decimals_to_bits,

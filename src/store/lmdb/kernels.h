@@ -27,6 +27,9 @@ struct kernels {
 	 * of 2^shift. */
 	uint64_t (*to_residuals)(const struct pattern_codec *codec, struct pattern_carry *carry,
 				 const uint64_t *patterns, size_t count, uint64_t *residuals);
+	/* `count` from 1 to 128. */
+	void (*survey)(const uint64_t *patterns, size_t count, uint64_t flip,
+		       struct pattern_survey *survey);
 	/* Adds how many of at most 128 values have each width; returns the greatest. */
 	unsigned (*count_widths)(const uint64_t *values, size_t count, uint16_t *histogram);
 	/* Takes `count` more patterns, at most 2^31, into the range. */

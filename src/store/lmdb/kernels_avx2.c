@@ -286,7 +286,7 @@ TARGET static unsigned count_widths(const uint64_t *values, size_t count, uint16
 	if (vectors)
 		count_bytes(values, vectors, top, histogram);
 	if (vectors * 32 < count)
-		kernels_plain.count_widths(values + vectors * 32, count - vectors * 32, histogram);
+		count_any(values + vectors * 32, count - vectors * 32, histogram);
 	return top;
 }
 
@@ -295,6 +295,7 @@ static const struct kernels table = {
 	.unpack = unpack,
 	.unpack_patterns = unpack_patterns,
 	.to_residuals = to_residuals,
+	.survey = survey,
 	.count_widths = count_widths,
 	.add_range = add_range,
 	.decimals_to_bits = decimals_to_bits,

@@ -98,6 +98,107 @@ TARGET static uint64_t to_residuals(const struct pattern_codec *codec, struct pa
 	return any & low_mask(shift);
 }
 
+TARGET static void survey_ends(const uint64_t *v, size_t count, uint64_t flip,
+			       struct pattern_survey *s)
+{
+	/* Compared as signed, which every vector unit can do. */
+	const uint64_t top = UINT64_C(1) << 63;
+	int64_t low = INT64_MAX, high = INT64_MIN;
+	for (size_t i = 0; i < count; i++) {
+		int64_t ordered = (int64_t)(v[i] ^ flip ^ top);
+		low = ordered < low ? ordered : low;
+		high = ordered > high ? ordered : high;
+	}
+	s->low = (uint64_t)low ^ top;
+	s->high = (uint64_t)high ^ top;
+}
+
+TARGET static void survey_steps(const uint64_t *v, size_t steps, struct pattern_survey *s)
+{
+	int64_t least = INT64_MAX, most = INT64_MIN, least_up = INT64_MAX, downs = 0;
+	for (size_t i = 0; i < steps; i++) {
+		int64_t d = (int64_t)(v[i + 1] - v[i]), down = d < 0 ? -1 : 0;
+		/* A negative one becomes the greatest there is. */
+		int64_t up = (d & ~down) | (down & INT64_MAX);
+		least = d < least ? d : least;
+		most = d > most ? d : most;
+		least_up = up < least_up ? up : least_up;
+		downs -= down;
+	}
+	s->least = least;
+	s->most = most;
+	s->least_up = least_up;
+	s->downs = (size_t)downs;
+}
+
+TARGET static void survey_bits(const uint64_t *v, size_t steps, struct pattern_survey *s)
+{
+	uint64_t any = 0, xors = 0, zigzags = 0, zigzags2 = 0;
+	for (size_t i = 0; i < steps; i++) {
+		uint64_t d = v[i + 1] - v[i];
+		any |= d;
+		xors |= v[i + 1] ^ v[i];
+		zigzags |= d << 1 ^ ((int64_t)d < 0 ? UINT64_MAX : 0);
+	}
+	/* From the patterns again: differences that were just stored would have to be waited for. */
+	for (size_t i = 0; i + 1 < steps; i++) {
+		uint64_t d = v[i + 2] - 2 * v[i + 1] + v[i];
+		zigzags2 |= d << 1 ^ ((int64_t)d < 0 ? UINT64_MAX : 0);
+	}
+	s->differences = any;
+	s->xors = xors;
+	s->zigzags = zigzags;
+	s->zigzags2 = zigzags2;
+}
+
+TARGET static void survey(const uint64_t *v, size_t count, uint64_t flip, struct pattern_survey *s)
+{
+	*s = (struct pattern_survey){.count = count, .first = v[0]};
+	survey_ends(v, count, flip, s);
+	if (count < 2)
+		return;
+	s->first_difference = v[1] - v[0];
+	survey_steps(v, count - 1, s);
+	survey_bits(v, count - 1, s);
+}
+
+TARGET static unsigned count_few(const uint64_t *values, size_t count, uint16_t *histogram)
+{
+	uint64_t any = 0;
+	for (size_t i = 0; i < count; i++) {
+		histogram[bit_width(values[i])]++;
+		any |= values[i];
+	}
+	return bit_width(any);
+}
+
+/* Four histograms side by side, so that equal neighbours do not wait for each other's increment. */
+TARGET static unsigned count_any(const uint64_t *values, size_t count, uint16_t *histogram)
+{
+	uint8_t part[4][72];
+	uint64_t any = 0;
+	size_t i = 0;
+	if (count < 32)
+		return count_few(values, count, histogram);
+	memset(part, 0, sizeof(part));
+	for (; i + 4 <= count; i += 4) {
+		part[0][bit_width(values[i])]++;
+		part[1][bit_width(values[i + 1])]++;
+		part[2][bit_width(values[i + 2])]++;
+		part[3][bit_width(values[i + 3])]++;
+		any |= values[i] | values[i + 1] | values[i + 2] | values[i + 3];
+	}
+	for (; i < count; i++) {
+		part[0][bit_width(values[i])]++;
+		any |= values[i];
+	}
+	unsigned top = bit_width(any);
+	for (unsigned w = 0; w <= top; w++)
+		histogram[w] = (uint16_t)(histogram[w] + part[0][w] + part[1][w] + part[2][w] +
+					  part[3][w]);
+	return top;
+}
+
 /* Halves of the integers are added, so that 64 bits hold the sum of 2^31 of them. */
 TARGET static void add_range(struct pattern_range *range, uint64_t first, uint64_t flip,
 			     const uint64_t *patterns, size_t count)

@@ -2,15 +2,11 @@
 
 #include "store/lmdb/stream.h"
 
-static unsigned common_shift(uint64_t any)
+/* The power of two that divides all differences divides the distances from the least pattern, the
+ * differences of differences and what neighbours differ in as well. */
+static unsigned common_shift(const struct pattern_survey *s)
 {
-	return any ? (unsigned)__builtin_ctzll(any) : 0;
-}
-
-/* Ordered as unsigned after this, and the other way round. */
-static uint64_t order_flip(bool is_signed)
-{
-	return is_signed ? UINT64_C(1) << 63 : 0;
+	return s->differences ? (unsigned)__builtin_ctzll(s->differences) : 0;
 }
 
 /* What is left of the width goes half below the smallest seen: later values wander both ways. */
@@ -19,105 +15,60 @@ static uint64_t headroom(uint64_t range)
 	return (low_mask(bit_width(range)) - range) / 2;
 }
 
-static struct pattern_codec fit_for(bool is_signed, const uint64_t *v, size_t count)
+static uint64_t fit_anchor(const struct pattern_survey *s, unsigned shift, uint64_t flip)
 {
-	uint64_t flip = order_flip(is_signed), low = UINT64_MAX, high = 0, any = 0;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t ordered = v[i] ^ flip;
-		low = ordered < low ? ordered : low;
-		high = ordered > high ? ordered : high;
-		any |= v[i] - v[0];
-	}
-	unsigned shift = common_shift(any);
-	uint64_t below = headroom((high - low) >> shift) << shift;
+	uint64_t below = headroom((s->high - s->low) >> shift) << shift;
 	/* Nothing lies below the least number of the type. */
-	if (below > low)
+	if (below > s->low)
 		below = 0;
-	return (struct pattern_codec){CODEC_FOR, (uint8_t)shift, (low - below) ^ flip, 0};
+	return (s->low - below) ^ flip;
 }
 
-static struct pattern_codec fit_delta(const uint64_t *v, size_t count)
+/* A counter that was reset once or twice: a reset is an exception, whatever the parameter. */
+static int64_t least_difference(const struct pattern_survey *s)
 {
-	uint64_t any = 0;
-	for (size_t i = 1; i < count; i++)
-		any |= v[i] - v[i - 1];
-	return (struct pattern_codec){CODEC_DELTA, (uint8_t)common_shift(any), v[0], 0};
+	return s->downs && s->downs <= s->count / 32 ? s->least_up : s->least;
 }
 
-/* The parameter is the smallest difference; of a counter that was reset once or twice the smallest
- * that is not negative, since a reset is an exception either way. */
-static struct pattern_codec fit_delta_up(const uint64_t *v, size_t count)
+static uint64_t fit_step(const struct pattern_survey *s, unsigned shift)
 {
-	int64_t low = INT64_MAX, high = INT64_MIN, low_up = INT64_MAX;
-	uint64_t any = 0;
-	size_t down = 0;
-	for (size_t i = 1; i < count; i++) {
-		int64_t d = (int64_t)(v[i] - v[i - 1]);
-		any |= (uint64_t)d;
-		low = d < low ? d : low;
-		high = d > high ? d : high;
-		if (d < 0)
-			down++;
-		else if (d < low_up)
-			low_up = d;
-	}
-	if (count < 2)
-		low = high = 0;
-	if (down && down <= count / 32)
-		low = low_up;
-	unsigned shift = common_shift(any);
-	uint64_t below = headroom(((uint64_t)high - (uint64_t)low) >> shift);
-	int64_t base = low >> shift;
+	int64_t least = least_difference(s), base = least >> shift;
+	uint64_t below = headroom(((uint64_t)s->most - (uint64_t)least) >> shift);
+	/* A counter does not go down. */
 	if (base >= 0 && (uint64_t)base < below)
-		base = 0;
-	else
-		base = (int64_t)((uint64_t)base - below);
-	return (struct pattern_codec){CODEC_DELTA_UP, (uint8_t)shift, v[0], (uint64_t)base};
+		return 0;
+	return (uint64_t)base - below;
 }
 
-static struct pattern_codec fit_delta2(const uint64_t *v, size_t count)
+struct pattern_codec pattern_codec_fit(enum codec codec, bool shift, uint64_t flip,
+				       const struct pattern_survey *s)
 {
-	uint64_t first = count > 1 ? v[1] - v[0] : 0, any = 0;
-	for (size_t i = 2; i < count; i++)
-		any |= v[i] - 2 * v[i - 1] + v[i - 2];
-	return (struct pattern_codec){CODEC_DELTA2, (uint8_t)common_shift(any), v[0], first};
+	struct pattern_codec c = {.codec = (uint8_t)codec, .anchor = s->first};
+	c.shift = (uint8_t)(shift ? common_shift(s) : 0);
+	if (codec == CODEC_FOR)
+		c.anchor = fit_anchor(s, c.shift, flip);
+	else if (codec == CODEC_DELTA_UP)
+		c.parameter = fit_step(s, c.shift);
+	else if (codec == CODEC_DELTA2)
+		c.parameter = s->first_difference;
+	return c;
 }
 
-static struct pattern_codec fit_xor(const uint64_t *v, size_t count)
+unsigned pattern_codec_width(enum codec codec, bool shift, const struct pattern_survey *s)
 {
-	uint64_t any = 0;
-	for (size_t i = 1; i < count; i++)
-		any |= v[i] ^ v[i - 1];
-	return (struct pattern_codec){CODEC_XOR, (uint8_t)common_shift(any), v[0], 0};
-}
-
-static struct pattern_codec fit(enum codec codec, bool is_signed, const uint64_t *v, size_t count)
-{
+	unsigned drop = shift ? common_shift(s) : 0;
 	switch (codec) {
 	case CODEC_FOR:
-		return fit_for(is_signed, v, count);
+		return bit_width((s->high - s->low) >> drop);
 	case CODEC_DELTA_UP:
-		return fit_delta_up(v, count);
+		return bit_width(((uint64_t)s->most - (uint64_t)least_difference(s)) >> drop);
 	case CODEC_DELTA2:
-		return fit_delta2(v, count);
+		return bit_width(s->zigzags2 >> drop);
 	case CODEC_XOR:
-		return fit_xor(v, count);
+		return bit_width(s->xors >> drop);
 	default:
-		return fit_delta(v, count);
+		return bit_width(s->zigzags >> drop);
 	}
-}
-
-struct pattern_codec pattern_codec_fit(enum codec codec, bool shift, bool is_signed,
-				       const uint64_t *patterns, size_t count)
-{
-	struct pattern_codec c = fit(codec, is_signed, patterns, count);
-	if (!shift && c.shift) {
-		/* Of what was found only the parameter of DELTA_UP is in shifted units. */
-		if (codec == CODEC_DELTA_UP)
-			c.parameter <<= c.shift;
-		c.shift = 0;
-	}
-	return c;
 }
 
 struct pattern_carry pattern_begin(const struct pattern_codec *codec)
@@ -195,18 +146,27 @@ static unsigned exponent_needed(uint64_t bits)
 	return FIT_EXPONENT_MAX + 1;
 }
 
+static bool is_finite(uint64_t bits)
+{
+	return (bits >> 52 & 0x7ff) != 0x7ff;
+}
+
+/* NaN and infinities are set aside: a column of decimals may have many. Real doubles are known by
+ * the first few, and cost the most to try. */
 int decimal_exponent_fit(const uint64_t *bits, size_t count)
 {
-	size_t needed[FIT_EXPONENT_MAX + 2] = {0}, aside = count / 32;
+	size_t needed[FIT_EXPONENT_MAX + 2] = {0}, tried = 0, aside = count / 32;
+	size_t *none = &needed[FIT_EXPONENT_MAX + 1];
 	for (size_t i = 0; i < count; i++) {
+		if (!is_finite(bits[i]))
+			continue;
 		needed[exponent_needed(bits[i])]++;
-		/* Real doubles are known by the first few, and cost the most to try. */
-		if (needed[FIT_EXPONENT_MAX + 1] > aside + 2)
+		if (*none > 2 + tried++ / 8)
 			return -1;
 	}
-	if (needed[FIT_EXPONENT_MAX + 1] > aside)
+	if (*none > aside || !tried)
 		return -1;
-	size_t above = needed[FIT_EXPONENT_MAX + 1];
+	size_t above = *none;
 	int e = FIT_EXPONENT_MAX;
 	while (e > 0 && above + needed[e] <= aside)
 		above += needed[e--];

@@ -45,11 +45,27 @@ struct pattern_carry {
 	uint64_t value, difference;
 };
 
-/* The best anchor, parameter and (if allowed) shift of that codec for these patterns, count >= 1.
- * They remain correct for whatever follows, only dearer, but for the shift. `is_signed`: how
- * patterns are ordered. */
-struct pattern_codec pattern_codec_fit(enum codec codec, bool shift, bool is_signed,
-				       const uint64_t *patterns, size_t count);
+/* What the codecs are chosen by: one look at some patterns, taken by kernels->survey. */
+struct pattern_survey {
+	size_t count;
+	uint64_t first, first_difference;
+	uint64_t low, high;   /* as unsigned, after the flip of signed ones */
+	uint64_t differences; /* all of them or-ed: what power of two divides them */
+	uint64_t xors;        /* of neighbours, or-ed */
+	uint64_t zigzags;     /* of the differences, or-ed */
+	uint64_t zigzags2;    /* of the differences of differences, or-ed */
+	int64_t least, most;  /* difference */
+	int64_t least_up;     /* the least that is not negative */
+	size_t downs;         /* how many are negative */
+};
+
+/* The best anchor, parameter and (if allowed) shift of that codec for what was surveyed. They remain
+ * correct for whatever follows, only dearer, but for the shift. `flip` turns signed patterns to
+ * unsigned ones in the same order. */
+struct pattern_codec pattern_codec_fit(enum codec codec, bool shift, uint64_t flip,
+				       const struct pattern_survey *survey);
+/* The bits that its widest residual takes, leaving a few resets of a counter aside. */
+unsigned pattern_codec_width(enum codec codec, bool shift, const struct pattern_survey *survey);
 
 struct pattern_carry pattern_begin(const struct pattern_codec *codec);
 

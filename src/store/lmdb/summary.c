@@ -107,10 +107,20 @@ static void summarise_integers(const uint64_t *bits, enum value_type type, size_
 	s->max = (struct value){high ^ flip, type};
 }
 
+/* Each equals the one before it. */
+static bool one_type(const uint8_t *types, size_t count)
+{
+	return count && memcmp(types, types + 1, count - 1) == 0;
+}
+
 void block_summarise(const int64_t *ts_ms, const uint64_t *bits, const uint8_t *types,
 		     enum value_type type, size_t count, struct block_summary *summary)
 {
 	*summary = (struct block_summary){.count = 0};
+	if (types && one_type(types, count)) {
+		type = (enum value_type)types[0];
+		types = NULL;
+	}
 	if (types) {
 		for (size_t i = 0; i < count; i++)
 			add_value(summary, ts_ms ? ts_ms[i] : 0,

@@ -35,8 +35,11 @@ static size_t try_kind(struct times_cost *cost, uint8_t kind, uint64_t slope, co
 	attempt.kind = kind;
 	attempt.slope = slope;
 	(void)to_patterns(&attempt, ts_ms, 0, count, patterns);
+	struct pattern_survey survey;
+	uint64_t flip = UINT64_C(1) << 63;
+	kernels->survey(patterns, count, flip, &survey);
 	attempt.codec = pattern_codec_fit(kind == TIMES_LINE ? CODEC_FOR : CODEC_DELTA_UP, false,
-					  true, patterns, count);
+					  flip, &survey);
 	attempt.carry = pattern_begin(&attempt.codec);
 	struct pattern_carry carry = attempt.carry;
 	struct stream_cost stream;
@@ -63,30 +66,47 @@ static void choose(struct times_cost *cost, const int64_t *ts_ms, uint32_t count
 	try_kind(cost, TIMES_LINE, slope, ts_ms, count, least);
 }
 
-static void check_step(struct times_cost *cost, const int64_t *ts_ms, uint32_t from, uint32_t count)
+static bool is_regular(const struct times_cost *cost, const int64_t *ts_ms, uint32_t from,
+		       uint32_t count)
 {
-	for (uint32_t i = from; i < from + count; i++) {
-		if (i == 0)
-			continue;
-		uint64_t step = (uint64_t)ts_ms[i] - (uint64_t)ts_ms[i - 1];
-		if (i == 1)
-			cost->step_ms = (int64_t)step;
-		cost->irregular = cost->irregular || (int64_t)step != cost->step_ms;
-	}
+	uint64_t step = (uint64_t)ts_ms[from + count > 1 ? 1 : 0] - (uint64_t)ts_ms[0], other = 0;
+	for (uint32_t i = from ? from : 1; i < from + count; i++)
+		other |= ((uint64_t)ts_ms[i] - (uint64_t)ts_ms[i - 1]) ^ step;
+	return !cost->irregular && other == 0;
 }
 
-bool times_cost_add(struct times_cost *cost, const int64_t *ts_ms, uint32_t from, uint32_t count)
+static bool add_mini(struct times_cost *cost, const int64_t *ts_ms, uint32_t from, uint32_t count)
 {
 	uint64_t patterns[MINI_ROWS], residuals[MINI_ROWS];
-	if (!from)
-		choose(cost, ts_ms, count);
-	check_step(cost, ts_ms, from, count);
 	if (!to_patterns(cost, ts_ms, from, count, patterns))
 		return false;
 	kernels->to_residuals(&cost->codec, &cost->carry, patterns, count, residuals);
 	stream_cost_add(&cost->stream, residuals, count);
+	return true;
+}
+
+/* The first step that differs: now the rows before have to be counted too. */
+static bool become_irregular(struct times_cost *cost, const int64_t *ts_ms, uint32_t count)
+{
+	uint32_t rows = cost->rows + count;
+	cost->irregular = true;
+	choose(cost, ts_ms, rows < MINI_ROWS ? rows : MINI_ROWS);
+	for (uint32_t from = 0; from < cost->rows; from += MINI_ROWS) {
+		if (!add_mini(cost, ts_ms, from, MINI_ROWS))
+			return false;
+	}
+	return true;
+}
+
+bool times_cost_add(struct times_cost *cost, const int64_t *ts_ms, uint32_t from, uint32_t count)
+{
+	if (!is_regular(cost, ts_ms, from, count)) {
+		if (!cost->irregular && !become_irregular(cost, ts_ms, count))
+			return false;
+		if (!add_mini(cost, ts_ms, from, count))
+			return false;
+	}
 	cost->rows += count;
-	cost->last_ms = ts_ms[from + count - 1];
 	return true;
 }
 

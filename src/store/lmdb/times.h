@@ -12,8 +12,8 @@ enum { TIMES_STEPS = 0, TIMES_LINE = 1 };
 /* How the times are to be encoded, and what that costs, for the rows added so far. Copyable. */
 struct times_cost {
 	uint32_t rows;
-	bool irregular;
-	int64_t first_ms, last_ms, step_ms;
+	bool irregular; /* a step differs, so that what follows is set */
+	int64_t first_ms;
 	bool any_ms; /* the unit is 1 ms whatever the first rows look like */
 	uint8_t kind;
 	uint64_t unit, slope;
