@@ -306,7 +306,8 @@ static struct query_engine *new_queries(struct serve *s)
 }
 
 /* The rows of the API, with the configured bounds for bodies of samples: those may be compressed,
- * so their rows have two. */
+ * so their rows have two. A body that is gathered (its handler takes no pieces) may be a quarter of
+ * the memory for bodies. */
 static struct http_route *configured_routes(const struct conf *conf)
 {
 	struct http_route *routes = mem_alloc_array(api_route_count, sizeof(*routes));
@@ -315,7 +316,11 @@ static struct http_route *configured_routes(const struct conf *conf)
 		if (routes[i].role != ROLE_WRITE || routes[i].decoded_max_bytes == 0)
 			continue;
 		routes[i].body_max_bytes = (size_t)conf->ingest_body_max_bytes;
-		routes[i].decoded_max_bytes = (size_t)conf->ingest_decoded_max_bytes;
+		int64_t gathered_max_bytes = conf->http_memory_max_bytes / 4;
+		int64_t decoded_max_bytes = conf->ingest_decoded_max_bytes;
+		if (!routes[i].handler->body && decoded_max_bytes > gathered_max_bytes)
+			decoded_max_bytes = gathered_max_bytes;
+		routes[i].decoded_max_bytes = (size_t)decoded_max_bytes;
 	}
 	return routes;
 }

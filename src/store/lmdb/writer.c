@@ -1,9 +1,12 @@
 /* The writer: one thread that turns batches into commits.
  *
- * A cycle: take what waits; begin a transaction; put pending registrations, then each batch (forgets,
- * samples into journal pages, cells), then a slice of maintenance; commit; show the samples in the
- * heads; complete the batches. What cannot be done without room (ERR_FULL) is undone with the whole
- * transaction and tried again with less: first without maintenance, then batch by batch. */
+ * A cycle: take what waits; begin a transaction; put pending registrations, then each batch
+ * (forgets, samples into journal pages, cells), then a slice of maintenance; commit; show the
+ * samples in the heads; complete the batches. What cannot be done without room (ERR_FULL) is undone
+ * with the whole transaction and tried again with less: first without maintenance, then batch by
+ * batch. */
+#include <errno.h>
+
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/stats.h"
@@ -229,8 +232,8 @@ static int put_batch(struct cycle *cycle, struct store_write *write)
 	return err;
 }
 
-/* Where stamps, versions, sequences and flushes go on after a restart. The journal itself says the last, but
- * for what has been cut from it. */
+/* Where stamps, versions, sequences and flushes go on after a restart. The journal itself says the
+ * last, but for what has been cut from it. */
 static int put_counters(struct cycle *cycle)
 {
 	struct engine *engine = cycle->engine;
@@ -356,7 +359,8 @@ static void die(struct engine *engine, int err)
 		engine->options.on_dead(engine->options.context, err);
 }
 
-/* One transaction. An error that is returned undid everything; the batches are still the cycle's. */
+/* One transaction. An error that is returned undid everything; the batches are still the cycle's.
+ */
 static int try_commit(struct cycle *cycle, bool maintained, bool *more, struct store_write **blamed)
 {
 	struct engine *engine = cycle->engine;
@@ -375,6 +379,8 @@ static int try_commit(struct cycle *cycle, bool maintained, bool *more, struct s
 		mdb_txn_abort(cycle->txn);
 	} else {
 		err = env_error(mdb_txn_commit(cycle->txn));
+		if (!err && fault("store.sync"))
+			err = -EIO;
 		if (err && err != ERR_FULL) {
 			die(engine, err);
 			err = ERR_UNKNOWN;

@@ -1,0 +1,143 @@
+"""The life of the server beyond starting and stopping: failed commits, signals, what it makes of the
+table of options."""
+
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from server import granary, run
+
+
+def wait_for_log(server, words, at_most_s=10):
+    deadline = time.monotonic() + at_most_s
+    while words not in server.log_text():
+        assert time.monotonic() < deadline, f"{words!r} is not in the log:\n{server.log_tail()}"
+        time.sleep(0.02)
+
+
+def test_a_failed_commit_is_answered_and_ends_the_process_with_74(make_server, monkeypatch):
+    """The disk breaks at the fourth commit: its writer is told, nothing after it is accepted, and
+    what was answered with success before is there after a restart."""
+    monkeypatch.setenv("GRANARY_FAULTS", "store.sync=error@4")
+    server = make_server()
+    server.start()
+    kept = {}
+    for n in range(10):
+        answer = server.write(f"m,a=b value={n} {1600000000 + n}", precision="s")
+        if answer.status != 204:
+            break
+        kept[n] = float(n)
+    assert answer.status == 503
+    assert server.process.wait(20) == 74
+    assert "a commit failed" in server.log_text()
+    monkeypatch.delenv("GRANARY_FAULTS")
+    server.close()
+    server.start()
+    assert len(kept) >= 1
+    values = list(server.values("m").values())
+    assert values[:len(kept)] == list(kept.values())
+    assert values[len(kept):] in ([], [float(len(kept))])  # its outcome was unknown
+
+
+def test_refused_commits_do_not_end_it(make_server, monkeypatch):
+    """A transaction that was undone is an error of its batches alone."""
+    monkeypatch.setenv("GRANARY_FAULTS", "store.batch=error@2")
+    server = make_server()
+    server.start()
+    found = [server.write(f"m,a=b value={n} {1600000000 + n}", precision="s").status
+             for n in range(6)]
+    assert set(found) <= {204, 500, 503} and found.count(204) >= 4, found
+    stored = list(server.values("m").values())
+    assert stored == [float(n) for n, status in enumerate(found) if status == 204]
+
+
+def test_hangup_reads_the_configuration_again(make_server):
+    server = make_server(config="log:\n  level: info\nquery:\n  series_max: 100\n")
+    server.start()
+    server.config.write_text("log:\n  level: error\nquery:\n  series_max: 200\n")
+    server.process.send_signal(signal.SIGHUP)
+    wait_for_log(server, "these take effect at the next start: query.series_max")
+    server.config.write_text("log:\n  level: debug\nno_such: 1\n")
+    server.process.send_signal(signal.SIGHUP)
+    wait_for_log(server, "no_such is not an option")
+    server.config.write_text("log:\n  level: info\n")
+    server.process.send_signal(signal.SIGHUP)
+    wait_for_log(server, "reload: done")
+    assert server.get("/-/ready").status == 200
+
+
+def test_a_second_signal_does_not_wait(make_server):
+    server = make_server(options=["--stop_timeout=10m"])
+    server.start()
+    with socket.create_connection(("127.0.0.1", server.port)) as sock:
+        sock.sendall(b"POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nm,a=b ")
+        server.get("/-/healthy")  # the loop has seen the bytes above
+        server.process.send_signal(signal.SIGTERM)
+        wait_for_log(server, "signal 15: stopping")
+        assert server.running()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(10) == 1
+
+
+def test_a_request_that_never_ends_does_not_hold_a_stop_up(make_server):
+    server = make_server(options=["--stop_timeout=300ms"])
+    server.start()
+    with socket.create_connection(("127.0.0.1", server.port)) as sock:
+        sock.sendall(b"POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nm,a=b ")
+        server.get("/-/healthy")
+        begun = time.monotonic()
+        server.stop()
+        assert time.monotonic() - begun < 9  # less than the deadline of the body
+
+
+def test_ready_is_told_on_standard_output(tmp_path):
+    process = subprocess.Popen([granary(), "serve", "--listen", "127.0.0.1:0", "--data",
+                                str(tmp_path / "d"), "--host.enabled=no"],
+                               stdout=subprocess.PIPE, text=True)
+    line = process.stdout.readline()
+    assert "ready at http://127.0.0.1:" in line and str(tmp_path / "d") in line
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    assert process.stdout.read() == ""
+
+
+def test_config_prints_what_serve_would_have_and_can_be_read_back(tmp_path):
+    (tmp_path / "a.yml").write_text("store: {map_size: 10G}\nhost:\n  ignore_disks: [sda, 'x y']\n")
+    first = run("config", "--config", tmp_path / "a.yml", "--data", "/srv/my data")
+    assert first.returncode == 0
+    assert f"map_size: 10G  # {tmp_path}/a.yml:1" in first.stdout
+    assert 'data: "/srv/my data"  # command line' in first.stdout
+    (tmp_path / "b.yml").write_text(first.stdout)
+    second = run("config", "--config", tmp_path / "b.yml")
+    assert second.returncode == 0, second.stderr
+
+    def values(text):
+        return [line.split("  #")[0] for line in text.splitlines()]
+
+    assert values(first.stdout) == values(second.stdout)
+    wrong = run("config", "--store.map_size", "1X")
+    assert wrong.returncode == 2 and "--store.map_size" in wrong.stderr
+
+
+def test_the_manual_page_is_one(tmp_path):
+    text = run("manual").stdout
+    assert text.startswith(".TH GRANARY 1")
+    assert "\\-\\-store.map_size" in text
+    groff = subprocess.run(["sh", "-c", "command -v groff"], capture_output=True)
+    if groff.returncode == 0:
+        checked = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z"], input=text,
+                                 capture_output=True, text=True)
+        assert checked.returncode == 0 and checked.stderr == ""
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["serve", "--listen", "127.0.0.1:99999"], "99999"),
+    (["serve", "--ingest.decoded_max", "8G"], "above the maximum of 4G"),
+    (["serve", "--host.interval", "10"], "not a duration"),
+])
+def test_wrong_values_are_wrong_use(arguments, words):
+    answer = run(*arguments)
+    assert answer.returncode == 2 and words in answer.stderr
