@@ -182,8 +182,8 @@ struct ingest_points {
 };
 
 /* Checks time, values and names; refuses what is wrong (one refusal per value not finite, else one
- * for all of it, see one_by_one) and takes the rest. VALUE_NONE is skipped without a word: the door has counted it.
- * Never fails as a call: see r->refused and r->err. */
+ * for all of it, see one_by_one) and takes the rest. VALUE_NONE is skipped without a word: the door
+ * has counted it. Never fails as a call: see r->refused and r->err. */
 void ingest_points(struct ingest_request *r, const struct ingest_points *points);
 
 /* Counts a refusal and keeps its sentence, if it is among the first. */
