@@ -2,9 +2,9 @@
  *
  * Key of DB_CELLS: table u8 | hash of the row key, 128 bits | column as encoded. Value: crc u32 |
  * flags u8 | stamp i64 | expires i64 | version u64 | payload, or (blob u64, length u64) where the
- * payload is long: then its bytes lie in DB_BLOBS under (blob, part). Of a deleted cell `expires` is
- * when it was deleted. DB_CELL_ROWS says which row key
- * belongs to a hash, so that keys may be longer than LMDB's. */
+ * payload is long: then its bytes lie in DB_BLOBS under (blob, part). Of a deleted cell `expires`
+ * is when it was deleted. DB_CELL_ROWS says which row key belongs to a hash, so that keys may be
+ * longer than LMDB's. */
 #include <stdatomic.h>
 
 #include "base/cursor.h"
@@ -511,8 +511,8 @@ int cells_get(struct engine *engine, MDB_txn *txn, struct store_read *read,
 }
 
 /* One scan while it runs. Bounds are encoded columns. Token: cells
- * given so far u64 | hash of the last column given, 128 bits | that column, or what fits of it (only
- * columns of series_sets may be longer). */
+ * given so far u64 | hash of the last column given, 128 bits | that column, or what fits of it
+ * (only columns of series_sets may be longer). */
 struct scan {
 	struct engine *engine;
 	MDB_txn *txn;

@@ -1,4 +1,5 @@
-/* The engine as the contract sees it: adders that encode on the caller's thread, opening, closing. */
+/* The engine as the contract sees it: adders that encode on the caller's thread, opening, closing.
+ */
 #include "store/lmdb/engine.h"
 
 #include "base/cursor.h"

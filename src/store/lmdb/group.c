@@ -6,8 +6,8 @@
 /* A block of fewer rows than this is not begun in the last bytes of an extent. */
 enum { ROWS_LEAST = 32 };
 
-/* table u8 | class u8 | period u64 | segment i64 | shape u32 | group u32 || first ts i64 | flush u32 |
- * part u16; big endian, signed numbers with their top bit flipped. */
+/* table u8 | class u8 | period u64 | segment i64 | shape u32 | group u32 || first ts i64 | flush
+ * u32 | part u16; big endian, signed numbers with their top bit flipped. */
 void group_prefix(const struct group_id *id, uint8_t to[GROUP_PREFIX_BYTES])
 {
 	to[0] = (uint8_t)id->segment.sheet.table;

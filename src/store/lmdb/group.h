@@ -1,8 +1,8 @@
 /* Row groups on disk: the extents of neighbouring bands in one segment. Private.
  *
- * Everything that is read from or written to DB_EXTENTS goes through here. Within one segment of one
- * sheet the blocks of one strip (a band's columns, up to 32 at a time) never overlap in time: what
- * comes late is merged by writing the whole group anew. */
+ * Everything that is read from or written to DB_EXTENTS goes through here. Within one segment of
+ * one sheet the blocks of one strip (a band's columns, up to 32 at a time) never overlap in time:
+ * what comes late is merged by writing the whole group anew. */
 #ifndef STORE_LMDB_GROUP_H
 #define STORE_LMDB_GROUP_H
 
@@ -43,15 +43,15 @@ struct block_refs {
 	uint64_t extents; /* opened on the way */
 };
 
-/* Collects the blocks of one band that hold `column` and overlap start..end, by time. `cursor` is on
- * DB_EXTENTS. Appends. */
+/* Collects the blocks of one band that hold `column` and overlap start..end, by time. `cursor` is
+ * on DB_EXTENTS. Appends. */
 int group_find(MDB_cursor *cursor, const struct group_id *id, uint32_t ordinal_in_group,
 	       unsigned column, int64_t start_ms, int64_t end_ms,
 	       struct block_refs *refs) MUST_CHECK;
 void block_refs_release(struct block_refs *refs);
 
-/* Appends the rows of a block, columns first .. first + run->fields of its strip, within start..end;
- * rows without any of these values are left out. */
+/* Appends the rows of a block, columns first .. first + run->fields of its strip, within
+ * start..end; rows without any of these values are left out. */
 int block_append(const struct block *block, unsigned first, int64_t start_ms, int64_t end_ms,
 		 struct run *run) MUST_CHECK;
 
@@ -90,8 +90,8 @@ int group_spans(MDB_txn *txn, MDB_dbi extents, const struct group_id *id,
 
 /* Deletes all extents of the group. */
 int group_clear(MDB_txn *txn, MDB_dbi extents, const struct group_id *id) MUST_CHECK;
-/* Encodes the strips (sorted here) into new extents. `flush` 0 marks the group settled: then it must
- * have been cleared. *bytes grows by what was written. */
+/* Encodes the strips (sorted here) into new extents. `flush` 0 marks the group settled: then it
+ * must have been cleared. *bytes grows by what was written. */
 int group_store(MDB_txn *txn, MDB_dbi extents, const struct group_id *id, struct strips *strips,
 		uint32_t flush, uint64_t *bytes) MUST_CHECK;
 

@@ -307,7 +307,8 @@ size_t heads_segments(struct heads *heads, enum table table, int64_t period_ms, 
 	return count;
 }
 
-/* ---- Runs ------------------------------------------------------------------------------------- */
+/* ---- Runs -------------------------------------------------------------------------------------
+ */
 
 void run_init(struct run *run, unsigned fields)
 {

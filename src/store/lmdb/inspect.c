@@ -55,8 +55,8 @@ static bool other_group(const struct group_id *a, const struct group_id *b)
 	       segment_order(&a->segment, &b->segment) != 0;
 }
 
-/* A new group begins: bits are cleared; with a new segment the count of the last one is kept if it is
- * the greatest of its table. */
+/* A new group begins: bits are cleared; with a new segment the count of the last one is kept if it
+ * is the greatest of its table. */
 static void next_group(struct store_stats *stats, struct row_counter *counter,
 		       const struct group_id *id)
 {

@@ -1,8 +1,8 @@
 /* Journal records: how samples and deletions wait in the journal until their heads are sealed. Pure
  * functions; the writer (writer.c) puts records into pages and pages into LMDB. Private.
  *
- * Each record has a sequence number of its own; a page is stored under that of its first record. The
- * byte layout is doc/format-store.md, "Journal". */
+ * Each record has a sequence number of its own; a page is stored under that of its first record.
+ * The byte layout is doc/format-store.md, "Journal". */
 #ifndef STORE_LMDB_JOURNAL_H
 #define STORE_LMDB_JOURNAL_H
 

@@ -2,9 +2,9 @@
  * journal, dropping what expired, looking for room. All of it in slices, inside the transactions of
  * the group commits, so that no batch waits for more than a slice.
  *
- * Sealing takes all that a head holds. If nothing of its band lies on disk in that span of time, its
- * blocks go into new extents of the group; else the whole group is read, merged and written anew.
- * Either way the heads stay visible until the transaction is committed (maintain_committed).
+ * Sealing takes all that a head holds. If nothing of its band lies on disk in that span of time,
+ * its blocks go into new extents of the group; else the whole group is read, merged and written
+ * anew. Either way the heads stay visible until the transaction is committed (maintain_committed).
  *
  * A group that got several flushes is settled when its segment is closed and it has been quiet: its
  * extents are read and written as one, in long blocks. */
@@ -501,7 +501,8 @@ static int sweep(struct engine *engine, MDB_txn *txn, bool *more)
 	return err;
 }
 
-/* ---- After the start -------------------------------------------------------------------------- */
+/* ---- After the start --------------------------------------------------------------------------
+ */
 
 /* Finds the groups that were left unsettled, a slice of the keys at a time. */
 static int find_unsettled(struct engine *engine, MDB_txn *txn, bool *more)
@@ -754,7 +755,8 @@ void maintain_committed(struct engine *engine)
 	pthread_mutex_unlock(&engine->queue_lock);
 }
 
-/* The journal's pages are still there: their entries still stand in the ring behind its beginning. */
+/* The journal's pages are still there: their entries still stand in the ring behind its beginning.
+ */
 static void uncut_journal(struct engine *engine)
 {
 	while (engine->cut_count) {

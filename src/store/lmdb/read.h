@@ -21,7 +21,8 @@ struct target {
 	int64_t start_ms, end_ms;
 };
 
-/* read.c: a new snapshot with its cursor; whether the read must end (ERR_TIMEOUT, ERR_CANCELLED). */
+/* read.c: a new snapshot with its cursor; whether the read must end (ERR_TIMEOUT, ERR_CANCELLED).
+ */
 int reading_renew(struct reading *r) MUST_CHECK;
 int reading_check_time(struct reading *r) MUST_CHECK;
 

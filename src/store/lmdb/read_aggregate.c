@@ -1,4 +1,5 @@
-/* AGGREGATE: windows from the summaries of blocks where a block lies in one window, else from values. */
+/* AGGREGATE: windows from the summaries of blocks where a block lies in one window, else from
+ * values. */
 #include "store/lmdb/read.h"
 
 struct folding {

@@ -1,8 +1,8 @@
 /* RANGE and LAST_BEFORE. */
 #include "store/lmdb/read.h"
 
-/* Token of a range: the handle that comes next u32 | points of it given so far u64 | where it goes on
- * i64. */
+/* Token of a range: the handle that comes next u32 | points of it given so far u64 | where it goes
+ * on i64. */
 struct range_place {
 	uint32_t handle;
 	uint64_t given;

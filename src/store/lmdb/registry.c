@@ -94,7 +94,8 @@ static struct slice band_key(uint8_t to[8], uint32_t shape, uint32_t ordinal)
 	return (struct slice){(const char *)to, 8};
 }
 
-/* ---- Columns and ordinals of shapes ----------------------------------------------------------- */
+/* ---- Columns and ordinals of shapes -----------------------------------------------------------
+ */
 
 unsigned registry_columns(struct registry *registry, uint32_t shape)
 {
@@ -359,7 +360,8 @@ static int find_all(struct finding *f)
 	return err;
 }
 
-/* ---- Registering ------------------------------------------------------------------------------ */
+/* ---- Registering ------------------------------------------------------------------------------
+ */
 
 static void add_pending_band(struct registry *registry, struct pending_band *band)
 {
@@ -540,7 +542,8 @@ int registry_series_open(struct registry *registry, MDB_txn *txn, struct store_s
 	return err;
 }
 
-/* ---- The writer's ------------------------------------------------------------------------------ */
+/* ---- The writer's ------------------------------------------------------------------------------
+ */
 
 static int put_band(struct registry *registry, MDB_txn *txn, const struct pending_band *band)
 {
@@ -670,7 +673,8 @@ void registry_flush(struct registry *registry)
 	pthread_mutex_unlock(&registry->lock);
 }
 
-/* ---- Forgetting ------------------------------------------------------------------------------- */
+/* ---- Forgetting -------------------------------------------------------------------------------
+ */
 
 static int delete_band(struct registry *registry, MDB_txn *txn, struct slice key,
 		       const struct shape_view *shape, const struct band_view *band)

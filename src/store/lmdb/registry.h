@@ -1,9 +1,9 @@
 /* Who exists: shapes and bands. Private to store/lmdb.
  *
  * A shape is a tenant and a list of metrics that were registered together (the fields of one
- * measurement, the counters of an OIDSet); a band is one tag set of a shape. A series is a column of
- * a band, its handle (shape, ordinal of the band in the shape, column). So the tags of ten series
- * that arrive together are stored once, and bands of one shape are neighbours on disk.
+ * measurement, the counters of an OIDSet); a band is one tag set of a shape. A series is a column
+ * of a band, its handle (shape, ordinal of the band in the shape, column). So the tags of ten
+ * series that arrive together are stored once, and bands of one shape are neighbours on disk.
  *
  * A registration is used at once and becomes durable with the next commit: until then it is
  * `pending`. Everything pending is taken into the transaction of the first batch that comes after
