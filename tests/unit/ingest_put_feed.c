@@ -645,6 +645,49 @@ static void a_mixture_of_points(void **state)
 	harness_close(&h);
 }
 
+/* Tags with escapes whose memory is given to others before the same tags come again. */
+static void tags_outlive_the_memory_of_their_text(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	struct buf body;
+	harness_open(&h, NULL);
+	buf_init(&body, 1 << 20);
+	buf_append_text(&body,
+			"[{'metric':'a','timestamp':1,'value':1,'tags':{'\\u006b':'\\u0076'}},"
+			"{'metric':'b','timestamp':1,'value':2,'x':'\\n");
+	for (int i = 0; i < 10000; i++)
+		buf_append_text(&body, "xxxxxxxxxx");
+	buf_append_text(&body,
+			"'},{'y':'\\nyyyy','z':'\\nzzzz','metric':'c','timestamp':1,'value':3,"
+			"'tags':{'\\u006b':'\\u0076'}}");
+	buf_append_text(&body, ",{'y':'\\nyyyy','z':'\\nzzzz','metric':'d','timestamp':1,'value':4,"
+			       "'tags':{'\\u006b':'\\u0076'}}]");
+	struct ingest_request *r = put_slice(&h, NULL, buf_slice(&body));
+	assert_int_equal(r->refused, 0);
+	ingest_request_free(r);
+	harness_expect(&h, "default:a,k=v 1000=1.0f\ndefault:b 1000=2.0f\n"
+			   "default:c,k=v 1000=3.0f\ndefault:d,k=v 1000=4.0f\n");
+	/* Also where the tags stand before the text that takes their memory's place. */
+	buf_clear(&body);
+	buf_append_text(
+		&body,
+		"[{'metric':'e','timestamp':1,'value':1,'tags':{'\\u006b':'\\u0076'},'x':'\\n");
+	for (int i = 0; i < 10000; i++)
+		buf_append_text(&body, "xxxxxxxxxx");
+	buf_append_text(&body,
+			"'},{'y':'\\nyyyy','z':'\\nzzzz','metric':'f','timestamp':1,'value':2,"
+			"'tags':{'\\u006b':'\\u0076'}}]");
+	r = put_slice(&h, NULL, buf_slice(&body));
+	assert_int_equal(r->refused, 0);
+	ingest_request_free(r);
+	harness_expect(&h, "default:a,k=v 1000=1.0f\ndefault:b 1000=2.0f\n"
+			   "default:c,k=v 1000=3.0f\ndefault:d,k=v 1000=4.0f\n"
+			   "default:e,k=v 1000=1.0f\ndefault:f,k=v 1000=2.0f\n");
+	buf_release(&body);
+	harness_close(&h);
+}
+
 /* Whatever the bytes: each point is taken or refused, once. */
 static void damaged_bodies(void **state)
 {
@@ -728,6 +771,15 @@ static void limits_of_the_catalog_count_each_point(void **state)
 	assert_int_equal(r->errors[1].place.index, 2);
 	assert_int_equal(r->errors[1].reason, INGEST_LIMIT);
 	ingest_request_free(r);
+	/* A point between them that is refused for itself makes a gap. */
+	r = put(&h, NULL,
+		"[{'metric':'e','timestamp':3,'value':1},{'metric':'f','timestamp':3,'value':'x'},"
+		"{'metric':'g','timestamp':3,'value':1}]");
+	assert_int_equal(r->refused, 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(r->errors[i].place.index, i);
+	assert_int_equal(r->errors[1].reason, INGEST_NOT_NUMBER);
+	ingest_request_free(r);
 	harness_expect(&h, "default:a 1000=1.0f 2000=2.0f\ndefault:b 1000=1.0f 2000=2.0f\n");
 	harness_close(&h);
 }
@@ -785,6 +837,7 @@ int main(void)
 		cmocka_unit_test(faults_around_the_points),
 		cmocka_unit_test(escapes_have_a_bound),
 		cmocka_unit_test(a_mixture_of_points),
+		cmocka_unit_test(tags_outlive_the_memory_of_their_text),
 		cmocka_unit_test(damaged_bodies),
 		cmocka_unit_test(more_points_than_a_group),
 		cmocka_unit_test(limits_of_the_catalog_count_each_point),

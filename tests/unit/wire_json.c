@@ -205,7 +205,7 @@ static void half_a_surrogate_pair_is_refused(void **state)
 	static const char *const bad[] = {
 		"\"\\ud800\"",        "\"\\udc00\"",        "\"\\ud800x\"",       "\"\\ud800\\n\"",
 		"\"\\ud800\\ud800\"", "\"\\ude00\\ud83d\"", "\"\\ud800\\u0041\"", "\"\\ud800\\\"",
-		"\"\\udbff\\udbff\"", "\"\\ud800\\u\"",
+		"\"\\udbff\\udbff\"", "\"\\udc00\\udc00\"", "\"\\ud800\\u\"",
 	};
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		if (i == 7)
