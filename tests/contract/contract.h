@@ -19,7 +19,6 @@
 
 struct contract_engine {
 	const char *name;
-	struct store_capabilities can;
 	void *context; /* the runner's */
 	/* A new, empty store. */
 	struct store *(*open)(void *context, struct clock *clock);
@@ -29,7 +28,7 @@ struct contract_engine {
 	void (*settle)(void *context, struct store *store);
 	/* Closes, and removes what lay on disk. */
 	void (*close)(void *context, struct store *store);
-	/* Where can.survives_kill: closes, lets `work` write in a process of its own that is killed
+	/* Where the engine survives a kill, else NULL: closes, lets `work` write in a process of its own that is killed
 	 * when `work` returns, and opens again. */
 	struct store *(*kill_in)(void *context, struct store *store, struct clock *clock,
 				 void (*work)(struct store *store, struct clock *clock));
@@ -178,7 +177,7 @@ uint64_t rig_verify(struct rig *rig);
 struct contract_case {
 	const char *name;
 	void (*run)(struct rig *rig);
-	bool needs_kill; /* only where the engine survives one */
+	bool needs_kill; /* only where the engine has kill_in */
 };
 
 /* One array per suite_*.c, ended by a NULL name. */

@@ -78,7 +78,6 @@ struct contract_engine engine_lmdb(const char *name, uint64_t journal_max_bytes,
 	context.head_max_bytes = head_max_bytes;
 	return (struct contract_engine){
 		.name = name,
-		.can = {.batch_atomic = true, .snapshot = true, .survives_kill = true},
 		.context = &context,
 		.open = open_lmdb,
 		.reopen = reopen_lmdb,

@@ -32,7 +32,6 @@ struct contract_engine engine_naive_with(int bug)
 	planted = bug;
 	return (struct contract_engine){
 		.name = bug ? naive_bug_name((enum naive_bug)bug) : "naive",
-		.can = {.batch_atomic = true, .snapshot = true},
 		.open = open_naive,
 		.reopen = reopen_naive,
 		.settle = settle_naive,

@@ -559,9 +559,14 @@ static int apply_stages(struct naive *naive, struct store_write *write)
 		int err = check_appends(naive, stage);
 		if (err)
 			return errbuf_set(&write->error, err, "an append to an unknown series");
-		for (struct request *r = stage->first; r; r = r->next) {
-			err = apply_request(naive, write, r);
-			result = result ? result : err;
+		/* Forgetting comes after all else. */
+		for (int forgets = 0; forgets < 2; forgets++) {
+			for (struct request *r = stage->first; r; r = r->next) {
+				if ((r->kind == REQUEST_FORGET) != forgets)
+					continue;
+				err = apply_request(naive, write, r);
+				result = result ? result : err;
+			}
 		}
 		write->stages_kept++;
 	}

@@ -688,8 +688,7 @@ int contract_run(const struct contract_engine *engine, int argc, char **argv)
 	size_t count = 0;
 	for (size_t s = 0; s < ARRAY_LEN(suites); s++) {
 		for (const struct contract_case *c = suites[s]; c->name; c++) {
-			if (!chosen(c->name, argc, argv) ||
-			    (c->needs_kill && !engine->can.survives_kill))
+			if (!chosen(c->name, argc, argv) || (c->needs_kill && !engine->kill_in))
 				continue;
 			ASSERT(count < CASES_MAX);
 			runs[count] = (struct run){c, engine};

@@ -390,7 +390,8 @@ static void stage_is_atomic_where_declared(struct rig *rig)
 {
 	enum { SERIES = 8 };
 	uint64_t h[SERIES];
-	if (!rig->engine->can.batch_atomic || !rig->engine->can.snapshot)
+	const struct store_capabilities *can = &rig->store->engine->can;
+	if (!can->batch_atomic || !can->snapshot)
 		return;
 	for (size_t i = 0; i < SERIES; i++) {
 		char tags[16];

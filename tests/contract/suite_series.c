@@ -377,6 +377,105 @@ static void forgotten_after_reopening_then_born_again(struct rig *rig)
 	expect_dead(rig, h);
 }
 
+/* Two batches on their way at once; what each ends with. */
+static void both(struct rig *rig, struct store_write *first, struct store_write *second, int *a,
+		 int *b)
+{
+	*a = *b = 1;
+	first->owner = a;
+	second->owner = b;
+	assert_int_equal(store_write_submit(first), 0);
+	assert_int_equal(store_write_submit(second), 0);
+	while (*a == 1 || *b == 1)
+		task_queue_wait(&rig->queue);
+	store_write_free(first);
+	store_write_free(second);
+}
+
+static struct store_write *appending(struct rig *rig, uint64_t handle)
+{
+	struct store_write *write = rig_write_new(rig);
+	struct value v = I(7);
+	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, &handle, 1, &v),
+			 0);
+	return write;
+}
+
+static struct store_write *forgetting(struct rig *rig, uint64_t handle)
+{
+	struct store_write *write = rig_write_new(rig);
+	assert_int_equal(store_series_forget(write, &handle, 1), 0);
+	return write;
+}
+
+/* Whichever of the two is first, a sample that was answered with success is there. */
+static void forgetting_while_samples_come_loses_none(struct rig *rig)
+{
+	for (int round = 0; round < 40; round++) {
+		char tags[16];
+		int appended, forgotten;
+		snprintf(tags, sizeof(tags), "i=%d", round);
+		uint64_t h = rig_series(rig, "cpu", tags);
+		if (round % 4 >= 2) { /* durable already, or registered in the same moment */
+			rig_put(rig, RAW, h, T0 - 5, I(1));
+			rig_delete(rig, RAW, h, INT64_MIN, INT64_MAX);
+		}
+		if (round % 2)
+			both(rig, appending(rig, h), forgetting(rig, h), &appended, &forgotten);
+		else
+			both(rig, forgetting(rig, h), appending(rig, h), &forgotten, &appended);
+		assert_int_equal(forgotten, 0);
+		assert_true(appended == 0 || appended == ERR_NOT_FOUND);
+		if (round % 2)
+			assert_int_equal(appended, 0);
+		uint64_t found = rig_find(rig, "t", "cpu", tags);
+		assert_int_equal(found, appended == 0 ? h : 0);
+		if (found)
+			expect_all(rig, RAW, h, POINTS({T0, {I(7)}}));
+	}
+	rig_reopen(rig);
+	for (int round = 1; round < 40; round += 2) {
+		char tags[16];
+		snprintf(tags, sizeof(tags), "i=%d", round);
+		expect_all(rig, RAW, rig_find(rig, "t", "cpu", tags), POINTS({T0, {I(7)}}));
+	}
+	rig_verify(rig);
+}
+
+/* Within one batch: stage by stage, and last in its stage. */
+static void forgetting_is_ordered_within_its_batch(struct rig *rig)
+{
+	uint64_t kept = rig_series(rig, "kept", ""), late = rig_series(rig, "late", "");
+	uint64_t gone = rig_series(rig, "gone", ""), sealed = rig_series(rig, "sealed", "");
+	struct value v = I(7);
+	rig_put(rig, RAW, sealed, T0, v);
+	rig_settle(rig);
+	rig_put(rig, RAW, gone, T0, v);
+	struct store_write *write = rig_write_new(rig);
+	assert_int_equal(store_series_forget(write, (uint64_t[]){kept, late}, 2), 0);
+	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, &kept, 1, &v),
+			 0);
+	assert_int_equal(
+		store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + 9, &gone, 1, &v), 0);
+	uint64_t both_gone[2] = {gone, sealed};
+	assert_int_equal(store_delete_range(write, TABLE_DATA_RAW, 0, both_gone, 2, T0, T0 + 10),
+			 0);
+	store_write_next_stage(write);
+	assert_int_equal(store_series_forget(write, both_gone, 2), 0);
+	rig_commit(rig, write);
+	assert_int_equal(rig_find(rig, "t", "kept", ""), kept);
+	assert_int_equal(rig_find(rig, "t", "late", ""), 0);
+	assert_int_equal(rig_find(rig, "t", "gone", ""), 0);
+	assert_int_equal(rig_find(rig, "t", "sealed", ""), 0);
+	expect_all(rig, RAW, kept, POINTS({T0, {I(7)}}));
+	expect_dead(rig, gone);
+	expect_all(rig, RAW, rig_series(rig, "gone", ""), NO_POINTS);
+	rig_reopen(rig);
+	expect_all(rig, RAW, rig_find(rig, "t", "kept", ""), POINTS({T0, {I(7)}}));
+	expect_all(rig, RAW, rig_series(rig, "gone", ""), NO_POINTS);
+	rig_verify(rig);
+}
+
 /* ---- series_sets --------------------------------------------------------------------------- */
 
 static void expect_sets(struct rig *rig, const char *metric, struct store_parts from,
@@ -576,6 +675,8 @@ const struct contract_case cases_series[] = {
 	CASE(forgotten_after_its_data_was_deleted),
 	CASE(forgotten_after_its_data_expired),
 	CASE(forgotten_after_reopening_then_born_again),
+	CASE(forgetting_while_samples_come_loses_none),
+	CASE(forgetting_is_ordered_within_its_batch),
 	CASE(series_sets_are_the_documents),
 	CASE(series_sets_escape_and_forget),
 	CASE(every_row_of_samples_is_enumerated),

@@ -134,9 +134,16 @@ void maintain_aborted(struct engine *engine);
 bool maintain_due(struct engine *engine);
 void maintain_request_seal(struct engine *engine, const struct head *head, bool all);
 int maintain_delete(struct engine *engine, MDB_txn *txn, const struct record *record) MUST_CHECK;
-int maintain_series_has_data(struct engine *engine, MDB_txn *txn, uint64_t handle,
-			     bool *has) MUST_CHECK;
 void unsettled_add(struct unsettled_set *set, const struct group_id *id, int64_t now_us);
+
+/* forget.c: in the writer's transaction, behind all else of the stage. What has data stays, and is
+ * taken out of the list. */
+int forget_stage(struct engine *engine, MDB_txn *txn, const struct store_write *write,
+		 struct store_stage *stage) MUST_CHECK;
+/* Whether a stage before this one forgot the series. */
+bool forget_happened(const struct store_write *write, const struct store_stage *before,
+		     uint64_t handle);
+bool forget_wanted(const struct store_write *write);
 
 /* replay.c: the journal into the heads, at the start. */
 int replay(struct engine *engine, struct errbuf *e) MUST_CHECK;

@@ -633,64 +633,6 @@ int maintain_delete(struct engine *engine, MDB_txn *txn, const struct record *re
 	return 0;
 }
 
-static int head_has_column(const struct head *head, unsigned column, unsigned fields)
-{
-	struct run run;
-	run_init(&run, fields);
-	head_copy(head, column * fields, INT64_MIN, INT64_MAX, &run);
-	bool has = run.count > 0;
-	run_release(&run);
-	return has;
-}
-
-static int group_has_column(struct engine *engine, MDB_txn *txn, const struct group_id *id,
-			    uint32_t ordinal_in_group, unsigned column, unsigned fields, bool *has)
-{
-	struct block_refs refs = {0};
-	MDB_cursor *cursor;
-	int err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_EXTENTS], &cursor));
-	if (err)
-		return err;
-	err = group_find(cursor, id, ordinal_in_group, column * fields, INT64_MIN, INT64_MAX,
-			 &refs);
-	for (size_t i = 0; i < refs.count && !err && !*has; i++) {
-		const struct block *block = &refs.list[i].block;
-		for (unsigned f = 0; f < fields && !err && !*has; f++) {
-			struct block_summary summary;
-			err = block_read_summary(
-				block, column * fields + f - block->meta.first_column, &summary);
-			*has = !err && summary.count > 0;
-		}
-	}
-	block_refs_release(&refs);
-	mdb_cursor_close(cursor);
-	return err;
-}
-
-int maintain_series_has_data(struct engine *engine, MDB_txn *txn, uint64_t handle, bool *has)
-{
-	*has = false;
-	if (registry_columns(&engine->registry, handle_shape(handle)) == 0)
-		return 0;
-	for (size_t i = 0; i < engine->heads.directory_count && !*has; i++) {
-		const struct segment_id *segment = &engine->heads.directory[i];
-		unsigned fields = (unsigned)schema[segment->sheet.table].field_count;
-		uint32_t ordinal_in_group;
-		struct group_id id = engine_group_of(engine, segment, handle_shape(handle),
-						     handle_ordinal(handle), &ordinal_in_group);
-		const struct head *head =
-			heads_find(&engine->heads, segment, id.shape, handle_ordinal(handle));
-		if (head && head_has_column(head, handle_column(handle), fields))
-			*has = true;
-		int err = *has ? 0
-			       : group_has_column(engine, txn, &id, ordinal_in_group,
-						  handle_column(handle), fields, has);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
 /* ---- One slice ------------------------------------------------------------------------------- */
 
 bool maintain_due(struct engine *engine)

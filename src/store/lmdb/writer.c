@@ -77,14 +77,21 @@ int writer_submit(struct store_write *write)
 	return err;
 }
 
-/* Up to CYCLE_BYTES_MAX of what waits, at least one batch if there is any. */
+/* Up to CYCLE_BYTES_MAX of what waits, at least one batch if there is any. One that forgets series
+ * is alone, so that what came before it is in the heads, and what comes after it finds them dead.
+ */
 static struct task *take_batches(struct engine *engine)
 {
 	struct task *first = engine->queue_first, *last = NULL;
 	uint64_t bytes = 0;
 	for (struct task *t = first; t && bytes < CYCLE_BYTES_MAX; t = t->next) {
+		bool forgets = forget_wanted(write_of(t));
+		if (forgets && last)
+			break;
 		bytes += write_of(t)->arena.used_bytes;
 		last = t;
+		if (forgets)
+			break;
 	}
 	if (!last)
 		return NULL;
@@ -159,25 +166,36 @@ static int journal_record(struct cycle *cycle, const uint8_t *record, size_t len
 	return 0;
 }
 
-static int journal_chunk(struct cycle *cycle, const struct record_chunk *chunk)
+/* Whether a row has a series that was forgotten since it was added. */
+static bool has_dead_series(struct cycle *cycle, const struct store_write *write,
+			    const struct store_stage *stage, const struct record *row)
 {
-	struct registry *registry = &cycle->engine->registry;
+	unsigned fields = (unsigned)schema[row->sheet.table].field_count;
+	for (unsigned c = 0; c < row->columns; c += fields) {
+		uint64_t handle =
+			handle_of(row->shape, row->ordinal, (row->first_column + c) / fields);
+		if (registry_is_dead(&cycle->engine->registry, handle) ||
+		    forget_happened(write, stage, handle))
+			return true;
+	}
+	return false;
+}
+
+static int journal_chunk(struct cycle *cycle, const struct store_write *write,
+			 const struct store_stage *stage, const struct record_chunk *chunk)
+{
+	bool may_be_dead = cycle->engine->registry.dead_count || forget_wanted(write);
 	const uint8_t *at = chunk->bytes, *record;
 	size_t left = chunk->used, len;
 	struct record parsed;
 	while ((record = record_next(&at, &left, &len)) != NULL) {
 		bool deletes = record[0] == RECORD_DELETE;
 		int err = 0;
-		if (deletes || registry->dead_count) {
+		if (deletes || may_be_dead) {
 			err = record_parse(record, len, &parsed);
 			ASSERT(!err);
-			unsigned fields = (unsigned)schema[parsed.sheet.table].field_count;
-			for (unsigned c = 0; !deletes && c < parsed.columns; c += fields) {
-				uint64_t handle = handle_of(parsed.shape, parsed.ordinal,
-							    (parsed.first_column + c) / fields);
-				if (registry_is_dead(registry, handle))
-					return ERR_NOT_FOUND;
-			}
+			if (!deletes && has_dead_series(cycle, write, stage, &parsed))
+				return ERR_NOT_FOUND;
 		}
 		if (deletes)
 			err = maintain_delete(cycle->engine, cycle->txn, &parsed);
@@ -191,38 +209,19 @@ static int journal_chunk(struct cycle *cycle, const struct record_chunk *chunk)
 
 /* ---- One batch in the transaction ------------------------------------------------------------ */
 
-static int put_forgets(struct cycle *cycle, struct forget_node **forgets)
-{
-	/* What stays, because it has data, is taken out of the list. */
-	while (*forgets) {
-		bool has = false;
-		uint64_t handle = (*forgets)->handle;
-		int err = maintain_series_has_data(cycle->engine, cycle->txn, handle, &has);
-		if (!err && !has)
-			err = registry_forget(&cycle->engine->registry, cycle->txn, handle);
-		if (err)
-			return err;
-		if (has)
-			*forgets = (*forgets)->next;
-		else
-			forgets = &(*forgets)->next;
-	}
-	return 0;
-}
-
 static int put_batch(struct cycle *cycle, struct store_write *write)
 {
 	bool refused = false;
 	int err = fault("store.batch");
 	for (struct store_stage *s = write->stages; s && !err; s = s->next) {
 		for (struct record_chunk *c = s->first_chunk; c && !err; c = c->next)
-			err = journal_chunk(cycle, c);
+			err = journal_chunk(cycle, write, s, c);
 		for (struct cell_node *c = s->first_cell; c && !err; c = c->next) {
 			err = cells_apply(cycle->engine, cycle->txn, write, &c->cell, &refused);
 			cycle->has_cells = true;
 		}
 		if (!err)
-			err = put_forgets(cycle, &s->forgets);
+			err = forget_stage(cycle->engine, cycle->txn, write, s);
 	}
 	if (!err && refused) {
 		write->err = ERR_LIMIT;
