@@ -166,8 +166,25 @@ static void put_tiles(struct buf *out, const struct api *api)
 				     "left.</strong></p>\n");
 }
 
+/* A command line, with the address under which the reader has reached us. */
+static void put_command(struct buf *out, struct slice command, struct slice host)
+{
+	static const char preset[] = "127.0.0.1:8470";
+	const char *at = memmem(command.data, command.len, preset, sizeof(preset) - 1);
+	buf_append_text(out, "<code>");
+	if (at && host.len) {
+		size_t before = (size_t)(at - command.data);
+		put_escaped(out, (struct slice){command.data, before});
+		put_escaped(out, host);
+		before += sizeof(preset) - 1;
+		command = (struct slice){command.data + before, command.len - before};
+	}
+	put_escaped(out, command);
+	buf_append_text(out, "</code>");
+}
+
 /* A path that can be followed, or a command line that cannot. */
-static void put_example(struct buf *out, const struct http_route *route)
+static void put_example(struct buf *out, const struct http_route *route, struct slice host)
 {
 	struct slice example = slice_of(route->example ? route->example : "");
 	if (!example.len)
@@ -179,13 +196,11 @@ static void put_example(struct buf *out, const struct http_route *route)
 		put_escaped(out, example);
 		buf_append_text(out, "</a>");
 	} else {
-		buf_append_text(out, "<code>");
-		put_escaped(out, example);
-		buf_append_text(out, "</code>");
+		put_command(out, example, host);
 	}
 }
 
-static void put_routes(struct buf *out)
+static void put_routes(struct buf *out, struct slice host)
 {
 	buf_append_text(out, "<h2>Routes</h2>\n<table>\n<tr><th>route</th><th>what it does</th>"
 			     "</tr>\n");
@@ -196,7 +211,7 @@ static void put_routes(struct buf *out)
 		buf_printf(out, "%s</code></td><td>", route->prefix ? "&hellip;" : "");
 		put_escaped(out, slice_of(route->help));
 		buf_append_text(out, "<br>");
-		put_example(out, route);
+		put_example(out, route, host);
 		buf_append_text(out, "</td></tr>\n");
 	}
 	buf_append_text(out, "</table>\n");
@@ -229,7 +244,7 @@ static void page_finish(struct page *page)
 	struct http_request *request = page->request;
 	struct buf out = page->out;
 	mem_free(page);
-	put_routes(&out);
+	put_routes(&out, http_header(request, "host"));
 	buf_append_text(&out, "</body>\n</html>\n");
 	/* Nothing on the page runs, and nothing comes from elsewhere. */
 	http_reply_header(request, "Content-Security-Policy",

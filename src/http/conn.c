@@ -15,6 +15,7 @@ void http_core_init(struct http_core *core, struct clock *clock, const struct ht
 				   .context = context,
 				   .date_s = INT64_MIN};
 	buf_init(&core->scratch, SIZE_MAX / 2);
+	head_use_our_limit();
 }
 
 void http_core_release(struct http_core *core)
@@ -98,7 +99,8 @@ void http_conn_init(struct http_conn *conn, struct http_core *core,
 	buf_init(&conn->kept, core->limits.head_max_bytes + 2 * LOOP_READ_BYTES);
 	/* Flushed at OUT_FLUSH_BYTES, so that it never comes near its maximum. */
 	buf_init(&conn->out, OUT_MAX_BYTES);
-	arena_init(&conn->request.arena, HTTP_ARENA_MAX_BYTES);
+	/* The head, and its path, segments and parameters decoded; the rest is the handler's. */
+	arena_init(&conn->request.arena, HTTP_ARENA_MAX_BYTES + 5 * core->limits.head_max_bytes);
 }
 
 void http_conn_release(struct http_conn *conn)
@@ -279,7 +281,7 @@ static void begin_request(struct http_conn *conn, struct slice head)
 	struct http_core *core = conn->core;
 	const char *reason = NULL;
 	struct slice copy = arena_copy(&conn->request.arena, head);
-	ASSERT(copy.data); /* a head is smaller than an arena: see http_server_new */
+	ASSERT(copy.data); /* the arena has room for a head, see http_conn_init */
 	int err = head_parse(copy, &conn->request.arena, core->limits.headers_max, &conn->head);
 	init_request(conn);
 	init_body(conn);

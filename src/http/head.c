@@ -328,6 +328,11 @@ static int on_headers_complete(http_parser *parser)
 	return 1; /* the body is read by body.c */
 }
 
+void head_use_our_limit(void)
+{
+	http_parser_set_max_header_size(UINT32_MAX);
+}
+
 static int ask_parser(struct slice bytes, struct http_head *head)
 {
 	static const http_parser_settings settings = {.on_headers_complete = on_headers_complete};

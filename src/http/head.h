@@ -32,6 +32,10 @@ struct http_head {
 	const char *reason;
 };
 
+/* http-parser has a limit of its own for all heads of the process, 80 KB; ours is checked before.
+ * Once, at the start. */
+void head_use_our_limit(void);
+
 /* Parses a head that head_find has found; `bytes` must live as long as the result. ERR_INVALID with
  * status and reason. */
 int head_parse(struct slice bytes, struct arena *arena, unsigned headers_max,

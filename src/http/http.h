@@ -102,7 +102,7 @@ struct http_request {
 	struct buf body;        /* gathered, if the handler has no `body` */
 	int64_t begun_us;       /* monotonic: when the head was complete */
 
-	/* For the handler to use. The arena is bounded by HTTP_ARENA_MAX_BYTES. */
+	/* For the handler to use; HTTP_ARENA_MAX_BYTES of the arena are its own. */
 	struct arena arena;
 	void *owner;
 

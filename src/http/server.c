@@ -236,7 +236,6 @@ struct http_server *http_server_new(struct loop *loop, struct clock *clock,
 				    const struct http_route *routes, size_t route_count,
 				    void *context)
 {
-	ASSERT(limits->head_max_bytes <= HTTP_ARENA_MAX_BYTES / 8);
 	struct http_server *server = mem_zalloc(sizeof(*server));
 	server->loop = loop;
 	http_core_init(&server->core, clock, limits, routes, route_count, context);

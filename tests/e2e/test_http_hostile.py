@@ -580,6 +580,16 @@ def test_a_long_head(server):
             client.assert_closed()
 
 
+def test_the_longest_head_is_ours_to_choose():
+    """Of 1 MB, far beyond what http-parser takes by itself."""
+    with Server(head_max_bytes=1 << 20) as server, server.client() as client:
+        path = "/show/" + "%41" * 100000 + "?" + "a" * 500000
+        shown = json.loads(client.get(path, "B: " + "b" * 100000).body)
+        assert shown["path"] == "/show/" + "A" * 100000
+        assert shown["params"] == [["a" * 500000, ""]]
+        assert client.get("/show/", "B: " + "b" * (1 << 20)).status == 431
+
+
 def test_many_headers(server):
     with server.client() as client:
         assert client.get("/hello", *["A: b"] * 99).status == 200

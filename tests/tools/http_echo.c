@@ -322,7 +322,7 @@ static void show_end(struct http_request *request)
 {
 	struct buf out;
 	struct json_writer json;
-	buf_init(&out, 1 << 20);
+	buf_init(&out, 8 << 20);
 	json_writer_init(&json, &out);
 	json_write_object_begin(&json);
 	json_write_key(&json, "verb");

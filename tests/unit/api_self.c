@@ -76,7 +76,7 @@ static const char *get(const char *path)
 	struct buf *out = &test.fake->out;
 	buf_clear(out);
 	test.fake->sent = 0;
-	snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", path);
+	snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: h:1\r\n\r\n", path);
 	fake_input(test.fake, slice_of(request), SIZE_MAX);
 	pump();
 	mem_free(test.answer);
@@ -235,6 +235,8 @@ static void test_the_page(void **state)
 		assert_has(page, api_routes[i].path);
 		assert_true(api_routes[i].help[strlen(api_routes[i].help) - 1] == '.');
 	}
+	assert_null(strstr(page, "8470"));
+	assert_has(page, "&#39;http://h:1/write?precision=s&#39;</code>");
 	/* What a policy of default-src 'self' would stop. */
 	assert_null(strstr(page, "<script"));
 	assert_null(strstr(page, "<style"));

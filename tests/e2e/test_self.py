@@ -1,0 +1,94 @@
+"""What a running server says about itself: every link and every example of its page works."""
+
+import html
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATIENCE_S = 20
+
+
+def granary():
+    if "GRANARY_BUILD" in os.environ:
+        return pathlib.Path(os.environ["GRANARY_BUILD"]) / "granary"
+    return pathlib.Path(os.environ.get("GRANARY", ROOT / "build" / "granary"))
+
+
+@pytest.fixture(scope="module", name="address")
+def running_server(tmp_path_factory):
+    data = tmp_path_factory.mktemp("self") / "data"
+    command = [granary(), "serve", "--data", data, "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        yield re.search(r"http://([0-9.]+:\d+)/", process.stdout.readline()).group(1)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
+        process.stdout.close()
+
+
+def fetch(address, path, method="GET"):
+    """Status, headers, body; also of answers that urllib takes for errors."""
+    request = urllib.request.Request(f"http://{address}{path}", method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            return answer.status, answer.headers, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers, error.read()
+
+
+def test_it_is_ready(address):
+    assert fetch(address, "/-/healthy")[0] == 200
+    assert fetch(address, "/-/ready")[0] == 200
+
+
+def test_every_link_of_the_page_works(address):
+    status, headers, body = fetch(address, "/")
+    assert status == 200
+    assert headers["Content-Security-Policy"].startswith("default-src 'self'")
+    links = {html.unescape(link) for link in re.findall(r'href="([^"]+)"', body.decode())}
+    assert len(links) > 10
+    for link in sorted(links):
+        assert link.startswith("/")
+        assert fetch(address, link)[0] in (200, 204), link
+
+
+def test_every_command_of_the_page_works(address):
+    if not shutil.which("curl"):
+        pytest.skip("curl is not installed")
+    page = fetch(address, "/")[2].decode()
+    commands = [html.unescape(c) for c in re.findall(r"<code>(curl .*?)</code>", page)]
+    assert len(commands) >= 2
+    for command in commands:
+        assert address in command
+        done = subprocess.run(["sh", "-c", command.replace("curl ", "curl -sSf ", 1)],
+                              capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+
+
+def test_errors_are_json(address):
+    for path, status in (("/nowhere", 404), ("/api/query", 400), ("/write", 405)):
+        found, headers, body = fetch(address, path)
+        assert found == status
+        assert headers["Content-Type"] == "application/json"
+        assert json.loads(body)["error"]["code"] == status
+
+
+def test_metrics_please_promtool(address):
+    if not shutil.which("promtool"):
+        pytest.skip("promtool (package prometheus) is not installed")
+    status, headers, body = fetch(address, "/metrics")
+    assert status == 200
+    assert headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    subprocess.run(["promtool", "check", "metrics"], input=body, check=True, timeout=PATIENCE_S)
+    assert re.search(rb"^granary_http_responses_total\{class=\"2xx\"\} [1-9]", body, re.M)
+    assert re.search(rb"^process_resident_memory_bytes [1-9]", body, re.M)
