@@ -101,7 +101,7 @@ struct engine {
 	size_t find_key_len;
 	size_t cut_count; /* journal pages cut in the present transaction */
 	int64_t expire_due_us, expire_wall_ms, scan_due_us, room_due_us;
-	bool is_expiring, has_expired;
+	bool is_expiring, has_expired, disk_full;
 	struct segment_id expired; /* in the present transaction */
 	uint8_t sweep_key[EXTENT_KEY_MAX_BYTES + 512];
 	size_t sweep_key_len;

@@ -187,6 +187,12 @@ static int by_sequence(const void *a, const void *b)
 	return (x->first_ts_ms > y->first_ts_ms) - (x->first_ts_ms < y->first_ts_ms);
 }
 
+void block_refs_by_sequence(struct block_refs *refs)
+{
+	if (refs->count)
+		qsort(refs->list, refs->count, sizeof(*refs->list), by_sequence);
+}
+
 int strips_load(struct strips *strips, MDB_txn *txn, MDB_dbi extents, const struct group_id *id)
 {
 	uint8_t prefix[GROUP_PREFIX_BYTES];
@@ -208,8 +214,7 @@ int strips_load(struct strips *strips, MDB_txn *txn, MDB_dbi extents, const stru
 	}
 	mdb_cursor_close(cursor);
 	err = err == ERR_NOT_FOUND ? 0 : err;
-	if (refs.count)
-		qsort(refs.list, refs.count, sizeof(*refs.list), by_sequence);
+	block_refs_by_sequence(&refs);
 	for (size_t i = 0; i < refs.count && !err; i++) {
 		const struct block *block = &refs.list[i].block;
 		struct strip *strip = strips_get(strips, block->meta.ordinal,

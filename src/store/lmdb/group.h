@@ -49,6 +49,8 @@ int group_find(MDB_cursor *cursor, const struct group_id *id, uint32_t ordinal_i
 	       unsigned column, int64_t start_ms, int64_t end_ms,
 	       struct block_refs *refs) MUST_CHECK;
 void block_refs_release(struct block_refs *refs);
+/* So that of two blocks that overlap, as they do beside damage, the later wins. */
+void block_refs_by_sequence(struct block_refs *refs);
 
 /* Appends the rows of a block, columns first .. first + run->fields of its strip, within
  * start..end; rows without any of these values are left out. */

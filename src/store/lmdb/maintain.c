@@ -216,6 +216,15 @@ static int seal_group(struct engine *engine, MDB_txn *txn, const struct seal_req
 	if (!err)
 		err = write_group(engine, txn, &request->id, &sealing, rewrite,
 				  engine->next_flush++, &budget->bytes);
+	if (err == ERR_DAMAGED) {
+		/* What cannot be read cannot be merged: it stays as it is, reads of it fail, and
+		 * what is new goes beside it. */
+		log_warn("store %s: table %s has a damaged group; new data is kept beside it",
+			 engine->options.path, schema[request->id.segment.sheet.table].name);
+		rewrite = false;
+		err = write_group(engine, txn, &request->id, &sealing, false, engine->next_flush++,
+				  &budget->bytes);
+	}
 	if (err)
 		return err;
 	for (size_t i = 0; i < sealing.count; i++)
@@ -251,7 +260,8 @@ static bool journal_too_old(struct engine *engine, int64_t now_ms)
 
 static bool under_pressure(struct engine *engine)
 {
-	return engine->journal_bytes > engine->options.journal_max_bytes ||
+	/* Without room: extents take far less of it than the journal. */
+	return engine->full || engine->journal_bytes > engine->options.journal_max_bytes ||
 	       engine->heads.bytes > engine->options.head_max_bytes ||
 	       journal_too_old(engine, clock_wall_ms(engine->options.clock));
 }
@@ -259,7 +269,7 @@ static bool under_pressure(struct engine *engine)
 /* How far the journal must be cut: a quarter of it when it is too long or old, or all. */
 static uint64_t pressure_sequence(struct engine *engine)
 {
-	if (engine->settle_wanted)
+	if (engine->settle_wanted || engine->full)
 		return engine->next_sequence;
 	size_t at = engine->journal_first + engine->journal_count / 4;
 	if (engine->journal_count < 4)
@@ -330,6 +340,10 @@ static int settle_group(struct engine *engine, MDB_txn *txn, const struct group_
 	struct sealing sealing;
 	collect_heads(engine, id, true, &sealing);
 	int err = write_group(engine, txn, id, &sealing, true, 0, &budget->bytes);
+	if (err == ERR_DAMAGED) { /* as it is, for verify to name and repair to judge */
+		unsettled_remove(&engine->unsettled, id);
+		return 0;
+	}
 	if (err)
 		return err;
 	for (size_t i = 0; i < sealing.count; i++)
@@ -537,33 +551,53 @@ static int find_unsettled(struct engine *engine, MDB_txn *txn, bool *more)
 
 /* ---- Room ------------------------------------------------------------------------------------ */
 
-/* Writes that grow the store stop while there are few pages left, so that deleting, which needs
- * pages too, still can. */
+/* Pages that only deleting and sealing may take. */
+static uint64_t reserved_pages(uint64_t map_pages)
+{
+	uint64_t reserve = map_pages / 50;
+	return reserve < 64 ? 64 : reserve > 16384 ? 16384 : reserve;
+}
+
+/* Whether the file has grown so far that free pages must be counted before each commit. */
+static bool near_the_end(struct engine *engine)
+{
+	MDB_envinfo info;
+	if (mdb_env_info(engine->env.mdb, &info))
+		return true;
+	uint64_t map_pages = info.me_mapsize / 4096;
+	return info.me_last_pgno + 2 * reserved_pages(map_pages) >= map_pages;
+}
+
+/* Writes that grow the store stop while there are few pages left, so that deleting and sealing,
+ * which need pages too, still can. */
 static void look_for_room(struct engine *engine)
 {
 	int64_t now = now_us(engine);
-	if (now < engine->room_due_us && engine->room_due_us)
+	bool due = now >= engine->room_due_us || !engine->room_due_us;
+	if (!due && !near_the_end(engine))
 		return;
-	engine->room_due_us = now + ROOM_INTERVAL_US;
 	struct env_pages pages;
-	uint64_t free_bytes = UINT64_MAX;
-	struct files *files = engine->options.files;
-	if (env_count_pages(&engine->env, &pages) ||
-	    files->free_bytes(files, engine->options.path, &free_bytes))
+	if (env_count_pages(&engine->env, &pages))
 		return;
-	uint64_t reserve = pages.map / 50 > 64 ? pages.map / 50 : 64;
-	if (reserve > 16384)
-		reserve = 16384;
-	bool full = pages.map < pages.used + reserve || free_bytes < engine->options.min_free_bytes;
+	if (due) {
+		struct files *files = engine->options.files;
+		uint64_t free_bytes = UINT64_MAX;
+		engine->room_due_us = now + ROOM_INTERVAL_US;
+		if (files->free_bytes(files, engine->options.path, &free_bytes))
+			return;
+		engine->disk_full = free_bytes < engine->options.min_free_bytes;
+		stat_set(STAT_store_used_bytes, (int64_t)(pages.used * pages.page_bytes));
+		stat_set(STAT_store_file_bytes,
+			 (int64_t)((pages.used + pages.free) * pages.page_bytes));
+		stat_set(STAT_store_journal_bytes, (int64_t)engine->journal_bytes);
+	}
+	bool full = engine->disk_full || pages.map < pages.used + reserved_pages(pages.map);
 	if (full != engine->full)
 		log_warn("store %s: %s", engine->options.path,
 			 full ? "no room left; writes are refused until there is"
 			      : "there is room again; writes are taken");
 	engine->full = full;
 	stat_set(STAT_store_read_only, full);
-	stat_set(STAT_store_used_bytes, (int64_t)(pages.used * pages.page_bytes));
-	stat_set(STAT_store_file_bytes, (int64_t)((pages.used + pages.free) * pages.page_bytes));
-	stat_set(STAT_store_journal_bytes, (int64_t)engine->journal_bytes);
 }
 
 /* ---- Deletions ------------------------------------------------------------------------------- */

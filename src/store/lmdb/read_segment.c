@@ -96,6 +96,8 @@ static int read_segment(struct reading *r, const struct segment_id *segment, con
 		}
 	}
 	r->read->work.blocks_skipped += first;
+	if (!err && !reading_disjoint(&refs))
+		block_refs_by_sequence(&refs);
 	for (size_t i = first; i < refs.count && !err; i++) {
 		const struct block *block = &refs.list[i].block;
 		err = block_append(block, t->first_column - block->meta.first_column, start_ms,

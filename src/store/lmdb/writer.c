@@ -213,6 +213,8 @@ static int put_batch(struct cycle *cycle, struct store_write *write)
 {
 	bool refused = false;
 	int err = fault("store.batch");
+	if (!err && cycle->engine->full && batch_grows(write))
+		err = ERR_FULL;
 	for (struct store_stage *s = write->stages; s && !err; s = s->next) {
 		for (struct record_chunk *c = s->first_chunk; c && !err; c = c->next)
 			err = journal_chunk(cycle, write, s, c);

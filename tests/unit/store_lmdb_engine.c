@@ -1,0 +1,370 @@
+/* The embedded engine where the contract has nothing to say: what it refuses to open, no room, a
+ * commit that fails, damage. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/random.h"
+#include "lmdb_dir.h"
+#include "store/lmdb/env.h"
+
+#define T0 INT64_C(1600000000000)
+
+struct rig {
+	struct lmdb_dir dir;
+	struct task_queue queue;
+	struct store *store;
+	struct lmdb_options options;
+	int err;      /* of the last completion */
+	int dead_err; /* what on_dead was told */
+	uint64_t handle;
+};
+
+static void write_done(struct store_write *write, int err)
+{
+	((struct rig *)write->owner)->err = err;
+}
+
+static void read_done(struct store_read *read, int err)
+{
+	((struct rig *)read->owner)->err = err;
+}
+
+static void told_dead(void *context, int err)
+{
+	((struct rig *)context)->dead_err = err;
+}
+
+static int set_up(void **state)
+{
+	struct rig *rig = mem_zalloc(sizeof(*rig));
+	lmdb_dir_make(&rig->dir);
+	task_queue_init(&rig->queue);
+	rig->options = (struct lmdb_options){.path = rig->dir.path,
+					     .not_durable = true,
+					     .map_bytes = 64 << 20,
+					     .on_dead = told_dead,
+					     .context = rig};
+	*state = rig;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct rig *rig = *state;
+	fault_disarm_all();
+	store_close(rig->store);
+	task_queue_release(&rig->queue);
+	lmdb_dir_remove(&rig->dir);
+	mem_free(rig);
+	return 0;
+}
+
+static int open_store(struct rig *rig, struct errbuf *e)
+{
+	return lmdb_open(&rig->options, &rig->store, e);
+}
+
+static void close_store(struct rig *rig)
+{
+	store_close(rig->store);
+	rig->store = NULL;
+}
+
+static struct store_read *new_read(struct rig *rig)
+{
+	struct store_read *read = store_read_new(rig->store, 64 << 20);
+	read->executor = &rig->queue.executor;
+	read->done = read_done;
+	read->owner = rig;
+	read->now_ms = T0;
+	return read;
+}
+
+static int run_read(struct rig *rig, struct store_read *read)
+{
+	assert_int_equal(store_read_submit(read), 0);
+	task_queue_wait(&rig->queue);
+	return rig->err;
+}
+
+static void open_series(struct rig *rig)
+{
+	struct slice metric = SLICE("m");
+	struct store_read *read = new_read(rig);
+	struct store_request *request = store_read_add(read, STORE_SERIES_OPEN);
+	request->series_open =
+		(struct store_series_open){.tenant = SLICE("t"), .metrics = &metric, .count = 1};
+	assert_int_equal(run_read(rig, read), 0);
+	rig->handle = request->series_open.handles[0];
+	store_read_free(read);
+}
+
+/* Samples number from .. to: sample i at T0 + i s with value i. What the submission or the
+ * completion says. */
+static int put(struct rig *rig, int64_t from, int64_t to)
+{
+	struct store_write *write = store_write_new(rig->store, 32 << 20);
+	write->executor = &rig->queue.executor;
+	write->done = write_done;
+	write->owner = rig;
+	for (int64_t i = from; i < to; i++) {
+		/* A third is a double without pattern, so that blocks do not shrink to nothing. */
+		struct value value = value_f64((double)i / 3);
+		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
+					      T0 + 1000 * i, &rig->handle, 1, &value),
+				 0);
+	}
+	int err = store_write_submit(write);
+	if (!err) {
+		task_queue_wait(&rig->queue);
+		err = rig->err;
+	}
+	store_write_free(write);
+	return err;
+}
+
+/* How many samples there are, each of which must be the one that was put; or an error. */
+static int64_t count(struct rig *rig)
+{
+	struct store_read *read = new_read(rig);
+	struct store_request *request = store_read_add(read, STORE_RANGE);
+	request->range = (struct store_range){.table = TABLE_DATA_RAW,
+					      .handles = &rig->handle,
+					      .handle_count = 1,
+					      .start_ms = T0,
+					      .end_ms = INT64_MAX};
+	int64_t counted = run_read(rig, read);
+	const struct store_points *points = request->range.points;
+	for (size_t i = 0; counted >= 0 && i < points->count; i++) {
+		double expected = (double)((points->ts_ms[i] - T0) / 1000) / 3;
+		struct value actual = {points->bits[0][i], (enum value_type)points->types[0][i]};
+		assert_true(value_identical(actual, value_f64(expected)));
+	}
+	if (counted >= 0)
+		counted = (int64_t)points->count;
+	store_read_free(read);
+	return counted;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static void second_process_is_named(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	struct store *second = NULL;
+	char pid[32];
+	assert_int_equal(open_store(rig, &e), 0);
+	assert_int_equal(lmdb_open(&rig->options, &second, &e), ERR_LOCKED);
+	snprintf(pid, sizeof(pid), "process %ld", (long)getpid());
+	assert_non_null(strstr(e.text, pid));
+}
+
+static void nothing_there_is_said(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	rig->options.must_exist = true;
+	assert_int_equal(open_store(rig, &e), ERR_NOT_FOUND);
+	assert_non_null(strstr(e.text, rig->dir.path));
+}
+
+/* Changes the environment behind the engine's back, as another program would. */
+static void with_env(struct rig *rig, void (*change)(struct env *env, MDB_txn *txn))
+{
+	struct lmdb_options options = rig->options;
+	struct errbuf e;
+	struct env env;
+	MDB_txn *txn;
+	options.clock = clock_real();
+	options.files = files_real();
+	assert_int_equal(env_open(&env, &options, &e), 0);
+	assert_int_equal(mdb_txn_begin(env.mdb, NULL, 0, &txn), 0);
+	change(&env, txn);
+	assert_int_equal(mdb_txn_commit(txn), 0);
+	env_close(&env);
+}
+
+static void raise_version(struct env *env, MDB_txn *txn)
+{
+	uint32_t version = FORMAT_VERSION + 1;
+	assert_int_equal(env_put(txn, env->dbi[DB_META], SLICE("format"),
+				 (struct slice){(const char *)&version, sizeof(version)}),
+			 0);
+}
+
+static void newer_format_is_refused(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	assert_int_equal(open_store(rig, &e), 0);
+	close_store(rig);
+	with_env(rig, raise_version);
+	assert_int_equal(open_store(rig, &e), ERR_VERSION);
+	assert_non_null(strstr(e.text, "format 2"));
+	rig->store = NULL;
+}
+
+static void shortened_file_is_refused(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	char file[300];
+	struct stat st;
+	assert_int_equal(open_store(rig, &e), 0);
+	open_series(rig);
+	assert_int_equal(put(rig, 0, 1000), 0);
+	close_store(rig);
+	snprintf(file, sizeof(file), "%s/data.mdb", rig->dir.path);
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(truncate(file, st.st_size - 4096), 0);
+	assert_int_equal(open_store(rig, &e), ERR_DAMAGED);
+	assert_non_null(strstr(e.text, "data.mdb is damaged"));
+	rig->store = NULL;
+}
+
+/* ---- Commits that fail ------------------------------------------------------------------------
+ */
+
+static void full_store_refuses_and_recovers(void **state)
+{
+	enum { STEP = 2000 };
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	rig->options.map_bytes = 2 << 20;
+	assert_int_equal(open_store(rig, &e), 0);
+	open_series(rig);
+	int64_t there = 0;
+	int err = 0;
+	while (!err) {
+		err = put(rig, there, there + STEP);
+		there += err ? 0 : STEP;
+		assert_true(there < 10000000);
+	}
+	assert_int_equal(err, ERR_FULL);
+	assert_true(there > 0);
+	assert_int_equal(count(rig), there);
+	/* Extents take less than the journal: once that is sealed there is room, by itself. The
+	 * store looks every second; there is no event to wait for. */
+	for (int tries = 0; err == ERR_FULL && tries < 2000; tries++) {
+		usleep(10000);
+		err = put(rig, there, there + 1);
+	}
+	assert_int_equal(err, 0);
+	assert_int_equal(count(rig), there + 1);
+}
+
+static void failed_commit_ends_the_store(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	assert_int_equal(open_store(rig, &e), 0);
+	open_series(rig);
+	assert_int_equal(put(rig, 0, 100), 0);
+	fault_arm("store.sync", FAULT_ERROR, 1, 1);
+	assert_int_equal(put(rig, 100, 200), ERR_UNKNOWN);
+	fault_disarm_all();
+	assert_int_equal(put(rig, 100, 200), ERR_READ_ONLY);
+	assert_true(rig->dead_err < 0);
+	assert_int_equal(count(rig), 100);
+	close_store(rig);
+	assert_int_equal(open_store(rig, &e), 0);
+	open_series(rig);
+	/* Unknown means just that: all of it or nothing. */
+	assert_true(count(rig) == 100 || count(rig) == 200);
+	assert_int_equal(put(rig, 100, 200), 0);
+	assert_int_equal(count(rig), 200);
+}
+
+/* ---- Damage -----------------------------------------------------------------------------------
+ */
+
+static enum db flip_db;
+
+/* Flips one bit in the middle of the last value of a database. */
+static void flip_bit(struct env *env, MDB_txn *txn)
+{
+	struct slice key, value;
+	uint8_t key_copy[512], copy[PAGE_VALUE_MAX_BYTES];
+	assert_int_equal(env_last(txn, env->dbi[flip_db], &key, &value), 0);
+	memcpy(key_copy, key.data, key.len);
+	memcpy(copy, value.data, value.len);
+	copy[value.len / 2] ^= 4;
+	assert_int_equal(env_put(txn, env->dbi[flip_db],
+				 (struct slice){(const char *)key_copy, key.len},
+				 (struct slice){(const char *)copy, value.len}),
+			 0);
+}
+
+static uint64_t problems(struct rig *rig)
+{
+	struct store_read *read = new_read(rig);
+	struct store_request *request = store_read_add(read, STORE_VERIFY);
+	do
+		assert_int_equal(run_read(rig, read), 0);
+	while (request->more);
+	uint64_t found = request->verify.problems;
+	store_read_free(read);
+	return found;
+}
+
+static void damaged_extent_is_an_error_never_a_number(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	assert_int_equal(open_store(rig, &e), 0);
+	open_series(rig);
+	assert_int_equal(put(rig, 0, 1000), 0);
+	assert_int_equal(lmdb_settle(rig->store), 0);
+	assert_int_equal(problems(rig), 0);
+	close_store(rig);
+	flip_db = DB_EXTENTS;
+	with_env(rig, flip_bit);
+	assert_int_equal(open_store(rig, &e), 0);
+	open_series(rig);
+	assert_int_equal(count(rig), ERR_DAMAGED);
+	assert_int_equal(problems(rig), 1);
+	/* And what comes later is taken and kept, beside the damage. */
+	assert_int_equal(put(rig, 500, 2000), 0);
+	assert_int_equal(lmdb_settle(rig->store), 0);
+	assert_int_equal(count(rig), ERR_DAMAGED);
+	assert_int_equal(problems(rig), 1);
+	assert_int_equal(put(rig, 100000, 100100), 0);
+}
+
+static void damaged_journal_is_refused(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	assert_int_equal(open_store(rig, &e), 0);
+	open_series(rig);
+	assert_int_equal(put(rig, 0, 1000), 0);
+	close_store(rig);
+	flip_db = DB_JOURNAL;
+	with_env(rig, flip_bit);
+	assert_int_equal(open_store(rig, &e), ERR_DAMAGED);
+	assert_non_null(strstr(e.text, "journal"));
+	rig->store = NULL;
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(second_process_is_named),
+		CASE(nothing_there_is_said),
+		CASE(newer_format_is_refused),
+		CASE(shortened_file_is_refused),
+		CASE(full_store_refuses_and_recovers),
+		CASE(failed_commit_ends_the_store),
+		CASE(damaged_extent_is_an_error_never_a_number),
+		CASE(damaged_journal_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
