@@ -183,7 +183,8 @@ struct catalog_ask {
 
 struct catalog_ask *ask_new(struct catalog *catalog, void (*done)(void *owner, int err),
 			    void *owner);
-/* Forgets the last requests and results and adds a request that goes on at `token`; NULL: begins. */
+/* Forgets the last requests and results and adds a request that goes on at `token`; NULL: begins.
+ */
 struct store_request *ask_again(struct catalog_ask *ask, enum store_op op,
 				const struct store_token *token);
 int ask_submit(struct catalog_ask *ask) MUST_CHECK;

@@ -35,7 +35,7 @@ extern const struct query_reader reader_raw, reader_windows;
 
 struct query_windows {
 	int64_t head_end_ms;    /* the first multiple of the window at or after start, at most end:
-				* before it lies a window that is cut at the front */
+				 * before it lies a window that is cut at the front */
 	int64_t from_ms, to_ms; /* of the windows of this slice */
 	size_t per_series;      /* windows from from_ms to to_ms */
 	bool with_head;         /* this slice begins with the head */

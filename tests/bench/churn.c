@@ -305,7 +305,8 @@ static double rate(const struct window *a, const struct window *b, bool cpu)
 static void print_summary(struct churn *churn)
 {
 	const struct window *first = &churn->days[1], *last = &churn->days[churn->day];
-	/* A day and a half lies well within the retention of two, which starts to bite at its end. */
+	/* A day and a half lies well within the retention of two, which starts to bite at its end.
+	 */
 	int64_t from_ms = churn->next_ms - DAY_MS * 3 / 2, old_ms = churn->next_ms - 5 * DAY_MS;
 	uint64_t visible = count_samples(churn, from_ms, churn->next_ms);
 	uint64_t expected = (uint64_t)(DAY_MS * 3 / 2 / STEP_MS) * HOSTS * METRICS;

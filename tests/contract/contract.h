@@ -54,8 +54,8 @@ void rig_settle(struct rig *rig);
 int64_t rig_now_ms(struct rig *rig);
 void rig_advance_ms(struct rig *rig, int64_t by_ms);
 
-/* ---- Writing: *_new gives a batch bound to the rig; rig_write submits, waits, returns done's error
- * (or that of a refused submission). The batch lives until store_write_free. */
+/* ---- Writing: *_new gives a batch bound to the rig; rig_write submits, waits, returns done's
+ * error (or that of a refused submission). The batch lives until store_write_free. */
 struct store_write *rig_write_new(struct rig *rig);
 int rig_write(struct rig *rig, struct store_write *write);
 /* Submits, asserts success, frees. */
@@ -105,7 +105,8 @@ void rig_delete(struct rig *rig, struct place place, uint64_t handle, int64_t st
 		int64_t end_ms);
 
 /* A whole range, however many slices it takes; resumed in both of the ways that store_read_submit
- * describes, in turn. now and deadline are taken from the rig. `points` has handle_count entries. */
+ * describes, in turn. now and deadline are taken from the rig. `points` has handle_count entries.
+ */
 int rig_range(struct rig *rig, const struct store_range *range, size_t points_max,
 	      struct points *points);
 int rig_range_at(struct rig *rig, const struct store_range *range, size_t points_max,

@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 {
 	struct contract_engine engine = engine_naive();
 	if (argc > 2 && strcmp(argv[1], "--bug") == 0) {
-		engine = engine_naive_with(atoi(argv[2]));
+		engine = engine_naive_with((int)strtol(argv[2], NULL, 10));
 		return model_main(&engine, argc - 2, argv + 2);
 	}
 	int failed = model_main(&engine, argc, argv);

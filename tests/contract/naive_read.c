@@ -327,8 +327,8 @@ static int run_aggregate(struct budget *budget, struct store_request *request)
 
 /* ---- Cells --------------------------------------------------------------------------------- */
 
-/* The columns of series_sets come from the registry; so that both kinds are scanned by one function,
- * the row of either is made up as an array of these. */
+/* The columns of series_sets come from the registry; so that both kinds are scanned by one
+ * function, the row of either is made up as an array of these. */
 static int compare_cells(const void *a, const void *b)
 {
 	return slice_compare(((const struct naive_cell *)a)->column,
@@ -362,8 +362,8 @@ static void set_cells_of(struct naive_cells *row, const struct naive_series *ser
 	arena_release(&arena);
 }
 
-/* The row of series_sets under that key, made for the occasion; cells of forgotten series are in it as
- * deleted ones, so that a token finds its place. */
+/* The row of series_sets under that key, made for the occasion; cells of forgotten series are in it
+ * as deleted ones, so that a token finds its place. */
 static struct naive_cells *series_sets_row(const struct naive *naive, const struct store_parts *key)
 {
 	struct naive_cells *row = mem_zalloc(sizeof(*row));
@@ -459,8 +459,8 @@ static int run_cell_get(struct budget *budget, struct store_request *request)
 	return err;
 }
 
-/* How many cells were given, and the hash of the last one's column, since columns of series_sets are
- * longer than a token. That cell is still there, if only as deleted. */
+/* How many cells were given, and the hash of the last one's column, since columns of series_sets
+ * are longer than a token. That cell is still there, if only as deleted. */
 struct scan_token {
 	size_t given;
 	struct hash128 last;

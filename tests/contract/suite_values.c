@@ -291,7 +291,8 @@ static void one_append_many_handles_with_holes(struct rig *rig)
 	}
 }
 
-/* Handles of several registrations in one append, in an order of nobody's, and a part of a group. */
+/* Handles of several registrations in one append, in an order of nobody's, and a part of a group.
+ */
 static void handles_of_different_registrations_mix(struct rig *rig)
 {
 	static const char *const first[3] = {"a", "b", "c"};

@@ -1,5 +1,5 @@
-"""The life of the server beyond starting and stopping: failed commits, signals, what it makes of the
-table of options."""
+"""The life of the server beyond starting and stopping: failed commits, signals, what it makes of
+the table of options."""
 
 import signal
 import socket
