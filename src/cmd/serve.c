@@ -7,8 +7,8 @@
  * Stopping is a list of phases (below), each begun when the one before has finished: HTTP takes
  * nothing new and finishes what it has, then the host metrics, then ingest's writes, then the
  * catalog; at last the store is closed. The whole has a bound: what has not finished by then is
- * given up, which is no worse than a crash, and no answered write is lost by one. A second signal
- * gives up at once.
+ * given up, which is no worse than a crash, and no answered write is lost by one. A signal that
+ * comes a second or more after the first gives up at once.
  *
  * A failed commit stops the server the same way, with a short bound and status 74: the waiting
  * requests are answered with an error, and what the disk holds is known again after a restart. */
@@ -38,6 +38,9 @@ enum {
 	/* On top of the configured time for requests: for the writes and the store. */
 	STOP_EXTRA_MS = 30000,
 	STOP_DEAD_MS = 2000, /* after a failed commit */
+	/* Signals that come together are one wish: a supervisor's goes to the process and to its
+	 * group. */
+	STOP_AGAIN_MS = 1000,
 	SWEEP_INTERVAL_MS = 3600 * 1000,
 	HOSTNAME_MAX_BYTES = 256,
 };
@@ -59,7 +62,7 @@ struct serve {
 	struct loop_signal *signals[3];
 	struct loop_timer *sweep_timer, *stop_timer;
 	size_t phase; /* of stopping; 0: serving */
-	int64_t give_up_ms;
+	int64_t stop_ms, give_up_ms;
 	bool phase_over;
 	struct task dead_task;
 	_Atomic int dead_err; /* set by the store's writer */
@@ -156,11 +159,12 @@ static void on_stop_timer(void *owner)
 
 static void stop(struct serve *s)
 {
-	if (s->phase > 0)
+	if (s->stop_ms)
 		return;
 	int64_t bound_ms =
 		s->dead_err ? 2 * STOP_DEAD_MS : s->conf->stop_timeout_ms + STOP_EXTRA_MS;
-	s->give_up_ms = loop_now_ms(s->loop) + bound_ms;
+	s->stop_ms = loop_now_ms(s->loop);
+	s->give_up_ms = s->stop_ms + bound_ms;
 	/* The loop stands still while the store is closed; this bounds that, too. */
 	alarm((unsigned)(bound_ms / 1000) + STOP_EXTRA_MS / 1000);
 	loop_timer_stop(s->sweep_timer);
@@ -171,12 +175,13 @@ static void stop(struct serve *s)
 static void on_stop_signal(void *owner, int signum)
 {
 	struct serve *s = owner;
-	if (s->phase > 0 || s->phase_over) {
+	if (s->stop_ms == 0) {
+		log_info("signal %d: stopping", signum);
+		stop(s);
+	} else if (loop_now_ms(s->loop) - s->stop_ms >= STOP_AGAIN_MS) {
 		log_warn("signal %d again: giving up what is at hand", signum);
 		_exit(EXIT_FAILED);
 	}
-	log_info("signal %d: stopping", signum);
-	stop(s);
 }
 
 static void run_dead(struct task *task)
