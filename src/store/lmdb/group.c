@@ -193,11 +193,12 @@ void block_refs_by_sequence(struct block_refs *refs)
 		qsort(refs->list, refs->count, sizeof(*refs->list), by_sequence);
 }
 
-int strips_load(struct strips *strips, MDB_txn *txn, MDB_dbi extents, const struct group_id *id)
+/* Calls `see` with every block of the group, in order of key; stops on its error. */
+static int each_block(MDB_txn *txn, MDB_dbi extents, const struct group_id *id,
+		      int (*see)(const struct block *block, void *context), void *context)
 {
 	uint8_t prefix[GROUP_PREFIX_BYTES];
 	struct slice key, value;
-	struct block_refs refs = {0};
 	MDB_cursor *cursor;
 	int err = env_error(mdb_cursor_open(txn, extents, &cursor));
 	if (err)
@@ -208,12 +209,24 @@ int strips_load(struct strips *strips, MDB_txn *txn, MDB_dbi extents, const stru
 		struct block block;
 		err = open_extent(&extent, key, value);
 		while (!err && extent_next(&extent, &block))
-			add_ref(&refs, &block);
+			err = see(&block, context);
 		if (!err)
 			err = env_next(cursor, &key, &value);
 	}
 	mdb_cursor_close(cursor);
-	err = err == ERR_NOT_FOUND ? 0 : err;
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+static int see_ref(const struct block *block, void *refs)
+{
+	add_ref(refs, block);
+	return 0;
+}
+
+int strips_load(struct strips *strips, MDB_txn *txn, MDB_dbi extents, const struct group_id *id)
+{
+	struct block_refs refs = {0};
+	int err = each_block(txn, extents, id, see_ref, &refs);
 	block_refs_by_sequence(&refs);
 	for (size_t i = 0; i < refs.count && !err; i++) {
 		const struct block *block = &refs.list[i].block;
@@ -227,38 +240,23 @@ int strips_load(struct strips *strips, MDB_txn *txn, MDB_dbi extents, const stru
 	return err;
 }
 
+static int see_span(const struct block *block, void *context)
+{
+	const struct block_meta *meta = &block->meta;
+	if (meta->ordinal >= GROUP_BANDS_MAX)
+		return ERR_DAMAGED;
+	struct band_span *span = (struct band_span *)context + meta->ordinal;
+	if (meta->first_ts_ms <= span->max_ts_ms && meta->last_ts_ms >= span->min_ts_ms)
+		span->overlaps = true;
+	if (meta->sequence > span->highest)
+		span->highest = meta->sequence;
+	return 0;
+}
+
 int group_spans(MDB_txn *txn, MDB_dbi extents, const struct group_id *id,
 		struct band_span spans[GROUP_BANDS_MAX])
 {
-	uint8_t prefix[GROUP_PREFIX_BYTES];
-	struct slice key, value;
-	MDB_cursor *cursor;
-	int err = env_error(mdb_cursor_open(txn, extents, &cursor));
-	if (err)
-		return err;
-	err = seek_group(cursor, id, prefix, &key, &value);
-	while (!err && in_group(key, prefix)) {
-		struct extent extent;
-		struct block block;
-		err = open_extent(&extent, key, value);
-		while (!err && extent_next(&extent, &block)) {
-			const struct block_meta *meta = &block.meta;
-			if (meta->ordinal >= GROUP_BANDS_MAX) {
-				err = ERR_DAMAGED;
-				break;
-			}
-			struct band_span *span = &spans[meta->ordinal];
-			if (meta->first_ts_ms <= span->max_ts_ms &&
-			    meta->last_ts_ms >= span->min_ts_ms)
-				span->overlaps = true;
-			if (meta->sequence > span->highest)
-				span->highest = meta->sequence;
-		}
-		if (!err)
-			err = env_next(cursor, &key, &value);
-	}
-	mdb_cursor_close(cursor);
-	return err == ERR_NOT_FOUND ? 0 : err;
+	return each_block(txn, extents, id, see_span, spans);
 }
 
 int group_clear(MDB_txn *txn, MDB_dbi extents, const struct group_id *id)

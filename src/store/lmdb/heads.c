@@ -21,9 +21,9 @@ void heads_release(struct heads *heads)
 	pthread_rwlock_destroy(&heads->lock);
 }
 
-static size_t head_hash(const struct segment_id *segment, uint32_t shape, uint32_t ordinal)
+size_t segment_hash(const struct segment_id *segment, uint32_t shape, uint32_t number)
 {
-	uint64_t h = (uint64_t)shape << 32 | ordinal;
+	uint64_t h = (uint64_t)shape << 32 | number;
 	h ^= (uint64_t)segment->segment * UINT64_C(0x9e3779b97f4a7c15);
 	h ^= (uint64_t)segment->sheet.period_ms << 8 | (uint64_t)segment->sheet.retention << 5 |
 	     (uint64_t)segment->sheet.table;
@@ -43,7 +43,7 @@ static bool is_head(const struct head *head, const struct segment_id *id, uint32
 struct head *heads_find(struct heads *heads, const struct segment_id *segment, uint32_t shape,
 			uint32_t ordinal)
 {
-	size_t bucket = head_hash(segment, shape, ordinal) & (heads->bucket_count - 1);
+	size_t bucket = segment_hash(segment, shape, ordinal) & (heads->bucket_count - 1);
 	struct head *head = heads->buckets[bucket];
 	while (head && !is_head(head, segment, shape, ordinal))
 		head = head->next_in_bucket;
@@ -61,7 +61,7 @@ static void grow_buckets(struct heads *heads)
 	struct head **buckets = mem_zalloc(count * sizeof(*buckets));
 	for (struct head *head = heads->oldest; head; head = head->newer) {
 		struct segment_id id = id_of(head);
-		size_t at = head_hash(&id, head->shape, head->ordinal) & (count - 1);
+		size_t at = segment_hash(&id, head->shape, head->ordinal) & (count - 1);
 		head->next_in_bucket = buckets[at];
 		buckets[at] = head;
 	}
@@ -103,7 +103,7 @@ static struct head *add_head(struct heads *heads, const struct segment_id *id,
 		.max_ts_ms = INT64_MIN,
 		.data = mem_alloc(ROWS_FIRST * head_stride(columns)),
 	};
-	size_t at = head_hash(id, head->shape, head->ordinal) & (heads->bucket_count - 1);
+	size_t at = segment_hash(id, head->shape, head->ordinal) & (heads->bucket_count - 1);
 	head->next_in_bucket = heads->buckets[at];
 	heads->buckets[at] = head;
 	if (heads->newest)
@@ -119,7 +119,7 @@ static struct head *add_head(struct heads *heads, const struct segment_id *id,
 void heads_remove(struct heads *heads, struct head *head)
 {
 	struct segment_id id = id_of(head);
-	struct head **at = &heads->buckets[head_hash(&id, head->shape, head->ordinal) &
+	struct head **at = &heads->buckets[segment_hash(&id, head->shape, head->ordinal) &
 					   (heads->bucket_count - 1)];
 	while (*at != head)
 		at = &(*at)->next_in_bucket;

@@ -69,6 +69,8 @@ static inline int64_t segment_of(enum table table, int64_t period_ms, int64_t ts
 }
 
 int segment_order(const struct segment_id *a, const struct segment_id *b);
+/* Of a segment and two numbers within it (shape and ordinal, shape and group): for hash tables. */
+size_t segment_hash(const struct segment_id *segment, uint32_t shape, uint32_t number);
 
 /* ---- The writer's; those that change something hold the write lock ------------------------- */
 

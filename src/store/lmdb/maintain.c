@@ -53,12 +53,7 @@ static bool same_group(const struct group_id *a, const struct group_id *b)
 
 static size_t unsettled_slot(const struct unsettled_set *set, const struct group_id *id)
 {
-	uint64_t h = (uint64_t)id->shape << 32 | id->group;
-	h ^= (uint64_t)id->segment.segment * UINT64_C(0x9e3779b97f4a7c15);
-	h ^= (uint64_t)id->segment.sheet.period_ms << 8 |
-	     (uint64_t)id->segment.sheet.retention << 5 | (uint64_t)id->segment.sheet.table;
-	h *= UINT64_C(0xff51afd7ed558ccd);
-	size_t at = (size_t)(h ^ h >> 32) & (set->cap - 1);
+	size_t at = segment_hash(&id->segment, id->shape, id->group) & (set->cap - 1);
 	while (set->used[at] && !same_group(&set->slots[at].id, id))
 		at = (at + 1) & (set->cap - 1);
 	return at;

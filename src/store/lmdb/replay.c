@@ -3,7 +3,6 @@
  * A record is skipped if its band has, in that segment, a block that contains its sequence: then it
  * was sealed. Deletions are applied to the heads alone; what they took out of extents they took in
  * the transaction that wrote them. */
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/stats.h"
 #include "store/lmdb/engine.h"
@@ -38,10 +37,8 @@ static int look_up(struct replaying *r, const struct group_id *id, struct known_
 		*out = r->last;
 		return 0;
 	}
-	uint8_t key[GROUP_PREFIX_BYTES];
-	group_prefix(id, key);
-	struct known_group **bucket =
-		&r->buckets[hash64(key, sizeof(key), 0) & (KNOWN_BUCKETS - 1)];
+	size_t hash = segment_hash(&id->segment, id->shape, id->group);
+	struct known_group **bucket = &r->buckets[hash & (KNOWN_BUCKETS - 1)];
 	for (struct known_group *k = *bucket; k; k = k->next) {
 		if (same(&k->id, id)) {
 			*out = r->last = k;
