@@ -174,7 +174,9 @@ static void delete_range(struct naive *naive, struct naive_row *row, int64_t sta
 	if (naive->bug == NAIVE_BUG_DELETE_END && to < row->count &&
 	    row->points[to].ts_ms == end_ms)
 		to++;
-	memmove(&row->points[from], &row->points[to], (row->count - to) * sizeof(*row->points));
+	if (to > from)
+		memmove(&row->points[from], &row->points[to],
+			(row->count - to) * sizeof(*row->points));
 	row->count -= to - from;
 }
 
