@@ -101,9 +101,9 @@ struct catalog_open {
 	struct catalog_open *next;
 };
 
-/* ERR_BUSY when the store takes no more reads now: `done` is not called, finish must not be.
- * Groups fail one by one: ERR_LIMIT (a configured limit was reached), ERR_BUSY, or the store's
- * error. */
+/* ERR_BUSY when the store takes no more reads now: `done` is not called, finish must not be. Groups
+ * fail one by one: ERR_LIMIT (a configured limit was reached; next to it perhaps also because
+ * another opening is just registering the same series), ERR_BUSY, or the store's error. */
 int catalog_open_start(struct catalog_open *open) MUST_CHECK;
 
 /* After done, on any one thread: adds to `write` the rows of metric_names that are not known to be

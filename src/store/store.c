@@ -682,7 +682,9 @@ int store_read_submit(struct store_read *read)
 		r->more = false;
 	}
 	err = read->store->engine->read_submit(read);
-	for (struct store_request *r = read->requests; err && r; r = r->next)
+	if (!err)
+		return 0;
+	for (struct store_request *r = read->requests; r; r = r->next)
 		r->ran = r->more = r->resumed;
 	return err;
 }

@@ -657,6 +657,94 @@ static void test_find_evicts(void **state)
 	assert_true(catalog_usage(catalog).index_bytes <= 4000);
 }
 
+/* ---- Threads ------------------------------------------------------------------------------- */
+
+enum { THREADS = 2, ROUNDS = 150 };
+
+struct worker {
+	pthread_t thread;
+	struct task_queue queue;
+	size_t created;
+	bool refused;
+};
+
+static void worker_opened(struct catalog_open *open)
+{
+	*(bool *)open->owner = true;
+}
+
+/* Opens m{h=0} .. m{h=149}, as the other thread does at the same time. */
+static void *open_many(void *context)
+{
+	struct worker *w = context;
+	for (int i = 0; i < ROUNDS; i++) {
+		char text[16];
+		uint64_t handle = 0;
+		bool done = false;
+		snprintf(text, sizeof(text), "%d", i);
+		struct slice metric = SLICE("m");
+		struct tag tag = {SLICE("h"), slice_of(text)};
+		struct catalog_group group = {SLICE("t"), {&tag, 1}, &metric, 1, &handle};
+		struct catalog_open open = {
+			.catalog = catalog,
+			.executor = &w->queue.executor,
+			.done = worker_opened,
+			.owner = &done,
+			.groups = &group,
+			.count = 1,
+		};
+		if (catalog_open_start(&open))
+			return NULL;
+		while (!done)
+			task_queue_wait(&w->queue);
+		w->created += open.created;
+		w->refused |= group.err != 0 || handle == 0;
+		catalog_open_finish(&open, ERR_CANCELLED);
+	}
+	return NULL;
+}
+
+/* Two threads register the same series while the catalog's own looks them up: each is registered
+ * once, and counted once, and what a find has seen the next one sees too. */
+static void test_threads(void **state)
+{
+	(void)state;
+	struct worker workers[THREADS] = {0};
+	struct finding f;
+	options.series_per_tenant_max = ROUNDS + THREADS;
+	restart_catalog();
+	find_begin(&f, "t", "m", NULL);
+	for (int i = 0; i < THREADS; i++) {
+		task_queue_init(&workers[i].queue);
+		assert_int_equal(pthread_create(&workers[i].thread, NULL, open_many, &workers[i]),
+				 0);
+	}
+	size_t last = 0;
+	while (last < ROUNDS) {
+		task_queue_run(&loop);
+		if (!f.done)
+			continue;
+		assert_int_equal(f.err, 0);
+		assert_true(f.find.count >= last);
+		last = f.find.count;
+		arena_reset(&arena);
+		find_begin(&f, "t", "m", NULL);
+	}
+	size_t created = 0;
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(workers[i].thread, NULL);
+		task_queue_release(&workers[i].queue);
+		assert_false(workers[i].refused);
+		created += workers[i].created;
+	}
+	pump();
+	assert_int_equal(f.find.count, ROUNDS);
+	assert_int_equal(created, ROUNDS);
+	for (int i = 0; i < THREADS; i++)
+		open_one("t", i ? "x" : "y", "");
+	refused("t", "z", "", ERR_LIMIT, "tenant t has all the 152 series it may have");
+}
+
 /* ---- Lists --------------------------------------------------------------------------------- */
 
 struct listing {
@@ -915,6 +1003,7 @@ int main(void)
 		TEST(test_find_close),
 		TEST(test_find_errors),
 		TEST(test_find_evicts),
+		TEST(test_threads),
 		TEST(test_lists),
 		TEST(test_list_cancel),
 		TEST(test_describe),
