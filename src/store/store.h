@@ -163,8 +163,8 @@ int store_cell_delete_if(struct store_write *write, enum table table, const stru
 
 /* A series that has no data in any table leaves the registry (and series_sets); one that has data
  * stays, as may one whose data has expired but is not yet removed. Its handle is dead from then on:
- * an append to it fails with ERR_NOT_FOUND. Within a stage forgetting comes after all else. Handles of
- * one call: at most STORE_GROUP_MAX. */
+ * an append to it fails with ERR_NOT_FOUND. Within a stage forgetting comes after all else. Handles
+ * of one call: at most STORE_GROUP_MAX. */
 int store_series_forget(struct store_write *write, const uint64_t *handles, size_t n) MUST_CHECK;
 
 /* What is added from here on is sent after what was added before is durable. Without effect while

@@ -28,8 +28,8 @@ struct contract_engine {
 	void (*settle)(void *context, struct store *store);
 	/* Closes, and removes what lay on disk. */
 	void (*close)(void *context, struct store *store);
-	/* Where the engine survives a kill, else NULL: closes, lets `work` write in a process of its own that is killed
-	 * when `work` returns, and opens again. */
+	/* Where the engine survives a kill, else NULL: closes, lets `work` write in a process of
+	 * its own that is killed when `work` returns, and opens again. */
 	struct store *(*kill_in)(void *context, struct store *store, struct clock *clock,
 				 void (*work)(struct store *store, struct clock *clock));
 };
