@@ -67,10 +67,12 @@ static void die(const char *what, int err)
 
 /* ---- What it costs -------------------------------------------------------------------------- */
 
+/* What the process handed to write calls. `write_bytes` of the same file is no measure: a kernel
+ * with large folios counts, and writes, all of a folio of which one page is dirty. */
 static uint64_t written_bytes(void)
 {
 	FILE *file = fopen("/proc/self/io", "r");
-	static const char name[] = "write_bytes:";
+	static const char name[] = "wchar:";
 	uint64_t bytes = 0;
 	char line[128];
 
@@ -305,8 +307,7 @@ static double rate(const struct window *a, const struct window *b, bool cpu)
 static void print_summary(struct churn *churn)
 {
 	const struct window *first = &churn->days[1], *last = &churn->days[churn->day];
-	/* A day and a half lies well within the retention of two, which starts to bite at its end.
-	 */
+	/* A day and a half lies well within the retention of two. */
 	int64_t from_ms = churn->next_ms - DAY_MS * 3 / 2, old_ms = churn->next_ms - 5 * DAY_MS;
 	uint64_t visible = count_samples(churn, from_ms, churn->next_ms);
 	uint64_t expected = (uint64_t)(DAY_MS * 3 / 2 / STEP_MS) * HOSTS * METRICS;
