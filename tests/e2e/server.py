@@ -1,0 +1,224 @@
+"""A granary server under test, and how to talk to it."""
+
+import contextlib
+import gzip
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+READY_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 60
+
+
+def build_folder():
+    if "GRANARY" in os.environ:
+        return pathlib.Path(os.environ["GRANARY"]).parent
+    return pathlib.Path(os.environ.get("GRANARY_BUILD", ROOT / "build"))
+
+
+def granary():
+    return str(pathlib.Path(os.environ.get("GRANARY", build_folder() / "granary")))
+
+
+def tool(name):
+    return str(build_folder() / "tests" / "tools" / name)
+
+
+def long_run():
+    return os.environ.get("GRANARY_LONG", "") not in ("", "0")
+
+
+def run(*arguments, timeout=60, **options):
+    """A client command: its exit status, standard output and standard error."""
+    return subprocess.run([granary(), *map(str, arguments)], capture_output=True, text=True,
+                          timeout=timeout, **options)
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def text(self):
+        return self.body.decode()
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return f"<{self.status} {self.body[:400]!r}>"
+
+
+class Server:
+    """Its folder holds `data`, `granary.yml` where there is a configuration, and `log`."""
+
+    def __init__(self, folder, config="", options=(), host_metrics=False):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.data = self.folder / "data"
+        self.log_path = self.folder / "log"
+        self.options = list(options)
+        self.host_metrics = host_metrics
+        self.port = free_port()
+        self.process = None
+        self.connection = None
+        self.configure(config)
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def configure(self, text):
+        self.config = self.folder / "granary.yml" if text else None
+        if text:
+            self.config.write_text(text)
+
+    def command(self):
+        command = [granary(), "serve", "--listen", f"127.0.0.1:{self.port}", "--data", self.data]
+        if self.config:
+            command += ["--config", self.config]
+        if not self.host_metrics:
+            command.append("--host.enabled=false")
+        return list(map(str, command + self.options))
+
+    # ---- life
+
+    def spawn(self):
+        with open(self.log_path, "a") as log:
+            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log)
+
+    def start(self):
+        """Starts it and waits until it is ready; gives the seconds that took."""
+        begun = time.monotonic()
+        self.spawn()
+        self.wait_ready(begun + READY_TIMEOUT_S)
+        return time.monotonic() - begun
+
+    def wait_ready(self, deadline):
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise AssertionError(f"the server ended with {self.process.returncode}:\n"
+                                     + self.log_tail())
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                if self.get("/-/ready").status == 200:
+                    return
+            time.sleep(0.005)
+        raise AssertionError("the server is not ready:\n" + self.log_tail())
+
+    def running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def stop(self):
+        """By TERM; everything but a clean exit is a failure."""
+        self.close()
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(STOP_TIMEOUT_S)
+        assert status == 0, f"stopped with {status}:\n{self.log_tail()}"
+
+    def kill(self):
+        self.close()
+        if self.running():
+            self.process.kill()
+        if self.process is not None:
+            self.process.wait()
+
+    def restart(self):
+        self.stop()
+        return self.start()
+
+    def log_text(self):
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def log_tail(self, lines=60):
+        return "\n".join(self.log_text().splitlines()[-lines:])
+
+    # ---- HTTP
+
+    def close(self):
+        if self.connection is not None:
+            self.connection.close()
+        self.connection = None
+
+    def request(self, method, path, body=None, headers=None, **params):
+        """One request on the kept connection; params with a list value are repeated."""
+        if params:
+            path += "?" + urllib.parse.urlencode(params, doseq=True)
+        if isinstance(body, str):
+            body = body.encode()
+        if self.connection is None:
+            self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            self.connection.request(method, path, body, headers or {})
+            answer = self.connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read())
+        except (OSError, http.client.HTTPException):
+            self.close()
+            raise
+
+    def get(self, path, headers=None, **params):
+        return self.request("GET", path, headers=headers, **params)
+
+    def put(self, points, headers=None, **params):
+        """POST /api/put of Python values, or of text as it is."""
+        body = points if isinstance(points, (str, bytes)) else json.dumps(points)
+        return self.request("POST", "/api/put", body,
+                            {"Content-Type": "application/json", **(headers or {})}, **params)
+
+    def write(self, lines, headers=None, **params):
+        return self.request("POST", "/write", lines, headers, **params)
+
+    def query(self, metric, *tags, tenant="default", **params):
+        """The list that /api/query answers with."""
+        answer = self.get("/api/query", tenant=tenant, metricName=metric, tag=list(tags), **params)
+        assert answer.status == 200, answer
+        return answer.json
+
+    def values(self, metric, *tags, tenant="default", start=0, end="now", **params):
+        """The values of the only series that matches, {} if there is none."""
+        found = self.query(metric, *tags, tenant=tenant, start=start, end=end, **params)
+        assert len(found) <= 1, found
+        return found[0]["values"] if found else {}
+
+    def raw(self, data, timeout=20, until_closed=True):
+        """Bytes as they are on a connection of their own; what comes back until it is closed."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=timeout) as sock:
+            sock.sendall(data)
+            answer = b""
+            with contextlib.suppress(ConnectionResetError):
+                while piece := sock.recv(65536):
+                    answer += piece
+                    if not until_closed and b"\r\n\r\n" in answer:
+                        break
+            return answer
+
+    def metric(self, name, **labels):
+        """The sum of the own counters of that name with these labels, from /metrics."""
+        total, seen = 0.0, False
+        for line in self.get("/metrics").text.splitlines():
+            if line.startswith("#"):
+                continue
+            series, _, value = line.rpartition(" ")
+            found, _, rest = series.partition("{")
+            if found == name and all(f'{key}="{text}"' in rest for key, text in labels.items()):
+                total, seen = total + float(value), True
+        assert seen, f"/metrics has no {name} {labels}"
+        return total
+
+
+def gzipped(data):
+    return gzip.compress(data.encode() if isinstance(data, str) else data)

@@ -1,0 +1,274 @@
+"""What must not hurt: bodies too long, bombs, times outside the window, ambiguous HTTP, slow and
+idle clients, limits on series. Each refusal is counted."""
+
+import json
+import socket
+import time
+import zlib
+
+import pytest
+
+from server import gzipped
+
+POINT = {"metric": "m", "timestamp": 1600000000, "value": 1, "tags": {"a": "b"}}
+
+
+def still_well(server):
+    assert server.put(POINT).status == 204
+    assert list(server.values("m").values()) == [1.0]
+
+
+@pytest.mark.parametrize("path", ["/api/put", "/write"])
+def test_a_body_over_the_limit_gets_413(make_server, path):
+    server = make_server(options=["--ingest.body_max=100K"])
+    server.start()
+    answer = server.request("POST", path, b"x" * 102401)
+    assert answer.status == 413, answer
+    assert server.running()
+    # The client is still sending megabytes when the refusal is clear: it gets to read it.
+    answer = server.request("POST", path, b"y" * (20 << 20))
+    assert answer.status == 413
+    # Chunked: nobody said beforehand how long it is.
+    server.close()
+    chunk = b"10000\r\n" + b"z" * 65536 + b"\r\n"
+    answer = server.raw(b"POST %s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+                        b"Connection: close\r\n\r\n" % path.encode() + chunk * 40 + b"0\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    still_well(server)
+
+
+def test_a_body_at_the_limit_is_taken(make_server):
+    server = make_server(options=["--ingest.body_max=100K"])
+    server.start()
+    body = json.dumps([POINT])
+    assert server.put(body + " " * (102400 - len(body))).status == 204
+
+
+@pytest.mark.parametrize("path", ["/api/put", "/write"])
+def test_a_gzip_bomb_is_stopped_at_the_limit(make_server, path):
+    server = make_server(options=["--ingest.decoded_max=1M"])
+    server.start()
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    bomb = b"".join(packer.compress(b" " * (1 << 20)) for _ in range(200)) + packer.flush()
+    assert len(bomb) < 1 << 20  # 200 MB of blanks in 200 KB
+    before = server.process.pid, memory(server)
+    answer = server.request("POST", path, bomb, {"Content-Encoding": "gzip"})
+    assert answer.status == 413, answer
+    assert memory(server) - before[1] < 64 << 20
+    still_well(server)
+
+
+def memory(server):
+    with open(f"/proc/{server.process.pid}/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("RssAnon:"))
+
+
+def test_times_outside_the_window_are_refused_and_counted(server):
+    now = int(time.time())
+    before = refused(server)
+    answer = server.put([dict(POINT, timestamp=now + 2 * 86400), dict(POINT, timestamp=-1),
+                         dict(POINT, timestamp=now + 86400 - 60)], details="")
+    assert answer.status == 400
+    assert (answer.json["success"], answer.json["failed"]) == (1, 2)
+    answer = server.write(f"m,a=b value=1 {now + 2 * 86400}000000000\nm,a=b value=1 -1\n")
+    assert answer.status == 400
+    assert refused(server) == before + 4
+    assert len(server.values("m", end=now + 3 * 86400)) == 1
+
+
+def refused(server):
+    return server.metric("granary_ingest_refused_total")
+
+
+@pytest.mark.parametrize("body", [
+    '{"metric":"m","timestamp":1600000000,"value":"NaN","tags":{"a":"b"}}',
+    '{"metric":"m","timestamp":1600000000,"value":1e999,"tags":{"a":"b"}}',
+    '{"metric":"m","timestamp":1600000000,"value":1,"tags":{"a":""}}',
+    '{"metric":"' + "m" * 300 + '","timestamp":1600000000,"value":1,"tags":{"a":"b"}}',
+])
+def test_what_is_refused_is_counted_with_its_reason(server, body):
+    before = refused(server)
+    assert server.put(body).status == 400
+    assert refused(server) == before + 1
+    assert 'granary_ingest_refused_total{reason="' in server.get("/metrics").text
+
+
+REQUEST = b"POST /api/put HTTP/1.1\r\nHost: x\r\n"
+BODY = json.dumps(POINT).encode()
+
+
+@pytest.mark.parametrize("head", [
+    b"Content-Length: %d\r\nTransfer-Encoding: chunked\r\n" % len(BODY),
+    b"Transfer-Encoding: chunked\r\nContent-Length: %d\r\n" % len(BODY),
+    b"Content-Length: %d\r\nContent-Length: %d\r\n" % (len(BODY), len(BODY) + 1),
+    b"Content-Length: %d\r\nContent-Length: %d\r\n" % (len(BODY), len(BODY)),
+    b"Content-Length : %d\r\n" % len(BODY),
+    b"Content-Length: %d\n" % len(BODY),
+    b"X-Folded: a\r\n b\r\nContent-Length: %d\r\n" % len(BODY),
+    b"Transfer-Encoding: gzip, chunked\r\n",
+    b"Transfer-Encoding: chunked, identity\r\n",
+    b"Transfer-Encoding: xchunked\r\n",
+    b"Content-Length: -1\r\n",
+    b"Content-Length: +%d\r\n" % len(BODY),
+    b"Content-Length: 0x10\r\n",
+    b"Content-Length: 99999999999999999999999\r\n",
+    b"Host: y\r\nContent-Length: %d\r\n" % len(BODY),
+    b"X-Nul: a\0b\r\nContent-Length: %d\r\n" % len(BODY),
+])
+def test_ambiguous_requests_get_400_and_the_connection_is_closed(server, head):
+    # A second request hides behind the first; it must not be answered.
+    answer = server.raw(REQUEST + head + b"\r\n" + BODY
+                        + b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 413 ", b"HTTP/1.1 501 ")), answer[:200]
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert server.get("/api/metadata/tenants").json == []
+
+
+@pytest.mark.parametrize("request_line", [
+    b"GET / HTTP/1.1\n", b"GET  / HTTP/1.1\r\n", b"GET / HTTP/9.9\r\n", b"G\0T / HTTP/1.1\r\n",
+    b"GET /\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET / HTTP/1.1\r\n\r\n",
+])
+def test_requests_that_are_none(server, request_line):
+    """The last one has no Host."""
+    answer = server.raw(request_line + b"Host: x\r\n\r\n" if not request_line.endswith(b"\r\n\r\n")
+                        else request_line)
+    assert answer == b"" or answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 505 ")), answer[:200]
+    still_well(server)
+
+
+def test_head_bytes_are_bounded(server):
+    answer = server.raw(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * (1 << 20) + b"\r\n\r\n")
+    assert answer.startswith((b"HTTP/1.1 431 ", b"HTTP/1.1 400 ")), answer[:100]
+    answer = server.raw(b"GET /" + b"a" * (1 << 20) + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert answer.startswith((b"HTTP/1.1 414 ", b"HTTP/1.1 431 ", b"HTTP/1.1 400 ")), answer[:100]
+    still_well(server)
+
+
+def closed_after(server, data, at_most_s):
+    """Seconds until the server closes a connection on which only `data` was sent."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=at_most_s) as sock:
+        sock.sendall(data)
+        begun = time.monotonic()
+        try:
+            while sock.recv(65536):
+                pass
+        except ConnectionResetError:
+            pass
+        return time.monotonic() - begun
+
+
+@pytest.mark.parametrize("data", [
+    b"", b"GET / HT", REQUEST + b"Content-Length: 1000\r\n\r\n{",
+    REQUEST + b"Transfer-Encoding: chunked\r\n\r\n5\r\n[",
+    b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n",
+])
+def test_slow_and_idle_clients_are_cut_by_deadlines(make_server, data):
+    server = make_server(options=["--http.header_timeout=200ms", "--http.body_timeout=200ms",
+                                  "--http.idle_timeout=200ms"])
+    server.start()
+    server.close()
+    assert closed_after(server, data, 10) < 9
+    still_well(server)
+
+
+def test_a_client_that_dribbles_is_cut(make_server):
+    """A byte now and then is no progress."""
+    server = make_server(options=["--http.header_timeout=300ms"])
+    server.start()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sock:
+        begun = time.monotonic()
+        with pytest.raises(OSError):
+            for byte in (b"GET / HTTP/1.1\r\nX: " + b"a" * 1000):
+                sock.sendall(bytes([byte]))
+                sock.settimeout(0.05)
+                try:
+                    if sock.recv(65536) == b"" or time.monotonic() - begun > 8:
+                        raise ConnectionResetError
+                except TimeoutError:
+                    pass
+        assert time.monotonic() - begun < 8
+
+
+def test_connections_are_bounded(make_server):
+    server = make_server(options=["--http.connections_max=10"])
+    server.start()
+    held = [server.connection.sock]  # the first one is there already
+    while len(held) < 10:
+        held.append(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+    for sock in held:  # answered, so accepted
+        sock.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert sock.recv(4096).startswith(b"HTTP/1.1 200 ")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=3) as late:
+        late.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n")
+        try:
+            answer = late.recv(4096)
+        except (TimeoutError, ConnectionResetError):
+            answer = b""
+        assert not answer.startswith(b"HTTP/1.1 200 ")
+    # With one of them gone there is room for another, as soon as the server has seen it go.
+    server.close()
+    held.pop().close()
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and server.get("/-/healthy").status != 200:
+        server.close()
+    still_well(server)
+    for sock in held[1:]:
+        sock.close()
+
+
+def test_unknown_paths_and_methods(server):
+    assert server.get("/no/such/path").status == 404
+    answer = server.request("DELETE", "/api/put")
+    assert answer.status == 405 and "POST" in answer.headers["Allow"]
+    assert server.get("/api/put").status == 405
+    assert server.get("/%2e%2e/%2e%2e/etc/passwd").status == 404
+    assert server.get("/%zz").status in (400, 404)
+    assert server.get("/api/query?%00=%ff").status in (400, 404)
+
+
+def test_series_limits_answer_with_a_sentence(make_server):
+    server = make_server(options=["--catalog.series_per_tenant=3"])
+    server.start()
+    points = [dict(POINT, tags={"host": f"h-{i}"}) for i in range(5)]
+    answer = server.put(points, details="")
+    assert answer.status == 400
+    assert answer.json["success"] == 3 and answer.json["failed"] == 2
+    assert "3" in answer.json["errors"][0]["error"] if "error" in answer.json["errors"][0] else True
+    # What exists goes on; another tenant has its own three.
+    assert server.put(points[:3]).status == 204
+    assert server.put(points[:3], {"X-Tenant": "other"}).status == 204
+    assert len(server.query("m", start=0)) == 3
+
+
+def test_new_series_per_minute(make_server):
+    server = make_server(options=["--catalog.new_series_per_minute=4"])
+    server.start()
+    answer = server.put([dict(POINT, tags={"host": f"h-{i}"}) for i in range(10)], details="")
+    assert answer.status == 400
+    assert 4 <= answer.json["success"] <= 5
+    assert "minute" in json.dumps(answer.json["errors"])
+
+
+def test_tags_per_series(make_server):
+    server = make_server(options=["--catalog.tags_max=2"])
+    server.start()
+    assert server.put(dict(POINT, tags={"a": "1", "b": "2"})).status == 204
+    answer = server.put(dict(POINT, tags={"a": "1", "b": "2", "c": "3"}), details="")
+    assert answer.status == 400 and "2" in json.dumps(answer.json["errors"])
+
+
+def test_pipelined_requests_are_answered_in_order(server):
+    still_well(server)
+    request = (b"GET /api/metadata/tenants HTTP/1.1\r\nHost: x\r\n\r\n"
+               b"GET /no/such HTTP/1.1\r\nHost: x\r\n\r\n"
+               b"GET /ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    answer = server.raw(request)
+    at = [answer.find(b"HTTP/1.1 " + code) for code in (b"200", b"404", b"204")]
+    assert -1 < at[0] < at[1] < at[2]
+
+
+def test_gzip_of_garbage_and_trailing_bytes(server):
+    good = gzipped(json.dumps(POINT))
+    for bad in (b"\x1f\x8b", good[:10], good[:-1], b"\x1f\x8b" + b"\xff" * 100):
+        assert server.put(bad, {"Content-Encoding": "gzip"}).status == 400
+    still_well(server)

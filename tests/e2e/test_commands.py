@@ -1,0 +1,150 @@
+"""The client commands against a server and against a directory."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from server import run
+
+
+@pytest.fixture
+def filled(server):
+    lines = "".join(f"cpu,host=h-{h},os={'linux' if h < 3 else 'bsd'} idle={h * 10 + t},load={t}i "
+                    f"{1600000000 + t}000000000\n" for h in range(1, 5) for t in range(3))
+    assert server.write(lines).status == 204
+    return server
+
+
+def ask(server, *arguments, status=0):
+    answer = run(arguments[0], "--server", server.url, *arguments[1:])
+    assert answer.returncode == status, (arguments, answer.stdout, answer.stderr)
+    return answer
+
+
+def test_query_as_json_csv_and_table(filled):
+    common = ("query", "cpu_idle", "host=h-1", "--start", "1600000000", "--end", "1600000002")
+    found = json.loads(ask(filled, *common, "-o", "json").stdout)
+    assert found == [{"tenant": "default", "metricName": "cpu_idle",
+                      "tags": {"host": "h-1", "os": "linux"},
+                      "values": {"2020-09-13T12:26:40Z": 10.0, "2020-09-13T12:26:41Z": 11.0}}]
+    rows = list(csv.reader(io.StringIO(ask(filled, *common, "-o", "csv").stdout)))
+    assert [row[-1] for row in rows[1:]] == ["10.0", "11.0"]
+    # Not a terminal: CSV by default.
+    assert ask(filled, *common).stdout == ask(filled, *common, "-o", "csv").stdout
+    table = ask(filled, *common, "-o", "table").stdout
+    assert "2020-09-13T12:26:41Z" in table and "11.0" in table and "h-1" in table
+
+
+def test_query_with_functions_and_tags(filled):
+    found = json.loads(ask(filled, "query", "cpu_idle", "os=linux", "--start", "0", "--fn", "max",
+                           "--window", "1h", "-o", "json").stdout)
+    assert {s["tags"]["host"]: list(s["values"].values()) for s in found} == {
+        "h-1": [12.0], "h-2": [22.0]}
+
+
+def test_series(filled):
+    answer = ask(filled, "series", "cpu_idle", "-o", "json")
+    found = json.loads(answer.stdout)
+    assert len(found) == 4
+    rows = list(csv.reader(io.StringIO(ask(filled, "series", "cpu_idle", "host=h-3",
+                                           "-o", "csv").stdout)))
+    assert len(rows) == 2 and any("h-3" in field for field in rows[1])
+
+
+def test_series_without_a_metric_lists_metrics(filled):
+    assert {"cpu_idle", "cpu_load"} <= set(ask(filled, "series", "-o", "csv").stdout.split())
+
+
+def test_put(server):
+    ask(server, "put", "room.temperature", "21.5", "room=kitchen", "--time", "1600000000")
+    assert server.query("room.temperature", start=0) == [
+        {"tenant": "default", "metricName": "room.temperature", "tags": {"room": "kitchen"},
+         "values": {"2020-09-13T12:26:40Z": 21.5}}]
+    ask(server, "put", "room.temperature", "22", "room=kitchen", "--tenant", "t-1")
+    assert list(server.values("room.temperature", tenant="t-1", start="1m-ago").values()) == [22.0]
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (("put", "m", "abc", "a=b"), "abc"),
+    (("put", "m", "1", "a="), "a"),
+    (("query", "cpu_idle", "--start", "whenever"), "whenever"),
+    (("query", "cpu_idle", "--fn", "mode", "--window", "1h"), "mode"),
+])
+def test_what_the_server_refuses_is_a_sentence_and_status_1(filled, arguments, words):
+    answer = ask(filled, *arguments, status=1)
+    assert words in answer.stderr and answer.stderr.startswith("granary ")
+    assert answer.stdout == "" and "{" not in answer.stderr
+
+
+@pytest.mark.parametrize("arguments", [
+    ("query",), ("put",), ("put", "m"), ("query", "m", "--nosuch"), ("query", "m", "-o", "xml"),
+    ("query", "m", "--start"), ("stats", "surplus"), ("verify", "surplus"), ("query", "m", "notag"),
+])
+def test_usage_errors_have_status_2(filled, arguments):
+    answer = ask(filled, *arguments, status=2)
+    assert "granary help " + arguments[0] in answer.stderr
+
+
+def test_no_server_there():
+    answer = run("query", "m", "--server", "http://127.0.0.1:1")
+    assert answer.returncode == 1 and "127.0.0.1:1" in answer.stderr
+
+
+def test_stats_of_a_server_and_of_its_directory(filled):
+    def samples(*where):
+        answer = run("stats", *where, "-o", "json")
+        assert answer.returncode == 0, answer.stderr
+        found = json.loads(answer.stdout)
+        table = next(t for t in found["tables"] if t["table"] == "data_raw")
+        return table["samples"], found["series"]
+
+    assert samples("--server", filled.url) == (24, 8)
+    table = ask(filled, "stats", "-o", "table").stdout
+    assert "data_raw" in table and "24" in table
+    filled.stop()
+    assert samples("--data", filled.data) == (24, 8)
+    filled.start()
+
+
+def test_verify_of_a_server_and_of_its_directory(filled):
+    assert "0 problems" in ask(filled, "verify", "-o", "table").stdout
+    filled.stop()
+    answer = run("verify", "--data", filled.data, "-o", "json")
+    assert answer.returncode == 0
+    found = json.loads(answer.stdout)
+    assert found["problems"] == 0 and found["checked"] > 0
+    filled.start()
+
+
+def test_verify_finds_a_damaged_block(filled):
+    """One byte of stored values, flipped in the file while no server has it."""
+    filled.write("".join(f"m,a=b value={i % 7 * 1.25} {1500000000 + i}000000000\n"
+                         for i in range(20000)))
+    filled.stop()
+    path = filled.data / "data.mdb"
+    assert path.exists(), list(filled.data.iterdir())
+    whole = path.read_bytes()
+    found = False
+    # Somewhere in the middle; not every byte of the file is in use.
+    for at in range(len(whole) // 8, len(whole), max(1, len(whole) // 97)):
+        damaged = bytearray(whole)
+        for offset in range(at, min(at + 64, len(whole))):
+            damaged[offset] ^= 0x40
+        path.write_bytes(damaged)
+        answer = run("verify", "--data", filled.data)
+        if answer.returncode == 1:
+            assert answer.stderr.strip() or answer.stdout.strip()
+            found = True
+            break
+    path.write_bytes(whole)
+    assert found, "64 damaged bytes at 97 places and nothing noticed"
+    assert run("verify", "--data", filled.data).returncode == 0
+
+
+def test_a_directory_without_a_store(tmp_path):
+    for command in ("stats", "verify"):
+        answer = run(command, "--data", tmp_path / "nothing")
+        assert answer.returncode == 1 and "nothing" in answer.stderr
+    assert not (tmp_path / "nothing").exists()

@@ -1,0 +1,275 @@
+"""Asking: the document's worked example, tags, times, computed windows, limits, metadata, CSV."""
+
+import csv
+import io
+import time
+
+import pytest
+
+# The rows of data_raw that the document prints, and points of the series it does not select.
+TAGS = {
+    "h-1": {"host": "h-1", "os": "linux", "deployment": "prod"},
+    "h-2": {"host": "h-2", "os": "windows", "deployment": "prod"},
+    "h-3": {"host": "h-3", "os": "linux", "deployment": "dev"},
+    "h-4": {"host": "h-4", "os": "linux", "deployment": "prod"},
+}
+POINTS = [
+    ("h-4", "2020-08-24T16:34:05Z", 477),
+    ("h-1", "2020-08-24T15:51:15Z", 186),
+    ("h-1", "2020-08-24T16:23:54Z", 828),
+    ("h-1", "2020-08-24T16:23:58Z", 842),
+    ("h-1", "2020-08-24T16:26:52Z", 832),
+    ("h-1", "2020-08-24T16:34:05Z", 436),
+    ("h-2", "2020-08-24T16:34:05Z", 99),
+    ("h-3", "2020-08-24T16:34:05Z", 98),
+]
+START, END = "2020-08-24T15:00:00Z", "2020-08-24T17:00:00Z"
+
+
+@pytest.fixture
+def document(server):
+    """The example of the document, tenant t-1."""
+    answer = server.put([{"metric": "cpu_idle", "timestamp": ts, "value": value,
+                          "tags": {**TAGS[host], "tenant": "t-1"}} for host, ts, value in POINTS])
+    assert answer.status == 204, answer
+    return server
+
+
+def by_host(found):
+    return {series["tags"]["host"]: series for series in found}
+
+
+def ask(server, *tags, **params):
+    params = {"start": START, "end": END, **params}
+    return server.query("cpu_idle", *tags, tenant="t-1", **params)
+
+
+def test_worked_example_gives_exactly_the_two_series_sets(document):
+    answer = document.get("/api/query", tenant="t-1", metricName="cpu_idle",
+                          tag=["os=linux", "deployment=prod"], start=START, end=END)
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].startswith("application/json")
+    expected = [
+        {"tenant": "t-1", "metricName": "cpu_idle",
+         "tags": {"host": "h-1", "os": "linux", "deployment": "prod"},
+         "values": {"2020-08-24T15:51:15Z": 186.0, "2020-08-24T16:23:54Z": 828.0,
+                    "2020-08-24T16:23:58Z": 842.0, "2020-08-24T16:26:52Z": 832.0,
+                    "2020-08-24T16:34:05Z": 436.0}},
+        {"tenant": "t-1", "metricName": "cpu_idle",
+         "tags": {"host": "h-4", "os": "linux", "deployment": "prod"},
+         "values": {"2020-08-24T16:34:05Z": 477.0}},
+    ]
+    assert sorted(answer.json, key=lambda series: series["tags"]["host"]) == expected
+    # As printed in the document: with a fraction, times in order.
+    assert '"2020-08-24T16:34:05Z":477.0' in answer.text.replace(" ", "")
+    h1 = by_host(answer.json)["h-1"]
+    assert list(h1["values"]) == sorted(h1["values"])
+
+
+@pytest.mark.parametrize("tags, hosts", [
+    (["os=linux"], {"h-1", "h-3", "h-4"}),
+    (["deployment=prod"], {"h-1", "h-2", "h-4"}),
+    (["host=h-*"], {"h-1", "h-2", "h-3", "h-4"}),
+    (["host=*-3"], {"h-3"}),
+    (["host=h-*", "os=w*"], {"h-2"}),
+    ([], {"h-1", "h-2", "h-3", "h-4"}),
+    (["os=linux", "host=h-2"], set()),
+    (["os=Linux"], set()),
+    (["host=h"], set()),
+    (["nosuch=*"], set()),
+])
+def test_tags_select(document, tags, hosts):
+    assert set(by_host(ask(document, *tags))) == hosts
+
+
+def test_other_tenants_see_nothing(document):
+    assert document.query("cpu_idle", "os=linux", tenant="t-2", start=START, end=END) == []
+    assert document.query("cpu_idle", "os=linux", start=START, end=END) == []
+
+
+def test_unknown_metric_is_an_empty_list(document):
+    assert document.query("cpu_busy", tenant="t-1", start=START, end=END) == []
+
+
+def test_start_is_inclusive_and_end_exclusive(document):
+    values = ask(document, "host=h-1", start="2020-08-24T16:23:54Z",
+                 end="2020-08-24T16:26:52Z")[0]["values"]
+    assert values == {"2020-08-24T16:23:54Z": 828.0, "2020-08-24T16:23:58Z": 842.0}
+    # One second less at the start, one more at the end.
+    values = ask(document, "host=h-1", start="2020-08-24T16:23:55Z",
+                 end="2020-08-24T16:26:53Z")[0]["values"]
+    assert values == {"2020-08-24T16:23:58Z": 842.0, "2020-08-24T16:26:52Z": 832.0}
+
+
+def test_series_without_points_in_the_range_are_left_out(document):
+    assert set(by_host(ask(document, "deployment=prod", end="2020-08-24T16:00:00Z"))) == {"h-1"}
+
+
+@pytest.mark.parametrize("start, end", [
+    ("2020-08-24T16:34:05Z", "2020-08-24T16:34:06Z"),
+    ("2020-08-24T18:34:05+02:00", "2020-08-24T18:34:06+02:00"),
+    ("1598286845", "1598286846"),          # date -u -d 2020-08-24T16:34:05Z +%s
+    ("1598286845000", "1598286845001"),
+])
+def test_forms_of_a_time(document, start, end):
+    assert ask(document, "host=h-4", start=start, end=end)[0]["values"] == {
+        "2020-08-24T16:34:05Z": 477.0}
+
+
+def test_relative_times(server):
+    now = int(time.time())
+    for ago in (30, 7200, 200000):
+        assert server.put({"metric": "m", "timestamp": now - ago, "value": ago,
+                           "tags": {"a": "b"}}).status == 204
+    assert list(server.values("m", start="1h-ago").values()) == [30.0]
+    assert list(server.values("m", start="3h-ago").values()) == [7200.0, 30.0]
+    assert list(server.values("m", start="1w-ago").values()) == [200000.0, 7200.0, 30.0]
+    assert list(server.values("m", start="1w-ago", end="1d-ago").values()) == [200000.0]
+    # The end is now where none is given.
+    answer = server.get("/api/query", tenant="default", metricName="m", start="60s-ago")
+    assert list(answer.json[0]["values"].values()) == [30.0]
+
+
+@pytest.mark.parametrize("params", [
+    {},                                               # no metric
+    {"metricName": "cpu_idle", "start": "yesterday"},
+    {"metricName": "cpu_idle", "start": "1x-ago"},
+    {"metricName": "cpu_idle", "start": "2020-13-01T00:00:00Z"},
+    {"metricName": "cpu_idle", "start": END, "end": START},
+    {"metricName": "cpu_idle", "start": START, "end": END, "tag": "os"},
+    {"metricName": "cpu_idle", "start": START, "end": END, "format": "xml"},
+    {"metricName": "cpu_idle", "start": START, "end": END, "fn": "mode", "window": "1h"},
+    {"metricName": "cpu_idle", "start": START, "end": END, "fn": "max", "window": "0s"},
+    {"metricName": "cpu_idle", "start": START, "end": END, "fn": "max", "window": "1h",
+     "aggregator": "max", "granularity": "1h"},
+])
+def test_a_bad_question_gets_400_and_a_sentence(document, params):
+    answer = document.get("/api/query", tenant="t-1", **params)
+    assert answer.status == 400, answer
+    assert len(answer.json["error"]["message"]) > 10
+
+
+# h-1 by hours from 15:00: 186 | 828, 842, 832, 436.
+@pytest.mark.parametrize("fn, first, second", [
+    ("max", 186, 842), ("min", 186, 436), ("sum", 186, 2938), ("count", 1, 4),
+    ("avg", 186, 734.5), ("first", 186, 828), ("last", 186, 436),
+])
+def test_functions_over_windows(document, fn, first, second):
+    values = ask(document, "host=h-1", fn=fn, window="1h")[0]["values"]
+    assert values == {"2020-08-24T15:00:00Z": first, "2020-08-24T16:00:00Z": second}
+
+
+def test_a_window_without_samples_is_not_zero(document):
+    """Zero is not nothing: windows of 10 minutes from 15:00, three of twelve hold something."""
+    values = ask(document, "host=h-1", fn="sum", window="10m")[0]["values"]
+    present = {ts: value for ts, value in values.items() if value is not None}
+    assert present == {"2020-08-24T15:50:00Z": 186.0, "2020-08-24T16:20:00Z": 2502.0,
+                       "2020-08-24T16:30:00Z": 436.0}
+
+
+def test_csv(document):
+    answer = document.get("/api/query", tenant="t-1", metricName="cpu_idle", tag="host=h-1",
+                          start="2020-08-24T16:00:00Z", end="2020-08-24T16:25:00Z", format="csv")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].startswith("text/csv")
+    rows = list(csv.reader(io.StringIO(answer.text)))
+    assert len(rows) == 3, rows
+    for row, (ts, value) in zip(rows[1:], [("2020-08-24T16:23:54Z", 828.0),
+                                           ("2020-08-24T16:23:58Z", 842.0)]):
+        assert ts in row
+        assert value == float(row[-1])
+
+
+def test_csv_quotes_what_needs_it(server):
+    tag = 'a "quoted", odd=value'
+    assert server.put({"metric": "m", "timestamp": 1600000000, "value": 1,
+                       "tags": {"t": tag}}).status == 204
+    answer = server.get("/api/query", tenant="default", metricName="m", start=0, format="csv")
+    rows = list(csv.reader(io.StringIO(answer.text)))
+    assert len(rows) == 2 and any(tag in field or tag.replace(",", "\\,").replace("=", "\\=")
+                                  in field for field in rows[1]), rows
+
+
+def test_head_has_the_head_of_get(document):
+    path = "/api/query?tenant=t-1&metricName=cpu_idle&start=0"
+    assert document.get(path).status == 200
+    answer = document.request("HEAD", path)
+    assert answer.status == 200 and answer.body == b""
+
+
+def test_too_many_series_and_points_are_422_or_flagged(make_server):
+    server = make_server(options=["--query.series_max=3", "--query.points_max=5"])
+    server.start()
+    lines = "".join(f"m,host=h-{h} value={t} {1600000000 + t}000000000\n"
+                    for h in range(4) for t in range(2))
+    assert server.write(lines).status == 204
+    # Four series where three are allowed.
+    answer = server.get("/api/query", tenant="default", metricName="m", start=0)
+    assert answer.status == 422 or "truncated" in answer.text or "cut" in answer.text, answer
+    if answer.status == 422:
+        assert "3" in answer.json["error"]["message"]
+    # Three series of two points where five points are allowed.
+    answer = server.get("/api/query", tenant="default", metricName="m", start=0,
+                        tag="host=h-0|h-1|h-2")
+    assert answer.status == 422 or answer.headers.get("X-Granary-Truncated") or \
+        "truncated" in answer.text or "cut" in answer.text, answer
+    # At the limits all is well.
+    answer = server.get("/api/query", tenant="default", metricName="m", start=0,
+                        tag="host=h-0|h-1")
+    assert answer.status == 200 and sum(len(s["values"]) for s in answer.json) == 4
+
+
+def test_metadata(document):
+    meta = "/api/metadata/"
+    document.put({"metric": "disk_free", "timestamp": 1600000000, "value": 1,
+                  "tags": {"tenant": "t-9", "disk": "sda"}})
+    assert sorted(document.get(meta + "tenants").json) == ["t-1", "t-9"]
+    assert document.get(meta + "metricNames", tenant="t-1").json == ["cpu_idle"]
+    assert document.get(meta + "metricNames", tenant="t-9").json == ["disk_free"]
+    assert document.get(meta + "metricNames", tenant="none").json == []
+    keys = document.get(meta + "tagKeys", tenant="t-1", metricName="cpu_idle").json
+    assert sorted(keys) == ["deployment", "host", "os"]
+    values = document.get(meta + "tagValues", tenant="t-1", metricName="cpu_idle", tagKey="os").json
+    assert sorted(values) == ["linux", "windows"]
+    assert document.get(meta + "tagValues", tenant="t-1", metricName="cpu_idle",
+                        tagKey="nosuch").json == []
+    assert document.get(meta + "tagKeys", tenant="t-1").status == 400
+
+
+def test_everything_is_there_after_a_restart(document):
+    before = ask(document)
+    document.restart()
+    assert by_host(ask(document)) == by_host(before)
+    assert sorted(document.get("/api/metadata/tenants").json) == ["t-1"]
+
+
+def test_values_come_back_as_they_were_sent(server):
+    """Each line's value and how it must be printed: shortest form that reads back the same."""
+    cases = ["9007199254740993i", "-9223372036854775808i", "9223372036854775807i",
+             "18446744073709551615u", "0u", "-0.0", "0.1", "1e300", "5e-324", "-123456.789",
+             "4503599627370496.5"]
+    lines = "".join(f"v value={text} {1600000000 + i}000000000\n" if text[-1] not in "iu" else
+                    f"v,type={text[-1]} value={text} {1600000000 + i}000000000\n"
+                    for i, text in enumerate(cases))
+    assert server.write(lines).status == 204
+    got = {}
+    answer = server.get("/api/query", tenant="default", metricName="v", start=0)
+    for series in answer.json:
+        got.update(series["values"])
+    assert len(got) == len(cases)
+    for i, text in enumerate(cases):
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(1600000000 + i))
+        expected = int(text[:-1]) if text[-1] in "iu" else float(text)
+        assert got[stamp] == expected and type(got[stamp]) is type(expected), text
+    assert "-0.0" in answer.text
+
+
+def test_query_answers_are_gzipped_for_who_takes_it(document):
+    import gzip
+    plain = document.get("/api/query", tenant="t-1", metricName="cpu_idle", start=0)
+    packed = document.get("/api/query", {"Accept-Encoding": "gzip"}, tenant="t-1",
+                          metricName="cpu_idle", start=0)
+    body = packed.body
+    if packed.headers.get("Content-Encoding") == "gzip":
+        body = gzip.decompress(body)
+    assert body == plain.body

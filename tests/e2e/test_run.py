@@ -1,0 +1,290 @@
+"""Starting and stopping: ./run, host metrics, one process a directory, configuration errors, the
+format's version, own metrics, the pages for people."""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+import pytest
+
+from server import ROOT, Server, free_port, granary, run
+
+
+def wait_for(condition, at_most_s, what):
+    deadline = time.monotonic() + at_most_s
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{what}: not within {at_most_s} s")
+
+
+# ---- ./run and host metrics
+
+
+@pytest.fixture
+def run_script(tmp_path):
+    """./run with a data directory of its own; its server, to talk to, and what it printed."""
+    if not os.access(ROOT / "build" / "granary", os.X_OK):
+        pytest.skip("build/granary is not there: ./run would build it first")
+    server = Server(tmp_path / "run")
+    log = open(server.log_path, "w")
+    server.process = subprocess.Popen(
+        [str(ROOT / "run"), "--listen", f"127.0.0.1:{server.port}", "--data", str(server.data)],
+        stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=tmp_path)
+    try:
+        server.wait_ready(time.monotonic() + 120)
+        yield server
+    finally:
+        server.kill()
+        log.close()
+
+
+def test_run_prints_where_it_is_and_three_commands_that_work(run_script):
+    server = run_script
+    text = wait_for(lambda: server.log_text() if server.log_text().count("granary") > 2 and
+                    f":{server.port}" in server.log_text() else None, 5, "the welcome")
+    assert str(server.data) in text
+    found = [line.strip().lstrip("$ ") for line in text.splitlines()
+             if re.match(r"^\s+(\$ )?(\S*granary|curl)\s", line)]
+    assert len(found) == 3, text
+    wait_for(lambda: server.get("/api/metadata/metricNames", tenant="host").json, 15,
+             "host metrics")
+    for command in found:
+        answer = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=30,
+                                cwd=ROOT)
+        assert answer.returncode == 0, (command, answer.stderr)
+        assert answer.stdout.strip(), command
+
+
+def test_host_metrics_appear_and_move_within_15_s(run_script):
+    server = run_script
+    began = time.monotonic()
+
+    def moving():
+        """Names with at least two samples of which two differ."""
+        names = server.get("/api/metadata/metricNames", tenant="host").json
+        found = {}
+        for name in names:
+            for series in server.query(name, tenant="host", start="5m-ago"):
+                if len(set(series["values"].values())) > 1:
+                    found[name] = series
+        return found
+
+    load = wait_for(lambda: len(moving()) >= 3 and moving(), 15, "values that move")
+    print(f"{len(load)} metrics moved after {time.monotonic() - began:.1f} s")
+    names = server.get("/api/metadata/metricNames", tenant="host").json
+    assert all(name.startswith("SystemMetrics.") for name in names)
+    for part in ("LoadAverage.1", "memory.", "cpu."):
+        assert any(name.startswith("SystemMetrics." + part) for name in names), names
+    # This very machine: the load is what /proc says, within the noise of some seconds.
+    values = server.values("SystemMetrics.LoadAverage.1", tenant="host", start="5m-ago")
+    with open("/proc/loadavg") as file:
+        assert abs(list(values.values())[-1] - float(file.read().split()[0])) < 3
+    total = [name for name in names if name.lower() == "systemmetrics.memory.total"]
+    if total:
+        found = list(server.values(total[0], tenant="host", start="5m-ago").values())[-1]
+        with open("/proc/meminfo") as file:
+            kib = int(file.readline().split()[1])
+        assert found in (kib, kib * 1024)
+
+
+def test_run_stops_cleanly_and_finds_its_data_again(run_script):
+    server = run_script
+    server.put({"metric": "m", "timestamp": 1600000000, "value": 5, "tags": {"a": "b"}})
+    server.stop()
+    again = Server(server.folder, host_metrics=True)
+    again.start()
+    try:
+        assert list(again.values("m").values()) == [5.0]
+    finally:
+        again.kill()
+
+
+def test_ctrl_c_stops_cleanly(server):
+    server.close()
+    server.process.send_signal(signal.SIGINT)
+    assert server.process.wait(20) == 0
+
+
+def test_term_finishes_what_is_at_hand(server):
+    """A request whose body is still coming is answered, and what it said is kept."""
+    body = b'{"metric":"m","timestamp":1600000000,"value":5,"tags":{"a":"b"}}'
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
+        sock.sendall(b"POST /api/put HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s"
+                     % (len(body), body[:10]))
+        server.get("/-/healthy")  # the loop has seen the bytes above
+        server.process.send_signal(signal.SIGTERM)
+        sock.sendall(body[10:])
+        answer = sock.recv(4096)
+    assert server.process.wait(20) == 0
+    if answer:
+        assert answer.startswith((b"HTTP/1.1 204 ", b"HTTP/1.1 503 "))
+    server.start()
+    assert (list(server.values("m").values()) == [5.0]) == answer.startswith(b"HTTP/1.1 204 ")
+
+
+# ---- one process a directory
+
+
+def test_a_second_process_is_refused_and_told_who_has_it(server):
+    second = run("serve", "--listen", f"127.0.0.1:{free_port()}", "--data", server.data, timeout=20)
+    assert second.returncode == 1
+    assert str(server.process.pid) in second.stderr, second.stderr
+    assert str(server.data) in second.stderr
+    assert server.get("/-/healthy").status == 200
+
+
+def test_the_tools_do_not_open_what_a_server_has(server):
+    for command in ("stats", "verify"):
+        answer = run(command, "--data", server.data)
+        assert answer.returncode == 1
+        assert str(server.process.pid) in answer.stderr
+
+
+def test_a_killed_server_leaves_no_lock(server):
+    server.kill()
+    server.start()
+    assert server.get("/-/ready").status == 200
+
+
+def test_the_port_is_taken(server):
+    other = run("serve", "--listen", f"127.0.0.1:{server.port}", "--data", server.folder / "other",
+                timeout=20)
+    assert other.returncode == 1 and str(server.port) in other.stderr
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:0", "192.0.2.1:8470", "[::]:8470", "example.org:80"])
+def test_only_loopback_addresses_can_be_bound(tmp_path, address):
+    answer = run("serve", "--listen", address, "--data", tmp_path / "d", timeout=20)
+    assert answer.returncode != 0
+    assert address.rsplit(":", 1)[0].strip("[]") in answer.stderr
+
+
+# ---- configuration
+
+
+@pytest.mark.parametrize("text, line, words", [
+    ("listen: 127.0.0.1:0\nno_such_key: 1\n", 2, "no_such_key"),
+    ("store:\n  map_size: 1G\n  map_sise: 2G\n", 3, "map_sise"),
+    ("\n\nstore:\n  read_threads: 1000\n", 4, "read_threads"),
+    ("store:\n  read_threads: many\n", 2, "read_threads"),
+    ("store:\n  map_size: 12Q\n", 2, "map_size"),
+    ("store: 1\n", 1, "store"),
+    ("log:\n  level: loud\n", 2, "level"),
+    ("http:\n  idle_timeout: -1s\n", 2, "idle_timeout"),
+    ("listen: 127.0.0.1:0\nlisten: 127.0.0.1:1\n", 2, "listen"),
+    ("listen: [unclosed\n", None, "granary.yml"),
+    ("- a\n- b\n", None, "granary.yml"),
+    ("\tlisten: x\n", 1, "granary.yml"),
+])
+def test_a_wrong_configuration_names_file_line_and_reason(tmp_path, text, line, words):
+    path = tmp_path / "granary.yml"
+    path.write_text(text)
+    answer = run("serve", "--config", path, "--data", tmp_path / "data", timeout=20)
+    assert answer.returncode != 0
+    assert "granary.yml" in answer.stderr and words in answer.stderr, answer.stderr
+    if line:
+        assert f":{line}" in answer.stderr or f"line {line}" in answer.stderr, answer.stderr
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("options", [
+    ["--no-such-option", "1"], ["--store.map_size"], ["--store.map_size=1"], ["surplus"],
+    ["--config", "/no/such/file.yml"],
+])
+def test_wrong_options(tmp_path, options):
+    answer = run("serve", "--data", tmp_path / "d", *options, timeout=20)
+    assert answer.returncode != 0 and answer.stderr.strip()
+    assert not (tmp_path / "d").exists()
+
+
+def test_the_configuration_file_is_obeyed_and_the_command_line_wins(make_server):
+    server = make_server(config="catalog:\n  tags_max: 1\nretention:\n  raw: 7d\n",
+                         options=["--catalog.tags_max=2"])
+    server.start()
+    now = int(time.time())
+    point = {"metric": "m", "timestamp": now, "value": 1, "tags": {"a": "1", "b": "2"}}
+    assert server.put(point).status == 204
+    assert server.put({**point, "timestamp": now - 8 * 86400}).status == 400
+
+
+# ---- the format
+
+
+def test_a_newer_format_is_refused(server):
+    """doc/format-store.md: the table meta holds, under `format`, the version as u32; LMDB puts a
+    value right behind its key."""
+    server.stop()
+    path = server.data / "data.mdb"
+    whole, mark = path.read_bytes(), b"format" + struct.pack("<I", 1)
+    assert mark in whole
+    path.write_bytes(whole.replace(mark, b"format" + struct.pack("<I", 77)))
+    for command in (["serve", "--listen", "127.0.0.1:0"], ["stats"], ["verify"]):
+        answer = run(*command, "--data", server.data)
+        assert answer.returncode == 1
+        assert "77" in answer.stderr and str(server.data) in answer.stderr, answer.stderr
+    path.write_bytes(whole)
+    server.start()
+
+
+def test_a_data_directory_that_is_a_file(tmp_path):
+    (tmp_path / "file").write_text("x")
+    answer = run("serve", "--listen", "127.0.0.1:0", "--data", tmp_path / "file", timeout=20)
+    assert answer.returncode == 1 and str(tmp_path / "file") in answer.stderr
+
+
+# ---- what it says of itself
+
+
+def test_metrics_are_clean_under_promtool(server):
+    if not shutil.which("promtool"):
+        pytest.skip("promtool is missing (package prometheus)")
+    server.put({"metric": "m", "timestamp": 1600000000, "value": 5, "tags": {"a": "b"}})
+    server.put("not json")
+    server.query("m", start=0)
+    text = server.get("/metrics").text
+    answer = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True,
+                            text=True, timeout=30)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert answer.stdout + answer.stderr == ""
+    assert server.metric("granary_store_samples_total") == 1
+
+
+def test_health_and_readiness(server):
+    assert server.get("/-/healthy").status == 200
+    assert server.get("/-/ready").status == 200
+
+
+def test_the_page_links_to_every_route_and_the_links_work(server):
+    page = server.get("/")
+    assert page.status == 200 and page.headers["Content-Type"].startswith("text/html")
+    links = set(re.findall(r'href="(/[^"]*)"', page.text))
+    assert {"/metrics"} <= {link.split("?")[0] for link in links}
+    for link in links:
+        answer = server.get(link.replace("&amp;", "&"))
+        assert answer.status in (200, 204), (link, answer)
+    for path in ("/api/put", "/write", "/api/query", "/api/metadata/tenants"):
+        assert path in page.text
+
+
+def test_version_and_help():
+    answer = run("version")
+    assert answer.returncode == 0 and re.search(r"\d+\.\d+\.\d+", answer.stdout)
+    general = run("help")
+    assert general.returncode == 0
+    for command in ("serve", "query", "series", "put", "stats", "verify", "version"):
+        assert command in general.stdout
+        answer = run("help", command)
+        assert answer.returncode == 0 and f"granary {command}" in answer.stdout
+        assert run(command, "--help").stdout == answer.stdout
+    assert "--store.map_size" in run("help", "serve").stdout
+    assert run("nosuch").returncode == 2
+    assert run().returncode == 2
