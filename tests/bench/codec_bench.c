@@ -1,7 +1,7 @@
 /* How small and how fast the block codec is, by shape of data: bytes per sample all-in (a full
  * extent's bytes over its samples), ns per value to encode and to decode.
  *
- *   codec_bench [seconds per measurement, default 0.2 [part of a shape's name [encode]]]
+ *   codec_bench [seconds per measurement, default 0.2 [part of a shape's name [encode|decode]]]
  */
 #include <math.h>
 #include <stdlib.h>
@@ -147,7 +147,7 @@ static const struct shape shapes[] = {
 struct bench {
 	const struct shape *shape;
 	double seconds;
-	bool only_encode; /* for a profiler */
+	const char *only; /* for a profiler */
 	int64_t ts_ms[ROWS_MAX];
 	uint64_t bits[COLUMNS_MAX][ROWS_MAX];
 	uint8_t extents[EXTENTS_MAX][EXTENT_MAX_BYTES];
@@ -262,7 +262,10 @@ enum what { ENCODE, DECODE, SUMMARISE };
 /* ns per value of the fastest round: the others tell what else the machine was doing. */
 static double measure(struct bench *b, enum what what, size_t values)
 {
+	static const char *const names[] = {"encode", "decode", "summarise"};
 	double end = now() + b->seconds, fastest = INFINITY;
+	if (b->only && strcmp(b->only, names[what]) != 0)
+		return 0;
 	volatile double sink = 0;
 	while (now() < end) {
 		double start = now();
@@ -302,16 +305,15 @@ static void run(struct bench *b, const struct shape *shape)
 		check(ERR_DAMAGED);
 	printf("%-26s %8.3f %8.2f %8.3f %8.3f %6zu %6.1f%%\n", shape->name,
 	       (double)b->bytes / (double)values, measure(b, ENCODE, values),
-	       b->only_encode ? 0 : measure(b, DECODE, values),
-	       b->only_encode ? 0 : measure(b, SUMMARISE, values), b->count,
+	       measure(b, DECODE, values), measure(b, SUMMARISE, values), b->count,
 	       (double)b->bytes * 100 / (double)(b->count * EXTENT_MAX_BYTES));
 }
 
 int main(int argc, char **argv)
 {
 	struct bench *b = mem_zalloc(sizeof(*b));
-	b->seconds = argc > 1 ? atof(argv[1]) : 0.2;
-	b->only_encode = argc > 3;
+	b->seconds = argc > 1 ? strtod(argv[1], NULL) : 0.2;
+	b->only = argc > 3 ? argv[3] : NULL;
 	printf("%-26s %8s %8s %8s %8s %6s %6s\n", "shape", "B/sample", "ns in", "ns out", "ns sum",
 	       "extents", "full");
 	for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {

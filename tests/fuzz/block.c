@@ -5,7 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { ROWS = 700, COLUMNS = 4, ROOM = 5000 };
+enum { ROWS = 300, COLUMNS = 3, ROOM = 3000 };
 
 static int64_t ts_ms[ROWS], ts_out[ROWS];
 static uint64_t bits[COLUMNS][ROWS], bits_out[ROWS];
@@ -82,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&choice, data, sizeof(choice));
 	choice.columns = (uint8_t)(1 + choice.columns % COLUMNS);
 	choice.rows = (uint16_t)(1 + choice.rows % ROWS);
-	choice.room = (uint16_t)(200 + choice.room % (ROOM - 200));
+	choice.room = (uint16_t)(300 + choice.room % (ROOM - 300));
 	fill(&choice, data + sizeof(choice), size - sizeof(choice));
 	for (uint32_t from = 0; from < choice.rows;) {
 		struct block_column column[COLUMNS];

@@ -1,5 +1,5 @@
-/* Any bytes as an extent, without the checksum: nothing is read outside, what opens can be iterated,
- * and what decodes has times in order. */
+/* Any bytes as an extent, without the checksum: nothing is read outside, what opens can be
+ * iterated, and what decodes has times in order. */
 #include "base/mem.h"
 #include "store/lmdb/extent.h"
 

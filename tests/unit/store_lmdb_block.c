@@ -19,7 +19,7 @@ static uint64_t f64_bits(double d)
 	return value_f64(d).bits;
 }
 
-/* ---- Bytes worked by hand from doc/format-store.md -------------------------------------------- */
+/* ---- Bytes worked by hand from doc/format-store.md ------------------------------------------ */
 
 /* A block of one column with the given bytes; the body is the column's length and the column. */
 struct hand_block {
@@ -249,7 +249,7 @@ static void the_encoder_takes_the_fewest_bytes(void **state)
 	assert_memory_equal(block.body.data, expected.data, expected.len);
 }
 
-/* ---- Round trips ------------------------------------------------------------------------------ */
+/* ---- Round trips ---------------------------------------------------------------------------- */
 
 enum { ROWS = 3000, COLUMNS = 8 };
 
@@ -355,7 +355,8 @@ static void assert_block(struct sheet *s, const struct block *block, uint32_t fr
 	assert_true(s->ts_out[rows] == 77 && s->bits_out[rows] == 77 && s->types_out[rows] == 77);
 }
 
-/* Encodes all rows into blocks of `room` bytes and compares every block; returns all their bytes. */
+/* Encodes all rows into blocks of `room` bytes and compares every block; returns all their bytes.
+ */
 static size_t assert_round_trip(struct sheet *s, size_t room)
 {
 	size_t bytes = 0;
@@ -716,7 +717,7 @@ static void more_rows_than_a_block_holds(void **state)
 	mem_free(types);
 }
 
-/* ---- Garbage ---------------------------------------------------------------------------------- */
+/* ---- Garbage -------------------------------------------------------------------------------- */
 
 static void decode_all(struct sheet *s, const struct block *block)
 {

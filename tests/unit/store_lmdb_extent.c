@@ -13,7 +13,7 @@
 
 #define KEY SLICE("some key")
 
-/* ---- Bytes worked by hand from doc/format-store.md -------------------------------------------- */
+/* ---- Bytes worked by hand from doc/format-store.md ------------------------------------------ */
 
 /* Header, index and bodies put together, with the checksum that RFC 3720's polynomial gives. */
 struct hand_extent {
@@ -181,7 +181,7 @@ static void versions_and_lengths(void **state)
 	assert_int_equal(extent_open_unchecked(&extent, value), ERR_DAMAGED);
 }
 
-/* ---- Many blocks ------------------------------------------------------------------------------ */
+/* ---- Many blocks ---------------------------------------------------------------------------- */
 
 enum { ROWS = 400, COLUMNS = 40 };
 
@@ -363,7 +363,7 @@ static void no_more_blocks_than_the_limit(void **state)
 	assert_int_equal(seen, added);
 }
 
-/* ---- Damage ----------------------------------------------------------------------------------- */
+/* ---- Damage --------------------------------------------------------------------------------- */
 
 static size_t sample_extent(uint8_t *bytes, uint64_t seed)
 {

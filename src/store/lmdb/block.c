@@ -1,11 +1,11 @@
 /* How a block is filled.
  *
  * The rows are taken 128 at a time, which is one mini-block of every column, and each column keeps
- * what the rows so far cost: how wide its values are, its summary. When a mini-block no longer fits,
- * the state before it is taken up again and a part of it is tried. Only then is anything written.
- * A column chooses its codec at its first mini-block with values. When later rows show that it
- * cannot hold (another type, a difference that is no multiple of the shift), the limit is noted and
- * the block begun again: at most three times a column, in practice never. */
+ * what the rows so far cost: how wide its values are, its summary. When a mini-block no longer
+ * fits, the state before it is taken up again and a part of it is tried. Only then is anything
+ * written. A column chooses its codec at its first mini-block with values. When later rows show
+ * that it cannot hold (another type, a difference that is no multiple of the shift), the limit is
+ * noted and the block begun again: at most three times a column, in practice never. */
 #include "store/lmdb/block.h"
 
 #include "base/cursor.h"
@@ -88,8 +88,8 @@ static bool is_full(const struct block_encoder *e, size_t bytes)
 	return left < e->room / 128 || left < bytes / e->now.rows;
 }
 
-/* `before` fits (with `fits_bytes`) and `count` more rows do not: finds how many do. Ends with `now`
- * at the most that fit, or a little less. */
+/* `before` fits (with `fits_bytes`) and `count` more rows do not: finds how many do. Ends with
+ * `now` at the most that fit, or a little less. */
 static enum outcome fill_part(struct block_encoder *e, uint32_t count, size_t fits_bytes,
 			      size_t count_bytes)
 {
@@ -182,7 +182,7 @@ uint32_t block_encode(const struct block_rows *rows, uint8_t *to, size_t room, u
 	return e.now.rows;
 }
 
-/* ---- Reading ---------------------------------------------------------------------------------- */
+/* ---- Reading -------------------------------------------------------------------------------- */
 
 int block_decode_times(const struct block *block, int64_t *ts_ms)
 {
@@ -195,7 +195,9 @@ static int find_column(const struct block *block, unsigned column, struct slice 
 	struct cursor c = cursor_of(block->body.data, block->body.len);
 	uint64_t before = 0, total = 0;
 	for (unsigned i = 0; i < block->meta.columns; i++) {
-		uint64_t length = cursor_varint(&c);
+		/* Most columns are short, and there may be many. */
+		bool is_short = c.at < c.end && *c.at < 0x80;
+		uint64_t length = is_short ? *c.at++ : cursor_varint(&c);
 		if (c.bad || length > block->body.len)
 			return ERR_DAMAGED;
 		if (i < column)

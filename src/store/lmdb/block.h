@@ -2,8 +2,8 @@
  *
  * A band is up to 512 columns (series registered together) that share timestamps. A block holds
  * rows (ascending, distinct times) of a slice of at most 32 columns of one band. Blocks lie in
- * extents (extent.h), whose index keeps what is not in the block's own bytes: struct block_meta. The
- * byte layout is doc/format-store.md, "Blocks".
+ * extents (extent.h), whose index keeps what is not in the block's own bytes: struct block_meta.
+ * The byte layout is doc/format-store.md, "Blocks".
  *
  * Pure functions: bytes in, struct out; no memory of their own, no globals. A decoder that is fed
  * garbage says ERR_DAMAGED (ERR_VERSION for a codec of a later format), never reads outside its
@@ -69,9 +69,9 @@ struct block_summary {
 };
 
 /* Encodes as many leading rows as fit into `room` bytes at `to`: the times, then the body.
- * out->meta's rows, first_ts_ms, last_ts_ms and columns are set here, the rest is the caller's; its
- * slices point into `to`. Returns the rows taken; 0 when not even min(rows, rows_least) fit (so that
- * the last bytes of an extent are not filled with blocks that are all header). */
+ * out->meta's rows, first_ts_ms, last_ts_ms and columns are set here, the rest is the caller's;
+ * its slices point into `to`. Returns the rows taken; 0 when not even min(rows, rows_least) fit
+ * (so that the last bytes of an extent are not filled with blocks that are all header). */
 uint32_t block_encode(const struct block_rows *rows, uint8_t *to, size_t room, uint32_t rows_least,
 		      struct block *out);
 

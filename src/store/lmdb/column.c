@@ -16,7 +16,7 @@ enum {
 	SPECIAL_MAX_BYTES = 2 + 8,
 };
 
-/* ---- One mini-block of rows, as patterns ------------------------------------------------------ */
+/* ---- One mini-block of rows, as patterns ---------------------------------------------------- */
 
 struct chunk {
 	const uint64_t
@@ -85,7 +85,7 @@ static void load_decimals(struct chunk *chunk, unsigned exponent, bool has_previ
 	chunk->patterns = m;
 }
 
-/* ---- Choosing --------------------------------------------------------------------------------- */
+/* ---- Choosing ------------------------------------------------------------------------------- */
 
 static bool is_wide(const struct column_cost *cost)
 {
@@ -205,7 +205,7 @@ static void choose_decimal(struct column_cost *cost, const struct chunk *chunk)
 	cost->plan.exponent = cost->plan.decimal ? (uint8_t)exponent : 0;
 }
 
-/* ---- Cost ------------------------------------------------------------------------------------- */
+/* ---- Cost ----------------------------------------------------------------------------------- */
 
 void column_cost_init(struct column_cost *cost, struct column_limits limits)
 {
@@ -306,7 +306,7 @@ bool column_cost_add(struct column_cost *cost, const struct block_column *column
 	return true;
 }
 
-/* ---- What the cost comes to ------------------------------------------------------------------- */
+/* ---- What the cost comes to ----------------------------------------------------------------- */
 
 static bool is_constant(const struct column_cost *cost)
 {
@@ -379,7 +379,7 @@ size_t column_cost_bytes(const struct column_cost *cost)
 	       (is_raw(cost, &form) ? 8 * (size_t)cost->present + 10 : form.bytes);
 }
 
-/* ---- Writing ---------------------------------------------------------------------------------- */
+/* ---- Writing -------------------------------------------------------------------------------- */
 
 struct column_writer {
 	const struct column_cost *cost;
@@ -540,7 +540,7 @@ uint8_t *column_write(const struct column_cost *cost, const struct block_column 
 	return w.to;
 }
 
-/* ---- Reading ---------------------------------------------------------------------------------- */
+/* ---- Reading -------------------------------------------------------------------------------- */
 
 static bool is_plain_double(const struct column *column)
 {

@@ -28,7 +28,7 @@ static uint32_t checksum(struct slice key, const uint8_t *extent, size_t len)
 	return crc32c(crc, extent + AT_BLOCKS, len - AT_BLOCKS);
 }
 
-/* ---- Writing ---------------------------------------------------------------------------------- */
+/* ---- Writing -------------------------------------------------------------------------------- */
 
 void extent_builder_init(struct extent_builder *builder)
 {
@@ -177,7 +177,7 @@ size_t extent_finish(struct extent_builder *builder, struct slice key, uint8_t *
 	return len;
 }
 
-/* ---- Reading ---------------------------------------------------------------------------------- */
+/* ---- Reading -------------------------------------------------------------------------------- */
 
 static void read_band(struct cursor *c, uint8_t flags, struct block_meta *meta)
 {

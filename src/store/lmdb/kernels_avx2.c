@@ -8,11 +8,11 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
 #include "store/lmdb/kernels_loops.h"
 
-/* ---- Unpacking -------------------------------------------------------------------------------- */
+/* ---- Unpacking ------------------------------------------------------------------------------ */
 
-/* Eight values of up to 25 bits become eight lanes of 32: values 0-3 begin at the group's first byte
- * and 4-7 at its byte width / 2; in each half every value lies within four bytes, which a shuffle
- * brings into its lane and a shift puts in place. */
+/* Eight values of up to 25 bits become eight lanes of 32: values 0-3 begin at the group's first
+ * byte and 4-7 at its byte width / 2; in each half every value lies within four bytes, which a
+ * shuffle brings into its lane and a shift puts in place. */
 enum { LANE_WIDTH_MAX = 25 };
 
 struct lanes {
@@ -191,7 +191,7 @@ TARGET static void unpack_patterns(const struct pattern_codec *codec, struct pat
 		carry->value = values[count - 1];
 }
 
-/* ---- Packing ---------------------------------------------------------------------------------- */
+/* ---- Packing -------------------------------------------------------------------------------- */
 
 /* The low bytes of eight values, side by side; the values are below 256. */
 TARGET static inline uint64_t eight_bytes(__m256i a, __m256i b)
@@ -225,7 +225,7 @@ TARGET static void pack(const uint64_t *values, size_t count, unsigned width, ui
 	kernels_plain.pack(values, count, width, to);
 }
 
-/* ---- Counting widths -------------------------------------------------------------------------- */
+/* ---- Counting widths ------------------------------------------------------------------------ */
 
 /* 32 values below 256 as bytes, in any order. */
 TARGET static inline __m256i bytes_of(const uint64_t *values)

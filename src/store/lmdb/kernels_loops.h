@@ -140,7 +140,8 @@ TARGET static void survey_bits(const uint64_t *v, size_t steps, struct pattern_s
 		xors |= v[i + 1] ^ v[i];
 		zigzags |= d << 1 ^ ((int64_t)d < 0 ? UINT64_MAX : 0);
 	}
-	/* From the patterns again: differences that were just stored would have to be waited for. */
+	/* From the patterns again: differences that were just stored would have to be waited for.
+	 */
 	for (size_t i = 0; i + 1 < steps; i++) {
 		uint64_t d = v[i + 2] - 2 * v[i + 1] + v[i];
 		zigzags2 |= d << 1 ^ ((int64_t)d < 0 ? UINT64_MAX : 0);

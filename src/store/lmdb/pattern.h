@@ -59,9 +59,9 @@ struct pattern_survey {
 	size_t downs;         /* how many are negative */
 };
 
-/* The best anchor, parameter and (if allowed) shift of that codec for what was surveyed. They remain
- * correct for whatever follows, only dearer, but for the shift. `flip` turns signed patterns to
- * unsigned ones in the same order. */
+/* The best anchor, parameter and (if allowed) shift of that codec for what was surveyed. They
+ * remain correct for whatever follows, only dearer, but for the shift. `flip` turns signed
+ * patterns to unsigned ones in the same order. */
 struct pattern_codec pattern_codec_fit(enum codec codec, bool shift, uint64_t flip,
 				       const struct pattern_survey *survey);
 /* The bits that its widest residual takes, leaving a few resets of a counter aside. */
@@ -78,8 +78,9 @@ enum { DECIMAL_EXPONENT_MAX = 22 };
 
 double decimal_power(unsigned exponent);
 
-/* Adding 1.5 * 2^52 to a double of magnitude up to 2^51 rounds it to an integer, whose distance from
- * the magic number's own pattern is that integer: a conversion that every vector unit can do. */
+/* Adding 1.5 * 2^52 to a double of magnitude up to 2^51 rounds it to an integer, whose distance
+ * from the magic number's own pattern is that integer: a conversion that every vector unit can do.
+ */
 #define DECIMAL_MAGIC      0x1.8p52
 #define DECIMAL_MAGIC_BITS UINT64_C(0x4338000000000000)
 #define DECIMAL_M_MAX      0x1p51

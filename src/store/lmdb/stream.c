@@ -225,23 +225,47 @@ static int apply_patches(struct stream_reader *reader, uint64_t *values, size_t 
 	return 0;
 }
 
-int stream_read(struct stream_reader *reader, const struct pattern_codec *codec,
-		struct pattern_carry *carry, uint64_t *values, size_t count)
+/* Eight values of any width are whole bytes: so many can be read on their own. */
+enum { GROUP = 8 };
+
+static int read_patched_group(struct stream_reader *reader, const struct pattern_codec *codec,
+			      struct pattern_carry *carry, uint64_t *values, size_t count,
+			      unsigned width)
 {
-	unsigned width = reader->widths ? reader->widths[reader->mini] : reader->width;
-	if (reader->patch_at >= reader->index + count) {
-		kernels->unpack_patterns(codec, carry, reader->packed, reader->readable_end, count,
-					 width, values);
-	} else {
-		kernels->unpack(reader->packed, reader->readable_end, count, width, values);
-		if (apply_patches(reader, values, count, width))
-			return ERR_DAMAGED;
-		pattern_from_residuals(codec, carry, values, count);
+	kernels->unpack(reader->packed, reader->readable_end, count, width, values);
+	int err = apply_patches(reader, values, count, width);
+	pattern_from_residuals(codec, carry, values, count);
+	return err;
+}
+
+/* The groups up to the next exception at once, then the group that has it. */
+static int stream_read(struct stream_reader *reader, const struct pattern_codec *codec,
+		       struct pattern_carry *carry, uint64_t *values, size_t count)
+{
+	unsigned width = reader->widths ? reader->widths[reader->mini++] : reader->width;
+	int err = 0;
+	while (count && !err) {
+		size_t part = reader->patch_at - reader->index;
+		part = part >= count ? count : part / GROUP * GROUP;
+		if (part) {
+			kernels->unpack_patterns(codec, carry, reader->packed, reader->readable_end,
+						 part, width, values);
+		} else {
+			part = count < GROUP ? count : GROUP;
+			err = read_patched_group(reader, codec, carry, values, part, width);
+		}
+		reader->packed += packed_bytes(part, width);
+		reader->index += (uint32_t)part;
+		values += part;
+		count -= part;
 	}
-	reader->packed += packed_bytes(count, width);
-	reader->mini++;
-	reader->index += (uint32_t)count;
-	return 0;
+	return err;
+}
+
+static int stream_read_end(const struct stream_reader *reader)
+{
+	bool all = reader->index == reader->count && reader->patch_at == UINT32_MAX;
+	return all && cursor_left(&reader->cursor) == 0 ? 0 : ERR_DAMAGED;
 }
 
 int stream_read_all(struct stream_reader *reader, const struct pattern_codec *codec, uint32_t rows,
@@ -249,7 +273,7 @@ int stream_read_all(struct stream_reader *reader, const struct pattern_codec *co
 {
 	struct pattern_carry carry = pattern_begin(codec);
 	/* Full mini-blocks of one width follow each other without a seam. */
-	if (!presence && !reader->widths && reader->patch_at == UINT32_MAX) {
+	if (!presence && !reader->widths) {
 		if (stream_read(reader, codec, &carry, values, rows))
 			return ERR_DAMAGED;
 		return stream_read_end(reader);
@@ -261,10 +285,4 @@ int stream_read_all(struct stream_reader *reader, const struct pattern_codec *co
 		values += count;
 	}
 	return stream_read_end(reader);
-}
-
-int stream_read_end(const struct stream_reader *reader)
-{
-	bool all = reader->index == reader->count && reader->patch_at == UINT32_MAX;
-	return all && cursor_left(&reader->cursor) == 0 ? 0 : ERR_DAMAGED;
 }

@@ -81,15 +81,10 @@ struct stream_reader {
 /* `rows` rows of which `count` are present; `presence` their bits, or NULL when all are. */
 int stream_read_begin(struct stream_reader *reader, struct cursor c, uint32_t rows,
 		      const uint8_t *presence, uint32_t count) MUST_CHECK;
-/* The next mini-block of `count` values, made patterns. */
-int stream_read(struct stream_reader *reader, const struct pattern_codec *codec,
-		struct pattern_carry *carry, uint64_t *values, size_t count) MUST_CHECK;
-/* All mini-blocks one behind the other. `presence` as above. */
+/* All values, made patterns. `rows` and `presence` as above. ERR_DAMAGED also when bytes or
+ * exceptions are left over. */
 int stream_read_all(struct stream_reader *reader, const struct pattern_codec *codec, uint32_t rows,
 		    const uint8_t *presence, uint64_t *values) MUST_CHECK;
-/* ERR_DAMAGED when bytes or exceptions are left over. */
-int stream_read_end(const struct stream_reader *reader) MUST_CHECK;
-
 /* How many rows of mini-block `mini` are present. */
 size_t mini_count(const uint8_t *presence, uint32_t rows, uint32_t mini);
 

@@ -10,7 +10,7 @@ void block_summary_total(struct block_summary *summary)
 	summary->sum = (double)summary->integers + summary->doubles;
 }
 
-/* ---- From values ----------------------------------------------------------------------------- */
+/* ---- From values ---------------------------------------------------------------------------- */
 
 static bool is_nan(struct value v)
 {
@@ -153,10 +153,10 @@ void block_summary_merge(struct block_summary *into, const struct block_summary 
 	block_summary_total(into);
 }
 
-/* ---- Stored: integers ------------------------------------------------------------------------ */
+/* ---- Stored: integers ----------------------------------------------------------------------- */
 
-/* A sum of 2^14 differences of 64 bits, with its sign: 79 bits. What a damaged one may hold is small
- * enough that adding up every block on earth cannot overflow. */
+/* A sum of 2^14 differences of 64 bits, with its sign: 79 bits. What a damaged one may hold is
+ * small enough that adding up every block on earth cannot overflow. */
 enum { VARINT128_MAX_BYTES = 12 };
 
 static unsigned __int128 zigzag128(__int128 n)
@@ -242,7 +242,7 @@ void integer_summary_expand(const struct integer_summary *s, enum value_type typ
 	block_summary_total(summary);
 }
 
-/* ---- Stored: everything else ----------------------------------------------------------------- */
+/* ---- Stored: everything else ---------------------------------------------------------------- */
 
 static uint8_t *u64_put(uint8_t *to, uint64_t bits)
 {

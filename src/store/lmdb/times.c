@@ -148,7 +148,7 @@ uint8_t *times_write(const struct times_cost *cost, const int64_t *ts_ms, uint8_
 	return stream_write_end(&stream);
 }
 
-/* ---- Reading ---------------------------------------------------------------------------------- */
+/* ---- Reading -------------------------------------------------------------------------------- */
 
 /* From q, less the line, to times. */
 static void from_patterns(const struct times_cost *head, int64_t *ts_ms, uint32_t rows)
