@@ -110,7 +110,8 @@ static void on_written(struct store_write *write, int err)
 		request_fail(q, err, write->error.text);
 	else
 		stat_add(STAT_ingest_samples, (int64_t)write->samples);
-	flight_end(flight, err);
+	/* Names may lie in writes before this one, and those end first. */
+	flight_end(flight, err ? err : q->r.err);
 	request_account(q);
 	request_progress(q);
 }

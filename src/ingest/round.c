@@ -404,24 +404,25 @@ static void append_points(struct round *round)
 		append_point(round, point);
 }
 
-/* Names before samples, in one write; the round goes with it. */
+/* Names before samples; those that do not fit a write go on in the next one. The round stays with
+ * the last of these. */
 static int give_names(struct round *round)
 {
 	struct request *q = round->request;
-	struct flight *flight = request_flight(q);
-	int err = catalog_open_add_names(&round->open, flight->write);
-	if (err == ERR_LIMIT) {
+	for (;;) {
+		struct flight *flight = request_flight(q);
+		int err = catalog_open_add_names(&round->open, flight->write);
+		if (!err) {
+			round->next = flight->rounds;
+			flight->rounds = round;
+			return 0;
+		}
+		if (err != ERR_LIMIT || !(flight->write->cells || flight->write->samples))
+			return err;
 		request_submit(q);
 		if (q->r.err)
 			return q->r.err;
-		flight = request_flight(q);
-		err = catalog_open_add_names(&round->open, flight->write);
 	}
-	if (err)
-		return err;
-	round->next = flight->rounds;
-	flight->rounds = round;
-	return 0;
 }
 
 /* An error of the first kind means that the round hangs on no flight. */

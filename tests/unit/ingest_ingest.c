@@ -284,6 +284,83 @@ static void a_failed_request_takes_nothing_more(void **state)
 	harness_close(&h);
 }
 
+static void a_handle_that_the_store_does_not_know_empties_the_cache(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	assert_int_equal(status_after(&h), 204);
+	int64_t unknown = stat_get(STAT_ingest_unknown);
+	naive_fail_writes(h.store, ERR_NOT_FOUND, 1);
+	assert_int_equal(status_after(&h), 503);
+	assert_int_equal(stat_get(STAT_ingest_unknown), unknown);
+	assert_int_equal(status_after(&h), 204);
+	assert_int_equal(stat_get(STAT_ingest_unknown), unknown + 1);
+	harness_close(&h);
+}
+
+static size_t count_names(struct harness *h)
+{
+	struct store_read *read = store_read_new(h->store, 16 << 20);
+	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
+	request->cell_scan = (struct store_cell_scan){.table = TABLE_METRIC_NAMES,
+						      .key = {.part = {SLICE("t")}}};
+	harness_read(h, read);
+	assert_false(request->more);
+	size_t count = request->cell_scan.count;
+	store_read_free(read);
+	return count;
+}
+
+static struct ingest_request *add_metrics(struct harness *h, int count)
+{
+	struct ingest_request *r = harness_request(h);
+	for (int i = 0; i < count; i++) {
+		char metric[256];
+		snprintf(metric, sizeof(metric), "%0200d", i);
+		add(r, "k=v", metric, 1, 1);
+	}
+	return r;
+}
+
+/* 2,500 names of 200 bytes; a write here takes about 260 KB. */
+static void names_that_fill_many_writes_are_all_stored(void **state)
+{
+	(void)state;
+	enum { METRICS = 2500 };
+	struct harness h = {0};
+	harness_open(&h, &(struct ingest_options){.write_bytes = 4096});
+	struct ingest_request *r = add_metrics(&h, METRICS);
+	harness_finish(&h, r);
+	assert_int_equal(ingest_status(r), 204);
+	assert_int_equal(r->accepted, METRICS);
+	ingest_request_free(r);
+	assert_int_equal(count_names(&h), METRICS);
+	harness_close(&h);
+}
+
+/* When the first of these writes fails, its names must be tried again another time. */
+static void names_of_a_write_that_failed_are_not_taken_for_stored(void **state)
+{
+	(void)state;
+	enum { METRICS = 2500 };
+	struct harness h = {0};
+	harness_open(&h, &(struct ingest_options){.write_bytes = 4096});
+	naive_fail_writes(h.store, ERR_UNKNOWN, 1);
+	struct ingest_request *r = add_metrics(&h, METRICS);
+	harness_finish(&h, r);
+	assert_int_equal(ingest_status(r), 503);
+	ingest_request_free(r);
+	assert_true(count_names(&h) < METRICS);
+	naive_reopen(h.store); /* the cache is emptied */
+	r = add_metrics(&h, METRICS);
+	harness_finish(&h, r);
+	assert_int_equal(ingest_status(r), 204);
+	ingest_request_free(r);
+	assert_int_equal(count_names(&h), METRICS);
+	harness_close(&h);
+}
+
 static void handles_that_died_are_asked_for_again(void **state)
 {
 	(void)state;
@@ -501,6 +578,9 @@ int main(void)
 		cmocka_unit_test(a_limit_hides_nothing_that_exists),
 		cmocka_unit_test(errors_of_the_store_become_statuses),
 		cmocka_unit_test(a_failed_request_takes_nothing_more),
+		cmocka_unit_test(a_handle_that_the_store_does_not_know_empties_the_cache),
+		cmocka_unit_test(names_that_fill_many_writes_are_all_stored),
+		cmocka_unit_test(names_of_a_write_that_failed_are_not_taken_for_stored),
 		cmocka_unit_test(handles_that_died_are_asked_for_again),
 		cmocka_unit_test(abandoned_requests_free_themselves),
 		cmocka_unit_test(done_is_never_called_from_within),

@@ -112,6 +112,29 @@ static void order_is_kept_among_known_and_unknown(void **state)
 	harness_close(&h);
 }
 
+static void order_is_kept_behind_an_opening(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	ingest_request_free(write_text(&h, NULL, "m,a=1,b=2 f=1i 1\n"));
+	struct ingest_request *r = harness_request(&h);
+	struct line_feed feed;
+	line_feed_init(&feed, r, (struct slice){0}, LINE_MS);
+	char unknown[256], known[256];
+	/* Blanks, so that the lines are read with their piece. */
+	snprintf(unknown, sizeof(unknown), "m,b=2,a=1 f=2i 1\n%80s\n", "");
+	snprintf(known, sizeof(known), "m,a=1,b=2 f=3i 1\n%80s\n", "");
+	line_feed_piece(&feed, slice_of(unknown));
+	line_feed_piece(&feed, slice_of(known));
+	line_feed_end(&feed);
+	line_feed_release(&feed);
+	harness_finish(&h, r);
+	ingest_request_free(r);
+	harness_expect(&h, "default:m_f,a=1,b=2 1=3i\n");
+	harness_close(&h);
+}
+
 static void one_key_may_have_many_shapes(void **state)
 {
 	(void)state;
@@ -158,6 +181,24 @@ static void text_fields_make_no_series(void **state)
 	assert_int_equal(stat_get(STAT_ingest_unknown), unknown);
 	harness_expect(&h, "default:m_n 1=1i 2=2i 3=3i 4=4i 5=5i 6=6i 7=7i\n"
 			   "default:m_v 4=4.0f 6=6.0f\n");
+	harness_close(&h);
+}
+
+/* In one piece, so that both wait for the same opening. */
+static void different_fields_may_be_text_at_first(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	ingest_request_free(write_text(&h, NULL,
+				       "m a=\"x\",b=1i,c=2i 1\nm a=3i,b=\"y\",c=4i 2\n"
+				       "m a=\"x\",b=\"y\",c=5i 3\n"));
+	harness_expect(&h, "default:m_a 2=3i\ndefault:m_b 1=1i\ndefault:m_c 1=2i 2=4i 3=5i\n");
+	int64_t unknown = stat_get(STAT_ingest_unknown);
+	ingest_request_free(write_text(&h, NULL, "m a=6i,b=7i,c=8i 4\n"));
+	assert_int_equal(stat_get(STAT_ingest_unknown), unknown);
+	harness_expect(&h, "default:m_a 2=3i 4=6i\ndefault:m_b 1=1i 4=7i\n"
+			   "default:m_c 1=2i 2=4i 3=5i 4=8i\n");
 	harness_close(&h);
 }
 
@@ -506,7 +547,9 @@ int main(void)
 		cmocka_unit_test(fields_become_metrics),
 		cmocka_unit_test(a_second_line_is_known),
 		cmocka_unit_test(order_is_kept_among_known_and_unknown),
+		cmocka_unit_test(order_is_kept_behind_an_opening),
 		cmocka_unit_test(one_key_may_have_many_shapes),
+		cmocka_unit_test(different_fields_may_be_text_at_first),
 		cmocka_unit_test(text_fields_make_no_series),
 		cmocka_unit_test(bad_lines_cost_only_themselves),
 		cmocka_unit_test(tenants_come_from_header_tag_or_nowhere),
