@@ -130,6 +130,30 @@ static void handles_are_filled_in_later(void **state)
 	cache_free(cache);
 }
 
+/* Handles of one list of metrics mean nothing in another of the same length. */
+static void another_shape_keeps_no_handles(void **state)
+{
+	(void)state;
+	struct shapes *shapes = shapes_new(1);
+	struct cache *cache = cache_new(1 << 20);
+	struct slice names[] = {SLICE("a"), SLICE("b")}, others[] = {SLICE("c"), SLICE("d")};
+	struct errbuf e;
+	size_t field;
+	struct shape *shape = shapes_get(shapes, SLICE("m"), names, 2, &field, &e);
+	struct shape *other = shapes_get(shapes, SLICE("m"), others, 2, &field, &e);
+	cache_put(cache, key_of(1), shape, (uint64_t[]){7, 8}, 2);
+	cache_put(cache, key_of(1), other, (uint64_t[]){0, 9}, 2);
+	const struct cache_entry *entry = cache_find(cache, key_of(1));
+	assert_ptr_equal(entry->shape, other);
+	assert_int_equal(cache_handle(entry, 0), 0);
+	assert_int_equal(cache_handle(entry, 1), 9);
+	shape_release(shape);
+	shape_release(other);
+	assert_int_equal(shapes_count(shapes), 1);
+	cache_free(cache);
+	shapes_free(shapes);
+}
+
 static void shapes_live_as_long_as_somebody_has_them(void **state)
 {
 	(void)state;
@@ -213,6 +237,7 @@ int main(void)
 		cmocka_unit_test(a_full_cache_forgets_what_is_not_used),
 		cmocka_unit_test(evictions_lose_nothing_else),
 		cmocka_unit_test(handles_are_filled_in_later),
+		cmocka_unit_test(another_shape_keeps_no_handles),
 		cmocka_unit_test(shapes_live_as_long_as_somebody_has_them),
 		cmocka_unit_test(shapes_with_repeats_and_bad_names),
 	};
