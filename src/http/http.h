@@ -162,8 +162,8 @@ void http_stream_begin(struct http_request *request, int status, const char *con
 /* 0: taken, go on. ERR_BUSY: taken, but wait for `drained` before the next. ERR_LIMIT: not taken,
  * because more than unsent_max_bytes would wait (it was not heeded, or the piece is too large). */
 int http_stream_write(struct http_request *request, struct slice piece) MUST_CHECK;
-/* A header behind the last piece, for what is not known earlier; clients of HTTP/1.0 do not get it. As
- * http_reply_header, before http_stream_end. */
+/* A header behind the last piece, for what is not known earlier; clients of HTTP/1.0 do not get it.
+ * As http_reply_header, before http_stream_end. */
 void http_stream_trailer(struct http_request *request, const char *name, const char *value);
 void http_stream_end(struct http_request *request);
 /* Something failed half-way: closes the connection so that the client sees an incomplete answer. */
