@@ -204,6 +204,11 @@ static void what_the_format_forbids_is_damage(void **state)
 	assert_refused(3, SLICE("\x31\x00\x42\x05\x01\x01\x00"), ERR_DAMAGED);
 	assert_refused(1, SLICE("\x31\x00\x7f\0\0\0\0\0\0\0\0\x01\x00\x04"), ERR_DAMAGED);
 	assert_refused(3, SLICE("\x31\x00\x42\x05\x01\x01\x03\x00\x01"), ERR_DAMAGED);
+	/* specials: the first behind the last value, the second wrapping round to before it */
+	assert_refused(2,
+		       SLICE("\x92\x82\x02\x05\0\0\0\0\0\0\0\x80\xfa\xff\xff\xff\x0f\0\0\0\0\0\0\0"
+			     "\x80\xfa\x01\x02\x00"),
+		       ERR_DAMAGED);
 	/* specials: none; behind the last value; an index that wraps round */
 	assert_refused(2, SLICE("\x92\x82\x00\xfa\x01\x02\x20"), ERR_DAMAGED);
 	assert_refused(2, SLICE("\x92\x82\x01\x02\0\0\0\0\0\0\0\x80\xfa\x01\x02\x00"), ERR_DAMAGED);
