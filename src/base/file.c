@@ -70,8 +70,10 @@ static int write_synced(const char *path, struct slice bytes, unsigned mode)
 	int err = fault("file.write");
 	if (!err)
 		err = write_all(fd, bytes);
-	if (!err && (fault("file.fsync") || fsync(fd)))
-		err = errno ? -errno : ERR_FAULT;
+	if (!err)
+		err = fault("file.fsync");
+	if (!err && fsync(fd))
+		err = -errno;
 	if (close(fd) && !err)
 		err = -errno;
 	return err;

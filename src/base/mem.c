@@ -128,7 +128,9 @@ void *arena_alloc(struct arena *arena, size_t size_bytes)
 		chunk = add_chunk(arena, need_bytes);
 	void *ptr = chunk->data + chunk->used_bytes;
 	chunk->used_bytes += need_bytes;
-	arena->used_bytes += size_bytes;
+	/* What it takes, so that many small pieces stay within the maximum too. */
+	size_t left_bytes = arena->max_bytes - arena->used_bytes;
+	arena->used_bytes += need_bytes < left_bytes ? need_bytes : left_bytes;
 	return ptr;
 }
 

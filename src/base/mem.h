@@ -22,7 +22,7 @@ struct arena_chunk;
 
 struct arena {
 	struct arena_chunk *chunks; /* newest first */
-	size_t used_bytes;          /* given out, of all chunks */
+	size_t used_bytes;          /* given out, of all chunks, with what aligning costs */
 	size_t max_bytes;
 };
 

@@ -291,7 +291,7 @@ static bool parse(int argc, char **argv, struct arguments *a)
 
 int model_main(const struct contract_engine *engine, int argc, char **argv)
 {
-	struct arguments a = {.first_seed = 1, .last_seed = 20, .steps = 600};
+	struct arguments a = {.first_seed = 1, .last_seed = 6, .steps = 600};
 	if (getenv("GRANARY_LONG")) /* ./test --long */
 		a.last_seed = 2000;
 	if (!parse(argc, argv, &a))

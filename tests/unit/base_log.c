@@ -1,0 +1,89 @@
+/* The log: one line an event, whatever the event holds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+
+static char logged[8192];
+
+/* What log_line writes to standard error. */
+static void capture(enum log_level level, const char *message)
+{
+	int pipe_fds[2], saved = dup(STDERR_FILENO);
+	assert_int_equal(pipe(pipe_fds), 0);
+	assert_true(dup2(pipe_fds[1], STDERR_FILENO) >= 0);
+	log_line(level, "%s", message);
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	close(saved);
+	close(pipe_fds[1]);
+	ssize_t n = read(pipe_fds[0], logged, sizeof(logged) - 1);
+	close(pipe_fds[0]);
+	assert_true(n >= 0);
+	logged[n] = 0;
+}
+
+static void line_has_time_level_and_message(UNUSED void **state)
+{
+	capture(LOG_INFO, "store opened");
+	/* 2026-11-21T10:23:49.648Z info  store opened */
+	assert_int_equal(logged[10], 'T');
+	assert_int_equal(logged[23], 'Z');
+	assert_string_equal(logged + 24, " info  store opened\n");
+}
+
+static void control_characters_are_escaped(UNUSED void **state)
+{
+	capture(LOG_WARN, "a\nb\rc\td\x1b[31me\x7f\x01");
+	assert_string_equal(logged + 24, " warn  a\\x0ab\\x0dc\\x09d\\x1b[31me\\x7f\\x01\n");
+	capture(LOG_ERROR, "gr\xc3\xbc\xc3\x9f"); /* letters stay letters */
+	assert_string_equal(logged + 24, " error gr\xc3\xbc\xc3\x9f\n");
+}
+
+static void long_messages_are_cut_to_one_line(UNUSED void **state)
+{
+	char message[6000];
+	memset(message, '\n', sizeof(message) - 1);
+	message[sizeof(message) - 1] = 0;
+	capture(LOG_ERROR, message);
+	size_t len = strlen(logged);
+	assert_true(len <= 2048);
+	assert_int_equal(logged[len - 1], '\n');
+	assert_ptr_equal(strchr(logged, '\n'), logged + len - 1);
+	memset(message, 'x', sizeof(message) - 1);
+	capture(LOG_ERROR, message);
+	len = strlen(logged);
+	assert_true(len <= 2048 && logged[len - 1] == '\n');
+}
+
+static void levels_below_the_threshold_are_silent(UNUSED void **state)
+{
+	enum log_level level;
+	log_set_level(LOG_WARN);
+	capture(LOG_INFO, "quiet");
+	assert_string_equal(logged, "");
+	capture(LOG_WARN, "loud");
+	assert_non_null(strstr(logged, "loud"));
+	assert_true(log_level_parse("debug", &level));
+	assert_int_equal(level, LOG_DEBUG);
+	assert_true(log_level_parse("error", &level));
+	assert_int_equal(level, LOG_ERROR);
+	assert_false(log_level_parse("Debug", &level));
+	assert_false(log_level_parse("", &level));
+	log_set_level(LOG_INFO);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(line_has_time_level_and_message),
+		cmocka_unit_test(control_characters_are_escaped),
+		cmocka_unit_test(long_messages_are_cut_to_one_line),
+		cmocka_unit_test(levels_below_the_threshold_are_silent),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

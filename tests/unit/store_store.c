@@ -1,0 +1,143 @@
+/* The encoding of parts, and the schema. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "store/store.h"
+
+#define TEXT(t) ((struct slice){(t), sizeof(t) - 1})
+
+static void parts_both_ways(UNUSED void **state)
+{
+	const struct {
+		struct store_parts parts;
+		size_t count;
+		struct slice bytes;
+	} vectors[] = {
+		{{{TEXT("a")}}, 1, TEXT("a")},
+		{{{TEXT("")}}, 1, TEXT("")},
+		{{{TEXT("a\0\x01")}}, 1, TEXT("a\0\x01")}, /* the last as it is */
+		{{{TEXT("a"), TEXT("b")}},
+		 2,
+		 TEXT("a\0\x01"
+		      "b")},
+		{{{TEXT(""), TEXT("")}}, 2, TEXT("\0\x01")},
+		{{{TEXT("a\0b"), TEXT("c")}},
+		 2,
+		 TEXT("a\0\xff"
+		      "b\0\x01"
+		      "c")},
+		{{{TEXT("\0\x01"), TEXT("\0\x01")}}, 2, TEXT("\0\xff\x01\0\x01\0\x01")},
+		{{{TEXT("\0\0"), TEXT("x"), TEXT("y")}}, 3, TEXT("\0\xff\0\xff\0\x01x\0\x01y")},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(vectors); i++) {
+		struct buf buf;
+		struct arena arena;
+		struct store_parts parts;
+		buf_init(&buf, 100);
+		arena_init(&arena, 1000);
+		assert_int_equal(store_parts_encode(&vectors[i].parts, vectors[i].count, &buf), 0);
+		assert_true(slice_equal(buf_slice(&buf), vectors[i].bytes));
+		assert_int_equal(store_parts_bytes(&vectors[i].parts, vectors[i].count),
+				 vectors[i].bytes.len);
+		assert_int_equal(
+			store_parts_decode(vectors[i].bytes, vectors[i].count, &arena, &parts), 0);
+		for (size_t p = 0; p < vectors[i].count; p++) {
+			assert_non_null(parts.part[p].data);
+			assert_true(slice_equal(parts.part[p], vectors[i].parts.part[p]));
+		}
+		buf_release(&buf);
+		arena_release(&arena);
+	}
+}
+
+static void bounds_end_at_the_first_part_that_is_missing(UNUSED void **state)
+{
+	const struct store_parts bound = {{TEXT("a"), {NULL, 0}, TEXT("ignored")}};
+	struct buf buf;
+	buf_init(&buf, 100);
+	assert_int_equal(store_parts_encode(&bound, 3, &buf), 0);
+	assert_true(slice_equal(buf_slice(&buf), TEXT("a\0\x01")));
+	buf_release(&buf);
+	buf_init(&buf, 2);
+	assert_int_equal(store_parts_encode(&bound, 3, &buf), ERR_LIMIT);
+	assert_int_equal(buf.len, 0);
+	buf_release(&buf);
+}
+
+static void damaged_parts_are_refused(UNUSED void **state)
+{
+	static const struct slice wrong[] = {TEXT(""),
+					     TEXT("a"),
+					     TEXT("a\0"),
+					     TEXT("a\0\x02"
+						  "b"),
+					     TEXT("a\0\xff"),
+					     TEXT("\0\0\x01")};
+	struct arena arena;
+	struct store_parts parts;
+	arena_init(&arena, 1000);
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+		assert_int_equal(store_parts_decode(wrong[i], 2, &arena, &parts), ERR_DAMAGED);
+	assert_int_equal(store_parts_decode(TEXT("a\0\x01"
+						 "b"),
+					    3, &arena, &parts),
+			 ERR_DAMAGED);
+	arena_release(&arena);
+	arena_init(&arena, 1);
+	assert_int_equal(store_parts_decode(TEXT("a\0\xff"
+						 "b\0\x01"
+						 "c"),
+					    2, &arena, &parts),
+			 ERR_LIMIT);
+	arena_release(&arena);
+}
+
+static void schema_is_whole(UNUSED void **state)
+{
+	for (int t = 0; t < TABLE_COUNT; t++) {
+		const struct table_def *def = &schema[t];
+		assert_non_null(def->name);
+		assert_non_null(def->help);
+		assert_int_equal(schema_find(slice_of(def->name)), t);
+		if (def->kind == TABLE_SAMPLES) {
+			assert_in_range(def->field_count, 1, TABLE_FIELDS_MAX);
+			for (size_t f = 0; f < def->field_count; f++)
+				assert_non_null(def->fields[f]);
+		} else {
+			assert_in_range(def->key_count, 1, TABLE_PARTS_MAX);
+			assert_in_range(def->column_count, 1, TABLE_PARTS_MAX);
+		}
+	}
+	assert_int_equal(schema_find(TEXT("nothing")), -1);
+	assert_int_equal(schema_find(TEXT("")), -1);
+}
+
+static void retention_takes_the_shortest_class_that_keeps(UNUSED void **state)
+{
+	const int64_t day = 86400000;
+	assert_int_equal(retention_class_for(0), RETENTION_EVER);
+	assert_int_equal(retention_class_for(1), RETENTION_2_DAYS);
+	assert_int_equal(retention_class_for(2 * day), RETENTION_2_DAYS);
+	assert_int_equal(retention_class_for(2 * day + 1), RETENTION_7_DAYS);
+	assert_int_equal(retention_class_for(35 * day), RETENTION_35_DAYS);
+	assert_int_equal(retention_class_for(400 * day), RETENTION_400_DAYS);
+	assert_int_equal(retention_class_for(400 * day + 1), RETENTION_EVER);
+	assert_int_equal(retention_class_ms(RETENTION_7_DAYS), 7 * day);
+	assert_int_equal(retention_class_ms(RETENTION_EVER), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parts_both_ways),
+		cmocka_unit_test(bounds_end_at_the_first_part_that_is_missing),
+		cmocka_unit_test(damaged_parts_are_refused),
+		cmocka_unit_test(schema_is_whole),
+		cmocka_unit_test(retention_takes_the_shortest_class_that_keeps),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
