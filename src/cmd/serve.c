@@ -326,6 +326,9 @@ static struct http_route *configured_routes(const struct conf *conf)
 		if (!routes[i].handler->body && decoded_max_bytes > gathered_max_bytes)
 			decoded_max_bytes = gathered_max_bytes;
 		routes[i].decoded_max_bytes = (size_t)decoded_max_bytes;
+		/* What is not compressed is as long decoded. */
+		if (routes[i].body_max_bytes > routes[i].decoded_max_bytes)
+			routes[i].body_max_bytes = routes[i].decoded_max_bytes;
 	}
 	return routes;
 }

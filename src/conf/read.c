@@ -214,7 +214,9 @@ int conf_read_yaml(struct conf *conf, const char *name, struct slice text, struc
 	if (!yaml_parser_initialize(&r.parser))
 		return errbuf_set(e, ERR_LIMIT, "%s: no memory for the YAML parser", name);
 	buf_init(&r.list, LIST_MAX_BYTES);
-	yaml_parser_set_input_string(&r.parser, (const unsigned char *)text.data, text.len);
+	/* An empty file has no bytes to point to, which libyaml asserts. */
+	const char *bytes = text.len ? text.data : "";
+	yaml_parser_set_input_string(&r.parser, (const unsigned char *)bytes, text.len);
 	int err = read_events(&r);
 	yaml_parser_delete(&r.parser);
 	buf_release(&r.list);

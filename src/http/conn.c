@@ -334,7 +334,8 @@ static bool gather(struct http_conn *conn, struct slice piece)
 	}
 	/* One allocation where the length is known and no lie worth the memory. */
 	size_t whole = conn->gunzip ? 0 : (size_t)conn->body_left + piece.len;
-	if (!request->body.len && whole <= TURN_MAX_BYTES && !buf_reserve(&request->body, whole))
+	if (!request->body.len && whole <= TURN_MAX_BYTES && whole <= request->body.max &&
+	    !buf_reserve(&request->body, whole))
 		ASSERT(false);
 	int err = buf_append(&request->body, piece.data, piece.len);
 	ASSERT(!err); /* its maximum is what body_bytes is held to */

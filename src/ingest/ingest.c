@@ -332,8 +332,9 @@ void request_account(struct request *q)
 static bool may_run(const struct request *q)
 {
 	const struct ingest *ingest = q->r.ingest;
-	return q->r.err || (ingest->bytes <= ingest->options.in_flight_max_bytes &&
-			    q->bytes <= ingest->options.in_flight_max_bytes / 4);
+	return q->r.err ||
+	       (ingest->bytes <= ingest->options.in_flight_max_bytes &&
+		q->bytes <= ingest->options.in_flight_max_bytes / 4 && !round_crowded(q));
 }
 
 /* What requests have gathered counts, but only what is submitted ever ends. */

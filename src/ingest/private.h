@@ -113,6 +113,8 @@ size_t round_bytes(const struct request *q);
 void round_drop_gathering(struct request *q);
 /* The write that carried its names is over. */
 void rounds_finish(struct round *rounds, int err);
+/* A round is being opened and the next is half full: the request waits for the first. */
+bool round_crowded(const struct request *q);
 
 /* Known values, at once or behind what waits. */
 static inline void request_add(struct request *q, int64_t ts_ms, const uint64_t *handles,

@@ -94,6 +94,11 @@ size_t round_bytes(const struct request *q)
 	return bytes;
 }
 
+bool round_crowded(const struct request *q)
+{
+	return q->opening && q->gathering && q->gathering->arena.used_bytes > ROUND_MAX_BYTES / 2;
+}
+
 void rounds_finish(struct round *rounds, int err)
 {
 	while (rounds) {

@@ -337,6 +337,49 @@ static void damaged_extent_is_an_error_never_a_number(void **state)
 	assert_int_equal(put(rig, 100000, 100100), 0);
 }
 
+/* The journal still holds records of the damaged group: the start goes on beside it. */
+static void replay_goes_on_beside_damage(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	assert_int_equal(open_store(rig, &e), 0);
+	open_series(rig);
+	assert_int_equal(put(rig, 0, 1000), 0);
+	assert_int_equal(lmdb_settle(rig->store), 0);
+	assert_int_equal(put(rig, 1000, 1010), 0);
+	close_store(rig);
+	flip_db = DB_EXTENTS;
+	with_env(rig, flip_bit);
+	assert_int_equal(open_store(rig, &e), 0);
+	open_series(rig);
+	assert_int_equal(count(rig), ERR_DAMAGED);
+	assert_int_equal(problems(rig), 1);
+	assert_int_equal(put(rig, 2000, 2010), 0);
+}
+
+static void full_store_registers_nothing(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	struct slice metric = SLICE("another");
+	rig->options.map_bytes = 2 << 20;
+	assert_int_equal(open_store(rig, &e), 0);
+	open_series(rig);
+	int err = 0;
+	for (int64_t there = 0; !err; there += 2000)
+		err = put(rig, there, there + 2000);
+	assert_int_equal(err, ERR_FULL);
+	struct store_read *read = new_read(rig);
+	struct store_request *request = store_read_add(read, STORE_SERIES_OPEN);
+	request->series_open =
+		(struct store_series_open){.tenant = SLICE("t"), .metrics = &metric, .count = 1};
+	/* It may have made room by itself meanwhile; registered or refused, never in between. */
+	err = run_read(rig, read);
+	assert_true(err == ERR_FULL ? request->series_open.handles[0] == 0
+				    : err == 0 && request->series_open.handles[0] != 0);
+	store_read_free(read);
+}
+
 static void damaged_journal_is_refused(void **state)
 {
 	struct rig *rig = *state;
@@ -364,6 +407,8 @@ int main(void)
 		CASE(full_store_refuses_and_recovers),
 		CASE(failed_commit_ends_the_store),
 		CASE(damaged_extent_is_an_error_never_a_number),
+		CASE(replay_goes_on_beside_damage),
+		CASE(full_store_registers_nothing),
 		CASE(damaged_journal_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

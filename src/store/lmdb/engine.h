@@ -100,7 +100,8 @@ struct engine {
 	uint8_t find_key[EXTENT_KEY_BYTES];
 	size_t find_key_len;
 	size_t cut_count; /* journal pages cut in the present transaction */
-	int64_t expire_due_us, expire_wall_ms, scan_due_us, room_due_us;
+	size_t settle_at; /* where the walk over the unsettled groups goes on */
+	int64_t settle_due_us, expire_due_us, expire_wall_ms, scan_due_us, room_due_us;
 	bool is_expiring, has_expired, disk_full;
 	struct segment_id expired; /* in the present transaction */
 	uint8_t sweep_key[EXTENT_KEY_MAX_BYTES + 512];

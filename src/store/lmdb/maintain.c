@@ -20,6 +20,7 @@ enum {
 	EXPIRE_KEYS = 2000,   /* extents deleted in one slice */
 	SEAL_ROWS_LEAST = 64, /* a smaller head is not sealed unless it must be */
 	SCAN_INTERVAL_US = 5000000,
+	SETTLE_INTERVAL_US = 1000000,
 	EXPIRE_INTERVAL_US = 60000000,
 	ROOM_INTERVAL_US = 1000000,
 	STARTUP_KEYS = 5000, /* keys looked at in one slice after the start */
@@ -234,11 +235,12 @@ static int seal_requested(struct engine *engine, MDB_txn *txn, struct slice_budg
 {
 	struct seal_queue *queue = &engine->seals;
 	while (queue->count && !spent(budget)) {
-		struct seal_request request = queue->list[queue->first++];
-		queue->count--;
+		struct seal_request request = queue->list[queue->first];
 		int err = seal_group(engine, txn, &request, budget);
 		if (err)
-			return err;
+			return err; /* it stays asked for */
+		queue->first++;
+		queue->count--;
 	}
 	if (!queue->count)
 		queue->first = 0;
@@ -350,14 +352,20 @@ static int settle_group(struct engine *engine, MDB_txn *txn, const struct group_
 	return 0;
 }
 
+/* Walks the set once in SETTLE_INTERVAL_US, going on where the last slice ended. */
 static int settle_quiet(struct engine *engine, MDB_txn *txn, struct slice_budget *budget)
 {
 	struct unsettled_set *set = &engine->unsettled;
-	int64_t now_ms = clock_wall_ms(engine->options.clock);
-	int64_t quiet_since = now_us(engine) - engine->options.settle_delay_ms * 1000;
-	for (size_t i = 0; i < set->cap && !spent(budget); i++) {
-		while (set->used[i]) {
-			struct unsettled entry = set->slots[i];
+	int64_t now = now_us(engine), now_ms = clock_wall_ms(engine->options.clock);
+	int64_t quiet_since = now - engine->options.settle_delay_ms * 1000;
+	if (engine->settle_at == 0 && now < engine->settle_due_us && !engine->settle_wanted)
+		return 0;
+	for (; engine->settle_at < set->cap; engine->settle_at++) {
+		size_t at = engine->settle_at;
+		if (at % 64 == 0 && spent(budget))
+			return 0;
+		while (at < set->cap && set->used[at]) {
+			struct unsettled entry = set->slots[at];
 			bool due = segment_closed(&entry.id.segment, now_ms) &&
 				   entry.touched_us <= quiet_since;
 			if (!due && !engine->settle_wanted)
@@ -367,6 +375,8 @@ static int settle_quiet(struct engine *engine, MDB_txn *txn, struct slice_budget
 				return err;
 		}
 	}
+	engine->settle_at = 0;
+	engine->settle_due_us = now + SETTLE_INTERVAL_US;
 	return 0;
 }
 
@@ -591,7 +601,7 @@ static void look_for_room(struct engine *engine)
 		log_warn("store %s: %s", engine->options.path,
 			 full ? "no room left; writes are refused until there is"
 			      : "there is room again; writes are taken");
-	engine->full = full;
+	engine->full = engine->registry.full = full;
 	stat_set(STAT_store_read_only, full);
 }
 

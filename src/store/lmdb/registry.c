@@ -534,7 +534,7 @@ int registry_series_open(struct registry *registry, MDB_txn *txn, struct store_s
 	if (!err) {
 		err = find_all(&f);
 		if (!err && f.missing && !open->find_only)
-			err = create_missing(&f, now_ms);
+			err = registry->full ? ERR_FULL : create_missing(&f, now_ms);
 		mdb_cursor_close(f.index);
 	}
 	pthread_mutex_unlock(&registry->lock);
@@ -668,7 +668,8 @@ void registry_flush(struct registry *registry)
 {
 	pthread_mutex_lock(&registry->lock);
 	uint64_t target = registry->committed_count + registry->pending_count;
-	for (int tries = 0; registry->committed_count < target && tries < 10; tries++)
+	for (int tries = 0; registry->committed_count < target && tries < 10 && !registry->full;
+	     tries++)
 		cond_wait_ms(&registry->committed, &registry->lock, 100);
 	pthread_mutex_unlock(&registry->lock);
 }

@@ -85,6 +85,7 @@ struct registry {
 	uint64_t *dead;
 	size_t dead_count, dead_cap;
 	_Atomic uint64_t generation;
+	_Atomic bool full; /* the store has no room: nothing new is registered */
 };
 
 int registry_open(struct registry *registry, struct env *env) MUST_CHECK;

@@ -407,7 +407,7 @@ static void refuse_full(struct engine *engine)
 	if (!engine->full)
 		log_warn("store %s: no room left; writes are refused until there is",
 			 engine->options.path);
-	engine->full = true;
+	engine->full = engine->registry.full = true;
 	stat_set(STAT_store_read_only, 1);
 }
 
@@ -470,8 +470,9 @@ void *writer_main(void *context)
 	bool more = false;
 	while (wait_for_work(engine, cycle, more)) {
 		bool pending = __atomic_load_n(&engine->registry.pending_count, __ATOMIC_RELAXED);
+		bool again = more;
 		more = false;
-		if (cycle->batches || pending || maintain_due(engine))
+		if (cycle->batches || pending || again || maintain_due(engine))
 			more = run_cycle(cycle);
 	}
 	mem_free(cycle->pages);
