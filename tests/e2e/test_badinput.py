@@ -272,3 +272,29 @@ def test_gzip_of_garbage_and_trailing_bytes(server):
     for bad in (b"\x1f\x8b", good[:10], good[:-1], b"\x1f\x8b" + b"\xff" * 100):
         assert server.put(bad, {"Content-Encoding": "gzip"}).status == 400
     still_well(server)
+
+
+def test_a_body_longer_than_the_memory_for_bodies_gets_413(make_server):
+    """Its first piece is short, its length is known: what it may decode to counts, too."""
+    server = make_server(options=["--http.memory_max=1M"])
+    server.start()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
+        sock.sendall(b"POST /api/put HTTP/1.1\r\nHost: x\r\nContent-Length: 400000\r\n\r\n" + b"[" * 11)
+        assert sock.recv(65536).startswith(b"HTTP/1.1 413 ")
+    still_well(server)
+
+
+def test_very_many_new_series_in_one_body(make_server):
+    """More than one round of registering holds: the body waits for its turn, it is not refused."""
+    server = make_server(options=["--catalog.new_series_per_minute=0"])
+    server.start()
+    body = "".join(f"bw,h=host-{i},dc={i % 7} v=1 1600000000000000000\n" for i in range(300000))
+    assert server.request("POST", "/write", body.encode()).status == 204
+    still_well(server)
+
+
+def test_an_empty_configuration_file_is_one(make_server):
+    server = make_server(config="# nothing")
+    server.config.write_text("")
+    server.start()
+    still_well(server)
