@@ -279,7 +279,8 @@ def test_a_body_longer_than_the_memory_for_bodies_gets_413(make_server):
     server = make_server(options=["--http.memory_max=1M"])
     server.start()
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
-        sock.sendall(b"POST /api/put HTTP/1.1\r\nHost: x\r\nContent-Length: 400000\r\n\r\n" + b"[" * 11)
+        sock.sendall(b"POST /api/put HTTP/1.1\r\nHost: x\r\nContent-Length: 400000\r\n\r\n"
+                     + b"[" * 11)
         assert sock.recv(65536).startswith(b"HTTP/1.1 413 ")
     still_well(server)
 
