@@ -254,9 +254,10 @@ static void print_verify(const struct json *root, enum client_output output)
 	const struct json *sentences = json_member(root, "sentences");
 	struct text_table table;
 
-	if (output == OUTPUT_TABLE)
-		printf("%.0f stored values checked, %.0f problems\n", number_of(root, "checked"),
-		       number_of(root, "problems"));
+	/* For people, also where the list of problems goes to a program. */
+	fprintf(output == OUTPUT_TABLE ? stdout : stderr,
+		"%.0f stored values checked, %.0f problems\n", number_of(root, "checked"),
+		number_of(root, "problems"));
 	if (output == OUTPUT_TABLE && number_of(root, "problems") == 0)
 		return;
 	text_table_init(&table, ARRAY_LEN(titles), titles);

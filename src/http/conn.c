@@ -744,7 +744,8 @@ void http_conn_tick(struct http_conn *conn)
 
 void http_conn_stop(struct http_conn *conn)
 {
-	if (conn->phase == PHASE_HEAD && !conn->kept.len) {
+	/* A head that is not there in full is nothing that was asked yet. */
+	if (conn->phase == PHASE_HEAD) {
 		if (http_conn_unsent(conn))
 			enter(conn, PHASE_LINGER);
 		else

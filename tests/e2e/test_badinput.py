@@ -299,3 +299,14 @@ def test_an_empty_configuration_file_is_one(make_server):
     server.config.write_text("")
     server.start()
     still_well(server)
+
+
+def test_a_half_sent_request_does_not_hold_up_a_stop(make_server):
+    """Nothing was asked yet: the stop does not wait its 10 minutes for the rest of it."""
+    server = make_server(options=["--stop_timeout=10m"])
+    server.start()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
+        sock.sendall(b"GET / HT")
+        still_well(server)
+        server.stop()
+        assert sock.recv(100) == b""
