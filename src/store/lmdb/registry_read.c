@@ -253,8 +253,12 @@ int registry_series_list(struct registry *registry, MDB_txn *txn, struct store_r
 	pthread_mutex_lock(&registry->lock);
 	mdb_txn_reset(txn);
 	int err = env_error(mdb_txn_renew(txn));
-	if (!err && first)
+	if (!err && first) {
+		size_t limit = list->limit;
+		list->limit = 0; /* they come now or never */
 		err = out_pending(registry, txn, &out, w);
+		list->limit = limit;
+	}
 	pthread_mutex_unlock(&registry->lock);
 
 	while (!err && !stopped) {
