@@ -124,6 +124,11 @@ struct slice http_param(const struct http_request *request, const char *name);
  * NULL data: no more. */
 struct slice http_param_next(const struct http_request *request, const char *name, size_t *at);
 
+/* The first field of that name in a gathered body of application/x-www-form-urlencoded, decoded
+ * into the arena, 0 with NULL data: none, or another type of body. ERR_INVALID where the body is
+ * not properly percent-encoded, ERR_LIMIT where the arena is full. */
+int http_form_field(struct http_request *request, const char *name, struct slice *value) MUST_CHECK;
+
 /* No more `body` calls until resumed (the piece being handled counts as taken). `resume` never
  * calls back from inside. */
 void http_request_pause(struct http_request *request);

@@ -156,3 +156,34 @@ int target_parse(struct http_request *request, unsigned params_max, const char *
 	int err = parse_segments(request, path, reason);
 	return err ? err : parse_params(request, rest, params_max, reason);
 }
+
+/* ---- Forms ----------------------------------------------------------------------------------- */
+
+static bool is_form(const struct http_request *request)
+{
+	struct slice type = http_header(request, "Content-Type"), media;
+	split_off(&type, ';', &media);
+	while (media.len && (media.data[media.len - 1] == ' ' || media.data[media.len - 1] == '\t'))
+		media.len--;
+	return head_name_is(media, "application/x-www-form-urlencoded");
+}
+
+/* The encoding is that of a query's parameters (HTML 4.01, 17.13.4). */
+int http_form_field(struct http_request *request, const char *name, struct slice *value)
+{
+	struct slice rest = buf_slice(&request->body);
+	*value = (struct slice){NULL, 0};
+	if (!is_form(request))
+		return 0;
+	while (rest.len) {
+		struct slice field, key;
+		split_off(&rest, '&', &field);
+		split_off(&field, '=', &key);
+		int err = percent_decode(key, true, &request->arena, &key);
+		if (err)
+			return err;
+		if (slice_equal(key, slice_of(name)))
+			return percent_decode(field, true, &request->arena, value);
+	}
+	return 0;
+}

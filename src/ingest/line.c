@@ -211,11 +211,18 @@ static void health_end(struct http_request *http)
 		      "\"checks\":[],\"version\":\"" GRANARY_VERSION "\"}"));
 }
 
-/* Databases need no creating here: every tenant is there. */
+/* Databases need no creating here: every tenant is there. Telegraf puts `q` into a form, others
+ * into the URL. */
 static void query_end(struct http_request *http)
 {
 	static const struct slice create = {"CREATE DATABASE", 15};
-	struct slice q = http_param(http, "q");
+	struct slice q;
+	if (http_form_field(http, "q", &q)) {
+		reply_error(http, 400, "the form is not properly percent-encoded");
+		return;
+	}
+	if (!q.data)
+		q = http_param(http, "q");
 	if (q.data && q.len >= create.len && strncasecmp(q.data, create.data, create.len) == 0)
 		http_reply(http, 200, JSON_TYPE, SLICE("{\"results\":[{\"statement_id\":0}]}"));
 	else

@@ -254,6 +254,14 @@ def test_hand_shakes(server):
     status, body, _ = server.request("POST", "/query?q=CREATE%20DATABASE%20%22telegraf%22", b"")
     assert status == 200 and json.loads(body) == {"results": [{"statement_id": 0}]}
     assert server.request("POST", "/query?q=DROP%20DATABASE%20x", b"")[0] == 400
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    status, body, _ = server.request("POST", "/query", b"q=CREATE+DATABASE+%22telegraf%22", form)
+    assert status == 200 and json.loads(body) == {"results": [{"statement_id": 0}]}
+    with_charset = {"Content-Type": "Application/X-WWW-Form-URLencoded ; charset=utf-8"}
+    assert server.request("POST", "/query", b"db=&q=create%20database%20x", with_charset)[0] == 200
+    for body, headers in ((b"q=DROP+DATABASE+x", form), (b"q=CREATE%2", form), (b"&&=&q", form),
+                          (b"q=CREATE+DATABASE+x", {}), (b"p=CREATE+DATABASE+x", form)):
+        assert server.request("POST", "/query", body, headers)[0] == 400
     status, _, _ = server.request("POST", "/api/v2/write?org=o&bucket=b&precision=s",
                                   f"m f=1i {START_S}".encode())
     assert status == 204
