@@ -25,8 +25,9 @@ struct api {
 	struct catalog *catalog;
 	struct query_engine *queries;
 	const struct conf *conf;
-	int64_t started_ms; /* wall clock */
-	bool ready;         /* the store is open and replayed: what /-/ready says */
+	const char *program; /* calls this one again, as a shell reads it; NULL: granary */
+	int64_t started_ms;  /* wall clock */
+	bool ready;          /* the store is open and replayed: what /-/ready says */
 };
 
 extern const struct http_route api_routes[];

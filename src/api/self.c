@@ -166,12 +166,20 @@ static void put_tiles(struct buf *out, const struct api *api)
 				     "left.</strong></p>\n");
 }
 
-/* A command line, with the address under which the reader has reached us. */
-static void put_command(struct buf *out, struct slice command, struct slice host)
+/* A command line, with the address under which the reader has reached us, and the program where it
+ * is. */
+static void put_command(struct buf *out, const struct api *api, struct slice command,
+			struct slice host)
 {
 	static const char preset[] = "127.0.0.1:8470";
-	const char *at = memmem(command.data, command.len, preset, sizeof(preset) - 1);
+	static const struct slice name = {"granary ", 8};
 	buf_append_text(out, "<code>");
+	if (command.len > name.len && memcmp(command.data, name.data, name.len) == 0) {
+		put_escaped(out, slice_of(api->program ? api->program : "granary"));
+		command.data += name.len - 1;
+		command.len -= name.len - 1;
+	}
+	const char *at = memmem(command.data, command.len, preset, sizeof(preset) - 1);
 	if (at && host.len) {
 		size_t before = (size_t)(at - command.data);
 		put_escaped(out, (struct slice){command.data, before});
@@ -184,7 +192,8 @@ static void put_command(struct buf *out, struct slice command, struct slice host
 }
 
 /* A path that can be followed, or a command line that cannot. */
-static void put_example(struct buf *out, const struct http_route *route, struct slice host)
+static void put_example(struct buf *out, const struct api *api, const struct http_route *route,
+			struct slice host)
 {
 	struct slice example = slice_of(route->example ? route->example : "");
 	if (!example.len)
@@ -196,11 +205,11 @@ static void put_example(struct buf *out, const struct http_route *route, struct 
 		put_escaped(out, example);
 		buf_append_text(out, "</a>");
 	} else {
-		put_command(out, example, host);
+		put_command(out, api, example, host);
 	}
 }
 
-static void put_routes(struct buf *out, struct slice host)
+static void put_routes(struct buf *out, const struct api *api, struct slice host)
 {
 	buf_append_text(out, "<h2>Routes</h2>\n<table>\n<tr><th>route</th><th>what it does</th>"
 			     "</tr>\n");
@@ -211,7 +220,7 @@ static void put_routes(struct buf *out, struct slice host)
 		buf_printf(out, "%s</code></td><td>", route->prefix ? "&hellip;" : "");
 		put_escaped(out, slice_of(route->help));
 		buf_append_text(out, "<br>");
-		put_example(out, route, host);
+		put_example(out, api, route, host);
 		buf_append_text(out, "</td></tr>\n");
 	}
 	buf_append_text(out, "</table>\n");
@@ -244,7 +253,7 @@ static void page_finish(struct page *page)
 	struct http_request *request = page->request;
 	struct buf out = page->out;
 	mem_free(page);
-	put_routes(&out, http_header(request, "host"));
+	put_routes(&out, api_of(request), http_header(request, "host"));
 	buf_append_text(&out, "</body>\n</html>\n");
 	/* Nothing on the page runs, and nothing comes from elsewhere. */
 	http_reply_header(request, "Content-Security-Policy",

@@ -87,9 +87,11 @@ static int check_lengths(const struct catalog_options *options, const struct cat
 			 struct errbuf *e)
 {
 	for (size_t i = 0; i < group->count; i++) {
-		if (group->metrics[i].len > options->name_max_bytes)
-			return errbuf_set(e, ERR_LIMIT, "metric %.64s... has more than %zu bytes",
-					  group->metrics[i].data, options->name_max_bytes);
+		struct slice metric = group->metrics[i];
+		int metric_len = (int)(metric.len < 64 ? metric.len : 64);
+		if (metric.len > options->name_max_bytes)
+			return errbuf_set(e, ERR_LIMIT, "metric %.*s has more than %zu bytes",
+					  metric_len, metric.data, options->name_max_bytes);
 	}
 	for (size_t i = 0; i < group->tags.count; i++) {
 		const struct tag *tag = &group->tags.list[i];
@@ -110,8 +112,7 @@ static int check_group(const struct catalog_options *options, const struct catal
 {
 	ASSERT(group->count >= 1 && group->count <= STORE_GROUP_MAX);
 	if (group->tags.count > options->tags_max)
-		return errbuf_set(e, ERR_LIMIT, "%zu tags; a series may have %zu",
-				  group->tags.count, options->tags_max);
+		return errbuf_set(e, ERR_LIMIT, "there are more than %zu tags", options->tags_max);
 	return check_lengths(options, group, e);
 }
 

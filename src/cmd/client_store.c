@@ -76,7 +76,7 @@ static void read_done(struct store_read *read, int err)
 
 static int local_open(const struct client_args *args, struct local *local)
 {
-	struct lmdb_options options = {.path = args->data, .must_exist = true};
+	struct lmdb_options options = {.path = args->data, .inspect = true};
 	struct errbuf e;
 	int err = lmdb_open(&options, &local->store, &e);
 

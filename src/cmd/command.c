@@ -1,3 +1,6 @@
+#include <limits.h>
+#include <stdlib.h>
+
 #include "base/base.h"
 #include "base/buf.h"
 #include "base/file.h"
@@ -160,6 +163,52 @@ int command_config(int argc, char *const *argv)
 	return status;
 }
 
+/* ---- The program itself ---------------------------------------------------------------------- */
+
+static char program[2 * PATH_MAX] = "granary";
+
+const char *command_program(void)
+{
+	return program;
+}
+
+static bool is_plain(const char *path)
+{
+	return path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				 "/._-+:@%")] == 0;
+}
+
+/* In single quotes, which take all but themselves. */
+static void quote(const char *path, char *to, size_t size)
+{
+	struct buf out;
+	buf_init(&out, size - 1);
+	buf_append_char(&out, '\'');
+	for (; *path; path++) {
+		if (*path == '\'')
+			buf_append_text(&out, "'\\''");
+		else
+			buf_append_char(&out, *path);
+	}
+	buf_append_char(&out, '\'');
+	if (!out.failed)
+		snprintf(to, size, "%.*s", (int)out.len, out.data);
+	buf_release(&out);
+}
+
+static void find_program(const char *typed)
+{
+	char path[PATH_MAX];
+	if (!strchr(typed, '/'))
+		snprintf(path, sizeof(path), "%s", *typed ? typed : "granary");
+	else if (!realpath("/proc/self/exe", path) && !realpath(typed, path))
+		return;
+	if (is_plain(path))
+		snprintf(program, sizeof(program), "%s", path);
+	else
+		quote(path, program, sizeof(program));
+}
+
 static bool asks_for_help(const char *argument)
 {
 	return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
@@ -167,6 +216,8 @@ static bool asks_for_help(const char *argument)
 
 int command_main(int argc, char *const *argv)
 {
+	if (argc > 0)
+		find_program(argv[0]);
 	if (argc < 2) {
 		print_overview();
 		return EXIT_WRONG_USE;

@@ -257,8 +257,8 @@ static int open_store(struct serve *s, struct errbuf *e)
 		.on_dead = on_dead,
 		.context = s,
 	};
-	int err = lmdb_open(&options, &s->store, e);
-	return err ? errbuf_prefix(e, err, "data directory %s", c->data) : 0;
+	/* Its sentences name the directory. */
+	return lmdb_open(&options, &s->store, e);
 }
 
 static struct catalog *new_catalog(struct serve *s)
@@ -353,6 +353,7 @@ static struct http_server *new_http(struct serve *s)
 		.queries = s->queries,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
+		.program = command_program(),
 	};
 	s->routes = configured_routes(c);
 	return http_server_new(s->loop, clock_real(), &limits, s->routes, api_route_count, &s->api);
@@ -430,14 +431,14 @@ static void print_ready(struct serve *s)
 	if (s->conf->welcome)
 		printf("\n"
 		       "Try, in another terminal:\n"
-		       "  build/granary query SystemMetrics.cpu.combined --tenant host "
+		       "  %s query SystemMetrics.cpu.combined --tenant host "
 		       "--server http://%s\n"
 		       "  curl -s 'http://%s/api/query?tenant=host&"
 		       "metricName=SystemMetrics.LoadAverage.1&start=1h-ago'\n"
-		       "  build/granary stats --server http://%s\n"
+		       "  %s stats --server http://%s\n"
 		       "\n"
 		       "Ctrl-C stops the server.\n",
-		       text, text, text);
+		       command_program(), text, text, command_program(), text);
 	fflush(stdout);
 }
 

@@ -67,6 +67,17 @@ int conf_find(struct slice name)
 	return -1;
 }
 
+const char *conf_in_section(struct slice name)
+{
+	for (int id = 0; id < CONF_OPTIONS; id++) {
+		struct slice known = slice_of(conf_options[id].name);
+		if (name.len && known.len > name.len && known.data[name.len] == '.' &&
+		    memcmp(known.data, name.data, name.len) == 0)
+			return conf_options[id].name;
+	}
+	return NULL;
+}
+
 /* Edit distance (Levenshtein 1966), one row at a time. */
 static size_t distance(struct slice a, struct slice b)
 {

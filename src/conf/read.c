@@ -47,6 +47,12 @@ static struct slice name_of(const struct reader *r)
 
 static int unknown_option(struct errbuf *e, const char *before, struct slice name)
 {
+	const char *member = conf_in_section(name);
+	if (member)
+		return errbuf_set(e, ERR_INVALID,
+				  "%s%.*s is a section: it takes no value but a mapping of options "
+				  "such as %s",
+				  before, (int)name.len, name.data, member);
 	const char *nearest = conf_nearest(name);
 	return errbuf_set(e, ERR_INVALID, "%s%.*s is not an option%s%s%s", before, (int)name.len,
 			  name.data, nearest ? "; did you mean " : "", nearest ? nearest : "",
@@ -115,7 +121,9 @@ static int on_scalar(struct reader *r, const yaml_event_t *event)
 	struct slice value = {(const char *)event->data.scalar.value, event->data.scalar.length};
 	bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 	if (plain &&
-	    (value.len == 0 || slice_equal(value, SLICE("~")) || slice_equal(value, SLICE("null"))))
+	    (value.len == 0 || slice_equal(value, SLICE("~")) ||
+	     slice_equal(value, SLICE("null"))) &&
+	    !conf_in_section(name_of(r)))
 		return errbuf_set(r->e, ERR_INVALID, "%s:%zu: %.*s has no value", r->file,
 				  r->key_line, (int)r->name_len, r->name);
 	return take_value(r, value);
@@ -262,6 +270,10 @@ static int split_argument(int argc, char *const *argv, int *at, struct slice *na
 static int take_argument(struct conf *conf, struct slice name, struct slice value, struct errbuf *e)
 {
 	int id = conf_find(name);
+	if (id < 0 && conf_in_section(name))
+		return errbuf_set(e, ERR_INVALID,
+				  "--%.*s is a section: give its options, as in --%s",
+				  (int)name.len, name.data, conf_in_section(name));
 	if (id < 0)
 		return unknown_option(e, "--", name);
 	int err = conf_set(conf, id, value, (struct conf_origin){"command line", 0}, e);

@@ -283,7 +283,9 @@ static enum line_result take_line(struct line_feed *feed, struct line_reader *re
 	t.ts_ms = fields->has_time ? fields->ts_ms : feed->r->now_ms;
 	struct request *q = request_of(feed->r);
 	if (UNLIKELY(t.ts_ms < q->oldest_ms || t.ts_ms > q->newest_ms)) {
-		request_time(q, t.ts_ms, key_place(&t), (struct slice){0});
+		struct ingest_place place =
+			fields->has_time ? place_at(&t, fields->time_at) : key_place(&t);
+		request_time(q, t.ts_ms, place, (struct slice){0});
 		return LINE_OK;
 	}
 	if (LIKELY(entry && entry->shape && fields->expected && !fields->fault_count &&

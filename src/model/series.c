@@ -4,6 +4,8 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
+enum { SHOWN_MAX_BYTES = 64 }; /* of a name in a sentence */
+
 bool tenant_valid(struct slice tenant)
 {
 	if (tenant.len == 0 || tenant.len > TENANT_MAX_BYTES)
@@ -18,13 +20,9 @@ bool tenant_valid(struct slice tenant)
 	return true;
 }
 
-/* NULL if the name may be stored, else why not. */
-static const char *name_fault(struct slice name, size_t max_bytes)
+/* What a name holds that may not be stored, or NULL. */
+static const char *content_fault(struct slice name)
 {
-	if (name.len == 0)
-		return "is empty";
-	if (name.len > max_bytes)
-		return "is too long";
 	const uint8_t *p = (const uint8_t *)name.data;
 	for (size_t i = 0; i < name.len;) {
 		if (p[i] < 0x20 || p[i] == 0x7f)
@@ -37,32 +35,39 @@ static const char *name_fault(struct slice name, size_t max_bytes)
 	return NULL;
 }
 
+/* As much of a name as a sentence shows, cut between characters: bytes 10xxxxxx continue one. */
 static int shown(struct slice name)
 {
-	return (int)(name.len < 64 ? name.len : 64);
+	size_t n = name.len < SHOWN_MAX_BYTES ? name.len : SHOWN_MAX_BYTES;
+	while (n < name.len && n && ((uint8_t)name.data[n] & 0xc0) == 0x80)
+		n--;
+	return (int)n;
+}
+
+/* `what` and `called` name the text in the sentence; `called` is mostly the text itself. */
+static int name_check(const char *what, struct slice called, struct slice name, size_t max_bytes,
+		      struct errbuf *e)
+{
+	if (name.len == 0 || name.len > max_bytes)
+		return errbuf_set(e, ERR_INVALID, "%s \"%.*s\" %s (1 to %zu bytes)", what,
+				  shown(called), called.len ? called.data : "",
+				  name.len ? "is too long" : "is empty", max_bytes);
+	const char *fault = content_fault(name);
+	if (!fault)
+		return 0;
+	return errbuf_set(e, ERR_INVALID, "%s \"%.*s\" %s", what, shown(called), called.data,
+			  fault);
 }
 
 int metric_check(struct slice metric, struct errbuf *e)
 {
-	const char *fault = name_fault(metric, METRIC_MAX_BYTES);
-	if (!fault)
-		return 0;
-	return errbuf_set(e, ERR_INVALID, "metric \"%.*s\" %s (1 to %d bytes)", shown(metric),
-			  metric.len ? metric.data : "", fault, METRIC_MAX_BYTES);
+	return name_check("metric", metric, metric, METRIC_MAX_BYTES, e);
 }
 
 static int tag_check(const struct tag *tag, struct errbuf *e)
 {
-	const char *fault = name_fault(tag->key, TAG_KEY_MAX_BYTES);
-	if (fault)
-		return errbuf_set(e, ERR_INVALID, "tag key \"%.*s\" %s (1 to %d bytes)",
-				  shown(tag->key), tag->key.len ? tag->key.data : "", fault,
-				  TAG_KEY_MAX_BYTES);
-	fault = name_fault(tag->value, TAG_VALUE_MAX_BYTES);
-	if (fault)
-		return errbuf_set(e, ERR_INVALID, "value of tag \"%.*s\" %s (1 to %d bytes)",
-				  shown(tag->key), tag->key.data, fault, TAG_VALUE_MAX_BYTES);
-	return 0;
+	int err = name_check("tag key", tag->key, tag->key, TAG_KEY_MAX_BYTES, e);
+	return err ? err : name_check("value of tag", tag->key, tag->value, TAG_VALUE_MAX_BYTES, e);
 }
 
 static size_t escaped_bytes(struct slice name)
@@ -76,7 +81,7 @@ static size_t escaped_bytes(struct slice name)
 int tags_sort_and_check(struct tag *list, size_t count, struct errbuf *e)
 {
 	if (count > TAGS_MAX)
-		return errbuf_set(e, ERR_INVALID, "%zu tags; at most %d are kept", count, TAGS_MAX);
+		return errbuf_set(e, ERR_INVALID, "there are more than %d tags", TAGS_MAX);
 	/* Insertion sort: few tags, mostly in order already. */
 	for (size_t i = 1; i < count; i++) {
 		struct tag moved = list[i];
@@ -97,8 +102,8 @@ int tags_sort_and_check(struct tag *list, size_t count, struct errbuf *e)
 	}
 	if (text_bytes > TAGS_TEXT_MAX_BYTES)
 		return errbuf_set(e, ERR_INVALID,
-				  "tags take %zu bytes as text; at most %d are kept", text_bytes,
-				  TAGS_TEXT_MAX_BYTES);
+				  "the tags take %zu bytes as text, more than the %d allowed",
+				  text_bytes, TAGS_TEXT_MAX_BYTES);
 	return 0;
 }
 

@@ -567,6 +567,7 @@ static enum line_result read_time(struct line_reader *reader, const char **at,
 		     !scale_time(time, reader->precision, &fields->ts_ms)))
 		return bad(reader, begin, "the time does not fit 64 bits");
 	fields->has_time = true;
+	fields->time_at = begin;
 	*at = p;
 	return LINE_OK;
 }
@@ -690,7 +691,7 @@ enum line_result line_tags(struct slice key, char *scratch, struct slice *measur
 	*count = 0;
 	while (!*reason && c.at < c.end) {
 		if (*count == LINE_TAGS_MAX)
-			*reason = "the line has more than 65 tags";
+			*reason = "there are more than 64 tags";
 		else
 			*reason = read_tag(&c, &tags[(*count)++]);
 	}

@@ -107,6 +107,7 @@ struct line_fields {
 	bool expected; /* the names are just those expected; `names` is not set */
 	bool has_time;
 	int64_t ts_ms;
+	const char *time_at; /* where the time begins, if there is one */
 	size_t fault_count;
 	struct value values[LINE_FIELDS_MAX];
 	struct slice names[LINE_FIELDS_MAX]; /* raw, without the `=`; may repeat */

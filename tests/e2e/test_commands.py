@@ -3,10 +3,15 @@
 import csv
 import io
 import json
+import re
+import shutil
+import signal
+import struct
+import subprocess
 
 import pytest
 
-from server import run
+from server import granary, run
 
 
 @pytest.fixture
@@ -143,8 +148,72 @@ def test_verify_finds_a_damaged_block(filled):
     assert run("verify", "--data", filled.data).returncode == 0
 
 
+def test_a_damaged_journal_is_named_by_verify_and_by_the_start(make_server):
+    """One bit of the only sample, which lies in the journal as its eight bytes."""
+    server = make_server()
+    server.start()
+    assert server.write("m,a=b value=1.2345678901234567 1600000000000000000").status == 204
+    server.kill()
+    path = server.data / "data.mdb"
+    whole = bytearray(path.read_bytes())
+    stored = struct.pack("<d", 1.2345678901234567)
+    places = [at for at in range(len(whole)) if whole.startswith(stored, at)]
+    assert len(places) == 1
+    whole[places[0]] ^= 1
+    path.write_bytes(whole)
+    named = re.compile(r"journal: ([0-9a-f]{16}): the checksum or the header is wrong")
+    answer = run("verify", "--data", server.data, "-o", "csv")
+    assert answer.returncode == 1
+    page = named.search(answer.stdout).group(1)
+    assert "1 problems" in answer.stderr
+    assert run("stats", "--data", server.data).returncode == 0
+    start = run("serve", "--listen", "127.0.0.1:0", "--data", server.data)
+    assert start.returncode == 1
+    assert start.stderr == (f"granary serve: the journal in {server.data} cannot be replayed: "
+                            f"page {page} is damaged: the checksum or the header is wrong\n")
+    assert path.read_bytes() == whole
+
+
 def test_a_directory_without_a_store(tmp_path):
     for command in ("stats", "verify"):
         answer = run(command, "--data", tmp_path / "nothing")
         assert answer.returncode == 1 and "nothing" in answer.stderr
     assert not (tmp_path / "nothing").exists()
+
+
+def test_a_file_or_an_empty_directory_is_no_store(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "empty").mkdir()
+    for command in ("stats", "verify"):
+        answer = run(command, "--data", tmp_path / "file")
+        assert answer.returncode == 1
+        assert answer.stderr == f"granary {command}: {tmp_path}/file is not a directory\n"
+        answer = run(command, "--data", tmp_path / "empty")
+        assert answer.returncode == 1
+        assert answer.stderr == f"granary {command}: no store in {tmp_path}/empty\n"
+    assert not list((tmp_path / "empty").iterdir())
+
+
+def test_the_commands_to_try_work_from_anywhere(tmp_path):
+    """A program in a folder whose name a shell would take apart, typed in a relative way."""
+    folder = tmp_path / "it's a folder"
+    folder.mkdir()
+    shutil.copy(granary(), folder / "granary")
+    process = subprocess.Popen(["./granary", "serve", "--listen", "127.0.0.1:0", "--data",
+                                str(tmp_path / "d"), "--welcome", "true", "--host.interval", "1s"],
+                               cwd=folder, stdout=subprocess.PIPE, text=True)
+    try:
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if "Ctrl-C" in line:
+                break
+        commands = [line.strip() for line in lines if line.startswith("  ")]
+        assert len(commands) == 3
+        for command in commands:
+            answer = subprocess.run(["sh", "-c", command], cwd="/", capture_output=True, text=True)
+            assert answer.returncode == 0, (command, answer.stderr)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.stdout.close()
+        assert process.wait(60) == 0

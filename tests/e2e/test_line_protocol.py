@@ -107,7 +107,7 @@ def test_bad_lines_are_named_and_good_ones_kept(server):
     assert answer["error"].startswith("partial write: line 2, column 5: this is not a value; ")
     assert answer["error"].endswith("; and 2 more; dropped=5")
     assert [(e["line"], e["column"], e["reason"]) for e in answer["errors"]] == [
-        (2, 5, "syntax"), (4, 6, "syntax"), (5, 9, "not_number"), (6, 1, "too_old"),
+        (2, 5, "syntax"), (4, 6, "syntax"), (5, 9, "not_number"), (6, 7, "too_old"),
         (7, 5, "not_finite")]
     assert server.values("m_v") == [1.0, 2.0, 4.0]
 

@@ -219,8 +219,8 @@ static void test_sizes(void **state)
 	options.value_max_bytes = 5;
 	restart_catalog();
 	open_one("t", "abcd", "abcd=12345,k=v");
-	refused("t", "m", "a=1,b=2,c=3", ERR_LIMIT, "3 tags; a series may have 2");
-	refused("t", "abcde", "a=1", ERR_LIMIT, "metric abcde... has more than 4 bytes");
+	refused("t", "m", "a=1,b=2,c=3", ERR_LIMIT, "there are more than 2 tags");
+	refused("t", "abcde", "a=1", ERR_LIMIT, "metric abcde has more than 4 bytes");
 	refused("t", "m", "abcde=1", ERR_LIMIT, "tag key abcde has more than 4 bytes");
 	refused("t", "m", "a=123456", ERR_LIMIT, "the value of tag a has more than 5 bytes");
 	/* A bad group leaves its neighbours alone. */

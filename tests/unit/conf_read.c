@@ -80,7 +80,15 @@ static void unknown_keys_are_refused_with_their_line(void **state)
 		"data: /srv\nstore:\n  mapsize: 1G\n",
 		"granary.yml:3: store.mapsize is not an option; did you mean store.map_size?");
 	assert_refused("colour: red\n", "granary.yml:1: colour is not an option");
-	assert_refused("store: 5\n", "granary.yml:1: store is not an option");
+	assert_refused("store: 5\n", "granary.yml:1: store is a section: it takes no value but a "
+				     "mapping of options such as store.map_size");
+	assert_refused("data: x\nhost:\n",
+		       "granary.yml:2: host is a section: it takes no value but a "
+		       "mapping of options such as host.enabled");
+	assert_refused("stor: 5\n", "granary.yml:1: stor is not an option");
+	assert_refused("store.: 5\n", "granary.yml:1: store. is not an option");
+	assert_refused("host: [a]\n", "granary.yml:1: host is a section: it takes no value but a "
+				      "mapping of options such as host.enabled");
 	assert_refused("\n\nzzzzzzzz:\n  - 1\n", "granary.yml:3: zzzzzzzz is not an option");
 	assert_refused("store:\n  map_size:\n    x: 1\n",
 		       "granary.yml:2: store.map_size takes a value, not a mapping");
@@ -198,6 +206,8 @@ static void bad_arguments_are_refused(void **state)
 	assert_int_equal(ARGUMENTS(conf, "--=x"), ERR_INVALID);
 	assert_int_equal(ARGUMENTS(conf, "--datum=x"), ERR_INVALID);
 	assert_string_equal(e.text, "--datum is not an option; did you mean data?");
+	assert_int_equal(ARGUMENTS(conf, "--host", "false"), ERR_INVALID);
+	assert_string_equal(e.text, "--host is a section: give its options, as in --host.enabled");
 	assert_int_equal(ARGUMENTS(conf, "--host.enabled", "maybe"), ERR_INVALID);
 	assert_string_equal(e.text, "--host.enabled: \"maybe\" is not true or false");
 	assert_int_equal(ARGUMENTS(conf, "--config", "/nonexistent/granary.yml"), ERR_NOT_FOUND);

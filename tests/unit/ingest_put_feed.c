@@ -284,7 +284,7 @@ static void bad_tags_are_refused(void **state)
 	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':{'b':[]}}}", INGEST_NAME,
 		"tag \"a\" is not a text");
 	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':'\\n'}}", INGEST_NAME,
-		"value of tag \"a\" holds a control character (1 to 1024 bytes)");
+		"value of tag \"a\" holds a control character");
 	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'tenant':''}}", INGEST_NAME,
 		"tenant \"\" is not 1 to 64 of A-Z a-z 0-9 _ . and -");
 	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':[]}", INGEST_SYNTAX,
@@ -318,7 +318,7 @@ static void tags_have_a_maximum(void **state)
 	ingest_request_free(r);
 	r = put_slice(&h, "t", buf_slice(&body));
 	assert_int_equal(r->refused, 1);
-	want_error(r, 0, 0, INGEST_NAME, "65 tags; at most 64 are kept");
+	want_error(r, 0, 0, INGEST_NAME, "there are more than 64 tags");
 	ingest_request_free(r);
 	put_tags(&body, TAGS_MAX + 2);
 	r = put_slice(&h, NULL, buf_slice(&body));
@@ -409,7 +409,7 @@ static void bad_metrics_are_refused(void **state)
 	refused(&h, "{'metric':'','timestamp':1,'value':1,'tags':{}}", INGEST_NAME,
 		"metric \"\" is empty (1 to 256 bytes)");
 	refused(&h, "{'metric':'a\\u0000b','timestamp':1,'value':1,'tags':{}}", INGEST_NAME,
-		"metric \"a\" holds a control character (1 to 256 bytes)");
+		"metric \"a\" holds a control character");
 	refused(&h, "{'metric':null,'timestamp':1,'value':1}", INGEST_SYNTAX,
 		"\"metric\" is not a text");
 	refused(&h, "{'timestamp':1,'value':1}", INGEST_SYNTAX, "\"metric\" is missing");

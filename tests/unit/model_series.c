@@ -201,6 +201,50 @@ static void names_at_their_limits(UNUSED void **state)
 	assert_int_equal(tags_sort_and_check(escaped, 3, &e), 0);
 }
 
+static void expect_metric(struct slice metric, const char *sentence)
+{
+	struct errbuf e = {""};
+	assert_int_equal(metric_check(metric, &e), ERR_INVALID);
+	assert_string_equal(e.text, sentence);
+}
+
+/* Bounds stand only where a length is at fault; names are cut between characters. */
+static void sentences_of_names(UNUSED void **state)
+{
+	static char name[4096], sentence[200];
+	char sixty_four[65] = "";
+	struct errbuf e = {""};
+	expect_metric(TEXT(""), "metric \"\" is empty (1 to 256 bytes)");
+	expect_metric(TEXT("a\nb"), "metric \"a\nb\" holds a control character");
+	expect_metric(TEXT("a\xff"), "metric \"a\xff\" is not UTF-8");
+	memset(sixty_four, 'x', 64);
+	snprintf(sentence, sizeof(sentence), "metric \"%s\" is too long (1 to 256 bytes)",
+		 sixty_four);
+	expect_metric(long_name(name, 257), sentence);
+	/* 63 x, then two bytes of one letter: the second is the 65th. */
+	memcpy(name + 63, "\xc3\xa9", 2);
+	snprintf(sentence, sizeof(sentence), "metric \"%.63s\" is too long (1 to 256 bytes)",
+		 sixty_four);
+	expect_metric((struct slice){name, 257}, sentence);
+	struct tag tag = {TEXT("k"), long_name(name, 1025)};
+	assert_int_equal(tags_sort_and_check(&tag, 1, &e), ERR_INVALID);
+	assert_string_equal(e.text, "value of tag \"k\" is too long (1 to 1024 bytes)");
+	tag.value = TEXT("\t");
+	assert_int_equal(tags_sort_and_check(&tag, 1, &e), ERR_INVALID);
+	assert_string_equal(e.text, "value of tag \"k\" holds a control character");
+	tag = (struct tag){TEXT("\xff"), TEXT("v")};
+	assert_int_equal(tags_sort_and_check(&tag, 1, &e), ERR_INVALID);
+	assert_string_equal(e.text, "tag key \"\xff\" is not UTF-8");
+	assert_int_equal(tags_sort_and_check(&tag, 65, &e), ERR_INVALID); /* is not looked into */
+	assert_string_equal(e.text, "there are more than 64 tags");
+	/* As above: 3 x (1 + 2 x 500 + 2), of which 3000 are allowed. */
+	memset(name, ',', 500);
+	struct tag escaped[3] = {
+		{TEXT("a"), {name, 500}}, {TEXT("b"), {name, 500}}, {TEXT("c"), {name, 500}}};
+	assert_int_equal(tags_sort_and_check(escaped, 3, &e), ERR_INVALID);
+	assert_string_equal(e.text, "the tags take 3009 bytes as text, more than the 3000 allowed");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +256,7 @@ int main(void)
 		cmocka_unit_test(tags_are_sorted_and_checked),
 		cmocka_unit_test(bad_tags_get_a_sentence),
 		cmocka_unit_test(names_at_their_limits),
+		cmocka_unit_test(sentences_of_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

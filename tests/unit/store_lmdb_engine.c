@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <errno.h>
 #include <sys/stat.h>
 
 #include <cmocka.h>
@@ -11,6 +12,7 @@
 #include "base/random.h"
 #include "lmdb_dir.h"
 #include "store/lmdb/env.h"
+#include "store/lmdb/journal.h"
 
 #define T0 INT64_C(1600000000000)
 
@@ -174,6 +176,29 @@ static void nothing_there_is_said(void **state)
 	assert_non_null(strstr(e.text, rig->dir.path));
 }
 
+static void looking_makes_no_directory(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	char path[300];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/not/there", rig->dir.path);
+	for (int i = 0; i < 2; i++) {
+		struct lmdb_options options = {
+			.path = path, .inspect = i == 0, .must_exist = i == 1};
+		assert_int_equal(lmdb_open(&options, &rig->store, &e), ERR_NOT_FOUND);
+		assert_non_null(strstr(e.text, "no store in "));
+		assert_int_not_equal(stat(path, &st), 0);
+	}
+	snprintf(path, sizeof(path), "%s/file", rig->dir.path);
+	assert_int_equal(files_real()->replace(files_real(), path, SLICE("x"), 0600), 0);
+	struct lmdb_options options = {.path = path, .inspect = true};
+	assert_int_equal(lmdb_open(&options, &rig->store, &e), -ENOTDIR);
+	assert_non_null(strstr(e.text, "file is not a directory"));
+	assert_int_equal(files_real()->remove(files_real(), path), 0);
+	rig->store = NULL;
+}
+
 /* Changes the environment behind the engine's back, as another program would. */
 static void with_env(struct rig *rig, void (*change)(struct env *env, MDB_txn *txn))
 {
@@ -301,13 +326,20 @@ static void flip_bit(struct env *env, MDB_txn *txn)
 			 0);
 }
 
+/* How many, the sentence of the first into found_sentence. */
+static char found_sentence[200];
+
 static uint64_t problems(struct rig *rig)
 {
+	found_sentence[0] = 0;
 	struct store_read *read = new_read(rig);
 	struct store_request *request = store_read_add(read, STORE_VERIFY);
-	do
+	do {
 		assert_int_equal(run_read(rig, read), 0);
-	while (request->more);
+		if (request->verify.sentence_count && !found_sentence[0])
+			snprintf(found_sentence, sizeof(found_sentence), "%s",
+				 request->verify.sentences[0]);
+	} while (request->more);
 	uint64_t found = request->verify.problems;
 	store_read_free(read);
 	return found;
@@ -391,8 +423,92 @@ static void damaged_journal_is_refused(void **state)
 	flip_db = DB_JOURNAL;
 	with_env(rig, flip_bit);
 	assert_int_equal(open_store(rig, &e), ERR_DAMAGED);
+	assert_non_null(strstr(e.text, rig->dir.path));
 	assert_non_null(strstr(e.text, "journal"));
+	/* Each directory once. */
+	assert_null(strstr(strstr(e.text, rig->dir.path) + 1, rig->dir.path));
 	rig->store = NULL;
+}
+
+/* The name of the page in the sentence of the start that was refused. */
+static void expect_named_by_both(struct rig *rig, const char *why)
+{
+	struct errbuf e = {""};
+	char page[17] = "", named[100];
+	assert_int_equal(open_store(rig, &e), ERR_DAMAGED);
+	const char *at = strstr(e.text, ": page ");
+	assert_non_null(at);
+	memcpy(page, at + 7, 16);
+	assert_int_equal(strspn(page, "0123456789abcdef"), 16);
+	assert_non_null(strstr(at, why));
+	rig->options.inspect = true;
+	assert_int_equal(open_store(rig, &e), 0);
+	assert_int_equal(problems(rig), 1);
+	snprintf(named, sizeof(named), "journal: %s: ", page);
+	assert_memory_equal(found_sentence, named, strlen(named));
+	assert_string_equal(found_sentence + strlen(named), why);
+	rig->options.inspect = false;
+}
+
+/* Samples 0 to 999, then 1000 to 1009 in a page of their own, which breaks. */
+static void a_damaged_journal_can_be_looked_at(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	assert_int_equal(open_store(rig, &e), 0);
+	open_series(rig);
+	uint64_t handle = rig->handle;
+	assert_int_equal(put(rig, 0, 1000), 0);
+	assert_int_equal(put(rig, 1000, 1010), 0);
+	close_store(rig);
+	flip_db = DB_JOURNAL;
+	with_env(rig, flip_bit);
+	expect_named_by_both(rig, "the checksum or the header is wrong");
+	rig->handle = handle;
+	assert_int_equal(count(rig), 1000);
+	assert_int_equal(put(rig, 2000, 2010), ERR_READ_ONLY);
+	assert_int_equal(lmdb_settle(rig->store), ERR_READ_ONLY);
+	close_store(rig);
+	/* Looking changed nothing. */
+	expect_named_by_both(rig, "the checksum or the header is wrong");
+}
+
+/* A page that is sound in itself, of a shape that was never registered. */
+static void add_unknown_row(struct env *env, MDB_txn *txn)
+{
+	const struct sheet sheet = {TABLE_DATA_RAW, RETENTION_EVER, 0};
+	struct journal_page page;
+	struct record_chunk *chunk = NULL;
+	struct arena arena;
+	struct value value = value_f64(1);
+	uint8_t key[8];
+	size_t left, len;
+	arena_init(&arena, 1 << 16);
+	assert_int_equal(record_put_row(&arena, &chunk, &sheet, 77, 0, 0, 1, T0, &value), 0);
+	const uint8_t *at = chunk->bytes;
+	left = chunk->used;
+	const uint8_t *record = record_next(&at, &left, &len);
+	journal_page_init(&page, 1000000, T0);
+	assert_true(journal_page_add(&page, record, len));
+	journal_page_finish(&page, key);
+	assert_int_equal(env_put(txn, env->dbi[DB_JOURNAL],
+				 (struct slice){(const char *)key, sizeof(key)},
+				 (struct slice){(const char *)page.bytes, page.used}),
+			 0);
+	arena_release(&arena);
+}
+
+static void a_journal_of_unknown_shapes_can_be_looked_at(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	assert_int_equal(open_store(rig, &e), 0);
+	open_series(rig);
+	assert_int_equal(put(rig, 0, 10), 0);
+	close_store(rig);
+	with_env(rig, add_unknown_row);
+	expect_named_by_both(rig, "a record's shape is not registered");
+	assert_non_null(strstr(found_sentence, "00000000000f4240"));
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -402,6 +518,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(second_process_is_named),
 		CASE(nothing_there_is_said),
+		CASE(looking_makes_no_directory),
 		CASE(newer_format_is_refused),
 		CASE(shortened_file_is_refused),
 		CASE(full_store_refuses_and_recovers),
@@ -410,6 +527,8 @@ int main(void)
 		CASE(replay_goes_on_beside_damage),
 		CASE(full_store_registers_nothing),
 		CASE(damaged_journal_is_refused),
+		CASE(a_damaged_journal_can_be_looked_at),
+		CASE(a_journal_of_unknown_shapes_can_be_looked_at),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

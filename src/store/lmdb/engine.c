@@ -290,7 +290,7 @@ static int load(struct engine *engine, struct errbuf *e)
 	MDB_txn *txn;
 	int err = registry_open(&engine->registry, &engine->env);
 	if (err)
-		return errbuf_set(e, err, "%s: the registry of series cannot be read: %s",
+		return errbuf_set(e, err, "the registry of series in %s cannot be read: %s",
 				  engine->options.path, err_text(err));
 	err = env_error(mdb_txn_begin(engine->env.mdb, NULL, MDB_RDONLY, &txn));
 	if (!err) {
@@ -300,7 +300,8 @@ static int load(struct engine *engine, struct errbuf *e)
 		mdb_txn_abort(txn);
 	}
 	if (err)
-		return errbuf_set(e, err, "%s: %s", engine->options.path, err_text(err));
+		return errbuf_set(e, err, "the store in %s cannot be read: %s",
+				  engine->options.path, err_text(err));
 	return replay(engine, e);
 }
 
@@ -316,6 +317,8 @@ int lmdb_open(const struct lmdb_options *options, struct store **store, struct e
 	pthread_cond_init(&engine->queue_arrived, NULL);
 	pthread_cond_init(&engine->settled, NULL);
 	heads_init(&engine->heads);
+	if (options->inspect)
+		engine->dead = ERR_READ_ONLY;
 	int err = env_open(&engine->env, &engine->options, e);
 	if (!err)
 		err = load(engine, e);

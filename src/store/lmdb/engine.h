@@ -26,6 +26,13 @@ struct store_stage {
 	bool grows; /* holds something other than deletions */
 };
 
+/* Whether a row is one of a registered shape. */
+static inline bool record_fits(struct registry *registry, const struct record *row)
+{
+	unsigned fields = (unsigned)schema[row->sheet.table].field_count;
+	return row->first_column + row->columns <= registry_columns(registry, row->shape) * fields;
+}
+
 /* A page of the journal that is still there. */
 struct journal_entry {
 	uint64_t first_sequence;
@@ -79,7 +86,7 @@ struct engine {
 	bool settle_wanted;
 	pthread_cond_t settled;
 
-	_Atomic int dead;         /* the error that ended it, or 0 */
+	_Atomic int dead;         /* the error that ended it, or 0; ERR_READ_ONLY to inspect */
 	_Atomic bool full;        /* no room: only what frees some is taken */
 	_Atomic int64_t stamp_us; /* the last one given */
 
@@ -146,7 +153,8 @@ bool forget_happened(const struct store_write *write, const struct store_stage *
 		     uint64_t handle);
 bool forget_wanted(const struct store_write *write);
 
-/* replay.c: the journal into the heads, at the start. */
+/* replay.c: the journal into the heads, at the start. A page that is damaged is an error, which
+ * names it, or is left out with options.inspect. */
 int replay(struct engine *engine, struct errbuf *e) MUST_CHECK;
 
 /* cells.c */
@@ -170,6 +178,8 @@ void readers_release(struct engine *engine);
 int reader_renew(struct engine *engine, struct reader *reader) MUST_CHECK;
 
 /* inspect.c */
+/* Why a page of the journal cannot be replayed, or NULL. */
+const char *inspect_journal_page(struct engine *engine, struct slice key, struct slice value);
 int inspect_stats(struct engine *engine, struct reader *reader,
 		  struct store_request *request) MUST_CHECK;
 int inspect_verify(struct engine *engine, struct reader *reader, struct store_read *read,

@@ -274,10 +274,15 @@ int env_open(struct env *env, const struct lmdb_options *options, struct errbuf 
 	*env = (struct env){.lock_fd = -1, .path = mem_copy_text(slice_of(options->path))};
 	snprintf(file, sizeof(file), "%s/data.mdb", options->path);
 	int err = 0;
-	if (options->must_exist &&
-	    options->files->length(options->files, file, &length) == ERR_NOT_FOUND)
-		err = errbuf_set(e, ERR_NOT_FOUND, "no store in %s", options->path);
-	if (!err) {
+	if (options->must_exist || options->inspect) {
+		err = options->files->length(options->files, file, &length);
+		if (err == ERR_NOT_FOUND)
+			errbuf_set(e, err, "no store in %s", options->path);
+		else if (err == -ENOTDIR)
+			errbuf_set(e, err, "%s is not a directory", options->path);
+		else if (err)
+			errbuf_set(e, err, "%s: %s", file, err_text(err));
+	} else {
 		err = options->files->make_dir(options->files, options->path, 0700);
 		if (err)
 			errbuf_set(e, err, "cannot make the directory %s: %s", options->path,
@@ -295,6 +300,9 @@ int env_open(struct env *env, const struct lmdb_options *options, struct errbuf 
 		err = check_length(env, options, file, e);
 	if (!err)
 		err = check_format(env, file, &is_new, e);
+	if (!err && is_new && options->inspect)
+		err = errbuf_set(e, ERR_NOT_FOUND, "no store in %s: %s is empty", options->path,
+				 file);
 	if (!err)
 		err = open_databases(env, is_new, file, e);
 	if (!err && is_new) {

@@ -343,7 +343,7 @@ static const char *verify_extent(struct verifying *v, struct slice key, struct s
 	return fault;
 }
 
-static const char *verify_journal(struct verifying *v, struct slice key, struct slice value)
+const char *inspect_journal_page(struct engine *engine, struct slice key, struct slice value)
 {
 	struct journal_view view;
 	struct record record;
@@ -355,8 +355,7 @@ static const char *verify_journal(struct verifying *v, struct slice key, struct 
 		bytes = record_next(&view.at, &view.left, &len);
 		if (!bytes || record_parse(bytes, len, &record))
 			return "a record cannot be read";
-		if (record.kind == RECORD_ROW &&
-		    registry_columns(&v->engine->registry, record.shape) == 0)
+		if (record.kind == RECORD_ROW && !record_fits(&engine->registry, &record))
 			return "a record's shape is not registered";
 	}
 	return view.left ? "bytes follow the last record" : NULL;
@@ -431,7 +430,7 @@ static const char *verify_entry(struct verifying *v, struct slice key, struct sl
 	case DB_EXTENTS:
 		return verify_extent(v, key, value);
 	case DB_JOURNAL:
-		return verify_journal(v, key, value);
+		return inspect_journal_page(v->engine, key, value);
 	case DB_SHAPES:
 		return verify_shape(v, key, value);
 	case DB_BANDS:

@@ -41,15 +41,20 @@ struct lmdb_options {
 	unsigned read_threads;   /* 0 = 2 */
 	bool not_durable;        /* no fsync: only for tests that do not test durability */
 	bool must_exist;         /* ERR_NOT_FOUND instead of a new store: for the tools */
-	struct clock *clock;     /* NULL = the real one */
-	struct files *files;     /* NULL = the real ones */
+	/* To look at a store that may be damaged: it must exist, nothing in it is changed (writes
+	 * get ERR_READ_ONLY, upkeep rests), and what of the journal cannot be replayed is left out
+	 * rather than an error; STORE_VERIFY names it. */
+	bool inspect;
+	struct clock *clock; /* NULL = the real one */
+	struct files *files; /* NULL = the real ones */
 	/* Runs on the writer thread, once, after a commit failed for another reason than room. */
 	void (*on_dead)(void *context, int err);
 	void *context;
 };
 
 /* ERR_LOCKED: another process has the directory, and e names it. ERR_VERSION: written by a newer
- * format. ERR_DAMAGED: the file is shorter than its pages or a database is missing. */
+ * format. ERR_DAMAGED: the file is shorter than its pages, a database is missing, or a page of the
+ * journal cannot be replayed, and e names it. */
 int lmdb_open(const struct lmdb_options *options, struct store **store,
 	      struct errbuf *e) MUST_CHECK;
 

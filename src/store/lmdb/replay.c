@@ -23,6 +23,7 @@ struct replaying {
 	struct known_group *last; /* neighbours in the journal are neighbours on disk */
 	uint64_t samples;
 	int64_t now_us;
+	bool page_is_named; /* in the sentence of the error */
 };
 
 static bool same(const struct group_id *a, const struct group_id *b)
@@ -72,8 +73,7 @@ static int replay_record(struct replaying *r, const struct record *record, uint6
 	}
 	const struct sheet *sheet = &record->sheet;
 	unsigned columns = registry_columns(&engine->registry, record->shape);
-	unsigned width = columns * (unsigned)schema[sheet->table].field_count;
-	if (record->first_column + record->columns > width)
+	if (!record_fits(&engine->registry, record))
 		return ERR_DAMAGED;
 	struct segment_id segment = {*sheet,
 				     segment_of(sheet->table, sheet->period_ms, record->ts_ms)};
@@ -117,6 +117,21 @@ static int replay_page(struct replaying *r, struct slice key, struct slice value
 	return 0;
 }
 
+static int damaged_page(struct replaying *r, struct slice key, struct slice value, struct errbuf *e)
+{
+	struct engine *engine = r->engine;
+	char hex[2 * 16 + 1] = "";
+	if (engine->options.inspect)
+		return 0;
+	for (size_t i = 0; i < key.len && i < 16; i++)
+		snprintf(hex + 2 * i, 3, "%02x", (uint8_t)key.data[i]);
+	r->page_is_named = true;
+	const char *why = inspect_journal_page(engine, key, value);
+	return errbuf_set(e, ERR_DAMAGED,
+			  "the journal in %s cannot be replayed: page %s is damaged: %s",
+			  engine->options.path, hex, why ? why : "its records cannot be read");
+}
+
 static void forget_known(struct replaying *r)
 {
 	for (size_t i = 0; i < KNOWN_BUCKETS; i++) {
@@ -143,6 +158,8 @@ int replay(struct engine *engine, struct errbuf *e)
 			err = env_seek(cursor, &key, &value);
 			while (!err) {
 				err = replay_page(r, key, value);
+				if (err == ERR_DAMAGED)
+					err = damaged_page(r, key, value, e);
 				if (!err)
 					err = env_next(cursor, &key, &value);
 			}
@@ -152,8 +169,8 @@ int replay(struct engine *engine, struct errbuf *e)
 	}
 	if (err == ERR_NOT_FOUND)
 		err = 0;
-	if (err)
-		errbuf_set(e, err, "%s: the journal cannot be replayed: %s", engine->options.path,
+	if (err && !r->page_is_named)
+		errbuf_set(e, err, "the journal in %s cannot be replayed: %s", engine->options.path,
 			   err_text(err));
 	stat_add(STAT_store_replayed_samples, (int64_t)r->samples);
 	if (r->samples)
