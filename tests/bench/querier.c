@@ -1,17 +1,23 @@
-/* Asks a server the same few questions over and over on one kept connection and prints how long an
- * answer took. Paths are read from standard input, one a line, and asked in turn.
+/* Asks a server the same few questions over and over on kept connections and prints how long an
+ * answer took. Targets are given by --path (repeatable) or read from standard input, one a line,
+ * and asked in turn: every connection takes the next one when its answer is there.
  *
- *   querier --port 8470 --count 5000 < paths
+ *   querier --port 8470 --count 5000 --connections 8 < paths
+ *   querier --port 8470 --count 20 --path '/api/query?metricName=cpu_usage_user&start=...'
  *
- * Prints one JSON object: queries, wall seconds, p50, p90, p99 in ms and the mean answer length. */
+ * With --group N, N consecutive targets on one connection are one query: their times add up.
+ *
+ * Prints one JSON object: queries, wall seconds, queries per second, p50, p90, p99 in ms and the
+ * mean length of an answer. */
 #include <getopt.h>
+#include <pthread.h>
 
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "tools/http_client.h"
 
-enum { PATHS_MAX = 10000, PATH_MAX_BYTES = 4096, TIMEOUT_S = 60 };
+enum { PATHS_MAX = 10000, PATH_MAX_BYTES = 4096, CONNECTIONS_MAX = 256, TIMEOUT_S = 120 };
 
 struct paths {
 	struct arena arena;
@@ -19,23 +25,38 @@ struct paths {
 	size_t count;
 };
 
+static void paths_add(struct paths *paths, const char *path)
+{
+	struct buf head;
+
+	ASSERT(paths->count < PATHS_MAX);
+	buf_init(&head, PATH_MAX_BYTES * 2);
+	http_client_head(&head, "GET", path, NULL, SIZE_MAX);
+	paths->heads[paths->count] = arena_copy(&paths->arena, buf_slice(&head));
+	ASSERT(paths->heads[paths->count].data);
+	paths->count++;
+	buf_release(&head);
+}
+
 static void paths_read(struct paths *paths)
 {
 	char line[PATH_MAX_BYTES];
-	struct buf head;
 
-	arena_init(&paths->arena, (size_t)PATHS_MAX * PATH_MAX_BYTES);
-	buf_init(&head, PATH_MAX_BYTES * 2);
 	while (paths->count < PATHS_MAX && fgets(line, sizeof(line), stdin)) {
 		line[strcspn(line, "\r\n")] = '\0';
-		buf_clear(&head);
-		http_client_head(&head, "GET", line, NULL, SIZE_MAX);
-		paths->heads[paths->count] = arena_copy(&paths->arena, buf_slice(&head));
-		ASSERT(paths->heads[paths->count].data);
-		paths->count++;
+		paths_add(paths, line);
 	}
-	buf_release(&head);
 }
+
+/* What the connections share: the next query's number, and each query's time. */
+struct run {
+	const struct paths *paths;
+	size_t count, group;
+	uint16_t port;
+	_Atomic size_t next, bytes;
+	_Atomic int err;
+	int64_t *took_us; /* by query */
+};
 
 static int ask(struct http_client *client, struct slice head, size_t *bytes)
 {
@@ -56,41 +77,88 @@ static int ask(struct http_client *client, struct slice head, size_t *bytes)
 	return ERR_INVALID;
 }
 
+static int ask_group(struct run *run, struct http_client *client, size_t query)
+{
+	struct clock *clock = clock_real();
+	int64_t begun_us = clock->mono_us(clock);
+	size_t bytes = 0;
+	int err = 0;
+
+	for (size_t i = query * run->group; i < (query + 1) * run->group && !err; i++)
+		err = ask(client, run->paths->heads[i % run->paths->count], &bytes);
+	run->took_us[query] = clock->mono_us(clock) - begun_us;
+	run->bytes += bytes;
+	return err;
+}
+
+static void *connection_main(void *arg)
+{
+	struct run *run = arg;
+	struct http_client client;
+	int err = http_client_open(&client, run->port, TIMEOUT_S);
+
+	if (err)
+		fprintf(stderr, "querier: %s\n", err_text(err));
+	for (size_t i = run->next++; i < run->count && !err && !run->err; i = run->next++)
+		err = ask_group(run, &client, i);
+	http_client_close(&client);
+	if (err)
+		run->err = err;
+	return NULL;
+}
+
 static int compare_i64(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 	return (x > y) - (x < y);
 }
 
-static int run(struct http_client *client, const struct paths *paths, size_t count)
+static void print_found(struct run *run, int64_t wall_us)
+{
+	size_t count = run->count;
+	int64_t *took_us = run->took_us;
+
+	qsort(took_us, count, sizeof(*took_us), compare_i64);
+	printf("{\"queries\": %zu, \"seconds\": %.3f, \"qps\": %.1f, \"p50_ms\": %.3f, "
+	       "\"p90_ms\": %.3f, \"p99_ms\": %.3f, \"bytes\": %zu}\n",
+	       count, (double)wall_us / 1e6, (double)count * 1e6 / (double)(wall_us + 1),
+	       (double)took_us[count / 2] / 1e3, (double)took_us[count * 9 / 10] / 1e3,
+	       (double)took_us[count * 99 / 100] / 1e3, run->bytes / count);
+}
+
+static int run_all(struct run *run, size_t connections)
 {
 	struct clock *clock = clock_real();
-	int64_t *took_us = mem_alloc_array(count, sizeof(*took_us)), total_us = 0;
-	size_t bytes = 0;
-	int err = 0;
+	pthread_t threads[CONNECTIONS_MAX];
+	int64_t begun_us = clock->mono_us(clock);
 
-	for (size_t i = 0; i < count && !err; i++) {
-		int64_t begun_us = clock->mono_us(clock);
-		err = ask(client, paths->heads[i % paths->count], &bytes);
-		took_us[i] = clock->mono_us(clock) - begun_us;
-		total_us += took_us[i];
+	run->took_us = mem_alloc_array(run->count, sizeof(*run->took_us));
+	for (size_t i = 0; i < connections; i++) {
+		int failed = pthread_create(&threads[i], NULL, connection_main, run);
+		ASSERT(!failed);
 	}
-	if (!err) {
-		qsort(took_us, count, sizeof(*took_us), compare_i64);
-		printf("{\"queries\": %zu, \"seconds\": %.3f, \"p50_ms\": %.3f, \"p90_ms\": %.3f, "
-		       "\"p99_ms\": %.3f, \"bytes\": %zu}\n",
-		       count, (double)total_us / 1e6, (double)took_us[count / 2] / 1e3,
-		       (double)took_us[count * 9 / 10] / 1e3,
-		       (double)took_us[count * 99 / 100] / 1e3, bytes / count);
-	}
-	mem_free(took_us);
-	return err;
+	for (size_t i = 0; i < connections; i++)
+		pthread_join(threads[i], NULL);
+	if (!run->err)
+		print_found(run, clock->mono_us(clock) - begun_us);
+	mem_free(run->took_us);
+	return run->err;
 }
 
 static int usage(void)
 {
-	fputs("usage: querier --port PORT [--count N] < PATHS\n", stderr);
+	fputs("usage: querier --port PORT [--count N] [--connections N] [--group N]\n"
+	      "               [--path TARGET ...] [< TARGETS]\n",
+	      stderr);
 	return 2;
+}
+
+/* A number of at least 1 and at most `max`; 0: it is none. */
+static size_t number_of(const char *text, size_t max)
+{
+	char *end;
+	unsigned long long n = strtoull(text, &end, 10);
+	return *end || n > max ? 0 : (size_t)n;
 }
 
 int main(int argc, char **argv)
@@ -98,30 +166,36 @@ int main(int argc, char **argv)
 	static const struct option names[] = {
 		{"port", required_argument, NULL, 'p'},
 		{"count", required_argument, NULL, 'c'},
+		{"connections", required_argument, NULL, 'n'},
+		{"group", required_argument, NULL, 'g'},
+		{"path", required_argument, NULL, 't'},
 		{NULL, 0, NULL, 0},
 	};
 	static struct paths paths;
-	struct http_client client;
-	unsigned long port = 0, count = 1000;
+	struct run run = {.paths = &paths, .count = 1000, .group = 1};
+	size_t connections = 1;
 	int option;
 
+	arena_init(&paths.arena, (size_t)PATHS_MAX * PATH_MAX_BYTES);
 	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
 		if (option == 'p')
-			port = strtoul(optarg, NULL, 10);
+			run.port = (uint16_t)number_of(optarg, UINT16_MAX);
 		else if (option == 'c')
-			count = strtoul(optarg, NULL, 10);
+			run.count = number_of(optarg, 100000000);
+		else if (option == 'n')
+			connections = number_of(optarg, CONNECTIONS_MAX);
+		else if (option == 'g')
+			run.group = number_of(optarg, PATHS_MAX);
+		else if (option == 't' && strlen(optarg) < PATH_MAX_BYTES)
+			paths_add(&paths, optarg);
 		else
 			return usage();
 	}
-	paths_read(&paths);
-	if (!port || port > UINT16_MAX || !count || !paths.count)
+	if (!paths.count)
+		paths_read(&paths);
+	if (!run.port || !run.count || !connections || !run.group || !paths.count)
 		return usage();
-	int err = http_client_open(&client, (uint16_t)port, TIMEOUT_S);
-	if (err)
-		fprintf(stderr, "querier: %s\n", err_text(err));
-	else
-		err = run(&client, &paths, count);
-	http_client_close(&client);
+	int err = run_all(&run, connections);
 	arena_release(&paths.arena);
 	return err ? 1 : 0;
 }
