@@ -1,5 +1,6 @@
 #include "api/routes.h"
 
+#include "api/influx.h"
 #include "api/metadata.h"
 #include "api/query.h"
 #include "api/self.h"
@@ -53,14 +54,29 @@ const struct http_route api_routes[] = {
 	{VERB_POST, "/write", false, ROLE_WRITE, BODY_STREAMED, &line_write_handler,
 	 "Takes Influx line protocol; the metric is measurement_field.",
 	 "curl -d 'cpu,host=a usage=1.5' 'http://127.0.0.1:8470/write?precision=s'"},
-	{VERB_POST, "/api/v2/write", false, ROLE_WRITE, BODY_STREAMED, &line_write_handler,
-	 "The same for senders of the second version of that protocol.", NULL},
-	{VERB_POST, "/query", false, ROLE_WRITE, 64 << 10, 0, &line_query_handler,
-	 "Answers CREATE DATABASE, which senders of line protocol ask for first.", NULL},
-	{VERB_GET, "/ping", false, ROLE_NONE, NO_BODY, &line_ping_handler,
-	 "204, for senders of line protocol that want to know whether somebody is here.", "/ping"},
-	{VERB_GET, "/health", false, ROLE_NONE, NO_BODY, &line_health_handler, "The same as JSON.",
-	 "/health"},
+	{VERB_POST, "/api/v2/write", false, ROLE_WRITE, BODY_STREAMED, &line_v2_write_handler,
+	 "The same for senders of the second version of that protocol; org and bucket are ignored.",
+	 "curl -d 'cpu,host=a usage=1.5' 'http://127.0.0.1:8470/api/v2/write?org=o&bucket=b'"},
+	{VERB_GET, "/query", false, ROLE_READ, NO_BODY, &influx_query,
+	 "Answers SHOW DATABASES and CREATE DATABASE, which InfluxDB's clients may ask for first.",
+	 "/query?q=SHOW%20DATABASES"},
+	{VERB_POST, "/query", false, ROLE_WRITE, 64 << 10, 0, &influx_query,
+	 "The same from a form.", NULL},
+	{VERB_GET, "/ping", false, ROLE_NONE, NO_BODY, &influx_ping,
+	 "204, or 200 with verbose=true, for senders that want to know whether somebody is here.",
+	 "/ping"},
+	{VERB_GET, "/health", false, ROLE_NONE, NO_BODY, &influx_health,
+	 "The same as JSON: pass, or fail and 503.", "/health"},
+	{VERB_GET, "/api/v2/health", false, ROLE_NONE, NO_BODY, &influx_health, "The same.", NULL},
+	{VERB_GET, "/ready", false, ROLE_NONE, NO_BODY, &influx_ready,
+	 "Since when the server has been ready, for clients of InfluxDB's second version.",
+	 "/ready"},
+	{VERB_GET, "/api/v2/ready", false, ROLE_NONE, NO_BODY, &influx_ready, "The same.", NULL},
+	{VERB_GET, "/api/v2/buckets", false, ROLE_READ, NO_BODY, &influx_buckets,
+	 "Says that the bucket which a client names is there: any name will do.",
+	 "/api/v2/buckets?name=b"},
+	{VERB_GET, "/api/v2/orgs", false, ROLE_READ, NO_BODY, &influx_orgs,
+	 "The same of an organisation.", "/api/v2/orgs?org=o"},
 };
 
 const size_t api_route_count = ARRAY_LEN(api_routes);

@@ -257,6 +257,7 @@ static void dispatch(struct http_conn *conn)
 		http_reply_header(request, "Allow", allow.data);
 	}
 	buf_release(&allow);
+	request->route = route;
 	if (status == 404)
 		http_reply_error(request, 404, "there is nothing at %.*s", (int)request->path.len,
 				 request->path.data);
@@ -269,7 +270,6 @@ static void dispatch(struct http_conn *conn)
 		http_reply_header(request, "Accept-Encoding", "gzip");
 		http_reply_error(request, 415, "the only Content-Encoding understood is gzip");
 	} else {
-		request->route = route;
 		buf_init(&request->body, decoded_max(route));
 		if (route->handler->begin)
 			route->handler->begin(request);

@@ -55,6 +55,10 @@ struct http_handler {
 	void (*abort)(struct http_request *request, int err);
 	/* http_stream_write said ERR_BUSY and there is room again. */
 	void (*drained)(struct http_request *request);
+	/* Appends the JSON of an error, where clients of the route look for another shape than that
+	 * of http_reply_error, which then takes this one; so do the server's own answers (413, 415,
+	 * 503 ...). The message has at most HTTP_MESSAGE_MAX_BYTES. May be NULL. */
+	void (*error)(struct buf *out, int status, struct slice message);
 };
 
 /* One row of the table. GET routes answer HEAD too. */
@@ -78,7 +82,7 @@ struct http_param {
 	struct slice name, value; /* decoded */
 };
 
-enum { HTTP_SEGMENTS_MAX = 16 };
+enum { HTTP_SEGMENTS_MAX = 16, HTTP_MESSAGE_MAX_BYTES = 1000 };
 
 struct http_conn;
 
@@ -154,8 +158,8 @@ void http_reply_header(struct http_request *request, const char *name, const cha
 void http_reply(struct http_request *request, int status, const char *content_type,
 		struct slice body);
 
-/* {"error":{"code":400,"message":"..."}}: every error of the server looks like this. The message is
- * cut at 1,000 bytes. */
+/* {"error":{"code":400,"message":"..."}}: every error of the server looks like this, but where the
+ * route's handler has an `error`. The message is cut at HTTP_MESSAGE_MAX_BYTES. */
 void http_reply_error(struct http_request *request, int status, const char *fmt, ...)
 	PRINTF_LIKE(3, 4);
 

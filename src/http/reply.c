@@ -6,7 +6,7 @@
 #include "http/conn.h"
 #include "wire/json.h"
 
-enum { UNKNOWN_LENGTH = -1, ERROR_MESSAGE_MAX_BYTES = 1000 };
+enum { UNKNOWN_LENGTH = -1 };
 
 /* ---- Heads ----------------------------------------------------------------------------------- */
 
@@ -207,26 +207,33 @@ void http_error_json(struct buf *out, int status, struct slice message)
 	buf_append_char(out, '}');
 }
 
-enum { ERROR_BODY_MAX_BYTES = 6 * ERROR_MESSAGE_MAX_BYTES + 100 };
+enum { ERROR_BODY_MAX_BYTES = 6 * HTTP_MESSAGE_MAX_BYTES + 100 };
 
-static void put_error_body(struct buf *out, int status, const char *message)
+/* In the shape that clients of the route expect. */
+static void put_error_body(const struct http_conn *conn, struct buf *out, int status,
+			   const char *message)
 {
-	buf_append_text(out, "{\"error\":");
-	http_error_json(out, status, slice_of(message));
-	buf_append_text(out, "}\n");
+	const struct http_route *route = conn->held ? conn->request.route : NULL;
+	if (route && route->handler->error) {
+		route->handler->error(out, status, slice_of(message));
+	} else {
+		buf_append_text(out, "{\"error\":");
+		http_error_json(out, status, slice_of(message));
+		buf_append_text(out, "}\n");
+	}
 	ASSERT(!out->failed);
 }
 
 void http_reply_error(struct http_request *request, int status, const char *fmt, ...)
 {
-	char message[ERROR_MESSAGE_MAX_BYTES + 1];
+	char message[HTTP_MESSAGE_MAX_BYTES + 1];
 	struct buf body;
 	va_list args;
 	va_start(args, fmt);
 	vsnprintf(message, sizeof(message), fmt, args);
 	va_end(args);
 	buf_init(&body, ERROR_BODY_MAX_BYTES);
-	put_error_body(&body, status, message);
+	put_error_body(request->conn, &body, status, message);
 	http_reply(request, status, "application/json", buf_slice(&body));
 	buf_release(&body);
 }
@@ -235,9 +242,12 @@ void http_conn_refuse(struct http_conn *conn, int status, const char *message)
 {
 	struct buf body;
 	buf_init(&body, ERROR_BODY_MAX_BYTES);
-	put_error_body(&body, status, message);
+	put_error_body(conn, &body, status, message);
 	struct answer answer = {
 		.status = status, .content_type = "application/json", .length = (int64_t)body.len};
+	/* What the server refuses for want of room passes soon. */
+	if (status == 503)
+		answer.headers = SLICE("Retry-After: 1\r\n");
 	put_head(conn, &answer);
 	put_body(conn, conn->head.verb == VERB_HEAD ? (struct slice){NULL, 0} : buf_slice(&body));
 	buf_release(&body);

@@ -1,15 +1,11 @@
 #include "ingest/line.h"
 
-#include <strings.h>
-
 #include "ingest/line_feed.h"
 #include "wire/json.h"
 
 enum { ANSWER_MAX_BYTES = 1 << 20, SENTENCE_ERRORS_MAX = 3 };
 
 #define JSON_TYPE "application/json"
-/* Clients look at the first numbers only: this is the protocol of that version. */
-#define INFLUX_VERSION "1.8.0+granary." GRANARY_VERSION
 
 /* http->owner; its own owner until the answer is given or the request aborted. */
 struct line_post {
@@ -27,19 +23,62 @@ static void post_free(struct line_post *post)
 
 /* ---- Answers -------------------------------------------------------------------------------- */
 
-/* The shape of an error that senders of line protocol look for. */
-static void reply_error(struct http_request *http, int status, const char *sentence)
+/* Errors of the first version are {"error":"..."}, those of the second
+ * {"code":"invalid","message":"..."} with a word out of a list. */
+static const char *code_of(int status)
 {
-	struct buf out;
+	switch (status) {
+	case 400:
+		return "invalid";
+	case 413:
+		return "request too large";
+	case 415:
+		return "unsupported media type";
+	case 503:
+		return "unavailable";
+	default:
+		return "internal error";
+	}
+}
+
+static void put_v1(struct json_writer *json, UNUSED int status, struct slice message)
+{
+	json_write_key(json, "error");
+	json_write_string(json, message);
+}
+
+static void put_v2(struct json_writer *json, int status, struct slice message)
+{
+	json_write_key(json, "code");
+	json_write_text(json, code_of(status));
+	json_write_key(json, "message");
+	json_write_string(json, message);
+}
+
+typedef void put_error_fn(struct json_writer *json, int status, struct slice message);
+
+static void put_error(struct buf *out, int status, struct slice message, put_error_fn *put)
+{
 	struct json_writer json;
-	buf_init(&out, ANSWER_MAX_BYTES);
-	json_writer_init(&json, &out);
+	json_writer_init(&json, out);
 	json_write_object_begin(&json);
-	json_write_key(&json, "error");
-	json_write_text(&json, sentence);
+	put(&json, status, message);
 	json_write_object_end(&json);
-	http_reply(http, status, JSON_TYPE, buf_slice(&out));
-	buf_release(&out);
+}
+
+void line_error_v1(struct buf *out, int status, struct slice message)
+{
+	put_error(out, status, message, put_v1);
+}
+
+void line_error_v2(struct buf *out, int status, struct slice message)
+{
+	put_error(out, status, message, put_v2);
+}
+
+static bool is_v2(const struct http_request *http)
+{
+	return http->route->handler == &line_v2_write_handler;
 }
 
 static void put_sentence(const struct ingest_request *r, struct buf *out)
@@ -85,8 +124,7 @@ static void reply_partial(struct http_request *http, const struct ingest_request
 	put_sentence(r, &sentence);
 	json_writer_init(&json, &out);
 	json_write_object_begin(&json);
-	json_write_key(&json, "error");
-	json_write_string(&json, buf_slice(&sentence));
+	(is_v2(http) ? put_v2 : put_v1)(&json, 400, buf_slice(&sentence));
 	json_write_key(&json, "dropped");
 	json_write_u64(&json, r->refused);
 	json_write_key(&json, "errors");
@@ -109,7 +147,7 @@ static void on_done(struct ingest_request *r)
 	else if (status == 400)
 		reply_partial(http, r);
 	else
-		reply_error(http, status, r->error.text);
+		http_reply_error(http, status, "%s", r->error.text);
 	post_free(post);
 	ingest_request_free(r);
 }
@@ -128,12 +166,12 @@ static void write_begin(struct http_request *http)
 	enum line_precision precision = LINE_NS;
 	struct slice text = http_param(http, "precision");
 	if (text.data && line_precision_parse(text, &precision)) {
-		reply_error(http, 400, "precision is none of ns, us, ms, s, m and h");
+		http_reply_error(http, 400, "precision is none of ns, us, ms, s, m and h");
 		return;
 	}
 	struct slice tenant = http_header(http, "X-Tenant");
 	if (tenant.data && !tenant_valid(tenant)) {
-		reply_error(http, 400, "X-Tenant is not 1 to 64 of A-Z a-z 0-9 _ . and -");
+		http_reply_error(http, 400, "X-Tenant is not 1 to 64 of A-Z a-z 0-9 _ . and -");
 		return;
 	}
 	struct line_post *post = mem_zalloc(sizeof(*post));
@@ -189,47 +227,13 @@ const struct http_handler line_write_handler = {
 	.body = write_body,
 	.end = write_end,
 	.abort = write_abort,
+	.error = line_error_v1,
 };
 
-/* ---- Hand-shakes ---------------------------------------------------------------------------- */
-
-static void ping_end(struct http_request *http)
-{
-	http_reply_header(http, "X-Influxdb-Version", INFLUX_VERSION);
-	http_reply_header(http, "X-Influxdb-Build", "Granary");
-	if (http_param(http, "verbose").data)
-		http_reply(http, 200, JSON_TYPE, SLICE("{\"version\":\"" INFLUX_VERSION "\"}"));
-	else
-		http_reply(http, 204, NULL, (struct slice){0});
-}
-
-static void health_end(struct http_request *http)
-{
-	http_reply(
-		http, 200, JSON_TYPE,
-		SLICE("{\"name\":\"granary\",\"message\":\"ready for writes\",\"status\":\"pass\","
-		      "\"checks\":[],\"version\":\"" GRANARY_VERSION "\"}"));
-}
-
-/* Databases need no creating here: every tenant is there. Telegraf puts `q` into a form, others
- * into the URL. */
-static void query_end(struct http_request *http)
-{
-	static const struct slice create = {"CREATE DATABASE", 15};
-	struct slice q;
-	if (http_form_field(http, "q", &q)) {
-		reply_error(http, 400, "the form is not properly percent-encoded");
-		return;
-	}
-	if (!q.data)
-		q = http_param(http, "q");
-	if (q.data && q.len >= create.len && strncasecmp(q.data, create.data, create.len) == 0)
-		http_reply(http, 200, JSON_TYPE, SLICE("{\"results\":[{\"statement_id\":0}]}"));
-	else
-		reply_error(http, 400,
-			    "only CREATE DATABASE is answered here; see /api/query for queries");
-}
-
-const struct http_handler line_ping_handler = {.end = ping_end};
-const struct http_handler line_health_handler = {.end = health_end};
-const struct http_handler line_query_handler = {.end = query_end};
+const struct http_handler line_v2_write_handler = {
+	.begin = write_begin,
+	.body = write_body,
+	.end = write_end,
+	.abort = write_abort,
+	.error = line_error_v2,
+};

@@ -20,9 +20,20 @@ int line_precision_parse(struct slice text, enum line_precision *precision)
 		struct slice text;
 		enum line_precision precision;
 	} known[] = {
-		{{"", 0}, LINE_NS},   {{"ns", 2}, LINE_NS}, {{"n", 1}, LINE_NS},
-		{{"us", 2}, LINE_US}, {{"u", 1}, LINE_US},  {{"ms", 2}, LINE_MS},
-		{{"s", 1}, LINE_S},   {{"m", 1}, LINE_M},   {{"h", 1}, LINE_H},
+		{{"", 0}, LINE_NS},
+		{{"ns", 2}, LINE_NS},
+		{{"n", 1}, LINE_NS},
+		{{"us", 2}, LINE_US},
+		{{"u", 1}, LINE_US},
+		{{"ms", 2}, LINE_MS},
+		{{"s", 1}, LINE_S},
+		{{"m", 1}, LINE_M},
+		{{"h", 1}, LINE_H},
+		/* The sign for micro, and the Greek letter that many keyboards give for it. */
+		{{"\u00b5", 2}, LINE_US},
+		{{"\u00b5s", 3}, LINE_US},
+		{{"\u03bc", 2}, LINE_US},
+		{{"\u03bcs", 3}, LINE_US},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
 		if (slice_equal(text, known[i].text)) {

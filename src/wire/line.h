@@ -49,7 +49,7 @@ enum line_precision {
 	LINE_H,
 };
 
-/* `ns` `n` `us` `u` `ms` `s` `m` `h`; empty is ns. ERR_INVALID for others. */
+/* `ns` `n` `us` `u` `µs` `µ` `ms` `s` `m` `h`; empty is ns. ERR_INVALID for others. */
 int line_precision_parse(struct slice text, enum line_precision *precision) MUST_CHECK;
 
 struct line_bad {
