@@ -27,6 +27,17 @@ static void put_free(struct put *put)
 
 /* ---- Answers -------------------------------------------------------------------------------- */
 
+/* As it was written: digits that a double would lose are what somebody looks for here. A number
+ * ends in a digit, NaN and Infinity do not. */
+static void copy_number(const struct json_reader *reader, struct json_writer *json)
+{
+	char last = reader->text.data[reader->text.len - 1];
+	if (last >= '0' && last <= '9')
+		json_write_raw(json, reader->text);
+	else
+		json_write_null(json);
+}
+
 /* The value that begins here, as it was sent but for NaN and infinities, which become null. */
 static void copy_value(struct json_reader *reader, struct json_writer *json)
 {
@@ -52,7 +63,7 @@ static void copy_value(struct json_reader *reader, struct json_writer *json)
 			json_write_string(json, reader->text);
 			break;
 		case JSON_NUMBER:
-			json_write_number(json, reader->number);
+			copy_number(reader, json);
 			break;
 		case JSON_TRUE:
 			json_write_bool(json, true);

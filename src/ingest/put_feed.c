@@ -15,6 +15,7 @@ struct point {
 	int64_t ts_ms;
 	struct value value;
 	const struct put_tags *tags; /* NULL: none were given */
+	bool seen[PUT_FIELDS];
 	struct put_fault faults[PUT_FIELDS];
 };
 
@@ -175,12 +176,18 @@ static void take_value(struct put_feed *feed, struct point *point, enum json_eve
 
 /* ---- Tags ----------------------------------------------------------------------------------- */
 
-/* Of equal keys the last counts. */
+static void bad_tag(struct put_tags *tags, struct slice key, const char *how)
+{
+	int shown = (int)(key.len < 64 ? key.len : 64);
+	errbuf_set(&tags->sentence, ERR_INVALID, "tag \"%.*s\" %s", shown, key.data, how);
+	tags->fault = (struct put_fault){INGEST_NAME, tags->sentence.text};
+}
+
 static void add_tag(struct put_tags *tags, struct tag tag)
 {
 	for (size_t i = 0; i < tags->count; i++) {
 		if (slice_equal(tags->list[i].key, tag.key)) {
-			tags->list[i] = tag;
+			bad_tag(tags, tag.key, "stands twice");
 			return;
 		}
 	}
@@ -189,13 +196,6 @@ static void add_tag(struct put_tags *tags, struct tag tag)
 		return;
 	}
 	tags->list[tags->count++] = tag;
-}
-
-static void bad_tag(struct put_tags *tags, struct slice key, const char *how)
-{
-	int shown = (int)(key.len < 64 ? key.len : 64);
-	errbuf_set(&tags->sentence, ERR_INVALID, "tag \"%.*s\" %s", shown, key.data, how);
-	tags->fault = (struct put_fault){INGEST_NAME, tags->sentence.text};
 }
 
 /* After JSON_KEY. False: no JSON. */
@@ -283,26 +283,58 @@ static const struct put_tags *no_tags(struct put_feed *feed)
 
 /* ---- Points --------------------------------------------------------------------------------- */
 
+static enum put_field field_of(struct slice key)
+{
+	static const char *const names[PUT_FIELDS] = {
+		[PUT_METRIC] = "metric",
+		[PUT_TIME] = "timestamp",
+		[PUT_VALUE] = "value",
+		[PUT_TAGS] = "tags",
+	};
+	size_t field = 0;
+	while (field < PUT_FIELDS && !slice_equal(key, slice_of(names[field])))
+		field++;
+	return (enum put_field)field;
+}
+
+static void set_twice(struct point *point, enum put_field field)
+{
+	static const char *const sentences[PUT_FIELDS] = {
+		[PUT_METRIC] = "\"metric\" stands twice",
+		[PUT_TIME] = "\"timestamp\" stands twice",
+		[PUT_VALUE] = "\"value\" stands twice",
+		[PUT_TAGS] = "\"tags\" stands twice",
+	};
+	set_fault(point, field, INGEST_SYNTAX, sentences[field]);
+}
+
 /* After JSON_KEY. False: no JSON. */
 static bool take_member(struct put_feed *feed, struct point *point)
 {
 	struct json_reader *reader = &feed->reader;
-	struct slice key = reader->text;
+	enum put_field field = field_of(reader->text);
 	enum json_event event = json_next(reader);
-	if (slice_equal(key, SLICE("tags")) && event == JSON_OBJECT_BEGIN) {
+	if (field == PUT_FIELDS)
+		return json_skip(reader, event);
+	if (UNLIKELY(point->seen[field])) {
+		set_twice(point, field);
+		return json_skip(reader, event);
+	}
+	point->seen[field] = true;
+	if (field == PUT_TAGS && event == JSON_OBJECT_BEGIN) {
 		if (!take_tags(feed))
 			return false;
 		point->tags = feed->known;
 		point->faults[PUT_TAGS] = feed->known->fault;
 		return true;
 	}
-	if (slice_equal(key, SLICE("metric")))
+	if (field == PUT_METRIC)
 		take_metric(feed, point, event);
-	else if (slice_equal(key, SLICE("timestamp")))
+	else if (field == PUT_TIME)
 		take_time(feed, point, event);
-	else if (slice_equal(key, SLICE("value")))
+	else if (field == PUT_VALUE)
 		take_value(feed, point, event);
-	else if (slice_equal(key, SLICE("tags")))
+	else
 		set_fault(point, PUT_TAGS, INGEST_SYNTAX, "\"tags\" is not an object");
 	return json_skip(reader, event);
 }

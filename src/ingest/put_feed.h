@@ -10,7 +10,8 @@
  *  - `value` a number, or a text that holds one;
  *  - `tags` an object of texts; numbers, true and false are taken as they are written. It may be
  *    empty or missing. An empty or missing (null) value is a fault: nothing is dropped silently;
- *  - what else there is is not looked at. Of equal keys the last counts.
+ *  - what else there is is not looked at. One of these keys, or the key of a tag, that stands twice
+ *    is a fault, as it is in line protocol: which of the two was meant nobody can tell.
  *
  * A faulty point is refused by itself, with its index from 0, and the next one is read; NaN and
  * Infinity, which are not JSON but which writers of JSON write, are such faults. What is no JSON

@@ -183,9 +183,9 @@ static void what_is_wrong_is_named(void **state)
 	expect(&d, 400,
 	       "{\"success\":2,\"failed\":2,\"errors\":[{\"index\":1,\"error\":\"the value is a "
 	       "text, "
-	       "not a number\",\"datapoint\":{\"metric\":\"b\",\"timestamp\":1.0,\"value\":\"x\","
+	       "not a number\",\"datapoint\":{\"metric\":\"b\",\"timestamp\":1,\"value\":\"x\","
 	       "\"tags\":{\"k\":\"v\"}}},{\"index\":3,\"error\":\"a point is an object\","
-	       "\"datapoint\":7.0}]}");
+	       "\"datapoint\":7}]}");
 	harness_expect(&d.h, "default:a,k=v 1000=1.0f\ndefault:c,k=v 1000=3.0f\n");
 	door_close(&d);
 }
@@ -210,17 +210,33 @@ static void datapoints_of_bad_json(void **state)
 	       "{\"success\":0,\"failed\":4,\"errors\":["
 	       "{\"index\":0,\"error\":\"the value is not a finite "
 	       "number\",\"datapoint\":{\"metric\":"
-	       "\"a\",\"timestamp\":1.0,\"value\":null,\"tags\":{\"k\":\"v\"}}},"
+	       "\"a\",\"timestamp\":1,\"value\":null,\"tags\":{\"k\":\"v\"}}},"
 	       "{\"index\":1,\"error\":\"the value is not a finite "
 	       "number\",\"datapoint\":{\"metric\":"
-	       "\"b\",\"timestamp\":1.0,\"value\":null,\"tags\":{\"k\":\"v\"}}},"
+	       "\"b\",\"timestamp\":1,\"value\":null,\"tags\":{\"k\":\"v\"}}},"
 	       "{\"index\":2,\"error\":\"\\\"timestamp\\\" is missing\",\"datapoint\":{\"metric\":"
-	       "\"\xf0\x9f\x98\x80\",\"x\":[{},[],[null,true,{\"y\":[]}]],\"x\":1.0}},"
+	       "\"\xf0\x9f\x98\x80\",\"x\":[{},[],[null,true,{\"y\":[]}]],\"x\":1}},"
 	       "{\"index\":3,\"error\":\"line 1, column 199: not a value; what follows was not "
 	       "read\"}]}");
 	answer(&d, &body);
 	assert_int_equal(json_parse(slice_of(body.data), &arena, &root, &e), 0);
 	arena_release(&arena);
+	door_close(&d);
+}
+
+/* Numbers are shown digit for digit, also where no type of ours holds them. */
+static void datapoints_are_echoed_as_they_came(void **state)
+{
+	(void)state;
+	struct door d;
+	door_open(&d, NULL);
+	send_put(&d, "?details", "",
+		 SLICE("{\"timestamp\":1.60e9,\"value\":18446744073709551617,\"a\":[-0,1e400,"
+		       "0.10,123456789012345678901234567890]}"));
+	expect(&d, 400,
+	       "{\"success\":0,\"failed\":1,\"errors\":[{\"index\":0,\"error\":\"\\\"metric\\\" is "
+	       "missing\",\"datapoint\":{\"timestamp\":1.60e9,\"value\":18446744073709551617,"
+	       "\"a\":[-0,1e400,0.10,123456789012345678901234567890]}}]}");
 	door_close(&d);
 }
 
@@ -404,6 +420,7 @@ int main(void)
 		cmocka_unit_test(nothing_wrong_is_204),
 		cmocka_unit_test(what_is_wrong_is_named),
 		cmocka_unit_test(datapoints_of_bad_json),
+		cmocka_unit_test(datapoints_are_echoed_as_they_came),
 		cmocka_unit_test(many_errors_are_cut),
 		cmocka_unit_test(the_header_names_the_tenant),
 		cmocka_unit_test(gzipped_bodies_are_taken),

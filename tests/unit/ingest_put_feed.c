@@ -130,6 +130,25 @@ static void numbers_are_exact(void **state)
 	harness_close(&h);
 }
 
+/* No type holds them: the nearest double does as well as it can (Python prints float(2**64 + 1)
+ * so). */
+static void integers_beyond_64_bits_are_doubles(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	put_good(&h, NULL,
+		 "[{'metric':'a','timestamp':1,'value':18446744073709551616},"
+		 "{'metric':'b','timestamp':1,'value':18446744073709551617},"
+		 "{'metric':'c','timestamp':1,'value':-9223372036854775808},"
+		 "{'metric':'d','timestamp':1,'value':-9223372036854775809}]");
+	harness_expect(&h, "default:a 1000=1.8446744073709552e+19f\n"
+			   "default:b 1000=1.8446744073709552e+19f\n"
+			   "default:c 1000=-9.223372036854776e+18f\n"
+			   "default:d 1000=-9.223372036854776e+18f\n");
+	harness_close(&h);
+}
+
 static void times_in_every_form(void **state)
 {
 	(void)state;
@@ -167,20 +186,42 @@ static void the_later_of_two_values_wins(void **state)
 	harness_close(&h);
 }
 
-static void of_equal_keys_the_last_counts(void **state)
+/* As in line protocol: nobody can tell which of the two was meant. */
+static void keys_that_stand_twice_are_refused(void **state)
 {
 	(void)state;
 	struct harness h = {0};
 	harness_open(&h, NULL);
-	put_good(
-		&h, NULL,
-		"{\"metric\":1,\"tags\":{\"a\":null},\"value\":\"x\",\"timestamp\":\"x\","
-		"\"metric\":\"m\",\"value\":1,\"timestamp\":1,\"tags\":{\"a\":\"1\",\"a\":\"2\"}}");
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'metric':'m'}", INGEST_SYNTAX,
+		"\"metric\" stands twice");
+	refused(&h, "{'metric':1,'timestamp':1,'value':1,'metric':'m','metric':2}", INGEST_SYNTAX,
+		"\"metric\" stands twice");
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'timestamp':{'a':[]}}", INGEST_SYNTAX,
+		"\"timestamp\" stands twice");
+	refused(&h, "{'metric':'m','value':1,'timestamp':1,'value':[]}", INGEST_SYNTAX,
+		"\"value\" stands twice");
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':'1'},'tags':{'a':'1'}}",
+		INGEST_SYNTAX, "\"tags\" stands twice");
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{},'tags':7}", INGEST_SYNTAX,
+		"\"tags\" stands twice");
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':'1','b':'2','a':'1'}}",
+		INGEST_NAME, "tag \"a\" stands twice");
+	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':'1','\\u0061':'1'}}",
+		INGEST_NAME, "tag \"a\" stands twice");
+	/* Only its own point; also of tags that are written like those before. */
 	struct ingest_request *r =
-		put(&h, NULL, "{'metric':'m','value':1,'timestamp':1,'value':[]}");
-	want_error(r, 0, 0, INGEST_NOT_NUMBER, "the value is not a number");
+		put(&h, NULL,
+		    "[{'metric':'m','value':1,'timestamp':1,'tags':{'a':1,'a':1}},"
+		    "{'metric':'m','value':2,'timestamp':2,'tags':{'a':1,'a':1}},"
+		    "{'metric':'m','value':3,'timestamp':3,'tags':{'a':1}}]");
+	assert_int_equal(r->refused, 2);
+	want_error(r, 0, 0, INGEST_NAME, "tag \"a\" stands twice");
+	want_error(r, 1, 1, INGEST_NAME, "tag \"a\" stands twice");
 	ingest_request_free(r);
-	harness_expect(&h, "default:m,a=2 1000=1.0f\n");
+	/* What is not looked at may stand as often as it likes. */
+	put_good(&h, NULL,
+		 "{'x':1,'x':2,'metric':'m','timestamp':4,'value':4,'tags':{'a':1},'x':3}");
+	harness_expect(&h, "default:m,a=1 3000=3.0f 4000=4.0f\n");
 	harness_close(&h);
 }
 
@@ -817,9 +858,10 @@ int main(void)
 		cmocka_unit_test(the_points_of_the_document),
 		cmocka_unit_test(one_object_or_an_array),
 		cmocka_unit_test(numbers_are_exact),
+		cmocka_unit_test(integers_beyond_64_bits_are_doubles),
 		cmocka_unit_test(times_in_every_form),
 		cmocka_unit_test(the_later_of_two_values_wins),
-		cmocka_unit_test(of_equal_keys_the_last_counts),
+		cmocka_unit_test(keys_that_stand_twice_are_refused),
 		cmocka_unit_test(other_members_are_not_looked_at),
 		cmocka_unit_test(names_with_escapes),
 		cmocka_unit_test(the_tenant_of_a_point),
