@@ -238,6 +238,8 @@ int catalog_info_put(struct store *store, struct store_write *write, struct slic
 
 struct catalog_entry {
 	struct catalog_series series;
+	/* When it was registered, or its oldest sample that is kept, if that is older; STORE_TS_MIN:
+	 * it is not there any more. */
 	int64_t first_seen_ms;
 	int64_t last_seen_ms; /* newest sample over the sample tables; STORE_TS_MIN: none */
 };
@@ -245,7 +247,7 @@ struct catalog_entry {
 struct catalog_describe;
 typedef void catalog_describe_done(struct catalog_describe *describe, int err);
 
-/* The info of a metric and when its series were last seen. */
+/* The info of a metric and when its series were first and last seen. */
 struct catalog_describe {
 	struct catalog *catalog;
 	struct slice tenant, metric;

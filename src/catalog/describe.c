@@ -112,19 +112,31 @@ static void take_info(struct catalog_describe *describe)
 
 /* ---- Reading the series -------------------------------------------------------------------- */
 
-static void add_last(struct catalog_describe *describe, const uint64_t *handles, enum table table)
+/* The oldest and the newest sample of each. */
+static void add_ends(struct catalog_describe *describe, const uint64_t *handles, enum table table)
 {
-	struct store_request *request = store_read_add(describe->ask->read, STORE_LAST_BEFORE);
+	int64_t period_ms = schema[table].has_period ? describe->info.base_frequency_ms : 0;
+	struct store_request *request = store_read_add(describe->ask->read, STORE_RANGE);
+	request->range = (struct store_range){
+		.table = table,
+		.period_ms = period_ms,
+		.handles = handles,
+		.handle_count = describe->batch,
+		.start_ms = STORE_TS_MIN,
+		.end_ms = STORE_TS_MAX,
+		.limit = 1,
+	};
+	request = store_read_add(describe->ask->read, STORE_LAST_BEFORE);
 	request->last_before = (struct store_last_before){
 		.table = table,
-		.period_ms = schema[table].has_period ? describe->info.base_frequency_ms : 0,
+		.period_ms = period_ms,
 		.handles = handles,
 		.handle_count = describe->batch,
 		.before_ms = STORE_TS_MAX,
 	};
 }
 
-/* The next batch: when each was first seen, and its newest sample at home and in data_raw. */
+/* The next batch: when each was registered, and its ends at home and in data_raw. */
 static int read_batch(struct catalog_describe *describe)
 {
 	const struct catalog_series *series = describe->series + describe->described;
@@ -140,8 +152,8 @@ static int read_batch(struct catalog_describe *describe)
 	/* A table with a period needs the metric's own; without one only data_raw can be asked. */
 	if (home != TABLE_DATA_RAW &&
 	    (!schema[home].has_period || describe->info.base_frequency_ms))
-		add_last(describe, handles, home);
-	add_last(describe, handles, TABLE_DATA_RAW);
+		add_ends(describe, handles, home);
+	add_ends(describe, handles, TABLE_DATA_RAW);
 	return ask_submit(describe->ask);
 }
 
@@ -155,12 +167,29 @@ static void take_last(struct catalog_describe *describe, const struct store_last
 	}
 }
 
-static void take_first(struct catalog_describe *describe, const struct store_series_describe *first)
+static void seen(struct catalog_entry *entry, int64_t ts_ms)
+{
+	if (ts_ms < entry->first_seen_ms)
+		entry->first_seen_ms = ts_ms;
+}
+
+static void take_registered(struct catalog_describe *describe,
+			    const struct store_series_describe *first)
 {
 	struct catalog_entry *entries = describe->entries + describe->described;
 	for (size_t i = 0; first->series && i < describe->batch; i++) {
 		if (first->series[i].handle)
-			entries[i].first_seen_ms = first->series[i].first_seen_ms;
+			seen(&entries[i], first->series[i].first_seen_ms);
+	}
+}
+
+/* Samples may be older than their series, which is as old as its first arrival. */
+static void take_oldest(struct catalog_describe *describe, const struct store_range *range)
+{
+	struct catalog_entry *entries = describe->entries + describe->described;
+	for (size_t i = 0; range->points && i < describe->batch; i++) {
+		if (range->points[i].count)
+			seen(&entries[i], range->points[i].ts_ms[0]);
 	}
 }
 
@@ -171,11 +200,27 @@ static bool take_batch(struct catalog_describe *describe)
 	for (struct store_request *r = describe->ask->read->requests; r; r = r->next) {
 		more = more || r->more;
 		if (r->op == STORE_SERIES_DESCRIBE)
-			take_first(describe, &r->series_describe);
+			take_registered(describe, &r->series_describe);
+		else if (r->op == STORE_RANGE)
+			take_oldest(describe, &r->range);
 		else
 			take_last(describe, &r->last_before);
 	}
 	return more;
+}
+
+/* Of a series that is gone nothing is known; and a sample that was written or deleted between two
+ * reads must not turn the two round. */
+static void settle_batch(struct catalog_describe *describe)
+{
+	struct catalog_entry *entries = describe->entries + describe->described;
+	for (size_t i = 0; i < describe->batch; i++) {
+		struct catalog_entry *entry = &entries[i];
+		if (entry->last_seen_ms != STORE_TS_MIN)
+			seen(entry, entry->last_seen_ms);
+		if (entry->first_seen_ms == STORE_TS_MAX)
+			entry->first_seen_ms = STORE_TS_MIN;
+	}
 }
 
 /* ---- The machine --------------------------------------------------------------------------- */
@@ -202,6 +247,7 @@ static void answered(void *owner, int err)
 	if (!err && again) {
 		err = ask_submit(describe->ask);
 	} else if (!err) {
+		settle_batch(describe);
 		describe->described += describe->batch;
 		if (describe->described == describe->count) {
 			describe_end(describe, 0);
@@ -221,6 +267,7 @@ static int prepare(struct catalog_describe *describe)
 		return ERR_LIMIT;
 	for (size_t i = 0; i < describe->count; i++) {
 		describe->entries[i].series = describe->series[i];
+		describe->entries[i].first_seen_ms = STORE_TS_MAX;
 		describe->entries[i].last_seen_ms = STORE_TS_MIN;
 	}
 	return describe->catalog->closing ? ERR_CANCELLED : 0;

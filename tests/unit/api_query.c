@@ -617,7 +617,7 @@ static void test_metadata_series(void **state)
 	       "[{\"seriesSet\":\"cpu_idle,deployment=prod,host=h-4,os=linux\",\"tenant\":\"t-1\","
 	       "\"metricName\":\"cpu_idle\",\"tags\":{\"deployment\":\"prod\",\"host\":\"h-4\","
 	       "\"os\":\"linux\"},\"kind\":\"gauge\",\"unit\":\"%\",\"table\":\"data_raw\","
-	       "\"baseFrequencyMs\":10000,\"firstSeen\":\"2020-08-24T16:40:00Z\","
+	       "\"baseFrequencyMs\":10000,\"firstSeen\":\"2020-08-24T16:34:05Z\","
 	       "\"lastSeen\":\"2020-08-24T16:34:05Z\"}]");
 	open_series("t-1", "a,b", "c=d\\=e");
 	expect("/api/metadata/series?tenant=t-1&metricName=a,b", 200,

@@ -902,9 +902,15 @@ static void test_describe(void **state)
 	(void)state;
 	struct finding f;
 	struct catalog_describe d;
-	append_at(open_one("t", "cpu", "host=a"), T0_MS - 5);
+	uint64_t first = open_one("t", "cpu", "host=a");
+	append_at(first, T0_MS - 5);
 	clock_virtual_advance(&clock_, 1000000);
 	open_one("t", "cpu", "host=b");
+	/* Its only sample is newer than itself. */
+	append_at(open_one("t", "cpu", "host=c"), T0_MS + 5000);
+	/* Late samples, newest first. */
+	append_at(first, T0_MS - 400);
+	append_at(first, T0_MS - 90000000);
 	find_begin(&f, "t", "cpu", NULL);
 	pump();
 	describe_now(&d, &f);
@@ -912,10 +918,12 @@ static void test_describe(void **state)
 	assert_int_equal(d.info.unit.len, 0);
 	assert_int_equal(d.info.home, TABLE_DATA_RAW);
 	assert_string_equal(d.entries[0].series.tags_text.data, "host=a");
-	assert_true(d.entries[0].first_seen_ms == T0_MS);
+	assert_true(d.entries[0].first_seen_ms == T0_MS - 90000000);
 	assert_true(d.entries[0].last_seen_ms == T0_MS - 5);
 	assert_true(d.entries[1].first_seen_ms == T0_MS + 1000);
 	assert_true(d.entries[1].last_seen_ms == STORE_TS_MIN);
+	assert_true(d.entries[2].first_seen_ms == T0_MS + 1000);
+	assert_true(d.entries[2].last_seen_ms == T0_MS + 5000);
 
 	struct store_write *write = write_new();
 	struct catalog_info info = {KIND_RATE, SLICE("bytes/s"), TABLE_DATA_RAW, 10000};
