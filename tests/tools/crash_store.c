@@ -1,8 +1,10 @@
 /* Works on a store that may be killed at any moment, and checks afterwards what it still has: as
  * crash_writer, but on the store's contract itself, with overwriting, deletions and cells.
  *
- *   crash_store write --data DIR --seed N --log FILE    until it is killed
+ *   crash_store write --data DIR --seed N --log FILE    until it is killed, or 74: the disk is gone
  *   crash_store check --data DIR --seed N --log FILE
+ *
+ * --no-sync breaks the store on purpose, to see that the tests find it.
  *
  * A stream is three series whose samples share their times; position p is one time. Operations of
  * a stream follow one another, one in flight: put positions [from, to) with a version, or delete
@@ -22,6 +24,7 @@
 #include "base/clock.h"
 #include "base/exec.h"
 #include "base/hash.h"
+#include "base/mapped.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "store/lmdb/lmdb.h"
@@ -68,6 +71,9 @@ struct crash {
 static void die(const char *what, int err)
 {
 	fprintf(stderr, "crash_store: %s: %s\n", what, err_text(err));
+	/* What the disk holds is not known: the declared end, as the server's. */
+	if (err == ERR_UNKNOWN || err == ERR_READ_ONLY)
+		_exit(MAPPED_EXIT_STATUS);
 	exit(2);
 }
 
@@ -211,13 +217,14 @@ static void open_streams(struct crash *crash)
 	store_read_free(read);
 }
 
-static void crash_open(struct crash *crash, const char *path)
+static void crash_open(struct crash *crash, const char *path, bool no_sync)
 {
 	/* Small, so that sealing, cutting and evicting happen all the time. */
 	struct lmdb_options options = {.path = path,
 				       .journal_max_bytes = 1 << 20,
 				       .head_max_bytes = 2 << 20,
 				       .settle_delay_ms = 50,
+				       .not_durable = no_sync,
 				       .map_bytes = UINT64_C(4) << 30};
 	struct errbuf e;
 
@@ -513,7 +520,8 @@ static int crash_check(struct crash *crash)
 
 static int usage(void)
 {
-	fputs("usage: crash_store write|check --data DIR --seed N --log FILE\n", stderr);
+	fputs("usage: crash_store write|check --data DIR --seed N --log FILE [--no-sync]\n",
+	      stderr);
 	return 2;
 }
 
@@ -523,14 +531,18 @@ int main(int argc, char **argv)
 		{"data", required_argument, NULL, 'd'},
 		{"seed", required_argument, NULL, 's'},
 		{"log", required_argument, NULL, 'l'},
+		{"no-sync", no_argument, NULL, 'n'},
 		{NULL, 0, NULL, 0},
 	};
 	static struct crash crash;
 	const char *data = NULL, *log = NULL;
+	bool no_sync = false;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
-		if (option == 'd')
+		if (option == 'n')
+			no_sync = true;
+		else if (option == 'd')
 			data = optarg;
 		else if (option == 's')
 			crash.seed = strtoull(optarg, NULL, 10);
@@ -548,7 +560,7 @@ int main(int argc, char **argv)
 		crash.streams[i].versions = mem_zalloc(POSITIONS * sizeof(uint16_t));
 	}
 	read_log(&crash, log);
-	crash_open(&crash, data);
+	crash_open(&crash, data, no_sync);
 	if (check)
 		return crash_check(&crash);
 	crash.log = open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);

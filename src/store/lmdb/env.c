@@ -5,6 +5,7 @@
 #include "base/cursor.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/mapped.h"
 #include "base/stats.h"
 
 const char *const db_names[DB_COUNT] = {
@@ -273,6 +274,7 @@ int env_open(struct env *env, const struct lmdb_options *options, struct errbuf 
 	uint64_t length;
 	*env = (struct env){.lock_fd = -1, .path = mem_copy_text(slice_of(options->path))};
 	snprintf(file, sizeof(file), "%s/data.mdb", options->path);
+	mapped_watch(env->path);
 	int err = 0;
 	if (options->must_exist || options->inspect) {
 		err = options->files->length(options->files, file, &length);
@@ -321,6 +323,7 @@ void env_close(struct env *env)
 		mdb_env_close(env->mdb);
 	if (env->lock_fd >= 0)
 		file_unlock(env->lock_fd);
+	mapped_forget(env->path);
 	mem_free(env->path);
 	*env = (struct env){.lock_fd = -1};
 }

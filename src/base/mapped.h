@@ -1,0 +1,16 @@
+/* Files that are read through memory. A page that the disk cannot give, or that has gone because
+ * the file was shortened, comes as SIGBUS to whoever touches it: nobody can return an error from
+ * there, so the process says which file it was and ends with the status of an I/O error. */
+#ifndef BASE_MAPPED_H
+#define BASE_MAPPED_H
+
+#include "base/base.h"
+
+enum { MAPPED_EXIT_STATUS = 74 /* EX_IOERR of sysexits.h */ };
+
+/* From now on a bus error is taken for one of this file (of the first, when there are several: they
+ * do not say where they lie). `path` must live until mapped_forget. */
+void mapped_watch(const char *path);
+void mapped_forget(const char *path);
+
+#endif

@@ -1,0 +1,67 @@
+/* A file that gets shorter under its map. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/mapped.h"
+
+/* Touches a page that has gone, in a child whose standard error is a pipe; gives its status. */
+static int touch_in_child(const char *watched, char *words, size_t cap)
+{
+	int ends[2], status;
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		dup2(ends[1], STDERR_FILENO);
+		char *map = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fileno(tmpfile()), 0);
+		mapped_watch("gone.mdb");
+		if (!watched)
+			mapped_forget("gone.mdb");
+		_exit(*(volatile char *)map);
+	}
+	close(ends[1]);
+	ssize_t n = read(ends[0], words, cap - 1);
+	words[n > 0 ? n : 0] = 0;
+	close(ends[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return status;
+}
+
+static void a_missing_page_ends_the_process_with_a_sentence(UNUSED void **state)
+{
+	char words[1000];
+	int status = touch_in_child("gone.mdb", words, sizeof(words));
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 74);
+	assert_non_null(strstr(words, "error gone.mdb cannot be read"));
+}
+
+static void of_another_file_it_stays_a_bus_error(UNUSED void **state)
+{
+	char words[1000];
+	int status = touch_in_child(NULL, words, sizeof(words));
+	assert_null(strstr(words, "gone.mdb"));
+#ifndef __SANITIZE_ADDRESS__ /* which has a handler of its own below ours */
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGBUS);
+#else
+	assert_true(WIFSIGNALED(status) || WEXITSTATUS(status));
+#endif
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_missing_page_ends_the_process_with_a_sentence),
+		cmocka_unit_test(of_another_file_it_stays_a_bus_error),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
