@@ -9,6 +9,7 @@
  * A group that got several flushes is settled when its segment is closed and it has been quiet: its
  * extents are read and written as one, in long blocks. */
 #include "base/cursor.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/stats.h"
 #include "store/lmdb/engine.h"
@@ -208,7 +209,9 @@ static int seal_group(struct engine *engine, MDB_txn *txn, const struct seal_req
 	collect_heads(engine, &request->id, request->all, &sealing);
 	if (sealing.count == 0)
 		return 0;
-	int err = must_rewrite(engine, txn, &request->id, &sealing, &rewrite);
+	int err = fault("store.seal");
+	if (!err)
+		err = must_rewrite(engine, txn, &request->id, &sealing, &rewrite);
 	if (!err)
 		err = write_group(engine, txn, &request->id, &sealing, rewrite,
 				  engine->next_flush++, &budget->bytes);
