@@ -238,8 +238,8 @@ int catalog_info_put(struct store *store, struct store_write *write, struct slic
 
 struct catalog_entry {
 	struct catalog_series series;
-	/* When it was registered, or its oldest sample that is kept, if that is older; STORE_TS_MIN:
-	 * it is not there any more. */
+	/* When it was registered, or its oldest sample that is kept, if that is older;
+	 * STORE_TS_MIN: it is not there any more. */
 	int64_t first_seen_ms;
 	int64_t last_seen_ms; /* newest sample over the sample tables; STORE_TS_MIN: none */
 };
