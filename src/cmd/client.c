@@ -141,6 +141,13 @@ int client_check_tags(const struct client_args *args, size_t first)
 	return 0;
 }
 
+int client_parse_series(const struct client_command *command, int argc, char *const *argv,
+			struct client_args *args)
+{
+	int err = client_parse(command, argc, argv, args);
+	return err ? err : client_check_tags(args, 1);
+}
+
 /* ---- Requests ------------------------------------------------------------------------------- */
 
 void client_param(struct buf *path, const char *name, const char *value)
@@ -156,6 +163,13 @@ void client_param(struct buf *path, const char *name, const char *value)
 		else
 			buf_printf(path, "%%%02X", (unsigned char)*c);
 	}
+}
+
+void client_series_params(struct buf *path, const struct client_args *args)
+{
+	client_param(path, "tenant", args->tenant);
+	for (size_t i = 0; i < args->word_count; i++)
+		client_param(path, i ? "tag" : "metricName", args->words[i]);
 }
 
 void client_answer_init(struct client_answer *answer)
@@ -308,4 +322,42 @@ int client_get_json(const struct client_args *args, const char *path, struct are
 		client_complain(args, "%s gave an answer that cannot be read: %s", args->server,
 				e.text);
 	return err ? ERR_INVALID : 0;
+}
+
+static int show_as_it_comes(const struct client_args *args, const char *path,
+			    struct client_answer *answer)
+{
+	answer->to_stdout = true;
+	int err = client_request(args, path, NULL, (struct slice){NULL, 0}, answer);
+	if (!err && args->output == OUTPUT_JSON)
+		putchar('\n');
+	return err;
+}
+
+static int show_parsed(const struct client_args *args, const char *path,
+		       struct client_answer *answer, client_print *print)
+{
+	struct arena arena;
+	struct json *root;
+
+	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
+	int err = client_get_json(args, path, &arena, answer, &root);
+	if (!err)
+		print(args, root, &arena);
+	arena_release(&arena);
+	return err;
+}
+
+int client_show(const struct client_args *args, const char *path, bool as_it_comes,
+		client_print *print)
+{
+	struct client_answer answer;
+
+	client_answer_init(&answer);
+	int err = as_it_comes ? show_as_it_comes(args, path, &answer)
+			      : show_parsed(args, path, &answer, print);
+	if (!err && answer.cut)
+		client_complain(args, "the result was cut at the server's limit; ask for less");
+	client_answer_release(&answer);
+	return err ? CLIENT_FAILED : CLIENT_OK;
 }

@@ -26,7 +26,11 @@ enum client_option_bit {
 	OPTION_TIME = 1 << 8,
 };
 
-enum { CLIENT_WORDS_MAX = 256, CLIENT_ANSWER_MAX_BYTES = 512 << 20 };
+enum {
+	CLIENT_WORDS_MAX = 256,
+	CLIENT_PATH_MAX_BYTES = 1 << 20,
+	CLIENT_ANSWER_MAX_BYTES = 512 << 20,
+};
 
 struct client_command {
 	const char *name;
@@ -60,10 +64,16 @@ int client_usage(const struct client_args *args, const char *fmt, ...) PRINTF_LI
 /* Words from `first` on are TAG=VALUE; ERR_INVALID after a complaint. */
 int client_check_tags(const struct client_args *args, size_t first) MUST_CHECK;
 
+/* client_parse for words that are METRIC [TAG=VALUE...]. */
+int client_parse_series(const struct client_command *command, int argc, char *const *argv,
+			struct client_args *args) MUST_CHECK;
+
 /* ---- Requests ------------------------------------------------------------------------------- */
 
 /* A path and query that grows: client_param adds `name=value`, escaped. */
 void client_param(struct buf *path, const char *name, const char *value);
+/* The tenant and the words METRIC [TAG=VALUE...]. */
+void client_series_params(struct buf *path, const struct client_args *args);
 
 struct client_answer {
 	long status;
@@ -83,6 +93,12 @@ int client_request(const struct client_args *args, const char *path, const char 
 /* GET and parse. */
 int client_get_json(const struct client_args *args, const char *path, struct arena *arena,
 		    struct client_answer *answer, struct json **root) MUST_CHECK;
+
+/* GET; prints the answer as it comes, or parses it and has it printed. The exit status. */
+typedef void client_print(const struct client_args *args, const struct json *root,
+			  struct arena *arena);
+int client_show(const struct client_args *args, const char *path, bool as_it_comes,
+		client_print *print);
 
 /* ---- Tables --------------------------------------------------------------------------------- */
 

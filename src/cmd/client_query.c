@@ -36,10 +36,7 @@ static const struct client_command command = {
 static void put_path(const struct client_args *args, struct buf *path)
 {
 	buf_append_text(path, "/api/query");
-	client_param(path, "tenant", args->tenant);
-	client_param(path, "metricName", args->words[0]);
-	for (size_t i = 1; i < args->word_count; i++)
-		client_param(path, "tag", args->words[i]);
+	client_series_params(path, args);
 	client_param(path, "start", args->start ? args->start : "1h-ago");
 	if (args->end)
 		client_param(path, "end", args->end);
@@ -100,60 +97,31 @@ static void add_series(struct text_table *table, const struct keys *keys, const 
 	}
 }
 
-static int print_table(const struct client_args *args, const char *path,
-		       struct client_answer *answer)
+static void print_table(const struct client_args *args, const struct json *root,
+			struct arena *arena)
 {
 	struct keys keys = {.count = 0};
 	struct text_table table;
-	struct arena arena;
-	struct json *root;
 
-	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
-	int err = client_get_json(args, path, &arena, answer, &root);
-	if (!err) {
-		keys_collect(&keys, root, &arena);
-		text_table_init(&table, keys.count, keys.titles);
-		for (const struct json *series = root->first; series; series = series->next)
-			add_series(&table, &keys, series);
-		text_table_print(&table, args->output);
-		text_table_release(&table);
-	}
-	arena_release(&arena);
-	return err;
-}
-
-static int query(const struct client_args *args)
-{
-	struct client_answer answer;
-	struct buf path;
-	int err;
-
-	buf_init(&path, 1 << 20);
-	client_answer_init(&answer);
-	put_path(args, &path);
-	if (args->output == OUTPUT_TABLE) {
-		err = print_table(args, path.data, &answer);
-	} else {
-		answer.to_stdout = true;
-		err = client_request(args, path.data, NULL, (struct slice){NULL, 0}, &answer);
-		if (!err && args->output == OUTPUT_JSON)
-			putchar('\n');
-	}
-	if (!err && answer.cut)
-		client_complain(args, "the result was cut at the server's limit; ask for less");
-	client_answer_release(&answer);
-	buf_release(&path);
-	return err;
+	keys_collect(&keys, root, arena);
+	text_table_init(&table, keys.count, keys.titles);
+	for (const struct json *series = root->first; series; series = series->next)
+		add_series(&table, &keys, series);
+	text_table_print(&table, args->output);
+	text_table_release(&table);
 }
 
 int client_query(int argc, char *const *argv)
 {
 	struct client_args args;
-	int err = client_parse(&command, argc, argv, &args);
+	struct buf path;
+	int err = client_parse_series(&command, argc, argv, &args);
 
-	if (!err)
-		err = client_check_tags(&args, 1);
 	if (err)
 		return client_parse_exit(err);
-	return query(&args) ? CLIENT_FAILED : CLIENT_OK;
+	buf_init(&path, CLIENT_PATH_MAX_BYTES);
+	put_path(&args, &path);
+	int status = client_show(&args, path.data, args.output != OUTPUT_TABLE, print_table);
+	buf_release(&path);
+	return status;
 }

@@ -28,11 +28,7 @@ static void put_path(const struct client_args *args, struct buf *path)
 {
 	buf_append_text(path,
 			args->word_count ? "/api/metadata/series" : "/api/metadata/metricNames");
-	client_param(path, "tenant", args->tenant);
-	if (args->word_count)
-		client_param(path, "metricName", args->words[0]);
-	for (size_t i = 1; i < args->word_count; i++)
-		client_param(path, "tag", args->words[i]);
+	client_series_params(path, args);
 	buf_append_char(path, '\0');
 }
 
@@ -71,54 +67,26 @@ static void print_series(const struct client_args *args, const struct json *list
 	text_table_release(&table);
 }
 
-static int print_parsed(const struct client_args *args, const char *path,
-			struct client_answer *answer)
+static void print_list(const struct client_args *args, const struct json *root,
+		       UNUSED struct arena *arena)
 {
-	struct arena arena;
-	struct json *root;
-
-	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
-	int err = client_get_json(args, path, &arena, answer, &root);
-	if (!err && args->word_count)
+	if (args->word_count)
 		print_series(args, root);
-	else if (!err)
+	else
 		print_names(args, root);
-	arena_release(&arena);
-	return err;
-}
-
-static int series(const struct client_args *args)
-{
-	struct client_answer answer;
-	struct buf path;
-	int err;
-
-	buf_init(&path, 1 << 20);
-	client_answer_init(&answer);
-	put_path(args, &path);
-	if (args->output == OUTPUT_JSON) {
-		answer.to_stdout = true;
-		err = client_request(args, path.data, NULL, (struct slice){NULL, 0}, &answer);
-		if (!err)
-			putchar('\n');
-	} else {
-		err = print_parsed(args, path.data, &answer);
-	}
-	if (!err && answer.cut)
-		client_complain(args, "the result was cut at the server's limit; ask for less");
-	client_answer_release(&answer);
-	buf_release(&path);
-	return err;
 }
 
 int client_series(int argc, char *const *argv)
 {
 	struct client_args args;
-	int err = client_parse(&command, argc, argv, &args);
+	struct buf path;
+	int err = client_parse_series(&command, argc, argv, &args);
 
-	if (!err)
-		err = client_check_tags(&args, 1);
 	if (err)
 		return client_parse_exit(err);
-	return series(&args) ? CLIENT_FAILED : CLIENT_OK;
+	buf_init(&path, CLIENT_PATH_MAX_BYTES);
+	put_path(&args, &path);
+	int status = client_show(&args, path.data, args.output == OUTPUT_JSON, print_list);
+	buf_release(&path);
+	return status;
 }
