@@ -1,4 +1,4 @@
-/* A server of nothing but HTTP, for tests/e2e/test_http_hostile.py: routes that answer at once,
+/* A server of nothing but HTTP, for tests/e2e/test_http_*.py: routes that answer at once,
  * late, piece by piece, never, or half. Prints `listening ADDR:PORT`, ends cleanly on SIGTERM.
  *
  *   http_echo [NAME=NUMBER]...     limits by their names, as header_timeout_ms=200 */

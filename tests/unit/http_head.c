@@ -1,5 +1,5 @@
 /* Heads and targets of requests. What the whole server makes of bad ones is in
- * tests/e2e/test_http_hostile.py. */
+ * tests/e2e/test_http_*.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,0 +1,204 @@
+"""tests/tools/http_echo.c, a server of nothing but HTTP, and raw sockets to it. Fixtures: `server`,
+shared by the cases of a file, and `client`, a connection to it."""
+
+import gzip
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATIENCE_S = 20  # only a failure takes as long
+BODY_MAX = 4 << 20  # of the routes of http_echo
+DECODED_MAX = 16 << 20
+H = b"Host: h\r\n"
+SMUGGLED = b"GET /hello HTTP/1.1\r\nHost: h\r\n\r\n"
+ERR_INVALID, ERR_TIMEOUT, ERR_CANCELLED, ERR_LIMIT = -1008, -1011, -1012, -1007
+
+
+def build_dir():
+    if "GRANARY_BUILD" in os.environ:
+        return pathlib.Path(os.environ["GRANARY_BUILD"])
+    if "GRANARY" in os.environ:
+        return pathlib.Path(os.environ["GRANARY"]).parent
+    return ROOT / "build"
+
+
+class Server:
+    """http_echo with these limits; ends with it, and checks that it ended well."""
+
+    def __init__(self, **limits):
+        program = build_dir() / "tests" / "tools" / "http_echo"
+        arguments = [f"{name}={value}" for name, value in limits.items()]
+        self.process = subprocess.Popen([program, *arguments], stdout=subprocess.PIPE, text=True)
+        self.port = int(self.process.stdout.readline().rsplit(":", 1)[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.stdout.close()
+        assert self.process.wait(PATIENCE_S) == 0
+
+    def client(self):
+        return Client(self.port)
+
+    def counts(self):
+        with self.client() as client:
+            return json.loads(client.get("/counts").body)
+
+    def wait_for(self, condition):
+        """Until condition(counts) holds."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            counts = self.counts()
+            if condition(counts):
+                return counts
+        raise AssertionError(f"never came: {counts}")
+
+    def anonymous_kb(self):
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            return int(re.search(r"RssAnon:\s+(\d+) kB", file.read()).group(1))
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+
+class Client:
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.seen = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.socket.close()
+
+    def send(self, *pieces):
+        for piece in pieces:
+            self.socket.sendall(piece)
+
+    def more(self):
+        piece = self.socket.recv(1 << 16)
+        self.seen += piece
+        return piece
+
+    def take_line(self):
+        while b"\r\n" not in self.seen:
+            if not self.more():
+                raise EOFError(self.seen)
+        line, self.seen = self.seen.split(b"\r\n", 1)
+        return line
+
+    def take(self, length):
+        pieces, have = [self.seen], len(self.seen)
+        while have < length:
+            piece = self.socket.recv(1 << 16)
+            if not piece:
+                raise EOFError(b"".join(pieces)[-100:])
+            pieces.append(piece)
+            have += len(piece)
+        data = b"".join(pieces)
+        self.seen = data[length:]
+        return data[:length]
+
+    def take_chunks(self):
+        body = []
+        while True:
+            size = int(self.take_line(), 16)
+            body.append(self.take(size))
+            assert self.take_line() == b""
+            if size == 0:
+                return b"".join(body)
+
+    def head(self):
+        status = int(self.take_line().split(b" ")[1])
+        headers = {}
+        while True:
+            line = self.take_line()
+            if not line:
+                return status, headers
+            name, value = line.split(b": ", 1)
+            assert name.lower() not in headers
+            headers[name.lower().decode()] = value.decode()
+
+    def answer(self, head_only=False):
+        status, headers = self.head()
+        if head_only or status in (100, 204, 304):
+            body = b""
+        elif headers.get("transfer-encoding") == "chunked":
+            body = self.take_chunks()
+        elif "content-length" in headers:
+            body = self.take(int(headers["content-length"]))
+        else:
+            body = self.rest()
+        if headers.get("content-encoding") == "gzip":
+            body = gzip.decompress(body)
+        return Answer(status, headers, body)
+
+    def rest(self):
+        """All until the server closes."""
+        while self.more():
+            pass
+        data, self.seen = self.seen, b""
+        return data
+
+    def assert_closed(self):
+        assert self.rest() == b""
+
+    def get(self, target, *headers):
+        self.send(request("GET", target, *headers))
+        return self.answer()
+
+    def post(self, target, body, *headers):
+        self.send(request("POST", target, f"Content-Length: {len(body)}", *headers) + body)
+        return self.answer()
+
+
+def request(method, target, *headers):
+    lines = [f"{method} {target} HTTP/1.1", "Host: h", *headers]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
+
+
+def post(*lines, body=b"", version=b"1.1"):
+    head = b"POST /gather HTTP/" + version + b"\r\n" + H
+    return head + b"".join(line + b"\r\n" for line in lines) + b"\r\n" + body
+
+
+def chunked(*pieces):
+    return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+
+
+def error_of(answer):
+    error = json.loads(answer.body)["error"]
+    assert error["code"] == answer.status
+    return error["message"]
+
+
+def pattern(length):
+    once = bytes(ord("a") + i % 23 for i in range(23))
+    return (once * (length // 23 + 1))[:length]
+
+
+@pytest.fixture(scope="module", name="server")
+def shared_server():
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture(name="client")
+def one_client(server):
+    with server.client() as client:
+        yield client
