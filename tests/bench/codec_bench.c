@@ -146,6 +146,7 @@ static const struct shape shapes[] = {
 
 struct bench {
 	const struct shape *shape;
+	bool dense; /* as settled segments are */
 	double seconds;
 	const char *only; /* for a profiler */
 	int64_t ts_ms[ROWS_MAX];
@@ -194,6 +195,7 @@ static void encode(struct bench *b)
 {
 	struct extent_builder builder;
 	extent_builder_init(&builder);
+	builder.dense = b->dense;
 	b->count = b->bytes = 0;
 	uint32_t rows = b->shape->rows_per_block ? b->shape->rows_per_block : ROWS_MAX;
 	for (uint32_t band = 0; band < b->shape->bands; band++)
@@ -293,9 +295,10 @@ static void fill(struct bench *b)
 		b->shape->fill(&random, b->bits[c], ROWS_MAX);
 }
 
-static void run(struct bench *b, const struct shape *shape)
+static void run(struct bench *b, const struct shape *shape, bool dense)
 {
 	b->shape = shape;
+	b->dense = dense;
 	fill(b);
 	encode(b);
 	size_t rows = decode(b, true), values = rows * shape->columns;
@@ -303,8 +306,8 @@ static void run(struct bench *b, const struct shape *shape)
 		shape->rows_per_block ? (size_t)shape->rows_per_block * shape->bands : ROWS_MAX;
 	if (rows != expected)
 		check(ERR_DAMAGED);
-	printf("%-26s %8.3f %8.2f %8.3f %8.3f %6zu %6.1f%%\n", shape->name,
-	       (double)b->bytes / (double)values, measure(b, ENCODE, values),
+	printf("%-26s %-6s %8.3f %8.2f %8.3f %8.3f %6zu %6.1f%%\n", shape->name,
+	       dense ? "dense" : "", (double)b->bytes / (double)values, measure(b, ENCODE, values),
 	       measure(b, DECODE, values), measure(b, SUMMARISE, values), b->count,
 	       (double)b->bytes * 100 / (double)(b->count * EXTENT_MAX_BYTES));
 }
@@ -314,11 +317,12 @@ int main(int argc, char **argv)
 	struct bench *b = mem_zalloc(sizeof(*b));
 	b->seconds = argc > 1 ? strtod(argv[1], NULL) : 0.2;
 	b->only = argc > 3 ? argv[3] : NULL;
-	printf("%-26s %8s %8s %8s %8s %6s %6s\n", "shape", "B/sample", "ns in", "ns out", "ns sum",
-	       "extents", "full");
+	printf("%-26s %-6s %8s %8s %8s %8s %6s %6s\n", "shape", "", "B/sample", "ns in", "ns out",
+	       "ns sum", "extents", "full");
 	for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
 		if (argc < 3 || strstr(shapes[i].name, argv[2]))
-			run(b, &shapes[i]);
+			for (int dense = 0; dense < 2; dense++)
+				run(b, &shapes[i], dense);
 	}
 	mem_free(b);
 	return 0;

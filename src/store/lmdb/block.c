@@ -12,18 +12,27 @@
 #include "store/lmdb/column.h"
 #include "store/lmdb/times.h"
 
+/* Fewer rows gain nothing that would be worth the effort. */
+enum { DENSE_ROWS_LEAST = 48 };
+
 struct block_cost {
 	uint32_t rows;
 	struct times_cost times;
 	struct column_cost column[BLOCK_COLUMNS_MAX];
 };
 
+/* What a dense block needs beside: of the times, then of each column. */
+struct block_entropy {
+	struct entropy_cost cost[1 + BLOCK_COLUMNS_MAX];
+};
+
 struct block_encoder {
 	const struct block_rows *rows;
 	size_t room;
-	bool any_ms;
+	bool any_ms, dense;
 	struct column_limits limits[BLOCK_COLUMNS_MAX];
 	struct block_cost now, before;
+	struct block_entropy now_entropy, before_entropy; /* unless dense: not even initialised */
 };
 
 static void cost_copy(struct block_cost *to, const struct block_cost *from, uint32_t columns)
@@ -31,12 +40,37 @@ static void cost_copy(struct block_cost *to, const struct block_cost *from, uint
 	memcpy(to, from, offsetof(struct block_cost, column) + columns * sizeof(to->column[0]));
 }
 
+/* A copied cost points to the other's entropy. */
+static void entropy_copy(struct block_encoder *e, struct block_cost *cost, struct block_entropy *to,
+			 const struct block_entropy *from)
+{
+	if (!e->dense)
+		return;
+	memcpy(to, from, (1 + e->rows->columns) * sizeof(to->cost[0]));
+	cost->times.stream.entropy = &to->cost[0];
+	for (uint32_t c = 0; c < e->rows->columns; c++)
+		cost->column[c].stream.entropy = &to->cost[1 + c];
+}
+
+static void keep_before(struct block_encoder *e)
+{
+	cost_copy(&e->before, &e->now, e->rows->columns);
+	entropy_copy(e, &e->before, &e->before_entropy, &e->now_entropy);
+}
+
+static void go_back(struct block_encoder *e)
+{
+	cost_copy(&e->now, &e->before, e->rows->columns);
+	entropy_copy(e, &e->now, &e->now_entropy, &e->before_entropy);
+}
+
 static void cost_init(struct block_encoder *e)
 {
+	struct entropy_cost *entropy = e->dense ? e->now_entropy.cost : NULL;
 	e->now.rows = 0;
-	times_cost_init(&e->now.times, e->any_ms);
+	times_cost_init(&e->now.times, e->any_ms, entropy);
 	for (uint32_t c = 0; c < e->rows->columns; c++)
-		column_cost_init(&e->now.column[c], e->limits[c]);
+		column_cost_init(&e->now.column[c], e->limits[c], entropy ? entropy + 1 + c : NULL);
 }
 
 static bool cost_add(struct block_encoder *e, uint32_t count)
@@ -99,7 +133,7 @@ static enum outcome fill_part(struct block_encoder *e, uint32_t count, size_t fi
 		column_cost_adopt(&e->before.column[c], &e->now.column[c]);
 	for (unsigned attempt = 0; fits + 1 < too_many; attempt++) {
 		uint32_t guess = guess_rows(e, fits, fits_bytes, too_many, too_many_bytes, attempt);
-		cost_copy(&e->now, &e->before, columns);
+		go_back(e);
 		if (!cost_add(e, guess))
 			return AGAIN;
 		size_t bytes = cost_bytes(e);
@@ -113,7 +147,7 @@ static enum outcome fill_part(struct block_encoder *e, uint32_t count, size_t fi
 		fits = guess;
 		fits_bytes = bytes;
 	}
-	cost_copy(&e->now, &e->before, columns);
+	go_back(e);
 	return fits && !cost_add(e, fits) ? AGAIN : FILLED;
 }
 
@@ -125,7 +159,7 @@ static enum outcome fill(struct block_encoder *e)
 	while (e->now.rows < rows) {
 		uint32_t left = rows - e->now.rows, count = left < MINI_ROWS ? left : MINI_ROWS;
 		size_t bytes_before = bytes;
-		cost_copy(&e->before, &e->now, e->rows->columns);
+		keep_before(e);
 		if (!cost_add(e, count))
 			return AGAIN;
 		bytes = cost_bytes(e);
@@ -133,6 +167,12 @@ static enum outcome fill(struct block_encoder *e)
 			return fill_part(e, count, bytes_before, bytes);
 	}
 	return FILLED;
+}
+
+static void finish_entropy(struct block_encoder *e)
+{
+	for (uint32_t i = 0; e->dense && i < 1 + e->rows->columns; i++)
+		entropy_cost_finish(&e->now_entropy.cost[i]);
 }
 
 static uint8_t *write_body(const struct block_encoder *e, uint8_t *to)
@@ -163,10 +203,12 @@ uint32_t block_encode(const struct block_rows *rows, uint8_t *to, size_t room, u
 	e.rows = rows;
 	e.room = room;
 	e.any_ms = false;
+	e.dense = rows->dense && rows->rows >= DENSE_ROWS_LEAST;
 	memset(e.limits, 0, sizeof(e.limits));
 	ASSERT(rows->rows >= 1 && rows->columns >= 1 && rows->columns <= BLOCK_COLUMNS_MAX);
 	while (fill(&e) == AGAIN)
 		continue;
+	finish_entropy(&e);
 	if (!e.now.rows || (e.now.rows < rows_least && e.now.rows < rows->rows))
 		return 0;
 	uint8_t *times_end = times_write(&e.now.times, rows->ts_ms, to);

@@ -35,6 +35,7 @@ struct block_rows {
 	uint32_t columns;     /* 1 .. BLOCK_COLUMNS_MAX */
 	const int64_t *ts_ms; /* ascending, distinct */
 	const struct block_column *column;
+	bool dense; /* as few bytes as can be, for what is rarely written and kept for long */
 };
 
 struct block_meta {

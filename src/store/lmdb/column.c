@@ -125,6 +125,12 @@ static size_t codec_bytes(const struct column_cost *cost, const struct pattern_c
 	return bytes;
 }
 
+/* Its residuals are distances from below, not from the middle. */
+static bool may_centre(uint8_t codec)
+{
+	return codec == CODEC_FOR || codec == CODEC_DELTA_UP;
+}
+
 static size_t try_codec(const struct column_cost *cost, const struct pattern_codec *codec,
 			const uint64_t *patterns, uint32_t count)
 {
@@ -133,7 +139,7 @@ static size_t try_codec(const struct column_cost *cost, const struct pattern_cod
 	struct pattern_carry carry = pattern_begin(codec);
 	if (kernels->to_residuals(codec, &carry, patterns, count, residuals))
 		return SIZE_MAX;
-	stream_cost_init(&stream);
+	stream_cost_init(&stream, NULL);
 	stream_cost_add(&stream, residuals, count);
 	return codec_bytes(cost, codec) + stream_cost_form(&stream).bytes;
 }
@@ -144,6 +150,28 @@ static size_t try_fit(const struct column_cost *cost, enum codec number,
 {
 	*codec = pattern_codec_fit(number, !cost->limits.no_shift, order_flip(cost), survey);
 	return try_codec(cost, codec, patterns, (uint32_t)survey->count);
+}
+
+/* DELTA unless another leaves clearly fewer bits to an entropy code. */
+static void choose_for_entropy(struct column_cost *cost, const struct pattern_survey *survey,
+			       const uint64_t *patterns)
+{
+	static const enum codec codecs[] = {CODEC_DELTA, CODEC_FOR, CODEC_DELTA_UP, CODEC_DELTA2};
+	uint64_t residuals[MINI_ROWS];
+	size_t least = SIZE_MAX;
+	for (size_t i = 0; i < ARRAY_LEN(codecs); i++) {
+		struct pattern_codec codec = pattern_codec_fit(codecs[i], !cost->limits.no_shift,
+							       order_flip(cost), survey);
+		struct pattern_carry carry = pattern_begin(&codec);
+		if (kernels->to_residuals(&codec, &carry, patterns, survey->count, residuals))
+			continue;
+		size_t bits = entropy_estimate(residuals, survey->count, may_centre(codecs[i]));
+		bits += 8 * codec_bytes(cost, &codec) + (i ? survey->count / 16 : 0);
+		if (bits < least) {
+			least = bits;
+			cost->plan.codec = codec;
+		}
+	}
 }
 
 /* DELTA unless another has narrower residuals, and is smaller all in all. */
@@ -192,6 +220,8 @@ static void choose_codec(struct column_cost *cost, const uint64_t *patterns, uin
 	kernels->survey(patterns, count, order_flip(cost), &survey);
 	if (cost->limits.mixed || (cost->plan.type == VALUE_F64 && !cost->plan.decimal))
 		choose_for_doubles(cost, &survey);
+	else if (cost->stream.entropy)
+		choose_for_entropy(cost, &survey, patterns);
 	else
 		choose_for_integers(cost, &survey, patterns);
 }
@@ -207,10 +237,13 @@ static void choose_decimal(struct column_cost *cost, const struct chunk *chunk)
 
 /* ---- Cost ----------------------------------------------------------------------------------- */
 
-void column_cost_init(struct column_cost *cost, struct column_limits limits)
+void column_cost_init(struct column_cost *cost, struct column_limits limits,
+		      struct entropy_cost *entropy)
 {
 	memset(cost, 0, offsetof(struct column_cost, stream));
-	stream_cost_init(&cost->stream);
+	if (entropy)
+		entropy_cost_init(entropy, false);
+	stream_cost_init(&cost->stream, entropy);
 	cost->limits = limits;
 	cost->range.low = UINT64_MAX;
 }
@@ -247,6 +280,8 @@ static void begin(struct column_cost *cost, uint64_t first)
 {
 	for (uint32_t row = 0; row < cost->rows; row += MINI_ROWS)
 		stream_cost_add(&cost->stream, NULL, 0);
+	if (cost->stream.entropy)
+		cost->stream.entropy->may_centre = may_centre(cost->plan.codec.codec);
 	cost->carry = pattern_begin(&cost->plan.codec);
 	cost->first_pattern = first;
 }

@@ -31,7 +31,9 @@ struct column_cost {
 	struct stream_cost stream;
 };
 
-void column_cost_init(struct column_cost *cost, struct column_limits limits);
+/* entropy: NULL, or the caller's, for a denser column. A copy of the cost shares it. */
+void column_cost_init(struct column_cost *cost, struct column_limits limits,
+		      struct entropy_cost *entropy);
 /* Rows from .. from+count-1, one mini-block. false: limits was extended, begin again with it. */
 bool column_cost_add(struct column_cost *cost, const struct block_column *column, uint32_t from,
 		     uint32_t count, struct column_limits *limits) MUST_CHECK;

@@ -155,7 +155,9 @@ uint32_t extent_add(struct extent_builder *builder, const struct block_meta *met
 		return 0;
 	if (!builder->blocks)
 		rows_least = 1;
-	uint32_t taken = block_encode(rows, builder->bodies + builder->body_bytes, room - entry,
+	struct block_rows wanted = *rows;
+	wanted.dense = builder->dense;
+	uint32_t taken = block_encode(&wanted, builder->bodies + builder->body_bytes, room - entry,
 				      rows_least, &block);
 	if (taken)
 		take_block(builder, &block);
@@ -166,14 +168,16 @@ size_t extent_finish(struct extent_builder *builder, struct slice key, uint8_t *
 {
 	size_t len = HEADER_BYTES + builder->index_bytes + (size_t)builder->body_bytes;
 	ASSERT(builder->blocks && len <= EXTENT_MAX_BYTES);
-	to[0] = EXTENT_VERSION;
+	to[0] = builder->dense ? EXTENT_VERSION : EXTENT_VERSION_PACKED;
 	memcpy(to + AT_BLOCKS, &builder->blocks, 2);
 	memcpy(to + AT_INDEX_BYTES, &builder->index_bytes, 2);
 	memcpy(to + HEADER_BYTES, builder->index, builder->index_bytes);
 	memcpy(to + HEADER_BYTES + builder->index_bytes, builder->bodies, builder->body_bytes);
 	uint32_t crc = checksum(key, to, len);
 	memcpy(to + AT_CRC, &crc, 4);
+	bool dense = builder->dense;
 	extent_builder_init(builder);
+	builder->dense = dense;
 	return len;
 }
 

@@ -12,11 +12,13 @@ enum {
 	EXTENT_MAX_BYTES = 4080, /* what one page of LMDB takes without an overflow page */
 	EXTENT_KEY_MAX_BYTES = 64,
 	EXTENT_BLOCKS_MAX = 1024,
-	EXTENT_VERSION = 1,
+	EXTENT_VERSION_PACKED = 1,
+	EXTENT_VERSION = 2, /* may have entropy-coded streams */
 };
 
 /* Collects blocks; about 8 KB, no memory of its own. */
 struct extent_builder {
+	bool dense; /* the caller's choice, after extent_builder_init: see struct block_rows */
 	struct block_meta previous; /* what the next index entry is relative to */
 	bool previous_regular;
 	uint16_t previous_times; /* where its times lie in bodies */

@@ -378,6 +378,7 @@ int group_store(MDB_txn *txn, MDB_dbi extents, const struct group_id *id, struct
 	w->bytes = bytes;
 	group_prefix(id, w->key);
 	extent_builder_init(&w->builder);
+	w->builder.dense = flush == 0;
 	int err = 0;
 	if (strips->count)
 		qsort(strips->list, strips->count, sizeof(*strips->list), strip_order);

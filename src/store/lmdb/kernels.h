@@ -4,6 +4,7 @@
 #define STORE_LMDB_KERNELS_H
 
 #include "base/base.h"
+#include "store/lmdb/entropy.h"
 #include "store/lmdb/pattern.h"
 
 /* Of patterns as integers; ordered as unsigned after `flip` was applied. */
@@ -40,6 +41,16 @@ struct kernels {
 	 * elsewhere than `bits`. */
 	size_t (*decimals_from_bits)(const uint64_t *bits, size_t count, unsigned exponent,
 				     uint64_t *m);
+	/* Symbols of the words from bit *at on; stops where neither 8 bytes are left to load nor
+	 * ENTROPY_SLACK symbols to write, and before a word longer than the index. *done symbols
+	 * of `count` are there; up to seven bytes behind the last one written are changed. */
+	void (*read_words)(const struct entropy_code *code, const uint8_t *from, size_t bytes,
+			   size_t *at, uint8_t *symbols, size_t *done, size_t count);
+	/* Puts symbols above their low bits. */
+	void (*add_symbols)(const uint8_t *symbols, size_t count, unsigned low_bits,
+			    uint64_t *values);
+	/* The inverse of zigzag, about a centre. */
+	void (*about_centre)(uint64_t *values, size_t count, uint64_t centre);
 };
 
 extern const struct kernels kernels_plain;

@@ -300,6 +300,9 @@ static const struct kernels table = {
 	.add_range = add_range,
 	.decimals_to_bits = decimals_to_bits,
 	.decimals_from_bits = decimals_from_bits,
+	.read_words = read_words,
+	.add_symbols = add_symbols,
+	.about_centre = about_centre,
 };
 
 const struct kernels *kernels_avx2(void)

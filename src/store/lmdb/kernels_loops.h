@@ -256,3 +256,42 @@ TARGET static size_t decimals_from_bits(const uint64_t *bits, size_t count, unsi
 		done++;
 	return done;
 }
+
+/* Four look-ups at a time while eight bytes can be loaded and their symbols have room; stops also
+ * before a word that is longer than the index. */
+TARGET static void read_words(const struct entropy_code *code, const uint8_t *from, size_t bytes,
+			      size_t *at, uint8_t *symbols, size_t *done, size_t count)
+{
+	const uint64_t mask = (1 << ENTROPY_LOOKUP_BITS) - 1, *lookup = code->lookup;
+	size_t bit = *at, n = *done;
+	while (n + ENTROPY_SLACK <= count && bit / 8 + 8 <= bytes) {
+		uint64_t word, entry = 0;
+		memcpy(&word, from + bit / 8, 8);
+		word >>= bit % 8;
+		for (int i = 0; i < 4; i++) {
+			entry = lookup[word & mask];
+			uint64_t out = entry >> 16;
+			memcpy(symbols + n, &out, 8);
+			n += entry >> 8 & 0xff;
+			bit += entry & 0xff;
+			word >>= entry & 63;
+		}
+		if (!entry)
+			break;
+	}
+	*at = bit;
+	*done = n;
+}
+
+TARGET static void add_symbols(const uint8_t *symbols, size_t count, unsigned low_bits,
+			       uint64_t *values)
+{
+	for (size_t i = 0; i < count; i++)
+		values[i] |= (uint64_t)symbols[i] << low_bits;
+}
+
+TARGET static void about_centre(uint64_t *values, size_t count, uint64_t centre)
+{
+	for (size_t i = 0; i < count; i++)
+		values[i] = centre + ((values[i] >> 1) ^ (0 - (values[i] & 1)));
+}

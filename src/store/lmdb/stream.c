@@ -3,9 +3,10 @@
 /* An exception's index takes at most this, since no stream is longer than 2^14. */
 #define PATCH_GAP_BYTES 2
 
-void stream_cost_init(struct stream_cost *cost)
+void stream_cost_init(struct stream_cost *cost, struct entropy_cost *entropy)
 {
 	memset(cost, 0, offsetof(struct stream_cost, widths));
+	cost->entropy = entropy;
 }
 
 struct width_choice {
@@ -57,6 +58,8 @@ void stream_cost_add(struct stream_cost *cost, const uint64_t *values, size_t co
 	cost->count += (uint32_t)count;
 	if (top > cost->top)
 		cost->top = (uint8_t)top;
+	if (cost->entropy)
+		entropy_cost_add(cost->entropy, values, count);
 }
 
 static size_t form_bytes(size_t values_bytes, uint32_t exceptions)
@@ -73,20 +76,46 @@ static size_t ragged_bytes(const struct stream_cost *cost, unsigned width)
 	return bytes;
 }
 
-struct stream_form stream_cost_form(const struct stream_cost *cost)
+static struct stream_form packed_form(const struct stream_cost *cost)
 {
 	struct width_choice one = choose_width(cost->histogram, cost->top, cost->count);
 	if (cost->ragged)
 		one.bytes += ragged_bytes(cost, one.width) - packed_bytes(cost->count, one.width);
-	struct stream_form uniform = {false, (uint8_t)one.width, one.exceptions,
-				      form_bytes(one.bytes, one.exceptions)};
-	struct stream_form varied = {true, 0, cost->varied_exceptions,
-				     form_bytes(cost->varied_bytes, cost->varied_exceptions)};
+	struct stream_form uniform = {.width = (uint8_t)one.width,
+				      .exceptions = one.exceptions,
+				      .bytes = form_bytes(one.bytes, one.exceptions)};
+	struct stream_form varied = {
+		.varied = true,
+		.exceptions = cost->varied_exceptions,
+		.bytes = form_bytes(cost->varied_bytes, cost->varied_exceptions)};
 	return uniform.bytes <= varied.bytes ? uniform : varied;
 }
 
-static uint8_t form_code(const struct stream_form *form)
+/* Packed values are read several times as fast: a coded stream must win by this. */
+static bool wins(size_t coded, size_t packed)
 {
+	return coded + coded / 32 < packed;
+}
+
+struct stream_form stream_cost_form(const struct stream_cost *cost)
+{
+	struct stream_form packed = packed_form(cost);
+	if (!cost->entropy || !cost->count)
+		return packed;
+	struct entropy_form coded = entropy_cost_form(cost->entropy);
+	if (coded.bytes == SIZE_MAX || !wins(coded.bytes, packed.bytes))
+		return packed;
+	return (struct stream_form){
+		.entropy = true, .width = coded.table, .bytes = 1 + coded.bytes};
+}
+
+static uint8_t form_code(const struct stream_cost *cost, const struct stream_form *form)
+{
+	if (form->entropy)
+		return (uint8_t)((entropy_has_details(cost->entropy, form->width)
+					  ? STREAM_FORM_ENTROPY_DETAILS
+					  : STREAM_FORM_ENTROPY) +
+				 form->width);
 	if (form->varied)
 		return form->exceptions ? STREAM_FORM_VARIED_EXCEPTIONS : STREAM_FORM_VARIED;
 	return (uint8_t)(form->width + (form->exceptions ? STREAM_FORM_EXCEPTIONS : 0));
@@ -99,8 +128,13 @@ static unsigned mini_width(const struct stream_writer *writer, uint32_t mini)
 
 void stream_write_begin(struct stream_writer *writer, const struct stream_cost *cost, uint8_t *to)
 {
-	*writer = (struct stream_writer){.cost = cost, .form = stream_cost_form(cost)};
-	*to++ = form_code(&writer->form);
+	writer->cost = cost;
+	writer->form = stream_cost_form(cost);
+	writer->mini = writer->index = writer->patch_next = 0;
+	*to++ = form_code(cost, &writer->form);
+	writer->packed = writer->patches = to;
+	if (writer->form.entropy)
+		return;
 	if (writer->form.varied) {
 		memcpy(to, cost->widths, cost->minis);
 		to += cost->minis;
@@ -125,19 +159,31 @@ static void write_patches(struct stream_writer *writer, const uint64_t *values, 
 	}
 }
 
-void stream_write(struct stream_writer *writer, const uint64_t *values, size_t count)
+static void write_packed(struct stream_writer *writer, const uint64_t *values, size_t count)
 {
-	unsigned width = mini_width(writer, writer->mini++);
+	unsigned width = mini_width(writer, writer->mini);
 	kernels->pack(values, count, width, writer->packed);
 	writer->packed += packed_bytes(count, width);
 	if (writer->form.exceptions)
 		write_patches(writer, values, count, width);
+}
+
+void stream_write(struct stream_writer *writer, const uint64_t *values, size_t count)
+{
+	if (!writer->form.entropy)
+		write_packed(writer, values, count);
+	else if (count)
+		memcpy(writer->values + writer->index, values, count * sizeof(*values));
+	writer->mini++;
 	writer->index += (uint32_t)count;
 }
 
 uint8_t *stream_write_end(struct stream_writer *writer)
 {
 	ASSERT(writer->index == writer->cost->count && writer->mini == writer->cost->minis);
+	if (writer->form.entropy)
+		return entropy_write(writer->cost->entropy, writer->form.width, writer->values,
+				     writer->packed);
 	return writer->patches;
 }
 
@@ -195,10 +241,13 @@ int stream_read_begin(struct stream_reader *reader, struct cursor c, uint32_t ro
 	uint8_t form = cursor_u8(&c);
 	bool patched = form >= STREAM_FORM_EXCEPTIONS && form != STREAM_FORM_VARIED;
 	uint32_t minis = (rows + MINI_ROWS - 1) / MINI_ROWS;
-	*reader = (struct stream_reader){.count = count, .readable_end = c.end};
+	*reader = (struct stream_reader){.form = form, .count = count, .readable_end = c.end};
+	reader->cursor = c;
+	if (form >= STREAM_FORM_ENTROPY)
+		return c.bad || form >= STREAM_FORMS ? ERR_DAMAGED : 0;
 	if (form >= STREAM_FORM_VARIED) {
 		reader->widths = cursor_take(&c, minis);
-		if (form > STREAM_FORM_VARIED_EXCEPTIONS || check_widths(reader->widths, minis))
+		if (check_widths(reader->widths, minis))
 			return ERR_DAMAGED;
 	} else {
 		reader->width = (uint8_t)(patched ? form - STREAM_FORM_EXCEPTIONS : form);
@@ -272,6 +321,10 @@ int stream_read_all(struct stream_reader *reader, const struct pattern_codec *co
 		    const uint8_t *presence, uint64_t *values)
 {
 	struct pattern_carry carry = pattern_begin(codec);
+	if (reader->form >= STREAM_FORM_ENTROPY)
+		return entropy_read(
+			reader->cursor, (reader->form - STREAM_FORM_ENTROPY) % ENTROPY_TABLES,
+			reader->form >= STREAM_FORM_ENTROPY_DETAILS, codec, reader->count, values);
 	/* Full mini-blocks of one width follow each other without a seam. */
 	if (!presence && !reader->widths) {
 		if (stream_read(reader, codec, &carry, values, rows))

@@ -1,11 +1,13 @@
-/* Streams: unsigned 64-bit integers, bit-packed in mini-blocks of 128 rows with patched exceptions.
- * Times and columns are made of them. The byte layout is doc/format-store.md, "Streams". */
+/* Streams: unsigned 64-bit integers, bit-packed in mini-blocks of 128 rows with patched exceptions,
+ * or entropy-coded. Times and columns are made of them. The byte layout is doc/format-store.md,
+ * "Streams". */
 #ifndef STORE_LMDB_STREAM_H
 #define STORE_LMDB_STREAM_H
 
 #include "base/base.h"
 #include "base/cursor.h"
 #include "store/lmdb/block.h"
+#include "store/lmdb/entropy.h"
 #include "store/lmdb/kernels.h"
 
 enum {
@@ -14,6 +16,9 @@ enum {
 	STREAM_FORM_EXCEPTIONS = 65, /* added to a uniform width */
 	STREAM_FORM_VARIED = 130,
 	STREAM_FORM_VARIED_EXCEPTIONS = 131,
+	STREAM_FORM_ENTROPY = 132, /* + table */
+	STREAM_FORM_ENTROPY_DETAILS = STREAM_FORM_ENTROPY + ENTROPY_TABLES,
+	STREAM_FORMS = STREAM_FORM_ENTROPY_DETAILS + ENTROPY_TABLES,
 };
 
 /* Bytes that varint_put takes. */
@@ -25,6 +30,7 @@ static inline size_t varint_bytes(uint64_t value)
 /* What the values of a stream will cost. Copyable: the encoder goes back to an earlier state when
  * the next mini-block did not fit whole. */
 struct stream_cost {
+	struct entropy_cost *entropy; /* NULL: bit-packed only */
 	uint32_t count, minis;
 	uint32_t varied_bytes; /* widths, packed values and exceptions, each at its best width */
 	uint32_t varied_exceptions; /* how many */
@@ -35,15 +41,16 @@ struct stream_cost {
 	uint8_t counts[MINIS_MAX];  /* and how many values it has */
 };
 
-void stream_cost_init(struct stream_cost *cost);
+/* entropy: NULL, or the caller's, initialised. A copy of the cost shares it. */
+void stream_cost_init(struct stream_cost *cost, struct entropy_cost *entropy);
 /* One more mini-block of `count` values, at most MINI_ROWS. */
 void stream_cost_add(struct stream_cost *cost, const uint64_t *values, size_t count);
 
 /* How a stream is best written. `bytes` is exact, but an exception with a small gap before it takes
  * one fewer. */
 struct stream_form {
-	bool varied;
-	uint8_t width;
+	bool varied, entropy;
+	uint8_t width; /* or the table */
 	uint32_t exceptions;
 	size_t bytes;
 };
@@ -56,6 +63,7 @@ struct stream_writer {
 	struct stream_form form;
 	uint8_t *packed, *patches;
 	uint32_t mini, index, patch_next; /* patch_next: one behind the last exception */
+	uint64_t values[BLOCK_ROWS_MAX];  /* all of them, where they are entropy-coded */
 };
 
 /* At most form.bytes are written from `to` on. */
@@ -67,6 +75,7 @@ uint8_t *stream_write_end(struct stream_writer *writer);
 
 /* A stream is the last thing in its slice: the reader takes all that is left of a cursor. */
 struct stream_reader {
+	uint8_t form;
 	const uint8_t *packed;
 	const uint8_t *readable_end; /* loads may pass the packed bytes, not this */
 	const uint8_t *widths;       /* NULL: all of `width` */

@@ -3,10 +3,12 @@
 /* Times that are all whole seconds apart are counted in seconds. */
 enum { SECOND_MS = 1000 };
 
-void times_cost_init(struct times_cost *cost, bool any_ms)
+void times_cost_init(struct times_cost *cost, bool any_ms, struct entropy_cost *entropy)
 {
 	memset(cost, 0, offsetof(struct times_cost, stream));
-	stream_cost_init(&cost->stream);
+	if (entropy)
+		entropy_cost_init(entropy, true);
+	stream_cost_init(&cost->stream, entropy);
 	cost->any_ms = any_ms;
 }
 
@@ -43,7 +45,7 @@ static size_t try_kind(struct times_cost *cost, uint8_t kind, uint64_t slope, co
 	attempt.carry = pattern_begin(&attempt.codec);
 	struct pattern_carry carry = attempt.carry;
 	struct stream_cost stream;
-	stream_cost_init(&stream);
+	stream_cost_init(&stream, NULL);
 	kernels->to_residuals(&attempt.codec, &carry, patterns, count, residuals);
 	stream_cost_add(&stream, residuals, count);
 	size_t bytes = stream_cost_form(&stream).bytes;

@@ -22,7 +22,8 @@ struct times_cost {
 	struct stream_cost stream;
 };
 
-void times_cost_init(struct times_cost *cost, bool any_ms);
+/* entropy: NULL, or the caller's, for denser times. */
+void times_cost_init(struct times_cost *cost, bool any_ms, struct entropy_cost *entropy);
 /* Rows from .. from+count-1, one mini-block. false: begin again with any_ms. */
 bool times_cost_add(struct times_cost *cost, const int64_t *ts_ms, uint32_t from,
 		    uint32_t count) MUST_CHECK;
