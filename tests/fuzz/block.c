@@ -90,7 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (uint32_t c = 0; c < choice.columns; c++)
 			column[c] =
 				(struct block_column){bits[c] + from, types[c] + from, VALUE_NONE};
-		struct block_rows rows = {choice.rows - from, choice.columns, ts_ms + from, column};
+		struct block_rows rows = {choice.rows - from, choice.columns, ts_ms + from, column,
+					  choice.times & 0x40};
 		uint32_t taken = block_encode(&rows, bytes, choice.room, 1, &block);
 		ASSERT(taken);
 		compare(&block, from);

@@ -38,7 +38,7 @@ static const uint64_t odd[] = {
 
 static void fill_column(struct random *random, uint32_t c)
 {
-	unsigned kind = (unsigned)random_below(random, 9);
+	unsigned kind = (unsigned)random_below(random, 12);
 	uint8_t type = (uint8_t)(1 + random_below(random, 3));
 	unsigned gaps = random_below(random, 3) ? 0 : (unsigned)random_below(random, 100);
 	unsigned width = (unsigned)random_below(random, 64);
@@ -59,13 +59,22 @@ static void fill_column(struct random *random, uint32_t c)
 			v = odd[r % ARRAY_LEN(odd)];
 		else if (kind == 6)
 			v = value + (r >> 56 << 12) + (i < 128 ? 0 : r >> 40 << 12);
+		else if (kind == 9) /* small steps */
+			v = value += (uint64_t)__builtin_popcountll(r & 0xfff) - 6;
+		else if (kind == 10) /* mostly none */
+			v = value += r % 20 ? 0 : r >> 60 & 3;
+		else if (kind == 11) /* about one rate, and a reset */
+			v = value =
+				r % 300 ? value + 5000 +
+						  (uint64_t)__builtin_popcountll(r & 0xffffff) * 20
+					: r >> 40;
 		if (kind == 7 || kind == 8)
 			walk += (double)(r % 2001) / 1000 - 1;
 		if (kind == 7)
 			v = r % 50 ? f64_bits(round(walk * 100) / 100) : odd[r % 8];
 		else if (kind == 8)
 			v = f64_bits(walk);
-		types[c][i] = kind >= 7 ? VALUE_F64 : type;
+		types[c][i] = kind == 7 || kind == 8 ? VALUE_F64 : type;
 		if (mixed && r % 5 == 0)
 			types[c][i] = (uint8_t)(1 + r / 5 % 3);
 		if (random_below(random, 100) < gaps)
@@ -126,6 +135,7 @@ static void dump(uint64_t seed)
 	struct extent_builder builder;
 	random_init(&random, seed);
 	extent_builder_init(&builder);
+	builder.dense = random_below(&random, 2);
 	uint32_t blocks = 1 + (uint32_t)random_below(&random, 6);
 	struct block_meta meta = {.ordinal = (uint32_t)random_below(&random, 5)};
 	for (uint32_t b = 0; b < blocks; b++) {
@@ -145,7 +155,8 @@ static void dump(uint64_t seed)
 			break;
 		print_block(&meta, columns, 0, taken);
 		meta.ordinal += (uint32_t)random_below(&random, 3);
-		meta.first_column = (uint16_t)random_below(&random, 400);
+		if (random_below(&random, 2))
+			meta.first_column = (uint16_t)random_below(&random, 400);
 		meta.sequence += random_below(&random, 3) * 1000;
 	}
 	print_extent(&builder);

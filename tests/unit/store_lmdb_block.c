@@ -113,6 +113,26 @@ static void exceptions_and_specials_are_put_back(void **state)
 		      U64S(f64_bits(1.25), f64_bits(-0.0), f64_bits(1.26)), TYPES(1, 1, 1));
 }
 
+/* Table 4 begins with 000 for the symbols 0 0, 001 for 0 2, 0110 for 0 1; table 24 with 0 for four
+ * zeros, and 11010 stands for 1 0 0 0: Huffman's method on the numbers of the document, by another
+ * program (tests/e2e/test_format.py). */
+static void entropy_coded_streams_by_hand(void **state)
+{
+	(void)state;
+	/* DELTA, zigzag {0, 2, 0, 1}: 001 0110, first bit lowest */
+	assert_column(4, SLICE("\x22\x14\x88\x34"), U64S(10, 11, 11, 10), TYPES(2, 2, 2, 2));
+	/* an odd number: the last word has one more */
+	assert_column(3, SLICE("\x22\x14\x88\x04"), U64S(10, 11, 11), TYPES(2, 2, 2));
+	/* four to a word */
+	assert_column(5, SLICE("\x22\x14\x9c\x16"), U64S(10, 10, 10, 10, 9), TYPES(2, 2, 2, 2, 2));
+	/* with gaps: present values follow each other */
+	assert_column(5, SLICE("\x62\x1b\x14\x88\x34"), U64S(10, 11, 0, 11, 10),
+		      TYPES(2, 2, 0, 2, 2));
+	/* FOR over 0, two low bits, about 100, an exception: z = 0, 2*4+1, 17*4+3, 1*4+0 */
+	assert_column(4, SLICE("\x31\x00\xa8\xc2\x64\x34\x01\x02\x01\x34"), U64S(100, 95, 64, 102),
+		      TYPES(3, 3, 3, 3));
+}
+
 static void a_long_column_has_widths_and_a_summary(void **state)
 {
 	(void)state;
@@ -173,7 +193,7 @@ static void assert_refused(uint32_t rows, struct slice column, int err)
 static void what_the_format_forbids_is_damage(void **state)
 {
 	(void)state;
-	/* the code of the entropy stage: a later format */
+	/* the codec that is not used: a later format */
 	assert_refused(3, SLICE("\x27\x14\x02\x18"), ERR_VERSION);
 	/* bytes left over, and one too few */
 	assert_refused(3, SLICE("\x21\x14\x02\x18\x00"), ERR_DAMAGED);
@@ -195,9 +215,27 @@ static void what_the_format_forbids_is_damage(void **state)
 	assert_refused(3, SLICE("\x01\x00\0\0\0\0\0\0\0\0\x00"), ERR_DAMAGED);
 	/* GAPS with mixed */
 	assert_refused(1, SLICE("\x41\x01\x02\0\0\0\0\0\0\0\0\x00"), ERR_DAMAGED);
-	/* form 132; width 65 of a mini-block */
-	assert_refused(3, SLICE("\x21\x14\x84\x02\x18"), ERR_DAMAGED);
+	/* form 196; width 65 of a mini-block */
+	assert_refused(3, SLICE("\x21\x14\xc4\x02\x18"), ERR_DAMAGED);
 	assert_refused(3, SLICE("\x21\x14\x82\x41\x18"), ERR_DAMAGED);
+	/* words: a spare symbol, a spare bit, a byte too many, too few */
+	assert_refused(3, SLICE("\x22\x14\x88\x34"), ERR_DAMAGED);
+	assert_refused(4, SLICE("\x22\x14\x88\xb4"), ERR_DAMAGED);
+	assert_refused(4, SLICE("\x22\x14\x88\x34\x00"), ERR_DAMAGED);
+	assert_refused(4, SLICE("\x22\x14\x88"), ERR_DAMAGED);
+	assert_refused(30, SLICE("\x22\x14\x88\x00\x00"), ERR_DAMAGED);
+	/* 61 low bits; fewer bytes than low bits; no details */
+	assert_refused(1, SLICE("\x31\x00\xa8\x3d\0\0\0\0\0\0\0\0\x00"), ERR_DAMAGED);
+	assert_refused(4, SLICE("\x31\x00\xa8\x10\x64\x34"), ERR_DAMAGED);
+	assert_refused(4, SLICE("\x31\x00\xa8"), ERR_DAMAGED);
+	/* exceptions among words: none, behind the last, where a symbol is, two at the end, beyond
+	 * 64 bits with 59 and with 60 low bits */
+	assert_refused(4, SLICE("\x31\x00\xa8\xc2\x64\x34\x00\x34"), ERR_DAMAGED);
+	assert_refused(4, SLICE("\x31\x00\xa8\xc2\x64\x34\x01\x04\x01\x34"), ERR_DAMAGED);
+	assert_refused(4, SLICE("\x31\x00\xa8\xc2\x64\x34\x01\x01\x01\x34"), ERR_DAMAGED);
+	assert_refused(3, SLICE("\x31\x00\xa8\x80\x02\x02\x00\x00\x00\x00"), ERR_DAMAGED);
+	assert_refused(1, SLICE("\x31\x00\xa8\xbb\0\0\0\0\0\0\0\0\x01\x00\x10\x00"), ERR_DAMAGED);
+	assert_refused(1, SLICE("\x31\x00\xa8\xbc\0\0\0\0\0\0\0\0\x01\x00\x00\x00"), ERR_DAMAGED);
 	/* exceptions: none, behind the last, high 0, beyond 64 bits, one too many */
 	assert_refused(3, SLICE("\x31\x00\x42\x05\x00"), ERR_DAMAGED);
 	assert_refused(3, SLICE("\x31\x00\x42\x05\x01\x03\x03"), ERR_DAMAGED);
@@ -263,6 +301,7 @@ struct sheet {
 	int64_t ts_ms[ROWS];
 	uint64_t bits[COLUMNS][ROWS];
 	uint8_t types[COLUMNS][ROWS];
+	bool dense;
 	struct block_column column[COLUMNS];
 	/* decoded */
 	int64_t ts_out[ROWS + 1];
@@ -371,7 +410,8 @@ static size_t assert_round_trip(struct sheet *s, size_t room)
 		for (uint32_t c = 0; c < s->columns; c++)
 			columns[c] = (struct block_column){s->bits[c] + from, s->types[c] + from,
 							   VALUE_NONE};
-		struct block_rows rows = {s->rows - from, s->columns, s->ts_ms + from, columns};
+		struct block_rows rows = {s->rows - from, s->columns, s->ts_ms + from, columns,
+					  s->dense};
 		memset(s->bytes + room, 0xa5, 16);
 		uint32_t taken = block_encode(&rows, s->bytes, room, 1, &block);
 		assert_true(taken >= 1 && taken <= s->rows - from);
@@ -425,7 +465,7 @@ static void one_nasty_value_of_each_type(void **state)
 
 static void fill_column(struct random *random, struct sheet *s, uint32_t c)
 {
-	unsigned kind = (unsigned)random_below(random, 12);
+	unsigned kind = (unsigned)random_below(random, 15);
 	uint8_t type = (uint8_t)(1 + random_below(random, 3));
 	unsigned gaps = random_below(random, 3) ? 0 : 1 + (unsigned)random_below(random, 99);
 	unsigned shift = (unsigned)random_below(random, 64);
@@ -468,6 +508,16 @@ static void fill_column(struct random *random, struct sheet *s, uint32_t c)
 			break;
 		case 10: /* integers in doubles */
 			bits = f64_bits((double)(int64_t)(r % 1000) - 500);
+			break;
+		case 11: /* small steps */
+			bits = value +=
+				(uint64_t)__builtin_popcountll(r & low_mask(shift)) - shift / 2;
+			break;
+		case 12: /* mostly none */
+			bits = value += r % 20 ? 0 : r >> 60 & 3;
+			break;
+		case 13: /* about one rate, and resets */
+			bits = value = r % 500 ? value + 5000 + (r >> 55) + (r & 127) : r >> 40;
 			break;
 		default: /* changes its nature half way */
 			bits = i < s->rows / 2 ? 5 : r >> shift;
@@ -524,6 +574,7 @@ static void random_sheets_come_back_bit_for_bit(void **state)
 		for (uint32_t c = 0; c < s->columns; c++)
 			fill_column(&random, s, c);
 		fill_times(&random, s);
+		s->dense = seed % 2;
 		/* One row of 8 columns takes at most 8 * (2 + 9 + 10), the least room here. */
 		size_t room = random_below(&random, 2) ? 4050 : 250 + random_below(&random, 9000);
 		assert_round_trip(s, room);
@@ -760,7 +811,7 @@ static void cut_and_changed_blocks_do_not_hurt(void **state)
 		for (uint32_t c = 0; c < s->columns; c++)
 			fill_column(&random, s, c);
 		fill_times(&random, s);
-		struct block_rows rows = {s->rows, s->columns, s->ts_ms, s->column};
+		struct block_rows rows = {s->rows, s->columns, s->ts_ms, s->column, seed % 2};
 		assert_true(block_encode(&rows, s->bytes, 4000, 1, &block) > 0);
 		for (size_t cut = 0; cut < block.body.len; cut += 1 + cut / 50)
 			decode_copy(s, block, block.times.len, cut);
@@ -784,6 +835,7 @@ int main(void)
 		cmocka_unit_test(every_codec_decodes_by_the_table),
 		cmocka_unit_test(absent_and_mixed_values),
 		cmocka_unit_test(exceptions_and_specials_are_put_back),
+		cmocka_unit_test(entropy_coded_streams_by_hand),
 		cmocka_unit_test(a_long_column_has_widths_and_a_summary),
 		cmocka_unit_test(irregular_times_by_hand),
 		cmocka_unit_test(what_the_format_forbids_is_damage),

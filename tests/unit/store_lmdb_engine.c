@@ -223,6 +223,34 @@ static void raise_version(struct env *env, MDB_txn *txn)
 			 0);
 }
 
+static void lower_version(struct env *env, MDB_txn *txn)
+{
+	uint32_t version = 1;
+	assert_int_equal(env_put(txn, env->dbi[DB_META], SLICE("format"),
+				 (struct slice){(const char *)&version, sizeof(version)}),
+			 0);
+}
+
+static void assert_present_version(struct env *env, MDB_txn *txn)
+{
+	struct slice value;
+	assert_int_equal(env_get(txn, env->dbi[DB_META], SLICE("format"), &value), 0);
+	assert_int_equal(value.len, 4);
+	assert_memory_equal(value.data, "\2\0\0\0", 4);
+}
+
+static void an_earlier_format_is_raised(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	assert_int_equal(open_store(rig, &e), 0);
+	close_store(rig);
+	with_env(rig, lower_version);
+	assert_int_equal(open_store(rig, &e), 0);
+	close_store(rig);
+	with_env(rig, assert_present_version);
+}
+
 static void newer_format_is_refused(void **state)
 {
 	struct rig *rig = *state;
@@ -231,7 +259,7 @@ static void newer_format_is_refused(void **state)
 	close_store(rig);
 	with_env(rig, raise_version);
 	assert_int_equal(open_store(rig, &e), ERR_VERSION);
-	assert_non_null(strstr(e.text, "format 2"));
+	assert_non_null(strstr(e.text, "format 3"));
 	rig->store = NULL;
 }
 
@@ -519,6 +547,7 @@ int main(void)
 		CASE(second_process_is_named),
 		CASE(nothing_there_is_said),
 		CASE(looking_makes_no_directory),
+		CASE(an_earlier_format_is_raised),
 		CASE(newer_format_is_refused),
 		CASE(shortened_file_is_refused),
 		CASE(full_store_refuses_and_recovers),

@@ -179,6 +179,57 @@ static void decimals_are_exact_or_refused(void **state)
 	}
 }
 
+/* A prefix code: its codes fill all of the room that there is, and none begins another. */
+static void codes_are_complete(void **state)
+{
+	(void)state;
+	for (unsigned table = 0; table < ENTROPY_TABLES; table++) {
+		const struct entropy_code *code = entropy_code(table);
+		uint64_t filled = 0;
+		for (unsigned w = 0; w < ENTROPY_WORDS; w++) {
+			assert_in_range(code->lengths[w], 1, ENTROPY_CODE_BITS_MAX);
+			filled += UINT64_C(1) << (ENTROPY_CODE_BITS_MAX - code->lengths[w]);
+			for (unsigned x = 0; x < w; x++) {
+				unsigned least = code->lengths[w] < code->lengths[x]
+							 ? code->lengths[w]
+							 : code->lengths[x];
+				assert_true((code->codes[w] ^ code->codes[x]) & low_mask(least));
+			}
+		}
+		assert_int_equal(filled, UINT64_C(1) << ENTROPY_CODE_BITS_MAX);
+	}
+}
+
+/* Any bytes are words: both read the same ones, and stay inside. */
+static void words_are_read_alike(void **state)
+{
+	enum { BYTES = 300 };
+	struct random random;
+	const struct kernels *avx2 = kernels_avx2();
+	(void)state;
+	if (!avx2)
+		skip();
+	random_init(&random, 4);
+	for (unsigned round = 0; round < 20 * ENTROPY_TABLES; round++) {
+		const struct entropy_code *code = entropy_code(round % ENTROPY_TABLES);
+		size_t bytes = random_below(&random, BYTES), count = random_below(&random, 1000);
+		size_t at[2] = {random_below(&random, 8), 0}, done[2] = {0, 0};
+		uint8_t *from = mem_alloc(bytes), *a = mem_alloc(count), *b = mem_alloc(count);
+		for (size_t i = 0; i < bytes; i++)
+			from[i] = (uint8_t)(random_next(&random) & random_next(&random));
+		at[1] = at[0];
+		kernels_plain.read_words(code, from, bytes, &at[0], a, &done[0], count);
+		avx2->read_words(code, from, bytes, &at[1], b, &done[1], count);
+		assert_int_equal(at[0], at[1]);
+		assert_int_equal(done[0], done[1]);
+		assert_true(done[0] <= count && at[0] <= 8 * bytes + 8);
+		assert_true(!done[0] || memcmp(a, b, done[0]) == 0);
+		mem_free(from);
+		mem_free(a);
+		mem_free(b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +238,8 @@ int main(void)
 		cmocka_unit_test(residuals_become_the_patterns_again),
 		cmocka_unit_test(ranges_by_definition),
 		cmocka_unit_test(decimals_are_exact_or_refused),
+		cmocka_unit_test(codes_are_complete),
+		cmocka_unit_test(words_are_read_alike),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -723,7 +723,7 @@ int column_open(struct column *column, struct slice bytes, uint32_t rows)
 	column->codec_number = column->codec.codec = head & HEAD_CODEC;
 	column->type = head >> HEAD_TYPE_SHIFT & 3;
 	column->decimal = head & HEAD_DECIMAL;
-	if (column->codec_number == CODEC_ENTROPY)
+	if (column->codec_number == CODEC_LATER)
 		return ERR_VERSION;
 	if (read_presence(column, &c, head & HEAD_GAPS) || read_decimal(column, &c) ||
 	    read_shift(column, &c, head & HEAD_SHIFTED) ||

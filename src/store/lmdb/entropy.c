@@ -411,8 +411,8 @@ static void add_to_tally(struct entropy_tally *tally, enum entropy_kind kind, ui
 			tally_symbol(tally, kind, index + (uint32_t)i, highs[i]);
 	}
 	uint32_t total = index + (uint32_t)count;
-	tally->out = tally->exceptions > 16 + total / 8;
-	if (!tally->out && total >= tally->chosen_at + tally->chosen_at / 2)
+	tally->out = tally->exceptions > 8 + total / (kind == ENTROPY_PAIRS ? 8 : 32);
+	if (!tally->out && total >= 3 * tally->chosen_at)
 		choose_table(tally, kind, total);
 }
 

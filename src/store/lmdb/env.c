@@ -215,7 +215,8 @@ static int open_databases(struct env *env, bool is_new, const char *file, struct
 	return err ? errbuf_set(e, err, "%s: %s", file, err_text(err)) : 0;
 }
 
-static int check_format(struct env *env, const char *file, bool *is_new, struct errbuf *e)
+/* *found 0: there is no store yet. */
+static int check_format(struct env *env, const char *file, uint32_t *found, struct errbuf *e)
 {
 	MDB_txn *txn;
 	MDB_dbi meta;
@@ -223,10 +224,9 @@ static int check_format(struct env *env, const char *file, bool *is_new, struct 
 	int err = env_error(mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn));
 	if (err)
 		return errbuf_set(e, err, "%s: %s", file, err_text(err));
-	*is_new = false;
+	*found = 0;
 	err = env_error(mdb_dbi_open(txn, db_names[DB_META], 0, &meta));
 	if (err == ERR_NOT_FOUND) {
-		*is_new = true;
 		err = 0;
 	} else if (!err) {
 		uint32_t version = 0;
@@ -240,11 +240,30 @@ static int check_format(struct env *env, const char *file, bool *is_new, struct 
 					 file, version, FORMAT_VERSION);
 		else if (err || version == 0)
 			err = errbuf_set(e, ERR_DAMAGED, "%s is damaged: no format version", file);
+		*found = version;
 	} else {
 		errbuf_set(e, err, "%s: %s", file, err_text(err));
 	}
 	mdb_txn_abort(txn);
 	return err;
+}
+
+/* What an earlier format holds the present one holds too: from now on earlier programs refuse it,
+ * since they could not read what this one writes. */
+static int raise_format(struct env *env, const char *file, struct errbuf *e)
+{
+	const uint32_t version = FORMAT_VERSION;
+	MDB_txn *txn;
+	int err = env_error(mdb_txn_begin(env->mdb, NULL, 0, &txn));
+	if (err)
+		return errbuf_set(e, err, "%s: %s", file, err_text(err));
+	err = env_put(txn, env->dbi[DB_META], SLICE("format"),
+		      (struct slice){(const char *)&version, sizeof(version)});
+	if (!err)
+		err = env_error(mdb_txn_commit(txn));
+	else
+		mdb_txn_abort(txn);
+	return err ? errbuf_set(e, err, "%s: %s", file, err_text(err)) : 0;
 }
 
 static int open_mdb(struct env *env, const struct lmdb_options *options, struct errbuf *e)
@@ -295,19 +314,21 @@ int env_open(struct env *env, const struct lmdb_options *options, struct errbuf 
 		snprintf(lock, sizeof(lock), "%s/lock", options->path);
 		err = file_lock(lock, &env->lock_fd, e);
 	}
-	bool is_new = false;
+	uint32_t found = 0;
 	if (!err)
 		err = open_mdb(env, options, e);
 	if (!err)
 		err = check_length(env, options, file, e);
 	if (!err)
-		err = check_format(env, file, &is_new, e);
-	if (!err && is_new && options->inspect)
+		err = check_format(env, file, &found, e);
+	if (!err && !found && options->inspect)
 		err = errbuf_set(e, ERR_NOT_FOUND, "no store in %s: %s is empty", options->path,
 				 file);
 	if (!err)
-		err = open_databases(env, is_new, file, e);
-	if (!err && is_new) {
+		err = open_databases(env, !found, file, e);
+	if (!err && found && found < FORMAT_VERSION && !options->inspect)
+		err = raise_format(env, file, e);
+	if (!err && !found) {
 		err = options->files->sync_dir(options->files, options->path);
 		if (err)
 			errbuf_set(e, err, "cannot sync %s: %s", options->path, err_text(err));

@@ -23,7 +23,7 @@ enum db {
 };
 
 enum {
-	FORMAT_VERSION = 1,
+	FORMAT_VERSION = 2,
 	PAGE_VALUE_MAX_BYTES = 4080, /* a value that fills one page of LMDB and no more */
 	RECORD_HEADER_BYTES = 4,     /* CRC-32C over key and the rest of the value */
 };

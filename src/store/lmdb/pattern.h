@@ -31,7 +31,7 @@ enum codec {
 	CODEC_DELTA2 = 4,
 	CODEC_XOR = 5,
 	CODEC_RAW = 6,
-	CODEC_ENTROPY = 7, /* reserved: a later format */
+	CODEC_LATER = 7, /* of a later format */
 };
 
 struct pattern_codec {
