@@ -165,7 +165,8 @@ static void choose_for_entropy(struct column_cost *cost, const struct pattern_su
 		struct pattern_carry carry = pattern_begin(&codec);
 		if (kernels->to_residuals(&codec, &carry, patterns, survey->count, residuals))
 			continue;
-		size_t bits = entropy_estimate(residuals, survey->count, may_centre(codecs[i]));
+		size_t bits =
+			entropy_estimate(residuals, survey->count, may_centre((uint8_t)codecs[i]));
 		bits += 8 * codec_bytes(cost, &codec) + (i ? survey->count / 16 : 0);
 		if (bits < least) {
 			least = bits;
