@@ -64,7 +64,7 @@ const struct http_route api_routes[] = {
 	 "The same from a form.", NULL},
 	{VERB_GET, "/ping", false, ROLE_NONE, NO_BODY, &influx_ping,
 	 "204, or 200 with verbose=true, for senders that want to know whether somebody is here.",
-	 "/ping"},
+	 "/ping?verbose=true"},
 	{VERB_GET, "/health", false, ROLE_NONE, NO_BODY, &influx_health,
 	 "The same as JSON: pass, or fail and 503.", "/health"},
 	{VERB_GET, "/api/v2/health", false, ROLE_NONE, NO_BODY, &influx_health, "The same.", NULL},

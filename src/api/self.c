@@ -31,30 +31,43 @@ const struct http_handler self_ready = {.end = ready_end};
 /* ---- Style ----------------------------------------------------------------------------------- */
 
 static const char style[] =
-	":root { color-scheme: light dark; --line: #8884; --soft: #8881; --link: #1a5fb4 }\n"
-	"@media (prefers-color-scheme: dark) { :root { --link: #8ab4f8 } }\n"
-	"body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 62rem;\n"
-	"  padding: 1.5rem }\n"
-	"h1 { margin: 0 } h1 + p { margin-top: 0; opacity: .75 }\n"
-	"h2 { margin-top: 2.5rem; font-size: 1.2rem }\n"
-	"a { color: var(--link) }\n"
-	"code { font: .9em ui-monospace, monospace; background: var(--soft);\n"
+	":root { color-scheme: light dark; --line: #8884; --soft: #8882; --link: #1a5fb4;\n"
+	"  --bad: #c01c28 }\n"
+	"@media (prefers-color-scheme: dark) { :root { --link: #8ab4f8; --bad: #ff7b72 } }\n"
+	"* { box-sizing: border-box }\n"
+	"body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 64rem;\n"
+	"  padding: 1.5rem 1rem 3rem }\n"
+	"h1 { margin: 0; line-height: 1.2 } h1 + p { margin: .25rem 0 0 }\n"
+	"h2 { margin: 2.5rem 0 .5rem; font-size: 1.35rem;\n"
+	"  border-bottom: 1px solid var(--line) }\n"
+	"h3 { margin: 1.25rem 0 .25rem; font-size: 1.05rem }\n"
+	"h3 small { font-weight: normal; opacity: .75 }\n"
+	"a { color: var(--link); overflow-wrap: anywhere }\n"
+	"nav { margin-top: .5rem } nav a { margin-right: 1rem; white-space: nowrap }\n"
+	".bad { color: var(--bad); font-weight: bold }\n"
+	"code { font: .875em ui-monospace, monospace; background: var(--soft);\n"
 	"  padding: .1em .3em; border-radius: .3em; overflow-wrap: anywhere }\n"
 	".tiles { display: grid; gap: .75rem; margin: 1.5rem 0;\n"
-	"  grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)) }\n"
+	"  grid-template-columns: repeat(auto-fill, minmax(min(13rem, 45%), 1fr)) }\n"
 	".tiles div { border: 1px solid var(--line); border-radius: .5rem; padding: .6rem .8rem }\n"
 	".tiles dt { opacity: .75; font-size: .85rem }\n"
 	".tiles dd { margin: 0; font-size: 1.35rem; font-variant-numeric: tabular-nums }\n"
 	"table { border-collapse: collapse; width: 100% }\n"
-	"th, td { text-align: left; vertical-align: top; padding: .4rem .6rem .4rem 0;\n"
+	"th, td { text-align: left; vertical-align: top; padding: .5rem 1rem .5rem 0;\n"
 	"  border-bottom: 1px solid var(--line) }\n"
 	"td:first-child { white-space: nowrap }\n"
-	"ul.names { columns: 18rem; padding-left: 1.2rem }\n"
-	"ul.names li { overflow-wrap: anywhere }\n";
+	"ul.names { columns: 18rem; margin: 0; padding: 0; list-style: none }\n"
+	"ul.names li { break-inside: avoid }\n"
+	"@media (max-width: 45rem) {\n"
+	"  thead { display: none }\n"
+	"  tr { display: block; padding: .6rem 0; border-bottom: 1px solid var(--line) }\n"
+	"  td { display: block; padding: 0; border: 0 }\n"
+	"  td:first-child { white-space: normal }\n"
+	"}\n";
 
 static void style_end(struct http_request *request)
 {
-	http_reply_header(request, "Cache-Control", "max-age=3600");
+	http_reply_header(request, "Cache-Control", "no-cache");
 	http_reply(request, 200, "text/css; charset=utf-8", SLICE(style));
 }
 
@@ -78,6 +91,19 @@ static void put_escaped(struct buf *out, struct slice text)
 			buf_append_text(out, "&#39;");
 		else
 			buf_append_char(out, c);
+	}
+}
+
+/* A name of parts with dots between may be broken behind each. */
+static void put_name(struct buf *out, struct slice name)
+{
+	while (name.len) {
+		const char *dot = memchr(name.data, '.', name.len);
+		size_t len = dot ? (size_t)(dot - name.data) + 1 : name.len;
+		put_escaped(out, (struct slice){name.data, len});
+		name = (struct slice){name.data + len, name.len - len};
+		if (name.len)
+			buf_append_text(out, "<wbr>");
 	}
 }
 
@@ -154,7 +180,7 @@ static void put_tiles(struct buf *out, const struct api *api)
 	buf_append_text(out, "<dl class=\"tiles\">\n");
 	put_tile(out, "up for", UNIT_DURATION, clock_wall_ms(api->clock) - api->started_ms);
 	put_tile(out, "series", UNIT_COUNT, stat_get(STAT_store_series));
-	put_tile(out, "samples since the start", UNIT_COUNT, stat_get(STAT_store_samples));
+	put_tile(out, "samples since start", UNIT_COUNT, stat_get(STAT_store_samples));
 	put_tile(out, "commits", UNIT_COUNT, stat_get(STAT_store_commits));
 	put_tile(out, "data file", UNIT_BYTES, stat_get(STAT_store_file_bytes));
 	put_tile(out, "of it in use", UNIT_BYTES, stat_get(STAT_store_used_bytes));
@@ -162,8 +188,8 @@ static void put_tiles(struct buf *out, const struct api *api)
 	put_tile(out, "connections", UNIT_COUNT, stat_get(STAT_http_connections));
 	buf_append_text(out, "</dl>\n");
 	if (stat_get(STAT_store_read_only))
-		buf_append_text(out, "<p><strong>The store takes no writes: there is no room "
-				     "left.</strong></p>\n");
+		buf_append_text(out, "<p class=\"bad\">The store takes no writes: there is no "
+				     "room left.</p>\n");
 }
 
 /* A command line, with the address under which the reader has reached us, and the program where it
@@ -211,28 +237,35 @@ static void put_example(struct buf *out, const struct api *api, const struct htt
 
 static void put_routes(struct buf *out, const struct api *api, struct slice host)
 {
-	buf_append_text(out, "<h2>Routes</h2>\n<table>\n<tr><th>route</th><th>what it does</th>"
-			     "</tr>\n");
+	buf_append_text(out, "<h2 id=\"routes\">Routes</h2>\n<table>\n<thead><tr><th>route</th>"
+			     "<th>what it does, and an example</th></tr></thead>\n<tbody>\n");
 	for (size_t i = 0; i < api_route_count; i++) {
 		const struct http_route *route = &api_routes[i];
 		buf_printf(out, "<tr><td><code>%s ", http_verb_text(route->verb));
 		put_escaped(out, slice_of(route->path));
 		buf_printf(out, "%s</code></td><td>", route->prefix ? "&hellip;" : "");
 		put_escaped(out, slice_of(route->help));
-		buf_append_text(out, "<br>");
+		if (route->example)
+			buf_append_text(out, "<br>");
 		put_example(out, api, route, host);
 		buf_append_text(out, "</td></tr>\n");
 	}
-	buf_append_text(out, "</table>\n");
+	buf_append_text(out, "</tbody>\n</table>\n");
 }
 
-static void put_begin(struct buf *out)
+static void put_begin(struct buf *out, const struct api *api)
 {
 	buf_append_text(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">"
-			     "\n<meta name=\"viewport\" content=\"width=device-width\">\n"
+			     "\n<meta name=\"viewport\" content=\"width=device-width, "
+			     "initial-scale=1\">\n"
 			     "<title>Granary</title>\n<link rel=\"stylesheet\" "
 			     "href=\"/style.css\">\n</head>\n<body>\n<h1>Granary</h1>\n"
-			     "<p>version " GRANARY_VERSION "</p>\n");
+			     "<p>version " GRANARY_VERSION ", ");
+	buf_append_text(out, api->ready ? "ready" : "<span class=\"bad\">not ready</span>");
+	buf_append_text(out,
+			"</p>\n<nav><a href=\"#collected\">What is collected</a>"
+			"<a href=\"#routes\">Routes</a><a href=\"/api/stats\">What is stored</a>"
+			"<a href=\"/metrics\">Counters</a></nav>\n");
 }
 
 /* ---- What is collected ----------------------------------------------------------------------- */
@@ -277,7 +310,7 @@ static void put_metric(struct buf *out, struct slice tenant, struct slice metric
 	buf_append_text(out, "&amp;metricName=");
 	put_in_query(out, metric);
 	buf_append_text(out, "&amp;start=10m-ago\">");
-	put_escaped(out, metric);
+	put_name(out, metric);
 	buf_append_text(out, "</a></li>\n");
 }
 
@@ -287,6 +320,9 @@ static void put_tenant(struct page *page, int err)
 	const struct catalog_list *list = &page->list;
 	buf_append_text(out, "<h3>");
 	put_escaped(out, list->tenant);
+	if (!err)
+		buf_printf(out, " <small>%s%zu metric%s, the last ten minutes of each</small>",
+			   list->cut ? "the first " : "", list->count, list->count == 1 ? "" : "s");
 	buf_append_text(out, "</h3>\n");
 	if (err) {
 		buf_append_text(out, "<p>could not be listed: ");
@@ -297,7 +333,12 @@ static void put_tenant(struct page *page, int err)
 	buf_append_text(out, "<ul class=\"names\">\n");
 	for (size_t i = 0; i < list->count; i++)
 		put_metric(out, list->tenant, list->names[i]);
-	buf_append_text(out, list->cut ? "<li>&hellip;</li>\n</ul>\n" : "</ul>\n");
+	buf_append_text(out, "</ul>\n");
+	if (!list->cut)
+		return;
+	buf_append_text(out, "<p><a href=\"/api/metadata/metricNames?tenant=");
+	put_in_query(out, list->tenant);
+	buf_append_text(out, "\">all metrics</a></p>\n");
 }
 
 static void metrics_listed(struct catalog_list *list, int err)
@@ -330,7 +371,8 @@ static void list_next(struct page *page)
 		return;
 	}
 	if (page->tenants_cut)
-		buf_append_text(&page->out, "<p>&hellip; and more tenants</p>\n");
+		buf_append_text(&page->out, "<p><a href=\"/api/metadata/tenants\">all tenants</a>"
+					    "</p>\n");
 	page_finish(page);
 }
 
@@ -341,9 +383,12 @@ static void tenants_listed(struct catalog_list *list, int err)
 	page->tenants = list->names;
 	page->tenant_count = err ? 0 : list->count;
 	page->tenants_cut = !err && list->cut;
-	buf_append_text(&page->out, "<h2>What is collected</h2>\n");
+	buf_append_text(&page->out, "<h2 id=\"collected\">What is collected</h2>\n");
 	if (err || !list->count)
-		buf_printf(&page->out, "<p>%s</p>\n", err ? "could not be listed" : "nothing yet");
+		buf_printf(&page->out, "<p>%s</p>\n",
+			   err ? "could not be listed"
+			       : "Nothing yet. Routes that take data, and how to "
+				 "send it, are below.");
 	list_next(page);
 }
 
@@ -353,7 +398,7 @@ static void page_end(struct http_request *request)
 	page->request = request;
 	request->owner = page;
 	buf_init(&page->out, PAGE_MAX_BYTES);
-	put_begin(&page->out);
+	put_begin(&page->out, api_of(request));
 	put_tiles(&page->out, api_of(request));
 	if (api_of(request)->catalog)
 		start_list(page, CATALOG_TENANTS, (struct slice){"", 0}, TENANTS_SHOWN_MAX,

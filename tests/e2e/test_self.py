@@ -1,6 +1,7 @@
 """What a running server says about itself: every link and every example of its page works."""
 
 import html
+import html.parser
 import json
 import os
 import pathlib
@@ -58,8 +59,40 @@ def test_every_link_of_the_page_works(address):
     links = {html.unescape(link) for link in re.findall(r'href="([^"]+)"', body.decode())}
     assert len(links) > 10
     for link in sorted(links):
+        if link.startswith("#"):  # a place on the page
+            assert f'id="{link[1:]}"' in body.decode()
+            continue
         assert link.startswith("/")
-        assert fetch(address, link)[0] in (200, 204), link
+        assert fetch(address, link)[0] == 200, link
+
+
+class Tags(html.parser.HTMLParser):
+    """Complains of a tag that is not closed, or closed in the wrong order."""
+
+    ALONE = ("meta", "link", "br", "wbr")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], set()
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.add(tag)
+        names = [name for name, _ in attrs]
+        assert "style" not in names and not any(name.startswith("on") for name in names)
+        if tag not in self.ALONE:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_proper_html(address):
+    parser = Tags()
+    parser.feed(fetch(address, "/")[2].decode())
+    parser.close()
+    assert parser.open == []
+    assert {"nav", "table", "thead", "tbody", "dl"} <= parser.seen
+    assert not {"script", "style"} & parser.seen
 
 
 def test_every_command_of_the_page_works(address):

@@ -211,6 +211,7 @@ static void test_the_page(void **state)
 	collect("host", "SystemMetrics.cpu");
 	collect("host", "a<b>&\"c'");
 	collect("other-tenant", "m");
+	test.api.program = "'/a b/granary'";
 	stat_set(STAT_store_samples, 21600000);
 	stat_set(STAT_store_series, 1234);
 	stat_set(STAT_store_commits, 987);
@@ -226,9 +227,9 @@ static void test_the_page(void **state)
 	assert_has(page, "1.5 MB");
 	assert_has(page, "3 d 2 h");
 	assert_has(page, GRANARY_VERSION);
-	assert_has(page, "<h3>host</h3>");
-	assert_has(page, "<h3>other-tenant</h3>");
-	assert_has(page, ">SystemMetrics.cpu</a>");
+	assert_has(page, "<h3>host <small>2 metrics, the last ten minutes of each</small></h3>");
+	assert_has(page, "<h3>other-tenant <small>1 metric, ");
+	assert_has(page, ">SystemMetrics.<wbr>cpu</a>");
 	assert_has(page, "metricName=a%3Cb%3E%26%22c%27&amp;");
 	assert_has(page, ">a&lt;b&gt;&amp;&quot;c&#39;</a>");
 	for (size_t i = 0; i < api_route_count; i++) {
@@ -236,6 +237,8 @@ static void test_the_page(void **state)
 		assert_true(api_routes[i].help[strlen(api_routes[i].help) - 1] == '.');
 	}
 	assert_null(strstr(page, "8470"));
+	assert_has(page, "<code>&#39;/a b/granary&#39; verify</code>");
+	assert_null(strstr(page, "all metrics"));
 	assert_has(page, "&#39;http://h:1/write?precision=s&#39;</code>");
 	/* What a policy of default-src 'self' would stop. */
 	assert_null(strstr(page, "<script"));
@@ -245,10 +248,28 @@ static void test_the_page(void **state)
 	assert_begins(get("/style.css"), "HTTP/1.1 200 OK\r\n");
 }
 
+static void test_a_page_of_many_metrics_is_cut(void **state)
+{
+	char name[20];
+	(void)state;
+	for (int i = 0; i < 51; i++) {
+		snprintf(name, sizeof(name), "m%02d", i);
+		collect("h", name);
+	}
+	const char *page = get("/");
+	assert_has(page, "<small>the first 50 metrics, ");
+	assert_has(page, ">m49</a>");
+	assert_null(strstr(page, ">m50</a>"));
+	assert_has(page, "<a href=\"/api/metadata/metricNames?tenant=h\">all metrics</a>");
+}
+
 static void test_the_page_of_an_empty_store(void **state)
 {
 	(void)state;
-	assert_has(get("/"), "nothing yet");
+	assert_has(get("/"), "Nothing yet.");
+	assert_has(test.answer, "not ready");
+	test.api.ready = true;
+	assert_null(strstr(get("/"), "not ready"));
 }
 
 /* The client goes away while the catalog is being asked. */
@@ -293,6 +314,7 @@ int main(void)
 		TEST(test_metrics_are_families),
 		TEST(test_promtool_has_no_complaints),
 		TEST(test_the_page),
+		TEST(test_a_page_of_many_metrics_is_cut),
 		TEST(test_the_page_of_an_empty_store),
 		TEST(test_nobody_waits_for_the_page),
 		TEST(test_the_table_of_routes),
