@@ -210,6 +210,10 @@ static void end(struct http_request *request)
 			       &query->spec, &format, &e);
 	encoder_init(&call->encoder, format == QUERY_CSV ? &encoder_csv : &encoder_json, query,
 		     &call->out);
+	if (!err && http_reply_head(request, call->encoder.shape->content_type)) {
+		call_free(call);
+		return;
+	}
 	if (!err) {
 		err = query_start(query);
 		e = query->error;

@@ -122,6 +122,8 @@ static void slice_done(struct store_read *read, int err)
 static void begin(struct http_request *request, enum store_op op)
 {
 	struct api *api = api_of(request);
+	if (http_reply_head(request, "application/json"))
+		return;
 	struct admin *admin = mem_zalloc(sizeof(*admin));
 
 	admin->request = request;

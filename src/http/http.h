@@ -158,6 +158,10 @@ void http_reply_header(struct http_request *request, const char *name, const cha
 void http_reply(struct http_request *request, int status, const char *content_type,
 		struct slice body);
 
+/* For a HEAD request whose answer to GET would take work: 200 with the head of a stream, which has
+ * no length. False, and nothing happens, for other verbs. */
+bool http_reply_head(struct http_request *request, const char *content_type);
+
 /* {"error":{"code":400,"message":"..."}}: every error of the server looks like this, but where the
  * route's handler has an `error`. The message is cut at HTTP_MESSAGE_MAX_BYTES. */
 void http_reply_error(struct http_request *request, int status, const char *fmt, ...)

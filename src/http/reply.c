@@ -354,3 +354,12 @@ void http_stream_break(struct http_request *request)
 	conn->live = false;
 	http_conn_close(conn);
 }
+
+bool http_reply_head(struct http_request *request, const char *content_type)
+{
+	if (request->verb != VERB_HEAD)
+		return false;
+	http_stream_begin(request, 200, content_type);
+	http_stream_end(request);
+	return true;
+}

@@ -19,6 +19,50 @@ static int try_append(struct store_write *write, enum table table, int64_t perio
 			    &handle, 1, values);
 }
 
+/* What appending to this handle comes to, at the call or at the completion. */
+static int append_to(struct rig *rig, uint64_t handle)
+{
+	struct store_write *write = rig_write_new(rig);
+	int err = try_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, handle);
+	if (!err)
+		err = rig_write(rig, write);
+	store_write_free(write);
+	return err;
+}
+
+/* A handle says nothing to its holder, so one that was made up may look like any other: each bit of
+ * real ones turned over, and what lies beside them. */
+static void handles_that_were_never_given(struct rig *rig)
+{
+	static const char *const metrics[] = {"a", "b", "c"};
+	uint64_t real[4] = {rig_series(rig, "cpu", "host=1")};
+	rig_group(rig, "t", metrics, 3, "host=1", false, real + 1, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(real); i++) {
+		for (unsigned bit = 0; bit < 64 + 2; bit++) {
+			uint64_t made_up = bit < 64    ? real[i] ^ UINT64_C(1) << bit
+					   : bit == 64 ? real[i] + 1
+						       : real[i] - 1;
+			bool is_real = false;
+			for (size_t j = 0; j < ARRAY_LEN(real); j++)
+				is_real = is_real || made_up == real[j];
+			if (is_real)
+				continue;
+			assert_int_equal(append_to(rig, made_up), ERR_NOT_FOUND);
+			expect_all(rig, RAW, made_up, NO_POINTS);
+		}
+	}
+	assert_int_equal(append_to(rig, 0), ERR_NOT_FOUND);
+	assert_int_equal(append_to(rig, UINT64_MAX), ERR_NOT_FOUND);
+	for (size_t i = 0; i < ARRAY_LEN(real); i++)
+		expect_all(rig, RAW, real[i], NO_POINTS);
+	assert_int_equal(append_to(rig, real[0]), 0);
+	assert_true(rig_verify(rig) > 0);
+	rig_reopen(rig);
+	uint64_t again = rig_series(rig, "cpu", "host=1");
+	assert_int_equal(append_to(rig, again ^ 1 << 20), ERR_NOT_FOUND);
+	assert_int_equal(append_to(rig, again), 0);
+}
+
 static void appends_outside_the_contract(struct rig *rig)
 {
 	uint64_t h = rig_series(rig, "cpu", "");
@@ -674,6 +718,7 @@ static void killed_process_leaves_what_it_answered(struct rig *rig)
 		.name = #f, .run = (f)                                                             \
 	}
 const struct contract_case cases_batches[] = {
+	CASE(handles_that_were_never_given),
 	CASE(appends_outside_the_contract),
 	CASE(sizes_of_cells_at_their_limits),
 	CASE(cells_outside_the_contract),

@@ -174,6 +174,7 @@ static void put(uint64_t handle, int64_t ts_ms, struct value value)
 /* ---- A client on a thread of its own -------------------------------------------------------- */
 
 struct client {
+	const char *verb; /* NULL: GET */
 	const char *path, *headers;
 	pthread_t thread;
 	size_t read_max;    /* goes away after so many bytes; 0: reads to the end */
@@ -199,8 +200,8 @@ static void *run_client(void *context)
 	char request[4096];
 	int fd = dial();
 	int n = snprintf(request, sizeof(request),
-			 "GET %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n%s\r\n", c->path,
-			 c->headers ? c->headers : "");
+			 "%s %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n%s\r\n",
+			 c->verb ? c->verb : "GET", c->path, c->headers ? c->headers : "");
 	assert_int_equal(write(fd, request, (size_t)n), n);
 	size_t room = 1 << 16;
 	c->answer = mem_alloc(room);
@@ -570,6 +571,58 @@ static void test_vanishing_client(void **state)
 	}
 }
 
+static struct store_engine counting;
+static const struct store_engine *counted;
+static size_t reads;
+
+static int count_read(struct store_read *read)
+{
+	reads++;
+	return counted->read_submit(read);
+}
+
+static void count_reads(void)
+{
+	counted = store->engine;
+	counting = *counted;
+	counting.read_submit = count_read;
+	store->engine = &counting;
+	reads = 0;
+}
+
+/* What HEAD asks for is known before the store is asked. */
+static void test_head_reads_nothing(void **state)
+{
+	static const struct {
+		const char *path;
+		int status;
+	} cases[] = {
+		{ASK_LONG, 200},
+		{"/api/query?tenant=t-1&metricName=none&start=0&format=csv", 200},
+		{"/api/query?tenant=t-1&metricName=none&start=whenever", 400},
+		{"/api/query?tenant=t-1", 400},
+		{"/api/verify", 200},
+		{"/api/stats", 200},
+	};
+	(void)state;
+	put_long();
+	count_reads();
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct client c = {.verb = "HEAD"};
+		ask(&c, cases[i].path);
+		assert_int_equal(c.status, cases[i].status);
+		assert_string_equal(c.body, "");
+		bool csv = strstr(cases[i].path, "csv");
+		assert_non_null(strstr(c.answer, csv ? "\r\nContent-Type: text/csv"
+						     : "\r\nContent-Type: application/json"));
+		mem_free(c.answer);
+	}
+	assert_int_equal(reads, 0);
+	expect("/api/query?tenant=t-1&metricName=none&start=0", 200, "[]");
+	assert_true(reads > 0);
+	store->engine = counted;
+}
+
 /* ---- Metadata -------------------------------------------------------------------------------- */
 
 static void test_metadata(void **state)
@@ -633,10 +686,17 @@ static void test_metadata_series(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_document),        TEST(test_values),           TEST(test_tenant),
-		TEST(test_refused),         TEST(test_limits),           TEST(test_long),
-		TEST(test_slow_client),     TEST(test_vanishing_client), TEST(test_metadata),
+		TEST(test_document),
+		TEST(test_values),
+		TEST(test_tenant),
+		TEST(test_refused),
+		TEST(test_limits),
+		TEST(test_long),
+		TEST(test_slow_client),
+		TEST(test_vanishing_client),
+		TEST(test_metadata),
 		TEST(test_metadata_series),
+		TEST(test_head_reads_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,8 +41,8 @@ static size_t neighbours(const uint64_t *handles, size_t at, size_t n, size_t ma
 
 static int check_handle(struct engine *engine, uint64_t handle)
 {
-	unsigned columns = registry_columns(&engine->registry, handle_shape(handle));
-	return handle_column(handle) >= columns || registry_is_dead(&engine->registry, handle)
+	return !registry_issued(&engine->registry, handle) ||
+			       registry_is_dead(&engine->registry, handle)
 		       ? ERR_NOT_FOUND
 		       : 0;
 }

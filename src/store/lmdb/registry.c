@@ -111,50 +111,42 @@ static void set_columns(struct registry *registry, uint32_t shape, unsigned colu
 	size_t at = shape / SHAPE_CHUNK;
 	uint16_t *chunk = registry->columns[at];
 	if (!chunk) {
-		registry->next_ordinal[at] = mem_alloc_array(SHAPE_CHUNK, sizeof(uint32_t));
-		memset(registry->next_ordinal[at], 0xff, SHAPE_CHUNK * sizeof(uint32_t));
+		registry->next_ordinal[at] = mem_zalloc(SHAPE_CHUNK * sizeof(uint32_t));
 		chunk = mem_zalloc(SHAPE_CHUNK * sizeof(uint16_t));
 		registry->columns[at] = chunk;
 	}
 	__atomic_store_n(&chunk[shape % SHAPE_CHUNK], (uint16_t)columns, __ATOMIC_RELEASE);
 }
 
-/* From the shape's last band on disk, the first time that its ordinals matter. */
-static int know_ordinal(struct registry *registry, MDB_txn *txn, uint32_t shape)
+bool registry_issued(struct registry *registry, uint64_t handle)
 {
-	uint32_t *next = &registry->next_ordinal[shape / SHAPE_CHUNK][shape % SHAPE_CHUNK];
-	if (*next != UINT32_MAX)
-		return 0;
-	uint8_t bytes[8];
-	struct slice key = band_key(bytes, shape + 1, 0), value;
-	MDB_cursor *cursor;
-	int err = env_error(mdb_cursor_open(txn, registry->env->dbi[DB_BANDS], &cursor));
-	if (err)
-		return err;
-	MDB_val k = val_of(key), v;
-	int found = mdb_cursor_get(cursor, &k, &v, MDB_SET_RANGE);
-	found = mdb_cursor_get(cursor, &k, &v, found ? MDB_LAST : MDB_PREV);
-	mdb_cursor_close(cursor);
-	value = slice_of_val(k);
-	bool ours = !found && value.len == 8 && be32_get((const uint8_t *)value.data) == shape;
-	*next = ours ? be32_get((const uint8_t *)value.data + 4) + 1 : 0;
-	return 0;
+	uint32_t shape = handle_shape(handle);
+	if (handle_column(handle) >= registry_columns(registry, shape))
+		return false;
+	const uint32_t *next = &registry->next_ordinal[shape / SHAPE_CHUNK][shape % SHAPE_CHUNK];
+	return handle_ordinal(handle) < __atomic_load_n(next, __ATOMIC_ACQUIRE);
 }
 
-static int take_ordinal(struct registry *registry, MDB_txn *txn, uint32_t shape, uint32_t *ordinal)
+/* Under the lock, or before anybody else is there. */
+static void set_next_ordinal(struct registry *registry, uint32_t shape, uint32_t ordinal)
 {
-	int err = know_ordinal(registry, txn, shape);
-	if (err)
-		return err;
 	uint32_t *next = &registry->next_ordinal[shape / SHAPE_CHUNK][shape % SHAPE_CHUNK];
-	if (*next == UINT32_MAX - 1)
+	__atomic_store_n(next, ordinal, __ATOMIC_RELEASE);
+}
+
+static int take_ordinal(struct registry *registry, uint32_t shape, uint32_t *ordinal)
+{
+	*ordinal = registry->next_ordinal[shape / SHAPE_CHUNK][shape % SHAPE_CHUNK];
+	if (*ordinal == UINT32_MAX)
 		return ERR_LIMIT;
-	*ordinal = (*next)++;
+	set_next_ordinal(registry, shape, *ordinal + 1);
 	return 0;
 }
 
-/* Once, at the start: from then on the gauge is moved by what is registered and forgotten. */
-static int count_series(struct registry *registry, MDB_txn *txn)
+/* Once, at the start: from then on the gauge is moved by what is registered and forgotten. Bands
+ * are in the order of their shapes and ordinals: the last one of a shape says where ordinals go on.
+ */
+static int count_bands(struct registry *registry, MDB_txn *txn)
 {
 	MDB_cursor *cursor;
 	struct slice key = SLICE("\0"), value;
@@ -168,6 +160,10 @@ static int count_series(struct registry *registry, MDB_txn *txn)
 		/* A damaged band is not what stops a start: it is reported when it is read. */
 		if (!band_parse(key, value, &band))
 			series += registry_columns(registry, band.shape) - band.dead_count;
+		uint32_t shape = key.len == 8 ? be32_get((const uint8_t *)key.data) : 0;
+		if (registry_columns(registry, shape))
+			set_next_ordinal(registry, shape,
+					 be32_get((const uint8_t *)key.data + 4) + 1);
 		err = env_next(cursor, &key, &value);
 	}
 	mdb_cursor_close(cursor);
@@ -205,7 +201,7 @@ int registry_open(struct registry *registry, struct env *env)
 		mdb_cursor_close(cursor);
 	}
 	if (err == ERR_NOT_FOUND)
-		err = count_series(registry, txn);
+		err = count_bands(registry, txn);
 	mdb_txn_abort(txn);
 	registry->next_shape = last + 1;
 	return err;
@@ -428,7 +424,6 @@ static int open_shape(struct finding *f, const uint8_t *payload, size_t len, uns
 	*registry->last_shape = shape;
 	registry->last_shape = &shape->next;
 	set_columns(registry, shape->id, count);
-	registry->next_ordinal[shape->id / SHAPE_CHUNK][shape->id % SHAPE_CHUNK] = 0;
 	*id = shape->id;
 	return 0;
 }
@@ -444,7 +439,7 @@ static int create_band(struct finding *f, const size_t *which, size_t count, int
 	uint32_t shape, ordinal;
 	int err = open_shape(f, payload, len, (unsigned)count, &shape);
 	if (!err)
-		err = take_ordinal(f->registry, f->txn, shape, &ordinal);
+		err = take_ordinal(f->registry, shape, &ordinal);
 	if (err)
 		return err;
 	uint64_t hash = count > 1 ? f->hash : single_hash(f->hash, metrics[0]);
@@ -725,12 +720,6 @@ int registry_forget(struct registry *registry, MDB_txn *txn, uint64_t handle)
 	memcpy(copy, value.data, value.len);
 	err = band_parse(key, (struct slice){(const char *)copy, value.len}, &band);
 	if (err || band_column_dead(&band, column))
-		return err;
-	/* Before the band goes, so that its ordinal, whose handles are dead, is not given again. */
-	pthread_mutex_lock(&registry->lock);
-	err = know_ordinal(registry, txn, band.shape);
-	pthread_mutex_unlock(&registry->lock);
-	if (err)
 		return err;
 	struct shape_view *shape = mem_alloc(sizeof(*shape));
 	err = env_get(txn, registry->env->dbi[DB_SHAPES], shape_key, &shape_value);

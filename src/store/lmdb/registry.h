@@ -73,7 +73,9 @@ struct registry {
 	pthread_mutex_t lock;
 	/* By shape, in chunks that never move, so that readers need no lock. */
 	_Atomic(uint16_t *) columns[(SHAPES_MAX + 1) / SHAPE_CHUNK];
-	uint32_t *next_ordinal[(SHAPES_MAX + 1) / SHAPE_CHUNK]; /* UINT32_MAX: not yet looked up */
+	/* Above all that were given since the start or have a band, so that the handles of what was
+	 * forgotten since then are not given again. Read without the lock, too. */
+	uint32_t *next_ordinal[(SHAPES_MAX + 1) / SHAPE_CHUNK];
 	_Atomic uint32_t next_shape;
 	struct pending_band *buckets[PENDING_BUCKETS];
 	struct pending_band *first_band, **last_band;
@@ -93,6 +95,10 @@ void registry_release(struct registry *registry);
 
 /* 0 for a shape that does not exist. Any thread. */
 unsigned registry_columns(struct registry *registry, uint32_t shape);
+
+/* Whether a handle may have been given: since the start, or to a series that is there. Any thread.
+ */
+bool registry_issued(struct registry *registry, uint64_t handle);
 
 /* The requests, on a reader's thread. `txn` is reset, renewed under the lock and left open. */
 int registry_series_open(struct registry *registry, MDB_txn *txn, struct store_series_open *open,
