@@ -5,8 +5,8 @@
  * that the server is ready. Everything but the store's own threads and one worker runs on the loop.
  *
  * Stopping is a list of phases (below), each begun when the one before has finished: HTTP takes
- * nothing new and finishes what it has, then the host metrics, then ingest's writes, then the
- * catalog; at last the store is closed. The whole has a bound: what has not finished by then is
+ * nothing new and finishes what it has, then the other doors, the host metrics, ingest's writes and
+ * the catalog; at last the store is closed. The whole has a bound: what has not finished by then is
  * given up, which is no worse than a crash, and no answered write is lost by one. A signal that
  * comes a second or more after the first gives up at once.
  *
@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "catalog/catalog.h"
 #include "cmd/command.h"
+#include "cmd/doors.h"
 #include "conf/conf.h"
 #include "http/http.h"
 #include "ingest/host.h"
@@ -57,6 +58,7 @@ struct serve {
 	struct query_engine *queries;
 	struct host *host;
 	struct http_server *http;
+	struct doors *doors;
 	struct http_route *routes;
 	struct api api;
 	struct loop_signal *signals[3];
@@ -82,6 +84,14 @@ static void begin_http(struct serve *s)
 	s->api.ready = false;
 	int64_t grace_ms = s->dead_err ? STOP_DEAD_MS : s->conf->stop_timeout_ms;
 	http_server_stop(s->http, grace_ms, phase_over, s);
+}
+
+static void begin_doors(struct serve *s)
+{
+	s->phase_over = s->doors == NULL;
+	if (s->doors)
+		doors_stop(s->doors, s->dead_err ? STOP_DEAD_MS : s->conf->stop_timeout_ms,
+			   phase_over, s);
 }
 
 static void begin_host(struct serve *s)
@@ -125,9 +135,13 @@ static const struct phase {
 	void (*begin)(struct serve *s);
 	bool (*over)(const struct serve *s);
 } phases[] = {
-	{"serving", NULL, NULL},         {"requests at hand", begin_http, NULL},
-	{"queries", NULL, queries_over}, {"host metrics", begin_host, NULL},
-	{"writes", NULL, writes_over},   {"catalog", begin_catalog, NULL},
+	{"serving", NULL, NULL},
+	{"requests at hand", begin_http, NULL},
+	{"streams", begin_doors, NULL},
+	{"queries", NULL, queries_over},
+	{"host metrics", begin_host, NULL},
+	{"writes", NULL, writes_over},
+	{"catalog", begin_catalog, NULL},
 	{"end", begin_end, NULL},
 };
 
@@ -455,6 +469,7 @@ static int start(struct serve *s, struct errbuf *e)
 	loop_timer_start(s->sweep_timer, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);
 	int err = open_signals(s, e);
 	err = err ? err : listen_http(s, e);
+	err = err ? err : doors_open(s->conf, s->loop, s->ingest, &s->doors, e);
 	if (err)
 		return err;
 	open_host(s);
@@ -466,6 +481,7 @@ static int start(struct serve *s, struct errbuf *e)
 static void release(struct serve *s)
 {
 	http_server_free(s->http);
+	doors_free(s->doors);
 	ingest_free(s->ingest);
 	pool_close(s->pool);
 	store_close(s->store);

@@ -261,9 +261,12 @@ static bool address_valid(struct slice value)
 	return bracketed || !odd;
 }
 
-static int set_address(struct conf *conf, const char **field, struct slice value, struct errbuf *e)
+/* One that is off by default is turned off again by an empty text. */
+static int set_address(struct conf *conf, const struct conf_option *option, const char **field,
+		       struct slice value, struct errbuf *e)
 {
-	if (!address_valid(value))
+	bool off = !value.len && !*option->preset;
+	if (!off && !address_valid(value))
 		return errbuf_set(e, ERR_INVALID, "\"%.*s\" is not %s", (int)value.len, value.data,
 				  types[CONF_ADDRESS].syntax);
 	return keep_text(conf, value, field, e);
@@ -328,7 +331,7 @@ int conf_set(struct conf *conf, enum conf_id id, struct slice value, struct conf
 		err = set_choice(conf, option, field, value, e);
 		break;
 	case CONF_ADDRESS:
-		err = set_address(conf, field, value, e);
+		err = set_address(conf, option, field, value, e);
 		break;
 	case CONF_LIST:
 		err = set_list(conf, option, field, value, e);

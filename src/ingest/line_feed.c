@@ -28,7 +28,11 @@ void line_feed_init(struct line_feed *feed, struct ingest_request *r, struct sli
 	struct ingest *ingest = r->ingest;
 	if (!ingest->line)
 		ingest->line = mem_alloc(sizeof(*ingest->line));
-	*feed = (struct line_feed){.r = r, .tenant = tenant, .precision = precision, .line = 1};
+	*feed = (struct line_feed){.r = r,
+				   .tenant = tenant,
+				   .precision = precision,
+				   .line_max_bytes = LINE_MAX_BYTES,
+				   .line = 1};
 	/* No tenant's name has a blank: keys without a header have a seed of their own. */
 	feed->tenant_seed = tenant.data ? hash64(tenant.data, tenant.len, ingest->seed)
 					: hash64(" ", 1, ingest->seed);
@@ -326,6 +330,7 @@ static size_t take_lines(struct line_feed *feed, const char *bytes, size_t len,
 	struct slice key;
 	enum line_result result;
 	line_reader_init(&reader, bytes, len, feed->line, feed->precision);
+	reader.line_max_bytes = feed->line_max_bytes;
 	while ((result = line_next(&reader, &key)) != LINE_DONE && !feed->r->err) {
 		if (LIKELY(result == LINE_OK))
 			result = take_line(feed, &reader, key);
@@ -436,6 +441,15 @@ void line_feed_piece(struct line_feed *feed, struct slice piece)
 		else if (!take_in_place(feed, &piece))
 			add_to_carry(feed, &piece);
 	}
+	ingest_piece_end(feed->r);
+}
+
+void line_feed_try(struct line_feed *feed)
+{
+	if (!feed->cut || feed->r->err)
+		return;
+	ingest_piece_begin(feed->r);
+	take_carry(feed, CUT_WAITS);
 	ingest_piece_end(feed->r);
 }
 

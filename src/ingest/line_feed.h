@@ -31,7 +31,8 @@ struct line_feed {
 	struct slice tenant; /* NULL data: by each line's tags; the caller's */
 	uint64_t tenant_seed;
 	enum line_precision precision;
-	uint64_t line; /* number of the line that comes next */
+	size_t line_max_bytes; /* LINE_MAX_BYTES; may be set lower after init */
+	uint64_t line;         /* number of the line that comes next */
 	struct buf carry;
 	size_t cut;    /* of the carry, what was read and found to end in an open text; else 0 */
 	bool skipping; /* the present line was too long: its rest is dropped */
@@ -44,6 +45,9 @@ void line_feed_release(struct line_feed *feed);
 
 /* The next bytes. Calls ingest_piece_begin and ingest_piece_end. */
 void line_feed_piece(struct line_feed *feed, struct slice piece);
+/* More may come, but perhaps not soon: reads again what ended in an open text, and what came behind
+ * it. What still waits then is in the carry. */
+void line_feed_try(struct line_feed *feed);
 /* No more comes: reads what is left. The caller then ends the request. */
 void line_feed_end(struct line_feed *feed);
 

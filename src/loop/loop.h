@@ -116,9 +116,46 @@ void loop_conn_read(struct loop_conn *conn, size_t max_bytes);
 void loop_conn_write(struct loop_conn *conn, const struct slice *pieces, size_t count);
 /* Bytes written but not yet given to the kernel. */
 size_t loop_conn_unsent(const struct loop_conn *conn);
+/* Bytes that the kernel has received and that were not read; 0 also when it does not say. */
+size_t loop_conn_unread(const struct loop_conn *conn);
 /* After the last byte has gone, tells the peer that no more comes. */
 void loop_conn_shutdown(struct loop_conn *conn);
 /* What is unsent is lost. A connection that was never started has no `closed`. */
 void loop_conn_close(struct loop_conn *conn);
+
+/* ---- Datagrams ------------------------------------------------------------------------------- */
+
+struct loop_udp;
+
+struct loop_datagram {
+	struct slice bytes; /* of the shared read buffer: valid until the call returns */
+	bool cut;           /* it was longer than datagram_max_bytes */
+};
+
+/* Some datagrams, in the order in which they came. */
+typedef void loop_datagrams_fn(void *owner, const struct loop_datagram *datagrams, size_t count);
+
+struct loop_udp_options {
+	struct loop_address address; /* port 0 takes a free one; only loopback, see loop_listen */
+	size_t datagram_max_bytes;   /* at most LOOP_DATAGRAM_MAX_BYTES */
+	size_t buffer_bytes;         /* asked of the kernel; 0: as it likes */
+	loop_datagrams_fn *received;
+	void *owner;
+};
+
+enum { LOOP_DATAGRAM_MAX_BYTES = 64 << 10 };
+
+/* Reads from the start. */
+int loop_udp_open(struct loop *loop, const struct loop_udp_options *options, struct loop_udp **udp,
+		  struct errbuf *e) MUST_CHECK;
+struct loop_address loop_udp_address(const struct loop_udp *udp);
+/* Reading goes on or rests; what comes meanwhile waits in the kernel, or is lost and counted. */
+void loop_udp_read(struct loop_udp *udp, bool on);
+/* Reads now, and calls `received` from inside: the one exception, for stopping. False when nothing
+ * is left. */
+bool loop_udp_read_now(struct loop_udp *udp);
+/* Datagrams that the kernel dropped since the last call. */
+uint32_t loop_udp_lost(struct loop_udp *udp);
+void loop_udp_close(struct loop_udp *udp); /* NULL is allowed */
 
 #endif

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,7 +47,7 @@ struct loop_listener {
 
 /* ---- Listening ------------------------------------------------------------------------------- */
 
-static socklen_t to_sockaddr(const struct loop_address *address, struct sockaddr_storage *out)
+socklen_t loop_to_sockaddr(const struct loop_address *address, struct sockaddr_storage *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (address->v6) {
@@ -63,7 +64,7 @@ static socklen_t to_sockaddr(const struct loop_address *address, struct sockaddr
 	return sizeof(*in);
 }
 
-static int bound_port(int fd, uint16_t *port)
+int loop_bound_port(int fd, uint16_t *port)
 {
 	struct sockaddr_storage bound;
 	socklen_t len = sizeof(bound);
@@ -78,7 +79,7 @@ static int bound_port(int fd, uint16_t *port)
 static int open_socket(struct loop_address *address)
 {
 	struct sockaddr_storage to;
-	socklen_t len = to_sockaddr(address, &to);
+	socklen_t len = loop_to_sockaddr(address, &to);
 	int on = 1;
 	int fd = socket(address->v6 ? AF_INET6 : AF_INET,
 			SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -93,7 +94,7 @@ static int open_socket(struct loop_address *address)
 	if (!err)
 		err = listen(fd, LISTEN_BACKLOG) ? -errno : 0;
 	if (!err)
-		err = bound_port(fd, &address->port);
+		err = loop_bound_port(fd, &address->port);
 	if (err) {
 		close(fd);
 		return err;
@@ -170,16 +171,25 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 	}
 }
 
+int loop_check_loopback(const struct loop_address *address, struct errbuf *e)
+{
+	char text[LOOP_ADDRESS_TEXT_BYTES];
+	if (loop_address_is_loopback(address))
+		return 0;
+	return errbuf_set(
+		e, ERR_INVALID,
+		"cannot listen on %s: requests carry no credentials yet, so only loopback "
+		"addresses (127.0.0.1, [::1]) are served",
+		loop_address_text(address, text));
+}
+
 int loop_listen(struct loop *loop, const struct loop_address *address, loop_accept_fn *accept,
 		void *owner, struct loop_listener **out, struct errbuf *e)
 {
 	char text[LOOP_ADDRESS_TEXT_BYTES];
 	loop_address_text(address, text);
-	if (!loop_address_is_loopback(address))
-		return errbuf_set(e, ERR_INVALID,
-				  "cannot listen on %s: requests carry no credentials yet, so only "
-				  "loopback addresses (127.0.0.1, [::1]) are served",
-				  text);
+	if (loop_check_loopback(address, e))
+		return ERR_INVALID;
 	struct loop_address bound = *address;
 	int fd = open_socket(&bound);
 	if (fd < 0)
@@ -341,6 +351,16 @@ void loop_conn_write(struct loop_conn *conn, const struct slice *pieces, size_t 
 size_t loop_conn_unsent(const struct loop_conn *conn)
 {
 	return uv_stream_get_write_queue_size((const uv_stream_t *)&conn->tcp);
+}
+
+size_t loop_conn_unread(const struct loop_conn *conn)
+{
+	uv_os_fd_t fd;
+	int bytes = 0;
+	if (uv_fileno((const uv_handle_t *)&conn->tcp, &fd) || ioctl(fd, FIONREAD, &bytes) ||
+	    bytes < 0)
+		return 0;
+	return (size_t)bytes;
 }
 
 /* ---- Closing --------------------------------------------------------------------------------- */

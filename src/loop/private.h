@@ -3,6 +3,7 @@
 #define LOOP_PRIVATE_H
 
 #include <stdatomic.h>
+#include <sys/socket.h>
 #include <uv.h>
 
 #include "loop/loop.h"
@@ -16,5 +17,12 @@ struct loop {
 	atomic_bool stopping;
 	char *read_buffer; /* LOOP_READ_BYTES: filled and emptied within one read event */
 };
+
+/* net.c: what sockets of both kinds need. */
+socklen_t loop_to_sockaddr(const struct loop_address *address, struct sockaddr_storage *out);
+/* The port that a socket is bound to. */
+int loop_bound_port(int fd, uint16_t *port) MUST_CHECK;
+/* ERR_INVALID with a sentence. */
+int loop_check_loopback(const struct loop_address *address, struct errbuf *e) MUST_CHECK;
 
 #endif

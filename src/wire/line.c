@@ -53,6 +53,7 @@ void line_reader_init(struct line_reader *reader, const char *bytes, size_t len,
 				       .start = bytes,
 				       .line = line,
 				       .next_line = line,
+				       .line_max_bytes = LINE_MAX_BYTES,
 				       .precision = precision};
 }
 
@@ -89,7 +90,10 @@ static enum line_result bad(struct line_reader *reader, const char *at, const ch
 
 static enum line_result bad_length(struct line_reader *reader)
 {
-	return bad_at(reader, reader->start, true, "the line is longer than 65536 bytes");
+	return bad_at(reader, reader->start, true,
+		      reader->line_max_bytes == LINE_MAX_BYTES
+			      ? "the line is longer than 65536 bytes"
+			      : "the line is longer than the configured maximum");
 }
 
 static void give_up(struct line_reader *reader, bool too_long, const char *reason)
@@ -109,7 +113,7 @@ void line_give_up(struct line_reader *reader)
 
 static bool too_long(const struct line_reader *reader, const char *at)
 {
-	return at - reader->start > LINE_MAX_BYTES;
+	return (size_t)(at - reader->start) > reader->line_max_bytes;
 }
 
 /* ---- Step one ------------------------------------------------------------------------------- */

@@ -64,6 +64,7 @@ struct line_reader {
 	const char *start; /* of the present line, blanks before it included */
 	uint64_t line;     /* its number, from 1 */
 	enum line_precision precision;
+	size_t line_max_bytes; /* LINE_MAX_BYTES; may be set lower after init */
 	struct line_bad bad;
 	/* private */
 	uint64_t next_line;  /* number of the line after the present one, as far as it was read */

@@ -1,0 +1,164 @@
+#include "ingest/put_lines.h"
+
+#include "base/stats.h"
+#include "wire/put_line.h"
+
+enum { SHOWN_MAX_BYTES = 64 };
+
+static const enum ingest_reason reasons[] = {
+	[PUT_LINE_SYNTAX] = INGEST_SYNTAX,         [PUT_LINE_TIME] = INGEST_TIME,
+	[PUT_LINE_NOT_NUMBER] = INGEST_NOT_NUMBER, [PUT_LINE_NOT_FINITE] = INGEST_NOT_FINITE,
+	[PUT_LINE_TOO_MANY] = INGEST_LIMIT,
+};
+
+/* ---- Lines ---------------------------------------------------------------------------------- */
+
+/* With its end. */
+static struct slice first_line(struct slice bytes)
+{
+	const char *newline = memchr(bytes.data, '\n', bytes.len);
+	ASSERT(newline);
+	return (struct slice){bytes.data, (size_t)(newline - bytes.data) + 1};
+}
+
+static struct slice without_end(struct slice line)
+{
+	line.len--;
+	if (line.len && line.data[line.len - 1] == '\r')
+		line.len--;
+	return line;
+}
+
+/* Takes the command off the front. */
+static bool is_put(struct slice *line)
+{
+	struct slice rest = *line;
+	if (!slice_equal(put_line_word(&rest), SLICE("put")))
+		return false;
+	*line = rest;
+	return true;
+}
+
+static bool is_blank(struct slice line)
+{
+	return !put_line_word(&line).len;
+}
+
+bool put_lines_command(struct slice bytes, struct slice *command)
+{
+	*command = without_end(first_line(bytes));
+	struct slice line = *command;
+	return !is_blank(line) && !is_put(&line);
+}
+
+/* ---- Put ------------------------------------------------------------------------------------ */
+
+static void take_put(struct put_lines *lines, const char *begin, struct slice words)
+{
+	struct put_line line;
+	struct slice tenant;
+	struct errbuf e;
+	const char *at = words.data;
+	enum put_line_fault fault = put_line_parse(words, &line, &at, &e);
+	struct ingest_place place = {lines->line, fault ? (uint32_t)(at - begin) + 1 : 1};
+	if (fault) {
+		ingest_refuse(lines->r, place, reasons[fault], (struct slice){0}, "%s", e.text);
+		return;
+	}
+	if (ingest_tenant(lines->r->ingest, lines->tenant, line.tags, &line.tag_count, &tenant,
+			  &e)) {
+		ingest_refuse(lines->r, place, INGEST_NAME, (struct slice){0}, "%s", e.text);
+		return;
+	}
+	ingest_points(lines->r, &(struct ingest_points){.tenant = tenant,
+							.tags = line.tags,
+							.tag_count = line.tag_count,
+							.metrics = &line.metric,
+							.values = &line.value,
+							.count = 1,
+							.ts_ms = line.ts_ms,
+							.place = place});
+}
+
+size_t put_lines_feed(struct put_lines *lines, struct slice bytes)
+{
+	struct slice rest = bytes;
+	ingest_piece_begin(lines->r);
+	while (rest.len && !lines->r->err) {
+		struct slice line = first_line(rest), words = without_end(line);
+		if (line.len > lines->line_max_bytes)
+			ingest_refuse(lines->r, (struct ingest_place){lines->line, 1},
+				      INGEST_TOO_LONG, (struct slice){0},
+				      "the line is longer than %zu bytes", lines->line_max_bytes);
+		else if (is_put(&words))
+			take_put(lines, line.data, words);
+		else if (!is_blank(words))
+			break;
+		lines->line++;
+		rest = (struct slice){rest.data + line.len, rest.len - line.len};
+	}
+	ingest_piece_end(lines->r);
+	return bytes.len - rest.len;
+}
+
+/* ---- Answers -------------------------------------------------------------------------------- */
+
+/* A sentence may quote what came in; an answer is shown on terminals. */
+static void append_shown(struct buf *out, struct slice text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.data[i];
+		buf_append_char(out, (uint8_t)c < ' ' || c == 0x7f ? '?' : c);
+	}
+}
+
+void put_lines_refusals(const struct ingest_request *r, struct buf *out)
+{
+	for (size_t i = 0; i < r->error_count; i++) {
+		const struct ingest_error *error = &r->errors[i];
+		buf_printf(out, "put: illegal argument: line %llu, column %u: ",
+			   (unsigned long long)error->place.index, error->place.column);
+		append_shown(out, slice_of(error->sentence));
+		buf_append_char(out, '\n');
+	}
+	if (r->refused > r->error_count)
+		buf_printf(out, "put: illegal argument: and %llu more\n",
+			   (unsigned long long)(r->refused - r->error_count));
+}
+
+/* Our counters as OpenTSDB shows its own: name, time, value, tags. */
+static void put_stats(int64_t now_s, struct buf *out)
+{
+	for (size_t i = 0; i < STAT_COUNT; i++) {
+		const struct stat_def *stat = &stat_defs[i];
+		buf_printf(out, "%s %lld %lld", stat->name, (long long)now_s,
+			   (long long)stat_get((enum stat_id)i));
+		if (*stat->label)
+			buf_append_char(out, ' ');
+		for (const char *c = stat->label; *c; c++) {
+			if (*c != '"')
+				buf_append_char(out, *c);
+		}
+		buf_append_char(out, '\n');
+	}
+}
+
+void put_lines_answer(struct slice command, int64_t now_s, struct buf *out, bool *over)
+{
+	struct slice word = put_line_word(&command);
+	*over = slice_equal(word, SLICE("exit"));
+	if (*over)
+		return;
+	if (slice_equal(word, SLICE("version"))) {
+		buf_append_text(out, "granary " GRANARY_VERSION ", speaking OpenTSDB's put\n");
+	} else if (slice_equal(word, SLICE("help"))) {
+		buf_append_text(out, "available commands: put stats version help exit\n");
+	} else if (slice_equal(word, SLICE("stats"))) {
+		put_stats(now_s, out);
+	} else {
+		word.len = word.len < SHOWN_MAX_BYTES ? word.len : SHOWN_MAX_BYTES;
+		buf_append_text(out, "unknown command: ");
+		append_shown(out, word);
+		buf_append_text(out, ".  Try `help'.\n");
+	}
+}

@@ -1,0 +1,530 @@
+/* A connection:
+ *
+ *     GATHER --whole lines--> WAIT --ingest has room--> WRITE --durable--> GATHER
+ *       |                      ^                          |
+ *       |                      +------- REST <------------+ the store is busy
+ *       +--end, all is stored--> CLOSED
+ *
+ * After a REST it looks again at what it has, as in GATHER. It reads in GATHER only. What it
+ * gathers in `in` stays there until it is durable. */
+#include "ingest/stream.h"
+
+#include "base/log.h"
+#include "base/stats.h"
+#include "ingest/line_feed.h"
+#include "ingest/put_lines.h"
+
+enum {
+	/* A line that is still open when it is as long as it may be, with a text of many lines
+	 * before it, and what one read adds. */
+	IN_MAX_BYTES = 2 * LINE_MAX_BYTES + LOOP_READ_BYTES,
+	IN_KEPT_BYTES = 16 << 10, /* a buffer that is empty and larger is given back */
+	ANSWERS_MAX_BYTES = 64 << 10,
+	TICK_MS = 100,
+	REST_MIN_MS = 100,
+	REST_MAX_MS = 5000,
+	COMMANDS_PER_TICK_MAX = 16,
+};
+
+enum stream_phase { STREAM_GATHER, STREAM_WAIT, STREAM_WRITE, STREAM_REST, STREAM_CLOSED };
+
+/* What is done with the bytes at the front of `in`. */
+enum stream_batch {
+	BATCH_LINES,    /* the whole lines are taken */
+	BATCH_LAST,     /* the same, and a text that is still open then is bad */
+	BATCH_TOO_LONG, /* a line without an end is refused, with what will follow of it */
+	BATCH_UNENDED,  /* the same, and nothing will follow */
+};
+
+struct stream_conn {
+	struct stream *stream;
+	struct loop_conn *loop;
+	enum stream_phase phase;
+	struct buf in;
+	size_t whole;      /* bytes of `in` up to the last newline */
+	size_t tried;      /* of these, found to end in an open text */
+	bool skipping;     /* up to the next newline */
+	bool ended;        /* nothing more comes */
+	uint64_t line;     /* number of the first line in `in` */
+	int64_t active_ms; /* when bytes came last */
+	int64_t rest_ms, rest_until_ms;
+	/* The batch at hand. */
+	enum stream_batch batch;
+	struct ingest_request *r;
+	size_t taken; /* bytes of `in` that go when it is durable */
+	size_t tail;  /* whole lines behind these, which end in an open text */
+	uint64_t next_line;
+	struct stream_conn *next, **link;
+};
+
+struct stream {
+	struct stream_options options;
+	struct loop_listener *listener;
+	struct loop_timer *tick, *grace;
+	struct stream_conn *conns;
+	size_t conn_count;
+	bool stopping;
+	void (*stopped)(void *owner);
+	void *stopped_owner;
+	struct task stopped_task;
+};
+
+static void step(struct stream_conn *conn);
+
+static int64_t now_ms(const struct stream *stream)
+{
+	return loop_now_ms(stream->options.loop);
+}
+
+/* ---- The end of connections ----------------------------------------------------------------- */
+
+static void run_stopped(struct task *task)
+{
+	struct stream *stream = CONTAINER_OF(task, struct stream, stopped_task);
+	stream->stopped(stream->stopped_owner);
+}
+
+/* The owner is told by a task, so that it may free the stream. */
+static void consider_stopped(struct stream *stream)
+{
+	struct executor *executor = loop_executor(stream->options.loop);
+	if (!stream->stopping || stream->conns || stream->stopped_task.run)
+		return;
+	loop_timer_close(stream->grace);
+	stream->grace = NULL;
+	stream->stopped_task.run = run_stopped;
+	executor->post(executor, &stream->stopped_task);
+}
+
+static void close_conn(struct stream_conn *conn)
+{
+	if (conn->phase == STREAM_CLOSED)
+		return;
+	conn->phase = STREAM_CLOSED;
+	if (conn->r)
+		ingest_request_abandon(conn->r);
+	conn->r = NULL;
+	stat_add(STAT_stream_lost_bytes, (int64_t)conn->in.len);
+	loop_conn_close(conn->loop);
+}
+
+static void on_closed(void *owner)
+{
+	struct stream_conn *conn = owner;
+	struct stream *stream = conn->stream;
+	*conn->link = conn->next;
+	if (conn->next)
+		conn->next->link = conn->link;
+	stream->conn_count--;
+	stat_add(STAT_stream_connections, -1);
+	stat_add(STAT_stream_memory_bytes, -(int64_t)conn->in.len);
+	buf_release(&conn->in);
+	mem_free(conn);
+	consider_stopped(stream);
+}
+
+/* ---- Answers -------------------------------------------------------------------------------- */
+
+static void answer(struct stream_conn *conn, struct buf *out)
+{
+	struct slice piece = buf_slice(out);
+	if (piece.len && loop_conn_unsent(conn->loop) + piece.len <= ANSWERS_MAX_BYTES)
+		loop_conn_write(conn->loop, &piece, 1);
+	else if (piece.len)
+		stat_add(STAT_stream_answers_dropped, 1);
+	buf_release(out);
+}
+
+static void answer_refusals(struct stream_conn *conn, const struct ingest_request *r)
+{
+	struct buf out;
+	if (!r->refused)
+		return;
+	if (conn->stream->options.protocol == STREAM_LINES) {
+		log_debug("line_tcp: %llu refused, line %llu, column %u: %s",
+			  (unsigned long long)r->refused,
+			  (unsigned long long)r->errors[0].place.index, r->errors[0].place.column,
+			  r->errors[0].sentence);
+		return;
+	}
+	buf_init(&out, ANSWERS_MAX_BYTES);
+	put_lines_refusals(r, &out);
+	answer(conn, &out);
+}
+
+static bool is_put_conn(const struct stream_conn *conn)
+{
+	return conn->stream->options.protocol == STREAM_PUTS;
+}
+
+/* ---- What is gathered ----------------------------------------------------------------------- */
+
+static void consume(struct stream_conn *conn, size_t bytes)
+{
+	buf_consume(&conn->in, bytes);
+	stat_add(STAT_stream_memory_bytes, -(int64_t)bytes);
+	conn->whole = conn->whole > bytes ? conn->whole - bytes : 0;
+	if (conn->in.len || conn->in.cap <= IN_KEPT_BYTES)
+		return;
+	buf_release(&conn->in);
+	buf_init(&conn->in, IN_MAX_BYTES);
+}
+
+static void gather(struct stream_conn *conn, struct slice bytes)
+{
+	int err = buf_append(&conn->in, bytes.data, bytes.len);
+	ASSERT(!err); /* `in` holds at most an open line before a read */
+	stat_add(STAT_stream_memory_bytes, (int64_t)bytes.len);
+	const char *newline = memrchr(bytes.data, '\n', bytes.len);
+	if (newline)
+		conn->whole = conn->in.len - (size_t)(bytes.data + bytes.len - (newline + 1));
+}
+
+/* The rest of a line that was too long. */
+static void skip(struct stream_conn *conn, struct slice *bytes)
+{
+	const char *newline = memchr(bytes->data, '\n', bytes->len);
+	size_t n = newline ? (size_t)(newline - bytes->data) + 1 : bytes->len;
+	*bytes = (struct slice){bytes->data + n, bytes->len - n};
+	if (!newline)
+		return;
+	conn->skipping = false;
+	conn->line++;
+}
+
+static void on_read(void *owner, struct slice bytes)
+{
+	struct stream_conn *conn = owner;
+	conn->active_ms = now_ms(conn->stream);
+	stat_add(STAT_stream_received_bytes, (int64_t)bytes.len);
+	if (conn->skipping)
+		skip(conn, &bytes);
+	if (bytes.len)
+		gather(conn, bytes);
+	step(conn);
+}
+
+/* ---- Batches -------------------------------------------------------------------------------- */
+
+static uint64_t count_lines(struct slice bytes)
+{
+	uint64_t count = 0;
+	const char *at = bytes.data, *end = bytes.data + bytes.len;
+	while ((at = memchr(at, '\n', (size_t)(end - at)))) {
+		count++;
+		at++;
+	}
+	return count;
+}
+
+static void feed_lines(struct stream_conn *conn)
+{
+	const struct stream_options *options = &conn->stream->options;
+	struct slice bytes = {conn->in.data, conn->whole};
+	struct line_feed feed;
+	line_feed_init(&feed, conn->r, options->tenant, options->precision);
+	feed.line = conn->line;
+	feed.line_max_bytes = options->line_max_bytes;
+	line_feed_piece(&feed, bytes);
+	line_feed_try(&feed);
+	conn->tail = feed.carry.len < bytes.len ? feed.carry.len : bytes.len;
+	if (conn->batch == BATCH_LAST) {
+		line_feed_end(&feed);
+		conn->tail = 0;
+	}
+	line_feed_release(&feed);
+	conn->taken = bytes.len - conn->tail;
+	conn->next_line = conn->line + count_lines((struct slice){bytes.data, conn->taken});
+}
+
+static void feed_puts(struct stream_conn *conn)
+{
+	const struct stream_options *options = &conn->stream->options;
+	struct put_lines lines = {.r = conn->r,
+				  .tenant = options->tenant,
+				  .line_max_bytes = options->line_max_bytes,
+				  .line = conn->line};
+	conn->taken = put_lines_feed(&lines, (struct slice){conn->in.data, conn->whole});
+	conn->tail = 0;
+	conn->next_line = lines.line;
+}
+
+static void refuse_rest(struct stream_conn *conn)
+{
+	bool unended = conn->batch == BATCH_UNENDED;
+	struct ingest_place place = {conn->line, 1};
+	if (unended)
+		ingest_refuse(conn->r, place, INGEST_SYNTAX, (struct slice){0},
+			      "the line does not end before the connection does");
+	else
+		ingest_refuse(conn->r, place, INGEST_TOO_LONG, (struct slice){0},
+			      "the line is longer than %zu bytes",
+			      conn->stream->options.line_max_bytes);
+	conn->taken = conn->in.len;
+	conn->tail = 0;
+	conn->next_line = conn->line;
+	conn->skipping = !unended;
+}
+
+static void run_batch(struct stream_conn *conn)
+{
+	conn->phase = STREAM_WRITE;
+	if (conn->batch == BATCH_TOO_LONG || conn->batch == BATCH_UNENDED)
+		refuse_rest(conn);
+	else if (is_put_conn(conn))
+		feed_puts(conn);
+	else
+		feed_lines(conn);
+	ingest_request_end(conn->r);
+}
+
+/* Until the next tick, or a later one. */
+static void rest_until(struct stream_conn *conn, int64_t until_ms)
+{
+	loop_conn_read(conn->loop, 0);
+	conn->phase = STREAM_REST;
+	conn->rest_until_ms = until_ms;
+}
+
+static void rest(struct stream_conn *conn)
+{
+	stat_add(STAT_stream_retries, 1);
+	conn->rest_ms = conn->rest_ms ? 2 * conn->rest_ms : REST_MIN_MS;
+	if (conn->rest_ms > REST_MAX_MS)
+		conn->rest_ms = REST_MAX_MS;
+	rest_until(conn, now_ms(conn->stream) + conn->rest_ms);
+}
+
+static void stored(struct stream_conn *conn)
+{
+	consume(conn, conn->taken);
+	conn->line = conn->next_line;
+	conn->tried = conn->tail;
+	conn->rest_ms = 0;
+	conn->active_ms = now_ms(conn->stream);
+	conn->phase = STREAM_GATHER;
+	step(conn);
+}
+
+static void on_done(struct ingest_request *r)
+{
+	struct stream_conn *conn = ingest_owner(r);
+	int status = ingest_status(r);
+	conn->r = NULL;
+	if (status == 503 || status == 507) {
+		rest(conn);
+	} else if (r->err) {
+		log_error("a stream is closed, because its lines cannot be stored: %s",
+			  r->error.text);
+		close_conn(conn);
+	} else {
+		answer_refusals(conn, r);
+		stored(conn);
+	}
+	ingest_request_free(r);
+}
+
+static void on_resume(struct ingest_request *r)
+{
+	struct stream_conn *conn = ingest_owner(r);
+	if (conn->phase == STREAM_WAIT)
+		run_batch(conn);
+}
+
+static void begin(struct stream_conn *conn, enum stream_batch batch)
+{
+	const struct ingest_door door = {.done = on_done, .resume = on_resume, .owner = conn};
+	loop_conn_read(conn->loop, 0);
+	conn->batch = batch;
+	conn->r = ingest_request_new(conn->stream->options.ingest, &door);
+	conn->phase = STREAM_WAIT;
+	if (!ingest_request_must_pause(conn->r))
+		run_batch(conn);
+}
+
+/* ---- Steps ---------------------------------------------------------------------------------- */
+
+static bool front_command(const struct stream_conn *conn, struct slice *command)
+{
+	return conn->whole &&
+	       put_lines_command((struct slice){conn->in.data, conn->whole}, command);
+}
+
+/* Commands at the front are answered at once, since all before them is durable; but only some at a
+ * time, since an answer costs more than its question. False: there are more. */
+static bool answer_commands(struct stream_conn *conn)
+{
+	int64_t now_s = clock_wall_ms(conn->stream->options.clock) / 1000;
+	struct slice command;
+	for (int i = 0; front_command(conn, &command); i++) {
+		struct buf out;
+		bool over;
+		const char *end = memchr(command.data, '\n', conn->whole);
+		if (i == COMMANDS_PER_TICK_MAX)
+			return false;
+		buf_init(&out, ANSWERS_MAX_BYTES);
+		put_lines_answer(command, now_s, &out, &over);
+		answer(conn, &out);
+		conn->ended = conn->ended || over;
+		consume(conn, over ? conn->in.len : (size_t)(end + 1 - command.data));
+		conn->line++;
+	}
+	return true;
+}
+
+static bool is_over(const struct stream_conn *conn)
+{
+	return conn->ended || (conn->stream->stopping && !loop_conn_unread(conn->loop));
+}
+
+static void step(struct stream_conn *conn)
+{
+	if (conn->phase != STREAM_GATHER)
+		return;
+	if (is_put_conn(conn) && !answer_commands(conn)) {
+		rest_until(conn, 0);
+		return;
+	}
+	bool over = is_over(conn);
+	bool full = conn->in.len > conn->stream->options.line_max_bytes;
+	if (conn->whole > conn->tried)
+		begin(conn, BATCH_LINES);
+	else if (conn->whole && (over || full))
+		begin(conn, BATCH_LAST);
+	else if (conn->in.len && over)
+		begin(conn, BATCH_UNENDED);
+	else if (full)
+		begin(conn, BATCH_TOO_LONG);
+	else if (over)
+		close_conn(conn);
+	else
+		loop_conn_read(conn->loop, LOOP_READ_BYTES);
+}
+
+static void on_eof(void *owner)
+{
+	struct stream_conn *conn = owner;
+	conn->ended = true;
+	step(conn);
+}
+
+static void on_broken(void *owner, int err)
+{
+	(void)err; /* what came before is stored all the same */
+	on_eof(owner);
+}
+
+static void on_sent(void *owner)
+{
+	(void)owner;
+}
+
+static const struct loop_conn_events events = {on_read, on_eof, on_broken, on_sent, on_closed};
+
+static void tick_conn(struct stream_conn *conn)
+{
+	const struct stream *stream = conn->stream;
+	int64_t now = now_ms(stream);
+	if (conn->phase == STREAM_REST && now >= conn->rest_until_ms) {
+		conn->phase = STREAM_GATHER;
+		step(conn);
+	} else if (conn->phase == STREAM_GATHER) {
+		if (now - conn->active_ms >= stream->options.idle_timeout_ms) {
+			stat_add(STAT_stream_timeouts, 1);
+			conn->ended = true;
+		}
+		if (conn->ended || stream->stopping)
+			step(conn);
+	}
+}
+
+static void on_tick(void *owner)
+{
+	struct stream *stream = owner;
+	/* Closing takes a connection off the list only later, in its closed event. */
+	for (struct stream_conn *conn = stream->conns; conn; conn = conn->next)
+		tick_conn(conn);
+	if (!stream->conns)
+		loop_timer_stop(stream->tick);
+}
+
+static void on_accept(void *owner, struct loop_conn *loop)
+{
+	struct stream *stream = owner;
+	if (stream->conn_count >= stream->options.connections_max) {
+		stat_add(STAT_stream_refused, 1);
+		loop_conn_close(loop);
+		return;
+	}
+	struct stream_conn *conn = mem_zalloc(sizeof(*conn));
+	conn->stream = stream;
+	conn->loop = loop;
+	conn->line = 1;
+	conn->active_ms = now_ms(stream);
+	buf_init(&conn->in, IN_MAX_BYTES);
+	conn->next = stream->conns;
+	conn->link = &stream->conns;
+	if (conn->next)
+		conn->next->link = &conn->next;
+	else
+		loop_timer_start(stream->tick, TICK_MS, TICK_MS);
+	stream->conns = conn;
+	stream->conn_count++;
+	stat_add(STAT_stream_accepted, 1);
+	stat_add(STAT_stream_connections, 1);
+	loop_conn_start(loop, &events, conn);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+int stream_open(const struct stream_options *options, struct stream **out, struct errbuf *e)
+{
+	ASSERT(options->line_max_bytes && options->line_max_bytes <= LINE_MAX_BYTES);
+	struct stream *stream = mem_zalloc(sizeof(*stream));
+	stream->options = *options;
+	int err = loop_listen(options->loop, &options->address, on_accept, stream,
+			      &stream->listener, e);
+	if (err) {
+		mem_free(stream);
+		return err;
+	}
+	stream->tick = loop_timer_new(options->loop, on_tick, stream);
+	*out = stream;
+	return 0;
+}
+
+struct loop_address stream_address(const struct stream *stream)
+{
+	return loop_listener_address(stream->listener);
+}
+
+static void on_grace_over(void *owner)
+{
+	struct stream *stream = owner;
+	for (struct stream_conn *conn = stream->conns; conn; conn = conn->next)
+		close_conn(conn);
+}
+
+void stream_stop(struct stream *stream, int64_t grace_ms, void (*done)(void *owner), void *owner)
+{
+	ASSERT(!stream->stopping);
+	stream->stopping = true;
+	stream->stopped = done;
+	stream->stopped_owner = owner;
+	loop_listener_close(stream->listener);
+	stream->listener = NULL;
+	stream->grace = loop_timer_new(stream->options.loop, on_grace_over, stream);
+	loop_timer_start(stream->grace, (uint64_t)grace_ms, 0);
+	for (struct stream_conn *conn = stream->conns; conn; conn = conn->next)
+		step(conn);
+	consider_stopped(stream);
+}
+
+void stream_free(struct stream *stream)
+{
+	ASSERT(!stream->conns);
+	loop_listener_close(stream->listener);
+	loop_timer_close(stream->tick);
+	loop_timer_close(stream->grace);
+	mem_free(stream);
+}
