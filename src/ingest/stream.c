@@ -23,7 +23,7 @@ enum {
 	TICK_MS = 100,
 	REST_MIN_MS = 100,
 	REST_MAX_MS = 5000,
-	COMMANDS_PER_TICK_MAX = 16,
+	ANSWERS_PER_TICK_MAX_BYTES = 64 << 10,
 };
 
 enum stream_phase { STREAM_GATHER, STREAM_WAIT, STREAM_WRITE, STREAM_REST, STREAM_CLOSED };
@@ -125,7 +125,8 @@ static void on_closed(void *owner)
 
 /* ---- Answers -------------------------------------------------------------------------------- */
 
-static void answer(struct stream_conn *conn, struct buf *out)
+/* Gives how long it was. */
+static size_t answer(struct stream_conn *conn, struct buf *out)
 {
 	struct slice piece = buf_slice(out);
 	if (piece.len && loop_conn_unsent(conn->loop) + piece.len <= ANSWERS_MAX_BYTES)
@@ -133,6 +134,7 @@ static void answer(struct stream_conn *conn, struct buf *out)
 	else if (piece.len)
 		stat_add(STAT_stream_answers_dropped, 1);
 	buf_release(out);
+	return piece.len;
 }
 
 static void answer_refusals(struct stream_conn *conn, const struct ingest_request *r)
@@ -344,32 +346,39 @@ static void begin(struct stream_conn *conn, enum stream_batch batch)
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
-static bool front_command(const struct stream_conn *conn, struct slice *command)
+/* One command; gives what its answer cost. */
+static size_t answer_command(struct stream_conn *conn, struct slice command)
 {
-	return conn->whole &&
-	       put_lines_command((struct slice){conn->in.data, conn->whole}, command);
+	struct buf out;
+	bool over = false;
+	buf_init(&out, ANSWERS_MAX_BYTES);
+	/* Nobody waits for an answer when the server stops. */
+	if (!conn->stream->stopping)
+		put_lines_answer(command, clock_wall_ms(conn->stream->options.clock) / 1000, &out,
+				 &over);
+	conn->ended = conn->ended || over;
+	conn->line++;
+	return answer(conn, &out);
 }
 
 /* Commands at the front are answered at once, since all before them is durable; but only some at a
  * time, since an answer costs more than its question. False: there are more. */
 static bool answer_commands(struct stream_conn *conn)
 {
-	int64_t now_s = clock_wall_ms(conn->stream->options.clock) / 1000;
-	struct slice command;
-	for (int i = 0; front_command(conn, &command); i++) {
-		struct buf out;
-		bool over;
-		const char *end = memchr(command.data, '\n', conn->whole);
-		if (i == COMMANDS_PER_TICK_MAX)
-			return false;
-		buf_init(&out, ANSWERS_MAX_BYTES);
-		put_lines_answer(command, now_s, &out, &over);
-		answer(conn, &out);
-		conn->ended = conn->ended || over;
-		consume(conn, over ? conn->in.len : (size_t)(end + 1 - command.data));
-		conn->line++;
+	struct slice rest = {conn->in.data, conn->whole}, command;
+	size_t cost = 0;
+	bool all = true, exits = false;
+	while (rest.len && all && !exits && put_lines_command(rest, &command)) {
+		const char *end = memchr(command.data, '\n', rest.len);
+		bool ended = conn->ended;
+		cost += answer_command(conn, command);
+		exits = conn->ended && !ended;
+		rest.len -= (size_t)(end + 1 - rest.data);
+		rest.data = end + 1;
+		all = cost <= ANSWERS_PER_TICK_MAX_BYTES;
 	}
-	return true;
+	consume(conn, exits ? conn->in.len : conn->whole - rest.len);
+	return all;
 }
 
 static bool is_over(const struct stream_conn *conn)
