@@ -161,6 +161,15 @@ static int real_remove(UNUSED struct files *files, const char *path)
 	return errno == ENOENT ? ERR_NOT_FOUND : -errno;
 }
 
+static int real_rename(struct files *files, const char *from, const char *to)
+{
+	char parent[PATH_MAX_BYTES];
+	int err = parent_of(to, parent);
+	if (err)
+		return err;
+	return rename(from, to) ? -errno : real_sync_dir(files, parent);
+}
+
 static int real_free_bytes(UNUSED struct files *files, const char *path, uint64_t *bytes)
 {
 	struct statvfs st;
@@ -187,6 +196,7 @@ struct files *files_real(void)
 		.make_dir = real_make_dir,
 		.sync_dir = real_sync_dir,
 		.remove = real_remove,
+		.rename = real_rename,
 		.free_bytes = real_free_bytes,
 		.length = real_length,
 	};

@@ -17,6 +17,9 @@ struct files {
 	int (*make_dir)(struct files *files, const char *path, unsigned mode);
 	int (*sync_dir)(struct files *files, const char *path);
 	int (*remove)(struct files *files, const char *path);
+	/* Puts `from` in the place of `to`, in the same directory, and fsyncs that. What `from`
+	 * holds must be synced before. */
+	int (*rename)(struct files *files, const char *from, const char *to);
 	/* Free bytes for an unprivileged writer on the file system of `path`. */
 	int (*free_bytes)(struct files *files, const char *path, uint64_t *bytes);
 	/* 0 and the length, or ERR_NOT_FOUND. */

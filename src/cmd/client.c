@@ -17,6 +17,7 @@ static const struct {
 	const char *name;
 	unsigned bit;
 	size_t offset; /* of its text in struct client_args */
+	bool is_flag;  /* it takes no value */
 } options[] = {
 	{"--server", OPTION_SERVER, offsetof(struct client_args, server)},
 	{"--tenant", OPTION_TENANT, offsetof(struct client_args, tenant)},
@@ -28,6 +29,7 @@ static const struct {
 	{"--fn", OPTION_FN, offsetof(struct client_args, fn)},
 	{"--window", OPTION_WINDOW, offsetof(struct client_args, window)},
 	{"--time", OPTION_TIME, offsetof(struct client_args, time)},
+	{"--all", OPTION_ALL, offsetof(struct client_args, all), true},
 };
 
 void client_complain(const struct client_args *args, const char *fmt, ...)
@@ -65,9 +67,11 @@ static int parse_option(struct client_args *args, int argc, char *const *argv, i
 		    memcmp(options[i].name, word, name_len) != 0 ||
 		    !(args->command->options & options[i].bit))
 			continue;
-		if (!equals && *at + 1 >= argc)
+		if (options[i].is_flag && equals)
+			return client_usage(args, "%s takes no value", options[i].name);
+		if (!options[i].is_flag && !equals && *at + 1 >= argc)
 			return client_usage(args, "%s needs a value", word);
-		const char *value = equals ? equals + 1 : argv[++*at];
+		const char *value = equals ? equals + 1 : options[i].is_flag ? word : argv[++*at];
 		memcpy((char *)args + options[i].offset, &value, sizeof(value));
 		return 0;
 	}

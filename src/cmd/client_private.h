@@ -24,6 +24,7 @@ enum client_option_bit {
 	OPTION_FN = 1 << 6,
 	OPTION_WINDOW = 1 << 7,
 	OPTION_TIME = 1 << 8,
+	OPTION_ALL = 1 << 9,
 };
 
 enum {
@@ -42,6 +43,7 @@ struct client_command {
 struct client_args {
 	const struct client_command *command;
 	const char *server, *tenant, *output_name, *data, *start, *end, *fn, *window, *time;
+	const char *all; /* not NULL: given */
 	enum client_output output;
 	const char *words[CLIENT_WORDS_MAX];
 	size_t word_count;

@@ -55,6 +55,8 @@ static const struct command commands[] = {
 	{"stats", "print how much is stored", client_stats, client_stats_help, false},
 	{"verify", "read everything that is stored and check it", client_verify, client_verify_help,
 	 false},
+	{"compact", "rewrite a data directory to take the least room", client_compact,
+	 client_compact_help, false},
 	{"config", "print the configuration", command_config, config_help, false},
 	{"manual", "print the manual page", command_manual, manual_help, false},
 	{"version", "print the version", command_version, version_help, false},

@@ -240,7 +240,7 @@ static int load_counters(struct engine *engine, MDB_txn *txn)
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
-static void fill_defaults(struct lmdb_options *o)
+void lmdb_options_fill(struct lmdb_options *o)
 {
 	if (!o->map_bytes)
 		o->map_bytes = UINT64_C(64) << 30;
@@ -311,7 +311,7 @@ int lmdb_open(const struct lmdb_options *options, struct store **store, struct e
 	engine->store.engine = &lmdb_engine;
 	engine->options = *options;
 	engine->options.path = mem_copy_text(slice_of(options->path));
-	fill_defaults(&engine->options);
+	lmdb_options_fill(&engine->options);
 	pthread_mutex_init(&engine->queue_lock, NULL);
 	pthread_mutex_init(&engine->readers_lock, NULL);
 	pthread_cond_init(&engine->queue_arrived, NULL);
@@ -345,11 +345,11 @@ static void engine_close(struct store *store)
 	free_engine(engine);
 }
 
-int lmdb_settle(struct store *store)
+static int settle(struct engine *engine, bool closed_only)
 {
-	struct engine *engine = engine_of(store);
 	int err = 0;
 	pthread_mutex_lock(&engine->queue_lock);
+	engine->settle_closed_only = closed_only;
 	engine->settle_wanted = true;
 	pthread_cond_signal(&engine->queue_arrived);
 	while (engine->settle_wanted && !err) {
@@ -359,6 +359,16 @@ int lmdb_settle(struct store *store)
 	engine->settle_wanted = false;
 	pthread_mutex_unlock(&engine->queue_lock);
 	return err;
+}
+
+int lmdb_settle(struct store *store)
+{
+	return settle(engine_of(store), false);
+}
+
+int lmdb_settle_closed(struct store *store)
+{
+	return settle(engine_of(store), true);
 }
 
 static const struct store_engine lmdb_engine = {

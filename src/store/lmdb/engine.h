@@ -83,7 +83,7 @@ struct engine {
 	struct task *queue_first, *queue_last; /* store_write.task of waiting batches */
 	uint64_t queue_bytes;
 	bool stopping;
-	bool settle_wanted;
+	bool settle_wanted, settle_closed_only;
 	pthread_cond_t settled;
 
 	_Atomic int dead;         /* the error that ended it, or 0; ERR_READ_ONLY to inspect */
@@ -126,6 +126,8 @@ static inline struct engine *engine_of(struct store *store)
 }
 
 /* engine.c */
+/* The defaults of what is 0. */
+void lmdb_options_fill(struct lmdb_options *options);
 void engine_count_journal(struct engine *engine, const struct journal_entry *entry);
 struct group_id engine_group_of(struct engine *engine, const struct segment_id *segment,
 				uint32_t shape, uint32_t ordinal, uint32_t *ordinal_in_group);

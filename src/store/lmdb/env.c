@@ -287,6 +287,17 @@ static int open_mdb(struct env *env, const struct lmdb_options *options, struct 
 	return 0;
 }
 
+/* What a compaction left when it was broken off. */
+static int remove_rest(const struct lmdb_options *options, struct errbuf *e)
+{
+	char file[4096];
+	snprintf(file, sizeof(file), "%s/" ENV_NEW_FILE, options->path);
+	int err = options->inspect ? 0 : options->files->remove(options->files, file);
+	if (err && err != ERR_NOT_FOUND)
+		return errbuf_set(e, err, "cannot remove %s: %s", file, err_text(err));
+	return 0;
+}
+
 int env_open(struct env *env, const struct lmdb_options *options, struct errbuf *e)
 {
 	char file[4096];
@@ -315,6 +326,8 @@ int env_open(struct env *env, const struct lmdb_options *options, struct errbuf 
 		err = file_lock(lock, &env->lock_fd, e);
 	}
 	uint32_t found = 0;
+	if (!err)
+		err = remove_rest(options, e);
 	if (!err)
 		err = open_mdb(env, options, e);
 	if (!err)

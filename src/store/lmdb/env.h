@@ -35,6 +35,10 @@ struct env {
 	char *path;
 };
 
+/* The data file, and the one that compaction writes beside it. */
+#define ENV_FILE     "data.mdb"
+#define ENV_NEW_FILE "data.mdb.new"
+
 extern const char *const db_names[DB_COUNT];
 
 int env_open(struct env *env, const struct lmdb_options *options, struct errbuf *e) MUST_CHECK;

@@ -60,5 +60,18 @@ int lmdb_open(const struct lmdb_options *options, struct store **store,
 
 /* Seals all heads, settles all segments, drops what expired, cuts the journal; blocks. */
 int lmdb_settle(struct store *store) MUST_CHECK;
+/* Of segments that are closed only, but without waiting for them to be quiet. */
+int lmdb_settle_closed(struct store *store) MUST_CHECK;
+
+struct lmdb_compaction {
+	uint64_t before_bytes, after_bytes; /* of the data file */
+};
+
+/* Rewrites the data file of a directory that no process has open: settles closed segments (`all`:
+ * everything), then copies every entry, in order, to a file beside it that takes its place by a
+ * rename. Whatever happens, at any moment the one file or the other is there, whole. Needs room for
+ * both. ERR_LOCKED: a process has the directory, and e names it. */
+int lmdb_compact(const struct lmdb_options *options, bool all, struct lmdb_compaction *done,
+		 struct errbuf *e) MUST_CHECK;
 
 #endif

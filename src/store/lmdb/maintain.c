@@ -266,10 +266,15 @@ static bool under_pressure(struct engine *engine)
 	       journal_too_old(engine, clock_wall_ms(engine->options.clock));
 }
 
+static bool settles_all(const struct engine *engine)
+{
+	return engine->settle_wanted && !engine->settle_closed_only;
+}
+
 /* How far the journal must be cut: a quarter of it when it is too long or old, or all. */
 static uint64_t pressure_sequence(struct engine *engine)
 {
-	if (engine->settle_wanted || engine->full)
+	if (settles_all(engine) || engine->full)
 		return engine->next_sequence;
 	size_t at = engine->journal_first + engine->journal_count / 4;
 	if (engine->journal_count < 4)
@@ -280,7 +285,7 @@ static uint64_t pressure_sequence(struct engine *engine)
 /* Seals the heads that hold the journal, oldest first. */
 static int seal_oldest(struct engine *engine, MDB_txn *txn, struct slice_budget *budget)
 {
-	if (!engine->settle_wanted && !under_pressure(engine))
+	if (!settles_all(engine) && !under_pressure(engine))
 		return 0;
 	uint64_t target = pressure_sequence(engine);
 	struct head *head = engine->heads.oldest;
@@ -307,10 +312,11 @@ static bool segment_closed(const struct segment_id *id, int64_t now_ms)
 static void scan_heads(struct engine *engine)
 {
 	int64_t now = now_us(engine), now_ms = clock_wall_ms(engine->options.clock);
-	if (now < engine->scan_due_us)
+	if (now < engine->scan_due_us && !engine->settle_wanted)
 		return;
 	engine->scan_due_us = now + SCAN_INTERVAL_US;
-	int64_t quiet_since = now - engine->options.settle_delay_ms * 1000;
+	int64_t quiet_since =
+		engine->settle_wanted ? now : now - engine->options.settle_delay_ms * 1000;
 	for (struct head *head = engine->heads.oldest; head; head = head->newer) {
 		struct segment_id id = {head->sheet, head->segment};
 		if (head->queued || head->touched_us > quiet_since || !segment_closed(&id, now_ms))
@@ -360,7 +366,8 @@ static int settle_quiet(struct engine *engine, MDB_txn *txn, struct slice_budget
 {
 	struct unsettled_set *set = &engine->unsettled;
 	int64_t now = now_us(engine), now_ms = clock_wall_ms(engine->options.clock);
-	int64_t quiet_since = now - engine->options.settle_delay_ms * 1000;
+	int64_t quiet_since =
+		engine->settle_wanted ? now : now - engine->options.settle_delay_ms * 1000;
 	if (engine->settle_at == 0 && now < engine->settle_due_us && !engine->settle_wanted)
 		return 0;
 	for (; engine->settle_at < set->cap; engine->settle_at++) {
@@ -371,7 +378,7 @@ static int settle_quiet(struct engine *engine, MDB_txn *txn, struct slice_budget
 			struct unsettled entry = set->slots[at];
 			bool due = segment_closed(&entry.id.segment, now_ms) &&
 				   entry.touched_us <= quiet_since;
-			if (!due && !engine->settle_wanted)
+			if (!due && !settles_all(engine))
 				break;
 			int err = settle_group(engine, txn, &entry.id, budget);
 			if (err || spent(budget))
@@ -684,8 +691,27 @@ bool maintain_due(struct engine *engine)
 	       now >= engine->room_due_us || engine->is_expiring || engine->is_sweeping;
 }
 
+/* Nothing is left of segments that are closed. */
+static bool closed_is_settled(struct engine *engine)
+{
+	int64_t now_ms = clock_wall_ms(engine->options.clock);
+	const struct unsettled_set *set = &engine->unsettled;
+	for (const struct head *head = engine->heads.oldest; head; head = head->newer) {
+		struct segment_id id = {head->sheet, head->segment};
+		if (segment_closed(&id, now_ms))
+			return false;
+	}
+	for (size_t i = 0; i < set->cap; i++) {
+		if (set->used[i] && segment_closed(&set->slots[i].id.segment, now_ms))
+			return false;
+	}
+	return engine->seals.count == 0 && !engine->is_expiring && engine->found_unsettled;
+}
+
 static bool settled(struct engine *engine)
 {
+	if (engine->settle_closed_only)
+		return closed_is_settled(engine);
 	return !engine->heads.oldest && engine->unsettled.count == 0 && engine->seals.count == 0 &&
 	       engine->journal_count == 0 && !engine->is_expiring && engine->found_unsettled;
 }

@@ -1,0 +1,158 @@
+"""granary compact: nothing is lost or changed, whenever it ends."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+from server import granary, long_run, run
+
+DAY = 86400
+HOSTS, POINTS = 20, 400
+
+
+def lines(first_s, step_s=4):
+    """Two fields that walk, of each host."""
+    pick = random.Random(first_s)
+    for i in range(POINTS):
+        stamp = (first_s + i * step_s) * 10**9
+        for host in range(HOSTS):
+            yield (f"cpu,host=h{host} user={pick.randrange(50) // 9}i,idle={pick.random():.2f} "
+                   f"{stamp}\n")
+
+
+def everything(server):
+    """All that is stored, as a server answers it."""
+    found = {}
+    for metric in ("cpu_user", "cpu_idle"):
+        for series in server.query(metric, start=0, end="now"):
+            found[metric, series["tags"]["host"]] = series["values"]
+    assert len(found) == 2 * HOSTS
+    return found
+
+
+@pytest.fixture
+def stopped(make_server):
+    """Three segments that are closed, one that is not, written out of order; and what they hold."""
+    server = make_server()
+    server.start()
+    now = int(time.time())
+    for first in (1600000000, 1600000000 + 2 * DAY, 1600000000 + DAY, now - POINTS * 4):
+        assert server.write("".join(lines(first))).status == 204
+    for first in (1600000002, now - POINTS * 4 + 2):
+        assert server.write("".join(lines(first))).status == 204
+    held = everything(server)
+    server.stop()
+    return server, held
+
+
+def compact(server, *options, faults=None, status=0):
+    environment = dict(os.environ, **({"GRANARY_FAULTS": faults} if faults else {}))
+    answer = run("compact", "--data", server.data, *options, env=environment)
+    assert answer.returncode == status, (answer.stdout, answer.stderr)
+    return answer
+
+
+def assert_whole(server, held):
+    answer = run("verify", "--data", server.data)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    server.start()
+    assert everything(server) == held
+    assert not (server.data / "data.mdb.new").exists()
+    server.stop()
+
+
+def stats(server):
+    return json.loads(run("stats", "--data", server.data, "-o", "json").stdout)
+
+
+def raw_data(server):
+    return next(t for t in stats(server)["tables"] if t["table"] == "data_raw")
+
+
+def test_the_same_in_less_room(stopped):
+    server, held = stopped
+    before = (server.data / "data.mdb").stat().st_size
+    found = json.loads(compact(server, "-o", "json").stdout)
+    assert found["bytesBefore"] == before
+    assert found["bytesAfter"] == (server.data / "data.mdb").stat().st_size
+    assert found["bytesAfter"] < before * 3 / 4
+    after = stats(server)
+    assert after["freeBytes"] <= 16 * 4096
+    # What is still being written is not settled.
+    assert raw_data(server)["headSamples"] == 2 * 2 * HOSTS * POINTS
+    assert raw_data(server)["samples"] == 6 * 2 * HOSTS * POINTS
+    assert_whole(server, held)
+
+
+def test_all_of_it_is_settled_when_asked(stopped):
+    server, held = stopped
+    assert compact(server, "--all", "-o", "csv").stdout.startswith("bytes before,bytes after\n")
+    assert raw_data(server)["headSamples"] == 0
+    assert stats(server)["journalRecords"] == 0
+    assert_whole(server, held)
+    # And it goes on from there.
+    server.start()
+    assert server.write(f"cpu,host=h0 user=1i {int(time.time())}000000000").status == 204
+    server.restart()
+    assert len(everything(server)["cpu_user", "h0"]) == len(held["cpu_user", "h0"]) + 1
+
+
+def test_twice_changes_nothing_more(stopped):
+    server, held = stopped
+    first = json.loads(compact(server, "--all", "-o", "json").stdout)
+    second = json.loads(compact(server, "--all", "-o", "json").stdout)
+    assert second["bytesBefore"] == first["bytesAfter"]
+    assert abs(second["bytesAfter"] - first["bytesAfter"]) <= 8 * 4096
+    assert_whole(server, held)
+
+
+def test_a_served_directory_is_refused(server):
+    answer = compact(server, status=1)
+    assert str(server.process.pid) in answer.stderr and "lock" in answer.stderr
+
+
+def test_what_it_cannot_do_is_said(tmp_path):
+    answer = run("compact", "--data", tmp_path)
+    assert answer.returncode == 1 and "no store" in answer.stderr
+    assert not list(tmp_path.iterdir())
+    assert run("compact").returncode == 2
+    assert run("compact", "--data", tmp_path, "--all=yes").returncode == 2
+    assert run("compact", "--data", tmp_path, "surplus").returncode == 2
+
+
+@pytest.mark.parametrize("point", ["sync", "rename", "renamed"])
+def test_killed_at_each_step(stopped, point):
+    server, held = stopped
+    compact(server, faults=f"compact.{point}=kill@1", status=-signal.SIGKILL)
+    assert (server.data / "data.mdb.new").exists() == (point != "renamed")
+    assert_whole(server, held)
+    compact(server)
+    assert_whole(server, held)
+
+
+@pytest.mark.parametrize("point", ["sync", "rename"])
+def test_a_failure_leaves_it_as_it_was(stopped, point):
+    server, held = stopped
+    answer = compact(server, faults=f"compact.{point}=error@1", status=1)
+    assert "as it was" in answer.stderr
+    assert not (server.data / "data.mdb.new").exists()
+    assert_whole(server, held)
+
+
+def test_killed_at_any_moment(stopped):
+    server, held = stopped
+    pick = random.Random(5)
+    for _ in range(100 if long_run() else 8):
+        process = subprocess.Popen([granary(), "compact", "--all", "--data", server.data],
+                                   stdout=subprocess.DEVNULL)
+        try:
+            process.wait(pick.random() * 0.12)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        assert_whole(server, held)
