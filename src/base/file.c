@@ -179,6 +179,17 @@ static int real_free_bytes(UNUSED struct files *files, const char *path, uint64_
 	return 0;
 }
 
+static int real_room(UNUSED struct files *files, const char *path, struct file_room *room)
+{
+	struct statvfs st;
+	if (statvfs(path, &st))
+		return -errno;
+	*room = (struct file_room){.total_bytes = (uint64_t)st.f_blocks * st.f_frsize,
+				   .free_bytes = (uint64_t)st.f_bfree * st.f_frsize,
+				   .available_bytes = (uint64_t)st.f_bavail * st.f_frsize};
+	return 0;
+}
+
 static int real_length(UNUSED struct files *files, const char *path, uint64_t *bytes)
 {
 	struct stat st;
@@ -198,6 +209,7 @@ struct files *files_real(void)
 		.remove = real_remove,
 		.rename = real_rename,
 		.free_bytes = real_free_bytes,
+		.room = real_room,
 		.length = real_length,
 	};
 	return &real;

@@ -7,6 +7,10 @@
 
 struct buf;
 
+struct file_room {
+	uint64_t total_bytes, free_bytes, available_bytes;
+};
+
 struct files {
 	/* Reads the whole file, at most `max_bytes` (ERR_LIMIT beyond). */
 	int (*read)(struct files *files, const char *path, size_t max_bytes, struct buf *out);
@@ -22,6 +26,9 @@ struct files {
 	int (*rename)(struct files *files, const char *from, const char *to);
 	/* Free bytes for an unprivileged writer on the file system of `path`. */
 	int (*free_bytes)(struct files *files, const char *path, uint64_t *bytes);
+	/* How large the file system of `path` is, what of it is not used, and what of that an
+	 * unprivileged writer may take. */
+	int (*room)(struct files *files, const char *path, struct file_room *room);
 	/* 0 and the length, or ERR_NOT_FOUND. */
 	int (*length)(struct files *files, const char *path, uint64_t *bytes);
 };

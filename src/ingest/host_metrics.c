@@ -45,6 +45,11 @@ const struct host_metric_def host_metrics[HOST_METRICS] = {
 	[HOST_NET_TX_ERRORS] = {PREFIX "network.TxErrors", KIND_RATE, "packets/s"},
 	[HOST_NET_TX_DROPPED] = {PREFIX "network.TxDropped", KIND_RATE, "packets/s"},
 	[HOST_NET_TX_COLLISIONS] = {PREFIX "network.TxCollisions", KIND_RATE, "collisions/s"},
+	/* Of what is mounted from a disk, each disk's part once. Percent as df counts: of what is
+	 * used and what may still be. */
+	[HOST_DISK_TOTAL] = {PREFIX "disk.Total", KIND_GAUGE, "bytes"},
+	[HOST_DISK_USED] = {PREFIX "disk.Used", KIND_GAUGE, "bytes"},
+	[HOST_DISK_PERCENT_USED] = {PREFIX "disk.PercentUsed", KIND_GAUGE, "%"},
 	[HOST_DISK_READS] = {PREFIX "disk.Reads", KIND_RATE, "operations/s"},
 	[HOST_DISK_READ_BYTES] = {PREFIX "disk.ReadBytes", KIND_RATE, "bytes/s"},
 	[HOST_DISK_WRITES] = {PREFIX "disk.Writes", KIND_RATE, "operations/s"},
@@ -64,6 +69,8 @@ enum {
 	CPU_COUNT = HOST_CPU_STOLEN - HOST_CPU_COMBINED + 1,
 	NET_FIRST = HOST_NET_RX_BYTES,
 	NET_COUNT = HOST_NET_TX_COLLISIONS - HOST_NET_RX_BYTES + 1,
+	VOLUME_FIRST = HOST_DISK_TOTAL,
+	VOLUME_COUNT = HOST_DISK_PERCENT_USED - HOST_DISK_TOTAL + 1,
 	DISK_FIRST = HOST_DISK_READS,
 	DISK_COUNT = HOST_DISK_BUSY - HOST_DISK_READS + 1,
 	PROCESS_FIRST = HOST_PROCESS_CPU,
@@ -74,7 +81,7 @@ enum {
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-enum { FILE_MAX_BYTES = 4 << 20, SNAPSHOT_MAX_BYTES = 16 << 20 };
+enum { FILE_MAX_BYTES = 4 << 20, SNAPSHOT_MAX_BYTES = 16 << 20, VOLUMES_MAX = 64 };
 
 void host_snapshot_init(struct host_snapshot *snapshot)
 {
@@ -111,6 +118,62 @@ static bool parsed(int err)
 	return err == 0;
 }
 
+static bool begins(struct slice text, const char *with)
+{
+	size_t len = strlen(with);
+	return text.len >= len && memcmp(text.data, with, len) == 0;
+}
+
+/* What lies on a disk is mounted from /dev; a root of another source (a container's overlay) stands
+ * for the disk below it, unless it lies in memory. */
+static bool on_disk(const struct proc_mount *mount)
+{
+	if (begins(mount->source, "/dev/"))
+		return true;
+	return slice_equal(mount->target, SLICE("/")) &&
+	       !slice_equal(mount->type, SLICE("tmpfs")) &&
+	       !slice_equal(mount->type, SLICE("ramfs")) &&
+	       !slice_equal(mount->type, SLICE("rootfs"));
+}
+
+static struct slice device_of(struct slice source)
+{
+	static const size_t prefix = sizeof("/dev/") - 1;
+	if (!begins(source, "/dev/"))
+		return source;
+	return (struct slice){source.data + prefix, source.len - prefix};
+}
+
+static bool has_volume(const struct host_snapshot *s, struct slice device)
+{
+	for (size_t i = 0; i < s->volume_count; i++) {
+		if (slice_equal(s->volumes[i].device, device))
+			return true;
+	}
+	return false;
+}
+
+/* A file system that is mounted twice is there once. */
+static void read_volumes(struct host_snapshot *s, struct files *files)
+{
+	struct proc_mounts mounts;
+	struct slice text = read_text(s, files, "/proc/self/mounts");
+	if (!text.data || !parsed(proc_mounts_parse(text, &s->arena, &mounts)))
+		return;
+	s->volumes = arena_alloc(&s->arena, VOLUMES_MAX * sizeof(*s->volumes));
+	for (size_t i = 0; s->volumes && i < mounts.count && s->volume_count < VOLUMES_MAX; i++) {
+		const struct proc_mount *mount = &mounts.mounts[i];
+		struct host_volume volume = {.mount = mount->target,
+					     .device = device_of(mount->source)};
+		struct tag name = {SLICE("mount"), volume.mount};
+		if (!on_disk(mount) || has_volume(s, volume.device) ||
+		    tags_sort_and_check(&name, 1, NULL) ||
+		    files->room(files, volume.mount.data, &volume.room))
+			continue;
+		s->volumes[s->volume_count++] = volume;
+	}
+}
+
 void host_snapshot_read(struct host_snapshot *s, struct files *files, struct clock *clock)
 {
 	struct arena *arena = &s->arena;
@@ -138,6 +201,7 @@ void host_snapshot_read(struct host_snapshot *s, struct files *files, struct clo
 	s->has_status = text.data && parsed(proc_self_status_parse(text, &s->status));
 	text = read_text(s, files, "/proc/self/io");
 	s->has_io = text.data && parsed(proc_self_io_parse(text, &s->io));
+	read_volumes(s, files);
 }
 
 /* ---- Comparing ----------------------------------------------------------------------------- */
@@ -365,6 +429,35 @@ static void compare_disks(struct comparison *c)
 	}
 }
 
+static void room_values(const struct file_room *room, struct value values[VOLUME_COUNT])
+{
+	uint64_t used = room->total_bytes - room->free_bytes;
+	values[0] = value_u64(room->total_bytes);
+	values[1] = value_u64(used);
+	values[2] = percent((double)used, (double)used + (double)room->available_bytes);
+}
+
+static void compare_volumes(struct comparison *c)
+{
+	const struct host_snapshot *after = c->after;
+	struct file_room all = {0};
+	struct value values[VOLUME_COUNT];
+	for (size_t i = 0; i < after->volume_count; i++) {
+		const struct host_volume *volume = &after->volumes[i];
+		const struct file_room *room = &volume->room;
+		if (host_ignored(c->rules->disks, volume->device) || !room->total_bytes ||
+		    room->free_bytes > room->total_bytes)
+			continue;
+		all.total_bytes += room->total_bytes;
+		all.free_bytes += room->free_bytes;
+		all.available_bytes += room->available_bytes;
+		room_values(room, values);
+		emit(c, "mount", volume->mount, VOLUME_FIRST, VOLUME_COUNT, values);
+	}
+	if (all.total_bytes)
+		room_values(&all, &c->whole[VOLUME_FIRST]);
+}
+
 static void compare_process(struct comparison *c)
 {
 	const struct host_snapshot *before = c->before, *after = c->after;
@@ -407,6 +500,7 @@ void host_compare(const struct host_snapshot *before, const struct host_snapshot
 	compare_memory(&c);
 	compare_rest(&c);
 	compare_interfaces(&c);
+	compare_volumes(&c);
 	compare_disks(&c);
 	compare_process(&c);
 	emit(&c, NULL, (struct slice){NULL, 0}, WHOLE_FIRST, WHOLE_COUNT, c.whole);

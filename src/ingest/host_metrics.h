@@ -13,7 +13,7 @@
 #include "model/value.h"
 #include "wire/procfs.h"
 
-/* In ranges: what a core, an interface, a disk and the process have. */
+/* In ranges: what a core, an interface, a file system, a disk and the process have. */
 enum host_metric {
 	HOST_CPU_COMBINED,
 	HOST_CPU_USER,
@@ -51,6 +51,9 @@ enum host_metric {
 	HOST_NET_TX_ERRORS,
 	HOST_NET_TX_DROPPED,
 	HOST_NET_TX_COLLISIONS,
+	HOST_DISK_TOTAL,
+	HOST_DISK_USED,
+	HOST_DISK_PERCENT_USED,
 	HOST_DISK_READS,
 	HOST_DISK_READ_BYTES,
 	HOST_DISK_WRITES,
@@ -74,6 +77,13 @@ struct host_metric_def {
 
 extern const struct host_metric_def host_metrics[HOST_METRICS];
 
+/* A mounted file system that lies on a disk. */
+struct host_volume {
+	struct slice mount;  /* where; a C string */
+	struct slice device; /* `sda1` of /dev/sda1; of another root its source */
+	struct file_room room;
+};
+
 /* One reading of /proc. What could not be read or parsed has `has` false. */
 struct host_snapshot {
 	struct arena arena; /* texts and arrays */
@@ -90,11 +100,13 @@ struct host_snapshot {
 	struct proc_self_stat self;
 	struct proc_self_status status;
 	struct proc_self_io io;
+	struct host_volume *volumes;
+	size_t volume_count;
 };
 
 void host_snapshot_init(struct host_snapshot *snapshot);
 void host_snapshot_release(struct host_snapshot *snapshot);
-/* Any one thread; reads about ten small files. */
+/* Any one thread; reads about ten small files and asks each file system for its room. */
 void host_snapshot_read(struct host_snapshot *snapshot, struct files *files, struct clock *clock);
 
 /* What is left out: names, a star at the end stands for any rest. */

@@ -380,3 +380,54 @@ int proc_net_dev_parse(struct slice text, struct arena *arena, struct proc_net_d
 	}
 	return 0;
 }
+
+/* ---- /proc/self/mounts ----------------------------------------------------------------------- */
+
+static bool is_octal(char c)
+{
+	return c >= '0' && c <= '7';
+}
+
+/* Blanks, newlines and backslashes are written as \ooo (getmntent(3)). */
+static bool unescape(struct slice field, struct arena *arena, struct slice *name)
+{
+	char *to = arena_alloc(arena, field.len + 1);
+	size_t n = 0;
+	if (!to)
+		return false;
+	for (size_t i = 0; i < field.len; i++) {
+		const char *p = field.data + i;
+		if (*p == '\\' && field.len - i >= 4 && is_octal(p[1]) && is_octal(p[2]) &&
+		    is_octal(p[3])) {
+			to[n++] = (char)((p[1] - '0') * 64 + (p[2] - '0') * 8 + (p[3] - '0'));
+			i += 3;
+		} else {
+			to[n++] = *p;
+		}
+	}
+	to[n] = 0;
+	*name = (struct slice){to, n};
+	return true;
+}
+
+int proc_mounts_parse(struct slice text, struct arena *arena, struct proc_mounts *out)
+{
+	struct slice line;
+	*out = (struct proc_mounts){.mounts = NULL};
+	while (next_line(&text, &line)) {
+		struct slice source = next_field(&line), target = next_field(&line);
+		struct proc_mount mount = {.type = next_field(&line)};
+		if (mount.type.len == 0)
+			return ERR_INVALID;
+		if (out->count == PROC_MOUNTS_MAX) {
+			out->cut = true;
+			return 0;
+		}
+		out->mounts = grow(arena, out->mounts, out->count, sizeof(*out->mounts));
+		if (!out->mounts || !unescape(source, arena, &mount.source) ||
+		    !unescape(target, arena, &mount.target))
+			return ERR_LIMIT;
+		out->mounts[out->count++] = mount;
+	}
+	return out->count ? 0 : ERR_INVALID;
+}

@@ -16,6 +16,7 @@ enum {
 	PROC_CORES_MAX = 4096,
 	PROC_DISKS_MAX = 1024,
 	PROC_INTERFACES_MAX = 1024,
+	PROC_MOUNTS_MAX = 4096,
 	PROC_NAME_MAX_BYTES = 64,
 };
 
@@ -83,6 +84,17 @@ struct proc_diskstats {
 };
 int proc_diskstats_parse(struct slice text, struct arena *arena,
 			 struct proc_diskstats *out) MUST_CHECK;
+
+/* /proc/self/mounts, in the order of mounting. Names are unescaped, in the arena. */
+struct proc_mount {
+	struct slice source, target, type;
+};
+struct proc_mounts {
+	struct proc_mount *mounts;
+	size_t count;
+	bool cut;
+};
+int proc_mounts_parse(struct slice text, struct arena *arena, struct proc_mounts *out) MUST_CHECK;
 
 /* /proc/net/dev, since the interface came up */
 struct proc_interface {

@@ -17,8 +17,9 @@ static int parse(uint8_t which, struct slice text, struct arena *arena)
 		struct proc_self_stat self;
 		struct proc_self_status status;
 		struct proc_self_io io;
+		struct proc_mounts mounts;
 	} out;
-	switch ((uint8_t)(which - '0') % 10) {
+	switch ((uint8_t)(which - '0') % 11) {
 	case 0:
 		return proc_stat_parse(text, arena, &out.stat);
 	case 1:
@@ -37,6 +38,8 @@ static int parse(uint8_t which, struct slice text, struct arena *arena)
 		return proc_self_stat_parse(text, &out.self);
 	case 8:
 		return proc_self_status_parse(text, &out.status);
+	case 10:
+		return proc_mounts_parse(text, arena, &out.mounts);
 	default:
 		return proc_self_io_parse(text, &out.io);
 	}

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <cmocka.h>
@@ -35,10 +36,27 @@ static int fake_read(struct files *files, const char *path, size_t max_bytes, st
 	return ERR_NOT_FOUND;
 }
 
+/* Of 1,000 bytes 400 are used, and 100 are kept for root; /mnt cannot be asked. */
+static int fake_room(struct files *files, const char *path, struct file_room *room)
+{
+	(void)files;
+	if (strcmp(path, "/mnt") == 0)
+		return -ENOTCONN;
+	*room = (struct file_room){1000, 600, 500};
+	if (strcmp(path, "/data") == 0)
+		*room = (struct file_room){3000, 0, 0};
+	if (strcmp(path, "/odd") == 0)
+		*room = (struct file_room){10, 11, 12};
+	if (strcmp(path, "/none") == 0)
+		*room = (struct file_room){0, 0, 0};
+	return 0;
+}
+
 static void snapshot(struct host_snapshot *s, int64_t at_us, const struct proc_text *texts,
 		     size_t count)
 {
-	struct fake_proc fake = {.files = {.read = fake_read}, .texts = texts, .count = count};
+	struct fake_proc fake = {
+		.files = {.read = fake_read, .room = fake_room}, .texts = texts, .count = count};
 	struct clock_virtual clock;
 	clock_virtual_init(&clock, 1600000000000000);
 	clock_virtual_advance(&clock, at_us);
@@ -311,6 +329,49 @@ static void no_time_between_snapshots_gives_nothing(void **state)
 	assert_int_equal(found.count, 0);
 }
 
+static void room_of_what_is_mounted_from_disks(void **state)
+{
+	(void)state;
+	static const char mounts[] = "proc /proc proc rw 0 0\n"
+				     "tmpfs /run tmpfs rw 0 0\n"
+				     "nas:/x /net nfs rw 0 0\n"
+				     "/dev/sda1 / ext4 rw 0 0\n"
+				     "/dev/sda1 /again ext4 rw 0 0\n"
+				     "/dev/loop0 /snap squashfs ro 0 0\n"
+				     "/dev/sdc1 /mnt xfs rw 0 0\n"
+				     "/dev/sdd1 /odd xfs rw 0 0\n"
+				     "/dev/sde1 /none xfs rw 0 0\n"
+				     "/dev/sdf1 /a\\012b xfs rw 0 0\n"
+				     "/dev/mapper/d /data xfs rw 0 0\n";
+	struct found found;
+	compare(TEXTS({"/proc/self/mounts", mounts}), TEXTS({"/proc/self/mounts", mounts}),
+		10000000, &found);
+	assert_int_equal(found.count, 3);
+	const struct value *root = group_of(&found, "mount=/");
+	const struct value *data = group_of(&found, "mount=/data");
+	const struct value *all = group_of(&found, "=");
+	assert_true(value_identical(root[HOST_DISK_TOTAL], value_u64(1000)));
+	assert_true(value_identical(root[HOST_DISK_USED], value_u64(400)));
+	assert_near(root[HOST_DISK_PERCENT_USED], 100.0 * 400 / 900);
+	assert_near(data[HOST_DISK_PERCENT_USED], 100);
+	assert_true(value_identical(all[HOST_DISK_TOTAL], value_u64(4000)));
+	assert_true(value_identical(all[HOST_DISK_USED], value_u64(3400)));
+	assert_near(all[HOST_DISK_PERCENT_USED], 100.0 * 3400 / 3900);
+}
+
+/* In a container the root stands for the disk below it; a root in memory for none. */
+static void room_of_other_roots(void **state)
+{
+	(void)state;
+	struct found found;
+	compare(TEXTS({"/proc/self/mounts", "overlay / overlay rw 0 0\n"}),
+		TEXTS({"/proc/self/mounts", "overlay / overlay rw 0 0\n"}), 10000000, &found);
+	assert_true(value_identical(group_of(&found, "mount=/")[HOST_DISK_TOTAL], value_u64(1000)));
+	compare(TEXTS({"/proc/self/mounts", "tmpfs / tmpfs rw 0 0\n"}),
+		TEXTS({"/proc/self/mounts", "tmpfs / tmpfs rw 0 0\n"}), 10000000, &found);
+	assert_int_equal(found.count, 0);
+}
+
 static void unreadable_files_are_counted_and_cost_only_themselves(void **state)
 {
 	(void)state;
@@ -320,7 +381,7 @@ static void unreadable_files_are_counted_and_cost_only_themselves(void **state)
 	snapshot(&s, 0, TEXTS({"/proc/loadavg", "1 1 1 1/1 1\n"}, {"/proc/stat", "nonsense\n"}));
 	assert_true(s.has_load);
 	assert_false(s.has_stat || s.has_memory || s.has_disks || s.has_net || s.has_io);
-	assert_int_equal(stat_get(STAT_host_unreadable), unreadable + 8);
+	assert_int_equal(stat_get(STAT_host_unreadable), unreadable + 9);
 	assert_int_equal(stat_get(STAT_host_malformed), malformed + 1);
 	host_snapshot_release(&s);
 }
@@ -367,6 +428,8 @@ int main(void)
 		cmocka_unit_test(memory_without_available_is_estimated_and_nonsense_is_left_out),
 		cmocka_unit_test(interfaces_are_rates_per_second),
 		cmocka_unit_test(disks_without_partitions_and_without_counting_twice),
+		cmocka_unit_test(room_of_what_is_mounted_from_disks),
+		cmocka_unit_test(room_of_other_roots),
 		cmocka_unit_test(own_process),
 		cmocka_unit_test(no_time_between_snapshots_gives_nothing),
 		cmocka_unit_test(unreadable_files_are_counted_and_cost_only_themselves),

@@ -269,6 +269,43 @@ static void a_program_name_with_parentheses_does_not_shift_fields(void **state)
 		assert_int_equal(proc_self_stat_parse(slice_of(bad[i]), &s), ERR_INVALID);
 }
 
+static void mounts_are_unescaped(void **state)
+{
+	(void)state;
+	struct proc_mounts m;
+	assert_int_equal(proc_mounts_parse(SLICE("/dev/sda1 / ext4 rw,relatime 0 0\n"
+						 "//nas/a\\040b /mnt/x\\011\\134y\\08 cifs rw 0 0\n"
+						 "tmpfs /run tmpfs\n"),
+					   &arena, &m),
+			 0);
+	assert_int_equal(m.count, 3);
+	assert_true(slice_equal(m.mounts[0].source, SLICE("/dev/sda1")));
+	assert_true(slice_equal(m.mounts[0].target, SLICE("/")));
+	assert_true(slice_equal(m.mounts[0].type, SLICE("ext4")));
+	assert_true(slice_equal(m.mounts[1].source, SLICE("//nas/a b")));
+	/* Three octal digits or nothing. */
+	assert_true(slice_equal(m.mounts[1].target, SLICE("/mnt/x\t\\y\\08")));
+	assert_string_equal(m.mounts[1].target.data, "/mnt/x\t\\y\\08");
+	assert_true(slice_equal(m.mounts[2].type, SLICE("tmpfs")));
+	static const char *const bad[] = {"", "\n", "a b\n", "/dev/sda1 / ext4 rw\na b\n"};
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_int_equal(proc_mounts_parse(slice_of(bad[i]), &arena, &m), ERR_INVALID);
+}
+
+static void more_mounts_than_the_limit_are_cut(void **state)
+{
+	(void)state;
+	struct proc_mounts m;
+	struct buf text;
+	buf_init(&text, 1 << 20);
+	for (int i = 0; i < PROC_MOUNTS_MAX + 1; i++)
+		buf_printf(&text, "/dev/d%d /m%d ext4 rw 0 0\n", i, i);
+	assert_int_equal(proc_mounts_parse(buf_slice(&text), &arena, &m), 0);
+	assert_int_equal(m.count, PROC_MOUNTS_MAX);
+	assert_true(m.cut);
+	buf_release(&text);
+}
+
 static void own_memory_and_io(void **state)
 {
 	(void)state;
@@ -308,6 +345,8 @@ int main(void)
 		TEST(net_dev_has_both_directions),
 		TEST(net_dev_that_is_none_is_refused),
 		TEST(a_program_name_with_parentheses_does_not_shift_fields),
+		TEST(mounts_are_unescaped),
+		TEST(more_mounts_than_the_limit_are_cut),
 		TEST(own_memory_and_io),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
