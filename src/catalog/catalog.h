@@ -212,6 +212,9 @@ struct catalog_list {
 	struct catalog_ask *ask;
 	struct slice after_prefix;
 	struct buf gathered; /* struct slice of each name so far */
+	size_t checked;      /* of them, those that are known to have series */
+	struct slice next;   /* where the next scan begins; NULL data: at the prefix */
+	bool checking, at_end;
 };
 
 void catalog_list_start(struct catalog_list *list);

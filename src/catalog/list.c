@@ -1,10 +1,15 @@
 /* Listing names. Tenants are the rows of metric_names, metrics its columns; tag keys and values
- * come from the metric's index, so they are those of series that exist. */
+ * come from the metric's index, so they are those of series that exist.
+ *
+ * A name stays in its set when the last series of its metric is forgotten, since sets only grow. So
+ * where series are forgotten, the registry is asked of each name whether it has one, some names at
+ * a time, and the scan goes on behind them until there are enough. */
 #include "catalog/private.h"
 
 enum {
 	GATHERED_MAX_BYTES = 64 << 20, /* of struct slice */
 	SLICE_ROWS = 4096,
+	CHECK_NAMES = 256, /* in one read */
 };
 
 static int by_bytes(const void *a, const void *b)
@@ -94,28 +99,86 @@ static struct slice after_prefix(struct slice prefix, struct arena *arena)
 	return after; /* where the arena is full the scan goes further than it must, no more */
 }
 
+static bool must_check(const struct catalog_list *list)
+{
+	return list->what == CATALOG_METRIC_NAMES &&
+	       list->catalog->options.longest_retention_ms > 0;
+}
+
+static size_t gathered_count(const struct catalog_list *list)
+{
+	return list->gathered.len / sizeof(struct slice);
+}
+
 static void add_scan(struct catalog_list *list, struct store_request *request)
 {
 	struct store_cell_scan *scan = &request->cell_scan;
 	scan->table = TABLE_METRIC_NAMES;
 	scan->key.part[0] = list->tenant;
 	scan->limit = list->limit + 1; /* one more tells that the list is cut */
-	if (!list->prefix.len)
-		return;
-	scan->from.part[0] = list->prefix;
-	scan->to.part[0] = list->after_prefix;
+	if (must_check(list))
+		scan->limit -= gathered_count(list);
+	if (list->prefix.len) {
+		scan->from.part[0] = list->prefix;
+		scan->to.part[0] = list->after_prefix;
+	}
+	if (list->next.data)
+		scan->from.part[0] = list->next;
+}
+
+/* The first text after the name: itself and a zero byte, which every copy has behind it. */
+static int go_on_behind(struct catalog_list *list, struct slice name)
+{
+	list->next = arena_copy(list->arena, name);
+	list->next.len++;
+	return list->next.data ? 0 : ERR_LIMIT;
 }
 
 static int take_scan(struct catalog_list *list, const struct store_request *request)
 {
 	const struct store_cell_scan *scan = &request->cell_scan;
+	list->at_end = !request->more && scan->count < scan->limit;
 	for (size_t i = 0; i < scan->count; i++) {
 		struct slice name = scan->cells[i].column.part[0];
 		int err = name_starts(name, list->prefix) ? gather(list, name) : 0;
 		if (err)
 			return err;
 	}
-	return 0;
+	if (!must_check(list) || !scan->count)
+		return 0;
+	return go_on_behind(list, scan->cells[scan->count - 1].column.part[0]);
+}
+
+/* ---- Whether a metric has series ----------------------------------------------------------- */
+
+static int check_names(struct catalog_list *list)
+{
+	const struct slice *names = (const struct slice *)(const void *)list->gathered.data;
+	size_t count = gathered_count(list) - list->checked;
+	for (size_t i = 0; i < count && i < CHECK_NAMES; i++) {
+		struct store_request *request =
+			i ? store_read_add(list->ask->read, STORE_SERIES_LIST)
+			  : ask_again(list->ask, STORE_SERIES_LIST, NULL);
+		request->series_list = (struct store_series_list){
+			.tenant = list->tenant, .metric = names[list->checked + i], .limit = 1};
+	}
+	list->checking = true;
+	return ask_submit(list->ask);
+}
+
+/* Those without series are taken out. */
+static void take_checks(struct catalog_list *list)
+{
+	struct slice *names = (struct slice *)(void *)list->gathered.data;
+	size_t at = list->checked, count = gathered_count(list);
+	const struct store_request *request = list->ask->read->requests;
+	for (; request; request = request->next, at++) {
+		if (request->series_list.count || request->more)
+			names[list->checked++] = names[at];
+	}
+	memmove(names + list->checked, names + at, (count - at) * sizeof(*names));
+	list->gathered.len -= (at - list->checked) * sizeof(*names);
+	list->checking = false;
 }
 
 /* ---- Tenants ------------------------------------------------------------------------------- */
@@ -168,10 +231,29 @@ static void end_read(struct catalog_list *list, int err)
 	list_finish(list, err);
 }
 
+/* Scans and checks in turn, until there are enough names or no more. */
+static void check_done(struct catalog_list *list, int err)
+{
+	if (!err && list->checking)
+		take_checks(list);
+	bool unchecked = gathered_count(list) > list->checked;
+	bool over = !unchecked && (list->at_end || gathered_count(list) > list->limit);
+	if (!err && !over)
+		err = unchecked ? check_names(list) : read_slice(list, NULL);
+	if (err || over)
+		end_read(list, err);
+}
+
 static void read_done(void *owner, int err)
 {
 	struct catalog_list *list = owner;
 	const struct store_request *request = list->ask->read->requests;
+	if (must_check(list)) {
+		if (!err && !list->checking)
+			err = take_scan(list, request);
+		check_done(list, err);
+		return;
+	}
 	if (!err)
 		err = list->what == CATALOG_TENANTS ? take_enumerate(list, request)
 						    : take_scan(list, request);
@@ -201,6 +283,9 @@ void catalog_list_start(struct catalog_list *list)
 	list->cut = false;
 	list->error.text[0] = 0;
 	list->ask = NULL;
+	list->checked = 0;
+	list->next = (struct slice){NULL, 0};
+	list->checking = list->at_end = false;
 	buf_init(&list->gathered, GATHERED_MAX_BYTES);
 	if (list->what == CATALOG_TAG_KEYS || list->what == CATALOG_TAG_VALUES)
 		start_index(list);

@@ -245,6 +245,57 @@ static void test_lists(void **state)
 	assert_string_equal(l.list.names[0].data, "eu,west"); /* without its backslash */
 }
 
+/* Where series may leave, the names of metrics are checked: to the same effect while they have
+ * some.
+ */
+static void test_lists_while_series_may_leave(void **state)
+{
+	options.longest_retention_ms = 7 * DAY_MS;
+	restart_catalog();
+	test_lists(state);
+}
+
+/* A name leaves the list with the last series of its metric, and comes back with the next. */
+static void test_names_without_series_are_not_listed(void **state)
+{
+	enum { GONE = 600 }; /* more than are checked at once */
+	char name[20];
+	(void)state;
+	options.longest_retention_ms = 7 * DAY_MS;
+	options.new_series_per_minute_max = 100000;
+	restart_catalog();
+	for (int i = 0; i < GONE; i++) {
+		snprintf(name, sizeof(name), "gone%03d", i);
+		open_and_store("t", name, "host=a");
+	}
+	open_and_store("t", "a", "host=a");
+	clock_virtual_advance(&clock_, 8 * DAY_MS * 1000);
+	open_and_store("t", "gone300", "host=b");
+	open_and_store("t", "h", "host=a");
+	open_and_store("t", "i", "host=a");
+	catalog_sweep(catalog);
+	pump();
+	list_now(CATALOG_METRIC_NAMES, "", 10, "gone300 h i");
+	list_now(CATALOG_METRIC_NAMES, "", 3, "gone300 h i");
+	list_now(CATALOG_METRIC_NAMES, "", 2, "gone300 h ...");
+	list_now(CATALOG_METRIC_NAMES, "", 0, " ...");
+	list_now(CATALOG_METRIC_NAMES, "gone", 10, "gone300");
+	list_now(CATALOG_METRIC_NAMES, "gone4", 10, "");
+	open_and_store("t", "gone599", "host=c");
+	list_now(CATALOG_METRIC_NAMES, "gone", 10, "gone300 gone599");
+	/* The asker may go away at any step. */
+	for (int steps = 0; steps < 12; steps++) {
+		struct listing *l = mem_alloc(sizeof(*l));
+		list_begin(l, CATALOG_METRIC_NAMES, "", 10);
+		for (int i = 0; i < steps && !l->done; i++)
+			task_queue_run(&loop);
+		if (!l->done)
+			catalog_list_cancel(&l->list);
+		mem_free(l);
+		pump();
+	}
+}
+
 static void test_list_cancel(void **state)
 {
 	(void)state;
@@ -394,12 +445,20 @@ static void test_sweep_close(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_find),        TEST(test_find_after_build),
-		TEST(test_find_race),   TEST(test_find_cancel),
-		TEST(test_find_close),  TEST(test_find_errors),
-		TEST(test_find_evicts), TEST(test_lists),
-		TEST(test_list_cancel), TEST(test_describe),
-		TEST(test_sweep),       TEST(test_sweep_close),
+		TEST(test_find),
+		TEST(test_find_after_build),
+		TEST(test_find_race),
+		TEST(test_find_cancel),
+		TEST(test_find_close),
+		TEST(test_find_errors),
+		TEST(test_find_evicts),
+		TEST(test_lists),
+		TEST(test_lists_while_series_may_leave),
+		TEST(test_names_without_series_are_not_listed),
+		TEST(test_list_cancel),
+		TEST(test_describe),
+		TEST(test_sweep),
+		TEST(test_sweep_close),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
