@@ -23,6 +23,7 @@
 #include "base/random.h"
 #include "base/stats.h"
 #include "store/lmdb/lmdb.h"
+#include "tools/store_wait.h"
 
 enum {
 	HOSTS = 200,
@@ -48,6 +49,7 @@ struct churn {
 	struct store *store;
 	struct clock_virtual clock;
 	struct task_queue queue;
+	struct store_waiter waiter;
 	struct random random;
 	uint64_t handles[HOSTS][METRICS];
 	struct store_write *writes[BATCHES];
@@ -96,76 +98,27 @@ static double cpu_s(void)
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-struct wait {
-	bool done;
-	int err;
-};
-
-static void read_done(struct store_read *read, int err)
+static struct store_read *read_new(struct churn *churn)
 {
-	struct wait *wait = read->owner;
-
-	wait->done = true;
-	wait->err = err;
-}
-
-static struct store_read *read_new(struct churn *churn, struct wait *wait)
-{
-	struct store_read *read = store_read_new(churn->store, 256 << 20);
-
-	read->executor = &churn->queue.executor;
-	read->done = read_done;
-	read->owner = wait;
-	read->now_ms = clock_wall_ms(&churn->clock.clock);
-	return read;
-}
-
-static void read_wait(struct churn *churn, struct store_read *read, struct wait *wait)
-{
-	wait->done = false;
-	int err = store_read_submit(read);
-	if (err)
-		die("read", err);
-	while (!wait->done)
-		task_queue_wait(&churn->queue);
-	if (wait->err)
-		die("read", wait->err);
+	return store_wait_new(&churn->waiter, 256 << 20);
 }
 
 static void open_series(struct churn *churn)
 {
 	static char metric_text[METRICS][16];
 	struct slice metrics[METRICS];
-	struct wait wait;
-	struct store_read *read = read_new(churn, &wait);
 
 	for (size_t m = 0; m < METRICS; m++) {
 		snprintf(metric_text[m], sizeof(metric_text[m]), "churn_%zu", m);
 		metrics[m] = slice_of(metric_text[m]);
 	}
-	for (size_t host = 0; host < HOSTS; host++) {
-		struct store_request *request = store_read_add(read, STORE_SERIES_OPEN);
-		struct tag *tag = arena_zalloc(&read->arena, sizeof(*tag));
-		char *name = arena_printf(&read->arena, "h-%zu", host);
-		ASSERT(request && tag && name);
-		*tag = (struct tag){SLICE("host"), slice_of(name)};
-		request->series_open = (struct store_series_open){.tenant = SLICE("default"),
-								  .tags = {tag, 1},
-								  .metrics = metrics,
-								  .count = METRICS};
-	}
-	read_wait(churn, read, &wait);
-	size_t host = 0;
-	for (struct store_request *r = read->requests; r; r = r->next, host++)
-		memcpy(churn->handles[host], r->series_open.handles, sizeof(churn->handles[host]));
-	store_read_free(read);
+	store_wait_series(&churn->waiter, "host", "h-", HOSTS, metrics, METRICS, churn->handles[0]);
 }
 
 /* Samples of all series in [start, end). */
 static uint64_t count_samples(struct churn *churn, int64_t start_ms, int64_t end_ms)
 {
-	struct wait wait;
-	struct store_read *read = read_new(churn, &wait);
+	struct store_read *read = read_new(churn);
 	uint64_t count = 0;
 
 	for (size_t host = 0; host < HOSTS; host++) {
@@ -180,7 +133,7 @@ static uint64_t count_samples(struct churn *churn, int64_t start_ms, int64_t end
 							      .window_ms = end_ms - start_ms};
 		do {
 			size_t from = request->more ? request->aggregate.next_handle : 0;
-			read_wait(churn, read, &wait);
+			store_wait(&churn->waiter, read);
 			size_t to = request->more ? request->aggregate.next_handle : METRICS;
 			for (size_t i = from; i < to; i++)
 				count += request->aggregate.summaries[i].count;
@@ -194,16 +147,15 @@ static void read_sizes(struct churn *churn, struct window *window)
 {
 	struct store_token token = {.len = 0};
 	struct store_stats stats = {0};
-	struct wait wait;
 	bool more = true;
 
 	while (more) {
-		struct store_read *read = read_new(churn, &wait);
+		struct store_read *read = read_new(churn);
 		struct store_request *request = store_read_add(read, STORE_STATS);
 		ASSERT(request);
 		request->token = token;
 		request->stats = stats;
-		read_wait(churn, read, &wait);
+		store_wait(&churn->waiter, read);
 		token = request->token;
 		stats = request->stats;
 		more = request->more;
@@ -362,6 +314,8 @@ static void churn_open(struct churn *churn, const char *path)
 	int err = lmdb_open(&options, &churn->store, &e);
 	if (err)
 		die(e.text, err);
+	churn->waiter =
+		(struct store_waiter){churn->store, &churn->queue, &churn->clock.clock, die};
 	for (size_t i = 0; i < BATCHES; i++) {
 		churn->writes[i] = store_write_new(churn->store, BATCH_MAX_BYTES);
 		churn->writes[i]->executor = &churn->queue.executor;

@@ -28,6 +28,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "store/lmdb/lmdb.h"
+#include "tools/store_wait.h"
 
 enum {
 	STREAMS = 12,
@@ -61,6 +62,7 @@ struct stream {
 struct crash {
 	struct store *store;
 	struct task_queue queue;
+	struct store_waiter waiter;
 	struct random random;
 	uint64_t seed;
 	int log;
@@ -155,66 +157,20 @@ static void note(struct crash *crash, char what, const struct stream *stream)
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
-struct wait {
-	bool done;
-	int err;
-};
-
-static void read_done(struct store_read *read, int err)
+static struct store_read *read_new(struct crash *crash)
 {
-	struct wait *wait = read->owner;
-
-	wait->done = true;
-	wait->err = err;
-}
-
-static struct store_read *read_new(struct crash *crash, struct wait *wait)
-{
-	struct store_read *read = store_read_new(crash->store, READ_MAX_BYTES);
-
-	read->executor = &crash->queue.executor;
-	read->done = read_done;
-	read->owner = wait;
-	read->now_ms = clock_wall_ms(clock_real());
-	return read;
-}
-
-static void read_wait(struct crash *crash, struct store_read *read, struct wait *wait)
-{
-	wait->done = false;
-	int err = store_read_submit(read);
-	if (err)
-		die("read", err);
-	while (!wait->done)
-		task_queue_wait(&crash->queue);
-	if (wait->err)
-		die("read", wait->err);
+	return store_wait_new(&crash->waiter, READ_MAX_BYTES);
 }
 
 static void open_streams(struct crash *crash)
 {
 	static const struct slice metrics[SERIES] = {
 		{"crash_a", 7}, {"crash_b", 7}, {"crash_c", 7}};
-	struct wait wait;
-	struct store_read *read = read_new(crash, &wait);
+	uint64_t handles[STREAMS][SERIES];
 
-	for (unsigned i = 0; i < STREAMS; i++) {
-		struct store_request *request = store_read_add(read, STORE_SERIES_OPEN);
-		struct tag *tag = arena_zalloc(&read->arena, sizeof(*tag));
-		char *name = arena_printf(&read->arena, "%u", i);
-		ASSERT(request && tag && name);
-		*tag = (struct tag){SLICE("stream"), slice_of(name)};
-		request->series_open = (struct store_series_open){.tenant = SLICE("default"),
-								  .tags = {tag, 1},
-								  .metrics = metrics,
-								  .count = SERIES};
-	}
-	read_wait(crash, read, &wait);
-	unsigned i = 0;
-	for (struct store_request *r = read->requests; r; r = r->next, i++)
-		memcpy(crash->streams[i].handles, r->series_open.handles,
-		       sizeof(crash->streams[i].handles));
-	store_read_free(read);
+	store_wait_series(&crash->waiter, "stream", "", STREAMS, metrics, SERIES, handles[0]);
+	for (unsigned i = 0; i < STREAMS; i++)
+		memcpy(crash->streams[i].handles, handles[i], sizeof(handles[i]));
 }
 
 static void crash_open(struct crash *crash, const char *path, bool no_sync)
@@ -234,6 +190,7 @@ static void crash_open(struct crash *crash, const char *path, bool no_sync)
 		fprintf(stderr, "crash_store: %s\n", e.text);
 		exit(1);
 	}
+	crash->waiter = (struct store_waiter){crash->store, &crash->queue, clock_real(), die};
 	open_streams(crash);
 }
 
@@ -433,8 +390,7 @@ static int check_row(struct crash *crash, const struct stream *stream, unsigned 
 
 static unsigned long read_cell(struct crash *crash, const struct stream *stream)
 {
-	struct wait wait;
-	struct store_read *read = read_new(crash, &wait);
+	struct store_read *read = read_new(crash);
 	struct store_request *request = store_read_add(read, STORE_CELL_GET);
 	struct cell_name name;
 	unsigned long number = 0;
@@ -443,7 +399,7 @@ static unsigned long read_cell(struct crash *crash, const struct stream *stream)
 	cell_name(&name, stream);
 	request->cell_get = (struct store_cell_get){
 		.table = TABLE_CHUKWA_METADATA, .key = name.key, .column = name.column};
-	read_wait(crash, read, &wait);
+	store_wait(&crash->waiter, read);
 	if (request->cell_get.found && request->cell_get.cell.value.len == sizeof(number))
 		memcpy(&number, request->cell_get.cell.value.data, sizeof(number));
 	store_read_free(read);
@@ -452,8 +408,7 @@ static unsigned long read_cell(struct crash *crash, const struct stream *stream)
 
 static void check_stream(struct crash *crash, struct stream *stream)
 {
-	struct wait wait;
-	struct store_read *read = read_new(crash, &wait);
+	struct store_read *read = read_new(crash);
 	struct store_request *request = store_read_add(read, STORE_RANGE);
 	uint16_t *after = mem_alloc_array(POSITIONS, sizeof(*after));
 	unsigned long cell = read_cell(crash, stream), number = stream->last.number;
@@ -470,7 +425,7 @@ static void check_stream(struct crash *crash, struct stream *stream)
 					      .handle_count = SERIES,
 					      .start_ms = STORE_TS_MIN,
 					      .end_ms = STORE_TS_MAX};
-	read_wait(crash, read, &wait);
+	store_wait(&crash->waiter, read);
 	ASSERT(!request->more);
 	for (unsigned s = 0; s < SERIES; s++) {
 		int did = check_row(crash, stream, s, after, &request->range.points[s]);
@@ -486,16 +441,15 @@ static void verify(struct crash *crash)
 {
 	struct store_token token = {.len = 0};
 	struct store_verify found = {0};
-	struct wait wait;
 	bool more = true;
 
 	while (more) {
-		struct store_read *read = read_new(crash, &wait);
+		struct store_read *read = read_new(crash);
 		struct store_request *request = store_read_add(read, STORE_VERIFY);
 		ASSERT(request);
 		request->token = token;
 		request->verify = found;
-		read_wait(crash, read, &wait);
+		store_wait(&crash->waiter, read);
 		for (size_t i = 0; i < request->verify.sentence_count; i++)
 			fprintf(stderr, "verify: %s\n", request->verify.sentences[i]);
 		found = request->verify;

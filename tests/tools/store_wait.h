@@ -1,0 +1,77 @@
+/* A store asked by a thread that has nothing else to do: calls that wait for their completion, for
+ * programs that test and measure. `die` is told what went wrong and does not return. */
+#ifndef TOOLS_STORE_WAIT_H
+#define TOOLS_STORE_WAIT_H
+
+#include "base/clock.h"
+#include "base/exec.h"
+#include "base/mem.h"
+#include "store/store.h"
+
+struct store_waiter {
+	struct store *store;
+	struct task_queue *queue;
+	struct clock *clock;
+	void (*die)(const char *what, int err);
+};
+
+struct store_waited {
+	bool done;
+	int err;
+};
+
+static inline void store_waited(struct store_read *read, int err)
+{
+	*(struct store_waited *)read->owner = (struct store_waited){true, err};
+}
+
+static inline struct store_read *store_wait_new(const struct store_waiter *waiter, size_t max_bytes)
+{
+	struct store_read *read = store_read_new(waiter->store, max_bytes);
+
+	read->executor = &waiter->queue->executor;
+	read->done = store_waited;
+	read->now_ms = clock_wall_ms(waiter->clock);
+	return read;
+}
+
+static inline void store_wait(const struct store_waiter *waiter, struct store_read *read)
+{
+	struct store_waited waited = {false, 0};
+
+	read->owner = &waited;
+	int err = store_read_submit(read);
+	if (err)
+		waiter->die("read", err);
+	while (!waited.done)
+		task_queue_wait(waiter->queue);
+	if (waited.err)
+		waiter->die("read", waited.err);
+}
+
+/* Series of these metrics with one tag, `key` from 0 to count - 1 behind `prefix`; their handles
+ * lie in handles[tag * metric_count + metric]. */
+static inline void store_wait_series(const struct store_waiter *waiter, const char *key,
+				     const char *prefix, size_t count, const struct slice *metrics,
+				     size_t metric_count, uint64_t *handles)
+{
+	struct store_read *read = store_wait_new(waiter, 64 << 20);
+
+	for (size_t i = 0; i < count; i++) {
+		struct store_request *request = store_read_add(read, STORE_SERIES_OPEN);
+		struct tag *tag = arena_zalloc(&read->arena, sizeof(*tag));
+		char *name = arena_printf(&read->arena, "%s%zu", prefix, i);
+		ASSERT(request && tag && name);
+		*tag = (struct tag){slice_of(key), slice_of(name)};
+		request->series_open = (struct store_series_open){.tenant = SLICE("default"),
+								  .tags = {tag, 1},
+								  .metrics = metrics,
+								  .count = metric_count};
+	}
+	store_wait(waiter, read);
+	for (struct store_request *r = read->requests; r; r = r->next, handles += metric_count)
+		memcpy(handles, r->series_open.handles, metric_count * sizeof(*handles));
+	store_read_free(read);
+}
+
+#endif
