@@ -10,7 +10,8 @@ static void write_u64(struct json_writer *writer, const char *key, uint64_t numb
 static void write_bytes_per_sample(struct json_writer *writer,
 				   const struct store_table_stats *table)
 {
-	uint64_t bytes = table->payload_bytes + table->header_bytes + table->key_bytes;
+	uint64_t bytes =
+		table->payload_bytes + table->header_bytes + table->key_bytes + table->page_bytes;
 
 	json_write_key(writer, "bytesPerSample");
 	if (table->samples)
@@ -35,6 +36,7 @@ static void write_table(struct json_writer *writer, enum table id,
 	write_u64(writer, "payloadBytes", table->payload_bytes);
 	write_u64(writer, "headerBytes", table->header_bytes);
 	write_u64(writer, "keyBytes", table->key_bytes);
+	write_u64(writer, "pageBytes", table->page_bytes);
 	write_u64(writer, "headSamples", table->head_samples);
 	write_u64(writer, "headBytes", table->head_bytes);
 	json_write_object_end(writer);
@@ -43,9 +45,14 @@ static void write_table(struct json_writer *writer, enum table id,
 /* Samples are all that are stored, headSamples those of them that are not sealed yet.
  *
  * {"series": N, "registryBytes": N, "journalRecords": N, "journalBytes": N, "fileBytes": N,
- *  "usedBytes": N, "freeBytes": N,
+ *  "usedBytes": N, "freeBytes": N, "journalPageBytes": N, "blobBytes": N, "otherBytes": N,
  *  "tables": [{"table": "data_raw", "kind": "samples", "rows": N, "samples": N,
- *              "bytesPerSample": X or null, "blocks": N, ...}, ... all tables of the schema]} */
+ *              "bytesPerSample": X or null, "blocks": N, "extents": N, "payloadBytes": N,
+ *              "headerBytes": N, "keyBytes": N, "pageBytes": N, "headSamples": N, "headBytes": N},
+ *             ... all tables of the schema]}
+ *
+ * The last four kinds of bytes of all tables, and registry, journal pages, blobs, other and free
+ * bytes, add up to the file. */
 void store_stats_json(const struct store_stats *stats, struct json_writer *writer)
 {
 	json_write_object_begin(writer);
@@ -56,6 +63,9 @@ void store_stats_json(const struct store_stats *stats, struct json_writer *write
 	write_u64(writer, "fileBytes", stats->file_bytes);
 	write_u64(writer, "usedBytes", stats->used_bytes);
 	write_u64(writer, "freeBytes", stats->free_bytes);
+	write_u64(writer, "journalPageBytes", stats->journal_page_bytes);
+	write_u64(writer, "blobBytes", stats->blob_bytes);
+	write_u64(writer, "otherBytes", stats->other_bytes);
 	json_write_key(writer, "tables");
 	json_write_array_begin(writer);
 	for (int id = 0; id < TABLE_COUNT; id++)

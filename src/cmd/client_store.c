@@ -12,8 +12,9 @@ enum { SLICE_MAX_BYTES = 64 << 20, SENTENCES_MAX = 1000 };
 const char client_stats_help[] =
 	"usage: granary stats [options]\n"
 	"\n"
-	"Prints what is stored: by table the series or rows, samples, bytes per sample and what\n"
-	"waits to be packed; and the size of the file.\n"
+	"Prints what is stored: by table the series or rows, samples, bytes per sample, what waits\n"
+	"to be packed, and where the bytes are: values, headers of blocks, keys, and what pages\n"
+	"have besides; then what the rest of the file is.\n"
 	"\n"
 	"  --data DIR      look into a directory that no server has open\n"
 	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
@@ -208,8 +209,9 @@ static double number_of(const struct json *object, const char *key)
 /* Tables that hold nothing are left out on a terminal. */
 static void print_tables(const struct json *root, enum client_output output)
 {
-	static const char *const titles[] = {"table",  "kind",         "rows",    "samples",
-					     "sealed", "bytes/sample", "waiting", "extents"};
+	static const char *const titles[] = {"table",   "kind",         "rows",    "samples",
+					     "sealed",  "bytes/sample", "waiting", "extents",
+					     "payload", "headers",      "keys",    "pages"};
 	const struct json *tables = json_member(root, "tables");
 	struct text_table table;
 
@@ -231,9 +233,24 @@ static void print_tables(const struct json *root, enum client_output output)
 			text_table_add(&table, SLICE("-"));
 		add_number(&table, t, "headSamples");
 		add_number(&table, t, "extents");
+		add_number(&table, t, "payloadBytes");
+		add_number(&table, t, "headerBytes");
+		add_number(&table, t, "keyBytes");
+		add_number(&table, t, "pageBytes");
 	}
 	text_table_print(&table, output);
 	text_table_release(&table);
+}
+
+static double tables_bytes(const struct json *root)
+{
+	const struct json *tables = json_member(root, "tables");
+	double bytes = 0;
+
+	for (const struct json *t = tables ? tables->first : NULL; t; t = t->next)
+		bytes += number_of(t, "payloadBytes") + number_of(t, "headerBytes") +
+			 number_of(t, "keyBytes") + number_of(t, "pageBytes");
+	return bytes;
 }
 
 static void print_stats(const struct json *root, enum client_output output)
@@ -244,8 +261,12 @@ static void print_stats(const struct json *root, enum client_output output)
 	printf("\n%.0f series in %.1f MB of registry; journal of %.0f records, %.1f MB\n",
 	       number_of(root, "series"), number_of(root, "registryBytes") / 1e6,
 	       number_of(root, "journalRecords"), number_of(root, "journalBytes") / 1e6);
-	printf("file of %.1f MB, of which %.1f MB are in use\n", number_of(root, "fileBytes") / 1e6,
-	       number_of(root, "usedBytes") / 1e6);
+	printf("file of %.1f MB, of which %.1f MB are in use: %.1f MB tables, %.1f MB registry, "
+	       "%.1f MB journal, %.1f MB long cells, %.1f MB the database's own\n",
+	       number_of(root, "fileBytes") / 1e6, number_of(root, "usedBytes") / 1e6,
+	       tables_bytes(root) / 1e6, number_of(root, "registryBytes") / 1e6,
+	       number_of(root, "journalPageBytes") / 1e6, number_of(root, "blobBytes") / 1e6,
+	       number_of(root, "otherBytes") / 1e6);
 }
 
 static void print_verify(const struct json *root, enum client_output output)

@@ -361,6 +361,8 @@ struct store_table_stats {
 	uint64_t payload_bytes; /* encoded values and times */
 	uint64_t header_bytes;  /* block and extent headers */
 	uint64_t key_bytes;
+	uint64_t page_bytes; /* what the pages of all these take beyond: their headers, room not
+				filled */
 	uint64_t head_samples, head_bytes; /* not yet sealed */
 };
 
@@ -369,6 +371,10 @@ struct store_stats {
 	uint64_t series, registry_bytes;
 	uint64_t journal_records, journal_bytes;
 	uint64_t file_bytes, used_bytes, free_bytes; /* data file, pages in use, free pages */
+	/* Pages of the journal, of long cells, of the database itself. With registry_bytes,
+	 * free_bytes and the bytes of all tables they are file_bytes, unless something is written
+	 * while they are counted. */
+	uint64_t journal_page_bytes, blob_bytes, other_bytes;
 };
 
 /* Reads everything, checks each checksum, key order and cross-reference. Sliced like stats. */

@@ -156,3 +156,33 @@ def test_killed_at_any_moment(stopped):
             process.kill()
             process.wait()
         assert_whole(server, held)
+
+
+def assert_adds_up(server):
+    found = stats(server)
+    kinds = ("payloadBytes", "headerBytes", "keyBytes", "pageBytes")
+    tables = sum(table[kind] for table in found["tables"] for kind in kinds)
+    rest = sum(found[part + "Bytes"]
+               for part in ("registry", "journalPage", "blob", "other", "free"))
+    assert tables + rest == found["fileBytes"] == (server.data / "data.mdb").stat().st_size
+    raw = raw_data(server)
+    sealed = raw["samples"] - raw["headSamples"]
+    assert raw["bytesPerSample"] == pytest.approx(sum(raw[kind] for kind in kinds) / sealed)
+    return raw
+
+
+def test_the_parts_of_the_file_add_up(stopped):
+    server, _ = stopped
+    compact(server)
+    # One closed day is 2 x 20 series in one group or a few: pages of their own, the last one not full.
+    raw = assert_adds_up(server)
+    assert raw["keyBytes"] == raw["extents"] * 40
+    assert raw["pageBytes"] < 4096 * raw["extents"]
+    compact(server, "--all")
+    assert_adds_up(server)
+    server.start()
+    server.write("".join(lines(1600000000 + 5 * DAY)))
+    server.kill()
+    server.start()
+    server.stop()
+    assert_adds_up(server)

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/cursor.h"
 #include "base/fault.h"
 #include "base/random.h"
 #include "lmdb_dir.h"
@@ -541,6 +542,63 @@ static void a_journal_of_unknown_shapes_can_be_looked_at(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* Of a cell whose value is longer than one page takes, and of a short one. */
+static void put_cells(struct rig *rig)
+{
+	static const char text[20000] = "";
+	struct store_write *write = store_write_new(rig->store, 32 << 20);
+	write->executor = &rig->queue.executor;
+	write->done = write_done;
+	write->owner = rig;
+	for (size_t i = 0; i < 50; i++) {
+		struct store_parts key = {{SLICE("stream"), SLICE("\0\0\0\0\0\0\0\1")}};
+		uint8_t id[8];
+		be64_put(id, i);
+		struct store_parts column = {{{(const char *)id, sizeof(id)}}};
+		struct slice value = {text, i % 2 ? sizeof(text) : 10};
+		assert_int_equal(
+			store_cell_put(write, TABLE_CHUNK_SINK, &key, &column, value, 1000, 0), 0);
+	}
+	assert_int_equal(store_write_submit(write), 0);
+	task_queue_wait(&rig->queue);
+	assert_int_equal(rig->err, 0);
+	store_write_free(write);
+}
+
+static void the_bytes_of_the_file_add_up(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	struct stat st;
+	char file[300];
+	assert_int_equal(open_store(rig, &e), 0);
+	open_series(rig);
+	assert_int_equal(put(rig, 0, 3000), 0);
+	put_cells(rig);
+	assert_int_equal(lmdb_settle(rig->store), 0);
+	assert_int_equal(put(rig, 3000, 3100), 0);
+	struct store_read *read = new_read(rig);
+	struct store_request *request = store_read_add(read, STORE_STATS);
+	assert_int_equal(run_read(rig, read), 0);
+	assert_false(request->more);
+	const struct store_stats *stats = &request->stats;
+	uint64_t sum = stats->registry_bytes + stats->journal_page_bytes + stats->blob_bytes +
+		       stats->other_bytes + stats->free_bytes;
+	for (int t = 0; t < TABLE_COUNT; t++) {
+		const struct store_table_stats *table = &stats->tables[t];
+		sum += table->payload_bytes + table->header_bytes + table->key_bytes +
+		       table->page_bytes;
+	}
+	snprintf(file, sizeof(file), "%s/data.mdb", rig->dir.path);
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(stats->file_bytes, st.st_size);
+	assert_int_equal(sum, st.st_size);
+	/* 25 values of 20,000 bytes, in pages of 4,096 */
+	assert_in_range(stats->blob_bytes, 25 * 20000, 25 * 20000 * 11 / 10);
+	assert_int_equal(stats->tables[TABLE_CHUNK_SINK].samples, 50);
+	store_read_free(read);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -556,6 +614,7 @@ int main(void)
 		CASE(replay_goes_on_beside_damage),
 		CASE(full_store_registers_nothing),
 		CASE(damaged_journal_is_refused),
+		CASE(the_bytes_of_the_file_add_up),
 		CASE(a_damaged_journal_can_be_looked_at),
 		CASE(a_journal_of_unknown_shapes_can_be_looked_at),
 	};

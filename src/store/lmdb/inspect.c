@@ -106,6 +106,7 @@ static int stats_extents(MDB_cursor *cursor, struct store_stats *stats,
 		err = extent_open(&extent, key, value);
 		table->extents++;
 		table->key_bytes += key.len;
+		table->page_bytes += extent_slack_bytes(key.len, value.len);
 		uint64_t before = table->payload_bytes;
 		while (!err && extent_next(&extent, &block))
 			err = stats_block(table, &block, schema[id.segment.sheet.table].field_count,
@@ -148,16 +149,6 @@ static void stats_heads(struct engine *engine, struct store_stats *stats)
 	pthread_rwlock_unlock(&engine->heads.lock);
 }
 
-static int db_bytes(MDB_txn *txn, MDB_dbi dbi, uint64_t *bytes, uint64_t *entries)
-{
-	MDB_stat stat;
-	int err = env_error(mdb_stat(txn, dbi, &stat));
-	*bytes = (stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages) *
-		 stat.ms_psize;
-	*entries = stat.ms_entries;
-	return err;
-}
-
 static int count_series(struct engine *engine, MDB_txn *txn, uint64_t *series)
 {
 	MDB_cursor *cursor;
@@ -196,6 +187,7 @@ static int stats_cells(MDB_txn *txn, struct engine *engine, struct store_stats *
 			stats->tables[table].key_bytes += key.len;
 		} else if (table < TABLE_COUNT) {
 			stats->tables[table].rows++;
+			stats->tables[table].key_bytes += key.len + value.len;
 		}
 		err = env_next(cursor, &key, &value);
 	}
@@ -205,29 +197,18 @@ static int stats_cells(MDB_txn *txn, struct engine *engine, struct store_stats *
 
 static int stats_rest(struct engine *engine, MDB_txn *txn, struct store_stats *stats)
 {
-	static const enum db registry_dbs[] = {DB_SHAPES, DB_SHAPE_INDEX, DB_METRIC_INDEX, DB_BANDS,
-					       DB_BAND_INDEX};
-	struct env_pages pages;
-	uint64_t entries, bytes;
-	int err = env_count_pages(&engine->env, &pages);
-	for (size_t i = 0; i < ARRAY_LEN(registry_dbs) && !err; i++) {
-		err = db_bytes(txn, engine->env.dbi[registry_dbs[i]], &bytes, &entries);
-		stats->registry_bytes += bytes;
-	}
-	if (!err)
-		err = count_series(engine, txn, &stats->series);
+	int err = count_series(engine, txn, &stats->series);
 	if (!err)
 		err = stats_cells(txn, engine, stats, DB_CELLS);
 	if (!err)
 		err = stats_cells(txn, engine, stats, DB_CELL_ROWS);
+	if (!err)
+		err = stats_pages(&engine->env, txn, stats);
 	if (err)
 		return err;
 	stats_heads(engine, stats);
 	stats->journal_records = engine->journal_records;
 	stats->journal_bytes = engine->journal_bytes;
-	stats->used_bytes = pages.used * pages.page_bytes;
-	stats->free_bytes = pages.free * pages.page_bytes;
-	stats->file_bytes = stats->used_bytes + stats->free_bytes;
 	return 0;
 }
 
