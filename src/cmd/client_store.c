@@ -12,9 +12,9 @@ enum { SLICE_MAX_BYTES = 64 << 20, SENTENCES_MAX = 1000 };
 const char client_stats_help[] =
 	"usage: granary stats [options]\n"
 	"\n"
-	"Prints what is stored: by table the series or rows, samples, bytes per sample, what waits\n"
-	"to be packed, and where the bytes are: values, headers of blocks, keys, and what pages\n"
-	"have besides; then what the rest of the file is.\n"
+	"Prints what is stored: by table the series or rows, samples, bytes per sample, what\n"
+	"waits to be packed, and where the bytes are: values, headers of blocks, keys, and what\n"
+	"pages have besides; then what the rest of the file is.\n"
 	"\n"
 	"  --data DIR      look into a directory that no server has open\n"
 	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"

@@ -174,7 +174,6 @@ def assert_adds_up(server):
 def test_the_parts_of_the_file_add_up(stopped):
     server, _ = stopped
     compact(server)
-    # One closed day is 2 x 20 series in one group or a few: pages of their own, the last one not full.
     raw = assert_adds_up(server)
     assert raw["keyBytes"] == raw["extents"] * 40
     assert raw["pageBytes"] < 4096 * raw["extents"]

@@ -1,4 +1,7 @@
 /* RANGE and LAST_BEFORE. */
+#include <stdalign.h>
+#include <stddef.h>
+
 #include "store/lmdb/read.h"
 
 /* Token of a range: the handle that comes next u32 | points of it given so far u64 | where it goes
@@ -62,7 +65,9 @@ static int give_points(struct arena *arena, const struct run *run, size_t count,
 static size_t rows_that_fit(const struct arena *arena, unsigned fields)
 {
 	size_t room = arena->max_bytes - arena->used_bytes;
-	return room / (8 + 9 * (size_t)fields);
+	/* Each array takes whole units of alignment. */
+	size_t edges = (1 + 2 * (size_t)fields) * alignof(max_align_t);
+	return room < edges ? 0 : (room - edges) / (8 + 9 * (size_t)fields);
 }
 
 /* Fields that nobody asked for are not shown, and times with none of those asked for left out. */
