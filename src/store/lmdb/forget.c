@@ -79,9 +79,13 @@ static bool deleted_later(struct walk walk, enum table table, int64_t period_ms,
 
 static bool row_has_series(const struct record *record, unsigned column, unsigned fields)
 {
+	uint64_t bits[RECORD_VALUES_MAX];
+	uint8_t types[RECORD_VALUES_MAX];
+	int err = row_get(record->values, record->values_bytes, record->columns, bits, types);
+	ASSERT(!err);
 	for (unsigned c = 0; c < record->columns; c++) {
 		unsigned at = record->first_column + c;
-		if (at >= column && at < column + fields && record->types[c] != VALUE_NONE)
+		if (at >= column && at < column + fields && types[c] != VALUE_NONE)
 			return true;
 	}
 	return false;

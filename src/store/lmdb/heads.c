@@ -3,7 +3,12 @@
 #include "base/hash.h"
 #include "base/stats.h"
 
-enum { BUCKETS_MIN = 1 << 12, ROWS_FIRST = 4 };
+enum {
+	BUCKETS_MIN = 1 << 12,
+	DATA_FIRST_BYTES = 64,
+	DATA_DOUBLES_BYTES = 4096, /* above, it grows by half */
+	PART_HEADER_BYTES = 8 + 3 * 2,
+};
 
 void heads_init(struct heads *heads)
 {
@@ -70,11 +75,6 @@ static void grow_buckets(struct heads *heads)
 	heads->bucket_count = count;
 }
 
-static size_t head_bytes(const struct head *head)
-{
-	return sizeof(*head) + head->cap * head_stride(head->columns);
-}
-
 static void account(struct heads *heads, int64_t bytes, int64_t count)
 {
 	heads->bytes = (uint64_t)((int64_t)heads->bytes + bytes);
@@ -83,9 +83,12 @@ static void account(struct heads *heads, int64_t bytes, int64_t count)
 	stat_add(STAT_store_heads, count);
 }
 
-static struct head *add_head(struct heads *heads, const struct segment_id *id,
-			     const struct record *record, unsigned columns, uint64_t sequence)
+static struct head *add_head(struct heads *heads, struct registry *registry,
+			     const struct segment_id *id, const struct record *record,
+			     uint64_t sequence)
 {
+	unsigned columns = registry_columns(registry, record->shape) *
+			   (unsigned)schema[id->sheet.table].field_count;
 	if (heads->count >= heads->bucket_count)
 		grow_buckets(heads);
 	struct head *head = mem_alloc(sizeof(*head));
@@ -95,13 +98,11 @@ static struct head *add_head(struct heads *heads, const struct segment_id *id,
 		.shape = record->shape,
 		.ordinal = record->ordinal,
 		.columns = (uint16_t)columns,
-		.cap = ROWS_FIRST,
-		.sorted = true,
+		.rows_full = (uint16_t)head_rows_full(columns),
 		.first_sequence = sequence,
 		.older = heads->newest,
 		.min_ts_ms = INT64_MAX,
 		.max_ts_ms = INT64_MIN,
-		.data = mem_alloc(ROWS_FIRST * head_stride(columns)),
 	};
 	size_t at = segment_hash(id, head->shape, head->ordinal) & (heads->bucket_count - 1);
 	head->next_in_bucket = heads->buckets[at];
@@ -138,75 +139,160 @@ void heads_remove(struct heads *heads, struct head *head)
 	mem_free(head);
 }
 
-static uint8_t *row_at(const struct head *head, uint32_t row)
+/* ---- Parts ------------------------------------------------------------------------------------
+ * ts i64 | bytes of values u16 | first column u16 | columns u16 | values, as row.h has them */
+
+struct part {
+	int64_t ts_ms;
+	unsigned first, columns, bytes;
+	const uint8_t *values;
+};
+
+/* Gives where the next one begins. */
+static inline const uint8_t *part_view(const uint8_t *at, struct part *part)
 {
-	return head->data + row * head_stride(head->columns);
+	uint16_t numbers[3];
+	memcpy(&part->ts_ms, at, 8);
+	memcpy(numbers, at + 8, sizeof(numbers));
+	part->bytes = numbers[0];
+	part->first = numbers[1];
+	part->columns = numbers[2];
+	part->values = at + PART_HEADER_BYTES;
+	return part->values + part->bytes;
 }
 
-static int64_t row_ts(const struct head *head, uint32_t row)
+static void grow_data(struct head *head, size_t need)
 {
-	int64_t ts;
-	memcpy(&ts, row_at(head, row), 8);
-	return ts;
+	size_t cap = head->cap < DATA_DOUBLES_BYTES ? head->cap * 2 : head->cap + head->cap / 2;
+	if (cap < DATA_FIRST_BYTES)
+		cap = DATA_FIRST_BYTES;
+	while (cap < head->used + need)
+		cap *= 2;
+	head->data = mem_resize(head->data, cap);
+	head->cap = (uint32_t)cap;
 }
 
-static uint8_t *add_row(struct heads *heads, struct head *head, int64_t ts_ms)
+static void add_part(struct head *head, const struct part *part)
 {
-	size_t stride = head_stride(head->columns);
-	if (head->rows == head->cap) {
-		uint32_t more = head->cap < 64 ? head->cap : head->cap / 2;
-		head->cap += more;
-		head->data = mem_resize(head->data, head->cap * stride);
-		account(heads, (int64_t)(more * stride), 0);
+	size_t bytes = PART_HEADER_BYTES + part->bytes;
+	if (UNLIKELY(head->cap - head->used < bytes))
+		grow_data(head, bytes);
+	uint16_t numbers[3] = {(uint16_t)part->bytes, (uint16_t)part->first,
+			       (uint16_t)part->columns};
+	uint8_t *to = head->data + head->used;
+	memcpy(to, &part->ts_ms, 8);
+	memcpy(to + 8, numbers, sizeof(numbers));
+	memcpy(to + PART_HEADER_BYTES, part->values, part->bytes);
+	head->used += (uint32_t)bytes;
+	/* The parts of one line, and a repeated time, are one row. */
+	head->rows += !head->parts || part->ts_ms != head->last_ts_ms;
+	head->parts++;
+	head->last_ts_ms = part->ts_ms;
+	if (part->ts_ms < head->min_ts_ms)
+		head->min_ts_ms = part->ts_ms;
+	if (part->ts_ms > head->max_ts_ms)
+		head->max_ts_ms = part->ts_ms;
+}
+
+uint64_t head_samples(const struct head *head)
+{
+	bool seen[SHAPE_COLUMNS_MAX * TABLE_FIELDS_MAX];
+	uint64_t bits[ROW_VALUES_MAX], samples = 0;
+	uint8_t types[ROW_VALUES_MAX];
+	const uint8_t *at = head->data;
+	int64_t ts_ms = 0;
+	struct part part;
+	for (uint32_t i = 0; i < head->parts; i++) {
+		at = part_view(at, &part);
+		if (i == 0 || part.ts_ms != ts_ms)
+			memset(seen, 0, sizeof(seen));
+		ts_ms = part.ts_ms;
+		int err = row_get(part.values, part.bytes, part.columns, bits, types);
+		ASSERT(!err);
+		for (unsigned c = 0; c < part.columns; c++) {
+			bool is = types[c] != VALUE_NONE;
+			samples += is && !seen[part.first + c];
+			seen[part.first + c] |= is;
+		}
 	}
-	if (head->rows && ts_ms <= head->max_ts_ms)
-		head->sorted = false;
-	uint8_t *row = row_at(head, head->rows++);
-	memcpy(row, &ts_ms, 8);
-	memset(row + 8, 0, stride - 8); /* every type VALUE_NONE */
-	if (ts_ms < head->min_ts_ms)
-		head->min_ts_ms = ts_ms;
-	if (ts_ms > head->max_ts_ms)
-		head->max_ts_ms = ts_ms;
-	return row;
+	return samples;
 }
 
-struct head *heads_apply_row(struct heads *heads, const struct record *record,
-			     unsigned band_columns, uint64_t sequence, int64_t now_us)
+/* ---- Taking in ------------------------------------------------------------------------------- */
+
+static const struct segment_id *segment_at(struct heads *heads, const struct sheet *sheet,
+					   int64_t ts_ms)
 {
-	const struct sheet *sheet = &record->sheet;
-	struct segment_id id = {*sheet, segment_of(sheet->table, sheet->period_ms, record->ts_ms)};
-	unsigned columns = band_columns * (unsigned)schema[sheet->table].field_count;
-	struct head *head = heads_find(heads, &id, record->shape, record->ordinal);
-	if (!head)
-		head = add_head(heads, &id, record, columns, sequence);
-	/* The parts of one line, and a repeated time, share the last row. */
-	uint8_t *row = head->rows && row_ts(head, head->rows - 1) == record->ts_ms
-			       ? row_at(head, head->rows - 1)
-			       : add_row(heads, head, record->ts_ms);
-	uint8_t *bits = row + 8, *types = row + 8 + 8 * (size_t)columns;
-	unsigned first = record->first_column;
-	for (unsigned i = 0; i < record->columns; i++) {
-		if (record->types[i] == VALUE_NONE)
-			continue;
-		memcpy(bits + 8 * (size_t)(first + i), &record->bits[i], 8);
-		types[first + i] = record->types[i];
-	}
+	struct segment_id *last = &heads->last;
+	if (LIKELY(ts_ms >= heads->last_begin_ms && ts_ms < heads->last_end_ms &&
+		   sheet->table == last->sheet.table && sheet->retention == last->sheet.retention &&
+		   sheet->period_ms == last->sheet.period_ms))
+		return last;
+	int64_t width_ms = schema_segment_ms(sheet->table, sheet->period_ms);
+	*last = (struct segment_id){*sheet, floor_div(ts_ms, width_ms)};
+	if (__builtin_mul_overflow(last->segment, width_ms, &heads->last_begin_ms) ||
+	    __builtin_add_overflow(heads->last_begin_ms, width_ms, &heads->last_end_ms))
+		heads->last_begin_ms = heads->last_end_ms = 0; /* at the ends of time: none */
+	return last;
+}
+
+struct head *heads_apply_row(struct heads *heads, struct registry *registry,
+			     const struct record *record, uint64_t sequence, int64_t now_us)
+{
+	const struct segment_id *id = segment_at(heads, &record->sheet, record->ts_ms);
+	struct head *head = heads_find(heads, id, record->shape, record->ordinal);
+	if (UNLIKELY(!head))
+		head = add_head(heads, registry, id, record, sequence);
+	struct part part = {record->ts_ms, record->first_column, record->columns,
+			    record->values_bytes, record->values};
+	uint32_t cap = head->cap;
+	add_part(head, &part);
+	if (UNLIKELY(head->cap != cap))
+		account(heads, (int64_t)(head->cap - cap), 0);
 	head->last_sequence = sequence;
 	head->touched_us = now_us;
 	return head;
 }
 
-/* Blanks the columns of rows within the deletion. Empty rows stay until the head is sealed. */
-static void delete_in_head(struct head *head, const struct record *record)
+/* A part whose columns within the deletion are blank. */
+static void add_blanked(struct head *head, struct part part, const struct record *record)
 {
-	for (uint32_t i = 0; i < head->rows; i++) {
-		int64_t ts_ms = row_ts(head, i);
-		if (ts_ms < record->ts_ms || ts_ms >= record->end_ms)
-			continue;
-		uint8_t *types = row_at(head, i) + 8 + 8 * (size_t)head->columns;
-		memset(types + record->first_column, VALUE_NONE, record->columns);
+	uint64_t bits[ROW_VALUES_MAX];
+	uint8_t types[ROW_VALUES_MAX], bytes[ROW_MAX_BYTES];
+	struct value values[ROW_VALUES_MAX];
+	int err = row_get(part.values, part.bytes, part.columns, bits, types);
+	ASSERT(!err);
+	for (unsigned c = 0; c < part.columns; c++) {
+		unsigned column = part.first + c;
+		bool gone = column >= record->first_column &&
+			    column < record->first_column + record->columns;
+		values[c] = (struct value){bits[c], gone ? VALUE_NONE : (enum value_type)types[c]};
 	}
+	part.bytes = (unsigned)(row_put(bytes, values, part.columns) - bytes);
+	part.values = bytes;
+	add_part(head, &part);
+}
+
+/* Blanks the columns of rows within the deletion. Empty rows stay until the head is sealed. */
+static void delete_in_head(struct heads *heads, struct head *head, const struct record *record)
+{
+	if (head->max_ts_ms < record->ts_ms || head->min_ts_ms >= record->end_ms)
+		return;
+	struct head blanked = *head;
+	blanked.data = NULL;
+	blanked.used = blanked.cap = blanked.rows = blanked.parts = 0;
+	const uint8_t *at = head->data;
+	struct part part;
+	for (uint32_t i = 0; i < head->parts; i++) {
+		at = part_view(at, &part);
+		if (part.ts_ms >= record->ts_ms && part.ts_ms < record->end_ms)
+			add_blanked(&blanked, part, record);
+		else
+			add_part(&blanked, &part);
+	}
+	account(heads, (int64_t)blanked.cap - (int64_t)head->cap, 0);
+	mem_free(head->data);
+	*head = blanked;
 }
 
 void heads_apply_delete(struct heads *heads, const struct record *record)
@@ -218,7 +304,7 @@ void heads_apply_delete(struct heads *heads, const struct record *record)
 			continue;
 		struct head *head = heads_find(heads, id, record->shape, record->ordinal);
 		if (head)
-			delete_in_head(head, record);
+			delete_in_head(heads, head, record);
 	}
 }
 
@@ -391,6 +477,22 @@ static bool ascends(const struct run *run)
 	return true;
 }
 
+/* What arrives over several connections is nearly in order: each row has few to pass. Gives up
+ * after a number of moves that sorting would cost, too; the order so far is no harm. */
+static bool insert_places(struct place *places, size_t count)
+{
+	size_t moves = 0, moves_max = 16 * count;
+	for (size_t i = 1; i < count && moves < moves_max; i++) {
+		struct place place = places[i];
+		size_t at = i;
+		for (; at > 0 && places[at - 1].ts_ms > place.ts_ms; at--)
+			places[at] = places[at - 1];
+		places[at] = place;
+		moves += i - at;
+	}
+	return moves < moves_max;
+}
+
 void run_sort(struct run *run)
 {
 	if (ascends(run))
@@ -398,7 +500,8 @@ void run_sort(struct run *run)
 	struct place *places = mem_alloc_array(run->count, sizeof(*places));
 	for (size_t i = 0; i < run->count; i++)
 		places[i] = (struct place){run->ts_ms[i], i};
-	qsort(places, run->count, sizeof(*places), place_order);
+	if (!insert_places(places, run->count))
+		qsort(places, run->count, sizeof(*places), place_order);
 	struct run sorted;
 	run_init(&sorted, run->fields);
 	run_reserve(&sorted, run->count);
@@ -436,30 +539,51 @@ void run_merge(const struct run *older, const struct run *newer, struct run *out
 	out->sequence = older->sequence > newer->sequence ? older->sequence : newer->sequence;
 }
 
+/* Whether any value of the part is among those of the run; then they are its row `at`. */
+static bool copy_part(const struct part *part, unsigned first_column, struct run *run, size_t at)
+{
+	uint64_t bits[ROW_VALUES_MAX];
+	uint8_t types[ROW_VALUES_MAX];
+	bool any = false;
+	if (run->fields == 1) { /* a read of one column looks at nothing else */
+		unsigned c = first_column - part->first;
+		if (c >= part->columns)
+			return false;
+		struct value value = row_value(part->values, part->bytes, part->columns, c);
+		run->bits[0][at] = value.bits;
+		run->types[0][at] = (uint8_t)value.type;
+		return value.type != VALUE_NONE;
+	}
+	if (first_column >= part->first + part->columns ||
+	    first_column + run->fields <= part->first)
+		return false;
+	int err = row_get(part->values, part->bytes, part->columns, bits, types);
+	ASSERT(!err);
+	for (unsigned f = 0; f < run->fields; f++) {
+		unsigned c = first_column + f - part->first;
+		bool is = c < part->columns && types[c] != VALUE_NONE;
+		run->bits[f][at] = is ? bits[c] : 0;
+		run->types[f][at] = is ? types[c] : VALUE_NONE;
+		any = any || is;
+	}
+	return any;
+}
+
 void head_copy(const struct head *head, unsigned first_column, int64_t start_ms, int64_t end_ms,
 	       struct run *run)
 {
 	if (head->max_ts_ms < start_ms || head->min_ts_ms >= end_ms)
 		return;
-	run_reserve(run, head->rows);
-	size_t stride = head_stride(head->columns), at = run->count;
-	const uint8_t *row = head->data;
-	for (uint32_t i = 0; i < head->rows; i++, row += stride) {
-		int64_t ts_ms;
-		memcpy(&ts_ms, row, 8);
-		if (ts_ms < start_ms || ts_ms >= end_ms)
+	run_reserve(run, head->parts);
+	const uint8_t *next = head->data;
+	struct part part;
+	for (uint32_t i = 0; i < head->parts; i++) {
+		next = part_view(next, &part);
+		if (part.ts_ms < start_ms || part.ts_ms >= end_ms ||
+		    !copy_part(&part, first_column, run, run->count))
 			continue;
-		const uint8_t *types = row + 8 + 8 * (size_t)head->columns + first_column;
-		bool any = false;
-		for (unsigned f = 0; f < run->fields; f++) {
-			run->types[f][at] = types[f];
-			memcpy(&run->bits[f][at], row + 8 + 8 * (size_t)(first_column + f), 8);
-			any = any || types[f] != VALUE_NONE;
-		}
-		run->ts_ms[at] = ts_ms;
-		at += any;
+		run->ts_ms[run->count++] = part.ts_ms;
 	}
-	run->count = at;
 	if (head->last_sequence > run->sequence)
 		run->sequence = head->last_sequence;
 }

@@ -1,8 +1,9 @@
 /* Heads: what was committed and is not yet sealed, in memory; and which segments exist. Private.
  *
  * A head holds rows of one band in one segment of one sheet, in the order in which they were
- * accepted; a later row wins over an earlier one of the same time, column by column. Rows lie side
- * by side (time, values, types), because a line of many fields arrives as one.
+ * accepted; a later row wins over an earlier one of the same time, column by column. Rows lie as
+ * their records wrote them (row.h), with the time and the columns in front: so taking one in is a
+ * copy, and a head of small numbers is small.
  *
  * Threads: the writer alone changes anything, under the write lock; readers copy under the read
  * lock. The writer reads without it. */
@@ -12,21 +13,25 @@
 #include "store/lmdb/block.h"
 #include "store/lmdb/journal.h"
 
+/* The fields stand by use: a new row touches the first two cache lines. */
 struct head {
 	struct head *next_in_bucket;
-	struct head *older, *newer; /* in order of first_sequence */
 	struct sheet sheet;
 	int64_t segment;
 	uint32_t shape, ordinal;
-	uint32_t rows, cap;
-	uint16_t columns;
-	bool sorted;        /* rows ascend strictly */
-	bool queued;        /* its group has been asked to be sealed */
-	bool taken;         /* sealed in the transaction that is not yet committed */
-	int64_t touched_us; /* monotonic, of the last row */
-	uint64_t first_sequence, last_sequence;
-	int64_t min_ts_ms, max_ts_ms;
 	uint8_t *data;
+	uint32_t used, cap; /* bytes of data */
+	uint32_t rows;      /* a row whose parts came one after the other counts once */
+	uint32_t parts;
+	int64_t last_ts_ms; /* of the last part */
+	int64_t min_ts_ms, max_ts_ms;
+	uint64_t last_sequence;
+	int64_t touched_us; /* monotonic, of the last row */
+	uint16_t columns, rows_full;
+	bool queued; /* its group has been asked to be sealed */
+	bool taken;  /* sealed in the transaction that is not yet committed */
+	uint64_t first_sequence;
+	struct head *older, *newer; /* in order of first_sequence */
 };
 
 /* A segment of a sheet: all that one key prefix of the extents begins with. */
@@ -46,15 +51,13 @@ struct heads {
 	/* Segments with extents or heads, ordered by table, period, class, segment. */
 	struct segment_id *directory;
 	size_t directory_count, directory_cap;
+	/* The writer's: where the last row fell, so that the next needs no division. */
+	struct segment_id last;
+	int64_t last_begin_ms, last_end_ms;
 };
 
 void heads_init(struct heads *heads);
 void heads_release(struct heads *heads);
-
-static inline size_t head_stride(unsigned columns)
-{
-	return 8 + 8 * (size_t)columns + (columns + 7) / 8 * 8;
-}
 
 /* More rows than this are not worth keeping in memory: the head is to be sealed. */
 static inline uint32_t head_rows_full(unsigned columns)
@@ -62,6 +65,19 @@ static inline uint32_t head_rows_full(unsigned columns)
 	uint32_t rows = 5120 / columns;
 	return rows < 64 ? 64 : rows > 2048 ? 2048 : rows;
 }
+
+static inline bool head_is_full(const struct head *head)
+{
+	return head->rows >= head->rows_full;
+}
+
+static inline size_t head_bytes(const struct head *head)
+{
+	return sizeof(*head) + head->cap;
+}
+
+/* Values that are there. */
+uint64_t head_samples(const struct head *head);
 
 static inline int64_t segment_of(enum table table, int64_t period_ms, int64_t ts_ms)
 {
@@ -77,9 +93,9 @@ size_t segment_hash(const struct segment_id *segment, uint32_t shape, uint32_t n
 /* The head of a band, or NULL. Also for readers under the read lock. */
 struct head *heads_find(struct heads *heads, const struct segment_id *segment, uint32_t shape,
 			uint32_t ordinal);
-/* Adds a row; `band_columns` is that of the shape. Returns the head. */
-struct head *heads_apply_row(struct heads *heads, const struct record *record,
-			     unsigned band_columns, uint64_t sequence, int64_t now_us);
+/* Adds a row, whose shape is registered. Returns the head. */
+struct head *heads_apply_row(struct heads *heads, struct registry *registry,
+			     const struct record *record, uint64_t sequence, int64_t now_us);
 /* Removes what a deletion names from every head of the series. */
 void heads_apply_delete(struct heads *heads, const struct record *record);
 void heads_remove(struct heads *heads, struct head *head);

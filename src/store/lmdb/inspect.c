@@ -137,14 +137,8 @@ static void stats_heads(struct engine *engine, struct store_stats *stats)
 	pthread_rwlock_rdlock(&engine->heads.lock);
 	for (const struct head *head = engine->heads.oldest; head; head = head->newer) {
 		struct store_table_stats *table = &stats->tables[head->sheet.table];
-		size_t stride = head_stride(head->columns);
-		table->head_bytes += head->cap * stride + sizeof(*head);
-		for (uint32_t i = 0; i < head->rows; i++) {
-			const uint8_t *types =
-				head->data + i * stride + 8 + 8 * (size_t)head->columns;
-			for (unsigned c = 0; c < head->columns; c++)
-				table->head_samples += types[c] != VALUE_NONE;
-		}
+		table->head_bytes += head_bytes(head);
+		table->head_samples += head_samples(head);
 	}
 	pthread_rwlock_unlock(&engine->heads.lock);
 }

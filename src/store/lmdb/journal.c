@@ -5,9 +5,7 @@
 enum {
 	CHUNK_MIN_BYTES = 1024,
 	CHUNK_MAX_BYTES = 64 << 10,
-	TYPES_MIXED = 0xff,
-	TYPE_F64_WHOLE = 4, /* a double that is a whole number: as a zigzag varint */
-	PAGE_VERSION = 1,
+	PAGE_VERSION = 2, /* 1 had no packed rows */
 };
 
 /* Room for one record of at most RECORD_MAX_BYTES behind what is there. */
@@ -36,64 +34,6 @@ static void close_record(struct record_chunk *chunk, uint8_t *start, uint8_t *en
 	chunk->used += (uint32_t)(end - start);
 }
 
-static bool is_whole(uint64_t bits)
-{
-	double d;
-	memcpy(&d, &bits, sizeof(d));
-	if (!(d > -0x1p53 && d < 0x1p53))
-		return false;
-	double back = (double)(int64_t)d;
-	return memcmp(&back, &d, sizeof(d)) == 0;
-}
-
-static unsigned stored_type(const struct value *value)
-{
-	return value->type == VALUE_F64 && is_whole(value->bits) ? TYPE_F64_WHOLE : value->type;
-}
-
-static uint8_t *put_value(uint8_t *p, unsigned type, uint64_t bits)
-{
-	double d;
-	switch (type) {
-	case VALUE_F64:
-		memcpy(p, &bits, 8);
-		return p + 8;
-	case VALUE_I64:
-		return p + varint_put(p, zigzag_encode((int64_t)bits));
-	case VALUE_U64:
-		return p + varint_put(p, bits);
-	case TYPE_F64_WHOLE:
-		memcpy(&d, &bits, 8);
-		return p + varint_put(p, zigzag_encode((int64_t)d));
-	default:
-		return p;
-	}
-}
-
-static uint8_t *put_values(uint8_t *p, const struct value *values, unsigned count)
-{
-	unsigned type = stored_type(&values[0]);
-	uint8_t *types = p++;
-	*types = (uint8_t)type;
-	unsigned i = 0;
-	for (; i < count && stored_type(&values[i]) == type; i++)
-		p = put_value(p, type, values[i].bits);
-	if (i == count)
-		return p;
-	/* Not all of one type: a nibble each, then the values again. */
-	p = types;
-	*p++ = TYPES_MIXED;
-	uint8_t *nibbles = p;
-	memset(nibbles, 0, (count + 1) / 2);
-	p += (count + 1) / 2;
-	for (i = 0; i < count; i++) {
-		type = stored_type(&values[i]);
-		nibbles[i / 2] |= (uint8_t)(type << (i % 2 * 4));
-		p = put_value(p, type, values[i].bits);
-	}
-	return p;
-}
-
 int record_put_row(struct arena *arena, struct record_chunk **last, const struct sheet *sheet,
 		   uint32_t shape, uint32_t ordinal, unsigned first_column, unsigned count,
 		   int64_t ts_ms, const struct value *values)
@@ -112,7 +52,7 @@ int record_put_row(struct arena *arena, struct record_chunk **last, const struct
 	p += varint_put(p, first_column);
 	p += varint_put(p, count);
 	p += varint_put(p, zigzag_encode(ts_ms));
-	p = put_values(p, values, count);
+	p = row_put(p, values, count);
 	close_record(*last, start, p);
 	return 0;
 }
@@ -154,49 +94,15 @@ const uint8_t *record_next(const uint8_t **at, size_t *left, size_t *len)
 	return record;
 }
 
-static uint8_t get_value(struct cursor *c, unsigned type, uint64_t *bits)
+/* Nearly all are one byte. */
+static inline uint64_t get_varint(struct cursor *c)
 {
-	double d;
-	switch (type) {
-	case VALUE_F64:
-		*bits = cursor_u64(c);
-		return VALUE_F64;
-	case VALUE_I64:
-		*bits = (uint64_t)zigzag_decode(cursor_varint(c));
-		return VALUE_I64;
-	case VALUE_U64:
-		*bits = cursor_varint(c);
-		return VALUE_U64;
-	case TYPE_F64_WHOLE:
-		d = (double)zigzag_decode(cursor_varint(c));
-		memcpy(bits, &d, 8);
-		return VALUE_F64;
-	case VALUE_NONE:
-		*bits = 0;
-		return VALUE_NONE;
-	default:
-		c->bad = true;
-		return VALUE_NONE;
-	}
+	if (LIKELY(c->at < c->end && *c->at < 0x80))
+		return *c->at++;
+	return cursor_varint(c);
 }
 
-static void get_values(struct cursor *c, struct record *record)
-{
-	unsigned type = cursor_u8(c);
-	const uint8_t *nibbles = NULL;
-	if (type == TYPES_MIXED) {
-		nibbles = cursor_take(c, (record->columns + 1) / 2);
-		if (!nibbles)
-			return;
-	}
-	for (unsigned i = 0; i < record->columns && !c->bad; i++) {
-		if (nibbles)
-			type = nibbles[i / 2] >> (i % 2 * 4) & 0xf;
-		record->types[i] = get_value(c, type, &record->bits[i]);
-	}
-}
-
-int record_parse(const uint8_t *bytes, size_t len, struct record *record)
+int record_view(const uint8_t *bytes, size_t len, struct record *record)
 {
 	struct cursor c = cursor_of(bytes, len);
 	record->kind = cursor_u8(&c);
@@ -207,23 +113,35 @@ int record_parse(const uint8_t *bytes, size_t len, struct record *record)
 	    schema[record->sheet.table].kind != TABLE_SAMPLES)
 		return ERR_DAMAGED;
 	if (schema[record->sheet.table].has_period)
-		record->sheet.period_ms = (int64_t)cursor_varint(&c);
-	record->shape = (uint32_t)cursor_varint(&c);
-	record->ordinal = (uint32_t)cursor_varint(&c);
-	uint64_t first = cursor_varint(&c), columns = cursor_varint(&c);
+		record->sheet.period_ms = (int64_t)get_varint(&c);
+	record->shape = (uint32_t)get_varint(&c);
+	record->ordinal = (uint32_t)get_varint(&c);
+	uint64_t first = get_varint(&c), columns = get_varint(&c);
 	record->ts_ms = zigzag_decode(cursor_varint(&c));
 	if (c.bad || first > SHAPE_COLUMNS_MAX * TABLE_FIELDS_MAX || columns == 0 ||
 	    columns > RECORD_VALUES_MAX)
 		return ERR_DAMAGED;
 	record->first_column = (unsigned)first;
 	record->columns = (unsigned)columns;
-	if (record->kind == RECORD_ROW)
-		get_values(&c, record);
-	else if (record->kind == RECORD_DELETE)
-		record->end_ms = zigzag_decode(cursor_varint(&c));
-	else
+	record->values = NULL;
+	record->values_bytes = 0;
+	if (record->kind == RECORD_ROW) {
+		record->values = c.at;
+		record->values_bytes = (unsigned)cursor_left(&c);
+		return 0;
+	}
+	if (record->kind != RECORD_DELETE)
 		return ERR_DAMAGED;
+	record->end_ms = zigzag_decode(cursor_varint(&c));
 	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;
+}
+
+int record_parse(const uint8_t *bytes, size_t len, struct record *record)
+{
+	int err = record_view(bytes, len, record);
+	if (!err && record->kind == RECORD_ROW)
+		err = row_check(record->values, record->values_bytes, record->columns);
+	return err;
 }
 
 /* crc u32 | version u8, 0 u8 | records u16 | written ms i64 | records, each after its length u16 */
@@ -240,13 +158,22 @@ void journal_page_init(struct journal_page *page, uint64_t first_sequence, int64
 bool journal_page_add(struct journal_page *page, const uint8_t *record, size_t len)
 {
 	uint16_t len16 = (uint16_t)len;
-	if (len + 2 > sizeof(page->bytes) - page->used)
+	if (len + 2 > journal_page_room(page))
 		return false;
 	memcpy(page->bytes + page->used, &len16, 2);
 	memcpy(page->bytes + page->used + 2, record, len);
 	page->used += len + 2;
 	page->records++;
 	return true;
+}
+
+void journal_page_add_many(struct journal_page *page, const uint8_t *records, size_t bytes,
+			   unsigned count)
+{
+	ASSERT(bytes <= journal_page_room(page));
+	memcpy(page->bytes + page->used, records, bytes);
+	page->used += bytes;
+	page->records = (uint16_t)(page->records + count);
 }
 
 void journal_page_finish(struct journal_page *page, uint8_t key[8])
@@ -270,7 +197,7 @@ int journal_page_open(struct slice key, struct slice value, struct journal_view 
 	view->written_ms = (int64_t)cursor_u64(&c);
 	if (c.bad)
 		return ERR_DAMAGED;
-	if (version != PAGE_VERSION)
+	if (version == 0 || version > PAGE_VERSION)
 		return ERR_VERSION;
 	view->at = c.at;
 	view->left = cursor_left(&c);

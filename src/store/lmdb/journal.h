@@ -7,13 +7,14 @@
 #define STORE_LMDB_JOURNAL_H
 
 #include "store/lmdb/registry.h"
+#include "store/lmdb/row.h"
 
 enum record_kind { RECORD_ROW = 1, RECORD_DELETE = 2 };
 
 enum {
-	RECORD_VALUES_MAX = 256, /* of one row record, so that it fits a page whatever they are */
+	RECORD_VALUES_MAX = ROW_VALUES_MAX, /* so that it fits a page whatever they are */
 	JOURNAL_PAGE_HEADER_BYTES = RECORD_HEADER_BYTES + 2 + 2 + 8,
-	RECORD_MAX_BYTES = 2 + 64 + RECORD_VALUES_MAX / 2 + RECORD_VALUES_MAX * 10,
+	RECORD_MAX_BYTES = 2 + 64 + ROW_MAX_BYTES,
 };
 
 /* Which rows of samples lie together: everything of a key but the band. */
@@ -31,8 +32,8 @@ struct record {
 	unsigned first_column, columns; /* of the band times its fields */
 	int64_t ts_ms;                  /* of a deletion: start */
 	int64_t end_ms;                 /* of a deletion */
-	uint64_t bits[RECORD_VALUES_MAX];
-	uint8_t types[RECORD_VALUES_MAX];
+	const uint8_t *values;          /* of a row, as row.h has them; points into the bytes */
+	unsigned values_bytes;
 };
 
 /* Records of one stage, encoded on the caller's thread. */
@@ -54,6 +55,8 @@ int record_put_delete(struct arena *arena, struct record_chunk **last, enum tabl
 const uint8_t *record_next(const uint8_t **at, size_t *left, size_t *len);
 /* ERR_DAMAGED for bytes that record_put did not write. */
 int record_parse(const uint8_t *bytes, size_t len, struct record *record) MUST_CHECK;
+/* The same without looking into the values of a row: for what this process wrote. */
+int record_view(const uint8_t *bytes, size_t len, struct record *record) MUST_CHECK;
 
 /* A page while it is filled. */
 struct journal_page {
@@ -66,6 +69,14 @@ struct journal_page {
 void journal_page_init(struct journal_page *page, uint64_t first_sequence, int64_t now_ms);
 /* False when the record (with its prefix) does not fit any more. */
 bool journal_page_add(struct journal_page *page, const uint8_t *record, size_t len);
+/* Of records with their prefixes. */
+static inline size_t journal_page_room(const struct journal_page *page)
+{
+	return sizeof(page->bytes) - page->used;
+}
+/* `count` records that stand one behind the other with their prefixes, for which there is room. */
+void journal_page_add_many(struct journal_page *page, const uint8_t *records, size_t bytes,
+			   unsigned count);
 void journal_page_finish(struct journal_page *page, uint8_t key[8]);
 
 /* A stored page: its records, and when it was written. */

@@ -72,7 +72,6 @@ static int replay_record(struct replaying *r, const struct record *record, uint6
 		return 0;
 	}
 	const struct sheet *sheet = &record->sheet;
-	unsigned columns = registry_columns(&engine->registry, record->shape);
 	if (!record_fits(&engine->registry, record))
 		return ERR_DAMAGED;
 	struct segment_id segment = {*sheet,
@@ -84,8 +83,9 @@ static int replay_record(struct replaying *r, const struct record *record, uint6
 	int err = look_up(r, &id, &known);
 	if (err || sequence <= known->highest[ordinal_in_group])
 		return err;
-	struct head *head = heads_apply_row(&engine->heads, record, columns, sequence, r->now_us);
-	if (head->rows >= head_rows_full(head->columns) && !head->queued) {
+	struct head *head =
+		heads_apply_row(&engine->heads, &engine->registry, record, sequence, r->now_us);
+	if (head_is_full(head) && !head->queued) {
 		head->queued = true;
 		maintain_request_seal(engine, head, false);
 	}

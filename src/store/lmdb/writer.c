@@ -181,30 +181,56 @@ static bool has_dead_series(struct cycle *cycle, const struct store_write *write
 	return false;
 }
 
+/* One by one: deletions, and rows whose series may have been forgotten. */
+static int journal_checked(struct cycle *cycle, const struct store_write *write,
+			   const struct store_stage *stage, const uint8_t *record, size_t len)
+{
+	struct record parsed;
+	int err = record_view(record, len, &parsed);
+	ASSERT(!err);
+	if (parsed.kind == RECORD_DELETE)
+		err = maintain_delete(cycle->engine, cycle->txn, &parsed);
+	else if (has_dead_series(cycle, write, stage, &parsed))
+		err = ERR_NOT_FOUND;
+	return err ? err : journal_record(cycle, record, len);
+}
+
+/* As many rows as the page has room for, with one copy; gives how many bytes they take. */
+static size_t journal_rows(struct cycle *cycle, const uint8_t *at, size_t left)
+{
+	const uint8_t *begin = at, *record;
+	size_t room = journal_page_room(&cycle->page), len, taken = 0;
+	unsigned count = 0;
+	while ((record = record_next(&at, &left, &len)) != NULL && record[0] != RECORD_DELETE &&
+	       (size_t)(at - begin) <= room) {
+		taken = (size_t)(at - begin);
+		count++;
+	}
+	journal_page_add_many(&cycle->page, begin, taken, count);
+	cycle->sequence += count;
+	return taken;
+}
+
 static int journal_chunk(struct cycle *cycle, const struct store_write *write,
 			 const struct store_stage *stage, const struct record_chunk *chunk)
 {
 	bool may_be_dead = cycle->engine->registry.dead_count || forget_wanted(write);
 	const uint8_t *at = chunk->bytes, *record;
 	size_t left = chunk->used, len;
-	struct record parsed;
-	while ((record = record_next(&at, &left, &len)) != NULL) {
-		bool deletes = record[0] == RECORD_DELETE;
-		int err = 0;
-		if (deletes || may_be_dead) {
-			err = record_parse(record, len, &parsed);
-			ASSERT(!err);
-			if (!deletes && has_dead_series(cycle, write, stage, &parsed))
-				return ERR_NOT_FOUND;
-		}
-		if (deletes)
-			err = maintain_delete(cycle->engine, cycle->txn, &parsed);
-		if (!err)
-			err = journal_record(cycle, record, len);
-		if (err)
-			return err;
+	int err = 0;
+	while (left && !err) {
+		size_t taken = may_be_dead ? 0 : journal_rows(cycle, at, left);
+		at += taken;
+		left -= taken;
+		if (taken || !left)
+			continue;
+		/* A deletion, or the page is full. */
+		record = record_next(&at, &left, &len);
+		err = may_be_dead || record[0] == RECORD_DELETE
+			      ? journal_checked(cycle, write, stage, record, len)
+			      : journal_record(cycle, record, len);
 	}
-	return 0;
+	return err;
 }
 
 /* ---- One batch in the transaction ------------------------------------------------------------ */
@@ -256,16 +282,16 @@ static void apply_record(struct cycle *cycle, const uint8_t *bytes, size_t len, 
 {
 	struct engine *engine = cycle->engine;
 	struct record record;
-	int err = record_parse(bytes, len, &record);
+	int err = record_view(bytes, len, &record);
 	ASSERT(!err);
 	uint64_t sequence = cycle->sequence++;
 	if (record.kind == RECORD_DELETE) {
 		heads_apply_delete(&engine->heads, &record);
 		return;
 	}
-	unsigned columns = registry_columns(&engine->registry, record.shape);
-	struct head *head = heads_apply_row(&engine->heads, &record, columns, sequence, now_us);
-	if (head->rows >= head_rows_full(head->columns) && !head->queued) {
+	struct head *head =
+		heads_apply_row(&engine->heads, &engine->registry, &record, sequence, now_us);
+	if (head_is_full(head) && !head->queued) {
 		head->queued = true;
 		maintain_request_seal(engine, head, false);
 	}

@@ -1,0 +1,29 @@
+/* The values of one row as bytes: what records of the journal and heads hold. Pure functions.
+ * Private.
+ *
+ * Most rows are small integers of one type: those take as many bytes each as the greatest needs (1,
+ * 2, 4 or 8), so that no byte of them is a branch. The layout is doc/format-store.md, "Journal". */
+#ifndef STORE_LMDB_ROW_H
+#define STORE_LMDB_ROW_H
+
+#include "base/base.h"
+#include "model/value.h"
+
+enum {
+	ROW_VALUES_MAX = 256,
+	ROW_MAX_BYTES = 1 + ROW_VALUES_MAX / 2 + ROW_VALUES_MAX * 10,
+};
+
+/* Writes 1 to ROW_VALUES_MAX values; gives the end. */
+uint8_t *row_put(uint8_t *to, const struct value *values, unsigned count);
+
+/* Bits and types of all `count` values. ERR_DAMAGED for bytes that row_put did not write. */
+int row_get(const uint8_t *bytes, size_t len, unsigned count, uint64_t *bits,
+	    uint8_t *types) MUST_CHECK;
+/* Only whether row_get would succeed. */
+int row_check(const uint8_t *bytes, size_t len, unsigned count) MUST_CHECK;
+
+/* One value of a row that row_check has found good. */
+struct value row_value(const uint8_t *bytes, size_t len, unsigned count, unsigned at);
+
+#endif
