@@ -50,8 +50,8 @@ CURSOR_FIXED(cursor_u32, uint32_t)
 CURSOR_FIXED(cursor_u64, uint64_t)
 #undef CURSOR_FIXED
 
-/* LEB128: seven bits a byte, low first, at most ten bytes. What passes 64 bits is bad. */
-static inline uint64_t cursor_varint(struct cursor *c)
+/* Byte by byte: near the end, and what has more than eight bytes. */
+static inline uint64_t cursor_varint_bytes(struct cursor *c)
 {
 	uint64_t value = 0;
 	for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -67,6 +67,28 @@ static inline uint64_t cursor_varint(struct cursor *c)
 	c->bad = true;
 	c->at = c->end;
 	return 0;
+}
+
+/* LEB128: seven bits a byte, low first, at most ten bytes. What passes 64 bits is bad. */
+static inline uint64_t cursor_varint(struct cursor *c)
+{
+	uint64_t word, ends;
+	if (UNLIKELY(c->bad || cursor_left(c) < sizeof(word)))
+		return cursor_varint_bytes(c);
+	memcpy(&word, c->at, sizeof(word));
+	if ((word & 0x80) == 0) {
+		c->at++;
+		return word & 0x7f;
+	}
+	ends = ~word & UINT64_C(0x8080808080808080);
+	if (UNLIKELY(!ends))
+		return cursor_varint_bytes(c);
+	c->at += (unsigned)__builtin_ctzll(ends) / 8 + 1;
+	/* The bytes up to the first end, then seven bits of each moved together. */
+	word &= (ends ^ (ends - 1)) & UINT64_C(0x7f7f7f7f7f7f7f7f);
+	word = (word & UINT64_C(0x007f007f007f007f)) | (word & UINT64_C(0x7f007f007f007f00)) >> 1;
+	word = (word & UINT64_C(0x00003fff00003fff)) | (word & UINT64_C(0x3fff00003fff0000)) >> 2;
+	return (word & 0x0fffffff) | (word & UINT64_C(0x0fffffff00000000)) >> 4;
 }
 
 static inline int64_t zigzag_decode(uint64_t n)

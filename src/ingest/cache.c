@@ -123,6 +123,12 @@ struct cache_entry *cache_find(struct cache *cache, struct hash128 key)
 	return entry;
 }
 
+void cache_prefetch(const struct cache *cache, struct hash128 key)
+{
+	const struct segment *segment = cache->segments[directory_index(cache, key.low)];
+	__builtin_prefetch(&segment->entries[key.low % SEGMENT_ENTRIES]);
+}
+
 /* ---- Growing -------------------------------------------------------------------------------- */
 
 static void double_directory(struct cache *cache)

@@ -44,6 +44,9 @@ void cache_clear(struct cache *cache);
 /* NULL if it is not there. Valid until the next call that changes the cache. */
 struct cache_entry *cache_find(struct cache *cache, struct hash128 key);
 
+/* Has the memory fetched that cache_find will look at. */
+void cache_prefetch(const struct cache *cache, struct hash128 key);
+
 /* The handle at `i`. */
 static inline uint64_t cache_handle(const struct cache_entry *entry, size_t i)
 {

@@ -274,11 +274,11 @@ static void take_slowly(struct taken *t, const struct cache_entry *entry, struct
 }
 
 static enum line_result take_line(struct line_feed *feed, struct line_reader *reader,
-				  struct slice key)
+				  struct slice key, struct hash128 hash)
 {
 	struct ingest *ingest = feed->r->ingest;
 	struct line_fields *fields = &ingest->line->fields;
-	struct taken t = {feed, reader, fields, key, key_hash(feed, key), 0};
+	struct taken t = {feed, reader, fields, key, hash, 0};
 	const struct cache_entry *entry = cache_find(ingest->cache, t.hash);
 	struct shape *expected = entry && entry->shape ? entry->shape : feed->last;
 	enum line_result result = line_fields(reader, expected ? &expected->names : NULL, fields);
@@ -322,18 +322,60 @@ static bool give_up(const struct line_reader *reader, const char *bytes, enum cu
 	return means == CUT_IS_BAD || (means == CUT_FIRST_IS_BAD && reader->start == bytes);
 }
 
+/* The lines that come next, as far as they can be guessed, so that their places in the cache are
+ * fetched in time. */
+enum { LOOKOUT_LINES = 8 };
+struct lookout {
+	const char *at, *end;
+	unsigned first, count;
+	struct seen {
+		struct slice key;
+		struct hash128 hash;
+	} lines[LOOKOUT_LINES];
+};
+
+static void look_out(const struct line_feed *feed, struct lookout *l, const char *now)
+{
+	while (l->count && l->lines[l->first].key.data < now) {
+		l->first = (l->first + 1) % LOOKOUT_LINES;
+		l->count--;
+	}
+	if (l->at < now)
+		l->at = now;
+	while (l->count < LOOKOUT_LINES) {
+		struct seen *seen = &l->lines[(l->first + l->count) % LOOKOUT_LINES];
+		if (!line_peek(&l->at, l->end, &seen->key))
+			return;
+		seen->hash = key_hash(feed, seen->key);
+		cache_prefetch(feed->r->ingest->cache, seen->hash);
+		l->count++;
+	}
+}
+
+static enum line_result next_line(struct line_feed *feed, struct lookout *l,
+				  struct line_reader *reader)
+{
+	struct slice key;
+	look_out(feed, l, reader->at);
+	struct seen seen = l->count ? l->lines[l->first] : (struct seen){0};
+	enum line_result result = line_next_peeked(reader, seen.key, &key);
+	if (UNLIKELY(result != LINE_OK))
+		return result;
+	if (UNLIKELY(key.data != seen.key.data))
+		seen.hash = key_hash(feed, key);
+	return take_line(feed, reader, key, seen.hash);
+}
+
 /* Whole lines; gives how many bytes were taken: all but a line that ends in an open text. */
 static size_t take_lines(struct line_feed *feed, const char *bytes, size_t len,
 			 enum cut_means means)
 {
 	struct line_reader reader;
-	struct slice key;
+	struct lookout lookout = {.at = bytes, .end = bytes + len};
 	enum line_result result;
 	line_reader_init(&reader, bytes, len, feed->line, feed->precision);
 	reader.line_max_bytes = feed->line_max_bytes;
-	while ((result = line_next(&reader, &key)) != LINE_DONE && !feed->r->err) {
-		if (LIKELY(result == LINE_OK))
-			result = take_line(feed, &reader, key);
+	while (!feed->r->err && (result = next_line(feed, &lookout, &reader)) != LINE_DONE) {
 		if (LIKELY(result == LINE_OK))
 			continue;
 		if (result == LINE_CUT) {

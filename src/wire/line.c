@@ -146,20 +146,22 @@ static const char *next_start(struct line_reader *reader)
 	}
 }
 
-enum line_result line_next(struct line_reader *reader, struct slice *key)
+/* The end of the key at p: its blank, or the newline of a line without fields. */
+static const char *key_end(const char *p, const char *end)
 {
-	const char *p = next_start(reader);
-	if (!p)
-		return LINE_DONE;
-	const char *begin = p;
 	for (;;) {
-		p = scan(p, reader->end, LINE_SET_KEY);
-		if (LIKELY(*p == ' '))
-			break;
-		if (*p == '\n')
-			return bad(reader, p - (p[-1] == '\r'), "a blank and fields are missing");
+		p = scan(p, end, LINE_SET_KEY);
+		if (LIKELY(*p == ' ' || *p == '\n'))
+			return p;
 		p += p[1] == ' ' ? 2 : 1;
 	}
+}
+
+static enum line_result take_key(struct line_reader *reader, const char *begin, const char *p,
+				 struct slice *key)
+{
+	if (UNLIKELY(*p == '\n'))
+		return bad(reader, p - (p[-1] == '\r'), "a blank and fields are missing");
 	*key = (struct slice){begin, (size_t)(p - begin)};
 	p = skip_blanks(p);
 	if (UNLIKELY(ends_line(p)))
@@ -168,6 +170,33 @@ enum line_result line_next(struct line_reader *reader, struct slice *key)
 		return bad_length(reader);
 	reader->at = p;
 	return LINE_OK;
+}
+
+enum line_result line_next(struct line_reader *reader, struct slice *key)
+{
+	const char *p = next_start(reader);
+	return p ? take_key(reader, p, key_end(p, reader->end), key) : LINE_DONE;
+}
+
+bool line_peek(const char **at, const char *end, struct slice *key)
+{
+	if (*at >= end)
+		return false;
+	const char *stop = key_end(*at, end);
+	*key = (struct slice){*at, (size_t)(stop - *at)};
+	const char *newline = memchr(stop, '\n', (size_t)(end - stop));
+	*at = newline ? newline + 1 : end;
+	return true;
+}
+
+enum line_result line_next_peeked(struct line_reader *reader, struct slice peeked,
+				  struct slice *key)
+{
+	const char *p = next_start(reader);
+	if (!p)
+		return LINE_DONE;
+	bool right = p == peeked.data;
+	return take_key(reader, p, right ? p + peeked.len : key_end(p, reader->end), key);
 }
 
 /* ---- Numbers -------------------------------------------------------------------------------- */

@@ -86,6 +86,14 @@ void line_reader_init(struct line_reader *reader, const char *bytes, size_t len,
 /* Step one. LINE_OK: *key is `measurement,tags`, raw, not yet looked into. Never LINE_CUT. */
 enum line_result line_next(struct line_reader *reader, struct slice *key);
 
+/* Looks ahead, without a word on what is wrong: the key of the line that begins at *at, if that is
+ * an ordinary line, and where the next one should begin. False at the end. A guess, for fetching
+ * what the line will need: a text with a newline in it, for one, leads it astray. */
+bool line_peek(const char **at, const char *end, struct slice *key);
+/* line_next with what line_peek gave: where that was right, its key need not be found again. */
+enum line_result line_next_peeked(struct line_reader *reader, struct slice peeked,
+				  struct slice *key);
+
 /* The field names of a line that came before, in the order in which they stood: each raw with its
  * `=`, padded with zeros to whole words. */
 struct line_names {

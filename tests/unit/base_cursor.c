@@ -52,6 +52,13 @@ static void varints_both_ways(UNUSED void **state)
 		assert_true(cursor_varint(&c) == vectors[i].value);
 		assert_false(c.bad);
 		assert_int_equal(cursor_left(&c), 0);
+		/* Behind it more bytes, which are not looked at. */
+		uint8_t longer[20];
+		memset(longer, 0xff, sizeof(longer));
+		memcpy(longer, vectors[i].bytes, vectors[i].len);
+		c = cursor_of(longer, sizeof(longer));
+		assert_true(cursor_varint(&c) == vectors[i].value);
+		assert_int_equal(cursor_left(&c), sizeof(longer) - vectors[i].len);
 		/* Cut at every length. */
 		for (size_t len = 0; len < vectors[i].len; len++) {
 			c = cursor_of(vectors[i].bytes, len);

@@ -33,7 +33,14 @@ static struct store_stage *stage_of(struct store_write *write)
 /* How many handles from `at` on are neighbouring columns of one band. */
 static size_t neighbours(const uint64_t *handles, size_t at, size_t n, size_t max)
 {
+	uint64_t others = 0;
 	size_t count = 1;
+	if (at == 0 && n <= max) { /* mostly all are: without a branch for each */
+		for (size_t i = 0; i < n; i++)
+			others |= handles[i] ^ (handles[0] + i);
+		if (!others)
+			return n;
+	}
 	while (at + count < n && count < max && handles[at + count] == handles[at] + count)
 		count++;
 	return count;
@@ -75,7 +82,8 @@ static int engine_append(struct store_write *write, enum table table, int64_t pe
 			 size_t n, const struct value *values)
 {
 	struct engine *engine = engine_of(write->store);
-	size_t fields = schema[table].field_count;
+	unsigned fields = (unsigned)schema[table].field_count;
+	unsigned handles_max = fields == 1 ? RECORD_VALUES_MAX : RECORD_VALUES_MAX / fields;
 	struct sheet sheet = {table, retention, period_ms};
 	struct store_stage *stage = stage_of(write);
 	if (!stage)
@@ -83,16 +91,15 @@ static int engine_append(struct store_write *write, enum table table, int64_t pe
 	struct chunk_mark before = mark(stage);
 	int err = 0;
 	for (size_t i = 0; i < n && !err;) {
-		size_t count = neighbours(handles, i, n, RECORD_VALUES_MAX / fields);
+		size_t count = neighbours(handles, i, n, handles_max);
 		err = check_handle(engine, handles[i]);
-		if (!err)
+		if (!err && count > 1)
 			err = check_handle(engine, handles[i + count - 1]);
 		if (!err)
-			err = record_put_row(&write->arena, &stage->last_chunk, &sheet,
-					     handle_shape(handles[i]), handle_ordinal(handles[i]),
-					     handle_column(handles[i]) * (unsigned)fields,
-					     (unsigned)(count * fields), ts_ms,
-					     values + i * fields);
+			err = record_put_row(
+				&write->arena, &stage->last_chunk, &sheet, handle_shape(handles[i]),
+				handle_ordinal(handles[i]), handle_column(handles[i]) * fields,
+				(unsigned)(count * fields), ts_ms, values + i * fields);
 		if (!err && !stage->first_chunk)
 			stage->first_chunk = stage->last_chunk;
 		i += count;

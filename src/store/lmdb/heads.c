@@ -45,14 +45,19 @@ static bool is_head(const struct head *head, const struct segment_id *id, uint32
 	       head->sheet.period_ms == id->sheet.period_ms;
 }
 
-struct head *heads_find(struct heads *heads, const struct segment_id *segment, uint32_t shape,
-			uint32_t ordinal)
+static struct head *find(struct heads *heads, const struct segment_id *segment, uint32_t shape,
+			 uint32_t ordinal, size_t hash)
 {
-	size_t bucket = segment_hash(segment, shape, ordinal) & (heads->bucket_count - 1);
-	struct head *head = heads->buckets[bucket];
+	struct head *head = heads->buckets[hash & (heads->bucket_count - 1)];
 	while (head && !is_head(head, segment, shape, ordinal))
 		head = head->next_in_bucket;
 	return head;
+}
+
+struct head *heads_find(struct heads *heads, const struct segment_id *segment, uint32_t shape,
+			uint32_t ordinal)
+{
+	return find(heads, segment, shape, ordinal, segment_hash(segment, shape, ordinal));
 }
 
 static struct segment_id id_of(const struct head *head)
@@ -236,20 +241,42 @@ static const struct segment_id *segment_at(struct heads *heads, const struct she
 	return last;
 }
 
-struct head *heads_apply_row(struct heads *heads, struct registry *registry,
-			     const struct record *record, uint64_t sequence, int64_t now_us)
+void heads_foresee(struct heads *heads, struct incoming *rows, size_t count)
 {
+	size_t mask = heads->bucket_count - 1;
+	for (size_t i = 0; i < count; i++) {
+		const struct record *record = &rows[i].record;
+		const struct segment_id *id = segment_at(heads, &record->sheet, record->ts_ms);
+		rows[i].hash = segment_hash(id, record->shape, record->ordinal);
+		__builtin_prefetch(&heads->buckets[rows[i].hash & mask]);
+	}
+	for (size_t i = 0; i < count; i++) {
+		const char *head = (const char *)heads->buckets[rows[i].hash & mask];
+		__builtin_prefetch(head, 1);
+		__builtin_prefetch(head + 64, 1);
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct head *head = heads->buckets[rows[i].hash & mask];
+		if (head)
+			__builtin_prefetch(head->data + head->used, 1);
+	}
+}
+
+struct head *heads_apply_row(struct heads *heads, struct registry *registry,
+			     const struct incoming *row, int64_t now_us)
+{
+	const struct record *record = &row->record;
 	const struct segment_id *id = segment_at(heads, &record->sheet, record->ts_ms);
-	struct head *head = heads_find(heads, id, record->shape, record->ordinal);
+	struct head *head = find(heads, id, record->shape, record->ordinal, row->hash);
 	if (UNLIKELY(!head))
-		head = add_head(heads, registry, id, record, sequence);
+		head = add_head(heads, registry, id, record, row->sequence);
 	struct part part = {record->ts_ms, record->first_column, record->columns,
 			    record->values_bytes, record->values};
 	uint32_t cap = head->cap;
 	add_part(head, &part);
 	if (UNLIKELY(head->cap != cap))
 		account(heads, (int64_t)(head->cap - cap), 0);
-	head->last_sequence = sequence;
+	head->last_sequence = row->sequence;
 	head->touched_us = now_us;
 	return head;
 }

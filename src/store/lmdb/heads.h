@@ -93,9 +93,19 @@ size_t segment_hash(const struct segment_id *segment, uint32_t shape, uint32_t n
 /* The head of a band, or NULL. Also for readers under the read lock. */
 struct head *heads_find(struct heads *heads, const struct segment_id *segment, uint32_t shape,
 			uint32_t ordinal);
+/* A record on its way in. */
+struct incoming {
+	struct record record;
+	uint64_t sequence;
+	size_t hash;
+};
+enum { INCOMING_MAX = 16 }; /* looked at together: about what a core fetches at once */
+/* Sets the hashes of rows and has the memory fetched that taking them in will touch: with very many
+ * heads that is most of the work. Needs no lock. */
+void heads_foresee(struct heads *heads, struct incoming *rows, size_t count);
 /* Adds a row, whose shape is registered. Returns the head. */
 struct head *heads_apply_row(struct heads *heads, struct registry *registry,
-			     const struct record *record, uint64_t sequence, int64_t now_us);
+			     const struct incoming *row, int64_t now_us);
 /* Removes what a deletion names from every head of the series. */
 void heads_apply_delete(struct heads *heads, const struct record *record);
 void heads_remove(struct heads *heads, struct head *head);

@@ -94,14 +94,6 @@ const uint8_t *record_next(const uint8_t **at, size_t *left, size_t *len)
 	return record;
 }
 
-/* Nearly all are one byte. */
-static inline uint64_t get_varint(struct cursor *c)
-{
-	if (LIKELY(c->at < c->end && *c->at < 0x80))
-		return *c->at++;
-	return cursor_varint(c);
-}
-
 int record_view(const uint8_t *bytes, size_t len, struct record *record)
 {
 	struct cursor c = cursor_of(bytes, len);
@@ -113,10 +105,10 @@ int record_view(const uint8_t *bytes, size_t len, struct record *record)
 	    schema[record->sheet.table].kind != TABLE_SAMPLES)
 		return ERR_DAMAGED;
 	if (schema[record->sheet.table].has_period)
-		record->sheet.period_ms = (int64_t)get_varint(&c);
-	record->shape = (uint32_t)get_varint(&c);
-	record->ordinal = (uint32_t)get_varint(&c);
-	uint64_t first = get_varint(&c), columns = get_varint(&c);
+		record->sheet.period_ms = (int64_t)cursor_varint(&c);
+	record->shape = (uint32_t)cursor_varint(&c);
+	record->ordinal = (uint32_t)cursor_varint(&c);
+	uint64_t first = cursor_varint(&c), columns = cursor_varint(&c);
 	record->ts_ms = zigzag_decode(cursor_varint(&c));
 	if (c.bad || first > SHAPE_COLUMNS_MAX * TABLE_FIELDS_MAX || columns == 0 ||
 	    columns > RECORD_VALUES_MAX)

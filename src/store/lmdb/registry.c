@@ -97,14 +97,6 @@ static struct slice band_key(uint8_t to[8], uint32_t shape, uint32_t ordinal)
 /* ---- Columns and ordinals of shapes -----------------------------------------------------------
  */
 
-unsigned registry_columns(struct registry *registry, uint32_t shape)
-{
-	if (shape == 0 || shape > SHAPES_MAX)
-		return 0;
-	uint16_t *chunk = registry->columns[shape / SHAPE_CHUNK];
-	return chunk ? __atomic_load_n(&chunk[shape % SHAPE_CHUNK], __ATOMIC_ACQUIRE) : 0;
-}
-
 /* Under the lock, or before anybody else is there. */
 static void set_columns(struct registry *registry, uint32_t shape, unsigned columns)
 {
@@ -766,10 +758,8 @@ void registry_forgotten(struct registry *registry, uint64_t handle)
 	pthread_mutex_unlock(&registry->lock);
 }
 
-bool registry_is_dead(struct registry *registry, uint64_t handle)
+bool registry_find_dead(struct registry *registry, uint64_t handle)
 {
-	if (__atomic_load_n(&registry->dead_count, __ATOMIC_RELAXED) == 0)
-		return false;
 	pthread_mutex_lock(&registry->lock);
 	bool dead = registry->dead[dead_slot(registry, handle)] == handle;
 	pthread_mutex_unlock(&registry->lock);

@@ -94,7 +94,13 @@ int registry_open(struct registry *registry, struct env *env) MUST_CHECK;
 void registry_release(struct registry *registry);
 
 /* 0 for a shape that does not exist. Any thread. */
-unsigned registry_columns(struct registry *registry, uint32_t shape);
+static inline unsigned registry_columns(struct registry *registry, uint32_t shape)
+{
+	if (shape == 0 || shape > SHAPES_MAX)
+		return 0;
+	uint16_t *chunk = registry->columns[shape / SHAPE_CHUNK];
+	return chunk ? __atomic_load_n(&chunk[shape % SHAPE_CHUNK], __ATOMIC_ACQUIRE) : 0;
+}
 
 /* Whether a handle may have been given: since the start, or to a series that is there. Any thread.
  */
@@ -134,7 +140,12 @@ void registry_committed(struct registry *registry, const struct registry_taken *
 /* In the writer's transaction: the series leaves. The handle is dead after registry_forgotten(). */
 int registry_forget(struct registry *registry, MDB_txn *txn, uint64_t handle) MUST_CHECK;
 void registry_forgotten(struct registry *registry, uint64_t handle);
-bool registry_is_dead(struct registry *registry, uint64_t handle);
+bool registry_find_dead(struct registry *registry, uint64_t handle);
+static inline bool registry_is_dead(struct registry *registry, uint64_t handle)
+{
+	return __atomic_load_n(&registry->dead_count, __ATOMIC_RELAXED) &&
+	       registry_find_dead(registry, handle);
+}
 
 /* Every band of every shape, in order of key: `step` is called with each; stops on its error. */
 struct band_view {

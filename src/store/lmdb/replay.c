@@ -64,8 +64,9 @@ static int look_up(struct replaying *r, const struct group_id *id, struct known_
 	return 0;
 }
 
-static int replay_record(struct replaying *r, const struct record *record, uint64_t sequence)
+static int replay_record(struct replaying *r, const struct incoming *row)
 {
+	const struct record *record = &row->record;
 	struct engine *engine = r->engine;
 	if (record->kind == RECORD_DELETE) {
 		heads_apply_delete(&engine->heads, record);
@@ -81,10 +82,9 @@ static int replay_record(struct replaying *r, const struct record *record, uint6
 					     &ordinal_in_group);
 	struct known_group *known;
 	int err = look_up(r, &id, &known);
-	if (err || sequence <= known->highest[ordinal_in_group])
+	if (err || row->sequence <= known->highest[ordinal_in_group])
 		return err;
-	struct head *head =
-		heads_apply_row(&engine->heads, &engine->registry, record, sequence, r->now_us);
+	struct head *head = heads_apply_row(&engine->heads, &engine->registry, row, r->now_us);
 	if (head_is_full(head) && !head->queued) {
 		head->queued = true;
 		maintain_request_seal(engine, head, false);
@@ -96,20 +96,24 @@ static int replay_record(struct replaying *r, const struct record *record, uint6
 static int replay_page(struct replaying *r, struct slice key, struct slice value)
 {
 	struct journal_view view;
-	struct record record;
+	struct incoming rows[INCOMING_MAX];
 	const uint8_t *bytes;
 	size_t len;
+	unsigned count;
 	int err = journal_page_open(key, value, &view);
+	for (unsigned i = 0; i < view.records && !err; i += count) {
+		for (count = 0; count < INCOMING_MAX && i + count < view.records && !err; count++) {
+			bytes = record_next(&view.at, &view.left, &len);
+			rows[count].sequence = view.first_sequence + i + count;
+			err = bytes ? record_parse(bytes, len, &rows[count].record) : ERR_DAMAGED;
+		}
+		if (!err)
+			heads_foresee(&r->engine->heads, rows, count);
+		for (unsigned n = 0; n < count && !err; n++)
+			err = replay_record(r, &rows[n]);
+	}
 	if (err)
 		return err;
-	for (unsigned i = 0; i < view.records; i++) {
-		bytes = record_next(&view.at, &view.left, &len);
-		err = bytes ? record_parse(bytes, len, &record) : ERR_DAMAGED;
-		if (!err)
-			err = replay_record(r, &record, view.first_sequence + i);
-		if (err)
-			return err;
-	}
 	struct journal_entry entry = {view.first_sequence, view.written_ms, (uint32_t)value.len,
 				      view.records};
 	engine_count_journal(r->engine, &entry);

@@ -278,19 +278,13 @@ static int put_counters(struct cycle *cycle)
 
 /* ---- After the commit ------------------------------------------------------------------------ */
 
-static void apply_record(struct cycle *cycle, const uint8_t *bytes, size_t len, int64_t now_us)
+static void apply_record(struct engine *engine, const struct incoming *row, int64_t now_us)
 {
-	struct engine *engine = cycle->engine;
-	struct record record;
-	int err = record_view(bytes, len, &record);
-	ASSERT(!err);
-	uint64_t sequence = cycle->sequence++;
-	if (record.kind == RECORD_DELETE) {
-		heads_apply_delete(&engine->heads, &record);
+	if (row->record.kind == RECORD_DELETE) {
+		heads_apply_delete(&engine->heads, &row->record);
 		return;
 	}
-	struct head *head =
-		heads_apply_row(&engine->heads, &engine->registry, &record, sequence, now_us);
+	struct head *head = heads_apply_row(&engine->heads, &engine->registry, row, now_us);
 	if (head_is_full(head) && !head->queued) {
 		head->queued = true;
 		maintain_request_seal(engine, head, false);
@@ -299,19 +293,29 @@ static void apply_record(struct cycle *cycle, const uint8_t *bytes, size_t len, 
 
 static void apply_chunk(struct cycle *cycle, const struct record_chunk *chunk, int64_t now_us)
 {
-	const uint8_t *at = chunk->bytes, *record;
+	struct engine *engine = cycle->engine;
+	struct incoming rows[INCOMING_MAX];
+	const uint8_t *at = chunk->bytes, *record = at;
 	size_t left = chunk->used, len, held = 0;
-	pthread_rwlock_t *lock = &cycle->engine->heads.lock;
-	pthread_rwlock_wrlock(lock);
-	while ((record = record_next(&at, &left, &len)) != NULL) {
-		if (held++ == APPLY_RECORDS) {
-			pthread_rwlock_unlock(lock);
-			held = 0;
-			pthread_rwlock_wrlock(lock);
+	pthread_rwlock_wrlock(&engine->heads.lock);
+	while (record) {
+		size_t count = 0;
+		while (count < INCOMING_MAX && (record = record_next(&at, &left, &len)) != NULL) {
+			int err = record_view(record, len, &rows[count].record);
+			ASSERT(!err);
+			rows[count++].sequence = cycle->sequence++;
 		}
-		apply_record(cycle, record, len, now_us);
+		heads_foresee(&engine->heads, rows, count);
+		for (size_t i = 0; i < count; i++)
+			apply_record(engine, &rows[i], now_us);
+		held += count;
+		if (held >= APPLY_RECORDS) {
+			pthread_rwlock_unlock(&engine->heads.lock);
+			held = 0;
+			pthread_rwlock_wrlock(&engine->heads.lock);
+		}
 	}
-	pthread_rwlock_unlock(lock);
+	pthread_rwlock_unlock(&engine->heads.lock);
 }
 
 static void apply_batches(struct cycle *cycle)
