@@ -414,6 +414,8 @@ typedef void store_read_done(struct store_read *read, int err);
 
 struct store_read_work {
 	uint64_t extents, blocks_decoded, blocks_summarised, blocks_skipped, points;
+	uint64_t rows_decoded; /* of these blocks and of what is not yet in blocks */
+	int64_t took_us;       /* from taking it up to `done`, without what it waited */
 };
 
 struct store_read {

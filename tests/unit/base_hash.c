@@ -45,6 +45,21 @@ static void pieces_and_alignments(UNUSED void **state)
 	}
 }
 
+/* Long ones are worked on in stretches; fed in pieces of 5 bytes they are not. */
+static void long_buffers_equal_their_pieces(UNUSED void **state)
+{
+	uint8_t bytes[4000];
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * i >> 3 ^ i);
+	for (size_t len = 760; len <= sizeof(bytes); len += 1 + len % 13) {
+		uint32_t crc = 0;
+		for (size_t at = 0; at < len; at += 5)
+			crc = crc32c(crc, bytes + at, len - at < 5 ? len - at : 5);
+		assert_true(crc32c(0, bytes, len) == crc);
+		assert_true(crc32c(0, bytes + 1, len - 1) != crc);
+	}
+}
+
 /* Of XXH3 with seed 0, as its specification lists them for the empty input. */
 static void xxh3_of_nothing(UNUSED void **state)
 {
@@ -60,6 +75,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vectors_of_the_rfc),
 		cmocka_unit_test(pieces_and_alignments),
+		cmocka_unit_test(long_buffers_equal_their_pieces),
 		cmocka_unit_test(xxh3_of_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,11 +64,14 @@ struct seal_queue {
 	size_t first, count, cap;
 };
 
-/* A reader's snapshot, kept between reads. */
+struct scratch; /* read.h */
+
+/* A reader's snapshot and memory, kept between reads. */
 struct reader {
 	struct reader *next;
 	MDB_txn *txn;
 	uint64_t epoch; /* heads.epoch when the snapshot was opened */
+	struct scratch *scratch;
 };
 
 struct engine {

@@ -58,7 +58,7 @@ static int open_extent(struct extent *extent, struct slice key, struct slice val
 	return err;
 }
 
-static void add_ref(struct block_refs *refs, const struct block *block)
+void block_refs_add(struct block_refs *refs, const struct block *block)
 {
 	if (refs->count == refs->cap) {
 		refs->cap = refs->cap ? refs->cap * 2 : 16;
@@ -95,7 +95,7 @@ int group_find(MDB_cursor *cursor, const struct group_id *id, uint32_t ordinal_i
 			if (meta->ordinal == ordinal_in_group && column >= meta->first_column &&
 			    column < (unsigned)meta->first_column + meta->columns &&
 			    meta->first_ts_ms < end_ms && meta->last_ts_ms >= start_ms)
-				add_ref(refs, &block);
+				block_refs_add(refs, &block);
 		}
 		err = env_next(cursor, &key, &value);
 	}
@@ -193,33 +193,42 @@ void block_refs_by_sequence(struct block_refs *refs)
 		qsort(refs->list, refs->count, sizeof(*refs->list), by_sequence);
 }
 
-/* Calls `see` with every block of the group, in order of key; stops on its error. */
-static int each_block(MDB_txn *txn, MDB_dbi extents, const struct group_id *id,
-		      int (*see)(const struct block *block, void *context), void *context)
+int group_each(MDB_cursor *cursor, const struct group_id *id,
+	       int (*see)(const struct block *block, void *context), void *context,
+	       uint64_t *extents)
 {
 	uint8_t prefix[GROUP_PREFIX_BYTES];
 	struct slice key, value;
-	MDB_cursor *cursor;
-	int err = env_error(mdb_cursor_open(txn, extents, &cursor));
-	if (err)
-		return err;
-	err = seek_group(cursor, id, prefix, &key, &value);
+	int err = seek_group(cursor, id, prefix, &key, &value);
 	while (!err && in_group(key, prefix)) {
 		struct extent extent;
 		struct block block;
 		err = open_extent(&extent, key, value);
+		*extents += !err;
 		while (!err && extent_next(&extent, &block))
 			err = see(&block, context);
 		if (!err)
 			err = env_next(cursor, &key, &value);
 	}
-	mdb_cursor_close(cursor);
 	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+static int each_block(MDB_txn *txn, MDB_dbi extents, const struct group_id *id,
+		      int (*see)(const struct block *block, void *context), void *context)
+{
+	MDB_cursor *cursor;
+	uint64_t opened = 0;
+	int err = env_error(mdb_cursor_open(txn, extents, &cursor));
+	if (err)
+		return err;
+	err = group_each(cursor, id, see, context, &opened);
+	mdb_cursor_close(cursor);
+	return err;
 }
 
 static int see_ref(const struct block *block, void *refs)
 {
-	add_ref(refs, block);
+	block_refs_add(refs, block);
 	return 0;
 }
 

@@ -48,9 +48,17 @@ struct block_refs {
 int group_find(MDB_cursor *cursor, const struct group_id *id, uint32_t ordinal_in_group,
 	       unsigned column, int64_t start_ms, int64_t end_ms,
 	       struct block_refs *refs) MUST_CHECK;
+/* Keeps them in order of time. */
+void block_refs_add(struct block_refs *refs, const struct block *block);
 void block_refs_release(struct block_refs *refs);
 /* So that of two blocks that overlap, as they do beside damage, the later wins. */
 void block_refs_by_sequence(struct block_refs *refs);
+
+/* Calls `see` with every block of the group, in order of key; stops on its error. *extents grows by
+ * those opened. */
+int group_each(MDB_cursor *cursor, const struct group_id *id,
+	       int (*see)(const struct block *block, void *context), void *context,
+	       uint64_t *extents) MUST_CHECK;
 
 /* Appends the rows of a block, columns first .. first + run->fields of its strip, within
  * start..end; rows without any of these values are left out. */

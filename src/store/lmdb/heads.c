@@ -436,7 +436,17 @@ void run_release(struct run *run)
 		mem_free(run->bits[f]);
 		mem_free(run->types[f]);
 	}
-	run_init(run, run->fields);
+	*run = (struct run){.fields = run->fields};
+}
+
+void run_reuse(struct run *run, unsigned fields)
+{
+	if (run->fields != fields) {
+		run_release(run);
+		run_init(run, fields);
+	}
+	run->count = 0;
+	run->sequence = 0;
 }
 
 void run_reserve(struct run *run, size_t rows)

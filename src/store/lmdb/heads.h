@@ -125,6 +125,9 @@ struct run {
 
 void run_init(struct run *run, unsigned fields);
 void run_release(struct run *run);
+/* Makes it empty for so many fields and keeps its memory, if it had as many; a zeroed run is one.
+ */
+void run_reuse(struct run *run, unsigned fields);
 void run_reserve(struct run *run, size_t rows);
 /* Sorts by time and leaves one row per time: the later row wins, column by column. Rows without any
  * value go. */

@@ -26,6 +26,7 @@ static struct reader *take_reader(struct engine *engine)
 		return NULL;
 	}
 	mdb_txn_reset(reader->txn);
+	reader->scratch = mem_zalloc(sizeof(*reader->scratch));
 	return reader;
 }
 
@@ -44,6 +45,7 @@ void readers_release(struct engine *engine)
 		struct reader *reader = engine->readers;
 		engine->readers = reader->next;
 		mdb_txn_abort(reader->txn);
+		scratch_free(reader->scratch);
 		mem_free(reader);
 	}
 }
@@ -191,7 +193,9 @@ static void run_read(struct task *task)
 		r.deadline_us = now_us(&r) + DEADLINE_DEFAULT_US;
 	r.reader = take_reader(engine);
 	int err = r.reader ? 0 : ERR_BUSY;
+	r.scratch = r.reader ? r.reader->scratch : NULL;
 	read->err = err;
+	int64_t begun_us = now_us(&r);
 	for (struct store_request *q = read->requests; q && r.reader; q = q->next) {
 		q->err = reading_check_time(&r);
 		q->more = q->err != 0;
@@ -204,11 +208,11 @@ static void run_read(struct task *task)
 		if (q->err && !read->err)
 			read->err = q->err;
 	}
+	read->work.took_us += now_us(&r) - begun_us;
 	if (r.extents)
 		mdb_cursor_close(r.extents);
 	if (r.reader)
 		give_reader(engine, r.reader);
-	mem_free(r.segments);
 	read->task.run = post_done;
 	read->executor->post(read->executor, &read->task);
 }

@@ -1,10 +1,19 @@
 /* AGGREGATE: windows from the summaries of blocks where a block lies in one window, else from
- * values. */
+ * values. Series of one group are looked up together. */
+#include "base/stats.h"
 #include "store/lmdb/read.h"
 
+enum {
+	TURN_HANDLES = 1024, /* whole before the next, so that a token can say how far it got */
+	GROUP_WINDOWS_MAX = 32768, /* that are filled at once, about 160 bytes each */
+};
+
 struct folding {
+	struct reading *r;
 	const struct store_aggregate *in;
-	struct block_summary *windows; /* of the series */
+	struct block_summary *windows; /* of the looks at hand, window_count each */
+	size_t looks_max;
+	size_t segment_count;
 };
 
 static void show_summary(const struct block_summary *from, struct store_summary *to)
@@ -26,45 +35,154 @@ static size_t window_of(const struct store_aggregate *in, int64_t ts_ms)
 	return (size_t)(((uint64_t)ts_ms - (uint64_t)in->start_ms) / (uint64_t)in->window_ms);
 }
 
-/* Rows from .. to of a run (one field), window by window. */
-static void fold_rows(struct folding *f, const struct run *run, size_t from, size_t to)
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+/* Sorted samples of one field. ts_ms NULL: they are first_ts_ms + i * step_ms, and all of one type.
+ */
+struct rows {
+	const int64_t *ts_ms;
+	int64_t first_ts_ms;
+	uint64_t step_ms;
+	const uint64_t *bits;
+	const uint8_t *types;
+};
+
+static int64_t time_of(const struct rows *rows, size_t row)
+{
+	if (rows->ts_ms)
+		return rows->ts_ms[row];
+	return (int64_t)((uint64_t)rows->first_ts_ms + row * rows->step_ms);
+}
+
+/* The first row behind `from` whose time is at least `ms` after that of `from`, or `to`. */
+static size_t row_after(const struct rows *rows, size_t from, size_t to, uint64_t ms)
+{
+	if (!rows->ts_ms) {
+		uint64_t n = rows->step_ms ? (ms - 1) / rows->step_ms + 1 : to - from;
+		return n < to - from ? from + (size_t)n : to;
+	}
+	uint64_t base = (uint64_t)rows->ts_ms[from];
+	size_t low = from + 1, high = to;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if ((uint64_t)rows->ts_ms[middle] - base < ms)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void fold_window(struct block_summary *window, const struct rows *rows, size_t from,
+			size_t to)
+{
+	struct block_summary summary;
+	const int64_t *ts_ms = rows->ts_ms ? rows->ts_ms + from : NULL;
+	block_summarise(ts_ms, rows->bits + from, rows->types + from, VALUE_NONE, to - from,
+			&summary);
+	if (!ts_ms && summary.count) {
+		summary.first_ts_ms = time_of(rows, from);
+		summary.last_ts_ms = time_of(rows, to - 1);
+	}
+	block_summary_merge(window, &summary);
+}
+
+/* Rows from .. to, window by window. */
+static void fold_rows(const struct store_aggregate *in, struct block_summary *windows,
+		      const struct rows *rows, size_t from, size_t to)
 {
 	while (from < to) {
-		size_t window = window_of(f->in, run->ts_ms[from]), end = from + 1;
-		while (end < to && window_of(f->in, run->ts_ms[end]) == window)
-			end++;
-		struct block_summary summary;
-		block_summarise(run->ts_ms + from, run->bits[0] + from, run->types[0] + from,
-				VALUE_NONE, end - from, &summary);
-		block_summary_merge(&f->windows[window], &summary);
+		int64_t ts_ms = time_of(rows, from);
+		size_t window = window_of(in, ts_ms);
+		uint64_t begins = (uint64_t)in->start_ms + window * (uint64_t)in->window_ms;
+		uint64_t left = (uint64_t)in->window_ms - ((uint64_t)ts_ms - begins);
+		size_t end = row_after(rows, from, to, left);
+		fold_window(&windows[window], rows, from, end);
 		from = end;
 	}
 }
 
-static int fold_block(struct reading *r, struct folding *f, const struct target *t,
+static void fold_run(const struct store_aggregate *in, struct block_summary *windows,
+		     const struct run *run, size_t from, size_t to)
+{
+	struct rows rows = {.ts_ms = run->ts_ms, .bits = run->bits[0], .types = run->types[0]};
+	fold_rows(in, windows, &rows, from, to);
+}
+
+/* ---- Blocks ---------------------------------------------------------------------------------- */
+
+static bool one_type(const uint8_t *types, size_t count)
+{
+	return types[0] != VALUE_NONE && memcmp(types, types + 1, count - 1) == 0;
+}
+
+/* The first row at or behind `ts_ms`, or the count. */
+static size_t row_at(const struct rows *rows, size_t count, int64_t ts_ms)
+{
+	int64_t first_ms = time_of(rows, 0);
+	if (ts_ms <= first_ms)
+		return 0;
+	return row_after(rows, 0, count, (uint64_t)ts_ms - (uint64_t)first_ms);
+}
+
+static int decode(struct scratch *s, const struct block *block, unsigned column, struct rows *rows)
+{
+	const struct block_meta *meta = &block->meta;
+	*rows = (struct rows){.bits = s->bits, .types = s->types};
+	int err = block_decode_column(block, column, s->bits, s->types);
+	if (err)
+		return err;
+	if (block->regular && one_type(s->types, meta->rows)) {
+		uint64_t span = (uint64_t)meta->last_ts_ms - (uint64_t)meta->first_ts_ms;
+		rows->first_ts_ms = meta->first_ts_ms;
+		rows->step_ms = meta->rows > 1 ? span / (meta->rows - 1) : 0;
+		return 0;
+	}
+	rows->ts_ms = s->ts_ms;
+	return block_decode_times(block, s->ts_ms);
+}
+
+static int fold_decoded(struct folding *f, struct block_summary *windows, int64_t start_ms,
+			int64_t end_ms, const struct block *block, unsigned column)
+{
+	struct rows rows;
+	size_t count = block->meta.rows;
+	int err = decode(f->r->scratch, block, column, &rows);
+	f->r->read->work.blocks_decoded++;
+	f->r->read->work.rows_decoded += count;
+	if (!err)
+		fold_rows(f->in, windows, &rows, row_at(&rows, count, start_ms),
+			  row_at(&rows, count, end_ms));
+	return err;
+}
+
+static int fold_block(struct folding *f, struct block_summary *windows, const struct target *t,
 		      int64_t start_ms, const struct block *block)
 {
 	const struct block_meta *meta = &block->meta;
 	unsigned column = t->first_column - meta->first_column;
-	if (meta->first_ts_ms >= start_ms && meta->last_ts_ms < t->end_ms &&
-	    window_of(f->in, meta->first_ts_ms) == window_of(f->in, meta->last_ts_ms)) {
-		struct block_summary summary;
-		int err = block_read_summary(block, column, &summary);
-		if (!err)
-			block_summary_merge(&f->windows[window_of(f->in, meta->first_ts_ms)],
-					    &summary);
-		r->read->work.blocks_summarised++;
-		return err;
+	size_t window = 0;
+	bool whole = meta->first_ts_ms >= start_ms && meta->last_ts_ms < t->end_ms;
+	if (whole) {
+		window = window_of(f->in, meta->first_ts_ms);
+		whole = window == window_of(f->in, meta->last_ts_ms);
 	}
-	struct run run;
-	run_init(&run, 1);
-	int err = block_append(block, column, start_ms, t->end_ms, &run);
-	if (!err)
-		fold_rows(f, &run, 0, run.count);
-	r->read->work.blocks_decoded++;
-	run_release(&run);
+	int err;
+	if (whole) {
+		struct block_summary summary;
+		err = block_read_summary(block, column, &summary);
+		if (!err)
+			block_summary_merge(&windows[window], &summary);
+		f->r->read->work.blocks_summarised++;
+	} else {
+		err = fold_decoded(f, windows, start_ms, t->end_ms, block, column);
+	}
+	if (err)
+		stat_add(STAT_store_damaged, 1);
 	return err;
 }
+
+/* ---- Series ---------------------------------------------------------------------------------- */
 
 /* Whether a row of the head lies within a block: then that block must be decoded and merged. */
 static bool touches(const struct run *head, const struct block_refs *refs)
@@ -79,108 +197,217 @@ static bool touches(const struct run *head, const struct block_refs *refs)
 	return false;
 }
 
-/* Blocks and rows of the head in order of time; or everything decoded and merged where they mix. */
-static int fold_segment(struct reading *r, struct folding *f, const struct segment_id *segment,
-			const struct target *t)
+/* Everything decoded and merged. */
+static int fold_merged(struct folding *f, struct block_summary *windows, struct look *look,
+		       int64_t start_ms)
 {
-	int64_t start_ms = reading_visible_from(r, segment->sheet.retention, t->start_ms);
-	if (start_ms >= t->end_ms)
-		return 0;
-	struct run head;
-	struct block_refs refs = {0};
-	run_init(&head, 1);
-	int err = reading_copy_head(r, segment, t, start_ms, &head);
-	run_sort(&head);
+	struct run run;
+	run_init(&run, 1);
+	int err = look_read(f->r, look, start_ms, 0, &run);
 	if (!err)
-		err = reading_find_blocks(r, segment, t, start_ms, &refs);
-	if (!err && reading_disjoint(&refs) && !touches(&head, &refs)) {
-		size_t at = 0;
-		for (size_t i = 0; i < refs.count && !err; i++) {
-			const struct block *block = &refs.list[i].block;
-			size_t from = at;
-			while (at < head.count && head.ts_ms[at] < block->meta.first_ts_ms)
-				at++;
-			fold_rows(f, &head, from, at);
-			err = fold_block(r, f, t, start_ms, block);
-		}
-		if (!err)
-			fold_rows(f, &head, at, head.count);
-	} else if (!err) {
-		struct run run;
-		run_init(&run, 1);
-		err = reading_classes(r, segment, 1, t, 0, &run);
-		if (!err)
-			fold_rows(f, &run, 0, run.count);
-		run_release(&run);
-	}
-	block_refs_release(&refs);
-	run_release(&head);
+		fold_run(f->in, windows, &run, 0, run.count);
+	run_release(&run);
 	return err;
 }
 
-static int fold_series(struct reading *r, struct folding *f, const struct target *t,
-		       size_t segment_count)
+/* Blocks and rows of the head in order of time, where they do not mix. */
+static int fold_look(struct folding *f, struct block_summary *windows, struct look *look,
+		     int64_t start_ms)
 {
-	unsigned columns = registry_columns(&r->engine->registry, handle_shape(t->handle));
+	const struct run *head = &look->head;
+	size_t at = 0;
 	int err = 0;
-	if (handle_column(t->handle) >= columns)
+	if (!look_blocks_disjoint(look) || touches(head, &look->refs))
+		return fold_merged(f, windows, look, start_ms);
+	for (size_t i = 0; i < look->refs.count && !err; i++) {
+		const struct block *block = &look->refs.list[i].block;
+		size_t from = at;
+		while (at < head->count && head->ts_ms[at] < block->meta.first_ts_ms)
+			at++;
+		fold_run(f->in, windows, head, from, at);
+		err = fold_block(f, windows, &look->target, start_ms, block);
+	}
+	if (!err)
+		fold_run(f->in, windows, head, at, head->count);
+	f->r->read->work.rows_decoded += head->count;
+	return err;
+}
+
+static int fold_classes(struct folding *f, struct block_summary *windows, const struct target *t,
+			const struct segment_id *segments, size_t count)
+{
+	struct run run;
+	run_init(&run, 1);
+	int err = reading_classes(f->r, segments, count, t, 0, &run);
+	if (!err)
+		fold_run(f->in, windows, &run, 0, run.count);
+	run_release(&run);
+	return err;
+}
+
+/* The segments of one time. */
+static int fold_segment(struct folding *f, const struct segment_id *segments, size_t classes,
+			size_t looks)
+{
+	struct reading *r = f->r;
+	struct look *list = r->scratch->looks;
+	int64_t start_ms =
+		reading_visible_from(r, segments->sheet.retention, list[0].target.start_ms);
+	int err = 0;
+	if (classes == 1 && start_ms >= list[0].target.end_ms)
 		return 0;
-	for (size_t at = 0; at < segment_count && !err;) {
-		size_t n = reading_same_segment(r->segments, at, segment_count);
-		if (n == 1) {
-			err = fold_segment(r, f, &r->segments[at], t);
-		} else {
-			struct run run;
-			run_init(&run, 1);
-			err = reading_classes(r, r->segments + at, n, t, 0, &run);
-			if (!err)
-				fold_rows(f, &run, 0, run.count);
-			run_release(&run);
-		}
-		at += n;
+	if (classes == 1)
+		err = reading_lookup(r, segments, list, looks, start_ms);
+	for (size_t i = 0; i < looks && !err; i++) {
+		struct block_summary *windows = f->windows + i * f->in->window_count;
+		err = classes == 1 ? fold_look(f, windows, &list[i], start_ms)
+				   : fold_classes(f, windows, &list[i].target, segments, classes);
 	}
 	return err;
+}
+
+static int fold_group(struct folding *f, size_t looks)
+{
+	const struct store_aggregate *in = f->in;
+	int err = 0;
+	memset(f->windows, 0, looks * in->window_count * sizeof(*f->windows));
+	for (size_t at = 0; at < f->segment_count && !err;) {
+		size_t n = reading_same_segment(f->r->segments, at, f->segment_count);
+		err = fold_segment(f, f->r->segments + at, n, looks);
+		at += n;
+	}
+	for (size_t i = 0; i < looks && !err; i++) {
+		struct store_summary *to =
+			in->summaries + f->r->scratch->looks[i].index * in->window_count;
+		for (size_t w = 0; w < in->window_count; w++)
+			show_summary(&f->windows[i * in->window_count + w], &to[w]);
+	}
+	return err;
+}
+
+/* The handles at `order` that lie in one group become looks; how many handles that took. */
+static size_t begin_group(struct folding *f, const uint32_t *order, size_t count, size_t *looks)
+{
+	const struct store_aggregate *in = f->in;
+	unsigned fields = (unsigned)schema[in->table].field_count;
+	size_t taken = 0;
+	*looks = 0;
+	for (; taken < count && *looks < f->looks_max; taken++) {
+		uint64_t handle = in->handles[order[taken]];
+		if (taken && !look_neighbours(f->r, in->handles[order[0]], handle))
+			break;
+		struct target t = {.handle = handle,
+				   .first_column = handle_column(handle) * fields + in->field,
+				   .fields = 1,
+				   .start_ms = in->start_ms,
+				   .end_ms = in->end_ms};
+		struct look *look = &f->r->scratch->looks[*looks];
+		if (!look_begin(f->r, look, &t))
+			continue;
+		look->index = order[taken];
+		++*looks;
+	}
+	return taken;
+}
+
+/* The handles first .. first + count, all or none: after an error their summaries are zero. */
+static int fold_turn(struct folding *f, size_t first, size_t count)
+{
+	const struct store_aggregate *in = f->in;
+	uint32_t order[TURN_HANDLES];
+	int err = 0;
+	reading_order(in->handles, first, count, order);
+	for (size_t at = 0; at < count && !err;) {
+		size_t looks;
+		at += begin_group(f, order + at, count - at, &looks);
+		err = reading_check_time(f->r);
+		if (!err && looks)
+			err = fold_group(f, looks);
+	}
+	if (err)
+		memset(in->summaries + first * in->window_count, 0,
+		       count * in->window_count * sizeof(*in->summaries));
+	return err;
+}
+
+/* How many handles the budget allows, at least one at first. */
+static size_t turn_handles(const struct folding *f, size_t next, bool first)
+{
+	size_t count = f->in->handle_count - next;
+	size_t affordable =
+		f->in->window_count ? f->r->budget / f->in->window_count : f->in->handle_count;
+	if (count > TURN_HANDLES)
+		count = TURN_HANDLES;
+	if (affordable == 0 && first)
+		return 1;
+	return count < affordable ? count : affordable;
+}
+
+static int fold_all(struct folding *f, struct store_request *request, uint64_t *next)
+{
+	bool first = true;
+	while (*next < f->in->handle_count) {
+		size_t count = turn_handles(f, *next, first);
+		int err = count ? fold_turn(f, *next, count) : 0;
+		if (count == 0 || (err == ERR_TIMEOUT && !first)) {
+			request->more = true;
+			return 0;
+		}
+		if (err)
+			return err;
+		size_t given = count * f->in->window_count;
+		f->r->budget -= f->r->budget < given ? f->r->budget : given;
+		*next += count;
+		first = false;
+	}
+	return 0;
+}
+
+/* Room for the windows of as many series as are looked up at once. */
+static void take_windows(struct folding *f)
+{
+	struct scratch *s = f->r->scratch;
+	size_t each = f->in->window_count ? f->in->window_count : 1, max = GROUP_WINDOWS_MAX / each;
+	f->looks_max = max < 1 ? 1 : max > LOOKS_MAX ? LOOKS_MAX : max;
+	if (f->looks_max > f->in->handle_count)
+		f->looks_max = f->in->handle_count ? f->in->handle_count : 1;
+	if (s->windows_cap < f->looks_max * each) {
+		mem_free(s->windows);
+		s->windows_cap = f->looks_max * each;
+		s->windows = mem_alloc_array(s->windows_cap, sizeof(*s->windows));
+	}
+	f->windows = s->windows;
+}
+
+/* What a rare request of very many windows took is not kept. */
+static void leave_windows(struct scratch *s)
+{
+	if (s->windows_cap <= GROUP_WINDOWS_MAX)
+		return;
+	mem_free(s->windows);
+	s->windows = NULL;
+	s->windows_cap = 0;
 }
 
 /* Token: the handle that comes next, u64. */
 int reading_aggregate(struct reading *r, struct store_request *request)
 {
 	struct store_aggregate *in = &request->aggregate;
-	size_t segment_count, total = in->handle_count * in->window_count;
+	struct folding f = {.r = r, .in = in};
 	uint64_t next = 0;
-	unsigned fields = (unsigned)schema[in->table].field_count;
 	if (request->token.len == sizeof(next))
 		memcpy(&next, request->token.bytes, sizeof(next));
 	request->more = false;
-	in->summaries = arena_zalloc(&r->read->arena, (total + 1) * sizeof(*in->summaries));
+	in->summaries = arena_zalloc(&r->read->arena, (in->handle_count * in->window_count + 1) *
+							      sizeof(*in->summaries));
 	if (!in->summaries)
 		return ERR_LIMIT;
 	int err = reading_list_segments(r, in->table, in->period_ms, in->start_ms, in->end_ms,
-					&segment_count);
-	size_t given = 0;
-	struct folding f = {in, mem_alloc_array(in->window_count + 1, sizeof(*f.windows))};
-	for (; next < in->handle_count && !err; next++) {
-		err = reading_check_time(r);
-		if ((err == ERR_TIMEOUT && given) || (given && r->budget < in->window_count)) {
-			request->more = true;
-			err = 0;
-			break;
-		}
-		struct target t = {.handle = in->handles[next],
-				   .first_column =
-					   handle_column(in->handles[next]) * fields + in->field,
-				   .fields = 1,
-				   .start_ms = in->start_ms,
-				   .end_ms = in->end_ms};
-		memset(f.windows, 0, in->window_count * sizeof(*f.windows));
-		if (!err)
-			err = fold_series(r, &f, &t, segment_count);
-		for (size_t w = 0; w < in->window_count && !err; w++)
-			show_summary(&f.windows[w], &in->summaries[next * in->window_count + w]);
-		r->budget -= r->budget < in->window_count ? r->budget : in->window_count;
-		given++;
-	}
-	mem_free(f.windows);
+					&f.segment_count);
+	take_windows(&f);
+	if (!err)
+		err = fold_all(&f, request, &next);
+	leave_windows(r->scratch);
 	in->next_handle = next;
 	request->token.len = sizeof(next);
 	memcpy(request->token.bytes, &next, sizeof(next));

@@ -1,4 +1,4 @@
-/* RANGE and LAST_BEFORE. */
+/* RANGE: series after series, in the order asked for. */
 #include <stdalign.h>
 #include <stddef.h>
 
@@ -36,9 +36,8 @@ static void place_put(struct store_token *token, const struct range_place *place
 	memcpy(token->bytes + 12, &place->from_ms, 8);
 }
 
-/* The first `count` rows into the arena; the fields in `wanted` (all if 0). */
-static int give_points(struct arena *arena, const struct run *run, size_t count, unsigned first,
-		       struct store_points *points)
+int reading_give_points(struct arena *arena, const struct run *run, size_t count, unsigned first,
+			struct store_points *points)
 {
 	if (count == 0)
 		return 0;
@@ -128,7 +127,7 @@ static int range_series(struct reading *r, const struct store_range *range, size
 	if (!err && run.count && count == 0 && r->budget)
 		err = ERR_LIMIT;
 	if (!err)
-		err = give_points(&r->read->arena, &run, count, 0, points);
+		err = reading_give_points(&r->read->arena, &run, count, 0, points);
 	if (!err) {
 		for (unsigned f = 0; f < fields; f++) {
 			if (!(wanted >> f & 1))
@@ -186,31 +185,5 @@ int reading_range(struct reading *r, struct store_request *request)
 	request->more = stopped;
 	if (stopped)
 		place_put(&request->token, &place);
-	return err;
-}
-
-/* A range of one point each, backward. */
-int reading_last_before(struct reading *r, struct store_request *request)
-{
-	struct store_last_before *last = &request->last_before;
-	int64_t start_ms = INT64_MIN;
-	if (last->look_back_ms &&
-	    __builtin_sub_overflow(last->before_ms, last->look_back_ms, &start_ms))
-		start_ms = INT64_MIN;
-	struct store_request inner = {.op = STORE_RANGE, .token = request->token};
-	inner.range = (struct store_range){
-		.table = last->table,
-		.period_ms = last->period_ms,
-		.handles = last->handles,
-		.handle_count = last->handle_count,
-		.start_ms = start_ms,
-		.end_ms = last->before_ms,
-		.backward = true,
-		.limit = 1,
-	};
-	int err = reading_range(r, &inner);
-	last->points = inner.range.points;
-	request->more = inner.more;
-	request->token = inner.token;
 	return err;
 }

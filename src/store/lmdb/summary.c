@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "store/lmdb/pattern.h"
+#include "store/lmdb/kernels.h"
 #include "store/lmdb/stream.h"
 
 void block_summary_total(struct block_summary *summary)
@@ -90,21 +90,12 @@ static void summarise_f64(const uint64_t *bits, size_t count, struct block_summa
 static void summarise_integers(const uint64_t *bits, enum value_type type, size_t count,
 			       struct block_summary *s)
 {
-	uint64_t flip = type == VALUE_I64 ? UINT64_C(1) << 63 : 0, low = UINT64_MAX, high = 0;
-	/* Halves, so that the additions are of 64 bits: 2^31 values cannot overflow them. */
-	uint64_t low_halves = 0;
-	int64_t high_halves = 0;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t ordered = bits[i] ^ flip;
-		low = ordered < low ? ordered : low;
-		high = ordered > high ? ordered : high;
-		low_halves += (uint32_t)bits[i];
-		high_halves +=
-			type == VALUE_I64 ? (int64_t)bits[i] >> 32 : (int64_t)(bits[i] >> 32);
-	}
-	s->integers = (__int128)high_halves * ((__int128)1 << 32) + low_halves;
-	s->min = (struct value){low ^ flip, type};
-	s->max = (struct value){high ^ flip, type};
+	uint64_t flip = type == VALUE_I64 ? UINT64_C(1) << 63 : 0;
+	struct pattern_range range = {.low = UINT64_MAX};
+	kernels->add_range(&range, bits[0], flip, bits, count);
+	s->integers = range.total - (__int128)count * (__int128)flip;
+	s->min = (struct value){range.low ^ flip, type};
+	s->max = (struct value){range.high ^ flip, type};
 }
 
 /* Each equals the one before it. */
