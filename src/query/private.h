@@ -1,4 +1,8 @@
-/* What the files of the query engine share; see query.h. */
+/* What the files of the query engine share; see query.h.
+ *
+ * A query is read in stages: some rows (series, or groups of them) over some time, as much as may
+ * lie in memory at once. A stage is read in parts, each some of its series, by up to
+ * options.parallel_max jobs at a time; it is given when all its parts have arrived. */
 #ifndef QUERY_PRIVATE_H
 #define QUERY_PRIVATE_H
 
@@ -6,42 +10,70 @@
 #include "query/query.h"
 
 enum {
-	BATCH_SERIES = 512,          /* of one read: each costs 150 bytes in its result */
+	JOBS_MAX = 8,
+	PART_SERIES = 512,           /* of one read: each costs 150 bytes in its result */
+	PART_SERIES_LEAST = 64,      /* fewer are not worth a second reader */
+	PART_WINDOWS = 32768,        /* summaries of one read: 100 bytes each */
+	PART_ROWS = 1 << 20,         /* samples that one read should look at: some ms */
 	READ_MAX_BYTES = 32 << 20,   /* results of one read */
 	SERIES_MAX_BYTES = 64 << 20, /* names of the series of one query, and its spec */
-	SLICE_WINDOWS = 16384,       /* summaries of one read: 100 bytes each */
-	WINDOW_POINTS = 4096,        /* of one chunk made from windows */
+	STAGE_POINTS = 65536,        /* of one stage, made from windows */
+	STAGE_CELLS = 16384,         /* of one stage, with agg */
+	CELLS_MAX = 65536,           /* times of one stage, with agg and without windows */
+	CHUNK_POINTS = 4096,         /* of one chunk that is put together here */
 };
 
 struct query_engine {
 	struct query_options options;
 	struct loop_timer *timer;
-	struct query_run *runs;          /* all that live */
-	struct query_run *first, **last; /* those that wait for a place, by arrival */
-	size_t running, waiting, in_flight;
+	struct query_run *runs;           /* all that live */
+	struct query_run *first, **last;  /* those that wait for a place, by arrival */
+	size_t running, waiting, reading; /* reading: jobs in flight, of all */
 };
 
-/* How points come: as they are (raw.c) or by windows (windows.c). */
+/* One read of the store. */
+struct query_job {
+	struct query_run *run;
+	struct store_read *read;
+	bool in_flight;
+	size_t count;
+	uint32_t series[PART_SERIES]; /* which of the query's */
+	uint64_t handles[PART_SERIES];
+	struct store_request *head, *main; /* NULL: not asked for */
+	size_t head_have, main_have;       /* series whose results have been taken */
+	struct store_token token;
+	int64_t end_ms; /* merge */
+};
+
+/* How points come: raw.c, windows.c, last.c, merge.c. */
 struct query_reader {
-	/* Adds the requests of the next slice to the (reset) read; false: there is none. */
-	bool (*next)(struct query_run *run);
-	/* The read is done: true if it is to be submitted again as it is. */
-	bool (*arrived)(struct query_run *run);
-	/* The next points of the slice; false: it has none left. */
+	/* Sets up the next stage; false: there is none. */
+	bool (*stage)(struct query_run *run);
+	/* Adds the requests of the stage's next part to the job's (reset) read, and moves
+	 * stage.series_next on. */
+	void (*part)(struct query_run *run, struct query_job *job);
+	/* The read is done: takes what it holds. True: it is to be submitted again. */
+	bool (*arrived)(struct query_run *run, struct query_job *job);
+	/* The next points of the stage; false: it has none left. */
 	bool (*take)(struct query_run *run, size_t points_max, struct query_chunk *chunk);
 };
 
-extern const struct query_reader reader_raw, reader_windows;
+extern const struct query_reader reader_raw, reader_windows, reader_last, reader_merge,
+	reader_estimate;
 
-struct query_windows {
-	int64_t head_end_ms;    /* the first multiple of the window at or after start, at most end:
-				 * before it lies a window that is cut at the front */
-	int64_t from_ms, to_ms; /* of the windows of this slice */
-	size_t per_series;      /* windows from from_ms to to_ms */
-	bool with_head;         /* this slice begins with the head */
-	struct store_request *head, *main;   /* NULL: not of this slice */
-	size_t head_have, main_have;         /* series whose summaries have been copied */
-	struct store_summary *heads, *mains; /* [series], [series * per_series] */
+/* The values of one point of a group, put together. */
+struct cell {
+	uint64_t count;  /* values taken */
+	uint64_t weight; /* samples behind them, for avg */
+	__int128 integers;
+	double doubles;
+	bool any_double;
+	struct value min, max;
+};
+
+struct timed_cell {
+	int64_t ts_ms;
+	struct cell cell;
 };
 
 enum run_state {
@@ -49,8 +81,18 @@ enum run_state {
 	RUN_WAITING, /* for a place */
 	RUN_FINDING,
 	RUN_READING,
-	RUN_GIVING, /* a slice is there */
+	RUN_GIVING, /* a stage is there */
 	RUN_ENDED,
+};
+
+/* The present stage. */
+struct query_stage {
+	size_t row, row_count;  /* rows: of row_series, or one series each without groups */
+	int64_t from_ms, to_ms; /* its time */
+	size_t windows;         /* with windows: how many, the cut one at the front included */
+	const uint32_t *series; /* what is to be read, by handle */
+	size_t series_count;    /* of these; 1 where a stage is one part */
+	size_t series_next;     /* the next part begins with this one */
 };
 
 struct query_run {
@@ -64,26 +106,67 @@ struct query_run {
 	struct query_run *next;          /* that waits */
 	int64_t now_ms, start_ms, end_ms, deadline_us;
 	struct catalog_find find;
+	int64_t asked_us; /* when finding began, or the first of the jobs in flight */
 
-	struct store_read *read;
-	bool in_flight, dropped;
-	uint64_t *handles;         /* of the batch, BATCH_SERIES */
-	size_t batch, batch_count; /* the present series: from `batch` on */
-	size_t next_series,
-		offset;    /* of the slice: series of the batch and points of it to give next */
-	size_t last_given; /* index of the last series given, plus one */
-	struct store_request *range; /* raw */
-	struct store_token token;
-	bool batch_open; /* it goes on at the token */
-	struct query_windows windows;
-	/* Points put together for a chunk, WINDOW_POINTS each. */
+	struct query_job *jobs[JOBS_MAX];
+	size_t in_flight;
+	bool dropped;
+	uint64_t sampled;                  /* estimate: samples looked at, over: */
+	double sampled_ms;                 /* series times time of these */
+	uint64_t parts_rows, parts_series; /* samples looked at, and of how many series */
+
+	struct query_stage stage;
+	uint32_t *order;         /* the series of the stage, by handle */
+	size_t next_row, offset; /* of the stage: what take gives next */
+	size_t last_given;       /* index of the last row given, plus one */
+
+	/* Groups, with agg: row g has the series row_series[row_first[g] .. row_first[g + 1]). */
+	struct catalog_series *rows;
+	size_t row_count;
+	uint32_t *row_series, *row_first;
+	uint32_t *series_row; /* the row of each series */
+
+	/* raw */
+	bool part_open; /* it goes on at the job's token */
+	/* windows and last: by row and window, or by row */
+	struct value *values;
+	int64_t *times; /* last */
+	struct cell *cells;
+	/* merge: by time */
+	struct timed_cell *merged, *spare;
+	size_t merged_count, merged_cap;
+	/* Points put together for a chunk, CHUNK_POINTS each. */
 	int64_t *ts_ms;
 	uint64_t *bits;
 	uint8_t *types;
 };
 
-/* The handles of the next `count` series (or as many as there are) become the batch; false: there
- * are none. */
-bool run_next_batch(struct query_run *run, size_t count);
+/* query.c. The job that the read belongs to gets `count` series of the stage from `at` on. */
+void job_take_series(struct query_job *job, size_t at, size_t count);
+/* How many series the next part of the stage has, each of `windows` summaries. */
+size_t run_part_series(const struct query_run *run, size_t windows);
+/* The series of the rows become run->order and stage.series, by handle. */
+void run_order_series(struct query_run *run);
+/* A chunk of what lies in run->ts_ms and so on. */
+struct query_chunk run_chunk(const struct query_run *run, size_t row, size_t count);
+int64_t run_mono_us(const struct query_run *run);
+
+/* group.c: which series belong together, by the tags of spec->by. ERR_LIMIT, ERR_DAMAGED with a
+ * sentence in query->error. */
+int groups_make(struct query_run *run) MUST_CHECK;
+
+/* cell.c */
+void cell_add(struct cell *cell, struct value value);
+/* The samples of a window, of which the average will be taken. */
+void cell_add_samples(struct cell *cell, const struct store_summary *summary);
+/* Type NONE: there is none. */
+struct value cell_value(const struct cell *cell, enum query_agg agg);
+struct value summary_value(const struct store_summary *summary, enum query_fn fn);
+
+/* estimate.c: whether what is asked for might be more than options.samples_max; then it is to be
+ * estimated first. */
+bool estimate_needed(const struct query_run *run);
+/* After reader_estimate's only stage: ERR_LIMIT with the estimate in the sentence, or 0. */
+int estimate_check(struct query_run *run) MUST_CHECK;
 
 #endif

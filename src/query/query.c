@@ -24,6 +24,10 @@ struct query_engine *query_engine_new(const struct query_options *options)
 	o->timeout_ms = o->timeout_ms ? o->timeout_ms : 60000;
 	o->concurrent_max = o->concurrent_max ? o->concurrent_max : 32;
 	o->waiting_max = o->waiting_max ? o->waiting_max : 1000;
+	o->samples_max = o->samples_max ? o->samples_max : 1000000000;
+	o->parallel_max = o->parallel_max ? o->parallel_max : 2;
+	if (o->parallel_max > JOBS_MAX)
+		o->parallel_max = JOBS_MAX;
 	o->slice_points = o->slice_points ? o->slice_points : 65536;
 	if (o->timeout_ms > STORE_QUERY_DEADLINE_MAX_MS)
 		o->timeout_ms = STORE_QUERY_DEADLINE_MAX_MS;
@@ -63,6 +67,7 @@ static void begin(struct query_run *run)
 {
 	run->engine->running++;
 	run->state = RUN_FINDING;
+	run->asked_us = mono_us(run->engine);
 	stat_set(STAT_queries_running, (int64_t)run->engine->running);
 	catalog_find_start(&run->find);
 }
@@ -135,99 +140,276 @@ static void end_late(struct query_run *run)
 	end(run, ERR_TIMEOUT);
 }
 
-/* ---- Reading ------------------------------------------------------------------------------- */
+/* ---- Series of a part ---------------------------------------------------------------------- */
 
-bool run_next_batch(struct query_run *run, size_t count)
+int64_t run_mono_us(const struct query_run *run)
 {
-	run->batch += run->batch_count;
-	size_t left = run->find.count - run->batch;
-	run->batch_count = left < count ? left : count;
-	if (run->batch_count == 0 && left)
-		run->batch_count = 1;
-	for (size_t i = 0; i < run->batch_count; i++)
-		run->handles[i] = run->find.series[run->batch + i].handle;
-	return run->batch_count != 0;
+	return mono_us(run->engine);
 }
 
-static int submit(struct query_run *run)
+void job_take_series(struct query_job *job, size_t at, size_t count)
 {
-	run->in_flight = true;
-	run->state = RUN_READING;
-	int err = store_read_submit(run->read);
+	const struct query_run *run = job->run;
+	ASSERT(count <= PART_SERIES);
+	job->count = count;
+	for (size_t i = 0; i < count; i++) {
+		job->series[i] = run->stage.series[at + i];
+		job->handles[i] = run->find.series[job->series[i]].handle;
+	}
+}
+
+/* As many series as a reader looks through in some ms, as far as is known. */
+static size_t affordable_series(const struct query_run *run)
+{
+	if (run->parts_rows <= run->parts_series)
+		return PART_SERIES;
+	double each = (double)run->parts_rows / (double)run->parts_series;
+	double count = PART_ROWS / each;
+	return count < 1 ? 1 : count < PART_SERIES ? (size_t)count : PART_SERIES;
+}
+
+size_t run_part_series(const struct query_run *run, size_t windows)
+{
+	const struct query_stage *stage = &run->stage;
+	size_t left = stage->series_count - stage->series_next;
+	size_t parallel = run->engine->options.parallel_max;
+	size_t share = (stage->series_count + parallel - 1) / parallel;
+	size_t fit = PART_WINDOWS / (windows ? windows : 1), count = affordable_series(run);
+	if (share < PART_SERIES_LEAST)
+		share = PART_SERIES_LEAST;
+	count = count < share ? count : share;
+	count = count < fit ? count : fit;
+	count = count ? count : 1;
+	return count < left ? count : left;
+}
+
+static int by_handle(const void *a, const void *b, void *series)
+{
+	uint64_t x = ((const struct catalog_series *)series)[*(const uint32_t *)a].handle;
+	uint64_t y = ((const struct catalog_series *)series)[*(const uint32_t *)b].handle;
+	return (x > y) - (x < y);
+}
+
+/* Neighbours by handle lie together in the store. */
+void run_order_series(struct query_run *run)
+{
+	struct query_stage *stage = &run->stage;
+	size_t first = stage->row, count = stage->row_count;
+	if (run->rows) {
+		first = run->row_first[stage->row];
+		count = run->row_first[stage->row + stage->row_count] - first;
+	}
+	for (size_t i = 0; i < count; i++)
+		run->order[i] = run->rows ? run->row_series[first + i] : (uint32_t)(first + i);
+	qsort_r(run->order, count, sizeof(*run->order), by_handle, run->find.series);
+	stage->series = run->order;
+	stage->series_count = count;
+}
+
+struct query_chunk run_chunk(const struct query_run *run, size_t row, size_t count)
+{
+	return (struct query_chunk){.series_index = row,
+				    .count = count,
+				    .ts_ms = run->ts_ms,
+				    .bits = run->bits,
+				    .types = run->types};
+}
+
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+static void run_free(struct query_run *run);
+static void run_begin_reader(struct query_run *run);
+static void stage_read(struct query_run *run);
+static void parts_ask(struct query_run *run);
+
+static void job_started(struct query_job *job)
+{
+	struct query_run *run = job->run;
+	job->in_flight = true;
+	if (run->in_flight++ == 0)
+		run->asked_us = run_mono_us(run);
+	run->engine->reading++;
+	run->query.reads++;
+	stat_set(STAT_query_reads_running, (int64_t)run->engine->reading);
+}
+
+static void job_ended(struct query_job *job)
+{
+	struct query_run *run = job->run;
+	job->in_flight = false;
+	if (--run->in_flight == 0)
+		run->query.store_us += run_mono_us(run) - run->asked_us;
+	run->engine->reading--;
+	stat_set(STAT_query_reads_running, (int64_t)run->engine->reading);
+}
+
+static int submit(struct query_job *job)
+{
+	job_started(job);
+	int err = store_read_submit(job->read);
 	if (err)
-		run->in_flight = false;
+		job_ended(job);
 	return err;
 }
 
-/* Submits the next slice; afterwards the run reads or has ended. */
-static void read_next(struct query_run *run)
+/* What still runs ends soon and is not looked at. */
+static void cancel_jobs(struct query_run *run)
 {
-	if (mono_us(run->engine) >= run->deadline_us) {
-		end_late(run);
-		return;
+	for (size_t i = 0; i < JOBS_MAX; i++) {
+		if (run->jobs[i] && run->jobs[i]->in_flight) {
+			store_read_cancel(run->jobs[i]->read);
+			stat_add(STAT_query_reads_cancelled, 1);
+		}
 	}
-	store_read_reset(run->read);
-	if (!run->reader->next(run)) {
-		end(run, 0);
-		return;
-	}
-	int err = submit(run);
-	if (err)
-		end(run, err);
 }
 
-static void add_work(struct query *query, const struct store_read_work *work)
+static void add_work(struct query_run *run, const struct query_job *job)
 {
-	query->work.extents += work->extents;
-	query->work.blocks_decoded += work->blocks_decoded;
-	query->work.blocks_summarised += work->blocks_summarised;
-	query->work.blocks_skipped += work->blocks_skipped;
-	query->work.points += work->points;
+	const struct store_read_work *work = &job->read->work;
+	struct store_read_work *all = &run->query.work;
+	all->extents += work->extents;
+	all->blocks_decoded += work->blocks_decoded;
+	all->blocks_summarised += work->blocks_summarised;
+	all->blocks_skipped += work->blocks_skipped;
+	all->points += work->points;
+	all->rows_decoded += work->rows_decoded;
+	all->took_us += work->took_us;
+	run->parts_rows += work->rows_decoded;
 }
 
-/* True if a point of the slice is left. It is not consumed. */
-static bool slice_has_points(struct query_run *run)
+/* True if a point of the stage is left. It is not consumed. */
+static bool stage_has_points(struct query_run *run)
 {
 	struct query_chunk chunk;
-	size_t series = run->next_series, offset = run->offset;
+	size_t row = run->next_row, offset = run->offset;
 	bool has = run->reader->take(run, 1, &chunk);
-	if (has && series == run->next_series)
-		run->offset = offset;
-	else if (has)
-		run->offset = 0;
+	run->next_row = row;
+	run->offset = offset;
 	return has;
 }
 
-static void run_free(struct query_run *run);
-
-static void read_done(struct store_read *read, int err)
+static void end_reading(struct query_run *run, int err)
 {
-	struct query_run *run = read->owner;
-	run->in_flight = false;
-	if (run->dropped) {
-		run_free(run);
+	cancel_jobs(run);
+	if (err == ERR_TIMEOUT)
+		end_late(run);
+	else
+		end(run, err);
+}
+
+/* All parts of the stage are there. */
+static void stage_arrived(struct query_run *run)
+{
+	if (run->reader == &reader_estimate) {
+		int err = estimate_check(run);
+		if (err) {
+			end(run, err);
+			return;
+		}
+		run_begin_reader(run);
+		stage_read(run);
 		return;
 	}
-	add_work(&run->query, &read->work);
-	if (err == ERR_TIMEOUT) {
-		end_late(run);
-	} else if (err) {
-		end(run, err);
-	} else if (run->reader->arrived(run)) {
-		err = submit(run);
-		if (!err)
+	run->state = RUN_GIVING;
+	run->next_row = run->offset = 0;
+	if (!stage_has_points(run))
+		stage_read(run);
+}
+
+static void job_done(struct store_read *read, int err)
+{
+	struct query_job *job = read->owner;
+	struct query_run *run = job->run;
+	job_ended(job);
+	if (run->dropped) {
+		if (!run->in_flight)
+			run_free(run);
+		return;
+	}
+	if (run->state == RUN_ENDED)
+		return;
+	add_work(run, job);
+	if (!err && run->reader->arrived(run, job))
+		err = submit(job);
+	else if (!err)
+		run->parts_series += job->count;
+	if (err)
+		end_reading(run, err);
+	else
+		parts_ask(run);
+	if (run->state != RUN_READING)
+		run->ready(run->owner);
+}
+
+static struct query_job *job_new(struct query_run *run)
+{
+	struct query_job *job = mem_zalloc(sizeof(*job));
+	const struct query_options *options = &run->engine->options;
+	job->run = run;
+	job->read = store_read_new(options->store, READ_MAX_BYTES);
+	job->read->executor = options->executor;
+	job->read->done = job_done;
+	job->read->owner = job;
+	job->read->now_ms = run->now_ms;
+	job->read->deadline_us = run->deadline_us;
+	if (run->query.spec.fn == FN_NONE)
+		job->read->points_max = options->slice_points;
+	return job;
+}
+
+/* Whether one more job may read: the first of a run always. */
+static bool may_read(const struct query_run *run)
+{
+	size_t parallel = run->engine->options.parallel_max;
+	return !run->in_flight || (run->in_flight < parallel && run->engine->reading < parallel);
+}
+
+static struct query_job *free_job(struct query_run *run)
+{
+	for (size_t i = 0; i < JOBS_MAX; i++) {
+		if (!run->jobs[i])
+			run->jobs[i] = job_new(run);
+		if (!run->jobs[i]->in_flight)
+			return run->jobs[i];
+	}
+	return NULL;
+}
+
+/* Asks for parts of the stage, as many as may be read at once. When none is left and all have
+ * arrived, the stage is there. */
+static void parts_ask(struct query_run *run)
+{
+	struct query_stage *stage = &run->stage;
+	while (stage->series_next < stage->series_count && may_read(run)) {
+		struct query_job *job = free_job(run);
+		ASSERT(job);
+		store_read_reset(job->read);
+		run->reader->part(run, job);
+		int err = submit(job);
+		if (err == ERR_BUSY && run->in_flight) {
+			stage->series_next -= job->count;
 			return;
-		end(run, err);
-	} else {
-		run->state = RUN_GIVING;
-		run->next_series = run->offset = 0;
-		if (!slice_has_points(run)) {
-			read_next(run);
-			if (!run->query.ended)
-				return;
+		}
+		if (err) {
+			end_reading(run, err);
+			return;
 		}
 	}
-	run->ready(run->owner);
+	if (!run->in_flight)
+		stage_arrived(run);
+}
+
+/* Begins the next stage; afterwards the run reads, gives or has ended. */
+static void stage_read(struct query_run *run)
+{
+	if (run_mono_us(run) >= run->deadline_us) {
+		end_late(run);
+	} else if (!run->reader->stage(run)) {
+		end(run, 0);
+	} else {
+		run->state = RUN_READING;
+		parts_ask(run);
+	}
 }
 
 /* ---- Finding ------------------------------------------------------------------------------- */
@@ -236,62 +418,78 @@ static void read_done(struct store_read *read, int err)
 static int check_windows(struct query_run *run)
 {
 	const struct query_spec *spec = &run->query.spec;
-	if (spec->fn == FN_NONE)
+	if (spec->fn == FN_NONE || spec->window_ms == 0)
 		return 0;
+	size_t rows = run->rows ? run->row_count : run->find.count;
 	uint64_t each = (uint64_t)(floor_div(run->end_ms - 1, spec->window_ms) -
 				   floor_div(run->start_ms, spec->window_ms) + 1);
 	uint64_t max = run->engine->options.points_max;
-	if (run->find.count == 0 || each <= max / run->find.count)
+	if (rows == 0 || each <= max / rows)
 		return 0;
 	return errbuf_set(&run->query.error, ERR_LIMIT,
 			  "%zu series in %llu windows are more than the %llu points of an answer; "
 			  "take a wider window, less time or fewer series",
-			  run->find.count, (unsigned long long)each, (unsigned long long)max);
+			  rows, (unsigned long long)each, (unsigned long long)max);
 }
 
-static void prepare(struct query_run *run)
+static void make_windows(struct query_run *run)
+{
+	if (run->query.spec.agg)
+		run->cells = mem_alloc_array(STAGE_CELLS, sizeof(*run->cells));
+	else
+		run->values = mem_alloc_array(STAGE_POINTS, sizeof(*run->values));
+}
+
+/* Memory for the query's own reader, which then begins at its first stage. */
+static void run_begin_reader(struct query_run *run)
 {
 	const struct query_spec *spec = &run->query.spec;
-	struct query_options *options = &run->engine->options;
-	run->handles = mem_alloc_array(BATCH_SERIES, sizeof(*run->handles));
-	run->read = store_read_new(options->store, READ_MAX_BYTES);
-	run->read->executor = options->executor;
-	run->read->done = read_done;
-	run->read->owner = run;
-	run->read->now_ms = run->now_ms;
-	run->read->deadline_us = run->deadline_us;
-	run->reader = &reader_raw;
+	run->stage = (struct query_stage){0};
+	run->parts_rows = run->parts_series = 0;
 	if (spec->fn == FN_NONE) {
-		run->read->points_max = options->slice_points;
-		return;
+		run->reader = spec->agg ? &reader_merge : &reader_raw;
+	} else if (spec->window_ms == 0) {
+		run->reader = &reader_last;
+		run->values = mem_alloc_array(STAGE_POINTS, sizeof(*run->values));
+		run->times = mem_alloc_array(STAGE_POINTS, sizeof(*run->times));
+	} else {
+		run->reader = &reader_windows;
+		make_windows(run);
 	}
-	struct query_windows *w = &run->windows;
-	run->reader = &reader_windows;
-	w->head_end_ms = floor_to(run->start_ms + spec->window_ms - 1, spec->window_ms);
-	if (w->head_end_ms > run->end_ms)
-		w->head_end_ms = run->end_ms;
-	w->heads = mem_alloc_array(BATCH_SERIES, sizeof(*w->heads));
-	w->mains = mem_alloc_array(SLICE_WINDOWS, sizeof(*w->mains));
-	run->ts_ms = mem_alloc_array(WINDOW_POINTS, sizeof(*run->ts_ms));
-	run->bits = mem_alloc_array(WINDOW_POINTS, sizeof(*run->bits));
-	run->types = mem_alloc_array(WINDOW_POINTS, sizeof(*run->types));
+	if (run->reader == &reader_raw)
+		return;
+	run->order = mem_alloc_array(run->find.count, sizeof(*run->order));
+	run->ts_ms = mem_alloc_array(CHUNK_POINTS, sizeof(*run->ts_ms));
+	run->bits = mem_alloc_array(CHUNK_POINTS, sizeof(*run->bits));
+	run->types = mem_alloc_array(CHUNK_POINTS, sizeof(*run->types));
+}
+
+static int check_found(struct query_run *run)
+{
+	int err = run->query.spec.agg ? groups_make(run) : 0;
+	return err ? err : check_windows(run);
 }
 
 static void found(struct catalog_find *find, int err)
 {
 	struct query_run *run = find->owner;
+	run->query.find_us = run_mono_us(run) - run->asked_us;
+	run->query.series_read = find->count;
 	if (err)
 		run->query.error = find->error;
 	else
-		err = check_windows(run);
+		err = check_found(run);
 	if (err) {
 		end(run, err);
 	} else if (find->count == 0 || run->start_ms >= run->end_ms) {
 		end(run, 0);
 	} else {
-		prepare(run);
-		read_next(run);
-		if (!run->query.ended)
+		if (estimate_needed(run))
+			run->reader = &reader_estimate;
+		else
+			run_begin_reader(run);
+		stage_read(run);
+		if (run->state == RUN_READING)
 			return;
 	}
 	run->ready(run->owner);
@@ -318,21 +516,28 @@ static struct query_run *run_of(const struct query *query)
 	return CONTAINER_OF(query, struct query_run, query);
 }
 
+static void job_free(struct query_job *job)
+{
+	if (!job)
+		return;
+	store_read_free(job->read);
+	mem_free(job);
+}
+
+/* Everything but names. No job is in flight. */
 static void free_buffers(struct query_run *run)
 {
-	store_read_free(run->read);
-	mem_free(run->handles);
-	mem_free(run->windows.heads);
-	mem_free(run->windows.mains);
-	mem_free(run->ts_ms);
-	mem_free(run->bits);
-	mem_free(run->types);
-	run->read = NULL;
-	run->handles = NULL;
-	run->windows.heads = run->windows.mains = NULL;
-	run->ts_ms = NULL;
-	run->bits = NULL;
-	run->types = NULL;
+	void **buffers[] = {(void **)&run->order, (void **)&run->values, (void **)&run->times,
+			    (void **)&run->cells, (void **)&run->merged, (void **)&run->spare,
+			    (void **)&run->ts_ms, (void **)&run->bits,   (void **)&run->types};
+	for (size_t i = 0; i < JOBS_MAX; i++) {
+		job_free(run->jobs[i]);
+		run->jobs[i] = NULL;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(buffers); i++) {
+		mem_free(*buffers[i]);
+		*buffers[i] = NULL;
+	}
 }
 
 static void run_free(struct query_run *run)
@@ -359,7 +564,7 @@ void query_free(struct query *query)
 		return;
 	}
 	run->dropped = true;
-	store_read_cancel(run->read);
+	cancel_jobs(run);
 }
 
 static int64_t clamp_time(int64_t ms)
@@ -374,7 +579,9 @@ static int check_spec(struct query_run *run)
 	struct query *query = &run->query;
 	const struct query_spec *spec = &query->spec;
 	int64_t range_max_ms = run->engine->options.range_max_ms;
-	if (spec->fn != FN_NONE && (spec->window_ms <= 0 || spec->window_ms > TIME_MAX_MS))
+	bool newest = spec->fn == FN_LAST && spec->window_ms == 0 && !spec->agg;
+	if (spec->fn != FN_NONE && !newest &&
+	    (spec->window_ms <= 0 || spec->window_ms > TIME_MAX_MS))
 		return errbuf_set(&query->error, ERR_INVALID,
 				  "a window is at least one millisecond long");
 	if (spec->start_ms > spec->end_ms)
@@ -445,8 +652,8 @@ int query_start(struct query *query)
 const struct catalog_series *query_series(const struct query *query, size_t *count)
 {
 	const struct query_run *run = run_of(query);
-	*count = run->find.count;
-	return run->find.series;
+	*count = run->rows ? run->row_count : run->find.count;
+	return run->rows ? run->rows : run->find.series;
 }
 
 bool query_take(struct query *query, size_t points_max, struct query_chunk *chunk)
@@ -456,7 +663,7 @@ bool query_take(struct query *query, size_t points_max, struct query_chunk *chun
 	if (run->state != RUN_GIVING)
 		return false;
 	uint64_t left = run->engine->options.points_max - query->points;
-	if (left == 0 && slice_has_points(run)) {
+	if (left == 0 && stage_has_points(run)) {
 		end_cut(run, "points");
 		return false;
 	}
@@ -466,7 +673,7 @@ bool query_take(struct query *query, size_t points_max, struct query_chunk *chun
 		query->points += chunk->count;
 		return true;
 	}
-	read_next(run);
+	stage_read(run);
 	return false;
 }
 
@@ -507,14 +714,31 @@ void query_engine_tick(struct query_engine *engine)
 
 /* ---- Functions ----------------------------------------------------------------------------- */
 
+/* The place of a name in a list, or the length of the list. */
+static size_t name_index(struct slice text, const char *const *names, size_t count)
+{
+	size_t i = 0;
+	while (i < count && !slice_equal(text, slice_of(names[i])))
+		i++;
+	return i;
+}
+
 int query_fn_parse(struct slice text, enum query_fn *fn)
 {
 	static const char *const names[] = {"min", "max", "sum", "avg", "count", "first", "last"};
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		if (slice_equal(text, slice_of(names[i]))) {
-			*fn = (enum query_fn)(FN_MIN + (int)i);
-			return 0;
-		}
-	}
-	return ERR_INVALID;
+	size_t i = name_index(text, names, ARRAY_LEN(names));
+	if (i == ARRAY_LEN(names))
+		return ERR_INVALID;
+	*fn = (enum query_fn)(FN_MIN + (int)i);
+	return 0;
+}
+
+int query_agg_parse(struct slice text, enum query_agg *agg)
+{
+	static const char *const names[] = {"min", "max", "sum", "avg", "count"};
+	size_t i = name_index(text, names, ARRAY_LEN(names));
+	if (i == ARRAY_LEN(names))
+		return ERR_INVALID;
+	*agg = (enum query_agg)(AGG_MIN + (int)i);
+	return 0;
 }

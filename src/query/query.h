@@ -10,19 +10,23 @@
  *                    if (query->ended) answer is complete, or query->err says why it is not
  *     query_free(query)                          at any time: what runs is dropped
  *
- * The catalog gives the series, by tags text ascending. Then one read of the store after the
- * other, of about 64k points, each submitted when the one before it was taken whole: so a query
- * holds one slice in memory, a client that does not read stops it, and of many queries each gets
- * its turn in the store's readers. A series comes in one or more chunks, one series after the
- * other; a series without points in the time is left out.
+ * The catalog gives the series, by tags text ascending. Then the store is read in stages of about
+ * 64k points, each begun when the one before it was taken whole: so a query holds one stage in
+ * memory, and a client that does not read stops it. A stage is read in parts of some milliseconds;
+ * several at once while fewer than parallel_max are under way in all, else one after the other: so
+ * one large query has every core, of many each gets its turn, and a small one waits for a part, not
+ * for a query. A series comes in one or more chunks, one series after the other; a series without
+ * points in the time is left out.
  *
  * At most concurrent_max queries run, the next ones wait for a place in the order of arrival. A
  * query whose client reads so slowly that the deadline passes is cut where it stands, and its
  * place is free.
  *
  * Limits. Series, windows and length of time are known before anything is read: ERR_LIMIT with a
- * sentence. How many points there are is not: an answer that reaches points_max, or whose deadline
- * passes after its first chunk, ends early with `cut` set. All reads of a query share one now.
+ * sentence. How many samples the store would have to look at is estimated from a few of them, if it
+ * could be more than samples_max: ERR_LIMIT with the estimate. How many points there are is not: an
+ * answer that reaches points_max, or whose deadline passes after its first chunk, ends early with
+ * `cut` set. All reads of a query share one now.
  *
  * Threads: everything belongs to the executor's thread. `ready` is never called from within. */
 #ifndef QUERY_QUERY_H
@@ -49,6 +53,9 @@ struct query_options {
 	size_t concurrent_max; /* 0 = 32 */
 	size_t waiting_max;    /* 0 = 1,000 */
 	int64_t retention_ms;  /* older data is not shown; 0 = for ever */
+	uint64_t samples_max;  /* that one query may look at; 0 = 1,000,000,000 */
+	size_t parallel_max;   /* reads of the store at once, of all queries beyond the first of
+				* each; 0 = 2, at most 8 */
 	size_t slice_points;   /* 0 = 65,536; smaller ones are for tests */
 };
 
@@ -68,6 +75,14 @@ enum query_fn { FN_NONE, FN_MIN, FN_MAX, FN_SUM, FN_AVG, FN_COUNT, FN_FIRST, FN_
 /* "min" and so on; ERR_INVALID for anything else. */
 int query_fn_parse(struct slice text, enum query_fn *fn) MUST_CHECK;
 
+/* How the points of several series become one. */
+enum query_agg { AGG_NONE, AGG_MIN, AGG_MAX, AGG_SUM, AGG_AVG, AGG_COUNT };
+
+/* As query_fn_parse. */
+int query_agg_parse(struct slice text, enum query_agg *agg) MUST_CHECK;
+
+enum { QUERY_BY_MAX = 16 };
+
 struct query_spec {
 	struct slice tenant, metric;
 	const struct catalog_selector *selectors;
@@ -77,10 +92,20 @@ struct query_spec {
 	 * which they begin; the first and the last hold only what lies between start and end. A
 	 * window without points has none; nor has one whose points are all NaN, for min and max. */
 	enum query_fn fn;
-	int64_t window_ms;
+	int64_t window_ms; /* FN_LAST with 0: the newest point of each series, at its own time */
+	/* Series whose tags `by` are equal become one, which has only these tags; one that lacks
+	 * such a tag is in the group that lacks it. What is put together are the points that `fn`
+	 * gave of a window or, without fn, those of the same time: a series without a point there
+	 * counts for nothing. NaN makes sum and avg NaN and is never min or max. A sum of integers
+	 * is one while it fits 64 bits. AGG_AVG with FN_AVG is the average of all samples (the sum
+	 * of their sums by the sum of their counts), not that of the averages. */
+	enum query_agg agg;
+	const struct slice *by;
+	size_t by_count;
 };
 
-/* Points of one series, ascending by time. Valid until the next query_take or query_free. */
+/* Points of one series or group, ascending by time. Valid until the next query_take or query_free.
+ */
 struct query_chunk {
 	size_t series_index; /* into query_series() */
 	bool first;          /* of this series */
@@ -103,6 +128,11 @@ struct query {
 	bool cut;            /* more points match than were given */
 	const char *cut_why; /* a constant: "points" or "time" */
 	uint64_t points;     /* given so far */
+	uint64_t estimate;   /* samples that it was thought to look at; 0: few enough not to ask */
+	size_t series_read;  /* that matched */
+	size_t reads;        /* of the store */
+	int64_t find_us;     /* what the catalog took */
+	int64_t store_us;    /* from asking the store to its answer, without overlaps */
 	struct store_read_work work;
 };
 
@@ -116,7 +146,7 @@ int query_start(struct query *query) MUST_CHECK;
  * is, unless the query has ended. */
 bool query_take(struct query *query, size_t points_max, struct query_chunk *chunk) MUST_CHECK;
 
-/* After the first `ready`: the series that match, also those without points. */
+/* After the first `ready`: the series that match, or their groups, also those without points. */
 const struct catalog_series *query_series(const struct query *query, size_t *count);
 
 void query_free(struct query *query);

@@ -1,165 +1,172 @@
 /* Points computed over windows by the store. Windows lie on multiples of their width; the one that
- * `start` falls into is cut at the front and asked for by itself, as the store's windows begin
- * where a request does. A slice is many series with few windows or one series with some of its
- * many. */
+ * `start` falls into may be cut at the front and is then asked for by itself, as the store's
+ * windows begin where a request does. A stage is many rows with few windows, or one row with some
+ * of its many. */
 #include "query/private.h"
 
-static size_t windows_between(int64_t from_ms, int64_t to_ms, int64_t window_ms)
+/* The window that a time lies in, counted from the one that `start` lies in. */
+static size_t window_number(const struct query_run *run, int64_t ms)
 {
-	return (size_t)((to_ms - from_ms + window_ms - 1) / window_ms);
+	int64_t window_ms = run->query.spec.window_ms;
+	return (size_t)(floor_div(ms, window_ms) - floor_div(run->start_ms, window_ms));
 }
 
-static void add_request(struct query_run *run, struct store_request **request, int64_t from_ms,
-			int64_t to_ms, int64_t window_ms)
+static int64_t window_begin_ms(const struct query_run *run, size_t number)
 {
-	*request = store_read_add(run->read, STORE_AGGREGATE);
-	(*request)->aggregate = (struct store_aggregate){
+	int64_t window_ms = run->query.spec.window_ms;
+	return (floor_div(run->start_ms, window_ms) + (int64_t)number) * window_ms;
+}
+
+static size_t row_total(const struct query_run *run)
+{
+	return run->query.spec.agg ? run->row_count : run->find.count;
+}
+
+/* How many windows of one row a stage may have: what the memory and a turn of the readers allow. */
+static size_t windows_max(const struct query_run *run)
+{
+	size_t max = run->query.spec.agg ? STAGE_CELLS : STAGE_POINTS;
+	return max < PART_WINDOWS ? max : PART_WINDOWS;
+}
+
+static bool windows_stage(struct query_run *run)
+{
+	struct query_stage *stage = &run->stage;
+	size_t max = run->query.spec.agg ? STAGE_CELLS : STAGE_POINTS;
+	if (stage->row_count && stage->to_ms < run->end_ms) {
+		stage->from_ms = stage->to_ms; /* the row at hand goes on */
+	} else {
+		size_t all = window_number(run, run->end_ms - 1) + 1;
+		stage->row += stage->row_count;
+		stage->row_count = all < max ? max / all : 1;
+		stage->from_ms = run->start_ms;
+		if (stage->row_count > row_total(run) - stage->row)
+			stage->row_count = row_total(run) - stage->row;
+		if (!stage->row_count)
+			return false;
+		run_order_series(run);
+	}
+	size_t first = window_number(run, stage->from_ms);
+	stage->windows = window_number(run, run->end_ms - 1) - first + 1;
+	stage->to_ms = run->end_ms;
+	if (stage->windows > windows_max(run)) {
+		stage->windows = windows_max(run);
+		stage->to_ms = window_begin_ms(run, first + stage->windows);
+	}
+	stage->series_next = 0;
+	size_t cells = stage->row_count * stage->windows;
+	if (run->query.spec.agg)
+		memset(run->cells, 0, cells * sizeof(*run->cells));
+	else
+		memset(run->values, 0, cells * sizeof(*run->values));
+	return true;
+}
+
+static struct store_request *add_request(struct query_job *job, int64_t from_ms, int64_t to_ms,
+					 int64_t window_ms)
+{
+	struct store_request *request = store_read_add(job->read, STORE_AGGREGATE);
+	request->aggregate = (struct store_aggregate){
 		.table = TABLE_DATA_RAW,
-		.handles = run->handles,
-		.handle_count = run->batch_count,
+		.handles = job->handles,
+		.handle_count = job->count,
 		.start_ms = from_ms,
 		.end_ms = to_ms,
 		.window_ms = window_ms,
 	};
+	return request;
 }
 
-/* The next windows of the one series at hand, or all of the next series. */
-static bool windows_advance(struct query_run *run)
+static void windows_part(struct query_run *run, struct query_job *job)
 {
-	struct query_windows *w = &run->windows;
+	struct query_stage *stage = &run->stage;
 	int64_t window_ms = run->query.spec.window_ms;
-	size_t all = windows_between(w->head_end_ms, run->end_ms, window_ms);
-	if (run->batch_count && w->to_ms < run->end_ms) {
-		w->from_ms = w->to_ms;
-		w->with_head = false;
-	} else {
-		size_t series = SLICE_WINDOWS / (all ? all : 1);
-		if (!run_next_batch(run, series < BATCH_SERIES ? series : BATCH_SERIES))
-			return false;
-		w->from_ms = w->head_end_ms;
-		w->with_head = run->start_ms < w->head_end_ms;
+	size_t count = run_part_series(run, stage->windows);
+	job_take_series(job, stage->series_next, count);
+	stage->series_next += count;
+	int64_t whole_ms = floor_to(stage->from_ms + window_ms - 1, window_ms);
+	whole_ms = whole_ms < stage->to_ms ? whole_ms : stage->to_ms;
+	job->head = job->main = NULL;
+	job->head_have = job->main_have = 0;
+	if (stage->from_ms < whole_ms)
+		job->head = add_request(job, stage->from_ms, whole_ms, whole_ms - stage->from_ms);
+	if (whole_ms < stage->to_ms)
+		job->main = add_request(job, whole_ms, stage->to_ms, window_ms);
+}
+
+/* The row of the stage that a series belongs to. */
+static size_t row_of(const struct query_run *run, uint32_t series)
+{
+	if (!run->query.spec.agg)
+		return series - run->stage.row;
+	return run->series_row[series] - run->stage.row;
+}
+
+static void take_summary(struct query_run *run, size_t at, const struct store_summary *summary)
+{
+	const struct query_spec *spec = &run->query.spec;
+	if (!summary->count)
+		return;
+	if (spec->agg == AGG_AVG && spec->fn == FN_AVG) {
+		cell_add_samples(&run->cells[at], summary);
+		return;
 	}
-	size_t left = windows_between(w->from_ms, run->end_ms, window_ms);
-	w->per_series = left < SLICE_WINDOWS ? left : SLICE_WINDOWS;
-	w->to_ms = left == w->per_series ? run->end_ms
-					 : w->from_ms + (int64_t)w->per_series * window_ms;
-	return true;
+	struct value value = summary_value(summary, spec->fn);
+	if (spec->agg == AGG_NONE)
+		run->values[at] = value;
+	else if (value.type != VALUE_NONE)
+		cell_add(&run->cells[at], value);
 }
 
-static bool windows_next(struct query_run *run)
+/* What is new of one request, whose first window is number `first` of the stage; true: there is
+ * more. */
+static bool take_new(struct query_run *run, const struct query_job *job,
+		     const struct store_request *request, size_t *have, size_t first)
 {
-	struct query_windows *w = &run->windows;
-	if (!windows_advance(run))
-		return false;
-	w->head = w->main = NULL;
-	w->head_have = w->main_have = 0;
-	if (w->with_head)
-		add_request(run, &w->head, run->start_ms, w->head_end_ms,
-			    w->head_end_ms - run->start_ms);
-	if (w->per_series)
-		add_request(run, &w->main, w->from_ms, w->to_ms, run->query.spec.window_ms);
-	return true;
-}
-
-/* What is new of one request; true: it has more. */
-static bool copy_new(const struct store_request *request, size_t *have, struct store_summary *to)
-{
-	if (!request)
+	if (!request || *have == job->count)
 		return false;
 	const struct store_aggregate *answer = &request->aggregate;
-	size_t each = answer->window_count, fresh = answer->next_handle - *have;
-	memcpy(to + *have * each, answer->summaries + *have * each, fresh * each * sizeof(*to));
-	*have += fresh;
+	for (; *have < answer->next_handle; ++*have) {
+		size_t at = row_of(run, job->series[*have]) * run->stage.windows + first;
+		const struct store_summary *from = answer->summaries + *have * answer->window_count;
+		for (size_t w = 0; w < answer->window_count; w++)
+			take_summary(run, at + w, &from[w]);
+	}
 	return request->more;
 }
 
-static bool windows_arrived(struct query_run *run)
+static bool windows_arrived(struct query_run *run, struct query_job *job)
 {
-	struct query_windows *w = &run->windows;
-	bool more = false;
-	if (w->head_have < run->batch_count)
-		more = copy_new(w->head, &w->head_have, w->heads);
-	if (w->main_have < run->batch_count)
-		more = copy_new(w->main, &w->main_have, w->mains) || more;
-	return more;
-}
-
-static struct value value_of(const struct store_summary *summary, enum query_fn fn)
-{
-	switch (fn) {
-	case FN_MIN:
-		return summary->min;
-	case FN_MAX:
-		return summary->max;
-	case FN_FIRST:
-		return summary->first;
-	case FN_LAST:
-		return summary->last;
-	case FN_SUM:
-		return value_f64(summary->sum);
-	case FN_AVG:
-		return value_f64(summary->sum / (double)summary->count);
-	case FN_COUNT:
-		return value_u64(summary->count);
-	case FN_NONE:
-		break;
-	}
-	return (struct value){0};
-}
-
-/* Appends the point of a window, if it has one; how many that is. */
-static size_t put_point(struct query_run *run, size_t at, int64_t ts_ms,
-			const struct store_summary *summary)
-{
-	if (!summary->count)
-		return 0;
-	struct value value = value_of(summary, run->query.spec.fn);
-	if (value.type == VALUE_NONE)
-		return 0;
-	run->ts_ms[at] = ts_ms;
-	run->bits[at] = value.bits;
-	run->types[at] = (uint8_t)value.type;
-	return 1;
-}
-
-/* The points of the series at hand from run->offset on; the head, if there is one, is number 0. */
-static size_t put_series(struct query_run *run, size_t points_max)
-{
-	const struct query_windows *w = &run->windows;
-	int64_t window_ms = run->query.spec.window_ms;
-	size_t count = 0, s = run->next_series, head = w->with_head;
-	size_t end = w->per_series + head;
-	for (; run->offset < end && count < points_max; run->offset++) {
-		if (run->offset < head) {
-			int64_t begin_ms = floor_to(run->start_ms, window_ms);
-			count += put_point(run, count, begin_ms, &w->heads[s]);
-			continue;
-		}
-		size_t n = run->offset - head;
-		count += put_point(run, count, w->from_ms + (int64_t)n * window_ms,
-				   &w->mains[s * w->per_series + n]);
-	}
-	return count;
+	bool more = take_new(run, job, job->head, &job->head_have, 0);
+	return take_new(run, job, job->main, &job->main_have, job->head != NULL) || more;
 }
 
 static bool windows_take(struct query_run *run, size_t points_max, struct query_chunk *chunk)
 {
-	if (points_max > WINDOW_POINTS)
-		points_max = WINDOW_POINTS;
-	for (; run->next_series < run->batch_count; run->next_series++, run->offset = 0) {
-		size_t count = put_series(run, points_max);
+	const struct query_stage *stage = &run->stage;
+	enum query_agg agg = run->query.spec.agg;
+	if (points_max > CHUNK_POINTS)
+		points_max = CHUNK_POINTS;
+	size_t first = window_number(run, stage->from_ms);
+	for (; run->next_row < stage->row_count; run->next_row++, run->offset = 0) {
+		size_t count = 0;
+		for (; run->offset < stage->windows && count < points_max; run->offset++) {
+			size_t at = run->next_row * stage->windows + run->offset;
+			struct value value =
+				agg ? cell_value(&run->cells[at], agg) : run->values[at];
+			if (value.type == VALUE_NONE)
+				continue;
+			run->ts_ms[count] = window_begin_ms(run, first + run->offset);
+			run->bits[count] = value.bits;
+			run->types[count++] = (uint8_t)value.type;
+		}
 		if (!count)
 			continue;
-		*chunk = (struct query_chunk){
-			.series_index = run->batch + run->next_series,
-			.count = count,
-			.ts_ms = run->ts_ms,
-			.bits = run->bits,
-			.types = run->types,
-		};
+		*chunk = run_chunk(run, stage->row + run->next_row, count);
 		return true;
 	}
 	return false;
 }
 
-const struct query_reader reader_windows = {windows_next, windows_arrived, windows_take};
+const struct query_reader reader_windows = {windows_stage, windows_part, windows_arrived,
+					    windows_take};

@@ -361,16 +361,16 @@ static void test_windows_types(void **state)
 	expect_fn(FN_MIN, 1000, 0, 2000, "h=a: 0=-3i; "); /* NaN alone has no minimum */
 }
 
-/* 40,000 windows of one series are three slices of the store. */
+/* 100,000 windows of one series are four stages of 32,768. */
 static void test_many_windows(void **state)
 {
 	(void)state;
 	uint64_t h = open_series("t", "m", "h=a");
 	put(h, T0_MS + 5, 1);
-	put(h, T0_MS + 16383, 2);
-	put(h, T0_MS + 16384, 3);
-	put(h, T0_MS + 39999, 4);
-	expect_fn(FN_SUM, 1, 0, 40000, "h=a: 5=1 16383=2; +h=a: 16384=3; +h=a: 39999=4; ");
+	put(h, T0_MS + 32767, 2);
+	put(h, T0_MS + 32768, 3);
+	put(h, T0_MS + 99999, 4);
+	expect_fn(FN_SUM, 1, 0, 100000, "h=a: 5=1 32767=2; +h=a: 32768=3; +h=a: 99999=4; ");
 }
 
 /* ---- Limits -------------------------------------------------------------------------------- */

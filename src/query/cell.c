@@ -1,0 +1,89 @@
+/* Values put together: over the series of a group, at one time. */
+#include <math.h>
+
+#include "query/private.h"
+
+static void take_min_max(struct cell *cell, struct value value)
+{
+	if (value.type == VALUE_F64 && isnan(value_as_f64(value)))
+		return;
+	if (cell->min.type == VALUE_NONE || value_compare(value, cell->min) < 0)
+		cell->min = value;
+	if (cell->max.type == VALUE_NONE || value_compare(value, cell->max) > 0)
+		cell->max = value;
+}
+
+void cell_add(struct cell *cell, struct value value)
+{
+	cell->count++;
+	cell->weight++;
+	take_min_max(cell, value);
+	if (value.type == VALUE_F64) {
+		cell->doubles += value_as_f64(value);
+		cell->any_double = true;
+	} else {
+		cell->integers += value.type == VALUE_I64 ? (__int128)(int64_t)value.bits
+							  : (__int128)value.bits;
+	}
+}
+
+void cell_add_samples(struct cell *cell, const struct store_summary *summary)
+{
+	cell->count++;
+	cell->weight += summary->count;
+	cell->doubles += summary->sum;
+	cell->any_double = true;
+}
+
+/* An integer while it is one and fits. */
+static struct value sum_of(const struct cell *cell)
+{
+	__int128 n = cell->integers;
+	if (cell->any_double || n < INT64_MIN || n > (__int128)UINT64_MAX)
+		return value_f64((double)n + cell->doubles);
+	return n <= INT64_MAX ? value_i64((int64_t)n) : value_u64((uint64_t)n);
+}
+
+struct value cell_value(const struct cell *cell, enum query_agg agg)
+{
+	if (!cell->count)
+		return (struct value){0};
+	switch (agg) {
+	case AGG_MIN:
+		return cell->min;
+	case AGG_MAX:
+		return cell->max;
+	case AGG_SUM:
+		return sum_of(cell);
+	case AGG_AVG:
+		return value_f64(((double)cell->integers + cell->doubles) / (double)cell->weight);
+	case AGG_COUNT:
+		return value_u64(cell->count);
+	case AGG_NONE:
+		break;
+	}
+	return (struct value){0};
+}
+
+struct value summary_value(const struct store_summary *summary, enum query_fn fn)
+{
+	switch (fn) {
+	case FN_MIN:
+		return summary->min;
+	case FN_MAX:
+		return summary->max;
+	case FN_FIRST:
+		return summary->first;
+	case FN_LAST:
+		return summary->last;
+	case FN_SUM:
+		return value_f64(summary->sum);
+	case FN_AVG:
+		return value_f64(summary->sum / (double)summary->count);
+	case FN_COUNT:
+		return value_u64(summary->count);
+	case FN_NONE:
+		break;
+	}
+	return (struct value){0};
+}

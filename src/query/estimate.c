@@ -1,0 +1,123 @@
+/* How much a query would look at, before it does: some of its series are asked for some of its time
+ * as it will ask for all. What the store then looked at, by the number of series and the time, is
+ * the estimate. */
+#include "query/private.h"
+
+enum {
+	SAMPLE_SERIES = 8,
+	SAMPLE_PIECES = 8, /* of the time, each at most: */
+	SAMPLE_PIECE_MS = 86400000,
+	/* A series is taken to have at most so many samples a second until it is asked. */
+	SAMPLES_PER_SECOND = 10,
+};
+
+bool estimate_needed(const struct query_run *run)
+{
+	double seconds = (double)(run->end_ms - run->start_ms) / 1000;
+	return run->query.spec.fn != FN_LAST || run->query.spec.window_ms
+		       ? (double)run->find.count * seconds * SAMPLES_PER_SECOND >
+				 (double)run->engine->options.samples_max
+		       : false;
+}
+
+static bool estimate_stage(struct query_run *run)
+{
+	struct query_stage *stage = &run->stage;
+	if (stage->row_count)
+		return false;
+	stage->row_count = 1;
+	stage->series_count = 1;
+	return true;
+}
+
+/* How long a piece is. Those of windows are so many whole ones. */
+static int64_t piece_ms(const struct query_run *run)
+{
+	int64_t all_ms = run->end_ms - run->start_ms, window_ms = run->query.spec.window_ms;
+	int64_t piece = all_ms / SAMPLE_PIECES;
+	if (piece > SAMPLE_PIECE_MS)
+		piece = SAMPLE_PIECE_MS;
+	if (window_ms && piece > window_ms)
+		piece -= piece % window_ms;
+	return piece > 0 ? piece : 1;
+}
+
+static void add_piece(struct query_run *run, struct query_job *job, int64_t from_ms, int64_t to_ms)
+{
+	int64_t window_ms = run->query.spec.window_ms;
+	struct store_request *request = store_read_add(job->read, STORE_AGGREGATE);
+	/* Where every sample is a window the store has to look at each, as for what has none. */
+	bool fits = window_ms && (to_ms - from_ms) / window_ms < PART_WINDOWS / SAMPLE_SERIES;
+	request->aggregate = (struct store_aggregate){
+		.table = TABLE_DATA_RAW,
+		.handles = job->handles,
+		.handle_count = job->count,
+		.start_ms = from_ms,
+		.end_ms = to_ms,
+		.window_ms = fits ? window_ms : to_ms - from_ms,
+	};
+}
+
+static void estimate_part(struct query_run *run, struct query_job *job)
+{
+	run->stage.series_next = 1;
+	size_t all = run->find.count;
+	job->count = all < SAMPLE_SERIES ? all : SAMPLE_SERIES;
+	for (size_t i = 0; i < job->count; i++)
+		job->handles[i] = run->find.series[i * all / job->count].handle;
+	int64_t all_ms = run->end_ms - run->start_ms, piece = piece_ms(run);
+	for (int64_t i = 0; i < SAMPLE_PIECES && i * piece < all_ms; i++) {
+		int64_t from_ms = run->start_ms + i * (all_ms / SAMPLE_PIECES);
+		int64_t left_ms = run->end_ms - from_ms;
+		add_piece(run, job, from_ms, from_ms + (piece < left_ms ? piece : left_ms));
+	}
+}
+
+/* Raw points are all looked at; of windows those that no block's summary answers. */
+static uint64_t looked_at(const struct query_run *run, const struct query_job *job)
+{
+	const struct store_read_work *work = &job->read->work;
+	if (run->query.spec.fn != FN_NONE)
+		return work->rows_decoded + work->blocks_summarised;
+	uint64_t samples = 0;
+	for (const struct store_request *q = job->read->requests; q; q = q->next) {
+		const struct store_aggregate *in = &q->aggregate;
+		for (size_t i = 0; i < in->next_handle * in->window_count; i++)
+			samples += in->summaries[i].count;
+	}
+	return samples;
+}
+
+static bool estimate_arrived(struct query_run *run, struct query_job *job)
+{
+	for (const struct store_request *q = job->read->requests; q; q = q->next)
+		run->sampled_ms += (double)(q->aggregate.end_ms - q->aggregate.start_ms) *
+				   (double)q->aggregate.next_handle;
+	run->sampled = looked_at(run, job);
+	return false;
+}
+
+static bool estimate_take(struct query_run *run, size_t points_max, struct query_chunk *chunk)
+{
+	(void)run, (void)points_max, (void)chunk;
+	return false;
+}
+
+int estimate_check(struct query_run *run)
+{
+	struct query *query = &run->query;
+	uint64_t max = run->engine->options.samples_max;
+	double each = run->sampled_ms > 0 ? (double)run->sampled / run->sampled_ms : 0;
+	each *= (double)(run->end_ms - run->start_ms);
+	query->estimate = (uint64_t)(each * (double)run->find.count);
+	if (query->estimate <= max)
+		return 0;
+	return errbuf_set(&query->error, ERR_LIMIT,
+			  "the query would look at about %llu samples (%zu series of about %llu "
+			  "each); at most %llu: ask for fewer series, less time or wider windows",
+			  (unsigned long long)query->estimate, run->find.count,
+			  (unsigned long long)each, (unsigned long long)max);
+}
+
+const struct query_reader reader_estimate = {estimate_stage, estimate_part, estimate_arrived,
+					     estimate_take};

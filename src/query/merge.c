@@ -1,0 +1,144 @@
+/* Points as they are stored, put together over the series of a group where their times are equal. A
+ * stage is one group over some time: as long as its different times fit, which is found out by
+ * reading; when they do not, the stage ends earlier and what lies behind is read again. */
+#include "query/private.h"
+
+static bool merge_stage(struct query_run *run)
+{
+	struct query_stage *stage = &run->stage;
+	if (stage->row_count && stage->to_ms < run->end_ms) {
+		int64_t span_ms = stage->to_ms - stage->from_ms;
+		/* Grows again where there is less. */
+		if (run->merged_count < CELLS_MAX / 4)
+			span_ms *= 2;
+		stage->from_ms = stage->to_ms;
+		stage->to_ms = run->end_ms - stage->from_ms > span_ms ? stage->from_ms + span_ms
+								      : run->end_ms;
+	} else {
+		stage->row += stage->row_count;
+		stage->row_count = stage->row < run->row_count;
+		if (!stage->row_count)
+			return false;
+		stage->from_ms = run->start_ms;
+		stage->to_ms = run->end_ms;
+		run_order_series(run);
+	}
+	stage->series_next = 0;
+	run->merged_count = 0;
+	return true;
+}
+
+static void add_request(struct query_run *run, struct query_job *job)
+{
+	job->main = store_read_add(job->read, STORE_RANGE);
+	job->main->token = job->token;
+	job->main->range = (struct store_range){
+		.table = TABLE_DATA_RAW,
+		.handles = job->handles,
+		.handle_count = job->count,
+		.start_ms = run->stage.from_ms,
+		.end_ms = job->end_ms,
+	};
+}
+
+static void merge_part(struct query_run *run, struct query_job *job)
+{
+	struct query_stage *stage = &run->stage;
+	size_t count = run_part_series(run, 1);
+	job_take_series(job, stage->series_next, count);
+	stage->series_next += count;
+	job->token.len = 0;
+	job->end_ms = stage->to_ms;
+	add_request(run, job);
+}
+
+static struct value point(const struct store_points *points, size_t i)
+{
+	return (struct value){points->bits[0][i], (enum value_type)points->types[0][i]};
+}
+
+/* From cell `at` and point `i` on, one is inserted after the other. */
+static void merge_rest(struct query_run *run, size_t at, const struct store_points *points,
+		       size_t i, size_t count)
+{
+	size_t most = run->merged_count + count - i, out = at;
+	if (run->merged_cap < most) {
+		run->merged_cap = most + most / 2;
+		run->merged = mem_resize_array(run->merged, run->merged_cap, sizeof(*run->merged));
+		run->spare = mem_resize_array(run->spare, run->merged_cap, sizeof(*run->spare));
+	}
+	const struct timed_cell *old = run->merged;
+	struct timed_cell *to = run->spare;
+	memcpy(to, old, at * sizeof(*to));
+	while (at < run->merged_count || i < count) {
+		bool is_old =
+			i == count || (at < run->merged_count && old[at].ts_ms <= points->ts_ms[i]);
+		if (is_old)
+			to[out] = old[at++];
+		else
+			to[out] = (struct timed_cell){.ts_ms = points->ts_ms[i]};
+		if (i < count && points->ts_ms[i] == to[out].ts_ms) {
+			cell_add(&to[out].cell, point(points, i));
+			i++;
+		}
+		out++;
+	}
+	run->spare = run->merged;
+	run->merged = to;
+	run->merged_count = out;
+}
+
+/* Most series have the times of those before them. */
+static void merge_points(struct query_run *run, const struct store_points *points)
+{
+	size_t count = points->count, at = 0, i = 0;
+	while (count && points->ts_ms[count - 1] >= run->stage.to_ms)
+		count--;
+	for (; i < count; i++, at++) {
+		while (at < run->merged_count && run->merged[at].ts_ms < points->ts_ms[i])
+			at++;
+		if (at == run->merged_count || run->merged[at].ts_ms != points->ts_ms[i])
+			break;
+		cell_add(&run->merged[at].cell, point(points, i));
+	}
+	if (i < count)
+		merge_rest(run, at, points, i, count);
+	if (run->merged_count > CELLS_MAX) {
+		run->merged_count = CELLS_MAX / 2;
+		run->stage.to_ms = run->merged[run->merged_count].ts_ms;
+	}
+}
+
+static bool merge_arrived(struct query_run *run, struct query_job *job)
+{
+	const struct store_range *range = &job->main->range;
+	for (size_t i = 0; i < job->count; i++)
+		merge_points(run, &range->points[i]);
+	if (!job->main->more)
+		return false;
+	job->token = job->main->token;
+	store_read_reset(job->read);
+	add_request(run, job);
+	return true;
+}
+
+static bool merge_take(struct query_run *run, size_t points_max, struct query_chunk *chunk)
+{
+	size_t count = 0;
+	if (points_max > CHUNK_POINTS)
+		points_max = CHUNK_POINTS;
+	for (; run->offset < run->merged_count && count < points_max; run->offset++) {
+		const struct timed_cell *cell = &run->merged[run->offset];
+		struct value value = cell_value(&cell->cell, run->query.spec.agg);
+		if (value.type == VALUE_NONE)
+			continue;
+		run->ts_ms[count] = cell->ts_ms;
+		run->bits[count] = value.bits;
+		run->types[count++] = (uint8_t)value.type;
+	}
+	if (count)
+		*chunk = run_chunk(run, run->stage.row, count);
+	return count != 0;
+}
+
+const struct query_reader reader_merge = {merge_stage, merge_part, merge_arrived, merge_take};
