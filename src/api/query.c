@@ -16,6 +16,7 @@ enum {
 struct call {
 	struct http_request *request; /* NULL: it has ended; freed when the turn comes */
 	struct loop *loop;
+	struct clock *clock;
 	struct query *query;
 	struct encoder encoder;
 	struct buf out;
@@ -150,7 +151,9 @@ static void advance(struct call *call)
 	if (call->out.len >= FLUSH_BYTES && !send_gathered(call))
 		return;
 	while (query_take(call->query, call->encoder.shape->chunk_points, &chunk)) {
+		int64_t begun_us = call->clock->mono_us(call->clock);
 		encoder_chunk(&call->encoder, &chunk);
+		call->encoder.encode_us += call->clock->mono_us(call->clock) - begun_us;
 		if (call->out.failed) {
 			fail(call, ERR_DAMAGED, "the names of a series could not be read");
 			return;
@@ -192,6 +195,7 @@ static struct call *call_new(struct http_request *request)
 	struct call *call = mem_zalloc(sizeof(*call));
 	call->request = request;
 	call->loop = api->loop;
+	call->clock = api->clock;
 	call->turn.run = run_turn;
 	call->query = query_new(api->queries, ready, call);
 	buf_init(&call->out, FLUSH_BYTES + ENCODE_CHUNK_MAX_BYTES);
@@ -204,16 +208,18 @@ static void end(struct http_request *request)
 	struct call *call = call_new(request);
 	struct query *query = call->query;
 	enum query_format format = QUERY_JSON;
+	bool explain = false;
 	struct errbuf e;
 	stat_add(STAT_queries, 1);
 	int err = params_query(request, clock_wall_ms(api_of(request)->clock), &query->arena,
-			       &query->spec, &format, &e);
+			       &query->spec, &format, &explain, &e);
 	encoder_init(&call->encoder, format == QUERY_CSV ? &encoder_csv : &encoder_json, query,
 		     &call->out);
 	if (!err && http_reply_head(request, call->encoder.shape->content_type)) {
 		call_free(call);
 		return;
 	}
+	call->encoder.explain = explain;
 	if (!err) {
 		err = query_start(query);
 		e = query->error;

@@ -103,10 +103,35 @@ static struct value value_at(const struct query_chunk *chunk, size_t i)
 	return (struct value){chunk->bits[i], (enum value_type)chunk->types[i]};
 }
 
+/* ---- What was read -------------------------------------------------------------------------- */
+
+static void put_explain(struct encoder *encoder)
+{
+	const struct query *query = encoder->query;
+	const struct store_read_work *work = &query->work;
+	size_t rows;
+	(void)query_series(query, &rows);
+	buf_printf(encoder->out, "{\"series\":%zu,\"rows\":%zu,\"points\":%llu,\"reads\":%zu,",
+		   query->series_read, rows, (unsigned long long)query->points, query->reads);
+	buf_printf(encoder->out,
+		   "\"extents\":%llu,\"blocksDecoded\":%llu,\"blocksSummarised\":%llu,"
+		   "\"blocksSkipped\":%llu,\"samplesDecoded\":%llu,\"samplesEstimated\":%llu,",
+		   (unsigned long long)work->extents, (unsigned long long)work->blocks_decoded,
+		   (unsigned long long)work->blocks_summarised,
+		   (unsigned long long)work->blocks_skipped, (unsigned long long)work->rows_decoded,
+		   (unsigned long long)query->estimate);
+	buf_printf(encoder->out,
+		   "\"catalogMs\":%.3f,\"storeMs\":%.3f,\"readersMs\":%.3f,\"encodingMs\":%.3f}",
+		   (double)query->find_us / 1e3, (double)query->store_us / 1e3,
+		   (double)work->took_us / 1e3, (double)encoder->encode_us / 1e3);
+}
+
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
 static void json_begin(struct encoder *encoder)
 {
+	if (encoder->explain)
+		buf_append_text(encoder->out, "{\"result\":");
 	buf_append_char(encoder->out, '[');
 }
 
@@ -193,6 +218,11 @@ static void json_end(struct encoder *encoder)
 {
 	close_series(encoder);
 	buf_append_text(encoder->out, "]");
+	if (!encoder->explain)
+		return;
+	buf_append_text(encoder->out, ",\"explain\":");
+	put_explain(encoder);
+	buf_append_char(encoder->out, '}');
 }
 
 const struct encoder_shape encoder_json = {"application/json", JSON_CHUNK_POINTS, json_begin,
@@ -328,6 +358,11 @@ static void csv_end(struct encoder *encoder)
 	if (encoder->query->cut)
 		buf_printf(encoder->out, "# truncated: more was found than %llu points (%s)\n",
 			   (unsigned long long)encoder->query->points, encoder->query->cut_why);
+	if (!encoder->explain)
+		return;
+	buf_append_text(encoder->out, "# explain: ");
+	put_explain(encoder);
+	buf_append_char(encoder->out, '\n');
 }
 
 const struct encoder_shape encoder_csv = {"text/csv", CSV_CHUNK_POINTS, csv_begin,

@@ -8,6 +8,9 @@
  * Tags and values are in order; NaN and infinities are null. Where the answer was cut, the last
  * series has `"truncated":true` behind its values.
  *
+ * With `explain` the array is the member `result` of an object, beside `explain`, which says what
+ * was read for it; in CSV that is a last line `# explain: {...}`.
+ *
  * CSV (RFC 4180, lines end with LF): `time,tenant,metric,`, a column for each tag key that occurs,
  * by bytes, `value`. Where the answer was cut, the last line is `# truncated: ...`. */
 #ifndef API_QUERY_ENCODE_H
@@ -27,6 +30,8 @@ struct encoder {
 	struct buf *out;
 	struct arena arena; /* of one series: its tags, or the middle of its lines */
 	bool began, in_series, in_values;
+	bool explain;      /* the caller's, before the first chunk */
+	int64_t encode_us; /* the caller's: what encoding has taken so far */
 	/* CSV */
 	struct slice *keys; /* by bytes */
 	size_t key_count;

@@ -27,7 +27,7 @@ int params_check(const struct http_request *request, const char *const *names, s
 		if (!known(name, names))
 			return errbuf_set(e, ERR_INVALID, "unknown parameter \"%.*s\"", shown(name),
 					  name.len ? name.data : "");
-		if (slice_equal(name, SLICE("tag")))
+		if (slice_equal(name, SLICE("tag")) || slice_equal(name, SLICE("by")))
 			continue;
 		for (size_t j = 0; j < i; j++) {
 			if (slice_equal(name, request->params[j].name))
@@ -129,18 +129,75 @@ static int read_window(const struct http_request *request, struct query_spec *sp
 	struct slice fn = http_param(request, "fn"), window = http_param(request, "window");
 	if (!fn.data && !window.data)
 		return 0;
-	if (!fn.data || !window.data)
-		return errbuf_set(e, ERR_INVALID, "%s is given without %s",
-				  fn.data ? "fn" : "window", fn.data ? "window" : "fn");
+	if (!fn.data)
+		return errbuf_set(e, ERR_INVALID, "window is given without fn");
 	if (query_fn_parse(fn, &spec->fn))
 		return errbuf_set(e, ERR_INVALID,
 				  "fn \"%.*s\" is none of min, max, sum, avg, count, first, last",
 				  shown(fn), fn.data);
+	/* The newest point of each series. */
+	if (!window.data && spec->fn == FN_LAST && !spec->agg)
+		return 0;
+	if (!window.data)
+		return errbuf_set(e, ERR_INVALID, "fn is given without window");
 	int err = duration_parse(window, &spec->window_ms, e);
 	if (err)
 		return errbuf_prefix(e, err, "window");
 	if (spec->window_ms == 0)
 		return errbuf_set(e, ERR_INVALID, "window is zero");
+	return 0;
+}
+
+/* ---- Several series in one ------------------------------------------------------------------- */
+
+static bool has_slice(const struct slice *list, size_t count, struct slice wanted)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (slice_equal(list[i], wanted))
+			return true;
+	}
+	return false;
+}
+
+/* All `by`s, into an array in `arena`. */
+static int read_by(const struct http_request *request, struct arena *arena, struct query_spec *spec,
+		   struct errbuf *e)
+{
+	struct slice *by = arena_alloc(arena, QUERY_BY_MAX * sizeof(*by));
+	size_t at = 0;
+	if (!by)
+		return errbuf_set(e, ERR_LIMIT, "the tags take too much room");
+	spec->by = by;
+	for (;;) {
+		struct slice key = http_param_next(request, "by", &at);
+		if (!key.data)
+			return 0;
+		if (key.len < 1 || key.len > TAG_KEY_MAX_BYTES)
+			return errbuf_set(e, ERR_INVALID, "by: a tag key has 1 to %d bytes",
+					  TAG_KEY_MAX_BYTES);
+		if (has_slice(by, spec->by_count, key))
+			return errbuf_set(e, ERR_INVALID, "by \"%.*s\" is given twice", shown(key),
+					  key.data);
+		if (spec->by_count == QUERY_BY_MAX)
+			return errbuf_set(e, ERR_INVALID, "by is given more than %d times",
+					  QUERY_BY_MAX);
+		by[spec->by_count++] = key;
+	}
+}
+
+static int read_agg(const struct http_request *request, struct arena *arena,
+		    struct query_spec *spec, struct errbuf *e)
+{
+	struct slice agg = http_param(request, "agg");
+	int err = read_by(request, arena, spec, e);
+	if (err)
+		return err;
+	if (!agg.data)
+		return spec->by_count ? errbuf_set(e, ERR_INVALID, "by is given without agg") : 0;
+	if (query_agg_parse(agg, &spec->agg))
+		return errbuf_set(e, ERR_INVALID,
+				  "agg \"%.*s\" is none of min, max, sum, avg, count", shown(agg),
+				  agg.data);
 	return 0;
 }
 
@@ -184,12 +241,23 @@ static int read_format(const struct http_request *request, enum query_format *fo
 			  text.data);
 }
 
-int params_query(const struct http_request *request, int64_t now_ms, struct arena *arena,
-		 struct query_spec *spec, enum query_format *format, struct errbuf *e)
+static int read_explain(const struct http_request *request, bool *explain, struct errbuf *e)
 {
-	static const char *const names[] = {"tenant",     "metricName",  "tag",    "start",
-					    "end",        "fn",          "window", "format",
-					    "aggregator", "granularity", NULL};
+	struct slice text = http_param(request, "explain");
+	*explain = text.data && slice_equal(text, SLICE("1"));
+	if (!text.data || *explain || slice_equal(text, SLICE("0")))
+		return 0;
+	return errbuf_set(e, ERR_INVALID, "explain \"%.*s\" is neither 0 nor 1", shown(text),
+			  text.data);
+}
+
+int params_query(const struct http_request *request, int64_t now_ms, struct arena *arena,
+		 struct query_spec *spec, enum query_format *format, bool *explain,
+		 struct errbuf *e)
+{
+	static const char *const names[] = {
+		"tenant", "metricName", "tag",    "start",      "end",         "fn",      "window",
+		"agg",    "by",         "format", "aggregator", "granularity", "explain", NULL};
 	*spec = (struct query_spec){.fn = FN_NONE};
 	int err = params_check(request, names, e);
 	if (!err)
@@ -203,7 +271,11 @@ int params_query(const struct http_request *request, int64_t now_ms, struct aren
 	if (!err)
 		err = read_format(request, format, e);
 	if (!err)
+		err = read_explain(request, explain, e);
+	if (!err)
 		err = check_aggregator(request, e);
+	if (!err)
+		err = read_agg(request, arena, spec, e);
 	if (!err)
 		err = read_window(request, spec, e);
 	return err;

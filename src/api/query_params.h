@@ -5,8 +5,8 @@
 #include "http/http.h"
 #include "query/query.h"
 
-/* Every parameter of the request is one of `names` (NULL-terminated), and but for `tag` stands at
- * most once. ERR_INVALID with a sentence. */
+/* Every parameter of the request is one of `names` (NULL-terminated), and but for `tag` and `by`
+ * stands at most once. ERR_INVALID with a sentence. */
 int params_check(const struct http_request *request, const char *const *names,
 		 struct errbuf *e) MUST_CHECK;
 
@@ -32,6 +32,7 @@ enum query_format { QUERY_JSON, QUERY_CSV };
 /* All of a query. ERR_INVALID: the request is wrong (400); ERR_LIMIT: it is right, but cannot be
  * answered here (422). Names and selectors lie in the request or in `arena`. */
 int params_query(const struct http_request *request, int64_t now_ms, struct arena *arena,
-		 struct query_spec *spec, enum query_format *format, struct errbuf *e) MUST_CHECK;
+		 struct query_spec *spec, enum query_format *format, bool *explain,
+		 struct errbuf *e) MUST_CHECK;
 
 #endif

@@ -29,6 +29,9 @@ static const struct {
 	{"--fn", OPTION_FN, offsetof(struct client_args, fn)},
 	{"--window", OPTION_WINDOW, offsetof(struct client_args, window)},
 	{"--time", OPTION_TIME, offsetof(struct client_args, time)},
+	{"--agg", OPTION_AGG, offsetof(struct client_args, agg)},
+	{"--by", OPTION_BY, offsetof(struct client_args, by)},
+	{"--explain", OPTION_EXPLAIN, offsetof(struct client_args, explain), true},
 	{"--all", OPTION_ALL, offsetof(struct client_args, all), true},
 };
 

@@ -25,6 +25,9 @@ enum client_option_bit {
 	OPTION_WINDOW = 1 << 7,
 	OPTION_TIME = 1 << 8,
 	OPTION_ALL = 1 << 9,
+	OPTION_AGG = 1 << 10,
+	OPTION_BY = 1 << 11,
+	OPTION_EXPLAIN = 1 << 12,
 };
 
 enum {
@@ -43,7 +46,8 @@ struct client_command {
 struct client_args {
 	const struct client_command *command;
 	const char *server, *tenant, *output_name, *data, *start, *end, *fn, *window, *time;
-	const char *all; /* not NULL: given */
+	const char *agg, *by;
+	const char *all, *explain; /* not NULL: given */
 	enum client_output output;
 	const char *words[CLIENT_WORDS_MAX];
 	size_t word_count;

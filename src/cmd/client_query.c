@@ -11,7 +11,12 @@ const char client_query_help[] =
 	"  --start TIME    first time that counts (default 1h-ago)\n"
 	"  --end TIME      first time that no longer counts (default now)\n"
 	"  --fn NAME       compute over time: min, max, sum, avg, count, first, last\n"
-	"  --window TIME   how much time one computed value covers, as 5m or 1h\n"
+	"  --window TIME   how much time one computed value covers, as 5m or 1h; --fn last "
+	"without\n"
+	"                  it gives the newest sample of each series\n"
+	"  --agg NAME      several series in one, at equal times: min, max, sum, avg, count\n"
+	"  --by KEY,...    with --agg: one series for each combination of these tags\n"
+	"  --explain       also say what was read for the answer\n"
 	"  --tenant NAME   whose data (default `default`; this machine's own metrics: `host`)\n"
 	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
 	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
@@ -22,16 +27,31 @@ const char client_query_help[] =
 	"Examples:\n"
 	"  granary query SystemMetrics.LoadAverage.1 --tenant host --start 5m-ago\n"
 	"  granary query cpu_idle os=linux 'host=web-*' --start 1d-ago -o json\n"
-	"  granary query cpu_idle --fn avg --window 1h --start 7d-ago\n";
+	"  granary query cpu_idle --fn avg --window 1h --start 7d-ago\n"
+	"  granary query cpu_idle --fn avg --window 1h --agg avg --by host --start 7d-ago\n";
 
 static const struct client_command command = {
 	.name = "query",
 	.help = client_query_help,
 	.options = OPTION_SERVER | OPTION_TENANT | OPTION_OUTPUT | OPTION_START | OPTION_END |
-		   OPTION_FN | OPTION_WINDOW,
+		   OPTION_FN | OPTION_WINDOW | OPTION_AGG | OPTION_BY | OPTION_EXPLAIN,
 	.words_min = 1,
 	.words_max = CLIENT_WORDS_MAX,
 };
+
+/* `--by a,b` as `by=a&by=b`. */
+static void put_by(const char *by, struct buf *path)
+{
+	char key[TAG_KEY_MAX_BYTES + 2];
+
+	for (const char *at = by; at;) {
+		const char *comma = strchr(at, ',');
+		size_t len = comma ? (size_t)(comma - at) : strlen(at);
+		snprintf(key, sizeof(key), "%.*s", (int)len, at);
+		client_param(path, "by", key);
+		at = comma ? comma + 1 : NULL;
+	}
+}
 
 static void put_path(const struct client_args *args, struct buf *path)
 {
@@ -44,6 +64,11 @@ static void put_path(const struct client_args *args, struct buf *path)
 		client_param(path, "fn", args->fn);
 	if (args->window)
 		client_param(path, "window", args->window);
+	if (args->agg)
+		client_param(path, "agg", args->agg);
+	put_by(args->by, path);
+	if (args->explain)
+		client_param(path, "explain", "1");
 	if (args->output == OUTPUT_CSV)
 		client_param(path, "format", "csv");
 	buf_append_char(path, '\0');
@@ -97,18 +122,36 @@ static void add_series(struct text_table *table, const struct keys *keys, const 
 	}
 }
 
+/* `name value` pairs on standard error, behind the table. */
+static void print_explain(const struct json *explain)
+{
+	fflush(stdout);
+	fputs("read:", stderr);
+	for (const struct json *one = explain->first; one; one = one->next)
+		fprintf(stderr, " %.*s %.*s", (int)one->key.len, one->key.data, (int)one->text.len,
+			one->text.data);
+	fputc('\n', stderr);
+}
+
 static void print_table(const struct client_args *args, const struct json *root,
 			struct arena *arena)
 {
 	struct keys keys = {.count = 0};
 	struct text_table table;
 
-	keys_collect(&keys, root, arena);
+	const struct json *explain = args->explain ? json_member(root, "explain") : NULL;
+	const struct json *list = explain ? json_member(root, "result") : root;
+
+	if (!list)
+		return;
+	keys_collect(&keys, list, arena);
 	text_table_init(&table, keys.count, keys.titles);
-	for (const struct json *series = root->first; series; series = series->next)
+	for (const struct json *series = list->first; series; series = series->next)
 		add_series(&table, &keys, series);
 	text_table_print(&table, args->output);
 	text_table_release(&table);
+	if (explain)
+		print_explain(explain);
 }
 
 int client_query(int argc, char *const *argv)

@@ -316,6 +316,8 @@ static struct query_engine *new_queries(struct serve *s)
 		.loop = s->loop,
 		.series_max = (size_t)c->query_series_max,
 		.points_max = (uint64_t)c->query_points_max,
+		.samples_max = (uint64_t)c->query_samples_max,
+		.parallel_max = (size_t)c->store_read_threads,
 		.range_max_ms = c->query_range_max_ms,
 		.timeout_ms = c->query_timeout_ms,
 		.concurrent_max = (size_t)c->query_concurrent_max,

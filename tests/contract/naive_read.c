@@ -293,6 +293,7 @@ static void aggregate_row(const struct budget *budget, const struct store_aggreg
 		w = smaller(w, aggregate->window_count - 1);
 		add_value(budget->naive, &summaries[w], &sums[w], point->ts_ms,
 			  point->values[aggregate->field]);
+		budget->read->work.rows_decoded++;
 	}
 	for (size_t w = 0; w < aggregate->window_count; w++)
 		summaries[w].sum = (double)sums[w].integers + sums[w].others;

@@ -49,6 +49,18 @@ def test_query_with_functions_and_tags(filled):
         "h-1": [12.0], "h-2": [22.0]}
 
 
+def test_query_of_several_series_in_one(filled):
+    common = ("query", "cpu_idle", "--start", "0", "--agg", "count", "--by", "os,host")
+    found = json.loads(ask(filled, *common, "-o", "json").stdout)
+    assert found and all(set(series["tags"]) <= {"os", "host"} for series in found)
+    answer = ask(filled, *common, "-o", "table", "--explain")
+    assert answer.returncode == 0 and answer.stderr.startswith("read: series ")
+    answer = ask(filled, *common, "-o", "csv", "--explain")
+    assert answer.stdout.splitlines()[-1].startswith("# explain: {")
+    ask(filled, "query", "cpu_idle", "--explain=1", status=2)
+    ask(filled, "query", "cpu_idle", "--by", "os", status=1)
+
+
 def test_series(filled):
     answer = ask(filled, "series", "cpu_idle", "-o", "json")
     found = json.loads(answer.stdout)

@@ -273,3 +273,54 @@ def test_query_answers_are_gzipped_for_who_takes_it(document):
     if packed.headers.get("Content-Encoding") == "gzip":
         body = gzip.decompress(body)
     assert body == plain.body
+
+
+def test_several_series_in_one(document):
+    """The example's values at 16:34:05: 436 (h-1), 99 (h-2, windows), 98 (h-3, dev), 477 (h-4)."""
+    at = {"start": "2020-08-24T16:30:00Z"}
+    found = ask(document, agg="sum", by="os", **at)
+    assert [(series["tags"], series["values"]) for series in found] == [
+        ({"os": "linux"}, {"2020-08-24T16:34:05Z": 1011.0}),
+        ({"os": "windows"}, {"2020-08-24T16:34:05Z": 99.0})]
+    found = ask(document, agg="max", **at)
+    assert [(series["tags"], series["values"]) for series in found] == [
+        ({}, {"2020-08-24T16:34:05Z": 477.0})]
+    # From 16:00 on h-1 has 828, 842, 832 and 436, h-4 477: every sample weighs the same.
+    found = ask(document, "deployment=prod", "os=linux", fn="avg", window="1h", agg="avg",
+                start="2020-08-24T16:00:00Z")
+    assert [series["values"] for series in found] == [{"2020-08-24T16:00:00Z": 683.0}]
+
+
+def test_newest_value_of_each_series(document):
+    found = by_host(ask(document, "deployment=prod", fn="last"))
+    assert {host: series["values"] for host, series in found.items()} == {
+        "h-1": {"2020-08-24T16:34:05Z": 436.0}, "h-2": {"2020-08-24T16:34:05Z": 99.0},
+        "h-4": {"2020-08-24T16:34:05Z": 477.0}}
+    found = by_host(ask(document, "host=h-1", fn="last", end="2020-08-24T16:26:52Z"))
+    assert found["h-1"]["values"] == {"2020-08-24T16:23:58Z": 842.0}
+
+
+def test_explain_says_what_was_read(document):
+    answer = document.get("/api/query", tenant="t-1", metricName="cpu_idle", tag="host=h-1",
+                          start=START, end=END, explain=1)
+    assert [len(series["values"]) for series in answer.json["result"]] == [5]
+    explain = answer.json["explain"]
+    assert (explain["series"], explain["rows"], explain["points"]) == (1, 1, 5)
+    assert explain["reads"] == 1
+    assert all(explain[key] >= 0 for key in ("catalogMs", "storeMs", "readersMs", "encodingMs"))
+
+
+def test_too_much_is_refused_with_the_estimate(make_server):
+    server = make_server(options=["--query.samples_max=99"])
+    server.start()
+    start = 1600000000
+    assert server.put([{"metric": "m", "timestamp": start + 10 * i, "value": i,
+                        "tags": {"host": f"h-{host}"}}
+                       for i in range(10) for host in range(10)]).status == 204
+    answer = server.get("/api/query", metricName="m", start=start, end=start + 100)
+    assert answer.status == 422
+    assert ("the query would look at about 100 samples (10 series of about 10 each); at most 99"
+            in answer.text)
+    answer = server.get("/api/query", metricName="m", tag="host=h-1,h-2", start=start,
+                        end=start + 100)
+    assert answer.status == 200 and len(answer.json) == 2

@@ -15,6 +15,7 @@
 
 #include "api/routes.h"
 #include "base/buf.h"
+#include "base/stats.h"
 #include "catalog/catalog.h"
 #include "loop/loop.h"
 #include "naive.h"
@@ -341,6 +342,63 @@ static void test_document(void **state)
 	expect(ASK "&tag=host=h-4&start=2h-ago&aggregator=raw", 200, "[" H4 H4_VALUES "]");
 }
 
+#define ROW(tags, values)                                                                          \
+	"{\"tenant\":\"t-1\",\"metricName\":\"cpu_idle\",\"tags\":{" tags "},\"values\":{" values  \
+	"}}"
+#define AT_1634 "\"2020-08-24T16:34:05Z\":"
+
+/* The example's four series at 16:34:05: 436, 111 (windows), 222 (dev), 477. */
+static void test_several_in_one(void **state)
+{
+	(void)state;
+	put_example();
+	expect(ASK "&start=2020-08-24T16:30:00Z&agg=sum", 200, "[" ROW("", AT_1634 "1246.0") "]");
+	expect(ASK "&start=2020-08-24T16:30:00Z&agg=max&by=os", 200,
+	       "[" ROW("\"os\":\"linux\"", AT_1634 "477.0") "," ROW("\"os\":\"windows\"",
+								    AT_1634 "111.0") "]");
+	expect(ASK "&start=2020-08-24T16:30:00Z&agg=count&by=os&by=deployment&tag=os=linux", 200,
+	       "[" ROW("\"deployment\":\"dev\",\"os\":\"linux\"", AT_1634
+		       "1") "," ROW("\"deployment\":\"prod\",\"os\":\"linux\"", AT_1634 "2") "]");
+	expect(ASK "&start=2020-08-24T16:30:00Z&agg=avg&by=os&format=csv", 200,
+	       "time,tenant,metric,os,value\n"
+	       "2020-08-24T16:34:05Z,t-1,cpu_idle,linux,378.3333333333333\n"
+	       "2020-08-24T16:34:05Z,t-1,cpu_idle,windows,111.0\n");
+	/* 16:00: h-1 has 828, 842, 832, 436 and h-4 477: 3415 / 5. */
+	expect(ASK "&start=2020-08-24T16:00:00Z&tag=os=linux,deployment=prod&fn=avg&window=1h"
+		   "&agg=avg",
+	       200, "[" ROW("", "\"2020-08-24T16:00:00Z\":683.0") "]");
+	expect(ASK "&start=2020-08-24T15:00:00Z&tag=host=h-1&fn=last", 200,
+	       "[" H1 AT_1634 "436.0}}]");
+	expect(ASK "&start=1m-ago&agg=sum&by=os", 200, "[]");
+}
+
+/* The clock stands still. */
+#define NO_MS "\"catalogMs\":0.000,\"storeMs\":0.000,\"readersMs\":0.000,\"encodingMs\":0.000}"
+
+static void test_explain(void **state)
+{
+	(void)state;
+	put_example();
+	expect(ASK "&start=2020-08-24T16:30:00Z&agg=max&by=os&explain=1", 200,
+	       "{\"result\":[" ROW("\"os\":\"linux\"", AT_1634 "477.0") "," ROW(
+		       "\"os\":\"windows\"",
+		       AT_1634 "111.0") "],\"explain\":{\"series\":4,\"rows\":2,\"points\":2,"
+					"\"reads\":2,\"extents\":0,\"blocksDecoded\":0,"
+					"\"blocksSummarised\":0,\"blocksSkipped\":0,"
+					"\"samplesDecoded\":0,\"samplesEstimated\":0," NO_MS "}");
+	expect(ASK "&start=2020-08-24T16:30:00Z&tag=host=h-9&explain=1", 200,
+	       "{\"result\":[],\"explain\":{\"series\":0,\"rows\":0,\"points\":0,\"reads\":0,"
+	       "\"extents\":0,\"blocksDecoded\":0,\"blocksSummarised\":0,\"blocksSkipped\":0,"
+	       "\"samplesDecoded\":0,\"samplesEstimated\":0," NO_MS "}");
+	struct client c = {0};
+	ask(&c,
+	    ASK "&start=2020-08-24T16:30:00Z&tag=host=h-1&fn=max&window=1h&format=csv&explain=1");
+	assert_non_null(strstr(c.body, ",h-1,linux,436.0\n# explain: {\"series\":1,\"rows\":1,"
+				       "\"points\":1,\"reads\":1,"));
+	mem_free(c.answer);
+	expect(ASK "&start=2020-08-24T16:30:00Z&tag=host=h-9&explain=0", 200, "[]");
+}
+
 static void test_values(void **state)
 {
 	(void)state;
@@ -413,6 +471,23 @@ static void test_refused(void **state)
 	refuse("/api/query?metricName=m&start=1h-ago&fn=median&window=1h", 400,
 	       "fn \\\"median\\\" is none of min, max, sum, avg, count, first, last");
 	refuse("/api/query?metricName=m&start=1h-ago&fn=max&window=0s", 400, "window is zero");
+	refuse("/api/query?metricName=m&start=1h-ago&agg=last", 400,
+	       "agg \\\"last\\\" is none of min, max, sum, avg, count");
+	refuse("/api/query?metricName=m&start=1h-ago&by=host", 400, "by is given without agg");
+	refuse("/api/query?metricName=m&start=1h-ago&agg=sum&by=", 400,
+	       "by: a tag key has 1 to 256 bytes");
+	refuse("/api/query?metricName=m&start=1h-ago&agg=sum&by=host&by=os&by=host", 400,
+	       "by \\\"host\\\" is given twice");
+	refuse("/api/query?metricName=m&start=1h-ago&agg=sum&by=a&by=b&by=c&by=d&by=e&by=f&by=g"
+	       "&by=h&by=i&by=j&by=k&by=l&by=m&by=n&by=o&by=p&by=q",
+	       400, "by is given more than 16 times");
+	refuse("/api/query?metricName=m&start=1h-ago&agg=sum&agg=sum", 400, "agg is given twice");
+	refuse("/api/query?metricName=m&start=1h-ago&agg=sum&fn=last", 400,
+	       "fn is given without window");
+	refuse("/api/query?metricName=m&start=1h-ago&agg=sum&window=1h", 400,
+	       "window is given without fn");
+	refuse("/api/query?metricName=m&start=1h-ago&explain=yes", 400,
+	       "explain \\\"yes\\\" is neither 0 nor 1");
 	refuse("/api/query?metricName=m&start=1h-ago&fn=max&window=1h&aggregator=max"
 	       "&granularity=1h",
 	       400,
@@ -623,6 +698,53 @@ static void test_head_reads_nothing(void **state)
 	store->engine = counted;
 }
 
+static int64_t cut_before;
+
+static void stop_when_cut(void *owner)
+{
+	(void)owner;
+	if (stat_get(STAT_http_timeouts_write) > cut_before)
+		loop_stop(loop);
+}
+
+enum { DEAF_POINTS = 400000 };
+
+/* What a client that does not read had asked for, 13 MB in 100 slices, is not read to its end. */
+static void test_deaf_client(void **state)
+{
+	(void)state;
+	static const char request[] = "GET " ASK_LONG " HTTP/1.1\r\nHost: a\r\n\r\n";
+	uint64_t h = open_series("default", "long", "host=a");
+	for (int part = 0; part < 8; part++) {
+		struct store_write *write = write_new();
+		for (int i = part * DEAF_POINTS / 8; i < (part + 1) * DEAF_POINTS / 8; i++) {
+			struct value value = value_f64(i);
+			assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
+						      NOW_MS - DEAF_POINTS + i, &h, 1, &value),
+					 0);
+		}
+		write_out(write);
+	}
+	options.slice_points = 4000;
+	limits.write_timeout_ms = 200;
+	limits.unsent_max_bytes = 128 << 10;
+	begin_again();
+	cut_before = stat_get(STAT_http_timeouts_write);
+	int64_t points = stat_get(STAT_query_points);
+	int fd = dial(), len = (int)sizeof(request) - 1;
+	assert_int_equal(write(fd, request, (size_t)len), len);
+	struct loop_timer *timer = loop_timer_new(loop, stop_when_cut, NULL);
+	loop_timer_start(timer, 10, 10);
+	loop_run(loop);
+	loop_timer_close(timer);
+	begin_again(); /* ends only when nothing is left of the request */
+	close(fd);
+	assert_int_equal(stat_get(STAT_http_timeouts_write), cut_before + 1);
+	assert_int_equal(stat_get(STAT_query_points), points); /* never completed */
+	assert_int_equal(stat_get(STAT_queries_running), 0);
+	assert_int_equal(stat_get(STAT_query_reads_running), 0);
+}
+
 /* ---- Metadata -------------------------------------------------------------------------------- */
 
 static void test_metadata(void **state)
@@ -697,6 +819,9 @@ int main(void)
 		TEST(test_metadata),
 		TEST(test_metadata_series),
 		TEST(test_head_reads_nothing),
+		TEST(test_several_in_one),
+		TEST(test_explain),
+		TEST(test_deaf_client),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,6 +146,7 @@ struct asked {
 	char text[4096]; /* `tags: time=value ...; ` by chunk; a later one of a series has + */
 	size_t len;
 	size_t take_max;
+	struct value value; /* take_one */
 };
 
 static void append_chunk(struct asked *a, const struct query_chunk *chunk)
@@ -373,6 +374,277 @@ static void test_many_windows(void **state)
 	expect_fn(FN_SUM, 1, 0, 100000, "h=a: 5=1 32767=2; +h=a: 32768=3; +h=a: 99999=4; ");
 }
 
+static void test_newest(void **state)
+{
+	(void)state;
+	uint64_t a = open_series("t", "m", "h=a"), b = open_series("t", "m", "h=b");
+	put(a, T0_MS + 10, 1);
+	put(a, T0_MS + 20, 2);
+	put_value(b, T0_MS + 30, value_i64(3));
+	open_series("t", "m", "h=c");
+	expect_fn(FN_LAST, 0, 0, 100, "h=a: 20=2; h=b: 30=3i; ");
+	expect_fn(FN_LAST, 0, 0, 20, "h=a: 10=1; ");
+	expect_fn(FN_LAST, 0, 11, 20, "");
+	expect_fn(FN_LAST, 0, 20, 31, "h=a: 20=2; h=b: 30=3i; ");
+}
+
+/* ---- Several series in one ------------------------------------------------------------------ */
+
+static struct query_spec *ask_agg(struct asked *a, enum query_agg agg, const char *by,
+				  enum query_fn fn, int64_t window_ms, int64_t end_ms)
+{
+	static struct slice keys[2];
+	struct query_spec *spec = ask(a, take_all, NULL, 0, end_ms);
+	spec->agg = agg;
+	spec->fn = fn;
+	spec->window_ms = window_ms;
+	spec->by = keys;
+	for (; by && *by; by += strcspn(by, ",") + (strchr(by, ',') != NULL))
+		keys[spec->by_count++] = (struct slice){by, strcspn(by, ",")};
+	return spec;
+}
+
+static void expect_agg(enum query_agg agg, const char *by, const char *wanted)
+{
+	struct asked a;
+	ask_agg(&a, agg, by, FN_NONE, 0, 100);
+	finish(&a, wanted);
+}
+
+static void test_agg_at_equal_times(void **state)
+{
+	(void)state;
+	uint64_t a = open_series("t", "m", "h=a,os=l"), b = open_series("t", "m", "h=b,os=l");
+	uint64_t c = open_series("t", "m", "h=c,os=w"), d = open_series("t", "m", "h=d");
+	open_series("t", "m", "h=e,os=x"); /* no samples: its group is not there */
+	put(a, T0_MS, 1);
+	put(a, T0_MS + 10, 2);
+	put(b, T0_MS + 10, 4.5);
+	put(b, T0_MS + 20, __builtin_nan(""));
+	put_value(c, T0_MS + 10, value_i64(10));
+	put_value(c, T0_MS + 15, value_i64(-1));
+	put_value(d, T0_MS + 10, value_u64(7));
+	expect_agg(AGG_COUNT, NULL, ": 0=1i 10=4i 15=1i 20=1i; ");
+	expect_agg(AGG_MIN, NULL, ": 0=1 10=2 15=-1i; "); /* NaN alone is no minimum */
+	expect_agg(AGG_MAX, NULL, ": 0=1 10=10i 15=-1i; ");
+	expect_agg(AGG_SUM, NULL, ": 0=1 10=23.5 15=-1i 20=nan; ");
+	expect_agg(AGG_AVG, NULL, ": 0=1 10=5.875 15=-1 20=nan; ");
+	/* One that lacks the tag is in the group that lacks it. */
+	expect_agg(AGG_SUM, "os", ": 10=7i; os=l: 0=1 10=6.5 20=nan; os=w: 10=10i 15=-1i; ");
+	expect_agg(AGG_AVG, "os", ": 10=7; os=l: 0=1 10=3.25 20=nan; os=w: 10=10 15=-1; ");
+	/* Every tag: each series by itself, in the order of tags whatever that of `by`. */
+	expect_agg(AGG_MAX, "os,h",
+		   "h=a,os=l: 0=1 10=2; h=b,os=l: 10=4.5; h=c,os=w: 10=10i 15=-1i; h=d: 10=7i; ");
+	/* A tag that nobody has: one group without tags. */
+	expect_agg(AGG_COUNT, "nosuch", ": 0=1i 10=4i 15=1i 20=1i; ");
+	struct asked none;
+	ask_agg(&none, AGG_SUM, NULL, FN_NONE, 0, 0);
+	finish(&none, "");
+	ask_agg(&none, AGG_SUM, NULL, FN_NONE, 0, 100)->metric = SLICE("unknown");
+	finish(&none, "");
+}
+
+/* Times ascend by one, and values are the times'. */
+static void take_in_order(void *owner)
+{
+	struct asked *a = owner;
+	struct query_chunk chunk;
+	while (query_take(a->query, 1000, &chunk)) {
+		for (size_t i = 0; i < chunk.count; i++, a->len++) {
+			struct value v = {chunk.bits[i], (enum value_type)chunk.types[i]};
+			assert_int_equal(chunk.ts_ms[i] - T0_MS, a->len);
+			assert_int_equal((size_t)value_as_f64(v), a->len);
+		}
+	}
+}
+
+static void take_nothing(void *owner)
+{
+	((struct asked *)owner)->readies++;
+}
+
+static void take_one(void *owner)
+{
+	struct asked *a = owner;
+	struct query_chunk chunk;
+	a->readies++;
+	while (query_take(a->query, 1, &chunk)) {
+		a->value = (struct value){chunk.bits[0], (enum value_type)chunk.types[0]};
+		a->len++;
+	}
+}
+
+static struct value value_of_two(struct value x, struct value y, enum query_agg agg)
+{
+	struct asked a;
+	static int64_t at_ms;
+	put_value(open_series("t", "m", "h=a"), T0_MS + ++at_ms, x);
+	put_value(open_series("t", "m", "h=b"), T0_MS + at_ms, y);
+	struct query_spec *spec = ask(&a, take_one, NULL, at_ms, at_ms + 1);
+	spec->agg = agg;
+	assert_int_equal(query_start(a.query), 0);
+	pump();
+	assert_true(a.query->ended && !a.query->err);
+	assert_int_equal(a.len, 1);
+	query_free(a.query);
+	return a.value;
+}
+
+static void same(struct value got, struct value wanted)
+{
+	assert_int_equal(got.type, wanted.type);
+	assert_true(got.bits == wanted.bits);
+}
+
+/* 2^53 + 1 is no double; 2^63 is no i64, 2^64 - 1 is a u64, 2^64 is neither. */
+static void test_agg_of_large_integers(void **state)
+{
+	(void)state;
+	const int64_t two53 = INT64_C(9007199254740992);
+	same(value_of_two(value_i64(two53), value_i64(1), AGG_SUM), value_i64(two53 + 1));
+	same(value_of_two(value_i64(two53), value_i64(two53 + 1), AGG_MAX), value_i64(two53 + 1));
+	same(value_of_two(value_f64((double)two53), value_i64(two53 + 1), AGG_MAX),
+	     value_i64(two53 + 1));
+	same(value_of_two(value_i64(two53 + 1), value_f64((double)two53), AGG_MIN),
+	     value_f64((double)two53));
+	same(value_of_two(value_i64(INT64_MAX), value_i64(1), AGG_SUM),
+	     value_u64(UINT64_C(9223372036854775808)));
+	same(value_of_two(value_u64(UINT64_MAX - 1), value_i64(1), AGG_SUM), value_u64(UINT64_MAX));
+	same(value_of_two(value_u64(UINT64_MAX), value_i64(1), AGG_SUM),
+	     value_f64(18446744073709551616.0));
+	same(value_of_two(value_i64(INT64_MIN), value_i64(-1), AGG_SUM),
+	     value_f64(-9223372036854775808.0));
+	same(value_of_two(value_u64(UINT64_MAX), value_i64(INT64_MIN), AGG_SUM),
+	     value_i64(INT64_MAX));
+	/* The sum is exact before it is divided: 2^53 + 1 + 1 by 2 is 2^52 + 1. */
+	same(value_of_two(value_i64(two53 + 1), value_i64(1), AGG_AVG),
+	     value_f64(4503599627370497.0));
+}
+
+static void expect_agg_fn(enum query_agg agg, enum query_fn fn, const char *by, const char *wanted)
+{
+	struct asked a;
+	ask_agg(&a, agg, by, fn, 1000, 3000);
+	finish(&a, wanted);
+}
+
+static void test_agg_of_windows(void **state)
+{
+	(void)state;
+	uint64_t a = open_series("t", "m", "h=a,os=l"), b = open_series("t", "m", "h=b,os=l");
+	uint64_t c = open_series("t", "m", "h=c,os=w");
+	put(a, T0_MS, 1);
+	put(b, T0_MS + 100, 2);
+	put(b, T0_MS + 200, 3);
+	put(b, T0_MS + 999, 4);
+	put(b, T0_MS + 2000, 6);
+	put_value(c, T0_MS + 2500, value_i64(8));
+	/* All samples weigh the same: (1 + 2 + 3 + 4) / 4, not (1 + 3) / 2. */
+	expect_agg_fn(AGG_AVG, FN_AVG, NULL, ": 0=2.5 2000=7; ");
+	expect_agg_fn(AGG_AVG, FN_MAX, NULL, ": 0=2.5 2000=7; "); /* (1 + 4) / 2 */
+	expect_agg_fn(AGG_AVG, FN_SUM, NULL, ": 0=5 2000=7; ");   /* (1 + 9) / 2 */
+	expect_agg_fn(AGG_MAX, FN_AVG, NULL, ": 0=3 2000=8; ");
+	expect_agg_fn(AGG_MIN, FN_MAX, NULL, ": 0=1 2000=6; ");
+	expect_agg_fn(AGG_SUM, FN_SUM, NULL, ": 0=10 2000=14; ");
+	expect_agg_fn(AGG_SUM, FN_COUNT, NULL, ": 0=4i 2000=2i; ");
+	expect_agg_fn(AGG_COUNT, FN_COUNT, NULL, ": 0=2i 2000=2i; "); /* of series */
+	expect_agg_fn(AGG_SUM, FN_LAST, "os", "os=l: 0=5 2000=6; os=w: 2000=8i; ");
+	expect_agg_fn(AGG_AVG, FN_AVG, "os", "os=l: 0=2.5 2000=6; os=w: 2000=8; ");
+	struct asked refusal;
+	ask_agg(&refusal, AGG_SUM, NULL, FN_LAST, 0, 100);
+	assert_int_equal(query_start(refusal.query), ERR_INVALID);
+	query_free(refusal.query);
+}
+
+/* Two series with 45,000 times each, none of them equal, are more than one stage has room for:
+ * every time comes once, in order. */
+static void test_agg_of_many_times(void **state)
+{
+	(void)state;
+	enum { EACH = 45000 };
+	uint64_t handles[2] = {open_series("t", "m", "h=a"), open_series("t", "m", "h=b")};
+	struct store_write *write = store_write_new(store, STORE_BATCH_MAX_BYTES);
+	write->executor = &loop.executor;
+	write->done = written;
+	for (int i = 0; i < 2 * EACH; i++) {
+		struct value value = value_i64(i);
+		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0_MS + i,
+					      &handles[i % 2], 1, &value),
+				 0);
+	}
+	assert_int_equal(store_write_submit(write), 0);
+	pump();
+	store_write_free(write);
+	struct asked a;
+	ask(&a, take_in_order, NULL, 0, 2 * EACH)->agg = AGG_SUM;
+	assert_int_equal(query_start(a.query), 0);
+	pump();
+	assert_true(a.query->ended && !a.query->err && !a.query->cut);
+	assert_int_equal(a.len, 2 * EACH);
+	query_free(a.query);
+}
+
+/* ---- Many at once ---------------------------------------------------------------------------- */
+
+/* A series of 1030 is read in parts; what is small and came later is answered between them. */
+static void test_small_before_large(void **state)
+{
+	(void)state;
+	struct asked large, small;
+	for (int i = 0; i < 1030; i++) {
+		char tags[16];
+		snprintf(tags, sizeof(tags), "n=%04d", i);
+		put(open_series("t", "m", tags), T0_MS + i, i);
+	}
+	expect("n=0000", 0, 1, "n=0000: 0=0; "); /* the index is built */
+	options.parallel_max = 2;
+	engine_again();
+	struct query_spec *spec = ask(&large, take_in_order, NULL, 0, 1030);
+	spec->fn = FN_MAX;
+	spec->window_ms = 1;
+	ask(&small, take_all, "n=0007", 0, 100);
+	assert_int_equal(query_start(large.query), 0);
+	for (int i = 0; i < 3; i++)
+		task_queue_run(&loop);
+	assert_int_equal(query_start(small.query), 0);
+	while (!small.query->ended)
+		assert_true(task_queue_run(&loop));
+	assert_false(large.query->ended);
+	assert_string_equal(small.text, "n=0007: 7=7; ");
+	pump();
+	assert_true(large.query->ended);
+	assert_int_equal(large.query->points, 1030);
+	assert_true(large.query->reads > 10);
+	query_free(large.query);
+	query_free(small.query);
+}
+
+/* What was read first is given before the rest is asked for. */
+static void test_given_while_reading(void **state)
+{
+	(void)state;
+	struct asked a;
+	struct query_chunk chunk;
+	fill(3, 5);
+	options.slice_points = 4;
+	engine_again();
+	ask(&a, take_nothing, NULL, 0, 100);
+	assert_int_equal(query_start(a.query), 0);
+	pump();
+	assert_int_equal(a.query->reads, 1);
+	assert_true(query_take(a.query, 10, &chunk));
+	assert_int_equal(chunk.count, 4);
+	assert_int_equal(a.query->reads, 1);
+	while (!a.query->ended) {
+		while (query_take(a.query, 10, &chunk))
+			continue;
+		pump();
+	}
+	assert_int_equal(a.query->points, 15);
+	assert_true(a.query->reads >= 4);
+	query_free(a.query);
+}
+
 /* ---- Limits -------------------------------------------------------------------------------- */
 
 static void refused(struct asked *a, int err, const char *sentence)
@@ -425,6 +697,42 @@ static void test_limits(void **state)
 	refused(&a, ERR_INVALID, "a window is at least one millisecond long");
 }
 
+/* Three series of five samples; what is asked for is known from all of them. */
+static void test_estimate(void **state)
+{
+	(void)state;
+	struct asked a;
+	struct query_spec *spec;
+	fill(3, 5);
+	options.samples_max = 14;
+	engine_again();
+	ask(&a, take_all, NULL, 0, 10000);
+	refused(&a, ERR_LIMIT,
+		"the query would look at about 15 samples (3 series of about 5 each); at most 14: "
+		"ask for fewer series, less time or wider windows");
+	ask(&a, take_all, "h=a|b", 0, 10000);
+	finish(&a, "h=a: 0=0 1=10 2=20 3=30 4=40; h=b: 0=1 1=11 2=21 3=31 4=41; ");
+	spec = ask(&a, take_all, NULL, 0, 10000);
+	spec->fn = FN_COUNT;
+	spec->window_ms = 1000;
+	/* Whole windows are tried: eight of the ten seconds, in which all 15 are. */
+	refused(&a, ERR_LIMIT,
+		"the query would look at about 18 samples (3 series of about 6 each); at most 14: "
+		"ask for fewer series, less time or wider windows");
+	spec = ask(&a, take_all, NULL, 0, 10000);
+	spec->fn = FN_LAST; /* the newest is not looked for */
+	finish(&a, "h=a: 4=40; h=b: 4=41; h=c: 4=42; ");
+	options.samples_max = 15;
+	engine_again();
+	ask(&a, take_all, NULL, 0, 10000);
+	assert_int_equal(query_start(a.query), 0);
+	pump();
+	assert_true(a.query->ended && !a.query->err);
+	assert_int_equal(a.query->estimate, 15);
+	assert_int_equal(a.query->points, 15);
+	query_free(a.query);
+}
+
 static void test_cut(void **state)
 {
 	(void)state;
@@ -460,11 +768,6 @@ static void test_retention(void **state)
 }
 
 /* ---- Deadlines, places, freeing ------------------------------------------------------------ */
-
-static void take_nothing(void *owner)
-{
-	((struct asked *)owner)->readies++;
-}
 
 static void test_deadline(void **state)
 {
@@ -602,6 +905,12 @@ static void test_fn_names(void **state)
 	assert_int_equal(query_fn_parse(SLICE("median"), &fn), ERR_INVALID);
 	assert_int_equal(query_fn_parse(SLICE(""), &fn), ERR_INVALID);
 	assert_int_equal(query_fn_parse(SLICE("mi"), &fn), ERR_INVALID);
+	enum query_agg agg = AGG_NONE;
+	assert_int_equal(query_agg_parse(SLICE("min"), &agg), 0);
+	assert_int_equal(agg, AGG_MIN);
+	assert_int_equal(query_agg_parse(SLICE("count"), &agg), 0);
+	assert_int_equal(agg, AGG_COUNT);
+	assert_int_equal(query_agg_parse(SLICE("last"), &agg), ERR_INVALID);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -609,13 +918,28 @@ static void test_fn_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_raw),           TEST(test_slices),
-		TEST(test_batches),       TEST(test_windows),
-		TEST(test_windows_types), TEST(test_many_windows),
-		TEST(test_limits),        TEST(test_cut),
-		TEST(test_retention),     TEST(test_deadline),
-		TEST(test_places),        TEST(test_free_at_any_time),
-		TEST(test_busy_store),    cmocka_unit_test(test_fn_names),
+		TEST(test_raw),
+		TEST(test_slices),
+		TEST(test_batches),
+		TEST(test_windows),
+		TEST(test_windows_types),
+		TEST(test_many_windows),
+		TEST(test_limits),
+		TEST(test_cut),
+		TEST(test_retention),
+		TEST(test_deadline),
+		TEST(test_places),
+		TEST(test_free_at_any_time),
+		TEST(test_busy_store),
+		TEST(test_newest),
+		TEST(test_agg_at_equal_times),
+		TEST(test_agg_of_large_integers),
+		TEST(test_agg_of_windows),
+		TEST(test_agg_of_many_times),
+		TEST(test_small_before_large),
+		TEST(test_given_while_reading),
+		TEST(test_estimate),
+		cmocka_unit_test(test_fn_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
