@@ -1,0 +1,131 @@
+"""The page that ./bench writes, and the table that it prints."""
+
+import datetime
+import os
+import platform
+import subprocess
+
+from servers import Granary, Victoria
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def shown(value, unit):
+    if value is None:
+        return "-"
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.{2 if size == 1e6 else 1}f} {letter}{unit}"
+    return f"{value:.3g} {unit}".strip()
+
+
+# What is shown: title, key, unit, whether more is better, to resolve, aim.
+ROWS = [
+    ("ingest by line protocol, samples per CPU-second", "samples per CPU-s", "", True,
+     "5 x VictoriaMetrics", "11 x (8 M/CPU-s)"),
+    ("the same, at the last answer", "at last answer", "", True, "", ""),
+    ("the same, with all work until settled", "with settling", "", True, "", ""),
+    ("ingest, samples per second of wall time", "samples per wall s", "", True, "", ""),
+    ("the same with 1 M series, all new", "samples per CPU-s, 1 M new", "", True, "10 x", "30 x"),
+    ("the same with 1 M series, known", "samples per CPU-s, 1 M active", "", True, "10 x", "30 x"),
+    ("new series per CPU-second", "new series per CPU-s", "", True, "10 x", "30 x (200 k/CPU-s)"),
+    ("memory per active series, 11 labels", "memory per series", "B", False, "<= 1 KB", "400 B"),
+    ("the same, once it is quiet", "memory per series, quiet", "B", False, "", ""),
+    ("memory after the steady ingest", "RssAnon after ingest", "B", False, "", ""),
+    ("bytes per sample on disk, settled, pages in use", "bytes per sample", "B", False,
+     "<= VictoriaMetrics'", "0.29"),
+    ("bytes per sample, length of the files", "bytes per sample, file", "B", False, "", ""),
+    ("one series, 1 h, per query at one connection, p50", "query p50 ms", "ms", False,
+     "<= VictoriaMetrics'", "0.10 ms"),
+    ("the same, queries per second at 8 connections", "queries per s at 8", "", True, ">= 2 x",
+     "30 k"),
+    ("the same, per CPU-second of the server", "queries per CPU-s at 8", "", True, "", ""),
+    ("max by 1 h over 12 h for 1000 series, p50", "max by 1 h, ms", "ms", False,
+     "<= VictoriaMetrics'", "10 ms"),
+    ("the same for all ten fields", "max by 1 h, ten fields, ms", "ms", False, "a quarter",
+     "60 ms"),
+    ("last point of 1000 series, p50", "last points, ms", "ms", False, "a quarter", "1 ms"),
+    ("full scan, samples per CPU-second", "scan, samples per CPU-s", "", True, "5 x", "500 M"),
+    ("full scan, samples per second of wall time", "scan, samples per s", "", True, "", ""),
+    ("restart after kill -9 with 10 M samples in the journal", "restart, s", "s", False, "3 s",
+     "1 s"),
+    ("commit rate after 30 GB of churn, of that at the start", "commit rate after churn, %", "%",
+     True, "80 %", "95 %"),
+    ("file on day 5 of the churn", "file before churn", "B", False, "", ""),
+    ("file at its end, day 394", "file after churn", "B", False, "bounded", ""),
+]
+
+
+def table(bench):
+    lines = ["| | Granary | VictoriaMetrics | ratio | to resolve | aim |",
+             "|---|---|---|---|---|---|"]
+    for title, key, unit, more, resolve, aim in ROWS:
+        ours, theirs = bench.median("granary", key), bench.median("victoria-metrics", key)
+        ratio = "-"
+        if ours and theirs:
+            ratio = f"{ours / theirs if more else theirs / ours:.1f} x"
+        lines.append(f"| {title} | {shown(ours, unit)} | {shown(theirs, unit)} | {ratio} | "
+                     f"{resolve} | {aim} |")
+    return "\n".join(lines)
+
+
+def machine():
+    with open("/proc/cpuinfo") as file:
+        model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")),
+                     platform.machine())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} cores of {model}, {memory:.0f} GiB, Linux {platform.release()}"
+
+
+def commit():
+    answer = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"],
+                            capture_output=True, text=True)
+    return answer.stdout.strip() or "not from a repository"
+
+
+def details(bench):
+    lines = []
+    for name, found in bench.found.items():
+        for key, values in found.items():
+            lines.append(f"| {name} | {key} | {', '.join(f'{v:,.4g}' for v in values)} |")
+    return "\n".join(["| server | what | by round |", "|---|---|---|", *lines])
+
+
+NOTES = "## Notes"
+
+
+def write_page(bench, path):
+    """Replaces what was measured and keeps what people wrote below the line `## Notes`."""
+    o = bench.options
+    notes = "\n"
+    if os.path.exists(path):
+        with open(path) as file:
+            text = file.read()
+        if NOTES in text:
+            notes = text.split(NOTES, 1)[1]
+    with open(path, "w") as file:
+        file.write(f"""# Benchmarks
+
+Written by `./bench`. Both servers ran in the same run on the same machine, in turns, with their
+defaults, and were sent the same bytes by two connections of 10,000 rows a request. CPU seconds are
+user and system time of the server process, from the first request until it is quiet again; of
+several rounds the median. Granary answers after its commit is on disk, VictoriaMetrics before.
+
+- {datetime.date.today().isoformat()}, {machine()}
+- {Granary.version()} (commit {commit()}), victoria-metrics {Victoria.version()} (Debian)
+- steady: {o.hosts:,} hosts x {o.points:,} points x 10 fields = {o.hosts * o.points * 10:,} samples
+- new series: {o.churn_hosts:,} hosts x 10 points = {o.churn_hosts * 10:,} series; the cost of their
+  samples at the steady rate is subtracted in "new series per CPU-second"
+- queries: of {o.hosts:,} hosts x {o.query_hours} h x 10 fields, settled; VictoriaMetrics without its
+  cache of results; "all ten fields" is one request to it and ten to Granary; a full scan is the sum
+  over all hosts at each time, for each field
+
+{table(bench)}
+
+A ratio above 1 is in Granary's favour.
+
+## Rounds
+
+{details(bench)}
+
+{NOTES}{notes}""")
