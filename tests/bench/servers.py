@@ -115,7 +115,8 @@ class Victoria(Server):
     ready_path = "/health"
 
     def command(self):
-        return ["victoria-metrics", "-retentionPeriod=100y", f"-storageDataPath={self.data}",
+        return ["victoria-metrics", "-retentionPeriod=100y", "-http.connTimeout=1h",
+                f"-storageDataPath={self.data}",
                 f"-httpListenAddr=127.0.0.1:{self.port}"]
 
     @staticmethod
@@ -165,9 +166,12 @@ class Victoria(Server):
         return "/api/v1/query?" + urllib.parse.urlencode({
             "query": f"cpu_{field}", "time": end_s - INTERVAL_S, "nocache": 1})
 
-    @classmethod
-    def sum_of_all(cls, field, start_s, end_s):
-        return cls.range_path(f"sum(cpu_{field})", start_s, end_s - INTERVAL_S, INTERVAL_S)
+    @staticmethod
+    def scan(field, start_s, end_s):
+        """Its fastest way: one window for each series."""
+        return "/api/v1/query?" + urllib.parse.urlencode({
+            "query": f"sum(sum_over_time(cpu_{field}[{end_s - start_s}s]))",
+            "time": end_s - INTERVAL_S, "nocache": 1})
 
     @staticmethod
     def query_points(body):
@@ -231,7 +235,8 @@ class Granary(Server):
         return cls.path(field, end_s - 3600, end_s, fn="last", window="1h")
 
     @classmethod
-    def sum_of_all(cls, field, start_s, end_s):
+    def scan(cls, field, start_s, end_s):
+        """The sum over all hosts at each time, since sums over time stand in the blocks' heads."""
         return cls.path(field, start_s, end_s, agg="sum")
 
     def metric(self, name):
