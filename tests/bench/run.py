@@ -23,7 +23,7 @@ import sys
 import tempfile
 
 from page import ROOT, table, write_page
-from servers import FIELDS, INTERVAL_S, START_S, Granary, Victoria
+from servers import FIELDS, INTERVAL_S, START_S, Granary, Server, Victoria
 
 PARTS = ["steady", "series", "queries", "restart", "churn"]
 QUERY_HOURS = 12
@@ -229,6 +229,8 @@ class Bench:
             self.churn()
 
     def close(self):
+        for server in list(Server.running):
+            server.stop()
         if not self.options.keep:
             for name in os.listdir(self.work):
                 if name.endswith(".lp"):

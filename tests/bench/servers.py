@@ -40,6 +40,7 @@ class Server:
     """A server process with a data directory of its own."""
 
     name = ""
+    running = set()  # ended with the benchmark, whatever ends that
 
     def __init__(self, work, options=()):
         self.options = list(options)
@@ -51,6 +52,7 @@ class Server:
     def start(self):
         self.process = subprocess.Popen(self.command(), stdout=self.log, stderr=self.log,
                                         stdin=subprocess.DEVNULL)
+        self.running.add(self)
         self.wait_ready()
 
     def command(self):
@@ -106,6 +108,7 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        self.running.discard(self)
         self.log.close()
         shutil.rmtree(self.data, ignore_errors=True)
 
