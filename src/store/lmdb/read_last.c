@@ -1,5 +1,6 @@
 /* LAST_BEFORE: the newest sample of many series, group by group, from the newest segment backward.
  * What a head holds behind every block is the answer without decoding; else the newest block is. */
+#include "base/stats.h"
 #include "store/lmdb/read.h"
 
 enum { TURN_HANDLES = 1024 }; /* whole before the next, so that a token can say how far it got */
@@ -38,6 +39,39 @@ static int give_last(struct reading *r, const struct run *run, struct store_poin
 	return reading_give_points(&r->read->arena, &last, 1, 0, points);
 }
 
+/* From the newest block's summary, where nothing else can be newer: *found says whether it could
+ * be. Of one field only, since each has a newest sample of its own. */
+static int give_summarised(struct reading *r, const struct look *look, int64_t start_ms,
+			   struct store_points *points, bool *found)
+{
+	const struct block_refs *refs = &look->refs;
+	const struct target *t = &look->target;
+	struct block_summary summary;
+	*found = false;
+	if (t->fields != 1 || !refs->count || look->head.count || !look_blocks_disjoint(look))
+		return 0;
+	const struct block *block = &refs->list[refs->count - 1].block;
+	if (block->meta.last_ts_ms >= t->end_ms)
+		return 0;
+	int err = block_read_summary(block, t->first_column - block->meta.first_column, &summary);
+	if (err) {
+		stat_add(STAT_store_damaged, 1);
+		return err;
+	}
+	r->read->work.blocks_summarised++;
+	if (!summary.count || summary.last_ts_ms < start_ms)
+		return 0;
+	uint8_t type = (uint8_t)summary.last.type;
+	struct run run = {.count = 1,
+			  .fields = 1,
+			  .ts_ms = &summary.last_ts_ms,
+			  .bits = {&summary.last.bits},
+			  .types = {&type}};
+	r->read->work.blocks_skipped += refs->count - 1;
+	*found = true;
+	return give_last(r, &run, points);
+}
+
 /* Looks that found nothing stay, in their order. */
 static size_t keep_open(struct look *looks, size_t count, const struct store_points *points)
 {
@@ -55,6 +89,19 @@ static size_t keep_open(struct look *looks, size_t count, const struct store_poi
 	return kept;
 }
 
+static int last_by_reading(struct reading *r, const struct segment_id *segments, size_t classes,
+			   struct look *look, int64_t start_ms, struct store_points *points)
+{
+	struct run run;
+	run_init(&run, look->target.fields);
+	int err = classes == 1 ? look_read(r, look, start_ms, 1, &run)
+			       : reading_classes(r, segments, classes, &look->target, 0, &run);
+	if (!err)
+		err = give_last(r, &run, points);
+	run_release(&run);
+	return err;
+}
+
 /* The newest samples of the looks in the segments of one time. */
 static int last_in_segment(struct reading *r, const struct segment_id *segments, size_t classes,
 			   struct look *looks, size_t count, struct store_points *points)
@@ -67,14 +114,13 @@ static int last_in_segment(struct reading *r, const struct segment_id *segments,
 	if (classes == 1)
 		err = reading_lookup(r, segments, looks, count, start_ms);
 	for (size_t i = 0; i < count && !err; i++) {
-		struct run run;
-		run_init(&run, t->fields);
-		err = classes == 1
-			      ? look_read(r, &looks[i], start_ms, 1, &run)
-			      : reading_classes(r, segments, classes, &looks[i].target, 0, &run);
-		if (!err)
-			err = give_last(r, &run, &points[looks[i].index]);
-		run_release(&run);
+		bool found = false;
+		if (classes == 1)
+			err = give_summarised(r, &looks[i], start_ms, &points[looks[i].index],
+					      &found);
+		if (!err && !found)
+			err = last_by_reading(r, segments, classes, &looks[i], start_ms,
+					      &points[looks[i].index]);
 	}
 	return err;
 }
