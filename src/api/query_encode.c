@@ -145,10 +145,51 @@ static void close_series(struct encoder *encoder)
 	encoder->in_series = false;
 }
 
+/* Whether no character of the text means anything to JSON, or is escaped in it. */
+static bool is_plain(struct slice text)
+{
+	bool plain = true;
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned char c = (unsigned char)text.data[i];
+		plain &= c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+	}
+	return plain;
+}
+
+/* `k=v,k=v` as `"k":"v","k":"v"`; every byte becomes three at most. False, with nothing put: it is
+ * not of that form. */
+static bool put_plain_tags(struct buf *out, struct slice text)
+{
+	char *start = buf_reserve(out, 3 * text.len + 2), *to = start;
+	bool in_value = false;
+	if (!start)
+		return true; /* out->failed tells */
+	*to++ = '"';
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.data[i];
+		if (c != '=' && c != ',') {
+			*to++ = c;
+			continue;
+		}
+		if ((c == ',') != in_value)
+			return false;
+		in_value = !in_value;
+		*to++ = '"';
+		*to++ = c == '=' ? ':' : ',';
+		*to++ = '"';
+	}
+	*to++ = '"';
+	if (in_value)
+		out->len += (size_t)(to - start);
+	return in_value;
+}
+
 static void put_tags(struct encoder *encoder, struct slice tags_text)
 {
 	struct buf *out = encoder->out;
 	struct tags tags;
+	if (tags_text.len && is_plain(tags_text) && put_plain_tags(out, tags_text))
+		return;
 	/* The text comes from the registry, and the arena has room for the longest: a failure means
 	 * that something is damaged, and an answer that does not say so would be wrong. */
 	if (tags_decode(tags_text, &encoder->arena, &tags)) {
