@@ -235,7 +235,7 @@ class Granary(Server):
 
     @classmethod
     def last_points(cls, field, end_s):
-        return cls.path(field, end_s - 3600, end_s, fn="last", window="1h")
+        return cls.path(field, end_s - 3600, end_s, fn="last")
 
     @classmethod
     def scan(cls, field, start_s, end_s):
