@@ -46,6 +46,7 @@ static void write_table(struct json_writer *writer, enum table id,
  *
  * {"series": N, "registryBytes": N, "journalRecords": N, "journalBytes": N, "fileBytes": N,
  *  "usedBytes": N, "freeBytes": N, "journalPageBytes": N, "blobBytes": N, "otherBytes": N,
+ *  "unsettledGroups": N,
  *  "tables": [{"table": "data_raw", "kind": "samples", "rows": N, "samples": N,
  *              "bytesPerSample": X or null, "blocks": N, "extents": N, "payloadBytes": N,
  *              "headerBytes": N, "keyBytes": N, "pageBytes": N, "headSamples": N, "headBytes": N},
@@ -66,6 +67,7 @@ void store_stats_json(const struct store_stats *stats, struct json_writer *write
 	write_u64(writer, "journalPageBytes", stats->journal_page_bytes);
 	write_u64(writer, "blobBytes", stats->blob_bytes);
 	write_u64(writer, "otherBytes", stats->other_bytes);
+	write_u64(writer, "unsettledGroups", stats->unsettled_groups);
 	json_write_key(writer, "tables");
 	json_write_array_begin(writer);
 	for (int id = 0; id < TABLE_COUNT; id++)

@@ -375,6 +375,8 @@ struct store_stats {
 	 * free_bytes and the bytes of all tables they are file_bytes, unless something is written
 	 * while they are counted. */
 	uint64_t journal_page_bytes, blob_bytes, other_bytes;
+	/* Groups of series that will be written once more, denser, when their time has passed. */
+	uint64_t unsettled_groups;
 };
 
 /* Reads everything, checks each checksum, key order and cross-reference. Sliced like stats. */

@@ -207,7 +207,9 @@ class Granary(Server):
         deadline = time.monotonic() + 300
         while time.monotonic() < deadline:
             self.wait_quiet()
-            if sum(table["headSamples"] for table in self.stats()["tables"]) == 0:
+            stats = self.stats()
+            waiting = sum(table["headSamples"] for table in stats["tables"])
+            if waiting + stats["unsettledGroups"] == 0:
                 return
         print("bench: granary has not settled after 300 s", file=sys.stderr)
 

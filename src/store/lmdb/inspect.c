@@ -201,6 +201,7 @@ static int stats_rest(struct engine *engine, MDB_txn *txn, struct store_stats *s
 	if (err)
 		return err;
 	stats_heads(engine, stats);
+	stats->unsettled_groups = __atomic_load_n(&engine->unsettled.count, __ATOMIC_RELAXED);
 	stats->journal_records = engine->journal_records;
 	stats->journal_bytes = engine->journal_bytes;
 	return 0;
