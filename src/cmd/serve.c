@@ -43,6 +43,7 @@ enum {
 	 * group. */
 	STOP_AGAIN_MS = 1000,
 	SWEEP_INTERVAL_MS = 3600 * 1000,
+	INGEST_TICK_MS = 200,
 	HOSTNAME_MAX_BYTES = 256,
 };
 
@@ -62,7 +63,7 @@ struct serve {
 	struct http_route *routes;
 	struct api api;
 	struct loop_signal *signals[3];
-	struct loop_timer *sweep_timer, *stop_timer;
+	struct loop_timer *sweep_timer, *stop_timer, *ingest_timer;
 	size_t phase; /* of stopping; 0: serving */
 	int64_t stop_ms, give_up_ms;
 	bool phase_over;
@@ -126,6 +127,7 @@ static void begin_end(struct serve *s)
 		loop_signal_close(s->signals[i]);
 	loop_timer_close(s->sweep_timer);
 	loop_timer_close(s->stop_timer);
+	loop_timer_close(s->ingest_timer);
 	loop_stop(s->loop);
 }
 
@@ -254,6 +256,12 @@ static void on_sweep_timer(void *owner)
 	catalog_sweep(s->catalog);
 }
 
+static void on_ingest_timer(void *owner)
+{
+	struct serve *s = owner;
+	ingest_tick(s->ingest);
+}
+
 /* ---- Starting ------------------------------------------------------------------------------- */
 
 static int open_store(struct serve *s, struct errbuf *e)
@@ -301,6 +309,8 @@ static struct ingest *new_ingest(struct serve *s)
 		/* Here 0 is none, there it is the default. */
 		.ahead_ms = s->conf->ingest_future_max_ms ? s->conf->ingest_future_max_ms : -1,
 		.in_flight_max_bytes = (size_t)s->conf->ingest_in_flight_max_bytes,
+		.cache_max_bytes = (size_t)s->conf->ingest_cache_max_bytes,
+		.wait_max_ms = s->conf->ingest_wait_max_ms,
 	};
 	return ingest_new(&options);
 }
@@ -469,6 +479,8 @@ static int start(struct serve *s, struct errbuf *e)
 	s->stop_timer = loop_timer_new(s->loop, on_stop_timer, s);
 	s->sweep_timer = loop_timer_new(s->loop, on_sweep_timer, s);
 	loop_timer_start(s->sweep_timer, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);
+	s->ingest_timer = loop_timer_new(s->loop, on_ingest_timer, s);
+	loop_timer_start(s->ingest_timer, INGEST_TICK_MS, INGEST_TICK_MS);
 	int err = open_signals(s, e);
 	err = err ? err : listen_http(s, e);
 	err = err ? err : doors_open(s->conf, s->loop, s->ingest, &s->doors, e);

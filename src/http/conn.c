@@ -14,6 +14,13 @@ void http_core_init(struct http_core *core, struct clock *clock, const struct ht
 				   .route_count = route_count,
 				   .context = context,
 				   .date_s = INT64_MIN};
+	/* What was read of a request that then pauses is kept: of all connections together as much
+	 * as all gathered bodies may be. */
+	core->read_bytes = limits->memory_max_bytes / limits->connections_max;
+	if (core->read_bytes < READ_MIN_BYTES)
+		core->read_bytes = READ_MIN_BYTES;
+	if (core->read_bytes > LOOP_READ_BYTES)
+		core->read_bytes = LOOP_READ_BYTES;
 	buf_init(&core->scratch, SIZE_MAX / 2);
 	head_use_our_limit();
 }
@@ -426,7 +433,8 @@ static void send_continue(struct http_conn *conn)
 static bool step_body(struct http_conn *conn, struct slice *in)
 {
 	const char *reason;
-	if (conn->paused)
+	/* With nothing left to hold back, it may be the end. */
+	if (conn->paused && (conn->framed || !conn->may_end))
 		return false;
 	if (conn->turn_bytes >= TURN_MAX_BYTES) {
 		http_conn_defer(conn);
@@ -557,9 +565,9 @@ static size_t wanted_bytes(struct http_conn *conn)
 		return 0;
 	switch (conn->phase) {
 	case PHASE_HEAD:
-		return is_backed_up(conn) ? 0 : LOOP_READ_BYTES;
+		return is_backed_up(conn) ? 0 : conn->core->read_bytes;
 	case PHASE_BODY:
-		return conn->paused ? 0 : LOOP_READ_BYTES;
+		return conn->paused ? 0 : conn->core->read_bytes;
 	case PHASE_ANSWER:
 		/* Only to notice that the client has gone, and for a little of what it pipelines.
 		 */

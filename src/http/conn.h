@@ -39,6 +39,7 @@ enum {
 	DISCARD_MAX_BYTES = 256 << 10,  /* of a body nobody wants; more closes the connection */
 	TURN_MAX_BYTES = 1 << 20,       /* decoded bytes before the other connections' turn */
 	AHEAD_MAX_BYTES = 16 << 10,     /* read ahead while an answer is being made */
+	READ_MIN_BYTES = 4 << 10,       /* of a body at once, however many connections there are */
 	GZIP_WHOLE_MAX_BYTES = 4 << 20, /* a larger answer at once goes out as it is */
 	REPLY_HEADERS_MAX_BYTES = 8 << 10,
 };
@@ -52,6 +53,7 @@ struct http_core {
 	void *context;
 	bool stopping;
 	size_t memory_bytes; /* charged by requests */
+	size_t read_bytes;   /* of a body at once: what a paused request may have to keep */
 	struct gunzip *gunzips[CODERS_IDLE_MAX];
 	struct gzip *gzips[CODERS_IDLE_MAX];
 	size_t gunzip_count, gzip_count; /* idle */
@@ -117,6 +119,7 @@ struct http_conn {
 
 	/* BODY */
 	bool paused;
+	bool may_end; /* while paused: see http_request_pause_body */
 	bool waits_for_continue;
 	struct chunked chunked;
 	uint64_t body_left;     /* by length: not yet framed */

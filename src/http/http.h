@@ -133,9 +133,12 @@ struct slice http_param_next(const struct http_request *request, const char *nam
  * not properly percent-encoded, ERR_LIMIT where the arena is full. */
 int http_form_field(struct http_request *request, const char *name, struct slice *value) MUST_CHECK;
 
-/* No more `body` calls until resumed (the piece being handled counts as taken). `resume` never
- * calls back from inside. */
+/* No more `body` calls until resumed (the piece being handled counts as taken), nor `end`. `resume`
+ * never calls back from inside. */
 void http_request_pause(struct http_request *request);
+/* The same, also from `begin`; but `end` comes when the whole body has come, and before it the few
+ * bytes that the decoder of a compressed body may still hold. */
+void http_request_pause_body(struct http_request *request);
 void http_request_resume(struct http_request *request);
 
 /* The gathered body becomes the caller's; it frees it with buf_release. Its memory stays charged

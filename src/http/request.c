@@ -115,7 +115,14 @@ void http_request_pause(struct http_request *request)
 	struct http_conn *conn = request->conn;
 	ASSERT(conn->live);
 	conn->paused = true;
+	conn->may_end = false;
 	http_conn_settle(conn);
+}
+
+void http_request_pause_body(struct http_request *request)
+{
+	http_request_pause(request);
+	request->conn->may_end = true;
 }
 
 void http_request_resume(struct http_request *request)

@@ -121,9 +121,10 @@ static struct flight *add_flight(struct datagrams *d)
 {
 	struct flight *flight = mem_zalloc(sizeof(*flight));
 	flight->owner = d;
-	flight->r = ingest_request_new(
-		d->options.ingest,
-		&(struct ingest_door){.done = on_done, .resume = on_resume, .owner = flight});
+	flight->r = ingest_request_new(d->options.ingest, &(struct ingest_door){.done = on_done,
+										.resume = on_resume,
+										.owner = flight,
+										.patient = true});
 	flight->next = d->flights;
 	flight->link = &d->flights;
 	if (flight->next)

@@ -8,6 +8,9 @@ enum {
 	DEFAULT_WRITE_BYTES = 1 << 20,
 	DEFAULT_CACHE_BYTES = 256 << 20,
 	DEFAULT_AHEAD_MS = 86400000,
+	DEFAULT_WAIT_MS = 5000,
+	BEGUN_WAITS_LONGER = 4,    /* than what has cost nothing yet */
+	RESUMED_BYTES = 256 << 10, /* what a resumed request is expected to bring */
 	/* What one append may need beyond the mark at which a write is submitted. */
 	WRITE_SPARE_BYTES = 256 << 10,
 };
@@ -30,6 +33,8 @@ static void fill_in(struct ingest_options *options)
 		options->write_bytes = DEFAULT_WRITE_BYTES;
 	if (!options->cache_max_bytes)
 		options->cache_max_bytes = DEFAULT_CACHE_BYTES;
+	if (!options->wait_max_ms)
+		options->wait_max_ms = DEFAULT_WAIT_MS;
 }
 
 struct ingest *ingest_new(const struct ingest_options *options)
@@ -308,10 +313,10 @@ void ingest_request_end(struct ingest_request *r)
 	ASSERT(!q->ended);
 	ingest_piece_end(r);
 	q->ended = true;
-	if (!q->opening)
+	if (!round_pending(q))
 		request_submit(q);
 	unpause(q);
-	if (q->flights || q->opening)
+	if (q->flights || round_pending(q))
 		return;
 	q->in_task = true;
 	r->ingest->options.executor->post(r->ingest->options.executor, &q->task);
@@ -356,24 +361,75 @@ bool ingest_request_must_pause(struct ingest_request *r)
 	if (may_run(q))
 		return false;
 	q->paused = true;
+	q->paused_ms = clock_mono_ms(r->ingest->options.clock);
 	*r->ingest->paused_last = q;
 	r->ingest->paused_last = &q->paused_next;
 	stat_add(STAT_ingest_paused, 1);
 	return true;
 }
 
+/* What those that are resumed will bring is not counted yet, so only some are. */
 static void resume_some(struct ingest *ingest)
 {
 	struct request *q = ingest->paused;
-	while (q) {
+	size_t expected_bytes = ingest->bytes;
+	while (q && expected_bytes <= ingest->options.in_flight_max_bytes) {
 		if (!may_run(q)) {
 			q = q->paused_next;
 			continue;
 		}
 		unpause(q);
+		expected_bytes += RESUMED_BYTES;
 		q->r.door.resume(&q->r);
 		q = ingest->paused; /* the callback may have changed the list */
 	}
+}
+
+#define OVERLOADED "the server takes no more for now: too much waits to be written"
+
+static int64_t waited_ms(const struct request *q)
+{
+	return clock_mono_ms(q->r.ingest->options.clock) - q->paused_ms;
+}
+
+static bool is_overdue(const struct request *q)
+{
+	int64_t max_ms = q->r.ingest->options.wait_max_ms;
+	if (q->bytes || q->r.accepted)
+		max_ms *= BEGUN_WAITS_LONGER;
+	return !q->r.door.patient && waited_ms(q) >= max_ms;
+}
+
+/* One that is failed may go, and others with it, so the list is begun anew after each. */
+static struct request *find_overdue(const struct ingest *ingest)
+{
+	struct request *q = ingest->paused;
+	while (q && !is_overdue(q))
+		q = q->paused_next;
+	return q;
+}
+
+void ingest_tick(struct ingest *ingest)
+{
+	struct request *q;
+	while ((q = find_overdue(ingest))) {
+		stat_add(STAT_ingest_overload_waited, 1);
+		request_fail(q, ERR_BUSY, OVERLOADED);
+		request_account(q);
+		unpause(q);
+		q->r.door.resume(&q->r);
+	}
+	resume_some(ingest);
+}
+
+bool ingest_turns_away(const struct ingest *ingest, const char **sentence)
+{
+	const struct request *q = ingest->paused;
+	if (!q || waited_ms(q) < ingest->options.wait_max_ms / 2)
+		return false;
+	stat_add(STAT_ingest_overload_at_once, 1);
+	*sentence = OVERLOADED;
+	return true;
 }
 
 /* ---- The end of things ---------------------------------------------------------------------- */
@@ -402,7 +458,7 @@ static void finish(struct request *q)
 void request_progress(struct request *q)
 {
 	struct ingest *ingest = q->r.ingest;
-	if (!q->flights && !q->opening && !q->in_task) {
+	if (!q->flights && !round_pending(q) && !q->in_task) {
 		if (q->abandoned)
 			destroy(q);
 		else if (q->ended)

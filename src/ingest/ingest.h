@@ -28,8 +28,11 @@
  *
  * Bounds. The bytes of all requests that are waiting or being written are at most about
  * in_flight_max_bytes, those of one request about a quarter of that: above, requests are told to
- * pause and are resumed in the order in which they paused. A door that goes on nevertheless gets
- * ERR_BUSY at twice the bound. The cache is bounded in bytes, sentences in number and length.
+ * pause and are resumed in the order in which they paused. One that has paused for wait_max_ms is
+ * failed with ERR_BUSY instead, so that its client learns in time that it has to come again; from
+ * half of that on, doors need not begin new ones (ingest_turns_away). A door that goes on
+ * nevertheless gets ERR_BUSY at twice the bound. The cache is bounded in bytes, sentences in number
+ * and length.
  *
  * Threads: everything here belongs to the thread of `executor` (the loop's), completions included.
  * `done` and `resume` are never called from within a call of the door. */
@@ -67,6 +70,7 @@ struct ingest_options {
 	size_t in_flight_max_bytes; /* 0 = 128 MB */
 	size_t write_bytes;         /* of one store_write; 0 = 1 MB */
 	size_t cache_max_bytes;     /* 0 = 256 MB */
+	int64_t wait_max_ms;        /* how long a request may pause; 0 = 5 s */
 };
 
 struct ingest;
@@ -76,6 +80,12 @@ struct ingest *ingest_new(const struct ingest_options *options);
 void ingest_free(struct ingest *ingest);
 /* No request lives and nothing is in flight. */
 bool ingest_idle(const struct ingest *ingest);
+
+/* Fails what has waited for too long. To be called a few times a second. */
+void ingest_tick(struct ingest *ingest);
+/* True when a request that began now would have to wait for long: the door answers 503 at once,
+ * with the sentence, and begins none. Counted. */
+bool ingest_turns_away(const struct ingest *ingest, const char **sentence);
 
 /* What the HTTP server's context (http_server_new) begins with, so that the doors find their
  * server. */
@@ -123,6 +133,7 @@ struct ingest_door {
 	void (*resume)(struct ingest_request *r);
 	void *owner; /* the door's, see ingest_owner */
 	bool keep_source;
+	bool patient; /* may pause for ever: nobody waits for an answer */
 };
 
 /* What the door may read. */

@@ -154,16 +154,32 @@ static void on_done(struct ingest_request *r)
 
 /* ---- Writing -------------------------------------------------------------------------------- */
 
+static void end_once(struct line_post *post)
+{
+	if (post->ended)
+		return;
+	post->ended = true;
+	ingest_request_end(post->r);
+}
+
 static void on_resume(struct ingest_request *r)
 {
 	struct line_post *post = ingest_owner(r);
 	http_request_resume(post->http);
+	if (r->err)
+		end_once(post);
 }
 
 static void write_begin(struct http_request *http)
 {
 	const struct ingest_context *context = http->context;
 	enum line_precision precision = LINE_NS;
+	const char *sentence;
+	if (ingest_turns_away(context->ingest, &sentence)) {
+		http_reply_header(http, "Retry-After", INGEST_RETRY_AFTER);
+		http_reply_error(http, 503, "%s", sentence);
+		return;
+	}
 	struct slice text = http_param(http, "precision");
 	if (text.data && line_precision_parse(text, &precision)) {
 		http_reply_error(http, 400, "precision is none of ns, us, ms, s, m and h");
@@ -181,14 +197,9 @@ static void write_begin(struct http_request *http)
 		context->ingest,
 		&(struct ingest_door){.done = on_done, .resume = on_resume, .owner = post});
 	line_feed_init(&post->feed, post->r, tenant, precision);
-}
-
-static void end_once(struct line_post *post)
-{
-	if (post->ended)
-		return;
-	post->ended = true;
-	ingest_request_end(post->r);
+	/* What has to wait had better wait before it has cost anything. */
+	if (ingest_request_must_pause(post->r))
+		http_request_pause_body(http);
 }
 
 /* When the store takes no more, the sender need not send the rest. */
@@ -201,7 +212,7 @@ static void write_body(struct http_request *http, struct slice piece)
 	if (post->r->err)
 		end_once(post);
 	else if (ingest_request_must_pause(post->r))
-		http_request_pause(http);
+		http_request_pause_body(http);
 }
 
 static void write_end(struct http_request *http)

@@ -18,6 +18,9 @@ enum {
 	ROUND_OPEN_BYTES = 4 << 20, /* a round that has grown so much is opened within a piece */
 	ROUND_MAX_BYTES = 64 << 20,
 	ROUND_FIXED_BYTES = 4096,
+	/* Rounds of all requests that are being opened at once: each takes the catalog and the
+	 * store a few MB that are not the request's. */
+	ROUNDS_OPENING_MAX = 16,
 };
 
 struct request;
@@ -43,7 +46,8 @@ struct ingest {
 	struct line_scratch *line; /* line.c's, made at first use */
 	struct request *requests;  /* all that live */
 	struct request *paused, **paused_last;
-	size_t bytes; /* of all requests */
+	size_t bytes;   /* of all requests */
+	size_t opening; /* rounds */
 	struct store_write *spare[INGEST_SPARE_WRITES];
 	size_t spare_count;
 };
@@ -53,6 +57,8 @@ struct request {
 	struct request *next, **link;
 	struct request *paused_next;
 	bool paused, ended, abandoned, in_task;
+	bool waits_to_open; /* `gathering` does, until the round of another request is open */
+	int64_t paused_ms;  /* monotonic: since when */
 	int64_t oldest_ms, newest_ms;      /* accepted times */
 	struct flight *flight;             /* being filled */
 	struct round *gathering, *opening; /* at most one of each */
@@ -106,14 +112,21 @@ struct unknown {
 void round_add_unknown(struct request *q, const struct unknown *u);
 void round_add_known(struct request *q, int64_t ts_ms, const uint64_t *handles,
 		     const struct value *values, size_t count);
-/* Opens what gathers, if anything does and nothing else is being opened. */
+/* Opens what gathers, if anything does and nothing else is being opened; or has it wait for its
+ * turn. */
 void round_start(struct request *q);
+/* A round is being opened, or waits to be. */
+static inline bool round_pending(const struct request *q)
+{
+	return q->opening || q->waits_to_open;
+}
 /* Bytes held by what gathers or is being opened. */
 size_t round_bytes(const struct request *q);
 void round_drop_gathering(struct request *q);
 /* The write that carried its names is over. */
 void rounds_finish(struct round *rounds, int err);
-/* A round is being opened and the next is half full: the request waits for the first. */
+/* A round is being opened or waits for that, and what gathers is half full: the request waits for
+ * the first. */
 bool round_crowded(const struct request *q);
 
 /* Known values, at once or behind what waits. */

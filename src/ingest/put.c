@@ -229,8 +229,13 @@ static enum put_answer answer_for(const struct http_request *http)
 /* An answer now spares the client the body. */
 static void on_begin(struct http_request *http)
 {
+	const struct ingest_context *context = http->context;
 	struct slice tenant = http_header(http, "X-Tenant");
-	if (tenant.data && !tenant_valid(tenant))
+	const char *sentence;
+	if (ingest_turns_away(context->ingest, &sentence)) {
+		http_reply_header(http, "Retry-After", INGEST_RETRY_AFTER);
+		http_reply_error(http, 503, "%s", sentence);
+	} else if (tenant.data && !tenant_valid(tenant))
 		http_reply_error(http, 400, "X-Tenant is not 1 to %d of A-Z a-z 0-9 _ . and -",
 				 TENANT_MAX_BYTES);
 }

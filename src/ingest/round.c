@@ -75,6 +75,7 @@ void round_drop_gathering(struct request *q)
 	if (q->gathering)
 		round_free(q->gathering);
 	q->gathering = NULL;
+	q->waits_to_open = false;
 }
 
 static size_t bytes_of(const struct round *round)
@@ -96,7 +97,8 @@ size_t round_bytes(const struct request *q)
 
 bool round_crowded(const struct request *q)
 {
-	return q->opening && q->gathering && q->gathering->arena.used_bytes > ROUND_MAX_BYTES / 2;
+	return round_pending(q) && q->gathering &&
+	       q->gathering->arena.used_bytes > ROUND_MAX_BYTES / 2;
 }
 
 void rounds_finish(struct round *rounds, int err)
@@ -453,17 +455,42 @@ static void apply_opened(struct round *round)
 		round_free(round);
 }
 
+/* The request that has waited longest is the last of the list, which new ones head. */
+static struct request *find_waiting(const struct ingest *ingest)
+{
+	struct request *oldest = NULL;
+	for (struct request *q = ingest->requests; q; q = q->next)
+		oldest = q->waits_to_open ? q : oldest;
+	return oldest;
+}
+
+/* Not from within a piece. */
+static void open_waiting(struct ingest *ingest)
+{
+	struct request *q;
+	while (ingest->opening < ROUNDS_OPENING_MAX && (q = find_waiting(ingest))) {
+		round_start(q);
+		/* It could not even be begun: the request has failed. */
+		if (!round_pending(q))
+			request_progress(q);
+	}
+}
+
 static void on_opened(struct catalog_open *open)
 {
 	struct round *round = open->owner;
 	struct request *q = round->request;
+	struct ingest *ingest = q->r.ingest;
 	q->opening = NULL;
+	ingest->opening--;
 	apply_opened(round);
 	round_start(q);
-	if (q->ended && !q->opening)
+	/* One that is paused adds nothing more either, and others may wait for its bytes. */
+	if ((q->ended || q->paused) && !round_pending(q))
 		request_submit(q);
 	request_account(q);
 	request_progress(q);
+	open_waiting(ingest);
 }
 
 static int prepare(struct round *round)
@@ -491,8 +518,13 @@ static int prepare(struct round *round)
 void round_start(struct request *q)
 {
 	struct round *round = q->gathering;
+	q->waits_to_open = false;
 	if (!round || q->opening || q->r.err)
 		return;
+	if (round->group_count && q->r.ingest->opening >= ROUNDS_OPENING_MAX) {
+		q->waits_to_open = true;
+		return;
+	}
 	q->gathering = NULL;
 	if (!round->group_count) {
 		append_points(round);
@@ -510,4 +542,5 @@ void round_start(struct request *q)
 	}
 	stat_add(STAT_ingest_unknown, (int64_t)round->group_count);
 	q->opening = round;
+	q->r.ingest->opening++;
 }

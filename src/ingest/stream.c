@@ -335,7 +335,8 @@ static void on_resume(struct ingest_request *r)
 
 static void begin(struct stream_conn *conn, enum stream_batch batch)
 {
-	const struct ingest_door door = {.done = on_done, .resume = on_resume, .owner = conn};
+	const struct ingest_door door = {
+		.done = on_done, .resume = on_resume, .owner = conn, .patient = true};
 	loop_conn_read(conn->loop, 0);
 	conn->batch = batch;
 	conn->r = ingest_request_new(conn->stream->options.ingest, &door);

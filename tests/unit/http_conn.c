@@ -17,7 +17,7 @@ static struct {
 	struct http_request *request; /* begun and not over */
 	struct buf log;
 	bool answer_at_end, answer_at_body;
-	bool pause_each;
+	bool pause_each, pause_body, pause_at_begin;
 	size_t looked_at; /* of what was written */
 } test;
 
@@ -45,6 +45,8 @@ static void h_begin(struct http_request *request)
 	assert_null(test.request);
 	test.request = request;
 	note("begin");
+	if (test.pause_at_begin)
+		http_request_pause_body(request);
 }
 
 static void h_body(struct http_request *request, struct slice piece)
@@ -52,7 +54,9 @@ static void h_body(struct http_request *request, struct slice piece)
 	assert_ptr_equal(request, test.request);
 	buf_append(&test.log, piece.data, piece.len < 1000 ? piece.len : 0);
 	note("");
-	if (test.pause_each)
+	if (test.pause_body)
+		http_request_pause_body(request);
+	else if (test.pause_each)
 		http_request_pause(request);
 	else if (test.answer_at_body)
 		answer();
@@ -180,7 +184,7 @@ static void test_the_next_request_waits_for_the_answer(void **state)
 	fake_step(test.fake);
 	assert_log("begin abcdef end ");
 	assert_int_equal(test.fake->conn.kept.len, 0);
-	assert_int_equal(test.fake->read_max, LOOP_READ_BYTES);
+	assert_int_equal(test.fake->read_max, 4096);
 }
 
 static void test_what_is_read_ahead_is_bounded(void **state)
@@ -232,6 +236,40 @@ static void test_a_pause_at_the_last_piece_delays_the_end(void **state)
 	http_request_resume(test.request);
 	fake_step(test.fake);
 	assert_log("end ");
+}
+
+static void test_a_paused_body_may_end(void **state)
+{
+	(void)state;
+	test.pause_body = true;
+	client_sends(POST_H "abcdef");
+	assert_log("begin abcdef end ");
+	answer();
+	client_sends("POST /h HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+		     "3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n");
+	assert_log("begin abc "); /* there is more */
+	assert_int_equal(test.fake->read_max, 0);
+	http_request_resume(test.request);
+	fake_step(test.fake);
+	assert_log("def end ");
+}
+
+static void test_a_body_paused_before_it_comes(void **state)
+{
+	(void)state;
+	test.pause_at_begin = true;
+	client_sends(POST_H "abc");
+	assert_log("begin ");
+	assert_int_equal(test.fake->read_max, 0);
+	pass_ms(1000000);
+	http_request_resume(test.request);
+	fake_step(test.fake);
+	assert_log("abc ");
+	client_sends("def");
+	assert_log("def end ");
+	answer();
+	client_sends(GET_H); /* nothing to hold back */
+	assert_log("begin end ");
 }
 
 static void test_an_answer_while_paused(void **state)
@@ -471,7 +509,7 @@ static void test_pipelining_without_reading(void **state)
 	buf_clear(&test.log);
 	test.fake->blocked = false;
 	fake_take(test.fake);
-	assert_int_equal(test.fake->read_max, LOOP_READ_BYTES);
+	assert_int_equal(test.fake->read_max, 4096);
 	client_sends(GET_H);
 	assert_log("begin end ");
 }
@@ -552,6 +590,8 @@ int main(void)
 		TEST(test_what_is_read_ahead_is_bounded),
 		TEST(test_a_pause_stops_the_socket_and_keeps_the_rest),
 		TEST(test_a_pause_at_the_last_piece_delays_the_end),
+		TEST(test_a_paused_body_may_end),
+		TEST(test_a_body_paused_before_it_comes),
 		TEST(test_an_answer_while_paused),
 		TEST(test_a_body_that_comes_after_the_answer_is_discarded),
 		TEST(test_an_answer_in_the_middle_of_a_gzipped_body),

@@ -545,6 +545,115 @@ static void what_others_have_gathered_is_written_when_memory_is_short(void **sta
 	harness_close(&h);
 }
 
+/* Pauses `first`, and then itself. */
+static struct ingest_request *fill_up(struct harness *h, struct ingest_request *first)
+{
+	struct ingest_request *full = harness_request(h);
+	for (int64_t n = 0; stat_get(STAT_ingest_in_flight_bytes) <= 64 << 10; n++) {
+		ingest_piece_begin(full);
+		add(full, "k=v", "m", 1, n);
+		ingest_piece_end(full);
+	}
+	assert_true(ingest_request_must_pause(first));
+	assert_true(ingest_request_must_pause(full));
+	return full;
+}
+
+/* What has cost nothing yet is told first; what is under way waits four times as long; and who has
+ * no answer to wait for, for ever. Nothing is written meanwhile, since nobody pumps. */
+static void who_waits_too_long_is_told_to_come_again(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	const char *sentence = NULL;
+	harness_open(
+		&h, &(struct ingest_options){.in_flight_max_bytes = 64 << 10, .wait_max_ms = 1000});
+	assert_int_equal(status_after(&h), 204);
+	int64_t waited = stat_get(STAT_ingest_overload_waited);
+	int64_t at_once = stat_get(STAT_ingest_overload_at_once);
+	struct ingest_request *fresh = harness_request(&h), *patient = harness_request(&h);
+	patient->door.patient = true;
+	struct ingest_request *full = fill_up(&h, patient);
+	assert_true(ingest_request_must_pause(fresh));
+
+	clock_virtual_advance(&h.clock, 499000);
+	ingest_tick(h.ingest);
+	assert_false(ingest_turns_away(h.ingest, &sentence));
+	clock_virtual_advance(&h.clock, 1000);
+	assert_true(ingest_turns_away(h.ingest, &sentence));
+	assert_non_null(strstr(sentence, "no more for now"));
+	clock_virtual_advance(&h.clock, 499000);
+	ingest_tick(h.ingest);
+	assert_int_equal(fresh->err, 0);
+
+	clock_virtual_advance(&h.clock, 1000);
+	ingest_tick(h.ingest);
+	assert_int_equal(fresh->err, ERR_BUSY);
+	assert_int_equal(ingest_status(fresh), 503);
+	assert_true(h.resumed);
+	assert_int_equal(full->err, 0);
+	clock_virtual_advance(&h.clock, 2999000);
+	ingest_tick(h.ingest);
+	assert_int_equal(full->err, 0);
+	clock_virtual_advance(&h.clock, 1000);
+	ingest_tick(h.ingest);
+	assert_int_equal(ingest_status(full), 503);
+	clock_virtual_advance(&h.clock, INT64_C(1000000000));
+	ingest_tick(h.ingest);
+	assert_int_equal(patient->err, 0);
+	assert_int_equal(stat_get(STAT_ingest_overload_waited) - waited, 2);
+	assert_int_equal(stat_get(STAT_ingest_overload_at_once) - at_once, 1);
+
+	harness_pump(&h);
+	assert_int_equal(stat_get(STAT_ingest_paused), 0);
+	assert_false(ingest_turns_away(h.ingest, &sentence));
+	ingest_request_end(fresh);
+	ingest_request_end(full);
+	ingest_request_end(patient);
+	harness_pump(&h);
+	ingest_request_free(fresh);
+	ingest_request_free(full);
+	ingest_request_free(patient);
+	assert_int_equal(status_after(&h), 204);
+	harness_close(&h);
+}
+
+/* New series of more requests than may be opened at once: all get their turn, in whatever state
+ * they are by then. */
+static void many_rounds_wait_for_each_other(void **state)
+{
+	(void)state;
+	enum { REQUESTS = 100 };
+	struct harness h = {0};
+	struct ingest_request *r[REQUESTS];
+	harness_open(&h, NULL);
+	for (int i = 0; i < REQUESTS; i++) {
+		char tags[20];
+		snprintf(tags, sizeof(tags), "k=%d", i);
+		r[i] = harness_request(&h);
+		ingest_piece_begin(r[i]);
+		add(r[i], tags, "m", i, 1);
+		add(r[i], tags, "n", i, 1);
+		ingest_piece_end(r[i]);
+		if (i % 3 == 1)
+			ingest_request_end(r[i]);
+		else if (i % 3 == 2)
+			ingest_request_abandon(r[i]);
+	}
+	harness_pump(&h);
+	for (int i = 0; i < REQUESTS; i += 3)
+		ingest_request_end(r[i]);
+	harness_pump(&h);
+	for (int i = 0; i < REQUESTS; i++) {
+		if (i % 3 == 2)
+			continue;
+		assert_int_equal(ingest_status(r[i]), 204);
+		assert_int_equal(r[i]->accepted, 2);
+		ingest_request_free(r[i]);
+	}
+	harness_close(&h);
+}
+
 static void who_does_not_pause_is_stopped(void **state)
 {
 	(void)state;
@@ -588,6 +697,8 @@ int main(void)
 		cmocka_unit_test(two_requests_may_want_the_same_new_series),
 		cmocka_unit_test(a_request_that_brings_too_much_pauses),
 		cmocka_unit_test(what_others_have_gathered_is_written_when_memory_is_short),
+		cmocka_unit_test(who_waits_too_long_is_told_to_come_again),
+		cmocka_unit_test(many_rounds_wait_for_each_other),
 		cmocka_unit_test(who_does_not_pause_is_stopped),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
