@@ -13,12 +13,13 @@ static void take_min_max(struct cell *cell, struct value value)
 		cell->max = value;
 }
 
-void cell_add(struct cell *cell, struct value value)
+void cell_add(struct cell *cell, enum query_agg agg, struct value value)
 {
 	cell->count++;
 	cell->weight++;
-	take_min_max(cell, value);
-	if (value.type == VALUE_F64) {
+	if (agg == AGG_MIN || agg == AGG_MAX) {
+		take_min_max(cell, value);
+	} else if (value.type == VALUE_F64) {
 		cell->doubles += value_as_f64(value);
 		cell->any_double = true;
 	} else {

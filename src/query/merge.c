@@ -78,7 +78,7 @@ static void merge_rest(struct query_run *run, size_t at, const struct store_poin
 		else
 			to[out] = (struct timed_cell){.ts_ms = points->ts_ms[i]};
 		if (i < count && points->ts_ms[i] == to[out].ts_ms) {
-			cell_add(&to[out].cell, point(points, i));
+			cell_add(&to[out].cell, run->query.spec.agg, point(points, i));
 			i++;
 		}
 		out++;
@@ -99,7 +99,7 @@ static void merge_points(struct query_run *run, const struct store_points *point
 			at++;
 		if (at == run->merged_count || run->merged[at].ts_ms != points->ts_ms[i])
 			break;
-		cell_add(&run->merged[at].cell, point(points, i));
+		cell_add(&run->merged[at].cell, run->query.spec.agg, point(points, i));
 	}
 	if (i < count)
 		merge_rest(run, at, points, i, count);

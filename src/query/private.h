@@ -155,8 +155,8 @@ int64_t run_mono_us(const struct query_run *run);
  * sentence in query->error. */
 int groups_make(struct query_run *run) MUST_CHECK;
 
-/* cell.c */
-void cell_add(struct cell *cell, struct value value);
+/* cell.c: what `agg` needs of a value is put into the cell; one agg for all of a cell's life. */
+void cell_add(struct cell *cell, enum query_agg agg, struct value value);
 /* The samples of a window, of which the average will be taken. */
 void cell_add_samples(struct cell *cell, const struct store_summary *summary);
 /* Type NONE: there is none. */

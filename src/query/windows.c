@@ -115,7 +115,7 @@ static void take_summary(struct query_run *run, size_t at, const struct store_su
 	if (spec->agg == AGG_NONE)
 		run->values[at] = value;
 	else if (value.type != VALUE_NONE)
-		cell_add(&run->cells[at], value);
+		cell_add(&run->cells[at], spec->agg, value);
 }
 
 /* What is new of one request, whose first window is number `first` of the stage; true: there is
