@@ -1,5 +1,6 @@
 #include "api/store_admin.h"
 
+#include "api/memory_json.h"
 #include "api/routes.h"
 #include "api/store_json.h"
 
@@ -48,7 +49,7 @@ static void answer(struct admin *admin)
 	buf_init(&body, ANSWER_MAX_BYTES);
 	json_writer_init(&writer, &body);
 	if (admin->op == STORE_STATS)
-		store_stats_json(&admin->stats, &writer);
+		store_stats_json(&admin->stats, memory_json, &writer);
 	else
 		store_verify_json(admin->checked, admin->problems, admin->sentences,
 				  admin->sentence_count, &writer);

@@ -46,7 +46,7 @@ static void write_table(struct json_writer *writer, enum table id,
  *
  * {"series": N, "registryBytes": N, "journalRecords": N, "journalBytes": N, "fileBytes": N,
  *  "usedBytes": N, "freeBytes": N, "journalPageBytes": N, "blobBytes": N, "otherBytes": N,
- *  "unsettledGroups": N,
+ *  "unsettledGroups": N, "memory": {see memory_json.h},
  *  "tables": [{"table": "data_raw", "kind": "samples", "rows": N, "samples": N,
  *              "bytesPerSample": X or null, "blocks": N, "extents": N, "payloadBytes": N,
  *              "headerBytes": N, "keyBytes": N, "pageBytes": N, "headSamples": N, "headBytes": N},
@@ -54,7 +54,8 @@ static void write_table(struct json_writer *writer, enum table id,
  *
  * The last four kinds of bytes of all tables, and registry, journal pages, blobs, other and free
  * bytes, add up to the file. */
-void store_stats_json(const struct store_stats *stats, struct json_writer *writer)
+void store_stats_json(const struct store_stats *stats, void (*memory)(struct json_writer *writer),
+		      struct json_writer *writer)
 {
 	json_write_object_begin(writer);
 	write_u64(writer, "series", stats->series);
@@ -68,6 +69,10 @@ void store_stats_json(const struct store_stats *stats, struct json_writer *write
 	write_u64(writer, "blobBytes", stats->blob_bytes);
 	write_u64(writer, "otherBytes", stats->other_bytes);
 	write_u64(writer, "unsettledGroups", stats->unsettled_groups);
+	if (memory) {
+		json_write_key(writer, "memory");
+		memory(writer);
+	}
 	json_write_key(writer, "tables");
 	json_write_array_begin(writer);
 	for (int id = 0; id < TABLE_COUNT; id++)

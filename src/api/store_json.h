@@ -7,7 +7,9 @@
 #include "store/store.h"
 #include "wire/json.h"
 
-void store_stats_json(const struct store_stats *stats, struct json_writer *writer);
+/* `memory` writes the object of that name, where there is a server to speak of; else NULL. */
+void store_stats_json(const struct store_stats *stats, void (*memory)(struct json_writer *writer),
+		      struct json_writer *writer);
 
 /* `sentences` are those kept of all slices. */
 void store_verify_json(uint64_t checked, uint64_t problems, const char *const *sentences,

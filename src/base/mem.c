@@ -1,6 +1,7 @@
 #define BASE_MAY_MALLOC
 #include "base/mem.h"
 
+#include <malloc.h>
 #include <stdalign.h>
 
 static NORETURN void out_of_memory(size_t size_bytes)
@@ -166,4 +167,9 @@ char *arena_printf(struct arena *arena, const char *fmt, ...)
 		vsnprintf(text, (size_t)len + 1, fmt, again);
 	va_end(again);
 	return text;
+}
+
+size_t mem_kept_bytes(void)
+{
+	return mallinfo2().fordblks;
 }

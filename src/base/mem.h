@@ -16,6 +16,10 @@ void mem_free(void *ptr);
 void *mem_alloc_array(size_t count, size_t size_bytes);
 void *mem_resize_array(void *ptr, size_t count, size_t size_bytes);
 
+/* What has been freed and is kept for the next user: memory of this process that nobody holds.
+ * Looks at every free piece: for people who ask, not for each event. */
+size_t mem_kept_bytes(void);
+
 /* Memory with the life of one request, batch or configuration: allocated in pieces, freed at once.
  * One thread. */
 struct arena_chunk;

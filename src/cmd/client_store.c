@@ -168,7 +168,7 @@ static int local_json(const struct client_args *args, enum store_op op, struct b
 		err = local_read(args, local, op);
 		json_writer_init(&writer, out);
 		if (op == STORE_STATS)
-			store_stats_json(&local->stats, &writer);
+			store_stats_json(&local->stats, NULL, &writer);
 		else
 			store_verify_json(local->checked, local->problems, local->sentences,
 					  local->sentence_count, &writer);
@@ -253,6 +253,32 @@ static double tables_bytes(const struct json *root)
 	return bytes;
 }
 
+/* Of a server only: a directory that no server has open is in nobody's memory. */
+static void print_memory(const struct json *memory, double series)
+{
+	static const struct {
+		const char *key, *name;
+	} parts[] = {{"heads", "heads"},
+		     {"keyCache", "key cache"},
+		     {"tagIndexes", "tag indexes"},
+		     {"registry", "registry"},
+		     {"journalList", "list of the journal"},
+		     {"groupLists", "lists of groups"},
+		     {"samplesInFlight", "samples in flight"},
+		     {"requests", "requests"},
+		     {"kept", "freed and kept"}};
+	if (!memory)
+		return;
+	printf("memory of %.1f MB, %.0f bytes a series; of that",
+	       number_of(memory, "anonymous") / 1e6, number_of(memory, "perSeries"));
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		double bytes = number_of(memory, parts[i].key);
+		printf("%s %.1f MB %s (%.0f a series)", i ? "," : "", bytes / 1e6, parts[i].name,
+		       series > 0 ? bytes / series : 0);
+	}
+	printf("\n");
+}
+
 static void print_stats(const struct json *root, enum client_output output)
 {
 	print_tables(root, output);
@@ -267,6 +293,7 @@ static void print_stats(const struct json *root, enum client_output output)
 	       tables_bytes(root) / 1e6, number_of(root, "registryBytes") / 1e6,
 	       number_of(root, "journalPageBytes") / 1e6, number_of(root, "blobBytes") / 1e6,
 	       number_of(root, "otherBytes") / 1e6);
+	print_memory(json_member(root, "memory"), number_of(root, "series"));
 }
 
 static void print_verify(const struct json *root, enum client_output output)

@@ -184,6 +184,17 @@ struct group_id engine_group_of(struct engine *engine, const struct segment_id *
 	return (struct group_id){*segment, shape, ordinal / bands};
 }
 
+void engine_tell_memory(struct engine *engine)
+{
+	const struct unsettled_set *set = &engine->unsettled;
+	size_t groups = set->cap * (sizeof(*set->slots) + sizeof(*set->used)) +
+			engine->seals.cap * sizeof(*engine->seals.list) +
+			engine->sealed_cap * sizeof(struct head *) +
+			engine->settled_cap * sizeof(*engine->settled_groups);
+	stat_set(STAT_store_registry_bytes, (int64_t)registry_memory_bytes(&engine->registry));
+	stat_set(STAT_store_group_list_bytes, (int64_t)groups);
+}
+
 void engine_count_journal(struct engine *engine, const struct journal_entry *entry)
 {
 	if (engine->journal_count == engine->journal_cap) {
@@ -196,6 +207,7 @@ void engine_count_journal(struct engine *engine, const struct journal_entry *ent
 		engine->journal = ring;
 		engine->journal_cap = cap;
 		engine->journal_first = 0;
+		stat_set(STAT_store_journal_list_bytes, (int64_t)(cap * sizeof(*ring)));
 	}
 	size_t at = (engine->journal_first + engine->journal_count++) % engine->journal_cap;
 	engine->journal[at] = *entry;

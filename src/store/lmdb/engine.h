@@ -129,6 +129,8 @@ static inline struct engine *engine_of(struct store *store)
 }
 
 /* engine.c */
+/* The writer's: what its lists and the registry hold in memory, into the gauges. */
+void engine_tell_memory(struct engine *engine);
 /* The defaults of what is 0. */
 void lmdb_options_fill(struct lmdb_options *options);
 void engine_count_journal(struct engine *engine, const struct journal_entry *entry);

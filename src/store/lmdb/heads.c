@@ -15,12 +15,14 @@ void heads_init(struct heads *heads)
 	*heads = (struct heads){.bucket_count = BUCKETS_MIN};
 	pthread_rwlock_init(&heads->lock, NULL);
 	heads->buckets = mem_zalloc(heads->bucket_count * sizeof(*heads->buckets));
+	stat_add(STAT_store_head_bytes, (int64_t)(BUCKETS_MIN * sizeof(*heads->buckets)));
 }
 
 void heads_release(struct heads *heads)
 {
 	while (heads->oldest)
 		heads_remove(heads, heads->oldest);
+	stat_add(STAT_store_head_bytes, -(int64_t)(heads->bucket_count * sizeof(*heads->buckets)));
 	mem_free(heads->buckets);
 	mem_free(heads->directory);
 	pthread_rwlock_destroy(&heads->lock);
@@ -75,6 +77,8 @@ static void grow_buckets(struct heads *heads)
 		head->next_in_bucket = buckets[at];
 		buckets[at] = head;
 	}
+	stat_add(STAT_store_head_bytes,
+		 (int64_t)((count - heads->bucket_count) * sizeof(*buckets)));
 	mem_free(heads->buckets);
 	heads->buckets = buckets;
 	heads->bucket_count = count;

@@ -71,9 +71,11 @@ static inline bool head_is_full(const struct head *head)
 	return head->rows >= head->rows_full;
 }
 
+/* With what two allocations cost. */
+enum { HEAD_ALLOCATIONS_BYTES = 2 * 16 };
 static inline size_t head_bytes(const struct head *head)
 {
-	return sizeof(*head) + head->cap;
+	return sizeof(*head) + head->cap + HEAD_ALLOCATIONS_BYTES;
 }
 
 /* Values that are there. */

@@ -605,6 +605,7 @@ static void look_for_room(struct engine *engine)
 		stat_set(STAT_store_file_bytes,
 			 (int64_t)((pages.used + pages.free) * pages.page_bytes));
 		stat_set(STAT_store_journal_bytes, (int64_t)engine->journal_bytes);
+		engine_tell_memory(engine);
 	}
 	bool full = engine->disk_full || pages.map < pages.used + reserved_pages(pages.map);
 	if (full != engine->full)

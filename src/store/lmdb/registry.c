@@ -220,6 +220,19 @@ void registry_release(struct registry *registry)
 	pthread_cond_destroy(&registry->committed);
 }
 
+size_t registry_memory_bytes(struct registry *registry)
+{
+	size_t bytes = sizeof(*registry);
+	pthread_mutex_lock(&registry->lock);
+	for (size_t i = 0; i < ARRAY_LEN(registry->columns); i++) {
+		if (registry->columns[i])
+			bytes += SHAPE_CHUNK * (sizeof(uint16_t) + sizeof(uint32_t));
+	}
+	bytes += registry->pending_bytes + registry->dead_cap * sizeof(*registry->dead);
+	pthread_mutex_unlock(&registry->lock);
+	return bytes;
+}
+
 /* ---- Finding --------------------------------------------------------------------------------- */
 
 /* One series_open while it is worked on. */
@@ -360,6 +373,7 @@ static void add_pending_band(struct registry *registry, struct pending_band *ban
 	*registry->last_band = band;
 	registry->last_band = &band->next;
 	registry->pending_count++;
+	registry->pending_bytes += sizeof(*band) + band->tags_len;
 }
 
 static struct pending_band *new_pending_band(uint64_t hash, uint32_t shape, uint32_t ordinal,
@@ -632,6 +646,7 @@ void registry_committed(struct registry *registry, const struct registry_taken *
 	for (size_t i = 0; i < taken->bands; i++) {
 		struct pending_band *band = registry->first_band;
 		registry->first_band = band->next;
+		registry->pending_bytes -= sizeof(*band) + band->tags_len;
 		unlink_band(registry, band);
 		stat_add(STAT_store_series, registry_columns(registry, band->shape));
 		mem_free(band);

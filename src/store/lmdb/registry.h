@@ -80,7 +80,7 @@ struct registry {
 	struct pending_band *buckets[PENDING_BUCKETS];
 	struct pending_band *first_band, **last_band;
 	struct pending_shape *first_shape, **last_shape;
-	size_t pending_count;
+	size_t pending_count, pending_bytes;
 	uint64_t committed_count; /* bands ever committed by this process */
 	pthread_cond_t committed;
 	/* Handles that were forgotten since the start: an open hash set; guarded by lock. */
@@ -92,6 +92,8 @@ struct registry {
 
 int registry_open(struct registry *registry, struct env *env) MUST_CHECK;
 void registry_release(struct registry *registry);
+/* Takes the lock. */
+size_t registry_memory_bytes(struct registry *registry);
 
 /* 0 for a shape that does not exist. Any thread. */
 static inline unsigned registry_columns(struct registry *registry, uint32_t shape)
