@@ -116,7 +116,7 @@ several rounds the median. Granary answers after its commit is on disk, Victoria
 - steady: {o.hosts:,} hosts x {o.points:,} points x 10 fields = {o.hosts * o.points * 10:,} samples
 - new series: {o.churn_hosts:,} hosts x 10 points = {o.churn_hosts * 10:,} series; the cost of
   their samples at the steady rate is subtracted in "new series per CPU-second"
-- queries: of {o.hosts:,} hosts x {o.query_hours} h x 10 fields, settled; VictoriaMetrics without its
+- queries: of {o.hosts:,} hosts x {o.query_hours} h x 10 fields, settled; VictoriaMetrics without a
   cache of results; "all ten fields" is one request to it and ten to Granary; a full scan decodes
   every sample: sums of each series over everything for VictoriaMetrics, for Granary, whose blocks
   know their sums, those over all hosts at each time
