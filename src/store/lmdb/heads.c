@@ -326,8 +326,11 @@ static void delete_in_head(struct heads *heads, struct head *head, const struct 
 	*head = blanked;
 }
 
+/* A reader whose snapshot is older than the deletion must not lay what is left of the head over
+ * extents that still hold what a deleted sample had overwritten. */
 void heads_apply_delete(struct heads *heads, const struct record *record)
 {
+	heads->epoch++;
 	for (size_t i = 0; i < heads->directory_count; i++) {
 		const struct segment_id *id = &heads->directory[i];
 		if (id->sheet.table != record->sheet.table ||

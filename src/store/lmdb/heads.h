@@ -46,7 +46,8 @@ struct heads {
 	size_t bucket_count, count;
 	uint64_t bytes;
 	struct head *oldest, *newest;
-	/* Rises when a head goes: a reader whose snapshot is older than that needs a new one. */
+	/* Rises when a head goes or loses samples: a reader whose snapshot is older than that needs
+	 * a new one. */
 	uint64_t epoch;
 	/* Segments with extents or heads, ordered by table, period, class, segment. */
 	struct segment_id *directory;
