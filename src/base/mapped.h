@@ -1,6 +1,7 @@
 /* Files that are read through memory. A page that the disk cannot give, or that has gone because
  * the file was shortened, comes as SIGBUS to whoever touches it: nobody can return an error from
- * there, so the process says which file it was and ends with the status of an I/O error. */
+ * there, so the process says which file it was and ends with the status of an I/O error. A damaged
+ * page that leads its reader astray ends it, too, by SIGSEGV and with a word about the file. */
 #ifndef BASE_MAPPED_H
 #define BASE_MAPPED_H
 

@@ -370,10 +370,11 @@ static int settle(struct engine *engine, bool closed_only)
 	pthread_mutex_lock(&engine->queue_lock);
 	engine->settle_closed_only = closed_only;
 	engine->settle_wanted = true;
+	engine->cycle_err = 0;
 	pthread_cond_signal(&engine->queue_arrived);
 	while (engine->settle_wanted && !err) {
 		cond_wait_ms(&engine->settled, &engine->queue_lock, 100);
-		err = engine->dead ? ERR_READ_ONLY : engine->full ? ERR_FULL : 0;
+		err = engine->dead ? ERR_READ_ONLY : engine->full ? ERR_FULL : engine->cycle_err;
 	}
 	engine->settle_wanted = false;
 	pthread_mutex_unlock(&engine->queue_lock);

@@ -90,6 +90,7 @@ struct engine {
 	pthread_cond_t settled;
 
 	_Atomic int dead;         /* the error that ended it, or 0; ERR_READ_ONLY to inspect */
+	_Atomic int cycle_err;    /* the last one of the writer, until lmdb_settle clears it */
 	_Atomic bool full;        /* no room: only what frees some is taken */
 	_Atomic int64_t stamp_us; /* the last one given */
 

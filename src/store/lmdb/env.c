@@ -1,12 +1,17 @@
 #include "store/lmdb/env.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "base/cursor.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mapped.h"
 #include "base/stats.h"
+
+/* More than one transaction of the writer takes: with less free, a write may be cut short. */
+enum { ROOM_SHORT_BYTES = 64 << 20 };
 
 const char *const db_names[DB_COUNT] = {
 	[DB_META] = "meta",
@@ -42,6 +47,37 @@ int env_error(int mdb_error)
 		/* LMDB's own numbers are negative: a broken page, a panic, a bad transaction. */
 		return mdb_error < 0 ? ERR_DAMAGED : -mdb_error;
 	}
+}
+
+/* LMDB says the same of a page that could not be written, of a sync that failed and of a meta page
+ * that did not go out. After the first nothing has happened and the store may go on; after the
+ * others nobody knows what is on disk. So: a meta page leaves the environment unusable; a failed
+ * sync is told by the kernel once to every descriptor, so ours still hears of it. */
+static bool is_undone(struct env *env)
+{
+	MDB_txn *txn;
+	if (mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn))
+		return false;
+	mdb_txn_abort(txn);
+	return fdatasync(env->sync_fd) == 0;
+}
+
+/* A disk that has room for a part of what is written takes that part, which LMDB calls EIO. */
+static bool room_is_short(struct env *env)
+{
+	uint64_t free_bytes = 0;
+	return env->files->free_bytes(env->files, env->path, &free_bytes) == 0 &&
+	       free_bytes < ROOM_SHORT_BYTES;
+}
+
+int env_commit(struct env *env, MDB_txn *txn)
+{
+	int failed = mdb_txn_commit(txn), err = env_error(failed);
+	if (failed <= 0) /* done, or undone for a reason of LMDB's own */
+		return err;
+	if ((err == ERR_FULL || (failed == EIO && room_is_short(env))) && is_undone(env))
+		return ERR_FULL;
+	return -failed;
 }
 
 int env_get(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice *value)
@@ -166,6 +202,45 @@ int env_count_pages(struct env *env, struct env_pages *pages)
 	return err;
 }
 
+/* A page begins with its number, u64. */
+static uint64_t page_number(uintptr_t page)
+{
+	uint64_t number;
+	memcpy(&number, (const void *)page, sizeof(number));
+	return number;
+}
+
+bool env_page_is_its_own(const struct env *env, struct slice key)
+{
+	uintptr_t page = (uintptr_t)key.data & ~(uintptr_t)(env->page_bytes - 1);
+	return page == env->base + page_number(page) * env->page_bytes;
+}
+
+/* LMDB does not tell where its map begins; the page of any value does. */
+static void find_base(struct env *env, struct slice value, size_t page_bytes)
+{
+	uintptr_t page = (uintptr_t)value.data & ~(uintptr_t)(page_bytes - 1);
+	env->page_bytes = page_bytes;
+	env->base = page - page_number(page) * page_bytes;
+}
+
+/* LMDB takes the newer of two meta pages for that of its place. */
+static int check_meta_pages(struct env *env, const char *file, struct errbuf *e)
+{
+	for (uint64_t n = 0; n < 2; n++) {
+		uint64_t number;
+		ssize_t got =
+			pread(env->sync_fd, &number, sizeof(number), (off_t)(n * env->page_bytes));
+		if (got < 0)
+			return errbuf_set(e, -errno, "%s: %s", file, err_text(-errno));
+		if (got != sizeof(number) || number != n)
+			return errbuf_set(e, ERR_DAMAGED,
+					  "%s is damaged: its page %d is not what belongs there",
+					  file, (int)n);
+	}
+	return 0;
+}
+
 /* LMDB opens a shortened file gladly and dies of SIGBUS at the first missing page. */
 static int check_length(struct env *env, const struct lmdb_options *options, const char *file,
 			struct errbuf *e)
@@ -266,12 +341,24 @@ static int raise_format(struct env *env, const char *file, struct errbuf *e)
 	return err ? errbuf_set(e, err, "%s: %s", file, err_text(err)) : 0;
 }
 
+/* LMDB met pages that do not fit together, in the middle of something. */
+static void on_damage(MDB_env *mdb, const char *what)
+{
+	log_error("%s/data.mdb is damaged: %s; ending", (const char *)mdb_env_get_userctx(mdb),
+		  what);
+	_exit(MAPPED_EXIT_STATUS);
+}
+
 static int open_mdb(struct env *env, const struct lmdb_options *options, struct errbuf *e)
 {
 	unsigned flags = MDB_NOTLS | MDB_NORDAHEAD;
 	if (options->not_durable)
 		flags |= MDB_NOSYNC;
 	int err = env_error(mdb_env_create(&env->mdb));
+	if (!err)
+		err = env_error(mdb_env_set_userctx(env->mdb, env->path));
+	if (!err)
+		err = env_error(mdb_env_set_assert(env->mdb, on_damage));
 	if (!err)
 		err = env_error(mdb_env_set_mapsize(env->mdb, options->map_bytes));
 	if (!err)
@@ -298,36 +385,105 @@ static int remove_rest(const struct lmdb_options *options, struct errbuf *e)
 	return 0;
 }
 
-int env_open(struct env *env, const struct lmdb_options *options, struct errbuf *e)
+/* ---- The directory ---------------------------------------------------------------------------
+ * The file `made` is written when the store has been made. LMDB makes a new store of a data file
+ * that is missing or empty; so beside `made` that is a loss to be named, and without it an attempt
+ * that was cut short, to be made again. */
+
+#define MADE_TEXT "A store was made in this directory; its data.mdb belongs here.\n"
+
+static int lock_directory(struct env *env, struct errbuf *e)
 {
-	char file[4096];
+	char lock[4096];
+	snprintf(lock, sizeof(lock), "%s/lock", env->path);
+	return file_lock(lock, &env->lock_fd, e);
+}
+
+static int make_directory(struct env *env, struct errbuf *e)
+{
+	int err = env->files->make_dir(env->files, env->path, 0700);
+	return err ? errbuf_set(e, err, "cannot make the directory %s: %s", env->path,
+				err_text(err))
+		   : 0;
+}
+
+static int must_be_there(struct env *env, const char *file, struct errbuf *e)
+{
 	uint64_t length;
-	*env = (struct env){.lock_fd = -1, .path = mem_copy_text(slice_of(options->path))};
-	snprintf(file, sizeof(file), "%s/data.mdb", options->path);
-	mapped_watch(env->path);
-	int err = 0;
-	if (options->must_exist || options->inspect) {
-		err = options->files->length(options->files, file, &length);
-		if (err == ERR_NOT_FOUND)
-			errbuf_set(e, err, "no store in %s", options->path);
-		else if (err == -ENOTDIR)
-			errbuf_set(e, err, "%s is not a directory", options->path);
-		else if (err)
-			errbuf_set(e, err, "%s: %s", file, err_text(err));
-	} else {
-		err = options->files->make_dir(options->files, options->path, 0700);
-		if (err)
-			errbuf_set(e, err, "cannot make the directory %s: %s", options->path,
-				   err_text(err));
-	}
-	if (!err) {
-		char lock[4096];
-		snprintf(lock, sizeof(lock), "%s/lock", options->path);
-		err = file_lock(lock, &env->lock_fd, e);
-	}
-	uint32_t found = 0;
+	int err = env->files->length(env->files, file, &length);
+	if (err == ERR_NOT_FOUND)
+		return errbuf_set(e, err, "no store in %s", env->path);
+	if (err == -ENOTDIR)
+		return errbuf_set(e, err, "%s is not a directory", env->path);
+	return err ? errbuf_set(e, err, "%s: %s", file, err_text(err)) : 0;
+}
+
+static int check_made(struct env *env, const char *file, bool *was_made, struct errbuf *e)
+{
+	char made[4096];
+	uint64_t length = 0;
+	snprintf(made, sizeof(made), "%s/made", env->path);
+	int err = env->files->length(env->files, made, &length);
+	*was_made = !err;
+	if (err && err != ERR_NOT_FOUND)
+		return errbuf_set(e, err, "%s: %s", made, err_text(err));
+	err = env->files->length(env->files, file, &length);
+	if (err && err != ERR_NOT_FOUND)
+		return errbuf_set(e, err, "%s: %s", file, err_text(err));
+	if (*was_made && (err || length == 0))
+		return errbuf_set(e, ERR_DAMAGED,
+				  "%s is %s, though there was a store: put it back, or remove %s "
+				  "to begin anew",
+				  file, err ? "missing" : "empty", made);
+	return 0;
+}
+
+/* What an attempt to make the store has left: not more than the two first pages. */
+static int remove_attempt(struct env *env, const char *file)
+{
+	uint64_t length, empty_bytes = 2 * (uint64_t)sysconf(_SC_PAGESIZE);
+	int err = env->files->length(env->files, file, &length);
+	if (!err && length <= empty_bytes)
+		err = env->files->remove(env->files, file);
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+static int write_made(struct env *env, bool is_new, struct errbuf *e)
+{
+	char made[4096];
+	snprintf(made, sizeof(made), "%s/made", env->path);
+	int err = env->files->replace(env->files, made, SLICE(MADE_TEXT), 0600);
+	if (err && is_new)
+		return errbuf_set(e, err, "cannot write %s: %s", made, err_text(err));
+	if (err) /* the store of an earlier program, perhaps on a disk that is full */
+		log_warn("cannot write %s: %s", made, err_text(err));
+	return 0;
+}
+
+static int find_pages(struct env *env, const char *file, struct errbuf *e)
+{
+	MDB_stat stat;
+	MDB_txn *txn;
+	struct slice value;
+	int err = env_error(mdb_env_stat(env->mdb, &stat));
 	if (!err)
-		err = remove_rest(options, e);
+		err = env_error(mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn));
+	if (err)
+		return errbuf_set(e, err, "%s: %s", file, err_text(err));
+	err = env_get(txn, env->dbi[DB_META], SLICE("format"), &value);
+	if (!err)
+		find_base(env, value, stat.ms_psize);
+	mdb_txn_abort(txn);
+	return err ? errbuf_set(e, err, "%s: %s", file, err_text(err))
+		   : check_meta_pages(env, file, e);
+}
+
+/* The data file, its databases and a descriptor of our own. *is_new: they were made. */
+static int open_file(struct env *env, const struct lmdb_options *options, const char *file,
+		     bool *is_new, struct errbuf *e)
+{
+	uint32_t found = 0;
+	int err = remove_rest(options, e);
 	if (!err)
 		err = open_mdb(env, options, e);
 	if (!err)
@@ -337,15 +493,44 @@ int env_open(struct env *env, const struct lmdb_options *options, struct errbuf 
 	if (!err && !found && options->inspect)
 		err = errbuf_set(e, ERR_NOT_FOUND, "no store in %s: %s is empty", options->path,
 				 file);
+	*is_new = !found;
 	if (!err)
 		err = open_databases(env, !found, file, e);
 	if (!err && found && found < FORMAT_VERSION && !options->inspect)
 		err = raise_format(env, file, e);
-	if (!err && !found) {
-		err = options->files->sync_dir(options->files, options->path);
-		if (err)
-			errbuf_set(e, err, "cannot sync %s: %s", options->path, err_text(err));
-	}
+	if (err)
+		return err;
+	env->sync_fd = open(file, O_RDONLY | O_CLOEXEC);
+	if (env->sync_fd < 0)
+		return errbuf_set(e, -errno, "%s: %s", file, err_text(-errno));
+	return find_pages(env, file, e);
+}
+
+int env_open(struct env *env, const struct lmdb_options *options, struct errbuf *e)
+{
+	char file[4096];
+	bool is_new = false, was_made = false;
+	bool only_look = options->inspect, no_mark = only_look || options->not_durable;
+	*env = (struct env){.lock_fd = -1,
+			    .sync_fd = -1,
+			    .files = options->files,
+			    .path = mem_copy_text(slice_of(options->path))};
+	snprintf(file, sizeof(file), "%s/data.mdb", options->path);
+	mapped_watch(env->path);
+	int err = only_look || options->must_exist ? must_be_there(env, file, e)
+						   : make_directory(env, e);
+	if (!err)
+		err = lock_directory(env, e);
+	if (!err)
+		err = check_made(env, file, &was_made, e);
+	if (!err && !was_made && !only_look)
+		err = remove_attempt(env, file);
+	if (!err)
+		err = open_file(env, options, file, &is_new, e);
+	if (!err && is_new && was_made)
+		err = errbuf_set(e, ERR_DAMAGED, "%s is damaged: it holds nothing", file);
+	if (!err && !was_made && !no_mark)
+		err = write_made(env, is_new, e);
 	if (err)
 		env_close(env);
 	return err;
@@ -357,7 +542,9 @@ void env_close(struct env *env)
 		mdb_env_close(env->mdb);
 	if (env->lock_fd >= 0)
 		file_unlock(env->lock_fd);
+	if (env->sync_fd >= 0)
+		close(env->sync_fd);
 	mapped_forget(env->path);
 	mem_free(env->path);
-	*env = (struct env){.lock_fd = -1};
+	*env = (struct env){.lock_fd = -1, .sync_fd = -1};
 }

@@ -32,7 +32,11 @@ struct env {
 	MDB_env *mdb;
 	MDB_dbi dbi[DB_COUNT];
 	int lock_fd;
+	int sync_fd; /* of the data file: hears of syncs that failed on LMDB's */
 	char *path;
+	struct files *files;
+	uintptr_t base; /* where page 0 lies in memory */
+	size_t page_bytes;
 };
 
 /* The data file, and the one that compaction writes beside it. */
@@ -46,6 +50,10 @@ void env_close(struct env *env);
 
 /* Our number for one of LMDB's. */
 int env_error(int mdb_error);
+
+/* 0; ERR_FULL: no room, and nothing has happened; else an error after which nobody knows what is on
+ * disk, or LMDB's own reason. */
+int env_commit(struct env *env, MDB_txn *txn) MUST_CHECK;
 
 /* ERR_NOT_FOUND if absent. The value points into the map: valid until the transaction ends. */
 int env_get(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice *value) MUST_CHECK;
@@ -62,6 +70,10 @@ int env_last(MDB_txn *txn, MDB_dbi dbi, struct slice *key, struct slice *value) 
 void record_seal(struct slice key, uint8_t *value, size_t len);
 /* What follows the checksum; ERR_DAMAGED (counted) if it does not match. */
 int record_open(struct slice key, struct slice value, struct slice *payload) MUST_CHECK;
+
+/* Whether the page that a key points into is the one with its number: false for one that was copied
+ * over another, which LMDB itself does not notice. */
+bool env_page_is_its_own(const struct env *env, struct slice key);
 
 /* Pages in use and pages on the free list, of `page_bytes` each. Walks the free list. */
 struct env_pages {

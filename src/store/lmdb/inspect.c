@@ -230,6 +230,8 @@ struct verifying {
 	struct store_read *read;
 	struct store_verify *out;
 	enum db db;
+	/* Of this database so far, as long as all slices saw one state of the store: else 0. */
+	uint64_t txn_id, entries;
 };
 
 static void problem(struct verifying *v, struct slice key, const char *what)
@@ -429,7 +431,37 @@ static const char *verify_entry(struct verifying *v, struct slice key, struct sl
 	return NULL;
 }
 
-/* Up to SLICE_VALUES entries of one database from `from` on; *at_end: there are no more. */
+/* The token: database u8, verifying.txn_id and .entries, then the key that comes next. */
+enum { VERIFY_TOKEN_BYTES = 17 };
+
+static void put_token(const struct verifying *v, struct slice key, struct store_token *token)
+{
+	token->bytes[0] = (uint8_t)v->db;
+	memcpy(token->bytes + 1, &v->txn_id, 8);
+	memcpy(token->bytes + 9, &v->entries, 8);
+	memcpy(token->bytes + VERIFY_TOKEN_BYTES, key.data, key.len);
+	token->len = VERIFY_TOKEN_BYTES + key.len;
+}
+
+/* A page that came from elsewhere, or from an earlier time, is sound in itself; what is missing
+ * because of it shows in LMDB's own count. */
+static void check_count(struct verifying *v)
+{
+	MDB_stat stat;
+	if (!v->txn_id || mdb_stat(v->txn, v->engine->env.dbi[v->db], &stat))
+		return;
+	if (stat.ms_entries != v->entries)
+		problem(v, SLICE(""), "the number of entries is not that of the database");
+}
+
+static const char *verify_order(const uint8_t *previous, size_t previous_len, struct slice key)
+{
+	struct slice before = {(const char *)previous, previous_len};
+	return previous_len && slice_compare(before, key) >= 0 ? "the keys do not ascend" : NULL;
+}
+
+/* Up to SLICE_VALUES entries of one database from `from` on; *at_end: there are no more, or going
+ * on would come to the same ones again. */
 static int verify_db(struct verifying *v, struct slice from, struct store_token *token,
 		     bool *at_end)
 {
@@ -441,11 +473,12 @@ static int verify_db(struct verifying *v, struct slice from, struct store_token 
 	if (err)
 		return err;
 	err = env_seek(cursor, &key, &value);
-	for (size_t n = 0; !err && n < SLICE_VALUES; n++) {
-		const char *fault = verify_entry(v, key, value);
-		struct slice before = {(const char *)previous, previous_len};
-		if (!fault && previous_len && slice_compare(before, key) >= 0)
-			fault = "the keys do not ascend";
+	for (size_t n = 0; !err && n < SLICE_VALUES; n++, v->entries++) {
+		const char *fault = env_page_is_its_own(&v->engine->env, key)
+					    ? verify_entry(v, key, value)
+					    : "its page belongs elsewhere";
+		if (!fault)
+			fault = verify_order(previous, previous_len, key);
 		if (fault)
 			problem(v, key, fault);
 		v->out->checked++;
@@ -454,20 +487,47 @@ static int verify_db(struct verifying *v, struct slice from, struct store_token 
 		err = env_next(cursor, &key, &value);
 	}
 	*at_end = err == ERR_NOT_FOUND;
-	if (!err && key.len < STORE_TOKEN_MAX_BYTES) {
-		token->bytes[0] = (uint8_t)v->db;
-		memcpy(token->bytes + 1, key.data, key.len);
-		token->len = 1 + key.len;
-	}
+	if (*at_end)
+		check_count(v);
+	if (!err &&
+	    (slice_compare(key, from) <= 0 || VERIFY_TOKEN_BYTES + key.len > STORE_TOKEN_MAX_BYTES))
+		*at_end = true;
+	if (!err && !*at_end)
+		put_token(v, key, token);
 	mdb_cursor_close(cursor);
 	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+/* Where a resumed request goes on, and with which count. */
+static int take_token(struct verifying *v, const struct store_token *from, struct slice *key)
+{
+	uint64_t txn_id = 0;
+	*key = (struct slice){NULL, 0};
+	if (from->len == 0)
+		return 0;
+	v->db = (enum db)from->bytes[0];
+	if (from->len < VERIFY_TOKEN_BYTES || (unsigned)v->db >= DB_COUNT)
+		return ERR_INVALID;
+	memcpy(&txn_id, from->bytes + 1, 8);
+	memcpy(&v->entries, from->bytes + 9, 8);
+	*key = (struct slice){(const char *)from->bytes + VERIFY_TOKEN_BYTES,
+			      from->len - VERIFY_TOKEN_BYTES};
+	if (key->len && txn_id != v->txn_id)
+		v->txn_id = 0;
+	return 0;
 }
 
 int inspect_verify(struct engine *engine, struct reader *reader, struct store_read *read,
 		   struct store_request *request)
 {
-	struct verifying v = {engine, reader->txn, read, &request->verify, DB_SHAPES};
+	struct verifying v = {.engine = engine,
+			      .txn = reader->txn,
+			      .read = read,
+			      .out = &request->verify,
+			      .db = DB_SHAPES,
+			      .txn_id = mdb_txn_id(reader->txn)};
 	struct store_token from = request->token;
+	struct slice key;
 	request->verify.sentence_count = 0;
 	request->verify.sentences =
 		arena_alloc(&read->arena, SENTENCES_MAX * sizeof(*request->verify.sentences));
@@ -475,19 +535,16 @@ int inspect_verify(struct engine *engine, struct reader *reader, struct store_re
 		return ERR_LIMIT;
 	if (from.len == 0)
 		request->verify.checked = request->verify.problems = 0;
-	else
-		v.db = (enum db)from.bytes[0];
-	if ((unsigned)v.db >= DB_COUNT)
-		return ERR_INVALID;
+	int err = take_token(&v, &from, &key);
+	if (err)
+		return err;
 	bool at_end = false;
-	struct slice key = {(const char *)from.bytes + 1, from.len ? from.len - 1 : 0};
-	int err = verify_db(&v, key, &request->token, &at_end);
-	request->more = true;
-	if (at_end && v.db + 1 < DB_COUNT) {
-		request->token.bytes[0] = (uint8_t)(v.db + 1);
-		request->token.len = 1;
-	} else if (at_end) {
-		request->more = false;
+	err = verify_db(&v, key, &request->token, &at_end);
+	request->more = !at_end || v.db + 1 < DB_COUNT;
+	if (at_end && request->more) {
+		v.db++;
+		v.entries = 0;
+		put_token(&v, SLICE(""), &request->token);
 	}
 	return err;
 }

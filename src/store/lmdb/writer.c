@@ -390,6 +390,14 @@ static void die(struct engine *engine, int err)
 		engine->options.on_dead(engine->options.context, err);
 }
 
+/* LMDB lets nobody write any more (MDB_PANIC): a commit before this one broke on its last page. */
+static int begin_failed(struct engine *engine, int err)
+{
+	if (err == ERR_DAMAGED)
+		die(engine, err);
+	return err;
+}
+
 /* One transaction. An error that is returned undid everything; the batches are still the cycle's.
  */
 static int try_commit(struct cycle *cycle, bool maintained, bool *more, struct store_write **blamed)
@@ -402,14 +410,14 @@ static int try_commit(struct cycle *cycle, bool maintained, bool *more, struct s
 	journal_page_init(&cycle->page, cycle->sequence, cycle->now_ms);
 	int err = env_error(mdb_txn_begin(engine->env.mdb, NULL, 0, &cycle->txn));
 	if (err)
-		return err;
+		return begin_failed(engine, err);
 	err = fill(cycle, maintained, more, blamed);
 	if (!err && fault("store.commit"))
 		err = ERR_FAULT;
 	if (err) {
 		mdb_txn_abort(cycle->txn);
 	} else {
-		err = env_error(mdb_txn_commit(cycle->txn));
+		err = env_commit(&engine->env, cycle->txn);
 		if (!err && fault("store.sync"))
 			err = -EIO;
 		if (err && err != ERR_FULL) {
@@ -458,6 +466,8 @@ static bool run_cycle(struct cycle *cycle)
 			return more;
 		}
 		more = false;
+		if (!blamed)
+			engine->cycle_err = err; /* of upkeep: who waits for that is told */
 		if (err == ERR_FULL && maintained) {
 			maintained = false;
 			continue;
