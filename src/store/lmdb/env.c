@@ -96,9 +96,27 @@ int env_put(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice value)
 	return env_error(mdb_put(txn, dbi, &k, &v, 0));
 }
 
+/* A value that has a page of its own has its header in front: number u64, 2 bytes, flags u16 (4:
+ * such a page), count of pages u32. LMDB believes the count when it frees them, and would go
+ * through all that a damaged one says. No value of ours takes more than one. */
+bool env_may_free(struct slice key, struct slice value)
+{
+	enum { IN_LEAF_MAX_BYTES = 2038, NODE_BYTES = 8, HEADER_BYTES = 16 }; /* pages of 4 KiB */
+	uint16_t flags;
+	uint32_t pages;
+	if (sysconf(_SC_PAGESIZE) != 4096 || NODE_BYTES + key.len + value.len <= IN_LEAF_MAX_BYTES)
+		return true;
+	memcpy(&flags, value.data - HEADER_BYTES + 10, sizeof(flags));
+	memcpy(&pages, value.data - HEADER_BYTES + 12, sizeof(pages));
+	return (flags & 4) && pages == 1;
+}
+
 int env_delete(MDB_txn *txn, MDB_dbi dbi, struct slice key)
 {
 	MDB_val k = val_of(key);
+	struct slice value;
+	if (env_get(txn, dbi, key, &value) == 0 && !env_may_free(key, value))
+		return ERR_DAMAGED;
 	int err = env_error(mdb_del(txn, dbi, &k, NULL));
 	return err == ERR_NOT_FOUND ? 0 : err;
 }

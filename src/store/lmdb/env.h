@@ -58,6 +58,8 @@ int env_commit(struct env *env, MDB_txn *txn) MUST_CHECK;
 /* ERR_NOT_FOUND if absent. The value points into the map: valid until the transaction ends. */
 int env_get(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice *value) MUST_CHECK;
 int env_put(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice value) MUST_CHECK;
+/* Whether this entry can be deleted: false if its page is not what it should be. */
+bool env_may_free(struct slice key, struct slice value);
 /* 0 also if it was not there. */
 int env_delete(MDB_txn *txn, MDB_dbi dbi, struct slice key) MUST_CHECK;
 /* The first entry with a key >= `key`; ERR_NOT_FOUND at the end. Key and value are replaced. */

@@ -278,7 +278,7 @@ int group_clear(MDB_txn *txn, MDB_dbi extents, const struct group_id *id)
 		return err;
 	err = seek_group(cursor, id, prefix, &key, &value);
 	while (!err && in_group(key, prefix)) {
-		err = env_error(mdb_cursor_del(cursor, 0));
+		err = env_may_free(key, value) ? env_error(mdb_cursor_del(cursor, 0)) : ERR_DAMAGED;
 		/* After a deletion the cursor stands before what followed. */
 		if (!err)
 			err = seek_group(cursor, id, prefix, &key, &value);

@@ -454,7 +454,7 @@ static int expire_slice(struct engine *engine, MDB_txn *txn, const struct segmen
 			*done = !err || err == ERR_NOT_FOUND;
 			break;
 		}
-		err = env_error(mdb_cursor_del(cursor, 0));
+		err = env_may_free(key, value) ? env_error(mdb_cursor_del(cursor, 0)) : ERR_DAMAGED;
 		if (err)
 			break;
 		stat_add(STAT_store_expired_extents, 1);
