@@ -1,6 +1,7 @@
 #include "base/mapped.h"
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -10,7 +11,8 @@
 enum { FILES_MAX = 16 };
 
 static const char *_Atomic files[FILES_MAX];
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of installing */
+static _Thread_local sigjmp_buf *trying;          /* where mapped_try of this thread goes on */
 static struct sigaction bus_before, fault_before; /* a sanitizer's, perhaps */
 
 static const char *first_file(void)
@@ -35,6 +37,8 @@ static void end_as_before(int signum, const struct sigaction *before)
 static void on_bus_error(int signum)
 {
 	const char *path = first_file();
+	if (trying)
+		siglongjmp(*trying, 1);
 	if (path) {
 		log_error("%s cannot be read: an error of the disk, or the file was shortened; "
 			  "ending, since only a restart can tell what is on disk",
@@ -55,15 +59,23 @@ static void on_wild_pointer(int signum)
 	end_as_before(signum, &fault_before);
 }
 
-static void install(void)
+static void install(int signum, void (*handler)(int), struct sigaction *before)
 {
-	struct sigaction bus = {.sa_handler = on_bus_error};
-	struct sigaction wild = {.sa_handler = on_wild_pointer};
-	sigemptyset(&bus.sa_mask);
-	sigemptyset(&wild.sa_mask);
-	int failed = sigaction(SIGBUS, &bus, &bus_before);
-	failed |= sigaction(SIGSEGV, &wild, &fault_before);
+	struct sigaction now, ours = {.sa_handler = handler};
+	sigemptyset(&ours.sa_mask);
+	pthread_mutex_lock(&lock);
+	int failed = sigaction(signum, NULL, &now);
+	/* Again, where somebody has put another one in its place: a test program does. */
+	if (!failed && now.sa_handler != handler)
+		failed = sigaction(signum, &ours, before);
+	pthread_mutex_unlock(&lock);
 	ASSERT(!failed);
+}
+
+static void install_both(void)
+{
+	install(SIGBUS, on_bus_error, &bus_before);
+	install(SIGSEGV, on_wild_pointer, &fault_before);
 }
 
 static void replace(const char *from, const char *to)
@@ -77,11 +89,24 @@ static void replace(const char *from, const char *to)
 
 void mapped_watch(const char *path)
 {
-	pthread_once(&once, install);
+	install_both();
 	replace(NULL, path);
 }
 
 void mapped_forget(const char *path)
 {
 	replace(path, NULL);
+}
+
+bool mapped_try(void (*touch)(void *context), void *context)
+{
+	sigjmp_buf here;
+	install_both();
+	bool failed = sigsetjmp(here, 1) != 0;
+	if (!failed) {
+		trying = &here;
+		touch(context);
+	}
+	trying = NULL;
+	return !failed;
 }

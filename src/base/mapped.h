@@ -14,4 +14,8 @@ enum { MAPPED_EXIT_STATUS = 74 /* EX_IOERR of sysexits.h */ };
 void mapped_watch(const char *path);
 void mapped_forget(const char *path);
 
+/* Runs `touch`, which reads a map that may lack pages; false if it met one, and was left there: so
+ * it must hold nothing. */
+bool mapped_try(void (*touch)(void *context), void *context) MUST_CHECK;
+
 #endif

@@ -71,9 +71,28 @@ static void a_wild_pointer_is_told_and_stays_one(UNUSED void **state)
 	assert_int_equal(WTERMSIG(status), SIGSEGV);
 }
 
+static void touch(void *context)
+{
+	(void)*(volatile char *)context;
+}
+
+static void a_missing_page_can_be_tried(UNUSED void **state)
+{
+	FILE *file = tmpfile();
+	assert_int_equal(ftruncate(fileno(file), 4096), 0);
+	char *map = mmap(NULL, 8192, PROT_READ, MAP_SHARED, fileno(file), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_true(mapped_try(touch, map));
+		assert_false(mapped_try(touch, map + 4096));
+	}
+	munmap(map, 8192);
+	fclose(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_missing_page_can_be_tried),
 		cmocka_unit_test(a_missing_page_ends_the_process_with_a_sentence),
 		cmocka_unit_test(of_another_file_it_stays_a_bus_error),
 		cmocka_unit_test(a_wild_pointer_is_told_and_stays_one),

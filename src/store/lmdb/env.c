@@ -259,6 +259,46 @@ static int check_meta_pages(struct env *env, const char *file, struct errbuf *e)
 	return 0;
 }
 
+/* Counts the free pages at `from` or behind it: the list itself may lie there. */
+struct free_walk {
+	MDB_cursor *cursor;
+	uint64_t from, count;
+	int err;
+};
+
+static void walk_free(void *context)
+{
+	struct free_walk *walk = context;
+	struct slice key = {NULL, 0}, value;
+	walk->err = cursor_get(walk->cursor, &key, &value, MDB_FIRST);
+	while (!walk->err) {
+		size_t pages, page;
+		memcpy(&pages, value.data, sizeof(pages));
+		for (size_t i = 1; i <= pages && i < value.len / sizeof(page); i++) {
+			memcpy(&page, value.data + i * sizeof(page), sizeof(page));
+			walk->count += page >= walk->from;
+		}
+		walk->err = env_next(walk->cursor, &key, &value);
+	}
+}
+
+/* Whether all pages from `there` to the last one are free. Such were taken and given back within
+ * one transaction, and never written: so the file ends before them. */
+static bool rest_is_free(struct env *env, uint64_t there, uint64_t last)
+{
+	struct free_walk walk = {.from = there};
+	MDB_txn *txn;
+	if (mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn))
+		return false;
+	bool walked = false;
+	if (mdb_cursor_open(txn, 0, &walk.cursor) == 0) {
+		walked = mapped_try(walk_free, &walk) && walk.err == ERR_NOT_FOUND;
+		mdb_cursor_close(walk.cursor);
+	}
+	mdb_txn_abort(txn);
+	return walked && walk.count == last + 1 - there;
+}
+
 /* LMDB opens a shortened file gladly and dies of SIGBUS at the first missing page. */
 static int check_length(struct env *env, const struct lmdb_options *options, const char *file,
 			struct errbuf *e)
@@ -274,7 +314,7 @@ static int check_length(struct env *env, const struct lmdb_options *options, con
 	if (err)
 		return errbuf_set(e, err, "%s: %s", file, err_text(err));
 	uint64_t need = (uint64_t)(info.me_last_pgno + 1) * stat.ms_psize;
-	if (length < need)
+	if (length < need && !rest_is_free(env, length / stat.ms_psize, info.me_last_pgno))
 		return errbuf_set(e, ERR_DAMAGED,
 				  "%s is damaged: %llu bytes long, but its last page ends at %llu",
 				  file, (unsigned long long)length, (unsigned long long)need);
