@@ -139,7 +139,8 @@ int main(int argc, char **argv)
 	signal(SIGSEGV, on_signal);
 	signal(SIGBUS, on_signal);
 	machine_stuck = on_stuck;
-	log_set_level(trace ? LOG_INFO : (enum log_level) - 1); /* commits fail all the time */
+	/* Whether anybody reads it or not: a line of the log looks at the clock. */
+	log_set_level(LOG_INFO);
 	bool good = run_seeds(first, last, trace);
 	return good && worth_it(last - first + 1) ? 0 : 1;
 }
