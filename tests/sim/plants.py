@@ -26,14 +26,14 @@ PLANTS = {
     "head_early": ("heads show samples before their commit", [
         (LMDB + "writer.c", "/* One transaction. An error that is returned",
          "static bool shown;\n\n/* One transaction. An error that is returned"),
-        (LMDB + "writer.c", "\t\terr = env_error(mdb_txn_commit(cycle->txn));",
+        (LMDB + "writer.c", "\t\terr = env_commit(&engine->env, cycle->txn);",
          "\t\tshown = (PLANTED(head_early) || PLANTED(answer_early)) && !engine->sealed_count;\n"
          "\t\tif (shown) {\n\t\t\tuint64_t end = cycle->sequence;\n"
          "\t\t\tcycle->sequence = engine->next_sequence;\n\t\t\tapply_batches(cycle);\n"
          "\t\t\tcycle->sequence = end;\n\t\t}\n"
          "\t\tif (shown && PLANTED(answer_early)) {\n\t\t\tcomplete_all(cycle->batches, 0);\n"
          "\t\t\tcycle->batches = NULL;\n\t\t}\n"
-         "\t\terr = env_error(mdb_txn_commit(cycle->txn));"),
+         "\t\terr = env_commit(&engine->env, cycle->txn);"),
         (LMDB + "writer.c", "static void committed(struct cycle *cycle, bool maintained)\n",
          "static bool shown;\nstatic void committed(struct cycle *cycle, bool maintained)\n"),
         (LMDB + "writer.c", "\tapply_batches(cycle);\n\tASSERT(cycle->sequence == end);",
