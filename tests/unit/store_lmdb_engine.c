@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/cursor.h"
 #include "base/fault.h"
 #include "base/random.h"
@@ -280,6 +281,28 @@ static void shortened_file_is_refused(void **state)
 	assert_int_equal(open_store(rig, &e), ERR_DAMAGED);
 	assert_non_null(strstr(e.text, "data.mdb is damaged"));
 	rig->store = NULL;
+}
+
+/* Forward a year, back to before the start: nothing is lost, nothing ends, and it goes on. */
+static void the_clock_jumps(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e = {""};
+	struct clock_virtual clock;
+	clock_virtual_init(&clock, T0 * 1000);
+	rig->options.clock = &clock.clock;
+	assert_int_equal(open_store(rig, &e), 0);
+	open_series(rig);
+	static const int64_t jumps_us[] = {INT64_C(31536000000000), -INT64_C(63072000000000), 1};
+	for (size_t i = 0; i < ARRAY_LEN(jumps_us); i++) {
+		assert_int_equal(put(rig, (int64_t)i * 100, (int64_t)i * 100 + 100), 0);
+		clock.wall_us += jumps_us[i];
+		clock_virtual_advance(&clock, 2000000);
+	}
+	assert_int_equal(count(rig), 300);
+	close_store(rig);
+	assert_int_equal(open_store(rig, &e), 0);
+	assert_int_equal(count(rig), 300);
 }
 
 /* ---- Commits that fail ------------------------------------------------------------------------
@@ -608,6 +631,7 @@ int main(void)
 		CASE(an_earlier_format_is_raised),
 		CASE(newer_format_is_refused),
 		CASE(shortened_file_is_refused),
+		CASE(the_clock_jumps),
 		CASE(full_store_refuses_and_recovers),
 		CASE(failed_commit_ends_the_store),
 		CASE(damaged_extent_is_an_error_never_a_number),

@@ -113,6 +113,7 @@ struct engine {
 	size_t cut_count; /* journal pages cut in the present transaction */
 	size_t settle_at; /* where the walk over the unsettled groups goes on */
 	int64_t settle_due_us, expire_due_us, expire_wall_ms, scan_due_us, room_due_us;
+	int64_t clock_skew_us; /* wall clock minus monotonic, when it was last looked at */
 	bool is_expiring, has_expired, disk_full;
 	struct segment_id expired; /* in the present transaction */
 	uint8_t sweep_key[EXTENT_KEY_MAX_BYTES + 512];

@@ -27,6 +27,8 @@ enum {
 	STARTUP_KEYS = 5000, /* keys looked at in one slice after the start */
 };
 
+#define CLOCK_JUMP_US (INT64_C(3600) * 1000000)
+
 /* The bounds of one slice. */
 struct slice_budget {
 	struct clock *clock;
@@ -583,6 +585,18 @@ static bool near_the_end(struct engine *engine)
 	return info.me_last_pgno + 2 * reserved_pages(map_pages) >= map_pages;
 }
 
+/* Expiry and the age of the journal go by the wall clock: whoever wonders at them finds this. */
+static void look_at_clock(struct engine *engine)
+{
+	struct clock *clock = engine->options.clock;
+	int64_t skew_us = clock->wall_us(clock) - clock->mono_us(clock);
+	int64_t jump_us = skew_us - engine->clock_skew_us;
+	if (engine->clock_skew_us && (jump_us > CLOCK_JUMP_US || jump_us < -CLOCK_JUMP_US))
+		log_warn("store %s: the clock jumped by %lld s", engine->options.path,
+			 (long long)(jump_us / 1000000));
+	engine->clock_skew_us = skew_us;
+}
+
 /* Writes that grow the store stop while there are few pages left, so that deleting and sealing,
  * which need pages too, still can. */
 static void look_for_room(struct engine *engine)
@@ -598,6 +612,7 @@ static void look_for_room(struct engine *engine)
 		struct files *files = engine->options.files;
 		uint64_t free_bytes = UINT64_MAX;
 		engine->room_due_us = now + ROOM_INTERVAL_US;
+		look_at_clock(engine);
 		if (files->free_bytes(files, engine->options.path, &free_bytes))
 			return;
 		engine->disk_full = free_bytes < engine->options.min_free_bytes;

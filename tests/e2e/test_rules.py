@@ -1,0 +1,365 @@
+"""The rules of durability, a test or more each, under the rule's name. Those shown elsewhere:
+
+D1  an answer comes after the sync            test_power_cut.py, test_crash.py
+D2  files are replaced, never overwritten     test_fault_loops.py (main-fsync ...), base_file.c
+D3  a checksum with its key in every value    test_damage.py, store_lmdb_extent.c
+D4  a failed sync or commit ends it with 74   test_fault_loops.py, test_serve.py, and below
+D6  damage is refused or named                test_damage.py, test_commands.py, and below
+D8  the clock jumps                           store_lmdb_engine.c
+D9  (counters and rates: there are none yet)
+D12 one process, no newer format              test_run.py, and below
+"""
+
+import concurrent.futures
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+import mounts
+from server import granary, run
+
+DISK_GONE = 74
+RECOVERY_S = 20
+T0 = 1600000000
+ROWS = 2000  # of a body
+
+
+def until(condition, at_most_s=RECOVERY_S):
+    deadline = time.monotonic() + at_most_s
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.02)
+
+
+def lines(number, rows=ROWS):
+    """A body of its own times; value = f(time), so that it compresses badly and can be told."""
+    return "".join(f"d5,s=a v={value_of(number * rows + i)} {T0 + number * rows + i}\n"
+                   for i in range(rows))
+
+
+def value_of(n):
+    return (n * 2654435761 % 2**32) / 7
+
+
+def write(server, number):
+    return server.write(lines(number), precision="s").status
+
+
+def stored(server):
+    """Times and values of all there is."""
+    found = server.query("d5_v", "s=a", start=T0 - 1, end=T0 + 10**7)
+    return list(found[0]["values"].values()) if found else []
+
+
+def check_stored(server, kept):
+    expected = [value_of(number * ROWS + i) for number in sorted(kept) for i in range(ROWS)]
+    values = stored(server)
+    assert len(values) == len(expected)
+    assert all(abs(a - b) <= 1e-6 * b for a, b in zip(values, expected))
+
+
+def fill(server, kept, limit=20000):
+    """Writes until there is no room; what was answered with success goes to `kept`."""
+    for number in range(len(kept), limit):
+        status = write(server, number)
+        if status != 204:
+            return status
+        kept.append(number)
+    raise AssertionError("it is never full")
+
+
+def full_and_recovered(server, make_room):
+    kept = []
+    status = fill(server, kept)
+    assert status in (503, 507), status
+    assert kept and server.metric("granary_store_read_only") == 1
+    assert server.running()
+    check_stored(server, kept)  # queries go on
+    make_room()
+    until(lambda: write(server, len(kept)) == 204)
+    kept.append(len(kept))
+    assert server.metric("granary_store_read_only") == 0
+    check_stored(server, kept)
+    server.restart()
+    check_stored(server, kept)
+
+
+OPTIONS = ["--store.journal_max=1M", "--query.points_max=100000000"]
+
+
+@pytest.mark.parametrize("min_free", ["1M", "0"])
+def test_d5_a_full_memory_disk(make_server, tmp_path, min_free):
+    with mounts.memory(tmp_path / "small", "8m") as place:
+        server = make_server(options=[*OPTIONS, f"--store.min_free={min_free}"])
+        server.data = place.folder / "data"
+        filler = place.folder / "filler"
+        filler.write_bytes(bytes(6 << 20))
+        server.start()
+        full_and_recovered(server, filler.unlink)
+        server.stop()
+
+
+@pytest.mark.parametrize("min_free", ["1M", "0"])
+def test_d5_a_full_ext4(make_server, tmp_path, min_free):
+    with mounts.image(tmp_path / "disk", "ext4", 16) as place:
+        server = make_server(options=[*OPTIONS, f"--store.min_free={min_free}"])
+        server.data = place.folder / "data"
+        filler = place.folder / "filler"
+        filler.write_bytes(bytes(10 << 20))
+        server.start()
+        full_and_recovered(server, filler.unlink)
+        server.stop()
+
+
+def test_d5_a_full_map(make_server):
+    """No room in the file: reading and restarting go on, and a larger map takes writes again."""
+    server = make_server(options=[*OPTIONS, "--store.map_size=2M"])
+    server.start()
+    kept = []
+    assert fill(server, kept) in (503, 507)
+    check_stored(server, kept)
+    server.restart()
+    check_stored(server, kept)
+    assert write(server, len(kept)) in (204, 503, 507)
+    server.stop()
+    server.options[-1] = "--store.map_size=64M"
+    server.start()
+    until(lambda: write(server, len(kept)) == 204)
+    kept.append(len(kept))
+    check_stored(server, kept)
+
+
+def test_d5_a_start_on_a_full_disk_is_a_sentence(tmp_path):
+    with mounts.memory(tmp_path / "small", "1m") as place:
+        with open(place.folder / "filler", "wb", buffering=0) as file:
+            with pytest.raises(OSError):
+                while file.write(bytes(4096)):
+                    pass
+        ended = run("serve", "--data", place.folder / "data", "--listen", "127.0.0.1:0")
+        assert ended.returncode in (1, DISK_GONE)
+        assert "No space" in ended.stderr or "room" in ended.stderr or "cannot" in ended.stderr
+
+
+def test_d4_a_disk_that_goes_read_only_under_load(make_server, tmp_path):
+    """As ext4 does when it finds an error: writes fail from one moment to the next."""
+    with mounts.image(tmp_path / "disk", "ext4", 64) as place:
+        server = make_server(options=["--store.min_free=1M"])
+        server.data = place.folder / "data"
+        server.start()
+        kept = []
+        for number in range(20):
+            assert write(server, number) == 204
+            kept.append(number)
+        place.remount("abort")
+        assert write(server, 20) in (500, 503, 507)
+        assert server.process.wait(RECOVERY_S) == DISK_GONE
+        assert "commit failed" in server.log_text() or "cannot be read" in server.log_text()
+        server.close()
+        place.unmount()
+        place.mount()
+        server.start()
+        values = stored(server)
+        assert len(values) in (20 * ROWS, 21 * ROWS)  # that of the last is unknown
+        server.stop()
+
+
+def test_d4_a_file_that_is_cut_under_the_server(make_server):
+    """Its pages are gone from the map: SIGBUS, which must not be a bare one."""
+    server = make_server()
+    server.start()
+    assert write(server, 0) == 204
+    os.truncate(server.data / "data.mdb", 4096 * 2)
+    try:
+        server.write(lines(1), precision="s")
+    except (OSError, http.client.HTTPException):
+        pass
+    assert server.process.wait(RECOVERY_S) == DISK_GONE
+    assert "cannot be read" in server.log_text() and str(server.data) in server.log_text()
+    server.close()
+    ended = run("serve", "--data", server.data, "--listen", "127.0.0.1:0")
+    assert ended.returncode == 1 and "damaged" in ended.stderr
+
+
+def test_d6_a_shortened_file_is_refused(server):
+    assert write(server, 0) == 204
+    server.stop()
+    path = server.data / "data.mdb"
+    os.truncate(path, path.stat().st_size - 4096)
+    ended = run("serve", "--data", server.data, "--listen", "127.0.0.1:0")
+    assert ended.returncode == 1 and "damaged" in ended.stderr and "data.mdb" in ended.stderr
+
+
+@pytest.mark.parametrize("how", ["missing", "empty"])
+def test_d6_a_lost_file_is_no_new_store(server, how):
+    assert write(server, 0) == 204
+    server.stop()
+    (server.data / "data.mdb").unlink()
+    if how == "empty":
+        (server.data / "data.mdb").touch()
+    ended = run("serve", "--data", server.data, "--listen", "127.0.0.1:0")
+    assert ended.returncode == 1 and how in ended.stderr and "made" in ended.stderr
+    (server.data / "made").unlink()  # as the sentence says, to begin anew
+    server.start()
+    assert stored(server) == []
+
+
+def test_d7_sending_again_after_an_unknown_outcome(make_server, monkeypatch):
+    """The commit is done and the process dies before it answers: the client sends again."""
+    monkeypatch.setenv("GRANARY_FAULTS", "store.committed=kill@3")
+    server = make_server()
+    server.start()
+    sent = 0
+    try:
+        for sent in range(10):
+            assert write(server, sent) == 204
+    except (OSError, http.client.HTTPException):
+        pass
+    assert server.process.wait(RECOVERY_S) == -signal.SIGKILL
+    monkeypatch.delenv("GRANARY_FAULTS")
+    server.close()
+    server.start()
+    for number in (sent, sent, 0):
+        assert write(server, number) == 204
+    check_stored(server, range(sent + 1))
+
+
+DROPS = [
+    ("granary_ingest_refused_total", "syntax", "no line at all\n"),
+    ("granary_ingest_refused_total", "name", f"m,a=b v=1 {T0}\n".replace("m", "\x01", 1)),
+    ("granary_ingest_refused_total", "too_long", "m" * 2000 + f",a=b v=1 {T0}\n"),
+    ("granary_ingest_refused_total", "too_new", "m,a=b v=1 99999999999\n"),
+    ("granary_ingest_refused_total", "too_old", "m,a=b v=1 -1\n"),
+    ("granary_ingest_refused_total", "not_number", f'm,a=b v="text" {T0}\n'),
+    ("granary_ingest_refused_total", "not_finite", f"m,a=b v=NaN {T0}\n"),
+    ("granary_ingest_refused_total", "time", "m,a=b v=1 99999999999999999999999\n"),
+]
+
+
+def counters(server, name):
+    return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1])
+            for line in server.get("/metrics").text.splitlines() if line.startswith(name)}
+
+
+@pytest.mark.parametrize("name, reason, body", DROPS, ids=[drop[1] for drop in DROPS])
+def test_d10_what_ingest_drops_is_counted(server, name, reason, body):
+    """By one, and whatever the reason is called it is one of those that /metrics has."""
+    before = counters(server, name)
+    assert server.write(body, precision="s").status == 400
+    after = counters(server, name)
+    moved = {key: after[key] - before[key] for key in after if after[key] != before[key]}
+    assert sum(moved.values()) == 1, moved
+
+
+def test_d10_what_the_catalog_refuses_is_counted(make_server):
+    server = make_server(options=["--catalog.series_per_tenant=1", "--catalog.tags_max=2"])
+    server.start()
+    body = "".join(f"m,a={i} v=1 {T0}\n" for i in range(3)) + f"m,a=1,b=2,c=3 v=1 {T0}\n"
+    assert server.write(body, precision="s").status == 400
+    assert server.metric("granary_catalog_refused_total", reason="series_per_tenant") == 2
+    assert server.metric("granary_ingest_refused_total") == 3
+
+
+def test_d10_what_http_cuts_is_counted(make_server):
+    server = make_server(options=["--http.connections_max=2", "--http.header_timeout=100ms"])
+    server.start()
+    server.close()
+    for _ in range(2):
+        held = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(4)]
+        for sock in held:
+            sock.sendall(b"GET / HT")
+        for sock in held:  # each is ended: answered and closed, or only closed
+            sock.settimeout(20)
+            try:
+                while sock.recv(4096):
+                    pass
+            except ConnectionResetError:
+                pass
+            sock.close()
+    assert server.metric("granary_http_connections_refused_total") >= 1
+    assert server.metric("granary_http_timeouts_total", kind="header") >= 1
+
+
+def test_d11_term_under_load_loses_nothing_that_was_answered(make_server):
+    server = make_server()
+    server.start()
+    kept, lock = [], threading.Lock()
+
+    def writer(first):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        for number in range(first, 4000, 4):
+            try:
+                connection.request("POST", "/write?precision=s", lines(number))
+                status = connection.getresponse()
+                status.read()
+            except (OSError, http.client.HTTPException):
+                return
+            if status.status != 204:
+                return
+            with lock:
+                kept.append(number)
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(writer, first) for first in range(4)]
+        until(lambda: len(kept) > 50)
+        server.stop()  # asserts that the status is 0
+        for job in jobs:
+            job.result()
+    server.start()
+    values = stored(server)
+    expected = {round(value_of(n * ROWS + i), 3) for n in kept for i in range(ROWS)}
+    assert len(kept) > 50 and expected <= {round(value, 3) for value in values}
+    assert len(values) - len(kept) * ROWS in range(0, 4 * ROWS + 1, ROWS)
+
+
+def test_d12_two_processes_at_once_have_one_winner(tmp_path):
+    """Started at the same moment on a directory that is not there yet."""
+    command = [granary(), "serve", "--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0",
+               "--host.enabled=no"]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for _ in range(2)]
+    try:
+        until(lambda: any(process.poll() is not None for process in both))
+        loser = next(process for process in both if process.poll() is not None)
+        winner = next(process for process in both if process is not loser)
+        assert loser.returncode == 1 and "in use by process" in loser.communicate()[1]
+        assert "ready" in winner.stdout.readline()
+    finally:
+        for process in both:
+            process.terminate()
+            process.communicate()
+
+
+def test_descriptors_run_out(make_server):
+    """Connections beyond the limit wait; the store does not notice; then all is as before."""
+    server = make_server()
+    plain = server.command()
+    server.command = lambda: ["prlimit", "--nofile=48:48", *plain]
+    server.start()
+    assert write(server, 0) == 204
+    held = []
+    try:
+        for _ in range(80):
+            held.append(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+        assert write(server, 1) == 204  # on the connection that is there
+        until(lambda: server.metric("granary_loop_accept_rests_total") > 0)
+    finally:
+        for sock in held:
+            sock.close()
+    server.close()
+    until(lambda: answers(server))
+    assert write(server, 2) == 204
+    check_stored(server, [0, 1, 2])
+    server.stop()
+
+
+def answers(server):
+    try:
+        return server.get("/-/ready").status == 200
+    except (OSError, http.client.HTTPException):
+        return False
