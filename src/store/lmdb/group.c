@@ -268,23 +268,46 @@ int group_spans(MDB_txn *txn, MDB_dbi extents, const struct group_id *id,
 	return each_block(txn, extents, id, see_span, spans);
 }
 
-int group_clear(MDB_txn *txn, MDB_dbi extents, const struct group_id *id)
+/* Whether all extents of the group may be freed. */
+static int check_group(MDB_cursor *cursor, const struct group_id *id)
 {
 	uint8_t prefix[GROUP_PREFIX_BYTES];
 	struct slice key, value;
-	MDB_cursor *cursor;
-	int err = env_error(mdb_cursor_open(txn, extents, &cursor));
-	if (err)
-		return err;
-	err = seek_group(cursor, id, prefix, &key, &value);
+	int err = seek_group(cursor, id, prefix, &key, &value);
 	while (!err && in_group(key, prefix)) {
-		err = env_may_free(key, value) ? env_error(mdb_cursor_del(cursor, 0)) : ERR_DAMAGED;
+		if (!env_may_free(key, value))
+			return ERR_DAMAGED;
+		err = env_next(cursor, &key, &value);
+	}
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+static int delete_group(MDB_cursor *cursor, const struct group_id *id, bool *changed)
+{
+	uint8_t prefix[GROUP_PREFIX_BYTES];
+	struct slice key, value;
+	int err = seek_group(cursor, id, prefix, &key, &value);
+	while (!err && in_group(key, prefix)) {
+		*changed = true;
+		err = env_error(mdb_cursor_del(cursor, 0));
 		/* After a deletion the cursor stands before what followed. */
 		if (!err)
 			err = seek_group(cursor, id, prefix, &key, &value);
 	}
-	mdb_cursor_close(cursor);
 	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+int group_clear(MDB_txn *txn, MDB_dbi extents, const struct group_id *id, bool *changed)
+{
+	MDB_cursor *cursor;
+	int err = env_error(mdb_cursor_open(txn, extents, &cursor));
+	if (err)
+		return err;
+	err = check_group(cursor, id);
+	if (!err)
+		err = delete_group(cursor, id, changed);
+	mdb_cursor_close(cursor);
+	return err;
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */

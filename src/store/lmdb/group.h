@@ -98,8 +98,9 @@ struct band_span {
 int group_spans(MDB_txn *txn, MDB_dbi extents, const struct group_id *id,
 		struct band_span spans[GROUP_BANDS_MAX]) MUST_CHECK;
 
-/* Deletes all extents of the group. */
-int group_clear(MDB_txn *txn, MDB_dbi extents, const struct group_id *id) MUST_CHECK;
+/* Deletes all extents of the group. All are looked at first: an error that leaves *changed as it
+ * was has deleted none of them; after any other the transaction must be aborted. */
+int group_clear(MDB_txn *txn, MDB_dbi extents, const struct group_id *id, bool *changed) MUST_CHECK;
 /* Encodes the strips (sorted here) into new extents. `flush` 0 marks the group settled: then it
  * must have been cleared. *bytes grows by what was written. */
 int group_store(MDB_txn *txn, MDB_dbi extents, const struct group_id *id, struct strips *strips,

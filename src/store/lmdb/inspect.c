@@ -474,9 +474,13 @@ static int verify_db(struct verifying *v, struct slice from, struct store_token 
 		return err;
 	err = env_seek(cursor, &key, &value);
 	for (size_t n = 0; !err && n < SLICE_VALUES; n++, v->entries++) {
-		const char *fault = env_page_is_its_own(&v->engine->env, key)
-					    ? verify_entry(v, key, value)
-					    : "its page belongs elsewhere";
+		const char *fault = NULL;
+		if (!env_page_is_its_own(&v->engine->env, key))
+			fault = "its page belongs elsewhere";
+		else if (!env_may_free(key, value))
+			fault = "the header of its page is damaged";
+		else
+			fault = verify_entry(v, key, value);
 		if (!fault)
 			fault = verify_order(previous, previous_len, key);
 		if (fault)

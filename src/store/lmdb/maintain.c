@@ -186,9 +186,12 @@ static int must_rewrite(struct engine *engine, MDB_txn *txn, const struct group_
 	return err;
 }
 
-/* Writes what the heads hold; with `rewrite` merged with all that the group has on disk. */
+/* Writes what the heads hold; with `rewrite` merged with all that the group has on disk. An error
+ * with *changed false left the group as it was, so that one may go on; else the transaction has to
+ * be aborted. */
 static int write_group(struct engine *engine, MDB_txn *txn, const struct group_id *id,
-		       const struct sealing *sealing, bool rewrite, uint32_t flush, uint64_t *bytes)
+		       const struct sealing *sealing, bool rewrite, uint32_t flush, uint64_t *bytes,
+		       bool *changed)
 {
 	struct strips strips = {0};
 	MDB_dbi extents = engine->env.dbi[DB_EXTENTS];
@@ -196,9 +199,11 @@ static int write_group(struct engine *engine, MDB_txn *txn, const struct group_i
 	for (size_t i = 0; i < sealing->count && !err; i++)
 		strips_add_head(&strips, sealing->heads[i], sealing->ordinal_in_group[i]);
 	if (!err && rewrite)
-		err = group_clear(txn, extents, id);
-	if (!err)
+		err = group_clear(txn, extents, id, changed);
+	if (!err) {
+		*changed = true;
 		err = group_store(txn, extents, id, &strips, flush, bytes);
+	}
 	strips_release(&strips);
 	return err;
 }
@@ -207,7 +212,7 @@ static int seal_group(struct engine *engine, MDB_txn *txn, const struct seal_req
 		      struct slice_budget *budget)
 {
 	struct sealing sealing;
-	bool rewrite = false;
+	bool rewrite = false, changed = false;
 	collect_heads(engine, &request->id, request->all, &sealing);
 	if (sealing.count == 0)
 		return 0;
@@ -216,15 +221,15 @@ static int seal_group(struct engine *engine, MDB_txn *txn, const struct seal_req
 		err = must_rewrite(engine, txn, &request->id, &sealing, &rewrite);
 	if (!err)
 		err = write_group(engine, txn, &request->id, &sealing, rewrite,
-				  engine->next_flush++, &budget->bytes);
-	if (err == ERR_DAMAGED) {
+				  engine->next_flush++, &budget->bytes, &changed);
+	if (err == ERR_DAMAGED && !changed) {
 		/* What cannot be read cannot be merged: it stays as it is, reads of it fail, and
 		 * what is new goes beside it. */
 		log_warn("store %s: table %s has a damaged group; new data is kept beside it",
 			 engine->options.path, schema[request->id.segment.sheet.table].name);
 		rewrite = false;
 		err = write_group(engine, txn, &request->id, &sealing, false, engine->next_flush++,
-				  &budget->bytes);
+				  &budget->bytes, &changed);
 	}
 	if (err)
 		return err;
@@ -346,9 +351,10 @@ static int settle_group(struct engine *engine, MDB_txn *txn, const struct group_
 			struct slice_budget *budget)
 {
 	struct sealing sealing;
+	bool changed = false;
 	collect_heads(engine, id, true, &sealing);
-	int err = write_group(engine, txn, id, &sealing, true, 0, &budget->bytes);
-	if (err == ERR_DAMAGED) { /* as it is, for verify to name and repair to judge */
+	int err = write_group(engine, txn, id, &sealing, true, 0, &budget->bytes, &changed);
+	if (err == ERR_DAMAGED && !changed) { /* as it is, for verify to name and repair to judge */
 		unsettled_remove(&engine->unsettled, id);
 		return 0;
 	}
@@ -440,26 +446,35 @@ static bool segment_expired(const struct segment_id *id, int64_t now_ms)
 static int expire_slice(struct engine *engine, MDB_txn *txn, const struct segment_id *segment,
 			bool *done)
 {
-	uint8_t prefix[GROUP_PREFIX_BYTES];
+	uint8_t from[GROUP_PREFIX_BYTES + EXTENT_KEY_BYTES + 1];
+	size_t from_len = SEGMENT_PREFIX_BYTES;
 	struct group_id id = {*segment, 0, 0};
 	MDB_cursor *cursor;
 	int err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_EXTENTS], &cursor));
 	if (err)
 		return err;
-	group_prefix(&id, prefix);
+	group_prefix(&id, from);
 	*done = false;
-	for (int n = 0; n < EXPIRE_KEYS; n++) {
-		struct slice key = {(const char *)prefix, SEGMENT_PREFIX_BYTES}, value;
+	for (int n = 0; n < EXPIRE_KEYS;) {
+		struct slice key = {(const char *)from, from_len}, value;
 		err = env_seek(cursor, &key, &value);
 		if (err || key.len < SEGMENT_PREFIX_BYTES ||
-		    memcmp(key.data, prefix, SEGMENT_PREFIX_BYTES) != 0) {
+		    memcmp(key.data, from, SEGMENT_PREFIX_BYTES) != 0) {
 			*done = !err || err == ERR_NOT_FOUND;
 			break;
 		}
-		err = env_may_free(key, value) ? env_error(mdb_cursor_del(cursor, 0)) : ERR_DAMAGED;
+		if (!env_may_free(key, value) && key.len <= EXTENT_KEY_BYTES) {
+			/* It stays, unseen, for verify to name: the rest has to go. */
+			memcpy(from, key.data, key.len);
+			from[key.len] = 0;
+			from_len = key.len + 1;
+			continue;
+		}
+		err = env_error(mdb_cursor_del(cursor, 0));
 		if (err)
 			break;
 		stat_add(STAT_store_expired_extents, 1);
+		n++;
 	}
 	mdb_cursor_close(cursor);
 	return err == ERR_NOT_FOUND ? 0 : err;
@@ -655,6 +670,7 @@ static int delete_in_group(struct engine *engine, MDB_txn *txn, const struct gro
 	struct strips strips = {0};
 	struct band_span spans[GROUP_BANDS_MAX] = {0};
 	uint64_t bytes = 0;
+	bool changed = false; /* any error undoes the batch */
 	spans[ordinal_in_group].min_ts_ms = record->ts_ms;
 	spans[ordinal_in_group].max_ts_ms = record->end_ms - 1;
 	int err = group_spans(txn, extents, id, spans);
@@ -666,7 +682,7 @@ static int delete_in_group(struct engine *engine, MDB_txn *txn, const struct gro
 			blank(&strips.list[i], record);
 	}
 	if (!err)
-		err = group_clear(txn, extents, id);
+		err = group_clear(txn, extents, id, &changed);
 	if (!err)
 		err = group_store(txn, extents, id, &strips, engine->next_flush++, &bytes);
 	strips_release(&strips);
