@@ -138,6 +138,8 @@ static int read_window(const struct http_request *request, struct query_spec *sp
 	/* The newest point of each series. */
 	if (!window.data && spec->fn == FN_LAST && !spec->agg)
 		return 0;
+	if (!window.data && spec->fn == FN_LAST)
+		return errbuf_set(e, ERR_INVALID, "fn=last with agg needs a window");
 	if (!window.data)
 		return errbuf_set(e, ERR_INVALID, "fn is given without window");
 	int err = duration_parse(window, &spec->window_ms, e);

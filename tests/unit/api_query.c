@@ -483,7 +483,7 @@ static void test_refused(void **state)
 	       400, "by is given more than 16 times");
 	refuse("/api/query?metricName=m&start=1h-ago&agg=sum&agg=sum", 400, "agg is given twice");
 	refuse("/api/query?metricName=m&start=1h-ago&agg=sum&fn=last", 400,
-	       "fn is given without window");
+	       "fn=last with agg needs a window");
 	refuse("/api/query?metricName=m&start=1h-ago&agg=sum&window=1h", 400,
 	       "window is given without fn");
 	refuse("/api/query?metricName=m&start=1h-ago&explain=yes", 400,
