@@ -15,6 +15,8 @@ enum {
 	DETAILS_EXCEPTIONS = 0x80,
 	/* An exception's index takes at most this. */
 	EXCEPTION_GAP_BYTES = 2,
+	/* With more low bits than this the stage is not tried. */
+	LOW_BITS_WORTH_IT = 16,
 };
 
 /* How often each symbol is thought to occur, of 4096: steps of a quantised random walk (0-9),
@@ -296,6 +298,9 @@ static void begin(struct entropy_cost *cost, const uint64_t *values, size_t coun
 		cost->centre = cost->centred ? centre : 0;
 	}
 	cost->low_bits = choose_low_bits(cost, values, count);
+	/* Of wide values it saves about as many bits as of narrow ones, which is little of them. */
+	for (unsigned kind = 0; kind < ENTROPY_KINDS; kind++)
+		cost->tally[kind].out = cost->low_bits > LOW_BITS_WORTH_IT;
 }
 
 /* -log2 of what a weight stands for, in 1/256 bits. */
@@ -424,14 +429,16 @@ void entropy_cost_add(struct entropy_cost *cost, const uint64_t *values, size_t 
 		return;
 	if (!cost->begun)
 		begin(cost, values, count);
+	cost->count += (uint32_t)count;
+	if (cost->low_bits > LOW_BITS_WORTH_IT)
+		return;
 	for (size_t i = 0; i < count; i++)
 		highs[i] = positive(cost, values[i]) >> cost->low_bits;
 	for (unsigned kind = 0; kind < ENTROPY_KINDS; kind++) {
 		if (!cost->tally[kind].out)
-			add_to_tally(&cost->tally[kind], (enum entropy_kind)kind, cost->count,
-				     highs, count);
+			add_to_tally(&cost->tally[kind], (enum entropy_kind)kind,
+				     cost->count - (uint32_t)count, highs, count);
 	}
-	cost->count += (uint32_t)count;
 }
 
 void entropy_cost_finish(struct entropy_cost *cost)
