@@ -272,8 +272,11 @@ static void choose(struct column_cost *cost, const struct block_column *column, 
 
 void column_cost_adopt(struct column_cost *cost, const struct column_cost *other)
 {
-	if (!cost->plan.chosen)
-		cost->plan = other->plan;
+	if (cost->plan.chosen)
+		return;
+	cost->plan = other->plan;
+	if (cost->stream.entropy)
+		entropy_cost_adopt(cost->stream.entropy, other->stream.entropy);
 }
 
 /* At the first value: rows without any before it are empty mini-blocks. */

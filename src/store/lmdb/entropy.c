@@ -287,6 +287,12 @@ static uint8_t choose_low_bits(const struct entropy_cost *cost, const uint64_t *
 	return (uint8_t)(width - 4);
 }
 
+/* Of wide values the stage saves about as many bits as of narrow ones, which is little of them. */
+static bool is_wide(const struct entropy_cost *cost)
+{
+	return cost->low_bits > LOW_BITS_WORTH_IT;
+}
+
 /* The first values stand for the stream. */
 static void begin(struct entropy_cost *cost, const uint64_t *values, size_t count)
 {
@@ -298,9 +304,8 @@ static void begin(struct entropy_cost *cost, const uint64_t *values, size_t coun
 		cost->centre = cost->centred ? centre : 0;
 	}
 	cost->low_bits = choose_low_bits(cost, values, count);
-	/* Of wide values it saves about as many bits as of narrow ones, which is little of them. */
 	for (unsigned kind = 0; kind < ENTROPY_KINDS; kind++)
-		cost->tally[kind].out = cost->low_bits > LOW_BITS_WORTH_IT;
+		cost->tally[kind].out = is_wide(cost);
 }
 
 /* -log2 of what a weight stands for, in 1/256 bits. */
@@ -430,7 +435,7 @@ void entropy_cost_add(struct entropy_cost *cost, const uint64_t *values, size_t 
 	if (!cost->begun)
 		begin(cost, values, count);
 	cost->count += (uint32_t)count;
-	if (cost->low_bits > LOW_BITS_WORTH_IT)
+	if (is_wide(cost))
 		return;
 	for (size_t i = 0; i < count; i++)
 		highs[i] = positive(cost, values[i]) >> cost->low_bits;
@@ -439,6 +444,18 @@ void entropy_cost_add(struct entropy_cost *cost, const uint64_t *values, size_t 
 			add_to_tally(&cost->tally[kind], (enum entropy_kind)kind,
 				     cost->count - (uint32_t)count, highs, count);
 	}
+}
+
+void entropy_cost_adopt(struct entropy_cost *cost, const struct entropy_cost *other)
+{
+	if (cost->begun || !other->begun)
+		return;
+	cost->begun = true;
+	cost->centred = other->centred;
+	cost->centre = other->centre;
+	cost->low_bits = other->low_bits;
+	for (unsigned kind = 0; kind < ENTROPY_KINDS; kind++)
+		cost->tally[kind].out = is_wide(cost);
 }
 
 void entropy_cost_finish(struct entropy_cost *cost)

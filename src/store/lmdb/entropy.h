@@ -43,6 +43,10 @@ struct entropy_cost {
 void entropy_cost_init(struct entropy_cost *cost, bool may_centre);
 void entropy_cost_add(struct entropy_cost *cost, const uint64_t *values, size_t count);
 
+/* Takes over what `other`, which began with the same values and more, found out about them, unless
+ * `cost` has begun. */
+void entropy_cost_adopt(struct entropy_cost *cost, const struct entropy_cost *other);
+
 /* When nothing more will be added: chooses the tables by all of it. No form gets longer. */
 void entropy_cost_finish(struct entropy_cost *cost);
 

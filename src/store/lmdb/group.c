@@ -340,16 +340,28 @@ static int finish_extent(struct group_writer *w)
 	return env_put(w->txn, w->extents, key, (struct slice){(const char *)value, len});
 }
 
-/* NULL if all rows have the same type, which *type then says. */
-static const uint8_t *types_unless_uniform(const uint8_t *types, size_t count,
-					   enum value_type *type)
+/* How far the rows from `at` on all have the type of the first. */
+static size_t same_type_until(const uint8_t *types, size_t at, size_t count)
 {
-	*type = (enum value_type)types[0];
-	for (size_t i = 1; i < count; i++) {
-		if (types[i] != types[0])
-			return types;
+	size_t end = at + 1;
+	while (end < count && types[end] == types[at])
+		end++;
+	return end;
+}
+
+/* The rows from `at` on, of every field. `until` keeps how far each field's type reaches, so that
+ * cutting a strip into many blocks looks at each type once. */
+static void columns_from(const struct run *run, size_t at, uint32_t count,
+			 size_t until[BLOCK_COLUMNS_MAX], struct block_column *columns)
+{
+	for (unsigned f = 0; f < run->fields; f++) {
+		const uint8_t *types = run->types[f];
+		if (until[f] <= at)
+			until[f] = same_type_until(types, at, run->count);
+		columns[f].bits = run->bits[f] + at;
+		columns[f].type = (enum value_type)types[at];
+		columns[f].types = until[f] < at + count ? types + at : NULL;
 	}
-	return NULL;
 }
 
 static int store_strip(struct group_writer *w, const struct strip *strip)
@@ -359,16 +371,12 @@ static int store_strip(struct group_writer *w, const struct strip *strip)
 				  .first_column = (uint16_t)strip->first_column,
 				  .columns = (uint16_t)run->fields,
 				  .sequence = run->sequence};
-	size_t at = 0;
+	size_t at = 0, until[BLOCK_COLUMNS_MAX] = {0};
 	while (at < run->count) {
 		struct block_column columns[BLOCK_COLUMNS_MAX];
 		size_t left = run->count - at;
 		uint32_t count = left > BLOCK_ROWS_MAX ? BLOCK_ROWS_MAX : (uint32_t)left;
-		for (unsigned f = 0; f < run->fields; f++) {
-			columns[f].bits = run->bits[f] + at;
-			columns[f].types =
-				types_unless_uniform(run->types[f] + at, count, &columns[f].type);
-		}
+		columns_from(run, at, count, until, columns);
 		struct block_rows rows = {count, run->fields, run->ts_ms + at, columns};
 		uint32_t taken = extent_add(&w->builder, &meta, &rows, ROWS_LEAST);
 		if (taken == 0) {
