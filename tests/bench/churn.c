@@ -1,18 +1,25 @@
 /* Pushes many times more data through a store than it may keep, and watches whether it stays as
  * fast and as small as it was in the beginning.
  *
- *   churn --gigabytes 3 --data DIR
+ *   churn --gigabytes 3 [--rounds 5] --data DIR
  *
  * Samples of random doubles, which no codec makes smaller, go into the shortest retention class;
  * the store lives on a virtual clock that goes a minute ahead with each time step, so that settling
  * and expiry work every day from the second on. The gigabytes are what the process has written,
- * journal and tree pages included. Prints one JSON object a day of the data, at last one for all:
+ * journal and tree pages included.
  *
- *   ratio        samples per CPU second of the last three days by those of days 2 to 4 (the first
- *                day has nothing to settle or to drop)
+ * Minutes lie between the beginning and the end, and a shared machine is not as fast in the one as
+ * in the other. So the beginning is measured again beside the end: in each round a new store takes
+ * its first days, and from the second on (the first has nothing to settle or to drop) each day of
+ * the new store is followed by one of the aged.
+ *
+ * Prints one JSON object a day of the aged store, at last one for all:
+ *
+ *   ratio        samples per CPU second of the aged store by those of a new one: the median round
  *   wall_ratio   the same per second
- *   file_bytes   length of the file at the end; file_bytes_day_5: after the fifth day, when the
- *                store has been as full as it gets for two days */
+ *   ratios       of each round
+ *   file_bytes   length of the aged store's file at the end; file_bytes_day_5: after its fifth day,
+ *                when it has been as full as it gets for two days */
 #include <getopt.h>
 #include <sys/resource.h>
 
@@ -31,7 +38,8 @@ enum {
 	STEPS_PER_BATCH = 10,
 	BATCHES = 4, /* in flight */
 	DAYS_MAX = 2000,
-	EDGE_DAYS = 3, /* that are compared */
+	ROUND_DAYS = 3, /* that are compared in a round */
+	ROUNDS_MAX = 99,
 	FULL_DAYS = 5, /* after which the file has its size */
 	STEP_MS = 60000,
 	BATCH_MAX_BYTES = 8 << 20,
@@ -235,7 +243,7 @@ static void write_drain(struct churn *churn)
 		die("write", churn->err);
 }
 
-/* ---- The whole ------------------------------------------------------------------------------ */
+/* ---- A day ---------------------------------------------------------------------------------- */
 
 static void print_window(const struct window *a, const struct window *b)
 {
@@ -250,56 +258,25 @@ static void print_window(const struct window *a, const struct window *b)
 	fflush(stdout);
 }
 
-static double rate(const struct window *a, const struct window *b, bool cpu)
-{
-	double seconds = cpu ? b->cpu_s - a->cpu_s : b->wall_s - a->wall_s;
-	return (double)(b->samples - a->samples) / seconds;
-}
-
-static void print_summary(struct churn *churn)
-{
-	const struct window *first = &churn->days[1], *last = &churn->days[churn->day];
-	/* A day and a half lies well within the retention of two. */
-	int64_t from_ms = churn->next_ms - DAY_MS * 3 / 2, old_ms = churn->next_ms - 5 * DAY_MS;
-	uint64_t visible = count_samples(churn, from_ms, churn->next_ms);
-	uint64_t expected = (uint64_t)(DAY_MS * 3 / 2 / STEP_MS) * HOSTS * METRICS;
-
-	printf("{\"samples\": %llu, \"written_bytes\": %llu, \"seconds\": %.2f, \"cpu_s\": %.2f, "
-	       "\"ratio\": %.3f, \"wall_ratio\": %.3f, \"file_bytes_day_5\": %llu, "
-	       "\"file_bytes\": %llu, \"days\": %u, \"visible_samples\": %llu, "
-	       "\"expected_samples\": %llu, \"expired_samples\": %llu}\n",
-	       (unsigned long long)last->samples, (unsigned long long)last->written_bytes,
-	       last->wall_s, last->cpu_s,
-	       rate(last - EDGE_DAYS, last, true) / rate(first, first + EDGE_DAYS, true),
-	       rate(last - EDGE_DAYS, last, false) / rate(first, first + EDGE_DAYS, false),
-	       (unsigned long long)churn->days[FULL_DAYS].file_bytes,
-	       (unsigned long long)last->file_bytes, churn->day, (unsigned long long)visible,
-	       (unsigned long long)expected,
-	       (unsigned long long)count_samples(churn, BEGIN_MS, old_ms));
-}
-
-static void run(struct churn *churn, uint64_t bytes)
+static void run_day(struct churn *churn)
 {
 	struct clock *real = clock_real();
 	int64_t begun_us = real->mono_us(real);
-	uint64_t begun_bytes = written_bytes();
+	uint64_t begun_bytes = written_bytes(),
+		 begun_commits = (uint64_t)stat_get(STAT_store_commits);
 	double begun_cpu_s = cpu_s();
 
-	while (churn->day <= FULL_DAYS || churn->days[churn->day].written_bytes < bytes) {
-		ASSERT(churn->day < DAYS_MAX);
-		struct window *window = &churn->days[++churn->day];
-		while (churn->next_ms < BEGIN_MS + churn->day * DAY_MS)
-			write_batch(churn);
-		write_drain(churn);
-		read_sizes(churn, window);
-		window->samples = churn->samples;
-		window->written_bytes = written_bytes() - begun_bytes;
-		window->commits = (uint64_t)stat_get(STAT_store_commits);
-		window->wall_s = (double)(real->mono_us(real) - begun_us) / 1e6;
-		window->cpu_s = cpu_s() - begun_cpu_s;
-		print_window(window - 1, window);
-	}
-	print_summary(churn);
+	ASSERT(churn->day < DAYS_MAX);
+	struct window *before = &churn->days[churn->day], *day = &churn->days[++churn->day];
+	while (churn->next_ms < BEGIN_MS + churn->day * DAY_MS)
+		write_batch(churn);
+	write_drain(churn);
+	read_sizes(churn, day);
+	day->samples = churn->samples;
+	day->written_bytes = before->written_bytes + written_bytes() - begun_bytes;
+	day->commits = before->commits + (uint64_t)stat_get(STAT_store_commits) - begun_commits;
+	day->wall_s = before->wall_s + (double)(real->mono_us(real) - begun_us) / 1e6;
+	day->cpu_s = before->cpu_s + cpu_s() - begun_cpu_s;
 }
 
 static void churn_open(struct churn *churn, const char *path)
@@ -333,32 +310,116 @@ static void churn_close(struct churn *churn)
 	task_queue_release(&churn->queue);
 }
 
+/* ---- The whole ------------------------------------------------------------------------------ */
+
+static void grow_old(struct churn *churn, uint64_t bytes)
+{
+	while (churn->day <= FULL_DAYS || churn->days[churn->day].written_bytes < bytes) {
+		run_day(churn);
+		print_window(&churn->days[churn->day - 1], &churn->days[churn->day]);
+	}
+}
+
+static double rate(const struct churn *churn, bool cpu)
+{
+	const struct window *end = &churn->days[churn->day], *begin = end - ROUND_DAYS;
+	double seconds = cpu ? end->cpu_s - begin->cpu_s : end->wall_s - begin->wall_s;
+	return (double)(end->samples - begin->samples) / seconds;
+}
+
+/* The aged store's rates by those of a new one, which is made in a folder below `path`. */
+static void run_round(struct churn *aged, const char *path, unsigned round, double *cpu,
+		      double *wall)
+{
+	struct churn *fresh = mem_zalloc(sizeof(*fresh));
+	char folder[4096];
+
+	snprintf(folder, sizeof(folder), "%s/new-%u", path, round);
+	churn_open(fresh, folder);
+	run_day(fresh);
+	for (unsigned day = 0; day < ROUND_DAYS; day++) {
+		run_day(fresh);
+		run_day(aged);
+	}
+	*cpu = rate(aged, true) / rate(fresh, true);
+	*wall = rate(aged, false) / rate(fresh, false);
+	churn_close(fresh);
+	mem_free(fresh);
+}
+
+static int order(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+static double median(const double *values, unsigned count)
+{
+	double sorted[ROUNDS_MAX];
+
+	memcpy(sorted, values, count * sizeof(*values));
+	qsort(sorted, count, sizeof(*sorted), order);
+	return sorted[count / 2];
+}
+
+static void print_summary(struct churn *churn, const double *cpu, const double *wall,
+			  unsigned rounds)
+{
+	const struct window *last = &churn->days[churn->day];
+	/* A day and a half lies well within the retention of two. */
+	int64_t from_ms = churn->next_ms - DAY_MS * 3 / 2, old_ms = churn->next_ms - 5 * DAY_MS;
+	uint64_t visible = count_samples(churn, from_ms, churn->next_ms);
+	uint64_t expected = (uint64_t)(DAY_MS * 3 / 2 / STEP_MS) * HOSTS * METRICS;
+
+	printf("{\"samples\": %llu, \"written_bytes\": %llu, \"seconds\": %.2f, \"cpu_s\": %.2f, "
+	       "\"ratio\": %.3f, \"wall_ratio\": %.3f, \"ratios\": [",
+	       (unsigned long long)last->samples, (unsigned long long)last->written_bytes,
+	       last->wall_s, last->cpu_s, median(cpu, rounds), median(wall, rounds));
+	for (unsigned i = 0; i < rounds; i++)
+		printf("%s%.3f", i ? ", " : "", cpu[i]);
+	printf("], \"file_bytes_day_5\": %llu, \"file_bytes\": %llu, \"days\": %u, "
+	       "\"visible_samples\": %llu, \"expected_samples\": %llu, "
+	       "\"expired_samples\": %llu}\n",
+	       (unsigned long long)churn->days[FULL_DAYS].file_bytes,
+	       (unsigned long long)last->file_bytes, churn->day, (unsigned long long)visible,
+	       (unsigned long long)expected,
+	       (unsigned long long)count_samples(churn, BEGIN_MS, old_ms));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option names[] = {
 		{"gigabytes", required_argument, NULL, 'g'},
+		{"rounds", required_argument, NULL, 'r'},
 		{"data", required_argument, NULL, 'd'},
 		{NULL, 0, NULL, 0},
 	};
 	static struct churn churn;
 	const char *path = NULL;
-	double gigabytes = 3;
+	double gigabytes = 3, cpu[ROUNDS_MAX], wall[ROUNDS_MAX];
+	unsigned rounds = 5;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
 		if (option == 'g')
 			gigabytes = strtod(optarg, NULL);
+		else if (option == 'r')
+			rounds = (unsigned)strtoul(optarg, NULL, 10);
 		else if (option == 'd')
 			path = optarg;
 		else
 			break;
 	}
-	if (option != -1 || !path || !(gigabytes > 0) || optind != argc) {
-		fputs("usage: churn [--gigabytes N] --data DIR\n", stderr);
+	if (option != -1 || !path || !(gigabytes > 0) || !rounds || rounds > ROUNDS_MAX ||
+	    optind != argc) {
+		fputs("usage: churn [--gigabytes N] [--rounds 1..99] --data DIR\n", stderr);
 		return 2;
 	}
 	churn_open(&churn, path);
-	run(&churn, (uint64_t)(gigabytes * 1e9));
+	grow_old(&churn, (uint64_t)(gigabytes * 1e9));
+	for (unsigned i = 0; i < rounds; i++)
+		run_round(&churn, path, i + 1, &cpu[i], &wall[i]);
+	print_summary(&churn, cpu, wall, rounds);
 	churn_close(&churn);
 	return 0;
 }

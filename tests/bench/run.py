@@ -197,13 +197,14 @@ class Bench:
             server.stop()
 
     def churn(self):
-        gigabytes = 30 if not self.options.quick else 1
+        gigabytes, rounds = (30, 9) if not self.options.quick else (1, 1)
         data = tempfile.mkdtemp(prefix="churn-", dir=self.work)
-        answer = self.tool("churn", "--gigabytes", gigabytes, "--data", data,
+        answer = self.tool("churn", "--gigabytes", gigabytes, "--rounds", rounds, "--data", data,
                            stdout=subprocess.PIPE)
         found = json.loads(answer.stdout.splitlines()[-1])
         shutil.rmtree(data)
-        self.note(Granary, "commit rate after churn, %", 100 * found["ratio"])
+        for ratio in found["ratios"]:
+            self.note(Granary, "commit rate after churn, %", 100 * ratio)
         self.note(Granary, "file after churn", found["file_bytes"])
         self.note(Granary, "file before churn", found["file_bytes_day_5"])
 
