@@ -21,6 +21,7 @@ void cell_add(struct cell *cell, enum query_agg agg, struct value value)
 		take_min_max(cell, value);
 	} else if (value.type == VALUE_F64) {
 		cell->doubles += value_as_f64(value);
+		cell->scaled += value_as_f64(value) * 0x1p-64;
 		cell->any_double = true;
 	} else {
 		cell->integers += value.type == VALUE_I64 ? (__int128)(int64_t)value.bits
@@ -33,7 +34,14 @@ void cell_add_samples(struct cell *cell, const struct store_summary *summary)
 	cell->count++;
 	cell->weight += summary->count;
 	cell->doubles += summary->sum;
+	cell->scaled += summary->scaled;
 	cell->any_double = true;
+}
+
+static double mean_of(const struct cell *cell)
+{
+	double n = (double)cell->integers;
+	return store_mean(n + cell->doubles, n * 0x1p-64 + cell->scaled, cell->weight);
 }
 
 /* An integer while it is one and fits. */
@@ -41,7 +49,7 @@ static struct value sum_of(const struct cell *cell)
 {
 	__int128 n = cell->integers;
 	if (cell->any_double || n < INT64_MIN || n > (__int128)UINT64_MAX)
-		return value_f64((double)n + cell->doubles);
+		return value_f64((double)n + store_sum(cell->doubles, cell->scaled));
 	return n <= INT64_MAX ? value_i64((int64_t)n) : value_u64((uint64_t)n);
 }
 
@@ -57,7 +65,7 @@ struct value cell_value(const struct cell *cell, enum query_agg agg)
 	case AGG_SUM:
 		return sum_of(cell);
 	case AGG_AVG:
-		return value_f64(((double)cell->integers + cell->doubles) / (double)cell->weight);
+		return value_f64(mean_of(cell));
 	case AGG_COUNT:
 		return value_u64(cell->count);
 	case AGG_NONE:
@@ -80,7 +88,7 @@ struct value summary_value(const struct store_summary *summary, enum query_fn fn
 	case FN_SUM:
 		return value_f64(summary->sum);
 	case FN_AVG:
-		return value_f64(summary->sum / (double)summary->count);
+		return value_f64(store_mean(summary->sum, summary->scaled, summary->count));
 	case FN_COUNT:
 		return value_u64(summary->count);
 	case FN_NONE:

@@ -66,7 +66,7 @@ struct cell {
 	uint64_t count;  /* values taken */
 	uint64_t weight; /* samples behind them, for avg */
 	__int128 integers;
-	double doubles;
+	double doubles, scaled; /* as sum and scaled of struct store_summary */
 	bool any_double;
 	struct value min, max;
 };

@@ -2,6 +2,19 @@
  * follows from schema.h and the limits alone. An engine is called with what has passed. */
 #include "store/store.h"
 
+#include <math.h>
+
+/* ---- Sums ---------------------------------------------------------------------------------- */
+
+double store_mean(double sum, double scaled, uint64_t count)
+{
+	if (isfinite(sum))
+		return sum / (double)count;
+	double mean = scaled / (double)count * 0x1p64;
+	/* No mean is larger than the largest value; the sum may have been rounded up. */
+	return isinf(mean) && isfinite(scaled) ? copysign(0x1.fffffffffffffp1023, mean) : mean;
+}
+
 /* ---- Parts --------------------------------------------------------------------------------- */
 
 /* How many bytes an inner part takes: its own, one more for each 00, and the two that close it. */

@@ -22,6 +22,8 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include <math.h>
+
 #include "base/base.h"
 #include "base/buf.h"
 #include "base/exec.h"
@@ -245,13 +247,25 @@ struct store_last_before {
  * a double (of integers of one type: of their exact sum while that stays below 2^63 in magnitude;
  * of others in any order of addition). NaN counts in `count`, makes the sum NaN and is never min or
  * max (NONE if there is nothing else). Of equal numbers of different type, min and max are any. A
- * window without samples has count 0 and the rest zero, which means nothing. */
+ * window without samples has count 0 and the rest zero, which means nothing.
+ *
+ * A sum beyond all doubles is infinite; but its mean may be a double, and it may come back to them
+ * when more is added. So `scaled` is the sum times 2^-64, which no number of doubles can overflow.
+ */
 struct store_summary {
 	uint64_t count;
-	double sum;
+	double sum, scaled;
 	struct value min, max, first, last;
 	int64_t first_ts_ms, last_ts_ms;
 };
+
+/* A sum that is kept in these two ways, and the mean of `count` values with that sum: infinite or
+ * NaN only if some of the values are. */
+static inline double store_sum(double sum, double scaled)
+{
+	return LIKELY(isfinite(sum)) ? sum : scaled * 0x1p64;
+}
+double store_mean(double sum, double scaled, uint64_t count);
 
 /* summaries[h * window_count + w] for window [start + w * window, + window), cut at end.
  * window_count = ceil((end - start) / window), STORE_WINDOWS_MAX in all handles together. */

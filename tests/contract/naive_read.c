@@ -236,10 +236,12 @@ static int run_last_before(struct budget *budget, struct store_request *request)
 
 /* ---- Aggregates ---------------------------------------------------------------------------- */
 
-/* The sum of a window: of integers exactly, of the rest as they come. */
+/* The sum of a window: of integers exactly, of the rest as they come, and once more in a type that
+ * reaches further. */
 struct sum {
 	__int128 integers;
 	double others;
+	long double wide;
 };
 
 static int compare(const struct naive *naive, struct value a, struct value b)
@@ -259,11 +261,13 @@ static void add_value(const struct naive *naive, struct store_summary *summary, 
 	}
 	summary->last = value;
 	summary->last_ts_ms = ts_ms;
-	if (value.type == VALUE_F64 || naive->bug == NAIVE_BUG_SUM_ROUNDS)
+	if (value.type == VALUE_F64 || naive->bug == NAIVE_BUG_SUM_ROUNDS) {
 		sum->others += value_as_f64(value);
-	else
+		sum->wide += value_as_f64(value);
+	} else {
 		sum->integers += value.type == VALUE_I64 ? (__int128)(int64_t)value.bits
 							 : (__int128)value.bits;
+	}
 	if (value.type == VALUE_F64 && isnan(value_as_f64(value)) &&
 	    naive->bug != NAIVE_BUG_NAN_IS_MIN)
 		return;
@@ -295,8 +299,12 @@ static void aggregate_row(const struct budget *budget, const struct store_aggreg
 			  point->values[aggregate->field]);
 		budget->read->work.rows_decoded++;
 	}
-	for (size_t w = 0; w < aggregate->window_count; w++)
-		summaries[w].sum = (double)sums[w].integers + sums[w].others;
+	for (size_t w = 0; w < aggregate->window_count; w++) {
+		const struct sum *sum = &sums[w];
+		double others = isfinite(sum->others) ? sum->others : (double)sum->wide;
+		summaries[w].sum = (double)sum->integers + others;
+		summaries[w].scaled = (double)(((long double)sum->integers + sum->wide) * 0x1p-64L);
+	}
 	mem_free(sums);
 }
 

@@ -261,6 +261,43 @@ static void infinities_and_zeros(struct rig *rig)
 	assert_value(s.max, I(INT64_MIN));
 }
 
+/* Sums that leave the doubles on their way, of which the mean is one. All numbers here are
+ * multiples of 2^1013 below 2^1024, so that each mean and each sum is exact: worked out by hand. */
+static void means_of_the_largest(struct rig *rig)
+{
+	enum { ROWS = 1000 };
+	static const double half = 0x1p1023;
+	struct value list[ROWS];
+	struct store_summary s = ONE_WINDOW("a", F(1.5 * half), F(1.25 * half));
+	assert_true(s.sum == INFINITY);
+	assert_true(store_mean(s.sum, s.scaled, s.count) == 1.375 * half);
+	s = ONE_WINDOW("b", F(-1.5 * half), F(-half), F(-half), I(-7));
+	assert_true(s.sum == -INFINITY);
+	assert_true(store_mean(s.sum, s.scaled, s.count) == -0.875 * half);
+	/* There and back again. */
+	s = ONE_WINDOW("c", F(half), F(half), F(-half), F(-half), F(0x1p1000));
+	assert_true(s.sum == 0x1p1000);
+	s = ONE_WINDOW("d", F(INFINITY), F(1));
+	assert_true(store_mean(s.sum, s.scaled, s.count) == INFINITY);
+	s = ONE_WINDOW("e", F(NAN), F(half), F(half));
+	assert_true(isnan(store_mean(s.sum, s.scaled, s.count)));
+	/* Blocks with a summary: (1 + i / 1024) 2^1023 for i below 1,000, then as many below zero.
+	 */
+	for (int i = 0; i < ROWS; i++)
+		list[i] = F((1 + i / 1024.0) * half);
+	s = one_window(rig, "f", list, ROWS);
+	assert_true(s.sum == INFINITY);
+	assert_true(store_mean(s.sum, s.scaled, s.count) == (1 + 999 / 2048.0) * half);
+	for (int i = ROWS / 2; i < ROWS; i++)
+		list[i] = F(-(1 + (i - ROWS / 2) / 1024.0) * half);
+	s = one_window(rig, "g", list, ROWS);
+	assert_true(s.sum == 0 && store_mean(s.sum, s.scaled, s.count) == 0);
+	for (int i = 0; i < ROWS; i++)
+		list[i] = F(1.75 * half);
+	s = one_window(rig, "h", list, ROWS);
+	assert_true(store_mean(s.sum, s.scaled, s.count) == 1.75 * half);
+}
+
 static void one_field_of_several(struct rig *rig)
 {
 	struct place rates = {TABLE_BASE_RATES, 30000, RETENTION_EVER};
@@ -415,6 +452,7 @@ const struct contract_case cases_aggregate[] = {
 	CASE(integers_are_exact),
 	CASE(nan_counts_and_is_no_extreme),
 	CASE(infinities_and_zeros),
+	CASE(means_of_the_largest),
 	CASE(one_field_of_several),
 	CASE(same_as_from_decoded_samples),
 	{0},

@@ -291,6 +291,27 @@ def test_several_series_in_one(document):
     assert [series["values"] for series in found] == [{"2020-08-24T16:00:00Z": 683.0}]
 
 
+def test_the_largest_doubles(server):
+    """Their sum is infinite, which JSON cannot say; their average is one of them."""
+    server.put([{"metric": "large", "timestamp": 1600000000 + i, "value": value,
+                 "tags": {"h": host}}
+                for host, values in (("a", (1.5e308, 1.5e308)), ("b", (5e307, 0.5e308)))
+                for i, value in enumerate(values)])
+    stamp = "2020-09-13T12:00:00Z"
+
+    def ask_large(**params):
+        return [series["values"] for series in server.query("large", start=0, **params)]
+    assert ask_large(fn="avg", window="1h") == [{stamp: 1.5e308}, {stamp: 5e307}]
+    assert ask_large(fn="sum", window="1h") == [{stamp: None}, {stamp: 1e308}]
+    assert ask_large(fn="avg", window="1h", agg="avg") == [{stamp: 1e308}]
+    assert ask_large(fn="sum", window="1h", agg="sum") == [{stamp: None}]
+    assert list(ask_large(agg="avg")[0].values()) == [1e308, 1e308]
+    assert list(ask_large(agg="sum")[0].values()) == [None, None]
+    answer = server.get("/api/query", metricName="large", tag="h=a", start=0, fn="sum",
+                        window="1h", format="csv")
+    assert answer.text.splitlines()[1].split(",")[-1] == "+Inf"
+
+
 def test_newest_value_of_each_series(document):
     found = by_host(ask(document, "deployment=prod", fn="last"))
     assert {host: series["values"] for host, series in found.items()} == {

@@ -521,6 +521,46 @@ static void test_agg_of_large_integers(void **state)
 	     value_f64(4503599627370497.0));
 }
 
+/* Sums of multiples of 2^1022 that leave the doubles, though their mean does not: a quarter of
+ * 2^1023 (1 + 1.5 + 1 + 0.5) is 2^1023, and what comes back was never away. */
+static void test_agg_of_the_largest_doubles(void **state)
+{
+	(void)state;
+	const double half = 0x1p1023, most = 0x1.fffffffffffffp1023;
+	same(value_of_two(value_f64(half), value_f64(1.5 * half), AGG_AVG), value_f64(1.25 * half));
+	same(value_of_two(value_f64(-half), value_f64(-1.5 * half), AGG_AVG),
+	     value_f64(-1.25 * half));
+	same(value_of_two(value_f64(half), value_f64(half), AGG_SUM), value_f64(INFINITY));
+	same(value_of_two(value_f64(most), value_f64(most), AGG_AVG), value_f64(most));
+	/* Windows of their own, at times that are not those above. */
+	uint64_t a = open_series("t", "large", "h=a"), b = open_series("t", "large", "h=b");
+	put(a, T0_MS, half);
+	put(a, T0_MS + 1, 1.5 * half);
+	put(b, T0_MS + 2, half);
+	put(b, T0_MS + 3, 0.5 * half);
+	static const struct {
+		enum query_fn fn;
+		enum query_agg agg;
+		double wanted;
+	} cases[] = {{FN_AVG, AGG_AVG, 1},
+		     {FN_MAX, AGG_AVG, 1.25},
+		     {FN_AVG, AGG_MAX, 1.25},
+		     {FN_AVG, AGG_MIN, 0.75}};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct asked asked;
+		struct query_spec *spec = ask(&asked, take_one, NULL, 0, 4);
+		spec->metric = SLICE("large");
+		spec->fn = cases[i].fn;
+		spec->window_ms = 1000;
+		spec->agg = cases[i].agg;
+		assert_int_equal(query_start(asked.query), 0);
+		pump();
+		assert_int_equal(asked.len, 1);
+		same(asked.value, value_f64(cases[i].wanted * half));
+		query_free(asked.query);
+	}
+}
+
 static void expect_agg_fn(enum query_agg agg, enum query_fn fn, const char *by, const char *wanted)
 {
 	struct asked a;
@@ -934,6 +974,7 @@ int main(void)
 		TEST(test_newest),
 		TEST(test_agg_at_equal_times),
 		TEST(test_agg_of_large_integers),
+		TEST(test_agg_of_the_largest_doubles),
 		TEST(test_agg_of_windows),
 		TEST(test_agg_of_many_times),
 		TEST(test_small_before_large),

@@ -59,12 +59,14 @@ struct block {
  * NaN counts, makes the sum NaN and is never min or max (NONE if there is no other value). first_ts
  * and last_ts are those of the first and last value present. The sum is kept in two parts, so that
  * merging rounds the integers only once: `integers` of i64 and u64 exactly, `doubles` of f64 in
- * their order (where they are stored as decimals: their exact sum, rounded once). */
+ * their order (where they are stored as decimals: their exact sum, rounded once). Where `doubles`
+ * has left the numbers, `scaled` is the same sum times 2^-64, which has not; else it means nothing.
+ */
 struct block_summary {
 	uint64_t count;
 	double sum; /* integers + doubles */
 	__int128 integers;
-	double doubles;
+	double doubles, scaled;
 	struct value min, max, first, last;
 	int64_t first_ts_ms, last_ts_ms;
 };
@@ -84,7 +86,8 @@ int block_decode_column(const struct block *block, unsigned column, uint64_t *bi
 			uint8_t *types) MUST_CHECK;
 
 /* Without decoding the column, unless it has absent values at an end or few rows. count 0: all
- * absent, nothing else is set. */
+ * absent, nothing else is set. Of a sum that is not finite nothing else is known (it is stored as a
+ * double), also not whether the values together have one: then they are to be looked at. */
 int block_read_summary(const struct block *block, unsigned column,
 		       struct block_summary *summary) MUST_CHECK;
 

@@ -834,6 +834,7 @@ static void summarise_constant(const struct column *column, struct block_summary
 	if (!isnan(d))
 		summary->min = summary->max = v;
 	summary->doubles = d * (double)column->present;
+	summary->scaled = d * 0x1p-64 * (double)column->present;
 	block_summary_total(summary);
 }
 

@@ -1,5 +1,7 @@
 /* AGGREGATE: windows from the summaries of blocks where a block lies in one window, else from
  * values. Series of one group are looked up together. */
+#include <math.h>
+
 #include "base/stats.h"
 #include "store/lmdb/read.h"
 
@@ -20,14 +22,17 @@ static void show_summary(const struct block_summary *from, struct store_summary 
 {
 	if (from->count == 0)
 		return;
-	*to = (struct store_summary){.count = from->count,
-				     .sum = from->sum,
-				     .min = from->min,
-				     .max = from->max,
-				     .first = from->first,
-				     .last = from->last,
-				     .first_ts_ms = from->first_ts_ms,
-				     .last_ts_ms = from->last_ts_ms};
+	*to = (struct store_summary){
+		.count = from->count,
+		.sum = from->sum,
+		.scaled = isfinite(from->doubles) ? from->sum * 0x1p-64
+						  : from->scaled + (double)from->integers * 0x1p-64,
+		.min = from->min,
+		.max = from->max,
+		.first = from->first,
+		.last = from->last,
+		.first_ts_ms = from->first_ts_ms,
+		.last_ts_ms = from->last_ts_ms};
 }
 
 static size_t window_of(const struct store_aggregate *in, int64_t ts_ms)
@@ -170,14 +175,12 @@ static int fold_block(struct folding *f, struct block_summary *windows, const st
 		window = window_of(f->in, meta->first_ts_ms);
 		whole = window == window_of(f->in, meta->last_ts_ms);
 	}
-	int err;
-	if (whole) {
-		struct block_summary summary;
-		err = block_read_summary(block, column, &summary);
-		if (!err)
-			block_summary_merge(&windows[window], &summary);
+	struct block_summary summary;
+	int err = whole ? block_read_summary(block, column, &summary) : 0;
+	if (whole && !err && isfinite(summary.doubles)) {
+		block_summary_merge(&windows[window], &summary);
 		f->r->read->work.blocks_summarised++;
-	} else {
+	} else if (!err) {
 		err = fold_decoded(f, windows, start_ms, t->end_ms, block, column);
 	}
 	if (err)

@@ -4,10 +4,16 @@
 
 #include "store/lmdb/kernels.h"
 #include "store/lmdb/stream.h"
+#include "store/store.h"
 
 void block_summary_total(struct block_summary *summary)
 {
-	summary->sum = (double)summary->integers + summary->doubles;
+	summary->sum = (double)summary->integers + store_sum(summary->doubles, summary->scaled);
+}
+
+static double scaled_of(double doubles, double scaled)
+{
+	return isfinite(doubles) ? doubles * 0x1p-64 : scaled;
 }
 
 /* ---- From values ---------------------------------------------------------------------------- */
@@ -98,6 +104,17 @@ static void summarise_integers(const uint64_t *bits, enum value_type type, size_
 	s->max = (struct value){range.high ^ flip, type};
 }
 
+/* After the sum of the doubles has overflowed on its way. */
+static void sum_scaled(const uint64_t *bits, const uint8_t *types, size_t count,
+		       struct block_summary *s)
+{
+	s->scaled = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!types || types[i] == VALUE_F64)
+			s->scaled += value_as_f64((struct value){bits[i], VALUE_F64}) * 0x1p-64;
+	}
+}
+
 /* Each equals the one before it. */
 static bool one_type(const uint8_t *types, size_t count)
 {
@@ -123,6 +140,8 @@ void block_summarise(const int64_t *ts_ms, const uint64_t *bits, const uint8_t *
 		else
 			summarise_integers(bits, type, count, summary);
 	}
+	if (UNLIKELY(!isfinite(summary->doubles)))
+		sum_scaled(bits, types, count, summary);
 	block_summary_total(summary);
 }
 
@@ -138,7 +157,11 @@ void block_summary_merge(struct block_summary *into, const struct block_summary 
 	into->last = later->last;
 	into->last_ts_ms = later->last_ts_ms;
 	into->integers += later->integers;
+	double before = into->doubles;
 	into->doubles += later->doubles;
+	if (UNLIKELY(!isfinite(into->doubles)))
+		into->scaled =
+			scaled_of(before, into->scaled) + scaled_of(later->doubles, later->scaled);
 	if (later->min.type != VALUE_NONE)
 		take_min_max(into, later->min, later->max);
 	block_summary_total(into);
@@ -282,6 +305,7 @@ int wide_summary_read(struct cursor *c, bool mixed, bool with_first, struct bloc
 	if (with_first)
 		summary->first.bits = cursor_u64(c);
 	memcpy(&summary->doubles, &sum, 8);
+	summary->scaled = summary->doubles;
 	summary->integers = 0;
 	block_summary_total(summary);
 	if (summary->first.type == VALUE_NONE || summary->last.type == VALUE_NONE)

@@ -27,7 +27,7 @@ uint8_t *wide_summary_put(const struct block_summary *s, bool mixed, bool with_f
 int wide_summary_read(struct cursor *c, bool mixed, bool with_first,
 		      struct block_summary *summary) MUST_CHECK;
 
-/* Sets the sum from its two parts, after either was changed. */
+/* Sets the sum from its parts, after any of them was changed. */
 void block_summary_total(struct block_summary *summary);
 
 #endif
