@@ -27,6 +27,7 @@ enum conf_type {
 	CONF_SIZE,     /* bytes; K, M, G, T are powers of 1,024 */
 	CONF_DURATION, /* ms, s, m, h, d, w; 0 needs no unit */
 	CONF_TEXT,
+	CONF_TAG,     /* the name of a tag; may be empty */
 	CONF_CHOICE,  /* one of a few words */
 	CONF_ADDRESS, /* host:port or [v6]:port; whether it may be bound is for loop/ to say */
 	CONF_LIST,    /* texts; a,b,c or a sequence of the file */
@@ -43,6 +44,7 @@ struct conf_list {
 #define CONF_FIELD_SIZE     int64_t
 #define CONF_FIELD_DURATION int64_t
 #define CONF_FIELD_TEXT     const char *
+#define CONF_FIELD_TAG      const char *
 #define CONF_FIELD_CHOICE   const char *
 #define CONF_FIELD_ADDRESS  const char *
 #define CONF_FIELD_LIST     struct conf_list

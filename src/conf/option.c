@@ -2,6 +2,7 @@
 #include "conf/option.h"
 
 #include "base/buf.h"
+#include "model/series.h"
 
 #define KIB    INT64_C(1024)
 #define MIB    (1024 * KIB)
@@ -48,6 +49,7 @@ static const struct type {
 	[CONF_DURATION] = {"duration", duration_units, ARRAY_LEN(duration_units),
 			   "a duration such as 500ms, 10s, 5m, 2h or 7d"},
 	[CONF_TEXT] = {"text", NULL, 0, "a text"},
+	[CONF_TAG] = {"tag", NULL, 0, "the name of a tag"},
 	[CONF_CHOICE] = {"choice", NULL, 0, "one of a few words"},
 	[CONF_ADDRESS] = {"address", NULL, 0, "ADDRESS:PORT such as 127.0.0.1:8470 or [::1]:8470"},
 	[CONF_LIST] = {"list", NULL, 0, "texts, separated by commas"},
@@ -208,6 +210,23 @@ static int check_text(const struct conf_option *option, struct slice value, stru
 	return 0;
 }
 
+/* What the rules for names allow, less what would need a backslash in front of it in one of the
+ * doors: that is more likely a slip, such as two names in one text. */
+static int check_tag(const struct conf_option *option, struct slice value, struct errbuf *e)
+{
+	struct tag tag = {value, SLICE("v")};
+	int err = check_text(option, value, e);
+	if (err || !value.len)
+		return err;
+	for (size_t i = 0; i < value.len; i++) {
+		if (memchr(",= \"\\", value.data[i], 5))
+			return errbuf_set(e, ERR_INVALID,
+					  "'%.*s' is not the name of one tag: it holds '%c'",
+					  (int)value.len, value.data, value.data[i]);
+	}
+	return tags_sort_and_check(&tag, 1, e);
+}
+
 static int keep_text(struct conf *conf, struct slice value, const char **field, struct errbuf *e)
 {
 	struct slice copy = arena_copy(&conf->arena, value);
@@ -327,6 +346,10 @@ int conf_set(struct conf *conf, enum conf_id id, struct slice value, struct conf
 		err = check_text(option, value, e);
 		err = err ? err : keep_text(conf, value, field, e);
 		break;
+	case CONF_TAG:
+		err = check_tag(option, value, e);
+		err = err ? err : keep_text(conf, value, field, e);
+		break;
 	case CONF_CHOICE:
 		err = set_choice(conf, option, field, value, e);
 		break;
@@ -396,6 +419,7 @@ void conf_print_value(const struct conf *conf, enum conf_id id, struct buf *out)
 		conf_print_number(option->type, *(const int64_t *)field, out);
 		break;
 	case CONF_TEXT:
+	case CONF_TAG:
 	case CONF_CHOICE:
 	case CONF_ADDRESS:
 		buf_append_text(out, *(const char *const *)field);

@@ -103,9 +103,10 @@ enum ingest_reason {
 	INGEST_TIME,     /* a time that is none */
 	INGEST_TOO_OLD,
 	INGEST_TOO_NEW,
-	INGEST_NOT_FINITE, /* NaN or infinite */
-	INGEST_NOT_NUMBER, /* a string, an object: a value that is no number */
-	INGEST_LIMIT,      /* the catalog's limits: series of a tenant, new series, tags, lengths */
+	INGEST_NOT_FINITE,   /* NaN or infinite */
+	INGEST_NOT_NUMBER,   /* a string, an object: a value that is no number */
+	INGEST_OUT_OF_RANGE, /* an integer that its type does not hold */
+	INGEST_LIMIT, /* the catalog's limits: series of a tenant, new series, tags, lengths */
 	INGEST_STORE, /* the store could not resolve the series; the request has the error too */
 	INGEST_REASONS
 };
@@ -185,6 +186,9 @@ struct ingest_points {
 	size_t count;                /* 1 to INGEST_POINTS_MAX */
 	int64_t ts_ms;
 	struct ingest_place place;
+	/* If metrics and tags are slices of one line: its beginning, by which a name that is
+	 * refused has a column of its own. NULL: place.column is told. */
+	const char *line;
 	/* Each metric is a point of its own, the i-th at place.index + i, and refused by itself;
 	 * the door has seen to it that names are good and values finite. Else they are refused as
 	 * one. */
@@ -203,7 +207,8 @@ void ingest_refuse(struct ingest_request *r, struct ingest_place place, enum ing
 
 /* Whose points these are: the header X-Tenant (NULL data: none sent), else the tag that the options
  * name, which is then taken out of the tags, else `default`. Beside a header the tag is an ordinary
- * one. ERR_INVALID: not a tenant's name; refuse the points with INGEST_NAME and e's sentence. */
+ * one. ERR_INVALID: not a tenant's name, or (*tenant is one) the tag stands twice; refuse the
+ * points with INGEST_NAME and e's sentence. */
 int ingest_tenant(const struct ingest *ingest, struct slice header, struct tag *tags,
 		  size_t *tag_count, struct slice *tenant, struct errbuf *e) MUST_CHECK;
 

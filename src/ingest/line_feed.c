@@ -100,13 +100,19 @@ static struct request *request_for(const struct taken *t)
 
 static void refuse_faults(const struct taken *t)
 {
+	static const struct {
+		enum ingest_reason reason;
+		const char *sentence;
+	} means[] = {
+		[LINE_FAULT_TEXT] = {INGEST_NOT_NUMBER, "a text is not stored, only numbers are"},
+		[LINE_FAULT_NOT_FINITE] = {INGEST_NOT_FINITE, "the value is not a finite number"},
+		[LINE_FAULT_OUT_OF_RANGE] = {INGEST_OUT_OF_RANGE,
+					     "the integer does not fit the 64 bits of its type"},
+	};
 	for (size_t i = 0; i < t->fields->fault_count; i++) {
 		const struct line_fault *fault = &t->fields->faults[i];
-		bool text = fault->kind == LINE_FAULT_TEXT;
-		ingest_refuse(t->feed->r, place_at(t, fault->at),
-			      text ? INGEST_NOT_NUMBER : INGEST_NOT_FINITE, (struct slice){0},
-			      text ? "a text is not stored, only numbers are"
-				   : "the value is not a finite number");
+		ingest_refuse(t->feed->r, place_at(t, fault->at), means[fault->kind].reason,
+			      (struct slice){0}, "%s", means[fault->kind].sentence);
 	}
 }
 
@@ -205,20 +211,44 @@ static size_t without_repeats(const struct shape *shape, struct line_scratch *s,
 	return n;
 }
 
+static void refuse_tag(const struct taken *t, struct slice name, size_t nth, const struct errbuf *e)
+{
+	ingest_refuse(t->feed->r, place_at(t, line_tag_place(t->key, name, nth)), INGEST_NAME,
+		      (struct slice){0}, "%s", e->text);
+}
+
+/* The sorted tags: list[fault], or all of them, for which the first stands, or that which was too
+ * much. */
+static void refuse_tags(const struct taken *t, const struct tag *list, size_t count, size_t fault,
+			const struct errbuf *e)
+{
+	size_t nth = 0;
+	if (fault == count)
+		fault = count > TAGS_MAX ? TAGS_MAX : 0;
+	while (nth < fault && slice_equal(list[fault - nth - 1].key, list[fault].key))
+		nth++;
+	refuse_tag(t, list[fault].key, nth, e);
+}
+
 static bool read_identity(const struct taken *t, struct line_scratch *s, struct unknown *u)
 {
 	struct ingest_request *r = t->feed->r;
+	const struct ingest *ingest = r->ingest;
 	struct slice measurement;
 	const char *at, *reason;
-	size_t count;
+	size_t count, fault;
 	struct errbuf e;
 	if (line_tags(t->key, s->text, &measurement, s->tags, &count, &at, &reason) != LINE_OK) {
 		ingest_refuse(r, place_at(t, at), INGEST_SYNTAX, (struct slice){0}, "%s", reason);
 		return false;
 	}
-	if (ingest_tenant(r->ingest, t->feed->tenant, s->tags, &count, &u->tenant, &e) ||
-	    tags_sort_and_check(s->tags, count, &e)) {
-		ingest_refuse(r, key_place(t), INGEST_NAME, (struct slice){0}, "%s", e.text);
+	if (ingest_tenant(ingest, t->feed->tenant, s->tags, &count, &u->tenant, &e)) {
+		/* The first is none, or it is one and there is a second. */
+		refuse_tag(t, ingest->options.tenant_tag, tenant_valid(u->tenant), &e);
+		return false;
+	}
+	if (tags_sort_and_find_fault(s->tags, count, &fault, &e)) {
+		refuse_tags(t, s->tags, count, fault, &e);
 		return false;
 	}
 	u->tags = (struct tags){s->tags, count};

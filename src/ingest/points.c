@@ -16,6 +16,7 @@ static const enum stat_id reason_stats[INGEST_REASONS] = {
 	[INGEST_TOO_NEW] = STAT_ingest_refused_too_new,
 	[INGEST_NOT_FINITE] = STAT_ingest_refused_not_finite,
 	[INGEST_NOT_NUMBER] = STAT_ingest_refused_not_number,
+	[INGEST_OUT_OF_RANGE] = STAT_ingest_refused_out_of_range,
 	[INGEST_LIMIT] = STAT_ingest_refused_limit,
 	[INGEST_STORE] = STAT_ingest_refused_store,
 };
@@ -31,6 +32,7 @@ const char *ingest_reason_text(enum ingest_reason reason)
 		[INGEST_TOO_NEW] = "too_new",
 		[INGEST_NOT_FINITE] = "not_finite",
 		[INGEST_NOT_NUMBER] = "not_number",
+		[INGEST_OUT_OF_RANGE] = "out_of_range",
 		[INGEST_LIMIT] = "limit",
 		[INGEST_STORE] = "store",
 	};
@@ -95,12 +97,22 @@ bool request_time(struct request *q, int64_t ts_ms, struct ingest_place place, s
 
 /* ---- Tenants -------------------------------------------------------------------------------- */
 
+static bool has_key(const struct tag *tags, size_t count, struct slice key)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (slice_equal(tags[i].key, key))
+			return true;
+	}
+	return false;
+}
+
 int ingest_tenant(const struct ingest *ingest, struct slice header, struct tag *tags,
 		  size_t *tag_count, struct slice *tenant, struct errbuf *e)
 {
+	struct slice key = ingest->options.tenant_tag;
 	*tenant = header;
 	for (size_t i = 0; !header.data && i < *tag_count; i++) {
-		if (!slice_equal(tags[i].key, ingest->options.tenant_tag))
+		if (!slice_equal(tags[i].key, key))
 			continue;
 		*tenant = tags[i].value;
 		--*tag_count;
@@ -109,11 +121,14 @@ int ingest_tenant(const struct ingest *ingest, struct slice header, struct tag *
 	}
 	if (!tenant->data)
 		*tenant = SLICE("default");
-	if (tenant_valid(*tenant))
-		return 0;
-	return errbuf_set(e, ERR_INVALID, "tenant \"%.*s\" is not 1 to %d of A-Z a-z 0-9 _ . and -",
-			  (int)(tenant->len < 64 ? tenant->len : 64), tenant->data,
-			  TENANT_MAX_BYTES);
+	if (!tenant_valid(*tenant))
+		return errbuf_set(
+			e, ERR_INVALID, "tenant \"%.*s\" is not 1 to %d of A-Z a-z 0-9 _ . and -",
+			(int)(tenant->len < 64 ? tenant->len : 64), tenant->data, TENANT_MAX_BYTES);
+	if (!header.data && has_key(tags, *tag_count, key))
+		return errbuf_set(e, ERR_INVALID, "tag \"%.*s\" stands twice", (int)key.len,
+				  key.data);
+	return 0;
 }
 
 /* ---- Points --------------------------------------------------------------------------------- */
@@ -159,15 +174,30 @@ static size_t take_values(struct request *q, const struct ingest_points *points,
 	return n;
 }
 
-static int check_names(const struct ingest_points *points, const struct slice *metrics,
-		       size_t count, struct errbuf *e)
+/* Where `name` is, if the points lie in a line and it does. */
+static struct ingest_place name_place(const struct ingest_points *points, struct slice name)
 {
+	struct ingest_place place = points->place;
+	if (points->line)
+		place.column = (uint32_t)(name.data - points->line) + 1;
+	return place;
+}
+
+static int check_names(const struct ingest_points *points, const struct slice *metrics,
+		       size_t count, struct ingest_place *place, struct errbuf *e)
+{
+	size_t fault;
 	for (size_t i = 0; i < count; i++) {
+		*place = name_place(points, metrics[i]);
 		int err = metric_check(metrics[i], e);
 		if (err)
 			return err;
 	}
-	return tags_sort_and_check(points->tags, points->tag_count, e);
+	*place = points->place;
+	int err = tags_sort_and_find_fault(points->tags, points->tag_count, &fault, e);
+	if (err && fault < points->tag_count)
+		*place = name_place(points, points->tags[fault].key);
+	return err;
 }
 
 static bool points_time(struct request *q, const struct ingest_points *points)
@@ -203,8 +233,9 @@ void ingest_points(struct ingest_request *r, const struct ingest_points *points)
 		request_add(q, points->ts_ms, handles, values, count);
 		return;
 	}
-	if (check_names(points, metrics, count, &e)) {
-		ingest_refuse(r, points->place, INGEST_NAME, points->source, "%s", e.text);
+	struct ingest_place place;
+	if (check_names(points, metrics, count, &place, &e)) {
+		ingest_refuse(r, place, INGEST_NAME, points->source, "%s", e.text);
 		return;
 	}
 	round_add_unknown(q, &(struct unknown){.key = key,

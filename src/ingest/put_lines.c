@@ -1,6 +1,7 @@
 #include "ingest/put_lines.h"
 
 #include "base/stats.h"
+#include "ingest/private.h"
 #include "wire/put_line.h"
 
 enum { SHOWN_MAX_BYTES = 64 };
@@ -53,6 +54,25 @@ bool put_lines_command(struct slice bytes, struct slice *command)
 
 /* ---- Put ------------------------------------------------------------------------------------ */
 
+static uint32_t column_of(const char *at, const char *begin)
+{
+	return (uint32_t)(at - begin) + 1;
+}
+
+/* The tag that names the tenant, after ingest_tenant has refused it: the one it has taken out, or,
+ * where that is a tenant, another one. */
+static const char *tenant_place(const struct put_lines *lines, const struct put_line *line,
+				struct slice tenant)
+{
+	struct slice key = lines->r->ingest->options.tenant_tag;
+	size_t i = 0;
+	if (!tenant_valid(tenant))
+		return tenant.data - 1 - key.len;
+	while (!slice_equal(line->tags[i].key, key))
+		i++;
+	return line->tags[i].key.data;
+}
+
 static void take_put(struct put_lines *lines, const char *begin, struct slice words)
 {
 	struct put_line line;
@@ -60,13 +80,14 @@ static void take_put(struct put_lines *lines, const char *begin, struct slice wo
 	struct errbuf e;
 	const char *at = words.data;
 	enum put_line_fault fault = put_line_parse(words, &line, &at, &e);
-	struct ingest_place place = {lines->line, fault ? (uint32_t)(at - begin) + 1 : 1};
+	struct ingest_place place = {lines->line, fault ? column_of(at, begin) : 1};
 	if (fault) {
 		ingest_refuse(lines->r, place, reasons[fault], (struct slice){0}, "%s", e.text);
 		return;
 	}
 	if (ingest_tenant(lines->r->ingest, lines->tenant, line.tags, &line.tag_count, &tenant,
 			  &e)) {
+		place.column = column_of(tenant_place(lines, &line, tenant), begin);
 		ingest_refuse(lines->r, place, INGEST_NAME, (struct slice){0}, "%s", e.text);
 		return;
 	}
@@ -77,7 +98,8 @@ static void take_put(struct put_lines *lines, const char *begin, struct slice wo
 							.values = &line.value,
 							.count = 1,
 							.ts_ms = line.ts_ms,
-							.place = place});
+							.place = place,
+							.line = begin});
 }
 
 size_t put_lines_feed(struct put_lines *lines, struct slice bytes)

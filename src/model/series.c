@@ -78,11 +78,9 @@ static size_t escaped_bytes(struct slice name)
 	return n;
 }
 
-int tags_sort_and_check(struct tag *list, size_t count, struct errbuf *e)
+/* Insertion sort: few tags, mostly in order already. */
+static void sort_tags(struct tag *list, size_t count)
 {
-	if (count > TAGS_MAX)
-		return errbuf_set(e, ERR_INVALID, "there are more than %d tags", TAGS_MAX);
-	/* Insertion sort: few tags, mostly in order already. */
 	for (size_t i = 1; i < count; i++) {
 		struct tag moved = list[i];
 		size_t j = i;
@@ -90,8 +88,17 @@ int tags_sort_and_check(struct tag *list, size_t count, struct errbuf *e)
 			list[j] = list[j - 1];
 		list[j] = moved;
 	}
+}
+
+int tags_sort_and_find_fault(struct tag *list, size_t count, size_t *fault, struct errbuf *e)
+{
+	*fault = count;
+	if (count > TAGS_MAX)
+		return errbuf_set(e, ERR_INVALID, "there are more than %d tags", TAGS_MAX);
+	sort_tags(list, count);
 	size_t text_bytes = 0;
 	for (size_t i = 0; i < count; i++) {
+		*fault = i;
 		int err = tag_check(&list[i], e);
 		if (err)
 			return err;
@@ -100,11 +107,18 @@ int tags_sort_and_check(struct tag *list, size_t count, struct errbuf *e)
 					  shown(list[i].key), list[i].key.data);
 		text_bytes += escaped_bytes(list[i].key) + escaped_bytes(list[i].value) + 2;
 	}
+	*fault = count;
 	if (text_bytes > TAGS_TEXT_MAX_BYTES)
 		return errbuf_set(e, ERR_INVALID,
 				  "the tags take %zu bytes as text, more than the %d allowed",
 				  text_bytes, TAGS_TEXT_MAX_BYTES);
 	return 0;
+}
+
+int tags_sort_and_check(struct tag *list, size_t count, struct errbuf *e)
+{
+	size_t fault;
+	return tags_sort_and_find_fault(list, count, &fault, e);
 }
 
 static void append_escaped(struct buf *out, struct slice name)

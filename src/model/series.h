@@ -40,6 +40,10 @@ bool tenant_valid(struct slice tenant);
 /* Sorts in place; ERR_INVALID with a sentence for an empty or doubled key, an empty value, a
  * control character, invalid UTF-8 or a name over its limit. */
 int tags_sort_and_check(struct tag *list, size_t count, struct errbuf *e) MUST_CHECK;
+/* The same, and after an error *fault is which of the sorted list it was, or `count` if it was all
+ * of them together. Equal keys stay in their order. */
+int tags_sort_and_find_fault(struct tag *list, size_t count, size_t *fault,
+			     struct errbuf *e) MUST_CHECK;
 int metric_check(struct slice metric, struct errbuf *e) MUST_CHECK;
 
 /* `k=v,k=v`, escaped; without tags nothing. ERR_LIMIT beyond the buffer's maximum. */

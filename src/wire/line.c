@@ -343,25 +343,21 @@ static const char *read_not_finite(const char *p, struct line_fields *fields)
 	return after;
 }
 
-static const char *too_large(struct line_reader *reader, const char *p)
+/* The suffix at `after` stands for the type. What the type does not hold costs its own field only:
+ * where it ends is beyond doubt. */
+static const char *read_integer(const char *p, const char *after, uint64_t magnitude, bool overflow,
+				struct line_fields *fields)
 {
-	return no_value(reader, p, "the integer does not fit 64 bits");
-}
-
-/* The suffix at `after` stands for the type. */
-static const char *read_integer(struct line_reader *reader, const char *p, const char *after,
-				uint64_t magnitude, struct line_fields *fields)
-{
-	bool negative = *p == '-';
-	if (*after == 'u') {
-		if (negative)
-			return no_value(reader, p, "an unsigned integer has a sign");
+	bool negative = *p == '-', is_unsigned = *after == 'u';
+	bool fits =
+		is_unsigned ? !negative || !magnitude : magnitude <= (uint64_t)INT64_MAX + negative;
+	if (overflow || !fits)
+		add_fault(fields, p, LINE_FAULT_OUT_OF_RANGE);
+	else if (is_unsigned)
 		fields->values[fields->count] = value_u64(magnitude);
-		return after + 1;
-	}
-	if (magnitude > (uint64_t)INT64_MAX + negative)
-		return too_large(reader, p);
-	fields->values[fields->count] = value_i64((int64_t)(negative ? -magnitude : magnitude));
+	else
+		fields->values[fields->count] =
+			value_i64((int64_t)(negative ? -magnitude : magnitude));
 	return after + 1;
 }
 
@@ -415,12 +411,12 @@ static const char *read_number(struct line_reader *reader, const char *p,
 {
 	bool negative = *p == '-', overflow;
 	uint64_t whole;
-	const char *digits = p + negative, *after = read_digits(digits, &whole, &overflow);
+	const char *digits = p + (negative || *p == '+');
+	const char *after = read_digits(digits, &whole, &overflow);
 	if (after == digits || after - p > LINE_NUMBER_MAX_BYTES)
 		return read_decimal(reader, p, fields);
 	if (*after == 'i' || *after == 'u')
-		return overflow ? too_large(reader, p)
-				: read_integer(reader, p, after, whole, fields);
+		return read_integer(p, after, whole, overflow, fields);
 	const char *end = NULL;
 	if (*after == '.' && !overflow)
 		end = read_short_decimal(after + 1, negative, whole, fields);
@@ -706,6 +702,42 @@ static struct slice key_name(struct key_cursor *c, bool stop_at_equals)
 	name = (struct slice){c->scratch, len};
 	c->scratch += len;
 	return name;
+}
+
+/* Whether `raw` unescaped is `name`. */
+static bool means(struct slice raw, struct slice name)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < raw.len; i++, n++) {
+		if (raw.data[i] == '\\' && i + 1 < raw.len && escapes(raw.data[i + 1]))
+			i++;
+		if (n == name.len || raw.data[i] != name.data[n])
+			return false;
+	}
+	return n == name.len;
+}
+
+/* The byte after the raw name at p: a comma, with `stop_at_equals` also a `=`, or the end. */
+static const char *name_end(const char *p, const char *end, bool stop_at_equals)
+{
+	for (; p < end && *p != ',' && !(stop_at_equals && *p == '='); p++) {
+		if (*p == '\\' && p + 1 < end && escapes(p[1]))
+			p++;
+	}
+	return p;
+}
+
+const char *line_tag_place(struct slice key, struct slice name, size_t nth)
+{
+	const char *end = key.data + key.len, *p = name_end(key.data, end, false);
+	while (p < end) {
+		const char *begin = p + 1;
+		p = name_end(begin, end, true);
+		if (means((struct slice){begin, (size_t)(p - begin)}, name) && !nth--)
+			return begin;
+		p = name_end(p, end, false);
+	}
+	return end;
 }
 
 /* The cursor stands on the comma before the tag. */

@@ -13,8 +13,9 @@
  *    Quotes are ordinary there.
  *  - Field values: `12i` (i64), `12u` (u64), `1.5` `-2` `+1e3` `.5` `1.` (f64), t T true True TRUE
  *    f F false False FALSE (f64 1 and 0), and "text", in which \" and \\ are escapes and a newline
- *    is a byte like others. Text is no number, and NaN and infinities (also what passes every
- *    double) are none that can be kept: such fields have VALUE_NONE and stand in `faults`.
+ *    is a byte like others. A + may stand before any number. Text is no number, and NaN, infinities
+ *    (also what passes every double) and integers outside of their type are none that can be kept:
+ *    such fields have VALUE_NONE and stand in `faults`.
  *  - The time is an integer in the unit given to the reader, cut to ms towards the past.
  *  - Lines end with \n or \r\n; blank lines, blanks before a line, several blanks between its parts
  *    and lines that begin with # are skipped over.
@@ -102,7 +103,7 @@ struct line_names {
 	const uint16_t *lengths; /* in bytes, with the `=` */
 };
 
-enum line_fault_kind { LINE_FAULT_TEXT, LINE_FAULT_NOT_FINITE };
+enum line_fault_kind { LINE_FAULT_TEXT, LINE_FAULT_NOT_FINITE, LINE_FAULT_OUT_OF_RANGE };
 
 struct line_fault {
 	uint16_t field;
@@ -140,6 +141,10 @@ struct line_bad line_place(const struct line_reader *reader, const char *at);
  * the grammar says: nothing empty. LINE_OK or LINE_BAD, where only *at and *reason are told. */
 enum line_result line_tags(struct slice key, char *scratch, struct slice *measurement,
 			   struct tag *tags, size_t *count, const char **at, const char **reason);
+
+/* Where in such a key the tag begins that is called `name` (unescaped), or, of several, the one
+ * that `nth` (from 0) others of that name stand before; the end of the key if there is none. */
+const char *line_tag_place(struct slice key, struct slice name, size_t nth);
 
 /* The length of `raw` unescaped, written to `to` (at most raw.len bytes). */
 size_t line_unescape(struct slice raw, char *to);

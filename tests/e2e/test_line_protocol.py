@@ -112,6 +112,17 @@ def test_bad_lines_are_named_and_good_ones_kept(server):
     assert server.values("m_v") == [1.0, 2.0, 4.0]
 
 
+def test_what_a_field_does_to_its_line(server):
+    """The last of two values counts; an integer that is too large costs nothing but itself."""
+    assert server.write(f"m v=1,w=5,v=2 {START_S}\nm w=+6i {START_S + 1}".encode()) == (204, None)
+    status, answer = server.write(f"m v=3,w=9223372036854775808i {START_S + 2}\n"
+                                  f"m,b=1,a=1,b=2 v=4 {START_S}".encode())
+    assert status == 400
+    assert [(e["line"], e["column"], e["reason"]) for e in answer["errors"]] == [
+        (1, 9, "out_of_range"), (2, 11, "name")]
+    assert server.values("m_v") == [2, 3] and server.values("m_w") == [5, 6]
+
+
 def test_tenants(server):
     line = f"m,tenant=t-1,k=v f=1i {START_S}".encode()
     assert server.write(line)[0] == 204

@@ -237,6 +237,7 @@ DROPS = [
     ("granary_ingest_refused_total", "too_old", "m,a=b v=1 -1\n"),
     ("granary_ingest_refused_total", "not_number", f'm,a=b v="text" {T0}\n'),
     ("granary_ingest_refused_total", "not_finite", f"m,a=b v=NaN {T0}\n"),
+    ("granary_ingest_refused_total", "out_of_range", f"m,a=b v=-1u {T0}\n"),
     ("granary_ingest_refused_total", "time", "m,a=b v=1 99999999999999999999999\n"),
 ]
 

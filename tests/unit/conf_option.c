@@ -191,6 +191,41 @@ static void texts_have_lengths_and_no_control_characters(void **state)
 	conf_free(conf);
 }
 
+static void the_tenants_tag_is_the_name_of_one(void **state)
+{
+	(void)state;
+	struct conf *conf = conf_new();
+	static const char *const good[] = {"",          "tenant", "org-id", "kunde.nr",
+					   "h\u00f6st", "a/b",    "'"};
+	static const struct {
+		const char *name, *sentence;
+	} bad[] = {
+		{"tenant,org", "'tenant,org' is not the name of one tag: it holds ','"},
+		{"tenant=", "'tenant=' is not the name of one tag: it holds '='"},
+		{" tenant", "' tenant' is not the name of one tag: it holds ' '"},
+		{"a b", "'a b' is not the name of one tag: it holds ' '"},
+		{"a\\", "'a\\' is not the name of one tag: it holds '\\'"},
+		{"\"tenant\"", "'\"tenant\"' is not the name of one tag: it holds '\"'"},
+		{"a\nb", "holds a control character"},
+		{"a\x7f", "holds a control character"},
+		{"a\xff", "tag key \"a\xff\" is not UTF-8"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		assert_int_equal(set(conf, "ingest.tenant_tag", good[i]), 0);
+		assert_string_equal(conf->ingest_tenant_tag, good[i]);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_refused(conf, "ingest.tenant_tag", bad[i].name, bad[i].sentence);
+	char longest[258];
+	memset(longest, 'a', sizeof(longest));
+	longest[257] = 0;
+	assert_refused(conf, "ingest.tenant_tag", longest,
+		       "257 bytes are longer than the maximum of 256");
+	longest[256] = 0;
+	assert_int_equal(set(conf, "ingest.tenant_tag", longest), 0);
+	conf_free(conf);
+}
+
 static void lists_are_cut_at_commas(void **state)
 {
 	(void)state;
@@ -258,6 +293,7 @@ int main(void)
 		cmocka_unit_test(booleans_and_choices_are_exact_words),
 		cmocka_unit_test(addresses_have_a_port),
 		cmocka_unit_test(texts_have_lengths_and_no_control_characters),
+		cmocka_unit_test(the_tenants_tag_is_the_name_of_one),
 		cmocka_unit_test(lists_are_cut_at_commas),
 		cmocka_unit_test(a_slip_of_the_pen_finds_its_option),
 		cmocka_unit_test(changes_of_what_does_not_reload_are_named),

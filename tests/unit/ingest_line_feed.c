@@ -229,7 +229,7 @@ static void bad_lines_cost_only_themselves(void **state)
 		uint32_t column;
 		enum ingest_reason reason;
 	} want[] = {{2, 5, INGEST_SYNTAX},   {3, 3, INGEST_SYNTAX},  {5, 5, INGEST_SYNTAX},
-		    {6, 1, INGEST_NAME},     {7, 1, INGEST_NAME},    {8, 1, INGEST_NAME},
+		    {6, 7, INGEST_NAME},     {7, 3, INGEST_NAME},    {8, 3, INGEST_NAME},
 		    {9, 1, INGEST_NAME},     {10, 3, INGEST_NAME},   {11, 8, INGEST_TOO_OLD},
 		    {13, 8, INGEST_TOO_NEW}, {14, 10, INGEST_SYNTAX}};
 	assert_int_equal(r->refused, ARRAY_LEN(want));
@@ -246,6 +246,83 @@ static void bad_lines_cost_only_themselves(void **state)
 		   "the time 1700086400001 ms is more than 86400 s ahead of now");
 	ingest_request_free(r);
 	harness_expect(&h, "default:m_f 1=1i 2=2i 3=3i 1700086400000=1i\n");
+	harness_close(&h);
+}
+
+static void integers_out_of_range_cost_only_their_field(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	int64_t before = stat_get(STAT_ingest_refused_out_of_range);
+	struct ingest_request *r = write_text(&h, NULL,
+					      "m a=1i,b=9223372036854775808i,c=+3i 1\n"
+					      "m a=-1u,b=2i,c=18446744073709551616u 2\n"
+					      "m d=-9223372036854775809i 3\n");
+	assert_int_equal(ingest_status(r), 400);
+	assert_int_equal(r->accepted, 3);
+	assert_int_equal(r->refused, 4);
+	const char *sentence = "the integer does not fit the 64 bits of its type";
+	want_error(r, 0, 1, 10, INGEST_OUT_OF_RANGE, sentence);
+	want_error(r, 1, 2, 5, INGEST_OUT_OF_RANGE, sentence);
+	want_error(r, 2, 2, 16, INGEST_OUT_OF_RANGE, sentence);
+	want_error(r, 3, 3, 5, INGEST_OUT_OF_RANGE, sentence);
+	assert_int_equal(stat_get(STAT_ingest_refused_out_of_range) - before, 4);
+	ingest_request_free(r);
+	harness_expect(&h, "default:m_a 1=1i\ndefault:m_b 2=2i\ndefault:m_c 1=3i\n");
+	harness_close(&h);
+}
+
+/* Of sorted tags the first bad one is told, where it stands in the line as it was sent. */
+static void a_bad_tag_is_named_with_its_column(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	struct ingest_request *r = write_text(&h, NULL,
+					      "m,z=1,b=\x01,y=2 f=1i 1\n"
+					      "m,b=1,a=1,b=2 f=1i 1\n"
+					      "  m,x=1,k\\=\x7f=1 f=1i 1\n"
+					      "m\\,a=1,a=2,a=3,a=4 f=1i 1\n"
+					      "m,a=b,tenant=a/b f=1i 1\n"
+					      "m,tenant=t,a=b,tenant=u f=1i 1\n"
+					      "m,a\\ b=1,c=2,a\\ b=3 f=1i 1\n");
+	want_error(r, 0, 1, 7, INGEST_NAME, "value of tag \"b\" holds a control character");
+	want_error(r, 1, 2, 11, INGEST_NAME, "tag \"b\" stands twice");
+	want_error(r, 2, 3, 9, INGEST_NAME, "tag key \"k=\x7f\" holds a control character");
+	want_error(r, 3, 4, 12, INGEST_NAME, "tag \"a\" stands twice");
+	want_error(r, 4, 5, 7, INGEST_NAME,
+		   "tenant \"a/b\" is not 1 to 64 of A-Z a-z 0-9 _ . and -");
+	want_error(r, 5, 6, 16, INGEST_NAME, "tag \"tenant\" stands twice");
+	want_error(r, 6, 7, 14, INGEST_NAME, "tag \"a b\" stands twice");
+	assert_int_equal(r->refused, 7);
+	ingest_request_free(r);
+	harness_expect(&h, "");
+	harness_close(&h);
+}
+
+/* One tag too many is told at that tag; tags that are too long together where they begin. */
+static void too_many_tags_are_told_where_they_are(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	struct buf text;
+	harness_open(&h, NULL);
+	buf_init(&text, 1 << 16);
+	buf_append_text(&text, "m");
+	for (int i = 0; i < TAGS_MAX + 1; i++)
+		buf_printf(&text, ",k%02d=v", i);
+	buf_append_text(&text, " f=1i 1\nm");
+	for (int i = 0; i < 3; i++)
+		buf_printf(&text, ",k%d=%01024d", i, 0);
+	buf_append_text(&text, " f=1i 1\n");
+	struct ingest_request *r = write_pieces(&h, SLICE("t"), text.data, text.len, 1 << 20);
+	/* 64 tags of six bytes stand before it. */
+	want_error(r, 0, 1, 2 + 64 * 6 + 1, INGEST_NAME, "there are more than 64 tags");
+	want_error(r, 1, 2, 3, INGEST_NAME,
+		   "the tags take 3084 bytes as text, more than the 3000 allowed");
+	ingest_request_free(r);
+	buf_release(&text);
 	harness_close(&h);
 }
 
@@ -552,6 +629,9 @@ int main(void)
 		cmocka_unit_test(different_fields_may_be_text_at_first),
 		cmocka_unit_test(text_fields_make_no_series),
 		cmocka_unit_test(bad_lines_cost_only_themselves),
+		cmocka_unit_test(integers_out_of_range_cost_only_their_field),
+		cmocka_unit_test(a_bad_tag_is_named_with_its_column),
+		cmocka_unit_test(too_many_tags_are_told_where_they_are),
 		cmocka_unit_test(tenants_come_from_header_tag_or_nowhere),
 		cmocka_unit_test(the_tenants_tag_can_be_another_or_none),
 		cmocka_unit_test(of_doubled_fields_the_last_counts),
