@@ -186,13 +186,23 @@ struct client {
 	const char *body; /* raw: chunks are as sent */
 };
 
-static int dial(void)
+/* 0: the kernel's own size for what was not read yet. */
+static int dial_with(int receive_bytes)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	if (receive_bytes)
+		assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes,
+					    sizeof(receive_bytes)),
+				 0);
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
 	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	return fd;
+}
+
+static int dial(void)
+{
+	return dial_with(0);
 }
 
 static void *run_client(void *context)
@@ -698,21 +708,17 @@ static void test_head_reads_nothing(void **state)
 	store->engine = counted;
 }
 
-static int64_t cut_before;
+enum {
+	DEAF_POINTS = 100000,
+	DEAF_SLICE = 4000,
+	DEAF_READS = DEAF_POINTS / DEAF_SLICE,
+	HELD_READ = 10,
+};
 
-static void stop_when_cut(void *owner)
+/* An answer of 3 MB in 25 slices, for a client that will read nothing of it: asked, not waited
+ * for. What the kernel keeps for the client is little. */
+static int ask_deaf(void)
 {
-	(void)owner;
-	if (stat_get(STAT_http_timeouts_write) > cut_before)
-		loop_stop(loop);
-}
-
-enum { DEAF_POINTS = 400000 };
-
-/* What a client that does not read had asked for, 13 MB in 100 slices, is not read to its end. */
-static void test_deaf_client(void **state)
-{
-	(void)state;
 	static const char request[] = "GET " ASK_LONG " HTTP/1.1\r\nHost: a\r\n\r\n";
 	uint64_t h = open_series("default", "long", "host=a");
 	for (int part = 0; part < 8; part++) {
@@ -725,24 +731,97 @@ static void test_deaf_client(void **state)
 		}
 		write_out(write);
 	}
-	options.slice_points = 4000;
-	limits.write_timeout_ms = 200;
-	limits.unsent_max_bytes = 128 << 10;
+	options.slice_points = DEAF_SLICE;
 	begin_again();
-	cut_before = stat_get(STAT_http_timeouts_write);
-	int64_t points = stat_get(STAT_query_points);
-	int fd = dial(), len = (int)sizeof(request) - 1;
+	count_reads();
+	int fd = dial_with(4096), len = (int)sizeof(request) - 1;
 	assert_int_equal(write(fd, request, (size_t)len), len);
-	struct loop_timer *timer = loop_timer_new(loop, stop_when_cut, NULL);
+	return fd;
+}
+
+/* Nothing is left of the request, and nothing of it was taken for an answer. */
+static void end_deaf(int fd, int64_t points)
+{
+	begin_again(); /* ends only when nothing is left */
+	close(fd);
+	store->engine = counted;
+	assert_int_equal(stat_get(STAT_query_points), points);
+	assert_int_equal(stat_get(STAT_queries_running), 0);
+	assert_int_equal(stat_get(STAT_query_reads_running), 0);
+}
+
+static void run_until(loop_timer_fn *check)
+{
+	struct loop_timer *timer = loop_timer_new(loop, check, NULL);
 	loop_timer_start(timer, 10, 10);
 	loop_run(loop);
 	loop_timer_close(timer);
-	begin_again(); /* ends only when nothing is left of the request */
-	close(fd);
+}
+
+static int64_t cut_before;
+
+static void stop_when_cut(void *owner)
+{
+	(void)owner;
+	if (stat_get(STAT_http_timeouts_write) > cut_before)
+		loop_stop(loop);
+}
+
+/* While it does not read, the store is not asked for more; then it is cut. */
+static void test_deaf_client(void **state)
+{
+	(void)state;
+	limits.unsent_max_bytes = 128 << 10;
+	limits.write_timeout_ms = 200;
+	cut_before = stat_get(STAT_http_timeouts_write);
+	int64_t points = stat_get(STAT_query_points);
+	int fd = ask_deaf();
+	run_until(stop_when_cut);
+	assert_true(reads > 0 && reads < DEAF_READS);
+	end_deaf(fd, points);
 	assert_int_equal(stat_get(STAT_http_timeouts_write), cut_before + 1);
-	assert_int_equal(stat_get(STAT_query_points), points); /* never completed */
-	assert_int_equal(stat_get(STAT_queries_running), 0);
-	assert_int_equal(stat_get(STAT_query_reads_running), 0);
+}
+
+static struct store_read *held;
+static unsigned patience;
+
+static int hold_the_last_read(struct store_read *read)
+{
+	if (++reads < HELD_READ)
+		return counted->read_submit(read);
+	held = read;
+	return 0;
+}
+
+static void stop_when_cancelled(void *owner)
+{
+	(void)owner;
+	if ((held && held->cancelled) || !--patience)
+		loop_stop(loop);
+}
+
+/* When it is cut while the store is at work for it, the store is told to stop. Here the server
+ * keeps all that the client does not read, and the tenth read is not answered before it is
+ * cancelled. */
+static void test_client_that_is_cut_during_a_read(void **state)
+{
+	(void)state;
+	limits.unsent_max_bytes = 64 << 20;
+	limits.write_timeout_ms = 1000; /* within which ten reads are made */
+	int64_t points = stat_get(STAT_query_points);
+	int64_t cancelled = stat_get(STAT_query_reads_cancelled);
+	held = NULL;
+	patience = 2000;
+	int fd = ask_deaf();
+	counting.read_submit = hold_the_last_read;
+	run_until(stop_when_cancelled);
+	assert_non_null(held);
+	bool was_cancelled = held->cancelled;
+	assert_int_equal(counted->read_submit(held), 0);
+	end_deaf(fd, points);
+	assert_true(was_cancelled);
+	assert_int_equal(stat_get(STAT_query_reads_cancelled), cancelled + 1);
+	assert_int_equal(reads, HELD_READ);
 }
 
 /* ---- Metadata -------------------------------------------------------------------------------- */
@@ -822,6 +901,7 @@ int main(void)
 		TEST(test_several_in_one),
 		TEST(test_explain),
 		TEST(test_deaf_client),
+		TEST(test_client_that_is_cut_during_a_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
