@@ -4,12 +4,14 @@ client holds up another one; a stop keeps what was received."""
 
 import contextlib
 import datetime
+import fcntl
 import os
 import random
 import re
 import signal
 import socket
 import struct
+import termios
 import threading
 import time
 
@@ -467,28 +469,56 @@ def test_lost_datagrams_are_counted(make_server):
 # ---- stopping ----------------------------------------------------------------------------------
 
 
+READ_BYTES = 256 << 10  # of one read of a stream: LOOP_READ_BYTES
+WARM_BYTES = 16 << 20
+
+
+def widen(sock):
+    """So much (of nothing) that the kernel keeps several reads for the server."""
+    line = b" " * 1000 + b"\n"
+    sock.sendall(line * (WARM_BYTES // len(line)))
+
+
+def receive(sock, data):
+    """Sends it to a server that stands still, and waits until the kernel of that side has it all."""
+    sock.sendall(data)
+
+    def unacknowledged():
+        return struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, b"\0" * 4))[0]
+    eventually(lambda: unacknowledged() == 0)
+
+
 def test_a_stop_stores_what_was_received(doors):
-    """TERM comes while the bytes wait in the kernel's buffers: they are read, and stored."""
+    """TERM comes while the bytes wait in the kernel's buffers: they are read, and stored; several
+    reads of each stream, and more datagrams than may be on their way to the disk at once."""
     server = doors.server
-    lines = [f"m,d={{}},i={i % 100} f={i}i {NOW_S + i // 100}000000000\n" for i in range(3000)]
+    count, datagrams = 30000, 200
+    lines = [f"m,d={{}},i={i % 100} f={i}i {NOW_S - 3600 + i // 100}000000000\n"
+             for i in range(count)]
+    over_tcp = "".join(line.format("tcp") for line in lines).encode()
+    over_put = b"".join(b"put p,%030d %d %d\n" % (0, NOW_S - 3600 * 9 + i, i) for i in range(count))
+    assert len(over_tcp) > 4 * READ_BYTES and len(over_put) > 4 * READ_BYTES
     tcp, puts = doors.connect(doors.tcp), doors.connect(doors.puts)
-    eventually(lambda: server.metric("granary_stream_connections") == 2)
+    for sock in (tcp, puts):
+        widen(sock)
+    eventually(lambda: server.metric("granary_stream_received_bytes_total") >= 2 * WARM_BYTES - 4096)
     server.close()
     os.kill(server.process.pid, signal.SIGSTOP)
-    tcp.sendall("".join(line.format("tcp") for line in lines).encode())
-    puts.sendall(b"".join(f"put p {NOW_S + i} {i}\n".encode() for i in range(3000)))
-    doors.datagram(*("".join(lines[at:at + 100]).format(*["udp"] * 100).encode()
-                     for at in range(0, 3000, 100)))
+    receive(tcp, over_tcp)
+    receive(puts, over_put)
+    each = 10
+    doors.datagram(*("".join(lines[at:at + each]).format(*["udp"] * each).encode()
+                     for at in range(0, datagrams * each, each)))
     os.kill(server.process.pid, signal.SIGTERM)
     os.kill(server.process.pid, signal.SIGCONT)
     assert server.process.wait(60) == 0
     assert tcp.recv(1) == b"" and puts.recv(1) == b""
     doors.begin()
-    for door in ("tcp", "udp"):
+    for door, kept in (("tcp", count), ("udp", datagrams * each)):
         found = server.query("m_f", f"d={door}", start=0)
         assert len(found) == 100
-        assert all(len(series["values"]) == 30 for series in found)
-    assert len(server.values("p", end=NOW_S + 3000)) == 3000
+        assert all(len(series["values"]) == kept // 100 for series in found)
+    assert len(server.values("p,%030d" % 0)) == count
     tcp.close()
     puts.close()
 
