@@ -480,7 +480,7 @@ def widen(sock):
 
 
 def receive(sock, data):
-    """Sends it to a server that stands still, and waits until the kernel of that side has it all."""
+    """To a server that stands still: waits until the kernel has it all on that side."""
     sock.sendall(data)
 
     def unacknowledged():
@@ -496,7 +496,8 @@ def test_a_stop_stores_what_was_received(doors):
     lines = [f"m,d={{}},i={i % 100} f={i}i {NOW_S - 3600 + i // 100}000000000\n"
              for i in range(count)]
     over_tcp = "".join(line.format("tcp") for line in lines).encode()
-    over_put = b"".join(b"put p,%030d %d %d\n" % (0, NOW_S - 3600 * 9 + i, i) for i in range(count))
+    over_put = b"".join(b"put p,%030d %d %d\n" % (0, NOW_S - 3600 * 9 + i, i)
+                        for i in range(count))
     assert len(over_tcp) > 4 * READ_BYTES and len(over_put) > 4 * READ_BYTES
     tcp, puts = doors.connect(doors.tcp), doors.connect(doors.puts)
     for sock in (tcp, puts):
