@@ -114,6 +114,53 @@ static void residuals_become_the_patterns_again(void **state)
 	}
 }
 
+static void assert_sums(const uint8_t *symbols, size_t count, bool zigzag)
+{
+	const struct kernels *both[] = {&kernels_plain, kernels_avx2()};
+	int64_t sum = 0, least = INT64_MAX, greatest = INT64_MIN, total = 0;
+	for (size_t i = 0; i < count; i++) {
+		int64_t half = symbols[i] / 2;
+		sum += !zigzag ? symbols[i] : symbols[i] % 2 ? -half - 1 : half;
+		least = sum < least ? sum : least;
+		greatest = sum > greatest ? sum : greatest;
+		total += sum;
+	}
+	for (int k = 0; k < 2 && both[k]; k++) {
+		struct symbol_sums got;
+		both[k]->sum_symbols(symbols, count, zigzag, &got);
+		assert_int_equal(got.last, sum);
+		assert_int_equal(got.least, least);
+		assert_int_equal(got.greatest, greatest);
+		assert_int_equal(got.total, total);
+		both[k]->sum_symbols(symbols, 1, zigzag, &got);
+		assert_true(got.first == got.last && got.first == got.total);
+	}
+}
+
+/* Steady ones, so that sums grow as far as they can, and any; of every short length, and about the
+ * length that 16 bits hold the sums of. */
+static void sums_of_symbols_by_definition(void **state)
+{
+	enum { MOST = 6200 };
+	static const size_t lengths[] = {2047, 2048, 2049, 4096, 4097, MOST};
+	struct random random;
+	(void)state;
+	random_init(&random, 5);
+	for (unsigned kind = 0; kind < 20; kind++) {
+		for (size_t i = 1; i < 130 + ARRAY_LEN(lengths); i++) {
+			size_t count = i < 130 ? i : lengths[i - 130];
+			uint8_t *symbols = mem_alloc(count + ENTROPY_SLACK);
+			memset(symbols, 0xff, count + ENTROPY_SLACK);
+			for (size_t k = 0; k < count; k++)
+				symbols[k] =
+					(uint8_t)(kind < 16 ? kind : random_below(&random, 16));
+			assert_sums(symbols, count, true);
+			assert_sums(symbols, count, false);
+			mem_free(symbols);
+		}
+	}
+}
+
 static void ranges_by_definition(void **state)
 {
 	struct random random;
@@ -236,6 +283,7 @@ int main(void)
 		cmocka_unit_test(packs_low_bits_first),
 		cmocka_unit_test(every_width_and_count_comes_back),
 		cmocka_unit_test(residuals_become_the_patterns_again),
+		cmocka_unit_test(sums_of_symbols_by_definition),
 		cmocka_unit_test(ranges_by_definition),
 		cmocka_unit_test(decimals_are_exact_or_refused),
 		cmocka_unit_test(codes_are_complete),

@@ -254,7 +254,7 @@ static int find_column(const struct block *block, unsigned column, struct slice 
 	return 0;
 }
 
-static int open_column(const struct block *block, unsigned number, struct column *column)
+int block_open_column(const struct block *block, unsigned number, struct column *column)
 {
 	struct slice bytes;
 	ASSERT(number < block->meta.columns);
@@ -266,7 +266,7 @@ static int open_column(const struct block *block, unsigned number, struct column
 int block_decode_column(const struct block *block, unsigned number, uint64_t *bits, uint8_t *types)
 {
 	struct column column;
-	int err = open_column(block, number, &column);
+	int err = block_open_column(block, number, &column);
 	return err ? err : column_read(&column, bits, types);
 }
 
@@ -323,7 +323,7 @@ static int summarise_rows(const struct block *block, struct column *column,
 int block_read_summary(const struct block *block, unsigned number, struct block_summary *summary)
 {
 	struct column column;
-	int err = open_column(block, number, &column);
+	int err = block_open_column(block, number, &column);
 	*summary = (struct block_summary){.count = 0};
 	if (err || !column.present)
 		return err;

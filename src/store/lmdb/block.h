@@ -85,6 +85,10 @@ int block_decode_times(const struct block *block, int64_t *ts_ms) MUST_CHECK;
 int block_decode_column(const struct block *block, unsigned column, uint64_t *bits,
 			uint8_t *types) MUST_CHECK;
 
+struct column;
+/* The column for the readers of columns (column.h). */
+int block_open_column(const struct block *block, unsigned number, struct column *column) MUST_CHECK;
+
 /* Without decoding the column, unless it has absent values at an end or few rows. count 0: all
  * absent, nothing else is set. Of a sum that is not finite nothing else is known (it is stored as a
  * double), also not whether the values together have one: then they are to be looked at. */

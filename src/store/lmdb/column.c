@@ -581,14 +581,14 @@ uint8_t *column_write(const struct column_cost *cost, const struct block_column 
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-static bool is_plain_double(const struct column *column)
+bool column_is_plain_double(const struct column *column)
 {
 	return column->type == VALUE_NONE || (column->type == VALUE_F64 && !column->decimal);
 }
 
 static uint64_t read_number(const struct column *column, struct cursor *c)
 {
-	if (is_plain_double(column))
+	if (column_is_plain_double(column))
 		return cursor_u64(c);
 	uint64_t n = cursor_varint(c);
 	return column->type == VALUE_U64 ? n : (uint64_t)zigzag_decode(n);
@@ -690,7 +690,7 @@ static int read_summary(struct column *column, struct cursor *c)
 	if (!column->has_summary)
 		return 0;
 	column->summary = (struct block_summary){.count = column->present};
-	if (!is_plain_double(column) && !column->special_count)
+	if (!column_is_plain_double(column) && !column->special_count)
 		return read_integer_summary(column, c);
 	column->summary.first.bits = column->codec.anchor;
 	return wide_summary_read(c, column->type == VALUE_NONE,
@@ -752,7 +752,7 @@ static int read_stream(struct column *column, uint64_t *values)
 	return stream_read_all(&stream, &column->codec, column->rows, column->presence, values);
 }
 
-static int read_patterns(struct column *column, uint64_t *values)
+int column_read_patterns(struct column *column, uint64_t *values)
 {
 	size_t left = cursor_left(&column->rest);
 	switch (column->codec_number) {
@@ -804,7 +804,7 @@ int column_read(struct column *column, uint64_t *bits, uint8_t *types)
 		memset(types, VALUE_NONE, column->rows);
 		return 0;
 	}
-	if (read_patterns(column, bits))
+	if (column_read_patterns(column, bits))
 		return ERR_DAMAGED;
 	if (column->decimal)
 		kernels->decimals_to_bits(bits, column->present, column->exponent);
@@ -823,7 +823,7 @@ static void summarise_constant(const struct column *column, struct block_summary
 	uint64_t anchor = column->codec.anchor;
 	struct integer_summary s = {anchor, anchor, anchor, anchor, 0};
 	*summary = (struct block_summary){.count = column->present};
-	if (!is_plain_double(column)) {
+	if (!column_is_plain_double(column)) {
 		integer_summary_expand(&s, (enum value_type)column->type, column->exponent,
 				       summary);
 		return;

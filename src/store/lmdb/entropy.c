@@ -633,6 +633,19 @@ static int read_last_words(const struct entropy_code *code, const uint8_t *from,
 	return at % 8 && from[at / 8] >> at % 8 ? ERR_DAMAGED : 0;
 }
 
+/* Fewer than eight bytes are left: as many look-ups as before, with zeros behind the end. Whoever
+ * reads on sees that words were taken from beyond it. */
+static void read_last_bytes(const struct entropy_code *code, const uint8_t *from, size_t bytes,
+			    size_t *at, uint8_t *symbols, size_t *done, size_t count)
+{
+	uint8_t padded[8 + 16] = {0};
+	size_t begin = *at / 8, bit = *at % 8;
+	if (begin < bytes)
+		memcpy(padded, from + begin, bytes - begin);
+	kernels->read_words(code, padded, sizeof(padded), &bit, symbols, done, count);
+	*at = begin * 8 + bit;
+}
+
 /* `symbols` has ENTROPY_SLACK bytes behind `count`. */
 static int read_words(const struct entropy_code *code, const uint8_t *from, size_t bytes,
 		      uint8_t *symbols, uint32_t count)
@@ -640,7 +653,7 @@ static int read_words(const struct entropy_code *code, const uint8_t *from, size
 	size_t at = 0, done = 0;
 	for (;;) {
 		kernels->read_words(code, from, bytes, &at, symbols, &done, count);
-		if (done + ENTROPY_SLACK > count || bytes * 8 < at + 64)
+		if (done + 8 > count || bytes * 8 < at + 64)
 			break;
 		/* A word that is longer than the index. */
 		unsigned word = 0, length = next_word(code, bits_from(from, bytes, at), &word);
@@ -651,6 +664,8 @@ static int read_words(const struct entropy_code *code, const uint8_t *from, size
 		     s++, word >>= code->bits_per_symbol)
 			symbols[done++] = (uint8_t)(word & low_mask(code->bits_per_symbol));
 	}
+	if (done + 8 <= count)
+		read_last_bytes(code, from, bytes, &at, symbols, &done, count);
 	return read_last_words(code, from, bytes, at, symbols + done, count - (uint32_t)done);
 }
 
@@ -724,6 +739,11 @@ static int add_exceptions(const struct details *details, unsigned table, uint32_
 		values[index] |= symbol << details->low_bits;
 	}
 	return 0;
+}
+
+int entropy_read_symbols(struct cursor c, unsigned table, uint32_t count, uint8_t *symbols)
+{
+	return read_words(entropy_code(table), c.at, cursor_left(&c), symbols, count);
 }
 
 int entropy_read(struct cursor c, unsigned table, bool has_details,

@@ -69,6 +69,11 @@ uint8_t *entropy_write(const struct entropy_cost *cost, unsigned table, const ui
 
 struct pattern_codec;
 
+/* The rest of the cursor, of a stream without details, as its symbols: the `count` values, all
+ * below 16. `symbols` has ENTROPY_SLACK bytes behind them. */
+int entropy_read_symbols(struct cursor c, unsigned table, uint32_t count,
+			 uint8_t *symbols) MUST_CHECK;
+
 /* The rest of the cursor, as `count` values made patterns. */
 int entropy_read(struct cursor c, unsigned table, bool details, const struct pattern_codec *codec,
 		 uint32_t count, uint64_t *values) MUST_CHECK;

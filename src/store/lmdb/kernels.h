@@ -14,6 +14,11 @@ struct pattern_range {
 	__int128 total;  /* of the ordered ones */
 };
 
+/* Of the running sums of some differences, from 0. */
+struct symbol_sums {
+	int64_t first, last, least, greatest, total;
+};
+
 struct kernels {
 	/* `count` values of `width` bits, low bits first. pack ignores what lies above the width;
 	 * unpack reads no byte at or behind `end`, and the packed bytes lie before it. */
@@ -41,14 +46,18 @@ struct kernels {
 	 * elsewhere than `bits`. */
 	size_t (*decimals_from_bits)(const uint64_t *bits, size_t count, unsigned exponent,
 				     uint64_t *m);
-	/* Symbols of the words from bit *at on; stops where neither 8 bytes are left to load nor
-	 * ENTROPY_SLACK symbols to write, and before a word longer than the index. *done symbols
-	 * of `count` are there; up to seven bytes behind the last one written are changed. */
+	/* Symbols of the words from bit *at on; stops where 8 bytes are not left to load or
+	 * 8 symbols to write, and before a word longer than the index. *done symbols of `count` are
+	 * there; up to seven bytes behind the last one written are changed. */
 	void (*read_words)(const struct entropy_code *code, const uint8_t *from, size_t bytes,
 			   size_t *at, uint8_t *symbols, size_t *done, size_t count);
 	/* Puts symbols above their low bits. */
 	void (*add_symbols)(const uint8_t *symbols, size_t count, unsigned low_bits,
 			    uint64_t *values);
+	/* Symbols below 16, at least one, are differences: zigzag ones, or upwards. Bytes behind
+	 * them that belong to ENTROPY_SLACK may be read. */
+	void (*sum_symbols)(const uint8_t *symbols, size_t count, bool zigzag,
+			    struct symbol_sums *sums);
 	/* The inverse of zigzag, about a centre. */
 	void (*about_centre)(uint64_t *values, size_t count, uint64_t centre);
 };

@@ -290,6 +290,118 @@ TARGET static unsigned count_widths(const uint64_t *values, size_t count, uint16
 	return top;
 }
 
+/* ---- Sums of symbols ------------------------------------------------------------------------ */
+
+/* So many sums of symbols below 16 stay within 16 bits. */
+enum { SUMS_MAX = 2048 };
+
+struct sums {
+	__m256i carry, least, greatest, total; /* carry: of all before, in every lane */
+};
+
+/* The last of sixteen, in every lane. */
+TARGET static inline __m256i last_of(__m256i x)
+{
+	const __m256i seventh = _mm256_set1_epi16(0x0706);
+	return _mm256_shuffle_epi8(_mm256_permute4x64_epi64(x, 0xff), seventh);
+}
+
+TARGET static inline void add_sums(struct sums *s, __m256i sums)
+{
+	s->least = _mm256_min_epi16(s->least, sums);
+	s->greatest = _mm256_max_epi16(s->greatest, sums);
+	s->total = _mm256_add_epi32(s->total, _mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
+}
+
+TARGET static inline __m256i unzigzag_bytes(__m256i x)
+{
+	__m256i sign =
+		_mm256_sub_epi8(_mm256_setzero_si256(), _mm256_and_si256(x, _mm256_set1_epi8(1)));
+	/* No symbol reaches the bit that its neighbour shifts in. */
+	__m256i half = _mm256_and_si256(_mm256_srli_epi16(x, 1), _mm256_set1_epi8(7));
+	return _mm256_xor_si256(half, sign);
+}
+
+/* 32 symbols: sums of sixteen lie within -128 .. 112, or 0 .. 240, and so within a byte. */
+TARGET static inline __attribute__((always_inline)) void add_symbols_32(struct sums *s, __m256i x,
+									bool zigzag)
+{
+	if (zigzag)
+		x = unzigzag_bytes(x);
+	x = _mm256_add_epi8(x, _mm256_slli_si256(x, 1));
+	x = _mm256_add_epi8(x, _mm256_slli_si256(x, 2));
+	x = _mm256_add_epi8(x, _mm256_slli_si256(x, 4));
+	x = _mm256_add_epi8(x, _mm256_slli_si256(x, 8));
+	__m128i low = _mm256_castsi256_si128(x), high = _mm256_extracti128_si256(x, 1);
+	__m256i a = zigzag ? _mm256_cvtepi8_epi16(low) : _mm256_cvtepu8_epi16(low);
+	__m256i b = zigzag ? _mm256_cvtepi8_epi16(high) : _mm256_cvtepu8_epi16(high);
+	__m256i behind_a = _mm256_add_epi16(s->carry, last_of(a));
+	add_sums(s, _mm256_add_epi16(a, s->carry));
+	add_sums(s, _mm256_add_epi16(b, behind_a));
+	s->carry = _mm256_add_epi16(behind_a, last_of(b));
+}
+
+TARGET static inline int16_t least_of(__m256i x)
+{
+	const __m128i flip = _mm_set1_epi16(INT16_MIN);
+	__m128i y = _mm_min_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+	uint16_t least = (uint16_t)_mm_extract_epi16(_mm_minpos_epu16(_mm_xor_si128(y, flip)), 0);
+	return (int16_t)(least ^ 0x8000);
+}
+
+TARGET static inline int32_t total_of(__m256i x)
+{
+	__m128i y = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+	y = _mm_add_epi32(y, _mm_shuffle_epi32(y, 0x4e));
+	y = _mm_add_epi32(y, _mm_shuffle_epi32(y, 0xb1));
+	return _mm_cvtsi128_si32(y);
+}
+
+/* At most SUMS_MAX symbols; those that fill up the last vector are differences of 0, which leave
+ * the last sum, and are taken off the total. */
+TARGET static inline __attribute__((always_inline)) void
+sum_part(const uint8_t *symbols, size_t count, bool zigzag, struct symbol_sums *sums)
+{
+	static const uint8_t mask[64] = {[0 ... 31] = 0xff};
+	__m256i zero = _mm256_setzero_si256();
+	struct sums s = {zero, _mm256_set1_epi16(INT16_MAX), _mm256_set1_epi16(INT16_MIN), zero};
+	size_t whole = count / 32 * 32, left = count - whole;
+	for (size_t i = 0; i < whole; i += 32)
+		add_symbols_32(&s, _mm256_loadu_si256((const __m256i *)(symbols + i)), zigzag);
+	if (left) {
+		__m256i x = _mm256_loadu_si256((const __m256i *)(symbols + whole));
+		x = _mm256_and_si256(x, _mm256_loadu_si256((const __m256i *)(mask + 32 - left)));
+		add_symbols_32(&s, x, zigzag);
+	}
+	sums->last = (int16_t)_mm256_extract_epi16(s.carry, 0);
+	sums->least = least_of(s.least);
+	sums->greatest = ~(int64_t)least_of(_mm256_xor_si256(s.greatest, _mm256_set1_epi16(-1)));
+	sums->total = total_of(s.total) - (left ? (int64_t)(32 - left) * sums->last : 0);
+}
+
+TARGET static void sum_symbols(const uint8_t *symbols, size_t count, bool zigzag,
+			       struct symbol_sums *sums)
+{
+	int64_t first = zigzag ? zigzag_decode(symbols[0]) : symbols[0];
+	*sums = (struct symbol_sums){first, 0, INT64_MAX, INT64_MIN, 0};
+	while (count) {
+		size_t part = count < SUMS_MAX ? count : SUMS_MAX;
+		struct symbol_sums of_part;
+		if (zigzag)
+			sum_part(symbols, part, true, &of_part);
+		else
+			sum_part(symbols, part, false, &of_part);
+		int64_t least = sums->last + of_part.least;
+		int64_t greatest = sums->last + of_part.greatest;
+		sums->least = least < sums->least ? least : sums->least;
+		sums->greatest = greatest > sums->greatest ? greatest : sums->greatest;
+		sums->total += of_part.total + sums->last * (int64_t)part;
+		sums->last += of_part.last;
+		symbols += part;
+		count -= part;
+	}
+}
+
 static const struct kernels table = {
 	.pack = pack,
 	.unpack = unpack,
@@ -302,6 +414,7 @@ static const struct kernels table = {
 	.decimals_from_bits = decimals_from_bits,
 	.read_words = read_words,
 	.add_symbols = add_symbols,
+	.sum_symbols = sum_symbols,
 	.about_centre = about_centre,
 };
 

@@ -257,8 +257,8 @@ TARGET static size_t decimals_from_bits(const uint64_t *bits, size_t count, unsi
 	return done;
 }
 
-/* Four look-ups at a time while eight bytes can be loaded and their symbols have room; stops also
- * before a word that is longer than the index. */
+/* Four look-ups at a time while eight bytes can be loaded and their symbols have room, then one;
+ * stops also before a word that is longer than the index. */
 TARGET static void read_words(const struct entropy_code *code, const uint8_t *from, size_t bytes,
 			      size_t *at, uint8_t *symbols, size_t *done, size_t count)
 {
@@ -278,6 +278,17 @@ TARGET static void read_words(const struct entropy_code *code, const uint8_t *fr
 		}
 		if (!entry)
 			break;
+	}
+	while (n + sizeof(uint64_t) <= count && bit / 8 + 8 <= bytes) {
+		uint64_t word, entry;
+		memcpy(&word, from + bit / 8, 8);
+		entry = lookup[word >> bit % 8 & mask];
+		if (!entry)
+			break;
+		uint64_t out = entry >> 16;
+		memcpy(symbols + n, &out, 8);
+		n += entry >> 8 & 0xff;
+		bit += entry & 0xff;
 	}
 	*at = bit;
 	*done = n;

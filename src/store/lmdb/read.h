@@ -3,6 +3,8 @@
 #define STORE_LMDB_READ_H
 
 #include "store/lmdb/engine.h"
+#include "store/lmdb/entropy.h"
+#include "store/lmdb/fold.h"
 
 enum {
 	SEGMENTS_MAX = 65536, /* 50 years of days in each of some classes */
@@ -36,8 +38,10 @@ struct scratch {
 	struct look one;              /* of a series that is read alone */
 	struct run blocks;            /* decoded, for one look */
 	uint64_t bits[BLOCK_ROWS_MAX];
-	uint8_t types[BLOCK_ROWS_MAX];
+	uint8_t types[BLOCK_ROWS_MAX + ENTROPY_SLACK]; /* or symbols */
 	int64_t ts_ms[BLOCK_ROWS_MAX];
+	struct column column; /* of a block that windows cut, and */
+	struct fold fold;
 };
 
 struct reading {

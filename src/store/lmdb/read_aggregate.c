@@ -42,12 +42,13 @@ static size_t window_of(const struct store_aggregate *in, int64_t ts_ms)
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-/* Sorted samples of one field. ts_ms NULL: they are first_ts_ms + i * step_ms, and all of one type.
- */
+/* Sorted samples of one field. ts_ms NULL: their times are first_ts_ms + i * step_ms. fold NULL:
+ * their values are bits and types. */
 struct rows {
 	const int64_t *ts_ms;
 	int64_t first_ts_ms;
 	uint64_t step_ms;
+	struct fold *fold;
 	const uint64_t *bits;
 	const uint8_t *types;
 };
@@ -83,9 +84,12 @@ static void fold_window(struct block_summary *window, const struct rows *rows, s
 {
 	struct block_summary summary;
 	const int64_t *ts_ms = rows->ts_ms ? rows->ts_ms + from : NULL;
-	block_summarise(ts_ms, rows->bits + from, rows->types + from, VALUE_NONE, to - from,
-			&summary);
-	if (!ts_ms && summary.count) {
+	if (rows->fold)
+		fold_next(rows->fold, (uint32_t)(to - from), &summary);
+	else
+		block_summarise(ts_ms, rows->bits + from, rows->types + from, VALUE_NONE, to - from,
+				&summary);
+	if ((rows->fold || !ts_ms) && summary.count) {
 		summary.first_ts_ms = time_of(rows, from);
 		summary.last_ts_ms = time_of(rows, to - 1);
 	}
@@ -133,14 +137,25 @@ static size_t row_at(const struct rows *rows, size_t count, int64_t ts_ms)
 	return row_after(rows, 0, count, (uint64_t)ts_ms - (uint64_t)first_ms);
 }
 
+/* The column's values, or a fold of it. */
+static int decode_values(struct scratch *s, const struct block *block, unsigned number,
+			 struct rows *rows)
+{
+	int err = block_open_column(block, number, &s->column);
+	*rows = (struct rows){.bits = s->bits, .types = s->types};
+	if (err || !fold_suits(&s->column))
+		return err ? err : column_read(&s->column, s->bits, s->types);
+	rows->fold = &s->fold;
+	return fold_begin(&s->fold, &s->column, s->bits, s->types);
+}
+
 static int decode(struct scratch *s, const struct block *block, unsigned column, struct rows *rows)
 {
 	const struct block_meta *meta = &block->meta;
-	*rows = (struct rows){.bits = s->bits, .types = s->types};
-	int err = block_decode_column(block, column, s->bits, s->types);
+	int err = decode_values(s, block, column, rows);
 	if (err)
 		return err;
-	if (block->regular && one_type(s->types, meta->rows)) {
+	if (block->regular && (rows->fold || one_type(s->types, meta->rows))) {
 		uint64_t span = (uint64_t)meta->last_ts_ms - (uint64_t)meta->first_ts_ms;
 		rows->first_ts_ms = meta->first_ts_ms;
 		rows->step_ms = meta->rows > 1 ? span / (meta->rows - 1) : 0;
@@ -158,10 +173,13 @@ static int fold_decoded(struct folding *f, struct block_summary *windows, int64_
 	int err = decode(f->r->scratch, block, column, &rows);
 	f->r->read->work.blocks_decoded++;
 	f->r->read->work.rows_decoded += count;
-	if (!err)
-		fold_rows(f->in, windows, &rows, row_at(&rows, count, start_ms),
-			  row_at(&rows, count, end_ms));
-	return err;
+	if (err)
+		return err;
+	size_t from = row_at(&rows, count, start_ms), to = row_at(&rows, count, end_ms);
+	if (rows.fold)
+		fold_skip(rows.fold, (uint32_t)from);
+	fold_rows(f->in, windows, &rows, from, to);
+	return 0;
 }
 
 static int fold_block(struct folding *f, struct block_summary *windows, const struct target *t,

@@ -317,6 +317,17 @@ static int stream_read_end(const struct stream_reader *reader)
 	return all && cursor_left(&reader->cursor) == 0 ? 0 : ERR_DAMAGED;
 }
 
+bool stream_is_symbols(const struct stream_reader *reader)
+{
+	return reader->form >= STREAM_FORM_ENTROPY && reader->form < STREAM_FORM_ENTROPY_DETAILS;
+}
+
+int stream_read_symbols(const struct stream_reader *reader, uint8_t *symbols)
+{
+	return entropy_read_symbols(reader->cursor, reader->form - STREAM_FORM_ENTROPY,
+				    reader->count, symbols);
+}
+
 int stream_read_all(struct stream_reader *reader, const struct pattern_codec *codec, uint32_t rows,
 		    const uint8_t *presence, uint64_t *values)
 {
