@@ -55,14 +55,14 @@ PLANTS = {
          "\t\tcycle->taken = (struct registry_taken){0};\n\telse\n"
          "\t\terr = registry_take(&cycle->engine->registry, cycle->txn, &cycle->taken);")]),
     "cut_far": ("the journal is cut one page too far", [
-        (LMDB + "maintain.c", "if (entry->first_sequence + entry->records > keep)",
+        (LMDB + "journal_list.c", "if (entry->first_sequence + entry->records > keep)",
          "if (PLANTED(cut_far) ? entry->first_sequence > keep\n"
          "\t\t\t\t     : entry->first_sequence + entry->records > keep)")]),
     "expires_early": ("a segment expires while its last day is still in sight", [
-        (LMDB + "maintain.c", "return id->segment < floor_div(gone_ms, width_ms);",
+        (LMDB + "expire.c", "return id->segment < floor_div(gone_ms, width_ms);",
          "return id->segment < floor_div(gone_ms, width_ms) + PLANTED(expires_early);")]),
     "delete_short": ("a deletion leaves out the last segment it touches", [
-        (LMDB + "maintain.c", "segment_of(sheet->table, sheet->period_ms, record->end_ms - 1);",
+        (LMDB + "delete.c", "segment_of(sheet->table, sheet->period_ms, record->end_ms - 1);",
          "segment_of(sheet->table, sheet->period_ms, record->end_ms - 1) -\n"
          "\t\t       PLANTED(delete_short);")]),
     "flush_reused": ("flush numbers begin anew after a restart", [

@@ -184,37 +184,6 @@ struct group_id engine_group_of(struct engine *engine, const struct segment_id *
 	return (struct group_id){*segment, shape, ordinal / bands};
 }
 
-void engine_tell_memory(struct engine *engine)
-{
-	const struct unsettled_set *set = &engine->unsettled;
-	size_t groups = set->cap * (sizeof(*set->slots) + sizeof(*set->used)) +
-			engine->seals.cap * sizeof(*engine->seals.list) +
-			engine->sealed_cap * sizeof(struct head *) +
-			engine->settled_cap * sizeof(*engine->settled_groups);
-	stat_set(STAT_store_registry_bytes, (int64_t)registry_memory_bytes(&engine->registry));
-	stat_set(STAT_store_group_list_bytes, (int64_t)groups);
-}
-
-void engine_count_journal(struct engine *engine, const struct journal_entry *entry)
-{
-	if (engine->journal_count == engine->journal_cap) {
-		size_t cap = engine->journal_cap ? engine->journal_cap * 2 : 1024;
-		struct journal_entry *ring = mem_alloc_array(cap, sizeof(*ring));
-		for (size_t i = 0; i < engine->journal_count; i++)
-			ring[i] =
-				engine->journal[(engine->journal_first + i) % engine->journal_cap];
-		mem_free(engine->journal);
-		engine->journal = ring;
-		engine->journal_cap = cap;
-		engine->journal_first = 0;
-		stat_set(STAT_store_journal_list_bytes, (int64_t)(cap * sizeof(*ring)));
-	}
-	size_t at = (engine->journal_first + engine->journal_count++) % engine->journal_cap;
-	engine->journal[at] = *entry;
-	engine->journal_bytes += entry->bytes;
-	engine->journal_records += entry->records;
-}
-
 /* Which segments have extents: one seek for each. */
 static int load_directory(struct engine *engine, MDB_txn *txn)
 {

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "loop/pool.h"
-#include "store/lmdb/group.h"
+#include "store/lmdb/unsettled.h"
 
 struct cell_node {
 	struct cell_node *next;
@@ -38,19 +38,6 @@ struct journal_entry {
 	uint64_t first_sequence;
 	int64_t written_ms;
 	uint32_t bytes, records;
-};
-
-/* A group that has extents of more than one flush, and when it got the last. */
-struct unsettled {
-	struct group_id id;
-	int64_t touched_us;
-};
-
-/* A set of groups, by linear probing. */
-struct unsettled_set {
-	struct unsettled *slots;
-	bool *used;
-	size_t count, cap;
 };
 
 /* Groups that wait to be sealed. */
@@ -130,12 +117,14 @@ static inline struct engine *engine_of(struct store *store)
 	return CONTAINER_OF(store, struct engine, store);
 }
 
+static inline int64_t engine_now_us(struct engine *engine)
+{
+	return engine->options.clock->mono_us(engine->options.clock);
+}
+
 /* engine.c */
-/* The writer's: what its lists and the registry hold in memory, into the gauges. */
-void engine_tell_memory(struct engine *engine);
 /* The defaults of what is 0. */
 void lmdb_options_fill(struct lmdb_options *options);
-void engine_count_journal(struct engine *engine, const struct journal_entry *entry);
 struct group_id engine_group_of(struct engine *engine, const struct segment_id *segment,
 				uint32_t shape, uint32_t ordinal, uint32_t *ordinal_in_group);
 
@@ -149,9 +138,19 @@ int maintain(struct engine *engine, MDB_txn *txn, bool *more) MUST_CHECK;
 void maintain_committed(struct engine *engine);
 void maintain_aborted(struct engine *engine);
 bool maintain_due(struct engine *engine);
-void maintain_request_seal(struct engine *engine, const struct head *head, bool all);
-int maintain_delete(struct engine *engine, MDB_txn *txn, const struct record *record) MUST_CHECK;
-void unsettled_add(struct unsettled_set *set, const struct group_id *id, int64_t now_us);
+
+/* seal.c: asks for the group of a head to be sealed. */
+void seal_queue_add(struct engine *engine, const struct head *head, bool all);
+
+/* journal_list.c: a page that has been written, or replayed. */
+void journal_list_add(struct engine *engine, const struct journal_entry *entry);
+
+/* delete.c: out of the extents, in the writer's transaction; the heads follow after the commit. */
+int delete_from_extents(struct engine *engine, MDB_txn *txn,
+			const struct record *record) MUST_CHECK;
+
+/* room.c: the engine is full, as a transaction has found out. */
+void room_refuse(struct engine *engine);
 
 /* forget.c: in the writer's transaction, behind all else of the stage. What has data stays, and is
  * taken out of the list. */

@@ -20,6 +20,12 @@ struct group_id {
 	uint32_t shape, group;
 };
 
+static inline bool group_same(const struct group_id *a, const struct group_id *b)
+{
+	return a->shape == b->shape && a->group == b->group &&
+	       segment_order(&a->segment, &b->segment) == 0;
+}
+
 void group_prefix(const struct group_id *id, uint8_t to[GROUP_PREFIX_BYTES]);
 /* ERR_DAMAGED for a key that group_store did not write. */
 int group_parse_key(struct slice key, struct group_id *id, int64_t *first_ts_ms,

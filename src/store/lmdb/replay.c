@@ -26,22 +26,16 @@ struct replaying {
 	bool page_is_named; /* in the sentence of the error */
 };
 
-static bool same(const struct group_id *a, const struct group_id *b)
-{
-	return a->shape == b->shape && a->group == b->group &&
-	       segment_order(&a->segment, &b->segment) == 0;
-}
-
 static int look_up(struct replaying *r, const struct group_id *id, struct known_group **out)
 {
-	if (r->last && same(&r->last->id, id)) {
+	if (r->last && group_same(&r->last->id, id)) {
 		*out = r->last;
 		return 0;
 	}
 	size_t hash = segment_hash(&id->segment, id->shape, id->group);
 	struct known_group **bucket = &r->buckets[hash & (KNOWN_BUCKETS - 1)];
 	for (struct known_group *k = *bucket; k; k = k->next) {
-		if (same(&k->id, id)) {
+		if (group_same(&k->id, id)) {
 			*out = r->last = k;
 			return 0;
 		}
@@ -87,7 +81,7 @@ static int replay_record(struct replaying *r, const struct incoming *row)
 	struct head *head = heads_apply_row(&engine->heads, &engine->registry, row, r->now_us);
 	if (head_is_full(head) && !head->queued) {
 		head->queued = true;
-		maintain_request_seal(engine, head, false);
+		seal_queue_add(engine, head, false);
 	}
 	r->samples += record->columns;
 	return 0;
@@ -116,7 +110,7 @@ static int replay_page(struct replaying *r, struct slice key, struct slice value
 		return err;
 	struct journal_entry entry = {view.first_sequence, view.written_ms, (uint32_t)value.len,
 				      view.records};
-	engine_count_journal(r->engine, &entry);
+	journal_list_add(r->engine, &entry);
 	r->engine->next_sequence = view.first_sequence + view.records;
 	return 0;
 }

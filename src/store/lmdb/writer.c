@@ -189,7 +189,7 @@ static int journal_checked(struct cycle *cycle, const struct store_write *write,
 	int err = record_view(record, len, &parsed);
 	ASSERT(!err);
 	if (parsed.kind == RECORD_DELETE)
-		err = maintain_delete(cycle->engine, cycle->txn, &parsed);
+		err = delete_from_extents(cycle->engine, cycle->txn, &parsed);
 	else if (has_dead_series(cycle, write, stage, &parsed))
 		err = ERR_NOT_FOUND;
 	return err ? err : journal_record(cycle, record, len);
@@ -287,7 +287,7 @@ static void apply_record(struct engine *engine, const struct incoming *row, int6
 	struct head *head = heads_apply_row(&engine->heads, &engine->registry, row, now_us);
 	if (head_is_full(head) && !head->queued) {
 		head->queued = true;
-		maintain_request_seal(engine, head, false);
+		seal_queue_add(engine, head, false);
 	}
 }
 
@@ -345,7 +345,7 @@ static void committed(struct cycle *cycle, bool maintained)
 	engine->stored_flush = engine->next_flush;
 	registry_committed(&engine->registry, &cycle->taken);
 	for (size_t i = 0; i < cycle->page_count; i++)
-		engine_count_journal(engine, &cycle->pages[i]);
+		journal_list_add(engine, &cycle->pages[i]);
 	uint64_t end = cycle->sequence;
 	/* Sealed heads go before new rows come: a new row of theirs begins a new head. */
 	if (maintained)
@@ -441,15 +441,6 @@ static void unlink_batch(struct cycle *cycle, struct store_write *write)
 	*at = write->task.next;
 }
 
-static void refuse_full(struct engine *engine)
-{
-	if (!engine->full)
-		log_warn("store %s: no room left; writes are refused until there is",
-			 engine->options.path);
-	engine->full = engine->registry.full = true;
-	stat_set(STAT_store_read_only, 1);
-}
-
 /* Commits what the cycle holds, dropping what cannot be done. Returns whether there is more to
  * maintain at once. */
 static bool run_cycle(struct cycle *cycle)
@@ -473,7 +464,7 @@ static bool run_cycle(struct cycle *cycle)
 			continue;
 		}
 		if (err == ERR_FULL)
-			refuse_full(engine);
+			room_refuse(engine);
 		if (blamed && !engine->dead) {
 			unlink_batch(cycle, blamed);
 			complete(blamed, err);

@@ -1,0 +1,134 @@
+#include "base/stats.h"
+#include "store/lmdb/upkeep.h"
+
+enum {
+	EXPIRE_KEYS = 2000, /* extents deleted in one slice */
+	EXPIRE_INTERVAL_US = 60000000,
+};
+
+static bool segment_expired(const struct segment_id *id, int64_t now_ms)
+{
+	int64_t lifetime_ms = retention_class_ms(id->sheet.retention);
+	int64_t width_ms = schema_segment_ms(id->sheet.table, id->sheet.period_ms);
+	if (lifetime_ms == 0)
+		return false;
+	int64_t gone_ms = now_ms - lifetime_ms - STORE_QUERY_DEADLINE_MAX_MS;
+	return id->segment < floor_div(gone_ms, width_ms);
+}
+
+/* Deletes extents of the expired segment, a slice of them; *done when none is left. */
+static int expire_slice(struct engine *engine, MDB_txn *txn, const struct segment_id *segment,
+			bool *done)
+{
+	uint8_t from[GROUP_PREFIX_BYTES + EXTENT_KEY_BYTES + 1];
+	size_t from_len = SEGMENT_PREFIX_BYTES;
+	struct group_id id = {*segment, 0, 0};
+	MDB_cursor *cursor;
+	int err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_EXTENTS], &cursor));
+	if (err)
+		return err;
+	group_prefix(&id, from);
+	*done = false;
+	for (int n = 0; n < EXPIRE_KEYS;) {
+		struct slice key = {(const char *)from, from_len}, value;
+		err = env_seek(cursor, &key, &value);
+		if (err || key.len < SEGMENT_PREFIX_BYTES ||
+		    memcmp(key.data, from, SEGMENT_PREFIX_BYTES) != 0) {
+			*done = !err || err == ERR_NOT_FOUND;
+			break;
+		}
+		if (!env_may_free(key, value) && key.len <= EXTENT_KEY_BYTES) {
+			/* It stays, unseen, for verify to name: the rest has to go. */
+			memcpy(from, key.data, key.len);
+			from[key.len] = 0;
+			from_len = key.len + 1;
+			continue;
+		}
+		err = env_error(mdb_cursor_del(cursor, 0));
+		if (err)
+			break;
+		stat_add(STAT_store_expired_extents, 1);
+		n++;
+	}
+	mdb_cursor_close(cursor);
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+/* The heads of the segment go too, and its place in the directory. */
+static void forget_segment(struct engine *engine, const struct segment_id *segment)
+{
+	pthread_rwlock_wrlock(&engine->heads.lock);
+	for (struct head *head = engine->heads.oldest; head;) {
+		struct head *newer = head->newer;
+		struct segment_id id = {head->sheet, head->segment};
+		if (segment_order(&id, segment) == 0 && !head->taken)
+			heads_remove(&engine->heads, head);
+		head = newer;
+	}
+	heads_remove_segment(&engine->heads, segment);
+	pthread_rwlock_unlock(&engine->heads.lock);
+	struct unsettled_set *set = &engine->unsettled;
+	for (size_t i = 0; i < set->cap;) {
+		if (set->used[i] && segment_order(&set->slots[i].id.segment, segment) == 0) {
+			struct group_id id = set->slots[i].id;
+			unsettled_remove(set, &id);
+		} else {
+			i++;
+		}
+	}
+}
+
+int expire(struct engine *engine, MDB_txn *txn, bool *more)
+{
+	int64_t now = engine_now_us(engine), now_ms = clock_wall_ms(engine->options.clock);
+	bool due = now >= engine->expire_due_us || engine->settle_wanted ||
+		   now_ms >= engine->expire_wall_ms;
+	if (!engine->is_expiring && !due)
+		return 0;
+	for (size_t i = 0; i < engine->heads.directory_count; i++) {
+		struct segment_id segment = engine->heads.directory[i];
+		if (!segment_expired(&segment, now_ms))
+			continue;
+		bool done;
+		int err = expire_slice(engine, txn, &segment, &done);
+		if (err)
+			return err;
+		engine->is_expiring = true;
+		*more = true;
+		if (done) {
+			engine->expired = segment;
+			engine->has_expired = true;
+		}
+		return 0;
+	}
+	engine->is_expiring = false;
+	engine->expire_due_us = now + EXPIRE_INTERVAL_US;
+	engine->expire_wall_ms = now_ms + EXPIRE_INTERVAL_US / 1000;
+	if (!engine->is_sweeping) {
+		engine->is_sweeping = true;
+		engine->sweep_key_len = 0;
+	}
+	return 0;
+}
+
+int expire_cells(struct engine *engine, MDB_txn *txn, bool *more)
+{
+	if (!engine->is_sweeping)
+		return 0;
+	int err = cells_sweep(engine, txn, engine->sweep_key, &engine->sweep_key_len);
+	engine->is_sweeping = !err && engine->sweep_key_len;
+	*more = *more || engine->is_sweeping;
+	return err;
+}
+
+void expire_committed(struct engine *engine)
+{
+	if (engine->has_expired)
+		forget_segment(engine, &engine->expired);
+	engine->has_expired = false;
+}
+
+void expire_aborted(struct engine *engine)
+{
+	engine->has_expired = false;
+}

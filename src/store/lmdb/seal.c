@@ -1,0 +1,233 @@
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/stats.h"
+#include "store/lmdb/upkeep.h"
+
+enum {
+	SEAL_ROWS_LEAST = 64, /* a smaller head is not sealed unless it must be */
+	SCAN_INTERVAL_US = 5000000,
+};
+
+static struct group_id group_of_head(struct engine *engine, const struct head *head)
+{
+	struct segment_id segment = {head->sheet, head->segment};
+	return engine_group_of(engine, &segment, head->shape, head->ordinal, NULL);
+}
+
+void seal_queue_add(struct engine *engine, const struct head *head, bool all)
+{
+	struct seal_queue *queue = &engine->seals;
+	if (queue->first + queue->count == queue->cap) {
+		if (queue->first > queue->count) {
+			memmove(queue->list, queue->list + queue->first,
+				queue->count * sizeof(*queue->list));
+			queue->first = 0;
+		} else {
+			queue->cap = queue->cap ? queue->cap * 2 : 256;
+			queue->list =
+				mem_resize_array(queue->list, queue->cap, sizeof(*queue->list));
+		}
+	}
+	queue->list[queue->first + queue->count++] =
+		(struct seal_request){group_of_head(engine, head), all};
+}
+
+void seal_take(struct engine *engine, struct head *head)
+{
+	if (engine->sealed_count == engine->sealed_cap) {
+		engine->sealed_cap = engine->sealed_cap ? engine->sealed_cap * 2 : 256;
+		engine->sealed = mem_resize_array(engine->sealed, engine->sealed_cap,
+						  sizeof(*engine->sealed));
+	}
+	head->taken = true;
+	engine->sealed[engine->sealed_count++] = head;
+}
+
+/* The heads of the group that are to be sealed now. */
+void seal_collect(struct engine *engine, const struct group_id *id, bool all,
+		  struct sealing *sealing)
+{
+	uint32_t bands = group_bands(registry_columns(&engine->registry, id->shape));
+	sealing->count = 0;
+	for (uint32_t i = 0; i < bands; i++) {
+		struct head *head =
+			heads_find(&engine->heads, &id->segment, id->shape, id->group * bands + i);
+		if (!head || (!all && head->rows < SEAL_ROWS_LEAST) || head->taken)
+			continue;
+		sealing->ordinal_in_group[sealing->count] = i;
+		sealing->heads[sealing->count++] = head;
+	}
+}
+
+static int must_rewrite(struct engine *engine, MDB_txn *txn, const struct group_id *id,
+			const struct sealing *sealing, bool *rewrite)
+{
+	struct band_span spans[GROUP_BANDS_MAX];
+	for (size_t i = 0; i < ARRAY_LEN(spans); i++)
+		spans[i] = (struct band_span){.min_ts_ms = INT64_MAX, .max_ts_ms = INT64_MIN};
+	for (size_t i = 0; i < sealing->count; i++) {
+		spans[sealing->ordinal_in_group[i]].min_ts_ms = sealing->heads[i]->min_ts_ms;
+		spans[sealing->ordinal_in_group[i]].max_ts_ms = sealing->heads[i]->max_ts_ms;
+	}
+	int err = group_spans(txn, engine->env.dbi[DB_EXTENTS], id, spans);
+	*rewrite = false;
+	for (size_t i = 0; i < ARRAY_LEN(spans); i++)
+		*rewrite = *rewrite || spans[i].overlaps;
+	return err;
+}
+
+/* Writes what the heads hold; with `rewrite` merged with all that the group has on disk. An error
+ * with *changed false left the group as it was, so that one may go on; else the transaction has to
+ * be aborted. */
+int seal_write(struct engine *engine, MDB_txn *txn, const struct group_id *id,
+	       const struct sealing *sealing, bool rewrite, uint32_t flush, uint64_t *bytes,
+	       bool *changed)
+{
+	struct strips strips = {0};
+	MDB_dbi extents = engine->env.dbi[DB_EXTENTS];
+	int err = rewrite ? strips_load(&strips, txn, extents, id) : 0;
+	for (size_t i = 0; i < sealing->count && !err; i++)
+		strips_add_head(&strips, sealing->heads[i], sealing->ordinal_in_group[i]);
+	if (!err && rewrite)
+		err = group_clear(txn, extents, id, changed);
+	if (!err) {
+		*changed = true;
+		err = group_store(txn, extents, id, &strips, flush, bytes);
+	}
+	strips_release(&strips);
+	return err;
+}
+
+static int seal_group(struct engine *engine, MDB_txn *txn, const struct seal_request *request,
+		      struct slice_budget *budget)
+{
+	struct sealing sealing;
+	bool rewrite = false, changed = false;
+	seal_collect(engine, &request->id, request->all, &sealing);
+	if (sealing.count == 0)
+		return 0;
+	int err = fault("store.seal");
+	if (!err)
+		err = must_rewrite(engine, txn, &request->id, &sealing, &rewrite);
+	if (!err)
+		err = seal_write(engine, txn, &request->id, &sealing, rewrite, engine->next_flush++,
+				 &budget->bytes, &changed);
+	if (err == ERR_DAMAGED && !changed) {
+		/* What cannot be read cannot be merged: it stays as it is, reads of it fail, and
+		 * what is new goes beside it. */
+		log_warn("store %s: table %s has a damaged group; new data is kept beside it",
+			 engine->options.path, schema[request->id.segment.sheet.table].name);
+		rewrite = false;
+		err = seal_write(engine, txn, &request->id, &sealing, false, engine->next_flush++,
+				 &budget->bytes, &changed);
+	}
+	if (err)
+		return err;
+	for (size_t i = 0; i < sealing.count; i++)
+		seal_take(engine, sealing.heads[i]);
+	stat_add(STAT_store_seals, (int64_t)sealing.count);
+	stat_add(STAT_store_seal_rewrites, rewrite);
+	unsettled_add(&engine->unsettled, &request->id, engine_now_us(engine));
+	return 0;
+}
+
+int seal_requested(struct engine *engine, MDB_txn *txn, struct slice_budget *budget)
+{
+	struct seal_queue *queue = &engine->seals;
+	while (queue->count && !spent(budget)) {
+		struct seal_request request = queue->list[queue->first];
+		int err = seal_group(engine, txn, &request, budget);
+		if (err)
+			return err; /* it stays asked for */
+		queue->first++;
+		queue->count--;
+	}
+	if (!queue->count)
+		queue->first = 0;
+	return 0;
+}
+
+static bool journal_too_old(struct engine *engine, int64_t now_ms)
+{
+	if (engine->journal_count == 0)
+		return false;
+	return engine->journal[engine->journal_first].written_ms <
+	       now_ms - engine->options.journal_max_age_ms;
+}
+
+static bool under_pressure(struct engine *engine)
+{
+	/* Without room: extents take far less of it than the journal. */
+	return engine->full || engine->journal_bytes > engine->options.journal_max_bytes ||
+	       engine->heads.bytes > engine->options.head_max_bytes ||
+	       journal_too_old(engine, clock_wall_ms(engine->options.clock));
+}
+
+/* How far the journal must be cut: a quarter of it when it is too long or old, or all. */
+static uint64_t pressure_sequence(struct engine *engine)
+{
+	if (settles_all(engine) || engine->full)
+		return engine->next_sequence;
+	size_t at = engine->journal_first + engine->journal_count / 4;
+	if (engine->journal_count < 4)
+		return engine->next_sequence;
+	return engine->journal[at % engine->journal_cap].first_sequence;
+}
+
+/* Seals the heads that hold the journal, oldest first. */
+int seal_oldest(struct engine *engine, MDB_txn *txn, struct slice_budget *budget)
+{
+	if (!settles_all(engine) && !under_pressure(engine))
+		return 0;
+	uint64_t target = pressure_sequence(engine);
+	struct head *head = engine->heads.oldest;
+	while (head && head->first_sequence < target && !spent(budget)) {
+		if (!head->taken) {
+			struct seal_request request = {group_of_head(engine, head), true};
+			int err = seal_group(engine, txn, &request, budget);
+			if (err)
+				return err;
+		}
+		head = head->newer;
+	}
+	return 0;
+}
+
+/* Asks for the heads of closed segments that have been quiet to be sealed. */
+void seal_scan(struct engine *engine)
+{
+	int64_t now = engine_now_us(engine), now_ms = clock_wall_ms(engine->options.clock);
+	if (now < engine->scan_due_us && !engine->settle_wanted)
+		return;
+	engine->scan_due_us = now + SCAN_INTERVAL_US;
+	int64_t quiet_since =
+		engine->settle_wanted ? now : now - engine->options.settle_delay_ms * 1000;
+	for (struct head *head = engine->heads.oldest; head; head = head->newer) {
+		struct segment_id id = {head->sheet, head->segment};
+		if (head->queued || head->touched_us > quiet_since || !segment_closed(&id, now_ms))
+			continue;
+		head->queued = true;
+		seal_queue_add(engine, head, true);
+	}
+}
+
+void seal_committed(struct engine *engine)
+{
+	if (engine->sealed_count) {
+		pthread_rwlock_wrlock(&engine->heads.lock);
+		for (size_t i = 0; i < engine->sealed_count; i++)
+			heads_remove(&engine->heads, engine->sealed[i]);
+		pthread_rwlock_unlock(&engine->heads.lock);
+		engine->sealed_count = 0;
+	}
+}
+
+void seal_aborted(struct engine *engine)
+{
+	/* Heads that were to go stay, and so do their groups in need of settling. */
+	for (size_t i = 0; i < engine->sealed_count; i++) {
+		engine->sealed[i]->taken = false;
+		seal_queue_add(engine, engine->sealed[i], true);
+	}
+	engine->sealed_count = 0;
+}

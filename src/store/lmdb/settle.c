@@ -1,0 +1,152 @@
+#include "base/stats.h"
+#include "store/lmdb/upkeep.h"
+
+enum {
+	SETTLE_INTERVAL_US = 1000000,
+	STARTUP_KEYS = 5000, /* keys looked at in one slice after the start */
+};
+
+/* A segment that lies wholly in the past; the hour is for samples that are a little late. */
+bool segment_closed(const struct segment_id *id, int64_t now_ms)
+{
+	int64_t width_ms = schema_segment_ms(id->sheet.table, id->sheet.period_ms);
+	return id->segment < floor_div(now_ms - 3600000, width_ms);
+}
+
+/* So that an abort can put it back. */
+static void remember_settled(struct engine *engine, const struct group_id *id)
+{
+	if (engine->settled_count == engine->settled_cap) {
+		engine->settled_cap = engine->settled_cap ? engine->settled_cap * 2 : 64;
+		engine->settled_groups =
+			mem_resize_array(engine->settled_groups, engine->settled_cap,
+					 sizeof(*engine->settled_groups));
+	}
+	engine->settled_groups[engine->settled_count++] = *id;
+}
+
+static int settle_group(struct engine *engine, MDB_txn *txn, const struct group_id *id,
+			struct slice_budget *budget)
+{
+	struct sealing sealing;
+	bool changed = false;
+	seal_collect(engine, id, true, &sealing);
+	int err = seal_write(engine, txn, id, &sealing, true, 0, &budget->bytes, &changed);
+	if (err == ERR_DAMAGED && !changed) { /* as it is, for verify to name and repair to judge */
+		unsettled_remove(&engine->unsettled, id);
+		return 0;
+	}
+	if (err)
+		return err;
+	for (size_t i = 0; i < sealing.count; i++)
+		seal_take(engine, sealing.heads[i]);
+	stat_add(STAT_store_seals, (int64_t)sealing.count);
+	stat_add(STAT_store_seal_rewrites, 1);
+	remember_settled(engine, id);
+	unsettled_remove(&engine->unsettled, id);
+	return 0;
+}
+
+/* Walks the set once in SETTLE_INTERVAL_US, going on where the last slice ended. */
+int settle_quiet(struct engine *engine, MDB_txn *txn, struct slice_budget *budget)
+{
+	struct unsettled_set *set = &engine->unsettled;
+	int64_t now = engine_now_us(engine), now_ms = clock_wall_ms(engine->options.clock);
+	int64_t quiet_since =
+		engine->settle_wanted ? now : now - engine->options.settle_delay_ms * 1000;
+	if (engine->settle_at == 0 && now < engine->settle_due_us && !engine->settle_wanted)
+		return 0;
+	for (; engine->settle_at < set->cap; engine->settle_at++) {
+		size_t at = engine->settle_at;
+		if (at % 64 == 0 && spent(budget))
+			return 0;
+		while (at < set->cap && set->used[at]) {
+			struct unsettled entry = set->slots[at];
+			bool due = segment_closed(&entry.id.segment, now_ms) &&
+				   entry.touched_us <= quiet_since;
+			if (!due && !settles_all(engine))
+				break;
+			int err = settle_group(engine, txn, &entry.id, budget);
+			if (err || spent(budget))
+				return err;
+		}
+	}
+	engine->settle_at = 0;
+	engine->settle_due_us = now + SETTLE_INTERVAL_US;
+	return 0;
+}
+
+/* Finds the groups that were left unsettled, a slice of the keys at a time. */
+int settle_find(struct engine *engine, MDB_txn *txn, bool *more)
+{
+	if (engine->found_unsettled)
+		return 0;
+	MDB_cursor *cursor;
+	int err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_EXTENTS], &cursor));
+	if (err)
+		return err;
+	struct slice key = {(const char *)engine->find_key, engine->find_key_len}, value;
+	if (!key.len)
+		key = SLICE("\0");
+	err = env_seek(cursor, &key, &value);
+	for (int n = 0; !err && n < STARTUP_KEYS; n++) {
+		struct group_id id;
+		int64_t first_ts_ms;
+		uint32_t flush;
+		if (!group_parse_key(key, &id, &first_ts_ms, &flush) && flush)
+			unsettled_add(&engine->unsettled, &id, engine_now_us(engine));
+		err = env_next(cursor, &key, &value);
+	}
+	mdb_cursor_close(cursor);
+	engine->found_unsettled = err == ERR_NOT_FOUND;
+	if (!err && key.len <= sizeof(engine->find_key)) {
+		engine->find_key_len = key.len;
+		memcpy(engine->find_key, key.data, key.len);
+	}
+	*more = *more || !engine->found_unsettled;
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+/* Nothing is left of segments that are closed. */
+static bool closed_is_settled(struct engine *engine)
+{
+	int64_t now_ms = clock_wall_ms(engine->options.clock);
+	const struct unsettled_set *set = &engine->unsettled;
+	for (const struct head *head = engine->heads.oldest; head; head = head->newer) {
+		struct segment_id id = {head->sheet, head->segment};
+		if (segment_closed(&id, now_ms))
+			return false;
+	}
+	for (size_t i = 0; i < set->cap; i++) {
+		if (set->used[i] && segment_closed(&set->slots[i].id.segment, now_ms))
+			return false;
+	}
+	return engine->seals.count == 0 && !engine->is_expiring && engine->found_unsettled;
+}
+
+static bool settle_is_done(struct engine *engine)
+{
+	if (engine->settle_closed_only)
+		return closed_is_settled(engine);
+	return !engine->heads.oldest && engine->unsettled.count == 0 && engine->seals.count == 0 &&
+	       engine->journal_count == 0 && !engine->is_expiring && engine->found_unsettled;
+}
+
+void settle_committed(struct engine *engine)
+{
+	engine->settled_count = 0;
+	if (!engine->settle_wanted || !settle_is_done(engine))
+		return;
+	pthread_mutex_lock(&engine->queue_lock);
+	engine->settle_wanted = false;
+	pthread_cond_broadcast(&engine->settled);
+	pthread_mutex_unlock(&engine->queue_lock);
+}
+
+void settle_aborted(struct engine *engine)
+{
+	for (size_t i = 0; i < engine->settled_count; i++)
+		unsettled_add(&engine->unsettled, &engine->settled_groups[i],
+			      engine_now_us(engine));
+	engine->settled_count = 0;
+}
