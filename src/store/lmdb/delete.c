@@ -1,5 +1,10 @@
+/* Deleting samples: a record of kind RECORD_DELETE takes a series' samples of a span of time out of
+ * what is sealed, when the writer puts it into the journal and in the same transaction. Each group
+ * that holds some is read, the samples are blanked, and it is written anew. The heads lose theirs
+ * after the commit (heads_apply_delete), and again at each replay of the record. */
 #include "store/lmdb/engine.h"
 
+/* Of one strip, those that the record names. */
 static void blank(struct strip *strip, const struct record *record)
 {
 	struct run *run = &strip->run;
@@ -42,7 +47,6 @@ static int delete_in_group(struct engine *engine, MDB_txn *txn, const struct gro
 	return err;
 }
 
-/* Out of the extents, in the transaction; the heads follow after the commit. */
 int delete_from_extents(struct engine *engine, MDB_txn *txn, const struct record *record)
 {
 	const struct sheet *sheet = &record->sheet;

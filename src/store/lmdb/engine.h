@@ -7,6 +7,12 @@
 #include "loop/pool.h"
 #include "store/lmdb/unsettled.h"
 
+enum {
+	CELL_ROW_KEY_BYTES = 1 + 16,
+	/* One more for the bound just behind the longest column. */
+	CELL_KEY_MAX_BYTES = CELL_ROW_KEY_BYTES + STORE_COLUMN_MAX_BYTES + 1,
+};
+
 struct cell_node {
 	struct cell_node *next;
 	struct store_cell_write cell;
@@ -81,31 +87,45 @@ struct engine {
 	_Atomic bool full;        /* no room: only what frees some is taken */
 	_Atomic int64_t stamp_us; /* the last one given */
 
-	/* The writer's own. */
+	/* The writer's own, from here to `pool`. */
 	pthread_t writer;
 	uint64_t next_sequence, next_version;
 	uint32_t next_flush, stored_flush; /* never used twice: it is part of keys */
-	struct journal_entry *journal;     /* a ring */
+
+	/* journal_list.c */
+	struct journal_entry *journal; /* a ring */
 	size_t journal_first, journal_count, journal_cap;
 	_Atomic uint64_t journal_bytes, journal_records;
-	struct unsettled_set unsettled;
+	size_t cut_count; /* pages cut in the present transaction */
+
+	/* seal.c */
 	struct seal_queue seals;
 	struct head **sealed; /* in the present transaction: they go once it is committed */
 	size_t sealed_count, sealed_cap;
+	int64_t scan_due_us;
+
+	/* settle.c */
+	struct unsettled_set unsettled;
 	struct group_id *settled_groups; /* in the present transaction */
 	size_t settled_count, settled_cap;
+	size_t settle_at; /* where the walk over the unsettled groups goes on */
+	int64_t settle_due_us;
 	bool found_unsettled; /* the keys have been looked through since the start */
 	uint8_t find_key[EXTENT_KEY_BYTES];
 	size_t find_key_len;
-	size_t cut_count; /* journal pages cut in the present transaction */
-	size_t settle_at; /* where the walk over the unsettled groups goes on */
-	int64_t settle_due_us, expire_due_us, expire_wall_ms, scan_due_us, room_due_us;
-	int64_t clock_skew_us; /* wall clock minus monotonic, when it was last looked at */
-	bool is_expiring, has_expired, disk_full;
+
+	/* expire.c */
+	int64_t expire_due_us, expire_wall_ms;
+	bool is_expiring, has_expired;
 	struct segment_id expired; /* in the present transaction */
-	uint8_t sweep_key[EXTENT_KEY_MAX_BYTES + 512];
-	size_t sweep_key_len;
 	bool is_sweeping;
+	uint8_t sweep_key[CELL_KEY_MAX_BYTES];
+	size_t sweep_key_len;
+
+	/* room.c */
+	int64_t room_due_us;
+	int64_t clock_skew_us; /* wall clock minus monotonic, when it was last looked at */
+	bool disk_full;
 
 	struct pool *pool;
 	pthread_mutex_t readers_lock;
@@ -139,8 +159,8 @@ void maintain_committed(struct engine *engine);
 void maintain_aborted(struct engine *engine);
 bool maintain_due(struct engine *engine);
 
-/* seal.c: asks for the group of a head to be sealed. */
-void seal_queue_add(struct engine *engine, const struct head *head, bool all);
+/* seal.c: asks for a head that is full to be sealed, with its group. */
+void seal_if_full(struct engine *engine, struct head *head);
 
 /* journal_list.c: a page that has been written, or replayed. */
 void journal_list_add(struct engine *engine, const struct journal_entry *entry);
@@ -165,7 +185,7 @@ bool forget_wanted(const struct store_write *write);
  * names it, or is left out with options.inspect. */
 int replay(struct engine *engine, struct errbuf *e) MUST_CHECK;
 
-/* cells.c */
+/* cells.c: how a cell is stored stands there. */
 int cells_add(struct store_write *write, const struct store_cell_write *cell) MUST_CHECK;
 /* *refused: a set was full; everything else is done. */
 int cells_apply(struct engine *engine, MDB_txn *txn, struct store_write *write,
@@ -177,7 +197,8 @@ int cells_scan(struct engine *engine, MDB_txn *txn, struct store_read *read,
 int cells_enumerate(struct engine *engine, MDB_txn *txn, struct store_read *read,
 		    struct store_request *request, size_t *budget) MUST_CHECK;
 /* Removes expired cells and old tombstones from `key` on; *key_len 0 at the end. */
-int cells_sweep(struct engine *engine, MDB_txn *txn, uint8_t *key, size_t *key_len) MUST_CHECK;
+int cells_sweep(struct engine *engine, MDB_txn *txn, uint8_t key[CELL_KEY_MAX_BYTES],
+		size_t *key_len) MUST_CHECK;
 
 /* read.c: on the pool. */
 int read_submit(struct store_read *read) MUST_CHECK;

@@ -1,3 +1,11 @@
+/* Expiry: what is older than its retention class allows, and than any query that may still be
+ * reading it, leaves the disk.
+ *
+ * Samples go by whole segments, the first expired one of the directory at a time: its extents in
+ * slices, then, with the commit that deleted the last of them, its heads, its unsettled groups and
+ * its place in the directory. While that lasts upkeep writes no extents (is_expiring). When no
+ * segment is left, the cells are swept once, in slices too (expire_cells). All of it once in a
+ * minute, by either clock. */
 #include "base/stats.h"
 #include "store/lmdb/upkeep.h"
 
@@ -6,6 +14,7 @@ enum {
 	EXPIRE_INTERVAL_US = 60000000,
 };
 
+/* Wholly, and for as long as a query may last. */
 static bool segment_expired(const struct segment_id *id, int64_t now_ms)
 {
 	int64_t lifetime_ms = retention_class_ms(id->sheet.retention);
@@ -20,7 +29,7 @@ static bool segment_expired(const struct segment_id *id, int64_t now_ms)
 static int expire_slice(struct engine *engine, MDB_txn *txn, const struct segment_id *segment,
 			bool *done)
 {
-	uint8_t from[GROUP_PREFIX_BYTES + EXTENT_KEY_BYTES + 1];
+	uint8_t from[EXTENT_KEY_BYTES + 1];
 	size_t from_len = SEGMENT_PREFIX_BYTES;
 	struct group_id id = {*segment, 0, 0};
 	MDB_cursor *cursor;
@@ -54,8 +63,7 @@ static int expire_slice(struct engine *engine, MDB_txn *txn, const struct segmen
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
-/* The heads of the segment go too, and its place in the directory. */
-static void forget_segment(struct engine *engine, const struct segment_id *segment)
+static void forget_heads(struct engine *engine, const struct segment_id *segment)
 {
 	pthread_rwlock_wrlock(&engine->heads.lock);
 	for (struct head *head = engine->heads.oldest; head;) {
@@ -67,7 +75,10 @@ static void forget_segment(struct engine *engine, const struct segment_id *segme
 	}
 	heads_remove_segment(&engine->heads, segment);
 	pthread_rwlock_unlock(&engine->heads.lock);
-	struct unsettled_set *set = &engine->unsettled;
+}
+
+static void forget_unsettled(struct unsettled_set *set, const struct segment_id *segment)
+{
 	for (size_t i = 0; i < set->cap;) {
 		if (set->used[i] && segment_order(&set->slots[i].id.segment, segment) == 0) {
 			struct group_id id = set->slots[i].id;
@@ -75,6 +86,18 @@ static void forget_segment(struct engine *engine, const struct segment_id *segme
 		} else {
 			i++;
 		}
+	}
+}
+
+/* Finished for now: the sweep of cells comes next. */
+static void rest(struct engine *engine, int64_t now_us, int64_t now_ms)
+{
+	engine->is_expiring = false;
+	engine->expire_due_us = now_us + EXPIRE_INTERVAL_US;
+	engine->expire_wall_ms = now_ms + EXPIRE_INTERVAL_US / 1000;
+	if (!engine->is_sweeping) {
+		engine->is_sweeping = true;
+		engine->sweep_key_len = 0;
 	}
 }
 
@@ -101,13 +124,7 @@ int expire(struct engine *engine, MDB_txn *txn, bool *more)
 		}
 		return 0;
 	}
-	engine->is_expiring = false;
-	engine->expire_due_us = now + EXPIRE_INTERVAL_US;
-	engine->expire_wall_ms = now_ms + EXPIRE_INTERVAL_US / 1000;
-	if (!engine->is_sweeping) {
-		engine->is_sweeping = true;
-		engine->sweep_key_len = 0;
-	}
+	rest(engine, now, now_ms);
 	return 0;
 }
 
@@ -123,8 +140,10 @@ int expire_cells(struct engine *engine, MDB_txn *txn, bool *more)
 
 void expire_committed(struct engine *engine)
 {
-	if (engine->has_expired)
-		forget_segment(engine, &engine->expired);
+	if (engine->has_expired) {
+		forget_heads(engine, &engine->expired);
+		forget_unsettled(&engine->unsettled, &engine->expired);
+	}
 	engine->has_expired = false;
 }
 

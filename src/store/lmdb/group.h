@@ -13,6 +13,7 @@ enum {
 	GROUP_PREFIX_BYTES = 1 + 1 + 8 + 8 + 4 + 4,
 	EXTENT_KEY_BYTES = GROUP_PREFIX_BYTES + 8 + 4 + 2,
 	SEGMENT_PREFIX_BYTES = 1 + 1 + 8 + 8,
+	SETTLED_FLUSH = 0,
 };
 
 struct group_id {
@@ -107,7 +108,7 @@ int group_spans(MDB_txn *txn, MDB_dbi extents, const struct group_id *id,
 /* Deletes all extents of the group. All are looked at first: an error that leaves *changed as it
  * was has deleted none of them; after any other the transaction must be aborted. */
 int group_clear(MDB_txn *txn, MDB_dbi extents, const struct group_id *id, bool *changed) MUST_CHECK;
-/* Encodes the strips (sorted here) into new extents. `flush` 0 marks the group settled: then it
+/* Encodes the strips (sorted here) into new extents. SETTLED_FLUSH marks the group settled: then it
  * must have been cleared. *bytes grows by what was written. */
 int group_store(MDB_txn *txn, MDB_dbi extents, const struct group_id *id, struct strips *strips,
 		uint32_t flush, uint64_t *bytes) MUST_CHECK;

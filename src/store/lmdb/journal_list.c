@@ -1,10 +1,11 @@
+/* The journal's pages that are still there, as a ring in memory, oldest first: filled by the replay
+ * and by each commit, and cut from the front where all records of a page are sealed, which the
+ * oldest head tells. So the writer knows how long and how old the journal is without reading it. */
 #include "base/cursor.h"
 #include "base/stats.h"
 #include "store/lmdb/upkeep.h"
 
-enum {
-	CUT_PAGES = 4096, /* journal pages deleted in one slice */
-};
+enum { CUT_PAGES = 4096 }; /* deleted in one slice */
 
 void journal_list_add(struct engine *engine, const struct journal_entry *entry)
 {
@@ -26,7 +27,6 @@ void journal_list_add(struct engine *engine, const struct journal_entry *entry)
 	engine->journal_records += entry->records;
 }
 
-/* Drops pages whose records are all sealed. What this transaction seals counts from the next on. */
 int journal_list_cut(struct engine *engine, MDB_txn *txn, bool *more)
 {
 	uint64_t keep =
@@ -45,8 +45,6 @@ int journal_list_cut(struct engine *engine, MDB_txn *txn, bool *more)
 				     (struct slice){(const char *)key, sizeof(key)});
 		if (err)
 			return err;
-		/* Counted at once: after an abort the page is deleted again or replayed, both
-		 * harmless; see journal_list_aborted. */
 		engine->journal_bytes -= entry->bytes;
 		engine->journal_records -= entry->records;
 		engine->journal_first = (engine->journal_first + 1) % engine->journal_cap;
@@ -56,8 +54,7 @@ int journal_list_cut(struct engine *engine, MDB_txn *txn, bool *more)
 	return 0;
 }
 
-/* The journal's pages are still there: their entries still stand in the ring behind its beginning.
- */
+/* The pages are still there, and their entries still stand in the ring, before its beginning. */
 void journal_list_aborted(struct engine *engine)
 {
 	while (engine->cut_count) {

@@ -1,19 +1,21 @@
-/* What the writer does beside committing: sealing heads, settling closed segments, cutting the
- * journal, dropping what expired, looking for room. All of it in slices, inside the transactions of
- * the group commits, so that no batch waits for more than a slice.
+/* Upkeep: what the writer does beside committing batches, a slice of it in the transaction of each
+ * group commit, so that no batch waits for more than a slice. Here it is put in order; what is done
+ * stands in a file for each part:
  *
- * Sealing takes all that a head holds. If nothing of its band lies on disk in that span of time,
- * its blocks go into new extents of the group; else the whole group is read, merged and written
- * anew. Either way the heads stay visible until the transaction is committed (maintain_committed).
+ *   room.c          is there room for more, and what does the store take up
+ *   settle.c        groups of several flushes, written once more as one
+ *   journal_list.c  the journal's pages, cut where all their records are sealed
+ *   expire.c        segments and cells whose time is over
+ *   seal.c          heads, written to extents
  *
- * A group that got several flushes is settled when its segment is closed and it has been quiet: its
- * extents are read and written as one, in long blocks. */
+ * The writer calls maintain() before it puts a cycle's batches, then maintain_committed() or
+ * maintain_aborted(). What lies on disk changes with the transaction by itself; what lies in memory
+ * (heads, the ring of journal pages, the set of unsettled groups) follows only there. */
 #include "store/lmdb/upkeep.h"
 
-enum {
-	SLICE_US = 20000,
-};
+enum { SLICE_US = 20000 };
 
+/* Whether a cycle is worth running though no batch waits. */
 bool maintain_due(struct engine *engine)
 {
 	int64_t now = engine_now_us(engine);
@@ -21,17 +23,33 @@ bool maintain_due(struct engine *engine)
 	       now >= engine->room_due_us || engine->is_expiring || engine->is_sweeping;
 }
 
+/* In order of need. */
+static int write_some(struct engine *engine, MDB_txn *txn, struct slice_budget *budget)
+{
+	int err = seal_requested(engine, txn, budget);
+	if (!err)
+		err = seal_oldest(engine, txn, budget);
+	return err ? err : settle_quiet(engine, txn, budget);
+}
+
+/* Half as much again as there may be: slices do not keep up with the writers. */
+static bool overrun(const struct engine *engine)
+{
+	return engine->heads.bytes / 3 > engine->options.head_max_bytes / 2 ||
+	       engine->journal_bytes / 3 > engine->options.journal_max_bytes / 2;
+}
+
 int maintain(struct engine *engine, MDB_txn *txn, bool *more)
 {
 	struct slice_budget budget = {.clock = engine->options.clock,
 				      .until_us = engine_now_us(engine) + SLICE_US};
+	if (overrun(engine))
+		budget.until_us = INT64_MAX; /* writers wait rather than memory growing */
 	*more = false;
-	engine->cut_count = 0;
 	room_look(engine);
 	seal_scan(engine);
-	if (engine->heads.bytes / 3 > engine->options.head_max_bytes / 2 ||
-	    engine->journal_bytes / 3 > engine->options.journal_max_bytes / 2)
-		budget.until_us = INT64_MAX; /* writers wait rather than memory growing */
+	/* The journal is cut by what was sealed and committed before, and expired segments go whole
+	 * before anything of theirs is written. */
 	int err = settle_find(engine, txn, more);
 	if (!err)
 		err = journal_list_cut(engine, txn, more);
@@ -40,17 +58,14 @@ int maintain(struct engine *engine, MDB_txn *txn, bool *more)
 	if (!err)
 		err = expire_cells(engine, txn, more);
 	if (!err && !engine->is_expiring)
-		err = seal_requested(engine, txn, &budget);
-	if (!err && !engine->is_expiring)
-		err = seal_oldest(engine, txn, &budget);
-	if (!err && !engine->is_expiring)
-		err = settle_quiet(engine, txn, &budget);
-	*more = *more || engine->seals.count || spent(&budget) || engine->sealed_count;
+		err = write_some(engine, txn, &budget);
+	*more = *more || engine->seals.count || budget_spent(&budget) || engine->sealed_count;
 	return err;
 }
 
 void maintain_committed(struct engine *engine)
 {
+	/* Settling last: it asks whether anything is left. */
 	expire_committed(engine);
 	seal_committed(engine);
 	journal_list_committed(engine);

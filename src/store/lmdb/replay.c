@@ -79,10 +79,7 @@ static int replay_record(struct replaying *r, const struct incoming *row)
 	if (err || row->sequence <= known->highest[ordinal_in_group])
 		return err;
 	struct head *head = heads_apply_row(&engine->heads, &engine->registry, row, r->now_us);
-	if (head_is_full(head) && !head->queued) {
-		head->queued = true;
-		seal_queue_add(engine, head, false);
-	}
+	seal_if_full(engine, head);
 	r->samples += record->columns;
 	return 0;
 }

@@ -1,10 +1,16 @@
+/* Room: LMDB's map and the disk may fill up, and what frees room needs some itself.
+ *
+ * A delete or a seal writes new pages before it gives old ones back. So the last pages of the map
+ * are kept for those: when no more are left, or the disk falls below its own reserve, the engine is
+ * full: writes that grow the store are refused, in front of the queue (writer_submit) and behind it
+ * (put_batch), until there is room again. Looked at once in a second, before each commit when the
+ * file has nearly grown to its end, and told by a transaction that failed for want of room
+ * (room_refuse). What takes up room, on disk and in memory, goes into the gauges on the way. */
 #include "base/log.h"
 #include "base/stats.h"
 #include "store/lmdb/upkeep.h"
 
-enum {
-	ROOM_INTERVAL_US = 1000000,
-};
+enum { ROOM_INTERVAL_US = 1000000 };
 
 #define CLOCK_JUMP_US (INT64_C(3600) * 1000000)
 
@@ -21,7 +27,7 @@ static bool near_the_end(struct engine *engine)
 	MDB_envinfo info;
 	if (mdb_env_info(engine->env.mdb, &info))
 		return true;
-	uint64_t map_pages = info.me_mapsize / 4096;
+	uint64_t map_pages = info.me_mapsize / engine->env.page_bytes;
 	return info.me_last_pgno + 2 * reserved_pages(map_pages) >= map_pages;
 }
 
@@ -37,6 +43,7 @@ static void look_at_clock(struct engine *engine)
 	engine->clock_skew_us = skew_us;
 }
 
+/* What the lists of upkeep and the registry hold, into the gauges. */
 static void tell_memory(struct engine *engine)
 {
 	const struct unsettled_set *set = &engine->unsettled;
@@ -48,8 +55,35 @@ static void tell_memory(struct engine *engine)
 	stat_set(STAT_store_group_list_bytes, (int64_t)groups);
 }
 
-/* Writes that grow the store stop while there are few pages left, so that deleting and sealing,
- * which need pages too, still can. */
+static void tell_pages(struct engine *engine, const struct env_pages *pages)
+{
+	uint64_t all = pages->used + pages->free;
+	stat_set(STAT_store_used_bytes, (int64_t)(pages->used * pages->page_bytes));
+	stat_set(STAT_store_file_bytes, (int64_t)(all * pages->page_bytes));
+	stat_set(STAT_store_journal_bytes, (int64_t)engine->journal_bytes);
+}
+
+static int look_at_disk(struct engine *engine)
+{
+	struct files *files = engine->options.files;
+	uint64_t free_bytes;
+	int err = files->free_bytes(files, engine->options.path, &free_bytes);
+	if (!err)
+		engine->disk_full = free_bytes < engine->options.min_free_bytes;
+	return err;
+}
+
+static void set_full(struct engine *engine, bool full)
+{
+	if (full != engine->full)
+		log_warn("store %s: %s", engine->options.path,
+			 full ? "no room left; writes are refused until there is"
+			      : "there is room again; writes are taken");
+	engine->full = engine->registry.full = full;
+	stat_set(STAT_store_read_only, full);
+}
+
+/* Where the disk or the pages cannot be looked at, all stays as it was. */
 void room_look(struct engine *engine)
 {
 	int64_t now = engine_now_us(engine);
@@ -60,33 +94,17 @@ void room_look(struct engine *engine)
 	if (env_count_pages(&engine->env, &pages))
 		return;
 	if (due) {
-		struct files *files = engine->options.files;
-		uint64_t free_bytes = UINT64_MAX;
 		engine->room_due_us = now + ROOM_INTERVAL_US;
 		look_at_clock(engine);
-		if (files->free_bytes(files, engine->options.path, &free_bytes))
+		if (look_at_disk(engine))
 			return;
-		engine->disk_full = free_bytes < engine->options.min_free_bytes;
-		stat_set(STAT_store_used_bytes, (int64_t)(pages.used * pages.page_bytes));
-		stat_set(STAT_store_file_bytes,
-			 (int64_t)((pages.used + pages.free) * pages.page_bytes));
-		stat_set(STAT_store_journal_bytes, (int64_t)engine->journal_bytes);
+		tell_pages(engine, &pages);
 		tell_memory(engine);
 	}
-	bool full = engine->disk_full || pages.map < pages.used + reserved_pages(pages.map);
-	if (full != engine->full)
-		log_warn("store %s: %s", engine->options.path,
-			 full ? "no room left; writes are refused until there is"
-			      : "there is room again; writes are taken");
-	engine->full = engine->registry.full = full;
-	stat_set(STAT_store_read_only, full);
+	set_full(engine, engine->disk_full || pages.map < pages.used + reserved_pages(pages.map));
 }
 
 void room_refuse(struct engine *engine)
 {
-	if (!engine->full)
-		log_warn("store %s: no room left; writes are refused until there is",
-			 engine->options.path);
-	engine->full = engine->registry.full = true;
-	stat_set(STAT_store_read_only, 1);
+	set_full(engine, true);
 }

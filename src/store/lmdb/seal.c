@@ -1,3 +1,15 @@
+/* Sealing: what a head holds goes into extents, so that its memory and its part of the journal
+ * become free. A head is sealed when it
+ *
+ *   - is full (seal_if_full asks for it; a queue of groups, since heads of one group are sealed
+ *     together),
+ *   - belongs to a closed segment and has been quiet (seal_scan asks for it),
+ *   - is among the oldest while journal or heads have grown too large or old, or room is short
+ *     (seal_oldest).
+ *
+ * If nothing of its band lies on disk in that span of time, its blocks go into new extents of the
+ * group; else the whole group is read, merged and written anew. Either way the head stays visible
+ * until the transaction is committed, and goes then (seal_committed); until then it is `taken`. */
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/stats.h"
@@ -14,7 +26,7 @@ static struct group_id group_of_head(struct engine *engine, const struct head *h
 	return engine_group_of(engine, &segment, head->shape, head->ordinal, NULL);
 }
 
-void seal_queue_add(struct engine *engine, const struct head *head, bool all)
+static void queue_add(struct engine *engine, const struct head *head, bool all)
 {
 	struct seal_queue *queue = &engine->seals;
 	if (queue->first + queue->count == queue->cap) {
@@ -32,7 +44,15 @@ void seal_queue_add(struct engine *engine, const struct head *head, bool all)
 		(struct seal_request){group_of_head(engine, head), all};
 }
 
-void seal_take(struct engine *engine, struct head *head)
+void seal_if_full(struct engine *engine, struct head *head)
+{
+	if (!head_is_full(head) || head->queued)
+		return;
+	head->queued = true;
+	queue_add(engine, head, false);
+}
+
+static void take_head(struct engine *engine, struct head *head)
 {
 	if (engine->sealed_count == engine->sealed_cap) {
 		engine->sealed_cap = engine->sealed_cap ? engine->sealed_cap * 2 : 256;
@@ -43,7 +63,14 @@ void seal_take(struct engine *engine, struct head *head)
 	engine->sealed[engine->sealed_count++] = head;
 }
 
-/* The heads of the group that are to be sealed now. */
+void seal_take(struct engine *engine, const struct sealing *sealing, bool rewritten)
+{
+	for (size_t i = 0; i < sealing->count; i++)
+		take_head(engine, sealing->heads[i]);
+	stat_add(STAT_store_seals, (int64_t)sealing->count);
+	stat_add(STAT_store_seal_rewrites, rewritten);
+}
+
 void seal_collect(struct engine *engine, const struct group_id *id, bool all,
 		  struct sealing *sealing)
 {
@@ -59,6 +86,7 @@ void seal_collect(struct engine *engine, const struct group_id *id, bool all,
 	}
 }
 
+/* Whether a band has blocks on disk in the span of time of its head. */
 static int must_rewrite(struct engine *engine, MDB_txn *txn, const struct group_id *id,
 			const struct sealing *sealing, bool *rewrite)
 {
@@ -76,9 +104,6 @@ static int must_rewrite(struct engine *engine, MDB_txn *txn, const struct group_
 	return err;
 }
 
-/* Writes what the heads hold; with `rewrite` merged with all that the group has on disk. An error
- * with *changed false left the group as it was, so that one may go on; else the transaction has to
- * be aborted. */
 int seal_write(struct engine *engine, MDB_txn *txn, const struct group_id *id,
 	       const struct sealing *sealing, bool rewrite, uint32_t flush, uint64_t *bytes,
 	       bool *changed)
@@ -123,10 +148,7 @@ static int seal_group(struct engine *engine, MDB_txn *txn, const struct seal_req
 	}
 	if (err)
 		return err;
-	for (size_t i = 0; i < sealing.count; i++)
-		seal_take(engine, sealing.heads[i]);
-	stat_add(STAT_store_seals, (int64_t)sealing.count);
-	stat_add(STAT_store_seal_rewrites, rewrite);
+	seal_take(engine, &sealing, rewrite);
 	unsettled_add(&engine->unsettled, &request->id, engine_now_us(engine));
 	return 0;
 }
@@ -134,7 +156,7 @@ static int seal_group(struct engine *engine, MDB_txn *txn, const struct seal_req
 int seal_requested(struct engine *engine, MDB_txn *txn, struct slice_budget *budget)
 {
 	struct seal_queue *queue = &engine->seals;
-	while (queue->count && !spent(budget)) {
+	while (queue->count && !budget_spent(budget)) {
 		struct seal_request request = queue->list[queue->first];
 		int err = seal_group(engine, txn, &request, budget);
 		if (err)
@@ -174,14 +196,13 @@ static uint64_t pressure_sequence(struct engine *engine)
 	return engine->journal[at % engine->journal_cap].first_sequence;
 }
 
-/* Seals the heads that hold the journal, oldest first. */
 int seal_oldest(struct engine *engine, MDB_txn *txn, struct slice_budget *budget)
 {
 	if (!settles_all(engine) && !under_pressure(engine))
 		return 0;
 	uint64_t target = pressure_sequence(engine);
 	struct head *head = engine->heads.oldest;
-	while (head && head->first_sequence < target && !spent(budget)) {
+	while (head && head->first_sequence < target && !budget_spent(budget)) {
 		if (!head->taken) {
 			struct seal_request request = {group_of_head(engine, head), true};
 			int err = seal_group(engine, txn, &request, budget);
@@ -193,41 +214,38 @@ int seal_oldest(struct engine *engine, MDB_txn *txn, struct slice_budget *budget
 	return 0;
 }
 
-/* Asks for the heads of closed segments that have been quiet to be sealed. */
 void seal_scan(struct engine *engine)
 {
 	int64_t now = engine_now_us(engine), now_ms = clock_wall_ms(engine->options.clock);
 	if (now < engine->scan_due_us && !engine->settle_wanted)
 		return;
 	engine->scan_due_us = now + SCAN_INTERVAL_US;
-	int64_t quiet_since =
-		engine->settle_wanted ? now : now - engine->options.settle_delay_ms * 1000;
+	int64_t quiet_since = quiet_since_us(engine, now);
 	for (struct head *head = engine->heads.oldest; head; head = head->newer) {
 		struct segment_id id = {head->sheet, head->segment};
 		if (head->queued || head->touched_us > quiet_since || !segment_closed(&id, now_ms))
 			continue;
 		head->queued = true;
-		seal_queue_add(engine, head, true);
+		queue_add(engine, head, true);
 	}
 }
 
 void seal_committed(struct engine *engine)
 {
-	if (engine->sealed_count) {
-		pthread_rwlock_wrlock(&engine->heads.lock);
-		for (size_t i = 0; i < engine->sealed_count; i++)
-			heads_remove(&engine->heads, engine->sealed[i]);
-		pthread_rwlock_unlock(&engine->heads.lock);
-		engine->sealed_count = 0;
-	}
+	if (!engine->sealed_count)
+		return;
+	pthread_rwlock_wrlock(&engine->heads.lock);
+	for (size_t i = 0; i < engine->sealed_count; i++)
+		heads_remove(&engine->heads, engine->sealed[i]);
+	pthread_rwlock_unlock(&engine->heads.lock);
+	engine->sealed_count = 0;
 }
 
 void seal_aborted(struct engine *engine)
 {
-	/* Heads that were to go stay, and so do their groups in need of settling. */
 	for (size_t i = 0; i < engine->sealed_count; i++) {
 		engine->sealed[i]->taken = false;
-		seal_queue_add(engine, engine->sealed[i], true);
+		queue_add(engine, engine->sealed[i], true);
 	}
 	engine->sealed_count = 0;
 }

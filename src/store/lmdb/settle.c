@@ -1,16 +1,29 @@
+/* Settling: a group whose extents came in several flushes is read and written once more as one, in
+ * long, dense blocks, when nothing more is expected of it: its segment is closed and it has been
+ * quiet for a while. Then a query reads fewer extents and the disk holds fewer bytes.
+ *
+ * Which groups wait is known from the seals and deletes since the start, and from a walk over the
+ * keys of the extents after it (settle_find). `settle_wanted` (lmdb_settle, compaction) makes them
+ * due at once: those of closed segments, or all; whoever waits for that is told when the last one
+ * is committed. A group that cannot be read is left as it is. */
 #include "base/stats.h"
 #include "store/lmdb/upkeep.h"
 
 enum {
 	SETTLE_INTERVAL_US = 1000000,
-	STARTUP_KEYS = 5000, /* keys looked at in one slice after the start */
+	STARTUP_KEYS = 5000, /* looked at in one slice after the start */
+	LATE_MS = 3600000,   /* a segment is closed so long after its end, for late samples */
 };
 
-/* A segment that lies wholly in the past; the hour is for samples that are a little late. */
 bool segment_closed(const struct segment_id *id, int64_t now_ms)
 {
 	int64_t width_ms = schema_segment_ms(id->sheet.table, id->sheet.period_ms);
-	return id->segment < floor_div(now_ms - 3600000, width_ms);
+	return id->segment < floor_div(now_ms - LATE_MS, width_ms);
+}
+
+int64_t quiet_since_us(const struct engine *engine, int64_t now_us)
+{
+	return engine->settle_wanted ? now_us : now_us - engine->options.settle_delay_ms * 1000;
 }
 
 /* So that an abort can put it back. */
@@ -31,17 +44,15 @@ static int settle_group(struct engine *engine, MDB_txn *txn, const struct group_
 	struct sealing sealing;
 	bool changed = false;
 	seal_collect(engine, id, true, &sealing);
-	int err = seal_write(engine, txn, id, &sealing, true, 0, &budget->bytes, &changed);
+	int err = seal_write(engine, txn, id, &sealing, true, SETTLED_FLUSH, &budget->bytes,
+			     &changed);
 	if (err == ERR_DAMAGED && !changed) { /* as it is, for verify to name and repair to judge */
 		unsettled_remove(&engine->unsettled, id);
 		return 0;
 	}
 	if (err)
 		return err;
-	for (size_t i = 0; i < sealing.count; i++)
-		seal_take(engine, sealing.heads[i]);
-	stat_add(STAT_store_seals, (int64_t)sealing.count);
-	stat_add(STAT_store_seal_rewrites, 1);
+	seal_take(engine, &sealing, true);
 	remember_settled(engine, id);
 	unsettled_remove(&engine->unsettled, id);
 	return 0;
@@ -52,13 +63,12 @@ int settle_quiet(struct engine *engine, MDB_txn *txn, struct slice_budget *budge
 {
 	struct unsettled_set *set = &engine->unsettled;
 	int64_t now = engine_now_us(engine), now_ms = clock_wall_ms(engine->options.clock);
-	int64_t quiet_since =
-		engine->settle_wanted ? now : now - engine->options.settle_delay_ms * 1000;
+	int64_t quiet_since = quiet_since_us(engine, now);
 	if (engine->settle_at == 0 && now < engine->settle_due_us && !engine->settle_wanted)
 		return 0;
 	for (; engine->settle_at < set->cap; engine->settle_at++) {
 		size_t at = engine->settle_at;
-		if (at % 64 == 0 && spent(budget))
+		if (at % 64 == 0 && budget_spent(budget))
 			return 0;
 		while (at < set->cap && set->used[at]) {
 			struct unsettled entry = set->slots[at];
@@ -67,7 +77,7 @@ int settle_quiet(struct engine *engine, MDB_txn *txn, struct slice_budget *budge
 			if (!due && !settles_all(engine))
 				break;
 			int err = settle_group(engine, txn, &entry.id, budget);
-			if (err || spent(budget))
+			if (err || budget_spent(budget))
 				return err;
 		}
 	}
@@ -76,7 +86,6 @@ int settle_quiet(struct engine *engine, MDB_txn *txn, struct slice_budget *budge
 	return 0;
 }
 
-/* Finds the groups that were left unsettled, a slice of the keys at a time. */
 int settle_find(struct engine *engine, MDB_txn *txn, bool *more)
 {
 	if (engine->found_unsettled)
@@ -93,15 +102,16 @@ int settle_find(struct engine *engine, MDB_txn *txn, bool *more)
 		struct group_id id;
 		int64_t first_ts_ms;
 		uint32_t flush;
-		if (!group_parse_key(key, &id, &first_ts_ms, &flush) && flush)
+		if (!group_parse_key(key, &id, &first_ts_ms, &flush) && flush != SETTLED_FLUSH)
 			unsettled_add(&engine->unsettled, &id, engine_now_us(engine));
 		err = env_next(cursor, &key, &value);
 	}
 	mdb_cursor_close(cursor);
 	engine->found_unsettled = err == ERR_NOT_FOUND;
-	if (!err && key.len <= sizeof(engine->find_key)) {
-		engine->find_key_len = key.len;
-		memcpy(engine->find_key, key.data, key.len);
+	if (!err) { /* of a longer key, which is damage, the beginning: it comes once more */
+		size_t room = sizeof(engine->find_key);
+		engine->find_key_len = key.len < room ? key.len : room;
+		memcpy(engine->find_key, key.data, engine->find_key_len);
 	}
 	*more = *more || !engine->found_unsettled;
 	return err == ERR_NOT_FOUND ? 0 : err;

@@ -16,54 +16,83 @@ struct slice_budget {
 	uint64_t bytes;
 };
 
-static inline bool spent(const struct slice_budget *budget)
+static inline bool budget_spent(const struct slice_budget *budget)
 {
 	return budget->bytes >= SLICE_BYTES ||
 	       budget->clock->mono_us(budget->clock) >= budget->until_us;
 }
 
+/* Somebody waits for everything to be settled, open segments too. */
 static inline bool settles_all(const struct engine *engine)
 {
 	return engine->settle_wanted && !engine->settle_closed_only;
 }
 
-/* seal.c */
+/* ---- seal.c ---------------------------------------------------------------------------------- */
+
+/* Asks for the heads of closed segments that have been quiet to be sealed. */
+void seal_scan(struct engine *engine);
+/* Seals what has been asked for, as far as the budget goes. */
+int seal_requested(struct engine *engine, MDB_txn *txn, struct slice_budget *budget) MUST_CHECK;
+/* Seals the heads that hold the journal, oldest first, while it or the heads are too many. */
+int seal_oldest(struct engine *engine, MDB_txn *txn, struct slice_budget *budget) MUST_CHECK;
+/* The heads that were sealed go; */
+void seal_committed(struct engine *engine);
+/* or stay, and are asked for again. */
+void seal_aborted(struct engine *engine);
+
+/* Heads of one group that are sealed together. */
 struct sealing {
 	struct head *heads[GROUP_BANDS_MAX];
 	uint32_t ordinal_in_group[GROUP_BANDS_MAX];
 	size_t count;
 };
-void seal_scan(struct engine *engine);
-int seal_requested(struct engine *engine, MDB_txn *txn, struct slice_budget *budget) MUST_CHECK;
-int seal_oldest(struct engine *engine, MDB_txn *txn, struct slice_budget *budget) MUST_CHECK;
-void seal_committed(struct engine *engine);
-void seal_aborted(struct engine *engine);
+/* Those that are not yet sealed; unless `all`, without small ones. */
 void seal_collect(struct engine *engine, const struct group_id *id, bool all,
 		  struct sealing *sealing);
+/* Writes what the heads hold; with `rewrite` merged with all that the group has on disk. An error
+ * with *changed false left the group as it was, so that one may go on; else the transaction has to
+ * be aborted. */
 int seal_write(struct engine *engine, MDB_txn *txn, const struct group_id *id,
 	       const struct sealing *sealing, bool rewrite, uint32_t flush, uint64_t *bytes,
 	       bool *changed) MUST_CHECK;
-void seal_take(struct engine *engine, struct head *head);
+/* The heads are written: they go with the commit. */
+void seal_take(struct engine *engine, const struct sealing *sealing, bool rewritten);
 
-/* settle.c */
+/* ---- settle.c -------------------------------------------------------------------------------- */
+
+/* Whether it lies wholly in the past, and nothing late is expected any more. */
 bool segment_closed(const struct segment_id *id, int64_t now_ms);
+/* Since when a head or group must not have been touched for upkeep to take it. */
+int64_t quiet_since_us(const struct engine *engine, int64_t now_us);
+/* Finds the groups that were left unsettled before the start, a slice of the keys at a time. */
 int settle_find(struct engine *engine, MDB_txn *txn, bool *more) MUST_CHECK;
+/* Settles groups that are due, as far as the budget goes. */
 int settle_quiet(struct engine *engine, MDB_txn *txn, struct slice_budget *budget) MUST_CHECK;
+/* Tells whoever waits (lmdb_settle) when nothing is left. */
 void settle_committed(struct engine *engine);
 void settle_aborted(struct engine *engine);
 
-/* journal_list.c */
+/* ---- journal_list.c -------------------------------------------------------------------------- */
+
+/* Drops pages whose records are all sealed. What this transaction seals counts from the next on. */
 int journal_list_cut(struct engine *engine, MDB_txn *txn, bool *more) MUST_CHECK;
 void journal_list_committed(struct engine *engine);
 void journal_list_aborted(struct engine *engine);
 
-/* expire.c */
+/* ---- expire.c -------------------------------------------------------------------------------- */
+
+/* Deletes some of the first segment that has expired. */
 int expire(struct engine *engine, MDB_txn *txn, bool *more) MUST_CHECK;
+/* Goes on with the sweep of cells that expire() has begun. */
 int expire_cells(struct engine *engine, MDB_txn *txn, bool *more) MUST_CHECK;
+/* A segment of which nothing is left goes from memory. */
 void expire_committed(struct engine *engine);
 void expire_aborted(struct engine *engine);
 
-/* room.c */
+/* ---- room.c ---------------------------------------------------------------------------------- */
+
+/* Whether there is room for more: sets `full`, and the gauges. */
 void room_look(struct engine *engine);
 
 #endif

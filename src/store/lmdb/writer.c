@@ -285,10 +285,7 @@ static void apply_record(struct engine *engine, const struct incoming *row, int6
 		return;
 	}
 	struct head *head = heads_apply_row(&engine->heads, &engine->registry, row, now_us);
-	if (head_is_full(head) && !head->queued) {
-		head->queued = true;
-		seal_queue_add(engine, head, false);
-	}
+	seal_if_full(engine, head);
 }
 
 static void apply_chunk(struct cycle *cycle, const struct record_chunk *chunk, int64_t now_us)
