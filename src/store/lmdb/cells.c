@@ -14,12 +14,9 @@
 enum {
 	CELL_DELETED = 1,
 	CELL_IN_BLOB = 2,
-	ROW_KEY_BYTES = 1 + 16,
 	CELL_HEADER_BYTES = RECORD_HEADER_BYTES + 1 + 8 + 8 + 8,
 	INLINE_MAX_BYTES = 1900,
 	BLOB_PART_BYTES = PAGE_VALUE_MAX_BYTES - RECORD_HEADER_BYTES,
-	/* One more for the bound just behind the longest column. */
-	CELL_KEY_MAX_BYTES = ROW_KEY_BYTES + STORE_COLUMN_MAX_BYTES + 1,
 	SWEEP_STEPS = 2000,
 	TOKEN_HEADER_BYTES = 8 + 16,
 };
@@ -38,7 +35,7 @@ struct cell {
 	uint64_t blob, blob_len;
 };
 
-static void row_key(enum table table, struct slice key, uint8_t to[ROW_KEY_BYTES])
+static void row_key(enum table table, struct slice key, uint8_t to[CELL_ROW_KEY_BYTES])
 {
 	struct hash128 hash = hash128(key.data, key.len, 0);
 	to[0] = (uint8_t)table;
@@ -51,8 +48,8 @@ static void make_key(enum table table, struct slice key, struct slice column, st
 	ASSERT(column.len <= STORE_COLUMN_MAX_BYTES + 1);
 	row_key(table, key, out->bytes);
 	if (column.len)
-		memcpy(out->bytes + ROW_KEY_BYTES, column.data, column.len);
-	out->len = ROW_KEY_BYTES + column.len;
+		memcpy(out->bytes + CELL_ROW_KEY_BYTES, column.data, column.len);
+	out->len = CELL_ROW_KEY_BYTES + column.len;
 }
 
 static struct slice key_slice(const struct cell_key *key)
@@ -185,9 +182,9 @@ static int cell_value(struct engine *engine, MDB_txn *txn, const struct cell *ce
 
 static int put_row(struct engine *engine, MDB_txn *txn, const struct store_cell_write *cell)
 {
-	uint8_t bytes[ROW_KEY_BYTES], value[PAGE_VALUE_MAX_BYTES];
+	uint8_t bytes[CELL_ROW_KEY_BYTES], value[PAGE_VALUE_MAX_BYTES];
 	row_key(cell->table, cell->key, bytes);
-	struct slice key = {(const char *)bytes, ROW_KEY_BYTES}, there;
+	struct slice key = {(const char *)bytes, CELL_ROW_KEY_BYTES}, there;
 	int err = env_get(txn, engine->env.dbi[DB_CELL_ROWS], key, &there);
 	if (err != ERR_NOT_FOUND)
 		return err;
@@ -295,16 +292,16 @@ static int apply_stamped(struct engine *engine, MDB_txn *txn, const struct store
 }
 
 static int drop_row_if_empty(struct engine *engine, MDB_txn *txn, MDB_cursor *cursor,
-			     const uint8_t row[ROW_KEY_BYTES])
+			     const uint8_t row[CELL_ROW_KEY_BYTES])
 {
-	struct slice key = {(const char *)row, ROW_KEY_BYTES}, value;
+	struct slice key = {(const char *)row, CELL_ROW_KEY_BYTES}, value;
 	int err = env_seek(cursor, &key, &value);
 	if (err && err != ERR_NOT_FOUND)
 		return err;
-	if (!err && key.len >= ROW_KEY_BYTES && memcmp(key.data, row, ROW_KEY_BYTES) == 0)
+	if (!err && key.len >= CELL_ROW_KEY_BYTES && memcmp(key.data, row, CELL_ROW_KEY_BYTES) == 0)
 		return 0;
 	return env_delete(txn, engine->env.dbi[DB_CELL_ROWS],
-			  (struct slice){(const char *)row, ROW_KEY_BYTES});
+			  (struct slice){(const char *)row, CELL_ROW_KEY_BYTES});
 }
 
 static int delete_conditional(struct engine *engine, MDB_txn *txn, const struct cell_key *key)
@@ -577,7 +574,7 @@ static int scan_stored(struct scan *scan)
 {
 	const struct store_cell_scan *in = &scan->request->cell_scan;
 	struct cell_key bound;
-	uint8_t row[ROW_KEY_BYTES];
+	uint8_t row[CELL_ROW_KEY_BYTES];
 	MDB_cursor *cursor;
 	MDB_val k, v;
 	int err = env_error(mdb_cursor_open(scan->txn, scan->engine->env.dbi[DB_CELLS], &cursor));
@@ -588,7 +585,7 @@ static int scan_stored(struct scan *scan)
 	bool open_end = scan->open_end;
 	make_key(in->table, buf_slice(&scan->row), in->backward ? to : from, &bound);
 	if (in->backward && open_end) { /* the row after this one */
-		size_t i = ROW_KEY_BYTES;
+		size_t i = CELL_ROW_KEY_BYTES;
 		while (i-- > 0 && ++bound.bytes[i] == 0) {
 		}
 	}
@@ -599,9 +596,9 @@ static int scan_stored(struct scan *scan)
 	for (; !got && !scan_done(scan);
 	     got = mdb_cursor_get(cursor, &k, &v, in->backward ? MDB_PREV : MDB_NEXT)) {
 		struct slice key = slice_of_val(k);
-		if (key.len < ROW_KEY_BYTES || memcmp(key.data, row, ROW_KEY_BYTES) != 0)
+		if (key.len < CELL_ROW_KEY_BYTES || memcmp(key.data, row, CELL_ROW_KEY_BYTES) != 0)
 			break;
-		struct slice column = {key.data + ROW_KEY_BYTES, key.len - ROW_KEY_BYTES};
+		struct slice column = {key.data + CELL_ROW_KEY_BYTES, key.len - CELL_ROW_KEY_BYTES};
 		if (slice_compare(column, from) < 0 ||
 		    (!open_end && slice_compare(column, to) >= 0))
 			break;
@@ -754,10 +751,10 @@ int cells_enumerate(struct engine *engine, MDB_txn *txn, struct store_read *read
 		    struct store_request *request, size_t *budget)
 {
 	struct store_enumerate *out = &request->enumerate;
-	uint8_t bytes[ROW_KEY_BYTES + 1] = {(uint8_t)out->table};
+	uint8_t bytes[CELL_ROW_KEY_BYTES + 1] = {(uint8_t)out->table};
 	size_t len = 1, cap = 0;
 	MDB_cursor *cursor;
-	if (request->token.len > ROW_KEY_BYTES)
+	if (request->token.len > CELL_ROW_KEY_BYTES)
 		return ERR_INVALID;
 	if (request->token.len) {
 		memcpy(bytes, request->token.bytes, request->token.len);
@@ -771,7 +768,8 @@ int cells_enumerate(struct engine *engine, MDB_txn *txn, struct store_read *read
 	out->count = 0;
 	request->more = false;
 	err = env_seek(cursor, &key, &value);
-	while (!err && key.len == ROW_KEY_BYTES && (uint8_t)key.data[0] == (uint8_t)out->table) {
+	while (!err && key.len == CELL_ROW_KEY_BYTES &&
+	       (uint8_t)key.data[0] == (uint8_t)out->table) {
 		if (*budget == 0 || (out->limit && out->count >= out->limit)) {
 			request->more = true;
 			break;
@@ -787,8 +785,8 @@ int cells_enumerate(struct engine *engine, MDB_txn *txn, struct store_read *read
 		if (err)
 			break;
 		--*budget;
-		request->token.len = ROW_KEY_BYTES;
-		memcpy(request->token.bytes, key.data, ROW_KEY_BYTES);
+		request->token.len = CELL_ROW_KEY_BYTES;
+		memcpy(request->token.bytes, key.data, CELL_ROW_KEY_BYTES);
 		err = env_next(cursor, &key, &value);
 	}
 	mdb_cursor_close(cursor);
@@ -806,7 +804,16 @@ static bool sweepable(const struct cell *cell, enum table table, int64_t now_ms)
 	return cell->expires_ms && cell->expires_ms < now_ms - grace_ms;
 }
 
-int cells_sweep(struct engine *engine, MDB_txn *txn, uint8_t *at, size_t *at_len)
+static int drop_cell(struct engine *engine, MDB_txn *txn, MDB_cursor *cursor,
+		     const struct cell *cell, const uint8_t *key)
+{
+	int err = blob_delete(engine, txn, cell);
+	if (!err)
+		err = env_error(mdb_cursor_del(cursor, 0));
+	return err ? err : drop_row_if_empty(engine, txn, cursor, key);
+}
+
+int cells_sweep(struct engine *engine, MDB_txn *txn, uint8_t at[CELL_KEY_MAX_BYTES], size_t *at_len)
 {
 	MDB_cursor *cursor;
 	int64_t now_ms = clock_wall_ms(engine->options.clock);
@@ -819,25 +826,22 @@ int cells_sweep(struct engine *engine, MDB_txn *txn, uint8_t *at, size_t *at_len
 	err = env_seek(cursor, &key, &value);
 	for (int step = 0; !err && step < SWEEP_STEPS; step++) {
 		struct cell cell;
-		*at_len = key.len;
-		memcpy(at, key.data, key.len);
-		int bad = cell_parse(key, value, &cell);
-		if (!bad && sweepable(&cell, (enum table)at[0], now_ms)) {
-			err = blob_delete(engine, txn, &cell);
-			if (!err)
-				err = env_error(mdb_cursor_del(cursor, 0));
-			if (!err)
-				err = drop_row_if_empty(engine, txn, cursor, at);
-			key = (struct slice){(const char *)at, *at_len};
-			if (!err)
-				err = env_seek(cursor, &key, &value);
+		/* A longer key, or a cell that cannot be read, is for verify to name. */
+		bool whole = key.len <= CELL_KEY_MAX_BYTES && !cell_parse(key, value, &cell);
+		if (!whole || !sweepable(&cell, (enum table)key.data[0], now_ms)) {
+			err = env_next(cursor, &key, &value);
 			continue;
 		}
-		err = env_next(cursor, &key, &value);
-	}
-	if (!err && key.len <= CELL_KEY_MAX_BYTES) {
 		*at_len = key.len;
 		memcpy(at, key.data, key.len);
+		err = drop_cell(engine, txn, cursor, &cell, at);
+		key = (struct slice){(const char *)at, *at_len};
+		if (!err)
+			err = env_seek(cursor, &key, &value);
+	}
+	if (!err) {
+		*at_len = key.len < CELL_KEY_MAX_BYTES ? key.len : CELL_KEY_MAX_BYTES;
+		memcpy(at, key.data, *at_len);
 	}
 	mdb_cursor_close(cursor);
 	if (err == ERR_NOT_FOUND)
