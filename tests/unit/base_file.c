@@ -43,6 +43,15 @@ static void expect_content(const char *text)
 	buf_release(&buf);
 }
 
+/* The end of a file is no error, whatever an earlier call has left in errno. */
+static void an_old_errno_is_no_reason(UNUSED void **state)
+{
+	struct files *files = files_real();
+	assert_int_equal(files->replace(files, path, SLICE("whole"), 0600), 0);
+	errno = EINTR;
+	expect_content("whole");
+}
+
 static void replaced_as_a_whole(UNUSED void **state)
 {
 	struct files *files = files_real();
@@ -165,9 +174,13 @@ static void lock_in_no_directory(UNUSED void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_DIR(replaced_as_a_whole),     IN_DIR(failed_replacement_leaves_the_old),
-		IN_DIR(read_stops_at_its_limit), IN_DIR(directories_with_their_parents),
-		IN_DIR(lock_is_for_one_process), IN_DIR(lock_in_no_directory),
+		IN_DIR(replaced_as_a_whole),
+		IN_DIR(failed_replacement_leaves_the_old),
+		IN_DIR(an_old_errno_is_no_reason),
+		IN_DIR(read_stops_at_its_limit),
+		IN_DIR(directories_with_their_parents),
+		IN_DIR(lock_is_for_one_process),
+		IN_DIR(lock_in_no_directory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -415,9 +415,11 @@ static void test_sweep(void **state)
 	clock_virtual_advance(&clock_, 2 * DAY_MS * 1000);
 	append_at(alive, T0_MS + 2 * DAY_MS);
 	refused("t", "cpu", "host=new", ERR_LIMIT, "tenant t has all the 3 series it may have");
+	int64_t sweeps = stat_get(STAT_catalog_sweeps);
 	catalog_sweep(catalog);
 	assert_true(catalog_sweeping(catalog));
 	catalog_sweep(catalog); /* one at a time */
+	assert_int_equal(stat_get(STAT_catalog_sweeps), sweeps + 1);
 	pump();
 	assert_false(catalog_sweeping(catalog));
 	find_now("t", "cpu", NULL, "host=alive host=young");

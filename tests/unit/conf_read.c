@@ -114,6 +114,8 @@ static void bad_values_are_refused_with_their_line(void **state)
 	assert_refused("host:\n  ignore_disks: [a, \"b,c\"]\n",
 		       "granary.yml:2: an item of a list is empty or holds a comma");
 	assert_refused("data: \"a\\0b\"\n", "granary.yml:1: data: holds a control character");
+	assert_refused("host:\n  ignore_disks: [a, \"b\\tc\", d]\n",
+		       "granary.yml:2: host.ignore_disks: holds a control character");
 }
 
 static void nothing_is_given_twice(void **state)
@@ -142,6 +144,8 @@ static void what_is_not_a_mapping_is_refused(void **state)
 	assert_int_equal(read_text(conf, "\xff\xfe\xfd"), ERR_INVALID);
 	assert_int_equal(read_text(conf, "a: b: c\n"), ERR_INVALID);
 	conf_free(conf);
+	assert_refused("\n\ndata: a: b\n",
+		       "granary.yml:3: mapping values are not allowed in this context");
 }
 
 static void depth_and_length_have_limits(void **state)

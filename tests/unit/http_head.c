@@ -134,6 +134,7 @@ static void test_percent_decoding(void **state)
 		{"%2525", "%25", "%25"}, /* once */
 		{"%C3%a9", "\xc3\xa9", "\xc3\xa9"},
 		{"%ff", "\xff", "\xff"},
+		{"%09%90", "\t\x90", "\t\x90"},
 		{"%", NULL, NULL},
 		{"a%4", NULL, NULL},
 		{"%g0", NULL, NULL},

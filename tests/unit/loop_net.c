@@ -37,6 +37,7 @@ static void test_addresses(void **state)
 		{"127.0.0.1:-1", NULL, false},
 		{"127.0.0.1:+1", NULL, false},
 		{"127.0.0.1: 1", NULL, false},
+		{"127.0.0.1:80a", NULL, false},
 		{"127.0.0.1:123456", NULL, false},
 		{"::1:80", NULL, false},
 		{"[::1:80", NULL, false},

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -177,7 +179,7 @@ static void a_taken_address_is_an_error(void **state)
 	open_udp(&seen, 512, 0);
 	struct loop_udp_options options = {.datagram_max_bytes = 1,
 					   .address = loop_udp_address(seen.udp)};
-	assert_true(loop_udp_open(seen.loop, &options, &udp, &e) < 0);
+	assert_int_equal(loop_udp_open(seen.loop, &options, &udp, &e), -EADDRINUSE);
 	assert_non_null(strstr(e.text, "cannot receive at 127.0.0.1:"));
 	close_udp(&seen);
 }

@@ -596,6 +596,22 @@ static void test_agg_of_windows(void **state)
 	query_free(refusal.query);
 }
 
+/* However many groups there are, each has its own series and no other's. */
+static void test_agg_of_each_by_itself(void **state)
+{
+	(void)state;
+	char wanted[1000] = "";
+	for (int i = 0; i < 20; i++) {
+		char tags[16];
+		snprintf(tags, sizeof(tags), "h=%c", 'a' + i);
+		put(open_series("t", "m", tags), T0_MS, i);
+		size_t len = strlen(wanted);
+		snprintf(wanted + len, sizeof(wanted) - len, "%s: 0=%d; ", tags, i);
+		expect_agg(AGG_SUM, "h", wanted);
+		expect_agg_fn(AGG_SUM, FN_SUM, "h", wanted);
+	}
+}
+
 /* Two series with 45,000 times each, none of them equal, are more than one stage has room for:
  * every time comes once, in order. */
 static void test_agg_of_many_times(void **state)
@@ -973,6 +989,7 @@ int main(void)
 		TEST(test_busy_store),
 		TEST(test_newest),
 		TEST(test_agg_at_equal_times),
+		TEST(test_agg_of_each_by_itself),
 		TEST(test_agg_of_large_integers),
 		TEST(test_agg_of_the_largest_doubles),
 		TEST(test_agg_of_windows),
