@@ -78,7 +78,7 @@ class Client:
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.seen = b""
+        self.seen = bytearray()  # loses its front without being copied
 
     def __enter__(self):
         return self
@@ -96,23 +96,20 @@ class Client:
         return piece
 
     def take_line(self):
-        while b"\r\n" not in self.seen:
+        while (end := self.seen.find(b"\r\n")) < 0:
             if not self.more():
                 raise EOFError(self.seen)
-        line, self.seen = self.seen.split(b"\r\n", 1)
+        line = bytes(self.seen[:end])
+        del self.seen[:end + 2]
         return line
 
     def take(self, length):
-        pieces, have = [self.seen], len(self.seen)
-        while have < length:
-            piece = self.socket.recv(1 << 16)
-            if not piece:
-                raise EOFError(b"".join(pieces)[-100:])
-            pieces.append(piece)
-            have += len(piece)
-        data = b"".join(pieces)
-        self.seen = data[length:]
-        return data[:length]
+        while len(self.seen) < length:
+            if not self.more():
+                raise EOFError(self.seen[-100:])
+        data = bytes(self.seen[:length])
+        del self.seen[:length]
+        return data
 
     def take_chunks(self):
         body = []
@@ -152,7 +149,7 @@ class Client:
         """All until the server closes."""
         while self.more():
             pass
-        data, self.seen = self.seen, b""
+        data, self.seen = bytes(self.seen), bytearray()
         return data
 
     def assert_closed(self):

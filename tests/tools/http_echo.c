@@ -70,9 +70,10 @@ static void counts_end(struct http_request *request)
 	buf_init(&out, 1000);
 	buf_printf(&out,
 		   "{\"begun\":%u,\"aborted\":%u,\"last_abort\":%d,\"drained\":%u,"
-		   "\"write_timeouts\":%lld}",
+		   "\"write_timeouts\":%lld,\"memory_bytes\":%lld}",
 		   tool.begun, tool.aborted, tool.last_abort, tool.drained,
-		   (long long)stat_get(STAT_http_timeouts_write));
+		   (long long)stat_get(STAT_http_timeouts_write),
+		   (long long)stat_get(STAT_http_memory_bytes));
 	http_reply(request, 200, "application/json", buf_slice(&out));
 	buf_release(&out);
 }
