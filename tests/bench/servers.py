@@ -169,12 +169,10 @@ class Victoria(Server):
         return "/api/v1/query?" + urllib.parse.urlencode({
             "query": f"cpu_{field}", "time": end_s - INTERVAL_S, "nocache": 1})
 
-    @staticmethod
-    def scan(field, start_s, end_s):
-        """Its fastest way: one window for each series."""
-        return "/api/v1/query?" + urllib.parse.urlencode({
-            "query": f"sum(sum_over_time(cpu_{field}[{end_s - start_s}s]))",
-            "time": end_s - INTERVAL_S, "nocache": 1})
+    @classmethod
+    def scan(cls, field, start_s, end_s, window_s):
+        return cls.range_path(f"max(max_over_time(cpu_{field}[{window_s}s]))", start_s + window_s,
+                              end_s, window_s)
 
     @staticmethod
     def query_points(body):
@@ -240,9 +238,8 @@ class Granary(Server):
         return cls.path(field, end_s - 3600, end_s, fn="last")
 
     @classmethod
-    def scan(cls, field, start_s, end_s):
-        """The sum over all hosts at each time, since sums over time stand in the blocks' heads."""
-        return cls.path(field, start_s, end_s, agg="sum")
+    def scan(cls, field, start_s, end_s, window_s):
+        return cls.path(field, start_s, end_s, fn="max", window=f"{window_s}s", agg="max")
 
     def metric(self, name):
         _, body = self.get("/metrics")
