@@ -76,6 +76,17 @@ struct timed_cell {
 	struct cell cell;
 };
 
+/* What leads from one to the next:
+ *
+ *   NEW       query_start                     -> FINDING, or WAITING while concurrent_max others
+ * run WAITING   a place is free                 -> FINDING FINDING   the catalog has the series ->
+ * READING the first stage READING   all parts of it have arrived    -> GIVING; READING the next
+ * where it has no point GIVING    query_take has given the last   -> READING the next READING there
+ * is no further stage       -> ENDED any       error, deadline, query_free     -> ENDED
+ *
+ * Whoever asked is told (`ready`) when READING becomes GIVING, and of an end that he did not cause.
+ * From FINDING to GIVING a run holds one of the places. What the store still reads for a run that
+ * ended is cancelled and its answer dropped; a run that is freed meanwhile goes with the last. */
 enum run_state {
 	RUN_NEW,
 	RUN_WAITING, /* for a place */

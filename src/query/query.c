@@ -1,3 +1,7 @@
+/* The life of a query: it waits for a place, finds its series in the catalog, and reads stage after
+ * stage (private.h has the states). Which points a stage has is the reader's: raw.c, windows.c,
+ * last.c, merge.c. All of it runs on one loop; what is read runs on the store's readers, and comes
+ * back through job_done. */
 #include "query/private.h"
 
 #include "base/stats.h"
