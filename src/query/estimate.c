@@ -45,17 +45,9 @@ static int64_t piece_ms(const struct query_run *run)
 static void add_piece(struct query_run *run, struct query_job *job, int64_t from_ms, int64_t to_ms)
 {
 	int64_t window_ms = run->query.spec.window_ms;
-	struct store_request *request = store_read_add(job->read, STORE_AGGREGATE);
 	/* Where every sample is a window the store has to look at each, as for what has none. */
 	bool fits = window_ms && (to_ms - from_ms) / window_ms < PART_WINDOWS / SAMPLE_SERIES;
-	request->aggregate = (struct store_aggregate){
-		.table = TABLE_DATA_RAW,
-		.handles = job->handles,
-		.handle_count = job->count,
-		.start_ms = from_ms,
-		.end_ms = to_ms,
-		.window_ms = fits ? window_ms : to_ms - from_ms,
-	};
+	job_ask_windows(job, from_ms, to_ms, fits ? window_ms : to_ms - from_ms);
 }
 
 static void estimate_part(struct query_run *run, struct query_job *job)

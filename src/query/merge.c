@@ -28,19 +28,6 @@ static bool merge_stage(struct query_run *run)
 	return true;
 }
 
-static void add_request(struct query_run *run, struct query_job *job)
-{
-	job->main = store_read_add(job->read, STORE_RANGE);
-	job->main->token = job->token;
-	job->main->range = (struct store_range){
-		.table = TABLE_DATA_RAW,
-		.handles = job->handles,
-		.handle_count = job->count,
-		.start_ms = run->stage.from_ms,
-		.end_ms = job->end_ms,
-	};
-}
-
 static void merge_part(struct query_run *run, struct query_job *job)
 {
 	struct query_stage *stage = &run->stage;
@@ -49,7 +36,7 @@ static void merge_part(struct query_run *run, struct query_job *job)
 	stage->series_next += count;
 	job->token.len = 0;
 	job->end_ms = stage->to_ms;
-	add_request(run, job);
+	job_ask_points(job, run->stage.from_ms, job->end_ms);
 }
 
 static struct value point(const struct store_points *points, size_t i)
@@ -118,7 +105,7 @@ static bool merge_arrived(struct query_run *run, struct query_job *job)
 		return false;
 	job->token = job->main->token;
 	store_read_reset(job->read);
-	add_request(run, job);
+	job_ask_points(job, run->stage.from_ms, job->end_ms);
 	return true;
 }
 

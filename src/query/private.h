@@ -154,6 +154,11 @@ struct query_run {
 
 /* query.c. The job that the read belongs to gets `count` series of the stage from `at` on. */
 void job_take_series(struct query_job *job, size_t at, size_t count);
+/* Adds to the job's read what is asked of all its series: windows of start <= time < end, or its
+ * points from job->token on, which becomes job->main. */
+struct store_request *job_ask_windows(struct query_job *job, int64_t start_ms, int64_t end_ms,
+				      int64_t window_ms);
+void job_ask_points(struct query_job *job, int64_t start_ms, int64_t end_ms);
 /* How many series the next part of the stage has, each of `windows` summaries. */
 size_t run_part_series(const struct query_run *run, size_t windows);
 /* The series of the rows become run->order and stage.series, by handle. */

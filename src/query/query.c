@@ -162,6 +162,34 @@ void job_take_series(struct query_job *job, size_t at, size_t count)
 	}
 }
 
+struct store_request *job_ask_windows(struct query_job *job, int64_t start_ms, int64_t end_ms,
+				      int64_t window_ms)
+{
+	struct store_request *request = store_read_add(job->read, STORE_AGGREGATE);
+	request->aggregate = (struct store_aggregate){
+		.table = TABLE_DATA_RAW,
+		.handles = job->handles,
+		.handle_count = job->count,
+		.start_ms = start_ms,
+		.end_ms = end_ms,
+		.window_ms = window_ms,
+	};
+	return request;
+}
+
+void job_ask_points(struct query_job *job, int64_t start_ms, int64_t end_ms)
+{
+	job->main = store_read_add(job->read, STORE_RANGE);
+	job->main->token = job->token;
+	job->main->range = (struct store_range){
+		.table = TABLE_DATA_RAW,
+		.handles = job->handles,
+		.handle_count = job->count,
+		.start_ms = start_ms,
+		.end_ms = end_ms,
+	};
+}
+
 /* As many series as a reader looks through in some ms, as far as is known. */
 static size_t affordable_series(const struct query_run *run)
 {

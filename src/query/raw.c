@@ -25,15 +25,7 @@ static void raw_part(struct query_run *run, struct query_job *job)
 		job->handles[i] = run->find.series[stage->row + i].handle;
 	if (!run->part_open)
 		job->token.len = 0;
-	job->main = store_read_add(job->read, STORE_RANGE);
-	job->main->token = job->token;
-	job->main->range = (struct store_range){
-		.table = TABLE_DATA_RAW,
-		.handles = job->handles,
-		.handle_count = job->count,
-		.start_ms = run->start_ms,
-		.end_ms = run->end_ms,
-	};
+	job_ask_points(job, run->start_ms, run->end_ms);
 }
 
 static bool raw_arrived(struct query_run *run, struct query_job *job)

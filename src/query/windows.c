@@ -62,21 +62,6 @@ static bool windows_stage(struct query_run *run)
 	return true;
 }
 
-static struct store_request *add_request(struct query_job *job, int64_t from_ms, int64_t to_ms,
-					 int64_t window_ms)
-{
-	struct store_request *request = store_read_add(job->read, STORE_AGGREGATE);
-	request->aggregate = (struct store_aggregate){
-		.table = TABLE_DATA_RAW,
-		.handles = job->handles,
-		.handle_count = job->count,
-		.start_ms = from_ms,
-		.end_ms = to_ms,
-		.window_ms = window_ms,
-	};
-	return request;
-}
-
 static void windows_part(struct query_run *run, struct query_job *job)
 {
 	struct query_stage *stage = &run->stage;
@@ -89,9 +74,10 @@ static void windows_part(struct query_run *run, struct query_job *job)
 	job->head = job->main = NULL;
 	job->head_have = job->main_have = 0;
 	if (stage->from_ms < whole_ms)
-		job->head = add_request(job, stage->from_ms, whole_ms, whole_ms - stage->from_ms);
+		job->head =
+			job_ask_windows(job, stage->from_ms, whole_ms, whole_ms - stage->from_ms);
 	if (whole_ms < stage->to_ms)
-		job->main = add_request(job, whole_ms, stage->to_ms, window_ms);
+		job->main = job_ask_windows(job, whole_ms, stage->to_ms, window_ms);
 }
 
 /* The row of the stage that a series belongs to. */
