@@ -143,17 +143,29 @@ int reading_classes(struct reading *r, const struct segment_id *list, size_t cou
 	return err;
 }
 
-static void append_run(struct run *out, const struct run *run, bool backward)
+static void append_run(struct run *out, const struct run *run)
+{
+	size_t at = out->count, count = run->count;
+	run_reserve(out, count);
+	if (!count)
+		return;
+	memcpy(out->ts_ms + at, run->ts_ms, count * sizeof(*run->ts_ms));
+	for (unsigned f = 0; f < run->fields; f++) {
+		memcpy(out->bits[f] + at, run->bits[f], count * sizeof(*run->bits[f]));
+		memcpy(out->types[f] + at, run->types[f], count);
+	}
+	out->count += count;
+}
+
+static void append_backward(struct run *out, const struct run *run)
 {
 	run_reserve(out, run->count);
-	for (size_t n = 0; n < run->count; n++) {
-		size_t i = backward ? run->count - 1 - n : n;
+	for (size_t i = run->count; i-- > 0; out->count++) {
 		out->ts_ms[out->count] = run->ts_ms[i];
 		for (unsigned f = 0; f < run->fields; f++) {
 			out->bits[f][out->count] = run->bits[f][i];
 			out->types[f][out->count] = run->types[f][i];
 		}
-		out->count++;
 	}
 }
 
@@ -178,8 +190,10 @@ int reading_series(struct reading *r, const struct target *t, size_t segment_cou
 		run_init(&run, t->fields);
 		int err = reading_classes(r, r->segments + first, n, t,
 					  backward ? enough - out->count : 0, &run);
-		if (!err)
-			append_run(out, &run, backward);
+		if (!err && backward)
+			append_backward(out, &run);
+		else if (!err)
+			append_run(out, &run);
 		run_release(&run);
 		if (err)
 			return err;
