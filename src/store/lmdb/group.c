@@ -102,20 +102,9 @@ int group_find(MDB_cursor *cursor, const struct group_id *id, uint32_t ordinal_i
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
-int block_append(const struct block *block, unsigned first, int64_t start_ms, int64_t end_ms,
-		 struct run *run)
+/* Of the rows at the end those that have a value and lie in start <= time < end. */
+static void keep_rows(struct run *run, size_t at, size_t rows, int64_t start_ms, int64_t end_ms)
 {
-	size_t rows = block->meta.rows, at = run->count;
-	if (first + run->fields > block->meta.columns)
-		return ERR_DAMAGED;
-	run_reserve(run, rows);
-	int err = block_decode_times(block, run->ts_ms + at);
-	for (unsigned f = 0; f < run->fields && !err; f++)
-		err = block_decode_column(block, first + f, run->bits[f] + at, run->types[f] + at);
-	if (err) {
-		stat_add(STAT_store_damaged, 1);
-		return err;
-	}
 	size_t kept = at;
 	for (size_t i = at; i < at + rows; i++) {
 		bool any = false;
@@ -133,6 +122,27 @@ int block_append(const struct block *block, unsigned first, int64_t start_ms, in
 		kept++;
 	}
 	run->count = kept;
+}
+
+int block_append(const struct block *block, unsigned first, int64_t start_ms, int64_t end_ms,
+		 struct run *run)
+{
+	size_t rows = block->meta.rows, at = run->count;
+	if (first + run->fields > block->meta.columns)
+		return ERR_DAMAGED;
+	run_reserve(run, rows);
+	int err = block_decode_times(block, run->ts_ms + at);
+	for (unsigned f = 0; f < run->fields && !err; f++)
+		err = block_decode_column(block, first + f, run->bits[f] + at, run->types[f] + at);
+	if (err) {
+		stat_add(STAT_store_damaged, 1);
+		return err;
+	}
+	if (block->meta.first_ts_ms >= start_ms && block->meta.last_ts_ms < end_ms &&
+	    run_is_full(run, at, rows))
+		run->count = at + rows;
+	else
+		keep_rows(run, at, rows, start_ms, end_ms);
 	if (block->meta.sequence > run->sequence)
 		run->sequence = block->meta.sequence;
 	return 0;

@@ -512,13 +512,25 @@ static int place_order(const void *a, const void *b)
 	return (x->row > y->row) - (x->row < y->row);
 }
 
+bool run_is_full(const struct run *run, size_t from, size_t count)
+{
+	for (unsigned f = 0; f < run->fields && count; f++) {
+		if (!memchr(run->types[f] + from, VALUE_NONE, count))
+			return true;
+	}
+	return !count;
+}
+
 static bool ascends(const struct run *run)
 {
-	for (size_t i = 0; i < run->count; i++) {
-		if ((i && run->ts_ms[i] <= run->ts_ms[i - 1]) || row_empty(run, i))
-			return false;
-	}
-	return true;
+	bool wrong = false;
+	/* To the end, whatever comes: such a loop is done several rows at a time. */
+	for (size_t i = 1; i < run->count; i++)
+		wrong |= run->ts_ms[i] <= run->ts_ms[i - 1];
+	bool full = run_is_full(run, 0, run->count);
+	for (size_t i = 0; !wrong && !full && i < run->count; i++)
+		wrong = row_empty(run, i);
+	return !wrong;
 }
 
 /* What arrives over several connections is nearly in order: each row has few to pass. Gives up

@@ -135,6 +135,8 @@ void run_reserve(struct run *run, size_t rows);
 /* Sorts by time and leaves one row per time: the later row wins, column by column. Rows without any
  * value go. */
 void run_sort(struct run *run);
+/* A quick look: true only if none of the rows is without any value. */
+bool run_is_full(const struct run *run, size_t from, size_t count);
 /* Merges `newer` over `older` into `out` (both sorted). */
 void run_merge(const struct run *older, const struct run *newer, struct run *out);
 
