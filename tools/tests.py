@@ -168,7 +168,14 @@ def cmocka_cases(output):
     return cases, announced, current
 
 
-def count_program(results, label, status, output):
+def tell(label, output):
+    """What a long run tried, and from which seed: its own words, but for JSON and the log."""
+    for line in output.splitlines():
+        if line.strip() and not re.match(r"\{|\d{4}-\d\d-\d\dT", line):
+            say(f"{label}: {line}")
+
+
+def count_program(results, label, status, output, long):
     """A cmocka program counts by its cases; any other by its exit status."""
     cases, announced, unfinished = cmocka_cases(output)
     if announced == 0:
@@ -177,6 +184,8 @@ def count_program(results, label, status, output):
         results.add(label, word, "" if word == "passed" else reason or died(status))
         if word == "failed":
             say(tail(output))
+        elif long:
+            tell(label, output)
         return
     failed = False
     for name, word, reason in cases:
@@ -217,7 +226,7 @@ def run_programs(results, suites, names, long):
                 status, output = job.result()
                 label = f"{jobs[job]['suite']}/{jobs[job]['name']}"
                 count_program(results, label if flavour == "release" else label + " (asan)",
-                              status, output)
+                              status, output, long)
 
 
 # ---- lint --------------------------------------------------------------------------------------
@@ -313,7 +322,8 @@ def venv_python():
 
 
 def pytest_args(python, long):
-    return [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/e2e"], {
+    return [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o",
+            "junit_logging=system-out", "tests/e2e"], {
         "GRANARY": os.path.join(ROOT, "build", "granary"), "PYTHONDONTWRITEBYTECODE": "1",
         **({"GRANARY_LONG": "1"} if long else {})}
 
@@ -348,10 +358,16 @@ def run_e2e(results, names, long):
         cases = []
         if os.path.exists(report):
             cases = ElementTree.parse(report).getroot().iter("testcase")
-        count_pytest(results, cases, status, output)
+        count_pytest(results, cases, status, output, long)
 
 
-def count_pytest(results, cases, status, output):
+def told_by(case):
+    """What a case printed; pytest puts a ruler before it."""
+    text = case.findtext("system-out") or ""
+    return "\n".join(line for line in text.splitlines() if not line.startswith("----"))
+
+
+def count_pytest(results, cases, status, output, long):
     before = len(results.failed)
     for case in cases:
         name = f"e2e/{case.get('classname', '').split('.')[-1]}:{case.get('name')}"
@@ -365,6 +381,8 @@ def count_pytest(results, cases, status, output):
             results.add(name, "skipped", skip.get("message") or "")
         else:
             results.add(name, "passed")
+            if long:
+                tell(name, told_by(case))
     if status != 0:
         say(tail(output, 200))
         if len(results.failed) == before:

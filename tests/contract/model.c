@@ -1,6 +1,7 @@
 #include "model.h"
 
 #include "naive.h"
+#include "tools/long_run.h"
 
 /* ---- The world ----------------------------------------------------------------------------- */
 
@@ -292,7 +293,7 @@ static bool parse(int argc, char **argv, struct arguments *a)
 int model_main(const struct contract_engine *engine, int argc, char **argv)
 {
 	struct arguments a = {.first_seed = 1, .last_seed = 6, .steps = 600};
-	if (getenv("GRANARY_LONG")) /* ./test --long */
+	if (long_run())
 		a.last_seed = 2000;
 	if (!parse(argc, argv, &a))
 		return 2;

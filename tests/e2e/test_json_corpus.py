@@ -12,6 +12,8 @@ import subprocess
 
 import pytest
 
+from server import long_run
+
 DEPTH_MAX = 64
 NUMBER_MAX_BYTES = 1024
 
@@ -310,7 +312,7 @@ def damage(chance, document):
 
 def test_documents_damaged_by_chance(tmp_path):
     chance = random.Random(3629)
-    times = 40000 if os.environ.get("GRANARY_LONG") else 6000
+    times = 40000 if long_run() else 6000
     documents = []
     while len(documents) < times:
         document = damage(chance, random_document(chance))

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "tools/long_run.h"
 #include "world.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -116,7 +117,7 @@ static bool worth_it(uint64_t seeds)
 
 int main(int argc, char **argv)
 {
-	uint64_t first = 1, last = getenv("GRANARY_LONG") ? SEEDS_LONG : SEEDS;
+	uint64_t first = 1, last = long_run() ? SEEDS_LONG : SEEDS;
 	bool trace = false;
 	program = argv[0];
 	for (int i = 1; i < argc; i++) {

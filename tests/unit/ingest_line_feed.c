@@ -153,6 +153,22 @@ static void one_key_may_have_many_shapes(void **state)
 	harness_close(&h);
 }
 
+/* The names are compared with those of the line before and not read again: of whatever length they
+ * are, another measurement has them all. */
+static void another_measurement_may_have_the_same_fields(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, NULL);
+	ingest_request_free(write_text(&h, NULL,
+				       "m a=1i,a_name_of_nineteen_1=2i,bb=3i 1\nn "
+				       "a=4i,a_name_of_nineteen_1=5i,bb=6i 2\n"));
+	harness_expect(&h, "default:m_a 1=1i\ndefault:m_a_name_of_nineteen_1 1=2i\n"
+			   "default:m_bb 1=3i\ndefault:n_a 2=4i\n"
+			   "default:n_a_name_of_nineteen_1 2=5i\ndefault:n_bb 2=6i\n");
+	harness_close(&h);
+}
+
 static void text_fields_make_no_series(void **state)
 {
 	(void)state;
@@ -627,6 +643,7 @@ int main(void)
 		cmocka_unit_test(order_is_kept_behind_an_opening),
 		cmocka_unit_test(one_key_may_have_many_shapes),
 		cmocka_unit_test(different_fields_may_be_text_at_first),
+		cmocka_unit_test(another_measurement_may_have_the_same_fields),
 		cmocka_unit_test(text_fields_make_no_series),
 		cmocka_unit_test(bad_lines_cost_only_themselves),
 		cmocka_unit_test(integers_out_of_range_cost_only_their_field),
