@@ -209,6 +209,35 @@ def test_d6_a_lost_file_is_no_new_store(server, how):
     assert stored(server) == []
 
 
+PAGE = 4096
+
+
+def put_beginning(folder, pages, with_mark):
+    """What a power cut in the middle of making a store leaves: its length, but not its pages."""
+    folder.mkdir(parents=True)
+    with open(folder / "data.mdb", "wb") as file:
+        file.truncate(pages * PAGE)
+        if with_mark:  # the first page came to the disk, the second did not
+            file.write(bytes(16) + bytes.fromhex("dec0efbe"))
+
+
+@pytest.mark.parametrize("with_mark", [False, True])
+@pytest.mark.parametrize("pages", [0, 1, 2, 3, 4])
+def test_d6_a_store_that_was_cut_short_while_it_was_made(make_server, pages, with_mark):
+    server = make_server()
+    put_beginning(server.data, pages, with_mark)
+    server.start()
+    assert write(server, 0) == 204
+    check_stored(server, [0])
+
+
+def test_d6_a_longer_file_is_never_taken_for_a_beginning(tmp_path):
+    put_beginning(tmp_path / "data", 5, False)
+    ended = run("serve", "--data", tmp_path / "data", "--listen", "127.0.0.1:0")
+    assert ended.returncode == 1 and "damaged" in ended.stderr and "data.mdb" in ended.stderr
+    assert (tmp_path / "data" / "data.mdb").read_bytes() == bytes(5 * PAGE)
+
+
 def test_d7_sending_again_after_an_unknown_outcome(make_server, monkeypatch):
     """The commit is done and the process dies before it answers: the client sends again."""
     monkeypatch.setenv("GRANARY_FAULTS", "store.committed=kill@3")

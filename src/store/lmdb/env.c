@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cursor.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -496,14 +497,35 @@ static int check_made(struct env *env, const char *file, bool *was_made, struct 
 	return 0;
 }
 
-/* What an attempt to make the store has left: not more than the two first pages. */
+/* What LMDB writes first are two meta pages, which a power cut may leave as zeros although the file
+ * has the length that the pages behind them gave it. Each begins with its number, u64, and 8 bytes
+ * more; then stands LMDB's mark. */
+static bool is_meta_page(const char *page)
+{
+	static const uint8_t mark[4] = {0xde, 0xc0, 0xef, 0xbe};
+	return memcmp(page + 16, mark, sizeof(mark)) == 0;
+}
+
+/* A store without anything in it takes four pages. */
+enum { ATTEMPT_PAGES_MAX = 4 };
+
+/* What an attempt to make the store has left is removed: not more than the two first pages, or not
+ * even those. */
 static int remove_attempt(struct env *env, const char *file)
 {
-	uint64_t length, empty_bytes = 2 * (uint64_t)sysconf(_SC_PAGESIZE);
-	int err = env->files->length(env->files, file, &length);
-	if (!err && length <= empty_bytes)
+	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	struct buf bytes;
+	buf_init(&bytes, ATTEMPT_PAGES_MAX * page_bytes);
+	int err = env->files->read(env->files, file, ATTEMPT_PAGES_MAX * page_bytes, &bytes);
+	struct slice s = buf_slice(&bytes);
+	bool made_nothing = !err && (s.len <= 2 * page_bytes || !is_meta_page(s.data) ||
+				     !is_meta_page(s.data + page_bytes));
+	if (made_nothing) {
+		log_warn("%s: making the store was cut short; it is made again", file);
 		err = env->files->remove(env->files, file);
-	return err == ERR_NOT_FOUND ? 0 : err;
+	}
+	buf_release(&bytes);
+	return err == ERR_NOT_FOUND || err == ERR_LIMIT ? 0 : err;
 }
 
 static int write_made(struct env *env, bool is_new, struct errbuf *e)
