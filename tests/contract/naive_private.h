@@ -1,4 +1,4 @@
-/* What naive.c (life, writing) and naive_read.c (reading) share. */
+/* What naive.c (life, writing) and those that read (naive_read.h) share. */
 #ifndef TESTS_CONTRACT_NAIVE_PRIVATE_H
 #define TESTS_CONTRACT_NAIVE_PRIVATE_H
 

@@ -93,28 +93,26 @@ def full_and_recovered(server, make_room):
 OPTIONS = ["--store.journal_max=1M", "--query.points_max=100000000"]
 
 
+def disk_filled_and_emptied(make_server, place, filler_bytes, min_free):
+    server = make_server(options=[*OPTIONS, f"--store.min_free={min_free}"])
+    server.data = place.folder / "data"
+    filler = place.folder / "filler"
+    filler.write_bytes(bytes(filler_bytes))
+    server.start()
+    full_and_recovered(server, filler.unlink)
+    server.stop()
+
+
 @pytest.mark.parametrize("min_free", ["1M", "0"])
 def test_d5_a_full_memory_disk(make_server, tmp_path, min_free):
     with mounts.memory(tmp_path / "small", "8m") as place:
-        server = make_server(options=[*OPTIONS, f"--store.min_free={min_free}"])
-        server.data = place.folder / "data"
-        filler = place.folder / "filler"
-        filler.write_bytes(bytes(6 << 20))
-        server.start()
-        full_and_recovered(server, filler.unlink)
-        server.stop()
+        disk_filled_and_emptied(make_server, place, 6 << 20, min_free)
 
 
 @pytest.mark.parametrize("min_free", ["1M", "0"])
 def test_d5_a_full_ext4(make_server, tmp_path, min_free):
     with mounts.image(tmp_path / "disk", "ext4", 16) as place:
-        server = make_server(options=[*OPTIONS, f"--store.min_free={min_free}"])
-        server.data = place.folder / "data"
-        filler = place.folder / "filler"
-        filler.write_bytes(bytes(10 << 20))
-        server.start()
-        full_and_recovered(server, filler.unlink)
-        server.stop()
+        disk_filled_and_emptied(make_server, place, 10 << 20, min_free)
 
 
 def test_d5_a_full_map(make_server):

@@ -200,6 +200,19 @@ static void list_now(enum catalog_listing what, const char *prefix, size_t limit
 	assert_string_equal(is, wanted);
 }
 
+/* The asker may go away at any step. */
+static void list_left_after(int steps, enum catalog_listing what)
+{
+	struct listing *l = mem_alloc(sizeof(*l));
+	list_begin(l, what, "", 10);
+	for (int i = 0; i < steps && !l->done; i++)
+		task_queue_run(&loop);
+	if (!l->done)
+		catalog_list_cancel(&l->list);
+	mem_free(l);
+	pump();
+}
+
 static void open_and_store(const char *tenant, const char *metrics, const char *tags)
 {
 	struct opening o;
@@ -283,17 +296,8 @@ static void test_names_without_series_are_not_listed(void **state)
 	list_now(CATALOG_METRIC_NAMES, "gone4", 10, "");
 	open_and_store("t", "gone599", "host=c");
 	list_now(CATALOG_METRIC_NAMES, "gone", 10, "gone300 gone599");
-	/* The asker may go away at any step. */
-	for (int steps = 0; steps < 12; steps++) {
-		struct listing *l = mem_alloc(sizeof(*l));
-		list_begin(l, CATALOG_METRIC_NAMES, "", 10);
-		for (int i = 0; i < steps && !l->done; i++)
-			task_queue_run(&loop);
-		if (!l->done)
-			catalog_list_cancel(&l->list);
-		mem_free(l);
-		pump();
-	}
+	for (int steps = 0; steps < 12; steps++)
+		list_left_after(steps, CATALOG_METRIC_NAMES);
 }
 
 static void test_list_cancel(void **state)
@@ -302,14 +306,7 @@ static void test_list_cancel(void **state)
 	open_and_store("t", "cpu", "host=a");
 	for (int what = CATALOG_TENANTS; what <= CATALOG_TAG_VALUES; what++) {
 		for (int steps = 0; steps < 3; steps++) {
-			struct listing *l = mem_alloc(sizeof(*l));
-			list_begin(l, (enum catalog_listing)what, "", 10);
-			for (int i = 0; i < steps && !l->done; i++)
-				task_queue_run(&loop);
-			if (!l->done)
-				catalog_list_cancel(&l->list);
-			mem_free(l);
-			pump();
+			list_left_after(steps, (enum catalog_listing)what);
 			restart_catalog();
 		}
 	}
