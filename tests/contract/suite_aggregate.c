@@ -370,34 +370,61 @@ static void assert_defined(const struct store_summary *s, const struct store_sum
 	assert_int_equal(s->last_ts_ms, d->last_ts_ms);
 }
 
-/* Quarters, so that every sum is exact in whatever order it is added. */
-static struct value quarter(struct random *random)
+enum { KINDS = 7 };
+
+/* The next value of a series of some kind, whose last was made of *n. All are integers or quarters,
+ * so that every sum is exact in whatever order it is added. */
+static struct value next_value(struct random *random, size_t kind, int64_t *n)
 {
-	int64_t n = (int64_t)random_below(random, 2000) - 1000;
-	return n % 3 ? F((double)n / 4) : I(n);
+	int64_t step = (int64_t)random_below(random, 5) - 2;
+	switch (kind) {
+	case 0: /* of mixed types, without order */
+		*n = (int64_t)random_below(random, 2000) - 1000;
+		return *n % 3 ? F((double)*n / 4) : I(*n);
+	case 1: /* a gauge */
+		*n += step;
+		return I(*n - 20);
+	case 2: /* one that touches zero, below which its type has nothing */
+		*n = *n + step < 0 ? 0 : *n + step;
+		return U((uint64_t)*n);
+	case 3: /* decimals */
+		*n += step;
+		return F((double)*n / 4);
+	case 4: /* a counter, now and then reset */
+		*n = random_below(random, 200) ? *n + 700 + step : 0;
+		return U((uint64_t)*n);
+	case 5: /* often the same */
+		*n += random_below(random, 50) ? 0 : step;
+		return I(*n);
+	default: /* always */
+		return F(1.5);
+	}
 }
 
 static void same_as_from_decoded_samples(struct rig *rig)
 {
-	enum { SERIES = 3, COUNT = 3000 };
+	enum { SERIES = 2 * KINDS, COUNT = 3000 };
 	struct random random;
 	uint64_t handles[SERIES];
 	struct points points[SERIES];
 	random_init(&random, 4711);
 	for (size_t s = 0; s < SERIES; s++) {
+		int64_t n = 0;
 		char tags[16];
 		snprintf(tags, sizeof(tags), "s=%zu", s);
 		handles[s] = rig_series(rig, "cpu", tags);
 		struct store_write *write = rig_write_new(rig);
 		for (int64_t i = 0; i < COUNT; i++) {
-			struct value v = quarter(&random);
-			int64_t ts_ms = T0 + i * 60000 + (int64_t)random_below(&random, 60000);
+			struct value v = next_value(&random, s / 2, &n);
+			/* Every other at a steady pace. */
+			int64_t off_ms = s % 2 ? 0 : (int64_t)random_below(&random, 60000);
+			int64_t ts_ms = T0 + i * 60000 + off_ms;
 			assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
 						      ts_ms, &handles[s], 1, &v),
 					 0);
 		}
 		rig_commit(rig, write);
-		if (s == 1)
+		if (s % 3 == 1)
 			rig_settle(rig);
 	}
 	rig_delete(rig, RAW, handles[0], T0 + 500 * 60000, T0 + 900 * 60000 + 17);
