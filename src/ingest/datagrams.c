@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "ingest/line_feed.h"
+#include "ingest/stopping.h"
 
 enum {
 	FLIGHTS_MAX = 16, /* requests whose samples are not durable yet */
@@ -20,16 +21,14 @@ struct flight {
 struct datagrams {
 	struct datagrams_options options;
 	struct loop_udp *udp;
-	struct loop_timer *tick, *grace;
+	struct loop_timer *tick;
 	struct line_feed feed; /* of one datagram after the other */
 	struct flight *flights;
 	size_t flight_count;
 	bool paused; /* by ingest: one of the flights is told to resume */
-	bool stopping, drained;
+	struct stopping stopping;
+	bool drained;
 	size_t drained_bytes;
-	void (*stopped)(void *owner);
-	void *stopped_owner;
-	struct task stopped_task;
 };
 
 static bool may_read(const struct datagrams *d)
@@ -48,30 +47,22 @@ static void count_lost(struct datagrams *d)
 
 /* ---- Stopping ------------------------------------------------------------------------------- */
 
-static void run_stopped(struct task *task)
-{
-	struct datagrams *d = CONTAINER_OF(task, struct datagrams, stopped_task);
-	d->stopped(d->stopped_owner);
-}
-
 /* What had come when the stop began is in the kernel's buffer: no more than fits that is read. */
 static void drain(struct datagrams *d)
 {
-	struct executor *executor = loop_executor(d->options.loop);
 	while (!d->drained && may_read(d)) {
 		if (!loop_udp_read_now(d->udp) || d->drained_bytes > d->options.buffer_bytes)
 			d->drained = true;
 	}
-	if (!d->drained || d->flights || d->stopped_task.run)
+	if (!d->drained || d->flights)
 		return;
 	count_lost(d);
-	d->stopped_task.run = run_stopped;
-	executor->post(executor, &d->stopped_task);
+	stopping_end(&d->stopping);
 }
 
 static void go_on(struct datagrams *d)
 {
-	if (d->stopping)
+	if (d->stopping.begun)
 		drain(d);
 	else
 		loop_udp_read(d->udp, may_read(d));
@@ -166,7 +157,7 @@ static void on_received(void *owner, const struct loop_datagram *datagrams, size
 	d->paused = ingest_request_must_pause(flight->r);
 	if (!d->paused)
 		ingest_request_end(flight->r);
-	if (!d->stopping)
+	if (!d->stopping.begun)
 		loop_udp_read(d->udp, may_read(d));
 }
 
@@ -223,14 +214,9 @@ static void on_grace_over(void *owner)
 
 void datagrams_stop(struct datagrams *d, int64_t grace_ms, void (*done)(void *owner), void *owner)
 {
-	ASSERT(!d->stopping);
-	d->stopping = true;
-	d->stopped = done;
-	d->stopped_owner = owner;
+	stopping_begin(&d->stopping, d->options.loop, grace_ms, on_grace_over, d, done, owner);
 	d->drained_bytes = 0;
 	loop_udp_read(d->udp, false);
-	d->grace = loop_timer_new(d->options.loop, on_grace_over, d);
-	loop_timer_start(d->grace, (uint64_t)grace_ms, 0);
 	drain(d);
 }
 
@@ -240,6 +226,6 @@ void datagrams_free(struct datagrams *d)
 	line_feed_release(&d->feed);
 	loop_udp_close(d->udp);
 	loop_timer_close(d->tick);
-	loop_timer_close(d->grace);
+	stopping_release(&d->stopping);
 	mem_free(d);
 }

@@ -13,6 +13,7 @@
 #include "base/stats.h"
 #include "ingest/line_feed.h"
 #include "ingest/put_lines.h"
+#include "ingest/stopping.h"
 
 enum {
 	/* A line that is still open when it is as long as it may be, with a text of many lines
@@ -60,13 +61,10 @@ struct stream_conn {
 struct stream {
 	struct stream_options options;
 	struct loop_listener *listener;
-	struct loop_timer *tick, *grace;
+	struct loop_timer *tick;
 	struct stream_conn *conns;
 	size_t conn_count;
-	bool stopping;
-	void (*stopped)(void *owner);
-	void *stopped_owner;
-	struct task stopped_task;
+	struct stopping stopping;
 };
 
 static void step(struct stream_conn *conn);
@@ -78,22 +76,10 @@ static int64_t now_ms(const struct stream *stream)
 
 /* ---- The end of connections ----------------------------------------------------------------- */
 
-static void run_stopped(struct task *task)
-{
-	struct stream *stream = CONTAINER_OF(task, struct stream, stopped_task);
-	stream->stopped(stream->stopped_owner);
-}
-
-/* The owner is told by a task, so that it may free the stream. */
 static void consider_stopped(struct stream *stream)
 {
-	struct executor *executor = loop_executor(stream->options.loop);
-	if (!stream->stopping || stream->conns || stream->stopped_task.run)
-		return;
-	loop_timer_close(stream->grace);
-	stream->grace = NULL;
-	stream->stopped_task.run = run_stopped;
-	executor->post(executor, &stream->stopped_task);
+	if (stream->stopping.begun && !stream->conns)
+		stopping_end(&stream->stopping);
 }
 
 static void close_conn(struct stream_conn *conn)
@@ -354,7 +340,7 @@ static size_t answer_command(struct stream_conn *conn, struct slice command)
 	bool over = false;
 	buf_init(&out, ANSWERS_MAX_BYTES);
 	/* Nobody waits for an answer when the server stops. */
-	if (!conn->stream->stopping)
+	if (!conn->stream->stopping.begun)
 		put_lines_answer(command, clock_wall_ms(conn->stream->options.clock) / 1000, &out,
 				 &over);
 	conn->ended = conn->ended || over;
@@ -384,7 +370,7 @@ static bool answer_commands(struct stream_conn *conn)
 
 static bool is_over(const struct stream_conn *conn)
 {
-	return conn->ended || (conn->stream->stopping && !loop_conn_unread(conn->loop));
+	return conn->ended || (conn->stream->stopping.begun && !loop_conn_unread(conn->loop));
 }
 
 static void step(struct stream_conn *conn)
@@ -443,7 +429,7 @@ static void tick_conn(struct stream_conn *conn)
 			stat_add(STAT_stream_timeouts, 1);
 			conn->ended = true;
 		}
-		if (conn->ended || stream->stopping)
+		if (conn->ended || stream->stopping.begun)
 			step(conn);
 	}
 }
@@ -517,14 +503,10 @@ static void on_grace_over(void *owner)
 
 void stream_stop(struct stream *stream, int64_t grace_ms, void (*done)(void *owner), void *owner)
 {
-	ASSERT(!stream->stopping);
-	stream->stopping = true;
-	stream->stopped = done;
-	stream->stopped_owner = owner;
+	stopping_begin(&stream->stopping, stream->options.loop, grace_ms, on_grace_over, stream,
+		       done, owner);
 	loop_listener_close(stream->listener);
 	stream->listener = NULL;
-	stream->grace = loop_timer_new(stream->options.loop, on_grace_over, stream);
-	loop_timer_start(stream->grace, (uint64_t)grace_ms, 0);
 	for (struct stream_conn *conn = stream->conns; conn; conn = conn->next)
 		step(conn);
 	consider_stopped(stream);
@@ -535,6 +517,6 @@ void stream_free(struct stream *stream)
 	ASSERT(!stream->conns);
 	loop_listener_close(stream->listener);
 	loop_timer_close(stream->tick);
-	loop_timer_close(stream->grace);
+	stopping_release(&stream->stopping);
 	mem_free(stream);
 }
