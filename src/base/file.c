@@ -226,22 +226,42 @@ static int refuse_locked(int fd, const char *path, struct errbuf *e)
 			  *holder ? holder : "(unknown)");
 }
 
+/* The descriptor is closed after an error. */
+static int lock_whole(int fd, short type, const char *path, struct errbuf *e)
+{
+	struct flock whole = {.l_type = type, .l_whence = SEEK_SET};
+	if (fcntl(fd, F_OFD_SETLK, &whole) == 0)
+		return 0;
+	if (errno == EAGAIN || errno == EACCES)
+		return refuse_locked(fd, path, e);
+	int err = -errno;
+	close(fd);
+	return errbuf_set(e, err, "cannot lock %s: %s", path, err_text(err));
+}
+
+int file_lock_shared(const char *path, int *fd_out, struct errbuf *e)
+{
+	int fd = open_retry(path, O_RDONLY, 0);
+	if (fd < 0)
+		return errbuf_set(e, fd == -ENOENT ? ERR_NOT_FOUND : fd, "cannot open %s: %s", path,
+				  err_text(fd));
+	int err = lock_whole(fd, F_RDLCK, path, e);
+	if (!err)
+		*fd_out = fd;
+	return err;
+}
+
 int file_lock(const char *path, int *fd_out, struct errbuf *e)
 {
 	int fd = open_retry(path, O_RDWR | O_CREAT, 0600);
 	if (fd < 0)
 		return errbuf_set(e, fd, "cannot open %s: %s", path, err_text(fd));
-	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	if (fcntl(fd, F_OFD_SETLK, &whole)) {
-		if (errno == EAGAIN || errno == EACCES)
-			return refuse_locked(fd, path, e);
-		int err = -errno;
-		close(fd);
-		return errbuf_set(e, err, "cannot lock %s: %s", path, err_text(err));
-	}
+	int err = lock_whole(fd, F_WRLCK, path, e);
+	if (err)
+		return err;
 	char pid[32];
 	int len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-	int err = ftruncate(fd, 0) ? -errno : write_all(fd, (struct slice){pid, (size_t)len});
+	err = ftruncate(fd, 0) ? -errno : write_all(fd, (struct slice){pid, (size_t)len});
 	if (err) {
 		close(fd);
 		return errbuf_set(e, err, "cannot write %s: %s", path, err_text(err));

@@ -39,6 +39,10 @@ struct files *files_real(void);
  * file_unlock or the end of the process. The file holds the holder's process id for people.
  * ERR_LOCKED: somebody has it, and e names the process. */
 int file_lock(const char *path, int *fd, struct errbuf *e) MUST_CHECK;
+/* For who only looks and may not write: a lock on a file that is there, which others that look may
+ * have too; nobody gets the exclusive one meanwhile, and is told of the last who had that.
+ * ERR_NOT_FOUND, ERR_LOCKED. */
+int file_lock_shared(const char *path, int *fd, struct errbuf *e) MUST_CHECK;
 void file_unlock(int fd);
 
 #endif

@@ -1,14 +1,17 @@
 """granary compact: nothing is lost or changed, whenever it ends."""
 
+import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
 
 import pytest
 
+import mounts
 from server import granary, long_run, run
 
 DAY = 86400
@@ -142,6 +145,71 @@ def test_a_failure_leaves_it_as_it_was(stopped, point):
     assert "as it was" in answer.stderr
     assert not (server.data / "data.mdb.new").exists()
     assert_whole(server, held)
+
+
+def fill_up(file):
+    with open(file, "wb", buffering=0) as filler:
+        with contextlib.suppress(OSError):
+            while filler.write(bytes(4096)):
+                pass
+
+
+def test_a_full_disk_says_what_to_do(stopped, tmp_path):
+    server, held = stopped
+    with mounts.memory(tmp_path / "small", "16m") as place:
+        shutil.copytree(server.data, place.folder / "data")
+        server.data, size = place.folder / "data", (server.data / "data.mdb").stat().st_size
+        fill_up(place.folder / "filler")
+        answer = compact(server, "--all", status=1)
+        assert "no room" in answer.stderr
+        assert (f"Compacting writes a second file beside the first: make room in {server.data}, "
+                f"up to {size // 10**6 + 1} MB") in answer.stderr
+        assert not (server.data / "data.mdb.new").exists()
+        (place.folder / "filler").unlink()
+        compact(server, "--all")
+        assert_whole(server, held)
+
+
+def test_a_read_only_disk_can_be_looked_at(stopped, tmp_path):
+    """Nothing is written there, and the answers are those of the same store where one may write."""
+    server, _ = stopped
+    asked = stats(server)
+    with mounts.memory(tmp_path / "small", "16m") as place:
+        for lock in (True, False):
+            shutil.copytree(server.data, place.folder / "data", dirs_exist_ok=True)
+            if not lock:
+                (place.folder / "data" / "lock").unlink()
+                (place.folder / "data" / "lock.mdb").unlink()
+            place.remount("ro")
+            before = {path.name: path.stat() for path in (place.folder / "data").iterdir()}
+            answer = run("verify", "--data", place.folder / "data", "-o", "json")
+            assert answer.returncode == 0, answer.stderr
+            found = json.loads(answer.stdout)
+            assert found["problems"] == 0 and found["checked"] > 0
+            answer = run("stats", "--data", place.folder / "data", "-o", "json")
+            assert json.loads(answer.stdout) == asked
+            assert before == {path.name: path.stat()
+                              for path in (place.folder / "data").iterdir()}
+            assert run("compact", "--data", place.folder / "data").returncode == 1
+            place.remount("rw")
+
+
+def test_a_read_only_view_of_a_served_directory_is_refused(make_server, tmp_path):
+    with mounts.memory(tmp_path / "small", "16m") as place:
+        server = make_server()
+        server.data = place.folder / "data"
+        server.start()
+        view = tmp_path / "view"
+        view.mkdir()
+        mounts.command("mount", "--bind", place.folder, view)
+        try:
+            mounts.command("mount", "-o", "remount,ro,bind", view)
+            answer = run("verify", "--data", view / "data")
+            assert answer.returncode == 1
+            assert f"lock is in use by process {server.process.pid}" in answer.stderr
+        finally:
+            mounts.command("umount", view)
+        server.stop()
 
 
 def test_killed_at_any_moment(stopped):

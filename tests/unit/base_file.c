@@ -161,6 +161,31 @@ static void lock_is_for_one_process(UNUSED void **state)
 	assert_int_equal(try_in_child(holder), 0);
 }
 
+/* Those that look share it, and keep away who writes; the file is theirs only to read. */
+static void a_shared_lock_is_for_many(UNUSED void **state)
+{
+	struct errbuf e = {""};
+	struct stat st;
+	char holder[64];
+	int fd = -1, first = -1, second = -1;
+	snprintf(holder, sizeof(holder), "process %ld", (long)getpid());
+	assert_int_equal(file_lock_shared(path, &first, &e), ERR_NOT_FOUND);
+	assert_int_equal(stat(path, &st), -1); /* it was not made */
+	assert_int_equal(file_lock(path, &fd, &e), 0);
+	assert_int_equal(file_lock_shared(path, &first, &e), ERR_LOCKED);
+	assert_non_null(strstr(e.text, holder));
+	file_unlock(fd);
+	assert_int_equal(chmod(path, 0400), 0);
+	assert_int_equal(file_lock_shared(path, &first, &e), 0);
+	assert_int_equal(file_lock_shared(path, &second, &e), 0);
+	assert_int_equal(chmod(path, 0600), 0);
+	file_unlock(first);
+	assert_int_equal(file_lock(path, &fd, &e), ERR_LOCKED);
+	file_unlock(second);
+	assert_int_equal(file_lock(path, &fd, &e), 0);
+	file_unlock(fd);
+}
+
 static void lock_in_no_directory(UNUSED void **state)
 {
 	struct errbuf e = {""};
@@ -180,6 +205,7 @@ int main(void)
 		IN_DIR(read_stops_at_its_limit),
 		IN_DIR(directories_with_their_parents),
 		IN_DIR(lock_is_for_one_process),
+		IN_DIR(a_shared_lock_is_for_many),
 		IN_DIR(lock_in_no_directory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

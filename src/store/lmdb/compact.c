@@ -99,6 +99,20 @@ static int copy_all(struct env *env, const char *file, uint64_t map_bytes)
 	return err;
 }
 
+/* What to do about it stands behind what was the matter. */
+static int say_room(const struct lmdb_options *options, const struct lmdb_compaction *done, int err,
+		    struct errbuf *e)
+{
+	struct errbuf said = *e;
+	if (err != ERR_FULL)
+		return err;
+	return errbuf_set(
+		e, err,
+		"%s. Compacting writes a second file beside the first: make room in %s, up "
+		"to %llu MB",
+		said.text, options->path, (unsigned long long)(done->before_bytes / 1000000 + 1));
+}
+
 static int replace_file(struct env *env, const struct lmdb_options *options,
 			struct lmdb_compaction *done, struct errbuf *e)
 {
@@ -152,8 +166,8 @@ int lmdb_compact(const struct lmdb_options *wanted, bool all, struct lmdb_compac
 	if (!err)
 		err = env_open(&env, &options, e);
 	if (err)
-		return err;
+		return say_room(&options, done, err, e);
 	err = replace_file(&env, &options, done, e);
 	env_close(&env);
-	return err;
+	return say_room(&options, done, err, e);
 }

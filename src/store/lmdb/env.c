@@ -413,6 +413,8 @@ static int open_mdb(struct env *env, const struct lmdb_options *options, struct 
 	unsigned flags = MDB_NOTLS | MDB_NORDAHEAD;
 	if (options->not_durable)
 		flags |= MDB_NOSYNC;
+	if (env->only_read)
+		flags |= MDB_RDONLY | MDB_NOLOCK;
 	int err = env_error(mdb_env_create(&env->mdb));
 	if (!err)
 		err = env_error(mdb_env_set_userctx(env->mdb, env->path));
@@ -451,11 +453,27 @@ static int remove_rest(const struct lmdb_options *options, struct errbuf *e)
 
 #define MADE_TEXT "A store was made in this directory; its data.mdb belongs here.\n"
 
-static int lock_directory(struct env *env, struct errbuf *e)
+/* Who only looks may do so where nothing can be written: with a lock that keeps servers away all
+ * the same, or none if the file system is read-only and none has ever been there. LMDB's own lock
+ * file is then not needed: nobody writes. */
+static int lock_directory(struct env *env, bool only_look, struct errbuf *e)
 {
 	char lock[4096];
 	snprintf(lock, sizeof(lock), "%s/lock", env->path);
-	return file_lock(lock, &env->lock_fd, e);
+	int err = file_lock(lock, &env->lock_fd, e);
+	bool no_writing = err == -EROFS;
+	if (!only_look || (!no_writing && err != -EACCES))
+		return err;
+	env->only_read = true;
+	err = file_lock_shared(lock, &env->lock_fd, e);
+	if (err == ERR_NOT_FOUND && no_writing)
+		return 0;
+	if (err == -EACCES || err == ERR_NOT_FOUND)
+		return errbuf_set(e, err,
+				  "%s: Permission denied; look as the user whose directory it is, "
+				  "or at a copy of it",
+				  lock);
+	return err;
 }
 
 static int make_directory(struct env *env, struct errbuf *e)
@@ -600,7 +618,7 @@ int env_open(struct env *env, const struct lmdb_options *options, struct errbuf 
 	int err = only_look || options->must_exist ? must_be_there(env, file, e)
 						   : make_directory(env, e);
 	if (!err)
-		err = lock_directory(env, e);
+		err = lock_directory(env, only_look, e);
 	if (!err)
 		err = check_made(env, file, &was_made, e);
 	if (!err && !was_made && !only_look)

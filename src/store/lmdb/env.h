@@ -32,7 +32,8 @@ struct env {
 	MDB_env *mdb;
 	MDB_dbi dbi[DB_COUNT];
 	int lock_fd;
-	int sync_fd; /* of the data file: hears of syncs that failed on LMDB's */
+	bool only_read; /* nothing can be written, and nothing is */
+	int sync_fd;    /* of the data file: hears of syncs that failed on LMDB's */
 	char *path;
 	struct files *files;
 	uintptr_t base; /* where page 0 lies in memory */
