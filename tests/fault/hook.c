@@ -7,7 +7,8 @@
  *
  * KIND is the name of the call; `alloc` is malloc, calloc and realloc together. HOW is an error
  * (EIO, ENOSPC, ENOMEM, EINTR, EMFILE, ENOLCK), `short` (half of the bytes are written or read),
- * `late` (it is done, and EIO all the same: as a write whose sync fails), or `kill`. */
+ * `late` (it is done, and EIO all the same: as a write whose sync fails), `slow` (it is done, a
+ * quarter of a second later), or `kill`. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { SHORT = -1, LATE = -2, KILL = -3 };
+enum { SHORT = -1, LATE = -2, KILL = -3, SLOW = -4, SLOW_US = 250000 };
 
 static struct {
 	char who[8], kind[16];
@@ -61,9 +62,9 @@ static int parse_how(const char *how)
 	static const struct {
 		const char *name;
 		int how;
-	} names[] = {{"EIO", EIO},     {"ENOSPC", ENOSPC}, {"ENOMEM", ENOMEM},
-		     {"EINTR", EINTR}, {"EMFILE", EMFILE}, {"ENOLCK", ENOLCK},
-		     {"short", SHORT}, {"late", LATE},     {"kill", KILL}};
+	} names[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"ENOMEM", ENOMEM}, {"EINTR", EINTR},
+		     {"EMFILE", EMFILE}, {"ENOLCK", ENOLCK}, {"short", SHORT},   {"late", LATE},
+		     {"kill", KILL},     {"slow", SLOW}};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (strcmp(how, names[i].name) == 0)
 			return names[i].how;
@@ -114,6 +115,10 @@ static int strike(const char *kind, const void *caller)
 		tell(kind, pass);
 	if (hook.how == KILL)
 		kill(getpid(), SIGKILL);
+	if (hook.how == SLOW) {
+		usleep(SLOW_US);
+		return 0;
+	}
 	return hook.how;
 }
 

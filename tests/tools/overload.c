@@ -4,20 +4,24 @@
  *   overload --port 8470 --connections 64 --seconds 15 --rows 500 --rate 400 --report FILE
  *
  * Connection c sends requests k = 0, 1, 2 ... (attempts: each is sent once, whatever becomes of
- * it). Request k holds for each row i
+ * it). Request k holds for each row i, of S series that have T = rows / S times in each request
  *
- *     load,c=<c>,r=<i> v=<k>i <base + k s>
+ *     load,c=<c>,r=<i % S> v=<k>i <base + k T + i / S>
  *
- * and in each eighth request some rows of series that were never there before:
+ * and in each eighth request (--fresh, 0: in none) a tenth of the rows are of series that were
+ * never there before:
  *
- *     fresh,c=<c>,n=<k>.<i> v=<k>i <base + k s>
+ *     fresh,c=<c>,n=<k>.<i> v=<k>i <the same>
+ *
+ * where v and n have ten digits, so that a body is made once and then changed in place: making it
+ * must cost less than taking it. --gzip is every how many-th connection compresses (2; 0: none).
  *
  * --rate is of all connections together, in requests a second, 0: as fast as answers come. A
  * request that cannot leave in time leaves as soon as it can, and the next one after it.
  *
- * FILE gets a line per connection: `c k k k ...`, the requests that were answered with 204.
- * Standard output gets one JSON object: how many requests were answered how, how many had no answer
- * within the time-out, how many 503 or 429 lacked a Retry-After, and latencies. */
+ * FILE gets a line per connection: `c attempts k k k ...`, the requests that were answered with
+ * 204. Standard output gets one JSON object: how many requests were answered how, how many had no
+ * answer within the time-out, how many 503 or 429 lacked a Retry-After, and latencies. */
 #include <getopt.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -30,22 +34,28 @@
 #include "tools/http_client.h"
 
 enum {
-	CONNECTIONS_MAX = 512,
+	CONNECTIONS_MAX = 1024,
 	ROWS_MAX = 20000,
 	ROW_MAX_BYTES = 100,
-	FRESH_EACH = 8,   /* every eighth request has new series */
-	FRESH_SHARE = 10, /* a tenth of its rows */
-	GZIP_EACH = 2,    /* every second connection compresses */
+	FRESH_SHARE = 10, /* a tenth of the rows */
+	DIGITS = 10,      /* of k and of a time */
 	ATTEMPTS_MAX = 1 << 20,
 	RETRY_MS = 20, /* after a connection could not be had */
 };
 
 struct load {
 	uint16_t port;
-	unsigned connections, rows, seconds, timeout_s;
+	unsigned connections, rows, series, seconds, timeout_s, fresh_each, gzip_each;
 	double rate;
 	int64_t base_s, begun_us;
 	const char *report;
+};
+
+/* Bodies of one kind; the places in them that differ from one to the next. */
+struct text {
+	struct buf body;
+	uint32_t *ends;  /* of rows, behind the newline */
+	uint32_t *names; /* where the k of a new series stands; 0: none */
 };
 
 struct sender {
@@ -53,7 +63,8 @@ struct sender {
 	unsigned number;
 	struct http_client client;
 	bool open;
-	struct buf body, packed, head;
+	struct text usual, fresh;
+	struct buf packed, head;
 	z_stream zlib;
 	size_t attempts;
 	uint8_t *accepted; /* by attempt */
@@ -67,31 +78,74 @@ struct sender {
 
 /* ---- Bodies ---------------------------------------------------------------------------------- */
 
-static void make_body(struct sender *s, size_t k)
+static unsigned times_of(const struct load *load)
 {
-	const struct load *load = s->load;
-	long long when = (long long)load->base_s + (long long)k;
-	buf_clear(&s->body);
-	for (unsigned i = 0; i < load->rows; i++) {
-		bool fresh = k % FRESH_EACH == 0 && i % FRESH_SHARE == 0;
-		if (fresh)
-			buf_printf(&s->body, "fresh,c=%u,n=%zu.%u v=%zui %lld\n", s->number, k, i,
-				   k, when);
-		else
-			buf_printf(&s->body, "load,c=%u,r=%u v=%zui %lld\n", s->number, i, k, when);
-	}
-	ASSERT(!s->body.failed);
+	return (load->rows + load->series - 1) / load->series;
 }
 
-static struct slice pack(struct sender *s)
+static void text_init(struct text *text, const struct load *load, unsigned number, bool fresh)
 {
-	size_t bound = deflateBound(&s->zlib, s->body.len);
+	buf_init(&text->body, (size_t)load->rows * ROW_MAX_BYTES);
+	text->ends = mem_alloc_array(load->rows, sizeof(*text->ends));
+	text->names = mem_zalloc(load->rows * sizeof(*text->names));
+	for (unsigned i = 0; i < load->rows; i++) {
+		if (fresh && i % FRESH_SHARE == 0) {
+			buf_printf(&text->body, "fresh,c=%u,n=", number);
+			text->names[i] = (uint32_t)text->body.len;
+			buf_printf(&text->body, "%0*d.%u", DIGITS, 0, i);
+		} else {
+			buf_printf(&text->body, "load,c=%u,r=%u", number, i % load->series);
+		}
+		buf_printf(&text->body, " v=%0*di %0*d\n", DIGITS, 0, DIGITS, 0);
+		text->ends[i] = (uint32_t)text->body.len;
+	}
+	ASSERT(!text->body.failed);
+}
+
+static void text_release(struct text *text)
+{
+	buf_release(&text->body);
+	mem_free(text->ends);
+	mem_free(text->names);
+}
+
+static void print_digits(char *to, unsigned long long n)
+{
+	char digits[32];
+	snprintf(digits, sizeof(digits), "%0*llu", DIGITS, n);
+	memcpy(to, digits, DIGITS);
+}
+
+static struct slice make_body(struct sender *s, size_t k)
+{
+	const struct load *load = s->load;
+	unsigned times = times_of(load);
+	bool fresh = load->fresh_each && k % load->fresh_each == 0;
+	struct text *text = fresh ? &s->fresh : &s->usual;
+	char *bytes = text->body.data, number[DIGITS], when[DIGITS];
+	print_digits(number, k);
+	for (unsigned i = 0; i < load->rows; i++) {
+		if (i % load->series == 0)
+			print_digits(when, (unsigned long long)load->base_s + k * times +
+						   i / load->series);
+		char *end = bytes + text->ends[i] - 1;
+		memcpy(end - DIGITS, when, DIGITS);
+		memcpy(end - 2 - 2 * DIGITS, number, DIGITS);
+		if (text->names[i])
+			memcpy(bytes + text->names[i], number, DIGITS);
+	}
+	return buf_slice(&text->body);
+}
+
+static struct slice pack(struct sender *s, struct slice body)
+{
+	size_t bound = deflateBound(&s->zlib, body.len);
 	buf_clear(&s->packed);
 	char *to = buf_reserve(&s->packed, bound);
 	ASSERT(to);
 	deflateReset(&s->zlib);
-	s->zlib.next_in = (unsigned char *)s->body.data;
-	s->zlib.avail_in = (unsigned)s->body.len;
+	s->zlib.next_in = (unsigned char *)(uintptr_t)body.data;
+	s->zlib.avail_in = (unsigned)body.len;
 	s->zlib.next_out = (unsigned char *)to;
 	s->zlib.avail_out = (unsigned)bound;
 	int result = deflate(&s->zlib, Z_FINISH);
@@ -102,9 +156,11 @@ static struct slice pack(struct sender *s)
 
 static struct slice make_request(struct sender *s, size_t k)
 {
-	make_body(s, k);
-	bool gzip = s->number % GZIP_EACH == 1;
-	struct slice body = gzip ? pack(s) : buf_slice(&s->body);
+	struct slice body = make_body(s, k);
+	unsigned each = s->load->gzip_each;
+	bool gzip = each && s->number % each == each - 1;
+	if (gzip)
+		body = pack(s, body);
 	buf_clear(&s->head);
 	buf_printf(&s->head,
 		   "POST /write?precision=s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s"
@@ -200,7 +256,9 @@ static void *sender_run(void *argument)
 static void sender_init(struct sender *s, const struct load *load, unsigned number)
 {
 	*s = (struct sender){.load = load, .number = number};
-	buf_init(&s->body, (size_t)ROWS_MAX * ROW_MAX_BYTES);
+	text_init(&s->usual, load, number, false);
+	if (load->fresh_each)
+		text_init(&s->fresh, load, number, true);
 	buf_init(&s->packed, (size_t)ROWS_MAX * ROW_MAX_BYTES);
 	buf_init(&s->head, 1024);
 	s->accepted = mem_zalloc(ATTEMPTS_MAX);
@@ -212,7 +270,9 @@ static void sender_init(struct sender *s, const struct load *load, unsigned numb
 static void sender_release(struct sender *s)
 {
 	deflateEnd(&s->zlib);
-	buf_release(&s->body);
+	text_release(&s->usual);
+	if (s->load->fresh_each)
+		text_release(&s->fresh);
 	buf_release(&s->packed);
 	buf_release(&s->head);
 	mem_free(s->accepted);
@@ -226,7 +286,7 @@ static int write_accepted(const struct load *load, const struct sender *senders)
 	if (!file)
 		return ERR_INVALID;
 	for (unsigned c = 0; c < load->connections; c++) {
-		fprintf(file, "%u", c);
+		fprintf(file, "%u %zu", c, senders[c].attempts);
 		for (size_t k = 0; k < senders[c].attempts; k++) {
 			if (senders[c].accepted[k])
 				fprintf(file, " %zu", k);
@@ -269,10 +329,13 @@ static int run(struct load *load)
 	struct clock *clock = clock_real();
 	struct sender *senders = mem_alloc_array(load->connections, sizeof(*senders));
 	pthread_t threads[CONNECTIONS_MAX];
+	if (!load->series || load->series > load->rows)
+		load->series = load->rows;
 	load->base_s = clock_wall_ms(clock) / 1000 - 86400;
+	for (unsigned c = 0; c < load->connections; c++)
+		sender_init(&senders[c], load, c);
 	load->begun_us = clock->mono_us(clock);
 	for (unsigned c = 0; c < load->connections; c++) {
-		sender_init(&senders[c], load, c);
 		ASSERT(pthread_create(&threads[c], NULL, sender_run, &senders[c]) == 0);
 	}
 	for (unsigned c = 0; c < load->connections; c++)
@@ -287,8 +350,8 @@ static int run(struct load *load)
 
 static int usage(void)
 {
-	fputs("usage: overload --port PORT [--connections N] [--seconds S] [--rows N] [--rate N] "
-	      "[--timeout S] [--report FILE]\n",
+	fputs("usage: overload --port PORT [--connections N] [--seconds S] [--rows N] [--series N] "
+	      "[--fresh N] [--gzip N] [--rate N] [--timeout S] [--report FILE]\n",
 	      stderr);
 	return 2;
 }
@@ -300,6 +363,9 @@ static int parse(int argc, char **argv, struct load *load)
 		{"connections", required_argument, NULL, 'c'},
 		{"seconds", required_argument, NULL, 's'},
 		{"rows", required_argument, NULL, 'r'},
+		{"series", required_argument, NULL, 'i'},
+		{"fresh", required_argument, NULL, 'f'},
+		{"gzip", required_argument, NULL, 'z'},
 		{"rate", required_argument, NULL, 'a'},
 		{"timeout", required_argument, NULL, 't'},
 		{"report", required_argument, NULL, 'o'},
@@ -316,6 +382,12 @@ static int parse(int argc, char **argv, struct load *load)
 			load->seconds = number;
 		else if (option == 'r')
 			load->rows = number;
+		else if (option == 'i')
+			load->series = number;
+		else if (option == 'f')
+			load->fresh_each = number;
+		else if (option == 'z')
+			load->gzip_each = number;
 		else if (option == 'a')
 			load->rate = strtod(optarg, NULL);
 		else if (option == 't')
@@ -332,7 +404,12 @@ static int parse(int argc, char **argv, struct load *load)
 
 int main(int argc, char **argv)
 {
-	struct load load = {.connections = 64, .seconds = 15, .rows = 500, .timeout_s = 30};
+	struct load load = {.connections = 64,
+			    .seconds = 15,
+			    .rows = 500,
+			    .timeout_s = 30,
+			    .fresh_each = 8,
+			    .gzip_each = 2};
 	if (parse(argc, argv, &load))
 		return usage();
 	return run(&load) ? 1 : 0;
