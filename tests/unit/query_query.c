@@ -1,5 +1,6 @@
 /* Queries over the naive engine: points worked out by hand, slices, limits, deadlines, places,
  * cancelling. */
+#include "base/stats.h"
 #include "query_harness.h"
 
 static void test_raw(void **state)
@@ -329,6 +330,7 @@ static void test_places(void **state)
 	assert_int_equal(query_start(d.query), ERR_BUSY);
 	assert_string_equal(d.query->error.text, "1 queries run and 2 wait; try again later");
 	query_free(d.query);
+	assert_int_equal(stat_get(STAT_queries_running), 1); /* the place there is */
 	pump();
 	assert_int_equal(a.readies, 1);
 	assert_int_equal(b.readies, 0);
@@ -338,6 +340,7 @@ static void test_places(void **state)
 	pump();
 	assert_true(a.query->ended);
 	assert_string_equal(c.text, "h=a: 0=0 1=10; ");
+	assert_int_equal(stat_get(STAT_queries_running), 0);
 	query_free(a.query);
 	query_free(c.query);
 	/* The deadline of one that waits. */
