@@ -34,8 +34,8 @@ PLANTS = {
          "\t\tif (shown && PLANTED(answer_early)) {\n\t\t\tcomplete_all(cycle->batches, 0);\n"
          "\t\t\tcycle->batches = NULL;\n\t\t}\n"
          "\t\terr = env_commit(&engine->env, cycle->txn);"),
-        (LMDB + "writer.c", "static void committed(struct cycle *cycle, bool maintained)\n",
-         "static bool shown;\nstatic void committed(struct cycle *cycle, bool maintained)\n"),
+        (LMDB + "writer.c", "static void committed(struct cycle *cycle)\n",
+         "static bool shown;\nstatic void committed(struct cycle *cycle)\n"),
         (LMDB + "writer.c", "\tapply_batches(cycle);\n\tASSERT(cycle->sequence == end);",
          "\tif (!shown)\n\t\tapply_batches(cycle);\n\tcycle->sequence = end;")]),
     "answer_early": ("batches are answered before their commit", []),  # with the one above

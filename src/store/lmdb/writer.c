@@ -1,10 +1,12 @@
 /* The writer: one thread that turns batches into commits.
  *
- * A cycle: take what waits; begin a transaction; put pending registrations, then each batch
- * (forgets, samples into journal pages, cells), then a slice of maintenance; commit; show the
- * samples in the heads; complete the batches. What cannot be done without room (ERR_FULL) is undone
- * with the whole transaction and tried again with less: first without maintenance, then batch by
- * batch. */
+ * A cycle: take what waits; begin a transaction; put pending registrations, a slice of upkeep
+ * (maintain.c), then each batch (samples into journal pages, cells, forgets); commit; show the
+ * samples in the heads; complete the batches. What an error does to a cycle stands at after_error.
+ *
+ * What is in memory changes only after the commit: until then pages and sequences are the cycle's
+ * own, and heads are untouched. So an error before it needs nothing taken back here; registrations
+ * and upkeep, which do, are told. */
 #include <errno.h>
 
 #include "base/fault.h"
@@ -30,6 +32,8 @@ struct cycle {
 	uint64_t sequence; /* of the next record */
 	int64_t now_ms;
 	bool has_cells;
+	bool with_upkeep, more_upkeep; /* more: there is more to do at once */
+	struct store_write *blamed;    /* failed for a reason of its own */
 };
 
 static struct store_write *write_of(struct task *task)
@@ -335,7 +339,7 @@ static void apply_batches(struct cycle *cycle)
 	stat_add(STAT_store_cells, (int64_t)cells);
 }
 
-static void committed(struct cycle *cycle, bool maintained)
+static void committed(struct cycle *cycle)
 {
 	struct engine *engine = cycle->engine;
 	stat_add(STAT_store_commits, 1);
@@ -345,7 +349,7 @@ static void committed(struct cycle *cycle, bool maintained)
 		journal_list_add(engine, &cycle->pages[i]);
 	uint64_t end = cycle->sequence;
 	/* Sealed heads go before new rows come: a new row of theirs begins a new head. */
-	if (maintained)
+	if (cycle->with_upkeep)
 		maintain_committed(engine);
 	cycle->sequence = engine->next_sequence;
 	apply_batches(cycle);
@@ -355,20 +359,18 @@ static void committed(struct cycle *cycle, bool maintained)
 
 /* ---- Cycles ---------------------------------------------------------------------------------- */
 
-/* *blamed: the batch that failed for a reason of its own.
- *
- * Heads are sealed before the batches come: a deletion takes its samples out of extents within this
+/* Heads are sealed before the batches come: a deletion takes its samples out of extents within this
  * transaction and out of heads after it, so what a head holds must be an extent before the deletion
  * or stay a head. Sealed after it, deleted samples would be there again. */
-static int fill(struct cycle *cycle, bool maintained, bool *more, struct store_write **blamed)
+static int fill(struct cycle *cycle)
 {
 	int err = registry_take(&cycle->engine->registry, cycle->txn, &cycle->taken);
-	if (!err && maintained)
-		err = maintain(cycle->engine, cycle->txn, more);
+	if (!err && cycle->with_upkeep)
+		err = maintain(cycle->engine, cycle->txn, &cycle->more_upkeep);
 	for (struct task *t = cycle->batches; t && !err; t = t->next) {
 		err = put_batch(cycle, write_of(t));
 		if (err)
-			*blamed = write_of(t);
+			cycle->blamed = write_of(t);
 	}
 	if (!err)
 		err = flush_page(cycle);
@@ -395,20 +397,26 @@ static int begin_failed(struct engine *engine, int err)
 	return err;
 }
 
+static void begin_empty(struct cycle *cycle)
+{
+	cycle->page_count = 0;
+	cycle->has_cells = cycle->more_upkeep = false;
+	cycle->blamed = NULL;
+	cycle->sequence = cycle->engine->next_sequence;
+	cycle->now_ms = clock_wall_ms(cycle->engine->options.clock);
+	journal_page_init(&cycle->page, cycle->sequence, cycle->now_ms);
+}
+
 /* One transaction. An error that is returned undid everything; the batches are still the cycle's.
  */
-static int try_commit(struct cycle *cycle, bool maintained, bool *more, struct store_write **blamed)
+static int try_commit(struct cycle *cycle)
 {
 	struct engine *engine = cycle->engine;
-	cycle->page_count = 0;
-	cycle->has_cells = false;
-	cycle->sequence = engine->next_sequence;
-	cycle->now_ms = clock_wall_ms(engine->options.clock);
-	journal_page_init(&cycle->page, cycle->sequence, cycle->now_ms);
+	begin_empty(cycle);
 	int err = env_error(mdb_txn_begin(engine->env.mdb, NULL, 0, &cycle->txn));
 	if (err)
 		return begin_failed(engine, err);
-	err = fill(cycle, maintained, more, blamed);
+	err = fill(cycle);
 	if (!err && fault("store.commit"))
 		err = ERR_FAULT;
 	if (err) {
@@ -422,7 +430,7 @@ static int try_commit(struct cycle *cycle, bool maintained, bool *more, struct s
 			err = ERR_UNKNOWN;
 		}
 	}
-	if (err && maintained)
+	if (err && cycle->with_upkeep)
 		maintain_aborted(engine);
 	/* Only for a kill between the commit and its answers: it is durable, whatever comes. */
 	if (!err)
@@ -438,45 +446,61 @@ static void unlink_batch(struct cycle *cycle, struct store_write *write)
 	*at = write->task.next;
 }
 
-/* Commits what the cycle holds, dropping what cannot be done. Returns whether there is more to
- * maintain at once. */
-static bool run_cycle(struct cycle *cycle)
+enum verdict { AGAIN, WITHOUT_UPKEEP, GIVE_UP };
+
+/* What becomes of a cycle whose transaction an error has undone, from the first line that fits:
+ *
+ *   the engine is dead           every batch gets the error: nobody knows what is on disk
+ *   no room, with upkeep         without it: that needs room too
+ *   no room                      the store refuses what grows it from now on; and as below
+ *   a batch is to blame          that one gets the error, the others are tried again
+ *   damage, met by upkeep        without it: the batches do not touch what is damaged
+ *   anything else                every batch gets the error
+ */
+static enum verdict after_error(struct cycle *cycle, int err)
 {
 	struct engine *engine = cycle->engine;
-	bool maintained = true, more = false;
-	for (;;) {
-		struct store_write *blamed = NULL;
-		int err = engine->dead ? ERR_READ_ONLY
-				       : try_commit(cycle, maintained, &more, &blamed);
-		if (!err) {
-			committed(cycle, maintained);
-			complete_all(cycle->batches, 0);
-			return more;
-		}
-		more = false;
-		if (!blamed)
-			engine->cycle_err = err; /* of upkeep: who waits for that is told */
-		if (err == ERR_FULL && maintained) {
-			maintained = false;
-			continue;
-		}
-		if (err == ERR_FULL)
-			room_refuse(engine);
-		if (blamed && !engine->dead) {
-			unlink_batch(cycle, blamed);
-			complete(blamed, err);
-			if (cycle->batches)
-				continue;
-			return false;
-		}
-		if (err == ERR_DAMAGED && maintained && !engine->dead) {
-			log_error("store %s: maintenance met damaged data", engine->options.path);
-			maintained = false;
-			continue;
-		}
-		complete_all(cycle->batches, err);
-		return false;
+	if (!cycle->blamed)
+		engine->cycle_err = err; /* for lmdb_settle, which waits for upkeep */
+	if (engine->dead)
+		return GIVE_UP;
+	if (err == ERR_FULL && cycle->with_upkeep)
+		return WITHOUT_UPKEEP;
+	if (err == ERR_FULL)
+		room_refuse(engine);
+	if (cycle->blamed) {
+		unlink_batch(cycle, cycle->blamed);
+		complete(cycle->blamed, err);
+		cycle->blamed = NULL;
+		return cycle->batches ? AGAIN : GIVE_UP;
 	}
+	if (err == ERR_DAMAGED && cycle->with_upkeep) {
+		log_error("store %s: maintenance met damaged data", engine->options.path);
+		return WITHOUT_UPKEEP;
+	}
+	return GIVE_UP;
+}
+
+/* Commits what the cycle holds, dropping what cannot be done. Returns whether there is more upkeep
+ * to do at once. */
+static bool run_cycle(struct cycle *cycle)
+{
+	enum verdict verdict = AGAIN;
+	int err = 0;
+	cycle->with_upkeep = true;
+	while (verdict != GIVE_UP) {
+		err = cycle->engine->dead ? ERR_READ_ONLY : try_commit(cycle);
+		if (!err) {
+			committed(cycle);
+			complete_all(cycle->batches, 0);
+			return cycle->more_upkeep;
+		}
+		verdict = after_error(cycle, err);
+		if (verdict == WITHOUT_UPKEEP)
+			cycle->with_upkeep = false;
+	}
+	complete_all(cycle->batches, err);
+	return false;
 }
 
 /* Waits until there is something to do; false: the end. */
