@@ -92,8 +92,23 @@ def test_the_same_in_less_room(stopped):
     assert_whole(server, held)
 
 
+def fill_a_head(server):
+    """So many rows of one series are sealed at once, and wait to be settled."""
+    rows, first = 2048, 1600000000 + 10 * DAY
+    server.start()
+    assert server.write("".join(f"mem,host=h0 used={i}i {first + i}000000000\n"
+                                for i in range(rows))).status == 204
+    deadline = time.monotonic() + 20
+    while server.metric("granary_store_seals_total") == 0:
+        assert time.monotonic() < deadline, server.log_tail()
+        time.sleep(0.01)
+    server.stop()
+
+
 def test_all_of_it_is_settled_when_asked(stopped):
     server, held = stopped
+    fill_a_head(server)
+    assert stats(server)["unsettledGroups"] == 1
     assert compact(server, "--all", "-o", "csv").stdout.startswith("bytes before,bytes after\n")
     assert raw_data(server)["headSamples"] == 0
     assert stats(server)["journalRecords"] == stats(server)["unsettledGroups"] == 0

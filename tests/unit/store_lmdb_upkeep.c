@@ -205,6 +205,32 @@ static void groups_of_several_flushes_are_settled(void **state)
 	expect(rig, handle, day(-2), 20);
 }
 
+static void expect_unsettled(struct rig *rig, bool inspect, uint64_t groups)
+{
+	lmdb.options.inspect = inspect;
+	rig_reopen(rig);
+	assert_int_equal(rig_stats(rig).unsettled_groups, groups);
+}
+
+/* Also of a store at which one only looks, where no upkeep runs. */
+static void what_waits_to_be_settled_is_counted(void **state)
+{
+	struct rig *rig = *state;
+	rig_open(rig, &engine);
+	uint64_t one = rig_series(rig, "m", ""), other = rig_series(rig, "n", "a=b");
+	assert_int_equal(rig_stats(rig).unsettled_groups, 0);
+	put(rig, one, RETENTION_EVER, day(0), 0, HEAD_ROWS);
+	put(rig, one, RETENTION_EVER, day(1), 0, HEAD_ROWS);
+	put(rig, other, RETENTION_EVER, day(1), 0, HEAD_ROWS - 1);
+	wait_until_held(rig, (struct held){HEAD_ROWS - 1, 2 * HEAD_ROWS, 2});
+	assert_int_equal(rig_stats(rig).unsettled_groups, 2);
+	expect_unsettled(rig, true, 2);
+	expect_unsettled(rig, false, 2);
+	assert_int_equal(lmdb_settle(rig->store), 0);
+	assert_int_equal(rig_stats(rig).unsettled_groups, 0);
+	expect_unsettled(rig, true, 0);
+}
+
 static void what_expires_goes(void **state)
 {
 	struct rig *rig = *state;
@@ -341,6 +367,7 @@ int main(void)
 		CASE(quiet_heads_of_closed_segments_are_sealed),
 		CASE(an_old_journal_is_sealed),
 		CASE(groups_of_several_flushes_are_settled),
+		CASE(what_waits_to_be_settled_is_counted),
 		CASE(what_expires_goes),
 		CASE(the_walk_comes_to_every_group),
 		CASE(a_seal_whose_commit_failed_is_done_again),

@@ -6,11 +6,8 @@
 #include "base/log.h"
 #include "store/lmdb/engine.h"
 
-enum {
-	COMMIT_ENTRIES =
-		16384, /* in one transaction, so that its pages need not all be in memory */
-	FILE_NAME_MAX_BYTES = 4096,
-};
+/* In one transaction, so that its pages need not all be in memory. */
+enum { COMMIT_ENTRIES = 16384 };
 
 struct copying {
 	MDB_txn *from;
@@ -117,7 +114,7 @@ static int replace_file(struct env *env, const struct lmdb_options *options,
 			struct lmdb_compaction *done, struct errbuf *e)
 {
 	struct files *files = options->files;
-	char file[FILE_NAME_MAX_BYTES], copy[FILE_NAME_MAX_BYTES];
+	char file[ENV_NAME_MAX_BYTES], copy[ENV_NAME_MAX_BYTES];
 	snprintf(file, sizeof(file), "%s/" ENV_FILE, options->path);
 	snprintf(copy, sizeof(copy), "%s/" ENV_NEW_FILE, options->path);
 	int err = copy_all(env, copy, options->map_bytes);
@@ -155,7 +152,7 @@ int lmdb_compact(const struct lmdb_options *wanted, bool all, struct lmdb_compac
 {
 	struct lmdb_options options = *wanted;
 	struct env env;
-	char file[FILE_NAME_MAX_BYTES];
+	char file[ENV_NAME_MAX_BYTES];
 	lmdb_options_fill(&options);
 	options.must_exist = true;
 	snprintf(file, sizeof(file), "%s/" ENV_FILE, options.path);

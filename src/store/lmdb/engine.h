@@ -209,7 +209,7 @@ int reader_renew(struct engine *engine, struct reader *reader) MUST_CHECK;
 /* inspect_pages.c: at the end of the counting, when the tables' contents are known. */
 int stats_pages(struct env *env, MDB_txn *txn, struct store_stats *stats) MUST_CHECK;
 /* What a page of its own that an extent takes has besides; 0 where it lies among others. */
-uint64_t extent_slack_bytes(size_t key_bytes, size_t value_bytes);
+uint64_t extent_slack_bytes(const struct env *env, size_t key_bytes, size_t value_bytes);
 
 /* inspect.c */
 /* Why a page of the journal cannot be replayed, or NULL. */

@@ -97,18 +97,32 @@ int env_put(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice value)
 	return env_error(mdb_put(txn, dbi, &k, &v, 0));
 }
 
+/* What LMDB puts in front of a page, and of each entry in one. */
+enum { PAGE_HEADER_BYTES = 16, ENTRY_HEADER_BYTES = 8, ENTRY_POINTER_BYTES = 2 };
+
+/* LMDB: two entries at least have to fit into a page of keys, each beginning at an even byte. */
+bool env_has_own_page(const struct env *env, size_t key_bytes, size_t value_bytes)
+{
+	size_t half_bytes = (env->page_bytes - PAGE_HEADER_BYTES) / 2 & ~(size_t)1;
+	return ENTRY_HEADER_BYTES + key_bytes + value_bytes > half_bytes - ENTRY_POINTER_BYTES;
+}
+
+static const struct env *env_of(MDB_txn *txn)
+{
+	return mdb_env_get_userctx(mdb_txn_env(txn));
+}
+
 /* A value that has a page of its own has its header in front: number u64, 2 bytes, flags u16 (4:
  * such a page), count of pages u32. LMDB believes the count when it frees them, and would go
  * through all that a damaged one says. No value of ours takes more than one. */
-bool env_may_free(struct slice key, struct slice value)
+bool env_may_free(MDB_txn *txn, struct slice key, struct slice value)
 {
-	enum { IN_LEAF_MAX_BYTES = 2038, NODE_BYTES = 8, HEADER_BYTES = 16 }; /* pages of 4 KiB */
 	uint16_t flags;
 	uint32_t pages;
-	if (sysconf(_SC_PAGESIZE) != 4096 || NODE_BYTES + key.len + value.len <= IN_LEAF_MAX_BYTES)
+	if (!env_has_own_page(env_of(txn), key.len, value.len))
 		return true;
-	memcpy(&flags, value.data - HEADER_BYTES + 10, sizeof(flags));
-	memcpy(&pages, value.data - HEADER_BYTES + 12, sizeof(pages));
+	memcpy(&flags, value.data - PAGE_HEADER_BYTES + 10, sizeof(flags));
+	memcpy(&pages, value.data - PAGE_HEADER_BYTES + 12, sizeof(pages));
 	return (flags & 4) && pages == 1;
 }
 
@@ -116,7 +130,7 @@ int env_delete(MDB_txn *txn, MDB_dbi dbi, struct slice key)
 {
 	MDB_val k = val_of(key);
 	struct slice value;
-	if (env_get(txn, dbi, key, &value) == 0 && !env_may_free(key, value))
+	if (env_get(txn, dbi, key, &value) == 0 && !env_may_free(txn, key, value))
 		return ERR_DAMAGED;
 	int err = env_error(mdb_del(txn, dbi, &k, NULL));
 	return err == ERR_NOT_FOUND ? 0 : err;
@@ -322,6 +336,23 @@ static int check_length(struct env *env, const struct lmdb_options *options, con
 	return 0;
 }
 
+static int put_format(struct env *env, MDB_txn *txn)
+{
+	const uint32_t version = FORMAT_VERSION;
+	return env_put(txn, env->dbi[DB_META], SLICE("format"),
+		       (struct slice){(const char *)&version, sizeof(version)});
+}
+
+/* Commits; after an error undoes it. */
+static int end_write(MDB_txn *txn, int err, const char *file, struct errbuf *e)
+{
+	if (!err)
+		err = env_error(mdb_txn_commit(txn));
+	else
+		mdb_txn_abort(txn);
+	return err ? errbuf_set(e, err, "%s: %s", file, err_text(err)) : 0;
+}
+
 static int open_databases(struct env *env, bool is_new, const char *file, struct errbuf *e)
 {
 	MDB_txn *txn;
@@ -337,16 +368,9 @@ static int open_databases(struct env *env, bool is_new, const char *file, struct
 					  file, db_names[i], err_text(err));
 		}
 	}
-	if (is_new) {
-		uint32_t version = FORMAT_VERSION;
-		err = env_put(txn, env->dbi[DB_META], SLICE("format"),
-			      (struct slice){(const char *)&version, sizeof(version)});
-	}
-	if (!err)
-		err = env_error(mdb_txn_commit(txn));
-	else
-		mdb_txn_abort(txn);
-	return err ? errbuf_set(e, err, "%s: %s", file, err_text(err)) : 0;
+	if (is_new)
+		err = put_format(env, txn);
+	return end_write(txn, err, file, e);
 }
 
 /* *found 0: there is no store yet. */
@@ -386,25 +410,18 @@ static int check_format(struct env *env, const char *file, uint32_t *found, stru
  * since they could not read what this one writes. */
 static int raise_format(struct env *env, const char *file, struct errbuf *e)
 {
-	const uint32_t version = FORMAT_VERSION;
 	MDB_txn *txn;
 	int err = env_error(mdb_txn_begin(env->mdb, NULL, 0, &txn));
 	if (err)
 		return errbuf_set(e, err, "%s: %s", file, err_text(err));
-	err = env_put(txn, env->dbi[DB_META], SLICE("format"),
-		      (struct slice){(const char *)&version, sizeof(version)});
-	if (!err)
-		err = env_error(mdb_txn_commit(txn));
-	else
-		mdb_txn_abort(txn);
-	return err ? errbuf_set(e, err, "%s: %s", file, err_text(err)) : 0;
+	return end_write(txn, put_format(env, txn), file, e);
 }
 
 /* LMDB met pages that do not fit together, in the middle of something. */
 static void on_damage(MDB_env *mdb, const char *what)
 {
-	log_error("%s/data.mdb is damaged: %s; ending", (const char *)mdb_env_get_userctx(mdb),
-		  what);
+	const struct env *env = mdb_env_get_userctx(mdb);
+	log_error("%s/" ENV_FILE " is damaged: %s; ending", env->path, what);
 	_exit(MAPPED_EXIT_STATUS);
 }
 
@@ -417,7 +434,7 @@ static int open_mdb(struct env *env, const struct lmdb_options *options, struct 
 		flags |= MDB_RDONLY | MDB_NOLOCK;
 	int err = env_error(mdb_env_create(&env->mdb));
 	if (!err)
-		err = env_error(mdb_env_set_userctx(env->mdb, env->path));
+		err = env_error(mdb_env_set_userctx(env->mdb, env));
 	if (!err)
 		err = env_error(mdb_env_set_assert(env->mdb, on_damage));
 	if (!err)
@@ -429,7 +446,8 @@ static int open_mdb(struct env *env, const struct lmdb_options *options, struct 
 	if (!err)
 		err = env_error(mdb_env_open(env->mdb, env->path, flags, 0600));
 	if (err)
-		return errbuf_set(e, err, "cannot open %s/data.mdb: %s", env->path, err_text(err));
+		return errbuf_set(e, err, "cannot open %s/" ENV_FILE ": %s", env->path,
+				  err_text(err));
 	int dead = 0;
 	mdb_reader_check(env->mdb, &dead);
 	return 0;
@@ -438,7 +456,7 @@ static int open_mdb(struct env *env, const struct lmdb_options *options, struct 
 /* What a compaction left when it was broken off. */
 static int remove_rest(const struct lmdb_options *options, struct errbuf *e)
 {
-	char file[4096];
+	char file[ENV_NAME_MAX_BYTES];
 	snprintf(file, sizeof(file), "%s/" ENV_NEW_FILE, options->path);
 	int err = options->inspect ? 0 : options->files->remove(options->files, file);
 	if (err && err != ERR_NOT_FOUND)
@@ -458,7 +476,7 @@ static int remove_rest(const struct lmdb_options *options, struct errbuf *e)
  * file is then not needed: nobody writes. */
 static int lock_directory(struct env *env, bool only_look, struct errbuf *e)
 {
-	char lock[4096];
+	char lock[ENV_NAME_MAX_BYTES];
 	snprintf(lock, sizeof(lock), "%s/lock", env->path);
 	int err = file_lock(lock, &env->lock_fd, e);
 	bool no_writing = err == -EROFS;
@@ -497,7 +515,7 @@ static int must_be_there(struct env *env, const char *file, struct errbuf *e)
 
 static int check_made(struct env *env, const char *file, bool *was_made, struct errbuf *e)
 {
-	char made[4096];
+	char made[ENV_NAME_MAX_BYTES];
 	uint64_t length = 0;
 	snprintf(made, sizeof(made), "%s/made", env->path);
 	int err = env->files->length(env->files, made, &length);
@@ -548,7 +566,7 @@ static int remove_attempt(struct env *env, const char *file)
 
 static int write_made(struct env *env, bool is_new, struct errbuf *e)
 {
-	char made[4096];
+	char made[ENV_NAME_MAX_BYTES];
 	snprintf(made, sizeof(made), "%s/made", env->path);
 	int err = env->files->replace(env->files, made, SLICE(MADE_TEXT), 0600);
 	if (err && is_new)
@@ -606,14 +624,14 @@ static int open_file(struct env *env, const struct lmdb_options *options, const 
 
 int env_open(struct env *env, const struct lmdb_options *options, struct errbuf *e)
 {
-	char file[4096];
+	char file[ENV_NAME_MAX_BYTES];
 	bool is_new = false, was_made = false;
 	bool only_look = options->inspect, no_mark = only_look || options->not_durable;
 	*env = (struct env){.lock_fd = -1,
 			    .sync_fd = -1,
 			    .files = options->files,
 			    .path = mem_copy_text(slice_of(options->path))};
-	snprintf(file, sizeof(file), "%s/data.mdb", options->path);
+	snprintf(file, sizeof(file), "%s/" ENV_FILE, options->path);
 	mapped_watch(env->path);
 	int err = only_look || options->must_exist ? must_be_there(env, file, e)
 						   : make_directory(env, e);

@@ -43,9 +43,12 @@ struct env {
 /* The data file, and the one that compaction writes beside it. */
 #define ENV_FILE     "data.mdb"
 #define ENV_NEW_FILE "data.mdb.new"
+/* A longer name of the directory is cut, and not found. */
+enum { ENV_NAME_MAX_BYTES = 4096 };
 
 extern const char *const db_names[DB_COUNT];
 
+/* LMDB knows `env` by its address: it stays where it is until env_close. */
 int env_open(struct env *env, const struct lmdb_options *options, struct errbuf *e) MUST_CHECK;
 void env_close(struct env *env);
 
@@ -59,8 +62,11 @@ int env_commit(struct env *env, MDB_txn *txn) MUST_CHECK;
 /* ERR_NOT_FOUND if absent. The value points into the map: valid until the transaction ends. */
 int env_get(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice *value) MUST_CHECK;
 int env_put(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice value) MUST_CHECK;
-/* Whether this entry can be deleted: false if its page is not what it should be. */
-bool env_may_free(struct slice key, struct slice value);
+/* Whether LMDB keeps such a value in a page of its own, not among others. */
+bool env_has_own_page(const struct env *env, size_t key_bytes, size_t value_bytes);
+/* Whether this entry of the transaction can be deleted: false if its page is not what it should be.
+ */
+bool env_may_free(MDB_txn *txn, struct slice key, struct slice value);
 /* 0 also if it was not there. */
 int env_delete(MDB_txn *txn, MDB_dbi dbi, struct slice key) MUST_CHECK;
 /* The first entry with a key >= `key`; ERR_NOT_FOUND at the end. Key and value are replaced. */

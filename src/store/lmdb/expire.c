@@ -46,7 +46,7 @@ static int expire_slice(struct engine *engine, MDB_txn *txn, const struct segmen
 			*done = !err || err == ERR_NOT_FOUND;
 			break;
 		}
-		if (!env_may_free(key, value) && key.len <= EXTENT_KEY_BYTES) {
+		if (!env_may_free(txn, key, value) && key.len <= EXTENT_KEY_BYTES) {
 			/* It stays, unseen, for verify to name: the rest has to go. */
 			memcpy(from, key.data, key.len);
 			from[key.len] = 0;

@@ -285,7 +285,7 @@ static int check_group(MDB_cursor *cursor, const struct group_id *id)
 	struct slice key, value;
 	int err = seek_group(cursor, id, prefix, &key, &value);
 	while (!err && in_group(key, prefix)) {
-		if (!env_may_free(key, value))
+		if (!env_may_free(mdb_cursor_txn(cursor), key, value))
 			return ERR_DAMAGED;
 		err = env_next(cursor, &key, &value);
 	}

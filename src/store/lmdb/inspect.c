@@ -17,8 +17,8 @@ enum {
 /* Series of one segment are counted group by group: a bit for each column of each band. */
 struct row_counter {
 	struct group_id group;
-	bool any;
-	uint64_t rows; /* of the segment */
+	bool any, unsettled; /* unsettled: the group has extents that are */
+	uint64_t rows;       /* of the segment */
 	uint64_t seen[GROUP_BITS / 64];
 };
 
@@ -49,12 +49,6 @@ static int stats_block(struct store_table_stats *table, const struct block *bloc
 	return 0;
 }
 
-static bool other_group(const struct group_id *a, const struct group_id *b)
-{
-	return a->shape != b->shape || a->group != b->group ||
-	       segment_order(&a->segment, &b->segment) != 0;
-}
-
 /* A new group begins: bits are cleared; with a new segment the count of the last one is kept if it
  * is the greatest of its table. */
 static void next_group(struct store_stats *stats, struct row_counter *counter,
@@ -70,64 +64,85 @@ static void next_group(struct store_stats *stats, struct row_counter *counter,
 	memset(counter->seen, 0, sizeof(counter->seen));
 	counter->group = *id;
 	counter->any = true;
+	counter->unsettled = false;
 }
 
-static int stats_extents(MDB_cursor *cursor, struct store_stats *stats,
+/* Its group is written once more, denser, when its time has passed: counted once. */
+static void see_flush(struct store_stats *stats, struct row_counter *counter, uint32_t flush)
+{
+	bool waits = flush != SETTLED_FLUSH;
+	stats->unsettled_groups += waits && !counter->unsettled;
+	counter->unsettled = counter->unsettled || waits;
+}
+
+static int stats_extent(const struct env *env, struct store_stats *stats,
+			struct row_counter *counter, struct slice key, struct slice value)
+{
+	enum table number = counter->group.segment.sheet.table;
+	struct store_table_stats *table = &stats->tables[number];
+	struct extent extent;
+	struct block block;
+	uint64_t before = table->payload_bytes;
+	int err = extent_open(&extent, key, value);
+	table->extents++;
+	table->key_bytes += key.len;
+	table->page_bytes += extent_slack_bytes(env, key.len, value.len);
+	while (!err && extent_next(&extent, &block))
+		err = stats_block(table, &block, schema[number].field_count, counter);
+	table->header_bytes += value.len - (table->payload_bytes - before);
+	return err;
+}
+
+/* The token: the database, the rows counted so far in the segment of `key`, and `key`. */
+static void stats_until(struct store_request *request, const struct row_counter *counter,
+			const struct group_id *next, struct slice key)
+{
+	bool same = segment_order(&next->segment, &counter->group.segment) == 0;
+	uint64_t rows = same ? counter->rows : 0;
+	request->token.bytes[0] = DB_EXTENTS;
+	memcpy(request->token.bytes + 1, &rows, 8);
+	memcpy(request->token.bytes + 9, key.data, key.len);
+	request->token.len = 9 + key.len;
+	request->more = true;
+}
+
+static struct slice stats_from(const struct store_request *request, uint64_t *rows)
+{
+	if (request->token.len <= 9)
+		return SLICE("\0");
+	memcpy(rows, request->token.bytes + 1, 8);
+	return (struct slice){(const char *)request->token.bytes + 9, request->token.len - 9};
+}
+
+static int stats_extents(const struct env *env, MDB_cursor *cursor, struct store_stats *stats,
 			 struct store_request *request)
 {
 	struct row_counter *counter = mem_zalloc(sizeof(*counter));
-	struct slice key = SLICE("\0"), value;
-	if (request->token.len > 9) {
-		memcpy(&counter->rows, request->token.bytes + 1, 8);
-		key = (struct slice){(const char *)request->token.bytes + 9,
-				     request->token.len - 9};
-	}
-	uint64_t carried = counter->rows;
+	uint64_t carried = 0;
+	struct slice key = stats_from(request, &carried), value;
 	int err = env_seek(cursor, &key, &value);
 	for (size_t n = 0; !err; n++) {
 		struct group_id id;
-		struct extent extent;
-		struct block block;
 		int64_t first_ts_ms;
 		uint32_t flush;
 		err = group_parse_key(key, &id, &first_ts_ms, &flush);
 		if (err)
 			break;
-		if (!counter->any || other_group(&id, &counter->group)) {
+		if (!counter->any || !group_same(&id, &counter->group)) {
 			if (n > SLICE_EXTENTS) { /* groups are counted whole */
-				request->more = true;
+				stats_until(request, counter, &id, key);
 				break;
 			}
 			next_group(stats, counter, &id);
 			if (n == 0)
 				counter->rows = carried;
 		}
-		struct store_table_stats *table = &stats->tables[id.segment.sheet.table];
-		err = extent_open(&extent, key, value);
-		table->extents++;
-		table->key_bytes += key.len;
-		table->page_bytes += extent_slack_bytes(key.len, value.len);
-		uint64_t before = table->payload_bytes;
-		while (!err && extent_next(&extent, &block))
-			err = stats_block(table, &block, schema[id.segment.sheet.table].field_count,
-					  counter);
-		table->header_bytes += value.len - (table->payload_bytes - before);
+		see_flush(stats, counter, flush);
+		err = stats_extent(env, stats, counter, key, value);
 		if (!err)
 			err = env_next(cursor, &key, &value);
 	}
 	next_group(stats, counter, &counter->group);
-	if (request->more) {
-		struct group_id next;
-		int64_t first_ts_ms;
-		uint32_t flush;
-		bool same = !group_parse_key(key, &next, &first_ts_ms, &flush) &&
-			    segment_order(&next.segment, &counter->group.segment) == 0;
-		uint64_t rows = same ? counter->rows : 0;
-		request->token.bytes[0] = DB_EXTENTS;
-		memcpy(request->token.bytes + 1, &rows, 8);
-		memcpy(request->token.bytes + 9, key.data, key.len);
-		request->token.len = 9 + key.len;
-	}
 	mem_free(counter);
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
@@ -201,7 +216,6 @@ static int stats_rest(struct engine *engine, MDB_txn *txn, struct store_stats *s
 	if (err)
 		return err;
 	stats_heads(engine, stats);
-	stats->unsettled_groups = __atomic_load_n(&engine->unsettled.count, __ATOMIC_RELAXED);
 	stats->journal_records = engine->journal_records;
 	stats->journal_bytes = engine->journal_bytes;
 	return 0;
@@ -217,7 +231,7 @@ int inspect_stats(struct engine *engine, struct reader *reader, struct store_req
 	int err = env_error(mdb_cursor_open(reader->txn, engine->env.dbi[DB_EXTENTS], &cursor));
 	if (err)
 		return err;
-	err = stats_extents(cursor, stats, request);
+	err = stats_extents(&engine->env, cursor, stats, request);
 	mdb_cursor_close(cursor);
 	return err || request->more ? err : stats_rest(engine, reader->txn, stats);
 }
@@ -477,7 +491,7 @@ static int verify_db(struct verifying *v, struct slice from, struct store_token 
 		const char *fault = NULL;
 		if (!env_page_is_its_own(&v->engine->env, key))
 			fault = "its page belongs elsewhere";
-		else if (!env_may_free(key, value))
+		else if (!env_may_free(v->txn, key, value))
 			fault = "the header of its page is damaged";
 		else
 			fault = verify_entry(v, key, value);

@@ -3,21 +3,16 @@
 #include "store/lmdb/engine.h"
 
 enum {
-	PAGE_BYTES = 4096,
-	/* LMDB: a node of more than this, its header included, has its value in a page of its own.
-	 */
-	NODE_MAX_BYTES = 2038,
-	NODE_HEADER_BYTES = 8,
 	META_PAGES = 2,
 	FREE_DBI = 0,
 	MAIN_DBI = 1,
 };
 
-uint64_t extent_slack_bytes(size_t key_bytes, size_t value_bytes)
+uint64_t extent_slack_bytes(const struct env *env, size_t key_bytes, size_t value_bytes)
 {
-	if (NODE_HEADER_BYTES + key_bytes + value_bytes <= NODE_MAX_BYTES)
+	if (!env_has_own_page(env, key_bytes, value_bytes))
 		return 0;
-	return value_bytes < PAGE_BYTES ? PAGE_BYTES - value_bytes : 0;
+	return value_bytes < env->page_bytes ? env->page_bytes - value_bytes : 0;
 }
 
 static int add_pages(MDB_txn *txn, MDB_dbi dbi, uint64_t *bytes)
