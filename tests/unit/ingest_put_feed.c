@@ -5,6 +5,22 @@
 #include "base/stats.h"
 #include "ingest/put_feed.h"
 
+/* What most tests write into: opened before each, closed after it. */
+static struct harness one;
+
+static int open_one(UNUSED void **state)
+{
+	one = (struct harness){0};
+	harness_open(&one, NULL);
+	return 0;
+}
+
+static int close_one(UNUSED void **state)
+{
+	harness_close(&one);
+	return 0;
+}
+
 /* Bodies stand in these tests with ' for ", since so they can be read. The copy is an allocation
  * of its own: what reads past it is seen by the sanitizer. */
 static char *copy_quoted(struct slice body)
@@ -75,9 +91,7 @@ static void refused(struct harness *h, const char *body, enum ingest_reason reas
 static void the_points_of_the_document(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	put_good(&h, NULL,
+	put_good(&one, NULL,
 		 "[{'metric':'cpu_idle','timestamp':'2020-08-24T16:34:05Z','value':477,'tags':{'"
 		 "tenant':'t-1','os':'linux','host':'h-4','deployment':'prod'}},"
 		 "{'metric':'cpu_idle','timestamp':1598284275,'value':186,'tags':{'tenant':'t-1','"
@@ -86,31 +100,26 @@ static void the_points_of_the_document(void **state)
 		 ",'host':'h-1','deployment':'prod','tenant':'t-1'}},"
 		 "{'metric':'cpu_idle','timestamp':'1598286238','value':'842','tags':{'os':'linux',"
 		 "'host':'h-1','deployment':'prod','tenant':'t-1'}}]");
-	harness_expect(&h, "t-1:cpu_idle,deployment=prod,host=h-1,os=linux 1598284275000=186.0f "
-			   "1598286234000=828.0f 1598286238000=842.0f\n"
-			   "t-1:cpu_idle,deployment=prod,host=h-4,os=linux 1598286845000=477.0f\n");
-	harness_close(&h);
+	harness_expect(&one,
+		       "t-1:cpu_idle,deployment=prod,host=h-1,os=linux 1598284275000=186.0f "
+		       "1598286234000=828.0f 1598286238000=842.0f\n"
+		       "t-1:cpu_idle,deployment=prod,host=h-4,os=linux 1598286845000=477.0f\n");
 }
 
 static void one_object_or_an_array(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	put_good(&h, NULL, "{'metric':'a','timestamp':1,'value':1,'tags':{}}");
-	put_good(&h, NULL, " [ {'metric':'b','timestamp':1,'value':2,'tags':{}} ]\n");
-	put_good(&h, NULL, "[]");
-	put_good(&h, NULL, "{'value':3,'metric':'c','timestamp':1}");
-	harness_expect(&h, "default:a 1000=1.0f\ndefault:b 1000=2.0f\ndefault:c 1000=3.0f\n");
-	harness_close(&h);
+	put_good(&one, NULL, "{'metric':'a','timestamp':1,'value':1,'tags':{}}");
+	put_good(&one, NULL, " [ {'metric':'b','timestamp':1,'value':2,'tags':{}} ]\n");
+	put_good(&one, NULL, "[]");
+	put_good(&one, NULL, "{'value':3,'metric':'c','timestamp':1}");
+	harness_expect(&one, "default:a 1000=1.0f\ndefault:b 1000=2.0f\ndefault:c 1000=3.0f\n");
 }
 
 static void numbers_are_exact(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	put_good(&h, NULL,
+	put_good(&one, NULL,
 		 "[{'metric':'a','timestamp':1,'value':9007199254740993,'tags':{}},"
 		 "{'metric':'b','timestamp':1,'value':-9007199254740993,'tags':{}},"
 		 "{'metric':'c','timestamp':1,'value':18446744073709551615,'tags':{}},"
@@ -119,15 +128,14 @@ static void numbers_are_exact(void **state)
 		 "{'metric':'f','timestamp':1,'value':'-1.5e3','tags':{}},"
 		 "{'metric':'g','timestamp':1,'value':-0,'tags':{}},"
 		 "{'metric':'h','timestamp':1,'value':9007199254740992,'tags':{}}]");
-	harness_expect(&h, "default:a 1000=9007199254740993i\n"
-			   "default:b 1000=-9007199254740993i\n"
-			   "default:c 1000=18446744073709551615u\n"
-			   "default:d 1000=0.001f\n"
-			   "default:e 1000=9007199254740993i\n"
-			   "default:f 1000=-1500.0f\n"
-			   "default:g 1000=-0.0f\n"
-			   "default:h 1000=9007199254740992.0f\n");
-	harness_close(&h);
+	harness_expect(&one, "default:a 1000=9007199254740993i\n"
+			     "default:b 1000=-9007199254740993i\n"
+			     "default:c 1000=18446744073709551615u\n"
+			     "default:d 1000=0.001f\n"
+			     "default:e 1000=9007199254740993i\n"
+			     "default:f 1000=-1500.0f\n"
+			     "default:g 1000=-0.0f\n"
+			     "default:h 1000=9007199254740992.0f\n");
 }
 
 /* No type holds them: the nearest double does as well as it can (Python prints float(2**64 + 1)
@@ -135,82 +143,71 @@ static void numbers_are_exact(void **state)
 static void integers_beyond_64_bits_are_doubles(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	put_good(&h, NULL,
+	put_good(&one, NULL,
 		 "[{'metric':'a','timestamp':1,'value':18446744073709551616},"
 		 "{'metric':'b','timestamp':1,'value':18446744073709551617},"
 		 "{'metric':'c','timestamp':1,'value':-9223372036854775808},"
 		 "{'metric':'d','timestamp':1,'value':-9223372036854775809}]");
-	harness_expect(&h, "default:a 1000=1.8446744073709552e+19f\n"
-			   "default:b 1000=1.8446744073709552e+19f\n"
-			   "default:c 1000=-9.223372036854776e+18f\n"
-			   "default:d 1000=-9.223372036854776e+18f\n");
-	harness_close(&h);
+	harness_expect(&one, "default:a 1000=1.8446744073709552e+19f\n"
+			     "default:b 1000=1.8446744073709552e+19f\n"
+			     "default:c 1000=-9.223372036854776e+18f\n"
+			     "default:d 1000=-9.223372036854776e+18f\n");
 }
 
 static void times_in_every_form(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	put_good(&h, NULL,
+	put_good(&one, NULL,
 		 "[{'metric':'m','timestamp':0,'value':0,'tags':{}},"
 		 "{'metric':'m','timestamp':1.5,'value':1,'tags':{}},"
 		 "{'metric':'m','timestamp':1600000000,'value':2,'tags':{}},"
 		 "{'metric':'m','timestamp':1600000000123,'value':3,'tags':{}},"
 		 "{'metric':'m','timestamp':'2020-08-24T18:34:05.5+02:00','value':4,'tags':{}},"
 		 "{'metric':'m','timestamp':'2020-08-24','value':5,'tags':{}}]");
-	harness_expect(&h, "default:m 0=0.0f 1500=1.0f 1598227200000=5.0f 1598286845500=4.0f "
-			   "1600000000000=2.0f 1600000000123=3.0f\n");
-	harness_close(&h);
+	harness_expect(&one, "default:m 0=0.0f 1500=1.0f 1598227200000=5.0f 1598286845500=4.0f "
+			     "1600000000000=2.0f 1600000000123=3.0f\n");
 }
 
 static void the_later_of_two_values_wins(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	put_good(&h, NULL,
+	put_good(&one, NULL,
 		 "[{'metric':'a','timestamp':1,'value':1,'tags':{}},"
 		 "{'metric':'b','timestamp':1,'value':2,'tags':{}},"
 		 "{'metric':'a','timestamp':1,'value':3,'tags':{}},"
 		 "{'metric':'b','timestamp':1,'value':4,'tags':{}},"
 		 "{'metric':'a','timestamp':1,'value':5,'tags':{}}]");
 	/* Also where the tags are written in another order. */
-	put_good(&h, NULL,
+	put_good(&one, NULL,
 		 "[{'metric':'c','timestamp':1,'value':1,'tags':{'x':'1','y':'2'}},"
 		 "{'metric':'c','timestamp':1,'value':2,'tags':{'y':'2','x':'1'}}]");
-	harness_expect(&h,
+	harness_expect(&one,
 		       "default:a 1000=5.0f\ndefault:b 1000=4.0f\ndefault:c,x=1,y=2 1000=2.0f\n");
-	harness_close(&h);
 }
 
 /* As in line protocol: nobody can tell which of the two was meant. */
 static void keys_that_stand_twice_are_refused(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'metric':'m'}", INGEST_SYNTAX,
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'metric':'m'}", INGEST_SYNTAX,
 		"\"metric\" stands twice");
-	refused(&h, "{'metric':1,'timestamp':1,'value':1,'metric':'m','metric':2}", INGEST_SYNTAX,
+	refused(&one, "{'metric':1,'timestamp':1,'value':1,'metric':'m','metric':2}", INGEST_SYNTAX,
 		"\"metric\" stands twice");
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'timestamp':{'a':[]}}", INGEST_SYNTAX,
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'timestamp':{'a':[]}}", INGEST_SYNTAX,
 		"\"timestamp\" stands twice");
-	refused(&h, "{'metric':'m','value':1,'timestamp':1,'value':[]}", INGEST_SYNTAX,
+	refused(&one, "{'metric':'m','value':1,'timestamp':1,'value':[]}", INGEST_SYNTAX,
 		"\"value\" stands twice");
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':'1'},'tags':{'a':'1'}}",
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':'1'},'tags':{'a':'1'}}",
 		INGEST_SYNTAX, "\"tags\" stands twice");
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{},'tags':7}", INGEST_SYNTAX,
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'tags':{},'tags':7}", INGEST_SYNTAX,
 		"\"tags\" stands twice");
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':'1','b':'2','a':'1'}}",
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':'1','b':'2','a':'1'}}",
 		INGEST_NAME, "tag \"a\" stands twice");
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':'1','\\u0061':'1'}}",
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':'1','\\u0061':'1'}}",
 		INGEST_NAME, "tag \"a\" stands twice");
 	/* Only its own point; also of tags that are written like those before. */
 	struct ingest_request *r =
-		put(&h, NULL,
+		put(&one, NULL,
 		    "[{'metric':'m','value':1,'timestamp':1,'tags':{'a':1,'a':1}},"
 		    "{'metric':'m','value':2,'timestamp':2,'tags':{'a':1,'a':1}},"
 		    "{'metric':'m','value':3,'timestamp':3,'tags':{'a':1}}]");
@@ -219,38 +216,31 @@ static void keys_that_stand_twice_are_refused(void **state)
 	want_error(r, 1, 1, INGEST_NAME, "tag \"a\" stands twice");
 	ingest_request_free(r);
 	/* What is not looked at may stand as often as it likes. */
-	put_good(&h, NULL,
+	put_good(&one, NULL,
 		 "{'x':1,'x':2,'metric':'m','timestamp':4,'value':4,'tags':{'a':1},'x':3}");
-	harness_expect(&h, "default:m,a=1 3000=3.0f 4000=4.0f\n");
-	harness_close(&h);
+	harness_expect(&one, "default:m,a=1 3000=3.0f 4000=4.0f\n");
 }
 
 static void other_members_are_not_looked_at(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
 	put_good(
-		&h, NULL,
+		&one, NULL,
 		"{\"x\":{\"metric\":\"y\",\"tags\":[{}]},\"metric\":\"m\",\"Metric\":1,"
 		"\"timestamp\":1,"
 		"\"value\":1,\"tags\":{\"k\":\"v\"},\"y\":[[],{\"value\":null}],\"\":\"\\u00e9\"}");
-	harness_expect(&h, "default:m,k=v 1000=1.0f\n");
-	harness_close(&h);
+	harness_expect(&one, "default:m,k=v 1000=1.0f\n");
 }
 
 static void names_with_escapes(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	put_good(&h, NULL,
+	put_good(&one, NULL,
 		 "[{'metric':'\\u0063pu','timestamp':1,'value':1,'tags':{'h\\u00f6st':'a\\/"
 		 "b','p':'a,b=c\\\\'}},"
 		 "{'metric':'cpu','timestamp':2,'value':2,'tags':{'p':'a,b=c\\\\','h\xc3\xb6st':'a/"
 		 "b'}}]");
-	harness_expect(&h, "default:cpu,h\xc3\xb6st=a/b,p=a\\,b\\=c\\\\ 1000=1.0f 2000=2.0f\n");
-	harness_close(&h);
+	harness_expect(&one, "default:cpu,h\xc3\xb6st=a/b,p=a\\,b\\=c\\\\ 1000=1.0f 2000=2.0f\n");
 }
 
 /* ---- Tenants and tags ----------------------------------------------------------------------- */
@@ -258,16 +248,14 @@ static void names_with_escapes(void **state)
 static void the_tenant_of_a_point(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	put_good(&h, NULL,
+	put_good(&one, NULL,
 		 "[{'metric':'m','timestamp':1,'value':1,'tags':{'tenant':'t-1'}},"
 		 "{'metric':'m','timestamp':1,'value':2,'tags':{'k':'v'}},"
 		 "{'metric':'m','timestamp':1,'value':3,'tags':{'tenant':'t-2','k':'v'}}]");
 	/* Beside the header it is an ordinary tag. */
-	put_good(&h, "t-3", "{'metric':'m','timestamp':1,'value':4,'tags':{'tenant':'t-1'}}");
+	put_good(&one, "t-3", "{'metric':'m','timestamp':1,'value':4,'tags':{'tenant':'t-1'}}");
 	struct ingest_request *r =
-		put(&h, NULL,
+		put(&one, NULL,
 		    "[{'metric':'m','timestamp':1,'value':1,'tags':{'tenant':'no way'}},"
 		    "{'metric':'n','timestamp':1,'value':1,'tags':{'tenant':'no way'}},"
 		    "{'metric':'m','timestamp':1,'value':5,'tags':{'tenant':'t-4'}}]");
@@ -277,12 +265,11 @@ static void the_tenant_of_a_point(void **state)
 	want_error(r, 1, 1, INGEST_NAME,
 		   "tenant \"no way\" is not 1 to 64 of A-Z a-z 0-9 _ . and -");
 	ingest_request_free(r);
-	harness_expect(&h, "default:m,k=v 1000=2.0f\n"
-			   "t-1:m 1000=1.0f\n"
-			   "t-2:m,k=v 1000=3.0f\n"
-			   "t-3:m,tenant=t-1 1000=4.0f\n"
-			   "t-4:m 1000=5.0f\n");
-	harness_close(&h);
+	harness_expect(&one, "default:m,k=v 1000=2.0f\n"
+			     "t-1:m 1000=1.0f\n"
+			     "t-2:m,k=v 1000=3.0f\n"
+			     "t-3:m,tenant=t-1 1000=4.0f\n"
+			     "t-4:m 1000=5.0f\n");
 }
 
 static void another_tag_may_name_the_tenant(void **state)
@@ -300,40 +287,34 @@ static void another_tag_may_name_the_tenant(void **state)
 static void scalar_tags_are_taken_as_written(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	put_good(&h, NULL,
+	put_good(&one, NULL,
 		 "{'metric':'m','timestamp':1,'value':1,'tags':{'a':80,'b':1.50,'c':true,'d':false}"
 		 "}");
-	harness_expect(&h, "default:m,a=80,b=1.50,c=true,d=false 1000=1.0f\n");
-	harness_close(&h);
+	harness_expect(&one, "default:m,a=80,b=1.50,c=true,d=false 1000=1.0f\n");
 }
 
 static void bad_tags_are_refused(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':''}}", INGEST_NAME,
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':''}}", INGEST_NAME,
 		"value of tag \"a\" is empty (1 to 1024 bytes)");
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'':'a'}}", INGEST_NAME,
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'tags':{'':'a'}}", INGEST_NAME,
 		"tag key \"\" is empty (1 to 256 bytes)");
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':null}}", INGEST_NAME,
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':null}}", INGEST_NAME,
 		"tag \"a\" has no value");
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':[1]}}", INGEST_NAME,
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':[1]}}", INGEST_NAME,
 		"tag \"a\" is not a text");
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':{'b':[]}}}", INGEST_NAME,
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':{'b':[]}}}", INGEST_NAME,
 		"tag \"a\" is not a text");
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':'\\n'}}", INGEST_NAME,
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'tags':{'a':'\\n'}}", INGEST_NAME,
 		"value of tag \"a\" holds a control character");
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':{'tenant':''}}", INGEST_NAME,
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'tags':{'tenant':''}}", INGEST_NAME,
 		"tenant \"\" is not 1 to 64 of A-Z a-z 0-9 _ . and -");
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':[]}", INGEST_SYNTAX,
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'tags':[]}", INGEST_SYNTAX,
 		"\"tags\" is not an object");
-	refused(&h, "{'metric':'m','timestamp':1,'value':1,'tags':null}", INGEST_SYNTAX,
+	refused(&one, "{'metric':'m','timestamp':1,'value':1,'tags':null}", INGEST_SYNTAX,
 		"\"tags\" is not an object");
-	harness_expect(&h, "");
-	harness_close(&h);
+	harness_expect(&one, "");
 }
 
 /* A body with `count` tags, one of which is the tenant's. */
@@ -349,25 +330,22 @@ static void put_tags(struct buf *body, unsigned count)
 static void tags_have_a_maximum(void **state)
 {
 	(void)state;
-	struct harness h = {0};
 	struct buf body;
-	harness_open(&h, NULL);
 	buf_init(&body, 1 << 16);
 	put_tags(&body, TAGS_MAX + 1);
-	struct ingest_request *r = put_slice(&h, NULL, buf_slice(&body));
+	struct ingest_request *r = put_slice(&one, NULL, buf_slice(&body));
 	assert_int_equal(r->accepted, 1);
 	ingest_request_free(r);
-	r = put_slice(&h, "t", buf_slice(&body));
+	r = put_slice(&one, "t", buf_slice(&body));
 	assert_int_equal(r->refused, 1);
 	want_error(r, 0, 0, INGEST_NAME, "there are more than 64 tags");
 	ingest_request_free(r);
 	put_tags(&body, TAGS_MAX + 2);
-	r = put_slice(&h, NULL, buf_slice(&body));
+	r = put_slice(&one, NULL, buf_slice(&body));
 	assert_int_equal(r->refused, 1);
 	want_error(r, 0, 0, INGEST_NAME, "there are more than 64 tags");
 	ingest_request_free(r);
 	buf_release(&body);
-	harness_close(&h);
 }
 
 /* ---- What is refused ------------------------------------------------------------------------ */
@@ -375,11 +353,9 @@ static void tags_have_a_maximum(void **state)
 static void one_bad_point_costs_no_other(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
 	int64_t before = stat_get(STAT_ingest_refused_not_number);
 	struct ingest_request *r =
-		put(&h, NULL,
+		put(&one, NULL,
 		    "[{'metric':'a','timestamp':1,'value':1,'tags':{'k':'v'}},"
 		    "{'metric':'b','timestamp':1,'value':{'x':[1]},'tags':{'k':'v'}},"
 		    "{'metric':'c','timestamp':1,'value':3,'tags':{'k':'v'}},"
@@ -403,9 +379,19 @@ static void one_bad_point_costs_no_other(void **state)
 	assert_int_equal(ingest_status(r), 400);
 	assert_int_equal(stat_get(STAT_ingest_refused_not_number), before + 1);
 	ingest_request_free(r);
-	harness_expect(&h, "default:a,k=v 1000=1.0f\ndefault:c,k=v 1000=3.0f\n"
-			   "default:f,k=v 1000=6.0f\ndefault:h,k=v 1000=8.0f\n");
-	harness_close(&h);
+	harness_expect(&one, "default:a,k=v 1000=1.0f\ndefault:c,k=v 1000=3.0f\n"
+			     "default:f,k=v 1000=6.0f\ndefault:h,k=v 1000=8.0f\n");
+}
+
+static void refused_values(const char *const *values, size_t count, enum ingest_reason reason,
+			   const char *sentence)
+{
+	char body[256];
+	for (size_t i = 0; i < count; i++) {
+		snprintf(body, sizeof(body), "{'metric':'m','timestamp':1,'value':%s,'tags':{}}",
+			 values[i]);
+		refused(&one, body, reason, sentence);
+	}
 }
 
 static void bad_values_are_refused(void **state)
@@ -417,86 +403,67 @@ static void bad_values_are_refused(void **state)
 	static const char *const not_numbers[] = {"null", "true", "{}", "[]", "[1]"};
 	static const char *const texts[] = {"\"\"",    "\"abc\"", "\"1 \"", "\"0x10\"",
 					    "\"1,5\"", "\".5\"",  "\"na\"", "\"1s\""};
-	char body[256];
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	for (size_t i = 0; i < ARRAY_LEN(not_finite); i++) {
-		snprintf(body, sizeof(body), "{'metric':'m','timestamp':1,'value':%s,'tags':{}}",
-			 not_finite[i]);
-		refused(&h, body, INGEST_NOT_FINITE, "the value is not a finite number");
-	}
-	for (size_t i = 0; i < ARRAY_LEN(not_numbers); i++) {
-		snprintf(body, sizeof(body), "{'metric':'m','timestamp':1,'value':%s,'tags':{}}",
-			 not_numbers[i]);
-		refused(&h, body, INGEST_NOT_NUMBER, "the value is not a number");
-	}
-	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-		snprintf(body, sizeof(body), "{'metric':'m','timestamp':1,'value':%s,'tags':{}}",
-			 texts[i]);
-		refused(&h, body, INGEST_NOT_NUMBER, "the value is a text, not a number");
-	}
-	refused(&h, "{'metric':'m','timestamp':1,'tags':{}}", INGEST_NOT_NUMBER,
+	refused_values(not_finite, ARRAY_LEN(not_finite), INGEST_NOT_FINITE,
+		       "the value is not a finite number");
+	refused_values(not_numbers, ARRAY_LEN(not_numbers), INGEST_NOT_NUMBER,
+		       "the value is not a number");
+	refused_values(texts, ARRAY_LEN(texts), INGEST_NOT_NUMBER,
+		       "the value is a text, not a number");
+	refused(&one, "{'metric':'m','timestamp':1,'tags':{}}", INGEST_NOT_NUMBER,
 		"\"value\" is missing");
-	harness_expect(&h, "");
-	harness_close(&h);
+	harness_expect(&one, "");
 }
 
 static void bad_metrics_are_refused(void **state)
 {
 	(void)state;
-	struct harness h = {0};
 	struct buf body;
-	harness_open(&h, NULL);
-	refused(&h, "{'metric':'','timestamp':1,'value':1,'tags':{}}", INGEST_NAME,
+	refused(&one, "{'metric':'','timestamp':1,'value':1,'tags':{}}", INGEST_NAME,
 		"metric \"\" is empty (1 to 256 bytes)");
-	refused(&h, "{'metric':'a\\u0000b','timestamp':1,'value':1,'tags':{}}", INGEST_NAME,
+	refused(&one, "{'metric':'a\\u0000b','timestamp':1,'value':1,'tags':{}}", INGEST_NAME,
 		"metric \"a\" holds a control character");
-	refused(&h, "{'metric':null,'timestamp':1,'value':1}", INGEST_SYNTAX,
+	refused(&one, "{'metric':null,'timestamp':1,'value':1}", INGEST_SYNTAX,
 		"\"metric\" is not a text");
-	refused(&h, "{'timestamp':1,'value':1}", INGEST_SYNTAX, "\"metric\" is missing");
+	refused(&one, "{'timestamp':1,'value':1}", INGEST_SYNTAX, "\"metric\" is missing");
 	buf_init(&body, 4096);
 	buf_append_text(&body, "{\"timestamp\":1,\"value\":1,\"metric\":\"");
 	for (int i = 0; i < METRIC_MAX_BYTES + 1; i++)
 		buf_append_char(&body, 'm');
 	buf_append_text(&body, "\"}");
-	struct ingest_request *r = put_slice(&h, NULL, buf_slice(&body));
+	struct ingest_request *r = put_slice(&one, NULL, buf_slice(&body));
 	assert_int_equal(r->refused, 1);
 	assert_int_equal(r->errors[0].reason, INGEST_NAME);
 	assert_non_null(strstr(r->errors[0].sentence, "is too long (1 to 256 bytes)"));
 	ingest_request_free(r);
 	buf_release(&body);
-	harness_expect(&h, "");
-	harness_close(&h);
+	harness_expect(&one, "");
 }
 
 static void times_outside_the_window_are_refused(void **state)
 {
 	(void)state;
 	char body[256];
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	refused(&h, "{'metric':'m','timestamp':-1,'value':1,'tags':{}}", INGEST_TOO_OLD,
+	refused(&one, "{'metric':'m','timestamp':-1,'value':1,'tags':{}}", INGEST_TOO_OLD,
 		"the time -1000 ms is before 1970");
-	refused(&h, "{'metric':'m','timestamp':'1969-12-31T23:59:59.999Z','value':1,'tags':{}}",
+	refused(&one, "{'metric':'m','timestamp':'1969-12-31T23:59:59.999Z','value':1,'tags':{}}",
 		INGEST_TOO_OLD, "the time -1 ms is before 1970");
 	long long edge = HARNESS_NOW_MS + 86400000;
 	snprintf(body, sizeof(body), "{'metric':'m','timestamp':%lld,'value':1,'tags':{}}",
 		 edge + 1);
-	struct ingest_request *r = put(&h, NULL, body);
+	struct ingest_request *r = put(&one, NULL, body);
 	assert_int_equal(r->refused, 1);
 	assert_int_equal(r->errors[0].reason, INGEST_TOO_NEW);
 	ingest_request_free(r);
 	snprintf(body, sizeof(body), "{'metric':'m','timestamp':%lld,'value':1,'tags':{}}", edge);
-	put_good(&h, NULL, body);
-	refused(&h, "{'metric':'m','timestamp':true,'value':1,'tags':{}}", INGEST_TIME,
+	put_good(&one, NULL, body);
+	refused(&one, "{'metric':'m','timestamp':true,'value':1,'tags':{}}", INGEST_TIME,
 		"\"timestamp\" is neither a number nor a text");
-	refused(&h, "{'metric':'m','timestamp':'now','value':1,'tags':{}}", INGEST_TIME,
+	refused(&one, "{'metric':'m','timestamp':'now','value':1,'tags':{}}", INGEST_TIME,
 		"\"now\" is no time: it is neither a number nor a date");
-	refused(&h, "{'metric':'m','timestamp':'2020-02-30','value':1,'tags':{}}", INGEST_TIME,
+	refused(&one, "{'metric':'m','timestamp':'2020-02-30','value':1,'tags':{}}", INGEST_TIME,
 		"\"2020-02-30\" is no time: the month has no such day");
-	refused(&h, "{'metric':'m','value':1}", INGEST_TIME, "\"timestamp\" is missing");
-	harness_expect(&h, "default:m 1700086400000=1.0f\n");
-	harness_close(&h);
+	refused(&one, "{'metric':'m','value':1}", INGEST_TIME, "\"timestamp\" is missing");
+	harness_expect(&one, "default:m 1700086400000=1.0f\n");
 }
 
 /* A time that falls out of the retention while its group waits is refused point by point; here at
@@ -526,9 +493,7 @@ static void times_older_than_the_retention_are_refused_each(void **state)
 static void what_stands_before_a_fault_of_json_is_kept(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	struct ingest_request *r = put(&h, NULL,
+	struct ingest_request *r = put(&one, NULL,
 				       "[\n{'metric':'a','timestamp':1,'value':1,'tags':{}},"
 				       "\n{'metric':'b','timestamp':1,'value':2,'tags':{}},"
 				       "\n "
@@ -541,8 +506,7 @@ static void what_stands_before_a_fault_of_json_is_kept(void **state)
 		"line 4, column 30: a key in quotes should stand here; what follows was not read");
 	assert_int_equal(r->errors[0].place.column, 30);
 	ingest_request_free(r);
-	harness_expect(&h, "default:a 1000=1.0f\ndefault:b 1000=2.0f\n");
-	harness_close(&h);
+	harness_expect(&one, "default:a 1000=1.0f\ndefault:b 1000=2.0f\n");
 }
 
 /* Every beginning of a body: the points that are whole are kept, and one refusal says the rest. */
@@ -552,12 +516,12 @@ static void a_body_may_end_anywhere(void **state)
 	static const char whole[] = "[{'metric':'a','timestamp':1,'value':1,'tags':{'k':'v'}},"
 				    "{'metric':'b','timestamp':1,'value':2,'tags':{'k':'v'}},"
 				    "{'metric':'c','timestamp':2,'value':3,'tags':{'k':'v'}}]";
-	size_t one = strlen("{'metric':'a','timestamp':1,'value':1,'tags':{'k':'v'}}");
+	size_t each = strlen("{'metric':'a','timestamp':1,'value':1,'tags':{'k':'v'}}");
 	for (size_t len = 0; len < sizeof(whole) - 1; len++) {
 		struct harness h = {0};
 		harness_open(&h, NULL);
 		struct ingest_request *r = put_slice(&h, NULL, (struct slice){whole, len});
-		size_t points = len < 1 ? 0 : len / (one + 1);
+		size_t points = len < 1 ? 0 : len / (each + 1);
 		assert_int_equal(r->accepted, points);
 		assert_int_equal(r->refused, 1);
 		assert_int_equal(r->errors[0].place.index, points);
@@ -570,48 +534,42 @@ static void a_body_may_end_anywhere(void **state)
 static void faults_around_the_points(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
-	refused(&h, "", INGEST_SYNTAX,
+	refused(&one, "", INGEST_SYNTAX,
 		"line 1, column 1: the text ends where a value should stand; what follows was not "
 		"read");
-	refused(&h, "17", INGEST_SYNTAX, "a point is an object");
-	refused(&h, "put m 1 1 k=v", INGEST_SYNTAX,
+	refused(&one, "17", INGEST_SYNTAX, "a point is an object");
+	refused(&one, "put m 1 1 k=v", INGEST_SYNTAX,
 		"line 1, column 1: not a value; what follows was not read");
 	struct ingest_request *r =
-		put(&h, NULL, "{'metric':'a','timestamp':1,'value':1,'tags':{}} x");
+		put(&one, NULL, "{'metric':'a','timestamp':1,'value':1,'tags':{}} x");
 	assert_int_equal(r->accepted, 1);
 	assert_int_equal(r->errors[0].place.index, 1);
 	ingest_request_free(r);
-	r = put(&h, NULL, "[{'metric':'b','timestamp':1,'value':1,'tags':{}}],");
+	r = put(&one, NULL, "[{'metric':'b','timestamp':1,'value':1,'tags':{}}],");
 	assert_int_equal(r->accepted, 1);
 	assert_int_equal(r->refused, 1);
 	assert_int_equal(r->errors[0].place.index, 1);
 	ingest_request_free(r);
-	harness_close(&h);
 }
 
 /* More text with escapes than may be held. */
 static void escapes_have_a_bound(void **state)
 {
 	(void)state;
-	struct harness h = {0};
 	struct buf body;
-	harness_open(&h, NULL);
 	buf_init(&body, 64 << 20);
 	buf_append_text(&body, "[{'metric':'a','timestamp':1,'value':1,'tags':{}},"
 			       "{'x':'\\n");
 	for (int i = 0; i < PUT_TEXT_MAX_BYTES / 8; i++)
 		buf_append_text(&body, "xxxxxxxx");
 	buf_append_text(&body, "\"}]");
-	struct ingest_request *r = put_slice(&h, NULL, buf_slice(&body));
+	struct ingest_request *r = put_slice(&one, NULL, buf_slice(&body));
 	assert_int_equal(r->accepted, 1);
 	assert_int_equal(r->refused, 1);
 	assert_int_equal(r->errors[0].reason, INGEST_TOO_LONG);
 	assert_int_equal(r->errors[0].place.index, 1);
 	ingest_request_free(r);
 	buf_release(&body);
-	harness_close(&h);
 }
 
 /* ---- Many points ---------------------------------------------------------------------------- */
@@ -653,8 +611,6 @@ static void put_mixture(struct buf *body, uint64_t seed, unsigned points, double
 static void a_mixture_of_points(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
 	double last[4][3][8];
 	memset(last, 0, sizeof(last));
 	unsigned bad = 0;
@@ -663,7 +619,7 @@ static void a_mixture_of_points(void **state)
 	buf_init(&want, 1 << 20);
 	put_mixture(&body, 8470, 30000, last, &bad);
 	assert_true(body.len > 5 * PUT_SLICE_BYTES);
-	struct ingest_request *r = put_slice(&h, NULL, buf_slice(&body));
+	struct ingest_request *r = put_slice(&one, NULL, buf_slice(&body));
 	assert_int_equal(r->accepted, 30000 - bad);
 	assert_int_equal(r->refused, bad);
 	assert_int_equal(r->error_count, INGEST_ERRORS_MAX);
@@ -680,19 +636,16 @@ static void a_mixture_of_points(void **state)
 		}
 	}
 	buf_append_char(&want, 0);
-	harness_expect(&h, want.data);
+	harness_expect(&one, want.data);
 	buf_release(&body);
 	buf_release(&want);
-	harness_close(&h);
 }
 
 /* Tags with escapes whose memory is given to others before the same tags come again. */
 static void tags_outlive_the_memory_of_their_text(void **state)
 {
 	(void)state;
-	struct harness h = {0};
 	struct buf body;
-	harness_open(&h, NULL);
 	buf_init(&body, 1 << 20);
 	buf_append_text(&body,
 			"[{'metric':'a','timestamp':1,'value':1,'tags':{'\\u006b':'\\u0076'}},"
@@ -704,11 +657,11 @@ static void tags_outlive_the_memory_of_their_text(void **state)
 			"'tags':{'\\u006b':'\\u0076'}}");
 	buf_append_text(&body, ",{'y':'\\nyyyy','z':'\\nzzzz','metric':'d','timestamp':1,'value':4,"
 			       "'tags':{'\\u006b':'\\u0076'}}]");
-	struct ingest_request *r = put_slice(&h, NULL, buf_slice(&body));
+	struct ingest_request *r = put_slice(&one, NULL, buf_slice(&body));
 	assert_int_equal(r->refused, 0);
 	ingest_request_free(r);
-	harness_expect(&h, "default:a,k=v 1000=1.0f\ndefault:b 1000=2.0f\n"
-			   "default:c,k=v 1000=3.0f\ndefault:d,k=v 1000=4.0f\n");
+	harness_expect(&one, "default:a,k=v 1000=1.0f\ndefault:b 1000=2.0f\n"
+			     "default:c,k=v 1000=3.0f\ndefault:d,k=v 1000=4.0f\n");
 	/* Also where the tags stand before the text that takes their memory's place. */
 	buf_clear(&body);
 	buf_append_text(
@@ -719,14 +672,13 @@ static void tags_outlive_the_memory_of_their_text(void **state)
 	buf_append_text(&body,
 			"'},{'y':'\\nyyyy','z':'\\nzzzz','metric':'f','timestamp':1,'value':2,"
 			"'tags':{'\\u006b':'\\u0076'}}]");
-	r = put_slice(&h, NULL, buf_slice(&body));
+	r = put_slice(&one, NULL, buf_slice(&body));
 	assert_int_equal(r->refused, 0);
 	ingest_request_free(r);
-	harness_expect(&h, "default:a,k=v 1000=1.0f\ndefault:b 1000=2.0f\n"
-			   "default:c,k=v 1000=3.0f\ndefault:d,k=v 1000=4.0f\n"
-			   "default:e,k=v 1000=1.0f\ndefault:f,k=v 1000=2.0f\n");
+	harness_expect(&one, "default:a,k=v 1000=1.0f\ndefault:b 1000=2.0f\n"
+			     "default:c,k=v 1000=3.0f\ndefault:d,k=v 1000=4.0f\n"
+			     "default:e,k=v 1000=1.0f\ndefault:f,k=v 1000=2.0f\n");
 	buf_release(&body);
-	harness_close(&h);
 }
 
 /* Whatever the bytes: each point is taken or refused, once. */
@@ -739,16 +691,14 @@ static void damaged_bodies(void **state)
 		"{'metric':'\\u0063','timestamp':'1970-01-01','value':'3','tags':{'k':'v'}},"
 		"{'x':[{}],'metric':'d','value':4,'timestamp':1.5},17,null]";
 	static const char bytes[] = "{}[]:,\"\\0123456789eE+-.truefalsn \n\x00\x80\xc3/u";
-	struct harness h = {0};
 	struct random random;
-	harness_open(&h, NULL);
 	random_init(&random, 4242);
 	for (int i = 0; i < 5000; i++) {
 		char *body = copy_quoted((struct slice){whole, sizeof(whole) - 1});
 		for (uint64_t n = random_below(&random, 4); n > 0; n--)
 			body[random_below(&random, sizeof(whole) - 1)] =
 				bytes[random_below(&random, sizeof(bytes) - 1)];
-		struct ingest_request *r = harness_request(&h);
+		struct ingest_request *r = harness_request(&one);
 		struct put_feed *feed = mem_alloc(sizeof(*feed));
 		put_feed_init(feed, r, (struct slice){NULL, 0},
 			      (struct slice){body, sizeof(whole) - 1});
@@ -758,22 +708,19 @@ static void damaged_bodies(void **state)
 		put_feed_release(feed);
 		mem_free(feed);
 		mem_free(body);
-		harness_finish(&h, r);
+		harness_finish(&one, r);
 		assert_int_equal(r->err, 0);
 		assert_int_equal(r->accepted + r->refused, points);
 		assert_true(points <= 8);
 		ingest_request_free(r);
 	}
-	harness_close(&h);
 }
 
 /* More metrics of one line than a group holds. */
 static void more_points_than_a_group(void **state)
 {
 	(void)state;
-	struct harness h = {0};
 	struct buf body;
-	harness_open(&h, NULL);
 	buf_init(&body, 1 << 20);
 	for (int i = 0; i < 3 * INGEST_POINTS_MAX + 1; i++)
 		buf_printf(&body,
@@ -781,12 +728,11 @@ static void more_points_than_a_group(void **state)
 			   "{\"metric\":\"m%d\",\"timestamp\":1,\"value\":1}",
 			   i ? ',' : '[', i);
 	buf_append_char(&body, ']');
-	struct ingest_request *r = put_slice(&h, NULL, buf_slice(&body));
+	struct ingest_request *r = put_slice(&one, NULL, buf_slice(&body));
 	assert_int_equal(r->accepted, 3 * INGEST_POINTS_MAX + 1);
 	assert_int_equal(r->refused, 0);
 	ingest_request_free(r);
 	buf_release(&body);
-	harness_close(&h);
 }
 
 /* Over a limit each new series is refused by itself, with its own index; those that exist are not.
@@ -828,10 +774,8 @@ static void limits_of_the_catalog_count_each_point(void **state)
 static void points_know_where_they_begin(void **state)
 {
 	(void)state;
-	struct harness h = {0};
-	harness_open(&h, NULL);
 	static const char body[] = " [ {\"metric\":\"a\",\"timestamp\":1,\"value\":1}, 17 ,{}]";
-	struct ingest_request *r = harness_request(&h);
+	struct ingest_request *r = harness_request(&one);
 	struct put_feed *feed = mem_alloc(sizeof(*feed));
 	size_t offset;
 	put_feed_init(feed, r, (struct slice){NULL, 0}, slice_of(body));
@@ -847,43 +791,44 @@ static void points_know_where_they_begin(void **state)
 	assert_false(put_feed_offset(feed, 3, &offset));
 	put_feed_release(feed);
 	mem_free(feed);
-	harness_finish(&h, r);
+	harness_finish(&one, r);
 	ingest_request_free(r);
-	harness_close(&h);
 }
+
+#define WITH_ONE(test) cmocka_unit_test_setup_teardown(test, open_one, close_one)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_points_of_the_document),
-		cmocka_unit_test(one_object_or_an_array),
-		cmocka_unit_test(numbers_are_exact),
-		cmocka_unit_test(integers_beyond_64_bits_are_doubles),
-		cmocka_unit_test(times_in_every_form),
-		cmocka_unit_test(the_later_of_two_values_wins),
-		cmocka_unit_test(keys_that_stand_twice_are_refused),
-		cmocka_unit_test(other_members_are_not_looked_at),
-		cmocka_unit_test(names_with_escapes),
-		cmocka_unit_test(the_tenant_of_a_point),
+		WITH_ONE(the_points_of_the_document),
+		WITH_ONE(one_object_or_an_array),
+		WITH_ONE(numbers_are_exact),
+		WITH_ONE(integers_beyond_64_bits_are_doubles),
+		WITH_ONE(times_in_every_form),
+		WITH_ONE(the_later_of_two_values_wins),
+		WITH_ONE(keys_that_stand_twice_are_refused),
+		WITH_ONE(other_members_are_not_looked_at),
+		WITH_ONE(names_with_escapes),
+		WITH_ONE(the_tenant_of_a_point),
 		cmocka_unit_test(another_tag_may_name_the_tenant),
-		cmocka_unit_test(scalar_tags_are_taken_as_written),
-		cmocka_unit_test(bad_tags_are_refused),
-		cmocka_unit_test(tags_have_a_maximum),
-		cmocka_unit_test(one_bad_point_costs_no_other),
-		cmocka_unit_test(bad_values_are_refused),
-		cmocka_unit_test(bad_metrics_are_refused),
-		cmocka_unit_test(times_outside_the_window_are_refused),
+		WITH_ONE(scalar_tags_are_taken_as_written),
+		WITH_ONE(bad_tags_are_refused),
+		WITH_ONE(tags_have_a_maximum),
+		WITH_ONE(one_bad_point_costs_no_other),
+		WITH_ONE(bad_values_are_refused),
+		WITH_ONE(bad_metrics_are_refused),
+		WITH_ONE(times_outside_the_window_are_refused),
 		cmocka_unit_test(times_older_than_the_retention_are_refused_each),
-		cmocka_unit_test(what_stands_before_a_fault_of_json_is_kept),
+		WITH_ONE(what_stands_before_a_fault_of_json_is_kept),
 		cmocka_unit_test(a_body_may_end_anywhere),
-		cmocka_unit_test(faults_around_the_points),
-		cmocka_unit_test(escapes_have_a_bound),
-		cmocka_unit_test(a_mixture_of_points),
-		cmocka_unit_test(tags_outlive_the_memory_of_their_text),
-		cmocka_unit_test(damaged_bodies),
-		cmocka_unit_test(more_points_than_a_group),
+		WITH_ONE(faults_around_the_points),
+		WITH_ONE(escapes_have_a_bound),
+		WITH_ONE(a_mixture_of_points),
+		WITH_ONE(tags_outlive_the_memory_of_their_text),
+		WITH_ONE(damaged_bodies),
+		WITH_ONE(more_points_than_a_group),
 		cmocka_unit_test(limits_of_the_catalog_count_each_point),
-		cmocka_unit_test(points_know_where_they_begin),
+		WITH_ONE(points_know_where_they_begin),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
