@@ -1,3 +1,20 @@
+/* Why: what is left of measured values once each is told by the one before (pattern.h) is small and
+ * unevenly spread. Bit-packing gives all of a mini-block one width; in a code what is frequent is
+ * short.
+ *
+ * The shape: a value is a symbol and, below it, as many low bits as leave nearly all symbols under
+ * 16. Low bits are as good as random, so they are packed. Symbols go two to a word, or four where
+ * they are under 4, and each of the 256 words has a code: so a symbol may cost less than a bit, and
+ * a look-up gives several. What is greater stands in a list of exceptions. Values that do not lie
+ * about zero are first taken from their median (`centre`).
+ *
+ * The codes are not made for a stream: in a block of some hundred bytes a table of its own would
+ * cost what it saves. The stream names one of 32, which stand for the distributions that rates,
+ * counters and gauges leave.
+ *
+ * The order: the encoder hands mini-blocks to entropy_cost_add, which chooses centre and low bits
+ * by the first of them and a table for either kind of word as it goes; entropy_cost_form tells what
+ * it would cost, stream.c compares that with packing, and entropy_write writes it. */
 #include "store/lmdb/entropy.h"
 
 #include <math.h>

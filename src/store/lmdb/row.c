@@ -1,3 +1,10 @@
+/* A row in one of two shapes, told by its first byte. Packed: all values are integers of one type,
+ * or doubles that are whole numbers, at one width each, so that writing and reading are loops
+ * without a choice inside and one value is found without the others. Else one by one: varints, or
+ * 8 bytes for other doubles, behind one type for all or a nibble of type for each. Packed is tried
+ * first, and left where varints are a quarter shorter: one large number among small ones.
+ *
+ * Signed numbers are zigzagged, and whole doubles kept as signed numbers: most are small then. */
 #include "store/lmdb/row.h"
 
 #include "base/cursor.h"
