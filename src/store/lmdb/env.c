@@ -44,8 +44,12 @@ int env_error(int mdb_error)
 		return ERR_BUSY;
 	case MDB_VERSION_MISMATCH:
 		return ERR_VERSION;
+	case MDB_PANIC:
+		/* A commit broke on its last page: nobody knows what is on disk, and LMDB lets
+		 * nobody go on. The writer, when it sees that, ends the process. */
+		return ERR_UNKNOWN;
 	default:
-		/* LMDB's own numbers are negative: a broken page, a panic, a bad transaction. */
+		/* LMDB's own numbers are negative: a broken page, a bad transaction. */
 		return mdb_error < 0 ? ERR_DAMAGED : -mdb_error;
 	}
 }

@@ -392,7 +392,7 @@ static void die(struct engine *engine, int err)
 /* LMDB lets nobody write any more (MDB_PANIC): a commit before this one broke on its last page. */
 static int begin_failed(struct engine *engine, int err)
 {
-	if (err == ERR_DAMAGED)
+	if (err == ERR_UNKNOWN || err == ERR_DAMAGED)
 		die(engine, err);
 	return err;
 }
