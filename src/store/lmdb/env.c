@@ -551,7 +551,7 @@ enum { ATTEMPT_PAGES_MAX = 4 };
 
 /* What an attempt to make the store has left is removed: not more than the two first pages, or not
  * even those. */
-static int remove_attempt(struct env *env, const char *file)
+static int remove_attempt(struct env *env, const char *file, struct errbuf *e)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	struct buf bytes;
@@ -565,7 +565,9 @@ static int remove_attempt(struct env *env, const char *file)
 		err = env->files->remove(env->files, file);
 	}
 	buf_release(&bytes);
-	return err == ERR_NOT_FOUND || err == ERR_LIMIT ? 0 : err;
+	if (err == ERR_NOT_FOUND || err == ERR_LIMIT)
+		return 0;
+	return err ? errbuf_set(e, err, "%s: %s", file, err_text(err)) : 0;
 }
 
 static int write_made(struct env *env, bool is_new, struct errbuf *e)
@@ -644,7 +646,7 @@ int env_open(struct env *env, const struct lmdb_options *options, struct errbuf 
 	if (!err)
 		err = check_made(env, file, &was_made, e);
 	if (!err && !was_made && !only_look)
-		err = remove_attempt(env, file);
+		err = remove_attempt(env, file, e);
 	if (!err)
 		err = open_file(env, options, file, &is_new, e);
 	if (!err && is_new && was_made)
