@@ -1,6 +1,8 @@
 /* How much a query would look at, before it does: some of its series are asked for some of its time
  * as it will ask for all. What the store then looked at, by the number of series and the time, is
- * the estimate. */
+ * the estimate. It takes some ms, and is good where series are alike and go on all the time. Where
+ * one holds more than the others, or all lies between the pieces that were tried, it is too low:
+ * then the query ends when it has really looked at too much (query.c, end_too_much). */
 #include "query/private.h"
 
 enum {

@@ -28,7 +28,8 @@ struct query_engine {
 	struct loop_timer *timer;
 	struct query_run *runs;           /* all that live */
 	struct query_run *first, **last;  /* those that wait for a place, by arrival */
-	size_t running, waiting, reading; /* reading: jobs in flight, of all */
+	size_t running, waiting, resting; /* runs */
+	size_t reading;                   /* jobs in flight, of all runs */
 };
 
 /* One read of the store. */
@@ -85,8 +86,9 @@ struct timed_cell {
  * is no further stage       -> ENDED any       error, deadline, query_free     -> ENDED
  *
  * Whoever asked is told (`ready`) when READING becomes GIVING, and of an end that he did not cause.
- * From FINDING to GIVING a run holds one of the places. What the store still reads for a run that
- * ended is cancelled and its answer dropped; a run that is freed meanwhile goes with the last. */
+ * From FINDING to GIVING a run holds one of the places, unless it rests. What the store still reads
+ * for a run that ended is cancelled and its answer dropped; a run that is freed meanwhile goes with
+ * the last. */
 enum run_state {
 	RUN_NEW,
 	RUN_WAITING, /* for a place */
@@ -113,6 +115,8 @@ struct query_run {
 	void *owner;
 	const struct query_reader *reader;
 	enum run_state state;
+	bool rests; /* while it gives: nobody has taken anything for a while, its place is free */
+	bool taken; /* something was, since the last tick */
 	struct query_run *older, *newer; /* in engine->runs */
 	struct query_run *next;          /* that waits */
 	int64_t now_ms, start_ms, end_ms, deadline_us;

@@ -64,7 +64,7 @@ static int64_t mono_us(const struct query_engine *engine)
 
 static bool has_place(const struct query_run *run)
 {
-	return run->state >= RUN_FINDING && run->state <= RUN_GIVING;
+	return run->state >= RUN_FINDING && run->state <= RUN_GIVING && !run->rests;
 }
 
 static void begin(struct query_run *run)
@@ -97,18 +97,48 @@ static void begin_waiting(struct query_engine *engine)
 	}
 }
 
+static void give_up_place(struct query_run *run)
+{
+	run->engine->running--;
+	stat_set(STAT_queries_running, (int64_t)run->engine->running);
+}
+
 /* The run gives up its place or its turn; it may be ended or on its way to be freed. */
 static void leave(struct query_run *run)
 {
 	struct query_engine *engine = run->engine;
-	if (run->state == RUN_WAITING) {
+	if (run->state == RUN_WAITING)
 		wait_remove(run);
-	} else if (has_place(run)) {
-		engine->running--;
-		stat_set(STAT_queries_running, (int64_t)engine->running);
-	}
+	else if (has_place(run))
+		give_up_place(run);
+	engine->resting -= run->rests;
+	run->rests = false;
 	run->state = RUN_ENDED;
 	begin_waiting(engine);
+}
+
+/* Whoever asked reads no further: others do not wait for him. What he is to get stays in memory, so
+ * at most as many rest as there are places. */
+static void rest(struct query_run *run)
+{
+	struct query_engine *engine = run->engine;
+	if (engine->resting >= engine->options.concurrent_max)
+		return;
+	give_up_place(run);
+	run->rests = true;
+	engine->resting++;
+}
+
+/* He reads again: the place is his again, even if all are taken by now. */
+static void wake(struct query_run *run)
+{
+	struct query_engine *engine = run->engine;
+	if (!run->rests)
+		return;
+	run->rests = false;
+	engine->resting--;
+	engine->running++;
+	stat_set(STAT_queries_running, (int64_t)engine->running);
 }
 
 /* ---- Ends ---------------------------------------------------------------------------------- */
@@ -129,6 +159,22 @@ static void end_cut(struct query_run *run, const char *why)
 	run->query.cut_why = why;
 	stat_add(STAT_queries_cut, 1);
 	end(run, 0);
+}
+
+/* The estimate is made of some series and some time: where the others hold more, this is the end.
+ */
+static void end_too_much(struct query_run *run)
+{
+	unsigned long long max = run->engine->options.samples_max;
+	if (run->query.points) {
+		end_cut(run, "samples");
+		return;
+	}
+	errbuf_set(&run->query.error, ERR_LIMIT,
+		   "the query has looked at more than %llu samples (about %llu were expected, from "
+		   "some of its series and time): ask for fewer series, less time or wider windows",
+		   max, (unsigned long long)run->query.estimate);
+	end(run, ERR_LIMIT);
 }
 
 /* Before the first chunk it can still be refused, afterwards only be cut. */
@@ -343,6 +389,7 @@ static void stage_arrived(struct query_run *run)
 		return;
 	}
 	run->state = RUN_GIVING;
+	run->taken = true;
 	run->next_row = run->offset = 0;
 	if (!stage_has_points(run))
 		stage_read(run);
@@ -361,14 +408,20 @@ static void job_done(struct store_read *read, int err)
 	if (run->state == RUN_ENDED)
 		return;
 	add_work(run, job);
-	if (!err && run->reader->arrived(run, job))
+	bool too_much = run->reader != &reader_estimate &&
+			run->parts_rows > run->engine->options.samples_max;
+	if (!err && !too_much && run->reader->arrived(run, job))
 		err = submit(job);
 	else if (!err)
 		run->parts_series += job->count;
-	if (err)
+	if (err) {
 		end_reading(run, err);
-	else
+	} else if (too_much) {
+		cancel_jobs(run);
+		end_too_much(run);
+	} else {
 		parts_ask(run);
+	}
 	if (run->state != RUN_READING)
 		run->ready(run->owner);
 }
@@ -694,6 +747,8 @@ bool query_take(struct query *query, size_t points_max, struct query_chunk *chun
 	ASSERT(points_max > 0);
 	if (run->state != RUN_GIVING)
 		return false;
+	wake(run);
+	run->taken = true;
 	uint64_t left = run->engine->options.points_max - query->points;
 	if (left == 0 && stage_has_points(run)) {
 		end_cut(run, "points");
@@ -734,6 +789,12 @@ static void end_overdue(struct query_run *run)
 void query_engine_tick(struct query_engine *engine)
 {
 	int64_t now_us = mono_us(engine);
+	for (struct query_run *run = engine->runs; run; run = run->older) {
+		if (run->state == RUN_GIVING && !run->rests && !run->taken)
+			rest(run);
+		run->taken = false;
+	}
+	begin_waiting(engine);
 	for (struct query_run *run = engine->runs; run;) {
 		if (!overdue(run, now_us)) {
 			run = run->older;

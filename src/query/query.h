@@ -126,7 +126,7 @@ struct query {
 	int err; /* ERR_LIMIT, ERR_TIMEOUT, or the store's */
 	struct errbuf error;
 	bool cut;            /* more points match than were given */
-	const char *cut_why; /* a constant: "points" or "time" */
+	const char *cut_why; /* a constant: "points", "samples" or "time" */
 	uint64_t points;     /* given so far */
 	uint64_t estimate;   /* samples that it was thought to look at; 0: few enough not to ask */
 	size_t series_read;  /* that matched */

@@ -126,6 +126,7 @@ static bool range_handle(struct budget *budget, const struct store_range *range,
 	}
 	budget->points -= count;
 	budget->read->work.points += count;
+	budget->read->work.rows_decoded += count;
 	mem_free(chosen);
 	return count == chosen_count;
 }

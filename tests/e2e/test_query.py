@@ -2,6 +2,7 @@
 
 import csv
 import io
+import socket
 import time
 
 import pytest
@@ -329,6 +330,32 @@ def test_explain_says_what_was_read(document):
     assert (explain["series"], explain["rows"], explain["points"]) == (1, 1, 5)
     assert explain["reads"] == 1
     assert all(explain[key] >= 0 for key in ("catalogMs", "storeMs", "readersMs", "encodingMs"))
+
+
+def test_clients_that_do_not_read_keep_no_place(make_server):
+    """As many as there are places ask for far more than the sockets hold, and read nothing. Nobody
+    is cut and no query times out within this test: only their places let the small query run."""
+    server = make_server(options=["--query.concurrent_max=2", "--query.timeout=5m",
+                                  "--http.write_timeout=10m"])
+    server.start()
+    start, count = 1600000000, 400000
+    for begin in range(0, count, 20000):
+        lines = "".join(f"big v={i} {start + i}\n" for i in range(begin, begin + 20000))
+        assert server.write(lines + f"small v=1 {start}\n", precision="s").status == 204
+    deaf = []
+    for _ in range(2):
+        sock = socket.create_connection(("127.0.0.1", server.port))
+        sock.sendall(f"GET /api/query?metricName=big_v&start={start}&end={start + count} "
+                     "HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        assert sock.recv(4, socket.MSG_PEEK)  # it is being answered
+        deaf.append(sock)
+    answer = server.get("/api/query", metricName="small_v", start=start, end=start + 1)
+    assert answer.status == 200 and list(answer.json[0]["values"].values()) == [1]
+    for sock in deaf:
+        sock.settimeout(60)
+        body = b"".join(iter(lambda sock=sock: sock.recv(1 << 20), b""))
+        assert body.count(b"Z\":") == count
+        sock.close()
 
 
 def test_too_much_is_refused_with_the_estimate(make_server):

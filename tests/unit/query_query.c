@@ -231,6 +231,36 @@ static void test_estimate(void **state)
 	query_free(a.query);
 }
 
+/* Sixteen series, of which the one that has samples is not among the eight that are tried. */
+static void test_estimate_is_a_bound(void **state)
+{
+	(void)state;
+	struct asked a;
+	struct query_spec *spec;
+	fill(16, 0);
+	uint64_t handle = open_series("t", "m", "h=b");
+	for (int i = 0; i < 30; i++)
+		put(handle, T0_MS + i, i);
+	options.samples_max = 14;
+	engine_again();
+	spec = ask(&a, take_all, NULL, 0, 10000);
+	spec->fn = FN_MAX;
+	spec->window_ms = 7;
+	refused(&a, ERR_LIMIT,
+		"the query has looked at more than 14 samples (about 0 were expected, from some of "
+		"its "
+		"series and time): ask for fewer series, less time or wider windows");
+	options.slice_points = 10; /* the second ten are over it */
+	engine_again();
+	ask(&a, take_all, NULL, 0, 10000);
+	assert_int_equal(query_start(a.query), 0);
+	pump();
+	assert_true(a.query->ended && !a.query->err && a.query->cut);
+	assert_string_equal(a.query->cut_why, "samples");
+	assert_int_equal(a.query->points, 10);
+	query_free(a.query);
+}
+
 static void test_cut(void **state)
 {
 	(void)state;
@@ -359,6 +389,49 @@ static void test_places(void **state)
 	query_free(b.query);
 }
 
+static void tick(int times)
+{
+	while (times--)
+		query_engine_tick(engine);
+	pump();
+}
+
+/* A client that does not read: the next has his place from the second tick on, but no more rest
+ * than there are places. */
+static void test_who_takes_nothing_keeps_no_place(void **state)
+{
+	(void)state;
+	struct asked a, b, c;
+	fill(1, 2);
+	options.concurrent_max = 1;
+	engine_again();
+	ask(&a, take_nothing, NULL, 0, 100);
+	ask(&b, take_nothing, NULL, 0, 100);
+	ask(&c, take_all, NULL, 0, 100);
+	assert_int_equal(query_start(a.query), 0);
+	assert_int_equal(query_start(b.query), 0);
+	assert_int_equal(query_start(c.query), 0);
+	pump();
+	assert_int_equal(a.readies, 1);
+	tick(1);
+	assert_int_equal(b.readies, 0);
+	tick(1);
+	assert_int_equal(b.readies, 1);
+	assert_int_equal(stat_get(STAT_queries_running), 1);
+	tick(5);
+	assert_false(c.query->ended); /* one rests already */
+	take_all(&a);                 /* which reads on, beside the second */
+	pump();
+	assert_true(a.query->ended);
+	assert_string_equal(a.text, "h=a: 0=0 1=10; ");
+	tick(2);
+	assert_string_equal(c.text, "h=a: 0=0 1=10; ");
+	query_free(b.query); /* while it rests */
+	assert_int_equal(stat_get(STAT_queries_running), 0);
+	query_free(a.query);
+	query_free(c.query);
+}
+
 static void test_free_at_any_time(void **state)
 {
 	(void)state;
@@ -426,11 +499,13 @@ int main(void)
 		TEST(test_retention),
 		TEST(test_deadline),
 		TEST(test_places),
+		TEST(test_who_takes_nothing_keeps_no_place),
 		TEST(test_free_at_any_time),
 		TEST(test_busy_store),
 		TEST(test_small_before_large),
 		TEST(test_given_while_reading),
 		TEST(test_estimate),
+		TEST(test_estimate_is_a_bound),
 		cmocka_unit_test(test_fn_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
