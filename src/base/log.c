@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-enum { LINE_MAX_BYTES = 2048 };
+enum { LINE_MAX_BYTES = 2048, RATE_MS = 60000 };
 
 static _Atomic int threshold = LOG_INFO;
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
@@ -62,4 +62,22 @@ void log_line(enum log_level level, const char *fmt, ...)
 	 * rather than stopping the server. */
 	if (write(STDERR_FILENO, line, n) < 0)
 		return;
+}
+
+bool log_rate_take(struct log_rate *rate, int64_t now_ms, uint64_t *left_out)
+{
+	ASSERT(rate->lines_max);
+	if (!rate->begun || now_ms - rate->minute_ms >= RATE_MS) {
+		rate->minute_ms = now_ms;
+		rate->lines = 0;
+		rate->begun = true;
+	}
+	if (rate->lines == rate->lines_max) {
+		rate->left_out++;
+		return false;
+	}
+	rate->lines++;
+	*left_out = rate->left_out;
+	rate->left_out = 0;
+	return true;
 }

@@ -13,6 +13,20 @@ bool log_level_parse(const char *text, enum log_level *level) MUST_CHECK;
 
 void log_line(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* Lines of an event that may come in any number: at most `lines_max` begin in a minute, and the
+ * first one after that says how many were left out. Zeroed but for lines_max; its owner's thread
+ * only. */
+struct log_rate {
+	unsigned lines_max;
+	unsigned lines;    /* of this minute */
+	int64_t minute_ms; /* its begin, on the owner's clock */
+	bool begun;
+	uint64_t left_out; /* since the last line */
+};
+
+/* Whether this event may be logged; *left_out: how many before it were not. */
+bool log_rate_take(struct log_rate *rate, int64_t now_ms, uint64_t *left_out) MUST_CHECK;
+
 #define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_line(LOG_WARN, __VA_ARGS__)
 #define log_info(...)  log_line(LOG_INFO, __VA_ARGS__)

@@ -227,11 +227,11 @@ static void settle_batch(struct catalog_describe *describe)
 
 static void describe_end(struct catalog_describe *describe, int err)
 {
-	ask_release(describe->ask);
-	describe->ask = NULL;
 	if (err)
 		errbuf_set(&describe->error, err, "describing %.*s: %s", (int)describe->metric.len,
-			   describe->metric.data, err_text(err));
+			   describe->metric.data, store_read_sentence(describe->ask->read, err));
+	ask_release(describe->ask);
+	describe->ask = NULL;
 	describe->done(describe, err);
 }
 

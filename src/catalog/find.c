@@ -250,11 +250,14 @@ static void find_answer(struct index_entry *entry, struct catalog_find *find)
 		find_finish(find, tag_index_find(entry->index, find));
 }
 
-static void build_failed(struct catalog_find *find, int err)
+static void build_failed(struct catalog_find *find, int err, const char *why)
 {
 	if (err == ERR_LIMIT)
 		errbuf_set(&find->error, err, "%.*s has more series than the index may hold",
 			   (int)find->metric.len, find->metric.data);
+	else
+		errbuf_set(&find->error, err, "looking up %.*s: %s", (int)find->metric.len,
+			   find->metric.data, why);
 	find_finish(find, err);
 }
 
@@ -264,6 +267,8 @@ static void build_end(struct index_entry *entry, int err)
 {
 	struct catalog *catalog = entry->catalog;
 	struct catalog_later waiting, *later;
+	struct errbuf why;
+	errbuf_set(&why, err, "%s", store_read_sentence(entry->ask->read, err));
 	later_list_init(&waiting);
 	while ((later = later_take(&entry->waiting)))
 		later_append(&waiting, later);
@@ -285,7 +290,7 @@ static void build_end(struct index_entry *entry, int err)
 		struct catalog_find *find = CONTAINER_OF(later, struct catalog_find, later);
 		find->waited = true;
 		if (err)
-			build_failed(find, err);
+			build_failed(find, err, why.text);
 		else
 			later_do(catalog, later, find_run);
 	}

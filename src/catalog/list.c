@@ -226,6 +226,8 @@ static int read_slice(struct catalog_list *list, const struct store_token *token
 
 static void end_read(struct catalog_list *list, int err)
 {
+	if (err && !list->error.text[0])
+		errbuf_set(&list->error, err, "%s", store_read_sentence(list->ask->read, err));
 	ask_release(list->ask);
 	list->ask = NULL;
 	list_finish(list, err);

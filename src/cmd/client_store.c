@@ -304,8 +304,9 @@ static void print_verify(const struct json *root, enum client_output output)
 
 	/* For people, also where the list of problems goes to a program. */
 	fprintf(output == OUTPUT_TABLE ? stdout : stderr,
-		"%.0f stored values checked, %.0f problems\n", number_of(root, "checked"),
-		number_of(root, "problems"));
+		"%.0f stored values checked, %.0f problems%s\n", number_of(root, "checked"),
+		number_of(root, "problems"),
+		number_of(root, "problems") == 0 ? ": nothing is wrong" : "");
 	if (output == OUTPUT_TABLE && number_of(root, "problems") == 0)
 		return;
 	text_table_init(&table, ARRAY_LEN(titles), titles);

@@ -414,6 +414,8 @@ static void job_done(struct store_read *read, int err)
 		err = submit(job);
 	else if (!err)
 		run->parts_series += job->count;
+	if (err == ERR_DAMAGED)
+		errbuf_set(&run->query.error, err, "%s", store_read_sentence(read, err));
 	if (err) {
 		end_reading(run, err);
 	} else if (too_much) {

@@ -466,11 +466,17 @@ struct store_read *store_read_new(struct store *store, size_t max_bytes)
 
 void store_read_reset(struct store_read *read)
 {
+	read->error.text[0] = 0;
 	arena_reset(&read->arena);
 	read->requests = read->last_request = NULL;
 	read->work = (struct store_read_work){0};
 	read->cancelled = false;
 	read->err = 0;
+}
+
+const char *store_read_sentence(const struct store_read *read, int err)
+{
+	return read->error.text[0] ? read->error.text : err_text(err);
 }
 
 void store_read_free(struct store_read *read)

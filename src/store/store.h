@@ -450,6 +450,7 @@ struct store_read {
 	_Atomic bool cancelled;      /* set by store_read_cancel */
 	struct task task;            /* the engine's */
 	int err;
+	struct errbuf error; /* of ERR_DAMAGED: what is, for people; else empty */
 };
 
 /* `max_bytes` bounds requests and results together. A request that runs into it says `more`, or
@@ -471,6 +472,8 @@ struct store_request *store_read_add(struct store_read *read, enum store_op op) 
  * first. A deadline that passes ends what is not finished with ERR_TIMEOUT; `more` and the token
  * stand. */
 int store_read_submit(struct store_read *read) MUST_CHECK;
+/* What to tell people of an error that a read ended with. */
+const char *store_read_sentence(const struct store_read *read, int err);
 /* Asks a submitted read to end soon; done then says ERR_CANCELLED, or its result. */
 void store_read_cancel(struct store_read *read);
 

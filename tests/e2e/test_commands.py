@@ -160,6 +160,49 @@ def test_verify_finds_a_damaged_block(filled):
     assert run("verify", "--data", filled.data).returncode == 0
 
 
+def with_a_damaged_extent(path):
+    """Flips a bit in the middle of one page after the other until `verify` names an extent."""
+    whole = path.read_bytes()
+    named = re.compile(r"^extents: [0-9a-f]{80}: .*$", re.MULTILINE)
+    for page in range(len(whole) // 4096):
+        damaged = bytearray(whole)
+        damaged[page * 4096 + 3000] ^= 0x40
+        path.write_bytes(damaged)
+        answer = run("verify", "--data", path.parent, "-o", "csv")
+        found = named.findall(answer.stdout)
+        if len(found) == 1:
+            return page, found[0]
+    raise AssertionError("no page holds an extent")
+
+
+def test_damage_met_by_a_query_is_named(make_server):
+    """The answer names a series and its time, the log what `verify` names, and not without end."""
+    server = make_server()
+    server.start()
+    for series in range(3):  # Noise: a page does not hold all of it.
+        lines = "".join(f"dm,s={series} value={i * 7919 * (series + 1) % 100003} {1700000000 + i}\n"
+                        for i in range(3000))
+        assert server.write(lines, precision="s").status == 204
+    server.stop()
+    assert run("compact", "--all", "--data", server.data).returncode == 0
+    page, sentence = with_a_damaged_extent(server.data / "data.mdb")
+    server.start()
+    asked = {"metricName": "dm", "start": 1699999999, "end": 1800000000}
+    for _ in range(30):
+        answer = server.get("/api/query", **asked)
+        assert answer.status == 500
+        # 1700000000 is 2023-11-14T22:13:20Z; a segment of raw samples is a day.
+        said = re.fullmatch(r"a block of dm\{s=([012])\} at 2023-11-14T00:00:00Z is damaged; "
+                            rf"granary verify --data {server.data} lists what is",
+                            answer.json["error"]["message"])
+        assert said, answer
+    lines = [line for line in server.log_text().splitlines() if " damaged: " in line]
+    assert 1 <= len(lines) <= 10
+    for line in lines:
+        assert line.endswith(f"damaged: table data_raw, segment of 2023-11-14T00:00:00Z, met on "
+                             f"reading dm{{s={said.group(1)}}}: {sentence}, page {page}")
+
+
 def test_a_damaged_journal_is_named_by_verify_and_by_the_start(make_server):
     """One bit of the only sample, which lies in the journal as its eight bytes."""
     server = make_server()

@@ -77,6 +77,26 @@ static void levels_below_the_threshold_are_silent(UNUSED void **state)
 	log_set_level(LOG_INFO);
 }
 
+/* Two lines a minute: the third event of a minute waits to be counted by the next line. */
+static void a_flood_is_counted(UNUSED void **state)
+{
+	struct log_rate rate = {.lines_max = 2};
+	uint64_t left_out = 99;
+	assert_true(log_rate_take(&rate, -5, &left_out));
+	assert_int_equal(left_out, 0);
+	assert_true(log_rate_take(&rate, 100, &left_out));
+	assert_int_equal(left_out, 0);
+	assert_false(log_rate_take(&rate, 100, &left_out));
+	assert_false(log_rate_take(&rate, 59994, &left_out));
+	assert_true(log_rate_take(&rate, 59995, &left_out));
+	assert_int_equal(left_out, 2);
+	assert_true(log_rate_take(&rate, 59995, &left_out));
+	assert_int_equal(left_out, 0);
+	assert_false(log_rate_take(&rate, 119994, &left_out));
+	assert_true(log_rate_take(&rate, 500000, &left_out));
+	assert_int_equal(left_out, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -84,6 +104,7 @@ int main(void)
 		cmocka_unit_test(control_characters_are_escaped),
 		cmocka_unit_test(long_messages_are_cut_to_one_line),
 		cmocka_unit_test(levels_below_the_threshold_are_silent),
+		cmocka_unit_test(a_flood_is_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

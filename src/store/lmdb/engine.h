@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "base/log.h"
 #include "loop/pool.h"
 #include "store/lmdb/unsettled.h"
 
@@ -128,8 +129,9 @@ struct engine {
 	bool disk_full;
 
 	struct pool *pool;
-	pthread_mutex_t readers_lock;
+	pthread_mutex_t readers_lock; /* guards what follows */
 	struct reader *readers;
+	struct log_rate damage_lines;
 };
 
 static inline struct engine *engine_of(struct store *store)
@@ -212,6 +214,9 @@ int stats_pages(struct env *env, MDB_txn *txn, struct store_stats *stats) MUST_C
 uint64_t extent_slack_bytes(const struct env *env, size_t key_bytes, size_t value_bytes);
 
 /* inspect.c */
+/* What is wrong with an entry of DB_EXTENTS or its page, or NULL. */
+const char *inspect_extent(struct engine *engine, MDB_txn *txn, struct slice key,
+			   struct slice value);
 /* Why a page of the journal cannot be replayed, or NULL. */
 const char *inspect_journal_page(struct engine *engine, struct slice key, struct slice value);
 int inspect_stats(struct engine *engine, struct reader *reader,

@@ -303,12 +303,11 @@ int extent_open(struct extent *extent, struct slice key, struct slice value)
 {
 	const uint8_t *bytes = (const uint8_t *)value.data;
 	uint32_t crc;
-	if (value.len < HEADER_BYTES || bytes[0] == 0)
+	if (value.len < HEADER_BYTES || value.len > EXTENT_MAX_BYTES)
 		return ERR_DAMAGED;
-	if (bytes[0] > EXTENT_VERSION)
-		return ERR_VERSION;
+	/* First: until it holds, the version is a byte like any other. */
 	memcpy(&crc, bytes + AT_CRC, 4);
-	if (value.len > EXTENT_MAX_BYTES || crc != checksum(key, bytes, value.len))
+	if (crc != checksum(key, bytes, value.len))
 		return ERR_DAMAGED;
 	return extent_open_unchecked(extent, value);
 }

@@ -58,7 +58,8 @@ struct extent {
 };
 
 /* Checks version, length and checksum and that the index is sound: every block lies inside, in
- * bounds of rows and columns. ERR_DAMAGED, or ERR_VERSION for a later format. */
+ * bounds of rows and columns. ERR_DAMAGED, or ERR_VERSION for a later format whose checksum holds:
+ * it stays where it is. */
 int extent_open(struct extent *extent, struct slice key, struct slice value) MUST_CHECK;
 /* As above without the checksum: for values checked before (a cache), and for tests. */
 int extent_open_unchecked(struct extent *extent, struct slice value) MUST_CHECK;

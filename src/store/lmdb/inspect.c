@@ -445,6 +445,22 @@ static const char *verify_entry(struct verifying *v, struct slice key, struct sl
 	return NULL;
 }
 
+static const char *verify_page_and_entry(struct verifying *v, struct slice key, struct slice value)
+{
+	if (!env_page_is_its_own(&v->engine->env, key))
+		return "its page belongs elsewhere";
+	if (!env_may_free(v->txn, key, value))
+		return "the header of its page is damaged";
+	return verify_entry(v, key, value);
+}
+
+const char *inspect_extent(struct engine *engine, MDB_txn *txn, struct slice key,
+			   struct slice value)
+{
+	struct verifying v = {.engine = engine, .txn = txn, .db = DB_EXTENTS};
+	return verify_page_and_entry(&v, key, value);
+}
+
 /* The token: database u8, verifying.txn_id and .entries, then the key that comes next. */
 enum { VERIFY_TOKEN_BYTES = 17 };
 
@@ -488,13 +504,7 @@ static int verify_db(struct verifying *v, struct slice from, struct store_token 
 		return err;
 	err = env_seek(cursor, &key, &value);
 	for (size_t n = 0; !err && n < SLICE_VALUES; n++, v->entries++) {
-		const char *fault = NULL;
-		if (!env_page_is_its_own(&v->engine->env, key))
-			fault = "its page belongs elsewhere";
-		else if (!env_may_free(v->txn, key, value))
-			fault = "the header of its page is damaged";
-		else
-			fault = verify_entry(v, key, value);
+		const char *fault = verify_page_and_entry(v, key, value);
 		if (!fault)
 			fault = verify_order(previous, previous_len, key);
 		if (fault)

@@ -195,16 +195,20 @@ static void run_read(struct task *task)
 	int err = r.reader ? 0 : ERR_BUSY;
 	r.scratch = r.reader ? r.reader->scratch : NULL;
 	read->err = err;
+	read->error.text[0] = 0;
 	int64_t begun_us = now_us(&r);
 	for (struct store_request *q = read->requests; q && r.reader; q = q->next) {
 		q->err = reading_check_time(&r);
 		q->more = q->err != 0;
+		r.looked = false;
 		if (!q->err && needs_flush(q))
 			flush_registry(engine);
 		if (!q->err)
 			q->err = reading_renew(&r);
 		if (!q->err)
 			q->err = do_request(&r, q);
+		if (q->err == ERR_DAMAGED)
+			reading_damaged(&r, q);
 		if (q->err && !read->err)
 			read->err = q->err;
 	}

@@ -53,12 +53,19 @@ struct reading {
 	size_t budget; /* points that may still be given */
 	int64_t opened_us, deadline_us;
 	struct segment_id *segments; /* of the request, by time; the scratch's */
+	/* Where it looked last, to say what is damaged. */
+	bool looked;
+	struct group_id group;
+	uint64_t handle;
 };
 
 /* read.c: a new snapshot with its cursor; whether the read must end (ERR_TIMEOUT, ERR_CANCELLED).
  */
 int reading_renew(struct reading *r) MUST_CHECK;
 int reading_check_time(struct reading *r) MUST_CHECK;
+
+/* damage.c: the request has met damage. Says where in read->error, and logs what is wrong there. */
+void reading_damaged(struct reading *r, const struct store_request *request);
 
 /* read_lookup.c */
 void scratch_free(struct scratch *scratch);

@@ -168,6 +168,9 @@ int reading_lookup(struct reading *r, const struct segment_id *segment, struct l
 	uint64_t handle = looks[0].target.handle;
 	struct group_id id = engine_group_of(r->engine, segment, handle_shape(handle),
 					     handle_ordinal(handle), NULL);
+	r->looked = true;
+	r->group = id;
+	r->handle = handle;
 	for (size_t i = 0; i < count; i++)
 		run_sort(&looks[i].head);
 	err = group_each(r->extents, &id, see_block, &search, &extents);
