@@ -3,13 +3,22 @@
 
 #include "query/private.h"
 
+/* Of equal numbers one is always before the other, so that it does not matter which came first. */
+static int compare(struct value a, struct value b)
+{
+	int order = value_compare(a, b);
+	if (order || a.type != b.type)
+		return order ? order : (int)a.type - (int)b.type;
+	return (a.bits > b.bits) - (a.bits < b.bits);
+}
+
 static void take_min_max(struct cell *cell, struct value value)
 {
 	if (value.type == VALUE_F64 && isnan(value_as_f64(value)))
 		return;
-	if (cell->min.type == VALUE_NONE || value_compare(value, cell->min) < 0)
+	if (cell->min.type == VALUE_NONE || compare(value, cell->min) < 0)
 		cell->min = value;
-	if (cell->max.type == VALUE_NONE || value_compare(value, cell->max) > 0)
+	if (cell->max.type == VALUE_NONE || compare(value, cell->max) > 0)
 		cell->max = value;
 }
 
@@ -20,8 +29,7 @@ void cell_add(struct cell *cell, enum query_agg agg, struct value value)
 	if (agg == AGG_MIN || agg == AGG_MAX) {
 		take_min_max(cell, value);
 	} else if (value.type == VALUE_F64) {
-		cell->doubles += value_as_f64(value);
-		cell->scaled += value_as_f64(value) * 0x1p-64;
+		wide_add(&cell->doubles, value_as_f64(value));
 		cell->any_double = true;
 	} else {
 		cell->integers += value.type == VALUE_I64 ? (__int128)(int64_t)value.bits
@@ -29,27 +37,31 @@ void cell_add(struct cell *cell, enum query_agg agg, struct value value)
 	}
 }
 
-void cell_add_samples(struct cell *cell, const struct store_summary *summary)
+void cell_add_sum(struct cell *cell, const struct store_summary *summary, uint64_t weight)
 {
 	cell->count++;
-	cell->weight += summary->count;
-	cell->doubles += summary->sum;
-	cell->scaled += summary->scaled;
+	cell->weight += weight;
+	cell->integers += summary->integers;
+	if (isfinite(summary->doubles))
+		wide_add(&cell->doubles, summary->doubles);
+	else
+		wide_add_scaled(&cell->doubles, summary->scaled);
 	cell->any_double = true;
 }
 
 static double mean_of(const struct cell *cell)
 {
-	double n = (double)cell->integers;
-	return store_mean(n + cell->doubles, n * 0x1p-64 + cell->scaled, cell->weight);
+	double scaled, sum = wide_total(&cell->doubles, cell->integers, &scaled);
+	return store_mean(sum, scaled, cell->weight);
 }
 
 /* An integer while it is one and fits. */
 static struct value sum_of(const struct cell *cell)
 {
 	__int128 n = cell->integers;
+	double scaled;
 	if (cell->any_double || n < INT64_MIN || n > (__int128)UINT64_MAX)
-		return value_f64((double)n + store_sum(cell->doubles, cell->scaled));
+		return value_f64(wide_total(&cell->doubles, n, &scaled));
 	return n <= INT64_MAX ? value_i64((int64_t)n) : value_u64((uint64_t)n);
 }
 

@@ -13,7 +13,7 @@ enum {
 	JOBS_MAX = 8,
 	PART_SERIES = 512,           /* of one read: each costs 150 bytes in its result */
 	PART_SERIES_LEAST = 64,      /* fewer are not worth a second reader */
-	PART_WINDOWS = 32768,        /* summaries of one read: 100 bytes each */
+	PART_WINDOWS = 32768,        /* summaries of one read: 130 bytes each */
 	PART_ROWS = 1 << 20,         /* samples that one read should look at: some ms */
 	READ_MAX_BYTES = 32 << 20,   /* results of one read */
 	SERIES_MAX_BYTES = 64 << 20, /* names of the series of one query, and its spec */
@@ -62,12 +62,20 @@ struct query_reader {
 extern const struct query_reader reader_raw, reader_windows, reader_last, reader_merge,
 	reader_estimate;
 
-/* The values of one point of a group, put together. */
+/* A sum of doubles: wide.c. Zeroed, it is that of none. */
+enum { WIDE_DIGITS = 5 };
+struct wide_sum {
+	int64_t digits[WIDE_DIGITS]; /* the highest first */
+	unsigned top;                /* the place of that one */
+	double special;              /* the sum of infinities and NaN */
+};
+
+/* The values of one point of a group, put together; in whatever order, it comes to the same. */
 struct cell {
 	uint64_t count;  /* values taken */
 	uint64_t weight; /* samples behind them, for avg */
 	__int128 integers;
-	double doubles, scaled; /* as sum and scaled of struct store_summary */
+	struct wide_sum doubles;
 	bool any_double;
 	struct value min, max;
 };
@@ -177,11 +185,18 @@ int groups_make(struct query_run *run) MUST_CHECK;
 
 /* cell.c: what `agg` needs of a value is put into the cell; one agg for all of a cell's life. */
 void cell_add(struct cell *cell, enum query_agg agg, struct value value);
-/* The samples of a window, of which the average will be taken. */
-void cell_add_samples(struct cell *cell, const struct store_summary *summary);
+/* The sum of a window, which weighs as much as so many values. */
+void cell_add_sum(struct cell *cell, const struct store_summary *summary, uint64_t weight);
 /* Type NONE: there is none. */
 struct value cell_value(const struct cell *cell, enum query_agg agg);
 struct value summary_value(const struct store_summary *summary, enum query_fn fn);
+
+/* wide.c: at most 2^31 doubles in one sum. Of wide_add_scaled `d` is 2^-64 of what is added. */
+void wide_add(struct wide_sum *sum, double d);
+void wide_add_scaled(struct wide_sum *sum, double d);
+/* The sum of the doubles and the integers, rounded once, and 2^-64 of it, which is always finite
+ * where all that was added was. */
+double wide_total(const struct wide_sum *sum, __int128 integers, double *scaled);
 
 /* estimate.c: whether what is asked for might be more than options.samples_max; then it is to be
  * estimated first. */

@@ -94,7 +94,11 @@ static void take_summary(struct query_run *run, size_t at, const struct store_su
 	if (!summary->count)
 		return;
 	if (spec->agg == AGG_AVG && spec->fn == FN_AVG) {
-		cell_add_samples(&run->cells[at], summary);
+		cell_add_sum(&run->cells[at], summary, summary->count);
+		return;
+	}
+	if ((spec->agg == AGG_SUM || spec->agg == AGG_AVG) && spec->fn == FN_SUM) {
+		cell_add_sum(&run->cells[at], summary, 1);
 		return;
 	}
 	struct value value = summary_value(summary, spec->fn);

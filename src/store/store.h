@@ -244,17 +244,22 @@ struct store_last_before {
 };
 
 /* Of the samples of one field in one window: integers are exact in first, last, min and max; sum is
- * a double (of integers of one type: of their exact sum while that stays below 2^63 in magnitude;
- * of others in any order of addition). NaN counts in `count`, makes the sum NaN and is never min or
- * max (NONE if there is nothing else). Of equal numbers of different type, min and max are any. A
- * window without samples has count 0 and the rest zero, which means nothing.
+ * a double. NaN counts in `count`, makes the sum NaN and is never min or max (NONE if there is
+ * nothing else). Of equal numbers of different type, min and max are any. A window without samples
+ * has count 0 and the rest zero, which means nothing.
+ *
+ * The sum is kept in two parts, so that sums of sums are no less exact: `integers` of the integers,
+ * exactly, and `doubles` of the doubles, in any order of addition. (Where a column has values of
+ * different types, the integers may be among the doubles.) `sum` is both, of integers alone rounded
+ * once.
  *
  * A sum beyond all doubles is infinite; but its mean may be a double, and it may come back to them
- * when more is added. So `scaled` is the sum times 2^-64, which no number of doubles can overflow.
- */
+ * when more is added. So `scaled` is `doubles` times 2^-64, which no number of doubles can
+ * overflow; beside such a sum the integers are nothing. */
 struct store_summary {
 	uint64_t count;
-	double sum, scaled;
+	__int128 integers;
+	double sum, doubles, scaled;
 	struct value min, max, first, last;
 	int64_t first_ts_ms, last_ts_ms;
 };

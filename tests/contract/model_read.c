@@ -574,16 +574,16 @@ static double magnitude(struct value v)
 	return isfinite(d) ? d : 0;
 }
 
-/* Of integers exact below 2^63; else the order of addition may show in the last digits. */
+/* Of integers exact; else the order of addition may show in the last digits. */
 static bool same_sum(const struct store_summary *a, const struct store_summary *b, bool integers)
 {
+	if (integers)
+		return a->integers == b->integers && a->sum == b->sum;
 	if (isnan(a->sum) || isnan(b->sum))
 		return isnan(a->sum) == isnan(b->sum);
 	if (isinf(a->sum) || isinf(b->sum))
 		return a->sum == b->sum;
 	double most = fmax(magnitude(b->min), magnitude(b->max)) * (double)b->count;
-	if (integers && most < 0x1p63)
-		return a->sum == b->sum;
 	return fabs(a->sum - b->sum) <= most * 1e-12;
 }
 

@@ -251,8 +251,10 @@ static void aggregate_row(const struct budget *budget, const struct store_aggreg
 	for (size_t w = 0; w < aggregate->window_count; w++) {
 		const struct sum *sum = &sums[w];
 		double others = isfinite(sum->others) ? sum->others : (double)sum->wide;
+		summaries[w].integers = sum->integers;
+		summaries[w].doubles = others;
 		summaries[w].sum = (double)sum->integers + others;
-		summaries[w].scaled = (double)(((long double)sum->integers + sum->wide) * 0x1p-64L);
+		summaries[w].scaled = (double)(sum->wide * 0x1p-64L);
 	}
 	mem_free(sums);
 }

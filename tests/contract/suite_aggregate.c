@@ -221,6 +221,48 @@ static void integers_are_exact(struct rig *rig)
 	assert_true(s.sum == 2.5);
 }
 
+static bool is_sum(const struct store_summary *s, __int128 integers, double doubles)
+{
+	return s->integers == integers && s->doubles == doubles && s->scaled == doubles * 0x1p-64 &&
+	       s->sum == (double)integers + doubles;
+}
+
+/* Sums that no double is, and what the integers and the doubles add to them; of few values and of
+ * blocks with a summary. */
+static void sums_of_integers_are_whole(struct rig *rig)
+{
+	enum { ROWS = 1000 };
+	const int64_t big = INT64_C(9007199254740993); /* 2^53 + 1 */
+	struct value list[ROWS];
+	struct store_summary s = ONE_WINDOW("a", I(big), I(0));
+	assert_true(is_sum(&s, big, 0));
+	s = ONE_WINDOW("b", I(INT64_MAX), I(INT64_MAX), I(5));
+	assert_true(is_sum(&s, (__int128)INT64_MAX * 2 + 5, 0));
+	s = ONE_WINDOW("c", I(INT64_MIN), I(INT64_MIN), I(-5));
+	assert_true(is_sum(&s, (__int128)INT64_MIN * 2 - 5, 0));
+	s = ONE_WINDOW("d", U(UINT64_MAX), U(UINT64_MAX - 1), U(0));
+	assert_true(is_sum(&s, (__int128)UINT64_MAX * 2 - 1, 0));
+	s = ONE_WINDOW("e", F(0.5), F(-2.25), F(0));
+	assert_true(is_sum(&s, 0, -1.75));
+	/* 0 + 1 + ... + 999 = 499,500. */
+	for (int i = 0; i < ROWS; i++)
+		list[i] = I(big - i * 7);
+	s = one_window(rig, "f", list, ROWS);
+	assert_true(is_sum(&s, (__int128)big * ROWS - 7 * 499500, 0));
+	for (int i = 0; i < ROWS; i++)
+		list[i] = U(UINT64_MAX - (uint64_t)(i * 3));
+	s = one_window(rig, "g", list, ROWS);
+	assert_true(is_sum(&s, (__int128)UINT64_MAX * ROWS - 3 * 499500, 0));
+	for (int i = 0; i < ROWS; i++)
+		list[i] = I(big);
+	s = one_window(rig, "h", list, ROWS);
+	assert_true(is_sum(&s, (__int128)big * ROWS, 0));
+	for (int i = 0; i < ROWS; i++)
+		list[i] = F(i / 4.0);
+	s = one_window(rig, "i", list, ROWS);
+	assert_true(is_sum(&s, 0, 124875));
+}
+
 static void nan_counts_and_is_no_extreme(struct rig *rig)
 {
 	struct store_summary s = ONE_WINDOW("a", F(NAN), F(3), F(-1), F(NAN));
@@ -477,6 +519,7 @@ const struct contract_case cases_aggregate[] = {
 	CASE(windows_begin_at_start_and_are_cut_at_end),
 	CASE(window_without_samples_has_count_zero),
 	CASE(integers_are_exact),
+	CASE(sums_of_integers_are_whole),
 	CASE(nan_counts_and_is_no_extreme),
 	CASE(infinities_and_zeros),
 	CASE(means_of_the_largest),

@@ -269,6 +269,126 @@ static void test_agg_of_windows(void **state)
 	query_free(refusal.query);
 }
 
+static struct value value_of_windows(const char *metric, enum query_fn fn, enum query_agg agg)
+{
+	struct asked asked;
+	struct query_spec *spec = ask(&asked, take_one, NULL, 0, 1000);
+	spec->metric = slice_of(metric);
+	spec->fn = fn;
+	spec->window_ms = 1000;
+	spec->agg = agg;
+	assert_int_equal(query_start(asked.query), 0);
+	pump();
+	assert_true(asked.query->ended && !asked.query->err);
+	assert_int_equal(asked.len, 1);
+	query_free(asked.query);
+	return asked.value;
+}
+
+/* 2^53 + 1 and -2^53: the first is no double, their sum is 1. */
+static void test_agg_of_windows_of_large_integers(void **state)
+{
+	(void)state;
+	const int64_t two53 = INT64_C(9007199254740992);
+	uint64_t a = open_series("t", "ex", "h=a"), b = open_series("t", "ex", "h=b");
+	put_value(a, T0_MS, value_i64(two53 + 1));
+	put_value(b, T0_MS, value_i64(-two53));
+	same(value_of_windows("ex", FN_SUM, AGG_SUM), value_f64(1));
+	same(value_of_windows("ex", FN_SUM, AGG_AVG), value_f64(0.5));
+	same(value_of_windows("ex", FN_AVG, AGG_AVG), value_f64(0.5));
+	same(value_of_windows("ex", FN_SUM, AGG_MAX), value_f64((double)two53)); /* of doubles */
+	/* A double beside them: 1.25, and the average of three. */
+	put(open_series("t", "ex", "h=c"), T0_MS, 0.25);
+	same(value_of_windows("ex", FN_SUM, AGG_SUM), value_f64(1.25));
+	same(value_of_windows("ex", FN_AVG, AGG_AVG), value_f64(1.25 / 3));
+	/* A series whose sum no 64 bits hold: 2 (2^63 - 1) + 5 - 2 2^63 = 3. */
+	a = open_series("t", "ey", "h=a"), b = open_series("t", "ey", "h=b");
+	put_value(a, T0_MS, value_i64(INT64_MAX));
+	put_value(a, T0_MS + 1, value_i64(INT64_MAX));
+	put_value(a, T0_MS + 2, value_i64(5));
+	put_value(b, T0_MS, value_i64(INT64_MIN));
+	put_value(b, T0_MS + 1, value_i64(INT64_MIN));
+	same(value_of_windows("ey", FN_SUM, AGG_SUM), value_f64(3));
+	same(value_of_windows("ey", FN_AVG, AGG_AVG), value_f64(0.6));
+}
+
+/* ---- Parts in any order ---------------------------------------------------------------------- */
+
+enum { PARTS = 3, EACH_PART = 64 };
+
+/* What the store has read waits here, and arrives in the order of `turns`. */
+static struct task_queue arrivals;
+
+static struct value value_of_parts(const unsigned turns[PARTS], enum query_fn fn,
+				   enum query_agg agg)
+{
+	struct asked asked;
+	struct task *parts[PARTS];
+	struct query_spec *spec = ask(&asked, take_one, NULL, 0, 1000);
+	spec->fn = fn;
+	spec->window_ms = 1000;
+	spec->agg = agg;
+	assert_int_equal(query_start(asked.query), 0);
+	pump();
+	for (unsigned i = 0; i < PARTS; i++) {
+		assert_non_null(arrivals.first);
+		parts[i] = arrivals.first;
+		arrivals.first = parts[i]->next;
+	}
+	assert_null(arrivals.first);
+	arrivals.last = NULL;
+	for (unsigned i = 0; i < PARTS; i++) {
+		assert_false(asked.query->ended);
+		parts[turns[i]]->run(parts[turns[i]]);
+	}
+	assert_true(asked.query->ended && !asked.query->err);
+	assert_int_equal(asked.query->reads, PARTS);
+	assert_int_equal(asked.len, 1);
+	query_free(asked.query);
+	return asked.value;
+}
+
+/* 1, 2^54 and -2^54 in three parts: added as doubles in that order they are 0, the other way round
+ * 1. Infinities, and equal numbers of different type, do not depend on it either. */
+static void test_parts_in_any_order(void **state)
+{
+	(void)state;
+	static const unsigned turns[][PARTS] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+						{1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+	static const double firsts[PARTS] = {1, 0x1p54, -0x1p54};
+	engine_end();
+	task_queue_init(&arrivals);
+	options.executor = &arrivals.executor;
+	options.parallel_max = PARTS;
+	engine_begin();
+	for (int i = 0; i < PARTS * EACH_PART; i++) {
+		char tags[16];
+		snprintf(tags, sizeof(tags), "h=%03d", i);
+		uint64_t handle = open_series("t", "m", tags);
+		if (i % EACH_PART == 0)
+			put(handle, T0_MS, firsts[i / EACH_PART]);
+		else
+			put_value(handle, T0_MS, i < EACH_PART ? value_i64(0) : value_f64(-0.0));
+	}
+	for (size_t i = 0; i < ARRAY_LEN(turns); i++) {
+		same(value_of_parts(turns[i], FN_SUM, AGG_SUM), value_f64(1));
+		same(value_of_parts(turns[i], FN_MAX, AGG_SUM), value_f64(1));
+		same(value_of_parts(turns[i], FN_AVG, AGG_AVG), value_f64(1.0 / 192));
+	}
+	put(open_series("t", "m", "h=000"), T0_MS, -0.0);
+	put(open_series("t", "m", "h=064"), T0_MS, 0);
+	put(open_series("t", "m", "h=128"), T0_MS, 0);
+	struct value min = value_of_parts(turns[0], FN_MAX, AGG_MIN);
+	struct value max = value_of_parts(turns[0], FN_MAX, AGG_MAX);
+	for (size_t i = 1; i < ARRAY_LEN(turns); i++) {
+		same(value_of_parts(turns[i], FN_MAX, AGG_MIN), min);
+		same(value_of_parts(turns[i], FN_MAX, AGG_MAX), max);
+	}
+	engine_end();
+	task_queue_release(&arrivals);
+	engine_begin();
+}
+
 /* However many groups there are, each has its own series and no other's. */
 static void test_agg_of_each_by_itself(void **state)
 {
@@ -327,6 +447,8 @@ int main(void)
 		TEST(test_agg_of_large_integers),
 		TEST(test_agg_of_the_largest_doubles),
 		TEST(test_agg_of_windows),
+		TEST(test_agg_of_windows_of_large_integers),
+		TEST(test_parts_in_any_order),
 		TEST(test_agg_of_many_times),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,15 +24,17 @@ static void show_summary(const struct block_summary *from, struct store_summary 
 		return;
 	*to = (struct store_summary){
 		.count = from->count,
+		.integers = from->integers,
 		.sum = from->sum,
-		.scaled = isfinite(from->doubles) ? from->sum * 0x1p-64
-						  : from->scaled + (double)from->integers * 0x1p-64,
+		.doubles = store_sum(from->doubles, from->scaled),
+		.scaled = isfinite(from->doubles) ? from->doubles * 0x1p-64 : from->scaled,
 		.min = from->min,
 		.max = from->max,
 		.first = from->first,
 		.last = from->last,
 		.first_ts_ms = from->first_ts_ms,
-		.last_ts_ms = from->last_ts_ms};
+		.last_ts_ms = from->last_ts_ms,
+	};
 }
 
 static size_t window_of(const struct store_aggregate *in, int64_t ts_ms)
