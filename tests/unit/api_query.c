@@ -395,7 +395,7 @@ static void test_explain(void **state)
 		       AT_1634 "111.0") "],\"explain\":{\"series\":4,\"rows\":2,\"points\":2,"
 					"\"reads\":2,\"extents\":0,\"blocksDecoded\":0,"
 					"\"blocksSummarised\":0,\"blocksSkipped\":0,"
-					"\"samplesDecoded\":0,\"samplesEstimated\":0," NO_MS "}");
+					"\"samplesDecoded\":4,\"samplesEstimated\":0," NO_MS "}");
 	expect(ASK "&start=2020-08-24T16:30:00Z&tag=host=h-9&explain=1", 200,
 	       "{\"result\":[],\"explain\":{\"series\":0,\"rows\":0,\"points\":0,\"reads\":0,"
 	       "\"extents\":0,\"blocksDecoded\":0,\"blocksSummarised\":0,\"blocksSkipped\":0,"
