@@ -3,11 +3,6 @@
 #include "wire/number.h"
 #include "wire/timetext.h"
 
-static int shown(struct slice text)
-{
-	return (int)(text.len < 128 ? text.len : 128);
-}
-
 /* ---- Names --------------------------------------------------------------------------------- */
 
 static bool known(struct slice name, const char *const *names)
@@ -25,14 +20,14 @@ int params_check(const struct http_request *request, const char *const *names, s
 	for (size_t i = 0; i < request->param_count; i++) {
 		struct slice name = request->params[i].name;
 		if (!known(name, names))
-			return errbuf_set(e, ERR_INVALID, "unknown parameter \"%.*s\"", shown(name),
-					  name.len ? name.data : "");
+			return errbuf_set(e, ERR_INVALID, "unknown parameter \"" SHOWN "\"",
+					  SHOWN_OF(name));
 		if (slice_equal(name, SLICE("tag")) || slice_equal(name, SLICE("by")))
 			continue;
 		for (size_t j = 0; j < i; j++) {
 			if (slice_equal(name, request->params[j].name))
-				return errbuf_set(e, ERR_INVALID, "%.*s is given twice",
-						  shown(name), name.data);
+				return errbuf_set(e, ERR_INVALID, SHOWN " is given twice",
+						  SHOWN_OF(name));
 		}
 	}
 	return 0;
@@ -44,13 +39,14 @@ int params_tenant(const struct http_request *request, struct slice *tenant, stru
 	struct slice header = http_header(request, "x-tenant");
 	if (param.data && header.data && !slice_equal(param, header))
 		return errbuf_set(e, ERR_INVALID,
-				  "tenant is \"%.*s\" but the header X-Tenant is \"%.*s\"",
-				  shown(param), param.data, shown(header), header.data);
+				  "tenant is \"" SHOWN "\" but the header X-Tenant is \"" SHOWN
+				  "\"",
+				  SHOWN_OF(param), SHOWN_OF(header));
 	*tenant = param.data ? param : header.data ? header : SLICE("default");
 	if (tenant_valid(*tenant))
 		return 0;
-	return errbuf_set(e, ERR_INVALID, "tenant \"%.*s\" is not 1 to %d of A-Za-z0-9_.-",
-			  shown(*tenant), tenant->data, TENANT_MAX_BYTES);
+	return errbuf_set(e, ERR_INVALID, "tenant \"" SHOWN "\" is not 1 to %d of A-Za-z0-9_.-",
+			  SHOWN_OF(*tenant), TENANT_MAX_BYTES);
 }
 
 int params_metric(const struct http_request *request, struct slice *metric, struct errbuf *e)
@@ -92,8 +88,9 @@ int params_limit(const struct http_request *request, size_t preset, size_t max, 
 		return 0;
 	if (number_parse_u64(text.data, text.data + text.len, &number) || number < 1 ||
 	    number > max)
-		return errbuf_set(e, ERR_INVALID, "limit \"%.*s\" is not a number from 1 to %zu",
-				  shown(text), text.data, max);
+		return errbuf_set(e, ERR_INVALID,
+				  "limit \"" SHOWN "\" is not a number from 1 to %zu",
+				  SHOWN_OF(text), max);
 	*limit = (size_t)number;
 	return 0;
 }
@@ -115,9 +112,9 @@ static int read_times(const struct http_request *request, int64_t now_ms, struct
 	if (err)
 		return errbuf_prefix(e, err, "end");
 	if (spec->start_ms > spec->end_ms)
-		return errbuf_set(e, ERR_INVALID, "start \"%.*s\" lies after end%s%.*s%s",
-				  shown(start), start.data, end.data ? " \"" : ", which is now",
-				  shown(end), end.data ? end.data : "", end.data ? "\"" : "");
+		return errbuf_set(e, ERR_INVALID, "start \"" SHOWN "\" lies after end%s" SHOWN "%s",
+				  SHOWN_OF(start), end.data ? " \"" : ", which is now",
+				  SHOWN_OF(end), end.data ? "\"" : "");
 	return 0;
 }
 
@@ -133,8 +130,9 @@ static int read_window(const struct http_request *request, struct query_spec *sp
 		return errbuf_set(e, ERR_INVALID, "window is given without fn");
 	if (query_fn_parse(fn, &spec->fn))
 		return errbuf_set(e, ERR_INVALID,
-				  "fn \"%.*s\" is none of min, max, sum, avg, count, first, last",
-				  shown(fn), fn.data);
+				  "fn \"" SHOWN
+				  "\" is none of min, max, sum, avg, count, first, last",
+				  SHOWN_OF(fn));
 	/* The newest point of each series. */
 	if (!window.data && spec->fn == FN_LAST && !spec->agg)
 		return 0;
@@ -178,8 +176,8 @@ static int read_by(const struct http_request *request, struct arena *arena, stru
 			return errbuf_set(e, ERR_INVALID, "by: a tag key has 1 to %d bytes",
 					  TAG_KEY_MAX_BYTES);
 		if (has_slice(by, spec->by_count, key))
-			return errbuf_set(e, ERR_INVALID, "by \"%.*s\" is given twice", shown(key),
-					  key.data);
+			return errbuf_set(e, ERR_INVALID, "by \"" SHOWN "\" is given twice",
+					  SHOWN_OF(key));
 		if (spec->by_count == QUERY_BY_MAX)
 			return errbuf_set(e, ERR_INVALID, "by is given more than %d times",
 					  QUERY_BY_MAX);
@@ -198,8 +196,8 @@ static int read_agg(const struct http_request *request, struct arena *arena,
 		return spec->by_count ? errbuf_set(e, ERR_INVALID, "by is given without agg") : 0;
 	if (query_agg_parse(agg, &spec->agg))
 		return errbuf_set(e, ERR_INVALID,
-				  "agg \"%.*s\" is none of min, max, sum, avg, count", shown(agg),
-				  agg.data);
+				  "agg \"" SHOWN "\" is none of min, max, sum, avg, count",
+				  SHOWN_OF(agg));
 	return 0;
 }
 
@@ -217,16 +215,18 @@ static int check_aggregator(const struct http_request *request, struct errbuf *e
 				  "read what is stored: give one or the other");
 	if (aggregator.data && !known(aggregator, names))
 		return errbuf_set(e, ERR_INVALID,
-				  "aggregator \"%.*s\" is none of raw, min, max, sum, avg, count",
-				  shown(aggregator), aggregator.data);
+				  "aggregator \"" SHOWN
+				  "\" is none of raw, min, max, sum, avg, count",
+				  SHOWN_OF(aggregator));
 	if (!aggregator.data || slice_equal(aggregator, SLICE("raw")))
 		return granularity.data ? errbuf_set(e, ERR_INVALID,
 						     "granularity needs an aggregator other than "
 						     "raw")
 					: 0;
 	return errbuf_set(e, ERR_LIMIT,
-			  "no roll-ups are stored; fn=%.*s with a window computes from raw data",
-			  shown(aggregator), aggregator.data);
+			  "no roll-ups are stored; fn=" SHOWN
+			  " with a window computes from raw data",
+			  SHOWN_OF(aggregator));
 }
 
 static int read_format(const struct http_request *request, enum query_format *format,
@@ -239,8 +239,8 @@ static int read_format(const struct http_request *request, enum query_format *fo
 	*format = QUERY_CSV;
 	if (slice_equal(text, SLICE("csv")))
 		return 0;
-	return errbuf_set(e, ERR_INVALID, "format \"%.*s\" is neither json nor csv", shown(text),
-			  text.data);
+	return errbuf_set(e, ERR_INVALID, "format \"" SHOWN "\" is neither json nor csv",
+			  SHOWN_OF(text));
 }
 
 static int read_explain(const struct http_request *request, bool *explain, struct errbuf *e)
@@ -249,8 +249,8 @@ static int read_explain(const struct http_request *request, bool *explain, struc
 	*explain = text.data && slice_equal(text, SLICE("1"));
 	if (!text.data || *explain || slice_equal(text, SLICE("0")))
 		return 0;
-	return errbuf_set(e, ERR_INVALID, "explain \"%.*s\" is neither 0 nor 1", shown(text),
-			  text.data);
+	return errbuf_set(e, ERR_INVALID, "explain \"" SHOWN "\" is neither 0 nor 1",
+			  SHOWN_OF(text));
 }
 
 int params_query(const struct http_request *request, int64_t now_ms, struct arena *arena,

@@ -79,6 +79,22 @@ static inline struct slice slice_of(const char *text)
 	return (struct slice){text, strlen(text)};
 }
 
+/* What came in, in a sentence: `"..." SHOWN "...", SHOWN_OF(slice)`. A long one is cut, between
+ * characters, and marked so. */
+enum { SLICE_SHOWN_MAX_BYTES = 64 };
+static inline int slice_shown_len(struct slice s)
+{
+	size_t n = s.len;
+	if (n > SLICE_SHOWN_MAX_BYTES)
+		for (n = SLICE_SHOWN_MAX_BYTES; n > SLICE_SHOWN_MAX_BYTES - 4; n--)
+			if (((unsigned char)s.data[n] & 0xc0) != 0x80)
+				break;
+	return (int)n;
+}
+#define SHOWN "%.*s%s"
+#define SHOWN_OF(s)                                                                                \
+	slice_shown_len(s), (s).len ? (s).data : "", (s).len > SLICE_SHOWN_MAX_BYTES ? "..." : ""
+
 static inline bool slice_equal(struct slice a, struct slice b)
 {
 	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);

@@ -88,21 +88,19 @@ static int check_lengths(const struct catalog_options *options, const struct cat
 {
 	for (size_t i = 0; i < group->count; i++) {
 		struct slice metric = group->metrics[i];
-		int metric_len = (int)(metric.len < 64 ? metric.len : 64);
 		if (metric.len > options->name_max_bytes)
-			return errbuf_set(e, ERR_LIMIT, "metric %.*s has more than %zu bytes",
-					  metric_len, metric.data, options->name_max_bytes);
+			return errbuf_set(e, ERR_LIMIT, "metric " SHOWN " has more than %zu bytes",
+					  SHOWN_OF(metric), options->name_max_bytes);
 	}
 	for (size_t i = 0; i < group->tags.count; i++) {
 		const struct tag *tag = &group->tags.list[i];
-		int key_len = (int)(tag->key.len < 64 ? tag->key.len : 64);
 		if (tag->key.len > options->name_max_bytes)
-			return errbuf_set(e, ERR_LIMIT, "tag key %.*s has more than %zu bytes",
-					  key_len, tag->key.data, options->name_max_bytes);
+			return errbuf_set(e, ERR_LIMIT, "tag key " SHOWN " has more than %zu bytes",
+					  SHOWN_OF(tag->key), options->name_max_bytes);
 		if (tag->value.len > options->value_max_bytes)
 			return errbuf_set(e, ERR_LIMIT,
-					  "the value of tag %.*s has more than %zu bytes", key_len,
-					  tag->key.data, options->value_max_bytes);
+					  "the value of tag " SHOWN " has more than %zu bytes",
+					  SHOWN_OF(tag->key), options->value_max_bytes);
 	}
 	return 0;
 }
@@ -298,7 +296,10 @@ static void take_answers(struct catalog_open *open, int err)
 		} else {
 			if (work->state == GROUP_CREATE)
 				give_back(work, 0);
-			group_fail(round, &open->groups[i], work, group_err, NULL);
+			group_fail(round, &open->groups[i], work, group_err,
+				   group_err == round->read->err && round->read->error.text[0]
+					   ? &round->read->error
+					   : NULL);
 		}
 		work->request = NULL;
 	}

@@ -154,9 +154,9 @@ static int read_values(struct reader *r, struct catalog_selector *selector)
 	size_t count = 0, capacity = 0;
 	for (;;) {
 		if (count == CATALOG_ALTERNATIVES_MAX)
-			return errbuf_set(r->e, ERR_INVALID, "tag \"%.*s\" has more than %d values",
-					  (int)(selector->key.len < 64 ? selector->key.len : 64),
-					  selector->key.data, CATALOG_ALTERNATIVES_MAX);
+			return errbuf_set(r->e, ERR_INVALID,
+					  "tag \"" SHOWN "\" has more than %d values",
+					  SHOWN_OF(selector->key), CATALOG_ALTERNATIVES_MAX);
 		if (count == capacity) {
 			struct catalog_pattern *more;
 			capacity = capacity ? capacity * 4 : 2;
@@ -184,9 +184,8 @@ static int read_values(struct reader *r, struct catalog_selector *selector)
 static int read_selector(struct reader *r, struct catalog_selector *selector)
 {
 	if (!key_ahead(r))
-		return errbuf_set(r->e, ERR_INVALID, "\"%.*s\" is not of the form key=value",
-				  (int)(r->text.len < 128 ? r->text.len : 128),
-				  r->text.len ? r->text.data : "");
+		return errbuf_set(r->e, ERR_INVALID, "\"" SHOWN "\" is not of the form key=value",
+				  SHOWN_OF(r->text));
 	int err = read_key(r, &selector->key);
 	return err ? err : read_values(r, selector);
 }

@@ -179,7 +179,7 @@ static void refuse_body(struct http_conn *conn, int err, int status, const char 
 
 void http_conn_refuse_busy(struct http_conn *conn)
 {
-	refuse_head(conn, 503, "there are too many connections");
+	refuse_head(conn, 503, "there are too many connections (http.connections_max)");
 	http_conn_settle(conn);
 }
 
@@ -336,7 +336,8 @@ static bool gather(struct http_conn *conn, struct slice piece)
 	struct http_request *request = &conn->request;
 	if (http_request_charge(request, piece.len)) {
 		stat_add(STAT_http_memory_refused, 1);
-		refuse_body(conn, ERR_BUSY, 503, "the memory for bodies is used up, try again");
+		refuse_body(conn, ERR_BUSY, 503,
+			    "the memory for bodies (http.memory_max) is used up, try again");
 		return false;
 	}
 	/* One allocation where the length is known and no lie worth the memory. */

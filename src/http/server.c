@@ -32,6 +32,7 @@ struct http_server {
 	size_t listener_count;
 	struct server_conn *conns;
 	unsigned conn_count, refused_count;
+	struct log_rate refused_lines;
 	struct loop_timer *tick, *grace;
 	uint64_t tick_ms;
 	bool ticking;
@@ -182,11 +183,22 @@ static void on_closed(void *owner)
 
 static const struct loop_conn_events events = {on_read, on_eof, on_broken, on_sent, on_closed};
 
+static void tell_refused(struct http_server *server)
+{
+	uint64_t left_out;
+	if (log_rate_take(&server->refused_lines, loop_now_ms(server->loop), &left_out))
+		log_warn("a connection is refused: there are http.connections_max (%u); %llu were "
+			 "since this was last said",
+			 server->core.limits.connections_max, (unsigned long long)left_out);
+}
+
 static void on_accept(void *owner, struct loop_conn *loop)
 {
 	struct http_server *server = owner;
 	bool refused = server->conn_count >= server->core.limits.connections_max;
 	stat_add(refused ? STAT_http_refused : STAT_http_accepted, 1);
+	if (refused)
+		tell_refused(server);
 	if (refused && server->refused_count >= REFUSED_MAX) {
 		loop_conn_close(loop);
 		return;
@@ -238,6 +250,7 @@ struct http_server *http_server_new(struct loop *loop, struct clock *clock,
 {
 	struct http_server *server = mem_zalloc(sizeof(*server));
 	server->loop = loop;
+	server->refused_lines.lines_max = 1;
 	http_core_init(&server->core, clock, limits, routes, route_count, context);
 	server->tick = loop_timer_new(loop, on_tick, server);
 	server->tick_ms = tick_for(limits);

@@ -302,7 +302,8 @@ void ingest_piece_end(struct ingest_request *r)
 	round_start(q);
 	request_account(q);
 	if (r->ingest->bytes > 2 * r->ingest->options.in_flight_max_bytes && !r->err) {
-		request_fail(q, ERR_BUSY, "too many samples wait to be written");
+		request_fail(q, ERR_BUSY,
+			     "too many samples wait to be written (ingest.in_flight_max)");
 		request_account(q);
 	}
 }
@@ -385,7 +386,9 @@ static void resume_some(struct ingest *ingest)
 	}
 }
 
-#define OVERLOADED "the server takes no more for now: too much waits to be written"
+#define OVERLOADED                                                                                 \
+	"the server takes no more for now: too much waits to be written "                          \
+	"(ingest.in_flight_max, ingest.wait_max)"
 
 static int64_t waited_ms(const struct request *q)
 {

@@ -182,7 +182,9 @@ static void write_begin(struct http_request *http)
 	}
 	struct slice text = http_param(http, "precision");
 	if (text.data && line_precision_parse(text, &precision)) {
-		http_reply_error(http, 400, "precision is none of ns, us, ms, s, m and h");
+		http_reply_error(http, 400,
+				 "precision \"" SHOWN "\" is none of ns, us, ms, s, m and h",
+				 SHOWN_OF(text));
 		return;
 	}
 	struct slice tenant = http_header(http, "X-Tenant");

@@ -122,12 +122,11 @@ int ingest_tenant(const struct ingest *ingest, struct slice header, struct tag *
 	if (!tenant->data)
 		*tenant = SLICE("default");
 	if (!tenant_valid(*tenant))
-		return errbuf_set(
-			e, ERR_INVALID, "tenant \"%.*s\" is not 1 to %d of A-Z a-z 0-9 _ . and -",
-			(int)(tenant->len < 64 ? tenant->len : 64), tenant->data, TENANT_MAX_BYTES);
+		return errbuf_set(e, ERR_INVALID,
+				  "tenant \"" SHOWN "\" is not 1 to %d of A-Z a-z 0-9 _ . and -",
+				  SHOWN_OF(*tenant), TENANT_MAX_BYTES);
 	if (!header.data && has_key(tags, *tag_count, key))
-		return errbuf_set(e, ERR_INVALID, "tag \"%.*s\" stands twice", (int)key.len,
-				  key.data);
+		return errbuf_set(e, ERR_INVALID, "tag \"" SHOWN "\" stands twice", SHOWN_OF(key));
 	return 0;
 }
 

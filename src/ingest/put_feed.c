@@ -178,8 +178,7 @@ static void take_value(struct put_feed *feed, struct point *point, enum json_eve
 
 static void bad_tag(struct put_tags *tags, struct slice key, const char *how)
 {
-	int shown = (int)(key.len < 64 ? key.len : 64);
-	errbuf_set(&tags->sentence, ERR_INVALID, "tag \"%.*s\" %s", shown, key.data, how);
+	errbuf_set(&tags->sentence, ERR_INVALID, "tag \"" SHOWN "\" %s", SHOWN_OF(key), how);
 	tags->fault = (struct put_fault){INGEST_NAME, tags->sentence.text};
 }
 

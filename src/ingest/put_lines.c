@@ -178,9 +178,13 @@ void put_lines_answer(struct slice command, int64_t now_s, struct buf *out, bool
 	} else if (slice_equal(word, SLICE("stats"))) {
 		put_stats(now_s, out);
 	} else {
-		word.len = word.len < SHOWN_MAX_BYTES ? word.len : SHOWN_MAX_BYTES;
+		bool cut = word.len > SHOWN_MAX_BYTES;
+		stat_add(STAT_ingest_refused_syntax, 1);
+		word.len = cut ? SHOWN_MAX_BYTES : word.len;
 		buf_append_text(out, "unknown command: ");
 		append_shown(out, word);
+		if (cut)
+			buf_append_text(out, "...");
 		buf_append_text(out, ".  Try `help'.\n");
 	}
 }

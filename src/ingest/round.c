@@ -282,7 +282,9 @@ static struct pending *add_point(struct round *round, int64_t ts_ms, const struc
 /* What gathers is too much: it has to wait for the catalog, or the request fails. */
 static void overflow(struct request *q)
 {
-	request_fail(q, ERR_BUSY, "too many samples wait for their series to be registered");
+	request_fail(
+		q, ERR_BUSY,
+		"too many samples wait for their series to be registered (ingest.in_flight_max)");
 }
 
 static void gathered(struct request *q)

@@ -158,9 +158,9 @@ static int check_lengths(struct slice measurement, const struct slice *names, si
 		if (measurement.len + 1 + names[i].len <= 2 * METRIC_MAX_BYTES + 1)
 			continue;
 		*field = i;
-		return errbuf_set(e, ERR_INVALID, "metric \"%.*s\" is too long (1 to %d bytes)",
-				  (int)(measurement.len < 64 ? measurement.len : 64),
-				  measurement.data, METRIC_MAX_BYTES);
+		return errbuf_set(e, ERR_INVALID,
+				  "metric \"" SHOWN "\" is too long (1 to %d bytes)",
+				  SHOWN_OF(measurement), METRIC_MAX_BYTES);
 	}
 	return 0;
 }

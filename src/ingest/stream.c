@@ -64,6 +64,7 @@ struct stream {
 	struct loop_timer *tick;
 	struct stream_conn *conns;
 	size_t conn_count;
+	struct log_rate refused_lines;
 	struct stopping stopping;
 };
 
@@ -444,11 +445,22 @@ static void on_tick(void *owner)
 		loop_timer_stop(stream->tick);
 }
 
+static void tell_refused(struct stream *stream)
+{
+	uint64_t left_out;
+	if (log_rate_take(&stream->refused_lines, now_ms(stream), &left_out))
+		log_warn("a connection of %s is closed: there are streams.connections_max (%zu); "
+			 "%llu were since this was last said",
+			 stream->options.protocol == STREAM_LINES ? "line_tcp" : "opentsdb",
+			 stream->options.connections_max, (unsigned long long)left_out);
+}
+
 static void on_accept(void *owner, struct loop_conn *loop)
 {
 	struct stream *stream = owner;
 	if (stream->conn_count >= stream->options.connections_max) {
 		stat_add(STAT_stream_refused, 1);
+		tell_refused(stream);
 		loop_conn_close(loop);
 		return;
 	}
@@ -478,6 +490,7 @@ int stream_open(const struct stream_options *options, struct stream **out, struc
 	ASSERT(options->line_max_bytes && options->line_max_bytes <= LINE_MAX_BYTES);
 	struct stream *stream = mem_zalloc(sizeof(*stream));
 	stream->options = *options;
+	stream->refused_lines.lines_max = 1;
 	int err = loop_listen(options->loop, &options->address, on_accept, stream,
 			      &stream->listener, e);
 	if (err) {

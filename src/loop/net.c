@@ -20,6 +20,7 @@ enum {
 	LISTEN_BACKLOG = 1024,
 	ACCEPTS_PER_EVENT_MAX = 64, /* then the other sockets have their turn */
 	ACCEPT_REST_MS = 100,
+	ACCEPT_CALM_MS = 5000, /* without a rest: descriptors are there again */
 	WRITE_PIECES_MAX = 8,
 	NOT_SENT_MAX_BYTES = 256 << 10,
 };
@@ -42,7 +43,10 @@ struct loop_listener {
 	struct loop_address address;
 	loop_accept_fn *accept;
 	void *owner;
-	struct loop_timer *rest;
+	struct loop_timer *rest, *calm;
+	struct log_rate rest_lines;
+	uint64_t rests; /* since it last was calm */
+	bool rests_told;
 };
 
 /* ---- Listening ------------------------------------------------------------------------------- */
@@ -110,12 +114,41 @@ static void rest_over(void *owner)
 	uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
 }
 
+/* Ten times a second it would fill the log, and the disk. */
+static void tell_rest(struct loop_listener *listener, int err)
+{
+	char text[LOOP_ADDRESS_TEXT_BYTES];
+	uint64_t left_out;
+	listener->rests++;
+	if (!log_rate_take(&listener->rest_lines, loop_now_ms(listener->loop), &left_out))
+		return;
+	listener->rests_told = true;
+	log_warn(
+		"connections to %s wait: %s; tried every %d ms, %llu times so far (the process may "
+		"have `ulimit -n` descriptors)",
+		loop_address_text(&listener->address, text), err_text(err), ACCEPT_REST_MS,
+		(unsigned long long)listener->rests);
+}
+
+static void calm_again(void *owner)
+{
+	struct loop_listener *listener = owner;
+	char text[LOOP_ADDRESS_TEXT_BYTES];
+	if (listener->rests_told)
+		log_info("connections to %s are accepted again, after %llu tries",
+			 loop_address_text(&listener->address, text),
+			 (unsigned long long)listener->rests);
+	listener->rests = 0;
+	listener->rests_told = false;
+}
+
 static void rest(struct loop_listener *listener, int err)
 {
 	stat_add(STAT_loop_accept_rests, 1);
-	log_warn("accepting connections rests for %d ms: %s", ACCEPT_REST_MS, err_text(err));
+	tell_rest(listener, err);
 	uv_poll_stop(&listener->poll);
 	loop_timer_start(listener->rest, ACCEPT_REST_MS, 0);
+	loop_timer_start(listener->calm, ACCEPT_CALM_MS, 0);
 }
 
 static int accept_one(struct loop_listener *listener)
@@ -207,6 +240,8 @@ int loop_listen(struct loop *loop, const struct loop_address *address, loop_acce
 	listener->accept = accept;
 	listener->owner = owner;
 	listener->rest = loop_timer_new(loop, rest_over, listener);
+	listener->calm = loop_timer_new(loop, calm_again, listener);
+	listener->rest_lines.lines_max = 1;
 	uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
 	*out = listener;
 	return 0;
@@ -227,6 +262,7 @@ void loop_listener_close(struct loop_listener *listener)
 	if (!listener)
 		return;
 	loop_timer_close(listener->rest);
+	loop_timer_close(listener->calm);
 	uv_close((uv_handle_t *)&listener->poll, on_listener_closed);
 	close(listener->fd); /* libuv has stopped polling it */
 }

@@ -4,8 +4,6 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-enum { SHOWN_MAX_BYTES = 64 }; /* of a name in a sentence */
-
 bool tenant_valid(struct slice tenant)
 {
 	if (tenant.len == 0 || tenant.len > TENANT_MAX_BYTES)
@@ -35,28 +33,18 @@ static const char *content_fault(struct slice name)
 	return NULL;
 }
 
-/* As much of a name as a sentence shows, cut between characters: bytes 10xxxxxx continue one. */
-static int shown(struct slice name)
-{
-	size_t n = name.len < SHOWN_MAX_BYTES ? name.len : SHOWN_MAX_BYTES;
-	while (n < name.len && n && ((uint8_t)name.data[n] & 0xc0) == 0x80)
-		n--;
-	return (int)n;
-}
-
 /* `what` and `called` name the text in the sentence; `called` is mostly the text itself. */
 static int name_check(const char *what, struct slice called, struct slice name, size_t max_bytes,
 		      struct errbuf *e)
 {
 	if (name.len == 0 || name.len > max_bytes)
-		return errbuf_set(e, ERR_INVALID, "%s \"%.*s\" %s (1 to %zu bytes)", what,
-				  shown(called), called.len ? called.data : "",
-				  name.len ? "is too long" : "is empty", max_bytes);
+		return errbuf_set(e, ERR_INVALID, "%s \"" SHOWN "\" %s (1 to %zu bytes)", what,
+				  SHOWN_OF(called), name.len ? "is too long" : "is empty",
+				  max_bytes);
 	const char *fault = content_fault(name);
 	if (!fault)
 		return 0;
-	return errbuf_set(e, ERR_INVALID, "%s \"%.*s\" %s", what, shown(called), called.data,
-			  fault);
+	return errbuf_set(e, ERR_INVALID, "%s \"" SHOWN "\" %s", what, SHOWN_OF(called), fault);
 }
 
 int metric_check(struct slice metric, struct errbuf *e)
@@ -103,8 +91,8 @@ int tags_sort_and_find_fault(struct tag *list, size_t count, size_t *fault, stru
 		if (err)
 			return err;
 		if (i && slice_equal(list[i].key, list[i - 1].key))
-			return errbuf_set(e, ERR_INVALID, "tag \"%.*s\" stands twice",
-					  shown(list[i].key), list[i].key.data);
+			return errbuf_set(e, ERR_INVALID, "tag \"" SHOWN "\" stands twice",
+					  SHOWN_OF(list[i].key));
 		text_bytes += escaped_bytes(list[i].key) + escaped_bytes(list[i].value) + 2;
 	}
 	*fault = count;

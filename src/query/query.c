@@ -478,6 +478,8 @@ static void parts_ask(struct query_run *run)
 			return;
 		}
 		if (err) {
+			errbuf_set(&run->query.error, err, "%s",
+				   store_read_sentence(job->read, err));
 			end_reading(run, err);
 			return;
 		}

@@ -455,7 +455,7 @@ struct store_read {
 	_Atomic bool cancelled;      /* set by store_read_cancel */
 	struct task task;            /* the engine's */
 	int err;
-	struct errbuf error; /* of ERR_DAMAGED: what is, for people; else empty */
+	struct errbuf error; /* for people: what is damaged, full or busy; else empty */
 };
 
 /* `max_bytes` bounds requests and results together. A request that runs into it says `more`, or

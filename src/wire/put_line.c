@@ -3,8 +3,6 @@
 #include "wire/number.h"
 #include "wire/timetext.h"
 
-enum { SHOWN_MAX_BYTES = 64 };
-
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
@@ -20,11 +18,6 @@ struct slice put_line_word(struct slice *rest)
 		p++;
 	*rest = (struct slice){p, (size_t)(end - p)};
 	return (struct slice){begin, (size_t)(p - begin)};
-}
-
-static int shown(struct slice word)
-{
-	return word.len < SHOWN_MAX_BYTES ? (int)word.len : SHOWN_MAX_BYTES;
 }
 
 static enum put_line_fault fault(enum put_line_fault kind, const char **at, const char *where)
@@ -66,7 +59,7 @@ static enum put_line_fault parse_value(struct slice word, struct value *value, s
 		errbuf_set(e, err, "the value is not a finite number");
 		return PUT_LINE_NOT_FINITE;
 	}
-	errbuf_set(e, err, "the value is not a number: %.*s", shown(word), word.data);
+	errbuf_set(e, err, "the value is not a number: " SHOWN, SHOWN_OF(word));
 	return PUT_LINE_NOT_NUMBER;
 }
 
@@ -78,8 +71,8 @@ static enum put_line_fault parse_tags(struct slice rest, struct put_line *line, 
 		const char *equals = memchr(word.data, '=', word.len);
 		size_t key_len = equals ? (size_t)(equals - word.data) : 0;
 		if (!key_len || key_len + 1 == word.len) {
-			errbuf_set(e, ERR_INVALID, "a tag is not key=value: %.*s", shown(word),
-				   word.data);
+			errbuf_set(e, ERR_INVALID, "a tag is not key=value: " SHOWN,
+				   SHOWN_OF(word));
 			return fault(PUT_LINE_SYNTAX, at, word.data);
 		}
 		if (line->tag_count == PUT_LINE_TAGS_MAX) {

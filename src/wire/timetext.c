@@ -33,9 +33,8 @@ static int result(const struct scan *s, struct slice text, const char *what, str
 {
 	if (!s->reason)
 		return 0;
-	int shown = (int)(text.len < TIME_TEXT_MAX_BYTES ? text.len : TIME_TEXT_MAX_BYTES);
-	return errbuf_set(e, ERR_INVALID, "\"%.*s\" is no %s: %s", shown, text.len ? text.data : "",
-			  what, s->reason);
+	return errbuf_set(e, ERR_INVALID, "\"" SHOWN "\" is no %s: %s", SHOWN_OF(text), what,
+			  s->reason);
 }
 
 /* Takes `c` if it is next; letters in either case. */

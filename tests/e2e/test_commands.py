@@ -132,6 +132,9 @@ def test_verify_of_a_server_and_of_its_directory(filled):
     assert answer.returncode == 0
     found = json.loads(answer.stdout)
     assert found["problems"] == 0 and found["checked"] > 0
+    answer = run("verify", "--data", filled.data, "-o", "csv")
+    assert answer.stdout == "problem\n"
+    assert answer.stderr.endswith(" stored values checked, 0 problems: nothing is wrong\n")
     filled.start()
 
 

@@ -269,7 +269,11 @@ def test_too_many_connections_are_closed(make_server):
         eventually(lambda: doors.server.metric("granary_stream_connections") == 3)
         with doors.connect(doors.tcp) as late:
             assert late.recv(1) == b""
-        assert doors.server.metric("granary_stream_connections_refused_total") == 1
+        with doors.connect(doors.tcp) as late:
+            assert late.recv(1) == b""
+        assert doors.server.metric("granary_stream_connections_refused_total") == 2
+        assert doors.server.log_text().count("a connection of line_tcp is closed: there are "
+                                             "streams.connections_max (3)") == 1
         # The bound is each door's own.
         assert doors.send(doors.puts, b"version\n").startswith("granary ")
         held[0].sendall(f"m f=1i {NOW_S}000000000\n".encode())
@@ -370,6 +374,8 @@ def test_commands(doors):
     assert all(re.fullmatch("granary_[a-z_0-9]+", line[0]) and abs(int(line[1]) - NOW_S) < 10**5
                and re.fullmatch(r"-?\d+", line[2]) and len(line) in (3, 4) for line in stats)
     assert ["granary_ingest_refused_total", stats[0][1], "1", "reason=time"] in stats
+    # The two commands that there are not.
+    assert ["granary_ingest_refused_total", stats[0][1], "2", "reason=syntax"] in stats
     assert doors.server.values("m") == {stamp(NOW_S): 1}
 
 

@@ -271,6 +271,13 @@ def test_a_full_house_says_when_to_come_again(make_server):
     with Doors.connect(None, server.port) as late:
         answer = late.recv(4096)
         assert answer.startswith(b"HTTP/1.1 503 ") and b"\r\nRetry-After: 1\r\n" in answer
+        assert b"too many connections (http.connections_max)" in answer
+    for _ in range(5):
+        with Doors.connect(None, server.port) as late:
+            late.recv(4096)
+    # Six were refused, one line says so.
+    said = "a connection is refused: there are http.connections_max (3)"
+    assert server.log_text().count(said) == 1
     first.close()
     second.close()
     assert server.get("/-/ready").status == 200

@@ -13,6 +13,7 @@ D12 one process, no newer format              test_run.py, and below
 import concurrent.futures
 import http.client
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -67,9 +68,13 @@ def check_stored(server, kept):
 def fill(server, kept, limit=20000):
     """Writes until there is no room; what was answered with success goes to `kept`."""
     for number in range(len(kept), limit):
-        status = write(server, number)
-        if status != 204:
-            return status
+        answer = server.write(lines(number), precision="s")
+        if answer.status == 507:  # What is full is named, and the option that bounds it.
+            assert re.search(rf"no room in {re.escape(str(server.data))}: its file has grown to "
+                             "store.map_size|: its file system has less free than store.min_free",
+                             answer.text), answer
+        if answer.status != 204:
+            return answer.status
         kept.append(number)
     raise AssertionError("it is never full")
 

@@ -37,7 +37,10 @@ def test_precision(server, precision, number, expected):
 
 
 def test_unknown_precision(server):
-    assert server.write(f"m,a=b value=1 {T}\n", precision="fortnight").status == 400
+    answer = server.write(f"m,a=b value=1 {T}\n", precision="fortnight")
+    assert answer.status == 400
+    assert 'precision \\"fortnight\\" is none of ns, us, ms, s, m and h' in answer.text
+    assert f"precision \\\"{64 * 'x'}...\\\" is" in server.write("m v=1", precision=65 * "x").text
 
 
 def test_without_a_time_it_is_now(server):

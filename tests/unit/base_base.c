@@ -72,6 +72,28 @@ static void long_sentences_are_cut(UNUSED void **state)
 	assert_int_equal(strlen(e.text), sizeof(e.text) - 1);
 }
 
+/* 64 bytes are shown whole; of 65 the last is not, nor half of the letter of two bytes there. */
+static void what_came_in_is_cut_with_a_mark(UNUSED void **state)
+{
+	char text[80], expected[80];
+	struct slice s = {text, 64};
+	struct errbuf e;
+	memset(text, 'a', sizeof(text));
+	memset(expected, 'a', sizeof(expected));
+	errbuf_set(&e, 0, "<" SHOWN ">", SHOWN_OF(s));
+	assert_int_equal(strlen(e.text), 66);
+	s.len = 65;
+	memcpy(expected + 64, "...", 4);
+	errbuf_set(&e, 0, SHOWN, SHOWN_OF(s));
+	assert_string_equal(e.text, expected);
+	memcpy(text + 63, "\xc3\xbc", 2);
+	memcpy(expected + 63, "...", 4);
+	errbuf_set(&e, 0, SHOWN, SHOWN_OF(s));
+	assert_string_equal(e.text, expected);
+	errbuf_set(&e, 0, "<" SHOWN ">", SHOWN_OF(((struct slice){NULL, 0})));
+	assert_string_equal(e.text, "<>");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -80,6 +102,7 @@ int main(void)
 		cmocka_unit_test(slices_compare_as_bytes),
 		cmocka_unit_test(errors_have_sentences),
 		cmocka_unit_test(long_sentences_are_cut),
+		cmocka_unit_test(what_came_in_is_cut_with_a_mark),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -346,8 +346,22 @@ static void test_out_of_descriptors_rests_and_goes_on(void **state)
 	int fd = client_open(&server);
 	server.stop_at_accept = true;
 	int64_t before = loop_now_ms(server.loop);
+	int logged[2], saved = dup(STDERR_FILENO);
+	char text[1000];
+	assert_int_equal(pipe(logged), 0);
+	assert_true(dup2(logged[1], STDERR_FILENO) >= 0);
 	loop_run(server.loop);
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	close(saved);
+	close(logged[1]);
+	ssize_t len = read(logged[0], text, sizeof(text) - 1);
+	close(logged[0]);
 	fault_disarm_all();
+	/* Two rests, one line. */
+	assert_true(len > 0);
+	text[len] = 0;
+	assert_non_null(strstr(text, "Too many open files; tried every 100 ms, 1 times so far"));
+	assert_ptr_equal(strchr(text, '\n'), text + len - 1);
 	assert_int_equal(stat_get(STAT_loop_accept_rests) - rests, 2);
 	assert_true(loop_now_ms(server.loop) - before >= 190);
 	loop_conn_close(server.conn);

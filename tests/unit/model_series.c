@@ -218,12 +218,12 @@ static void sentences_of_names(UNUSED void **state)
 	expect_metric(TEXT("a\nb"), "metric \"a\nb\" holds a control character");
 	expect_metric(TEXT("a\xff"), "metric \"a\xff\" is not UTF-8");
 	memset(sixty_four, 'x', 64);
-	snprintf(sentence, sizeof(sentence), "metric \"%s\" is too long (1 to 256 bytes)",
+	snprintf(sentence, sizeof(sentence), "metric \"%s...\" is too long (1 to 256 bytes)",
 		 sixty_four);
 	expect_metric(long_name(name, 257), sentence);
 	/* 63 x, then two bytes of one letter: the second is the 65th. */
 	memcpy(name + 63, "\xc3\xa9", 2);
-	snprintf(sentence, sizeof(sentence), "metric \"%.63s\" is too long (1 to 256 bytes)",
+	snprintf(sentence, sizeof(sentence), "metric \"%.63s...\" is too long (1 to 256 bytes)",
 		 sixty_four);
 	expect_metric((struct slice){name, 257}, sentence);
 	struct tag tag = {TEXT("k"), long_name(name, 1025)};

@@ -126,7 +126,7 @@ struct engine {
 	/* room.c */
 	int64_t room_due_us;
 	int64_t clock_skew_us; /* wall clock minus monotonic, when it was last looked at */
-	bool disk_full;
+	_Atomic bool disk_full;
 
 	struct pool *pool;
 	pthread_mutex_t readers_lock; /* guards what follows */
@@ -173,6 +173,8 @@ int delete_from_extents(struct engine *engine, MDB_txn *txn,
 
 /* room.c: the engine is full, as a transaction has found out. */
 void room_refuse(struct engine *engine);
+/* ERR_FULL, and what is full, with the option that bounds it. From any thread. */
+int room_sentence(struct engine *engine, struct errbuf *e);
 
 /* forget.c: in the writer's transaction, behind all else of the stage. What has data stays, and is
  * taken out of the list. */

@@ -209,6 +209,8 @@ static void run_read(struct task *task)
 			q->err = do_request(&r, q);
 		if (q->err == ERR_DAMAGED)
 			reading_damaged(&r, q);
+		if (q->err == ERR_FULL && !read->err)
+			room_sentence(engine, &read->error);
 		if (q->err && !read->err)
 			read->err = q->err;
 	}
@@ -225,5 +227,9 @@ int read_submit(struct store_read *read)
 {
 	struct engine *engine = engine_of(read->store);
 	read->task.run = run_read;
-	return pool_submit(engine->pool, &read->task);
+	int err = pool_submit(engine->pool, &read->task);
+	if (err == ERR_BUSY)
+		errbuf_set(&read->error, err,
+			   "busy: too many reads of the store wait (store.read_threads)");
+	return err;
 }

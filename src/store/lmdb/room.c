@@ -108,3 +108,16 @@ void room_refuse(struct engine *engine)
 {
 	set_full(engine, true);
 }
+
+int room_sentence(struct engine *engine, struct errbuf *e)
+{
+	const char *path = engine->options.path;
+	if (engine->disk_full)
+		return errbuf_set(
+			e, ERR_FULL,
+			"no room in %s: its file system has less free than store.min_free", path);
+	return errbuf_set(e, ERR_FULL,
+			  "no room in %s: its file has grown to store.map_size, or its file system "
+			  "is full",
+			  path);
+}

@@ -59,7 +59,7 @@ int writer_submit(struct store_write *write)
 		return ERR_READ_ONLY;
 	if (engine->full && batch_grows(write)) {
 		stat_add(STAT_store_refused_full, 1);
-		return ERR_FULL;
+		return room_sentence(engine, &write->error);
 	}
 	pthread_mutex_lock(&engine->queue_lock);
 	int err = engine->stopping ? ERR_CANCELLED : 0;
@@ -76,8 +76,12 @@ int writer_submit(struct store_write *write)
 		pthread_cond_signal(&engine->queue_arrived);
 	}
 	pthread_mutex_unlock(&engine->queue_lock);
-	if (err == ERR_BUSY)
+	if (err == ERR_BUSY) {
 		stat_add(STAT_store_refused_busy, 1);
+		errbuf_set(&write->error, err,
+			   "busy: writes of store.queue_max (%llu bytes) wait for their commit",
+			   (unsigned long long)engine->options.queue_max_bytes);
+	}
 	return err;
 }
 
@@ -117,6 +121,8 @@ static void complete(struct store_write *write, int err)
 {
 	if (err)
 		write->err = err;
+	if (err == ERR_FULL && !write->error.text[0])
+		err = room_sentence(engine_of(write->store), &write->error);
 	if (!err)
 		write->stages_kept = write->stage_count;
 	write->task.run = run_done;
