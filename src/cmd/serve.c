@@ -349,12 +349,18 @@ static struct http_route *configured_routes(const struct conf *conf)
 		routes[i].body_max_bytes = (size_t)conf->ingest_body_max_bytes;
 		int64_t gathered_max_bytes = conf->http_memory_max_bytes / 4;
 		int64_t decoded_max_bytes = conf->ingest_decoded_max_bytes;
-		if (!routes[i].handler->body && decoded_max_bytes > gathered_max_bytes)
+		routes[i].body_option = "ingest.body_max";
+		routes[i].decoded_option = "ingest.decoded_max";
+		if (!routes[i].handler->body && decoded_max_bytes > gathered_max_bytes) {
 			decoded_max_bytes = gathered_max_bytes;
+			routes[i].decoded_option = "a quarter of http.memory_max";
+		}
 		routes[i].decoded_max_bytes = (size_t)decoded_max_bytes;
 		/* What is not compressed is as long decoded. */
-		if (routes[i].body_max_bytes > routes[i].decoded_max_bytes)
+		if (routes[i].body_max_bytes > routes[i].decoded_max_bytes) {
 			routes[i].body_max_bytes = routes[i].decoded_max_bytes;
+			routes[i].body_option = routes[i].decoded_option;
+		}
 	}
 	return routes;
 }
@@ -366,6 +372,7 @@ static struct http_server *new_http(struct serve *s)
 	limits.connections_max = (unsigned)c->http_connections_max;
 	limits.head_max_bytes = (size_t)c->http_head_max_bytes;
 	limits.memory_max_bytes = (size_t)c->http_memory_max_bytes;
+	limits.packed_option = "a quarter of http.memory_max";
 	limits.header_timeout_ms = c->http_header_timeout_ms;
 	limits.idle_timeout_ms = c->http_idle_timeout_ms;
 	limits.body_timeout_ms = c->http_body_timeout_ms;

@@ -137,6 +137,8 @@ static void release_request(struct http_conn *conn)
 	conn->held = conn->live = false;
 	http_core_give_gunzip(conn->core, &conn->gunzip);
 	http_core_give_gzip(conn->core, &conn->gzip);
+	buf_release(&conn->packed);
+	conn->packed_rest = (struct slice){NULL, 0};
 	http_request_release(&conn->request);
 }
 
@@ -162,9 +164,20 @@ static void refuse_head(struct http_conn *conn, int status, const char *message)
 	enter(conn, PHASE_LINGER);
 }
 
-/* The request is understood, but its body will not be had. */
-static void refuse_body(struct http_conn *conn, int err, int status, const char *message)
+/* Of what is gathered before it is used a handler has had nothing yet, and of a gzipped body it has
+ * nothing before all of that is known to be good. */
+static const char *fate_of_body(const struct http_conn *conn)
 {
+	const struct http_request *request = &conn->request;
+	bool used = request->route->handler->body && request->body_bytes > 0;
+	return used ? "what came before may be stored" : "nothing of it was stored";
+}
+
+/* The request is understood, but its body will not be had. */
+static void refuse_body(struct http_conn *conn, int err, int status, const char *reason)
+{
+	char message[HTTP_MESSAGE_MAX_BYTES];
+	snprintf(message, sizeof(message), "%s; %s", reason, fate_of_body(conn));
 	abort_request(conn, err);
 	if (conn->streaming) {
 		release_request(conn);
@@ -226,12 +239,24 @@ static void init_body(struct http_conn *conn)
 	conn->body_left = conn->head.length;
 	conn->framed = 0;
 	conn->encoded_bytes = 0;
+	conn->packed_state = PACKED_NOT;
 	conn->waits_for_continue = conn->head.expects_continue;
 }
 
 static bool has_body(const struct http_conn *conn)
 {
 	return conn->head.chunked || conn->head.length > 0;
+}
+
+static void init_packed(struct http_conn *conn)
+{
+	size_t max_bytes = conn->core->limits.memory_max_bytes / PACKED_SHARE;
+	if (max_bytes > conn->request.route->body_max_bytes)
+		max_bytes = conn->request.route->body_max_bytes;
+	conn->packed_state = PACKED_COMES;
+	conn->packed_max_bytes = max_bytes;
+	conn->checked_bytes = 0;
+	buf_init(&conn->packed, max_bytes);
 }
 
 /* false: the coding is none of ours. */
@@ -243,6 +268,8 @@ static bool choose_decoder(struct http_conn *conn)
 	if (!head_name_is(coding, "gzip") && !head_name_is(coding, "x-gzip"))
 		return false;
 	conn->gunzip = http_core_take_gunzip(conn->core);
+	if (conn->request.route->handler->body)
+		init_packed(conn);
 	return true;
 }
 
@@ -250,6 +277,58 @@ static size_t decoded_max(const struct http_route *route)
 {
 	return route->decoded_max_bytes ? route->decoded_max_bytes : route->body_max_bytes;
 }
+
+/* How long a body may be as sent. */
+static size_t encoded_max(const struct http_conn *conn)
+{
+	return conn->packed_state ? conn->packed_max_bytes : conn->request.route->body_max_bytes;
+}
+
+/* ---- Bodies that are refused ----------------------------------------------------------------- */
+
+static void too_large(const struct http_conn *conn, char reason[REASON_MAX_BYTES])
+{
+	const struct http_route *route = conn->request.route;
+	size_t max_bytes = encoded_max(conn);
+	const char *option = max_bytes < route->body_max_bytes ? conn->core->limits.packed_option
+							       : route->body_option;
+	snprintf(reason, REASON_MAX_BYTES, "the %sbody is larger than %zu bytes%s%s%s",
+		 conn->packed_state ? "gzipped " : "", max_bytes, option ? " (" : "",
+		 option ? option : "", option ? ")" : "");
+}
+
+static void refuse_too_large(struct http_conn *conn)
+{
+	char reason[REASON_MAX_BYTES];
+	stat_add(STAT_http_refused_too_large, 1);
+	too_large(conn, reason);
+	refuse_body(conn, ERR_LIMIT, 413, reason);
+}
+
+static void refuse_decoded(struct http_conn *conn)
+{
+	const struct http_route *route = conn->request.route;
+	const char *option = route->decoded_option;
+	char reason[REASON_MAX_BYTES];
+	stat_add(STAT_http_refused_decoded, 1);
+	snprintf(reason, sizeof(reason), "the decoded body is larger than %zu bytes%s%s%s",
+		 decoded_max(route), option ? " (" : "", option ? option : "", option ? ")" : "");
+	refuse_body(conn, ERR_LIMIT, 413, reason);
+}
+
+static void refuse_gzip(struct http_conn *conn, const char *reason)
+{
+	stat_add(STAT_http_refused_gzip, 1);
+	refuse_body(conn, ERR_INVALID, 400, reason);
+}
+
+static void refuse_framing(struct http_conn *conn, const char *reason)
+{
+	stat_add(STAT_http_refused_framing, 1);
+	refuse_body(conn, ERR_INVALID, 400, reason);
+}
+
+/* ---- The choice of a handler ----------------------------------------------------------------- */
 
 /* Gives the request to its handler, or answers for it. */
 static void dispatch(struct http_conn *conn)
@@ -270,12 +349,14 @@ static void dispatch(struct http_conn *conn)
 				 request->path.data);
 	else if (status == 405)
 		http_reply_error(request, 405, "the method is not allowed here");
-	else if (conn->head.length > route->body_max_bytes)
-		http_reply_error(request, 413, "the body is larger than %zu bytes",
-				 route->body_max_bytes);
 	else if (!choose_decoder(conn)) {
 		http_reply_header(request, "Accept-Encoding", "gzip");
 		http_reply_error(request, 415, "the only Content-Encoding understood is gzip");
+	} else if (conn->head.length > encoded_max(conn)) {
+		char reason[REASON_MAX_BYTES];
+		stat_add(STAT_http_refused_too_large, 1);
+		too_large(conn, reason);
+		http_reply_error(request, 413, "%s; nothing of it was stored", reason);
 	} else {
 		buf_init(&request->body, decoded_max(route));
 		if (route->handler->begin)
@@ -331,15 +412,22 @@ static bool step_head(struct http_conn *conn, struct slice *in)
 
 /* ---- BODY ------------------------------------------------------------------------------------ */
 
-static bool gather(struct http_conn *conn, struct slice piece)
+/* false: refused. */
+static bool charge(struct http_conn *conn, size_t bytes)
+{
+	if (!http_request_charge(&conn->request, bytes))
+		return true;
+	stat_add(STAT_http_memory_refused, 1);
+	refuse_body(conn, ERR_BUSY, 503,
+		    "the memory for bodies (http.memory_max) is used up, try again");
+	return false;
+}
+
+static void gather(struct http_conn *conn, struct slice piece)
 {
 	struct http_request *request = &conn->request;
-	if (http_request_charge(request, piece.len)) {
-		stat_add(STAT_http_memory_refused, 1);
-		refuse_body(conn, ERR_BUSY, 503,
-			    "the memory for bodies (http.memory_max) is used up, try again");
-		return false;
-	}
+	if (!charge(conn, piece.len))
+		return;
 	/* One allocation where the length is known and no lie worth the memory. */
 	size_t whole = conn->gunzip ? 0 : (size_t)conn->body_left + piece.len;
 	if (!request->body.len && whole <= TURN_MAX_BYTES && whole <= request->body.max &&
@@ -347,7 +435,6 @@ static bool gather(struct http_conn *conn, struct slice piece)
 		ASSERT(false);
 	int err = buf_append(&request->body, piece.data, piece.len);
 	ASSERT(!err); /* its maximum is what body_bytes is held to */
-	return true;
 }
 
 static void deliver(struct http_conn *conn, struct slice piece)
@@ -359,12 +446,78 @@ static void deliver(struct http_conn *conn, struct slice piece)
 	if (conn->gunzip)
 		stat_add(STAT_http_decoded_bytes, (int64_t)piece.len);
 	if (request->body_bytes > decoded_max(route))
-		refuse_body(conn, ERR_LIMIT, 413, "the decoded body is too large");
+		refuse_decoded(conn);
 	else if (route->handler->body)
 		route->handler->body(request, piece);
 	else
 		gather(conn, piece);
 }
+
+static void end_body(struct http_conn *conn)
+{
+	const struct http_route *route = conn->request.route;
+	enter(conn, PHASE_ANSWER);
+	route->handler->end(&conn->request);
+}
+
+/* ---- Gzipped bodies -------------------------------------------------------------------------- */
+
+static void pack(struct http_conn *conn, struct slice piece)
+{
+	if (!charge(conn, piece.len))
+		return;
+	int err = buf_append(&conn->packed, piece.data, piece.len);
+	ASSERT(!err); /* its maximum is what encoded_bytes is held to */
+}
+
+static void begin_pass(struct http_conn *conn, enum packed_state state)
+{
+	conn->packed_state = state;
+	conn->packed_rest = buf_slice(&conn->packed);
+	gunzip_reset(conn->gunzip);
+}
+
+static void check(struct http_conn *conn, struct slice piece)
+{
+	conn->checked_bytes += piece.len;
+	conn->turn_bytes += piece.len;
+	if (conn->checked_bytes > decoded_max(conn->request.route))
+		refuse_decoded(conn);
+}
+
+static void end_pass(struct http_conn *conn)
+{
+	if (conn->packed_state == PACKED_CHECKED)
+		begin_pass(conn, PACKED_DELIVERED);
+	else
+		end_body(conn);
+}
+
+/* Inflates a little of what was kept. What is used counts for the turn as well as what becomes of
+ * it, since there may be ever so much of the one with nothing of the other. */
+static void inflate_packed(struct http_conn *conn)
+{
+	struct slice piece, in = conn->packed_rest;
+	const char *reason;
+	if (in.len > PACKED_STEP_BYTES)
+		in.len = PACKED_STEP_BYTES;
+	bool last = in.len == conn->packed_rest.len;
+	enum body_result result = gunzip_next(conn->gunzip, &in, last, &piece, &reason);
+	size_t used = (size_t)(in.data - conn->packed_rest.data);
+	conn->packed_rest.data += used;
+	conn->packed_rest.len -= used;
+	conn->turn_bytes += used;
+	if (result == BODY_BAD)
+		refuse_gzip(conn, reason);
+	else if (result == BODY_END)
+		end_pass(conn);
+	else if (result == BODY_PIECE && conn->packed_state == PACKED_CHECKED)
+		check(conn, piece);
+	else if (result == BODY_PIECE)
+		deliver(conn, piece);
+}
+
+/* ---- BODY, as it comes ----------------------------------------------------------------------- */
 
 enum framing { FRAMED, FRAME_MORE, FRAME_END, FRAME_BAD };
 
@@ -392,34 +545,37 @@ static enum framing frame(struct http_conn *conn, struct slice *in, const char *
 	return conn->body_left ? FRAME_MORE : FRAME_END;
 }
 
-/* Hands out one piece of the framed bytes. false: gunzip wants more input. */
+/* Hands out or keeps the framed bytes as they are. */
+static bool take_framed(struct http_conn *conn, struct slice *in)
+{
+	struct slice piece = {in->data, conn->framed};
+	if (!piece.len)
+		return false;
+	*in = (struct slice){in->data + piece.len, in->len - piece.len};
+	conn->framed = 0;
+	if (conn->packed_state)
+		pack(conn, piece);
+	else
+		deliver(conn, piece);
+	return true;
+}
+
+/* Hands out one piece of the framed bytes. false: more input is wanted. */
 static bool decode(struct http_conn *conn, struct slice *in, bool last)
 {
+	if (!conn->gunzip || conn->packed_state)
+		return take_framed(conn, in);
 	struct slice piece = {in->data, conn->framed}, rest = piece;
 	const char *reason;
-	if (!conn->gunzip) {
-		*in = (struct slice){in->data + piece.len, in->len - piece.len};
-		conn->framed = 0;
-		deliver(conn, piece);
-		return true;
-	}
 	enum body_result result = gunzip_next(conn->gunzip, &rest, last, &piece, &reason);
 	size_t used = conn->framed - rest.len;
 	*in = (struct slice){in->data + used, in->len - used};
 	conn->framed -= used;
 	if (result == BODY_BAD)
-		refuse_body(conn, ERR_INVALID, 400, reason);
+		refuse_gzip(conn, reason);
 	else if (result == BODY_PIECE)
 		deliver(conn, piece);
 	return result == BODY_PIECE || result == BODY_BAD;
-}
-
-static bool end_body(struct http_conn *conn)
-{
-	const struct http_route *route = conn->request.route;
-	enter(conn, PHASE_ANSWER);
-	route->handler->end(&conn->request);
-	return true;
 }
 
 /* The client waits to be told that its body is welcome. */
@@ -435,28 +591,34 @@ static bool step_body(struct http_conn *conn, struct slice *in)
 {
 	const char *reason;
 	/* With nothing left to hold back, it may be the end. */
-	if (conn->paused && (conn->framed || !conn->may_end))
+	if (conn->paused && (conn->framed || conn->packed_rest.len || !conn->may_end))
 		return false;
 	if (conn->turn_bytes >= TURN_MAX_BYTES) {
 		http_conn_defer(conn);
 		return false;
 	}
+	if (conn->packed_state > PACKED_COMES) {
+		inflate_packed(conn);
+		return true;
+	}
 	if (in->len)
 		conn->waits_for_continue = false;
 	/* What gunzip still holds comes before the next bytes are looked at. */
-	if ((conn->framed || conn->gunzip) && decode(conn, in, false))
+	if (decode(conn, in, false))
 		return true;
 	switch (frame(conn, in, &reason)) {
 	case FRAMED:
-		if (conn->encoded_bytes > conn->request.route->body_max_bytes)
-			refuse_body(conn, ERR_LIMIT, 413, "the body is too large");
+		if (conn->encoded_bytes > encoded_max(conn))
+			refuse_too_large(conn);
 		return true;
 	case FRAME_END:
-		if (conn->gunzip && has_body(conn) && decode(conn, in, true))
-			return true;
-		return end_body(conn);
+		if (conn->packed_state)
+			begin_pass(conn, PACKED_CHECKED);
+		else if (!decode(conn, in, true))
+			end_body(conn);
+		return true;
 	case FRAME_BAD:
-		refuse_body(conn, ERR_INVALID, 400, reason);
+		refuse_framing(conn, reason);
 		return true;
 	case FRAME_MORE:
 		break;
@@ -568,7 +730,10 @@ static size_t wanted_bytes(struct http_conn *conn)
 	case PHASE_HEAD:
 		return is_backed_up(conn) ? 0 : conn->core->read_bytes;
 	case PHASE_BODY:
-		return conn->paused ? 0 : conn->core->read_bytes;
+		/* Where all has come, what follows is the next request's. */
+		if (conn->paused || conn->packed_state > PACKED_COMES)
+			return 0;
+		return conn->core->read_bytes;
 	case PHASE_ANSWER:
 		/* Only to notice that the client has gone, and for a little of what it pipelines.
 		 */

@@ -42,6 +42,9 @@ enum {
 	READ_MIN_BYTES = 4 << 10,       /* of a body at once, however many connections there are */
 	GZIP_WHOLE_MAX_BYTES = 4 << 20, /* a larger answer at once goes out as it is */
 	REPLY_HEADERS_MAX_BYTES = 8 << 10,
+	PACKED_SHARE = 4,             /* one gzipped body: of the memory for all */
+	PACKED_STEP_BYTES = 64 << 10, /* of it inflated at once */
+	REASON_MAX_BYTES = 200,
 };
 
 /* What the connections of a server share; one thread. */
@@ -77,6 +80,16 @@ struct http_transport {
 	void (*defer)(struct http_conn *conn);
 	/* The last call; http_conn_release() follows, not from inside. */
 	void (*close)(struct http_conn *conn);
+};
+
+/* A gzipped body for a handler that takes pieces: what is wrong with it shows at its end, when a
+ * handler that had been given it would have made use of it. So it is kept as it was sent, inflated
+ * once for its checksum and its length, and then once more for the handler. */
+enum packed_state {
+	PACKED_NOT, /* another body: each piece is handed out as it comes */
+	PACKED_COMES,
+	PACKED_CHECKED,
+	PACKED_DELIVERED,
 };
 
 enum http_phase {
@@ -127,6 +140,11 @@ struct http_conn {
 	uint64_t encoded_bytes; /* framed so far */
 	size_t turn_bytes;      /* decoded in this turn */
 	struct gunzip *gunzip;
+	enum packed_state packed_state;
+	struct buf packed;         /* such a body as sent */
+	struct slice packed_rest;  /* of it, not inflated yet in this pass */
+	uint64_t packed_max_bytes; /* of it: the route's bound or the memory's */
+	uint64_t checked_bytes;    /* what it has become in the first pass */
 
 	/* The answer */
 	bool streaming;

@@ -1,9 +1,10 @@
 /* The HTTP/1.1 server: requests come to handlers by a table of routes.
  *
  * A handler is told of a request in pieces: `begin` when the head is there, `body` for each piece
- * of the (decoded) body, `end` after the last one. It answers whenever it likes, from one of these
- * or later from a completion on the loop, either at once (http_reply) or as a stream
- * (http_stream_*).
+ * of the (decoded) body, `end` after the last one. A gzipped body reaches it when all of it has
+ * come and its checksum and length have been found right, never before. It answers whenever it
+ * likes, from one of these or later from a completion on the loop, either at once (http_reply) or
+ * as a stream (http_stream_*).
  *
  * The life of a request ends with exactly one of:
  *  - the handler's answer is complete (http_reply, http_reply_error, http_stream_end or
@@ -72,6 +73,8 @@ struct http_route {
 	const struct http_handler *handler;
 	const char *help;    /* a sentence */
 	const char *example; /* path with query, or a command line; NULL: none */
+	/* Where the two bounds are set, for the answers that name them. May be NULL. */
+	const char *body_option, *decoded_option;
 };
 
 struct http_header {
@@ -191,7 +194,9 @@ struct http_limits {
 	unsigned connections_max;
 	unsigned headers_max, params_max;
 	size_t head_max_bytes;     /* request line and headers */
-	size_t memory_max_bytes;   /* gathered bodies, and what handlers charge: all requests */
+	size_t memory_max_bytes;   /* gathered and gzipped bodies, and what handlers charge: all
+				    * requests; one gzipped body may be a quarter of it */
+	const char *packed_option; /* what that quarter is of, for answers; may be NULL */
 	size_t unsent_max_bytes;   /* per connection; streams are told to wait at half of it */
 	size_t drain_max_bytes;    /* of a refused body */
 	int64_t header_timeout_ms; /* from the first byte of a request to the end of its head */

@@ -308,12 +308,80 @@ static void test_an_answer_in_the_middle_of_a_gzipped_body(void **state)
 		 "POST /z HTTP/1.1\r\nHost: h\r\nContent-Encoding: gzip\r\n"
 		 "Content-Length: %zu\r\n\r\n",
 		 body.len);
+	test.core.limits.memory_max_bytes = 100000;
 	test.answer_at_body = true;
 	client_sends(head);
 	buf_append_text(&body, GET_H);
 	assert_int_equal(fake_input(test.fake, buf_slice(&body), SIZE_MAX), body.len);
 	assert_log("begin  begin end ");
 	buf_release(&body);
+}
+
+/* `printf hello | gzip -n` of gzip 1.12, in two chunks; byte `flipped` of the gzip data damaged. */
+static void send_hello(size_t flipped, const char *more)
+{
+	static const uint8_t hello_gz[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+					   0x03, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0x86,
+					   0xa6, 0x10, 0x36, 0x05, 0x00, 0x00, 0x00};
+	uint8_t gz[sizeof(hello_gz)];
+	struct buf sent;
+	memcpy(gz, hello_gz, sizeof(gz));
+	if (flipped < sizeof(gz))
+		gz[flipped] ^= 1;
+	buf_init(&sent, 10000);
+	buf_append_text(&sent, "POST /z HTTP/1.1\r\nHost: h\r\nContent-Encoding: gzip\r\n"
+			       "Transfer-Encoding: chunked\r\n\r\n14\r\n");
+	buf_append(&sent, gz, 20);
+	buf_append_text(&sent, "\r\n5\r\n");
+	buf_append(&sent, gz + 20, 5);
+	buf_append_text(&sent, "\r\n0\r\n\r\n");
+	buf_append_text(&sent, more);
+	fake_input(test.fake, buf_slice(&sent), 1);
+	buf_release(&sent);
+}
+
+static void test_a_gzipped_body_is_handed_out_when_it_is_whole(void **state)
+{
+	(void)state;
+	test.answer_at_end = true;
+	send_hello(SIZE_MAX, GET_H);
+	assert_log("begin hello end begin end ");
+	assert_int_equal(test.core.memory_bytes, 0);
+}
+
+static void test_of_a_damaged_gzipped_body_nothing_is_handed_out(void **state)
+{
+	int64_t before = stat_get(STAT_http_refused_gzip);
+	(void)state;
+	send_hello(20, ""); /* of its checksum */
+	assert_log("begin invalid ");
+	assert_written("HTTP/1.1 400 Bad Request\r\n");
+	assert_int_equal(stat_get(STAT_http_refused_gzip), before + 1);
+	assert_int_equal(test.core.memory_bytes, 0);
+}
+
+static void test_a_paused_gzipped_body_waits_whole(void **state)
+{
+	(void)state;
+	test.pause_each = true;
+	send_hello(SIZE_MAX, "");
+	assert_log("begin hello ");
+	assert_int_equal(test.fake->read_max, 0);
+	http_request_resume(test.request);
+	fake_step(test.fake);
+	assert_log("end ");
+	answer();
+}
+
+/* More than its share of the memory, in pieces of unknown number. */
+static void test_a_gzipped_body_is_bounded(void **state)
+{
+	(void)state;
+	test.core.limits.memory_max_bytes = 80; /* a quarter is less than the 25 bytes of it */
+	send_hello(SIZE_MAX, "");
+	assert_log("begin limit ");
+	assert_written("HTTP/1.1 413 ");
+	assert_int_equal(test.core.memory_bytes, 0);
 }
 
 static void test_the_end_of_each_request(void **state)
@@ -595,6 +663,10 @@ int main(void)
 		TEST(test_an_answer_while_paused),
 		TEST(test_a_body_that_comes_after_the_answer_is_discarded),
 		TEST(test_an_answer_in_the_middle_of_a_gzipped_body),
+		TEST(test_a_gzipped_body_is_handed_out_when_it_is_whole),
+		TEST(test_of_a_damaged_gzipped_body_nothing_is_handed_out),
+		TEST(test_a_paused_gzipped_body_waits_whole),
+		TEST(test_a_gzipped_body_is_bounded),
 		TEST(test_the_end_of_each_request),
 		TEST(test_broken_while_answering),
 		TEST(test_the_client_ends_and_waits),

@@ -1,0 +1,153 @@
+"""Of a gzipped body that is damaged, cut off or too long nothing is stored, however long it is:
+what is wrong with it shows at its end, when most of it could have been stored."""
+
+import gzip
+import json
+import random
+import zlib
+
+import pytest
+
+LINES = 120_000
+START_S = 1_700_000_000
+GZIP = {"Content-Encoding": "gzip"}
+WRITES = ["/write?precision=s", "/api/v2/write?precision=s"]
+
+
+def lines(count=LINES):
+    rng = random.Random(2)
+    return "\n".join(f"whole value={rng.randrange(1000, 2000)}i {START_S + i}"
+                     for i in range(count)).encode()
+
+
+def points(count=LINES):
+    rng = random.Random(2)
+    return json.dumps([{"metric": "whole", "timestamp": START_S + i, "tags": {"h": "a"},
+                        "value": rng.randrange(1000, 2000)} for i in range(count)]).encode()
+
+
+def only_a_number_differs(damaged, good):
+    """Nothing but the checksum can tell."""
+    near = 1 << 16
+    changed = [(a, b) for a, b in zip(damaged[:near], good[:near]) if a != b]
+    return (damaged[near:] == good[near:] and 0 < len(changed) < 1000
+            and all(48 <= a < 58 and 48 <= b < 58 for a, b in changed))
+
+
+def flipped(packed, good):
+    """One bit near the beginning: the rest still inflates, to as many lines, all of them valid."""
+    rng = random.Random(7)
+    for _ in range(20_000):
+        damaged = bytearray(packed)
+        damaged[rng.randrange(3000, 20_000)] ^= 1 << rng.randrange(8)
+        try:
+            # The beginning is enough to see that it does not inflate.
+            start = zlib.decompressobj(-15).decompress(bytes(damaged[10:]), 1 << 16)
+            if start[-1000:] != good[len(start) - 1000:len(start)] or len(start) < 1 << 16:
+                continue
+            if only_a_number_differs(zlib.decompressobj(-15).decompress(damaged[10:-8]), good):
+                return bytes(damaged)
+        except zlib.error:
+            continue
+    raise AssertionError("no bit makes a wrong number")
+
+
+@pytest.fixture(scope="module", name="bodies")
+def all_bodies():
+    by_path = {}
+    for make, paths in ((lines, WRITES), (points, ["/api/put"])):
+        good = make()
+        # Of digits alone a bit makes other digits, since nothing is copied from elsewhere.
+        packer = zlib.compressobj(1, zlib.DEFLATED, 31, 8, zlib.Z_HUFFMAN_ONLY)
+        packed = packer.compress(good) + packer.flush()
+        damaged = flipped(packed, good)
+        with pytest.raises(gzip.BadGzipFile):
+            gzip.decompress(damaged)
+        for path in paths:
+            by_path[path] = {"good": packed, "flipped": damaged,
+                             "cut": packed[:len(packed) * 3 // 4], "without its check": packed[:-8],
+                             "something behind": packed + b"x"}
+    return by_path
+
+
+def values(server):
+    answer = server.request("GET", f"/api/query?metricName=whole&start={START_S - 10}"
+                            f"&end={START_S + 2 * LINES}")
+    assert answer.status == 200, answer
+    return [value for series in answer.json for value in series["values"].values()]
+
+
+def refused(server, reason):
+    return server.metric("granary_http_bodies_refused_total", reason=reason)
+
+
+def memory(server):
+    with open(f"/proc/{server.process.pid}/status") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith("RssAnon"))
+
+
+@pytest.mark.parametrize("path", WRITES + ["/api/put"])
+def test_of_a_damaged_body_nothing_is_stored(server, bodies, path):
+    kinds = [name for name in bodies[path] if name != "good"]
+    before = refused(server, "gzip"), server.metric("granary_ingest_samples_total")
+    for name in kinds:
+        answer = server.request("POST", path, bodies[path][name], GZIP)
+        assert answer.status == 400, (name, answer)
+        assert b"gzip" in answer.body and b"; nothing of it was stored" in answer.body
+    assert values(server) == []
+    assert refused(server, "gzip") == before[0] + len(kinds)
+    assert server.metric("granary_ingest_samples_total") == before[1]
+    # The same body undamaged is stored whole, and value by value.
+    assert server.request("POST", path, bodies[path]["good"], GZIP).status == 204
+    rng = random.Random(2)
+    assert values(server) == [rng.randrange(1000, 2000) for _ in range(LINES)]
+    assert server.metric("granary_http_memory_bytes") == 0
+
+
+@pytest.mark.parametrize("path", WRITES + ["/api/put"])
+def test_of_a_body_that_is_too_long_decoded_nothing_is_stored(make_server, bodies, path):
+    """A bomb of valid points: the first of them are within the bound."""
+    server = make_server(options=["--ingest.decoded_max=2M"])
+    server.start()
+    before = memory(server)
+    line = b"whole value=1i %d\n" % START_S
+    bomb = gzip.compress(line * 2_000_000 if path != "/api/put" else points())
+    assert len(bomb) < 2 << 20
+    answer = server.request("POST", path, bomb, GZIP)
+    assert answer.status == 413, answer
+    assert b"2097152 bytes (ingest.decoded_max); nothing of it was stored" in answer.body
+    assert values(server) == []
+    assert refused(server, "decoded_too_large") == 1
+    assert memory(server) - before < 64 << 20
+
+
+def test_a_gzipped_body_is_bounded_by_the_memory_for_bodies(make_server, bodies):
+    server = make_server(options=["--http.memory_max=1M"])
+    server.start()
+    body = bodies[WRITES[0]]["good"]
+    assert len(body) > 256 << 10
+    for chunked in (False, True):
+        answer = server.request("POST", WRITES[0], iter([body]) if chunked else body, GZIP)
+        assert answer.status == 413, answer
+        assert (b"the gzipped body is larger than 262144 bytes (a quarter of http.memory_max); "
+                b"nothing of it was stored") in answer.body
+    assert refused(server, "too_large") == 2
+    assert values(server) == []
+    # As it is it needs no memory: it is read as it comes.
+    assert server.request("POST", WRITES[0], gzip.decompress(body)).status == 204
+    assert len(values(server)) == LINES
+
+
+def test_a_body_over_the_limit_as_sent_names_it(make_server):
+    server = make_server(options=["--ingest.body_max=64K"])
+    server.start()
+    body = b"x" * (65 << 10)
+    for headers in ({}, GZIP):
+        answer = server.request("POST", WRITES[0], body, headers)
+        assert answer.status == 413
+        assert b"65536 bytes (ingest.body_max); nothing of it was stored" in answer.body
+    # A plain one of unknown length is read as it comes.
+    answer = server.request("POST", WRITES[0], iter([b"other value=1i 1\n", lines()]))
+    assert answer.status == 413
+    assert b"(ingest.body_max); what came before may be stored" in answer.body
+    assert refused(server, "too_large") == 3
