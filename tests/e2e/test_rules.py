@@ -314,6 +314,7 @@ def test_d10_what_http_cuts_is_counted(make_server):
             except ConnectionResetError:
                 pass
             sock.close()
+    until(lambda: server.get("/metrics").status == 200)  # their places are free again
     assert server.metric("granary_http_connections_refused_total") >= 1
     assert server.metric("granary_http_timeouts_total", kind="header") >= 1
 
