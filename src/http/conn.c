@@ -89,7 +89,7 @@ int64_t http_conn_now_ms(const struct http_conn *conn)
 	return clock_mono_ms(conn->core->clock);
 }
 
-static void enter(struct http_conn *conn, enum http_phase phase)
+void http_conn_enter(struct http_conn *conn, enum http_phase phase)
 {
 	ASSERT(phase_may_become[conn->phase] & 1 << phase);
 	conn->phase = phase;
@@ -148,7 +148,7 @@ void http_conn_close(struct http_conn *conn)
 		return;
 	abort_request(conn, ERR_CANCELLED);
 	release_request(conn);
-	enter(conn, PHASE_CLOSED);
+	http_conn_enter(conn, PHASE_CLOSED);
 	conn->transport->close(conn);
 }
 
@@ -161,7 +161,7 @@ static void refuse_head(struct http_conn *conn, int status, const char *message)
 	conn->closing = true;
 	http_conn_refuse(conn, status, message);
 	release_request(conn);
-	enter(conn, PHASE_LINGER);
+	http_conn_enter(conn, PHASE_LINGER);
 }
 
 /* Of what is gathered before it is used a handler has had nothing yet, and of a gzipped body it has
@@ -173,8 +173,7 @@ static const char *fate_of_body(const struct http_conn *conn)
 	return used ? "what came before may be stored" : "nothing of it was stored";
 }
 
-/* The request is understood, but its body will not be had. */
-static void refuse_body(struct http_conn *conn, int err, int status, const char *reason)
+void http_conn_refuse_body(struct http_conn *conn, int err, int status, const char *reason)
 {
 	char message[HTTP_MESSAGE_MAX_BYTES];
 	snprintf(message, sizeof(message), "%s; %s", reason, fate_of_body(conn));
@@ -187,7 +186,7 @@ static void refuse_body(struct http_conn *conn, int err, int status, const char 
 	conn->closing = true;
 	http_conn_refuse(conn, status, message);
 	release_request(conn);
-	enter(conn, PHASE_LINGER);
+	http_conn_enter(conn, PHASE_LINGER);
 }
 
 void http_conn_refuse_busy(struct http_conn *conn)
@@ -243,91 +242,6 @@ static void init_body(struct http_conn *conn)
 	conn->waits_for_continue = conn->head.expects_continue;
 }
 
-static bool has_body(const struct http_conn *conn)
-{
-	return conn->head.chunked || conn->head.length > 0;
-}
-
-static void init_packed(struct http_conn *conn)
-{
-	size_t max_bytes = conn->core->limits.memory_max_bytes / PACKED_SHARE;
-	if (max_bytes > conn->request.route->body_max_bytes)
-		max_bytes = conn->request.route->body_max_bytes;
-	conn->packed_state = PACKED_COMES;
-	conn->packed_max_bytes = max_bytes;
-	conn->checked_bytes = 0;
-	buf_init(&conn->packed, max_bytes);
-}
-
-/* false: the coding is none of ours. */
-static bool choose_decoder(struct http_conn *conn)
-{
-	struct slice coding = http_header(&conn->request, "content-encoding");
-	if (!has_body(conn) || !coding.len || head_name_is(coding, "identity"))
-		return true;
-	if (!head_name_is(coding, "gzip") && !head_name_is(coding, "x-gzip"))
-		return false;
-	conn->gunzip = http_core_take_gunzip(conn->core);
-	if (conn->request.route->handler->body)
-		init_packed(conn);
-	return true;
-}
-
-static size_t decoded_max(const struct http_route *route)
-{
-	return route->decoded_max_bytes ? route->decoded_max_bytes : route->body_max_bytes;
-}
-
-/* How long a body may be as sent. */
-static size_t encoded_max(const struct http_conn *conn)
-{
-	return conn->packed_state ? conn->packed_max_bytes : conn->request.route->body_max_bytes;
-}
-
-/* ---- Bodies that are refused ----------------------------------------------------------------- */
-
-static void too_large(const struct http_conn *conn, char reason[REASON_MAX_BYTES])
-{
-	const struct http_route *route = conn->request.route;
-	size_t max_bytes = encoded_max(conn);
-	const char *option = max_bytes < route->body_max_bytes ? conn->core->limits.packed_option
-							       : route->body_option;
-	snprintf(reason, REASON_MAX_BYTES, "the %sbody is larger than %zu bytes%s%s%s",
-		 conn->packed_state ? "gzipped " : "", max_bytes, option ? " (" : "",
-		 option ? option : "", option ? ")" : "");
-}
-
-static void refuse_too_large(struct http_conn *conn)
-{
-	char reason[REASON_MAX_BYTES];
-	stat_add(STAT_http_refused_too_large, 1);
-	too_large(conn, reason);
-	refuse_body(conn, ERR_LIMIT, 413, reason);
-}
-
-static void refuse_decoded(struct http_conn *conn)
-{
-	const struct http_route *route = conn->request.route;
-	const char *option = route->decoded_option;
-	char reason[REASON_MAX_BYTES];
-	stat_add(STAT_http_refused_decoded, 1);
-	snprintf(reason, sizeof(reason), "the decoded body is larger than %zu bytes%s%s%s",
-		 decoded_max(route), option ? " (" : "", option ? option : "", option ? ")" : "");
-	refuse_body(conn, ERR_LIMIT, 413, reason);
-}
-
-static void refuse_gzip(struct http_conn *conn, const char *reason)
-{
-	stat_add(STAT_http_refused_gzip, 1);
-	refuse_body(conn, ERR_INVALID, 400, reason);
-}
-
-static void refuse_framing(struct http_conn *conn, const char *reason)
-{
-	stat_add(STAT_http_refused_framing, 1);
-	refuse_body(conn, ERR_INVALID, 400, reason);
-}
-
 /* ---- The choice of a handler ----------------------------------------------------------------- */
 
 /* Gives the request to its handler, or answers for it. */
@@ -335,6 +249,7 @@ static void dispatch(struct http_conn *conn)
 {
 	struct http_request *request = &conn->request;
 	const struct http_route *route = NULL;
+	char reason[REASON_MAX_BYTES];
 	struct buf allow;
 	buf_init(&allow, 100);
 	int status = http_route_find(conn->core, request->verb, request->path, &route, &allow);
@@ -349,16 +264,13 @@ static void dispatch(struct http_conn *conn)
 				 request->path.data);
 	else if (status == 405)
 		http_reply_error(request, 405, "the method is not allowed here");
-	else if (!choose_decoder(conn)) {
+	else if (!http_body_begin(conn)) {
 		http_reply_header(request, "Accept-Encoding", "gzip");
 		http_reply_error(request, 415, "the only Content-Encoding understood is gzip");
-	} else if (conn->head.length > encoded_max(conn)) {
-		char reason[REASON_MAX_BYTES];
-		stat_add(STAT_http_refused_too_large, 1);
-		too_large(conn, reason);
+	} else if (http_body_is_too_large(conn, reason)) {
 		http_reply_error(request, 413, "%s; nothing of it was stored", reason);
 	} else {
-		buf_init(&request->body, decoded_max(route));
+		buf_init(&request->body, http_body_decoded_max(route));
 		if (route->handler->begin)
 			route->handler->begin(request);
 	}
@@ -378,7 +290,7 @@ static void begin_request(struct http_conn *conn, struct slice head)
 	} else if (target_parse(&conn->request, core->limits.params_max, &reason)) {
 		refuse_head(conn, 400, reason);
 	} else {
-		enter(conn, PHASE_BODY);
+		http_conn_enter(conn, PHASE_BODY);
 		dispatch(conn);
 	}
 }
@@ -410,224 +322,6 @@ static bool step_head(struct http_conn *conn, struct slice *in)
 	return true;
 }
 
-/* ---- BODY ------------------------------------------------------------------------------------ */
-
-/* false: refused. */
-static bool charge(struct http_conn *conn, size_t bytes)
-{
-	if (!http_request_charge(&conn->request, bytes))
-		return true;
-	stat_add(STAT_http_memory_refused, 1);
-	refuse_body(conn, ERR_BUSY, 503,
-		    "the memory for bodies (http.memory_max) is used up, try again");
-	return false;
-}
-
-static void gather(struct http_conn *conn, struct slice piece)
-{
-	struct http_request *request = &conn->request;
-	if (!charge(conn, piece.len))
-		return;
-	/* One allocation where the length is known and no lie worth the memory. */
-	size_t whole = conn->gunzip ? 0 : (size_t)conn->body_left + piece.len;
-	if (!request->body.len && whole <= TURN_MAX_BYTES && whole <= request->body.max &&
-	    !buf_reserve(&request->body, whole))
-		ASSERT(false);
-	int err = buf_append(&request->body, piece.data, piece.len);
-	ASSERT(!err); /* its maximum is what body_bytes is held to */
-}
-
-static void deliver(struct http_conn *conn, struct slice piece)
-{
-	struct http_request *request = &conn->request;
-	const struct http_route *route = request->route;
-	request->body_bytes += piece.len;
-	conn->turn_bytes += piece.len;
-	if (conn->gunzip)
-		stat_add(STAT_http_decoded_bytes, (int64_t)piece.len);
-	if (request->body_bytes > decoded_max(route))
-		refuse_decoded(conn);
-	else if (route->handler->body)
-		route->handler->body(request, piece);
-	else
-		gather(conn, piece);
-}
-
-static void end_body(struct http_conn *conn)
-{
-	const struct http_route *route = conn->request.route;
-	enter(conn, PHASE_ANSWER);
-	route->handler->end(&conn->request);
-}
-
-/* ---- Gzipped bodies -------------------------------------------------------------------------- */
-
-static void pack(struct http_conn *conn, struct slice piece)
-{
-	if (!charge(conn, piece.len))
-		return;
-	int err = buf_append(&conn->packed, piece.data, piece.len);
-	ASSERT(!err); /* its maximum is what encoded_bytes is held to */
-}
-
-static void begin_pass(struct http_conn *conn, enum packed_state state)
-{
-	conn->packed_state = state;
-	conn->packed_rest = buf_slice(&conn->packed);
-	gunzip_reset(conn->gunzip);
-}
-
-static void check(struct http_conn *conn, struct slice piece)
-{
-	conn->checked_bytes += piece.len;
-	conn->turn_bytes += piece.len;
-	if (conn->checked_bytes > decoded_max(conn->request.route))
-		refuse_decoded(conn);
-}
-
-static void end_pass(struct http_conn *conn)
-{
-	if (conn->packed_state == PACKED_CHECKED)
-		begin_pass(conn, PACKED_DELIVERED);
-	else
-		end_body(conn);
-}
-
-/* Inflates a little of what was kept. What is used counts for the turn as well as what becomes of
- * it, since there may be ever so much of the one with nothing of the other. */
-static void inflate_packed(struct http_conn *conn)
-{
-	struct slice piece, in = conn->packed_rest;
-	const char *reason;
-	if (in.len > PACKED_STEP_BYTES)
-		in.len = PACKED_STEP_BYTES;
-	bool last = in.len == conn->packed_rest.len;
-	enum body_result result = gunzip_next(conn->gunzip, &in, last, &piece, &reason);
-	size_t used = (size_t)(in.data - conn->packed_rest.data);
-	conn->packed_rest.data += used;
-	conn->packed_rest.len -= used;
-	conn->turn_bytes += used;
-	if (result == BODY_BAD)
-		refuse_gzip(conn, reason);
-	else if (result == BODY_END)
-		end_pass(conn);
-	else if (result == BODY_PIECE && conn->packed_state == PACKED_CHECKED)
-		check(conn, piece);
-	else if (result == BODY_PIECE)
-		deliver(conn, piece);
-}
-
-/* ---- BODY, as it comes ----------------------------------------------------------------------- */
-
-enum framing { FRAMED, FRAME_MORE, FRAME_END, FRAME_BAD };
-
-/* Finds out how many bytes at the front of *in are body: conn->framed. */
-static enum framing frame(struct http_conn *conn, struct slice *in, const char **reason)
-{
-	if (!conn->head.chunked) {
-		conn->framed = conn->body_left < in->len ? (size_t)conn->body_left : in->len;
-		conn->body_left -= conn->framed;
-	} else {
-		struct slice piece;
-		enum body_result result = chunked_next(&conn->chunked, in, &piece, reason);
-		if (result == BODY_BAD)
-			return FRAME_BAD;
-		if (result == BODY_END)
-			return FRAME_END;
-		if (result == BODY_MORE)
-			return FRAME_MORE;
-		*in = (struct slice){piece.data, piece.len + in->len};
-		conn->framed = piece.len;
-	}
-	conn->encoded_bytes += conn->framed;
-	if (conn->framed)
-		return FRAMED;
-	return conn->body_left ? FRAME_MORE : FRAME_END;
-}
-
-/* Hands out or keeps the framed bytes as they are. */
-static bool take_framed(struct http_conn *conn, struct slice *in)
-{
-	struct slice piece = {in->data, conn->framed};
-	if (!piece.len)
-		return false;
-	*in = (struct slice){in->data + piece.len, in->len - piece.len};
-	conn->framed = 0;
-	if (conn->packed_state)
-		pack(conn, piece);
-	else
-		deliver(conn, piece);
-	return true;
-}
-
-/* Hands out one piece of the framed bytes. false: more input is wanted. */
-static bool decode(struct http_conn *conn, struct slice *in, bool last)
-{
-	if (!conn->gunzip || conn->packed_state)
-		return take_framed(conn, in);
-	struct slice piece = {in->data, conn->framed}, rest = piece;
-	const char *reason;
-	enum body_result result = gunzip_next(conn->gunzip, &rest, last, &piece, &reason);
-	size_t used = conn->framed - rest.len;
-	*in = (struct slice){in->data + used, in->len - used};
-	conn->framed -= used;
-	if (result == BODY_BAD)
-		refuse_gzip(conn, reason);
-	else if (result == BODY_PIECE)
-		deliver(conn, piece);
-	return result == BODY_PIECE || result == BODY_BAD;
-}
-
-/* The client waits to be told that its body is welcome. */
-static void send_continue(struct http_conn *conn)
-{
-	static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-	conn->waits_for_continue = false;
-	stat_add(STAT_http_responses_1xx, 1);
-	buf_append(&conn->out, text, sizeof(text) - 1);
-}
-
-static bool step_body(struct http_conn *conn, struct slice *in)
-{
-	const char *reason;
-	/* With nothing left to hold back, it may be the end. */
-	if (conn->paused && (conn->framed || conn->packed_rest.len || !conn->may_end))
-		return false;
-	if (conn->turn_bytes >= TURN_MAX_BYTES) {
-		http_conn_defer(conn);
-		return false;
-	}
-	if (conn->packed_state > PACKED_COMES) {
-		inflate_packed(conn);
-		return true;
-	}
-	if (in->len)
-		conn->waits_for_continue = false;
-	/* What gunzip still holds comes before the next bytes are looked at. */
-	if (decode(conn, in, false))
-		return true;
-	switch (frame(conn, in, &reason)) {
-	case FRAMED:
-		if (conn->encoded_bytes > encoded_max(conn))
-			refuse_too_large(conn);
-		return true;
-	case FRAME_END:
-		if (conn->packed_state)
-			begin_pass(conn, PACKED_CHECKED);
-		else if (!decode(conn, in, true))
-			end_body(conn);
-		return true;
-	case FRAME_BAD:
-		refuse_framing(conn, reason);
-		return true;
-	case FRAME_MORE:
-		break;
-	}
-	if (conn->waits_for_continue)
-		send_continue(conn);
-	return false;
-}
-
 /* ---- ANSWER, DISCARD, LINGER ----------------------------------------------------------------- */
 
 static bool step_answer(struct http_conn *conn, struct slice *in)
@@ -644,7 +338,7 @@ static bool step_discard(struct http_conn *conn, struct slice *in)
 	conn->body_left -= len;
 	if (conn->body_left)
 		return false;
-	enter(conn, PHASE_HEAD);
+	http_conn_enter(conn, PHASE_HEAD);
 	return true;
 }
 
@@ -675,7 +369,7 @@ static enum http_phase phase_after_answer(struct http_conn *conn)
 void http_conn_answered(struct http_conn *conn)
 {
 	release_request(conn);
-	enter(conn, phase_after_answer(conn));
+	http_conn_enter(conn, phase_after_answer(conn));
 	if (conn->kept.len && !conn->running)
 		http_conn_defer(conn);
 	http_conn_settle(conn);
@@ -685,7 +379,7 @@ void http_conn_answered(struct http_conn *conn)
 
 /* A step uses what it can of *in and says whether there may be more to do at once. */
 static bool (*const steps[PHASE_COUNT])(struct http_conn *conn, struct slice *in) = {
-	[PHASE_HEAD] = step_head,       [PHASE_BODY] = step_body,     [PHASE_ANSWER] = step_answer,
+	[PHASE_HEAD] = step_head,       [PHASE_BODY] = http_body_step, [PHASE_ANSWER] = step_answer,
 	[PHASE_DISCARD] = step_discard, [PHASE_LINGER] = step_linger,
 };
 
@@ -765,7 +459,7 @@ void http_conn_settle(struct http_conn *conn)
 	http_conn_flush(conn);
 	/* The client sends no more and nothing of it waits: it is answered and gone. */
 	if (conn->phase == PHASE_HEAD && conn->at_end && !conn->deferred && !is_backed_up(conn))
-		enter(conn, PHASE_LINGER);
+		http_conn_enter(conn, PHASE_LINGER);
 	if (conn->phase == PHASE_LINGER)
 		linger(conn);
 	if (conn->phase != PHASE_CLOSED)
@@ -874,7 +568,7 @@ static void tick_body(struct http_conn *conn)
 		conn->receiving.since_ms = -1;
 	else if (has_stalled(conn, &conn->receiving, conn->received_bytes, timeout_ms)) {
 		stat_add(STAT_http_timeouts_body, 1);
-		refuse_body(conn, ERR_TIMEOUT, 408, "the body did not come in time");
+		http_conn_refuse_body(conn, ERR_TIMEOUT, 408, "the body did not come in time");
 	}
 }
 
@@ -921,7 +615,7 @@ void http_conn_stop(struct http_conn *conn)
 	/* A head that is not there in full is nothing that was asked yet. */
 	if (conn->phase == PHASE_HEAD) {
 		if (http_conn_unsent(conn))
-			enter(conn, PHASE_LINGER);
+			http_conn_enter(conn, PHASE_LINGER);
 		else
 			http_conn_close(conn);
 	}

@@ -174,8 +174,22 @@ void http_conn_stop(struct http_conn *conn);
 /* Aborts the request at hand, if any, and closes. */
 void http_conn_close(struct http_conn *conn);
 
-/* ---- Between conn.c, request.c and reply.c --------------------------------------------------- */
+/* ---- conn_body.c ----------------------------------------------------------------------------- */
 
+/* A request has its route: how its body is decoded. false: the coding is none of ours. */
+bool http_body_begin(struct http_conn *conn) MUST_CHECK;
+/* Whether the head says that it is longer than it may be; then `reason` names the bound. */
+bool http_body_is_too_large(const struct http_conn *conn, char reason[REASON_MAX_BYTES]) MUST_CHECK;
+/* How long a body may be once it is decoded. */
+size_t http_body_decoded_max(const struct http_route *route);
+/* The step of PHASE_BODY. */
+bool http_body_step(struct http_conn *conn, struct slice *in);
+
+/* ---- Between conn.c, conn_body.c, request.c and reply.c -------------------------------------- */
+
+void http_conn_enter(struct http_conn *conn, enum http_phase phase);
+/* The request is understood, but its body will not be had; the answer says what became of it. */
+void http_conn_refuse_body(struct http_conn *conn, int err, int status, const char *reason);
 int64_t http_conn_now_ms(const struct http_conn *conn);
 size_t http_conn_unsent(struct http_conn *conn);
 void http_conn_flush(struct http_conn *conn);

@@ -87,16 +87,18 @@ struct timed_cell {
 
 /* What leads from one to the next:
  *
- *   NEW       query_start                     -> FINDING, or WAITING while concurrent_max others
- * run WAITING   a place is free                 -> FINDING FINDING   the catalog has the series ->
- * READING the first stage READING   all parts of it have arrived    -> GIVING; READING the next
- * where it has no point GIVING    query_take has given the last   -> READING the next READING there
- * is no further stage       -> ENDED any       error, deadline, query_free     -> ENDED
+ *   NEW      query_start              -> FINDING, or WAITING while concurrent_max others run
+ *   WAITING  a place is free          -> FINDING
+ *   FINDING  the series are there     -> READING the first stage
+ *   READING  all its parts are there  -> GIVING, or READING the next where it has no point
+ *   GIVING   the last point is taken  -> READING the next
+ *   READING  there is no next stage   -> ENDED
+ *   any      error, deadline, freed   -> ENDED
  *
  * Whoever asked is told (`ready`) when READING becomes GIVING, and of an end that he did not cause.
- * From FINDING to GIVING a run holds one of the places, unless it rests. What the store still reads
- * for a run that ended is cancelled and its answer dropped; a run that is freed meanwhile goes with
- * the last. */
+ * From FINDING to GIVING a run holds one of the places (places.c), unless it rests. What the store
+ * still reads for a run that ended is cancelled and its answer dropped; a run that is freed
+ * meanwhile goes with the last. */
 enum run_state {
 	RUN_NEW,
 	RUN_WAITING, /* for a place */
@@ -163,6 +165,16 @@ struct query_run {
 	uint64_t *bits;
 	uint8_t *types;
 };
+
+/* places.c: who may run. place_begin puts a new run into FINDING, or behind those that wait;
+ * ERR_BUSY with a sentence when too many do. */
+int place_begin(struct query_run *run) MUST_CHECK;
+/* The run ends, or is freed: its place or its turn is another's. */
+void place_leave(struct query_run *run);
+/* A second has passed: runs that nobody has taken from rest, so that others may run. */
+void places_tick(struct query_engine *engine);
+/* Whoever asked takes again: the place is his again, even if all are taken by now. */
+void place_wake(struct query_run *run);
 
 /* query.c. The job that the read belongs to gets `count` series of the stage from `at` on. */
 void job_take_series(struct query_job *job, size_t at, size_t count);

@@ -60,93 +60,12 @@ static int64_t mono_us(const struct query_engine *engine)
 	return engine->options.clock->mono_us(engine->options.clock);
 }
 
-/* ---- Places -------------------------------------------------------------------------------- */
-
-static bool has_place(const struct query_run *run)
-{
-	return run->state >= RUN_FINDING && run->state <= RUN_GIVING && !run->rests;
-}
-
-static void begin(struct query_run *run)
-{
-	run->engine->running++;
-	run->state = RUN_FINDING;
-	run->asked_us = mono_us(run->engine);
-	stat_set(STAT_queries_running, (int64_t)run->engine->running);
-	catalog_find_start(&run->find);
-}
-
-static void wait_remove(struct query_run *run)
-{
-	struct query_engine *engine = run->engine;
-	struct query_run **link = &engine->first;
-	while (*link != run)
-		link = &(*link)->next;
-	*link = run->next;
-	if (engine->last == &run->next)
-		engine->last = link;
-	engine->waiting--;
-}
-
-static void begin_waiting(struct query_engine *engine)
-{
-	while (engine->first && engine->running < engine->options.concurrent_max) {
-		struct query_run *run = engine->first;
-		wait_remove(run);
-		begin(run);
-	}
-}
-
-static void give_up_place(struct query_run *run)
-{
-	run->engine->running--;
-	stat_set(STAT_queries_running, (int64_t)run->engine->running);
-}
-
-/* The run gives up its place or its turn; it may be ended or on its way to be freed. */
-static void leave(struct query_run *run)
-{
-	struct query_engine *engine = run->engine;
-	if (run->state == RUN_WAITING)
-		wait_remove(run);
-	else if (has_place(run))
-		give_up_place(run);
-	engine->resting -= run->rests;
-	run->rests = false;
-	run->state = RUN_ENDED;
-	begin_waiting(engine);
-}
-
-/* Whoever asked reads no further: others do not wait for him. What he is to get stays in memory, so
- * at most as many rest as there are places. */
-static void rest(struct query_run *run)
-{
-	struct query_engine *engine = run->engine;
-	if (engine->resting >= engine->options.concurrent_max)
-		return;
-	give_up_place(run);
-	run->rests = true;
-	engine->resting++;
-}
-
-/* He reads again: the place is his again, even if all are taken by now. */
-static void wake(struct query_run *run)
-{
-	struct query_engine *engine = run->engine;
-	if (!run->rests)
-		return;
-	run->rests = false;
-	engine->resting--;
-	engine->running++;
-	stat_set(STAT_queries_running, (int64_t)engine->running);
-}
-
 /* ---- Ends ---------------------------------------------------------------------------------- */
 
 static void end(struct query_run *run, int err)
 {
 	struct query *query = &run->query;
-	leave(run);
+	place_leave(run);
 	query->ended = true;
 	query->err = err;
 	if (err && !query->error.text[0])
@@ -647,7 +566,7 @@ void query_free(struct query *query)
 	if (run->state == RUN_FINDING)
 		catalog_find_cancel(&run->find);
 	if (run->state != RUN_ENDED)
-		leave(run);
+		place_leave(run);
 	if (!run->in_flight) {
 		run_free(run);
 		return;
@@ -722,20 +641,7 @@ int query_start(struct query *query)
 		.owner = run,
 		.arena = &query->arena,
 	};
-	if (engine->running < engine->options.concurrent_max) {
-		begin(run);
-		return 0;
-	}
-	if (engine->waiting == engine->options.waiting_max)
-		return errbuf_set(&query->error, ERR_BUSY,
-				  "%zu queries run and %zu wait; try again later", engine->running,
-				  engine->waiting);
-	run->state = RUN_WAITING;
-	run->next = NULL;
-	*engine->last = run;
-	engine->last = &run->next;
-	engine->waiting++;
-	return 0;
+	return place_begin(run);
 }
 
 const struct catalog_series *query_series(const struct query *query, size_t *count)
@@ -751,7 +657,7 @@ bool query_take(struct query *query, size_t points_max, struct query_chunk *chun
 	ASSERT(points_max > 0);
 	if (run->state != RUN_GIVING)
 		return false;
-	wake(run);
+	place_wake(run);
 	run->taken = true;
 	uint64_t left = run->engine->options.points_max - query->points;
 	if (left == 0 && stage_has_points(run)) {
@@ -793,12 +699,7 @@ static void end_overdue(struct query_run *run)
 void query_engine_tick(struct query_engine *engine)
 {
 	int64_t now_us = mono_us(engine);
-	for (struct query_run *run = engine->runs; run; run = run->older) {
-		if (run->state == RUN_GIVING && !run->rests && !run->taken)
-			rest(run);
-		run->taken = false;
-	}
-	begin_waiting(engine);
+	places_tick(engine);
 	for (struct query_run *run = engine->runs; run;) {
 		if (!overdue(run, now_us)) {
 			run = run->older;

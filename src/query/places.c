@@ -1,0 +1,112 @@
+/* Places: how many queries run at once. The next ones wait in order of arrival, up to a bound. A
+ * run whose answer nobody takes gives its place up, so that clients who do not read keep nobody
+ * out. */
+#include "query/private.h"
+
+#include "base/stats.h"
+
+static bool has_place(const struct query_run *run)
+{
+	return run->state >= RUN_FINDING && run->state <= RUN_GIVING && !run->rests;
+}
+
+static void begin(struct query_run *run)
+{
+	run->engine->running++;
+	run->state = RUN_FINDING;
+	run->asked_us = run_mono_us(run);
+	stat_set(STAT_queries_running, (int64_t)run->engine->running);
+	catalog_find_start(&run->find);
+}
+
+static void wait_remove(struct query_run *run)
+{
+	struct query_engine *engine = run->engine;
+	struct query_run **link = &engine->first;
+	while (*link != run)
+		link = &(*link)->next;
+	*link = run->next;
+	if (engine->last == &run->next)
+		engine->last = link;
+	engine->waiting--;
+}
+
+static void begin_waiting(struct query_engine *engine)
+{
+	while (engine->first && engine->running < engine->options.concurrent_max) {
+		struct query_run *run = engine->first;
+		wait_remove(run);
+		begin(run);
+	}
+}
+
+static void give_up_place(struct query_run *run)
+{
+	run->engine->running--;
+	stat_set(STAT_queries_running, (int64_t)run->engine->running);
+}
+
+void place_leave(struct query_run *run)
+{
+	struct query_engine *engine = run->engine;
+	if (run->state == RUN_WAITING)
+		wait_remove(run);
+	else if (has_place(run))
+		give_up_place(run);
+	engine->resting -= run->rests;
+	run->rests = false;
+	run->state = RUN_ENDED;
+	begin_waiting(engine);
+}
+
+/* Whoever asked reads no further: others do not wait for him. What he is to get stays in memory, so
+ * at most as many rest as there are places. */
+static void rest(struct query_run *run)
+{
+	struct query_engine *engine = run->engine;
+	if (engine->resting >= engine->options.concurrent_max)
+		return;
+	give_up_place(run);
+	run->rests = true;
+	engine->resting++;
+}
+
+void place_wake(struct query_run *run)
+{
+	struct query_engine *engine = run->engine;
+	if (!run->rests)
+		return;
+	run->rests = false;
+	engine->resting--;
+	engine->running++;
+	stat_set(STAT_queries_running, (int64_t)engine->running);
+}
+
+void places_tick(struct query_engine *engine)
+{
+	for (struct query_run *run = engine->runs; run; run = run->older) {
+		if (run->state == RUN_GIVING && !run->rests && !run->taken)
+			rest(run);
+		run->taken = false;
+	}
+	begin_waiting(engine);
+}
+
+int place_begin(struct query_run *run)
+{
+	struct query_engine *engine = run->engine;
+	if (engine->running < engine->options.concurrent_max) {
+		begin(run);
+		return 0;
+	}
+	if (engine->waiting == engine->options.waiting_max)
+		return errbuf_set(&run->query.error, ERR_BUSY,
+				  "%zu queries run and %zu wait; try again later", engine->running,
+				  engine->waiting);
+	run->state = RUN_WAITING;
+	run->next = NULL;
+	*engine->last = run;
+	engine->last = &run->next;
+	engine->waiting++;
+	return 0;
+}
