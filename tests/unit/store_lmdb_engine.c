@@ -111,6 +111,14 @@ static void open_series(struct rig *rig)
 	store_read_free(read);
 }
 
+static void open_with_series(struct rig *rig)
+{
+	struct errbuf e = {""};
+	if (open_store(rig, &e))
+		fail_msg("%s", e.text);
+	open_series(rig);
+}
+
 /* Samples number from .. to: sample i at T0 + i s with value i. What the submission or the
  * completion says. */
 static int put(struct rig *rig, int64_t from, int64_t to)
@@ -274,8 +282,7 @@ static void shortened_file_is_refused(void **state)
 	struct errbuf e = {""};
 	char file[300];
 	struct stat st;
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	assert_int_equal(put(rig, 0, 1000), 0);
 	close_store(rig);
 	snprintf(file, sizeof(file), "%s/data.mdb", rig->dir.path);
@@ -294,8 +301,7 @@ static void the_clock_jumps(void **state)
 	struct clock_virtual clock;
 	clock_virtual_init(&clock, T0 * 1000);
 	rig->options.clock = &clock.clock;
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	static const int64_t jumps_us[] = {INT64_C(31536000000000), -INT64_C(63072000000000), 1};
 	for (size_t i = 0; i < ARRAY_LEN(jumps_us); i++) {
 		assert_int_equal(put(rig, (int64_t)i * 100, (int64_t)i * 100 + 100), 0);
@@ -315,10 +321,8 @@ static void full_store_refuses_and_recovers(void **state)
 {
 	enum { STEP = 2000 };
 	struct rig *rig = *state;
-	struct errbuf e = {""};
 	rig->options.map_bytes = 2 << 20;
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	int64_t there = 0;
 	int err = 0;
 	while (!err) {
@@ -342,9 +346,7 @@ static void full_store_refuses_and_recovers(void **state)
 static void failed_commit_ends_the_store(void **state)
 {
 	struct rig *rig = *state;
-	struct errbuf e = {""};
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	assert_int_equal(put(rig, 0, 100), 0);
 	fault_arm("store.sync", FAULT_ERROR, 1, 1);
 	assert_int_equal(put(rig, 100, 200), ERR_UNKNOWN);
@@ -353,8 +355,7 @@ static void failed_commit_ends_the_store(void **state)
 	assert_true(rig->dead_err < 0);
 	assert_int_equal(count(rig), 100);
 	close_store(rig);
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	/* Unknown means just that: all of it or nothing. */
 	assert_true(count(rig) == 100 || count(rig) == 200);
 	assert_int_equal(put(rig, 100, 200), 0);
@@ -403,17 +404,14 @@ static uint64_t problems(struct rig *rig)
 static void damaged_extent_is_an_error_never_a_number(void **state)
 {
 	struct rig *rig = *state;
-	struct errbuf e = {""};
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	assert_int_equal(put(rig, 0, 1000), 0);
 	assert_int_equal(lmdb_settle(rig->store), 0);
 	assert_int_equal(problems(rig), 0);
 	close_store(rig);
 	flip_db = DB_EXTENTS;
 	with_env(rig, flip_bit);
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	assert_int_equal(count(rig), ERR_DAMAGED);
 	assert_int_equal(problems(rig), 1);
 	/* And what comes later is taken and kept, beside the damage. */
@@ -428,17 +426,14 @@ static void damaged_extent_is_an_error_never_a_number(void **state)
 static void replay_goes_on_beside_damage(void **state)
 {
 	struct rig *rig = *state;
-	struct errbuf e = {""};
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	assert_int_equal(put(rig, 0, 1000), 0);
 	assert_int_equal(lmdb_settle(rig->store), 0);
 	assert_int_equal(put(rig, 1000, 1010), 0);
 	close_store(rig);
 	flip_db = DB_EXTENTS;
 	with_env(rig, flip_bit);
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	assert_int_equal(count(rig), ERR_DAMAGED);
 	assert_int_equal(problems(rig), 1);
 	assert_int_equal(put(rig, 2000, 2010), 0);
@@ -487,16 +482,13 @@ static void damage_extent_page(struct rig *rig)
 static void a_page_that_cannot_be_freed_costs_nothing(void **state)
 {
 	struct rig *rig = *state;
-	struct errbuf e = {""};
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	assert_int_equal(put(rig, 0, 20000), 0);
 	assert_int_equal(lmdb_settle(rig->store), 0);
 	assert_int_equal(count(rig), 20000);
 	close_store(rig);
 	damage_extent_page(rig);
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	assert_int_equal(problems(rig), 1);
 	assert_int_equal(count(rig), 20000);
 	assert_int_equal(put(rig, 500, 501), 0); /* late: merged by writing the group anew */
@@ -508,19 +500,16 @@ static void a_page_that_cannot_be_freed_costs_nothing(void **state)
 static void such_a_page_does_not_stop_expiry(void **state)
 {
 	struct rig *rig = *state;
-	struct errbuf e = {""};
 	struct clock_virtual clock;
 	clock_virtual_init(&clock, T0 * 1000);
 	rig->options.clock = &clock.clock;
 	rig->retention = RETENTION_2_DAYS;
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	assert_int_equal(put(rig, 0, 20000), 0);
 	assert_int_equal(lmdb_settle(rig->store), 0);
 	close_store(rig);
 	damage_extent_page(rig);
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	int64_t before = stat_get(STAT_store_expired_extents);
 	clock_virtual_advance(&clock, INT64_C(5) * 86400 * 1000000);
 	assert_int_equal(lmdb_settle(rig->store), 0);
@@ -533,11 +522,9 @@ static void such_a_page_does_not_stop_expiry(void **state)
 static void full_store_registers_nothing(void **state)
 {
 	struct rig *rig = *state;
-	struct errbuf e = {""};
 	struct slice metric = SLICE("another");
 	rig->options.map_bytes = 2 << 20;
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	int err = 0;
 	for (int64_t there = 0; !err; there += 2000)
 		err = put(rig, there, there + 2000);
@@ -557,8 +544,7 @@ static void damaged_journal_is_refused(void **state)
 {
 	struct rig *rig = *state;
 	struct errbuf e = {""};
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	assert_int_equal(put(rig, 0, 1000), 0);
 	close_store(rig);
 	flip_db = DB_JOURNAL;
@@ -595,9 +581,7 @@ static void expect_named_by_both(struct rig *rig, const char *why)
 static void a_damaged_journal_can_be_looked_at(void **state)
 {
 	struct rig *rig = *state;
-	struct errbuf e = {""};
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	uint64_t handle = rig->handle;
 	assert_int_equal(put(rig, 0, 1000), 0);
 	assert_int_equal(put(rig, 1000, 1010), 0);
@@ -642,9 +626,7 @@ static void add_unknown_row(struct env *env, MDB_txn *txn)
 static void a_journal_of_unknown_shapes_can_be_looked_at(void **state)
 {
 	struct rig *rig = *state;
-	struct errbuf e = {""};
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	assert_int_equal(put(rig, 0, 10), 0);
 	close_store(rig);
 	with_env(rig, add_unknown_row);
@@ -680,11 +662,9 @@ static void put_cells(struct rig *rig)
 static void the_bytes_of_the_file_add_up(void **state)
 {
 	struct rig *rig = *state;
-	struct errbuf e = {""};
 	struct stat st;
 	char file[300];
-	assert_int_equal(open_store(rig, &e), 0);
-	open_series(rig);
+	open_with_series(rig);
 	assert_int_equal(put(rig, 0, 3000), 0);
 	put_cells(rig);
 	assert_int_equal(lmdb_settle(rig->store), 0);
