@@ -91,6 +91,7 @@ static void fold_window(struct block_summary *window, const struct rows *rows, s
 	else
 		block_summarise(ts_ms, rows->bits + from, rows->types + from, VALUE_NONE, to - from,
 				&summary);
+	/* A fold knows no times, nor does a summary of values whose times were not wanted. */
 	if ((rows->fold || !ts_ms) && summary.count) {
 		summary.first_ts_ms = time_of(rows, from);
 		summary.last_ts_ms = time_of(rows, to - 1);
