@@ -28,6 +28,10 @@ from servers import FIELDS, INTERVAL_S, START_S, Granary, Server, Victoria
 PARTS = ["steady", "series", "queries", "restart", "churn"]
 QUERY_HOURS = 12
 SCAN_WINDOWS = [(3600, "scan"), (300, "scan by 5 min")]
+# Odd, so that the median is one of them. A pass of the scan takes the faster server a few hundred
+# milliseconds, of which the process table counts hundredths of a second.
+QUERY_ROUNDS = 9
+SCAN_PASSES = 3
 RESTART_SAMPLES = 10_000_000
 
 
@@ -122,68 +126,79 @@ class Bench:
     # ---- queries -------------------------------------------------------------------------------
 
     def queries(self, path, hosts):
-        """Of the same data, once it has settled."""
+        """Of the same data, once it has settled. Both servers are up, and each question goes to one
+        and at once to the other: what the machine does meanwhile, it does to both."""
         hours = self.options.query_hours
-        end_s = START_S + hours * 3600
+        servers = []
         for peer in self.peers:
             server = peer(self.work)
             self.load(server, path)
             server.settle()
-            self.check(peer, server, peer.one_series(0, FIELDS[0], START_S, START_S + 3600), 360)
-            self.single(peer, server, hosts, hours)
-            self.grouped(peer, server, hosts, hours, end_s)
-            self.scan(peer, server, hosts, end_s)
+            self.check(server, server.one_series(0, FIELDS[0], START_S, START_S + 3600), 360)
+            servers.append(server)
+        self.single(servers, hosts, hours)
+        self.grouped(servers, hosts, hours, START_S + hours * 3600)
+        self.scan(servers, hosts, START_S + hours * 3600)
+        for server in servers:
             server.stop()
 
-    def check(self, peer, server, path, expected):
+    @staticmethod
+    def check(server, path, expected):
         """That the answer is the one that was asked for, before its speed means anything."""
         status, body = server.get(path)
-        points = peer.query_points(body) if status == 200 else -1
+        points = server.query_points(body) if status == 200 else -1
         if points != expected:
-            sys.exit(f"bench: {peer.name} gave {points} points, not {expected}, status {status}: "
+            sys.exit(f"bench: {server.name} gave {points} points, not {expected}, status {status}: "
                      f"{path} {body[:300]}")
 
-    def single(self, peer, server, hosts, hours):
+    def single(self, servers, hosts, hours):
         pick = random.Random(7)
-        paths = []
+        asked = []
         for _ in range(1000):
             begin_s = START_S + 3600 * pick.randrange(hours)
-            paths.append(peer.one_series(pick.randrange(hosts), pick.choice(FIELDS), begin_s,
-                                         begin_s + 3600))
-        for _ in range(3):
-            self.note(peer, "query p50 ms", self.ask(server, paths, 3000)["p50_ms"])
-            self.note(peer, "queries per s at 8", self.ask(server, paths, 10000, 8)["qps"])
-            before = server.cpu_s()
-            self.ask(server, paths, 10000, 8)
-            self.note(peer, "queries per CPU-s at 8", 10000 / (server.cpu_s() - before))
+            asked.append((pick.randrange(hosts), pick.choice(FIELDS), begin_s, begin_s + 3600))
+        for _ in range(QUERY_ROUNDS):
+            for server in servers:
+                paths = [server.one_series(*question) for question in asked]
+                self.note(server, "query p50 ms", self.ask(server, paths, 2000)["p50_ms"])
+                before = server.cpu_s()
+                found = self.ask(server, paths, 5000, 8)
+                self.note(server, "queries per s at 8", found["qps"])
+                self.note(server, "queries per CPU-s at 8", 5000 / (server.cpu_s() - before))
 
-    def grouped(self, peer, server, hosts, hours, end_s):
-        one = peer.max_by_hour(FIELDS[:1], START_S, end_s)
-        ten = peer.max_by_hour(FIELDS, START_S, end_s)
-        last = [peer.last_points(FIELDS[0], end_s)]
-        self.check(peer, server, one[0], hosts * hours)
-        self.check(peer, server, last[0], hosts)
-        for _ in range(3):
-            self.note(peer, "max by 1 h, ms", self.ask(server, one, 20)["p50_ms"])
-            self.note(peer, "max by 1 h, ten fields, ms",
-                      self.ask(server, ten, 5, group=len(ten))["p50_ms"])
-            self.note(peer, "last points, ms", self.ask(server, last, 50)["p50_ms"])
+    def grouped(self, servers, hosts, hours, end_s):
+        for server in servers:
+            self.check(server, server.max_by_hour(FIELDS[:1], START_S, end_s)[0], hosts * hours)
+            self.check(server, server.last_points(FIELDS[0], end_s), hosts)
+        for _ in range(QUERY_ROUNDS):
+            for server in servers:
+                one = server.max_by_hour(FIELDS[:1], START_S, end_s)
+                ten = server.max_by_hour(FIELDS, START_S, end_s)
+                last = [server.last_points(FIELDS[0], end_s)]
+                self.note(server, "max by 1 h, ms", self.ask(server, one, 10)["p50_ms"])
+                self.note(server, "max by 1 h, ten fields, ms",
+                          self.ask(server, ten, 3, group=len(ten))["p50_ms"])
+                self.note(server, "last points, ms", self.ask(server, last, 20)["p50_ms"])
 
-    def scan(self, peer, server, hosts, end_s):
+    def scan(self, servers, hosts, end_s):
         """Maxima over all hosts, one field after the other: every sample is decoded, and the
         answer is short."""
         samples = hosts * (end_s - START_S) // INTERVAL_S
         for window_s, name in SCAN_WINDOWS:
-            paths = [peer.scan(field, START_S, end_s, window_s) for field in FIELDS]
-            self.check(peer, server, paths[0], (end_s - START_S) // window_s)
-            if peer is Granary:
-                self.check_decoded(server, paths[0], samples)
-            for _ in range(3):
-                before = server.cpu_s()
-                found = self.ask(server, paths, 5 * len(paths))
-                asked = samples * len(paths) * 5
-                self.note(peer, name + ", samples per CPU-s", asked / (server.cpu_s() - before))
-                self.note(peer, name + ", samples per s", asked / found["seconds"])
+            for server in servers:
+                path = server.scan(FIELDS[0], START_S, end_s, window_s)
+                self.check(server, path, (end_s - START_S) // window_s)
+                if isinstance(server, Granary) and not self.options.quick:
+                    self.check_decoded(server, path, samples)
+            for _ in range(QUERY_ROUNDS):
+                for server in servers:
+                    paths = [server.scan(f, START_S, end_s, window_s) for f in FIELDS]
+                    before = server.cpu_s()
+                    found = self.ask(server, paths, SCAN_PASSES * len(paths))
+                    asked = samples * len(paths) * SCAN_PASSES
+                    self.note(server, name + ", samples per CPU-s",
+                              asked / (server.cpu_s() - before))
+                    self.note(server, name + ", samples per s", asked / found["seconds"])
 
     @staticmethod
     def check_decoded(server, path, samples):
@@ -255,6 +270,13 @@ class Bench:
     def median(self, name, key):
         values = self.found.get(name, {}).get(key)
         return statistics.median(values) if values else None
+
+    def ratio(self, key):
+        """Granary's values by VictoriaMetrics': of each round, and of these the median."""
+        ours, theirs = (self.found.get(peer.name, {}).get(key, ()) for peer in (Granary, Victoria))
+        if not ours or len(ours) != len(theirs):
+            return None
+        return statistics.median(a / b for a, b in zip(ours, theirs))
 
 
 def parse():
