@@ -201,7 +201,8 @@ static size_t inflate_some(struct gunzip *gunzip, struct slice *in, int *err)
 	z->avail_out = GUNZIP_PIECE_BYTES;
 	*err = inflate(z, Z_NO_FLUSH);
 	size_t used = (size_t)((const char *)z->next_in - in->data);
-	*in = (struct slice){in->data + used, in->len - used};
+	if (used) /* what is empty may be NULL, and nothing may be added to that, not even 0 */
+		*in = (struct slice){in->data + used, in->len - used};
 	return GUNZIP_PIECE_BYTES - z->avail_out;
 }
 

@@ -196,8 +196,8 @@ static void inflate_packed(struct http_conn *conn)
 	bool last = in.len == conn->packed_rest.len;
 	enum body_result result = gunzip_next(conn->gunzip, &in, last, &piece, &reason);
 	size_t used = (size_t)(in.data - conn->packed_rest.data);
-	conn->packed_rest.data += used;
-	conn->packed_rest.len -= used;
+	if (used)
+		conn->packed_rest = (struct slice){in.data, conn->packed_rest.len - used};
 	conn->turn_bytes += used;
 	if (result == BODY_BAD)
 		refuse_gzip(conn, reason);
