@@ -7,6 +7,7 @@
 
 #include "loop/loop.h"
 #include "loop/pool.h"
+#include "loop/thread.h"
 
 enum { SENDERS = 4, TASKS_EACH = 5000 };
 
@@ -247,6 +248,52 @@ static void test_pool_runs_side_by_side(void **state)
 	pool_close(pool);
 }
 
+struct timed {
+	struct task begin;
+	struct loop_thread *thread;
+	struct loop_timer *timer;
+	pthread_t seen;
+	struct gate gate;
+};
+
+static void timed_out(void *owner)
+{
+	struct timed *timed = owner;
+	timed->seen = pthread_self();
+	loop_timer_close(timed->timer);
+	pass_gate(&timed->gate.task);
+}
+
+static void begin_timed(struct task *task)
+{
+	struct timed *timed = CONTAINER_OF(task, struct timed, begin);
+	timed->timer = loop_timer_new(loop_thread_loop(timed->thread), timed_out, timed);
+	loop_timer_start(timed->timer, 1, 0);
+}
+
+static void test_threads_have_loops_of_their_own(void **state)
+{
+	struct timed one = {.begin = {begin_timed}}, two = {.begin = {begin_timed}};
+	struct timed *both[] = {&one, &two};
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		pthread_mutex_init(&both[i]->gate.lock, NULL);
+		pthread_cond_init(&both[i]->gate.changed, NULL);
+		both[i]->thread = loop_thread_new("test");
+		struct executor *executor = loop_executor(loop_thread_loop(both[i]->thread));
+		executor->post(executor, &both[i]->begin);
+	}
+	/* Both wait in their timers at once, or this waits for ever. */
+	gate_wait_entered(&one.gate);
+	gate_wait_entered(&two.gate);
+	assert_false(pthread_equal(one.seen, two.seen));
+	assert_false(pthread_equal(one.seen, pthread_self()));
+	gate_open(&one.gate);
+	gate_open(&two.gate);
+	loop_thread_free(one.thread);
+	loop_thread_free(two.thread);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +304,7 @@ int main(void)
 		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_pool_is_bounded_and_finishes_what_it_took),
 		cmocka_unit_test(test_pool_runs_side_by_side),
+		cmocka_unit_test(test_threads_have_loops_of_their_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
