@@ -27,7 +27,8 @@ static void last_part(struct query_run *run, struct query_job *job)
 	job->main_have = 0;
 	job->main = store_read_add(job->read, STORE_LAST_BEFORE);
 	job->main->last_before = (struct store_last_before){
-		.table = TABLE_DATA_RAW,
+		.table = run->home.table,
+		.period_ms = run->home.period_ms,
 		.handles = job->handles,
 		.handle_count = job->count,
 		.before_ms = run->end_ms,

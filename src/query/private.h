@@ -131,7 +131,8 @@ struct query_run {
 	struct query_run *next;          /* that waits */
 	int64_t now_ms, start_ms, end_ms, deadline_us;
 	struct catalog_find find;
-	int64_t asked_us; /* when finding began, or the first of the jobs in flight */
+	struct query_home home; /* of all its series */
+	int64_t asked_us;       /* when finding began, or the first of the jobs in flight */
 
 	struct query_job *jobs[JOBS_MAX];
 	size_t in_flight;

@@ -132,7 +132,8 @@ struct store_request *job_ask_windows(struct query_job *job, int64_t start_ms, i
 {
 	struct store_request *request = store_read_add(job->read, STORE_AGGREGATE);
 	request->aggregate = (struct store_aggregate){
-		.table = TABLE_DATA_RAW,
+		.table = job->run->home.table,
+		.period_ms = job->run->home.period_ms,
 		.handles = job->handles,
 		.handle_count = job->count,
 		.start_ms = start_ms,
@@ -147,7 +148,8 @@ void job_ask_points(struct query_job *job, int64_t start_ms, int64_t end_ms)
 	job->main = store_read_add(job->read, STORE_RANGE);
 	job->main->token = job->token;
 	job->main->range = (struct store_range){
-		.table = TABLE_DATA_RAW,
+		.table = job->run->home.table,
+		.period_ms = job->run->home.period_ms,
 		.handles = job->handles,
 		.handle_count = job->count,
 		.start_ms = start_ms,
@@ -472,9 +474,41 @@ static void run_begin_reader(struct query_run *run)
 	run->types = mem_alloc_array(CHUNK_POINTS, sizeof(*run->types));
 }
 
+static struct query_home home_of(const struct query_run *run, size_t series)
+{
+	const struct query_options *options = &run->engine->options;
+	struct query_home home = {.table = TABLE_DATA_RAW};
+	if (options->home_of)
+		options->home_of(options->home_owner, run->find.tenant,
+				 run->find.series[series].tags_text, &home);
+	return home;
+}
+
+static int find_home(struct query_run *run)
+{
+	run->home = home_of(run, 0);
+	for (size_t i = 1; i < run->find.count && run->engine->options.home_of; i++) {
+		struct query_home home = home_of(run, i);
+		if (home.table != run->home.table)
+			return errbuf_set(&run->query.error, ERR_INVALID,
+					  "some of these series are in %s, some in %s: name the "
+					  "tags of those that are meant",
+					  schema[run->home.table].name, schema[home.table].name);
+		if (home.period_ms != run->home.period_ms)
+			return errbuf_set(&run->query.error, ERR_INVALID,
+					  "some of these series are polled every %lld s, some "
+					  "every %lld s: name the tags of those that are meant",
+					  (long long)(run->home.period_ms / 1000),
+					  (long long)(home.period_ms / 1000));
+	}
+	return 0;
+}
+
 static int check_found(struct query_run *run)
 {
-	int err = run->query.spec.agg ? groups_make(run) : 0;
+	int err = run->find.count ? find_home(run) : 0;
+	if (!err && run->query.spec.agg)
+		err = groups_make(run);
 	return err ? err : check_windows(run);
 }
 

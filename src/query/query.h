@@ -22,6 +22,9 @@
  * query whose client reads so slowly that the deadline passes is cut where it stands, and its
  * place is free.
  *
+ * The series of a query lie in one table, and under one period where it has any: ERR_INVALID with
+ * what is different otherwise.
+ *
  * Limits. Series, windows and length of time are known before anything is read: ERR_LIMIT with a
  * sentence. How many samples the store would have to look at is estimated from a few of them, if it
  * could be more than samples_max: ERR_LIMIT with the estimate. How many points there are is not: an
@@ -40,6 +43,12 @@
 #include "model/value.h"
 #include "store/store.h"
 
+/* Where the samples of a series lie. */
+struct query_home {
+	enum table table;
+	int64_t period_ms; /* 0 for tables without one */
+};
+
 struct query_options {
 	struct store *store;
 	struct catalog *catalog;
@@ -57,6 +66,11 @@ struct query_options {
 	size_t parallel_max;   /* reads of the store at once, of all queries beyond the first of
 				* each; 0 = 2, at most 8 */
 	size_t slice_points;   /* 0 = 65,536; smaller ones are for tests */
+	/* Where series of a tenant lie that are not in data_raw: called with home as data_raw, for
+	 * each series that a query has found. NULL: all are there. */
+	void (*home_of)(void *owner, struct slice tenant, struct slice tags_text,
+			struct query_home *home);
+	void *home_owner;
 };
 
 struct query_engine;

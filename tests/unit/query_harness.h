@@ -123,17 +123,23 @@ static inline uint64_t open_series(const char *tenant, const char *metric, const
 	return handle;
 }
 
-static inline void put_value(uint64_t handle, int64_t ts_ms, struct value value)
+static inline void put_into(enum table table, int64_t period_ms, uint64_t handle, int64_t ts_ms,
+			    struct value value)
 {
 	struct store_write *write = store_write_new(store, 1 << 20);
 	write->executor = &loop.executor;
 	write->done = written;
 	assert_int_equal(
-		store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, ts_ms, &handle, 1, &value),
+		store_append(write, table, period_ms, RETENTION_EVER, ts_ms, &handle, 1, &value),
 		0);
 	assert_int_equal(store_write_submit(write), 0);
 	pump();
 	store_write_free(write);
+}
+
+static inline void put_value(uint64_t handle, int64_t ts_ms, struct value value)
+{
+	put_into(TABLE_DATA_RAW, 0, handle, ts_ms, value);
 }
 
 static inline void put(uint64_t handle, int64_t ts_ms, double value)

@@ -465,6 +465,50 @@ static void test_busy_store(void **state)
 	expect(NULL, 0, 100, "h=a: 0=0 1=10; ");
 }
 
+/* `h=polled..` lies in raw_data under 30 s, what begins with `h=slow` under 60 s. */
+static void home_by_tag(void *owner, struct slice tenant, struct slice tags_text,
+			struct query_home *home)
+{
+	*(int *)owner += 1;
+	assert_true(slice_equal(tenant, SLICE("t")));
+	assert_int_equal(home->table, TABLE_DATA_RAW);
+	if (memcmp(tags_text.data, "h=polled", 8) == 0)
+		*home = (struct query_home){TABLE_RAW_DATA, 30000};
+	if (memcmp(tags_text.data, "h=slow", 6) == 0)
+		*home = (struct query_home){TABLE_RAW_DATA, 60000};
+}
+
+static void test_homes(void **state)
+{
+	(void)state;
+	int asked = 0;
+	struct asked a;
+	put_into(TABLE_RAW_DATA, 30000, open_series("t", "m", "h=polled1"), T0_MS, value_u64(1));
+	put_into(TABLE_RAW_DATA, 60000, open_series("t", "m", "h=slow234"), T0_MS, value_u64(2));
+	put(open_series("t", "m", "h=ordinary"), T0_MS, 3);
+	options.home_of = home_by_tag;
+	options.home_owner = &asked;
+	engine_again();
+	expect("h=polled1", 0, 1, "h=polled1: 0=1i; ");
+	expect("h=slow234", 0, 1, "h=slow234: 0=2i; ");
+	expect("h=ordinary", 0, 1, "h=ordinary: 0=3; ");
+	assert_int_equal(asked, 3);
+	ask(&a, take_all, "h=slow234", 0, 1)->fn = FN_LAST;
+	finish(&a, "h=slow234: 0=2i; ");
+	struct query_spec *spec = ask(&a, take_all, "h=slow234", 0, 1);
+	spec->fn = FN_MAX;
+	spec->window_ms = 1;
+	finish(&a, "h=slow234: 0=2i; ");
+	ask(&a, take_all, "h=polled*,slow*", 0, 1);
+	refused(&a, ERR_INVALID,
+		"some of these series are polled every 30 s, some every 60 s: name the tags of "
+		"those that are meant");
+	ask(&a, take_all, "h=o*,slow*", 0, 1);
+	refused(&a, ERR_INVALID,
+		"some of these series are in data_raw, some in raw_data: name the tags of those "
+		"that are meant");
+}
+
 static void test_fn_names(void **state)
 {
 	(void)state;
@@ -504,6 +548,7 @@ int main(void)
 		TEST(test_busy_store),
 		TEST(test_small_before_large),
 		TEST(test_given_while_reading),
+		TEST(test_homes),
 		TEST(test_estimate),
 		TEST(test_estimate_is_a_bound),
 		cmocka_unit_test(test_fn_names),
