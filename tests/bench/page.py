@@ -110,8 +110,9 @@ def write_page(bench, path):
 
 Written by `./bench`. Both servers ran in the same run on the same machine, in turns, with their
 defaults, and were sent the same bytes by two connections of 10,000 rows a request. CPU seconds are
-user and system time of the server process, from the first request until it is quiet again; of
-several rounds the median, and of the ratios in each round. Granary answers after its commit is on disk, VictoriaMetrics before.
+user and system time of the server process, from the first request until it is quiet again. A value
+is the median of several rounds, a ratio the median of the ratios in each round. Granary answers
+after its commit is on disk, VictoriaMetrics before.
 
 - {datetime.date.today().isoformat()}, {machine()}
 - {Granary.version()} (commit {commit()}), victoria-metrics {Victoria.version()} (Debian)
@@ -119,9 +120,10 @@ several rounds the median, and of the ratios in each round. Granary answers afte
 - new series: {o.churn_hosts:,} hosts x 10 points = {o.churn_hosts * 10:,} series; the cost of
   their samples at the steady rate is subtracted in "new series per CPU-second"
 - queries: of {o.hosts:,} hosts x {o.query_hours} h x 10 fields, settled, both servers up and asked
-  in turns; VictoriaMetrics without a cache of results; "all ten fields" is one request to it and ten to Granary; a full scan asks for
-  the maximum over all hosts in windows of 1 h, which decodes every sample: hardly a block of
-  Granary's lies within a window, so that its summary could answer (its `explain` is checked)
+  in turns; VictoriaMetrics without a cache of results; "all ten fields" is one request to it and
+  ten to Granary; a full scan asks for the maximum over all hosts in windows of 1 h, which decodes
+  every sample: hardly a block of Granary's lies within a window, so that its summary could answer
+  (its `explain` is checked)
 
 {table(bench)}
 
