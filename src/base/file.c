@@ -199,6 +199,15 @@ static int real_length(UNUSED struct files *files, const char *path, uint64_t *b
 	return 0;
 }
 
+static int real_mode(UNUSED struct files *files, const char *path, unsigned *mode)
+{
+	struct stat st;
+	if (stat(path, &st))
+		return errno == ENOENT ? ERR_NOT_FOUND : -errno;
+	*mode = st.st_mode & 0777;
+	return 0;
+}
+
 struct files *files_real(void)
 {
 	static struct files real = {
@@ -211,6 +220,7 @@ struct files *files_real(void)
 		.free_bytes = real_free_bytes,
 		.room = real_room,
 		.length = real_length,
+		.mode = real_mode,
 	};
 	return &real;
 }

@@ -31,6 +31,8 @@ struct files {
 	int (*room)(struct files *files, const char *path, struct file_room *room);
 	/* 0 and the length, or ERR_NOT_FOUND. */
 	int (*length)(struct files *files, const char *path, uint64_t *bytes);
+	/* Who may read and write it: the lowest nine bits as chmod has them. ERR_NOT_FOUND. */
+	int (*mode)(struct files *files, const char *path, unsigned *mode);
 };
 
 struct files *files_real(void);

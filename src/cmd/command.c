@@ -7,6 +7,7 @@
 #include "cmd/client.h"
 #include "cmd/command.h"
 #include "conf/conf.h"
+#include "inventory/inventory.h"
 
 enum { HELP_MAX_BYTES = 1 << 20 };
 
@@ -151,16 +152,19 @@ int command_config(int argc, char *const *argv)
 {
 	struct errbuf e = {""};
 	struct conf *conf = conf_new();
+	struct inventory_conf *inventory = NULL;
 	struct buf out;
 	buf_init(&out, HELP_MAX_BYTES);
 	int status = EXIT_WRONG_USE;
-	if (conf_read(conf, files_real(), argc, argv, &e)) {
+	if (conf_read(conf, files_real(), argc, argv, &e) ||
+	    inventory_conf_read(conf, files_real(), &inventory, &e)) {
 		fprintf(stderr, "granary config: %s\n", e.text);
 		buf_release(&out);
 	} else {
 		conf_dump(conf, &out);
 		status = print(&out);
 	}
+	inventory_conf_release(inventory);
 	conf_free(conf);
 	return status;
 }

@@ -29,6 +29,7 @@
 #include "http/http.h"
 #include "ingest/host.h"
 #include "ingest/ingest.h"
+#include "inventory/inventory.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "query/query.h"
@@ -49,7 +50,8 @@ enum {
 
 struct serve {
 	struct conf *conf;
-	int argc; /* to read the configuration again */
+	struct inventory_conf *inventory_conf; /* OIDSets, queues, credentials */
+	int argc;                              /* to read the configuration again */
 	char *const *argv;
 	struct store *store;
 	struct loop *loop;
@@ -236,7 +238,9 @@ static void on_reload_signal(void *owner, UNUSED int signum)
 	struct conf *conf = conf_new();
 	struct buf fixed;
 	buf_init(&fixed, 64 << 10);
-	if (conf_read(conf, files_real(), s->argc, s->argv, &e)) {
+	struct inventory_conf *inventory_conf = NULL;
+	if (conf_read(conf, files_real(), s->argc, s->argv, &e) ||
+	    inventory_conf_read(conf, files_real(), &inventory_conf, &e)) {
 		log_error("reload: nothing is changed: %s", e.text);
 	} else {
 		conf_fixed_changes(s->conf, conf, &fixed);
@@ -247,6 +251,7 @@ static void on_reload_signal(void *owner, UNUSED int signum)
 		log_info("reload: done");
 	}
 	buf_release(&fixed);
+	inventory_conf_release(inventory_conf);
 	conf_free(conf);
 }
 
@@ -543,13 +548,16 @@ int command_serve(int argc, char *const *argv)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	int status = EXIT_WRONG_USE;
-	if (conf_read(s.conf, files_real(), argc, argv, &e) || fault_arm_from_env(&e)) {
+	if (conf_read(s.conf, files_real(), argc, argv, &e) ||
+	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||
+	    fault_arm_from_env(&e)) {
 		fprintf(stderr, "granary serve: %s\n", e.text);
 	} else {
 		set_log_level(s.conf);
 		raise_descriptor_limit();
 		status = serve(&s);
 	}
+	inventory_conf_release(s.inventory_conf);
 	conf_free(s.conf);
 	return status;
 }

@@ -4,6 +4,9 @@
  * value` or `--name=value` on the command line, which wins. What is unknown, out of range, given
  * twice or of the wrong kind is refused with file, line and reason; nothing is guessed.
  *
+ * A section of the file, such as `oidsets`, is no option but a tree (tree.h); who knows its meaning
+ * reads it from there.
+ *
  * A struct conf is filled by one thread, then only read. Texts in it live as long as it does; a
  * reload makes a new one. */
 #ifndef CONF_CONF_H
@@ -14,11 +17,19 @@
 #include "base/mem.h"
 
 struct buf;
+struct conf_node;
 
 enum {
 	CONF_FILE_MAX_BYTES = 1 << 20,
 	CONF_LIST_MAX = 64,
 	CONF_LEVELS_MAX = 8, /* of nesting in the file */
+};
+
+enum conf_section {
+	CONF_SECTION_OIDS,
+	CONF_SECTION_OIDSETS,
+	CONF_SECTION_PERSIST_QUEUE,
+	CONF_SECTIONS,
 };
 
 enum conf_type {
@@ -80,6 +91,7 @@ struct conf {
 #include "conf/options.def"
 #undef OPTION
 	struct conf_origin origins[CONF_OPTIONS];
+	const struct conf_node *sections[CONF_SECTIONS]; /* a mapping; NULL: it is not given */
 	struct arena arena;
 };
 

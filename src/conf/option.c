@@ -2,6 +2,7 @@
 #include "conf/option.h"
 
 #include "base/buf.h"
+#include "conf/tree.h"
 #include "model/series.h"
 
 #define KIB    INT64_C(1024)
@@ -13,7 +14,7 @@
 #define DAY    (24 * HOUR)
 
 enum { FIXED = false, RELOADS = true };
-enum { CONF_ARENA_MAX_BYTES = 4 << 20, SUGGEST_MAX_BYTES = 64 };
+enum { CONF_ARENA_MAX_BYTES = 16 << 20, SUGGEST_MAX_BYTES = 64 };
 
 const struct conf_option conf_options[CONF_OPTIONS] = {
 #define OPTION(field, name, type, preset, min, max, reloads, choices, help)                        \
@@ -21,6 +22,35 @@ const struct conf_option conf_options[CONF_OPTIONS] = {
 #include "conf/options.def"
 #undef OPTION
 };
+
+/* What they mean is for those to know who read them (inventory/). */
+const struct conf_section_def conf_section_defs[CONF_SECTIONS] = {
+	[CONF_SECTION_OIDS] =
+		{"oids",
+		 "What can be polled besides the OIDs that are shipped, by name: oid and type; a "
+		 "name that is shipped takes its place.",
+		 "{hrProcessorLoad: {oid: 1.3.6.1.2.1.25.3.3.1.2, type: Integer32}}"},
+	[CONF_SECTION_OIDSETS] =
+		{"oidsets",
+		 "Sets of OIDs that are polled together, by name, besides those that are shipped "
+		 "(granary oidset list); a name that is shipped takes its place.",
+		 "{Load: {frequency: 60s, correlator: Index, oids: [hrProcessorLoad]}}"},
+	[CONF_SECTION_PERSIST_QUEUE] =
+		{"persist_queue",
+		 "Which queue takes which OIDSets, by the name of the queue: its persister, "
+		 "workers and oidsets; '*' is every OIDSet of that kind that no other queue names. "
+		 "Without it there is one queue for each kind.",
+		 "{fast: {persister: counters, workers: 4, oidsets: [\"*\"]}, ...}"},
+};
+
+int conf_section_find(struct slice name)
+{
+	for (int id = 0; id < CONF_SECTIONS; id++) {
+		if (slice_equal(name, slice_of(conf_section_defs[id].name)))
+			return id;
+	}
+	return -1;
+}
 
 struct unit {
 	const char *suffix;
@@ -60,6 +90,11 @@ const char *conf_type_name(enum conf_type type)
 	return types[type].name;
 }
 
+const char *conf_type_syntax(enum conf_type type)
+{
+	return types[type].syntax;
+}
+
 int conf_find(struct slice name)
 {
 	for (int id = 0; id < CONF_OPTIONS; id++) {
@@ -80,10 +115,12 @@ const char *conf_in_section(struct slice name)
 	return NULL;
 }
 
-/* Edit distance (Levenshtein 1966), one row at a time. */
-static size_t distance(struct slice a, struct slice b)
+/* Levenshtein 1966, one row at a time. */
+size_t conf_distance(struct slice a, struct slice b)
 {
 	size_t row[SUGGEST_MAX_BYTES + 1];
+	if (a.len > SUGGEST_MAX_BYTES || b.len > SUGGEST_MAX_BYTES)
+		return SIZE_MAX;
 	for (size_t j = 0; j <= b.len; j++)
 		row[j] = j;
 	for (size_t i = 1; i <= a.len; i++) {
@@ -103,14 +140,18 @@ const char *conf_nearest(struct slice name)
 {
 	const char *best = NULL;
 	size_t best_distance = 4; /* more than three slips is another word */
-	if (name.len > SUGGEST_MAX_BYTES)
-		return NULL;
 	for (int id = 0; id < CONF_OPTIONS; id++) {
-		struct slice known = slice_of(conf_options[id].name);
-		size_t apart = known.len <= SUGGEST_MAX_BYTES ? distance(name, known) : SIZE_MAX;
+		size_t apart = conf_distance(name, slice_of(conf_options[id].name));
 		if (apart < best_distance) {
 			best_distance = apart;
 			best = conf_options[id].name;
+		}
+	}
+	for (int id = 0; id < CONF_SECTIONS; id++) {
+		size_t apart = conf_distance(name, slice_of(conf_section_defs[id].name));
+		if (apart < best_distance) {
+			best_distance = apart;
+			best = conf_section_defs[id].name;
 		}
 	}
 	return best;
@@ -153,6 +194,11 @@ static bool parse_number(const struct type *type, struct slice text, int64_t *nu
 	return false;
 }
 
+bool conf_parse_number(enum conf_type type, struct slice text, int64_t *number)
+{
+	return parse_number(&types[type], text, number);
+}
+
 static int range_error(const struct conf_option *option, struct slice value, const char *which,
 		       int64_t bound, struct errbuf *e)
 {
@@ -181,17 +227,24 @@ static int set_number(const struct conf_option *option, int64_t *field, struct s
 	return 0;
 }
 
-static int set_bool(bool *field, struct slice value, struct errbuf *e)
+bool conf_parse_bool(struct slice text, bool *value)
 {
 	static const char *const yes[] = {"true", "yes", "on"}, *const no[] = {"false", "no",
 									       "off"};
 	for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
-		bool is = slice_equal(value, slice_of(yes[i]));
-		if (is || slice_equal(value, slice_of(no[i]))) {
-			*field = is;
-			return 0;
+		bool is = slice_equal(text, slice_of(yes[i]));
+		if (is || slice_equal(text, slice_of(no[i]))) {
+			*value = is;
+			return true;
 		}
 	}
+	return false;
+}
+
+static int set_bool(bool *field, struct slice value, struct errbuf *e)
+{
+	if (conf_parse_bool(value, field))
+		return 0;
 	return errbuf_set(e, ERR_INVALID, "\"%.*s\" is not true or false", (int)value.len,
 			  value.data);
 }
@@ -441,18 +494,37 @@ const char *conf_where(const struct conf *conf, enum conf_id id, char *text, siz
 	return text;
 }
 
+/* As its text would be written. */
+static void print_section(const struct conf *conf, int id, struct buf *out)
+{
+	buf_clear(out);
+	if (conf->sections[id])
+		conf_node_dump(conf->sections[id], 0, out);
+}
+
+static void add_name(const char *name, struct buf *out)
+{
+	buf_printf(out, "%s%s", out->len ? " " : "", name);
+}
+
 void conf_fixed_changes(const struct conf *before, const struct conf *after, struct buf *out)
 {
 	struct buf old, new;
-	buf_init(&old, CONF_FILE_MAX_BYTES);
-	buf_init(&new, CONF_FILE_MAX_BYTES);
+	buf_init(&old, 4 * CONF_FILE_MAX_BYTES);
+	buf_init(&new, 4 * CONF_FILE_MAX_BYTES);
 	for (int id = 0; id < CONF_OPTIONS; id++) {
 		buf_clear(&old);
 		buf_clear(&new);
 		conf_print_value(before, id, &old);
 		conf_print_value(after, id, &new);
 		if (!conf_options[id].reloads && !slice_equal(buf_slice(&old), buf_slice(&new)))
-			buf_printf(out, "%s%s", out->len ? " " : "", conf_options[id].name);
+			add_name(conf_options[id].name, out);
+	}
+	for (int id = 0; id < CONF_SECTIONS; id++) {
+		print_section(before, id, &old);
+		print_section(after, id, &new);
+		if (!slice_equal(buf_slice(&old), buf_slice(&new)))
+			add_name(conf_section_defs[id].name, out);
 	}
 	buf_release(&old);
 	buf_release(&new);

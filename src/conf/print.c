@@ -2,6 +2,7 @@
 #include "conf/option.h"
 
 #include "base/buf.h"
+#include "conf/tree.h"
 
 enum { HELP_WIDTH = 92, HELP_INDENT = 8 };
 
@@ -56,6 +57,14 @@ void conf_help(struct buf *out)
 		buf_append_text(out, ")\n");
 		print_wrapped(option->help, HELP_INDENT, out);
 	}
+	buf_append_text(out, "\nSections of the file, which have no option:\n");
+	for (int id = 0; id < CONF_SECTIONS; id++) {
+		const struct conf_section_def *section = &conf_section_defs[id];
+		buf_printf(out, "  %s:\n", section->name);
+		print_wrapped(section->help, HELP_INDENT, out);
+		buf_printf(out, "%*sAs in %s: %s\n", HELP_INDENT, "", section->name,
+			   section->example);
+	}
 }
 
 /* Roff takes a leading dot or quote for a request, and a backslash for an escape. */
@@ -92,14 +101,21 @@ void conf_manual(struct buf *out)
 		buf_append_char(out, '\n');
 		buf_release(&facts);
 	}
+	for (int id = 0; id < CONF_SECTIONS; id++) {
+		const struct conf_section_def *section = &conf_section_defs[id];
+		buf_printf(out, ".TP\n\\fB%s\\fR (section of the file)\n", section->name);
+		print_roff(section->help, out);
+		buf_printf(out, "\n.br\n%s: ", section->name);
+		print_roff(section->example, out);
+		buf_append_char(out, '\n');
+	}
 }
 
-/* Plain where YAML cannot take it for anything else, else in double quotes. */
-static void print_scalar(struct slice text, struct buf *out)
+void conf_print_scalar(struct slice text, bool quoted, struct buf *out)
 {
 	static const char safe[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 				   "_./";
-	bool plain = text.len > 0;
+	bool plain = text.len > 0 && !quoted;
 	for (size_t i = 0; i < text.len; i++)
 		plain = plain && memchr(safe, text.data[i], sizeof(safe) - 1);
 	if (plain) {
@@ -139,11 +155,18 @@ void conf_dump(const struct conf *conf, struct buf *out)
 		buf_clear(&value);
 		conf_print_value(conf, id, &value);
 		buf_printf(out, "%s: ", leaf);
-		print_scalar(buf_slice(&value), out);
+		conf_print_scalar(buf_slice(&value), false, out);
 		if (origin->line)
 			buf_printf(out, "  # %s:%zu\n", origin->file, origin->line);
 		else
 			buf_printf(out, "  # %s\n", origin->file ? origin->file : "default");
+	}
+	for (int id = 0; id < CONF_SECTIONS; id++) {
+		const struct conf_node *section = conf->sections[id];
+		if (!section)
+			continue;
+		buf_printf(out, "# %s:%zu\n", section->file, section->line);
+		conf_node_dump(section, 0, out);
 	}
 	buf_release(&value);
 }

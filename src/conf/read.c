@@ -1,10 +1,9 @@
 /* Options from the command line and from a file.
  *
  * The file is YAML, read as a stream of events: mappings nest names, scalars and sequences of
- * scalars are values. Anchors, aliases and second documents are refused, so that nothing can be
- * larger than its text. */
-#define BASE_MAY_MALLOC /* yaml.h */
-#include <yaml.h>
+ * scalars are values; what stands behind the name of a section becomes a tree. Anchors, aliases and
+ * second documents are refused, so that nothing can be larger than its text. */
+#include "conf/tree_build.h"
 
 #include "conf/option.h"
 
@@ -27,6 +26,8 @@ struct reader {
 	size_t key_start; /* name_len before it */
 	struct buf list;  /* of a sequence: its items, joined by commas */
 	bool in_list, list_started;
+	int section; /* that `tree` is of, or -1 */
+	struct tree_builder tree;
 	size_t documents;
 };
 
@@ -59,14 +60,26 @@ static int unknown_option(struct errbuf *e, const char *before, struct slice nam
 			  nearest ? "?" : "");
 }
 
+static void print_place(const struct reader *r, char *before)
+{
+	snprintf(before, NAME_MAX_BYTES, "%.150s:%zu: ", r->file, r->key_line);
+}
+
+static int unknown_key(struct reader *r)
+{
+	char before[NAME_MAX_BYTES];
+	print_place(r, before);
+	return unknown_option(r->e, before, name_of(r));
+}
+
 /* A value for the key just read. */
 static int take_value(struct reader *r, struct slice value)
 {
 	int id = conf_find(name_of(r));
 	char before[NAME_MAX_BYTES];
-	snprintf(before, sizeof(before), "%.150s:%zu: ", r->file, r->key_line);
+	print_place(r, before);
 	if (id < 0)
-		return unknown_option(r->e, before, name_of(r));
+		return unknown_key(r);
 	struct conf_origin *origin = &r->conf->origins[id];
 	if (origin->line)
 		return errbuf_set(r->e, ERR_INVALID, "%s%s is given twice, first in line %zu",
@@ -148,6 +161,10 @@ static int on_mapping_start(struct reader *r, const yaml_event_t *event)
 
 static int on_mapping_end(struct reader *r)
 {
+	/* Of a name that does not exist only an empty one comes to its end: what is misspelt must
+	 * not pass for nothing. */
+	if (r->levels > 1 && !conf_in_section(name_of(r)))
+		return unknown_key(r);
 	r->name_len = r->level_starts[--r->levels];
 	return 0;
 }
@@ -174,8 +191,58 @@ static int on_sequence_end(struct reader *r)
 	return take_value(r, buf_slice(&r->list));
 }
 
+/* ---- Sections ------------------------------------------------------------------------------- */
+
+/* The key just read, at the top, names a section. */
+static int section_begin(struct reader *r, int section)
+{
+	const struct conf_node *before = r->conf->sections[section];
+	if (before)
+		return errbuf_set(r->e, ERR_INVALID, "%s:%zu: %s is given twice, first in line %zu",
+				  r->file, r->key_line, conf_section_defs[section].name,
+				  before->line);
+	struct slice key = arena_copy(&r->conf->arena, name_of(r));
+	if (!key.data)
+		return errbuf_set(r->e, ERR_LIMIT, "%s: too large", r->file);
+	r->section = section;
+	r->tree = (struct tree_builder){.arena = &r->conf->arena,
+					.file = r->file,
+					.e = r->e,
+					.key = key,
+					.key_line = r->key_line};
+	return 0;
+}
+
+/* Of a section whose entries are all commented out nothing is left. */
+static int section_end(struct reader *r)
+{
+	const struct conf_node *root = r->tree.root;
+	if (root->type != CONF_NODE_MAP && !conf_node_is_null(root))
+		return conf_node_refuse(root, r->e, "takes a mapping: a name, and what it is");
+	if (root->type == CONF_NODE_MAP)
+		r->conf->sections[r->section] = root;
+	r->section = -1;
+	r->has_key = false;
+	r->name_len = r->key_start;
+	return 0;
+}
+
+static int on_section_event(struct reader *r, const yaml_event_t *event)
+{
+	int err = tree_builder_feed(&r->tree, event);
+	return err || !tree_builder_done(&r->tree) ? err : section_end(r);
+}
+
 static int on_event(struct reader *r, const yaml_event_t *event)
 {
+	if (r->section < 0 && r->has_key && r->levels == 1 && !r->in_list) {
+		int section = conf_section_find(name_of(r));
+		int err = section >= 0 ? section_begin(r, section) : 0;
+		if (err)
+			return err;
+	}
+	if (r->section >= 0)
+		return on_section_event(r, event);
 	switch (event->type) {
 	case YAML_SCALAR_EVENT:
 		return on_scalar(r, event);
@@ -218,7 +285,7 @@ int conf_read_yaml(struct conf *conf, const char *name, struct slice text, struc
 	struct slice file = arena_copy(&conf->arena, slice_of(name));
 	if (!file.data)
 		return errbuf_set(e, ERR_LIMIT, "the configuration is too large");
-	struct reader r = {.conf = conf, .file = file.data, .e = e};
+	struct reader r = {.conf = conf, .file = file.data, .e = e, .section = -1};
 	if (!yaml_parser_initialize(&r.parser))
 		return errbuf_set(e, ERR_LIMIT, "%s: no memory for the YAML parser", name);
 	buf_init(&r.list, LIST_MAX_BYTES);
@@ -270,6 +337,11 @@ static int split_argument(int argc, char *const *argv, int *at, struct slice *na
 static int take_argument(struct conf *conf, struct slice name, struct slice value, struct errbuf *e)
 {
 	int id = conf_find(name);
+	if (id < 0 && conf_section_find(name) >= 0)
+		return errbuf_set(e, ERR_INVALID,
+				  "--%.*s is a section of the file that --config names, not an "
+				  "option",
+				  (int)name.len, name.data);
 	if (id < 0 && conf_in_section(name))
 		return errbuf_set(e, ERR_INVALID,
 				  "--%.*s is a section: give its options, as in --%s",

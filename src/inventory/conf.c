@@ -1,0 +1,284 @@
+/* The configuration's part of the inventory, put together.
+ *
+ * Sources are read one after the other, the shipped file first: of all of them the OIDs, then the
+ * OIDSets, which name OIDs, then the queues, which name OIDSets. So an OID may stand in another
+ * file than the OIDSet that names it, and one that takes the place of a shipped one does so in the
+ * shipped OIDSets too. */
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "conf/conf.h"
+#include "inventory/private.h"
+
+/* ---- Lists of definitions ------------------------------------------------------------------- */
+
+int conf_reader_full(struct conf_reader *r)
+{
+	return errbuf_set(r->e, ERR_LIMIT, "the configuration is too large");
+}
+
+static struct slice name_of(const void *def)
+{
+	struct slice name;
+	memcpy(&name, def, sizeof(name));
+	return name;
+}
+
+static struct def *find(const struct def_list *list, struct slice name)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		if (slice_equal(name_of(list->list[i].def), name))
+			return &list->list[i];
+	}
+	return NULL;
+}
+
+void *def_find(const struct def_list *list, struct slice name)
+{
+	const struct def *def = find(list, name);
+	return def ? def->def : NULL;
+}
+
+static bool name_good(struct slice name)
+{
+	return name.len && name.len <= INVENTORY_NAME_MAX_BYTES && name.data[0] != ' ' &&
+	       name.data[name.len - 1] != ' ';
+}
+
+static int check_place(struct conf_reader *r, const struct def *before,
+		       const struct conf_node *node)
+{
+	char where[300];
+	if (!before || before->shipped)
+		return 0;
+	return conf_node_refuse(node, r->e, "is given twice, first in %s",
+				conf_node_where(before->node, where, sizeof(where)));
+}
+
+int def_add(struct conf_reader *r, struct def_list *list, const struct conf_node *node,
+	    bool shipped, size_t bytes, void **def)
+{
+	struct def *place = find(list, node->key);
+	if (!name_good(node->key))
+		return conf_node_refuse(node, r->e,
+					"a name has 1 to %d bytes, and no blank at its ends",
+					INVENTORY_NAME_MAX_BYTES);
+	int err = check_place(r, place, node);
+	if (err)
+		return err;
+	if (!place && list->count == list->max)
+		return conf_node_refuse(node, r->e, "is one more than %zu", list->max);
+	*def = arena_zalloc(&r->made->arena, bytes);
+	if (!*def)
+		return conf_reader_full(r);
+	memcpy(*def, &node->key, sizeof(node->key));
+	if (!place) {
+		list->list = mem_resize_array(list->list, list->count + 1, sizeof(*list->list));
+		place = &list->list[list->count++];
+	}
+	*place = (struct def){*def, node, shipped};
+	return 0;
+}
+
+static int by_name(const void *left, const void *right)
+{
+	return slice_compare(name_of(((const struct def *)left)->def),
+			     name_of(((const struct def *)right)->def));
+}
+
+int def_finish(struct conf_reader *r, struct def_list *list, const void *const **out, size_t *count)
+{
+	const void **defs = arena_alloc(&r->made->arena, (list->count + 1) * sizeof(*defs));
+	if (!defs)
+		return conf_reader_full(r);
+	if (list->count)
+		qsort(list->list, list->count, sizeof(*list->list), by_name);
+	for (size_t i = 0; i < list->count; i++)
+		defs[i] = list->list[i].def;
+	*out = defs;
+	*count = list->count;
+	return 0;
+}
+
+/* ---- Sources -------------------------------------------------------------------------------- */
+
+static int add_shipped(struct conf_reader *r)
+{
+	const struct conf_node *root;
+	struct slice text = {inventory_shipped, inventory_shipped_bytes};
+	int err = conf_tree_parse("shipped oidsets.yml", text, &r->made->arena, &root, r->e);
+	if (err)
+		return err;
+	r->sources[r->source_count++] = (struct source){conf_node_member(root, "oids"),
+							conf_node_member(root, "oidsets"), true};
+	return 0;
+}
+
+static int add_file(struct conf_reader *r, struct files *files, const char *path)
+{
+	static const char *const keys[] = {"oids", "oidsets", NULL};
+	const struct conf_node *root;
+	int err = conf_tree_read(files, path, OIDSET_FILE_MAX_BYTES, &r->made->arena, &root, r->e);
+	err = err ? err : conf_node_check_map(root, keys, r->e);
+	if (err)
+		return err;
+	r->sources[r->source_count++] = (struct source){conf_node_member(root, "oids"),
+							conf_node_member(root, "oidsets"), false};
+	return 0;
+}
+
+static int add_sources(struct conf_reader *r, const struct conf *conf, struct files *files)
+{
+	char where[512];
+	int err = add_shipped(r);
+	for (size_t i = 0; i < conf->snmp_oidset_files.count && !err; i++) {
+		err = add_file(r, files, conf->snmp_oidset_files.items[i]);
+		/* Of a file that cannot be read: who asked for it. */
+		if (err && err != ERR_INVALID)
+			errbuf_prefix(
+				r->e, err, "%s",
+				conf_where(conf, CONF_ID_snmp_oidset_files, where, sizeof(where)));
+	}
+	r->sources[r->source_count++] = (struct source){
+		conf->sections[CONF_SECTION_OIDS], conf->sections[CONF_SECTION_OIDSETS], false};
+	return err;
+}
+
+static int read_sets(struct conf_reader *r)
+{
+	int err = 0;
+	for (size_t i = 0; i < r->source_count && !err; i++)
+		err = oids_read(r, &r->sources[i]);
+	for (size_t i = 0; i < r->source_count && !err; i++)
+		err = oidsets_read(r, &r->sources[i]);
+	return err ? err : oidsets_link(r);
+}
+
+/* ---- Secrets -------------------------------------------------------------------------------- */
+
+static int check_mode(struct files *files, const char *path, struct errbuf *e)
+{
+	unsigned mode;
+	int err = files->mode(files, path, &mode);
+	if (err)
+		return errbuf_set(e, err, "%s: %s", path, err_text(err));
+	if (mode & (S_IRWXO | S_IWGRP))
+		return errbuf_set(e, ERR_INVALID,
+				  "%s: holds secrets, but others may read or change it (mode "
+				  "%03o); chmod 600 it",
+				  path, mode & 0777);
+	return 0;
+}
+
+static int read_secrets(struct conf_reader *r, const struct conf *conf, struct files *files)
+{
+	const char *path = conf->snmp_secrets_file;
+	const struct conf_node *root;
+	char where[512];
+	if (!*path)
+		return 0;
+	int err = check_mode(files, path, r->e);
+	bool readable = !err;
+	err = err ? err
+		  : conf_tree_read(files, path, SECRETS_MAX_BYTES, &r->made->arena, &root, r->e);
+	if (err && !(readable && err == ERR_INVALID))
+		return errbuf_prefix(
+			r->e, err, "%s",
+			conf_where(conf, CONF_ID_snmp_secrets_file, where, sizeof(where)));
+	return err ? err : credentials_read(r, root);
+}
+
+/* ---- The whole ------------------------------------------------------------------------------ */
+
+static int read_all(struct conf_reader *r, const struct conf *conf, struct files *files)
+{
+	struct inventory_conf *made = r->made;
+	int err = add_sources(r, conf, files);
+	err = err ? err : read_sets(r);
+	err = err ? err : queues_read(r, conf->sections[CONF_SECTION_PERSIST_QUEUE]);
+	err = err ? err : read_secrets(r, conf, files);
+	err = err ? err
+		  : def_finish(r, &r->oids, (const void *const **)&made->oids, &made->oid_count);
+	err = err ? err
+		  : def_finish(r, &r->oidsets, (const void *const **)&made->oidsets,
+			       &made->oidset_count);
+	err = err ? err
+		  : def_finish(r, &r->queues, (const void *const **)&made->queues,
+			       &made->queue_count);
+	return err ? err
+		   : def_finish(r, &r->credentials, (const void *const **)&made->credentials,
+				&made->credentials_count);
+}
+
+int inventory_conf_read(const struct conf *conf, struct files *files, struct inventory_conf **made,
+			struct errbuf *e)
+{
+	struct conf_reader r = {.e = e,
+				.oids.max = OIDS_MAX,
+				.oidsets.max = OIDSETS_MAX,
+				.queues.max = QUEUES_MAX,
+				.credentials.max = CREDENTIALS_MAX};
+	r.made = mem_zalloc(sizeof(*r.made));
+	r.made->references = 1;
+	arena_init(&r.made->arena, INVENTORY_CONF_MAX_BYTES);
+	int err = read_all(&r, conf, files);
+	mem_free(r.oids.list);
+	mem_free(r.oidsets.list);
+	mem_free(r.queues.list);
+	mem_free(r.credentials.list);
+	*made = err ? NULL : r.made;
+	if (err)
+		inventory_conf_release(r.made);
+	return err;
+}
+
+void inventory_conf_take(struct inventory_conf *conf)
+{
+	conf->references++;
+}
+
+void inventory_conf_release(struct inventory_conf *conf)
+{
+	if (!conf || --conf->references > 0)
+		return;
+	arena_release(&conf->arena);
+	mem_free(conf);
+}
+
+/* In a list ascending by name, whose members begin with it. */
+static const void *search(const void *const *list, size_t count, struct slice name)
+{
+	size_t low = 0, high = count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = slice_compare(name_of(list[middle]), name);
+		if (order == 0)
+			return list[middle];
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+const struct oid_def *inventory_conf_oid(const struct inventory_conf *conf, struct slice name)
+{
+	return search((const void *const *)conf->oids, conf->oid_count, name);
+}
+
+const struct oidset *inventory_conf_oidset(const struct inventory_conf *conf, struct slice name)
+{
+	return search((const void *const *)conf->oidsets, conf->oidset_count, name);
+}
+
+const struct queue_def *inventory_conf_queue(const struct inventory_conf *conf, struct slice name)
+{
+	return search((const void *const *)conf->queues, conf->queue_count, name);
+}
+
+const struct snmp_credentials *inventory_conf_credentials(const struct inventory_conf *conf,
+							  struct slice name)
+{
+	return search((const void *const *)conf->credentials, conf->credentials_count, name);
+}

@@ -1,0 +1,142 @@
+/* `oids`: what a name is in SMI. */
+#include "inventory/private.h"
+#include "model/series.h"
+
+enum { OID_ARCS_MAX = 128, OID_TEXT_MAX_BYTES = 1024, ARC_MAX_BYTES = 5 };
+
+static const char *const keys[] = {"oid", "type", "scalar", "aggregate", "alias", NULL};
+
+/* As MIBs call them; the enumerations of those are integers. */
+static const char *const type_words[] = {
+	"Counter32",  "Counter64",     "Gauge32",           "Unsigned32",
+	"Integer32",  "INTEGER",       "IANAifType",        "TimeTicks",
+	"TimeStamp",  "DisplayString", "OCTET STRING",      "PhysAddress",
+	"MacAddress", "IpAddress",     "OBJECT IDENTIFIER", NULL,
+};
+static const enum oid_type types[] = {
+	OID_COUNTER32, OID_COUNTER64,    OID_GAUGE32,      OID_GAUGE32,    OID_INTEGER,
+	OID_INTEGER,   OID_INTEGER,      OID_TIMETICKS,    OID_TIMETICKS,  OID_TEXT,
+	OID_OCTETS,    OID_PHYS_ADDRESS, OID_PHYS_ADDRESS, OID_IP_ADDRESS, OID_OBJECT_ID,
+};
+
+static const char example[] = "is not an OID such as 1.3.6.1.2.1.2.2.1.10";
+
+/* The next number of a dotted OID; false: there is none, or it does not fit. */
+static bool take_arc(struct slice *rest, uint64_t *arc)
+{
+	size_t at = 0;
+	*arc = 0;
+	for (; at < rest->len && rest->data[at] != '.'; at++) {
+		if (rest->data[at] < '0' || rest->data[at] > '9')
+			return false;
+		*arc = *arc * 10 + (uint64_t)(rest->data[at] - '0');
+		if (*arc > UINT32_MAX)
+			return false;
+	}
+	if (at == 0 || (at > 1 && rest->data[0] == '0'))
+		return false;
+	bool more = at < rest->len;
+	*rest = (struct slice){rest->data + at + more, rest->len - at - more};
+	return !more || rest->len > 0;
+}
+
+/* X.690 8.19: seven bits a byte, the high ones first, all bytes but the last with the top bit. */
+static size_t put_arc(uint64_t arc, char *to)
+{
+	size_t bytes = 1, at = 0;
+	for (uint64_t high = arc >> 7; high; high >>= 7)
+		bytes++;
+	for (size_t i = bytes; i-- > 0;)
+		to[at++] = (char)(((arc >> (7 * i)) & 0x7f) | (i ? 0x80 : 0));
+	return bytes;
+}
+
+static int read_oid(struct conf_reader *r, const struct conf_node *node, struct oid_def *def)
+{
+	char ber[OID_ARCS_MAX * ARC_MAX_BYTES];
+	uint64_t first, second, arc;
+	size_t len = 0;
+	int err = conf_node_text(node, 1, OID_TEXT_MAX_BYTES, &def->oid, r->e);
+	if (err)
+		return err;
+	struct slice rest = def->oid;
+	if (!take_arc(&rest, &first) || !take_arc(&rest, &second) || !rest.len || first > 2 ||
+	    (first < 2 && second > 39))
+		return conf_node_refuse(node, r->e, "'" SHOWN "' %s", SHOWN_OF(def->oid), example);
+	len += put_arc(first * 40 + second, ber);
+	for (size_t arcs = 2; rest.len; arcs++) {
+		if (arcs == OID_ARCS_MAX || !take_arc(&rest, &arc))
+			return conf_node_refuse(node, r->e, "'" SHOWN "' %s", SHOWN_OF(def->oid),
+						example);
+		len += put_arc(arc, ber + len);
+	}
+	if (def->scalar && arc == 0)
+		return conf_node_refuse(node, r->e,
+					"a scalar is named without the .0 of its instance");
+	def->ber = arena_copy(&r->made->arena, (struct slice){ber, len});
+	return def->ber.data ? 0 : conf_reader_full(r);
+}
+
+static int read_type(struct conf_reader *r, const struct conf_node *node, struct oid_def *def)
+{
+	size_t index;
+	int err = conf_node_choice(node, "a type of SMI", type_words, &index, r->e);
+	if (!err)
+		def->type = types[index];
+	return err;
+}
+
+static int read_alias(struct conf_reader *r, const struct conf_node *node, struct oid_def *def)
+{
+	return conf_node_text(node, 1, INVENTORY_NAME_MAX_BYTES, &def->endpoint_alias, r->e);
+}
+
+static int check(struct conf_reader *r, const struct conf_node *node, const struct oid_def *def)
+{
+	struct errbuf why;
+	bool counts = def->type == OID_COUNTER32 || def->type == OID_COUNTER64;
+	if (metric_check(def->name, &why))
+		return conf_node_refuse(node, r->e, "%s", why.text);
+	if (def->aggregate && !counts)
+		return conf_node_refuse(node, r->e,
+					"only a Counter32 or Counter64 can be aggregated, not a %s",
+					oid_type_text(def->type));
+	return 0;
+}
+
+static int read_one(struct conf_reader *r, const struct conf_node *node, bool shipped)
+{
+	struct oid_def *def;
+	int err = def_add(r, &r->oids, node, shipped, sizeof(*def), (void **)&def);
+	err = err ? err : conf_node_check_map(node, keys, r->e);
+	if (err)
+		return err;
+	const struct conf_node *oid = conf_node_member(node, "oid");
+	const struct conf_node *type = conf_node_member(node, "type");
+	const struct conf_node *scalar = conf_node_member(node, "scalar");
+	const struct conf_node *aggregate = conf_node_member(node, "aggregate");
+	const struct conf_node *alias = conf_node_member(node, "alias");
+	if (!oid || !type)
+		return conf_node_refuse(node, r->e, "needs an oid and a type");
+	err = scalar ? conf_node_bool(scalar, &def->scalar, r->e) : 0;
+	err = err || !aggregate ? err : conf_node_bool(aggregate, &def->aggregate, r->e);
+	err = err || !alias ? err : read_alias(r, alias, def);
+	err = err ? err : read_type(r, type, def);
+	err = err ? err : read_oid(r, oid, def);
+	return err ? err : check(r, node, def);
+}
+
+int oids_read(struct conf_reader *r, const struct source *source)
+{
+	if (!source->oids || conf_node_is_null(source->oids))
+		return 0;
+	if (source->oids->type != CONF_NODE_MAP)
+		return conf_node_refuse(source->oids, r->e,
+					"takes a mapping: a name, and what it is");
+	for (const struct conf_node *n = source->oids->first; n; n = n->next) {
+		int err = read_one(r, n, source->shipped);
+		if (err)
+			return err;
+	}
+	return 0;
+}
