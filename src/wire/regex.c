@@ -1,0 +1,564 @@
+/* A pattern becomes a program of a few kinds of steps; a text is read once, with the set of all
+ * places in the program where a match may stand at that character (Thompson, "Regular expression
+ * search algorithm", 1968). Jumps are relative, so that a piece of program can be moved and copied.
+ */
+#include "wire/regex.h"
+
+#include "base/mem.h"
+
+enum step_kind {
+	STEP_CHAR,
+	STEP_ANY,
+	STEP_CLASS,
+	STEP_JUMP,
+	STEP_SPLIT, /* goes on at both places */
+	STEP_BEGIN,
+	STEP_END,
+	STEP_WORD_EDGE,
+	STEP_NO_WORD_EDGE,
+	STEP_MATCH,
+};
+
+struct regex_step {
+	uint8_t kind;
+	bool negated;       /* class */
+	int16_t to, also;   /* jump, split: relative */
+	uint32_t character; /* or the first range of a class */
+	uint16_t ranges;
+};
+
+struct regex_range {
+	uint32_t low, high;
+};
+
+/* ---- Characters ------------------------------------------------------------------------------ */
+
+enum { NOT_UTF8 = 0x110000 };
+
+/* How long the sequence is that begins with this byte; 0: none does. */
+static unsigned sequence_bytes(unsigned char c)
+{
+	return c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+}
+
+/* The character at *p, which moves behind it. */
+static uint32_t take_char(const char **p, const char *end)
+{
+	unsigned char first = (unsigned char)*(*p)++;
+	unsigned bytes = sequence_bytes(first);
+	if (bytes == 1)
+		return first;
+	if (bytes == 0 || (size_t)(end - *p) < bytes - 1)
+		return NOT_UTF8 + first;
+	uint32_t c = first & (0x7fu >> bytes);
+	for (unsigned i = 0; i < bytes - 1; i++) {
+		unsigned char next = (unsigned char)(*p)[i];
+		if ((next & 0xc0) != 0x80)
+			return NOT_UTF8 + first;
+		c = c << 6 | (next & 0x3f);
+	}
+	*p += bytes - 1;
+	return c;
+}
+
+static bool is_word(uint32_t c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_';
+}
+
+static uint32_t other_case(uint32_t c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? c ^ 0x20 : c;
+}
+
+/* ---- Compiling ------------------------------------------------------------------------------- */
+
+struct compiler {
+	const char *p, *end;
+	struct regex_step *steps;
+	struct regex_range *ranges;
+	size_t step_count, range_count;
+	unsigned depth;
+	int err;
+	const char *reason; /* why it is wrong; NULL while good */
+};
+
+static void spoil(struct compiler *c, int err, const char *reason)
+{
+	if (!c->reason) {
+		c->err = err;
+		c->reason = reason;
+	}
+	c->p = c->end;
+}
+
+static bool next_is(const struct compiler *c, char wanted)
+{
+	return c->p < c->end && *c->p == wanted;
+}
+
+static bool take(struct compiler *c, char wanted)
+{
+	if (!next_is(c, wanted))
+		return false;
+	c->p++;
+	return true;
+}
+
+/* Room for `count` steps at `at`; what stands there moves back. False: there is none. */
+static bool make_room(struct compiler *c, size_t at, size_t count)
+{
+	if (c->reason || c->step_count + count > REGEX_STEPS_MAX) {
+		spoil(c, ERR_LIMIT, "it is too long when its repetitions are written out");
+		return false;
+	}
+	memmove(c->steps + at + count, c->steps + at, (c->step_count - at) * sizeof(*c->steps));
+	c->step_count += count;
+	return true;
+}
+
+static struct regex_step *put(struct compiler *c, size_t at, enum step_kind kind)
+{
+	/* Where there is no room the answer is an error, and nobody looks at this one. */
+	if (!make_room(c, at, 1))
+		return &c->steps[REGEX_STEPS_MAX];
+	c->steps[at] = (struct regex_step){.kind = (uint8_t)kind};
+	return &c->steps[at];
+}
+
+static void put_split(struct compiler *c, size_t at, ptrdiff_t to, ptrdiff_t also)
+{
+	struct regex_step *step = put(c, at, STEP_SPLIT);
+	step->to = (int16_t)to;
+	step->also = (int16_t)also;
+}
+
+static void put_jump(struct compiler *c, size_t at, ptrdiff_t to)
+{
+	put(c, at, STEP_JUMP)->to = (int16_t)to;
+}
+
+static void add_range(struct compiler *c, uint32_t low, uint32_t high)
+{
+	if (c->range_count == REGEX_RANGES_MAX)
+		spoil(c, ERR_LIMIT, "its classes are too many");
+	else
+		c->ranges[c->range_count++] = (struct regex_range){low, high};
+}
+
+/* The ranges of \d, \w, \s; of the capital ones what lies between those. */
+static void add_named_class(struct compiler *c, char name)
+{
+	static const struct regex_range digit[] = {{'0', '9'}};
+	static const struct regex_range space[] = {{'\t', '\r'}, {' ', ' '}};
+	static const struct regex_range word[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+	char lower = (char)(name | 0x20);
+	const struct regex_range *list = lower == 'd' ? digit : lower == 's' ? space : word;
+	size_t count = lower == 'd'   ? ARRAY_LEN(digit)
+		       : lower == 's' ? ARRAY_LEN(space)
+				      : ARRAY_LEN(word);
+	uint32_t from = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (name == lower)
+			add_range(c, list[i].low, list[i].high);
+		else
+			add_range(c, from, list[i].low - 1);
+		from = list[i].high + 1;
+	}
+	if (name != lower)
+		add_range(c, from, UINT32_MAX);
+}
+
+static bool is_named_class(char c)
+{
+	return c != 0 && strchr("dDwWsS", c) != NULL;
+}
+
+/* The character behind a backslash that stands for one. */
+static uint32_t take_escaped(struct compiler *c)
+{
+	static const char letters[] = "tnrfva", meant[] = "\t\n\r\f\v\a";
+	if (c->p == c->end) {
+		spoil(c, ERR_INVALID, "it ends with a backslash");
+		return 0;
+	}
+	uint32_t character = take_char(&c->p, c->end);
+	const char *known = character && character < 0x80 ? strchr(letters, (int)character) : NULL;
+	if (known)
+		return (unsigned char)meant[known - letters];
+	if (is_word(character) && character != '_')
+		spoil(c, ERR_INVALID,
+		      "of a backslash and a letter or digit only \\d \\w \\s \\D \\W \\S "
+		      "\\b \\B \\A \\Z \\t \\n \\r \\f \\v \\a are known");
+	return character;
+}
+
+/* One character of a class, or a named class within it: then false. */
+static bool take_class_char(struct compiler *c, uint32_t *character)
+{
+	if (!take(c, '\\')) {
+		*character = take_char(&c->p, c->end);
+		return true;
+	}
+	if (c->p < c->end && is_named_class(*c->p)) {
+		add_named_class(c, *c->p++);
+		return false;
+	}
+	*character = take_escaped(c);
+	return true;
+}
+
+static void compile_class(struct compiler *c)
+{
+	struct regex_step *step = put(c, c->step_count, STEP_CLASS);
+	size_t first = c->range_count;
+	step->negated = take(c, '^');
+	bool any = false;
+	while (c->p < c->end && (*c->p != ']' || !any)) {
+		uint32_t low, high;
+		any = true;
+		if (!take_class_char(c, &low))
+			continue;
+		high = low;
+		if (next_is(c, '-') && c->p + 1 < c->end && c->p[1] != ']') {
+			c->p++;
+			if (!take_class_char(c, &high))
+				spoil(c, ERR_INVALID, "a range ends with a class");
+		}
+		if (high < low)
+			spoil(c, ERR_INVALID, "a range is upside down");
+		add_range(c, low, high);
+	}
+	if (!take(c, ']'))
+		spoil(c, ERR_INVALID, "a [ has no ]");
+	step->character = (uint32_t)first;
+	step->ranges = (uint16_t)(c->range_count - first);
+}
+
+static void compile_either(struct compiler *c);
+
+static void compile_group(struct compiler *c)
+{
+	if (take(c, '?') && !take(c, ':')) {
+		spoil(c, ERR_INVALID, "of groups with (? only (?: is known");
+		return;
+	}
+	if (++c->depth > REGEX_DEPTH_MAX) {
+		spoil(c, ERR_LIMIT, "its groups are too deep");
+		return;
+	}
+	compile_either(c);
+	c->depth--;
+	if (!take(c, ')'))
+		spoil(c, ERR_INVALID, "a ( has no )");
+}
+
+static void compile_backslash(struct compiler *c)
+{
+	static const char edges[] = "bBAZ";
+	static const uint8_t kinds[] = {STEP_WORD_EDGE, STEP_NO_WORD_EDGE, STEP_BEGIN, STEP_END};
+	char next = c->p < c->end ? *c->p : 0;
+	const char *edge = next ? strchr(edges, next) : NULL;
+	if (edge) {
+		c->p++;
+		put(c, c->step_count, kinds[edge - edges]);
+	} else if (is_named_class(next)) {
+		struct regex_step *step = put(c, c->step_count, STEP_CLASS);
+		c->p++;
+		step->character = (uint32_t)c->range_count;
+		add_named_class(c, next);
+		step->ranges = (uint16_t)(c->range_count - step->character);
+	} else {
+		uint32_t character = take_escaped(c);
+		put(c, c->step_count, STEP_CHAR)->character = character;
+	}
+}
+
+static void compile_atom(struct compiler *c)
+{
+	if (take(c, '('))
+		compile_group(c);
+	else if (take(c, '['))
+		compile_class(c);
+	else if (take(c, '\\'))
+		compile_backslash(c);
+	else if (take(c, '.'))
+		put(c, c->step_count, STEP_ANY);
+	else if (take(c, '^'))
+		put(c, c->step_count, STEP_BEGIN);
+	else if (take(c, '$'))
+		put(c, c->step_count, STEP_END);
+	else if (next_is(c, '*') || next_is(c, '+') || next_is(c, '?'))
+		spoil(c, ERR_INVALID, "there is nothing to repeat");
+	else
+		put(c, c->step_count, STEP_CHAR)->character = take_char(&c->p, c->end);
+}
+
+/* ---- Repetitions ----------------------------------------------------------------------------- */
+
+enum { NO_MAXIMUM = -1 };
+
+static int take_count(struct compiler *c)
+{
+	int number = 0;
+	const char *start = c->p;
+	while (c->p < c->end && *c->p >= '0' && *c->p <= '9' && number <= REGEX_REPEATS_MAX)
+		number = number * 10 + (*c->p++ - '0');
+	if (number > REGEX_REPEATS_MAX)
+		spoil(c, ERR_LIMIT, "it repeats more than 255 times");
+	return c->p == start ? NO_MAXIMUM : number;
+}
+
+/* `{m}`, `{m,}`, `{,n}`, `{m,n}`; false, and nothing taken: the brace is a character. */
+static bool take_braces(struct compiler *c, int *least, int *most)
+{
+	const char *start = c->p;
+	if (!take(c, '{'))
+		return false;
+	*least = *most = take_count(c);
+	bool comma = take(c, ',');
+	if (comma)
+		*most = take_count(c);
+	if (!take(c, '}') || (*least == NO_MAXIMUM && (!comma || *most == NO_MAXIMUM))) {
+		c->p = c->reason ? c->end : start;
+		return false;
+	}
+	if (*least == NO_MAXIMUM)
+		*least = 0;
+	if (*most != NO_MAXIMUM && *most < *least)
+		spoil(c, ERR_INVALID, "a repetition has more at least than at most");
+	return true;
+}
+
+static bool take_repetition(struct compiler *c, int *least, int *most)
+{
+	*least = 0;
+	*most = NO_MAXIMUM;
+	if (take(c, '*'))
+		return true;
+	if (take(c, '+')) {
+		*least = 1;
+		return true;
+	}
+	if (take(c, '?')) {
+		*most = 1;
+		return true;
+	}
+	return take_braces(c, least, most);
+}
+
+/* Appends the piece that `len` steps from `from` on are. */
+static void copy_piece(struct compiler *c, const struct regex_step *piece, size_t len)
+{
+	size_t at = c->step_count;
+	if (make_room(c, at, len))
+		memcpy(c->steps + at, piece, len * sizeof(*piece));
+}
+
+/* The last piece, from `start` on, as often as said: written out `least` times, then either once
+ * more as a loop, or as often as is left, each with a way past all the rest. */
+static void repeat(struct compiler *c, size_t start, int least, int most)
+{
+	struct regex_step piece[REGEX_STEPS_MAX];
+	size_t len = c->step_count - start;
+	memcpy(piece, c->steps + start, len * sizeof(*piece));
+	c->step_count = start;
+	for (int i = 0; i < least && !c->reason; i++)
+		copy_piece(c, piece, len);
+	if (most == NO_MAXIMUM) {
+		put_split(c, c->step_count, 1, (ptrdiff_t)len + 2);
+		copy_piece(c, piece, len);
+		put_jump(c, c->step_count, -(ptrdiff_t)(len + 1));
+	}
+	for (int left = most - least; left > 0 && !c->reason; left--) {
+		put_split(c, c->step_count, 1, (ptrdiff_t)(len + 1) * left);
+		copy_piece(c, piece, len);
+	}
+}
+
+static void compile_repeated(struct compiler *c)
+{
+	size_t start = c->step_count;
+	int least, most;
+	compile_atom(c);
+	if (c->reason || !take_repetition(c, &least, &most))
+		return;
+	(void)take(c, '?'); /* lazy: another match perhaps, but not another answer */
+	repeat(c, start, least, most);
+	if (take_repetition(c, &least, &most))
+		spoil(c, ERR_INVALID, "a repetition is repeated");
+}
+
+/* ---- Alternatives ---------------------------------------------------------------------------- */
+
+static void compile_row(struct compiler *c)
+{
+	while (c->p < c->end && *c->p != '|' && *c->p != ')')
+		compile_repeated(c);
+}
+
+/* `a|b|c`: split a jump, split b jump, c. Each jump is told where the end is when that is known:
+ * until then it holds the way back to the jump before it. */
+static void compile_either(struct compiler *c)
+{
+	size_t start = c->step_count, last_jump = SIZE_MAX;
+	compile_row(c);
+	while (take(c, '|')) {
+		size_t len = c->step_count - start;
+		put_split(c, start, 1, (ptrdiff_t)len + 2);
+		size_t jump = c->step_count;
+		put_jump(c, jump, last_jump == SIZE_MAX ? 0 : (ptrdiff_t)(jump - last_jump));
+		if (c->reason)
+			return;
+		last_jump = jump;
+		start = c->step_count;
+		compile_row(c);
+	}
+	while (last_jump != SIZE_MAX && !c->reason) {
+		size_t back = (size_t)c->steps[last_jump].to;
+		c->steps[last_jump].to = (int16_t)(c->step_count - last_jump);
+		last_jump = back ? last_jump - back : SIZE_MAX;
+	}
+}
+
+int regex_compile(struct slice pattern, bool fold_case, struct arena *arena, struct regex *regex,
+		  struct errbuf *e)
+{
+	struct compiler c = {.p = pattern.data, .end = pattern.data + pattern.len};
+	if (pattern.len > REGEX_MAX_BYTES)
+		return errbuf_set(e, ERR_LIMIT, "the expression is longer than %d bytes",
+				  REGEX_MAX_BYTES);
+	c.steps = arena_alloc(arena, (REGEX_STEPS_MAX + 1) * sizeof(*c.steps));
+	c.ranges = arena_alloc(arena, REGEX_RANGES_MAX * sizeof(*c.ranges));
+	if (!c.steps || !c.ranges)
+		return errbuf_set(e, ERR_LIMIT, "the expressions take too much room");
+	compile_either(&c);
+	if (c.p < c.end)
+		spoil(&c, ERR_INVALID, "a ) has no (");
+	put(&c, c.step_count, STEP_MATCH);
+	if (c.reason)
+		return errbuf_set(e, c.err, "the expression \"" SHOWN "\" is not understood: %s",
+				  SHOWN_OF(pattern), c.reason);
+	*regex = (struct regex){c.steps, c.ranges, c.step_count, fold_case};
+	return 0;
+}
+
+/* ---- Searching ------------------------------------------------------------------------------- */
+
+/* Places in the program, each once: `place` lists them, and at[s] says where in the list step s is
+ * if it is (so the list is emptied by its count alone). */
+struct places {
+	size_t count;
+	uint16_t place[REGEX_STEPS_MAX], at[REGEX_STEPS_MAX];
+};
+
+/* Where in the text the search stands. */
+struct stand {
+	bool at_begin, at_end, word_before, word_after;
+};
+
+static bool has_place(const struct places *places, size_t step)
+{
+	size_t at = places->at[step];
+	return at < places->count && places->place[at] == step;
+}
+
+static void add_place(struct places *places, size_t step)
+{
+	if (has_place(places, step))
+		return;
+	places->at[step] = (uint16_t)places->count;
+	places->place[places->count++] = (uint16_t)step;
+}
+
+static bool holds(const struct regex_step *step, const struct stand *stand)
+{
+	switch ((enum step_kind)step->kind) {
+	case STEP_BEGIN:
+		return stand->at_begin;
+	case STEP_END:
+		return stand->at_end;
+	case STEP_WORD_EDGE:
+		return stand->word_before != stand->word_after;
+	case STEP_NO_WORD_EDGE:
+		return stand->word_before == stand->word_after;
+	default:
+		return false;
+	}
+}
+
+/* Follows what needs no character: the list grows while it is walked. True: a match. */
+static bool follow(const struct regex *regex, struct places *places, const struct stand *stand)
+{
+	for (size_t i = 0; i < places->count; i++) {
+		size_t at = places->place[i];
+		const struct regex_step *step = &regex->steps[at];
+		if (step->kind == STEP_MATCH)
+			return true;
+		if (step->kind == STEP_JUMP || step->kind == STEP_SPLIT)
+			add_place(places, (size_t)((ptrdiff_t)at + step->to));
+		if (step->kind == STEP_SPLIT)
+			add_place(places, (size_t)((ptrdiff_t)at + step->also));
+		if (holds(step, stand))
+			add_place(places, at + 1);
+	}
+	return false;
+}
+
+static bool in_class(const struct regex *regex, const struct regex_step *step, uint32_t c)
+{
+	const struct regex_range *range = &regex->ranges[step->character];
+	for (size_t i = 0; i < step->ranges; i++) {
+		if (c >= range[i].low && c <= range[i].high)
+			return true;
+	}
+	return false;
+}
+
+static bool takes(const struct regex *regex, const struct regex_step *step, uint32_t c)
+{
+	uint32_t other = regex->fold_case ? other_case(c) : c;
+	switch ((enum step_kind)step->kind) {
+	case STEP_CHAR:
+		return step->character == c || step->character == other;
+	case STEP_ANY:
+		return c != '\n';
+	case STEP_CLASS:
+		return (in_class(regex, step, c) || in_class(regex, step, other)) != step->negated;
+	default:
+		return false;
+	}
+}
+
+static bool word_at(const char *p, const char *end)
+{
+	return p < end && is_word((unsigned char)*p);
+}
+
+bool regex_search(const struct regex *regex, struct slice text, uint64_t *work)
+{
+	struct places sets[2];
+	const char *p = text.data, *end = p + text.len;
+	bool word_before = false;
+	for (unsigned i = 0; i < 2; i++) {
+		sets[i].count = 0;
+		memset(sets[i].at, 0, regex->step_count * sizeof(*sets[i].at));
+	}
+	for (unsigned turn = 0;; turn ^= 1) {
+		struct places *here = &sets[turn], *next = &sets[turn ^ 1];
+		struct stand stand = {p == text.data, p == end, word_before, word_at(p, end)};
+		add_place(here, 0); /* it may also begin here */
+		bool found = follow(regex, here, &stand);
+		*work += here->count;
+		if (found || p == end)
+			return found;
+		uint32_t c = take_char(&p, end);
+		word_before = is_word(c);
+		next->count = 0;
+		for (size_t i = 0; i < here->count; i++) {
+			if (takes(regex, &regex->steps[here->place[i]], c))
+				add_place(next, here->place[i] + 1u);
+		}
+	}
+}

@@ -1,0 +1,45 @@
+/* Regular expressions whose time is bounded: at most the length of the program for each character
+ * of the text, whatever the pattern. There are no back-references and no look-around, which is what
+ * makes others explode.
+ *
+ * Taken is what Python's `re` and POSIX's extended expressions have in common: literals, `.`,
+ * [classes] with ranges and ^, \d \w \s \D \W \S \b \B, ^ $ \A \Z, groups ( ) and (?: ), | , * + ?
+ * {m} {m,} {m,n}, and the lazy forms, which match the same texts. A backslash before anything else
+ * that is no letter or digit stands for that character. Texts are UTF-8 and matched by character; a
+ * byte that is not UTF-8 is a character of its own.
+ *
+ * No state; memory: the caller's arena. */
+#ifndef WIRE_REGEX_H
+#define WIRE_REGEX_H
+
+#include "base/base.h"
+
+struct arena;
+
+enum {
+	REGEX_MAX_BYTES = 256,   /* of a pattern */
+	REGEX_STEPS_MAX = 1000,  /* of its program */
+	REGEX_RANGES_MAX = 500,  /* of all its classes together */
+	REGEX_DEPTH_MAX = 32,    /* groups within each other */
+	REGEX_REPEATS_MAX = 255, /* in {m,n} */
+};
+
+struct regex_step;
+struct regex_range;
+
+struct regex {
+	const struct regex_step *steps;
+	const struct regex_range *ranges;
+	size_t step_count;
+	bool fold_case;
+};
+
+/* With `fold_case` ASCII letters match in either case. ERR_INVALID with a sentence; ERR_LIMIT: more
+ * than the limits above. */
+int regex_compile(struct slice pattern, bool fold_case, struct arena *arena, struct regex *regex,
+		  struct errbuf *e) MUST_CHECK;
+
+/* Whether it matches somewhere in the text. Adds what it cost, in steps, to *work. */
+bool regex_search(const struct regex *regex, struct slice text, uint64_t *work);
+
+#endif
