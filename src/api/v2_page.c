@@ -1,0 +1,100 @@
+#include "api/v2_page.h"
+
+#include "api/v2_params.h"
+#include "wire/json.h"
+
+enum { URL_MAX_BYTES = 64 << 10 };
+
+int v2_page_read(const struct http_request *request, struct v2_page *page, struct errbuf *e)
+{
+	int err = v2_params_number(request, "limit", V2_PAGE_LIMIT, 0, INT64_MAX, &page->limit, e);
+	return err ? err : v2_params_number(request, "offset", 0, 0, INT64_MAX, &page->offset, e);
+}
+
+void v2_host_write(const struct http_request *request, struct buf *out)
+{
+	struct slice host = http_header(request, "Host");
+	if (!host.len)
+		return;
+	buf_append_text(out, "http://");
+	buf_append(out, host.data, host.len);
+}
+
+/* ---- Links ----------------------------------------------------------------------------------- */
+
+/* What may stand in a query as it is (RFC 3986, unreserved). */
+static void put_encoded(struct buf *out, struct slice text)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned char c = (unsigned char)text.data[i];
+		char coded[3] = {'%', hex[c >> 4], hex[c & 15]};
+		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		    (c && strchr("-._~", c)))
+			buf_append_char(out, (char)c);
+		else
+			buf_append(out, coded, sizeof(coded));
+	}
+}
+
+static void put_path(const struct http_request *request, struct buf *out)
+{
+	struct slice path = request->target;
+	const char *question = path.len ? memchr(path.data, '?', path.len) : NULL;
+	if (question)
+		path.len = (size_t)(question - path.data);
+	/* A target may be a whole address; then its path is what is behind the host. */
+	if (path.len && path.data[0] != '/')
+		path = request->path;
+	v2_host_write(request, out);
+	buf_append(out, path.data, path.len);
+}
+
+static void write_link(const struct http_request *request, uint64_t limit, uint64_t offset,
+		       struct json_writer *json)
+{
+	struct buf url;
+	buf_init(&url, URL_MAX_BYTES);
+	put_path(request, &url);
+	buf_printf(&url, "?limit=%llu&offset=%llu", (unsigned long long)limit,
+		   (unsigned long long)offset);
+	for (size_t i = 0; i < request->param_count; i++) {
+		const struct http_param *param = &request->params[i];
+		if (slice_equal(param->name, SLICE("limit")) ||
+		    slice_equal(param->name, SLICE("offset")))
+			continue;
+		buf_append_char(&url, '&');
+		put_encoded(&url, param->name);
+		buf_append_char(&url, '=');
+		put_encoded(&url, param->value);
+	}
+	if (url.failed)
+		json_write_null(json);
+	else
+		json_write_string(json, buf_slice(&url));
+	buf_release(&url);
+}
+
+void v2_page_write(const struct http_request *request, const struct v2_page *page, uint64_t total,
+		   struct json_writer *json)
+{
+	json_write_object_begin(json);
+	json_write_key(json, "limit");
+	json_write_u64(json, page->limit);
+	json_write_key(json, "offset");
+	json_write_u64(json, page->offset);
+	json_write_key(json, "total_count");
+	json_write_u64(json, total);
+	json_write_key(json, "next");
+	if (page->limit && page->offset < total && total - page->offset > page->limit)
+		write_link(request, page->limit, page->offset + page->limit, json);
+	else
+		json_write_null(json);
+	json_write_key(json, "previous");
+	if (page->limit && page->offset)
+		write_link(request, page->limit,
+			   page->offset > page->limit ? page->offset - page->limit : 0, json);
+	else
+		json_write_null(json);
+	json_write_object_end(json);
+}

@@ -1,0 +1,50 @@
+/* Time zones by name, and the days and months of reports in them.
+ *
+ * A zone is read from the system's files the first time that it is asked for and kept; V2_ZONES_MAX
+ * of them, then the one used longest ago makes room. `UTC` needs no file. Threads: the loop's. */
+#ifndef API_V2_ZONE_H
+#define API_V2_ZONE_H
+
+#include "base/base.h"
+#include "wire/tzif.h"
+
+struct files;
+
+enum { V2_ZONES_MAX = 16, V2_ZONE_NAME_MAX_BYTES = 64 };
+
+struct v2_zones;
+
+/* `folder` is where the files are: /usr/share/zoneinfo. */
+struct v2_zones *v2_zones_new(struct files *files, const char *folder);
+void v2_zones_free(struct v2_zones *zones); /* NULL is allowed */
+
+/* Whether it may be the name of a zone: parts of letters, digits, `_`, `+` and `-` between single
+ * slashes, so that no name leads out of the folder. */
+bool v2_zone_name_valid(struct slice name);
+
+/* *zone stays until the next call. ERR_INVALID with a sentence: no such name, or its file is not
+ * one. */
+int v2_zones_get(struct v2_zones *zones, struct slice name, const struct zone **zone,
+		 struct errbuf *e) MUST_CHECK;
+
+/* ---- Days and months ------------------------------------------------------------------------- */
+
+enum v2_span { SPAN_DAY, SPAN_MONTH };
+
+enum { V2_SPANS_MAX = 4000 };
+
+/* The edges of the whole days or months that the time from `begin_s` to `end_s` (inclusive)
+ * touches: edges_s[0] is where the first begins, edges_s[count] where the last ends; a day that
+ * the zone left out has no length and is left out here, too. days[i] is the first day of each, as
+ * days since 1970-01-01. ERR_LIMIT: more than V2_SPANS_MAX. Room for V2_SPANS_MAX + 1 of each. */
+int v2_spans(const struct zone *zone, enum v2_span span, int64_t begin_s, int64_t end_s,
+	     int64_t *edges_s, int64_t *days, size_t *count) MUST_CHECK;
+
+/* `2026-10-31`, or `2026-10` for a month; room for V2_SPAN_TEXT_BYTES. */
+enum { V2_SPAN_TEXT_BYTES = 32 };
+void v2_span_text(enum v2_span span, int64_t day, char *to);
+
+/* `2026-10` of the years 1 to 9999 as its first day; ERR_INVALID: it is not. */
+int v2_month_parse(struct slice text, int64_t *day) MUST_CHECK;
+
+#endif
