@@ -250,31 +250,148 @@ static void codes_are_complete(void **state)
 /* Any bytes are words: both read the same ones, and stay inside. */
 static void words_are_read_alike(void **state)
 {
-	enum { BYTES = 300 };
+	enum { BYTES = 300, LANES = ENTROPY_LANES };
 	struct random random;
-	const struct kernels *avx2 = kernels_avx2();
+	const struct kernels *both[] = {&kernels_plain, kernels_avx2()};
 	(void)state;
-	if (!avx2)
+	if (!both[1])
 		skip();
 	random_init(&random, 4);
 	for (unsigned round = 0; round < 20 * ENTROPY_TABLES; round++) {
 		const struct entropy_code *code = entropy_code(round % ENTROPY_TABLES);
-		size_t bytes = random_below(&random, BYTES), count = random_below(&random, 1000);
-		size_t at[2] = {random_below(&random, 8), 0}, done[2] = {0, 0};
-		uint8_t *from = mem_alloc(bytes), *a = mem_alloc(count), *b = mem_alloc(count);
+		size_t bytes = 8 + random_below(&random, BYTES), room[LANES];
+		uint8_t *from = mem_alloc(bytes), *words[2][LANES];
+		struct word_lane lanes[2][LANES], one;
 		for (size_t i = 0; i < bytes; i++)
 			from[i] = (uint8_t)(random_next(&random) & random_next(&random));
-		at[1] = at[0];
-		kernels_plain.read_words(code, from, bytes, &at[0], a, &done[0], count);
-		avx2->read_words(code, from, bytes, &at[1], b, &done[1], count);
-		assert_int_equal(at[0], at[1]);
-		assert_int_equal(done[0], done[1]);
-		assert_true(done[0] <= count && at[0] <= 8 * bytes + 8);
-		assert_true(!done[0] || memcmp(a, b, done[0]) == 0);
+		for (unsigned i = 0; i < LANES; i++) {
+			room[i] = random_below(&random, 500);
+			/* Eight bytes can be loaded at every bit up to the end. */
+			size_t end = random_below(&random, bytes * 8 - 63);
+			size_t bit = random_below(&random, end + 1);
+			for (int k = 0; k < 2; k++) {
+				uint8_t *to = words[k][i] = mem_alloc(room[i] + ENTROPY_SLACK);
+				lanes[k][i] = (struct word_lane){bit, end, to, to + room[i]};
+			}
+		}
+		for (int k = 0; k < 2; k++)
+			both[k]->read_lanes(code, from, lanes[k]);
+		for (unsigned i = 0; i < LANES; i++) {
+			size_t read = (size_t)(lanes[0][i].to - words[0][i]);
+			one = lanes[0][i];
+			kernels_plain.read_words(code, from, &lanes[0][i]);
+			both[1]->read_words(code, from, &lanes[1][i]);
+			size_t done = (size_t)(lanes[0][i].to - words[0][i]);
+			assert_true(one.bit <= one.end && read <= done && done <= room[i]);
+			assert_int_equal(lanes[0][i].bit, lanes[1][i].bit);
+			assert_true(lanes[0][i].bit <= one.end);
+			assert_int_equal(lanes[1][i].to - words[1][i], done);
+			assert_true(!done || memcmp(words[0][i], words[1][i], done) == 0);
+			mem_free(words[0][i]);
+			mem_free(words[1][i]);
+		}
 		mem_free(from);
-		mem_free(a);
-		mem_free(b);
 	}
+}
+
+/* Word after word, bit after bit, as the document has it: the bit behind the last, or 0 when there
+ * are too few. */
+static size_t read_slowly(const struct entropy_code *code, const uint8_t *from, size_t bits,
+			  size_t words, uint8_t *symbols)
+{
+	size_t at = 0;
+	for (size_t i = 0; i < words; i++) {
+		unsigned w = 0, j = 0;
+		for (; w < ENTROPY_WORDS; w++) {
+			for (j = 0; j < code->lengths[w] && at + j < bits; j++) {
+				if ((from[(at + j) / 8] >> (at + j) % 8 & 1) !=
+				    (code->codes[w] >> j & 1))
+					break;
+			}
+			if (j == code->lengths[w])
+				break;
+		}
+		if (w == ENTROPY_WORDS)
+			return 0;
+		at += j;
+		for (unsigned s = 0; s < code->symbols_per_word; s++)
+			*symbols++ = (uint8_t)(w >> s * code->bits_per_symbol &
+					       ((1u << code->bits_per_symbol) - 1));
+	}
+	return at;
+}
+
+static bool all_zero(const uint8_t *from, size_t bit, size_t bits)
+{
+	for (; bit < bits; bit++) {
+		if (from[bit / 8] >> bit % 8 & 1)
+			return false;
+	}
+	return true;
+}
+
+enum { STREAM_WORDS = 700 };
+
+/* As many symbols, from as many bytes: what they are, or that they are none. */
+static void assert_stream(unsigned table, const uint8_t *stream, size_t bytes, uint32_t count)
+{
+	const struct entropy_code *code = entropy_code(table);
+	uint32_t per_word = code->symbols_per_word, words = (count + per_word - 1) / per_word;
+	uint8_t expected[4 * STREAM_WORDS + 16], *from = mem_alloc(bytes);
+	uint8_t *got = mem_alloc(count + ENTROPY_SLACK);
+	memcpy(from, stream, bytes);
+	size_t end = read_slowly(code, from, bytes * 8, words, expected);
+	bool sound = end && bytes * 8 - end < 8 && all_zero(from, end, bytes * 8);
+	for (uint32_t i = count; i < words * per_word; i++)
+		sound = sound && !expected[i];
+	for (int k = 0; k < 2; k++) {
+		kernels = k || !kernels_avx2() ? &kernels_plain : kernels_avx2();
+		int err = entropy_read_symbols(cursor_of(from, bytes), table, count, got);
+		assert_int_equal(err, sound ? 0 : ERR_DAMAGED);
+		assert_true(err || memcmp(got, expected, count) == 0);
+	}
+	mem_free(from);
+	mem_free(got);
+}
+
+/* Streams of any bits, cut behind some word, and what differs from them by a byte, a bit or some
+ * symbols. Sparse bits are mostly words of one length, in which who begins elsewhere is never in
+ * step. */
+static void streams_are_words_one_after_another(void **state)
+{
+	const struct kernels *fastest = kernels;
+	struct random random;
+	(void)state;
+	random_init(&random, 6);
+	for (unsigned round = 0; round < 12 * ENTROPY_TABLES; round++) {
+		unsigned table = round % ENTROPY_TABLES;
+		const struct entropy_code *code = entropy_code(table);
+		uint32_t words = (uint32_t)(1 + random_below(&random, STREAM_WORDS - 1));
+		uint8_t from[3 * STREAM_WORDS + 8], symbols[4 * STREAM_WORDS];
+		uint64_t sparse = random_below(&random, 3);
+		for (size_t i = 0; i < sizeof(from); i++) {
+			from[i] = (uint8_t)random_next(&random);
+			if (sparse && random_below(&random, 100) >= sparse - 1)
+				from[i] = 0;
+		}
+		size_t end = read_slowly(code, from, sizeof(from) * 8, words, symbols);
+		size_t bytes = (end + 7) / 8;
+		assert_true(end > 0);
+		if (end % 8)
+			from[end / 8] &= (uint8_t)low_mask(end % 8);
+		uint32_t count = words * code->symbols_per_word;
+		for (uint32_t less = 0; less < 6 && less < count; less++)
+			assert_stream(table, from, bytes, count - less);
+		assert_stream(table, from, bytes, count + code->symbols_per_word);
+		assert_stream(table, from, bytes - 1, count);
+		assert_stream(table, from, bytes + 1, count);
+		for (int i = 0; i < 4; i++) {
+			from[random_below(&random, bytes)] ^=
+				(uint8_t)(1 << random_below(&random, 8));
+			assert_stream(table, from, bytes, count);
+		}
+	}
+	kernels = fastest;
 }
 
 int main(void)
@@ -288,6 +405,7 @@ int main(void)
 		cmocka_unit_test(decimals_are_exact_or_refused),
 		cmocka_unit_test(codes_are_complete),
 		cmocka_unit_test(words_are_read_alike),
+		cmocka_unit_test(streams_are_words_one_after_another),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

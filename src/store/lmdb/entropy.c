@@ -187,24 +187,20 @@ static unsigned first_word(const struct entropy_code *code, uint64_t bits, unsig
 	return 0;
 }
 
-enum { ENTRY_SYMBOLS_MAX = 6 };
-
-static void fill_lookup(struct entropy_code *code, enum entropy_kind kind)
+static void fill_lookup(struct entropy_code *code)
 {
-	unsigned symbols = kinds[kind].symbols, word;
 	for (uint32_t bits = 0; bits < 1 << ENTROPY_LOOKUP_BITS; bits++) {
-		uint64_t entry = 0;
-		unsigned used = 0, count = 0;
-		while (count + symbols <= ENTRY_SYMBOLS_MAX) {
+		uint32_t entry = 0;
+		unsigned used = 0, count = 0, word;
+		for (; count < ENTROPY_ENTRY_WORDS; count++) {
 			unsigned length =
 				first_word(code, bits >> used, ENTROPY_LOOKUP_BITS - used, &word);
 			if (!length)
 				break;
-			for (unsigned i = 0; i < symbols; i++)
-				entry |= (uint64_t)symbol_of(kind, word, i) << (16 + 8 * count++);
+			entry |= (uint32_t)word << (6 + 8 * count);
 			used += length;
 		}
-		code->lookup[bits] = entry | count << 8 | used;
+		code->lookup[bits] = entry | count << 30 | used;
 	}
 }
 
@@ -220,7 +216,7 @@ static void build(void)
 	code->bits_per_symbol = kinds[kind].bits;
 	find_lengths(building, code->lengths);
 	assign_codes(code);
-	fill_lookup(code, kind);
+	fill_lookup(code);
 }
 
 const struct entropy_code *entropy_code(unsigned table)
@@ -601,89 +597,150 @@ uint8_t *entropy_write(const struct entropy_cost *cost, unsigned table, const ui
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-/* At most 64 bits from bit `at` on, zeros behind the end. */
-static uint64_t bits_from(const uint8_t *from, size_t bytes, size_t at)
+enum {
+	WORDS_MAX = BLOCK_ROWS_MAX / 2,
+	STREAM_BYTES_MAX = WORDS_MAX * ENTROPY_CODE_BITS_MAX / 8,
+	/* Zeros stand behind the copy of a stream that is read: look-ups go on into them, and eight
+	 * bytes can be loaded at each of these bits. Whoever took words from there has gone beyond
+	 * the end, which is damage. */
+	ZERO_BITS = 64,
+	ZERO_BYTES = ZERO_BITS / 8 + 8,
+	/* A shorter stream is read by one lane. */
+	LANES_BYTES_LEAST = 96,
+	/* What a lane that begins anywhere reads to come into step with the words, and so much more
+	 * than its end for whole look-ups. */
+	IN_STEP_BITS = 84,
+};
+
+static uint64_t bits_at(const uint8_t *from, size_t bit)
 {
-	uint64_t word = 0;
-	size_t left = bytes - at / 8;
-	memcpy(&word, from + at / 8, left < 8 ? left : 8);
-	return word >> at % 8;
+	uint64_t bits;
+	memcpy(&bits, from + bit / 8, 8);
+	return bits >> bit % 8;
 }
 
-/* The next word and its length, or 0. */
-static unsigned next_word(const struct entropy_code *code, uint64_t bits, unsigned *word)
+/* One word, if it is longer than the index or ends the lane. */
+static int read_word(const struct entropy_code *code, const uint8_t *from, struct word_lane *lane)
 {
-	uint64_t entry = code->lookup[bits & low_mask(ENTROPY_LOOKUP_BITS)];
-	if (entry) {
-		*word = 0;
-		for (unsigned s = 0; s < code->symbols_per_word; s++)
-			*word |= (unsigned)(entry >> (16 + 8 * s) & 0xff)
-				 << s * code->bits_per_symbol;
-		return code->lengths[*word];
-	}
-	return first_word(code, bits, ENTROPY_CODE_BITS_MAX, word);
-}
-
-/* Word by word: what is left when no more than a few are. Spare symbols and bits are 0. */
-static int read_last_words(const struct entropy_code *code, const uint8_t *from, size_t bytes,
-			   size_t at, uint8_t *symbols, uint32_t count)
-{
-	unsigned width = code->bits_per_symbol, word = 0;
-	for (uint32_t i = 0; i < count; i += code->symbols_per_word) {
-		if (at / 8 >= bytes)
-			return ERR_DAMAGED;
-		unsigned length = next_word(code, bits_from(from, bytes, at), &word);
-		if (!length)
-			return ERR_DAMAGED;
-		at += length;
-		for (unsigned s = 0; s < code->symbols_per_word; s++, word >>= width)
-			symbols[i + s] = (uint8_t)(word & low_mask(width));
-	}
-	uint32_t whole = (count + code->symbols_per_word - 1) / code->symbols_per_word *
-			 code->symbols_per_word;
-	for (uint32_t i = count; i < whole; i++) {
-		if (symbols[i])
-			return ERR_DAMAGED;
-	}
-	if (at > bytes * 8 || bytes * 8 - at >= 8)
+	uint64_t bits = bits_at(from, lane->bit);
+	uint32_t entry = code->lookup[bits & low_mask(ENTROPY_LOOKUP_BITS)];
+	unsigned word = entry >> 6 & 0xff;
+	unsigned length =
+		entry ? code->lengths[word] : first_word(code, bits, ENTROPY_CODE_BITS_MAX, &word);
+	if (!length)
 		return ERR_DAMAGED;
-	return at % 8 && from[at / 8] >> at % 8 ? ERR_DAMAGED : 0;
+	*lane->to++ = (uint8_t)word;
+	lane->bit += length;
+	return 0;
 }
 
-/* Fewer than eight bytes are left: as many look-ups as before, with zeros behind the end. Whoever
- * reads on sees that words were taken from beyond it. */
-static void read_last_bytes(const struct entropy_code *code, const uint8_t *from, size_t bytes,
-			    size_t *at, uint8_t *symbols, size_t *done, size_t count)
+/* To the lane's end, or as many words as are wanted. */
+static int read_lane(const struct entropy_code *code, const uint8_t *from, struct word_lane *lane)
 {
-	uint8_t padded[8 + 16] = {0};
-	size_t begin = *at / 8, bit = *at % 8;
-	if (begin < bytes)
-		memcpy(padded, from + begin, bytes - begin);
-	kernels->read_words(code, padded, sizeof(padded), &bit, symbols, done, count);
-	*at = begin * 8 + bit;
-}
-
-/* `symbols` has ENTROPY_SLACK bytes behind `count`. */
-static int read_words(const struct entropy_code *code, const uint8_t *from, size_t bytes,
-		      uint8_t *symbols, uint32_t count)
-{
-	size_t at = 0, done = 0;
 	for (;;) {
-		kernels->read_words(code, from, bytes, &at, symbols, &done, count);
-		if (done + 8 > count || bytes * 8 < at + 64)
-			break;
-		/* A word that is longer than the index. */
-		unsigned word = 0, length = next_word(code, bits_from(from, bytes, at), &word);
-		if (!length)
+		kernels->read_words(code, from, lane);
+		if (lane->bit >= lane->end || lane->to == lane->to_end)
+			return 0;
+		if (read_word(code, from, lane))
 			return ERR_DAMAGED;
-		at += length;
-		for (unsigned s = 0; s < code->symbols_per_word;
-		     s++, word >>= code->bits_per_symbol)
-			symbols[done++] = (uint8_t)(word & low_mask(code->bits_per_symbol));
 	}
-	if (done + 8 <= count)
-		read_last_bytes(code, from, bytes, &at, symbols, &done, count);
-	return read_last_words(code, from, bytes, at, symbols + done, count - (uint32_t)done);
+}
+
+static bool is_long(const struct entropy_code *code, const uint8_t *from,
+		    const struct word_lane *lane)
+{
+	return lane->bit + ENTROPY_CODE_BITS_MAX <= lane->end && lane->to < lane->to_end &&
+	       !code->lookup[bits_at(from, lane->bit) & low_mask(ENTROPY_LOOKUP_BITS)];
+}
+
+/* Until one of the lanes is near its end. */
+static int read_lanes(const struct entropy_code *code, const uint8_t *from,
+		      struct word_lane lanes[ENTROPY_LANES])
+{
+	int err = 0;
+	for (bool again = true; again && !err;) {
+		again = false;
+		kernels->read_lanes(code, from, lanes);
+		for (unsigned i = 0; i < ENTROPY_LANES && !err; i++) {
+			if (!is_long(code, from, &lanes[i]))
+				continue;
+			err = read_word(code, from, &lanes[i]);
+			again = true;
+		}
+	}
+	return err;
+}
+
+/* Puts what the lane behind has read, from `begin` on, to what is there, if that ends just there.
+ */
+static void splice(struct word_lane *lane, const struct word_lane *behind, const uint8_t *words,
+		   size_t begin)
+{
+	size_t count = (size_t)(behind->to - words);
+	if (lane->bit != begin || count > (size_t)(lane->to_end - lane->to))
+		return;
+	memcpy(lane->to, words, count);
+	lane->to += count;
+	lane->bit = behind->bit;
+}
+
+/* A look-up has to wait for the one before it: most of the time of one lane is waiting. But in a
+ * prefix code whoever begins anywhere is soon in step with the words, after some 20 bits and seldom
+ * more than 90. So two more lanes read the second and the third part of the stream at the same
+ * time, each from where it is likely to be in step. Whether it was turns out when the lane before
+ * it arrives: only if that one meets the very bit from which on the next one's words were kept do
+ * they count; else it goes on by itself. */
+static int read_side_by_side(const struct entropy_code *code, const uint8_t *from, size_t bits,
+			     struct word_lane *lane)
+{
+	uint8_t words[ENTROPY_LANES][WORDS_MAX + ENTROPY_SLACK]; /* the first one's are not used */
+	size_t begin[ENTROPY_LANES], wanted = (size_t)(lane->to_end - lane->to);
+	struct word_lane lanes[ENTROPY_LANES] = {*lane};
+	for (unsigned i = 1; i < ENTROPY_LANES; i++) {
+		begin[i] = (bits - IN_STEP_BITS) * i / ENTROPY_LANES;
+		lanes[i] = (struct word_lane){begin[i], begin[i] + IN_STEP_BITS, words[i],
+					      words[i] + wanted};
+	}
+	int err = read_lanes(code, from, lanes);
+	for (unsigned i = 1; i < ENTROPY_LANES; i++) {
+		begin[i] = lanes[i - 1].end = lanes[i].bit;
+		lanes[i].end = bits;
+		lanes[i].to = words[i];
+	}
+	if (!err)
+		err = read_lanes(code, from, lanes);
+	*lane = lanes[0];
+	for (unsigned i = 1; i < ENTROPY_LANES && !err; i++) {
+		lane->end = begin[i];
+		err = read_lane(code, from, lane);
+		splice(lane, &lanes[i], words[i], begin[i]);
+	}
+	return err;
+}
+
+/* The words of `count` symbols, which what is left of the cursor holds exactly. Up to ENTROPY_SLACK
+ * bytes behind them are changed. */
+static int read_words(const struct entropy_code *code, struct cursor c, uint32_t count,
+		      uint8_t *words)
+{
+	uint8_t from[STREAM_BYTES_MAX + ZERO_BYTES];
+	size_t bytes = cursor_left(&c), bits = bytes * 8;
+	uint32_t symbols = code->symbols_per_word, wanted = (count + symbols - 1) / symbols;
+	struct word_lane lane = {0, bits, words, words + wanted};
+	if (bytes > STREAM_BYTES_MAX)
+		return ERR_DAMAGED;
+	memcpy(from, c.at, bytes);
+	memset(from + bytes, 0, ZERO_BYTES);
+	int err = bytes < LANES_BYTES_LEAST ? 0 : read_side_by_side(code, from, bits, &lane);
+	lane.end = bits + ZERO_BITS;
+	if (!err)
+		err = read_lane(code, from, &lane);
+	if (err || lane.to < lane.to_end || lane.bit > bits || bits - lane.bit >= 8)
+		return ERR_DAMAGED;
+	unsigned spare = count % symbols * code->bits_per_symbol;
+	if (spare && words[wanted - 1] >> spare)
+		return ERR_DAMAGED;
+	return lane.bit % 8 && from[lane.bit / 8] >> lane.bit % 8 ? ERR_DAMAGED : 0;
 }
 
 struct details {
@@ -734,12 +791,13 @@ static int read_details(struct cursor *c, unsigned table, uint32_t count, struct
 	return c->bad ? ERR_DAMAGED : 0;
 }
 
-/* Symbols are values of eight bits: made patterns as any others are. */
-static void symbols_to_patterns(const uint8_t *symbols, uint32_t count,
-				const struct pattern_codec *codec, uint64_t *values)
+/* Words are symbols packed, as in a mini-block. */
+static void words_to_patterns(const uint8_t *words, unsigned width, uint32_t count,
+			      const struct pattern_codec *codec, uint64_t *values)
 {
 	struct pattern_carry carry = pattern_begin(codec);
-	kernels->unpack_patterns(codec, &carry, symbols, symbols + count + ENTROPY_SLACK, count, 8,
+	kernels->unpack_patterns(codec, &carry, words,
+				 words + packed_bytes(count, width) + ENTROPY_SLACK, count, width,
 				 values);
 }
 
@@ -760,20 +818,28 @@ static int add_exceptions(const struct details *details, unsigned table, uint32_
 
 int entropy_read_symbols(struct cursor c, unsigned table, uint32_t count, uint8_t *symbols)
 {
-	return read_words(entropy_code(table), c.at, cursor_left(&c), symbols, count);
+	uint8_t words[WORDS_MAX + ENTROPY_SLACK];
+	const struct entropy_code *code = entropy_code(table);
+	unsigned width = code->bits_per_symbol;
+	if (read_words(code, c, count, words))
+		return ERR_DAMAGED;
+	kernels->unpack_words(words, packed_bytes(count, width), width, symbols);
+	return 0;
 }
 
 int entropy_read(struct cursor c, unsigned table, bool has_details,
 		 const struct pattern_codec *codec, uint32_t count, uint64_t *values)
 {
-	uint8_t symbols[BLOCK_ROWS_MAX + ENTROPY_SLACK];
+	uint8_t words[WORDS_MAX + ENTROPY_SLACK], symbols[BLOCK_ROWS_MAX + ENTROPY_SLACK];
+	const struct entropy_code *code = entropy_code(table);
+	unsigned width = code->bits_per_symbol;
 	struct details details = {.low_bits = 0};
 	if (has_details && read_details(&c, table, count, &details))
 		return ERR_DAMAGED;
-	if (read_words(entropy_code(table), c.at, cursor_left(&c), symbols, count))
+	if (read_words(code, c, count, words))
 		return ERR_DAMAGED;
 	if (!details.low_bits && !details.centred && !details.exceptions) {
-		symbols_to_patterns(symbols, count, codec, values);
+		words_to_patterns(words, width, count, codec, values);
 		return 0;
 	}
 	if (details.low_bits)
@@ -781,6 +847,7 @@ int entropy_read(struct cursor c, unsigned table, bool has_details,
 				values);
 	else
 		memset(values, 0, count * sizeof(*values));
+	kernels->unpack_words(words, packed_bytes(count, width), width, symbols);
 	kernels->add_symbols(symbols, count, details.low_bits, values);
 	if (details.exceptions && add_exceptions(&details, table, count, values))
 		return ERR_DAMAGED;

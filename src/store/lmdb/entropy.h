@@ -12,7 +12,9 @@
 enum {
 	ENTROPY_TABLES = 32,
 	ENTROPY_WORDS = 256,
-	ENTROPY_LOOKUP_BITS = 11,
+	ENTROPY_LOOKUP_BITS = 12,
+	ENTROPY_ENTRY_WORDS = 3, /* that a look-up gives */
+	ENTROPY_LANES = 3,       /* that read a stream side by side */
 	ENTROPY_CODE_BITS_MAX = 24,
 	ENTROPY_LOW_BITS_MAX = 60,
 	/* Symbols may be written so far behind the last one asked for. */
@@ -81,9 +83,9 @@ int entropy_read(struct cursor c, unsigned table, bool details, const struct pat
 /* ---- For kernels and tests ------------------------------------------------------------------- */
 
 struct entropy_code {
-	/* By the next bits: what whole words they begin with. Bits 0-7 their length, 8-15 how many
-	 * symbols, then six symbols, a byte each. 0: the first word is longer than the index. */
-	uint64_t lookup[1 << ENTROPY_LOOKUP_BITS];
+	/* By the next bits: what whole words they begin with. Bits 0-5 their length, then three
+	 * words, a byte each, then how many. 0: the first one is longer than the index. */
+	uint32_t lookup[1 << ENTROPY_LOOKUP_BITS];
 	uint32_t codes[ENTROPY_WORDS]; /* the first bit lowest */
 	uint8_t lengths[ENTROPY_WORDS];
 	/* By length: the first code, read with its first bit highest, and where its words begin. */

@@ -19,6 +19,12 @@ struct symbol_sums {
 	int64_t first, last, least, greatest, total;
 };
 
+/* Someone who reads the words of a stream: from `bit` on, to `to`. */
+struct word_lane {
+	size_t bit, end;      /* no look-up goes beyond the end, */
+	uint8_t *to, *to_end; /* nor its words; what lies behind them may be changed */
+};
+
 struct kernels {
 	/* `count` values of `width` bits, low bits first. pack ignores what lies above the width;
 	 * unpack reads no byte at or behind `end`, and the packed bytes lie before it. */
@@ -46,11 +52,15 @@ struct kernels {
 	 * elsewhere than `bits`. */
 	size_t (*decimals_from_bits)(const uint64_t *bits, size_t count, unsigned exponent,
 				     uint64_t *m);
-	/* Symbols of the words from bit *at on; stops where 8 bytes are not left to load or
-	 * 8 symbols to write, and before a word longer than the index. *done symbols of `count` are
-	 * there; up to seven bytes behind the last one written are changed. */
-	void (*read_words)(const struct entropy_code *code, const uint8_t *from, size_t bytes,
-			   size_t *at, uint8_t *symbols, size_t *done, size_t count);
+	/* As many words as whole look-ups give; stops before one that is longer than the index.
+	 * Eight bytes can be loaded at every bit before the end. */
+	void (*read_words)(const struct entropy_code *code, const uint8_t *from,
+			   struct word_lane *lane);
+	/* The same for all lanes side by side, while four look-ups fit into each. */
+	void (*read_lanes)(const struct entropy_code *code, const uint8_t *from,
+			   struct word_lane lanes[ENTROPY_LANES]);
+	/* Words of symbols of 4 or 2 bits, a byte each then. */
+	void (*unpack_words)(const uint8_t *words, size_t count, unsigned width, uint8_t *symbols);
 	/* Puts symbols above their low bits. */
 	void (*add_symbols)(const uint8_t *symbols, size_t count, unsigned low_bits,
 			    uint64_t *values);

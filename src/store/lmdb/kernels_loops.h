@@ -257,41 +257,111 @@ TARGET static size_t decimals_from_bits(const uint64_t *bits, size_t count, unsi
 	return done;
 }
 
-/* Four look-ups at a time while eight bytes can be loaded and their symbols have room, then one;
- * stops also before a word that is longer than the index. */
-TARGET static void read_words(const struct entropy_code *code, const uint8_t *from, size_t bytes,
-			      size_t *at, uint8_t *symbols, size_t *done, size_t count)
+/* So many look-ups are made of one load. The bit on top of it, which moves down with the others,
+ * then tells how many bits they took. */
+enum {
+	LOOK_UPS = 4,
+	LOOK_UPS_BITS = LOOK_UPS * ENTROPY_LOOKUP_BITS,
+	LOOK_UPS_WORDS = LOOK_UPS * ENTROPY_ENTRY_WORDS,
+};
+
+TARGET static inline __attribute__((always_inline)) uint64_t load_bits(const uint8_t *from,
+								       size_t bit)
 {
-	const uint64_t mask = (1 << ENTROPY_LOOKUP_BITS) - 1, *lookup = code->lookup;
-	size_t bit = *at, n = *done;
-	while (n + ENTROPY_SLACK <= count && bit / 8 + 8 <= bytes) {
-		uint64_t word, entry = 0;
-		memcpy(&word, from + bit / 8, 8);
-		word >>= bit % 8;
-		for (int i = 0; i < 4; i++) {
-			entry = lookup[word & mask];
-			uint64_t out = entry >> 16;
-			memcpy(symbols + n, &out, 8);
-			n += entry >> 8 & 0xff;
-			bit += entry & 0xff;
-			word >>= entry & 63;
+	uint64_t bits;
+	memcpy(&bits, from + bit / 8, 8);
+	return bits >> bit % 8 | UINT64_C(1) << 63;
+}
+
+/* What is left of the bits. */
+TARGET static inline __attribute__((always_inline)) uint64_t look_up(const uint32_t *lookup,
+								     uint64_t bits, uint8_t **to)
+{
+	uint32_t entry = lookup[bits & ((1 << ENTROPY_LOOKUP_BITS) - 1)];
+	uint32_t words = entry >> 6 | entry << 26;
+	memcpy(*to, &words, 4);
+	*to += entry >> 30;
+	return bits >> (entry & 63);
+}
+
+TARGET static void read_words(const struct entropy_code *code, const uint8_t *from,
+			      struct word_lane *of)
+{
+	struct word_lane lane = *of;
+	for (bool fits = true; fits;) {
+		uint64_t bits = load_bits(from, lane.bit);
+		for (int i = 0; i < LOOK_UPS; i++) {
+			uint32_t entry = code->lookup[bits & ((1 << ENTROPY_LOOKUP_BITS) - 1)];
+			fits = entry && lane.bit + (entry & 63) <= lane.end &&
+			       lane.to + (entry >> 30) <= lane.to_end;
+			if (!fits)
+				break;
+			bits = look_up(code->lookup, bits, &lane.to);
+			lane.bit += entry & 63;
 		}
-		if (!entry)
-			break;
 	}
-	while (n + sizeof(uint64_t) <= count && bit / 8 + 8 <= bytes) {
-		uint64_t word, entry;
-		memcpy(&word, from + bit / 8, 8);
-		entry = lookup[word >> bit % 8 & mask];
-		if (!entry)
-			break;
-		uint64_t out = entry >> 16;
-		memcpy(symbols + n, &out, 8);
-		n += entry >> 8 & 0xff;
-		bit += entry & 0xff;
+	*of = lane;
+}
+
+/* How often four look-ups have room for their words. */
+static inline size_t rounds_of(const struct word_lane *lane)
+{
+	return (size_t)(lane->to_end - lane->to) / LOOK_UPS_WORDS;
+}
+
+static inline size_t least_rounds(const struct word_lane lanes[ENTROPY_LANES])
+{
+	size_t least = rounds_of(&lanes[0]);
+	for (unsigned i = 1; i < ENTROPY_LANES; i++)
+		least = rounds_of(&lanes[i]) < least ? rounds_of(&lanes[i]) : least;
+	return least;
+}
+
+/* A look-up waits for the one before it, but not for those of the other lanes. */
+TARGET static void read_lanes(const struct entropy_code *code, const uint8_t *from,
+			      struct word_lane lanes[ENTROPY_LANES])
+{
+	const uint32_t *lookup = code->lookup;
+	struct word_lane a = lanes[0], b = lanes[1], c = lanes[2];
+	bool stuck = false;
+	for (size_t rounds = least_rounds(lanes);
+	     rounds && !stuck && a.bit + LOOK_UPS_BITS <= a.end && b.bit + LOOK_UPS_BITS <= b.end &&
+	     c.bit + LOOK_UPS_BITS <= c.end;
+	     rounds--) {
+		uint64_t x = load_bits(from, a.bit);
+		uint64_t y = load_bits(from, b.bit);
+		uint64_t z = load_bits(from, c.bit);
+		for (int i = 0; i < LOOK_UPS; i++) {
+			x = look_up(lookup, x, &a.to);
+			y = look_up(lookup, y, &b.to);
+			z = look_up(lookup, z, &c.to);
+		}
+		a.bit += (size_t)__builtin_clzll(x);
+		b.bit += (size_t)__builtin_clzll(y);
+		c.bit += (size_t)__builtin_clzll(z);
+		stuck = (x | y | z) >> 63;
 	}
-	*at = bit;
-	*done = n;
+	lanes[0] = a;
+	lanes[1] = b;
+	lanes[2] = c;
+}
+
+TARGET static void unpack_words(const uint8_t *words, size_t count, unsigned width,
+				uint8_t *symbols)
+{
+	if (width == 4) {
+		for (size_t i = 0; i < count; i++) {
+			symbols[2 * i] = words[i] & 15;
+			symbols[2 * i + 1] = words[i] >> 4;
+		}
+	} else {
+		for (size_t i = 0; i < count; i++) {
+			symbols[4 * i] = words[i] & 3;
+			symbols[4 * i + 1] = words[i] >> 2 & 3;
+			symbols[4 * i + 2] = words[i] >> 4 & 3;
+			symbols[4 * i + 3] = words[i] >> 6;
+		}
+	}
 }
 
 TARGET static void add_symbols(const uint8_t *symbols, size_t count, unsigned low_bits,
