@@ -10,10 +10,10 @@ static int group_text(const struct query_spec *spec, struct slice tags_text, str
 		      struct buf *text)
 {
 	struct tag list[QUERY_BY_MAX];
-	struct tags tags, kept = {list, 0};
+	struct tags tags = {NULL, 0}, kept = {list, 0};
 	arena_reset(arena);
 	buf_clear(text);
-	if (tags_decode(tags_text, arena, &tags))
+	if (spec->by_count && tags_decode(tags_text, arena, &tags))
 		return ERR_DAMAGED;
 	for (size_t i = 0; i < tags.count; i++) {
 		bool wanted = false;
@@ -73,7 +73,8 @@ int groups_make(struct query_run *run)
 	}
 	for (size_t i = 0; i < count; i++)
 		run->row_series[i] = (uint32_t)i;
-	qsort_r(run->row_series, count, sizeof(*run->row_series), by_text, texts);
+	if (run->query.spec.by_count) /* else there is one group */
+		qsort_r(run->row_series, count, sizeof(*run->row_series), by_text, texts);
 	run->row_count = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct slice text = texts[run->row_series[i]];
