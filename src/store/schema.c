@@ -113,6 +113,18 @@ const struct table_def schema[TABLE_COUNT] = {
 		.key_count = 2, .key = {{"partition", PART_U64}, {"slot", PART_U64}},
 		.column_count = 2, .column = {{"series", PART_BYTES}, {"writer", PART_TEXT}},
 	},
+	[TABLE_QUEUE] = {
+		.name = "queue", .kind = TABLE_CELLS, .cell_kind = CELL_LOG,
+		.help = "Messages that wait for a persister, by shard of their key.",
+		.key_count = 2, .key = {{"queue", PART_TEXT}, {"shard", PART_U64}},
+		.column_count = 1, .column = {{"sequence", PART_U64}},
+	},
+	[TABLE_QUEUE_ASIDE] = {
+		.name = "queue_aside", .kind = TABLE_CELLS, .cell_kind = CELL_LOG,
+		.help = "Messages that no persister could read, with the reason.",
+		.key_count = 1, .key = {{"queue", PART_TEXT}},
+		.column_count = 1, .column = {{"sequence", PART_U64}},
+	},
 };
 /* clang-format on */
 

@@ -28,6 +28,8 @@ enum table {
 	TABLE_METRIC_INFO = 15,
 	TABLE_LEASES = 16,
 	TABLE_MARKS = 17,
+	TABLE_QUEUE = 18,
+	TABLE_QUEUE_ASIDE = 19,
 	TABLE_COUNT
 };
 
@@ -37,6 +39,7 @@ enum cell_kind {
 	CELL_STAMPED,     /* put, delete; the higher stamp wins */
 	CELL_CONDITIONAL, /* put_if, delete_if by version: rare, never on the path of samples */
 	CELL_SET,         /* the value is a set of texts that only grows */
+	CELL_LOG,         /* put in rising order by one writer a row, removed for good */
 	CELL_SERIES,      /* series_sets: written by registering a series, read as cells */
 };
 

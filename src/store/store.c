@@ -414,6 +414,54 @@ int store_cell_delete_if(struct store_write *write, enum table table, const stru
 	return add_conditional(write, key, column, &cell, outcome);
 }
 
+int store_log_put(struct store_write *write, enum table table, const struct store_parts *key,
+		  const struct store_parts *column, struct slice value)
+{
+	struct store_cell_write cell = {.action = CELL_LOG_PUT, .table = table, .value = value};
+	return add_cell(write, CELL_LOG, key, column, &cell);
+}
+
+/* How many parts a bound gives. */
+static size_t bound_parts(const struct store_parts *bound, size_t count)
+{
+	size_t given = 0;
+	while (given < count && bound->part[given].data)
+		given++;
+	return given;
+}
+
+static int check_bound(enum table table, const struct store_parts *bound, struct errbuf *e)
+{
+	return check_column(table, bound, bound_parts(bound, schema[table].column_count), e);
+}
+
+int store_log_remove(struct store_write *write, enum table table, const struct store_parts *key,
+		     const struct store_parts *from, const struct store_parts *to)
+{
+	char key_bytes[STORE_KEY_MAX_BYTES], from_bytes[STORE_COLUMN_MAX_BYTES];
+	char to_bytes[STORE_COLUMN_MAX_BYTES];
+	struct errbuf *e = &write->error;
+	struct store_cell_write cell = {.action = CELL_LOG_REMOVE, .table = table};
+	if (!is_kind(table, TABLE_CELLS) || schema[table].cell_kind != CELL_LOG)
+		return errbuf_set(e, ERR_INVALID, "%s has no cells of this kind",
+				  table_name(table));
+	const struct table_def *def = &schema[table];
+	int err = check_key(table, key, e);
+	if (!err)
+		err = check_bound(table, from, e);
+	if (!err)
+		err = check_bound(table, to, e);
+	if (err)
+		return err;
+	cell.key = put_parts(key_bytes, key, def->key_count);
+	cell.column = put_parts(from_bytes, from, def->column_count);
+	cell.to = put_parts(to_bytes, to, def->column_count);
+	cell.to_end = !to->part[0].data;
+	err = write->store->engine->add_cell(write, &cell);
+	write->cells += !err;
+	return added(write, err);
+}
+
 int store_series_forget(struct store_write *write, const uint64_t *handles, size_t n)
 {
 	int err = check_group(n, &write->error);
@@ -553,25 +601,15 @@ static int check_cell_get(const struct store_cell_get *get)
 	return check_column(get->table, &get->column, schema[get->table].column_count, NULL);
 }
 
-/* How many parts a bound gives. */
-static size_t bound_parts(const struct store_parts *bound, size_t count)
-{
-	size_t given = 0;
-	while (given < count && bound->part[given].data)
-		given++;
-	return given;
-}
-
 static int check_cell_scan(const struct store_cell_scan *scan)
 {
 	if (!is_kind(scan->table, TABLE_CELLS))
 		return ERR_INVALID;
-	size_t count = schema[scan->table].column_count;
 	int err = check_key(scan->table, &scan->key, NULL);
 	if (!err)
-		err = check_column(scan->table, &scan->from, bound_parts(&scan->from, count), NULL);
+		err = check_bound(scan->table, &scan->from, NULL);
 	if (!err)
-		err = check_column(scan->table, &scan->to, bound_parts(&scan->to, count), NULL);
+		err = check_bound(scan->table, &scan->to, NULL);
 	return err;
 }
 

@@ -163,6 +163,17 @@ int store_cell_delete_if(struct store_write *write, enum table table, const stru
 			 const struct store_parts *column, uint64_t version,
 			 struct store_write_cond **outcome) MUST_CHECK;
 
+/* Log cells: what passes through. A row has one writer at a time, which puts columns above those it
+ * put before (a lower one is taken too, but may cost more); what it puts again is overwritten.
+ * Removing takes columns from <= column < to, bounds as in a scan, at once and for good: nothing of
+ * them stays to be swept, and a put that comes later is seen, so it is for the writer to see to it
+ * that a batch of unknown outcome is settled before it goes on. It costs what it removes. Neither
+ * stamps nor expiry. */
+int store_log_put(struct store_write *write, enum table table, const struct store_parts *key,
+		  const struct store_parts *column, struct slice value) MUST_CHECK;
+int store_log_remove(struct store_write *write, enum table table, const struct store_parts *key,
+		     const struct store_parts *from, const struct store_parts *to) MUST_CHECK;
+
 /* A series that has no data in any table leaves the registry (and series_sets); one that has data
  * stays, as may one whose data has expired but is not yet removed. Its handle is dead from then on:
  * an append to it fails with ERR_NOT_FOUND. Within a stage forgetting comes after all else. Handles
@@ -492,13 +503,23 @@ uint64_t store_series_generation(struct store *store);
 
 /* A cell request, checked and flat: what store.c hands to the engine. The bytes are the caller's:
  * the engine copies what it keeps. */
-enum cell_action { CELL_PUT, CELL_DELETE, CELL_ADD, CELL_PUT_IF, CELL_DELETE_IF };
+enum cell_action {
+	CELL_PUT,
+	CELL_DELETE,
+	CELL_ADD,
+	CELL_PUT_IF,
+	CELL_DELETE_IF,
+	CELL_LOG_PUT,
+	CELL_LOG_REMOVE, /* from `column`, to `to` */
+};
 
 struct store_cell_write {
 	enum cell_action action;
 	enum table table;
 	struct slice key;    /* store_parts_encode of the row key */
 	struct slice column; /* store_parts_encode of the column */
+	struct slice to;     /* likewise */
+	bool to_end;         /* to the row's end, instead */
 	struct slice value;  /* or the set's element */
 	int64_t stamp_us, expires_ms;
 	uint64_t version;

@@ -90,9 +90,20 @@ struct store_parts model_column(enum table table, size_t index)
 	static const struct slice texts[MODEL_COLUMNS] = {{"", 0},  {"\0", 1},  {"\0\xff", 2},
 							  {"a", 1}, {"a\0", 2}, {"ab", 2},
 							  {"b", 1}, {"\xff", 1}};
+	static const char numbers[MODEL_COLUMNS][8] = {{0},
+						       {0, 0, 0, 0, 0, 0, 0, 1},
+						       {0, 0, 0, 0, 0, 0, 0, 2},
+						       {0, 0, 0, 0, 0, 0, 1},
+						       {0, 1},
+						       {1},
+						       {127, -1},
+						       {-1, -1, -1, -1, -1, -1, -1, -1}};
 	struct store_parts column = {0};
-	for (size_t p = 0; p < schema[table].column_count; p++)
-		column.part[p] = texts[p ? index * 5 % MODEL_COLUMNS : index];
+	for (size_t p = 0; p < schema[table].column_count; p++) {
+		size_t which = p ? index * 5 % MODEL_COLUMNS : index;
+		bool number = schema[table].column[p].type == PART_U64;
+		column.part[p] = number ? (struct slice){numbers[which], 8} : texts[which];
+	}
 	return column;
 }
 

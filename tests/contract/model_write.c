@@ -269,6 +269,30 @@ static int add_conditional(struct model *model, struct side *side, struct batch 
 	return store_cell_delete_if(batch->write, TABLE_LEASES, &key, &column, version, outcome);
 }
 
+/* A bound of a removal, of all parts or none. */
+static struct store_parts pick_end(struct model *model)
+{
+	if (chance(model, 20))
+		return (struct store_parts){0};
+	return model_column(TABLE_QUEUE, pick(model, MODEL_COLUMNS));
+}
+
+static int add_log(struct model *model, struct batch *batch)
+{
+	size_t k = pick(model, MODEL_KEYS), c = pick(model, MODEL_COLUMNS);
+	struct store_parts key = model_key(TABLE_QUEUE, k);
+	struct store_parts column = model_column(TABLE_QUEUE, c);
+	struct store_parts from = pick_end(model), to = pick_end(model);
+	struct slice value = pick_bytes(model);
+	bool put = chance(model, 75);
+	model->ever_cells[TABLE_QUEUE][k] = true;
+	model_trace(model, "%s of the log, key %zu column %zu, %zu bytes", put ? "put" : "removal",
+		    k, c, value.len);
+	if (put)
+		return store_log_put(batch->write, TABLE_QUEUE, &key, &column, value);
+	return store_log_remove(batch->write, TABLE_QUEUE, &key, &from, &to);
+}
+
 static int add_request(struct model *model, struct side *side, struct batch *batch)
 {
 	unsigned kind = (unsigned)pick(model, 100);
@@ -278,8 +302,10 @@ static int add_request(struct model *model, struct side *side, struct batch *bat
 		return add_append(model, side, batch);
 	if (kind < 63)
 		return add_delete_range(model, side, batch);
-	if (kind < 83)
+	if (kind < 77)
 		return add_stamped(model, batch);
+	if (kind < 83)
+		return add_log(model, batch);
 	if (kind < 90)
 		return add_set(model, batch);
 	return add_conditional(model, side, batch);

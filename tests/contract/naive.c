@@ -23,6 +23,8 @@ static const char *const bug_names[NAIVE_BUG_COUNT] = {
 	[NAIVE_BUG_NAN_PAYLOAD] = "nan_payload",
 	[NAIVE_BUG_LOOK_BACK_EDGE] = "look_back_edge",
 	[NAIVE_BUG_FORGET_ALL] = "forget_all",
+	[NAIVE_BUG_LOG_REMOVE_TO] = "log_remove_to",
+	[NAIVE_BUG_LOG_PUT_ONCE] = "log_put_once",
 	[NAIVE_BUG_REOPEN_LOSES] = "reopen_loses",
 };
 
@@ -360,10 +362,33 @@ static int apply_add(struct naive *naive, struct naive_cell *cell, struct slice 
 	return 0;
 }
 
+static void remove_log(const struct naive *naive, struct naive_cells *row,
+		       const struct store_cell_write *request)
+{
+	for (size_t i = 0; i < row->count; i++) {
+		struct slice column = row->cells[i].column;
+		int to = request->to_end ? -1 : slice_compare(column, request->to);
+		bool past = naive->bug == NAIVE_BUG_LOG_REMOVE_TO ? to > 0 : to >= 0;
+		if (slice_compare(column, request->column) >= 0 && !past)
+			row->cells[i].deleted = true;
+	}
+}
+
+static void put_log(const struct naive *naive, struct naive_cell *cell, struct slice value)
+{
+	if (cell->deleted || naive->bug != NAIVE_BUG_LOG_PUT_ONCE)
+		set_value(cell, value);
+	cell->deleted = false;
+}
+
 static int apply_cell(struct naive *naive, struct store_write *write,
 		      const struct store_cell_write *request)
 {
 	struct naive_cells *row = make_cells(&naive->tables[request->table], request->key);
+	if (request->action == CELL_LOG_REMOVE) {
+		remove_log(naive, row, request);
+		return 0;
+	}
 	struct naive_cell *cell = make_cell(row, request->column);
 	switch (request->action) {
 	case CELL_PUT:
@@ -374,6 +399,11 @@ static int apply_cell(struct naive *naive, struct store_write *write,
 	case CELL_DELETE_IF:
 		apply_conditional(naive, write, cell, request);
 		return 0;
+	case CELL_LOG_PUT:
+		put_log(naive, cell, request->value);
+		return 0;
+	case CELL_LOG_REMOVE:
+		break; /* above */
 	case CELL_ADD:
 		return apply_add(naive, cell, request->value);
 	}
@@ -480,8 +510,10 @@ static int naive_add_cell(struct store_write *write, const struct store_cell_wri
 	struct request request = {.kind = REQUEST_CELL, .cell = *cell};
 	request.cell.key = arena_copy(&write->arena, cell->key);
 	request.cell.column = arena_copy(&write->arena, cell->column);
+	request.cell.to = arena_copy(&write->arena, cell->to);
 	request.cell.value = arena_copy(&write->arena, cell->value);
-	if (!request.cell.key.data || !request.cell.column.data || !request.cell.value.data)
+	if (!request.cell.key.data || !request.cell.column.data || !request.cell.to.data ||
+	    !request.cell.value.data)
 		return ERR_LIMIT;
 	return add(write, &request);
 }

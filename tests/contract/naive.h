@@ -48,6 +48,8 @@ enum naive_bug {
 	NAIVE_BUG_NAN_PAYLOAD,      /* every NaN is stored as the same one */
 	NAIVE_BUG_LOOK_BACK_EDGE,   /* before - look_back itself is left out */
 	NAIVE_BUG_FORGET_ALL,       /* forgets series that have data */
+	NAIVE_BUG_LOG_REMOVE_TO,    /* a removal takes the column at its end too */
+	NAIVE_BUG_LOG_PUT_ONCE,     /* a log cell that is put again keeps its value */
 	NAIVE_BUG_REOPEN_LOSES,     /* reopening loses the newest sample of a row */
 	NAIVE_BUG_COUNT
 };

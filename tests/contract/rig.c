@@ -447,6 +447,22 @@ void rig_cell_put(struct rig *rig, enum table table, const struct store_parts *k
 	rig_commit(rig, write);
 }
 
+void rig_log_put(struct rig *rig, enum table table, const struct store_parts *key,
+		 const struct store_parts *column, struct slice value)
+{
+	struct store_write *write = rig_write_new(rig);
+	assert_int_equal(store_log_put(write, table, key, column, value), 0);
+	rig_commit(rig, write);
+}
+
+void rig_log_remove(struct rig *rig, enum table table, const struct store_parts *key,
+		    const struct store_parts *from, const struct store_parts *to)
+{
+	struct store_write *write = rig_write_new(rig);
+	assert_int_equal(store_log_remove(write, table, key, from, to), 0);
+	rig_commit(rig, write);
+}
+
 void rig_cell_delete(struct rig *rig, enum table table, const struct store_parts *key,
 		     const struct store_parts *column, int64_t stamp_us)
 {
@@ -682,8 +698,8 @@ int contract_run(const struct contract_engine *engine, int argc, char **argv)
 	static struct CMUnitTest tests[CASES_MAX];
 	static struct run runs[CASES_MAX];
 	const struct contract_case *const suites[] = {
-		cases_ranges, cases_values,      cases_retention, cases_aggregate,
-		cases_cells,  cases_conditional, cases_series,    cases_batches,
+		cases_ranges,      cases_values, cases_retention, cases_aggregate, cases_cells,
+		cases_conditional, cases_log,    cases_series,    cases_batches,
 	};
 	size_t count = 0;
 	for (size_t s = 0; s < ARRAY_LEN(suites); s++) {

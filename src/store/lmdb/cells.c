@@ -16,6 +16,9 @@ enum {
 	CELL_IN_BLOB = 2,
 	CELL_HEADER_BYTES = RECORD_HEADER_BYTES + 1 + 8 + 8 + 8,
 	INLINE_MAX_BYTES = 1900,
+	/* Of log cells, which are read and removed once: a page of their own costs less than a
+	 * second place. */
+	LOG_INLINE_MAX_BYTES = PAGE_VALUE_MAX_BYTES - CELL_HEADER_BYTES,
 	BLOB_PART_BYTES = PAGE_VALUE_MAX_BYTES - RECORD_HEADER_BYTES,
 	SWEEP_STEPS = 2000,
 	TOKEN_HEADER_BYTES = 8 + 16,
@@ -66,15 +69,18 @@ int cells_add(struct store_write *write, const struct store_cell_write *cell)
 	*node = (struct cell_node){.cell = *cell};
 	node->cell.key = arena_copy(&write->arena, cell->key);
 	node->cell.column = arena_copy(&write->arena, cell->column);
+	node->cell.to = arena_copy(&write->arena, cell->to);
 	node->cell.value = arena_copy(&write->arena, cell->value);
-	if (!node->cell.key.data || !node->cell.column.data || !node->cell.value.data)
+	if (!node->cell.key.data || !node->cell.column.data || !node->cell.to.data ||
+	    !node->cell.value.data)
 		return ERR_LIMIT;
 	if (stage->last_cell)
 		stage->last_cell->next = node;
 	else
 		stage->first_cell = node;
 	stage->last_cell = node;
-	stage->grows = stage->grows || cell->action != CELL_DELETE;
+	stage->grows =
+		stage->grows || (cell->action != CELL_DELETE && cell->action != CELL_LOG_REMOVE);
 	return 0;
 }
 
@@ -197,12 +203,14 @@ static int put_row(struct engine *engine, MDB_txn *txn, const struct store_cell_
 static int put_cell(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
 		    const struct cell_key *key, struct cell *cell, struct slice value)
 {
-	uint8_t bytes[CELL_HEADER_BYTES + INLINE_MAX_BYTES];
+	uint8_t bytes[PAGE_VALUE_MAX_BYTES];
+	size_t inline_max_bytes =
+		write->action == CELL_LOG_PUT ? LOG_INLINE_MAX_BYTES : INLINE_MAX_BYTES;
 	uint8_t *p = bytes + RECORD_HEADER_BYTES;
 	int err = put_row(engine, txn, write);
 	if (err)
 		return err;
-	if (value.len > INLINE_MAX_BYTES) {
+	if (value.len > inline_max_bytes) {
 		cell->flags |= CELL_IN_BLOB;
 		cell->blob = engine->next_version++;
 		cell->blob_len = value.len;
@@ -403,6 +411,60 @@ static int apply_set(struct engine *engine, MDB_txn *txn, const struct store_cel
 	return err;
 }
 
+static int apply_log_put(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
+			 const struct cell_key *key, const struct cell *stored)
+{
+	struct cell cell = {0};
+	int err = stored ? blob_delete(engine, txn, stored) : 0;
+	return err ? err : put_cell(engine, txn, write, key, &cell, write->value);
+}
+
+/* The first cell of the row at or behind `at`, if it lies before `to`: its key there, a copy, and
+ * what it is. ERR_NOT_FOUND: there is none. */
+static int first_to_remove(MDB_cursor *cursor, const struct store_cell_write *write,
+			   struct cell_key *at, struct cell *cell)
+{
+	struct slice key = key_slice(at), value;
+	int err = env_seek(cursor, &key, &value);
+	if (err)
+		return err;
+	if (key.len < CELL_ROW_KEY_BYTES || key.len > sizeof(at->bytes) ||
+	    memcmp(key.data, at->bytes, CELL_ROW_KEY_BYTES) != 0)
+		return ERR_NOT_FOUND;
+	struct slice column = {key.data + CELL_ROW_KEY_BYTES, key.len - CELL_ROW_KEY_BYTES};
+	if (!write->to_end && slice_compare(column, write->to) >= 0)
+		return ERR_NOT_FOUND;
+	at->len = key.len;
+	memcpy(at->bytes, key.data, key.len);
+	return cell_parse(key_slice(at), value, cell);
+}
+
+/* Searches anew after each: what the cursor stood on has gone. */
+static int apply_log_remove(struct engine *engine, MDB_txn *txn,
+			    const struct store_cell_write *write)
+{
+	struct cell_key at;
+	struct cell cell;
+	MDB_cursor *cursor;
+	bool removed = false;
+	make_key(write->table, write->key, write->column, &at);
+	int err = env_error(mdb_cursor_open(txn, engine->env.dbi[DB_CELLS], &cursor));
+	if (err)
+		return err;
+	while (!(err = first_to_remove(cursor, write, &at, &cell))) {
+		err = blob_delete(engine, txn, &cell);
+		if (!err)
+			err = env_error(mdb_cursor_del(cursor, 0));
+		if (err)
+			break;
+		removed = true;
+	}
+	if (err == ERR_NOT_FOUND)
+		err = removed ? drop_row_if_empty(engine, txn, cursor, at.bytes) : 0;
+	mdb_cursor_close(cursor);
+	return err;
+}
+
 int cells_apply(struct engine *engine, MDB_txn *txn, struct store_write *batch,
 		const struct store_cell_write *write, bool *refused)
 {
@@ -410,7 +472,9 @@ int cells_apply(struct engine *engine, MDB_txn *txn, struct store_write *batch,
 	struct slice value;
 	struct cell cell;
 	/* A copy: what is read moves when its page is written. */
-	uint8_t copy[CELL_HEADER_BYTES + INLINE_MAX_BYTES];
+	uint8_t copy[PAGE_VALUE_MAX_BYTES];
+	if (write->action == CELL_LOG_REMOVE)
+		return apply_log_remove(engine, txn, write);
 	make_key(write->table, write->key, write->column, &key);
 	int err = env_get(txn, engine->env.dbi[DB_CELLS], key_slice(&key), &value);
 	bool found = !err;
@@ -430,6 +494,10 @@ int cells_apply(struct engine *engine, MDB_txn *txn, struct store_write *batch,
 	case CELL_PUT_IF:
 	case CELL_DELETE_IF:
 		return apply_conditional(engine, txn, batch, write, &key, found ? &cell : NULL);
+	case CELL_LOG_PUT:
+		return apply_log_put(engine, txn, write, &key, found ? &cell : NULL);
+	case CELL_LOG_REMOVE:
+		break; /* above */
 	case CELL_ADD:
 		err = apply_set(engine, txn, write, &key, found ? &cell : NULL);
 		*refused = *refused || err == ERR_LIMIT;
