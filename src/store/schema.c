@@ -125,6 +125,12 @@ const struct table_def schema[TABLE_COUNT] = {
 		.key_count = 1, .key = {{"queue", PART_TEXT}},
 		.column_count = 1, .column = {{"sequence", PART_U64}},
 	},
+	[TABLE_RATE_CHECKPOINTS] = {
+		.name = "rate_checkpoints", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.help = "Up to where bins are written, and what is open, by runs of counters.",
+		.key_count = 2, .key = {{"device", PART_TEXT}, {"oidset", PART_TEXT}},
+		.column_count = 1, .column = {{"first_row", PART_U64}},
+	},
 };
 /* clang-format on */
 
