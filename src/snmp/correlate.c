@@ -1,0 +1,278 @@
+#include "snmp/correlate.h"
+
+#include "base/hash.h"
+
+/* Where a message is cut: numbers, texts and names stay well below POLL_BYTES_MAX together. */
+enum { MESSAGE_CELLS = POLL_CELLS_MAX / 4, MESSAGE_BYTES = POLL_BYTES_MAX / 4 };
+
+struct emission {
+	struct correlate_set *set;
+	struct correlate_output *output;
+	struct slice device;
+	uint32_t part;
+	struct errbuf *e;
+	struct correlate_path path; /* of the row at hand */
+	size_t builder_row;
+};
+
+/* ---- Messages -------------------------------------------------------------------------------- */
+
+static int begin_message(struct emission *em)
+{
+	const struct correlate_plan *plan = em->set->plan;
+	struct poll_builder *builder = em->output->builder;
+	int err = poll_begin(builder, em->device, plan->oidset->name, em->set->begun_ms, em->e);
+	for (size_t i = 0; !err && i < plan->value_count; i++)
+		err = poll_add_column(builder, plan->columns[i].def->name, em->e);
+	return err;
+}
+
+static int end_message(struct emission *em, bool last)
+{
+	struct buf *message = em->output->message;
+	buf_clear(message);
+	int err = poll_encode(em->output->builder, em->part, last, message, em->e);
+	em->part++;
+	return err ? err : em->output->emit(em->output->owner, buf_slice(message));
+}
+
+static int next_message(struct emission *em)
+{
+	int err = end_message(em, false);
+	return err ? err : begin_message(em);
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+/* Whether the next row shall begin another message, far from what a message may hold. */
+static bool is_crowded(const struct poll_builder *builder)
+{
+	return builder->row_count * builder->column_count > MESSAGE_CELLS ||
+	       builder->texts.len > MESSAGE_BYTES || builder->rows.len > MESSAGE_BYTES;
+}
+
+static int add_row(struct emission *em, int64_t ts_ms)
+{
+	struct poll_builder *builder = em->output->builder;
+	int err = is_crowded(builder) ? next_message(em) : 0;
+	em->builder_row = builder->row_count;
+	err = err ? err : poll_add_row(builder, em->path.parts, em->path.count, ts_ms, em->e);
+	if (err != ERR_LIMIT || builder->row_count == 0)
+		return err;
+	err = next_message(em);
+	em->builder_row = 0;
+	return err ? err : poll_add_row(builder, em->path.parts, em->path.count, ts_ms, em->e);
+}
+
+static int set_text(struct emission *em, size_t column, const struct correlate_cell *cell)
+{
+	struct poll_builder *builder = em->output->builder;
+	struct slice text = correlate_cell_text(cell);
+	int err = poll_set_text(builder, em->builder_row, column, text, false, em->e);
+	if (err != ERR_LIMIT || builder->row_count == 1)
+		return err;
+	/* The row begins once more in the next message, with what is left of it. */
+	err = next_message(em);
+	err = err ? err : add_row(em, correlate_cell_ms(em->set, cell));
+	return err ? err : poll_set_text(builder, em->builder_row, column, text, false, em->e);
+}
+
+static int set_cell(struct emission *em, size_t column, const struct correlate_cell *cell)
+{
+	em->output->values++;
+	if (cell->type == CELL_TEXT)
+		return set_text(em, column, cell);
+	poll_set(em->output->builder, em->builder_row, column,
+		 (struct value){cell->bits, (enum value_type)cell->type});
+	return 0;
+}
+
+static bool is_scalar(const struct correlate_plan *plan, size_t column)
+{
+	return plan->columns[column].def->scalar || plan->kind == CORRELATOR_OID;
+}
+
+/* The earliest time behind `after_ms` of a value of this row; INT64_MAX: there is none. */
+static int64_t next_time(const struct emission *em, const struct correlate_cell *const *cells,
+			 int64_t after_ms)
+{
+	int64_t found_ms = INT64_MAX;
+	for (size_t i = 0; i < em->set->plan->value_count; i++) {
+		if (!cells[i])
+			continue;
+		int64_t ts_ms = correlate_cell_ms(em->set, cells[i]);
+		if (ts_ms > after_ms && ts_ms < found_ms)
+			found_ms = ts_ms;
+	}
+	return found_ms;
+}
+
+static bool is_versioned(const struct correlate_plan *plan)
+{
+	return plan->oidset->kind != OIDSET_COUNTERS;
+}
+
+/* The values of one row, once for each time that they have. Versioned rows stay whole. */
+static int emit_cells(struct emission *em, const struct correlate_cell *const *cells)
+{
+	const struct correlate_plan *plan = em->set->plan;
+	bool whole = is_versioned(plan);
+	int64_t at_ms = next_time(em, cells, INT64_MIN);
+	int err = 0;
+	for (; !err && at_ms != INT64_MAX;
+	     at_ms = whole ? INT64_MAX : next_time(em, cells, at_ms)) {
+		err = add_row(em, at_ms);
+		em->output->rows++;
+		for (size_t i = 0; !err && i < plan->value_count; i++)
+			if (cells[i] && (whole || correlate_cell_ms(em->set, cells[i]) == at_ms))
+				err = set_cell(em, i, cells[i]);
+	}
+	return err;
+}
+
+/* The cells of a row that have a value and a path; how many there are. */
+static size_t gather(const struct correlate_set *set, size_t row,
+		     const struct correlate_cell **cells)
+{
+	const struct correlate_plan *plan = set->plan;
+	size_t found = 0;
+	for (size_t i = 0; i < plan->value_count; i++) {
+		const struct correlate_cell *cell = correlate_cell(set, row, i);
+		bool wanted = cell->type != CELL_NONE && !is_scalar(plan, i);
+		cells[i] = wanted ? cell : NULL;
+		found += wanted;
+	}
+	return found;
+}
+
+static int emit_scalars(struct emission *em)
+{
+	const struct correlate_cell *cells[CORRELATE_COLUMNS_MAX];
+	const struct correlate_plan *plan = em->set->plan;
+	for (size_t i = 0; i < plan->value_count; i++)
+		cells[i] = is_scalar(plan, i) ? correlate_set_scalar(em->set, i) : NULL;
+	em->path.count = 0;
+	return emit_cells(em, cells);
+}
+
+/* ---- Paths ----------------------------------------------------------------------------------- */
+
+struct named_row {
+	uint32_t row;
+	uint32_t next; /* of the same hash, plus 1 */
+	bool shared;
+	struct correlate_path path;
+};
+
+static bool same_path(const struct correlate_path *a, const struct correlate_path *b)
+{
+	bool same = a->count == b->count;
+	for (size_t i = 0; same && i < a->count; i++)
+		same = slice_equal(a->parts[i], b->parts[i]);
+	return same;
+}
+
+static uint64_t path_hash(const struct correlate_path *path)
+{
+	uint64_t hash = path->count;
+	for (size_t i = 0; i < path->count; i++)
+		hash = hash64(path->parts[i].data, path->parts[i].len, hash);
+	return hash;
+}
+
+/* Marks those that have their path in common with another. */
+static int find_shared(struct correlate_set *set, struct named_row *list, size_t count)
+{
+	size_t buckets = 64;
+	while (buckets < count)
+		buckets *= 2;
+	uint32_t *first = arena_zalloc(&set->arena, buckets * sizeof(*first));
+	if (!first)
+		return ERR_LIMIT;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t *bucket = &first[path_hash(&list[i].path) & (buckets - 1)];
+		uint32_t at = *bucket;
+		while (at && !same_path(&list[at - 1].path, &list[i].path))
+			at = list[at - 1].next;
+		if (at) {
+			list[at - 1].shared = list[i].shared = true;
+			continue;
+		}
+		list[i].next = *bucket;
+		*bucket = (uint32_t)i + 1;
+	}
+	return 0;
+}
+
+static int part_shared(struct correlate_set *set, struct named_row *list, size_t count)
+{
+	int err = find_shared(set, list, count);
+	for (size_t i = 0; !err && i < count; i++) {
+		struct correlate_path *path = &list[i].path;
+		if (!list[i].shared)
+			continue;
+		correlate_note(&set->notes, TROUBLE_SHARED,
+			       "several rows are called " SHOWN ": their indices tell them apart",
+			       SHOWN_OF(path->parts[path->count - 1]));
+		err = correlate_path_by_index(set, list[i].row, path);
+		if (err == ERR_NOT_FOUND)
+			path->count = err = 0;
+	}
+	return err;
+}
+
+/* Rows that have values, with their paths, in the order of their indices. */
+static int name_rows(struct emission *em, const struct correlate_naming *naming,
+		     struct named_row **rows, size_t *count)
+{
+	const struct correlate_cell *cells[CORRELATE_COLUMNS_MAX];
+	struct correlate_set *set = em->set;
+	const uint32_t *order = correlate_set_order(set);
+	struct named_row *list = arena_alloc(&set->arena, set->row_count * sizeof(*list));
+	*count = 0;
+	if (!order || !list)
+		return ERR_LIMIT;
+	for (size_t i = 0; i < set->row_count; i++) {
+		struct named_row *named = &list[*count];
+		if (!gather(set, order[i], cells))
+			continue;
+		*named = (struct named_row){.row = order[i]};
+		int err = correlate_path(set, naming, order[i], &named->path);
+		if (err && err != ERR_NOT_FOUND)
+			return err;
+		*count += err == 0;
+	}
+	*rows = list;
+	return part_shared(set, list, *count);
+}
+
+static int emit_rows(struct emission *em, const struct named_row *rows, size_t count)
+{
+	const struct correlate_cell *cells[CORRELATE_COLUMNS_MAX];
+	int err = 0;
+	for (size_t i = 0; !err && i < count; i++) {
+		if (rows[i].path.count == 0)
+			continue; /* its name became too long */
+		em->path = rows[i].path;
+		gather(em->set, rows[i].row, cells);
+		err = emit_cells(em, cells);
+	}
+	return err;
+}
+
+int correlate(struct correlate_set *set, struct slice device, const struct correlate_naming *naming,
+	      struct correlate_output *output, struct errbuf *e)
+{
+	struct emission em = {.set = set, .output = output, .device = device, .e = e};
+	struct named_row *rows;
+	size_t count;
+	output->rows = output->values = 0;
+	int err = name_rows(&em, naming, &rows, &count);
+	if (err)
+		return errbuf_set(e, err, "a poll of " SHOWN " takes more than %d bytes",
+				  SHOWN_OF(set->plan->oidset->name), CORRELATE_ARENA_MAX_BYTES);
+	err = begin_message(&em);
+	err = err ? err : emit_scalars(&em);
+	err = err ? err : emit_rows(&em, rows, count);
+	return err ? err : end_message(&em, true);
+}
