@@ -120,10 +120,10 @@ static int read_one(struct conf_reader *r, const struct conf_node *node)
 	c->user = c->context = c->community = SLICE("");
 	c->auth_password = c->priv_password = SLICE("");
 	err = conf_node_choice(version, "a version of SNMP", versions, &index, r->e);
-	c->version = err ? SNMP_V1 : (enum snmp_version)index;
+	c->version = err ? CREDENTIALS_V1 : (enum credentials_version)index;
 	if (err)
 		return err;
-	return c->version == SNMP_V3 ? read_v3(r, node, c) : read_community(r, node, c);
+	return c->version == CREDENTIALS_V3 ? read_v3(r, node, c) : read_community(r, node, c);
 }
 
 int credentials_read(struct conf_reader *r, const struct conf_node *root)

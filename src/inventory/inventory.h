@@ -153,7 +153,7 @@ struct queue_def {
 
 /* ---- Credentials ---------------------------------------------------------------------------- */
 
-enum snmp_version { SNMP_V1, SNMP_V2C, SNMP_V3 };
+enum credentials_version { CREDENTIALS_V1, CREDENTIALS_V2C, CREDENTIALS_V3 };
 enum snmp_level { SNMP_NO_AUTH_NO_PRIV, SNMP_AUTH_NO_PRIV, SNMP_AUTH_PRIV };
 enum snmp_auth {
 	SNMP_AUTH_NONE,
@@ -176,7 +176,7 @@ enum snmp_priv {
 
 struct snmp_credentials {
 	struct slice name;
-	enum snmp_version version;
+	enum credentials_version version;
 	struct slice community; /* v1, v2c */
 	struct slice user, context;
 	enum snmp_level level;

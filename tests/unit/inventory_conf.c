@@ -368,7 +368,7 @@ static void credentials_are_read(void **state)
 	struct inventory_conf *conf = made_of(WITH_SECRETS);
 	assert_int_equal(conf->credentials_count, 5);
 	const struct snmp_credentials *core = inventory_conf_credentials(conf, SLICE("core"));
-	assert_int_equal(core->version, SNMP_V3);
+	assert_int_equal(core->version, CREDENTIALS_V3);
 	assert_int_equal(core->level, SNMP_AUTH_PRIV);
 	assert_int_equal(core->auth, SNMP_AUTH_SHA256);
 	assert_int_equal(core->priv, SNMP_PRIV_AES128);
@@ -377,7 +377,7 @@ static void credentials_are_read(void **state)
 	assert_int_equal(inventory_conf_credentials(conf, SLICE("open"))->level,
 			 SNMP_NO_AUTH_NO_PRIV);
 	assert_int_equal(inventory_conf_credentials(conf, SLICE("less"))->level, SNMP_AUTH_NO_PRIV);
-	assert_int_equal(inventory_conf_credentials(conf, SLICE("lab"))->version, SNMP_V2C);
+	assert_int_equal(inventory_conf_credentials(conf, SLICE("lab"))->version, CREDENTIALS_V2C);
 	assert_string_equal(inventory_conf_credentials(conf, SLICE("old"))->community.data, "a b");
 	assert_null(inventory_conf_credentials(conf, SLICE("none")));
 	inventory_conf_release(conf);
