@@ -1,0 +1,54 @@
+/* Messages that no persister could read: set aside in the store with the reason, the oldest going
+ * when there are too many, to be looked at by people. Used under the lock of the queue. */
+#ifndef QUEUE_ASIDE_H
+#define QUEUE_ASIDE_H
+
+#include "base/base.h"
+#include "base/clock.h"
+#include "store/store.h"
+
+enum {
+	ASIDE_MESSAGES_MAX = 1000,      /* of one queue */
+	ASIDE_BYTES_MAX = 64 << 10,     /* of one message; the rest of it is not kept */
+	ASIDE_ALL_BYTES_MAX = 16 << 20, /* of one queue */
+	ASIDE_REASON_MAX_BYTES = 500,
+};
+
+struct queue_aside {
+	struct slice queue;   /* its name; the owner's */
+	uint64_t first, next; /* what lies there: first <= sequence < next */
+	uint64_t bytes;
+	uint32_t sizes[ASIDE_MESSAGES_MAX]; /* of sequence % ASIDE_MESSAGES_MAX */
+};
+
+/* What is shown of one. */
+struct queue_aside_message {
+	uint64_t sequence;
+	int64_t at_ms; /* when it was set aside */
+	struct slice key, reason;
+	struct slice bytes;   /* up to ASIDE_BYTES_MAX of it */
+	uint64_t whole_bytes; /* how many it had */
+};
+
+/* Finds out what lies there; blocks. */
+int queue_aside_open(struct queue_aside *aside, struct slice queue, struct store *store,
+		     struct clock *clock, struct errbuf *e) MUST_CHECK;
+/* Adds one to the write, and takes away what then is too many. ERR_LIMIT: the write is full. */
+int queue_aside_add(struct queue_aside *aside, const struct queue_aside_message *message,
+		    struct store_write *write) MUST_CHECK;
+/* Takes all away. */
+int queue_aside_clear(struct queue_aside *aside, struct store_write *write) MUST_CHECK;
+
+static inline uint64_t queue_aside_count(const struct queue_aside *aside)
+{
+	return aside->next - aside->first;
+}
+
+/* A scan of what lies aside in the queue of that name, newest first; add it to a read, run it, and
+ * decode each cell that it gives. The name must outlive it. */
+void queue_aside_scan(struct slice queue, struct store_cell_scan *scan);
+/* ERR_DAMAGED for bytes that were not written here. The slices point into the cell. */
+int queue_aside_decode(const struct store_cell *cell,
+		       struct queue_aside_message *message) MUST_CHECK;
+
+#endif

@@ -1,0 +1,288 @@
+/* What all drivers share: workers and who may still submit, what lies aside, books. */
+#include "queue/queue.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/stats.h"
+
+unsigned queue_shard(struct slice key)
+{
+	return (unsigned)(hash64(key.data, key.len, 0) % QUEUE_SHARDS);
+}
+
+/* ---- Putting -------------------------------------------------------------------------------- */
+
+int queue_put(struct queue *queue, struct queue_put *put)
+{
+	ASSERT(put->executor && put->done);
+	if (put->key.len > QUEUE_KEY_MAX_BYTES || put->bytes.len > QUEUE_MESSAGE_MAX_BYTES)
+		return ERR_LIMIT;
+	put->shard = queue_shard(put->key);
+	int err = queue->ops->put(queue, put);
+	if (err) {
+		pthread_mutex_lock(&queue->lock);
+		queue->refused++;
+		pthread_mutex_unlock(&queue->lock);
+		stat_add(STAT_queue_refused, 1);
+	}
+	return err;
+}
+
+/* ---- Workers -------------------------------------------------------------------------------- */
+
+unsigned queue_worker_count(const struct queue *queue)
+{
+	return queue->worker_count;
+}
+
+void *queue_worker_owner(const struct queue_worker *worker)
+{
+	return worker->options.owner;
+}
+
+static bool ended(const struct queue_worker *worker)
+{
+	return worker->stale || worker->cancelled;
+}
+
+static void give(struct task *task)
+{
+	struct queue_worker *worker = CONTAINER_OF(task, struct queue_worker, task);
+	struct queue *queue = worker->queue;
+	pthread_mutex_lock(&queue->lock);
+	struct queue_batch *batch = worker->fetched;
+	int err = worker->err;
+	worker->fetched = NULL;
+	if (ended(worker)) {
+		if (batch)
+			queue->ops->finish(batch, false);
+		batch = NULL;
+		err = ERR_CANCELLED;
+	}
+	worker->state = batch ? WORKER_HAS : WORKER_IDLE;
+	pthread_mutex_unlock(&queue->lock);
+	worker->options.taken(worker, batch, err);
+}
+
+static void post(struct queue_worker *worker, struct queue_batch *batch, int err)
+{
+	worker->state = WORKER_FETCHES;
+	worker->fetched = batch;
+	worker->err = err;
+	worker->task.run = give;
+	worker->options.executor->post(worker->options.executor, &worker->task);
+}
+
+static void fetch_or_wait(struct queue_worker *worker)
+{
+	worker->state = WORKER_FETCHES;
+	if (!worker->queue->ops->fetch(worker))
+		worker->state = WORKER_WAITS;
+}
+
+/* A worker that waits has no task under way, so one may be posted to end its wait. */
+static void end_wait(struct queue_worker *worker)
+{
+	if (worker->state == WORKER_WAITS)
+		post(worker, NULL, ERR_CANCELLED);
+}
+
+struct queue_worker *queue_worker_new(struct queue *queue,
+				      const struct queue_worker_options *options)
+{
+	ASSERT(options->index < queue->worker_count && options->executor && options->taken);
+	struct queue_worker *worker = mem_zalloc(sizeof(*worker));
+	worker->queue = queue;
+	worker->options = *options;
+	pthread_mutex_lock(&queue->lock);
+	struct queue_worker *before = queue->workers[options->index];
+	queue->workers[options->index] = worker;
+	if (before) {
+		before->stale = true;
+		end_wait(before);
+	}
+	pthread_mutex_unlock(&queue->lock);
+	return worker;
+}
+
+void queue_worker_cancel(struct queue_worker *worker)
+{
+	pthread_mutex_lock(&worker->queue->lock);
+	worker->cancelled = true;
+	end_wait(worker);
+	pthread_mutex_unlock(&worker->queue->lock);
+}
+
+void queue_worker_free(struct queue_worker *worker)
+{
+	if (!worker)
+		return;
+	struct queue *queue = worker->queue;
+	pthread_mutex_lock(&queue->lock);
+	ASSERT(worker->state == WORKER_IDLE);
+	if (queue->workers[worker->options.index] == worker)
+		queue->workers[worker->options.index] = NULL;
+	pthread_mutex_unlock(&queue->lock);
+	mem_free(worker);
+}
+
+void queue_take(struct queue_worker *worker)
+{
+	pthread_mutex_lock(&worker->queue->lock);
+	ASSERT(worker->state == WORKER_IDLE);
+	if (ended(worker))
+		post(worker, NULL, ERR_CANCELLED);
+	else
+		fetch_or_wait(worker);
+	pthread_mutex_unlock(&worker->queue->lock);
+}
+
+void queue_wake(struct queue *queue, unsigned shard)
+{
+	struct queue_worker *worker = queue_worker_of(queue, shard);
+	if (worker && worker->state == WORKER_WAITS)
+		fetch_or_wait(worker);
+}
+
+void queue_fetched(struct queue_worker *worker, struct queue_batch *batch, int err)
+{
+	ASSERT(worker->state == WORKER_FETCHES);
+	if (batch || err || ended(worker))
+		post(worker, batch, err);
+	else
+		fetch_or_wait(worker);
+}
+
+/* ---- Batches -------------------------------------------------------------------------------- */
+
+int queue_acknowledge(struct queue_batch *batch, struct store_write *write)
+{
+	return batch->worker->queue->ops->acknowledge(batch, write);
+}
+
+int queue_put_aside(struct queue_batch *batch, const struct queue_message *message,
+		    const char *reason, struct store_write *write)
+{
+	struct queue *queue = batch->worker->queue;
+	const struct queue_aside_message aside = {
+		.at_ms = clock_wall_ms(queue->clock),
+		.key = message->key,
+		.reason = slice_of(reason),
+		.bytes = message->bytes,
+		.whole_bytes = message->bytes.len,
+	};
+	pthread_mutex_lock(&queue->lock);
+	int err = batch->worker->stale ? ERR_CANCELLED
+				       : queue_aside_add(&queue->aside, &aside, write);
+	pthread_mutex_unlock(&queue->lock);
+	if (!err)
+		stat_add(STAT_queue_aside, 1);
+	return err;
+}
+
+/* Under the lock, so that either this write is on its way before another worker reads, or it never
+ * will be. */
+int queue_submit(struct queue_batch *batch, struct store_write *write)
+{
+	struct queue *queue = batch->worker->queue;
+	pthread_mutex_lock(&queue->lock);
+	int err = batch->worker->stale ? ERR_CANCELLED : store_write_submit(write);
+	pthread_mutex_unlock(&queue->lock);
+	return err;
+}
+
+void queue_finish(struct queue_batch *batch, bool stored)
+{
+	struct queue_worker *worker = batch->worker;
+	struct queue *queue = worker->queue;
+	size_t count = batch->count;
+	pthread_mutex_lock(&queue->lock);
+	ASSERT(worker->state == WORKER_HAS);
+	if (!stored) {
+		queue->redelivered += count;
+		stat_add(STAT_queue_redelivered, (int64_t)count);
+	}
+	queue->ops->finish(batch, stored);
+	worker->state = WORKER_IDLE;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+/* ---- Looking -------------------------------------------------------------------------------- */
+
+struct slice queue_name(const struct queue *queue)
+{
+	return slice_of(queue->name);
+}
+
+void queue_stats(struct queue *queue, struct queue_stats *stats)
+{
+	pthread_mutex_lock(&queue->lock);
+	*stats = (struct queue_stats){
+		.added = queue->added,
+		.done = queue->done,
+		.pending = queue->messages,
+		.pending_bytes = queue->bytes,
+		.refused = queue->refused,
+		.redelivered = queue->redelivered,
+		.aside = queue_aside_count(&queue->aside),
+	};
+	if (queue->ops->stats)
+		queue->ops->stats(queue, stats);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+/* A counter that fell was begun anew (memcached was started again): all of it is new. */
+static uint64_t grown(uint64_t before, uint64_t now)
+{
+	return now >= before ? now - before : now;
+}
+
+struct queue_line queue_line(const struct queue_stats *before, const struct queue_stats *now)
+{
+	struct queue_line line = {
+		.pending = now->pending,
+		.new = grown(before->added, now->added),
+		.done = grown(before->done, now->done),
+		.max = now->added,
+	};
+	line.delta = (int64_t)(line.new - line.done);
+	return line;
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+int queue_init(struct queue *queue, const struct queue_ops *ops, struct slice name,
+	       unsigned worker_count, struct store *store, struct clock *clock, struct errbuf *e)
+{
+	if (name.len < 1 || name.len > QUEUE_NAME_MAX_BYTES)
+		return errbuf_set(e, ERR_INVALID, "a queue's name has 1 to %d bytes",
+				  QUEUE_NAME_MAX_BYTES);
+	if (worker_count < 1 || worker_count > QUEUE_WORKERS_MAX)
+		return errbuf_set(e, ERR_INVALID, "queue " SHOWN " has 1 to %d workers",
+				  SHOWN_OF(name), QUEUE_WORKERS_MAX);
+	*queue = (struct queue){
+		.ops = ops,
+		.store = store,
+		.clock = clock,
+		.worker_count = worker_count,
+	};
+	memcpy(queue->name, name.data, name.len);
+	int err = queue_aside_open(&queue->aside, queue_name(queue), store, clock, e);
+	if (err)
+		return errbuf_prefix(e, err, "queue %s", queue->name);
+	pthread_mutex_init(&queue->lock, NULL);
+	return 0;
+}
+
+void queue_release(struct queue *queue)
+{
+	for (unsigned i = 0; i < queue->worker_count; i++)
+		ASSERT(!queue->workers[i]);
+	pthread_mutex_destroy(&queue->lock);
+}
+
+void queue_close(struct queue *queue)
+{
+	if (queue)
+		queue->ops->close(queue);
+}
