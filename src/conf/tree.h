@@ -75,6 +75,11 @@ int conf_node_choice(const struct conf_node *node, const char *what, const char 
 /* Of `words` (ended by NULL) the one that `text` was probably meant to be, or NULL. */
 const char *conf_nearest_word(struct slice text, const char *const *words);
 
+/* The same tree in another arena, for who outlives the first; the key of the root stays. NULL: the
+ * arena is full. */
+const struct conf_node *conf_node_copy(const struct conf_node *root,
+				       struct arena *arena) MUST_CHECK;
+
 /* Writes the node as YAML that gives the same tree, `indent` blanks deep. */
 void conf_node_dump(const struct conf_node *node, int indent, struct buf *out);
 

@@ -202,6 +202,47 @@ int conf_node_choice(const struct conf_node *node, const char *what, const char 
 	return err;
 }
 
+/* ---- Copies --------------------------------------------------------------------------------- */
+
+static bool copy_text(struct slice *text, struct arena *arena)
+{
+	if (!text->data)
+		return true;
+	*text = arena_copy(arena, *text);
+	return text->data != NULL;
+}
+
+/* As deep as a tree may be. */
+static struct conf_node *copy_node(const struct conf_node *node, const struct conf_node *parent,
+				   const char *file, struct arena *arena)
+{
+	struct conf_node *copy = arena_alloc(arena, sizeof(*copy));
+	if (!copy)
+		return NULL;
+	*copy = *node;
+	copy->file = file;
+	copy->parent = parent;
+	copy->next = NULL;
+	if (!copy_text(&copy->key, arena) || !copy_text(&copy->text, arena))
+		return NULL;
+	const struct conf_node **at = &copy->first;
+	for (const struct conf_node *n = node->first; n; n = n->next) {
+		struct conf_node *child = copy_node(n, copy, file, arena);
+		if (!child)
+			return NULL;
+		*at = child;
+		at = &child->next;
+	}
+	return copy;
+}
+
+const struct conf_node *conf_node_copy(const struct conf_node *root, struct arena *arena)
+{
+	/* All nodes of a tree are of one file. */
+	const char *file = arena_copy(arena, slice_of(root->file)).data;
+	return file ? copy_node(root, NULL, file, arena) : NULL;
+}
+
 /* ---- As text -------------------------------------------------------------------------------- */
 
 static void dump_scalar(const struct conf_node *node, struct buf *out)

@@ -127,10 +127,24 @@ static int add_file(struct conf_reader *r, struct files *files, const char *path
 	return 0;
 }
 
+/* Names of what is made point into trees, and those of sections live only as long as `conf`. */
+static int copy_sections(struct conf_reader *r, const struct conf *conf)
+{
+	for (int i = 0; i < CONF_SECTIONS; i++) {
+		if (!conf->sections[i])
+			continue;
+		r->sections[i] = conf_node_copy(conf->sections[i], &r->made->arena);
+		if (!r->sections[i])
+			return conf_reader_full(r);
+	}
+	return 0;
+}
+
 static int add_sources(struct conf_reader *r, const struct conf *conf, struct files *files)
 {
 	char where[512];
-	int err = add_shipped(r);
+	int err = copy_sections(r, conf);
+	err = err ? err : add_shipped(r);
 	for (size_t i = 0; i < conf->snmp_oidset_files.count && !err; i++) {
 		err = add_file(r, files, conf->snmp_oidset_files.items[i]);
 		/* Of a file that cannot be read: who asked for it. */
@@ -139,8 +153,8 @@ static int add_sources(struct conf_reader *r, const struct conf *conf, struct fi
 				r->e, err, "%s",
 				conf_where(conf, CONF_ID_snmp_oidset_files, where, sizeof(where)));
 	}
-	r->sources[r->source_count++] = (struct source){
-		conf->sections[CONF_SECTION_OIDS], conf->sections[CONF_SECTION_OIDSETS], false};
+	r->sources[r->source_count++] = (struct source){r->sections[CONF_SECTION_OIDS],
+							r->sections[CONF_SECTION_OIDSETS], false};
 	return err;
 }
 
@@ -195,7 +209,7 @@ static int read_all(struct conf_reader *r, const struct conf *conf, struct files
 	struct inventory_conf *made = r->made;
 	int err = add_sources(r, conf, files);
 	err = err ? err : read_sets(r);
-	err = err ? err : queues_read(r, conf->sections[CONF_SECTION_PERSIST_QUEUE]);
+	err = err ? err : queues_read(r, r->sections[CONF_SECTION_PERSIST_QUEUE]);
 	err = err ? err : read_secrets(r, conf, files);
 	err = err ? err
 		  : def_finish(r, &r->oids, (const void *const **)&made->oids, &made->oid_count);
@@ -277,8 +291,8 @@ const struct queue_def *inventory_conf_queue(const struct inventory_conf *conf, 
 	return search((const void *const *)conf->queues, conf->queue_count, name);
 }
 
-const struct snmp_credentials *inventory_conf_credentials(const struct inventory_conf *conf,
-							  struct slice name)
+const struct credentials *inventory_conf_credentials(const struct inventory_conf *conf,
+						     struct slice name)
 {
 	return search((const void *const *)conf->credentials, conf->credentials_count, name);
 }

@@ -6,19 +6,20 @@ enum { SECRET_MAX_BYTES = 1024, PASSWORD_MIN_BYTES = 8, USER_MAX_BYTES = 32 };
 static const char *const keys[] = {"version",       "community", "user",          "context", "auth",
 				   "auth_password", "priv",      "priv_password", "level",   NULL};
 static const char *const versions[] = {"1", "2c", "3", NULL};
+static const enum snmp_version version_numbers[] = {SNMP_V1, SNMP_V2C, SNMP_V3};
 static const char *const levels[] = {"noAuthNoPriv", "authNoPriv", "authPriv", NULL};
 
 /* As net-snmp calls them, and the longer names of the two that have one. */
 static const char *const auth_words[] = {"MD5",     "SHA",     "SHA-1",   "SHA-224",
 					 "SHA-256", "SHA-384", "SHA-512", NULL};
-static const enum snmp_auth auths[] = {SNMP_AUTH_MD5,    SNMP_AUTH_SHA1,   SNMP_AUTH_SHA1,
-				       SNMP_AUTH_SHA224, SNMP_AUTH_SHA256, SNMP_AUTH_SHA384,
-				       SNMP_AUTH_SHA512};
+static const enum usm_auth auths[] = {USM_AUTH_MD5,    USM_AUTH_SHA1,   USM_AUTH_SHA1,
+				      USM_AUTH_SHA224, USM_AUTH_SHA256, USM_AUTH_SHA384,
+				      USM_AUTH_SHA512};
 static const char *const priv_words[] = {"DES",     "AES",       "AES-128",   "AES-192",
 					 "AES-256", "AES-192-C", "AES-256-C", NULL};
-static const enum snmp_priv privs[] = {SNMP_PRIV_DES,    SNMP_PRIV_AES128, SNMP_PRIV_AES128,
-				       SNMP_PRIV_AES192, SNMP_PRIV_AES256, SNMP_PRIV_AES192C,
-				       SNMP_PRIV_AES256C};
+static const enum usm_priv privs[] = {USM_PRIV_DES,     USM_PRIV_AES128, USM_PRIV_AES128,
+				      USM_PRIV_AES192,  USM_PRIV_AES256, USM_PRIV_AES192_C,
+				      USM_PRIV_AES256_C};
 
 static int refuse_with(struct conf_reader *r, const struct conf_node *node, const char *key,
 		       const char *why)
@@ -28,7 +29,7 @@ static int refuse_with(struct conf_reader *r, const struct conf_node *node, cons
 }
 
 static int read_community(struct conf_reader *r, const struct conf_node *node,
-			  struct snmp_credentials *c)
+			  struct credentials *c)
 {
 	const struct conf_node *community = conf_node_member(node, "community");
 	static const char *const of_v3[] = {"user", "context",       "auth", "auth_password",
@@ -65,23 +66,22 @@ static int read_pair(struct conf_reader *r, const struct conf_node *node, const 
 	return err;
 }
 
-static int check_level(struct conf_reader *r, const struct conf_node *node,
-		       struct snmp_credentials *c)
+static int check_level(struct conf_reader *r, const struct conf_node *node, struct credentials *c)
 {
 	const struct conf_node *level = conf_node_member(node, "level");
 	size_t index;
-	c->level = c->priv ? SNMP_AUTH_PRIV : c->auth ? SNMP_AUTH_NO_PRIV : SNMP_NO_AUTH_NO_PRIV;
+	c->level = c->priv ? LEVEL_AUTH_PRIV : c->auth ? LEVEL_AUTH_NO_PRIV : LEVEL_NO_AUTH_NO_PRIV;
 	int err = level ? conf_node_choice(level, "a level", levels, &index, r->e) : 0;
 	if (!level || err)
 		return err;
 	if (index > c->level)
 		return conf_node_refuse(level, r->e, "%s needs %s", levels[index],
 					c->auth ? "priv" : "auth");
-	c->level = (enum snmp_level)index;
+	c->level = (enum credentials_level)index;
 	return 0;
 }
 
-static int read_v3(struct conf_reader *r, const struct conf_node *node, struct snmp_credentials *c)
+static int read_v3(struct conf_reader *r, const struct conf_node *node, struct credentials *c)
 {
 	const struct conf_node *user = conf_node_member(node, "user");
 	const struct conf_node *context = conf_node_member(node, "context");
@@ -101,14 +101,14 @@ static int read_v3(struct conf_reader *r, const struct conf_node *node, struct s
 			      &c->priv_password, &has_priv);
 	if (!err && has_priv && !has_auth)
 		return conf_node_refuse(node, r->e, "priv needs auth");
-	c->auth = has_auth ? auths[auth] : SNMP_AUTH_NONE;
-	c->priv = has_priv ? privs[priv] : SNMP_PRIV_NONE;
+	c->auth = has_auth ? auths[auth] : USM_AUTH_NONE;
+	c->priv = has_priv ? privs[priv] : USM_PRIV_NONE;
 	return err ? err : check_level(r, node, c);
 }
 
 static int read_one(struct conf_reader *r, const struct conf_node *node)
 {
-	struct snmp_credentials *c;
+	struct credentials *c;
 	size_t index;
 	int err = def_add(r, &r->credentials, node, false, sizeof(*c), (void **)&c);
 	err = err ? err : conf_node_check_map(node, keys, r->e);
@@ -120,10 +120,10 @@ static int read_one(struct conf_reader *r, const struct conf_node *node)
 	c->user = c->context = c->community = SLICE("");
 	c->auth_password = c->priv_password = SLICE("");
 	err = conf_node_choice(version, "a version of SNMP", versions, &index, r->e);
-	c->version = err ? CREDENTIALS_V1 : (enum credentials_version)index;
+	c->version = err ? SNMP_V1 : version_numbers[index];
 	if (err)
 		return err;
-	return c->version == CREDENTIALS_V3 ? read_v3(r, node, c) : read_community(r, node, c);
+	return c->version == SNMP_V3 ? read_v3(r, node, c) : read_community(r, node, c);
 }
 
 int credentials_read(struct conf_reader *r, const struct conf_node *root)

@@ -22,6 +22,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "store/store.h"
+#include "wire/snmp.h"
+#include "wire/usm_crypto.h"
 
 struct buf;
 struct conf;
@@ -153,36 +155,17 @@ struct queue_def {
 
 /* ---- Credentials ---------------------------------------------------------------------------- */
 
-enum credentials_version { CREDENTIALS_V1, CREDENTIALS_V2C, CREDENTIALS_V3 };
-enum snmp_level { SNMP_NO_AUTH_NO_PRIV, SNMP_AUTH_NO_PRIV, SNMP_AUTH_PRIV };
-enum snmp_auth {
-	SNMP_AUTH_NONE,
-	SNMP_AUTH_MD5,
-	SNMP_AUTH_SHA1,
-	SNMP_AUTH_SHA224,
-	SNMP_AUTH_SHA256,
-	SNMP_AUTH_SHA384,
-	SNMP_AUTH_SHA512,
-};
-enum snmp_priv {
-	SNMP_PRIV_NONE,
-	SNMP_PRIV_DES,
-	SNMP_PRIV_AES128,
-	SNMP_PRIV_AES192, /* key extension of draft-blumenthal-aes-usm */
-	SNMP_PRIV_AES256,
-	SNMP_PRIV_AES192C, /* key extension of draft-reeder, as Cisco's */
-	SNMP_PRIV_AES256C,
-};
+enum credentials_level { LEVEL_NO_AUTH_NO_PRIV, LEVEL_AUTH_NO_PRIV, LEVEL_AUTH_PRIV };
 
-struct snmp_credentials {
+struct credentials {
 	struct slice name;
-	enum credentials_version version;
+	enum snmp_version version;
 	struct slice community; /* v1, v2c */
 	struct slice user, context;
-	enum snmp_level level;
-	enum snmp_auth auth;
+	enum credentials_level level;
+	enum usm_auth auth;
 	struct slice auth_password;
-	enum snmp_priv priv;
+	enum usm_priv priv;
 	struct slice priv_password;
 };
 
@@ -196,7 +179,7 @@ struct inventory_conf {
 	size_t oidset_count;
 	const struct queue_def *const *queues;
 	size_t queue_count;
-	const struct snmp_credentials *const *credentials;
+	const struct credentials *const *credentials;
 	size_t credentials_count;
 
 	/* private */
@@ -215,8 +198,8 @@ void inventory_conf_release(struct inventory_conf *conf); /* NULL is allowed */
 const struct oid_def *inventory_conf_oid(const struct inventory_conf *conf, struct slice name);
 const struct oidset *inventory_conf_oidset(const struct inventory_conf *conf, struct slice name);
 const struct queue_def *inventory_conf_queue(const struct inventory_conf *conf, struct slice name);
-const struct snmp_credentials *inventory_conf_credentials(const struct inventory_conf *conf,
-							  struct slice name);
+const struct credentials *inventory_conf_credentials(const struct inventory_conf *conf,
+						     struct slice name);
 
 /* ---- Devices -------------------------------------------------------------------------------- */
 
@@ -235,7 +218,7 @@ struct device {
 	struct slice address; /* host name, IPv4, or IPv6 without brackets */
 	uint16_t port;
 	struct slice credentials_name;
-	const struct snmp_credentials *credentials; /* NULL: of that name there are none */
+	const struct credentials *credentials; /* NULL: of that name there are none */
 	bool active;
 	int64_t begin_ms, end_ms;            /* it is polled while begin <= now < end */
 	const struct oidset *const *oidsets; /* ascending by name */
@@ -244,10 +227,11 @@ struct device {
 	struct slice problem;
 	struct device_state *state;
 
+	const struct slice *oidset_names; /* all it was given, ascending */
+	size_t oidset_name_count;
+
 	/* private */
 	_Atomic size_t references;
-	const struct slice *oidset_names; /* all it was given */
-	size_t oidset_name_count;
 	struct inventory_conf *conf; /* what `oidsets` and `credentials` point into */
 	struct arena arena;
 };
@@ -261,7 +245,7 @@ static inline bool device_is_active(const struct device *device, int64_t now_ms)
 void device_state_succeeded(struct device_state *state, int64_t now_ms);
 void device_state_failed(struct device_state *state, int64_t now_ms, bool resolved,
 			 const char *why);
-struct device_status device_state_read(struct device_state *state);
+struct device_status device_state_read(const struct device_state *state);
 
 /* ---- A picture ------------------------------------------------------------------------------ */
 
@@ -278,5 +262,231 @@ struct inventory {
 void inventory_take(const struct inventory *inventory);
 void inventory_release(const struct inventory *inventory); /* NULL is allowed */
 const struct device *inventory_device(const struct inventory *inventory, struct slice name);
+
+/* ---- Changing it ---------------------------------------------------------------------------- */
+
+/* What somebody says of a device. */
+struct device_spec {
+	struct slice name;
+	struct slice address; /* HOST, HOST:PORT, an IPv6 address, or [IPv6]:PORT */
+	struct slice credentials;
+	bool active;
+	int64_t begin_ms, end_ms;
+	const struct slice *oidsets;
+	size_t oidset_count;
+	/* Where it stands, for sentences about it; file NULL: nowhere. */
+	const char *file;
+	size_t line;
+};
+
+/* In a spec's begin_ms: when it is added. */
+#define DEVICE_BEGIN_NOW INT64_C(-1)
+
+/* Active, from now for ever, without address, credentials and OIDSets. */
+struct device_spec device_spec_preset(void);
+/* As the device is; to be changed. Slices point into it; the address is made in `arena`. */
+struct device_spec device_spec_of(const struct device *device, struct arena *arena);
+
+enum inventory_op {
+	INVENTORY_ADD,    /* devices that are not there; all of them or none */
+	INVENTORY_CHANGE, /* devices that are there: all of them or none */
+	/* specs[0].name becomes `to`; what is stored of it stays under the old name. */
+	INVENTORY_RENAME,
+	INVENTORY_REMOVE, /* specs[].name; what is stored of them stays, see device_wipe */
+};
+
+struct inventory_keeper;
+struct inventory_change;
+/* On the keeper's thread. 0: it is durable and in the picture. ERR_INVALID, ERR_EXISTS,
+ * ERR_NOT_FOUND: as `error` says, nothing happened; or the store's error. */
+typedef void inventory_change_done(struct inventory_change *change, int err);
+
+/* Embedded in its owner. What it points to stays until `done`. */
+struct inventory_change {
+	enum inventory_op op;
+	const struct device_spec *specs;
+	size_t count;
+	struct slice to;
+	inventory_change_done *done;
+	void *owner;
+
+	size_t fault; /* result: which spec is refused; `count`: none of them */
+	struct errbuf error;
+
+	/* the keeper's */
+	struct inventory_keeper *keeper;
+	struct inventory_change *next;
+	struct store_write *write;
+	const struct inventory *picture;
+	struct task task;
+	int err;
+};
+
+struct inventory_listener {
+	/* On the keeper's thread, after each change; inventory_keeper_take gives the new picture.
+	 */
+	void (*changed)(struct inventory_listener *listener);
+	struct inventory_listener *next; /* the keeper's */
+};
+
+struct inventory_options {
+	struct store *store;
+	struct clock *clock;
+	struct executor *executor;
+	struct inventory_conf *conf; /* takes a reference */
+};
+
+/* Reads the devices; blocks until they are there. */
+int inventory_keeper_open(const struct inventory_options *options, struct inventory_keeper **keeper,
+			  struct errbuf *e) MUST_CHECK;
+/* Nothing is being changed (inventory_keeper_idle). NULL is allowed. */
+void inventory_keeper_free(struct inventory_keeper *keeper);
+bool inventory_keeper_idle(const struct inventory_keeper *keeper);
+
+/* The newest picture, with a reference for the caller. Any thread. */
+const struct inventory *inventory_keeper_take(struct inventory_keeper *keeper);
+void inventory_keeper_listen(struct inventory_keeper *keeper, struct inventory_listener *listener);
+void inventory_keeper_unlisten(struct inventory_keeper *keeper,
+			       struct inventory_listener *listener);
+
+/* `done` is never called from within. ERR_BUSY: too many changes wait; `done` is not called. */
+int inventory_keeper_change(struct inventory_keeper *keeper,
+			    struct inventory_change *change) MUST_CHECK;
+
+/* ---- Lists of devices ----------------------------------------------------------------------- */
+
+/* A list as people write it, for an import: CSV if the name ends in .csv (a head of columns name,
+ * address, credentials, oidsets (blanks between), active, begin, end), else YAML (`devices`: a list
+ * of mappings with these keys). In the arena. ERR_INVALID with file and line. */
+int device_list_parse(const char *file, struct slice text, struct arena *arena,
+		      struct device_spec **specs, size_t *count, struct errbuf *e) MUST_CHECK;
+
+/* ---- Versioned rows ------------------------------------------------------------------------- */
+
+/* One version of an interface, SAP, LSP or outlet. What it was changes: then the row is closed and
+ * the next one of that name begins. */
+struct inventory_row {
+	struct slice name;        /* of an interface as its series have it: ifName */
+	int64_t begin_ms, end_ms; /* end: INVENTORY_FOREVER_MS while it is open */
+	/* A JSON object, equal byte by byte where nothing has changed: the columns of the poll
+	 * under their OIDs' names; of interfaces those of E's IfRef, in its order, missing ones
+	 * null. */
+	struct slice attributes;
+};
+
+struct poll;
+struct poll_names;
+struct poll_values;
+
+/* The rows that a poll of such an OIDSet says there are, in the arena, ascending by name; begin is
+ * the poll's time. Rows of equal name are told apart as `name#index`, nameless ones are `#index`.
+ * ERR_LIMIT: the arena is full. */
+int inventory_rows_from_poll(enum oidset_kind kind, const struct poll *poll,
+			     const struct poll_names *names, const struct poll_values *values,
+			     struct arena *arena, struct inventory_row **rows,
+			     size_t *count) MUST_CHECK;
+
+/* What a poll changes. `closes` (its end is the moment) and `opens` may each be NULL. */
+struct inventory_row_change {
+	const struct inventory_row *closes, *opens;
+};
+
+/* Pure. Both lists ascend by name and hold each once. `complete`: the walk came to its end, so what
+ * it did not see is gone; not so after a walk that saw nothing at all. Rows that begin after
+ * `ts_ms` stay as they are: the poll is older than they. `changes` has room for open_count +
+ * polled_count. */
+size_t inventory_rows_diff(const struct inventory_row *open, size_t open_count,
+			   const struct inventory_row *polled, size_t polled_count, bool complete,
+			   int64_t ts_ms, struct inventory_row_change *changes);
+
+struct inventory_rows_update;
+typedef void inventory_rows_update_done(struct inventory_rows_update *update, int err);
+
+/* Takes one poll's rows into the store: reads what is open, and adds what changes to `write`, which
+ * the owner submits. Polls of one kind and device one after the other: the next one when the write
+ * of the one before is durable. Embedded in its owner. */
+struct inventory_rows_update {
+	struct store *store;
+	struct executor *executor;
+	struct clock *clock;
+	struct store_write *write;
+	enum oidset_kind kind;
+	struct slice device;
+	const struct inventory_row *rows; /* polled: ascending by name */
+	size_t count;
+	bool complete;
+	int64_t ts_ms;
+	inventory_rows_update_done *done; /* on the executor; 0, ERR_LIMIT (the write is full), or
+					     the store's error */
+	void *owner;
+
+	size_t opened, closed; /* result */
+
+	/* private */
+	struct store_read *read;
+};
+
+/* ERR_BUSY: the store takes no more reads now; `done` is not called. */
+int inventory_rows_update_start(struct inventory_rows_update *update) MUST_CHECK;
+
+struct inventory_rows_read;
+typedef void inventory_rows_read_done(struct inventory_rows_read *read, int err);
+
+/* The versions of a device's rows that lived at some time of begin <= t <= end, the open ones
+ * last. Embedded in its owner; results lie in `arena`. */
+struct inventory_rows_read {
+	struct store *store;
+	struct executor *executor;
+	struct clock *clock;
+	struct arena *arena;
+	enum oidset_kind kind;
+	struct slice device;
+	int64_t begin_ms, end_ms;
+	size_t limit; /* of rows; 0: as many as the arena takes */
+	inventory_rows_read_done *done;
+	void *owner;
+
+	struct inventory_row *rows; /* result */
+	size_t count;
+	bool more; /* there are more than `limit` */
+	struct errbuf error;
+
+	/* private */
+	struct store_read *read;
+	struct buf gathered;
+};
+
+int inventory_rows_read_start(struct inventory_rows_read *read) MUST_CHECK;
+/* `done` will not be called; the read may be freed. */
+void inventory_rows_read_cancel(struct inventory_rows_read *read);
+
+/* ---- Forgetting a device's data ------------------------------------------------------------- */
+
+struct device_wipe;
+typedef void device_wipe_done(struct device_wipe *wipe, int err);
+
+/* Deletes what is stored of a device: its series in every table of counters, its values that are
+ * texts, its rows. To be done when it has been removed; polls of it that still wait in a queue
+ * come back. Goes through the whole registry of tenant `snmp`: slow, in small pieces. */
+struct device_wipe {
+	struct store *store;
+	struct executor *executor;
+	struct clock *clock;
+	struct slice device;
+	device_wipe_done *done;
+	void *owner;
+
+	uint64_t series; /* result: how many it had */
+	struct errbuf error;
+
+	/* private */
+	struct store_read *read;
+	struct store_write *write;
+	struct store_token token;
+	struct buf handles; /* uint64_t each */
+	size_t step;
+};
+
+void device_wipe_start(struct device_wipe *wipe);
 
 #endif

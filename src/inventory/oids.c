@@ -1,8 +1,10 @@
 /* `oids`: what a name is in SMI. */
+#include "base/buf.h"
 #include "inventory/private.h"
 #include "model/series.h"
+#include "wire/oid.h"
 
-enum { OID_ARCS_MAX = 128, OID_TEXT_MAX_BYTES = 1024, ARC_MAX_BYTES = 5 };
+enum { OID_TEXT_MAX_BYTES = 2048 };
 
 static const char *const keys[] = {"oid", "type", "scalar", "aggregate", "alias", NULL};
 
@@ -19,61 +21,36 @@ static const enum oid_type types[] = {
 	OID_OCTETS,    OID_PHYS_ADDRESS, OID_PHYS_ADDRESS, OID_IP_ADDRESS, OID_OBJECT_ID,
 };
 
-static const char example[] = "is not an OID such as 1.3.6.1.2.1.2.2.1.10";
-
-/* The next number of a dotted OID; false: there is none, or it does not fit. */
-static bool take_arc(struct slice *rest, uint64_t *arc)
+/* One text for each OID, without the dot in front that some write. */
+static int print_oid(struct conf_reader *r, struct slice ber, struct slice *text)
 {
-	size_t at = 0;
-	*arc = 0;
-	for (; at < rest->len && rest->data[at] != '.'; at++) {
-		if (rest->data[at] < '0' || rest->data[at] > '9')
-			return false;
-		*arc = *arc * 10 + (uint64_t)(rest->data[at] - '0');
-		if (*arc > UINT32_MAX)
-			return false;
-	}
-	if (at == 0 || (at > 1 && rest->data[0] == '0'))
-		return false;
-	bool more = at < rest->len;
-	*rest = (struct slice){rest->data + at + more, rest->len - at - more};
-	return !more || rest->len > 0;
-}
-
-/* X.690 8.19: seven bits a byte, the high ones first, all bytes but the last with the top bit. */
-static size_t put_arc(uint64_t arc, char *to)
-{
-	size_t bytes = 1, at = 0;
-	for (uint64_t high = arc >> 7; high; high >>= 7)
-		bytes++;
-	for (size_t i = bytes; i-- > 0;)
-		to[at++] = (char)(((arc >> (7 * i)) & 0x7f) | (i ? 0x80 : 0));
-	return bytes;
+	struct buf out;
+	buf_init(&out, OID_TEXT_MAX_BYTES);
+	oid_print(ber, &out);
+	bool whole = !out.failed;
+	if (whole)
+		*text = arena_copy(&r->made->arena, (struct slice){out.data + 1, out.len - 1});
+	buf_release(&out);
+	return whole && text->data ? 0 : ERR_LIMIT;
 }
 
 static int read_oid(struct conf_reader *r, const struct conf_node *node, struct oid_def *def)
 {
-	char ber[OID_ARCS_MAX * ARC_MAX_BYTES];
-	uint64_t first, second, arc;
-	size_t len = 0;
+	uint8_t memory[OID_MAX_BYTES];
+	struct slice ber;
 	int err = conf_node_text(node, 1, OID_TEXT_MAX_BYTES, &def->oid, r->e);
 	if (err)
 		return err;
-	struct slice rest = def->oid;
-	if (!take_arc(&rest, &first) || !take_arc(&rest, &second) || !rest.len || first > 2 ||
-	    (first < 2 && second > 39))
-		return conf_node_refuse(node, r->e, "'" SHOWN "' %s", SHOWN_OF(def->oid), example);
-	len += put_arc(first * 40 + second, ber);
-	for (size_t arcs = 2; rest.len; arcs++) {
-		if (arcs == OID_ARCS_MAX || !take_arc(&rest, &arc))
-			return conf_node_refuse(node, r->e, "'" SHOWN "' %s", SHOWN_OF(def->oid),
-						example);
-		len += put_arc(arc, ber + len);
-	}
-	if (def->scalar && arc == 0)
+	if (oid_parse(def->oid, memory, &ber, NULL))
+		return conf_node_refuse(node, r->e,
+					"'" SHOWN "' is not an OID such as 1.3.6.1.2.1.2.2.1.10",
+					SHOWN_OF(def->oid));
+	if (print_oid(r, ber, &def->oid))
+		return conf_reader_full(r);
+	if (def->scalar && ber.data[ber.len - 1] == 0)
 		return conf_node_refuse(node, r->e,
 					"a scalar is named without the .0 of its instance");
-	def->ber = arena_copy(&r->made->arena, (struct slice){ber, len});
+	def->ber = arena_copy(&r->made->arena, ber);
 	return def->ber.data ? 0 : conf_reader_full(r);
 }
 

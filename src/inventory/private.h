@@ -2,6 +2,7 @@
 #ifndef INVENTORY_PRIVATE_H
 #define INVENTORY_PRIVATE_H
 
+#include "conf/conf.h"
 #include "conf/tree.h"
 #include "inventory/inventory.h"
 
@@ -31,6 +32,7 @@ struct source {
 struct conf_reader {
 	struct inventory_conf *made;
 	struct errbuf *e;
+	const struct conf_node *sections[CONF_SECTIONS];
 	struct source sources[SOURCES_MAX];
 	size_t source_count;
 	struct def_list {
@@ -61,6 +63,50 @@ int oidsets_link(struct conf_reader *r) MUST_CHECK;
 /* `section` NULL: a queue for each kind. After the OIDSets. */
 int queues_read(struct conf_reader *r, const struct conf_node *section) MUST_CHECK;
 int credentials_read(struct conf_reader *r, const struct conf_node *root) MUST_CHECK;
+
+/* ---- Devices -------------------------------------------------------------------------------- */
+
+enum { DEVICE_MAX_BYTES = 128 << 10, DEVICE_PROBLEM_MAX_BYTES = 400 };
+
+/* `state` NULL: a new one. What `spec` names and the configuration does not have becomes the
+ * device's problem. NULL: it does not fit into DEVICE_MAX_BYTES. One reference. */
+struct device *device_new(const struct device_spec *spec, struct slice host, uint16_t port,
+			  struct inventory_conf *conf, struct device_state *state);
+void device_take(const struct device *device);
+void device_release(const struct device *device);
+
+/* Everything of it is well-formed, and (unless `known` is NULL) known. ERR_INVALID with a sentence
+ * that names device and place. */
+int device_spec_check(const struct device_spec *spec, const struct inventory_conf *known,
+		      struct slice *host, uint16_t *port, struct errbuf *e) MUST_CHECK;
+/* `FILE:LINE: device NAME: ` before the sentence; returns `err`. */
+int device_refuse(const struct device_spec *spec, struct errbuf *e, int err, const char *fmt, ...)
+	PRINTF_LIKE(4, 5);
+
+/* As it is stored. ERR_INVALID: nobody wrote that. */
+void device_encode(const struct device *device, struct buf *out);
+int device_decode(struct slice name, struct slice text, struct arena *arena,
+		  struct device_spec *spec) MUST_CHECK;
+
+struct device_state *device_state_new(void);
+void device_state_take(struct device_state *state);
+void device_state_release(struct device_state *state);
+
+/* `devices` is copied, with a reference to each. */
+struct inventory *inventory_new(struct inventory_conf *conf, const struct device *const *devices,
+				size_t count, uint64_t number);
+
+/* ---- Versioned rows ------------------------------------------------------------------------- */
+
+/* How a row lies in the table: column end, name, begin. */
+struct row_column {
+	struct store_parts parts;
+	uint8_t end[8], begin[8];
+};
+struct store_parts row_key(enum oidset_kind kind, struct slice device);
+void row_column(struct slice name, int64_t begin_ms, int64_t end_ms, struct row_column *column);
+/* False: no row has such a column. */
+bool row_of_cell(const struct store_cell *cell, struct inventory_row *row);
 
 /* Words for conf_node_choice. */
 extern const char *const oidset_kind_words[];

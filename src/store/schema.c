@@ -131,6 +131,19 @@ const struct table_def schema[TABLE_COUNT] = {
 		.key_count = 2, .key = {{"device", PART_TEXT}, {"oidset", PART_TEXT}},
 		.column_count = 1, .column = {{"first_row", PART_U64}},
 	},
+	[TABLE_DEVICES] = {
+		.name = "devices", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.help = "What is polled.",
+		.key_count = 1, .key = {{"kind", PART_TEXT}},
+		.column_count = 1, .column = {{"name", PART_TEXT}},
+	},
+	[TABLE_VERSIONED_ROWS] = {
+		.name = "versioned_rows", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.help = "Interfaces, SAPs, LSPs, outlets of devices, each version a row.",
+		.key_count = 2, .key = {{"kind", PART_TEXT}, {"device", PART_TEXT}},
+		.column_count = 3,
+		.column = {{"end_ms", PART_U64}, {"name", PART_TEXT}, {"begin_ms", PART_U64}},
+	},
 };
 /* clang-format on */
 

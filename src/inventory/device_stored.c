@@ -1,0 +1,73 @@
+/* A device as it is stored: a cell of table `devices`, its value a JSON object
+ *
+ *     {"address":"r1.example","port":161,"credentials":"lab","active":true,"begin":1370044800000,
+ *      "end":253402127999000,"oidsets":["FastPollHC"]}
+ *
+ * with times in ms. Keys that are not known are passed over: a later version may have put them. */
+#include "base/buf.h"
+#include "inventory/private.h"
+#include "wire/json.h"
+
+void device_encode(const struct device *device, struct buf *out)
+{
+	struct json_writer w;
+	json_writer_init(&w, out);
+	json_write_object_begin(&w);
+	json_write_key(&w, "address");
+	json_write_string(&w, device->address);
+	json_write_key(&w, "port");
+	json_write_u64(&w, device->port);
+	json_write_key(&w, "credentials");
+	json_write_string(&w, device->credentials_name);
+	json_write_key(&w, "active");
+	json_write_bool(&w, device->active);
+	json_write_key(&w, "begin");
+	json_write_i64(&w, device->begin_ms);
+	json_write_key(&w, "end");
+	json_write_i64(&w, device->end_ms);
+	json_write_key(&w, "oidsets");
+	json_write_array_begin(&w);
+	for (size_t i = 0; i < device->oidset_name_count; i++)
+		json_write_string(&w, device->oidset_names[i]);
+	json_write_array_end(&w);
+	json_write_object_end(&w);
+}
+
+static int decode_oidsets(const struct json *list, struct arena *arena, struct device_spec *spec)
+{
+	struct slice *names = arena_alloc(arena, (list->count + 1) * sizeof(*names));
+	if (!names)
+		return ERR_LIMIT;
+	for (const struct json *n = list->first; n; n = n->next) {
+		if (n->type != JSON_T_STRING)
+			return ERR_INVALID;
+		names[spec->oidset_count++] = n->text;
+	}
+	spec->oidsets = names;
+	return 0;
+}
+
+int device_decode(struct slice name, struct slice text, struct arena *arena,
+		  struct device_spec *spec)
+{
+	struct json *root;
+	const struct json *oidsets = NULL;
+	struct slice host = {NULL, 0};
+	int64_t port = 0;
+	*spec = device_spec_preset();
+	spec->name = name;
+	int err = json_parse(text, arena, &root, NULL);
+	err = err ? err : json_get_text(root, "address", &host, NULL);
+	err = err ? err : json_get_i64(root, "port", &port, NULL);
+	err = err ? err : json_get_text(root, "credentials", &spec->credentials, NULL);
+	err = err ? err : json_get_bool(root, "active", &spec->active, NULL);
+	err = err ? err : json_get_i64(root, "begin", &spec->begin_ms, NULL);
+	err = err ? err : json_get_i64(root, "end", &spec->end_ms, NULL);
+	err = err ? err : json_get_array(root, "oidsets", &oidsets, NULL);
+	err = err ? err : decode_oidsets(oidsets, arena, spec);
+	if (err)
+		return err;
+	const char *address = arena_printf(arena, "[%.*s]:%d", (int)host.len, host.data, (int)port);
+	spec->address = address ? slice_of(address) : SLICE("");
+	return address ? 0 : ERR_LIMIT;
+}

@@ -1,0 +1,484 @@
+/* The keeper of the devices: reads them at the start, changes them one after the other.
+ *
+ * A change is checked against the picture of its time, written, and only when that is durable
+ * becomes a picture of its own; so what anybody sees is on disk. Changes that come meanwhile wait
+ * in a list with a bound. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "inventory/private.h"
+
+enum {
+	WAITING_MAX = 64,
+	LOAD_MAX_BYTES = 64 << 20,
+	/* All that can be said in one change: 100,000 devices of some hundred bytes. */
+	WRITE_MAX_BYTES = 64 << 20,
+};
+
+struct inventory_keeper {
+	struct inventory_options options;
+	struct inventory_listener *listeners;
+	struct inventory_change *first, *last; /* the first is at work */
+	size_t waiting;
+	pthread_mutex_t lock; /* guards the pointer `picture` */
+	const struct inventory *picture;
+};
+
+static const struct slice row_kind = SLICE("device");
+
+/* ---- Pictures ------------------------------------------------------------------------------- */
+
+const struct inventory *inventory_keeper_take(struct inventory_keeper *keeper)
+{
+	pthread_mutex_lock(&keeper->lock);
+	const struct inventory *picture = keeper->picture;
+	inventory_take(picture);
+	pthread_mutex_unlock(&keeper->lock);
+	return picture;
+}
+
+static void publish(struct inventory_keeper *keeper, const struct inventory *picture)
+{
+	pthread_mutex_lock(&keeper->lock);
+	const struct inventory *before = keeper->picture;
+	keeper->picture = picture;
+	pthread_mutex_unlock(&keeper->lock);
+	inventory_release(before);
+	for (struct inventory_listener *l = keeper->listeners, *next; l; l = next) {
+		next = l->next;
+		l->changed(l);
+	}
+}
+
+void inventory_keeper_listen(struct inventory_keeper *keeper, struct inventory_listener *listener)
+{
+	listener->next = keeper->listeners;
+	keeper->listeners = listener;
+}
+
+void inventory_keeper_unlisten(struct inventory_keeper *keeper, struct inventory_listener *listener)
+{
+	for (struct inventory_listener **at = &keeper->listeners; *at; at = &(*at)->next) {
+		if (*at == listener) {
+			*at = listener->next;
+			return;
+		}
+	}
+}
+
+/* A list of devices that is being made. */
+struct list {
+	const struct device **devices;
+	size_t count;
+};
+
+static void list_release(struct list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		device_release(list->devices[i]);
+	mem_free(list->devices);
+}
+
+static int by_name(const void *left, const void *right)
+{
+	return slice_compare((*(const struct device *const *)left)->name,
+			     (*(const struct device *const *)right)->name);
+}
+
+static const struct inventory *list_picture(struct inventory_keeper *keeper, struct list *list,
+					    uint64_t number)
+{
+	if (list->count)
+		qsort(list->devices, list->count, sizeof(*list->devices), by_name);
+	return inventory_new(keeper->options.conf, list->devices, list->count, number);
+}
+
+/* ---- At the start --------------------------------------------------------------------------- */
+
+struct load {
+	struct inventory_keeper *keeper;
+	struct task_queue queue;
+	struct store_read *read;
+	struct list list;
+	bool done;
+	int err;
+};
+
+static void loaded(struct store_read *read, int err)
+{
+	struct load *load = read->owner;
+	load->done = true;
+	load->err = err;
+}
+
+/* What cannot be read is named and left alone: a later version may know it. */
+static void load_one(struct load *load, const struct store_cell *cell)
+{
+	struct slice host, name = cell->column.part[0];
+	struct device_spec spec;
+	struct arena arena;
+	struct errbuf e;
+	uint16_t port;
+	arena_init(&arena, DEVICE_MAX_BYTES);
+	struct device *device = NULL;
+	if (device_decode(name, cell->value, &arena, &spec) == 0 &&
+	    device_spec_check(&spec, NULL, &host, &port, &e) == 0)
+		device = device_new(&spec, host, port, load->keeper->options.conf, NULL);
+	if (device)
+		load->list.devices[load->list.count++] = device;
+	else
+		log_warn("inventory: the device " SHOWN " is stored in a way that cannot be read",
+			 SHOWN_OF(name));
+	arena_release(&arena);
+}
+
+static void load_slice(struct load *load, const struct store_cell_scan *scan)
+{
+	load->list.devices =
+		mem_resize_array(load->list.devices, load->list.count + scan->count + 1,
+				 sizeof(*load->list.devices));
+	for (size_t i = 0; i < scan->count; i++)
+		load_one(load, &scan->cells[i]);
+}
+
+static int load_all(struct load *load)
+{
+	struct store_token token = {.len = 0};
+	for (bool more = true; more;) {
+		store_read_reset(load->read);
+		struct store_request *request = store_read_add(load->read, STORE_CELL_SCAN);
+		ASSERT(request);
+		request->token = token;
+		request->cell_scan.table = TABLE_DEVICES;
+		request->cell_scan.key.part[0] = row_kind;
+		load->read->now_ms = clock_wall_ms(load->keeper->options.clock);
+		load->done = false;
+		int err = store_read_submit(load->read);
+		if (err)
+			return err;
+		while (!load->done)
+			task_queue_wait(&load->queue);
+		if (load->err)
+			return load->err;
+		load_slice(load, &request->cell_scan);
+		token = request->token;
+		more = request->more;
+	}
+	return 0;
+}
+
+int inventory_keeper_open(const struct inventory_options *options, struct inventory_keeper **opened,
+			  struct errbuf *e)
+{
+	struct inventory_keeper *keeper = mem_zalloc(sizeof(*keeper));
+	struct load load = {.keeper = keeper};
+	keeper->options = *options;
+	inventory_conf_take(options->conf);
+	pthread_mutex_init(&keeper->lock, NULL);
+	task_queue_init(&load.queue);
+	load.read = store_read_new(options->store, LOAD_MAX_BYTES);
+	load.read->executor = &load.queue.executor;
+	load.read->done = loaded;
+	load.read->owner = &load;
+	int err = load_all(&load);
+	if (err)
+		errbuf_set(e, err, "the devices could not be read: %s",
+			   store_read_sentence(load.read, err));
+	keeper->picture = list_picture(keeper, &load.list, 1);
+	store_read_free(load.read);
+	list_release(&load.list);
+	task_queue_release(&load.queue);
+	*opened = err ? NULL : keeper;
+	if (err)
+		inventory_keeper_free(keeper);
+	return err;
+}
+
+bool inventory_keeper_idle(const struct inventory_keeper *keeper)
+{
+	return keeper->first == NULL;
+}
+
+void inventory_keeper_free(struct inventory_keeper *keeper)
+{
+	if (!keeper)
+		return;
+	ASSERT(inventory_keeper_idle(keeper));
+	inventory_release(keeper->picture);
+	inventory_conf_release(keeper->options.conf);
+	pthread_mutex_destroy(&keeper->lock);
+	mem_free(keeper);
+}
+
+/* ---- Changes: checking ---------------------------------------------------------------------- */
+
+static int refuse(struct inventory_change *change, size_t fault, int err, const char *why)
+{
+	change->fault = fault;
+	return device_refuse(&change->specs[fault], &change->error, err, "%s", why);
+}
+
+static int by_spec_name(const void *left, const void *right)
+{
+	const struct device_spec *a = *(const struct device_spec *const *)left;
+	const struct device_spec *b = *(const struct device_spec *const *)right;
+	int order = slice_compare(a->name, b->name);
+	return order ? order : (a > b) - (a < b);
+}
+
+/* The specs by name; a name that stands twice is refused. */
+static int sort_specs(struct inventory_change *change, const struct device_spec **sorted)
+{
+	size_t fault = SIZE_MAX;
+	for (size_t i = 0; i < change->count; i++)
+		sorted[i] = &change->specs[i];
+	if (change->count)
+		qsort(sorted, change->count, sizeof(*sorted), by_spec_name);
+	for (size_t i = 1; i < change->count; i++) {
+		size_t second = (size_t)(sorted[i] - change->specs);
+		if (slice_equal(sorted[i - 1]->name, sorted[i]->name) && second < fault)
+			fault = second;
+	}
+	return fault == SIZE_MAX ? 0 : refuse(change, fault, ERR_INVALID, "stands twice");
+}
+
+static int check_there(struct inventory_change *change, bool must_be)
+{
+	const struct inventory *picture = change->keeper->picture;
+	for (size_t i = 0; i < change->count; i++) {
+		bool there = inventory_device(picture, change->specs[i].name) != NULL;
+		if (there && !must_be)
+			return refuse(change, i, ERR_EXISTS, "is there already");
+		if (!there && must_be)
+			return refuse(change, i, ERR_NOT_FOUND, "does not exist");
+	}
+	if (!must_be && picture->device_count + change->count > INVENTORY_DEVICES_MAX)
+		return errbuf_set(&change->error, ERR_LIMIT, "more than %d devices",
+				  INVENTORY_DEVICES_MAX);
+	return 0;
+}
+
+/* ---- Changes: the next picture -------------------------------------------------------------- */
+
+static const struct device *make_device(struct inventory_change *change,
+					const struct device_spec *spec)
+{
+	struct inventory_keeper *keeper = change->keeper;
+	const struct device *before = inventory_device(keeper->picture, spec->name);
+	struct device_spec made = *spec;
+	struct slice host = {NULL, 0};
+	uint16_t port = 0;
+	change->fault = (size_t)(spec - change->specs);
+	if (change->fault >= change->count)
+		change->fault = 0; /* the new name of the first */
+	if (made.begin_ms == DEVICE_BEGIN_NOW)
+		made.begin_ms = clock_wall_ms(keeper->options.clock);
+	if (device_spec_check(&made, keeper->options.conf, &host, &port, &change->error))
+		return NULL;
+	struct device *device =
+		device_new(&made, host, port, keeper->options.conf, before ? before->state : NULL);
+	if (!device)
+		device_refuse(spec, &change->error, ERR_LIMIT, "is too long");
+	return device;
+}
+
+/* Devices of the present picture but those that `sorted` names. */
+static void keep_others(struct inventory_change *change, const struct device_spec *const *sorted,
+			struct list *list)
+{
+	const struct inventory *picture = change->keeper->picture;
+	size_t at = 0;
+	for (size_t i = 0; i < picture->device_count; i++) {
+		const struct device *device = picture->devices[i];
+		while (at < change->count && slice_compare(sorted[at]->name, device->name) < 0)
+			at++;
+		if (at < change->count && slice_equal(sorted[at]->name, device->name))
+			continue;
+		device_take(device);
+		list->devices[list->count++] = device;
+	}
+}
+
+static int put_device(struct inventory_change *change, const struct device *device)
+{
+	const struct store_parts key = {.part = {row_kind}}, column = {.part = {device->name}};
+	struct buf text;
+	buf_init(&text, DEVICE_MAX_BYTES);
+	device_encode(device, &text);
+	int err = text.failed ? ERR_LIMIT
+			      : store_cell_put(change->write, TABLE_DEVICES, &key, &column,
+					       buf_slice(&text),
+					       store_stamp(change->keeper->options.store), 0);
+	buf_release(&text);
+	return err ? errbuf_set(&change->error, err, "too much for one change") : 0;
+}
+
+static int delete_device(struct inventory_change *change, struct slice name)
+{
+	const struct store_parts key = {.part = {row_kind}}, column = {.part = {name}};
+	int err = store_cell_delete(change->write, TABLE_DEVICES, &key, &column,
+				    store_stamp(change->keeper->options.store));
+	return err ? errbuf_set(&change->error, err, "too much for one change") : 0;
+}
+
+static int add_made(struct inventory_change *change, const struct device_spec *spec,
+		    struct list *list)
+{
+	const struct device *device = make_device(change, spec);
+	if (!device)
+		return ERR_INVALID;
+	list->devices[list->count++] = device;
+	return put_device(change, device);
+}
+
+static int fill_put(struct inventory_change *change, struct list *list)
+{
+	int err = 0;
+	for (size_t i = 0; i < change->count && !err; i++)
+		err = add_made(change, &change->specs[i], list);
+	return err;
+}
+
+static int fill_remove(struct inventory_change *change, UNUSED struct list *list)
+{
+	int err = 0;
+	for (size_t i = 0; i < change->count && !err; i++)
+		err = delete_device(change, change->specs[i].name);
+	return err;
+}
+
+static int fill_rename(struct inventory_change *change, struct list *list)
+{
+	const struct inventory *picture = change->keeper->picture;
+	struct arena arena;
+	if (inventory_device(picture, change->to))
+		return errbuf_set(&change->error, ERR_EXISTS, "device " SHOWN ": is there already",
+				  SHOWN_OF(change->to));
+	arena_init(&arena, DEVICE_MAX_BYTES);
+	struct device_spec spec =
+		device_spec_of(inventory_device(picture, change->specs[0].name), &arena);
+	spec.name = change->to;
+	/* Names that the configuration no longer has stay what they are. */
+	int err = add_made(change, &spec, list);
+	err = err ? err : delete_device(change, change->specs[0].name);
+	arena_release(&arena);
+	return err;
+}
+
+static const struct {
+	bool must_be; /* there; else it must not be */
+	int (*fill)(struct inventory_change *change, struct list *list);
+} ops[] = {
+	[INVENTORY_ADD] = {false, fill_put},
+	[INVENTORY_CHANGE] = {true, fill_put},
+	[INVENTORY_RENAME] = {true, fill_rename},
+	[INVENTORY_REMOVE] = {true, fill_remove},
+};
+
+/* Makes the next picture and the write that makes it durable. */
+static int prepare(struct inventory_change *change)
+{
+	struct inventory_keeper *keeper = change->keeper;
+	const struct inventory *picture = keeper->picture;
+	const struct device_spec **sorted = mem_alloc_array(change->count + 1, sizeof(*sorted));
+	struct list list = {
+		mem_alloc_array(picture->device_count + change->count + 1, sizeof(*list.devices)),
+		0};
+	int err = sort_specs(change, sorted);
+	err = err ? err : check_there(change, ops[change->op].must_be);
+	if (!err) {
+		change->fault = change->count;
+		keep_others(change, sorted, &list);
+		err = ops[change->op].fill(change, &list);
+	}
+	if (!err) {
+		change->fault = change->count;
+		change->picture = list_picture(keeper, &list, picture->number + 1);
+	}
+	list_release(&list);
+	mem_free(sorted);
+	return err;
+}
+
+/* ---- Changes: one after the other ----------------------------------------------------------- */
+
+static void begin(struct inventory_keeper *keeper);
+
+/* `change` may be gone after this. */
+static void finish(struct inventory_change *change, int err)
+{
+	struct inventory_keeper *keeper = change->keeper;
+	const struct inventory *picture = change->picture;
+	keeper->first = change->next;
+	if (!keeper->first)
+		keeper->last = NULL;
+	keeper->waiting--;
+	store_write_free(change->write);
+	change->write = NULL;
+	change->picture = NULL;
+	if (err)
+		inventory_release(picture);
+	else
+		publish(keeper, picture);
+	change->done(change, err);
+	begin(keeper);
+}
+
+static void written(struct store_write *write, int err)
+{
+	struct inventory_change *change = write->owner;
+	if (err)
+		errbuf_set(&change->error, err, "it could not be stored: %s", err_text(err));
+	finish(change, err);
+}
+
+static void run(struct task *task)
+{
+	struct inventory_change *change = CONTAINER_OF(task, struct inventory_change, task);
+	struct inventory_keeper *keeper = change->keeper;
+	change->write = store_write_new(keeper->options.store, WRITE_MAX_BYTES);
+	change->write->executor = keeper->options.executor;
+	change->write->done = written;
+	change->write->owner = change;
+	int err = prepare(change);
+	if (!err) {
+		err = store_write_submit(change->write);
+		if (!err)
+			return;
+		errbuf_set(&change->error, err, "it could not be stored: %s", err_text(err));
+	}
+	finish(change, err);
+}
+
+/* The first of the list, from the executor. */
+static void begin(struct inventory_keeper *keeper)
+{
+	struct executor *executor = keeper->options.executor;
+	if (keeper->first)
+		executor->post(executor, &keeper->first->task);
+}
+
+int inventory_keeper_change(struct inventory_keeper *keeper, struct inventory_change *change)
+{
+	if (keeper->waiting == WAITING_MAX)
+		return ERR_BUSY;
+	change->keeper = keeper;
+	change->next = NULL;
+	change->write = NULL;
+	change->picture = NULL;
+	change->error.text[0] = 0;
+	change->fault = change->count;
+	change->task.run = run;
+	bool first = keeper->first == NULL;
+	if (first)
+		keeper->first = change;
+	else
+		keeper->last->next = change;
+	keeper->last = change;
+	keeper->waiting++;
+	if (first)
+		begin(keeper);
+	return 0;
+}

@@ -1,0 +1,62 @@
+/* Versioned rows: how they lie in the store, and what a poll changes.
+ *
+ * A row of a device is a cell of table `versioned_rows`, key (kind, device), column (end, name,
+ * begin): all that lived at some time t or later lie together behind the end t, those that are open
+ * at the very end. To close a row is to delete the cell and to put it again under its end, in one
+ * write, which is atomic as both are of one key. */
+#include "base/cursor.h"
+#include "inventory/private.h"
+
+struct store_parts row_key(enum oidset_kind kind, struct slice device)
+{
+	return (struct store_parts){.part = {slice_of(oidset_kind_text(kind)), device}};
+}
+
+void row_column(struct slice name, int64_t begin_ms, int64_t end_ms, struct row_column *column)
+{
+	be64_put(column->end, ordered_i64(end_ms));
+	be64_put(column->begin, ordered_i64(begin_ms));
+	column->parts = (struct store_parts){
+		.part = {{(const char *)column->end, 8}, name, {(const char *)column->begin, 8}}};
+}
+
+bool row_of_cell(const struct store_cell *cell, struct inventory_row *row)
+{
+	const struct slice *part = cell->column.part;
+	if (part[0].len != 8 || part[2].len != 8)
+		return false;
+	row->name = part[1];
+	row->end_ms = unordered_i64(be64_get((const uint8_t *)part[0].data));
+	row->begin_ms = unordered_i64(be64_get((const uint8_t *)part[2].data));
+	row->attributes = cell->value;
+	return true;
+}
+
+/* What becomes of an open row that the poll does not have, or has with these attributes. */
+static size_t change_one(const struct inventory_row *old, const struct inventory_row *new,
+			 bool complete, int64_t ts_ms, struct inventory_row_change *change)
+{
+	bool newer = old && old->begin_ms > ts_ms;
+	bool equal = old && new &&slice_equal(old->attributes, new->attributes);
+	if (newer || equal || (!new && !complete))
+		return 0;
+	*change = (struct inventory_row_change){old, new};
+	return 1;
+}
+
+size_t inventory_rows_diff(const struct inventory_row *open, size_t open_count,
+			   const struct inventory_row *polled, size_t polled_count, bool complete,
+			   int64_t ts_ms, struct inventory_row_change *changes)
+{
+	size_t o = 0, p = 0, count = 0;
+	complete = complete && polled_count > 0;
+	while (o < open_count || p < polled_count) {
+		int order = o == open_count     ? 1
+			    : p == polled_count ? -1
+						: slice_compare(open[o].name, polled[p].name);
+		const struct inventory_row *old = order <= 0 ? &open[o++] : NULL;
+		const struct inventory_row *new = order >= 0 ? &polled[p++] : NULL;
+		count += change_one(old, new, complete, ts_ms, &changes[count]);
+	}
+	return count;
+}

@@ -1,0 +1,214 @@
+/* Versioned rows and the store: taking a poll's into it, reading them. */
+#include "inventory/private.h"
+
+enum { READ_MAX_BYTES = 64 << 20, CELLS_PER_READ = 100000 };
+
+/* What lived at `from_ms` or later. */
+static struct store_request *add_scan(struct store_read *read, enum oidset_kind kind,
+				      struct slice device, const struct row_column *from)
+{
+	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
+	if (!request)
+		return NULL;
+	request->cell_scan.table = TABLE_VERSIONED_ROWS;
+	request->cell_scan.key = row_key(kind, device);
+	request->cell_scan.from.part[0] = from->parts.part[0];
+	return request;
+}
+
+/* ---- Taking a poll -------------------------------------------------------------------------- */
+
+static int put_row(struct inventory_rows_update *u, const struct inventory_row *row, int64_t end_ms,
+		   int64_t stamp_us)
+{
+	struct store_parts key = row_key(u->kind, u->device);
+	struct row_column column;
+	row_column(row->name, row->begin_ms, end_ms, &column);
+	return store_cell_put(u->write, TABLE_VERSIONED_ROWS, &key, &column.parts, row->attributes,
+			      stamp_us, 0);
+}
+
+static int close_row(struct inventory_rows_update *u, const struct inventory_row *row,
+		     int64_t stamp_us)
+{
+	struct store_parts key = row_key(u->kind, u->device);
+	struct row_column column;
+	row_column(row->name, row->begin_ms, row->end_ms, &column);
+	int err = store_cell_delete(u->write, TABLE_VERSIONED_ROWS, &key, &column.parts, stamp_us);
+	/* One that began at this very time has not lived. */
+	if (!err && row->begin_ms < u->ts_ms)
+		err = put_row(u, row, u->ts_ms, stamp_us);
+	return err;
+}
+
+/* What opens may stand where something is closed, so its stamp is the higher one. */
+static int apply(struct inventory_rows_update *u, const struct inventory_row_change *change,
+		 int64_t close_us, int64_t open_us)
+{
+	int err = change->closes ? close_row(u, change->closes, close_us) : 0;
+	if (!err && change->opens)
+		err = put_row(u, change->opens, INVENTORY_FOREVER_MS, open_us);
+	u->closed += !err && change->closes;
+	u->opened += !err && change->opens;
+	return err;
+}
+
+static int apply_all(struct inventory_rows_update *u, const struct store_cell_scan *scan)
+{
+	struct inventory_row *open = mem_alloc_array(scan->count + 1, sizeof(*open));
+	struct inventory_row_change *changes =
+		mem_alloc_array(scan->count + u->count + 1, sizeof(*changes));
+	size_t open_count = 0;
+	int err = 0;
+	for (size_t i = 0; i < scan->count; i++)
+		open_count += row_of_cell(&scan->cells[i], &open[open_count]);
+	size_t count = inventory_rows_diff(open, open_count, u->rows, u->count, u->complete,
+					   u->ts_ms, changes);
+	int64_t close_us = store_stamp(u->store), open_us = store_stamp(u->store);
+	for (size_t i = 0; i < count && !err; i++)
+		err = apply(u, &changes[i], close_us, open_us);
+	mem_free(open);
+	mem_free(changes);
+	return err;
+}
+
+static void open_rows_read(struct store_read *read, int err)
+{
+	struct inventory_rows_update *u = read->owner;
+	const struct store_request *request = read->requests;
+	if (!err && request->more)
+		err = ERR_LIMIT;
+	err = err ? err : apply_all(u, &request->cell_scan);
+	u->read = NULL;
+	store_read_free(read);
+	u->done(u, err);
+}
+
+int inventory_rows_update_start(struct inventory_rows_update *u)
+{
+	struct row_column from;
+	u->opened = u->closed = 0;
+	row_column(SLICE(""), 0, INVENTORY_FOREVER_MS, &from);
+	u->read = store_read_new(u->store, READ_MAX_BYTES);
+	u->read->executor = u->executor;
+	u->read->done = open_rows_read;
+	u->read->owner = u;
+	u->read->now_ms = clock_wall_ms(u->clock);
+	u->read->points_max = CELLS_PER_READ;
+	struct store_request *request = add_scan(u->read, u->kind, u->device, &from);
+	ASSERT(request);
+	int err = store_read_submit(u->read);
+	if (err) {
+		store_read_free(u->read);
+		u->read = NULL;
+	}
+	return err;
+}
+
+/* ---- Reading -------------------------------------------------------------------------------- */
+
+static void finish(struct inventory_rows_read *r, int err)
+{
+	struct store_read *read = r->read;
+	if (err)
+		errbuf_set(&r->error, err, "%s", store_read_sentence(read, err));
+	r->count = r->gathered.len / sizeof(*r->rows);
+	r->rows = arena_alloc(r->arena, r->gathered.len + 1);
+	if (!r->rows && !err)
+		err = errbuf_set(&r->error, ERR_LIMIT, "the rows do not fit into memory");
+	if (r->rows && r->count)
+		memcpy(r->rows, r->gathered.data, r->gathered.len);
+	buf_release(&r->gathered);
+	store_read_free(read);
+	r->read = NULL;
+	r->done(r, err);
+}
+
+static int keep(struct inventory_rows_read *r, const struct inventory_row *row)
+{
+	struct inventory_row copy = *row;
+	copy.name = arena_copy(r->arena, row->name);
+	copy.attributes = arena_copy(r->arena, row->attributes);
+	if (!copy.name.data || !copy.attributes.data ||
+	    buf_append(&r->gathered, &copy, sizeof(copy)))
+		return ERR_LIMIT;
+	return 0;
+}
+
+/* Of a scan from `begin_ms` on: those that had begun by `end_ms`. */
+static int take(struct inventory_rows_read *r, const struct store_cell_scan *scan)
+{
+	struct inventory_row row;
+	for (size_t i = 0; i < scan->count && !r->more; i++) {
+		if (!row_of_cell(&scan->cells[i], &row) || row.begin_ms > r->end_ms)
+			continue;
+		r->more = r->limit && r->gathered.len / sizeof(row) == r->limit;
+		if (!r->more && keep(r, &row))
+			return ERR_LIMIT;
+	}
+	return 0;
+}
+
+static int submit(struct inventory_rows_read *r, const struct store_token *token)
+{
+	struct row_column from;
+	row_column(SLICE(""), 0, r->begin_ms, &from);
+	struct store_request *request = add_scan(r->read, r->kind, r->device, &from);
+	ASSERT(request);
+	request->token = *token;
+	r->read->now_ms = clock_wall_ms(r->clock);
+	return store_read_submit(r->read);
+}
+
+static void rows_read(struct store_read *read, int err)
+{
+	struct inventory_rows_read *r = read->owner;
+	if (!r) {
+		store_read_free(read);
+		return;
+	}
+	struct store_token token = {.len = 0};
+	bool on = false;
+	if (!err) {
+		err = take(r, &read->requests->cell_scan);
+		on = !err && !r->more && read->requests->more;
+		token = read->requests->token;
+	}
+	if (on) {
+		store_read_reset(read);
+		err = submit(r, &token);
+		on = !err;
+	}
+	if (!on)
+		finish(r, err);
+}
+
+int inventory_rows_read_start(struct inventory_rows_read *r)
+{
+	const struct store_token beginning = {.len = 0};
+	r->more = false;
+	r->rows = NULL;
+	r->count = 0;
+	r->read = store_read_new(r->store, READ_MAX_BYTES);
+	r->read->executor = r->executor;
+	r->read->done = rows_read;
+	r->read->owner = r;
+	buf_init(&r->gathered, r->arena->max_bytes);
+	int err = submit(r, &beginning);
+	if (err) {
+		buf_release(&r->gathered);
+		store_read_free(r->read);
+		r->read = NULL;
+	}
+	return err;
+}
+
+void inventory_rows_read_cancel(struct inventory_rows_read *r)
+{
+	if (!r->read)
+		return;
+	r->read->owner = NULL;
+	store_read_cancel(r->read);
+	r->read = NULL;
+	buf_release(&r->gathered);
+}

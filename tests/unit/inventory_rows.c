@@ -1,0 +1,429 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "inventory/inventory.h"
+#include "model/poll.h"
+#include "naive.h"
+
+#define T0_MS     INT64_C(1600000000000)
+#define MINUTE_MS 60000
+
+static struct clock_virtual clock_;
+static struct task_queue queue;
+static struct store *store;
+static struct arena arena;
+static struct errbuf e;
+
+static int setup(void **state)
+{
+	(void)state;
+	clock_virtual_init(&clock_, T0_MS * 1000);
+	task_queue_init(&queue);
+	arena_init(&arena, 64 << 20);
+	store = naive_open(&clock_.clock);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	store_close(store);
+	arena_release(&arena);
+	task_queue_release(&queue);
+	return 0;
+}
+
+static void pump(void)
+{
+	while (task_queue_run(&queue))
+		;
+}
+
+/* ---- The pure part --------------------------------------------------------------------------- */
+
+enum { ROWS_MAX = 16 };
+
+/* `name=attributes@begin`, with blanks between. */
+static size_t rows_of(const char *text, struct inventory_row *rows)
+{
+	size_t count = 0;
+	while (*text) {
+		size_t name = strcspn(text, "="), len = strcspn(text, " ");
+		const char *at = memchr(text, '@', len);
+		rows[count++] = (struct inventory_row){
+			.name = {text, name},
+			.attributes = {text + name + 1, (size_t)(at - text) - name - 1},
+			.begin_ms = at[1] - '0',
+			.end_ms = INVENTORY_FOREVER_MS,
+		};
+		text += len + (text[len] == ' ');
+	}
+	return count;
+}
+
+static void check_diff(const char *open, const char *polled, bool complete, int64_t ts_ms,
+		       const char *wanted)
+{
+	struct inventory_row o[ROWS_MAX], p[ROWS_MAX];
+	struct inventory_row_change changes[2 * ROWS_MAX];
+	size_t oc = rows_of(open, o), pc = rows_of(polled, p), n = 0;
+	char is[500] = "";
+	size_t count = inventory_rows_diff(o, oc, p, pc, complete, ts_ms, changes);
+	for (size_t i = 0; i < count; i++) {
+		const struct inventory_row *c = changes[i].closes, *b = changes[i].opens;
+		n += (size_t)snprintf(is + n, sizeof(is) - n, "%s", i ? " " : "");
+		if (c)
+			n += (size_t)snprintf(is + n, sizeof(is) - n, "-%.*s=%.*s",
+					      (int)c->name.len, c->name.data,
+					      (int)c->attributes.len, c->attributes.data);
+		if (b)
+			n += (size_t)snprintf(is + n, sizeof(is) - n, "+%.*s=%.*s",
+					      (int)b->name.len, b->name.data,
+					      (int)b->attributes.len, b->attributes.data);
+	}
+	assert_string_equal(is, wanted);
+}
+
+static void what_a_poll_changes(void **state)
+{
+	(void)state;
+	/* Nothing was, everything opens. */
+	check_diff("", "a=1@5 b=1@5", true, 5, "+a=1 +b=1");
+	check_diff("a=1@1 b=1@1", "a=1@5 b=1@5", true, 5, "");
+	/* Any attribute: the row is closed and the next one begins. */
+	check_diff("a=1@1 b=1@1", "a=1@5 b=2@5", true, 5, "-b=1+b=2");
+	/* Gone, and new between others. */
+	check_diff("a=1@1 b=1@1 d=1@1", "b=1@5 c=1@5 d=1@5", true, 5, "-a=1 +c=1");
+	check_diff("a=1@1 b=1@1", "a=1@5", true, 5, "-b=1");
+	/* A walk that did not come to its end closes nothing, but opens and changes. */
+	check_diff("a=1@1 b=1@1 c=1@1", "a=2@5 d=1@5", false, 5, "-a=1+a=2 +d=1");
+	check_diff("a=1@1", "", false, 5, "");
+	/* Nor does one that saw nothing, though it says that it is whole. */
+	check_diff("a=1@1", "", true, 5, "");
+	check_diff("", "", true, 5, "");
+	/* Older than what is known. */
+	check_diff("a=2@7 b=1@1", "a=1@5 c=1@5", true, 5, "-b=1 +c=1");
+	check_diff("a=2@7 b=1@7", "c=1@5", true, 5, "+c=1");
+	/* Names that begin alike. */
+	check_diff("a=1@1 aa=1@1", "a=1@5 ab=1@5", true, 5, "-aa=1 +ab=1");
+}
+
+/* ---- From polls ------------------------------------------------------------------------------ */
+
+static struct poll_builder builder;
+static struct buf message;
+
+static void poll_start(const char *oidset, const char *columns)
+{
+	poll_builder_init(&builder);
+	buf_init(&message, 1 << 20);
+	assert_int_equal(poll_begin(&builder, SLICE("rtr_a"), slice_of(oidset), T0_MS, &e), 0);
+	while (*columns) {
+		size_t len = strcspn(columns, " ");
+		assert_int_equal(poll_add_column(&builder, (struct slice){columns, len}, &e), 0);
+		columns += len + (columns[len] == ' ');
+	}
+}
+
+static size_t poll_row_of(const char *index, const char *words)
+{
+	struct slice parts[] = {slice_of(index), slice_of(words)};
+	assert_int_equal(poll_add_row(&builder, parts, *words ? 2 : 1, T0_MS, &e), 0);
+	return builder.row_count - 1;
+}
+
+static void set_text(size_t row, size_t column, const char *text)
+{
+	assert_int_equal(poll_set_text(&builder, row, column, slice_of(text), false, &e), 0);
+}
+
+static size_t poll_rows(enum oidset_kind kind, struct inventory_row **rows)
+{
+	struct poll poll;
+	struct poll_names names;
+	struct poll_values values;
+	size_t count;
+	assert_int_equal(poll_encode(&builder, 0, true, &message, &e), 0);
+	struct slice copy = arena_copy(&arena, buf_slice(&message));
+	assert_int_equal(poll_open(copy, &poll, &e), 0);
+	assert_int_equal(poll_decode_names(&poll, &arena, &names, &e), 0);
+	assert_int_equal(poll_decode_values(&poll, &arena, &values, &e), 0);
+	assert_int_equal(
+		inventory_rows_from_poll(kind, &poll, &names, &values, &arena, rows, &count), 0);
+	poll_builder_release(&builder);
+	buf_release(&message);
+	return count;
+}
+
+static void assert_row(const struct inventory_row *row, const char *name, const char *attributes)
+{
+	assert_int_equal(row->name.len, strlen(name));
+	assert_memory_equal(row->name.data, name, strlen(name));
+	assert_string_equal(row->attributes.data, attributes);
+	assert_int_equal(row->begin_ms, T0_MS);
+	assert_int_equal(row->end_ms, INVENTORY_FOREVER_MS);
+}
+
+static void interfaces_are_rows_with_the_documents_columns(void **state)
+{
+	(void)state;
+	struct inventory_row *rows;
+	poll_start("IfRefPoll", "ifDescr ifName ifAlias ifSpeed ifHighSpeed ipAdEntIfIndex ifMtu "
+				"ifType ifPhysAddress ifOperStatus ifAdminStatus");
+	poll_set(&builder, poll_row_of("10.0.0.9", ""), 5, value_i64(7));
+	poll_set(&builder, poll_row_of("10.0.0.1", ""), 5, value_i64(7));
+	size_t row = poll_row_of("7", "");
+	set_text(row, 0, "xe0 of \"a\"");
+	set_text(row, 1, "xe-0/2/0");
+	set_text(row, 2, "");
+	poll_set(&builder, row, 3, value_u64(4294967295));
+	poll_set(&builder, row, 4, value_u64(10000));
+	poll_set(&builder, row, 6, value_i64(9000));
+	poll_set(&builder, row, 7, value_i64(6));
+	set_text(row, 8, "00:1b:21:00:00:01");
+	poll_set(&builder, row, 9, value_i64(1));
+	poll_set(&builder, row, 10, value_i64(1));
+	row = poll_row_of("1", "");
+	set_text(row, 1, "lo");
+	set_text(row, 8, "");
+	assert_int_equal(poll_rows(OIDSET_INTERFACES, &rows), 2);
+	assert_row(&rows[0], "lo",
+		   "{\"ifIndex\":1,\"ifDescr\":null,\"ifName\":\"lo\",\"ifAlias\":null,\"ipAddr\":"
+		   "null,\"ifSpeed\":null,\"ifHighSpeed\":null,\"ifMtu\":null,\"ifType\":null,"
+		   "\"ifOperStatus\":null,\"ifAdminStatus\":null,\"ifPhysAddress\":null}");
+	assert_row(&rows[1], "xe-0/2/0",
+		   "{\"ifIndex\":7,\"ifDescr\":\"xe0 of \\\"a\\\"\",\"ifName\":\"xe-0/2/0\","
+		   "\"ifAlias\":\"\",\"ipAddr\":\"10.0.0.1\",\"ifSpeed\":4294967295,"
+		   "\"ifHighSpeed\":10000,\"ifMtu\":9000,\"ifType\":6,\"ifOperStatus\":1,"
+		   "\"ifAdminStatus\":1,\"ifPhysAddress\":\"00:1b:21:00:00:01\"}");
+}
+
+static void interfaces_of_one_name_are_told_apart(void **state)
+{
+	(void)state;
+	struct inventory_row *rows;
+	poll_start("IfRefPoll", "ifName ifDescr");
+	set_text(poll_row_of("3", ""), 0, "a");
+	set_text(poll_row_of("1", ""), 0, "a");
+	set_text(poll_row_of("2", ""), 1, "b");
+	set_text(poll_row_of("4", ""), 1, "");
+	assert_int_equal(poll_rows(OIDSET_INTERFACES, &rows), 4);
+	static const char *const names[] = {"#4", "a#1", "a#3", "b"};
+	for (size_t i = 0; i < 4; i++)
+		assert_true(slice_equal(rows[i].name, slice_of(names[i])));
+}
+
+/* Where the description is on devices that have no ifAlias. */
+static void descriptions_of_other_vendors(void **state)
+{
+	(void)state;
+	struct inventory_row *rows;
+	poll_start("ALUIfRefPoll", "ifDescr ifName");
+	size_t row = poll_row_of("35684352", "");
+	set_text(row, 0, "1/1/1, 10-Gig Ethernet, \"to the lab\"");
+	set_text(row, 1, "1/1/1");
+	assert_int_equal(poll_rows(OIDSET_INTERFACES, &rows), 1);
+	assert_non_null(strstr(rows[0].attributes.data, "\"ifAlias\":\"to the lab\""));
+	poll_start("InfIfRefPoll", "ifDescr ifName gigeClientCtpPmRealCktId");
+	row = poll_row_of("5", "");
+	set_text(row, 1, "GIGECLIENTCTP=1-A-3-T1");
+	set_text(row, 2, "circuit 9");
+	assert_int_equal(poll_rows(OIDSET_INTERFACES, &rows), 1);
+	assert_true(slice_equal(rows[0].name, SLICE("1-A-3-T1")));
+	assert_non_null(strstr(rows[0].attributes.data, "\"ifAlias\":\"circuit 9\""));
+}
+
+static void other_kinds_keep_all_columns(void **state)
+{
+	(void)state;
+	struct inventory_row *rows;
+	poll_start("ALUSAPRefPoll", "sapDescription sapIngressQosPolicyId");
+	size_t row = poll_row_of("1.270565376.100", "1-8/1/1-100");
+	set_text(row, 0, "customer");
+	poll_set(&builder, row, 1, value_u64(2));
+	assert_int_equal(poll_rows(OIDSET_SAPS, &rows), 1);
+	assert_row(&rows[0], "1-8/1/1-100",
+		   "{\"index\":\"1.270565376.100\",\"sapDescription\":\"customer\","
+		   "\"sapIngressQosPolicyId\":2}");
+	poll_start("SentryOutletRefPoll", "outletControlState outletID");
+	row = poll_row_of("1.1.2", "");
+	poll_set(&builder, row, 0, value_i64(5));
+	set_text(row, 1, "AA2");
+	assert_int_equal(poll_rows(OIDSET_OUTLETS, &rows), 1);
+	assert_row(&rows[0], "AA2",
+		   "{\"index\":\"1.1.2\",\"outletControlState\":5,\"outletID\":\"AA2\"}");
+	poll_start("LSPOpStatus", "mplsLspInfoState");
+	poll_row_of("97.98", "ab");
+	assert_int_equal(poll_rows(OIDSET_LSPS, &rows), 0); /* a row without a value is none */
+}
+
+/* ---- In the store ---------------------------------------------------------------------------- */
+
+static bool is_done;
+static int done_err;
+
+static void updated(struct inventory_rows_update *update, int err)
+{
+	(void)update;
+	is_done = true;
+	done_err = err;
+}
+
+static void written(struct store_write *write, int err)
+{
+	(void)write;
+	done_err = err;
+	is_done = true;
+}
+
+/* One poll of rtr_a at this minute. */
+static void poll_at(int64_t minute, const char *text, bool complete, size_t opened, size_t closed)
+{
+	struct inventory_row rows[ROWS_MAX];
+	struct inventory_rows_update update = {.store = store,
+					       .executor = &queue.executor,
+					       .clock = &clock_.clock,
+					       .kind = OIDSET_INTERFACES,
+					       .device = SLICE("rtr_a"),
+					       .rows = rows,
+					       .complete = complete,
+					       .ts_ms = T0_MS + minute * MINUTE_MS,
+					       .done = updated};
+	update.count = rows_of(text, rows);
+	for (size_t i = 0; i < update.count; i++)
+		rows[i].begin_ms = update.ts_ms;
+	update.write = store_write_new(store, 1 << 20);
+	update.write->executor = &queue.executor;
+	update.write->done = written;
+	is_done = false;
+	assert_int_equal(inventory_rows_update_start(&update), 0);
+	assert_false(is_done);
+	pump();
+	assert_true(is_done);
+	assert_int_equal(done_err, 0);
+	assert_int_equal(update.opened, opened);
+	assert_int_equal(update.closed, closed);
+	assert_int_equal(store_write_submit(update.write), 0);
+	pump();
+	assert_int_equal(done_err, 0);
+	store_write_free(update.write);
+}
+
+static void read_done(struct inventory_rows_read *read, int err)
+{
+	(void)read;
+	is_done = true;
+	done_err = err;
+}
+
+/* `name=attributes:begin-end`, in minutes; a * where it is open. */
+static void check_rows(int64_t begin, int64_t end, size_t limit, const char *wanted)
+{
+	struct inventory_rows_read read = {.store = store,
+					   .executor = &queue.executor,
+					   .clock = &clock_.clock,
+					   .arena = &arena,
+					   .kind = OIDSET_INTERFACES,
+					   .device = SLICE("rtr_a"),
+					   .begin_ms = T0_MS + begin * MINUTE_MS,
+					   .end_ms = T0_MS + end * MINUTE_MS,
+					   .limit = limit,
+					   .done = read_done};
+	char is[500] = "";
+	size_t n = 0;
+	is_done = false;
+	assert_int_equal(inventory_rows_read_start(&read), 0);
+	pump();
+	assert_true(is_done);
+	assert_int_equal(done_err, 0);
+	for (size_t i = 0; i < read.count; i++) {
+		const struct inventory_row *row = &read.rows[i];
+		n += (size_t)snprintf(is + n, sizeof(is) - n, "%s%s=%s:%d-", i ? " " : "",
+				      row->name.data, row->attributes.data,
+				      (int)((row->begin_ms - T0_MS) / MINUTE_MS));
+		if (row->end_ms == INVENTORY_FOREVER_MS)
+			n += (size_t)snprintf(is + n, sizeof(is) - n, "*");
+		else
+			n += (size_t)snprintf(is + n, sizeof(is) - n, "%d",
+					      (int)((row->end_ms - T0_MS) / MINUTE_MS));
+	}
+	assert_string_equal(is, wanted);
+	assert_int_equal(read.more, limit && read.count == limit);
+}
+
+/* E's test: a change of the alias makes two rows, the first one closed; but an empty poll after it
+ * closes nothing here. */
+static void versions_lie_behind_each_other(void **state)
+{
+	(void)state;
+	poll_at(1, "xe0=one@0 xe1=up@0", true, 2, 0);
+	check_rows(0, 9, 0, "xe0=one:1-* xe1=up:1-*");
+	poll_at(2, "xe0=two@0 xe1=up@0", true, 1, 1);
+	poll_at(3, "", true, 0, 0);
+	check_rows(0, 9, 0, "xe0=one:1-2 xe0=two:2-* xe1=up:1-*");
+	poll_at(4, "xe0=two@0", false, 0, 0);
+	poll_at(5, "xe0=two@0", true, 0, 1);
+	check_rows(0, 9, 0, "xe0=one:1-2 xe1=up:1-5 xe0=two:2-*");
+	poll_at(6, "xe0=two@0 xe1=up@0", true, 1, 0);
+	check_rows(0, 9, 0, "xe0=one:1-2 xe1=up:1-5 xe0=two:2-* xe1=up:6-*");
+	/* Only what lived then. */
+	check_rows(3, 4, 0, "xe1=up:1-5 xe0=two:2-*");
+	check_rows(1, 1, 0, "xe0=one:1-2 xe1=up:1-5");
+	check_rows(6, 9, 0, "xe0=two:2-* xe1=up:6-*");
+	check_rows(0, 0, 0, "");
+	check_rows(0, 9, 2, "xe0=one:1-2 xe1=up:1-5");
+}
+
+static void the_same_poll_twice_changes_nothing(void **state)
+{
+	(void)state;
+	poll_at(1, "xe0=one@0", true, 1, 0);
+	poll_at(1, "xe0=one@0", true, 0, 0);
+	poll_at(2, "xe0=two@0", true, 1, 1);
+	poll_at(2, "xe0=two@0", true, 0, 0);
+	/* One that comes late does not undo what came after it. */
+	poll_at(1, "xe0=one@0", true, 0, 0);
+	check_rows(0, 9, 0, "xe0=one:1-2 xe0=two:2-*");
+	/* Two states of one moment: the later one holds, the other has not lived. */
+	poll_at(2, "xe0=three@0", true, 1, 1);
+	check_rows(0, 9, 0, "xe0=one:1-2 xe0=three:2-*");
+}
+
+static void a_read_can_be_dropped(void **state)
+{
+	(void)state;
+	struct inventory_rows_read read = {.store = store,
+					   .executor = &queue.executor,
+					   .clock = &clock_.clock,
+					   .arena = &arena,
+					   .device = SLICE("rtr_a"),
+					   .end_ms = T0_MS,
+					   .done = read_done};
+	is_done = false;
+	assert_int_equal(inventory_rows_read_start(&read), 0);
+	inventory_rows_read_cancel(&read);
+	pump();
+	assert_false(is_done);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_a_poll_changes),
+		TEST(interfaces_are_rows_with_the_documents_columns),
+		TEST(interfaces_of_one_name_are_told_apart),
+		TEST(descriptions_of_other_vendors),
+		TEST(other_kinds_keep_all_columns),
+		TEST(versions_lie_behind_each_other),
+		TEST(the_same_poll_twice_changes_nothing),
+		TEST(a_read_can_be_dropped),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
