@@ -128,8 +128,9 @@ void loop_conn_close(struct loop_conn *conn);
 struct loop_udp;
 
 struct loop_datagram {
-	struct slice bytes; /* of the shared read buffer: valid until the call returns */
-	bool cut;           /* it was longer than datagram_max_bytes */
+	struct slice bytes;       /* of the shared read buffer: valid until the call returns */
+	bool cut;                 /* it was longer than datagram_max_bytes */
+	struct loop_address from; /* of clients only */
 };
 
 /* Some datagrams, in the order in which they came. */
@@ -137,8 +138,9 @@ typedef void loop_datagrams_fn(void *owner, const struct loop_datagram *datagram
 
 struct loop_udp_options {
 	struct loop_address address; /* port 0 takes a free one; only loopback, see loop_listen */
-	size_t datagram_max_bytes;   /* at most LOOP_DATAGRAM_MAX_BYTES */
-	size_t buffer_bytes;         /* asked of the kernel; 0: as it likes */
+	bool client; /* asks others: bound to any address, sends, and knows who answers */
+	size_t datagram_max_bytes; /* at most LOOP_DATAGRAM_MAX_BYTES */
+	size_t buffer_bytes;       /* asked of the kernel; 0: as it likes */
 	loop_datagrams_fn *received;
 	void *owner;
 };
@@ -156,6 +158,15 @@ void loop_udp_read(struct loop_udp *udp, bool on);
 bool loop_udp_read_now(struct loop_udp *udp);
 /* Datagrams that the kernel dropped since the last call. */
 uint32_t loop_udp_lost(struct loop_udp *udp);
+struct loop_outgoing {
+	struct slice bytes;
+	struct loop_address to; /* of the family of the socket */
+};
+
+/* Of clients: gives them to the kernel in as few calls as may be, and returns how many it took; the
+ * others may be tried again when it has sent some. One that cannot be sent (no route) counts as
+ * taken: to the caller it is lost on its way. */
+size_t loop_udp_send(struct loop_udp *udp, const struct loop_outgoing *outgoing, size_t count);
 void loop_udp_close(struct loop_udp *udp); /* NULL is allowed */
 
 #endif

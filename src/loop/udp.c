@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/stats.h"
 #include "loop/private.h"
 
 enum {
@@ -54,6 +55,7 @@ static size_t read_some(struct loop_udp *udp)
 	struct mmsghdr messages[AT_ONCE_MAX];
 	struct iovec pieces[AT_ONCE_MAX];
 	struct loop_datagram datagrams[AT_ONCE_MAX];
+	struct sockaddr_storage from[AT_ONCE_MAX];
 	size_t max_bytes = udp->options.datagram_max_bytes;
 	size_t places = LOOP_READ_BYTES / max_bytes;
 	if (places > AT_ONCE_MAX)
@@ -63,6 +65,10 @@ static size_t read_some(struct loop_udp *udp)
 		pieces[i] = (struct iovec){udp->loop->read_buffer + i * max_bytes, max_bytes};
 		messages[i].msg_hdr.msg_iov = &pieces[i];
 		messages[i].msg_hdr.msg_iovlen = 1;
+		if (udp->options.client) {
+			messages[i].msg_hdr.msg_name = &from[i];
+			messages[i].msg_hdr.msg_namelen = sizeof(from[i]);
+		}
 	}
 	/* An error is of one datagram (an ICMP answer to nobody) or passes: the next event tells.
 	 */
@@ -73,6 +79,8 @@ static size_t read_some(struct loop_udp *udp)
 		datagrams[i] =
 			(struct loop_datagram){.bytes = {pieces[i].iov_base, messages[i].msg_len},
 					       .cut = messages[i].msg_hdr.msg_flags & MSG_TRUNC};
+	for (int i = 0; i < count && udp->options.client; i++)
+		datagrams[i].from = loop_from_sockaddr(&from[i]);
 	udp->options.received(udp->options.owner, datagrams, (size_t)count);
 	return (size_t)count;
 }
@@ -85,6 +93,46 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 	for (int i = 0; i < ROUNDS_PER_EVENT && udp->reading && read_some(udp); i++)
 		;
 }
+
+/* ---- Sending --------------------------------------------------------------------------------- */
+
+/* At most AT_ONCE_MAX. How many were taken, or an error of the first. */
+static int send_some(struct loop_udp *udp, const struct loop_outgoing *outgoing, size_t count)
+{
+	struct mmsghdr messages[AT_ONCE_MAX];
+	struct iovec pieces[AT_ONCE_MAX];
+	struct sockaddr_storage to[AT_ONCE_MAX];
+	memset(messages, 0, sizeof(messages[0]) * count);
+	for (size_t i = 0; i < count; i++) {
+		ASSERT(outgoing[i].to.v6 == udp->options.address.v6);
+		pieces[i] = (struct iovec){(void *)(uintptr_t)outgoing[i].bytes.data,
+					   outgoing[i].bytes.len};
+		messages[i].msg_hdr.msg_iov = &pieces[i];
+		messages[i].msg_hdr.msg_iovlen = 1;
+		messages[i].msg_hdr.msg_name = &to[i];
+		messages[i].msg_hdr.msg_namelen = loop_to_sockaddr(&outgoing[i].to, &to[i]);
+	}
+	int sent = sendmmsg(udp->fd, messages, (unsigned)count, MSG_DONTWAIT);
+	return sent < 0 ? -errno : sent;
+}
+
+size_t loop_udp_send(struct loop_udp *udp, const struct loop_outgoing *outgoing, size_t count)
+{
+	size_t taken = 0;
+	ASSERT(udp->options.client);
+	while (taken < count) {
+		size_t n = count - taken < AT_ONCE_MAX ? count - taken : AT_ONCE_MAX;
+		int sent = send_some(udp, outgoing + taken, n);
+		if (sent == -EAGAIN || sent == -ENOBUFS || sent == -EINTR)
+			break;
+		if (sent < 0)
+			stat_add(STAT_udp_unsendable, 1);
+		taken += sent > 0 ? (size_t)sent : 1;
+	}
+	return taken;
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 void loop_udp_read(struct loop_udp *udp, bool on)
 {
@@ -119,7 +167,7 @@ int loop_udp_open(struct loop *loop, const struct loop_udp_options *options, str
 	char text[LOOP_ADDRESS_TEXT_BYTES];
 	ASSERT(options->datagram_max_bytes &&
 	       options->datagram_max_bytes <= LOOP_DATAGRAM_MAX_BYTES);
-	if (loop_check_loopback(&options->address, e))
+	if (!options->client && loop_check_loopback(&options->address, e))
 		return ERR_INVALID;
 	struct loop_udp *udp = mem_zalloc(sizeof(*udp));
 	udp->loop = loop;

@@ -184,6 +184,83 @@ static void a_taken_address_is_an_error(void **state)
 	close_udp(&seen);
 }
 
+/* ---- Clients --------------------------------------------------------------------------------- */
+
+struct peer {
+	struct loop *loop;
+	struct loop_udp *udp;
+	struct loop_address from;
+	size_t count, wanted;
+	char last;
+};
+
+static void on_heard(void *owner, const struct loop_datagram *datagrams, size_t count)
+{
+	struct peer *peer = owner;
+	for (size_t i = 0; i < count; i++) {
+		peer->from = datagrams[i].from;
+		peer->last = *datagrams[i].bytes.data;
+		if (++peer->count == peer->wanted)
+			loop_stop(peer->loop);
+	}
+}
+
+static void open_peer(struct peer *peer, struct loop *loop, const char *address, size_t wanted)
+{
+	struct errbuf e;
+	*peer = (struct peer){.loop = loop, .wanted = wanted};
+	struct loop_udp_options options = {
+		.client = true, .datagram_max_bytes = 1000, .received = on_heard, .owner = peer};
+	assert_int_equal(loop_address_parse(slice_of(address), &options.address, &e), 0);
+	assert_int_equal(loop_udp_open(loop, &options, &peer->udp, &e), 0);
+}
+
+static void on_too_late(void *owner)
+{
+	(void)owner;
+	fail_msg("nothing came");
+}
+
+static void clients_send_and_know_who_answers(void **state)
+{
+	static const char *const addresses[] = {"0.0.0.0:0", "[::]:0"};
+	enum { SENT = 100 };
+	(void)state;
+	for (size_t a = 0; a < ARRAY_LEN(addresses); a++) {
+		struct loop *loop = loop_new();
+		struct loop_timer *limit = loop_timer_new(loop, on_too_late, NULL);
+		struct loop_outgoing outgoing[SENT];
+		struct peer one, other;
+		open_peer(&one, loop, addresses[a], 1);
+		open_peer(&other, loop, addresses[a], SENT);
+		struct loop_address to = {.v6 = a, .port = loop_udp_address(other.udp).port};
+		to.bytes[a ? 15 : 3] = 1; /* ::1, or 127.0.0.1 */
+		if (!a)
+			to.bytes[0] = 127;
+		for (int i = 0; i < SENT; i++)
+			outgoing[i] = (struct loop_outgoing){{&"abcd"[i % 4], 1}, to};
+		assert_int_equal(loop_udp_send(one.udp, outgoing, SENT), SENT);
+		loop_timer_start(limit, WAIT_MS, 0);
+		loop_run(loop);
+		assert_int_equal(other.count, SENT);
+		assert_int_equal(other.last, 'd');
+		assert_int_equal(other.from.port, loop_udp_address(one.udp).port);
+		assert_int_equal(other.from.v6, a);
+		assert_memory_equal(other.from.bytes, to.bytes, a ? 16 : 4);
+		/* What cannot be sent (port 0) is as lost, and the rest goes on. */
+		outgoing[0].to.port = 0;
+		outgoing[1].to = other.from;
+		assert_int_equal(loop_udp_send(other.udp, outgoing, 2), 2);
+		loop_run(loop);
+		assert_int_equal(one.count, 1);
+		assert_int_equal(one.last, 'b');
+		loop_udp_close(one.udp);
+		loop_udp_close(other.udp);
+		loop_timer_close(limit);
+		loop_free(loop);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +269,7 @@ int main(void)
 		cmocka_unit_test(rests_and_goes_on),
 		cmocka_unit_test(only_loopback),
 		cmocka_unit_test(a_taken_address_is_an_error),
+		cmocka_unit_test(clients_send_and_know_who_answers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

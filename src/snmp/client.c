@@ -1,0 +1,270 @@
+/* The client as a whole: what comes in is given to its operation; a loop, two sockets and a timer
+ * drive it. */
+#include "snmp/private.h"
+
+enum {
+	IN_FLIGHT_DEFAULT = 4096,
+	BUFFER_DEFAULT_BYTES = 4 << 20,
+	DEVICE_IN_FLIGHT_DEFAULT = 2,
+	TIMEOUT_MIN_DEFAULT_MS = 250,
+	TIMEOUT_MAX_DEFAULT_MS = 5000,
+	TIMEOUT_START_DEFAULT_MS = 1000,
+	REPLY_DEFAULT_BYTES = 1400,
+};
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+struct snmp_client *snmp_client_new(struct clock *clock, struct snmp_port *port,
+				    unsigned in_flight_max)
+{
+	struct snmp_client *client = mem_zalloc(sizeof(*client));
+	uint32_t first;
+	client->clock = clock;
+	client->port = port;
+	client->in_flight_max = in_flight_max ? in_flight_max : IN_FLIGHT_DEFAULT;
+	client->crypto = usm_crypto_new();
+	client->slots = mem_zalloc(SLOTS * sizeof(*client->slots));
+	client->free_slots = mem_alloc_array(SLOTS, sizeof(*client->free_slots));
+	client->batch_memory = mem_alloc_array(BATCH_MAX, MESSAGE_MAX_BYTES);
+	client->open_memory = mem_alloc(SNMP_MESSAGE_MAX_BYTES);
+	client->cells = mem_alloc_array(SNMP_REPLY_VARBINDS_MAX, sizeof(*client->cells));
+	/* Whoever does not see our requests must not guess the next id, and a salt must not come
+	 * again after a restart. */
+	usm_random(&client->salt, sizeof(client->salt));
+	usm_random(&first, sizeof(first));
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		client->free_slots[i] = (uint16_t)(first + i * 40503); /* odd: each of them once */
+		client->slots[i].generation = (first >> 16) & ((1u << GENERATION_BITS) - 1);
+	}
+	client->free_count = SLOTS;
+	link_init(&client->ready);
+	for (size_t i = 0; i < WHEEL_SLOTS; i++)
+		link_init(&client->wheel[i]);
+	client_now(client);
+	client->wheel_at = client->now_ms / WHEEL_MS;
+	return client;
+}
+
+void snmp_client_free(struct snmp_client *client)
+{
+	ASSERT(client->device_count == 0 && client->in_flight == 0);
+	usm_crypto_free(client->crypto);
+	mem_free(client->slots);
+	mem_free(client->free_slots);
+	mem_free(client->batch_memory);
+	mem_free(client->open_memory);
+	mem_free(client->cells);
+	mem_free(client);
+}
+
+bool snmp_client_busy(const struct snmp_client *client)
+{
+	return client->wheel_count > 0 || !link_alone(&client->ready);
+}
+
+/* ---- Devices --------------------------------------------------------------------------------- */
+
+static unsigned or_default(unsigned value, unsigned standard)
+{
+	return value ? value : standard;
+}
+
+struct snmp_device *snmp_device_new(struct snmp_client *client, const struct loop_address *address,
+				    struct snmp_login *login,
+				    const struct snmp_device_options *options)
+{
+	struct snmp_device *device = mem_zalloc(sizeof(*device));
+	struct snmp_device_options *o = &device->options;
+	*o = *options;
+	o->in_flight_max = or_default(o->in_flight_max, DEVICE_IN_FLIGHT_DEFAULT);
+	o->retries = o->retries < SNMP_RETRIES_MAX ? o->retries : SNMP_RETRIES_MAX;
+	o->timeout_min_ms = or_default(o->timeout_min_ms, TIMEOUT_MIN_DEFAULT_MS);
+	o->timeout_max_ms = or_default(o->timeout_max_ms, TIMEOUT_MAX_DEFAULT_MS);
+	o->timeout_start_ms = or_default(o->timeout_start_ms, TIMEOUT_START_DEFAULT_MS);
+	o->reply_max_bytes = or_default(o->reply_max_bytes, REPLY_DEFAULT_BYTES);
+	device->client = client;
+	device->address = *address;
+	device->login = snmp_login_hold(login);
+	device->varbinds_max = VARBINDS_START;
+	device->varbinds_limit = SNMP_REPLY_VARBINDS_MAX;
+	link_init(&device->operations);
+	link_init(&device->waiting);
+	link_init(&device->ready);
+	client->device_count++;
+	if (login->version == SNMP_V3)
+		session_init(device);
+	return device;
+}
+
+void snmp_device_free(struct snmp_device *device)
+{
+	if (!device)
+		return;
+	while (!link_alone(&device->operations))
+		op_free(CONTAINER_OF(device->operations.next, struct snmp_operation, of_device));
+	link_remove(&device->ready);
+	device->client->device_count--;
+	snmp_login_release(device->login);
+	mem_free(device);
+}
+
+void snmp_device_view(const struct snmp_device *device, struct snmp_device_view *view)
+{
+	const struct session *session = &device->session;
+	*view = (struct snmp_device_view){
+		.engine_id = session->engine_id,
+		.engine_boots = session->boots,
+		.engine_time = session->time,
+		.rtt_ms = (device->srtt_ms + 7) / 8,
+		.timeout_ms = device_timeout_ms(device),
+		.varbinds_max = device->varbinds_max,
+	};
+}
+
+bool snmp_from(const struct snmp_device *device, const struct loop_address *from)
+{
+	const struct loop_address *to = &device->address;
+	return to->v6 == from->v6 && to->port == from->port &&
+	       memcmp(to->bytes, from->bytes, to->v6 ? 16 : 4) == 0;
+}
+
+/* ---- Receiving ------------------------------------------------------------------------------- */
+
+static void receive_one(struct snmp_client *client, const struct loop_datagram *datagram)
+{
+	struct snmp_message message;
+	const char *why;
+	unsigned attempt;
+	int err = datagram->cut ? ERR_INVALID : snmp_decode(datagram->bytes, &message, &why);
+	if (err == ERR_VERSION) {
+		session_receive(client, datagram);
+		return;
+	}
+	if (err || message.pdu.type != SNMP_RESPONSE) {
+		stat_add(STAT_snmp_ignored_malformed, 1);
+		return;
+	}
+	struct snmp_operation *op = client_find(client, (uint32_t)message.pdu.request_id, &attempt);
+	if (!op)
+		return;
+	if (!snmp_from(op->device, &datagram->from))
+		stat_add(STAT_snmp_ignored_source, 1);
+	else if (op->device->login->version != message.version)
+		stat_add(STAT_snmp_ignored_version, 1);
+	else
+		op_reply(op, attempt, &message.pdu, datagram->bytes.len);
+}
+
+void snmp_client_receive(struct snmp_client *client, const struct loop_datagram *datagrams,
+			 size_t count)
+{
+	client_now(client);
+	for (size_t i = 0; i < count; i++)
+		receive_one(client, &datagrams[i]);
+	client_pump(client);
+}
+
+/* ---- On a loop ------------------------------------------------------------------------------- */
+
+struct on_loop {
+	struct snmp_port port;
+	struct snmp_client *client;
+	struct loop *loop;
+	struct loop_udp *udp[2]; /* IPv4, IPv6; the second may be missing */
+	struct loop_timer *timer;
+	bool ticking;
+};
+
+static size_t send_on_loop(struct snmp_port *port, const struct loop_outgoing *outgoing,
+			   size_t count)
+{
+	struct on_loop *on = CONTAINER_OF(port, struct on_loop, port);
+	size_t taken = 0;
+	while (taken < count) {
+		bool v6 = outgoing[taken].to.v6;
+		size_t n = 1;
+		while (taken + n < count && outgoing[taken + n].to.v6 == v6)
+			n++;
+		size_t sent = on->udp[v6] ? loop_udp_send(on->udp[v6], outgoing + taken, n) : n;
+		taken += sent;
+		if (sent < n)
+			break;
+	}
+	return taken;
+}
+
+static void rest_if_idle(struct on_loop *on)
+{
+	if (snmp_client_busy(on->client))
+		return;
+	loop_timer_stop(on->timer);
+	on->ticking = false;
+}
+
+static void on_tick(void *owner)
+{
+	struct on_loop *on = owner;
+	snmp_client_tick(on->client);
+	rest_if_idle(on);
+}
+
+static void wake_on_loop(struct snmp_port *port)
+{
+	struct on_loop *on = CONTAINER_OF(port, struct on_loop, port);
+	if (!on->ticking)
+		loop_timer_start(on->timer, 0, WHEEL_MS);
+	on->ticking = true;
+}
+
+static void on_received(void *owner, const struct loop_datagram *datagrams, size_t count)
+{
+	struct on_loop *on = owner;
+	snmp_client_receive(on->client, datagrams, count);
+}
+
+static int open_sockets(struct on_loop *on, size_t buffer_bytes, struct errbuf *e)
+{
+	struct loop_udp_options options = {
+		.client = true,
+		.datagram_max_bytes = REPLY_MAX_BYTES,
+		.buffer_bytes = buffer_bytes ? buffer_bytes : BUFFER_DEFAULT_BYTES,
+		.received = on_received,
+		.owner = on,
+	};
+	int err = loop_udp_open(on->loop, &options, &on->udp[0], e);
+	options.address.v6 = true;
+	/* A machine without IPv6 has no devices there. */
+	if (!err && loop_udp_open(on->loop, &options, &on->udp[1], NULL))
+		on->udp[1] = NULL;
+	return err;
+}
+
+int snmp_client_open(struct loop *loop, struct clock *clock,
+		     const struct snmp_client_options *options, struct snmp_client **client,
+		     struct errbuf *e)
+{
+	struct on_loop *on = mem_zalloc(sizeof(*on));
+	on->loop = loop;
+	on->port = (struct snmp_port){send_on_loop, wake_on_loop};
+	int err = open_sockets(on, options->buffer_bytes, e);
+	if (err) {
+		mem_free(on);
+		return err;
+	}
+	on->timer = loop_timer_new(loop, on_tick, on);
+	on->client = snmp_client_new(clock, &on->port, options->in_flight_max);
+	*client = on->client;
+	return 0;
+}
+
+void snmp_client_close(struct snmp_client *client)
+{
+	if (!client)
+		return;
+	struct on_loop *on = CONTAINER_OF(client->port, struct on_loop, port);
+	loop_timer_close(on->timer);
+	loop_udp_close(on->udp[0]);
+	loop_udp_close(on->udp[1]);
+	snmp_client_free(client);
+	mem_free(on);
+}

@@ -1,0 +1,425 @@
+/* What an operation asks next, and what it makes of the answer.
+ *
+ * A walk asks GETBULK for as many open columns as fit into a reply, and as many rows of these as
+ * then fit; with more columns than that they take turns. Each column goes on behind its own last
+ * name, so that an answer cut anywhere is no special case. Version 1 has GETNEXT, one row.
+ *
+ * How many varbinds a device is asked for is learnt: a little more after each reply while the bytes
+ * allow it, half after tooBig (and never more than that again) and after a time-out. */
+#include <errno.h>
+
+#include "snmp/private.h"
+
+enum { VARBIND_OVERHEAD_BYTES = 16, COLUMN_SPARE_BYTES = 16 };
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static void column_set(struct column *column, struct slice oid)
+{
+	if (oid.len > column->cap) {
+		column->cap = oid.len + COLUMN_SPARE_BYTES;
+		column->last = mem_resize(column->last, column->cap);
+	}
+	memcpy(column->last, oid.data, oid.len);
+	column->len = oid.len;
+}
+
+struct snmp_operation *op_new(struct snmp_device *device, enum op_kind kind,
+			      const struct slice *oids, size_t count)
+{
+	struct snmp_operation *op = mem_zalloc(sizeof(*op));
+	size_t bytes = 0, at = 0;
+	for (size_t i = 0; i < count; i++)
+		bytes += oids[i].len;
+	op->device = device;
+	op->kind = kind;
+	op->columns = mem_alloc_array(count, sizeof(*op->columns));
+	op->ends = mem_alloc_array(count, sizeof(*op->ends));
+	op->errors = mem_alloc_array(count, sizeof(*op->errors));
+	op->roots = mem_alloc(bytes);
+	op->column_count = op->open_count = count;
+	for (size_t i = 0; i < count; i++) {
+		memcpy(op->roots + at, oids[i].data, oids[i].len);
+		op->columns[i] = (struct column){.root = {(char *)op->roots + at, oids[i].len}};
+		column_set(&op->columns[i], oids[i]);
+		op->ends[i] = SNMP_COLUMN_OPEN;
+		op->errors[i] = 0;
+		at += oids[i].len;
+	}
+	link_init(&op->of_device);
+	link_init(&op->waiting);
+	link_init(&op->wheel);
+	link_append(&device->operations, &op->of_device);
+	device->operation_count++;
+	return op;
+}
+
+static void detach(struct snmp_operation *op)
+{
+	if (!op->device)
+		return;
+	link_remove(&op->waiting);
+	op_unsend(op);
+	link_remove(&op->of_device);
+	op->device->operation_count--;
+	op->device = NULL;
+}
+
+void op_free(struct snmp_operation *op)
+{
+	detach(op);
+	if (op->current)
+		return; /* whoever calls its event frees it */
+	for (size_t i = 0; i < op->column_count; i++)
+		mem_free(op->columns[i].last);
+	mem_free(op->columns);
+	mem_free(op->ends);
+	mem_free(op->errors);
+	mem_free(op->roots);
+	mem_free(op);
+}
+
+void op_end(struct snmp_operation *op, int err, const char *sentence)
+{
+	const struct snmp_result result = {
+		.err = err,
+		.sentence = sentence,
+		.ends = op->ends,
+		.errors = op->errors,
+		.count = op->column_count,
+		.requests = op->requests,
+		.retries = op->retries,
+	};
+	link_remove(&op->waiting);
+	op_unsend(op);
+	op->current = true;
+	op->events.done(op->owner, &result);
+	op->current = false;
+	op_free(op);
+}
+
+/* ---- Asking ---------------------------------------------------------------------------------- */
+
+static bool is_bulk(const struct snmp_operation *op)
+{
+	return op->kind == OP_WALK && op->device->login->version != SNMP_V1;
+}
+
+void op_pick(struct snmp_operation *op)
+{
+	size_t columns_max = op->single ? 1 : op->device->varbinds_max, bytes = 0, at = op->next;
+	op->picked_count = 0;
+	for (size_t i = 0; i < op->column_count; i++, at++) {
+		at = at < op->column_count ? at : 0;
+		if (op->ends[at] != SNMP_COLUMN_OPEN)
+			continue;
+		bytes += op->columns[at].len + VARBIND_OVERHEAD_BYTES;
+		if (op->picked_count && (op->picked_count == columns_max ||
+					 bytes > REQUEST_MAX_BYTES - SNMP_COMMUNITY_MAX_BYTES))
+			break;
+		op->picked[op->picked_count++] = at;
+	}
+	op->next = at < op->column_count ? at : 0;
+}
+
+static unsigned rows_of(const struct snmp_operation *op, size_t columns)
+{
+	const struct snmp_device *device = op->device;
+	unsigned rows_max = device->options.repetitions_max;
+	if (!is_bulk(op) || !columns)
+		return 1;
+	unsigned rows = device->varbinds_max / (unsigned)columns;
+	if (rows_max && rows > rows_max)
+		rows = rows_max;
+	return rows ? rows : 1;
+}
+
+void op_build(struct snmp_operation *op)
+{
+	const struct snmp_device *device = op->device;
+	const struct snmp_login *login = device->login;
+	struct ber_writer w = ber_writer_of(op->memory, sizeof(op->memory));
+	const uint8_t *end = w.at;
+	size_t columns = op->picked_count;
+	if (columns > device->varbinds_max)
+		columns = device->varbinds_max; /* has shrunk since they were picked */
+	unsigned rows = rows_of(op, columns);
+	struct snmp_pdu pdu = {
+		.type = op->kind != OP_WALK ? SNMP_GET
+			: is_bulk(op)       ? SNMP_GETBULK
+					    : SNMP_GETNEXT,
+		.request_id = (int32_t)op_id(op, op->attempt),
+		.error_index = is_bulk(op) ? (int32_t)rows : 0,
+	};
+	for (size_t i = columns; i-- > 0;) {
+		const struct column *column = &op->columns[op->picked[i]];
+		snmp_put_name(&w, (struct slice){(char *)column->last, column->len});
+	}
+	snmp_put_pdu(&w, &pdu, end, &op->id_at);
+	if (login->version != SNMP_V3)
+		snmp_put_message(&w, login->version, login->community, end);
+	ASSERT(!w.full);
+	op->attempt_columns[op->attempt] = columns;
+	op->attempt_rows[op->attempt] = rows;
+	op->message = (struct slice){(char *)w.at, (size_t)(end - w.at)};
+}
+
+/* ---- How much to ask for --------------------------------------------------------------------- */
+
+void device_shrink(struct snmp_device *device, bool for_good)
+{
+	if (device->varbinds_max > 1)
+		device->varbinds_max /= 2;
+	if (for_good)
+		device->varbinds_limit = device->varbinds_max;
+}
+
+static void learn_size(struct snmp_device *device, size_t varbinds, size_t bytes)
+{
+	size_t fit = device->options.reply_max_bytes * varbinds / bytes;
+	size_t wanted = device->varbinds_max;
+	if (varbinds * 2 > wanted)
+		wanted += wanted / 8 + 1;
+	if (varbinds * 4 > device->varbinds_max && wanted > fit)
+		wanted = fit; /* few varbinds say little about many */
+	if (wanted > device->varbinds_limit)
+		wanted = device->varbinds_limit;
+	device->varbinds_max = wanted ? (unsigned)wanted : 1;
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+static void close_column(struct snmp_operation *op, size_t column, enum snmp_column_end end)
+{
+	if (op->ends[column] != SNMP_COLUMN_OPEN)
+		return;
+	op->ends[column] = end;
+	op->open_count--;
+}
+
+/* Hands over what came. False: the operation is gone. */
+static bool deliver(struct snmp_operation *op, size_t count)
+{
+	const struct snmp_client *client = op->device->client;
+	const struct snmp_reply reply = {client->wall_ms, client->cells, count};
+	if (!count)
+		return true;
+	stat_add(STAT_snmp_varbinds, (int64_t)count);
+	op->current = true;
+	op->events.reply(op->owner, &reply);
+	op->current = false;
+	if (op->device)
+		return true;
+	op_free(op);
+	return false;
+}
+
+static void go_on(struct snmp_operation *op, bool moved)
+{
+	op->idle = moved ? 0 : op->idle + 1;
+	if (op->open_count == 0)
+		op_end(op, 0, "");
+	else if (op->idle >= IDLE_REPLIES_MAX)
+		op_end(op, ERR_INVALID, "the device answers without giving anything");
+	else
+		op_wait(op);
+}
+
+/* Reads the varbinds into the client's cells; how many, or SIZE_MAX: bad, or more than was asked
+ * for. */
+static size_t read_cells(struct snmp_operation *op, struct snmp_pdu *pdu, size_t columns,
+			 size_t count_max)
+{
+	struct snmp_client *client = op->device->client;
+	struct snmp_varbind varbind;
+	size_t count = 0, unreadable = 0;
+	while (snmp_next(&pdu->varbinds, &varbind)) {
+		if (count == count_max)
+			return SIZE_MAX;
+		unreadable += varbind.value.type == SNMP_UNREADABLE;
+		client->cells[count] = (struct snmp_cell){.column = op->picked[count % columns],
+							  .oid = varbind.oid,
+							  .value = varbind.value};
+		count++;
+	}
+	stat_add(STAT_snmp_unreadable, (int64_t)unreadable);
+	return pdu->varbinds.bad ? SIZE_MAX : count;
+}
+
+/* Whether this name belongs to the walk of its column, behind `before`; closes the column if not.
+ */
+static bool goes_on(struct snmp_operation *op, struct snmp_cell *cell, struct slice before)
+{
+	struct slice root = op->columns[cell->column].root;
+	if (cell->value.type >= SNMP_NO_SUCH_OBJECT && cell->value.type <= SNMP_END_OF_MIB_VIEW) {
+		close_column(op, cell->column, SNMP_COLUMN_ENDED);
+		return false;
+	}
+	if (oid_compare(cell->oid, before) <= 0) {
+		stat_add(STAT_snmp_loops, 1);
+		close_column(op, cell->column, SNMP_COLUMN_LOOPED);
+		return false;
+	}
+	if (!oid_has_prefix(cell->oid, root)) {
+		close_column(op, cell->column, SNMP_COLUMN_ENDED);
+		return false;
+	}
+	cell->index = (struct slice){cell->oid.data + root.len, cell->oid.len - root.len};
+	return true;
+}
+
+/* Keeps the cells that the walk is of, and where each column stands now. */
+static size_t take_rows(struct snmp_operation *op, struct snmp_cell *cells, size_t count,
+			size_t columns)
+{
+	struct slice last[SNMP_COLUMNS_MAX];
+	size_t kept = 0;
+	for (size_t i = 0; i < columns; i++) {
+		const struct column *column = &op->columns[op->picked[i]];
+		last[i] = (struct slice){(char *)column->last, column->len};
+	}
+	for (size_t i = 0, at = 0; i < count; i++, at = at + 1 < columns ? at + 1 : 0) {
+		struct snmp_cell *cell = &cells[i];
+		if (op->ends[cell->column] != SNMP_COLUMN_OPEN || !goes_on(op, cell, last[at]))
+			continue;
+		last[at] = cell->oid;
+		cells[kept++] = *cell;
+	}
+	for (size_t i = 0; i < columns; i++)
+		if (last[i].data != (char *)op->columns[op->picked[i]].last)
+			column_set(&op->columns[op->picked[i]], last[i]);
+	return kept;
+}
+
+/* Of a get, each name has to be the one that was asked for. */
+static bool names_are_those(const struct snmp_operation *op, const struct snmp_cell *cells,
+			    size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!slice_equal(cells[i].oid, op->columns[cells[i].column].root))
+			return false;
+	return true;
+}
+
+static void take_values(struct snmp_operation *op, struct snmp_pdu *pdu, size_t columns,
+			unsigned rows, size_t reply_bytes)
+{
+	struct snmp_device *device = op->device;
+	struct snmp_cell *cells = device->client->cells;
+	size_t asked = columns * rows, open = op->open_count;
+	if (asked > SNMP_REPLY_VARBINDS_MAX)
+		asked = SNMP_REPLY_VARBINDS_MAX;
+	size_t count = read_cells(op, pdu, columns, asked);
+	if (count == SIZE_MAX) {
+		stat_add(pdu->varbinds.bad ? STAT_snmp_ignored_malformed
+					   : STAT_snmp_ignored_content,
+			 1);
+		return;
+	}
+	if (op->kind == OP_GET && !names_are_those(op, cells, count)) {
+		stat_add(STAT_snmp_ignored_content, 1);
+		return;
+	}
+	stat_add(STAT_snmp_replies, 1);
+	op_unsend(op);
+	if (count)
+		learn_size(device, count, reply_bytes);
+	if (op->kind == OP_WALK)
+		count = take_rows(op, cells, count, columns);
+	for (size_t i = 0; op->kind == OP_GET && i < count; i++)
+		close_column(op, cells[i].column, SNMP_COLUMN_ENDED);
+	bool moved = count || op->open_count < open;
+	if (deliver(op, count))
+		go_on(op, moved);
+}
+
+/* What was asked for is halved; a column alone that is too big ends the operation. */
+static void take_too_big(struct snmp_operation *op, size_t asked)
+{
+	struct snmp_device *device = op->device;
+	stat_add(STAT_snmp_too_big, 1);
+	if (asked <= 1) {
+		op_end(op, ERR_INVALID, "one value alone is too big for the device's reply");
+		return;
+	}
+	if (device->varbinds_max > asked)
+		device->varbinds_max = (unsigned)asked;
+	device_shrink(device, true);
+	op_wait(op);
+}
+
+/* One column is in error: the others are asked for again without it. */
+static void take_error(struct snmp_operation *op, size_t column, int status)
+{
+	struct snmp_cell *cell = op->device->client->cells;
+	bool missing = status == SNMP_NO_SUCH_NAME;
+	op->errors[column] = missing ? 0 : status;
+	close_column(op, column, missing ? SNMP_COLUMN_ENDED : SNMP_COLUMN_REFUSED);
+	*cell = (struct snmp_cell){.column = column,
+				   .oid = op->columns[column].root,
+				   .value = {.type = SNMP_NO_SUCH_OBJECT}};
+	if (deliver(op, missing && op->kind == OP_GET ? 1 : 0))
+		go_on(op, true);
+}
+
+void op_reply(struct snmp_operation *op, unsigned attempt, struct snmp_pdu *pdu, size_t reply_bytes)
+{
+	size_t columns = op->attempt_columns[attempt], index = (size_t)pdu->error_index;
+	unsigned rows = op->attempt_rows[attempt];
+	device_measure(op->device, op, attempt);
+	if (pdu->error_status == SNMP_NO_ERROR) {
+		take_values(op, pdu, columns, rows, reply_bytes);
+		return;
+	}
+	stat_add(STAT_snmp_replies, 1);
+	op_unsend(op);
+	if (pdu->error_status == SNMP_TOO_BIG) {
+		take_too_big(op, columns * rows);
+	} else if (index >= 1 && index <= columns) {
+		take_error(op, op->picked[index - 1], pdu->error_status);
+	} else if (columns == 1) {
+		take_error(op, op->picked[0], pdu->error_status);
+	} else {
+		op->single = true;
+		op_wait(op);
+	}
+}
+
+/* ---- What callers call ----------------------------------------------------------------------- */
+
+static int begin(struct snmp_device *device, enum op_kind kind, const struct slice *oids,
+		 size_t count, const struct snmp_events *events, void *owner,
+		 struct snmp_operation **out)
+{
+	if (count == 0 || count > SNMP_COLUMNS_MAX)
+		return ERR_LIMIT;
+	if (device->operation_count >= SNMP_OPERATIONS_MAX)
+		return ERR_BUSY;
+	for (size_t i = 0; i < count; i++)
+		ASSERT(oid_valid(oids[i]));
+	struct snmp_operation *op = op_new(device, kind, oids, count);
+	op->events = *events;
+	op->owner = owner;
+	op_wait(op);
+	device->client->port->wake(device->client->port);
+	if (out)
+		*out = op;
+	return 0;
+}
+
+int snmp_get(struct snmp_device *device, const struct slice *oids, size_t count,
+	     const struct snmp_events *events, void *owner, struct snmp_operation **operation)
+{
+	return begin(device, OP_GET, oids, count, events, owner, operation);
+}
+
+int snmp_walk(struct snmp_device *device, const struct slice *columns, size_t count,
+	      const struct snmp_events *events, void *owner, struct snmp_operation **operation)
+{
+	return begin(device, OP_WALK, columns, count, events, owner, operation);
+}
+
+void snmp_cancel(struct snmp_operation *operation)
+{
+	op_free(operation);
+}

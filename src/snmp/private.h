@@ -1,0 +1,246 @@
+/* Shared by the files of the client only, and by its tests: the client without a loop, on any clock
+ * and above anything that takes datagrams. */
+#ifndef SNMP_PRIVATE_H
+#define SNMP_PRIVATE_H
+
+#include <stdatomic.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "snmp/client.h"
+
+enum {
+	SLOT_BITS = 16,
+	ATTEMPT_BITS = 3,
+	GENERATION_BITS = 11,
+	SLOTS = 1 << SLOT_BITS,
+	ID_MARK = 1 << 30, /* our ids have it: 4 bytes in the shortest form */
+	WHEEL_SLOTS = 1024,
+	WHEEL_MS = 10, /* of one of these */
+	BATCH_MAX = 32,
+	REQUEST_MAX_BYTES = 1400, /* of the varbinds and headers: one datagram without fragments */
+	MESSAGE_MAX_BYTES = 2048, /* with what version 3 adds */
+	REPLY_MAX_BYTES = 8192,   /* a longer one is cut, and not taken */
+	VARBINDS_START = 32,
+	TIME_UNKNOWN_RETRIES = 2, /* resyncs, discoveries of one operation */
+	IDLE_REPLIES_MAX = 3,     /* that bring nothing */
+};
+
+/* ---- Lists ----------------------------------------------------------------------------------- */
+
+struct link {
+	struct link *prev, *next; /* to itself: in no list */
+};
+
+static inline void link_init(struct link *link)
+{
+	link->prev = link->next = link;
+}
+
+static inline bool link_alone(const struct link *link)
+{
+	return link->next == link;
+}
+
+static inline void link_remove(struct link *link)
+{
+	link->prev->next = link->next;
+	link->next->prev = link->prev;
+	link_init(link);
+}
+
+static inline void link_append(struct link *list, struct link *link)
+{
+	link_remove(link);
+	link->prev = list->prev;
+	link->next = list;
+	list->prev->next = link;
+	list->prev = link;
+}
+
+/* ---- Structures ------------------------------------------------------------------------------ */
+
+struct snmp_login {
+	_Atomic unsigned holders;
+	enum snmp_version version;
+	enum snmp_level level;
+	enum usm_auth auth;
+	enum usm_priv priv;
+	struct usm_key auth_key, priv_key; /* of the passwords */
+	struct slice community, user, context, engine_id;
+	char memory[]; /* of these */
+};
+
+/* Takes datagrams. */
+struct snmp_port {
+	size_t (*send)(struct snmp_port *port, const struct loop_outgoing *outgoing, size_t count);
+	/* Something is to be sent: call snmp_client_tick soon. */
+	void (*wake)(struct snmp_port *port);
+};
+
+/* The engine of a device, as far as it is known. */
+struct session {
+	bool known;     /* its id, and so the keys */
+	bool authentic; /* boots and time come from a signed message */
+	struct slice engine_id;
+	char engine_memory[USM_ENGINE_ID_MAX_BYTES];
+	uint32_t boots, time;
+	uint32_t latest; /* the greatest time that a signed message had */
+	int64_t at_ms;   /* when `time` was */
+	struct usm_key auth_key, priv_key;
+	struct snmp_operation *discovery; /* NULL: none under way */
+};
+
+struct snmp_device {
+	struct snmp_client *client;
+	struct loop_address address;
+	struct snmp_login *login;
+	struct snmp_device_options options;
+	struct session session;
+	unsigned srtt_ms, rttvar_ms; /* RFC 6298, times 8 and 4 */
+	unsigned varbinds_max;
+	unsigned varbinds_limit; /* what tooBig has taught */
+	unsigned in_flight, operation_count;
+	struct link operations; /* all */
+	struct link waiting;    /* those that want to send */
+	struct link ready;      /* in client->ready while there is one that may */
+};
+
+enum op_kind { OP_GET, OP_WALK, OP_DISCOVER };
+
+/* A column of a walk, or an object of a get. */
+struct column {
+	struct slice root;
+	uint8_t *last; /* where the walk stands; `cap` bytes of room */
+	size_t len, cap;
+};
+
+struct snmp_operation {
+	struct snmp_device *device; /* NULL: cancelled while one of its events is called */
+	enum op_kind kind;
+	struct snmp_events events;
+	void *owner;
+	struct link of_device, waiting, wheel;
+	struct column *columns;
+	uint8_t *roots; /* the bytes of all of them */
+	enum snmp_column_end *ends;
+	int *errors;
+	size_t column_count, open_count;
+	size_t next;  /* where the next request begins to pick */
+	bool single;  /* one column a request: the device does not say which one it refuses */
+	bool counted; /* in client->in_flight */
+	bool sent;    /* has a slot */
+	bool unsent;  /* the kernel had no room */
+	bool batched; /* its bytes are in the client's batch */
+	bool current; /* an event of it is being called */
+	/* The request. */
+	uint32_t slot, generation;
+	unsigned attempt;
+	size_t picked[SNMP_COLUMNS_MAX], picked_count;
+	size_t attempt_columns[SNMP_RETRIES_MAX + 1]; /* each asked for the first of `picked` */
+	unsigned attempt_rows[SNMP_RETRIES_MAX + 1];
+	int64_t attempt_ms[SNMP_RETRIES_MAX + 1];
+	int64_t deadline_ms;
+	unsigned resyncs, idle, requests, retries;
+	struct slice message; /* of version 3: its PDU; in `memory` */
+	uint8_t *id_at;
+	uint8_t memory[MESSAGE_MAX_BYTES];
+};
+
+struct slot {
+	struct snmp_operation *op; /* NULL: free */
+	uint32_t generation;
+};
+
+struct snmp_client {
+	struct snmp_port *port;
+	struct clock *clock;
+	unsigned in_flight_max, in_flight;
+	unsigned device_count;
+	int64_t now_ms, wall_ms;
+	struct usm_crypto *crypto;
+	uint64_t salt;
+	struct slot *slots;
+	uint16_t *free_slots; /* a ring: a slot rests as long as may be */
+	uint32_t free_first, free_count;
+	struct link ready;
+	struct link wheel[WHEEL_SLOTS];
+	int64_t wheel_at; /* the time of the last turn, in WHEEL_MS */
+	unsigned wheel_count;
+	struct loop_outgoing batch[BATCH_MAX];
+	struct snmp_operation *batch_ops[BATCH_MAX];
+	size_t batch_count;
+	uint8_t (*batch_memory)[MESSAGE_MAX_BYTES];
+	uint8_t *open_memory; /* what is decrypted */
+	struct snmp_cell *cells;
+};
+
+/* ---- Client ---------------------------------------------------------------------------------- */
+
+struct snmp_client *snmp_client_new(struct clock *clock, struct snmp_port *port,
+				    unsigned in_flight_max);
+void snmp_client_free(struct snmp_client *client);
+void snmp_client_receive(struct snmp_client *client, const struct loop_datagram *datagrams,
+			 size_t count);
+/* Time has passed: sends what waits, ends what took too long. Wanted every WHEEL_MS while
+ * snmp_client_busy, and soon after an operation was begun. */
+void snmp_client_tick(struct snmp_client *client);
+bool snmp_client_busy(const struct snmp_client *client);
+
+/* Whether that is where the device is. */
+bool snmp_from(const struct snmp_device *device, const struct loop_address *from);
+
+/* ---- Requests (request.c) -------------------------------------------------------------------- */
+
+/* Takes the times, once an event. */
+void client_now(struct snmp_client *client);
+/* Starts what may start, and gives the kernel what is to be sent. */
+void client_pump(struct snmp_client *client);
+void client_flush(struct snmp_client *client);
+/* Puts it among those that have something to send, if it has and may. */
+void device_check(struct snmp_device *device);
+/* Takes a slot and sends. */
+void op_start(struct snmp_operation *op);
+/* Wants to send its next request. */
+void op_wait(struct snmp_operation *op);
+/* Gives its slot and its place back. */
+void op_unsend(struct snmp_operation *op);
+/* The deadline has passed. */
+void op_expire(struct snmp_operation *op);
+/* The id of this attempt. */
+uint32_t op_id(const struct snmp_operation *op, unsigned attempt);
+/* The operation that an id names, or NULL and counted. */
+struct snmp_operation *client_find(struct snmp_client *client, uint32_t id, unsigned *attempt);
+/* A reply to this attempt has come. */
+void device_measure(struct snmp_device *device, const struct snmp_operation *op, unsigned attempt);
+unsigned device_timeout_ms(const struct snmp_device *device);
+
+/* ---- Operations (operation.c) ---------------------------------------------------------------- */
+
+/* Builds the PDU, or the whole message of versions 1 and 2c, out of the first `picked` columns. */
+void op_build(struct snmp_operation *op);
+/* Chooses the columns of the next request. */
+void op_pick(struct snmp_operation *op);
+/* The reply to an attempt. */
+void op_reply(struct snmp_operation *op, unsigned attempt, struct snmp_pdu *pdu,
+	      size_t reply_bytes);
+/* Calls `done` and frees it. */
+void op_end(struct snmp_operation *op, int err, const char *sentence);
+void op_free(struct snmp_operation *op);
+struct snmp_operation *op_new(struct snmp_device *device, enum op_kind kind,
+			      const struct slice *oids, size_t count);
+void device_shrink(struct snmp_device *device, bool for_good);
+
+/* ---- Version 3 (session.c) ------------------------------------------------------------------- */
+
+/* The next message of the operation; ERR_LIMIT when it is too long. */
+int session_seal(struct snmp_operation *op, uint8_t memory[MESSAGE_MAX_BYTES],
+		 struct slice *message) MUST_CHECK;
+void session_receive(struct snmp_client *client, const struct loop_datagram *datagram);
+/* Whether operations may be sent; begins a discovery if not. */
+bool session_ready(struct snmp_device *device) MUST_CHECK;
+void session_init(struct snmp_device *device);
+/* Signed and encrypted, by level. */
+uint8_t login_flags(const struct snmp_login *login);
+
+#endif

@@ -1,0 +1,747 @@
+/* The client on a virtual clock, above an agent of a few lines whose table stands below. What it
+ * should do is worked by hand from the table. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "snmp/private.h"
+
+enum { SENT_MAX = 64, ROWS = 50, MESSAGE_BYTES = 16 << 10 };
+
+#define IF_DESCR   "1.3.6.1.2.1.2.2.1.2"
+#define IF_IN      "1.3.6.1.2.1.2.2.1.10"
+#define IF_OUT     "1.3.6.1.2.1.2.2.1.16"
+#define SYS_UPTIME "1.3.6.1.2.1.1.3.0"
+
+/* ---- The agent ------------------------------------------------------------------------------- */
+
+struct object {
+	uint8_t memory[32];
+	struct slice oid;
+	struct snmp_value value;
+};
+
+enum mood { WELL, LOOPING, STUCK, SILENT_ABOUT_WHICH, EMPTY, WRONG_NAMES, TOO_MANY };
+
+struct agent {
+	struct object objects[3 * ROWS + 1];
+	size_t count;
+	size_t varbinds_max; /* more is tooBig; 0: no limit */
+	bool cuts;           /* GETBULK gives less instead */
+	enum mood mood;
+	uint8_t memory[MESSAGE_BYTES];
+};
+
+struct rig {
+	struct snmp_port port;
+	struct clock_virtual clock;
+	struct snmp_client *client;
+	struct snmp_login *login;
+	struct snmp_device *device;
+	struct loop_address address;
+	struct agent agent;
+	uint8_t bytes[SENT_MAX][MESSAGE_MAX_BYTES];
+	struct loop_outgoing sent[SENT_MAX];
+	size_t sent_count, room; /* of the kernel */
+	unsigned wakes;
+	/* What the events said. */
+	size_t cells, replies, done;
+	uint64_t sum;
+	int64_t last_wall_ms;
+	int err;
+	char sentence[128];
+	enum snmp_column_end ends[SNMP_COLUMNS_MAX];
+	int errors[SNMP_COLUMNS_MAX];
+	unsigned retries;
+	uint8_t last_type;
+	bool free_in_reply, cancel_in_reply, free_in_done;
+	struct snmp_operation *op;
+};
+
+static struct slice oid_of(const char *text, uint8_t memory[OID_MAX_BYTES])
+{
+	struct slice oid;
+	assert_int_equal(oid_parse(slice_of(text), memory, &oid, NULL), 0);
+	return oid;
+}
+
+static void add_object(struct agent *agent, const char *column, uint32_t index,
+		       struct snmp_value value)
+{
+	struct object *object = &agent->objects[agent->count++];
+	uint8_t memory[OID_MAX_BYTES];
+	struct slice oid = oid_of(column, memory);
+	memcpy(object->memory, oid.data, oid.len);
+	size_t len = oid.len + (index ? oid_put_arc(object->memory + oid.len, index) : 0);
+	object->oid = (struct slice){(char *)object->memory, len};
+	object->value = value;
+}
+
+/* In the order of a walk: uptime, 50 descriptions, 50 counters in, 20 counters out. */
+static void fill(struct agent *agent)
+{
+	add_object(agent, SYS_UPTIME, 0, (struct snmp_value){SNMP_TIMETICKS, {.u64 = 77}});
+	for (uint32_t i = 1; i <= ROWS; i++)
+		add_object(agent, IF_DESCR, i * 100,
+			   (struct snmp_value){SNMP_OCTETS, {.bytes = SLICE("xe-0/0/0")}});
+	for (uint32_t i = 1; i <= ROWS; i++)
+		add_object(agent, IF_IN, i * 100, (struct snmp_value){SNMP_COUNTER32, {.u64 = i}});
+	for (uint32_t i = 1; i <= 20; i++)
+		add_object(agent, IF_OUT, i * 100,
+			   (struct snmp_value){SNMP_COUNTER32, {.u64 = 1000 * i}});
+}
+
+/* The first behind `oid`; NULL at the end. */
+static const struct object *next_object(const struct agent *agent, struct slice oid)
+{
+	for (size_t i = 0; i < agent->count; i++)
+		if (oid_compare(agent->objects[i].oid, oid) > 0)
+			return &agent->objects[i];
+	return NULL;
+}
+
+static struct snmp_varbind answer_one(const struct agent *agent, struct slice oid, bool exact)
+{
+	for (size_t i = 0; exact && i < agent->count; i++)
+		if (slice_equal(agent->objects[i].oid, oid))
+			return (struct snmp_varbind){oid, agent->objects[i].value};
+	if (exact)
+		return (struct snmp_varbind){oid, {.type = SNMP_NO_SUCH_OBJECT}};
+	const struct object *object = next_object(agent, oid);
+	if (object && agent->mood == LOOPING && object->value.type == SNMP_COUNTER32)
+		object = next_object(agent, SLICE("\x2b\x06\x01\x02\x01\x02\x02\x01\x0a"));
+	if (!object)
+		return (struct snmp_varbind){oid, {.type = SNMP_END_OF_MIB_VIEW}};
+	return (struct snmp_varbind){object->oid, object->value};
+}
+
+static struct slice encode(struct agent *agent, const struct snmp_message *request,
+			   struct snmp_varbind *varbinds, size_t count, int status, int index)
+{
+	struct ber_writer w = ber_writer_of(agent->memory, sizeof(agent->memory));
+	const uint8_t *end = w.at;
+	uint8_t *id_at;
+	struct snmp_pdu pdu = {.type = SNMP_RESPONSE,
+			       .request_id = request->pdu.request_id,
+			       .error_status = status,
+			       .error_index = index};
+	for (size_t i = count; i-- > 0;)
+		snmp_put_varbind(&w, &varbinds[i]);
+	snmp_put_pdu(&w, &pdu, end, &id_at);
+	snmp_put_message(&w, request->version, request->community, end);
+	assert_false(w.full);
+	return (struct slice){(char *)w.at, (size_t)(end - w.at)};
+}
+
+/* What the agent says to this request. */
+static struct slice answer(struct agent *agent, struct slice bytes)
+{
+	static struct snmp_varbind out[4096], asked[512];
+	struct snmp_message request;
+	const char *why;
+	size_t n = 0, count = 0;
+	assert_int_equal(snmp_decode(bytes, &request, &why), 0);
+	while (snmp_next(&request.pdu.varbinds, &asked[n]))
+		n++;
+	bool exact = request.pdu.type == SNMP_GET, bulk = request.pdu.type == SNMP_GETBULK;
+	size_t rows = bulk ? (size_t)request.pdu.error_index : 1;
+	if (agent->mood == EMPTY)
+		return encode(agent, &request, out, 0, 0, 0);
+	for (size_t i = 0; i < n * rows; i++)
+		out[count++] = answer_one(agent, i < n ? asked[i].oid : out[i - n].oid, exact);
+	if (agent->varbinds_max && count > agent->varbinds_max) {
+		if (!bulk || !agent->cuts)
+			return encode(agent, &request, asked, n, SNMP_TOO_BIG, 0);
+		count = agent->varbinds_max;
+	}
+	for (size_t i = 0; request.version == SNMP_V1 && i < count; i++)
+		if (out[i].value.type >= SNMP_NO_SUCH_OBJECT)
+			return encode(agent, &request, asked, n, SNMP_NO_SUCH_NAME,
+				      agent->mood == SILENT_ABOUT_WHICH ? 0 : (int)i + 1);
+	if (agent->mood == TOO_MANY)
+		out[count++] = out[0];
+	if (agent->mood == WRONG_NAMES)
+		out[0].oid = SLICE("\x2b\x06\x01\x03");
+	return encode(agent, &request, out, count, 0, 0);
+}
+
+/* ---- The rig --------------------------------------------------------------------------------- */
+
+static size_t on_send(struct snmp_port *port, const struct loop_outgoing *outgoing, size_t count)
+{
+	struct rig *rig = CONTAINER_OF(port, struct rig, port);
+	size_t taken = count < rig->room ? count : rig->room;
+	for (size_t i = 0; i < taken; i++) {
+		size_t at = rig->sent_count++ % SENT_MAX;
+		memcpy(rig->bytes[at], outgoing[i].bytes.data, outgoing[i].bytes.len);
+		rig->sent[at] = outgoing[i];
+		rig->sent[at].bytes.data = (char *)rig->bytes[at];
+	}
+	rig->room -= taken;
+	return taken;
+}
+
+static void on_wake(struct snmp_port *port)
+{
+	CONTAINER_OF(port, struct rig, port)->wakes++;
+}
+
+static void on_reply(void *owner, const struct snmp_reply *reply)
+{
+	struct rig *rig = owner;
+	rig->replies++;
+	rig->cells += reply->count;
+	rig->last_wall_ms = reply->wall_ms;
+	for (size_t i = 0; i < reply->count; i++) {
+		rig->last_type = reply->cells[i].value.type;
+		if (rig->last_type == SNMP_COUNTER32)
+			rig->sum += reply->cells[i].value.u64;
+	}
+	if (rig->cancel_in_reply)
+		snmp_cancel(rig->op);
+	if (rig->free_in_reply) {
+		snmp_device_free(rig->device);
+		rig->device = NULL;
+	}
+}
+
+static void on_done(void *owner, const struct snmp_result *result)
+{
+	struct rig *rig = owner;
+	rig->done++;
+	rig->err = result->err;
+	rig->retries = result->retries;
+	snprintf(rig->sentence, sizeof(rig->sentence), "%s", result->sentence);
+	memcpy(rig->ends, result->ends, result->count * sizeof(*result->ends));
+	memcpy(rig->errors, result->errors, result->count * sizeof(*result->errors));
+	if (rig->free_in_done) {
+		snmp_device_free(rig->device);
+		rig->device = NULL;
+	}
+}
+
+static const struct snmp_events events = {on_reply, on_done};
+
+static void make(struct rig *rig, enum snmp_version version, unsigned in_flight_max)
+{
+	const struct snmp_credentials credentials = {
+		.version = version,
+		.community = SLICE("public"),
+		.user = SLICE("user"),
+	};
+	const struct snmp_device_options options = {.retries = 2, .timeout_start_ms = 1000};
+	struct errbuf e;
+	memset(rig, 0, sizeof(*rig));
+	rig->port = (struct snmp_port){on_send, on_wake};
+	rig->room = SIZE_MAX;
+	clock_virtual_init(&rig->clock, 1700000000000000);
+	rig->client = snmp_client_new(&rig->clock.clock, &rig->port, in_flight_max);
+	assert_int_equal(snmp_login_new(&credentials, &rig->login, &e), 0);
+	rig->address = (struct loop_address){.bytes = {127, 0, 0, 1}, .port = 161};
+	rig->device = snmp_device_new(rig->client, &rig->address, rig->login, &options);
+	fill(&rig->agent);
+}
+
+static void drop(struct rig *rig)
+{
+	snmp_device_free(rig->device);
+	snmp_login_release(rig->login);
+	snmp_client_free(rig->client);
+}
+
+static void begin(struct rig *rig, bool walk, const char *const *texts, size_t count)
+{
+	static uint8_t memory[8][OID_MAX_BYTES];
+	struct slice oids[8];
+	for (size_t i = 0; i < count; i++)
+		oids[i] = oid_of(texts[i], memory[i]);
+	int err = walk ? snmp_walk(rig->device, oids, count, &events, rig, &rig->op)
+		       : snmp_get(rig->device, oids, count, &events, rig, &rig->op);
+	assert_int_equal(err, 0);
+	assert_true(rig->wakes > 0);
+	snmp_client_tick(rig->client);
+}
+
+static void give_from(struct rig *rig, struct slice bytes, struct loop_address from, bool cut)
+{
+	char *copy = mem_alloc(bytes.len ? bytes.len : 1);
+	memcpy(copy, bytes.data, bytes.len);
+	struct loop_datagram datagram = {{copy, bytes.len}, cut, from};
+	snmp_client_receive(rig->client, &datagram, 1);
+	mem_free(copy);
+}
+
+static void give(struct rig *rig, struct slice bytes)
+{
+	give_from(rig, bytes, rig->address, false);
+}
+
+static struct slice last_sent(const struct rig *rig)
+{
+	assert_true(rig->sent_count > 0);
+	return rig->sent[(rig->sent_count - 1) % SENT_MAX].bytes;
+}
+
+static void pass(struct rig *rig, int64_t ms)
+{
+	for (; ms > 0; ms -= 10) {
+		clock_virtual_advance(&rig->clock, 10000);
+		snmp_client_tick(rig->client);
+	}
+}
+
+/* Answers everything, each 5 ms after it was asked, until nothing more is asked. */
+static void talk(struct rig *rig)
+{
+	for (size_t at = rig->sent_count - 1; at < rig->sent_count; at++) {
+		clock_virtual_advance(&rig->clock, 5000);
+		give(rig, answer(&rig->agent, rig->sent[at % SENT_MAX].bytes));
+		assert_true(at < 1000);
+	}
+}
+
+static void set_up_walk(struct rig *rig, enum snmp_version version)
+{
+	static const char *const columns[] = {IF_DESCR, IF_IN, IF_OUT};
+	make(rig, version, 0);
+	begin(rig, true, columns, ARRAY_LEN(columns));
+}
+
+static void assert_whole_walk(const struct rig *rig)
+{
+	assert_int_equal(rig->done, 1);
+	assert_int_equal(rig->err, 0);
+	assert_int_equal(rig->cells, ROWS + ROWS + 20);
+	/* 1 + ... + 50, and 1000 * (1 + ... + 20) */
+	assert_int_equal(rig->sum, 1275 + 210000);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(rig->ends[i], SNMP_COLUMN_ENDED);
+}
+
+/* ---- Cases ----------------------------------------------------------------------------------- */
+
+static struct rig rig; /* one at a time */
+
+static void a_get(void **state)
+{
+	static const char *const oids[] = {SYS_UPTIME, "1.3.6.1.2.1.1.99.0"};
+	(void)state;
+	make(&rig, SNMP_V2C, 0);
+	begin(&rig, false, oids, 2);
+	assert_int_equal(rig.sent_count, 1);
+	talk(&rig);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, 0);
+	assert_int_equal(rig.cells, 2);
+	assert_int_equal(rig.last_type, SNMP_NO_SUCH_OBJECT);
+	assert_int_equal(rig.last_wall_ms, 1700000000005);
+	assert_false(snmp_client_busy(rig.client));
+	drop(&rig);
+}
+
+static void a_get_of_version_1_without_what_is_missing(void **state)
+{
+	static const char *const oids[] = {"1.3.6.1.2.1.1.99.0", SYS_UPTIME};
+	(void)state;
+	make(&rig, SNMP_V1, 0);
+	begin(&rig, false, oids, 2);
+	talk(&rig);
+	assert_int_equal(rig.sent_count, 2);
+	assert_int_equal(rig.cells, 2); /* noSuchObject, then uptime */
+	assert_int_equal(rig.last_type, SNMP_TIMETICKS);
+	assert_int_equal(rig.err, 0);
+	drop(&rig);
+	/* The same of an agent that does not say which one. */
+	make(&rig, SNMP_V1, 0);
+	rig.agent.mood = SILENT_ABOUT_WHICH;
+	begin(&rig, false, oids, 2);
+	talk(&rig);
+	assert_int_equal(rig.sent_count, 3);
+	assert_int_equal(rig.cells, 2);
+	assert_int_equal(rig.err, 0);
+	drop(&rig);
+}
+
+static void columns_of_unequal_length(void **state)
+{
+	(void)state;
+	set_up_walk(&rig, SNMP_V2C);
+	talk(&rig);
+	assert_whole_walk(&rig);
+	/* 32 varbinds at first: 10 rows of 3. */
+	assert_in_range(rig.sent_count, 3, 8);
+	drop(&rig);
+}
+
+static void the_same_by_version_1(void **state)
+{
+	(void)state;
+	set_up_walk(&rig, SNMP_V1);
+	talk(&rig);
+	assert_whole_walk(&rig);
+	/* One row a request; the end of OUT is the end of the MIB, and costs one more. */
+	assert_in_range(rig.sent_count, ROWS + 1, ROWS + 3);
+	drop(&rig);
+}
+
+static void replies_cut_anywhere(void **state)
+{
+	(void)state;
+	for (size_t most = 1; most <= 40; most++) {
+		set_up_walk(&rig, SNMP_V2C);
+		rig.agent.varbinds_max = most;
+		rig.agent.cuts = true;
+		talk(&rig);
+		assert_whole_walk(&rig);
+		drop(&rig);
+	}
+}
+
+static void too_big_is_halved(void **state)
+{
+	(void)state;
+	for (size_t most = 1; most <= 40; most += 3) {
+		struct snmp_device_view view;
+		set_up_walk(&rig, SNMP_V2C);
+		rig.agent.varbinds_max = most;
+		talk(&rig);
+		assert_whole_walk(&rig);
+		snmp_device_view(rig.device, &view);
+		assert_in_range(view.varbinds_max, 1, most < 32 ? most : 200);
+		drop(&rig);
+	}
+}
+
+static void names_that_do_not_increase_end_their_column(void **state)
+{
+	int64_t before = stat_get(STAT_snmp_loops);
+	(void)state;
+	set_up_walk(&rig, SNMP_V2C);
+	rig.agent.mood = LOOPING;
+	talk(&rig);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.ends[0], SNMP_COLUMN_ENDED);
+	assert_int_equal(rig.ends[1], SNMP_COLUMN_LOOPED);
+	assert_true(stat_get(STAT_snmp_loops) > before);
+	drop(&rig);
+}
+
+static void an_agent_that_gives_nothing(void **state)
+{
+	(void)state;
+	set_up_walk(&rig, SNMP_V2C);
+	rig.agent.mood = EMPTY;
+	talk(&rig);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, ERR_INVALID);
+	assert_int_equal(rig.sent_count, IDLE_REPLIES_MAX);
+	drop(&rig);
+}
+
+static void what_is_no_reply_is_counted_and_ignored(void **state)
+{
+	static const char *const oids[] = {SYS_UPTIME};
+	uint8_t bytes[MESSAGE_BYTES];
+	(void)state;
+	make(&rig, SNMP_V2C, 0);
+	begin(&rig, false, oids, 1);
+	struct slice good = answer(&rig.agent, last_sent(&rig));
+	struct loop_address other = rig.address;
+
+	int64_t was = stat_get(STAT_snmp_ignored_source);
+	other.port++;
+	give_from(&rig, good, other, false);
+	other = rig.address;
+	other.bytes[3]++;
+	give_from(&rig, good, other, false);
+	assert_int_equal(stat_get(STAT_snmp_ignored_source), was + 2);
+
+	was = stat_get(STAT_snmp_ignored_malformed);
+	give_from(&rig, good, rig.address, true);
+	for (size_t len = 0; len < good.len; len++)
+		give(&rig, (struct slice){good.data, len});
+	give(&rig, last_sent(&rig)); /* our own request */
+	assert_int_equal(stat_get(STAT_snmp_ignored_malformed), was + 2 + (int64_t)good.len);
+
+	/* The id is the first INTEGER of 4 bytes; the version is byte 4. */
+	memcpy(bytes, good.data, good.len);
+	size_t id_at = 0;
+	while (memcmp(bytes + id_at, "\x02\x04", 2) != 0)
+		id_at++;
+	was = stat_get(STAT_snmp_ignored_late);
+	bytes[id_at + 2] ^= 0x01; /* another generation */
+	give(&rig, (struct slice){(char *)bytes, good.len});
+	bytes[id_at + 2] ^= 0x01;
+	bytes[id_at + 3] ^= 0x01; /* an attempt that was not made */
+	give(&rig, (struct slice){(char *)bytes, good.len});
+	bytes[id_at + 3] ^= 0x01;
+	bytes[id_at + 5] ^= 0x01; /* another slot */
+	give(&rig, (struct slice){(char *)bytes, good.len});
+	bytes[id_at + 5] ^= 0x01;
+	assert_int_equal(stat_get(STAT_snmp_ignored_late), was + 3);
+	was = stat_get(STAT_snmp_ignored_id);
+	bytes[id_at + 2] ^= 0x40; /* none of ours */
+	give(&rig, (struct slice){(char *)bytes, good.len});
+	bytes[id_at + 2] ^= 0x40;
+	assert_int_equal(stat_get(STAT_snmp_ignored_id), was + 1);
+	was = stat_get(STAT_snmp_ignored_version);
+	bytes[4] = SNMP_V1;
+	give(&rig, (struct slice){(char *)bytes, good.len});
+	assert_int_equal(stat_get(STAT_snmp_ignored_version), was + 1);
+	was = stat_get(STAT_snmp_ignored_content);
+	rig.agent.mood = WRONG_NAMES;
+	give(&rig, answer(&rig.agent, last_sent(&rig)));
+	rig.agent.mood = TOO_MANY;
+	give(&rig, answer(&rig.agent, last_sent(&rig)));
+	assert_int_equal(stat_get(STAT_snmp_ignored_content), was + 2);
+
+	assert_int_equal(rig.replies + rig.done, 0);
+	rig.agent.mood = WELL;
+	good = answer(&rig.agent, last_sent(&rig));
+	was = stat_get(STAT_snmp_ignored_late);
+	give(&rig, good);
+	give(&rig, good); /* twice */
+	assert_int_equal(stat_get(STAT_snmp_ignored_late), was + 1);
+	assert_int_equal(rig.replies, 1);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, 0);
+	drop(&rig);
+}
+
+static void silence_ends_after_the_retries(void **state)
+{
+	static const char *const oids[] = {SYS_UPTIME};
+	int64_t was = stat_get(STAT_snmp_timeouts);
+	(void)state;
+	make(&rig, SNMP_V2C, 0);
+	begin(&rig, false, oids, 1);
+	pass(&rig, 990);
+	assert_int_equal(rig.sent_count, 1);
+	pass(&rig, 20); /* 1000 */
+	assert_int_equal(rig.sent_count, 2);
+	pass(&rig, 1980);
+	assert_int_equal(rig.sent_count, 2);
+	pass(&rig, 40); /* 3000: twice as long */
+	assert_int_equal(rig.sent_count, 3);
+	pass(&rig, 3900);
+	assert_int_equal(rig.done, 0);
+	pass(&rig, 200); /* 7000 */
+	assert_int_equal(rig.sent_count, 3);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, ERR_TIMEOUT);
+	assert_int_equal(rig.retries, 2);
+	assert_int_equal(stat_get(STAT_snmp_timeouts), was + 1);
+	assert_false(snmp_client_busy(rig.client));
+	drop(&rig);
+}
+
+/* The first attempt's reply comes when the second has been sent: it counts, and so does its time.
+ */
+static void a_reply_to_an_earlier_attempt(void **state)
+{
+	static const char *const oids[] = {SYS_UPTIME};
+	struct snmp_device_view view;
+	(void)state;
+	make(&rig, SNMP_V2C, 0);
+	begin(&rig, false, oids, 1);
+	pass(&rig, 1500);
+	assert_int_equal(rig.sent_count, 2);
+	give(&rig, answer(&rig.agent, rig.sent[0].bytes));
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, 0);
+	snmp_device_view(rig.device, &view);
+	assert_int_equal(view.rtt_ms, 1500);
+	assert_int_equal(view.timeout_ms, 1500 + 4 * 750); /* RFC 6298 (2.2), (2.3) */
+	int64_t was = stat_get(STAT_snmp_ignored_late);
+	give(&rig, answer(&rig.agent, rig.sent[1].bytes));
+	assert_int_equal(stat_get(STAT_snmp_ignored_late), was + 1);
+	drop(&rig);
+}
+
+/* 32 varbinds are asked for, then 16, then 8; all three are answered in the order of asking. */
+static void time_outs_halve_the_request(void **state)
+{
+	struct snmp_device_view view;
+	(void)state;
+	set_up_walk(&rig, SNMP_V2C);
+	pass(&rig, 1010);
+	pass(&rig, 2010);
+	assert_int_equal(rig.sent_count, 3);
+	snmp_device_view(rig.device, &view);
+	assert_int_equal(view.varbinds_max, 8);
+	give(&rig, answer(&rig.agent, rig.sent[0].bytes));
+	assert_int_equal(rig.cells, 30);
+	talk(&rig);
+	assert_whole_walk(&rig);
+	drop(&rig);
+}
+
+static void what_the_kernel_does_not_take_goes_later(void **state)
+{
+	static const char *const oids[] = {SYS_UPTIME};
+	(void)state;
+	make(&rig, SNMP_V2C, 0);
+	rig.room = 0;
+	begin(&rig, false, oids, 1);
+	assert_int_equal(rig.sent_count, 0);
+	pass(&rig, 50);
+	rig.room = SIZE_MAX;
+	pass(&rig, 20);
+	assert_int_equal(rig.sent_count, 1);
+	talk(&rig);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.retries, 0);
+	drop(&rig);
+}
+
+/* Of two places, one dead device takes one; when it has missed its first time-out the place is
+ * free again. The living one never waits. */
+static void a_dead_device_delays_nobody(void **state)
+{
+	static const char *const oids[] = {SYS_UPTIME};
+	struct snmp_device_options options = {.retries = 5, .in_flight_max = 1};
+	uint8_t memory[OID_MAX_BYTES];
+	struct slice oid = oid_of(SYS_UPTIME, memory);
+	struct snmp_device *dead[3];
+	(void)state;
+	make(&rig, SNMP_V2C, 2);
+	struct loop_address address = rig.address;
+	for (size_t i = 0; i < ARRAY_LEN(dead); i++) {
+		address.port++;
+		dead[i] = snmp_device_new(rig.client, &address, rig.login, &options);
+		assert_int_equal(snmp_get(dead[i], &oid, 1, &events, &rig, NULL), 0);
+	}
+	begin(&rig, false, oids, 1);
+	assert_int_equal(rig.sent_count, 2); /* two of the dead */
+	pass(&rig, 1010);
+	/* Those two once more, the third and the living one. */
+	assert_int_equal(rig.sent_count, 6);
+	for (size_t i = 2; i < 6; i++)
+		if (rig.sent[i].to.port == rig.address.port)
+			give(&rig, answer(&rig.agent, rig.sent[i].bytes));
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, 0);
+	for (size_t i = 0; i < ARRAY_LEN(dead); i++)
+		snmp_device_free(dead[i]);
+	assert_int_equal(rig.done, 1); /* those end without a call */
+	drop(&rig);
+}
+
+static void one_device_has_its_own_limit(void **state)
+{
+	static const char *const oids[] = {SYS_UPTIME};
+	(void)state;
+	make(&rig, SNMP_V2C, 0);
+	for (int i = 0; i < 10; i++)
+		begin(&rig, false, oids, 1);
+	assert_int_equal(rig.sent_count, 2);
+	for (size_t at = 0; at < rig.sent_count; at++)
+		give(&rig, answer(&rig.agent, rig.sent[at].bytes));
+	assert_int_equal(rig.sent_count, 10);
+	assert_int_equal(rig.done, 10);
+	uint8_t memory[OID_MAX_BYTES];
+	struct slice oid = oid_of(SYS_UPTIME, memory);
+	for (int i = 0; i < SNMP_OPERATIONS_MAX; i++)
+		assert_int_equal(snmp_get(rig.device, &oid, 1, &events, &rig, NULL), 0);
+	assert_int_equal(snmp_get(rig.device, &oid, 1, &events, &rig, NULL), ERR_BUSY);
+	assert_int_equal(snmp_get(rig.device, &oid, 0, &events, &rig, NULL), ERR_LIMIT);
+	assert_int_equal(snmp_get(rig.device, &oid, SNMP_COLUMNS_MAX + 1, &events, &rig, NULL),
+			 ERR_LIMIT);
+	drop(&rig);
+}
+
+static void everything_may_be_done_in_an_event(void **state)
+{
+	static const char *const oids[] = {SYS_UPTIME};
+	(void)state;
+	set_up_walk(&rig, SNMP_V2C);
+	rig.cancel_in_reply = true;
+	talk(&rig);
+	assert_int_equal(rig.replies, 1);
+	assert_int_equal(rig.done, 0);
+	assert_false(snmp_client_busy(rig.client));
+	drop(&rig);
+	set_up_walk(&rig, SNMP_V2C);
+	rig.free_in_reply = true;
+	talk(&rig);
+	assert_int_equal(rig.replies, 1);
+	assert_int_equal(rig.done, 0);
+	drop(&rig);
+	make(&rig, SNMP_V2C, 0);
+	rig.free_in_done = true;
+	begin(&rig, false, oids, 1);
+	talk(&rig);
+	assert_int_equal(rig.done, 1);
+	drop(&rig);
+	/* Version 3: discovery fails, and the first of three that waited frees the device. */
+	make(&rig, SNMP_V3, 0);
+	rig.free_in_done = true;
+	for (int i = 0; i < 3; i++)
+		begin(&rig, false, oids, 1);
+	assert_int_equal(rig.sent_count, 1);
+	pass(&rig, 8000);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.err, ERR_TIMEOUT);
+	drop(&rig);
+}
+
+static void credentials_that_cannot_be(void **state)
+{
+	static const struct snmp_credentials cases[] = {
+		{.version = SNMP_V3,
+		 .level = SNMP_AUTH_NO_PRIV,
+		 .auth_password = SLICE("12345678")},
+		{.version = SNMP_V3,
+		 .level = SNMP_AUTH_NO_PRIV,
+		 .auth = USM_AUTH_MD5,
+		 .auth_password = SLICE("1234567")},
+		{.version = SNMP_V3,
+		 .level = SNMP_AUTH_PRIV,
+		 .auth = USM_AUTH_MD5,
+		 .auth_password = SLICE("12345678"),
+		 .priv = USM_PRIV_DES},
+		{.version = SNMP_V3,
+		 .level = SNMP_AUTH_PRIV,
+		 .auth = USM_AUTH_MD5,
+		 .auth_password = SLICE("12345678"),
+		 .priv_password = SLICE("12345678")},
+		{.version = SNMP_V3, .user = SLICE("123456789012345678901234567890123")},
+		{.version = SNMP_V3, .engine_id = SLICE("1234")},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct snmp_login *login;
+		struct errbuf e = {""};
+		assert_int_equal(snmp_login_new(&cases[i], &login, &e), ERR_INVALID);
+		assert_true(e.text[0]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_get),
+		cmocka_unit_test(a_get_of_version_1_without_what_is_missing),
+		cmocka_unit_test(columns_of_unequal_length),
+		cmocka_unit_test(the_same_by_version_1),
+		cmocka_unit_test(replies_cut_anywhere),
+		cmocka_unit_test(too_big_is_halved),
+		cmocka_unit_test(names_that_do_not_increase_end_their_column),
+		cmocka_unit_test(an_agent_that_gives_nothing),
+		cmocka_unit_test(what_is_no_reply_is_counted_and_ignored),
+		cmocka_unit_test(silence_ends_after_the_retries),
+		cmocka_unit_test(a_reply_to_an_earlier_attempt),
+		cmocka_unit_test(time_outs_halve_the_request),
+		cmocka_unit_test(what_the_kernel_does_not_take_goes_later),
+		cmocka_unit_test(a_dead_device_delays_nobody),
+		cmocka_unit_test(one_device_has_its_own_limit),
+		cmocka_unit_test(everything_may_be_done_in_an_event),
+		cmocka_unit_test(credentials_that_cannot_be),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
