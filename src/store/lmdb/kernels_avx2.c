@@ -292,53 +292,52 @@ TARGET static unsigned count_widths(const uint64_t *values, size_t count, uint16
 
 /* ---- Sums of symbols ------------------------------------------------------------------------ */
 
-/* So many sums of symbols below 16 stay within 16 bits. */
-enum { SUMS_MAX = 2048 };
+/* So many sums of symbols below 16, and two of them added, stay within 16 bits. */
+enum { SUMS_MAX = 1024 };
 
 struct sums {
 	__m256i carry, least, greatest, total; /* carry: of all before, in every lane */
 };
 
-/* The last of sixteen, in every lane. */
-TARGET static inline __m256i last_of(__m256i x)
-{
-	const __m256i seventh = _mm256_set1_epi16(0x0706);
-	return _mm256_shuffle_epi8(_mm256_permute4x64_epi64(x, 0xff), seventh);
-}
-
-TARGET static inline void add_sums(struct sums *s, __m256i sums)
-{
-	s->least = _mm256_min_epi16(s->least, sums);
-	s->greatest = _mm256_max_epi16(s->greatest, sums);
-	s->total = _mm256_add_epi32(s->total, _mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
-}
-
 TARGET static inline __m256i unzigzag_bytes(__m256i x)
 {
-	__m256i sign =
-		_mm256_sub_epi8(_mm256_setzero_si256(), _mm256_and_si256(x, _mm256_set1_epi8(1)));
-	/* No symbol reaches the bit that its neighbour shifts in. */
-	__m256i half = _mm256_and_si256(_mm256_srli_epi16(x, 1), _mm256_set1_epi8(7));
-	return _mm256_xor_si256(half, sign);
+	const __m128i values =
+		_mm_setr_epi8(0, -1, 1, -2, 2, -3, 3, -4, 4, -5, 5, -6, 6, -7, 7, -8);
+	return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), x);
+}
+
+/* The last byte of each half, in the upper half of all its 16-bit lanes. */
+TARGET static inline __m256i last_bytes(__m256i x)
+{
+	return _mm256_shuffle_epi8(x, _mm256_set1_epi16(0x0f80));
 }
 
 /* 32 symbols: sums of sixteen lie within -128 .. 112, or 0 .. 240, and so within a byte. */
 TARGET static inline __attribute__((always_inline)) void add_symbols_32(struct sums *s, __m256i x,
 									bool zigzag)
 {
+	const __m256i eighth = _mm256_broadcastsi128_si256(
+		_mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 7, 7, 7, 7, 7, 7, 7, 7));
 	if (zigzag)
 		x = unzigzag_bytes(x);
-	x = _mm256_add_epi8(x, _mm256_slli_si256(x, 1));
-	x = _mm256_add_epi8(x, _mm256_slli_si256(x, 2));
-	x = _mm256_add_epi8(x, _mm256_slli_si256(x, 4));
-	x = _mm256_add_epi8(x, _mm256_slli_si256(x, 8));
+	x = _mm256_add_epi8(x, _mm256_slli_epi64(x, 8));
+	x = _mm256_add_epi8(x, _mm256_slli_epi64(x, 16));
+	x = _mm256_add_epi8(x, _mm256_slli_epi64(x, 32));
+	x = _mm256_add_epi8(x, _mm256_shuffle_epi8(x, eighth));
 	__m128i low = _mm256_castsi256_si128(x), high = _mm256_extracti128_si256(x, 1);
 	__m256i a = zigzag ? _mm256_cvtepi8_epi16(low) : _mm256_cvtepu8_epi16(low);
 	__m256i b = zigzag ? _mm256_cvtepi8_epi16(high) : _mm256_cvtepu8_epi16(high);
-	__m256i behind_a = _mm256_add_epi16(s->carry, last_of(a));
-	add_sums(s, _mm256_add_epi16(a, s->carry));
-	add_sums(s, _mm256_add_epi16(b, behind_a));
-	s->carry = _mm256_add_epi16(behind_a, last_of(b));
+	__m256i last = last_bytes(x);
+	last = zigzag ? _mm256_srai_epi16(last, 8) : _mm256_srli_epi16(last, 8);
+	__m256i of_low = _mm256_permute4x64_epi64(last, 0x00);
+	__m256i of_both = _mm256_add_epi16(last, _mm256_permute4x64_epi64(last, 0x4e));
+	a = _mm256_add_epi16(a, s->carry);
+	b = _mm256_add_epi16(_mm256_add_epi16(b, of_low), s->carry);
+	s->carry = _mm256_add_epi16(s->carry, of_both);
+	s->least = _mm256_min_epi16(s->least, _mm256_min_epi16(a, b));
+	s->greatest = _mm256_max_epi16(s->greatest, _mm256_max_epi16(a, b));
+	s->total = _mm256_add_epi32(
+		s->total, _mm256_madd_epi16(_mm256_add_epi16(a, b), _mm256_set1_epi16(1)));
 }
 
 TARGET static inline int16_t least_of(__m256i x)
