@@ -376,6 +376,52 @@ static void one_field_of_several(struct rig *rig)
 	}
 }
 
+/* Slices of some handles, one of which has never been: those that a slice gives are whole, of all
+ * others there is nothing. Slices lie where the ones before have lain. */
+static void a_slice_is_whole_handles_and_zeros(struct rig *rig)
+{
+	enum { HANDLES = 5, WINDOWS = 2, NEVER = 2 };
+	static const struct store_summary nothing;
+	uint64_t handles[HANDLES] = {rig_series(rig, "a", ""), rig_series(rig, "b", ""), UINT64_MAX,
+				     rig_series(rig, "c", ""), rig_series(rig, "d", "")};
+	for (int64_t i = 0; i < HANDLES; i++) {
+		if (i == NEVER)
+			continue;
+		rig_put(rig, RAW, handles[i], T0, I(i + 1));
+		rig_put(rig, RAW, handles[i], T0 + 10, I(-i - 1));
+	}
+	for (size_t max = 1; max <= HANDLES * WINDOWS + 2; max += 2) {
+		struct store_read *read = rig_read_new(rig);
+		struct store_request *request = store_read_add(read, STORE_AGGREGATE);
+		struct store_aggregate *q = &request->aggregate;
+		*q = (struct store_aggregate){.table = TABLE_DATA_RAW,
+					      .handles = handles,
+					      .handle_count = HANDLES,
+					      .start_ms = T0,
+					      .end_ms = T0 + 20,
+					      .window_ms = 10};
+		read->points_max = max;
+		for (size_t begin = 0; begin == 0 || request->more; begin = q->next_handle) {
+			assert_int_equal(rig_read(rig, read), 0);
+			assert_true(q->next_handle > begin);
+			for (size_t i = 0; i < HANDLES * WINDOWS; i++) {
+				size_t h = i / WINDOWS;
+				const struct store_summary *s = &q->summaries[i];
+				if (h < begin || h >= q->next_handle || h == NEVER) {
+					assert_memory_equal(s, &nothing, sizeof(nothing));
+					continue;
+				}
+				int64_t value = i % WINDOWS ? -(int64_t)h - 1 : (int64_t)h + 1;
+				assert_int_equal(s->count, 1);
+				assert_value(s->max, I(value));
+				assert_true(s->sum == (double)value);
+			}
+		}
+		assert_int_equal(q->next_handle, HANDLES);
+		store_read_free(read);
+	}
+}
+
 /* The plain definition, from samples that a range has given. */
 static struct store_summary define(const struct points *points, int64_t from_ms, int64_t to_ms)
 {
@@ -524,6 +570,7 @@ const struct contract_case cases_aggregate[] = {
 	CASE(infinities_and_zeros),
 	CASE(means_of_the_largest),
 	CASE(one_field_of_several),
+	CASE(a_slice_is_whole_handles_and_zeros),
 	CASE(same_as_from_decoded_samples),
 	{0},
 };

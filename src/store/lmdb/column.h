@@ -5,6 +5,7 @@
 #include "store/lmdb/block.h"
 #include "store/lmdb/pattern.h"
 #include "store/lmdb/stream.h"
+#include "store/lmdb/summary.h"
 
 /* What turned out, further down the rows, not to hold for a column. A column starts with none of
  * these; each found costs the block one more pass. */
@@ -56,8 +57,9 @@ struct column {
 	const uint8_t *types;    /* mixed: two bits a row */
 	struct cursor specials;  /* checked, not read */
 	struct pattern_codec codec;
-	struct block_summary summary; /* if has_summary: all but the times */
-	struct cursor rest;           /* the stream, or the patterns of RAW */
+	struct integer_summary integers; /* if has_summary, as it is stored, or */
+	struct block_summary wide;       /* all but the times */
+	struct cursor rest;              /* the stream, or the patterns of RAW */
 	uint8_t presence_of_types[BLOCK_ROWS_MAX / 8];
 };
 

@@ -99,14 +99,18 @@ static int read_decimal(struct column *column, struct cursor *c)
 	return byte & DECIMAL_SPECIALS ? check_specials(column, c) : 0;
 }
 
+static bool is_integers(const struct column *column)
+{
+	return !column_is_plain_double(column) && !column->special_count;
+}
+
 static int read_integer_summary(struct column *column, struct cursor *c)
 {
-	struct integer_summary s = {.first = column->codec.anchor};
+	struct integer_summary *s = &column->integers;
+	s->first = column->codec.anchor;
 	if (column->codec_number == CODEC_FOR)
-		s.first += (uint64_t)zigzag_decode(cursor_varint(c));
-	integer_summary_read(c, &s);
-	integer_summary_expand(&s, (enum value_type)column->type, column->exponent,
-			       &column->summary);
+		s->first += (uint64_t)zigzag_decode(cursor_varint(c));
+	integer_summary_read(c, s);
 	return c->bad ? ERR_DAMAGED : 0;
 }
 
@@ -116,13 +120,13 @@ static int read_summary(struct column *column, struct cursor *c)
 		column->rows > BLOCK_NO_SUMMARY_ROWS && column->codec_number != CODEC_CONSTANT;
 	if (!column->has_summary)
 		return 0;
-	column->summary = (struct block_summary){.count = column->present};
-	if (!column_is_plain_double(column) && !column->special_count)
+	if (is_integers(column))
 		return read_integer_summary(column, c);
-	column->summary.first.bits = column->codec.anchor;
+	column->wide = (struct block_summary){.count = column->present};
+	column->wide.first.bits = column->codec.anchor;
 	return wide_summary_read(c, column->type == VALUE_NONE,
 				 column->codec_number == CODEC_FOR || column->decimal,
-				 &column->summary);
+				 &column->wide);
 }
 
 /* What the table's last sentence forbids. */
@@ -244,19 +248,25 @@ int column_read(struct column *column, uint64_t *bits, uint8_t *types)
 	return 0;
 }
 
+static void summarise_integers(const struct column *column, const struct integer_summary *s,
+			       struct block_summary *summary)
+{
+	*summary = (struct block_summary){.count = column->present};
+	integer_summary_expand(s, (enum value_type)column->type, column->exponent, summary);
+}
+
 /* `count` times the same value: the product, rounded once. */
 static void summarise_constant(const struct column *column, struct block_summary *summary)
 {
 	uint64_t anchor = column->codec.anchor;
 	struct integer_summary s = {anchor, anchor, anchor, anchor, 0};
-	*summary = (struct block_summary){.count = column->present};
 	if (!column_is_plain_double(column)) {
-		integer_summary_expand(&s, (enum value_type)column->type, column->exponent,
-				       summary);
+		summarise_integers(column, &s, summary);
 		return;
 	}
 	struct value v = {anchor, VALUE_F64};
 	double d = value_as_f64(v);
+	*summary = (struct block_summary){.count = column->present};
 	summary->first = summary->last = v;
 	if (!isnan(d))
 		summary->min = summary->max = v;
@@ -269,7 +279,9 @@ bool column_summary(const struct column *column, struct block_summary *summary)
 {
 	if (column->codec_number == CODEC_CONSTANT)
 		summarise_constant(column, summary);
+	else if (column->has_summary && is_integers(column))
+		summarise_integers(column, &column->integers, summary);
 	else if (column->has_summary)
-		*summary = column->summary;
+		*summary = column->wide;
 	return column->codec_number == CODEC_CONSTANT || column->has_summary;
 }

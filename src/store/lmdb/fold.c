@@ -130,6 +130,8 @@ void fold_next(struct fold *fold, uint32_t rows, struct block_summary *summary)
 		s = sum_patterns(fold, rows);
 	else
 		fold->row += rows;
-	*summary = (struct block_summary){.count = rows};
+	summary->count = rows;
+	summary->scaled = 0;
+	summary->first_ts_ms = summary->last_ts_ms = 0;
 	integer_summary_expand(&s, (enum value_type)column->type, column->exponent, summary);
 }

@@ -20,8 +20,10 @@ struct folding {
 
 static void show_summary(const struct block_summary *from, struct store_summary *to)
 {
-	if (from->count == 0)
+	if (from->count == 0) {
+		*to = (struct store_summary){.count = 0};
 		return;
+	}
 	*to = (struct store_summary){
 		.count = from->count,
 		.integers = from->integers,
@@ -55,6 +57,12 @@ struct rows {
 	const uint8_t *types;
 };
 
+/* Times mostly fit 32 bits once they are differences, and then it is much quicker. */
+static uint64_t quotient(uint64_t n, uint64_t by)
+{
+	return (n | by) >> 32 ? n / by : (uint32_t)n / (uint32_t)by;
+}
+
 static int64_t time_of(const struct rows *rows, size_t row)
 {
 	if (rows->ts_ms)
@@ -66,7 +74,7 @@ static int64_t time_of(const struct rows *rows, size_t row)
 static size_t row_after(const struct rows *rows, size_t from, size_t to, uint64_t ms)
 {
 	if (!rows->ts_ms) {
-		uint64_t n = rows->step_ms ? (ms - 1) / rows->step_ms + 1 : to - from;
+		uint64_t n = rows->step_ms ? quotient(ms - 1, rows->step_ms) + 1 : to - from;
 		return n < to - from ? from + (size_t)n : to;
 	}
 	uint64_t base = (uint64_t)rows->ts_ms[from];
@@ -312,6 +320,13 @@ static int fold_group(struct folding *f, size_t looks)
 	return err;
 }
 
+/* Of the handles first .. end: they have none. */
+static void clear_summaries(const struct store_aggregate *in, size_t first, size_t end)
+{
+	memset(in->summaries + first * in->window_count, 0,
+	       (end - first) * in->window_count * sizeof(*in->summaries));
+}
+
 /* The handles at `order` that lie in one group become looks; how many handles that took. */
 static size_t begin_group(struct folding *f, const uint32_t *order, size_t count, size_t *looks)
 {
@@ -329,8 +344,10 @@ static size_t begin_group(struct folding *f, const uint32_t *order, size_t count
 				   .start_ms = in->start_ms,
 				   .end_ms = in->end_ms};
 		struct look *look = &f->r->scratch->looks[*looks];
-		if (!look_begin(f->r, look, &t))
+		if (!look_begin(f->r, look, &t)) {
+			clear_summaries(in, order[taken], order[taken] + 1);
 			continue;
+		}
 		look->index = order[taken];
 		++*looks;
 	}
@@ -352,8 +369,7 @@ static int fold_turn(struct folding *f, size_t first, size_t count)
 			err = fold_group(f, looks);
 	}
 	if (err)
-		memset(in->summaries + first * in->window_count, 0,
-		       count * in->window_count * sizeof(*in->summaries));
+		clear_summaries(in, first, first + count);
 	return err;
 }
 
@@ -424,17 +440,21 @@ int reading_aggregate(struct reading *r, struct store_request *request)
 	uint64_t next = 0;
 	if (request->token.len == sizeof(next))
 		memcpy(&next, request->token.bytes, sizeof(next));
+	if (next > in->handle_count)
+		next = in->handle_count;
 	request->more = false;
-	in->summaries = arena_zalloc(&r->read->arena, (in->handle_count * in->window_count + 1) *
-							      sizeof(*in->summaries));
+	in->summaries = arena_alloc(&r->read->arena, (in->handle_count * in->window_count + 1) *
+							     sizeof(*in->summaries));
 	if (!in->summaries)
 		return ERR_LIMIT;
+	clear_summaries(in, 0, next);
 	int err = reading_list_segments(r, in->table, in->period_ms, in->start_ms, in->end_ms,
 					&f.segment_count);
 	take_windows(&f);
 	if (!err)
 		err = fold_all(&f, request, &next);
 	leave_windows(r->scratch);
+	clear_summaries(in, next, in->handle_count);
 	in->next_handle = next;
 	request->token.len = sizeof(next);
 	memcpy(request->token.bytes, &next, sizeof(next));
