@@ -816,30 +816,48 @@ static int add_exceptions(const struct details *details, unsigned table, uint32_
 	return 0;
 }
 
-int entropy_read_symbols(struct cursor c, unsigned table, uint32_t count, uint8_t *symbols)
+/* So many symbols at a time become values: whole bytes of words. */
+enum { VALUES_AT_ONCE = 128 };
+
+static size_t unpack_some(const struct entropy_code *code, const uint8_t *words, uint32_t from,
+			  uint32_t count, uint64_t *values)
+{
+	unsigned width = code->bits_per_symbol;
+	size_t some = count - from < VALUES_AT_ONCE ? count - from : VALUES_AT_ONCE;
+	const uint8_t *at = words + packed_bytes(from, width);
+	kernels->unpack(at, at + packed_bytes(some, width) + ENTROPY_SLACK, some, width, values);
+	return some;
+}
+
+int entropy_read_pairs(struct cursor c, unsigned table, uint32_t count, uint8_t *pairs)
 {
 	uint8_t words[WORDS_MAX + ENTROPY_SLACK];
+	uint64_t symbols[VALUES_AT_ONCE];
 	const struct entropy_code *code = entropy_code(table);
-	unsigned width = code->bits_per_symbol;
+	if (kind_of(table) == ENTROPY_PAIRS)
+		return read_words(code, c, count, pairs);
 	if (read_words(code, c, count, words))
 		return ERR_DAMAGED;
-	kernels->unpack_words(words, packed_bytes(count, width), width, symbols);
+	for (uint32_t i = 0; i < count; i += VALUES_AT_ONCE) {
+		size_t some = unpack_some(code, words, i, count, symbols);
+		kernels->pack(symbols, some, kinds[ENTROPY_PAIRS].bits, pairs + i / 2);
+	}
 	return 0;
 }
 
 int entropy_read(struct cursor c, unsigned table, bool has_details,
 		 const struct pattern_codec *codec, uint32_t count, uint64_t *values)
 {
-	uint8_t words[WORDS_MAX + ENTROPY_SLACK], symbols[BLOCK_ROWS_MAX + ENTROPY_SLACK];
+	uint8_t words[WORDS_MAX + ENTROPY_SLACK];
+	uint64_t symbols[VALUES_AT_ONCE];
 	const struct entropy_code *code = entropy_code(table);
-	unsigned width = code->bits_per_symbol;
 	struct details details = {.low_bits = 0};
 	if (has_details && read_details(&c, table, count, &details))
 		return ERR_DAMAGED;
 	if (read_words(code, c, count, words))
 		return ERR_DAMAGED;
 	if (!details.low_bits && !details.centred && !details.exceptions) {
-		words_to_patterns(words, width, count, codec, values);
+		words_to_patterns(words, code->bits_per_symbol, count, codec, values);
 		return 0;
 	}
 	if (details.low_bits)
@@ -847,8 +865,10 @@ int entropy_read(struct cursor c, unsigned table, bool has_details,
 				values);
 	else
 		memset(values, 0, count * sizeof(*values));
-	kernels->unpack_words(words, packed_bytes(count, width), width, symbols);
-	kernels->add_symbols(symbols, count, details.low_bits, values);
+	for (uint32_t i = 0; i < count; i += VALUES_AT_ONCE) {
+		size_t some = unpack_some(code, words, i, count, symbols);
+		kernels->add_symbols(symbols, some, details.low_bits, values + i);
+	}
 	if (details.exceptions && add_exceptions(&details, table, count, values))
 		return ERR_DAMAGED;
 	if (details.centred)

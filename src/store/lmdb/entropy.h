@@ -17,7 +17,7 @@ enum {
 	ENTROPY_LANES = 3,       /* that read a stream side by side */
 	ENTROPY_CODE_BITS_MAX = 24,
 	ENTROPY_LOW_BITS_MAX = 60,
-	/* Symbols may be written so far behind the last one asked for. */
+	/* Words may be written so far behind the last one asked for. */
 	ENTROPY_SLACK = 32,
 };
 
@@ -71,10 +71,10 @@ uint8_t *entropy_write(const struct entropy_cost *cost, unsigned table, const ui
 
 struct pattern_codec;
 
-/* The rest of the cursor, of a stream without details, as its symbols: the `count` values, all
- * below 16. `symbols` has ENTROPY_SLACK bytes behind them. */
-int entropy_read_symbols(struct cursor c, unsigned table, uint32_t count,
-			 uint8_t *symbols) MUST_CHECK;
+/* The rest of the cursor, of a stream without details, as its symbols, which are the `count`
+ * values: all below 16, two to a byte, the first one lowest. ENTROPY_SLACK bytes behind them are
+ * changed. */
+int entropy_read_pairs(struct cursor c, unsigned table, uint32_t count, uint8_t *pairs) MUST_CHECK;
 
 /* The rest of the cursor, as `count` values made patterns. */
 int entropy_read(struct cursor c, unsigned table, bool details, const struct pattern_codec *codec,

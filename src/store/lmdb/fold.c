@@ -30,39 +30,39 @@ static bool is_sum(const struct pattern_codec *codec)
 }
 
 /* Patterns are added modulo 2^64: whether the greatest sum and the least one remain so. */
-static bool keeps_order(const struct column *column, const uint8_t *symbols)
+static bool keeps_order(const struct column *column, const uint8_t *pairs)
 {
 	__int128 begin = (__int128)(column->codec.anchor ^ order_flip(column));
 	__int128 unit = (__int128)1 << column->codec.shift, most = column->rows * 15 * unit;
 	struct symbol_sums sums;
 	if (begin >= most && begin + most <= UINT64_MAX)
 		return true;
-	kernels->sum_symbols(symbols, column->rows, column->codec.codec == CODEC_DELTA, &sums);
+	kernels->sum_symbols(pairs, 0, column->rows, column->codec.codec == CODEC_DELTA, &sums);
 	return begin + sums.least * unit >= 0 && begin + sums.greatest * unit <= UINT64_MAX;
 }
 
 /* False: the column is not of that kind, or its sums do not keep the order. */
-static bool begin_symbols(struct fold *fold, uint8_t *symbols)
+static bool begin_pairs(struct fold *fold, uint8_t *pairs)
 {
 	const struct column *column = fold->column;
 	struct stream_reader stream;
 	if (!is_sum(&column->codec) ||
 	    stream_read_begin(&stream, column->rest, column->rows, NULL, column->rows) ||
-	    !stream_is_symbols(&stream) || stream_read_symbols(&stream, symbols))
+	    !stream_is_symbols(&stream) || stream_read_pairs(&stream, pairs))
 		return false;
-	if (!keeps_order(column, symbols))
+	if (!keeps_order(column, pairs))
 		return false;
 	fold->carry = pattern_begin(&column->codec).value;
-	fold->symbols = symbols;
+	fold->pairs = pairs;
 	return true;
 }
 
-int fold_begin(struct fold *fold, struct column *column, uint64_t *patterns, uint8_t *symbols)
+int fold_begin(struct fold *fold, struct column *column, uint64_t *patterns, uint8_t *pairs)
 {
 	*fold = (struct fold){.column = column};
 	if (column->codec_number == CODEC_CONSTANT)
 		return cursor_left(&column->rest) ? ERR_DAMAGED : 0;
-	if (begin_symbols(fold, symbols))
+	if (begin_pairs(fold, pairs))
 		return 0;
 	fold->patterns = patterns;
 	return column_read_patterns(column, patterns);
@@ -72,7 +72,7 @@ int fold_begin(struct fold *fold, struct column *column, uint64_t *patterns, uin
 static void take_symbols(struct fold *fold, uint32_t rows, struct symbol_sums *sums)
 {
 	const struct pattern_codec *codec = &fold->column->codec;
-	kernels->sum_symbols(fold->symbols + fold->row, rows, codec->codec == CODEC_DELTA, sums);
+	kernels->sum_symbols(fold->pairs, fold->row, rows, codec->codec == CODEC_DELTA, sums);
 	fold->carry += (uint64_t)sums->last << codec->shift;
 	fold->row += rows;
 }
@@ -112,7 +112,7 @@ static struct integer_summary sum_patterns(struct fold *fold, uint32_t rows)
 void fold_skip(struct fold *fold, uint32_t rows)
 {
 	struct symbol_sums sums;
-	if (fold->symbols && rows)
+	if (fold->pairs && rows)
 		take_symbols(fold, rows, &sums);
 	else
 		fold->row += rows;
@@ -124,7 +124,7 @@ void fold_next(struct fold *fold, uint32_t rows, struct block_summary *summary)
 	uint64_t anchor = column->codec.anchor;
 	struct integer_summary s = {anchor, anchor, anchor, anchor, 0};
 	ASSERT(rows && rows <= column->rows - fold->row);
-	if (fold->symbols)
+	if (fold->pairs)
 		s = sum_symbols(fold, rows);
 	else if (fold->patterns)
 		s = sum_patterns(fold, rows);

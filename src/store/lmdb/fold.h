@@ -15,18 +15,18 @@
 struct fold {
 	const struct column *column;
 	uint32_t row;             /* comes next */
-	const uint8_t *symbols;   /* of the differences, or NULL: */
+	const uint8_t *pairs;     /* of symbols of the differences, or NULL: */
 	const uint64_t *patterns; /* or NULL: all rows are the anchor */
-	uint64_t carry;           /* symbols: the pattern before `row` */
+	uint64_t carry;           /* pairs: the pattern before `row` */
 };
 
 /* Whether the column can be summarised so. */
 bool fold_suits(const struct column *column);
 
-/* `patterns` has room for the column's rows, `symbols` for ENTROPY_SLACK more; both and the column
- * must live as long as the fold. ERR_DAMAGED. */
+/* `patterns` has room for the column's rows, `pairs` for half as many bytes and ENTROPY_SLACK; both
+ * and the column must live as long as the fold. ERR_DAMAGED. */
 int fold_begin(struct fold *fold, struct column *column, uint64_t *patterns,
-	       uint8_t *symbols) MUST_CHECK;
+	       uint8_t *pairs) MUST_CHECK;
 void fold_skip(struct fold *fold, uint32_t rows);
 /* The next rows, at least one and no more than are left: all but their times. */
 void fold_next(struct fold *fold, uint32_t rows, struct block_summary *summary);

@@ -113,12 +113,13 @@ static void unpack_patterns(const struct pattern_codec *codec, struct pattern_ca
 	pattern_from_residuals(codec, carry, values, count);
 }
 
-static void sum_symbols(const uint8_t *symbols, size_t count, bool zigzag, struct symbol_sums *sums)
+static void sum_symbols(const uint8_t *pairs, size_t from, size_t count, bool zigzag,
+			struct symbol_sums *sums)
 {
-	int64_t sum = zigzag ? zigzag_decode(symbols[0]) : symbols[0];
+	int64_t sum = symbol_value(pairs, from, zigzag);
 	*sums = (struct symbol_sums){sum, sum, sum, sum, sum};
 	for (size_t i = 1; i < count; i++) {
-		sum += zigzag ? zigzag_decode(symbols[i]) : symbols[i];
+		sum += symbol_value(pairs, from + i, zigzag);
 		sums->least = sum < sums->least ? sum : sums->least;
 		sums->greatest = sum > sums->greatest ? sum : sums->greatest;
 		sums->total += sum;
@@ -143,7 +144,6 @@ const struct kernels kernels_plain = {
 	.decimals_from_bits = decimals_from_bits,
 	.read_words = read_words,
 	.read_lanes = read_lanes,
-	.unpack_words = unpack_words,
 	.add_symbols = add_symbols,
 	.sum_symbols = sum_symbols,
 	.about_centre = about_centre,

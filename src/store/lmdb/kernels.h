@@ -59,14 +59,13 @@ struct kernels {
 	/* The same for all lanes side by side, while four look-ups fit into each. */
 	void (*read_lanes)(const struct entropy_code *code, const uint8_t *from,
 			   struct word_lane lanes[ENTROPY_LANES]);
-	/* Words of symbols of 4 or 2 bits, a byte each then. */
-	void (*unpack_words)(const uint8_t *words, size_t count, unsigned width, uint8_t *symbols);
 	/* Puts symbols above their low bits. */
-	void (*add_symbols)(const uint8_t *symbols, size_t count, unsigned low_bits,
+	void (*add_symbols)(const uint64_t *symbols, size_t count, unsigned low_bits,
 			    uint64_t *values);
-	/* Symbols below 16, at least one, are differences: zigzag ones, or upwards. Bytes behind
-	 * them that belong to ENTROPY_SLACK may be read. */
-	void (*sum_symbols)(const uint8_t *symbols, size_t count, bool zigzag,
+	/* Symbols below 16, two to a byte, of which `count`, at least one, from number `from` on
+	 * are differences: zigzag ones, or upwards. Bytes behind them that belong to ENTROPY_SLACK
+	 * may be read. */
+	void (*sum_symbols)(const uint8_t *pairs, size_t from, size_t count, bool zigzag,
 			    struct symbol_sums *sums);
 	/* The inverse of zigzag, about a centre. */
 	void (*about_centre)(uint64_t *values, size_t count, uint64_t centre);

@@ -292,52 +292,93 @@ TARGET static unsigned count_widths(const uint64_t *values, size_t count, uint16
 
 /* ---- Sums of symbols ------------------------------------------------------------------------ */
 
-/* So many sums of symbols below 16, and two of them added, stay within 16 bits. */
-enum { SUMS_MAX = 1024 };
+/* So many sums of symbols below 16 stay within 16 bits. */
+enum { SUMS_PAIRS_MAX = 1024 };
 
 struct sums {
-	__m256i carry, least, greatest, total; /* carry: of all before, in every lane */
+	__m256i carry;           /* the sum of all before, in every lane of 16 bits */
+	__m256i least, greatest; /* 16 bits */
+	__m256i parts, carries;  /* what the total is made of: 16 bits, 32 bits */
 };
 
-TARGET static inline __m256i unzigzag_bytes(__m256i x)
+TARGET static inline __m256i unzigzag_symbols(__m256i x)
 {
 	const __m128i values =
 		_mm_setr_epi8(0, -1, 1, -2, 2, -3, 3, -4, 4, -5, 5, -6, 6, -7, 7, -8);
 	return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), x);
 }
 
-/* The last byte of each half, in the upper half of all its 16-bit lanes. */
-TARGET static inline __m256i last_bytes(__m256i x)
+/* Of the two bytes of each lane the greater one, or the less, as 16 bits: the upper byte decides.
+ */
+TARGET static inline __attribute__((always_inline)) __m256i greater_byte(__m256i x, bool zigzag)
 {
-	return _mm256_shuffle_epi8(x, _mm256_set1_epi16(0x0f80));
+	__m256i y = _mm256_slli_epi16(x, 8);
+	return zigzag ? _mm256_srai_epi16(_mm256_max_epi16(x, y), 8)
+		      : _mm256_srli_epi16(_mm256_max_epu16(x, y), 8);
 }
 
-/* 32 symbols: sums of sixteen lie within -128 .. 112, or 0 .. 240, and so within a byte. */
-TARGET static inline __attribute__((always_inline)) void add_symbols_32(struct sums *s, __m256i x,
-									bool zigzag)
+TARGET static inline __attribute__((always_inline)) __m256i lesser_byte(__m256i x, bool zigzag)
 {
-	const __m256i eighth = _mm256_broadcastsi128_si256(
-		_mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 7, 7, 7, 7, 7, 7, 7, 7));
-	if (zigzag)
-		x = unzigzag_bytes(x);
-	x = _mm256_add_epi8(x, _mm256_slli_epi64(x, 8));
-	x = _mm256_add_epi8(x, _mm256_slli_epi64(x, 16));
-	x = _mm256_add_epi8(x, _mm256_slli_epi64(x, 32));
-	x = _mm256_add_epi8(x, _mm256_shuffle_epi8(x, eighth));
-	__m128i low = _mm256_castsi256_si128(x), high = _mm256_extracti128_si256(x, 1);
-	__m256i a = zigzag ? _mm256_cvtepi8_epi16(low) : _mm256_cvtepu8_epi16(low);
-	__m256i b = zigzag ? _mm256_cvtepi8_epi16(high) : _mm256_cvtepu8_epi16(high);
-	__m256i last = last_bytes(x);
-	last = zigzag ? _mm256_srai_epi16(last, 8) : _mm256_srli_epi16(last, 8);
-	__m256i of_low = _mm256_permute4x64_epi64(last, 0x00);
-	__m256i of_both = _mm256_add_epi16(last, _mm256_permute4x64_epi64(last, 0x4e));
-	a = _mm256_add_epi16(a, s->carry);
-	b = _mm256_add_epi16(_mm256_add_epi16(b, of_low), s->carry);
-	s->carry = _mm256_add_epi16(s->carry, of_both);
-	s->least = _mm256_min_epi16(s->least, _mm256_min_epi16(a, b));
-	s->greatest = _mm256_max_epi16(s->greatest, _mm256_max_epi16(a, b));
-	s->total = _mm256_add_epi32(
-		s->total, _mm256_madd_epi16(_mm256_add_epi16(a, b), _mm256_set1_epi16(1)));
+	__m256i y = _mm256_slli_epi16(x, 8);
+	return zigzag ? _mm256_srai_epi16(_mm256_min_epi16(x, y), 8)
+		      : _mm256_srli_epi16(_mm256_min_epu16(x, y), 8);
+}
+
+/* Bytes are added two by two. */
+TARGET static inline __attribute__((always_inline)) __m256i add_bytes(__m256i x, bool zigzag)
+{
+	const __m256i ones = _mm256_set1_epi8(1);
+	return zigzag ? _mm256_maddubs_epi16(ones, x) : _mm256_maddubs_epi16(x, ones);
+}
+
+/* Of each eight pairs their sum, in all four lanes of them. */
+TARGET static inline __attribute__((always_inline)) __m256i sums_of_eight(__m256i behind,
+									  bool zigzag)
+{
+	const int64_t seventh = 0x0780078007800780, last = 0x0f800f800f800f80;
+	const __m256i bytes = _mm256_setr_epi64x(seventh, last, seventh, last);
+	__m256i x = _mm256_shuffle_epi8(behind, bytes);
+	return zigzag ? _mm256_srai_epi16(x, 8) : _mm256_srli_epi16(x, 8);
+}
+
+/* What all eights before have come to is added to each eight's own sums; `s` goes on to the next
+ * four. Given back: what came before each. */
+TARGET static inline __m256i carry_on(struct sums *s, __m256i eights)
+{
+	__m256i sums = _mm256_add_epi16(eights, _mm256_slli_si256(eights, 8));
+	__m256i low_half = _mm256_permute2x128_si256(sums, sums, 0x08);
+	sums = _mm256_add_epi16(sums, _mm256_unpackhi_epi64(low_half, low_half));
+	__m256i before = _mm256_add_epi16(s->carry, _mm256_sub_epi16(sums, eights));
+	s->carry = _mm256_add_epi16(s->carry, _mm256_permute4x64_epi64(sums, 0xff));
+	return before;
+}
+
+/* 32 pairs: sums of eight lie within -128 .. 112, or 0 .. 240, and so within a byte. */
+TARGET static inline __attribute__((always_inline)) void add_pairs(struct sums *s, __m256i pairs,
+								   bool zigzag)
+{
+	const __m256i nibble = _mm256_set1_epi8(15);
+	__m256i first = _mm256_and_si256(pairs, nibble);
+	__m256i second = _mm256_and_si256(_mm256_srli_epi16(pairs, 4), nibble);
+	if (zigzag) {
+		first = unzigzag_symbols(first);
+		second = unzigzag_symbols(second);
+	}
+	__m256i behind = _mm256_add_epi8(first, second);
+	behind = _mm256_add_epi8(behind, _mm256_slli_epi64(behind, 8));
+	behind = _mm256_add_epi8(behind, _mm256_slli_epi64(behind, 16));
+	behind = _mm256_add_epi8(behind, _mm256_slli_epi64(behind, 32));
+	__m256i between = _mm256_sub_epi8(behind, second);
+	__m256i high = zigzag ? _mm256_max_epi8(between, behind) : _mm256_max_epu8(between, behind);
+	__m256i low = zigzag ? _mm256_min_epi8(between, behind) : _mm256_min_epu8(between, behind);
+	__m256i before = carry_on(s, sums_of_eight(behind, zigzag));
+	high = _mm256_add_epi16(greater_byte(high, zigzag), before);
+	low = _mm256_add_epi16(lesser_byte(low, zigzag), before);
+	s->greatest = _mm256_max_epi16(s->greatest, high);
+	s->least = _mm256_min_epi16(s->least, low);
+	s->parts = _mm256_add_epi16(s->parts, add_bytes(between, zigzag));
+	s->parts = _mm256_add_epi16(s->parts, add_bytes(behind, zigzag));
+	s->carries = _mm256_add_epi32(s->carries, _mm256_madd_epi16(before, _mm256_set1_epi16(1)));
 }
 
 TARGET static inline int16_t least_of(__m256i x)
@@ -356,49 +397,67 @@ TARGET static inline int32_t total_of(__m256i x)
 	return _mm_cvtsi128_si32(y);
 }
 
-/* At most SUMS_MAX symbols; those that fill up the last vector are differences of 0, which leave
- * the last sum, and are taken off the total. */
+/* At most SUMS_PAIRS_MAX pairs; those that fill up the last vector are differences of 0, which
+ * leave the last sum, and are taken off the total. */
 TARGET static inline __attribute__((always_inline)) void
-sum_part(const uint8_t *symbols, size_t count, bool zigzag, struct symbol_sums *sums)
+sum_pairs(const uint8_t *pairs, size_t count, bool zigzag, struct symbol_sums *sums)
 {
 	static const uint8_t mask[64] = {[0 ... 31] = 0xff};
 	__m256i zero = _mm256_setzero_si256();
-	struct sums s = {zero, _mm256_set1_epi16(INT16_MAX), _mm256_set1_epi16(INT16_MIN), zero};
+	struct sums s = {zero, _mm256_set1_epi16(INT16_MAX), _mm256_set1_epi16(INT16_MIN), zero,
+			 zero};
 	size_t whole = count / 32 * 32, left = count - whole;
 	for (size_t i = 0; i < whole; i += 32)
-		add_symbols_32(&s, _mm256_loadu_si256((const __m256i *)(symbols + i)), zigzag);
+		add_pairs(&s, _mm256_loadu_si256((const __m256i *)(pairs + i)), zigzag);
 	if (left) {
-		__m256i x = _mm256_loadu_si256((const __m256i *)(symbols + whole));
+		__m256i x = _mm256_loadu_si256((const __m256i *)(pairs + whole));
 		x = _mm256_and_si256(x, _mm256_loadu_si256((const __m256i *)(mask + 32 - left)));
-		add_symbols_32(&s, x, zigzag);
+		add_pairs(&s, x, zigzag);
 	}
+	/* Each carry stands in four lanes and belongs to sixteen sums. */
+	__m256i total = _mm256_add_epi32(_mm256_slli_epi32(s.carries, 2),
+					 _mm256_madd_epi16(s.parts, _mm256_set1_epi16(1)));
 	sums->last = (int16_t)_mm256_extract_epi16(s.carry, 0);
 	sums->least = least_of(s.least);
 	sums->greatest = ~(int64_t)least_of(_mm256_xor_si256(s.greatest, _mm256_set1_epi16(-1)));
-	sums->total = total_of(s.total) - (left ? (int64_t)(32 - left) * sums->last : 0);
+	sums->total = total_of(total) - (left ? 2 * (int64_t)(32 - left) * sums->last : 0);
 }
 
-TARGET static void sum_symbols(const uint8_t *symbols, size_t count, bool zigzag,
+/* Puts those of `count` more symbols behind. */
+static void join_sums(struct symbol_sums *sums, const struct symbol_sums *more, size_t count)
+{
+	int64_t least = sums->last + more->least, greatest = sums->last + more->greatest;
+	sums->least = least < sums->least ? least : sums->least;
+	sums->greatest = greatest > sums->greatest ? greatest : sums->greatest;
+	sums->total += more->total + sums->last * (int64_t)count;
+	sums->last += more->last;
+}
+
+static void join_symbol(struct symbol_sums *sums, const uint8_t *pairs, size_t at, bool zigzag)
+{
+	int64_t value = symbol_value(pairs, at, zigzag);
+	join_sums(sums, &(struct symbol_sums){value, value, value, value, value}, 1);
+}
+
+TARGET static void sum_symbols(const uint8_t *pairs, size_t from, size_t count, bool zigzag,
 			       struct symbol_sums *sums)
 {
-	int64_t first = zigzag ? zigzag_decode(symbols[0]) : symbols[0];
-	*sums = (struct symbol_sums){first, 0, INT64_MAX, INT64_MIN, 0};
-	while (count) {
-		size_t part = count < SUMS_MAX ? count : SUMS_MAX;
+	size_t at = from, end = from + count;
+	*sums = (struct symbol_sums){symbol_value(pairs, from, zigzag), 0, INT64_MAX, INT64_MIN, 0};
+	if (at % 2)
+		join_symbol(sums, pairs, at++, zigzag);
+	while (at + 1 < end) {
+		size_t left = (end - at) / 2, part = left < SUMS_PAIRS_MAX ? left : SUMS_PAIRS_MAX;
 		struct symbol_sums of_part;
 		if (zigzag)
-			sum_part(symbols, part, true, &of_part);
+			sum_pairs(pairs + at / 2, part, true, &of_part);
 		else
-			sum_part(symbols, part, false, &of_part);
-		int64_t least = sums->last + of_part.least;
-		int64_t greatest = sums->last + of_part.greatest;
-		sums->least = least < sums->least ? least : sums->least;
-		sums->greatest = greatest > sums->greatest ? greatest : sums->greatest;
-		sums->total += of_part.total + sums->last * (int64_t)part;
-		sums->last += of_part.last;
-		symbols += part;
-		count -= part;
+			sum_pairs(pairs + at / 2, part, false, &of_part);
+		join_sums(sums, &of_part, 2 * part);
+		at += 2 * part;
 	}
+	if (at < end)
+		join_symbol(sums, pairs, at, zigzag);
 }
 
 static const struct kernels table = {
@@ -413,7 +472,6 @@ static const struct kernels table = {
 	.decimals_from_bits = decimals_from_bits,
 	.read_words = read_words,
 	.read_lanes = read_lanes,
-	.unpack_words = unpack_words,
 	.add_symbols = add_symbols,
 	.sum_symbols = sum_symbols,
 	.about_centre = about_centre,

@@ -346,29 +346,18 @@ TARGET static void read_lanes(const struct entropy_code *code, const uint8_t *fr
 	lanes[2] = c;
 }
 
-TARGET static void unpack_words(const uint8_t *words, size_t count, unsigned width,
-				uint8_t *symbols)
+/* A symbol as the difference it stands for. */
+static inline int64_t symbol_value(const uint8_t *pairs, size_t at, bool zigzag)
 {
-	if (width == 4) {
-		for (size_t i = 0; i < count; i++) {
-			symbols[2 * i] = words[i] & 15;
-			symbols[2 * i + 1] = words[i] >> 4;
-		}
-	} else {
-		for (size_t i = 0; i < count; i++) {
-			symbols[4 * i] = words[i] & 3;
-			symbols[4 * i + 1] = words[i] >> 2 & 3;
-			symbols[4 * i + 2] = words[i] >> 4 & 3;
-			symbols[4 * i + 3] = words[i] >> 6;
-		}
-	}
+	unsigned symbol = pairs[at / 2] >> 4 * (at % 2) & 15;
+	return zigzag ? zigzag_decode(symbol) : symbol;
 }
 
-TARGET static void add_symbols(const uint8_t *symbols, size_t count, unsigned low_bits,
+TARGET static void add_symbols(const uint64_t *symbols, size_t count, unsigned low_bits,
 			       uint64_t *values)
 {
 	for (size_t i = 0; i < count; i++)
-		values[i] |= (uint64_t)symbols[i] << low_bits;
+		values[i] |= symbols[i] << low_bits;
 }
 
 TARGET static void about_centre(uint64_t *values, size_t count, uint64_t centre)

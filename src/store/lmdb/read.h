@@ -38,7 +38,7 @@ struct scratch {
 	struct look one;              /* of a series that is read alone */
 	struct run blocks;            /* decoded, for one look */
 	uint64_t bits[BLOCK_ROWS_MAX];
-	uint8_t types[BLOCK_ROWS_MAX + ENTROPY_SLACK]; /* or symbols */
+	uint8_t types[BLOCK_ROWS_MAX]; /* or pairs of symbols */
 	int64_t ts_ms[BLOCK_ROWS_MAX];
 	struct column column; /* of a block that windows cut, and */
 	struct fold fold;

@@ -322,10 +322,10 @@ bool stream_is_symbols(const struct stream_reader *reader)
 	return reader->form >= STREAM_FORM_ENTROPY && reader->form < STREAM_FORM_ENTROPY_DETAILS;
 }
 
-int stream_read_symbols(const struct stream_reader *reader, uint8_t *symbols)
+int stream_read_pairs(const struct stream_reader *reader, uint8_t *pairs)
 {
-	return entropy_read_symbols(reader->cursor, reader->form - STREAM_FORM_ENTROPY,
-				    reader->count, symbols);
+	return entropy_read_pairs(reader->cursor, reader->form - STREAM_FORM_ENTROPY, reader->count,
+				  pairs);
 }
 
 int stream_read_all(struct stream_reader *reader, const struct pattern_codec *codec, uint32_t rows,

@@ -94,10 +94,10 @@ int stream_read_begin(struct stream_reader *reader, struct cursor c, uint32_t ro
  * exceptions are left over. */
 int stream_read_all(struct stream_reader *reader, const struct pattern_codec *codec, uint32_t rows,
 		    const uint8_t *presence, uint64_t *values) MUST_CHECK;
-/* Whether the values are plain symbols of an entropy code, below 16; then they, a byte each, with
- * room for ENTROPY_SLACK more. */
+/* Whether the values are plain symbols of an entropy code, below 16; then they, two to a byte, with
+ * room for ENTROPY_SLACK bytes more. */
 bool stream_is_symbols(const struct stream_reader *reader);
-int stream_read_symbols(const struct stream_reader *reader, uint8_t *symbols) MUST_CHECK;
+int stream_read_pairs(const struct stream_reader *reader, uint8_t *pairs) MUST_CHECK;
 /* How many rows of mini-block `mini` are present. */
 size_t mini_count(const uint8_t *presence, uint32_t rows, uint32_t mini);
 
