@@ -123,12 +123,12 @@ struct queue_stats {
 	/* Counted from when the queue was opened, or, of memcached, from when that was started. */
 	uint64_t added; /* put and taken in; what was there when the queue was opened counts */
 	uint64_t done;  /* acknowledged, or counted missing */
-	uint64_t pending, pending_bytes;
-	uint64_t refused;     /* puts, for lack of room */
-	uint64_t redelivered; /* given again */
-	uint64_t missing;     /* memcached: numbered, but not there */
-	uint64_t restarts;    /* memcached: times it had forgotten everything */
-	uint64_t aside;       /* messages that lie aside now */
+	uint64_t pending, pending_bytes; /* memcached: the bytes of those read ahead */
+	uint64_t refused;                /* puts, for lack of room */
+	uint64_t redelivered;            /* given again */
+	uint64_t missing;                /* memcached: numbered, but not there */
+	uint64_t restarts;               /* memcached: times it had forgotten everything */
+	uint64_t aside;                  /* messages that lie aside now */
 };
 
 void queue_stats(struct queue *queue, struct queue_stats *stats);
@@ -145,7 +145,8 @@ struct queue_line queue_line(const struct queue_stats *before, const struct queu
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-/* All puts must be done and all workers free. May block for a moment. */
+/* All puts must be done and all workers free. May block for a moment, and for some seconds where a
+ * memcached does not answer. */
 void queue_close(struct queue *queue);
 
 /* What a driver is, and what queue.c keeps for it. */

@@ -27,6 +27,8 @@ struct queue_driver {
 	/* Before each case: nothing lies there any more. */
 	void (*clear)(void *context);
 	size_t message_max_bytes; /* more is refused with ERR_LIMIT */
+	/* After a restart, what was stored may be given again. */
+	bool gives_again;
 };
 
 enum { RIG_WORKERS_MAX = 4 };

@@ -100,10 +100,13 @@ static void what_was_not_stored_is_there_after_a_restart(struct queue_rig *q)
 	assert_int_equal(queue_rig_store(q, 0), 0);
 	put_some(q, 4, 4, 5);
 	queue_rig_reopen(q);
-	assert_int_equal(queue_rig_stats(q).pending, 20 - count);
+	size_t pending = queue_rig_stats(q).pending;
+	assert_in_range(pending, 20 - count, q->driver->gives_again ? 20 : 20 - count);
 	queue_rig_worker(q, 0);
-	queue_rig_drain(q, 0, 20 - count, gone + count);
-	assert_in_order(gone, 20, 4, 1, 5);
+	queue_rig_drain(q, 0, pending, gone + count);
+	if (pending == 20 - count)
+		assert_in_order(gone, 20, 4, 1, 5);
+	assert_int_equal(queue_rig_samples(q), 20);
 	queue_rig_reopen(q);
 	assert_int_equal(queue_rig_stats(q).pending, 0);
 	put_some(q, 4, 6, 7);
@@ -154,6 +157,8 @@ static void a_write_on_its_way_counts(struct queue_rig *q)
 	assert_int_equal(queue_submit(batch, write), 0);
 	struct queue_worker *old = queue_rig_worker(q, 0);
 	assert_int_equal(queue_rig_write_wait(q, write), 0);
+	if (q->driver->gives_again)
+		held = 0; /* that it was stored is not known before it is said */
 	queue_rig_drain(q, 0, 12 - held, numbers + held);
 	queue_finish(batch, true); /* which it says only now */
 	queue_worker_free(old);
