@@ -10,42 +10,66 @@
 
 #include "snmp/private.h"
 
-enum { VARBIND_OVERHEAD_BYTES = 16, COLUMN_SPARE_BYTES = 16 };
+enum { VARBIND_OVERHEAD_BYTES = 8, COLUMN_SPARE_BYTES = 16, FEW_VARBINDS = 4 };
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
 static void column_set(struct column *column, struct slice oid)
 {
-	if (oid.len > column->cap) {
-		column->cap = oid.len + COLUMN_SPARE_BYTES;
-		column->last = mem_resize(column->last, column->cap);
+	if (UNLIKELY(oid.len > column->cap)) {
+		column->cap = (uint16_t)(oid.len + COLUMN_SPARE_BYTES);
+		column->last = mem_resize(column->own ? column->last : NULL, column->cap);
+		column->own = true;
 	}
 	memcpy(column->last, oid.data, oid.len);
-	column->len = oid.len;
+	column->len = (uint16_t)oid.len;
+}
+
+/* A walk has room for most of the names that it will see. */
+static size_t room_of(enum op_kind kind, struct slice oid)
+{
+	return kind == OP_WALK ? 2 * oid.len + COLUMN_SPARE_BYTES : oid.len;
+}
+
+static uint8_t *set_up_column(struct snmp_operation *op, size_t i, struct slice oid,
+			      uint8_t *memory)
+{
+	struct column *column = &op->columns[i];
+	uint8_t *end = memory + room_of(op->kind, oid);
+	memcpy(memory, oid.data, oid.len);
+	*column = (struct column){.root = {(char *)memory, oid.len},
+				  .last = memory,
+				  .len = (uint16_t)oid.len,
+				  .cap = 0};
+	if (op->kind == OP_WALK) {
+		column->last = memory + oid.len;
+		column->cap = (uint16_t)(end - column->last);
+		column_set(column, oid);
+	}
+	op->ends[i] = SNMP_COLUMN_OPEN;
+	op->errors[i] = 0;
+	return end;
 }
 
 struct snmp_operation *op_new(struct snmp_device *device, enum op_kind kind,
 			      const struct slice *oids, size_t count)
 {
-	struct snmp_operation *op = mem_zalloc(sizeof(*op));
-	size_t bytes = 0, at = 0;
+	size_t bytes = sizeof(struct snmp_operation) + sizeof(struct column);
 	for (size_t i = 0; i < count; i++)
-		bytes += oids[i].len;
+		bytes += sizeof(struct column) + sizeof(enum snmp_column_end) + sizeof(int) +
+			 sizeof(uint16_t) + room_of(kind, oids[i]);
+	struct snmp_operation *op = mem_alloc(bytes);
+	memset(op, 0, offsetof(struct snmp_operation, memory));
 	op->device = device;
 	op->kind = kind;
-	op->columns = mem_alloc_array(count, sizeof(*op->columns));
-	op->ends = mem_alloc_array(count, sizeof(*op->ends));
-	op->errors = mem_alloc_array(count, sizeof(*op->errors));
-	op->roots = mem_alloc(bytes);
+	op->columns = (struct column *)(op + 1);
+	op->ends = (enum snmp_column_end *)(op->columns + count);
+	op->errors = (int *)(op->ends + count);
+	op->picked = (uint16_t *)(op->errors + count);
 	op->column_count = op->open_count = count;
-	for (size_t i = 0; i < count; i++) {
-		memcpy(op->roots + at, oids[i].data, oids[i].len);
-		op->columns[i] = (struct column){.root = {(char *)op->roots + at, oids[i].len}};
-		column_set(&op->columns[i], oids[i]);
-		op->ends[i] = SNMP_COLUMN_OPEN;
-		op->errors[i] = 0;
-		at += oids[i].len;
-	}
+	uint8_t *memory = (uint8_t *)(op->picked + count);
+	for (size_t i = 0; i < count; i++)
+		memory = set_up_column(op, i, oids[i], memory);
 	link_init(&op->of_device);
 	link_init(&op->waiting);
 	link_init(&op->wheel);
@@ -71,11 +95,8 @@ void op_free(struct snmp_operation *op)
 	if (op->current)
 		return; /* whoever calls its event frees it */
 	for (size_t i = 0; i < op->column_count; i++)
-		mem_free(op->columns[i].last);
-	mem_free(op->columns);
-	mem_free(op->ends);
-	mem_free(op->errors);
-	mem_free(op->roots);
+		if (op->columns[i].own)
+			mem_free(op->columns[i].last);
 	mem_free(op);
 }
 
@@ -114,10 +135,10 @@ void op_pick(struct snmp_operation *op)
 		if (op->ends[at] != SNMP_COLUMN_OPEN)
 			continue;
 		bytes += op->columns[at].len + VARBIND_OVERHEAD_BYTES;
-		if (op->picked_count && (op->picked_count == columns_max ||
-					 bytes > REQUEST_MAX_BYTES - SNMP_COMMUNITY_MAX_BYTES))
+		if (op->picked_count &&
+		    (op->picked_count == columns_max || bytes > REQUEST_VARBINDS_MAX_BYTES))
 			break;
-		op->picked[op->picked_count++] = at;
+		op->picked[op->picked_count++] = (uint16_t)at;
 	}
 	op->next = at < op->column_count ? at : 0;
 }
@@ -140,6 +161,7 @@ void op_build(struct snmp_operation *op)
 	const struct snmp_login *login = device->login;
 	struct ber_writer w = ber_writer_of(op->memory, sizeof(op->memory));
 	const uint8_t *end = w.at;
+	uint8_t *id_at;
 	size_t columns = op->picked_count;
 	if (columns > device->varbinds_max)
 		columns = device->varbinds_max; /* has shrunk since they were picked */
@@ -155,12 +177,12 @@ void op_build(struct snmp_operation *op)
 		const struct column *column = &op->columns[op->picked[i]];
 		snmp_put_name(&w, (struct slice){(char *)column->last, column->len});
 	}
-	snmp_put_pdu(&w, &pdu, end, &op->id_at);
+	snmp_put_pdu(&w, &pdu, end, &id_at);
 	if (login->version != SNMP_V3)
 		snmp_put_message(&w, login->version, login->community, end);
 	ASSERT(!w.full);
-	op->attempt_columns[op->attempt] = columns;
-	op->attempt_rows[op->attempt] = rows;
+	op->attempts[op->attempt].columns = (uint16_t)columns;
+	op->attempts[op->attempt].rows = (uint16_t)rows;
 	op->message = (struct slice){(char *)w.at, (size_t)(end - w.at)};
 }
 
@@ -172,6 +194,15 @@ void device_shrink(struct snmp_device *device, bool for_good)
 		device->varbinds_max /= 2;
 	if (for_good)
 		device->varbinds_limit = device->varbinds_max;
+}
+
+void device_forget_size(struct snmp_device *device, size_t varbinds)
+{
+	if (varbinds > FEW_VARBINDS)
+		return;
+	device->varbinds_max = VARBINDS_START;
+	if (device->varbinds_max > device->varbinds_limit)
+		device->varbinds_max = device->varbinds_limit;
 }
 
 static void learn_size(struct snmp_device *device, size_t varbinds, size_t bytes)
@@ -232,17 +263,20 @@ static size_t read_cells(struct snmp_operation *op, struct snmp_pdu *pdu, size_t
 {
 	struct snmp_client *client = op->device->client;
 	struct snmp_varbind varbind;
-	size_t count = 0, unreadable = 0;
+	size_t count = 0, at = 0, unreadable = 0;
 	while (snmp_next(&pdu->varbinds, &varbind)) {
 		if (count == count_max)
 			return SIZE_MAX;
 		unreadable += varbind.value.type == SNMP_UNREADABLE;
-		client->cells[count] = (struct snmp_cell){.column = op->picked[count % columns],
-							  .oid = varbind.oid,
-							  .value = varbind.value};
-		count++;
+		struct snmp_cell *cell = &client->cells[count++];
+		cell->column = op->picked[at];
+		cell->oid = varbind.oid;
+		cell->index = (struct slice){NULL, 0};
+		cell->value = varbind.value;
+		at = at + 1 < columns ? at + 1 : 0;
 	}
-	stat_add(STAT_snmp_unreadable, (int64_t)unreadable);
+	if (unreadable)
+		stat_add(STAT_snmp_unreadable, (int64_t)unreadable);
 	return pdu->varbinds.bad ? SIZE_MAX : count;
 }
 
@@ -283,7 +317,9 @@ static size_t take_rows(struct snmp_operation *op, struct snmp_cell *cells, size
 		if (op->ends[cell->column] != SNMP_COLUMN_OPEN || !goes_on(op, cell, last[at]))
 			continue;
 		last[at] = cell->oid;
-		cells[kept++] = *cell;
+		if (&cells[kept] != cell)
+			cells[kept] = *cell;
+		kept++;
 	}
 	for (size_t i = 0; i < columns; i++)
 		if (last[i].data != (char *)op->columns[op->picked[i]].last)
@@ -364,8 +400,8 @@ static void take_error(struct snmp_operation *op, size_t column, int status)
 
 void op_reply(struct snmp_operation *op, unsigned attempt, struct snmp_pdu *pdu, size_t reply_bytes)
 {
-	size_t columns = op->attempt_columns[attempt], index = (size_t)pdu->error_index;
-	unsigned rows = op->attempt_rows[attempt];
+	size_t columns = op->attempts[attempt].columns, index = (size_t)pdu->error_index;
+	unsigned rows = op->attempts[attempt].rows;
 	device_measure(op->device, op, attempt);
 	if (pdu->error_status == SNMP_NO_ERROR) {
 		take_values(op, pdu, columns, rows, reply_bytes);

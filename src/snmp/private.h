@@ -19,6 +19,7 @@ enum {
 	WHEEL_MS = 10, /* of one of these */
 	BATCH_MAX = 32,
 	REQUEST_MAX_BYTES = 1400, /* of the varbinds and headers: one datagram without fragments */
+	REQUEST_VARBINDS_MAX_BYTES = REQUEST_MAX_BYTES - SNMP_COMMUNITY_MAX_BYTES - 64,
 	MESSAGE_MAX_BYTES = 2048, /* with what version 3 adds */
 	REPLY_MAX_BYTES = 8192,   /* a longer one is cut, and not taken */
 	VARBINDS_START = 32,
@@ -111,10 +112,19 @@ enum op_kind { OP_GET, OP_WALK, OP_DISCOVER };
 /* A column of a walk, or an object of a get. */
 struct column {
 	struct slice root;
-	uint8_t *last; /* where the walk stands; `cap` bytes of room */
-	size_t len, cap;
+	uint8_t *last; /* where a walk stands; of a get the root */
+	uint16_t len, cap;
+	bool own; /* `last` has outgrown the operation's memory */
 };
 
+/* The id of an attempt leads here, so that a reply to any of them can be read. */
+struct attempt {
+	uint16_t columns; /* it asked for the first of `picked` */
+	uint16_t rows;
+	int64_t at_ms;
+};
+
+/* One piece of memory: behind it stand the arrays and the roots. */
 struct snmp_operation {
 	struct snmp_device *device; /* NULL: cancelled while one of its events is called */
 	enum op_kind kind;
@@ -122,9 +132,10 @@ struct snmp_operation {
 	void *owner;
 	struct link of_device, waiting, wheel;
 	struct column *columns;
-	uint8_t *roots; /* the bytes of all of them */
 	enum snmp_column_end *ends;
 	int *errors;
+	uint16_t *picked; /* the columns of the request */
+	size_t picked_count;
 	size_t column_count, open_count;
 	size_t next;  /* where the next request begins to pick */
 	bool single;  /* one column a request: the device does not say which one it refuses */
@@ -136,15 +147,11 @@ struct snmp_operation {
 	/* The request. */
 	uint32_t slot, generation;
 	unsigned attempt;
-	size_t picked[SNMP_COLUMNS_MAX], picked_count;
-	size_t attempt_columns[SNMP_RETRIES_MAX + 1]; /* each asked for the first of `picked` */
-	unsigned attempt_rows[SNMP_RETRIES_MAX + 1];
-	int64_t attempt_ms[SNMP_RETRIES_MAX + 1];
+	struct attempt attempts[SNMP_RETRIES_MAX + 1];
 	int64_t deadline_ms;
 	unsigned resyncs, idle, requests, retries;
-	struct slice message; /* of version 3: its PDU; in `memory` */
-	uint8_t *id_at;
-	uint8_t memory[MESSAGE_MAX_BYTES];
+	struct slice message;              /* of version 3: its PDU; in `memory` */
+	uint8_t memory[REQUEST_MAX_BYTES]; /* not cleared: the last member */
 };
 
 struct slot {
@@ -230,6 +237,8 @@ void op_free(struct snmp_operation *op);
 struct snmp_operation *op_new(struct snmp_device *device, enum op_kind kind,
 			      const struct slice *oids, size_t count);
 void device_shrink(struct snmp_device *device, bool for_good);
+/* A device that does not answer so few varbinds either is dead: that was not the size. */
+void device_forget_size(struct snmp_device *device, size_t varbinds);
 
 /* ---- Version 3 (session.c) ------------------------------------------------------------------- */
 

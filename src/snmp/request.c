@@ -68,7 +68,7 @@ unsigned device_timeout_ms(const struct snmp_device *device)
 
 void device_measure(struct snmp_device *device, const struct snmp_operation *op, unsigned attempt)
 {
-	int64_t took = device->client->now_ms - op->attempt_ms[attempt];
+	int64_t took = device->client->now_ms - op->attempts[attempt].at_ms;
 	unsigned rtt = took < 1 ? 1 : took > 60000 ? 60000 : (unsigned)took;
 	if (!device->srtt_ms) {
 		device->srtt_ms = rtt * 8;
@@ -151,7 +151,7 @@ static void transmit(struct snmp_operation *op)
 	uint64_t timeout_ms = (uint64_t)device_timeout_ms(device) << op->attempt;
 	if (timeout_ms > device->options.timeout_max_ms)
 		timeout_ms = device->options.timeout_max_ms;
-	op->attempt_ms[op->attempt] = now_ms;
+	op->attempts[op->attempt].at_ms = now_ms;
 	op->requests++;
 	wheel_put(op, now_ms + (int64_t)timeout_ms);
 	(void)put_into_batch(op);
@@ -212,6 +212,8 @@ void op_expire(struct snmp_operation *op)
 	}
 	if (op->attempt >= op->device->options.retries) {
 		stat_add(STAT_snmp_timeouts, 1);
+		const struct attempt *last = &op->attempts[op->attempt];
+		device_forget_size(op->device, (size_t)last->columns * last->rows);
 		op_end(op, ERR_TIMEOUT, silence(op->device));
 		return;
 	}

@@ -23,6 +23,15 @@ bool oid_valid(struct slice oid)
 	if (oid.len == 0 || oid.len > OID_MAX_BYTES)
 		return false;
 	while (at < oid.len) {
+		uint64_t eight;
+		if (oid.len - at >= sizeof(eight)) {
+			memcpy(&eight, bytes + at, sizeof(eight));
+			if (LIKELY(!(eight & UINT64_C(0x8080808080808080)))) {
+				at += sizeof(eight);
+				arcs += sizeof(eight);
+				continue;
+			}
+		}
 		if (LIKELY(bytes[at] < 0x80)) {
 			at++;
 		} else {

@@ -5,6 +5,7 @@ import os
 import pathlib
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -84,9 +85,9 @@ class Snmpd:
                     return
         raise AssertionError("snmpd does not answer:\n" + (self.folder / "log").read_text())
 
-    def stop(self):
+    def stop(self, how=signal.SIGKILL):
         if self.process is not None:
-            self.process.kill()
+            self.process.send_signal(how)
             self.process.wait()
             self.log.close()
             self.process = None

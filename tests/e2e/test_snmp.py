@@ -3,6 +3,7 @@ between the two that does harm. Debian's net-snmp 5.9.3 speaks all that Granary 
 SHA-224 to 512; DES, AES-128, AES-192 and 256 with both ways of making keys longer), so that nothing
 is left to vectors alone."""
 
+import signal
 import subprocess
 
 import pytest
@@ -235,14 +236,16 @@ def test_a_recorded_conversation_is_not_taken_again(agent, make_proxy):
     assert (answer.returncode, answer.stdout) == (1, "")
 
 
-def test_an_agent_that_starts_anew_in_the_middle(tmp_path):
-    """Its boots or its time are other ones then; the walk goes on."""
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_an_agent_that_starts_anew_in_the_middle(tmp_path, end):
+    """It counts its boots when it ends by TERM, and does not when it is killed: then only its time
+    is another one. The walk goes on."""
     daemon = Snmpd(tmp_path / "snmpd").start()
     proxy = None
 
     def restart(n, data):
         if n == 5:
-            daemon.stop()
+            daemon.stop(end)
             daemon.start()
         return [data]
 

@@ -581,6 +581,84 @@ static void time_outs_halve_the_request(void **state)
 	drop(&rig);
 }
 
+/* 45 counters make a reply of some 1,100 bytes, and a request of 900. */
+static void many_columns_take_turns(void **state)
+{
+	static char texts[SNMP_COLUMNS_MAX][40];
+	static uint8_t memory[SNMP_COLUMNS_MAX][OID_MAX_BYTES];
+	static struct slice oids[SNMP_COLUMNS_MAX];
+	(void)state;
+	make(&rig, SNMP_V2C, 0);
+	for (int i = 0; i < SNMP_COLUMNS_MAX; i++) {
+		/* 50 that are there, and others. */
+		snprintf(texts[i], sizeof(texts[i]), IF_IN ".%d", (i + 1) * 100);
+		oids[i] = oid_of(texts[i], memory[i]);
+	}
+	assert_int_equal(snmp_get(rig.device, oids, SNMP_COLUMNS_MAX, &events, &rig, NULL), 0);
+	snmp_client_tick(rig.client);
+	talk(&rig);
+	assert_int_equal(rig.done, 1);
+	assert_int_equal(rig.cells, SNMP_COLUMNS_MAX);
+	assert_int_equal(rig.sum, 1275);
+	for (size_t i = 0; i < rig.sent_count; i++)
+		assert_in_range(rig.sent[i].bytes.len, 1, REQUEST_MAX_BYTES);
+	drop(&rig);
+}
+
+/* The longest community and names as long as they may be: one a request, and it fits. */
+static void the_longest_request(void **state)
+{
+	static char community[SNMP_COMMUNITY_MAX_BYTES];
+	static uint8_t memory[OID_MAX_BYTES];
+	struct snmp_credentials credentials = {.version = SNMP_V2C,
+					       .community = {community, sizeof(community)}};
+	struct slice oids[40];
+	struct snmp_login *login;
+	(void)state;
+	make(&rig, SNMP_V2C, 0);
+	snmp_device_free(rig.device);
+	assert_int_equal(snmp_login_new(&credentials, &login, NULL), 0);
+	rig.device = snmp_device_new(rig.client, &rig.address, login,
+				     &(struct snmp_device_options){.retries = 0});
+	snmp_login_release(login);
+	size_t len = 1;
+	memory[0] = 0x2b;
+	while (len + 5 <= OID_MAX_BYTES - 5)
+		len += oid_put_arc(memory + len, UINT32_MAX);
+	for (size_t size = 1; size <= len; size += 5) {
+		for (size_t i = 0; i < ARRAY_LEN(oids); i++)
+			oids[i] = (struct slice){(char *)memory, size};
+		struct snmp_operation *op;
+		assert_int_equal(snmp_get(rig.device, oids, ARRAY_LEN(oids), &events, &rig, &op),
+				 0);
+		snmp_client_tick(rig.client);
+		assert_in_range(last_sent(&rig).len, size, REQUEST_MAX_BYTES);
+		snmp_cancel(op);
+	}
+	drop(&rig);
+}
+
+/* With seven retries not even one varbind is answered: the next operation asks as before. */
+static void a_device_that_was_dead_is_not_taken_for_small(void **state)
+{
+	struct snmp_device_options options = {.retries = 7, .timeout_max_ms = 1000};
+	struct snmp_device_view view;
+	static const char *const columns[] = {IF_DESCR, IF_IN, IF_OUT};
+	(void)state;
+	make(&rig, SNMP_V2C, 0);
+	snmp_device_free(rig.device);
+	rig.device = snmp_device_new(rig.client, &rig.address, rig.login, &options);
+	begin(&rig, true, columns, 3);
+	pass(&rig, 7500);
+	snmp_device_view(rig.device, &view);
+	assert_int_equal(view.varbinds_max, 1);
+	pass(&rig, 1000);
+	assert_int_equal(rig.done, 1);
+	snmp_device_view(rig.device, &view);
+	assert_int_equal(view.varbinds_max, VARBINDS_START);
+	drop(&rig);
+}
+
 static void what_the_kernel_does_not_take_goes_later(void **state)
 {
 	static const char *const oids[] = {SYS_UPTIME};
@@ -737,6 +815,9 @@ int main(void)
 		cmocka_unit_test(silence_ends_after_the_retries),
 		cmocka_unit_test(a_reply_to_an_earlier_attempt),
 		cmocka_unit_test(time_outs_halve_the_request),
+		cmocka_unit_test(many_columns_take_turns),
+		cmocka_unit_test(the_longest_request),
+		cmocka_unit_test(a_device_that_was_dead_is_not_taken_for_small),
 		cmocka_unit_test(what_the_kernel_does_not_take_goes_later),
 		cmocka_unit_test(a_dead_device_delays_nobody),
 		cmocka_unit_test(one_device_has_its_own_limit),
