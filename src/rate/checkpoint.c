@@ -1,0 +1,143 @@
+#include "rate/checkpoint.h"
+
+#include <math.h>
+
+enum { CHECKPOINT_VERSION = 1, COUNT_BYTES = 4 };
+
+static void read_config(struct checkpoint *c)
+{
+	c->config.base_ms = (int64_t)cursor_varint(&c->from);
+	uint64_t periods = cursor_varint(&c->from);
+	if (periods > COUNTER_PERIODS_MAX) {
+		c->from.bad = true;
+		return;
+	}
+	c->config.period_count = (size_t)periods;
+	for (size_t i = 0; i < c->config.period_count; i++)
+		c->config.periods_ms[i] = (int64_t)cursor_varint(&c->from);
+	if (!c->from.bad && counter_config_check(&c->config, NULL))
+		c->from.bad = true;
+}
+
+static void read_columns(struct checkpoint *c)
+{
+	uint64_t count = cursor_varint(&c->from);
+
+	if (count > RATE_COLUMNS_MAX)
+		c->from.bad = true;
+	for (c->column_count = 0; !c->from.bad && c->column_count < count; c->column_count++) {
+		uint64_t len = cursor_varint(&c->from);
+		const uint8_t *name =
+			len <= METRIC_MAX_BYTES ? cursor_take(&c->from, (size_t)len) : NULL;
+		c->columns[c->column_count] = (struct slice){(const char *)name, (size_t)len};
+		c->from.bad |= !name;
+	}
+}
+
+int checkpoint_open(struct slice bytes, struct checkpoint *c)
+{
+	*c = (struct checkpoint){.from = cursor_of(bytes.data, bytes.len)};
+	uint8_t version = cursor_u8(&c->from);
+	if (!c->from.bad && version > CHECKPOINT_VERSION)
+		return ERR_VERSION;
+	if (version != CHECKPOINT_VERSION)
+		return ERR_DAMAGED;
+	read_config(c);
+	c->until_ms = zigzag_decode(cursor_varint(&c->from));
+	if (c->until_ms != CHECKPOINT_NEVER &&
+	    (c->until_ms < STORE_TS_MIN || c->until_ms > STORE_TS_MAX))
+		c->from.bad = true;
+	read_columns(c);
+	c->rows_left = cursor_u32(&c->from);
+	return c->from.bad ? ERR_DAMAGED : 0;
+}
+
+int checkpoint_next(struct checkpoint *c, struct checkpoint_row *row)
+{
+	if (!c->rows_left)
+		return cursor_left(&c->from) ? ERR_DAMAGED : ERR_NOT_FOUND;
+	c->rows_left--;
+	row->id = cursor_u64(&c->from);
+	row->columns = cursor_varint(&c->from);
+	if (c->from.bad ||
+	    (c->column_count < RATE_COLUMNS_MAX && row->columns >> c->column_count != 0))
+		return ERR_DAMAGED;
+	for (size_t i = 0; i < c->column_count; i++) {
+		int err = row->columns >> i & 1
+				  ? counter_decode(&c->config, &c->from, &row->states[i])
+				  : 0;
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static void append_varint(struct buf *out, uint64_t value)
+{
+	uint8_t bytes[10];
+
+	buf_append(out, bytes, varint_put(bytes, value));
+}
+
+void checkpoint_begin(struct checkpoint_writer *w, const struct counter_config *config,
+		      int64_t until_ms, const struct slice *columns, size_t column_count)
+{
+	static const uint8_t no_rows[COUNT_BYTES];
+
+	buf_clear(&w->bytes);
+	w->config = config;
+	w->rows = 0;
+	buf_append_char(&w->bytes, CHECKPOINT_VERSION);
+	append_varint(&w->bytes, (uint64_t)config->base_ms);
+	append_varint(&w->bytes, config->period_count);
+	for (size_t i = 0; i < config->period_count; i++)
+		append_varint(&w->bytes, (uint64_t)config->periods_ms[i]);
+	append_varint(&w->bytes, zigzag_encode(until_ms));
+	append_varint(&w->bytes, column_count);
+	for (size_t i = 0; i < column_count; i++) {
+		append_varint(&w->bytes, columns[i].len);
+		buf_append(&w->bytes, columns[i].data, columns[i].len);
+	}
+	w->count_at = w->bytes.len;
+	buf_append(&w->bytes, no_rows, sizeof(no_rows));
+}
+
+void checkpoint_add(struct checkpoint_writer *w, uint64_t id, uint64_t columns,
+		    const struct counter *states)
+{
+	buf_append(&w->bytes, &id, sizeof(id));
+	append_varint(&w->bytes, columns);
+	for (size_t i = 0; i < RATE_COLUMNS_MAX && columns >> i; i++)
+		if (columns >> i & 1 && counter_encode(w->config, &states[i], &w->bytes))
+			w->bytes.failed = true;
+	w->rows++;
+}
+
+int checkpoint_end(struct checkpoint_writer *w, struct slice *bytes)
+{
+	if (w->bytes.failed)
+		return ERR_LIMIT;
+	memcpy(w->bytes.data + w->count_at, &w->rows, sizeof(w->rows));
+	*bytes = buf_slice(&w->bytes);
+	return 0;
+}
+
+void checkpoint_convert(const struct counter_config *from, const struct counter_config *to,
+			struct counter *state)
+{
+	struct counter old = *state;
+
+	for (size_t i = 0; i < to->period_count; i++) {
+		int64_t width = to->periods_ms[i];
+		state->open[i + 1] = (struct counter_open){0};
+		state->extremes[i] = (struct counter_extremes){.min = INFINITY, .max = -INFINITY};
+		for (size_t j = 0; j < from->period_count; j++) {
+			if (from->periods_ms[j] != width)
+				continue;
+			state->open[i + 1] = old.open[j + 1];
+			state->extremes[i] = old.extremes[j];
+		}
+		state->open[i + 1].offset_ms =
+			(uint32_t)(state->ts_ms - floor_to(state->ts_ms, width));
+	}
+}

@@ -1,0 +1,393 @@
+/* Windows grow while they bring little, and are halved when they do not fit. */
+#include "rate/feeder.h"
+
+#include "base/mem.h"
+
+enum {
+	READ_MAX_BYTES = 16 << 20,
+	WINDOW_FIRST = 64, /* base intervals */
+	POINTS_FEW = 20000,
+	ROWS_FIRST = 1024,
+};
+
+static const uint32_t no_slot = UINT32_MAX;
+
+static void read_done(struct store_read *read, int err);
+
+void feeder_init(struct feeder *f, struct store *store, struct executor *executor,
+		 feeder_done *done, void *owner)
+{
+	*f = (struct feeder){.done = done, .owner = owner};
+	f->read = store_read_new(store, READ_MAX_BYTES);
+	f->read->executor = executor;
+	f->read->done = read_done;
+	f->read->owner = f;
+}
+
+void feeder_release(struct feeder *f)
+{
+	store_read_free(f->read);
+	mem_free(f->states);
+	mem_free(f->from_ms);
+	mem_free(f->handles);
+	mem_free(f->companions);
+	mem_free(f->slot);
+	mem_free(f->companion_slot);
+	mem_free(f->rows.list);
+}
+
+static void make_room(struct feeder *f, size_t counters)
+{
+	if (counters <= f->cap)
+		return;
+	f->cap = counters;
+	f->states = mem_resize_array(f->states, counters, sizeof(*f->states));
+	f->from_ms = mem_resize_array(f->from_ms, counters, sizeof(*f->from_ms));
+	f->handles = mem_resize_array(f->handles, counters, sizeof(*f->handles));
+	f->companions = mem_resize_array(f->companions, counters + 1, sizeof(*f->companions));
+	f->slot = mem_resize_array(f->slot, counters, sizeof(*f->slot));
+	f->companion_slot = mem_resize_array(f->companion_slot, counters, sizeof(*f->slot));
+}
+
+void feeder_begin(struct feeder *f, const struct rate_table *table, size_t first, size_t count,
+		  int64_t end_ms, int64_t now_ms)
+{
+	size_t counters = count * table->column_count;
+
+	make_room(f, counters);
+	f->table = table;
+	f->first = first;
+	f->count = count;
+	f->end_ms = end_ms < COUNTER_TS_MAX ? end_ms : COUNTER_TS_MAX;
+	f->read->now_ms = now_ms;
+	f->looked_for_firsts = false;
+	f->window_ms = WINDOW_FIRST * table->config.base_ms;
+	f->hi_ms = FEEDER_BEGINNING;
+	f->gaps = 0;
+	memset(f->outcomes, 0, sizeof(f->outcomes));
+	memset(f->states, 0, counters * sizeof(*f->states));
+	for (size_t i = 0; i < counters; i++)
+		f->from_ms[i] = table->rows[first + i / table->column_count]
+						.handles[i % table->column_count]
+					? FEEDER_BEGINNING
+					: FEEDER_NOTHING;
+}
+
+/* ---- Reading -------------------------------------------------------------------------------- */
+
+static uint64_t handle_of(const struct feeder *f, size_t counter)
+{
+	const struct rate_table *table = f->table;
+
+	return table->rows[f->first + counter / table->column_count]
+		.handles[counter % table->column_count];
+}
+
+static struct store_request *add_range(struct feeder *f, const uint64_t *handles, size_t count,
+				       int64_t start_ms, int64_t end_ms)
+{
+	struct store_request *request = store_read_add(f->read, STORE_RANGE);
+
+	if (request)
+		request->range = (struct store_range){.table = TABLE_RAW_DATA,
+						      .period_ms = f->table->config.base_ms,
+						      .handles = handles,
+						      .handle_count = count,
+						      .start_ms = start_ms,
+						      .end_ms = end_ms};
+	return request;
+}
+
+/* Which counters are wanted: `begins`, those whose beginning is looked for, else those that have
+ * something before `hi`. */
+static size_t gather_handles(struct feeder *f, bool begins, int64_t hi)
+{
+	size_t counters = f->count * f->table->column_count, n = 0;
+
+	for (size_t i = 0; i < counters; i++) {
+		bool wanted = begins ? f->from_ms[i] == FEEDER_BEGINNING : f->from_ms[i] < hi;
+		f->slot[i] = wanted ? (uint32_t)n : no_slot;
+		if (wanted)
+			f->handles[n++] = handle_of(f, i);
+	}
+	return n;
+}
+
+static size_t gather_companions(struct feeder *f)
+{
+	size_t n = 0;
+
+	if (f->table->uptime)
+		f->companions[n++] = f->table->uptime;
+	for (size_t i = 0; i < f->count; i++) {
+		uint64_t handle = f->table->rows[f->first + i].discontinuity;
+		f->companion_slot[i] = handle ? (uint32_t)n : no_slot;
+		if (handle)
+			f->companions[n++] = handle;
+	}
+	return n;
+}
+
+static int read_firsts(struct feeder *f)
+{
+	size_t count = gather_handles(f, true, 0);
+
+	store_read_reset(f->read);
+	f->values = add_range(f, f->handles, count, -COUNTER_TS_MAX, f->end_ms);
+	if (!f->values)
+		return ERR_LIMIT;
+	f->values->range.limit = 1;
+	return store_read_submit(f->read);
+}
+
+static bool has_unknown(const struct feeder *f)
+{
+	for (size_t i = 0; i < f->count * f->table->column_count; i++)
+		if (f->from_ms[i] == FEEDER_BEGINNING)
+			return true;
+	return false;
+}
+
+static void take_firsts(struct feeder *f)
+{
+	const struct store_range *range = &f->values->range;
+
+	for (size_t i = 0; i < f->count * f->table->column_count; i++)
+		if (f->slot[i] != no_slot && range->points[f->slot[i]].count)
+			f->from_ms[i] = range->points[f->slot[i]].ts_ms[0];
+}
+
+static int read_window(struct feeder *f)
+{
+	int64_t reach = feeder_reach_ms(f->table);
+	size_t count, companions;
+
+	f->hi_ms = f->end_ms - f->lo_ms > f->window_ms ? f->lo_ms + f->window_ms : f->end_ms;
+	count = gather_handles(f, false, f->hi_ms);
+	companions = gather_companions(f);
+	store_read_reset(f->read);
+	f->values = add_range(f, f->handles, count, f->lo_ms, f->hi_ms);
+	f->device = companions ? add_range(f, f->companions, companions, f->lo_ms - reach,
+					   f->hi_ms + reach + 1)
+			       : NULL;
+	if (!f->values || (companions && !f->device))
+		return ERR_LIMIT;
+	return store_read_submit(f->read);
+}
+
+/* The next window begins where the last one ended, or with the oldest sample that is wanted. */
+static bool choose_window(struct feeder *f)
+{
+	f->lo_ms = f->hi_ms;
+	if (f->lo_ms == FEEDER_BEGINNING) {
+		f->lo_ms = FEEDER_NOTHING;
+		for (size_t i = 0; i < f->count * f->table->column_count; i++)
+			if (f->from_ms[i] < f->lo_ms)
+				f->lo_ms = f->from_ms[i];
+		if (f->lo_ms < -COUNTER_TS_MAX)
+			f->lo_ms = -COUNTER_TS_MAX;
+	}
+	return f->lo_ms < f->end_ms;
+}
+
+int feeder_next(struct feeder *f)
+{
+	if (!f->looked_for_firsts) {
+		f->looked_for_firsts = true;
+		if (has_unknown(f))
+			return read_firsts(f);
+	}
+	if (!choose_window(f)) {
+		f->done(f, ERR_NOT_FOUND);
+		return 0;
+	}
+	return read_window(f);
+}
+
+static void go_on(struct feeder *f)
+{
+	int err;
+
+	for (size_t i = 0; i < f->count * f->table->column_count; i++)
+		if (f->from_ms[i] == FEEDER_BEGINNING)
+			f->from_ms[i] = FEEDER_NOTHING;
+	err = choose_window(f) ? read_window(f) : ERR_NOT_FOUND;
+	if (err)
+		f->done(f, err);
+}
+
+static size_t points_of(const struct store_request *request)
+{
+	size_t points = 0;
+
+	for (size_t i = 0; request && i < request->range.handle_count; i++)
+		points += request->range.points[i].count;
+	return points;
+}
+
+static void window_read(struct feeder *f, int err)
+{
+	bool more = f->values->more || (f->device && f->device->more);
+
+	if (!err && !more) {
+		f->points = points_of(f->values);
+		if (f->points < POINTS_FEW && f->window_ms < COUNTER_TS_MAX / 2)
+			f->window_ms *= 2;
+		f->done(f, 0);
+		return;
+	}
+	if ((err && err != ERR_LIMIT) || f->hi_ms - f->lo_ms <= 1) {
+		f->done(f, err ? err : ERR_LIMIT);
+		return;
+	}
+	f->window_ms = (f->hi_ms - f->lo_ms) / 2;
+	err = read_window(f);
+	if (err)
+		f->done(f, err);
+}
+
+static void read_done(struct store_read *read, int err)
+{
+	struct feeder *f = read->owner;
+
+	if (f->values->range.limit != 1) {
+		window_read(f, err);
+		return;
+	}
+	if (!err)
+		take_firsts(f);
+	if (!err && f->values->more)
+		err = store_read_submit(read);
+	else if (!err) {
+		go_on(f);
+		return;
+	}
+	if (err)
+		f->done(f, err);
+}
+
+/* ---- Feeding -------------------------------------------------------------------------------- */
+
+bool feeder_value(uint8_t type, uint64_t bits, uint64_t *value)
+{
+	double d;
+
+	*value = bits;
+	if (LIKELY(type == VALUE_U64))
+		return true;
+	if (type == VALUE_I64)
+		return bits <= INT64_MAX;
+	if (type != VALUE_F64)
+		return false;
+	memcpy(&d, &bits, sizeof(d));
+	if (!(d >= 0 && d < 0x1p64))
+		return false;
+	*value = (uint64_t)d;
+	return (double)*value == d;
+}
+
+/* A series that goes along with the samples; `at` is the newest of it not after a sample's reach.
+ */
+struct along {
+	const struct store_points *points;
+	size_t at;
+};
+
+static struct along along_of(const struct feeder *f, uint32_t slot)
+{
+	if (!f->device || slot == no_slot)
+		return (struct along){NULL, 0};
+	return (struct along){&f->device->range.points[slot], 0};
+}
+
+static inline bool along_at(struct along *a, int64_t ts_ms, int64_t reach, uint32_t *ticks,
+			    int64_t *read_ms)
+{
+	const struct store_points *p = a->points;
+	uint64_t value;
+
+	if (!p || !p->count)
+		return false;
+	while (a->at + 1 < p->count && p->ts_ms[a->at + 1] <= ts_ms + reach)
+		a->at++;
+	if (p->ts_ms[a->at] > ts_ms + reach || p->ts_ms[a->at] < ts_ms - reach)
+		return false;
+	if (!feeder_value(p->types[0][a->at], p->bits[0][a->at], &value) || value > UINT32_MAX)
+		return false;
+	*ticks = (uint32_t)value;
+	*read_ms = p->ts_ms[a->at];
+	return true;
+}
+
+static void room_for_rows(struct feeder *f)
+{
+	size_t need = f->rows.count + counter_rows_max(&f->table->config);
+
+	if (need <= f->rows.cap)
+		return;
+	f->rows.cap = f->rows.cap ? f->rows.cap * 2 : ROWS_FIRST;
+	if (f->rows.cap < need)
+		f->rows.cap = need;
+	f->rows.list = mem_resize_array(f->rows.list, f->rows.cap, sizeof(*f->rows.list));
+}
+
+static struct counter_def def_of(const struct feeder *f, size_t row, size_t column)
+{
+	const struct rate_column *c = &f->table->columns[column];
+	uint64_t octets = f->table->rows[row].octets_max;
+
+	return (struct counter_def){&f->table->config, c->width_bits,
+				    c->octets_each ? octets / c->octets_each : 0};
+}
+
+static void feed_column(struct feeder *f, size_t row, size_t column,
+			const struct store_points *points)
+{
+	size_t counter = feeder_counter(f, row, column);
+	struct counter_def def = def_of(f, row, column);
+	struct along uptime = along_of(f, f->table->uptime ? 0 : no_slot);
+	struct along jumps = along_of(f, f->companion_slot[row - f->first]);
+	int64_t reach = feeder_reach_ms(f->table), unused;
+	struct counter_sample s;
+
+	for (size_t i = 0; i < points->count; i++) {
+		s.ts_ms = points->ts_ms[i];
+		if (s.ts_ms < f->from_ms[counter] ||
+		    !feeder_value(points->types[0][i], points->bits[0][i], &s.value))
+			continue;
+		s.has_uptime = along_at(&uptime, s.ts_ms, reach, &s.uptime_ticks, &s.uptime_ts_ms);
+		s.has_discontinuity =
+			along_at(&jumps, s.ts_ms, reach, &s.discontinuity_ticks, &unused);
+		room_for_rows(f);
+		struct counter_out out = {f->rows.list, f->rows.count, f->rows.cap, 0, false};
+		f->outcomes[counter_feed(&def, &f->states[counter], &s, &out)]++;
+		f->gaps += out.gap;
+		f->rows.count = out.count;
+	}
+}
+
+void feeder_row(struct feeder *f, size_t row)
+{
+	f->rows.count = 0;
+	for (size_t column = 0; column < f->table->column_count; column++) {
+		uint32_t slot = f->slot[feeder_counter(f, row, column)];
+		f->rows.start[column] = f->rows.count;
+		if (slot != no_slot)
+			feed_column(f, row, column, &f->values->range.points[slot]);
+	}
+	f->rows.start[f->table->column_count] = f->rows.count;
+}
+
+void feeder_row_open(struct feeder *f, size_t row)
+{
+	f->rows.count = 0;
+	for (size_t column = 0; column < f->table->column_count; column++) {
+		f->rows.start[column] = f->rows.count;
+		room_for_rows(f);
+		struct counter_out out = {f->rows.list, f->rows.count, f->rows.cap, 0, false};
+		counter_emit_open(&f->table->config, &f->states[feeder_counter(f, row, column)],
+				  &out);
+		f->rows.count = out.count;
+	}
+	f->rows.start[f->table->column_count] = f->rows.count;
+}

@@ -1,0 +1,85 @@
+/* Feeds the counters of some rows with their raw data, window of time by window, so that any length
+ * of it fits into bounded memory. What the job, readers and recomputation have in common. Private
+ * to rate/.
+ *
+ * With each sample goes what is known of the device at that poll: the newest sysUpTime and
+ * discontinuity time within half a base interval of it. So that a sample is never judged before its
+ * companions are there, feeding for keeps ends half a base interval before the newest raw data. */
+#ifndef RATE_FEEDER_H
+#define RATE_FEEDER_H
+
+#include "rate/rate.h"
+
+/* Of from_ms: from the first raw sample on; and there is none. */
+#define FEEDER_BEGINNING INT64_MIN
+#define FEEDER_NOTHING   INT64_MAX
+
+struct feeder;
+/* `err` 0: the window lo_ms <= ts < hi_ms has been read. ERR_NOT_FOUND: everything has been. */
+typedef void feeder_done(struct feeder *feeder, int err);
+
+/* What one row of the table has emitted: of column c the rows from start[c] to start[c + 1]. */
+struct feeder_rows {
+	struct counter_row *list;
+	size_t count, cap;
+	size_t start[RATE_COLUMNS_MAX + 1];
+};
+
+struct feeder {
+	struct store_read *read;
+	feeder_done *done;
+	void *owner;
+
+	const struct rate_table *table;
+	size_t first, count;    /* rows of the table */
+	struct counter *states; /* by row and column */
+	int64_t *from_ms;       /* likewise: older raw data is in the state */
+	int64_t lo_ms, hi_ms, end_ms;
+
+	struct feeder_rows rows;                   /* of the last feeder_row */
+	uint64_t outcomes[COUNTER_OUTCOMES], gaps; /* since feeder_begin */
+	size_t points;                             /* of this window */
+
+	int64_t window_ms; /* of the next window; may be set after feeder_begin */
+
+	/* the feeder's */
+	bool looked_for_firsts;
+	size_t cap;
+	uint64_t *handles, *companions;
+	uint32_t *slot, *companion_slot; /* by counter, by row: where in the reads; UINT32_MAX */
+	struct store_request *values, *device;
+};
+
+void feeder_init(struct feeder *feeder, struct store *store, struct executor *executor,
+		 feeder_done *done, void *owner);
+void feeder_release(struct feeder *feeder);
+
+/* For these rows, up to end_ms. All states are unknown and begin with the first raw sample; the
+ * caller then puts in what it knows. */
+void feeder_begin(struct feeder *feeder, const struct rate_table *table, size_t first, size_t count,
+		  int64_t end_ms, int64_t now_ms);
+
+/* Reads the next window; `done` follows unless this is an error. */
+int feeder_next(struct feeder *feeder) MUST_CHECK;
+
+/* Feeds one row's counters with what the window has of them. */
+void feeder_row(struct feeder *feeder, size_t row);
+
+/* The slots that are still open, as rows behind each column's. */
+void feeder_row_open(struct feeder *feeder, size_t row);
+
+static inline size_t feeder_counter(const struct feeder *f, size_t row, size_t column)
+{
+	return (row - f->first) * f->table->column_count + column;
+}
+
+/* Half a base interval. */
+static inline int64_t feeder_reach_ms(const struct rate_table *table)
+{
+	return table->config.base_ms / 2;
+}
+
+/* A number as a counter has it; false for what none can be. */
+bool feeder_value(uint8_t type, uint64_t bits, uint64_t *value);
+
+#endif

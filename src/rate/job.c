@@ -1,0 +1,590 @@
+/* Order of events: load_run reads the checkpoint that covers the next row of the table, and where
+ * the following one begins; begin_run takes the states out of it; then window by window the feeder
+ * reads, write_window appends row by row and submits when the batch is full or the window done. */
+#include "rate/job.h"
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "rate/checkpoint.h"
+#include "rate/feeder.h"
+
+enum {
+	WRITE_MAX_BYTES = 32 << 20,
+	CELLS_MAX_BYTES = 2 * CHECKPOINT_MAX_BYTES + (1 << 20),
+};
+
+struct rate_job {
+	struct store *store;
+	struct rate_job_options options;
+	const struct rate_table *table;
+	struct feeder feeder;
+	struct store_read *read; /* the cells of the present run, as long as it runs */
+	struct store_write *write;
+	struct checkpoint_writer writer;
+	struct checkpoint_row old_row;
+	struct errbuf error;
+	struct rate_job_result result;
+
+	/* The present run. */
+	size_t first, last;   /* rows of the table */
+	uint64_t first_id;    /* the cell's column */
+	struct slice old;     /* the cell as it was; NULL: none */
+	int64_t old_until_ms; /* of it */
+	uint64_t end_id;      /* where the next run begins; UINT64_MAX: nowhere */
+	bool divides;         /* rows from `divide_id` on go to a cell of their own */
+	uint64_t divide_id;
+	size_t row;          /* of the window, the next one to be written */
+	bool row_fed;        /* its rows wait in the feeder */
+	bool window_written; /* but for the checkpoint */
+};
+
+static void on_cells(struct store_read *read, int err);
+static void on_window(struct feeder *feeder, int err);
+static void on_written(struct store_write *write, int err);
+static void write_window(struct rate_job *job);
+static int load_run(struct rate_job *job);
+
+struct rate_job *rate_job_new(struct store *store, struct executor *executor)
+{
+	struct rate_job *job = mem_zalloc(sizeof(*job));
+
+	job->store = store;
+	feeder_init(&job->feeder, store, executor, on_window, job);
+	job->read = store_read_new(store, CELLS_MAX_BYTES);
+	job->read->executor = executor;
+	job->read->done = on_cells;
+	job->read->owner = job;
+	job->write = store_write_new(store, WRITE_MAX_BYTES);
+	job->write->executor = executor;
+	job->write->done = on_written;
+	job->write->owner = job;
+	buf_init(&job->writer.bytes, CHECKPOINT_MAX_BYTES);
+	return job;
+}
+
+void rate_job_free(struct rate_job *job)
+{
+	feeder_release(&job->feeder);
+	store_read_free(job->read);
+	store_write_free(job->write);
+	buf_release(&job->writer.bytes);
+	mem_free(job);
+}
+
+void *rate_job_owner(const struct rate_job *job)
+{
+	return job->options.owner;
+}
+
+const char *rate_job_error(const struct rate_job *job)
+{
+	return job->error.text;
+}
+
+struct rate_job_result rate_job_result(const struct rate_job *job)
+{
+	return job->result;
+}
+
+static void finish(struct rate_job *job, int err)
+{
+	if (err && !job->error.text[0])
+		errbuf_set(&job->error, err, "%s", err_text(err));
+	if (err)
+		errbuf_prefix(&job->error, err, "rates of " SHOWN " " SHOWN,
+			      SHOWN_OF(job->table->device), SHOWN_OF(job->table->oidset));
+	stat_add(err ? STAT_rate_jobs_failed : STAT_rate_jobs, 1);
+	job->options.done(job, err);
+}
+
+/* ---- A run ---------------------------------------------------------------------------------- */
+
+static struct store_parts key_of(const struct rate_table *table)
+{
+	return (struct store_parts){{table->device, table->oidset}};
+}
+
+static int add_scan(struct rate_job *job, const uint8_t *bound, bool backward)
+{
+	struct store_request *request = store_read_add(job->read, STORE_CELL_SCAN);
+	struct slice part = {(const char *)bound, 8};
+
+	if (!request)
+		return ERR_LIMIT;
+	request->cell_scan = (struct store_cell_scan){.table = TABLE_RATE_CHECKPOINTS,
+						      .key = key_of(job->table),
+						      .backward = backward,
+						      .limit = 1};
+	if (backward)
+		request->cell_scan.to.part[0] = part;
+	else
+		request->cell_scan.from.part[0] = part;
+	return 0;
+}
+
+/* The cells on both sides of what is just above the row's id: the run that covers it, and the next
+ * one. */
+static int load_run(struct rate_job *job)
+{
+	uint64_t id = job->table->rows[job->first].id;
+	uint8_t *bound;
+	int err;
+
+	store_read_reset(job->read);
+	job->read->now_ms = job->options.now_ms;
+	bound = arena_alloc(&job->read->arena, 8);
+	if (!bound)
+		return ERR_LIMIT;
+	be64_put(bound, id + 1);
+	err = add_scan(job, bound, true);
+	if (!err)
+		err = add_scan(job, bound, false);
+	return err ? err : store_read_submit(job->read);
+}
+
+static uint64_t column_of(const struct store_cell *cell)
+{
+	return be64_get((const uint8_t *)cell->column.part[0].data);
+}
+
+/* Which of the table's columns a checkpoint's are; RATE_COLUMNS_MAX: none. */
+static void match_columns(const struct rate_table *table, const struct checkpoint *c, size_t *match)
+{
+	for (size_t i = 0; i < c->column_count; i++) {
+		match[i] = RATE_COLUMNS_MAX;
+		for (size_t j = 0; j < table->column_count; j++)
+			if (slice_equal(c->columns[i], table->columns[j].name))
+				match[i] = j;
+	}
+}
+
+static void take_states(struct rate_job *job, const struct checkpoint *c, const size_t *match,
+			size_t row)
+{
+	struct feeder *f = &job->feeder;
+
+	for (size_t i = 0; i < c->column_count; i++) {
+		size_t at;
+		if (!(job->old_row.columns >> i & 1) || match[i] == RATE_COLUMNS_MAX)
+			continue;
+		at = feeder_counter(f, row, match[i]);
+		f->states[at] = job->old_row.states[i];
+		checkpoint_convert(&c->config, &job->table->config, &f->states[at]);
+		if (f->from_ms[at] != FEEDER_NOTHING)
+			f->from_ms[at] = c->until_ms;
+	}
+}
+
+/* The states of the checkpoint go to the rows that the table has. */
+static int open_checkpoint(struct rate_job *job)
+{
+	size_t match[RATE_COLUMNS_MAX], row = job->first;
+	struct checkpoint c;
+	int err = checkpoint_open(job->old, &c);
+
+	if (err)
+		return err;
+	job->old_until_ms = c.until_ms;
+	/* Another frequency has raw data of its own, from which everything begins anew. */
+	if (c.config.base_ms != job->table->config.base_ms) {
+		job->old = (struct slice){NULL, 0};
+		job->old_until_ms = CHECKPOINT_NEVER;
+		return 0;
+	}
+	match_columns(job->table, &c, match);
+	while (!(err = checkpoint_next(&c, &job->old_row))) {
+		while (row < job->last && job->table->rows[row].id < job->old_row.id)
+			row++;
+		if (row < job->last && job->table->rows[row].id == job->old_row.id)
+			take_states(job, &c, match, row);
+	}
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+static bool nothing_to_do(const struct rate_job *job)
+{
+	const struct feeder *f = &job->feeder;
+
+	for (size_t i = 0; i < f->count * job->table->column_count; i++)
+		if (f->from_ms[i] < f->end_ms)
+			return false;
+	return true;
+}
+
+/* Which rows are in it: up to the next run, or fewer if they are too many for one cell. */
+static void bound_run(struct rate_job *job, const struct store_cell_scan *here,
+		      const struct store_cell_scan *next)
+{
+	const struct rate_table *table = job->table;
+	size_t rows_max = RATE_RUN_COUNTERS / table->column_count + 1;
+
+	job->old = here->count ? here->cells[0].value : (struct slice){NULL, 0};
+	job->first_id = here->count ? column_of(&here->cells[0]) : 0;
+	job->end_id = next->count ? column_of(&next->cells[0]) : UINT64_MAX;
+	job->last = job->first;
+	while (job->last < table->row_count && table->rows[job->last].id < job->end_id)
+		job->last++;
+	job->divides = job->last - job->first > (here->count ? 2 : 1) * rows_max;
+	if (job->divides) {
+		job->last = job->first + rows_max;
+		job->divide_id = table->rows[job->last].id;
+	}
+}
+
+static void next_run(struct rate_job *job)
+{
+	int err;
+
+	job->first = job->last;
+	if (job->first == job->table->row_count) {
+		finish(job, 0);
+		return;
+	}
+	err = load_run(job);
+	if (err)
+		finish(job, err);
+}
+
+static void next_window(struct rate_job *job)
+{
+	int err = feeder_next(&job->feeder);
+
+	if (err)
+		finish(job, err);
+}
+
+static void on_cells(struct store_read *read, int err)
+{
+	struct rate_job *job = read->owner;
+	struct store_request *here = read->requests;
+
+	if (!err && (here->more || here->next->more))
+		err = ERR_LIMIT;
+	if (err) {
+		finish(job, err);
+		return;
+	}
+	bound_run(job, &here->cell_scan, &here->next->cell_scan);
+	job->old_until_ms = CHECKPOINT_NEVER;
+	feeder_begin(&job->feeder, job->table, job->first, job->last - job->first,
+		     job->options.until_ms - feeder_reach_ms(job->table), job->options.now_ms);
+	err = job->old.data ? open_checkpoint(job) : 0;
+	if (err) {
+		errbuf_set(&job->error, err, "the checkpoint cannot be read: %s", err_text(err));
+		finish(job, err);
+	} else if (nothing_to_do(job)) {
+		next_run(job);
+	} else {
+		next_window(job);
+	}
+}
+
+/* ---- Rows into the store -------------------------------------------------------------------- */
+
+/* One time of one level, of all columns that have it. */
+struct moment {
+	size_t count, rates;
+	uint64_t handles[RATE_COLUMNS_MAX], rate_handles[RATE_COLUMNS_MAX];
+	struct value values[RATE_COLUMNS_MAX * 5], rate_values[RATE_COLUMNS_MAX * 4];
+};
+
+static void add_to_moment(struct moment *m, uint64_t handle, const struct counter_row *row)
+{
+	struct value *v = &m->values[m->count * 5], *r = &m->rate_values[m->rates * 4];
+
+	m->handles[m->count++] = handle;
+	v[0] = value_u64(row->val);
+	v[1] = value_u64(row->count);
+	v[2] = value_u64(row->covered_ms);
+	v[3] = value_u64(row->flags);
+	v[4] = value_u64(row->unplaced);
+	if (!row->has_rate)
+		return;
+	m->rate_handles[m->rates++] = handle;
+	r[0] = value_f64(row->min);
+	r[1] = value_f64(row->max);
+	r[2] = value_i64(row->min_ts_ms);
+	r[3] = value_i64(row->max_ts_ms);
+}
+
+static int append_moment(struct rate_job *job, size_t level, int64_t ts_ms, const struct moment *m)
+{
+	int64_t period_ms = counter_level_ms(&job->table->config, level);
+	enum retention_class retention = job->options.retention[level];
+	int err = store_append(job->write, rate_level_table(level), period_ms, retention, ts_ms,
+			       m->handles, m->count, m->values);
+
+	if (err || !m->rates)
+		return err;
+	return store_append(job->write, TABLE_STAT_AGGREGATIONS, period_ms, retention, ts_ms,
+			    m->rate_handles, m->rates, m->rate_values);
+}
+
+static inline size_t skip_levels(const struct feeder_rows *rows, size_t at, size_t end,
+				 size_t level)
+{
+	while (at < end && rows->list[at].level != level)
+		at++;
+	return at;
+}
+
+/* Columns that are polled together have their rows at the same times: these go together. */
+static int append_level(struct rate_job *job, size_t row, size_t level)
+{
+	const struct feeder_rows *rows = &job->feeder.rows;
+	size_t columns = job->table->column_count, at[RATE_COLUMNS_MAX];
+	struct moment m;
+	int err = 0;
+
+	for (size_t c = 0; c < columns; c++)
+		at[c] = skip_levels(rows, rows->start[c], rows->start[c + 1], level);
+	while (!err) {
+		int64_t ts_ms = INT64_MAX;
+		for (size_t c = 0; c < columns; c++)
+			if (at[c] < rows->start[c + 1] && rows->list[at[c]].start_ms < ts_ms)
+				ts_ms = rows->list[at[c]].start_ms;
+		if (ts_ms == INT64_MAX)
+			break;
+		m.count = m.rates = 0;
+		for (size_t c = 0; c < columns; c++) {
+			size_t end = rows->start[c + 1];
+			if (at[c] == end || rows->list[at[c]].start_ms != ts_ms)
+				continue;
+			add_to_moment(&m, job->table->rows[row].handles[c], &rows->list[at[c]]);
+			at[c] = skip_levels(rows, at[c] + 1, end, level);
+		}
+		err = append_moment(job, level, ts_ms, &m);
+	}
+	return err;
+}
+
+static int append_row(struct rate_job *job, size_t row)
+{
+	int err = 0;
+
+	for (size_t level = 0; !err && level <= job->table->config.period_count; level++)
+		err = append_level(job, row, level);
+	return err;
+}
+
+/* ---- The checkpoint ------------------------------------------------------------------------- */
+
+static void add_fed_row(struct rate_job *job, size_t row)
+{
+	const struct feeder *f = &job->feeder;
+	const struct counter *states = &f->states[feeder_counter(f, row, 0)];
+	uint64_t columns = 0;
+
+	for (size_t c = 0; c < job->table->column_count; c++)
+		columns |= (uint64_t)states[c].known << c;
+	if (columns)
+		checkpoint_add(&job->writer, job->table->rows[row].id, columns, states);
+}
+
+/* A row that the table does not have, with its columns under their places in the table. */
+static void add_kept_row(struct rate_job *job, const struct checkpoint *c, const size_t *match)
+{
+	struct counter states[RATE_COLUMNS_MAX];
+	uint64_t columns = 0;
+
+	for (size_t i = 0; i < c->column_count; i++) {
+		const struct counter *old = &job->old_row.states[i];
+		if (!(job->old_row.columns >> i & 1) || match[i] == RATE_COLUMNS_MAX ||
+		    old->ts_ms < job->feeder.end_ms - RATE_JOB_SILENT_MS)
+			continue;
+		states[match[i]] = *old;
+		checkpoint_convert(&c->config, &job->table->config, &states[match[i]]);
+		columns |= UINT64_C(1) << match[i];
+	}
+	if (columns)
+		checkpoint_add(&job->writer, job->old_row.id, columns, states);
+}
+
+static int next_old_row(struct rate_job *job, struct checkpoint *c, bool *there)
+{
+	int err = *there ? checkpoint_next(c, &job->old_row) : 0;
+
+	*there = *there && !err;
+	return err == ERR_NOT_FOUND ? 0 : err;
+}
+
+/* `fed`: the rows that were fed, and those of the old checkpoint that nobody fed. Else what of the
+ * old checkpoint is left behind for the next run. What lies beyond the run was left behind by a
+ * write that did not end. */
+static int merge_rows(struct rate_job *job, struct checkpoint *c, bool fed)
+{
+	size_t match[RATE_COLUMNS_MAX], row = fed ? job->first : job->last;
+	bool there = job->old.data != NULL;
+	int err = 0;
+
+	if (there)
+		match_columns(job->table, c, match);
+	for (err = next_old_row(job, c, &there); !err && there;
+	     err = next_old_row(job, c, &there)) {
+		bool behind = job->divides && job->old_row.id >= job->divide_id;
+		for (; fed && row < job->last && job->table->rows[row].id < job->old_row.id; row++)
+			add_fed_row(job, row);
+		if (behind == fed || job->old_row.id >= job->end_id)
+			continue;
+		if (!fed || row == job->last || job->table->rows[row].id != job->old_row.id)
+			add_kept_row(job, c, match);
+	}
+	for (; fed && row < job->last; row++)
+		add_fed_row(job, row);
+	return err;
+}
+
+static int put_cell(struct rate_job *job, uint64_t column_id, int64_t until_ms, bool fed)
+{
+	struct slice columns[RATE_COLUMNS_MAX] = {{NULL, 0}}, bytes;
+	struct checkpoint old = {.rows_left = 0};
+	uint8_t column[8];
+	int err = job->old.data ? checkpoint_open(job->old, &old) : 0;
+
+	for (size_t c = 0; c < job->table->column_count; c++)
+		columns[c] = job->table->columns[c].name;
+	checkpoint_begin(&job->writer, &job->table->config, until_ms, columns,
+			 job->table->column_count);
+	if (!err)
+		err = merge_rows(job, &old, fed);
+	if (!err)
+		err = checkpoint_end(&job->writer, &bytes);
+	if (err)
+		return err;
+	be64_put(column, column_id);
+	struct store_parts key = key_of(job->table), at = {{{(const char *)column, 8}}};
+	return store_cell_put(job->write, TABLE_RATE_CHECKPOINTS, &key, &at, bytes,
+			      store_stamp(job->store), 0);
+}
+
+/* Stage 2. While some counters still catch up with the others, the old checkpoint stays. */
+static int add_checkpoint(struct rate_job *job)
+{
+	int err = 0;
+
+	if (job->feeder.hi_ms < job->old_until_ms)
+		return 0;
+	store_write_next_stage(job->write);
+	/* The part that is left behind comes first: if the batch is full between the two, both the
+	 * old cell and this one are there, and say the same. */
+	if (job->divides)
+		err = put_cell(job, job->divide_id, job->old_until_ms, false);
+	if (!err)
+		err = put_cell(job, job->first_id, job->feeder.hi_ms, true);
+	return err;
+}
+
+/* ---- A window ------------------------------------------------------------------------------- */
+
+static void submit(struct rate_job *job)
+{
+	int err = store_write_submit(job->write);
+
+	if (err)
+		finish(job, err);
+}
+
+/* True: the batch is full, and what did not fit goes into the next one. */
+static bool is_full(const struct rate_job *job, int err)
+{
+	return err == ERR_LIMIT && job->write->samples + job->write->cells > 0;
+}
+
+static void write_window(struct rate_job *job)
+{
+	int err = 0;
+
+	for (; !job->window_written && job->row < job->last; job->row++, job->row_fed = false) {
+		if (!job->row_fed) {
+			feeder_row(&job->feeder, job->row);
+			job->result.rows += job->feeder.rows.count;
+		}
+		job->row_fed = true;
+		err = append_row(job, job->row);
+		if (err)
+			break;
+	}
+	if (!err) {
+		job->window_written = true;
+		err = add_checkpoint(job);
+		job->window_written = err != 0;
+	}
+	if (err && !is_full(job, err))
+		finish(job, err);
+	else
+		submit(job);
+}
+
+static void take_tally(struct rate_job *job)
+{
+	const struct feeder *f = &job->feeder;
+
+	job->result.samples += f->outcomes[COUNTER_FIRST] + f->outcomes[COUNTER_COUNTED] +
+			       f->outcomes[COUNTER_WRAPPED] + f->outcomes[COUNTER_RESTARTED] +
+			       f->outcomes[COUNTER_LOST];
+	job->result.wraps += f->outcomes[COUNTER_WRAPPED];
+	job->result.restarts += f->outcomes[COUNTER_RESTARTED];
+	job->result.lost += f->outcomes[COUNTER_LOST];
+	job->result.gaps += f->gaps;
+	stat_add(STAT_rate_wraps, (int64_t)f->outcomes[COUNTER_WRAPPED]);
+	stat_add(STAT_rate_restarts, (int64_t)f->outcomes[COUNTER_RESTARTED]);
+	stat_add(STAT_rate_lost, (int64_t)f->outcomes[COUNTER_LOST]);
+	stat_add(STAT_rate_gaps, (int64_t)f->gaps);
+}
+
+static void on_window(struct feeder *feeder, int err)
+{
+	struct rate_job *job = feeder->owner;
+
+	if (err == ERR_NOT_FOUND) {
+		take_tally(job);
+		next_run(job);
+	} else if (err) {
+		errbuf_set(&job->error, err, "%s", store_read_sentence(feeder->read, err));
+		finish(job, err);
+	} else if (!feeder->points && feeder->hi_ms < feeder->end_ms) {
+		next_window(job);
+	} else {
+		store_write_reset(job->write);
+		job->row = job->first;
+		job->row_fed = job->window_written = false;
+		write_window(job);
+	}
+}
+
+/* After a batch that was full the window goes on; else the next one is read. */
+static void on_written(struct store_write *write, int err)
+{
+	struct rate_job *job = write->owner;
+	bool rest = job->row < job->last || job->window_written;
+
+	if (!err)
+		stat_add(STAT_rate_rows, (int64_t)write->samples);
+	if (err) {
+		errbuf_set(&job->error, err, "%s",
+			   write->error.text[0] ? write->error.text : err_text(err));
+		finish(job, err);
+	} else if (rest) {
+		store_write_reset(write);
+		write_window(job);
+	} else {
+		next_window(job);
+	}
+}
+
+int rate_job_start(struct rate_job *job, const struct rate_job_options *options)
+{
+	int err;
+
+	job->error.text[0] = 0;
+	job->options = *options;
+	job->table = options->table;
+	job->result = (struct rate_job_result){0};
+	err = rate_table_check(job->table, &job->error);
+	if (err)
+		return err;
+	if (!job->table->row_count)
+		return errbuf_set(&job->error, ERR_INVALID, "a table without rows has no rates");
+	job->first = job->last = 0;
+	return load_run(job);
+}
