@@ -6,13 +6,9 @@
 #include "base/mem.h"
 #include "rate/checkpoint.h"
 #include "rate/feeder.h"
+#include "rate/rows.h"
 
-enum { READ_MAX_BYTES = 32 << 20, SERIES_FIRST = 64 };
-
-struct list {
-	struct counter_row *rows;
-	size_t count, cap;
-};
+enum { READ_MAX_BYTES = 32 << 20 };
 
 enum read_state { READ_CHECKPOINTS, READ_ROWS, READ_EXTREMES };
 
@@ -26,8 +22,8 @@ struct rate_read {
 	enum read_state state;
 	struct checkpoint_row old_row;
 
-	size_t cap, rows;               /* room in what follows; rows that were gathered */
-	struct list *stored, *computed; /* by row and column */
+	size_t cap, rows;                   /* room in what follows; rows that were gathered */
+	struct row_list *stored, *computed; /* by row and column */
 	uint64_t *handles;
 	size_t *counters; /* of each handle of a range, its counter */
 	struct store_request *request;
@@ -96,8 +92,9 @@ static void begin_lists(struct rate_read *read)
 		read->computed = mem_resize_array(read->computed, count, sizeof(*read->computed));
 		read->handles = mem_resize_array(read->handles, count, sizeof(*read->handles));
 		read->counters = mem_resize_array(read->counters, count, sizeof(*read->counters));
-		memset(read->stored + read->cap, 0, (count - read->cap) * sizeof(struct list));
-		memset(read->computed + read->cap, 0, (count - read->cap) * sizeof(struct list));
+		memset(read->stored + read->cap, 0, (count - read->cap) * sizeof(struct row_list));
+		memset(read->computed + read->cap, 0,
+		       (count - read->cap) * sizeof(struct row_list));
 		read->cap = count;
 	}
 	for (size_t i = 0; i < count; i++)
@@ -105,16 +102,12 @@ static void begin_lists(struct rate_read *read)
 	read->rows = 0;
 }
 
-static int list_add(struct rate_read *read, struct list *list, const struct counter_row *row)
+static int list_add(struct rate_read *read, struct row_list *list, const struct counter_row *row)
 {
 	if (read->rows == read->options.rows_max)
 		return errbuf_set(&read->error, ERR_LIMIT, "there are more than %zu rows",
 				  read->options.rows_max);
-	if (list->count == list->cap) {
-		list->cap = list->cap ? list->cap * 2 : SERIES_FIRST;
-		list->rows = mem_resize_array(list->rows, list->cap, sizeof(*list->rows));
-	}
-	list->rows[list->count++] = *row;
+	row_list_add(list, row);
 	read->rows++;
 	return 0;
 }
@@ -223,49 +216,15 @@ static int read_stored(struct rate_read *read, enum read_state state)
 	return store_read_submit(read->read);
 }
 
-static uint64_t number_at(const struct store_points *p, size_t field, size_t i)
-{
-	uint64_t value;
-
-	return p->bits[field] && feeder_value(p->types[field][i], p->bits[field][i], &value) ? value
-											     : 0;
-}
-
-static int take_rows(struct rate_read *read, struct list *list, const struct store_points *p)
+static int take_rows(struct rate_read *read, struct row_list *list, const struct store_points *p)
 {
 	int err = 0;
 
 	for (size_t i = 0; !err && i < p->count; i++) {
-		struct counter_row row = {.start_ms = p->ts_ms[i],
-					  .level = (uint8_t)read->options.level,
-					  .val = number_at(p, 0, i),
-					  .count = (uint32_t)number_at(p, 1, i),
-					  .covered_ms = (uint32_t)number_at(p, 2, i),
-					  .flags = (uint8_t)(number_at(p, 3, i) & COUNTER_FLAGS),
-					  .unplaced = number_at(p, 4, i)};
+		struct counter_row row = row_of_points(p, i, read->options.level);
 		err = list_add(read, list, &row);
 	}
 	return err;
-}
-
-/* Both ascend; extremes whose row is not there are of a write that is just under way. */
-static void take_extremes(struct list *list, const struct store_points *p)
-{
-	size_t at = 0;
-
-	for (size_t i = 0; i < p->count; i++) {
-		struct value min = {p->bits[0][i], (enum value_type)p->types[0][i]};
-		struct value max = {p->bits[1][i], (enum value_type)p->types[1][i]};
-		while (at < list->count && list->rows[at].start_ms < p->ts_ms[i])
-			at++;
-		if (at == list->count || list->rows[at].start_ms != p->ts_ms[i])
-			continue;
-		list->rows[at].has_rate = true;
-		list->rows[at].min = value_as_f64(min);
-		list->rows[at].max = value_as_f64(max);
-		list->rows[at].min_ts_ms = (int64_t)p->bits[2][i];
-		list->rows[at].max_ts_ms = (int64_t)p->bits[3][i];
-	}
 }
 
 static int take_slice(struct rate_read *read)
@@ -274,11 +233,11 @@ static int take_slice(struct rate_read *read)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < range->handle_count; i++) {
-		struct list *list = &read->stored[read->counters[i]];
+		struct row_list *list = &read->stored[read->counters[i]];
 		if (read->state == READ_ROWS)
 			err = take_rows(read, list, &range->points[i]);
 		else if (range->points[i].count)
-			take_extremes(list, &range->points[i]);
+			row_list_extremes(list, &range->points[i]);
 	}
 	return err;
 }
@@ -292,7 +251,7 @@ static int keep_computed(struct rate_read *read, size_t row)
 	int err = 0;
 
 	for (size_t c = 0; c < read->table->column_count; c++) {
-		struct list *list = &read->computed[feeder_counter(&read->feeder, row, c)];
+		struct row_list *list = &read->computed[feeder_counter(&read->feeder, row, c)];
 		for (size_t i = rows->start[c]; !err && i < rows->start[c + 1]; i++) {
 			const struct counter_row *r = &rows->list[i];
 			if (r->level == o->level && r->start_ms >= o->from_ms &&
@@ -304,9 +263,9 @@ static int keep_computed(struct rate_read *read, size_t row)
 }
 
 /* Stored rows before the first computed one, and those between that nobody computed. */
-static void merge(struct list *stored, struct list *computed)
+static void merge(struct row_list *stored, struct row_list *computed)
 {
-	struct list out = {NULL, 0, 0};
+	struct row_list out = {NULL, 0, 0};
 	size_t s = 0, c = 0;
 
 	if (!computed->count)
@@ -426,7 +385,7 @@ int rate_read_start(struct rate_read *read, const struct rate_read_options *opti
 
 struct rate_series rate_read_series(const struct rate_read *read, size_t row, size_t column)
 {
-	const struct list *list = &read->stored[row * read->table->column_count + column];
+	const struct row_list *list = &read->stored[row * read->table->column_count + column];
 
 	return (struct rate_series){list->rows, list->count};
 }

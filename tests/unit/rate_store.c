@@ -4,6 +4,7 @@
 #include "rate_harness.h"
 
 #include "base/cursor.h"
+#include "rate/rows.h"
 #include "rate_alu.h"
 
 #define NEW_YEAR INT64_C(1356998400000) /* 2013-01-01T00:00:00Z */
@@ -21,15 +22,6 @@ static void pass_init(struct pass *pass)
 {
 	*pass = (struct pass){.out = {.max = PASS_ROWS_MAX}};
 	pass->out.rows = mem_alloc_array(PASS_ROWS_MAX, sizeof(*pass->out.rows));
-}
-
-static bool rows_equal(const struct counter_row *a, const struct counter_row *b)
-{
-	return a->start_ms == b->start_ms && a->val == b->val && a->unplaced == b->unplaced &&
-	       a->covered_ms == b->covered_ms && a->count == b->count && a->flags == b->flags &&
-	       a->has_rate == b->has_rate &&
-	       (!a->has_rate || (a->min == b->min && a->max == b->max &&
-				 a->min_ts_ms == b->min_ts_ms && a->max_ts_ms == b->max_ts_ms));
 }
 
 static void assert_series(struct rate_series got, const struct counter_out *expected, size_t level)
@@ -357,6 +349,64 @@ static void copy_raw(struct rig *from, struct rig *to)
 	store_read_free(read);
 }
 
+#define DAY INT64_C(86400000)
+
+/* One closed bin is another, one is gone, and one is where there was no counter. */
+static void spoil(struct rig *rig, int64_t bin_ms, int64_t gone_ms)
+{
+	struct store_write *write = rig_new_write(rig);
+	const uint64_t *handle = &rig->rows[1].handles[0];
+	struct value v[5] = {value_u64(77), value_u64(1), value_u64(30000), value_u64(0),
+			     value_u64(0)};
+
+	assert_int_equal(
+		store_append(write, TABLE_BASE_RATES, 30000, RETENTION_EVER, bin_ms, handle, 1, v),
+		0);
+	assert_int_equal(store_append(write, TABLE_BASE_RATES, 30000, RETENTION_EVER, bin_ms + 1,
+				      handle, 1, v),
+			 0);
+	assert_int_equal(
+		store_delete_range(write, TABLE_BASE_RATES, 30000, handle, 1, gone_ms, gone_ms + 1),
+		0);
+	rig_submit(rig, write);
+}
+
+/* Nothing differs; and what is spoilt is found and mended. */
+static void assert_recomputed(struct rig *rig, const struct buf *expected)
+{
+	int64_t from = NEW_YEAR - DAY, to = NEW_YEAR + 30 * DAY, bin, gone;
+	struct rate_recompute_result r = rig_recompute(rig, from, to, false);
+	struct rate_series s;
+	struct buf got;
+
+	assert_int_equal(r.differed + r.missing + r.extra, 0);
+	assert_true(r.compared > 100);
+	assert_int_equal(rig_read_table(rig, &rig->table, 0, from, to), 0);
+	s = rate_read_series(rig->read, 1, 0);
+	bin = s.rows[s.count / 3].start_ms;
+	gone = s.rows[s.count / 2].start_ms;
+	spoil(rig, bin, gone);
+	for (int report = 1; report >= 0; report--) {
+		r = rig_recompute(rig, from, to, report);
+		assert_int_equal(r.differed, 1);
+		assert_int_equal(r.missing, 1);
+		assert_int_equal(r.extra, 1);
+		assert_int_equal(r.list_count, 3);
+		assert_true(r.list[0].row == 1 && r.list[0].column == 0);
+		assert_int_equal(r.list[0].stored.val, 77);
+		assert_int_equal(r.list[0].computed.start_ms, bin);
+		assert_true(r.list[1].was && !r.list[1].is);
+		assert_int_equal(r.list[1].stored.start_ms, bin + 1);
+		assert_true(!r.list[2].was && r.list[2].is);
+		assert_int_equal(r.list[2].computed.start_ms, gone);
+	}
+	buf_init(&got, 16 << 20);
+	dump(rig, &got);
+	assert_int_equal(expected->len, got.len);
+	assert_memory_equal(expected->data, got.data, got.len);
+	buf_release(&got);
+}
+
 /* The same raw data in a store of its own, and one job. */
 static void assert_stored_as_by_one_job(struct rig *rig)
 {
@@ -373,6 +423,7 @@ static void assert_stored_as_by_one_job(struct rig *rig)
 	assert_int_equal(expected.len, got.len);
 	assert_true(expected.len > 0);
 	assert_memory_equal(expected.data, got.data, got.len);
+	assert_recomputed(rig, &expected);
 	buf_release(&expected);
 	buf_release(&got);
 	rig_free(other);
@@ -570,6 +621,29 @@ static void a_checkpoint_that_cannot_be_read_is_named(void **state)
 	rig_free(rig);
 }
 
+/* Raw data is gone up to a point: what was computed from it stays, also the hour in which it ends.
+ */
+static void what_came_from_expired_raw_data_is_not_touched(void **state)
+{
+	struct rig *rig = rig_new(true, 1);
+	struct store_write *write;
+	struct rate_recompute_result r;
+
+	(void)state;
+	feed_alu(rig);
+	assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+	write = rig_new_write(rig);
+	assert_int_equal(store_delete_range(write, TABLE_RAW_DATA, 30000, rig->handles[0], 1, 0,
+					    alu_polls[30].s * 1000),
+			 0);
+	rig_submit(rig, write);
+	r = rig_recompute(rig, 0, NEW_YEAR, false);
+	assert_int_equal(r.differed + r.missing + r.extra, 0);
+	assert_true(r.compared > 50 && r.compared < 100);
+	assert_alu(rig);
+	rig_free(rig);
+}
+
 /* A new aggregate begins when it is asked for; those that stay go on. */
 static void aggregates_may_change(void **state)
 {
@@ -630,6 +704,7 @@ int main(void)
 		cmocka_unit_test(devices_of_many_interfaces_have_several_checkpoints),
 		cmocka_unit_test(part_of_a_table_is_read_by_itself),
 		cmocka_unit_test(a_checkpoint_that_cannot_be_read_is_named),
+		cmocka_unit_test(what_came_from_expired_raw_data_is_not_touched),
 		cmocka_unit_test(aggregates_may_change),
 		cmocka_unit_test(tables_have_bounds),
 	};

@@ -1,0 +1,85 @@
+#include "rate/rows.h"
+
+#include "base/mem.h"
+#include "rate/feeder.h"
+
+enum { ROWS_FIRST = 64 };
+
+void row_list_add(struct row_list *list, const struct counter_row *row)
+{
+	if (list->count == list->cap) {
+		list->cap = list->cap ? list->cap * 2 : ROWS_FIRST;
+		list->rows = mem_resize_array(list->rows, list->cap, sizeof(*list->rows));
+	}
+	list->rows[list->count++] = *row;
+}
+
+static uint64_t number_at(const struct store_points *p, size_t field, size_t i)
+{
+	uint64_t value;
+
+	return p->bits[field] && feeder_value(p->types[field][i], p->bits[field][i], &value) ? value
+											     : 0;
+}
+
+struct counter_row row_of_points(const struct store_points *p, size_t i, size_t level)
+{
+	return (struct counter_row){.start_ms = p->ts_ms[i],
+				    .level = (uint8_t)level,
+				    .val = number_at(p, 0, i),
+				    .count = (uint32_t)number_at(p, 1, i),
+				    .covered_ms = (uint32_t)number_at(p, 2, i),
+				    .flags = (uint8_t)(number_at(p, 3, i) & COUNTER_FLAGS),
+				    .unplaced = number_at(p, 4, i)};
+}
+
+void row_list_extremes(struct row_list *list, const struct store_points *p)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < p->count; i++) {
+		struct value min = {p->bits[0][i], (enum value_type)p->types[0][i]};
+		struct value max = {p->bits[1][i], (enum value_type)p->types[1][i]};
+		while (at < list->count && list->rows[at].start_ms < p->ts_ms[i])
+			at++;
+		if (at == list->count || list->rows[at].start_ms != p->ts_ms[i])
+			continue;
+		list->rows[at].has_rate = true;
+		list->rows[at].min = value_as_f64(min);
+		list->rows[at].max = value_as_f64(max);
+		list->rows[at].min_ts_ms = (int64_t)p->bits[2][i];
+		list->rows[at].max_ts_ms = (int64_t)p->bits[3][i];
+	}
+}
+
+int row_store(struct store_write *write, const struct counter_config *config,
+	      enum retention_class retention, uint64_t handle, const struct counter_row *row,
+	      bool none)
+{
+	int64_t period_ms = counter_level_ms(config, row->level), at = row->start_ms;
+	enum table table = rate_level_table(row->level);
+	struct value values[] = {value_u64(row->val), value_u64(row->count),
+				 value_u64(row->covered_ms), value_u64(row->flags),
+				 value_u64(row->unplaced)};
+	struct value rates[] = {value_f64(row->min), value_f64(row->max), value_i64(row->min_ts_ms),
+				value_i64(row->max_ts_ms)};
+	int err = none ? store_delete_range(write, table, period_ms, &handle, 1, at, at + 1)
+		       : store_append(write, table, period_ms, retention, at, &handle, 1, values);
+
+	if (err || !row->level)
+		return err;
+	if (none || !row->has_rate)
+		return store_delete_range(write, TABLE_STAT_AGGREGATIONS, period_ms, &handle, 1, at,
+					  at + 1);
+	return store_append(write, TABLE_STAT_AGGREGATIONS, period_ms, retention, at, &handle, 1,
+			    rates);
+}
+
+bool rows_equal(const struct counter_row *a, const struct counter_row *b)
+{
+	return a->start_ms == b->start_ms && a->val == b->val && a->unplaced == b->unplaced &&
+	       a->covered_ms == b->covered_ms && a->count == b->count && a->flags == b->flags &&
+	       a->has_rate == b->has_rate &&
+	       (!a->has_rate || (a->min == b->min && a->max == b->max &&
+				 a->min_ts_ms == b->min_ts_ms && a->max_ts_ms == b->max_ts_ms));
+}
