@@ -2,7 +2,9 @@
 
 #include "api/influx.h"
 #include "api/metadata.h"
+#include "api/polls.h"
 #include "api/query.h"
+#include "api/queues.h"
 #include "api/self.h"
 #include "api/store_admin.h"
 #include "ingest/line.h"
@@ -58,6 +60,19 @@ const struct http_route api_routes[] = {
 	{VERB_POST, "/api/v2/write", false, ROLE_WRITE, BODY_STREAMED, &line_v2_write_handler,
 	 "The same for senders of the second version of that protocol; org and bucket are ignored.",
 	 "curl -d 'cpu,host=a usage=1.5' 'http://127.0.0.1:8470/api/v2/write?org=o&bucket=b'"},
+	{VERB_GET, "/api/queues", false, ROLE_READ, NO_BODY, &queues_list,
+	 "How many polls wait in each queue, came and were persisted.", "/api/queues"},
+	{VERB_GET, "/api/queues/aside", false, ROLE_READ, NO_BODY, &queues_aside,
+	 "What no persister of a queue could read, with the reason, newest first.",
+	 "/api/queues/aside?queue=counters"},
+	{VERB_POST, "/api/polls", false, ROLE_WRITE, BODY_GATHERED, &polls_handler,
+	 "Takes polls that others made into their queues: messages behind their lengths, or "
+	 "esmond's "
+	 "JSON.",
+	 "curl -H 'Content-Type: application/json' -d '{\"oidset_name\":\"FastPollHC\","
+	 "\"device_name\":\"rtr_a\",\"oid_name\":\"ifHCInOctets\",\"timestamp\":1600000000,"
+	 "\"data\":[[[\"ifHCInOctets\",\"xe-0/2/0\"],1000]]}' "
+	 "http://127.0.0.1:8470/api/polls"},
 	{VERB_GET, "/query", false, ROLE_READ, NO_BODY, &influx_query,
 	 "Answers SHOW DATABASES and CREATE DATABASE, which InfluxDB's clients may ask for first.",
 	 "/query?q=SHOW%20DATABASES"},

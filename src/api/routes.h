@@ -12,7 +12,9 @@
 struct catalog;
 struct conf;
 struct ingest;
+struct inventory_conf;
 struct query_engine;
+struct queue;
 struct store;
 
 /* What request->context points to. Filled in by whoever starts the server; what a test leaves NULL,
@@ -24,6 +26,8 @@ struct api {
 	struct store *store;
 	struct catalog *catalog;
 	struct query_engine *queries;
+	const struct inventory_conf *inventory_conf;
+	struct queue *const *queues; /* by place in inventory_conf->queues */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */
 	int64_t started_ms;  /* wall clock */

@@ -33,6 +33,8 @@ static const struct {
 	{"--by", OPTION_BY, offsetof(struct client_args, by)},
 	{"--explain", OPTION_EXPLAIN, offsetof(struct client_args, explain), true},
 	{"--all", OPTION_ALL, offsetof(struct client_args, all), true},
+	{"--once", OPTION_ONCE, offsetof(struct client_args, once), true},
+	{"--aside", OPTION_ASIDE, offsetof(struct client_args, aside)},
 };
 
 void client_complain(const struct client_args *args, const char *fmt, ...)

@@ -28,6 +28,8 @@ enum client_option_bit {
 	OPTION_AGG = 1 << 10,
 	OPTION_BY = 1 << 11,
 	OPTION_EXPLAIN = 1 << 12,
+	OPTION_ONCE = 1 << 13,
+	OPTION_ASIDE = 1 << 14,
 };
 
 enum {
@@ -47,7 +49,8 @@ struct client_args {
 	const struct client_command *command;
 	const char *server, *tenant, *output_name, *data, *start, *end, *fn, *window, *time;
 	const char *agg, *by;
-	const char *all, *explain; /* not NULL: given */
+	const char *aside;                /* the queue */
+	const char *all, *explain, *once; /* not NULL: given */
 	enum client_output output;
 	const char *words[CLIENT_WORDS_MAX];
 	size_t word_count;

@@ -25,6 +25,7 @@
 #include "catalog/catalog.h"
 #include "cmd/command.h"
 #include "cmd/doors.h"
+#include "cmd/polling.h"
 #include "conf/conf.h"
 #include "http/http.h"
 #include "ingest/host.h"
@@ -62,6 +63,7 @@ struct serve {
 	struct host *host;
 	struct http_server *http;
 	struct doors *doors;
+	struct polling *polling;
 	struct http_route *routes;
 	struct api api;
 	struct loop_signal *signals[3];
@@ -95,6 +97,16 @@ static void begin_doors(struct serve *s)
 	if (s->doors)
 		doors_stop(s->doors, s->dead_err ? STOP_DEAD_MS : s->conf->stop_timeout_ms,
 			   phase_over, s);
+}
+
+static void begin_polling(struct serve *s)
+{
+	polling_stop(s->polling);
+}
+
+static bool is_polling_over(const struct serve *s)
+{
+	return polling_over(s->polling);
 }
 
 static void begin_host(struct serve *s)
@@ -143,6 +155,7 @@ static const struct phase {
 	{"requests at hand", begin_http, NULL},
 	{"streams", begin_doors, NULL},
 	{"queries", NULL, queries_over},
+	{"polling", begin_polling, is_polling_over},
 	{"host metrics", begin_host, NULL},
 	{"writes", NULL, writes_over},
 	{"catalog", begin_catalog, NULL},
@@ -337,8 +350,22 @@ static struct query_engine *new_queries(struct serve *s)
 		.timeout_ms = c->query_timeout_ms,
 		.concurrent_max = (size_t)c->query_concurrent_max,
 		.retention_ms = c->retention_raw_ms,
+		.home_of = polling_home_of,
+		.home_owner = s->polling,
 	};
 	return query_engine_new(&options);
+}
+
+static struct polling *new_polling(struct serve *s)
+{
+	const struct polling_options options = {
+		.conf = s->conf,
+		.inventory_conf = s->inventory_conf,
+		.store = s->store,
+		.catalog = s->catalog,
+		.loop = s->loop,
+	};
+	return polling_new(&options);
 }
 
 /* The rows of the API, with the configured bounds for bodies of samples: those may be compressed,
@@ -389,6 +416,7 @@ static struct http_server *new_http(struct serve *s)
 		.catalog = s->catalog,
 		.ingest = s->ingest,
 		.queries = s->queries,
+		.inventory_conf = s->inventory_conf,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
 		.program = command_program(),
@@ -486,6 +514,7 @@ static int start(struct serve *s, struct errbuf *e)
 	s->pool = pool_new(1, 16, "host");
 	s->catalog = new_catalog(s);
 	s->ingest = new_ingest(s);
+	s->polling = new_polling(s);
 	s->queries = new_queries(s);
 	s->http = new_http(s);
 	s->stop_timer = loop_timer_new(s->loop, on_stop_timer, s);
@@ -496,8 +525,10 @@ static int start(struct serve *s, struct errbuf *e)
 	int err = open_signals(s, e);
 	err = err ? err : listen_http(s, e);
 	err = err ? err : doors_open(s->conf, s->loop, s->ingest, &s->doors, e);
+	err = err ? err : polling_open(s->polling, e);
 	if (err)
 		return err;
+	s->api.queues = polling_queues(s->polling);
 	open_host(s);
 	s->api.ready = true;
 	print_ready(s);
@@ -508,6 +539,7 @@ static void release(struct serve *s)
 {
 	http_server_free(s->http);
 	doors_free(s->doors);
+	polling_free(s->polling);
 	ingest_free(s->ingest);
 	pool_close(s->pool);
 	store_close(s->store);

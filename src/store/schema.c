@@ -144,6 +144,12 @@ const struct table_def schema[TABLE_COUNT] = {
 		.column_count = 3,
 		.column = {{"end_ms", PART_U64}, {"name", PART_TEXT}, {"begin_ms", PART_U64}},
 	},
+	[TABLE_RAW_TEXT] = {
+		.name = "raw_text", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
+		.help = "Polled values that are no numbers, as JSON, under the row key of E.",
+		.key_count = 1, .key = {{"row_key", PART_TEXT}},
+		.column_count = 1, .column = {{"ts", PART_U64}},
+	},
 };
 /* clang-format on */
 

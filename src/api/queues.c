@@ -1,0 +1,174 @@
+#include "api/queues.h"
+
+#include "api/routes.h"
+#include "inventory/inventory.h"
+#include "queue/queue.h"
+#include "wire/json.h"
+
+enum {
+	LIST_MAX_BYTES = 4 << 20,
+	ASIDE_READ_MAX_BYTES = 32 << 20,
+	ASIDE_ANSWER_MAX_BYTES = 256 << 20
+};
+
+/* ---- What waits ------------------------------------------------------------------------------ */
+
+static void write_queue(const struct queue_def *def, struct queue *queue, struct json_writer *json)
+{
+	struct queue_stats stats;
+	queue_stats(queue, &stats);
+	const struct {
+		const char *key;
+		uint64_t number;
+	} numbers[] = {
+		{"workers", def->workers},
+		{"added", stats.added},
+		{"done", stats.done},
+		{"pending", stats.pending},
+		{"pendingBytes", stats.pending_bytes},
+		{"refused", stats.refused},
+		{"redelivered", stats.redelivered},
+		{"missing", stats.missing},
+		{"restarts", stats.restarts},
+		{"aside", stats.aside},
+	};
+	json_write_object_begin(json);
+	json_write_key(json, "name");
+	json_write_string(json, def->name);
+	json_write_key(json, "persister");
+	json_write_text(json, oidset_kind_text(def->persister));
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+		json_write_key(json, numbers[i].key);
+		json_write_u64(json, numbers[i].number);
+	}
+	json_write_object_end(json);
+}
+
+static void list_end(struct http_request *http)
+{
+	const struct api *api = api_of(http);
+	struct json_writer json;
+	struct buf body;
+	buf_init(&body, LIST_MAX_BYTES);
+	json_writer_init(&json, &body);
+	json_write_object_begin(&json);
+	json_write_key(&json, "queues");
+	json_write_array_begin(&json);
+	for (size_t i = 0; i < api->inventory_conf->queue_count; i++)
+		write_queue(api->inventory_conf->queues[i], api->queues[i], &json);
+	json_write_array_end(&json);
+	json_write_object_end(&json);
+	http_reply(http, 200, "application/json", buf_slice(&body));
+	buf_release(&body);
+}
+
+const struct http_handler queues_list = {.end = list_end};
+
+/* ---- What lies aside ------------------------------------------------------------------------- */
+
+/* request->owner; it lives until the read is done. */
+struct aside {
+	struct http_request *http; /* NULL: the client has gone */
+	struct store_read *read;
+	char queue[QUEUE_NAME_MAX_BYTES + 1];
+};
+
+static void aside_free(struct aside *aside)
+{
+	store_read_free(aside->read);
+	mem_free(aside);
+}
+
+static void write_message(const struct queue_aside_message *message, struct json_writer *json)
+{
+	json_write_object_begin(json);
+	json_write_key(json, "sequence");
+	json_write_u64(json, message->sequence);
+	json_write_key(json, "at");
+	json_write_i64(json, message->at_ms);
+	json_write_key(json, "device");
+	json_write_string(json, message->key);
+	json_write_key(json, "reason");
+	json_write_string(json, message->reason);
+	json_write_key(json, "bytes");
+	json_write_u64(json, message->whole_bytes);
+	json_write_key(json, "text"); /* what is not UTF-8 in it is shown as such */
+	json_write_string(json, message->bytes);
+	json_write_object_end(json);
+}
+
+static void write_cell(const struct store_cell *cell, struct json_writer *json)
+{
+	struct queue_aside_message message;
+	if (queue_aside_decode(cell, &message) == 0)
+		write_message(&message, json);
+}
+
+static void aside_answer(struct aside *aside)
+{
+	const struct store_cell_scan *scan = &aside->read->requests->cell_scan;
+	struct json_writer json;
+	struct buf body;
+	buf_init(&body, ASIDE_ANSWER_MAX_BYTES);
+	json_writer_init(&json, &body);
+	json_write_array_begin(&json);
+	for (size_t i = 0; i < scan->count; i++)
+		write_cell(&scan->cells[i], &json);
+	json_write_array_end(&json);
+	http_reply(aside->http, 200, "application/json", buf_slice(&body));
+	buf_release(&body);
+}
+
+static void aside_read(struct store_read *read, int err)
+{
+	struct aside *aside = read->owner;
+	if (aside->http && err)
+		http_reply_error(aside->http, err == ERR_BUSY ? 503 : 500,
+				 "the store could not be read: %s", store_read_sentence(read, err));
+	else if (aside->http)
+		aside_answer(aside);
+	aside_free(aside);
+}
+
+static bool is_queue(const struct api *api, struct slice name)
+{
+	for (size_t i = 0; i < api->inventory_conf->queue_count; i++) {
+		if (slice_equal(api->inventory_conf->queues[i]->name, name))
+			return true;
+	}
+	return false;
+}
+
+static void aside_end(struct http_request *http)
+{
+	struct api *api = api_of(http);
+	struct slice name = http_param(http, "queue");
+	if (!name.data || !is_queue(api, name)) {
+		http_reply_error(http, 404, "there is no queue " SHOWN ": name one with queue=",
+				 SHOWN_OF(name));
+		return;
+	}
+	struct aside *aside = mem_zalloc(sizeof(*aside));
+	aside->http = http;
+	snprintf(aside->queue, sizeof(aside->queue), "%.*s", (int)name.len, name.data);
+	aside->read = store_read_new(api->store, ASIDE_READ_MAX_BYTES);
+	aside->read->executor = loop_executor(api->loop);
+	aside->read->done = aside_read;
+	aside->read->owner = aside;
+	aside->read->now_ms = clock_wall_ms(api->clock);
+	http->owner = aside;
+	struct store_request *request = store_read_add(aside->read, STORE_CELL_SCAN);
+	queue_aside_scan(slice_of(aside->queue), &request->cell_scan);
+	int err = store_read_submit(aside->read);
+	if (err)
+		aside_read(aside->read, err);
+}
+
+static void aside_abort(struct http_request *http, UNUSED int err)
+{
+	struct aside *aside = http->owner;
+	if (aside)
+		aside->http = NULL;
+}
+
+const struct http_handler queues_aside = {.end = aside_end, .abort = aside_abort};

@@ -1,0 +1,273 @@
+#include "persist/derive.h"
+
+#include "base/log.h"
+#include "base/stats.h"
+#include "rate/job.h"
+
+enum {
+	ARENA_MAX_BYTES = 256 << 20,
+	/* Frames on the wire and the rounding of ifHighSpeed; a link that is faster than it says.
+	 */
+	HEADROOM_PERCENT = 125,
+};
+
+struct deriver {
+	const struct persist_base *base;
+	struct layouts *layouts;
+	struct rate_job *job;
+	struct arena arena; /* of the table at work */
+	struct rate_table table;
+	bool running, stopped;
+	/* Of the source at work; it may be gone by the time the job is done. */
+	uint64_t hash;
+	int64_t until_ms;
+};
+
+/* ---- The table of a source ------------------------------------------------------------------- */
+
+static unsigned width_of(const struct oid_def *oid)
+{
+	if (!oid || !oid->aggregate)
+		return 0;
+	return oid->type == OID_COUNTER64 ? 64 : oid->type == OID_COUNTER32 ? 32 : 0;
+}
+
+static bool ends_in(struct slice text, const char *end)
+{
+	size_t len = strlen(end);
+	return text.len >= len && memcmp(text.data + text.len - len, end, len) == 0;
+}
+
+/* All OIDs of the OIDSet that rates are made of, in its order. */
+static int make_columns(struct deriver *d, const struct oidset *set)
+{
+	struct rate_column *columns = arena_zalloc(&d->arena, set->oid_count * sizeof(*columns));
+	if (!columns)
+		return ERR_LIMIT;
+	for (size_t i = 0; i < set->oid_count; i++) {
+		unsigned width = width_of(set->oids[i]);
+		if (!width)
+			continue;
+		columns[d->table.column_count++] = (struct rate_column){
+			.name = set->oids[i]->name,
+			.width_bits = width,
+			.octets_each = ends_in(set->oids[i]->name, "Octets"),
+		};
+	}
+	d->table.columns = columns;
+	return 0;
+}
+
+static const struct place *find_place(const struct layout *layout, size_t row, struct slice oid)
+{
+	for (size_t c = 0; c < layout->column_count; c++) {
+		if (layout->oids[c] && slice_equal(layout->oids[c]->name, oid))
+			return &layout->places[row * layout->column_count + c];
+	}
+	return NULL;
+}
+
+static uint64_t handle_at(const struct layout *layout, size_t row, struct slice oid)
+{
+	const struct place *place = find_place(layout, row, oid);
+	return place ? place->handle : 0;
+}
+
+/* By the speed that was polled beside it, in Mbit/s. */
+static uint64_t octets_max(const struct layout *layout, size_t row)
+{
+	const struct place *place = find_place(layout, row, SLICE("ifHighSpeed"));
+	if (!place || place->ts_ms == INT64_MIN || place->value.bits > COUNTER_RATE_MAX / 125000)
+		return 0;
+	return place->value.bits * 125000 * HEADROOM_PERCENT / 100;
+}
+
+/* ERR_NOT_FOUND: it has no counters. */
+static int make_row(struct deriver *d, const struct layout *layout, size_t r, struct rate_row *row)
+{
+	uint64_t *handles = arena_zalloc(&d->arena, d->table.column_count * sizeof(*handles));
+	bool any = false;
+	if (!handles)
+		return ERR_LIMIT;
+	for (size_t c = 0; c < d->table.column_count; c++) {
+		handles[c] = handle_at(layout, r, d->table.columns[c].name);
+		any = any || handles[c];
+	}
+	*row = (struct rate_row){
+		.id = layout->row_ids[r],
+		.handles = handles,
+		.discontinuity = handle_at(layout, r, SLICE("ifCounterDiscontinuityTime")),
+		.octets_max = octets_max(layout, r),
+	};
+	return any ? 0 : ERR_NOT_FOUND;
+}
+
+static int make_rows(struct deriver *d, const struct layout *layout, struct rate_row *rows)
+{
+	for (size_t r = 0; r < layout->row_count; r++) {
+		if (!layout->row_ids[r])
+			continue;
+		uint64_t uptime = handle_at(layout, r, SLICE("sysUpTime"));
+		if (uptime)
+			d->table.uptime = uptime;
+		int err = make_row(d, layout, r, &rows[d->table.row_count]);
+		if (err == ERR_LIMIT)
+			return err;
+		d->table.row_count += !err;
+	}
+	return 0;
+}
+
+static int make_config(struct counter_config *config, const struct oidset *set, struct errbuf *e)
+{
+	*config = (struct counter_config){.base_ms = set->frequency_ms};
+	for (size_t i = 0; i < set->aggregate_count && i < COUNTER_PERIODS_MAX; i++)
+		config->periods_ms[config->period_count++] = set->aggregates_ms[i];
+	return counter_config_check(config, e);
+}
+
+/* Of rows that two OIDSets of one name give, one. */
+static void sort_rows(struct rate_table *table, struct rate_row *rows)
+{
+	size_t kept = 0;
+	rate_rows_sort(rows, table->row_count);
+	for (size_t i = 0; i < table->row_count; i++) {
+		if (!kept || rows[kept - 1].id != rows[i].id)
+			rows[kept++] = rows[i];
+	}
+	table->row_count = kept;
+	table->rows = rows;
+}
+
+static int make_table(struct deriver *d, const struct source *source, struct errbuf *e)
+{
+	size_t most = 0;
+	arena_reset(&d->arena);
+	d->table = (struct rate_table){
+		.device = arena_copy(&d->arena, source->device),
+		.oidset = source->oidset->set_name,
+	};
+	for (const struct layout *layout = source->layouts; layout; layout = layout->sibling)
+		most += layout->row_count;
+	struct rate_row *rows = arena_alloc(&d->arena, most * sizeof(*rows));
+	int err = make_config(&d->table.config, source->oidset, e);
+	err = err ? err : make_columns(d, source->oidset);
+	if (!err && (!rows || !d->table.device.data))
+		err = ERR_LIMIT;
+	for (const struct layout *layout = source->layouts; layout && !err;
+	     layout = layout->sibling)
+		err = make_rows(d, layout, rows);
+	if (!err)
+		sort_rows(&d->table, rows);
+	return err;
+}
+
+/* ---- Jobs ------------------------------------------------------------------------------------ */
+
+static int64_t mono_ms(const struct deriver *d)
+{
+	return clock_mono_ms(d->base->clock);
+}
+
+static void begin_due(struct deriver *d);
+
+static void job_done(struct rate_job *job, int err)
+{
+	struct deriver *d = rate_job_owner(job);
+	d->running = false;
+	if (err) {
+		log_warn("rates of " SHOWN ", OIDSet " SHOWN ": %s", SHOWN_OF(d->table.device),
+			 SHOWN_OF(d->table.oidset), rate_job_error(job));
+		stat_add(STAT_persist_rates_failed, 1);
+	} else {
+		stat_add(STAT_persist_rates_made, 1);
+	}
+	begin_due(d);
+}
+
+static int start_job(struct deriver *d, struct source *source, struct errbuf *e)
+{
+	int err = make_table(d, source, e);
+	if (err || !d->table.row_count || !d->table.column_count)
+		return err;
+	struct rate_job_options options = {
+		.table = &d->table,
+		.until_ms = source->newest_ms,
+		.now_ms = clock_wall_ms(d->base->clock),
+		.done = job_done,
+		.owner = d,
+	};
+	for (size_t level = 0; level < COUNTER_LEVELS_MAX; level++)
+		options.retention[level] = RETENTION_EVER;
+	err = rate_job_start(d->job, &options);
+	if (err)
+		return errbuf_set(e, err, "%s", rate_job_error(d->job));
+	d->running = true;
+	return 0;
+}
+
+/* A source that has just come gets its place in the interval by its name, so that all are spread
+ * over it. */
+static bool is_due(struct deriver *d, struct source *source, int64_t now_ms)
+{
+	int64_t every_ms = d->base->derive_every_ms;
+	if (!source->due_ms)
+		source->due_ms = now_ms + (int64_t)(source->hash % (uint64_t)every_ms);
+	return source->due_ms <= now_ms && source->newest_ms != INT64_MIN;
+}
+
+static void begin(struct deriver *d, struct source *source, int64_t now_ms)
+{
+	struct errbuf e = {""};
+	int err = start_job(d, source, &e);
+	source->due_ms = now_ms + d->base->derive_every_ms;
+	source->newest_ms = INT64_MIN;
+	if (!err)
+		return;
+	log_warn("rates of " SHOWN ", OIDSet " SHOWN ": %s", SHOWN_OF(source->device),
+		 SHOWN_OF(source->oidset->set_name), e.text[0] ? e.text : err_text(err));
+	stat_add(STAT_persist_rates_failed, 1);
+}
+
+static void begin_due(struct deriver *d)
+{
+	struct source *ring = &d->layouts->sources;
+	int64_t now_ms = mono_ms(d);
+	for (struct source *s = ring->after; s != ring && !d->running && !d->stopped;
+	     s = s->after) {
+		if (is_due(d, s, now_ms))
+			begin(d, s, now_ms);
+	}
+}
+
+void deriver_tick(struct deriver *deriver)
+{
+	begin_due(deriver);
+}
+
+void deriver_stop(struct deriver *deriver)
+{
+	deriver->stopped = true;
+}
+
+bool deriver_idle(const struct deriver *deriver)
+{
+	return !deriver->running;
+}
+
+struct deriver *deriver_new(const struct persist_base *base, struct layouts *layouts)
+{
+	struct deriver *d = mem_zalloc(sizeof(*d));
+	d->base = base;
+	d->layouts = layouts;
+	d->job = rate_job_new(base->store, base->executor);
+	arena_init(&d->arena, ARENA_MAX_BYTES);
+	return d;
+}
+
+void deriver_free(struct deriver *deriver)
+{
+	rate_job_free(deriver->job);
+	arena_release(&deriver->arena);
+	mem_free(deriver);
+}

@@ -1,0 +1,297 @@
+#include "persist/layouts.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/stats.h"
+
+enum { BUCKETS_MIN = 64 };
+
+void layouts_init(struct layouts *layouts, size_t places_max)
+{
+	*layouts = (struct layouts){.places_max = places_max, .bucket_count = BUCKETS_MIN};
+	layouts->buckets = mem_zalloc(BUCKETS_MIN * sizeof(struct layout *));
+	layouts->ring.older = layouts->ring.newer = &layouts->ring;
+	layouts->source_bucket_count = BUCKETS_MIN;
+	layouts->source_buckets = mem_zalloc(BUCKETS_MIN * sizeof(struct source *));
+	layouts->sources.before = layouts->sources.after = &layouts->sources;
+}
+
+void layouts_release(struct layouts *layouts)
+{
+	layouts_clear(layouts);
+	mem_free(layouts->buckets);
+	mem_free(layouts->source_buckets);
+}
+
+void layouts_turn(struct layouts *layouts)
+{
+	layouts->turn++;
+}
+
+static uint64_t hash_of(const struct poll *poll)
+{
+	uint64_t hash = hash64(poll->device.data, poll->device.len, poll->part);
+	return hash64(poll->oidset.data, poll->oidset.len, hash);
+}
+
+static struct layout **bucket(const struct layouts *layouts, uint64_t hash)
+{
+	return &layouts->buckets[hash & (layouts->bucket_count - 1)];
+}
+
+/* ---- By use ---------------------------------------------------------------------------------- */
+
+static void take_out(struct layout *layout)
+{
+	layout->older->newer = layout->newer;
+	layout->newer->older = layout->older;
+}
+
+static void use(struct layouts *layouts, struct layout *layout)
+{
+	layout->turn = layouts->turn;
+	layout->newer = &layouts->ring;
+	layout->older = layouts->ring.older;
+	layouts->ring.older->newer = layout;
+	layouts->ring.older = layout;
+}
+
+struct layout *layouts_find(struct layouts *layouts, const struct poll *poll)
+{
+	uint64_t hash = hash_of(poll);
+	struct layout *layout = *bucket(layouts, hash);
+	while (layout && !(layout->hash == hash && layout->part == poll->part &&
+			   slice_equal(layout->device, poll->device) &&
+			   slice_equal(layout->oidset->name, poll->oidset)))
+		layout = layout->next;
+	if (!layout)
+		return NULL;
+	take_out(layout);
+	use(layouts, layout);
+	return layout;
+}
+
+static struct slice copy(struct slice text)
+{
+	return (struct slice){mem_copy_text(text), text.len};
+}
+
+/* ---- Sources --------------------------------------------------------------------------------- */
+
+static struct source **source_bucket(const struct layouts *layouts, uint64_t hash)
+{
+	return &layouts->source_buckets[hash & (layouts->source_bucket_count - 1)];
+}
+
+static void grow_sources(struct layouts *layouts)
+{
+	struct source *ring = &layouts->sources;
+	mem_free(layouts->source_buckets);
+	layouts->source_bucket_count *= 2;
+	layouts->source_buckets =
+		mem_zalloc(layouts->source_bucket_count * sizeof(struct source *));
+	for (struct source *source = ring->after; source != ring; source = source->after) {
+		struct source **at = source_bucket(layouts, source->hash);
+		source->next = *at;
+		*at = source;
+	}
+}
+
+static struct source *source_new(struct layouts *layouts, uint64_t hash, const struct layout *of)
+{
+	struct source *source = mem_zalloc(sizeof(*source)), *ring = &layouts->sources;
+	struct source **at = source_bucket(layouts, hash);
+	source->hash = hash;
+	source->device = copy(of->device);
+	source->oidset = of->oidset;
+	source->newest_ms = source->writing_ms = INT64_MIN;
+	source->next = *at;
+	*at = source;
+	source->before = ring->before;
+	source->after = ring;
+	ring->before->after = source;
+	ring->before = source;
+	if (++layouts->source_count > layouts->source_bucket_count)
+		grow_sources(layouts);
+	return source;
+}
+
+/* OIDSets that are stored under one name are one source. */
+static void join_source(struct layouts *layouts, struct layout *layout)
+{
+	struct slice set = layout->oidset->set_name;
+	uint64_t hash = hash64(layout->device.data, layout->device.len, 0);
+	hash = hash64(set.data, set.len, hash);
+	struct source *source = *source_bucket(layouts, hash);
+	while (source && !(source->hash == hash && slice_equal(source->device, layout->device) &&
+			   slice_equal(source->oidset->set_name, set)))
+		source = source->next;
+	if (!source)
+		source = source_new(layouts, hash, layout);
+	layout->source = source;
+	layout->sibling = source->layouts;
+	source->layouts = layout;
+}
+
+static void leave_source(struct layouts *layouts, struct layout *layout)
+{
+	struct source *source = layout->source;
+	struct layout **sibling = &source->layouts;
+	while (*sibling != layout)
+		sibling = &(*sibling)->sibling;
+	*sibling = layout->sibling;
+	if (source->layouts)
+		return;
+	struct source **at = source_bucket(layouts, source->hash);
+	while (*at != source)
+		at = &(*at)->next;
+	*at = source->next;
+	source->before->after = source->after;
+	source->after->before = source->before;
+	layouts->source_count--;
+	mem_free((char *)source->device.data);
+	mem_free(source);
+}
+
+/* ---- Coming and going ------------------------------------------------------------------------ */
+
+static void count_places(struct layouts *layouts, int64_t by)
+{
+	layouts->places = (size_t)((int64_t)layouts->places + by);
+	stat_add(STAT_persist_places, by);
+}
+
+static void layout_free(struct layout *layout)
+{
+	mem_free((char *)layout->device.data);
+	mem_free((char *)layout->names.data);
+	mem_free(layout->columns);
+	mem_free(layout->oids);
+	mem_free(layout->places);
+	mem_free(layout->row_ids);
+	mem_free(layout->refused);
+	mem_free(layout);
+}
+
+void layouts_remove(struct layouts *layouts, struct layout *layout)
+{
+	struct layout **at = bucket(layouts, layout->hash);
+	while (*at != layout)
+		at = &(*at)->next;
+	*at = layout->next;
+	take_out(layout);
+	leave_source(layouts, layout);
+	layouts->count--;
+	count_places(layouts, -(int64_t)(layout->row_count * layout->column_count));
+	layout_free(layout);
+}
+
+void layouts_clear(struct layouts *layouts)
+{
+	while (layouts->ring.newer != &layouts->ring)
+		layouts_remove(layouts, layouts->ring.newer);
+}
+
+static void grow(struct layouts *layouts)
+{
+	struct layout **old = layouts->buckets;
+	size_t old_count = layouts->bucket_count;
+	layouts->bucket_count *= 2;
+	layouts->buckets = mem_zalloc(layouts->bucket_count * sizeof(struct layout *));
+	for (size_t i = 0; i < old_count; i++) {
+		while (old[i]) {
+			struct layout *layout = old[i];
+			old[i] = layout->next;
+			struct layout **at = bucket(layouts, layout->hash);
+			layout->next = *at;
+			*at = layout;
+		}
+	}
+	mem_free(old);
+}
+
+static enum column_use use_of(const struct oid_def *oid)
+{
+	switch (oid->type) {
+	case OID_COUNTER32:
+	case OID_COUNTER64:
+	case OID_TIMETICKS:
+		return COLUMN_COUNTER;
+	case OID_GAUGE32:
+	case OID_INTEGER:
+		return COLUMN_GAUGE;
+	default:
+		return COLUMN_TEXT;
+	}
+}
+
+static const struct oid_def *find_oid(const struct oidset *oidset, struct slice name)
+{
+	for (size_t i = 0; i < oidset->oid_count; i++) {
+		if (slice_equal(oidset->oids[i]->name, name))
+			return oidset->oids[i];
+	}
+	return NULL;
+}
+
+/* Of columns of one name the first counts. */
+static void find_columns(struct layout *layout, const struct slice *names)
+{
+	for (size_t c = 0; c < layout->column_count; c++) {
+		const struct oid_def *oid = find_oid(layout->oidset, names[c]);
+		for (size_t before = 0; oid && before < c; before++) {
+			if (layout->oids[before] == oid)
+				oid = NULL;
+		}
+		layout->oids[c] = oid;
+		layout->columns[c] = oid ? use_of(oid) : COLUMN_UNKNOWN;
+	}
+}
+
+static struct layout *layout_new(const struct poll *poll, const struct oidset *oidset,
+				 const struct poll_names *names)
+{
+	struct layout *layout = mem_zalloc(sizeof(*layout));
+	size_t places = poll->row_count * poll->column_count;
+	layout->hash = hash_of(poll);
+	layout->device = copy(poll->device);
+	layout->names = copy(poll->names);
+	layout->oidset = oidset;
+	layout->part = poll->part;
+	layout->row_count = poll->row_count;
+	layout->column_count = poll->column_count;
+	layout->columns = mem_alloc_array(poll->column_count, sizeof(*layout->columns));
+	layout->oids = mem_alloc_array(poll->column_count, sizeof(*layout->oids));
+	layout->places = mem_alloc_array(places, sizeof(*layout->places));
+	layout->row_ids = mem_zalloc(poll->row_count * sizeof(*layout->row_ids));
+	layout->refused = mem_zalloc(poll->row_count * sizeof(*layout->refused));
+	for (size_t i = 0; i < places; i++)
+		layout->places[i] = (struct place){.ts_ms = INT64_MIN};
+	find_columns(layout, names->columns);
+	return layout;
+}
+
+static void make_room(struct layouts *layouts)
+{
+	while (layouts->places > layouts->places_max && layouts->ring.newer->turn != layouts->turn)
+		layouts_remove(layouts, layouts->ring.newer);
+}
+
+struct layout *layouts_add(struct layouts *layouts, const struct poll *poll,
+			   const struct oidset *oidset, const struct poll_names *names)
+{
+	struct layout *old = layouts_find(layouts, poll);
+	if (old)
+		layouts_remove(layouts, old);
+	struct layout *layout = layout_new(poll, oidset, names);
+	struct layout **at = bucket(layouts, layout->hash);
+	layout->next = *at;
+	*at = layout;
+	use(layouts, layout);
+	join_source(layouts, layout);
+	count_places(layouts, (int64_t)(layout->row_count * layout->column_count));
+	if (++layouts->count > layouts->bucket_count)
+		grow(layouts);
+	make_room(layouts);
+	return layout;
+}

@@ -1,0 +1,136 @@
+#include "persist/persist.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/stats.h"
+#include "persist/worker.h"
+#include "queue/queue.h"
+
+enum { LOOK_INTERVAL_MS = 1000 };
+
+const struct persister_ops *const persisters[OIDSET_KINDS] = {
+	[OIDSET_COUNTERS] = &persister_of_counters, [OIDSET_INTERFACES] = &persister_of_rows,
+	[OIDSET_SAPS] = &persister_of_rows,         [OIDSET_LSPS] = &persister_of_rows,
+	[OIDSET_OUTLETS] = &persister_of_rows,
+};
+
+/* The place of a worker; after one that hung another has it. */
+struct post {
+	struct persist *persist;
+	struct worker *worker;
+	struct task stopped;
+	const struct queue_def *def;
+	struct queue *queue;
+	unsigned index;
+};
+
+struct persist {
+	struct persist_options options;
+	struct loop_timer *looks;
+	struct post *posts;
+	size_t post_count, stopped_count;
+	void (*stopped)(void *owner);
+	void *owner;
+};
+
+static void fill_post(struct post *post)
+{
+	const struct persist *p = post->persist;
+	const struct persist_options *o = &p->options;
+	const struct worker_options options = {
+		.base =
+			{
+				.store = o->store,
+				.catalog = o->catalog,
+				.clock = o->clock,
+				.retention_ms = o->retention_ms,
+				.future_max_ms = o->future_max_ms,
+				.derive_every_ms = o->derive_every_ms,
+				.counters_max = o->counters_max / p->post_count,
+			},
+		.conf = o->conf,
+		.def = post->def,
+		.queue = post->queue,
+		.index = post->index,
+	};
+	post->worker = worker_new(&options);
+}
+
+/* What the old one holds is never freed: if it moves again it may still look at it. */
+static void replace(struct post *post)
+{
+	log_error("worker %u of queue " SHOWN " has not moved for %lld s: another takes its place",
+		  post->index, SHOWN_OF(post->def->name),
+		  (long long)(post->persist->options.hang_timeout_ms / 1000));
+	stat_add(STAT_persist_replaced, 1);
+	worker_abandon(post->worker);
+	fill_post(post);
+}
+
+static void on_look(void *owner)
+{
+	struct persist *p = owner;
+	int64_t now_ms = clock_mono_ms(p->options.clock);
+	for (size_t i = 0; i < p->post_count; i++) {
+		if (now_ms - worker_moved_ms(p->posts[i].worker) > p->options.hang_timeout_ms)
+			replace(&p->posts[i]);
+	}
+}
+
+static size_t count_posts(const struct inventory_conf *conf)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < conf->queue_count; i++)
+		count += conf->queues[i]->workers;
+	return count;
+}
+
+struct persist *persist_new(const struct persist_options *options)
+{
+	struct persist *p = mem_zalloc(sizeof(*p));
+	p->options = *options;
+	p->post_count = count_posts(options->conf);
+	p->posts = mem_zalloc(p->post_count * sizeof(*p->posts));
+	struct post *post = p->posts;
+	for (size_t q = 0; q < options->conf->queue_count; q++) {
+		const struct queue_def *def = options->conf->queues[q];
+		for (unsigned i = 0; i < def->workers; i++, post++) {
+			*post = (struct post){p, NULL, {NULL}, def, options->queues[q], i};
+			fill_post(post);
+		}
+	}
+	p->looks = loop_timer_new(options->loop, on_look, p);
+	loop_timer_start(p->looks, LOOK_INTERVAL_MS, LOOK_INTERVAL_MS);
+	return p;
+}
+
+static void post_stopped(struct task *task)
+{
+	struct post *post = CONTAINER_OF(task, struct post, stopped);
+	struct persist *p = post->persist;
+	worker_free(post->worker);
+	if (++p->stopped_count == p->post_count)
+		p->stopped(p->owner);
+}
+
+void persist_stop(struct persist *persist, void (*stopped)(void *owner), void *owner)
+{
+	persist->stopped = stopped;
+	persist->owner = owner;
+	loop_timer_close(persist->looks);
+	for (size_t i = 0; i < persist->post_count; i++) {
+		persist->posts[i].stopped.run = post_stopped;
+		worker_stop(persist->posts[i].worker, loop_executor(persist->options.loop),
+			    &persist->posts[i].stopped);
+	}
+	if (!persist->post_count)
+		stopped(owner);
+}
+
+void persist_free(struct persist *persist)
+{
+	if (!persist)
+		return;
+	mem_free(persist->posts);
+	mem_free(persist);
+}

@@ -1,0 +1,46 @@
+/* Persisting (E: espersistd): what polls say is taken from the queues and kept.
+ *
+ * Each queue of the configuration has a number of workers, each a thread with a loop of its own and
+ * a persister of the queue's kind. All polls of a device go to one worker, in their order. A worker
+ * takes a batch, has its persister put it into a write, adds to the same write that these polls are
+ * done, and goes on when it is durable: a crash at any moment leaves a poll either waiting or
+ * stored.
+ *
+ * The manager, on the main loop, looks every second whether each worker still moves. One that does
+ * not for hang_timeout_ms is replaced: its polls are given to a new one, and what the old one may
+ * still write is the same once more, since what is done is done once. Threads and not processes,
+ * because they share the store, the catalog and the inventory, and because whatever could corrupt a
+ * worker's memory would end a process that serves them all the same way.
+ *
+ * What cannot be a poll, or not one of that OIDSet, is set aside in its queue with the reason. */
+#ifndef PERSIST_PERSIST_H
+#define PERSIST_PERSIST_H
+
+#include "catalog/catalog.h"
+#include "inventory/inventory.h"
+#include "loop/loop.h"
+#include "store/store.h"
+
+struct persist;
+struct queue;
+
+struct persist_options {
+	struct store *store;
+	struct catalog *catalog;
+	struct clock *clock;
+	struct loop *loop; /* the manager's */
+	const struct inventory_conf *conf;
+	/* By place in conf->queues; opened, and closed by the caller after this. */
+	struct queue *const *queues;
+	int64_t retention_ms, future_max_ms;
+	int64_t derive_every_ms; /* how often bins are made of raw data */
+	int64_t hang_timeout_ms;
+	size_t counters_max; /* whose last values are remembered, of all workers */
+};
+
+struct persist *persist_new(const struct persist_options *options);
+/* Finishes what is at work; then calls `stopped`, on the loop. */
+void persist_stop(struct persist *persist, void (*stopped)(void *owner), void *owner);
+void persist_free(struct persist *persist); /* stopped; NULL is allowed */
+
+#endif

@@ -1,0 +1,414 @@
+#include "persist/worker.h"
+
+#include <stdatomic.h>
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/stats.h"
+#include "loop/thread.h"
+#include "queue/queue.h"
+
+enum {
+	WRITE_MAX_BYTES = 48 << 20,
+	ARENA_MAX_BYTES = POLL_ARENA_MAX_BYTES + (64 << 20),
+	TICK_MS = 1000,
+	STOPPING_TICK_MS = 20,
+	REST_MS = 200, /* before what failed is tried again */
+};
+
+/*        taken               filled              durable
+ *  TAKES -------> FILLS ---------------> WRITES ----------> FILLS what is left, or TAKES
+ *                 ^   | error            ^    | busy
+ *                 |   v                  |    v
+ *             RESTS_TO_FILL          RESTS_TO_WRITE
+ *
+ * What has failed while it was written is given back to the queue, which gives it again.
+ */
+enum state { TAKES, RESTS_TO_TAKE, FILLS, RESTS_TO_FILL, WRITES, RESTS_TO_WRITE, ENDED };
+
+/* A message that is no poll of its OIDSet. */
+struct odd {
+	const struct queue_message *message;
+	const char *reason;
+};
+
+struct worker {
+	struct worker_options options;
+	struct loop_thread *thread;
+	struct loop *loop;
+	struct loop_timer *ticks, *rest;
+	struct queue_worker *taker;
+	struct persister *persister;
+	enum state state;
+	bool stopping;
+	_Atomic int64_t moved_ms;
+	struct task begin, stop;
+	struct executor *stopped_executor;
+	struct task *stopped;
+
+	/* Of what was taken; the arrays lie in `arena`. */
+	struct queue_batch *taken;
+	struct arena arena;
+	struct persist_item *items;
+	const struct queue_message **item_messages;
+	size_t item_count, items_done;
+	struct odd *odd;
+	size_t odd_count, odd_done;
+	struct persist_batch batch; /* the items from items_done on */
+	bool filled;                /* by the persister, which wants to know what becomes of it */
+	bool last;                  /* the write at hand ends what was taken */
+};
+
+static int64_t mono_ms(const struct worker *w)
+{
+	return clock_mono_ms(w->options.base.clock);
+}
+
+int64_t worker_moved_ms(const struct worker *worker)
+{
+	return atomic_load(&worker->moved_ms);
+}
+
+static void rest(struct worker *w, enum state state)
+{
+	w->state = state;
+	loop_timer_start(w->rest, REST_MS, 0);
+}
+
+/* ---- Taking ---------------------------------------------------------------------------------- */
+
+static void take(struct worker *w)
+{
+	w->state = TAKES;
+	queue_take(w->taker);
+}
+
+static void give_back(struct worker *w, bool stored)
+{
+	queue_finish(w->taken, stored);
+	w->taken = NULL;
+	arena_reset(&w->arena);
+	arena_reset(&w->batch.arena);
+}
+
+static void add_odd(struct worker *w, const struct queue_message *message, const char *reason)
+{
+	w->odd[w->odd_count++] = (struct odd){message, reason};
+}
+
+/* The poll that a message is, and its OIDSet. ERR_INVALID with a sentence. */
+static int read_message(const struct worker *w, const struct queue_message *message,
+			struct persist_item *item, struct errbuf *e)
+{
+	const struct queue_def *def = w->options.def;
+	if (message->malformed)
+		return errbuf_set(e, ERR_INVALID, "%s", message->malformed);
+	int err = poll_open(message->bytes, &item->poll, e);
+	if (err)
+		return err;
+	item->oidset = inventory_conf_oidset(w->options.conf, item->poll.oidset);
+	if (!item->oidset)
+		return errbuf_set(e, ERR_INVALID, "there is no OIDSet " SHOWN,
+				  SHOWN_OF(item->poll.oidset));
+	if (item->oidset->kind != def->persister)
+		return errbuf_set(e, ERR_INVALID,
+				  "OIDSet " SHOWN " is for persisters of %s, those of queue " SHOWN
+				  " are for %s",
+				  SHOWN_OF(item->oidset->name),
+				  oidset_kind_text(item->oidset->kind), SHOWN_OF(def->name),
+				  oidset_kind_text(def->persister));
+	return 0;
+}
+
+static void read_messages(struct worker *w)
+{
+	size_t count = w->taken->count;
+	w->items = arena_alloc(&w->arena, count * sizeof(*w->items));
+	w->item_messages = arena_alloc(&w->arena, count * sizeof(*w->item_messages));
+	w->odd = arena_alloc(&w->arena, count * sizeof(*w->odd));
+	ASSERT(w->items && w->item_messages && w->odd); /* a batch is bounded by its queue */
+	w->item_count = w->items_done = w->odd_count = w->odd_done = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct queue_message *message = &w->taken->messages[i];
+		struct persist_item *item = &w->items[w->item_count];
+		struct errbuf e;
+		*item = (struct persist_item){0};
+		if (read_message(w, message, item, &e) == 0) {
+			w->item_messages[w->item_count++] = message;
+			continue;
+		}
+		struct slice reason = arena_copy(&w->arena, slice_of(e.text));
+		add_odd(w, message, reason.data ? reason.data : "it is damaged");
+	}
+}
+
+static void fill(struct worker *w);
+static void fill_some(struct worker *w, size_t count);
+static void end(struct worker *w);
+
+static void on_taken(struct queue_worker *taker, struct queue_batch *taken, int err)
+{
+	struct worker *w = queue_worker_owner(taker);
+	if (err == ERR_CANCELLED) {
+		end(w);
+	} else if (err) {
+		rest(w, RESTS_TO_TAKE);
+	} else {
+		w->taken = taken;
+		read_messages(w);
+		fill(w);
+	}
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+/* What is written may be there or not: the queue gives it again, and what is there is known by its
+ * order then. */
+static void write_failed(struct worker *w, int err)
+{
+	log_warn("queue " SHOWN ": a write failed, its polls are tried again: %s",
+		 SHOWN_OF(w->options.def->name), err_text(err));
+	stat_add(STAT_persist_retries, 1);
+	give_back(w, false);
+	rest(w, RESTS_TO_TAKE);
+}
+
+static void written(struct store_write *write, int err)
+{
+	struct worker *w = write->owner;
+	if (w->filled)
+		w->persister->ops->stored(w->persister, &w->batch, err);
+	if (err) {
+		w->filled = false;
+		write_failed(w, err);
+		return;
+	}
+	w->items_done += w->filled ? w->batch.filled : 0;
+	w->filled = false;
+	if (!w->last) {
+		fill(w);
+		return;
+	}
+	stat_add(STAT_persist_polls, (int64_t)(w->taken->count - w->odd_count));
+	stat_add(STAT_persist_aside, (int64_t)w->odd_count);
+	give_back(w, true);
+	take(w);
+}
+
+/* The same write again and again while the store has no room for it, so that nothing that was found
+ * out about its values has to be found out anew. */
+static void submit(struct worker *w)
+{
+	int err = queue_submit(w->taken, w->batch.write);
+	if (!err) {
+		w->state = WRITES;
+	} else if (err == ERR_CANCELLED || w->stopping) {
+		written(w->batch.write, err);
+	} else {
+		stat_add(STAT_persist_retries, 1);
+		rest(w, RESTS_TO_WRITE);
+	}
+}
+
+/* Adds what ends that which was taken: messages put aside, then that all is done. As far as there
+ * is room: w->last says whether that was all. */
+static void add_end(struct worker *w)
+{
+	int err = 0;
+	while (w->odd_done < w->odd_count && !err) {
+		const struct odd *odd = &w->odd[w->odd_done];
+		err = queue_put_aside(w->taken, odd->message, odd->reason, w->batch.write);
+		w->odd_done += !err;
+	}
+	w->last = !err && queue_acknowledge(w->taken, w->batch.write) == 0;
+}
+
+/* The end has a write of its own, where nothing is left to fill. */
+static void write_end(struct worker *w)
+{
+	store_write_reset(w->batch.write);
+	w->batch.filled = 0;
+	add_end(w);
+	submit(w);
+}
+
+/* ---- Filling --------------------------------------------------------------------------------- */
+
+static void on_filled(struct persist_batch *batch, int err)
+{
+	struct worker *w = batch->owner;
+	if (err == ERR_LIMIT && batch->count > 1) {
+		/* There is room for one, if there is for any. */
+		fill_some(w, 1);
+		return;
+	}
+	if (err == ERR_LIMIT) {
+		batch->items[0].aside = "it is larger than what can be kept of one poll";
+		batch->filled = 1;
+	} else if (err) {
+		stat_add(STAT_persist_retries, 1);
+		rest(w, RESTS_TO_FILL);
+		return;
+	}
+	w->filled = true;
+	for (size_t i = 0; i < batch->filled; i++) {
+		if (batch->items[i].aside)
+			add_odd(w, w->item_messages[w->items_done + i], batch->items[i].aside);
+	}
+	w->last = false;
+	if (w->items_done + batch->filled == w->item_count)
+		add_end(w);
+	submit(w);
+}
+
+static void fill_some(struct worker *w, size_t count)
+{
+	w->state = FILLS;
+	store_write_reset(w->batch.write);
+	arena_reset(&w->batch.arena);
+	w->batch.items = w->items + w->items_done;
+	w->batch.count = count;
+	w->batch.filled = 0;
+	w->persister->ops->store(w->persister, &w->batch);
+}
+
+/* The persister has what is left of the items, until there is none. */
+static void fill(struct worker *w)
+{
+	if (w->items_done == w->item_count)
+		write_end(w);
+	else
+		fill_some(w, w->item_count - w->items_done);
+}
+
+static void on_rest(void *owner)
+{
+	struct worker *w = owner;
+	if (w->state == RESTS_TO_WRITE) {
+		submit(w);
+	} else if (w->stopping && w->state == RESTS_TO_FILL) {
+		give_back(w, false);
+		take(w); /* which is cancelled */
+	} else if (w->state == RESTS_TO_FILL) {
+		fill(w);
+	} else {
+		take(w);
+	}
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+/* As a worker that waits for something that never comes. */
+static NORETURN void hang(void)
+{
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+	pthread_mutex_lock(&lock);
+	for (;;)
+		pthread_cond_wait(&never, &lock);
+}
+
+static void on_tick(void *owner)
+{
+	struct worker *w = owner;
+	if (fault("persist_hang"))
+		hang();
+	atomic_store(&w->moved_ms, mono_ms(w));
+	if (w->state == ENDED)
+		end(w);
+	else if (!w->stopping)
+		w->persister->ops->tick(w->persister);
+}
+
+/* Nothing is taken any more; what the persister began by itself is waited for, looking now and
+ * then. */
+static void end(struct worker *w)
+{
+	w->state = ENDED;
+	w->persister->ops->stop(w->persister);
+	if (!w->persister->ops->idle(w->persister)) {
+		loop_timer_start(w->ticks, STOPPING_TICK_MS, 0);
+		return;
+	}
+	loop_timer_close(w->ticks);
+	loop_timer_close(w->rest);
+	queue_worker_free(w->taker);
+	w->persister->ops->free(w->persister);
+	store_write_free(w->batch.write);
+	arena_release(&w->arena);
+	arena_release(&w->batch.arena);
+	if (w->stopped)
+		w->stopped_executor->post(w->stopped_executor, w->stopped);
+}
+
+/* One that was replaced ends by itself, whenever it moves again. */
+static void run_begin(struct task *task)
+{
+	struct worker *w = CONTAINER_OF(task, struct worker, begin);
+	struct executor *executor = loop_executor(w->loop);
+	const struct queue_worker_options taker = {
+		.index = w->options.index,
+		.executor = executor,
+		.taken = on_taken,
+		.owner = w,
+	};
+	w->options.base.executor = executor;
+	w->persister = persisters[w->options.def->persister]->make(&w->options.base);
+	arena_init(&w->arena, ARENA_MAX_BYTES);
+	arena_init(&w->batch.arena, ARENA_MAX_BYTES);
+	w->batch.done = on_filled;
+	w->batch.owner = w;
+	w->batch.write = store_write_new(w->options.base.store, WRITE_MAX_BYTES);
+	w->batch.write->executor = executor;
+	w->batch.write->done = written;
+	w->batch.write->owner = w;
+	w->ticks = loop_timer_new(w->loop, on_tick, w);
+	w->rest = loop_timer_new(w->loop, on_rest, w);
+	loop_timer_start(w->ticks, TICK_MS, TICK_MS);
+	w->taker = queue_worker_new(w->options.queue, &taker);
+	take(w);
+}
+
+struct worker *worker_new(const struct worker_options *options)
+{
+	struct worker *w = mem_zalloc(sizeof(*w));
+	char name[32];
+	w->options = *options;
+	w->begin.run = run_begin;
+	atomic_store(&w->moved_ms, mono_ms(w));
+	snprintf(name, sizeof(name), "%.10s-%u", options->def->name.data, options->index % 1000);
+	w->thread = loop_thread_new(name);
+	w->loop = loop_thread_loop(w->thread);
+	struct executor *executor = loop_executor(w->loop);
+	executor->post(executor, &w->begin);
+	return w;
+}
+
+static void run_stop(struct task *task)
+{
+	struct worker *w = CONTAINER_OF(task, struct worker, stop);
+	w->stopping = true;
+	queue_worker_cancel(w->taker);
+	if (w->state == RESTS_TO_TAKE)
+		loop_timer_start(w->rest, 0, 0);
+}
+
+void worker_stop(struct worker *worker, struct executor *executor, struct task *stopped)
+{
+	worker->stopped_executor = executor;
+	worker->stopped = stopped;
+	worker->stop.run = run_stop;
+	struct executor *own = loop_executor(worker->loop);
+	own->post(own, &worker->stop);
+}
+
+void worker_free(struct worker *worker)
+{
+	loop_thread_free(worker->thread);
+	mem_free(worker);
+}
+
+void worker_abandon(struct worker *worker)
+{
+	loop_thread_abandon(worker->thread);
+}
