@@ -170,13 +170,16 @@ static void assign_codes(struct entropy_code *code)
 	ASSERT(at == ENTROPY_WORDS);
 }
 
-/* The word that `bits` begin with, if it is no longer than `most`; its length, or 0. */
-static unsigned first_word(const struct entropy_code *code, uint64_t bits, unsigned most,
-			   unsigned *word)
+/* The word that `bits` begin with, if it is longer than `least` and no longer than `most`; its
+ * length, or 0. */
+static unsigned first_word(const struct entropy_code *code, uint64_t bits, unsigned least,
+			   unsigned most, unsigned *word)
 {
 	uint32_t value = 0;
 	for (unsigned length = 1; length <= most; length++) {
 		value = value << 1 | (uint32_t)(bits >> (length - 1) & 1);
+		if (length <= least)
+			continue;
 		unsigned count = (unsigned)code->first_word[length + 1] - code->first_word[length];
 		uint32_t index = value - code->first_code[length];
 		if (value >= code->first_code[length] && index < count) {
@@ -193,8 +196,8 @@ static void fill_lookup(struct entropy_code *code)
 		uint32_t entry = 0;
 		unsigned used = 0, count = 0, word;
 		for (; count < ENTROPY_ENTRY_WORDS; count++) {
-			unsigned length =
-				first_word(code, bits >> used, ENTROPY_LOOKUP_BITS - used, &word);
+			unsigned length = first_word(code, bits >> used, 0,
+						     ENTROPY_LOOKUP_BITS - used, &word);
 			if (!length)
 				break;
 			entry |= (uint32_t)word << (6 + 8 * count);
@@ -600,11 +603,11 @@ uint8_t *entropy_write(const struct entropy_cost *cost, unsigned table, const ui
 enum {
 	WORDS_MAX = BLOCK_ROWS_MAX / 2,
 	STREAM_BYTES_MAX = WORDS_MAX * ENTROPY_CODE_BITS_MAX / 8,
-	/* Zeros stand behind the copy of a stream that is read: look-ups go on into them, and eight
-	 * bytes can be loaded at each of these bits. Whoever took words from there has gone beyond
-	 * the end, which is damage. */
+	/* Zeros stand behind the copy of a stream that is read: look-ups go on into them, and where
+	 * the last word of these bits may end, eight bytes can be loaded. Whoever took words from
+	 * there has gone beyond the end, which is damage. */
 	ZERO_BITS = 64,
-	ZERO_BYTES = ZERO_BITS / 8 + 8,
+	ZERO_BYTES = (ZERO_BITS + ENTROPY_CODE_BITS_MAX) / 8 + 8,
 	/* A shorter stream is read by one lane. */
 	LANES_BYTES_LEAST = 96,
 	/* What a lane that begins anywhere reads to come into step with the words, and so much more
@@ -626,7 +629,8 @@ static int read_word(const struct entropy_code *code, const uint8_t *from, struc
 	uint32_t entry = code->lookup[bits & low_mask(ENTROPY_LOOKUP_BITS)];
 	unsigned word = entry >> 6 & 0xff;
 	unsigned length =
-		entry ? code->lengths[word] : first_word(code, bits, ENTROPY_CODE_BITS_MAX, &word);
+		entry ? code->lengths[word]
+		      : first_word(code, bits, ENTROPY_LOOKUP_BITS, ENTROPY_CODE_BITS_MAX, &word);
 	if (!length)
 		return ERR_DAMAGED;
 	*lane->to++ = (uint8_t)word;
@@ -649,7 +653,7 @@ static int read_lane(const struct entropy_code *code, const uint8_t *from, struc
 static bool is_long(const struct entropy_code *code, const uint8_t *from,
 		    const struct word_lane *lane)
 {
-	return lane->bit + ENTROPY_CODE_BITS_MAX <= lane->end && lane->to < lane->to_end &&
+	return lane->bit < lane->end && lane->to < lane->to_end &&
 	       !code->lookup[bits_at(from, lane->bit) & low_mask(ENTROPY_LOOKUP_BITS)];
 }
 
@@ -658,15 +662,9 @@ static int read_lanes(const struct entropy_code *code, const uint8_t *from,
 		      struct word_lane lanes[ENTROPY_LANES])
 {
 	int err = 0;
-	for (bool again = true; again && !err;) {
-		again = false;
-		kernels->read_lanes(code, from, lanes);
-		for (unsigned i = 0; i < ENTROPY_LANES && !err; i++) {
-			if (!is_long(code, from, &lanes[i]))
-				continue;
-			err = read_word(code, from, &lanes[i]);
-			again = true;
-		}
+	while (!err && kernels->read_lanes(code, from, lanes)) {
+		for (unsigned i = 0; i < ENTROPY_LANES && !err; i++)
+			err = is_long(code, from, &lanes[i]) ? read_word(code, from, &lanes[i]) : 0;
 	}
 	return err;
 }

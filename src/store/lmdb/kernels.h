@@ -56,8 +56,9 @@ struct kernels {
 	 * Eight bytes can be loaded at every bit before the end. */
 	void (*read_words)(const struct entropy_code *code, const uint8_t *from,
 			   struct word_lane *lane);
-	/* The same for all lanes side by side, while four look-ups fit into each. */
-	void (*read_lanes)(const struct entropy_code *code, const uint8_t *from,
+	/* The same for all lanes side by side, while four look-ups fit into each. True: stopped
+	 * before a word longer than the index, which some lane stands at. */
+	bool (*read_lanes)(const struct entropy_code *code, const uint8_t *from,
 			   struct word_lane lanes[ENTROPY_LANES]);
 	/* Puts symbols above their low bits. */
 	void (*add_symbols)(const uint64_t *symbols, size_t count, unsigned low_bits,

@@ -318,7 +318,7 @@ static inline size_t least_rounds(const struct word_lane lanes[ENTROPY_LANES])
 }
 
 /* A look-up waits for the one before it, but not for those of the other lanes. */
-TARGET static void read_lanes(const struct entropy_code *code, const uint8_t *from,
+TARGET static bool read_lanes(const struct entropy_code *code, const uint8_t *from,
 			      struct word_lane lanes[ENTROPY_LANES])
 {
 	const uint32_t *lookup = code->lookup;
@@ -344,6 +344,7 @@ TARGET static void read_lanes(const struct entropy_code *code, const uint8_t *fr
 	lanes[0] = a;
 	lanes[1] = b;
 	lanes[2] = c;
+	return stuck;
 }
 
 /* A symbol as the difference it stands for. */
