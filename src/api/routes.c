@@ -1,6 +1,7 @@
 #include "api/routes.h"
 
 #include "api/influx.h"
+#include "api/inventory.h"
 #include "api/metadata.h"
 #include "api/polls.h"
 #include "api/query.h"
@@ -50,6 +51,26 @@ const struct http_route api_routes[] = {
 	 "What is stored: series, samples, bytes per sample by table, sizes.", "/api/stats"},
 	{VERB_GET, "/api/verify", false, ROLE_ADMIN, NO_BODY, &store_admin_verify,
 	 "Reads everything that is stored and checks it; may take long.", "granary verify"},
+	{VERB_GET, "/api/devices", false, ROLE_READ, NO_BODY, &devices_handler,
+	 "What is polled, and how that goes.", "/api/devices"},
+	{VERB_POST, "/api/devices", false, ROLE_ADMIN, 32 << 20, 0, &device_add_handler,
+	 "Adds a device, or a list of them: all or none; name, address, credentials, oidsets.",
+	 NULL},
+	{VERB_GET, "/api/devices/", true, ROLE_READ, NO_BODY, &device_handler,
+	 "The same of one device.", NULL},
+	{VERB_POST, "/api/devices/", true, ROLE_ADMIN, 1 << 20, 0, &device_change_handler,
+	 "Changes what is given of a device; its name alone renames it.", NULL},
+	{VERB_DELETE, "/api/devices/", true, ROLE_ADMIN, NO_BODY, &device_remove_handler,
+	 "Removes a device, with withData=true what is stored of it too.", NULL},
+	{VERB_GET, "/api/oidsets", false, ROLE_READ, NO_BODY, &oidsets_handler,
+	 "Sets of OIDs that can be polled.", "/api/oidsets"},
+	{VERB_GET, "/api/oidsets/", true, ROLE_READ, NO_BODY, &oidset_handler, "One of them.",
+	 "/api/oidsets/IfXTable"},
+	{VERB_GET, "/api/interfaces", false, ROLE_READ, NO_BODY, &interfaces_handler,
+	 "Interfaces of a device or of all; with begin and end their versions of that time; kind "
+	 "may "
+	 "be saps, lsps, outlets.",
+	 "/api/interfaces"},
 	{VERB_POST, "/api/put", false, ROLE_WRITE, BODY_GATHERED, &put_handler,
 	 "Takes points as OpenTSDB writes them, one or an array; ?summary and ?details say more.",
 	 "curl -d '{\"metric\":\"m\",\"timestamp\":1600000000,\"value\":1.5,"

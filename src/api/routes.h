@@ -13,6 +13,7 @@ struct catalog;
 struct conf;
 struct ingest;
 struct inventory_conf;
+struct inventory_keeper;
 struct query_engine;
 struct queue;
 struct store;
@@ -26,7 +27,9 @@ struct api {
 	struct store *store;
 	struct catalog *catalog;
 	struct query_engine *queries;
+	struct inventory_keeper *inventory;
 	const struct inventory_conf *inventory_conf;
+	size_t inventory_calls;      /* changes of it that are at work */
 	struct queue *const *queues; /* by place in inventory_conf->queues */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */

@@ -31,6 +31,12 @@ static const struct {
 	{"--time", OPTION_TIME, offsetof(struct client_args, time)},
 	{"--agg", OPTION_AGG, offsetof(struct client_args, agg)},
 	{"--by", OPTION_BY, offsetof(struct client_args, by)},
+	{"--credentials", OPTION_CREDENTIALS, offsetof(struct client_args, credentials)},
+	{"--address", OPTION_ADDRESS, offsetof(struct client_args, address)},
+	{"--active", OPTION_ACTIVE, offsetof(struct client_args, active)},
+	{"--begin", OPTION_LIFE, offsetof(struct client_args, begin)},
+	{"--end", OPTION_LIFE, offsetof(struct client_args, end)},
+	{"--with-data", OPTION_WITH_DATA, offsetof(struct client_args, with_data), true},
 	{"--explain", OPTION_EXPLAIN, offsetof(struct client_args, explain), true},
 	{"--all", OPTION_ALL, offsetof(struct client_args, all), true},
 	{"--once", OPTION_ONCE, offsetof(struct client_args, once), true},
@@ -230,15 +236,25 @@ static struct slice error_sentence(struct slice body, struct arena *arena)
 	return body;
 }
 
-static int complain_of_status(const struct client_args *args, const struct client_answer *answer)
+static void complain(const struct client_args *args, struct client_answer *answer,
+		     const char *sentence)
+{
+	if (answer->quiet)
+		errbuf_set(&answer->error, ERR_INVALID, "%s", sentence);
+	else
+		client_complain(args, "%s", sentence);
+}
+
+static int complain_of_status(const struct client_args *args, struct client_answer *answer)
 {
 	struct arena arena;
 
 	arena_init(&arena, 64 << 20);
 	struct slice text = error_sentence(buf_slice(&answer->body), &arena);
-	client_complain(args, "%.*s",
-			(int)(text.len < ERROR_TEXT_BYTES ? text.len : ERROR_TEXT_BYTES),
-			text.data);
+	char sentence[ERROR_TEXT_BYTES + 1];
+	snprintf(sentence, sizeof(sentence), "%.*s",
+		 (int)(text.len < ERROR_TEXT_BYTES ? text.len : ERROR_TEXT_BYTES), text.data);
+	complain(args, answer, sentence);
 	arena_release(&arena);
 	return ERR_INVALID;
 }
@@ -272,6 +288,8 @@ static struct curl_slist *set_headers(CURL *curl, const struct client_args *args
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body.data);
 	}
+	if (args->method)
+		curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, args->method);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
 	return headers;
 }
@@ -284,9 +302,11 @@ static int perform(const struct client_args *args, CURL *curl, struct client_ans
 
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer->status);
 	if (code != CURLE_OK) {
-		client_complain(args, "%s: %s%s", args->server,
-				error_text[0] ? error_text : curl_easy_strerror(code),
-				code == CURLE_COULDNT_CONNECT ? ". Is the server running?" : "");
+		char sentence[ERROR_TEXT_BYTES];
+		snprintf(sentence, sizeof(sentence), "%s: %s%s", args->server,
+			 error_text[0] ? error_text : curl_easy_strerror(code),
+			 code == CURLE_COULDNT_CONNECT ? ". Is the server running?" : "");
+		complain(args, answer, sentence);
 		return ERR_INVALID;
 	}
 	answer->cut = curl_easy_header(curl, "X-Granary-Cut", 0, CURLH_HEADER | CURLH_TRAILER, -1,

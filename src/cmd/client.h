@@ -1,6 +1,6 @@
-/* The client commands: query, series, put, stats, verify, compact, queue. They talk to a server's
- * API by HTTP; stats and verify can instead open a data directory that no server has open, and
- * compact always does. `snmp` asks a device.
+/* The client commands: query, series, put, stats, verify, compact, queue, device, oidset,
+ * interface. They talk to a server's API by HTTP; stats and verify can instead open a data
+ * directory that no server has open, and compact always does. `snmp` asks a device.
  *
  * Each takes the arguments after its name and gives the exit status: 0 all is well, 1 it could not
  * be done (or verify found something), 2 the command line is wrong. What is asked for goes to
@@ -19,6 +19,9 @@ int client_verify(int argc, char *const *argv);
 int client_compact(int argc, char *const *argv);
 int client_snmp(int argc, char *const *argv);
 int client_queue(int argc, char *const *argv);
+int client_device(int argc, char *const *argv);
+int client_oidset(int argc, char *const *argv);
+int client_interface(int argc, char *const *argv);
 
 /* Usage, options and examples, as `granary help NAME` prints them. */
 extern const char client_query_help[];
@@ -29,5 +32,8 @@ extern const char client_verify_help[];
 extern const char client_compact_help[];
 extern const char client_snmp_help[];
 extern const char client_queue_help[];
+extern const char client_device_help[];
+extern const char client_oidset_help[];
+extern const char client_interface_help[];
 
 #endif

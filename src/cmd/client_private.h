@@ -30,6 +30,11 @@ enum client_option_bit {
 	OPTION_EXPLAIN = 1 << 12,
 	OPTION_ONCE = 1 << 13,
 	OPTION_ASIDE = 1 << 14,
+	OPTION_CREDENTIALS = 1 << 15,
+	OPTION_ADDRESS = 1 << 16,
+	OPTION_ACTIVE = 1 << 17,
+	OPTION_LIFE = 1 << 18, /* --begin and --end */
+	OPTION_WITH_DATA = 1 << 19,
 };
 
 enum {
@@ -49,8 +54,10 @@ struct client_args {
 	const struct client_command *command;
 	const char *server, *tenant, *output_name, *data, *start, *end, *fn, *window, *time;
 	const char *agg, *by;
-	const char *aside;                /* the queue */
-	const char *all, *explain, *once; /* not NULL: given */
+	const char *aside; /* the queue */
+	const char *credentials, *address, *active, *begin;
+	const char *all, *explain, *once, *with_data; /* not NULL: given */
+	const char *method; /* of requests; NULL: GET, or POST with a body */
 	enum client_output output;
 	const char *words[CLIENT_WORDS_MAX];
 	size_t word_count;
@@ -89,6 +96,8 @@ struct client_answer {
 	struct buf body;
 	bool to_stdout; /* in: a body of status 200 goes there instead */
 	bool cut;       /* the server says that there is more than it gave */
+	bool quiet;     /* in: complaints go to `error` instead */
+	struct errbuf error;
 };
 
 void client_answer_init(struct client_answer *answer);

@@ -53,6 +53,12 @@ static const struct command commands[] = {
 	{"series", "print what there is: metrics and series", client_series, client_series_help,
 	 false},
 	{"put", "store samples", client_put, client_put_help, false},
+	{"device", "say what is polled: add, change, list, rename, remove, import", client_device,
+	 client_device_help, false},
+	{"oidset", "print the sets of OIDs that can be polled", client_oidset, client_oidset_help,
+	 false},
+	{"interface", "print the interfaces of devices", client_interface, client_interface_help,
+	 false},
 	{"stats", "print how much is stored", client_stats, client_stats_help, false},
 	{"verify", "read everything that is stored and check it", client_verify, client_verify_help,
 	 false},
@@ -88,7 +94,7 @@ static int print(struct buf *text)
 static void list_commands(struct buf *out)
 {
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		buf_printf(out, "  %-8s  %s\n", commands[i].name, commands[i].summary);
+		buf_printf(out, "  %-9s  %s\n", commands[i].name, commands[i].summary);
 }
 
 static int print_overview(void)

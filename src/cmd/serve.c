@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "api/inventory.h"
 #include "api/routes.h"
 #include "base/clock.h"
 #include "base/fault.h"
@@ -60,6 +61,7 @@ struct serve {
 	struct catalog *catalog;
 	struct ingest *ingest;
 	struct query_engine *queries;
+	struct inventory_keeper *inventory;
 	struct host *host;
 	struct http_server *http;
 	struct doors *doors;
@@ -129,6 +131,12 @@ static bool writes_over(const struct serve *s)
 	return ingest_idle(s->ingest);
 }
 
+static bool inventory_over(const struct serve *s)
+{
+	return !s->inventory ||
+	       (inventory_keeper_idle(s->inventory) && inventory_api_idle(&s->api));
+}
+
 static void begin_catalog(struct serve *s)
 {
 	query_engine_free(s->queries);
@@ -158,6 +166,7 @@ static const struct phase {
 	{"polling", begin_polling, is_polling_over},
 	{"host metrics", begin_host, NULL},
 	{"writes", NULL, writes_over},
+	{"inventory", NULL, inventory_over},
 	{"catalog", begin_catalog, NULL},
 	{"end", begin_end, NULL},
 };
@@ -416,6 +425,7 @@ static struct http_server *new_http(struct serve *s)
 		.catalog = s->catalog,
 		.ingest = s->ingest,
 		.queries = s->queries,
+		.inventory = s->inventory,
 		.inventory_conf = s->inventory_conf,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
@@ -423,6 +433,17 @@ static struct http_server *new_http(struct serve *s)
 	};
 	s->routes = configured_routes(c);
 	return http_server_new(s->loop, clock_real(), &limits, s->routes, api_route_count, &s->api);
+}
+
+static int open_inventory(struct serve *s, struct errbuf *e)
+{
+	const struct inventory_options options = {
+		.store = s->store,
+		.clock = clock_real(),
+		.executor = loop_executor(s->loop),
+		.conf = s->inventory_conf,
+	};
+	return inventory_keeper_open(&options, &s->inventory, e);
 }
 
 /* A machine without /proc is served all the same, and says what it does not have. */
@@ -516,13 +537,14 @@ static int start(struct serve *s, struct errbuf *e)
 	s->ingest = new_ingest(s);
 	s->polling = new_polling(s);
 	s->queries = new_queries(s);
+	int err = open_inventory(s, e);
 	s->http = new_http(s);
 	s->stop_timer = loop_timer_new(s->loop, on_stop_timer, s);
 	s->sweep_timer = loop_timer_new(s->loop, on_sweep_timer, s);
 	loop_timer_start(s->sweep_timer, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);
 	s->ingest_timer = loop_timer_new(s->loop, on_ingest_timer, s);
 	loop_timer_start(s->ingest_timer, INGEST_TICK_MS, INGEST_TICK_MS);
-	int err = open_signals(s, e);
+	err = err ? err : open_signals(s, e);
 	err = err ? err : listen_http(s, e);
 	err = err ? err : doors_open(s->conf, s->loop, s->ingest, &s->doors, e);
 	err = err ? err : polling_open(s->polling, e);
@@ -541,6 +563,7 @@ static void release(struct serve *s)
 	doors_free(s->doors);
 	polling_free(s->polling);
 	ingest_free(s->ingest);
+	inventory_keeper_free(s->inventory);
 	pool_close(s->pool);
 	store_close(s->store);
 	loop_free(s->loop);

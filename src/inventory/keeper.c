@@ -262,6 +262,23 @@ static int check_there(struct inventory_change *change, bool must_be)
 
 /* ---- Changes: the next picture -------------------------------------------------------------- */
 
+/* What it names is what it named before, though the configuration may no longer have it: a device
+ * with a problem can still be switched off. */
+static bool names_as_before(const struct inventory_change *change, const struct device *before,
+			    const struct device_spec *spec)
+{
+	if (change->op == INVENTORY_RENAME)
+		return true;
+	if (!before || before->oidset_name_count != spec->oidset_count ||
+	    !slice_equal(before->credentials_name, spec->credentials))
+		return false;
+	for (size_t i = 0; i < spec->oidset_count; i++) {
+		if (!slice_equal(before->oidset_names[i], spec->oidsets[i]))
+			return false;
+	}
+	return true;
+}
+
 static const struct device *make_device(struct inventory_change *change,
 					const struct device_spec *spec)
 {
@@ -275,7 +292,9 @@ static const struct device *make_device(struct inventory_change *change,
 		change->fault = 0; /* the new name of the first */
 	if (made.begin_ms == DEVICE_BEGIN_NOW)
 		made.begin_ms = clock_wall_ms(keeper->options.clock);
-	if (device_spec_check(&made, keeper->options.conf, &host, &port, &change->error))
+	bool known = names_as_before(change, before, spec);
+	if (device_spec_check(&made, known ? NULL : keeper->options.conf, &host, &port,
+			      &change->error))
 		return NULL;
 	struct device *device =
 		device_new(&made, host, port, keeper->options.conf, before ? before->state : NULL);
@@ -360,7 +379,6 @@ static int fill_rename(struct inventory_change *change, struct list *list)
 	struct device_spec spec =
 		device_spec_of(inventory_device(picture, change->specs[0].name), &arena);
 	spec.name = change->to;
-	/* Names that the configuration no longer has stay what they are. */
 	int err = add_made(change, &spec, list);
 	err = err ? err : delete_device(change, change->specs[0].name);
 	arena_release(&arena);

@@ -162,18 +162,22 @@ static int add_request(struct device_wipe *wipe)
 	return 0;
 }
 
+/* Without series only rows are left to look for. */
+static size_t after_list(struct device_wipe *wipe)
+{
+	size_t count;
+	handles_of(wipe, &count);
+	if (!count)
+		return STEP_ROWS;
+	qsort(wipe->handles.data, count, sizeof(uint64_t), by_handle);
+	return STEP_TABLES;
+}
+
 /* To the next slice of this step (token.len is not 0), or to the next step. */
 static void go_on(struct device_wipe *wipe)
 {
-	size_t count;
-	if (wipe->token.len == 0) {
-		if (wipe->step == STEP_LIST) {
-			handles_of(wipe, &count);
-			if (count)
-				qsort(wipe->handles.data, count, sizeof(uint64_t), by_handle);
-		}
-		wipe->step++;
-	}
+	if (wipe->token.len == 0)
+		wipe->step = wipe->step == STEP_LIST ? after_list(wipe) : wipe->step + 1;
 	if (wipe->step == STEP_END)
 		finish(wipe, 0);
 	else

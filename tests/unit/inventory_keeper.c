@@ -319,6 +319,21 @@ static void what_is_no_longer_configured_is_a_problem(void **state)
 	assert_null(a->credentials);
 	assert_int_equal(a->oidset_count, 1);
 	assert_string_equal(a->oidsets[0]->name.data, "Errors");
+	/* It can be switched off and renamed all the same, but not be given more of that kind. */
+	struct arena arena;
+	arena_init(&arena, 1 << 20);
+	spec = device_spec_of(a, &arena);
+	spec.active = false;
+	apply(INVENTORY_CHANGE, &spec, 1, "");
+	assert_int_equal(change_err, 0);
+	apply(INVENTORY_RENAME, &spec, 1, "b");
+	assert_int_equal(change_err, 0);
+	spec.name = SLICE("b");
+	spec.oidsets = own;
+	spec.oidset_count = 1;
+	apply(INVENTORY_CHANGE, &spec, 1, "");
+	assert_int_equal(change_err, ERR_INVALID);
+	arena_release(&arena);
 	inventory_release(picture);
 	reopen(SECRETS "oidsets: {Own: {frequency: 60s, correlator: Index, oids: [ifMtu]}}\n");
 	picture = inventory_keeper_take(keeper);

@@ -1,0 +1,238 @@
+#include "api/inventory_json.h"
+
+#include "wire/timetext.h"
+
+/* ---- Out ------------------------------------------------------------------------------------- */
+
+static void write_text(struct json_writer *w, const char *key, struct slice text)
+{
+	json_write_key(w, key);
+	json_write_string(w, text);
+}
+
+/* null where it is not known, or never. */
+static void write_time(struct json_writer *w, const char *key, int64_t ms)
+{
+	char text[TIME_PRINT_MAX_BYTES];
+	json_write_key(w, key);
+	if (ms == 0 || ms == INVENTORY_FOREVER_MS)
+		json_write_null(w);
+	else
+		json_write_string(w, (struct slice){text, time_print(text, ms)});
+}
+
+static void write_state(const struct device *device, int64_t now_ms, struct json_writer *w)
+{
+	struct device_status status = device_state_read(device->state);
+	const char *state = "waiting";
+	struct slice reason = SLICE("");
+	int64_t since_ms = 0;
+	if (!device_is_active(device, now_ms)) {
+		state = "inactive";
+		reason = !device->active             ? SLICE("it is switched off")
+			 : now_ms < device->begin_ms ? SLICE("its begin is to come")
+						     : SLICE("its end has passed");
+		since_ms = now_ms >= device->end_ms ? device->end_ms : 0;
+	} else if (device->problem.len) {
+		state = "misconfigured";
+		reason = device->problem;
+	} else if (status.failing_since_ms) {
+		state = "failing";
+		reason = slice_of(status.error);
+		since_ms = status.failing_since_ms;
+	} else if (status.last_success_ms) {
+		state = "ok";
+	}
+	write_text(w, "state", slice_of(state));
+	write_text(w, "reason", reason);
+	write_time(w, "since", since_ms);
+	write_time(w, "lastSuccess", status.last_success_ms);
+}
+
+void device_json(const struct device *device, int64_t now_ms, struct json_writer *w)
+{
+	json_write_object_begin(w);
+	write_text(w, "name", device->name);
+	write_text(w, "address", device->address);
+	json_write_key(w, "port");
+	json_write_u64(w, device->port);
+	write_text(w, "credentials", device->credentials_name);
+	json_write_key(w, "active");
+	json_write_bool(w, device->active);
+	write_time(w, "begin", device->begin_ms);
+	write_time(w, "end", device->end_ms);
+	json_write_key(w, "oidsets");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < device->oidset_name_count; i++)
+		json_write_string(w, device->oidset_names[i]);
+	json_write_array_end(w);
+	write_state(device, now_ms, w);
+	json_write_object_end(w);
+}
+
+static void oid_json(const struct oid_def *oid, struct json_writer *w)
+{
+	json_write_object_begin(w);
+	write_text(w, "name", oid->name);
+	write_text(w, "oid", oid->oid);
+	write_text(w, "type", slice_of(oid_type_text(oid->type)));
+	json_write_key(w, "scalar");
+	json_write_bool(w, oid->scalar);
+	json_write_key(w, "aggregate");
+	json_write_bool(w, oid->aggregate);
+	write_text(w, "alias", oid->endpoint_alias.data ? oid->endpoint_alias : SLICE(""));
+	json_write_object_end(w);
+}
+
+void oidset_json(const struct oidset *set, struct json_writer *w)
+{
+	json_write_object_begin(w);
+	write_text(w, "name", set->name);
+	write_text(w, "setName", set->set_name);
+	json_write_key(w, "shipped");
+	json_write_bool(w, set->shipped);
+	json_write_key(w, "frequencyMs");
+	json_write_i64(w, set->frequency_ms);
+	write_text(w, "kind", slice_of(oidset_kind_text(set->kind)));
+	write_text(w, "correlator", slice_of(set->correlator->name));
+	json_write_key(w, "tags");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < set->path_tag_count; i++)
+		json_write_string(w, set->path_tags[i]);
+	json_write_array_end(w);
+	json_write_key(w, "aggregatesMs");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < set->aggregate_count; i++)
+		json_write_i64(w, set->aggregates_ms[i]);
+	json_write_array_end(w);
+	json_write_key(w, "ttlMs");
+	json_write_i64(w, set->ttl_ms);
+	write_text(w, "queue", set->queue->name);
+	json_write_key(w, "oids");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < set->oid_count; i++)
+		oid_json(set->oids[i], w);
+	json_write_array_end(w);
+	json_write_object_end(w);
+}
+
+void interface_json(struct slice device, const struct inventory_row *row, struct json_writer *w)
+{
+	json_write_object_begin(w);
+	write_text(w, "device", device);
+	write_text(w, "name", row->name);
+	write_time(w, "begin", row->begin_ms);
+	write_time(w, "end", row->end_ms);
+	json_write_key(w, "attributes");
+	json_write_raw(w, row->attributes);
+	json_write_object_end(w);
+}
+
+void device_spec_json(const struct device_spec *spec, struct json_writer *w)
+{
+	json_write_object_begin(w);
+	if (spec->name.data)
+		write_text(w, "name", spec->name);
+	write_text(w, "address", spec->address);
+	write_text(w, "credentials", spec->credentials);
+	json_write_key(w, "active");
+	json_write_bool(w, spec->active);
+	if (spec->begin_ms != DEVICE_BEGIN_NOW)
+		write_time(w, "begin", spec->begin_ms);
+	if (spec->end_ms != INVENTORY_FOREVER_MS)
+		write_time(w, "end", spec->end_ms);
+	if (spec->oidsets) {
+		json_write_key(w, "oidsets");
+		json_write_array_begin(w);
+		for (size_t i = 0; i < spec->oidset_count; i++)
+			json_write_string(w, spec->oidsets[i]);
+		json_write_array_end(w);
+	}
+	json_write_object_end(w);
+}
+
+/* ---- In -------------------------------------------------------------------------------------- */
+
+static int wrong(const struct json *member, const char *what, struct errbuf *e)
+{
+	return errbuf_set(e, ERR_INVALID, SHOWN " %s", SHOWN_OF(member->key), what);
+}
+
+static int take_text(const struct json *member, struct slice *out, struct errbuf *e)
+{
+	if (member->type != JSON_T_STRING)
+		return wrong(member, "must be a text", e);
+	*out = member->text;
+	return 0;
+}
+
+/* A text of ISO 8601, or seconds or ms since 1970; null is for ever. */
+static int take_time(const struct json *member, int64_t *ms, struct errbuf *e)
+{
+	struct errbuf why;
+	if (member->type == JSON_T_NULL) {
+		*ms = INVENTORY_FOREVER_MS;
+		return 0;
+	}
+	if (member->type != JSON_T_STRING && member->type != JSON_T_NUMBER)
+		return wrong(member, "must be a time", e);
+	if (time_parse_absolute(member->text, ms, &why))
+		return wrong(member, why.text, e);
+	return 0;
+}
+
+static int take_oidsets(const struct json *member, struct arena *arena, struct device_spec *spec,
+			struct errbuf *e)
+{
+	if (member->type != JSON_T_ARRAY)
+		return wrong(member, "must be a list of names", e);
+	struct slice *names = arena_alloc(arena, (member->count + 1) * sizeof(*names));
+	if (!names)
+		return errbuf_set(e, ERR_LIMIT, "the request is too large");
+	spec->oidsets = names;
+	spec->oidset_count = 0;
+	for (const struct json *n = member->first; n; n = n->next) {
+		if (n->type != JSON_T_STRING)
+			return wrong(member, "must be a list of names", e);
+		names[spec->oidset_count++] = n->text;
+	}
+	return 0;
+}
+
+static int take_member(const struct json *member, struct arena *arena, struct device_spec *spec,
+		       struct errbuf *e)
+{
+	struct slice key = member->key;
+	if (slice_equal(key, SLICE("name")))
+		return take_text(member, &spec->name, e);
+	if (slice_equal(key, SLICE("address")))
+		return take_text(member, &spec->address, e);
+	if (slice_equal(key, SLICE("credentials")))
+		return take_text(member, &spec->credentials, e);
+	if (slice_equal(key, SLICE("begin")))
+		return take_time(member, &spec->begin_ms, e);
+	if (slice_equal(key, SLICE("end")))
+		return take_time(member, &spec->end_ms, e);
+	if (slice_equal(key, SLICE("oidsets")))
+		return take_oidsets(member, arena, spec, e);
+	if (!slice_equal(key, SLICE("active")))
+		return wrong(member,
+			     "is not known: name, address, credentials, active, begin, end "
+			     "and oidsets are",
+			     e);
+	if (member->type != JSON_T_BOOL)
+		return wrong(member, "must be true or false", e);
+	spec->active = member->boolean;
+	return 0;
+}
+
+int device_spec_from_json(const struct json *object, struct arena *arena, struct device_spec *spec,
+			  struct errbuf *e)
+{
+	int err = 0;
+	if (object->type != JSON_T_OBJECT)
+		return errbuf_set(e, ERR_INVALID, "a device is an object");
+	for (const struct json *n = object->first; n && !err; n = n->next)
+		err = take_member(n, arena, spec, e);
+	return err;
+}

@@ -1,0 +1,24 @@
+/* Devices, OIDSets and interfaces as JSON: what the API answers and takes, and what the commands
+ * send. Pure. */
+#ifndef API_INVENTORY_JSON_H
+#define API_INVENTORY_JSON_H
+
+#include "inventory/inventory.h"
+#include "wire/json.h"
+
+/* With how polling it goes at `now_ms`: state is ok, waiting (not polled yet), failing,
+ * misconfigured or inactive; of the last three `reason` and `since` say more where they can. */
+void device_json(const struct device *device, int64_t now_ms, struct json_writer *writer);
+void oidset_json(const struct oidset *set, struct json_writer *writer);
+/* The row's attributes with device, name, begin and end. */
+void interface_json(struct slice device, const struct inventory_row *row,
+		    struct json_writer *writer);
+
+/* What was said of a device, to be sent. */
+void device_spec_json(const struct device_spec *spec, struct json_writer *writer);
+/* And to be taken: members that are there go over those of *spec. Texts lie in the JSON, lists in
+ * `arena`. ERR_INVALID with a sentence, also for members that are not known. */
+int device_spec_from_json(const struct json *object, struct arena *arena, struct device_spec *spec,
+			  struct errbuf *e) MUST_CHECK;
+
+#endif

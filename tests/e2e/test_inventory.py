@@ -1,0 +1,225 @@
+"""What is polled: configuration, commands, API, and that it outlives the server."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from server import run
+
+SECRETS = "lab: {version: 2c, community: public}\ncore: {version: 2c, community: x}\n"
+
+
+@pytest.fixture
+def secrets(tmp_path):
+    path = tmp_path / "secrets.yml"
+    path.write_text(SECRETS)
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def inventory(make_server, secrets):
+    server = make_server(config=f"snmp:\n  secrets_file: {secrets}\n")
+    server.start()
+    yield server
+    if server.running():
+        server.stop()
+
+
+def ask(server, *arguments, status=0):
+    answer = run(*arguments[:2], "--server", server.url, *arguments[2:])
+    assert answer.returncode == status, (arguments, answer.stdout, answer.stderr)
+    return answer
+
+
+def listed(server):
+    rows = list(csv.DictReader(io.StringIO(ask(server, "device", "list").stdout)))
+    return {row["name"]: row for row in rows}
+
+
+def refused(server, sentence, *arguments, status=1):
+    assert ask(server, *arguments, status=status).stderr.strip() == sentence
+
+
+def test_devices_are_added_listed_changed_and_removed(inventory):
+    ask(inventory, "device", "add", "rtr_a", "192.0.2.1", "--credentials", "lab")
+    ask(inventory, "device", "add", "rtr_b", "[2001:db8::1]:1161", "FastPollHC", "Errors",
+        "--credentials", "core", "--end", "2020-01-02", "--begin", "2020-01-01")
+    found = listed(inventory)
+    assert found["rtr_a"] == {"name": "rtr_a", "address": "192.0.2.1", "port": "161",
+                              "credentials": "lab", "oidsets": "IfRefPoll IfXTable",
+                              "state": "waiting", "since": "", "reason": ""}
+    assert found["rtr_b"]["address"] == "2001:db8::1" and found["rtr_b"]["port"] == "1161"
+    assert found["rtr_b"]["oidsets"] == "Errors FastPollHC"
+    assert found["rtr_b"]["state"] == "inactive"
+    assert found["rtr_b"]["reason"] == "its end has passed"
+    assert found["rtr_b"]["since"] == "2020-01-02T00:00:00Z"
+
+    ask(inventory, "device", "change", "rtr_a", "Errors", "--active", "false")
+    assert listed(inventory)["rtr_a"]["oidsets"] == "Errors"
+    assert listed(inventory)["rtr_a"]["reason"] == "it is switched off"
+    ask(inventory, "device", "rename", "rtr_a", "rtr/z")
+    assert list(listed(inventory)) == ["rtr/z", "rtr_b"]
+    ask(inventory, "device", "remove", "rtr/z")
+    answer = inventory.request("DELETE", "/api/devices/rtr_b", withData="true")
+    assert answer.status == 200 and answer.json["series"] == 0
+    assert not listed(inventory)
+
+
+def test_what_is_wrong_is_said_and_changes_nothing(inventory):
+    ask(inventory, "device", "add", "a", "h", "--credentials", "lab")
+    before = ask(inventory, "device", "list").stdout
+    refused(inventory, "granary device add: device a: is there already",
+            "device", "add", "a", "h", "--credentials", "lab")
+    refused(inventory, "granary device add: device b: 'FastPolHC' is not an OIDSet; "
+            "did you mean FastPollHC?", "device", "add", "b", "h", "FastPolHC",
+            "--credentials", "lab")
+    refused(inventory, "granary device add: device b: 'labb' is not a name of credentials in the "
+            "secrets file; did you mean lab?", "device", "add", "b", "h", "--credentials", "labb")
+    refused(inventory, "granary device rename: device x: does not exist",
+            "device", "rename", "x", "y")
+    refused(inventory, "granary device remove: device x: does not exist", "device", "remove", "x")
+    ask(inventory, "device", "add", "b", "h", status=2)
+    ask(inventory, "device", "add", "b", "h", "--credentials", "lab", "--active", "maybe", status=2)
+    ask(inventory, "device", "add", "b", "h", "--credentials", "lab", "--begin", "soon", status=2)
+    assert ask(inventory, "device", "list").stdout == before
+
+    def post(body, path="/api/devices"):
+        answer = inventory.request("POST", path, body)
+        return answer.status, answer.json["error"]["message"], answer.json["error"].get("item")
+
+    good = {"name": "c", "address": "h", "credentials": "lab"}
+    assert post("[")[0] == 400
+    assert post("7") == (400, "a device is an object", 0)
+    assert post(json.dumps([good, {**good, "name": "d", "port": 1}])) == (
+        400, "port is not known: name, address, credentials, active, begin, end and oidsets are", 1)
+    assert post(json.dumps([good, {**good, "active": 1}])) == (
+        400, "active must be true or false", 1)
+    assert post(json.dumps([good, good])) == (400, "device c: stands twice", 1)
+    assert post(json.dumps([good, {**good, "name": "a"}])) == (
+        409, "device a: is there already", 1)
+    assert post('{"name":"x","active":true}', "/api/devices/a") == (
+        400, "a device is renamed by itself: send nothing beside the name", None)
+    assert post('{"active":true}', "/api/devices/x") == (404, "device x: does not exist", None)
+    assert inventory.get("/api/devices/x").status == 404
+    assert inventory.get("/api/devices/a/b").status == 404
+    assert inventory.get("/api/devices", bogus="1").status == 400
+    assert inventory.get("/api/oidsets/x").json["error"]["message"] == "'x' is not an OIDSet"
+    assert ask(inventory, "device", "list").stdout == before
+
+
+def test_an_import_is_taken_whole_or_not_at_all(inventory, tmp_path):
+    table = tmp_path / "d.csv"
+    table.write_text("name,address,credentials,oidsets\nr1,h1,lab,FastPollHC Errors\n"
+                     "r2,h2:1161,core,\n")
+    tree = tmp_path / "d.yml"
+    tree.write_text("devices:\n  - {name: r3, address: h3, credentials: lab}\n"
+                    "  - name: r2\n    address: h\n    credentials: lab\n")
+    assert ask(inventory, "device", "import", table).stdout == "2 devices were added\n"
+    assert list(listed(inventory)) == ["r1", "r2"]
+    refused(inventory, f"granary device import: {tree}:3: device r2: is there already; "
+            "nothing was imported", "device", "import", tree)
+    tree.write_text(tree.read_text().replace("r2", "r4").replace("lab}", "nobody}"))
+    refused(inventory, f"granary device import: {tree}:2: device r3: 'nobody' is not a name of "
+            "credentials in the secrets file; nothing was imported", "device", "import", tree)
+    assert list(listed(inventory)) == ["r1", "r2"]
+    table.write_text("name,address,credentials\nr9,h,lab\nr8,,lab\n")
+    refused(inventory, f"granary device import: {table}:3: device r8: needs an address; "
+            "nothing was imported", "device", "import", table)
+    refused(inventory, f"granary device import: {tmp_path}/x: not found",
+            "device", "import", tmp_path / "x")
+
+
+def test_ten_thousand_devices(inventory, tmp_path):
+    table = tmp_path / "d.csv"
+    table.write_text("name,address,credentials\n" +
+                     "".join(f"r{i:05},10.0.{i // 256}.{i % 256},lab\n" for i in range(10000)))
+    ask(inventory, "device", "import", table)
+    inventory.restart()
+    devices = inventory.get("/api/devices").json
+    assert len(devices) == 10000
+    assert devices[4711]["name"] == "r04711" and devices[4711]["address"] == "10.0.18.103"
+
+
+def test_devices_survive_a_kill(inventory):
+    for i in range(5):
+        ask(inventory, "device", "add", f"r{i}", "h", "--credentials", "lab")
+    ask(inventory, "device", "remove", "r3")
+    inventory.kill()
+    inventory.start()
+    assert list(listed(inventory)) == ["r0", "r1", "r2", "r4"]
+
+
+def test_names_that_the_configuration_lost_are_a_problem(make_server, secrets):
+    own = "oidsets: {Own: {frequency: 60s, correlator: Index, oids: [ifMtu]}}\n"
+    server = make_server(config=f"snmp: {{secrets_file: {secrets}}}\n{own}")
+    server.start()
+    ask(server, "device", "add", "a", "h", "Own", "Errors", "--credentials", "core")
+    server.stop()
+    secrets.write_text("lab: {version: 2c, community: public}\n")
+    server.configure(f"snmp: {{secrets_file: {secrets}}}\n")
+    server.start()
+    row = listed(server)["a"]
+    assert row["state"] == "misconfigured"
+    assert row["reason"] == "there is no entry of the secrets file called core, OIDSet Own"
+    ask(server, "device", "change", "a", "--active", "false")
+    assert listed(server)["a"]["state"] == "inactive"
+    server.stop()
+
+
+def test_oidsets_and_interfaces(inventory):
+    rows = {row["name"]: row for row in
+            csv.DictReader(io.StringIO(ask(inventory, "oidset", "list").stdout))}
+    assert len(rows) == 18
+    assert rows["ALUSAPPoll"]["frequency"] == "11s" and rows["ALUSAPPoll"]["correlator"] == "ALUSAP"
+    shown = list(csv.reader(io.StringIO(ask(inventory, "oidset", "show", "FastPollHC").stdout)))
+    assert shown == [["name", "oid", "type", "aggregate", "alias"],
+                     ["sysUpTime", "1.3.6.1.2.1.1.3", "TimeTicks", "false", ""],
+                     ["ifHCInOctets", "1.3.6.1.2.1.31.1.1.1.6", "Counter64", "true", "in"],
+                     ["ifHCOutOctets", "1.3.6.1.2.1.31.1.1.1.10", "Counter64", "true", "out"]]
+    refused(inventory, "granary oidset show: 'x' is not an OIDSet", "oidset", "show", "x")
+    assert json.loads(ask(inventory, "oidset", "show", "ALUErrors", "-o", "json").stdout)[
+        "setName"] == "Errors"
+    ask(inventory, "device", "add", "a", "h", "--credentials", "lab")
+    assert json.loads(ask(inventory, "interface", "list", "-o", "json").stdout) == []
+    assert json.loads(ask(inventory, "interface", "list", "a", "-o", "json").stdout) == []
+    assert inventory.get("/api/interfaces", kind="ports").json["error"]["message"] == (
+        "kind is interfaces, saps, lsps or outlets")
+    assert inventory.get("/api/interfaces", begin="soon").status == 400
+
+
+@pytest.mark.parametrize("config, sentence", [
+    ("oidsets:\n  Fast:\n    frequency: 60s\n    correlator: IfNmae\n    oids: [ifMtu]\n",
+     "granary.yml:4: oidsets.Fast.correlator: 'IfNmae' is not a correlator; did you mean IfName?"),
+    ("oidsets: {A: {frequency: 60s, correlator: Index, oids: [ifMtuu]}}\n",
+     "granary.yml:1: oidsets.A.oids[0]: 'ifMtuu' is not an OID that is known by name; did you mean "
+     "ifMtu?"),
+    ("persist_queue:\n  q: {persister: counters, oidsets: [FastPol]}\n",
+     "granary.yml:2: persist_queue.q.oidsets[0]: 'FastPol' is not an OIDSet; did you mean "
+     "FastPoll?"),
+    ("oidset: {}\n", "granary.yml:1: oidset is not an option; did you mean oidsets?"),
+])
+def test_a_wrong_configuration_is_refused_with_file_and_line(tmp_path, config, sentence):
+    path = tmp_path / "granary.yml"
+    path.write_text(config)
+    for command in (("serve", "--listen", "127.0.0.1:0", "--data", tmp_path / "data"), ("config",)):
+        answer = run(command[0], "--config", path, *command[1:])
+        assert answer.returncode == 2
+        assert answer.stderr.strip() == f"granary {command[0]}: {tmp_path}/{sentence}"
+
+
+def test_secrets_that_others_can_read_are_refused(tmp_path, secrets):
+    secrets.chmod(0o644)
+    answer = run("config", "--snmp.secrets_file", secrets)
+    assert answer.returncode == 2
+    assert answer.stderr.strip() == (
+        f"granary config: --snmp.secrets_file: {secrets}: holds secrets, but others may read or "
+        "change it (mode 644); chmod 600 it")
+    secrets.chmod(0o600)
+    assert run("config", "--snmp.secrets_file", secrets).returncode == 0
+    secrets.write_text("lab: {version: 3, user: u, auth: SHA, auth_password: topsecr}\n")
+    answer = run("config", "--snmp.secrets_file", secrets)
+    assert answer.returncode == 2 and "topsecr" not in answer.stderr
+    assert answer.stderr.endswith("lab.auth_password: a password has at least 8 characters\n")
