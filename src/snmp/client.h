@@ -13,7 +13,8 @@
  *    protected replies are ignored. What a device refuses ends the operation with its reason.
  *
  * All on the thread of the loop. `reply` and `done` are called from the loop only, never from
- * within a call into this module; from within them everything may be called. */
+ * within a call into this module; from within them everything may be called but snmp_client_close.
+ */
 #ifndef SNMP_CLIENT_H
 #define SNMP_CLIENT_H
 
