@@ -63,9 +63,14 @@ int checkpoint_next(struct checkpoint *c, struct checkpoint_row *row)
 	    (c->column_count < RATE_COLUMNS_MAX && row->columns >> c->column_count != 0))
 		return ERR_DAMAGED;
 	for (size_t i = 0; i < c->column_count; i++) {
-		int err = row->columns >> i & 1
-				  ? counter_decode(&c->config, &c->from, &row->states[i])
-				  : 0;
+		int err = 0;
+		if (!(row->columns >> i & 1))
+			continue;
+		row->until_ms[i] = (int64_t)((uint64_t)c->until_ms - cursor_varint(&c->from));
+		if (row->until_ms[i] <= c->until_ms)
+			err = counter_decode(&c->config, &c->from, &row->states[i]);
+		else
+			err = ERR_DAMAGED;
 		if (err)
 			return err;
 	}
@@ -86,6 +91,7 @@ void checkpoint_begin(struct checkpoint_writer *w, const struct counter_config *
 
 	buf_clear(&w->bytes);
 	w->config = config;
+	w->until_ms = until_ms;
 	w->rows = 0;
 	buf_append_char(&w->bytes, CHECKPOINT_VERSION);
 	append_varint(&w->bytes, (uint64_t)config->base_ms);
@@ -103,13 +109,17 @@ void checkpoint_begin(struct checkpoint_writer *w, const struct counter_config *
 }
 
 void checkpoint_add(struct checkpoint_writer *w, uint64_t id, uint64_t columns,
-		    const struct counter *states)
+		    const struct counter *states, const int64_t *until_ms)
 {
 	buf_append(&w->bytes, &id, sizeof(id));
 	append_varint(&w->bytes, columns);
-	for (size_t i = 0; i < RATE_COLUMNS_MAX && columns >> i; i++)
-		if (columns >> i & 1 && counter_encode(w->config, &states[i], &w->bytes))
+	for (size_t i = 0; i < RATE_COLUMNS_MAX && columns >> i; i++) {
+		if (!(columns >> i & 1))
+			continue;
+		append_varint(&w->bytes, (uint64_t)w->until_ms - (uint64_t)until_ms[i]);
+		if (counter_encode(w->config, &states[i], &w->bytes))
 			w->bytes.failed = true;
+	}
 	w->rows++;
 }
 

@@ -6,7 +6,8 @@
  *  varint base_ms; varint periods; varint period_ms each
  *  varint until_ms (zigzag)
  *  varint columns; varint bytes, name each
- *  u32 rows; of each: u64 id, varint of the columns that have a state (bit 0 the first), states
+ *  u32 rows; of each: u64 id, varint of the columns that have a state (bit 0 the first), and of
+ * each of these: varint ms by which it is behind until_ms (a job's table did not have it), state
  */
 #ifndef RATE_CHECKPOINT_H
 #define RATE_CHECKPOINT_H
@@ -35,6 +36,7 @@ struct checkpoint_row {
 	uint64_t id;
 	uint64_t columns;                        /* bits */
 	struct counter states[RATE_COLUMNS_MAX]; /* of these */
+	int64_t until_ms[RATE_COLUMNS_MAX];      /* likewise, up to when each was fed */
 };
 /* The next row; ERR_NOT_FOUND after the last, ERR_DAMAGED. */
 int checkpoint_next(struct checkpoint *checkpoint, struct checkpoint_row *row) MUST_CHECK;
@@ -42,6 +44,7 @@ int checkpoint_next(struct checkpoint *checkpoint, struct checkpoint_row *row) M
 /* Writing: begin, rows in order, end. */
 struct checkpoint_writer {
 	const struct counter_config *config;
+	int64_t until_ms;
 	struct buf bytes;
 	size_t count_at; /* where the number of rows stands */
 	uint32_t rows;
@@ -49,7 +52,7 @@ struct checkpoint_writer {
 void checkpoint_begin(struct checkpoint_writer *writer, const struct counter_config *config,
 		      int64_t until_ms, const struct slice *columns, size_t column_count);
 void checkpoint_add(struct checkpoint_writer *writer, uint64_t id, uint64_t columns,
-		    const struct counter *states);
+		    const struct counter *states, const int64_t *until_ms);
 /* ERR_LIMIT: it has become too long. */
 int checkpoint_end(struct checkpoint_writer *writer, struct slice *bytes) MUST_CHECK;
 

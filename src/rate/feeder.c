@@ -29,6 +29,7 @@ void feeder_release(struct feeder *f)
 	store_read_free(f->read);
 	mem_free(f->states);
 	mem_free(f->from_ms);
+	mem_free(f->until_ms);
 	mem_free(f->handles);
 	mem_free(f->companions);
 	mem_free(f->slot);
@@ -43,6 +44,7 @@ static void make_room(struct feeder *f, size_t counters)
 	f->cap = counters;
 	f->states = mem_resize_array(f->states, counters, sizeof(*f->states));
 	f->from_ms = mem_resize_array(f->from_ms, counters, sizeof(*f->from_ms));
+	f->until_ms = mem_resize_array(f->until_ms, counters, sizeof(*f->until_ms));
 	f->handles = mem_resize_array(f->handles, counters, sizeof(*f->handles));
 	f->companions = mem_resize_array(f->companions, counters + 1, sizeof(*f->companions));
 	f->slot = mem_resize_array(f->slot, counters, sizeof(*f->slot));

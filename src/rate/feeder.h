@@ -34,6 +34,7 @@ struct feeder {
 	size_t first, count;    /* rows of the table */
 	struct counter *states; /* by row and column */
 	int64_t *from_ms;       /* likewise: older raw data is in the state */
+	int64_t *until_ms;      /* likewise; the owner's, for what it does not let be fed */
 	int64_t lo_ms, hi_ms, end_ms;
 
 	struct feeder_rows rows;                   /* of the last feeder_row */

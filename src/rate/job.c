@@ -170,8 +170,9 @@ static void take_states(struct rate_job *job, const struct checkpoint *c, const 
 		at = feeder_counter(f, row, match[i]);
 		f->states[at] = job->old_row.states[i];
 		checkpoint_convert(&c->config, &job->table->config, &f->states[at]);
+		f->until_ms[at] = job->old_row.until_ms[i];
 		if (f->from_ms[at] != FEEDER_NOTHING)
-			f->from_ms[at] = c->until_ms;
+			f->from_ms[at] = f->until_ms[at];
 	}
 }
 
@@ -369,22 +370,29 @@ static int append_row(struct rate_job *job, size_t row)
 
 /* ---- The checkpoint ------------------------------------------------------------------------- */
 
+/* Counters of the row that the table has no handle of stay as far as they were. */
 static void add_fed_row(struct rate_job *job, size_t row)
 {
 	const struct feeder *f = &job->feeder;
-	const struct counter *states = &f->states[feeder_counter(f, row, 0)];
+	size_t at = feeder_counter(f, row, 0);
+	int64_t until_ms[RATE_COLUMNS_MAX];
 	uint64_t columns = 0;
 
-	for (size_t c = 0; c < job->table->column_count; c++)
-		columns |= (uint64_t)states[c].known << c;
+	for (size_t c = 0; c < job->table->column_count; c++) {
+		columns |= (uint64_t)f->states[at + c].known << c;
+		until_ms[c] = job->table->rows[row].handles[c] ? job->writer.until_ms
+							       : f->until_ms[at + c];
+	}
 	if (columns)
-		checkpoint_add(&job->writer, job->table->rows[row].id, columns, states);
+		checkpoint_add(&job->writer, job->table->rows[row].id, columns, &f->states[at],
+			       until_ms);
 }
 
 /* A row that the table does not have, with its columns under their places in the table. */
 static void add_kept_row(struct rate_job *job, const struct checkpoint *c, const size_t *match)
 {
 	struct counter states[RATE_COLUMNS_MAX];
+	int64_t until_ms[RATE_COLUMNS_MAX];
 	uint64_t columns = 0;
 
 	for (size_t i = 0; i < c->column_count; i++) {
@@ -393,11 +401,12 @@ static void add_kept_row(struct rate_job *job, const struct checkpoint *c, const
 		    old->ts_ms < job->feeder.end_ms - RATE_JOB_SILENT_MS)
 			continue;
 		states[match[i]] = *old;
+		until_ms[match[i]] = job->old_row.until_ms[i];
 		checkpoint_convert(&c->config, &job->table->config, &states[match[i]]);
 		columns |= UINT64_C(1) << match[i];
 	}
 	if (columns)
-		checkpoint_add(&job->writer, job->old_row.id, columns, states);
+		checkpoint_add(&job->writer, job->old_row.id, columns, states, until_ms);
 }
 
 static int next_old_row(struct rate_job *job, struct checkpoint *c, bool *there)

@@ -146,11 +146,11 @@ static void take_row(struct rate_read *read, const struct checkpoint *c, size_t 
 			    !slice_equal(c->columns[i], read->table->columns[j].name))
 				continue;
 			/* Left behind where a run was divided and the write did not end. */
-			if (f->states[at].known && f->from_ms[at] > c->until_ms)
+			if (f->states[at].known && f->from_ms[at] > read->old_row.until_ms[i])
 				continue;
 			f->states[at] = read->old_row.states[i];
 			checkpoint_convert(&c->config, &read->table->config, &f->states[at]);
-			f->from_ms[at] = c->until_ms;
+			f->from_ms[at] = read->old_row.until_ms[i];
 		}
 	}
 }

@@ -566,6 +566,47 @@ static void devices_of_many_interfaces_have_several_checkpoints(void **state)
 	check_many(true);
 }
 
+/* After a restart a job may run before every interface and OID has been polled again: what it does
+ * not have waits with its raw data, and nothing of it is passed over. */
+static void what_a_table_lacks_for_a_while_loses_nothing(void **state)
+{
+	struct rig *rig = rig_new(true, 3);
+	uint64_t lacking[RIG_COLUMNS] = {0, 0};
+	struct rate_row all[3], rows[2];
+
+	(void)state;
+	for (uint64_t i = 0; i < 4; i++)
+		put_all(rig, 3, NEW_YEAR + (int64_t)i * 30000, i * i * 100);
+	assert_int_equal(rig_job_until(rig, NEW_YEAR + 60000), 0);
+	memcpy(all, rig->rows, sizeof(all));
+	memcpy(rows, all, sizeof(rows));
+	lacking[1] = all[0].handles[1];
+	rows[0].handles = lacking; /* the first OID of the first, and all of the third */
+	rig->table.rows = rows;
+	rig->table.row_count = 2;
+	assert_int_equal(rig_job_until(rig, NEW_YEAR + 110000), 0);
+	rig->table.rows = rig->rows;
+	rig->table.row_count = 3;
+	for (uint64_t i = 4; i < 6; i++)
+		put_all(rig, 3, NEW_YEAR + (int64_t)i * 30000, i * i * 100);
+	for (int job = 0; job < 2; job++) {
+		assert_int_equal(rig_read_table(rig, &rig->table, 0, NEW_YEAR, NEW_YEAR + 3600000),
+				 0);
+		for (size_t i = 0; i < 3; i++) {
+			size_t at = index_of(rig, rig->handles[i]);
+			for (size_t c = 0; c < RIG_COLUMNS; c++) {
+				struct rate_series s = rate_read_series(rig->read, at, c);
+				assert_int_equal(s.count, 6);
+				for (size_t b = 0; b < 5; b++)
+					assert_int_equal(s.rows[b].val,
+							 (2 * b + 1) * 100 * (i + 1));
+			}
+		}
+		assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+	}
+	rig_free(rig);
+}
+
 /* A reader asks for one interface and one OID of it; its cell has all of them. */
 static void part_of_a_table_is_read_by_itself(void **state)
 {
@@ -702,6 +743,7 @@ int main(void)
 		cmocka_unit_test(ranges_go_over_new_year),
 		cmocka_unit_test(any_cut_by_jobs_restarts_and_failures_gives_the_same),
 		cmocka_unit_test(devices_of_many_interfaces_have_several_checkpoints),
+		cmocka_unit_test(what_a_table_lacks_for_a_while_loses_nothing),
 		cmocka_unit_test(part_of_a_table_is_read_by_itself),
 		cmocka_unit_test(a_checkpoint_that_cannot_be_read_is_named),
 		cmocka_unit_test(what_came_from_expired_raw_data_is_not_touched),
