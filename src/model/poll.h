@@ -20,7 +20,7 @@
 struct arena;
 
 enum {
-	POLL_BYTES_MAX = 16 << 20, /* of one message */
+	POLL_BYTES_MAX = (16 << 20) - 4096, /* of one message */
 	POLL_ROWS_MAX = 65536,
 	POLL_COLUMNS_MAX = 256,
 	POLL_CELLS_MAX = 1 << 20,  /* rows times columns */

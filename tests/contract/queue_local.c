@@ -5,6 +5,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "naive.h"
 #include "queue/local/local.h"
 #include "queue_rig.h"
 
@@ -122,6 +123,172 @@ static void killed_at_any_moment(UNUSED void **state)
 	queue_rig_close(&q);
 }
 
+/* ---- What the store refuses, sizes ----------------------------------------------------------- */
+
+static int set_up(void **state)
+{
+	static struct queue_rig q;
+	static struct contract_engine engine;
+	engine = engine_naive();
+	queue_rig_open(&q, &local_driver, &engine, &(struct queue_limits){.workers = 1});
+	*state = &q;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	queue_rig_close(*state);
+	return 0;
+}
+
+static void a_put_that_failed_leaves_no_gap(void **state)
+{
+	struct queue_rig *q = *state;
+	uint64_t numbers[3];
+	queue_rig_worker(q, 0);
+	assert_int_equal(queue_rig_put(q, "k0", 1), 0);
+	naive_fail_writes(q->rig.store, ERR_FULL, 1);
+	assert_int_equal(queue_rig_put(q, "k0", 7), ERR_FULL);
+	assert_int_equal(queue_rig_put(q, "k0", 2), 0);
+	queue_rig_drain(q, 0, 2, numbers);
+	assert_true(numbers[0] == 1 && numbers[1] == 2);
+	/* Nothing but the gap: the worker goes on waiting. */
+	queue_rig_ask(q, 0);
+	naive_fail_writes(q->rig.store, ERR_FULL, 1);
+	assert_int_equal(queue_rig_put(q, "k0", 8), ERR_FULL);
+	task_queue_run(&q->workers[0].tasks);
+	assert_false(q->workers[0].taken);
+	assert_int_equal(queue_rig_put(q, "k0", 3), 0);
+	assert_int_equal(queue_rig_wait(q, 0), 0);
+	assert_int_equal(queue_rig_number(&q->workers[0].batch->messages[0]), 3);
+	assert_int_equal(queue_rig_store(q, 0), 0);
+	struct queue_stats stats = queue_rig_stats(q);
+	assert_true(stats.added == 3 && stats.done == 3);
+	assert_true(stats.pending == 0 && stats.pending_bytes == 0);
+}
+
+static void a_store_that_is_busy_is_said_so(void **state)
+{
+	struct queue_rig *q = *state;
+	naive_refuse_writes(q->rig.store, ERR_BUSY, 1);
+	assert_int_equal(queue_rig_put(q, "k0", 1), ERR_BUSY);
+	assert_int_equal(queue_rig_put(q, "k0", 1), 0);
+	queue_rig_worker(q, 0);
+	naive_refuse_reads(q->rig.store, ERR_BUSY, 1);
+	queue_rig_ask(q, 0);
+	assert_int_equal(queue_rig_wait(q, 0), ERR_BUSY);
+	queue_rig_ask(q, 0);
+	assert_int_equal(queue_rig_wait(q, 0), 0);
+	/* The write that would have stored it fails: it comes again. */
+	naive_fail_writes(q->rig.store, ERR_FULL, 1);
+	assert_int_equal(queue_rig_store(q, 0), ERR_FULL);
+	assert_int_equal(queue_rig_samples(q), 0);
+	uint64_t number;
+	queue_rig_drain(q, 0, 1, &number);
+	assert_int_equal(number, 1);
+	assert_int_equal(queue_rig_stats(q).redelivered, 1);
+	assert_int_equal(queue_rig_samples(q), 1);
+}
+
+/* Five messages of 9 MB: a batch has room for two or three at once, of whichever shard. */
+static void large_messages_come_one_after_the_other(void **state)
+{
+	struct queue_rig *q = *state;
+	enum { LARGE = 9 << 20, COUNT = 5 };
+	char *bytes = mem_zalloc(LARGE);
+	unsigned seen = 0;
+	for (unsigned n = 0; n < COUNT; n++) {
+		char key[2] = {(char)('a' + n % 3)};
+		bytes[0] = bytes[LARGE - 1] = (char)n;
+		assert_int_equal(queue_rig_put_bytes(q, key, (struct slice){bytes, LARGE}), 0);
+	}
+	queue_rig_worker(q, 0);
+	for (unsigned takes = 0; seen != (1 << COUNT) - 1; takes++) {
+		assert_in_range(takes, 0, COUNT);
+		queue_rig_ask(q, 0);
+		assert_int_equal(queue_rig_wait(q, 0), 0);
+		struct queue_batch *batch = q->workers[0].batch;
+		struct store_write *write = rig_write_new(&q->rig);
+		for (size_t i = 0; i < batch->count; i++) {
+			struct slice got = batch->messages[i].bytes;
+			assert_int_equal(got.len, LARGE);
+			assert_int_equal(got.data[0], got.data[LARGE - 1]);
+			/* In the order of its key: of 0 and 3, 1 and 4. */
+			assert_true(got.data[0] < 3 || seen & 1u << (got.data[0] - 3));
+			seen |= 1u << got.data[0];
+		}
+		assert_int_equal(queue_acknowledge(batch, write), 0);
+		rig_commit(&q->rig, write);
+		queue_finish(batch, true);
+		q->workers[0].batch = NULL;
+	}
+	assert_int_equal(queue_rig_stats(q).pending, 0);
+	mem_free(bytes);
+}
+
+/* A message takes its bytes, its key and 9. */
+static void bytes_have_a_bound(void **state)
+{
+	struct queue_rig *q = *state;
+	struct errbuf e;
+	static const char bytes[100];
+	const struct queue_local_options options = {
+		.name = SLICE("small"),
+		.workers = 1,
+		.bytes_max = 3 * (100 + 2 + 9),
+		.store = q->rig.store,
+		.clock = clock_real(),
+	};
+	queue_close(q->queue);
+	for (int opened = 0; opened < 2; opened++) {
+		assert_int_equal(queue_local_open(&options, &q->queue, &e), 0);
+		for (int i = 0; i < 3 && !opened; i++)
+			assert_int_equal(queue_rig_put_bytes(q, "k0", (struct slice){bytes, 100}),
+					 0);
+		assert_int_equal(queue_rig_stats(q).pending_bytes, 333);
+		assert_int_equal(queue_rig_put_bytes(q, "", (struct slice){bytes, 0}), ERR_FULL);
+		if (!opened)
+			queue_close(q->queue);
+	}
+}
+
+static void wrong_options(void **state)
+{
+	struct queue_rig *q = *state;
+	static const char name[QUEUE_NAME_MAX_BYTES + 1] = "a name";
+	struct errbuf e;
+	struct queue *queue;
+	struct queue_local_options options = {.name = {name, sizeof(name)},
+					      .workers = 1,
+					      .store = q->rig.store,
+					      .clock = clock_real()};
+	assert_int_equal(queue_local_open(&options, &queue, &e), ERR_INVALID);
+	options.name = SLICE("");
+	assert_int_equal(queue_local_open(&options, &queue, &e), ERR_INVALID);
+	options.name = SLICE("q2");
+	options.workers = 0;
+	assert_int_equal(queue_local_open(&options, &queue, &e), ERR_INVALID);
+	options.workers = QUEUE_WORKERS_MAX + 1;
+	assert_int_equal(queue_local_open(&options, &queue, &e), ERR_INVALID);
+	options.workers = 1;
+	naive_refuse_reads(q->rig.store, ERR_BUSY, 1);
+	assert_int_equal(queue_local_open(&options, &queue, &e), ERR_BUSY);
+	assert_non_null(strstr(e.text, "q2"));
+}
+
+static int run_own(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(a_put_that_failed_leaves_no_gap),
+		TEST(a_store_that_is_busy_is_said_so),
+		TEST(large_messages_come_one_after_the_other),
+		TEST(bytes_have_a_bound),
+		TEST(wrong_options),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
 static int run_kills(void)
 {
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
@@ -135,11 +302,11 @@ int main(int argc, char **argv)
 {
 	const struct contract_engine lmdb = engine_lmdb("lmdb", 0, 0), naive = engine_naive();
 	struct queue_driver driver = local_driver;
-	if (argc > 1 && strcmp(argv[1], "kill") == 0)
-		return run_kills();
+	if (argc > 1 && strcmp(argv[1], "own") == 0)
+		return run_own() + run_kills();
 	int failed = queue_contract_run(&driver, &lmdb, argc, argv);
 	driver.name = "local on naive";
 	if (argc == 1)
-		failed += run_kills();
+		failed += run_own() + run_kills();
 	return failed + queue_contract_run(&driver, &naive, argc, argv);
 }

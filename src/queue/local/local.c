@@ -3,7 +3,10 @@
 #include "base/cursor.h"
 #include "base/mem.h"
 #include "base/stats.h"
+#include "model/poll.h"
 #include "queue/wait.h"
+
+_Static_assert((int)POLL_BYTES_MAX <= (int)QUEUE_MESSAGE_MAX_BYTES, "every poll fits into a queue");
 
 enum {
 	HEADER_BYTES = 8 + 1,
