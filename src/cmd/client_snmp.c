@@ -7,6 +7,7 @@
 
 #include "cmd/client.h"
 #include "cmd/client_private.h"
+#include "cmd/snmp_request.h"
 #include "cmd/snmp_text.h"
 #include "snmp/client.h"
 
@@ -14,12 +15,18 @@ const char client_snmp_help[] =
 	"usage: granary snmp get DEVICE OID... [options]\n"
 	"       granary snmp walk DEVICE [OID...] [options]\n"
 	"       granary snmp discover DEVICE [options]\n"
+	"       granary snmp poll-once DEVICE OIDSET [options] [--CONFIGURATION...]\n"
 	"\n"
 	"Asks a device by SNMP and prints what it says, a line a value. `walk` without an OID asks "
 	"for\n"
 	"1.3.6.1.2.1; several OIDs are walked side by side. `discover` prints what the device is: "
 	"its\n"
-	"name, description, engine and interfaces. DEVICE is a name or address, with or without "
+	"name, description, engine and interfaces. `poll-once` prints what the poller would store "
+	"of an\n"
+	"OIDSet: path, OID, type, value and time of each value; --config FILE and other options "
+	"of\n"
+	"`granary serve` say which OIDSets there are besides the shipped ones. DEVICE is a name or "
+	"address, with or without "
 	":PORT\n"
 	"(161); an OID is numbers or one of the names that the output shows.\n"
 	"\n"
@@ -47,6 +54,7 @@ const char client_snmp_help[] =
 	"Examples:\n"
 	"  granary snmp get router-1 sysName.0 sysUpTime.0\n"
 	"  granary snmp walk router-1 ifName ifHCInOctets ifHCOutOctets\n"
+	"  granary snmp poll-once router-1 IfXTable -c public\n"
 	"  granary snmp discover router-1 -v 3 -u monitor -a SHA-256 -A maplesyrup -x AES -X "
 	"maplesyrup\n";
 
@@ -284,7 +292,7 @@ static void split_device(const char *text, char *host, size_t host_size, char *p
 	const char *colon = strrchr(text, ':');
 	const char *bracket = strchr(text, ']');
 	bool one_colon = colon && strchr(text, ':') == colon;
-	snprintf(port, port_size, "%d", SNMP_PORT);
+	snprintf(port, port_size, "%d", SNMP_AGENT_PORT);
 	if (text[0] == '[' && bracket) {
 		snprintf(host, host_size, "%.*s", (int)(bracket - text - 1), text + 1);
 		if (bracket[1] == ':')
@@ -566,13 +574,40 @@ static int check_words(struct request *r)
 	const char *what = r->word_count ? r->words[0] : "";
 	bool discover_it = strcmp(what, "discover") == 0, walk = strcmp(what, "walk") == 0;
 	if (!discover_it && !walk && strcmp(what, "get") != 0)
-		return client_usage(&complaining, "say get, walk or discover");
+		return client_usage(&complaining, "say get, walk, discover or poll-once");
 	if (r->word_count < 2)
 		return client_usage(&complaining, "no device is given");
 	if (discover_it && r->word_count > 2)
 		return client_usage(&complaining, "discover takes a device only");
 	return discover_it ? 0 : parse_oids(r, 2, walk ? "1.3.6.1.2.1" : NULL);
 }
+
+/* ---- For client_snmp_poll.c ------------------------------------------------------------------ */
+
+int snmp_request_parse(int argc, char *const *argv, struct snmp_request *made)
+{
+	static struct request request;
+	if (parse(argc, argv, &request))
+		return ERR_INVALID;
+	*made = (struct snmp_request){request.credentials, request.options, request.words,
+				      request.word_count};
+	return 0;
+}
+
+int snmp_request_device(const char *device, char host[SNMP_HOST_MAX_BYTES], uint16_t *port)
+{
+	char text[16];
+	unsigned number;
+	split_device(device, host, SNMP_HOST_MAX_BYTES, text, sizeof(text));
+	if (parse_count(text, UINT16_MAX, &number) && number && host[0]) {
+		*port = (uint16_t)number;
+		return 0;
+	}
+	client_usage(&complaining, "%.100s is no HOST or HOST:PORT", device);
+	return ERR_INVALID;
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
 
 int client_snmp(int argc, char *const *argv)
 {
@@ -584,6 +619,8 @@ int client_snmp(int argc, char *const *argv)
 		printf("%s", client_snmp_help);
 		return CLIENT_OK;
 	}
+	if (argc && strcmp(argv[0], "poll-once") == 0)
+		return client_snmp_poll(argc - 1, argv + 1);
 	if (parse(argc, argv, &request) || check_words(&request))
 		return CLIENT_USAGE;
 	if (snmp_login_new(&request.credentials, &login, &e)) {

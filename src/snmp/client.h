@@ -29,7 +29,7 @@ enum {
 	SNMP_OPERATIONS_MAX = 64, /* of one device at one time */
 	SNMP_RETRIES_MAX = 7,
 	SNMP_REPLY_VARBINDS_MAX = 2048,
-	SNMP_PORT = 161,
+	SNMP_AGENT_PORT = 161,
 };
 
 /* ---- Client ---------------------------------------------------------------------------------- */

@@ -1,0 +1,439 @@
+#include "snmp/poller_core.h"
+
+#include "base/stats.h"
+
+enum {
+	LOG_LINES_PER_MINUTE = 60,
+	WALL_JUMP_MS = 1000, /* what clocks may drift apart between two steps */
+};
+
+static int64_t wall_ms(const struct core *core)
+{
+	return clock_wall_ms(core->options.clock);
+}
+
+static int64_t mono_ms(const struct core *core)
+{
+	return clock_mono_ms(core->options.clock);
+}
+
+/* ---- Plans ----------------------------------------------------------------------------------- */
+
+static struct core_plan *take_plan(struct core *core, const struct oidset *oidset)
+{
+	struct core_plan *plan = core->plans;
+	while (plan && plan->plan.oidset != oidset)
+		plan = plan->next;
+	if (!plan) {
+		plan = mem_zalloc(sizeof(*plan));
+		correlate_plan_init(&plan->plan, oidset);
+		plan->next = core->plans;
+		core->plans = plan;
+	}
+	plan->references++;
+	return plan;
+}
+
+static void give_plan(struct core *core, struct core_plan *plan)
+{
+	struct core_plan **at = &core->plans;
+	if (--plan->references)
+		return;
+	while (*at != plan)
+		at = &(*at)->next;
+	*at = plan->next;
+	mem_free(plan);
+}
+
+struct correlate_set *core_take_set(struct core *core)
+{
+	if (core->free_set_count)
+		return core->free_sets[--core->free_set_count];
+	struct correlate_set *set = mem_alloc(sizeof(*set));
+	correlate_set_init(set);
+	return set;
+}
+
+void core_give_set(struct core *core, struct correlate_set *set)
+{
+	if (set && core->free_set_count < POLLER_SETS_KEPT) {
+		core->free_sets[core->free_set_count++] = set;
+	} else if (set) {
+		correlate_set_release(set);
+		mem_free(set);
+	}
+}
+
+/* ---- OIDSets of a device --------------------------------------------------------------------- */
+
+static struct polled_set *set_new(struct core *core, struct polled_device *device,
+				  const struct oidset *oidset)
+{
+	struct polled_set *set = mem_zalloc(sizeof(*set));
+	set->device = device;
+	set->plan = take_plan(core, oidset);
+	set->entry.interval_ms = oidset->frequency_ms;
+	set->entry.phase_ms =
+		schedule_phase(device->device->name, oidset->name, oidset->frequency_ms);
+	schedule_add(&core->schedule, &set->entry, wall_ms(core));
+	return set;
+}
+
+static void set_free(struct core *core, struct polled_set *set)
+{
+	if (set->run)
+		run_cancel(core, set->run);
+	schedule_remove(&core->schedule, &set->entry);
+	give_plan(core, set->plan);
+	mem_free(set);
+}
+
+/* Those that stay go on as they are: their slots, and what is under way. */
+static void update_sets(struct core *core, struct polled_device *d)
+{
+	const struct device *device = d->device;
+	struct polled_set **kept = d->sets;
+	size_t kept_count = d->set_count;
+	d->sets = mem_alloc_array(device->oidset_count, sizeof(struct polled_set *));
+	d->set_count = device->oidset_count;
+	for (size_t i = 0; i < device->oidset_count; i++) {
+		d->sets[i] = NULL;
+		for (size_t k = 0; k < kept_count; k++)
+			if (kept[k] && kept[k]->plan->plan.oidset == device->oidsets[i]) {
+				d->sets[i] = kept[k];
+				kept[k] = NULL;
+			}
+		if (!d->sets[i])
+			d->sets[i] = set_new(core, d, device->oidsets[i]);
+	}
+	for (size_t k = 0; k < kept_count; k++)
+		if (kept[k])
+			set_free(core, kept[k]);
+	mem_free(kept);
+}
+
+/* ---- Addresses ------------------------------------------------------------------------------- */
+
+static void drop_session(struct core *core, struct polled_device *d)
+{
+	for (size_t i = 0; i < d->set_count; i++)
+		if (d->sets[i]->run)
+			run_cancel(core, d->sets[i]->run);
+	if (d->session)
+		core->io->session_free(core->io, d->session);
+	d->session = NULL;
+	if_names_release(d->names);
+	d->names = NULL;
+	d->guard_distrusted = false;
+}
+
+static bool same_address(const struct loop_address *a, const struct loop_address *b)
+{
+	return a->v6 == b->v6 && a->port == b->port &&
+	       memcmp(a->bytes, b->bytes, a->v6 ? 16 : 4) == 0;
+}
+
+static void use_address(struct core *core, struct polled_device *d,
+			const struct loop_address *address)
+{
+	if (d->session && same_address(&d->address, address))
+		return;
+	drop_session(core, d);
+	d->address = *address;
+	d->why_unusable.text[0] = 0;
+	if (!d->device->credentials)
+		errbuf_set(&d->why_unusable, 0, "its credentials are not in the secrets file");
+	else if (core->io->session_new(core->io, address, d->device->credentials, &d->session,
+				       &d->why_unusable))
+		d->session = NULL;
+}
+
+static void device_free(struct polled_device *d);
+
+static void resolved(void *owner, const struct loop_address *address, const char *why)
+{
+	struct polled_device *d = owner;
+	d->resolving = false;
+	if (d->gone) {
+		device_free(d);
+		return;
+	}
+	if (address) {
+		d->resolved_ms = mono_ms(d->core);
+		d->why_unresolved.text[0] = 0;
+		use_address(d->core, d, address);
+		return;
+	}
+	stat_add(STAT_poll_unresolved, 1);
+	errbuf_set(&d->why_unresolved, 0, "%s", why);
+	/* An address that was found once is used on. */
+	if (!d->session)
+		core_failed(d->core, d, false, d->why_unresolved.text);
+}
+
+static void ask_address(struct core *core, struct polled_device *d)
+{
+	const struct device *device = d->device;
+	int64_t now_ms = mono_ms(core);
+	if (d->resolving || (d->asked_ms && now_ms - d->asked_ms < POLLER_RESOLVE_RETRY_MS))
+		return;
+	if (core->io->resolve(core->io, device->address, device->port, resolved, d))
+		return; /* the resolver is busy: in the next slot */
+	d->asked_ms = now_ms ? now_ms : 1;
+	d->resolving = true;
+}
+
+/* `192.0.2.1` and `2001:db8::1` need nobody to look them up. */
+static bool parse_address(const struct device *device, struct loop_address *address)
+{
+	char text[INVENTORY_ADDRESS_MAX_BYTES + 16];
+	bool v6 = memchr(device->address.data, ':', device->address.len) != NULL;
+	int len = snprintf(text, sizeof(text), v6 ? "[%.*s]:%u" : "%.*s:%u",
+			   (int)device->address.len, device->address.data, device->port);
+	return loop_address_parse((struct slice){text, (size_t)len}, address, NULL) == 0;
+}
+
+static void find_address(struct core *core, struct polled_device *d)
+{
+	struct loop_address address;
+	d->is_name = !parse_address(d->device, &address);
+	d->asked_ms = d->resolved_ms = 0;
+	if (d->is_name)
+		ask_address(core, d);
+	else
+		use_address(core, d, &address);
+}
+
+/* ---- Devices --------------------------------------------------------------------------------- */
+
+static struct polled_device *device_new(struct core *core)
+{
+	struct polled_device *d = mem_zalloc(sizeof(*d));
+	d->core = core;
+	stat_add(STAT_poll_devices, 1);
+	return d;
+}
+
+static void device_free(struct polled_device *d)
+{
+	inventory_release(d->picture);
+	if_names_release(d->names);
+	mem_free(d->sets);
+	mem_free(d);
+}
+
+static void device_end(struct core *core, struct polled_device *d)
+{
+	drop_session(core, d);
+	for (size_t i = 0; i < d->set_count; i++)
+		set_free(core, d->sets[i]);
+	d->set_count = 0;
+	d->gone = true;
+	stat_add(STAT_poll_devices, -1);
+	if (!d->resolving)
+		device_free(d);
+}
+
+static bool same_place(const struct device *a, const struct device *b)
+{
+	return a->port == b->port && a->credentials == b->credentials &&
+	       slice_equal(a->address, b->address);
+}
+
+static void device_update(struct core *core, struct polled_device *d,
+			  const struct inventory *picture, const struct device *device)
+{
+	const struct inventory *old_picture = d->picture;
+	bool moved = !d->device || !same_place(d->device, device);
+	inventory_take(picture);
+	d->picture = picture;
+	d->device = device;
+	update_sets(core, d);
+	/* Another OIDSet may want to know of the names what was not asked. */
+	d->names_stale = true;
+	if (moved) {
+		drop_session(core, d);
+		d->failures = 0;
+		find_address(core, d);
+	}
+	inventory_release(old_picture);
+}
+
+/* Both lists are ascending by name. */
+void core_set_inventory(struct core *core, const struct inventory *inventory)
+{
+	struct polled_device **list =
+		mem_alloc_array(inventory->device_count, sizeof(struct polled_device *));
+	size_t k = 0;
+	for (size_t i = 0; i < inventory->device_count; i++) {
+		const struct device *device = inventory->devices[i];
+		while (k < core->device_count &&
+		       slice_compare(core->devices[k]->device->name, device->name) < 0)
+			device_end(core, core->devices[k++]);
+		bool known = k < core->device_count &&
+			     slice_equal(core->devices[k]->device->name, device->name);
+		list[i] = known ? core->devices[k++] : device_new(core);
+		device_update(core, list[i], inventory, device);
+	}
+	while (k < core->device_count)
+		device_end(core, core->devices[k++]);
+	mem_free(core->devices);
+	core->devices = list;
+	core->device_count = inventory->device_count;
+	inventory_take(inventory);
+	inventory_release(core->inventory);
+	core->inventory = inventory;
+}
+
+/* ---- Slots ----------------------------------------------------------------------------------- */
+
+void core_failed(struct core *core, struct polled_device *d, bool is_resolved, const char *why)
+{
+	uint64_t left_out;
+	stat_add(STAT_poll_failed, 1);
+	if (d->failures < UINT32_MAX)
+		d->failures++;
+	if (core->over) {
+		core->over(core->over_owner, why);
+		return;
+	}
+	device_state_failed(d->device->state, wall_ms(core), is_resolved, why);
+	if (d->failures == 1 && log_rate_take(&core->log_rate, mono_ms(core), &left_out))
+		log_warn("polling " SHOWN ": %s (%llu such lines left out)",
+			 SHOWN_OF(d->device->name), why, (unsigned long long)left_out);
+}
+
+static void poll_unready(struct core *core, struct polled_device *d)
+{
+	if (d->why_unusable.text[0]) {
+		core_failed(core, d, true, d->why_unusable.text);
+		return;
+	}
+	/* The first answer is on its way. */
+	bool waiting = d->resolving && !d->why_unresolved.text[0];
+	ask_address(core, d);
+	if (!waiting)
+		core_failed(core, d, false,
+			    d->why_unresolved.text[0] ? d->why_unresolved.text
+						      : "its name has no address");
+}
+
+static void poll_due(struct core *core, struct polled_set *set, int64_t now_ms, int64_t missed)
+{
+	struct polled_device *d = set->device;
+	if (!device_is_active(d->device, now_ms))
+		return;
+	if (missed) {
+		stat_add(STAT_poll_missed, missed);
+		return;
+	}
+	if (set->run) {
+		stat_add(STAT_poll_skipped, 1);
+		return;
+	}
+	if (d->is_name && d->session && mono_ms(core) - d->resolved_ms >= core->options.resolve_ms)
+		ask_address(core, d);
+	if (d->session)
+		run_start(core, set);
+	else
+		poll_unready(core, d);
+}
+
+/* A wall clock that was set back would leave everything waiting for times that have been. */
+static void watch_wall_clock(struct core *core, int64_t now_ms)
+{
+	int64_t now_mono_ms = mono_ms(core);
+	int64_t expected_ms = core->last_wall_ms + (now_mono_ms - core->last_mono_ms);
+	if (core->last_wall_ms && now_ms < expected_ms - WALL_JUMP_MS)
+		schedule_restart(&core->schedule, now_ms);
+	core->last_wall_ms = now_ms;
+	core->last_mono_ms = now_mono_ms;
+}
+
+static int64_t wait_ms(const struct core *core, int64_t now_ms)
+{
+	int64_t next_ms = schedule_next_ms(&core->schedule), ms = POLLER_STEP_MAX_MS;
+	if (next_ms - now_ms < ms)
+		ms = next_ms - now_ms;
+	if (core->ring.first && ms > POLLER_SINK_RETRY_MS)
+		ms = POLLER_SINK_RETRY_MS;
+	return ms > 0 ? ms : 0;
+}
+
+int64_t core_step(struct core *core)
+{
+	struct schedule_entry *entry;
+	int64_t now_ms = wall_ms(core), missed;
+	watch_wall_clock(core, now_ms);
+	while ((entry = schedule_take(&core->schedule, now_ms, &missed)))
+		poll_due(core, CONTAINER_OF(entry, struct polled_set, entry), now_ms, missed);
+	run_check_deadlines(core);
+	core_drain(core);
+	return wait_ms(core, now_ms);
+}
+
+/* ---- Hand-off -------------------------------------------------------------------------------- */
+
+void core_drain(struct core *core)
+{
+	const struct poller_sink *sink = &core->options.sink;
+	while (core->ring.first) {
+		const struct ring_message *m = core->ring.first;
+		int err = sink->put(sink->owner, m->oidset, m->device, m->bytes);
+		if (err == ERR_BUSY || err == ERR_FULL || err == ERR_RETRY)
+			break;
+		if (err)
+			stat_add(STAT_poll_dropped_refused, 1);
+		ring_pop(&core->ring);
+	}
+	stat_set(STAT_poll_waiting, (int64_t)core->ring.messages);
+	stat_set(STAT_poll_waiting_bytes, (int64_t)core->ring.bytes);
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static void set_defaults(struct poller_options *o)
+{
+	o->ring_messages_max = o->ring_messages_max ? o->ring_messages_max : POLLER_RING_MESSAGES;
+	o->ring_bytes_max = o->ring_bytes_max ? o->ring_bytes_max : POLLER_RING_BYTES;
+	o->names_ms = o->names_ms ? o->names_ms : POLLER_NAMES_MS;
+	o->resolve_ms = o->resolve_ms ? o->resolve_ms : POLLER_RESOLVE_MS;
+}
+
+struct core *core_new(const struct poller_options *options, struct poller_io *io)
+{
+	struct core *core = mem_zalloc(sizeof(*core));
+	core->options = *options;
+	set_defaults(&core->options);
+	core->io = io;
+	schedule_init(&core->schedule);
+	ring_init(&core->ring, core->options.ring_messages_max, core->options.ring_bytes_max);
+	correlate_plan_init_names(&core->names_plan, false);
+	correlate_plan_init_names(&core->names_alias_plan, true);
+	correlate_plan_init_guard(&core->guard_plan);
+	poll_builder_init(&core->builder);
+	buf_init(&core->message, POLL_BYTES_MAX);
+	core->log_rate.lines_max = LOG_LINES_PER_MINUTE;
+	return core;
+}
+
+void core_free(struct core *core)
+{
+	for (size_t i = 0; i < core->device_count; i++)
+		device_end(core, core->devices[i]);
+	ASSERT(!core->runs && !core->plans && core->schedule.count == 0);
+	core_drain(core);
+	stat_add(STAT_poll_dropped_full, (int64_t)core->ring.messages);
+	ring_release(&core->ring);
+	inventory_release(core->inventory);
+	mem_free(core->devices);
+	schedule_release(&core->schedule);
+	poll_builder_release(&core->builder);
+	buf_release(&core->message);
+	while (core->free_set_count) {
+		struct correlate_set *set = core->free_sets[--core->free_set_count];
+		correlate_set_release(set);
+		mem_free(set);
+	}
+	mem_free(core);
+}

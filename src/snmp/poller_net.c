@@ -1,0 +1,305 @@
+#include "snmp/poller_net.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+
+#include "base/mem.h"
+#include "loop/pool.h"
+
+enum { RESOLVE_THREADS = 2, RESOLVE_QUEUE_MAX = 4096, PROBE_TIMEOUT_MS = 2000 };
+
+/* Credentials made ready, for all devices that have them. */
+struct net_login {
+	const struct credentials *credentials;
+	struct snmp_login *login;
+	size_t references;
+	struct net_login *next;
+};
+
+struct poller_net {
+	struct poller_io io;
+	struct poller_net_options options;
+	struct snmp_client *client;
+	struct pool *pool;
+	struct net_login *logins;
+	atomic_bool stopping;
+};
+
+struct poller_session {
+	struct poller_net *net;
+	struct net_login *login;
+	struct loop_address address;
+	struct snmp_device *device;
+	struct snmp_device *probed; /* of one try a request; NULL: not needed yet */
+};
+
+struct poller_walk {
+	const struct correlate_plan *plan;
+	struct poller_walk_events events;
+	void *owner;
+	struct snmp_operation *operation;
+};
+
+/* ---- Logins ---------------------------------------------------------------------------------- */
+
+static const enum snmp_level levels[] = {
+	[LEVEL_NO_AUTH_NO_PRIV] = SNMP_NO_AUTH_NO_PRIV,
+	[LEVEL_AUTH_NO_PRIV] = SNMP_AUTH_NO_PRIV,
+	[LEVEL_AUTH_PRIV] = SNMP_AUTH_PRIV,
+};
+
+static int take_login(struct poller_net *net, const struct credentials *credentials,
+		      struct net_login **login, struct errbuf *e)
+{
+	const struct snmp_credentials options = {
+		.version = credentials->version,
+		.community = credentials->community,
+		.user = credentials->user,
+		.context = credentials->context,
+		.level = levels[credentials->level],
+		.auth = credentials->auth,
+		.priv = credentials->priv,
+		.auth_password = credentials->auth_password,
+		.priv_password = credentials->priv_password,
+	};
+	for (*login = net->logins; *login; *login = (*login)->next) {
+		if ((*login)->credentials == credentials) {
+			(*login)->references++;
+			return 0;
+		}
+	}
+	struct net_login *made = mem_zalloc(sizeof(*made));
+	int err = snmp_login_new(&options, &made->login, e);
+	if (err) {
+		mem_free(made);
+		return err;
+	}
+	made->credentials = credentials;
+	made->references = 1;
+	made->next = net->logins;
+	*login = net->logins = made;
+	return 0;
+}
+
+static void give_login(struct poller_net *net, struct net_login *login)
+{
+	struct net_login **at = &net->logins;
+	if (--login->references)
+		return;
+	while (*at != login)
+		at = &(*at)->next;
+	*at = login->next;
+	snmp_login_release(login->login);
+	mem_free(login);
+}
+
+/* ---- Sessions -------------------------------------------------------------------------------- */
+
+static struct snmp_device *device_new(const struct poller_session *session, bool probe)
+{
+	const struct poller_net_options *o = &session->net->options;
+	const struct snmp_device_options options = {
+		.in_flight_max = o->device_in_flight_max,
+		.retries = probe ? 0 : o->tries - 1,
+		.timeout_max_ms = o->timeout_max_ms,
+		.timeout_start_ms = probe ? PROBE_TIMEOUT_MS : 0,
+	};
+	return snmp_device_new(session->net->client, &session->address, session->login->login,
+			       &options);
+}
+
+static int session_new(struct poller_io *io, const struct loop_address *address,
+		       const struct credentials *credentials, struct poller_session **out,
+		       struct errbuf *e)
+{
+	struct poller_net *net = CONTAINER_OF(io, struct poller_net, io);
+	struct net_login *login;
+	int err = take_login(net, credentials, &login, e);
+	if (err)
+		return err;
+	struct poller_session *session = mem_zalloc(sizeof(*session));
+	session->net = net;
+	session->login = login;
+	session->address = *address;
+	session->device = device_new(session, false);
+	*out = session;
+	return 0;
+}
+
+static void session_free(struct poller_io *io, struct poller_session *session)
+{
+	(void)io;
+	snmp_device_free(session->device);
+	snmp_device_free(session->probed);
+	give_login(session->net, session->login);
+	mem_free(session);
+}
+
+/* ---- Walks ----------------------------------------------------------------------------------- */
+
+static void on_reply(void *owner, const struct snmp_reply *reply)
+{
+	struct poller_walk *walk = owner;
+	walk->events.reply(walk->owner, reply);
+}
+
+static const struct oid_def *find_cut(const struct poller_walk *walk,
+				      const struct snmp_result *result)
+{
+	for (size_t i = 0; i < result->count; i++)
+		if (result->ends[i] != SNMP_COLUMN_ENDED)
+			return walk->plan->columns[i].def;
+	return NULL;
+}
+
+static void on_done(void *owner, const struct snmp_result *result)
+{
+	struct poller_walk walk = *(struct poller_walk *)owner;
+	mem_free(owner);
+	walk.events.done(walk.owner, result->err, result->sentence,
+			 result->err ? NULL : find_cut(&walk, result));
+}
+
+static int walk_start(struct poller_io *io, struct poller_session *session,
+		      const struct correlate_plan *plan, bool probe,
+		      const struct poller_walk_events *events, void *owner,
+		      struct poller_walk **out)
+{
+	static const struct snmp_events client_events = {on_reply, on_done};
+	struct slice columns[CORRELATE_COLUMNS_MAX];
+	(void)io;
+	for (size_t i = 0; i < plan->count; i++)
+		columns[i] = plan->columns[i].def->ber;
+	if (probe && !session->probed)
+		session->probed = device_new(session, true);
+	if (!probe) {
+		snmp_device_free(session->probed);
+		session->probed = NULL;
+	}
+	struct poller_walk *walk = mem_alloc(sizeof(*walk));
+	*walk = (struct poller_walk){plan, *events, owner, NULL};
+	int err = snmp_walk(probe ? session->probed : session->device, columns, plan->count,
+			    &client_events, walk, &walk->operation);
+	if (err)
+		mem_free(walk);
+	else
+		*out = walk;
+	return err;
+}
+
+static void walk_cancel(struct poller_io *io, struct poller_walk *walk)
+{
+	(void)io;
+	snmp_cancel(walk->operation);
+	mem_free(walk);
+}
+
+/* ---- Names of hosts -------------------------------------------------------------------------- */
+
+struct look_up {
+	struct task task; /* first of the pool, then of the loop */
+	struct poller_net *net;
+	poller_resolved_fn *resolved;
+	void *owner;
+	struct loop_address address;
+	bool found;
+	const char *why;
+	char host[];
+};
+
+static void give_address(struct task *task)
+{
+	struct look_up *look_up = CONTAINER_OF(task, struct look_up, task);
+	look_up->resolved(look_up->owner, look_up->found ? &look_up->address : NULL, look_up->why);
+	mem_free(look_up);
+}
+
+static bool copy_address(const struct addrinfo *info, struct loop_address *address)
+{
+	address->v6 = info->ai_family == AF_INET6;
+	if (address->v6)
+		memcpy(address->bytes,
+		       &((const struct sockaddr_in6 *)(const void *)info->ai_addr)->sin6_addr, 16);
+	else if (info->ai_family == AF_INET)
+		memcpy(address->bytes,
+		       &((const struct sockaddr_in *)(const void *)info->ai_addr)->sin_addr, 4);
+	else
+		return false;
+	return true;
+}
+
+/* On a thread of the pool. Of several addresses the one that the system puts first. */
+static void look_up_name(struct task *task)
+{
+	struct look_up *look_up = CONTAINER_OF(task, struct look_up, task);
+	const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_ADDRCONFIG};
+	struct executor *executor = loop_executor(look_up->net->options.loop);
+	struct addrinfo *list = NULL;
+	int code = EAI_AGAIN;
+	if (!atomic_load(&look_up->net->stopping))
+		code = getaddrinfo(look_up->host, NULL, &hints, &list);
+	look_up->why = code ? gai_strerror(code) : "its name has no address that could be used";
+	for (const struct addrinfo *at = code ? NULL : list; at && !look_up->found;
+	     at = at->ai_next)
+		look_up->found = copy_address(at, &look_up->address);
+	if (!code)
+		freeaddrinfo(list);
+	look_up->task.run = give_address;
+	executor->post(executor, &look_up->task);
+}
+
+static int resolve(struct poller_io *io, struct slice host, uint16_t port,
+		   poller_resolved_fn *resolved, void *owner)
+{
+	struct poller_net *net = CONTAINER_OF(io, struct poller_net, io);
+	struct look_up *look_up = mem_zalloc(sizeof(*look_up) + host.len + 1);
+	look_up->task.run = look_up_name;
+	look_up->net = net;
+	look_up->resolved = resolved;
+	look_up->owner = owner;
+	look_up->address.port = port;
+	memcpy(look_up->host, host.data, host.len);
+	int err = pool_submit(net->pool, &look_up->task);
+	if (err)
+		mem_free(look_up);
+	return err;
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+int poller_net_open(const struct poller_net_options *options, struct poller_net **out,
+		    struct errbuf *e)
+{
+	const struct snmp_client_options client_options = {.in_flight_max = options->in_flight_max};
+	struct poller_net *net = mem_zalloc(sizeof(*net));
+	net->options = *options;
+	net->io = (struct poller_io){session_new, session_free, walk_start, walk_cancel, resolve};
+	int err = snmp_client_open(options->loop, options->clock, &client_options, &net->client, e);
+	if (err) {
+		mem_free(net);
+		return err;
+	}
+	net->pool = pool_new(RESOLVE_THREADS, RESOLVE_QUEUE_MAX, "resolve");
+	*out = net;
+	return 0;
+}
+
+struct poller_io *poller_net_io(struct poller_net *net)
+{
+	return &net->io;
+}
+
+void poller_net_stop_resolving(struct poller_net *net)
+{
+	atomic_store(&net->stopping, true);
+	pool_close(net->pool);
+	net->pool = NULL;
+}
+
+void poller_net_close(struct poller_net *net)
+{
+	ASSERT(!net->pool && !net->logins);
+	snmp_client_close(net->client);
+	mem_free(net);
+}

@@ -1,0 +1,424 @@
+/* One poll of one OIDSet at one device.
+ *
+ *   PROBE ----> NAMES_BEFORE ----> VALUES ----> (end)
+ *   (device     (rows are named     |  |
+ *    failing)    by interfaces,     |  +-----> GUARD ----------> (end)
+ *                none known yet)    |          (nothing changed)
+ *                                   +--------> NAMES_AFTER ----> (end)
+ *                                              |
+ *                                              +--> GUARD_AFTER -> (end)
+ *
+ * Which way is taken behind VALUES follows correlate_names.h: whether the names known before still
+ * held when the last value was read. A walk that fails ends the run; what it gave is not stored,
+ * since what it did not give cannot be told from what is not there. */
+#include "base/stats.h"
+#include "base/hash.h"
+#include "snmp/correlate_index.h"
+#include "snmp/poller_core.h"
+
+static int64_t run_wall_ms(const struct core *core)
+{
+	return clock_wall_ms(core->options.clock);
+}
+
+static int64_t run_mono_ms(const struct core *core)
+{
+	return clock_mono_ms(core->options.clock);
+}
+
+static struct core *core_of(const struct poll_run *run)
+{
+	return run->set->device->core;
+}
+
+/* ---- Ends ------------------------------------------------------------------------------------ */
+
+static void run_free(struct core *core, struct poll_run *run)
+{
+	if (run->previous)
+		run->previous->next = run->next;
+	else
+		core->runs = run->next;
+	if (run->next)
+		run->next->previous = run->previous;
+	run->set->run = NULL;
+	core_give_set(core, run->values);
+	core_give_set(core, run->aside);
+	if_names_release(run->before);
+	if_names_release(run->after);
+	stat_add(STAT_poll_running, -1);
+	mem_free(run);
+}
+
+void run_cancel(struct core *core, struct poll_run *run)
+{
+	if (run->walk)
+		core->io->cancel(core->io, run->walk);
+	run->walk = NULL;
+	run_free(core, run);
+}
+
+static void run_fail(struct core *core, struct poll_run *run, const char *why)
+{
+	struct polled_device *device = run->set->device;
+	run_free(core, run);
+	core_failed(core, device, true, why);
+}
+
+void run_check_deadlines(struct core *core)
+{
+	int64_t now_ms = run_mono_ms(core);
+	for (struct poll_run *run = core->runs, *next; run; run = next) {
+		next = run->next;
+		if (now_ms < run->deadline_ms)
+			continue;
+		if (run->walk)
+			core->io->cancel(core->io, run->walk);
+		run->walk = NULL;
+		run_fail(core, run, "the poll was not over when its interval was");
+	}
+}
+
+/* ---- The result ------------------------------------------------------------------------------ */
+
+static int push(void *owner, struct slice message)
+{
+	struct poll_run *run = owner;
+	struct core *core = core_of(run);
+	size_t dropped = ring_push(&core->ring, run->set->plan->plan.oidset,
+				   run->set->device->device->name, message);
+	stat_add(STAT_poll_dropped_full, (int64_t)dropped);
+	return 0;
+}
+
+static void count_notes(struct core *core, const struct poll_run *run)
+{
+	static const enum stat_id stats[TROUBLES] = {
+		[TROUBLE_TYPE] = STAT_poll_refused_type,
+		[TROUBLE_DOUBLED] = STAT_poll_refused_doubled,
+		[TROUBLE_INDEX] = STAT_poll_refused_index,
+		[TROUBLE_LIMIT] = STAT_poll_refused_limit,
+		[TROUBLE_UNNAMED] = STAT_poll_refused_unnamed,
+		[TROUBLE_RENAMED] = STAT_poll_refused_renamed,
+		[TROUBLE_SHARED] = STAT_poll_names_shared,
+	};
+	const struct correlate_notes *notes = &run->values->notes;
+	const struct polled_device *device = run->set->device;
+	uint64_t left_out;
+	for (size_t i = 0; i < TROUBLES; i++)
+		if (notes->counts[i])
+			stat_add(stats[i], notes->counts[i]);
+	if (notes->first.text[0] && log_rate_take(&core->log_rate, run_mono_ms(core), &left_out))
+		log_info("polling " SHOWN ", " SHOWN ": %s (%llu such lines left out)",
+			 SHOWN_OF(device->device->name),
+			 SHOWN_OF(run->set->plan->plan.oidset->name), notes->first.text,
+			 (unsigned long long)left_out);
+}
+
+static void succeed(struct core *core, struct polled_device *device)
+{
+	uint64_t left_out;
+	if (device->failures && log_rate_take(&core->log_rate, run_mono_ms(core), &left_out))
+		log_info("polling " SHOWN ": it answers again (%llu such lines left out)",
+			 SHOWN_OF(device->device->name), (unsigned long long)left_out);
+	device->failures = 0;
+	if (core->over)
+		core->over(core->over_owner, NULL);
+	else
+		device_state_succeeded(device->device->state, run_wall_ms(core));
+}
+
+/* `steady`: the device vouches that `after` held while the values were read. */
+static void run_finish(struct core *core, struct poll_run *run, struct if_names *after, bool steady)
+{
+	struct polled_device *device = run->set->device;
+	struct correlate_naming naming = {run->before, after, steady};
+	struct correlate_output output = {
+		.builder = &core->builder,
+		.message = &core->message,
+		.emit = push,
+		.owner = run,
+	};
+	struct errbuf e = {""};
+	if (run->values->row_count == 0) {
+		/* It is there, and has none of it: nothing to store, nothing to complain of. */
+		stat_add(STAT_poll_empty, 1);
+		succeed(core, device);
+		run_free(core, run);
+		return;
+	}
+	int err = correlate(run->values, device->device->name, &naming, &output, &e);
+	count_notes(core, run);
+	if (err) {
+		run_fail(core, run, e.text);
+		return;
+	}
+	stat_add(STAT_poll_ok, 1);
+	stat_add(STAT_poll_values, (int64_t)output.values);
+	core_drain(core);
+	succeed(core, device);
+	run_free(core, run);
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+static void keep_names(struct core *core, struct polled_device *device, struct if_names *names)
+{
+	if_names_take(names);
+	if_names_release(device->names);
+	device->names = names;
+	device->names_ms = run_mono_ms(core);
+	device->names_stale = false;
+	stat_add(STAT_poll_names_walked, 1);
+}
+
+/* The sum of all indices that have values, in any order. Only rows of interfaces: scalars and what
+ * is walked beside stay the same anyway. */
+static uint64_t sum_indices(const struct correlate_set *set)
+{
+	uint64_t sum = set->row_count;
+	for (size_t i = 0; i < set->row_count; i++)
+		sum += hash64(set->indices[i].data, set->indices[i].len, 1);
+	return sum;
+}
+
+static uint32_t interface_of(const struct correlate_plan *plan, const struct index_arcs *arcs)
+{
+	return arcs->list[plan->kind == CORRELATOR_JNX_COS ? 0 : arcs->count - 1];
+}
+
+static bool names_cover(const struct if_names *names, const struct correlate_set *set)
+{
+	static const struct slice scalar = {"", 1}; /* the index 0 */
+	struct index_arcs arcs;
+	for (size_t i = 0; i < set->row_count; i++)
+		if (!slice_equal(set->indices[i], scalar) &&
+		    (index_read(set->indices[i], &arcs) ||
+		     !if_names_find(names, interface_of(set->plan, &arcs))))
+			return false;
+	return true;
+}
+
+/* Whether the names known before may be relied on as far as the values themselves tell. */
+static bool names_hold(struct core *core, struct poll_run *run)
+{
+	const struct polled_device *device = run->set->device;
+	uint64_t sum = sum_indices(run->values);
+	bool same_rows = run->set->index_sum == 0 || run->set->index_sum == sum;
+	run->set->index_sum = sum;
+	return same_rows && !device->guard_distrusted && !device->names_stale &&
+	       run_mono_ms(core) - device->names_ms < core->options.names_ms &&
+	       correlate_guard_unchanged(&run->before->guard, &run->guard) &&
+	       names_cover(run->before, run->values);
+}
+
+/* Names that moved although the device said that nothing did: from now on it is asked every time.
+ */
+static void check_trust(struct core *core, struct polled_device *device,
+			const struct if_names *before, const struct if_names *after)
+{
+	uint64_t left_out;
+	if (device->guard_distrusted || !correlate_guard_unchanged(&before->guard, &after->guard) ||
+	    !if_names_moved(before, after))
+		return;
+	device->guard_distrusted = true;
+	stat_add(STAT_poll_guards_distrusted, 1);
+	if (log_rate_take(&core->log_rate, run_mono_ms(core), &left_out))
+		log_warn("polling " SHOWN ": interfaces have other names although its "
+			 "ifTableLastChange stands still; what was stored under them since %lld ms "
+			 "ago may be another's. From now on their names are read with every poll",
+			 SHOWN_OF(device->device->name),
+			 (long long)(run_mono_ms(core) - device->names_ms));
+}
+
+/* ---- States ---------------------------------------------------------------------------------- */
+
+static void run_enter(struct core *core, struct poll_run *run, enum run_state state);
+
+/* Whether the device vouches, and is believed, that nothing changed since the values were read. */
+static bool is_steady(const struct poll_run *run, const struct correlate_guard *now)
+{
+	return !run->set->device->guard_distrusted && correlate_guard_unchanged(&run->guard, now);
+}
+
+static bool wants_alias(const struct polled_device *device)
+{
+	for (size_t i = 0; i < device->set_count; i++)
+		if (device->sets[i] && device->sets[i]->plan->plan.skip_undescribed)
+			return true;
+	return false;
+}
+
+static void after_values(struct core *core, struct poll_run *run)
+{
+	if (!correlate_needs_names(run->set->plan->plan.kind)) {
+		run_finish(core, run, NULL, false);
+		return;
+	}
+	run->guard = correlate_guard_of(run->values);
+	if (!names_hold(core, run))
+		run_enter(core, run, RUN_NAMES_AFTER);
+	else if (run->values->reply_count > 2) /* the first is the moment of the beginning */
+		run_enter(core, run, RUN_GUARD);
+	else
+		run_finish(core, run, run->before, false);
+}
+
+static void after_guard(struct core *core, struct poll_run *run)
+{
+	struct correlate_guard now = correlate_guard_of(run->aside);
+	if (is_steady(run, &now))
+		run_finish(core, run, run->before, false);
+	else
+		run_enter(core, run, RUN_NAMES_AFTER);
+}
+
+static void after_names(struct core *core, struct poll_run *run)
+{
+	struct polled_device *device = run->set->device;
+	struct errbuf e = {""};
+	bool first = run->state == RUN_NAMES_BEFORE;
+	struct if_names **names = first ? &run->before : &run->after;
+	size_t replies = run->aside->reply_count;
+	if (if_names_new(run->aside, names, &e)) {
+		run_fail(core, run, e.text);
+		return;
+	}
+	if (!first)
+		check_trust(core, device, run->before, run->after);
+	keep_names(core, device, *names);
+	if (first)
+		run_enter(core, run, RUN_VALUES);
+	else if (replies > 2 && is_steady(run, &run->after->guard))
+		run_enter(core, run, RUN_GUARD_AFTER);
+	else
+		run_finish(core, run, run->after, is_steady(run, &run->after->guard));
+}
+
+static void after_last_guard(struct core *core, struct poll_run *run)
+{
+	struct correlate_guard now = correlate_guard_of(run->aside);
+	run_finish(core, run, run->after, is_steady(run, &now));
+}
+
+static void begin_values(struct core *core, struct poll_run *run)
+{
+	struct polled_device *device = run->set->device;
+	bool needs = correlate_needs_names(run->set->plan->plan.kind);
+	if (needs && !run->before && device->names) {
+		run->before = device->names;
+		if_names_take(run->before);
+	}
+	run_enter(core, run, needs && !run->before ? RUN_NAMES_BEFORE : RUN_VALUES);
+}
+
+static void step(struct core *core, struct poll_run *run)
+{
+	switch (run->state) {
+	case RUN_PROBE:
+		begin_values(core, run);
+		break;
+	case RUN_NAMES_BEFORE:
+	case RUN_NAMES_AFTER:
+		after_names(core, run);
+		break;
+	case RUN_VALUES:
+		after_values(core, run);
+		break;
+	case RUN_GUARD:
+		after_guard(core, run);
+		break;
+	case RUN_GUARD_AFTER:
+		after_last_guard(core, run);
+		break;
+	}
+}
+
+static void on_reply(void *owner, const struct snmp_reply *reply)
+{
+	struct poll_run *run = owner;
+	struct correlate_set *set = run->state == RUN_VALUES ? run->values : run->aside;
+	correlate_set_reply(set, reply->wall_ms);
+	for (size_t i = 0; i < reply->count; i++)
+		correlate_set_add(set, reply->cells[i].column, reply->cells[i].index,
+				  &reply->cells[i].value);
+}
+
+/* What cannot do without a column that the device did not give whole: names would be others, and
+ * versioned rows would end. Counters are stored as far as they go. */
+static bool needs_whole(const struct poll_run *run)
+{
+	switch (run->state) {
+	case RUN_NAMES_BEFORE:
+	case RUN_NAMES_AFTER:
+		return true;
+	case RUN_VALUES:
+		return run->set->plan->plan.oidset->kind != OIDSET_COUNTERS;
+	default:
+		return false;
+	}
+}
+
+static void on_done(void *owner, int err, const char *why, const struct oid_def *cut)
+{
+	struct poll_run *run = owner;
+	struct core *core = core_of(run);
+	char sentence[128];
+	run->walk = NULL;
+	if (cut)
+		stat_add(STAT_poll_columns_cut, 1);
+	if (err) {
+		run_fail(core, run, why);
+	} else if (cut && needs_whole(run)) {
+		snprintf(sentence, sizeof(sentence), "the device does not give all of " SHOWN,
+			 SHOWN_OF(cut->name));
+		run_fail(core, run, sentence);
+	} else {
+		step(core, run);
+	}
+}
+
+static const struct correlate_plan *plan_of(const struct core *core, const struct poll_run *run)
+{
+	switch (run->state) {
+	case RUN_VALUES:
+		return &run->set->plan->plan;
+	case RUN_NAMES_BEFORE:
+	case RUN_NAMES_AFTER:
+		return wants_alias(run->set->device) ? &core->names_alias_plan : &core->names_plan;
+	default:
+		return &core->guard_plan;
+	}
+}
+
+static void run_enter(struct core *core, struct poll_run *run, enum run_state state)
+{
+	static const struct poller_walk_events events = {on_reply, on_done};
+	run->state = state;
+	struct correlate_set **set = state == RUN_VALUES ? &run->values : &run->aside;
+	const struct correlate_plan *plan = plan_of(core, run);
+	if (!*set)
+		*set = core_take_set(core);
+	correlate_set_begin(*set, plan, run_wall_ms(core));
+	int err = core->io->walk(core->io, run->set->device->session, plan, state == RUN_PROBE,
+				 &events, run, &run->walk);
+	if (err)
+		run_fail(core, run, err_text(err));
+}
+
+void run_start(struct core *core, struct polled_set *set)
+{
+	struct poll_run *run = mem_zalloc(sizeof(*run));
+	run->set = set;
+	run->deadline_ms = run_mono_ms(core) + set->entry.interval_ms;
+	run->next = core->runs;
+	if (core->runs)
+		core->runs->previous = run;
+	core->runs = run;
+	set->run = run;
+	stat_add(STAT_poll_running, 1);
+	if (set->device->failures >= POLLER_FAILURES_PROBE)
+		run_enter(core, run, RUN_PROBE);
+	else
+		begin_values(core, run);
+}

@@ -1,0 +1,116 @@
+#include "snmp/poller_schedule.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+void schedule_init(struct schedule *schedule)
+{
+	*schedule = (struct schedule){0};
+}
+
+void schedule_release(struct schedule *schedule)
+{
+	mem_free(schedule->heap);
+	*schedule = (struct schedule){0};
+}
+
+int64_t schedule_phase(struct slice device, struct slice oidset, int64_t interval_ms)
+{
+	uint64_t hash = hash64(device.data, device.len, 0);
+	hash = hash64(oidset.data, oidset.len, hash);
+	return (int64_t)(hash % (uint64_t)interval_ms);
+}
+
+int64_t schedule_slot_after(const struct schedule_entry *entry, int64_t now_ms)
+{
+	return floor_to(now_ms - entry->phase_ms, entry->interval_ms) + entry->phase_ms +
+	       entry->interval_ms;
+}
+
+/* ---- The heap -------------------------------------------------------------------------------- */
+
+static void put_at(struct schedule *schedule, size_t place, struct schedule_entry *entry)
+{
+	schedule->heap[place] = entry;
+	entry->place = place;
+}
+
+static void move_up(struct schedule *schedule, struct schedule_entry *entry)
+{
+	size_t at = entry->place;
+	while (at > 0 && schedule->heap[(at - 1) / 2]->due_ms > entry->due_ms) {
+		put_at(schedule, at, schedule->heap[(at - 1) / 2]);
+		at = (at - 1) / 2;
+	}
+	put_at(schedule, at, entry);
+}
+
+static void move_down(struct schedule *schedule, struct schedule_entry *entry)
+{
+	size_t at = entry->place;
+	for (;;) {
+		size_t child = at * 2 + 1;
+		if (child >= schedule->count)
+			break;
+		if (child + 1 < schedule->count &&
+		    schedule->heap[child + 1]->due_ms < schedule->heap[child]->due_ms)
+			child++;
+		if (schedule->heap[child]->due_ms >= entry->due_ms)
+			break;
+		put_at(schedule, at, schedule->heap[child]);
+		at = child;
+	}
+	put_at(schedule, at, entry);
+}
+
+/* ---- Entries --------------------------------------------------------------------------------- */
+
+void schedule_add(struct schedule *schedule, struct schedule_entry *entry, int64_t now_ms)
+{
+	ASSERT(entry->interval_ms > 0 && entry->phase_ms >= 0 &&
+	       entry->phase_ms < entry->interval_ms);
+	if (schedule->count == schedule->cap) {
+		schedule->cap = schedule->cap ? schedule->cap * 2 : 64;
+		schedule->heap = mem_resize_array(schedule->heap, schedule->cap,
+						  sizeof(struct schedule_entry *));
+	}
+	entry->due_ms = schedule_slot_after(entry, now_ms);
+	put_at(schedule, schedule->count++, entry);
+	move_up(schedule, entry);
+}
+
+void schedule_remove(struct schedule *schedule, struct schedule_entry *entry)
+{
+	ASSERT(entry->place < schedule->count && schedule->heap[entry->place] == entry);
+	struct schedule_entry *last = schedule->heap[--schedule->count];
+	if (last == entry)
+		return;
+	put_at(schedule, entry->place, last);
+	move_up(schedule, last);
+	move_down(schedule, last);
+}
+
+struct schedule_entry *schedule_take(struct schedule *schedule, int64_t now_ms, int64_t *missed)
+{
+	struct schedule_entry *entry = schedule->count ? schedule->heap[0] : NULL;
+	*missed = 0;
+	if (!entry || entry->due_ms > now_ms)
+		return NULL;
+	*missed = (now_ms - entry->due_ms) / entry->interval_ms;
+	entry->due_ms = schedule_slot_after(entry, now_ms);
+	move_down(schedule, entry);
+	return entry;
+}
+
+int64_t schedule_next_ms(const struct schedule *schedule)
+{
+	return schedule->count ? schedule->heap[0]->due_ms : INT64_MAX;
+}
+
+void schedule_restart(struct schedule *schedule, int64_t now_ms)
+{
+	for (size_t i = 0; i < schedule->count; i++)
+		schedule->heap[i]->due_ms = schedule_slot_after(schedule->heap[i], now_ms);
+	for (size_t i = schedule->count; i-- > 0;)
+		move_down(schedule, schedule->heap[i]);
+}
