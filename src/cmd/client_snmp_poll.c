@@ -193,7 +193,8 @@ static int poll_oidset(const struct snmp_request *request, const struct inventor
 	const struct oidset *oidset = inventory_conf_oidset(conf, slice_of(request->words[1]));
 	if (oidset)
 		return poll_and_print(request, conf, oidset);
-	return client_usage(&complaining, "there is no OIDSet called %.100s", request->words[1]);
+	client_usage(&complaining, "there is no OIDSet called %.100s", request->words[1]);
+	return CLIENT_USAGE;
 }
 
 int client_snmp_poll(int argc, char *const *argv)
@@ -204,15 +205,20 @@ int client_snmp_poll(int argc, char *const *argv)
 	struct errbuf e = {""};
 	if (divide(argc, argv, &a) || snmp_request_parse(a.letter_count, a.letters, &request))
 		return CLIENT_USAGE;
-	if (request.word_count != 2)
-		return client_usage(&complaining, "say DEVICE and OIDSET");
+	if (request.word_count != 2) {
+		client_usage(&complaining, "say DEVICE and OIDSET");
+		return CLIENT_USAGE;
+	}
 	struct conf *conf = conf_new();
 	int err = conf_read(conf, files_real(), a.conf_count, a.conf, &e);
 	err = err ? err : inventory_conf_read(conf, files_real(), &inventory, &e);
-	int status =
-		err ? client_usage(&complaining, "%s", e.text) : poll_oidset(&request, inventory);
-	if (!err)
+	int status = CLIENT_USAGE;
+	if (err) {
+		client_usage(&complaining, "%s", e.text);
+	} else {
+		status = poll_oidset(&request, inventory);
 		inventory_conf_release(inventory);
+	}
 	conf_free(conf);
 	return status;
 }
