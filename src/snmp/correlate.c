@@ -87,72 +87,86 @@ static int set_cell(struct emission *em, size_t column, const struct correlate_c
 	return 0;
 }
 
-static bool is_scalar(const struct correlate_plan *plan, size_t column)
-{
-	return plan->columns[column].def->scalar || plan->kind == CORRELATOR_OID;
-}
-
-/* The earliest time behind `after_ms` of a value of this row; INT64_MAX: there is none. */
-static int64_t next_time(const struct emission *em, const struct correlate_cell *const *cells,
-			 int64_t after_ms)
-{
-	int64_t found_ms = INT64_MAX;
-	for (size_t i = 0; i < em->set->plan->value_count; i++) {
-		if (!cells[i])
-			continue;
-		int64_t ts_ms = correlate_cell_ms(em->set, cells[i]);
-		if (ts_ms > after_ms && ts_ms < found_ms)
-			found_ms = ts_ms;
-	}
-	return found_ms;
-}
-
 static bool is_versioned(const struct correlate_plan *plan)
 {
 	return plan->oidset->kind != OIDSET_COUNTERS;
 }
 
-/* The values of one row, once for each time that they have. Versioned rows stay whole. */
-static int emit_cells(struct emission *em, const struct correlate_cell *const *cells)
+/* The cells of a row of the poll, and the earliest time that one of them has. */
+struct gathered {
+	const struct correlate_cell *cells[CORRELATE_COLUMNS_MAX]; /* NULL: none */
+	int64_t first_ms;                                          /* INT64_MAX: all are */
+};
+
+static void gather_cell(const struct correlate_set *set, struct gathered *gathered, size_t column,
+			const struct correlate_cell *cell)
+{
+	gathered->cells[column] = cell;
+	if (cell && correlate_cell_ms(set, cell) < gathered->first_ms)
+		gathered->first_ms = correlate_cell_ms(set, cell);
+}
+
+/* What of a row of the walk has a path. */
+static void gather(const struct correlate_set *set, size_t row, struct gathered *gathered)
+{
+	const struct correlate_plan *plan = set->plan;
+	const struct correlate_cell *cells = correlate_cell(set, row, 0);
+	gathered->first_ms = INT64_MAX;
+	for (size_t i = 0; i < plan->value_count; i++) {
+		bool wanted = cells[i].type != CELL_NONE && !plan->columns[i].scalar;
+		gather_cell(set, gathered, i, wanted ? &cells[i] : NULL);
+	}
+}
+
+static bool has_values(const struct correlate_set *set, size_t row)
+{
+	const struct correlate_cell *cells = correlate_cell(set, row, 0);
+	for (size_t i = 0; i < set->plan->value_count; i++)
+		if (cells[i].type != CELL_NONE && !set->plan->columns[i].scalar)
+			return true;
+	return false;
+}
+
+/* The values of that time; *next_ms: the next one that others have, INT64_MAX if all are done. */
+static int emit_time(struct emission *em, const struct gathered *gathered, int64_t at_ms,
+		     int64_t *next_ms)
 {
 	const struct correlate_plan *plan = em->set->plan;
 	bool whole = is_versioned(plan);
-	int64_t at_ms = next_time(em, cells, INT64_MIN);
-	int err = 0;
-	for (; !err && at_ms != INT64_MAX;
-	     at_ms = whole ? INT64_MAX : next_time(em, cells, at_ms)) {
-		err = add_row(em, at_ms);
-		em->output->rows++;
-		for (size_t i = 0; !err && i < plan->value_count; i++)
-			if (cells[i] && (whole || correlate_cell_ms(em->set, cells[i]) == at_ms))
-				err = set_cell(em, i, cells[i]);
+	int err = add_row(em, at_ms);
+	em->output->rows++;
+	*next_ms = INT64_MAX;
+	for (size_t i = 0; !err && i < plan->value_count; i++) {
+		const struct correlate_cell *cell = gathered->cells[i];
+		if (!cell)
+			continue;
+		int64_t ts_ms = correlate_cell_ms(em->set, cell);
+		if (ts_ms == at_ms || whole)
+			err = set_cell(em, i, cell);
+		else if (ts_ms > at_ms && ts_ms < *next_ms)
+			*next_ms = ts_ms;
 	}
 	return err;
 }
 
-/* The cells of a row that have a value and a path; how many there are. */
-static size_t gather(const struct correlate_set *set, size_t row,
-		     const struct correlate_cell **cells)
+/* The values of one row, once for each time that they have. Versioned rows stay whole. */
+static int emit_cells(struct emission *em, const struct gathered *gathered)
 {
-	const struct correlate_plan *plan = set->plan;
-	size_t found = 0;
-	for (size_t i = 0; i < plan->value_count; i++) {
-		const struct correlate_cell *cell = correlate_cell(set, row, i);
-		bool wanted = cell->type != CELL_NONE && !is_scalar(plan, i);
-		cells[i] = wanted ? cell : NULL;
-		found += wanted;
-	}
-	return found;
+	int err = 0;
+	for (int64_t at_ms = gathered->first_ms; !err && at_ms != INT64_MAX;)
+		err = emit_time(em, gathered, at_ms, &at_ms);
+	return err;
 }
 
 static int emit_scalars(struct emission *em)
 {
-	const struct correlate_cell *cells[CORRELATE_COLUMNS_MAX];
+	struct gathered gathered = {.first_ms = INT64_MAX};
 	const struct correlate_plan *plan = em->set->plan;
 	for (size_t i = 0; i < plan->value_count; i++)
-		cells[i] = is_scalar(plan, i) ? correlate_set_scalar(em->set, i) : NULL;
+		gather_cell(em->set, &gathered, i,
+			    plan->columns[i].scalar ? correlate_set_scalar(em->set, i) : NULL);
 	em->path.count = 0;
-	return emit_cells(em, cells);
+	return emit_cells(em, &gathered);
 }
 
 /* ---- Paths ----------------------------------------------------------------------------------- */
@@ -225,7 +239,6 @@ static int part_shared(struct correlate_set *set, struct named_row *list, size_t
 static int name_rows(struct emission *em, const struct correlate_naming *naming,
 		     struct named_row **rows, size_t *count)
 {
-	const struct correlate_cell *cells[CORRELATE_COLUMNS_MAX];
 	struct correlate_set *set = em->set;
 	const uint32_t *order = correlate_set_order(set);
 	struct named_row *list = arena_alloc(&set->arena, set->row_count * sizeof(*list));
@@ -234,7 +247,7 @@ static int name_rows(struct emission *em, const struct correlate_naming *naming,
 		return ERR_LIMIT;
 	for (size_t i = 0; i < set->row_count; i++) {
 		struct named_row *named = &list[*count];
-		if (!gather(set, order[i], cells))
+		if (!has_values(set, order[i]))
 			continue;
 		*named = (struct named_row){.row = order[i]};
 		int err = correlate_path(set, naming, order[i], &named->path);
@@ -248,14 +261,14 @@ static int name_rows(struct emission *em, const struct correlate_naming *naming,
 
 static int emit_rows(struct emission *em, const struct named_row *rows, size_t count)
 {
-	const struct correlate_cell *cells[CORRELATE_COLUMNS_MAX];
+	struct gathered gathered;
 	int err = 0;
 	for (size_t i = 0; !err && i < count; i++) {
 		if (rows[i].path.count == 0)
 			continue; /* its name became too long */
 		em->path = rows[i].path;
-		gather(em->set, rows[i].row, cells);
-		err = emit_cells(em, cells);
+		gather(em->set, rows[i].row, &gathered);
+		err = emit_cells(em, &gathered);
 	}
 	return err;
 }

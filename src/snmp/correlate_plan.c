@@ -67,7 +67,8 @@ bool correlate_needs_names(enum correlator_kind kind)
 static size_t add(struct correlate_plan *plan, const struct oid_def *def, enum correlate_role role)
 {
 	ASSERT(plan->count < CORRELATE_COLUMNS_MAX);
-	plan->columns[plan->count] = (struct correlate_column){def, role};
+	plan->columns[plan->count] = (struct correlate_column){
+		.def = def, .role = role, .scalar = def->scalar || plan->kind == CORRELATOR_OID};
 	plan->value_count += role == CORRELATE_VALUE;
 	return plan->count++;
 }

@@ -20,6 +20,7 @@ enum correlate_role {
 struct correlate_column {
 	const struct oid_def *def;
 	enum correlate_role role;
+	bool scalar; /* one value, without a path */
 };
 
 struct correlate_plan {

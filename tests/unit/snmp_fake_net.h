@@ -94,10 +94,10 @@ static inline int fake_session_new(struct poller_io *io, const struct loop_addre
 				   struct poller_session **out, struct errbuf *e)
 {
 	struct fake_net *net = CONTAINER_OF(io, struct fake_net, io);
-	struct poller_session *session = mem_alloc(sizeof(*session));
 	assert_non_null(credentials);
 	if (credentials->user.len) /* of version 3: not here */
 		return errbuf_set(e, ERR_INVALID, "the password is too short");
+	struct poller_session *session = mem_alloc(sizeof(*session));
 	assert_true(address->port < FAKE_DEVICES_MAX);
 	session->device = &net->devices[address->port];
 	net->sessions++;
