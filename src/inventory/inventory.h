@@ -74,6 +74,10 @@ struct oid_def {
 	struct slice endpoint_alias; /* "in", "error/out": how /v2 calls it; empty: none */
 };
 
+/* What the poller adds to OIDSets that make rates and do not have it themselves, stored with them:
+ * sysUpTime, and of interfaces ifCounterDiscontinuityTime. NULL: that is none of them. */
+const struct oid_def *oid_companion(struct slice name);
+
 /* What becomes of the results of an OIDSet, and the persister that does it. */
 enum oidset_kind {
 	OIDSET_COUNTERS,   /* series */

@@ -60,3 +60,22 @@ const struct correlator correlators[] = {
 	 {"name"}},
 	{NULL},
 };
+
+const struct oid_def *oid_companion(struct slice name)
+{
+	static const struct oid_def companions[] = {
+		{.name = SLICE("sysUpTime"),
+		 .oid = SLICE("1.3.6.1.2.1.1.3"),
+		 .ber = SLICE("\x2b\6\1\2\1\1\3"),
+		 .type = OID_TIMETICKS,
+		 .scalar = true},
+		{.name = SLICE("ifCounterDiscontinuityTime"),
+		 .oid = SLICE("1.3.6.1.2.1.31.1.1.1.19"),
+		 .ber = SLICE("\x2b\6\1\2\1\x1f\1\1\1\x13"),
+		 .type = OID_TIMETICKS},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(companions); i++)
+		if (slice_equal(companions[i].name, name))
+			return &companions[i];
+	return NULL;
+}

@@ -231,7 +231,7 @@ static const struct oid_def *find_oid(const struct oidset *oidset, struct slice 
 		if (slice_equal(oidset->oids[i]->name, name))
 			return oidset->oids[i];
 	}
-	return NULL;
+	return oid_companion(name);
 }
 
 /* Of columns of one name the first counts. */

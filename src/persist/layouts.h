@@ -13,7 +13,8 @@ enum column_use {
 	COLUMN_COUNTER, /* whole numbers that count up: u64 */
 	COLUMN_GAUGE,   /* any number */
 	COLUMN_TEXT,    /* only texts, which are kept beside the numbers */
-	COLUMN_UNKNOWN, /* the OIDSet does not have that OID, or has it twice */
+	COLUMN_UNKNOWN, /* neither the OIDSet nor its companions have that OID, or it is there twice
+			 */
 };
 
 struct place {

@@ -14,27 +14,12 @@
 		literal, sizeof(literal) - 1                                                       \
 	}
 
-static const struct oid_def sys_uptime = {
-	.name = TEXT("sysUpTime"),
-	.oid = TEXT("1.3.6.1.2.1.1.3"),
-	.ber = BER(MIB_2, 1, 3),
-	.type = OID_TIMETICKS,
-	.scalar = true,
-};
-
 static const struct oid_def if_table_last_change = {
 	.name = TEXT("ifTableLastChange"),
 	.oid = TEXT("1.3.6.1.2.1.31.1.5"),
 	.ber = BER(MIB_2, 31, 1, 5),
 	.type = OID_TIMETICKS,
 	.scalar = true,
-};
-
-static const struct oid_def discontinuity_time = {
-	.name = TEXT("ifCounterDiscontinuityTime"),
-	.oid = TEXT("1.3.6.1.2.1.31.1.1.1.19"),
-	.ber = BER(MIB_2, 31, 1, 1, 1, 19),
-	.type = OID_TIMETICKS,
 };
 
 static const struct oid_def if_descr = {
@@ -125,12 +110,15 @@ void correlate_plan_init(struct correlate_plan *plan, const struct oidset *oidse
 	for (size_t i = 0; i < oidset->oid_count; i++)
 		add(plan, oidset->oids[i], CORRELATE_VALUE);
 	if (oidset->kind == OIDSET_COUNTERS && has_aggregates(oidset)) {
-		plan->uptime = find_or_add(plan, &sys_uptime, CORRELATE_VALUE);
+		plan->uptime =
+			find_or_add(plan, oid_companion(SLICE("sysUpTime")), CORRELATE_VALUE);
 		if (plan->kind == CORRELATOR_IF_NAME && is_of_interfaces(oidset))
-			find_or_add(plan, &discontinuity_time, CORRELATE_VALUE);
+			find_or_add(plan, oid_companion(SLICE("ifCounterDiscontinuityTime")),
+				    CORRELATE_VALUE);
 	}
 	if (correlate_needs_names(plan->kind)) {
-		plan->uptime = find_or_add(plan, &sys_uptime, CORRELATE_GUARD);
+		plan->uptime =
+			find_or_add(plan, oid_companion(SLICE("sysUpTime")), CORRELATE_GUARD);
 		plan->last_change = find_or_add(plan, &if_table_last_change, CORRELATE_GUARD);
 		return;
 	}
@@ -150,7 +138,7 @@ void correlate_plan_init_names(struct correlate_plan *plan, bool with_alias)
 void correlate_plan_init_guard(struct correlate_plan *plan)
 {
 	clear(plan);
-	plan->uptime = add(plan, &sys_uptime, CORRELATE_GUARD);
+	plan->uptime = add(plan, oid_companion(SLICE("sysUpTime")), CORRELATE_GUARD);
 	plan->last_change = add(plan, &if_table_last_change, CORRELATE_GUARD);
 }
 

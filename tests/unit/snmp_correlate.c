@@ -533,6 +533,28 @@ static void a_second_walk_begins_empty(UNUSED void **state)
 	rig_close(&rig);
 }
 
+/* Object identifiers that stand in the source as bytes are those that stand beside them as text. */
+static void what_is_walked_beside_is_spelt_right(UNUSED void **state)
+{
+	struct rig rig;
+	struct correlate_plan names;
+	open_fast_poll(&rig);
+	rig_begin(&rig);
+	correlate_plan_init_names(&names, true);
+	const struct correlate_plan *const plans[] = {&rig.plan, &names};
+	for (size_t p = 0; p < ARRAY_LEN(plans); p++)
+		for (size_t c = 0; c < plans[p]->count; c++) {
+			const struct oid_def *def = plans[p]->columns[c].def;
+			uint8_t memory[OID_MAX_BYTES];
+			struct slice ber;
+			assert_int_equal(oid_parse(def->oid, memory, &ber, NULL), 0);
+			assert_true(slice_equal(ber, def->ber));
+		}
+	assert_int_equal(names.count, 5);
+	assert_null(oid_companion(SLICE("ifName")));
+	rig_close(&rig);
+}
+
 /* ---- The guard ------------------------------------------------------------------------------- */
 
 static struct correlate_guard guard_at(int64_t ts_ms, uint32_t uptime, uint32_t change)
@@ -621,6 +643,7 @@ int main(void)
 		cmocka_unit_test(too_many_rows_are_cut_and_counted),
 		cmocka_unit_test(long_polls_are_several_messages),
 		cmocka_unit_test(a_second_walk_begins_empty),
+		cmocka_unit_test(what_is_walked_beside_is_spelt_right),
 		cmocka_unit_test(a_restart_is_seen_by_uptime_and_time),
 		cmocka_unit_test(only_a_table_time_that_is_kept_vouches),
 		cmocka_unit_test(names_that_moved_are_told_from_names_that_came),
