@@ -8,6 +8,7 @@
 #include "api/queues.h"
 #include "api/self.h"
 #include "api/store_admin.h"
+#include "api/v2.h"
 #include "ingest/line.h"
 #include "ingest/put.h"
 
@@ -18,6 +19,7 @@
 /* Read as they arrive, so that they take no memory. */
 #define BODY_STREAMED 32 << 20, 256 << 20
 #define BODY_GATHERED 32 << 20, 64 << 20
+#define BODY_QUESTION 1 << 20, 2 << 20
 
 const struct http_route api_routes[] = {
 	{VERB_GET, "/", false, ROLE_READ, NO_BODY, &self_page,
@@ -114,6 +116,45 @@ const struct http_route api_routes[] = {
 	 "/api/v2/buckets?name=b"},
 	{VERB_GET, "/api/v2/orgs", false, ROLE_READ, NO_BODY, &influx_orgs,
 	 "The same of an organisation.", "/api/v2/orgs?org=o"},
+	{VERB_GET, "/v2/device", true, ROLE_READ, NO_BODY, &v2_device,
+	 "Devices, their interfaces, and the rates of these: in, out, error/in, discard/out ...",
+	 "/v2/device/"},
+	{VERB_PUT, "/v2/device/", true, ROLE_WRITE, BODY_QUESTION, &v2_device_put,
+	 "Replaces the OIDSets of a device, and whether it is active.", NULL},
+	{VERB_GET, "/v2/interface", true, ROLE_READ, NO_BODY, &v2_interface,
+	 "Interfaces of all devices by name or description (ifAlias__contains, device__name ...).",
+	 "/v2/interface/?ifAlias__icontains=transit"},
+	{VERB_GET, "/v2/oidsetmap", true, ROLE_READ, NO_BODY, &v2_oidsetmap,
+	 "What the endpoints of interfaces are in each OIDSet.", "/v2/oidsetmap/"},
+	{VERB_GET, "/v2/oidset", true, ROLE_READ, NO_BODY, &v2_oidset,
+	 "Names of the OIDSets, which say what is polled.", "/v2/oidset/"},
+	{VERB_GET, "/v2/timeseries/", true, ROLE_READ, NO_BODY, &v2_timeseries,
+	 "Data by row key, in milliseconds: RawData, BaseRate or Aggs.", NULL},
+	{VERB_POST, "/v2/bulk/interface", true, ROLE_READ, BODY_QUESTION, &v2_bulk_interface,
+	 "Endpoints of many interfaces in one answer.",
+	 "curl -H 'Content-Type: application/json' -d '{\"interfaces\":[{\"device\":\"rtr_a\","
+	 "\"iface\":\"xe-0/0/0\"}],\"endpoint\":[\"in\"]}' "
+	 "http://127.0.0.1:8470/v2/bulk/interface/"},
+	{VERB_POST, "/v2/bulk/timeseries", true, ROLE_READ, BODY_QUESTION, &v2_bulk_timeseries,
+	 "Many row keys in one answer.", NULL},
+	{VERB_GET, "/v2/report/percentile", true, ROLE_READ, NO_BODY, &v2_report_percentile,
+	 "The 95th percentile by months of a time zone; JSON or format=csv.",
+	 "/v2/report/percentile?device=rtr_a&interface=xe-0/0/0&zone=Europe/Berlin"},
+	{VERB_GET, "/v2/report/volume", true, ROLE_READ, NO_BODY, &v2_report_volume,
+	 "Octets by days or months of a time zone, exactly; JSON or format=csv.",
+	 "/v2/report/volume?device=rtr_a&interface=xe-0/0/0&zone=Europe/Berlin"},
+	{VERB_GET, "/v2/report/sum", true, ROLE_READ, NO_BODY, &v2_report_sum,
+	 "One endpoint of many interfaces as one.",
+	 "/v2/report/sum?endpoint=in&ifAlias__icontains=transit"},
+	{VERB_GET, "/v2/report/top", true, ROLE_READ, NO_BODY, &v2_report_top,
+	 "The interfaces with the largest average, maximum or volume.",
+	 "/v2/report/top?endpoint=in&by=max&n=10"},
+	{VERB_GET, "/v2/inventory", true, ROLE_READ, NO_BODY, &v2_inventory,
+	 "Row keys of what is stored.", "/v2/inventory/?row_key__contains=ifHCInOctets"},
+	{VERB_GET, "/v2/outlet", true, ROLE_READ, NO_BODY, &v2_outlet, "Outlets of power strips.",
+	 "/v2/outlet/"},
+	{VERB_GET, "/v2/pdu", true, ROLE_READ, NO_BODY, &v2_pdu,
+	 "Power strips, their outlets, and what these draw.", "/v2/pdu/"},
 };
 
 const size_t api_route_count = ARRAY_LEN(api_routes);

@@ -17,6 +17,7 @@ struct inventory_keeper;
 struct query_engine;
 struct queue;
 struct store;
+struct v2_zones;
 
 /* What request->context points to. Filled in by whoever starts the server; what a test leaves NULL,
  * the routes it calls must not need. */
@@ -31,6 +32,8 @@ struct api {
 	const struct inventory_conf *inventory_conf;
 	size_t inventory_calls;      /* changes of it that are at work */
 	struct queue *const *queues; /* by place in inventory_conf->queues */
+	struct v2_zones *zones;      /* of reports */
+	size_t v2_answers;           /* that are at work: none may be when catalog and store end */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */
 	int64_t started_ms;  /* wall clock */

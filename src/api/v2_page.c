@@ -20,6 +20,16 @@ void v2_host_write(const struct http_request *request, struct buf *out)
 	buf_append(out, host.data, host.len);
 }
 
+struct slice v2_path_of(const struct http_request *request)
+{
+	struct slice path = request->target;
+	const char *question = path.len ? memchr(path.data, '?', path.len) : NULL;
+	if (question)
+		path.len = (size_t)(question - path.data);
+	/* A target may be a whole address; then its path is what is behind the host. */
+	return path.len && path.data[0] == '/' ? path : request->path;
+}
+
 /* ---- Links ----------------------------------------------------------------------------------- */
 
 /* What may stand in a query as it is (RFC 3986, unreserved). */
@@ -37,25 +47,14 @@ static void put_encoded(struct buf *out, struct slice text)
 	}
 }
 
-static void put_path(const struct http_request *request, struct buf *out)
-{
-	struct slice path = request->target;
-	const char *question = path.len ? memchr(path.data, '?', path.len) : NULL;
-	if (question)
-		path.len = (size_t)(question - path.data);
-	/* A target may be a whole address; then its path is what is behind the host. */
-	if (path.len && path.data[0] != '/')
-		path = request->path;
-	v2_host_write(request, out);
-	buf_append(out, path.data, path.len);
-}
-
 static void write_link(const struct http_request *request, uint64_t limit, uint64_t offset,
 		       struct json_writer *json)
 {
+	struct slice path = v2_path_of(request);
 	struct buf url;
 	buf_init(&url, URL_MAX_BYTES);
-	put_path(request, &url);
+	v2_host_write(request, &url);
+	buf_append(&url, path.data, path.len);
 	buf_printf(&url, "?limit=%llu&offset=%llu", (unsigned long long)limit,
 		   (unsigned long long)offset);
 	for (size_t i = 0; i < request->param_count; i++) {

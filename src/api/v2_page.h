@@ -30,4 +30,7 @@ void v2_page_write(const struct http_request *request, const struct v2_page *pag
 /* `http://HOST` as the client wrote it in its header, or nothing. */
 void v2_host_write(const struct http_request *request, struct buf *out);
 
+/* The path of the request as sent, without its parameters. */
+struct slice v2_path_of(const struct http_request *request);
+
 #endif

@@ -128,17 +128,21 @@ static int64_t first_day(enum v2_span span, int64_t day)
 	return span == SPAN_DAY ? day : day - (date.day - 1);
 }
 
-static int64_t next_day(enum v2_span span, int64_t day)
+int64_t v2_next_month(int64_t day)
 {
 	struct date date = date_of_days(day);
-	if (span == SPAN_DAY)
-		return day + 1;
+	date.day = 1;
 	date.month++;
 	if (date.month > 12) {
 		date.month = 1;
 		date.year++;
 	}
 	return days_of_date(date);
+}
+
+static int64_t next_day(enum v2_span span, int64_t day)
+{
+	return span == SPAN_DAY ? day + 1 : v2_next_month(day);
 }
 
 int v2_spans(const struct zone *zone, enum v2_span span, int64_t begin_s, int64_t end_s,

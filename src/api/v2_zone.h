@@ -40,6 +40,9 @@ enum { V2_SPANS_MAX = 4000 };
 int v2_spans(const struct zone *zone, enum v2_span span, int64_t begin_s, int64_t end_s,
 	     int64_t *edges_s, int64_t *days, size_t *count) MUST_CHECK;
 
+/* The first day of the month behind that of `day`. */
+int64_t v2_next_month(int64_t day);
+
 /* `2026-10-31`, or `2026-10` for a month; room for V2_SPAN_TEXT_BYTES. */
 enum { V2_SPAN_TEXT_BYTES = 32 };
 void v2_span_text(enum v2_span span, int64_t day, char *to);

@@ -19,6 +19,7 @@
 
 #include "api/inventory.h"
 #include "api/routes.h"
+#include "api/v2_zone.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"
@@ -62,6 +63,7 @@ struct serve {
 	struct ingest *ingest;
 	struct query_engine *queries;
 	struct inventory_keeper *inventory;
+	struct v2_zones *zones;
 	struct host *host;
 	struct http_server *http;
 	struct doors *doors;
@@ -123,7 +125,7 @@ static void begin_host(struct serve *s)
  * Nothing tells of their end, so the stop timer looks. */
 static bool queries_over(const struct serve *s)
 {
-	return query_engine_idle(s->queries);
+	return query_engine_idle(s->queries) && s->api.v2_answers == 0;
 }
 
 static bool writes_over(const struct serve *s)
@@ -427,6 +429,7 @@ static struct http_server *new_http(struct serve *s)
 		.queries = s->queries,
 		.inventory = s->inventory,
 		.inventory_conf = s->inventory_conf,
+		.zones = s->zones,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
 		.program = command_program(),
@@ -537,6 +540,7 @@ static int start(struct serve *s, struct errbuf *e)
 	s->ingest = new_ingest(s);
 	s->polling = new_polling(s);
 	s->queries = new_queries(s);
+	s->zones = v2_zones_new(files_real(), "/usr/share/zoneinfo");
 	int err = open_inventory(s, e);
 	s->http = new_http(s);
 	s->stop_timer = loop_timer_new(s->loop, on_stop_timer, s);
@@ -564,6 +568,7 @@ static void release(struct serve *s)
 	polling_free(s->polling);
 	ingest_free(s->ingest);
 	inventory_keeper_free(s->inventory);
+	v2_zones_free(s->zones);
 	pool_close(s->pool);
 	store_close(s->store);
 	loop_free(s->loop);

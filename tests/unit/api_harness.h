@@ -27,6 +27,10 @@
 /* 2020-08-24T16:40:00Z: when the example is asked. */
 #define NOW_MS INT64_C(1598287200000)
 
+#ifndef OPEN_STORE
+#define OPEN_STORE() naive_open(&clock_.clock)
+#endif
+
 static struct loop *loop;
 static struct clock_virtual clock_;
 static struct store *store;
@@ -60,7 +64,7 @@ static inline int setup(void **state)
 	struct catalog_options catalog_options = catalog_options_default();
 	loop = loop_new();
 	clock_virtual_init(&clock_, NOW_MS * 1000);
-	store = naive_open(&clock_.clock);
+	store = OPEN_STORE();
 	catalog = catalog_new(store, &clock_.clock, loop_executor(loop), &catalog_options);
 	api = (struct api){
 		.loop = loop, .clock = &clock_.clock, .store = store, .catalog = catalog};

@@ -1,0 +1,276 @@
+#include "api/v2_answer.h"
+
+#include <stdio.h>
+
+#include "api/query.h"
+#include "base/log.h"
+
+enum {
+	FLUSH_BYTES = 192 << 10, /* gathered before it is sent; a day of 30 s leaves whole */
+	PIECE_MAX_BYTES = 128 << 10,
+	OUT_MAX_BYTES = 8 << 20, /* between two flushes */
+	URL_MAX_BYTES = 16 << 10,
+};
+
+static void run_turn(struct task *task);
+
+void v2_answer_init(struct v2_answer *answer, struct http_request *request,
+		    void (*advance)(struct v2_answer *answer),
+		    void (*release)(struct v2_answer *answer))
+{
+	*answer = (struct v2_answer){
+		.request = request,
+		.api = api_of(request),
+		.inventory = inventory_keeper_take(api_of(request)->inventory),
+		.now_ms = clock_wall_ms(api_of(request)->clock),
+		.status = 200,
+		.content_type = "application/json",
+		.advance = advance,
+		.release = release,
+		.turn = {.run = run_turn},
+	};
+	arena_init(&answer->arena, V2_ANSWER_ARENA_BYTES);
+	buf_init(&answer->out, OUT_MAX_BYTES);
+	json_writer_init(&answer->json, &answer->out);
+	answer->api->v2_answers++;
+	request->owner = answer;
+}
+
+/* ---- Ends ------------------------------------------------------------------------------------ */
+
+static void free_if_over(struct v2_answer *answer)
+{
+	if (answer->request || answer->turn_posted || answer->held)
+		return;
+	answer->api->v2_answers--;
+	inventory_release(answer->inventory);
+	buf_release(&answer->out);
+	arena_release(&answer->arena);
+	answer->release(answer);
+}
+
+static void leave(struct v2_answer *answer)
+{
+	answer->request = NULL;
+	free_if_over(answer);
+}
+
+bool v2_answer_settle(struct v2_answer *answer)
+{
+	ASSERT(answer->held);
+	answer->held--;
+	if (answer->request)
+		return true;
+	free_if_over(answer);
+	return false;
+}
+
+void v2_error(struct buf *out, int status, struct slice message)
+{
+	buf_append_text(out, status == 400 ? "{\"error\":" : "{\"detail\":");
+	json_append_string(out, message);
+	buf_append_text(out, "}\n");
+}
+
+static bool break_off(struct v2_answer *answer, const char *sentence)
+{
+	if (!answer->streaming)
+		return false;
+	log_warn("an answer was broken off: %s", sentence);
+	http_stream_break(answer->request);
+	leave(answer);
+	return true;
+}
+
+void v2_answer_fail(struct v2_answer *answer, int status, const char *fmt, ...)
+{
+	struct errbuf e;
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(e.text, sizeof(e.text), fmt, args);
+	va_end(args);
+	if (break_off(answer, e.text))
+		return;
+	if (status == 503)
+		http_reply_header(answer->request, "Retry-After", "1");
+	http_reply_error(answer->request, status, "%s", e.text);
+	leave(answer);
+}
+
+void v2_answer_fail_with(struct v2_answer *answer, int err, const char *sentence)
+{
+	v2_answer_fail(answer, query_status(err), "%s", sentence[0] ? sentence : err_text(err));
+}
+
+void v2_answer_query_error(struct v2_answer *answer, const char *sentence)
+{
+	struct buf body, quoted;
+	if (break_off(answer, sentence))
+		return;
+	buf_init(&body, URL_MAX_BYTES);
+	buf_init(&quoted, URL_MAX_BYTES);
+	buf_printf(&quoted, "'%s'", sentence);
+	buf_append_text(&body, "{\"query error\":");
+	json_append_string(&body, buf_slice(&quoted));
+	buf_append_text(&body, "}\n");
+	http_reply(answer->request, 400, "application/json", buf_slice(&body));
+	buf_release(&quoted);
+	buf_release(&body);
+	leave(answer);
+}
+
+void v2_no_such_path(struct http_request *request)
+{
+	http_reply_error(request, 404, "there is nothing at " SHOWN, SHOWN_OF(request->path));
+}
+
+/* Sends what was gathered; false: the client is to read first, or it is over. */
+static bool send_gathered(struct v2_answer *answer)
+{
+	struct http_request *request = answer->request;
+	if (!answer->streaming)
+		http_stream_begin(request, answer->status, answer->content_type);
+	answer->streaming = true;
+	while (answer->out.len) {
+		struct slice piece = buf_slice(&answer->out);
+		if (piece.len > PIECE_MAX_BYTES)
+			piece.len = PIECE_MAX_BYTES;
+		int err = http_stream_write(request, piece);
+		if (err && err != ERR_BUSY) {
+			(void)break_off(answer, "the answer could not be sent");
+			return false;
+		}
+		buf_consume(&answer->out, piece.len);
+		if (err) {
+			answer->stalled = true;
+			return false;
+		}
+	}
+	return true;
+}
+
+bool v2_answer_room(struct v2_answer *answer)
+{
+	if (answer->out.failed) {
+		v2_answer_fail(answer, 422, "the answer is too long; ask for less");
+		return false;
+	}
+	return answer->out.len < FLUSH_BYTES || send_gathered(answer);
+}
+
+/* The end of a long answer may have to wait for the client, too: then this comes again. */
+static void finish(struct v2_answer *answer)
+{
+	answer->advance = finish;
+	if (answer->out.failed) {
+		v2_answer_fail(answer, 422, "the answer is too long; ask for less");
+		return;
+	}
+	if (!answer->streaming && answer->out.len < 2 * FLUSH_BYTES) {
+		http_reply(answer->request, answer->status, answer->content_type,
+			   buf_slice(&answer->out));
+		leave(answer);
+		return;
+	}
+	if (!send_gathered(answer))
+		return;
+	http_stream_end(answer->request);
+	leave(answer);
+}
+
+void v2_answer_end(struct v2_answer *answer)
+{
+	finish(answer);
+}
+
+/* ---- Turns ----------------------------------------------------------------------------------- */
+
+static void run_turn(struct task *task)
+{
+	struct v2_answer *answer = CONTAINER_OF(task, struct v2_answer, turn);
+	answer->turn_posted = false;
+	if (!answer->request)
+		free_if_over(answer);
+	else if (!answer->stalled)
+		answer->advance(answer);
+}
+
+void v2_answer_later(struct v2_answer *answer)
+{
+	struct executor *executor = loop_executor(answer->api->loop);
+	if (answer->turn_posted)
+		return;
+	answer->turn_posted = true;
+	executor->post(executor, &answer->turn);
+}
+
+void v2_answer_go_on(struct v2_answer *answer)
+{
+	if (answer->request && !answer->stalled && !answer->turn_posted)
+		answer->advance(answer);
+}
+
+void v2_drained(struct http_request *request)
+{
+	struct v2_answer *answer = request->owner;
+	answer->stalled = false;
+	v2_answer_go_on(answer);
+}
+
+void v2_aborted(struct http_request *request, UNUSED int err)
+{
+	if (request->owner)
+		leave(request->owner);
+}
+
+/* ---- Small parts ----------------------------------------------------------------------------- */
+
+void v2_put_text(struct json_writer *json, const char *key, struct slice text)
+{
+	json_write_key(json, key);
+	json_write_string(json, text);
+}
+
+void v2_put_number(struct json_writer *json, const char *key, int64_t number)
+{
+	json_write_key(json, key);
+	json_write_i64(json, number);
+}
+
+void v2_put_null(struct json_writer *json, const char *key)
+{
+	json_write_key(json, key);
+	json_write_null(json);
+}
+
+void v2_put_links(struct v2_answer *answer, struct slice uri, bool url)
+{
+	struct buf address;
+	if (url) {
+		buf_init(&address, URL_MAX_BYTES);
+		v2_host_write(answer->request, &address);
+		buf_append(&address, uri.data, uri.len);
+		v2_put_text(&answer->json, "url", buf_slice(&address));
+		buf_release(&address);
+	}
+	v2_put_text(&answer->json, "uri", uri);
+	v2_put_text(&answer->json, "resource_uri", uri);
+}
+
+int v2_check_json(const struct http_request *request, struct errbuf *e)
+{
+	struct slice type = http_header(request, "Content-Type");
+	struct slice wanted = SLICE("application/json");
+	if (type.len >= wanted.len && memcmp(type.data, wanted.data, wanted.len) == 0 &&
+	    (type.len == wanted.len || strchr("; \t", type.data[wanted.len])))
+		return 0;
+	return errbuf_set(e, ERR_INVALID, "the body must have the type application/json");
+}
+
+size_t v2_part_count(const struct http_request *request)
+{
+	size_t count = request->segment_count;
+	while (count > 1 && !request->segments[count - 1].len)
+		count--;
+	return count ? count - 1 : 0;
+}

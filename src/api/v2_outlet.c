@@ -1,0 +1,373 @@
+/* /v2/outlet/ and /v2/pdu/: outlets of power strips. A device is a strip if it polls an OIDSet of
+ * the kind `outlets`.
+ *
+ *     /v2/outlet/                        all that match look-ups
+ *     /v2/pdu/  /v2/pdu/NAME/            the strips
+ *     /v2/pdu/NAME/outlet/  .../ID/      their outlets
+ *     /v2/pdu/NAME/outlet/ID/load        what they draw: samples, their times put down to minutes
+ */
+#include "api/v2.h"
+#include "api/v2_data.h"
+#include "api/v2_name.h"
+#include "api/v2_path.h"
+#include "api/v2_rows.h"
+
+enum { URI_MAX_BYTES = 16 << 10, MINUTE_MS = 60000, STRIPS_A_TURN = 200 };
+
+#define LOAD_OID SLICE("outletLoadValue")
+
+struct call {
+	struct v2_answer answer;
+	struct v2_rows rows;
+	struct v2_page page;
+	uint64_t matched;
+	bool one, began;
+	size_t next; /* strip */
+	struct v2_data data;
+	struct v2_data_params params;
+};
+
+static void release(struct v2_answer *answer)
+{
+	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	v2_rows_release(&call->rows);
+	v2_data_release(&call->data);
+	mem_free(call);
+}
+
+static struct call *call_new(struct http_request *request)
+{
+	struct call *call = mem_zalloc(sizeof(*call));
+	v2_answer_init(&call->answer, request, NULL, release);
+	call->rows.answer = &call->answer;
+	call->rows.kind = OIDSET_OUTLETS;
+	call->rows.fields = v2_outlet_fields;
+	return call;
+}
+
+/* ---- Parts of answers ------------------------------------------------------------------------ */
+
+static bool is_strip(const struct device *device)
+{
+	for (size_t i = 0; i < device->oidset_count; i++) {
+		if (device->oidsets[i]->kind == OIDSET_OUTLETS)
+			return true;
+	}
+	return false;
+}
+
+/* The OIDSet that samples the load of outlets, or NULL. */
+static const struct oidset *find_load(const struct device *device, const struct oid_def **oid)
+{
+	for (size_t i = 0; i < device->oidset_count; i++) {
+		const struct oidset *oidset = device->oidsets[i];
+		for (size_t j = 0; j < oidset->oid_count; j++) {
+			*oid = oidset->oids[j];
+			if (slice_equal((*oid)->name, LOAD_OID) && oidset->path_tag_count == 1)
+				return oidset;
+		}
+	}
+	return NULL;
+}
+
+static void strip_uri(struct slice name, const char *below, struct buf *uri)
+{
+	buf_append_text(uri, "/v2/pdu/");
+	v2_name_encode(name, uri);
+	buf_append_char(uri, '/');
+	buf_append_text(uri, below);
+}
+
+static void put_child(struct v2_answer *answer, const char *name, bool leaf, struct buf *uri)
+{
+	struct json_writer *json = &answer->json;
+	json_write_key(json, "children");
+	json_write_array_begin(json);
+	if (name) {
+		json_write_object_begin(json);
+		v2_put_text(json, "name", slice_of(name));
+		json_write_key(json, "leaf");
+		json_write_bool(json, leaf);
+		buf_append_text(uri, name);
+		if (!leaf)
+			buf_append_char(uri, '/');
+		v2_put_links(answer, buf_slice(uri), true);
+		json_write_object_end(json);
+	}
+	json_write_array_end(json);
+}
+
+static void put_strip(struct v2_answer *answer, const struct device *device)
+{
+	struct json_writer *json = &answer->json;
+	struct buf uri;
+	buf_init(&uri, URI_MAX_BYTES);
+	strip_uri(device->name, "", &uri);
+	json_write_object_begin(json);
+	v2_put_number(json, "id", v2_id_of(device->name, SLICE(""), 0));
+	v2_put_text(json, "name", device->name);
+	v2_put_number(json, "begin_time", v2_seconds(device->begin_ms));
+	v2_put_number(json, "end_time", v2_seconds(device->end_ms));
+	json_write_key(json, "leaf");
+	json_write_bool(json, false);
+	v2_put_links(answer, buf_slice(&uri), true);
+	put_child(answer, "outlet", false, &uri);
+	json_write_object_end(json);
+	buf_release(&uri);
+}
+
+static void put_outlet(struct v2_answer *answer, const struct device *device,
+		       const struct inventory_row *row)
+{
+	struct json_writer *json = &answer->json;
+	const struct oid_def *oid;
+	struct buf uri;
+	buf_init(&uri, URI_MAX_BYTES);
+	strip_uri(device->name, "outlet/", &uri);
+	v2_name_encode(row->name, &uri);
+	buf_append_char(&uri, '/');
+	json_write_object_begin(json);
+	v2_put_number(json, "id", v2_id_of(device->name, row->name, row->begin_ms));
+	v2_put_text(json, "device", device->name);
+	v2_put_attributes(answer, row);
+	v2_put_number(json, "begin_time", v2_seconds(row->begin_ms));
+	v2_put_number(json, "end_time", v2_seconds(row->end_ms));
+	json_write_key(json, "leaf");
+	json_write_bool(json, false);
+	v2_put_links(answer, buf_slice(&uri), true);
+	put_child(answer, find_load(device, &oid) ? "load" : NULL, true, &uri);
+	json_write_object_end(json);
+	buf_release(&uri);
+}
+
+/* ---- Lists of outlets, and one --------------------------------------------------------------- */
+
+static void begin_once(struct call *call)
+{
+	if (call->began)
+		return;
+	call->began = true;
+	json_write_object_begin(&call->answer.json);
+	json_write_key(&call->answer.json, "children");
+	json_write_array_begin(&call->answer.json);
+}
+
+static bool take_row(struct v2_rows *rows, const struct v2_row *row)
+{
+	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	if (call->one) {
+		call->matched++;
+		put_outlet(&call->answer, row->device, row->row);
+		return false;
+	}
+	begin_once(call);
+	if (v2_page_has(&call->page, call->matched++))
+		put_outlet(&call->answer, row->device, row->row);
+	return true;
+}
+
+static void rows_ended(struct v2_rows *rows, int err)
+{
+	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	struct v2_answer *answer = &call->answer;
+	if (err) {
+		v2_answer_fail_with(answer, err, rows->error.text);
+		return;
+	}
+	if (call->one && !call->matched) {
+		v2_answer_fail(answer, 404, "the device has no outlet \"" SHOWN "\"",
+			       SHOWN_OF(rows->name));
+		return;
+	}
+	if (!call->one) {
+		begin_once(call);
+		json_write_array_end(&answer->json);
+		json_write_key(&answer->json, "meta");
+		v2_page_write(answer->request, &call->page, call->matched, &answer->json);
+		json_write_object_end(&answer->json);
+	}
+	v2_answer_end(answer);
+}
+
+static void begin_rows(struct call *call)
+{
+	static const char *const names[] = {"begin", "end", NULL};
+	struct v2_answer *answer = &call->answer;
+	struct v2_range range;
+	struct errbuf e;
+	if (v2_params_lookups(answer->request, names, v2_outlet_fields, &answer->arena,
+			      &call->rows.lookups, &e) ||
+	    v2_params_range(answer->request, 1000, answer->now_ms, &range, &e) ||
+	    v2_page_read(answer->request, &call->page, &e)) {
+		v2_answer_fail(answer, 400, "%s", e.text);
+		return;
+	}
+	v2_rows_set_range(&call->rows, &range);
+	call->rows.take = take_row;
+	call->rows.ended = rows_ended;
+	v2_rows_start(&call->rows);
+}
+
+static void outlet_end(struct http_request *request)
+{
+	if (v2_part_count(request) == 1 && slice_equal(v2_part(request, 0), SLICE("outlet")))
+		begin_rows(call_new(request));
+	else
+		v2_no_such_path(request);
+}
+
+const struct http_handler v2_outlet = V2_HANDLER(outlet_end);
+
+/* ---- Strips ---------------------------------------------------------------------------------- */
+
+static void list_on(struct v2_answer *answer)
+{
+	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	const struct inventory *inventory = answer->inventory;
+	if (!v2_answer_room(answer))
+		return;
+	begin_once(call);
+	for (size_t i = 0; i < STRIPS_A_TURN && call->next < inventory->device_count; i++) {
+		const struct device *device = inventory->devices[call->next++];
+		if (device_is_active(device, answer->now_ms) && is_strip(device) &&
+		    v2_page_has(&call->page, call->matched++))
+			put_strip(answer, device);
+	}
+	if (call->next < inventory->device_count)
+		v2_answer_later(answer);
+	else
+		rows_ended(&call->rows, 0);
+}
+
+static void begin_strips(struct call *call)
+{
+	struct v2_answer *answer = &call->answer;
+	struct errbuf e;
+	if (v2_params_check(answer->request, NULL, &e) ||
+	    v2_page_read(answer->request, &call->page, &e)) {
+		v2_answer_fail(answer, 400, "%s", e.text);
+		return;
+	}
+	answer->advance = list_on;
+	list_on(answer);
+}
+
+/* ---- Load ------------------------------------------------------------------------------------ */
+
+static bool load_found(struct v2_data *data)
+{
+	struct call *call = CONTAINER_OF(data, struct call, data);
+	struct json_writer *json = &call->answer.json;
+	if (!data->fetch.found) {
+		v2_answer_fail(&call->answer, 404, "nothing is known of the load of this outlet");
+		return false;
+	}
+	data->points.snap_ms = MINUTE_MS;
+	json_write_object_begin(json);
+	v2_put_text(json, "resource_uri", v2_path_of(call->answer.request));
+	v2_put_question(json, &call->params, SLICE("60"));
+	json_write_key(json, "data");
+	return true;
+}
+
+static void load_ended(struct v2_data *data, int err)
+{
+	struct call *call = CONTAINER_OF(data, struct call, data);
+	if (err) {
+		v2_answer_fail_with(&call->answer, err, data->fetch.error.text);
+		return;
+	}
+	json_write_object_end(&call->answer.json);
+	v2_answer_end(&call->answer);
+}
+
+static void begin_load(struct call *call, const struct device *device, struct slice id)
+{
+	static const char *const names[] = {"begin", "end", "cf", NULL};
+	struct v2_answer *answer = &call->answer;
+	struct v2_target *target = &call->data.fetch.target;
+	struct v2_plan plan;
+	struct errbuf e;
+	target->device = device->name;
+	target->oidset = find_load(device, &target->oid);
+	target->path[0] = id;
+	target->path_count = 1;
+	if (!target->oidset || v2_params_check(answer->request, names, &e)) {
+		v2_answer_fail(answer, 400, "%s",
+			       target->oidset ? e.text : "the device polls no load of outlets");
+		return;
+	}
+	int err = v2_params_data(answer->request, 1000, answer->now_ms, &call->params, &e);
+	if (!err && call->params.has_cf && call->params.cf != CF_RAW)
+		err = errbuf_set(&e, ERR_INVALID, "a load has cf=raw alone");
+	call->params.cf = CF_RAW;
+	if (!err)
+		err = v2_plan_make(answer, target, &call->params, &plan, &e);
+	if (err) {
+		v2_answer_query_error(answer, e.text);
+		return;
+	}
+	call->data.found = load_found;
+	call->data.ended = load_ended;
+	v2_data_start(&call->data, answer, &plan, &call->params);
+}
+
+/* ---- Dispatch -------------------------------------------------------------------------------- */
+
+static void begin_one_strip(struct call *call, const struct device *device)
+{
+	struct errbuf e;
+	if (v2_params_check(call->answer.request, NULL, &e)) {
+		v2_answer_fail(&call->answer, 400, "%s", e.text);
+		return;
+	}
+	put_strip(&call->answer, device);
+	v2_answer_end(&call->answer);
+}
+
+static void below_strip(struct call *call, const struct device *device, size_t parts)
+{
+	struct v2_answer *answer = &call->answer;
+	struct slice id;
+	call->rows.device = device;
+	if (parts == 2) {
+		begin_one_strip(call, device);
+		return;
+	}
+	if (parts > 3) {
+		if (v2_name_decode(v2_part(answer->request, 3), &answer->arena, &id))
+			id = v2_part(answer->request, 3);
+		call->rows.name = id;
+		call->one = true;
+	}
+	if (parts == 5)
+		begin_load(call, device, id);
+	else
+		begin_rows(call);
+}
+
+static void pdu_end(struct http_request *request)
+{
+	size_t parts = v2_part_count(request);
+	if (!slice_equal(v2_part(request, 0), SLICE("pdu")) || parts > 5 ||
+	    (parts > 2 && !slice_equal(v2_part(request, 2), SLICE("outlet"))) ||
+	    (parts > 4 && !slice_equal(v2_part(request, 4), SLICE("load")))) {
+		v2_no_such_path(request);
+		return;
+	}
+	struct call *call = call_new(request);
+	struct v2_answer *answer = &call->answer;
+	if (parts == 1) {
+		begin_strips(call);
+		return;
+	}
+	struct slice name = v2_part(request, 1);
+	const struct device *device = v2_find_device(answer->inventory, name, &answer->arena);
+	if (device && is_strip(device))
+		below_strip(call, device, parts);
+	else
+		v2_answer_fail(answer, 400, "there is no power strip \"" SHOWN "\"",
+			       SHOWN_OF(name));
+}
+
+const struct http_handler v2_pdu = V2_HANDLER(pdu_end);

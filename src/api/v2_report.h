@@ -1,0 +1,95 @@
+/* What the reports of /v2 share: which interfaces they are about, and reading the counters of one
+ * after the other.
+ *
+ * A report is embedded in its owner. It finds the interfaces that the parameters select (`device`,
+ * `interface`, look-ups), then reads for each of them each span of time, and in it each endpoint;
+ * what is made of it is the kind's. At most query.series_max interfaces. */
+#ifndef API_V2_REPORT_H
+#define API_V2_REPORT_H
+
+#include "api/v2_fetch.h"
+#include "api/v2_path.h"
+#include "api/v2_rows.h"
+#include "api/v2_zone.h"
+
+enum { REPORT_ENDPOINTS_MAX = 2 };
+
+struct v2_selected {
+	const struct device *device;
+	struct slice name, alias;
+};
+
+struct v2_report;
+
+struct v2_report_kind {
+	/* The interfaces are known: report->list. */
+	void (*begin)(struct v2_report *report);
+	/* A span of an interface begins; may be NULL. */
+	void (*span)(struct v2_report *report);
+	/* An endpoint's series in a span is about to be read: sets fetch.period_ms, from_ms and
+	 * to_ms. False: there is nothing to read of it. */
+	bool (*open)(struct v2_report *report);
+	/* A piece of it is there: fetch.rows. */
+	void (*rows)(struct v2_report *report);
+	/* All endpoints of an interface in a span have been read. */
+	void (*close)(struct v2_report *report);
+	void (*end)(struct v2_report *report);
+};
+
+struct v2_report {
+	struct v2_answer answer;
+	const struct v2_report_kind *kind;
+	struct v2_rows rows;
+	struct v2_fetch fetch;
+	struct slice endpoints[REPORT_ENDPOINTS_MAX];
+	size_t endpoint_count, span_count;
+
+	struct v2_selected *list;
+	size_t count;
+	size_t at, span, endpoint; /* what is being read */
+
+	/* private */
+	size_t room;
+	struct slice device, interface; /* as asked, where each is one by name */
+	bool fetching, any_hidden;
+};
+
+/* Reads the look-ups, `device` and `interface` besides `names`. ERR_INVALID with a sentence. */
+int v2_report_read(struct v2_report *report, const char *const *names, struct errbuf *e) MUST_CHECK;
+void v2_report_start(struct v2_report *report);
+void v2_report_release(struct v2_report *report);
+
+static inline const struct v2_selected *v2_report_selected(const struct v2_report *report)
+{
+	return &report->list[report->at];
+}
+
+/* "device", "interface", "ifAlias" of the selected, into the object that is open. */
+void v2_report_put_selected(struct v2_report *report);
+
+/* One field of a line of CSV, in quotes where it must be. */
+void v2_csv_put(struct buf *out, struct slice field);
+
+/* ---- Days and months --------------------------------------------------------------------------
+ */
+
+struct v2_calendar {
+	struct slice zone_name;
+	enum v2_span span;
+	size_t count;
+	int64_t *edges_s, *days;
+	bool csv;
+};
+
+/* `zone` (UTC where it is not given), `span` (day, month), `month` (2026-10) or begin and end (this
+ * month so far where neither is given), `format` (json, csv). In the answer's arena. */
+int v2_calendar_read(struct v2_answer *answer, enum v2_span preset, struct v2_calendar *calendar,
+		     struct errbuf *e) MUST_CHECK;
+/* The interfaces that lived at some time of these days are selected. */
+void v2_report_set_times(struct v2_report *report, const struct v2_calendar *calendar);
+
+/* "month": "2026-10", "begin", "end", "complete": whether it is over. */
+void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calendar, size_t i);
+void v2_calendar_put_csv(struct v2_answer *answer, const struct v2_calendar *calendar, size_t i);
+
+#endif

@@ -1,0 +1,259 @@
+"""The network engineer's API with the real server: counters that a poller left in its store."""
+
+import datetime
+import json
+import math
+import pathlib
+import random
+import socket
+import subprocess
+import zoneinfo
+
+import pytest
+
+from server import run, tool
+
+SECRETS = "lab: {version: 2c, community: public}\n"
+DAY = 86400
+BEGIN = 1700006400  # 2023-11-15T00:00:00Z, a full day
+
+DATA = pathlib.Path(__file__).parent.parent / "data"
+ALU = json.loads((DATA / "rtr_alu_ifhcin_long.json").read_text())
+
+
+def fill(data, counters, rates=False):
+    """counters: {(device, oidset, oid, row): [(ts_s, value)]}"""
+    lines = [f"{' '.join(name)} 30000 {round(ts * 1000)} {value}"
+             for name, samples in counters.items() for ts, value in samples]
+    subprocess.run([tool("counters"), data] + ["--rates"] * rates, input="\n".join(lines),
+                   text=True, check=True, timeout=120)
+
+
+@pytest.fixture
+def make_v2(make_server, tmp_path):
+    secrets = tmp_path / "secrets.yml"
+    secrets.write_text(SECRETS)
+    secrets.chmod(0o600)
+
+    def make(counters, devices, rates=False, **options):
+        server = make_server(config=f"snmp:\n  secrets_file: {secrets}\n", **options)
+        if counters:
+            server.data.mkdir()
+            fill(server.data, counters, rates)
+        server.start()
+        for name, *oidsets in devices:
+            answer = run("device", "add", "--server", server.url, name, "127.0.0.1", *oidsets,
+                         "--credentials", "lab")
+            assert answer.returncode == 0, answer.stderr
+        return server
+
+    return make
+
+
+def get(server, path, status=200, **params):
+    answer = server.get(path, **params)
+    assert answer.status == status, answer
+    return answer.json
+
+
+def post(server, path, body, status=201):
+    answer = server.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+    assert answer.status == status, answer
+    return answer.json
+
+
+def steady(rate, begin=BEGIN, seconds=DAY, step=30, first=0):
+    return [(begin + t, first + rate * t) for t in range(0, seconds + 1, step)]
+
+
+def test_the_recorded_interface(make_v2):
+    """117 deltas that sum to 8656; ten minutes with both ends are 21 points of 30 s."""
+    polls = [(int(poll["timestamp"]), poll["data"][0][1]) for poll in ALU]
+    for rates in (False, True):
+        server = make_v2({("rtr_alu", "FastPollHC", "ifHCInOctets", "1/1/1"): polls},
+                         [("rtr_alu", "ALUFastPollHC")], rates, name=f"rates_{rates}")
+        path = "/v2/device/rtr_alu/interface/1@2F1@2F1/in"
+        first, last = polls[0][0], polls[-1][0]
+        begin = first // 30 * 30
+        assert len(get(server, path, begin=begin, end=begin + 600)["data"]) == 21
+        data = get(server, path, begin=begin, end=last, cf="delta")["data"]
+        assert sum(point["val"] or 0 for point in data) == 8656
+        raw = get(server, path, begin=first, end=last, cf="raw")["data"]
+        assert [(p["ts"], p["val"]) for p in raw] == polls
+        hours = get(server, path, begin=begin // 3600 * 3600, end=last, agg=3600, cf="raw")["data"]
+        assert sum(point["val"] or 0 for point in hours) == 8656
+        server.stop()
+
+
+def test_rates_over_new_year(make_v2):
+    new_year = 1704067200
+    polls = steady(7, new_year - 3600, 7200)
+    server = make_v2({("rtr_a", "FastPollHC", "ifHCInOctets", "xe-0/2/0"): polls},
+                     [("rtr_a", "FastPollHC")])
+    data = get(server, "/v2/device/rtr_a/interface/xe-0_2_0/in", begin=new_year - 3600,
+               end=new_year + 3570)["data"]
+    assert [p["ts"] for p in data] == list(range(new_year - 3600, new_year + 3600, 30))
+    assert {p["val"] for p in data} == {7.0}
+
+
+def test_a_year_is_streamed(make_v2):
+    """1,051,201 points, of which one day is there."""
+    server = make_v2({("rtr_a", "FastPollHC", "ifHCInOctets", "xe-0"): steady(3)},
+                     [("rtr_a", "FastPollHC")], rates=True)
+    end = BEGIN + 365 * DAY
+    data = get(server, "/v2/device/rtr_a/interface/xe-0/in", begin=BEGIN, end=end)["data"]
+    assert len(data) == 365 * 2880 + 1
+    assert [p["val"] for p in data[:2880]] == [3.0] * 2880
+    assert {p["val"] for p in data[2881:]} == {None}
+    assert [p["ts"] for p in data[::28800]] == list(range(BEGIN, end + 1, 28800 * 30))
+    refused = get(server, "/v2/device/rtr_a/interface/xe-0/in", 400, begin=0, end=BEGIN)
+    assert "query.points_max" in refused["query error"]
+
+
+def test_a_client_that_leaves_costs_nothing(make_v2):
+    server = make_v2({("rtr_a", "FastPollHC", "ifHCInOctets", "xe-0"): steady(3)},
+                     [("rtr_a", "FastPollHC")])
+    path = f"/v2/device/rtr_a/interface/xe-0/in?begin={BEGIN}&end={BEGIN + 365 * DAY}"
+    for taken in (0, 1, 100000):
+        with socket.create_connection(("127.0.0.1", server.port)) as sock:
+            sock.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            while taken > 0:
+                taken -= len(sock.recv(min(taken, 65536)))
+    assert get(server, "/v2/oidset/")
+    server.stop()
+
+
+def rank(values, percent):
+    """Nearest rank, by the words of doc/api-v2.md."""
+    ascending = sorted(values)
+    return ascending[math.ceil(percent * len(ascending) / 100) - 1]
+
+
+def test_percentiles_of_random_days(make_v2):
+    """Polls on the edges of bins, so that each five minutes are ten deltas, whole."""
+    rng = random.Random(1)
+    counters, deltas = {}, {}
+    for oid in ("ifHCInOctets", "ifHCOutOctets"):
+        deltas[oid] = [rng.randrange(10 ** rng.randrange(1, 10)) for _ in range(2 * 2880)]
+        total, polls = rng.randrange(10 ** 12), [(BEGIN, 0)]
+        for i, delta in enumerate(deltas[oid]):
+            polls.append((BEGIN + (i + 1) * 30, polls[-1][1] + delta))
+        counters["rtr_a", "FastPollHC", oid, "xe-0"] = [(ts, total + v) for ts, v in polls]
+    server = make_v2(counters, [("rtr_a", "FastPollHC")], rates=True)
+    answer = get(server, "/v2/report/percentile", device="rtr_a", interface="xe-0", span="day",
+                 begin=BEGIN, end=BEGIN + 2 * DAY - 1)
+    for day, found in enumerate(answer["children"][0]["spans"]):
+        bits = {oid: [sum(series[i:i + 10]) * 8 / 300
+                      for i in range(day * 2880, (day + 1) * 2880, 10)]
+                for oid, series in deltas.items()}
+        both = list(zip(bits["ifHCInOctets"], bits["ifHCOutOctets"]))
+        assert found["bins"] == found["bins_both"] == 288
+        assert found["in"] == pytest.approx(rank(bits["ifHCInOctets"], 95), rel=1e-12)
+        assert found["out"] == pytest.approx(rank(bits["ifHCOutOctets"], 95), rel=1e-12)
+        assert found["larger"] == max(found["in"], found["out"])
+        assert found["larger_of_bins"] == pytest.approx(rank(map(max, both), 95), rel=1e-12)
+        assert found["sum"] == pytest.approx(rank(map(sum, both), 95), rel=1e-12)
+
+
+def test_volumes_are_the_counter_s_growth(make_v2):
+    """At odd times, with gaps: what the days have together is what the counter grew by."""
+    rng = random.Random(2)
+    polls = [(BEGIN + 1, 5)]
+    while polls[-1][0] < BEGIN + 5 * DAY:
+        step = 3600 * 7 if rng.random() < 0.0005 else rng.uniform(20, 45)
+        polls.append((round(polls[-1][0] + step, 3), polls[-1][1] + rng.randrange(10 ** 8)))
+    for rates in (False, True):
+        server = make_v2({("rtr_a", "FastPollHC", "ifHCInOctets", "xe-0"): polls},
+                         [("rtr_a", "FastPollHC")], rates, name=f"rates_{rates}")
+        for zone in ("UTC", "Asia/Kathmandu", "America/New_York"):
+            answer = get(server, "/v2/report/volume", device="rtr_a", interface="xe-0", zone=zone,
+                         begin=BEGIN - DAY, end=BEGIN + 6 * DAY)
+            spans = [span["in"] for span in answer["children"][0]["spans"]]
+            assert sum(s["total"] for s in spans) == polls[-1][1] - polls[0][1]
+            assert all(s["total"] == s["bins"] + s["unplaced"] for s in spans)
+            assert sum(s["unplaced"] for s in spans) > 0
+        server.stop()
+
+
+def test_days_and_months_are_those_of_the_zone(make_v2):
+    """By Python's own reading of the same zones."""
+    server = make_v2({}, [("rtr_a", "FastPollHC")])
+    for name in ("Europe/Berlin", "America/New_York", "America/Santiago", "Asia/Beirut",
+                 "Australia/Lord_Howe", "Pacific/Auckland", "Africa/Casablanca", "Asia/Tehran"):
+        zone = zoneinfo.ZoneInfo(name)
+        for span, step in (("day", 1), ("month", 32)):
+            answer = get(server, "/v2/report/volume", device="rtr_a", interface="x", zone=name,
+                         span=span, begin=1672531200, end=1735689600)
+            spans = answer["children"][0]["spans"]
+            assert len(spans) > 700 or span == "month"
+            for found, after in zip(spans, spans[1:]):
+                assert found["end"] == after["begin"]
+                date = datetime.date.fromisoformat((found[span] + "-01")[:10])
+                begun = datetime.datetime.fromtimestamp(found["begin"], zone)
+                before = datetime.datetime.fromtimestamp(found["begin"] - 1, zone)
+                assert begun.date() == date and before.date() < date, (name, found)
+                last = datetime.datetime.fromtimestamp(found["end"] - 1, zone).date()
+                assert last < date + datetime.timedelta(days=step)
+
+
+def test_many_at_once(make_v2):
+    names = [f"xe-{i}" for i in range(50)]
+    counters = {("rtr_a", "FastPollHC", "ifHCInOctets", name): steady(i, seconds=600)
+                for i, name in enumerate(names)}
+    server = make_v2(counters, [("rtr_a", "FastPollHC")])
+    asked = [{"device": "rtr_a", "iface": name} for name in names + ["nothing"]]
+    answer = post(server, "/v2/bulk/interface/",
+                  {"interfaces": asked, "endpoint": ["in"], "begin": BEGIN, "end": BEGIN + 570})
+    assert len(answer["data"]) == 51 and answer["device_names"] == ["rtr_a"]
+    for i, item in enumerate(answer["data"][:50]):
+        assert item["path"] == {"dev": "rtr_a", "iface": names[i], "endpoint": "in"}
+        assert [p["val"] for p in item["data"]] == [float(i)] * 20
+    assert "error" in answer["data"][50] and "data" not in answer["data"][50]
+    keys = [["snmp", "rtr_a", "FastPollHC", "ifHCInOctets", name, 30000] for name in names]
+    answer = post(server, "/v2/bulk/timeseries/",
+                  {"type": "BaseRate", "paths": keys, "begin": BEGIN * 1000,
+                   "end": (BEGIN + 570) * 1000})
+    assert [item["path"] for item in answer["data"]] == keys
+    assert all(len(item["data"]) == 20 for item in answer["data"])
+    found = get(server, "/v2/inventory/", row_key__contains="xe-49:3600000")
+    assert found["meta"]["total_count"] == len(found["children"]) == 1
+
+
+def test_devices_are_changed_and_stay_so(make_v2):
+    server = make_v2({}, [("rtr_a", "FastPollHC"), ("rtr_b", "Errors")])
+    assert [d["name"] for d in get(server, "/v2/device/")] == ["rtr_a", "rtr_b"]
+    device = get(server, "/v2/device/rtr_a/")
+    device["oidsets"] = ["Errors", "FastPollHC"]
+    device["active"] = False
+    headers = {"Content-Type": "application/json"}
+    answer = server.request("PUT", "/v2/device/rtr_a/", json.dumps(device), headers)
+    assert answer.status == 200 and answer.json == device
+    server.restart()
+    assert get(server, "/v2/device/rtr_a/") == device
+    assert [d["name"] for d in get(server, "/v2/device/")] == ["rtr_b"]
+    answer = server.request("PUT", "/v2/device/rtr_a/", '{"oidsets":["Nothing"]}', headers)
+    assert answer.status == 400 and "Nothing" in answer.json["error"]
+    assert server.request("DELETE", "/v2/device/rtr_a/").status == 405
+
+
+def test_paths_that_lead_nowhere(make_v2):
+    server = make_v2({}, [("rtr_a", "FastPollHC")])
+    for path in ("/v2/", "/v2/devicex/", "/v2/device/rtr_a/x/", "/v2/interface/x/",
+                 "/v2/timeseries/", "/v2/timeseries/RawData/snmp/a/b/c/", "/v2/pdu/a/b/",
+                 "/v2/report/", "/v2/device/%2e%2e/%2e%2e/", "/v2/inventory/1/"):
+        assert server.get(path).status == 404, path
+    for path in ("/v2/device/@/", "/v2/device/@2F@2F/", "/v2/device/" + "@41" * 3000 + "/",
+                 "/v2/device/rtr_a/interface/x/" + "y" * 5000):
+        assert server.get(path).status == 400, path
+    for zone in ("../../../etc/passwd", "/etc/passwd", "Europe/../../passwd", "..", "posixrules/",
+                 "x" * 1000, "Europe%2FBerlin", "right/UTC", "tzdata.zi", "leapseconds"):
+        answer = server.get("/v2/report/volume", zone=zone)
+        assert answer.status == 400 and "time zone" in answer.json["error"], zone
+    for pattern in ("(" * 200, "(a{250}){250}", "(?P<x>a)", "[z-a]", "a" * 300, "\\1"):
+        assert server.get("/v2/interface/", ifAlias__regex=pattern).status == 400, pattern
+    for body in ("", "[]", "{", '{"interfaces":5}', '{"interfaces":[[]],"endpoint":[]}',
+                 '{"interfaces":[],"endpoint":"in","begin":"x"}'):
+        answer = server.request("POST", "/v2/bulk/interface/", body,
+                                {"Content-Type": "application/json"})
+        assert answer.status == 400, body
+    assert server.request("POST", "/v2/bulk/interface/", "{}").status == 400
