@@ -1,7 +1,10 @@
 #include "cmd/polling.h"
 
+#include <stdatomic.h>
+
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/stats.h"
 #include "conf/conf.h"
 #include "inventory/inventory.h"
 #include "loop/loop.h"
@@ -10,6 +13,7 @@
 #include "query/query.h"
 #include "queue/local/local.h"
 #include "queue/memcached/memcached.h"
+#include "snmp/poller.h"
 
 enum { TAGS_ARENA_BYTES = 64 << 10 };
 
@@ -19,13 +23,11 @@ struct polling {
 	struct inventory_keeper *keeper;
 	struct queue **queues; /* by place in conf->queues */
 	struct persist *persist;
-	struct arena arena; /* of one set of tags */
+	struct poller *poller;
+	struct inventory_listener listener;
+	_Atomic size_t handovers; /* to queues, not yet done */
+	struct arena arena;       /* of one set of tags */
 };
-
-struct inventory_keeper *polling_keeper(const struct polling *polling)
-{
-	return polling->keeper;
-}
 
 struct queue *const *polling_queues(const struct polling *polling)
 {
@@ -45,6 +47,80 @@ void polling_home_of(void *owner, struct slice tenant, struct slice tags_text,
 	const struct oidset *set = inventory_conf_oidset(p->conf, tags_find(tags, SLICE("oidset")));
 	if (set)
 		*home = (struct query_home){TABLE_RAW_DATA, set->frequency_ms};
+}
+
+/* ---- From the poller to the queues ----------------------------------------------------------- */
+
+/* One message on its way. */
+struct handover {
+	struct queue_put put;
+	struct polling *polling;
+};
+
+/* On the loop. What the store could not make durable after all is lost as a poll is that came too
+ * late: the next one has what it counted. */
+static void handed_over(struct queue_put *put, int err)
+{
+	struct handover *handover = CONTAINER_OF(put, struct handover, put);
+	if (err)
+		stat_add(STAT_polling_lost, 1);
+	atomic_fetch_sub(&handover->polling->handovers, 1);
+	mem_free(handover);
+}
+
+static struct queue *queue_of(const struct polling *p, const struct oidset *set)
+{
+	for (size_t i = 0; i < p->conf->queue_count; i++) {
+		if (p->conf->queues[i] == set->queue)
+			return p->queues[i];
+	}
+	return NULL; /* not reached: an OIDSet without a queue is no configuration */
+}
+
+/* On the poller's thread. */
+static int hand_over(void *owner, const struct oidset *set, struct slice device,
+		     struct slice message)
+{
+	struct polling *p = owner;
+	struct handover *handover = mem_zalloc(sizeof(*handover));
+	handover->polling = p;
+	handover->put = (struct queue_put){
+		.key = device,
+		.bytes = message,
+		.executor = loop_executor(p->options.loop),
+		.done = handed_over,
+	};
+	atomic_fetch_add(&p->handovers, 1);
+	int err = queue_put(queue_of(p, set), &handover->put);
+	if (err) {
+		atomic_fetch_sub(&p->handovers, 1);
+		mem_free(handover);
+	}
+	return err;
+}
+
+static void inventory_changed(struct inventory_listener *listener)
+{
+	struct polling *p = CONTAINER_OF(listener, struct polling, listener);
+	const struct inventory *picture = inventory_keeper_take(p->keeper);
+	poller_set_inventory(p->poller, picture);
+	inventory_release(picture);
+}
+
+static int open_poller(struct polling *p, struct errbuf *e)
+{
+	const struct poller_options options = {
+		.clock = clock_real(),
+		.sink = {.put = hand_over, .owner = p},
+		.executor = loop_executor(p->options.loop),
+	};
+	int err = poller_open(&options, &p->poller, e);
+	if (err)
+		return err;
+	p->listener.changed = inventory_changed;
+	inventory_keeper_listen(p->keeper, &p->listener);
+	inventory_changed(&p->listener);
+	return 0;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -109,17 +185,6 @@ static void close_queues(struct polling *p)
 	p->queues = NULL;
 }
 
-static int open_keeper(struct polling *p, struct errbuf *e)
-{
-	const struct inventory_options options = {
-		.store = p->options.store,
-		.clock = clock_real(),
-		.executor = loop_executor(p->options.loop),
-		.conf = p->conf,
-	};
-	return inventory_keeper_open(&options, &p->keeper, e);
-}
-
 static void open_persist(struct polling *p)
 {
 	const struct conf *c = p->options.conf;
@@ -148,19 +213,13 @@ struct polling *polling_new(const struct polling_options *options)
 	return p;
 }
 
-static void close_all(struct polling *p)
+int polling_open(struct polling *polling, struct inventory_keeper *keeper, struct errbuf *e)
 {
-	close_queues(p);
-	inventory_keeper_free(p->keeper);
-	p->keeper = NULL;
-}
-
-int polling_open(struct polling *polling, struct errbuf *e)
-{
-	int err = open_keeper(polling, e);
-	err = err ? err : open_queues(polling, e);
+	polling->keeper = keeper;
+	int err = open_queues(polling, e);
+	err = err ? err : open_poller(polling, e);
 	if (err) {
-		close_all(polling);
+		close_queues(polling);
 		return err;
 	}
 	open_persist(polling);
@@ -174,20 +233,30 @@ static void persist_stopped(void *owner)
 	p->persist = NULL;
 }
 
+/* What it still had is in the queues, or on its way. */
+static void poller_closed(void *owner)
+{
+	struct polling *p = owner;
+	p->poller = NULL;
+	persist_stop(p->persist, persist_stopped, p);
+}
+
 void polling_stop(struct polling *polling)
 {
-	if (polling->persist)
-		persist_stop(polling->persist, persist_stopped, polling);
+	if (!polling->poller)
+		return;
+	inventory_keeper_unlisten(polling->keeper, &polling->listener);
+	poller_close(polling->poller, poller_closed, polling);
 }
 
 bool polling_over(const struct polling *polling)
 {
-	return !polling->persist && (!polling->keeper || inventory_keeper_idle(polling->keeper));
+	return !polling->poller && !polling->persist && !polling->handovers;
 }
 
 void polling_free(struct polling *polling)
 {
-	close_all(polling);
+	close_queues(polling);
 	arena_release(&polling->arena);
 	mem_free(polling);
 }

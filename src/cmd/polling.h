@@ -1,6 +1,5 @@
-/* What polls devices and keeps what they answer: the inventory, the queues, the workers that
- * persist, the poller. One part of the server, put together and taken apart here. The loop's
- * thread. */
+/* What polls devices and keeps what they answer: the poller, the queues, the workers that persist.
+ * One part of the server, put together and taken apart here. The loop's thread. */
 #ifndef CMD_POLLING_H
 #define CMD_POLLING_H
 
@@ -25,8 +24,10 @@ struct polling_options {
 };
 
 struct polling *polling_new(const struct polling_options *options);
-/* Reads what the store has of it, and begins. On an error nothing is open. */
-int polling_open(struct polling *polling, struct errbuf *e) MUST_CHECK;
+/* Opens the queues, and begins with the devices that the keeper has, which outlives it. On an error
+ * nothing is open. */
+int polling_open(struct polling *polling, struct inventory_keeper *keeper,
+		 struct errbuf *e) MUST_CHECK;
 /* Polls nothing more and finishes what is being persisted. What waits in the queues stays there. */
 void polling_stop(struct polling *polling);
 /* It has. */
@@ -34,7 +35,6 @@ bool polling_over(const struct polling *polling);
 void polling_free(struct polling *polling); /* over */
 
 /* Once it is open. */
-struct inventory_keeper *polling_keeper(const struct polling *polling);
 struct queue *const *polling_queues(const struct polling *polling);
 
 /* For query_options: series of polled values lie in raw_data, under the frequency of their OIDSet.

@@ -551,7 +551,7 @@ static int start(struct serve *s, struct errbuf *e)
 	err = err ? err : open_signals(s, e);
 	err = err ? err : listen_http(s, e);
 	err = err ? err : doors_open(s->conf, s->loop, s->ingest, &s->doors, e);
-	err = err ? err : polling_open(s->polling, e);
+	err = err ? err : polling_open(s->polling, s->inventory, e);
 	if (err)
 		return err;
 	s->api.queues = polling_queues(s->polling);
