@@ -1,10 +1,12 @@
 #include "cmd/polling.h"
 
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/stats.h"
+#include "cmd/local_agent.h"
 #include "conf/conf.h"
 #include "inventory/inventory.h"
 #include "loop/loop.h"
@@ -24,6 +26,7 @@ struct polling {
 	struct queue **queues; /* by place in conf->queues */
 	struct persist *persist;
 	struct poller *poller;
+	struct local_agent *agent; /* NULL: nobody asked for it */
 	struct inventory_listener listener;
 	_Atomic size_t handovers; /* to queues, not yet done */
 	struct arena arena;       /* of one set of tags */
@@ -213,12 +216,30 @@ struct polling *polling_new(const struct polling_options *options)
 	return p;
 }
 
+static int open_local_agent(struct polling *p, struct errbuf *e)
+{
+	const char *address = p->options.conf->snmp_local_agent;
+	char name[INVENTORY_NAME_MAX_BYTES + 1] = "", where[512];
+	if (!*address)
+		return 0;
+	if (gethostname(name, sizeof(name) - 1) || !name[0])
+		snprintf(name, sizeof(name), "localhost");
+	int err = local_agent_open(p->options.loop, p->keeper, address, name, &p->agent, e);
+	return err ? errbuf_prefix(e, err, "%s",
+				   conf_where(p->options.conf, CONF_ID_snmp_local_agent, where,
+					      sizeof(where)))
+		   : 0;
+}
+
 int polling_open(struct polling *polling, struct inventory_keeper *keeper, struct errbuf *e)
 {
 	polling->keeper = keeper;
 	int err = open_queues(polling, e);
+	err = err ? err : open_local_agent(polling, e);
 	err = err ? err : open_poller(polling, e);
 	if (err) {
+		local_agent_close(polling->agent);
+		polling->agent = NULL;
 		close_queues(polling);
 		return err;
 	}
@@ -251,11 +272,13 @@ void polling_stop(struct polling *polling)
 
 bool polling_over(const struct polling *polling)
 {
-	return !polling->poller && !polling->persist && !polling->handovers;
+	return !polling->poller && !polling->persist && !polling->handovers &&
+	       !local_agent_busy(polling->agent);
 }
 
 void polling_free(struct polling *polling)
 {
+	local_agent_close(polling->agent);
 	close_queues(polling);
 	arena_release(&polling->arena);
 	mem_free(polling);

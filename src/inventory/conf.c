@@ -199,7 +199,17 @@ static int read_secrets(struct conf_reader *r, const struct conf *conf, struct f
 		return errbuf_prefix(
 			r->e, err, "%s",
 			conf_where(conf, CONF_ID_snmp_secrets_file, where, sizeof(where)));
-	return err ? err : credentials_read(r, root);
+	return err ? err : credentials_read(r, root, false);
+}
+
+/* What most devices answer to before anybody has thought about it, and is no secret. */
+static int add_public(struct conf_reader *r)
+{
+	const struct conf_node *root;
+	int err = conf_tree_parse("shipped credentials",
+				  SLICE("public: {version: 2c, community: public}"),
+				  &r->made->arena, &root, r->e);
+	return err ? err : credentials_read(r, root, true);
 }
 
 /* ---- The whole ------------------------------------------------------------------------------ */
@@ -210,6 +220,7 @@ static int read_all(struct conf_reader *r, const struct conf *conf, struct files
 	int err = add_sources(r, conf, files);
 	err = err ? err : read_sets(r);
 	err = err ? err : queues_read(r, r->sections[CONF_SECTION_PERSIST_QUEUE]);
+	err = err ? err : add_public(r);
 	err = err ? err : read_secrets(r, conf, files);
 	err = err ? err
 		  : def_finish(r, &r->oids, (const void *const **)&made->oids, &made->oid_count);

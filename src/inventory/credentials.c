@@ -106,11 +106,11 @@ static int read_v3(struct conf_reader *r, const struct conf_node *node, struct c
 	return err ? err : check_level(r, node, c);
 }
 
-static int read_one(struct conf_reader *r, const struct conf_node *node)
+static int read_one(struct conf_reader *r, const struct conf_node *node, bool shipped)
 {
 	struct credentials *c;
 	size_t index;
-	int err = def_add(r, &r->credentials, node, false, sizeof(*c), (void **)&c);
+	int err = def_add(r, &r->credentials, node, shipped, sizeof(*c), (void **)&c);
 	err = err ? err : conf_node_check_map(node, keys, r->e);
 	if (err)
 		return err;
@@ -126,12 +126,12 @@ static int read_one(struct conf_reader *r, const struct conf_node *node)
 	return c->version == SNMP_V3 ? read_v3(r, node, c) : read_community(r, node, c);
 }
 
-int credentials_read(struct conf_reader *r, const struct conf_node *root)
+int credentials_read(struct conf_reader *r, const struct conf_node *root, bool shipped)
 {
 	int err = 0;
 	if (root->type != CONF_NODE_MAP)
 		return conf_node_refuse(root, r->e, "takes a mapping: a name, and its credentials");
 	for (const struct conf_node *n = root->first; n && !err; n = n->next)
-		err = read_one(r, n);
+		err = read_one(r, n, shipped);
 	return err;
 }

@@ -62,7 +62,7 @@ int oidsets_read(struct conf_reader *r, const struct source *source) MUST_CHECK;
 int oidsets_link(struct conf_reader *r) MUST_CHECK;
 /* `section` NULL: a queue for each kind. After the OIDSets. */
 int queues_read(struct conf_reader *r, const struct conf_node *section) MUST_CHECK;
-int credentials_read(struct conf_reader *r, const struct conf_node *root) MUST_CHECK;
+int credentials_read(struct conf_reader *r, const struct conf_node *root, bool shipped) MUST_CHECK;
 
 /* ---- Devices -------------------------------------------------------------------------------- */
 

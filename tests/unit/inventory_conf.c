@@ -365,7 +365,7 @@ static void credentials_are_read(void **state)
 		  "less: {version: 3, user: u, auth: MD5, auth_password: abcdefgh, priv: DES, "
 		  "priv_password: abcdefgh, level: authNoPriv}\n";
 	struct inventory_conf *conf = made_of(WITH_SECRETS);
-	assert_int_equal(conf->credentials_count, 5);
+	assert_int_equal(conf->credentials_count, 6); /* with the shipped one */
 	const struct credentials *core = inventory_conf_credentials(conf, SLICE("core"));
 	assert_int_equal(core->version, SNMP_V3);
 	assert_int_equal(core->level, LEVEL_AUTH_PRIV);
@@ -380,6 +380,8 @@ static void credentials_are_read(void **state)
 	assert_int_equal(inventory_conf_credentials(conf, SLICE("lab"))->version, SNMP_V2C);
 	assert_string_equal(inventory_conf_credentials(conf, SLICE("old"))->community.data, "a b");
 	assert_null(inventory_conf_credentials(conf, SLICE("none")));
+	assert_string_equal(inventory_conf_credentials(conf, SLICE("public"))->community.data,
+			    "public");
 	inventory_conf_release(conf);
 }
 
