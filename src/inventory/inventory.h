@@ -31,7 +31,7 @@ struct conf_node;
 
 enum {
 	OIDSET_OIDS_MAX = 256,
-	OIDSET_AGGREGATES_MAX = 8,
+	OIDSET_AGGREGATES_MAX = 4,
 	OIDSET_PATH_MAX = 4, /* parts of a row's path, each a tag */
 	OIDSET_NAME_OIDS_MAX = 2,
 	INVENTORY_NAME_MAX_BYTES = 255, /* of devices, OIDSets, OIDs, queues, credentials */
