@@ -3,7 +3,7 @@
 #include "base/hash.h"
 
 /* Where a message is cut: numbers, texts and names stay well below POLL_BYTES_MAX together. */
-enum { MESSAGE_CELLS = POLL_CELLS_MAX / 4, MESSAGE_BYTES = POLL_BYTES_MAX / 4 };
+enum { MESSAGE_CELLS = POLL_CELLS_MAX / 4, MESSAGE_BYTES = POLL_BYTES_MAX / 4, PARTING_ROUNDS = 3 };
 
 struct emission {
 	struct correlate_set *set;
@@ -194,21 +194,26 @@ static uint64_t path_hash(const struct correlate_path *path)
 	return hash;
 }
 
-/* Marks those that have their path in common with another. */
-static int find_shared(struct correlate_set *set, struct named_row *list, size_t count)
+/* Marks those that have their path in common with another; *found: how many. */
+static int find_shared(struct correlate_set *set, struct named_row *list, size_t count,
+		       size_t *found)
 {
 	size_t buckets = 64;
 	while (buckets < count)
 		buckets *= 2;
 	uint32_t *first = arena_zalloc(&set->arena, buckets * sizeof(*first));
+	*found = 0;
 	if (!first)
 		return ERR_LIMIT;
+	for (size_t i = 0; i < count; i++)
+		list[i].shared = false;
 	for (size_t i = 0; i < count; i++) {
 		uint32_t *bucket = &first[path_hash(&list[i].path) & (buckets - 1)];
 		uint32_t at = *bucket;
 		while (at && !same_path(&list[at - 1].path, &list[i].path))
 			at = list[at - 1].next;
 		if (at) {
+			*found += 1 + !list[at - 1].shared;
 			list[at - 1].shared = list[i].shared = true;
 			continue;
 		}
@@ -218,20 +223,45 @@ static int find_shared(struct correlate_set *set, struct named_row *list, size_t
 	return 0;
 }
 
-static int part_shared(struct correlate_set *set, struct named_row *list, size_t count)
+/* Drops those without a path; gives back how many are left. */
+static size_t drop_nameless(struct named_row *list, size_t count)
 {
-	int err = find_shared(set, list, count);
-	for (size_t i = 0; !err && i < count; i++) {
-		struct correlate_path *path = &list[i].path;
-		if (!list[i].shared)
-			continue;
-		correlate_note(&set->notes, TROUBLE_SHARED,
-			       "several rows are called " SHOWN ": their indices tell them apart",
-			       SHOWN_OF(path->parts[path->count - 1]));
-		err = correlate_path_by_index(set, list[i].row, path);
-		if (err == ERR_NOT_FOUND)
-			path->count = err = 0;
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++)
+		if (list[i].path.count)
+			list[kept++] = list[i];
+	return kept;
+}
+
+static int name_by_index(struct correlate_set *set, struct named_row *row)
+{
+	struct correlate_path *path = &row->path;
+	correlate_note(&set->notes, TROUBLE_SHARED,
+		       "several rows are called " SHOWN ": their indices tell them apart",
+		       SHOWN_OF(path->parts[path->count - 1]));
+	int err = correlate_path_by_index(set, row->row, path);
+	if (err != ERR_NOT_FOUND)
+		return err;
+	path->count = 0; /* its name became too long */
+	return 0;
+}
+
+/* A name with its index may be what another is called: then these two get theirs once more. */
+static int part_shared(struct correlate_set *set, struct named_row *list, size_t *count)
+{
+	size_t found;
+	int err = find_shared(set, list, *count, &found);
+	for (int round = 0; !err && found && round < PARTING_ROUNDS; round++) {
+		for (size_t i = 0; !err && i < *count; i++)
+			if (list[i].shared)
+				err = name_by_index(set, &list[i]);
+		*count = drop_nameless(list, *count);
+		err = err ? err : find_shared(set, list, *count, &found);
 	}
+	for (size_t i = 0; !err && found && i < *count; i++)
+		if (list[i].shared)
+			list[i].path.count = 0;
+	*count = drop_nameless(list, *count);
 	return err;
 }
 
@@ -256,7 +286,7 @@ static int name_rows(struct emission *em, const struct correlate_naming *naming,
 		*count += err == 0;
 	}
 	*rows = list;
-	return part_shared(set, list, *count);
+	return part_shared(set, list, count);
 }
 
 static int emit_rows(struct emission *em, const struct named_row *rows, size_t count)
@@ -264,8 +294,6 @@ static int emit_rows(struct emission *em, const struct named_row *rows, size_t c
 	struct gathered gathered;
 	int err = 0;
 	for (size_t i = 0; !err && i < count; i++) {
-		if (rows[i].path.count == 0)
-			continue; /* its name became too long */
 		em->path = rows[i].path;
 		gather(em->set, rows[i].row, &gathered);
 		err = emit_cells(em, &gathered);

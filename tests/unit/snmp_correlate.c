@@ -305,6 +305,27 @@ static void generic_rows_have_the_value_of_the_named_oid(UNUSED void **state)
 	rig_close(&rig);
 }
 
+/* `n`, `n`, and one that is called what the first of them becomes. */
+static void a_name_with_its_index_may_be_taken_already(UNUSED void **state)
+{
+	struct rig rig;
+	rig_open(&rig, "Sensors", CORRELATOR_GENERIC);
+	rig_oid(&rig, "level", "1.3.6.1.4.1.99.1.2", OID_GAUGE32);
+	rig_name_oid(&rig, "label", "1.3.6.1.4.1.99.1.1", OID_TEXT);
+	rig.oidset.correlate_oid = rig.oidset.name_oids[0];
+	rig_begin(&rig);
+	static const char *const labels[] = {"n", "n", "n#1", "m"};
+	for (size_t i = 0; i < ARRAY_LEN(labels); i++) {
+		char index[8];
+		snprintf(index, sizeof(index), "%zu", i + 1);
+		set_add(&rig.set, "level", index, integer((int64_t)i));
+		set_add(&rig.set, "label", index, text(labels[i]));
+	}
+	assert_string_equal(rig_run(&rig, NULL), "n#1#1 @1000 level=0\nn#2 @1000 level=1\n"
+						 "n#1#3 @1000 level=2\nm @1000 level=3\n");
+	rig_close(&rig);
+}
+
 static void scalars_have_no_path_and_indices_are_written_with_dots(UNUSED void **state)
 {
 	struct rig rig;
@@ -634,6 +655,7 @@ int main(void)
 		cmocka_unit_test(saps_are_service_port_and_vlan),
 		cmocka_unit_test(cisco_processors_are_named_by_their_entity),
 		cmocka_unit_test(generic_rows_have_the_value_of_the_named_oid),
+		cmocka_unit_test(a_name_with_its_index_may_be_taken_already),
 		cmocka_unit_test(scalars_have_no_path_and_indices_are_written_with_dots),
 		cmocka_unit_test(versioned_rows_have_their_index_and_texts),
 		cmocka_unit_test(saps_and_paths_of_labels_are_named_beside_their_index),
