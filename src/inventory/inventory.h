@@ -469,9 +469,10 @@ void inventory_rows_read_cancel(struct inventory_rows_read *read);
 struct device_wipe;
 typedef void device_wipe_done(struct device_wipe *wipe, int err);
 
-/* Deletes what is stored of a device: its series in every table of counters, its values that are
- * texts, its rows. To be done when it has been removed; polls of it that still wait in a queue
- * come back. Goes through the whole registry of tenant `snmp`: slow, in small pieces. */
+/* Deletes what is stored of a device: its series in every table of counters and what rates know of
+ * them, its values that are texts, its rows. To be done when it has been removed; polls of it that
+ * still wait in a queue come back. Goes through the whole registry of tenant `snmp`: slow, in small
+ * pieces. */
 struct device_wipe {
 	struct store *store;
 	struct executor *executor;
@@ -488,6 +489,9 @@ struct device_wipe {
 	struct store_write *write;
 	struct store_token token;
 	struct buf handles; /* uint64_t each */
+	struct buf rows;    /* of other cells; their keys lie in `keys` */
+	struct arena keys;
+	size_t row_next;
 	size_t step;
 };
 

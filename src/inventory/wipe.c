@@ -6,11 +6,15 @@
  *    period.
  *  - forget: the noted series leave the registry.
  *  - rows: the versioned rows of each kind.
+ *  - keys: the rows of each other table of cells that has something of devices; those of this one
+ *    are noted.
+ *  - cells: what these rows have.
  *
  * Whatever ends it half-way, it can be begun again. */
 #include <stdlib.h>
 
 #include "inventory/private.h"
+#include "model/counter_key.h"
 
 enum {
 	SLICE_MAX_BYTES = 16 << 20,
@@ -18,18 +22,30 @@ enum {
 	WRITE_MAX_BYTES = 16 << 20,
 	HANDLES_MAX_BYTES = 256 << 20,
 	FORGET_PER_WRITE = 50000,
+	KEYS_MAX_BYTES = 256 << 20,
 };
 
 static const enum table tables[] = {TABLE_RAW_DATA, TABLE_BASE_RATES, TABLE_RATE_AGGREGATIONS,
 				    TABLE_STAT_AGGREGATIONS};
 
-/* Steps by number: the list, one of each table, forgetting, one of each kind of rows. */
+static const enum table cell_tables[] = {TABLE_RATE_CHECKPOINTS, TABLE_RAW_TEXT};
+
+/* Steps by number: the list, one of each table, forgetting, one of each kind of rows, one of each
+ * table of cells, the cells. */
 enum {
 	STEP_LIST = 0,
 	STEP_TABLES = 1,
 	STEP_FORGET = STEP_TABLES + ARRAY_LEN(tables),
 	STEP_ROWS,
-	STEP_END = STEP_ROWS + OIDSET_KINDS,
+	STEP_KEYS = STEP_ROWS + OIDSET_KINDS,
+	STEP_CELLS = STEP_KEYS + ARRAY_LEN(cell_tables),
+	STEP_END,
+};
+
+/* A row of cells that is to be emptied. */
+struct wiped_row {
+	enum table table;
+	struct store_parts key;
 };
 
 static void next_slice(struct device_wipe *wipe);
@@ -48,6 +64,8 @@ static void finish(struct device_wipe *wipe, int err)
 	store_read_free(wipe->read);
 	store_write_free(wipe->write);
 	buf_release(&wipe->handles);
+	buf_release(&wipe->rows);
+	arena_release(&wipe->keys);
 	wipe->done(wipe, err);
 }
 
@@ -118,12 +136,46 @@ static int delete_rows(struct device_wipe *wipe, const struct store_enumerate *r
 	return err;
 }
 
+static struct wiped_row *rows_of(const struct device_wipe *wipe, size_t *count)
+{
+	*count = wipe->rows.len / sizeof(struct wiped_row);
+	return (struct wiped_row *)(void *)wipe->rows.data;
+}
+
+static bool is_of_device(struct device_wipe *wipe, enum table table, const struct store_parts *key)
+{
+	struct counter_key row;
+	struct errbuf e;
+	if (table != TABLE_RAW_TEXT)
+		return slice_equal(key->part[0], wipe->device);
+	return counter_key_decode(key->part[0], false, &wipe->read->arena, &row, &e) == 0 &&
+	       slice_equal(row.device, wipe->device);
+}
+
+static int note_keys(struct device_wipe *wipe, const struct store_enumerate *rows)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		struct wiped_row row = {.table = rows->table};
+		if (!is_of_device(wipe, rows->table, &rows->rows[i].key))
+			continue;
+		for (size_t p = 0; p < schema[rows->table].key_count; p++) {
+			row.key.part[p] = arena_copy(&wipe->keys, rows->rows[i].key.part[p]);
+			if (!row.key.part[p].data)
+				return ERR_LIMIT;
+		}
+		int err = buf_append(&wipe->rows, &row, sizeof(row));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 static int delete_cells(struct device_wipe *wipe, const struct store_cell_scan *scan)
 {
 	int64_t stamp_us = store_stamp(wipe->store);
 	int err = 0;
 	for (size_t i = 0; i < scan->count && !err; i++)
-		err = store_cell_delete(wipe->write, TABLE_VERSIONED_ROWS, &scan->key,
+		err = store_cell_delete(wipe->write, scan->table, &scan->key,
 					&scan->cells[i].column, stamp_us);
 	return err;
 }
@@ -134,16 +186,24 @@ static int take_slice(struct device_wipe *wipe, const struct store_request *requ
 		return note_series(wipe, &request->series_list);
 	if (wipe->step < STEP_FORGET)
 		return delete_rows(wipe, &request->enumerate);
+	if (wipe->step >= STEP_KEYS && wipe->step < STEP_CELLS)
+		return note_keys(wipe, &request->enumerate);
 	return delete_cells(wipe, &request->cell_scan);
 }
 
 /* ---- Slices ---------------------------------------------------------------------------------- */
 
+static enum store_op op_of(size_t step)
+{
+	if (step == STEP_LIST)
+		return STORE_SERIES_LIST;
+	bool rows = step < STEP_FORGET || (step >= STEP_KEYS && step < STEP_CELLS);
+	return rows ? STORE_ENUMERATE : STORE_CELL_SCAN;
+}
+
 static int add_request(struct device_wipe *wipe)
 {
-	enum store_op op = wipe->step == STEP_LIST    ? STORE_SERIES_LIST
-			   : wipe->step < STEP_FORGET ? STORE_ENUMERATE
-						      : STORE_CELL_SCAN;
+	enum store_op op = op_of(wipe->step);
 	struct store_request *request = store_read_add(wipe->read, op);
 	if (!request)
 		return ERR_LIMIT;
@@ -152,8 +212,15 @@ static int add_request(struct device_wipe *wipe)
 		request->series_list.tenant = SLICE("snmp");
 		request->series_list.limit = SLICE_ROWS_MAX;
 	} else if (op == STORE_ENUMERATE) {
-		request->enumerate.table = tables[wipe->step - STEP_TABLES];
+		request->enumerate.table = wipe->step < STEP_FORGET
+						   ? tables[wipe->step - STEP_TABLES]
+						   : cell_tables[wipe->step - STEP_KEYS];
 		request->enumerate.limit = SLICE_ROWS_MAX;
+	} else if (wipe->step == STEP_CELLS) {
+		size_t count;
+		const struct wiped_row *row = &rows_of(wipe, &count)[wipe->row_next];
+		request->cell_scan.table = row->table;
+		request->cell_scan.key = row->key;
 	} else {
 		enum oidset_kind kind = (enum oidset_kind)(wipe->step - STEP_ROWS);
 		request->cell_scan.table = TABLE_VERSIONED_ROWS;
@@ -173,11 +240,22 @@ static size_t after_list(struct device_wipe *wipe)
 	return STEP_TABLES;
 }
 
+static size_t next_step(struct device_wipe *wipe)
+{
+	size_t count;
+	rows_of(wipe, &count);
+	if (wipe->step == STEP_LIST)
+		return after_list(wipe);
+	if (wipe->step == STEP_CELLS && ++wipe->row_next < count)
+		return STEP_CELLS;
+	return wipe->step + 1 == STEP_CELLS && !count ? STEP_END : wipe->step + 1;
+}
+
 /* To the next slice of this step (token.len is not 0), or to the next step. */
 static void go_on(struct device_wipe *wipe)
 {
 	if (wipe->token.len == 0)
-		wipe->step = wipe->step == STEP_LIST ? after_list(wipe) : wipe->step + 1;
+		wipe->step = next_step(wipe);
 	if (wipe->step == STEP_END)
 		finish(wipe, 0);
 	else
@@ -252,7 +330,10 @@ void device_wipe_start(struct device_wipe *wipe)
 	wipe->step = STEP_LIST;
 	wipe->token.len = 0;
 	wipe->error.text[0] = 0;
+	wipe->row_next = 0;
 	buf_init(&wipe->handles, HANDLES_MAX_BYTES);
+	buf_init(&wipe->rows, KEYS_MAX_BYTES);
+	arena_init(&wipe->keys, KEYS_MAX_BYTES);
 	wipe->read = store_read_new(wipe->store, SLICE_MAX_BYTES);
 	wipe->read->executor = wipe->executor;
 	wipe->read->done = slice_read;

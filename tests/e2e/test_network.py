@@ -67,7 +67,8 @@ def quiet(server, metric, interface, field):
         there = proc_net_dev()[interface][field]
         polled = samples(server, metric, interface)
         return (there, len(polled)) if polled and polled[-1] == there else None
-    return until(equal, lambda: (proc_net_dev()[interface], samples(server, metric, interface)[-3:]))
+    return until(equal, lambda: (proc_net_dev()[interface],
+                                 samples(server, metric, interface)[-3:]))
 
 
 def test_bins_hold_the_traffic_to_the_byte(polled, veth):  # noqa: F811

@@ -217,6 +217,60 @@ static uint64_t wipe(const char *device)
 	return wipe.series;
 }
 
+static void put_cell(enum table table, const char *first, const char *second, const char *column)
+{
+	struct store_write *write = store_write_new(store, 1 << 20);
+	struct store_parts key = {.part = {slice_of(first)}}, at = {.part = {{column, 8}}};
+	if (second)
+		key.part[1] = slice_of(second);
+	write->executor = &queue.executor;
+	write->done = write_done;
+	assert_int_equal(store_cell_put(write, table, &key, &at, SLICE("x"), 1, 0), 0);
+	assert_int_equal(store_write_submit(write), 0);
+	pump();
+	assert_int_equal(done_err, 0);
+	store_write_free(write);
+}
+
+static size_t cells_of(enum table table, const char *first, const char *second)
+{
+	struct store_read *read = store_read_new(store, 1 << 20);
+	read->executor = &queue.executor;
+	read->done = read_done;
+	read->now_ms = T0_MS;
+	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
+	request->cell_scan.table = table;
+	request->cell_scan.key.part[0] = slice_of(first);
+	if (second)
+		request->cell_scan.key.part[1] = slice_of(second);
+	assert_int_equal(store_read_submit(read), 0);
+	pump();
+	assert_int_equal(done_err, 0);
+	size_t count = request->cell_scan.count;
+	store_read_free(read);
+	return count;
+}
+
+/* Checkpoints and texts go by the device in their row's key, not by what looks like it. */
+static void cells_of_the_device_go(void **state)
+{
+	(void)state;
+	put_cell(TABLE_RATE_CHECKPOINTS, "r:1", "Fast", "00000001");
+	put_cell(TABLE_RATE_CHECKPOINTS, "r:1", "Fast", "00000002");
+	put_cell(TABLE_RATE_CHECKPOINTS, "r:1", "Slow", "00000001");
+	put_cell(TABLE_RATE_CHECKPOINTS, "r", "Fast", "00000001");
+	put_cell(TABLE_RAW_TEXT, "snmp:r\\:1:Fast:ifAlias:a:30000", NULL, "00000001");
+	put_cell(TABLE_RAW_TEXT, "snmp:r\\:1:Fast:ifAlias:b:30000", NULL, "00000001");
+	put_cell(TABLE_RAW_TEXT, "snmp:r:1:Fast:ifAlias:30000", NULL, "00000001");
+	assert_int_equal(wipe("r:1"), 0);
+	assert_int_equal(cells_of(TABLE_RATE_CHECKPOINTS, "r:1", "Fast"), 0);
+	assert_int_equal(cells_of(TABLE_RATE_CHECKPOINTS, "r:1", "Slow"), 0);
+	assert_int_equal(cells_of(TABLE_RATE_CHECKPOINTS, "r", "Fast"), 1);
+	assert_int_equal(cells_of(TABLE_RAW_TEXT, "snmp:r\\:1:Fast:ifAlias:a:30000", NULL), 0);
+	assert_int_equal(cells_of(TABLE_RAW_TEXT, "snmp:r\\:1:Fast:ifAlias:b:30000", NULL), 0);
+	assert_int_equal(cells_of(TABLE_RAW_TEXT, "snmp:r:1:Fast:ifAlias:30000", NULL), 1);
+}
+
 #define TAGS(...)                                                                                  \
 	(struct tag[])                                                                             \
 	{                                                                                          \
@@ -284,6 +338,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(only_what_is_of_the_device_goes),
 		TEST(names_are_escaped_in_a_series),
+		TEST(cells_of_the_device_go),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
