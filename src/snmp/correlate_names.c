@@ -64,10 +64,14 @@ static struct slice cell_text(const struct correlate_set *set, size_t row, size_
 	return text.len <= IF_NAME_MAX_BYTES ? text : (struct slice){NULL, 0};
 }
 
+static bool is_text(const struct correlate_set *set, size_t row, size_t column)
+{
+	return column < set->plan->count && correlate_cell(set, row, column)->type == CELL_TEXT;
+}
+
 static bool has_name_cell(const struct correlate_set *set, size_t row)
 {
-	return correlate_cell(set, row, set->plan->if_name)->type == CELL_TEXT ||
-	       correlate_cell(set, row, set->plan->if_descr)->type == CELL_TEXT;
+	return is_text(set, row, set->plan->if_name) || is_text(set, row, set->plan->if_descr);
 }
 
 /* Rows of scalars, and of tables that are indexed by more, are none of ours. */
@@ -182,6 +186,14 @@ bool if_names_equal(const struct if_names *a, const struct if_names *b)
 			return false;
 	}
 	return true;
+}
+
+bool if_names_lack(const struct if_names *names)
+{
+	for (size_t i = 0; i < names->count; i++)
+		if (!names->list[i].name.len)
+			return true;
+	return names->count == 0;
 }
 
 bool if_names_moved(const struct if_names *before, const struct if_names *after)

@@ -69,6 +69,8 @@ void if_names_release(struct if_names *names); /* NULL is allowed */
 const struct if_name *if_names_find(const struct if_names *names, uint32_t index);
 /* The same interfaces under the same indices with the same names and descriptions or not. */
 bool if_names_equal(const struct if_names *a, const struct if_names *b);
+/* Whether there are none, or some are empty. */
+bool if_names_lack(const struct if_names *names);
 /* Whether an index that both have means another name: what no guard may pass over. */
 bool if_names_moved(const struct if_names *before, const struct if_names *after);
 

@@ -126,11 +126,12 @@ void correlate_plan_init(struct correlate_plan *plan, const struct oidset *oidse
 		add(plan, oidset->name_oids[i], CORRELATE_NAME);
 }
 
-void correlate_plan_init_names(struct correlate_plan *plan, bool with_alias)
+void correlate_plan_init_names(struct correlate_plan *plan, bool with_descr, bool with_alias)
 {
 	correlate_plan_init_guard(plan);
 	plan->if_name = add(plan, &if_name, CORRELATE_NAME);
-	plan->if_descr = add(plan, &if_descr, CORRELATE_NAME);
+	if (with_descr)
+		plan->if_descr = add(plan, &if_descr, CORRELATE_NAME);
 	if (with_alias)
 		plan->if_alias = add(plan, &if_alias, CORRELATE_NAME);
 }

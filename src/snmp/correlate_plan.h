@@ -38,8 +38,9 @@ struct correlate_plan {
  * ifCounterDiscontinuityTime, so that rates can be computed anew as they were the first time. */
 void correlate_plan_init(struct correlate_plan *plan, const struct oidset *oidset);
 
-/* The walk of ifName, ifDescr and (`with_alias`) ifAlias with their guards. */
-void correlate_plan_init_names(struct correlate_plan *plan, bool with_alias);
+/* The walk of ifName with its guards; where wanted ifDescr, for interfaces without an ifName, and
+ * ifAlias. */
+void correlate_plan_init_names(struct correlate_plan *plan, bool with_descr, bool with_alias);
 
 /* Only sysUpTime and ifTableLastChange. */
 void correlate_plan_init_guard(struct correlate_plan *plan);

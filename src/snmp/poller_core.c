@@ -124,7 +124,7 @@ static void drop_session(struct core *core, struct polled_device *d)
 	d->session = NULL;
 	if_names_release(d->names);
 	d->names = NULL;
-	d->guard_distrusted = false;
+	d->guard_distrusted = d->wants_descr = false;
 }
 
 static bool same_address(const struct loop_address *a, const struct loop_address *b)
@@ -408,8 +408,9 @@ struct core *core_new(const struct poller_options *options, struct poller_io *io
 	core->io = io;
 	schedule_init(&core->schedule);
 	ring_init(&core->ring, core->options.ring_messages_max, core->options.ring_bytes_max);
-	correlate_plan_init_names(&core->names_plan, false);
-	correlate_plan_init_names(&core->names_alias_plan, true);
+	for (int descr = 0; descr < 2; descr++)
+		for (int alias = 0; alias < 2; alias++)
+			correlate_plan_init_names(&core->names_plans[descr][alias], descr, alias);
 	correlate_plan_init_guard(&core->guard_plan);
 	poll_builder_init(&core->builder);
 	buf_init(&core->message, POLL_BYTES_MAX);

@@ -67,6 +67,7 @@ struct polled_device {
 	struct if_names *names;
 	int64_t names_ms;      /* monotonic: when they were walked */
 	bool names_stale;      /* to be walked again before they are relied on */
+	bool wants_descr;      /* some of its interfaces have no ifName */
 	bool guard_distrusted; /* names changed without the guard */
 	bool gone;             /* not in the inventory any more: freed when it was looked up */
 };
@@ -99,7 +100,8 @@ struct core {
 	struct polled_device **devices;    /* ascending by name */
 	size_t device_count;
 	struct core_plan *plans;
-	struct correlate_plan names_plan, names_alias_plan, guard_plan;
+	struct correlate_plan names_plans[2][2]; /* [with ifDescr][with ifAlias] */
+	struct correlate_plan guard_plan;
 	struct poll_run *runs;
 	struct ring ring;
 	bool sink_busy;

@@ -284,6 +284,15 @@ static void after_names(struct core *core, struct poll_run *run)
 		run_fail(core, run, e.text);
 		return;
 	}
+	if (!device->wants_descr &&
+	    (if_names_lack(*names) || (!first && !names_cover(*names, run->values)))) {
+		/* What has no ifName may have an ifDescr. */
+		device->wants_descr = true;
+		if_names_release(*names);
+		*names = NULL;
+		run_enter(core, run, run->state);
+		return;
+	}
 	if (!first)
 		check_trust(core, device, run->before, run->after);
 	keep_names(core, device, *names);
@@ -385,7 +394,8 @@ static const struct correlate_plan *plan_of(const struct core *core, const struc
 		return &run->set->plan->plan;
 	case RUN_NAMES_BEFORE:
 	case RUN_NAMES_AFTER:
-		return wants_alias(run->set->device) ? &core->names_alias_plan : &core->names_plan;
+		return &core->names_plans[run->set->device->wants_descr]
+					 [wants_alias(run->set->device)];
 	default:
 		return &core->guard_plan;
 	}

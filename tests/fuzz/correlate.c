@@ -138,7 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct cursor first = cursor_of(c.at, cursor_left(&c) / 2);
 	struct cursor second = cursor_of(first.end, (size_t)(c.end - first.end));
 	correlate_plan_init(&plan, &oidset);
-	correlate_plan_init_names(&names_plan, true);
+	correlate_plan_init_names(&names_plan, true, true);
 	correlate_set_init(&set);
 	correlate_set_init(&names_set);
 	poll_builder_init(&builder);

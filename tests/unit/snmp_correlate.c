@@ -561,7 +561,7 @@ static void what_is_walked_beside_is_spelt_right(UNUSED void **state)
 	struct correlate_plan names;
 	open_fast_poll(&rig);
 	rig_begin(&rig);
-	correlate_plan_init_names(&names, true);
+	correlate_plan_init_names(&names, true, true);
 	const struct correlate_plan *const plans[] = {&rig.plan, &names};
 	for (size_t p = 0; p < ARRAY_LEN(plans); p++)
 		for (size_t c = 0; c < plans[p]->count; c++) {

@@ -21,6 +21,7 @@ struct fake_port {
 	uint32_t index; /* 0: none */
 	const char *name, *alias;
 	uint64_t counter;
+	const char *descr;
 };
 
 struct fake_device {
@@ -190,7 +191,9 @@ static inline void fake_port_value(const struct poller_walk *walk, int64_t now_m
 	struct slice name = walk->plan->columns[column].def->name;
 	struct snmp_value value = {.type = SNMP_COUNTER64, .u64 = port->counter};
 	if (slice_equal(name, SLICE("ifName")))
-		value = text(port->name);
+		value = text(port->name ? port->name : "");
+	else if (slice_equal(name, SLICE("ifDescr")) && port->descr)
+		value = text(port->descr);
 	else if (slice_equal(name, SLICE("ifAlias")) && port->alias)
 		value = text(port->alias);
 	else if (!slice_equal(name, SLICE("ifHCInOctets")))

@@ -240,7 +240,7 @@ static inline struct if_names *make_names(const struct named *list, int64_t at_m
 	struct correlate_set set;
 	struct if_names *names;
 	struct errbuf e;
-	correlate_plan_init_names(&plan, true);
+	correlate_plan_init_names(&plan, true, true);
 	correlate_set_init(&set);
 	correlate_set_begin(&set, &plan, at_ms);
 	set_add(&set, "sysUpTime", "0", ticks(uptime));

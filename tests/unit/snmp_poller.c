@@ -412,6 +412,22 @@ static void names_that_are_cut_are_not_used(UNUSED void **state)
 	close_devices();
 }
 
+/* ifDescr takes the place of an ifName that is empty; it is asked for only then. */
+static void what_has_no_name_has_a_description(UNUSED void **state)
+{
+	open_devices(1, fast_only, 1);
+	net.devices[0].ports[1] = (struct fake_port){2, NULL, "", 200, "Ethernet 2"};
+	net.devices[0].ports[2] = (struct fake_port){3, NULL, "", 300, NULL};
+	run_to_slot();
+	assert_string_equal(fake_taken(&net), "xe-0/0/0  ifHCInOctets=100\n"
+					      "Ethernet 2  ifHCInOctets=200\n"
+					      "#3  ifHCInOctets=300\n");
+	assert_int_equal(net.devices[0].name_walks, 2); /* without, then with */
+	fake_run(&net, INTERVAL_MS);
+	assert_int_equal(net.devices[0].name_walks, 2);
+	close_devices();
+}
+
 static void descriptions_are_asked_for_where_an_oidset_wants_them(UNUSED void **state)
 {
 	open_sets();
@@ -478,6 +494,7 @@ int main(void)
 		cmocka_unit_test(a_device_that_vouches_wrongly_is_not_believed_again),
 		cmocka_unit_test(a_new_interface_is_stored_at_once),
 		cmocka_unit_test(names_that_are_cut_are_not_used),
+		cmocka_unit_test(what_has_no_name_has_a_description),
 		cmocka_unit_test(descriptions_are_asked_for_where_an_oidset_wants_them),
 		cmocka_unit_test(a_busy_sink_delays_no_poll_and_loses_the_oldest),
 		cmocka_unit_test(what_the_sink_refuses_for_good_is_counted),
