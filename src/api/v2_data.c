@@ -148,12 +148,10 @@ static void go_on(struct v2_data *data)
 	}
 }
 
-static void got(struct v2_fetch *fetch)
+/* The first piece, or the next, or an error. */
+static void take_piece(struct v2_data *data)
 {
-	struct v2_data *data = CONTAINER_OF(fetch, struct v2_data, fetch);
-	data->waiting = false;
-	if (!fetch->answer->request)
-		return;
+	struct v2_fetch *fetch = &data->fetch;
 	if (fetch->err) {
 		end(data, fetch->err);
 		return;
@@ -164,6 +162,24 @@ static void got(struct v2_fetch *fetch)
 		begin_array(data);
 	}
 	v2_answer_go_on(fetch->answer);
+}
+
+static void got(struct v2_fetch *fetch)
+{
+	struct v2_data *data = CONTAINER_OF(fetch, struct v2_data, fetch);
+	data->waiting = false;
+	if (!data->on_hold)
+		take_piece(data);
+}
+
+void v2_data_go_on(struct v2_data *data)
+{
+	struct v2_answer *answer = data->fetch.answer;
+	data->on_hold = false;
+	answer->data = data;
+	answer->advance = advance;
+	if (!data->waiting)
+		take_piece(data);
 }
 
 void v2_data_start(struct v2_data *data, struct v2_answer *answer, const struct v2_plan *plan,
@@ -185,8 +201,10 @@ void v2_data_start(struct v2_data *data, struct v2_answer *answer, const struct 
 		fetch->to_ms = (params->range.end + 1) * params->range.unit_ms;
 	}
 	fetch->got = got;
-	answer->data = data;
-	answer->advance = advance;
+	if (!data->on_hold) {
+		answer->data = data;
+		answer->advance = advance;
+	}
 	v2_fetch_start(fetch);
 }
 

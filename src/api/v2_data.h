@@ -28,6 +28,10 @@ struct v2_data {
 	/* Everything is written, or there is an error. Not called from within v2_data_start. */
 	void (*ended)(struct v2_data *data, int err);
 
+	/* Set before the start: nothing is written before v2_data_go_on, and `advance` is left to
+	 * somebody else until then. */
+	bool on_hold;
+
 	/* private */
 	size_t used;
 	bool began, waiting;
@@ -36,6 +40,7 @@ struct v2_data {
 /* Writes the array of points. */
 void v2_data_start(struct v2_data *data, struct v2_answer *answer, const struct v2_plan *plan,
 		   const struct v2_data_params *params);
+void v2_data_go_on(struct v2_data *data);
 void v2_data_release(struct v2_data *data);
 
 /* "begin_time", "end_time", "agg", "cf", or those of calc. `agg` is empty: null. */

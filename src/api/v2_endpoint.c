@@ -17,7 +17,6 @@ struct call {
 	struct v2_data_params params;
 	struct v2_plan plan;
 	struct slice asked;
-	struct slice name; /* as it is stored */
 	bool in_inventory, is_hidden;
 };
 
@@ -86,7 +85,6 @@ static bool take_row(struct v2_rows *rows, const struct v2_row *row)
 	struct call *call = CONTAINER_OF(rows, struct call, rows);
 	bool exact = slice_equal(row->row->name, call->asked);
 	if (exact || !call->in_inventory) {
-		call->name = row->row->name;
 		call->in_inventory = true;
 		call->is_hidden = row->hidden;
 	}
@@ -101,8 +99,7 @@ static void rows_ended(struct v2_rows *rows, int err)
 	} else if (call->is_hidden) {
 		no_interface(call);
 	} else {
-		call->data.fetch.target.path[0] = call->in_inventory ? call->name : call->asked;
-		v2_data_start(&call->data, &call->answer, &call->plan, &call->params);
+		v2_data_go_on(&call->data);
 	}
 }
 
@@ -111,6 +108,9 @@ static void start(struct call *call, const struct device *device)
 	struct v2_answer *answer = &call->answer;
 	call->data.found = found;
 	call->data.ended = ended;
+	call->data.on_hold = true;
+	call->data.fetch.target.path[0] = call->asked;
+	v2_data_start(&call->data, answer, &call->plan, &call->params);
 	call->rows.answer = answer;
 	call->rows.kind = OIDSET_INTERFACES;
 	call->rows.fields = v2_interface_fields;
