@@ -283,7 +283,7 @@ static void test_bulk_interfaces(void **state)
 	expect_bulk(
 		"/v2/bulk/interface/",
 		"{'interfaces':[{'device':'rtr_a','iface':'xe-0/0/0'},"
-		"{'device':'rtr_a','iface':'xe-7'},{'device':'nobody','iface':'x'},{'iface':'x'},"
+		"{'device':'rtr_a','iface':'xe-7'},{'iface':'x'},{'device':'nobody','iface':'x'},"
 		"{'device':'rtr_a','iface':'ge-1/0/0'}],'endpoint':['in','up'],"
 		"'begin':1598284800,'end':1598284830,'cf':'average','agg':30}",
 		201,
@@ -295,14 +295,14 @@ static void test_bulk_interfaces(void **state)
 		"'error':'the device has no such interface'},"
 		"{'path':{'dev':'rtr_a','iface':'xe-7','endpoint':'up'},"
 		"'error':'no OIDSet of the device has such an endpoint'},"
-		"{'path':{'dev':'nobody','iface':'x','endpoint':'in'},"
-		"'error':'there is no such device'},"
-		"{'path':{'dev':'nobody','iface':'x','endpoint':'up'},"
-		"'error':'there is no such device'},"
 		"{'path':{'dev':null,'iface':'x','endpoint':'in'},'error':'\\'device\\' is "
 		"missing'},"
 		"{'path':{'dev':null,'iface':'x','endpoint':'up'},'error':'\\'device\\' is "
 		"missing'},"
+		"{'path':{'dev':'nobody','iface':'x','endpoint':'in'},"
+		"'error':'there is no such device'},"
+		"{'path':{'dev':'nobody','iface':'x','endpoint':'up'},"
+		"'error':'there is no such device'},"
 		"{'path':{'dev':'rtr_a','iface':'ge-1/0/0','endpoint':'in'},"
 		"'error':'the device has no such interface'},"
 		"{'path':{'dev':'rtr_a','iface':'ge-1/0/0','endpoint':'up'},"

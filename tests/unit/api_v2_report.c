@@ -145,6 +145,15 @@ static void test_percentile_month(void **state)
 			     "'in':80.0,'out':null,'larger':80.0,'larger_of_bins':null,'sum':null,"
 			     "'bins':6848,'bins_in':1,'bins_out':0,'bins_both':0,'unplaced_in':0,"
 			     "'unplaced_out':0}]}]}");
+	/* With missing ones as 0 there are 6,848 (not a whole month's 8,928): of these the one of
+	 * number 6,848 (6,847.1) is the 99.987th. */
+	expect("/v2/report/percentile?device__name=rtr_b&zone=Europe/Berlin&percentile=99.987"
+	       "&missing=zero&format=csv",
+	       200,
+	       "device,interface,ifAlias,span,begin,end,complete,in,out,larger,larger_of_bins,sum,"
+	       "bins,bins_in,bins_out,bins_both,unplaced_in,unplaced_out\n"
+	       "rtr_b,xe-0,transit,2020-08,1596232800,1598911200,false,80.0,0.0,80.0,80.0,80.0,"
+	       "6848,1,0,0,0,0\n");
 	expect_like(
 		"/v2/report/percentile?device=rtr_b&interface=xe-0&zone=Europe/"
 		"Berlin&percentile=100"
