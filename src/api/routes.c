@@ -130,6 +130,8 @@ const struct http_route api_routes[] = {
 	 "Names of the OIDSets, which say what is polled.", "/v2/oidset/"},
 	{VERB_GET, "/v2/timeseries/", true, ROLE_READ, NO_BODY, &v2_timeseries,
 	 "Data by row key, in milliseconds: RawData, BaseRate or Aggs.", NULL},
+	{VERB_POST, "/v2/timeseries/", true, ROLE_WRITE, BODY_QUESTION, &v2_timeseries_post,
+	 "Takes samples of one counter, RawData, into the queue of its OIDSet.", NULL},
 	{VERB_POST, "/v2/bulk/interface", true, ROLE_READ, BODY_QUESTION, &v2_bulk_interface,
 	 "Endpoints of many interfaces in one answer.",
 	 "curl -H 'Content-Type: application/json' -d '{\"interfaces\":[{\"device\":\"rtr_a\","

@@ -11,6 +11,7 @@ extern const struct http_handler v2_interface;
 extern const struct http_handler v2_oidset;
 extern const struct http_handler v2_oidsetmap;
 extern const struct http_handler v2_timeseries;
+extern const struct http_handler v2_timeseries_post;
 extern const struct http_handler v2_bulk_interface;
 extern const struct http_handler v2_bulk_timeseries;
 extern const struct http_handler v2_inventory;

@@ -7,6 +7,7 @@ import pathlib
 import random
 import socket
 import subprocess
+import time
 import zoneinfo
 
 import pytest
@@ -257,3 +258,33 @@ def test_paths_that_lead_nowhere(make_v2):
                                 {"Content-Type": "application/json"})
         assert answer.status == 400, body
     assert server.request("POST", "/v2/bulk/interface/", "{}").status == 400
+
+
+def test_samples_are_taken_through_the_queue(make_v2):
+    """Posted samples are raw data, and rates; what is posted again is not double."""
+    server = make_v2({}, [("rtr_a", "FastPollHC")])
+    row = "/v2/timeseries/RawData/snmp/rtr_a/FastPollHC/ifHCInOctets/xe-0@2F2@2F0/30000"
+    samples = [{"ts": (BEGIN + i * 30) * 1000, "val": 2 ** 53 + 300 * i} for i in range(5)]
+    for _ in range(2):
+        assert post(server, row, samples) == ""
+    wanted = [{"ts": s["ts"], "val": s["val"]} for s in samples]
+    deadline = time.monotonic() + 30
+    found = None
+    while found != wanted and time.monotonic() < deadline:
+        answer = server.get(row, begin=BEGIN * 1000, end=(BEGIN + 300) * 1000)
+        found = answer.json.get("data")
+    assert found == wanted and all(isinstance(point["val"], int) for point in found)
+    data = get(server, "/v2/device/rtr_a/interface/xe-0@2F2@2F0/in", begin=BEGIN,
+               end=BEGIN + 119)["data"]
+    assert [p["val"] for p in data] == [10.0] * 4
+    for path, body in ((row.replace("RawData", "BaseRate"), samples),
+                       (row.replace("30000", "60000"), samples),
+                       (row.replace("FastPollHC", "Nothing"), samples),
+                       (row, {"ts": 1, "val": 2}), (row, [{"ts": 1}]),
+                       (row, [{"ts": 1, "val": "2"}]), (row, [{"ts": 1e300, "val": 2}]),
+                       (row.replace("xe-0", "x" * 2000), samples)):
+        answer = server.request("POST", path, json.dumps(body),
+                                {"Content-Type": "application/json"})
+        assert answer.status == 400, (path, answer)
+    assert post(server, row, []) == ""
+    server.stop()
