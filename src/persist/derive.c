@@ -82,7 +82,7 @@ static uint64_t octets_max(const struct layout *layout, size_t row)
 	return place->value.bits * 125000 * HEADROOM_PERCENT / 100;
 }
 
-/* ERR_NOT_FOUND: it has no counters. */
+/* ERR_NOT_FOUND: it has no counters, nor what tells about those of another row. */
 static int make_row(struct deriver *d, const struct layout *layout, size_t r, struct rate_row *row)
 {
 	uint64_t *handles = arena_zalloc(&d->arena, d->table.column_count * sizeof(*handles));
@@ -99,7 +99,7 @@ static int make_row(struct deriver *d, const struct layout *layout, size_t r, st
 		.discontinuity = handle_at(layout, r, SLICE("ifCounterDiscontinuityTime")),
 		.octets_max = octets_max(layout, r),
 	};
-	return any ? 0 : ERR_NOT_FOUND;
+	return any || row->discontinuity || row->octets_max ? 0 : ERR_NOT_FOUND;
 }
 
 static int make_rows(struct deriver *d, const struct layout *layout, struct rate_row *rows)
@@ -126,13 +126,30 @@ static int make_config(struct counter_config *config, const struct oidset *set, 
 	return counter_config_check(config, e);
 }
 
-/* Of rows that two OIDSets of one name give, one. */
+static void join_rows(const struct rate_table *table, struct rate_row *to,
+		      const struct rate_row *from)
+{
+	uint64_t *handles = (uint64_t *)to->handles; /* made by make_row */
+	for (size_t c = 0; c < table->column_count; c++) {
+		if (!handles[c])
+			handles[c] = from->handles[c];
+	}
+	if (!to->discontinuity)
+		to->discontinuity = from->discontinuity;
+	if (!to->octets_max)
+		to->octets_max = from->octets_max;
+}
+
+/* A path has several rows in a poll when its values came at different times, and in the polls of
+ * two OIDSets of one name. */
 static void sort_rows(struct rate_table *table, struct rate_row *rows)
 {
 	size_t kept = 0;
 	rate_rows_sort(rows, table->row_count);
 	for (size_t i = 0; i < table->row_count; i++) {
-		if (!kept || rows[kept - 1].id != rows[i].id)
+		if (kept && rows[kept - 1].id == rows[i].id)
+			join_rows(table, &rows[kept - 1], &rows[i]);
+		else
 			rows[kept++] = rows[i];
 	}
 	table->row_count = kept;
