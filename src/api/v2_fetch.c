@@ -13,8 +13,6 @@ enum {
 	RAW_MAX_BYTES = 32 << 20,
 	FOUND_MAX_BYTES = 64 << 20,
 	ROWS_MAX = 100000, /* of one OID of a device */
-	SPEED_HEADROOM_PERCENT = 125,
-	OCTETS_OF_MBIT = 125000,
 };
 
 #define TENANT SLICE("snmp")
@@ -213,12 +211,6 @@ static int read_samples(struct v2_fetch *fetch)
 
 /* ---- The table of one counter ---------------------------------------------------------------- */
 
-static bool ends_in(struct slice text, struct slice end)
-{
-	return text.len >= end.len &&
-	       memcmp(text.data + text.len - end.len, end.data, end.len) == 0;
-}
-
 static int begin_piece(struct v2_fetch *fetch)
 {
 	return fetch->raw ? read_samples(fetch) : read_rows(fetch);
@@ -254,7 +246,7 @@ static int make_table(struct v2_fetch *fetch)
 	work->column = (struct rate_column){
 		.name = fetch->target.oid->name,
 		.width_bits = fetch->target.oid->type == OID_COUNTER32 ? 32 : 64,
-		.octets_each = ends_in(fetch->target.oid->name, SLICE("Octets")),
+		.octets_each = rate_octets_each(fetch->target.oid->name),
 	};
 	table->columns = &work->column;
 	table->column_count = 1;
@@ -279,8 +271,7 @@ static void speed_read(struct store_read *read, int err)
 	}
 	const struct store_points *points = &work->request->last_before.points[0];
 	uint64_t mbit = points->count ? points->bits[0][0] : 0;
-	if (mbit <= COUNTER_RATE_MAX / OCTETS_OF_MBIT)
-		work->row.octets_max = mbit * OCTETS_OF_MBIT * SPEED_HEADROOM_PERCENT / 100;
+	work->row.octets_max = rate_octets_max(mbit);
 	err = begin_piece(fetch);
 	if (err)
 		fail(fetch, err, fetch->error.text);

@@ -32,12 +32,6 @@ static unsigned width_of(const struct oid_def *oid)
 	return oid->type == OID_COUNTER64 ? 64 : oid->type == OID_COUNTER32 ? 32 : 0;
 }
 
-static bool ends_in(struct slice text, const char *end)
-{
-	size_t len = strlen(end);
-	return text.len >= len && memcmp(text.data + text.len - len, end, len) == 0;
-}
-
 /* All OIDs of the OIDSet that rates are made of, in its order. */
 static int make_columns(struct deriver *d, const struct oidset *set)
 {
@@ -51,7 +45,7 @@ static int make_columns(struct deriver *d, const struct oidset *set)
 		columns[d->table.column_count++] = (struct rate_column){
 			.name = set->oids[i]->name,
 			.width_bits = width,
-			.octets_each = ends_in(set->oids[i]->name, "Octets"),
+			.octets_each = rate_octets_each(set->oids[i]->name),
 		};
 	}
 	d->table.columns = columns;
@@ -73,13 +67,12 @@ static uint64_t handle_at(const struct layout *layout, size_t row, struct slice 
 	return place ? place->handle : 0;
 }
 
-/* By the speed that was polled beside it, in Mbit/s. */
+/* By the speed that was polled beside it. */
 static uint64_t octets_max(const struct layout *layout, size_t row)
 {
 	const struct place *place = find_place(layout, row, SLICE("ifHighSpeed"));
-	if (!place || place->ts_ms == INT64_MIN || place->value.bits > COUNTER_RATE_MAX / 125000)
-		return 0;
-	return place->value.bits * 125000 * HEADROOM_PERCENT / 100;
+	bool known = place && place->ts_ms != INT64_MIN;
+	return known ? rate_octets_max(place->value.bits) : 0;
 }
 
 /* ERR_NOT_FOUND: it has no counters, nor what tells about those of another row. */
