@@ -31,6 +31,7 @@ struct conf_node;
 
 enum {
 	OIDSET_OIDS_MAX = 256,
+	OIDSET_RATED_MAX = 64, /* of them, those that rates are made of */
 	OIDSET_AGGREGATES_MAX = 4,
 	OIDSET_PATH_MAX = 4, /* parts of a row's path, each a tag */
 	OIDSET_NAME_OIDS_MAX = 2,

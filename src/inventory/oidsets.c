@@ -88,6 +88,7 @@ static int check_once(struct conf_reader *r, const struct conf_node *node,
 
 static int read_oids(struct conf_reader *r, const struct conf_node *node, struct oidset *set)
 {
+	size_t rated = 0;
 	int err = conf_node_check_list(node, r->e);
 	if (err)
 		return err;
@@ -101,6 +102,12 @@ static int read_oids(struct conf_reader *r, const struct conf_node *node, struct
 		err = err ? err : check_once(r, n, oids, ++set->oid_count);
 		if (err)
 			return err;
+		rated += oids[set->oid_count - 1]->aggregate;
+		if (rated > OIDSET_RATED_MAX)
+			return conf_node_refuse(n, r->e,
+						"is one more than the %d OIDs of an OIDSet that "
+						"rates are made of",
+						OIDSET_RATED_MAX);
 	}
 	set->oids = oids;
 	return 0;

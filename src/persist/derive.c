@@ -4,12 +4,11 @@
 #include "base/stats.h"
 #include "rate/job.h"
 
-enum {
-	ARENA_MAX_BYTES = 256 << 20,
-	/* Frames on the wire and the rounding of ifHighSpeed; a link that is faster than it says.
-	 */
-	HEADROOM_PERCENT = 125,
-};
+enum { ARENA_MAX_BYTES = 256 << 20 }; /* of the table at work */
+
+/* What the configuration lets through, rates can be made of. */
+_Static_assert((int)OIDSET_RATED_MAX <= (int)RATE_COLUMNS_MAX, "OIDs");
+_Static_assert((int)OIDSET_AGGREGATES_MAX <= (int)COUNTER_PERIODS_MAX, "aggregates");
 
 struct deriver {
 	const struct persist_base *base;
@@ -114,7 +113,7 @@ static int make_rows(struct deriver *d, const struct layout *layout, struct rate
 static int make_config(struct counter_config *config, const struct oidset *set, struct errbuf *e)
 {
 	*config = (struct counter_config){.base_ms = set->frequency_ms};
-	for (size_t i = 0; i < set->aggregate_count && i < COUNTER_PERIODS_MAX; i++)
+	for (size_t i = 0; i < set->aggregate_count; i++)
 		config->periods_ms[config->period_count++] = set->aggregates_ms[i];
 	return counter_config_check(config, e);
 }

@@ -293,6 +293,35 @@ static void bad_oids_are_refused(void **state)
 		       "granary.yml:2: oids.x.typ: is not a known key; did you mean type?");
 }
 
+/* Rates are made of 64 OIDs of an OIDSet at most. */
+static void counters_of_an_oidset_are_bounded(void **state)
+{
+	(void)state;
+	struct buf text;
+	buf_init(&text, 1 << 20);
+	for (int rated = 64; rated <= 65; rated++) {
+		buf_clear(&text);
+		buf_append_text(&text, "oids:\n");
+		for (int i = 0; i < rated; i++)
+			buf_printf(&text,
+				   "  o%d: {oid: 1.3.6.%d, type: Counter64, aggregate: true}\n", i,
+				   i + 1);
+		buf_append_text(&text,
+				"oidsets: {A: {frequency: 60s, correlator: Index, oids: [o0");
+		for (int i = 1; i < rated; i++)
+			buf_printf(&text, ", o%d", i);
+		buf_append_text(&text, "]}}\n");
+		buf_append_char(&text, 0);
+		if (rated == 64)
+			inventory_conf_release(made_of(text.data));
+		else
+			assert_refused(text.data,
+				       "granary.yml:67: oidsets.A.oids[64]: is one more than the "
+				       "64 OIDs of an OIDSet that rates are made of");
+	}
+	buf_release(&text);
+}
+
 /* ---- Queues --------------------------------------------------------------------------------- */
 
 #define OTHER_KINDS                                                                                \
@@ -453,6 +482,7 @@ int main(void)
 		cmocka_unit_test(bad_oidsets_are_refused),
 		cmocka_unit_test(bad_oids_are_refused),
 		cmocka_unit_test(every_oidset_has_one_queue),
+		cmocka_unit_test(counters_of_an_oidset_are_bounded),
 		cmocka_unit_test(credentials_are_read),
 		cmocka_unit_test(a_secret_that_others_can_read_is_none),
 		cmocka_unit_test(bad_credentials_are_refused_without_repeating_them),
