@@ -399,11 +399,17 @@ static void remove_end(struct http_request *request)
 	struct slice name, with_data;
 	if (!params_good(request, names) || !read_name(request, &name))
 		return;
+	with_data = http_param(request, "withData");
+	if (with_data.data && !slice_equal(with_data, SLICE("true")) &&
+	    !slice_equal(with_data, SLICE("false"))) {
+		http_reply_error(request, 400, "withData is true or false, not \"" SHOWN "\"",
+				 SHOWN_OF(with_data));
+		return;
+	}
 	struct call *call = call_new(request);
 	struct device_spec *spec = arena_zalloc(&call->arena, sizeof(*spec));
 	spec->name = arena_copy(&call->arena, name);
-	with_data = http_param(request, "withData");
-	call->with_data = with_data.data && !slice_equal(with_data, SLICE("false"));
+	call->with_data = slice_equal(with_data, SLICE("true"));
 	call->change.op = INVENTORY_REMOVE;
 	call->change.specs = spec;
 	call->change.count = 1;

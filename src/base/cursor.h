@@ -13,7 +13,8 @@ struct cursor {
 static inline struct cursor cursor_of(const void *bytes, size_t len)
 {
 	const uint8_t *at = bytes;
-	return (struct cursor){at, at + len, false};
+	/* Nothing may be added to NULL, not even 0. */
+	return (struct cursor){at, len ? at + len : at, false};
 }
 
 static inline size_t cursor_left(const struct cursor *c)

@@ -57,6 +57,7 @@ struct counters {
 	struct store_read *restore;
 	struct restoring *restorings;
 	struct deriver *deriver;
+	uint64_t generation; /* of the store's series, when it was last looked at */
 	/* OIDs whose kind and home the catalog was told of by this process. */
 	const struct oid_def **told;
 	size_t told_count;
@@ -78,12 +79,28 @@ static void finish(struct counters *c, int err)
 	batch->done(batch, err);
 }
 
+/* Of a worker; it comes back from the store, by and by. */
+static void forget_all(struct counters *c)
+{
+	layouts_clear(&c->layouts);
+	c->told_count = 0;
+}
+
+/* Whose series were deleted has no newest values either. */
+static void heed_deletions(struct counters *c)
+{
+	uint64_t generation = store_series_generation(c->persister.base.store);
+	if (generation != c->generation)
+		forget_all(c);
+	c->generation = generation;
+}
+
 /* ---- Taking on ------------------------------------------------------------------------------- */
 
 static void set_aside(struct counters *c, struct persist_item *item, const struct errbuf *e)
 {
-	struct slice copy = arena_copy(&c->batch->arena, slice_of(e->text));
-	item->aside = copy.data ? copy.data : "it is damaged";
+	const char *copy = arena_printf(&c->batch->arena, "%s", e->text);
+	item->aside = copy && *copy ? copy : "it is damaged";
 }
 
 /* Scalars have no path, everything else all of it. */
@@ -156,14 +173,13 @@ static int take_on(struct counters *c, size_t i)
 {
 	struct persist_item *from = &c->batch->items[i];
 	struct item *item = &c->items[i];
-	struct errbuf e;
+	struct errbuf e = {""};
 	*item = (struct item){.layout = layouts_find(&c->layouts, &from->poll)};
-	bool used = used_before(c, item->layout, i);
-	bool known = item->layout && item->layout->oidset == from->oidset &&
-		     slice_equal(item->layout->names, from->poll.names);
-	if (!known && item->layout && used)
-		return ERR_RETRY;
+	bool used = used_before(c, item->layout, i), known = item->layout;
 	int err = known ? 0 : decode_names(c, from, item, &e);
+	if (!err && !known &&
+	    layouts_occupied(&c->layouts, &from->poll, from->oidset, &item->names))
+		return ERR_RETRY;
 	if (!err)
 		err = poll_decode_values(&from->poll, &c->batch->arena, &item->values, &e);
 	if (err == ERR_LIMIT)
@@ -458,6 +474,9 @@ static void fill(struct counters *c)
 		err = 0;
 	count(&tally);
 	c->batch->filled = i;
+	/* Above all ERR_NOT_FOUND: series that were deleted meanwhile are opened anew. */
+	if (err)
+		forget_all(c);
 	finish(c, err);
 }
 
@@ -493,7 +512,7 @@ static void restore_end(struct counters *c, int err)
 	c->restorings = NULL;
 	if (err) {
 		/* What was opened would look as if it had no values. */
-		layouts_clear(&c->layouts);
+		forget_all(c);
 		finish(c, err);
 	} else {
 		fill(c);
@@ -607,7 +626,7 @@ static void opened(struct catalog_open *open)
 		restore(c);
 		return;
 	}
-	layouts_clear(&c->layouts);
+	forget_all(c);
 	finish(c, err);
 }
 
@@ -732,6 +751,7 @@ static void counters_store(struct persister *persister, struct persist_batch *ba
 	c->count = c->group_count = 0;
 	c->items = arena_alloc(&batch->arena, batch->count * sizeof(*c->items));
 	ASSERT(c->items); /* the arena takes what any one message decodes to */
+	heed_deletions(c);
 	layouts_turn(&c->layouts);
 	while (c->count < batch->count && !err) {
 		err = take_on(c, c->count);
@@ -754,8 +774,7 @@ static void counters_stored(struct persister *persister, struct persist_batch *b
 		catalog_open_finish(&c->open, err);
 	c->open_begun = false;
 	if (err) {
-		layouts_clear(&c->layouts);
-		c->told_count = 0;
+		forget_all(c);
 		return;
 	}
 	for (size_t i = 0; i < c->count; i++) {
@@ -783,6 +802,7 @@ static void counters_stop(struct persister *persister)
 static struct persister *counters_make(const struct persist_base *base)
 {
 	struct counters *c = mem_zalloc(sizeof(*c));
+	c->generation = store_series_generation(base->store);
 	c->persister = (struct persister){&persister_of_counters, *base};
 	layouts_init(&c->layouts, base->counters_max);
 	c->deriver = deriver_new(&c->persister.base, &c->layouts);

@@ -31,7 +31,8 @@ void layouts_turn(struct layouts *layouts)
 static uint64_t hash_of(const struct poll *poll)
 {
 	uint64_t hash = hash64(poll->device.data, poll->device.len, poll->part);
-	return hash64(poll->oidset.data, poll->oidset.len, hash);
+	hash = hash64(poll->oidset.data, poll->oidset.len, hash);
+	return hash64(poll->names.data, poll->names.len, hash);
 }
 
 static struct layout **bucket(const struct layouts *layouts, uint64_t hash)
@@ -116,18 +117,29 @@ static struct source *source_new(struct layouts *layouts, uint64_t hash, const s
 	return source;
 }
 
+static uint64_t source_hash(struct slice device, struct slice set_name)
+{
+	return hash64(set_name.data, set_name.len, hash64(device.data, device.len, 0));
+}
+
 /* OIDSets that are stored under one name are one source. */
+static struct source *find_source(const struct layouts *layouts, struct slice device,
+				  struct slice set_name)
+{
+	uint64_t hash = source_hash(device, set_name);
+	struct source *source = *source_bucket(layouts, hash);
+	while (source && !(source->hash == hash && slice_equal(source->device, device) &&
+			   slice_equal(source->oidset->set_name, set_name)))
+		source = source->next;
+	return source;
+}
+
 static void join_source(struct layouts *layouts, struct layout *layout)
 {
 	struct slice set = layout->oidset->set_name;
-	uint64_t hash = hash64(layout->device.data, layout->device.len, 0);
-	hash = hash64(set.data, set.len, hash);
-	struct source *source = *source_bucket(layouts, hash);
-	while (source && !(source->hash == hash && slice_equal(source->device, layout->device) &&
-			   slice_equal(source->oidset->set_name, set)))
-		source = source->next;
+	struct source *source = find_source(layouts, layout->device, set);
 	if (!source)
-		source = source_new(layouts, hash, layout);
+		source = source_new(layouts, source_hash(layout->device, set), layout);
 	layout->source = source;
 	layout->sibling = source->layouts;
 	source->layouts = layout;
@@ -277,12 +289,55 @@ static void make_room(struct layouts *layouts)
 		layouts_remove(layouts, layouts->ring.newer);
 }
 
+static bool has_column(const struct layout *layout, struct slice name)
+{
+	for (size_t c = 0; c < layout->column_count; c++) {
+		if (layout->oids[c] && slice_equal(layout->oids[c]->name, name))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the layout has series that such a poll may have, too. */
+static bool overlaps(const struct layout *layout, const struct poll *poll,
+		     const struct oidset *oidset, const struct poll_names *names)
+{
+	if (layout->oidset != oidset || layout->part != poll->part)
+		return false;
+	for (size_t c = 0; c < poll->column_count; c++) {
+		if (has_column(layout, names->columns[c]))
+			return true;
+	}
+	return false;
+}
+
+bool layouts_occupied(const struct layouts *layouts, const struct poll *poll,
+		      const struct oidset *oidset, const struct poll_names *names)
+{
+	const struct source *source = find_source(layouts, poll->device, oidset->set_name);
+	const struct layout *layout = source ? source->layouts : NULL;
+	for (; layout; layout = layout->sibling) {
+		if (layout->turn == layouts->turn && overlaps(layout, poll, oidset, names))
+			return true;
+	}
+	return false;
+}
+
+static void remove_overlapping(struct layouts *layouts, const struct layout *kept,
+			       const struct poll *poll, const struct poll_names *names)
+{
+	struct layout *layout = kept->source->layouts;
+	while (layout) {
+		struct layout *next = layout->sibling;
+		if (layout != kept && overlaps(layout, poll, kept->oidset, names))
+			layouts_remove(layouts, layout);
+		layout = next;
+	}
+}
+
 struct layout *layouts_add(struct layouts *layouts, const struct poll *poll,
 			   const struct oidset *oidset, const struct poll_names *names)
 {
-	struct layout *old = layouts_find(layouts, poll);
-	if (old)
-		layouts_remove(layouts, old);
 	struct layout *layout = layout_new(poll, oidset, names);
 	struct layout **at = bucket(layouts, layout->hash);
 	layout->next = *at;
@@ -292,6 +347,7 @@ struct layout *layouts_add(struct layouts *layouts, const struct poll *poll,
 	count_places(layouts, (int64_t)(layout->row_count * layout->column_count));
 	if (++layouts->count > layouts->bucket_count)
 		grow(layouts);
+	remove_overlapping(layouts, layout, poll, names);
 	make_room(layouts);
 	return layout;
 }

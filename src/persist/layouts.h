@@ -1,5 +1,9 @@
 /* Private: what a worker remembers of the devices whose counters it keeps.
  *
+ * Messages of one OIDSet may have all its OIDs, or one each as esmond's: those without a common OID
+ * have layouts beside each other. No series is in two of one part, so that its newest value stands
+ * in one place.
+ *
  * A layout belongs to one part of the polls of one OIDSet at one device. Its places are those of
  * the poll's values, so that nothing is looked up by name while the names stay as they are. */
 #ifndef PERSIST_LAYOUTS_H
@@ -72,10 +76,13 @@ void layouts_release(struct layouts *layouts);
 
 /* What is used from now on stays at least until the next turn. */
 void layouts_turn(struct layouts *layouts);
-/* The layout of such polls, now the one used last; NULL: none. */
+/* The layout of polls with these very names, now the one used last; NULL: none. */
 struct layout *layouts_find(struct layouts *layouts, const struct poll *poll);
-/* A new one in place of any that is there, its places empty. The least used ones of earlier turns
- * go while there are more places than places_max. */
+/* Whether a layout was used in this turn that layouts_add would put another in the place of. */
+bool layouts_occupied(const struct layouts *layouts, const struct poll *poll,
+		      const struct oidset *oidset, const struct poll_names *names);
+/* A new one, its places empty, in place of those that it has OIDs in common with. The least used
+ * ones of earlier turns go while there are more places than places_max. */
 struct layout *layouts_add(struct layouts *layouts, const struct poll *poll,
 			   const struct oidset *oidset, const struct poll_names *names);
 void layouts_remove(struct layouts *layouts, struct layout *layout);

@@ -60,13 +60,13 @@ static int begin_next(struct rows *r)
 {
 	for (; r->next < r->batch->count; r->next++) {
 		struct persist_item *item = &r->batch->items[r->next];
-		struct errbuf e;
+		struct errbuf e = {""};
 		if (came_before(r, r->next))
 			return ERR_RETRY;
 		int err = read_rows(r, item, &e);
 		if (err == ERR_INVALID) {
-			struct slice copy = arena_copy(&r->batch->arena, slice_of(e.text));
-			item->aside = copy.data ? copy.data : "it is damaged";
+			const char *copy = arena_printf(&r->batch->arena, "%s", e.text);
+			item->aside = copy && *copy ? copy : "it is damaged";
 			continue;
 		}
 		if (err)

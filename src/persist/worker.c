@@ -93,7 +93,9 @@ static void give_back(struct worker *w, bool stored)
 
 static void add_odd(struct worker *w, const struct queue_message *message, const char *reason)
 {
-	w->odd[w->odd_count++] = (struct odd){message, reason};
+	/* The batch's arena, where the reason may lie, is reset before all of this is written. */
+	const char *copy = arena_printf(&w->arena, "%s", reason);
+	w->odd[w->odd_count++] = (struct odd){message, copy ? copy : "it is damaged"};
 }
 
 /* The poll that a message is, and its OIDSet. ERR_INVALID with a sentence. */
@@ -131,14 +133,13 @@ static void read_messages(struct worker *w)
 	for (size_t i = 0; i < count; i++) {
 		const struct queue_message *message = &w->taken->messages[i];
 		struct persist_item *item = &w->items[w->item_count];
-		struct errbuf e;
+		struct errbuf e = {""};
 		*item = (struct persist_item){0};
 		if (read_message(w, message, item, &e) == 0) {
 			w->item_messages[w->item_count++] = message;
 			continue;
 		}
-		struct slice reason = arena_copy(&w->arena, slice_of(e.text));
-		add_odd(w, message, reason.data ? reason.data : "it is damaged");
+		add_odd(w, message, e.text[0] ? e.text : "it is damaged");
 	}
 }
 

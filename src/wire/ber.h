@@ -43,7 +43,8 @@ struct ber_item {
 static inline struct ber ber_of(struct slice bytes)
 {
 	const uint8_t *at = (const uint8_t *)bytes.data;
-	return (struct ber){at, at + bytes.len, NULL};
+	/* Nothing may be added to NULL, not even 0. */
+	return (struct ber){at, bytes.len ? at + bytes.len : at, NULL};
 }
 
 static inline bool ber_at_end(const struct ber *b)

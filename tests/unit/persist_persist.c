@@ -570,6 +570,57 @@ static void test_rows_of_one_path_are_one_interface(void **state)
 	expect_bins(0, "ifHCOutOctets", "0=58 30=60 60=2");
 }
 
+/* esmond's shape, a message for each OID: a counter that begins anew with its device
+ * (reference 2.5: what it has since then is its growth), whatever else comes between its values. */
+static void test_oids_in_messages_of_their_own(void **state)
+{
+	(void)state;
+	static const uint64_t uptimes[] = {100000, 103000, 106000, 1700, 4700, 7700};
+	static const uint64_t values[] = {1000, 2000, 3000, 50, 1050, 1050};
+	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+		char uptime[64], out[128];
+		int64_t ts_s = T0_S + 30 * (int64_t)i;
+		snprintf(uptime, sizeof(uptime), "[[[\"sysUpTime\"],%llu]]",
+			 (unsigned long long)uptimes[i]);
+		snprintf(out, sizeof(out), "[[[\"ifHCOutOctets\",\"xe-0/2/0\"],%llu]]",
+			 (unsigned long long)values[i]);
+		put("FastPollHC", "sysUpTime", ts_s, uptime);
+		put_octets(ts_s, "xe-0/2/0", values[i]);
+		put("FastPollHC", "ifHCOutOctets", ts_s, out);
+	}
+	expect_bins(0, "ifHCInOctets", "0=1000 30=1000 60=50 90=1000");
+	expect_bins(0, "ifHCOutOctets", "0=1000 30=1000 60=50 90=1000");
+}
+
+static void wiped(struct device_wipe *wipe, int err)
+{
+	assert_int_equal(err, 0);
+	*(bool *)wipe->owner = true;
+}
+
+/* What is polled of a device whose data was deleted begins anew, also at times that were there. */
+static void test_a_device_that_was_wiped(void **state)
+{
+	(void)state;
+	bool done = false;
+	struct device_wipe wipe = {
+		.store = store,
+		.executor = loop_executor(loop),
+		.clock = clock_real(),
+		.device = SLICE("router_a"),
+		.done = wiped,
+		.owner = &done,
+	};
+	put_octets(T0_S, "xe-0/2/0", 1);
+	put_octets(T0_S + 30, "xe-0/2/0", 2);
+	expect_raw(XE, "0=1 30=2");
+	device_wipe_start(&wipe);
+	wait_until(is_true, &done);
+	put_octets(T0_S + 30, "xe-0/2/0", 3);
+	put_octets(T0_S + 60, "xe-0/2/0", 4);
+	expect_raw(XE, "30=3 60=4");
+}
+
 static bool was_replaced(void *owner)
 {
 	(void)owner;
@@ -605,6 +656,8 @@ int main(void)
 		TEST(test_interfaces_have_versions),
 		TEST(test_bins_follow),
 		TEST(test_rows_of_one_path_are_one_interface),
+		TEST(test_oids_in_messages_of_their_own),
+		TEST(test_a_device_that_was_wiped),
 		TEST(test_a_worker_that_hangs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
