@@ -72,16 +72,6 @@ static void put_done(struct queue_put *put, int err)
 
 /* ---- What was sent --------------------------------------------------------------------------- */
 
-static struct queue *queue_of(const struct api *api, const struct oidset *set)
-{
-	const struct inventory_conf *conf = api->inventory_conf;
-	for (size_t q = 0; q < conf->queue_count; q++) {
-		if (conf->queues[q] == set->queue)
-			return api->queues[q];
-	}
-	return NULL;
-}
-
 static int add_item(struct polls *p, struct slice message, struct errbuf *e)
 {
 	struct poll poll;
@@ -98,7 +88,7 @@ static int add_item(struct polls *p, struct slice message, struct errbuf *e)
 	p->items = mem_resize_array(p->items, p->count + 1, sizeof(*p->items));
 	p->items[p->count++] = (struct item){
 		.put = {.key = poll.device, .bytes = message, .done = put_done, .owner = p},
-		.queue = queue_of(p->api, set),
+		.queue = p->api->queues[set->queue->place],
 	};
 	return 0;
 }

@@ -5,6 +5,7 @@
  * names have a `/` there, as the document writes them. */
 #include "api/v2_fetch.h"
 
+#include "rate/oidset.h"
 #include "rate/read.h"
 
 enum {
@@ -14,8 +15,6 @@ enum {
 	FOUND_MAX_BYTES = 64 << 20,
 	ROWS_MAX = 100000, /* of one OID of a device */
 };
-
-#define TENANT SLICE("snmp")
 
 /* What is looked up of a row. */
 enum { METRIC_COUNTER, METRIC_DISCONTINUITY, METRIC_SPEED, ROW_METRICS };
@@ -234,20 +233,15 @@ static int make_table(struct v2_fetch *fetch)
 	struct buf text;
 	table->device = fetch->target.device;
 	table->oidset = oidset->set_name;
-	table->config.base_ms = oidset->frequency_ms;
-	for (size_t i = 0; i < oidset->aggregate_count && i < COUNTER_PERIODS_MAX; i++)
-		table->config.periods_ms[table->config.period_count++] = oidset->aggregates_ms[i];
+	table->config = rate_config_of(oidset);
 	buf_init(&text, TAGS_TEXT_MAX_BYTES);
 	int err = tags_encode(work->groups[0].tags, &text);
 	work->row.id = rate_row_id(buf_slice(&text));
 	buf_release(&text);
 	work->row.handles = &work->handles[METRIC_COUNTER];
 	work->row.discontinuity = work->handles[METRIC_DISCONTINUITY];
-	work->column = (struct rate_column){
-		.name = fetch->target.oid->name,
-		.width_bits = fetch->target.oid->type == OID_COUNTER32 ? 32 : 64,
-		.octets_each = rate_octets_each(fetch->target.oid->name),
-	};
+	if (!rate_column_of(fetch->target.oid, &work->column))
+		err = ERR_INVALID; /* whoever asks for rates has looked before */
 	table->columns = &work->column;
 	table->column_count = 1;
 	table->rows = &work->row;
@@ -353,7 +347,7 @@ static void find_resembling(struct v2_fetch *fetch)
 	arena_init(&work->found, FOUND_MAX_BYTES);
 	work->find = (struct catalog_find){
 		.catalog = fetch->answer->api->catalog,
-		.tenant = TENANT,
+		.tenant = COUNTER_TENANT,
 		.metric = fetch->target.oid->name,
 		.selectors = work->selectors,
 		.selector_count = 2,
@@ -415,7 +409,7 @@ static int name_series(struct v2_fetch *fetch)
 	work->metrics[METRIC_SPEED] = SLICE("ifHighSpeed");
 	work->uptime_metric = SLICE("sysUpTime");
 	work->groups[0] = (struct catalog_group){
-		.tenant = TENANT,
+		.tenant = COUNTER_TENANT,
 		.tags = {work->tags, count},
 		.metrics = work->metrics,
 		/* No two alike: of samples nothing else is needed. */
@@ -423,7 +417,7 @@ static int name_series(struct v2_fetch *fetch)
 		.handles = work->handles,
 	};
 	work->groups[1] = (struct catalog_group){
-		.tenant = TENANT,
+		.tenant = COUNTER_TENANT,
 		.tags = {work->device_tags, 2},
 		.metrics = &work->uptime_metric,
 		.count = 1,

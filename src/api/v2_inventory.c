@@ -82,7 +82,7 @@ static bool name_series(struct call *call, const struct store_series *series, st
 	stored->oid = stored->oidset ? find_oid(stored->oidset, series->metric) : NULL;
 	if (!device.data || !stored->oid)
 		return false;
-	stored->key = (struct counter_key){.ns = SLICE("snmp"),
+	stored->key = (struct counter_key){.ns = COUNTER_TENANT,
 					   .device = device,
 					   .oidset = set,
 					   .oid = series->metric,
@@ -182,7 +182,7 @@ static void read_slice(struct call *call)
 	ASSERT(call->request); /* the first of an empty read */
 	call->request->token = call->token;
 	call->request->series_list =
-		(struct store_series_list){.tenant = SLICE("snmp"), .limit = SERIES_A_SLICE};
+		(struct store_series_list){.tenant = COUNTER_TENANT, .limit = SERIES_A_SLICE};
 	int err = store_read_submit(read);
 	if (err) {
 		v2_answer_fail_with(answer, err, store_read_sentence(read, err));

@@ -66,7 +66,7 @@ int v2_key_read(const struct inventory_conf *conf, const struct slice *parts, si
 			return errbuf_set(e, ERR_LIMIT, "the paths take too much room");
 	}
 	struct slice freq = list[count - 1];
-	if (!slice_equal(list[0], SLICE("snmp")))
+	if (!slice_equal(list[0], COUNTER_TENANT))
 		return errbuf_set(e, ERR_INVALID, "there is no namespace \"" SHOWN "\": only snmp",
 				  SHOWN_OF(list[0]));
 	if (number_parse_u64(freq.data, freq.data + freq.len, &freq_ms) || !freq_ms ||

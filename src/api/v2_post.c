@@ -173,10 +173,8 @@ static int find_queue(struct call *call, struct errbuf *e)
 {
 	const struct api *api = call->answer.api;
 	const struct oidset *oidset = call->key.target.oidset;
-	for (size_t i = 0; api->queues && i < api->inventory_conf->queue_count; i++) {
-		if (api->inventory_conf->queues[i] == oidset->queue)
-			call->queue = api->queues[i];
-	}
+	if (api->queues)
+		call->queue = api->queues[oidset->queue->place];
 	return call->queue ? 0
 			   : errbuf_set(e, ERR_BUSY, "the queue of " SHOWN " is not open",
 					SHOWN_OF(oidset->name));

@@ -10,6 +10,7 @@
 #include "conf/conf.h"
 #include "inventory/inventory.h"
 #include "loop/loop.h"
+#include "model/counter_key.h"
 #include "model/series.h"
 #include "persist/persist.h"
 #include "query/query.h"
@@ -42,7 +43,7 @@ void polling_home_of(void *owner, struct slice tenant, struct slice tags_text,
 {
 	struct polling *p = owner;
 	struct tags tags;
-	if (!slice_equal(tenant, SLICE("snmp")))
+	if (!slice_equal(tenant, COUNTER_TENANT))
 		return;
 	arena_reset(&p->arena);
 	if (tags_decode(tags_text, &p->arena, &tags))
@@ -71,15 +72,6 @@ static void handed_over(struct queue_put *put, int err)
 	mem_free(handover);
 }
 
-static struct queue *queue_of(const struct polling *p, const struct oidset *set)
-{
-	for (size_t i = 0; i < p->conf->queue_count; i++) {
-		if (p->conf->queues[i] == set->queue)
-			return p->queues[i];
-	}
-	return NULL; /* not reached: an OIDSet without a queue is no configuration */
-}
-
 /* On the poller's thread. */
 static int hand_over(void *owner, const struct oidset *set, struct slice device,
 		     struct slice message)
@@ -94,7 +86,7 @@ static int hand_over(void *owner, const struct oidset *set, struct slice device,
 		.done = handed_over,
 	};
 	atomic_fetch_add(&p->handovers, 1);
-	int err = queue_put(queue_of(p, set), &handover->put);
+	int err = queue_put(p->queues[set->queue->place], &handover->put);
 	if (err) {
 		atomic_fetch_sub(&p->handovers, 1);
 		mem_free(handover);

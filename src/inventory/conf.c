@@ -214,6 +214,16 @@ static int add_public(struct conf_reader *r)
 
 /* ---- The whole ------------------------------------------------------------------------------ */
 
+static int finish_queues(struct conf_reader *r)
+{
+	struct inventory_conf *made = r->made;
+	int err =
+		def_finish(r, &r->queues, (const void *const **)&made->queues, &made->queue_count);
+	for (size_t i = 0; i < made->queue_count && !err; i++)
+		((struct queue_def *)made->queues[i])->place = i;
+	return err;
+}
+
 static int read_all(struct conf_reader *r, const struct conf *conf, struct files *files)
 {
 	struct inventory_conf *made = r->made;
@@ -227,9 +237,7 @@ static int read_all(struct conf_reader *r, const struct conf *conf, struct files
 	err = err ? err
 		  : def_finish(r, &r->oidsets, (const void *const **)&made->oidsets,
 			       &made->oidset_count);
-	err = err ? err
-		  : def_finish(r, &r->queues, (const void *const **)&made->queues,
-			       &made->queue_count);
+	err = err ? err : finish_queues(r);
 	return err ? err
 		   : def_finish(r, &r->credentials, (const void *const **)&made->credentials,
 				&made->credentials_count);

@@ -150,6 +150,7 @@ enum queue_driver { QUEUE_LOCAL, QUEUE_MEMCACHED };
 /* A row of persist_queue. */
 struct queue_def {
 	struct slice name;
+	size_t place; /* in the configuration's queues: of whatever somebody has for each of them */
 	enum oidset_kind persister;
 	unsigned workers;
 	enum queue_driver driver;

@@ -209,7 +209,7 @@ static int add_request(struct device_wipe *wipe)
 		return ERR_LIMIT;
 	request->token = wipe->token;
 	if (op == STORE_SERIES_LIST) {
-		request->series_list.tenant = SLICE("snmp");
+		request->series_list.tenant = COUNTER_TENANT;
 		request->series_list.limit = SLICE_ROWS_MAX;
 	} else if (op == STORE_ENUMERATE) {
 		request->enumerate.table = wipe->step < STEP_FORGET

@@ -12,6 +12,9 @@
 struct arena;
 struct buf;
 
+/* The namespace of everything that is polled, which is the tenant of its series. */
+#define COUNTER_TENANT SLICE("snmp")
+
 enum {
 	COUNTER_KEY_PATH_MAX = 4,
 	COUNTER_KEY_MAX_BYTES = 4000, /* of the text */

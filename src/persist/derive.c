@@ -3,12 +3,9 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "rate/job.h"
+#include "rate/oidset.h"
 
 enum { ARENA_MAX_BYTES = 256 << 20 }; /* of the table at work */
-
-/* What the configuration lets through, rates can be made of. */
-_Static_assert((int)OIDSET_RATED_MAX <= (int)RATE_COLUMNS_MAX, "OIDs");
-_Static_assert((int)OIDSET_AGGREGATES_MAX <= (int)COUNTER_PERIODS_MAX, "aggregates");
 
 struct deriver {
 	const struct persist_base *base;
@@ -24,13 +21,6 @@ struct deriver {
 
 /* ---- The table of a source ------------------------------------------------------------------- */
 
-static unsigned width_of(const struct oid_def *oid)
-{
-	if (!oid || !oid->aggregate)
-		return 0;
-	return oid->type == OID_COUNTER64 ? 64 : oid->type == OID_COUNTER32 ? 32 : 0;
-}
-
 /* All OIDs of the OIDSet that rates are made of, in its order. */
 static int make_columns(struct deriver *d, const struct oidset *set)
 {
@@ -38,14 +28,8 @@ static int make_columns(struct deriver *d, const struct oidset *set)
 	if (!columns)
 		return ERR_LIMIT;
 	for (size_t i = 0; i < set->oid_count; i++) {
-		unsigned width = width_of(set->oids[i]);
-		if (!width)
-			continue;
-		columns[d->table.column_count++] = (struct rate_column){
-			.name = set->oids[i]->name,
-			.width_bits = width,
-			.octets_each = rate_octets_each(set->oids[i]->name),
-		};
+		size_t at = d->table.column_count;
+		d->table.column_count += rate_column_of(set->oids[i], &columns[at]);
 	}
 	d->table.columns = columns;
 	return 0;
@@ -110,14 +94,6 @@ static int make_rows(struct deriver *d, const struct layout *layout, struct rate
 	return 0;
 }
 
-static int make_config(struct counter_config *config, const struct oidset *set, struct errbuf *e)
-{
-	*config = (struct counter_config){.base_ms = set->frequency_ms};
-	for (size_t i = 0; i < set->aggregate_count; i++)
-		config->periods_ms[config->period_count++] = set->aggregates_ms[i];
-	return counter_config_check(config, e);
-}
-
 static void join_rows(const struct rate_table *table, struct rate_row *to,
 		      const struct rate_row *from)
 {
@@ -155,11 +131,12 @@ static int make_table(struct deriver *d, const struct source *source, struct err
 	d->table = (struct rate_table){
 		.device = arena_copy(&d->arena, source->device),
 		.oidset = source->oidset->set_name,
+		.config = rate_config_of(source->oidset),
 	};
 	for (const struct layout *layout = source->layouts; layout; layout = layout->sibling)
 		most += layout->row_count;
 	struct rate_row *rows = arena_alloc(&d->arena, most * sizeof(*rows));
-	int err = make_config(&d->table.config, source->oidset, e);
+	int err = counter_config_check(&d->table.config, e);
 	err = err ? err : make_columns(d, source->oidset);
 	if (!err && (!rows || !d->table.device.data))
 		err = ERR_LIMIT;

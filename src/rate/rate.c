@@ -2,21 +2,6 @@
 
 #include "base/hash.h"
 
-enum { SPEED_HEADROOM_PERCENT = 125, OCTETS_OF_MBIT = 125000 };
-
-unsigned rate_octets_each(struct slice oid_name)
-{
-	struct slice end = SLICE("Octets");
-	return oid_name.len >= end.len &&
-	       memcmp(oid_name.data + oid_name.len - end.len, end.data, end.len) == 0;
-}
-
-uint64_t rate_octets_max(uint64_t if_high_speed_mbit)
-{
-	bool known = if_high_speed_mbit <= COUNTER_RATE_MAX / OCTETS_OF_MBIT;
-	return known ? if_high_speed_mbit * OCTETS_OF_MBIT * SPEED_HEADROOM_PERCENT / 100 : 0;
-}
-
 uint64_t rate_row_id(struct slice tags_text)
 {
 	return hash64(tags_text.data, tags_text.len, 0) & RATE_ID_MAX;

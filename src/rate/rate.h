@@ -54,12 +54,6 @@ struct rate_table {
 	uint64_t uptime; /* handle of the device's sysUpTime; 0: none */
 };
 
-/* The rule by which all who make tables fill in what a line carries: of an OID's name, and of an
- * interface's ifHighSpeed (Mbit/s; 0: unknown), with headroom, since links are faster than they say
- * and ifHighSpeed is rounded. */
-unsigned rate_octets_each(struct slice oid_name);
-uint64_t rate_octets_max(uint64_t if_high_speed_mbit);
-
 /* The name of a row that is the same in every process: of its tags, as tags_encode writes them. */
 uint64_t rate_row_id(struct slice tags_text);
 void rate_rows_sort(struct rate_row *rows, size_t count);

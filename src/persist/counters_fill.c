@@ -1,0 +1,291 @@
+/* Values and texts of polls, into the write. */
+#include "base/cursor.h"
+#include "base/stats.h"
+#include "model/counter_key.h"
+#include "persist/counters.h"
+#include "wire/json.h"
+
+enum { TEXT_JSON_MAX_BYTES = 8 * POLL_TEXT_MAX_BYTES };
+
+/* ---- Numbers --------------------------------------------------------------------------------- */
+
+/* What the column is made of; false: that is no such value. */
+static bool fit(const struct layout *layout, size_t column, struct value *v)
+{
+	if (layout->columns[column] == COLUMN_GAUGE)
+		return true;
+	if (v->type == VALUE_I64 && (int64_t)v->bits >= 0)
+		*v = value_u64(v->bits);
+	if (v->type == VALUE_F64) {
+		double d = value_as_f64(*v);
+		if (d >= 0 && d < 0x1p64 && d == (double)(uint64_t)d)
+			*v = value_u64((uint64_t)d);
+	}
+	if (v->type != VALUE_U64)
+		return false;
+	return layout->oids[column]->type == OID_COUNTER64 || v->bits <= UINT32_MAX;
+}
+
+/* What has become of a batch's values. */
+struct tally {
+	int64_t stored, repeated, refused_order, refused_value, refused_series, refused_name,
+		refused_time;
+};
+
+/* Whether the value is to be written. */
+static bool admit(const struct layout *layout, size_t column, struct place *place, int64_t ts_ms,
+		  struct value *v, struct tally *tally)
+{
+	if (layout->columns[column] >= COLUMN_TEXT) {
+		tally->refused_name++;
+		return false;
+	}
+	if (!place->handle) {
+		tally->refused_series++;
+		return false;
+	}
+	if (!fit(layout, column, v)) {
+		tally->refused_value++;
+		return false;
+	}
+	if (ts_ms == place->ts_ms && value_equal(*v, place->value)) {
+		tally->repeated++;
+		return false;
+	}
+	if (ts_ms <= place->ts_ms) {
+		tally->refused_order++;
+		return false;
+	}
+	return true;
+}
+
+static int64_t ttl_of(const struct counters *c, const struct layout *layout)
+{
+	return layout->oidset->ttl_ms ? layout->oidset->ttl_ms : c->persister.base.retention_ms;
+}
+
+/* One row: its accepted values in one piece. ERR_LIMIT: the write is full, nothing is changed. */
+static int fill_row(struct counters *c, const struct item *item, size_t row, struct tally *tally)
+{
+	const struct layout *layout = item->layout;
+	size_t first = row * layout->column_count, n = 0;
+	uint64_t handles[POLL_COLUMNS_MAX];
+	struct value values[POLL_COLUMNS_MAX];
+	uint16_t taken[POLL_COLUMNS_MAX];
+	int64_t ts_ms = item->values.row_ts_ms[row];
+	struct tally before = *tally;
+	for (size_t col = 0; col < layout->column_count; col++) {
+		struct place *place = &layout->places[first + col];
+		struct value v = item->values.values[first + col];
+		if (v.type == VALUE_NONE || !admit(layout, col, place, ts_ms, &v, tally))
+			continue;
+		taken[n] = (uint16_t)col;
+		handles[n] = place->handle;
+		values[n++] = v;
+	}
+	int err =
+		n ? store_append(c->batch->write, TABLE_RAW_DATA, layout->oidset->frequency_ms,
+				 retention_class_for(ttl_of(c, layout)), ts_ms, handles, n, values)
+		  : 0;
+	if (err) {
+		*tally = before;
+		return err;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct place *place = &layout->places[first + taken[i]];
+		place->ts_ms = ts_ms;
+		place->value = values[i];
+	}
+	if (n && ts_ms > layout->source->writing_ms)
+		layout->source->writing_ms = ts_ms;
+	tally->stored += (int64_t)n;
+	return 0;
+}
+
+/* Of a row at an impossible time nothing is taken. */
+static bool is_time(const struct counters *c, int64_t ts_ms, int64_t now_ms)
+{
+	return ts_ms > 0 && ts_ms - c->persister.base.future_max_ms <= now_ms;
+}
+
+static size_t values_in_row(const struct item *item, size_t row)
+{
+	size_t count = 0, columns = item->layout->column_count;
+	for (size_t col = 0; col < columns; col++)
+		count += item->values.values[row * columns + col].type != VALUE_NONE;
+	return count;
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+/* The document's row key, in the batch's arena, as a part of the cell's. */
+static int text_row_key(struct counters *c, const struct item *item, const struct poll_text *text,
+			struct slice *made)
+{
+	const struct oidset *set = item->layout->oidset;
+	const struct poll_row *row = &item->names.rows[text->row];
+	struct counter_key key = {
+		.ns = COUNTER_TENANT,
+		.device = item->layout->device,
+		.oidset = set->set_name,
+		.oid = item->layout->oids[text->column]->name,
+		.path_count = row->part_count,
+		.freq_ms = set->frequency_ms,
+	};
+	struct buf out;
+	memcpy(key.path, row->parts, sizeof(key.path));
+	buf_init(&out, COUNTER_KEY_MAX_BYTES);
+	int err = counter_key_encode(&key, &out);
+	if (!err)
+		*made = arena_copy(&c->batch->arena, buf_slice(&out));
+	buf_release(&out);
+	return err ? err : made->data ? 0 : ERR_LIMIT;
+}
+
+static int text_json(struct counters *c, const struct poll_text *text, struct slice *json)
+{
+	struct buf out;
+	*json = text->text;
+	if (text->json)
+		return 0;
+	buf_init(&out, TEXT_JSON_MAX_BYTES);
+	json_append_string(&out, text->text);
+	*json = arena_copy(&c->batch->arena, buf_slice(&out));
+	buf_release(&out);
+	return json->data ? 0 : ERR_LIMIT;
+}
+
+/* Whatever its OID's type: a device that says "n/a" has said something. */
+static int fill_text(struct counters *c, const struct item *item, const struct poll_text *text,
+		     int64_t now_ms, struct tally *tally)
+{
+	const struct layout *layout = item->layout;
+	int64_t ts_ms = item->values.row_ts_ms[text->row];
+	struct slice row_key, json;
+	uint8_t column[8];
+	if (layout->columns[text->column] == COLUMN_UNKNOWN) {
+		tally->refused_name++;
+		return 0;
+	}
+	if (!is_time(c, ts_ms, now_ms)) {
+		tally->refused_time++;
+		return 0;
+	}
+	int err = text_row_key(c, item, text, &row_key);
+	if (err == ERR_INVALID) {
+		tally->refused_series++;
+		return 0;
+	}
+	err = err ? err : text_json(c, text, &json);
+	if (err)
+		return err;
+	be64_put(column, (uint64_t)ts_ms);
+	struct store_parts key = {.part = {row_key}};
+	struct store_parts at = {.part = {{(const char *)column, sizeof(column)}}};
+	int64_t ttl_ms = ttl_of(c, layout);
+	err = store_cell_put(c->batch->write, TABLE_RAW_TEXT, &key, &at, json,
+			     store_stamp(c->persister.base.store), ttl_ms ? ts_ms + ttl_ms : 0);
+	tally->stored += !err;
+	return err;
+}
+
+static int fill_texts(struct counters *c, const struct item *item, int64_t now_ms,
+		      struct tally *tally)
+{
+	int err = 0;
+	for (size_t i = 0; i < item->values.text_count && !err; i++)
+		err = fill_text(c, item, &item->values.texts[i], now_ms, tally);
+	return err;
+}
+
+/* ---- A batch --------------------------------------------------------------------------------- */
+
+static int fill_item(struct counters *c, const struct item *item, struct tally *tally)
+{
+	int64_t now_ms = clock_wall_ms(c->persister.base.clock);
+	int err = 0;
+	for (size_t r = 0; r < item->layout->row_count && !err; r++) {
+		if (is_time(c, item->values.row_ts_ms[r], now_ms))
+			err = fill_row(c, item, r, tally);
+		else
+			tally->refused_time += (int64_t)values_in_row(item, r);
+	}
+	return err ? err : fill_texts(c, item, now_ms, tally);
+}
+
+static void count(const struct tally *tally)
+{
+	stat_add(STAT_persist_stored, tally->stored);
+	stat_add(STAT_persist_repeated, tally->repeated);
+	stat_add(STAT_persist_refused_order, tally->refused_order);
+	stat_add(STAT_persist_refused_value, tally->refused_value);
+	stat_add(STAT_persist_refused_series, tally->refused_series);
+	stat_add(STAT_persist_refused_name, tally->refused_name);
+	stat_add(STAT_persist_refused_time, tally->refused_time);
+}
+
+static bool was_told(const struct counters *c, const struct oid_def *oid)
+{
+	for (size_t i = 0; i < c->told_count; i++) {
+		if (c->told[i] == oid)
+			return true;
+	}
+	return false;
+}
+
+/* What the metric is, for those who list what there is. Told again by every process, since it may
+ * have changed with the configuration. */
+static int tell(struct counters *c, const struct oid_def *oid, const struct oidset *set)
+{
+	bool counts = oid->type == OID_COUNTER32 || oid->type == OID_COUNTER64;
+	const struct catalog_info info = {
+		.kind = counts ? KIND_COUNTER : KIND_GAUGE,
+		.home = TABLE_RAW_DATA,
+		.base_frequency_ms = set->frequency_ms,
+	};
+	int err = catalog_info_put(c->persister.base.store, c->batch->write, COUNTER_TENANT,
+				   oid->name, &info);
+	if (err)
+		return err;
+	c->told = mem_resize_array(c->told, c->told_count + 1, sizeof(*c->told));
+	c->told[c->told_count++] = oid;
+	return 0;
+}
+
+static int tell_opened(struct counters *c)
+{
+	int err = 0;
+	for (size_t g = 0; g < c->group_count && !err; g++) {
+		const struct opened_row *row = &c->rows[g];
+		const struct layout *layout = row->item->layout;
+		for (size_t m = 0; m < c->groups[g].count && !err; m++) {
+			const struct oid_def *oid = layout->oids[row->columns[m]];
+			if (!was_told(c, oid))
+				err = tell(c, oid, layout->oidset);
+		}
+	}
+	return err;
+}
+
+/* What has no room is left for the next write, beginning with its first row: those rows that are in
+ * this one are passed over then, as repeated. */
+void counters_fill(struct counters *c)
+{
+	struct tally tally = {0};
+	int err = c->open_begun ? catalog_open_add_names(&c->open, c->batch->write) : 0;
+	err = err ? err : tell_opened(c);
+	size_t i = 0;
+	while (!err && i < c->count) {
+		if (c->items[i].layout)
+			err = fill_item(c, &c->items[i], &tally);
+		i += !err;
+	}
+	if (err == ERR_LIMIT)
+		err = 0;
+	count(&tally);
+	c->batch->filled = i;
+	/* Above all ERR_NOT_FOUND: series that were deleted meanwhile are opened anew. */
+	if (err)
+		counters_forget(c);
+	counters_finish(c, err);
+}

@@ -1,0 +1,41 @@
+#include "rate/oidset.h"
+
+enum { SPEED_HEADROOM_PERCENT = 125, OCTETS_OF_MBIT = 125000 };
+
+/* What the configuration lets through, rates can be made of. */
+_Static_assert((int)OIDSET_RATED_MAX <= (int)RATE_COLUMNS_MAX, "OIDs");
+_Static_assert((int)OIDSET_AGGREGATES_MAX <= (int)COUNTER_PERIODS_MAX, "aggregates");
+
+struct counter_config rate_config_of(const struct oidset *oidset)
+{
+	struct counter_config config = {.base_ms = oidset->frequency_ms,
+					.period_count = oidset->aggregate_count};
+	memcpy(config.periods_ms, oidset->aggregates_ms,
+	       oidset->aggregate_count * sizeof(config.periods_ms[0]));
+	return config;
+}
+
+static bool counts_octets(struct slice oid_name)
+{
+	struct slice end = SLICE("Octets");
+	return oid_name.len >= end.len &&
+	       memcmp(oid_name.data + oid_name.len - end.len, end.data, end.len) == 0;
+}
+
+bool rate_column_of(const struct oid_def *oid, struct rate_column *column)
+{
+	if (!oid->aggregate)
+		return false;
+	*column = (struct rate_column){
+		.name = oid->name,
+		.width_bits = oid->type == OID_COUNTER32 ? 32 : 64,
+		.octets_each = counts_octets(oid->name),
+	};
+	return true;
+}
+
+uint64_t rate_octets_max(uint64_t if_high_speed_mbit)
+{
+	bool known = if_high_speed_mbit <= COUNTER_RATE_MAX / OCTETS_OF_MBIT;
+	return known ? if_high_speed_mbit * OCTETS_OF_MBIT * SPEED_HEADROOM_PERCENT / 100 : 0;
+}
