@@ -531,18 +531,6 @@ void counter_emit_open(const struct counter_config *config, const struct counter
 		emit(out, counter, level, counter->ts_ms - counter->open[level].offset_ms);
 }
 
-double counter_average(const struct counter_config *config, const struct counter_row *row)
-{
-	if (!row->count)
-		return NAN;
-	return (double)row->val * 1000.0 / ((double)row->count * (double)config->base_ms);
-}
-
-double counter_average_exact(const struct counter_row *row)
-{
-	return row->covered_ms ? (double)row->val * 1000.0 / row->covered_ms : NAN;
-}
-
 /* ---- The state as bytes ----------------------------------------------------------------------
  *
  *  u8 version

@@ -178,9 +178,4 @@ struct cursor;
 int counter_decode(const struct counter_config *config, struct cursor *from,
 		   struct counter *counter) MUST_CHECK;
 
-/* Per second. The document's average, which takes each delta for one base interval, and the one of
- * the time really covered. NaN where nothing was counted. */
-double counter_average(const struct counter_config *config, const struct counter_row *row);
-double counter_average_exact(const struct counter_row *row);
-
 #endif
