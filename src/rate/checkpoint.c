@@ -1,7 +1,5 @@
 #include "rate/checkpoint.h"
 
-#include <math.h>
-
 enum { CHECKPOINT_VERSION = 1, COUNT_BYTES = 4 };
 
 static void read_config(struct checkpoint *c)
@@ -50,6 +48,17 @@ int checkpoint_open(struct slice bytes, struct checkpoint *c)
 	read_columns(c);
 	c->rows_left = cursor_u32(&c->from);
 	return c->from.bad ? ERR_DAMAGED : 0;
+}
+
+void checkpoint_match(const struct checkpoint *c, const struct rate_table *table,
+		      size_t match[RATE_COLUMNS_MAX])
+{
+	for (size_t i = 0; i < c->column_count; i++) {
+		match[i] = RATE_COLUMNS_MAX;
+		for (size_t j = 0; j < table->column_count; j++)
+			if (slice_equal(c->columns[i], table->columns[j].name))
+				match[i] = j;
+	}
 }
 
 int checkpoint_next(struct checkpoint *c, struct checkpoint_row *row)
@@ -130,24 +139,4 @@ int checkpoint_end(struct checkpoint_writer *w, struct slice *bytes)
 	memcpy(w->bytes.data + w->count_at, &w->rows, sizeof(w->rows));
 	*bytes = buf_slice(&w->bytes);
 	return 0;
-}
-
-void checkpoint_convert(const struct counter_config *from, const struct counter_config *to,
-			struct counter *state)
-{
-	struct counter old = *state;
-
-	for (size_t i = 0; i < to->period_count; i++) {
-		int64_t width = to->periods_ms[i];
-		state->open[i + 1] = (struct counter_open){0};
-		state->extremes[i] = (struct counter_extremes){.min = INFINITY, .max = -INFINITY};
-		for (size_t j = 0; j < from->period_count; j++) {
-			if (from->periods_ms[j] != width)
-				continue;
-			state->open[i + 1] = old.open[j + 1];
-			state->extremes[i] = old.extremes[j];
-		}
-		state->open[i + 1].offset_ms =
-			(uint32_t)(state->ts_ms - floor_to(state->ts_ms, width));
-	}
 }

@@ -32,6 +32,10 @@ struct checkpoint {
 /* The head; rows follow. Names point into `bytes`. ERR_DAMAGED, ERR_VERSION. */
 int checkpoint_open(struct slice bytes, struct checkpoint *checkpoint) MUST_CHECK;
 
+/* The place of each of its columns in the table; RATE_COLUMNS_MAX: it has none. */
+void checkpoint_match(const struct checkpoint *checkpoint, const struct rate_table *table,
+		      size_t match[RATE_COLUMNS_MAX]);
+
 struct checkpoint_row {
 	uint64_t id;
 	uint64_t columns;                        /* bits */
@@ -55,9 +59,5 @@ void checkpoint_add(struct checkpoint_writer *writer, uint64_t id, uint64_t colu
 		    const struct counter *states, const int64_t *until_ms);
 /* ERR_LIMIT: it has become too long. */
 int checkpoint_end(struct checkpoint_writer *writer, struct slice *bytes) MUST_CHECK;
-
-/* The state under another list of periods: those that are in both go on, the others begin. */
-void checkpoint_convert(const struct counter_config *from, const struct counter_config *to,
-			struct counter *state);
 
 #endif

@@ -479,16 +479,21 @@ static inline void remember(struct counter *c, const struct counter_sample *s)
 	c->discontinuity_ticks = s->has_discontinuity ? s->discontinuity_ticks : 0;
 }
 
+/* Opens the slot that the last sample lies in. */
+static void begin_level(const struct counter_config *config, struct counter *c, size_t level)
+{
+	open_slot(c, level, 0);
+	c->open[level].offset_ms =
+		(uint32_t)(c->ts_ms - floor_to(c->ts_ms, level_ms(config, level)));
+}
+
 static void begin(const struct counter_config *config, struct counter *c,
 		  const struct counter_sample *s)
 {
 	*c = (struct counter){0};
-	for (size_t level = 0; level <= config->period_count; level++) {
-		int64_t width = level_ms(config, level);
-		open_slot(c, level, 0);
-		c->open[level].offset_ms = (uint32_t)(s->ts_ms - floor_to(s->ts_ms, width));
-	}
 	remember(c, s);
+	for (size_t level = 0; level <= config->period_count; level++)
+		begin_level(config, c, level);
 }
 
 enum counter_outcome counter_feed(const struct counter_def *def, struct counter *counter,
@@ -521,6 +526,22 @@ enum counter_outcome counter_feed(const struct counter_def *def, struct counter 
 		place_delta(def->config, counter, &delta, out);
 	remember(counter, sample);
 	return outcome;
+}
+
+void counter_convert(const struct counter_config *from, const struct counter_config *to,
+		     struct counter *c)
+{
+	struct counter old = *c;
+
+	for (size_t level = 1; level <= to->period_count; level++) {
+		begin_level(to, c, level);
+		for (size_t was = 1; was <= from->period_count; was++) {
+			if (level_ms(from, was) != level_ms(to, level))
+				continue;
+			c->open[level] = old.open[was];
+			c->extremes[level - 1] = old.extremes[was - 1];
+		}
+	}
 }
 
 void counter_emit_open(const struct counter_config *config, const struct counter *counter,

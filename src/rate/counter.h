@@ -168,6 +168,10 @@ static inline bool counter_row_exists(const struct counter_row *row)
 	return row->count || row->flags || row->covered_ms || row->unplaced;
 }
 
+/* The state under another list of periods: those that are in both go on, the others begin. */
+void counter_convert(const struct counter_config *from, const struct counter_config *to,
+		     struct counter *counter);
+
 /* The state as bytes: COUNTER_STATE_MAX_BYTES suffice for the longest. ERR_LIMIT: the buffer is
  * full. */
 int counter_encode(const struct counter_config *config, const struct counter *counter,

@@ -7,6 +7,7 @@
 #include "base/stats.h"
 #include "rate/checkpoint.h"
 #include "rate/feeder.h"
+#include "rate/rows.h"
 
 enum {
 	WRITE_MAX_BYTES = 32 << 20,
@@ -33,9 +34,9 @@ struct rate_job {
 	uint64_t end_id;      /* where the next run begins; UINT64_MAX: nowhere */
 	bool divides;         /* rows from `divide_id` on go to a cell of their own */
 	uint64_t divide_id;
-	size_t row;          /* of the window, the next one to be written */
-	bool row_fed;        /* its rows wait in the feeder */
-	bool window_written; /* but for the checkpoint */
+	size_t row;            /* of the window, the next one to be written */
+	bool row_fed;          /* its rows wait in the feeder */
+	bool checkpoint_waits; /* all rows are written, and it found no room behind them */
 };
 
 static void on_cells(struct store_read *read, int err);
@@ -147,17 +148,6 @@ static uint64_t column_of(const struct store_cell *cell)
 	return be64_get((const uint8_t *)cell->column.part[0].data);
 }
 
-/* Which of the table's columns a checkpoint's are; RATE_COLUMNS_MAX: none. */
-static void match_columns(const struct rate_table *table, const struct checkpoint *c, size_t *match)
-{
-	for (size_t i = 0; i < c->column_count; i++) {
-		match[i] = RATE_COLUMNS_MAX;
-		for (size_t j = 0; j < table->column_count; j++)
-			if (slice_equal(c->columns[i], table->columns[j].name))
-				match[i] = j;
-	}
-}
-
 static void take_states(struct rate_job *job, const struct checkpoint *c, const size_t *match,
 			size_t row)
 {
@@ -169,7 +159,7 @@ static void take_states(struct rate_job *job, const struct checkpoint *c, const 
 			continue;
 		at = feeder_counter(f, row, match[i]);
 		f->states[at] = job->old_row.states[i];
-		checkpoint_convert(&c->config, &job->table->config, &f->states[at]);
+		counter_convert(&c->config, &job->table->config, &f->states[at]);
 		f->until_ms[at] = job->old_row.until_ms[i];
 		if (f->from_ms[at] != FEEDER_NOTHING)
 			f->from_ms[at] = f->until_ms[at];
@@ -192,7 +182,7 @@ static int open_checkpoint(struct rate_job *job)
 		job->old_until_ms = CHECKPOINT_NEVER;
 		return 0;
 	}
-	match_columns(job->table, &c, match);
+	checkpoint_match(&c, job->table, match);
 	while (!(err = checkpoint_next(&c, &job->old_row))) {
 		while (row < job->last && job->table->rows[row].id < job->old_row.id)
 			row++;
@@ -284,28 +274,20 @@ static void on_cells(struct store_read *read, int err)
 
 /* One time of one level, of all columns that have it. */
 struct moment {
-	size_t count, rates;
-	uint64_t handles[RATE_COLUMNS_MAX], rate_handles[RATE_COLUMNS_MAX];
-	struct value values[RATE_COLUMNS_MAX * 5], rate_values[RATE_COLUMNS_MAX * 4];
+	size_t count, extremes_count;
+	uint64_t handles[RATE_COLUMNS_MAX], extremes_handles[RATE_COLUMNS_MAX];
+	struct value fields[RATE_COLUMNS_MAX * ROW_FIELDS];
+	struct value extremes[RATE_COLUMNS_MAX * ROW_EXTREMES_FIELDS];
 };
 
 static void add_to_moment(struct moment *m, uint64_t handle, const struct counter_row *row)
 {
-	struct value *v = &m->values[m->count * 5], *r = &m->rate_values[m->rates * 4];
-
+	row_fields(row, &m->fields[m->count * ROW_FIELDS]);
 	m->handles[m->count++] = handle;
-	v[0] = value_u64(row->val);
-	v[1] = value_u64(row->count);
-	v[2] = value_u64(row->covered_ms);
-	v[3] = value_u64(row->flags);
-	v[4] = value_u64(row->unplaced);
 	if (!row->has_rate)
 		return;
-	m->rate_handles[m->rates++] = handle;
-	r[0] = value_f64(row->min);
-	r[1] = value_f64(row->max);
-	r[2] = value_i64(row->min_ts_ms);
-	r[3] = value_i64(row->max_ts_ms);
+	row_extremes_fields(row, &m->extremes[m->extremes_count * ROW_EXTREMES_FIELDS]);
+	m->extremes_handles[m->extremes_count++] = handle;
 }
 
 static int append_moment(struct rate_job *job, size_t level, int64_t ts_ms, const struct moment *m)
@@ -313,12 +295,12 @@ static int append_moment(struct rate_job *job, size_t level, int64_t ts_ms, cons
 	int64_t period_ms = counter_level_ms(&job->table->config, level);
 	enum retention_class retention = job->options.retention[level];
 	int err = store_append(job->write, rate_level_table(level), period_ms, retention, ts_ms,
-			       m->handles, m->count, m->values);
+			       m->handles, m->count, m->fields);
 
-	if (err || !m->rates)
+	if (err || !m->extremes_count)
 		return err;
 	return store_append(job->write, TABLE_STAT_AGGREGATIONS, period_ms, retention, ts_ms,
-			    m->rate_handles, m->rates, m->rate_values);
+			    m->extremes_handles, m->extremes_count, m->extremes);
 }
 
 static inline size_t skip_levels(const struct feeder_rows *rows, size_t at, size_t end,
@@ -346,7 +328,7 @@ static int append_level(struct rate_job *job, size_t row, size_t level)
 				ts_ms = rows->list[at[c]].start_ms;
 		if (ts_ms == INT64_MAX)
 			break;
-		m.count = m.rates = 0;
+		m.count = m.extremes_count = 0;
 		for (size_t c = 0; c < columns; c++) {
 			size_t end = rows->start[c + 1];
 			if (at[c] == end || rows->list[at[c]].start_ms != ts_ms)
@@ -402,7 +384,7 @@ static void add_kept_row(struct rate_job *job, const struct checkpoint *c, const
 			continue;
 		states[match[i]] = *old;
 		until_ms[match[i]] = job->old_row.until_ms[i];
-		checkpoint_convert(&c->config, &job->table->config, &states[match[i]]);
+		counter_convert(&c->config, &job->table->config, &states[match[i]]);
 		columns |= UINT64_C(1) << match[i];
 	}
 	if (columns)
@@ -427,7 +409,7 @@ static int merge_rows(struct rate_job *job, struct checkpoint *c, bool fed)
 	int err = 0;
 
 	if (there)
-		match_columns(job->table, c, match);
+		checkpoint_match(c, job->table, match);
 	for (err = next_old_row(job, c, &there); !err && there;
 	     err = next_old_row(job, c, &there)) {
 		bool behind = job->divides && job->old_row.id >= job->divide_id;
@@ -503,7 +485,7 @@ static void write_window(struct rate_job *job)
 {
 	int err = 0;
 
-	for (; !job->window_written && job->row < job->last; job->row++, job->row_fed = false) {
+	for (; job->row < job->last; job->row++, job->row_fed = false) {
 		if (!job->row_fed) {
 			feeder_row(&job->feeder, job->row);
 			job->result.rows += job->feeder.rows.count;
@@ -514,9 +496,8 @@ static void write_window(struct rate_job *job)
 			break;
 	}
 	if (!err) {
-		job->window_written = true;
 		err = add_checkpoint(job);
-		job->window_written = err != 0;
+		job->checkpoint_waits = err != 0;
 	}
 	if (err && !is_full(job, err))
 		finish(job, err);
@@ -556,7 +537,7 @@ static void on_window(struct feeder *feeder, int err)
 	} else {
 		store_write_reset(job->write);
 		job->row = job->first;
-		job->row_fed = job->window_written = false;
+		job->row_fed = job->checkpoint_waits = false;
 		write_window(job);
 	}
 }
@@ -565,7 +546,7 @@ static void on_window(struct feeder *feeder, int err)
 static void on_written(struct store_write *write, int err)
 {
 	struct rate_job *job = write->owner;
-	bool rest = job->row < job->last || job->window_written;
+	bool rest = job->row < job->last || job->checkpoint_waits;
 
 	if (!err)
 		stat_add(STAT_rate_rows, (int64_t)write->samples);

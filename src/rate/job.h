@@ -4,8 +4,8 @@
  * Each window of each run is one write: stage 1 the rows that closed in it, stage 2 the run's new
  * checkpoint. Whatever breaks off in between is repeated by the next job and writes the same. A run
  * that has grown too long is divided in the same stage. Rows of the checkpoint that the table does
- * not have are kept until they have been silent for JOB_SILENT_MS; OIDs that it does not have are
- * forgotten.
+ * not have are kept until they have been silent for RATE_JOB_SILENT_MS; OIDs that it does not have
+ * are forgotten.
  *
  * A counter without a state begins with its first raw sample that is kept. */
 #ifndef RATE_JOB_H

@@ -13,7 +13,6 @@ enum { READ_MAX_BYTES = 32 << 20 };
 enum read_state { READ_CHECKPOINTS, READ_ROWS, READ_EXTREMES };
 
 struct rate_read {
-	struct store *store;
 	struct rate_read_options options;
 	const struct rate_table *table;
 	struct feeder feeder;
@@ -37,7 +36,6 @@ struct rate_read *rate_read_new(struct store *store, struct executor *executor)
 {
 	struct rate_read *read = mem_zalloc(sizeof(*read));
 
-	read->store = store;
 	feeder_init(&read->feeder, store, executor, on_window, read);
 	read->read = store_read_new(store, READ_MAX_BYTES);
 	read->read->executor = executor;
@@ -135,39 +133,41 @@ static int read_checkpoints(struct rate_read *read)
 	return store_read_submit(read->read);
 }
 
-static void take_row(struct rate_read *read, const struct checkpoint *c, size_t row)
+static void take_row(struct rate_read *read, const struct checkpoint *c, const size_t *match,
+		     size_t row)
 {
 	struct feeder *f = &read->feeder;
 
 	for (size_t i = 0; i < c->column_count; i++) {
-		for (size_t j = 0; j < read->table->column_count; j++) {
-			size_t at = feeder_counter(f, row, j);
-			if (!(read->old_row.columns >> i & 1) || f->from_ms[at] == FEEDER_NOTHING ||
-			    !slice_equal(c->columns[i], read->table->columns[j].name))
-				continue;
-			/* Left behind where a run was divided and the write did not end. */
-			if (f->states[at].known && f->from_ms[at] > read->old_row.until_ms[i])
-				continue;
-			f->states[at] = read->old_row.states[i];
-			checkpoint_convert(&c->config, &read->table->config, &f->states[at]);
-			f->from_ms[at] = read->old_row.until_ms[i];
-		}
+		size_t at;
+		if (!(read->old_row.columns >> i & 1) || match[i] == RATE_COLUMNS_MAX)
+			continue;
+		at = feeder_counter(f, row, match[i]);
+		if (f->from_ms[at] == FEEDER_NOTHING)
+			continue;
+		/* Left behind where a run was divided and the write did not end. */
+		if (f->states[at].known && f->from_ms[at] > read->old_row.until_ms[i])
+			continue;
+		f->states[at] = read->old_row.states[i];
+		counter_convert(&c->config, &read->table->config, &f->states[at]);
+		f->from_ms[at] = read->old_row.until_ms[i];
 	}
 }
 
 static int take_checkpoint(struct rate_read *read, struct slice bytes)
 {
+	size_t match[RATE_COLUMNS_MAX], row = 0;
 	struct checkpoint c;
-	size_t row = 0;
 	int err = checkpoint_open(bytes, &c);
 
 	if (err || c.config.base_ms != read->table->config.base_ms)
 		return err;
+	checkpoint_match(&c, read->table, match);
 	while (!(err = checkpoint_next(&c, &read->old_row))) {
 		while (row < read->table->row_count && read->table->rows[row].id < read->old_row.id)
 			row++;
 		if (row < read->table->row_count && read->table->rows[row].id == read->old_row.id)
-			take_row(read, &c, row);
+			take_row(read, &c, match, row);
 	}
 	return err == ERR_NOT_FOUND ? 0 : err;
 }

@@ -14,6 +14,15 @@ void row_list_add(struct row_list *list, const struct counter_row *row)
 	list->rows[list->count++] = *row;
 }
 
+void row_fields(const struct counter_row *row, struct value fields[ROW_FIELDS])
+{
+	fields[0] = value_u64(row->val);
+	fields[1] = value_u64(row->count);
+	fields[2] = value_u64(row->covered_ms);
+	fields[3] = value_u64(row->flags);
+	fields[4] = value_u64(row->unplaced);
+}
+
 static uint64_t number_at(const struct store_points *p, size_t field, size_t i)
 {
 	uint64_t value;
@@ -31,6 +40,14 @@ struct counter_row row_of_points(const struct store_points *p, size_t i, size_t 
 				    .covered_ms = (uint32_t)number_at(p, 2, i),
 				    .flags = (uint8_t)(number_at(p, 3, i) & COUNTER_FLAGS),
 				    .unplaced = number_at(p, 4, i)};
+}
+
+void row_extremes_fields(const struct counter_row *row, struct value fields[ROW_EXTREMES_FIELDS])
+{
+	fields[0] = value_f64(row->min);
+	fields[1] = value_f64(row->max);
+	fields[2] = value_i64(row->min_ts_ms);
+	fields[3] = value_i64(row->max_ts_ms);
 }
 
 void row_list_extremes(struct row_list *list, const struct store_points *p)
@@ -58,21 +75,20 @@ int row_store(struct store_write *write, const struct counter_config *config,
 {
 	int64_t period_ms = counter_level_ms(config, row->level), at = row->start_ms;
 	enum table table = rate_level_table(row->level);
-	struct value values[] = {value_u64(row->val), value_u64(row->count),
-				 value_u64(row->covered_ms), value_u64(row->flags),
-				 value_u64(row->unplaced)};
-	struct value rates[] = {value_f64(row->min), value_f64(row->max), value_i64(row->min_ts_ms),
-				value_i64(row->max_ts_ms)};
-	int err = none ? store_delete_range(write, table, period_ms, &handle, 1, at, at + 1)
-		       : store_append(write, table, period_ms, retention, at, &handle, 1, values);
+	struct value fields[ROW_FIELDS], extremes[ROW_EXTREMES_FIELDS];
+	int err;
 
+	row_fields(row, fields);
+	row_extremes_fields(row, extremes);
+	err = none ? store_delete_range(write, table, period_ms, &handle, 1, at, at + 1)
+		   : store_append(write, table, period_ms, retention, at, &handle, 1, fields);
 	if (err || !row->level)
 		return err;
 	if (none || !row->has_rate)
 		return store_delete_range(write, TABLE_STAT_AGGREGATIONS, period_ms, &handle, 1, at,
 					  at + 1);
 	return store_append(write, TABLE_STAT_AGGREGATIONS, period_ms, retention, at, &handle, 1,
-			    rates);
+			    extremes);
 }
 
 bool rows_equal(const struct counter_row *a, const struct counter_row *b)

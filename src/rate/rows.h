@@ -11,6 +11,13 @@ struct row_list {
 
 void row_list_add(struct row_list *list, const struct counter_row *row);
 
+/* The fields of a row in base_rates and rate_aggregations: val, is_valid or count, covered_ms,
+ * flags, unplaced. And of its extremes in stat_aggregations: min, max, min_ts, max_ts. */
+enum { ROW_FIELDS = 5, ROW_EXTREMES_FIELDS = 4 };
+
+void row_fields(const struct counter_row *row, struct value fields[ROW_FIELDS]);
+void row_extremes_fields(const struct counter_row *row, struct value fields[ROW_EXTREMES_FIELDS]);
+
 /* A stored row, of base_rates or rate_aggregations. */
 struct counter_row row_of_points(const struct store_points *points, size_t i, size_t level);
 
