@@ -109,6 +109,12 @@ static int64_t now_ms(const struct memcached *m)
 	return clock_mono_ms(m->queue.clock);
 }
 
+/* Numbered, as far as is known, and not yet read ahead. */
+static uint64_t count_unread(const struct memcached *m)
+{
+	return m->last_added >= m->next ? m->last_added - m->next + 1 : 0;
+}
+
 /* ---- Items ---------------------------------------------------------------------------------- */
 
 static void free_item(struct item *item)
@@ -257,8 +263,7 @@ static int make_pending(const struct memcached *m, struct queue_put *put, struct
 
 static uint64_t count_pending(const struct memcached *m)
 {
-	uint64_t unread = m->last_added >= m->next ? m->last_added - m->next + 1 : 0;
-	return m->queue.messages + unread;
+	return m->queue.messages + count_unread(m);
 }
 
 static int memcached_put(struct queue *queue, struct queue_put *put)
@@ -367,7 +372,7 @@ static void expire_puts(struct memcached *m)
  * the window and stays. */
 static void restarted(struct memcached *m, const struct counters *now)
 {
-	uint64_t lost = m->last_added >= m->next ? m->last_added - m->next + 1 : 0;
+	uint64_t lost = count_unread(m);
 	log_warn("queue %s: memcached has forgotten it, and with it %llu messages", m->queue.name,
 		 (unsigned long long)lost);
 	pthread_mutex_lock(&m->queue.lock);
@@ -516,7 +521,7 @@ static size_t put_into_window(struct memcached *m, struct fetched *fetched, size
 static size_t count_to_read(struct memcached *m)
 {
 	pthread_mutex_lock(&m->queue.lock);
-	uint64_t count = m->last_added >= m->next ? m->last_added - m->next + 1 : 0;
+	uint64_t count = count_unread(m);
 	if (m->window_count >= m->options.window_max || m->window_bytes >= WINDOW_MAX_BYTES)
 		count = 0;
 	pthread_mutex_unlock(&m->queue.lock);
