@@ -10,13 +10,13 @@
  * the walk; what is in the journal before it settles (all, as long as no head is full: up to 500
  * points); and what the settled samples take. */
 #include <getopt.h>
-#include <sys/resource.h>
 
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/exec.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "bench/cpu_time.h"
 #include "store/lmdb/lmdb.h"
 #include "tools/store_wait.h"
 
@@ -50,15 +50,6 @@ static void die(const char *what, int err)
 {
 	fprintf(stderr, "band_bench: %s: %s\n", what, err_text(err));
 	exit(1);
-}
-
-static double cpu_s(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 /* ---- Series --------------------------------------------------------------------------------- */

@@ -21,7 +21,6 @@
  *   file_bytes   length of the aged store's file at the end; file_bytes_day_5: after its fifth day,
  *                when it has been as full as it gets for two days */
 #include <getopt.h>
-#include <sys/resource.h>
 
 #include "base/base.h"
 #include "base/clock.h"
@@ -29,6 +28,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/stats.h"
+#include "bench/cpu_time.h"
 #include "store/lmdb/lmdb.h"
 #include "tools/store_wait.h"
 
@@ -93,15 +93,6 @@ static uint64_t written_bytes(void)
 	if (file)
 		fclose(file);
 	return bytes;
-}
-
-static double cpu_s(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 /* ---- Reading -------------------------------------------------------------------------------- */

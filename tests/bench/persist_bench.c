@@ -7,18 +7,20 @@
  * the whole process, in the first poll (whose series are new) and in those after it, and the
  * anonymous memory by counter. Rates are rate_bench's. */
 #include <getopt.h>
-#include <sys/resource.h>
 
 #include "base/base.h"
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/random.h"
+#include "bench/cpu_time.h"
 #include "conf/conf.h"
 #include "model/poll.h"
 #include "persist/persist.h"
 #include "queue/local/local.h"
 #include "store/lmdb/lmdb.h"
+#include "wire/procfs.h"
 
-enum { STEP_MS = 30000, COLUMNS = 10, OIDSET_BYTES_MAX = 1024 };
+enum { STEP_MS = 30000, COLUMNS = 10, OIDSET_BYTES_MAX = 1024, STATUS_BYTES_MAX = 1 << 16 };
 
 static const char *const columns[COLUMNS] = {
 	"ifHCInOctets",        "ifHCOutOctets",        "ifHCInUcastPkts",
@@ -54,28 +56,21 @@ static void die(const char *what, const char *why)
 	exit(1);
 }
 
-static double cpu_s(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
 static double anonymous_bytes(void)
 {
-	char line[256];
-	double kilobytes = 0;
-	FILE *file = fopen("/proc/self/status", "r");
+	struct files *files = files_real();
+	struct proc_self_status status;
+	struct buf text;
+	int err;
 
-	while (file && fgets(line, sizeof(line), file)) {
-		if (strncmp(line, "RssAnon:", 8) == 0)
-			kilobytes = strtod(line + 8, NULL);
-	}
-	if (file)
-		fclose(file);
-	return kilobytes * 1024;
+	buf_init(&text, STATUS_BYTES_MAX);
+	err = files->read(files, "/proc/self/status", STATUS_BYTES_MAX, &text);
+	if (!err)
+		err = proc_self_status_parse(buf_slice(&text), &status);
+	if (err)
+		die("/proc/self/status", err_text(err));
+	buf_release(&text);
+	return (double)status.anonymous;
 }
 
 /* ---- Messages -------------------------------------------------------------------------------- */

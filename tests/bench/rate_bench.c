@@ -8,13 +8,13 @@
  * jobs until everything was durable (the writing of raw data left out), and likewise with what the
  * store does about their rows until all has settled. */
 #include <getopt.h>
-#include <sys/resource.h>
 
 #include "base/base.h"
 #include "base/clock.h"
 #include "base/exec.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "bench/cpu_time.h"
 #include "rate/job.h"
 #include "store/lmdb/lmdb.h"
 #include "tools/store_wait.h"
@@ -43,15 +43,6 @@ static void die(const char *what, int err)
 {
 	fprintf(stderr, "rate_bench: %s: %s\n", what, err_text(err));
 	exit(1);
-}
-
-static double cpu_s(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 static void wait_done(const char *what)
