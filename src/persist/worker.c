@@ -14,6 +14,7 @@ enum {
 	TICK_MS = 1000,
 	STOPPING_TICK_MS = 20,
 	REST_MS = 200, /* before what failed is tried again */
+	RETRY_LINES_A_MINUTE = 3,
 };
 
 /*        taken               filled              durable
@@ -43,6 +44,7 @@ struct worker {
 	bool stopping;
 	_Atomic int64_t moved_ms;
 	struct task begin, stop;
+	struct log_rate retry_lines;
 	struct executor *stopped_executor;
 	struct task *stopped;
 
@@ -73,6 +75,18 @@ static void rest(struct worker *w, enum state state)
 {
 	w->state = state;
 	loop_timer_start(w->rest, REST_MS, 0);
+}
+
+/* Polls wait meanwhile, and whoever looks for the reason finds it. */
+static void retry(struct worker *w, enum state state, int err)
+{
+	uint64_t left_out;
+	stat_add(STAT_persist_retries, 1);
+	if (log_rate_take(&w->retry_lines, mono_ms(w), &left_out))
+		log_warn("queue " SHOWN ": polls are tried again: %s (%llu such lines left out)",
+			 SHOWN_OF(w->options.def->name), err_text(err),
+			 (unsigned long long)left_out);
+	rest(w, state);
 }
 
 /* ---- Taking ---------------------------------------------------------------------------------- */
@@ -167,11 +181,8 @@ static void on_taken(struct queue_worker *taker, struct queue_batch *taken, int 
  * order then. */
 static void write_failed(struct worker *w, int err)
 {
-	log_warn("queue " SHOWN ": a write failed, its polls are tried again: %s",
-		 SHOWN_OF(w->options.def->name), err_text(err));
-	stat_add(STAT_persist_retries, 1);
 	give_back(w, false);
-	rest(w, RESTS_TO_TAKE);
+	retry(w, RESTS_TO_TAKE, err);
 }
 
 static void written(struct store_write *write, int err)
@@ -206,8 +217,7 @@ static void submit(struct worker *w)
 	} else if (err == ERR_CANCELLED || w->stopping) {
 		written(w->batch.write, err);
 	} else {
-		stat_add(STAT_persist_retries, 1);
-		rest(w, RESTS_TO_WRITE);
+		retry(w, RESTS_TO_WRITE, err);
 	}
 }
 
@@ -247,8 +257,7 @@ static void on_filled(struct persist_batch *batch, int err)
 		batch->items[0].aside = "it is larger than what can be kept of one poll";
 		batch->filled = 1;
 	} else if (err) {
-		stat_add(STAT_persist_retries, 1);
-		rest(w, RESTS_TO_FILL);
+		retry(w, RESTS_TO_FILL, err);
 		return;
 	}
 	w->filled = true;
@@ -376,6 +385,7 @@ struct worker *worker_new(const struct worker_options *options)
 	char name[32];
 	w->options = *options;
 	w->begin.run = run_begin;
+	w->retry_lines.lines_max = RETRY_LINES_A_MINUTE;
 	atomic_store(&w->moved_ms, mono_ms(w));
 	snprintf(name, sizeof(name), "%.10s-%u", options->def->name.data, options->index % 1000);
 	w->thread = loop_thread_new(name);

@@ -592,6 +592,27 @@ static void test_oids_in_messages_of_their_own(void **state)
 	expect_bins(0, "ifHCOutOctets", "0=1000 30=1000 60=50 90=1000");
 }
 
+/* Of two interfaces the catalog takes one; what it does not take is refused and holds up nothing.
+ */
+static void test_a_limit_of_the_catalog(void **state)
+{
+	(void)state;
+	struct catalog_options one = catalog_options_default();
+	one.series_per_tenant_max = 1;
+	persist_end();
+	catalog_close(catalog, stop_loop, NULL);
+	loop_run(loop);
+	catalog = options.catalog = catalog_new(store, clock_real(), loop_executor(loop), &one);
+	persist_begin();
+	put_octets(T0_S, "xe-0/2/0", 1);
+	put_octets(T0_S, "ge-0/0/1", 1); /* all that it has is refused */
+	put_octets(T0_S + 30, "ge-0/0/1", 2);
+	put_octets(T0_S + 30, "xe-0/2/0", 2);
+	expect_raw(XE, "0=1 30=2");
+	assert_int_equal(find("ifHCInOctets", GE), 0);
+	assert_int_equal(counted(STAT_persist_refused_series), 2);
+}
+
 static void wiped(struct device_wipe *wipe, int err)
 {
 	assert_int_equal(err, 0);
@@ -657,6 +678,7 @@ int main(void)
 		TEST(test_bins_follow),
 		TEST(test_rows_of_one_path_are_one_interface),
 		TEST(test_oids_in_messages_of_their_own),
+		TEST(test_a_limit_of_the_catalog),
 		TEST(test_a_device_that_was_wiped),
 		TEST(test_a_worker_that_hangs),
 	};
