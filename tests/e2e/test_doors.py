@@ -476,13 +476,39 @@ def test_lost_datagrams_are_counted(make_server):
 
 
 READ_BYTES = 256 << 10  # of one read of a stream: LOOP_READ_BYTES
-WARM_BYTES = 16 << 20
+TCP_INFO_SND_WND = 228  # where Linux' struct tcp_info has tcpi_snd_wnd
 
 
-def widen(sock):
-    """So much (of nothing) that the kernel keeps several reads for the server."""
-    line = b" " * 1000 + b"\n"
-    sock.sendall(line * (WARM_BYTES // len(line)))
+def offered(sock):
+    """How many bytes the kernel takes for the other side before that reads any."""
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    return struct.unpack_from("=I", info, TCP_INFO_SND_WND)[0]
+
+
+def widen(sock, size):
+    """Sends blanks until the kernel would keep so much for the server: it keeps more for who reads
+    fast, and how soon depends on what else the machine does. Returns how much was sent."""
+    blanks = (b" " * 1000 + b"\n") * 1000
+    sent = 0
+
+    def widened():
+        nonlocal sent
+        if offered(sock) >= size:
+            return True
+        sock.sendall(blanks)
+        sent += len(blanks)
+        return False
+    eventually(widened, 60)
+    return sent
+
+
+@contextlib.contextmanager
+def standing_still(process):
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
 
 
 def receive(sock, data):
@@ -506,19 +532,16 @@ def test_a_stop_stores_what_was_received(doors):
                         for i in range(count))
     assert len(over_tcp) > 4 * READ_BYTES and len(over_put) > 4 * READ_BYTES
     tcp, puts = doors.connect(doors.tcp), doors.connect(doors.puts)
-    for sock in (tcp, puts):
-        widen(sock)
-    warm = 2 * WARM_BYTES - 4096  # less what is not a whole line
+    warm = widen(tcp, len(over_tcp)) + widen(puts, len(over_put))
     eventually(lambda: server.metric("granary_stream_received_bytes_total") >= warm)
     server.close()
-    os.kill(server.process.pid, signal.SIGSTOP)
-    receive(tcp, over_tcp)
-    receive(puts, over_put)
     each = 10
-    doors.datagram(*("".join(lines[at:at + each]).format(*["udp"] * each).encode()
-                     for at in range(0, datagrams * each, each)))
-    os.kill(server.process.pid, signal.SIGTERM)
-    os.kill(server.process.pid, signal.SIGCONT)
+    with standing_still(server.process):
+        receive(tcp, over_tcp)
+        receive(puts, over_put)
+        doors.datagram(*("".join(lines[at:at + each]).format(*["udp"] * each).encode()
+                         for at in range(0, datagrams * each, each)))
+        os.kill(server.process.pid, signal.SIGTERM)
     assert server.process.wait(60) == 0
     assert tcp.recv(1) == b"" and puts.recv(1) == b""
     doors.begin()
