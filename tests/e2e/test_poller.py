@@ -329,7 +329,7 @@ class Harm:
 
     @staticmethod
     def truncated(number, data):
-        return [data[:len(data) * number % len(data)], data[:-1]]
+        return [data[:37 * number % len(data)], data[:-1]]
 
     @staticmethod
     def silent(number, data):
@@ -364,5 +364,5 @@ def test_harm_to_one_device_is_none_to_others(agent, tmp_path):
         assert poller.times(f"b-{kind}") == []
         assert poller.states[f"b-{kind}"] != ""
     assert int(poller.stats['granary_polls_total{result="failed"}']) >= 3
-    assert poller.stats["granary_polls_running{}"] == "0" if "granary_polls_running{}" in \
-        poller.stats else True
+    # What is 0 is not printed.
+    assert "granary_polls_running{}" not in poller.stats

@@ -30,7 +30,6 @@ struct fake_device {
 	bool dead;           /* no answer to anything */
 	bool hangs;          /* not even the end of a walk */
 	bool without_change; /* no ifTableLastChange */
-	bool two_replies;    /* walks take two */
 	const char *cut;     /* this column comes to no end */
 	uint32_t last_change;
 	int64_t booted_ms;
@@ -50,7 +49,7 @@ struct poller_walk {
 	struct poller_walk_events events;
 	void *owner;
 	int64_t due_ms;
-	bool used, cancelled;
+	bool used;
 };
 
 struct fake_resolve {
@@ -126,7 +125,7 @@ static inline int fake_walk(struct poller_io *io, struct poller_session *session
 	while (walk->used)
 		walk++;
 	assert_true(walk < net->walks + FAKE_WALKS_MAX);
-	*walk = (struct poller_walk){device, plan, *events, owner, 0, true, false};
+	*walk = (struct poller_walk){device, plan, *events, owner, 0, true};
 	int64_t takes_ms = device->hangs   ? INT64_MAX / 4
 			   : !device->dead ? device->latency_ms
 			   : probe         ? FAKE_PROBE_TIMEOUT_MS
@@ -160,6 +159,7 @@ static inline int fake_resolve(struct poller_io *io, struct slice host, uint16_t
 
 /* ---- What devices answer -------------------------------------------------------------------- */
 
+/* Every value is a reply of its own, so that each walk takes several. */
 static inline void fake_value(const struct poller_walk *walk, int64_t ts_ms, size_t column,
 			      uint32_t index, const struct snmp_value *value)
 {
@@ -231,7 +231,6 @@ static inline void fake_answer(struct fake_net *net, struct poller_walk *walk)
 	walk->events.done(walk->owner, 0, "", fake_cut(walk));
 }
 
-/* Every value is a reply of its own here, so that each walk takes several. */
 static inline void fake_deliver(struct fake_net *net)
 {
 	for (size_t i = 0; i < FAKE_WALKS_MAX; i++) {
