@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
 
 #include "cmd/client.h"
 #include "cmd/client_private.h"
@@ -315,16 +314,7 @@ static int resolve(const char *device, struct loop_address *address)
 		client_complain(&complaining, "%.100s: %s", device, gai_strerror(err));
 		return ERR_NOT_FOUND;
 	}
-	*address = (struct loop_address){.v6 = found->ai_family == AF_INET6};
-	if (address->v6) {
-		const struct sockaddr_in6 *in6 = (const void *)found->ai_addr;
-		memcpy(address->bytes, &in6->sin6_addr, 16);
-		address->port = ntohs(in6->sin6_port);
-	} else {
-		const struct sockaddr_in *in = (const void *)found->ai_addr;
-		memcpy(address->bytes, &in->sin_addr, 4);
-		address->port = ntohs(in->sin_port);
-	}
+	*address = loop_address_of(found->ai_addr);
 	freeaddrinfo(found);
 	return 0;
 }

@@ -1,4 +1,5 @@
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "loop/loop.h"
@@ -83,4 +84,25 @@ bool loop_address_is_loopback(const struct loop_address *address)
 	if (address->v6)
 		return memcmp(address->bytes, v6_loopback, 16) == 0;
 	return address->bytes[0] == 127; /* 127.0.0.0/8, RFC 1122 3.2.1.3 */
+}
+
+bool loop_address_equal(const struct loop_address *a, const struct loop_address *b)
+{
+	return a->v6 == b->v6 && a->port == b->port &&
+	       memcmp(a->bytes, b->bytes, a->v6 ? 16 : 4) == 0;
+}
+
+struct loop_address loop_address_of(const struct sockaddr *from)
+{
+	struct loop_address address = {.v6 = from->sa_family == AF_INET6};
+	if (address.v6) {
+		const struct sockaddr_in6 *in6 = (const void *)from;
+		memcpy(address.bytes, &in6->sin6_addr, 16);
+		address.port = ntohs(in6->sin6_port);
+	} else {
+		const struct sockaddr_in *in = (const void *)from;
+		memcpy(address.bytes, &in->sin_addr, 4);
+		address.port = ntohs(in->sin_port);
+	}
+	return address;
 }

@@ -69,6 +69,11 @@ int loop_address_parse(struct slice text, struct loop_address *address,
 const char *loop_address_text(const struct loop_address *address,
 			      char text[LOOP_ADDRESS_TEXT_BYTES]);
 bool loop_address_is_loopback(const struct loop_address *address);
+bool loop_address_equal(const struct loop_address *a, const struct loop_address *b);
+
+struct sockaddr;
+/* `from` is of AF_INET or AF_INET6, as the kernel and getaddrinfo() give them. */
+struct loop_address loop_address_of(const struct sockaddr *from);
 
 /* ---- Listening ------------------------------------------------------------------------------- */
 
@@ -158,6 +163,7 @@ void loop_udp_read(struct loop_udp *udp, bool on);
 bool loop_udp_read_now(struct loop_udp *udp);
 /* Datagrams that the kernel dropped since the last call. */
 uint32_t loop_udp_lost(struct loop_udp *udp);
+
 struct loop_outgoing {
 	struct slice bytes;
 	struct loop_address to; /* of the family of the socket */

@@ -68,21 +68,6 @@ socklen_t loop_to_sockaddr(const struct loop_address *address, struct sockaddr_s
 	return sizeof(*in);
 }
 
-struct loop_address loop_from_sockaddr(const struct sockaddr_storage *from)
-{
-	struct loop_address address = {.v6 = from->ss_family == AF_INET6};
-	if (address.v6) {
-		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
-		memcpy(address.bytes, &in6->sin6_addr, 16);
-		address.port = ntohs(in6->sin6_port);
-	} else {
-		const struct sockaddr_in *in = (const struct sockaddr_in *)from;
-		memcpy(address.bytes, &in->sin_addr, 4);
-		address.port = ntohs(in->sin_port);
-	}
-	return address;
-}
-
 int loop_bound_port(int fd, uint16_t *port)
 {
 	struct sockaddr_storage bound;

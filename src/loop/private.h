@@ -20,7 +20,6 @@ struct loop {
 
 /* net.c: what sockets of both kinds need. */
 socklen_t loop_to_sockaddr(const struct loop_address *address, struct sockaddr_storage *out);
-struct loop_address loop_from_sockaddr(const struct sockaddr_storage *from);
 /* The port that a socket is bound to. */
 int loop_bound_port(int fd, uint16_t *port) MUST_CHECK;
 /* ERR_INVALID with a sentence. */

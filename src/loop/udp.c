@@ -80,7 +80,7 @@ static size_t read_some(struct loop_udp *udp)
 			(struct loop_datagram){.bytes = {pieces[i].iov_base, messages[i].msg_len},
 					       .cut = messages[i].msg_hdr.msg_flags & MSG_TRUNC};
 	for (int i = 0; i < count && udp->options.client; i++)
-		datagrams[i].from = loop_from_sockaddr(&from[i]);
+		datagrams[i].from = loop_address_of((const struct sockaddr *)&from[i]);
 	udp->options.received(udp->options.owner, datagrams, (size_t)count);
 	return (size_t)count;
 }

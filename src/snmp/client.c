@@ -121,13 +121,6 @@ void snmp_device_view(const struct snmp_device *device, struct snmp_device_view 
 	};
 }
 
-bool snmp_from(const struct snmp_device *device, const struct loop_address *from)
-{
-	const struct loop_address *to = &device->address;
-	return to->v6 == from->v6 && to->port == from->port &&
-	       memcmp(to->bytes, from->bytes, to->v6 ? 16 : 4) == 0;
-}
-
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
 static void receive_one(struct snmp_client *client, const struct loop_datagram *datagram)
@@ -147,7 +140,7 @@ static void receive_one(struct snmp_client *client, const struct loop_datagram *
 	struct snmp_operation *op = client_find(client, (uint32_t)message.pdu.request_id, &attempt);
 	if (!op)
 		return;
-	if (!snmp_from(op->device, &datagram->from))
+	if (!loop_address_equal(&op->device->address, &datagram->from))
 		stat_add(STAT_snmp_ignored_source, 1);
 	else if (op->device->login->version != message.version)
 		stat_add(STAT_snmp_ignored_version, 1);

@@ -114,7 +114,7 @@ const uint32_t *correlate_set_order(struct correlate_set *set) MUST_CHECK;
 /* Counts one of them; the sentence is kept if it is the first. */
 void correlate_note(struct correlate_notes *notes, enum correlate_trouble trouble, const char *fmt,
 		    ...) PRINTF_LIKE(3, 4);
-/* ` at index 1.3` for a sentence. */
+/* `1.3`, for a sentence; a long one is cut and ends in `...`. */
 const char *correlate_index_shown(struct slice index, char text[64]);
 
 #endif

@@ -7,16 +7,6 @@ enum {
 	WALL_JUMP_MS = 1000, /* what clocks may drift apart between two steps */
 };
 
-static int64_t wall_ms(const struct core *core)
-{
-	return clock_wall_ms(core->options.clock);
-}
-
-static int64_t mono_ms(const struct core *core)
-{
-	return clock_mono_ms(core->options.clock);
-}
-
 /* ---- Plans ----------------------------------------------------------------------------------- */
 
 static struct core_plan *take_plan(struct core *core, const struct oidset *oidset)
@@ -75,7 +65,7 @@ static struct polled_set *set_new(struct core *core, struct polled_device *devic
 	set->entry.interval_ms = oidset->frequency_ms;
 	set->entry.phase_ms =
 		schedule_phase(device->device->name, oidset->name, oidset->frequency_ms);
-	schedule_add(&core->schedule, &set->entry, wall_ms(core));
+	schedule_add(&core->schedule, &set->entry, core_wall_ms(core));
 	return set;
 }
 
@@ -127,16 +117,10 @@ static void drop_session(struct core *core, struct polled_device *d)
 	d->guard_distrusted = d->wants_descr = false;
 }
 
-static bool same_address(const struct loop_address *a, const struct loop_address *b)
-{
-	return a->v6 == b->v6 && a->port == b->port &&
-	       memcmp(a->bytes, b->bytes, a->v6 ? 16 : 4) == 0;
-}
-
 static void use_address(struct core *core, struct polled_device *d,
 			const struct loop_address *address)
 {
-	if (d->session && same_address(&d->address, address))
+	if (d->session && loop_address_equal(&d->address, address))
 		return;
 	drop_session(core, d);
 	d->address = *address;
@@ -159,7 +143,7 @@ static void resolved(void *owner, const struct loop_address *address, const char
 		return;
 	}
 	if (address) {
-		d->resolved_ms = mono_ms(d->core);
+		d->resolved_ms = core_mono_ms(d->core);
 		d->why_unresolved.text[0] = 0;
 		use_address(d->core, d, address);
 		return;
@@ -174,7 +158,7 @@ static void resolved(void *owner, const struct loop_address *address, const char
 static void ask_address(struct core *core, struct polled_device *d)
 {
 	const struct device *device = d->device;
-	int64_t now_ms = mono_ms(core);
+	int64_t now_ms = core_mono_ms(core);
 	if (d->resolving || (d->asked_ms && now_ms - d->asked_ms < POLLER_RESOLVE_RETRY_MS))
 		return;
 	if (core->io->resolve(core->io, device->address, device->port, resolved, d))
@@ -297,8 +281,8 @@ void core_failed(struct core *core, struct polled_device *d, bool is_resolved, c
 		core->over(core->over_owner, why);
 		return;
 	}
-	device_state_failed(d->device->state, wall_ms(core), is_resolved, why);
-	if (d->failures == 1 && log_rate_take(&core->log_rate, mono_ms(core), &left_out))
+	device_state_failed(d->device->state, core_wall_ms(core), is_resolved, why);
+	if (d->failures == 1 && log_rate_take(&core->log_rate, core_mono_ms(core), &left_out))
 		log_warn("polling " SHOWN ": %s (%llu such lines left out)",
 			 SHOWN_OF(d->device->name), why, (unsigned long long)left_out);
 }
@@ -331,7 +315,8 @@ static void poll_due(struct core *core, struct polled_set *set, int64_t now_ms, 
 		stat_add(STAT_poll_skipped, 1);
 		return;
 	}
-	if (d->is_name && d->session && mono_ms(core) - d->resolved_ms >= core->options.resolve_ms)
+	if (d->is_name && d->session &&
+	    core_mono_ms(core) - d->resolved_ms >= core->options.resolve_ms)
 		ask_address(core, d);
 	if (d->session)
 		run_start(core, set);
@@ -342,7 +327,7 @@ static void poll_due(struct core *core, struct polled_set *set, int64_t now_ms, 
 /* A wall clock that was set back would leave everything waiting for times that have been. */
 static void watch_wall_clock(struct core *core, int64_t now_ms)
 {
-	int64_t now_mono_ms = mono_ms(core);
+	int64_t now_mono_ms = core_mono_ms(core);
 	int64_t expected_ms = core->last_wall_ms + (now_mono_ms - core->last_mono_ms);
 	if (core->last_wall_ms && now_ms < expected_ms - WALL_JUMP_MS)
 		schedule_restart(&core->schedule, now_ms);
@@ -363,7 +348,7 @@ static int64_t wait_ms(const struct core *core, int64_t now_ms)
 int64_t core_step(struct core *core)
 {
 	struct schedule_entry *entry;
-	int64_t now_ms = wall_ms(core), missed;
+	int64_t now_ms = core_wall_ms(core), missed;
 	watch_wall_clock(core, now_ms);
 	while ((entry = schedule_take(&core->schedule, now_ms, &missed)))
 		poll_due(core, CONTAINER_OF(entry, struct polled_set, entry), now_ms, missed);

@@ -117,6 +117,16 @@ struct core {
 	void *over_owner;
 };
 
+static inline int64_t core_wall_ms(const struct core *core)
+{
+	return clock_wall_ms(core->options.clock);
+}
+
+static inline int64_t core_mono_ms(const struct core *core)
+{
+	return clock_mono_ms(core->options.clock);
+}
+
 struct core *core_new(const struct poller_options *options, struct poller_io *io);
 /* Cancels what is under way. No look-up of a name may be (io's owner sees to it). */
 void core_free(struct core *core);

@@ -1,7 +1,7 @@
 #include "snmp/poller_net.h"
 
 #include <netdb.h>
-#include <netinet/in.h>
+#include <sys/socket.h>
 #include <stdatomic.h>
 
 #include "base/mem.h"
@@ -215,17 +215,14 @@ static void give_address(struct task *task)
 	mem_free(look_up);
 }
 
+/* The port stays: getaddrinfo was not asked for one. */
 static bool copy_address(const struct addrinfo *info, struct loop_address *address)
 {
-	address->v6 = info->ai_family == AF_INET6;
-	if (address->v6)
-		memcpy(address->bytes,
-		       &((const struct sockaddr_in6 *)(const void *)info->ai_addr)->sin6_addr, 16);
-	else if (info->ai_family == AF_INET)
-		memcpy(address->bytes,
-		       &((const struct sockaddr_in *)(const void *)info->ai_addr)->sin_addr, 4);
-	else
+	uint16_t port = address->port;
+	if (info->ai_family != AF_INET && info->ai_family != AF_INET6)
 		return false;
+	*address = loop_address_of(info->ai_addr);
+	address->port = port;
 	return true;
 }
 

@@ -11,20 +11,10 @@
  * Which way is taken behind VALUES follows correlate_names.h: whether the names known before still
  * held when the last value was read. A walk that fails ends the run; what it gave is not stored,
  * since what it did not give cannot be told from what is not there. */
-#include "base/stats.h"
 #include "base/hash.h"
+#include "base/stats.h"
 #include "snmp/correlate_index.h"
 #include "snmp/poller_core.h"
-
-static int64_t run_wall_ms(const struct core *core)
-{
-	return clock_wall_ms(core->options.clock);
-}
-
-static int64_t run_mono_ms(const struct core *core)
-{
-	return clock_mono_ms(core->options.clock);
-}
 
 static struct core *core_of(const struct poll_run *run)
 {
@@ -67,7 +57,7 @@ static void run_fail(struct core *core, struct poll_run *run, const char *why)
 
 void run_check_deadlines(struct core *core)
 {
-	int64_t now_ms = run_mono_ms(core);
+	int64_t now_ms = core_mono_ms(core);
 	for (struct poll_run *run = core->runs, *next; run; run = next) {
 		next = run->next;
 		if (now_ms < run->deadline_ms)
@@ -108,7 +98,7 @@ static void count_notes(struct core *core, const struct poll_run *run)
 	for (size_t i = 0; i < TROUBLES; i++)
 		if (notes->counts[i])
 			stat_add(stats[i], notes->counts[i]);
-	if (notes->first.text[0] && log_rate_take(&core->log_rate, run_mono_ms(core), &left_out))
+	if (notes->first.text[0] && log_rate_take(&core->log_rate, core_mono_ms(core), &left_out))
 		log_info("polling " SHOWN ", " SHOWN ": %s (%llu such lines left out)",
 			 SHOWN_OF(device->device->name),
 			 SHOWN_OF(run->set->plan->plan.oidset->name), notes->first.text,
@@ -118,14 +108,14 @@ static void count_notes(struct core *core, const struct poll_run *run)
 static void succeed(struct core *core, struct polled_device *device)
 {
 	uint64_t left_out;
-	if (device->failures && log_rate_take(&core->log_rate, run_mono_ms(core), &left_out))
+	if (device->failures && log_rate_take(&core->log_rate, core_mono_ms(core), &left_out))
 		log_info("polling " SHOWN ": it answers again (%llu such lines left out)",
 			 SHOWN_OF(device->device->name), (unsigned long long)left_out);
 	device->failures = 0;
 	if (core->over)
 		core->over(core->over_owner, NULL);
 	else
-		device_state_succeeded(device->device->state, run_wall_ms(core));
+		device_state_succeeded(device->device->state, core_wall_ms(core));
 }
 
 /* `steady`: the device vouches that `after` held while the values were read. */
@@ -167,7 +157,7 @@ static void keep_names(struct core *core, struct polled_device *device, struct i
 	if_names_take(names);
 	if_names_release(device->names);
 	device->names = names;
-	device->names_ms = run_mono_ms(core);
+	device->names_ms = core_mono_ms(core);
 	device->names_stale = false;
 	stat_add(STAT_poll_names_walked, 1);
 }
@@ -207,7 +197,7 @@ static bool names_hold(struct core *core, struct poll_run *run)
 	bool same_rows = run->set->index_sum == 0 || run->set->index_sum == sum;
 	run->set->index_sum = sum;
 	return same_rows && !device->guard_distrusted && !device->names_stale &&
-	       run_mono_ms(core) - device->names_ms < core->options.names_ms &&
+	       core_mono_ms(core) - device->names_ms < core->options.names_ms &&
 	       correlate_guard_unchanged(&run->before->guard, &run->guard) &&
 	       names_cover(run->before, run->values);
 }
@@ -223,12 +213,12 @@ static void check_trust(struct core *core, struct polled_device *device,
 		return;
 	device->guard_distrusted = true;
 	stat_add(STAT_poll_guards_distrusted, 1);
-	if (log_rate_take(&core->log_rate, run_mono_ms(core), &left_out))
+	if (log_rate_take(&core->log_rate, core_mono_ms(core), &left_out))
 		log_warn("polling " SHOWN ": interfaces have other names although its "
 			 "ifTableLastChange stands still; what was stored under them since %lld ms "
 			 "ago may be another's. From now on their names are read with every poll",
 			 SHOWN_OF(device->device->name),
-			 (long long)(run_mono_ms(core) - device->names_ms));
+			 (long long)(core_mono_ms(core) - device->names_ms));
 }
 
 /* ---- States ---------------------------------------------------------------------------------- */
@@ -409,7 +399,7 @@ static void run_enter(struct core *core, struct poll_run *run, enum run_state st
 	const struct correlate_plan *plan = plan_of(core, run);
 	if (!*set)
 		*set = core_take_set(core);
-	correlate_set_begin(*set, plan, run_wall_ms(core));
+	correlate_set_begin(*set, plan, core_wall_ms(core));
 	int err = core->io->walk(core->io, run->set->device->session, plan, state == RUN_PROBE,
 				 &events, run, &run->walk);
 	if (err)
@@ -420,7 +410,7 @@ void run_start(struct core *core, struct polled_set *set)
 {
 	struct poll_run *run = mem_zalloc(sizeof(*run));
 	run->set = set;
-	run->deadline_ms = run_mono_ms(core) + set->entry.interval_ms;
+	run->deadline_ms = core_mono_ms(core) + set->entry.interval_ms;
 	run->next = core->runs;
 	if (core->runs)
 		core->runs->previous = run;

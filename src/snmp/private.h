@@ -194,9 +194,6 @@ void snmp_client_receive(struct snmp_client *client, const struct loop_datagram 
 void snmp_client_tick(struct snmp_client *client);
 bool snmp_client_busy(const struct snmp_client *client);
 
-/* Whether that is where the device is. */
-bool snmp_from(const struct snmp_device *device, const struct loop_address *from);
-
 /* ---- Requests (request.c) -------------------------------------------------------------------- */
 
 /* Takes the times, once an event. */

@@ -310,7 +310,7 @@ void session_receive(struct snmp_client *client, const struct loop_datagram *dat
 	struct snmp_operation *op = client_find(client, (uint32_t)message.id, &attempt);
 	if (!op)
 		return;
-	if (!snmp_from(op->device, &datagram->from))
+	if (!loop_address_equal(&op->device->address, &datagram->from))
 		ignore(STAT_snmp_ignored_source);
 	else if (op->device->login->version != SNMP_V3)
 		ignore(STAT_snmp_ignored_version);
