@@ -161,7 +161,6 @@ void op_build(struct snmp_operation *op)
 	const struct snmp_login *login = device->login;
 	struct ber_writer w = ber_writer_of(op->memory, sizeof(op->memory));
 	const uint8_t *end = w.at;
-	uint8_t *id_at;
 	size_t columns = op->picked_count;
 	if (columns > device->varbinds_max)
 		columns = device->varbinds_max; /* has shrunk since they were picked */
@@ -177,7 +176,7 @@ void op_build(struct snmp_operation *op)
 		const struct column *column = &op->columns[op->picked[i]];
 		snmp_put_name(&w, (struct slice){(char *)column->last, column->len});
 	}
-	snmp_put_pdu(&w, &pdu, end, &id_at);
+	snmp_put_pdu(&w, &pdu, end);
 	if (login->version != SNMP_V3)
 		snmp_put_message(&w, login->version, login->community, end);
 	ASSERT(!w.full);

@@ -160,10 +160,3 @@ void ber_put_unsigned(struct ber_writer *w, uint8_t tag, uint64_t value)
 	be64_put(bytes + 1, value);
 	put_shortest(w, tag, bytes);
 }
-
-void ber_put_id(struct ber_writer *w, uint32_t value)
-{
-	uint8_t bytes[4];
-	be32_put(bytes, value);
-	ber_put_octets(w, BER_INTEGER, (struct slice){(const char *)bytes, sizeof(bytes)});
-}

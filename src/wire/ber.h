@@ -126,7 +126,5 @@ void ber_put_octets(struct ber_writer *w, uint8_t tag, struct slice bytes);
 /* In the shortest form. */
 void ber_put_integer(struct ber_writer *w, uint8_t tag, int64_t value);
 void ber_put_unsigned(struct ber_writer *w, uint8_t tag, uint64_t value);
-/* In four bytes, so that it can be patched: 2^23 <= value < 2^31 is the shortest form, too. */
-void ber_put_id(struct ber_writer *w, uint32_t value);
 
 #endif

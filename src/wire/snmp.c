@@ -243,14 +243,12 @@ void snmp_put_name(struct ber_writer *w, struct slice oid)
 	snmp_put_varbind(w, &varbind);
 }
 
-void snmp_put_pdu(struct ber_writer *w, const struct snmp_pdu *pdu, const uint8_t *end,
-		  uint8_t **id_at)
+void snmp_put_pdu(struct ber_writer *w, const struct snmp_pdu *pdu, const uint8_t *end)
 {
 	ber_put_header(w, BER_SEQUENCE, end);
 	ber_put_integer(w, BER_INTEGER, pdu->error_index);
 	ber_put_integer(w, BER_INTEGER, pdu->error_status);
-	ber_put_id(w, (uint32_t)pdu->request_id);
-	*id_at = w->full ? NULL : w->at + 2;
+	ber_put_integer(w, BER_INTEGER, pdu->request_id);
 	ber_put_header(w, (uint8_t)pdu->type, end);
 }
 
@@ -260,9 +258,4 @@ void snmp_put_message(struct ber_writer *w, enum snmp_version version, struct sl
 	ber_put_octets(w, BER_OCTETS, community);
 	ber_put_integer(w, BER_INTEGER, version);
 	ber_put_header(w, BER_SEQUENCE, end);
-}
-
-void snmp_patch_id(uint8_t *id_at, uint32_t id)
-{
-	be32_put(id_at, id);
 }

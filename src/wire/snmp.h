@@ -106,13 +106,9 @@ bool snmp_next(struct ber *varbinds, struct snmp_varbind *varbind) MUST_CHECK;
 void snmp_put_varbind(struct ber_writer *w, const struct snmp_varbind *varbind);
 /* With NULL for a value, as a request has it. */
 void snmp_put_name(struct ber_writer *w, struct slice oid);
-/* `pdu->varbinds` is not looked at. The id takes 4 bytes; *id_at is where. NULL when full. */
-void snmp_put_pdu(struct ber_writer *w, const struct snmp_pdu *pdu, const uint8_t *end,
-		  uint8_t **id_at);
+/* `pdu->varbinds` is not looked at. */
+void snmp_put_pdu(struct ber_writer *w, const struct snmp_pdu *pdu, const uint8_t *end);
 void snmp_put_message(struct ber_writer *w, enum snmp_version version, struct slice community,
 		      const uint8_t *end);
-
-/* A request once made is a template: only its id is new the next time. */
-void snmp_patch_id(uint8_t *id_at, uint32_t id);
 
 #endif

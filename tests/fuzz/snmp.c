@@ -47,12 +47,12 @@ static void write_again(const struct snmp_message *message, const struct snmp_va
 	static struct snmp_varbind again[VARBINDS_MAX];
 	struct snmp_message other;
 	const char *why;
-	uint8_t *memory = mem_alloc(2 * size + 256), *id_at;
+	uint8_t *memory = mem_alloc(2 * size + 256);
 	struct ber_writer w = ber_writer_of(memory, 2 * size + 256);
 	const uint8_t *end = w.at;
 	for (size_t i = count; i-- > 0;)
 		snmp_put_varbind(&w, &varbinds[i]);
-	snmp_put_pdu(&w, &message->pdu, end, &id_at);
+	snmp_put_pdu(&w, &message->pdu, end);
 	snmp_put_message(&w, message->version, message->community, end);
 	ASSERT(!w.full);
 	ASSERT(snmp_decode((struct slice){(char *)w.at, (size_t)(end - w.at)}, &other, &why) == 0);

@@ -125,14 +125,13 @@ static struct slice encode(struct agent *agent, const struct snmp_message *reque
 {
 	struct ber_writer w = ber_writer_of(agent->memory, sizeof(agent->memory));
 	const uint8_t *end = w.at;
-	uint8_t *id_at;
 	struct snmp_pdu pdu = {.type = SNMP_RESPONSE,
 			       .request_id = request->pdu.request_id,
 			       .error_status = status,
 			       .error_index = index};
 	for (size_t i = count; i-- > 0;)
 		snmp_put_varbind(&w, &varbinds[i]);
-	snmp_put_pdu(&w, &pdu, end, &id_at);
+	snmp_put_pdu(&w, &pdu, end);
 	snmp_put_message(&w, request->version, request->community, end);
 	assert_false(w.full);
 	return (struct slice){(char *)w.at, (size_t)(end - w.at)};

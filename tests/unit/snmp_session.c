@@ -141,7 +141,7 @@ static int tear_down(void **state)
 static void say(const struct saying *saying)
 {
 	static const struct usm_key wrong = {.bytes = "something else altogether", .len = 20};
-	uint8_t pdu_memory[256], memory[MESSAGE_BYTES], *id_at;
+	uint8_t pdu_memory[256], memory[MESSAGE_BYTES];
 	struct usm_message request;
 	struct slice message;
 	const char *why;
@@ -152,7 +152,7 @@ static void say(const struct saying *saying)
 	struct snmp_pdu pdu = {.type = saying->type,
 			       .request_id = request.id + saying->request_id_off};
 	snmp_put_varbind(&w, &varbind);
-	snmp_put_pdu(&w, &pdu, end, &id_at);
+	snmp_put_pdu(&w, &pdu, end);
 	const struct usm_seal seal = {.id = request.id + saying->id_off,
 				      .max_size = 1500,
 				      .flags = saying->flags,
@@ -404,7 +404,7 @@ static void refusals_end_the_operation(void **state)
 /* Version 2c with the id of a request of version 3. */
 static void another_version(void **state)
 {
-	uint8_t memory[256], *id_at;
+	uint8_t memory[256];
 	struct usm_message request;
 	const char *why;
 	int64_t was = stat_get(STAT_snmp_ignored_version);
@@ -416,7 +416,7 @@ static void another_version(void **state)
 	struct snmp_varbind varbind = {UPTIME, {SNMP_TIMETICKS, {.u64 = VALUE}}};
 	struct snmp_pdu pdu = {.type = SNMP_RESPONSE, .request_id = request.id};
 	snmp_put_varbind(&w, &varbind);
-	snmp_put_pdu(&w, &pdu, end, &id_at);
+	snmp_put_pdu(&w, &pdu, end);
 	snmp_put_message(&w, SNMP_V2C, SLICE("public"), end);
 	struct loop_datagram datagram = {{(char *)w.at, (size_t)(end - w.at)}, false, rig.address};
 	snmp_client_receive(rig.client, &datagram, 1);

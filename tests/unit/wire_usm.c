@@ -282,7 +282,7 @@ static void requests_are_those_of_net_snmp(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(v3_recorded); i++) {
 		struct slice bytes = hex_new(v3_recorded[i].request), made;
-		uint8_t opened[512], pdu_memory[256], memory[1024], *id_at;
+		uint8_t opened[512], pdu_memory[256], memory[1024];
 		struct usm_message theirs;
 		struct usm_scoped scoped;
 		struct keys keys;
@@ -296,7 +296,7 @@ static void requests_are_those_of_net_snmp(void **state)
 		struct ber_writer w = ber_writer_of(pdu_memory, sizeof(pdu_memory));
 		const uint8_t *end = w.at;
 		snmp_put_name(&w, SLICE("\x2b\x06\x01\x02\x01\x01\x05\x00"));
-		snmp_put_pdu(&w, &scoped.pdu, end, &id_at);
+		snmp_put_pdu(&w, &scoped.pdu, end);
 		uint64_t salt = 0;
 		for (size_t j = 0; j < theirs.salt.len; j++)
 			salt = salt << 8 | (uint8_t)theirs.salt.data[j];
