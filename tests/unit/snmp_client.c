@@ -1,41 +1,14 @@
-/* The client on a virtual clock, above an agent of a few lines whose table stands below. What it
- * should do is worked by hand from the table. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+/* The client on a virtual clock, above the agent of snmp_fake_agent.h. What it should do is
+ * worked by hand from its table. */
+#include "snmp_fake_agent.h"
 
 #include <errno.h>
 
 #include "snmp/private.h"
 
-enum { SENT_MAX = 64, ROWS = 50, MESSAGE_BYTES = 16 << 10 };
+enum { SENT_MAX = 64 };
 
-#define IF_DESCR   "1.3.6.1.2.1.2.2.1.2"
-#define IF_IN      "1.3.6.1.2.1.2.2.1.10"
-#define IF_OUT     "1.3.6.1.2.1.2.2.1.16"
-#define SYS_UPTIME "1.3.6.1.2.1.1.3.0"
-
-/* ---- The agent ------------------------------------------------------------------------------- */
-
-struct object {
-	uint8_t memory[32];
-	struct slice oid;
-	struct snmp_value value;
-};
-
-enum mood { WELL, LOOPING, STUCK, SILENT_ABOUT_WHICH, EMPTY, WRONG_NAMES, TOO_MANY };
-
-struct agent {
-	struct object objects[3 * ROWS + 1];
-	size_t count;
-	size_t varbinds_max; /* more is tooBig; 0: no limit */
-	bool cuts;           /* GETBULK gives less instead */
-	enum mood mood;
-	uint8_t memory[MESSAGE_BYTES];
-};
+/* ---- The rig --------------------------------------------------------------------------------- */
 
 struct rig {
 	struct snmp_port port;
@@ -62,114 +35,6 @@ struct rig {
 	bool free_in_reply, cancel_in_reply, free_in_done;
 	struct snmp_operation *op;
 };
-
-static struct slice oid_of(const char *text, uint8_t memory[OID_MAX_BYTES])
-{
-	struct slice oid;
-	assert_int_equal(oid_parse(slice_of(text), memory, &oid, NULL), 0);
-	return oid;
-}
-
-static void add_object(struct agent *agent, const char *column, uint32_t index,
-		       struct snmp_value value)
-{
-	struct object *object = &agent->objects[agent->count++];
-	uint8_t memory[OID_MAX_BYTES];
-	struct slice oid = oid_of(column, memory);
-	memcpy(object->memory, oid.data, oid.len);
-	size_t len = oid.len + (index ? oid_put_arc(object->memory + oid.len, index) : 0);
-	object->oid = (struct slice){(char *)object->memory, len};
-	object->value = value;
-}
-
-/* In the order of a walk: uptime, 50 descriptions, 50 counters in, 20 counters out. */
-static void fill(struct agent *agent)
-{
-	add_object(agent, SYS_UPTIME, 0, (struct snmp_value){SNMP_TIMETICKS, {.u64 = 77}});
-	for (uint32_t i = 1; i <= ROWS; i++)
-		add_object(agent, IF_DESCR, i * 100,
-			   (struct snmp_value){SNMP_OCTETS, {.bytes = SLICE("xe-0/0/0")}});
-	for (uint32_t i = 1; i <= ROWS; i++)
-		add_object(agent, IF_IN, i * 100, (struct snmp_value){SNMP_COUNTER32, {.u64 = i}});
-	for (uint32_t i = 1; i <= 20; i++)
-		add_object(agent, IF_OUT, i * 100,
-			   (struct snmp_value){SNMP_COUNTER32, {.u64 = 1000 * i}});
-}
-
-/* The first behind `oid`; NULL at the end. */
-static const struct object *next_object(const struct agent *agent, struct slice oid)
-{
-	for (size_t i = 0; i < agent->count; i++)
-		if (oid_compare(agent->objects[i].oid, oid) > 0)
-			return &agent->objects[i];
-	return NULL;
-}
-
-static struct snmp_varbind answer_one(const struct agent *agent, struct slice oid, bool exact)
-{
-	for (size_t i = 0; exact && i < agent->count; i++)
-		if (slice_equal(agent->objects[i].oid, oid))
-			return (struct snmp_varbind){oid, agent->objects[i].value};
-	if (exact)
-		return (struct snmp_varbind){oid, {.type = SNMP_NO_SUCH_OBJECT}};
-	const struct object *object = next_object(agent, oid);
-	if (object && agent->mood == LOOPING && object->value.type == SNMP_COUNTER32)
-		object = next_object(agent, SLICE("\x2b\x06\x01\x02\x01\x02\x02\x01\x0a"));
-	if (!object)
-		return (struct snmp_varbind){oid, {.type = SNMP_END_OF_MIB_VIEW}};
-	return (struct snmp_varbind){object->oid, object->value};
-}
-
-static struct slice encode(struct agent *agent, const struct snmp_message *request,
-			   struct snmp_varbind *varbinds, size_t count, int status, int index)
-{
-	struct ber_writer w = ber_writer_of(agent->memory, sizeof(agent->memory));
-	const uint8_t *end = w.at;
-	struct snmp_pdu pdu = {.type = SNMP_RESPONSE,
-			       .request_id = request->pdu.request_id,
-			       .error_status = status,
-			       .error_index = index};
-	for (size_t i = count; i-- > 0;)
-		snmp_put_varbind(&w, &varbinds[i]);
-	snmp_put_pdu(&w, &pdu, end);
-	snmp_put_message(&w, request->version, request->community, end);
-	assert_false(w.full);
-	return (struct slice){(char *)w.at, (size_t)(end - w.at)};
-}
-
-/* What the agent says to this request. */
-static struct slice answer(struct agent *agent, struct slice bytes)
-{
-	static struct snmp_varbind out[4096], asked[512];
-	struct snmp_message request;
-	const char *why;
-	size_t n = 0, count = 0;
-	assert_int_equal(snmp_decode(bytes, &request, &why), 0);
-	while (snmp_next(&request.pdu.varbinds, &asked[n]))
-		n++;
-	bool exact = request.pdu.type == SNMP_GET, bulk = request.pdu.type == SNMP_GETBULK;
-	size_t rows = bulk ? (size_t)request.pdu.error_index : 1;
-	if (agent->mood == EMPTY)
-		return encode(agent, &request, out, 0, 0, 0);
-	for (size_t i = 0; i < n * rows; i++)
-		out[count++] = answer_one(agent, i < n ? asked[i].oid : out[i - n].oid, exact);
-	if (agent->varbinds_max && count > agent->varbinds_max) {
-		if (!bulk || !agent->cuts)
-			return encode(agent, &request, asked, n, SNMP_TOO_BIG, 0);
-		count = agent->varbinds_max;
-	}
-	for (size_t i = 0; request.version == SNMP_V1 && i < count; i++)
-		if (out[i].value.type >= SNMP_NO_SUCH_OBJECT)
-			return encode(agent, &request, asked, n, SNMP_NO_SUCH_NAME,
-				      agent->mood == SILENT_ABOUT_WHICH ? 0 : (int)i + 1);
-	if (agent->mood == TOO_MANY)
-		out[count++] = out[0];
-	if (agent->mood == WRONG_NAMES)
-		out[0].oid = SLICE("\x2b\x06\x01\x03");
-	return encode(agent, &request, out, count, 0, 0);
-}
-
-/* ---- The rig --------------------------------------------------------------------------------- */
 
 static size_t on_send(struct snmp_port *port, const struct loop_outgoing *outgoing, size_t count)
 {
@@ -243,7 +108,7 @@ static void make(struct rig *rig, enum snmp_version version, unsigned in_flight_
 	assert_int_equal(snmp_login_new(&credentials, &rig->login, &e), 0);
 	rig->address = (struct loop_address){.bytes = {127, 0, 0, 1}, .port = 161};
 	rig->device = snmp_device_new(rig->client, &rig->address, rig->login, &options);
-	fill(&rig->agent);
+	agent_fill(&rig->agent);
 }
 
 static void drop(struct rig *rig)
@@ -299,7 +164,7 @@ static void talk(struct rig *rig)
 {
 	for (size_t at = rig->sent_count - 1; at < rig->sent_count; at++) {
 		clock_virtual_advance(&rig->clock, 5000);
-		give(rig, answer(&rig->agent, rig->sent[at % SENT_MAX].bytes));
+		give(rig, agent_answer(&rig->agent, rig->sent[at % SENT_MAX].bytes));
 		assert_true(at < 1000);
 	}
 }
@@ -445,11 +310,11 @@ static void an_agent_that_gives_nothing(void **state)
 static void what_is_no_reply_is_counted_and_ignored(void **state)
 {
 	static const char *const oids[] = {SYS_UPTIME};
-	uint8_t bytes[MESSAGE_BYTES];
+	uint8_t bytes[AGENT_MESSAGE_BYTES];
 	(void)state;
 	make(&rig, SNMP_V2C, 0);
 	begin(&rig, false, oids, 1);
-	struct slice good = answer(&rig.agent, last_sent(&rig));
+	struct slice good = agent_answer(&rig.agent, last_sent(&rig));
 	struct loop_address other = rig.address;
 
 	int64_t was = stat_get(STAT_snmp_ignored_source);
@@ -494,14 +359,14 @@ static void what_is_no_reply_is_counted_and_ignored(void **state)
 	assert_int_equal(stat_get(STAT_snmp_ignored_version), was + 1);
 	was = stat_get(STAT_snmp_ignored_content);
 	rig.agent.mood = WRONG_NAMES;
-	give(&rig, answer(&rig.agent, last_sent(&rig)));
+	give(&rig, agent_answer(&rig.agent, last_sent(&rig)));
 	rig.agent.mood = TOO_MANY;
-	give(&rig, answer(&rig.agent, last_sent(&rig)));
+	give(&rig, agent_answer(&rig.agent, last_sent(&rig)));
 	assert_int_equal(stat_get(STAT_snmp_ignored_content), was + 2);
 
 	assert_int_equal(rig.replies + rig.done, 0);
 	rig.agent.mood = WELL;
-	good = answer(&rig.agent, last_sent(&rig));
+	good = agent_answer(&rig.agent, last_sent(&rig));
 	was = stat_get(STAT_snmp_ignored_late);
 	give(&rig, good);
 	give(&rig, good); /* twice */
@@ -550,14 +415,14 @@ static void a_reply_to_an_earlier_attempt(void **state)
 	begin(&rig, false, oids, 1);
 	pass(&rig, 1500);
 	assert_int_equal(rig.sent_count, 2);
-	give(&rig, answer(&rig.agent, rig.sent[0].bytes));
+	give(&rig, agent_answer(&rig.agent, rig.sent[0].bytes));
 	assert_int_equal(rig.done, 1);
 	assert_int_equal(rig.err, 0);
 	snmp_device_view(rig.device, &view);
 	assert_int_equal(view.rtt_ms, 1500);
 	assert_int_equal(view.timeout_ms, 1500 + 4 * 750); /* RFC 6298 (2.2), (2.3) */
 	int64_t was = stat_get(STAT_snmp_ignored_late);
-	give(&rig, answer(&rig.agent, rig.sent[1].bytes));
+	give(&rig, agent_answer(&rig.agent, rig.sent[1].bytes));
 	assert_int_equal(stat_get(STAT_snmp_ignored_late), was + 1);
 	drop(&rig);
 }
@@ -573,7 +438,7 @@ static void time_outs_halve_the_request(void **state)
 	assert_int_equal(rig.sent_count, 3);
 	snmp_device_view(rig.device, &view);
 	assert_int_equal(view.varbinds_max, 8);
-	give(&rig, answer(&rig.agent, rig.sent[0].bytes));
+	give(&rig, agent_answer(&rig.agent, rig.sent[0].bytes));
 	assert_int_equal(rig.cells, 30);
 	talk(&rig);
 	assert_whole_walk(&rig);
@@ -700,7 +565,7 @@ static void a_dead_device_delays_nobody(void **state)
 	assert_int_equal(rig.sent_count, 6);
 	for (size_t i = 2; i < 6; i++)
 		if (rig.sent[i].to.port == rig.address.port)
-			give(&rig, answer(&rig.agent, rig.sent[i].bytes));
+			give(&rig, agent_answer(&rig.agent, rig.sent[i].bytes));
 	assert_int_equal(rig.done, 1);
 	assert_int_equal(rig.err, 0);
 	for (size_t i = 0; i < ARRAY_LEN(dead); i++)
@@ -718,7 +583,7 @@ static void one_device_has_its_own_limit(void **state)
 		begin(&rig, false, oids, 1);
 	assert_int_equal(rig.sent_count, 2);
 	for (size_t at = 0; at < rig.sent_count; at++)
-		give(&rig, answer(&rig.agent, rig.sent[at].bytes));
+		give(&rig, agent_answer(&rig.agent, rig.sent[at].bytes));
 	assert_int_equal(rig.sent_count, 10);
 	assert_int_equal(rig.done, 10);
 	uint8_t memory[OID_MAX_BYTES];
