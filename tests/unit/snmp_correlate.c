@@ -13,6 +13,16 @@ static void open_fast_poll(struct rig *rig)
 	rig_oid(rig, OUT, "1.3.6.1.2.1.31.1.1.1.10", OID_COUNTER64)->aggregate = true;
 }
 
+/* Rows that are called what their `label` says. */
+static void begin_sensors(struct rig *rig)
+{
+	rig_open(rig, "Sensors", CORRELATOR_GENERIC);
+	rig_oid(rig, "level", "1.3.6.1.4.1.99.1.2", OID_GAUGE32);
+	rig_name_oid(rig, "label", "1.3.6.1.4.1.99.1.1", OID_TEXT);
+	rig->oidset.correlate_oid = rig->oidset.name_oids[0];
+	rig_begin(rig);
+}
+
 static const struct named two_ports[] = {
 	{"1", "xe-0/0/0", NULL, "uplink"}, {"7", "xe-0/2/0", NULL, ""}, {NULL}};
 
@@ -34,8 +44,7 @@ static void interfaces_are_called_by_their_name(UNUSED void **state)
 	set_add(&rig.set, OUT, "1", counter64(2));
 	set_add(&rig.set, "ifCounterDiscontinuityTime", "1", ticks(9));
 	set_add(&rig.set, IN, "7", counter64(0));
-	struct correlate_naming naming = {.before = names, .after = names};
-	assert_string_equal(rig_run(&rig, &naming),
+	assert_string_equal(rig_run_named(&rig, names),
 			    " @1007 sysUpTime=200\n"
 			    "xe-0/0/0 @1007 ifHCInOctets=18446744073709551615 ifHCOutOctets=2 "
 			    "ifCounterDiscontinuityTime=9\n"
@@ -58,8 +67,7 @@ static void each_value_has_the_time_of_its_own_reply(UNUSED void **state)
 	set_add(&rig.set, IN, "7", counter64(3));
 	correlate_set_reply(&rig.set, 1031);
 	set_add(&rig.set, OUT, "7", counter64(4));
-	struct correlate_naming naming = {.before = names, .after = names};
-	assert_string_equal(rig_run(&rig, &naming),
+	assert_string_equal(rig_run_named(&rig, names),
 			    "xe-0/0/0 @1007 ifHCInOctets=1 ifHCOutOctets=2\n"
 			    "xe-0/2/0 @1007 ifHCInOctets=3\n"
 			    "xe-0/2/0 @1031 ifHCOutOctets=4\n");
@@ -76,8 +84,7 @@ static void undescribed_interfaces_are_left_out_where_the_oidset_says_so(UNUSED 
 	struct if_names *names = make_names(two_ports, 0, 100, 5);
 	set_add(&rig.set, IN, "1", counter64(1));
 	set_add(&rig.set, IN, "7", counter64(3));
-	struct correlate_naming naming = {.before = names, .after = names};
-	assert_string_equal(rig_run(&rig, &naming), "xe-0/0/0 @1000 ifHCInOctets=1\n");
+	assert_string_equal(rig_run_named(&rig, names), "xe-0/0/0 @1000 ifHCInOctets=1\n");
 	assert_string_equal(rig.set.notes.first.text, ""); /* on purpose: no trouble */
 	if_names_release(names);
 	rig_close(&rig);
@@ -127,11 +134,10 @@ static void interfaces_of_one_name_are_told_apart_by_their_indices(UNUSED void *
 	set_add(&rig.set, IN, "4", counter64(4));
 	set_add(&rig.set, IN, "5", counter64(5));
 	set_add(&rig.set, IN, "6", counter64(6));
-	struct correlate_naming naming = {.before = names, .after = names};
-	assert_string_equal(rig_run(&rig, &naming), "eth1 @1000 ifHCInOctets=2\n"
-						    "eth0#3 @1000 ifHCInOctets=3\n"
-						    "#4 @1000 ifHCInOctets=4\n"
-						    "five @1000 ifHCInOctets=5\n");
+	assert_string_equal(rig_run_named(&rig, names), "eth1 @1000 ifHCInOctets=2\n"
+							"eth0#3 @1000 ifHCInOctets=3\n"
+							"#4 @1000 ifHCInOctets=4\n"
+							"five @1000 ifHCInOctets=5\n");
 	assert_int_equal(rig.set.notes.counts[TROUBLE_SHARED], 1);
 	assert_int_equal(rig.set.notes.counts[TROUBLE_UNNAMED], 1);
 	if_names_release(names);
@@ -154,9 +160,8 @@ static void infinera_names_are_what_stands_behind_the_equals_sign(UNUSED void **
 	static const char *const indices[] = {"1", "2", "3", "4"};
 	for (size_t i = 0; i < ARRAY_LEN(indices); i++)
 		set_add(&rig.set, "rx", indices[i], counter64(i));
-	struct correlate_naming naming = {.before = names, .after = names};
-	assert_string_equal(rig_run(&rig, &naming), "1-A-2-T1 @1000 rx=0\nsame#2 @1000 rx=1\n"
-						    "same#3 @1000 rx=2\nplain @1000 rx=3\n");
+	assert_string_equal(rig_run_named(&rig, names), "1-A-2-T1 @1000 rx=0\nsame#2 @1000 rx=1\n"
+							"same#3 @1000 rx=2\nplain @1000 rx=3\n");
 	if_names_release(names);
 	rig_close(&rig);
 }
@@ -196,8 +201,7 @@ static void juniper_queues_are_named_by_interface_and_queue(UNUSED void **state)
 	set_add(&rig.set, "qed", "7.2.98.101", counter64(2));
 	set_add(&rig.set, "qed", "7", counter64(3));
 	set_add(&rig.set, "qed", "8.2.98.101", counter64(4));
-	struct correlate_naming naming = {.before = names, .after = names};
-	assert_string_equal(rig_run(&rig, &naming),
+	assert_string_equal(rig_run_named(&rig, names),
 			    "xe-0/0/0|be @1000 qed=1\nxe-0/2/0|be @1000 qed=2\n");
 	assert_int_equal(rig.set.notes.counts[TROUBLE_INDEX], 1);
 	assert_int_equal(rig.set.notes.counts[TROUBLE_UNNAMED], 1);
@@ -285,11 +289,7 @@ static void cisco_processors_are_named_by_their_entity(UNUSED void **state)
 static void generic_rows_have_the_value_of_the_named_oid(UNUSED void **state)
 {
 	struct rig rig;
-	rig_open(&rig, "Sensors", CORRELATOR_GENERIC);
-	rig_oid(&rig, "level", "1.3.6.1.4.1.99.1.2", OID_GAUGE32);
-	rig_name_oid(&rig, "label", "1.3.6.1.4.1.99.1.1", OID_TEXT);
-	rig.oidset.correlate_oid = rig.oidset.name_oids[0];
-	rig_begin(&rig);
+	begin_sensors(&rig);
 	static const char *const labels[] = {"inlet", "outlet", "outlet", "caf\xe9\x01", ""};
 	for (size_t i = 0; i < ARRAY_LEN(labels); i++) {
 		char index[8];
@@ -309,11 +309,7 @@ static void generic_rows_have_the_value_of_the_named_oid(UNUSED void **state)
 static void a_name_with_its_index_may_be_taken_already(UNUSED void **state)
 {
 	struct rig rig;
-	rig_open(&rig, "Sensors", CORRELATOR_GENERIC);
-	rig_oid(&rig, "level", "1.3.6.1.4.1.99.1.2", OID_GAUGE32);
-	rig_name_oid(&rig, "label", "1.3.6.1.4.1.99.1.1", OID_TEXT);
-	rig.oidset.correlate_oid = rig.oidset.name_oids[0];
-	rig_begin(&rig);
+	begin_sensors(&rig);
 	static const char *const labels[] = {"n", "n", "n#1", "m"};
 	for (size_t i = 0; i < ARRAY_LEN(labels); i++) {
 		char index[8];
@@ -429,9 +425,8 @@ static void odd_types_are_counted_and_described(UNUSED void **state)
 	set_add(&rig.set, "ifOperStatus", "7",
 		(struct snmp_value){.type = SNMP_DOUBLE, .f64 = 1.5});
 	set_add(&rig.set, "ifOperStatus", "8", (struct snmp_value){.type = SNMP_UNREADABLE});
-	struct correlate_naming naming = {.before = names, .after = names};
 	assert_string_equal(
-		rig_run(&rig, &naming),
+		rig_run_named(&rig, names),
 		"xe-0/2/0 @1000 ifHCOutOctets=5 ifInErrors=4294967295 ifOperStatus=1.5\n");
 	assert_int_equal(rig.set.notes.counts[TROUBLE_TYPE], 5);
 	assert_string_equal(rig.set.notes.first.text,
@@ -451,9 +446,8 @@ static void doubled_and_missing_indices_are_counted(UNUSED void **state)
 	set_add(&rig.set, IN, "7", counter64(8));
 	set_add(&rig.set, IN, "7", counter64(7));
 	set_add(&rig.set, IN, "", counter64(9));
-	struct correlate_naming naming = {.before = names, .after = names};
-	assert_string_equal(rig_run(&rig, &naming), "xe-0/0/0 @1000 ifHCInOctets=1\n"
-						    "xe-0/2/0 @1000 ifHCInOctets=7\n");
+	assert_string_equal(rig_run_named(&rig, names), "xe-0/0/0 @1000 ifHCInOctets=1\n"
+							"xe-0/2/0 @1000 ifHCInOctets=7\n");
 	assert_int_equal(rig.set.notes.counts[TROUBLE_DOUBLED], 2);
 	assert_int_equal(rig.set.notes.counts[TROUBLE_INDEX], 1);
 	if_names_release(names);
@@ -464,11 +458,7 @@ static void doubled_and_missing_indices_are_counted(UNUSED void **state)
 static void names_may_hold_every_byte(UNUSED void **state)
 {
 	struct rig rig;
-	rig_open(&rig, "Bytes", CORRELATOR_GENERIC);
-	rig_oid(&rig, "level", "1.3.6.1.4.1.99.1.2", OID_GAUGE32);
-	rig_name_oid(&rig, "label", "1.3.6.1.4.1.99.1.1", OID_TEXT);
-	rig.oidset.correlate_oid = rig.oidset.name_oids[0];
-	rig_begin(&rig);
+	begin_sensors(&rig);
 	for (unsigned byte = 0; byte < 256; byte++) {
 		char name[3] = {'a', (char)byte, 'b'}, index[8];
 		snprintf(index, sizeof(index), "%u", byte + 1);

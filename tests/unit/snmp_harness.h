@@ -228,6 +228,13 @@ static inline const char *rig_run(struct rig *rig, const struct correlate_naming
 	return rig->text.data;
 }
 
+/* The poll of a device whose interfaces were called so before and are after. */
+static inline const char *rig_run_named(struct rig *rig, const struct if_names *names)
+{
+	struct correlate_naming naming = {.before = names, .after = names};
+	return rig_run(rig, &naming);
+}
+
 /* A device's names: `index, name` pairs, ended by NULL; the guard's moment beside. */
 struct named {
 	const char *index, *name, *descr, *alias;
