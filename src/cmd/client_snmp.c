@@ -1,6 +1,5 @@
 /* Asks one device, with the option letters of net-snmp's tools. Talks to the device itself, not to
  * a server. */
-#include <ctype.h>
 #include <errno.h>
 #include <netdb.h>
 
@@ -61,212 +60,28 @@ static const struct client_command command = {.name = "snmp", .help = client_snm
 /* For sentences. */
 static const struct client_args complaining = {.command = &command};
 
-enum { WORDS_MAX = SNMP_COLUMNS_MAX + 2, LINE_MAX_BYTES = 1 << 20 };
+enum { LINE_MAX_BYTES = 1 << 20 };
 
 struct request {
-	struct snmp_credentials credentials;
-	struct snmp_device_options options;
-	bool numeric, level_given;
-	uint8_t engine_id[USM_ENGINE_ID_MAX_BYTES];
-	const char *words[WORDS_MAX];
-	size_t word_count;
+	struct snmp_request line;
 	struct slice oids[SNMP_COLUMNS_MAX];
 	size_t oid_count;
 };
 
-/* ---- Command line ---------------------------------------------------------------------------- */
-
-/* A decimal number up to `max`, of thousandths if it has a fraction; false: none. */
-static bool parse_thousandths(const char *text, unsigned max, unsigned *value)
-{
-	char *end;
-	if (!isdigit((unsigned char)*text))
-		return false;
-	double number = strtod(text, &end);
-	if (*end || !(number * 1000 <= max))
-		return false;
-	*value = (unsigned)(number * 1000 + 0.5);
-	return true;
-}
-
-static bool parse_count(const char *text, unsigned max, unsigned *value)
-{
-	return parse_thousandths(text, max * 1000, value) && *value % 1000 == 0 &&
-	       ((*value /= 1000), true);
-}
-
-static bool parse_version(const char *text, enum snmp_version *version)
-{
-	static const struct {
-		const char *text;
-		enum snmp_version version;
-	} versions[] = {{"1", SNMP_V1}, {"2c", SNMP_V2C}, {"3", SNMP_V3}};
-	for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
-		*version = versions[i].version;
-		if (strcmp(text, versions[i].text) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool parse_level(const char *text, enum snmp_level *level)
-{
-	static const char *const levels[] = {"noAuthNoPriv", "authNoPriv", "authPriv"};
-	for (size_t i = 0; i < ARRAY_LEN(levels); i++) {
-		*level = (enum snmp_level)i;
-		if (strcasecmp(text, levels[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool parse_hex(const char *text, struct request *r)
-{
-	size_t digits = 0;
-	if (text[0] == '0' && (text[1] | 0x20) == 'x')
-		text += 2;
-	for (; isxdigit((unsigned char)text[digits]); digits++) {
-		unsigned char c = (unsigned char)text[digits];
-		uint8_t value = (uint8_t)(isdigit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
-		if (digits / 2 >= sizeof(r->engine_id))
-			return false;
-		uint8_t *byte = &r->engine_id[digits / 2];
-		*byte = (uint8_t)(digits % 2 ? *byte << 4 | value : value);
-	}
-	r->credentials.engine_id = (struct slice){(char *)r->engine_id, digits / 2};
-	return digits && digits % 2 == 0 && !text[digits];
-}
-
-static bool set_timeout(struct snmp_device_options *options, const char *value)
-{
-	unsigned ms;
-	if (!parse_thousandths(value, 3600 * 1000, &ms) || !ms)
-		return false;
-	options->timeout_min_ms = options->timeout_start_ms = options->timeout_max_ms = ms;
-	return true;
-}
-
-/* False: the value is none for this letter. */
-static bool set_option(struct request *r, char letter, const char *value)
-{
-	struct snmp_credentials *c = &r->credentials;
-	switch (letter) {
-	case 'v':
-		return parse_version(value, &c->version);
-	case 'c':
-		c->community = slice_of(value);
-		return true;
-	case 'u':
-		c->user = slice_of(value);
-		return true;
-	case 'l':
-		r->level_given = true;
-		return parse_level(value, &c->level);
-	case 'a':
-		return usm_auth_parse(slice_of(value), &c->auth);
-	case 'A':
-		c->auth_password = slice_of(value);
-		return true;
-	case 'x':
-		return usm_priv_parse(slice_of(value), &c->priv);
-	case 'X':
-		c->priv_password = slice_of(value);
-		return true;
-	case 'n':
-		c->context = slice_of(value);
-		return true;
-	case 'e':
-		return parse_hex(value, r);
-	case 't':
-		return set_timeout(&r->options, value);
-	case 'r':
-		return parse_count(value, SNMP_RETRIES_MAX, &r->options.retries);
-	case 'C':
-		return value[0] == 'r' &&
-		       parse_count(value + 1, SNMP_REPLY_VARBINDS_MAX, &r->options.repetitions_max);
-	case 'O':
-		r->numeric = true;
-		return strcmp(value, "n") == 0;
-	default:
-		return false;
-	}
-}
-
-/* One word of the command line, with the next one if it takes it: -v2c, -v 2c, -Cr10, -Cr 10. How
- * many were taken; 0 after a complaint. */
-static int take_word(struct request *r, const char *word, const char *next)
-{
-	char joined[32];
-	if (word[0] != '-' || !word[1]) {
-		if (r->word_count == WORDS_MAX) {
-			client_usage(&complaining, "more than %d words", WORDS_MAX);
-			return 0;
-		}
-		r->words[r->word_count++] = word;
-		return 1;
-	}
-	const char *value = word + 2;
-	int taken = 1;
-	if (!strchr("vculaAxXnetrCO", word[1])) {
-		client_usage(&complaining, "there is no option %.20s", word);
-		return 0;
-	}
-	if (strcmp(word, "-Cr") == 0 && next) {
-		snprintf(joined, sizeof(joined), "r%s", next);
-		value = joined;
-		taken = 2;
-	} else if (!*value && next) {
-		value = next;
-		taken = 2;
-	}
-	if (set_option(r, word[1], value))
-		return taken;
-	client_usage(&complaining, "option -%c does not take \"%.60s\"", word[1], value);
-	return 0;
-}
-
-static void set_level(struct request *r)
-{
-	struct snmp_credentials *c = &r->credentials;
-	if (!c->auth)
-		c->auth = USM_AUTH_SHA1;
-	if (!c->priv)
-		c->priv = USM_PRIV_AES128;
-	if (!r->level_given)
-		c->level = c->priv_password.len   ? SNMP_AUTH_PRIV
-			   : c->auth_password.len ? SNMP_AUTH_NO_PRIV
-						  : SNMP_NO_AUTH_NO_PRIV;
-}
-
-static int parse(int argc, char *const *argv, struct request *r)
-{
-	*r = (struct request){
-		.credentials = {.version = SNMP_V2C, .community = SLICE("public")},
-		.options = {.retries = 5},
-	};
-	(void)set_timeout(&r->options, "1");
-	for (int i = 0; i < argc;) {
-		int taken = take_word(r, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
-		if (!taken)
-			return ERR_INVALID;
-		i += taken;
-	}
-	set_level(r);
-	return 0;
-}
+/* ---- What is asked --------------------------------------------------------------------------- */
 
 static int parse_oids(struct request *r, size_t first, const char *standard)
 {
 	static uint8_t memory[SNMP_COLUMNS_MAX][OID_MAX_BYTES];
 	struct errbuf e = {""};
-	if (r->word_count == first && standard)
-		r->words[r->word_count++] = standard;
-	if (r->word_count == first) {
+	if (r->line.word_count == first && standard)
+		r->line.words[r->line.word_count++] = standard;
+	if (r->line.word_count == first) {
 		client_usage(&complaining, "no OID is given");
 		return ERR_INVALID;
 	}
-	for (size_t i = first; i < r->word_count && r->oid_count < SNMP_COLUMNS_MAX; i++) {
-		const char *word = r->words[i];
+	for (size_t i = first; i < r->line.word_count && r->oid_count < SNMP_COLUMNS_MAX; i++) {
+		const char *word = r->line.words[i];
 		/* What net-snmp's users write for everything. */
 		if (strcmp(word, ".1") == 0 || strcmp(word, "1") == 0 || strcmp(word, ".") == 0)
 			word = "1.3";
@@ -282,33 +97,11 @@ static int parse_oids(struct request *r, size_t first, const char *standard)
 
 /* ---- Where it is ----------------------------------------------------------------------------- */
 
-/* `host`, `host:port`, `1.2.3.4:161`, `[::1]:161`, `::1`; `udp:` in front says nothing new. */
-static void split_device(const char *text, char *host, size_t host_size, char *port,
-			 size_t port_size)
-{
-	if (strncmp(text, "udp:", 4) == 0)
-		text += 4;
-	const char *colon = strrchr(text, ':');
-	const char *bracket = strchr(text, ']');
-	bool one_colon = colon && strchr(text, ':') == colon;
-	snprintf(port, port_size, "%d", SNMP_AGENT_PORT);
-	if (text[0] == '[' && bracket) {
-		snprintf(host, host_size, "%.*s", (int)(bracket - text - 1), text + 1);
-		if (bracket[1] == ':')
-			snprintf(port, port_size, "%s", bracket + 2);
-	} else if (one_colon) {
-		snprintf(host, host_size, "%.*s", (int)(colon - text), text);
-		snprintf(port, port_size, "%s", colon + 1);
-	} else {
-		snprintf(host, host_size, "%s", text);
-	}
-}
-
 static int resolve(const char *device, struct loop_address *address)
 {
-	char host[256], port[16];
+	char host[SNMP_HOST_MAX_BYTES], port[SNMP_PORT_MAX_BYTES];
 	struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found;
-	split_device(device, host, sizeof(host), port, sizeof(port));
+	snmp_request_split(device, host, port);
 	int err = getaddrinfo(host, port, &hints, &found);
 	if (err) {
 		client_complain(&complaining, "%.100s: %s", device, gai_strerror(err));
@@ -336,7 +129,7 @@ struct asking {
 static void print_cell(struct asking *asking, const struct snmp_cell *cell)
 {
 	buf_clear(&asking->line);
-	snmp_text_line(cell->oid, &cell->value, !asking->request->numeric, &asking->line);
+	snmp_text_line(cell->oid, &cell->value, !asking->request->line.numeric, &asking->line);
 	buf_append_char(&asking->line, '\n');
 	fwrite(asking->line.data, 1, asking->line.len, stdout);
 }
@@ -372,7 +165,7 @@ static void on_done(void *owner, const struct snmp_result *result)
 	struct asking *asking = owner;
 	asking->err = result->err;
 	if (result->err)
-		client_complain(&complaining, "%s: %s", asking->request->words[1],
+		client_complain(&complaining, "%s: %s", asking->request->line.words[1],
 				result->sentence);
 	complain_of_columns(asking, result);
 	for (size_t i = 0; !asking->err && i < result->count; i++)
@@ -479,8 +272,8 @@ static void print_interfaces(const struct asking *asking)
 static void set_oids(struct request *r, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		r->words[2 + i] = names[i];
-	r->word_count = 2 + count;
+		r->line.words[2 + i] = names[i];
+	r->line.word_count = 2 + count;
 	r->oid_count = 0;
 	ASSERT(parse_oids(r, 2, NULL) == 0);
 }
@@ -496,11 +289,11 @@ static void print_engine(struct asking *asking, const struct loop_address *addre
 {
 	static const struct snmp_credentials nobody = {.version = SNMP_V3};
 	static const struct snmp_events probing = {on_reply, on_probed};
-	struct snmp_device_options options = asking->request->options;
+	struct snmp_device_options options = asking->request->line.options;
 	struct snmp_device *device = asking->device;
 	struct snmp_device_view view;
 	struct snmp_login *login;
-	if (asking->request->credentials.version != SNMP_V3) {
+	if (asking->request->line.credentials.version != SNMP_V3) {
 		options.retries = options.retries ? 1 : 0;
 		ASSERT(snmp_login_new(&nobody, &login, NULL) == 0);
 		asking->device = snmp_device_new(asking->client, address, login, &options);
@@ -546,11 +339,11 @@ static int run(struct request *r, const struct loop_address *address, struct snm
 	if (err) {
 		client_complain(&complaining, "%s", e.text);
 	} else {
-		asking.device = snmp_device_new(asking.client, address, login, &r->options);
-		if (strcmp(r->words[0], "discover") == 0)
+		asking.device = snmp_device_new(asking.client, address, login, &r->line.options);
+		if (strcmp(r->line.words[0], "discover") == 0)
 			err = discover(&asking, address);
 		else
-			err = ask(&asking, strcmp(r->words[0], "walk") == 0, &events);
+			err = ask(&asking, strcmp(r->line.words[0], "walk") == 0, &events);
 		snmp_device_free(asking.device);
 		snmp_client_close(asking.client);
 	}
@@ -561,40 +354,15 @@ static int run(struct request *r, const struct loop_address *address, struct snm
 
 static int check_words(struct request *r)
 {
-	const char *what = r->word_count ? r->words[0] : "";
+	const char *what = r->line.word_count ? r->line.words[0] : "";
 	bool discover_it = strcmp(what, "discover") == 0, walk = strcmp(what, "walk") == 0;
 	if (!discover_it && !walk && strcmp(what, "get") != 0)
 		return client_usage(&complaining, "say get, walk, discover or poll-once");
-	if (r->word_count < 2)
+	if (r->line.word_count < 2)
 		return client_usage(&complaining, "no device is given");
-	if (discover_it && r->word_count > 2)
+	if (discover_it && r->line.word_count > 2)
 		return client_usage(&complaining, "discover takes a device only");
 	return discover_it ? 0 : parse_oids(r, 2, walk ? "1.3.6.1.2.1" : NULL);
-}
-
-/* ---- For client_snmp_poll.c ------------------------------------------------------------------ */
-
-int snmp_request_parse(int argc, char *const *argv, struct snmp_request *made)
-{
-	static struct request request;
-	if (parse(argc, argv, &request))
-		return ERR_INVALID;
-	*made = (struct snmp_request){request.credentials, request.options, request.words,
-				      request.word_count};
-	return 0;
-}
-
-int snmp_request_device(const char *device, char host[SNMP_HOST_MAX_BYTES], uint16_t *port)
-{
-	char text[16];
-	unsigned number;
-	split_device(device, host, SNMP_HOST_MAX_BYTES, text, sizeof(text));
-	if (parse_count(text, UINT16_MAX, &number) && number && host[0]) {
-		*port = (uint16_t)number;
-		return 0;
-	}
-	client_usage(&complaining, "%.100s is no HOST or HOST:PORT", device);
-	return ERR_INVALID;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -611,14 +379,14 @@ int client_snmp(int argc, char *const *argv)
 	}
 	if (argc && strcmp(argv[0], "poll-once") == 0)
 		return client_snmp_poll(argc - 1, argv + 1);
-	if (parse(argc, argv, &request) || check_words(&request))
+	if (snmp_request_parse(argc, argv, &request.line) || check_words(&request))
 		return CLIENT_USAGE;
-	if (snmp_login_new(&request.credentials, &login, &e)) {
+	if (snmp_login_new(&request.line.credentials, &login, &e)) {
 		client_usage(&complaining, "%s", e.text);
 		return CLIENT_USAGE;
 	}
-	int status = resolve(request.words[1], &address) ? CLIENT_FAILED
-							 : run(&request, &address, login);
+	int status = resolve(request.line.words[1], &address) ? CLIENT_FAILED
+							      : run(&request, &address, login);
 	snmp_login_release(login);
 	return status;
 }
