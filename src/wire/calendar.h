@@ -9,6 +9,8 @@ struct date {
 	int month, day; /* from 1 */
 };
 
+enum { DAYS_PER_400_YEARS = 146097, EPOCH_FROM_MARCH_0 = 719468 };
+
 /* From 1970-01-01. Years are counted from March, so that the leap day is their last; then the
  * lengths of the months repeat as 31,30,31,30,31, which is (153 * m + 2) / 5. A day beyond the
  * month's end is one of the next month. */
@@ -18,13 +20,15 @@ static inline int64_t days_of_date(struct date date)
 	int64_t era = floor_div(year, 400), of_era = year - era * 400;
 	int month = (date.month + 9) % 12;
 	int64_t of_year = (153 * month + 2) / 5 + date.day - 1;
-	return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+	return era * DAYS_PER_400_YEARS + of_era * 365 + of_era / 4 - of_era / 100 + of_year -
+	       EPOCH_FROM_MARCH_0;
 }
 
 static inline struct date date_of_days(int64_t days)
 {
-	days += 719468;
-	int64_t era = floor_div(days, 146097), of_era = days - era * 146097;
+	days += EPOCH_FROM_MARCH_0;
+	int64_t era = floor_div(days, DAYS_PER_400_YEARS), of_era = days - era * DAYS_PER_400_YEARS;
+	/* Without the leap days that have passed in the era, each year has 365 days. */
 	int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
 	int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
 	int month = (int)((5 * of_year + 2) / 153);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "wire/calendar.h"
 #include "wire/number.h"
 
 enum { MS_PER_SECOND = 1000, MS_PER_MINUTE = 60000, MS_PER_HOUR = 3600000, MS_PER_DAY = 86400000 };
@@ -85,48 +86,10 @@ static int take_thousandths(struct scan *s, bool *rest)
 
 /* ---- The calendar --------------------------------------------------------------------------- */
 
-struct date {
-	int64_t year; /* 0 is the year before 1 */
-	int month, day;
-};
-
-enum { DAYS_PER_400_YEARS = 146097, EPOCH_FROM_MARCH_0 = 719468 };
-
-static bool leap_year(int64_t year)
-{
-	return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-}
-
 static int days_of_month(int64_t year, int month)
 {
 	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 	return days[month - 1] + (month == 2 && leap_year(year));
-}
-
-/* Days since 1970-01-01. Years are counted from March, so that the leap day is their last; then the
- * months' lengths repeat as 31,30,31,30,31, which is (153 * m + 2) / 5. */
-static int64_t days_of_date(struct date date)
-{
-	int64_t year = date.year - (date.month <= 2);
-	int64_t era = floor_div(year, 400), of_era = year - era * 400;
-	int month = (date.month + 9) % 12;
-	int64_t of_year = (153 * month + 2) / 5 + date.day - 1;
-	return era * DAYS_PER_400_YEARS + of_era * 365 + of_era / 4 - of_era / 100 + of_year -
-	       EPOCH_FROM_MARCH_0;
-}
-
-static struct date date_of_days(int64_t days)
-{
-	days += EPOCH_FROM_MARCH_0;
-	int64_t era = floor_div(days, DAYS_PER_400_YEARS), of_era = days - era * DAYS_PER_400_YEARS;
-	/* Without the leap days that have passed in the era, each year has 365 days. */
-	int64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-	int of_year = (int)(of_era - (year * 365 + year / 4 - year / 100));
-	int month = (5 * of_year + 2) / 153;
-	struct date date = {.day = of_year - (153 * month + 2) / 5 + 1,
-			    .month = month < 10 ? month + 3 : month - 9};
-	date.year = era * 400 + year + (date.month <= 2);
-	return date;
 }
 
 /* ---- ISO 8601 ------------------------------------------------------------------------------- */

@@ -1,9 +1,14 @@
 /* Layout of a file (RFC 8536, 3.1), big endian:
  *
- *     "TZif" version[1] unused[15] isutcnt[4] isstdcnt[4] leapcnt[4] timecnt[4] typecnt[4]
- * charcnt[4] timecnt x time (4 bytes in version 1, 8 after) timecnt x type[1] typecnt x (offset[4]
- * daylight[1] name[1]) charcnt x character leapcnt x (time, correction[4]) isstdcnt x [1], isutcnt
- * x [1]
+ *     "TZif" version[1] unused[15]
+ *     isutcnt[4] isstdcnt[4] leapcnt[4] timecnt[4] typecnt[4] charcnt[4]
+ *     timecnt x time (4 bytes in version 1, 8 after)
+ *     timecnt x type[1]
+ *     typecnt x (offset[4] daylight[1] name[1])
+ *     charcnt x character
+ *     leapcnt x (time, correction[4])
+ *     isstdcnt x [1]
+ *     isutcnt x [1]
  *
  * From version 2 on all of this stands a second time, with long times, and a footer: newline, a
  * rule as in POSIX's TZ, newline. */
