@@ -50,24 +50,6 @@ struct stored {
 	const struct oid_def *oid;
 };
 
-static const struct oidset *find_set(const struct inventory_conf *conf, struct slice set_name)
-{
-	for (size_t i = 0; i < conf->oidset_count; i++) {
-		if (slice_equal(conf->oidsets[i]->set_name, set_name))
-			return conf->oidsets[i];
-	}
-	return NULL;
-}
-
-static const struct oid_def *find_oid(const struct oidset *oidset, struct slice name)
-{
-	for (size_t i = 0; i < oidset->oid_count; i++) {
-		if (slice_equal(oidset->oids[i]->name, name))
-			return oidset->oids[i];
-	}
-	return NULL;
-}
-
 /* False: it is none of a counter, or of an OIDSet that is not configured any more. */
 static bool name_series(struct call *call, const struct store_series *series, struct stored *stored)
 {
@@ -78,8 +60,9 @@ static bool name_series(struct call *call, const struct store_series *series, st
 		return false;
 	struct slice device = tags_find(tags, SLICE("device"));
 	struct slice set = tags_find(tags, SLICE("oidset"));
-	*stored = (struct stored){.oidset = set.data ? find_set(conf, set) : NULL};
-	stored->oid = stored->oidset ? find_oid(stored->oidset, series->metric) : NULL;
+	*stored = (struct stored){.oidset = set.data ? inventory_conf_oidset_stored(conf, set)
+						     : NULL};
+	stored->oid = stored->oidset ? oidset_oid(stored->oidset, series->metric) : NULL;
 	if (!device.data || !stored->oid)
 		return false;
 	stored->key = (struct counter_key){.ns = COUNTER_TENANT,

@@ -21,20 +21,7 @@ int v2_key_type(struct slice text, enum v2_type *type, struct errbuf *e)
 static const struct oidset *find_oidset(const struct inventory_conf *conf, struct slice name)
 {
 	const struct oidset *oidset = inventory_conf_oidset(conf, name);
-	for (size_t i = 0; !oidset && i < conf->oidset_count; i++) {
-		if (slice_equal(conf->oidsets[i]->set_name, name))
-			oidset = conf->oidsets[i];
-	}
-	return oidset;
-}
-
-static const struct oid_def *find_oid(const struct oidset *oidset, struct slice name)
-{
-	for (size_t i = 0; i < oidset->oid_count; i++) {
-		if (slice_equal(oidset->oids[i]->name, name))
-			return oidset->oids[i];
-	}
-	return NULL;
+	return oidset ? oidset : inventory_conf_oidset_stored(conf, name);
 }
 
 static int read_path(const struct slice *parts, size_t count, struct v2_target *target,
@@ -79,7 +66,7 @@ int v2_key_read(const struct inventory_conf *conf, const struct slice *parts, si
 	if (!key->target.oidset)
 		return errbuf_set(e, ERR_INVALID, "there is no oidset \"" SHOWN "\"",
 				  SHOWN_OF(list[2]));
-	key->target.oid = find_oid(key->target.oidset, list[3]);
+	key->target.oid = oidset_oid(key->target.oidset, list[3]);
 	if (!key->target.oid)
 		return errbuf_set(e, ERR_INVALID, "oidset " SHOWN " has no OID \"" SHOWN "\"",
 				  SHOWN_OF(list[2]), SHOWN_OF(list[3]));

@@ -305,6 +305,25 @@ const struct oidset *inventory_conf_oidset(const struct inventory_conf *conf, st
 	return search((const void *const *)conf->oidsets, conf->oidset_count, name);
 }
 
+const struct oidset *inventory_conf_oidset_stored(const struct inventory_conf *conf,
+						  struct slice set_name)
+{
+	for (size_t i = 0; i < conf->oidset_count; i++) {
+		if (slice_equal(conf->oidsets[i]->set_name, set_name))
+			return conf->oidsets[i];
+	}
+	return NULL;
+}
+
+const struct oid_def *oidset_oid(const struct oidset *oidset, struct slice name)
+{
+	for (size_t i = 0; i < oidset->oid_count; i++) {
+		if (slice_equal(oidset->oids[i]->name, name))
+			return oidset->oids[i];
+	}
+	return NULL;
+}
+
 const struct queue_def *inventory_conf_queue(const struct inventory_conf *conf, struct slice name)
 {
 	return search((const void *const *)conf->queues, conf->queue_count, name);

@@ -203,6 +203,10 @@ void inventory_conf_release(struct inventory_conf *conf); /* NULL is allowed */
 /* By name; NULL: there is none. */
 const struct oid_def *inventory_conf_oid(const struct inventory_conf *conf, struct slice name);
 const struct oidset *inventory_conf_oidset(const struct inventory_conf *conf, struct slice name);
+/* The first one whose series are stored under that set_name. */
+const struct oidset *inventory_conf_oidset_stored(const struct inventory_conf *conf,
+						  struct slice set_name);
+const struct oid_def *oidset_oid(const struct oidset *oidset, struct slice name);
 const struct queue_def *inventory_conf_queue(const struct inventory_conf *conf, struct slice name);
 const struct credentials *inventory_conf_credentials(const struct inventory_conf *conf,
 						     struct slice name);

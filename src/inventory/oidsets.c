@@ -210,11 +210,7 @@ static int check_members(struct conf_reader *r, const struct conf_node *node,
 
 static bool has_oid(const struct oidset *set, const char *name)
 {
-	for (size_t i = 0; i < set->oid_count; i++) {
-		if (slice_equal(set->oids[i]->name, slice_of(name)))
-			return true;
-	}
-	return false;
+	return oidset_oid(set, slice_of(name)) != NULL;
 }
 
 /* Rows must have something to be called by. */

@@ -239,11 +239,8 @@ static enum column_use use_of(const struct oid_def *oid)
 
 static const struct oid_def *find_oid(const struct oidset *oidset, struct slice name)
 {
-	for (size_t i = 0; i < oidset->oid_count; i++) {
-		if (slice_equal(oidset->oids[i]->name, name))
-			return oidset->oids[i];
-	}
-	return oid_companion(name);
+	const struct oid_def *oid = oidset_oid(oidset, name);
+	return oid ? oid : oid_companion(name);
 }
 
 /* Of columns of one name the first counts. */
