@@ -9,7 +9,8 @@ enum {
 	FLUSH_BYTES = 192 << 10, /* gathered before it is sent; a day of 30 s leaves whole */
 	PIECE_MAX_BYTES = 128 << 10,
 	OUT_MAX_BYTES = 8 << 20, /* between two flushes */
-	URL_MAX_BYTES = 16 << 10,
+	URL_MAX_BYTES = 64 << 10,
+	TREE_FACTOR = 20, /* of JSON's bytes, what its tree may take */
 };
 
 static void run_turn(struct task *task);
@@ -265,6 +266,15 @@ int v2_check_json(const struct http_request *request, struct errbuf *e)
 	    (type.len == wanted.len || strchr("; \t", type.data[wanted.len])))
 		return 0;
 	return errbuf_set(e, ERR_INVALID, "the body must have the type application/json");
+}
+
+int v2_read_json(struct v2_answer *answer, struct json **body, struct errbuf *e)
+{
+	struct http_request *request = answer->request;
+	int err = v2_check_json(request, e);
+	if (!err && http_request_charge(request, TREE_FACTOR * request->body.len))
+		err = errbuf_set(e, ERR_BUSY, "the memory for requests is in use");
+	return err ? err : json_parse(buf_slice(&request->body), &answer->arena, body, e);
 }
 
 size_t v2_part_count(const struct http_request *request)

@@ -100,6 +100,8 @@ void v2_put_links(struct v2_answer *answer, struct slice uri, bool url);
 
 /* Whether the body's type is JSON. ERR_INVALID with a sentence. */
 int v2_check_json(const struct http_request *request, struct errbuf *e) MUST_CHECK;
+/* The body, parsed into the answer's arena, whose room is charged. ERR_BUSY: there is none now. */
+int v2_read_json(struct v2_answer *answer, struct json **body, struct errbuf *e) MUST_CHECK;
 
 /* The parts of the path behind `/v2/`, less an empty last one. */
 size_t v2_part_count(const struct http_request *request);

@@ -8,7 +8,7 @@
 #include "api/v2_rows.h"
 #include "conf/conf.h"
 
-enum { ITEMS_PRESET = 10000, ENDPOINTS_MAX = 64, BODY_TREE_FACTOR = 20 };
+enum { ITEMS_PRESET = 10000, ENDPOINTS_MAX = 64 };
 
 /* One request at work. An item is an interface and an endpoint, or a path. */
 struct call {
@@ -439,14 +439,9 @@ static int read_paths(struct call *call, const struct json *body, struct errbuf 
 
 static int read_body(struct call *call, struct json **body, struct errbuf *e)
 {
-	struct http_request *request = call->answer.request;
-	int err = v2_params_check(request, NULL, e);
+	int err = v2_params_check(call->answer.request, NULL, e);
 	if (!err)
-		err = v2_check_json(request, e);
-	if (!err && http_request_charge(request, BODY_TREE_FACTOR * request->body.len))
-		err = errbuf_set(e, ERR_BUSY, "the memory for requests is in use");
-	if (!err)
-		err = json_parse(buf_slice(&request->body), &call->answer.arena, body, e);
+		err = v2_read_json(&call->answer, body, e);
 	if (!err && (*body)->type != JSON_T_OBJECT)
 		err = errbuf_set(e, ERR_INVALID, "the body is no object");
 	if (!err)

@@ -10,7 +10,7 @@
 #include "model/poll.h"
 #include "queue/queue.h"
 
-enum { SAMPLES_MAX = 10000, MESSAGE_MAX_BYTES = 64 << 10, TREE_FACTOR = 20 };
+enum { SAMPLES_MAX = 10000, MESSAGE_MAX_BYTES = 64 << 10 };
 
 struct sample {
 	int64_t ts_ms;
@@ -155,15 +155,10 @@ static int read_samples(struct call *call, const struct json *list, struct errbu
 
 static int read_body(struct call *call, struct errbuf *e)
 {
-	struct http_request *request = call->answer.request;
 	struct json *body;
-	int err = v2_params_check(request, NULL, e);
+	int err = v2_params_check(call->answer.request, NULL, e);
 	if (!err)
-		err = v2_check_json(request, e);
-	if (!err && http_request_charge(request, TREE_FACTOR * request->body.len))
-		err = errbuf_set(e, ERR_BUSY, "the memory for requests is in use");
-	if (!err)
-		err = json_parse(buf_slice(&request->body), &call->answer.arena, &body, e);
+		err = v2_read_json(&call->answer, &body, e);
 	return err ? err : read_samples(call, body, e);
 }
 
