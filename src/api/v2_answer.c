@@ -258,6 +258,18 @@ void v2_put_links(struct v2_answer *answer, struct slice uri, bool url)
 	v2_put_text(&answer->json, "resource_uri", uri);
 }
 
+void v2_put_asked(struct v2_answer *answer)
+{
+	struct slice path = v2_path_of(answer->request);
+	struct buf url;
+	buf_init(&url, URL_MAX_BYTES);
+	v2_host_write(answer->request, &url);
+	buf_append(&url, path.data, path.len);
+	v2_put_text(&answer->json, "url", buf_slice(&url));
+	v2_put_text(&answer->json, "resource_uri", path);
+	buf_release(&url);
+}
+
 int v2_check_json(const struct http_request *request, struct errbuf *e)
 {
 	struct slice type = http_header(request, "Content-Type");

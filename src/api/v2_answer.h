@@ -98,6 +98,9 @@ void v2_put_null(struct json_writer *json, const char *key);
  * also that, which has the host. */
 void v2_put_links(struct v2_answer *answer, struct slice uri, bool url);
 
+/* "url" and "resource_uri" of what was asked itself. */
+void v2_put_asked(struct v2_answer *answer);
+
 /* Whether the body's type is JSON. ERR_INVALID with a sentence. */
 int v2_check_json(const struct http_request *request, struct errbuf *e) MUST_CHECK;
 /* The body, parsed into the answer's arena, whose room is charged. ERR_BUSY: there is none now. */

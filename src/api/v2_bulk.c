@@ -268,8 +268,7 @@ static void put_tail(struct call *call)
 {
 	struct v2_answer *answer = &call->answer;
 	struct json_writer *json = &answer->json;
-	struct slice path = v2_path_of(answer->request);
-	char agg[32] = "";
+	int64_t agg_ms = 0;
 	json_write_array_end(json);
 	if (!call->is_timeseries) {
 		json_write_key(json, "iface_dataset");
@@ -281,18 +280,10 @@ static void put_tail(struct call *call)
 		json_write_array_begin(json);
 		put_device_names(call);
 		json_write_array_end(json);
-		if (call->params.has_agg)
-			snprintf(agg, sizeof(agg), "%lld",
-				 (long long)v2_seconds(call->params.agg_ms));
+		agg_ms = call->params.agg_ms;
 	}
-	v2_put_question(json, &call->params, slice_of(agg));
-	struct buf url;
-	buf_init(&url, 64 << 10);
-	v2_host_write(answer->request, &url);
-	buf_append(&url, path.data, path.len);
-	v2_put_text(json, "url", buf_slice(&url));
-	buf_release(&url);
-	v2_put_text(json, "resource_uri", path);
+	v2_put_question(json, &call->params, agg_ms);
+	v2_put_asked(answer);
 	json_write_object_end(json);
 }
 

@@ -213,8 +213,18 @@ void v2_data_release(struct v2_data *data)
 	v2_fetch_release(&data->fetch);
 }
 
-void v2_put_question(struct json_writer *json, const struct v2_data_params *params,
-		     struct slice agg)
+void v2_data_end_answer(struct v2_data *data, int err)
+{
+	struct v2_answer *answer = data->fetch.answer;
+	if (err) {
+		v2_answer_fail_with(answer, err, data->fetch.error.text);
+		return;
+	}
+	json_write_object_end(&answer->json);
+	v2_answer_end(answer);
+}
+
+void v2_put_question(struct json_writer *json, const struct v2_data_params *params, int64_t agg_ms)
 {
 	char text[32];
 	v2_put_number(json, "begin_time", params->range.begin);
@@ -225,8 +235,9 @@ void v2_put_question(struct json_writer *json, const struct v2_data_params *para
 		v2_put_text(json, "calc_func", slice_of(v2_calc_text(params->calc)));
 		return;
 	}
-	if (agg.len)
-		v2_put_text(json, "agg", agg);
+	snprintf(text, sizeof(text), "%lld", (long long)floor_div(agg_ms, params->range.unit_ms));
+	if (agg_ms)
+		v2_put_text(json, "agg", slice_of(text));
 	else
 		v2_put_null(json, "agg");
 	v2_put_text(json, "cf", slice_of(v2_cf_text(params->cf)));

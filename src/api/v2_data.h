@@ -43,8 +43,11 @@ void v2_data_start(struct v2_data *data, struct v2_answer *answer, const struct 
 void v2_data_go_on(struct v2_data *data);
 void v2_data_release(struct v2_data *data);
 
-/* "begin_time", "end_time", "agg", "cf", or those of calc. `agg` is empty: null. */
-void v2_put_question(struct json_writer *json, const struct v2_data_params *params,
-		     struct slice agg);
+/* For `ended`, where the points are the last member of the answer. */
+void v2_data_end_answer(struct v2_data *data, int err);
+
+/* "begin_time", "end_time", "agg", "cf", or those of calc. `agg` is said in the unit of the
+ * times; 0: null. */
+void v2_put_question(struct json_writer *json, const struct v2_data_params *params, int64_t agg_ms);
 
 #endif

@@ -40,18 +40,9 @@ static void put_head(struct call *call)
 {
 	struct v2_answer *answer = &call->answer;
 	struct json_writer *json = &answer->json;
-	struct slice path = v2_path_of(answer->request);
-	char agg[32];
-	struct buf url;
-	buf_init(&url, 64 << 10);
-	v2_host_write(answer->request, &url);
-	buf_append(&url, path.data, path.len);
 	json_write_object_begin(json);
-	v2_put_text(json, "url", buf_slice(&url));
-	v2_put_text(json, "resource_uri", path);
-	buf_release(&url);
-	snprintf(agg, sizeof(agg), "%lld", (long long)v2_seconds(call->plan.period_ms));
-	v2_put_question(json, &call->params, slice_of(agg));
+	v2_put_asked(answer);
+	v2_put_question(json, &call->params, call->plan.period_ms);
 	json_write_key(json, "data");
 }
 
@@ -64,17 +55,6 @@ static bool found(struct v2_data *data)
 	}
 	put_head(call);
 	return true;
-}
-
-static void ended(struct v2_data *data, int err)
-{
-	struct call *call = CONTAINER_OF(data, struct call, data);
-	if (err) {
-		v2_answer_fail_with(&call->answer, err, data->fetch.error.text);
-		return;
-	}
-	json_write_object_end(&call->answer.json);
-	v2_answer_end(&call->answer);
 }
 
 /* ---- The interface --------------------------------------------------------------------------- */
@@ -107,7 +87,7 @@ static void start(struct call *call, const struct device *device)
 {
 	struct v2_answer *answer = &call->answer;
 	call->data.found = found;
-	call->data.ended = ended;
+	call->data.ended = v2_data_end_answer;
 	call->data.on_hold = true;
 	call->data.fetch.target.path[0] = call->asked;
 	v2_data_start(&call->data, answer, &call->plan, &call->params);

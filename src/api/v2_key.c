@@ -73,6 +73,18 @@ int v2_key_read(const struct inventory_conf *conf, const struct slice *parts, si
 	return read_path(list + 4, count - 5, &key->target, e);
 }
 
+int v2_key_of_path(struct v2_answer *answer, struct v2_key *key, struct errbuf *e)
+{
+	const struct http_request *request = answer->request;
+	struct slice list[HTTP_SEGMENTS_MAX];
+	size_t count = 0;
+	for (size_t i = 2; i < v2_part_count(request); i++)
+		list[count++] = v2_part(request, i);
+	int err = v2_key_type(v2_part(request, 1), &key->type, e);
+	return err ? err
+		   : v2_key_read(answer->inventory->conf, list, count, &answer->arena, key, e);
+}
+
 int v2_key_plan(const struct v2_answer *answer, const struct v2_key *key,
 		struct v2_data_params *params, struct v2_plan *plan, struct errbuf *e)
 {

@@ -21,6 +21,11 @@ int v2_key_type(struct slice text, enum v2_type *type, struct errbuf *e) MUST_CH
 int v2_key_read(const struct inventory_conf *conf, const struct slice *parts, size_t count,
 		struct arena *arena, struct v2_key *key, struct errbuf *e) MUST_CHECK;
 
+/* The type and the key of a path /v2/timeseries/TYPE/NS/DEV/OIDSET/OID/PATH../FREQ_MS, which has at
+ * least so many parts. */
+enum { V2_KEY_PATH_PARTS_MIN = 7 };
+int v2_key_of_path(struct v2_answer *answer, struct v2_key *key, struct errbuf *e) MUST_CHECK;
+
 /* Puts the frequency and what follows from the type into `params`. */
 int v2_key_plan(const struct v2_answer *answer, const struct v2_key *key,
 		struct v2_data_params *params, struct v2_plan *plan, struct errbuf *e) MUST_CHECK;

@@ -265,20 +265,9 @@ static bool load_found(struct v2_data *data)
 	data->points.snap_ms = MINUTE_MS;
 	json_write_object_begin(json);
 	v2_put_text(json, "resource_uri", v2_path_of(call->answer.request));
-	v2_put_question(json, &call->params, SLICE("60"));
+	v2_put_question(json, &call->params, MINUTE_MS);
 	json_write_key(json, "data");
 	return true;
-}
-
-static void load_ended(struct v2_data *data, int err)
-{
-	struct call *call = CONTAINER_OF(data, struct call, data);
-	if (err) {
-		v2_answer_fail_with(&call->answer, err, data->fetch.error.text);
-		return;
-	}
-	json_write_object_end(&call->answer.json);
-	v2_answer_end(&call->answer);
 }
 
 static void begin_load(struct call *call, const struct device *device, struct slice id)
@@ -308,7 +297,7 @@ static void begin_load(struct call *call, const struct device *device, struct sl
 		return;
 	}
 	call->data.found = load_found;
-	call->data.ended = load_ended;
+	call->data.ended = v2_data_end_answer;
 	v2_data_start(&call->data, answer, &plan, &call->params);
 }
 

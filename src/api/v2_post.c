@@ -175,17 +175,10 @@ static int find_queue(struct call *call, struct errbuf *e)
 					SHOWN_OF(oidset->name));
 }
 
-static int read_key(struct call *call, size_t parts, struct errbuf *e)
+static int read_key(struct call *call, struct errbuf *e)
 {
-	struct http_request *request = call->answer.request;
-	struct slice list[HTTP_SEGMENTS_MAX];
 	struct v2_key *key = &call->key;
-	int err = v2_key_type(v2_part(request, 1), &key->type, e);
-	for (size_t i = 2; i < parts; i++)
-		list[i - 2] = v2_part(request, i);
-	if (!err)
-		err = v2_key_read(call->answer.inventory->conf, list, parts - 2,
-				  &call->answer.arena, key, e);
+	int err = v2_key_of_path(&call->answer, key, e);
 	if (err)
 		return err;
 	if (key->type != TYPE_RAW_DATA)
@@ -199,9 +192,8 @@ static int read_key(struct call *call, size_t parts, struct errbuf *e)
 
 static void post_end(struct http_request *request)
 {
-	size_t parts = v2_part_count(request);
 	struct errbuf e = {""};
-	if (parts < 7) {
+	if (v2_part_count(request) < V2_KEY_PATH_PARTS_MIN) {
 		v2_no_such_path(request);
 		return;
 	}
@@ -209,7 +201,7 @@ static void post_end(struct http_request *request)
 	v2_answer_init(&call->answer, request, NULL, release);
 	poll_builder_init(&call->builder);
 	buf_init(&call->message, MESSAGE_MAX_BYTES);
-	int err = read_key(call, parts, &e);
+	int err = read_key(call, &e);
 	if (!err)
 		err = read_body(call, &e);
 	if (err)

@@ -185,16 +185,13 @@ static void end_report(struct v2_report *report)
 	struct call *call = call_of(report);
 	struct v2_answer *answer = &report->answer;
 	struct json_writer *json = &answer->json;
-	char agg[32] = "";
 	json_write_array_end(json);
 	json_write_key(json, "errors");
 	json_write_raw(json, SLICE("["));
 	buf_append(&answer->out, call->refused.data, call->refused.len);
 	buf_append_char(&answer->out, ']');
 	v2_put_text(json, "endpoint", report->endpoints[0]);
-	if (call->period_ms)
-		snprintf(agg, sizeof(agg), "%lld", (long long)v2_seconds(call->period_ms));
-	v2_put_question(json, &call->params, slice_of(agg));
+	v2_put_question(json, &call->params, call->period_ms);
 	json_write_key(json, "data");
 	json_write_raw(json, SLICE("["));
 	answer->advance = put_points;

@@ -24,72 +24,39 @@ static bool found(struct v2_data *data)
 	struct call *call = CONTAINER_OF(data, struct call, data);
 	struct v2_answer *answer = &call->answer;
 	struct json_writer *json = &answer->json;
-	struct slice path = v2_path_of(answer->request);
-	char agg[32];
-	struct buf url;
 	if (!data->fetch.found) {
 		v2_answer_query_error(answer, "no corresponding keys");
 		return false;
 	}
-	buf_init(&url, 64 << 10);
-	v2_host_write(answer->request, &url);
-	buf_append(&url, path.data, path.len);
 	json_write_object_begin(json);
-	v2_put_text(json, "url", buf_slice(&url));
-	v2_put_text(json, "resource_uri", path);
-	buf_release(&url);
-	snprintf(agg, sizeof(agg), "%lld", (long long)call->plan.period_ms);
-	v2_put_question(json, &call->params, slice_of(agg));
+	v2_put_asked(answer);
+	v2_put_question(json, &call->params, call->plan.period_ms);
 	json_write_key(json, "data");
 	return true;
-}
-
-static void ended(struct v2_data *data, int err)
-{
-	struct call *call = CONTAINER_OF(data, struct call, data);
-	if (err) {
-		v2_answer_fail_with(&call->answer, err, data->fetch.error.text);
-		return;
-	}
-	json_write_object_end(&call->answer.json);
-	v2_answer_end(&call->answer);
-}
-
-/* The parts behind the type, decoded. */
-static int read_key(struct call *call, size_t parts, struct v2_key *key, struct errbuf *e)
-{
-	struct http_request *request = call->answer.request;
-	struct slice list[HTTP_SEGMENTS_MAX];
-	int err = v2_key_type(v2_part(request, 1), &key->type, e);
-	for (size_t i = 2; i < parts; i++)
-		list[i - 2] = v2_part(request, i);
-	return err ? err
-		   : v2_key_read(call->answer.inventory->conf, list, parts - 2, &call->answer.arena,
-				 key, e);
 }
 
 static void timeseries_end(struct http_request *request)
 {
 	static const char *const names[] = {"begin",     "end",   "cf", "calc",
 					    "calc_func", "nulls", NULL};
-	size_t parts = v2_part_count(request);
 	struct call *call;
 	struct v2_key key;
 	struct errbuf e;
-	if (!slice_equal(v2_part(request, 0), SLICE("timeseries")) || parts < 7) {
+	if (!slice_equal(v2_part(request, 0), SLICE("timeseries")) ||
+	    v2_part_count(request) < V2_KEY_PATH_PARTS_MIN) {
 		v2_no_such_path(request);
 		return;
 	}
 	call = mem_zalloc(sizeof(*call));
 	struct v2_answer *answer = &call->answer;
 	v2_answer_init(answer, request, NULL, release);
-	if (v2_params_check(request, names, &e) || read_key(call, parts, &key, &e)) {
+	if (v2_params_check(request, names, &e) || v2_key_of_path(answer, &key, &e)) {
 		v2_answer_fail(answer, 400, "%s", e.text);
 		return;
 	}
 	call->data.fetch.target = key.target;
 	call->data.found = found;
-	call->data.ended = ended;
+	call->data.ended = v2_data_end_answer;
 	if (v2_params_data(request, 1, answer->now_ms, &call->params, &e) ||
 	    v2_key_plan(answer, &key, &call->params, &call->plan, &e))
 		v2_answer_query_error(answer, e.text);
