@@ -13,7 +13,6 @@ struct call {
 	struct v2_rows rows;
 	struct v2_page page;
 	uint64_t matched;
-	bool began;
 	/* one */
 	struct slice asked;
 	struct v2_row found; /* row NULL: none yet; names stay, there is one device */
@@ -91,21 +90,9 @@ static void put_interface(struct v2_answer *answer, const struct device *device,
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
-/* `children` before `meta`: how many there are is known when all have been looked at. */
-static void begin_once(struct call *call)
-{
-	if (call->began)
-		return;
-	call->began = true;
-	json_write_object_begin(&call->answer.json);
-	json_write_key(&call->answer.json, "children");
-	json_write_array_begin(&call->answer.json);
-}
-
 static bool list_one(struct v2_rows *rows, const struct v2_row *row)
 {
 	struct call *call = CONTAINER_OF(rows, struct call, rows);
-	begin_once(call);
 	if (v2_page_has(&call->page, call->matched++))
 		put_interface(&call->answer, row->device, row->row);
 	return true;
@@ -119,11 +106,7 @@ static void list_ended(struct v2_rows *rows, int err)
 		v2_answer_fail_with(answer, err, rows->error.text);
 		return;
 	}
-	begin_once(call);
-	json_write_array_end(&answer->json);
-	json_write_key(&answer->json, "meta");
-	v2_page_write(answer->request, &call->page, call->matched, &answer->json);
-	json_write_object_end(&answer->json);
+	v2_page_end(answer->request, &call->page, call->matched, &answer->json);
 	v2_answer_end(answer);
 }
 
@@ -151,6 +134,7 @@ static void begin_list(struct call *call)
 		v2_answer_fail(&call->answer, 400, "%s", e.text);
 		return;
 	}
+	v2_page_begin(&call->answer.json);
 	call->rows.take = list_one;
 	call->rows.ended = list_ended;
 	v2_rows_start(&call->rows);

@@ -131,10 +131,7 @@ static void take_series(struct call *call, const struct store_series *series)
 static void finish(struct call *call)
 {
 	struct v2_answer *answer = &call->answer;
-	json_write_array_end(&answer->json);
-	json_write_key(&answer->json, "meta");
-	v2_page_write(answer->request, &call->page, call->matched, &answer->json);
-	json_write_object_end(&answer->json);
+	v2_page_end(answer->request, &call->page, call->matched, &answer->json);
 	v2_answer_end(answer);
 }
 
@@ -212,9 +209,7 @@ static void inventory_end(struct http_request *request)
 		v2_answer_fail(answer, 400, "%s", e.text);
 		return;
 	}
-	json_write_object_begin(&answer->json);
-	json_write_key(&answer->json, "children");
-	json_write_array_begin(&answer->json);
+	v2_page_begin(&answer->json);
 	call->read = store_read_new(answer->api->store, READ_MAX_BYTES);
 	read_slice(call);
 }

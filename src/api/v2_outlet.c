@@ -21,7 +21,7 @@ struct call {
 	struct v2_rows rows;
 	struct v2_page page;
 	uint64_t matched;
-	bool one, began;
+	bool one;
 	size_t next; /* strip */
 	struct v2_data data;
 	struct v2_data_params params;
@@ -142,16 +142,6 @@ static void put_outlet(struct v2_answer *answer, const struct device *device,
 
 /* ---- Lists of outlets, and one --------------------------------------------------------------- */
 
-static void begin_once(struct call *call)
-{
-	if (call->began)
-		return;
-	call->began = true;
-	json_write_object_begin(&call->answer.json);
-	json_write_key(&call->answer.json, "children");
-	json_write_array_begin(&call->answer.json);
-}
-
 static bool take_row(struct v2_rows *rows, const struct v2_row *row)
 {
 	struct call *call = CONTAINER_OF(rows, struct call, rows);
@@ -160,7 +150,6 @@ static bool take_row(struct v2_rows *rows, const struct v2_row *row)
 		put_outlet(&call->answer, row->device, row->row);
 		return false;
 	}
-	begin_once(call);
 	if (v2_page_has(&call->page, call->matched++))
 		put_outlet(&call->answer, row->device, row->row);
 	return true;
@@ -179,13 +168,8 @@ static void rows_ended(struct v2_rows *rows, int err)
 			       SHOWN_OF(rows->name));
 		return;
 	}
-	if (!call->one) {
-		begin_once(call);
-		json_write_array_end(&answer->json);
-		json_write_key(&answer->json, "meta");
-		v2_page_write(answer->request, &call->page, call->matched, &answer->json);
-		json_write_object_end(&answer->json);
-	}
+	if (!call->one)
+		v2_page_end(answer->request, &call->page, call->matched, &answer->json);
 	v2_answer_end(answer);
 }
 
@@ -202,6 +186,8 @@ static void begin_rows(struct call *call)
 		v2_answer_fail(answer, 400, "%s", e.text);
 		return;
 	}
+	if (!call->one)
+		v2_page_begin(&answer->json);
 	v2_rows_set_range(&call->rows, &range);
 	call->rows.take = take_row;
 	call->rows.ended = rows_ended;
@@ -226,7 +212,6 @@ static void list_on(struct v2_answer *answer)
 	const struct inventory *inventory = answer->inventory;
 	if (!v2_answer_room(answer))
 		return;
-	begin_once(call);
 	for (size_t i = 0; i < STRIPS_A_TURN && call->next < inventory->device_count; i++) {
 		const struct device *device = inventory->devices[call->next++];
 		if (device_is_active(device, answer->now_ms) && is_strip(device) &&
@@ -248,6 +233,7 @@ static void begin_strips(struct call *call)
 		v2_answer_fail(answer, 400, "%s", e.text);
 		return;
 	}
+	v2_page_begin(&answer->json);
 	answer->advance = list_on;
 	list_on(answer);
 }

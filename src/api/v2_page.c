@@ -74,8 +74,17 @@ static void write_link(const struct http_request *request, uint64_t limit, uint6
 	buf_release(&url);
 }
 
-void v2_page_write(const struct http_request *request, const struct v2_page *page, uint64_t total,
-		   struct json_writer *json)
+/* ---- Lists ----------------------------------------------------------------------------------- */
+
+void v2_page_begin(struct json_writer *json)
+{
+	json_write_object_begin(json);
+	json_write_key(json, "children");
+	json_write_array_begin(json);
+}
+
+static void write_meta(const struct http_request *request, const struct v2_page *page,
+		       uint64_t total, struct json_writer *json)
 {
 	json_write_object_begin(json);
 	json_write_key(json, "limit");
@@ -95,5 +104,14 @@ void v2_page_write(const struct http_request *request, const struct v2_page *pag
 			   page->offset > page->limit ? page->offset - page->limit : 0, json);
 	else
 		json_write_null(json);
+	json_write_object_end(json);
+}
+
+void v2_page_end(const struct http_request *request, const struct v2_page *page, uint64_t total,
+		 struct json_writer *json)
+{
+	json_write_array_end(json);
+	json_write_key(json, "meta");
+	write_meta(request, page, total, json);
 	json_write_object_end(json);
 }

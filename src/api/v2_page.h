@@ -22,10 +22,13 @@ static inline bool v2_page_has(const struct v2_page *page, uint64_t index)
 	return index >= page->offset && (!page->limit || index - page->offset < page->limit);
 }
 
-/* {"limit":20,"offset":40,"total_count":50,"next":null,"previous":"http://h/v2/...&offset=20"}. The
- * links repeat the other parameters; there is none past the last page or before the first. */
-void v2_page_write(const struct http_request *request, const struct v2_page *page, uint64_t total,
-		   struct json_writer *json);
+/* {"children":[...],"meta":{"limit":20,"offset":40,"total_count":50,"next":null,
+ * "previous":"http://h/v2/...&offset=20"}}: `meta` is the last, since how many there are is known
+ * when all have been looked at. What is on the page is written between the two. The links repeat
+ * the other parameters; there is none past the last page or before the first. */
+void v2_page_begin(struct json_writer *json);
+void v2_page_end(const struct http_request *request, const struct v2_page *page, uint64_t total,
+		 struct json_writer *json);
 
 /* `http://HOST` as the client wrote it in its header, or nothing. */
 void v2_host_write(const struct http_request *request, struct buf *out);
