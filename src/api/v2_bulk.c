@@ -206,8 +206,8 @@ static void begin_interface(struct call *call)
 		.device = v2_find_device(answer->inventory, device, &answer->arena),
 		.name = interface,
 		.with_hidden = true,
-		.begin_ms = call->params.range.begin * 1000,
-		.end_ms = call->params.range.end * 1000 + 999,
+		.begin_ms = v2_range_begin_ms(&call->params.range),
+		.end_ms = v2_range_end_ms(&call->params.range),
 		.take = take_row,
 		.ended = rows_ended,
 	};

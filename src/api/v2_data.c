@@ -196,9 +196,8 @@ void v2_data_start(struct v2_data *data, struct v2_answer *answer, const struct 
 	fetch->from_ms = v2_points_from_ms(&data->points);
 	fetch->to_ms = v2_points_to_ms(&data->points);
 	if (plan->raw) {
-		fetch->from_ms = params->range.begin * params->range.unit_ms;
-		/* The whole of the last second. */
-		fetch->to_ms = (params->range.end + 1) * params->range.unit_ms;
+		fetch->from_ms = v2_range_begin_ms(&params->range);
+		fetch->to_ms = v2_range_end_ms(&params->range) + 1;
 	}
 	fetch->got = got;
 	if (!data->on_hold) {

@@ -94,8 +94,8 @@ static bool is_listed(struct call *call, const struct device *device, uint64_t *
 	if (!range->has_begin && !range->has_end) {
 		if (!device_is_active(device, call->answer.now_ms))
 			return false;
-	} else if (device->begin_ms > range->end * 1000 + 999 ||
-		   device->end_ms < range->begin * 1000) {
+	} else if (device->begin_ms > v2_range_end_ms(range) ||
+		   device->end_ms < v2_range_begin_ms(range)) {
 		return false;
 	}
 	return v2_lookups_match(&call->lookups, &device->name, work);

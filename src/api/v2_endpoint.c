@@ -97,8 +97,8 @@ static void start(struct call *call, const struct device *device)
 	call->rows.device = device;
 	call->rows.name = call->asked;
 	call->rows.with_hidden = true;
-	call->rows.begin_ms = call->params.range.begin * 1000;
-	call->rows.end_ms = call->params.range.end * 1000 + 999;
+	call->rows.begin_ms = v2_range_begin_ms(&call->params.range);
+	call->rows.end_ms = v2_range_end_ms(&call->params.range);
 	call->rows.take = take_row;
 	call->rows.ended = rows_ended;
 	v2_rows_start(&call->rows);

@@ -23,6 +23,17 @@ struct v2_range {
 	int64_t unit_ms; /* 1000 or 1 */
 };
 
+static inline int64_t v2_range_begin_ms(const struct v2_range *range)
+{
+	return range->begin * range->unit_ms;
+}
+
+/* Inclusive: the whole of the last second. */
+static inline int64_t v2_range_end_ms(const struct v2_range *range)
+{
+	return (range->end + 1) * range->unit_ms - 1;
+}
+
 /* How the rows of a counter become values. */
 enum v2_cf {
 	CF_AVERAGE, /* per second, as document E: by the count of deltas and the base frequency */

@@ -26,8 +26,8 @@ static struct v2_rows *rows_of(struct v2_answer *answer)
 void v2_rows_set_range(struct v2_rows *rows, const struct v2_range *range)
 {
 	bool given = range->has_begin || range->has_end;
-	rows->begin_ms = given ? range->begin * 1000 : rows->answer->now_ms;
-	rows->end_ms = given ? range->end * 1000 + 999 : rows->answer->now_ms;
+	rows->begin_ms = given ? v2_range_begin_ms(range) : rows->answer->now_ms;
+	rows->end_ms = given ? v2_range_end_ms(range) : rows->answer->now_ms;
 }
 
 /* ---- One row --------------------------------------------------------------------------------- */
