@@ -66,7 +66,6 @@ void v2_fetch_release(struct v2_fetch *fetch)
 	if (work->read)
 		store_read_free(work->read);
 	mem_free(work->values);
-
 	mem_free(work);
 }
 

@@ -3,7 +3,6 @@
  *
  * The store's registry is gone through in slices; what is not on the page is counted. Years are
  * those from when the series was first seen until now. */
-#include <stdio.h>
 
 #include "api/v2.h"
 #include "api/v2_answer.h"

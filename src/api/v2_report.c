@@ -1,7 +1,5 @@
 #include "api/v2_report.h"
 
-#include <stdio.h>
-
 #include "conf/conf.h"
 #include "wire/calendar.h"
 
@@ -54,7 +52,7 @@ static bool take_row(struct v2_rows *rows, const struct v2_row *row)
 		report->count--;
 	if (!add_selected(report, row->device, row->row->name, alias.data ? alias : SLICE("")))
 		return true;
-	report->count = SIZE_MAX;
+	report->too_many = true;
 	return false;
 }
 
@@ -79,15 +77,15 @@ static void selected(struct v2_rows *rows, int err)
 		v2_answer_fail_with(answer, err, rows->error.text);
 		return;
 	}
-	if (report->count == SIZE_MAX) {
-		report->count = 0;
+	if (report->too_many) {
 		v2_answer_fail(answer, 422,
 			       "more than %zu interfaces match (query.series_max): ask for fewer",
 			       interfaces_max(report));
 		return;
 	}
 	select_as_named(report);
-	report->kind->begin(report);
+	if (report->kind->begin)
+		report->kind->begin(report);
 	answer->advance = advance;
 	v2_answer_later(answer);
 }
@@ -114,7 +112,12 @@ int v2_report_read(struct v2_report *report, const char *const *names, struct er
 	return 0;
 }
 
-/* Those that lived at some time of the report. */
+void v2_report_set_range(struct v2_report *report, const struct v2_range *range)
+{
+	report->rows.begin_ms = v2_range_begin_ms(range);
+	report->rows.end_ms = v2_range_end_ms(range);
+}
+
 void v2_report_start(struct v2_report *report)
 {
 	struct v2_rows *rows = &report->rows;
@@ -217,27 +220,20 @@ void v2_report_put_selected(struct v2_report *report)
 	v2_put_text(json, "ifAlias", selected->alias);
 }
 
-void v2_csv_put(struct buf *out, struct slice field)
+void v2_report_sum_rows(const struct v2_report *report, struct v2_sums *sums)
 {
-	bool plain = true;
-	for (size_t i = 0; i < field.len; i++)
-		plain = plain && !(field.data[i] && strchr(",\"\r\n", field.data[i]));
-	if (plain) {
-		buf_append(out, field.data, field.len);
-		return;
+	const struct v2_fetch *fetch = &report->fetch;
+	for (size_t i = 0; i < fetch->count; i++) {
+		const struct counter_row *row = &fetch->rows[i];
+		struct v2_bin bin = {row->start_ms, fetch->period_ms, row->val,
+				     row->unplaced, row->covered_ms,  row->flags};
+		v2_sums_add(sums, &bin);
 	}
-	buf_append_char(out, '"');
-	for (size_t i = 0; i < field.len; i++) {
-		if (field.data[i] == '"')
-			buf_append_char(out, '"');
-		buf_append_char(out, field.data[i]);
-	}
-	buf_append_char(out, '"');
 }
 
 /* ---- Days and months ------------------------------------------------------------------------- */
 
-void v2_report_set_times(struct v2_report *report, const struct v2_calendar *calendar)
+void v2_report_set_days(struct v2_report *report, const struct v2_calendar *calendar)
 {
 	report->rows.begin_ms = calendar->edges_s[0] * 1000;
 	report->rows.end_ms = calendar->edges_s[calendar->count] * 1000 - 1;
@@ -338,11 +334,56 @@ void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calenda
 	json_write_bool(&answer->json, is_complete(answer, calendar, i));
 }
 
-void v2_calendar_put_csv(struct v2_answer *answer, const struct v2_calendar *calendar, size_t i)
+/* ---- CSV ------------------------------------------------------------------------------------- */
+
+/* In quotes where it must be. */
+static void put_field(struct buf *out, struct slice field)
 {
+	bool plain = true;
+	for (size_t i = 0; i < field.len; i++)
+		plain = plain && !(field.data[i] && strchr(",\"\r\n", field.data[i]));
+	if (plain) {
+		buf_append(out, field.data, field.len);
+		return;
+	}
+	buf_append_char(out, '"');
+	for (size_t i = 0; i < field.len; i++) {
+		if (field.data[i] == '"')
+			buf_append_char(out, '"');
+		buf_append_char(out, field.data[i]);
+	}
+	buf_append_char(out, '"');
+}
+
+void v2_report_begin_csv(struct v2_report *report, const char *columns)
+{
+	report->answer.content_type = "text/csv";
+	buf_printf(&report->answer.out, "device,interface,ifAlias,span,begin,end,complete,%s\n",
+		   columns);
+}
+
+void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calendar, size_t i)
+{
+	struct v2_answer *answer = &report->answer;
+	const struct v2_selected *selected = v2_report_selected(report);
+	const struct slice fields[] = {selected->device->name, selected->name, selected->alias};
 	char text[V2_SPAN_TEXT_BYTES];
+	for (size_t f = 0; f < ARRAY_LEN(fields); f++) {
+		put_field(&answer->out, fields[f]);
+		buf_append_char(&answer->out, ',');
+	}
 	v2_span_text(calendar->span, calendar->days[i], text);
 	buf_printf(&answer->out, "%s,%lld,%lld,%s", text, (long long)calendar->edges_s[i],
 		   (long long)calendar->edges_s[i + 1],
 		   is_complete(answer, calendar, i) ? "true" : "false");
+}
+
+void v2_report_end(struct v2_report *report, const struct v2_calendar *calendar)
+{
+	struct v2_answer *answer = &report->answer;
+	if (!calendar->csv) {
+		json_write_array_end(&answer->json);
+		json_write_object_end(&answer->json);
+	}
+	v2_answer_end(answer);
 }

@@ -10,6 +10,7 @@
 #include "api/v2_fetch.h"
 #include "api/v2_path.h"
 #include "api/v2_rows.h"
+#include "api/v2_sums.h"
 #include "api/v2_zone.h"
 
 enum { REPORT_ENDPOINTS_MAX = 2 };
@@ -22,7 +23,7 @@ struct v2_selected {
 struct v2_report;
 
 struct v2_report_kind {
-	/* The interfaces are known: report->list. */
+	/* The interfaces are known: report->list. May be NULL. */
 	void (*begin)(struct v2_report *report);
 	/* A span of an interface begins; may be NULL. */
 	void (*span)(struct v2_report *report);
@@ -51,11 +52,13 @@ struct v2_report {
 	/* private */
 	size_t room;
 	struct slice device, interface; /* as asked, where each is one by name */
-	bool fetching, any_hidden;
+	bool fetching, any_hidden, too_many;
 };
 
 /* Reads the look-ups, `device` and `interface` besides `names`. ERR_INVALID with a sentence. */
 int v2_report_read(struct v2_report *report, const char *const *names, struct errbuf *e) MUST_CHECK;
+/* The interfaces that lived at some time of it are selected. */
+void v2_report_set_range(struct v2_report *report, const struct v2_range *range);
 void v2_report_start(struct v2_report *report);
 void v2_report_release(struct v2_report *report);
 
@@ -67,8 +70,8 @@ static inline const struct v2_selected *v2_report_selected(const struct v2_repor
 /* "device", "interface", "ifAlias" of the selected, into the object that is open. */
 void v2_report_put_selected(struct v2_report *report);
 
-/* One field of a line of CSV, in quotes where it must be. */
-void v2_csv_put(struct buf *out, struct slice field);
+/* Puts the rows that were read into their windows. */
+void v2_report_sum_rows(const struct v2_report *report, struct v2_sums *sums);
 
 /* ---- Days and months --------------------------------------------------------------------------
  */
@@ -86,10 +89,17 @@ struct v2_calendar {
 int v2_calendar_read(struct v2_answer *answer, enum v2_span preset, struct v2_calendar *calendar,
 		     struct errbuf *e) MUST_CHECK;
 /* The interfaces that lived at some time of these days are selected. */
-void v2_report_set_times(struct v2_report *report, const struct v2_calendar *calendar);
+void v2_report_set_days(struct v2_report *report, const struct v2_calendar *calendar);
 
 /* "month": "2026-10", "begin", "end", "complete": whether it is over. */
 void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calendar, size_t i);
-void v2_calendar_put_csv(struct v2_answer *answer, const struct v2_calendar *calendar, size_t i);
+
+/* CSV: the line of names, to which `columns` belong behind those of the interface and of the day;
+ * and those fields of the selected interface on day `i`. */
+void v2_report_begin_csv(struct v2_report *report, const char *columns);
+void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calendar, size_t i);
+
+/* The end of either: in JSON of the list within the object that the answer is. */
+void v2_report_end(struct v2_report *report, const struct v2_calendar *calendar);
 
 #endif

@@ -10,11 +10,9 @@
  * direction of each interval. sum: of both directions together in each interval; the last two are
  * over the intervals in which both directions are there. */
 #include <math.h>
-#include <stdio.h>
 
 #include "api/v2.h"
 #include "api/v2_report.h"
-#include "api/v2_sums.h"
 #include "wire/number.h"
 
 enum {
@@ -94,14 +92,7 @@ static bool open_series(struct v2_report *report)
 
 static void take_rows(struct v2_report *report)
 {
-	struct call *call = call_of(report);
-	const struct v2_fetch *fetch = &report->fetch;
-	for (size_t i = 0; i < fetch->count; i++) {
-		const struct counter_row *row = &fetch->rows[i];
-		struct v2_bin bin = {row->start_ms, fetch->period_ms, row->val,
-				     row->unplaced, row->covered_ms,  row->flags};
-		v2_sums_add(&call->all[report->endpoint], &bin);
-	}
+	v2_report_sum_rows(report, &call_of(report)->all[report->endpoint]);
 }
 
 /* ---- Figures --------------------------------------------------------------------------------- */
@@ -220,16 +211,8 @@ static void put_csv_rate(struct buf *out, double rate)
 
 static void put_csv(struct call *call, const struct figures *f)
 {
-	struct v2_answer *answer = &call->report.answer;
-	const struct v2_selected *selected = v2_report_selected(&call->report);
-	struct buf *out = &answer->out;
-	v2_csv_put(out, selected->device->name);
-	buf_append_char(out, ',');
-	v2_csv_put(out, selected->name);
-	buf_append_char(out, ',');
-	v2_csv_put(out, selected->alias);
-	buf_append_char(out, ',');
-	v2_calendar_put_csv(answer, &call->calendar, call->report.span);
+	struct buf *out = &call->report.answer.out;
+	v2_report_put_csv(&call->report, &call->calendar, call->report.span);
 	put_csv_rate(out, f->in);
 	put_csv_rate(out, f->out);
 	put_csv_rate(out, f->larger);
@@ -245,15 +228,11 @@ static void put_csv(struct call *call, const struct figures *f)
 static void begin_report(struct v2_report *report)
 {
 	struct call *call = call_of(report);
-	if (!call->calendar.csv) {
+	if (call->calendar.csv)
+		v2_report_begin_csv(report, "in,out,larger,larger_of_bins,sum,bins,bins_in,"
+					    "bins_out,bins_both,unplaced_in,unplaced_out");
+	else
 		begin_json(call);
-		return;
-	}
-	report->answer.content_type = "text/csv";
-	buf_append_text(&report->answer.out,
-			"device,interface,ifAlias,span,begin,end,complete,in,out,larger,"
-			"larger_of_bins,sum,bins,bins_in,bins_out,bins_both,unplaced_in,"
-			"unplaced_out\n");
 }
 
 static void close_span(struct v2_report *report)
@@ -280,15 +259,17 @@ static void close_span(struct v2_report *report)
 
 static void end_report(struct v2_report *report)
 {
-	if (!call_of(report)->calendar.csv) {
-		json_write_array_end(&report->answer.json);
-		json_write_object_end(&report->answer.json);
-	}
-	v2_answer_end(&report->answer);
+	v2_report_end(report, &call_of(report)->calendar);
 }
 
-static const struct v2_report_kind kind = {begin_report, open_span,  open_series,
-					   take_rows,    close_span, end_report};
+static const struct v2_report_kind kind = {
+	.begin = begin_report,
+	.span = open_span,
+	.open = open_series,
+	.rows = take_rows,
+	.close = close_span,
+	.end = end_report,
+};
 
 static void release(struct v2_answer *answer)
 {
@@ -340,7 +321,7 @@ static void percentile_end(struct http_request *request)
 	report->endpoints[OUT] = SLICE("out");
 	report->endpoint_count = DIRECTIONS;
 	report->span_count = call->calendar.count;
-	v2_report_set_times(report, &call->calendar);
+	v2_report_set_days(report, &call->calendar);
 	v2_report_start(report);
 }
 

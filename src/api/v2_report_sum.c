@@ -3,12 +3,10 @@
  * A point is the sum over the interfaces that have a value there, and says how many those are
  * (`of`); null where none has. Interfaces that have no such endpoint, or another frequency than is
  * asked for, are named. */
-#include <stdio.h>
 
 #include "api/v2.h"
 #include "api/v2_data.h"
 #include "api/v2_report.h"
-#include "api/v2_sums.h"
 #include "wire/number.h"
 
 enum { POINTS_MAX = 500000, POINTS_A_TURN = 4096, POINT_BYTES = 120 };
@@ -198,8 +196,13 @@ static void end_report(struct v2_report *report)
 	v2_answer_later(answer);
 }
 
-static const struct v2_report_kind kind = {begin_report, NULL,         open_series,
-					   take_rows,    close_series, end_report};
+static const struct v2_report_kind kind = {
+	.begin = begin_report,
+	.open = open_series,
+	.rows = take_rows,
+	.close = close_series,
+	.end = end_report,
+};
 
 static void release(struct v2_answer *answer)
 {
@@ -234,8 +237,7 @@ static void sum_end(struct http_request *request)
 			call->params.cf = CF_DELTA;
 		call->period_ms = call->params.has_agg ? call->params.agg_ms : 0;
 		report->endpoint_count = report->span_count = 1;
-		report->rows.begin_ms = call->params.range.begin * 1000;
-		report->rows.end_ms = call->params.range.end * 1000 + 999;
+		v2_report_set_range(report, &call->params.range);
 		v2_report_start(report);
 	}
 }

@@ -3,12 +3,10 @@
  * by=average: growth by the time really covered; max: the largest rate of a row (of an aggregate
  * the largest of a single delta); volume: growth, with what is unplaced. Those without any data are
  * left out; of equal figures the one that comes first by name is before the other. */
-#include <stdio.h>
 
 #include "api/v2.h"
 #include "api/v2_data.h"
 #include "api/v2_report.h"
-#include "api/v2_sums.h"
 
 enum { TOP_PRESET = 10, TOP_MAX = 1000 };
 
@@ -39,11 +37,6 @@ static struct call *call_of(struct v2_report *report)
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
-
-static void begin_report(struct v2_report *report)
-{
-	(void)report;
-}
 
 static void begin_interface(struct v2_report *report)
 {
@@ -163,8 +156,13 @@ static void end_report(struct v2_report *report)
 	v2_answer_end(&report->answer);
 }
 
-static const struct v2_report_kind kind = {begin_report, begin_interface, open_series,
-					   take_rows,    close_interface, end_report};
+static const struct v2_report_kind kind = {
+	.span = begin_interface,
+	.open = open_series,
+	.rows = take_rows,
+	.close = close_interface,
+	.end = end_report,
+};
 
 static void release(struct v2_answer *answer)
 {
@@ -211,8 +209,7 @@ static void top_end(struct http_request *request)
 		return;
 	}
 	report->endpoint_count = report->span_count = 1;
-	report->rows.begin_ms = call->params.range.begin * 1000;
-	report->rows.end_ms = call->params.range.end * 1000 + 999;
+	v2_report_set_range(report, &call->params.range);
 	v2_report_start(report);
 }
 

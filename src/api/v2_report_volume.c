@@ -3,11 +3,9 @@
  * What lies in bins, and what was counted over gaps and could be put into no bin (unplaced, booked
  * where the gap begins): both are shown, and their total is what the counter grew by, as long as it
  * was polled. */
-#include <stdio.h>
 
 #include "api/v2.h"
 #include "api/v2_report.h"
-#include "api/v2_sums.h"
 
 enum { IN, OUT, DIRECTIONS };
 
@@ -41,14 +39,7 @@ static bool open_series(struct v2_report *report)
 
 static void take_rows(struct v2_report *report)
 {
-	struct call *call = call_of(report);
-	const struct v2_fetch *fetch = &report->fetch;
-	for (size_t i = 0; i < fetch->count; i++) {
-		const struct counter_row *row = &fetch->rows[i];
-		struct v2_bin bin = {row->start_ms, fetch->period_ms, row->val,
-				     row->unplaced, row->covered_ms,  row->flags};
-		v2_sums_add(&call->all[report->endpoint], &bin);
-	}
+	v2_report_sum_rows(report, &call_of(report)->all[report->endpoint]);
 }
 
 static void clear(struct call *call)
@@ -101,24 +92,17 @@ static void put_interface(struct call *call)
 
 static void put_csv(struct call *call)
 {
-	struct v2_answer *answer = &call->report.answer;
-	const struct v2_selected *selected = v2_report_selected(&call->report);
+	struct buf *out = &call->report.answer.out;
 	for (size_t i = 0; i < call->calendar.count; i++) {
-		v2_csv_put(&answer->out, selected->device->name);
-		buf_append_char(&answer->out, ',');
-		v2_csv_put(&answer->out, selected->name);
-		buf_append_char(&answer->out, ',');
-		v2_csv_put(&answer->out, selected->alias);
-		buf_append_char(&answer->out, ',');
-		v2_calendar_put_csv(answer, &call->calendar, i);
+		v2_report_put_csv(&call->report, &call->calendar, i);
 		for (size_t d = 0; d < DIRECTIONS; d++) {
 			const struct v2_sum *sum = &call->sums[d][i];
-			buf_printf(&answer->out, ",%llu,%llu,%llu,%lld",
+			buf_printf(out, ",%llu,%llu,%llu,%lld",
 				   (unsigned long long)v2_sum_of(sum->val, sum->unplaced),
 				   (unsigned long long)sum->val, (unsigned long long)sum->unplaced,
 				   (long long)sum->covered_ms / 1000);
 		}
-		buf_append_char(&answer->out, '\n');
+		buf_append_char(out, '\n');
 	}
 }
 
@@ -130,11 +114,8 @@ static void begin_report(struct v2_report *report)
 	struct json_writer *json = &report->answer.json;
 	clear(call);
 	if (call->calendar.csv) {
-		report->answer.content_type = "text/csv";
-		buf_append_text(&report->answer.out,
-				"device,interface,ifAlias,span,begin,end,complete,in,in_bins,"
-				"in_unplaced,in_covered_s,out,out_bins,out_unplaced,"
-				"out_covered_s\n");
+		v2_report_begin_csv(report, "in,in_bins,in_unplaced,in_covered_s,"
+					    "out,out_bins,out_unplaced,out_covered_s");
 		return;
 	}
 	json_write_object_begin(json);
@@ -156,15 +137,16 @@ static void close_interface(struct v2_report *report)
 
 static void end_report(struct v2_report *report)
 {
-	if (!call_of(report)->calendar.csv) {
-		json_write_array_end(&report->answer.json);
-		json_write_object_end(&report->answer.json);
-	}
-	v2_answer_end(&report->answer);
+	v2_report_end(report, &call_of(report)->calendar);
 }
 
-static const struct v2_report_kind kind = {begin_report,    NULL,      open_series, take_rows,
-					   close_interface, end_report};
+static const struct v2_report_kind kind = {
+	.begin = begin_report,
+	.open = open_series,
+	.rows = take_rows,
+	.close = close_interface,
+	.end = end_report,
+};
 
 static void release(struct v2_answer *answer)
 {
@@ -205,7 +187,7 @@ static void volume_end(struct http_request *request)
 	report->endpoint_count = DIRECTIONS;
 	report->span_count = 1;
 	make_room(call);
-	v2_report_set_times(report, &call->calendar);
+	v2_report_set_days(report, &call->calendar);
 	v2_report_start(report);
 }
 

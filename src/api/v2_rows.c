@@ -100,7 +100,6 @@ static int by_name_and_time(const void *a, const void *b)
 
 static void end(struct v2_rows *rows, int err)
 {
-
 	rows->answer->walk = NULL;
 	rows->ended(rows, err);
 }
