@@ -189,7 +189,7 @@ bool forget_wanted(const struct store_write *write);
  * names it, or is left out with options.inspect. */
 int replay(struct engine *engine, struct errbuf *e) MUST_CHECK;
 
-/* cells.c: how a cell is stored stands there. */
+/* cells.c, cells_read.c; how a cell is stored: cell.h. */
 int cells_add(struct store_write *write, const struct store_cell_write *cell) MUST_CHECK;
 /* *refused: a set was full; everything else is done. */
 int cells_apply(struct engine *engine, MDB_txn *txn, struct store_write *write,
