@@ -309,17 +309,24 @@ static int check_column(enum table table, const struct store_parts *column, size
 	return 0;
 }
 
+static int check_cell_kind(enum table table, enum cell_kind kind, struct errbuf *e)
+{
+	if (is_kind(table, TABLE_CELLS) && schema[table].cell_kind == kind)
+		return 0;
+	return errbuf_set(e, ERR_INVALID, "%s has no cells of this kind", table_name(table));
+}
+
 /* Checks what all cell writes share, flattens the parts and hands the cell to the engine. */
 static int add_cell(struct store_write *write, enum cell_kind kind, const struct store_parts *key,
 		    const struct store_parts *column, struct store_cell_write *cell)
 {
 	char key_bytes[STORE_KEY_MAX_BYTES], column_bytes[STORE_COLUMN_MAX_BYTES];
 	struct errbuf *e = &write->error;
-	if (!is_kind(cell->table, TABLE_CELLS) || schema[cell->table].cell_kind != kind)
-		return errbuf_set(e, ERR_INVALID, "%s has no cells of this kind",
-				  table_name(cell->table));
+	int err = check_cell_kind(cell->table, kind, e);
+	if (err)
+		return err;
 	const struct table_def *def = &schema[cell->table];
-	int err = check_key(cell->table, key, e);
+	err = check_key(cell->table, key, e);
 	if (!err)
 		err = check_column(cell->table, column, def->column_count, e);
 	if (err)
@@ -442,11 +449,11 @@ int store_log_remove(struct store_write *write, enum table table, const struct s
 	char to_bytes[STORE_COLUMN_MAX_BYTES];
 	struct errbuf *e = &write->error;
 	struct store_cell_write cell = {.action = CELL_LOG_REMOVE, .table = table};
-	if (!is_kind(table, TABLE_CELLS) || schema[table].cell_kind != CELL_LOG)
-		return errbuf_set(e, ERR_INVALID, "%s has no cells of this kind",
-				  table_name(table));
+	int err = check_cell_kind(table, CELL_LOG, e);
+	if (err)
+		return err;
 	const struct table_def *def = &schema[table];
-	int err = check_key(table, key, e);
+	err = check_key(table, key, e);
 	if (!err)
 		err = check_bound(table, from, e);
 	if (!err)

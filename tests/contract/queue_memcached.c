@@ -265,6 +265,7 @@ static void wait_for_looks(void)
 	unsigned long before = count_gets();
 	for (int tries = 0; count_gets() < before + 40 && tries < 5000; tries++)
 		usleep(2000);
+	assert_true(count_gets() >= before + 40);
 }
 
 /* However often it is looked for. */

@@ -130,6 +130,7 @@ void fold_next(struct fold *fold, uint32_t rows, struct block_summary *summary)
 		s = sum_patterns(fold, rows);
 	else
 		fold->row += rows;
+	/* All that integer_summary_expand does not set. */
 	summary->count = rows;
 	summary->scaled = 0;
 	summary->first_ts_ms = summary->last_ts_ms = 0;
