@@ -320,6 +320,101 @@ static void handles_of_different_registrations_mix(struct rig *rig)
 	}
 }
 
+/* What a range of several series gives, whatever it is cut into, is what each alone gives. */
+static void expect_together(struct rig *rig, struct place place, const uint64_t *handles, size_t n,
+			    int64_t start_ms, int64_t end_ms, const struct points *expected)
+{
+	static const size_t most[] = {0, 1, 7, 40};
+	struct points points[16];
+	for (size_t i = 0; i < ARRAY_LEN(most); i++) {
+		struct store_range range = {.table = place.table,
+					    .period_ms = place.period_ms,
+					    .handles = handles,
+					    .handle_count = n,
+					    .start_ms = start_ms,
+					    .end_ms = end_ms};
+		assert_int_equal(rig_range(rig, &range, most[i], points), 0);
+		for (size_t h = 0; h < n; h++)
+			assert_points(points[h], expected[h], schema[place.table].field_count);
+	}
+}
+
+/* Neighbours with holes, one that has nothing, one twice, one that nobody knows, out of order: each
+ * has its own. */
+static void neighbours_in_one_range_have_each_their_own(struct rig *rig)
+{
+	static const char *const metrics[5] = {"a", "b", "c", "d", "e"};
+	uint64_t h[5];
+	rig_group(rig, "t", metrics, 5, "host=x", false, h, NULL);
+	struct value first[5] = {I(1), NONE, I(3), NONE, I(5)};
+	struct value second[5] = {I(11), NONE, NONE, I(14), I(15)};
+	struct value third[5] = {I(21), NONE, I(23), NONE, NONE};
+	for (int64_t t = 0; t < 3; t++) {
+		struct store_write *write = rig_write_new(rig);
+		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + t, h,
+					      5,
+					      t == 0   ? first
+					      : t == 1 ? second
+						       : third),
+				 0);
+		rig_commit(rig, write);
+	}
+	rig_delete(rig, RAW, h[4], T0 + 1, T0 + 2);
+	const struct points a = POINTS({T0, {I(1)}}, {T0 + 1, {I(11)}}, {T0 + 2, {I(21)}});
+	const struct points c = POINTS({T0, {I(3)}}, {T0 + 2, {I(23)}});
+	const struct points d = POINTS({T0 + 1, {I(14)}}), e = POINTS({T0, {I(5)}});
+	for (int pass = 0; pass < 2; pass++) {
+		/* h[4] + 1 is none of the five. */
+		const uint64_t asked[9] = {h[0],     h[1], h[2], h[3], h[4],
+					   h[4] + 1, h[2], h[2], h[0]};
+		const struct points expected[9] = {a, NO_POINTS, c, d, e, NO_POINTS, c, c, a};
+		expect_together(rig, RAW, asked, 9, T0, T0 + 3, expected);
+		const uint64_t some[3] = {h[0], h[2], h[4]};
+		expect_together(rig, RAW, some, 3, T0 + 2, T0 + 9,
+				(struct points[]){POINTS({T0 + 2, {I(21)}}),
+						  POINTS({T0 + 2, {I(23)}}), NO_POINTS});
+		rig_settle(rig);
+	}
+}
+
+/* Most of the rows have long been written away when the last ones come, and one that is late. */
+static void newest_and_late_rows_are_found_behind_old_ones(struct rig *rig)
+{
+	enum { ROWS = 700, SERIES = 10, LATE = 300 };
+	static const char *const metrics[SERIES] = {"a", "b", "c", "d", "e",
+						    "f", "g", "h", "i", "j"};
+	uint64_t h[SERIES];
+	rig_group(rig, "t", metrics, SERIES, "host=x", false, h, NULL);
+	for (int64_t t = 0; t <= ROWS; t++) {
+		/* The last is one that was left out before. */
+		int64_t row = t == ROWS ? LATE : t;
+		struct value values[SERIES * 5];
+		for (int64_t i = 0; i < SERIES * 5; i++)
+			values[i] = i % 5 == 3 ? U(0) : I(row * 100 + i);
+		struct store_write *write = rig_write_new(rig);
+		if (row != LATE || t == ROWS)
+			assert_int_equal(store_append(write, TABLE_BASE_RATES, 30000,
+						      RETENTION_EVER, T0 + row, h, SERIES, values),
+					 0);
+		rig_commit(rig, write);
+		if (t % 50 != 49 && t < ROWS)
+			continue;
+		/* The newest three; in the end also the late one among its neighbours. */
+		int64_t from = t < ROWS ? t - 2 : LATE - 1;
+		struct point expected[SERIES][3];
+		struct points lists[SERIES];
+		for (int64_t s = 0; s < SERIES; s++) {
+			for (int64_t p = 0; p < 3; p++) {
+				int64_t v = (from + p) * 100 + s * 5;
+				expected[s][p] = (struct point){
+					T0 + from + p, {I(v), I(v + 1), I(v + 2), U(0), I(v + 4)}};
+			}
+			lists[s] = (struct points){expected[s], 3};
+		}
+		expect_together(rig, RATES, h, SERIES, T0 + from, T0 + from + 3, lists);
+	}
+}
+
 static void group_written_in_parts_and_out_of_step(struct rig *rig)
 {
 	static const char *const metrics[4] = {"a", "b", "c", "d"};
@@ -396,6 +491,8 @@ const struct contract_case cases_values[] = {
 	CASE(unasked_fields_have_no_column),
 	CASE(one_append_many_handles_with_holes),
 	CASE(handles_of_different_registrations_mix),
+	CASE(neighbours_in_one_range_have_each_their_own),
+	CASE(newest_and_late_rows_are_found_behind_old_ones),
 	CASE(group_written_in_parts_and_out_of_step),
 	CASE(one_time_of_one_row_is_whole),
 	{0},

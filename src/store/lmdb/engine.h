@@ -161,7 +161,9 @@ void maintain_committed(struct engine *engine);
 void maintain_aborted(struct engine *engine);
 bool maintain_due(struct engine *engine);
 
-/* seal.c: asks for a head that is full to be sealed, with its group. */
+/* seal.c: a head has begun, beside blocks or not. */
+void seal_begun(struct engine *engine, struct head *head);
+/* Asks for a head that is full to be sealed, with its group. */
 void seal_if_full(struct engine *engine, struct head *head);
 
 /* journal_list.c: a page that has been written, or replayed. */

@@ -283,6 +283,8 @@ static int see_span(const struct block *block, void *context)
 		span->overlaps = true;
 	if (meta->sequence > span->highest)
 		span->highest = meta->sequence;
+	if (meta->last_ts_ms > span->end_ms)
+		span->end_ms = meta->last_ts_ms;
 	return 0;
 }
 

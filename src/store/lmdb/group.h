@@ -101,6 +101,7 @@ struct band_span {
 	int64_t min_ts_ms, max_ts_ms; /* in: asked about; min > max: not asked */
 	bool overlaps;                /* a block lies in min..max */
 	uint64_t highest;             /* sequence of the band's blocks; 0: it has none */
+	int64_t end_ms;               /* where they end, if that is later than it was */
 };
 int group_spans(MDB_txn *txn, MDB_dbi extents, const struct group_id *id,
 		struct band_span spans[GROUP_BANDS_MAX]) MUST_CHECK;

@@ -8,6 +8,7 @@ enum {
 	DATA_FIRST_BYTES = 64,
 	DATA_DOUBLES_BYTES = 4096, /* above, it grows by half */
 	PART_HEADER_BYTES = 8 + 3 * 2,
+	PART_TRAILER_BYTES = 2,
 };
 
 void heads_init(struct heads *heads)
@@ -112,6 +113,7 @@ static struct head *add_head(struct heads *heads, struct registry *registry,
 		.older = heads->newest,
 		.min_ts_ms = INT64_MAX,
 		.max_ts_ms = INT64_MIN,
+		.blocks_end_ms = INT64_MAX,
 	};
 	size_t at = segment_hash(id, head->shape, head->ordinal) & (heads->bucket_count - 1);
 	head->next_in_bucket = heads->buckets[at];
@@ -149,7 +151,8 @@ void heads_remove(struct heads *heads, struct head *head)
 }
 
 /* ---- Parts ------------------------------------------------------------------------------------
- * ts i64 | bytes of values u16 | first column u16 | columns u16 | values, as row.h has them */
+ * ts i64 | bytes of values u16 | first column u16 | columns u16 | values, as row.h has them |
+ * bytes of values u16: so that the newest are found from the end */
 
 struct part {
 	int64_t ts_ms;
@@ -167,7 +170,22 @@ static inline const uint8_t *part_view(const uint8_t *at, struct part *part)
 	part->first = numbers[1];
 	part->columns = numbers[2];
 	part->values = at + PART_HEADER_BYTES;
-	return part->values + part->bytes;
+	return part->values + part->bytes + PART_TRAILER_BYTES;
+}
+
+/* The part that ends at `end`. */
+static inline const uint8_t *part_before(const uint8_t *end)
+{
+	uint16_t bytes;
+	memcpy(&bytes, end - PART_TRAILER_BYTES, sizeof(bytes));
+	return end - PART_TRAILER_BYTES - bytes - PART_HEADER_BYTES;
+}
+
+static inline int64_t part_ts_ms(const uint8_t *at)
+{
+	int64_t ts_ms;
+	memcpy(&ts_ms, at, sizeof(ts_ms));
+	return ts_ms;
 }
 
 static void grow_data(struct head *head, size_t need)
@@ -183,7 +201,7 @@ static void grow_data(struct head *head, size_t need)
 
 static void add_part(struct head *head, const struct part *part)
 {
-	size_t bytes = PART_HEADER_BYTES + part->bytes;
+	size_t bytes = PART_HEADER_BYTES + part->bytes + PART_TRAILER_BYTES;
 	if (UNLIKELY(head->cap - head->used < bytes))
 		grow_data(head, bytes);
 	uint16_t numbers[3] = {(uint16_t)part->bytes, (uint16_t)part->first,
@@ -192,7 +210,9 @@ static void add_part(struct head *head, const struct part *part)
 	memcpy(to, &part->ts_ms, 8);
 	memcpy(to + 8, numbers, sizeof(numbers));
 	memcpy(to + PART_HEADER_BYTES, part->values, part->bytes);
+	memcpy(to + PART_HEADER_BYTES + part->bytes, &numbers[0], PART_TRAILER_BYTES);
 	head->used += (uint32_t)bytes;
+	head->unordered |= head->parts && part->ts_ms < head->last_ts_ms;
 	/* The parts of one line, and a repeated time, are one row. */
 	head->rows += !head->parts || part->ts_ms != head->last_ts_ms;
 	head->parts++;
@@ -439,7 +459,7 @@ void run_init(struct run *run, unsigned fields)
 void run_release(struct run *run)
 {
 	mem_free(run->ts_ms);
-	for (unsigned f = 0; f < run->fields; f++) {
+	for (unsigned f = 0; f < run->arrays; f++) {
 		mem_free(run->bits[f]);
 		mem_free(run->types[f]);
 	}
@@ -448,26 +468,28 @@ void run_release(struct run *run)
 
 void run_reuse(struct run *run, unsigned fields)
 {
-	if (run->fields != fields) {
-		run_release(run);
-		run_init(run, fields);
-	}
+	ASSERT(fields >= 1 && fields <= BLOCK_COLUMNS_MAX);
+	run->fields = fields;
 	run->count = 0;
 	run->sequence = 0;
 }
 
 void run_reserve(struct run *run, size_t rows)
 {
-	if (run->cap - run->count >= rows)
+	bool grows = run->cap - run->count < rows;
+	unsigned arrays = run->fields > run->arrays ? run->fields : run->arrays;
+	if (!grows && arrays == run->arrays)
 		return;
-	size_t cap = run->cap ? run->cap * 2 : 64;
+	size_t cap = !grows ? run->cap : run->cap ? run->cap * 2 : 64;
 	if (cap < run->count + rows)
 		cap = run->count + rows;
-	run->ts_ms = mem_resize_array(run->ts_ms, cap, sizeof(*run->ts_ms));
-	for (unsigned f = 0; f < run->fields; f++) {
+	if (grows)
+		run->ts_ms = mem_resize_array(run->ts_ms, cap, sizeof(*run->ts_ms));
+	for (unsigned f = grows ? 0 : run->arrays; f < arrays; f++) {
 		run->bits[f] = mem_resize_array(run->bits[f], cap, sizeof(uint64_t));
 		run->types[f] = mem_resize_array(run->types[f], cap, 1);
 	}
+	run->arrays = arrays;
 	run->cap = cap;
 }
 
@@ -625,16 +647,36 @@ static bool copy_part(const struct part *part, unsigned first_column, struct run
 	return any;
 }
 
+/* Where to begin with the parts from start_ms on; most often the newest are wanted. */
+static const uint8_t *find_first(const struct head *head, int64_t start_ms)
+{
+	const uint8_t *at = head->data + head->used;
+	if (head->unordered || start_ms <= head->min_ts_ms)
+		return head->data;
+	for (const uint8_t *before; at > head->data; at = before) {
+		before = part_before(at);
+		if (part_ts_ms(before) < start_ms)
+			break;
+	}
+	return at;
+}
+
+enum { RESERVE_PARTS = 16 };
+
 void head_copy(const struct head *head, unsigned first_column, int64_t start_ms, int64_t end_ms,
 	       struct run *run)
 {
 	if (head->max_ts_ms < start_ms || head->min_ts_ms >= end_ms)
 		return;
-	run_reserve(run, head->parts);
-	const uint8_t *next = head->data;
+	const uint8_t *at = find_first(head, start_ms), *end = head->data + head->used;
 	struct part part;
-	for (uint32_t i = 0; i < head->parts; i++) {
-		next = part_view(next, &part);
+	run_reserve(run, at == head->data ? head->parts : RESERVE_PARTS);
+	while (at < end) {
+		at = part_view(at, &part);
+		if (part.ts_ms >= end_ms && !head->unordered)
+			break;
+		if (run->count == run->cap)
+			run_reserve(run, RESERVE_PARTS);
 		if (part.ts_ms < start_ms || part.ts_ms >= end_ms ||
 		    !copy_part(&part, first_column, run, run->count))
 			continue;

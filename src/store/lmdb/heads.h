@@ -28,8 +28,12 @@ struct head {
 	uint64_t last_sequence;
 	int64_t touched_us; /* monotonic, of the last row */
 	uint16_t columns, rows_full;
-	bool queued; /* its group has been asked to be sealed */
-	bool taken;  /* sealed in the transaction that is not yet committed */
+	bool queued;    /* its group has been asked to be sealed */
+	bool taken;     /* sealed in the transaction that is not yet committed */
+	bool unordered; /* a part is older than the one before it */
+	/* No block of its band ends later; INT64_MAX: nobody knows. It holds as long as the head is
+	 * there, since what is sealed of the band is sealed with it. */
+	int64_t blocks_end_ms;
 	uint64_t first_sequence;
 	struct head *older, *newer; /* in order of first_sequence */
 };
@@ -119,8 +123,8 @@ void heads_remove_segment(struct heads *heads, const struct segment_id *segment)
 
 struct run {
 	size_t count, cap;
-	unsigned fields;
-	uint64_t sequence; /* the highest contained: of two runs the higher wins */
+	unsigned fields, arrays; /* in use; those that there is memory of */
+	uint64_t sequence;       /* the highest contained: of two runs the higher wins */
 	int64_t *ts_ms;
 	uint64_t *bits[BLOCK_COLUMNS_MAX];
 	uint8_t *types[BLOCK_COLUMNS_MAX];
@@ -128,8 +132,7 @@ struct run {
 
 void run_init(struct run *run, unsigned fields);
 void run_release(struct run *run);
-/* Makes it empty for so many fields and keeps its memory, if it had as many; a zeroed run is one.
- */
+/* Makes it empty for so many fields and keeps its memory; a zeroed run is one. */
 void run_reuse(struct run *run, unsigned fields);
 void run_reserve(struct run *run, size_t rows);
 /* Sorts by time and leaves one row per time: the later row wins, column by column. Rows without any

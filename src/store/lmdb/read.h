@@ -11,7 +11,8 @@ enum {
 	LOOKS_MAX = 64,       /* series of one group that are looked up at once */
 };
 
-/* What is asked of one series: columns first_column .. + fields of its band. */
+/* What is asked of one series, or of neighbours in one strip: columns first_column .. + fields of
+ * its band. */
 struct target {
 	uint64_t handle;
 	unsigned first_column, fields;
@@ -37,6 +38,7 @@ struct scratch {
 	struct look looks[LOOKS_MAX]; /* of one group */
 	struct look one;              /* of a series that is read alone */
 	struct run blocks;            /* decoded, for one look */
+	struct run range;             /* what a range has of a series, or of several side by side */
 	uint64_t bits[BLOCK_ROWS_MAX];
 	uint8_t types[BLOCK_ROWS_MAX]; /* or pairs of symbols */
 	int64_t ts_ms[BLOCK_ROWS_MAX];

@@ -20,6 +20,7 @@ void scratch_free(struct scratch *scratch)
 		block_refs_release(&look->refs);
 	}
 	run_release(&scratch->blocks);
+	run_release(&scratch->range);
 	mem_free(scratch->segments);
 	mem_free(scratch->windows);
 	mem_free(scratch);
@@ -106,12 +107,14 @@ static void copy_head(const struct head *head, struct look *look, int64_t start_
 	head_copy(head, look->target.first_column, start_ms, look->target.end_ms, &look->head);
 }
 
-/* The heads' parts, and a snapshot that is no older. Looks of one band stand side by side. */
+/* The heads' parts, and a snapshot that is no older, unless blocks are not needed: none of them is
+ * so new. Looks of one band stand side by side. */
 static int copy_heads(struct reading *r, const struct segment_id *segment, struct look *looks,
-		      size_t count, int64_t start_ms)
+		      size_t count, int64_t start_ms, bool *blocks)
 {
 	struct heads *heads = &r->engine->heads;
 	const struct head *head = NULL;
+	*blocks = false;
 	pthread_rwlock_rdlock(&heads->lock);
 	for (size_t i = 0; i < count; i++) {
 		uint64_t handle = looks[i].target.handle;
@@ -120,9 +123,12 @@ static int copy_heads(struct reading *r, const struct segment_id *segment, struc
 					  handle_ordinal(handle));
 		if (head)
 			copy_head(head, &looks[i], start_ms);
+		*blocks = *blocks || !head || head->blocks_end_ms >= start_ms;
 	}
 	bool stale = heads->epoch != r->reader->epoch;
 	pthread_rwlock_unlock(&heads->lock);
+	if (!*blocks)
+		return 0;
 	int64_t age_us = clock_real()->mono_us(clock_real()) - r->opened_us;
 	return stale || age_us > SNAPSHOT_MAX_US ? reading_renew(r) : 0;
 }
@@ -158,11 +164,12 @@ int reading_lookup(struct reading *r, const struct segment_id *segment, struct l
 {
 	struct block_search search = {looks, count, start_ms, 0};
 	uint64_t extents = 0;
+	bool blocks;
 	for (size_t i = 0; i < count; i++) {
 		look_clear(&looks[i]);
 		search.bands |= UINT64_C(1) << looks[i].ordinal;
 	}
-	int err = copy_heads(r, segment, looks, count, start_ms);
+	int err = copy_heads(r, segment, looks, count, start_ms, &blocks);
 	if (err)
 		return err;
 	uint64_t handle = looks[0].target.handle;
@@ -173,6 +180,8 @@ int reading_lookup(struct reading *r, const struct segment_id *segment, struct l
 	r->handle = handle;
 	for (size_t i = 0; i < count; i++)
 		run_sort(&looks[i].head);
+	if (!blocks)
+		return 0;
 	err = group_each(r->extents, &id, see_block, &search, &extents);
 	r->read->work.extents += extents;
 	return err;

@@ -1,4 +1,4 @@
-/* RANGE: series after series, in the order asked for. */
+/* RANGE: series after series, in the order asked for; those that lie side by side at once. */
 #include <stdalign.h>
 #include <stddef.h>
 
@@ -36,15 +36,9 @@ static void place_put(struct store_token *token, const struct range_place *place
 	memcpy(token->bytes + 12, &place->from_ms, 8);
 }
 
-int reading_give_points(struct arena *arena, const struct run *run, size_t count, unsigned first,
-			struct store_points *points)
+static int give_values(struct arena *arena, const struct run *run, size_t count, unsigned first,
+		       struct store_points *points)
 {
-	if (count == 0)
-		return 0;
-	int64_t *ts = arena_alloc(arena, count * sizeof(*ts));
-	if (!ts)
-		return ERR_LIMIT;
-	memcpy(ts, run->ts_ms, count * sizeof(*ts));
 	for (unsigned f = 0; f < run->fields; f++) {
 		uint64_t *bits = arena_alloc(arena, count * sizeof(*bits));
 		uint8_t *types = arena_alloc(arena, count);
@@ -55,15 +49,31 @@ int reading_give_points(struct arena *arena, const struct run *run, size_t count
 		points->bits[first + f] = bits;
 		points->types[first + f] = types;
 	}
-	points->ts_ms = ts;
-	points->count = count;
 	return 0;
 }
 
-/* Rows of so many fields for which the arena still has room. */
-static size_t rows_that_fit(const struct arena *arena, unsigned fields)
+int reading_give_points(struct arena *arena, const struct run *run, size_t count, unsigned first,
+			struct store_points *points)
 {
-	size_t room = arena->max_bytes - arena->used_bytes;
+	if (count == 0)
+		return 0;
+	int64_t *ts = arena_alloc(arena, count * sizeof(*ts));
+	if (!ts)
+		return ERR_LIMIT;
+	memcpy(ts, run->ts_ms, count * sizeof(*ts));
+	points->ts_ms = ts;
+	points->count = count;
+	return give_values(arena, run, count, first, points);
+}
+
+static size_t arena_room(const struct arena *arena)
+{
+	return arena->max_bytes - arena->used_bytes;
+}
+
+/* Rows of so many fields for which a part of the arena has room. */
+static size_t rows_that_fit(size_t room, unsigned fields)
+{
 	/* Each array takes whole units of alignment. */
 	size_t edges = (1 + 2 * (size_t)fields) * alignof(max_align_t);
 	return room < edges ? 0 : (room - edges) / (8 + 9 * (size_t)fields);
@@ -116,18 +126,18 @@ static int range_series(struct reading *r, const struct store_range *range, size
 		enough = range->limit - (size_t)place->given;
 	if (wanted != all)
 		enough = SIZE_MAX;
-	struct run run;
-	run_init(&run, fields);
-	int err = reading_series(r, &t, segment_count, range->backward, enough, &run);
+	struct run *run = &r->scratch->range;
+	run_reuse(run, fields);
+	int err = reading_series(r, &t, segment_count, range->backward, enough, run);
 	if (!err && wanted != all)
-		keep_fields(&run, wanted);
-	size_t count = err ? 0 : allowed(r, range, place, run.count);
-	if (count > rows_that_fit(&r->read->arena, fields))
-		count = rows_that_fit(&r->read->arena, fields);
-	if (!err && run.count && count == 0 && r->budget)
+		keep_fields(run, wanted);
+	size_t count = err ? 0 : allowed(r, range, place, run->count);
+	if (count > rows_that_fit(arena_room(&r->read->arena), fields))
+		count = rows_that_fit(arena_room(&r->read->arena), fields);
+	if (!err && run->count && count == 0 && r->budget)
 		err = ERR_LIMIT;
 	if (!err)
-		err = reading_give_points(&r->read->arena, &run, count, 0, points);
+		err = reading_give_points(&r->read->arena, run, count, 0, points);
 	if (!err) {
 		for (unsigned f = 0; f < fields; f++) {
 			if (!(wanted >> f & 1))
@@ -136,14 +146,137 @@ static int range_series(struct reading *r, const struct store_range *range, size
 		r->budget -= count;
 		place->given += count;
 		bool limit_reached = range->limit && place->given >= range->limit;
-		*stopped = count < run.count && !limit_reached;
+		*stopped = count < run->count && !limit_reached;
 		if (count)
 			place->from_ms =
-				range->backward ? run.ts_ms[count - 1] : run.ts_ms[count - 1] + 1;
+				range->backward ? run->ts_ms[count - 1] : run->ts_ms[count - 1] + 1;
 		r->read->work.points += count;
 	}
-	run_release(&run);
 	return err;
+}
+
+/* ---- Series side by side ----------------------------------------------------------------------
+ */
+
+/* How many of the handles from `at` on are columns of one strip of a band, in its order: what is
+ * there of them lies together, and is read at once. */
+static size_t side_by_side(struct reading *r, const struct store_range *range, size_t at)
+{
+	unsigned fields = (unsigned)schema[range->table].field_count;
+	unsigned strip = strip_columns(range->table) / fields;
+	uint64_t first = range->handles[at], last = first;
+	unsigned strip_number = handle_column(first) / strip;
+	unsigned columns = registry_columns(&r->engine->registry, handle_shape(first));
+	size_t n = 1;
+	for (; at + n < range->handle_count; n++) {
+		uint64_t handle = range->handles[at + n];
+		if (handle <= last || handle_shape(handle) != handle_shape(first) ||
+		    handle_ordinal(handle) != handle_ordinal(first) ||
+		    handle_column(handle) / strip != strip_number ||
+		    handle_column(handle) >= columns)
+			break;
+		last = handle;
+	}
+	return n;
+}
+
+static bool has_value(const struct store_points *points, unsigned fields, size_t row)
+{
+	for (unsigned f = 0; f < fields; f++) {
+		if (points->types[f][row] != VALUE_NONE)
+			return true;
+	}
+	return false;
+}
+
+/* Leaves only rows that have a value; all lie in the arena, and nobody else has seen them. */
+static void leave_present(struct store_points *points, unsigned fields)
+{
+	int64_t *ts_ms = (int64_t *)points->ts_ms;
+	size_t kept = 0;
+	for (size_t i = 0; i < points->count; i++) {
+		if (!has_value(points, fields, i))
+			continue;
+		ts_ms[kept] = ts_ms[i];
+		for (unsigned f = 0; f < fields; f++) {
+			((uint64_t *)points->bits[f])[kept] = points->bits[f][i];
+			((uint8_t *)points->types[f])[kept] = points->types[f][i];
+		}
+		kept++;
+	}
+	points->count = kept;
+	if (!kept)
+		*points = (struct store_points){0};
+}
+
+/* One series out of a run of several: columns first .. first + fields. Where it has a value in
+ * every row, its times are those of the others, which lie in the arena once. */
+static int give_series(struct arena *arena, const struct run *run, unsigned first, unsigned fields,
+		       struct store_points *points, const int64_t **times)
+{
+	struct run part = {.count = run->count, .fields = fields, .ts_ms = run->ts_ms};
+	memcpy(part.bits, run->bits + first, fields * sizeof(*part.bits));
+	memcpy(part.types, run->types + first, fields * sizeof(*part.types));
+	bool full = run_is_full(&part, 0, part.count);
+	if (full && *times) {
+		points->ts_ms = *times;
+		points->count = part.count;
+		return give_values(arena, &part, part.count, 0, points);
+	}
+	int err = reading_give_points(arena, &part, part.count, 0, points);
+	if (full)
+		*times = points->ts_ms;
+	else if (!err)
+		leave_present(points, fields);
+	return err;
+}
+
+static int give_band(struct reading *r, const struct store_range *range, size_t at, size_t n)
+{
+	unsigned fields = (unsigned)schema[range->table].field_count;
+	unsigned first = handle_column(range->handles[at]);
+	const struct run *run = &r->scratch->range;
+	const int64_t *times = NULL;
+	int err = 0;
+	for (size_t i = 0; i < n && run->count && !err; i++) {
+		unsigned column = handle_column(range->handles[at + i]) - first;
+		struct store_points *points = &range->points[at + i];
+		err = give_series(&r->read->arena, run, column * fields, fields, points, &times);
+		r->budget -= points->count;
+		r->read->work.points += points->count;
+	}
+	return err;
+}
+
+/* The next `n` series, which lie side by side, if there is surely room for all they have; else
+ * *read is false, and they are for range_series. */
+static int range_band(struct reading *r, const struct store_range *range, size_t segment_count,
+		      size_t at, size_t n, bool *read)
+{
+	unsigned fields = (unsigned)schema[range->table].field_count;
+	unsigned first = handle_column(range->handles[at]);
+	unsigned last = handle_column(range->handles[at + n - 1]);
+	struct run *run = &r->scratch->range;
+	struct target t = {
+		.handle = range->handles[at],
+		.first_column = first * fields,
+		.fields = (last - first + 1) * fields,
+		.start_ms = range->start_ms,
+		.end_ms = range->end_ms,
+	};
+	run_reuse(run, t.fields);
+	int err = reading_series(r, &t, segment_count, false, r->budget / n + 1, run);
+	*read = !err && run->count <= r->budget / n &&
+		run->count <= rows_that_fit(arena_room(&r->read->arena) / n, fields);
+	return *read ? give_band(r, range, at, n) : err;
+}
+
+/* All there is of the next series is wanted, all its fields, from the beginning. */
+static bool is_fresh(const struct store_range *range, const struct range_place *place)
+{
+	unsigned all = (1u << schema[range->table].field_count) - 1;
+	return !range->backward && !range->limit && !place->given &&
+	       place->from_ms == range->start_ms && (!range->fields || range->fields == all);
 }
 
 int reading_range(struct reading *r, struct store_request *request)
@@ -168,6 +301,15 @@ int reading_range(struct reading *r, struct store_request *request)
 			break;
 		}
 		struct store_points *points = &range->points[place.handle];
+		size_t n = is_fresh(range, &place) ? side_by_side(r, range, place.handle) : 1;
+		bool read = false;
+		if (!err && n > 1)
+			err = range_band(r, range, segment_count, place.handle, n, &read);
+		if (read && !err) {
+			place.handle += (uint32_t)n;
+			any = true;
+			continue;
+		}
 		if (!err)
 			err = range_series(r, range, segment_count, &place, points, &stopped);
 		any = any || points->count;

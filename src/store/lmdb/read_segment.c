@@ -187,6 +187,12 @@ int reading_series(struct reading *r, const struct target *t, size_t segment_cou
 			at += n;
 		}
 		struct run run;
+		if (out->count == 0 && !backward) {
+			int err = reading_classes(r, r->segments + first, n, t, 0, out);
+			if (err)
+				return err;
+			continue;
+		}
 		run_init(&run, t->fields);
 		int err = reading_classes(r, r->segments + first, n, t,
 					  backward ? enough - out->count : 0, &run);

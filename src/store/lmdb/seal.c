@@ -44,6 +44,12 @@ static void queue_add(struct engine *engine, const struct head *head, bool all)
 		(struct seal_request){group_of_head(engine, head), all};
 }
 
+void seal_begun(struct engine *engine, struct head *head)
+{
+	struct group_id id = group_of_head(engine, head);
+	head->blocks_end_ms = unsettled_end_ms(&engine->unsettled, &id);
+}
+
 void seal_if_full(struct engine *engine, struct head *head)
 {
 	if (!head_is_full(head) || head->queued)
@@ -86,21 +92,44 @@ void seal_collect(struct engine *engine, const struct group_id *id, bool all,
 	}
 }
 
-/* Whether a band has blocks on disk in the span of time of its head. */
+static int64_t later(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Most often all that is sealed is newer than what is there, and known to be. */
+static bool is_newer(const struct sealing *sealing, int64_t end_ms)
+{
+	for (size_t i = 0; i < sealing->count; i++) {
+		if (sealing->heads[i]->min_ts_ms <= end_ms)
+			return false;
+	}
+	return true;
+}
+
+/* Whether a band has blocks on disk in the span of time of its head; and where all blocks of the
+ * group end. */
 static int must_rewrite(struct engine *engine, MDB_txn *txn, const struct group_id *id,
-			const struct sealing *sealing, bool *rewrite)
+			const struct sealing *sealing, bool *rewrite, int64_t *end_ms)
 {
 	struct band_span spans[GROUP_BANDS_MAX];
+	*rewrite = false;
+	*end_ms = unsettled_end_ms(&engine->unsettled, id);
+	if (*end_ms != INT64_MAX && is_newer(sealing, *end_ms))
+		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(spans); i++)
-		spans[i] = (struct band_span){.min_ts_ms = INT64_MAX, .max_ts_ms = INT64_MIN};
+		spans[i] = (struct band_span){
+			.min_ts_ms = INT64_MAX, .max_ts_ms = INT64_MIN, .end_ms = INT64_MIN};
 	for (size_t i = 0; i < sealing->count; i++) {
 		spans[sealing->ordinal_in_group[i]].min_ts_ms = sealing->heads[i]->min_ts_ms;
 		spans[sealing->ordinal_in_group[i]].max_ts_ms = sealing->heads[i]->max_ts_ms;
 	}
 	int err = group_spans(txn, engine->env.dbi[DB_EXTENTS], id, spans);
-	*rewrite = false;
-	for (size_t i = 0; i < ARRAY_LEN(spans); i++)
+	*end_ms = err ? INT64_MAX : INT64_MIN;
+	for (size_t i = 0; i < ARRAY_LEN(spans); i++) {
 		*rewrite = *rewrite || spans[i].overlaps;
+		*end_ms = later(*end_ms, spans[i].end_ms);
+	}
 	return err;
 }
 
@@ -128,12 +157,13 @@ static int seal_group(struct engine *engine, MDB_txn *txn, const struct seal_req
 {
 	struct sealing sealing;
 	bool rewrite = false, changed = false;
+	int64_t end_ms = INT64_MAX;
 	seal_collect(engine, &request->id, request->all, &sealing);
 	if (sealing.count == 0)
 		return 0;
 	int err = fault("store.seal");
 	if (!err)
-		err = must_rewrite(engine, txn, &request->id, &sealing, &rewrite);
+		err = must_rewrite(engine, txn, &request->id, &sealing, &rewrite, &end_ms);
 	if (!err)
 		err = seal_write(engine, txn, &request->id, &sealing, rewrite, engine->next_flush++,
 				 &budget->bytes, &changed);
@@ -149,7 +179,9 @@ static int seal_group(struct engine *engine, MDB_txn *txn, const struct seal_req
 	if (err)
 		return err;
 	seal_take(engine, &sealing, rewrite);
-	unsettled_add(&engine->unsettled, &request->id, engine_now_us(engine));
+	for (size_t i = 0; i < sealing.count; i++)
+		end_ms = later(end_ms, sealing.heads[i]->max_ts_ms);
+	unsettled_add_known(&engine->unsettled, &request->id, engine_now_us(engine), end_ms);
 	return 0;
 }
 

@@ -25,14 +25,36 @@ static void unsettled_grow(struct unsettled_set *set)
 	mem_free(old.used);
 }
 
-void unsettled_add(struct unsettled_set *set, const struct group_id *id, int64_t at_us)
+static struct unsettled *add(struct unsettled_set *set, const struct group_id *id, int64_t at_us)
 {
 	if (set->count * 2 >= set->cap)
 		unsettled_grow(set);
 	size_t at = unsettled_slot(set, id);
+	if (!set->used[at])
+		set->slots[at] = (struct unsettled){.id = *id, .end_ms = INT64_MAX};
 	set->count += !set->used[at];
 	set->used[at] = true;
-	set->slots[at] = (struct unsettled){*id, at_us};
+	set->slots[at].touched_us = at_us;
+	return &set->slots[at];
+}
+
+void unsettled_add(struct unsettled_set *set, const struct group_id *id, int64_t at_us)
+{
+	add(set, id, at_us);
+}
+
+void unsettled_add_known(struct unsettled_set *set, const struct group_id *id, int64_t at_us,
+			 int64_t end_ms)
+{
+	add(set, id, at_us)->end_ms = end_ms;
+}
+
+int64_t unsettled_end_ms(const struct unsettled_set *set, const struct group_id *id)
+{
+	if (!set->cap)
+		return INT64_MAX;
+	size_t at = unsettled_slot(set, id);
+	return set->used[at] ? set->slots[at].end_ms : INT64_MAX;
 }
 
 /* Backward-shift deletion keeps every probe sequence whole. */

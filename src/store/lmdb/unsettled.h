@@ -5,10 +5,11 @@
 
 #include "store/lmdb/group.h"
 
-/* A group that has extents of more than one flush, and when it got the last. */
+/* A group that has extents of more than one flush, when it got the last, and where they end. */
 struct unsettled {
 	struct group_id id;
 	int64_t touched_us;
+	int64_t end_ms; /* no block of it ends later; INT64_MAX: nobody knows */
 };
 
 /* A set of groups, by linear probing. */
@@ -18,8 +19,13 @@ struct unsettled_set {
 	size_t count, cap;
 };
 
-/* Of a group that is there, only the time changes. */
+/* Of a group that is there, only the time changes; of another nobody knows where it ends. */
 void unsettled_add(struct unsettled_set *set, const struct group_id *id, int64_t at_us);
+/* Blocks were added, and after that none of the group ends later. */
+void unsettled_add_known(struct unsettled_set *set, const struct group_id *id, int64_t at_us,
+			 int64_t end_ms);
+/* Where its blocks end: INT64_MAX for a group that is not there, too. */
+int64_t unsettled_end_ms(const struct unsettled_set *set, const struct group_id *id);
 /* Another group may take its slot. */
 void unsettled_remove(struct unsettled_set *set, const struct group_id *id);
 

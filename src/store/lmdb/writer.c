@@ -295,6 +295,8 @@ static void apply_record(struct engine *engine, const struct incoming *row, int6
 		return;
 	}
 	struct head *head = heads_apply_row(&engine->heads, &engine->registry, row, now_us);
+	if (head->parts == 1)
+		seal_begun(engine, head);
 	seal_if_full(engine, head);
 }
 
