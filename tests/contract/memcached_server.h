@@ -62,9 +62,11 @@ static inline void memcached_start(struct memcached_server *s)
 	if (s->pid == 0) {
 		execlp("memcached", "memcached", "-u", "nobody", "-l", "127.0.0.1", "-U", "0", "-p",
 		       port, (char *)NULL);
+		fprintf(stderr, "memcached (package memcached) does not start: %m\n");
 		_exit(127);
 	}
 	for (int tries = 0; !memcached_connect(s); tries++) {
+		ASSERT(waitpid(s->pid, NULL, WNOHANG) == 0); /* it has said why not */
 		ASSERT(tries < 5000);
 		usleep(2000);
 	}

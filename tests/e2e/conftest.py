@@ -1,8 +1,13 @@
 """Fixtures of the end-to-end tests: real servers, real sockets, a data directory each."""
 
+import sys
+
 import pytest
 
-from server import Server
+from server import ROOT, Server
+
+sys.path.append(str(ROOT / "tools"))
+from missing import all_has_to_be_here  # noqa: E402
 
 
 @pytest.fixture
@@ -33,9 +38,12 @@ def server(make_server):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """What the servers said stands beside the failure."""
+    """A skip is a failure where nothing may be missing. What the servers said stands beside the
+    failure."""
     outcome = yield
     report = outcome.get_result()
+    if report.skipped and all_has_to_be_here():
+        report.outcome, report.longrepr = "failed", report.longrepr[2].removeprefix("Skipped: ")
     if report.failed:
         for server in getattr(item, "servers", []):
             report.sections.append((f"log of server {server.folder.name}", server.log_tail()))

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "../tools/missing.h"
+
 #include "base/mem.h"
 #include "base/random.h"
 #include "store/lmdb/stream.h"
@@ -40,7 +42,7 @@ static void every_width_and_count_comes_back(void **state)
 	const struct kernels *avx2 = kernels_avx2();
 	(void)state;
 	if (!avx2)
-		skip();
+		missing("this machine has no AVX2");
 	random_init(&random, 1);
 	for (unsigned width = 0; width <= 64; width++) {
 		for (size_t count = 0; count < COUNT_MAX; count += 1 + count / 40) {
@@ -71,7 +73,7 @@ static void residuals_become_the_patterns_again(void **state)
 	const struct kernels *both[] = {&kernels_plain, kernels_avx2()};
 	(void)state;
 	if (!both[1])
-		skip();
+		missing("this machine has no AVX2");
 	random_init(&random, 2);
 	for (int round = 0; round < 4000; round++) {
 		struct pattern_codec codec = {
@@ -264,7 +266,7 @@ static void words_are_read_alike(void **state)
 	const struct kernels *both[] = {&kernels_plain, kernels_avx2()};
 	(void)state;
 	if (!both[1])
-		skip();
+		missing("this machine has no AVX2");
 	random_init(&random, 4);
 	for (unsigned round = 0; round < 20 * ENTROPY_TABLES; round++) {
 		const struct entropy_code *code = entropy_code(round % ENTROPY_TABLES);

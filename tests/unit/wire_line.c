@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../tools/missing.h"
+
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -658,10 +660,8 @@ static void nothing_is_nothing(void **state)
 static void the_fast_search_finds_what_the_plain_one_finds(void **state)
 {
 	(void)state;
-	if (!line_has_avx2()) {
-		print_message("skipped: no AVX2 on this machine\n");
-		skip();
-	}
+	if (!line_has_avx2())
+		missing("this machine has no AVX2");
 	static const char *const members[] = {" \\\n", ",= \\\n", "\"\\"};
 	char text[96 + LINE_PADDING_BYTES];
 	for (unsigned set = 0; set < 3; set++) {
@@ -768,10 +768,8 @@ static size_t mix(struct random *random, char *text, size_t max)
 static void both_searches_tell_the_same_about_lines(void **state)
 {
 	(void)state;
-	if (!line_has_avx2()) {
-		print_message("skipped: no AVX2 on this machine\n");
-		skip();
-	}
+	if (!line_has_avx2())
+		missing("this machine has no AVX2");
 	static const char *const names[] = {"usage", "f"};
 	struct line_names expected = names_of(names, 2);
 	struct random random;
