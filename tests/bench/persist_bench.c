@@ -1,11 +1,15 @@
 /* What it costs to keep polls: from the message in the queue to raw data that is durable.
  *
  *   persist_bench [--devices 1000] [--rows 48] [--polls 20] [--workers 1] --data DIR
+ *   persist_bench [--devices 1000] [--rows 48] [--polls 20] [--begin SECONDS] --messages
  *
  * Each device gives rows of ten counters every 30 s. The messages are made first and put in the
  * order of time, as fast as the queue takes them. Prints one JSON object: values per CPU second of
  * the whole process, in the first poll (whose series are new) and in those after it, and the
- * anonymous memory by counter. Rates are rate_bench's. */
+ * anonymous memory by counter. Rates are rate_bench's.
+ *
+ * With --messages nothing is measured: they are printed, each behind its length, as POST /api/polls
+ * takes them. */
 #include <getopt.h>
 
 #include "base/base.h"
@@ -47,6 +51,7 @@ static struct {
 	struct message *messages;
 	size_t put, done;
 	uint64_t target;
+	int64_t begin_ms; /* 0: so that the last poll is now */
 	struct random random;
 } bench = {.devices = 1000, .rows = 48, .polls = 20, .workers = 1};
 
@@ -115,7 +120,10 @@ static void make_message(struct message *message, size_t device, size_t poll, in
 static void make_messages(void)
 {
 	struct poll_builder builder;
-	int64_t begin_ms = clock_wall_ms(clock_real()) - (int64_t)bench.polls * STEP_MS;
+	int64_t begin_ms = bench.begin_ms;
+
+	if (!begin_ms)
+		begin_ms = clock_wall_ms(clock_real()) - (int64_t)bench.polls * STEP_MS;
 
 	poll_builder_init(&builder);
 	bench.messages = mem_zalloc(bench.devices * bench.polls * sizeof(*bench.messages));
@@ -125,6 +133,18 @@ static void make_messages(void)
 				     begin_ms + (int64_t)poll * STEP_MS, &builder);
 	}
 	poll_builder_release(&builder);
+}
+
+static void print_messages(void)
+{
+	make_messages();
+	for (size_t i = 0; i < bench.devices * bench.polls; i++) {
+		const struct buf *bytes = &bench.messages[i].bytes;
+		uint32_t len = (uint32_t)bytes->len;
+		if (fwrite(&len, sizeof(len), 1, stdout) != 1 ||
+		    fwrite(bytes->data, bytes->len, 1, stdout) != 1)
+			die("messages", "cannot be written");
+	}
 }
 
 /* ---- The server's parts ---------------------------------------------------------------------- */
@@ -284,9 +304,12 @@ int main(int argc, char **argv)
 		{"polls", required_argument, NULL, 'p'},
 		{"workers", required_argument, NULL, 'w'},
 		{"data", required_argument, NULL, 'D'},
+		{"begin", required_argument, NULL, 'b'},
+		{"messages", no_argument, NULL, 'm'},
 		{NULL, 0, NULL, 0},
 	};
 	const char *folder = NULL;
+	bool print = false;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -300,12 +323,20 @@ int main(int argc, char **argv)
 			bench.workers = strtoul(optarg, NULL, 10);
 		else if (option == 'D')
 			folder = optarg;
+		else if (option == 'b')
+			bench.begin_ms = strtoll(optarg, NULL, 10) * 1000;
+		else if (option == 'm')
+			print = true;
 		else
 			return 2;
 	}
-	if (!folder || !bench.devices || !bench.rows || bench.polls < 2 || !bench.workers)
+	if ((folder != NULL) == print || !bench.devices || !bench.rows || bench.polls < 2 ||
+	    !bench.workers)
 		die("usage", "[--devices N] [--rows N] [--polls N] [--workers N] --data DIR");
 	random_init(&bench.random, 1);
-	run(folder);
+	if (print)
+		print_messages();
+	else
+		run(folder);
 	return 0;
 }

@@ -1,4 +1,5 @@
-"""Measures Granary beside Debian's VictoriaMetrics, in one run, on one machine, with the same data.
+"""Measures Granary beside its peers (Debian's VictoriaMetrics and net-snmp), in one run, on one
+machine, with the same data.
 
 What is compared is CPU seconds of the two servers (user and system, of all threads, from the
 process table): wall time says little where loader and server share two cores. Memory is anonymous
@@ -8,6 +9,7 @@ between the two servers and the median counts.
     ./bench            the whole table, written to doc/benchmarks.md
     ./bench --quick    a small size, nothing written
     ./bench --parts steady,queries
+    ./bench --parts polling,fleet --servers granary --update
 
 Plain Python without packages; the loader, the querier and the generator are C (tests/bench).
 """
@@ -22,10 +24,11 @@ import subprocess
 import sys
 import tempfile
 
-from page import ROOT, table, write_page
+from page import ROOT, keep_rounds, tables, write_page
+from polling import Polling
 from servers import FIELDS, INTERVAL_S, START_S, Granary, Server, Victoria
 
-PARTS = ["steady", "series", "queries", "restart", "churn"]
+PARTS = ["steady", "series", "queries", "restart", "churn", "polling", "fleet"]
 QUERY_HOURS = 12
 SCAN_WINDOWS = [(3600, "scan"), (300, "scan by 5 min")]
 # Odd, so that the median is one of them. A pass of the scan takes the faster server a few hundred
@@ -42,6 +45,7 @@ class Bench:
         os.makedirs(self.work, exist_ok=True)
         self.peers = [p for p in (Victoria, Granary) if p.name in options.servers]
         self.found = {peer.name: {} for peer in self.peers}
+        self.kept = {}  # of `found`, what an earlier run measured: its date and commit
 
     def tool(self, name, *arguments, **keywords):
         command = [os.path.join(self.options.build, "tests", "bench", name), *map(str, arguments)]
@@ -256,6 +260,8 @@ class Bench:
         if "churn" in o.parts and Granary in self.peers:
             print("churn")
             self.churn()
+        if {"polling", "fleet"} & set(o.parts) and Granary in self.peers:
+            Polling(self).run(o.parts)
 
     def close(self):
         for server in list(Server.running):
@@ -271,9 +277,9 @@ class Bench:
         values = self.found.get(name, {}).get(key)
         return statistics.median(values) if values else None
 
-    def ratio(self, key):
-        """Granary's values by VictoriaMetrics': of each round, and of these the median."""
-        ours, theirs = (self.found.get(peer.name, {}).get(key, ()) for peer in (Granary, Victoria))
+    def ratio(self, key, peer):
+        """Granary's values by its peer's: of each round, and of these the median."""
+        ours, theirs = (self.found.get(name, {}).get(key, ()) for name in (Granary.name, peer))
         if not ours or len(ours) != len(theirs):
             return None
         return statistics.median(a / b for a, b in zip(ours, theirs))
@@ -293,6 +299,8 @@ def parse():
     parser.add_argument("--servers", default="victoria-metrics,granary")
     parser.add_argument("--work", help="directory for data; a temporary one by default")
     parser.add_argument("--keep", action="store_true", help="keep the generated files")
+    parser.add_argument("--update", action="store_true", help="write the page, with what it has of "
+                        "the parts that are not measured now")
     parser.add_argument("--output", help="page to write; doc/benchmarks.md by default")
     options = parser.parse_args()
     size = (200, 720, 5000, 2, 1) if options.quick else (1000, 2160, 100000, QUERY_HOURS, 3)
@@ -303,7 +311,8 @@ def parse():
     if set(options.parts) - set(PARTS):
         parser.error(f"--parts: {', '.join(sorted(set(options.parts) - set(PARTS)))}: not one of "
                      f"{', '.join(PARTS)}")
-    if not options.output and not options.quick and set(options.parts) == set(PARTS):
+    if not options.output and (options.update or
+                               not options.quick and set(options.parts) == set(PARTS)):
         options.output = os.path.join(ROOT, "doc", "benchmarks.md")
     return options
 
@@ -319,7 +328,9 @@ def main():
     finally:
         bench.close()
     print()
-    print(table(bench))
+    print(tables(bench))
+    if options.update:
+        keep_rounds(bench, options.output)
     if options.output:
         write_page(bench, options.output)
 

@@ -71,9 +71,9 @@ class Server:
             time.sleep(0.05)
         sys.exit(f"bench: {self.name} is not ready after 60 s")
 
-    def get(self, path, method="GET"):
+    def get(self, path, method="GET", body=None, headers=()):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
-        connection.request(method, path)
+        connection.request(method, path, body, dict(headers))
         answer = connection.getresponse()
         body = answer.read()
         connection.close()
@@ -241,10 +241,24 @@ class Granary(Server):
     def scan(cls, field, start_s, end_s, window_s):
         return cls.path(field, start_s, end_s, fn="max", window=f"{window_s}s", agg="max")
 
-    def metric(self, name):
+    def metrics(self):
+        """Of its own counters, by name and labels."""
         _, body = self.get("/metrics")
-        return next(float(line.split()[1]) for line in body.decode().splitlines()
-                    if line.startswith(name + " "))
+        pairs = (line.rsplit(" ", 1) for line in body.decode().splitlines() if line[:1] != "#")
+        return {name: float(value) for name, value in pairs}
+
+    def metric(self, name):
+        return self.metrics()[name]
+
+    def post(self, path, body, content_type):
+        """Until it is taken: a queue that is full says so."""
+        while True:
+            status, answer = self.get(path, "POST", body, {"Content-Type": content_type})
+            if status != 503:
+                break
+            time.sleep(0.2)
+        if status >= 300:
+            sys.exit(f"bench: {path} answered {status}: {answer[:300]}")
 
     def kill(self):
         self.process.kill()
