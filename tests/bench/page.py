@@ -177,15 +177,16 @@ A ratio above 1 is in Granary's favour.
 
 An agent that answers canned packets is every address of 127.0.0.0/8, each of them a router with
 {polling.ROWS} interfaces and {len(polling.COUNTERS)} counters of each. `granary serve` polls it:
-names come from `ifName`, each poll goes through the queue into raw data, and from there into bins, hours
-and days. CPU seconds are those of the server. `ifCounterDiscontinuityTime` and `sysUpTime`, which
-it polls and stores beside, are not counted as objects. net-snmp's asynchronous client (GETBULK of
-ten columns and five rows, 64 sessions in flight, `select`) keeps nothing.
+names come from `ifName`, each poll goes through the queue into raw data, and from there into
+bins, hours and days. CPU seconds are those of the server. `ifCounterDiscontinuityTime` and
+`sysUpTime`, which it polls and stores beside, are not counted as objects. net-snmp's asynchronous
+client (GETBULK of ten columns and five rows, 64 sessions in flight, `select`) keeps nothing.
 
 The last rows are {polling.FLEET_DEVICES:,} devices every 30 s, over five minutes, after the first
-seven. The first row is a model of that: a twentieth of the devices, with a twentieth of the store's limits for
-journal and heads, and thirty times as fast: polls every second, rates every 10 s, hours and days of
-2 and 48 minutes; a minute of it has the work of half an hour, sealing included.
+seven. The first row is a model of that: a twentieth of the devices, with a twentieth of the
+store's limits for journal and heads, and thirty times as fast: polls every second, rates every 10
+s, hours and days of 2 and 48 minutes; a minute of it has the work of half an hour, sealing
+included.
 
 {table(bench, "net-snmp", "net-snmp", COUNTER_ROWS)}
 
