@@ -157,6 +157,7 @@ static void got(struct v2_fetch *fetch)
 		v2_answer_fail_with(&report->answer, fetch->err, fetch->error.text);
 		return;
 	}
+	report->found[report->endpoint] = fetch->found;
 	report->kind->rows(report);
 	if (fetch->more) {
 		report->fetching = true;
@@ -171,6 +172,7 @@ static bool open_series(struct v2_report *report)
 	const struct v2_selected *selected = v2_report_selected(report);
 	struct v2_fetch *fetch = &report->fetch;
 	struct v2_endpoint endpoint;
+	report->found[report->endpoint] = false;
 	if (report->endpoint == 0 && report->kind->span)
 		report->kind->span(report);
 	if (!v2_find_endpoint(selected->device, report->endpoints[report->endpoint], SLICE(""),
@@ -229,6 +231,17 @@ void v2_report_sum_rows(const struct v2_report *report, struct v2_sums *sums)
 				     row->unplaced, row->covered_ms,  row->flags};
 		v2_sums_add(sums, &bin);
 	}
+}
+
+bool v2_report_is_measured(const struct v2_report *report, const int64_t *covered)
+{
+	bool any = false;
+	for (size_t i = 0; i < report->endpoint_count; i++) {
+		if (report->found[i] && !covered[i])
+			return false;
+		any |= report->found[i];
+	}
+	return any;
 }
 
 /* ---- Days and months ------------------------------------------------------------------------- */
@@ -317,13 +330,13 @@ int v2_calendar_read(struct v2_answer *answer, enum v2_span preset, struct v2_ca
 	return 0;
 }
 
-static bool is_complete(const struct v2_answer *answer, const struct v2_calendar *calendar,
-			size_t i)
+static bool is_over(const struct v2_answer *answer, const struct v2_calendar *calendar, size_t i)
 {
 	return calendar->edges_s[i + 1] * 1000 <= answer->now_ms;
 }
 
-void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calendar, size_t i)
+void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calendar, size_t i,
+		     bool is_measured)
 {
 	char text[V2_SPAN_TEXT_BYTES];
 	v2_span_text(calendar->span, calendar->days[i], text);
@@ -331,7 +344,7 @@ void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calenda
 	v2_put_number(&answer->json, "begin", calendar->edges_s[i]);
 	v2_put_number(&answer->json, "end", calendar->edges_s[i + 1]);
 	json_write_key(&answer->json, "complete");
-	json_write_bool(&answer->json, is_complete(answer, calendar, i));
+	json_write_bool(&answer->json, is_measured && is_over(answer, calendar, i));
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
@@ -362,7 +375,8 @@ void v2_report_begin_csv(struct v2_report *report, const char *columns)
 		   columns);
 }
 
-void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calendar, size_t i)
+void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calendar, size_t i,
+		       bool is_measured)
 {
 	struct v2_answer *answer = &report->answer;
 	const struct v2_selected *selected = v2_report_selected(report);
@@ -375,7 +389,7 @@ void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calen
 	v2_span_text(calendar->span, calendar->days[i], text);
 	buf_printf(&answer->out, "%s,%lld,%lld,%s", text, (long long)calendar->edges_s[i],
 		   (long long)calendar->edges_s[i + 1],
-		   is_complete(answer, calendar, i) ? "true" : "false");
+		   is_measured && is_over(answer, calendar, i) ? "true" : "false");
 }
 
 void v2_report_end(struct v2_report *report, const struct v2_calendar *calendar)

@@ -53,6 +53,7 @@ struct v2_report {
 	size_t room;
 	struct slice device, interface; /* as asked, where each is one by name */
 	bool fetching, any_hidden, too_many;
+	bool found[REPORT_ENDPOINTS_MAX]; /* of the selected: there is such a counter */
 };
 
 /* Reads the look-ups, `device` and `interface` besides `names`. ERR_INVALID with a sentence. */
@@ -72,6 +73,9 @@ void v2_report_put_selected(struct v2_report *report);
 
 /* Puts the rows that were read into their windows. */
 void v2_report_sum_rows(const struct v2_report *report, struct v2_sums *sums);
+/* Whether a span of the selected was measured, `covered` saying by endpoint how much of it, in
+ * whatever unit: some of it by each of the counters that there are, and there is one. */
+bool v2_report_is_measured(const struct v2_report *report, const int64_t *covered);
 
 /* ---- Days and months --------------------------------------------------------------------------
  */
@@ -91,13 +95,15 @@ int v2_calendar_read(struct v2_answer *answer, enum v2_span preset, struct v2_ca
 /* The interfaces that lived at some time of these days are selected. */
 void v2_report_set_days(struct v2_report *report, const struct v2_calendar *calendar);
 
-/* "month": "2026-10", "begin", "end", "complete": whether it is over. */
-void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calendar, size_t i);
+/* "month": "2026-10", "begin", "end", "complete": whether it is over and was measured. */
+void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calendar, size_t i,
+		     bool is_measured);
 
 /* CSV: the line of names, to which `columns` belong behind those of the interface and of the day;
  * and those fields of the selected interface on day `i`. */
 void v2_report_begin_csv(struct v2_report *report, const char *columns);
-void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calendar, size_t i);
+void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calendar, size_t i,
+		       bool is_measured);
 
 /* The end of either: in JSON of the list within the object that the answer is. */
 void v2_report_end(struct v2_report *report, const struct v2_calendar *calendar);

@@ -156,6 +156,12 @@ static struct figures figures_of(struct call *call)
 	return f;
 }
 
+static bool is_measured(const struct call *call, const struct figures *f)
+{
+	const int64_t there[] = {(int64_t)f->bins_in, (int64_t)f->bins_out};
+	return v2_report_is_measured(&call->report, there);
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void put_rate(struct json_writer *json, const char *key, double rate)
@@ -169,7 +175,7 @@ static void put_figures(struct call *call, const struct figures *f)
 	struct v2_answer *answer = &call->report.answer;
 	struct json_writer *json = &answer->json;
 	json_write_object_begin(json);
-	v2_calendar_put(answer, &call->calendar, call->report.span);
+	v2_calendar_put(answer, &call->calendar, call->report.span, is_measured(call, f));
 	put_rate(json, "in", f->in);
 	put_rate(json, "out", f->out);
 	put_rate(json, "larger", f->larger);
@@ -212,7 +218,7 @@ static void put_csv_rate(struct buf *out, double rate)
 static void put_csv(struct call *call, const struct figures *f)
 {
 	struct buf *out = &call->report.answer.out;
-	v2_report_put_csv(&call->report, &call->calendar, call->report.span);
+	v2_report_put_csv(&call->report, &call->calendar, call->report.span, is_measured(call, f));
 	put_csv_rate(out, f->in);
 	put_csv_rate(out, f->out);
 	put_csv_rate(out, f->larger);

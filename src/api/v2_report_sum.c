@@ -3,7 +3,6 @@
  * A point is the sum over the interfaces that have a value there, and says how many those are
  * (`of`); null where none has. Interfaces that have no such endpoint, or another frequency than is
  * asked for, are named. */
-
 #include "api/v2.h"
 #include "api/v2_data.h"
 #include "api/v2_report.h"

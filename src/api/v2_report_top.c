@@ -3,7 +3,6 @@
  * by=average: growth by the time really covered; max: the largest rate of a row (of an aggregate
  * the largest of a single delta); volume: growth, with what is unplaced. Those without any data are
  * left out; of equal figures the one that comes first by name is before the other. */
-
 #include "api/v2.h"
 #include "api/v2_data.h"
 #include "api/v2_report.h"

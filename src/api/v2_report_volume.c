@@ -2,8 +2,7 @@
  *
  * What lies in bins, and what was counted over gaps and could be put into no bin (unplaced, booked
  * where the gap begins): both are shown, and their total is what the counter grew by, as long as it
- * was polled. */
-
+ * was polled. A day of which nobody measured anything is not complete, however long it is over. */
 #include "api/v2.h"
 #include "api/v2_report.h"
 
@@ -71,6 +70,12 @@ static void put_direction(struct json_writer *json, const char *name, const stru
 	json_write_object_end(json);
 }
 
+static bool is_measured(const struct call *call, size_t i)
+{
+	const int64_t covered[] = {call->sums[IN][i].covered_ms, call->sums[OUT][i].covered_ms};
+	return v2_report_is_measured(&call->report, covered);
+}
+
 static void put_interface(struct call *call)
 {
 	struct v2_answer *answer = &call->report.answer;
@@ -81,7 +86,7 @@ static void put_interface(struct call *call)
 	json_write_array_begin(json);
 	for (size_t i = 0; i < call->calendar.count; i++) {
 		json_write_object_begin(json);
-		v2_calendar_put(answer, &call->calendar, i);
+		v2_calendar_put(answer, &call->calendar, i, is_measured(call, i));
 		put_direction(json, "in", &call->sums[IN][i]);
 		put_direction(json, "out", &call->sums[OUT][i]);
 		json_write_object_end(json);
@@ -94,7 +99,7 @@ static void put_csv(struct call *call)
 {
 	struct buf *out = &call->report.answer.out;
 	for (size_t i = 0; i < call->calendar.count; i++) {
-		v2_report_put_csv(&call->report, &call->calendar, i);
+		v2_report_put_csv(&call->report, &call->calendar, i, is_measured(call, i));
 		for (size_t d = 0; d < DIRECTIONS; d++) {
 			const struct v2_sum *sum = &call->sums[d][i];
 			buf_printf(out, ",%llu,%llu,%llu,%lld",

@@ -44,7 +44,8 @@ static void put_stairs(uint64_t handle, int64_t first_s)
 
 #define A_XE0 "{'device':'rtr_a','interface':'xe-0','ifAlias':'Customer, A \\'1\\'','spans':["
 
-#define DAY "'day':'2020-08-23','begin':1598140800,'end':1598227200,'complete':true,"
+#define DAY            "'day':'2020-08-23','begin':1598140800,'end':1598227200,'complete':true,"
+#define UNMEASURED_DAY "'day':'2020-08-23','begin':1598140800,'end':1598227200,'complete':false,"
 
 /* in: 8, 16 ... 2304 bit/s; of 288 the 95th is number 274 (273.6): 2192. out: 8000 in the first
  * half of the day, nothing after. Both are there in 144, of which it is number 137 (136.8): of the
@@ -102,11 +103,12 @@ static void test_percentile_csv(void **state)
 	       200,
 	       "device,interface,ifAlias,span,begin,end,complete,in,out,larger,larger_of_bins,sum,"
 	       "bins,bins_in,bins_out,bins_both,unplaced_in,unplaced_out\n"
-	       "rtr_b,xe-0,transit,2020-08-23,1598140800,1598227200,true,,,,,,288,0,0,0,0,0\n");
+	       "rtr_b,xe-0,transit,2020-08-23,1598140800,1598227200,false,,,,,,288,0,0,0,0,0\n");
 }
 
 /* Half of an interval suffices, and then its rate is that of the time covered: 300 octets in 150 s
- * are 16 bit/s. An interval of which 149 s were covered is missing. */
+ * are 16 bit/s. An interval of which 149 s were covered is missing; with nothing but that the day
+ * is not complete. */
 static void test_percentile_coverage(void **state)
 {
 	(void)state;
@@ -120,7 +122,7 @@ static void test_percentile_coverage(void **state)
 		    "&end=1598140800&percentile=100",
 		    200,
 		    HEAD("UTC", "100", "skip") A_XE0
-		    "{" DAY "'in':16.0,'out':null,'larger':16.0,'larger_of_bins':null,"
+		    "{" UNMEASURED_DAY "'in':16.0,'out':null,'larger':16.0,'larger_of_bins':null,"
 		    "'sum':null,'bins':288,'bins_in':1,'bins_out':0,'bins_both':0,"
 		    "'unplaced_in':0,'unplaced_out':0}]}]}");
 }
@@ -224,7 +226,7 @@ static void test_volume(void **state)
 }
 
 /* A gap over midnight: 1000 octets in 120 s, of which 20 lie in the newest bin (166); the rest,
- * 834, is booked where the gap begins, on the day before. */
+ * 834, is booked where the gap begins, on the day before, which has no other value. */
 static void test_volume_of_gaps(void **state)
 {
 	(void)state;
@@ -235,8 +237,32 @@ static void test_volume_of_gaps(void **state)
 	expect("/v2/report/volume?device=rtr_b&begin=1598140799&end=1598140800&format=csv", 200,
 	       "device,interface,ifAlias,span,begin,end,complete,in,in_bins,in_unplaced,"
 	       "in_covered_s,out,out_bins,out_unplaced,out_covered_s\n"
-	       "rtr_b,xe-0,transit,2020-08-22,1598054400,1598140800,true,834,0,834,0,0,0,0,0\n"
+	       "rtr_b,xe-0,transit,2020-08-22,1598054400,1598140800,false,834,0,834,0,0,0,0,0\n"
 	       "rtr_b,xe-0,transit,2020-08-23,1598140800,1598227200,true,166,166,0,20,0,0,0,0\n");
+}
+
+/* A day is complete when it is over and of each counter that there is something was measured in it:
+ * on the 22nd both, on the 23rd in alone, on the 24th (not over) nothing. */
+static void test_volume_of_what_nobody_measured(void **state)
+{
+	(void)state;
+	put_devices();
+	uint64_t in = counter_of("rtr_a", "ifHCInOctets", "xe-0");
+	put_steady(in, 30, DAY_S - 60, 30, 4, 0, 300);
+	put_steady(counter_of("rtr_a", "ifHCOutOctets", "xe-0"), 30, DAY_S - 90, 30, 4, 0, 60);
+	expect("/v2/report/volume?ifAlias__contains=r&begin=1598054400&end=1598227200&format=csv",
+	       200,
+	       "device,interface,ifAlias,span,begin,end,complete,in,in_bins,in_unplaced,"
+	       "in_covered_s,out,out_bins,out_unplaced,out_covered_s\n"
+	       "rtr_a,xe-0,\"Customer, A \"\"1\"\"\",2020-08-22,1598054400,1598140800,true,"
+	       "600,600,0,60,180,180,0,90\n"
+	       "rtr_a,xe-0,\"Customer, A \"\"1\"\"\",2020-08-23,1598140800,1598227200,false,"
+	       "300,300,0,30,0,0,0,0\n"
+	       "rtr_a,xe-0,\"Customer, A \"\"1\"\"\",2020-08-24,1598227200,1598313600,false,"
+	       "0,0,0,0,0,0,0,0\n"
+	       "rtr_b,xe-0,transit,2020-08-22,1598054400,1598140800,false,0,0,0,0,0,0,0,0\n"
+	       "rtr_b,xe-0,transit,2020-08-23,1598140800,1598227200,false,0,0,0,0,0,0,0,0\n"
+	       "rtr_b,xe-0,transit,2020-08-24,1598227200,1598313600,false,0,0,0,0,0,0,0,0\n");
 }
 
 /* The day on which Berlin's clocks are put back has 25 hours: at 10 a second, 900,000. */
@@ -338,6 +364,7 @@ int main(void)
 		V2_TEST(test_percentile_refused),
 		V2_TEST(test_volume),
 		V2_TEST(test_volume_of_gaps),
+		V2_TEST(test_volume_of_what_nobody_measured),
 		V2_TEST(test_volume_of_a_long_day),
 		V2_TEST(test_sum),
 		V2_TEST(test_top),
