@@ -126,8 +126,7 @@ static bool put_piece(struct v2_data *data)
 	size_t count = fetch->count - data->used;
 	if (count > SLOTS_A_TURN)
 		count = SLOTS_A_TURN;
-	v2_points_put_raw(&data->points, fetch->ts_ms + data->used, fetch->values + data->used,
-			  count, out);
+	v2_points_put_raw(&data->points, fetch->samples + data->used, count, out);
 	data->used += count;
 	return data->used == fetch->count;
 }

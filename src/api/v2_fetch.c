@@ -2,7 +2,8 @@
  * interface's discontinuity time and speed) are looked up; the speed's newest sample is read, since
  * what a rate can be follows from it; then the rows, or the samples, a piece at a time. Where there
  * is no such series and a name has a `_`, the device's series are looked through once for one whose
- * names have a `/` there, as the document writes them. */
+ * names have a `/` there, as the document writes them. What is no number has no series: samples are
+ * read where there is none, too. */
 #include "api/v2_fetch.h"
 
 #include "rate/oidset.h"
@@ -11,7 +12,6 @@
 enum {
 	PIECE_SLOTS = 16384,
 	SLOT_BYTES = 200, /* of a row, as stored and as computed, with room to grow */
-	RAW_MAX_BYTES = 32 << 20,
 	FOUND_MAX_BYTES = 64 << 20,
 	ROWS_MAX = 100000, /* of one OID of a device */
 };
@@ -35,11 +35,10 @@ struct v2_fetch_work {
 	size_t level;
 	int64_t at_ms; /* where the next piece of rows begins */
 
-	struct store_read *read; /* of samples, and of the speed */
-	struct store_request *request;
-	struct store_token token; /* where the next piece of samples begins */
-	struct value *values;
-	size_t values_room;
+	struct store_read *read;       /* of samples, and of the speed */
+	struct store_request *request; /* of the speed */
+	struct v2_samples samples;
+	struct buf row_key;
 
 	/* A row that nobody has by the name that was asked for is looked up among its device's. */
 	struct catalog_find find;
@@ -65,7 +64,8 @@ void v2_fetch_release(struct v2_fetch *fetch)
 		rate_read_free(work->rates);
 	if (work->read)
 		store_read_free(work->read);
-	mem_free(work->values);
+	v2_samples_release(&work->samples);
+	buf_release(&work->row_key);
 	mem_free(work);
 }
 
@@ -132,20 +132,16 @@ static int read_rows(struct v2_fetch *fetch)
 
 /* ---- Samples --------------------------------------------------------------------------------- */
 
-static void take_samples(struct v2_fetch *fetch)
+/* Against the server's bound; the largest piece of an answer counts. */
+static int charge(struct v2_fetch *fetch, size_t bytes)
 {
-	struct v2_fetch_work *work = fetch->work;
-	const struct store_points *points = &work->request->range.points[0];
-	if (points->count > work->values_room) {
-		work->values = mem_resize_array(work->values, points->count, sizeof(*work->values));
-		work->values_room = points->count;
-	}
-	for (size_t i = 0; i < points->count; i++)
-		work->values[i] =
-			(struct value){points->bits[0][i], (enum value_type)points->types[0][i]};
-	fetch->ts_ms = points->ts_ms;
-	fetch->values = work->values;
-	fetch->count = points->count;
+	struct v2_answer *answer = fetch->answer;
+	if (bytes <= answer->charged_bytes)
+		return 0;
+	if (http_request_charge(answer->request, bytes - answer->charged_bytes))
+		return errbuf_set(&fetch->error, ERR_BUSY, "the memory for answers is in use");
+	answer->charged_bytes = bytes;
+	return 0;
 }
 
 static int submit_read(struct v2_fetch *fetch)
@@ -160,59 +156,91 @@ static int submit_read(struct v2_fetch *fetch)
 
 static void samples_read(struct store_read *read, int err)
 {
-	struct v2_fetch *fetch = ((struct v2_fetch_work *)read->owner)->fetch;
-	struct v2_fetch_work *work = fetch->work;
+	struct v2_fetch_work *work = read->owner;
+	struct v2_fetch *fetch = work->fetch;
+	struct v2_samples *samples = &work->samples;
 	if (!v2_answer_settle(fetch->answer))
 		return;
 	if (err) {
 		fail(fetch, err, store_read_sentence(read, err));
 		return;
 	}
-	take_samples(fetch);
-	fetch->more = work->request->more;
-	work->token = work->request->token;
+	err = v2_samples_take(samples);
+	err = err ? err : charge(fetch, read->arena.used_bytes);
+	if (err) {
+		fail(fetch, err, fetch->error.text);
+		return;
+	}
+	fetch->found |= samples->any_text;
+	fetch->samples = samples->list;
+	fetch->count = samples->count;
+	fetch->more = samples->more;
 	fetch->got(fetch);
 }
 
-static struct store_request *begin_read(struct v2_fetch *fetch, enum store_op op,
-					store_read_done *done)
+static struct store_read *begin_read(struct v2_fetch *fetch, store_read_done *done)
 {
 	struct v2_fetch_work *work = fetch->work;
 	if (!work->read)
-		work->read = store_read_new(fetch->answer->api->store, RAW_MAX_BYTES);
+		work->read = store_read_new(fetch->answer->api->store, SAMPLES_READ_BYTES);
 	store_read_reset(work->read);
 	work->read->executor = executor_of(fetch);
 	work->read->done = done;
 	work->read->owner = work;
 	work->read->now_ms = fetch->answer->now_ms;
-	work->read->points_max = PIECE_SLOTS;
-	work->request = store_read_add(work->read, op);
-	ASSERT(work->request); /* the first of an empty read */
-	return work->request;
+	return work->read;
 }
 
 static int read_samples(struct v2_fetch *fetch)
 {
-	struct v2_fetch_work *work = fetch->work;
-	struct store_request *request = begin_read(fetch, STORE_RANGE, samples_read);
-	request->token = work->token;
-	request->range = (struct store_range){
-		.table = TABLE_RAW_DATA,
-		.period_ms = fetch->target.oidset->frequency_ms,
-		.handles = &work->handles[METRIC_COUNTER],
-		.handle_count = 1,
-		.start_ms = fetch->from_ms,
-		.end_ms = fetch->to_ms,
+	struct store_read *read = begin_read(fetch, samples_read);
+	return v2_samples_ask(&fetch->work->samples, read) ? submit_read(fetch) : ERR_NOT_FOUND;
+}
+
+/* Under which texts are stored; none where nothing can have that name. */
+static void make_row_key(struct v2_fetch *fetch)
+{
+	const struct v2_target *target = &fetch->target;
+	struct buf *text = &fetch->work->row_key;
+	struct counter_key key = {
+		.ns = COUNTER_TENANT,
+		.device = target->device,
+		.oidset = target->oidset->set_name,
+		.oid = target->oid->name,
+		.path_count = target->path_count,
+		.freq_ms = target->oidset->frequency_ms,
 	};
-	return submit_read(fetch);
+	memcpy(key.path, target->path, sizeof(key.path));
+	buf_init(text, COUNTER_KEY_MAX_BYTES);
+	if (counter_key_encode(&key, text))
+		buf_clear(text);
+}
+
+/* ERR_NOT_FOUND: nothing can be stored under such names. */
+static int begin_samples(struct v2_fetch *fetch)
+{
+	struct v2_fetch_work *work = fetch->work;
+	make_row_key(fetch);
+	work->samples = (struct v2_samples){
+		.handle = work->handles[METRIC_COUNTER],
+		.row_key = buf_slice(&work->row_key),
+		.period_ms = fetch->target.oidset->frequency_ms,
+		.at_ms = fetch->from_ms,
+		.to_ms = fetch->to_ms,
+	};
+	return read_samples(fetch);
+}
+
+static void begin_raw(struct v2_fetch *fetch)
+{
+	int err = fetch->from_ms < fetch->to_ms ? begin_samples(fetch) : ERR_NOT_FOUND;
+	if (err == ERR_NOT_FOUND)
+		fetch->got(fetch);
+	else if (err)
+		fail(fetch, err, fetch->error.text);
 }
 
 /* ---- The table of one counter ---------------------------------------------------------------- */
-
-static int begin_piece(struct v2_fetch *fetch)
-{
-	return fetch->raw ? read_samples(fetch) : read_rows(fetch);
-}
 
 /* ERR_NOT_FOUND: the OIDSet has no such period. */
 static int find_level(const struct counter_config *config, int64_t period_ms, size_t *level)
@@ -265,14 +293,17 @@ static void speed_read(struct store_read *read, int err)
 	const struct store_points *points = &work->request->last_before.points[0];
 	uint64_t mbit = points->count ? points->bits[0][0] : 0;
 	work->row.octets_max = rate_octets_max(mbit);
-	err = begin_piece(fetch);
+	err = read_rows(fetch);
 	if (err)
 		fail(fetch, err, fetch->error.text);
 }
 
 static int read_speed(struct v2_fetch *fetch)
 {
-	struct store_request *request = begin_read(fetch, STORE_LAST_BEFORE, speed_read);
+	struct store_read *read = begin_read(fetch, speed_read);
+	struct store_request *request = store_read_add(read, STORE_LAST_BEFORE);
+	ASSERT(request); /* the first of an empty read */
+	fetch->work->request = request;
 	request->last_before = (struct store_last_before){
 		.table = TABLE_RAW_DATA,
 		.period_ms = fetch->target.oidset->frequency_ms,
@@ -316,7 +347,9 @@ static void resembling_found(struct catalog_find *find, int err)
 	for (size_t i = 0; i < find->count && !is_there; i++)
 		is_there = take_names(fetch, find->series[i].tags_text);
 	err = is_there ? open_handles(fetch) : ERR_NOT_FOUND;
-	if (err == ERR_NOT_FOUND)
+	if (err == ERR_NOT_FOUND && fetch->raw)
+		begin_raw(fetch);
+	else if (err == ERR_NOT_FOUND)
 		fetch->got(fetch);
 	else if (err)
 		fail(fetch, err, "");
@@ -330,6 +363,18 @@ static bool may_resemble(const struct v2_fetch *fetch)
 			return !fetch->work->resembled;
 	}
 	return false;
+}
+
+/* By which the device's rows are looked through: a text has no series, but others of its row do. */
+static struct slice metric_of_rows(const struct v2_fetch *fetch)
+{
+	const struct oidset *oidset = fetch->target.oidset;
+	const struct oid_def *oid = fetch->target.oid;
+	for (size_t i = 0; i < oidset->oid_count && oid->type == OID_TEXT; i++) {
+		if (!oidset->oids[i]->scalar)
+			oid = oidset->oids[i];
+	}
+	return oid->name;
 }
 
 static void find_resembling(struct v2_fetch *fetch)
@@ -347,7 +392,7 @@ static void find_resembling(struct v2_fetch *fetch)
 	work->find = (struct catalog_find){
 		.catalog = fetch->answer->api->catalog,
 		.tenant = COUNTER_TENANT,
-		.metric = fetch->target.oid->name,
+		.metric = metric_of_rows(fetch),
 		.selectors = work->selectors,
 		.selector_count = 2,
 		.series_max = ROWS_MAX,
@@ -378,16 +423,18 @@ static void opened(struct catalog_open *open)
 		find_resembling(fetch);
 		return;
 	}
+	if (fetch->raw) {
+		begin_raw(fetch);
+		return;
+	}
 	if (!fetch->found || fetch->from_ms >= fetch->to_ms) {
 		fetch->until_ms = fetch->to_ms;
 		fetch->got(fetch);
 		return;
 	}
-	err = fetch->raw ? 0 : make_table(fetch);
-	if (!err && !fetch->raw && work->handles[METRIC_SPEED])
-		err = read_speed(fetch);
-	else if (!err)
-		err = begin_piece(fetch);
+	err = make_table(fetch);
+	if (!err)
+		err = work->handles[METRIC_SPEED] ? read_speed(fetch) : read_rows(fetch);
 	if (err)
 		fail(fetch, err, fetch->error.text);
 }
@@ -468,18 +515,11 @@ static void post_later(struct v2_fetch *fetch, int err)
 	executor->post(executor, &fetch->work->later);
 }
 
-/* What the pieces take, against the server's bound; the largest fetch of an answer counts. */
-static int charge(struct v2_fetch *fetch)
+/* What the pieces take. */
+static int charge_slots(struct v2_fetch *fetch)
 {
-	struct v2_answer *answer = fetch->answer;
 	int64_t slots = (fetch->to_ms - fetch->from_ms) / fetch->period_ms + 1;
-	size_t bytes = (size_t)(slots < PIECE_SLOTS ? slots : PIECE_SLOTS) * SLOT_BYTES;
-	if (bytes <= answer->charged_bytes)
-		return 0;
-	if (http_request_charge(answer->request, bytes - answer->charged_bytes))
-		return errbuf_set(&fetch->error, ERR_BUSY, "the memory for answers is in use");
-	answer->charged_bytes = bytes;
-	return 0;
+	return charge(fetch, (size_t)(slots < PIECE_SLOTS ? slots : PIECE_SLOTS) * SLOT_BYTES);
 }
 
 void v2_fetch_start(struct v2_fetch *fetch)
@@ -493,7 +533,7 @@ void v2_fetch_start(struct v2_fetch *fetch)
 	fetch->error.text[0] = 0;
 	fetch->found = fetch->more = false;
 	fetch->count = 0;
-	int err = charge(fetch);
+	int err = charge_slots(fetch);
 	if (!err)
 		err = open_handles(fetch);
 	fetch->until_ms = fetch->to_ms;
@@ -504,7 +544,7 @@ void v2_fetch_start(struct v2_fetch *fetch)
 void v2_fetch_next(struct v2_fetch *fetch)
 {
 	ASSERT(fetch->more);
-	int err = begin_piece(fetch);
+	int err = fetch->raw ? read_samples(fetch) : read_rows(fetch);
 	if (err)
 		post_later(fetch, err);
 }

@@ -7,9 +7,9 @@
 #define API_V2_FETCH_H
 
 #include "api/v2_answer.h"
+#include "api/v2_samples.h"
 #include "catalog/catalog.h"
 #include "model/counter_key.h"
-#include "model/value.h"
 #include "rate/counter.h"
 
 struct v2_fetch_work;
@@ -35,13 +35,12 @@ struct v2_fetch {
 	/* Results, until the next call. */
 	int err;
 	struct errbuf error;
-	bool found; /* there is such a series */
+	bool found; /* there is such a counter */
 	bool more;  /* v2_fetch_next has another piece */
 	size_t count;
 	const struct counter_row *rows;
-	const int64_t *ts_ms; /* raw */
-	const struct value *values;
-	int64_t until_ms; /* what lies before it has been given */
+	const struct v2_sample *samples; /* raw: numbers, and what else was polled */
+	int64_t until_ms;                /* what lies before it has been given */
 
 	/* private */
 	struct v2_fetch_work *work;

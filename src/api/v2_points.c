@@ -191,15 +191,50 @@ bool v2_points_put(struct v2_points *points, const struct counter_row *rows, siz
 	return points->next_ms >= until_ms;
 }
 
-void v2_points_put_raw(struct v2_points *points, const int64_t *ts_ms, const struct value *values,
-		       size_t count, struct buf *out)
+static int64_t snapped(const struct v2_points *points, int64_t ts_ms)
+{
+	return points->snap_ms ? floor_to(ts_ms, points->snap_ms) : ts_ms;
+}
+
+static void put_json(struct v2_points *points, int64_t ts_ms, struct slice json, struct buf *out)
+{
+	buf_append_text(out, points->any ? ",{\"ts\":" : "{\"ts\":");
+	points->any = true;
+	buf_printf(out, "%lld,\"val\":", (long long)floor_div(ts_ms, points->unit_ms));
+	buf_append(out, json.data, json.len);
+	buf_append_char(out, '}');
+}
+
+static size_t numbers_at(const struct v2_sample *samples, size_t count)
+{
+	size_t n = 0;
+	while (n < count && !samples[n].json.data)
+		n++;
+	return n;
+}
+
+static void put_numbers(struct v2_points *points, const struct v2_sample *samples, size_t count,
+			struct buf *out)
 {
 	char *start = buf_reserve(out, count * V2_POINT_MAX_BYTES), *to = start;
 	if (!start)
-		return;
-	for (size_t i = 0; i < count; i++) {
-		int64_t at_ms = points->snap_ms ? floor_to(ts_ms[i], points->snap_ms) : ts_ms[i];
-		to = put_point(points, to, at_ms, values[i], NO_TIME);
-	}
+		return; /* out->failed tells */
+	for (size_t i = 0; i < count; i++)
+		to = put_point(points, to, snapped(points, samples[i].ts_ms), samples[i].value,
+			       NO_TIME);
 	out->len += (size_t)(to - start);
+}
+
+void v2_points_put_raw(struct v2_points *points, const struct v2_sample *samples, size_t count,
+		       struct buf *out)
+{
+	for (size_t i = 0; i < count;) {
+		size_t numbers = numbers_at(samples + i, count - i);
+		if (numbers)
+			put_numbers(points, samples + i, numbers, out);
+		i += numbers;
+		if (i < count)
+			put_json(points, snapped(points, samples[i].ts_ms), samples[i].json, out);
+		i++;
+	}
 }

@@ -12,6 +12,7 @@
 #define API_V2_POINTS_H
 
 #include "api/v2_params.h"
+#include "api/v2_samples.h"
 #include "base/buf.h"
 #include "model/value.h"
 #include "rate/counter.h"
@@ -60,7 +61,7 @@ bool v2_points_put(struct v2_points *points, const struct counter_row *rows, siz
 		   size_t *used, int64_t until_ms, size_t max, struct buf *out) MUST_CHECK;
 
 /* Samples as they came; nothing is filled in. */
-void v2_points_put_raw(struct v2_points *points, const int64_t *ts_ms, const struct value *values,
-		       size_t count, struct buf *out);
+void v2_points_put_raw(struct v2_points *points, const struct v2_sample *samples, size_t count,
+		       struct buf *out);
 
 #endif

@@ -249,6 +249,109 @@ static void test_timeseries(void **state)
 		    "{'detail':'there is nothing at /v2/timeseries/BaseRate/snmp'}\n");
 }
 
+#define IN_KEY "snmp:rtr_a:FastPollHC:ifHCInOctets:xe-0/0/0:30000"
+
+/* What came and is no number stands between the numbers; of one time the number is first. Both ends
+ * of the range belong to it. */
+static void test_texts_among_numbers(void **state)
+{
+	(void)state;
+	put_device();
+	put_steady(in_octets("xe-0/0/0"), 30, HOUR_S, 60, 2, 100, 300);
+	put_text(IN_KEY, HOUR_S * 1000 - 1, "\"before\"");
+	put_text(IN_KEY, HOUR_S * 1000 + 30123, "\"n/a\"");
+	put_text(IN_KEY, HOUR_S * 1000 + 60000, "{\"state\":[1,null]}");
+	put_text(IN_KEY, HOUR_S * 1000 + 90000, "true");
+	put_text(IN_KEY, HOUR_S * 1000 + 90001, "\"behind\"");
+	expect_like(SERIES "RawData" ROW "30000?begin=1598284800000&end=1598284890000", 200,
+		    ENVELOPE(SERIES "RawData" ROW "30000", "1598284800000", "1598284890000",
+			     "30000", "raw",
+			     "{'ts':1598284800000,'val':100},{'ts':1598284830123,'val':'n/a'},"
+			     "{'ts':1598284860000,'val':400},"
+			     "{'ts':1598284860000,'val':{'state':[1,null]}},"
+			     "{'ts':1598284890000,'val':true}"));
+	/* In seconds, of which the whole last one belongs to the range. */
+	expect_like(IN "?cf=raw&begin=1598284861&end=1598284890", 200,
+		    ENVELOPE(IN, "1598284861", "1598284890", "30", "raw",
+			     "{'ts':1598284890,'val':true},{'ts':1598284890,'val':'behind'}"));
+	/* No rate is made of them. */
+	expect_like(IN "?cf=delta&begin=1598284800&end=1598284830", 200,
+		    ENVELOPE(IN, "1598284800", "1598284830", "30", "delta",
+			     "{'ts':1598284800,'val':150},{'ts':1598284830,'val':150}"));
+	expect_like(IN "?cf=raw&begin=-100&end=-50", 200,
+		    ENVELOPE(IN, "-100", "-50", "30", "raw", ""));
+}
+
+/* An OID of texts has no series; its row is found by its key, and by the document's spelling where
+ * another OID of the row has one. */
+static void test_texts_alone(void **state)
+{
+	(void)state;
+	close_inventory();
+	open_inventory("snmp: {secrets_file: s.yml}\n"
+		       "oids: {note: {oid: 1.3.6.1.4.1.32473.1, type: DisplayString}}\n"
+		       "oidsets: {Notes: {frequency: 60s, correlator: IfName, "
+		       "oids: [note, ifInErrors]}}\n");
+	add_device("rtr_a", "Notes");
+	put_text("snmp:rtr_a:Notes:note:xe-0/0/0:60000", HOUR_S * 1000, "\"up \\\"1\\\"\"");
+#define NOTE "/v2/timeseries/RawData/snmp/rtr_a/Notes/note/"
+	expect_like(NOTE "xe-0@2F0@2F0/60000?begin=1598284800000&end=1598284800000", 200,
+		    ENVELOPE(NOTE "xe-0@2F0@2F0/60000", "1598284800000", "1598284800000", "60000",
+			     "raw", "{'ts':1598284800000,'val':'up \\'1\\''}"));
+	/* Nothing at that time, and nothing at any. */
+	expect_like(NOTE "xe-0@2F0@2F0/60000?begin=1598284800001&end=1598284800002", 200,
+		    ENVELOPE(NOTE "xe-0@2F0@2F0/60000", "1598284800001", "1598284800002", "60000",
+			     "raw", ""));
+	refuse_query(NOTE "xe-0@2F0@2F1/60000", "no corresponding keys");
+	refuse_query(NOTE "xe-0_0_0/60000", "no corresponding keys");
+	open_counter("rtr_a", "Notes", "ifInErrors", "xe-0/0/0");
+	expect_like(NOTE "xe-0_0_0/60000?begin=1598284800000&end=1598284800000", 200,
+		    ENVELOPE(NOTE "xe-0_0_0/60000", "1598284800000", "1598284800000", "60000",
+			     "raw", "{'ts':1598284800000,'val':'up \\'1\\''}"));
+}
+
+/* More texts than one piece has (1024), and numbers half a second beside every third of them. */
+static void test_many_texts(void **state)
+{
+	(void)state;
+	enum { TEXTS = 2500 };
+	struct buf like;
+	put_device();
+	uint64_t handle = in_octets("xe-0/0/0");
+	struct store_write *write = write_new();
+	buf_init(&like, 1 << 20);
+	for (int64_t i = 0; i < TEXTS; i++) {
+		int64_t ts_ms = (HOUR_S + i) * 1000;
+		struct value value = value_u64((uint64_t)i);
+		uint8_t bytes[8];
+		be64_put(bytes, (uint64_t)ts_ms);
+		struct store_parts key = {.part = {SLICE(IN_KEY)}};
+		struct store_parts column = {.part = {{(const char *)bytes, sizeof(bytes)}}};
+		assert_int_equal(store_cell_put(write, TABLE_RAW_TEXT, &key, &column,
+						SLICE("\"t\""), store_stamp(store), 0),
+				 0);
+		buf_printf(&like, "%s{'ts':%lld,'val':'t'}", i ? "," : "", (long long)ts_ms);
+		if (i % 3)
+			continue;
+		assert_int_equal(store_append(write, TABLE_RAW_DATA, 30000, RETENTION_EVER,
+					      ts_ms + 500, &handle, 1, &value),
+				 0);
+		buf_printf(&like, ",{'ts':%lld,'val':%lld}", (long long)ts_ms + 500, (long long)i);
+	}
+	write_out(write);
+	buf_append_text(&like, "]}");
+	for (char *at = like.data; (at = memchr(at, '\'', like.len - (size_t)(at - like.data)));)
+		*at = '"';
+	struct client c = {0};
+	ask(&c, SERIES "RawData" ROW "30000?begin=1598284800000&end=1598287300000");
+	assert_int_equal(c.status, 200);
+	const char *data = strstr(c.body, "\"data\":[");
+	assert_non_null(data);
+	assert_true(slice_equal(slice_of(data + strlen("\"data\":[")), buf_slice(&like)));
+	mem_free(c.answer);
+	buf_release(&like);
+}
+
 /* An OIDSet with a set_name is read where its series are. */
 static void test_set_name(void **state)
 {
@@ -388,6 +491,9 @@ int main(void)
 		V2_TEST(test_endpoint_refused),
 		V2_TEST(test_not_in_inventory),
 		V2_TEST(test_timeseries),
+		V2_TEST(test_texts_among_numbers),
+		V2_TEST(test_texts_alone),
+		V2_TEST(test_many_texts),
 		V2_TEST(test_set_name),
 		V2_TEST(test_bulk_interfaces),
 		V2_TEST(test_bulk_timeseries),

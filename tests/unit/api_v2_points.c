@@ -179,21 +179,34 @@ static void test_calc(void **state)
 static void test_raw(void **state)
 {
 	(void)state;
-	static const int64_t times[] = {1400000407123, 1400000438000};
-	const struct value values[] = {value_u64(UINT64_MAX), value_f64(1.5)};
+	const struct v2_sample samples[] = {
+		{.ts_ms = 1400000407123, .value = value_u64(UINT64_MAX)},
+		{.ts_ms = 1400000438000, .value = value_f64(1.5)},
+		{.ts_ms = 1400000468999, .json = SLICE("\"n/a\"")},
+		{.ts_ms = 1400000469000, .json = SLICE("[null]")},
+		{.ts_ms = 1400000500000, .value = value_u64(0)},
+	};
 	struct v2_data_params params = params_of(0, 0, CF_RAW);
 	struct v2_points points;
 	struct buf out;
 	buf_init(&out, 1 << 20);
 	v2_points_init(&points, &params, 30000, 30000);
-	v2_points_put_raw(&points, times, values, 2, &out);
+	v2_points_put_raw(&points, samples, 5, &out);
 	assert_true(slice_equal(buf_slice(&out),
 				SLICE("{\"ts\":1400000407,\"val\":18446744073709551615},"
-				      "{\"ts\":1400000438,\"val\":1.5}")));
+				      "{\"ts\":1400000438,\"val\":1.5},"
+				      "{\"ts\":1400000468,\"val\":\"n/a\"},"
+				      "{\"ts\":1400000469,\"val\":[null]},"
+				      "{\"ts\":1400000500,\"val\":0}")));
+	/* A text may be the first. */
+	buf_clear(&out);
+	v2_points_init(&points, &params, 30000, 30000);
+	v2_points_put_raw(&points, samples + 2, 1, &out);
+	assert_true(slice_equal(buf_slice(&out), SLICE("{\"ts\":1400000468,\"val\":\"n/a\"}")));
 	params.range.unit_ms = 1;
 	buf_clear(&out);
 	v2_points_init(&points, &params, 30000, 30000);
-	v2_points_put_raw(&points, times, values, 1, &out);
+	v2_points_put_raw(&points, samples, 1, &out);
 	assert_true(slice_equal(buf_slice(&out),
 				SLICE("{\"ts\":1400000407123,\"val\":18446744073709551615}")));
 	buf_release(&out);

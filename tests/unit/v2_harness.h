@@ -11,6 +11,7 @@ static struct store *open_either_store(void);
 #include "api_harness.h"
 
 #include "api/v2_zone.h"
+#include "base/cursor.h"
 #include "base/file.h"
 #include "conf/conf.h"
 #include "inventory/inventory.h"
@@ -212,6 +213,20 @@ static inline void put_raw(uint64_t handle, int64_t period_s, int64_t ts_ms, uin
 	struct value value = value_u64(number);
 	assert_int_equal(store_append(write, TABLE_RAW_DATA, period_s * 1000, RETENTION_EVER, ts_ms,
 				      &handle, 1, &value),
+			 0);
+	write_out(write);
+}
+
+/* What was polled and is no number, as JSON under the row key of E. */
+static inline void put_text(const char *row_key, int64_t ts_ms, const char *json)
+{
+	struct store_write *write = write_new();
+	struct store_parts key = {.part = {slice_of(row_key)}};
+	uint8_t bytes[8];
+	be64_put(bytes, (uint64_t)ts_ms);
+	struct store_parts column = {.part = {{(const char *)bytes, sizeof(bytes)}}};
+	assert_int_equal(store_cell_put(write, TABLE_RAW_TEXT, &key, &column, slice_of(json),
+					store_stamp(store), 0),
 			 0);
 	write_out(write);
 }
