@@ -125,6 +125,9 @@ struct oidset {
 	struct slice name;
 	struct slice
 		set_name; /* its series are stored under this one; `name` where none is given */
+	/* The one of that name: equal in all that rates depend on, in the same queue, and with
+	 * every OID that this one makes rates of. Itself where no set_name is given. */
+	const struct oidset *stored_as;
 	bool shipped;
 	int64_t frequency_ms;
 	enum oidset_kind kind;

@@ -347,15 +347,76 @@ int oidsets_read(struct conf_reader *r, const struct source *source)
 	return 0;
 }
 
+static bool same_aggregates(const struct oidset *a, const struct oidset *b)
+{
+	return a->aggregate_count == b->aggregate_count &&
+	       memcmp(a->aggregates_ms, b->aggregates_ms,
+		      a->aggregate_count * sizeof(a->aggregates_ms[0])) == 0;
+}
+
+static bool same_path_tags(const struct oidset *a, const struct oidset *b)
+{
+	bool same = a->path_tag_count == b->path_tag_count;
+	for (size_t i = 0; i < a->path_tag_count && same; i++)
+		same = slice_equal(a->path_tags[i], b->path_tags[i]);
+	return same;
+}
+
+/* An OID that rates are made of, and not in the other one; NULL: there is none. */
+static const struct oid_def *foreign_rate(const struct oidset *set, const struct oidset *other)
+{
+	for (size_t i = 0; i < set->oid_count; i++) {
+		const struct oid_def *oid = set->oids[i];
+		size_t at = 0;
+		while (at < other->oid_count && other->oids[at] != oid)
+			at++;
+		if (oid->aggregate && at == other->oid_count)
+			return oid;
+	}
+	return NULL;
+}
+
+/* What lies under one name is made into rates by one worker, in one way. */
+static int check_stored_as(struct conf_reader *r, const struct oidset *set,
+			   const struct conf_node *node)
+{
+	const struct oidset *as = set->stored_as;
+	const struct oid_def *foreign = foreign_rate(set, as);
+	const char *differs = set->kind != as->kind                   ? "its persister"
+			      : set->frequency_ms != as->frequency_ms ? "the frequency"
+			      : !same_aggregates(set, as)             ? "the aggregates"
+			      : !same_path_tags(set, as)              ? "the tags of its paths"
+								      : NULL;
+	if (!slice_equal(as->name, as->set_name))
+		return conf_node_refuse(node, r->e, "%s is itself stored as %s", as->name.data,
+					as->set_name.data);
+	if (differs)
+		return conf_node_refuse(node, r->e, "%s differs from %s in %s", set->name.data,
+					as->name.data, differs);
+	if (foreign)
+		return conf_node_refuse(node, r->e, "%s has no %s, of which %s makes rates",
+					as->name.data, foreign->name.data, set->name.data);
+	return 0;
+}
+
+/* A shipped one goes by its own name where the one that it would be stored as was replaced. */
 int oidsets_link(struct conf_reader *r)
 {
-	for (size_t i = 0; i < r->oidsets.count; i++) {
-		const struct oidset *set = r->oidsets.list[i].def;
+	int err = 0;
+	for (size_t i = 0; i < r->oidsets.count && !err; i++) {
+		struct oidset *set = r->oidsets.list[i].def;
 		const struct conf_node *node =
 			conf_node_member(r->oidsets.list[i].node, "set_name");
-		if (!def_find(&r->oidsets, set->set_name))
-			return conf_node_refuse(node, r->e, "'" SHOWN "' is not an OIDSet",
-						SHOWN_OF(set->set_name));
+		set->stored_as = def_find(&r->oidsets, set->set_name);
+		err = set->stored_as ? check_stored_as(r, set, node)
+				     : conf_node_refuse(node, r->e, "'" SHOWN "' is not an OIDSet",
+							SHOWN_OF(set->set_name));
+		if (err && set->shipped && set->stored_as) {
+			set->set_name = set->name;
+			set->stored_as = set;
+			r->e->text[0] = 0;
+			err = 0;
+		}
 	}
-	return 0;
+	return err;
 }

@@ -70,6 +70,16 @@ static bool takes_rest(const struct conf_node *queue)
 	return false;
 }
 
+/* What is stored under another's name, and named by no queue, goes where that goes. */
+static void follow_names(struct conf_reader *r)
+{
+	for (size_t i = 0; i < r->oidsets.count; i++) {
+		struct oidset *set = r->oidsets.list[i].def;
+		if (!set->queue)
+			set->queue = set->stored_as->queue;
+	}
+}
+
 static void take_rest(struct conf_reader *r, const struct queue_def *queue)
 {
 	for (size_t i = 0; i < r->oidsets.count; i++) {
@@ -184,17 +194,35 @@ static int check_all_have_one(struct conf_reader *r, const struct conf_node *sec
 	return 0;
 }
 
+/* One worker makes the rates of what is stored under one name. */
+static int check_names_share_one(struct conf_reader *r, const struct conf_node *section)
+{
+	for (size_t i = 0; i < r->oidsets.count; i++) {
+		const struct oidset *set = r->oidsets.list[i].def;
+		if (set->queue != set->stored_as->queue)
+			return conf_node_refuse(section, r->e,
+						"%s is stored as %s, but the queue of one is %s "
+						"and of the other %s: it must be the same",
+						set->name.data, set->set_name.data,
+						set->queue->name.data,
+						set->stored_as->queue->name.data);
+	}
+	return 0;
+}
+
 /* After what is named, in the order of the file: the first of a kind that takes the rest has it. */
 static int read_section(struct conf_reader *r, const struct conf_node *section)
 {
 	int err = 0;
 	for (const struct conf_node *n = section->first; n && !err; n = n->next)
 		err = read_one(r, n);
+	follow_names(r);
 	for (size_t i = 0; i < r->queues.count && !err; i++) {
 		if (takes_rest(r->queues.list[i].node))
 			take_rest(r, r->queues.list[i].def);
 	}
-	return err ? err : check_all_have_one(r, section);
+	err = err ? err : check_all_have_one(r, section);
+	return err ? err : check_names_share_one(r, section);
 }
 
 int queues_read(struct conf_reader *r, const struct conf_node *section)

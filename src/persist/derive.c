@@ -130,7 +130,7 @@ static int make_table(struct deriver *d, const struct source *source, struct err
 	arena_reset(&d->arena);
 	d->table = (struct rate_table){
 		.device = arena_copy(&d->arena, source->device),
-		.oidset = source->oidset->set_name,
+		.oidset = source->oidset->name,
 		.config = rate_config_of(source->oidset),
 	};
 	for (const struct layout *layout = source->layouts; layout; layout = layout->sibling)

@@ -104,7 +104,7 @@ static struct source *source_new(struct layouts *layouts, uint64_t hash, const s
 	struct source **at = source_bucket(layouts, hash);
 	source->hash = hash;
 	source->device = copy(of->device);
-	source->oidset = of->oidset;
+	source->oidset = of->oidset->stored_as;
 	source->newest_ms = source->writing_ms = INT64_MIN;
 	source->next = *at;
 	*at = source;
@@ -129,7 +129,7 @@ static struct source *find_source(const struct layouts *layouts, struct slice de
 	uint64_t hash = source_hash(device, set_name);
 	struct source *source = *source_bucket(layouts, hash);
 	while (source && !(source->hash == hash && slice_equal(source->device, device) &&
-			   slice_equal(source->oidset->set_name, set_name)))
+			   slice_equal(source->oidset->name, set_name)))
 		source = source->next;
 	return source;
 }

@@ -33,8 +33,8 @@ struct source {
 	struct source *next;           /* in its bucket */
 	struct source *before, *after; /* in the ring of all */
 	uint64_t hash;
-	struct slice device; /* a copy */
-	const struct oidset *oidset;
+	struct slice device;         /* a copy */
+	const struct oidset *oidset; /* under whose name they are stored */
 	struct layout *layouts;
 	int64_t due_ms; /* monotonic: when its next rates are made */
 	/* Of the values accepted since then; INT64_MIN: none. Those in a write that is not yet

@@ -193,6 +193,8 @@ static void own_sets_take_the_place_of_shipped_ones(void **state)
 	assert_int_equal(set->aggregates_ms[0], 300000);
 	assert_int_equal(set->aggregates_ms[1], 86400000);
 	assert_int_equal(set->ttl_ms, 604800000);
+	/* It was to be stored as Errors, which is every 5 minutes no longer. */
+	assert_string_equal(set_of(conf, "ALUErrors")->set_name.data, "ALUErrors");
 	assert_string_equal(set_of(conf, "FastPollHC")->oids[1]->oid.data, "1.3.9");
 	inventory_conf_release(conf);
 	assert_refused(
@@ -261,6 +263,42 @@ static void bad_oidsets_are_refused(void **state)
 		       "granary.yml:2: oidsets.A: needs a frequency and oids");
 	assert_refused("oidsets:\n  ' A': {}\n", "granary.yml:2: oidsets. A: a name has 1 to 255 "
 						 "bytes, and no blank at its ends");
+}
+
+#define STORED_AS(set, members)                                                                    \
+	"oidsets:\n  A: {set_name: " set ", " members "}\n  B: {set_name: Errors, frequency: 5m, " \
+	"correlator: IfName, oids: [ifInErrors], aggregates: [1h, 1d]}\n"
+#define REFUSED_AS(sentence) "granary.yml:2: oidsets.A.set_name: " sentence
+
+/* FastPollHC: every 30 s, IfName, hours and days; its OIDs are sysUpTime and octets of 64 bits. */
+static void what_is_stored_as_another_is_like_it(void **state)
+{
+	(void)state;
+	struct inventory_conf *conf =
+		made_of(STORED_AS("FastPollHC", "frequency: 30s, correlator: IfName, aggregates: "
+						"[1h, 1d], oids: [ifHCInOctets, ifMtu]"));
+	assert_ptr_equal(set_of(conf, "A")->stored_as, set_of(conf, "FastPollHC"));
+	assert_ptr_equal(set_of(conf, "Errors")->stored_as, set_of(conf, "Errors"));
+	inventory_conf_release(conf);
+
+	assert_refused(STORED_AS("FastPollHC", "frequency: 60s, correlator: IfName, aggregates: "
+					       "[1h, 1d], oids: [ifHCInOctets]"),
+		       REFUSED_AS("A differs from FastPollHC in the frequency"));
+	assert_refused(STORED_AS("FastPollHC", "frequency: 30s, correlator: IfName, aggregates: "
+					       "[1h], oids: [ifHCInOctets]"),
+		       REFUSED_AS("A differs from FastPollHC in the aggregates"));
+	assert_refused(STORED_AS("FastPollHC", "frequency: 30s, correlator: Index, tags: [port], "
+					       "aggregates: [1h, 1d], oids: [ifHCInOctets]"),
+		       REFUSED_AS("A differs from FastPollHC in the tags of its paths"));
+	assert_refused(STORED_AS("IfRefPoll", "frequency: 30s, correlator: IfName, "
+					      "oids: [ifHCInOctets]"),
+		       REFUSED_AS("A differs from IfRefPoll in its persister"));
+	assert_refused(STORED_AS("FastPollHC", "frequency: 30s, correlator: IfName, aggregates: "
+					       "[1h, 1d], oids: [ifHCInOctets, ifHCInUcastPkts]"),
+		       REFUSED_AS("FastPollHC has no ifHCInUcastPkts, of which A makes rates"));
+	assert_refused(STORED_AS("B", "frequency: 5m, correlator: IfName, aggregates: [1h, 1d], "
+				      "oids: [ifInErrors]"),
+		       REFUSED_AS("B is itself stored as Errors"));
 }
 
 #define OID(members) "oids:\n  x: {" members "}\n"
@@ -339,21 +377,30 @@ static void every_oidset_has_one_queue(void **state)
 			"  fast: {persister: counters, driver: memcached, server: 'h:1', oidsets: "
 			"[FastPollHC, Errors]}\n" OTHER_KINDS);
 	const struct queue_def *fast = inventory_conf_queue(conf, SLICE("fast"));
-	assert_int_equal(fast->oidset_count, 2);
+	assert_int_equal(fast->oidset_count, 4); /* with those that are stored as these two */
 	assert_int_equal(fast->workers, 1);
 	assert_int_equal(fast->driver, QUEUE_MEMCACHED);
 	assert_string_equal(fast->server.data, "h:1");
 	const struct queue_def *rest = inventory_conf_queue(conf, SLICE("rest"));
 	assert_int_equal(rest->workers, 4);
 	assert_int_equal(rest->driver, QUEUE_LOCAL);
-	assert_int_equal(rest->oidset_count, 10); /* of 12 sets of counters */
+	assert_int_equal(rest->oidset_count, 8); /* of 12 sets of counters */
 	assert_ptr_equal(set_of(conf, "FastPollHC")->queue, fast);
-	assert_ptr_equal(set_of(conf, "ALUFastPollHC")->queue, rest);
+	assert_ptr_equal(set_of(conf, "ALUFastPollHC")->queue, fast); /* stored as FastPollHC */
+	assert_ptr_equal(set_of(conf, "FastPoll")->queue, rest);
 	inventory_conf_release(conf);
 	assert_refused("persist_queue:\n"
 		       "  fast: {persister: counters, oidsets: [FastPollHC]}\n" OTHER_KINDS,
 		       "granary.yml:1: persist_queue: no queue takes the OIDSet IfXTable; name it, "
 		       "or give a queue of persister counters the OIDSets \"*\"");
+	assert_refused("persist_queue: {a: {persister: counters, oidsets: [ALUErrors]}, "
+		       "b: {persister: counters, oidsets: [\"*\"]}, "
+		       "c: {persister: interfaces, oidsets: [\"*\"]}, "
+		       "d: {persister: saps, oidsets: [\"*\"]}, "
+		       "e: {persister: lsps, oidsets: [\"*\"]}, "
+		       "f: {persister: outlets, oidsets: [\"*\"]}}\n",
+		       "granary.yml:1: persist_queue: ALUErrors is stored as Errors, but the queue "
+		       "of one is a and of the other b: it must be the same");
 	assert_refused("persist_queue: {a: {persister: counters, oidsets: [Nope]}}\n",
 		       "granary.yml:1: persist_queue.a.oidsets[0]: 'Nope' is not an OIDSet");
 	assert_refused("persist_queue: {a: {persister: counters, oidsets: [FastPolHC]}}\n",
@@ -481,6 +528,7 @@ int main(void)
 		cmocka_unit_test(own_sets_take_the_place_of_shipped_ones),
 		cmocka_unit_test(bad_oidsets_are_refused),
 		cmocka_unit_test(bad_oids_are_refused),
+		cmocka_unit_test(what_is_stored_as_another_is_like_it),
 		cmocka_unit_test(every_oidset_has_one_queue),
 		cmocka_unit_test(counters_of_an_oidset_are_bounded),
 		cmocka_unit_test(credentials_are_read),
