@@ -6,6 +6,7 @@
 #include "api/polls.h"
 #include "api/query.h"
 #include "api/queues.h"
+#include "api/recompute.h"
 #include "api/self.h"
 #include "api/store_admin.h"
 #include "api/v2.h"
@@ -83,6 +84,9 @@ const struct http_route api_routes[] = {
 	{VERB_POST, "/api/v2/write", false, ROLE_WRITE, BODY_STREAMED, &line_v2_write_handler,
 	 "The same for senders of the second version of that protocol; org and bucket are ignored.",
 	 "curl -d 'cpu,host=a usage=1.5' 'http://127.0.0.1:8470/api/v2/write?org=o&bucket=b'"},
+	{VERB_POST, "/api/recompute", false, ROLE_ADMIN, NO_BODY, &recompute_handler,
+	 "Makes a device's bins and aggregates once more from its raw data; says what differed.",
+	 "granary recompute --device rtr_a --from 7d-ago --to now --dry-run"},
 	{VERB_GET, "/api/queues", false, ROLE_READ, NO_BODY, &queues_list,
 	 "How many polls wait in each queue, came and were persisted.", "/api/queues"},
 	{VERB_GET, "/api/queues/aside", false, ROLE_READ, NO_BODY, &queues_aside,

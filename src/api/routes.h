@@ -14,6 +14,7 @@ struct conf;
 struct ingest;
 struct inventory_conf;
 struct inventory_keeper;
+struct persist;
 struct query_engine;
 struct queue;
 struct store;
@@ -32,8 +33,10 @@ struct api {
 	const struct inventory_conf *inventory_conf;
 	size_t inventory_calls;      /* changes of it that are at work */
 	struct queue *const *queues; /* by place in inventory_conf->queues */
-	struct v2_zones *zones;      /* of reports */
-	size_t v2_answers;           /* that are at work: none may be when catalog and store end */
+	struct persist *persist;
+	size_t recomputes;      /* at work: none may be when persisting ends */
+	struct v2_zones *zones; /* of reports */
+	size_t v2_answers;      /* that are at work: none may be when catalog and store end */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */
 	int64_t started_ms;  /* wall clock */

@@ -35,6 +35,7 @@ enum client_option_bit {
 	OPTION_ACTIVE = 1 << 17,
 	OPTION_LIFE = 1 << 18, /* --begin and --end */
 	OPTION_WITH_DATA = 1 << 19,
+	OPTION_RECOMPUTE = 1 << 20, /* --device, --oidset, --from, --to, --dry-run */
 };
 
 enum {
@@ -56,7 +57,8 @@ struct client_args {
 	const char *agg, *by;
 	const char *aside; /* the queue */
 	const char *credentials, *address, *active, *begin;
-	const char *all, *explain, *once, *with_data; /* not NULL: given */
+	const char *device, *oidset, *from, *to;
+	const char *all, *explain, *once, *with_data, *dry_run; /* not NULL: given */
 	const char *method; /* of requests; NULL: GET, or POST with a body */
 	enum client_output output;
 	const char *words[CLIENT_WORDS_MAX];

@@ -59,6 +59,8 @@ static const struct command commands[] = {
 	 false},
 	{"interface", "print the interfaces of devices", client_interface, client_interface_help,
 	 false},
+	{"recompute", "make a device's rates once more from its raw data", client_recompute,
+	 client_recompute_help, false},
 	{"stats", "print how much is stored", client_stats, client_stats_help, false},
 	{"verify", "read everything that is stored and check it", client_verify, client_verify_help,
 	 false},

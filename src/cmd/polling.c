@@ -33,6 +33,11 @@ struct polling {
 	struct arena arena;       /* of one set of tags */
 };
 
+struct persist *polling_persist(const struct polling *polling)
+{
+	return polling->persist;
+}
+
 struct queue *const *polling_queues(const struct polling *polling)
 {
 	return polling->queues;

@@ -10,6 +10,7 @@ struct conf;
 struct inventory_conf;
 struct inventory_keeper;
 struct loop;
+struct persist;
 struct polling;
 struct query_home;
 struct queue;
@@ -36,6 +37,7 @@ void polling_free(struct polling *polling); /* over */
 
 /* Once it is open. */
 struct queue *const *polling_queues(const struct polling *polling);
+struct persist *polling_persist(const struct polling *polling);
 
 /* For query_options: series of polled values lie in raw_data, under the frequency of their OIDSet.
  * `owner` is the struct polling. */

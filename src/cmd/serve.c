@@ -125,7 +125,7 @@ static void begin_host(struct serve *s)
  * Nothing tells of their end, so the stop timer looks. */
 static bool queries_over(const struct serve *s)
 {
-	return query_engine_idle(s->queries) && s->api.v2_answers == 0;
+	return query_engine_idle(s->queries) && s->api.v2_answers == 0 && s->api.recomputes == 0;
 }
 
 static bool writes_over(const struct serve *s)
@@ -555,6 +555,7 @@ static int start(struct serve *s, struct errbuf *e)
 	if (err)
 		return err;
 	s->api.queues = polling_queues(s->polling);
+	s->api.persist = polling_persist(s->polling);
 	open_host(s);
 	s->api.ready = true;
 	print_ready(s);

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/stats.h"
+#include "persist/derive_request.h"
 #include "rate/job.h"
 #include "rate/oidset.h"
 
@@ -17,6 +18,11 @@ struct deriver {
 	/* Of the source at work; it may be gone by the time the job is done. */
 	uint64_t hash;
 	int64_t until_ms;
+	/* What was asked for, the first of them at work: its rates are brought up to date by the
+	 * job, then recomputed. */
+	struct derive_request *requests, **last_request;
+	enum { REQUEST_WAITS, REQUEST_DERIVES, REQUEST_RECOMPUTES } request_state;
+	struct rate_recompute *recompute;
 };
 
 /* ---- The table of a source ------------------------------------------------------------------- */
@@ -157,6 +163,117 @@ static int64_t mono_ms(const struct deriver *d)
 
 static void begin_due(struct deriver *d);
 
+static void set_retention(enum retention_class retention[COUNTER_LEVELS_MAX])
+{
+	for (size_t level = 0; level < COUNTER_LEVELS_MAX; level++)
+		retention[level] = RETENTION_EVER;
+}
+
+/* ---- What was asked for ---------------------------------------------------------------------- */
+
+static void end_request(struct deriver *d, int err, const char *sentence)
+{
+	struct derive_request *request = d->requests;
+	d->requests = request->next;
+	if (!d->requests)
+		d->last_request = &d->requests;
+	d->request_state = REQUEST_WAITS;
+	derive_request_end(request, err, sentence);
+}
+
+static void recomputed(struct rate_recompute *recompute, int err)
+{
+	struct deriver *d = rate_recompute_owner(recompute);
+	d->requests->result = *rate_recompute_result(recompute);
+	end_request(d, err, rate_recompute_error(recompute));
+	begin_due(d);
+}
+
+static int start_recompute(struct deriver *d)
+{
+	struct derive_request *request = d->requests;
+	struct rate_recompute_options options = {
+		.table = request->table,
+		.from_ms = request->from_ms,
+		.to_ms = request->to_ms,
+		.until_ms = request->newest_ms,
+		.now_ms = clock_wall_ms(d->base->clock),
+		.only_report = request->only_report,
+		.cancelled = &request->cancelled,
+		.done = recomputed,
+		.owner = d,
+	};
+	set_retention(options.retention);
+	d->request_state = REQUEST_RECOMPUTES;
+	return rate_recompute_start(d->recompute, &options);
+}
+
+static void request_derived(struct rate_job *job, int err)
+{
+	struct deriver *d = rate_job_owner(job);
+	const char *sentence = rate_job_error(job);
+	d->running = false;
+	bool any = d->requests->from_ms < d->requests->to_ms;
+	if (!err && any) {
+		err = start_recompute(d);
+		sentence = rate_recompute_error(d->recompute);
+	}
+	if (err || !any)
+		end_request(d, err, sentence);
+	begin_due(d);
+}
+
+/* The worker may have taken on newer values since the newest stored one was looked up. */
+static int start_request(struct deriver *d)
+{
+	struct derive_request *request = d->requests;
+	struct source *source =
+		layouts_source(d->layouts, request->table->device, request->table->oidset);
+	if (source && source->newest_ms > request->newest_ms)
+		request->newest_ms = source->newest_ms;
+	struct rate_job_options options = {
+		.table = request->table,
+		.until_ms = request->newest_ms,
+		.now_ms = clock_wall_ms(d->base->clock),
+		.done = request_derived,
+		.owner = d,
+	};
+	set_retention(options.retention);
+	int err = rate_job_start(d->job, &options);
+	if (err)
+		return err;
+	d->request_state = REQUEST_DERIVES;
+	d->running = true;
+	return 0;
+}
+
+static void begin_requests(struct deriver *d)
+{
+	while (d->requests && d->request_state == REQUEST_WAITS && !d->running) {
+		bool over = atomic_load(&d->requests->cancelled);
+		int err = over ? ERR_CANCELLED : start_request(d);
+		if (err)
+			end_request(d, err, over ? "" : rate_job_error(d->job));
+	}
+}
+
+void deriver_take(struct deriver *deriver, struct derive_request *request)
+{
+	request->next = NULL;
+	*deriver->last_request = request;
+	deriver->last_request = &request->next;
+	begin_due(deriver);
+}
+
+static bool is_asked_for(const struct deriver *d, const struct source *source)
+{
+	return d->requests && d->request_state != REQUEST_WAITS &&
+	       slice_equal(d->requests->table->device, source->device) &&
+	       slice_equal(d->requests->table->oidset, source->oidset->name);
+}
+
+/* ---- What is due ----------------------------------------------------------------------------- */
+
 static void job_done(struct rate_job *job, int err)
 {
 	struct deriver *d = rate_job_owner(job);
@@ -183,8 +300,7 @@ static int start_job(struct deriver *d, struct source *source, struct errbuf *e)
 		.done = job_done,
 		.owner = d,
 	};
-	for (size_t level = 0; level < COUNTER_LEVELS_MAX; level++)
-		options.retention[level] = RETENTION_EVER;
+	set_retention(options.retention);
 	err = rate_job_start(d->job, &options);
 	if (err)
 		return errbuf_set(e, err, "%s", rate_job_error(d->job));
@@ -199,7 +315,8 @@ static bool is_due(struct deriver *d, struct source *source, int64_t now_ms)
 	int64_t every_ms = d->base->derive_every_ms;
 	if (!source->due_ms)
 		source->due_ms = now_ms + (int64_t)(source->hash % (uint64_t)every_ms);
-	return source->due_ms <= now_ms && source->newest_ms != INT64_MIN;
+	return source->due_ms <= now_ms && source->newest_ms != INT64_MIN &&
+	       !is_asked_for(d, source);
 }
 
 static void begin(struct deriver *d, struct source *source, int64_t now_ms)
@@ -219,6 +336,7 @@ static void begin_due(struct deriver *d)
 {
 	struct source *ring = &d->layouts->sources;
 	int64_t now_ms = mono_ms(d);
+	begin_requests(d);
 	for (struct source *s = ring->after; s != ring && !d->running && !d->stopped;
 	     s = s->after) {
 		if (is_due(d, s, now_ms))
@@ -247,6 +365,8 @@ struct deriver *deriver_new(const struct persist_base *base, struct layouts *lay
 	d->base = base;
 	d->layouts = layouts;
 	d->job = rate_job_new(base->store, base->executor);
+	d->recompute = rate_recompute_new(base->store, base->executor);
+	d->last_request = &d->requests;
 	arena_init(&d->arena, ARENA_MAX_BYTES);
 	return d;
 }
@@ -254,6 +374,7 @@ struct deriver *deriver_new(const struct persist_base *base, struct layouts *lay
 void deriver_free(struct deriver *deriver)
 {
 	rate_job_free(deriver->job);
+	rate_recompute_free(deriver->recompute);
 	arena_release(&deriver->arena);
 	mem_free(deriver);
 }

@@ -123,8 +123,8 @@ static uint64_t source_hash(struct slice device, struct slice set_name)
 }
 
 /* OIDSets that are stored under one name are one source. */
-static struct source *find_source(const struct layouts *layouts, struct slice device,
-				  struct slice set_name)
+struct source *layouts_source(const struct layouts *layouts, struct slice device,
+			      struct slice set_name)
 {
 	uint64_t hash = source_hash(device, set_name);
 	struct source *source = *source_bucket(layouts, hash);
@@ -137,7 +137,7 @@ static struct source *find_source(const struct layouts *layouts, struct slice de
 static void join_source(struct layouts *layouts, struct layout *layout)
 {
 	struct slice set = layout->oidset->set_name;
-	struct source *source = find_source(layouts, layout->device, set);
+	struct source *source = layouts_source(layouts, layout->device, set);
 	if (!source)
 		source = source_new(layouts, source_hash(layout->device, set), layout);
 	layout->source = source;
@@ -311,7 +311,7 @@ static bool overlaps(const struct layout *layout, const struct poll *poll,
 bool layouts_occupied(const struct layouts *layouts, const struct poll *poll,
 		      const struct oidset *oidset, const struct poll_names *names)
 {
-	const struct source *source = find_source(layouts, poll->device, oidset->set_name);
+	const struct source *source = layouts_source(layouts, poll->device, oidset->set_name);
 	const struct layout *layout = source ? source->layouts : NULL;
 	for (; layout; layout = layout->sibling) {
 		if (layout->turn == layouts->turn && overlaps(layout, poll, oidset, names))

@@ -86,6 +86,9 @@ bool layouts_occupied(const struct layouts *layouts, const struct poll *poll,
 struct layout *layouts_add(struct layouts *layouts, const struct poll *poll,
 			   const struct oidset *oidset, const struct poll_names *names);
 void layouts_remove(struct layouts *layouts, struct layout *layout);
+/* NULL: it has no layout. */
+struct source *layouts_source(const struct layouts *layouts, struct slice device,
+			      struct slice set_name);
 void layouts_clear(struct layouts *layouts);
 
 #endif

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/stats.h"
-#include "persist/worker.h"
+#include "persist/private.h"
 #include "queue/queue.h"
 
 enum { LOOK_INTERVAL_MS = 1000 };
@@ -12,25 +12,6 @@ const struct persister_ops *const persisters[OIDSET_KINDS] = {
 	[OIDSET_COUNTERS] = &persister_of_counters, [OIDSET_INTERFACES] = &persister_of_rows,
 	[OIDSET_SAPS] = &persister_of_rows,         [OIDSET_LSPS] = &persister_of_rows,
 	[OIDSET_OUTLETS] = &persister_of_rows,
-};
-
-/* The place of a worker; after one that hung another has it. */
-struct post {
-	struct persist *persist;
-	struct worker *worker;
-	struct task stopped;
-	const struct queue_def *def;
-	struct queue *queue;
-	unsigned index;
-};
-
-struct persist {
-	struct persist_options options;
-	struct loop_timer *looks;
-	struct post *posts;
-	size_t post_count, stopped_count;
-	void (*stopped)(void *owner);
-	void *owner;
 };
 
 static void fill_post(struct post *post)
@@ -64,6 +45,7 @@ static void replace(struct post *post)
 		  (long long)(post->persist->options.hang_timeout_ms / 1000));
 	stat_add(STAT_persist_replaced, 1);
 	worker_abandon(post->worker);
+	recompute_abandon(post);
 	fill_post(post);
 }
 
@@ -104,6 +86,14 @@ struct persist *persist_new(const struct persist_options *options)
 	return p;
 }
 
+struct post *persist_post(struct persist *persist, const struct queue_def *def, unsigned index)
+{
+	size_t i = 0;
+	while (persist->posts[i].def != def)
+		i++;
+	return &persist->posts[i + index];
+}
+
 static void post_stopped(struct task *task)
 {
 	struct post *post = CONTAINER_OF(task, struct post, stopped);
@@ -115,6 +105,7 @@ static void post_stopped(struct task *task)
 
 void persist_stop(struct persist *persist, void (*stopped)(void *owner), void *owner)
 {
+	ASSERT(!persist->recomputes);
 	persist->stopped = stopped;
 	persist->owner = owner;
 	loop_timer_close(persist->looks);

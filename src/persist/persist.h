@@ -39,7 +39,7 @@ struct persist_options {
 };
 
 struct persist *persist_new(const struct persist_options *options);
-/* Finishes what is at work; then calls `stopped`, on the loop. */
+/* No recomputation may be at work. Finishes what is; then calls `stopped`, on the loop. */
 void persist_stop(struct persist *persist, void (*stopped)(void *owner), void *owner);
 void persist_free(struct persist *persist); /* stopped; NULL is allowed */
 

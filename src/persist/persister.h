@@ -19,6 +19,7 @@
 #include "model/poll.h"
 #include "store/store.h"
 
+struct derive_request;
 struct persister;
 
 /* What all persisters of a worker stand on. */
@@ -65,6 +66,8 @@ struct persister_ops {
 	void (*stored)(struct persister *persister, struct persist_batch *batch, int err);
 	/* Every second while no batch is at work: what is due. */
 	void (*tick)(struct persister *persister);
+	/* Of persisters of counters; the others have NULL. It ends with derive_request_end. */
+	void (*derive)(struct persister *persister, struct derive_request *request);
 	/* Nothing of its own is at work. */
 	bool (*idle)(const struct persister *persister);
 	/* Begins nothing new. */

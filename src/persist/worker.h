@@ -4,6 +4,7 @@
 
 #include "persist/persister.h"
 
+struct derive_request;
 struct queue;
 struct worker;
 
@@ -19,6 +20,9 @@ struct worker *worker_new(const struct worker_options *options);
 
 /* When the worker last moved, monotonic ms. Any thread. */
 int64_t worker_moved_ms(const struct worker *worker);
+
+/* Asks for rates; ends with derive_request_end, unless the worker hangs. Not once it is to stop. */
+void worker_derive(struct worker *worker, struct derive_request *request);
 
 /* Ends it after the batch at work; then posts `stopped`. */
 void worker_stop(struct worker *worker, struct executor *executor, struct task *stopped);

@@ -324,6 +324,8 @@ static void next_slice(struct rate_recompute *r)
 	}
 	if (r->row == r->table->row_count)
 		finish(r, 0);
+	else if (r->options.cancelled && *r->options.cancelled)
+		finish(r, ERR_CANCELLED);
 	else
 		begin_slice(r);
 }

@@ -29,6 +29,8 @@ struct rate_recompute_options {
 	int64_t until_ms, now_ms;       /* as for a job */
 	enum retention_class retention[COUNTER_LEVELS_MAX];
 	bool only_report; /* write nothing */
+	/* Looked at between slices; set by any thread: it ends with ERR_CANCELLED. May be NULL. */
+	const _Atomic bool *cancelled;
 	rate_recompute_done *done;
 	void *owner;
 };

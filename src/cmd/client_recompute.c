@@ -1,0 +1,148 @@
+/* recompute: bins and aggregates once more from raw data, by a server's API (api/recompute.h). */
+#include "cmd/client.h"
+#include "cmd/client_private.h"
+#include "wire/timetext.h"
+
+const char client_recompute_help[] =
+	"usage: granary recompute --device NAME --from TIME --to TIME [options]\n"
+	"\n"
+	"Makes the rates of a device once more from its raw data, writes what differs from what "
+	"is\n"
+	"stored, and prints it: of each OIDSet how many bins and aggregates were compared, how "
+	"many\n"
+	"differed, were missing, or should not have been there; then the first hundred of them.\n"
+	"Meanwhile the device goes on being polled. Where raw data has expired nothing is "
+	"changed.\n"
+	"\n"
+	"  --device NAME   the device\n"
+	"  --from TIME     bins and aggregates that begin at that time or later: 2020-08-24,\n"
+	"                  2020-08-24T16:34Z, seconds since 1970, 7d-ago\n"
+	"  --to TIME       and before that one\n"
+	"  --oidset NAME   only of this OIDSet; default all that it has counters of\n"
+	"  --dry-run       write nothing\n"
+	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
+	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
+	"\n"
+	"Examples:\n"
+	"  granary recompute --device rtr_a --from 7d-ago --to now --dry-run\n";
+
+static const struct client_command command = {
+	.name = "recompute",
+	.help = client_recompute_help,
+	.options = OPTION_SERVER | OPTION_OUTPUT | OPTION_RECOMPUTE,
+};
+
+static void add_number(struct text_table *table, const struct json *object, const char *key)
+{
+	const struct json *member = object ? json_member(object, key) : NULL;
+	text_table_add(table, member ? member->text : SLICE(""));
+}
+
+static void add_text(struct text_table *table, const struct json *object, const char *key)
+{
+	const struct json *member = json_member(object, key);
+	text_table_add(table, member ? member->text : SLICE("-"));
+}
+
+/* Tags of a path, as `xe-0/0/0` or `xe-0/0/0 3`. */
+static void add_path(struct text_table *table, const struct json *difference)
+{
+	const struct json *tags = json_member(difference, "tags");
+	struct buf path;
+	buf_init(&path, CLIENT_PATH_MAX_BYTES);
+	for (const struct json *tag = tags ? tags->first : NULL; tag; tag = tag->next) {
+		if (slice_equal(tag->key, SLICE("device")) ||
+		    slice_equal(tag->key, SLICE("oidset")))
+			continue;
+		buf_printf(&path, "%s%.*s", path.len ? " " : "", (int)tag->text.len,
+			   tag->text.data);
+	}
+	text_table_add(table, path.len ? buf_slice(&path) : SLICE("-"));
+	buf_release(&path);
+}
+
+static void add_difference(struct text_table *table, const struct json *oidset,
+			   const struct json *difference)
+{
+	const struct json *stored = json_member(difference, "stored");
+	const struct json *computed = json_member(difference, "computed");
+	char start[TIME_PRINT_MAX_BYTES];
+	int64_t start_ms = 0, period_ms = 0;
+	if (json_get_i64(difference, "start", &start_ms, NULL) ||
+	    json_get_i64(difference, "periodMs", &period_ms, NULL))
+		return;
+	size_t len = time_print(start, start_ms);
+	add_text(table, oidset, "oidset");
+	add_text(table, difference, "metric");
+	add_path(table, difference);
+	text_table_addf(table, "%g", (double)period_ms / 1000);
+	text_table_add(table, (struct slice){start, len});
+	add_number(table, stored, "val");
+	add_number(table, stored, "isValid");
+	add_number(table, computed, "val");
+	add_number(table, computed, "isValid");
+}
+
+static void print_differences(const struct json *oidsets, enum client_output output)
+{
+	static const char *const titles[] = {"oidset", "metric",     "path",     "seconds", "start",
+					     "stored", "its deltas", "computed", "deltas"};
+	struct text_table table;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	for (const struct json *set = oidsets->first; set; set = set->next) {
+		const struct json *list = json_member(set, "differences");
+		for (const struct json *d = list ? list->first : NULL; d; d = d->next)
+			add_difference(&table, set, d);
+	}
+	if (table.rows)
+		text_table_print(&table, output);
+	text_table_release(&table);
+}
+
+static void print_result(const struct client_args *args, const struct json *root,
+			 UNUSED struct arena *arena)
+{
+	static const char *const titles[] = {"oidset", "compared", "differed", "missing", "extra"};
+	const struct json *oidsets = json_member(root, "oidsets");
+	struct text_table table;
+	if (!oidsets)
+		return;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	for (const struct json *set = oidsets->first; set; set = set->next) {
+		add_text(&table, set, "oidset");
+		for (size_t i = 1; i < ARRAY_LEN(titles); i++)
+			add_number(&table, set, titles[i]);
+	}
+	text_table_print(&table, args->output);
+	text_table_release(&table);
+	print_differences(oidsets, args->output);
+}
+
+int client_recompute(int argc, char *const *argv)
+{
+	struct client_args args;
+	struct buf path;
+	int err = client_parse(&command, argc, argv, &args);
+	if (err)
+		return client_parse_exit(err);
+	if (!args.device || !args.from || !args.to) {
+		(void)client_usage(&args, "%s is missing",
+				   !args.device ? "--device"
+				   : !args.from ? "--from"
+						: "--to");
+		return CLIENT_USAGE;
+	}
+	args.method = "POST";
+	buf_init(&path, CLIENT_PATH_MAX_BYTES);
+	buf_append_text(&path, "/api/recompute");
+	client_param(&path, "device", args.device);
+	client_param(&path, "from", args.from);
+	client_param(&path, "to", args.to);
+	if (args.oidset)
+		client_param(&path, "oidset", args.oidset);
+	if (args.dry_run)
+		client_param(&path, "dryRun", "true");
+	int status = client_show(&args, path.data, args.output == OUTPUT_JSON, print_result);
+	buf_release(&path);
+	return status;
+}

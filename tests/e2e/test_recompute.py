@@ -1,0 +1,71 @@
+"""`granary recompute` against a server that has polls."""
+
+import json
+import threading
+
+import pytest
+
+from server import run
+from test_polls import T0, octets, send, wait_persisted
+
+HOUR = ["--from", "2014-05-13T17:00Z", "--to", "2014-05-13T18:00Z"]
+
+
+@pytest.fixture
+def fed(server):
+    """100 octets in each bin from T0 on: the last sample is at 300 s, so ten bins are over, but
+    what is newer than half an interval before it waits for the next poll: nine."""
+    assert send(server, [octets(T0 + 30 * i, 1000 + 100 * i) for i in range(11)]).status == 204
+    wait_persisted(server)
+    return server
+
+
+def recompute(server, *options):
+    return run("recompute", "--server", server.url, *options)
+
+
+def test_says_what_it_compared(fed):
+    """Nothing was stored before, since the rates of a device are due after minutes; they are made
+    first, and so nothing differs."""
+    done = recompute(fed, "--device", "router_a", *HOUR)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["oidset,compared,differed,missing,extra",
+                                        "FastPollHC,9,0,0,0"]
+    done = recompute(fed, "--device", "router_a", "--from", "1970-01-01", "--to", "2100-01-01")
+    assert done.stdout.splitlines()[1] == "FastPollHC,9,0,0,0"
+    done = recompute(fed, "--device", "router_a", *HOUR, "--oidset", "ALUFastPollHC", "--dry-run",
+                     "-o", "json")
+    assert json.loads(done.stdout) == {"device": "router_a", "oidsets": [
+        {"oidset": "FastPollHC", "compared": 9, "differed": 0, "missing": 0, "extra": 0,
+         "differences": []}]}
+
+
+@pytest.mark.parametrize("options, status, sentence", [
+    (["--device", "router_b", *HOUR], 1,
+     "nothing is stored of device router_b that rates are made of"),
+    (["--device", "router_a", *HOUR, "--oidset", "FastPollCH"], 1, "'FastPollCH' is not an OIDSet"),
+    (["--device", "router_a", *HOUR, "--oidset", "IfRefPoll"], 1,
+     "OIDSet IfRefPoll has no counters"),
+    (["--device", "router_a", "--from", "now", "--to", "1h-ago"], 1, "from is not before to"),
+    (["--device", "router_a", "--from", "yesterday", "--to", "now"], 1, "from: "),
+    (["--device", "router_a", "--from", "now"], 2, "--to is missing"),
+    (HOUR, 2, "--device is missing"),
+])
+def test_what_cannot_be_done(fed, options, status, sentence):
+    done = recompute(fed, *options)
+    assert done.returncode == status and done.stdout == ""
+    assert sentence in done.stderr and done.stderr.startswith("granary recompute: ")
+
+
+def test_many_at_once_and_a_stop(fed):
+    """Each is answered, or ends with the server; the stop waits for none."""
+    ends = []
+    threads = [threading.Thread(target=lambda: ends.append(
+        recompute(fed, "--device", "router_a", "--from", "2000-01-01", "--to", "2030-01-01")))
+        for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    fed.stop()
+    for thread in threads:
+        thread.join()
+    assert all(end.returncode in (0, 1) for end in ends) and len(ends) == 8
