@@ -21,7 +21,8 @@ struct call {
 	struct arena arena;
 	struct inventory_change change;
 	struct device_wipe wipe;
-	bool with_data;
+	bool with_data,
+		absent; /* the device is not in the inventory, but perhaps its data is there */
 	struct buf body;
 };
 
@@ -246,10 +247,23 @@ static void succeed(struct call *call, int status, const char *done, size_t devi
 static void wiped(struct device_wipe *wipe, int err)
 {
 	struct call *call = wipe->owner;
-	if (err)
+	if (!err && call->absent && !wipe->series)
+		fail(call, ERR_NOT_FOUND, call->change.error.text, SIZE_MAX);
+	else if (err)
 		fail(call, err, wipe->error.text, SIZE_MAX);
 	else
-		succeed(call, 200, "removed, with data", 1);
+		succeed(call, 200, "removed, with data", !call->absent);
+}
+
+static void begin_wipe(struct call *call)
+{
+	call->wipe = (struct device_wipe){.store = call->api->store,
+					  .executor = loop_executor(call->api->loop),
+					  .clock = call->api->clock,
+					  .device = call->change.specs[0].name,
+					  .done = wiped,
+					  .owner = call};
+	device_wipe_start(&call->wipe);
 }
 
 static void changed(struct inventory_change *change, int err)
@@ -259,17 +273,13 @@ static void changed(struct inventory_change *change, int err)
 					    [INVENTORY_RENAME] = "renamed",
 					    [INVENTORY_REMOVE] = "removed"};
 	struct call *call = change->owner;
-	if (err) {
+	/* What a device had stored under another name, or before it was removed. */
+	call->absent = err == ERR_NOT_FOUND && call->with_data;
+	if (call->with_data && (!err || call->absent)) {
+		begin_wipe(call);
+	} else if (err) {
 		fail(call, err, change->error.text,
 		     change->fault < change->count ? change->fault : SIZE_MAX);
-	} else if (call->with_data) {
-		call->wipe = (struct device_wipe){.store = call->api->store,
-						  .executor = loop_executor(call->api->loop),
-						  .clock = call->api->clock,
-						  .device = change->specs[0].name,
-						  .done = wiped,
-						  .owner = call};
-		device_wipe_start(&call->wipe);
 	} else {
 		succeed(call, change->op == INVENTORY_ADD ? 201 : 200, words[change->op],
 			change->count);

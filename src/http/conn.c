@@ -244,6 +244,23 @@ static void init_body(struct http_conn *conn)
 
 /* ---- The choice of a handler ----------------------------------------------------------------- */
 
+/* Whether a page of another site has its visitor's browser send this, who may reach servers that
+ * the page's author cannot. Browsers say so, and nobody else says either. */
+static bool is_of_foreign_page(const struct http_request *request)
+{
+	struct slice site = http_header(request, "Sec-Fetch-Site");
+	struct slice origin = http_header(request, "Origin");
+	struct slice host = http_header(request, "Host");
+	if (site.data)
+		return !slice_equal(site, SLICE("same-origin")) &&
+		       !slice_equal(site, SLICE("none"));
+	if (!origin.data)
+		return false;
+	const char *name = memmem(origin.data, origin.len, "://", 3);
+	size_t len = name ? (size_t)(origin.data + origin.len - (name + 3)) : 0;
+	return !name || len != host.len || strncasecmp(name + 3, host.data, len) != 0;
+}
+
 /* Gives the request to its handler, or answers for it. */
 static void dispatch(struct http_conn *conn)
 {
@@ -264,7 +281,11 @@ static void dispatch(struct http_conn *conn)
 				 request->path.data);
 	else if (status == 405)
 		http_reply_error(request, 405, "the method is not allowed here");
-	else if (!http_body_begin(conn)) {
+	else if (route->role >= ROLE_WRITE && is_of_foreign_page(request)) {
+		stat_add(STAT_http_refused_foreign, 1);
+		http_reply_error(request, 403,
+				 "the page of another site may not change anything here");
+	} else if (!http_body_begin(conn)) {
 		http_reply_header(request, "Accept-Encoding", "gzip");
 		http_reply_error(request, 415, "the only Content-Encoding understood is gzip");
 	} else if (http_body_is_too_large(conn, reason)) {

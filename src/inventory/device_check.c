@@ -1,4 +1,5 @@
 /* What is said of a device is well-formed, and known. */
+#include <arpa/inet.h>
 #include <stdio.h>
 
 #include "base/buf.h"
@@ -90,13 +91,32 @@ static bool read_address(struct slice text, struct slice *host, uint16_t *port)
 	return is_one_of(*host, host_chars);
 }
 
+/* Digits and dots are meant as an IPv4 address: no resolver takes 300.1.2.3 for a name. */
+static bool is_wrong_ipv4(struct slice host)
+{
+	char text[INET_ADDRSTRLEN];
+	struct in_addr address;
+	size_t last = host.len;
+	if (memchr(host.data, ':', host.len))
+		return false;
+	while (last && host.data[last - 1] != '.')
+		last--;
+	if (!is_one_of((struct slice){host.data + last, host.len - last}, DIGITS))
+		return false;
+	if (host.len >= sizeof(text))
+		return true;
+	memcpy(text, host.data, host.len);
+	text[host.len] = 0;
+	return inet_pton(AF_INET, text, &address) != 1;
+}
+
 static int check_address(const struct device_spec *spec, struct slice *host, uint16_t *port,
 			 struct errbuf *e)
 {
 	if (!spec->address.len)
 		return device_refuse(spec, e, ERR_INVALID, "needs an address");
 	if (spec->address.len > INVENTORY_ADDRESS_MAX_BYTES ||
-	    !read_address(spec->address, host, port))
+	    !read_address(spec->address, host, port) || is_wrong_ipv4(*host))
 		return device_refuse(spec, e, ERR_INVALID,
 				     "'" SHOWN "' is not an address: HOST, HOST:PORT or "
 				     "[IPV6]:PORT",

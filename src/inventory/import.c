@@ -301,6 +301,9 @@ int device_list_parse(const char *file, struct slice text, struct arena *arena,
 	bool csv = len >= 4 && strcasecmp(file + len - 4, ".csv") == 0;
 	if (!text.data)
 		text = SLICE("");
+	/* What spreadsheets put before UTF-8. */
+	if (text.len >= 3 && memcmp(text.data, "\xef\xbb\xbf", 3) == 0)
+		text = (struct slice){text.data + 3, text.len - 3};
 	int err = csv ? parse_csv(&in, text) : parse_yaml(&in, text);
 	*specs = in.specs;
 	*count = in.count;

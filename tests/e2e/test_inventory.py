@@ -7,6 +7,7 @@ import json
 import pytest
 
 from server import run
+from test_polls import T0, octets, send, wait_persisted
 
 SECRETS = "lab: {version: 2c, community: public}\ncore: {version: 2c, community: x}\n"
 
@@ -66,6 +67,43 @@ def test_devices_are_added_listed_changed_and_removed(inventory):
     answer = inventory.request("DELETE", "/api/devices/rtr_b", withData="true")
     assert answer.status == 200 and answer.json["series"] == 0
     assert not listed(inventory)
+
+
+def test_what_a_device_had_under_another_name_can_be_removed(inventory):
+    def stored(device):
+        return inventory.query("ifHCInOctets", f"device={device}", tenant="snmp", start=0)
+
+    ask(inventory, "device", "add", "a", "192.0.2.1", "FastPollHC", "--credentials", "lab",
+        "--active", "false")
+    assert send(inventory, [octets(T0, 1, device="a"), octets(T0, 1, device="b")]).status == 204
+    wait_persisted(inventory)
+    ask(inventory, "device", "rename", "a", "b")
+    ask(inventory, "device", "remove", "a", "--with-data")
+    assert not stored("a") and len(stored("b")) == 1
+    assert list(listed(inventory)) == ["b"]
+    refused(inventory, "granary device remove: device a: does not exist",
+            "device", "remove", "a", "--with-data")
+
+
+@pytest.mark.parametrize("headers, status", [
+    ({"Origin": "http://evil.example"}, 403),
+    ({"Origin": "null"}, 403),
+    ({"Origin": "HERE"}, 400),
+    ({"Sec-Fetch-Site": "cross-site"}, 403),
+    ({"Sec-Fetch-Site": "same-site", "Origin": "HERE"}, 403),
+    ({"Sec-Fetch-Site": "same-origin", "Origin": "https://before.a.proxy"}, 400),
+    ({"Sec-Fetch-Site": "none"}, 400),
+    ({}, 400),
+])
+def test_pages_of_other_sites_change_nothing(inventory, headers, status):
+    """What a browser says of the page that has it send something; 400 is the handler's answer."""
+    headers = {name: inventory.url if value == "HERE" else value for name, value in headers.items()}
+    for method, path in (("POST", "/api/devices"), ("POST", "/api/put"), ("POST", "/write")):
+        answer = inventory.request(method, path, "{", headers)
+        assert answer.status == status, path
+    assert inventory.get("/api/devices", headers=headers).status == 200
+    refused = inventory.metric("granary_http_foreign_refused_total")
+    assert refused == (3 if status == 403 else 0)
 
 
 def test_what_is_wrong_is_said_and_changes_nothing(inventory):

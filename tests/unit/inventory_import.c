@@ -87,6 +87,8 @@ static void lists_of_both_formats(void **state)
 	assert_int_equal(specs[0].oidset_count, 2);
 	parse("d.CSV", "address,credentials,name\n\"a\",\"c\",\"n\"\"m\"\n");
 	assert_true(slice_equal(specs[0].name, SLICE("n\"m")));
+	parse("d.csv", "\xef\xbb\xbfname,address,credentials\na,h,c\n"); /* as spreadsheets begin */
+	assert_true(slice_equal(specs[0].name, SLICE("a")));
 	parse("d.csv", "name,address,credentials\n");
 	assert_int_equal(count, 0);
 	parse("d.yml", "devices: []\n");

@@ -158,8 +158,10 @@ static void devices_outlive_a_restart(void **state)
 	add("rtr_a", "10.0.0.1:1161");
 	add("rtr_c", "[2001:db8::1]:16100");
 	add("rtr_d", "2001:db8::2");
+	add("rtr_e", "::ffff:192.0.2.1");
+	add("rtr_f", "1.a");
 	reopen(SECRETS);
-	check_names("rtr_a rtr_b rtr_c rtr_d");
+	check_names("rtr_a rtr_b rtr_c rtr_d rtr_e rtr_f");
 	const struct inventory *picture = inventory_keeper_take(keeper);
 	const struct device *a = inventory_device(picture, SLICE("rtr_a"));
 	assert_string_equal(a->address.data, "10.0.0.1");
@@ -200,8 +202,9 @@ static void what_is_wrong_is_said(void **state)
 	assert_refused(spec, "device : a name has 1 to 255 bytes");
 	assert_refused(spec_of("a b", "h"), "device a b: a name has no blanks");
 	assert_refused(spec_of("a", ""), "device a: needs an address");
-	static const char *const bad[] = {"h:",     "h:0",    "h:65536", "h x", "[::1",
-					  "[::1]x", "[::1]:", "a/b",     ":1"};
+	static const char *const bad[] = {"h:",     "h:0",       "h:65536", "h x", "[::1",
+					  "[::1]x", "[::1]:",    "a/b",     ":1",  "300.1.2.3",
+					  "1.2.3",  "1.2.3.4.5", "12345",   "a.1"};
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		char sentence[200];
 		snprintf(sentence, sizeof(sentence),
