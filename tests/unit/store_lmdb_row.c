@@ -11,12 +11,18 @@
 
 /* ---- Bytes worked by hand from doc/format-store.md ------------------------------------------ */
 
-static void assert_bytes(const struct value *values, unsigned count, struct slice expected)
+static void assert_row(const struct value *values, unsigned count, unsigned fields,
+		       struct slice expected)
 {
 	uint8_t bytes[ROW_MAX_BYTES];
-	uint8_t *end = row_put(bytes, values, count);
+	uint8_t *end = row_put(bytes, values, count, fields);
 	assert_int_equal(end - bytes, expected.len);
 	assert_memory_equal(bytes, expected.data, expected.len);
+}
+
+static void assert_bytes(const struct value *values, unsigned count, struct slice expected)
+{
+	assert_row(values, count, 1, expected);
 }
 
 static void small_integers_take_a_byte_each(void **state)
@@ -48,8 +54,39 @@ static void one_large_number_among_small_ones_makes_none_of_them_wide(void **sta
 	(void)state;
 	const struct value values[] = {value_u64(1), value_u64(2), value_u64(UINT64_C(1) << 35),
 				       value_u64(3)};
-	/* u64 as varints: 2^35 is 5 times seven zero bits, then 1 */
-	assert_bytes(values, 4, SLICE("\x03\x01\x02\x80\x80\x80\x80\x80\x01\x03"));
+	/* One field, sized, u64 of up to 8 bytes; 1, 1, 5 and 1 bytes; the numbers. */
+	assert_bytes(values, 4, SLICE("\x21\x27\x11\x15\x01\x02\x00\x00\x00\x00\x08\x03"));
+	/* 300 needs two bytes, 0 none, 2^24 four; half of two bytes is the last one's. */
+	const struct value three[] = {value_i64(150), value_i64(0), value_i64(1 << 23)};
+	assert_bytes(three, 3, SLICE("\x21\x22\x02\x04\x2c\x01\x00\x00\x00\x01"));
+}
+
+/* Two series of five fields: what base rates are made of. */
+static void fields_lie_together(void **state)
+{
+	(void)state;
+	const struct value values[] = {
+		value_u64(1000),  value_u64(2), value_u64(30000), value_u64(0), value_u64(0),
+		value_u64(70000), value_u64(2), value_u64(30000), value_u64(0), value_u64(7),
+	};
+	assert_row(values, 10, 5,
+		   SLICE("\x25"
+			 "\x06\xe8\x03\x00\x00\x70\x11\x01\x00" /* u64 of four bytes each */
+			 "\x14\x02"                             /* the same in both */
+			 "\x15\x30\x75"                         /* likewise, of two bytes */
+			 "\x14\x00"                             /* likewise */
+			 "\x04\x00\x07"));                      /* a byte each */
+	/* Fields of unlike type, one of them nowhere; 0.5, 0.25 as they are. */
+	const struct value mixed[] = {value_f64(0.5),  {0, VALUE_NONE}, value_i64(-1),
+				      value_f64(0.25), {0, VALUE_NONE}, value_i64(-1)};
+	assert_row(mixed, 6, 3,
+		   SLICE("\x23"
+			 "\x0f\0\0\0\0\0\0\xe0\x3f\0\0\0\0\0\0\xd0\x3f"
+			 "\x30"
+			 "\x10\x01"));
+	/* A hole in one field: nibbles of all types, values one by one. */
+	const struct value hole[] = {value_u64(1), value_u64(2), {0, VALUE_NONE}, value_u64(3)};
+	assert_row(hole, 4, 2, SLICE("\xff\x33\x30\x01\x02\x03"));
 }
 
 static void types_that_differ_have_a_nibble_each(void **state)
@@ -110,9 +147,18 @@ static void anything_comes_back(void **state)
 		unsigned count = 1 + (unsigned)random_below(&random, round % 100 ? 20 : 256);
 		unsigned types = (unsigned)random_below(&random, 5);
 		unsigned width = 1 + (unsigned)random_below(&random, 63);
-		for (unsigned i = 0; i < count; i++)
-			values[i] = random_value(&random, types, width);
-		uint8_t *end = row_put(bytes, values, count);
+		unsigned fields = 1 + (unsigned)random_below(&random, 8), field = 0;
+		if (count % fields)
+			fields = 1;
+		/* Some fields are the same for all series, or of a type of their own. */
+		unsigned same = (unsigned)random_next(&random);
+		for (unsigned i = 0; i < count; i++, field = i % fields) {
+			unsigned type = same >> 20 & 1 ? 1 + field % 3 : types;
+			values[i] = random_value(&random, type, width);
+			if (i >= fields && same >> field & 1)
+				values[i] = values[i - fields];
+		}
+		uint8_t *end = row_put(bytes, values, count, fields);
 		assert_true(end - bytes <= ROW_MAX_BYTES);
 		assert_same(bytes, (size_t)(end - bytes), values, count);
 	}
@@ -124,10 +170,12 @@ static void a_byte_too_few_or_too_many_is_damage(void **state)
 {
 	(void)state;
 	const struct slice rows[] = {
-		SLICE("\x10\x00\x01\xc8"),                         /* three packed */
-		SLICE("\x11\x00\x01\x02\x00\x00\x00"),             /* of two bytes */
-		SLICE("\x02\x01\x80\x01\x03"),                     /* varints */
-		SLICE("\xff\x12\x03\x0a\0\0\0\0\0\0\xe0\x3f\x08"), /* nibbles */
+		SLICE("\x10\x00\x01\xc8"),                               /* three packed */
+		SLICE("\x11\x00\x01\x02\x00\x00\x00"),                   /* of two bytes */
+		SLICE("\x02\x01\x80\x01\x03"),                           /* varints */
+		SLICE("\xff\x12\x03\x0a\0\0\0\0\0\0\xe0\x3f\x08"),       /* nibbles */
+		SLICE("\x21\x22\x02\x04\x2c\x01\x00\x00\x00\x01"),       /* one field, sized */
+		SLICE("\x23\x14\x01\x15\x01\x02\x07\1\2\3\4\5\6\7\x08"), /* three of one */
 	};
 	uint64_t bits[3];
 	uint8_t types[3], longer[32];
@@ -150,8 +198,18 @@ static void a_type_that_does_not_exist_is_damage(void **state)
 	(void)state;
 	uint64_t bits[1];
 	uint8_t types[1];
-	const struct slice rows[] = {SLICE("\x05\x00"), SLICE("\x0f\x00"), SLICE("\x1c\x00"),
-				     SLICE("\xfe\x00"), SLICE("\xff\x05\x00")};
+	const struct slice rows[] = {SLICE("\x05\x00"),
+				     SLICE("\x0f\x00"),
+				     SLICE("\x1c\x00"),
+				     SLICE("\xfe\x00"),
+				     SLICE("\xff\x05\x00"),
+				     SLICE("\x20"),
+				     SLICE("\x22\x14\x00\x14\x00"),
+				     SLICE("\x29\x14\x00"),
+				     SLICE("\x21\x34"),
+				     SLICE("\x21\x40"),
+				     SLICE("\x21\x0c\x00"),
+				     SLICE("\x21\x27\x09\1\2\3\4\5\6\7\x08\x09")};
 	for (size_t r = 0; r < ARRAY_LEN(rows); r++) {
 		const uint8_t *bytes = (const uint8_t *)rows[r].data;
 		assert_int_equal(row_get(bytes, rows[r].len, 1, bits, types), ERR_DAMAGED);
@@ -162,6 +220,7 @@ static void a_type_that_does_not_exist_is_damage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fields_lie_together),
 		cmocka_unit_test(small_integers_take_a_byte_each),
 		cmocka_unit_test(the_greatest_makes_the_width),
 		cmocka_unit_test(one_large_number_among_small_ones_makes_none_of_them_wide),

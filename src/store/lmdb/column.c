@@ -308,8 +308,68 @@ static bool add_values(struct column_cost *cost, const struct block_column *colu
 	return true;
 }
 
+/* ---- Columns that stay the same ---------------------------------------------------------------
+ */
+
+static bool all_are(const uint64_t *bits, uint32_t count, uint64_t value)
+{
+	uint64_t others = 0;
+	for (uint32_t i = 0; i < count; i++)
+		others |= bits[i] ^ value;
+	return !others;
+}
+
+/* Many columns never change (flags, states), and looking for a codec would be for nothing. */
+static bool stays_same(const struct column_cost *cost, const struct block_column *column,
+		       uint32_t from, uint32_t count)
+{
+	bool integers = column->type == VALUE_I64 || column->type == VALUE_U64;
+	if (cost->rows ? !cost->same : cost->limits.mixed || cost->plan.chosen)
+		return false;
+	return integers && !column->types && (!cost->rows || column->type == cost->plan.type) &&
+	       all_are(column->bits + from, count, column->bits[0]);
+}
+
+static bool add_same(struct column_cost *cost, const struct block_column *column, uint32_t count)
+{
+	cost->same = true;
+	cost->plan.type = (uint8_t)column->type;
+	cost->first_pattern = cost->last_pattern = column->bits[0];
+	cost->rows += count;
+	cost->present += count;
+	return true;
+}
+
+static bool add_any(struct column_cost *cost, const struct block_column *column, uint32_t from,
+		    uint32_t count, struct column_limits *limits);
+
+/* Now that it has changed: what was left out. */
+static bool catch_up(struct column_cost *cost, const struct block_column *column,
+		     struct column_limits *limits)
+{
+	uint32_t rows = cost->rows;
+	cost->same = false;
+	cost->rows = cost->present = 0;
+	for (uint32_t row = 0; row < rows; row += MINI_ROWS) {
+		uint32_t count = rows - row < MINI_ROWS ? rows - row : MINI_ROWS;
+		if (!add_any(cost, column, row, count, limits))
+			return false;
+	}
+	return true;
+}
+
 bool column_cost_add(struct column_cost *cost, const struct block_column *column, uint32_t from,
 		     uint32_t count, struct column_limits *limits)
+{
+	if (stays_same(cost, column, from, count))
+		return add_same(cost, column, count);
+	if (cost->same && !catch_up(cost, column, limits))
+		return false;
+	return add_any(cost, column, from, count, limits);
+}
+
+static bool add_any(struct column_cost *cost, const struct block_column *column, uint32_t from,
+		    uint32_t count, struct column_limits *limits)
 {
 	uint32_t present = column->type == VALUE_NONE ? 0 : count;
 	unsigned type = column->type;

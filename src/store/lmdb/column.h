@@ -26,6 +26,9 @@ struct column_cost {
 	} plan;
 
 	uint32_t rows, present, specials;
+	/* So far all rows have the same integer, and nothing but that is known of the column: the
+	 * plan is not chosen, the stream empty. */
+	bool same;
 	struct pattern_carry carry;
 	uint64_t first_pattern, last_pattern;
 	struct pattern_range range;

@@ -180,14 +180,23 @@ void strips_release(struct strips *strips)
 	*strips = (struct strips){0};
 }
 
+/* Of a band: each strip but the last is of more than half the columns of a block. */
+enum { STRIPS_MAX = SHAPE_COLUMNS_MAX * TABLE_FIELDS_MAX / (BLOCK_COLUMNS_MAX / 2) };
+
 void strips_add_head(struct strips *strips, const struct head *head, uint32_t ordinal_in_group)
 {
-	unsigned width = strip_columns(head->sheet.table);
+	unsigned width = strip_columns(head->sheet.table), count = 0;
+	size_t at[STRIPS_MAX];
+	struct run *runs[STRIPS_MAX];
 	for (unsigned first = 0; first < head->columns; first += width) {
 		unsigned columns = head->columns - first < width ? head->columns - first : width;
 		struct strip *strip = strips_get(strips, ordinal_in_group, first, columns);
-		head_copy(head, first, INT64_MIN, INT64_MAX, &strip->run);
+		at[count++] = (size_t)(strip - strips->list);
 	}
+	/* The list may have moved while it grew. */
+	for (unsigned s = 0; s < count; s++)
+		runs[s] = &strips->list[at[s]].run;
+	head_copy_strips(head, width, runs, count);
 }
 
 static int by_sequence(const void *a, const void *b)

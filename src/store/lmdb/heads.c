@@ -319,7 +319,8 @@ static void add_blanked(struct head *head, struct part part, const struct record
 			    column < record->first_column + record->columns;
 		values[c] = (struct value){bits[c], gone ? VALUE_NONE : (enum value_type)types[c]};
 	}
-	part.bytes = (unsigned)(row_put(bytes, values, part.columns) - bytes);
+	unsigned fields = (unsigned)schema[head->sheet.table].field_count;
+	part.bytes = (unsigned)(row_put(bytes, values, part.columns, fields) - bytes);
 	part.values = bytes;
 	add_part(head, &part);
 }
@@ -617,34 +618,44 @@ void run_merge(const struct run *older, const struct run *newer, struct run *out
 	out->sequence = older->sequence > newer->sequence ? older->sequence : newer->sequence;
 }
 
-/* Whether any value of the part is among those of the run; then they are its row `at`. */
-static bool copy_part(const struct part *part, unsigned first_column, struct run *run, size_t at)
+/* The values of a part that are among those of the run become its row `at`; whether there are any.
+ */
+static bool put_row(const struct part *part, const uint64_t *bits, const uint8_t *types,
+		    unsigned first_column, struct run *run, size_t at)
 {
-	uint64_t bits[ROW_VALUES_MAX];
-	uint8_t types[ROW_VALUES_MAX];
-	bool any = false;
-	if (run->fields == 1) { /* a read of one column looks at nothing else */
-		unsigned c = first_column - part->first;
-		if (c >= part->columns)
-			return false;
-		struct value value = row_value(part->values, part->bytes, part->columns, c);
-		run->bits[0][at] = value.bits;
-		run->types[0][at] = (uint8_t)value.type;
-		return value.type != VALUE_NONE;
-	}
-	if (first_column >= part->first + part->columns ||
-	    first_column + run->fields <= part->first)
-		return false;
-	int err = row_get(part->values, part->bytes, part->columns, bits, types);
-	ASSERT(!err);
+	unsigned any = 0;
 	for (unsigned f = 0; f < run->fields; f++) {
 		unsigned c = first_column + f - part->first;
 		bool is = c < part->columns && types[c] != VALUE_NONE;
 		run->bits[f][at] = is ? bits[c] : 0;
 		run->types[f][at] = is ? types[c] : VALUE_NONE;
-		any = any || is;
+		any |= is;
 	}
 	return any;
+}
+
+static inline bool part_touches(const struct part *part, unsigned first_column, unsigned columns)
+{
+	return first_column < part->first + part->columns && first_column + columns > part->first;
+}
+
+/* Whether any value of the part is among those of the run; then they are its row `at`. */
+static bool copy_part(const struct part *part, unsigned first_column, struct run *run, size_t at)
+{
+	uint64_t bits[ROW_VALUES_MAX];
+	uint8_t types[ROW_VALUES_MAX];
+	if (!part_touches(part, first_column, run->fields))
+		return false;
+	if (run->fields == 1) { /* a read of one column looks at nothing else */
+		struct value value = row_value(part->values, part->bytes, part->columns,
+					       first_column - part->first);
+		run->bits[0][at] = value.bits;
+		run->types[0][at] = (uint8_t)value.type;
+		return value.type != VALUE_NONE;
+	}
+	int err = row_get(part->values, part->bytes, part->columns, bits, types);
+	ASSERT(!err);
+	return put_row(part, bits, types, first_column, run, at);
 }
 
 /* Where to begin with the parts from start_ms on; most often the newest are wanted. */
@@ -684,4 +695,30 @@ void head_copy(const struct head *head, unsigned first_column, int64_t start_ms,
 	}
 	if (head->last_sequence > run->sequence)
 		run->sequence = head->last_sequence;
+}
+
+void head_copy_strips(const struct head *head, unsigned width, struct run *const *runs,
+		      unsigned count)
+{
+	uint64_t bits[ROW_VALUES_MAX];
+	uint8_t types[ROW_VALUES_MAX];
+	const uint8_t *at = head->data, *end = head->data + head->used;
+	struct part part;
+	for (unsigned s = 0; s < count; s++) {
+		run_reserve(runs[s], head->parts);
+		if (head->last_sequence > runs[s]->sequence)
+			runs[s]->sequence = head->last_sequence;
+	}
+	while (at < end) {
+		at = part_view(at, &part);
+		int err = row_get(part.values, part.bytes, part.columns, bits, types);
+		ASSERT(!err);
+		for (unsigned s = 0; s < count; s++) {
+			struct run *run = runs[s];
+			if (!part_touches(&part, s * width, run->fields) ||
+			    !put_row(&part, bits, types, s * width, run, run->count))
+				continue;
+			run->ts_ms[run->count++] = part.ts_ms;
+		}
+	}
 }

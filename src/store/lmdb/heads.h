@@ -148,6 +148,10 @@ void run_merge(const struct run *older, const struct run *newer, struct run *out
 void head_copy(const struct head *head, unsigned first_column, int64_t start_ms, int64_t end_ms,
 	       struct run *run);
 
+/* Appends all it holds, unsorted: columns s * width .. + runs[s]->fields to runs[s]. */
+void head_copy_strips(const struct head *head, unsigned width, struct run *const *runs,
+		      unsigned count);
+
 /* Takes the read lock: the directory's segments of a table and period that overlap start..end, by
  * class and segment ascending, into `out` (at most max); the count of all. */
 size_t heads_segments(struct heads *heads, enum table table, int64_t period_ms, int64_t start_ms,

@@ -5,7 +5,7 @@
 enum {
 	CHUNK_MIN_BYTES = 1024,
 	CHUNK_MAX_BYTES = 64 << 10,
-	PAGE_VERSION = 2, /* 1 had no packed rows */
+	PAGE_VERSION = 3, /* 1 had no packed rows, 2 none by field */
 };
 
 /* Room for one record of at most RECORD_MAX_BYTES behind what is there. */
@@ -52,7 +52,7 @@ int record_put_row(struct arena *arena, struct record_chunk **last, const struct
 	p += varint_put(p, first_column);
 	p += varint_put(p, count);
 	p += varint_put(p, zigzag_encode(ts_ms));
-	p = row_put(p, values, count);
+	p = row_put(p, values, count, (unsigned)schema[sheet->table].field_count);
 	close_record(*last, start, p);
 	return 0;
 }

@@ -1,8 +1,13 @@
-/* A row in one of two shapes, told by its first byte. Packed: all values are integers of one type,
- * or doubles that are whole numbers, at one width each, so that writing and reading are loops
- * without a choice inside and one value is found without the others. Else one by one: varints, or
- * 8 bytes for other doubles, behind one type for all or a nibble of type for each. Packed is tried
- * first, and left where varints are a quarter shorter: one large number among small ones.
+/* A row in one of three shapes, told by its first byte. Packed: all values are integers of one
+ * type, or doubles that are whole numbers, at one width each, so that writing and reading are loops
+ * without a choice inside and one value is found without the others. By field: each field of all
+ * series in a shape of its own, since a field has much more in common with itself than with its
+ * neighbours, and often is the same everywhere. Else one by one: varints, or 8 bytes for other
+ * doubles, behind one type for all or a nibble of type for each.
+ *
+ * Rows of one field are packed, or by field where that is a quarter shorter: one large number among
+ * small ones. Rows of several are by field. What is neither integers nor whole doubles, or not of
+ * one type (in a field), is one by one.
  *
  * Signed numbers are zigzagged, and whole doubles kept as signed numbers: most are small then. */
 #include "store/lmdb/row.h"
@@ -15,10 +20,24 @@ enum {
 	TYPE_F64_WHOLE = 4, /* a double that is a whole number: as a zigzag varint */
 	PACKED = 0x10,
 	PACKED_END = 0x1c,
+	BY_FIELD = 0x20, /* + the number of fields; then each field: */
+	BY_FIELD_END = BY_FIELD + TABLE_FIELDS_MAX,
 	TYPES_MIXED = 0xff,
 };
 
-enum packed_kind { PACKED_I64, PACKED_U64, PACKED_WHOLE };
+/* What stands before a field: 4 * kind + log2 of the bytes of each, with one of these. */
+enum {
+	FIELD_SAME = 0x10,  /* one number for all */
+	FIELD_SIZED = 0x20, /* each of the bytes it needs, which are told by nibbles in front */
+	FIELD_NONE = 0x30,  /* no value at all */
+};
+
+enum packed_kind {
+	PACKED_I64,
+	PACKED_U64,
+	PACKED_WHOLE,
+	PACKED_F64, /* as it is, in eight bytes; by field only */
+};
 
 static inline bool is_packed(unsigned types)
 {
@@ -52,33 +71,34 @@ static inline uint64_t whole_bits(uint64_t number)
 
 /* ---- Packed ---------------------------------------------------------------------------------- */
 
-/* The values as numbers to be packed; false if they are not all of one type that can be. */
-static bool to_numbers(const struct value *values, unsigned count, enum packed_kind *kind,
-		       uint64_t *numbers)
+/* Every `step`-th of the values, `count` of them, as numbers to be packed; false if they are not
+ * all of one type that can be. */
+static bool to_numbers(const struct value *values, unsigned step, unsigned count,
+		       enum packed_kind *kind, uint64_t *numbers)
 {
 	enum value_type type = values[0].type;
 	unsigned others = 0;
 	switch (type) {
 	case VALUE_I64:
 		*kind = PACKED_I64;
-		for (unsigned i = 0; i < count; i++) {
-			others |= values[i].type ^ type;
-			numbers[i] = zigzag_encode((int64_t)values[i].bits);
+		for (unsigned i = 0; i < count; i++, values += step) {
+			others |= values->type ^ type;
+			numbers[i] = zigzag_encode((int64_t)values->bits);
 		}
 		return !others;
 	case VALUE_U64:
 		*kind = PACKED_U64;
-		for (unsigned i = 0; i < count; i++) {
-			others |= values[i].type ^ type;
-			numbers[i] = values[i].bits;
+		for (unsigned i = 0; i < count; i++, values += step) {
+			others |= values->type ^ type;
+			numbers[i] = values->bits;
 		}
 		return !others;
 	case VALUE_F64:
 		*kind = PACKED_WHOLE;
-		for (unsigned i = 0; i < count; i++) {
-			if (values[i].type != VALUE_F64 || !is_whole(values[i].bits))
+		for (unsigned i = 0; i < count; i++, values += step) {
+			if (values->type != VALUE_F64 || !is_whole(values->bits))
 				return false;
-			numbers[i] = whole_number(values[i].bits);
+			numbers[i] = whole_number(values->bits);
 		}
 		return true;
 	default:
@@ -86,15 +106,7 @@ static bool to_numbers(const struct value *values, unsigned count, enum packed_k
 	}
 }
 
-static size_t varint_total(const uint64_t *numbers, unsigned count)
-{
-	size_t bytes = 0;
-	for (unsigned i = 0; i < count; i++)
-		bytes += (70 - (unsigned)__builtin_clzll(numbers[i] | 1)) / 7;
-	return bytes;
-}
-
-/* Log2 of the bytes of each number, or 4: one large number among small ones takes varints. */
+/* Log2 of the bytes of each number. */
 static unsigned packed_width(const uint64_t *numbers, unsigned count)
 {
 	uint64_t all = 0;
@@ -104,8 +116,7 @@ static unsigned packed_width(const uint64_t *numbers, unsigned count)
 		return 0;
 	if (all <= UINT16_MAX)
 		return 1;
-	unsigned width = all <= UINT32_MAX ? 2 : 3;
-	return varint_total(numbers, count) * 4 < ((size_t)count << width) * 3 ? 4 : width;
+	return all <= UINT32_MAX ? 2 : 3;
 }
 
 static uint8_t *put_packed(uint8_t *p, unsigned width, const uint64_t *numbers, unsigned count)
@@ -155,9 +166,9 @@ static inline uint64_t packed_number(const uint8_t *p, unsigned width, unsigned 
 
 static inline uint64_t packed_bits(enum packed_kind kind, uint64_t number)
 {
-	return kind == PACKED_I64   ? (uint64_t)zigzag_decode(number)
-	       : kind == PACKED_U64 ? number
-				    : whole_bits(number);
+	return kind == PACKED_I64     ? (uint64_t)zigzag_decode(number)
+	       : kind == PACKED_WHOLE ? whole_bits(number)
+				      : number;
 }
 
 static inline enum value_type packed_type(enum packed_kind kind)
@@ -171,9 +182,20 @@ static inline void get_numbers(const uint8_t *p, unsigned width, unsigned count,
 		numbers[i] = packed_number(p, width, i);
 }
 
+/* Numbers become what they stand for. */
+static void numbers_to_bits(enum packed_kind kind, unsigned count, uint64_t *bits)
+{
+	if (kind == PACKED_I64) {
+		for (unsigned i = 0; i < count; i++)
+			bits[i] = (uint64_t)zigzag_decode(bits[i]);
+	} else if (kind == PACKED_WHOLE) {
+		for (unsigned i = 0; i < count; i++)
+			bits[i] = whole_bits(bits[i]);
+	}
+}
+
 static void get_packed(const uint8_t *p, unsigned code, unsigned count, uint64_t *bits)
 {
-	enum packed_kind kind = code / 4;
 	switch (code % 4) { /* a loop for each, without a choice inside */
 	case 0:
 		get_numbers(p, 0, count, bits);
@@ -187,13 +209,235 @@ static void get_packed(const uint8_t *p, unsigned code, unsigned count, uint64_t
 	default:
 		get_numbers(p, 3, count, bits);
 	}
-	if (kind == PACKED_I64) {
-		for (unsigned i = 0; i < count; i++)
-			bits[i] = (uint64_t)zigzag_decode(bits[i]);
-	} else if (kind == PACKED_WHOLE) {
-		for (unsigned i = 0; i < count; i++)
-			bits[i] = whole_bits(bits[i]);
+	numbers_to_bits(code / 4, count, bits);
+}
+
+/* ---- By field -------------------------------------------------------------------------------- */
+
+static inline unsigned number_bytes(uint64_t number)
+{
+	return number ? (71 - (unsigned)__builtin_clzll(number)) / 8 : 0;
+}
+
+/* Of nibbles and numbers. */
+static size_t sized_bytes(const uint64_t *numbers, unsigned count)
+{
+	size_t bytes = (count + 1) / 2;
+	for (unsigned i = 0; i < count; i++)
+		bytes += number_bytes(numbers[i]);
+	return bytes;
+}
+
+static bool is_sized_shorter(const uint64_t *numbers, unsigned count, unsigned width)
+{
+	return width >= 2 && sized_bytes(numbers, count) * 4 < ((size_t)count << width) * 3;
+}
+
+/* Stores eight bytes for each number, of which the next one overwrites what is too much. */
+static uint8_t *put_sized(uint8_t *p, const uint64_t *numbers, unsigned count)
+{
+	uint8_t *nibbles = p;
+	memset(nibbles, 0, (count + 1) / 2);
+	p += (count + 1) / 2;
+	for (unsigned i = 0; i < count; i++) {
+		unsigned bytes = number_bytes(numbers[i]);
+		nibbles[i / 2] |= (uint8_t)(bytes << (i % 2 * 4));
+		memcpy(p, &numbers[i], 8);
+		p += bytes;
 	}
+	return p;
+}
+
+static inline unsigned nibble_at(const uint8_t *nibbles, unsigned at)
+{
+	return nibbles[at / 2] >> (at % 2 * 4) & 0xf;
+}
+
+static inline uint64_t sized_number(const uint8_t *p, unsigned bytes, const uint8_t *end)
+{
+	uint64_t number = 0;
+	if (LIKELY(end - p >= 8))
+		memcpy(&number, p, 8);
+	else
+		memcpy(&number, p, bytes);
+	return bytes == 8 ? number : number & ((UINT64_C(1) << 8 * bytes) - 1);
+}
+
+static bool is_same(const uint64_t *numbers, unsigned count)
+{
+	uint64_t others = 0;
+	for (unsigned i = 1; i < count; i++)
+		others |= numbers[i] ^ numbers[0];
+	return !others;
+}
+
+static uint8_t *put_numbers(uint8_t *p, enum packed_kind kind, const uint64_t *numbers,
+			    unsigned count)
+{
+	unsigned width = kind == PACKED_F64 ? 3 : packed_width(numbers, count);
+	unsigned code = 4 * (unsigned)kind + width;
+	if (is_same(numbers, count)) {
+		*p = (uint8_t)(FIELD_SAME + code);
+		return put_packed(p + 1, width, numbers, 1);
+	}
+	if (is_sized_shorter(numbers, count, width)) {
+		*p = (uint8_t)(FIELD_SIZED + code);
+		return put_sized(p + 1, numbers, count);
+	}
+	*p = (uint8_t)code;
+	return put_packed(p + 1, width, numbers, count);
+}
+
+/* A field of `count` series: what stands before it, where its numbers are, where it ends. */
+struct field {
+	unsigned code, shape;
+	const uint8_t *at, *end;
+};
+
+/* The field that begins at `p`; false if it does not end by `end`. */
+static inline bool field_view(const uint8_t *p, const uint8_t *end, unsigned count,
+			      struct field *field)
+{
+	size_t left = (size_t)(end - p), bytes;
+	if (!left)
+		return false;
+	field->code = *p & 0xf;
+	field->shape = *p & 0xf0;
+	field->at = field->end = p + 1;
+	if (field->shape == FIELD_NONE)
+		return field->code == 0;
+	if (field->shape > FIELD_NONE || (field->code / 4 == PACKED_F64 && field->code % 4 != 3))
+		return false;
+	bytes = (size_t)(field->shape == FIELD_SAME ? 1 : count) << field->code % 4;
+	if (field->shape == FIELD_SIZED) {
+		bytes = (count + 1) / 2;
+		if (bytes > left - 1)
+			return false;
+		for (unsigned i = 0; i < count; i++) {
+			unsigned size = nibble_at(field->at, i);
+			if (size > 8)
+				return false;
+			bytes += size;
+		}
+	}
+	field->end = field->at + bytes;
+	return bytes <= left - 1;
+}
+
+/* `end` is the row's: numbers of some bytes are loaded as eight where there are so many. */
+static void field_bits(const struct field *field, const uint8_t *end, unsigned count,
+		       uint64_t *bits)
+{
+	if (field->shape == FIELD_SAME || field->shape == FIELD_NONE) {
+		uint64_t same = 0;
+		if (field->shape == FIELD_SAME)
+			get_packed(field->at, field->code, 1, &same);
+		for (unsigned i = 0; i < count; i++)
+			bits[i] = same;
+	} else if (field->shape == FIELD_SIZED) {
+		const uint8_t *p = field->at + (count + 1) / 2;
+		for (unsigned i = 0; i < count; i++) {
+			unsigned bytes = nibble_at(field->at, i);
+			bits[i] = sized_number(p, bytes, end);
+			p += bytes;
+		}
+		numbers_to_bits(field->code / 4, count, bits);
+	} else {
+		get_packed(field->at, field->code, count, bits);
+	}
+}
+
+static uint64_t field_bits_at(const struct field *field, const uint8_t *end, unsigned count,
+			      unsigned at)
+{
+	enum packed_kind kind = field->code / 4;
+	const uint8_t *p = field->at + (count + 1) / 2;
+	if (field->shape == FIELD_NONE)
+		return 0;
+	if (field->shape == FIELD_SAME)
+		at = 0;
+	if (field->shape != FIELD_SIZED)
+		return packed_bits(kind, packed_number(field->at, field->code % 4, at));
+	for (unsigned i = 0; i < at; i++)
+		p += nibble_at(field->at, i);
+	return packed_bits(kind, sized_number(p, nibble_at(field->at, at), end));
+}
+
+/* Every `step`-th of the values, `count` of them; NULL if they are not of one type. */
+static uint8_t *put_field(uint8_t *p, const struct value *values, unsigned step, unsigned count)
+{
+	uint64_t numbers[ROW_VALUES_MAX];
+	enum packed_kind kind;
+	unsigned others = 0;
+	if (to_numbers(values, step, count, &kind, numbers))
+		return put_numbers(p, kind, numbers, count);
+	for (unsigned i = 0; i < count; i++) {
+		others |= values[i * step].type ^ values->type;
+		numbers[i] = values[i * step].bits;
+	}
+	if (others || (values->type != VALUE_F64 && values->type != VALUE_NONE))
+		return NULL;
+	if (values->type == VALUE_F64)
+		return put_numbers(p, PACKED_F64, numbers, count);
+	*p = FIELD_NONE;
+	return p + 1;
+}
+
+/* NULL if a field's values are not of one type. */
+static uint8_t *put_by_field(uint8_t *p, const struct value *values, unsigned count,
+			     unsigned fields)
+{
+	ASSERT(count % fields == 0);
+	*p++ = (uint8_t)(BY_FIELD + fields);
+	for (unsigned f = 0; f < fields && p; f++)
+		p = put_field(p, values + f, fields, count / fields);
+	return p;
+}
+
+static inline enum value_type field_type(const struct field *field)
+{
+	return field->shape == FIELD_NONE ? VALUE_NONE : packed_type(field->code / 4);
+}
+
+static inline bool is_by_field(unsigned types)
+{
+	return types > BY_FIELD && types <= BY_FIELD_END;
+}
+
+/* bits and types may be NULL: only a look at whether it is sound. */
+static int get_by_field(const uint8_t *bytes, size_t len, unsigned count, uint64_t *bits,
+			uint8_t *types)
+{
+	unsigned fields = bytes[0] - BY_FIELD, n = count / fields;
+	const uint8_t *p = bytes + 1, *end = bytes + len;
+	uint64_t column[ROW_VALUES_MAX];
+	struct field field;
+	if (count % fields)
+		return ERR_DAMAGED;
+	for (unsigned f = 0; f < fields; f++, p = field.end) {
+		if (!field_view(p, end, n, &field))
+			return ERR_DAMAGED;
+		if (!bits)
+			continue;
+		field_bits(&field, end, n, column);
+		for (unsigned i = 0; i < n; i++) {
+			bits[i * fields + f] = column[i];
+			types[i * fields + f] = (uint8_t)field_type(&field);
+		}
+	}
+	return p == end ? 0 : ERR_DAMAGED;
+}
+
+static struct value by_field_value(const uint8_t *bytes, size_t len, unsigned count, unsigned at)
+{
+	unsigned fields = bytes[0] - BY_FIELD, n = count / fields;
+	const uint8_t *p = bytes + 1, *end = bytes + len;
+	struct field field;
+	for (unsigned f = 0; f <= at % fields; f++, p = field.end) {
+		bool sound = field_view(p, end, n, &field);
+		ASSERT(sound);
+	}
+	return (struct value){field_bits_at(&field, end, n, at / fields), field_type(&field)};
 }
 
 /* ---- Value by value -------------------------------------------------------------------------- */
@@ -290,17 +534,27 @@ static int walk_end(const struct walk *walk)
 
 /* ---- Either ---------------------------------------------------------------------------------- */
 
-uint8_t *row_put(uint8_t *to, const struct value *values, unsigned count)
+/* Of one field. */
+static uint8_t *put_packed_row(uint8_t *p, const struct value *values, unsigned count)
 {
 	uint64_t numbers[ROW_VALUES_MAX];
 	enum packed_kind kind;
-	if (!to_numbers(values, count, &kind, numbers))
-		return put_one_by_one(to, values, count);
+	if (!to_numbers(values, 1, count, &kind, numbers))
+		return NULL;
 	unsigned width = packed_width(numbers, count);
-	if (width > 3)
-		return put_one_by_one(to, values, count);
-	*to = (uint8_t)(PACKED + 4 * (unsigned)kind + width);
-	return put_packed(to + 1, width, numbers, count);
+	if (is_sized_shorter(numbers, count, width)) {
+		*p = BY_FIELD + 1;
+		return put_numbers(p + 1, kind, numbers, count);
+	}
+	*p = (uint8_t)(PACKED + 4 * (unsigned)kind + width);
+	return put_packed(p + 1, width, numbers, count);
+}
+
+uint8_t *row_put(uint8_t *to, const struct value *values, unsigned count, unsigned fields)
+{
+	uint8_t *end = fields == 1 ? put_packed_row(to, values, count)
+				   : put_by_field(to, values, count, fields);
+	return end ? end : put_one_by_one(to, values, count);
 }
 
 static bool packed_fits(const uint8_t *bytes, size_t len, unsigned count)
@@ -318,6 +572,8 @@ int row_get(const uint8_t *bytes, size_t len, unsigned count, uint64_t *bits, ui
 		get_packed(bytes + 1, code, count, bits);
 		return 0;
 	}
+	if (len && is_by_field(bytes[0]))
+		return get_by_field(bytes, len, count, bits, types);
 	struct walk walk = walk_begin(bytes, len, count);
 	for (unsigned i = 0; i < count && !walk.c.bad; i++) {
 		struct value value = walk_next(&walk, i);
@@ -331,6 +587,8 @@ int row_check(const uint8_t *bytes, size_t len, unsigned count)
 {
 	if (len && is_packed(bytes[0]))
 		return packed_fits(bytes, len, count) ? 0 : ERR_DAMAGED;
+	if (len && is_by_field(bytes[0]))
+		return get_by_field(bytes, len, count, NULL, NULL);
 	struct walk walk = walk_begin(bytes, len, count);
 	for (unsigned i = 0; i < count && !walk.c.bad; i++)
 		walk_next(&walk, i);
@@ -345,6 +603,8 @@ struct value row_value(const uint8_t *bytes, size_t len, unsigned count, unsigne
 		uint64_t number = packed_number(bytes + 1, code % 4, at);
 		return (struct value){packed_bits(kind, number), packed_type(kind)};
 	}
+	if (is_by_field(bytes[0]))
+		return by_field_value(bytes, len, count, at);
 	struct walk walk = walk_begin(bytes, len, count);
 	for (unsigned i = 0; i < at; i++)
 		walk_next(&walk, i);

@@ -8,14 +8,16 @@
 
 #include "base/base.h"
 #include "model/value.h"
+#include "store/schema.h"
 
 enum {
 	ROW_VALUES_MAX = 256,
 	ROW_MAX_BYTES = 1 + ROW_VALUES_MAX / 2 + ROW_VALUES_MAX * 10,
 };
 
-/* Writes 1 to ROW_VALUES_MAX values; gives the end. */
-uint8_t *row_put(uint8_t *to, const struct value *values, unsigned count);
+/* Writes 1 to ROW_VALUES_MAX values, `fields` of each series one behind the other; gives the end.
+ * `to` has room for ROW_MAX_BYTES. */
+uint8_t *row_put(uint8_t *to, const struct value *values, unsigned count, unsigned fields);
 
 /* Bits and types of all `count` values. ERR_DAMAGED for bytes that row_put did not write. */
 int row_get(const uint8_t *bytes, size_t len, unsigned count, uint64_t *bits,
