@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -17,6 +18,8 @@ CLONE_NEWNS = 0x20000
 MS_REC, MS_PRIVATE = 0x4000, 1 << 18
 GOING_DOWN = 0x8004587D  # _IOR('X', 125, uint32)
 LOG_FLUSH, NO_LOG_FLUSH = 1, 2
+
+BUSY_SECONDS_MAX = 30
 
 MAKE = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f"]}
 
@@ -57,7 +60,15 @@ class Mount:
                 self.folder)
 
     def unmount(self):
-        command("umount", self.folder)
+        """What another thread forks has our files, too, until it is another program."""
+        deadline = time.monotonic() + BUSY_SECONDS_MAX
+        while True:
+            try:
+                return command("umount", self.folder)
+            except OSError as error:
+                if "busy" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
 
     def remount(self, options):
         command("mount", "-o", f"remount,{options}", self.folder)
