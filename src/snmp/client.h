@@ -107,7 +107,9 @@ struct snmp_operation;
 struct snmp_cell {
 	size_t column; /* its place among what was asked for */
 	struct slice oid;
-	struct slice index; /* of a walk: behind the column; encoded arcs */
+	/* Of a walk: behind the column; encoded arcs. Neighbours of one row have the same slice, as
+	 * a rule: where `data` is the same, so is the index. */
+	struct slice index;
 	struct snmp_value value;
 };
 

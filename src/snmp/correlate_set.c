@@ -31,6 +31,7 @@ void correlate_set_begin(struct correlate_set *set, const struct correlate_plan 
 	set->row_count = 0;
 	set->reply_count = 0;
 	set->sorted = true;
+	set->last_row = SIZE_MAX;
 	memset(set->next_row, 0, plan->count * sizeof(set->next_row[0]));
 	mem_free(set->slots);
 	set->slots = NULL;
@@ -303,39 +304,64 @@ static bool is_absent(uint8_t type)
 	       type == SNMP_END_OF_MIB_VIEW;
 }
 
+static void note_cell(struct correlate_set *set, size_t column, struct slice index,
+		      enum correlate_trouble trouble, const char *what)
+{
+	char shown[64];
+	correlate_note(&set->notes, trouble, SHOWN ".%s%s",
+		       SHOWN_OF(set->plan->columns[column].def->name),
+		       correlate_index_shown(index, shown), what);
+}
+
+static void note_type(struct correlate_set *set, size_t column, struct slice index, uint8_t tag)
+{
+	const struct oid_def *def = set->plan->columns[column].def;
+	char shown[64];
+	correlate_note(&set->notes, TROUBLE_TYPE,
+		       SHOWN ".%s: a value of tag 0x%02x where a %s belongs", SHOWN_OF(def->name),
+		       correlate_index_shown(index, shown), tag, oid_type_text(def->type));
+}
+
+static void put_cell(struct correlate_set *set, size_t row, size_t column, struct slice index,
+		     const struct snmp_value *value)
+{
+	struct correlate_cell *cell = &set->cells[row * set->plan->count + column];
+	struct correlate_cell made = {.reply = (uint16_t)(set->reply_count - 1)};
+	set->next_row[column] = (uint32_t)row + 1;
+	if (cell->type != CELL_NONE)
+		note_cell(set, column, index, TROUBLE_DOUBLED, " came twice");
+	else if (convert(value, set->plan->columns[column].def->type, &set->arena, &made))
+		*cell = made;
+	else
+		note_type(set, column, index, value->type);
+}
+
 void correlate_set_add(struct correlate_set *set, size_t column, struct slice index,
 		       const struct snmp_value *value)
 {
-	const struct oid_def *def = set->plan->columns[column].def;
-	struct correlate_cell made = {.reply = (uint16_t)(set->reply_count - 1)};
-	char shown[64];
+	set->last_row = SIZE_MAX;
 	if (is_absent(value->type))
 		return;
 	if (!index.len) {
 		correlate_note(&set->notes, TROUBLE_INDEX, SHOWN ": a value without an index",
-			       SHOWN_OF(def->name));
+			       SHOWN_OF(set->plan->columns[column].def->name));
 		return;
 	}
-	size_t row = find_or_add_row(set, column, index);
-	if (row == SIZE_MAX) {
-		correlate_note(&set->notes, TROUBLE_LIMIT,
-			       SHOWN ".%s: more than %d rows or %d bytes of them",
-			       SHOWN_OF(def->name), correlate_index_shown(index, shown),
-			       POLL_ROWS_MAX, CORRELATE_ARENA_MAX_BYTES);
-		return;
-	}
-	set->next_row[column] = (uint32_t)row + 1;
-	struct correlate_cell *cell = &set->cells[row * set->plan->count + column];
-	if (cell->type != CELL_NONE)
-		correlate_note(&set->notes, TROUBLE_DOUBLED, SHOWN ".%s came twice",
-			       SHOWN_OF(def->name), correlate_index_shown(index, shown));
-	else if (convert(value, def->type, &set->arena, &made))
-		*cell = made;
+	set->last_row = find_or_add_row(set, column, index);
+	if (set->last_row == SIZE_MAX)
+		note_cell(set, column, index, TROUBLE_LIMIT,
+			  ": more rows, or bytes of them, than are taken");
 	else
-		correlate_note(&set->notes, TROUBLE_TYPE,
-			       SHOWN ".%s: a value of tag 0x%02x where a %s belongs",
-			       SHOWN_OF(def->name), correlate_index_shown(index, shown),
-			       value->type, oid_type_text(def->type));
+		put_cell(set, set->last_row, column, index, value);
+}
+
+void correlate_set_add_beside(struct correlate_set *set, size_t column, struct slice index,
+			      const struct snmp_value *value)
+{
+	if (set->last_row == SIZE_MAX || is_absent(value->type))
+		correlate_set_add(set, column, index, value);
+	else
+		put_cell(set, set->last_row, column, index, value);
 }
 
 /* ---- Looking at it --------------------------------------------------------------------------- */

@@ -63,6 +63,7 @@ struct correlate_set {
 	struct correlate_cell *cells; /* [row * plan->count + column] */
 	size_t row_count, row_cap, cell_cap;
 	bool sorted;                              /* rows are in the order of their indices */
+	size_t last_row;                          /* of the value added last; SIZE_MAX: none */
 	uint32_t next_row[CORRELATE_COLUMNS_MAX]; /* where a column's next value is expected */
 	int64_t *reply_ms;
 	size_t reply_count, reply_cap;
@@ -82,6 +83,9 @@ void correlate_set_reply(struct correlate_set *set, int64_t ts_ms);
 /* `index`: what follows the column's OID. Values that say that there is none are passed over. */
 void correlate_set_add(struct correlate_set *set, size_t column, struct slice index,
 		       const struct snmp_value *value);
+/* The same where the index is that of the value added last. */
+void correlate_set_add_beside(struct correlate_set *set, size_t column, struct slice index,
+			      const struct snmp_value *value);
 
 /* The row with that index, or SIZE_MAX. */
 size_t correlate_set_find(struct correlate_set *set, struct slice index);

@@ -255,24 +255,41 @@ static void go_on(struct snmp_operation *op, bool moved)
 		op_wait(op);
 }
 
+static const struct slice none = {NULL, 0};
+
+static struct slice index_behind(struct slice root, struct slice oid)
+{
+	return (struct slice){oid.data + root.len, oid.len - root.len};
+}
+
 /* Reads the varbinds into the client's cells; how many, or SIZE_MAX: bad, or more than was asked
- * for. */
+ * for.
+ *
+ * Devices send a row's values side by side, so that a name is expected to be its column's root and
+ * the index of the value before it. One that is, byte for byte, need not be looked at otherwise:
+ * its cell has the very index of that one. The others have none yet. */
 static size_t read_cells(struct snmp_operation *op, struct snmp_pdu *pdu, size_t columns,
 			 size_t count_max)
 {
 	struct snmp_client *client = op->device->client;
-	struct snmp_varbind varbind;
+	struct slice index = none; /* of the last cell whose name was looked at */
 	size_t count = 0, at = 0, unreadable = 0;
-	while (snmp_next(&pdu->varbinds, &varbind)) {
+	for (;; count++, at = at + 1 < columns ? at + 1 : 0) {
+		struct slice root = op->columns[op->picked[at]].root;
+		struct snmp_varbind varbind;
+		bool beside = index.data && snmp_next_number(&pdu->varbinds, root, index, &varbind);
+		if (!beside && !snmp_next(&pdu->varbinds, &varbind))
+			break;
 		if (count == count_max)
 			return SIZE_MAX;
+		struct snmp_cell *cell = &client->cells[count];
+		*cell = (struct snmp_cell){op->picked[at], varbind.oid, beside ? index : none,
+					   varbind.value};
+		if (beside)
+			continue;
 		unreadable += varbind.value.type == SNMP_UNREADABLE;
-		struct snmp_cell *cell = &client->cells[count++];
-		cell->column = op->picked[at];
-		cell->oid = varbind.oid;
-		cell->index = (struct slice){NULL, 0};
-		cell->value = varbind.value;
-		at = at + 1 < columns ? at + 1 : 0;
+		if (op->kind == OP_WALK && oid_has_prefix(varbind.oid, root))
+			index = index_behind(root, varbind.oid);
 	}
 	if (unreadable)
 		stat_add(STAT_snmp_unreadable, (int64_t)unreadable);
@@ -297,8 +314,22 @@ static bool goes_on(struct snmp_operation *op, struct snmp_cell *cell, struct sl
 		close_column(op, cell->column, SNMP_COLUMN_ENDED);
 		return false;
 	}
-	cell->index = (struct slice){cell->oid.data + root.len, cell->oid.len - root.len};
+	cell->index = index_behind(root, cell->oid);
 	return true;
+}
+
+/* Where a walk of a column stood, and stands. */
+struct step {
+	struct slice from, to;
+};
+
+/* Whether the cell is as far behind `before` as its neighbour with the same index was: then its
+ * name has increased as that one's did. */
+static bool goes_beside(const struct snmp_operation *op, const struct snmp_cell *cell,
+			struct slice before, const struct step *neighbour)
+{
+	return cell->index.data && cell->index.data == neighbour->to.data &&
+	       slice_equal(index_behind(op->columns[cell->column].root, before), neighbour->from);
 }
 
 /* Keeps the cells that the walk is of, and where each column stands now. */
@@ -306,6 +337,7 @@ static size_t take_rows(struct snmp_operation *op, struct snmp_cell *cells, size
 			size_t columns)
 {
 	struct slice last[SNMP_COLUMNS_MAX];
+	struct step step = {none, none}; /* of the last cell whose name was looked at */
 	size_t kept = 0;
 	for (size_t i = 0; i < columns; i++) {
 		const struct column *column = &op->columns[op->picked[i]];
@@ -313,8 +345,14 @@ static size_t take_rows(struct snmp_operation *op, struct snmp_cell *cells, size
 	}
 	for (size_t i = 0, at = 0; i < count; i++, at = at + 1 < columns ? at + 1 : 0) {
 		struct snmp_cell *cell = &cells[i];
-		if (op->ends[cell->column] != SNMP_COLUMN_OPEN || !goes_on(op, cell, last[at]))
+		if (op->ends[cell->column] != SNMP_COLUMN_OPEN)
 			continue;
+		if (!goes_beside(op, cell, last[at], &step)) {
+			if (!goes_on(op, cell, last[at]))
+				continue;
+			step = (struct step){index_behind(op->columns[cell->column].root, last[at]),
+					     cell->index};
+		}
 		last[at] = cell->oid;
 		if (&cells[kept] != cell)
 			cells[kept] = *cell;

@@ -338,9 +338,13 @@ static void on_reply(void *owner, const struct snmp_reply *reply)
 	struct poll_run *run = owner;
 	struct correlate_set *set = run->state == RUN_VALUES ? run->values : run->aside;
 	correlate_set_reply(set, reply->wall_ms);
-	for (size_t i = 0; i < reply->count; i++)
-		correlate_set_add(set, reply->cells[i].column, reply->cells[i].index,
-				  &reply->cells[i].value);
+	for (size_t i = 0; i < reply->count; i++) {
+		const struct snmp_cell *cell = &reply->cells[i];
+		if (i && cell->index.data == cell[-1].index.data)
+			correlate_set_add_beside(set, cell->column, cell->index, &cell->value);
+		else
+			correlate_set_add(set, cell->column, cell->index, &cell->value);
+	}
 }
 
 /* What cannot do without a column that the device did not give whole: names would be others, and

@@ -178,6 +178,82 @@ bool snmp_next(struct ber *varbinds, struct snmp_varbind *varbind)
 	return true;
 }
 
+/* Names are short: a call would take longer than the comparison. */
+static inline bool same_bytes(const uint8_t *a, const uint8_t *b, size_t len)
+{
+	uint64_t x[2], y[2];
+	if (len >= sizeof(x[0]) && len <= sizeof(x)) {
+		memcpy(&x[0], a, sizeof(x[0]));
+		memcpy(&y[0], b, sizeof(y[0]));
+		memcpy(&x[1], a + len - sizeof(x[1]), sizeof(x[1]));
+		memcpy(&y[1], b + len - sizeof(y[1]), sizeof(y[1]));
+		return x[0] == y[0] && x[1] == y[1];
+	}
+	if (len > sizeof(x))
+		return memcmp(a, b, len) == 0;
+	while (len && *a == *b) {
+		len--;
+		a++;
+		b++;
+	}
+	return len == 0;
+}
+
+enum {
+	NAME_AT = 4, /* behind the headers of varbind and name */
+	/* Together with the value's the length fits into one byte; then these are not too many arcs
+	 * either, since each has a byte. */
+	SHORT_NAME_MAX_BYTES = 100,
+};
+
+/* The value of `len` bytes that end at `end`, at least 8 bytes behind the datagram's begin. */
+static inline int64_t short_integer(const uint8_t *end, size_t len)
+{
+	unsigned shift = 64 - 8 * (unsigned)len;
+	return (int64_t)(be64_get(end - 8) << shift) >> shift;
+}
+
+/* As read_number does; false where it would not be the value's type. */
+static inline bool read_short_number(uint8_t tag, int64_t number, struct snmp_value *value)
+{
+	value->type = tag;
+	value->i64 = number; /* of 64 bits also where it is unsigned: modulo 2^64 */
+	switch (tag) {
+	case SNMP_COUNTER64:
+	case SNMP_INTEGER:
+		return true;
+	case SNMP_COUNTER32:
+	case SNMP_GAUGE32:
+	case SNMP_TIMETICKS:
+	case SNMP_UINTEGER32:
+		value->u64 = (uint32_t)number;
+		return number >= INT32_MIN && number <= UINT32_MAX;
+	default:
+		return false;
+	}
+}
+
+bool snmp_next_number(struct ber *varbinds, struct slice root, struct slice index,
+		      struct snmp_varbind *varbind)
+{
+	const uint8_t *at = varbinds->at;
+	size_t name_len = root.len + index.len, left = (size_t)(varbinds->end - at);
+	if (name_len > SHORT_NAME_MAX_BYTES || left < NAME_AT + name_len + 2 ||
+	    at[0] != BER_SEQUENCE || at[2] != BER_OID || at[3] != name_len)
+		return false;
+	const uint8_t *name = at + NAME_AT, *value = name + name_len;
+	size_t value_len = value[1], len = NAME_AT + name_len + 2 + value_len;
+	if (at[1] != len - 2 || value_len - 1 >= sizeof(uint64_t) || left < len)
+		return false;
+	if (!same_bytes(name + root.len, (const uint8_t *)index.data, index.len) ||
+	    !same_bytes(name, (const uint8_t *)root.data, root.len) ||
+	    !read_short_number(value[0], short_integer(at + len, value_len), &varbind->value))
+		return false;
+	varbind->oid = (struct slice){(const char *)name, name_len};
+	varbinds->at = at + len;
+	return true;
+}
+
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 static void put_opaque(struct ber_writer *w, const struct snmp_value *value)

@@ -33,12 +33,33 @@ static void check_same(const struct snmp_varbind *a, const struct snmp_varbind *
 		ASSERT(a->value.u64 == b->value.u64);
 }
 
+/* What is read with the right name expected is what is read without. */
+static void check_number(struct ber before, const struct ber *after,
+			 const struct snmp_varbind *read, size_t root_len)
+{
+	struct slice oid = read->oid;
+	struct snmp_varbind number;
+	struct slice root = {oid.data, root_len};
+	if (!oid_valid(root) ||
+	    !snmp_next_number(&before, root,
+			      (struct slice){oid.data + root_len, oid.len - root_len}, &number))
+		return;
+	ASSERT(before.at == after->at && number.oid.data == oid.data && number.oid.len == oid.len);
+	ASSERT(number.value.type == read->value.type && number.value.u64 == read->value.u64);
+}
+
 static size_t read_all(struct snmp_pdu *pdu, struct snmp_varbind *varbinds)
 {
 	size_t count = 0;
-	while (count < VARBINDS_MAX && snmp_next(&pdu->varbinds, &varbinds[count]))
-		ASSERT(oid_valid(varbinds[count++].oid));
-	return count;
+	for (;;) {
+		struct ber before = pdu->varbinds;
+		if (count == VARBINDS_MAX || !snmp_next(&pdu->varbinds, &varbinds[count]))
+			return count;
+		ASSERT(oid_valid(varbinds[count].oid));
+		check_number(before, &pdu->varbinds, &varbinds[count],
+			     count % (varbinds[count].oid.len + 1));
+		count++;
+	}
 }
 
 static void write_again(const struct snmp_message *message, const struct snmp_varbind *varbinds,

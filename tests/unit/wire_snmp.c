@@ -354,9 +354,68 @@ static void an_empty_list_and_bytes_behind(void **state)
 	hex_free(bytes);
 }
 
+/* Varbinds of `1.3.6.1.2.1.2.2.1.10.3`: what is taken when root and index are expected, and what is
+ * left to be looked at. */
+static void a_number_under_the_name_that_is_expected(void **state)
+{
+	static const struct {
+		const char *hex;
+		bool taken;
+		int64_t value;
+	} cases[] = {
+		{"300f 060a 2b06010201020201 0a03 4101 05", true, 5},
+		{"3010 060a 2b06010201020201 0a03 4602 ff00", true, -256}, /* modulo 2^64 */
+		{"3010 060a 2b06010201020201 0a03 0202 ff00", true, -256},
+		{"3010 060a 2b06010201020201 0a03 4102 ff00", true, 0xffffff00},
+		{"3013 060a 2b06010201020201 0a03 4105 00ffffffff", true, 0xffffffff},
+		{"3016 060a 2b06010201020201 0a03 4608 0102030405060708", true, 0x0102030405060708},
+		/* Beyond 32 bits; nine bytes; none. */
+		{"3013 060a 2b06010201020201 0a03 4105 0100000000", false, 0},
+		{"3017 060a 2b06010201020201 0a03 4609 00ffffffffffffffff", false, 0},
+		{"300e 060a 2b06010201020201 0a03 4100", false, 0},
+		/* No number. */
+		{"300f 060a 2b06010201020201 0a03 0401 05", false, 0},
+		{"300e 060a 2b06010201020201 0a03 8200", false, 0},
+		/* Another index, another root, a longer name, a shorter one. */
+		{"300f 060a 2b06010201020201 0a04 4101 05", false, 0},
+		{"300f 060a 2b06010201020201 0b03 4101 05", false, 0},
+		{"300f 060a 2b07010201020201 0a03 4101 05", false, 0},
+		{"3010 060b 2b06010201020201 0a0301 4101 05", false, 0},
+		{"300e 0609 2b06010201020201 0a 4101 05", false, 0},
+		/* Lengths in long form, or that do not fit together; other tags; cut off. */
+		{"30810f 060a 2b06010201020201 0a03 4101 05", false, 0},
+		{"3010 06810a 2b06010201020201 0a03 4101 05", false, 0},
+		{"3010 060a 2b06010201020201 0a03 4101 0500", false, 0},
+		{"300e 060a 2b06010201020201 0a03 4101 05", false, 0},
+		{"310f 060a 2b06010201020201 0a03 4101 05", false, 0},
+		{"300f 040a 2b06010201020201 0a03 4101 05", false, 0},
+		{"300f 060a 2b06010201020201 0a03 4101", false, 0},
+		{"300f 060a 2b06010201020201 0a03", false, 0},
+		{"30", false, 0},
+		{"", false, 0},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct slice bytes = hex_new(cases[i].hex);
+		struct ber b = ber_of(bytes);
+		struct snmp_varbind varbind;
+		bool taken = snmp_next_number(&b, SLICE("\x2b\x06\1\2\1\2\2\1\x0a"), SLICE("\3"),
+					      &varbind);
+		assert_int_equal(taken, cases[i].taken);
+		assert_null(b.bad);
+		assert_ptr_equal(b.at, bytes.data + (taken ? bytes.len : 0));
+		if (taken) {
+			assert_int_equal(varbind.value.i64, cases[i].value);
+			assert_oid(varbind.oid, ".1.3.6.1.2.1.2.2.1.10.3");
+		}
+		hex_free(bytes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_number_under_the_name_that_is_expected),
 		cmocka_unit_test(a_get_of_version_1),
 		cmocka_unit_test(version_1_names_what_is_missing),
 		cmocka_unit_test(three_columns_of_two_rows),
