@@ -1,5 +1,6 @@
 #include "api/query.h"
 
+#include "api/alias.h"
 #include "api/query_encode.h"
 #include "api/query_params.h"
 #include "api/routes.h"
@@ -18,6 +19,7 @@ struct call {
 	struct loop *loop;
 	struct clock *clock;
 	struct query *query;
+	struct alias alias; /* goes first where one is asked for */
 	struct encoder encoder;
 	struct buf out;
 	struct task turn;
@@ -47,6 +49,7 @@ int query_status(int err)
 static void call_free(struct call *call)
 {
 	query_free(call->query);
+	alias_release(&call->alias);
 	call->query = NULL;
 	call->request = NULL;
 	if (call->turn_posted)
@@ -203,6 +206,39 @@ static struct call *call_new(struct http_request *request)
 	return call;
 }
 
+static void start_query(struct call *call)
+{
+	int err = query_start(call->query);
+	struct errbuf e = call->query->error;
+	if (err)
+		fail(call, err, e.text);
+}
+
+static void alias_found(struct alias *alias, int err)
+{
+	struct call *call = alias->owner;
+	struct errbuf e = alias->error;
+	if (err) {
+		fail(call, err, e.text);
+		return;
+	}
+	alias_apply(alias, &call->query->spec);
+	start_query(call);
+}
+
+static void begin(struct call *call)
+{
+	if (!alias_is_asked(&call->query->spec)) {
+		start_query(call);
+		return;
+	}
+	call->alias.api = api_of(call->request);
+	call->alias.spec = &call->query->spec;
+	call->alias.done = alias_found;
+	call->alias.owner = call;
+	alias_start(&call->alias);
+}
+
 static void end(struct http_request *request)
 {
 	struct call *call = call_new(request);
@@ -220,12 +256,10 @@ static void end(struct http_request *request)
 		return;
 	}
 	call->encoder.explain = explain;
-	if (!err) {
-		err = query_start(query);
-		e = query->error;
-	}
 	if (err)
 		fail(call, err, e.text);
+	else
+		begin(call);
 }
 
 static void drained(struct http_request *request)

@@ -9,7 +9,10 @@
 /* Times of queries are cut to this, 36 million years either way: sums with them are safe. */
 #define TIME_MAX_MS (INT64_C(1) << 60)
 
-enum { TICK_MS = 1000 };
+enum {
+	TICK_MS = 1000,
+	KEPT_OF = 5, /* times as many series as may be read are looked at where some are not kept */
+};
 
 /* ---- The engine ---------------------------------------------------------------------------- */
 
@@ -504,9 +507,26 @@ static int find_home(struct query_run *run)
 	return 0;
 }
 
+/* The find had a larger bound where some of what it finds is not meant. */
+static int keep_found(struct query_run *run)
+{
+	const struct query_spec *spec = &run->query.spec;
+	size_t count = 0, max = run->engine->options.series_max;
+	for (size_t i = 0; i < run->find.count; i++) {
+		if (spec->keep(spec->keep_owner, run->find.series[i].tags_text))
+			run->find.series[count++] = run->find.series[i];
+	}
+	run->find.count = run->query.series_read = count;
+	if (count <= max)
+		return 0;
+	return errbuf_set(&run->query.error, ERR_LIMIT,
+			  "%zu series match; at most %zu are read at once", count, max);
+}
+
 static int check_found(struct query_run *run)
 {
-	int err = run->find.count ? find_home(run) : 0;
+	int err = run->query.spec.keep ? keep_found(run) : 0;
+	err = err || !run->find.count ? err : find_home(run);
 	if (!err && run->query.spec.agg)
 		err = groups_make(run);
 	return err ? err : check_windows(run);
@@ -670,7 +690,7 @@ int query_start(struct query *query)
 		.metric = query->spec.metric,
 		.selectors = query->spec.selectors,
 		.selector_count = query->spec.selector_count,
-		.series_max = engine->options.series_max,
+		.series_max = engine->options.series_max * (query->spec.keep ? KEPT_OF : 1),
 		.done = found,
 		.owner = run,
 		.arena = &query->arena,

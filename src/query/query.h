@@ -101,6 +101,10 @@ struct query_spec {
 	struct slice tenant, metric;
 	const struct catalog_selector *selectors;
 	size_t selector_count;
+	/* Of the series that match, those with these tags are meant; NULL: all. For what selectors
+	 * cannot say. */
+	bool (*keep)(void *owner, struct slice tags_text);
+	void *keep_owner;
 	int64_t start_ms, end_ms; /* start <= time < end */
 	/* Windows lie on multiples of window_ms since 1970 UTC, and their point has the time at
 	 * which they begin; the first and the last hold only what lies between start and end. A
