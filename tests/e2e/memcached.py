@@ -1,4 +1,4 @@
-"""A memcached of the test's own, and the way into its queue that an existing esmond poller takes."""
+"""A memcached of the test's own, and the way into its queue that esmond's poller takes."""
 
 import contextlib
 import json

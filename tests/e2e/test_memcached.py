@@ -1,4 +1,4 @@
-"""What memcached loses, with the whole server: what lay in it unread, no more, and it is counted."""
+"""What memcached loses, with the whole server: what lay in it unread, no more, and counted."""
 
 import http.client
 import json
