@@ -57,7 +57,7 @@ def test_interfaces_are_found_by_alias(network, tags, series):
 
 
 def test_aliases_are_those_of_the_time(network):
-    """b's interface has another one from 1,000 s on; a query finds what lived at some time of it."""
+    """b's interface has another one from 1,000 s on; a query finds what lived in its time."""
     assert found(network, "alias=uplink two", start=0, end=3000) == [("b", "xe-0/0/1")]
     assert found(network, "alias=spare", start=0, end=3000) == [("b", "xe-0/0/1")]
     assert found(network, "alias=uplink two", start=1500, end=3000) == []
