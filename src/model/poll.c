@@ -9,7 +9,8 @@ enum {
 	VERSION = 1,
 	FLAG_LAST = 1,
 	HEADER_BYTES = 12,
-	CHECKED_FROM = 8, /* the checksum covers what lies behind it */
+	CHECKSUM_AT = 4, /* it covers what lies before it and behind it */
+	CHECKED_FROM = 8,
 	/* Types of a value beyond those of enum value_type, which keep their numbers. */
 	TYPE_TEXT = 4,
 	TYPE_JSON = 5,
@@ -47,6 +48,12 @@ static struct slice rest_of(const struct cursor *c)
 	return (struct slice){(const char *)c->at, cursor_left(c)};
 }
 
+static uint32_t checksum_of(const char *message, size_t bytes)
+{
+	return crc32c(crc32c(0, message, CHECKSUM_AT), message + CHECKED_FROM,
+		      bytes - CHECKED_FROM);
+}
+
 static int open_header(struct slice message, struct cursor *c, struct poll *poll, struct errbuf *e)
 {
 	if (message.len < HEADER_BYTES || message.len > POLL_BYTES_MAX ||
@@ -58,7 +65,7 @@ static int open_header(struct slice message, struct cursor *c, struct poll *poll
 		return errbuf_set(e, ERR_VERSION, "a poll of format %u; this program knows %d",
 				  version, VERSION);
 	uint32_t crc = cursor_u32(c);
-	if (crc32c(0, message.data + CHECKED_FROM, message.len - CHECKED_FROM) != crc)
+	if (checksum_of(message.data, message.len) != crc)
 		return errbuf_set(e, ERR_INVALID, "a poll whose checksum is wrong");
 	uint32_t names_bytes = cursor_u32(c);
 	if (flags & ~FLAG_LAST || names_bytes > cursor_left(c))
@@ -490,8 +497,8 @@ static void finish_header(char *message, size_t bytes, size_t names_bytes)
 {
 	uint32_t names = (uint32_t)names_bytes;
 	memcpy(message + CHECKED_FROM, &names, sizeof(names));
-	uint32_t crc = crc32c(0, message + CHECKED_FROM, bytes - CHECKED_FROM);
-	memcpy(message + CHECKED_FROM - sizeof(crc), &crc, sizeof(crc));
+	uint32_t crc = checksum_of((const char *)message, bytes);
+	memcpy(message + CHECKSUM_AT, &crc, sizeof(crc));
 }
 
 int poll_encode(const struct poll_builder *b, uint32_t part, bool last, struct buf *out,

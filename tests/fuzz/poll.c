@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *bytes = mem_alloc(size); /* of just that size, so that a byte too far is seen */
 	memcpy(bytes, data, size);
 	if (size >= 12) { /* what a checksum would keep away */
-		uint32_t crc = crc32c(0, bytes + 8, size - 8);
+		uint32_t crc = crc32c(crc32c(0, bytes, 4), bytes + 8, size - 8);
 		memcpy(bytes + 4, &crc, sizeof(crc));
 	}
 	struct arena arena;

@@ -14,7 +14,7 @@
 
 /* The example of doc/format-poll.md; its checksum from another program. */
 static const uint8_t example[] = {
-	0x47, 0x50, 0x01, 0x01, 0x71, 0xe9, 0xba, 0xe6, 0x0d, 0x00, 0x00, 0x00, /* header */
+	0x47, 0x50, 0x01, 0x01, 0x98, 0xd6, 0x8c, 0x78, 0x0d, 0x00, 0x00, 0x00, /* header */
 	0x02, 0x01, 0x01, 0x72, 0x01, 0x53, 0x02, 0x69, 0x6e,                   /* names */
 	0x01, 0x01, 0x61, 0x00,                                                 /* rows */
 	0xe8, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* time, part, texts */
@@ -99,7 +99,7 @@ static int decode_changed(struct rig *rig, const uint8_t *bytes, size_t len)
 {
 	char *copy = mem_alloc(len);
 	memcpy(copy, bytes, len);
-	uint32_t crc = len < 8 ? 0 : crc32c(0, copy + 8, len - 8);
+	uint32_t crc = len < 8 ? 0 : crc32c(crc32c(0, copy, 4), copy + 8, len - 8);
 	if (len >= 8)
 		memcpy(copy + 4, &crc, 4);
 	arena_reset(&rig->arena);
@@ -253,8 +253,6 @@ static void a_bit_that_turned_is_noticed(void **state)
 {
 	struct rig *rig = *state;
 	for (size_t bit = 0; bit < 8 * sizeof(example); bit++) {
-		if (bit / 8 == 3 && bit % 8 == 0)
-			continue; /* the flag of the last part is not among what is checked */
 		uint8_t bytes[sizeof(example)];
 		memcpy(bytes, example, sizeof(example));
 		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
