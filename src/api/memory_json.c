@@ -20,6 +20,7 @@ static const struct {
 	{"journalList", {STAT_store_journal_list_bytes}, 1},
 	{"groupLists", {STAT_store_group_list_bytes}, 1},
 	{"samplesInFlight", {STAT_ingest_in_flight_bytes}, 1},
+	{"counters", {STAT_persist_memory_bytes}, 1},
 	{"requests", {STAT_http_memory_bytes, STAT_stream_memory_bytes}, 2},
 };
 

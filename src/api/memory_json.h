@@ -5,8 +5,9 @@
 #include "wire/json.h"
 
 /* {"heads": N, "keyCache": N, "tagIndexes": N, "registry": N, "journalList": N, "groupLists": N,
- *  "samplesInFlight": N, "requests": N, "kept": freed, for the next user, "parts": their sum,
- *  "anonymous": RssAnon of the kernel, "perSeries": anonymous by series, or null} - all in bytes.
+ *  "samplesInFlight": N, "counters": what is remembered of polls, "requests": N, "kept": freed, for
+ *  the next user, "parts": their sum, "anonymous": RssAnon of the kernel, "perSeries": anonymous by
+ *  series, or null} - all in bytes.
  * What the sum lacks of anonymous is batches kept for the next request, stacks, and the database's
  * own. */
 void memory_json(struct json_writer *writer);

@@ -265,6 +265,7 @@ static void print_memory(const struct json *memory, double series)
 		     {"journalList", "list of the journal"},
 		     {"groupLists", "lists of groups"},
 		     {"samplesInFlight", "samples in flight"},
+		     {"counters", "polled counters"},
 		     {"requests", "requests"},
 		     {"kept", "freed and kept"}};
 	if (!memory)

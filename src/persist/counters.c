@@ -89,10 +89,10 @@ static bool used_before(const struct counters *c, const struct layout *layout, s
 bool counters_row_is_closed(const struct layout *layout, const struct poll_values *values,
 			    size_t row)
 {
-	const struct place *places = layout->places + row * layout->column_count;
-	const struct value *v = values->values + row * layout->column_count;
+	size_t first = row * layout->column_count;
+	const struct value *v = values->values + first;
 	for (size_t col = 0; col < layout->column_count; col++) {
-		if (!places[col].handle && v[col].type != VALUE_NONE &&
+		if (!layout_is_open(layout, first + col) && v[col].type != VALUE_NONE &&
 		    layout->columns[col] < COLUMN_TEXT)
 			return !layout->refused[row];
 	}

@@ -33,14 +33,15 @@ struct tally {
 };
 
 /* Whether the value is to be written. */
-static bool admit(const struct layout *layout, size_t column, struct place *place, int64_t ts_ms,
+static bool admit(const struct layout *layout, size_t row, size_t column, int64_t ts_ms,
 		  struct value *v, struct tally *tally)
 {
+	struct newest newest = layout_newest(layout, row, column);
 	if (layout->columns[column] >= COLUMN_TEXT) {
 		tally->refused_name++;
 		return false;
 	}
-	if (!place->handle) {
+	if (!layout_is_open(layout, row * layout->column_count + column)) {
 		tally->refused_series++;
 		return false;
 	}
@@ -48,11 +49,11 @@ static bool admit(const struct layout *layout, size_t column, struct place *plac
 		tally->refused_value++;
 		return false;
 	}
-	if (ts_ms == place->ts_ms && value_equal(*v, place->value)) {
+	if (ts_ms == newest.ts_ms && value_equal(*v, newest.value)) {
 		tally->repeated++;
 		return false;
 	}
-	if (ts_ms <= place->ts_ms) {
+	if (ts_ms <= newest.ts_ms) {
 		tally->refused_order++;
 		return false;
 	}
@@ -67,7 +68,7 @@ static int64_t ttl_of(const struct counters *c, const struct layout *layout)
 /* One row: its accepted values in one piece. ERR_LIMIT: the write is full, nothing is changed. */
 static int fill_row(struct counters *c, const struct item *item, size_t row, struct tally *tally)
 {
-	const struct layout *layout = item->layout;
+	struct layout *layout = item->layout;
 	size_t first = row * layout->column_count, n = 0;
 	uint64_t handles[POLL_COLUMNS_MAX];
 	struct value values[POLL_COLUMNS_MAX];
@@ -75,12 +76,11 @@ static int fill_row(struct counters *c, const struct item *item, size_t row, str
 	int64_t ts_ms = item->values.row_ts_ms[row];
 	struct tally before = *tally;
 	for (size_t col = 0; col < layout->column_count; col++) {
-		struct place *place = &layout->places[first + col];
 		struct value v = item->values.values[first + col];
-		if (v.type == VALUE_NONE || !admit(layout, col, place, ts_ms, &v, tally))
+		if (v.type == VALUE_NONE || !admit(layout, row, col, ts_ms, &v, tally))
 			continue;
 		taken[n] = (uint16_t)col;
-		handles[n] = place->handle;
+		handles[n] = layout_handle(layout, row, col);
 		values[n++] = v;
 	}
 	int err =
@@ -91,11 +91,8 @@ static int fill_row(struct counters *c, const struct item *item, size_t row, str
 		*tally = before;
 		return err;
 	}
-	for (size_t i = 0; i < n; i++) {
-		struct place *place = &layout->places[first + taken[i]];
-		place->ts_ms = ts_ms;
-		place->value = values[i];
-	}
+	if (n)
+		layout_keep(layout, row, ts_ms, taken, n, values);
 	if (n && ts_ms > layout->source->writing_ms)
 		layout->source->writing_ms = ts_ms;
 	tally->stored += (int64_t)n;

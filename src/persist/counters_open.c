@@ -11,12 +11,17 @@ enum {
 
 /* ---- Restoring ------------------------------------------------------------------------------- */
 
+struct opened_place {
+	uint32_t row;
+	uint16_t column;
+};
+
 /* The newest stored values of the places that an item opened. */
 struct restoring {
 	struct restoring *next;
 	struct store_request *request;
 	struct layout *layout;
-	size_t *places; /* by handle of the request */
+	struct opened_place *places; /* by handle of the request */
 	uint64_t *handles;
 	size_t count;
 };
@@ -25,12 +30,12 @@ static void take_restored(const struct restoring *restoring)
 {
 	for (size_t i = 0; i < restoring->count; i++) {
 		const struct store_points *points = &restoring->request->last_before.points[i];
-		struct place *place = &restoring->layout->places[restoring->places[i]];
+		const struct opened_place *place = &restoring->places[i];
 		if (!points->count)
 			continue;
-		place->ts_ms = points->ts_ms[0];
-		place->value =
-			(struct value){points->bits[0][0], (enum value_type)points->types[0][0]};
+		struct value value = {points->bits[0][0], (enum value_type)points->types[0][0]};
+		layout_keep(restoring->layout, place->row, points->ts_ms[0], &place->column, 1,
+			    &value);
 	}
 }
 
@@ -82,11 +87,12 @@ static int restore_item(struct counters *c, const struct item *item)
 	for (size_t g = 0; g < item->group_count; g++) {
 		const struct opened_row *row = &c->rows[item->first_group + g];
 		for (size_t m = 0; m < c->groups[item->first_group + g].count; m++) {
-			size_t place = row->row * item->layout->column_count + row->columns[m];
-			if (!item->layout->places[place].handle)
+			uint64_t handle = layout_handle(item->layout, row->row, row->columns[m]);
+			if (!handle)
 				continue;
-			r->places[r->count] = place;
-			r->handles[r->count++] = item->layout->places[place].handle;
+			r->places[r->count] =
+				(struct opened_place){(uint32_t)row->row, row->columns[m]};
+			r->handles[r->count++] = handle;
 		}
 	}
 	r->request->last_before = (struct store_last_before){
@@ -140,8 +146,7 @@ static int take_opened(struct counters *c, size_t g)
 	if (group->err)
 		refuse_row(c, row, group->err);
 	for (size_t m = 0; m < group->count; m++)
-		layout->places[row->row * layout->column_count + row->columns[m]].handle =
-			group->handles[m];
+		layout_open(layout, row->row, row->columns[m], group->handles[m]);
 	return 0;
 }
 
@@ -181,7 +186,7 @@ static void name_row(struct layout *layout, size_t row, struct tags tags)
 	struct buf text;
 	buf_init(&text, TAGS_TEXT_MAX_BYTES);
 	if (tags_encode(tags, &text) == 0)
-		layout->row_ids[row] = rate_row_id(buf_slice(&text));
+		layout->rows[row].id = rate_row_id(buf_slice(&text));
 	buf_release(&text);
 }
 
@@ -198,7 +203,7 @@ static int make_metrics(struct counters *c, struct item *item, size_t row,
 		return ERR_LIMIT;
 	for (size_t col = 0; col < layout->column_count; col++) {
 		size_t at = row * layout->column_count + col;
-		if (layout->columns[col] >= COLUMN_TEXT || layout->places[at].handle ||
+		if (layout->columns[col] >= COLUMN_TEXT || layout_is_open(layout, at) ||
 		    item->values.values[at].type == VALUE_NONE)
 			continue;
 		columns[group->count] = (uint16_t)col;

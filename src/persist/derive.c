@@ -41,27 +41,30 @@ static int make_columns(struct deriver *d, const struct oidset *set)
 	return 0;
 }
 
-static const struct place *find_place(const struct layout *layout, size_t row, struct slice oid)
+/* column_count: it has none of that OID. */
+static size_t find_column(const struct layout *layout, struct slice oid)
 {
-	for (size_t c = 0; c < layout->column_count; c++) {
-		if (layout->oids[c] && slice_equal(layout->oids[c]->name, oid))
-			return &layout->places[row * layout->column_count + c];
-	}
-	return NULL;
+	size_t c = 0;
+	while (c < layout->column_count &&
+	       !(layout->oids[c] && slice_equal(layout->oids[c]->name, oid)))
+		c++;
+	return c;
 }
 
 static uint64_t handle_at(const struct layout *layout, size_t row, struct slice oid)
 {
-	const struct place *place = find_place(layout, row, oid);
-	return place ? place->handle : 0;
+	size_t column = find_column(layout, oid);
+	return column < layout->column_count ? layout_handle(layout, row, column) : 0;
 }
 
 /* By the speed that was polled beside it. */
 static uint64_t octets_max(const struct layout *layout, size_t row)
 {
-	const struct place *place = find_place(layout, row, SLICE("ifHighSpeed"));
-	bool known = place && place->ts_ms != INT64_MIN;
-	return known ? rate_octets_max(place->value.bits) : 0;
+	size_t column = find_column(layout, SLICE("ifHighSpeed"));
+	if (column == layout->column_count)
+		return 0;
+	struct newest speed = layout_newest(layout, row, column);
+	return speed.ts_ms != INT64_MIN ? rate_octets_max(speed.value.bits) : 0;
 }
 
 /* ERR_NOT_FOUND: it has no counters, nor what tells about those of another row. */
@@ -76,7 +79,7 @@ static int make_row(struct deriver *d, const struct layout *layout, size_t r, st
 		any = any || handles[c];
 	}
 	*row = (struct rate_row){
-		.id = layout->row_ids[r],
+		.id = layout->rows[r].id,
 		.handles = handles,
 		.discontinuity = handle_at(layout, r, SLICE("ifCounterDiscontinuityTime")),
 		.octets_max = octets_max(layout, r),
@@ -87,7 +90,7 @@ static int make_row(struct deriver *d, const struct layout *layout, size_t r, st
 static int make_rows(struct deriver *d, const struct layout *layout, struct rate_row *rows)
 {
 	for (size_t r = 0; r < layout->row_count; r++) {
-		if (!layout->row_ids[r])
+		if (!layout->rows[r].id)
 			continue;
 		uint64_t uptime = handle_at(layout, r, SLICE("sysUpTime"));
 		if (uptime)

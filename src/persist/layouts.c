@@ -176,12 +176,9 @@ static void count_places(struct layouts *layouts, int64_t by)
 static void layout_free(struct layout *layout)
 {
 	mem_free((char *)layout->device.data);
-	mem_free((char *)layout->names.data);
 	mem_free(layout->columns);
 	mem_free(layout->oids);
-	mem_free(layout->places);
-	mem_free(layout->row_ids);
-	mem_free(layout->refused);
+	layout_free_places(layout);
 	mem_free(layout);
 }
 
@@ -261,21 +258,15 @@ static struct layout *layout_new(const struct poll *poll, const struct oidset *o
 				 const struct poll_names *names)
 {
 	struct layout *layout = mem_zalloc(sizeof(*layout));
-	size_t places = poll->row_count * poll->column_count;
 	layout->hash = hash_of(poll);
 	layout->device = copy(poll->device);
-	layout->names = copy(poll->names);
 	layout->oidset = oidset;
 	layout->part = poll->part;
 	layout->row_count = poll->row_count;
 	layout->column_count = poll->column_count;
 	layout->columns = mem_alloc_array(poll->column_count, sizeof(*layout->columns));
 	layout->oids = mem_alloc_array(poll->column_count, sizeof(*layout->oids));
-	layout->places = mem_alloc_array(places, sizeof(*layout->places));
-	layout->row_ids = mem_zalloc(poll->row_count * sizeof(*layout->row_ids));
-	layout->refused = mem_zalloc(poll->row_count * sizeof(*layout->refused));
-	for (size_t i = 0; i < places; i++)
-		layout->places[i] = (struct place){.ts_ms = INT64_MIN};
+	layout_make_places(layout);
 	find_columns(layout, names->columns);
 	return layout;
 }

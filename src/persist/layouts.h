@@ -21,10 +21,16 @@ enum column_use {
 			 */
 };
 
-struct place {
-	uint64_t handle; /* 0: not opened */
-	int64_t ts_ms;   /* of the newest value that was accepted; INT64_MIN: none is known */
+/* The newest value that was accepted of a place. */
+struct newest {
+	int64_t ts_ms; /* INT64_MIN: none is known */
 	struct value value;
+};
+
+struct layout_row {
+	uint64_t id;           /* rate_row_id; 0: the row has no series */
+	uint64_t handles_base; /* of a row with no series UINT64_MAX */
+	int64_t ts_ms;
 };
 
 /* A device and the name that its series of an OIDSet are stored under: what rates are made of at
@@ -48,17 +54,26 @@ struct layout {
 	struct source *source;
 	struct layout *sibling; /* of the same source */
 	uint64_t hash, turn;
-	struct slice device, names; /* copies */
+	struct slice device; /* a copy */
 	const struct oidset *oidset;
 	uint32_t part;
 	size_t row_count, column_count;
 	enum column_use *columns;
 	const struct oid_def **oids; /* by column; NULL: COLUMN_UNKNOWN */
-	struct place *places;        /* [row * column_count + column] */
-	uint64_t *row_ids;           /* rate_row_id; 0: the row has no series */
-	bool *refused;               /* by row: the catalog did not take it */
-	int64_t ask_again_ms;        /* when refused rows are asked for again; 0: none is */
+	struct layout_row *rows;
+	/* By place, [row * column_count + column]: looked at with the functions of layout.c. There
+	 * are millions of them, so what the places of a row nearly always have in common is kept
+	 * once: the time of their newest values, and all of their handles but the lowest byte. */
+	uint64_t *bits;       /* of newest values; owns what types and offsets point to */
+	uint8_t *types;       /* VALUE_NONE: no newest value is known */
+	uint8_t *offsets;     /* from handles_base; PLACE_CLOSED: not opened */
+	uint64_t *handles;    /* NULL, or instead of offsets */
+	int64_t *ts_ms;       /* NULL, or instead of the rows' */
+	bool *refused;        /* by row: the catalog did not take it */
+	int64_t ask_again_ms; /* when refused rows are asked for again; 0: none is */
 };
+
+enum { PLACE_CLOSED = UINT8_MAX };
 
 struct layouts {
 	struct layout **buckets; /* by hash; their count is a power of two */
@@ -90,5 +105,42 @@ void layouts_remove(struct layouts *layouts, struct layout *layout);
 struct source *layouts_source(const struct layouts *layouts, struct slice device,
 			      struct slice set_name);
 void layouts_clear(struct layouts *layouts);
+
+/* ---- Places (layout.c) ----------------------------------------------------------------------- */
+
+/* Memory for the places of so many rows and columns, all without a series. */
+void layout_make_places(struct layout *layout);
+void layout_free_places(struct layout *layout);
+
+static inline bool layout_is_open(const struct layout *layout, size_t place)
+{
+	return layout->offsets[place] != PLACE_CLOSED;
+}
+
+/* 0: not opened. */
+static inline uint64_t layout_handle(const struct layout *layout, size_t row, size_t column)
+{
+	size_t place = row * layout->column_count + column;
+	if (!layout_is_open(layout, place))
+		return 0;
+	return layout->handles ? layout->handles[place]
+			       : layout->rows[row].handles_base + layout->offsets[place];
+}
+
+void layout_open(struct layout *layout, size_t row, size_t column, uint64_t handle);
+
+static inline struct newest layout_newest(const struct layout *layout, size_t row, size_t column)
+{
+	size_t place = row * layout->column_count + column;
+	enum value_type type = (enum value_type)layout->types[place];
+	if (type == VALUE_NONE)
+		return (struct newest){.ts_ms = INT64_MIN};
+	int64_t ts_ms = layout->ts_ms ? layout->ts_ms[place] : layout->rows[row].ts_ms;
+	return (struct newest){ts_ms, {layout->bits[place], type}};
+}
+
+/* Newest values, of one time, of so many columns of a row, ascending. */
+void layout_keep(struct layout *layout, size_t row, int64_t ts_ms, const uint16_t *columns,
+		 size_t count, const struct value *values);
 
 #endif

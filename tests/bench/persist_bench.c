@@ -6,7 +6,8 @@
  * Each device gives rows of ten counters every 30 s. The messages are made first and put in the
  * order of time, as fast as the queue takes them. Prints one JSON object: values per CPU second of
  * the whole process, in the first poll (whose series are new) and in those after it, and the
- * anonymous memory by counter. Rates are rate_bench's.
+ * anonymous memory by counter, with its largest parts: heads of the store, what is remembered of
+ * places, what was freed and is kept for the next batch. Rates are rate_bench's.
  *
  * With --messages nothing is measured: they are printed, each behind its length, as POST /api/polls
  * takes them. */
@@ -15,7 +16,9 @@
 #include "base/base.h"
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/mem.h"
 #include "base/random.h"
+#include "base/stats.h"
 #include "bench/cpu_time.h"
 #include "conf/conf.h"
 #include "model/poll.h"
@@ -290,9 +293,12 @@ static void run(const char *folder)
 	double first_s = run_to(bench.devices);
 	double later_s = run_to(bench.devices * bench.polls);
 	printf("{\"counters\": %.0f, \"polls\": %zu, \"new values per CPU-s\": %.0f, "
-	       "\"values per CPU-s\": %.0f, \"bytes per counter\": %.1f}\n",
+	       "\"values per CPU-s\": %.0f, \"bytes per counter\": %.1f, \"of these heads\": %.1f, "
+	       "\"places\": %.1f, \"kept\": %.1f}\n",
 	       each, bench.polls, each / first_s, each * (double)(bench.polls - 1) / later_s,
-	       (anonymous_bytes() - before_bytes) / each);
+	       (anonymous_bytes() - before_bytes) / each,
+	       (double)stat_get(STAT_store_head_bytes) / each,
+	       (double)stat_get(STAT_persist_memory_bytes) / each, (double)mem_kept_bytes() / each);
 	close_all();
 }
 

@@ -4,7 +4,7 @@ against what the kernel says."""
 FEW, MANY, POINTS = 4000, 24000, 5
 START_NS = 1767225600 * 10**9
 PARTS = ["heads", "keyCache", "tagIndexes", "registry", "journalList", "groupLists",
-         "samplesInFlight", "requests", "kept"]
+         "samplesInFlight", "counters", "requests", "kept"]
 # malloc rounds to 16 bytes and keeps 8 of its own; a head is two allocations.
 MALLOC_BYTES = 2 * (8 + 15)
 # Pages that threads and LMDB touch for the first time during the second load: no part of ours, and

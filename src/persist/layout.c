@@ -1,0 +1,124 @@
+/* What is remembered of the places of a poll. What a row has in common is kept by row, until it
+ * shows that it has not: series that were opened at different times may have handles far apart, and
+ * a device that stops giving one column of several leaves its newest value behind. Then that layout
+ * keeps it by place. */
+#include "base/mem.h"
+#include "base/stats.h"
+#include "persist/layouts.h"
+
+enum { PLACE_BYTES = 8 + 1 + 1, OFFSET_BITS = 8 };
+
+static size_t place_count(const struct layout *layout)
+{
+	return layout->row_count * layout->column_count;
+}
+
+static void account(size_t bytes, int sign)
+{
+	stat_add(STAT_persist_memory_bytes, sign * (int64_t)bytes);
+}
+
+static size_t row_bytes(const struct layout *layout)
+{
+	return layout->row_count * (sizeof(*layout->rows) + sizeof(*layout->refused));
+}
+
+void layout_make_places(struct layout *layout)
+{
+	size_t places = place_count(layout);
+	layout->rows = mem_alloc_array(layout->row_count, sizeof(*layout->rows));
+	layout->refused = mem_zalloc(layout->row_count * sizeof(*layout->refused));
+	layout->bits = mem_alloc_array(places, PLACE_BYTES);
+	layout->types = (uint8_t *)(layout->bits + places);
+	layout->offsets = layout->types + places;
+	memset(layout->types, VALUE_NONE, places);
+	memset(layout->offsets, PLACE_CLOSED, places);
+	for (size_t r = 0; r < layout->row_count; r++)
+		layout->rows[r] = (struct layout_row){0, UINT64_MAX, INT64_MIN};
+	account(row_bytes(layout) + places * PLACE_BYTES, 1);
+}
+
+void layout_free_places(struct layout *layout)
+{
+	size_t places = place_count(layout);
+	size_t wide = (layout->handles ? sizeof(*layout->handles) : 0) +
+		      (layout->ts_ms ? sizeof(*layout->ts_ms) : 0);
+	account(row_bytes(layout) + places * (PLACE_BYTES + wide), -1);
+	mem_free(layout->rows);
+	mem_free(layout->refused);
+	mem_free(layout->bits);
+	mem_free(layout->handles);
+	mem_free(layout->ts_ms);
+}
+
+/* ---- Handles --------------------------------------------------------------------------------- */
+
+static void widen_handles(struct layout *layout)
+{
+	uint64_t *handles = mem_alloc_array(place_count(layout), sizeof(*handles));
+	for (size_t r = 0; r < layout->row_count; r++)
+		for (size_t c = 0; c < layout->column_count; c++)
+			handles[r * layout->column_count + c] = layout_handle(layout, r, c);
+	layout->handles = handles;
+	account(place_count(layout) * sizeof(*handles), 1);
+}
+
+void layout_open(struct layout *layout, size_t row, size_t column, uint64_t handle)
+{
+	struct layout_row *r = &layout->rows[row];
+	size_t place = row * layout->column_count + column;
+	uint64_t base = handle >> OFFSET_BITS << OFFSET_BITS;
+	if (!handle)
+		return;
+	if (r->handles_base == UINT64_MAX)
+		r->handles_base = base;
+	if (!layout->handles && (base != r->handles_base || handle - base == PLACE_CLOSED))
+		widen_handles(layout);
+	if (layout->handles)
+		layout->handles[place] = handle;
+	layout->offsets[place] = layout->handles ? 0 : (uint8_t)(handle - base);
+}
+
+/* ---- Newest values --------------------------------------------------------------------------- */
+
+/* Whether a column beside these has a newest value. */
+static bool has_others(const struct layout *layout, size_t row, const uint16_t *columns,
+		       size_t count)
+{
+	const uint8_t *types = layout->types + row * layout->column_count;
+	size_t at = 0;
+	for (size_t c = 0; c < layout->column_count; c++) {
+		if (at < count && columns[at] == c)
+			at++;
+		else if (types[c] != VALUE_NONE)
+			return true;
+	}
+	return false;
+}
+
+static void widen_times(struct layout *layout)
+{
+	int64_t *ts_ms = mem_alloc_array(place_count(layout), sizeof(*ts_ms));
+	for (size_t r = 0; r < layout->row_count; r++)
+		for (size_t c = 0; c < layout->column_count; c++)
+			ts_ms[r * layout->column_count + c] = layout->rows[r].ts_ms;
+	layout->ts_ms = ts_ms;
+	account(place_count(layout) * sizeof(*ts_ms), 1);
+}
+
+void layout_keep(struct layout *layout, size_t row, int64_t ts_ms, const uint16_t *columns,
+		 size_t count, const struct value *values)
+{
+	struct layout_row *r = &layout->rows[row];
+	size_t first = row * layout->column_count;
+	if (!layout->ts_ms && r->ts_ms != ts_ms && has_others(layout, row, columns, count))
+		widen_times(layout);
+	r->ts_ms = ts_ms;
+	for (size_t i = 0; i < count; i++) {
+		size_t place = first + columns[i];
+		layout->bits[place] = values[i].bits;
+		layout->types[place] = (uint8_t)values[i].type;
+		if (layout->ts_ms)
+			layout->ts_ms[place] = ts_ms;
+	}
+}
