@@ -3,16 +3,19 @@
 
 enum { READ_MAX_BYTES = 64 << 20, CELLS_PER_READ = 100000 };
 
-/* What lived at `from_ms` or later. */
+/* What lived at the time of `from` or later. The engine reads on a thread of its own, and also what
+ * was cancelled: the request has its own copy of what it points to. */
 static struct store_request *add_scan(struct store_read *read, enum oidset_kind kind,
 				      struct slice device, const struct row_column *from)
 {
 	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
-	if (!request)
+	struct slice name = arena_copy(&read->arena, device);
+	struct slice end = arena_copy(&read->arena, from->parts.part[0]);
+	if (!request || !name.data || !end.data)
 		return NULL;
 	request->cell_scan.table = TABLE_VERSIONED_ROWS;
-	request->cell_scan.key = row_key(kind, device);
-	request->cell_scan.from.part[0] = from->parts.part[0];
+	request->cell_scan.key = row_key(kind, name);
+	request->cell_scan.from.part[0] = end;
 	return request;
 }
 

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/cursor.h"
 #include "inventory/inventory.h"
 #include "model/poll.h"
 #include "naive.h"
@@ -411,6 +412,38 @@ static void a_read_can_be_dropped(void **state)
 	assert_false(is_done);
 }
 
+/* Overwrites what a call left there. */
+static __attribute__((noinline)) void use_the_stack(void)
+{
+	volatile char bytes[1 << 14];
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = 'x';
+}
+
+/* An engine reads it when the caller's stack is another, and its names may be gone. */
+static void what_a_read_asks_for_is_its_own(void **state)
+{
+	(void)state;
+	char device[] = "rtr_a";
+	struct inventory_rows_read read = {.store = store,
+					   .executor = &queue.executor,
+					   .clock = &clock_.clock,
+					   .arena = &arena,
+					   .device = slice_of(device),
+					   .begin_ms = T0_MS,
+					   .end_ms = T0_MS,
+					   .done = read_done};
+	assert_int_equal(inventory_rows_read_start(&read), 0);
+	memset(device, 'x', strlen(device));
+	const struct store_cell_scan *scan = &read.read->requests->cell_scan;
+	uint64_t from = be64_get((const uint8_t *)scan->from.part[0].data);
+	use_the_stack();
+	bool kept = be64_get((const uint8_t *)scan->from.part[0].data) == from &&
+		    slice_equal(scan->key.part[1], SLICE("rtr_a"));
+	pump();
+	assert_true(kept);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -424,6 +457,7 @@ int main(void)
 		TEST(versions_lie_behind_each_other),
 		TEST(the_same_poll_twice_changes_nothing),
 		TEST(a_read_can_be_dropped),
+		TEST(what_a_read_asks_for_is_its_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
