@@ -1,94 +1,12 @@
 #include "api/v2_report.h"
 
-#include "conf/conf.h"
 #include "wire/calendar.h"
 
-enum { INTERFACES_MAX = 10000, NAMES_MAX = 32 };
+enum { NAMES_MAX = 32 };
 
 static void advance(struct v2_answer *answer);
 
-/* ---- Which interfaces ------------------------------------------------------------------------ */
-
-static size_t interfaces_max(const struct v2_report *report)
-{
-	const struct conf *conf = report->answer.api->conf;
-	return conf ? (size_t)conf->query_series_max : INTERFACES_MAX;
-}
-
-/* ERR_LIMIT: there are too many. */
-static int add_selected(struct v2_report *report, const struct device *device, struct slice name,
-			struct slice alias)
-{
-	struct arena *arena = &report->answer.arena;
-	if (report->count == interfaces_max(report))
-		return ERR_LIMIT;
-	if (report->count == report->room) {
-		size_t room = report->room ? report->room * 2 : 64;
-		struct v2_selected *more = arena_alloc(arena, room * sizeof(*more));
-		if (!more)
-			return ERR_LIMIT;
-		if (report->count)
-			memcpy(more, report->list, report->count * sizeof(*more));
-		report->list = more;
-		report->room = room;
-	}
-	struct v2_selected selected = {device, arena_copy(arena, name), arena_copy(arena, alias)};
-	if (!selected.name.data || !selected.alias.data)
-		return ERR_LIMIT;
-	report->list[report->count++] = selected;
-	return 0;
-}
-
-/* Versions of one interface follow each other; the last has its name of today. */
-static bool take_row(struct v2_rows *rows, const struct v2_row *row)
-{
-	struct v2_report *report = CONTAINER_OF(rows, struct v2_report, rows);
-	struct v2_selected *last = report->count ? &report->list[report->count - 1] : NULL;
-	struct slice alias = row->values[FIELD_IF_ALIAS];
-	report->any_hidden |= row->hidden;
-	if (row->hidden)
-		return true;
-	if (last && last->device == row->device && slice_equal(last->name, row->row->name))
-		report->count--;
-	if (!add_selected(report, row->device, row->row->name, alias.data ? alias : SLICE("")))
-		return true;
-	report->too_many = true;
-	return false;
-}
-
-/* Nobody polls what interfaces the device has: then the one that was named is asked for as it is.
- */
-static void select_as_named(struct v2_report *report)
-{
-	struct v2_answer *answer = &report->answer;
-	const struct device *device;
-	if (report->count || report->any_hidden || !report->device.data || !report->interface.data)
-		return;
-	device = v2_find_device(answer->inventory, report->device, &answer->arena);
-	if (device && add_selected(report, device, report->interface, SLICE("")))
-		report->count = 0;
-}
-
-static void selected(struct v2_rows *rows, int err)
-{
-	struct v2_report *report = CONTAINER_OF(rows, struct v2_report, rows);
-	struct v2_answer *answer = &report->answer;
-	if (err) {
-		v2_answer_fail_with(answer, err, rows->error.text);
-		return;
-	}
-	if (report->too_many) {
-		v2_answer_fail(answer, 422,
-			       "more than %zu interfaces match (query.series_max): ask for fewer",
-			       interfaces_max(report));
-		return;
-	}
-	select_as_named(report);
-	if (report->kind->begin)
-		report->kind->begin(report);
-	answer->advance = advance;
-	v2_answer_later(answer);
-}
+/* ---- The question ---------------------------------------------------------------------------- */
 
 int v2_report_read(struct v2_report *report, const char *const *names, struct errbuf *e)
 {
@@ -118,18 +36,18 @@ void v2_report_set_range(struct v2_report *report, const struct v2_range *range)
 	report->rows.end_ms = v2_range_end_ms(range);
 }
 
+static void begin(struct v2_report *report)
+{
+	if (report->kind->begin)
+		report->kind->begin(report);
+	report->answer.advance = advance;
+	v2_answer_later(&report->answer);
+}
+
 void v2_report_start(struct v2_report *report)
 {
-	struct v2_rows *rows = &report->rows;
-	rows->answer = &report->answer;
-	rows->kind = OIDSET_INTERFACES;
-	rows->fields = v2_interface_fields;
-	rows->with_hidden = true;
-	rows->take = take_row;
-	rows->ended = selected;
-	if (report->device.data)
-		rows->device = inventory_device(report->answer.inventory, report->device);
-	v2_rows_start(rows);
+	report->select.done = begin;
+	v2_report_select(report);
 }
 
 /* ---- Series after series --------------------------------------------------------------------- */
@@ -209,7 +127,7 @@ static void advance(struct v2_answer *answer)
 
 void v2_report_release(struct v2_report *report)
 {
-	v2_rows_release(&report->rows);
+	v2_report_select_release(report);
 	v2_fetch_release(&report->fetch);
 }
 

@@ -9,6 +9,7 @@
 
 #include "api/v2_fetch.h"
 #include "api/v2_path.h"
+#include "api/v2_polled.h"
 #include "api/v2_rows.h"
 #include "api/v2_sums.h"
 #include "api/v2_zone.h"
@@ -37,6 +38,20 @@ struct v2_report_kind {
 	void (*end)(struct v2_report *report);
 };
 
+/* How the interfaces are found; v2_report_select.c's. */
+struct v2_select {
+	void (*done)(struct v2_report *report);
+	bool any_hidden, too_many;
+	const struct device **bare; /* of these no rows are of the report's time */
+	size_t bare_count, bare_at;
+	/* Of the one at work: its rows of all times, what they hide, its counters. */
+	struct v2_rows ever;
+	struct slice *hidden;
+	size_t hidden_count, hidden_room;
+	struct arena arena;
+	struct v2_polled polled;
+};
+
 struct v2_report {
 	struct v2_answer answer;
 	const struct v2_report_kind *kind;
@@ -52,7 +67,8 @@ struct v2_report {
 	/* private */
 	size_t room;
 	struct slice device, interface; /* as asked, where each is one by name */
-	bool fetching, any_hidden, too_many;
+	struct v2_select select;
+	bool fetching;
 	bool found[REPORT_ENDPOINTS_MAX]; /* of the selected: there is such a counter */
 };
 
@@ -62,6 +78,10 @@ int v2_report_read(struct v2_report *report, const char *const *names, struct er
 void v2_report_set_range(struct v2_report *report, const struct v2_range *range);
 void v2_report_start(struct v2_report *report);
 void v2_report_release(struct v2_report *report);
+
+/* Private: fills report->list and calls select.done, or fails the answer. */
+void v2_report_select(struct v2_report *report);
+void v2_report_select_release(struct v2_report *report);
 
 static inline const struct v2_selected *v2_report_selected(const struct v2_report *report)
 {

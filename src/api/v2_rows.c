@@ -117,6 +117,8 @@ static void read_done(struct inventory_rows_read *read, int err)
 	}
 	if (read->count > 1)
 		qsort(read->rows, read->count, sizeof(*read->rows), by_name_and_time);
+	else if (!read->count && rows->bare)
+		rows->bare(rows, rows->answer->inventory->devices[rows->next]);
 	rows->row = 0;
 	rows->has_rows = true;
 	v2_answer_go_on(rows->answer);

@@ -36,6 +36,8 @@ struct v2_rows {
 	bool with_hidden;            /* take them, too; row->hidden tells */
 	/* Each row that matches. False: that is enough, `ended` comes next. */
 	bool (*take)(struct v2_rows *rows, const struct v2_row *row);
+	/* A device that no look-up leaves out has no rows of that time; may be NULL. */
+	void (*bare)(struct v2_rows *rows, const struct device *device);
 	/* Not called from within v2_rows_start; err 0, or the answer is to be failed with it. */
 	void (*ended)(struct v2_rows *rows, int err);
 

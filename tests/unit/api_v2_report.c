@@ -354,6 +354,108 @@ static void test_top(void **state)
 		    "n \\'1001\\' is not a number from 1 to 1000");
 }
 
+/* ---- Devices without rows -------------------------------------------------------------------- */
+
+#define VOLUME_CSV                                                                                 \
+	"device,interface,ifAlias,span,begin,end,complete,in,in_bins,in_unplaced,in_covered_s,"    \
+	"out,out_bins,out_unplaced,out_covered_s\n"
+#define OF_THE_DAY "begin=1598140800&end=1598227199"
+
+/* Nobody polls which interfaces rtr_c has; those of rtr_d are polled from the day after on, when
+ * ge-0 is hidden. Each has 600 octets in a minute of the day, on one interface in both directions;
+ * what rtr_c had on ge-9 was a day before. */
+static void put_without_rows(void)
+{
+	static const struct interface of_d[] = {{"ge-0", ":hide:"}, {"xe-0", "late"}};
+	put_devices();
+	add_device("rtr_c", "FastPollHC");
+	add_device("rtr_d", "FastPollHC IfRefPoll");
+	add_device("rtr_e", "FastPollHC");
+	poll_interfaces("rtr_d", DAY_S + 86400, of_d, 2);
+	put_steady(counter_of("rtr_c", "ifHCInOctets", "xe-1/0"), 30, DAY_S, 30, 3, 0, 300);
+	put_steady(counter_of("rtr_c", "ifHCOutOctets", "xe-1/0"), 30, DAY_S, 30, 3, 0, 300);
+	put_steady(counter_of("rtr_c", "ifHCOutOctets", "ge-1"), 30, DAY_S, 30, 3, 0, 300);
+	put_steady(counter_of("rtr_c", "ifHCInOctets", "ge-9"), 30, DAY_S - 86400, 30, 3, 0, 300);
+	put_steady(counter_of("rtr_d", "ifHCInOctets", "xe-0"), 30, DAY_S, 30, 3, 0, 300);
+	put_steady(counter_of("rtr_d", "ifHCInOctets", "ge-0"), 30, DAY_S, 30, 3, 0, 300);
+}
+
+#define C_GE1 "rtr_c,ge-1,,2020-08-23,1598140800,1598227200,true,0,0,0,0,600,600,0,60\n"
+#define C_XE1 "rtr_c,xe-1/0,,2020-08-23,1598140800,1598227200,true,600,600,0,60,600,600,0,60\n"
+#define D_XE0 "rtr_d,xe-0,,2020-08-23,1598140800,1598227200,true,600,600,0,60,0,0,0,0\n"
+
+static void test_devices_without_rows(void **state)
+{
+	(void)state;
+	put_without_rows();
+#define VOLUME "/v2/report/volume?format=csv&" OF_THE_DAY
+	expect(VOLUME "&device=rtr_c", 200, VOLUME_CSV C_GE1 C_XE1);
+	/* In the order of names, among those that have rows. */
+	expect(VOLUME "&device__regex=[bcde]$", 200,
+	       VOLUME_CSV "rtr_b,xe-0,transit,2020-08-23,1598140800,1598227200,false,0,0,0,0,"
+			  "0,0,0,0\n" C_GE1 C_XE1 D_XE0);
+	/* Nothing but names is known: an alias of today is none of that day. */
+	expect(VOLUME "&ifName__startswith=xe-1", 200, VOLUME_CSV C_XE1);
+	expect(VOLUME "&ifAlias=late", 200, VOLUME_CSV);
+	expect(VOLUME "&device__name=rtr_d&ifDescr__contains=d", 200, VOLUME_CSV);
+	/* By name, also in the document's spelling; a hidden one is not there for that either. */
+	expect(VOLUME "&device=rtr_c&interface=xe-1_0", 200, VOLUME_CSV C_XE1);
+	expect(VOLUME "&device=rtr_d&interface=ge-0", 200, VOLUME_CSV);
+	expect(VOLUME "&interface=ge-1", 200, VOLUME_CSV C_GE1);
+}
+
+static void test_sum_and_top_without_rows(void **state)
+{
+	(void)state;
+	put_without_rows();
+	expect_like("/v2/report/sum?endpoint=out&device__contains=c&cf=delta&begin=1598140800"
+		    "&end=1598140830",
+		    200,
+		    "{'interfaces':[{'device':'rtr_c','interface':'ge-1','ifAlias':''},"
+		    "{'device':'rtr_c','interface':'xe-1/0','ifAlias':''}],'errors':[],"
+		    "'endpoint':'out','begin_time':1598140800,'end_time':1598140830,'agg':'30',"
+		    "'cf':'delta','data':[{'ts':1598140800,'val':600,'of':2},"
+		    "{'ts':1598140830,'val':600,'of':2}]}");
+	expect_like("/v2/report/top?endpoint=in&by=volume&device__contains=_&begin=1598140800"
+		    "&end=1598144399",
+		    200,
+		    "{'endpoint':'in','by':'volume','begin_time':1598140800,'end_time':1598144399,"
+		    "'interfaces':4,'children':["
+		    "{'device':'rtr_c','interface':'xe-1/0','ifAlias':'','val':600},"
+		    "{'device':'rtr_d','interface':'xe-0','ifAlias':'','val':600}]}");
+}
+
+static void test_too_many_without_rows(void **state)
+{
+	(void)state;
+	close_inventory();
+	open_inventory("snmp: {secrets_file: s.yml}\nquery: {series_max: 1}\n");
+	put_without_rows();
+	expect(VOLUME "&device=rtr_c", 422,
+	       "{\"detail\":\"more than 1 interfaces match (query.series_max): ask for "
+	       "fewer\"}\n");
+	expect(VOLUME "&device=rtr_c&ifName=ge-1", 200, VOLUME_CSV C_GE1);
+}
+
+/* A client who goes at whatever point of it leaves nothing behind. */
+static void test_client_goes(void **state)
+{
+	(void)state;
+	static const char request[] =
+		"GET " VOLUME "&device__contains=rtr HTTP/1.1\r\nHost: a\r\n\r\n";
+	put_without_rows();
+	for (int turns = 0; turns < 60; turns++) {
+		int fd = dial();
+		assert_int_equal(write(fd, request, strlen(request)), strlen(request));
+		for (int i = 0; i < turns; i++) {
+			loop_stop(loop);
+			loop_run(loop);
+		}
+		close(fd);
+	}
+	expect(VOLUME "&device=rtr_c", 200, VOLUME_CSV C_GE1 C_XE1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,6 +470,10 @@ int main(void)
 		V2_TEST(test_volume_of_a_long_day),
 		V2_TEST(test_sum),
 		V2_TEST(test_top),
+		V2_TEST(test_devices_without_rows),
+		V2_TEST(test_sum_and_top_without_rows),
+		V2_TEST(test_too_many_without_rows),
+		V2_TEST(test_client_goes),
 	};
 	V2_RUN(tests);
 }
