@@ -1,6 +1,7 @@
 #include "api/inventory.h"
 
 #include "api/inventory_json.h"
+#include "api/pollers.h"
 #include "api/query_params.h"
 #include "api/routes.h"
 #include "inventory/inventory.h"
@@ -87,7 +88,9 @@ static void devices_end(struct http_request *request)
 	json_writer_init(&writer, &body);
 	json_write_array_begin(&writer);
 	for (size_t i = 0; i < inventory->device_count; i++)
-		device_json(inventory->devices[i], now_ms, &writer);
+		device_json(inventory->devices[i],
+			    pollers_heard_ms(api->pollers, inventory->devices[i]->poller), now_ms,
+			    &writer);
 	json_write_array_end(&writer);
 	inventory_release(inventory);
 	reply_json(request, 200, &body);
@@ -117,7 +120,8 @@ static void device_end(struct http_request *request)
 	if (device) {
 		buf_init(&body, ANSWER_MAX_BYTES);
 		json_writer_init(&writer, &body);
-		device_json(device, clock_wall_ms(api->clock), &writer);
+		device_json(device, pollers_heard_ms(api->pollers, device->poller),
+			    clock_wall_ms(api->clock), &writer);
 		reply_json(request, 200, &body);
 	} else {
 		http_reply_error(request, 404, "device " SHOWN ": does not exist", SHOWN_OF(name));
@@ -359,6 +363,7 @@ static int read_change(struct call *call, struct slice name, const struct json *
 		*spec = is;
 		spec->name = arena_copy(&call->arena, is.name);
 		spec->credentials = arena_copy(&call->arena, is.credentials);
+		spec->poller = arena_copy(&call->arena, is.poller);
 		for (size_t i = 0; names && i < is.oidset_count; i++)
 			names[i] = arena_copy(&call->arena, is.oidsets[i]);
 		spec->oidsets = names;

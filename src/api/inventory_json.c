@@ -1,5 +1,6 @@
 #include "api/inventory_json.h"
 
+#include "api/pollers.h"
 #include "wire/timetext.h"
 
 /* ---- Out ------------------------------------------------------------------------------------- */
@@ -21,7 +22,8 @@ static void write_time(struct json_writer *w, const char *key, int64_t ms)
 		json_write_string(w, (struct slice){text, time_print(text, ms)});
 }
 
-static void write_state(const struct device *device, int64_t now_ms, struct json_writer *w)
+static void write_state(const struct device *device, int64_t heard_ms, int64_t now_ms,
+			struct json_writer *w)
 {
 	struct device_status status = device_state_read(device->state);
 	const char *state = "waiting";
@@ -36,6 +38,12 @@ static void write_state(const struct device *device, int64_t now_ms, struct json
 	} else if (device->problem.len) {
 		state = "misconfigured";
 		reason = device->problem;
+	} else if (device->poller.len && !heard_ms) {
+		reason = SLICE("its poller has not been heard of");
+	} else if (device->poller.len && now_ms - heard_ms > POLLER_SILENT_MS) {
+		state = "failing";
+		reason = SLICE("its poller is not heard of any more");
+		since_ms = heard_ms;
 	} else if (status.failing_since_ms) {
 		state = "failing";
 		reason = slice_of(status.error);
@@ -49,7 +57,8 @@ static void write_state(const struct device *device, int64_t now_ms, struct json
 	write_time(w, "lastSuccess", status.last_success_ms);
 }
 
-void device_json(const struct device *device, int64_t now_ms, struct json_writer *w)
+void device_json(const struct device *device, int64_t heard_ms, int64_t now_ms,
+		 struct json_writer *w)
 {
 	json_write_object_begin(w);
 	write_text(w, "name", device->name);
@@ -57,6 +66,7 @@ void device_json(const struct device *device, int64_t now_ms, struct json_writer
 	json_write_key(w, "port");
 	json_write_u64(w, device->port);
 	write_text(w, "credentials", device->credentials_name);
+	write_text(w, "poller", device->poller);
 	json_write_key(w, "active");
 	json_write_bool(w, device->active);
 	write_time(w, "begin", device->begin_ms);
@@ -66,7 +76,7 @@ void device_json(const struct device *device, int64_t now_ms, struct json_writer
 	for (size_t i = 0; i < device->oidset_name_count; i++)
 		json_write_string(w, device->oidset_names[i]);
 	json_write_array_end(w);
-	write_state(device, now_ms, w);
+	write_state(device, heard_ms, now_ms, w);
 	json_write_object_end(w);
 }
 
@@ -135,6 +145,8 @@ void device_spec_json(const struct device_spec *spec, struct json_writer *w)
 		write_text(w, "name", spec->name);
 	write_text(w, "address", spec->address);
 	write_text(w, "credentials", spec->credentials);
+	if (spec->poller.len)
+		write_text(w, "poller", spec->poller);
 	json_write_key(w, "active");
 	json_write_bool(w, spec->active);
 	if (spec->begin_ms != DEVICE_BEGIN_NOW)
@@ -209,6 +221,8 @@ static int take_member(const struct json *member, struct arena *arena, struct de
 		return take_text(member, &spec->address, e);
 	if (slice_equal(key, SLICE("credentials")))
 		return take_text(member, &spec->credentials, e);
+	if (slice_equal(key, SLICE("poller")))
+		return take_text(member, &spec->poller, e);
 	if (slice_equal(key, SLICE("begin")))
 		return take_time(member, &spec->begin_ms, e);
 	if (slice_equal(key, SLICE("end")))
@@ -217,8 +231,8 @@ static int take_member(const struct json *member, struct arena *arena, struct de
 		return take_oidsets(member, arena, spec, e);
 	if (!slice_equal(key, SLICE("active")))
 		return wrong(member,
-			     "is not known: name, address, credentials, active, begin, end "
-			     "and oidsets are",
+			     "is not known: name, address, credentials, active, begin, end, "
+			     "oidsets and poller are",
 			     e);
 	if (member->type != JSON_T_BOOL)
 		return wrong(member, "must be true or false", e);

@@ -7,8 +7,10 @@
 #include "wire/json.h"
 
 /* With how polling it goes at `now_ms`: state is ok, waiting (not polled yet), failing,
- * misconfigured or inactive; of the last three `reason` and `since` say more where they can. */
-void device_json(const struct device *device, int64_t now_ms, struct json_writer *writer);
+ * misconfigured or inactive; `reason` and `since` say more where they can. `heard_ms`: when its
+ * poller was heard of, where that is not the server; 0: never. */
+void device_json(const struct device *device, int64_t heard_ms, int64_t now_ms,
+		 struct json_writer *writer);
 void oidset_json(const struct oidset *set, struct json_writer *writer);
 /* The row's attributes with device, name, begin and end. */
 void interface_json(struct slice device, const struct inventory_row *row,

@@ -3,6 +3,7 @@
 #include "api/influx.h"
 #include "api/inventory.h"
 #include "api/metadata.h"
+#include "api/pollers.h"
 #include "api/polls.h"
 #include "api/query.h"
 #include "api/queues.h"
@@ -100,6 +101,15 @@ const struct http_route api_routes[] = {
 	 "\"device_name\":\"rtr_a\",\"oid_name\":\"ifHCInOctets\",\"timestamp\":1600000000,"
 	 "\"data\":[[[\"ifHCInOctets\",\"xe-0/2/0\"],1000]]}' "
 	 "http://127.0.0.1:8470/api/polls"},
+	{VERB_GET, "/api/pollers", false, ROLE_READ, NO_BODY, &pollers_list,
+	 "Pollers elsewhere: when they were heard of, how many devices they have, what waits "
+	 "there.",
+	 "/api/pollers"},
+	{VERB_GET, "/api/pollers/", true, ROLE_READ, NO_BODY, &poller_inventory,
+	 "/api/pollers/NAME/inventory: what that poller polls; If-None-Match saves the answer.",
+	 NULL},
+	{VERB_POST, "/api/pollers/", true, ROLE_WRITE, 32 << 20, 0, &poller_report,
+	 "/api/pollers/NAME/report: how it goes there.", NULL},
 	{VERB_GET, "/query", false, ROLE_READ, NO_BODY, &influx_query,
 	 "Answers SHOW DATABASES and CREATE DATABASE, which InfluxDB's clients may ask for first.",
 	 "/query?q=SHOW%20DATABASES"},

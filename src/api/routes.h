@@ -15,6 +15,7 @@ struct ingest;
 struct inventory_conf;
 struct inventory_keeper;
 struct persist;
+struct pollers;
 struct query_engine;
 struct queue;
 struct store;
@@ -32,6 +33,7 @@ struct api {
 	struct inventory_keeper *inventory;
 	const struct inventory_conf *inventory_conf;
 	size_t inventory_calls;      /* changes of it that are at work */
+	struct pollers *pollers;     /* elsewhere, that have been heard of */
 	struct queue *const *queues; /* by place in inventory_conf->queues */
 	struct persist *persist;
 	size_t recomputes;      /* at work: none may be when persisting ends */

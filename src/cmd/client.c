@@ -1,13 +1,13 @@
 #include "cmd/client.h"
 
-#include <curl/curl.h>
 #include <strings.h>
 #include <unistd.h>
 
+#include "cmd/client_http.h"
 #include "cmd/client_private.h"
 #include "model/series.h"
 
-enum { CONNECT_TIMEOUT_S = 10, ERROR_TEXT_BYTES = 1024 };
+enum { ERROR_TEXT_BYTES = 1024 };
 
 #define SERVER_DEFAULT "http://127.0.0.1:8470"
 
@@ -33,6 +33,7 @@ static const struct {
 	{"--by", OPTION_BY, offsetof(struct client_args, by)},
 	{"--credentials", OPTION_CREDENTIALS, offsetof(struct client_args, credentials)},
 	{"--address", OPTION_ADDRESS, offsetof(struct client_args, address)},
+	{"--poller", OPTION_POLLER, offsetof(struct client_args, poller)},
 	{"--active", OPTION_ACTIVE, offsetof(struct client_args, active)},
 	{"--begin", OPTION_LIFE, offsetof(struct client_args, begin)},
 	{"--end", OPTION_LIFE, offsetof(struct client_args, end)},
@@ -170,19 +171,31 @@ int client_parse_series(const struct client_command *command, int argc, char *co
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
-void client_param(struct buf *path, const char *name, const char *value)
+static void put_escaped(struct buf *path, const char *text)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				    "0123456789-._~";
-	bool first = !path->data || !memchr(path->data, '?', path->len);
 
-	buf_printf(path, "%c%s=", first ? '?' : '&', name);
-	for (const char *c = value; *c; c++) {
+	for (const char *c = text; *c; c++) {
 		if (strchr(plain, *c))
 			buf_append_char(path, *c);
 		else
 			buf_printf(path, "%%%02X", (unsigned char)*c);
 	}
+}
+
+void client_param(struct buf *path, const char *name, const char *value)
+{
+	bool first = !path->data || !memchr(path->data, '?', path->len);
+
+	buf_printf(path, "%c%s=", first ? '?' : '&', name);
+	put_escaped(path, value);
+}
+
+void client_path(struct buf *path, const char *route, const char *name)
+{
+	buf_append_text(path, route);
+	put_escaped(path, name);
 }
 
 void client_series_params(struct buf *path, const struct client_args *args)
@@ -203,42 +216,13 @@ void client_answer_release(struct client_answer *answer)
 	buf_release(&answer->body);
 }
 
-struct transfer {
-	CURL *curl;
-	struct client_answer *answer;
-};
-
-static size_t take_body(char *data, size_t size, size_t count, void *user)
+static bool take_body(void *owner, long status, struct slice piece)
 {
-	struct transfer *transfer = user;
-	size_t len = size * count;
-	long status = 0;
+	struct client_answer *answer = owner;
 
-	curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
-	if (transfer->answer->to_stdout && status == 200)
-		return fwrite(data, 1, len, stdout);
-	return buf_append(&transfer->answer->body, data, len) ? 0 : len;
-}
-
-/* The server's sentence, if the body holds one: {"error":{"message":...}}, or the first of a list
- * of errors of single points; else the body as it is. */
-static struct slice error_sentence(struct slice body, struct arena *arena)
-{
-	static const struct slice nothing = SLICE("no reason given");
-	const struct json *error, *list;
-	struct slice text;
-	struct json *root;
-
-	if (json_parse(body, arena, &root, NULL))
-		return body.len ? body : nothing;
-	if (json_get_text(json_member(root, "error"), "message", &text, NULL) == 0)
-		return text;
-	list = json_member(root, "errors");
-	error = list && list->type == JSON_T_ARRAY ? list->first : NULL;
-	if (json_get_text(error, "error", &text, NULL) == 0 ||
-	    json_get_text(root, "error", &text, NULL) == 0)
-		return text;
-	return body;
+	if (answer->to_stdout && status == 200)
+		return fwrite(piece.data, 1, piece.len, stdout) == piece.len;
+	return buf_append(&answer->body, piece.data, piece.len) == 0;
 }
 
 static void complain(const struct client_args *args, struct client_answer *answer,
@@ -252,95 +236,40 @@ static void complain(const struct client_args *args, struct client_answer *answe
 
 static int complain_of_status(const struct client_args *args, struct client_answer *answer)
 {
-	struct arena arena;
-
-	arena_init(&arena, 64 << 20);
-	struct slice text = error_sentence(buf_slice(&answer->body), &arena);
 	char sentence[ERROR_TEXT_BYTES + 1];
-	snprintf(sentence, sizeof(sentence), "%.*s",
-		 (int)(text.len < ERROR_TEXT_BYTES ? text.len : ERROR_TEXT_BYTES), text.data);
+
+	client_http_sentence(buf_slice(&answer->body), sentence, sizeof(sentence));
 	complain(args, answer, sentence);
-	arena_release(&arena);
 	return ERR_INVALID;
-}
-
-static void set_up(CURL *curl, const char *url, struct transfer *transfer, char *error_text)
-{
-	curl_easy_setopt(curl, CURLOPT_URL, url);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_TIMEOUT_S);
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_PROXY, "");
-	curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "");
-	curl_easy_setopt(curl, CURLOPT_USERAGENT, "granary/" GRANARY_VERSION);
-	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error_text);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
-	curl_easy_setopt(curl, CURLOPT_WRITEDATA, transfer);
-}
-
-static struct curl_slist *set_headers(CURL *curl, const struct client_args *args,
-				      const char *content_type, struct slice body)
-{
-	struct curl_slist *headers = NULL;
-	char line[256];
-
-	snprintf(line, sizeof(line), "X-Tenant: %s", args->tenant);
-	headers = curl_slist_append(headers, line);
-	if (body.data) {
-		snprintf(line, sizeof(line), "Content-Type: %s", content_type);
-		headers = curl_slist_append(headers, line);
-		headers = curl_slist_append(headers, "Expect:");
-		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
-		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body.data);
-	}
-	if (args->method)
-		curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, args->method);
-	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-	return headers;
-}
-
-static int perform(const struct client_args *args, CURL *curl, struct client_answer *answer,
-		   const char *error_text)
-{
-	struct curl_header *cut;
-	CURLcode code = curl_easy_perform(curl);
-
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer->status);
-	if (code != CURLE_OK) {
-		char sentence[ERROR_TEXT_BYTES];
-		snprintf(sentence, sizeof(sentence), "%s: %s%s", args->server,
-			 error_text[0] ? error_text : curl_easy_strerror(code),
-			 code == CURLE_COULDNT_CONNECT ? ". Is the server running?" : "");
-		complain(args, answer, sentence);
-		return ERR_INVALID;
-	}
-	answer->cut = curl_easy_header(curl, "X-Granary-Cut", 0, CURLH_HEADER | CURLH_TRAILER, -1,
-				       &cut) == CURLHE_OK;
-	return answer->status >= 400 ? complain_of_status(args, answer) : 0;
 }
 
 int client_request(const struct client_args *args, const char *path, const char *content_type,
 		   struct slice body, struct client_answer *answer)
 {
-	char error_text[CURL_ERROR_SIZE] = "";
-	CURL *curl = curl_easy_init();
-	struct transfer transfer = {curl, answer};
-	struct buf url;
+	const struct client_http_options how = {.server = args->server, .compressed = true};
+	struct client_http *http = client_http_new(&how);
+	char tenant[256], type[256];
+	struct errbuf e;
 
-	ASSERT(curl);
-	buf_init(&url, 1 << 20);
-	size_t server_len = strlen(args->server);
-	while (server_len && args->server[server_len - 1] == '/')
-		server_len--;
-	buf_printf(&url, "%.*s%s", (int)server_len, args->server, path);
-	buf_append_char(&url, '\0');
-	set_up(curl, url.data, &transfer, error_text);
-	struct curl_slist *headers = set_headers(curl, args, content_type, body);
-	int err = perform(args, curl, answer, error_text);
-	curl_slist_free_all(headers);
-	curl_easy_cleanup(curl);
-	buf_release(&url);
-	return err;
+	snprintf(tenant, sizeof(tenant), "X-Tenant: %s", args->tenant);
+	snprintf(type, sizeof(type), "Content-Type: %s", content_type ? content_type : "");
+	struct client_call call = {
+		.path = path,
+		.method = args->method,
+		.headers = {tenant, body.data ? type : NULL},
+		.body = body,
+		.take = take_body,
+		.owner = answer,
+	};
+	int err = client_http_call(http, &call, &e);
+	client_http_free(http);
+	answer->status = call.status;
+	answer->cut = call.cut;
+	if (err) {
+		complain(args, answer, e.text);
+		return ERR_INVALID;
+	}
+	return answer->status >= 400 ? complain_of_status(args, answer) : 0;
 }
 
 int client_get_json(const struct client_args *args, const char *path, struct arena *arena,

@@ -1,5 +1,5 @@
 /* The client commands: query, series, put, stats, verify, compact, queue, device, oidset,
- * interface. They talk to a server's API by HTTP; stats and verify can instead open a data
+ * interface, poller. They talk to a server's API by HTTP; stats and verify can instead open a data
  * directory that no server has open, and compact always does. `snmp` asks a device.
  *
  * Each takes the arguments after its name and gives the exit status: 0 all is well, 1 it could not
@@ -23,6 +23,7 @@ int client_queue(int argc, char *const *argv);
 int client_device(int argc, char *const *argv);
 int client_oidset(int argc, char *const *argv);
 int client_interface(int argc, char *const *argv);
+int client_poller(int argc, char *const *argv);
 
 /* Usage, options and examples, as `granary help NAME` prints them. */
 extern const char client_query_help[];
@@ -37,5 +38,6 @@ extern const char client_recompute_help[];
 extern const char client_device_help[];
 extern const char client_oidset_help[];
 extern const char client_interface_help[];
+extern const char client_poller_help[];
 
 #endif

@@ -28,7 +28,7 @@ const char client_device_help[] =
 	"remove   what is stored stays, too, unless --with-data is given\n"
 	"import   a list from a file, .csv (columns name, address, credentials, oidsets with "
 	"blanks\n"
-	"         between them, active, begin, end) or YAML (`devices:` and a list of such "
+	"         between them, active, begin, end, poller) or YAML (`devices:` and a list of such "
 	"mappings);\n"
 	"         all are added, or none\n"
 	"\n"
@@ -36,6 +36,8 @@ const char client_device_help[] =
 	"[IPV6]:PORT.\n"
 	"\n"
 	"  --credentials NAME  an entry of the server's secrets file\n"
+	"  --poller NAME       who polls it: a `granary poll` of that name, whose secrets file\n"
+	"                      then has the credentials; empty: the server (default)\n"
 	"  --address ADDRESS   change: another address\n"
 	"  --active BOOL       whether it is polled: true or false\n"
 	"  --begin TIME        from when on (default now)\n"
@@ -102,26 +104,13 @@ static int run_verb(const char *noun, const char *help, const struct verb *verbs
 /* ---- Talking to the server --------------------------------------------------------------------
  */
 
-static void put_path(struct buf *path, const char *route, const char *name)
-{
-	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				    "0123456789-._~";
-	buf_append_text(path, route);
-	for (const char *c = name; *c; c++) {
-		if (strchr(plain, *c))
-			buf_append_char(path, *c);
-		else
-			buf_printf(path, "%%%02X", (unsigned char)*c);
-	}
-}
-
 /* Sends and says nothing where it went well. */
 static int send_json(const struct client_args *args, const char *route, const char *name,
 		     struct slice body, struct client_answer *answer)
 {
 	struct buf path;
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	put_path(&path, route, name);
+	client_path(&path, route, name);
 	if (args->with_data)
 		buf_append_text(&path, "?withData=true");
 	buf_append_char(&path, 0);
@@ -185,6 +174,7 @@ static int write_device(const struct client_args *args, const char *name, const 
 	write_text(&w, "name", name);
 	write_text(&w, "address", address);
 	write_text(&w, "credentials", args->credentials);
+	write_text(&w, "poller", args->poller);
 	write_text(&w, "begin", args->begin);
 	write_text(&w, "end", args->end);
 	if (args->active) {
@@ -275,7 +265,7 @@ static void add_names(struct text_table *table, const struct json *list)
 static void print_devices(const struct client_args *args, const struct json *root,
 			  UNUSED struct arena *arena)
 {
-	static const char *const titles[] = {"name",    "address", "port",  "credentials",
+	static const char *const titles[] = {"name",    "address", "port",  "credentials", "poller",
 					     "oidsets", "state",   "since", "reason"};
 	struct text_table table;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
@@ -388,12 +378,14 @@ static const struct verb device_verbs[] = {
 	{"add",
 	 device_add,
 	 {"device add", client_device_help,
-	  OPTION_SERVER | OPTION_CREDENTIALS | OPTION_ACTIVE | OPTION_LIFE, 2, CLIENT_WORDS_MAX}},
+	  OPTION_SERVER | OPTION_CREDENTIALS | OPTION_POLLER | OPTION_ACTIVE | OPTION_LIFE, 2,
+	  CLIENT_WORDS_MAX}},
 	{"change",
 	 device_change,
 	 {"device change", client_device_help,
-	  OPTION_SERVER | OPTION_CREDENTIALS | OPTION_ACTIVE | OPTION_LIFE | OPTION_ADDRESS, 1,
-	  CLIENT_WORDS_MAX}},
+	  OPTION_SERVER | OPTION_CREDENTIALS | OPTION_POLLER | OPTION_ACTIVE | OPTION_LIFE |
+		  OPTION_ADDRESS,
+	  1, CLIENT_WORDS_MAX}},
 	{"list",
 	 device_list,
 	 {"device list", client_device_help, OPTION_SERVER | OPTION_OUTPUT, 0, 0}},
@@ -465,7 +457,7 @@ static int oidset_show(const struct client_args *args)
 {
 	struct buf path;
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	put_path(&path, "/api/oidsets/", args->words[0]);
+	client_path(&path, "/api/oidsets/", args->words[0]);
 	buf_append_char(&path, 0);
 	int status = client_show(args, path.data, args->output == OUTPUT_JSON, print_oidset);
 	buf_release(&path);

@@ -36,6 +36,7 @@ enum client_option_bit {
 	OPTION_LIFE = 1 << 18, /* --begin and --end */
 	OPTION_WITH_DATA = 1 << 19,
 	OPTION_RECOMPUTE = 1 << 20, /* --device, --oidset, --from, --to, --dry-run */
+	OPTION_POLLER = 1 << 21,
 };
 
 enum {
@@ -56,9 +57,9 @@ struct client_args {
 	const char *server, *tenant, *output_name, *data, *start, *end, *fn, *window, *time;
 	const char *agg, *by;
 	const char *aside; /* the queue */
-	const char *credentials, *address, *active, *begin;
 	const char *device, *oidset, *from, *to;
 	const char *all, *explain, *once, *with_data, *dry_run; /* not NULL: given */
+	const char *credentials, *address, *active, *begin, *poller;
 	const char *method; /* of requests; NULL: GET, or POST with a body */
 	enum client_output output;
 	const char *words[CLIENT_WORDS_MAX];
@@ -88,7 +89,9 @@ int client_parse_series(const struct client_command *command, int argc, char *co
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
-/* A path and query that grows: client_param adds `name=value`, escaped. */
+/* A path and query that grows: client_path adds a route and, escaped, a part behind it,
+ * client_param `name=value`. */
+void client_path(struct buf *path, const char *route, const char *name);
 void client_param(struct buf *path, const char *name, const char *value);
 /* The tenant and the words METRIC [TAG=VALUE...]. */
 void client_series_params(struct buf *path, const struct client_args *args);

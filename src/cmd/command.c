@@ -49,6 +49,7 @@ static const char help_help[] = "usage: granary help [COMMAND]\n"
 
 static const struct command commands[] = {
 	{"serve", "run the server", command_serve, serve_help, true},
+	{"poll", "poll devices near them, for a server elsewhere", command_poll, poll_help, false},
 	{"query", "print samples", client_query, client_query_help, false},
 	{"series", "print what there is: metrics and series", client_series, client_series_help,
 	 false},
@@ -61,6 +62,8 @@ static const struct command commands[] = {
 	 false},
 	{"recompute", "make a device's rates once more from its raw data", client_recompute,
 	 client_recompute_help, false},
+	{"poller", "print who polls devices from elsewhere", client_poller, client_poller_help,
+	 false},
 	{"stats", "print how much is stored", client_stats, client_stats_help, false},
 	{"verify", "read everything that is stored and check it", client_verify, client_verify_help,
 	 false},

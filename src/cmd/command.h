@@ -21,7 +21,10 @@ struct command {
 };
 
 int command_serve(int argc, char *const *argv);
+int command_poll(int argc, char *const *argv);
 int command_config(int argc, char *const *argv);
+
+extern const char poll_help[];
 
 /* What calls this program again from any directory, as a shell reads it: its name as it was typed
  * where the path of commands gave it, else the whole path of the executable. Static. */

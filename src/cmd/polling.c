@@ -1,12 +1,11 @@
 #include "cmd/polling.h"
 
-#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/stats.h"
 #include "cmd/local_agent.h"
+#include "cmd/poll_sink.h"
 #include "conf/conf.h"
 #include "inventory/inventory.h"
 #include "loop/loop.h"
@@ -29,8 +28,8 @@ struct polling {
 	struct poller *poller;
 	struct local_agent *agent; /* NULL: nobody asked for it */
 	struct inventory_listener listener;
-	_Atomic size_t handovers; /* to queues, not yet done */
-	struct arena arena;       /* of one set of tags */
+	struct poll_sink sink;
+	struct arena arena; /* of one set of tags */
 };
 
 struct persist *polling_persist(const struct polling *polling)
@@ -60,43 +59,12 @@ void polling_home_of(void *owner, struct slice tenant, struct slice tags_text,
 
 /* ---- From the poller to the queues ----------------------------------------------------------- */
 
-/* One message on its way. */
-struct handover {
-	struct queue_put put;
-	struct polling *polling;
-};
-
-/* On the loop. What the store could not make durable after all is lost as a poll is that came too
- * late: the next one has what it counted. */
-static void handed_over(struct queue_put *put, int err)
-{
-	struct handover *handover = CONTAINER_OF(put, struct handover, put);
-	if (err)
-		stat_add(STAT_polling_lost, 1);
-	atomic_fetch_sub(&handover->polling->handovers, 1);
-	mem_free(handover);
-}
-
 /* On the poller's thread. */
 static int hand_over(void *owner, const struct oidset *set, struct slice device,
 		     struct slice message)
 {
 	struct polling *p = owner;
-	struct handover *handover = mem_zalloc(sizeof(*handover));
-	handover->polling = p;
-	handover->put = (struct queue_put){
-		.key = device,
-		.bytes = message,
-		.executor = loop_executor(p->options.loop),
-		.done = handed_over,
-	};
-	atomic_fetch_add(&p->handovers, 1);
-	int err = queue_put(p->queues[set->queue->place], &handover->put);
-	if (err) {
-		atomic_fetch_sub(&p->handovers, 1);
-		mem_free(handover);
-	}
-	return err;
+	return poll_sink_put(&p->sink, p->queues[set->queue->place], device, message);
 }
 
 static void inventory_changed(struct inventory_listener *listener)
@@ -209,6 +177,7 @@ struct polling *polling_new(const struct polling_options *options)
 	struct polling *p = mem_zalloc(sizeof(*p));
 	p->options = *options;
 	p->conf = options->inventory_conf;
+	p->sink.executor = loop_executor(options->loop);
 	arena_init(&p->arena, TAGS_ARENA_BYTES);
 	return p;
 }
@@ -269,7 +238,7 @@ void polling_stop(struct polling *polling)
 
 bool polling_over(const struct polling *polling)
 {
-	return !polling->poller && !polling->persist && !polling->handovers &&
+	return !polling->poller && !polling->persist && !polling->sink.on_their_way &&
 	       !local_agent_busy(polling->agent);
 }
 

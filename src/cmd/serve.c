@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "api/inventory.h"
+#include "api/pollers.h"
 #include "api/routes.h"
 #include "api/v2_zone.h"
 #include "base/clock.h"
@@ -64,6 +65,7 @@ struct serve {
 	struct query_engine *queries;
 	struct inventory_keeper *inventory;
 	struct v2_zones *zones;
+	struct pollers *pollers;
 	struct host *host;
 	struct http_server *http;
 	struct doors *doors;
@@ -429,6 +431,7 @@ static struct http_server *new_http(struct serve *s)
 		.queries = s->queries,
 		.inventory = s->inventory,
 		.inventory_conf = s->inventory_conf,
+		.pollers = s->pollers,
 		.zones = s->zones,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
@@ -541,6 +544,7 @@ static int start(struct serve *s, struct errbuf *e)
 	s->polling = new_polling(s);
 	s->queries = new_queries(s);
 	s->zones = v2_zones_new(files_real(), "/usr/share/zoneinfo");
+	s->pollers = pollers_new();
 	int err = open_inventory(s, e);
 	s->http = new_http(s);
 	s->stop_timer = loop_timer_new(s->loop, on_stop_timer, s);
@@ -570,6 +574,7 @@ static void release(struct serve *s)
 	ingest_free(s->ingest);
 	inventory_keeper_free(s->inventory);
 	v2_zones_free(s->zones);
+	pollers_free(s->pollers);
 	pool_close(s->pool);
 	store_close(s->store);
 	loop_free(s->loop);

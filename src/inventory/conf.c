@@ -224,11 +224,11 @@ static int finish_queues(struct conf_reader *r)
 	return err;
 }
 
+/* Of what the sources hold. */
 static int read_all(struct conf_reader *r, const struct conf *conf, struct files *files)
 {
 	struct inventory_conf *made = r->made;
-	int err = add_sources(r, conf, files);
-	err = err ? err : read_sets(r);
+	int err = read_sets(r);
 	err = err ? err : queues_read(r, r->sections[CONF_SECTION_PERSIST_QUEUE]);
 	err = err ? err : add_public(r);
 	err = err ? err : read_secrets(r, conf, files);
@@ -243,8 +243,7 @@ static int read_all(struct conf_reader *r, const struct conf *conf, struct files
 				&made->credentials_count);
 }
 
-int inventory_conf_read(const struct conf *conf, struct files *files, struct inventory_conf **made,
-			struct errbuf *e)
+static struct conf_reader reader_begin(struct errbuf *e)
 {
 	struct conf_reader r = {.e = e,
 				.oids.max = OIDS_MAX,
@@ -254,15 +253,39 @@ int inventory_conf_read(const struct conf *conf, struct files *files, struct inv
 	r.made = mem_zalloc(sizeof(*r.made));
 	r.made->references = 1;
 	arena_init(&r.made->arena, INVENTORY_CONF_MAX_BYTES);
-	int err = read_all(&r, conf, files);
-	mem_free(r.oids.list);
-	mem_free(r.oidsets.list);
-	mem_free(r.queues.list);
-	mem_free(r.credentials.list);
-	*made = err ? NULL : r.made;
+	return r;
+}
+
+static int reader_end(struct conf_reader *r, int err, struct inventory_conf **made)
+{
+	mem_free(r->oids.list);
+	mem_free(r->oidsets.list);
+	mem_free(r->queues.list);
+	mem_free(r->credentials.list);
+	*made = err ? NULL : r->made;
 	if (err)
-		inventory_conf_release(r.made);
+		inventory_conf_release(r->made);
 	return err;
+}
+
+int inventory_conf_read(const struct conf *conf, struct files *files, struct inventory_conf **made,
+			struct errbuf *e)
+{
+	struct conf_reader r = reader_begin(e);
+	int err = add_sources(&r, conf, files);
+	return reader_end(&r, err ? err : read_all(&r, conf, files), made);
+}
+
+int inventory_conf_of(const struct conf_node *oids, const struct conf_node *oidsets,
+		      const struct conf *conf, struct files *files, struct inventory_conf **made,
+		      struct errbuf *e)
+{
+	struct conf_reader r = reader_begin(e);
+	const struct source source = {conf_node_copy(oids, &r.made->arena),
+				      conf_node_copy(oidsets, &r.made->arena), false};
+	r.sources[r.source_count++] = source;
+	int err = source.oids && source.oidsets ? 0 : conf_reader_full(&r);
+	return reader_end(&r, err ? err : read_all(&r, conf, files), made);
 }
 
 void inventory_conf_take(struct inventory_conf *conf)

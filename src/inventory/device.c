@@ -14,8 +14,9 @@ static bool copy_names(struct device *device, const struct device_spec *spec, st
 {
 	struct slice *names =
 		arena_alloc(&device->arena, (spec->oidset_count + 1) * sizeof(*names));
-	const struct slice from[] = {spec->name, host, spec->credentials};
-	struct slice *const to[] = {&device->name, &device->address, &device->credentials_name};
+	const struct slice from[] = {spec->name, host, spec->credentials, spec->poller};
+	struct slice *const to[] = {&device->name, &device->address, &device->credentials_name,
+				    &device->poller};
 	for (size_t i = 0; i < ARRAY_LEN(from); i++) {
 		*to[i] = arena_copy(&device->arena, from[i].data ? from[i] : SLICE(""));
 		if (!to[i]->data)
@@ -50,7 +51,8 @@ static bool resolve(struct device *device)
 		return false;
 	buf_init(&problem, DEVICE_PROBLEM_MAX_BYTES);
 	device->credentials = inventory_conf_credentials(conf, device->credentials_name);
-	if (!device->credentials)
+	/* Those of a device that somebody else polls lie where that one is. */
+	if (!device->credentials && !device->poller.len)
 		add_problem(&problem, "entry of the secrets file called", device->credentials_name);
 	for (size_t i = 0; i < device->oidset_name_count; i++) {
 		const struct oidset *set = inventory_conf_oidset(conf, device->oidset_names[i]);
@@ -108,6 +110,7 @@ struct device_spec device_spec_preset(void)
 	return (struct device_spec){.active = true,
 				    .address = SLICE(""),
 				    .credentials = SLICE(""),
+				    .poller = SLICE(""),
 				    .begin_ms = DEVICE_BEGIN_NOW,
 				    .end_ms = INVENTORY_FOREVER_MS};
 }
@@ -124,5 +127,6 @@ struct device_spec device_spec_of(const struct device *device, struct arena *are
 				    .begin_ms = device->begin_ms,
 				    .end_ms = device->end_ms,
 				    .oidsets = device->oidset_names,
-				    .oidset_count = device->oidset_name_count};
+				    .oidset_count = device->oidset_name_count,
+				    .poller = device->poller};
 }

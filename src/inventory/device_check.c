@@ -172,12 +172,32 @@ static int check_oidsets(const struct device_spec *spec, const struct inventory_
 	return 0;
 }
 
+/* A name of something that only another process knows. */
+static int check_word(const struct device_spec *spec, const char *what, struct slice word,
+		      struct errbuf *e)
+{
+	struct tag tag = {SLICE("v"), word};
+	struct errbuf why;
+	if (word.len > INVENTORY_NAME_MAX_BYTES)
+		return device_refuse(spec, e, ERR_INVALID, "the name of its %s has 1 to %d bytes",
+				     what, INVENTORY_NAME_MAX_BYTES);
+	if (memchr(word.data, ' ', word.len))
+		return device_refuse(spec, e, ERR_INVALID, "the name of its %s has no blanks",
+				     what);
+	if (tags_sort_and_check(&tag, 1, &why))
+		return device_refuse(spec, e, ERR_INVALID, "the name of its %s: %s", what,
+				     why.text);
+	return 0;
+}
+
 static int check_credentials(const struct device_spec *spec, const struct inventory_conf *known,
 			     struct errbuf *e)
 {
 	if (!spec->credentials.len)
 		return device_refuse(spec, e, ERR_INVALID,
 				     "needs credentials: the name of an entry of the secrets file");
+	if (spec->poller.len)
+		return check_word(spec, "credentials", spec->credentials, e);
 	if (known && !inventory_conf_credentials(known, spec->credentials))
 		return unknown(spec, spec->credentials, "a name of credentials in the secrets file",
 			       (const void *const *)known->credentials, known->credentials_count,
@@ -199,6 +219,7 @@ int device_spec_check(const struct device_spec *spec, const struct inventory_con
 {
 	int err = check_name(spec, e);
 	err = err ? err : check_address(spec, host, port, e);
+	err = err || !spec->poller.len ? err : check_word(spec, "poller", spec->poller, e);
 	err = err ? err : check_credentials(spec, known, e);
 	err = err ? err : check_oidsets(spec, known, e);
 	return err ? err : check_life(spec, e);

@@ -1,9 +1,10 @@
 /* A device as it is stored: a cell of table `devices`, its value a JSON object
  *
  *     {"address":"r1.example","port":161,"credentials":"lab","active":true,"begin":1370044800000,
- *      "end":253402127999000,"oidsets":["FastPollHC"]}
+ *      "end":253402127999000,"oidsets":["FastPollHC"],"poller":"site_b"}
  *
- * with times in ms. Keys that are not known are passed over: a later version may have put them. */
+ * with times in ms, `poller` only where somebody else than the server polls it. Keys that are not
+ * known are passed over: a later version may have put them. */
 #include "base/buf.h"
 #include "inventory/private.h"
 #include "wire/json.h"
@@ -30,6 +31,10 @@ void device_encode(const struct device *device, struct buf *out)
 	for (size_t i = 0; i < device->oidset_name_count; i++)
 		json_write_string(&w, device->oidset_names[i]);
 	json_write_array_end(&w);
+	if (device->poller.len) {
+		json_write_key(&w, "poller");
+		json_write_string(&w, device->poller);
+	}
 	json_write_object_end(&w);
 }
 
@@ -65,6 +70,8 @@ int device_decode(struct slice name, struct slice text, struct arena *arena,
 	err = err ? err : json_get_i64(root, "end", &spec->end_ms, NULL);
 	err = err ? err : json_get_array(root, "oidsets", &oidsets, NULL);
 	err = err ? err : decode_oidsets(oidsets, arena, spec);
+	if (!err && json_member(root, "poller"))
+		err = json_get_text(root, "poller", &spec->poller, NULL);
 	if (err)
 		return err;
 	const char *address = arena_printf(arena, "[%.*s]:%d", (int)host.len, host.data, (int)port);

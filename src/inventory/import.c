@@ -7,8 +7,8 @@
 enum { COLUMNS_MAX = 16, IMPORT_DEVICES_MAX = INVENTORY_DEVICES_MAX };
 
 /* In both formats. */
-static const char *const keys[] = {"name",   "address", "credentials", "oidsets",
-				   "active", "begin",   "end",         NULL};
+static const char *const keys[] = {"name",  "address", "credentials", "oidsets", "active",
+				   "begin", "end",     "poller",      NULL};
 
 struct import {
 	const char *file;
@@ -74,6 +74,8 @@ static int take(const struct import *in, struct device_spec *spec, size_t line, 
 		spec->address = text;
 	else if (strcmp(key, "credentials") == 0)
 		spec->credentials = text;
+	else if (strcmp(key, "poller") == 0)
+		spec->poller = text;
 	else if (strcmp(key, "oidsets") == 0)
 		return split_names(in, text, spec);
 	else if (strcmp(key, "active") == 0)
@@ -142,6 +144,19 @@ static int take_node(struct import *in, const struct conf_node *node)
 	return err ? err : check(in, spec);
 }
 
+static int take_nodes(struct import *in, const struct conf_node *list)
+{
+	int err = conf_node_check_list(list, in->e);
+	if (err)
+		return err;
+	in->specs = arena_alloc(in->arena, (list->count + 1) * sizeof(*in->specs));
+	if (!in->specs || list->count > IMPORT_DEVICES_MAX)
+		return too_large(in);
+	for (const struct conf_node *n = list->first; n && !err; n = n->next)
+		err = take_node(in, n);
+	return err;
+}
+
 static int parse_yaml(struct import *in, struct slice text)
 {
 	static const char *const top[] = {"devices", NULL};
@@ -151,15 +166,7 @@ static int parse_yaml(struct import *in, struct slice text)
 	const struct conf_node *list = err ? NULL : conf_node_member(root, "devices");
 	if (!err && !list)
 		return errbuf_set(in->e, ERR_INVALID, "%s: has no list `devices`", in->file);
-	err = err ? err : conf_node_check_list(list, in->e);
-	if (err)
-		return err;
-	in->specs = arena_alloc(in->arena, (list->count + 1) * sizeof(*in->specs));
-	if (!in->specs || list->count > IMPORT_DEVICES_MAX)
-		return too_large(in);
-	for (const struct conf_node *n = list->first; n && !err; n = n->next)
-		err = take_node(in, n);
-	return err;
+	return err ? err : take_nodes(in, list);
 }
 
 /* ---- CSV (RFC 4180), a line a record ----------------------------------------------------------
@@ -237,7 +244,7 @@ static int read_head(const struct import *in, struct slice line, struct head *he
 			k++;
 		snprintf(why, sizeof(why),
 			 "'" SHOWN "' is not a column: they are name, address, "
-			 "credentials, oidsets, active, begin, end",
+			 "credentials, oidsets, active, begin, end, poller",
 			 SHOWN_OF(field));
 		if (!keys[k] || head->count == COLUMNS_MAX)
 			return refuse(in, 1, "", why);
@@ -290,6 +297,16 @@ static int parse_csv(struct import *in, struct slice text)
 		if (trim(line).len)
 			err = take_record(in, &head, line, number);
 	}
+	return err;
+}
+
+int device_list_read(const struct conf_node *list, struct arena *arena, struct device_spec **specs,
+		     size_t *count, struct errbuf *e)
+{
+	struct import in = {.file = list->file, .arena = arena, .e = e};
+	int err = take_nodes(&in, list);
+	*specs = in.specs;
+	*count = in.count;
 	return err;
 }
 

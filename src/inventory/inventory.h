@@ -234,6 +234,7 @@ struct device {
 	const struct credentials *credentials; /* NULL: of that name there are none */
 	bool active;
 	int64_t begin_ms, end_ms;            /* it is polled while begin <= now < end */
+	struct slice poller;                 /* who polls it; empty: the server itself */
 	const struct oidset *const *oidsets; /* ascending by name */
 	size_t oidset_count;
 	/* What it names that the configuration does not have, as a sentence; empty: nothing. */
@@ -259,6 +260,8 @@ void device_state_succeeded(struct device_state *state, int64_t now_ms);
 void device_state_failed(struct device_state *state, int64_t now_ms, bool resolved,
 			 const char *why);
 struct device_status device_state_read(const struct device_state *state);
+/* What a poller elsewhere says. */
+void device_state_set(struct device_state *state, const struct device_status *status);
 
 /* ---- A picture ------------------------------------------------------------------------------ */
 
@@ -287,6 +290,7 @@ struct device_spec {
 	int64_t begin_ms, end_ms;
 	const struct slice *oidsets;
 	size_t oidset_count;
+	struct slice poller;
 	/* Where it stands, for sentences about it; file NULL: nowhere. */
 	const char *file;
 	size_t line;
@@ -295,7 +299,7 @@ struct device_spec {
 /* In a spec's begin_ms: when it is added. */
 #define DEVICE_BEGIN_NOW INT64_C(-1)
 
-/* Active, from now for ever, without address, credentials and OIDSets. */
+/* Active, from now for ever, polled by the server, without address, credentials and OIDSets. */
 struct device_spec device_spec_preset(void);
 /* As the device is; to be changed. Slices point into it; the address is made in `arena`. */
 struct device_spec device_spec_of(const struct device *device, struct arena *arena);
@@ -369,10 +373,34 @@ int inventory_keeper_change(struct inventory_keeper *keeper,
 /* ---- Lists of devices ----------------------------------------------------------------------- */
 
 /* A list as people write it, for an import: CSV if the name ends in .csv (a head of columns name,
- * address, credentials, oidsets (blanks between), active, begin, end), else YAML (`devices`: a list
- * of mappings with these keys). In the arena. ERR_INVALID with file and line. */
+ * address, credentials, oidsets (blanks between), active, begin, end, poller), else YAML
+ * (`devices`: a list of mappings with these keys). In the arena. ERR_INVALID with file and line. */
 int device_list_parse(const char *file, struct slice text, struct arena *arena,
 		      struct device_spec **specs, size_t *count, struct errbuf *e) MUST_CHECK;
+
+/* ---- Pollers elsewhere ---------------------------------------------------------------------- */
+
+enum { INVENTORY_DOCUMENT_MAX_BYTES = 256 << 20 };
+
+/* What a poller of that name has to know, see document.c; `out` has failed where it is too long. */
+void inventory_document_write(const struct inventory *inventory, struct slice poller,
+			      struct buf *out);
+
+/* The inventory of such a poller, made of documents. One thread. */
+struct inventory_copy;
+
+/* Credentials are those of the secrets file that `conf` names. All three outlive it. */
+struct inventory_copy *inventory_copy_new(struct slice poller, const struct conf *conf,
+					  struct files *files);
+void inventory_copy_free(struct inventory_copy *copy); /* NULL is allowed */
+/* Takes a document: devices of which it says nothing new stay the objects they are. An error, with
+ * file and line, changes nothing. */
+int inventory_copy_read(struct inventory_copy *copy, const char *file, struct slice text,
+			struct errbuf *e) MUST_CHECK;
+/* The next document is read as if it were the first, and the secrets file with it. */
+void inventory_copy_forget(struct inventory_copy *copy);
+/* Of the last document, the copy's own reference; NULL: there was none. */
+const struct inventory *inventory_copy_picture(const struct inventory_copy *copy);
 
 /* ---- Versioned rows ------------------------------------------------------------------------- */
 

@@ -270,7 +270,8 @@ static bool names_as_before(const struct inventory_change *change, const struct 
 	if (change->op == INVENTORY_RENAME)
 		return true;
 	if (!before || before->oidset_name_count != spec->oidset_count ||
-	    !slice_equal(before->credentials_name, spec->credentials))
+	    !slice_equal(before->credentials_name, spec->credentials) ||
+	    !slice_equal(before->poller, spec->poller))
 		return false;
 	for (size_t i = 0; i < spec->oidset_count; i++) {
 		if (!slice_equal(before->oidset_names[i], spec->oidsets[i]))
@@ -296,8 +297,10 @@ static const struct device *make_device(struct inventory_change *change,
 	if (device_spec_check(&made, known ? NULL : keeper->options.conf, &host, &port,
 			      &change->error))
 		return NULL;
-	struct device *device =
-		device_new(&made, host, port, keeper->options.conf, before ? before->state : NULL);
+	/* Another poller has not said anything of it yet. */
+	bool same_poller = before && slice_equal(before->poller, made.poller);
+	struct device *device = device_new(&made, host, port, keeper->options.conf,
+					   same_poller ? before->state : NULL);
 	if (!device)
 		device_refuse(spec, &change->error, ERR_LIMIT, "is too long");
 	return device;

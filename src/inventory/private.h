@@ -64,6 +64,12 @@ int oidsets_link(struct conf_reader *r) MUST_CHECK;
 int queues_read(struct conf_reader *r, const struct conf_node *section) MUST_CHECK;
 int credentials_read(struct conf_reader *r, const struct conf_node *root, bool shipped) MUST_CHECK;
 
+/* From definitions that stand elsewhere than in the configuration: of that the secrets file alone
+ * counts. Copies what the nodes hold. As inventory_conf_read. */
+int inventory_conf_of(const struct conf_node *oids, const struct conf_node *oidsets,
+		      const struct conf *conf, struct files *files, struct inventory_conf **made,
+		      struct errbuf *e) MUST_CHECK;
+
 /* ---- Devices -------------------------------------------------------------------------------- */
 
 enum { DEVICE_MAX_BYTES = 128 << 10, DEVICE_PROBLEM_MAX_BYTES = 400 };
@@ -82,6 +88,10 @@ int device_spec_check(const struct device_spec *spec, const struct inventory_con
 /* `FILE:LINE: device NAME: ` before the sentence; returns `err`. */
 int device_refuse(const struct device_spec *spec, struct errbuf *e, int err, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);
+
+/* The list of a device_list_parse, as a node. */
+int device_list_read(const struct conf_node *list, struct arena *arena, struct device_spec **specs,
+		     size_t *count, struct errbuf *e) MUST_CHECK;
 
 /* As it is stored. ERR_INVALID: nobody wrote that. */
 void device_encode(const struct device *device, struct buf *out);

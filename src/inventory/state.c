@@ -58,3 +58,10 @@ struct device_status device_state_read(const struct device_state *state)
 	pthread_mutex_unlock(lock);
 	return status;
 }
+
+void device_state_set(struct device_state *state, const struct device_status *status)
+{
+	pthread_mutex_lock(&state->lock);
+	state->status = *status;
+	pthread_mutex_unlock(&state->lock);
+}

@@ -28,6 +28,8 @@ struct poller_sink {
 
 struct poller_options {
 	struct clock *clock;
+	/* Polls the devices of this poller; empty: those that name none. Outlives it. */
+	struct slice name;
 	struct poller_sink sink;
 	size_t ring_messages_max, ring_bytes_max; /* 0: POLLER_RING_* */
 	/* How long names of interfaces are relied on where the device vouches for them; how long
@@ -53,7 +55,8 @@ enum {
 int poller_open(const struct poller_options *options, struct poller **poller,
 		struct errbuf *e) MUST_CHECK;
 /* What is polled from now on; takes a reference of its own. To be called by the inventory's
- * listener. */
+ * listener. Where its configuration is another one than before, messages that wait still come to
+ * the sink, with OIDSets that may be gone. */
 void poller_set_inventory(struct poller *poller, const struct inventory *inventory);
 /* The sink, having said ERR_BUSY or ERR_FULL, may take something again: sooner than it would be
  * offered anyway (POLLER_SINK_RETRY_MS). */

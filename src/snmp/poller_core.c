@@ -248,22 +248,24 @@ void core_set_inventory(struct core *core, const struct inventory *inventory)
 {
 	struct polled_device **list =
 		mem_alloc_array(inventory->device_count, sizeof(struct polled_device *));
-	size_t k = 0;
+	size_t k = 0, count = 0;
 	for (size_t i = 0; i < inventory->device_count; i++) {
 		const struct device *device = inventory->devices[i];
+		if (!slice_equal(device->poller, core->options.name))
+			continue;
 		while (k < core->device_count &&
 		       slice_compare(core->devices[k]->device->name, device->name) < 0)
 			device_end(core, core->devices[k++]);
 		bool known = k < core->device_count &&
 			     slice_equal(core->devices[k]->device->name, device->name);
-		list[i] = known ? core->devices[k++] : device_new(core);
-		device_update(core, list[i], inventory, device);
+		list[count] = known ? core->devices[k++] : device_new(core);
+		device_update(core, list[count++], inventory, device);
 	}
 	while (k < core->device_count)
 		device_end(core, core->devices[k++]);
 	mem_free(core->devices);
 	core->devices = list;
-	core->device_count = inventory->device_count;
+	core->device_count = count;
 	inventory_take(inventory);
 	inventory_release(core->inventory);
 	core->inventory = inventory;

@@ -50,7 +50,7 @@ def test_devices_are_added_listed_changed_and_removed(inventory):
         "--credentials", "core", "--end", "2020-01-02", "--begin", "2020-01-01")
     found = listed(inventory)
     assert found["rtr_a"] == {"name": "rtr_a", "address": "192.0.2.1", "port": "161",
-                              "credentials": "lab", "oidsets": "IfRefPoll IfXTable",
+                              "credentials": "lab", "poller": "", "oidsets": "IfRefPoll IfXTable",
                               "state": "waiting", "since": "", "reason": ""}
     assert found["rtr_b"]["address"] == "2001:db8::1" and found["rtr_b"]["port"] == "1161"
     assert found["rtr_b"]["oidsets"] == "Errors FastPollHC"
@@ -132,7 +132,8 @@ def test_what_is_wrong_is_said_and_changes_nothing(inventory):
     assert post("[")[0] == 400
     assert post("7") == (400, "a device is an object", 0)
     assert post(json.dumps([good, {**good, "name": "d", "port": 1}])) == (
-        400, "port is not known: name, address, credentials, active, begin, end and oidsets are", 1)
+        400, "port is not known: name, address, credentials, active, begin, end, oidsets "
+        "and poller are", 1)
     assert post(json.dumps([good, {**good, "active": 1}])) == (
         400, "active must be true or false", 1)
     assert post(json.dumps([good, good])) == (400, "device c: stands twice", 1)

@@ -101,7 +101,7 @@ static void bad_csv_has_its_line(void **state)
 {
 	(void)state;
 	static const char *const columns = "is not a column: they are name, address, credentials, "
-					   "oidsets, active, begin, end";
+					   "oidsets, active, begin, end, poller";
 	char sentence[300];
 	snprintf(sentence, sizeof(sentence), "d.csv:1: 'nam' %s", columns);
 	assert_refused("d.csv", "nam,address\n", sentence);

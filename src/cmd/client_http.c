@@ -1,0 +1,187 @@
+#include "cmd/client_http.h"
+
+#include <curl/curl.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "wire/json.h"
+
+enum {
+	CONNECT_TIMEOUT_S = 10,
+	SENTENCE_MAX_BYTES = 1024,
+	URL_MAX_BYTES = 1 << 20,
+	JSON_ARENA_MAX_BYTES = 64 << 20,
+};
+
+struct client_http {
+	struct client_http_options options;
+	CURL *curl;
+	struct client_call *call; /* under way */
+	char error_text[CURL_ERROR_SIZE];
+};
+
+struct client_http *client_http_new(const struct client_http_options *options)
+{
+	struct client_http *http = mem_zalloc(sizeof(*http));
+	http->options = *options;
+	http->curl = curl_easy_init();
+	ASSERT(http->curl);
+	return http;
+}
+
+void client_http_free(struct client_http *http)
+{
+	if (!http)
+		return;
+	curl_easy_cleanup(http->curl);
+	mem_free(http);
+}
+
+/* ---- What libcurl asks back --------------------------------------------------------------------
+ */
+
+static size_t take_body(char *data, size_t size, size_t count, void *user)
+{
+	const struct client_http *http = user;
+	const struct client_call *call = http->call;
+	struct slice piece = {data, size * count};
+	long status = 0;
+
+	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
+	return !call->take || call->take(call->owner, status, piece) ? piece.len : piece.len + 1;
+}
+
+static int look_at_time(void *user, UNUSED curl_off_t download, UNUSED curl_off_t downloaded,
+			UNUSED curl_off_t upload, UNUSED curl_off_t uploaded)
+{
+	const struct client_http *http = user;
+	return atomic_load(http->options.cancelled);
+}
+
+/* ---- A call ------------------------------------------------------------------------------------
+ */
+
+static void set_up(struct client_http *http, const char *url)
+{
+	const struct client_http_options *o = &http->options;
+	CURL *curl = http->curl;
+
+	curl_easy_reset(curl); /* keeps the connection */
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_TIMEOUT_S);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)o->timeout_ms);
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	if (o->compressed)
+		curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "");
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, "granary/" GRANARY_VERSION);
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, http->error_text);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, http);
+	if (o->cancelled) {
+		curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+		curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_at_time);
+		curl_easy_setopt(curl, CURLOPT_XFERINFODATA, http);
+	}
+}
+
+static struct curl_slist *set_headers(CURL *curl, const struct client_call *call)
+{
+	struct curl_slist *headers = NULL;
+
+	for (size_t i = 0; i < CLIENT_HEADERS_MAX && call->headers[i]; i++)
+		headers = curl_slist_append(headers, call->headers[i]);
+	if (call->body.data) {
+		headers = curl_slist_append(headers, "Expect:");
+		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.len);
+		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, call->body.data);
+	}
+	if (call->method)
+		curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+	return headers;
+}
+
+static int fail(const struct client_http *http, CURLcode code, struct errbuf *e)
+{
+	int err = code == CURLE_ABORTED_BY_CALLBACK  ? ERR_CANCELLED
+		  : code == CURLE_OPERATION_TIMEDOUT ? ERR_TIMEOUT
+		  : code == CURLE_COULDNT_CONNECT    ? ERR_NOT_FOUND
+						     : ERR_INVALID;
+	return errbuf_set(e, err, "%s: %s%s", http->options.server,
+			  http->error_text[0] ? http->error_text : curl_easy_strerror(code),
+			  err == ERR_NOT_FOUND ? ". Is the server running?" : "");
+}
+
+static void take_headers(CURL *curl, struct client_call *call)
+{
+	struct curl_header *header;
+	curl_off_t retry_after_s = 0;
+
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &call->status);
+	curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &retry_after_s);
+	call->retry_after_ms = (int64_t)retry_after_s * 1000;
+	call->cut = curl_easy_header(curl, "X-Granary-Cut", 0, CURLH_HEADER | CURLH_TRAILER, -1,
+				     &header) == CURLHE_OK;
+	call->etag[0] = 0;
+	if (curl_easy_header(curl, "ETag", 0, CURLH_HEADER, -1, &header) == CURLHE_OK &&
+	    strlen(header->value) <= CLIENT_ETAG_MAX_BYTES)
+		snprintf(call->etag, sizeof(call->etag), "%s", header->value);
+}
+
+int client_http_call(struct client_http *http, struct client_call *call, struct errbuf *e)
+{
+	size_t server_len = strlen(http->options.server);
+	struct buf url;
+
+	while (server_len && http->options.server[server_len - 1] == '/')
+		server_len--;
+	buf_init(&url, URL_MAX_BYTES);
+	buf_printf(&url, "%.*s%s", (int)server_len, http->options.server, call->path);
+	buf_append_char(&url, '\0');
+	http->call = call;
+	http->error_text[0] = 0;
+	set_up(http, url.data);
+	struct curl_slist *headers = set_headers(http->curl, call);
+	CURLcode code = curl_easy_perform(http->curl);
+	take_headers(http->curl, call);
+	http->call = NULL;
+	curl_slist_free_all(headers);
+	buf_release(&url);
+	return code == CURLE_OK ? 0 : fail(http, code, e);
+}
+
+/* ---- Errors ------------------------------------------------------------------------------------
+ */
+
+static struct slice find_sentence(struct slice body, struct arena *arena)
+{
+	static const struct slice nothing = SLICE("no reason given");
+	const struct json *error, *list;
+	struct slice text;
+	struct json *root;
+
+	if (json_parse(body, arena, &root, NULL))
+		return body.len ? body : nothing;
+	if (json_get_text(json_member(root, "error"), "message", &text, NULL) == 0)
+		return text;
+	list = json_member(root, "errors");
+	error = list && list->type == JSON_T_ARRAY ? list->first : NULL;
+	if (json_get_text(error, "error", &text, NULL) == 0 ||
+	    json_get_text(root, "error", &text, NULL) == 0)
+		return text;
+	return body;
+}
+
+void client_http_sentence(struct slice body, char *sentence, size_t sentence_bytes)
+{
+	struct arena arena;
+
+	arena_init(&arena, JSON_ARENA_MAX_BYTES);
+	struct slice text = find_sentence(body, &arena);
+	size_t len = text.len < sentence_bytes ? text.len : sentence_bytes - 1;
+	memcpy(sentence, text.data, len);
+	sentence[len] = 0;
+	arena_release(&arena);
+}

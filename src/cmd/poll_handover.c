@@ -1,0 +1,390 @@
+#include "cmd/poll_handover.h"
+
+#include <pthread.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/stats.h"
+#include "cmd/client_http.h"
+#include "loop/thread.h"
+#include "queue/queue.h"
+
+enum {
+	WRITE_MAX_BYTES = 48 << 20,
+	ARENA_MAX_BYTES = 4 << 20, /* of reasons */
+	/* A batch of the queue, or one message that is longer. */
+	FRAMES_MAX_BYTES = 32 << 20,
+	ANSWER_MAX_BYTES = 64 << 10,
+	REST_MS = 200, /* before what failed here is tried again */
+	LINES_A_MINUTE = 3,
+};
+
+/*        taken            all sent           durable
+ *  TAKES -----> SENDS ----------------> WRITES ------> TAKES
+ *               ^   | not now            ^   | busy
+ *               |   v                    |   v
+ *           RESTS_TO_SEND            RESTS_TO_WRITE
+ */
+enum state { TAKES, RESTS_TO_TAKE, SENDS, RESTS_TO_SEND, WRITES, RESTS_TO_WRITE };
+
+enum verdict { TAKEN, REFUSED, LATER };
+
+struct poll_handover {
+	struct poll_handover_options options;
+	struct loop_thread *thread;
+	struct loop *loop;
+	struct loop_timer *rest;
+	struct client_http *http;
+	struct queue_worker *taker;
+	enum state state;
+	bool stopping;
+	int64_t rest_ms; /* the next rest; 0: all is well */
+	struct log_rate lines;
+	struct task begin, stop, stopped_task;
+	void (*stopped)(void *owner);
+	void *owner;
+
+	pthread_mutex_t lock; /* guards problem */
+	struct errbuf problem;
+
+	/* Of what was taken. */
+	struct queue_batch *taken;
+	size_t done;  /* messages that the server has, or that are refused */
+	size_t width; /* how many are sent at once */
+	struct refused {
+		const struct queue_message *message;
+		const char *reason;
+	} * refused;
+	size_t refused_count;
+	struct arena arena;
+	struct buf frames, answer;
+	struct store_write *write;
+};
+
+static void rest(struct poll_handover *h, enum state state, int64_t ms)
+{
+	h->state = state;
+	loop_timer_start(h->rest, (uint64_t)ms, 0);
+}
+
+static void set_problem(struct poll_handover *h, const char *text)
+{
+	pthread_mutex_lock(&h->lock);
+	snprintf(h->problem.text, sizeof(h->problem.text), "%s", text);
+	pthread_mutex_unlock(&h->lock);
+}
+
+void poll_handover_problem(struct poll_handover *h, struct errbuf *problem)
+{
+	pthread_mutex_lock(&h->lock);
+	*problem = h->problem;
+	pthread_mutex_unlock(&h->lock);
+}
+
+static void take(struct poll_handover *h)
+{
+	h->state = TAKES;
+	queue_take(h->taker);
+}
+
+static void give_back(struct poll_handover *h, bool stored)
+{
+	queue_finish(h->taken, stored);
+	h->taken = NULL;
+	arena_reset(&h->arena);
+}
+
+/* ---- Sending --------------------------------------------------------------------------------- */
+
+static bool take_answer(void *owner, UNUSED long status, struct slice piece)
+{
+	struct poll_handover *h = owner;
+	buf_append(&h->answer, piece.data, piece.len); /* what does not fit is not needed */
+	return true;
+}
+
+/* Each message behind its length. */
+static void make_frames(struct poll_handover *h)
+{
+	buf_clear(&h->frames);
+	for (size_t i = h->done; i < h->done + h->width; i++) {
+		struct slice bytes = h->taken->messages[i].bytes;
+		uint32_t len = (uint32_t)bytes.len; /* least byte first on all that we run on */
+		buf_append(&h->frames, &len, sizeof(len));
+		buf_append(&h->frames, bytes.data, bytes.len);
+	}
+}
+
+static enum verdict verdict_of(const struct poll_handover *h, const struct client_call *call,
+			       struct errbuf *why)
+{
+	char sentence[256];
+	if (call->status == 204)
+		return TAKEN;
+	client_http_sentence(buf_slice(&h->answer), sentence, sizeof(sentence));
+	if (call->status == 400 || call->status == 413 || call->status == 422) {
+		errbuf_set(why, ERR_INVALID, "%s", sentence);
+		return REFUSED;
+	}
+	errbuf_set(why, ERR_BUSY, "%s: status %ld: %s", h->options.server, call->status, sentence);
+	return LATER;
+}
+
+static enum verdict post(struct poll_handover *h, int64_t *retry_after_ms, struct errbuf *why)
+{
+	struct client_call call = {
+		.path = "/api/polls",
+		.headers = {"Content-Type: application/octet-stream"},
+		.take = take_answer,
+		.owner = h,
+	};
+	make_frames(h);
+	buf_clear(&h->answer);
+	call.body = buf_slice(&h->frames);
+	int err = h->frames.failed
+			  ? errbuf_set(why, ERR_LIMIT, "it is longer than a request may be")
+			  : client_http_call(h->http, &call, why);
+	if (err == ERR_LIMIT)
+		return REFUSED;
+	*retry_after_ms = err ? 0 : call.retry_after_ms;
+	return err ? LATER : verdict_of(h, &call, why);
+}
+
+static void all_is_well(struct poll_handover *h)
+{
+	if (h->rest_ms) {
+		log_info("%s takes polls again", h->options.server);
+		set_problem(h, "");
+	}
+	h->rest_ms = 0;
+}
+
+static void wait_for_server(struct poll_handover *h, int64_t retry_after_ms, const char *why)
+{
+	uint64_t left_out;
+	int64_t ms = h->rest_ms ? 2 * h->rest_ms : HANDOVER_REST_MIN_MS;
+	stat_add(STAT_handover_failures, 1);
+	set_problem(h, why);
+	if (log_rate_take(&h->lines, clock_mono_ms(h->options.clock), &left_out))
+		log_warn("polls wait in the spool: %s (%llu such lines left out)", why,
+			 (unsigned long long)left_out);
+	ms = ms > retry_after_ms ? ms : retry_after_ms;
+	h->rest_ms = ms < HANDOVER_REST_MAX_MS ? ms : HANDOVER_REST_MAX_MS;
+	rest(h, RESTS_TO_SEND, h->rest_ms);
+}
+
+static void move_on(struct poll_handover *h, size_t width)
+{
+	size_t left = h->taken->count - h->done;
+	h->width = width < left ? width : left;
+}
+
+static void took(struct poll_handover *h)
+{
+	stat_add(STAT_handover_taken, (int64_t)h->width);
+	h->done += h->width;
+	move_on(h, 2 * h->width);
+}
+
+/* One of those sent is wrong: the fewer the next time, until it is found. */
+static void refuse(struct poll_handover *h, const char *why)
+{
+	if (h->width > 1) {
+		move_on(h, h->width / 2);
+		return;
+	}
+	const struct queue_message *message = &h->taken->messages[h->done];
+	const char *reason = arena_printf(&h->arena, "%s", why);
+	stat_add(STAT_handover_refused, 1);
+	log_warn("a poll of " SHOWN " is set aside: %s", SHOWN_OF(message->key), why);
+	h->refused[h->refused_count++] =
+		(struct refused){message, reason ? reason : "the server refuses it"};
+	h->done++;
+	move_on(h, 1);
+}
+
+static void write_end(struct poll_handover *h);
+
+/* Until all has been sent, or it has to wait. */
+static void send_all(struct poll_handover *h)
+{
+	h->state = SENDS;
+	while (h->done < h->taken->count) {
+		struct errbuf why = {""};
+		int64_t retry_after_ms = 0;
+		enum verdict verdict = post(h, &retry_after_ms, &why);
+		if (atomic_load(h->options.cancelled)) {
+			give_back(h, false);
+			take(h); /* which is cancelled, or soon will be */
+			return;
+		}
+		if (verdict == LATER) {
+			wait_for_server(h, retry_after_ms, why.text);
+			return;
+		}
+		all_is_well(h);
+		if (verdict == TAKEN)
+			took(h);
+		else
+			refuse(h, why.text);
+	}
+	write_end(h);
+}
+
+/* ---- What has been sent leaves the spool ------------------------------------------------------
+ */
+
+static void written(struct store_write *write, int err)
+{
+	struct poll_handover *h = write->owner;
+	give_back(h, !err);
+	if (err)
+		rest(h, RESTS_TO_TAKE, REST_MS);
+	else
+		take(h);
+}
+
+static void submit(struct poll_handover *h)
+{
+	int err = queue_submit(h->taken, h->write);
+	if (!err)
+		h->state = WRITES;
+	else if (h->stopping)
+		written(h->write, err);
+	else
+		rest(h, RESTS_TO_WRITE, REST_MS);
+}
+
+static void write_end(struct poll_handover *h)
+{
+	int err = 0;
+	store_write_reset(h->write);
+	for (size_t i = 0; i < h->refused_count && !err; i++)
+		err = queue_put_aside(h->taken, h->refused[i].message, h->refused[i].reason,
+				      h->write);
+	err = err ? err : queue_acknowledge(h->taken, h->write);
+	ASSERT(!err); /* a batch is bounded, and so is what is kept of a message */
+	submit(h);
+}
+
+/* ---- Taking ---------------------------------------------------------------------------------- */
+
+static void end(struct poll_handover *h)
+{
+	loop_timer_close(h->rest);
+	queue_worker_free(h->taker);
+	store_write_free(h->write);
+	client_http_free(h->http);
+	arena_release(&h->arena);
+	buf_release(&h->frames);
+	buf_release(&h->answer);
+	h->options.executor->post(h->options.executor, &h->stopped_task);
+}
+
+static void on_taken(struct queue_worker *taker, struct queue_batch *taken, int err)
+{
+	struct poll_handover *h = queue_worker_owner(taker);
+	if (err == ERR_CANCELLED) {
+		end(h);
+		return;
+	}
+	if (err) {
+		rest(h, RESTS_TO_TAKE, REST_MS);
+		return;
+	}
+	h->taken = taken;
+	h->refused = arena_alloc(&h->arena, taken->count * sizeof(*h->refused));
+	ASSERT(h->refused); /* a batch is bounded by its queue */
+	h->refused_count = h->done = 0;
+	h->width = taken->count;
+	send_all(h);
+}
+
+static void on_rest(void *owner)
+{
+	struct poll_handover *h = owner;
+	if (h->state == RESTS_TO_WRITE)
+		submit(h);
+	else if (h->state == RESTS_TO_SEND)
+		send_all(h);
+	else
+		take(h);
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static void run_begin(struct task *task)
+{
+	struct poll_handover *h = CONTAINER_OF(task, struct poll_handover, begin);
+	const struct client_http_options http = {
+		.server = h->options.server,
+		.timeout_ms = HANDOVER_TIMEOUT_MS,
+		.cancelled = h->options.cancelled,
+	};
+	const struct queue_worker_options taker = {
+		.executor = loop_executor(h->loop),
+		.taken = on_taken,
+		.owner = h,
+	};
+	h->http = client_http_new(&http);
+	h->rest = loop_timer_new(h->loop, on_rest, h);
+	h->write = store_write_new(h->options.store, WRITE_MAX_BYTES);
+	h->write->executor = taker.executor;
+	h->write->done = written;
+	h->write->owner = h;
+	h->taker = queue_worker_new(h->options.spool, &taker);
+	take(h);
+}
+
+/* Back on the owner's thread. */
+static void run_stopped(struct task *task)
+{
+	struct poll_handover *h = CONTAINER_OF(task, struct poll_handover, stopped_task);
+	void (*stopped)(void *owner) = h->stopped;
+	void *owner = h->owner;
+	loop_thread_free(h->thread);
+	pthread_mutex_destroy(&h->lock);
+	mem_free(h);
+	stopped(owner);
+}
+
+static void run_stop(struct task *task)
+{
+	struct poll_handover *h = CONTAINER_OF(task, struct poll_handover, stop);
+	h->stopping = true;
+	queue_worker_cancel(h->taker);
+	if (h->state == RESTS_TO_SEND) {
+		give_back(h, false);
+		take(h);
+	} else if (h->state == RESTS_TO_TAKE || h->state == RESTS_TO_WRITE) {
+		loop_timer_start(h->rest, 0, 0);
+	}
+}
+
+struct poll_handover *poll_handover_new(const struct poll_handover_options *options)
+{
+	struct poll_handover *h = mem_zalloc(sizeof(*h));
+	h->options = *options;
+	h->lines.lines_max = LINES_A_MINUTE;
+	h->begin.run = run_begin;
+	h->stop.run = run_stop;
+	h->stopped_task.run = run_stopped;
+	pthread_mutex_init(&h->lock, NULL);
+	arena_init(&h->arena, ARENA_MAX_BYTES);
+	buf_init(&h->frames, FRAMES_MAX_BYTES);
+	buf_init(&h->answer, ANSWER_MAX_BYTES);
+	h->thread = loop_thread_new("handover");
+	h->loop = loop_thread_loop(h->thread);
+	struct executor *executor = loop_executor(h->loop);
+	executor->post(executor, &h->begin);
+	return h;
+}
+
+void poll_handover_stop(struct poll_handover *h, void (*stopped)(void *owner), void *owner)
+{
+	h->stopped = stopped;
+	h->owner = owner;
+	struct executor *executor = loop_executor(h->loop);
+	executor->post(executor, &h->stop);
+}

@@ -1,0 +1,44 @@
+#include "cmd/poll_sink.h"
+
+#include <stdatomic.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "queue/queue.h"
+
+/* One message on its way. */
+struct passage {
+	struct queue_put put;
+	struct poll_sink *sink;
+};
+
+/* What the store could not make durable after all is lost as a poll is that came too late: the next
+ * one has what it counted. */
+static void arrived(struct queue_put *put, int err)
+{
+	struct passage *passage = CONTAINER_OF(put, struct passage, put);
+	if (err)
+		stat_add(STAT_polling_lost, 1);
+	atomic_fetch_sub(&passage->sink->on_their_way, 1);
+	mem_free(passage);
+}
+
+int poll_sink_put(struct poll_sink *sink, struct queue *queue, struct slice device,
+		  struct slice message)
+{
+	struct passage *passage = mem_zalloc(sizeof(*passage));
+	passage->sink = sink;
+	passage->put = (struct queue_put){
+		.key = device,
+		.bytes = message,
+		.executor = sink->executor,
+		.done = arrived,
+	};
+	atomic_fetch_add(&sink->on_their_way, 1);
+	int err = queue_put(queue, &passage->put);
+	if (err) {
+		atomic_fetch_sub(&sink->on_their_way, 1);
+		mem_free(passage);
+	}
+	return err;
+}
