@@ -48,7 +48,9 @@ static const char own[] =
 	"oids: {mine: {oid: 1.3.6.1.4.1.9.9, type: Counter64, aggregate: true, alias: own/in}}\n"
 	"oidsets:\n"
 	"  Own: {frequency: 1500ms, correlator: GenericOid, correlate_oid: ifDescr, tags: [port],\n"
-	"        oids: [mine, ifMtu], aggregates: [1h, 1d], ttl: 90d, set_name: FastPollHC}\n"
+	"        oids: [mine, ifMtu], aggregates: [1h, 1d], ttl: 90d, set_name: Twin}\n"
+	"  Twin: {frequency: 1500ms, correlator: GenericOid, correlate_oid: ifDescr, tags: [port],\n"
+	"         oids: [mine, ifMtu], aggregates: [1h, 1d], ttl: 90d}\n"
 	"  Quiet: {frequency: 30s, correlator: IfName, oids: [ifMtu], skip_undescribed: true}\n";
 
 static int setup(UNUSED void **state)
