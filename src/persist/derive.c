@@ -6,21 +6,29 @@
 #include "rate/job.h"
 #include "rate/oidset.h"
 
-enum { ARENA_MAX_BYTES = 256 << 20 }; /* of the table at work */
+enum {
+	ARENA_MAX_BYTES = 256 << 20, /* of one table at work */
+	JOBS = 8,                    /* under way at once: their writes share commits */
+};
+
+/* A job and its table. The source may be gone by the time the job is done. */
+struct derivation {
+	struct deriver *deriver;
+	struct rate_job *job;
+	struct arena arena; /* of the table */
+	struct rate_table table;
+	bool running;
+};
 
 struct deriver {
 	const struct persist_base *base;
 	struct layouts *layouts;
-	struct rate_job *job;
-	struct arena arena; /* of the table at work */
-	struct rate_table table;
-	bool running, stopped;
-	/* Of the source at work; it may be gone by the time the job is done. */
-	uint64_t hash;
-	int64_t until_ms;
-	/* What was asked for, the first of them at work: its rates are brought up to date by the
-	 * job, then recomputed. */
+	struct derivation jobs[JOBS]; /* of what is due */
+	bool stopped;
+	/* What was asked for, the first of them at work: its rates are brought up to date by a job,
+	 * then recomputed. */
 	struct derive_request *requests, **last_request;
+	struct rate_job *request_job;
 	enum { REQUEST_WAITS, REQUEST_DERIVES, REQUEST_RECOMPUTES } request_state;
 	struct rate_recompute *recompute;
 };
@@ -28,7 +36,7 @@ struct deriver {
 /* ---- The table of a source ------------------------------------------------------------------- */
 
 /* All OIDs of the OIDSet that rates are made of, in its order. */
-static int make_columns(struct deriver *d, const struct oidset *set)
+static int make_columns(struct derivation *d, const struct oidset *set)
 {
 	struct rate_column *columns = arena_zalloc(&d->arena, set->oid_count * sizeof(*columns));
 	if (!columns)
@@ -68,7 +76,8 @@ static uint64_t octets_max(const struct layout *layout, size_t row)
 }
 
 /* ERR_NOT_FOUND: it has no counters, nor what tells about those of another row. */
-static int make_row(struct deriver *d, const struct layout *layout, size_t r, struct rate_row *row)
+static int make_row(struct derivation *d, const struct layout *layout, size_t r,
+		    struct rate_row *row)
 {
 	uint64_t *handles = arena_zalloc(&d->arena, d->table.column_count * sizeof(*handles));
 	bool any = false;
@@ -87,7 +96,7 @@ static int make_row(struct deriver *d, const struct layout *layout, size_t r, st
 	return any || row->discontinuity || row->octets_max ? 0 : ERR_NOT_FOUND;
 }
 
-static int make_rows(struct deriver *d, const struct layout *layout, struct rate_row *rows)
+static int make_rows(struct derivation *d, const struct layout *layout, struct rate_row *rows)
 {
 	for (size_t r = 0; r < layout->row_count; r++) {
 		if (!layout->rows[r].id)
@@ -133,7 +142,7 @@ static void sort_rows(struct rate_table *table, struct rate_row *rows)
 	table->rows = rows;
 }
 
-static int make_table(struct deriver *d, const struct source *source, struct errbuf *e)
+static int make_table(struct derivation *d, const struct source *source, struct errbuf *e)
 {
 	size_t most = 0;
 	arena_reset(&d->arena);
@@ -159,12 +168,19 @@ static int make_table(struct deriver *d, const struct source *source, struct err
 
 /* ---- Jobs ------------------------------------------------------------------------------------ */
 
-static int64_t mono_ms(const struct deriver *d)
-{
-	return clock_mono_ms(d->base->clock);
-}
-
 static void begin_due(struct deriver *d);
+
+/* Of one device and OIDSet there is one job at a time. */
+static bool is_at_work(const struct deriver *d, struct slice device, struct slice oidset)
+{
+	for (size_t i = 0; i < JOBS; i++) {
+		const struct rate_table *table = &d->jobs[i].table;
+		if (d->jobs[i].running && slice_equal(table->device, device) &&
+		    slice_equal(table->oidset, oidset))
+			return true;
+	}
+	return false;
+}
 
 static void set_retention(enum retention_class retention[COUNTER_LEVELS_MAX])
 {
@@ -215,7 +231,6 @@ static void request_derived(struct rate_job *job, int err)
 {
 	struct deriver *d = rate_job_owner(job);
 	const char *sentence = rate_job_error(job);
-	d->running = false;
 	bool any = d->requests->from_ms < d->requests->to_ms;
 	if (!err && any) {
 		err = start_recompute(d);
@@ -242,21 +257,25 @@ static int start_request(struct deriver *d)
 		.owner = d,
 	};
 	set_retention(options.retention);
-	int err = rate_job_start(d->job, &options);
-	if (err)
-		return err;
-	d->request_state = REQUEST_DERIVES;
-	d->running = true;
-	return 0;
+	int err = rate_job_start(d->request_job, &options);
+	if (!err)
+		d->request_state = REQUEST_DERIVES;
+	return err;
+}
+
+static bool request_may_begin(const struct deriver *d)
+{
+	return d->requests && d->request_state == REQUEST_WAITS &&
+	       !is_at_work(d, d->requests->table->device, d->requests->table->oidset);
 }
 
 static void begin_requests(struct deriver *d)
 {
-	while (d->requests && d->request_state == REQUEST_WAITS && !d->running) {
+	while (request_may_begin(d)) {
 		bool over = atomic_load(&d->requests->cancelled);
 		int err = over ? ERR_CANCELLED : start_request(d);
 		if (err)
-			end_request(d, err, over ? "" : rate_job_error(d->job));
+			end_request(d, err, over ? "" : rate_job_error(d->request_job));
 	}
 }
 
@@ -279,7 +298,7 @@ static bool is_asked_for(const struct deriver *d, const struct source *source)
 
 static void job_done(struct rate_job *job, int err)
 {
-	struct deriver *d = rate_job_owner(job);
+	struct derivation *d = rate_job_owner(job);
 	d->running = false;
 	if (err) {
 		log_warn("rates of " SHOWN ", OIDSet " SHOWN ": %s", SHOWN_OF(d->table.device),
@@ -288,10 +307,10 @@ static void job_done(struct rate_job *job, int err)
 	} else {
 		stat_add(STAT_persist_rates_made, 1);
 	}
-	begin_due(d);
+	begin_due(d->deriver);
 }
 
-static int start_job(struct deriver *d, struct source *source, struct errbuf *e)
+static int start_job(struct derivation *d, struct source *source, struct errbuf *e)
 {
 	int err = make_table(d, source, e);
 	if (err || !d->table.row_count || !d->table.column_count)
@@ -299,7 +318,7 @@ static int start_job(struct deriver *d, struct source *source, struct errbuf *e)
 	struct rate_job_options options = {
 		.table = &d->table,
 		.until_ms = source->newest_ms,
-		.now_ms = clock_wall_ms(d->base->clock),
+		.now_ms = clock_wall_ms(d->deriver->base->clock),
 		.done = job_done,
 		.owner = d,
 	};
@@ -319,14 +338,14 @@ static bool is_due(struct deriver *d, struct source *source, int64_t now_ms)
 	if (!source->due_ms)
 		source->due_ms = now_ms + (int64_t)(source->hash % (uint64_t)every_ms);
 	return source->due_ms <= now_ms && source->newest_ms != INT64_MIN &&
-	       !is_asked_for(d, source);
+	       !is_asked_for(d, source) && !is_at_work(d, source->device, source->oidset->name);
 }
 
-static void begin(struct deriver *d, struct source *source, int64_t now_ms)
+static void begin(struct derivation *d, struct source *source, int64_t now_ms)
 {
 	struct errbuf e = {""};
 	int err = start_job(d, source, &e);
-	source->due_ms = now_ms + d->base->derive_every_ms;
+	source->due_ms = now_ms + d->deriver->base->derive_every_ms;
 	source->newest_ms = INT64_MIN;
 	if (!err)
 		return;
@@ -335,15 +354,26 @@ static void begin(struct deriver *d, struct source *source, int64_t now_ms)
 	stat_add(STAT_persist_rates_failed, 1);
 }
 
+static struct derivation *find_idle(struct deriver *d)
+{
+	for (size_t i = 0; i < JOBS; i++) {
+		if (!d->jobs[i].running)
+			return &d->jobs[i];
+	}
+	return NULL;
+}
+
 static void begin_due(struct deriver *d)
 {
 	struct source *ring = &d->layouts->sources;
-	int64_t now_ms = mono_ms(d);
+	int64_t now_ms = clock_mono_ms(d->base->clock);
 	begin_requests(d);
-	for (struct source *s = ring->after; s != ring && !d->running && !d->stopped;
-	     s = s->after) {
-		if (is_due(d, s, now_ms))
-			begin(d, s, now_ms);
+	struct derivation *idle = find_idle(d);
+	for (struct source *s = ring->after; s != ring && idle && !d->stopped; s = s->after) {
+		if (!is_due(d, s, now_ms))
+			continue;
+		begin(idle, s, now_ms);
+		idle = find_idle(d);
 	}
 }
 
@@ -359,7 +389,11 @@ void deriver_stop(struct deriver *deriver)
 
 bool deriver_idle(const struct deriver *deriver)
 {
-	return !deriver->running;
+	for (size_t i = 0; i < JOBS; i++) {
+		if (deriver->jobs[i].running)
+			return false;
+	}
+	return deriver->request_state != REQUEST_DERIVES;
 }
 
 struct deriver *deriver_new(const struct persist_base *base, struct layouts *layouts)
@@ -367,17 +401,24 @@ struct deriver *deriver_new(const struct persist_base *base, struct layouts *lay
 	struct deriver *d = mem_zalloc(sizeof(*d));
 	d->base = base;
 	d->layouts = layouts;
-	d->job = rate_job_new(base->store, base->executor);
+	for (size_t i = 0; i < JOBS; i++) {
+		d->jobs[i].deriver = d;
+		d->jobs[i].job = rate_job_new(base->store, base->executor);
+		arena_init(&d->jobs[i].arena, ARENA_MAX_BYTES);
+	}
+	d->request_job = rate_job_new(base->store, base->executor);
 	d->recompute = rate_recompute_new(base->store, base->executor);
 	d->last_request = &d->requests;
-	arena_init(&d->arena, ARENA_MAX_BYTES);
 	return d;
 }
 
 void deriver_free(struct deriver *deriver)
 {
-	rate_job_free(deriver->job);
+	for (size_t i = 0; i < JOBS; i++) {
+		rate_job_free(deriver->jobs[i].job);
+		arena_release(&deriver->jobs[i].arena);
+	}
+	rate_job_free(deriver->request_job);
 	rate_recompute_free(deriver->recompute);
-	arena_release(&deriver->arena);
 	mem_free(deriver);
 }

@@ -1,5 +1,5 @@
-/* Private: when rates are made of the raw data that a worker has stored, one source after the
- * other. */
+/* Private: when rates are made of the raw data that a worker has stored, a few sources at a time.
+ */
 #ifndef PERSIST_DERIVE_H
 #define PERSIST_DERIVE_H
 

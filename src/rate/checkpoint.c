@@ -1,6 +1,8 @@
 #include "rate/checkpoint.h"
 
-enum { CHECKPOINT_VERSION = 1, COUNT_BYTES = 4 };
+#include "rate/numbers.h"
+
+enum { CHECKPOINT_VERSION = 2, COUNT_BYTES = 4 };
 
 static void read_config(struct checkpoint *c)
 {
@@ -68,22 +70,33 @@ int checkpoint_next(struct checkpoint *c, struct checkpoint_row *row)
 	c->rows_left--;
 	row->id = cursor_u64(&c->from);
 	row->columns = cursor_varint(&c->from);
-	if (c->from.bad ||
+	c->states.len = cursor_u32(&c->from);
+	c->states.data = (const char *)cursor_take(&c->from, c->states.len);
+	if (c->from.bad || !row->columns ||
 	    (c->column_count < RATE_COLUMNS_MAX && row->columns >> c->column_count != 0))
 		return ERR_DAMAGED;
-	for (size_t i = 0; i < c->column_count; i++) {
-		int err = 0;
+	return 0;
+}
+
+int checkpoint_states(const struct checkpoint *c, struct checkpoint_row *row)
+{
+	struct cursor from = cursor_of(c->states.data, c->states.len);
+	struct counter *states[RATE_COLUMNS_MAX];
+	uint64_t behind_ms[RATE_COLUMNS_MAX];
+	size_t count = 0;
+
+	for (size_t i = 0; i < c->column_count; i++)
+		if (row->columns >> i & 1)
+			states[count++] = &row->states[i];
+	numbers_take(&from, behind_ms, count);
+	for (size_t i = 0, at = 0; i < c->column_count; i++) {
 		if (!(row->columns >> i & 1))
 			continue;
-		row->until_ms[i] = (int64_t)((uint64_t)c->until_ms - cursor_varint(&c->from));
-		if (row->until_ms[i] <= c->until_ms)
-			err = counter_decode(&c->config, &c->from, &row->states[i]);
-		else
-			err = ERR_DAMAGED;
-		if (err)
-			return err;
+		row->until_ms[i] = (int64_t)((uint64_t)c->until_ms - behind_ms[at++]);
+		from.bad |= row->until_ms[i] > c->until_ms;
 	}
-	return 0;
+	int err = from.bad ? ERR_DAMAGED : counter_decode(&c->config, &from, states, count);
+	return !err && cursor_left(&from) ? ERR_DAMAGED : err;
 }
 
 static void append_varint(struct buf *out, uint64_t value)
@@ -91,6 +104,16 @@ static void append_varint(struct buf *out, uint64_t value)
 	uint8_t bytes[10];
 
 	buf_append(out, bytes, varint_put(bytes, value));
+}
+
+static void append_numbers(struct buf *out, const uint64_t *numbers, size_t count)
+{
+	uint8_t *to = (uint8_t *)buf_reserve(out, numbers_room(count));
+
+	if (to)
+		out->len += (size_t)(numbers_put(to, numbers, count) - to);
+	else
+		out->failed = true;
 }
 
 void checkpoint_begin(struct checkpoint_writer *w, const struct counter_config *config,
@@ -120,15 +143,28 @@ void checkpoint_begin(struct checkpoint_writer *w, const struct counter_config *
 void checkpoint_add(struct checkpoint_writer *w, uint64_t id, uint64_t columns,
 		    const struct counter *states, const int64_t *until_ms)
 {
-	buf_append(&w->bytes, &id, sizeof(id));
-	append_varint(&w->bytes, columns);
+	const struct counter *known[RATE_COLUMNS_MAX];
+	uint64_t behind_ms[RATE_COLUMNS_MAX];
+	size_t count = 0;
+
 	for (size_t i = 0; i < RATE_COLUMNS_MAX && columns >> i; i++) {
 		if (!(columns >> i & 1))
 			continue;
-		append_varint(&w->bytes, (uint64_t)w->until_ms - (uint64_t)until_ms[i]);
-		if (counter_encode(w->config, &states[i], &w->bytes))
-			w->bytes.failed = true;
+		behind_ms[count] = (uint64_t)w->until_ms - (uint64_t)until_ms[i];
+		known[count++] = &states[i];
 	}
+	buf_append(&w->bytes, &id, sizeof(id));
+	append_varint(&w->bytes, columns);
+	size_t len_at = w->bytes.len;
+	uint32_t len = 0;
+	buf_append(&w->bytes, &len, sizeof(len));
+	append_numbers(&w->bytes, behind_ms, count);
+	if (counter_encode(w->config, known, count, &w->bytes))
+		w->bytes.failed = true;
+	if (w->bytes.failed)
+		return;
+	len = (uint32_t)(w->bytes.len - len_at - sizeof(len));
+	memcpy(w->bytes.data + len_at, &len, sizeof(len));
 	w->rows++;
 }
 

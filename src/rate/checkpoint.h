@@ -6,8 +6,9 @@
  *  varint base_ms; varint periods; varint period_ms each
  *  varint until_ms (zigzag)
  *  varint columns; varint bytes, name each
- *  u32 rows; of each: u64 id, varint of the columns that have a state (bit 0 the first), and of
- * each of these: varint ms by which it is behind until_ms (a job's table did not have it), state
+ *  u32 rows; of each: u64 id, varint of the columns that have a state (bit 0 the first, at least
+ * one), u32 bytes that follow; of these columns together: numbers (numbers.h) of the ms by which
+ * they are behind until_ms (a job's table did not have them), states (counter_state.c)
  */
 #ifndef RATE_CHECKPOINT_H
 #define RATE_CHECKPOINT_H
@@ -27,6 +28,7 @@ struct checkpoint {
 	struct slice columns[RATE_COLUMNS_MAX];
 	uint64_t rows_left;
 	struct cursor from;
+	struct slice states; /* of the present row */
 };
 
 /* The head; rows follow. Names point into `bytes`. ERR_DAMAGED, ERR_VERSION. */
@@ -42,8 +44,10 @@ struct checkpoint_row {
 	struct counter states[RATE_COLUMNS_MAX]; /* of these */
 	int64_t until_ms[RATE_COLUMNS_MAX];      /* likewise, up to when each was fed */
 };
-/* The next row; ERR_NOT_FOUND after the last, ERR_DAMAGED. */
+/* The next row, of which only id and columns are set; ERR_NOT_FOUND after the last, ERR_DAMAGED. */
 int checkpoint_next(struct checkpoint *checkpoint, struct checkpoint_row *row) MUST_CHECK;
+/* And the rest of it, before the next. ERR_DAMAGED, ERR_VERSION. */
+int checkpoint_states(const struct checkpoint *checkpoint, struct checkpoint_row *row) MUST_CHECK;
 
 /* Writing: begin, rows in order, end. */
 struct checkpoint_writer {
@@ -55,6 +59,7 @@ struct checkpoint_writer {
 };
 void checkpoint_begin(struct checkpoint_writer *writer, const struct counter_config *config,
 		      int64_t until_ms, const struct slice *columns, size_t column_count);
+/* At least one column. */
 void checkpoint_add(struct checkpoint_writer *writer, uint64_t id, uint64_t columns,
 		    const struct counter *states, const int64_t *until_ms);
 /* ERR_LIMIT: it has become too long. */

@@ -12,10 +12,6 @@
 
 #include <math.h>
 
-#include "base/cursor.h"
-
-enum { STATE_VERSION = 1 };
-
 #define TICK_MS       INT64_C(10)
 #define TICKS_WRAP_MS (TICK_MS << 32)
 /* How much the device's clock and ours may differ over an interval, and polls from each other. */
@@ -62,11 +58,6 @@ int counter_config_check(const struct counter_config *config, struct errbuf *e)
 				return errbuf_set(e, ERR_INVALID, "an aggregate stands twice");
 	}
 	return 0;
-}
-
-size_t counter_rows_max(const struct counter_config *config)
-{
-	return (1 + config->period_count) * (COUNTER_GAP_ROWS_MAX + COUNTER_PIECES_MAX + 1);
 }
 
 /* ---- What happened between two samples ----------------------------------------------------- */
@@ -193,14 +184,23 @@ static enum counter_outcome judge(const struct counter_def *def, const struct co
 
 /* ---- The split ------------------------------------------------------------------------------ */
 
+/* n / by, for n below 2^53: a double's quotient is at most one too large, and takes a fraction of
+ * the time of a division of 64-bit integers. */
+static inline uint64_t quotient(uint64_t n, uint64_t by)
+{
+	uint64_t q = (uint64_t)(int64_t)((double)(int64_t)n / (double)(int64_t)by);
+
+	return q - (q * by > n);
+}
+
 /* growth * part / whole; halves go up. */
 static inline uint64_t share_of(uint64_t growth, uint32_t part, int64_t whole)
 {
 	uint64_t product, twice = 2 * (uint64_t)whole;
 
 	if (LIKELY(!__builtin_mul_overflow(growth, 2 * (uint64_t)part, &product) &&
-		   product <= UINT64_MAX - (uint64_t)whole))
-		return (product + (uint64_t)whole) / twice;
+		   product < (UINT64_C(1) << 53) - (uint64_t)whole))
+		return quotient(product + (uint64_t)whole, twice);
 	return (uint64_t)(((wide)growth * part * 2 + (uint64_t)whole) / twice);
 }
 
@@ -237,10 +237,13 @@ void counter_split(uint64_t growth, int64_t span, uint32_t offset, int64_t width
 		   struct counter_pieces *p)
 {
 	uint32_t first = (uint32_t)(width - offset), last;
-	size_t between = (size_t)((span - first) / width);
+	size_t between = 0;
+	int64_t left = span - first;
 	uint64_t given;
 
-	last = (uint32_t)((span - first) % width);
+	for (; left >= width && between < COUNTER_PIECES_MAX; left -= width)
+		between++;
+	last = (uint32_t)left;
 	p->count = between + 2;
 	ASSERT(p->count <= COUNTER_PIECES_MAX);
 	p->covered_ms[0] = first;
@@ -379,7 +382,7 @@ static inline void place(const struct counter_config *config, struct counter *c,
 		open->covered_ms += (uint32_t)d->span_ms;
 		open->flags |= d->flags;
 		open->count += level == 0;
-	} else if (width % config->base_ms == 0) {
+	} else if (level == 0 || width % config->base_ms == 0) {
 		place_pieces(c, level, width, config->base_ms, (int64_t)offset - bin_offset, bins,
 			     d->flags, out);
 	} else {
@@ -531,8 +534,11 @@ enum counter_outcome counter_feed(const struct counter_def *def, struct counter 
 void counter_convert(const struct counter_config *from, const struct counter_config *to,
 		     struct counter *c)
 {
-	struct counter old = *c;
+	struct counter old;
 
+	if (counter_config_equal(from, to))
+		return;
+	old = *c;
 	for (size_t level = 1; level <= to->period_count; level++) {
 		begin_level(to, c, level);
 		for (size_t was = 1; was <= from->period_count; was++) {
@@ -550,152 +556,4 @@ void counter_emit_open(const struct counter_config *config, const struct counter
 	ASSERT(out->max - out->count > config->period_count);
 	for (size_t level = 0; counter->known && level <= config->period_count; level++)
 		emit(out, counter, level, counter->ts_ms - counter->open[level].offset_ms);
-}
-
-/* ---- The state as bytes ----------------------------------------------------------------------
- *
- *  u8 version
- *  u8 what is there: bit 0 anything, 1 uptime, 2 discontinuity; above them the number of periods
- *  varint ts_ms (zigzag), value
- *  varint uptime ticks, offset (zigzag); varint discontinuity ticks
- *  per level: u8 flags, varint val, unplaced, covered, count; the offset follows from ts_ms
- *  per period with extremes (bit 3 of its flags): f64 min, max, varint their offsets
- */
-enum { STATE_KNOWN = 1, STATE_UPTIME = 2, STATE_DISCONTINUITY = 4, STATE_PERIODS_SHIFT = 3 };
-enum { SLOT_EXTREMES = 8 };
-
-static uint8_t *put_slot(uint8_t *at, const struct counter *c, size_t level)
-{
-	const struct counter_open *open = &c->open[level];
-	const struct counter_extremes *of = level ? &c->extremes[level - 1] : NULL;
-	bool extremes = of && of->min <= of->max;
-
-	*at++ = (uint8_t)(open->flags | (extremes ? SLOT_EXTREMES : 0));
-	at += varint_put(at, open->val);
-	at += varint_put(at, open->unplaced);
-	at += varint_put(at, open->covered_ms);
-	at += varint_put(at, open->count);
-	if (!extremes)
-		return at;
-	memcpy(at, &of->min, sizeof(of->min));
-	memcpy(at + sizeof(of->min), &of->max, sizeof(of->max));
-	at += sizeof(of->min) + sizeof(of->max);
-	at += varint_put(at, of->min_offset_ms);
-	return at + varint_put(at, of->max_offset_ms);
-}
-
-int counter_encode(const struct counter_config *config, const struct counter *c, struct buf *out)
-{
-	uint8_t *begin = (uint8_t *)buf_reserve(out, COUNTER_STATE_MAX_BYTES), *at = begin;
-
-	if (!begin)
-		return ERR_LIMIT;
-	*at++ = STATE_VERSION;
-	*at++ = (uint8_t)((c->known ? STATE_KNOWN : 0) | (c->has_uptime ? STATE_UPTIME : 0) |
-			  (c->has_discontinuity ? STATE_DISCONTINUITY : 0) |
-			  config->period_count << STATE_PERIODS_SHIFT);
-	if (c->known) {
-		at += varint_put(at, zigzag_encode(c->ts_ms));
-		at += varint_put(at, c->value);
-	}
-	if (c->has_uptime) {
-		at += varint_put(at, c->uptime_ticks);
-		at += varint_put(at, zigzag_encode(c->uptime_offset_ms));
-	}
-	if (c->has_discontinuity)
-		at += varint_put(at, c->discontinuity_ticks);
-	for (size_t level = 0; c->known && level <= config->period_count; level++)
-		at = put_slot(at, c, level);
-	out->len += (size_t)(at - begin);
-	return 0;
-}
-
-static uint64_t take_below(struct cursor *from, uint64_t limit)
-{
-	uint64_t value = cursor_varint(from);
-
-	if (value > limit)
-		from->bad = true;
-	return from->bad ? 0 : value;
-}
-
-static double take_rate(struct cursor *from)
-{
-	uint64_t bits = cursor_u64(from);
-	double rate;
-
-	memcpy(&rate, &bits, sizeof(rate));
-	if (!(rate >= 0 && rate <= (double)UINT64_MAX * 1000.0))
-		from->bad = true;
-	return rate;
-}
-
-static void take_slot(struct cursor *from, struct counter *c, size_t level, int64_t width)
-{
-	struct counter_open *open = &c->open[level];
-	uint8_t head = cursor_u8(from);
-
-	if (head & ~(COUNTER_FLAGS | (level ? SLOT_EXTREMES : 0)))
-		from->bad = true;
-	open->flags = head & COUNTER_FLAGS;
-	open->val = cursor_varint(from);
-	open->unplaced = cursor_varint(from);
-	open->covered_ms = (uint32_t)take_below(from, (uint64_t)width);
-	open->count = (uint32_t)take_below(from, (uint64_t)width + 1);
-	open->offset_ms = (uint32_t)(c->ts_ms - floor_to(c->ts_ms, width));
-	if (head & SLOT_EXTREMES) {
-		struct counter_extremes *of = &c->extremes[level - 1];
-		of->min = take_rate(from);
-		of->max = take_rate(from);
-		of->min_offset_ms = (uint32_t)take_below(from, (uint64_t)width - 1);
-		of->max_offset_ms = (uint32_t)take_below(from, (uint64_t)width - 1);
-		if (of->min > of->max)
-			from->bad = true;
-	} else {
-		forget_extremes(c, level);
-	}
-}
-
-static void take_device(struct cursor *from, uint8_t what, struct counter *c)
-{
-	if (what & STATE_UPTIME) {
-		int64_t offset;
-		c->has_uptime = true;
-		c->uptime_ticks = (uint32_t)take_below(from, UINT32_MAX);
-		offset = zigzag_decode(cursor_varint(from));
-		if (offset < INT32_MIN || offset > INT32_MAX)
-			from->bad = true;
-		c->uptime_offset_ms = from->bad ? 0 : (int32_t)offset;
-	}
-	if (what & STATE_DISCONTINUITY) {
-		c->has_discontinuity = true;
-		c->discontinuity_ticks = (uint32_t)take_below(from, UINT32_MAX);
-	}
-}
-
-int counter_decode(const struct counter_config *config, struct cursor *from,
-		   struct counter *counter)
-{
-	struct counter c = {0};
-	uint8_t version = cursor_u8(from), what = cursor_u8(from);
-
-	if (!from->bad && version > STATE_VERSION)
-		return ERR_VERSION;
-	if (version != STATE_VERSION || what >> STATE_PERIODS_SHIFT != config->period_count ||
-	    (!(what & STATE_KNOWN) && what & (STATE_UPTIME | STATE_DISCONTINUITY)))
-		from->bad = true;
-	if (!from->bad && what & STATE_KNOWN) {
-		c.known = true;
-		c.ts_ms = zigzag_decode(cursor_varint(from));
-		c.value = cursor_varint(from);
-		if (c.ts_ms > COUNTER_TS_MAX || c.ts_ms < -COUNTER_TS_MAX)
-			from->bad = true;
-		take_device(from, what, &c);
-		for (size_t level = 0; !from->bad && level <= config->period_count; level++)
-			take_slot(from, &c, level, level_ms(config, level));
-	}
-	if (from->bad)
-		return ERR_DAMAGED;
-	*counter = c;
-	return 0;
 }

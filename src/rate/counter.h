@@ -27,7 +27,6 @@ enum {
 	COUNTER_GAP_INTERVALS = 3,
 	/* Of one gap and level: empty slots beyond these are not written. */
 	COUNTER_GAP_ROWS_MAX = 288,
-	COUNTER_STATE_MAX_BYTES = 512, /* encoded */
 };
 
 /* Times of samples; beyond them a sample is refused. */
@@ -153,7 +152,10 @@ struct counter_out {
 };
 
 /* The room that `out` must have before each feed and each counter_emit_open. */
-size_t counter_rows_max(const struct counter_config *config);
+static inline size_t counter_rows_max(const struct counter_config *config)
+{
+	return (1 + config->period_count) * (COUNTER_GAP_ROWS_MAX + COUNTER_PIECES_MAX + 1);
+}
 
 enum counter_outcome counter_feed(const struct counter_def *def, struct counter *counter,
 				  const struct counter_sample *sample, struct counter_out *out);
@@ -168,18 +170,25 @@ static inline bool counter_row_exists(const struct counter_row *row)
 	return row->count || row->flags || row->covered_ms || row->unplaced;
 }
 
+static inline bool counter_config_equal(const struct counter_config *a,
+					const struct counter_config *b)
+{
+	return a->base_ms == b->base_ms && a->period_count == b->period_count &&
+	       memcmp(a->periods_ms, b->periods_ms, a->period_count * sizeof(a->periods_ms[0])) ==
+		       0;
+}
+
 /* The state under another list of periods: those that are in both go on, the others begin. */
 void counter_convert(const struct counter_config *from, const struct counter_config *to,
 		     struct counter *counter);
 
-/* The state as bytes: COUNTER_STATE_MAX_BYTES suffice for the longest. ERR_LIMIT: the buffer is
- * full. */
-int counter_encode(const struct counter_config *config, const struct counter *counter,
-		   struct buf *out);
-/* Takes one state off the front of `from`. ERR_DAMAGED: no encoder wrote that, or one with another
- * configuration. ERR_VERSION: a later one. */
+/* The states of 1 to 64 counters as bytes. ERR_LIMIT: the buffer is full. */
+int counter_encode(const struct counter_config *config, const struct counter *const *counters,
+		   size_t count, struct buf *out);
+/* Takes so many states off the front of `from`; after an error they mean nothing. ERR_DAMAGED: no
+ * encoder wrote that, or one with another configuration. ERR_VERSION: a later one. */
 struct cursor;
 int counter_decode(const struct counter_config *config, struct cursor *from,
-		   struct counter *counter) MUST_CHECK;
+		   struct counter *const *counters, size_t count) MUST_CHECK;
 
 #endif

@@ -35,6 +35,7 @@ void feeder_release(struct feeder *f)
 	mem_free(f->slot);
 	mem_free(f->companion_slot);
 	mem_free(f->rows.list);
+	mem_free(f->samples);
 }
 
 static void make_room(struct feeder *f, size_t counters)
@@ -321,6 +322,32 @@ static inline bool along_at(struct along *a, int64_t ts_ms, int64_t reach, uint3
 	return true;
 }
 
+/* The samples of a row without their values, which are the same for all columns that were polled at
+ * the same times: the store gives those the same array. */
+static void take_samples(struct feeder *f, size_t row, const struct store_points *points)
+{
+	struct along uptime = along_of(f, f->table->uptime ? 0 : no_slot);
+	struct along jumps = along_of(f, f->companion_slot[row - f->first]);
+	int64_t reach = feeder_reach_ms(f->table), unused;
+
+	if (f->samples_ts_ms == points->ts_ms && f->sample_count == points->count)
+		return;
+	if (points->count > f->sample_cap) {
+		f->sample_cap = points->count;
+		f->samples = mem_resize_array(f->samples, f->sample_cap, sizeof(*f->samples));
+	}
+	f->samples_ts_ms = points->ts_ms;
+	f->sample_count = points->count;
+	for (size_t i = 0; i < points->count; i++) {
+		struct counter_sample *s = &f->samples[i];
+		s->ts_ms = points->ts_ms[i];
+		s->has_uptime =
+			along_at(&uptime, s->ts_ms, reach, &s->uptime_ticks, &s->uptime_ts_ms);
+		s->has_discontinuity =
+			along_at(&jumps, s->ts_ms, reach, &s->discontinuity_ticks, &unused);
+	}
+}
+
 static void room_for_rows(struct feeder *f)
 {
 	size_t need = f->rows.count + counter_rows_max(&f->table->config);
@@ -347,22 +374,16 @@ static void feed_column(struct feeder *f, size_t row, size_t column,
 {
 	size_t counter = feeder_counter(f, row, column);
 	struct counter_def def = def_of(f, row, column);
-	struct along uptime = along_of(f, f->table->uptime ? 0 : no_slot);
-	struct along jumps = along_of(f, f->companion_slot[row - f->first]);
-	int64_t reach = feeder_reach_ms(f->table), unused;
-	struct counter_sample s;
 
+	take_samples(f, row, points);
 	for (size_t i = 0; i < points->count; i++) {
-		s.ts_ms = points->ts_ms[i];
-		if (s.ts_ms < f->from_ms[counter] ||
-		    !feeder_value(points->types[0][i], points->bits[0][i], &s.value))
+		struct counter_sample *s = &f->samples[i];
+		if (s->ts_ms < f->from_ms[counter] ||
+		    !feeder_value(points->types[0][i], points->bits[0][i], &s->value))
 			continue;
-		s.has_uptime = along_at(&uptime, s.ts_ms, reach, &s.uptime_ticks, &s.uptime_ts_ms);
-		s.has_discontinuity =
-			along_at(&jumps, s.ts_ms, reach, &s.discontinuity_ticks, &unused);
 		room_for_rows(f);
 		struct counter_out out = {f->rows.list, f->rows.count, f->rows.cap, 0, false};
-		f->outcomes[counter_feed(&def, &f->states[counter], &s, &out)]++;
+		f->outcomes[counter_feed(&def, &f->states[counter], s, &out)]++;
 		f->gaps += out.gap;
 		f->rows.count = out.count;
 	}
@@ -371,6 +392,7 @@ static void feed_column(struct feeder *f, size_t row, size_t column,
 void feeder_row(struct feeder *f, size_t row)
 {
 	f->rows.count = 0;
+	f->samples_ts_ms = NULL;
 	for (size_t column = 0; column < f->table->column_count; column++) {
 		uint32_t slot = f->slot[feeder_counter(f, row, column)];
 		f->rows.start[column] = f->rows.count;

@@ -49,6 +49,9 @@ struct feeder {
 	uint64_t *handles, *companions;
 	uint32_t *slot, *companion_slot; /* by counter, by row: where in the reads; UINT32_MAX */
 	struct store_request *values, *device;
+	struct counter_sample *samples; /* of the columns of a row that share samples_ts_ms */
+	const int64_t *samples_ts_ms;
+	size_t sample_count, sample_cap;
 };
 
 void feeder_init(struct feeder *feeder, struct store *store, struct executor *executor,

@@ -186,8 +186,12 @@ static int open_checkpoint(struct rate_job *job)
 	while (!(err = checkpoint_next(&c, &job->old_row))) {
 		while (row < job->last && job->table->rows[row].id < job->old_row.id)
 			row++;
-		if (row < job->last && job->table->rows[row].id == job->old_row.id)
-			take_states(job, &c, match, row);
+		if (row == job->last || job->table->rows[row].id != job->old_row.id)
+			continue;
+		err = checkpoint_states(&c, &job->old_row);
+		if (err)
+			return err;
+		take_states(job, &c, match, row);
 	}
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
@@ -371,12 +375,15 @@ static void add_fed_row(struct rate_job *job, size_t row)
 }
 
 /* A row that the table does not have, with its columns under their places in the table. */
-static void add_kept_row(struct rate_job *job, const struct checkpoint *c, const size_t *match)
+static int add_kept_row(struct rate_job *job, const struct checkpoint *c, const size_t *match)
 {
 	struct counter states[RATE_COLUMNS_MAX];
 	int64_t until_ms[RATE_COLUMNS_MAX];
 	uint64_t columns = 0;
+	int err = checkpoint_states(c, &job->old_row);
 
+	if (err)
+		return err;
 	for (size_t i = 0; i < c->column_count; i++) {
 		const struct counter *old = &job->old_row.states[i];
 		if (!(job->old_row.columns >> i & 1) || match[i] == RATE_COLUMNS_MAX ||
@@ -389,6 +396,7 @@ static void add_kept_row(struct rate_job *job, const struct checkpoint *c, const
 	}
 	if (columns)
 		checkpoint_add(&job->writer, job->old_row.id, columns, states, until_ms);
+	return 0;
 }
 
 static int next_old_row(struct rate_job *job, struct checkpoint *c, bool *there)
@@ -410,15 +418,14 @@ static int merge_rows(struct rate_job *job, struct checkpoint *c, bool fed)
 
 	if (there)
 		checkpoint_match(c, job->table, match);
-	for (err = next_old_row(job, c, &there); !err && there;
-	     err = next_old_row(job, c, &there)) {
+	while (!err && !(err = next_old_row(job, c, &there)) && there) {
 		bool behind = job->divides && job->old_row.id >= job->divide_id;
 		for (; fed && row < job->last && job->table->rows[row].id < job->old_row.id; row++)
 			add_fed_row(job, row);
 		if (behind == fed || job->old_row.id >= job->end_id)
 			continue;
 		if (!fed || row == job->last || job->table->rows[row].id != job->old_row.id)
-			add_kept_row(job, c, match);
+			err = add_kept_row(job, c, match);
 	}
 	for (; fed && row < job->last; row++)
 		add_fed_row(job, row);

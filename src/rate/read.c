@@ -166,8 +166,12 @@ static int take_checkpoint(struct rate_read *read, struct slice bytes)
 	while (!(err = checkpoint_next(&c, &read->old_row))) {
 		while (row < read->table->row_count && read->table->rows[row].id < read->old_row.id)
 			row++;
-		if (row < read->table->row_count && read->table->rows[row].id == read->old_row.id)
-			take_row(read, &c, match, row);
+		if (row == read->table->row_count || read->table->rows[row].id != read->old_row.id)
+			continue;
+		err = checkpoint_states(&c, &read->old_row);
+		if (err)
+			return err;
+		take_row(read, &c, match, row);
 	}
 	return err == ERR_NOT_FOUND ? 0 : err;
 }

@@ -19,7 +19,13 @@
 #include "store/lmdb/lmdb.h"
 #include "tools/store_wait.h"
 
-enum { COLUMNS_MAX = 32, STEP_MS = 30000, POLLS_PER_JOB = 10, WRITE_MAX_BYTES = 32 << 20 };
+enum {
+	COLUMNS_MAX = 32,
+	STEP_MS = 30000,
+	POLLS_PER_JOB = 10,
+	WRITE_MAX_BYTES = 32 << 20,
+	JOBS = 8, /* at once, as a worker has them */
+};
 
 #define BEGIN_MS INT64_C(1451606400000) /* 2016-01-01T00:00:00Z */
 
@@ -37,6 +43,8 @@ static struct {
 	bool done;
 	int err;
 	struct rate_job_result sum;
+	size_t next_device, jobs_left; /* of this round of jobs */
+	int64_t until_ms;
 } bench = {.devices = 20, .rows = 48, .columns = 10, .polls = 1000};
 
 static void die(const char *what, int err)
@@ -149,26 +157,42 @@ static void poll_all(size_t poll)
 	store_write_reset(bench.write);
 }
 
-static void job_done(UNUSED struct rate_job *job, int err)
+static void begin_job(struct rate_job *job);
+
+static void job_done(struct rate_job *job, int err)
 {
-	bench.err = err;
-	bench.done = true;
+	if (err)
+		die(rate_job_error(job), err);
+	bench.sum.samples += rate_job_result(job).samples;
+	bench.sum.rows += rate_job_result(job).rows;
+	bench.jobs_left--;
+	begin_job(job);
 }
 
-static void run_job(struct rate_job *job, size_t device, int64_t until_ms)
+static void begin_job(struct rate_job *job)
 {
+	if (bench.next_device == bench.devices)
+		return;
 	struct rate_job_options options = {
-		.table = &bench.tables[device],
-		.until_ms = until_ms,
+		.table = &bench.tables[bench.next_device++],
+		.until_ms = bench.until_ms,
 		.now_ms = clock_wall_ms(clock_real()),
 		.retention = {RETENTION_EVER, RETENTION_EVER, RETENTION_EVER},
 		.done = job_done};
 	int err = rate_job_start(job, &options);
 	if (err)
 		die("job", err);
-	wait_done("job");
-	bench.sum.samples += rate_job_result(job).samples;
-	bench.sum.rows += rate_job_result(job).rows;
+}
+
+static void run_jobs(struct rate_job **jobs, int64_t until_ms)
+{
+	bench.until_ms = until_ms;
+	bench.next_device = 0;
+	bench.jobs_left = bench.devices;
+	for (size_t i = 0; i < JOBS; i++)
+		begin_job(jobs[i]);
+	while (bench.jobs_left)
+		task_queue_wait(&bench.queue);
 }
 
 static void settle(void)
@@ -180,16 +204,17 @@ static void settle(void)
 
 static void run(double fed)
 {
-	struct rate_job *job = rate_job_new(bench.store, &bench.queue.executor);
+	struct rate_job *jobs[JOBS];
 	double jobs_s = 0, settled_s = 0;
 
+	for (size_t i = 0; i < JOBS; i++)
+		jobs[i] = rate_job_new(bench.store, &bench.queue.executor);
 	for (size_t poll = 0; poll < bench.polls; poll++) {
 		poll_all(poll);
 		if (poll % POLLS_PER_JOB != POLLS_PER_JOB - 1)
 			continue;
 		double begun_s = cpu_s();
-		for (size_t i = 0; i < bench.devices; i++)
-			run_job(job, i, BEGIN_MS + (int64_t)poll * STEP_MS + STEP_MS);
+		run_jobs(jobs, BEGIN_MS + (int64_t)poll * STEP_MS + STEP_MS);
 		jobs_s += cpu_s() - begun_s;
 	}
 	double begun_s = cpu_s();
@@ -199,7 +224,8 @@ static void run(double fed)
 	       "\"jobs_per_cpu_s\": %.0f, \"settle_cpu_s_of_all\": %.2f, \"jobs_cpu_s\": %.2f}\n",
 	       (unsigned long long)bench.sum.samples, (unsigned long long)bench.sum.rows, fed,
 	       (double)bench.sum.samples / jobs_s, settled_s, jobs_s);
-	rate_job_free(job);
+	for (size_t i = 0; i < JOBS; i++)
+		rate_job_free(jobs[i]);
 }
 
 static void bench_open(const char *path)
