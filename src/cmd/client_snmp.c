@@ -179,7 +179,7 @@ static const struct snmp_events events = {on_reply, on_done};
 static int ask(struct asking *asking, bool walk, const struct snmp_events *with)
 {
 	const struct request *r = asking->request;
-	int err = walk ? snmp_walk(asking->device, r->oids, r->oid_count, with, asking, NULL)
+	int err = walk ? snmp_walk(asking->device, r->oids, NULL, r->oid_count, with, asking, NULL)
 		       : snmp_get(asking->device, r->oids, r->oid_count, with, asking, NULL);
 	if (err)
 		return err;

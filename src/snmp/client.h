@@ -150,9 +150,11 @@ struct snmp_events {
 int snmp_get(struct snmp_device *device, const struct slice *oids, size_t count,
 	     const struct snmp_events *events, void *owner,
 	     struct snmp_operation **operation) MUST_CHECK;
-/* Everything below each of the columns, as many columns and rows with one request as fit. */
-int snmp_walk(struct snmp_device *device, const struct slice *columns, size_t count,
-	      const struct snmp_events *events, void *owner,
+/* Everything below each of the columns, as many columns and rows with one request as fit.
+ * `scalars`, by column, may be NULL: those that have one value and end with it, for which nothing
+ * behind it is asked. */
+int snmp_walk(struct snmp_device *device, const struct slice *columns, const bool *scalars,
+	      size_t count, const struct snmp_events *events, void *owner,
 	      struct snmp_operation **operation) MUST_CHECK;
 /* Ends it without a call. */
 void snmp_cancel(struct snmp_operation *operation);

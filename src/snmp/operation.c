@@ -2,12 +2,15 @@
  *
  * A walk asks GETBULK for as many open columns as fit into a reply, and as many rows of these as
  * then fit; with more columns than that they take turns. Each column goes on behind its own last
- * name, so that an answer cut anywhere is no special case. Version 1 has GETNEXT, one row.
+ * name, so that an answer cut anywhere is no special case. Version 1 has GETNEXT, one row. Columns
+ * that are scalars stand first, asked for once (non-repeaters); where no others are left, by
+ * GETNEXT.
  *
  * How many varbinds a device is asked for is learnt: a little more after each reply while the bytes
  * allow it, half after tooBig (and never more than that again) and after a time-out. */
 #include <errno.h>
 
+#include "base/hash.h"
 #include "snmp/private.h"
 
 enum { VARBIND_OVERHEAD_BYTES = 8, COLUMN_SPARE_BYTES = 16, FEW_VARBINDS = 4 };
@@ -126,6 +129,19 @@ static bool is_bulk(const struct snmp_operation *op)
 	return op->kind == OP_WALK && op->device->login->version != SNMP_V1;
 }
 
+static void put_scalars_first(struct snmp_operation *op)
+{
+	op->picked_scalars = 0;
+	for (size_t i = 0; is_bulk(op) && i < op->picked_count; i++) {
+		uint16_t column = op->picked[i], *to = &op->picked[op->picked_scalars];
+		if (!op->columns[column].scalar)
+			continue;
+		memmove(to + 1, to, (i - op->picked_scalars) * sizeof(*to));
+		*to = column;
+		op->picked_scalars++;
+	}
+}
+
 void op_pick(struct snmp_operation *op)
 {
 	size_t columns_max = op->single ? 1 : op->device->varbinds_max, bytes = 0, at = op->next;
@@ -141,18 +157,38 @@ void op_pick(struct snmp_operation *op)
 		op->picked[op->picked_count++] = (uint16_t)at;
 	}
 	op->next = at < op->column_count ? at : 0;
+	put_scalars_first(op);
 }
 
-static unsigned rows_of(const struct snmp_operation *op, size_t columns)
+static unsigned smaller(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+static unsigned rows_of(const struct snmp_operation *op, unsigned scalars, unsigned repeated)
 {
 	const struct snmp_device *device = op->device;
-	unsigned rows_max = device->options.repetitions_max;
-	if (!is_bulk(op) || !columns)
+	if (!is_bulk(op) || !repeated || device->varbinds_max < scalars + repeated)
 		return 1;
-	unsigned rows = device->varbinds_max / (unsigned)columns;
-	if (rows_max && rows > rows_max)
-		rows = rows_max;
-	return rows ? rows : 1;
+	unsigned rows = (device->varbinds_max - scalars) / repeated;
+	if (device->options.repetitions_max)
+		rows = smaller(rows, device->options.repetitions_max);
+	if (op->rows_known && op->rows <= op->rows_known)
+		rows = smaller(rows, op->rows_known - op->rows + 1);
+	return rows;
+}
+
+/* How much is asked for by this attempt. */
+static struct attempt make_attempt(const struct snmp_operation *op)
+{
+	unsigned columns = smaller((unsigned)op->picked_count, op->device->varbinds_max);
+	unsigned scalars = smaller((unsigned)op->picked_scalars, columns);
+	return (struct attempt){
+		.columns = (uint16_t)columns,
+		.scalars = (uint16_t)scalars,
+		.rows = (uint16_t)rows_of(op, scalars, columns - scalars),
+		.at_ms = op->attempts[op->attempt].at_ms,
+	};
 }
 
 void op_build(struct snmp_operation *op)
@@ -161,18 +197,18 @@ void op_build(struct snmp_operation *op)
 	const struct snmp_login *login = device->login;
 	struct ber_writer w = ber_writer_of(op->memory, sizeof(op->memory));
 	const uint8_t *end = w.at;
-	size_t columns = op->picked_count;
-	if (columns > device->varbinds_max)
-		columns = device->varbinds_max; /* has shrunk since they were picked */
-	unsigned rows = rows_of(op, columns);
+	struct attempt *attempt = &op->attempts[op->attempt];
+	*attempt = make_attempt(op);
+	bool bulk = is_bulk(op) && attempt->columns > attempt->scalars;
 	struct snmp_pdu pdu = {
 		.type = op->kind != OP_WALK ? SNMP_GET
-			: is_bulk(op)       ? SNMP_GETBULK
+			: bulk              ? SNMP_GETBULK
 					    : SNMP_GETNEXT,
 		.request_id = (int32_t)op_id(op, op->attempt),
-		.error_index = is_bulk(op) ? (int32_t)rows : 0,
+		.error_status = bulk ? attempt->scalars : 0,
+		.error_index = bulk ? attempt->rows : 0,
 	};
-	for (size_t i = columns; i-- > 0;) {
+	for (size_t i = attempt->columns; i-- > 0;) {
 		const struct column *column = &op->columns[op->picked[i]];
 		snmp_put_name(&w, (struct slice){(char *)column->last, column->len});
 	}
@@ -180,8 +216,6 @@ void op_build(struct snmp_operation *op)
 	if (login->version != SNMP_V3)
 		snmp_put_message(&w, login->version, login->community, end);
 	ASSERT(!w.full);
-	op->attempts[op->attempt].columns = (uint16_t)columns;
-	op->attempts[op->attempt].rows = (uint16_t)rows;
 	op->message = (struct slice){(char *)w.at, (size_t)(end - w.at)};
 }
 
@@ -244,15 +278,33 @@ static bool deliver(struct snmp_operation *op, size_t count)
 	return false;
 }
 
+static struct known_walk *known_walk(const struct snmp_operation *op)
+{
+	return &op->device->known[op->known_key % KNOWN_WALKS];
+}
+
+static void recall_walk(struct snmp_operation *op)
+{
+	uint64_t key = op->column_count;
+	for (size_t i = 0; i < op->column_count; i++)
+		key = hash64(op->columns[i].root.data, op->columns[i].root.len, key);
+	op->known_key = (uint32_t)key;
+	if (known_walk(op)->key == op->known_key)
+		op->rows_known = known_walk(op)->rows;
+}
+
 static void go_on(struct snmp_operation *op, bool moved)
 {
 	op->idle = moved ? 0 : op->idle + 1;
-	if (op->open_count == 0)
+	if (op->open_count == 0) {
+		if (op->kind == OP_WALK)
+			*known_walk(op) = (struct known_walk){op->known_key, op->rows};
 		op_end(op, 0, "");
-	else if (op->idle >= IDLE_REPLIES_MAX)
+	} else if (op->idle >= IDLE_REPLIES_MAX) {
 		op_end(op, ERR_INVALID, "the device answers without giving anything");
-	else
+	} else {
 		op_wait(op);
+	}
 }
 
 static const struct slice none = {NULL, 0};
@@ -262,19 +314,31 @@ static struct slice index_behind(struct slice root, struct slice oid)
 	return (struct slice){oid.data + root.len, oid.len - root.len};
 }
 
+/* Which column of the request the next varbind is of. */
+static size_t place_after(const struct attempt *asked, size_t at)
+{
+	if (at + 1 < asked->columns)
+		return at + 1;
+	return asked->scalars < asked->columns ? asked->scalars : 0;
+}
+
 /* Reads the varbinds into the client's cells; how many, or SIZE_MAX: bad, or more than was asked
  * for.
  *
  * Devices send a row's values side by side, so that a name is expected to be its column's root and
  * the index of the value before it. One that is, byte for byte, need not be looked at otherwise:
  * its cell has the very index of that one. The others have none yet. */
-static size_t read_cells(struct snmp_operation *op, struct snmp_pdu *pdu, size_t columns,
-			 size_t count_max)
+static size_t read_cells(struct snmp_operation *op, struct snmp_pdu *pdu,
+			 const struct attempt *asked)
 {
 	struct snmp_client *client = op->device->client;
 	struct slice index = none; /* of the last cell whose name was looked at */
 	size_t count = 0, at = 0, unreadable = 0;
-	for (;; count++, at = at + 1 < columns ? at + 1 : 0) {
+	/* Of agents that do not know of non-repeaters. */
+	size_t count_max = (size_t)asked->columns * asked->rows;
+	if (count_max > SNMP_REPLY_VARBINDS_MAX)
+		count_max = SNMP_REPLY_VARBINDS_MAX;
+	for (;; count++, at = place_after(asked, at)) {
 		struct slice root = op->columns[op->picked[at]].root;
 		struct snmp_varbind varbind;
 		bool beside = index.data && snmp_next_number(&pdu->varbinds, root, index, &varbind);
@@ -296,26 +360,19 @@ static size_t read_cells(struct snmp_operation *op, struct snmp_pdu *pdu, size_t
 	return pdu->varbinds.bad ? SIZE_MAX : count;
 }
 
-/* Whether this name belongs to the walk of its column, behind `before`; closes the column if not.
- */
-static bool goes_on(struct snmp_operation *op, struct snmp_cell *cell, struct slice before)
+/* Whether this name belongs to the walk of its column, behind `before`, or is the end of it. */
+static enum snmp_column_end look_at(const struct snmp_operation *op, struct snmp_cell *cell,
+				    struct slice before)
 {
 	struct slice root = op->columns[cell->column].root;
-	if (cell->value.type >= SNMP_NO_SUCH_OBJECT && cell->value.type <= SNMP_END_OF_MIB_VIEW) {
-		close_column(op, cell->column, SNMP_COLUMN_ENDED);
-		return false;
-	}
-	if (oid_compare(cell->oid, before) <= 0) {
-		stat_add(STAT_snmp_loops, 1);
-		close_column(op, cell->column, SNMP_COLUMN_LOOPED);
-		return false;
-	}
-	if (!oid_has_prefix(cell->oid, root)) {
-		close_column(op, cell->column, SNMP_COLUMN_ENDED);
-		return false;
-	}
+	if (cell->value.type >= SNMP_NO_SUCH_OBJECT && cell->value.type <= SNMP_END_OF_MIB_VIEW)
+		return SNMP_COLUMN_ENDED;
+	if (oid_compare(cell->oid, before) <= 0)
+		return SNMP_COLUMN_LOOPED;
+	if (!oid_has_prefix(cell->oid, root))
+		return SNMP_COLUMN_ENDED;
 	cell->index = index_behind(root, cell->oid);
-	return true;
+	return SNMP_COLUMN_OPEN;
 }
 
 /* Where a walk of a column stood, and stands. */
@@ -332,36 +389,68 @@ static bool goes_beside(const struct snmp_operation *op, const struct snmp_cell 
 	       slice_equal(index_behind(op->columns[cell->column].root, before), neighbour->from);
 }
 
+/* A reply on its way to the walk's owner. */
+struct taking {
+	struct snmp_operation *op;
+	const struct attempt *asked;
+	struct snmp_cell *cells;
+	size_t kept, rows;
+	struct step step;                    /* of the last cell whose name was looked at */
+	struct slice last[SNMP_COLUMNS_MAX]; /* where each column stands, as in `picked` */
+};
+
+/* The cell at `i`, of the column at `at`: kept, or the end of its column. False: what follows is
+ * not to be looked at. */
+static bool take_cell(struct taking *t, size_t i, size_t at)
+{
+	struct snmp_cell *cell = &t->cells[i];
+	const struct column *column = &t->op->columns[cell->column];
+	if (!goes_beside(t->op, cell, t->last[at], &t->step)) {
+		enum snmp_column_end end = look_at(t->op, cell, t->last[at]);
+		/* An agent that does not know of non-repeaters gives other columns from the second
+		 * row on. An end is believed when it is seen without them. */
+		if (end != SNMP_COLUMN_OPEN && t->asked->scalars && i >= t->asked->columns)
+			return false;
+		if (end != SNMP_COLUMN_OPEN) {
+			stat_add(STAT_snmp_loops, end == SNMP_COLUMN_LOOPED);
+			close_column(t->op, cell->column, end);
+			return true;
+		}
+		t->step = (struct step){index_behind(column->root, t->last[at]), cell->index};
+	}
+	t->last[at] = cell->oid;
+	if (&t->cells[t->kept] != cell)
+		t->cells[t->kept] = *cell;
+	t->kept++;
+	if (column->scalar)
+		close_column(t->op, cell->column, SNMP_COLUMN_ENDED);
+	else
+		t->rows = 1 + (i - t->asked->scalars) / (t->asked->columns - t->asked->scalars);
+	return true;
+}
+
 /* Keeps the cells that the walk is of, and where each column stands now. */
 static size_t take_rows(struct snmp_operation *op, struct snmp_cell *cells, size_t count,
-			size_t columns)
+			const struct attempt *asked)
 {
-	struct slice last[SNMP_COLUMNS_MAX];
-	struct step step = {none, none}; /* of the last cell whose name was looked at */
-	size_t kept = 0;
-	for (size_t i = 0; i < columns; i++) {
+	struct taking t;
+	t.op = op;
+	t.asked = asked;
+	t.cells = cells;
+	t.kept = t.rows = 0;
+	t.step = (struct step){none, none};
+	for (size_t i = 0; i < asked->columns; i++) {
 		const struct column *column = &op->columns[op->picked[i]];
-		last[i] = (struct slice){(char *)column->last, column->len};
+		t.last[i] = (struct slice){(char *)column->last, column->len};
 	}
-	for (size_t i = 0, at = 0; i < count; i++, at = at + 1 < columns ? at + 1 : 0) {
-		struct snmp_cell *cell = &cells[i];
-		if (op->ends[cell->column] != SNMP_COLUMN_OPEN)
-			continue;
-		if (!goes_beside(op, cell, last[at], &step)) {
-			if (!goes_on(op, cell, last[at]))
-				continue;
-			step = (struct step){index_behind(op->columns[cell->column].root, last[at]),
-					     cell->index};
-		}
-		last[at] = cell->oid;
-		if (&cells[kept] != cell)
-			cells[kept] = *cell;
-		kept++;
-	}
-	for (size_t i = 0; i < columns; i++)
-		if (last[i].data != (char *)op->columns[op->picked[i]].last)
-			column_set(&op->columns[op->picked[i]], last[i]);
-	return kept;
+	for (size_t i = 0, at = 0; i < count; i++, at = place_after(asked, at))
+		if (op->ends[cells[i].column] == SNMP_COLUMN_OPEN && !take_cell(&t, i, at))
+			break;
+	for (size_t i = 0; i < asked->columns; i++)
+		if (t.last[i].data != (char *)op->columns[op->picked[i]].last)
+			column_set(&op->columns[op->picked[i]], t.last[i]);
+	op->rows += (unsigned)t.rows;
+	return t.kept;
 }
 
 /* Of a get, each name has to be the one that was asked for. */
@@ -374,15 +463,12 @@ static bool names_are_those(const struct snmp_operation *op, const struct snmp_c
 	return true;
 }
 
-static void take_values(struct snmp_operation *op, struct snmp_pdu *pdu, size_t columns,
-			unsigned rows, size_t reply_bytes)
+static void take_values(struct snmp_operation *op, struct snmp_pdu *pdu,
+			const struct attempt *asked, size_t reply_bytes)
 {
 	struct snmp_device *device = op->device;
 	struct snmp_cell *cells = device->client->cells;
-	size_t asked = columns * rows, open = op->open_count;
-	if (asked > SNMP_REPLY_VARBINDS_MAX)
-		asked = SNMP_REPLY_VARBINDS_MAX;
-	size_t count = read_cells(op, pdu, columns, asked);
+	size_t open = op->open_count, count = read_cells(op, pdu, asked);
 	if (count == SIZE_MAX) {
 		stat_add(pdu->varbinds.bad ? STAT_snmp_ignored_malformed
 					   : STAT_snmp_ignored_content,
@@ -398,7 +484,7 @@ static void take_values(struct snmp_operation *op, struct snmp_pdu *pdu, size_t 
 	if (count)
 		learn_size(device, count, reply_bytes);
 	if (op->kind == OP_WALK)
-		count = take_rows(op, cells, count, columns);
+		count = take_rows(op, cells, count, asked);
 	for (size_t i = 0; op->kind == OP_GET && i < count; i++)
 		close_column(op, cells[i].column, SNMP_COLUMN_ENDED);
 	bool moved = count || op->open_count < open;
@@ -437,20 +523,20 @@ static void take_error(struct snmp_operation *op, size_t column, int status)
 
 void op_reply(struct snmp_operation *op, unsigned attempt, struct snmp_pdu *pdu, size_t reply_bytes)
 {
-	size_t columns = op->attempts[attempt].columns, index = (size_t)pdu->error_index;
-	unsigned rows = op->attempts[attempt].rows;
+	const struct attempt asked = op->attempts[attempt];
+	size_t index = (size_t)pdu->error_index;
 	device_measure(op->device, op, attempt);
 	if (pdu->error_status == SNMP_NO_ERROR) {
-		take_values(op, pdu, columns, rows, reply_bytes);
+		take_values(op, pdu, &asked, reply_bytes);
 		return;
 	}
 	stat_add(STAT_snmp_replies, 1);
 	op_unsend(op);
 	if (pdu->error_status == SNMP_TOO_BIG) {
-		take_too_big(op, columns * rows);
-	} else if (index >= 1 && index <= columns) {
+		take_too_big(op, attempt_varbinds(&asked));
+	} else if (index >= 1 && index <= asked.columns) {
 		take_error(op, op->picked[index - 1], pdu->error_status);
-	} else if (columns == 1) {
+	} else if (asked.columns == 1) {
 		take_error(op, op->picked[0], pdu->error_status);
 	} else {
 		op->single = true;
@@ -461,7 +547,7 @@ void op_reply(struct snmp_operation *op, unsigned attempt, struct snmp_pdu *pdu,
 /* ---- What callers call ----------------------------------------------------------------------- */
 
 static int begin(struct snmp_device *device, enum op_kind kind, const struct slice *oids,
-		 size_t count, const struct snmp_events *events, void *owner,
+		 const bool *scalars, size_t count, const struct snmp_events *events, void *owner,
 		 struct snmp_operation **out)
 {
 	if (count == 0 || count > SNMP_COLUMNS_MAX)
@@ -471,6 +557,10 @@ static int begin(struct snmp_device *device, enum op_kind kind, const struct sli
 	for (size_t i = 0; i < count; i++)
 		ASSERT(oid_valid(oids[i]));
 	struct snmp_operation *op = op_new(device, kind, oids, count);
+	for (size_t i = 0; scalars && i < count; i++)
+		op->columns[i].scalar = scalars[i];
+	if (kind == OP_WALK)
+		recall_walk(op);
 	op->events = *events;
 	op->owner = owner;
 	op_wait(op);
@@ -483,13 +573,14 @@ static int begin(struct snmp_device *device, enum op_kind kind, const struct sli
 int snmp_get(struct snmp_device *device, const struct slice *oids, size_t count,
 	     const struct snmp_events *events, void *owner, struct snmp_operation **operation)
 {
-	return begin(device, OP_GET, oids, count, events, owner, operation);
+	return begin(device, OP_GET, oids, NULL, count, events, owner, operation);
 }
 
-int snmp_walk(struct snmp_device *device, const struct slice *columns, size_t count,
-	      const struct snmp_events *events, void *owner, struct snmp_operation **operation)
+int snmp_walk(struct snmp_device *device, const struct slice *columns, const bool *scalars,
+	      size_t count, const struct snmp_events *events, void *owner,
+	      struct snmp_operation **operation)
 {
-	return begin(device, OP_WALK, columns, count, events, owner, operation);
+	return begin(device, OP_WALK, columns, scalars, count, events, owner, operation);
 }
 
 void snmp_cancel(struct snmp_operation *operation)

@@ -168,9 +168,12 @@ static int walk_start(struct poller_io *io, struct poller_session *session,
 {
 	static const struct snmp_events client_events = {on_reply, on_done};
 	struct slice columns[CORRELATE_COLUMNS_MAX];
+	bool scalars[CORRELATE_COLUMNS_MAX];
 	(void)io;
-	for (size_t i = 0; i < plan->count; i++)
+	for (size_t i = 0; i < plan->count; i++) {
 		columns[i] = plan->columns[i].def->ber;
+		scalars[i] = plan->columns[i].scalar;
+	}
 	if (probe && !session->probed)
 		session->probed = device_new(session, true);
 	if (!probe) {
@@ -179,8 +182,8 @@ static int walk_start(struct poller_io *io, struct poller_session *session,
 	}
 	struct poller_walk *walk = mem_alloc(sizeof(*walk));
 	*walk = (struct poller_walk){plan, *events, owner, NULL};
-	int err = snmp_walk(probe ? session->probed : session->device, columns, plan->count,
-			    &client_events, walk, &walk->operation);
+	int err = snmp_walk(probe ? session->probed : session->device, columns, scalars,
+			    plan->count, &client_events, walk, &walk->operation);
 	if (err)
 		mem_free(walk);
 	else

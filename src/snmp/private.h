@@ -25,6 +25,7 @@ enum {
 	VARBINDS_START = 32,
 	TIME_UNKNOWN_RETRIES = 2, /* resyncs, discoveries of one operation */
 	IDLE_REPLIES_MAX = 3,     /* that bring nothing */
+	KNOWN_WALKS = 4,          /* of a device */
 };
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
@@ -92,6 +93,13 @@ struct session {
 	struct snmp_operation *discovery; /* NULL: none under way */
 };
 
+/* How long a table was when it was walked last: one row more is asked for, to see its end, and no
+ * others behind it. */
+struct known_walk {
+	uint32_t key; /* of its columns */
+	uint32_t rows;
+};
+
 struct snmp_device {
 	struct snmp_client *client;
 	struct loop_address address;
@@ -102,9 +110,10 @@ struct snmp_device {
 	unsigned varbinds_max;
 	unsigned varbinds_limit; /* what tooBig has taught */
 	unsigned in_flight, operation_count;
-	struct link operations; /* all */
-	struct link waiting;    /* those that want to send */
-	struct link ready;      /* in client->ready while there is one that may */
+	struct link operations;               /* all */
+	struct link waiting;                  /* those that want to send */
+	struct link ready;                    /* in client->ready while there is one that may */
+	struct known_walk known[KNOWN_WALKS]; /* a hint, by key */
 };
 
 enum op_kind { OP_GET, OP_WALK, OP_DISCOVER };
@@ -114,15 +123,22 @@ struct column {
 	struct slice root;
 	uint8_t *last; /* where a walk stands; of a get the root */
 	uint16_t len, cap;
-	bool own; /* `last` has outgrown the operation's memory */
+	bool own;    /* `last` has outgrown the operation's memory */
+	bool scalar; /* of a walk: ends with its first value */
 };
 
 /* The id of an attempt leads here, so that a reply to any of them can be read. */
 struct attempt {
 	uint16_t columns; /* it asked for the first of `picked` */
-	uint16_t rows;
+	uint16_t scalars; /* of these the first are asked for once (GETBULK's non-repeaters) */
+	uint16_t rows;    /* of the others */
 	int64_t at_ms;
 };
+
+static inline size_t attempt_varbinds(const struct attempt *attempt)
+{
+	return attempt->scalars + (size_t)(attempt->columns - attempt->scalars) * attempt->rows;
+}
 
 /* One piece of memory: behind it stand the arrays and the roots. */
 struct snmp_operation {
@@ -135,15 +151,18 @@ struct snmp_operation {
 	enum snmp_column_end *ends;
 	int *errors;
 	uint16_t *picked; /* the columns of the request */
-	size_t picked_count;
+	size_t picked_count, picked_scalars;
 	size_t column_count, open_count;
-	size_t next;  /* where the next request begins to pick */
-	bool single;  /* one column a request: the device does not say which one it refuses */
-	bool counted; /* in client->in_flight */
-	bool sent;    /* has a slot */
-	bool unsent;  /* the kernel had no room */
-	bool batched; /* its bytes are in the client's batch */
-	bool current; /* an event of it is being called */
+	size_t next; /* where the next request begins to pick */
+	uint32_t known_key;
+	unsigned rows,
+		rows_known; /* of a walk: that came, that there were last time (0: unknown) */
+	bool single;        /* one column a request: the device does not say which one it refuses */
+	bool counted;       /* in client->in_flight */
+	bool sent;          /* has a slot */
+	bool unsent;        /* the kernel had no room */
+	bool batched;       /* its bytes are in the client's batch */
+	bool current;       /* an event of it is being called */
 	/* The request. */
 	uint32_t slot, generation;
 	unsigned attempt;

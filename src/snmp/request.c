@@ -213,7 +213,7 @@ void op_expire(struct snmp_operation *op)
 	if (op->attempt >= op->device->options.retries) {
 		stat_add(STAT_snmp_timeouts, 1);
 		const struct attempt *last = &op->attempts[op->attempt];
-		device_forget_size(op->device, (size_t)last->columns * last->rows);
+		device_forget_size(op->device, attempt_varbinds(last));
 		op_end(op, ERR_TIMEOUT, silence(op->device));
 		return;
 	}

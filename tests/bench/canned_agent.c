@@ -205,12 +205,14 @@ static uint8_t *answer_next(const struct request *request, uint8_t *at, const ui
 {
 	const struct snmp_pdu *pdu = &request->message.pdu;
 	size_t places[NAMES_MAX], len;
-	int32_t rows = pdu->type == SNMP_GETBULK ? pdu->error_index : 1;
+	bool bulk = pdu->type == SNMP_GETBULK;
+	int32_t rows = bulk ? pdu->error_index : 1;
+	size_t once = bulk ? (size_t)pdu->error_status : 0;
 
 	for (size_t i = 0; i < request->name_count; i++)
 		places[i] = find(request->names[i], true);
 	for (int32_t row = 0; row < rows; row++) {
-		for (size_t i = 0; i < request->name_count; i++, at += len) {
+		for (size_t i = row ? once : 0; i < request->name_count; i++, at += len) {
 			size_t place = places[i]++;
 			len = place < agent.count ? put_object(at, end, place, request->device)
 						  : put_absent(at, end, request->names[i],

@@ -65,7 +65,7 @@ static void walked(void *owner, const struct snmp_result *result)
 static void walk(struct snmp_device *device)
 {
 	static const struct snmp_events events = {took, walked};
-	int err = snmp_walk(device, bench.oids, COLUMNS, &events, device, NULL);
+	int err = snmp_walk(device, bench.oids, NULL, COLUMNS, &events, device, NULL);
 	if (err)
 		die("a walk", err_text(err));
 }

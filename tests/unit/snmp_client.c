@@ -124,7 +124,7 @@ static void begin(struct rig *rig, bool walk, const char *const *texts, size_t c
 	struct slice oids[8];
 	for (size_t i = 0; i < count; i++)
 		oids[i] = oid_of(texts[i], memory[i]);
-	int err = walk ? snmp_walk(rig->device, oids, count, &events, rig, &rig->op)
+	int err = walk ? snmp_walk(rig->device, oids, NULL, count, &events, rig, &rig->op)
 		       : snmp_get(rig->device, oids, count, &events, rig, &rig->op);
 	assert_int_equal(err, 0);
 	assert_true(rig->wakes > 0);
@@ -446,6 +446,101 @@ static void time_outs_halve_the_request(void **state)
 }
 
 /* 45 counters make a reply of some 1,100 bytes, and a request of 900. */
+/* How many varbinds the requests from the nth on ask for. */
+static size_t asked_since(size_t first)
+{
+	size_t sum = 0;
+	for (size_t at = first; at < rig.sent_count; at++) {
+		struct snmp_message request;
+		struct snmp_varbind varbind;
+		const char *why;
+		size_t names = 0, once;
+		assert_int_equal(snmp_decode(rig.sent[at].bytes, &request, &why), 0);
+		while (snmp_next(&request.pdu.varbinds, &varbind))
+			names++;
+		bool bulk = request.pdu.type == SNMP_GETBULK;
+		once = bulk ? (size_t)request.pdu.error_status : names;
+		sum += once + (names - once) * (size_t)request.pdu.error_index;
+	}
+	return sum;
+}
+
+static void begin_with_uptime(void)
+{
+	static const char *const columns[] = {IF_DESCR, "1.3.6.1.2.1.1.3", IF_IN, IF_OUT};
+	static const bool scalars[] = {false, true, false, false};
+	static uint8_t memory[ARRAY_LEN(columns)][OID_MAX_BYTES];
+	struct slice oids[ARRAY_LEN(columns)];
+	for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+		oids[i] = oid_of(columns[i], memory[i]);
+	assert_int_equal(
+		snmp_walk(rig.device, oids, scalars, ARRAY_LEN(columns), &events, &rig, &rig.op),
+		0);
+	snmp_client_tick(rig.client);
+}
+
+/* sysUpTime is asked for once, whatever else there is; also of an agent that repeats it. */
+static void scalars_are_asked_for_once(void **state)
+{
+	(void)state;
+	for (int repeats = 0; repeats < 2; repeats++) {
+		make(&rig, SNMP_V2C, 0);
+		rig.agent.mood = repeats ? ALL_REPEATED : WELL;
+		begin_with_uptime();
+		/* 32 varbinds: one, and 10 rows of three. */
+		assert_int_equal(asked_since(0), 31);
+		talk(&rig);
+		assert_int_equal(rig.done, 1);
+		assert_int_equal(rig.cells, 1 + ROWS + ROWS + 20);
+		assert_int_equal(rig.sum, 1275 + 210000);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(rig.ends[i], SNMP_COLUMN_ENDED);
+		drop(&rig);
+	}
+}
+
+static void a_scalar_alone_brings_nothing_else(void **state)
+{
+	static const bool scalars[] = {true};
+	uint8_t memory[OID_MAX_BYTES];
+	struct slice oid = oid_of("1.3.6.1.2.1.1.3", memory);
+	(void)state;
+	make(&rig, SNMP_V2C, 0);
+	assert_int_equal(snmp_walk(rig.device, &oid, scalars, 1, &events, &rig, &rig.op), 0);
+	snmp_client_tick(rig.client);
+	assert_int_equal(asked_since(0), 1);
+	talk(&rig);
+	assert_int_equal(rig.sent_count, 1);
+	assert_int_equal(rig.cells, 1);
+	assert_int_equal(rig.done, 1);
+	drop(&rig);
+}
+
+/* Of a table of 30 rows that was walked before, 31 are asked for. One that has grown since, or is
+ * shorter, is walked whole all the same. */
+static void the_end_of_a_table_is_known(void **state)
+{
+	static const char *const columns[] = {IF_IN};
+	static const struct {
+		size_t rows, sum, asked; /* 0: whatever it takes */
+	} walks[] = {{30, 465, 0}, {30, 465, 31}, {ROWS, 1275, 0}, {10, 55, 0}, {10, 55, 11}};
+	(void)state;
+	make(&rig, SNMP_V2C, 0);
+	for (size_t i = 0; i < ARRAY_LEN(walks); i++) {
+		size_t before = rig.sent_count, cells = rig.cells;
+		rig.sum = 0;
+		rig.agent.count = 1 + ROWS + walks[i].rows; /* behind uptime and descriptions */
+		begin(&rig, true, columns, 1);
+		talk(&rig);
+		assert_int_equal(rig.done, i + 1);
+		assert_int_equal(rig.cells - cells, walks[i].rows);
+		assert_int_equal(rig.sum, walks[i].sum);
+		if (walks[i].asked)
+			assert_int_equal(asked_since(before), walks[i].asked);
+	}
+	drop(&rig);
+}
+
 static void many_columns_take_turns(void **state)
 {
 	static char texts[SNMP_COLUMNS_MAX][40];
@@ -679,6 +774,9 @@ int main(void)
 		cmocka_unit_test(silence_ends_after_the_retries),
 		cmocka_unit_test(a_reply_to_an_earlier_attempt),
 		cmocka_unit_test(time_outs_halve_the_request),
+		cmocka_unit_test(scalars_are_asked_for_once),
+		cmocka_unit_test(a_scalar_alone_brings_nothing_else),
+		cmocka_unit_test(the_end_of_a_table_is_known),
 		cmocka_unit_test(many_columns_take_turns),
 		cmocka_unit_test(the_longest_request),
 		cmocka_unit_test(a_device_that_was_dead_is_not_taken_for_small),

@@ -25,7 +25,7 @@ struct object {
 	struct snmp_value value;
 };
 
-enum mood { WELL, LOOPING, SILENT_ABOUT_WHICH, EMPTY, WRONG_NAMES, TOO_MANY };
+enum mood { WELL, LOOPING, SILENT_ABOUT_WHICH, EMPTY, WRONG_NAMES, TOO_MANY, ALL_REPEATED };
 
 struct agent {
 	struct object objects[3 * ROWS + 1];
@@ -124,10 +124,12 @@ static inline struct slice agent_answer(struct agent *agent, struct slice bytes)
 		n++;
 	bool exact = request.pdu.type == SNMP_GET, bulk = request.pdu.type == SNMP_GETBULK;
 	size_t rows = bulk ? (size_t)request.pdu.error_index : 1;
+	size_t once = bulk && agent->mood != ALL_REPEATED ? (size_t)request.pdu.error_status : 0;
 	if (agent->mood == EMPTY)
 		return agent_encode(agent, &request, out, 0, 0, 0);
-	for (size_t i = 0; i < n * rows; i++)
-		out[count++] = answer_one(agent, i < n ? asked[i].oid : out[i - n].oid, exact);
+	for (size_t i = 0; i < once + (n - once) * rows; i++)
+		out[count++] =
+			answer_one(agent, i < n ? asked[i].oid : out[i - (n - once)].oid, exact);
 	if (agent->varbinds_max && count > agent->varbinds_max) {
 		if (!bulk || !agent->cuts)
 			return agent_encode(agent, &request, asked, n, SNMP_TOO_BIG, 0);

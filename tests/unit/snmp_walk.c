@@ -45,7 +45,7 @@ static struct {
 	/* The walk as the test sees it. */
 	size_t columns;
 	struct name last[COLUMNS_MAX];
-	bool ended[COLUMNS_MAX];
+	bool ended[COLUMNS_MAX], scalar[COLUMNS_MAX];
 	/* Of the last reply: what should be handed over, and how much of it was. */
 	struct sent expected[VARBINDS_MAX];
 	size_t expected_count, came;
@@ -141,21 +141,26 @@ static void make_varbind(struct sent *sent, size_t column, uint32_t row)
 		sent->value = (struct snmp_value){.type = SNMP_END_OF_MIB_VIEW};
 }
 
-/* What the walk makes of it: each column on its own, each name by itself. */
-static void expect(const struct sent *sent)
+/* What the walk makes of it: each column on its own, each name by itself. Scalars end with their
+ * value. False: an end that is not believed, and nothing behind it is looked at. */
+static bool expect(const struct sent *sent, bool ends_are_believed)
 {
 	size_t column = sent->column;
 	struct name root = name_of(roots[column]);
 	struct slice name = slice_of_name(&sent->name);
 	if (rig.ended[column])
-		return;
-	rig.ended[column] = sent->value.type == SNMP_END_OF_MIB_VIEW ||
-			    oid_compare(name, slice_of_name(&rig.last[column])) <= 0 ||
-			    !oid_has_prefix(name, slice_of_name(&root));
-	if (rig.ended[column])
-		return;
-	rig.last[column] = sent->name;
-	rig.expected[rig.expected_count++] = *sent;
+		return true;
+	bool ended = sent->value.type == SNMP_END_OF_MIB_VIEW ||
+		     oid_compare(name, slice_of_name(&rig.last[column])) <= 0 ||
+		     !oid_has_prefix(name, slice_of_name(&root));
+	if (ended && !ends_are_believed)
+		return false;
+	rig.ended[column] = ended || rig.scalar[column];
+	if (!ended) {
+		rig.last[column] = sent->name;
+		rig.expected[rig.expected_count++] = *sent;
+	}
+	return true;
 }
 
 /* Which columns a request is about: those whose last names it has. */
@@ -174,6 +179,21 @@ static size_t read_request(size_t *columns, struct snmp_message *request)
 		assert_false(rig.ended[columns[count]]);
 	}
 	return count;
+}
+
+/* Scalars stand first and are asked for once. */
+static size_t check_scalars(const struct snmp_pdu *request, const size_t *columns, size_t count)
+{
+	size_t scalars = 0;
+	for (size_t i = 0; i < count; i++)
+		scalars += rig.scalar[columns[i]];
+	if (request->type == SNMP_GETBULK)
+		assert_int_equal(request->error_status, scalars);
+	else
+		assert_int_equal(scalars, count);
+	for (size_t i = 0; i < scalars; i++)
+		assert_true(rig.scalar[columns[i]]);
+	return scalars;
 }
 
 static void send_reply(const struct snmp_pdu *request, const struct sent *sent, size_t count)
@@ -199,16 +219,19 @@ static void answer(void)
 	size_t columns[COLUMNS_MAX], count = 0;
 	struct snmp_message request;
 	size_t asked = read_request(columns, &request);
-	size_t most = asked * (size_t)request.pdu.error_index;
+	size_t scalars = check_scalars(&request.pdu, columns, asked), at = 0;
+	size_t most = scalars + (asked - scalars) * (size_t)request.pdu.error_index;
+	bool goes_on = true;
 	if (one_in(4))
 		most = 1 + random_below(&rig.random, most);
 	rig.expected_count = 0;
 	rig.request_len = 0;
 	for (; count < most && count < VARBINDS_MAX; count++) {
-		if (count % asked == 0)
+		if (at == scalars)
 			rig.row += !one_in(2 * rig.trouble);
-		make_varbind(&sent[count], columns[count % asked], rig.row);
-		expect(&sent[count]);
+		make_varbind(&sent[count], columns[at], rig.row);
+		goes_on = goes_on && expect(&sent[count], !scalars || count < asked);
+		at = at + 1 < asked ? at + 1 : scalars;
 	}
 	size_t before = rig.came;
 	clock_virtual_advance(&rig.clock, 5000);
@@ -249,12 +272,14 @@ static void walk_once(void)
 	for (size_t i = 0; i < rig.columns; i++) {
 		rig.last[i] = name_of(roots[i]);
 		rig.ended[i] = false;
+		rig.scalar[i] = one_in(4);
 		oids[i] = slice_of_name(&rig.last[i]);
 	}
 	rig.row = (uint32_t)random_below(&rig.random, 300);
 	rig.trouble = UINT64_C(10) << random_below(&rig.random, 8);
 	rig.done = false;
-	assert_int_equal(snmp_walk(rig.device, oids, rig.columns, &events, NULL, &operation), 0);
+	assert_int_equal(
+		snmp_walk(rig.device, oids, rig.scalar, rig.columns, &events, NULL, &operation), 0);
 	snmp_client_tick(rig.client);
 	for (int i = 0; i < REPLIES_MAX && !rig.done; i++) {
 		assert_true(rig.request_len > 0);
