@@ -319,6 +319,7 @@ static inline bool some_looks(void *owner)
 static inline void expect_bins(unsigned field, const char *metric, const char *wanted)
 {
 	char text[TEXT_BYTES] = "";
+	wait_until(nothing_pending, NULL);
 	for (int tries = 0; tries < 1000 && strcmp(text, wanted) != 0; tries++) {
 		int looks = 0;
 		wait_until(some_looks, &looks);
