@@ -281,6 +281,12 @@ static void begin_requests(struct deriver *d)
 
 void deriver_take(struct deriver *deriver, struct derive_request *request)
 {
+	if (request->only_probe) {
+		const struct rate_table *table = request->table;
+		bool known = layouts_source(deriver->layouts, table->device, table->oidset);
+		derive_request_end(request, known ? ERR_EXISTS : 0, "");
+		return;
+	}
 	request->next = NULL;
 	*deriver->last_request = request;
 	deriver->last_request = &request->next;

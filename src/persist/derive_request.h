@@ -1,5 +1,5 @@
 /* Private: what is asked of a worker besides what it does by itself: rates of a table up to its
- * newest raw data, and then a recomputation. */
+ * newest raw data, and then, where from < to, a recomputation. */
 #ifndef PERSIST_DERIVE_REQUEST_H
 #define PERSIST_DERIVE_REQUEST_H
 
@@ -13,6 +13,8 @@ struct derive_request {
 	int64_t newest_ms; /* raw data of the table that is in the store */
 	int64_t from_ms, to_ms;
 	bool only_report;
+	/* Nothing is done: ERR_EXISTS if the worker knows the device and OIDSet. */
+	bool only_probe;
 	_Atomic bool cancelled;
 	struct executor *executor; /* where `done` is posted */
 	struct task done;

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "persist/private.h"
+#include "persist/silent.h"
 #include "queue/queue.h"
 
 enum { LOOK_INTERVAL_MS = 1000 };
@@ -46,6 +47,7 @@ static void replace(struct post *post)
 	stat_add(STAT_persist_replaced, 1);
 	worker_abandon(post->worker);
 	recompute_abandon(post);
+	silent_abandon(post->persist->silent, post);
 	fill_post(post);
 }
 
@@ -81,17 +83,18 @@ struct persist *persist_new(const struct persist_options *options)
 			fill_post(post);
 		}
 	}
+	p->silent = silent_new(p);
 	p->looks = loop_timer_new(options->loop, on_look, p);
 	loop_timer_start(p->looks, LOOK_INTERVAL_MS, LOOK_INTERVAL_MS);
 	return p;
 }
 
-struct post *persist_post(struct persist *persist, const struct queue_def *def, unsigned index)
+struct post *persist_post(struct persist *persist, const struct queue_def *def, struct slice device)
 {
 	size_t i = 0;
 	while (persist->posts[i].def != def)
 		i++;
-	return &persist->posts[i + index];
+	return &persist->posts[i + queue_shard(device) % def->workers];
 }
 
 static void post_stopped(struct task *task)
@@ -103,25 +106,32 @@ static void post_stopped(struct task *task)
 		p->stopped(p->owner);
 }
 
+static void stop_workers(void *owner)
+{
+	struct persist *p = owner;
+	ASSERT(!p->recomputes);
+	for (size_t i = 0; i < p->post_count; i++) {
+		p->posts[i].stopped.run = post_stopped;
+		worker_stop(p->posts[i].worker, loop_executor(p->options.loop),
+			    &p->posts[i].stopped);
+	}
+	if (!p->post_count)
+		p->stopped(p->owner);
+}
+
 void persist_stop(struct persist *persist, void (*stopped)(void *owner), void *owner)
 {
-	ASSERT(!persist->recomputes);
 	persist->stopped = stopped;
 	persist->owner = owner;
 	loop_timer_close(persist->looks);
-	for (size_t i = 0; i < persist->post_count; i++) {
-		persist->posts[i].stopped.run = post_stopped;
-		worker_stop(persist->posts[i].worker, loop_executor(persist->options.loop),
-			    &persist->posts[i].stopped);
-	}
-	if (!persist->post_count)
-		stopped(owner);
+	silent_stop(persist->silent, stop_workers, persist);
 }
 
 void persist_free(struct persist *persist)
 {
 	if (!persist)
 		return;
+	silent_free(persist->silent);
 	mem_free(persist->posts);
 	mem_free(persist);
 }

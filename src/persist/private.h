@@ -6,6 +6,7 @@
 #include "persist/worker.h"
 
 struct recompute;
+struct silent;
 
 /* The place of a worker; after one that hung another has it. */
 struct post {
@@ -23,12 +24,14 @@ struct persist {
 	struct post *posts;
 	size_t post_count, stopped_count;
 	struct recompute *recomputes; /* at work */
+	struct silent *silent;
 	void (*stopped)(void *owner);
 	void *owner;
 };
 
-/* The place of the worker with this index of a queue. */
-struct post *persist_post(struct persist *persist, const struct queue_def *def, unsigned index);
+/* The place of the worker of a queue that has a device. */
+struct post *persist_post(struct persist *persist, const struct queue_def *def,
+			  struct slice device);
 
 /* Whatever the worker of this place was asked for ends here. */
 void recompute_abandon(struct post *post);

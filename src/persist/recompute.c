@@ -153,14 +153,14 @@ static void narrow(struct recompute *r)
 
 static void give_to_worker(struct recompute *r)
 {
-	const struct queue_def *def = r->oidset->queue;
-	unsigned index = queue_shard(r->options.device) % def->workers;
-	r->post = persist_post(r->persist, def, index);
+	r->post = persist_post(r->persist, r->oidset->queue, r->options.device);
 	r->derive.table = &r->table;
 	r->derive.newest_ms = r->newest_ms;
-	r->derive.from_ms = r->options.from_ms;
-	r->derive.to_ms = r->options.to_ms;
-	narrow(r);
+	if (!r->options.only_derive) {
+		r->derive.from_ms = r->options.from_ms;
+		r->derive.to_ms = r->options.to_ms;
+		narrow(r);
+	}
 	r->derive.only_report = r->options.only_report;
 	r->derive.executor = loop_executor(r->persist->options.loop);
 	r->derive.done.run = run_derived;

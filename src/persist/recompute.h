@@ -23,6 +23,7 @@ struct recompute_options {
 	const struct oidset *oidset; /* of counters; the one of its set_name is meant */
 	int64_t from_ms, to_ms;      /* rows that begin in from <= start < to, of each level */
 	bool only_report;            /* write nothing */
+	bool only_derive;            /* compare nothing: rates are brought up to date */
 	recompute_done *done;
 	void *owner;
 };

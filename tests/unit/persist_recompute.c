@@ -141,6 +141,26 @@ static void test_what_is_polled_no_more(void **state)
 	expect(TABLE_BASE_RATES, 30000, 0, "ifHCInOctets", XE, HUNDREDS);
 }
 
+/* A device that was polled no more when the server ended: its first rates had been made, those of
+ * what came after them are made by themselves some time after the start. */
+static void test_what_fell_silent(void **state)
+{
+	(void)state;
+	put_octets(T0_S, "xe-0/2/0", 1000);
+	put_octets(T0_S + 30, "xe-0/2/0", 1100);
+	put_octets(T0_S + 60, "xe-0/2/0", 1200);
+	expect_bins(0, "ifHCInOctets", "0=100");
+	persist_end();
+	options.derive_every_ms = 3600000;
+	persist_begin();
+	put_hundreds();
+	persist_end();
+	expect(TABLE_BASE_RATES, 30000, 0, "ifHCInOctets", XE, "0=100");
+	options.derive_every_ms = 100;
+	persist_begin();
+	expect_bins(0, "ifHCInOctets", HUNDREDS);
+}
+
 /* Polls go on and their rates are made while it works, again and again. */
 static void test_beside_polls(void **state)
 {
@@ -208,6 +228,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_what_is_wrong_is_made_right),
 		TEST(test_what_is_polled_no_more),
+		TEST(test_what_fell_silent),
 		TEST(test_beside_polls),
 		TEST(test_a_device_that_nothing_is_known_of),
 		TEST(test_cancelled),
