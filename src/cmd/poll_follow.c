@@ -245,6 +245,13 @@ static void say_away(struct poll_follow *f, const char *why)
 			 (unsigned long long)left_out);
 }
 
+static void say_back(struct poll_follow *f)
+{
+	f->away = false;
+	log_info("%s is there again", f->options.server);
+	poll_handover_hurry(f->options.handover);
+}
+
 static void turn(void *owner)
 {
 	struct poll_follow *f = owner;
@@ -258,8 +265,7 @@ static void turn(void *owner)
 	if (err)
 		say_away(f, e.text);
 	else if (f->away)
-		log_info("%s is there again", f->options.server);
-	f->away = err != 0;
+		say_back(f);
 	loop_timer_start(f->timer, FOLLOW_EVERY_MS, 0);
 }
 

@@ -41,7 +41,8 @@ struct poll_handover {
 	bool stopping;
 	int64_t rest_ms; /* the next rest; 0: all is well */
 	struct log_rate lines;
-	struct task begin, stop, stopped_task;
+	struct task begin, hurry, stop, stopped_task;
+	atomic_bool hurrying;
 	void (*stopped)(void *owner);
 	void *owner;
 
@@ -337,6 +338,21 @@ static void run_begin(struct task *task)
 	take(h);
 }
 
+static void run_hurry(struct task *task)
+{
+	struct poll_handover *h = CONTAINER_OF(task, struct poll_handover, hurry);
+	atomic_store(&h->hurrying, false);
+	if (h->state == RESTS_TO_SEND && !h->stopping)
+		loop_timer_start(h->rest, 0, 0);
+}
+
+void poll_handover_hurry(struct poll_handover *h)
+{
+	struct executor *executor = loop_executor(h->loop);
+	if (!atomic_exchange(&h->hurrying, true))
+		executor->post(executor, &h->hurry);
+}
+
 /* Back on the owner's thread. */
 static void run_stopped(struct task *task)
 {
@@ -355,6 +371,7 @@ static void run_stop(struct task *task)
 	h->stopping = true;
 	queue_worker_cancel(h->taker);
 	if (h->state == RESTS_TO_SEND) {
+		loop_timer_stop(h->rest);
 		give_back(h, false);
 		take(h);
 	} else if (h->state == RESTS_TO_TAKE || h->state == RESTS_TO_WRITE) {
@@ -368,6 +385,7 @@ struct poll_handover *poll_handover_new(const struct poll_handover_options *opti
 	h->options = *options;
 	h->lines.lines_max = LINES_A_MINUTE;
 	h->begin.run = run_begin;
+	h->hurry.run = run_hurry;
 	h->stop.run = run_stop;
 	h->stopped_task.run = run_stopped;
 	pthread_mutex_init(&h->lock, NULL);

@@ -42,6 +42,8 @@ struct poll_handover *poll_handover_new(const struct poll_handover_options *opti
 /* What is being sent stays in the spool; then `stopped` is called and it is gone. */
 void poll_handover_stop(struct poll_handover *handover, void (*stopped)(void *owner), void *owner);
 
+/* The server is there again: what waits for it waits no longer. Any thread. */
+void poll_handover_hurry(struct poll_handover *handover);
 /* Why nothing can be handed over at present; empty: no reason. Any thread. */
 void poll_handover_problem(struct poll_handover *handover, struct errbuf *problem);
 

@@ -1,10 +1,13 @@
 """`granary poll` under test."""
 
 import contextlib
+import http.client
+import http.server
 import pathlib
 import re
 import signal
 import subprocess
+import threading
 import time
 
 from server import Server, granary
@@ -89,3 +92,81 @@ class RemotePoller:
 
     def spool(self):
         return self.status.get("/api/queues").json["queues"][0]
+
+
+class Line:
+    """Stands between a poller and its server, and remembers each request with what the poller was
+    told of it. `rule(method, path, body)` may say what happens instead of passing it on: a pair of
+    status and body, "cut" (nothing comes back, and nothing is passed on), "lose" (it is passed on,
+    the answer is lost), "hang" (nothing happens until the end)."""
+
+    def __init__(self, target_port):
+        self.target_port, self.rule = target_port, lambda method, path, body: None
+        self.seen = []  # (method, path, body, status told)
+        self.ended = threading.Event()
+        line = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *arguments):
+                pass
+
+            def handle_one(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                line.serve(self, body)
+
+            do_GET = do_POST = handle_one
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def forward(self, handler, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.target_port, timeout=60)
+        try:
+            headers = {name: value for name, value in handler.headers.items()
+                       if name not in ("Host", "Connection")}
+            connection.request(handler.command, handler.path, body or None, headers)
+            answer = connection.getresponse()
+            kept = {name: value for name, value in answer.headers.items()
+                    if name in ("ETag", "Retry-After", "Content-Type")}
+            return answer.status, answer.read(), kept
+        except (OSError, http.client.HTTPException):
+            return None
+        finally:
+            connection.close()
+
+    def serve(self, handler, body):
+        rule = self.rule(handler.command, handler.path, body)
+        answer = None
+        if rule == "hang":
+            self.ended.wait()
+        elif rule != "cut":
+            answer = (*rule, {}) if isinstance(rule, tuple) else self.forward(handler, body)
+        if answer is None or rule == "lose":
+            self.seen.append((handler.command, handler.path, body, None))
+            handler.close_connection = True
+            return
+        status, text, headers = answer
+        # Before it is told: what is remembered without having been told would be missed, too.
+        self.seen.append((handler.command, handler.path, body, status))
+        with contextlib.suppress(OSError):
+            handler.send_response(status)
+            for name, value in headers.items():
+                handler.send_header(name, value)
+            if status not in (204, 304):
+                handler.send_header("Content-Length", str(len(text)))
+            handler.end_headers()
+            handler.wfile.write(b"" if status in (204, 304) else text)
+
+    def stop(self):
+        self.ended.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+    def polls(self, told=None):
+        """Bodies of polls, of those with that answer."""
+        return [body for method, path, body, status in self.seen
+                if (method, path) == ("POST", "/api/polls") and told in (None, status)]

@@ -49,7 +49,8 @@ static const char own[] =
 	"oidsets:\n"
 	"  Own: {frequency: 1500ms, correlator: GenericOid, correlate_oid: ifDescr, tags: [port],\n"
 	"        oids: [mine, ifMtu], aggregates: [1h, 1d], ttl: 90d, set_name: Twin}\n"
-	"  Twin: {frequency: 1500ms, correlator: GenericOid, correlate_oid: ifDescr, tags: [port],\n"
+	"  Twin: {frequency: 1500ms, correlator: GenericOid, correlate_oid: ifDescr, tags: "
+	"[port],\n"
 	"         oids: [mine, ifMtu], aggregates: [1h, 1d], ttl: 90d}\n"
 	"  Quiet: {frequency: 30s, correlator: IfName, oids: [ifMtu], skip_undescribed: true}\n";
 
