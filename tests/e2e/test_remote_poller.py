@@ -133,7 +133,8 @@ def test_values_arrive_and_changes_are_followed(central, make_poller, agent, lin
     assert state_of(central, "dead")["since"] and state_of(central, "dead")["reason"]
     wait_for(lambda: state_of(central, "secret")["reason"] ==
              "its credentials are not in the secrets file")
-    poller.secrets.write_text(poller.secrets.read_text() + "core: {version: 2c, community: public}\n")
+    with open(poller.secrets, "a") as secrets:
+        secrets.write("core: {version: 2c, community: public}\n")
     poller.process.send_signal(signal.SIGHUP)
     wait_for(lambda: state_of(central, "secret")["state"] == "ok")
 
@@ -242,7 +243,7 @@ def test_what_the_server_refuses_is_set_aside(central, make_poller, agent):
     wait_for(lambda: values(central, "bad") and values(central, "good"))
     central.stop()
     wait_for(lambda: poller.spool()["pending"] >= 6)
-    before = len(values_of_log(poller))
+    before = len(lines_of_refusals(poller))
     central.configure("oidsets:\n" + kept)
     central.start()
     wait_for(lambda: poller.spool()["pending"] == 0 and poller.spool()["aside"] >= 2)
@@ -250,7 +251,7 @@ def test_what_the_server_refuses_is_set_aside(central, make_poller, agent):
     rows = list(csv.DictReader(io.StringIO(aside)))
     assert {(row["device"], row["reason"]) for row in rows} == {
         ("bad", "message 1: there is no OIDSet Fast")}
-    assert len(values_of_log(poller)) == before + len(rows)
+    assert len(lines_of_refusals(poller)) == before + len(rows)
     assert poller.status.metric("granary_handover_messages_total", result="refused") == len(rows)
     # The others arrive, those of the time before and those that come.
     count = len(values(central, "good"))
@@ -259,7 +260,7 @@ def test_what_the_server_refuses_is_set_aside(central, make_poller, agent):
     poller.stop()
 
 
-def values_of_log(poller):
+def lines_of_refusals(poller):
     return [text for text in poller.log_text().splitlines() if "is set aside: " in text]
 
 
