@@ -78,14 +78,6 @@ void feeder_begin(struct feeder *f, const struct rate_table *table, size_t first
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-static uint64_t handle_of(const struct feeder *f, size_t counter)
-{
-	const struct rate_table *table = f->table;
-
-	return table->rows[f->first + counter / table->column_count]
-		.handles[counter % table->column_count];
-}
-
 static struct store_request *add_range(struct feeder *f, const uint64_t *handles, size_t count,
 				       int64_t start_ms, int64_t end_ms)
 {
@@ -111,7 +103,7 @@ static size_t gather_handles(struct feeder *f, bool begins, int64_t hi)
 		bool wanted = begins ? f->from_ms[i] == FEEDER_BEGINNING : f->from_ms[i] < hi;
 		f->slot[i] = wanted ? (uint32_t)n : no_slot;
 		if (wanted)
-			f->handles[n++] = handle_of(f, i);
+			f->handles[n++] = feeder_handle(f, i);
 	}
 	return n;
 }

@@ -77,6 +77,12 @@ static inline size_t feeder_counter(const struct feeder *f, size_t row, size_t c
 	return (row - f->first) * f->table->column_count + column;
 }
 
+static inline uint64_t feeder_handle(const struct feeder *f, size_t counter)
+{
+	size_t columns = f->table->column_count;
+	return f->table->rows[f->first + counter / columns].handles[counter % columns];
+}
+
 /* Half a base interval. */
 static inline int64_t feeder_reach_ms(const struct rate_table *table)
 {

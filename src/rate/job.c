@@ -1,8 +1,15 @@
 /* Order of events: load_run reads the checkpoint that covers the next row of the table, and where
- * the following one begins; begin_run takes the states out of it; then window by window the feeder
- * reads, write_window appends row by row and submits when the batch is full or the window done. */
+ * the following one begins; open_checkpoint takes the states out of it; then window by window the
+ * feeder reads, write_window appends row by row and submits when the batch is full or the window
+ * done.
+ *
+ * A run whose checkpoint is damaged begins anew with the raw data that is there. Its oldest may
+ * have expired: rows that begin before a counter's first raw sample are then known only in part, so
+ * look_for_stored asks which of them are stored, and these stay as they are. Until all of the raw
+ * data is fed no checkpoint is written, so that whatever breaks off begins anew again. */
 #include "rate/job.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/stats.h"
 #include "rate/checkpoint.h"
@@ -34,6 +41,13 @@ struct rate_job {
 	uint64_t end_id;      /* where the next run begins; UINT64_MAX: nowhere */
 	bool divides;         /* rows from `divide_id` on go to a cell of their own */
 	uint64_t divide_id;
+	bool anew, looked; /* the old cell is damaged; what is stored has been asked for */
+	struct stored_starts {
+		bool known;    /* or else all are taken to be stored */
+		size_t cap;    /* counters */
+		uint8_t *bits; /* by counter: the levels whose row before the first sample is stored
+				*/
+	} stored;
 	size_t row;            /* of the window, the next one to be written */
 	bool row_fed;          /* its rows wait in the feeder */
 	bool checkpoint_waits; /* all rows are written, and it found no room behind them */
@@ -42,6 +56,7 @@ struct rate_job {
 static void on_cells(struct store_read *read, int err);
 static void on_window(struct feeder *feeder, int err);
 static void on_written(struct store_write *write, int err);
+static void on_stored(struct rate_job *job, int err);
 static void write_window(struct rate_job *job);
 static int load_run(struct rate_job *job);
 
@@ -69,6 +84,7 @@ void rate_job_free(struct rate_job *job)
 	store_read_free(job->read);
 	store_write_free(job->write);
 	buf_release(&job->writer.bytes);
+	mem_free(job->stored.bits);
 	mem_free(job);
 }
 
@@ -131,6 +147,7 @@ static int load_run(struct rate_job *job)
 	uint8_t *bound;
 	int err;
 
+	job->anew = false;
 	store_read_reset(job->read);
 	job->read->now_ms = job->options.now_ms;
 	bound = arena_alloc(&job->read->arena, 8);
@@ -248,11 +265,32 @@ static void next_window(struct rate_job *job)
 		finish(job, err);
 }
 
+/* Nobody knows any more what was in its bins. */
+static int begin_anew(struct rate_job *job)
+{
+	log_warn("rates of " SHOWN ", OIDSet " SHOWN ": a checkpoint cannot be read: its %zu rows "
+		 "begin anew with the raw data that is there",
+		 SHOWN_OF(job->table->device), SHOWN_OF(job->table->oidset),
+		 job->last - job->first);
+	stat_add(STAT_rate_checkpoints_damaged, 1);
+	feeder_begin(&job->feeder, job->table, job->first, job->last - job->first,
+		     job->feeder.end_ms, job->options.now_ms);
+	job->old = (struct slice){NULL, 0};
+	job->old_until_ms = CHECKPOINT_NEVER;
+	job->anew = true;
+	job->looked = false;
+	return 0;
+}
+
 static void on_cells(struct store_read *read, int err)
 {
 	struct rate_job *job = read->owner;
 	struct store_request *here = read->requests;
 
+	if (job->anew) {
+		on_stored(job, err);
+		return;
+	}
 	if (!err && (here->more || here->next->more))
 		err = ERR_LIMIT;
 	if (err) {
@@ -264,6 +302,8 @@ static void on_cells(struct store_read *read, int err)
 	feeder_begin(&job->feeder, job->table, job->first, job->last - job->first,
 		     job->options.until_ms - feeder_reach_ms(job->table), job->options.now_ms);
 	err = job->old.data ? open_checkpoint(job) : 0;
+	if (err == ERR_DAMAGED)
+		err = begin_anew(job);
 	if (err) {
 		errbuf_set(&job->error, err, "the checkpoint cannot be read: %s", err_text(err));
 		finish(job, err);
@@ -272,6 +312,102 @@ static void on_cells(struct store_read *read, int err)
 	} else {
 		next_window(job);
 	}
+}
+
+/* ---- Beginning anew ------------------------------------------------------------------------- */
+
+/* The row of a level that a counter's first raw sample lies in. */
+static int64_t first_start_ms(const struct rate_job *job, size_t counter, size_t level)
+{
+	int64_t first_ms = job->feeder.from_ms[counter];
+
+	return floor_to(first_ms, counter_level_ms(&job->table->config, level));
+}
+
+static int add_level(struct rate_job *job, size_t level, const uint64_t *handles, size_t count,
+		     int64_t from_ms, int64_t to_ms)
+{
+	int64_t width = counter_level_ms(&job->table->config, level);
+	struct store_request *request = store_read_add(job->read, STORE_RANGE);
+
+	if (!request)
+		return ERR_LIMIT;
+	request->range = (struct store_range){.table = rate_level_table(level),
+					      .period_ms = width,
+					      .handles = handles,
+					      .handle_count = count,
+					      .start_ms = floor_to(from_ms, width),
+					      .end_ms = to_ms};
+	return 0;
+}
+
+/* Of the counters that have raw data, in their order; on_stored follows. */
+static int look_for_stored(struct rate_job *job)
+{
+	const struct feeder *f = &job->feeder;
+	size_t counters = f->count * job->table->column_count;
+	int64_t from_ms = FEEDER_NOTHING, to_ms = FEEDER_BEGINNING;
+	uint64_t *handles;
+	size_t n = 0;
+	int err;
+
+	if (counters > job->stored.cap) {
+		job->stored.bits = mem_resize_array(job->stored.bits, counters, 1);
+		job->stored.cap = counters;
+	}
+	memset(job->stored.bits, 0, counters);
+	store_read_reset(job->read);
+	handles = arena_alloc(&job->read->arena, counters * sizeof(*handles));
+	err = handles ? 0 : ERR_LIMIT;
+	for (size_t i = 0; !err && i < counters; i++) {
+		if (f->from_ms[i] == FEEDER_NOTHING)
+			continue;
+		handles[n++] = feeder_handle(f, i);
+		from_ms = f->from_ms[i] < from_ms ? f->from_ms[i] : from_ms;
+		to_ms = f->from_ms[i] > to_ms ? f->from_ms[i] : to_ms;
+	}
+	for (size_t level = 0; !err && level <= job->table->config.period_count; level++)
+		err = add_level(job, level, handles, n, from_ms, to_ms);
+	return err ? err : store_read_submit(job->read);
+}
+
+static void take_stored(struct rate_job *job, const struct store_request *request, size_t level)
+{
+	const struct feeder *f = &job->feeder;
+	const struct store_points *p = request->range.points;
+
+	for (size_t i = 0; i < f->count * job->table->column_count; i++) {
+		if (f->from_ms[i] == FEEDER_NOTHING)
+			continue;
+		for (size_t n = 0; n < p->count; n++)
+			if (p->ts_ms[n] == first_start_ms(job, i, level))
+				job->stored.bits[i] |= (uint8_t)(1u << level);
+		p++;
+	}
+}
+
+static void on_stored(struct rate_job *job, int err)
+{
+	const struct store_request *request = job->read->requests;
+
+	job->stored.known = err != ERR_LIMIT;
+	for (size_t level = 0; !err && request; request = request->next, level++) {
+		job->stored.known &= !request->more;
+		take_stored(job, request, level);
+	}
+	if (err && err != ERR_LIMIT) {
+		errbuf_set(&job->error, err, "%s", store_read_sentence(job->read, err));
+		finish(job, err);
+	} else {
+		write_window(job);
+	}
+}
+
+/* Whether a row is known only in part, and as a whole stored. */
+static bool stays_stored(const struct rate_job *job, size_t counter, const struct counter_row *row)
+{
+	return job->anew && row->start_ms < job->feeder.from_ms[counter] &&
+	       (!job->stored.known || job->stored.bits[counter] >> row->level & 1);
 }
 
 /* ---- Rows into the store -------------------------------------------------------------------- */
@@ -337,10 +473,13 @@ static int append_level(struct rate_job *job, size_t row, size_t level)
 			size_t end = rows->start[c + 1];
 			if (at[c] == end || rows->list[at[c]].start_ms != ts_ms)
 				continue;
-			add_to_moment(&m, job->table->rows[row].handles[c], &rows->list[at[c]]);
+			if (!stays_stored(job, feeder_counter(&job->feeder, row, c),
+					  &rows->list[at[c]]))
+				add_to_moment(&m, job->table->rows[row].handles[c],
+					      &rows->list[at[c]]);
 			at[c] = skip_levels(rows, at[c] + 1, end, level);
 		}
-		err = append_moment(job, level, ts_ms, &m);
+		err = m.count ? append_moment(job, level, ts_ms, &m) : 0;
 	}
 	return err;
 }
@@ -432,11 +571,20 @@ static int merge_rows(struct rate_job *job, struct checkpoint *c, bool fed)
 	return err;
 }
 
+static int put_bytes(struct rate_job *job, uint64_t column_id, struct slice bytes)
+{
+	uint8_t column[8];
+
+	be64_put(column, column_id);
+	struct store_parts key = key_of(job->table), at = {{{(const char *)column, 8}}};
+	return store_cell_put(job->write, TABLE_RATE_CHECKPOINTS, &key, &at, bytes,
+			      store_stamp(job->store), 0);
+}
+
 static int put_cell(struct rate_job *job, uint64_t column_id, int64_t until_ms, bool fed)
 {
 	struct slice columns[RATE_COLUMNS_MAX] = {{NULL, 0}}, bytes;
 	struct checkpoint old = {.rows_left = 0};
-	uint8_t column[8];
 	int err = job->old.data ? checkpoint_open(job->old, &old) : 0;
 
 	for (size_t c = 0; c < job->table->column_count; c++)
@@ -447,25 +595,23 @@ static int put_cell(struct rate_job *job, uint64_t column_id, int64_t until_ms, 
 		err = merge_rows(job, &old, fed);
 	if (!err)
 		err = checkpoint_end(&job->writer, &bytes);
-	if (err)
-		return err;
-	be64_put(column, column_id);
-	struct store_parts key = key_of(job->table), at = {{{(const char *)column, 8}}};
-	return store_cell_put(job->write, TABLE_RATE_CHECKPOINTS, &key, &at, bytes,
-			      store_stamp(job->store), 0);
+	return err ? err : put_bytes(job, column_id, bytes);
 }
 
-/* Stage 2. While some counters still catch up with the others, the old checkpoint stays. */
+/* Stage 2. While some counters still catch up with the others, the old checkpoint stays; also while
+ * all begin anew. What a damaged one leaves behind is damaged, too: an empty cell. */
 static int add_checkpoint(struct rate_job *job)
 {
 	int err = 0;
 
-	if (job->feeder.hi_ms < job->old_until_ms)
+	if (job->feeder.hi_ms < (job->anew ? job->feeder.end_ms : job->old_until_ms))
 		return 0;
 	store_write_next_stage(job->write);
 	/* The part that is left behind comes first: if the batch is full between the two, both the
 	 * old cell and this one are there, and say the same. */
-	if (job->divides)
+	if (job->divides && job->anew)
+		err = put_bytes(job, job->divide_id, SLICE(""));
+	else if (job->divides)
 		err = put_cell(job, job->divide_id, job->old_until_ms, false);
 	if (!err)
 		err = put_cell(job, job->first_id, job->feeder.hi_ms, true);
@@ -529,6 +675,20 @@ static void take_tally(struct rate_job *job)
 	stat_add(STAT_rate_gaps, (int64_t)f->gaps);
 }
 
+/* Rows before the first sample are emitted in any window: they are asked about in the first. */
+static void begin_window(struct rate_job *job)
+{
+	int err = 0;
+
+	if (job->anew && !job->looked)
+		err = look_for_stored(job);
+	else
+		write_window(job);
+	job->looked = true;
+	if (err)
+		finish(job, err);
+}
+
 static void on_window(struct feeder *feeder, int err)
 {
 	struct rate_job *job = feeder->owner;
@@ -545,7 +705,7 @@ static void on_window(struct feeder *feeder, int err)
 		store_write_reset(job->write);
 		job->row = job->first;
 		job->row_fed = job->checkpoint_waits = false;
-		write_window(job);
+		begin_window(job);
 	}
 }
 

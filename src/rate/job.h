@@ -7,7 +7,9 @@
  * not have are kept until they have been silent for RATE_JOB_SILENT_MS; OIDs that it does not have
  * are forgotten.
  *
- * A counter without a state begins with its first raw sample that is kept. */
+ * A counter without a state begins with its first raw sample that is kept; so do all of a run whose
+ * checkpoint is damaged, which is logged and counted. What is stored from raw data that has expired
+ * since stays as it is. */
 #ifndef RATE_JOB_H
 #define RATE_JOB_H
 
@@ -17,8 +19,8 @@
 
 struct rate_job;
 /* `err` 0: everything before until_ms that may be judged is in its rows. ERR_BUSY: the store takes
- * nothing now; what was done is kept. Else the store's error, or ERR_DAMAGED for a checkpoint that
- * cannot be read; rate_job_error says it in a sentence. */
+ * nothing now; what was done is kept. Else the store's error, or ERR_VERSION for a checkpoint of a
+ * later program; rate_job_error says it in a sentence. */
 typedef void rate_job_done(struct rate_job *job, int err);
 
 struct rate_job_options {

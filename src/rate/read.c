@@ -1,6 +1,7 @@
 /* The checkpoints are read before the rows: rows are always at least as new as a checkpoint that
  * was there before, so nothing can be missing between the two. Where both have a slot, the computed
- * one is the newer. */
+ * one is the newer; but not where it begins before the first raw sample of a counter without a
+ * state (its checkpoint is damaged), since that may be all that is left of the raw data. */
 #include "rate/read.h"
 
 #include "base/mem.h"
@@ -23,6 +24,8 @@ struct rate_read {
 
 	size_t cap, rows;                   /* room in what follows; rows that were gathered */
 	struct row_list *stored, *computed; /* by row and column */
+	int64_t *first_ms; /* of each counter that began without a state; or FEEDER_BEGINNING */
+	bool knows_firsts;
 	uint64_t *handles;
 	size_t *counters; /* of each handle of a range, its counter */
 	struct store_request *request;
@@ -52,6 +55,7 @@ void rate_read_free(struct rate_read *read)
 	}
 	mem_free(read->stored);
 	mem_free(read->computed);
+	mem_free(read->first_ms);
 	mem_free(read->handles);
 	mem_free(read->counters);
 	feeder_release(&read->feeder);
@@ -88,6 +92,7 @@ static void begin_lists(struct rate_read *read)
 	if (count > read->cap) {
 		read->stored = mem_resize_array(read->stored, count, sizeof(*read->stored));
 		read->computed = mem_resize_array(read->computed, count, sizeof(*read->computed));
+		read->first_ms = mem_resize_array(read->first_ms, count, sizeof(*read->first_ms));
 		read->handles = mem_resize_array(read->handles, count, sizeof(*read->handles));
 		read->counters = mem_resize_array(read->counters, count, sizeof(*read->counters));
 		memset(read->stored + read->cap, 0, (count - read->cap) * sizeof(struct row_list));
@@ -95,9 +100,12 @@ static void begin_lists(struct rate_read *read)
 		       (count - read->cap) * sizeof(struct row_list));
 		read->cap = count;
 	}
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		read->stored[i].count = read->computed[i].count = 0;
+		read->first_ms[i] = FEEDER_BEGINNING;
+	}
 	read->rows = 0;
+	read->knows_firsts = false;
 }
 
 static int list_add(struct rate_read *read, struct row_list *list, const struct counter_row *row)
@@ -182,7 +190,8 @@ static int take_checkpoints(struct rate_read *read)
 
 	for (size_t i = 0; i < scan->count; i++) {
 		int err = take_checkpoint(read, scan->cells[i].value);
-		if (err)
+		/* The next job begins anew, and so does this. */
+		if (err && err != ERR_DAMAGED)
 			return errbuf_set(&read->error, err, "a checkpoint cannot be read: %s",
 					  err_text(err));
 	}
@@ -267,7 +276,7 @@ static int keep_computed(struct rate_read *read, size_t row)
 }
 
 /* Stored rows before the first computed one, and those between that nobody computed. */
-static void merge(struct row_list *stored, struct row_list *computed)
+static void merge(struct row_list *stored, struct row_list *computed, int64_t first_ms)
 {
 	struct row_list out = {NULL, 0, 0};
 	size_t s = 0, c = 0;
@@ -280,9 +289,11 @@ static void merge(struct row_list *stored, struct row_list *computed)
 		bool take_stored = c == computed->count ||
 				   (s < stored->count &&
 				    stored->rows[s].start_ms < computed->rows[c].start_ms);
-		if (!take_stored && s < stored->count &&
-		    stored->rows[s].start_ms == computed->rows[c].start_ms)
-			s++;
+		bool both = !take_stored && s < stored->count &&
+			    stored->rows[s].start_ms == computed->rows[c].start_ms;
+		if (both && computed->rows[c].start_ms < first_ms)
+			computed->rows[c] = stored->rows[s];
+		s += both;
 		out.rows[out.count++] = take_stored ? stored->rows[s++] : computed->rows[c++];
 	}
 	mem_free(stored->rows);
@@ -298,7 +309,7 @@ static void finish_rows(struct rate_read *read)
 		err = keep_computed(read, row);
 	}
 	for (size_t i = 0; !err && i < counter_count(read); i++)
-		merge(&read->stored[i], &read->computed[i]);
+		merge(&read->stored[i], &read->computed[i], read->first_ms[i]);
 	finish(read, err);
 }
 
@@ -310,6 +321,14 @@ static void next_window(struct rate_read *read)
 		finish(read, err);
 }
 
+static void note_firsts(struct rate_read *read)
+{
+	for (size_t i = 0; i < counter_count(read); i++)
+		if (!read->feeder.states[i].known)
+			read->first_ms[i] = read->feeder.from_ms[i];
+	read->knows_firsts = true;
+}
+
 static void on_window(struct feeder *feeder, int err)
 {
 	struct rate_read *read = feeder->owner;
@@ -318,6 +337,8 @@ static void on_window(struct feeder *feeder, int err)
 		finish_rows(read);
 		return;
 	}
+	if (!err && !read->knows_firsts)
+		note_firsts(read);
 	if (err)
 		errbuf_set(&read->error, err, "%s", store_read_sentence(feeder->read, err));
 	for (size_t row = 0; !err && row < read->table->row_count; row++) {

@@ -4,6 +4,7 @@
 #include "rate_harness.h"
 
 #include "base/cursor.h"
+#include "base/stats.h"
 #include "rate/rows.h"
 #include "rate_alu.h"
 
@@ -636,29 +637,78 @@ static void part_of_a_table_is_read_by_itself(void **state)
 
 /* ---- Bad and changed ------------------------------------------------------------------------- */
 
-static void a_checkpoint_that_cannot_be_read_is_named(void **state)
+static void a_damaged_checkpoint_makes_its_run_begin_anew(void **state)
 {
 	struct rig *rig = rig_new(true, 1);
+	int64_t damaged = stat_get(STAT_rate_checkpoints_damaged);
 	struct buf old;
 	struct slice bytes;
+	size_t cut = 0;
 
 	(void)state;
 	buf_init(&old, 1 << 20);
 	feed_alu(rig);
-	assert_int_equal(rig_job_until(rig, alu_polls[50].s * 1000), 0);
-	bytes = read_cell(rig, &old);
-	for (size_t cut = 0; cut < bytes.len; cut += 5) {
+	do {
+		assert_int_equal(rig_job_until(rig, alu_polls[50].s * 1000), 0);
+		bytes = read_cell(rig, &old);
 		write_cell(rig, (struct slice){bytes.data, cut});
-		assert_int_equal(rig_job_until(rig, rig->newest_ms), ERR_DAMAGED);
-		assert_string_equal(rate_job_error(rig->job),
-				    "rates of router_a FastPollHC: the checkpoint cannot be read: "
-				    "damaged data");
-		assert_int_equal(rig_read_table(rig, &rig->table, 0, 0, NEW_YEAR), ERR_DAMAGED);
-	}
+		/* Readers do not wait for the job. */
+		assert_alu(rig);
+		assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+		assert_alu(rig);
+		assert_int_equal(stat_get(STAT_rate_checkpoints_damaged), ++damaged);
+	} while ((cut += 7) < bytes.len);
+	/* A later program's is not ours to throw away. */
+	bytes = read_cell(rig, &old);
+	old.data[0]++;
 	write_cell(rig, bytes);
-	assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
-	assert_alu(rig);
+	assert_int_equal(rig_job_until(rig, rig->newest_ms), ERR_VERSION);
 	buf_release(&old);
+	rig_free(rig);
+}
+
+static void assert_bins_and_first_hour(struct rig *rig)
+{
+	struct rate_series s;
+	uint64_t sum = 0;
+
+	assert_int_equal(rig_read_table(rig, &rig->table, 0, 0, NEW_YEAR), 0);
+	s = rate_read_series(rig->read, 0, 0);
+	for (size_t i = 0; i < s.count; i++)
+		sum += s.rows[i].val;
+	assert_int_equal(sum, 8656);
+	assert_int_equal(rig_read_table(rig, &rig->table, 1, 0, NEW_YEAR), 0);
+	s = rate_read_series(rig->read, 0, 0);
+	assert_int_equal(s.rows[0].val, 8656);
+	assert_int_equal(s.rows[0].count, 117);
+	assert_true(s.rows[0].max == 736 * 1000.0 / 31000);
+}
+
+/* Raw data is gone up to a point in an hour that is closed: the bins and the hour that were made of
+ * it stay as they were. (The day is still open, and was in the checkpoint only.) */
+static void beginning_anew_keeps_what_came_from_expired_raw_data(void **state)
+{
+	int64_t last_ms = alu_polls[ARRAY_LEN(alu_polls) - 1].s * 1000;
+	struct rig *rig = rig_new(true, 1);
+	struct store_write *write;
+
+	(void)state;
+	feed_alu(rig);
+	write = rig_new_write(rig);
+	for (int64_t i = 1; i <= 3; i++)
+		rig_put(rig, write, rig->handles[0][0], last_ms + i * 30000, 11739801);
+	rig_submit(rig, write);
+	assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+	assert_bins_and_first_hour(rig);
+	write = rig_new_write(rig);
+	assert_int_equal(store_delete_range(write, TABLE_RAW_DATA, 30000, rig->handles[0], 1, 0,
+					    alu_polls[30].s * 1000),
+			 0);
+	rig_submit(rig, write);
+	write_cell(rig, SLICE("\2 nothing that a checkpoint could be"));
+	assert_bins_and_first_hour(rig);
+	assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+	assert_bins_and_first_hour(rig);
 	rig_free(rig);
 }
 
@@ -745,7 +795,8 @@ int main(void)
 		cmocka_unit_test(devices_of_many_interfaces_have_several_checkpoints),
 		cmocka_unit_test(what_a_table_lacks_for_a_while_loses_nothing),
 		cmocka_unit_test(part_of_a_table_is_read_by_itself),
-		cmocka_unit_test(a_checkpoint_that_cannot_be_read_is_named),
+		cmocka_unit_test(a_damaged_checkpoint_makes_its_run_begin_anew),
+		cmocka_unit_test(beginning_anew_keeps_what_came_from_expired_raw_data),
 		cmocka_unit_test(what_came_from_expired_raw_data_is_not_touched),
 		cmocka_unit_test(aggregates_may_change),
 		cmocka_unit_test(tables_have_bounds),
