@@ -66,7 +66,12 @@ void mem_free(void *ptr)
 	free(ptr);
 }
 
-enum { ARENA_ALIGN = 16, ARENA_CHUNK_MIN_BYTES = 4096, ARENA_CHUNK_MAX_BYTES = 1 << 20 };
+enum {
+	ARENA_ALIGN = 16,
+	ARENA_CHUNK_SMALL_BYTES = 192,
+	ARENA_CHUNK_MIN_BYTES = 4096,
+	ARENA_CHUNK_MAX_BYTES = 1 << 20,
+};
 
 struct arena_chunk {
 	struct arena_chunk *older;
@@ -77,6 +82,11 @@ struct arena_chunk {
 void arena_init(struct arena *arena, size_t max_bytes)
 {
 	*arena = (struct arena){.max_bytes = max_bytes};
+}
+
+void arena_init_small(struct arena *arena, size_t max_bytes)
+{
+	*arena = (struct arena){.max_bytes = max_bytes, .first_bytes = ARENA_CHUNK_SMALL_BYTES};
 }
 
 static void free_chunks(struct arena_chunk *chunk)
@@ -108,7 +118,8 @@ void arena_release(struct arena *arena)
 /* Chunks double, so that a small request costs one small allocation and a large one few. */
 static struct arena_chunk *add_chunk(struct arena *arena, size_t need_bytes)
 {
-	size_t size_bytes = arena->chunks ? arena->chunks->size_bytes * 2 : ARENA_CHUNK_MIN_BYTES;
+	size_t first_bytes = arena->first_bytes ? arena->first_bytes : ARENA_CHUNK_MIN_BYTES;
+	size_t size_bytes = arena->chunks ? arena->chunks->size_bytes * 2 : first_bytes;
 	if (size_bytes > ARENA_CHUNK_MAX_BYTES)
 		size_bytes = ARENA_CHUNK_MAX_BYTES;
 	if (size_bytes < need_bytes)

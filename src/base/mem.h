@@ -28,9 +28,12 @@ struct arena {
 	struct arena_chunk *chunks; /* newest first */
 	size_t used_bytes;          /* given out, of all chunks, with what aligning costs */
 	size_t max_bytes;
+	size_t first_bytes; /* of the first chunk; 0: as most requests need */
 };
 
 void arena_init(struct arena *arena, size_t max_bytes);
+/* The same for one that holds little and lives long, where there may be very many. */
+void arena_init_small(struct arena *arena, size_t max_bytes);
 /* Keeps the newest chunk for the next user. */
 void arena_reset(struct arena *arena);
 void arena_release(struct arena *arena);

@@ -72,7 +72,7 @@ struct device *device_new(const struct device_spec *spec, struct slice host, uin
 {
 	struct device *device = mem_zalloc(sizeof(*device));
 	device->references = 1;
-	arena_init(&device->arena, DEVICE_MAX_BYTES);
+	arena_init_small(&device->arena, DEVICE_MAX_BYTES);
 	inventory_conf_take(conf);
 	device->conf = conf;
 	if (state)

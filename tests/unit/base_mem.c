@@ -9,6 +9,27 @@
 #include "base/buf.h"
 #include "base/mem.h"
 
+/* What it takes at all is the same as of any other. */
+static void small_arena_grows_like_any(UNUSED void **state)
+{
+	struct arena arena;
+	char *pieces[64];
+	arena_init_small(&arena, 10000);
+	for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
+		pieces[i] = arena_alloc(&arena, 100);
+		assert_non_null(pieces[i]);
+		memset(pieces[i], (int)i, 100);
+	}
+	/* 64 pieces of 112, as they are aligned. */
+	assert_int_equal(arena.used_bytes, 64 * 112);
+	assert_null(arena_alloc(&arena, 10000 - 64 * 112 + 1));
+	assert_non_null(arena_alloc(&arena, 10000 - 64 * 112));
+	for (size_t i = 0; i < ARRAY_LEN(pieces); i++)
+		for (size_t at = 0; at < 100; at++)
+			assert_int_equal(pieces[i][at], (char)i);
+	arena_release(&arena);
+}
+
 static void arena_gives_up_to_its_maximum(UNUSED void **state)
 {
 	struct arena arena;
@@ -126,6 +147,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arena_gives_up_to_its_maximum),
+		cmocka_unit_test(small_arena_grows_like_any),
 		cmocka_unit_test(small_pieces_count_what_they_take),
 		cmocka_unit_test(pieces_are_aligned_and_apart),
 		cmocka_unit_test(copies_end_in_zero),

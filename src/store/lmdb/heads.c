@@ -5,8 +5,7 @@
 
 enum {
 	BUCKETS_MIN = 1 << 12,
-	DATA_FIRST_BYTES = 64,
-	DATA_DOUBLES_BYTES = 4096, /* above, it grows by half */
+	DATA_STEP_BYTES = 16, /* malloc rounds up to them, behind 8 of its own */
 	PART_HEADER_BYTES = 8 + 3 * 2,
 	PART_TRAILER_BYTES = 2,
 };
@@ -188,13 +187,14 @@ static inline int64_t part_ts_ms(const uint8_t *at)
 	return ts_ms;
 }
 
+/* By half: with very many heads, most of them small, what lies idle in them is most of what could
+ * be saved. */
 static void grow_data(struct head *head, size_t need)
 {
-	size_t cap = head->cap < DATA_DOUBLES_BYTES ? head->cap * 2 : head->cap + head->cap / 2;
-	if (cap < DATA_FIRST_BYTES)
-		cap = DATA_FIRST_BYTES;
-	while (cap < head->used + need)
-		cap *= 2;
+	size_t cap = head->cap + head->cap / 2;
+	if (cap < head->used + need)
+		cap = head->used + need;
+	cap = (cap + 7 + DATA_STEP_BYTES) / DATA_STEP_BYTES * DATA_STEP_BYTES - 8;
 	head->data = mem_resize(head->data, cap);
 	head->cap = (uint32_t)cap;
 }

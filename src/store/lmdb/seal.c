@@ -18,6 +18,7 @@
 enum {
 	SEAL_ROWS_LEAST = 64, /* a smaller head is not sealed unless it must be */
 	SCAN_INTERVAL_US = 5000000,
+	CUT_PARTS = 16,
 };
 
 static struct group_id group_of_head(struct engine *engine, const struct head *head)
@@ -217,13 +218,15 @@ static bool under_pressure(struct engine *engine)
 	       journal_too_old(engine, clock_wall_ms(engine->options.clock));
 }
 
-/* How far the journal must be cut: a quarter of it when it is too long or old, or all. */
+/* How far the journal must be cut: a sixteenth of it when it is too long or old, or all. More at
+ * once would seal heads that may still grow, and leave as much memory idle until others have grown.
+ */
 static uint64_t pressure_sequence(struct engine *engine)
 {
 	if (settles_all(engine) || engine->full)
 		return engine->next_sequence;
-	size_t at = engine->journal_first + engine->journal_count / 4;
-	if (engine->journal_count < 4)
+	size_t at = engine->journal_first + engine->journal_count / CUT_PARTS;
+	if (engine->journal_count < CUT_PARTS)
 		return engine->next_sequence;
 	return engine->journal[at % engine->journal_cap].first_sequence;
 }
