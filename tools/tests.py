@@ -10,6 +10,7 @@ import concurrent.futures
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import xml.etree.ElementTree as ElementTree
 from missing import all_has_to_be_here
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PARTS = ["build", "lint", "unit", "contract", "e2e", "fuzz"]
+PARTS = ["build", "lint", "unit", "contract", "valgrind", "e2e", "fuzz"]
 FLAVOURS = ["release", "clang", "asan", "fuzz"]
 BUILD_DIRS = {"release": "build", "clang": "build-clang", "asan": "build-asan",
               "fuzz": "build-fuzz"}
@@ -33,6 +34,18 @@ SANITIZER_ENV = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:strict_string_checks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
 }
+
+# Values that were never set are what no sanitizer of ours sees. Slow, so it gets what takes bytes
+# from the network and what counts; with --long every unit.
+VALGRIND = ["valgrind", "-q", "--leak-check=full", "--show-leak-kinds=definite",
+            "--errors-for-leak-kinds=definite", "--error-exitcode=99"]
+VALGRIND_UNITS = ["model_poll", "persist_persist", "persist_recompute", "rate_counter",
+                  "rate_history", "snmp_client", "snmp_correlate", "snmp_poller", "snmp_session",
+                  "snmp_walk", "wire_ber", "wire_esmond_message", "wire_oid", "wire_snmp",
+                  "wire_usm"]
+# The naive engine adds in long doubles there, which valgrind makes doubles.
+VALGRIND_CANNOT = ["query_windows"]
+VALGRIND_FACTOR = 10  # of the time limits
 
 
 class Results:
@@ -235,6 +248,22 @@ def run_programs(results, suites, names, long):
                               status, output, long)
 
 
+def run_valgrind(results, long):
+    """The released programs: what they pick by the processor is what valgrind can run."""
+    if not shutil.which(VALGRIND[0]):
+        results.add("valgrind", "skipped", "valgrind (package valgrind) is not installed")
+        return
+    tests = [t for t in meson_tests("release") if t["name"] in VALGRIND_UNITS or
+             (long and t["suite"] == "unit" and t["name"] not in VALGRIND_CANNOT)]
+    factor = VALGRIND_FACTOR * (LONG_FACTOR if long else 1)
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        jobs = {pool.submit(run, VALGRIND + t["command"], t["timeout_s"] * factor, t["env"]): t
+                for t in tests}
+        for job in concurrent.futures.as_completed(jobs):
+            status, output = job.result()
+            count_program(results, f"valgrind/{jobs[job]['name']}", status, output, False)
+
+
 # ---- lint --------------------------------------------------------------------------------------
 
 
@@ -433,6 +462,8 @@ def flavours_needed(chosen):
     needed = []
     if parts & {"unit", "contract"} or chosen["c"]:
         needed += ["release", "asan"]
+    if "valgrind" in parts:
+        needed += ["release"]
     if "e2e" in parts or chosen["py"]:
         needed += ["release"]
     if "fuzz" in parts or chosen["fuzz"]:
@@ -468,6 +499,8 @@ def main():
     suites = chosen["parts"] & {"unit", "contract"}
     if (suites or chosen["c"]) and {"release", "asan"} <= standing:
         run_programs(results, suites, chosen["c"], options.long)
+    if "valgrind" in chosen["parts"] and "release" in standing:
+        run_valgrind(results, options.long)
     if ("e2e" in chosen["parts"] or chosen["py"]) and "release" in standing:
         run_e2e(results, set() if "e2e" in chosen["parts"] else chosen["py"], options.long)
     if ("fuzz" in chosen["parts"] or chosen["fuzz"]) and "fuzz" in standing:
