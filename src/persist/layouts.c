@@ -1,5 +1,7 @@
 #include "persist/layouts.h"
 
+#include <stdlib.h>
+
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/stats.h"
@@ -178,6 +180,7 @@ static void layout_free(struct layout *layout)
 	mem_free((char *)layout->device.data);
 	mem_free(layout->columns);
 	mem_free(layout->oids);
+	mem_free(layout->twins);
 	layout_free_places(layout);
 	mem_free(layout);
 }
@@ -254,6 +257,58 @@ static void find_columns(struct layout *layout, const struct slice *names)
 	}
 }
 
+struct path {
+	struct hash128 hash;
+	size_t row;
+};
+
+static int by_hash_and_row(const void *a, const void *b)
+{
+	const struct path *left = a, *right = b;
+	if (left->hash.high != right->hash.high)
+		return left->hash.high < right->hash.high ? -1 : 1;
+	if (left->hash.low != right->hash.low)
+		return left->hash.low < right->hash.low ? -1 : 1;
+	return left->row < right->row ? -1 : left->row > right->row;
+}
+
+static struct path path_of(const struct poll_row *row, size_t number)
+{
+	uint64_t seed = row->part_count;
+	struct path path = {{seed, seed}, number};
+	for (size_t p = 0; p < row->part_count; p++) {
+		path.hash = hash128(row->parts[p].data, row->parts[p].len, seed);
+		seed = path.hash.low;
+	}
+	return path;
+}
+
+static void set_twin(struct layout *layout, size_t row, size_t before)
+{
+	if (!layout->twins) {
+		layout->twins = mem_alloc_array(layout->row_count, sizeof(*layout->twins));
+		for (size_t r = 0; r < layout->row_count; r++)
+			layout->twins[r] = layout->row_count;
+	}
+	layout->twins[row] = before;
+}
+
+static void find_twins(struct layout *layout, const struct poll_row *rows)
+{
+	if (layout->row_count < 2)
+		return;
+	struct path *paths = mem_alloc_array(layout->row_count, sizeof(*paths));
+	for (size_t r = 0; r < layout->row_count; r++)
+		paths[r] = path_of(&rows[r], r);
+	qsort(paths, layout->row_count, sizeof(*paths), by_hash_and_row);
+	for (size_t i = 1; i < layout->row_count; i++) {
+		if (paths[i].hash.low == paths[i - 1].hash.low &&
+		    paths[i].hash.high == paths[i - 1].hash.high)
+			set_twin(layout, paths[i].row, paths[i - 1].row);
+	}
+	mem_free(paths);
+}
+
 static struct layout *layout_new(const struct poll *poll, const struct oidset *oidset,
 				 const struct poll_names *names)
 {
@@ -268,6 +323,7 @@ static struct layout *layout_new(const struct poll *poll, const struct oidset *o
 	layout->oids = mem_alloc_array(poll->column_count, sizeof(*layout->oids));
 	layout_make_places(layout);
 	find_columns(layout, names->columns);
+	find_twins(layout, names->rows);
 	return layout;
 }
 

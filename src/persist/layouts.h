@@ -71,6 +71,9 @@ struct layout {
 	int64_t *ts_ms;       /* NULL, or instead of the rows' */
 	bool *refused;        /* by row: the catalog did not take it */
 	int64_t ask_again_ms; /* when refused rows are asked for again; 0: none is */
+	/* By row, of those of one path the one before it; row_count: there is none. NULL: no path
+	 * stands twice. */
+	size_t *twins;
 };
 
 enum { PLACE_CLOSED = UINT8_MAX };

@@ -186,6 +186,27 @@ static void add_row(struct poll_builder *builder, const char *interface, int64_t
 	poll_set(builder, builder->row_count - 1, column, value_u64(value));
 }
 
+/* An interface that stands twice in a message: the first value counts, as that of a poll does, and
+ * whoever has the message again finds the same. */
+static void test_doubled_in_one_message(void **state)
+{
+	(void)state;
+	static const char data[] = "[[[\"ifHCInOctets\",\"xe-0/2/0\"],1],"
+				   "[[\"ifHCInOctets\",\"ge-0/0/1\"],7],"
+				   "[[\"ifHCInOctets\",\"xe-0/2/0\"],2],"
+				   "[[\"ifHCInOctets\",\"xe-0/2/0\"],3]]";
+	put("FastPollHC", "ifHCInOctets", T0_S, data);
+	expect_raw(XE, "0=1");
+	expect_raw(GE, "0=7");
+	assert_int_equal(counted(STAT_persist_refused_doubled), 2);
+	persist_end();
+	persist_begin();
+	put("FastPollHC", "ifHCInOctets", T0_S, data);
+	expect_raw(XE, "0=1");
+	assert_int_equal(counted(STAT_persist_repeated), 2);
+	assert_int_equal(counted(STAT_persist_refused_order), 0);
+}
+
 /* As a poller gives them when the replies with its values came at different times. */
 static void put_in_two_rows(int64_t ts_s, uint64_t in, uint64_t out)
 {
@@ -325,6 +346,7 @@ int main(void)
 		TEST(test_malformed_messages),
 		TEST(test_interfaces_have_versions),
 		TEST(test_bins_follow),
+		TEST(test_doubled_in_one_message),
 		TEST(test_rows_of_one_path_are_one_interface),
 		TEST(test_oids_in_messages_of_their_own),
 		TEST(test_a_limit_of_the_catalog),
