@@ -92,6 +92,8 @@ static int replay_page(struct replaying *r, struct slice key, struct slice value
 	size_t len;
 	unsigned count;
 	int err = journal_page_open(key, value, &view);
+	if (err)
+		return err;
 	for (unsigned i = 0; i < view.records && !err; i += count) {
 		for (count = 0; count < INCOMING_MAX && i + count < view.records && !err; count++) {
 			bytes = record_next(&view.at, &view.left, &len);
