@@ -62,8 +62,10 @@ static int use(struct poll_follow *f, const char *file, struct slice text)
 {
 	struct hash128 hash = hash128(text.data, text.len, 0);
 	forget_told(f);
-	if (hash.low == f->text.low && hash.high == f->text.high)
+	if (hash.low == f->text.low && hash.high == f->text.high) {
+		f->problem.text[0] = 0;
 		return ERR_EXISTS;
+	}
 	int err = inventory_copy_read(f->copy, file, text, &f->problem);
 	if (err) {
 		log_error("the inventory is left as it is: %s", f->problem.text);

@@ -13,13 +13,16 @@ import time
 from server import Server, granary
 
 SECRETS = "lab: {version: 2c, community: public}\n"
-# Two columns of each interface, every second.
-OIDSETS = """
-oidsets:
-  Fast:
+# Every second: two columns of each interface; what interfaces there are.
+FAST = """
     frequency: 1s
     correlator: IfName
     oids: [sysUpTime, ifHCInOctets, ifHCOutOctets]
+"""
+OIDSETS = f"""
+oidsets:
+  Fast: {FAST}
+  Refs: {{frequency: 1s, kind: interfaces, oids: [ifName, ifDescr, ifMtu]}}
 """
 DEADLINE_S = 60
 
@@ -97,12 +100,12 @@ class RemotePoller:
 class Line:
     """Stands between a poller and its server, and remembers each request with what the poller was
     told of it. `rule(method, path, body)` may say what happens instead of passing it on: a pair of
-    status and body, "cut" (nothing comes back, and nothing is passed on), "lose" (it is passed on,
+    status and body (and headers), "cut" (nothing comes back, and nothing is passed on), "lose" (it is passed on,
     the answer is lost), "hang" (nothing happens until the end)."""
 
     def __init__(self, target_port):
         self.target_port, self.rule = target_port, lambda method, path, body: None
-        self.seen = []  # (method, path, body, status told)
+        self.seen = []  # [method, path, body, status told or None]
         self.ended = threading.Event()
         line = self
 
@@ -140,18 +143,18 @@ class Line:
 
     def serve(self, handler, body):
         rule = self.rule(handler.command, handler.path, body)
+        request = [handler.command, handler.path, body, None]
+        self.seen.append(request)
         answer = None
         if rule == "hang":
             self.ended.wait()
         elif rule != "cut":
-            answer = (*rule, {}) if isinstance(rule, tuple) else self.forward(handler, body)
+            answer = (*rule, {})[:3] if isinstance(rule, tuple) else self.forward(handler, body)
         if answer is None or rule == "lose":
-            self.seen.append((handler.command, handler.path, body, None))
             handler.close_connection = True
             return
         status, text, headers = answer
-        # Before it is told: what is remembered without having been told would be missed, too.
-        self.seen.append((handler.command, handler.path, body, status))
+        request[3] = status  # before it is told
         with contextlib.suppress(OSError):
             handler.send_response(status)
             for name, value in headers.items():

@@ -85,6 +85,9 @@ static void lists_of_both_formats(void **state)
 	check_two(2, 9);
 	parse("d.yaml", "devices: [{name: a, address: h, credentials: c, oidsets: A B}]");
 	assert_int_equal(specs[0].oidset_count, 2);
+	assert_int_equal(specs[0].poller.len, 0);
+	parse("d.csv", "name,address,credentials,poller\na,h,c,site_b\n");
+	assert_true(slice_equal(specs[0].poller, SLICE("site_b")));
 	parse("d.CSV", "address,credentials,name\n\"a\",\"c\",\"n\"\"m\"\n");
 	assert_true(slice_equal(specs[0].name, SLICE("n\"m")));
 	parse("d.csv", "\xef\xbb\xbfname,address,credentials\na,h,c\n"); /* as spreadsheets begin */

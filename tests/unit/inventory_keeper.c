@@ -305,6 +305,43 @@ static void changing_renaming_removing(void **state)
 	inventory_release(picture);
 }
 
+/* Who polls it elsewhere has the credentials; the server need not. */
+static void a_device_of_another_poller(void **state)
+{
+	(void)state;
+	struct device_spec spec = spec_of("a", "h");
+	spec.credentials = SLICE("theirs");
+	spec.poller = SLICE("site b");
+	assert_refused(spec, "device a: the name of its poller has no blanks");
+	spec.poller = SLICE("site\x01");
+	assert_refused(spec, "device a: the name of its poller: value of tag \"v\" holds a control "
+			     "character");
+	spec.poller = SLICE("site");
+	apply(INVENTORY_ADD, &spec, 1, "");
+	assert_int_equal(change_err, 0);
+	reopen(SECRETS);
+	const struct inventory *before = inventory_keeper_take(keeper);
+	assert_string_equal(before->devices[0]->poller.data, "site");
+	assert_int_equal(before->devices[0]->problem.len, 0);
+	assert_null(before->devices[0]->credentials);
+
+	/* Back to the server it comes with credentials that this one has. */
+	spec.poller = SLICE("");
+	struct inventory_change change = apply(INVENTORY_CHANGE, &spec, 1, "");
+	assert_int_equal(change_err, ERR_INVALID);
+	assert_string_equal(change.error.text,
+			    "device a: 'theirs' is not a name of credentials in the secrets file");
+	spec.credentials = SLICE("lab");
+	apply(INVENTORY_CHANGE, &spec, 1, "");
+	assert_int_equal(change_err, 0);
+	const struct inventory *after = inventory_keeper_take(keeper);
+	assert_int_equal(after->devices[0]->poller.len, 0);
+	/* What the one poller said is not what the other finds. */
+	assert_ptr_not_equal(before->devices[0]->state, after->devices[0]->state);
+	inventory_release(before);
+	inventory_release(after);
+}
+
 /* A later configuration need not have what an earlier one had. */
 static void what_is_no_longer_configured_is_a_problem(void **state)
 {
@@ -430,6 +467,7 @@ int main(void)
 		TEST(what_is_wrong_is_said),
 		TEST(a_list_is_taken_as_a_whole_or_not_at_all),
 		TEST(changing_renaming_removing),
+		TEST(a_device_of_another_poller),
 		TEST(what_is_no_longer_configured_is_a_problem),
 		TEST(listeners_hear_of_what_happened),
 		TEST(changes_wait_for_each_other),

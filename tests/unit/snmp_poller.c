@@ -181,6 +181,25 @@ static void devices_come_and_go_without_a_restart(UNUSED void **state)
 }
 
 /* Begin and end, inactive ones, and an address that changes: the polls go there. */
+static void devices_of_other_pollers_are_left_alone(UNUSED void **state)
+{
+	open_devices(3, slow_only, 1);
+	net.storage[1].poller = SLICE("site");
+	fake_show(&net, all, 3);
+	fake_run(&net, 600000);
+	assert_int_equal(net.devices[0].walks, 20);
+	assert_int_equal(net.devices[1].walks, 0);
+	assert_int_equal(net.devices[2].walks, 20);
+	net.storage[0].poller = SLICE("site");
+	net.storage[1].poller = SLICE("");
+	fake_show(&net, all, 3);
+	fake_run(&net, 600000);
+	assert_int_equal(net.devices[0].walks, 20);
+	assert_int_equal(net.devices[1].walks, 20);
+	assert_int_equal(net.devices[2].walks, 40);
+	close_devices();
+}
+
 static void only_active_devices_are_polled(UNUSED void **state)
 {
 	static struct device moved;
@@ -484,6 +503,7 @@ int main(void)
 		cmocka_unit_test(a_clock_that_jumps_costs_slots_and_no_burst),
 		cmocka_unit_test(devices_come_and_go_without_a_restart),
 		cmocka_unit_test(only_active_devices_are_polled),
+		cmocka_unit_test(devices_of_other_pollers_are_left_alone),
 		cmocka_unit_test(a_name_that_has_no_address_is_said_and_tried_again),
 		cmocka_unit_test(a_device_without_credentials_says_so),
 		cmocka_unit_test(names_are_walked_once_while_the_device_vouches),
