@@ -99,9 +99,9 @@ class RemotePoller:
 
 class Line:
     """Stands between a poller and its server, and remembers each request with what the poller was
-    told of it. `rule(method, path, body)` may say what happens instead of passing it on: a pair of
-    status and body (and headers), "cut" (nothing comes back, and nothing is passed on), "lose" (it is passed on,
-    the answer is lost), "hang" (nothing happens until the end)."""
+    told of it. `rule(method, path, body)` may say what happens instead of passing it on: a tuple
+    of status and body (and headers), "cut" (nothing comes back, and nothing is passed on), "lose"
+    (it is passed on, the answer is lost), "hang" (nothing happens until the end)."""
 
     def __init__(self, target_port):
         self.target_port, self.rule = target_port, lambda method, path, body: None
