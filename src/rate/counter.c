@@ -324,6 +324,21 @@ static inline void add_piece(struct counter_open *open, const struct counter_pie
 	open->flags |= flags;
 }
 
+/* Most often a delta begins in one slot and ends in the next. */
+static inline void place_over_edge(struct counter *c, size_t level, const struct counter_pieces *p,
+				   uint8_t flags, struct counter_out *out)
+{
+	struct counter_open *open = &c->open[level];
+
+	add_piece(open, p, 0, flags);
+	open->count += level == 0;
+	emit(out, c, level, c->ts_ms - open->offset_ms);
+	open_slot(c, level, flags);
+	open->val = p->growth[1];
+	open->covered_ms = p->covered_ms[1];
+	open->count = level == 0;
+}
+
 /* Pieces of `step` ms each, the first one in the open slot and `at` ms behind its start; `width` is
  * a multiple of `step`. */
 static void place_pieces(struct counter *c, size_t level, int64_t width, int64_t step, int64_t at,
@@ -382,6 +397,8 @@ static inline void place(const struct counter_config *config, struct counter *c,
 		open->covered_ms += (uint32_t)d->span_ms;
 		open->flags |= d->flags;
 		open->count += level == 0;
+	} else if (LIKELY(level == 0 && bins->count == 2)) {
+		place_over_edge(c, 0, bins, d->flags, out);
 	} else if (level == 0 || width % config->base_ms == 0) {
 		place_pieces(c, level, width, config->base_ms, (int64_t)offset - bin_offset, bins,
 			     d->flags, out);

@@ -377,13 +377,15 @@ static void feed_column(struct feeder *f, size_t row, size_t column,
 		struct counter_out out = {f->rows.list, f->rows.count, f->rows.cap, 0, false};
 		f->outcomes[counter_feed(&def, &f->states[counter], s, &out)]++;
 		f->gaps += out.gap;
-		f->rows.count = out.count;
+		for (; f->rows.count < out.count; f->rows.count++)
+			f->rows.levels |= 1u << f->rows.list[f->rows.count].level;
 	}
 }
 
 void feeder_row(struct feeder *f, size_t row)
 {
 	f->rows.count = 0;
+	f->rows.levels = 0;
 	f->samples_ts_ms = NULL;
 	for (size_t column = 0; column < f->table->column_count; column++) {
 		uint32_t slot = f->slot[feeder_counter(f, row, column)];

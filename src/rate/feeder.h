@@ -22,6 +22,7 @@ typedef void feeder_done(struct feeder *feeder, int err);
 struct feeder_rows {
 	struct counter_row *list;
 	size_t count, cap;
+	unsigned levels; /* bit l set: some are of level l; of feeder_row only */
 	size_t start[RATE_COLUMNS_MAX + 1];
 };
 

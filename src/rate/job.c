@@ -489,7 +489,8 @@ static int append_row(struct rate_job *job, size_t row)
 	int err = 0;
 
 	for (size_t level = 0; !err && level <= job->table->config.period_count; level++)
-		err = append_level(job, row, level);
+		if (job->feeder.rows.levels >> level & 1)
+			err = append_level(job, row, level);
 	return err;
 }
 

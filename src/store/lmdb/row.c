@@ -274,9 +274,10 @@ static bool is_same(const uint64_t *numbers, unsigned count)
 static uint8_t *put_numbers(uint8_t *p, enum packed_kind kind, const uint64_t *numbers,
 			    unsigned count)
 {
-	unsigned width = kind == PACKED_F64 ? 3 : packed_width(numbers, count);
+	bool same = is_same(numbers, count);
+	unsigned width = kind == PACKED_F64 ? 3 : packed_width(numbers, same ? 1 : count);
 	unsigned code = 4 * (unsigned)kind + width;
-	if (is_same(numbers, count)) {
+	if (same) {
 		*p = (uint8_t)(FIELD_SAME + code);
 		return put_packed(p + 1, width, numbers, 1);
 	}
