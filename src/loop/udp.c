@@ -49,8 +49,8 @@ static int open_socket(struct loop_udp *udp)
 	return err;
 }
 
-/* How many were read; 0: nothing is there. */
-static size_t read_some(struct loop_udp *udp)
+/* How many were read; *more: there may be more of them. */
+static size_t read_some(struct loop_udp *udp, bool *more)
 {
 	struct mmsghdr messages[AT_ONCE_MAX];
 	struct iovec pieces[AT_ONCE_MAX];
@@ -73,6 +73,7 @@ static size_t read_some(struct loop_udp *udp)
 	/* An error is of one datagram (an ICMP answer to nobody) or passes: the next event tells.
 	 */
 	int count = recvmmsg(udp->fd, messages, (unsigned)places, MSG_DONTWAIT, NULL);
+	*more = count == (int)places;
 	if (count <= 0)
 		return 0;
 	for (int i = 0; i < count; i++)
@@ -90,8 +91,9 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 	struct loop_udp *udp = CONTAINER_OF(poll, struct loop_udp, poll);
 	(void)status;
 	(void)events;
-	for (int i = 0; i < ROUNDS_PER_EVENT && udp->reading && read_some(udp); i++)
-		;
+	bool more = true;
+	for (int i = 0; i < ROUNDS_PER_EVENT && udp->reading && more; i++)
+		(void)read_some(udp, &more);
 }
 
 /* ---- Sending --------------------------------------------------------------------------------- */
@@ -147,7 +149,8 @@ void loop_udp_read(struct loop_udp *udp, bool on)
 
 bool loop_udp_read_now(struct loop_udp *udp)
 {
-	return read_some(udp) > 0;
+	bool more;
+	return read_some(udp, &more) > 0;
 }
 
 uint32_t loop_udp_lost(struct loop_udp *udp)

@@ -15,6 +15,7 @@ enum {
 	TYPE_TEXT = 4,
 	TYPE_JSON = 5,
 	TYPE_MIXED = 255,
+	VARINT_BYTES_MAX = 10,
 };
 
 /* A value while it is in a builder. Of a text, `bits` is where it begins in builder->texts. */
@@ -306,7 +307,7 @@ int poll_begin(struct poll_builder *b, struct slice device, struct slice oidset,
 
 static void append_varint(struct buf *out, uint64_t value)
 {
-	char *room = buf_reserve(out, 10);
+	char *room = buf_reserve(out, VARINT_BYTES_MAX);
 	if (room)
 		out->len += varint_put((uint8_t *)room, value);
 }
@@ -449,10 +450,25 @@ static uint8_t column_type(const struct poll_builder *b, size_t column)
 	return type;
 }
 
+/* Nearly all columns are of this kind. */
+static void append_counters(const struct poll_builder *b, size_t column, struct buf *out)
+{
+	uint8_t *room = (uint8_t *)buf_reserve(out, b->row_count * VARINT_BYTES_MAX), *at = room;
+	if (!room)
+		return;
+	for (size_t row = 0; row < b->row_count; row++)
+		at += varint_put(at, b->cells[row * b->column_count + column].bits);
+	out->len += (size_t)(at - room);
+}
+
 static void append_column(const struct poll_builder *b, size_t column, struct buf *out)
 {
 	uint8_t type = column_type(b, column);
 	buf_append(out, &type, 1);
+	if (type == VALUE_U64) {
+		append_counters(b, column, out);
+		return;
+	}
 	for (size_t row = 0; row < b->row_count; row++) {
 		const struct poll_cell *cell = &b->cells[row * b->column_count + column];
 		if (type == TYPE_MIXED)

@@ -380,24 +380,30 @@ struct step {
 	struct slice from, to;
 };
 
-/* Whether the cell is as far behind `before` as its neighbour with the same index was: then its
- * name has increased as that one's did. */
-static bool goes_beside(const struct snmp_operation *op, const struct snmp_cell *cell,
-			struct slice before, const struct step *neighbour)
-{
-	return cell->index.data && cell->index.data == neighbour->to.data &&
-	       slice_equal(index_behind(op->columns[cell->column].root, before), neighbour->from);
-}
-
 /* A reply on its way to the walk's owner. */
 struct taking {
 	struct snmp_operation *op;
 	const struct attempt *asked;
 	struct snmp_cell *cells;
-	size_t kept, rows;
-	struct step step;                    /* of the last cell whose name was looked at */
-	struct slice last[SNMP_COLUMNS_MAX]; /* where each column stands, as in `picked` */
+	size_t kept, repeated_end; /* behind the last one that was kept and is no scalar */
+	struct step step;          /* of the last cell whose name was looked at */
+	/* Where each column stands, as in `picked`; and the index there, if it came with this
+	 * reply. */
+	struct slice last[SNMP_COLUMNS_MAX];
+	const char *index[SNMP_COLUMNS_MAX];
 };
+
+/* Whether the column stood where that of its neighbour with the same index did: then its name has
+ * increased as that one's has. */
+static bool goes_beside(const struct taking *t, const struct snmp_cell *cell, size_t at)
+{
+	const struct step *step = &t->step;
+	if (!cell->index.data || cell->index.data != step->to.data)
+		return false;
+	return t->index[at] == step->from.data ||
+	       slice_equal(index_behind(t->op->columns[cell->column].root, t->last[at]),
+			   step->from);
+}
 
 /* The cell at `i`, of the column at `at`: kept, or the end of its column. False: what follows is
  * not to be looked at. */
@@ -405,7 +411,7 @@ static bool take_cell(struct taking *t, size_t i, size_t at)
 {
 	struct snmp_cell *cell = &t->cells[i];
 	const struct column *column = &t->op->columns[cell->column];
-	if (!goes_beside(t->op, cell, t->last[at], &t->step)) {
+	if (!goes_beside(t, cell, at)) {
 		enum snmp_column_end end = look_at(t->op, cell, t->last[at]);
 		/* An agent that does not know of non-repeaters gives other columns from the second
 		 * row on. An end is believed when it is seen without them. */
@@ -419,14 +425,24 @@ static bool take_cell(struct taking *t, size_t i, size_t at)
 		t->step = (struct step){index_behind(column->root, t->last[at]), cell->index};
 	}
 	t->last[at] = cell->oid;
+	t->index[at] = cell->index.data;
 	if (&t->cells[t->kept] != cell)
 		t->cells[t->kept] = *cell;
 	t->kept++;
 	if (column->scalar)
 		close_column(t->op, cell->column, SNMP_COLUMN_ENDED);
 	else
-		t->rows = 1 + (i - t->asked->scalars) / (t->asked->columns - t->asked->scalars);
+		t->repeated_end = i + 1;
 	return true;
+}
+
+/* How many rows these varbinds of a reply are, the last one whole or not. */
+static unsigned rows_until(const struct attempt *asked, size_t varbinds)
+{
+	unsigned repeated = asked->columns - asked->scalars;
+	if (!repeated || varbinds <= asked->scalars)
+		return 0;
+	return ((unsigned)varbinds - asked->scalars + repeated - 1) / repeated;
 }
 
 /* Keeps the cells that the walk is of, and where each column stands now. */
@@ -437,11 +453,12 @@ static size_t take_rows(struct snmp_operation *op, struct snmp_cell *cells, size
 	t.op = op;
 	t.asked = asked;
 	t.cells = cells;
-	t.kept = t.rows = 0;
+	t.kept = t.repeated_end = 0;
 	t.step = (struct step){none, none};
 	for (size_t i = 0; i < asked->columns; i++) {
 		const struct column *column = &op->columns[op->picked[i]];
 		t.last[i] = (struct slice){(char *)column->last, column->len};
+		t.index[i] = NULL;
 	}
 	for (size_t i = 0, at = 0; i < count; i++, at = place_after(asked, at))
 		if (op->ends[cells[i].column] == SNMP_COLUMN_OPEN && !take_cell(&t, i, at))
@@ -449,7 +466,7 @@ static size_t take_rows(struct snmp_operation *op, struct snmp_cell *cells, size
 	for (size_t i = 0; i < asked->columns; i++)
 		if (t.last[i].data != (char *)op->columns[op->picked[i]].last)
 			column_set(&op->columns[op->picked[i]], t.last[i]);
-	op->rows += (unsigned)t.rows;
+	op->rows += rows_until(asked, t.repeated_end);
 	return t.kept;
 }
 
