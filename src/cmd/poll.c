@@ -475,6 +475,11 @@ static int check_words(struct poll *p, const struct words *words, struct errbuf 
 {
 	if (!words->server)
 		return errbuf_set(e, ERR_INVALID, "--server is missing: the URL of the server");
+	if (strchr(words->server, '@'))
+		return errbuf_set(
+			e, ERR_INVALID,
+			"--server with a password in it is shown to everybody by ps and the "
+			"log");
 	if (!p->conf->origins[CONF_ID_data].file)
 		return errbuf_set(e, ERR_INVALID, "--data is missing: the directory of the spool");
 	if (words->name && (!*words->name || strlen(words->name) > INVENTORY_NAME_MAX_BYTES))

@@ -93,7 +93,7 @@ static void read_file(struct poll_follow *f)
 	buf_release(&text);
 }
 
-/* Kept before it is used: what was polled once is polled after a restart. */
+/* So that what is polled now is polled after a restart, too. */
 static void save(struct poll_follow *f)
 {
 	struct files *files = f->options.files;

@@ -347,6 +347,7 @@ def test_two_pollers_of_one_name_double_nothing(central, make_poller, agent, lin
 @pytest.mark.parametrize("arguments, status, sentence", [
     ([], 2, "--server is missing"),
     (["--server", "http://127.0.0.1:1"], 2, "--data is missing"),
+    (["--server", "http://me:secret@127.0.0.1:1", "--data", "{}/d"], 2, "with a password in it"),
     (["--server", "http://127.0.0.1:1", "--data", "{}/d", "--bogus", "1"], 2,
      "bogus is not an option"),
     (["--server", "http://127.0.0.1:1", "--data", "{}/d", "--name", ""], 2, "--name has 1 to"),
