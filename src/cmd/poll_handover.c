@@ -18,6 +18,7 @@ enum {
 	ANSWER_MAX_BYTES = 64 << 10,
 	REST_MS = 200, /* before what failed here is tried again */
 	LINES_A_MINUTE = 3,
+	REFUSALS_A_MINUTE = 60,
 };
 
 /*        taken            all sent           durable
@@ -40,7 +41,7 @@ struct poll_handover {
 	enum state state;
 	bool stopping;
 	int64_t rest_ms; /* the next rest; 0: all is well */
-	struct log_rate lines;
+	struct log_rate lines, refusals;
 	struct task begin, hurry, stop, stopped_task;
 	atomic_bool hurrying;
 	void (*stopped)(void *owner);
@@ -197,8 +198,11 @@ static void refuse(struct poll_handover *h, const char *why)
 	}
 	const struct queue_message *message = &h->taken->messages[h->done];
 	const char *reason = arena_printf(&h->arena, "%s", why);
+	uint64_t left_out;
 	stat_add(STAT_handover_refused, 1);
-	log_warn("a poll of " SHOWN " is set aside: %s", SHOWN_OF(message->key), why);
+	if (log_rate_take(&h->refusals, clock_mono_ms(h->options.clock), &left_out))
+		log_warn("a poll of " SHOWN " is set aside: %s (%llu such lines left out)",
+			 SHOWN_OF(message->key), why, (unsigned long long)left_out);
 	h->refused[h->refused_count++] =
 		(struct refused){message, reason ? reason : "the server refuses it"};
 	h->done++;
@@ -233,8 +237,7 @@ static void send_all(struct poll_handover *h)
 	write_end(h);
 }
 
-/* ---- What has been sent leaves the spool ------------------------------------------------------
- */
+/* ---- What is sent leaves the spool ----------------------------------------------------------- */
 
 static void written(struct store_write *write, int err)
 {
@@ -384,6 +387,7 @@ struct poll_handover *poll_handover_new(const struct poll_handover_options *opti
 	struct poll_handover *h = mem_zalloc(sizeof(*h));
 	h->options = *options;
 	h->lines.lines_max = LINES_A_MINUTE;
+	h->refusals.lines_max = REFUSALS_A_MINUTE;
 	h->begin.run = run_begin;
 	h->hurry.run = run_hurry;
 	h->stop.run = run_stop;
