@@ -92,7 +92,7 @@ bool counters_row_is_closed(const struct layout *layout, const struct poll_value
 	size_t first = row * layout->column_count;
 	const struct value *v = values->values + first;
 	for (size_t col = 0; col < layout->column_count; col++) {
-		if (!layout_is_open(layout, first + col) && v[col].type != VALUE_NONE &&
+		if (!layout_is_open(layout, row, col) && v[col].type != VALUE_NONE &&
 		    layout->columns[col] < COLUMN_TEXT)
 			return !layout->refused[row];
 	}

@@ -29,7 +29,7 @@ static bool fit(const struct layout *layout, size_t column, struct value *v)
 /* What has become of a batch's values. */
 struct tally {
 	int64_t stored, repeated, refused_order, refused_value, refused_series, refused_name,
-		refused_time, refused_doubled;
+		refused_time;
 };
 
 /* Whether the value is to be written. */
@@ -41,7 +41,7 @@ static bool admit(const struct layout *layout, size_t row, size_t column, int64_
 		tally->refused_name++;
 		return false;
 	}
-	if (!layout_is_open(layout, row * layout->column_count + column)) {
+	if (!layout_is_open(layout, row, column)) {
 		tally->refused_series++;
 		return false;
 	}
@@ -58,18 +58,6 @@ static bool admit(const struct layout *layout, size_t row, size_t column, int64_
 		return false;
 	}
 	return true;
-}
-
-/* Whether the message has a value of the same series in a row before: the first one counts, since
- * nobody can tell which was meant. */
-static bool is_doubled(const struct item *item, size_t row, size_t column)
-{
-	const struct layout *layout = item->layout;
-	for (size_t r = layout->twins[row]; r < layout->row_count; r = layout->twins[r]) {
-		if (item->values.values[r * layout->column_count + column].type != VALUE_NONE)
-			return true;
-	}
-	return false;
 }
 
 static int64_t ttl_of(const struct counters *c, const struct layout *layout)
@@ -89,13 +77,7 @@ static int fill_row(struct counters *c, const struct item *item, size_t row, str
 	struct tally before = *tally;
 	for (size_t col = 0; col < layout->column_count; col++) {
 		struct value v = item->values.values[first + col];
-		if (v.type == VALUE_NONE)
-			continue;
-		if (layout->twins && is_doubled(item, row, col)) {
-			tally->refused_doubled++;
-			continue;
-		}
-		if (!admit(layout, row, col, ts_ms, &v, tally))
+		if (v.type == VALUE_NONE || !admit(layout, row, col, ts_ms, &v, tally))
 			continue;
 		taken[n] = (uint16_t)col;
 		handles[n] = layout_handle(layout, row, col);
@@ -237,7 +219,6 @@ static void count(const struct tally *tally)
 	stat_add(STAT_persist_refused_series, tally->refused_series);
 	stat_add(STAT_persist_refused_name, tally->refused_name);
 	stat_add(STAT_persist_refused_time, tally->refused_time);
-	stat_add(STAT_persist_refused_doubled, tally->refused_doubled);
 }
 
 static bool was_told(const struct counters *c, const struct oid_def *oid)

@@ -186,7 +186,7 @@ static void name_row(struct layout *layout, size_t row, struct tags tags)
 	struct buf text;
 	buf_init(&text, TAGS_TEXT_MAX_BYTES);
 	if (tags_encode(tags, &text) == 0)
-		layout->rows[row].id = rate_row_id(buf_slice(&text));
+		layout->rows[layout_root(layout, row)].id = rate_row_id(buf_slice(&text));
 	buf_release(&text);
 }
 
@@ -203,7 +203,7 @@ static int make_metrics(struct counters *c, struct item *item, size_t row,
 		return ERR_LIMIT;
 	for (size_t col = 0; col < layout->column_count; col++) {
 		size_t at = row * layout->column_count + col;
-		if (layout->columns[col] >= COLUMN_TEXT || layout_is_open(layout, at) ||
+		if (layout->columns[col] >= COLUMN_TEXT || layout_is_open(layout, row, col) ||
 		    item->values.values[at].type == VALUE_NONE)
 			continue;
 		columns[group->count] = (uint16_t)col;

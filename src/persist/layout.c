@@ -34,7 +34,7 @@ void layout_make_places(struct layout *layout)
 	memset(layout->types, VALUE_NONE, places);
 	memset(layout->offsets, PLACE_CLOSED, places);
 	for (size_t r = 0; r < layout->row_count; r++)
-		layout->rows[r] = (struct layout_row){0, UINT64_MAX, INT64_MIN};
+		layout->rows[r] = (struct layout_row){0, 0, UINT64_MAX, INT64_MIN};
 	account(row_bytes(layout) + places * PLACE_BYTES, 1);
 }
 
@@ -65,8 +65,8 @@ static void widen_handles(struct layout *layout)
 
 void layout_open(struct layout *layout, size_t row, size_t column, uint64_t handle)
 {
-	struct layout_row *r = &layout->rows[row];
-	size_t place = row * layout->column_count + column;
+	struct layout_row *r = &layout->rows[layout_root(layout, row)];
+	size_t place = layout_place(layout, row, column);
 	uint64_t base = handle >> OFFSET_BITS << OFFSET_BITS;
 	if (!handle)
 		return;
@@ -109,9 +109,9 @@ static void widen_times(struct layout *layout)
 void layout_keep(struct layout *layout, size_t row, int64_t ts_ms, const uint16_t *columns,
 		 size_t count, const struct value *values)
 {
-	struct layout_row *r = &layout->rows[row];
-	size_t first = row * layout->column_count;
-	if (!layout->ts_ms && r->ts_ms != ts_ms && has_others(layout, row, columns, count))
+	size_t root = layout_root(layout, row), first = root * layout->column_count;
+	struct layout_row *r = &layout->rows[root];
+	if (!layout->ts_ms && r->ts_ms != ts_ms && has_others(layout, root, columns, count))
 		widen_times(layout);
 	r->ts_ms = ts_ms;
 	for (size_t i = 0; i < count; i++) {

@@ -180,7 +180,7 @@ static void layout_free(struct layout *layout)
 	mem_free((char *)layout->device.data);
 	mem_free(layout->columns);
 	mem_free(layout->oids);
-	mem_free(layout->twins);
+	mem_free(layout->roots);
 	layout_free_places(layout);
 	mem_free(layout);
 }
@@ -257,54 +257,66 @@ static void find_columns(struct layout *layout, const struct slice *names)
 	}
 }
 
+static uint64_t path_hash(const struct poll_row *row)
+{
+	uint64_t hash = row->part_count;
+	for (size_t p = 0; p < row->part_count; p++)
+		hash = hash64(row->parts[p].data, row->parts[p].len, hash);
+	return hash;
+}
+
 struct path {
-	struct hash128 hash;
+	uint64_t hash;
 	size_t row;
 };
 
 static int by_hash_and_row(const void *a, const void *b)
 {
 	const struct path *left = a, *right = b;
-	if (left->hash.high != right->hash.high)
-		return left->hash.high < right->hash.high ? -1 : 1;
-	if (left->hash.low != right->hash.low)
-		return left->hash.low < right->hash.low ? -1 : 1;
-	return left->row < right->row ? -1 : left->row > right->row;
+	int order = (left->hash > right->hash) - (left->hash < right->hash);
+	return order ? order : (left->row > right->row) - (left->row < right->row);
 }
 
-static struct path path_of(const struct poll_row *row, size_t number)
+/* The paths of so many rows, ascending by hash; to be freed. */
+static struct path *paths_of(const struct poll_row *rows, size_t count)
 {
-	uint64_t seed = row->part_count;
-	struct path path = {{seed, seed}, number};
-	for (size_t p = 0; p < row->part_count; p++) {
-		path.hash = hash128(row->parts[p].data, row->parts[p].len, seed);
-		seed = path.hash.low;
+	struct path *paths = mem_alloc_array(count + 1, sizeof(*paths));
+	for (size_t r = 0; r < count; r++)
+		paths[r] = (struct path){path_hash(&rows[r]), r};
+	qsort(paths, count, sizeof(*paths), by_hash_and_row);
+	return paths;
+}
+
+static bool has_path(const struct path *paths, size_t count, uint64_t hash)
+{
+	size_t low = 0, high = count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (paths[middle].hash < hash)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return path;
+	return low < count && paths[low].hash == hash;
 }
 
-static void set_twin(struct layout *layout, size_t row, size_t before)
+static void set_root(struct layout *layout, size_t row, size_t before)
 {
-	if (!layout->twins) {
-		layout->twins = mem_alloc_array(layout->row_count, sizeof(*layout->twins));
+	if (!layout->roots) {
+		layout->roots = mem_alloc_array(layout->row_count, sizeof(*layout->roots));
 		for (size_t r = 0; r < layout->row_count; r++)
-			layout->twins[r] = layout->row_count;
+			layout->roots[r] = r;
 	}
-	layout->twins[row] = before;
+	layout->roots[row] = layout->roots[before];
 }
 
-static void find_twins(struct layout *layout, const struct poll_row *rows)
+static void find_paths(struct layout *layout, const struct poll_row *rows)
 {
-	if (layout->row_count < 2)
-		return;
-	struct path *paths = mem_alloc_array(layout->row_count, sizeof(*paths));
-	for (size_t r = 0; r < layout->row_count; r++)
-		paths[r] = path_of(&rows[r], r);
-	qsort(paths, layout->row_count, sizeof(*paths), by_hash_and_row);
-	for (size_t i = 1; i < layout->row_count; i++) {
-		if (paths[i].hash.low == paths[i - 1].hash.low &&
-		    paths[i].hash.high == paths[i - 1].hash.high)
-			set_twin(layout, paths[i].row, paths[i - 1].row);
+	struct path *paths = paths_of(rows, layout->row_count);
+	for (size_t i = 0; i < layout->row_count; i++) {
+		layout->rows[paths[i].row].path = paths[i].hash;
+		if (i && paths[i].hash == paths[i - 1].hash)
+			set_root(layout, paths[i].row, paths[i - 1].row);
 	}
 	mem_free(paths);
 }
@@ -323,7 +335,7 @@ static struct layout *layout_new(const struct poll *poll, const struct oidset *o
 	layout->oids = mem_alloc_array(poll->column_count, sizeof(*layout->oids));
 	layout_make_places(layout);
 	find_columns(layout, names->columns);
-	find_twins(layout, names->rows);
+	find_paths(layout, names->rows);
 	return layout;
 }
 
@@ -342,15 +354,22 @@ static bool has_column(const struct layout *layout, struct slice name)
 	return false;
 }
 
-/* Whether the layout has series that such a poll may have, too. */
-static bool overlaps(const struct layout *layout, const struct poll *poll,
-		     const struct oidset *oidset, const struct poll_names *names)
+static bool has_path_of(const struct layout *layout, const struct path *paths, size_t count)
 {
-	if (layout->oidset != oidset || layout->part != poll->part)
-		return false;
+	for (size_t r = 0; r < layout->row_count; r++) {
+		if (has_path(paths, count, layout->rows[r].path))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the layout has series that such a poll may have, too: OIDs and paths in common. */
+static bool overlaps(const struct layout *layout, const struct poll *poll,
+		     const struct poll_names *names, const struct path *paths)
+{
 	for (size_t c = 0; c < poll->column_count; c++) {
 		if (has_column(layout, names->columns[c]))
-			return true;
+			return has_path_of(layout, paths, poll->row_count);
 	}
 	return false;
 }
@@ -360,23 +379,25 @@ bool layouts_occupied(const struct layouts *layouts, const struct poll *poll,
 {
 	const struct source *source = layouts_source(layouts, poll->device, oidset->set_name);
 	const struct layout *layout = source ? source->layouts : NULL;
-	for (; layout; layout = layout->sibling) {
-		if (layout->turn == layouts->turn && overlaps(layout, poll, oidset, names))
-			return true;
-	}
-	return false;
+	struct path *paths = paths_of(names->rows, poll->row_count);
+	while (layout && !(layout->turn == layouts->turn && overlaps(layout, poll, names, paths)))
+		layout = layout->sibling;
+	mem_free(paths);
+	return layout != NULL;
 }
 
 static void remove_overlapping(struct layouts *layouts, const struct layout *kept,
 			       const struct poll *poll, const struct poll_names *names)
 {
+	struct path *paths = paths_of(names->rows, poll->row_count);
 	struct layout *layout = kept->source->layouts;
 	while (layout) {
 		struct layout *next = layout->sibling;
-		if (layout != kept && overlaps(layout, poll, kept->oidset, names))
+		if (layout != kept && overlaps(layout, poll, names, paths))
 			layouts_remove(layouts, layout);
 		layout = next;
 	}
+	mem_free(paths);
 }
 
 struct layout *layouts_add(struct layouts *layouts, const struct poll *poll,

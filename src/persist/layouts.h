@@ -29,6 +29,7 @@ struct newest {
 
 struct layout_row {
 	uint64_t id;           /* rate_row_id; 0: the row has no series */
+	uint64_t path;         /* a hash */
 	uint64_t handles_base; /* of a row with no series UINT64_MAX */
 	int64_t ts_ms;
 };
@@ -71,9 +72,9 @@ struct layout {
 	int64_t *ts_ms;       /* NULL, or instead of the rows' */
 	bool *refused;        /* by row: the catalog did not take it */
 	int64_t ask_again_ms; /* when refused rows are asked for again; 0: none is */
-	/* By row, of those of one path the one before it; row_count: there is none. NULL: no path
-	 * stands twice. */
-	size_t *twins;
+	/* By row, the first one of its path, whose places all of them have; NULL: no path stands
+	 * twice. */
+	size_t *roots;
 };
 
 enum { PLACE_CLOSED = UINT8_MAX };
@@ -115,30 +116,43 @@ void layouts_clear(struct layouts *layouts);
 void layout_make_places(struct layout *layout);
 void layout_free_places(struct layout *layout);
 
-static inline bool layout_is_open(const struct layout *layout, size_t place)
+/* The row that has the places of this one. */
+static inline size_t layout_root(const struct layout *layout, size_t row)
 {
-	return layout->offsets[place] != PLACE_CLOSED;
+	return LIKELY(!layout->roots) ? row : layout->roots[row];
+}
+
+static inline size_t layout_place(const struct layout *layout, size_t row, size_t column)
+{
+	return layout_root(layout, row) * layout->column_count + column;
+}
+
+static inline bool layout_is_open(const struct layout *layout, size_t row, size_t column)
+{
+	return layout->offsets[layout_place(layout, row, column)] != PLACE_CLOSED;
 }
 
 /* 0: not opened. */
 static inline uint64_t layout_handle(const struct layout *layout, size_t row, size_t column)
 {
-	size_t place = row * layout->column_count + column;
-	if (!layout_is_open(layout, place))
+	size_t place = layout_place(layout, row, column);
+	if (layout->offsets[place] == PLACE_CLOSED)
 		return 0;
 	return layout->handles ? layout->handles[place]
-			       : layout->rows[row].handles_base + layout->offsets[place];
+			       : layout->rows[layout_root(layout, row)].handles_base +
+					 layout->offsets[place];
 }
 
 void layout_open(struct layout *layout, size_t row, size_t column, uint64_t handle);
 
 static inline struct newest layout_newest(const struct layout *layout, size_t row, size_t column)
 {
-	size_t place = row * layout->column_count + column;
+	size_t place = layout_place(layout, row, column);
 	enum value_type type = (enum value_type)layout->types[place];
 	if (type == VALUE_NONE)
 		return (struct newest){.ts_ms = INT64_MIN};
-	int64_t ts_ms = layout->ts_ms ? layout->ts_ms[place] : layout->rows[row].ts_ms;
+	int64_t ts_ms =
+		layout->ts_ms ? layout->ts_ms[place] : layout->rows[layout_root(layout, row)].ts_ms;
 	return (struct newest){ts_ms, {layout->bits[place], type}};
 }
 

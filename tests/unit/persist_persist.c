@@ -186,25 +186,68 @@ static void add_row(struct poll_builder *builder, const char *interface, int64_t
 	poll_set(builder, builder->row_count - 1, column, value_u64(value));
 }
 
+/* A message that says it is this part of a poll. */
+static void put_part(int64_t ts_s, uint32_t part, uint64_t octets)
+{
+	struct errbuf e;
+	struct poll_builder b;
+	struct buf bytes;
+	struct slice path = SLICE("xe-0/2/0");
+	poll_builder_init(&b);
+	buf_init(&bytes, 1 << 20);
+	assert_int_equal(poll_begin(&b, SLICE("router_a"), SLICE("FastPollHC"), ts_s * 1000, &e),
+			 0);
+	assert_int_equal(poll_add_column(&b, SLICE("ifHCInOctets"), &e), 0);
+	assert_int_equal(poll_add_row(&b, &path, 1, ts_s * 1000, &e), 0);
+	poll_set(&b, 0, 0, value_u64(octets));
+	assert_int_equal(poll_encode(&b, part, true, &bytes, &e), 0);
+	put_bytes(inventory_conf_oidset(conf, SLICE("FastPollHC"))->queue->name.data, "router_a",
+		  buf_slice(&bytes));
+	poll_builder_release(&b);
+	buf_release(&bytes);
+}
+
+#define DOUBLED(a, b, c)                                                                           \
+	"[[[\"ifHCInOctets\",\"xe-0/2/0\"]," a "],[[\"ifHCInOctets\",\"ge-0/0/1\"],7],"            \
+	"[[\"ifHCInOctets\",\"xe-0/2/0\"]," b "],[[\"ifHCInOctets\",\"xe-0/2/0\"]," c "]]"
+
 /* An interface that stands twice in a message: the first value counts, as that of a poll does, and
- * whoever has the message again finds the same. */
+ * whoever has the message again finds the same. Whichever row a value comes in, it is tested
+ * against the newest of its series. */
 static void test_doubled_in_one_message(void **state)
 {
 	(void)state;
-	static const char data[] = "[[[\"ifHCInOctets\",\"xe-0/2/0\"],1],"
-				   "[[\"ifHCInOctets\",\"ge-0/0/1\"],7],"
-				   "[[\"ifHCInOctets\",\"xe-0/2/0\"],2],"
-				   "[[\"ifHCInOctets\",\"xe-0/2/0\"],3]]";
-	put("FastPollHC", "ifHCInOctets", T0_S, data);
+	put("FastPollHC", "ifHCInOctets", T0_S, DOUBLED("1", "2", "3"));
 	expect_raw(XE, "0=1");
 	expect_raw(GE, "0=7");
-	assert_int_equal(counted(STAT_persist_refused_doubled), 2);
+	assert_int_equal(counted(STAT_persist_refused_order), 2);
 	persist_end();
 	persist_begin();
-	put("FastPollHC", "ifHCInOctets", T0_S, data);
+	put("FastPollHC", "ifHCInOctets", T0_S, DOUBLED("1", "2", "3"));
 	expect_raw(XE, "0=1");
 	assert_int_equal(counted(STAT_persist_repeated), 2);
-	assert_int_equal(counted(STAT_persist_refused_order), 0);
+	assert_int_equal(counted(STAT_persist_refused_order), 4);
+	put("FastPollHC", "ifHCInOctets", T0_S + 60, DOUBLED("5", "null", "null"));
+	put("FastPollHC", "ifHCInOctets", T0_S + 30, DOUBLED("null", "9", "null"));
+	put("FastPollHC", "ifHCInOctets", T0_S + 60, DOUBLED("null", "null", "9"));
+	put("FastPollHC", "ifHCInOctets", T0_S + 90, DOUBLED("null", "6", "null"));
+	expect_raw(XE, "0=1 60=5 90=6");
+}
+
+/* The same series by way of two OIDSets that are stored under one name, and of two parts. */
+static void test_one_order_for_all_ways(void **state)
+{
+	(void)state;
+	put("ALUFastPollHC", "ifHCInOctets", T0_S, "[[[\"ifHCInOctets\",\"xe-0/2/0\"],1]]");
+	put_octets(T0_S + 60, "xe-0/2/0", 3);
+	put("ALUFastPollHC", "ifHCInOctets", T0_S + 30, "[[[\"ifHCInOctets\",\"xe-0/2/0\"],9]]");
+	put("ALUFastPollHC", "ifHCInOctets", T0_S + 60, "[[[\"ifHCInOctets\",\"xe-0/2/0\"],9]]");
+	put_octets(T0_S + 90, "xe-0/2/0", 4);
+	put_part(T0_S + 75, 1, 9);
+	put_part(T0_S + 120, 1, 5);
+	put_octets(T0_S + 105, "xe-0/2/0", 9);
+	expect_raw(XE, "0=1 60=3 90=4 120=5");
+	assert_int_equal(counted(STAT_persist_refused_order), 4);
 }
 
 /* As a poller gives them when the replies with its values came at different times. */
@@ -347,6 +390,7 @@ int main(void)
 		TEST(test_interfaces_have_versions),
 		TEST(test_bins_follow),
 		TEST(test_doubled_in_one_message),
+		TEST(test_one_order_for_all_ways),
 		TEST(test_rows_of_one_path_are_one_interface),
 		TEST(test_oids_in_messages_of_their_own),
 		TEST(test_a_limit_of_the_catalog),
