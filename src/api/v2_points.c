@@ -16,10 +16,20 @@ struct v2_grid v2_grid_of(const struct v2_range *range, int64_t step_ms)
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-/* Document E divides by whole seconds; sums of bytes are exact in doubles up to 2^53. */
+static struct value exact(const struct counter_row *row)
+{
+	return row->covered_ms ? value_f64((double)row->val / ((double)row->covered_ms / 1000.0))
+			       : (struct value){0, VALUE_NONE};
+}
+
+/* Document E divides by whole seconds; sums of bytes are exact in doubles up to 2^53. A period that
+ * a delta spans, without a sample in it, has growth and a count of none, by which nothing can be
+ * divided. */
 static struct value average(int64_t base_ms, const struct counter_row *row)
 {
 	double base_s = (double)base_ms / 1000.0;
+	if (!row->count)
+		return exact(row);
 	return value_f64((double)row->val / (row->level ? (double)row->count * base_s : base_s));
 }
 
@@ -37,15 +47,13 @@ struct value v2_value_of(enum v2_cf cf, int64_t base_ms, const struct counter_ro
 {
 	struct value none = {0, VALUE_NONE};
 	*m_ts_ms = NO_TIME;
-	if (!row->count)
+	if (!row->count && !(row->level && row->covered_ms))
 		return none;
 	switch (cf) {
 	case CF_AVERAGE:
 		return average(base_ms, row);
 	case CF_EXACT:
-		return row->covered_ms
-			       ? value_f64((double)row->val / ((double)row->covered_ms / 1000.0))
-			       : none;
+		return exact(row);
 	case CF_MIN:
 		return extreme(row->min, row->min_ts_ms, row, m_ts_ms);
 	case CF_MAX:

@@ -124,7 +124,15 @@ static void test_averages(void **state)
 	assert_true(value_identical(v2_value_of(CF_RAW, 30000, &row, &m_ts),
 				    value_u64(UINT64_C(9007199254740993))));
 	row.count = 0;
+	row.covered_ms = 0;
 	assert_int_equal(v2_value_of(CF_RAW, 30000, &row, &m_ts).type, VALUE_NONE);
+	/* A minute that one delta spans: its growth is there, though no sample lies in it. */
+	row = hour(0, 600, 0);
+	row.covered_ms = 60000;
+	assert_true(value_identical(v2_value_of(CF_DELTA, 30000, &row, &m_ts), value_u64(600)));
+	assert_true(value_identical(v2_value_of(CF_EXACT, 30000, &row, &m_ts), value_f64(10)));
+	assert_true(value_identical(v2_value_of(CF_AVERAGE, 30000, &row, &m_ts), value_f64(10)));
+	assert_int_equal(v2_value_of(CF_MAX, 30000, &row, &m_ts).type, VALUE_NONE);
 }
 
 static void test_extremes(void **state)
