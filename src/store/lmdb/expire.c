@@ -68,7 +68,7 @@ static void forget_heads(struct engine *engine, const struct segment_id *segment
 	pthread_rwlock_wrlock(&engine->heads.lock);
 	for (struct head *head = engine->heads.oldest; head;) {
 		struct head *newer = head->newer;
-		struct segment_id id = {head->sheet, head->segment};
+		struct segment_id id = head_segment(head);
 		if (segment_order(&id, segment) == 0 && !head->taken)
 			heads_remove(&engine->heads, head);
 		head = newer;

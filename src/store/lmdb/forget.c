@@ -113,7 +113,7 @@ static bool head_has_data(const struct leaving *leaving, const struct head *head
 	head_copy(head, handle_column(leaving->handle) * fields, INT64_MIN, INT64_MAX, &run);
 	run_sort(&run);
 	for (size_t i = 0; i < run.count && !has; i++)
-		has = !deleted_later(walk_begin(leaving), head->sheet.table, head->sheet.period_ms,
+		has = !deleted_later(walk_begin(leaving), (enum table)head->table, head->period_ms,
 				     run.ts_ms[i]);
 	run_release(&run);
 	return has;

@@ -185,7 +185,7 @@ enum { STRIPS_MAX = SHAPE_COLUMNS_MAX * TABLE_FIELDS_MAX / (BLOCK_COLUMNS_MAX / 
 
 void strips_add_head(struct strips *strips, const struct head *head, uint32_t ordinal_in_group)
 {
-	unsigned width = strip_columns(head->sheet.table), count = 0;
+	unsigned width = strip_columns((enum table)head->table), count = 0;
 	size_t at[STRIPS_MAX];
 	struct run *runs[STRIPS_MAX];
 	for (unsigned first = 0; first < head->columns; first += width) {

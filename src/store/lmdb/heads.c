@@ -10,6 +10,9 @@ enum {
 	PART_TRAILER_BYTES = 2,
 };
 
+_Static_assert(sizeof(struct head) == 120 && RETENTION_CLASSES <= 16 && TABLE_COUNT <= UINT8_MAX,
+	       "a head and what malloc adds are two cache lines, and its fields are wide enough");
+
 void heads_init(struct heads *heads)
 {
 	*heads = (struct heads){.bucket_count = BUCKETS_MIN};
@@ -42,9 +45,8 @@ static bool is_head(const struct head *head, const struct segment_id *id, uint32
 		    uint32_t ordinal)
 {
 	return head->ordinal == ordinal && head->shape == shape && head->segment == id->segment &&
-	       head->sheet.table == id->sheet.table &&
-	       head->sheet.retention == id->sheet.retention &&
-	       head->sheet.period_ms == id->sheet.period_ms;
+	       head->table == id->sheet.table && head->retention == id->sheet.retention &&
+	       head->period_ms == id->sheet.period_ms;
 }
 
 static struct head *find(struct heads *heads, const struct segment_id *segment, uint32_t shape,
@@ -62,17 +64,12 @@ struct head *heads_find(struct heads *heads, const struct segment_id *segment, u
 	return find(heads, segment, shape, ordinal, segment_hash(segment, shape, ordinal));
 }
 
-static struct segment_id id_of(const struct head *head)
-{
-	return (struct segment_id){head->sheet, head->segment};
-}
-
 static void grow_buckets(struct heads *heads)
 {
 	size_t count = heads->bucket_count * 2;
 	struct head **buckets = mem_zalloc(count * sizeof(*buckets));
 	for (struct head *head = heads->oldest; head; head = head->newer) {
-		struct segment_id id = id_of(head);
+		struct segment_id id = head_segment(head);
 		size_t at = segment_hash(&id, head->shape, head->ordinal) & (count - 1);
 		head->next_in_bucket = buckets[at];
 		buckets[at] = head;
@@ -102,15 +99,15 @@ static struct head *add_head(struct heads *heads, struct registry *registry,
 		grow_buckets(heads);
 	struct head *head = mem_alloc(sizeof(*head));
 	*head = (struct head){
-		.sheet = id->sheet,
+		.period_ms = id->sheet.period_ms,
+		.table = (uint8_t)id->sheet.table,
+		.retention = (unsigned)id->sheet.retention & 0xf,
 		.segment = id->segment,
 		.shape = record->shape,
 		.ordinal = record->ordinal,
 		.columns = (uint16_t)columns,
-		.rows_full = (uint16_t)head_rows_full(columns),
 		.first_sequence = sequence,
 		.older = heads->newest,
-		.min_ts_ms = INT64_MAX,
 		.max_ts_ms = INT64_MIN,
 		.blocks_end_ms = INT64_MAX,
 	};
@@ -129,7 +126,7 @@ static struct head *add_head(struct heads *heads, struct registry *registry,
 
 void heads_remove(struct heads *heads, struct head *head)
 {
-	struct segment_id id = id_of(head);
+	struct segment_id id = head_segment(head);
 	struct head **at = &heads->buckets[segment_hash(&id, head->shape, head->ordinal) &
 					   (heads->bucket_count - 1)];
 	while (*at != head)
@@ -187,6 +184,21 @@ static inline int64_t part_ts_ms(const uint8_t *at)
 	return ts_ms;
 }
 
+int64_t head_min_ts_ms(const struct head *head)
+{
+	const uint8_t *at = head->data;
+	int64_t min_ts_ms = INT64_MAX;
+	struct part part;
+	for (uint32_t i = 0; i < head->parts; i++) {
+		at = part_view(at, &part);
+		if (part.ts_ms < min_ts_ms)
+			min_ts_ms = part.ts_ms;
+		if (!head->unordered)
+			break;
+	}
+	return min_ts_ms;
+}
+
 /* By half: with very many heads, most of them small, what lies idle in them is most of what could
  * be saved. */
 static void grow_data(struct head *head, size_t need)
@@ -217,8 +229,6 @@ static void add_part(struct head *head, const struct part *part)
 	head->rows += !head->parts || part->ts_ms != head->last_ts_ms;
 	head->parts++;
 	head->last_ts_ms = part->ts_ms;
-	if (part->ts_ms < head->min_ts_ms)
-		head->min_ts_ms = part->ts_ms;
 	if (part->ts_ms > head->max_ts_ms)
 		head->max_ts_ms = part->ts_ms;
 }
@@ -301,7 +311,7 @@ struct head *heads_apply_row(struct heads *heads, struct registry *registry,
 	if (UNLIKELY(head->cap != cap))
 		account(heads, (int64_t)(head->cap - cap), 0);
 	head->last_sequence = row->sequence;
-	head->touched_us = now_us;
+	head->touched = (uint32_t)(now_us >> HEAD_TOUCHED_SHIFT);
 	return head;
 }
 
@@ -319,7 +329,7 @@ static void add_blanked(struct head *head, struct part part, const struct record
 			    column < record->first_column + record->columns;
 		values[c] = (struct value){bits[c], gone ? VALUE_NONE : (enum value_type)types[c]};
 	}
-	unsigned fields = (unsigned)schema[head->sheet.table].field_count;
+	unsigned fields = (unsigned)schema[head->table].field_count;
 	part.bytes = (unsigned)(row_put(bytes, values, part.columns, fields) - bytes);
 	part.values = bytes;
 	add_part(head, &part);
@@ -328,7 +338,7 @@ static void add_blanked(struct head *head, struct part part, const struct record
 /* Blanks the columns of rows within the deletion. Empty rows stay until the head is sealed. */
 static void delete_in_head(struct heads *heads, struct head *head, const struct record *record)
 {
-	if (head->max_ts_ms < record->ts_ms || head->min_ts_ms >= record->end_ms)
+	if (head->max_ts_ms < record->ts_ms || head_min_ts_ms(head) >= record->end_ms)
 		return;
 	struct head blanked = *head;
 	blanked.data = NULL;
@@ -662,7 +672,7 @@ static bool copy_part(const struct part *part, unsigned first_column, struct run
 static const uint8_t *find_first(const struct head *head, int64_t start_ms)
 {
 	const uint8_t *at = head->data + head->used;
-	if (head->unordered || start_ms <= head->min_ts_ms)
+	if (head->unordered || start_ms <= head_min_ts_ms(head))
 		return head->data;
 	for (const uint8_t *before; at > head->data; at = before) {
 		before = part_before(at);
@@ -677,7 +687,7 @@ enum { RESERVE_PARTS = 16 };
 void head_copy(const struct head *head, unsigned first_column, int64_t start_ms, int64_t end_ms,
 	       struct run *run)
 {
-	if (head->max_ts_ms < start_ms || head->min_ts_ms >= end_ms)
+	if (head->max_ts_ms < start_ms || head_min_ts_ms(head) >= end_ms)
 		return;
 	const uint8_t *at = find_first(head, start_ms), *end = head->data + head->used;
 	struct part part;

@@ -13,10 +13,12 @@
 #include "store/lmdb/block.h"
 #include "store/lmdb/journal.h"
 
-/* The fields stand by use: a new row touches the first two cache lines. */
+/* The fields stand by use: a new row touches little behind the first cache line. There are very
+ * many heads, so that each field is as narrow as it can be; with what malloc adds one is two cache
+ * lines. */
 struct head {
 	struct head *next_in_bucket;
-	struct sheet sheet;
+	int64_t period_ms; /* of its sheet, as table and retention are */
 	int64_t segment;
 	uint32_t shape, ordinal;
 	uint8_t *data;
@@ -24,13 +26,15 @@ struct head {
 	uint32_t rows;      /* a row whose parts came one after the other counts once */
 	uint32_t parts;
 	int64_t last_ts_ms; /* of the last part */
-	int64_t min_ts_ms, max_ts_ms;
+	int64_t max_ts_ms;
 	uint64_t last_sequence;
-	int64_t touched_us; /* monotonic, of the last row */
-	uint16_t columns, rows_full;
-	bool queued;    /* its group has been asked to be sealed */
-	bool taken;     /* sealed in the transaction that is not yet committed */
-	bool unordered; /* a part is older than the one before it */
+	uint32_t touched; /* when the last row came, monotonic: head_touched_us */
+	uint16_t columns;
+	uint8_t table;
+	uint8_t retention : 4;
+	bool queued : 1;    /* its group has been asked to be sealed */
+	bool taken : 1;     /* sealed in the transaction that is not yet committed */
+	bool unordered : 1; /* a part is older than the one before it */
 	/* No block of its band ends later; INT64_MAX: nobody knows. It holds as long as the head is
 	 * there, since what is sealed of the band is sealed with it. */
 	int64_t blocks_end_ms;
@@ -64,17 +68,29 @@ struct heads {
 void heads_init(struct heads *heads);
 void heads_release(struct heads *heads);
 
-/* More rows than this are not worth keeping in memory: the head is to be sealed. */
-static inline uint32_t head_rows_full(unsigned columns)
-{
-	uint32_t rows = 5120 / columns;
-	return rows < 64 ? 64 : rows > 2048 ? 2048 : rows;
-}
-
+/* More rows than 5120 values, and than 64, or than 2048 are not worth keeping in memory: the head
+ * is to be sealed. */
 static inline bool head_is_full(const struct head *head)
 {
-	return head->rows >= head->rows_full;
+	return head->rows >= 2048 || (head->rows >= 64 && (head->rows + 1) * head->columns > 5120);
 }
+
+static inline struct segment_id head_segment(const struct head *head)
+{
+	struct sheet sheet = {(enum table)head->table, (enum retention_class)head->retention,
+			      head->period_ms};
+	return (struct segment_id){sheet, head->segment};
+}
+
+/* To the second, about. */
+enum { HEAD_TOUCHED_SHIFT = 20 };
+static inline int64_t head_touched_us(const struct head *head)
+{
+	return (int64_t)head->touched << HEAD_TOUCHED_SHIFT;
+}
+
+/* INT64_MAX for one without parts. Where parts came out of order it looks at all of them. */
+int64_t head_min_ts_ms(const struct head *head);
 
 /* With what two allocations cost. */
 enum { HEAD_ALLOCATIONS_BYTES = 2 * 16 };

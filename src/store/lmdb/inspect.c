@@ -151,7 +151,7 @@ static void stats_heads(struct engine *engine, struct store_stats *stats)
 {
 	pthread_rwlock_rdlock(&engine->heads.lock);
 	for (const struct head *head = engine->heads.oldest; head; head = head->newer) {
-		struct store_table_stats *table = &stats->tables[head->sheet.table];
+		struct store_table_stats *table = &stats->tables[head->table];
 		table->head_bytes += head_bytes(head);
 		table->head_samples += head_samples(head);
 	}

@@ -23,7 +23,7 @@ enum {
 
 static struct group_id group_of_head(struct engine *engine, const struct head *head)
 {
-	struct segment_id segment = {head->sheet, head->segment};
+	struct segment_id segment = head_segment(head);
 	return engine_group_of(engine, &segment, head->shape, head->ordinal, NULL);
 }
 
@@ -102,7 +102,7 @@ static int64_t later(int64_t a, int64_t b)
 static bool is_newer(const struct sealing *sealing, int64_t end_ms)
 {
 	for (size_t i = 0; i < sealing->count; i++) {
-		if (sealing->heads[i]->min_ts_ms <= end_ms)
+		if (head_min_ts_ms(sealing->heads[i]) <= end_ms)
 			return false;
 	}
 	return true;
@@ -122,7 +122,7 @@ static int must_rewrite(struct engine *engine, MDB_txn *txn, const struct group_
 		spans[i] = (struct band_span){
 			.min_ts_ms = INT64_MAX, .max_ts_ms = INT64_MIN, .end_ms = INT64_MIN};
 	for (size_t i = 0; i < sealing->count; i++) {
-		spans[sealing->ordinal_in_group[i]].min_ts_ms = sealing->heads[i]->min_ts_ms;
+		spans[sealing->ordinal_in_group[i]].min_ts_ms = head_min_ts_ms(sealing->heads[i]);
 		spans[sealing->ordinal_in_group[i]].max_ts_ms = sealing->heads[i]->max_ts_ms;
 	}
 	int err = group_spans(txn, engine->env.dbi[DB_EXTENTS], id, spans);
@@ -257,8 +257,9 @@ void seal_scan(struct engine *engine)
 	engine->scan_due_us = now + SCAN_INTERVAL_US;
 	int64_t quiet_since = quiet_since_us(engine, now);
 	for (struct head *head = engine->heads.oldest; head; head = head->newer) {
-		struct segment_id id = {head->sheet, head->segment};
-		if (head->queued || head->touched_us > quiet_since || !segment_closed(&id, now_ms))
+		struct segment_id id = head_segment(head);
+		if (head->queued || head_touched_us(head) > quiet_since ||
+		    !segment_closed(&id, now_ms))
 			continue;
 		head->queued = true;
 		queue_add(engine, head, true);

@@ -123,7 +123,7 @@ static bool closed_is_settled(struct engine *engine)
 	int64_t now_ms = clock_wall_ms(engine->options.clock);
 	const struct unsettled_set *set = &engine->unsettled;
 	for (const struct head *head = engine->heads.oldest; head; head = head->newer) {
-		struct segment_id id = {head->sheet, head->segment};
+		struct segment_id id = head_segment(head);
 		if (segment_closed(&id, now_ms))
 			return false;
 	}
