@@ -130,6 +130,7 @@ static int show_aside(const struct client_args *args)
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	buf_append_text(&path, "/api/queues/aside");
 	client_param(&path, "queue", args->aside);
+	buf_append_char(&path, 0);
 	int status = client_show(args, path.data, args->output == OUTPUT_JSON, print_aside);
 	buf_release(&path);
 	return status;

@@ -142,6 +142,7 @@ int client_recompute(int argc, char *const *argv)
 		client_param(&path, "oidset", args.oidset);
 	if (args.dry_run)
 		client_param(&path, "dryRun", "true");
+	buf_append_char(&path, 0);
 	int status = client_show(&args, path.data, args.output == OUTPUT_JSON, print_result);
 	buf_release(&path);
 	return status;

@@ -256,8 +256,9 @@ def test_what_the_server_refuses_is_set_aside(central, make_poller, agent):
     central.configure("oidsets:\n" + kept)
     central.start()
     wait_for(lambda: poller.spool()["pending"] == 0 and poller.spool()["aside"] >= 2)
-    aside = run("queue", "--aside", "spool", "--server", poller.status.url).stdout
-    rows = list(csv.DictReader(io.StringIO(aside)))
+    aside = run("queue", "--aside", "spool", "--server", poller.status.url)
+    assert aside.returncode == 0, aside
+    rows = list(csv.DictReader(io.StringIO(aside.stdout)))
     assert {(row["device"], row["reason"]) for row in rows} == {
         ("bad", "message 1: there is no OIDSet Fast")}
     assert len(lines_of_refusals(poller)) == before + len(rows)
