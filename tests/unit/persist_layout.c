@@ -47,7 +47,7 @@ static void test_nothing_is_known_at_first(void **state)
 		assert_false(layout.refused[r]);
 		for (size_t c = 0; c < COLUMNS; c++) {
 			assert_int_equal(layout_handle(&layout, r, c), 0);
-			assert_false(layout_is_open(&layout, r * COLUMNS + c));
+			assert_false(layout_is_open(&layout, r, c));
 			assert_int_equal(layout_newest(&layout, r, c).ts_ms, INT64_MIN);
 		}
 	}
