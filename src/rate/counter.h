@@ -103,7 +103,8 @@ struct counter_extremes {
 	uint32_t min_offset_ms, max_offset_ms;
 };
 
-/* What must be known of a counter to go on. Zeroed: nothing yet. */
+/* What must be known of a counter to go on. Without `known` nothing yet, and the rest means
+ * nothing. */
 struct counter {
 	int64_t ts_ms;
 	uint64_t value;

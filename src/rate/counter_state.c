@@ -153,11 +153,9 @@ static void take_what(struct cursor *from, struct counter *const *counters, size
 
 	numbers_take(from, numbers, count);
 	for (size_t i = 0; i < count; i++) {
-		*counters[i] = (struct counter){
-			.known = numbers[i] & STATE_KNOWN,
-			.has_uptime = numbers[i] & STATE_UPTIME,
-			.has_discontinuity = numbers[i] & STATE_DISCONTINUITY,
-		};
+		counters[i]->known = numbers[i] & STATE_KNOWN;
+		counters[i]->has_uptime = numbers[i] & STATE_UPTIME;
+		counters[i]->has_discontinuity = numbers[i] & STATE_DISCONTINUITY;
 		from->bad |= numbers[i] > STATE_ALL || (numbers[i] && !counters[i]->known);
 	}
 }

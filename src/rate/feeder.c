@@ -68,12 +68,13 @@ void feeder_begin(struct feeder *f, const struct rate_table *table, size_t first
 	f->hi_ms = FEEDER_BEGINNING;
 	f->gaps = 0;
 	memset(f->outcomes, 0, sizeof(f->outcomes));
-	memset(f->states, 0, counters * sizeof(*f->states));
-	for (size_t i = 0; i < counters; i++)
+	for (size_t i = 0; i < counters; i++) {
+		f->states[i].known = false;
 		f->from_ms[i] = table->rows[first + i / table->column_count]
 						.handles[i % table->column_count]
 					? FEEDER_BEGINNING
 					: FEEDER_NOTHING;
+	}
 }
 
 /* ---- Reading -------------------------------------------------------------------------------- */
