@@ -41,7 +41,7 @@ struct v2_report_kind {
 /* How the interfaces are found; v2_report_select.c's. */
 struct v2_select {
 	void (*done)(struct v2_report *report);
-	bool any_hidden, too_many;
+	bool too_many;
 	const struct device **bare; /* of these no rows are of the report's time */
 	size_t bare_count, bare_at;
 	/* Of the one at work: its rows of all times, what they hide, its counters. */

@@ -58,7 +58,6 @@ static bool take_row(struct v2_rows *rows, const struct v2_row *row)
 {
 	struct v2_report *report = CONTAINER_OF(rows, struct v2_report, rows);
 	struct v2_selected *last = report->count ? &report->list[report->count - 1] : NULL;
-	report->select.any_hidden |= row->hidden;
 	if (row->hidden)
 		return true;
 	if (last && last->device == row->device && slice_equal(last->name, row->row->name))
@@ -67,19 +66,6 @@ static bool take_row(struct v2_rows *rows, const struct v2_row *row)
 		return true;
 	report->select.too_many = true;
 	return false;
-}
-
-/* Nothing says that the device has it: then the one that was named is asked for as it is. */
-static void select_as_named(struct v2_report *report)
-{
-	struct v2_answer *answer = &report->answer;
-	const struct device *device;
-	if (report->count || report->select.any_hidden || !report->device.data ||
-	    !report->interface.data)
-		return;
-	device = v2_find_device(answer->inventory, report->device, &answer->arena);
-	if (device && add_selected(report, device, report->interface, SLICE("")))
-		report->count = 0;
 }
 
 /* As the rows of all devices come. */
@@ -98,7 +84,6 @@ static void finish(struct v2_report *report)
 			       interfaces_max(report));
 		return;
 	}
-	select_as_named(report);
 	if (report->select.bare_count && report->count)
 		qsort(report->list, report->count, sizeof(*report->list), by_names);
 	report->select.done(report);
@@ -195,15 +180,6 @@ static bool take_hidden(struct v2_rows *rows, const struct v2_row *row)
 	return !select->too_many;
 }
 
-/* The one that was named is not asked for as it is, if it is hidden. */
-static void note_hidden(struct v2_report *report)
-{
-	struct v2_select *select = &report->select;
-	for (size_t i = 0; i < select->hidden_count && report->interface.data; i++)
-		select->any_hidden |=
-			counter_key_part_matches(select->hidden[i], report->interface);
-}
-
 static void hidden_ended(struct v2_rows *rows, int err)
 {
 	struct v2_select *select = CONTAINER_OF(rows, struct v2_select, ever);
@@ -212,7 +188,6 @@ static void hidden_ended(struct v2_rows *rows, int err)
 		v2_answer_fail_with(&report->answer, err, rows->error.text);
 		return;
 	}
-	note_hidden(report);
 	select->polled = (struct v2_polled){
 		.answer = &report->answer,
 		.device = rows->device,

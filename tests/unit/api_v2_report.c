@@ -400,6 +400,7 @@ static void test_devices_without_rows(void **state)
 	expect(VOLUME "&device__name=rtr_d&ifDescr__contains=d", 200, VOLUME_CSV);
 	/* By name, also in the document's spelling; a hidden one is not there for that either. */
 	expect(VOLUME "&device=rtr_c&interface=xe-1_0", 200, VOLUME_CSV C_XE1);
+	expect(VOLUME "&device=rtr_c&interface=xe-9", 200, VOLUME_CSV);
 	expect(VOLUME "&device=rtr_d&interface=ge-0", 200, VOLUME_CSV);
 	expect(VOLUME "&interface=ge-1", 200, VOLUME_CSV C_GE1);
 }
