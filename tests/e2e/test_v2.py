@@ -178,7 +178,8 @@ def test_volumes_are_the_counter_s_growth(make_v2):
 
 def test_days_and_months_are_those_of_the_zone(make_v2):
     """By Python's own reading of the same zones."""
-    server = make_v2({}, [("rtr_a", "FastPollHC")])
+    server = make_v2({("rtr_a", "FastPollHC", "ifHCInOctets", "x"): steady(1, seconds=60)},
+                     [("rtr_a", "FastPollHC")])
     for name in ("Europe/Berlin", "America/New_York", "America/Santiago", "Asia/Beirut",
                  "Australia/Lord_Howe", "Pacific/Auckland", "Africa/Casablanca", "Asia/Tehran"):
         zone = zoneinfo.ZoneInfo(name)
