@@ -65,37 +65,63 @@ static int64_t ttl_of(const struct counters *c, const struct layout *layout)
 	return layout->oidset->ttl_ms ? layout->oidset->ttl_ms : c->persister.base.retention_ms;
 }
 
+/* A row that is at work. */
+struct filling {
+	const struct value *values; /* by column */
+	int64_t ts_ms;
+	size_t count; /* of those that are accepted: */
+	uint64_t handles[POLL_COLUMNS_MAX];
+	struct value taken[POLL_COLUMNS_MAX];
+	uint16_t columns[POLL_COLUMNS_MAX];
+};
+
+/* Nearly always all values of a row are later than whatever is known of it: then nothing has to be
+ * looked up value by value. */
+static void admit_row(const struct layout *layout, size_t row, struct filling *f,
+		      struct tally *tally)
+{
+	size_t root = layout_root(layout, row), columns = layout->column_count, n = 0;
+	const struct layout_row *r = &layout->rows[root];
+	const uint8_t *offsets = layout->offsets + root * columns;
+	uint64_t base = r->handles_base;
+	bool plain = !layout->handles && !layout->ts_ms && f->ts_ms > r->ts_ms;
+	for (size_t col = 0; col < columns; col++) {
+		struct value v = f->values[col];
+		if (v.type == VALUE_NONE)
+			continue;
+		bool known = plain && offsets[col] != PLACE_CLOSED &&
+			     layout->columns[col] < COLUMN_TEXT && fit(layout, col, &v);
+		if (!known && !admit(layout, row, col, f->ts_ms, &v, tally))
+			continue;
+		f->columns[n] = (uint16_t)col;
+		f->handles[n] = known ? base + offsets[col] : layout_handle(layout, row, col);
+		f->taken[n++] = v;
+	}
+	f->count = n;
+}
+
 /* One row: its accepted values in one piece. ERR_LIMIT: the write is full, nothing is changed. */
 static int fill_row(struct counters *c, const struct item *item, size_t row, struct tally *tally)
 {
 	struct layout *layout = item->layout;
-	size_t first = row * layout->column_count, n = 0;
-	uint64_t handles[POLL_COLUMNS_MAX];
-	struct value values[POLL_COLUMNS_MAX];
-	uint16_t taken[POLL_COLUMNS_MAX];
-	int64_t ts_ms = item->values.row_ts_ms[row];
+	struct filling f;
 	struct tally before = *tally;
-	for (size_t col = 0; col < layout->column_count; col++) {
-		struct value v = item->values.values[first + col];
-		if (v.type == VALUE_NONE || !admit(layout, row, col, ts_ms, &v, tally))
-			continue;
-		taken[n] = (uint16_t)col;
-		handles[n] = layout_handle(layout, row, col);
-		values[n++] = v;
-	}
-	int err =
-		n ? store_append(c->batch->write, TABLE_RAW_DATA, layout->oidset->frequency_ms,
-				 retention_class_for(ttl_of(c, layout)), ts_ms, handles, n, values)
-		  : 0;
+	f.values = item->values.values + row * layout->column_count;
+	f.ts_ms = item->values.row_ts_ms[row];
+	admit_row(layout, row, &f, tally);
+	if (!f.count)
+		return 0;
+	int err = store_append(c->batch->write, TABLE_RAW_DATA, layout->oidset->frequency_ms,
+			       retention_class_for(ttl_of(c, layout)), f.ts_ms, f.handles, f.count,
+			       f.taken);
 	if (err) {
 		*tally = before;
 		return err;
 	}
-	if (n)
-		layout_keep(layout, row, ts_ms, taken, n, values);
-	if (n && ts_ms > layout->source->writing_ms)
-		layout->source->writing_ms = ts_ms;
-	tally->stored += (int64_t)n;
+	layout_keep(layout, row, f.ts_ms, f.columns, f.count, f.taken);
+	if (f.ts_ms > layout->source->writing_ms)
+		layout->source->writing_ms = f.ts_ms;
+	tally->stored += (int64_t)f.count;
 	return 0;
 }
 

@@ -87,6 +87,8 @@ static bool has_others(const struct layout *layout, size_t row, const uint16_t *
 {
 	const uint8_t *types = layout->types + row * layout->column_count;
 	size_t at = 0;
+	if (count == layout->column_count)
+		return false;
 	for (size_t c = 0; c < layout->column_count; c++) {
 		if (at < count && columns[at] == c)
 			at++;
@@ -114,11 +116,13 @@ void layout_keep(struct layout *layout, size_t row, int64_t ts_ms, const uint16_
 	if (!layout->ts_ms && r->ts_ms != ts_ms && has_others(layout, root, columns, count))
 		widen_times(layout);
 	r->ts_ms = ts_ms;
+	uint64_t *bits = layout->bits + first;
+	uint8_t *types = layout->types + first;
+	int64_t *times = layout->ts_ms ? layout->ts_ms + first : NULL;
 	for (size_t i = 0; i < count; i++) {
-		size_t place = first + columns[i];
-		layout->bits[place] = values[i].bits;
-		layout->types[place] = (uint8_t)values[i].type;
-		if (layout->ts_ms)
-			layout->ts_ms[place] = ts_ms;
+		bits[columns[i]] = values[i].bits;
+		types[columns[i]] = (uint8_t)values[i].type;
 	}
+	for (size_t i = 0; times && i < count; i++)
+		times[columns[i]] = ts_ms;
 }
