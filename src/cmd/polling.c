@@ -14,6 +14,7 @@
 #include "persist/persist.h"
 #include "query/query.h"
 #include "queue/local/local.h"
+#include "queue/local/unread.h"
 #include "queue/memcached/memcached.h"
 #include "snmp/poller.h"
 
@@ -29,6 +30,7 @@ struct polling {
 	struct local_agent *agent; /* NULL: nobody asked for it */
 	struct inventory_listener listener;
 	struct poll_sink sink;
+	struct queue_unread unread;
 	struct arena arena; /* of one set of tags */
 };
 
@@ -197,6 +199,25 @@ static int open_local_agent(struct polling *p, struct errbuf *e)
 		   : 0;
 }
 
+static bool is_read(void *owner, struct slice name)
+{
+	const struct polling *p = owner;
+	const struct queue_def *def = inventory_conf_queue(p->conf, name);
+	return def && def->driver == QUEUE_LOCAL;
+}
+
+static void look_for_unread_queues(struct polling *p)
+{
+	p->unread = (struct queue_unread){
+		.store = p->options.store,
+		.clock = clock_real(),
+		.executor = loop_executor(p->options.loop),
+		.is_read = is_read,
+		.owner = p,
+	};
+	queue_unread_look(&p->unread);
+}
+
 int polling_open(struct polling *polling, struct inventory_keeper *keeper, struct errbuf *e)
 {
 	polling->keeper = keeper;
@@ -210,6 +231,7 @@ int polling_open(struct polling *polling, struct inventory_keeper *keeper, struc
 		return err;
 	}
 	open_persist(polling);
+	look_for_unread_queues(polling);
 	return 0;
 }
 
@@ -239,7 +261,7 @@ void polling_stop(struct polling *polling)
 bool polling_over(const struct polling *polling)
 {
 	return !polling->poller && !polling->persist && !polling->sink.on_their_way &&
-	       !local_agent_busy(polling->agent);
+	       !local_agent_busy(polling->agent) && !queue_unread_busy(&polling->unread);
 }
 
 void polling_free(struct polling *polling)

@@ -153,3 +153,32 @@ def test_kill_loses_nothing_that_was_acknowledged(make_server):
     answer = run("verify", "--data", server.data, timeout=600)
     assert answer.returncode == 0, answer.stdout
 
+
+
+def one_queue(name):
+    kinds = "".join(f"  {kind}: {{persister: {kind}, oidsets: [\"*\"]}}\n"
+                    for kind in ("interfaces", "saps", "lsps", "outlets"))
+    return f"persist_queue:\n  {name}: {{persister: counters, oidsets: [\"*\"]}}\n{kinds}"
+
+
+def test_a_queue_that_got_another_name(make_server):
+    """What waits in it is said at the start, stays, and is persisted when the name is back."""
+    server = make_server(config=one_queue("old"))
+    server.start()
+    assert send(server, [octets(T0 + 30 * i, i) for i in range(2000)]).status == 204
+    server.kill()  # most of them still wait
+    told = "queue old: polls wait in it, but persist_queue has no local queue of that name any more"
+    server.configure(one_queue("new"))
+    server.start()
+    deadline = time.monotonic() + 60
+    while told not in server.log_text():
+        assert time.monotonic() < deadline, server.log_text()
+        time.sleep(0.02)
+    server.stop()
+    server.configure(one_queue("old"))
+    server.log_path.unlink()
+    server.start()
+    wait_persisted(server)
+    found = server.query("ifHCInOctets", tenant="snmp", start=T0, end=T0 + 60000)
+    assert len(found[0]["values"]) == 2000
+    assert told not in server.log_text()
