@@ -462,6 +462,7 @@ struct inventory_rows_update {
 	void *owner;
 
 	size_t opened, closed; /* result */
+	bool late;             /* result: a newer walk is in the rows, and nothing was done */
 
 	/* private */
 	struct store_read *read;

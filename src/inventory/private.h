@@ -114,6 +114,9 @@ struct row_column {
 	uint8_t end[8], begin[8];
 };
 struct store_parts row_key(enum oidset_kind kind, struct slice device);
+/* Of the cell that says when the newest walk was that is in the rows (i64, ms). */
+struct store_parts walk_key(enum oidset_kind kind, struct slice device);
+struct store_parts walk_column(void);
 void row_column(struct slice name, int64_t begin_ms, int64_t end_ms, struct row_column *column);
 /* False: no row has such a column. */
 bool row_of_cell(const struct store_cell *cell, struct inventory_row *row);

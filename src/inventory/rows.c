@@ -12,6 +12,22 @@ struct store_parts row_key(enum oidset_kind kind, struct slice device)
 	return (struct store_parts){.part = {slice_of(oidset_kind_text(kind)), device}};
 }
 
+struct store_parts walk_key(enum oidset_kind kind, struct slice device)
+{
+	static const char *const words[OIDSET_KINDS] = {
+		[OIDSET_COUNTERS] = "counters walk", [OIDSET_INTERFACES] = "interfaces walk",
+		[OIDSET_SAPS] = "saps walk",         [OIDSET_LSPS] = "lsps walk",
+		[OIDSET_OUTLETS] = "outlets walk",
+	};
+	return (struct store_parts){.part = {slice_of(words[kind]), device}};
+}
+
+struct store_parts walk_column(void)
+{
+	static const char zero[8];
+	return (struct store_parts){.part = {{zero, 8}, SLICE(""), {zero, 8}}};
+}
+
 void row_column(struct slice name, int64_t begin_ms, int64_t end_ms, struct row_column *column)
 {
 	be64_put(column->end, ordered_i64(end_ms));

@@ -19,6 +19,20 @@ static struct store_request *add_scan(struct store_read *read, enum oidset_kind 
 	return request;
 }
 
+/* The newest walk; likewise. */
+static struct store_request *add_walk(struct store_read *read, enum oidset_kind kind,
+				      struct slice device)
+{
+	struct store_request *request = store_read_add(read, STORE_CELL_GET);
+	struct slice name = arena_copy(&read->arena, device);
+	if (!request || !name.data)
+		return NULL;
+	request->cell_get = (struct store_cell_get){.table = TABLE_VERSIONED_ROWS,
+						    .key = walk_key(kind, name),
+						    .column = walk_column()};
+	return request;
+}
+
 /* ---- Taking a poll -------------------------------------------------------------------------- */
 
 static int put_row(struct inventory_rows_update *u, const struct inventory_row *row, int64_t end_ms,
@@ -75,13 +89,41 @@ static int apply_all(struct inventory_rows_update *u, const struct store_cell_sc
 	return err;
 }
 
+static int64_t newest_walk(const struct store_cell_get *get)
+{
+	int64_t ts_ms = INT64_MIN;
+	if (get->found && get->cell.value.len == sizeof(ts_ms))
+		memcpy(&ts_ms, get->cell.value.data, sizeof(ts_ms));
+	return ts_ms;
+}
+
+static int put_walk(struct inventory_rows_update *u)
+{
+	struct store_parts key = walk_key(u->kind, u->device), column = walk_column();
+	struct slice value = {(const char *)&u->ts_ms, sizeof(u->ts_ms)};
+	return store_cell_put(u->write, TABLE_VERSIONED_ROWS, &key, &column, value,
+			      store_stamp(u->store), 0);
+}
+
+/* What is older than the newest walk says nothing of what there is now, nor of what there was: that
+ * one may have closed rows that this one saw, or seen what this one did not. */
+static int apply_walk(struct inventory_rows_update *u, const struct store_cell_scan *open,
+		      int64_t newest_ms)
+{
+	u->late = u->ts_ms < newest_ms;
+	if (u->late)
+		return 0;
+	int err = apply_all(u, open);
+	return err || u->ts_ms == newest_ms ? err : put_walk(u);
+}
+
 static void open_rows_read(struct store_read *read, int err)
 {
 	struct inventory_rows_update *u = read->owner;
-	const struct store_request *request = read->requests;
-	if (!err && request->more)
+	const struct store_request *walk = read->requests, *rows = walk->next;
+	if (!err && rows->more)
 		err = ERR_LIMIT;
-	err = err ? err : apply_all(u, &request->cell_scan);
+	err = err ? err : apply_walk(u, &rows->cell_scan, newest_walk(&walk->cell_get));
 	u->read = NULL;
 	store_read_free(read);
 	u->done(u, err);
@@ -91,6 +133,7 @@ int inventory_rows_update_start(struct inventory_rows_update *u)
 {
 	struct row_column from;
 	u->opened = u->closed = 0;
+	u->late = false;
 	row_column(SLICE(""), 0, INVENTORY_FOREVER_MS, &from);
 	u->read = store_read_new(u->store, READ_MAX_BYTES);
 	u->read->executor = u->executor;
@@ -98,8 +141,9 @@ int inventory_rows_update_start(struct inventory_rows_update *u)
 	u->read->owner = u;
 	u->read->now_ms = clock_wall_ms(u->clock);
 	u->read->points_max = CELLS_PER_READ;
-	struct store_request *request = add_scan(u->read, u->kind, u->device, &from);
-	ASSERT(request);
+	struct store_request *walk = add_walk(u->read, u->kind, u->device);
+	struct store_request *rows = add_scan(u->read, u->kind, u->device, &from);
+	ASSERT(walk && rows);
 	int err = store_read_submit(u->read);
 	if (err) {
 		store_read_free(u->read);

@@ -5,7 +5,7 @@
  *  - tables: the rows of each table of counters; those of noted series are deleted, whatever their
  *    period.
  *  - forget: the noted series leave the registry.
- *  - rows: the versioned rows of each kind.
+ *  - rows: the versioned rows of each kind, and then when they were last walked.
  *  - keys: the rows of each other table of cells that has something of devices; those of this one
  *    are noted.
  *  - cells: what these rows have.
@@ -30,14 +30,15 @@ static const enum table tables[] = {TABLE_RAW_DATA, TABLE_BASE_RATES, TABLE_RATE
 
 static const enum table cell_tables[] = {TABLE_RATE_CHECKPOINTS, TABLE_RAW_TEXT};
 
-/* Steps by number: the list, one of each table, forgetting, one of each kind of rows, one of each
+/* Steps by number: the list, one of each table, forgetting, two of each kind of rows, one of each
  * table of cells, the cells. */
 enum {
 	STEP_LIST = 0,
 	STEP_TABLES = 1,
 	STEP_FORGET = STEP_TABLES + ARRAY_LEN(tables),
 	STEP_ROWS,
-	STEP_KEYS = STEP_ROWS + OIDSET_KINDS,
+	STEP_WALKS = STEP_ROWS + OIDSET_KINDS,
+	STEP_KEYS = STEP_WALKS + OIDSET_KINDS,
 	STEP_CELLS = STEP_KEYS + ARRAY_LEN(cell_tables),
 	STEP_END,
 };
@@ -222,9 +223,10 @@ static int add_request(struct device_wipe *wipe)
 		request->cell_scan.table = row->table;
 		request->cell_scan.key = row->key;
 	} else {
-		enum oidset_kind kind = (enum oidset_kind)(wipe->step - STEP_ROWS);
+		enum oidset_kind kind = (enum oidset_kind)((wipe->step - STEP_ROWS) % OIDSET_KINDS);
 		request->cell_scan.table = TABLE_VERSIONED_ROWS;
-		request->cell_scan.key = row_key(kind, wipe->device);
+		request->cell_scan.key = wipe->step < STEP_WALKS ? row_key(kind, wipe->device)
+								 : walk_key(kind, wipe->device);
 	}
 	return 0;
 }

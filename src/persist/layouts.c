@@ -64,6 +64,8 @@ struct layout *layouts_find(struct layouts *layouts, const struct poll *poll)
 	uint64_t hash = hash_of(poll);
 	struct layout *layout = *bucket(layouts, hash);
 	while (layout && !(layout->hash == hash && layout->part == poll->part &&
+			   layout->row_count == poll->row_count &&
+			   layout->column_count == poll->column_count &&
 			   slice_equal(layout->device, poll->device) &&
 			   slice_equal(layout->oidset->name, poll->oidset)))
 		layout = layout->next;

@@ -94,6 +94,7 @@ static void updated(struct inventory_rows_update *update, int err)
 		finish(r, err);
 		return;
 	}
+	stat_add(STAT_persist_row_polls_late, update->late);
 	r->next++;
 	go_on(r);
 }

@@ -164,6 +164,29 @@ static void test_interfaces_have_versions(void **state)
 	assert_int_equal(counted(STAT_persist_row_polls), 4);
 }
 
+/* A walk that comes after a later one changes nothing, also when the server was started between. */
+static void test_walks_have_one_order(void **state)
+{
+	(void)state;
+	static const char both[] =
+		"{\"ifName\":[[\"ifName.1\",\"xe-0/2/0\"],[\"ifName.2\",\"xe-0/2/1\"]],"
+		"\"ifAlias\":[[\"ifAlias.1\",\"one\"],[\"ifAlias.2\",\"two\"]]}";
+	static const char old[] = "{\"ifName\":[[\"ifName.1\",\"xe-0/2/0\"]],"
+				  "\"ifAlias\":[[\"ifAlias.1\",\"zero\"]]}";
+	put("IfRefPoll", "", T0_S, both);
+	put("IfRefPoll", "", T0_S + 600, both);
+	put("IfRefPoll", "", T0_S + 60, old);
+	expect_interfaces("xe-0/2/0 0 open, xe-0/2/1 0 open");
+	persist_end();
+	persist_begin();
+	put("IfRefPoll", "", T0_S + 540, old);
+	put("IfRefPoll", "", T0_S + 600, both); /* again */
+	expect_interfaces("xe-0/2/0 0 open, xe-0/2/1 0 open");
+	assert_int_equal(counted(STAT_persist_row_polls_late), 2);
+	put("IfRefPoll", "", T0_S + 660, old);
+	expect_interfaces("xe-0/2/0 0 660, xe-0/2/1 0 660, xe-0/2/0 660 open");
+}
+
 /* 31 s: 100, 62 s: 213 gives the bin at 30 s 106 and the one at 60 s 7 (reference 2.3); a third one
  * closes the latter. */
 static void test_bins_follow(void **state)
@@ -388,6 +411,7 @@ int main(void)
 		TEST(test_values_that_are_none),
 		TEST(test_malformed_messages),
 		TEST(test_interfaces_have_versions),
+		TEST(test_walks_have_one_order),
 		TEST(test_bins_follow),
 		TEST(test_doubled_in_one_message),
 		TEST(test_one_order_for_all_ways),
