@@ -36,7 +36,7 @@ def test_memory_is_counted_by_part(server):
 
     # A row in memory is at least its time and its values, of a byte each; at most what four doubles
     # with a type each would take, twice over since room for it grows by doubling. A head beside it
-    # is some 140 bytes, and two allocations.
+    # is 120 bytes, and two allocations.
     heads = many["heads"] - few["heads"]
     assert rows * (8 + 4) < heads < rows * 2 * (8 + 4 * 9) + hosts * 250
     # 32 bytes a key, in segments that are at least a third full.
