@@ -18,7 +18,12 @@
 #include "queue/memcached/memcached.h"
 #include "snmp/poller.h"
 
-enum { TAGS_ARENA_BYTES = 64 << 10 };
+enum {
+	TAGS_ARENA_BYTES = 64 << 10,
+	/* Of polls: what comes before the newest is refused, so one of tomorrow would be the last
+	 * until then. */
+	AHEAD_MAX_MS = 600000,
+};
 
 struct polling {
 	struct polling_options options;
@@ -166,7 +171,8 @@ static void open_persist(struct polling *p)
 		.conf = p->conf,
 		.queues = p->queues,
 		.retention_ms = c->retention_raw_ms,
-		.future_max_ms = c->ingest_future_max_ms,
+		.future_max_ms = c->ingest_future_max_ms < AHEAD_MAX_MS ? c->ingest_future_max_ms
+									: AHEAD_MAX_MS,
 		.derive_every_ms = c->persist_derive_every_ms,
 		.hang_timeout_ms = c->persist_hang_timeout_ms,
 		.counters_max = (size_t)c->persist_counters_max,

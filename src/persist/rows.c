@@ -55,6 +55,12 @@ static int read_rows(struct rows *r, struct persist_item *item, struct errbuf *e
 
 static void updated(struct inventory_rows_update *update, int err);
 
+static bool is_time(const struct rows *r, int64_t ts_ms)
+{
+	const struct persist_base *base = &r->persister.base;
+	return ts_ms > 0 && ts_ms - base->future_max_ms <= clock_wall_ms(base->clock);
+}
+
 /* Those in a row that are set aside are passed over. ERR_RETRY: the next one has to wait. */
 static int begin_next(struct rows *r)
 {
@@ -63,6 +69,10 @@ static int begin_next(struct rows *r)
 		struct errbuf e = {""};
 		if (came_before(r, r->next))
 			return ERR_RETRY;
+		if (!is_time(r, item->poll.ts_ms)) {
+			item->aside = "its time lies far ahead of the clock";
+			continue;
+		}
 		int err = read_rows(r, item, &e);
 		if (err == ERR_INVALID) {
 			const char *copy = arena_printf(&r->batch->arena, "%s", e.text);

@@ -183,6 +183,9 @@ static void test_walks_have_one_order(void **state)
 	put("IfRefPoll", "", T0_S + 600, both); /* again */
 	expect_interfaces("xe-0/2/0 0 open, xe-0/2/1 0 open");
 	assert_int_equal(counted(STAT_persist_row_polls_late), 2);
+	put("IfRefPoll", "", clock_wall_ms(clock_real()) / 1000 + 2 * 86400, both);
+	wait_until(nothing_pending, NULL);
+	assert_int_equal(counted(STAT_persist_aside), 1);
 	put("IfRefPoll", "", T0_S + 660, old);
 	expect_interfaces("xe-0/2/0 0 660, xe-0/2/1 0 660, xe-0/2/0 660 open");
 }
