@@ -248,7 +248,6 @@ class Polling:
         window = Window(server)
         time.sleep(seconds)
         window.end()
-        window.check(self.bench, "fleet")
         asked = devices * OBJECTS * seconds / STEP_S
         if abs(window.objects - asked) > 0.02 * asked:
             print(f"  {window.objects:.0f} of {asked:.0f} objects were stored", flush=True)
@@ -257,6 +256,7 @@ class Polling:
         note(Granary, "fleet, memory", server.anon_bytes())
         note(Granary, "fleet, objects per CPU-s", window.objects / window.cpu_s)
         print(f"  by thread: {window.shares()}", flush=True)
+        window.check(self.bench, "fleet")
         server.stop()
 
     def run(self, parts):
