@@ -15,6 +15,16 @@ const struct persister_ops *const persisters[OIDSET_KINDS] = {
 	[OIDSET_OUTLETS] = &persister_of_rows,
 };
 
+/* The workers of counters share what may be remembered; the others remember none. */
+static size_t counters_of_worker(const struct persist_options *o)
+{
+	size_t workers = 0;
+	for (size_t i = 0; i < o->conf->queue_count; i++)
+		if (o->conf->queues[i]->persister == OIDSET_COUNTERS)
+			workers += o->conf->queues[i]->workers;
+	return workers ? o->counters_max / workers : o->counters_max;
+}
+
 static void fill_post(struct post *post)
 {
 	const struct persist *p = post->persist;
@@ -28,7 +38,7 @@ static void fill_post(struct post *post)
 				.retention_ms = o->retention_ms,
 				.future_max_ms = o->future_max_ms,
 				.derive_every_ms = o->derive_every_ms,
-				.counters_max = o->counters_max / p->post_count,
+				.counters_max = counters_of_worker(o),
 			},
 		.conf = o->conf,
 		.def = post->def,
