@@ -94,10 +94,12 @@ PLANTS = {
         (LMDB + "heads.c", "return (x->row > y->row) - (x->row < y->row);",
          "return PLANTED(first_wins) ? (x->row < y->row) - (x->row > y->row)\n"
          "\t\t\t\t   : (x->row > y->row) - (x->row < y->row);")]),
-    "seal_short": ("a seal leaves out the oldest row of its head", [
-        (LMDB + "group.c", "\t\thead_copy(head, first, INT64_MIN, INT64_MAX, &strip->run);\n",
-         "\t\tint64_t from_ms = PLANTED(seal_short) ? head->min_ts_ms + 1 : INT64_MIN;\n"
-         "\t\thead_copy(head, first, from_ms, INT64_MAX, &strip->run);\n")]),
+    "seal_short": ("a seal leaves out the last row of its head", [
+        (LMDB + "heads.c", "s * width, run, run->count))\n\t\t\t\tcontinue;\n"
+         "\t\t\trun->ts_ms[run->count++] = part.ts_ms;\n",
+         "s * width, run, run->count))\n\t\t\t\tcontinue;\n"
+         "\t\t\trun->ts_ms[run->count] = part.ts_ms;\n"
+         "\t\t\trun->count += !PLANTED(seal_short) || at < end;\n")]),
     "epoch_head": ("readers are not told that a head has gone", [
         (LMDB + "heads.c", "\theads->epoch++;\n\tmem_free(head->data);",
          "\theads->epoch += !PLANTED(epoch_head);\n\tmem_free(head->data);")]),
@@ -113,8 +115,8 @@ PLANTS = {
          "{.applied = version == write->version ||\n"
          "\t\t\t\t\t\t\t(version && PLANTED(condition_passed))};")]),
     "token_repeats": ("the next slice of a read begins with the sample that ended the last", [
-        (LMDB + "read_range.c", "run.ts_ms[count - 1] : run.ts_ms[count - 1] + 1;",
-         "run.ts_ms[count - 1]\n\t\t\t\t\t\t\t: run.ts_ms[count - 1] +\n"
+        (LMDB + "read_range.c", "run->ts_ms[count - 1] : run->ts_ms[count - 1] + 1;",
+         "run->ts_ms[count - 1]\n\t\t\t\t\t\t\t: run->ts_ms[count - 1] +\n"
          "\t\t\t\t\t\t\t\t\t  !PLANTED(token_repeats);")]),
     "ingest_deaf": ("ingest answers for samples that the store refused", [
         ("src/ingest/ingest.c", "\tif (err && err != ERR_LIMIT)\n\t\trequest_fail(q, err, write",
