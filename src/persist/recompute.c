@@ -285,7 +285,8 @@ static bool has_counters(const struct recompute *r, const struct rate_row *row)
 /* Rows of what was found, one for each text. */
 static int make_rows(struct recompute *r)
 {
-	qsort(r->found, r->found_count, sizeof(*r->found), by_tags_text);
+	if (r->found_count)
+		qsort(r->found, r->found_count, sizeof(*r->found), by_tags_text);
 	for (size_t i = 0; i < r->found_count;) {
 		struct slice text = r->found[i].tags_text;
 		struct rate_row *row = begin_row(r, text);
