@@ -5,7 +5,7 @@
 #include "model/counter_key.h"
 #include "wire/json.h"
 
-enum { ROWS_ARENA_BYTES = 64 << 20, SLOTS_MIN = 64 };
+enum { ROWS_ARENA_BYTES = 64 << 20 };
 
 static const struct slice alias_key = SLICE("alias"), device_key = SLICE("device");
 
@@ -38,38 +38,6 @@ static struct hash128 hash_of(struct slice device, struct slice interface)
 	return hash128(interface.data, interface.len, hash64(device.data, device.len, 0));
 }
 
-static struct hash128 *slot_of(const struct alias *alias, struct hash128 hash)
-{
-	size_t at = hash.low & (alias->slot_count - 1);
-	while ((alias->rows[at].low || alias->rows[at].high) &&
-	       (alias->rows[at].low != hash.low || alias->rows[at].high != hash.high))
-		at = (at + 1) & (alias->slot_count - 1);
-	return &alias->rows[at];
-}
-
-static void grow(struct alias *alias)
-{
-	struct hash128 *old = alias->rows;
-	size_t old_count = alias->slot_count;
-	alias->slot_count = old_count ? 2 * old_count : SLOTS_MIN;
-	alias->rows = mem_zalloc(alias->slot_count * sizeof(*alias->rows));
-	for (size_t i = 0; i < old_count; i++) {
-		if (old[i].low || old[i].high)
-			*slot_of(alias, old[i]) = old[i];
-	}
-	mem_free(old);
-}
-
-static void add(struct alias *alias, struct slice device, struct slice interface)
-{
-	struct hash128 hash = hash_of(device, interface);
-	if (2 * alias->count >= alias->slot_count)
-		grow(alias);
-	struct hash128 *slot = slot_of(alias, hash);
-	alias->count += !slot->low && !slot->high;
-	*slot = hash;
-}
-
 static bool keep(void *owner, struct slice tags_text)
 {
 	const struct alias *alias = owner;
@@ -77,12 +45,9 @@ static bool keep(void *owner, struct slice tags_text)
 	struct tags tags;
 	bool found = false;
 	arena_init(&arena, 2 * TAGS_TEXT_MAX_BYTES);
-	if (alias->slot_count && tags_decode(tags_text, &arena, &tags) == 0) {
-		const struct hash128 *slot =
-			slot_of(alias, hash_of(tags_find(tags, device_key),
-					       tags_find(tags, SLICE("interface"))));
-		found = slot->low || slot->high;
-	}
+	if (tags_decode(tags_text, &arena, &tags) == 0)
+		found = hash_set_has(&alias->rows, hash_of(tags_find(tags, device_key),
+							   tags_find(tags, SLICE("interface"))));
 	arena_release(&arena);
 	return found;
 }
@@ -115,7 +80,8 @@ static void take_rows(struct alias *alias)
 	for (size_t i = 0; i < read->count; i++) {
 		struct slice text = if_alias_of(&read->rows[i], &alias->arena);
 		if (text.data && matches(alias->spec, alias_key, text))
-			add(alias, read->device, read->rows[i].name);
+			hash_set_add(&alias->rows, hash_of(read->device, read->rows[i].name),
+				     SIZE_MAX);
 	}
 }
 
@@ -127,7 +93,7 @@ static void device_read(struct inventory_rows_read *read, int err)
 		alias->error = read->error;
 	else
 		take_rows(alias);
-	if (!err && alias->count > ALIAS_ROWS_MAX)
+	if (!err && alias->rows.count > ALIAS_ROWS_MAX)
 		err = errbuf_set(&alias->error, ERR_LIMIT,
 				 "more than %d interfaces have such an alias: ask for less",
 				 ALIAS_ROWS_MAX);
@@ -204,6 +170,6 @@ void alias_release(struct alias *alias)
 		inventory_release(alias->inventory);
 		arena_release(&alias->arena);
 	}
-	mem_free(alias->rows);
+	hash_set_release(&alias->rows);
 	*alias = (struct alias){.api = NULL};
 }

@@ -8,7 +8,7 @@
 #define API_ALIAS_H
 
 #include "api/routes.h"
-#include "base/hash.h"
+#include "base/hash_set.h"
 #include "inventory/inventory.h"
 #include "query/query.h"
 
@@ -33,8 +33,7 @@ struct alias {
 	struct inventory_rows_read read;
 	bool reading;
 	struct arena arena;   /* of one device */
-	struct hash128 *rows; /* found: open addressing; low and high 0: empty */
-	size_t slot_count, count;
+	struct hash_set rows; /* found */
 };
 
 /* Whether a query asks for an alias: one of counters, with a selector of that name. */

@@ -35,7 +35,7 @@ static void catalog_free(struct catalog *catalog)
 {
 	indexes_free(catalog);
 	tenants_free(catalog);
-	name_set_release(&catalog->stored_names);
+	hash_set_release(&catalog->stored_names);
 	buf_release(&catalog->note_text);
 	for (size_t i = 0; i < catalog->spare_count; i++)
 		store_read_free(catalog->spare_reads[i]);

@@ -451,10 +451,10 @@ int catalog_open_start(struct catalog_open *open)
 
 /* ---- Names --------------------------------------------------------------------------------- */
 
-static void gather_name(struct catalog_round *round, struct name_set *seen, struct slice tenant,
+static void gather_name(struct catalog_round *round, struct hash_set *seen, struct slice tenant,
 			struct slice metric, struct hash128 hash)
 {
-	if (!name_set_add(seen, hash, SIZE_MAX))
+	if (!hash_set_add(seen, hash, SIZE_MAX))
 		return;
 	if (round->name_count == round->name_capacity) {
 		round->name_capacity = round->name_capacity ? round->name_capacity * 2 : 16;
@@ -467,7 +467,7 @@ static void gather_name(struct catalog_round *round, struct name_set *seen, stru
 static void gather_names(struct catalog_open *open)
 {
 	struct catalog *catalog = open->catalog;
-	struct name_set seen = {0};
+	struct hash_set seen = {0};
 	pthread_mutex_lock(&catalog->lock);
 	for (size_t i = 0; i < open->count; i++) {
 		const struct catalog_group *group = &open->groups[i];
@@ -476,13 +476,13 @@ static void gather_names(struct catalog_open *open)
 			if (!group->handles[m])
 				continue;
 			struct hash128 hash = name_hash(seed, group->metrics[m]);
-			if (!name_set_has(&catalog->stored_names, hash))
+			if (!hash_set_has(&catalog->stored_names, hash))
 				gather_name(open->round, &seen, group->tenant, group->metrics[m],
 					    hash);
 		}
 	}
 	pthread_mutex_unlock(&catalog->lock);
-	name_set_release(&seen);
+	hash_set_release(&seen);
 }
 
 int catalog_open_add_names(struct catalog_open *open, struct store_write *write)
@@ -508,7 +508,7 @@ void catalog_open_finish(struct catalog_open *open, int write_err)
 	struct catalog_round *round = open->round;
 	pthread_mutex_lock(&catalog->lock);
 	for (size_t i = 0; !write_err && i < round->names_added; i++)
-		name_set_add(&catalog->stored_names, round->names[i].hash, STORED_NAMES_MAX);
+		hash_set_add(&catalog->stored_names, round->names[i].hash, STORED_NAMES_MAX);
 	pthread_mutex_unlock(&catalog->lock);
 	round_free(catalog, round);
 	open->round = NULL;

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "base/hash.h"
+#include "base/hash_set.h"
 #include "base/stats.h"
 #include "catalog/catalog.h"
 #include "catalog/tag_index.h"
@@ -20,17 +20,8 @@ enum {
 
 /* ---- names.c: 128-bit hashes of (tenant, metric) ------------------------------------------- */
 
-struct name_set {
-	struct hash128 *slots; /* open addressing; low and high 0: empty */
-	size_t slot_count, count;
-};
-
 uint64_t name_seed(struct slice tenant);
 struct hash128 name_hash(uint64_t seed, struct slice metric);
-bool name_set_has(const struct name_set *set, struct hash128 hash);
-/* False if it was there. A set of `max` names is emptied first. */
-bool name_set_add(struct name_set *set, struct hash128 hash, size_t max);
-void name_set_release(struct name_set *set);
 
 /* ---- limits.c: how many series a tenant has and may get ------------------------------------- */
 
@@ -126,7 +117,7 @@ struct catalog {
 	struct buf note_text;
 	struct tenant *tenants[TENANT_BUCKETS];
 	size_t tenant_count;
-	struct name_set stored_names;
+	struct hash_set stored_names;
 	struct store_read *spare_reads[READS_SPARE_MAX];
 	size_t spare_count;
 };

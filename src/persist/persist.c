@@ -56,9 +56,10 @@ static void replace(struct post *post)
 		  (long long)(post->persist->options.hang_timeout_ms / 1000));
 	stat_add(STAT_persist_replaced, 1);
 	worker_abandon(post->worker);
-	recompute_abandon(post);
-	silent_abandon(post->persist->silent, post);
 	fill_post(post);
+	/* These go on with what is next, which may be the new one's. */
+	silent_abandon(post->persist->silent, post);
+	recompute_abandon(post);
 }
 
 static void on_look(void *owner)

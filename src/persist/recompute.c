@@ -140,11 +140,7 @@ void recompute_abandon(struct post *post)
 static void narrow(struct recompute *r)
 {
 	struct derive_request *derive = &r->derive;
-	int64_t widest_ms = r->table.config.base_ms;
-	for (size_t i = 0; i < r->table.config.period_count; i++) {
-		if (r->table.config.periods_ms[i] > widest_ms)
-			widest_ms = r->table.config.periods_ms[i];
-	}
+	int64_t widest_ms = counter_widest_ms(&r->table.config);
 	if (derive->from_ms < r->oldest_ms - widest_ms)
 		derive->from_ms = r->oldest_ms - widest_ms;
 	if (derive->to_ms > r->newest_ms)

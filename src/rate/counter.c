@@ -40,6 +40,16 @@ int64_t counter_level_ms(const struct counter_config *config, size_t level)
 	return level_ms(config, level);
 }
 
+int64_t counter_widest_ms(const struct counter_config *config)
+{
+	int64_t widest_ms = 0;
+
+	for (size_t level = 0; level <= config->period_count; level++)
+		if (counter_level_ms(config, level) > widest_ms)
+			widest_ms = counter_level_ms(config, level);
+	return widest_ms;
+}
+
 int counter_config_check(const struct counter_config *config, struct errbuf *e)
 {
 	if (config->base_ms < 1 || config->base_ms > COUNTER_PERIOD_MAX_MS)

@@ -58,6 +58,8 @@ struct counter_config {
 int counter_config_check(const struct counter_config *config, struct errbuf *e) MUST_CHECK;
 /* The width of a level's slots. */
 int64_t counter_level_ms(const struct counter_config *config, size_t level);
+/* The widest of all levels. */
+int64_t counter_widest_ms(const struct counter_config *config);
 
 struct counter_def {
 	const struct counter_config *config;

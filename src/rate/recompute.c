@@ -123,12 +123,7 @@ static void take_seeds(struct rate_recompute *r)
 /* Where everything that begins in the slice has ended. */
 static int64_t mark_of(const struct rate_recompute *r)
 {
-	int64_t widest = 0;
-
-	for (size_t level = 0; level <= r->table->config.period_count; level++)
-		if (counter_level_ms(&r->table->config, level) > widest)
-			widest = counter_level_ms(&r->table->config, level);
-	return r->slice_end_ms + widest;
+	return r->slice_end_ms + counter_widest_ms(&r->table->config);
 }
 
 static void keep_computed(struct rate_recompute *r)

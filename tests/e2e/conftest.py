@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from server import ROOT, Server
+from snmp_agent import Snmpd
 
 sys.path.append(str(ROOT / "tools"))
 from missing import all_has_to_be_here  # noqa: E402
@@ -34,6 +35,14 @@ def server(make_server):
     yield server
     if server.running():
         server.stop()
+
+
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory):
+    """Debian's snmpd."""
+    daemon = Snmpd(tmp_path_factory.mktemp("snmpd")).start()
+    yield daemon
+    daemon.stop()
 
 
 @pytest.hookimpl(hookwrapper=True)

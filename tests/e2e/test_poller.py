@@ -15,7 +15,7 @@ import time
 import pytest
 
 from server import run, tool
-from snmp_agent import Proxy, Snmpd, free_udp_port, have_snmpd
+from snmp_agent import Proxy, free_udp_port, have_snmpd
 
 DEADLINE_S = 60
 # Two columns of each interface, every second.
@@ -42,13 +42,6 @@ def proc_net_dev():
         fields = rest.split()
         counters[name.strip()] = int(fields[0]), int(fields[8])
     return counters
-
-
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    daemon = Snmpd(tmp_path_factory.mktemp("snmpd")).start()
-    yield daemon
-    daemon.stop()
 
 
 def poll_once(address, oidset, *options):

@@ -14,19 +14,12 @@ import pytest
 from poll_format import read_frames
 from remote_poller import FAST, OIDSETS, Line, RemotePoller, wait_for
 from server import long_run, run
-from snmp_agent import Snmpd, have_snmpd
+from snmp_agent import have_snmpd
 
 ROUNDS = 200 if long_run() else 10
 METRICS = ("ifHCInOctets", "ifHCOutOctets", "ifCounterDiscontinuityTime")
 
 pytestmark = pytest.mark.skipif(not have_snmpd(), reason="snmpd is not installed")
-
-
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    daemon = Snmpd(tmp_path_factory.mktemp("snmpd")).start()
-    yield daemon
-    daemon.stop()
 
 
 @pytest.fixture

@@ -21,13 +21,6 @@ STILL = [".1.3.6.1.2.1.1.9.1.2", ".1.3.6.1.2.1.1.9.1.3", ".1.3.6.1.2.1.2.2.1.1",
          ".1.3.6.1.2.1.2.2.1.6"]
 
 
-@pytest.fixture(scope="module")
-def agent(tmp_path_factory):
-    daemon = Snmpd(tmp_path_factory.mktemp("snmpd")).start()
-    yield daemon
-    daemon.stop()
-
-
 @pytest.fixture
 def make_proxy(agent):
     proxies = []

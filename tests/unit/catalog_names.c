@@ -17,45 +17,45 @@ static struct hash128 name(const char *tenant, int number)
 static void names_stay_while_the_set_grows(UNUSED void **state)
 {
 	enum { COUNT = 5000 };
-	struct name_set set = {0};
-	assert_false(name_set_has(&set, name("t", 0)));
+	struct hash_set set = {0};
+	assert_false(hash_set_has(&set, name("t", 0)));
 	for (int i = 0; i < COUNT; i++) {
-		assert_true(name_set_add(&set, name("t", i), COUNT));
-		assert_false(name_set_add(&set, name("t", i), COUNT));
+		assert_true(hash_set_add(&set, name("t", i), COUNT));
+		assert_false(hash_set_add(&set, name("t", i), COUNT));
 	}
 	for (int i = 0; i < COUNT; i++) {
-		assert_true(name_set_has(&set, name("t", i)));
-		assert_false(name_set_has(&set, name("other", i)));
+		assert_true(hash_set_has(&set, name("t", i)));
+		assert_false(hash_set_has(&set, name("other", i)));
 	}
-	assert_false(name_set_has(&set, name("t", COUNT)));
+	assert_false(hash_set_has(&set, name("t", COUNT)));
 	assert_int_equal(set.count, COUNT);
-	name_set_release(&set);
+	hash_set_release(&set);
 }
 
 static void a_full_set_begins_anew(UNUSED void **state)
 {
-	struct name_set set = {0};
+	struct hash_set set = {0};
 	for (int i = 0; i < 3; i++)
-		assert_true(name_set_add(&set, name("t", i), 3));
-	assert_false(name_set_add(&set, name("t", 1), 3)); /* is there: nothing is emptied */
+		assert_true(hash_set_add(&set, name("t", i), 3));
+	assert_false(hash_set_add(&set, name("t", 1), 3)); /* is there: nothing is emptied */
 	assert_int_equal(set.count, 3);
-	assert_true(name_set_add(&set, name("t", 3), 3));
+	assert_true(hash_set_add(&set, name("t", 3), 3));
 	assert_int_equal(set.count, 1);
-	assert_true(name_set_has(&set, name("t", 3)));
-	assert_false(name_set_has(&set, name("t", 1)));
-	name_set_release(&set);
+	assert_true(hash_set_has(&set, name("t", 3)));
+	assert_false(hash_set_has(&set, name("t", 1)));
+	hash_set_release(&set);
 }
 
 /* Zero marks an empty slot, so no name has it; a set with one name near it finds just that. */
 static void the_smallest_hash_is_a_name(UNUSED void **state)
 {
-	struct name_set set = {0};
+	struct hash_set set = {0};
 	struct hash128 smallest = {.low = 1}, high = {.high = 1};
-	assert_true(name_set_add(&set, smallest, 10));
-	assert_false(name_set_has(&set, high));
-	assert_true(name_set_add(&set, high, 10));
-	assert_true(name_set_has(&set, smallest) && name_set_has(&set, high));
-	name_set_release(&set);
+	assert_true(hash_set_add(&set, smallest, 10));
+	assert_false(hash_set_has(&set, high));
+	assert_true(hash_set_add(&set, high, 10));
+	assert_true(hash_set_has(&set, smallest) && hash_set_has(&set, high));
+	hash_set_release(&set);
 }
 
 int main(void)

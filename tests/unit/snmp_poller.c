@@ -180,7 +180,6 @@ static void devices_come_and_go_without_a_restart(UNUSED void **state)
 	close_devices();
 }
 
-/* Begin and end, inactive ones, and an address that changes: the polls go there. */
 static void devices_of_other_pollers_are_left_alone(UNUSED void **state)
 {
 	open_devices(3, slow_only, 1);
@@ -200,6 +199,7 @@ static void devices_of_other_pollers_are_left_alone(UNUSED void **state)
 	close_devices();
 }
 
+/* Begin and end, inactive ones, and an address that changes: the polls go there. */
 static void only_active_devices_are_polled(UNUSED void **state)
 {
 	static struct device moved;
