@@ -31,7 +31,8 @@ LONG_FACTOR = 20
 WORKERS = max(1, min(4, os.cpu_count() or 1))
 
 SANITIZER_ENV = {
-    "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:strict_string_checks=1",
+    "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:strict_string_checks=1:"
+                    "detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
 }
 

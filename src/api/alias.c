@@ -112,7 +112,7 @@ static int read_device(struct alias *alias, const struct device *device)
 		.clock = alias->api->clock,
 		.arena = &alias->arena,
 		.kind = OIDSET_INTERFACES,
-		.device = device->name,
+		.device = device_stored_as(device),
 		.begin_ms = alias->spec->start_ms,
 		.end_ms = alias->spec->end_ms,
 		.done = device_read,

@@ -22,6 +22,7 @@ struct call {
 	struct arena arena;
 	struct inventory_change change;
 	struct device_wipe wipe;
+	struct slice stored_as; /* with_data: what the device's data are stored under */
 	bool with_data,
 		absent; /* the device is not in the inventory, but perhaps its data is there */
 	struct buf body;
@@ -259,12 +260,31 @@ static void wiped(struct device_wipe *wipe, int err)
 		succeed(call, 200, "removed, with data", !call->absent);
 }
 
+/* Whether what would be deleted is of a device that is there: one that had that name before. */
+static bool is_of_another(struct call *call)
+{
+	const struct inventory *inventory = inventory_keeper_take(call->api->inventory);
+	const struct device *device = inventory_device_stored(inventory, call->stored_as);
+	struct errbuf e;
+	if (device)
+		errbuf_set(&e, ERR_EXISTS,
+			   "device " SHOWN ": does not exist; what is stored under that name is of "
+			   "device " SHOWN ", which had it before",
+			   SHOWN_OF(call->change.specs[0].name), SHOWN_OF(device->name));
+	inventory_release(inventory);
+	if (device)
+		fail(call, ERR_EXISTS, e.text, SIZE_MAX);
+	return device != NULL;
+}
+
 static void begin_wipe(struct call *call)
 {
+	if (is_of_another(call))
+		return;
 	call->wipe = (struct device_wipe){.store = call->api->store,
 					  .executor = loop_executor(call->api->loop),
 					  .clock = call->api->clock,
-					  .device = call->change.specs[0].name,
+					  .device = call->stored_as,
 					  .done = wiped,
 					  .owner = call};
 	device_wipe_start(&call->wipe);
@@ -425,6 +445,9 @@ static void remove_end(struct http_request *request)
 	struct device_spec *spec = arena_zalloc(&call->arena, sizeof(*spec));
 	spec->name = arena_copy(&call->arena, name);
 	call->with_data = slice_equal(with_data, SLICE("true"));
+	const struct inventory *inventory = inventory_keeper_take(call->api->inventory);
+	call->stored_as = arena_copy(&call->arena, inventory_stored_as(inventory, name));
+	inventory_release(inventory);
 	call->change.op = INVENTORY_REMOVE;
 	call->change.specs = spec;
 	call->change.count = 1;

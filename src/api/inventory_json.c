@@ -62,6 +62,7 @@ void device_json(const struct device *device, int64_t heard_ms, int64_t now_ms,
 {
 	json_write_object_begin(w);
 	write_text(w, "name", device->name);
+	write_text(w, "storedAs", device_stored_as(device));
 	write_text(w, "address", device->address);
 	json_write_key(w, "port");
 	json_write_u64(w, device->port);

@@ -64,7 +64,7 @@ static void rows_done(struct inventory_rows_read *read, int err)
 		return;
 	}
 	for (size_t i = 0; i < read->count; i++)
-		interface_json(read->device, &read->rows[i], &call->writer);
+		interface_json(call->device, &read->rows[i], &call->writer);
 	call->count += read->count;
 	if (read->more)
 		finish(call, true);
@@ -75,12 +75,14 @@ static void rows_done(struct inventory_rows_read *read, int err)
 static bool take_device(struct rows_call *call)
 {
 	if (call->one) {
-		call->read.device = call->device;
+		call->read.device = inventory_stored_as(call->inventory, call->device);
 		return call->at++ == 0;
 	}
 	if (call->at == call->inventory->device_count)
 		return false;
-	call->read.device = call->inventory->devices[call->at++]->name;
+	const struct device *device = call->inventory->devices[call->at++];
+	call->device = device->name;
+	call->read.device = device_stored_as(device);
 	return true;
 }
 

@@ -1,5 +1,6 @@
 #include "api/metadata.h"
 
+#include "api/device_names.h"
 #include "api/query.h"
 #include "api/query_params.h"
 #include "api/routes.h"
@@ -19,6 +20,10 @@ enum {
 struct call {
 	struct http_request *request;
 	struct arena arena;
+	struct device_names names;
+	bool strict;         /* of what is found, names tell what is meant */
+	struct slice prefix; /* of a list of devices that names make */
+	size_t limit;
 	enum { DOING_NOTHING, DOING_LIST, DOING_FIND, DOING_DESCRIBE } doing;
 	struct catalog_list list;
 	struct catalog_find find;
@@ -42,6 +47,7 @@ static void call_free(struct call *call)
 		catalog_find_cancel(&call->find);
 	else if (call->doing == DOING_DESCRIBE)
 		catalog_describe_cancel(&call->describe);
+	device_names_release(&call->names);
 	arena_release(&call->arena);
 	mem_free(call);
 }
@@ -73,12 +79,25 @@ static void reply(struct call *call, struct buf *body)
 
 /* ---- Lists --------------------------------------------------------------------------------- */
 
+/* A list of the tag `device` as its values are called. */
+static int say_names(struct call *call)
+{
+	struct catalog_list *list = &call->list;
+	int err = device_names_list(&call->names, call->prefix, &call->arena, list->names,
+				    &list->count);
+	list->cut = list->cut || list->count > call->limit;
+	list->count = list->count < call->limit ? list->count : call->limit;
+	return err ? errbuf_set(&list->error, err, "the answer is too long; ask for less") : 0;
+}
+
 static void listed(struct catalog_list *list, int err)
 {
 	struct call *call = list->owner;
 	struct json_writer writer;
 	struct buf body;
 	call->doing = DOING_NOTHING;
+	if (!err && call->names.inventory)
+		err = say_names(call);
 	if (err) {
 		fail(call, err, &list->error);
 		return;
@@ -118,6 +137,22 @@ static int read_list(const struct http_request *request, struct catalog_list *li
 	return err;
 }
 
+/* All devices are asked for: what one is called may come before or after what it is stored under.
+ */
+static void ask_names(struct call *call)
+{
+	struct catalog_list *list = &call->list;
+	if (list->what != CATALOG_TAG_VALUES || !slice_equal(list->tag_key, SLICE("device")))
+		return;
+	device_names_init(&call->names, api_of(call->request), list->tenant);
+	if (!call->names.inventory)
+		return;
+	call->prefix = list->prefix.data ? list->prefix : SLICE("");
+	call->limit = list->limit;
+	list->prefix = SLICE("");
+	list->limit = NAMES_MAX;
+}
+
 static void begin_list(struct http_request *request, enum catalog_listing what,
 		       const char *const *names)
 {
@@ -135,6 +170,7 @@ static void begin_list(struct http_request *request, enum catalog_listing what,
 		fail(call, err, &e);
 		return;
 	}
+	ask_names(call);
 	call->doing = DOING_LIST;
 	catalog_list_start(&call->list);
 }
@@ -211,17 +247,20 @@ static void write_tags(struct json_writer *writer, struct slice tags_text)
  *  "kind":"gauge","unit":"%","table":"data_raw","baseFrequencyMs":10000,
  *  "firstSeen":"2020-08-24T15:51:15Z","lastSeen":"2020-08-24T16:34:05Z"}; lastSeen is null where no
  * sample is left, baseFrequencyMs 0 where it is not known. */
-static void write_entry(struct json_writer *writer, const struct catalog_describe *describe,
+static void write_entry(struct json_writer *writer, struct call *call,
 			const struct catalog_entry *entry)
 {
+	const struct catalog_describe *describe = &call->describe;
 	const struct catalog_info *info = &describe->info;
+	struct slice tags_text =
+		device_names_tags(&call->names, entry->series.tags_text, &call->arena);
 	json_write_object_begin(writer);
-	write_series_set(writer, describe->metric, entry->series.tags_text);
+	write_series_set(writer, describe->metric, tags_text);
 	json_write_key(writer, "tenant");
 	json_write_string(writer, describe->tenant);
 	json_write_key(writer, "metricName");
 	json_write_string(writer, describe->metric);
-	write_tags(writer, entry->series.tags_text);
+	write_tags(writer, tags_text);
 	json_write_key(writer, "kind");
 	json_write_text(writer, catalog_kind_text(info->kind));
 	json_write_key(writer, "unit");
@@ -249,9 +288,20 @@ static void described(struct catalog_describe *describe, int err)
 	json_writer_init(&writer, &body);
 	json_write_array_begin(&writer);
 	for (size_t i = 0; i < describe->count; i++)
-		write_entry(&writer, describe, &describe->entries[i]);
+		write_entry(&writer, call, &describe->entries[i]);
 	json_write_array_end(&writer);
 	reply(call, &body);
+}
+
+static void keep_found(struct call *call)
+{
+	struct catalog_find *find = &call->find;
+	size_t count = 0;
+	for (size_t i = 0; i < find->count && call->strict; i++) {
+		if (device_names_keep(&call->names, find->series[i].tags_text))
+			find->series[count++] = find->series[i];
+	}
+	find->count = call->strict ? count : find->count;
 }
 
 static void found(struct catalog_find *find, int err)
@@ -262,6 +312,7 @@ static void found(struct catalog_find *find, int err)
 		fail(call, err, &find->error);
 		return;
 	}
+	keep_found(call);
 	call->describe = (struct catalog_describe){
 		.catalog = find->catalog,
 		.tenant = find->tenant,
@@ -291,6 +342,15 @@ static int read_find(const struct http_request *request, struct catalog_find *fi
 	return err;
 }
 
+static int select_devices(struct call *call, struct errbuf *e)
+{
+	struct catalog_find *find = &call->find;
+	device_names_init(&call->names, api_of(call->request), find->tenant);
+	int err = device_names_select(&call->names, (struct catalog_selector *)find->selectors,
+				      find->selector_count, find->arena, &call->strict);
+	return err ? errbuf_set(e, err, "too many devices were renamed") : 0;
+}
+
 static void series_end(struct http_request *request)
 {
 	struct call *call = call_new(request);
@@ -303,6 +363,7 @@ static void series_end(struct http_request *request)
 		.arena = &call->arena,
 	};
 	int err = read_find(request, &call->find, &e);
+	err = err ? err : select_devices(call, &e);
 	if (err) {
 		fail(call, err, &e);
 		return;

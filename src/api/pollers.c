@@ -116,7 +116,11 @@ static void inventory_end(struct http_request *request)
 	inventory_document_write(inventory, name, &body);
 	inventory_release(inventory);
 	if (body.failed)
-		http_reply_error(request, 422, "the inventory is too long");
+		http_reply_error(
+			request, 422,
+			"the inventory is longer than %d MB, which is what a poller takes: "
+			"divide its devices among several pollers",
+			INVENTORY_DOCUMENT_MAX_BYTES >> 20);
 	else
 		http_reply(request, 200, "application/json", buf_slice(&body));
 	buf_release(&body);

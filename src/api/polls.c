@@ -19,6 +19,7 @@ enum {
 struct polls {
 	struct http_request *http; /* NULL: the client has gone */
 	struct api *api;
+	const struct inventory *inventory;
 	struct buf body; /* frames, as sent or made of JSON */
 	struct arena arena;
 	struct item {
@@ -31,6 +32,7 @@ struct polls {
 
 static void polls_free(struct polls *p)
 {
+	inventory_release(p->inventory);
 	buf_release(&p->body);
 	arena_release(&p->arena);
 	mem_free(p->items);
@@ -72,12 +74,19 @@ static void put_done(struct queue_put *put, int err)
 
 /* ---- What was sent --------------------------------------------------------------------------- */
 
+static int refuse_count(struct errbuf *e)
+{
+	return errbuf_set(e, ERR_LIMIT,
+			  "there are more than %d messages, which is what one request may have; "
+			  "none of them was taken: send them in several requests",
+			  MESSAGES_MAX);
+}
+
 static int add_item(struct polls *p, struct slice message, struct errbuf *e)
 {
 	struct poll poll;
 	if (p->count == MESSAGES_MAX)
-		return errbuf_set(e, ERR_INVALID, "more than %d messages in one request",
-				  MESSAGES_MAX);
+		return refuse_count(e);
 	int err = poll_open(message, &poll, e);
 	if (err)
 		return errbuf_prefix(e, ERR_INVALID, "message %zu", p->count + 1);
@@ -110,6 +119,17 @@ static int read_frames(struct polls *p, struct errbuf *e)
 	return err;
 }
 
+/* Esmond's pollers call devices as people do; ours say what they are stored under. */
+static void call_as_stored(const struct polls *p, struct poll_builder *builder)
+{
+	struct slice name = buf_slice(&builder->device);
+	const struct device *device = inventory_device(p->inventory, name);
+	if (!device || !device->stored_as.len)
+		return;
+	buf_clear(&builder->device);
+	buf_append(&builder->device, device->stored_as.data, device->stored_as.len);
+}
+
 /* Appends the poll that one of esmond's messages is, as a frame. */
 static int convert_one(struct polls *p, struct slice json, struct poll_builder *builder,
 		       struct buf *frames, struct errbuf *e)
@@ -117,6 +137,8 @@ static int convert_one(struct polls *p, struct slice json, struct poll_builder *
 	uint8_t head[4];
 	size_t at = frames->len;
 	int err = esmond_message_read(json, &p->arena, builder, e);
+	if (!err)
+		call_as_stored(p, builder);
 	if (!err)
 		err = buf_append(frames, (const char *)head, sizeof(head));
 	if (!err)
@@ -138,11 +160,13 @@ static int convert_each(struct polls *p, struct json_reader *reader, struct poll
 		event = json_next(reader);
 	for (size_t number = 1; !err && event == JSON_OBJECT_BEGIN; number++) {
 		size_t offset = reader->offset;
+		if (number > MESSAGES_MAX)
+			return refuse_count(e);
 		if (!json_skip(reader, event))
 			break;
 		err = convert_one(p, json_text_from(reader, offset), builder, frames, e);
 		if (err)
-			return errbuf_prefix(e, err, "message %zu", number);
+			return e->text[0] ? errbuf_prefix(e, err, "message %zu", number) : err;
 		event = json_next(reader);
 	}
 	if (array && event == JSON_ARRAY_END)
@@ -203,6 +227,7 @@ static void on_end(struct http_request *http)
 	struct polls *p = mem_zalloc(sizeof(*p));
 	p->http = http;
 	p->api = api_of(http);
+	p->inventory = inventory_keeper_take(p->api->inventory);
 	p->body = http_request_take_body(http);
 	arena_init(&p->arena, JSON_ARENA_MAX_BYTES);
 	http->owner = p;
@@ -213,8 +238,13 @@ static void on_end(struct http_request *http)
 	}
 	stat_add(STAT_polls_refused, 1);
 	polls_free(p);
-	http_reply_error(http, err == ERR_LIMIT ? 413 : 400, "%s",
-			 e.text[0] ? e.text : "these polls are more than one request may have");
+	if (!e.text[0])
+		errbuf_set(
+			&e, err,
+			"these polls take more memory than one request may have (%d MB); none of "
+			"them was taken: send them in several requests",
+			ENCODED_MAX_BYTES >> 20);
+	http_reply_error(http, err == ERR_LIMIT ? 413 : 400, "%s", e.text);
 }
 
 static void on_abort(struct http_request *http, UNUSED int err)

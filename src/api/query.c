@@ -1,15 +1,14 @@
 #include "api/query.h"
 
 #include "api/alias.h"
+#include "api/device_names.h"
 #include "api/query_encode.h"
 #include "api/query_params.h"
 #include "api/routes.h"
-#include "base/log.h"
+#include "api/sending.h"
 #include "base/stats.h"
 
 enum {
-	FLUSH_BYTES = 64 << 10, /* gathered before it is sent; an answer below it leaves whole */
-	PIECE_MAX_BYTES = 128 << 10,
 	TURN_POINTS = 8192, /* encoded before other work of the loop gets its turn: half a ms */
 };
 
@@ -20,13 +19,13 @@ struct call {
 	struct clock *clock;
 	struct query *query;
 	struct alias alias; /* goes first where one is asked for */
+	struct device_names names;
 	struct encoder encoder;
 	struct buf out;
 	struct task turn;
 	bool turn_posted;
-	bool streaming;
+	struct sending sending;
 	bool encoded; /* out holds the rest of the answer */
-	bool stalled; /* the client does not read; `drained` goes on */
 };
 
 int query_status(int err)
@@ -50,6 +49,7 @@ static void call_free(struct call *call)
 {
 	query_free(call->query);
 	alias_release(&call->alias);
+	device_names_release(&call->names);
 	call->query = NULL;
 	call->request = NULL;
 	if (call->turn_posted)
@@ -63,33 +63,17 @@ static void call_free(struct call *call)
 
 static void fail(struct call *call, int err, const char *sentence)
 {
-	struct http_request *request = call->request;
 	stat_add(STAT_queries_refused, 1);
-	if (call->streaming) {
-		log_warn("a query was broken off: %s", sentence);
-		http_stream_break(request);
-	} else {
-		if (query_status(err) == 503)
-			http_reply_header(request, "Retry-After", "1");
-		http_reply_error(request, query_status(err), "%s", sentence);
-	}
+	sending_fail(&call->sending, call->request, "a query", query_status(err), sentence);
 	call_free(call);
 }
 
 static void complete(struct call *call)
 {
-	struct http_request *request = call->request;
 	const struct query *query = call->query;
 	stat_add(STAT_query_points, (int64_t)query->points);
-	if (!call->streaming) {
-		if (query->cut)
-			http_reply_header(request, "X-Granary-Cut", query->cut_why);
-		http_reply(request, 200, call->encoder.shape->content_type, buf_slice(&call->out));
-	} else {
-		if (query->cut)
-			http_stream_trailer(request, "X-Granary-Cut", query->cut_why);
-		http_stream_end(request);
-	}
+	sending_end(&call->sending, call->request, buf_slice(&call->out),
+		    query->cut ? query->cut_why : NULL);
 	call_free(call);
 }
 
@@ -98,25 +82,10 @@ static void complete(struct call *call)
 /* Sends what was gathered; false: the client is to read first, or the call is over. */
 static bool send_gathered(struct call *call)
 {
-	if (!call->streaming)
-		http_stream_begin(call->request, 200, call->encoder.shape->content_type);
-	call->streaming = true;
-	while (call->out.len) {
-		struct slice piece = buf_slice(&call->out);
-		if (piece.len > PIECE_MAX_BYTES)
-			piece.len = PIECE_MAX_BYTES;
-		int err = http_stream_write(call->request, piece);
-		if (err && err != ERR_BUSY) {
-			fail(call, err, "the answer could not be sent");
-			return false;
-		}
-		buf_consume(&call->out, piece.len);
-		if (err) {
-			call->stalled = true;
-			return false;
-		}
-	}
-	return true;
+	int err = sending_send(&call->sending, call->request, &call->out);
+	if (err && err != ERR_BUSY)
+		fail(call, err, "the answer could not be sent");
+	return !err;
 }
 
 static void post_turn(struct call *call)
@@ -142,7 +111,7 @@ static void end_answer(struct call *call)
 		fail(call, ERR_DAMAGED, "the names of a series could not be read");
 		return;
 	}
-	if (!call->streaming || !call->out.len || send_gathered(call))
+	if (!call->sending.streaming || !call->out.len || send_gathered(call))
 		complete(call);
 }
 
@@ -151,7 +120,7 @@ static void advance(struct call *call)
 {
 	size_t turn = 0;
 	struct query_chunk chunk;
-	if (call->out.len >= FLUSH_BYTES && !send_gathered(call))
+	if (call->out.len >= SENDING_FLUSH_BYTES && !send_gathered(call))
 		return;
 	while (query_take(call->query, call->encoder.shape->chunk_points, &chunk)) {
 		int64_t begun_us = call->clock->mono_us(call->clock);
@@ -161,7 +130,7 @@ static void advance(struct call *call)
 			fail(call, ERR_DAMAGED, "the names of a series could not be read");
 			return;
 		}
-		if (call->out.len >= FLUSH_BYTES && !send_gathered(call))
+		if (call->out.len >= SENDING_FLUSH_BYTES && !send_gathered(call))
 			return;
 		turn += chunk.count;
 		if (turn >= TURN_POINTS) {
@@ -179,14 +148,14 @@ static void run_turn(struct task *task)
 	call->turn_posted = false;
 	if (!call->request)
 		call_free(call);
-	else if (!call->stalled)
+	else if (!call->sending.stalled)
 		advance(call);
 }
 
 static void ready(void *owner)
 {
 	struct call *call = owner;
-	if (!call->stalled && !call->turn_posted)
+	if (!call->sending.stalled && !call->turn_posted)
 		advance(call);
 }
 
@@ -201,14 +170,34 @@ static struct call *call_new(struct http_request *request)
 	call->clock = api->clock;
 	call->turn.run = run_turn;
 	call->query = query_new(api->queries, ready, call);
-	buf_init(&call->out, FLUSH_BYTES + ENCODE_CHUNK_MAX_BYTES);
+	buf_init(&call->out, SENDING_FLUSH_BYTES + ENCODE_CHUNK_MAX_BYTES);
 	request->owner = call;
 	return call;
 }
 
+/* Devices by their present names; what was found by alias is found by device, too. */
+static int select_devices(struct call *call)
+{
+	struct query_spec *spec = &call->query->spec;
+	bool strict;
+	device_names_init(&call->names, api_of(call->request), spec->tenant);
+	int err = device_names_select(&call->names, (struct catalog_selector *)spec->selectors,
+				      spec->selector_count, &call->query->arena, &strict);
+	if (strict && !spec->keep) {
+		spec->keep = device_names_keep;
+		spec->keep_owner = &call->names;
+	}
+	if (call->names.inventory) {
+		call->encoder.say_tags = device_names_tags;
+		call->encoder.say_owner = &call->names;
+	}
+	return err ? errbuf_set(&call->query->error, err, "too many devices were renamed") : 0;
+}
+
 static void start_query(struct call *call)
 {
-	int err = query_start(call->query);
+	int err = select_devices(call);
+	err = err ? err : query_start(call->query);
 	struct errbuf e = call->query->error;
 	if (err)
 		fail(call, err, e.text);
@@ -251,6 +240,7 @@ static void end(struct http_request *request)
 			       &query->spec, &format, &explain, &e);
 	encoder_init(&call->encoder, format == QUERY_CSV ? &encoder_csv : &encoder_json, query,
 		     &call->out);
+	call->sending = (struct sending){call->encoder.shape->content_type, .status = 200};
 	if (!err && http_reply_head(request, call->encoder.shape->content_type)) {
 		call_free(call);
 		return;
@@ -265,7 +255,7 @@ static void end(struct http_request *request)
 static void drained(struct http_request *request)
 {
 	struct call *call = request->owner;
-	call->stalled = false;
+	call->sending.stalled = false;
 	if (!call->turn_posted)
 		advance(call);
 }

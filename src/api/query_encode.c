@@ -43,8 +43,12 @@ void encoder_chunk(struct encoder *encoder, const struct query_chunk *chunk)
 	const struct catalog_series *series = query_series(encoder->query, &count);
 	begin_once(encoder);
 	if (chunk->first) {
+		struct catalog_series said = series[chunk->series_index];
 		arena_reset(&encoder->arena);
-		encoder->shape->series(encoder, &series[chunk->series_index]);
+		if (encoder->say_tags)
+			said.tags_text = encoder->say_tags(encoder->say_owner, said.tags_text,
+							   &encoder->arena);
+		encoder->shape->series(encoder, &said);
 	}
 	encoder->shape->points(encoder, chunk);
 }

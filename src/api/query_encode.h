@@ -30,7 +30,10 @@ struct encoder {
 	struct buf *out;
 	struct arena arena; /* of one series: its tags, or the middle of its lines */
 	bool began, in_series, in_values;
-	bool explain;      /* the caller's, before the first chunk */
+	bool explain; /* the caller's, before the first chunk */
+	/* Likewise: tags as they are to be said, in the arena; NULL: as they are. */
+	struct slice (*say_tags)(void *owner, struct slice tags_text, struct arena *arena);
+	void *say_owner;
 	int64_t encode_us; /* the caller's: what encoding has taken so far */
 	/* CSV */
 	struct slice *keys; /* by bytes */

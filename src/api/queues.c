@@ -3,6 +3,7 @@
 #include "api/routes.h"
 #include "inventory/inventory.h"
 #include "queue/queue.h"
+#include "queue/retry.h"
 #include "wire/json.h"
 
 enum {
@@ -31,6 +32,10 @@ static void write_queue(const struct queue_def *def, struct queue *queue, struct
 		{"missing", stats.missing},
 		{"restarts", stats.restarts},
 		{"aside", stats.aside},
+		{"dropped", stats.aside_dropped},
+		{"parked", stats.parked},
+		{"parkedBytes", stats.parked_bytes},
+		{"unparked", stats.unparked},
 	};
 	json_write_object_begin(json);
 	json_write_key(json, "name");
@@ -130,27 +135,29 @@ static void aside_read(struct store_read *read, int err)
 	aside_free(aside);
 }
 
-static bool is_queue(const struct api *api, struct slice name)
+/* The queue that the request names; NULL after an answer that says so. */
+static struct queue *find_queue(struct http_request *http)
 {
-	for (size_t i = 0; i < api->inventory_conf->queue_count; i++) {
+	const struct api *api = api_of(http);
+	struct slice name = http_param(http, "queue");
+	for (size_t i = 0; name.data && i < api->inventory_conf->queue_count; i++) {
 		if (slice_equal(api->inventory_conf->queues[i]->name, name))
-			return true;
+			return api->queues[i];
 	}
-	return false;
+	http_reply_error(http, 404,
+			 "there is no queue " SHOWN ": name one with queue=", SHOWN_OF(name));
+	return NULL;
 }
 
 static void aside_end(struct http_request *http)
 {
 	struct api *api = api_of(http);
-	struct slice name = http_param(http, "queue");
-	if (!name.data || !is_queue(api, name)) {
-		http_reply_error(http, 404, "there is no queue " SHOWN ": name one with queue=",
-				 SHOWN_OF(name));
+	const struct queue *queue = find_queue(http);
+	if (!queue)
 		return;
-	}
 	struct aside *aside = mem_zalloc(sizeof(*aside));
 	aside->http = http;
-	snprintf(aside->queue, sizeof(aside->queue), "%.*s", (int)name.len, name.data);
+	snprintf(aside->queue, sizeof(aside->queue), "%s", queue->name);
 	aside->read = store_read_new(api->store, ASIDE_READ_MAX_BYTES);
 	aside->read->executor = loop_executor(api->loop);
 	aside->read->done = aside_read;
@@ -172,3 +179,88 @@ static void aside_abort(struct http_request *http, UNUSED int err)
 }
 
 const struct http_handler queues_aside = {.end = aside_end, .abort = aside_abort};
+
+/* ---- Trying it again ------------------------------------------------------------------------- */
+
+/* request->owner; it lives until the retry is done. */
+struct retry {
+	struct http_request *http; /* NULL: the client has gone */
+	struct api *api;
+	struct queue_retry retry;
+};
+
+static void retry_answer(const struct retry *r)
+{
+	const struct {
+		const char *key;
+		uint64_t number;
+	} numbers[] = {{"given", r->retry.given}, {"kept", r->retry.kept}};
+	struct json_writer json;
+	struct buf body;
+	buf_init(&body, LIST_MAX_BYTES);
+	json_writer_init(&json, &body);
+	json_write_object_begin(&json);
+	json_write_key(&json, "queue");
+	json_write_string(&json, queue_name(r->retry.queue));
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+		json_write_key(&json, numbers[i].key);
+		json_write_u64(&json, numbers[i].number);
+	}
+	json_write_object_end(&json);
+	http_reply(r->http, 200, "application/json", buf_slice(&body));
+	buf_release(&body);
+}
+
+static void retry_failed(const struct retry *r, int err)
+{
+	bool later = err == ERR_BUSY || err == ERR_FULL || err == ERR_TIMEOUT;
+	http_reply_error(r->http, later ? 503 : 500,
+			 "queue " SHOWN ": %s; %zu messages were given back, the others lie aside "
+			 "as before",
+			 SHOWN_OF(queue_name(r->retry.queue)), r->retry.error.text, r->retry.given);
+}
+
+static void retry_done(struct queue_retry *retry, int err)
+{
+	struct retry *r = retry->owner;
+	if (r->http && err)
+		retry_failed(r, err);
+	else if (r->http)
+		retry_answer(r);
+	r->api->queue_retries--;
+	mem_free(r);
+}
+
+static void retry_end(struct http_request *http)
+{
+	struct api *api = api_of(http);
+	struct queue *queue = find_queue(http);
+	if (!queue)
+		return;
+	struct retry *r = mem_zalloc(sizeof(*r));
+	r->http = http;
+	r->api = api;
+	r->retry.queue = queue;
+	r->retry.executor = loop_executor(api->loop);
+	r->retry.done = retry_done;
+	r->retry.owner = r;
+	http->owner = r;
+	api->queue_retries++;
+	if (queue_retry_start(&r->retry) == 0)
+		return;
+	api->queue_retries--;
+	mem_free(r);
+	http->owner = NULL;
+	http_reply_error(http, 503, "what lies aside there is being tried again already");
+}
+
+static void retry_abort(struct http_request *http, UNUSED int err)
+{
+	struct retry *r = http->owner;
+	if (!r)
+		return;
+	r->http = NULL;
+	r->retry.cancelled = true;
+}
+
+const struct http_handler queues_retry = {.end = retry_end, .abort = retry_abort};

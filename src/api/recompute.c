@@ -14,8 +14,10 @@ struct call {
 	struct http_request *request; /* NULL: the client has gone */
 	struct api *api;
 	struct recompute *recompute; /* at work; NULL: none */
-	struct slice device;         /* as the request has it, while that is there */
-	const struct oidset *only;   /* NULL: all */
+	const struct inventory *inventory;
+	struct slice device, stored_as; /* as the request and the inventory have it, while they are
+					   there */
+	const struct oidset *only;      /* NULL: all */
 	int64_t from_ms, to_ms;
 	bool only_report;
 	size_t next;    /* in the configuration's OIDSets */
@@ -29,6 +31,7 @@ static void begin_next(struct call *call);
 static void call_free(struct call *call)
 {
 	call->api->recomputes--;
+	inventory_release(call->inventory);
 	buf_release(&call->body);
 	mem_free(call);
 }
@@ -210,7 +213,7 @@ static void begin_next(struct call *call)
 		return;
 	}
 	const struct recompute_options options = {
-		.device = call->device,
+		.device = call->stored_as,
 		.oidset = set,
 		.from_ms = call->from_ms,
 		.to_ms = call->to_ms,
@@ -278,6 +281,7 @@ static int read_params(const struct http_request *request, struct call *call, st
 	call->device = http_param(request, "device");
 	if (!err && !call->device.len)
 		return errbuf_set(e, ERR_INVALID, "device is missing");
+	call->stored_as = inventory_stored_as(call->inventory, call->device);
 	err = err ? err : read_time(request, "from", now_ms, &call->from_ms, e);
 	err = err ? err : read_time(request, "to", now_ms, &call->to_ms, e);
 	if (!err && call->from_ms >= call->to_ms)
@@ -295,6 +299,7 @@ static void on_end(struct http_request *request)
 	call->request = request;
 	call->api = api_of(request);
 	call->api->recomputes++;
+	call->inventory = inventory_keeper_take(call->api->inventory);
 	buf_init(&call->body, ANSWER_MAX_BYTES);
 	json_writer_init(&call->json, &call->body);
 	int err = read_params(request, call, &e);

@@ -3,6 +3,7 @@
 #include "api/influx.h"
 #include "api/inventory.h"
 #include "api/metadata.h"
+#include "api/opentsdb.h"
 #include "api/pollers.h"
 #include "api/polls.h"
 #include "api/query.h"
@@ -51,6 +52,20 @@ const struct http_route api_routes[] = {
 	{VERB_GET, "/api/metadata/series", false, ROLE_READ, NO_BODY, &metadata_series,
 	 "What is known of a metric's series: kind, unit, first and last seen.",
 	 "/api/metadata/series?tenant=host&metricName=SystemMetrics.LoadAverage.1"},
+	{VERB_POST, "/api/query", false, ROLE_READ, BODY_QUESTION, &opentsdb_query_handler,
+	 "Points as OpenTSDB gives them: several queries, filters, downsample, aggregator, rate.",
+	 "curl -d '{\"start\":\"5m-ago\",\"queries\":[{\"metric\":\"SystemMetrics.LoadAverage.1\","
+	 "\"aggregator\":\"none\"}]}' 'http://127.0.0.1:8470/api/query?tenant=host'"},
+	{VERB_GET, "/api/suggest", false, ROLE_READ, NO_BODY, &opentsdb_suggest,
+	 "Names of metrics, tag keys or tag values that begin with q, as OpenTSDB gives them.",
+	 "/api/suggest?type=metrics&q=System&tenant=host"},
+	{VERB_GET, "/api/search/lookup", false, ROLE_READ, NO_BODY, &opentsdb_lookup,
+	 "Tags of a metric's series, as OpenTSDB gives them.",
+	 "/api/search/lookup?tenant=host&m=SystemMetrics.LoadAverage.1"},
+	{VERB_GET, "/api/aggregators", false, ROLE_READ, NO_BODY, &opentsdb_aggregators,
+	 "How series can be put together by clients of OpenTSDB.", "/api/aggregators"},
+	{VERB_GET, "/api/config/filters", false, ROLE_READ, NO_BODY, &opentsdb_filters,
+	 "What clients of OpenTSDB can filter tags by.", "/api/config/filters"},
 	{VERB_GET, "/api/stats", false, ROLE_READ, NO_BODY, &store_admin_stats,
 	 "What is stored: series, samples, bytes per sample by table, sizes.", "/api/stats"},
 	{VERB_GET, "/api/verify", false, ROLE_ADMIN, NO_BODY, &store_admin_verify,
@@ -93,6 +108,9 @@ const struct http_route api_routes[] = {
 	{VERB_GET, "/api/queues/aside", false, ROLE_READ, NO_BODY, &queues_aside,
 	 "What no persister of a queue could read, with the reason, newest first.",
 	 "/api/queues/aside?queue=counters"},
+	{VERB_POST, "/api/queues/retry", false, ROLE_ADMIN, NO_BODY, &queues_retry,
+	 "Gives what no persister of a queue could read back to it, to be tried again.",
+	 "granary queue --retry counters"},
 	{VERB_POST, "/api/polls", false, ROLE_WRITE, BODY_GATHERED, &polls_handler,
 	 "Takes polls that others made into their queues: messages behind their lengths, or "
 	 "esmond's "

@@ -35,6 +35,7 @@ struct api {
 	size_t inventory_calls;      /* changes of it that are at work */
 	struct pollers *pollers;     /* elsewhere, that have been heard of */
 	struct queue *const *queues; /* by place in inventory_conf->queues */
+	size_t queue_retries;        /* at work: none may be when queues are closed */
 	struct persist *persist;
 	size_t recomputes;      /* at work: none may be when persisting ends */
 	struct v2_zones *zones; /* of reports */

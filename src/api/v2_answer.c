@@ -3,17 +3,24 @@
 #include <stdio.h>
 
 #include "api/query.h"
-#include "base/log.h"
+#include "conf/conf.h"
+#include "query/query.h"
 
 enum {
 	FLUSH_BYTES = 192 << 10, /* gathered before it is sent; a day of 30 s leaves whole */
-	PIECE_MAX_BYTES = 128 << 10,
 	OUT_MAX_BYTES = 8 << 20, /* between two flushes */
 	URL_MAX_BYTES = 64 << 10,
 	TREE_FACTOR = 20, /* of JSON's bytes, what its tree may take */
+	TIMEOUT_PRESET_MS = 60000,
 };
 
 static void run_turn(struct task *task);
+
+static int64_t mono_us(const struct v2_answer *answer)
+{
+	struct clock *clock = answer->api->clock;
+	return clock->mono_us(clock);
+}
 
 void v2_answer_init(struct v2_answer *answer, struct http_request *request,
 		    void (*advance)(struct v2_answer *answer),
@@ -24,8 +31,7 @@ void v2_answer_init(struct v2_answer *answer, struct http_request *request,
 		.api = api_of(request),
 		.inventory = inventory_keeper_take(api_of(request)->inventory),
 		.now_ms = clock_wall_ms(api_of(request)->clock),
-		.status = 200,
-		.content_type = "application/json",
+		.sending = {.status = 200, .content_type = "application/json"},
 		.advance = advance,
 		.release = release,
 		.turn = {.run = run_turn},
@@ -33,6 +39,9 @@ void v2_answer_init(struct v2_answer *answer, struct http_request *request,
 	arena_init(&answer->arena, V2_ANSWER_ARENA_BYTES);
 	buf_init(&answer->out, OUT_MAX_BYTES);
 	json_writer_init(&answer->json, &answer->out);
+	const struct conf *conf = answer->api->conf;
+	answer->timeout_ms = conf ? conf->query_timeout_ms : TIMEOUT_PRESET_MS;
+	answer->deadline_us = mono_us(answer) + answer->timeout_ms * 1000;
 	answer->api->v2_answers++;
 	request->owner = answer;
 }
@@ -73,14 +82,10 @@ void v2_error(struct buf *out, int status, struct slice message)
 	buf_append_text(out, "}\n");
 }
 
-static bool break_off(struct v2_answer *answer, const char *sentence)
+static void fail(struct v2_answer *answer, int status, const char *sentence)
 {
-	if (!answer->streaming)
-		return false;
-	log_warn("an answer was broken off: %s", sentence);
-	http_stream_break(answer->request);
+	sending_fail(&answer->sending, answer->request, "an answer", status, sentence);
 	leave(answer);
-	return true;
 }
 
 void v2_answer_fail(struct v2_answer *answer, int status, const char *fmt, ...)
@@ -90,12 +95,7 @@ void v2_answer_fail(struct v2_answer *answer, int status, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(e.text, sizeof(e.text), fmt, args);
 	va_end(args);
-	if (break_off(answer, e.text))
-		return;
-	if (status == 503)
-		http_reply_header(answer->request, "Retry-After", "1");
-	http_reply_error(answer->request, status, "%s", e.text);
-	leave(answer);
+	fail(answer, status, e.text);
 }
 
 void v2_answer_fail_with(struct v2_answer *answer, int err, const char *sentence)
@@ -106,8 +106,10 @@ void v2_answer_fail_with(struct v2_answer *answer, int err, const char *sentence
 void v2_answer_query_error(struct v2_answer *answer, const char *sentence)
 {
 	struct buf body, quoted;
-	if (break_off(answer, sentence))
+	if (answer->sending.streaming) {
+		fail(answer, 400, sentence);
 		return;
+	}
 	buf_init(&body, URL_MAX_BYTES);
 	buf_init(&quoted, URL_MAX_BYTES);
 	buf_printf(&quoted, "'%s'", sentence);
@@ -128,26 +130,12 @@ void v2_no_such_path(struct http_request *request)
 /* Sends what was gathered; false: the client is to read first, or it is over. */
 static bool send_gathered(struct v2_answer *answer)
 {
-	struct http_request *request = answer->request;
-	if (!answer->streaming)
-		http_stream_begin(request, answer->status, answer->content_type);
-	answer->streaming = true;
-	while (answer->out.len) {
-		struct slice piece = buf_slice(&answer->out);
-		if (piece.len > PIECE_MAX_BYTES)
-			piece.len = PIECE_MAX_BYTES;
-		int err = http_stream_write(request, piece);
-		if (err && err != ERR_BUSY) {
-			(void)break_off(answer, "the answer could not be sent");
-			return false;
-		}
-		buf_consume(&answer->out, piece.len);
-		if (err) {
-			answer->stalled = true;
-			return false;
-		}
-	}
-	return true;
+	int err = sending_send(&answer->sending, answer->request, &answer->out);
+	if (err == ERR_BUSY)
+		answer->stalled_us = mono_us(answer);
+	else if (err)
+		fail(answer, query_status(err), "the answer could not be sent");
+	return !err;
 }
 
 bool v2_answer_room(struct v2_answer *answer)
@@ -167,15 +155,10 @@ static void finish(struct v2_answer *answer)
 		v2_answer_fail(answer, 422, "the answer is too long; ask for less");
 		return;
 	}
-	if (!answer->streaming && answer->out.len < 2 * FLUSH_BYTES) {
-		http_reply(answer->request, answer->status, answer->content_type,
-			   buf_slice(&answer->out));
-		leave(answer);
+	bool whole = !answer->sending.streaming && answer->out.len < 2 * FLUSH_BYTES;
+	if (!whole && !send_gathered(answer))
 		return;
-	}
-	if (!send_gathered(answer))
-		return;
-	http_stream_end(answer->request);
+	sending_end(&answer->sending, answer->request, buf_slice(&answer->out), NULL);
 	leave(answer);
 }
 
@@ -186,14 +169,30 @@ void v2_answer_end(struct v2_answer *answer)
 
 /* ---- Turns ----------------------------------------------------------------------------------- */
 
+int v2_answer_check_time(const struct v2_answer *answer, struct errbuf *e)
+{
+	return mono_us(answer) < answer->deadline_us ? 0 : query_late(answer->timeout_ms, e);
+}
+
+/* What is complete is only sent. */
+static void advance_in_time(struct v2_answer *answer)
+{
+	struct errbuf e;
+	int err = answer->advance == finish ? 0 : v2_answer_check_time(answer, &e);
+	if (err)
+		v2_answer_fail_with(answer, err, e.text);
+	else
+		answer->advance(answer);
+}
+
 static void run_turn(struct task *task)
 {
 	struct v2_answer *answer = CONTAINER_OF(task, struct v2_answer, turn);
 	answer->turn_posted = false;
 	if (!answer->request)
 		free_if_over(answer);
-	else if (!answer->stalled)
-		answer->advance(answer);
+	else if (!answer->sending.stalled)
+		advance_in_time(answer);
 }
 
 void v2_answer_later(struct v2_answer *answer)
@@ -207,14 +206,15 @@ void v2_answer_later(struct v2_answer *answer)
 
 void v2_answer_go_on(struct v2_answer *answer)
 {
-	if (answer->request && !answer->stalled && !answer->turn_posted)
-		answer->advance(answer);
+	if (answer->request && !answer->sending.stalled && !answer->turn_posted)
+		advance_in_time(answer);
 }
 
 void v2_drained(struct http_request *request)
 {
 	struct v2_answer *answer = request->owner;
-	answer->stalled = false;
+	answer->sending.stalled = false;
+	answer->deadline_us += mono_us(answer) - answer->stalled_us;
 	v2_answer_go_on(answer);
 }
 

@@ -5,6 +5,9 @@
  * a stream as fast as the client reads. The owner produces in turns: `advance` is called until the
  * answer is ended, appends to `out`, and asks v2_answer_room between pieces.
  *
+ * Time: what takes longer than query.timeout is ended as queries are; the time in which the client
+ * was to read does not count.
+ *
  * Errors: 400 is {"error":"..."}, and what a query of data asks wrongly {"query error":"'...'"}, as
  * document E's service has it; all others {"detail":"..."}. An answer that has begun is broken off.
  *
@@ -16,6 +19,7 @@
 #define API_V2_ANSWER_H
 
 #include "api/routes.h"
+#include "api/sending.h"
 #include "api/v2_page.h"
 #include "inventory/inventory.h"
 #include "wire/json.h"
@@ -31,8 +35,7 @@ struct v2_answer {
 	struct arena arena; /* for what lives as long as the answer */
 	struct buf out;
 	struct json_writer json; /* writes to `out` */
-	int status;
-	const char *content_type;
+	struct sending sending;  /* its status and content type are the handler's to change */
 	void (*advance)(struct v2_answer *answer);
 	void (*release)(struct v2_answer *answer); /* frees the owner */
 	unsigned held;
@@ -44,7 +47,8 @@ struct v2_answer {
 
 	/* private */
 	struct task turn;
-	bool turn_posted, streaming, stalled;
+	bool turn_posted;
+	int64_t timeout_ms, deadline_us, stalled_us; /* monotonic */
 };
 
 enum { V2_ANSWER_ARENA_BYTES = 64 << 20 };
@@ -69,6 +73,8 @@ void v2_answer_fail(struct v2_answer *answer, int status, const char *fmt, ...) 
 void v2_answer_query_error(struct v2_answer *answer, const char *sentence);
 /* An error of the store or of a limit. */
 void v2_answer_fail_with(struct v2_answer *answer, int err, const char *sentence);
+/* 0, or ERR_TIMEOUT with a sentence: its time is over. Turns look by themselves. */
+int v2_answer_check_time(const struct v2_answer *answer, struct errbuf *e) MUST_CHECK;
 /* Something that was `held` has come back. False: the request has ended, and the owner may be gone.
  */
 bool v2_answer_settle(struct v2_answer *answer) MUST_CHECK;

@@ -164,7 +164,7 @@ static void fetch_endpoint(struct call *call)
 		return;
 	}
 	*target = (struct v2_target){
-		.device = call->rows.device->name,
+		.device = device_stored_as(call->rows.device),
 		.oidset = endpoint.oidset,
 		.oid = endpoint.oid,
 		.path = {call->interface},
@@ -232,7 +232,7 @@ static int read_path(struct call *call, struct v2_key *key, struct errbuf *e)
 			return errbuf_set(e, ERR_INVALID, "a path is an array of its parts");
 		parts[count++] = part->text;
 	}
-	return v2_key_read(call->answer.inventory->conf, parts, count, &call->answer.arena, key, e);
+	return v2_key_read(call->answer.inventory, parts, count, &call->answer.arena, key, e);
 }
 
 static void begin_path(struct call *call)
@@ -449,7 +449,7 @@ static void begin(struct http_request *request, bool is_timeseries)
 	struct errbuf e;
 	v2_answer_init(answer, request, next_item, release);
 	call->is_timeseries = is_timeseries;
-	answer->status = 201;
+	answer->sending.status = 201;
 	int err = read_body(call, &body, &e);
 	if (err) {
 		v2_answer_fail(answer, err == ERR_INVALID ? 400 : query_status(err), "%s", e.text);

@@ -68,7 +68,7 @@ static void put_device(struct v2_answer *answer, const struct device *device)
 	buf_init(&uri, URI_MAX_BYTES);
 	v2_device_uri(device->name, &uri);
 	json_write_object_begin(json);
-	v2_put_number(json, "id", v2_id_of(device->name, SLICE(""), 0));
+	v2_put_number(json, "id", v2_id_of(device_stored_as(device), SLICE(""), 0));
 	v2_put_text(json, "name", device->name);
 	json_write_key(json, "active");
 	json_write_bool(json, device->active);

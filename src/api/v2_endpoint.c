@@ -136,7 +136,7 @@ static int find_target(struct call *call, const struct device *device, size_t pa
 				  "no OIDSet of the device has an endpoint \"" SHOWN "\"",
 				  SHOWN_OF(alias));
 	*target = (struct v2_target){
-		.device = device->name,
+		.device = device_stored_as(device),
 		.oidset = endpoint.oidset,
 		.oid = endpoint.oid,
 		.path_count = 1,

@@ -533,9 +533,9 @@ void v2_fetch_start(struct v2_fetch *fetch)
 	fetch->error.text[0] = 0;
 	fetch->found = fetch->more = false;
 	fetch->count = 0;
-	int err = charge_slots(fetch);
-	if (!err)
-		err = open_handles(fetch);
+	int err = v2_answer_check_time(fetch->answer, &fetch->error);
+	err = err ? err : charge_slots(fetch);
+	err = err ? err : open_handles(fetch);
 	fetch->until_ms = fetch->to_ms;
 	if (err)
 		post_later(fetch, err == ERR_NOT_FOUND ? 0 : err);
@@ -544,7 +544,9 @@ void v2_fetch_start(struct v2_fetch *fetch)
 void v2_fetch_next(struct v2_fetch *fetch)
 {
 	ASSERT(fetch->more);
-	int err = fetch->raw ? read_samples(fetch) : read_rows(fetch);
+	int err = v2_answer_check_time(fetch->answer, &fetch->error);
+	if (!err)
+		err = fetch->raw ? read_samples(fetch) : read_rows(fetch);
 	if (err)
 		post_later(fetch, err);
 }

@@ -71,7 +71,7 @@ static void put_interface(struct v2_answer *answer, const struct device *device,
 	struct buf uri;
 	buf_init(&uri, URI_MAX_BYTES);
 	json_write_object_begin(json);
-	v2_put_number(json, "id", v2_id_of(device->name, row->name, row->begin_ms));
+	v2_put_number(json, "id", v2_id_of(device_stored_as(device), row->name, row->begin_ms));
 	v2_put_text(json, "device", device->name);
 	v2_device_uri(device->name, &uri);
 	v2_put_text(json, "device_uri", buf_slice(&uri));

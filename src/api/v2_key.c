@@ -39,7 +39,7 @@ static int read_path(const struct slice *parts, size_t count, struct v2_target *
 	return 0;
 }
 
-int v2_key_read(const struct inventory_conf *conf, const struct slice *parts, size_t count,
+int v2_key_read(const struct inventory *inventory, const struct slice *parts, size_t count,
 		struct arena *arena, struct v2_key *key, struct errbuf *e)
 {
 	struct slice list[HTTP_SEGMENTS_MAX];
@@ -62,7 +62,8 @@ int v2_key_read(const struct inventory_conf *conf, const struct slice *parts, si
 				  "\"" SHOWN "\" is not a frequency in milliseconds",
 				  SHOWN_OF(freq));
 	key->freq_ms = (int64_t)freq_ms;
-	key->target = (struct v2_target){.device = list[1], .oidset = find_oidset(conf, list[2])};
+	key->target = (struct v2_target){.device = inventory_stored_as(inventory, list[1]),
+					 .oidset = find_oidset(inventory->conf, list[2])};
 	if (!key->target.oidset)
 		return errbuf_set(e, ERR_INVALID, "there is no oidset \"" SHOWN "\"",
 				  SHOWN_OF(list[2]));
@@ -81,8 +82,7 @@ int v2_key_of_path(struct v2_answer *answer, struct v2_key *key, struct errbuf *
 	for (size_t i = 2; i < v2_part_count(request); i++)
 		list[count++] = v2_part(request, i);
 	int err = v2_key_type(v2_part(request, 1), &key->type, e);
-	return err ? err
-		   : v2_key_read(answer->inventory->conf, list, count, &answer->arena, key, e);
+	return err ? err : v2_key_read(answer->inventory, list, count, &answer->arena, key, e);
 }
 
 int v2_key_plan(const struct v2_answer *answer, const struct v2_key *key,

@@ -16,9 +16,10 @@ struct v2_key {
 /* RawData, BaseRate, Aggs. ERR_INVALID with a sentence. */
 int v2_key_type(struct slice text, enum v2_type *type, struct errbuf *e) MUST_CHECK;
 
-/* All parts, the frequency last. ERR_INVALID: there is no such OIDSet or OID, or its rows have
+/* All parts, the frequency last. What is meant by a device that the inventory does not have is what
+ * is stored under that name. ERR_INVALID: there is no such OIDSet or OID, or its rows have
  * another depth. */
-int v2_key_read(const struct inventory_conf *conf, const struct slice *parts, size_t count,
+int v2_key_read(const struct inventory *inventory, const struct slice *parts, size_t count,
 		struct arena *arena, struct v2_key *key, struct errbuf *e) MUST_CHECK;
 
 /* The type and the key of a path /v2/timeseries/TYPE/NS/DEV/OIDSET/OID/PATH../FREQ_MS, which has at

@@ -104,7 +104,7 @@ static void put_strip(struct v2_answer *answer, const struct device *device)
 	buf_init(&uri, URI_MAX_BYTES);
 	strip_uri(device->name, "", &uri);
 	json_write_object_begin(json);
-	v2_put_number(json, "id", v2_id_of(device->name, SLICE(""), 0));
+	v2_put_number(json, "id", v2_id_of(device_stored_as(device), SLICE(""), 0));
 	v2_put_text(json, "name", device->name);
 	v2_put_number(json, "begin_time", v2_seconds(device->begin_ms));
 	v2_put_number(json, "end_time", v2_seconds(device->end_ms));
@@ -127,7 +127,7 @@ static void put_outlet(struct v2_answer *answer, const struct device *device,
 	v2_name_encode(row->name, &uri);
 	buf_append_char(&uri, '/');
 	json_write_object_begin(json);
-	v2_put_number(json, "id", v2_id_of(device->name, row->name, row->begin_ms));
+	v2_put_number(json, "id", v2_id_of(device_stored_as(device), row->name, row->begin_ms));
 	v2_put_text(json, "device", device->name);
 	v2_put_attributes(answer, row);
 	v2_put_number(json, "begin_time", v2_seconds(row->begin_ms));
@@ -263,7 +263,7 @@ static void begin_load(struct call *call, const struct device *device, struct sl
 	struct v2_target *target = &call->data.fetch.target;
 	struct v2_plan plan;
 	struct errbuf e;
-	target->device = device->name;
+	target->device = device_stored_as(device);
 	target->oidset = find_load(device, &target->oid);
 	target->path[0] = id;
 	target->path_count = 1;

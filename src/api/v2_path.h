@@ -34,7 +34,8 @@ bool v2_find_endpoint(const struct device *device, struct slice alias, struct sl
 void v2_device_uri(struct slice device, struct buf *out);
 void v2_interface_uri(struct slice device, struct slice interface, struct buf *out);
 
-/* A number for what has none: always the same of the same name, within what JSON's readers keep. */
+/* A number for what has none: always the same of the same names, within what JSON's readers keep.
+ */
 int64_t v2_id_of(struct slice a, struct slice b, int64_t c);
 
 #endif

@@ -176,7 +176,7 @@ static void found(struct catalog_find *find, int err)
 static void start_find(struct v2_polled *polled)
 {
 	const char *const keys[] = {"device", "oidset"};
-	polled->pieces[0] = polled->device->name;
+	polled->pieces[0] = device_stored_as(polled->device);
 	polled->pieces[1] = polled->endpoint.oidset->set_name;
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		polled->patterns[i] = (struct catalog_pattern){&polled->pieces[i], 1};

@@ -50,7 +50,7 @@ static void finish(struct call *call)
 		v2_answer_fail_with(answer, call->err, "");
 		return;
 	}
-	answer->status = 201;
+	answer->sending.status = 201;
 	json_write_text(&answer->json, "");
 	v2_answer_end(answer);
 }

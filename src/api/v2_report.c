@@ -100,7 +100,7 @@ static bool open_series(struct v2_report *report)
 	v2_fetch_release(fetch);
 	*fetch = (struct v2_fetch){
 		.answer = &report->answer,
-		.target = {.device = selected->device->name,
+		.target = {.device = device_stored_as(selected->device),
 			   .oidset = endpoint.oidset,
 			   .oid = endpoint.oid,
 			   .path = {selected->name},
@@ -288,7 +288,7 @@ static void put_field(struct buf *out, struct slice field)
 
 void v2_report_begin_csv(struct v2_report *report, const char *columns)
 {
-	report->answer.content_type = "text/csv";
+	report->answer.sending.content_type = "text/csv";
 	buf_printf(&report->answer.out, "device,interface,ifAlias,span,begin,end,complete,%s\n",
 		   columns);
 }

@@ -134,7 +134,7 @@ static void read_device(struct v2_rows *rows)
 		.clock = answer->api->clock,
 		.arena = &rows->arena,
 		.kind = rows->kind,
-		.device = answer->inventory->devices[rows->next]->name,
+		.device = device_stored_as(answer->inventory->devices[rows->next]),
 		.begin_ms = rows->begin_ms,
 		.end_ms = rows->end_ms,
 		.done = read_done,

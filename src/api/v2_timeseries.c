@@ -1,6 +1,6 @@
 /* /v2/timeseries/TYPE/NS/DEV/OIDSET/OID/PATH../FREQ_MS: one row key's data, in milliseconds. The
  * path may have any depth that the OIDSet's rows have: none for sysUpTime. What is asked need not
- * be in the inventory any more: a device that was renamed is found by its old name. */
+ * be in the inventory any more: what is stored under a name that no device has is found by it. */
 #include "api/v2.h"
 #include "api/v2_data.h"
 #include "api/v2_key.h"

@@ -7,7 +7,7 @@
 #include "cmd/client_private.h"
 #include "model/series.h"
 
-enum { ERROR_TEXT_BYTES = 1024 };
+enum { ERROR_TEXT_BYTES = 1024, COMPLAINT_MAX_BYTES = 8192 };
 
 #define SERVER_DEFAULT "http://127.0.0.1:8470"
 
@@ -47,18 +47,25 @@ static const struct {
 	{"--all", OPTION_ALL, offsetof(struct client_args, all), true},
 	{"--once", OPTION_ONCE, offsetof(struct client_args, once), true},
 	{"--aside", OPTION_ASIDE, offsetof(struct client_args, aside)},
+	{"--retry", OPTION_RETRY, offsetof(struct client_args, retry), true},
 };
 
 void client_complain(const struct client_args *args, const char *fmt, ...)
 {
+	struct visible_lines lines = {0};
+	char sentence[COMPLAINT_MAX_BYTES];
+	struct buf out;
 	va_list arguments;
 
 	fflush(stdout);
-	fprintf(stderr, "granary %s: ", args->command->name);
 	va_start(arguments, fmt);
-	vfprintf(stderr, fmt, arguments);
+	vsnprintf(sentence, sizeof(sentence), fmt, arguments);
 	va_end(arguments);
-	fputc('\n', stderr);
+	buf_init(&out, 8 * COMPLAINT_MAX_BYTES);
+	visible_append_lines(&lines, &out, slice_of(sentence));
+	visible_end_lines(&lines, &out);
+	fprintf(stderr, "granary %s: %.*s\n", args->command->name, (int)out.len, out.data);
+	buf_release(&out);
 }
 
 int client_usage(const struct client_args *args, const char *fmt, ...)
@@ -221,8 +228,16 @@ static bool take_body(void *owner, long status, struct slice piece)
 	struct client_answer *answer = owner;
 
 	if (answer->to_stdout && status == 200)
-		return fwrite(piece.data, 1, piece.len, stdout) == piece.len;
+		return visible_print(&answer->printed, piece, false);
 	return buf_append(&answer->body, piece.data, piece.len) == 0;
+}
+
+void client_print_body(const struct client_answer *answer)
+{
+	struct visible_lines lines = {0};
+
+	(void)visible_print(&lines, buf_slice(&answer->body), false);
+	(void)visible_print(&lines, SLICE("\n"), true);
 }
 
 static void complain(const struct client_args *args, struct client_answer *answer,
@@ -292,8 +307,9 @@ static int show_as_it_comes(const struct client_args *args, const char *path,
 {
 	answer->to_stdout = true;
 	int err = client_request(args, path, NULL, (struct slice){NULL, 0}, answer);
-	if (!err && args->output == OUTPUT_JSON)
-		putchar('\n');
+	if (!err)
+		(void)visible_print(&answer->printed,
+				    args->output == OUTPUT_JSON ? SLICE("\n") : SLICE(""), true);
 	return err;
 }
 

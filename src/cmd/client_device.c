@@ -24,7 +24,7 @@ const char client_device_help[] =
 	"change   only what is given; OIDSETs take the place of those it had\n"
 	"list     with state and reason: ok, waiting (not polled yet), failing, misconfigured,\n"
 	"         inactive\n"
-	"rename   what is stored stays under the old name\n"
+	"rename   with all that is stored of it\n"
 	"remove   what is stored stays, too, unless --with-data is given\n"
 	"import   a list from a file, .csv (columns name, address, credentials, oidsets with "
 	"blanks\n"

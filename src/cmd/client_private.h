@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "cmd/visible.h"
 #include "wire/json.h"
 
 enum client_exit { CLIENT_OK = 0, CLIENT_FAILED = 1, CLIENT_USAGE = 2 };
@@ -37,6 +38,7 @@ enum client_option_bit {
 	OPTION_WITH_DATA = 1 << 19,
 	OPTION_RECOMPUTE = 1 << 20, /* --device, --oidset, --from, --to, --dry-run */
 	OPTION_POLLER = 1 << 21,
+	OPTION_RETRY = 1 << 22,
 };
 
 enum {
@@ -58,7 +60,7 @@ struct client_args {
 	const char *agg, *by;
 	const char *aside; /* the queue */
 	const char *device, *oidset, *from, *to;
-	const char *all, *explain, *once, *with_data, *dry_run; /* not NULL: given */
+	const char *all, *explain, *once, *with_data, *dry_run, *retry; /* not NULL: given */
 	const char *credentials, *address, *active, *begin, *poller;
 	const char *method; /* of requests; NULL: GET, or POST with a body */
 	enum client_output output;
@@ -100,13 +102,17 @@ struct client_answer {
 	long status;
 	struct buf body;
 	bool to_stdout; /* in: a body of status 200 goes there instead */
-	bool cut;       /* the server says that there is more than it gave */
-	bool quiet;     /* in: complaints go to `error` instead */
+	struct visible_lines printed;
+	bool cut;   /* the server says that there is more than it gave */
+	bool quiet; /* in: complaints go to `error` instead */
 	struct errbuf error;
 };
 
 void client_answer_init(struct client_answer *answer);
 void client_answer_release(struct client_answer *answer);
+
+/* The body, and the end of its line, to standard output. */
+void client_print_body(const struct client_answer *answer);
 
 /* GET, or POST with a body (data not NULL). ERR_INVALID, after a complaint with the server's own
  * sentence, for no answer and for a status of 400 and above. */
@@ -143,6 +149,7 @@ void text_table_release(struct text_table *table);
 /* Left to right, row after row. */
 void text_table_add(struct text_table *table, struct slice text);
 PRINTF_LIKE(2, 3) void text_table_addf(struct text_table *table, const char *fmt, ...);
-void text_table_print(const struct text_table *table, enum client_output output);
+/* Once. */
+void text_table_print(struct text_table *table, enum client_output output);
 
 #endif

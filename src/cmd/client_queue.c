@@ -3,36 +3,54 @@
 #include "base/exec.h"
 #include "cmd/client.h"
 #include "cmd/client_private.h"
+#include "wire/timetext.h"
 
 enum { INTERVAL_MS = 5000, QUEUES_MAX = 1000 };
 
 const char client_queue_help[] =
 	"usage: granary queue [options]\n"
+	"       granary queue --retry [QUEUE] [options]\n"
 	"\n"
-	"Prints every 5 seconds, for each queue and in all: the polls that wait (pending), that "
-	"came\n"
-	"and were persisted since the line before (new, done), the difference (delta), and how "
-	"many\n"
-	"came since the server began (max).\n"
+	"Prints every 5 seconds, for each queue and in all:\n"
+	"\n"
+	"  pending    polls that wait\n"
+	"  new, done  that came and were persisted since the line before; delta is the difference\n"
+	"  max        that came since the server began\n"
+	"  parked     that stay in the queue until the server starts with a configuration that "
+	"fits\n"
+	"             them: their OIDSet is not in this one, or for queues of another kind\n"
+	"  aside      messages that no persister could read, or for which no parking was left\n"
+	"  dropped    messages that lay aside and had to go since the server began, because there\n"
+	"             were too many\n"
 	"\n"
 	"  --once          print one table, counted from the server's start, and end\n"
 	"  --aside QUEUE   print what no persister of that queue could read, newest first, and "
 	"why\n"
+	"  --retry         give what lies aside back to the QUEUE, or to each, after a "
+	"configuration\n"
+	"                  was mended or by a program that can read more. Prints how many "
+	"messages\n"
+	"                  were given back, and how many stay because not all of their bytes were\n"
+	"                  kept. Values that are older than what was stored of their counter "
+	"since\n"
+	"                  are refused, and counted, as those of every late poll\n"
 	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
 	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
 	"\n"
 	"Examples:\n"
 	"  granary queue --once\n"
-	"  granary queue --aside counters\n";
+	"  granary queue --aside counters\n"
+	"  granary queue --retry counters\n";
 
 static const struct client_command command = {
 	.name = "queue",
 	.help = client_queue_help,
-	.options = OPTION_SERVER | OPTION_OUTPUT | OPTION_ONCE | OPTION_ASIDE,
+	.options = OPTION_SERVER | OPTION_OUTPUT | OPTION_ONCE | OPTION_ASIDE | OPTION_RETRY,
+	.words_max = 1,
 };
 
 struct counts {
-	double added, done, pending;
+	double added, done, pending, parked, aside, dropped, unparked;
 };
 
 static double number_of(const struct json *object, const char *key)
@@ -51,12 +69,58 @@ static void add_line(struct text_table *table, struct slice name, const struct c
 	text_table_addf(table, "%.0f", done);
 	text_table_addf(table, "%.0f", new - done);
 	text_table_addf(table, "%.0f", now->added);
+	text_table_addf(table, "%.0f", now->parked);
+	text_table_addf(table, "%.0f", now->aside);
+	text_table_addf(table, "%.0f", now->dropped);
+}
+
+static void sum_up(struct counts *all, const struct counts *one)
+{
+	all->added += one->added;
+	all->done += one->done;
+	all->pending += one->pending;
+	all->parked += one->parked;
+	all->aside += one->aside;
+	all->dropped += one->dropped;
+}
+
+static struct counts counts_of(const struct json *queue)
+{
+	return (struct counts){
+		.added = number_of(queue, "added"),
+		.done = number_of(queue, "done"),
+		.pending = number_of(queue, "pending"),
+		.parked = number_of(queue, "parked"),
+		.aside = number_of(queue, "aside"),
+		.dropped = number_of(queue, "dropped"),
+		.unparked = number_of(queue, "unparked"),
+	};
+}
+
+/* Where parking found no room since the last time; brings `before` up to date. */
+static void complain_of_full(const struct client_args *args, const struct json *queues,
+			     struct counts *before)
+{
+	size_t i = 0;
+	for (const struct json *q = queues ? queues->first : NULL; q && i < QUEUES_MAX;
+	     q = q->next, i++) {
+		const struct counts now = counts_of(q);
+		const struct json *name = json_member(q, "name");
+		if (name && now.unparked > before[i].unparked)
+			client_complain(args,
+					"queue " SHOWN ": %.0f polls were set aside because as "
+					"many are parked as may be",
+					SHOWN_OF(name->text), now.unparked - before[i].unparked);
+		before[i] = now;
+	}
 }
 
 /* `before` has the counts of the last time, zeros at first, and is brought up to date. */
-static void print_queues(const struct json *root, enum client_output output, struct counts *before)
+static void print_queues(const struct client_args *args, const struct json *root,
+			 struct counts *before)
 {
-	static const char *const titles[] = {"queue", "pending", "new", "done", "delta", "max"};
+	static const char *const titles[] = {"queue", "pending", "new",   "done",   "delta",
+					     "max",   "parked",  "aside", "dropped"};
 	const struct json *queues = json_member(root, "queues");
 	struct counts all = {0}, all_before = {0};
 	struct text_table table;
@@ -64,20 +128,17 @@ static void print_queues(const struct json *root, enum client_output output, str
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *q = queues ? queues->first : NULL; q && i < QUEUES_MAX;
 	     q = q->next, i++) {
-		const struct counts now = {number_of(q, "added"), number_of(q, "done"),
-					   number_of(q, "pending")};
+		const struct counts now = counts_of(q);
 		const struct json *name = json_member(q, "name");
 		add_line(&table, name ? name->text : SLICE("-"), &now, &before[i]);
-		all = (struct counts){all.added + now.added, all.done + now.done,
-				      all.pending + now.pending};
-		all_before.added += before[i].added;
-		all_before.done += before[i].done;
-		before[i] = now;
+		sum_up(&all, &now);
+		sum_up(&all_before, &before[i]);
 	}
 	add_line(&table, SLICE("TOTAL"), &all, &all_before);
-	text_table_print(&table, output);
+	text_table_print(&table, args->output);
 	text_table_release(&table);
 	fflush(stdout);
+	complain_of_full(args, queues, before);
 }
 
 static int ask(const struct client_args *args, struct counts *before)
@@ -89,9 +150,9 @@ static int ask(const struct client_args *args, struct counts *before)
 	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
 	int err = client_get_json(args, "/api/queues", &arena, &answer, &root);
 	if (!err && args->output == OUTPUT_JSON)
-		printf("%.*s\n", (int)answer.body.len, answer.body.data);
+		client_print_body(&answer);
 	else if (!err)
-		print_queues(root, args->output, before);
+		print_queues(args, root, before);
 	client_answer_release(&answer);
 	arena_release(&arena);
 	return err;
@@ -115,7 +176,9 @@ static void print_aside(const struct client_args *args, const struct json *root,
 	for (const struct json *m = root->first; m; m = m->next) {
 		const struct json *device = json_member(m, "device");
 		const struct json *reason = json_member(m, "reason");
-		text_table_addf(&table, "%.3f", number_of(m, "at") / 1000);
+		char at[TIME_PRINT_MAX_BYTES];
+		size_t at_len = time_print(at, (int64_t)number_of(m, "at"));
+		text_table_add(&table, (struct slice){at, at_len});
 		text_table_add(&table, device ? device->text : SLICE("-"));
 		text_table_addf(&table, "%.0f", number_of(m, "bytes"));
 		text_table_add(&table, reason ? reason->text : SLICE("-"));
@@ -136,12 +199,89 @@ static int show_aside(const struct client_args *args)
 	return status;
 }
 
+/* ---- Trying again ---------------------------------------------------------------------------- */
+
+static void add_retried(struct text_table *table, const struct json *answer)
+{
+	const struct json *name = json_member(answer, "queue");
+	text_table_add(table, name ? name->text : SLICE("-"));
+	text_table_addf(table, "%.0f", number_of(answer, "given"));
+	text_table_addf(table, "%.0f", number_of(answer, "kept"));
+}
+
+static int retry_one(struct client_args *args, const char *queue, struct text_table *table)
+{
+	struct client_answer answer;
+	struct arena arena;
+	struct json *root;
+	struct buf path;
+	buf_init(&path, CLIENT_PATH_MAX_BYTES);
+	buf_append_text(&path, "/api/queues/retry");
+	client_param(&path, "queue", queue);
+	buf_append_char(&path, 0);
+	client_answer_init(&answer);
+	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
+	args->method = "POST";
+	int err = client_get_json(args, path.data, &arena, &answer, &root);
+	args->method = NULL;
+	if (!err && args->output == OUTPUT_JSON)
+		client_print_body(&answer);
+	else if (!err)
+		add_retried(table, root);
+	client_answer_release(&answer);
+	arena_release(&arena);
+	buf_release(&path);
+	return err;
+}
+
+/* All in which something lies; goes on behind one that fails. */
+static int retry_each(struct client_args *args, struct text_table *table)
+{
+	struct client_answer answer;
+	struct arena arena;
+	struct json *root;
+	client_answer_init(&answer);
+	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
+	int err = client_get_json(args, "/api/queues", &arena, &answer, &root);
+	const struct json *queues = err ? NULL : json_member(root, "queues");
+	for (const struct json *q = queues ? queues->first : NULL; q; q = q->next) {
+		const struct json *name = json_member(q, "name");
+		const char *text =
+			name ? arena_printf(&arena, "%.*s", (int)name->text.len, name->text.data)
+			     : NULL;
+		if (!text || number_of(q, "aside") < 1)
+			continue;
+		int failed = retry_one(args, text, table);
+		err = err ? err : failed;
+	}
+	client_answer_release(&answer);
+	arena_release(&arena);
+	return err;
+}
+
+static int retry(struct client_args *args)
+{
+	static const char *const titles[] = {"queue", "given", "kept"};
+	struct text_table table;
+	text_table_init(&table, ARRAY_LEN(titles), titles);
+	int err = args->word_count ? retry_one(args, args->words[0], &table)
+				   : retry_each(args, &table);
+	if (args->output != OUTPUT_JSON)
+		text_table_print(&table, args->output);
+	text_table_release(&table);
+	return err ? CLIENT_FAILED : CLIENT_OK;
+}
+
 int client_queue(int argc, char *const *argv)
 {
 	struct client_args args;
 	int err = client_parse(&command, argc, argv, &args);
+	if (!err && args.word_count && !args.retry)
+		err = client_usage(&args, "%s is one word too many", args.words[0]);
 	if (err)
 		return client_parse_exit(err);
+	if (args.retry)
+		return retry(&args);
 	if (args.aside)
 		return show_aside(&args);
 	struct counts *before = mem_zalloc(QUEUES_MAX * sizeof(*before));

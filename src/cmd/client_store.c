@@ -327,7 +327,7 @@ static int show(const struct client_args *args, enum store_op op)
 	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
 	int err = get_json(args, op, &answer, &arena, &root);
 	if (!err && args->output == OUTPUT_JSON)
-		printf("%.*s\n", (int)answer.body.len, answer.body.data);
+		client_print_body(&answer);
 	else if (!err && op == STORE_STATS)
 		print_stats(root, args->output);
 	else if (!err)

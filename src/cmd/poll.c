@@ -69,7 +69,7 @@ const char poll_help[] =
 	"How it goes: `granary poller list` and `granary device list` at the server; here\n"
 	"`granary queue --server http://" LISTEN_PRESET
 	"`, with --aside spool for what the server\n"
-	"refused.\n"
+	"refused, with --retry spool to send that once more.\n"
 	"\n"
 	"Exit status: 0 stopped, 1 could not start, 2 wrong use, 74 a commit failed.\n";
 
@@ -167,6 +167,11 @@ static void begin_http(struct poll *p)
 		http_server_stop(p->http, 0, http_stopped, p);
 }
 
+static bool http_over(const struct poll *p)
+{
+	return p->phase_over && !p->api.queue_retries;
+}
+
 static void begin_end(struct poll *p)
 {
 	loop_timer_close(p->stop_timer);
@@ -184,7 +189,7 @@ static const struct phase {
 	{"inventory", begin_follow, NULL},
 	{"hand-over", begin_handover, NULL},
 	{"polls at hand", begin_poller, poller_over},
-	{"status page", begin_http, NULL},
+	{"status page", begin_http, http_over},
 	{"end", begin_end, NULL},
 };
 
@@ -331,8 +336,9 @@ static void begin_talking(struct poll *p)
 /* Of the server's routes those that say how this process does. */
 static size_t pick_routes(struct poll *p)
 {
-	static const char *const paths[] = {"/metrics", "/-/healthy", "/-/ready", "/api/queues",
-					    "/api/queues/aside"};
+	static const char *const paths[] = {"/metrics",          "/-/healthy",
+					    "/-/ready",          "/api/queues",
+					    "/api/queues/aside", "/api/queues/retry"};
 	size_t count = 0;
 	for (size_t i = 0; i < api_route_count; i++) {
 		for (size_t k = 0; k < ARRAY_LEN(paths); k++) {

@@ -37,6 +37,8 @@ struct poll_follow {
 	struct hash128 text;                  /* of what is used */
 	struct errbuf problem;                /* of the inventory */
 	struct buf answer;
+	bool too_long;     /* the answer under way, or the last one, was */
+	bool left_long;    /* `problem` is that it was: the inventory is not the server's */
 	struct told *told; /* of the picture's devices */
 	size_t told_count;
 	bool away; /* the server was, the last time */
@@ -69,6 +71,7 @@ static int use(struct poll_follow *f, const char *file, struct slice text)
 	int err = inventory_copy_read(f->copy, file, text, &f->problem);
 	if (err) {
 		log_error("the inventory is left as it is: %s", f->problem.text);
+		stat_add(STAT_poll_inventory_unreadable, 1);
 		return err;
 	}
 	const struct inventory *picture = inventory_copy_picture(f->copy);
@@ -109,7 +112,15 @@ static void save(struct poll_follow *f)
 static bool take_answer(void *owner, UNUSED long status, struct slice piece)
 {
 	struct poll_follow *f = owner;
-	return buf_append(&f->answer, piece.data, piece.len) == 0;
+	f->too_long = buf_append(&f->answer, piece.data, piece.len) != 0;
+	return !f->too_long;
+}
+
+/* Of what was long nothing is kept. */
+static void forget_answer(struct poll_follow *f)
+{
+	buf_release(&f->answer);
+	buf_init(&f->answer, INVENTORY_DOCUMENT_MAX_BYTES);
 }
 
 /* 0 with an answer of a good status. */
@@ -122,16 +133,33 @@ static int ask(struct poll_follow *f, const char *what, struct client_call *call
 	buf_printf(&path, "/%s", what);
 	buf_append_char(&path, 0);
 	buf_clear(&f->answer);
+	f->too_long = false;
 	call->path = path.data;
 	call->take = take_answer;
 	call->owner = f;
 	int err = client_http_call(f->http, call, e);
 	buf_release(&path);
+	if (f->too_long)
+		err = errbuf_set(e, ERR_LIMIT,
+				 "%s: its answer is longer than %d MB; is that a granary server?",
+				 f->options.server, INVENTORY_DOCUMENT_MAX_BYTES >> 20);
 	if (err || call->status == 200 || call->status == 204 || call->status == 304)
 		return err;
 	client_http_sentence(buf_slice(&f->answer), sentence, sizeof(sentence));
 	return errbuf_set(e, ERR_INVALID, "%s: status %ld: %s", f->options.server, call->status,
 			  sentence);
+}
+
+/* The server is there, but not its inventory; the one that is used goes on being used. */
+static void leave_long(struct poll_follow *f, const struct errbuf *e)
+{
+	uint64_t left_out;
+	f->problem = *e;
+	f->left_long = true;
+	stat_add(STAT_poll_inventory_too_long, 1);
+	if (log_rate_take(&f->lines, clock_mono_ms(f->options.clock), &left_out))
+		log_error("the inventory is left as it is: %s (%llu such lines left out)", e->text,
+			  (unsigned long long)left_out);
 }
 
 /* What is the same cannot be read any better the second time. */
@@ -141,6 +169,14 @@ static int fetch(struct poll_follow *f, struct errbuf *e)
 	struct client_call call = {.headers = {f->etag[0] ? known : NULL}};
 	snprintf(known, sizeof(known), "If-None-Match: %s", f->etag);
 	int err = ask(f, "inventory", &call, e);
+	if (err == ERR_LIMIT) {
+		forget_answer(f);
+		leave_long(f, e);
+		return 0;
+	}
+	if (!err && f->left_long)
+		f->problem.text[0] = 0;
+	f->left_long = f->left_long && err;
 	if (err || call.status == 304)
 		return err;
 	if (call.status != 200 || !call.etag[0])
@@ -148,6 +184,7 @@ static int fetch(struct poll_follow *f, struct errbuf *e)
 				  f->options.server);
 	if (use(f, f->options.server, buf_slice(&f->answer)) == 0)
 		save(f);
+	forget_answer(f);
 	memcpy(f->etag, call.etag, sizeof(f->etag));
 	return 0;
 }

@@ -127,7 +127,8 @@ static void begin_host(struct serve *s)
  * Nothing tells of their end, so the stop timer looks. */
 static bool queries_over(const struct serve *s)
 {
-	return query_engine_idle(s->queries) && s->api.v2_answers == 0 && s->api.recomputes == 0;
+	return query_engine_idle(s->queries) && s->api.v2_answers == 0 && s->api.recomputes == 0 &&
+	       s->api.queue_retries == 0;
 }
 
 static bool writes_over(const struct serve *s)

@@ -1,5 +1,6 @@
 #include "base/base.h"
 #include "cmd/client_private.h"
+#include "cmd/visible.h"
 
 enum { TABLE_MAX_BYTES = 512 << 20, NUMBER_TEXT_BYTES = 512 };
 
@@ -74,6 +75,29 @@ void text_table_addf(struct text_table *table, const char *fmt, ...)
 	text_table_add(table, (struct slice){text, strlen(text)});
 }
 
+/* A cell for a terminal, in the arena; `?` where there is no room. */
+static struct slice make_visible(struct text_table *table, struct slice text)
+{
+	struct slice made = {NULL, 0};
+	struct buf out;
+	buf_init(&out, TABLE_MAX_BYTES);
+	visible_append(&out, text);
+	if (!out.failed)
+		made = arena_copy(&table->arena, out.len ? buf_slice(&out) : SLICE(""));
+	buf_release(&out);
+	return made.data ? made : SLICE("?");
+}
+
+static void make_all_visible(struct text_table *table)
+{
+	for (size_t i = 0; i < table->columns; i++)
+		table->titles[i] = make_visible(table, slice_of(table->titles[i])).data;
+	for (struct text_row *row = table->first; row; row = row->next) {
+		for (size_t i = 0; i < table->columns; i++)
+			row->cells[i] = make_visible(table, row->cells[i]);
+	}
+}
+
 /* ---- CSV (RFC 4180) ------------------------------------------------------------------------- */
 
 static void print_csv_field(struct slice text)
@@ -140,22 +164,13 @@ static void print_spaces(size_t count)
 		putchar(' ');
 }
 
-/* What a terminal would take for a command is shown as a dot. */
-static void print_plain(struct slice text)
-{
-	for (size_t i = 0; i < text.len; i++) {
-		unsigned char c = (unsigned char)text.data[i];
-		putchar(c < 0x20 || c == 0x7f ? '.' : c);
-	}
-}
-
 static void print_cell(const struct column *column, struct slice text, bool last)
 {
 	size_t pad = column->width - width_of(text);
 
 	if (column->number)
 		print_spaces(pad);
-	print_plain(text);
+	fwrite(text.data, 1, text.len, stdout);
 	if (!column->number && !last)
 		print_spaces(pad);
 	fputs(last ? "\n" : "  ", stdout);
@@ -189,8 +204,11 @@ static void print_aligned(const struct text_table *table)
 	mem_free(columns);
 }
 
-void text_table_print(const struct text_table *table, enum client_output output)
+/* A program that reads CSV gets what there is, byte for byte; people, on a terminal, see it. */
+void text_table_print(struct text_table *table, enum client_output output)
 {
+	if (output != OUTPUT_CSV || visible_is_needed())
+		make_all_visible(table);
 	if (output == OUTPUT_CSV)
 		print_csv(table);
 	else

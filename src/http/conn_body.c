@@ -58,6 +58,11 @@ static void too_large(const struct http_conn *conn, char reason[REASON_MAX_BYTES
 	const char *option = max_bytes < route->body_max_bytes ? conn->core->limits.packed_option
 							       : route->body_option;
 	stat_add(STAT_http_refused_too_large, 1);
+	if (!route->body_max_bytes) {
+		snprintf(reason, REASON_MAX_BYTES,
+			 "this takes no body: its parameters belong into the address, behind a ?");
+		return;
+	}
 	snprintf(reason, REASON_MAX_BYTES, "the %sbody is larger than %zu bytes%s%s%s",
 		 conn->packed_state ? "gzipped " : "", max_bytes, option ? " (" : "",
 		 option ? option : "", option ? ")" : "");

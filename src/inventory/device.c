@@ -14,9 +14,11 @@ static bool copy_names(struct device *device, const struct device_spec *spec, st
 {
 	struct slice *names =
 		arena_alloc(&device->arena, (spec->oidset_count + 1) * sizeof(*names));
-	const struct slice from[] = {spec->name, host, spec->credentials, spec->poller};
+	bool renamed = !slice_equal(spec->stored_as, spec->name);
+	const struct slice from[] = {spec->name, host, spec->credentials, spec->poller,
+				     renamed ? spec->stored_as : SLICE("")};
 	struct slice *const to[] = {&device->name, &device->address, &device->credentials_name,
-				    &device->poller};
+				    &device->poller, &device->stored_as};
 	for (size_t i = 0; i < ARRAY_LEN(from); i++) {
 		*to[i] = arena_copy(&device->arena, from[i].data ? from[i] : SLICE(""));
 		if (!to[i]->data)
@@ -111,6 +113,7 @@ struct device_spec device_spec_preset(void)
 				    .address = SLICE(""),
 				    .credentials = SLICE(""),
 				    .poller = SLICE(""),
+				    .stored_as = SLICE(""),
 				    .begin_ms = DEVICE_BEGIN_NOW,
 				    .end_ms = INVENTORY_FOREVER_MS};
 }
@@ -128,5 +131,6 @@ struct device_spec device_spec_of(const struct device *device, struct arena *are
 				    .end_ms = device->end_ms,
 				    .oidsets = device->oidset_names,
 				    .oidset_count = device->oidset_name_count,
-				    .poller = device->poller};
+				    .poller = device->poller,
+				    .stored_as = device->stored_as};
 }

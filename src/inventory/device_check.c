@@ -220,6 +220,7 @@ int device_spec_check(const struct device_spec *spec, const struct inventory_con
 	int err = check_name(spec, e);
 	err = err ? err : check_address(spec, host, port, e);
 	err = err || !spec->poller.len ? err : check_word(spec, "poller", spec->poller, e);
+	err = err || !spec->stored_as.len ? err : check_word(spec, "series", spec->stored_as, e);
 	err = err ? err : check_credentials(spec, known, e);
 	err = err ? err : check_oidsets(spec, known, e);
 	return err ? err : check_life(spec, e);

@@ -3,8 +3,9 @@
  *     {"address":"r1.example","port":161,"credentials":"lab","active":true,"begin":1370044800000,
  *      "end":253402127999000,"oidsets":["FastPollHC"],"poller":"site_b"}
  *
- * with times in ms, `poller` only where somebody else than the server polls it. Keys that are not
- * known are passed over: a later version may have put them. */
+ * with times in ms, `poller` only where somebody else than the server polls it, `storedAs` only
+ * where it is not the device's name. Keys that are not known are passed over: a later version may
+ * have put them. */
 #include "base/buf.h"
 #include "inventory/private.h"
 #include "wire/json.h"
@@ -34,6 +35,10 @@ void device_encode(const struct device *device, struct buf *out)
 	if (device->poller.len) {
 		json_write_key(&w, "poller");
 		json_write_string(&w, device->poller);
+	}
+	if (device->stored_as.len) {
+		json_write_key(&w, "storedAs");
+		json_write_string(&w, device->stored_as);
 	}
 	json_write_object_end(&w);
 }
@@ -72,6 +77,8 @@ int device_decode(struct slice name, struct slice text, struct arena *arena,
 	err = err ? err : decode_oidsets(oidsets, arena, spec);
 	if (!err && json_member(root, "poller"))
 		err = json_get_text(root, "poller", &spec->poller, NULL);
+	if (!err && json_member(root, "storedAs"))
+		err = json_get_text(root, "storedAs", &spec->stored_as, NULL);
 	if (err)
 		return err;
 	const char *address = arena_printf(arena, "[%.*s]:%d", (int)host.len, host.data, (int)port);

@@ -7,6 +7,8 @@
  *                  "active":true,"begin":"2020-08-24T16:34:05Z","end":"9999-12-29T23:59:59Z",
  *                  "oidsets":["Own"],"poller":"site_b"},...]}
  *
+ * with `stored_as` of a device whose polls say another name than its own,
+ *
  * which is also YAML: `oids`, `oidsets` and `devices` are what people write in files of OIDSets and
  * in lists of devices, and are read by what reads those. So there is one reader with one set of
  * checks, and a poller's copy on disk is something to look at. `definitions` is a hash of `oids`
@@ -21,7 +23,8 @@
 
 enum {
 	DEFINITIONS_BYTES = 16, /* hex digits */
-	DOCUMENT_ARENA_MAX_BYTES = 1 << 30,
+	/* What that many devices are as a tree: a dozen nodes each. */
+	DOCUMENT_ARENA_MAX_BYTES = 256 << 20,
 	ADDRESS_TEXT_BYTES = INVENTORY_ADDRESS_MAX_BYTES + 16,
 };
 
@@ -124,6 +127,8 @@ static void write_device(struct json_writer *w, const struct device *device)
 		json_write_string(w, device->oidsets[i]->name);
 	json_write_array_end(w);
 	write_text(w, "poller", device->poller);
+	if (device->stored_as.len)
+		write_text(w, "stored_as", device->stored_as);
 	json_write_object_end(w);
 }
 
@@ -288,8 +293,9 @@ static bool same(const struct device *d, const struct device_spec *spec, struct 
 {
 	bool equal = d->conf == conf && d->port == port && slice_equal(d->address, host) &&
 		     slice_equal(d->credentials_name, spec->credentials) &&
-		     d->active == spec->active && d->begin_ms == spec->begin_ms &&
-		     d->end_ms == spec->end_ms && d->oidset_name_count == spec->oidset_count;
+		     slice_equal(d->stored_as, spec->stored_as) && d->active == spec->active &&
+		     d->begin_ms == spec->begin_ms && d->end_ms == spec->end_ms &&
+		     d->oidset_name_count == spec->oidset_count;
 	for (size_t i = 0; equal && i < spec->oidset_count; i++)
 		equal = slice_equal(d->oidset_names[i], spec->oidsets[i]);
 	return equal;

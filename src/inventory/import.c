@@ -9,6 +9,8 @@ enum { COLUMNS_MAX = 16, IMPORT_DEVICES_MAX = INVENTORY_DEVICES_MAX };
 /* In both formats. */
 static const char *const keys[] = {"name",  "address", "credentials", "oidsets", "active",
 				   "begin", "end",     "poller",      NULL};
+static const char *const server_keys[] = {"name",  "address", "credentials", "oidsets",   "active",
+					  "begin", "end",     "poller",      "stored_as", NULL};
 
 struct import {
 	const char *file;
@@ -16,6 +18,7 @@ struct import {
 	struct errbuf *e;
 	struct device_spec *specs;
 	size_t count;
+	bool of_server; /* a document of document.c, which says what people do not */
 };
 
 static int refuse(const struct import *in, size_t line, const char *what, const char *why)
@@ -76,6 +79,8 @@ static int take(const struct import *in, struct device_spec *spec, size_t line, 
 		spec->credentials = text;
 	else if (strcmp(key, "poller") == 0)
 		spec->poller = text;
+	else if (strcmp(key, "stored_as") == 0)
+		spec->stored_as = text;
 	else if (strcmp(key, "oidsets") == 0)
 		return split_names(in, text, spec);
 	else if (strcmp(key, "active") == 0)
@@ -128,7 +133,7 @@ static int take_list(struct import *in, struct device_spec *spec, const struct c
 
 static int take_node(struct import *in, const struct conf_node *node)
 {
-	int err = conf_node_check_map(node, keys, in->e);
+	int err = conf_node_check_map(node, in->of_server ? server_keys : keys, in->e);
 	if (err)
 		return err;
 	struct device_spec *spec = add_spec(in, node->first ? node->first->line : node->line);
@@ -303,7 +308,7 @@ static int parse_csv(struct import *in, struct slice text)
 int device_list_read(const struct conf_node *list, struct arena *arena, struct device_spec **specs,
 		     size_t *count, struct errbuf *e)
 {
-	struct import in = {.file = list->file, .arena = arena, .e = e};
+	struct import in = {.file = list->file, .arena = arena, .e = e, .of_server = true};
 	int err = take_nodes(&in, list);
 	*specs = in.specs;
 	*count = in.count;

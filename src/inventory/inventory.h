@@ -228,6 +228,10 @@ struct device_status {
 
 struct device {
 	struct slice name;
+	/* Under which name its series, rows and texts lie, where that is not `name`:
+	 * device_stored_as.
+	 */
+	struct slice stored_as;
 	struct slice address; /* host name, IPv4, or IPv6 without brackets */
 	uint16_t port;
 	struct slice credentials_name;
@@ -250,6 +254,14 @@ struct device {
 	struct arena arena;
 };
 
+/* The name that what is stored of it has, and what is polled of it says: the one with which it was
+ * added. It stays when the device gets another name, so that there is one history; and no two
+ * devices have the same, so that one that is given a name which another had before begins anew. */
+static inline struct slice device_stored_as(const struct device *device)
+{
+	return device->stored_as.len ? device->stored_as : device->name;
+}
+
 static inline bool device_is_active(const struct device *device, int64_t now_ms)
 {
 	return device->active && device->begin_ms <= now_ms && now_ms < device->end_ms;
@@ -269,6 +281,10 @@ struct inventory {
 	struct inventory_conf *conf;
 	const struct device *const *devices; /* ascending by name */
 	size_t device_count;
+	/* Of them, those whose device_stored_as is another than their name; ascending by that.
+	 */
+	const struct device **renamed;
+	size_t renamed_count;
 	uint64_t number; /* rises from picture to picture */
 
 	/* private */
@@ -278,6 +294,12 @@ struct inventory {
 void inventory_take(const struct inventory *inventory);
 void inventory_release(const struct inventory *inventory); /* NULL is allowed */
 const struct device *inventory_device(const struct inventory *inventory, struct slice name);
+/* By device_stored_as. */
+const struct device *inventory_device_stored(const struct inventory *inventory,
+					     struct slice stored_as);
+/* The name under which lies what is stored of the device of a name; the name itself where there is
+ * none. */
+struct slice inventory_stored_as(const struct inventory *inventory, struct slice name);
 
 /* ---- Changing it ---------------------------------------------------------------------------- */
 
@@ -291,6 +313,7 @@ struct device_spec {
 	const struct slice *oidsets;
 	size_t oidset_count;
 	struct slice poller;
+	struct slice stored_as; /* of what is stored or came from a server; people do not say it */
 	/* Where it stands, for sentences about it; file NULL: nowhere. */
 	const char *file;
 	size_t line;
@@ -307,7 +330,7 @@ struct device_spec device_spec_of(const struct device *device, struct arena *are
 enum inventory_op {
 	INVENTORY_ADD,    /* devices that are not there; all of them or none */
 	INVENTORY_CHANGE, /* devices that are there: all of them or none */
-	/* specs[0].name becomes `to`; what is stored of it stays under the old name. */
+	/* specs[0].name becomes `to`, with all that is stored of it. */
 	INVENTORY_RENAME,
 	INVENTORY_REMOVE, /* specs[].name; what is stored of them stays, see device_wipe */
 };
@@ -380,7 +403,8 @@ int device_list_parse(const char *file, struct slice text, struct arena *arena,
 
 /* ---- Pollers elsewhere ---------------------------------------------------------------------- */
 
-enum { INVENTORY_DOCUMENT_MAX_BYTES = 256 << 20 };
+/* 100,000 devices of some 300 bytes. */
+enum { INVENTORY_DOCUMENT_MAX_BYTES = 32 << 20 };
 
 /* What a poller of that name has to know, see document.c; `out` has failed where it is too long. */
 void inventory_document_write(const struct inventory *inventory, struct slice poller,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/hash_set.h"
 #include "base/log.h"
 #include "inventory/private.h"
 
@@ -260,6 +261,47 @@ static int check_there(struct inventory_change *change, bool must_be)
 	return 0;
 }
 
+/* ---- Changes: names that series have -------------------------------------------------------- */
+
+static struct hash128 hash_of_name(struct slice name)
+{
+	return hash128(name.data, name.len, 0);
+}
+
+/* So much of it, or less so that no character is cut. */
+static size_t cut_len(struct slice name, size_t room)
+{
+	size_t len = name.len < room ? name.len : room;
+	while (len && len < name.len && ((unsigned char)name.data[len] & 0xc0) == 0x80)
+		len--;
+	return len;
+}
+
+/* NAME, or NAME~2, NAME~3 and so on: the first that is not in the set, which then has it. Made in
+ * `text`. */
+static struct slice take_free_name(struct hash_set *taken, struct slice name,
+				   char text[INVENTORY_NAME_MAX_BYTES])
+{
+	char suffix[24] = "";
+	for (size_t number = 2;; number++) {
+		size_t suffix_len = strlen(suffix);
+		size_t len = cut_len(name, INVENTORY_NAME_MAX_BYTES - suffix_len);
+		struct slice made = {text, len + suffix_len};
+		if (len)
+			memcpy(text, name.data, len);
+		memcpy(text + len, suffix, suffix_len);
+		if (hash_set_add(taken, hash_of_name(made), SIZE_MAX))
+			return made;
+		snprintf(suffix, sizeof(suffix), "~%zu", number);
+	}
+}
+
+static void note_stored(const struct inventory *picture, struct hash_set *taken)
+{
+	for (size_t i = 0; i < picture->device_count; i++)
+		hash_set_add(taken, hash_of_name(device_stored_as(picture->devices[i])), SIZE_MAX);
+}
+
 /* ---- Changes: the next picture -------------------------------------------------------------- */
 
 /* What it names is what it named before, though the configuration may no longer have it: a device
@@ -280,12 +322,14 @@ static bool names_as_before(const struct inventory_change *change, const struct 
 	return true;
 }
 
+/* `same`: the device that it is the next version of; NULL: a new one. */
 static const struct device *make_device(struct inventory_change *change,
-					const struct device_spec *spec)
+					const struct device_spec *spec, const struct device *same,
+					struct slice stored_as)
 {
 	struct inventory_keeper *keeper = change->keeper;
-	const struct device *before = inventory_device(keeper->picture, spec->name);
 	struct device_spec made = *spec;
+	made.stored_as = stored_as;
 	struct slice host = {NULL, 0};
 	uint16_t port = 0;
 	change->fault = (size_t)(spec - change->specs);
@@ -293,14 +337,14 @@ static const struct device *make_device(struct inventory_change *change,
 		change->fault = 0; /* the new name of the first */
 	if (made.begin_ms == DEVICE_BEGIN_NOW)
 		made.begin_ms = clock_wall_ms(keeper->options.clock);
-	bool known = names_as_before(change, before, spec);
+	bool known = names_as_before(change, same, spec);
 	if (device_spec_check(&made, known ? NULL : keeper->options.conf, &host, &port,
 			      &change->error))
 		return NULL;
 	/* Another poller has not said anything of it yet. */
-	bool same_poller = before && slice_equal(before->poller, made.poller);
+	bool same_poller = same && slice_equal(same->poller, made.poller);
 	struct device *device = device_new(&made, host, port, keeper->options.conf,
-					   same_poller ? before->state : NULL);
+					   same_poller ? same->state : NULL);
 	if (!device)
 		device_refuse(spec, &change->error, ERR_LIMIT, "is too long");
 	return device;
@@ -346,20 +390,39 @@ static int delete_device(struct inventory_change *change, struct slice name)
 }
 
 static int add_made(struct inventory_change *change, const struct device_spec *spec,
-		    struct list *list)
+		    const struct device *same, struct slice stored_as, struct list *list)
 {
-	const struct device *device = make_device(change, spec);
+	const struct device *device = make_device(change, spec, same, stored_as);
 	if (!device)
 		return ERR_INVALID;
 	list->devices[list->count++] = device;
 	return put_device(change, device);
 }
 
-static int fill_put(struct inventory_change *change, struct list *list)
+/* The data of a name that the device does not have any more, or that another has, stay whose they
+ * are. */
+static int fill_add(struct inventory_change *change, struct list *list)
+{
+	struct hash_set taken = {NULL};
+	char text[INVENTORY_NAME_MAX_BYTES];
+	int err = 0;
+	note_stored(change->keeper->picture, &taken);
+	for (size_t i = 0; i < change->count && !err; i++) {
+		const struct device_spec *spec = &change->specs[i];
+		err = add_made(change, spec, NULL, take_free_name(&taken, spec->name, text), list);
+	}
+	hash_set_release(&taken);
+	return err;
+}
+
+static int fill_change(struct inventory_change *change, struct list *list)
 {
 	int err = 0;
-	for (size_t i = 0; i < change->count && !err; i++)
-		err = add_made(change, &change->specs[i], list);
+	for (size_t i = 0; i < change->count && !err; i++) {
+		const struct device_spec *spec = &change->specs[i];
+		const struct device *same = inventory_device(change->keeper->picture, spec->name);
+		err = add_made(change, spec, same, device_stored_as(same), list);
+	}
 	return err;
 }
 
@@ -379,10 +442,10 @@ static int fill_rename(struct inventory_change *change, struct list *list)
 		return errbuf_set(&change->error, ERR_EXISTS, "device " SHOWN ": is there already",
 				  SHOWN_OF(change->to));
 	arena_init(&arena, DEVICE_MAX_BYTES);
-	struct device_spec spec =
-		device_spec_of(inventory_device(picture, change->specs[0].name), &arena);
+	const struct device *same = inventory_device(picture, change->specs[0].name);
+	struct device_spec spec = device_spec_of(same, &arena);
 	spec.name = change->to;
-	int err = add_made(change, &spec, list);
+	int err = add_made(change, &spec, same, device_stored_as(same), list);
 	err = err ? err : delete_device(change, change->specs[0].name);
 	arena_release(&arena);
 	return err;
@@ -392,8 +455,8 @@ static const struct {
 	bool must_be; /* there; else it must not be */
 	int (*fill)(struct inventory_change *change, struct list *list);
 } ops[] = {
-	[INVENTORY_ADD] = {false, fill_put},
-	[INVENTORY_CHANGE] = {true, fill_put},
+	[INVENTORY_ADD] = {false, fill_add},
+	[INVENTORY_CHANGE] = {true, fill_change},
 	[INVENTORY_RENAME] = {true, fill_rename},
 	[INVENTORY_REMOVE] = {true, fill_remove},
 };

@@ -150,7 +150,8 @@ void loop_udp_read(struct loop_udp *udp, bool on)
 bool loop_udp_read_now(struct loop_udp *udp)
 {
 	bool more;
-	return read_some(udp, &more) > 0;
+	(void)read_some(udp, &more);
+	return more;
 }
 
 uint32_t loop_udp_lost(struct loop_udp *udp)

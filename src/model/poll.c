@@ -206,15 +206,34 @@ static void take_unsigned(struct decoder *d, size_t column)
 	d->c = c;
 }
 
+/* Counters too, beside a row that has none. */
+static void take_mixed(struct decoder *d, size_t column)
+{
+	struct cursor c = d->c;
+	struct value *value = d->values + column;
+	for (size_t row = 0; row < d->rows; row++, value += d->columns) {
+		uint8_t type = cursor_u8(&c);
+		if (type == VALUE_U64) {
+			*value = value_u64(cursor_varint(&c));
+			continue;
+		}
+		d->c = c;
+		take_value(d, row, column, type);
+		c = d->c;
+	}
+	d->c = c;
+}
+
 static void take_column(struct decoder *d, size_t column)
 {
 	uint8_t type = cursor_u8(&d->c);
-	if (type == VALUE_U64) {
+	if (type == VALUE_U64)
 		take_unsigned(d, column);
-		return;
-	}
-	for (size_t row = 0; row < d->rows; row++)
-		take_value(d, row, column, type == TYPE_MIXED ? cursor_u8(&d->c) : type);
+	else if (type == TYPE_MIXED)
+		take_mixed(d, column);
+	else
+		for (size_t row = 0; row < d->rows; row++)
+			take_value(d, row, column, type);
 }
 
 static bool take_memory(struct decoder *d, struct arena *arena, int64_t **row_ts_ms)
@@ -285,22 +304,31 @@ static int check_length(const char *what, struct slice name, size_t min, size_t 
 			  min, max);
 }
 
-int poll_begin(struct poll_builder *b, struct slice device, struct slice oidset, int64_t ts_ms,
-	       struct errbuf *e)
+int poll_begin_again(struct poll_builder *b, struct slice device, int64_t ts_ms, struct errbuf *e)
 {
 	int err = check_length("the name of a device", device, 1, POLL_NAME_MAX_BYTES, e);
-	if (!err)
-		err = check_length("the name of an OIDSet", oidset, 1, POLL_NAME_MAX_BYTES, e);
 	if (err)
 		return err;
 	buf_clear(&b->device);
-	buf_clear(&b->oidset);
-	buf_clear(&b->columns);
 	buf_clear(&b->rows);
 	buf_clear(&b->texts);
-	b->row_count = b->column_count = 0;
+	b->row_count = 0;
+	b->has_texts = false;
 	b->ts_ms = ts_ms;
 	buf_append(&b->device, device.data, device.len);
+	return 0;
+}
+
+int poll_begin(struct poll_builder *b, struct slice device, struct slice oidset, int64_t ts_ms,
+	       struct errbuf *e)
+{
+	int err = check_length("the name of an OIDSet", oidset, 1, POLL_NAME_MAX_BYTES, e);
+	err = err ? err : poll_begin_again(b, device, ts_ms, e);
+	if (err)
+		return err;
+	buf_clear(&b->oidset);
+	buf_clear(&b->columns);
+	b->column_count = 0;
 	buf_append(&b->oidset, oidset.data, oidset.len);
 	return 0;
 }
@@ -347,6 +375,26 @@ static int check_row(const struct poll_builder *b, const struct slice *parts, si
 	return 0;
 }
 
+/* ERR_LIMIT: nothing was appended. */
+static int append_path(struct buf *out, const struct slice *parts, size_t part_count)
+{
+	size_t bytes = VARINT_BYTES_MAX;
+	for (size_t i = 0; i < part_count; i++)
+		bytes += VARINT_BYTES_MAX + parts[i].len;
+	uint8_t *room = (uint8_t *)buf_reserve(out, bytes), *at = room;
+	if (!room)
+		return ERR_LIMIT;
+	at += varint_put(at, part_count);
+	for (size_t i = 0; i < part_count; i++) {
+		at += varint_put(at, parts[i].len);
+		if (parts[i].len)
+			memcpy(at, parts[i].data, parts[i].len);
+		at += parts[i].len;
+	}
+	out->len += (size_t)(at - room);
+	return 0;
+}
+
 static void make_room(struct poll_builder *b)
 {
 	if (b->row_count == b->row_cap) {
@@ -366,12 +414,7 @@ int poll_add_row(struct poll_builder *b, const struct slice *parts, size_t part_
 	int err = check_row(b, parts, part_count, e);
 	if (err)
 		return err;
-	size_t before = b->rows.len;
-	append_varint(&b->rows, part_count);
-	for (size_t i = 0; i < part_count; i++)
-		append_text(&b->rows, parts[i]);
-	if (b->rows.failed) {
-		b->rows.len = before;
+	if (append_path(&b->rows, parts, part_count)) {
 		b->rows.failed = false;
 		return errbuf_set(e, ERR_LIMIT, "a poll of more than %zu rows", b->row_count);
 	}
@@ -399,6 +442,17 @@ void poll_set(struct poll_builder *b, size_t row, size_t column, struct value va
 	};
 }
 
+void poll_set_row(struct poll_builder *b, size_t row, const struct value *values)
+{
+	ASSERT(row < b->row_count);
+	struct poll_cell *cells = b->cells + row * b->column_count;
+	for (size_t i = 0; i < b->column_count; i++) {
+		cells[i].bits = values[i].bits;
+		cells[i].len = 0;
+		cells[i].type = (uint8_t)values[i].type;
+	}
+}
+
 int poll_set_text(struct poll_builder *b, size_t row, size_t column, struct slice text, bool json,
 		  struct errbuf *e)
 {
@@ -417,6 +471,7 @@ int poll_set_text(struct poll_builder *b, size_t row, size_t column, struct slic
 				  POLL_BYTES_MAX);
 	}
 	b->cells[row * b->column_count + column] = cell;
+	b->has_texts = true;
 	return 0;
 }
 
@@ -450,25 +505,60 @@ static uint8_t column_type(const struct poll_builder *b, size_t column)
 	return type;
 }
 
-/* Nearly all columns are of this kind. */
-static void append_counters(const struct poll_builder *b, size_t column, struct buf *out)
+/* Nearly all columns are of this kind. False: this one is not, or there is no room, and nothing was
+ * appended. */
+static bool append_counters(const struct poll_builder *b, size_t column, struct buf *out)
 {
-	uint8_t *room = (uint8_t *)buf_reserve(out, b->row_count * VARINT_BYTES_MAX), *at = room;
+	if (!b->row_count || b->cells[column].type != VALUE_U64)
+		return false;
+	const struct poll_cell *cell = b->cells + column;
+	const struct poll_cell *end = cell + b->row_count * b->column_count;
+	uint8_t *room = (uint8_t *)buf_reserve(out, 1 + b->row_count * VARINT_BYTES_MAX);
+	uint8_t *at = room;
 	if (!room)
-		return;
-	for (size_t row = 0; row < b->row_count; row++)
-		at += varint_put(at, b->cells[row * b->column_count + column].bits);
+		return false;
+	*at++ = VALUE_U64;
+	for (; cell < end; cell += b->column_count) {
+		if (cell->type != VALUE_U64)
+			return false;
+		at += varint_put(at, cell->bits);
+	}
 	out->len += (size_t)(at - room);
+	return true;
+}
+
+/* Numbers, here and there none: as the row of scalars has it beside those of interfaces. False:
+ * there is a text, or no room, and nothing was appended. */
+static bool append_numbers(const struct poll_builder *b, size_t column, struct buf *out)
+{
+	const struct poll_cell *cell = b->cells + column,
+			       *end = cell + b->row_count * b->column_count;
+	uint8_t *room = (uint8_t *)buf_reserve(out, 1 + b->row_count * (1 + VARINT_BYTES_MAX));
+	uint8_t *at = room;
+	if (!room)
+		return false;
+	*at++ = TYPE_MIXED;
+	for (; cell < end; cell += b->column_count) {
+		*at++ = cell->type;
+		if (cell->type == VALUE_U64)
+			at += varint_put(at, cell->bits);
+		else if (cell->type == VALUE_I64)
+			at += varint_put(at, zigzag_encode((int64_t)cell->bits));
+		else if (cell->type != VALUE_NONE)
+			return false;
+	}
+	out->len += (size_t)(at - room);
+	return true;
 }
 
 static void append_column(const struct poll_builder *b, size_t column, struct buf *out)
 {
-	uint8_t type = column_type(b, column);
-	buf_append(out, &type, 1);
-	if (type == VALUE_U64) {
-		append_counters(b, column, out);
+	if (append_counters(b, column, out))
 		return;
-	}
+	uint8_t type = column_type(b, column);
+	if (type == TYPE_MIXED && append_numbers(b, column, out))
+		return;
+	buf_append(out, &type, 1);
 	for (size_t row = 0; row < b->row_count; row++) {
 		const struct poll_cell *cell = &b->cells[row * b->column_count + column];
 		if (type == TYPE_MIXED)
@@ -480,7 +570,7 @@ static void append_column(const struct poll_builder *b, size_t column, struct bu
 static size_t count_texts(const struct poll_builder *b)
 {
 	size_t count = 0;
-	for (size_t i = 0; i < b->row_count * b->column_count; i++)
+	for (size_t i = 0; b->has_texts && i < b->row_count * b->column_count; i++)
 		count += b->cells[i].type >= TYPE_TEXT;
 	return count;
 }
@@ -495,15 +585,24 @@ static void append_names(const struct poll_builder *b, struct buf *out)
 	buf_append(out, b->rows.data, b->rows.len);
 }
 
+static void append_times(const struct poll_builder *b, struct buf *out)
+{
+	uint8_t *room = (uint8_t *)buf_reserve(out, b->row_count * VARINT_BYTES_MAX), *at = room;
+	if (!room)
+		return;
+	for (size_t i = 0; i < b->row_count; i++) {
+		uint64_t after_ms = (uint64_t)b->row_ts_ms[i] - (uint64_t)b->ts_ms;
+		at += varint_put(at, zigzag_encode((int64_t)after_ms));
+	}
+	out->len += (size_t)(at - room);
+}
+
 static void append_values(const struct poll_builder *b, uint32_t part, struct buf *out)
 {
 	buf_append(out, &b->ts_ms, sizeof(b->ts_ms));
 	append_varint(out, part);
 	append_varint(out, count_texts(b));
-	for (size_t i = 0; i < b->row_count; i++) {
-		uint64_t after_ms = (uint64_t)b->row_ts_ms[i] - (uint64_t)b->ts_ms;
-		append_varint(out, zigzag_encode((int64_t)after_ms));
-	}
+	append_times(b, out);
 	for (size_t i = 0; i < b->column_count; i++)
 		append_column(b, i, out);
 }

@@ -93,6 +93,7 @@ struct poll_builder {
 	size_t row_count, column_count;
 	int64_t ts_ms;
 	/* private */
+	bool has_texts;
 	int64_t *row_ts_ms;
 	struct poll_cell *cells;
 	size_t row_cap, cell_cap;
@@ -104,6 +105,9 @@ void poll_builder_release(struct poll_builder *builder);
 /* Empties it. ERR_INVALID: a name is empty or too long. */
 int poll_begin(struct poll_builder *builder, struct slice device, struct slice oidset,
 	       int64_t ts_ms, struct errbuf *e) MUST_CHECK;
+/* The same, with the OIDSet and the columns of the poll before. */
+int poll_begin_again(struct poll_builder *builder, struct slice device, int64_t ts_ms,
+		     struct errbuf *e) MUST_CHECK;
 /* ERR_INVALID: the name is empty or too long; ERR_LIMIT: too many. Only before the first row. Of
  * columns with equal names both are kept. */
 int poll_add_column(struct poll_builder *builder, struct slice name, struct errbuf *e) MUST_CHECK;
@@ -115,6 +119,8 @@ int poll_add_row(struct poll_builder *builder, const struct slice *parts, size_t
 /* The reply's time of a row that was added. */
 void poll_set_time(struct poll_builder *builder, size_t row, int64_t ts_ms);
 void poll_set(struct poll_builder *builder, size_t row, size_t column, struct value value);
+/* All of a row: `values` by column. */
+void poll_set_row(struct poll_builder *builder, size_t row, const struct value *values);
 /* `text` is copied. ERR_INVALID: it is too long; ERR_LIMIT: the message is full. */
 int poll_set_text(struct poll_builder *builder, size_t row, size_t column, struct slice text,
 		  bool json, struct errbuf *e) MUST_CHECK;

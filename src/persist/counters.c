@@ -174,7 +174,7 @@ static void counters_store(struct persister *persister, struct persist_batch *ba
 	else if (rows)
 		counters_open_series(c, rows);
 	else
-		counters_fill(c);
+		counters_look_up_texts(c);
 }
 
 static void counters_stored(struct persister *persister, struct persist_batch *batch, int err)

@@ -1,6 +1,6 @@
 /* Private: the persister of counters, divided by its steps: counters.c takes a batch on,
- * counters_open.c opens and restores what is not known, counters_fill.c puts values into the write.
- */
+ * counters_open.c opens and restores what is not known, counters_texts.c does so for texts and puts
+ * them into the write, counters_fill.c all else. */
 #ifndef PERSIST_COUNTERS_H
 #define PERSIST_COUNTERS_H
 
@@ -8,6 +8,7 @@
 #include "persist/persister.h"
 
 struct deriver;
+struct looking_up;
 struct restoring;
 
 /* A poll of the batch at work. */
@@ -39,6 +40,7 @@ struct counters {
 	bool open_begun; /* and not finished */
 	struct store_read *restore;
 	struct restoring *restorings;
+	struct looking_up *looking_up; /* newest texts; NULL: none are */
 	struct deriver *deriver;
 	uint64_t generation; /* of the store's series, when it was last looked at */
 	/* OIDs whose kind and home the catalog was told of by this process. */
@@ -55,10 +57,31 @@ void counters_forget(struct counters *counters);
 bool counters_row_is_closed(const struct layout *layout, const struct poll_values *values,
 			    size_t row);
 
-/* Opens the series of so many rows and reads their newest values; goes on with counters_fill. */
+/* Opens the series of so many rows and reads their newest values; goes on with
+ * counters_look_up_texts. */
 void counters_open_series(struct counters *counters, size_t rows);
+
+/* Reads the newest texts of places that have one now and did not before; goes on with
+ * counters_fill.
+ */
+void counters_look_up_texts(struct counters *counters);
 
 /* Puts what the items hold into the batch's write, and finishes. */
 void counters_fill(struct counters *counters);
+
+/* What has become of a batch's values. */
+struct tally {
+	int64_t stored, repeated, refused_order, refused_value, refused_series, refused_name,
+		refused_time;
+};
+
+/* ERR_LIMIT: the write is full. */
+int counters_fill_texts(struct counters *counters, const struct item *item, int64_t now_ms,
+			struct tally *tally) MUST_CHECK;
+
+/* Of a row at an impossible time nothing is taken. */
+bool counters_is_time(const struct counters *counters, int64_t ts_ms, int64_t now_ms);
+/* How long its raw data are kept; 0: for ever. */
+int64_t counters_ttl_ms(const struct counters *counters, const struct layout *layout);
 
 #endif

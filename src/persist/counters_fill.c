@@ -1,11 +1,7 @@
-/* Values and texts of polls, into the write. */
-#include "base/cursor.h"
+/* Values of polls, into the write. */
 #include "base/stats.h"
 #include "model/counter_key.h"
 #include "persist/counters.h"
-#include "wire/json.h"
-
-enum { TEXT_JSON_MAX_BYTES = 8 * POLL_TEXT_MAX_BYTES };
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
@@ -21,16 +17,8 @@ static bool fit(const struct layout *layout, size_t column, struct value *v)
 		if (d >= 0 && d < 0x1p64 && d == (double)(uint64_t)d)
 			*v = value_u64((uint64_t)d);
 	}
-	if (v->type != VALUE_U64)
-		return false;
-	return layout->oids[column]->type == OID_COUNTER64 || v->bits <= UINT32_MAX;
+	return v->type == VALUE_U64 && v->bits <= layout->most[column];
 }
-
-/* What has become of a batch's values. */
-struct tally {
-	int64_t stored, repeated, refused_order, refused_value, refused_series, refused_name,
-		refused_time;
-};
 
 /* Whether the value is to be written. */
 static bool admit(const struct layout *layout, size_t row, size_t column, int64_t ts_ms,
@@ -60,7 +48,7 @@ static bool admit(const struct layout *layout, size_t row, size_t column, int64_
 	return true;
 }
 
-static int64_t ttl_of(const struct counters *c, const struct layout *layout)
+int64_t counters_ttl_ms(const struct counters *c, const struct layout *layout)
 {
 	return layout->oidset->ttl_ms ? layout->oidset->ttl_ms : c->persister.base.retention_ms;
 }
@@ -75,29 +63,44 @@ struct filling {
 	uint16_t columns[POLL_COLUMNS_MAX];
 };
 
-/* Nearly always all values of a row are later than whatever is known of it: then nothing has to be
- * looked up value by value. */
-static void admit_row(const struct layout *layout, size_t row, struct filling *f,
-		      struct tally *tally)
+/* Nearly always all values of a row are numbers as they are stored, of open series, and later than
+ * whatever is known of it: then nothing has to be looked up value by value. False: not so. */
+static bool admit_whole(const struct layout *layout, size_t row, struct filling *f)
 {
 	size_t root = layout_root(layout, row), columns = layout->column_count, n = 0;
 	const struct layout_row *r = &layout->rows[root];
 	const uint8_t *offsets = layout->offsets + root * columns;
-	uint64_t base = r->handles_base;
-	bool plain = !layout->handles && !layout->ts_ms && f->ts_ms > r->ts_ms;
-	for (size_t col = 0; col < columns; col++) {
+	unsigned others = 0;
+	if (layout->handles || layout->ts_ms || f->ts_ms <= r->ts_ms)
+		return false;
+	for (size_t col = 0; col < columns; col++) { /* without a branch on any of it */
 		struct value v = f->values[col];
-		if (v.type == VALUE_NONE)
-			continue;
-		bool known = plain && offsets[col] != PLACE_CLOSED &&
-			     layout->columns[col] < COLUMN_TEXT && fit(layout, col, &v);
-		if (!known && !admit(layout, row, col, f->ts_ms, &v, tally))
-			continue;
+		unsigned there = v.type != VALUE_NONE;
+		others |= there & ((unsigned)(v.type != VALUE_U64) |
+				   (unsigned)(v.bits > layout->most[col]) |
+				   (unsigned)(offsets[col] == PLACE_CLOSED) |
+				   (unsigned)(layout->columns[col] >= COLUMN_TEXT));
 		f->columns[n] = (uint16_t)col;
-		f->handles[n] = known ? base + offsets[col] : layout_handle(layout, row, col);
-		f->taken[n++] = v;
+		f->handles[n] = r->handles_base + offsets[col];
+		f->taken[n] = v;
+		n += there;
 	}
 	f->count = n;
+	return !others;
+}
+
+static void admit_each(const struct layout *layout, size_t row, struct filling *f,
+		       struct tally *tally)
+{
+	f->count = 0;
+	for (size_t col = 0; col < layout->column_count; col++) {
+		struct value v = f->values[col];
+		if (v.type == VALUE_NONE || !admit(layout, row, col, f->ts_ms, &v, tally))
+			continue;
+		f->columns[f->count] = (uint16_t)col;
+		f->handles[f->count] = layout_handle(layout, row, col);
+		f->taken[f->count++] = v;
+	}
 }
 
 /* One row: its accepted values in one piece. ERR_LIMIT: the write is full, nothing is changed. */
@@ -108,12 +111,13 @@ static int fill_row(struct counters *c, const struct item *item, size_t row, str
 	struct tally before = *tally;
 	f.values = item->values.values + row * layout->column_count;
 	f.ts_ms = item->values.row_ts_ms[row];
-	admit_row(layout, row, &f, tally);
+	if (!admit_whole(layout, row, &f))
+		admit_each(layout, row, &f, tally);
 	if (!f.count)
 		return 0;
 	int err = store_append(c->batch->write, TABLE_RAW_DATA, layout->oidset->frequency_ms,
-			       retention_class_for(ttl_of(c, layout)), f.ts_ms, f.handles, f.count,
-			       f.taken);
+			       retention_class_for(counters_ttl_ms(c, layout)), f.ts_ms, f.handles,
+			       f.count, f.taken);
 	if (err) {
 		*tally = before;
 		return err;
@@ -125,8 +129,7 @@ static int fill_row(struct counters *c, const struct item *item, size_t row, str
 	return 0;
 }
 
-/* Of a row at an impossible time nothing is taken. */
-static bool is_time(const struct counters *c, int64_t ts_ms, int64_t now_ms)
+bool counters_is_time(const struct counters *c, int64_t ts_ms, int64_t now_ms)
 {
 	return ts_ms > 0 && ts_ms - c->persister.base.future_max_ms <= now_ms;
 }
@@ -139,88 +142,6 @@ static size_t values_in_row(const struct item *item, size_t row)
 	return count;
 }
 
-/* ---- Texts ----------------------------------------------------------------------------------- */
-
-/* The document's row key, in the batch's arena, as a part of the cell's. */
-static int text_row_key(struct counters *c, const struct item *item, const struct poll_text *text,
-			struct slice *made)
-{
-	const struct oidset *set = item->layout->oidset;
-	const struct poll_row *row = &item->names.rows[text->row];
-	struct counter_key key = {
-		.ns = COUNTER_TENANT,
-		.device = item->layout->device,
-		.oidset = set->set_name,
-		.oid = item->layout->oids[text->column]->name,
-		.path_count = row->part_count,
-		.freq_ms = set->frequency_ms,
-	};
-	struct buf out;
-	memcpy(key.path, row->parts, sizeof(key.path));
-	buf_init(&out, COUNTER_KEY_MAX_BYTES);
-	int err = counter_key_encode(&key, &out);
-	if (!err)
-		*made = arena_copy(&c->batch->arena, buf_slice(&out));
-	buf_release(&out);
-	return err ? err : made->data ? 0 : ERR_LIMIT;
-}
-
-static int text_json(struct counters *c, const struct poll_text *text, struct slice *json)
-{
-	struct buf out;
-	*json = text->text;
-	if (text->json)
-		return 0;
-	buf_init(&out, TEXT_JSON_MAX_BYTES);
-	json_append_string(&out, text->text);
-	*json = arena_copy(&c->batch->arena, buf_slice(&out));
-	buf_release(&out);
-	return json->data ? 0 : ERR_LIMIT;
-}
-
-/* Whatever its OID's type: a device that says "n/a" has said something. */
-static int fill_text(struct counters *c, const struct item *item, const struct poll_text *text,
-		     int64_t now_ms, struct tally *tally)
-{
-	const struct layout *layout = item->layout;
-	int64_t ts_ms = item->values.row_ts_ms[text->row];
-	struct slice row_key, json;
-	uint8_t column[8];
-	if (layout->columns[text->column] == COLUMN_UNKNOWN) {
-		tally->refused_name++;
-		return 0;
-	}
-	if (!is_time(c, ts_ms, now_ms)) {
-		tally->refused_time++;
-		return 0;
-	}
-	int err = text_row_key(c, item, text, &row_key);
-	if (err == ERR_INVALID) {
-		tally->refused_series++;
-		return 0;
-	}
-	err = err ? err : text_json(c, text, &json);
-	if (err)
-		return err;
-	be64_put(column, (uint64_t)ts_ms);
-	struct store_parts key = {.part = {row_key}};
-	struct store_parts at = {.part = {{(const char *)column, sizeof(column)}}};
-	int64_t ttl_ms = ttl_of(c, layout);
-	err = store_cell_put(c->batch->write, TABLE_RAW_TEXT, &key, &at, json,
-			     store_stamp(c->persister.base.store), ttl_ms ? ts_ms + ttl_ms : 0);
-	tally->stored += !err;
-	return err;
-}
-
-static int fill_texts(struct counters *c, const struct item *item, int64_t now_ms,
-		      struct tally *tally)
-{
-	int err = 0;
-	for (size_t i = 0; i < item->values.text_count && !err; i++)
-		err = fill_text(c, item, &item->values.texts[i], now_ms, tally);
-	return err;
-}
-
 /* ---- A batch --------------------------------------------------------------------------------- */
 
 static int fill_item(struct counters *c, const struct item *item, struct tally *tally)
@@ -228,12 +149,12 @@ static int fill_item(struct counters *c, const struct item *item, struct tally *
 	int64_t now_ms = clock_wall_ms(c->persister.base.clock);
 	int err = 0;
 	for (size_t r = 0; r < item->layout->row_count && !err; r++) {
-		if (is_time(c, item->values.row_ts_ms[r], now_ms))
+		if (counters_is_time(c, item->values.row_ts_ms[r], now_ms))
 			err = fill_row(c, item, r, tally);
 		else
 			tally->refused_time += (int64_t)values_in_row(item, r);
 	}
-	return err ? err : fill_texts(c, item, now_ms, tally);
+	return err ? err : counters_fill_texts(c, item, now_ms, tally);
 }
 
 static void count(const struct tally *tally)

@@ -49,7 +49,7 @@ static void restore_end(struct counters *c, int err)
 		counters_forget(c);
 		counters_finish(c, err);
 	} else {
-		counters_fill(c);
+		counters_look_up_texts(c);
 	}
 }
 
@@ -255,7 +255,7 @@ void counters_open_series(struct counters *c, size_t rows)
 			err = add_rows(c, &c->items[i]);
 	}
 	if (!err && !c->group_count) {
-		counters_fill(c);
+		counters_look_up_texts(c);
 		return;
 	}
 	c->open = (struct catalog_open){

@@ -36,7 +36,7 @@ struct deriver {
 /* ---- The table of a source ------------------------------------------------------------------- */
 
 /* All OIDs of the OIDSet that rates are made of, in its order. */
-static int make_columns(struct derivation *d, const struct oidset *set)
+static int make_columns(struct derivation *d, const struct oidset *set, struct errbuf *e)
 {
 	struct rate_column *columns = arena_zalloc(&d->arena, set->oid_count * sizeof(*columns));
 	if (!columns)
@@ -46,6 +46,9 @@ static int make_columns(struct derivation *d, const struct oidset *set)
 		d->table.column_count += rate_column_of(set->oids[i], &columns[at]);
 	}
 	d->table.columns = columns;
+	if (d->table.column_count > RATE_COLUMNS_MAX)
+		return errbuf_set(e, ERR_LIMIT, "an OIDSet has at most %d OIDs to be aggregated",
+				  RATE_COLUMNS_MAX);
 	return 0;
 }
 
@@ -59,16 +62,32 @@ static size_t find_column(const struct layout *layout, struct slice oid)
 	return c;
 }
 
-static uint64_t handle_at(const struct layout *layout, size_t row, struct slice oid)
+/* Where a layout has what a table is made of. */
+struct columns_at {
+	size_t counters[RATE_COLUMNS_MAX];
+	size_t uptime, discontinuity, speed;
+};
+
+static struct columns_at find_columns(const struct rate_table *table, const struct layout *layout)
 {
-	size_t column = find_column(layout, oid);
+	struct columns_at at = {
+		.uptime = find_column(layout, SLICE("sysUpTime")),
+		.discontinuity = find_column(layout, SLICE("ifCounterDiscontinuityTime")),
+		.speed = find_column(layout, SLICE("ifHighSpeed")),
+	};
+	for (size_t c = 0; c < table->column_count; c++)
+		at.counters[c] = find_column(layout, table->columns[c].name);
+	return at;
+}
+
+static uint64_t handle_at(const struct layout *layout, size_t row, size_t column)
+{
 	return column < layout->column_count ? layout_handle(layout, row, column) : 0;
 }
 
 /* By the speed that was polled beside it. */
-static uint64_t octets_max(const struct layout *layout, size_t row)
+static uint64_t octets_max(const struct layout *layout, size_t row, size_t column)
 {
-	size_t column = find_column(layout, SLICE("ifHighSpeed"));
 	if (column == layout->column_count)
 		return 0;
 	struct newest speed = layout_newest(layout, row, column);
@@ -76,35 +95,36 @@ static uint64_t octets_max(const struct layout *layout, size_t row)
 }
 
 /* ERR_NOT_FOUND: it has no counters, nor what tells about those of another row. */
-static int make_row(struct derivation *d, const struct layout *layout, size_t r,
-		    struct rate_row *row)
+static int make_row(struct derivation *d, const struct layout *layout, const struct columns_at *at,
+		    size_t r, struct rate_row *row)
 {
 	uint64_t *handles = arena_zalloc(&d->arena, d->table.column_count * sizeof(*handles));
 	bool any = false;
 	if (!handles)
 		return ERR_LIMIT;
 	for (size_t c = 0; c < d->table.column_count; c++) {
-		handles[c] = handle_at(layout, r, d->table.columns[c].name);
+		handles[c] = handle_at(layout, r, at->counters[c]);
 		any = any || handles[c];
 	}
 	*row = (struct rate_row){
 		.id = layout->rows[r].id,
 		.handles = handles,
-		.discontinuity = handle_at(layout, r, SLICE("ifCounterDiscontinuityTime")),
-		.octets_max = octets_max(layout, r),
+		.discontinuity = handle_at(layout, r, at->discontinuity),
+		.octets_max = octets_max(layout, r, at->speed),
 	};
 	return any || row->discontinuity || row->octets_max ? 0 : ERR_NOT_FOUND;
 }
 
 static int make_rows(struct derivation *d, const struct layout *layout, struct rate_row *rows)
 {
+	struct columns_at at = find_columns(&d->table, layout);
 	for (size_t r = 0; r < layout->row_count; r++) {
 		if (!layout->rows[r].id)
 			continue;
-		uint64_t uptime = handle_at(layout, r, SLICE("sysUpTime"));
+		uint64_t uptime = handle_at(layout, r, at.uptime);
 		if (uptime)
 			d->table.uptime = uptime;
-		int err = make_row(d, layout, r, &rows[d->table.row_count]);
+		int err = make_row(d, layout, &at, r, &rows[d->table.row_count]);
 		if (err == ERR_LIMIT)
 			return err;
 		d->table.row_count += !err;
@@ -155,7 +175,7 @@ static int make_table(struct derivation *d, const struct source *source, struct 
 		most += layout->row_count;
 	struct rate_row *rows = arena_alloc(&d->arena, most * sizeof(*rows));
 	int err = counter_config_check(&d->table.config, e);
-	err = err ? err : make_columns(d, source->oidset);
+	err = err ? err : make_columns(d, source->oidset, e);
 	if (!err && (!rows || !d->table.device.data))
 		err = ERR_LIMIT;
 	for (const struct layout *layout = source->layouts; layout && !err;
@@ -369,22 +389,29 @@ static struct derivation *find_idle(struct deriver *d)
 	return NULL;
 }
 
+/* Goes on with the pass over all sources: with very many, one that began anew after each job would
+ * be most of the work. */
 static void begin_due(struct deriver *d)
 {
-	struct source *ring = &d->layouts->sources;
+	struct layouts *layouts = d->layouts;
 	int64_t now_ms = clock_mono_ms(d->base->clock);
 	begin_requests(d);
 	struct derivation *idle = find_idle(d);
-	for (struct source *s = ring->after; s != ring && idle && !d->stopped; s = s->after) {
-		if (!is_due(d, s, now_ms))
+	while (layouts->pass != &layouts->sources && idle && !d->stopped) {
+		struct source *source = layouts->pass;
+		layouts->pass = source->after;
+		if (!is_due(d, source, now_ms))
 			continue;
-		begin(idle, s, now_ms);
+		begin(idle, source, now_ms);
 		idle = find_idle(d);
 	}
 }
 
 void deriver_tick(struct deriver *deriver)
 {
+	struct layouts *layouts = deriver->layouts;
+	if (layouts->pass == &layouts->sources)
+		layouts->pass = layouts->sources.after;
 	begin_due(deriver);
 }
 

@@ -2,11 +2,17 @@
  * shows that it has not: series that were opened at different times may have handles far apart, and
  * a device that stops giving one column of several leaves its newest value behind. Then that layout
  * keeps it by place. */
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/stats.h"
 #include "persist/layouts.h"
 
-enum { PLACE_BYTES = 8 + 1 + 1, OFFSET_BITS = 8 };
+enum { PLACE_BYTES = 8 + 1 + 1, OFFSET_BITS = 8, TEXT_SLOTS_MIN = 8 };
+
+struct text_slot {
+	uint64_t place; /* and 1; 0: empty */
+	struct newest_text newest;
+};
 
 static size_t place_count(const struct layout *layout)
 {
@@ -43,7 +49,10 @@ void layout_free_places(struct layout *layout)
 	size_t places = place_count(layout);
 	size_t wide = (layout->handles ? sizeof(*layout->handles) : 0) +
 		      (layout->ts_ms ? sizeof(*layout->ts_ms) : 0);
-	account(row_bytes(layout) + places * (PLACE_BYTES + wide), -1);
+	account(row_bytes(layout) + places * (PLACE_BYTES + wide) +
+			layout->text_room * sizeof(*layout->texts),
+		-1);
+	mem_free(layout->texts);
 	mem_free(layout->rows);
 	mem_free(layout->refused);
 	mem_free(layout->bits);
@@ -86,16 +95,12 @@ static bool has_others(const struct layout *layout, size_t row, const uint16_t *
 		       size_t count)
 {
 	const uint8_t *types = layout->types + row * layout->column_count;
-	size_t at = 0;
-	if (count == layout->column_count)
-		return false;
-	for (size_t c = 0; c < layout->column_count; c++) {
-		if (at < count && columns[at] == c)
-			at++;
-		else if (types[c] != VALUE_NONE)
-			return true;
-	}
-	return false;
+	size_t others = 0;
+	for (size_t c = 0; c < layout->column_count; c++)
+		others += types[c] != VALUE_NONE;
+	for (size_t i = 0; i < count; i++)
+		others -= types[columns[i]] != VALUE_NONE;
+	return others > 0;
 }
 
 static void widen_times(struct layout *layout)
@@ -125,4 +130,50 @@ void layout_keep(struct layout *layout, size_t row, int64_t ts_ms, const uint16_
 	}
 	for (size_t i = 0; times && i < count; i++)
 		times[columns[i]] = ts_ms;
+}
+
+/* ---- Newest texts ---------------------------------------------------------------------------- */
+
+/* The slot of a place, or the empty one that it would have; there is always one. */
+static struct text_slot *find_text(const struct layout *layout, uint64_t place)
+{
+	size_t mask = layout->text_room - 1;
+	size_t at = hash64(&place, sizeof(place), 0) & mask;
+	while (layout->texts[at].place && layout->texts[at].place != place)
+		at = (at + 1) & mask;
+	return &layout->texts[at];
+}
+
+static void grow_texts(struct layout *layout)
+{
+	struct text_slot *old = layout->texts;
+	size_t old_room = layout->text_room;
+	layout->text_room = old_room ? 2 * old_room : TEXT_SLOTS_MIN;
+	layout->texts = mem_zalloc(layout->text_room * sizeof(*layout->texts));
+	for (size_t i = 0; i < old_room; i++) {
+		if (old[i].place)
+			*find_text(layout, old[i].place) = old[i];
+	}
+	mem_free(old);
+	account((layout->text_room - old_room) * sizeof(*old), 1);
+}
+
+bool layout_newest_text(const struct layout *layout, size_t row, size_t column,
+			struct newest_text *newest)
+{
+	if (!layout->text_count)
+		return false;
+	const struct text_slot *slot = find_text(layout, layout_place(layout, row, column) + 1);
+	*newest = slot->newest;
+	return slot->place != 0;
+}
+
+void layout_keep_text(struct layout *layout, size_t row, size_t column, struct newest_text newest)
+{
+	uint64_t place = layout_place(layout, row, column) + 1;
+	if (2 * layout->text_count >= layout->text_room)
+		grow_texts(layout);
+	struct text_slot *slot = find_text(layout, place);
+	layout->text_count += !slot->place;
+	*slot = (struct text_slot){place, newest};
 }

@@ -15,7 +15,7 @@ void layouts_init(struct layouts *layouts, size_t places_max)
 	layouts->ring.older = layouts->ring.newer = &layouts->ring;
 	layouts->source_bucket_count = BUCKETS_MIN;
 	layouts->source_buckets = mem_zalloc(BUCKETS_MIN * sizeof(struct source *));
-	layouts->sources.before = layouts->sources.after = &layouts->sources;
+	layouts->sources.before = layouts->sources.after = layouts->pass = &layouts->sources;
 }
 
 void layouts_release(struct layouts *layouts)
@@ -162,6 +162,8 @@ static void leave_source(struct layouts *layouts, struct layout *layout)
 	while (*at != source)
 		at = &(*at)->next;
 	*at = source->next;
+	if (layouts->pass == source)
+		layouts->pass = source->after;
 	source->before->after = source->after;
 	source->after->before = source->before;
 	layouts->source_count--;
@@ -182,6 +184,7 @@ static void layout_free(struct layout *layout)
 	mem_free((char *)layout->device.data);
 	mem_free(layout->columns);
 	mem_free(layout->oids);
+	mem_free(layout->most);
 	mem_free(layout->roots);
 	layout_free_places(layout);
 	mem_free(layout);
@@ -256,6 +259,8 @@ static void find_columns(struct layout *layout, const struct slice *names)
 		}
 		layout->oids[c] = oid;
 		layout->columns[c] = oid ? use_of(oid) : COLUMN_UNKNOWN;
+		bool narrow = layout->columns[c] == COLUMN_COUNTER && oid->type != OID_COUNTER64;
+		layout->most[c] = narrow ? UINT32_MAX : UINT64_MAX;
 	}
 }
 
@@ -335,6 +340,7 @@ static struct layout *layout_new(const struct poll *poll, const struct oidset *o
 	layout->column_count = poll->column_count;
 	layout->columns = mem_alloc_array(poll->column_count, sizeof(*layout->columns));
 	layout->oids = mem_alloc_array(poll->column_count, sizeof(*layout->oids));
+	layout->most = mem_alloc_array(poll->column_count, sizeof(*layout->most));
 	layout_make_places(layout);
 	find_columns(layout, names->columns);
 	find_paths(layout, names->rows);

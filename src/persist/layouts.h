@@ -27,6 +27,12 @@ struct newest {
 	struct value value;
 };
 
+/* The same of a text, which lies beside the numbers and has an order of its own. */
+struct newest_text {
+	int64_t ts_ms; /* INT64_MIN: none is stored */
+	uint64_t hash; /* of its JSON */
+};
+
 struct layout_row {
 	uint64_t id;           /* rate_row_id; 0: the row has no series */
 	uint64_t path;         /* a hash */
@@ -61,17 +67,22 @@ struct layout {
 	size_t row_count, column_count;
 	enum column_use *columns;
 	const struct oid_def **oids; /* by column; NULL: COLUMN_UNKNOWN */
+	uint64_t *most;              /* likewise, the greatest number that it takes as it is */
 	struct layout_row *rows;
 	/* By place, [row * column_count + column]: looked at with the functions of layout.c. There
 	 * are millions of them, so what the places of a row nearly always have in common is kept
 	 * once: the time of their newest values, and all of their handles but the lowest byte. */
-	uint64_t *bits;       /* of newest values; owns what types and offsets point to */
-	uint8_t *types;       /* VALUE_NONE: no newest value is known */
-	uint8_t *offsets;     /* from handles_base; PLACE_CLOSED: not opened */
-	uint64_t *handles;    /* NULL, or instead of offsets */
-	int64_t *ts_ms;       /* NULL, or instead of the rows' */
-	bool *refused;        /* by row: the catalog did not take it */
-	int64_t ask_again_ms; /* when refused rows are asked for again; 0: none is */
+	uint64_t *bits;    /* of newest values; owns what types and offsets point to */
+	uint8_t *types;    /* VALUE_NONE: no newest value is known */
+	uint8_t *offsets;  /* from handles_base; PLACE_CLOSED: not opened */
+	uint64_t *handles; /* NULL, or instead of offsets */
+	int64_t *ts_ms;    /* NULL, or instead of the rows' */
+	/* Of the places that had a text since this process began, few or none: an open hash table.
+	 */
+	struct text_slot *texts;
+	size_t text_count, text_room; /* the room is a power of two, or 0 */
+	bool *refused;                /* by row: the catalog did not take it */
+	int64_t ask_again_ms;         /* when refused rows are asked for again; 0: none is */
 	/* By row, the first one of its path, whose places all of them have; NULL: no path stands
 	 * twice. */
 	size_t *roots;
@@ -88,6 +99,8 @@ struct layouts {
 	struct source **source_buckets;
 	size_t source_bucket_count, source_count;
 	struct source sources; /* ring: of its neighbours only */
+	/* Whoever passes over the ring now and then: the next one. &sources: that pass is over. */
+	struct source *pass;
 };
 
 void layouts_init(struct layouts *layouts, size_t places_max);
@@ -155,6 +168,11 @@ static inline struct newest layout_newest(const struct layout *layout, size_t ro
 		layout->ts_ms ? layout->ts_ms[place] : layout->rows[layout_root(layout, row)].ts_ms;
 	return (struct newest){ts_ms, {layout->bits[place], type}};
 }
+
+/* False: nobody has looked what is stored of it. */
+bool layout_newest_text(const struct layout *layout, size_t row, size_t column,
+			struct newest_text *newest);
+void layout_keep_text(struct layout *layout, size_t row, size_t column, struct newest_text newest);
 
 /* Newest values, of one time, of so many columns of a row, ascending. */
 void layout_keep(struct layout *layout, size_t row, int64_t ts_ms, const uint16_t *columns,

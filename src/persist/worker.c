@@ -15,6 +15,11 @@ enum {
 	TICK_MS = 1000,
 	STOPPING_TICK_MS = 20,
 	REST_MS = 200, /* before what failed is tried again */
+	/* Between two takes, so that polls which come one by one are written together: each write
+	 * costs as much as the values of some polls. One that comes after a while is taken at once,
+	 * and so is what waits while there is plenty. */
+	GATHER_MS = 200,
+	PLENTY = 64,
 	RETRY_LINES_A_MINUTE = 3,
 };
 
@@ -23,6 +28,8 @@ enum {
  *                 ^   | error            ^    | busy
  *                 |   v                  |    v
  *             RESTS_TO_FILL          RESTS_TO_WRITE
+ *
+ * Between two takes that gave little it rests, too (RESTS_TO_TAKE).
  *
  * What has failed while it was written is given back to the queue, which gives it again.
  */
@@ -51,12 +58,14 @@ struct worker {
 
 	/* Of what was taken; the arrays lie in `arena`. */
 	struct queue_batch *taken;
+	int64_t taken_ms; /* monotonic */
 	struct arena arena;
 	struct persist_item *items;
 	const struct queue_message **item_messages;
 	size_t item_count, items_done;
 	struct odd *odd;
 	size_t odd_count, odd_done;
+	size_t parked_count;
 	struct persist_batch batch; /* the items from items_done on */
 	bool filled;                /* by the persister, which wants to know what becomes of it */
 	bool last;                  /* the write at hand ends what was taken */
@@ -72,10 +81,15 @@ int64_t worker_moved_ms(const struct worker *worker)
 	return atomic_load(&worker->moved_ms);
 }
 
-static void rest(struct worker *w, enum state state)
+static void rest_for(struct worker *w, enum state state, int64_t ms)
 {
 	w->state = state;
-	loop_timer_start(w->rest, REST_MS, 0);
+	loop_timer_start(w->rest, (uint64_t)ms, 0);
+}
+
+static void rest(struct worker *w, enum state state)
+{
+	rest_for(w, state, REST_MS);
 }
 
 /* Polls wait meanwhile, and whoever looks for the reason finds it. */
@@ -98,6 +112,15 @@ static void take(struct worker *w)
 	queue_take(w->taker);
 }
 
+static void take_next(struct worker *w, size_t taken_before)
+{
+	int64_t since_ms = mono_ms(w) - w->taken_ms;
+	if (w->stopping || taken_before >= PLENTY || since_ms >= GATHER_MS)
+		take(w);
+	else
+		rest_for(w, RESTS_TO_TAKE, GATHER_MS - since_ms);
+}
+
 static void give_back(struct worker *w, bool stored)
 {
 	queue_finish(w->taken, stored);
@@ -113,28 +136,51 @@ static void add_odd(struct worker *w, const struct queue_message *message, const
 	w->odd[w->odd_count++] = (struct odd){message, copy ? copy : "it is damaged"};
 }
 
-/* The poll that a message is, and its OIDSet. ERR_INVALID with a sentence. */
-static int read_message(const struct worker *w, const struct queue_message *message,
-			struct persist_item *item, struct errbuf *e)
+/* Of a poll, by the configuration. ERR_NOT_FOUND with a sentence. */
+static int find_oidset(const struct worker *w, struct persist_item *item, struct errbuf *e)
 {
 	const struct queue_def *def = w->options.def;
-	if (message->malformed)
-		return errbuf_set(e, ERR_INVALID, "%s", message->malformed);
-	int err = poll_open(message->bytes, &item->poll, e);
-	if (err)
-		return err;
 	item->oidset = inventory_conf_oidset(w->options.conf, item->poll.oidset);
 	if (!item->oidset)
-		return errbuf_set(e, ERR_INVALID, "there is no OIDSet " SHOWN,
+		return errbuf_set(e, ERR_NOT_FOUND, "there is no OIDSet " SHOWN,
 				  SHOWN_OF(item->poll.oidset));
 	if (item->oidset->kind != def->persister)
-		return errbuf_set(e, ERR_INVALID,
+		return errbuf_set(e, ERR_NOT_FOUND,
 				  "OIDSet " SHOWN " is for persisters of %s, those of queue " SHOWN
 				  " are for %s",
 				  SHOWN_OF(item->oidset->name),
 				  oidset_kind_text(item->oidset->kind), SHOWN_OF(def->name),
 				  oidset_kind_text(def->persister));
 	return 0;
+}
+
+static bool is_poll(const struct queue_message *message, struct poll *poll, struct errbuf *e)
+{
+	if (message->malformed) {
+		errbuf_set(e, ERR_INVALID, "%s", message->malformed);
+		return false;
+	}
+	return poll_open(message->bytes, poll, e) == 0;
+}
+
+/* What is a poll, but of no OIDSet of this configuration, is kept for another one: parked, so that
+ * it stands before what comes later, or aside, where there is no parking or no room. */
+static bool read_message(struct worker *w, const struct queue_message *message,
+			 struct persist_item *item)
+{
+	struct errbuf e = {""};
+	*item = (struct persist_item){0};
+	if (!is_poll(message, &item->poll, &e)) {
+		add_odd(w, message, e.text[0] ? e.text : "it is damaged");
+		return false;
+	}
+	if (find_oidset(w, item, &e) == 0)
+		return true;
+	if (queue_park(w->taken, message, e.text) == 0)
+		w->parked_count++;
+	else
+		add_odd(w, message, e.text);
+	return false;
 }
 
 static void read_messages(struct worker *w)
@@ -144,17 +190,11 @@ static void read_messages(struct worker *w)
 	w->item_messages = arena_alloc(&w->arena, count * sizeof(*w->item_messages));
 	w->odd = arena_alloc(&w->arena, count * sizeof(*w->odd));
 	ASSERT(w->items && w->item_messages && w->odd); /* a batch is bounded by its queue */
-	w->item_count = w->items_done = w->odd_count = w->odd_done = 0;
+	w->item_count = w->items_done = w->odd_count = w->odd_done = w->parked_count = 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct queue_message *message = &w->taken->messages[i];
-		struct persist_item *item = &w->items[w->item_count];
-		struct errbuf e = {""};
-		*item = (struct persist_item){0};
-		if (read_message(w, message, item, &e) == 0) {
+		if (read_message(w, message, &w->items[w->item_count]))
 			w->item_messages[w->item_count++] = message;
-			continue;
-		}
-		add_odd(w, message, e.text[0] ? e.text : "it is damaged");
 	}
 }
 
@@ -171,6 +211,7 @@ static void on_taken(struct queue_worker *taker, struct queue_batch *taken, int 
 		rest(w, RESTS_TO_TAKE);
 	} else {
 		w->taken = taken;
+		w->taken_ms = mono_ms(w);
 		read_messages(w);
 		fill(w);
 	}
@@ -202,10 +243,11 @@ static void written(struct store_write *write, int err)
 		fill(w);
 		return;
 	}
-	stat_add(STAT_persist_polls, (int64_t)(w->taken->count - w->odd_count));
+	stat_add(STAT_persist_polls, (int64_t)(w->taken->count - w->odd_count - w->parked_count));
 	stat_add(STAT_persist_aside, (int64_t)w->odd_count);
+	size_t count = w->taken->count;
 	give_back(w, true);
-	take(w);
+	take_next(w, count);
 }
 
 /* The same write again and again while the store has no room for it, so that nothing that was found

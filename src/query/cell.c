@@ -49,6 +49,16 @@ void cell_add_sum(struct cell *cell, const struct store_summary *summary, uint64
 	cell->any_double = true;
 }
 
+void cell_add_zeros(struct cell *cell, enum query_agg agg, uint64_t count)
+{
+	if (!count)
+		return;
+	cell->count += count;
+	cell->weight += count;
+	if (agg == AGG_MIN || agg == AGG_MAX)
+		take_min_max(cell, value_i64(0));
+}
+
 static double mean_of(const struct cell *cell)
 {
 	double scaled, sum = wide_total(&cell->doubles, cell->integers, &scaled);

@@ -88,3 +88,26 @@ int groups_make(struct query_run *run)
 	mem_free(texts);
 	return 0;
 }
+
+int groups_order(struct query_run *run)
+{
+	int err = groups_make(run);
+	if (err)
+		return err;
+	size_t count = run->find.count;
+	struct catalog_series *ordered = mem_alloc_array(count + 1, sizeof(*ordered));
+	for (size_t i = 0; i < count; i++)
+		ordered[i] = run->find.series[run->row_series[i]];
+	if (count)
+		memcpy(run->find.series, ordered, count * sizeof(*ordered));
+	mem_free(ordered);
+	for (size_t row = 0; row < run->row_count; row++) {
+		for (uint32_t i = run->row_first[row]; i < run->row_first[row + 1]; i++) {
+			run->row_series[i] = i;
+			run->series_row[i] = (uint32_t)row;
+		}
+	}
+	run->rows = NULL;
+	run->ordered = true;
+	return 0;
+}

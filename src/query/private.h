@@ -151,6 +151,7 @@ struct query_run {
 	size_t row_count;
 	uint32_t *row_series, *row_first;
 	uint32_t *series_row; /* the row of each series */
+	bool ordered;         /* by_order: these are known, but rows are NULL, and stay series */
 
 	/* raw */
 	bool part_open; /* it goes on at the job's token */
@@ -192,14 +193,24 @@ void run_order_series(struct query_run *run);
 struct query_chunk run_chunk(const struct query_run *run, size_t row, size_t count);
 int64_t run_mono_us(const struct query_run *run);
 
+/* found.c: of what was found that stays which is meant; makes its groups. ERR_LIMIT, ERR_INVALID,
+ * ERR_DAMAGED with a sentence in query->error. */
+int found_check(struct query_run *run) MUST_CHECK;
+/* How many points other queries of the answer have left. */
+uint64_t run_points_allowed(const struct query_run *run);
+
 /* group.c: which series belong together, by the tags of spec->by. ERR_LIMIT, ERR_DAMAGED with a
  * sentence in query->error. */
 int groups_make(struct query_run *run) MUST_CHECK;
+/* The same, but series remain; those of a group lie together. */
+int groups_order(struct query_run *run) MUST_CHECK;
 
 /* cell.c: what `agg` needs of a value is put into the cell; one agg for all of a cell's life. */
 void cell_add(struct cell *cell, enum query_agg agg, struct value value);
 /* The sum of a window, which weighs as much as so many values. */
 void cell_add_sum(struct cell *cell, const struct store_summary *summary, uint64_t weight);
+/* So many zeros. */
+void cell_add_zeros(struct cell *cell, enum query_agg agg, uint64_t count);
 /* Type NONE: there is none. */
 struct value cell_value(const struct cell *cell, enum query_agg agg);
 struct value summary_value(const struct store_summary *summary, enum query_fn fn);

@@ -99,6 +99,13 @@ static void end_too_much(struct query_run *run)
 	end(run, ERR_LIMIT);
 }
 
+int query_late(int64_t timeout_ms, struct errbuf *e)
+{
+	return errbuf_set(e, ERR_TIMEOUT,
+			  "the query took longer than %lld ms; ask for fewer series or less time",
+			  (long long)timeout_ms);
+}
+
 /* Before the first chunk it can still be refused, afterwards only be cut. */
 static void end_late(struct query_run *run)
 {
@@ -106,10 +113,7 @@ static void end_late(struct query_run *run)
 		end_cut(run, "time");
 		return;
 	}
-	errbuf_set(&run->query.error, ERR_TIMEOUT,
-		   "the query took longer than %lld ms; ask for fewer series or less time",
-		   (long long)run->engine->options.timeout_ms);
-	end(run, ERR_TIMEOUT);
+	end(run, query_late(run->engine->options.timeout_ms, &run->query.error));
 }
 
 /* ---- Series of a part ---------------------------------------------------------------------- */
@@ -427,24 +431,6 @@ static void stage_read(struct query_run *run)
 
 /* ---- Finding ------------------------------------------------------------------------------- */
 
-/* How many points the answer has at most, if it is made of windows. */
-static int check_windows(struct query_run *run)
-{
-	const struct query_spec *spec = &run->query.spec;
-	if (spec->fn == FN_NONE || spec->window_ms == 0)
-		return 0;
-	size_t rows = run->rows ? run->row_count : run->find.count;
-	uint64_t each = (uint64_t)(floor_div(run->end_ms - 1, spec->window_ms) -
-				   floor_div(run->start_ms, spec->window_ms) + 1);
-	uint64_t max = run->engine->options.points_max;
-	if (rows == 0 || each <= max / rows)
-		return 0;
-	return errbuf_set(&run->query.error, ERR_LIMIT,
-			  "%zu series in %llu windows are more than the %llu points of an answer; "
-			  "take a wider window, less time or fewer series",
-			  rows, (unsigned long long)each, (unsigned long long)max);
-}
-
 static void make_windows(struct query_run *run)
 {
 	if (run->query.spec.agg)
@@ -477,61 +463,6 @@ static void run_begin_reader(struct query_run *run)
 	run->types = mem_alloc_array(CHUNK_POINTS, sizeof(*run->types));
 }
 
-static struct query_home home_of(const struct query_run *run, size_t series)
-{
-	const struct query_options *options = &run->engine->options;
-	struct query_home home = {.table = TABLE_DATA_RAW};
-	if (options->home_of)
-		options->home_of(options->home_owner, run->find.tenant,
-				 run->find.series[series].tags_text, &home);
-	return home;
-}
-
-static int find_home(struct query_run *run)
-{
-	run->home = home_of(run, 0);
-	for (size_t i = 1; i < run->find.count && run->engine->options.home_of; i++) {
-		struct query_home home = home_of(run, i);
-		if (home.table != run->home.table)
-			return errbuf_set(&run->query.error, ERR_INVALID,
-					  "some of these series are in %s, some in %s: name the "
-					  "tags of those that are meant",
-					  schema[run->home.table].name, schema[home.table].name);
-		if (home.period_ms != run->home.period_ms)
-			return errbuf_set(&run->query.error, ERR_INVALID,
-					  "some of these series are polled every %lld s, some "
-					  "every %lld s: name the tags of those that are meant",
-					  (long long)(run->home.period_ms / 1000),
-					  (long long)(home.period_ms / 1000));
-	}
-	return 0;
-}
-
-/* The find had a larger bound where some of what it finds is not meant. */
-static int keep_found(struct query_run *run)
-{
-	const struct query_spec *spec = &run->query.spec;
-	size_t count = 0, max = run->engine->options.series_max;
-	for (size_t i = 0; i < run->find.count; i++) {
-		if (spec->keep(spec->keep_owner, run->find.series[i].tags_text))
-			run->find.series[count++] = run->find.series[i];
-	}
-	run->find.count = run->query.series_read = count;
-	if (count <= max)
-		return 0;
-	return errbuf_set(&run->query.error, ERR_LIMIT,
-			  "%zu series match; at most %zu are read at once", count, max);
-}
-
-static int check_found(struct query_run *run)
-{
-	int err = run->query.spec.keep ? keep_found(run) : 0;
-	err = err || !run->find.count ? err : find_home(run);
-	if (!err && run->query.spec.agg)
-		err = groups_make(run);
-	return err ? err : check_windows(run);
-}
-
 static void found(struct catalog_find *find, int err)
 {
 	struct query_run *run = find->owner;
@@ -540,7 +471,7 @@ static void found(struct catalog_find *find, int err)
 	if (err)
 		run->query.error = find->error;
 	else
-		err = check_found(run);
+		err = found_check(run);
 	if (err) {
 		end(run, err);
 	} else if (find->count == 0 || run->start_ms >= run->end_ms) {
@@ -662,6 +593,8 @@ static void set_times(struct query_run *run)
 	const struct query_spec *spec = &run->query.spec;
 	run->now_ms = clock_wall_ms(options->clock);
 	run->deadline_us = mono_us(engine) + options->timeout_ms * 1000;
+	if (spec->deadline_us && spec->deadline_us < run->deadline_us)
+		run->deadline_us = spec->deadline_us;
 	run->start_ms = clamp_time(spec->start_ms);
 	run->end_ms = clamp_time(spec->end_ms);
 }
@@ -705,6 +638,28 @@ const struct catalog_series *query_series(const struct query *query, size_t *cou
 	return run->rows ? run->rows : run->find.series;
 }
 
+size_t query_group_of(const struct query *query, size_t series_index)
+{
+	const struct query_run *run = run_of(query);
+	return run->ordered ? run->series_row[series_index] : series_index;
+}
+
+const struct catalog_series *query_group_series(const struct query *query, size_t group, size_t i)
+{
+	const struct query_run *run = run_of(query);
+	if (!run->rows && !run->ordered)
+		return i ? NULL : &run->find.series[group];
+	size_t at = run->row_first[group] + i;
+	return at < run->row_first[group + 1] ? &run->find.series[run->row_series[at]] : NULL;
+}
+
+void query_range(const struct query *query, int64_t *start_ms, int64_t *end_ms)
+{
+	const struct query_run *run = run_of(query);
+	*start_ms = run->start_ms;
+	*end_ms = run->end_ms;
+}
+
 bool query_take(struct query *query, size_t points_max, struct query_chunk *chunk)
 {
 	struct query_run *run = run_of(query);
@@ -713,7 +668,7 @@ bool query_take(struct query *query, size_t points_max, struct query_chunk *chun
 		return false;
 	place_wake(run);
 	run->taken = true;
-	uint64_t left = run->engine->options.points_max - query->points;
+	uint64_t left = run_points_allowed(run) - query->points;
 	if (left == 0 && stage_has_points(run)) {
 		end_cut(run, "points");
 		return false;

@@ -78,6 +78,9 @@ struct query_engine;
 struct query_engine *query_engine_new(const struct query_options *options);
 /* No query may be left; pump the executor until query_engine_idle(). */
 void query_engine_free(struct query_engine *engine);
+/* ERR_TIMEOUT with its sentence: what everything says that answers questions and took too long. */
+int query_late(int64_t timeout_ms, struct errbuf *e);
+
 /* Ends what waits or stands still beyond its deadline; about once a second. */
 void query_engine_tick(struct query_engine *engine);
 /* No query lives and no read is in flight. */
@@ -120,6 +123,13 @@ struct query_spec {
 	enum query_agg agg;
 	const struct slice *by;
 	size_t by_count;
+	/* Without agg: series whose tags `by` are equal come one behind the other, for those who
+	 * put them together themselves. */
+	bool by_order;
+	/* Of points_max, what other queries of the same answer have given; and when that answer is
+	 * late (monotonic; 0: timeout_ms from now, and never later). */
+	uint64_t points_spent;
+	int64_t deadline_us;
 };
 
 /* Points of one series or group, ascending by time. Valid until the next query_take or query_free.
@@ -166,6 +176,13 @@ bool query_take(struct query *query, size_t points_max, struct query_chunk *chun
 
 /* After the first `ready`: the series that match, or their groups, also those without points. */
 const struct catalog_series *query_series(const struct query *query, size_t *count);
+/* Likewise: the group that such a row belongs to. With agg it is the row itself, without agg and
+ * by_order each series is one. */
+size_t query_group_of(const struct query *query, size_t series_index);
+/* The series of a group; NULL: it has not so many. */
+const struct catalog_series *query_group_series(const struct query *query, size_t group, size_t i);
+/* The time that is looked at: that of the spec, less what retention does not show. */
+void query_range(const struct query *query, int64_t *start_ms, int64_t *end_ms);
 
 void query_free(struct query *query);
 

@@ -1,6 +1,7 @@
 #include "queue/aside.h"
 
 #include "base/cursor.h"
+#include "base/stats.h"
 #include "queue/wait.h"
 
 /* Value: at i64 (ms) | whole length u64 | key length u16 | reason length u16 | key | reason |
@@ -24,19 +25,38 @@ static uint32_t *size_at(struct queue_aside *aside, uint64_t sequence)
 	return &aside->sizes[sequence % ASIDE_MESSAGES_MAX];
 }
 
-/* Rows have no holes but where a write failed; those count as empty messages. */
+static void append(struct queue_aside *aside, uint32_t size)
+{
+	*size_at(aside, aside->next++) = size;
+	aside->count += size != 0;
+	aside->bytes += size;
+}
+
+/* Leaves a hole where one was, and no holes in front. */
+static void take_out(struct queue_aside *aside, uint64_t sequence)
+{
+	uint32_t *size = size_at(aside, sequence);
+	aside->count -= *size != 0;
+	aside->bytes -= *size;
+	*size = 0;
+	while (aside->first < aside->next && !*size_at(aside, aside->first))
+		aside->first++;
+}
+
+/* There are holes where a write failed, and where messages were given back. */
 static int count_one(const struct store_cell *cell, void *owner)
 {
 	struct queue_aside *aside = owner;
 	uint64_t sequence = column_sequence(cell);
 	if (aside->first == aside->next)
 		aside->first = aside->next = sequence;
+	while (sequence - aside->first >= ASIDE_MESSAGES_MAX && aside->first < aside->next)
+		take_out(aside, aside->first);
+	if (aside->first == aside->next)
+		aside->first = aside->next = sequence;
 	while (aside->next < sequence)
-		*size_at(aside, aside->next++) = 0;
-	if (aside->next - aside->first >= ASIDE_MESSAGES_MAX)
-		aside->first = aside->next - ASIDE_MESSAGES_MAX + 1;
-	*size_at(aside, aside->next++) = (uint32_t)cell->value.len;
-	aside->bytes += cell->value.len;
+		append(aside, 0);
+	append(aside, (uint32_t)cell->value.len);
 	return 0;
 }
 
@@ -101,20 +121,30 @@ int queue_aside_add(struct queue_aside *aside, const struct queue_aside_message 
 	err = first == aside->first ? 0 : remove_below(aside, first, write);
 	if (err)
 		return err;
-	aside->first = first;
-	aside->bytes = bytes;
-	*size_at(aside, aside->next++) = size;
+	uint64_t before = aside->count;
+	while (aside->first < first)
+		take_out(aside, aside->first);
+	aside->dropped += before - aside->count;
+	stat_add(STAT_queue_aside_dropped, (int64_t)(before - aside->count));
+	append(aside, size);
 	return 0;
 }
 
-int queue_aside_clear(struct queue_aside *aside, struct store_write *write)
+int queue_aside_remove(const struct queue_aside *aside, uint64_t sequence,
+		       struct store_write *write)
 {
-	int err = remove_below(aside, aside->next, write);
-	if (err)
-		return err;
-	aside->first = aside->next;
-	aside->bytes = 0;
-	return 0;
+	const struct store_parts key = {{aside->queue}};
+	struct store_parts from, to;
+	uint8_t from_bytes[8], to_bytes[8];
+	put_column(from_bytes, sequence, &from);
+	put_column(to_bytes, sequence + 1, &to);
+	return store_log_remove(write, TABLE_QUEUE_ASIDE, &key, &from, &to);
+}
+
+void queue_aside_removed(struct queue_aside *aside, uint64_t sequence)
+{
+	if (sequence >= aside->first) /* or it had to go meanwhile */
+		take_out(aside, sequence);
 }
 
 void queue_aside_scan(struct slice queue, struct store_cell_scan *scan)
@@ -124,6 +154,18 @@ void queue_aside_scan(struct slice queue, struct store_cell_scan *scan)
 		.key = {{queue}},
 		.backward = true,
 	};
+}
+
+int queue_aside_scan_from(const struct queue_aside *aside, uint64_t from, uint64_t to,
+			  struct arena *arena, struct store_cell_scan *scan)
+{
+	uint8_t *bytes = arena_alloc(arena, 16);
+	if (!bytes)
+		return ERR_LIMIT;
+	*scan = (struct store_cell_scan){.table = TABLE_QUEUE_ASIDE, .key = {{aside->queue}}};
+	put_column(bytes, from, &scan->from);
+	put_column(bytes + 8, to, &scan->to);
+	return 0;
 }
 
 int queue_aside_decode(const struct store_cell *cell, struct queue_aside_message *message)

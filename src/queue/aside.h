@@ -1,5 +1,6 @@
 /* Messages that no persister could read: set aside in the store with the reason, the oldest going
- * when there are too many, to be looked at by people. Used under the lock of the queue. */
+ * when there are too many, to be looked at by people, and to be tried again (retry.h). Used under
+ * the lock of the queue. */
 #ifndef QUEUE_ASIDE_H
 #define QUEUE_ASIDE_H
 
@@ -9,16 +10,17 @@
 
 enum {
 	ASIDE_MESSAGES_MAX = 1000,      /* of one queue */
-	ASIDE_BYTES_MAX = 64 << 10,     /* of one message; the rest of it is not kept */
+	ASIDE_BYTES_MAX = 1 << 20,      /* of one message; the rest of it is not kept */
 	ASIDE_ALL_BYTES_MAX = 16 << 20, /* of one queue */
 	ASIDE_REASON_MAX_BYTES = 500,
 };
 
 struct queue_aside {
 	struct slice queue;   /* its name; the owner's */
-	uint64_t first, next; /* what lies there: first <= sequence < next */
-	uint64_t bytes;
-	uint32_t sizes[ASIDE_MESSAGES_MAX]; /* of sequence % ASIDE_MESSAGES_MAX */
+	uint64_t first, next; /* what lies there: first <= sequence < next, with holes */
+	uint64_t count, bytes;
+	uint64_t dropped;                   /* since it was opened: for lack of room */
+	uint32_t sizes[ASIDE_MESSAGES_MAX]; /* of sequence % ASIDE_MESSAGES_MAX; 0: a hole */
 };
 
 /* What is shown of one. */
@@ -36,17 +38,19 @@ int queue_aside_open(struct queue_aside *aside, struct slice queue, struct store
 /* Adds one to the write, and takes away what then is too many. ERR_LIMIT: the write is full. */
 int queue_aside_add(struct queue_aside *aside, const struct queue_aside_message *message,
 		    struct store_write *write) MUST_CHECK;
-/* Takes all away. */
-int queue_aside_clear(struct queue_aside *aside, struct store_write *write) MUST_CHECK;
-
-static inline uint64_t queue_aside_count(const struct queue_aside *aside)
-{
-	return aside->next - aside->first;
-}
+/* Adds to the write that one is taken away; the lock is not needed. When it is durable it is said,
+ * with the lock. */
+int queue_aside_remove(const struct queue_aside *aside, uint64_t sequence,
+		       struct store_write *write) MUST_CHECK;
+void queue_aside_removed(struct queue_aside *aside, uint64_t sequence);
 
 /* A scan of what lies aside in the queue of that name, newest first; add it to a read, run it, and
  * decode each cell that it gives. The name must outlive it. */
 void queue_aside_scan(struct slice queue, struct store_cell_scan *scan);
+/* Of from <= sequence < to, the oldest first. ERR_LIMIT: no room in the arena. The lock is not
+ * needed. */
+int queue_aside_scan_from(const struct queue_aside *aside, uint64_t from, uint64_t to,
+			  struct arena *arena, struct store_cell_scan *scan) MUST_CHECK;
 /* ERR_DAMAGED for bytes that were not written here. The slices point into the cell. */
 int queue_aside_decode(const struct store_cell *cell,
 		       struct queue_aside_message *message) MUST_CHECK;

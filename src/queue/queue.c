@@ -2,6 +2,7 @@
 #include "queue/queue.h"
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/stats.h"
 
@@ -180,6 +181,36 @@ int queue_put_aside(struct queue_batch *batch, const struct queue_message *messa
 	return err;
 }
 
+static void tell_parked(const struct queue *queue, const char *reason, int err)
+{
+	if (err == ERR_FULL)
+		log_error("queue %s: as many polls are parked as may be; of those that come now: "
+			  "%s; they are set aside, where the oldest go when there are too many",
+			  queue->name, reason);
+	else
+		log_error("queue %s: polls are parked: %s; they stay until a start with a "
+			  "configuration that fits them",
+			  queue->name, reason);
+}
+
+int queue_park(struct queue_batch *batch, const struct queue_message *message, const char *reason)
+{
+	struct queue *queue = batch->worker->queue;
+	bool news = false;
+	if (!queue->ops->park)
+		return ERR_INVALID;
+	pthread_mutex_lock(&queue->lock);
+	int err = batch->worker->stale ? ERR_CANCELLED : queue->ops->park(batch, message);
+	if (!err)
+		news = queue_parked_is_news(&queue->parked, reason);
+	else if (err == ERR_FULL)
+		news = queue_parked_refused(&queue->parked, clock_mono_ms(queue->clock));
+	pthread_mutex_unlock(&queue->lock);
+	if (news)
+		tell_parked(queue, reason, err);
+	return err;
+}
+
 /* Under the lock, so that either this write is on its way before another worker reads, or it never
  * will be. */
 int queue_submit(struct queue_batch *batch, struct store_write *write)
@@ -224,7 +255,11 @@ void queue_stats(struct queue *queue, struct queue_stats *stats)
 		.pending_bytes = queue->bytes,
 		.refused = queue->refused,
 		.redelivered = queue->redelivered,
-		.aside = queue_aside_count(&queue->aside),
+		.aside = queue->aside.count,
+		.aside_dropped = queue->aside.dropped,
+		.parked = queue->parked.messages,
+		.parked_bytes = queue->parked.bytes,
+		.unparked = queue->parked.refused,
 	};
 	if (queue->ops->stats)
 		queue->ops->stats(queue, stats);
@@ -270,6 +305,7 @@ int queue_init(struct queue *queue, const struct queue_ops *ops, struct slice na
 	int err = queue_aside_open(&queue->aside, queue_name(queue), store, clock, e);
 	if (err)
 		return errbuf_prefix(e, err, "queue %s", queue->name);
+	queue_parked_init(&queue->parked);
 	pthread_mutex_init(&queue->lock, NULL);
 	return 0;
 }
@@ -278,6 +314,7 @@ void queue_release(struct queue *queue)
 {
 	for (unsigned i = 0; i < queue->worker_count; i++)
 		ASSERT(!queue->workers[i]);
+	queue_parked_release(&queue->parked);
 	pthread_mutex_destroy(&queue->lock);
 }
 

@@ -9,7 +9,11 @@
  *    lost nor stored twice. With `memcached` it follows that write.
  *  - After a restart, or when another worker takes the place of one that hangs, what was not
  *    acknowledged is given again. A worker that was replaced can no longer submit.
- *  - A message that cannot be read is put aside with the reason (aside.h), within a bound.
+ *  - A message that cannot be read is put aside with the reason (aside.h), within a bound; it can
+ * be given back (retry.h).
+ *  - A message that another configuration could read is parked: it stays where it is, within a
+ *    bound of its own, and is given again after the next start, before all that came later. Only
+ *    `local` parks.
  *
  * Drivers: local/ (durable, in the store), memcached/ (esmond's). Both pass tests/contract.
  *
@@ -26,6 +30,7 @@
 #include "base/clock.h"
 #include "base/exec.h"
 #include "queue/aside.h"
+#include "queue/parked.h"
 #include "store/store.h"
 
 enum {
@@ -46,6 +51,7 @@ struct queue_worker;
  */
 struct queue_put {
 	struct slice key, bytes;
+	bool again; /* it lay aside: what is no message of this queue is taken as it is */
 	struct executor *executor;
 	void (*done)(struct queue_put *put, int err);
 	void *owner;
@@ -111,6 +117,13 @@ int queue_acknowledge(struct queue_batch *batch, struct store_write *write) MUST
 /* Adds to the same write that one of the batch's messages is put aside. */
 int queue_put_aside(struct queue_batch *batch, const struct queue_message *message,
 		    const char *reason, struct store_write *write) MUST_CHECK;
+/* Leaves a message of the batch where it is: queue_acknowledge passes it over, and it no longer
+ * counts as one that waits. The reason, a sentence, is logged once. ERR_FULL: as many are parked as
+ * may be, by what is known when it is asked: what other workers are about to park is not counted.
+ * ERR_INVALID: this driver parks nothing. ERR_CANCELLED: another worker has taken this one's place.
+ */
+int queue_park(struct queue_batch *batch, const struct queue_message *message,
+	       const char *reason) MUST_CHECK;
 /* Submits such a write; ERR_CANCELLED if another worker has taken this one's place. */
 int queue_submit(struct queue_batch *batch, struct store_write *write) MUST_CHECK;
 /* Gives the batch back: `stored` after the write's done said 0. Otherwise its messages will be
@@ -129,6 +142,9 @@ struct queue_stats {
 	uint64_t missing;                /* memcached: numbered, but not there */
 	uint64_t restarts;               /* memcached: times it had forgotten everything */
 	uint64_t aside;                  /* messages that lie aside now */
+	uint64_t aside_dropped;          /* that lay there and had to go */
+	uint64_t parked, parked_bytes;   /* counted by none of the above but `added` */
+	uint64_t unparked;               /* that would have been, had there been room */
 };
 
 void queue_stats(struct queue *queue, struct queue_stats *stats);
@@ -155,6 +171,8 @@ struct queue_ops {
 	/* With the lock held. Begins to make a batch if there is something to be taken: true. */
 	bool (*fetch)(struct queue_worker *worker);
 	int (*acknowledge)(struct queue_batch *batch, struct store_write *write);
+	/* With the lock held. NULL: it parks nothing. */
+	int (*park)(struct queue_batch *batch, const struct queue_message *message);
 	/* With the lock held; frees the batch. */
 	void (*finish)(struct queue_batch *batch, bool stored);
 	void (*stats)(struct queue *queue, struct queue_stats *stats);
@@ -170,6 +188,8 @@ struct queue {
 	unsigned worker_count;
 	struct queue_worker *workers[QUEUE_WORKERS_MAX];
 	struct queue_aside aside;
+	bool retries; /* one is at work */
+	struct queue_parked parked;
 	uint64_t added, done, refused, redelivered; /* as in queue_stats */
 	uint64_t messages, bytes;                   /* that wait */
 };

@@ -78,7 +78,8 @@ int checkpoint_next(struct checkpoint *c, struct checkpoint_row *row)
 	return 0;
 }
 
-int checkpoint_states(const struct checkpoint *c, struct checkpoint_row *row)
+int checkpoint_states(const struct checkpoint *c, struct checkpoint_row *row,
+		      struct counter *const *places)
 {
 	struct cursor from = cursor_of(c->states.data, c->states.len);
 	struct counter *states[RATE_COLUMNS_MAX];
@@ -87,12 +88,12 @@ int checkpoint_states(const struct checkpoint *c, struct checkpoint_row *row)
 
 	for (size_t i = 0; i < c->column_count; i++)
 		if (row->columns >> i & 1)
-			states[count++] = &row->states[i];
-	numbers_take(&from, behind_ms, count);
+			states[count++] = places && places[i] ? places[i] : &row->states[i];
+	size_t of = numbers_take(&from, behind_ms, count) ? 0 : SIZE_MAX;
 	for (size_t i = 0, at = 0; i < c->column_count; i++) {
 		if (!(row->columns >> i & 1))
 			continue;
-		row->until_ms[i] = (int64_t)((uint64_t)c->until_ms - behind_ms[at++]);
+		row->until_ms[i] = (int64_t)((uint64_t)c->until_ms - behind_ms[at++ & of]);
 		from.bad |= row->until_ms[i] > c->until_ms;
 	}
 	int err = from.bad ? ERR_DAMAGED : counter_decode(&c->config, &from, states, count);

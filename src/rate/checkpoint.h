@@ -46,8 +46,10 @@ struct checkpoint_row {
 };
 /* The next row, of which only id and columns are set; ERR_NOT_FOUND after the last, ERR_DAMAGED. */
 int checkpoint_next(struct checkpoint *checkpoint, struct checkpoint_row *row) MUST_CHECK;
-/* And the rest of it, before the next. ERR_DAMAGED, ERR_VERSION. */
-int checkpoint_states(const struct checkpoint *checkpoint, struct checkpoint_row *row) MUST_CHECK;
+/* And the rest of it, before the next. `places`: by column where its state goes instead, or NULL;
+ * itself NULL: nowhere else. ERR_DAMAGED, ERR_VERSION: the states mean nothing. */
+int checkpoint_states(const struct checkpoint *checkpoint, struct checkpoint_row *row,
+		      struct counter *const *places) MUST_CHECK;
 
 /* Writing: begin, rows in order, end. */
 struct checkpoint_writer {

@@ -1,9 +1,13 @@
 /* Deltas, and how they come to lie in slots.
  *
  * The order of events in a feed: is the sample in order; what is the delta to the one before, or is
- * the interval lost; then the delta goes to every level. Inside one level the state knows how far
- * into its open slot the last sample lay, so that nothing is divided as long as the next sample
- * lies in the same slot. At an edge the slot is emitted and the next one opened.
+ * the interval lost; then the delta goes to every level. At an edge of a level the slot is emitted
+ * and the next one opened.
+ *
+ * What depends only on when two samples were taken and on what the device said of itself then is
+ * the step between them: it is made once for all counters that were polled together. It knows how
+ * far into the slot of each level the samples lie, so that nothing is divided as long as the next
+ * one lies in the same slot.
  *
  * Failure modes are all the device's: counters that fall, jump, repeat or stand still, clocks that
  * go back. None of them may make growth that was not there, or cost more than the interval in which
@@ -21,13 +25,14 @@
 /* A delta of more than half of what 64 bits hold is none; so sums of them stay within 64 bits. */
 #define DELTA_MAX (UINT64_MAX >> 1)
 
+/* What is called for one delta in a hundred stays out of the way of the others. */
+#define RARE __attribute__((noinline))
+
 __extension__ typedef unsigned __int128 wide;
 
 struct delta {
 	uint64_t growth;
-	int64_t span_ms;
 	uint8_t flags;
-	bool gap;
 };
 
 static inline int64_t level_ms(const struct counter_config *config, size_t level)
@@ -85,12 +90,29 @@ static uint64_t rate_of_line(const struct counter_def *def)
 	return def->rate_max ? def->rate_max : COUNTER_RATE_UNKNOWN;
 }
 
+static int64_t judged_span_ms(const struct counter_step *step)
+{
+	return step->span_ms < RATE_SPAN_MIN_MS ? RATE_SPAN_MIN_MS : step->span_ms;
+}
+
+/* What rate_possible says yes to, whatever the line. */
+static uint64_t largest_sure(const struct counter_step *step)
+{
+	uint64_t most;
+
+	if (__builtin_mul_overflow(COUNTER_RATE_UNKNOWN / 1000, (uint64_t)judged_span_ms(step),
+				   &most) ||
+	    most > DELTA_MAX)
+		return DELTA_MAX;
+	return most;
+}
+
 enum uptime { UPTIME_UNKNOWN, UPTIME_ROSE, UPTIME_FELL };
 
 /* sysUpTime is itself a counter of 32 bits, which begins anew every 497 days. It fell if the device
  * can have started since the last poll; it rose if it went on, be it over that edge. A clock that
  * steps back a little did neither. */
-static enum uptime uptime_of(const struct counter *last, const struct counter_sample *now)
+static enum uptime uptime_of(const struct counter_poll *last, const struct counter_sample *now)
 {
 	int64_t elapsed, slack, went_on, since_start;
 
@@ -110,81 +132,69 @@ static enum uptime uptime_of(const struct counter *last, const struct counter_sa
 	return now->uptime_ticks > last->uptime_ticks ? UPTIME_ROSE : UPTIME_UNKNOWN;
 }
 
-static bool discontinuity_moved(const struct counter *last, const struct counter_sample *now)
-{
-	return last->has_discontinuity && now->has_discontinuity &&
-	       last->discontinuity_ticks != now->discontinuity_ticks;
-}
-
 /* A counter that rose counted, and at least that much even if the device began anew and passed its
  * old value since (most that say so only restarted their agent). The speed that an interface claims
  * is often wrong, so a rise is refused only if no interface can do it. */
-static enum counter_outcome judge_rise(const struct counter_def *def, const struct counter *last,
-				       const struct counter_sample *now, struct delta *delta)
+RARE static enum counter_outcome judge_rise(const struct counter_def *def,
+					    const struct counter_step *step, struct delta *delta)
 {
 	uint64_t rate = rate_of_line(def);
-	int64_t span = delta->span_ms;
-	bool fell = uptime_of(last, now) == UPTIME_FELL;
 
-	delta->growth = now->value - last->value;
-	if (!fell && discontinuity_moved(last, now))
+	if (!step->uptime_fell && step->discontinuity_moved)
 		return COUNTER_LOST; /* RFC 2863: what lies between says nothing */
-	if (!fell && rate < COUNTER_RATE_UNKNOWN)
+	if (!step->uptime_fell && rate < COUNTER_RATE_UNKNOWN)
 		rate = COUNTER_RATE_UNKNOWN;
-	if (!rate_possible(delta->growth, span < RATE_SPAN_MIN_MS ? RATE_SPAN_MIN_MS : span, rate))
+	if (!rate_possible(delta->growth, judged_span_ms(step), rate))
 		return COUNTER_LOST;
-	if (fell)
+	if (step->uptime_fell)
 		delta->flags |= COUNTER_RESET;
-	return fell ? COUNTER_RESTARTED : COUNTER_COUNTED;
+	return step->uptime_fell ? COUNTER_RESTARTED : COUNTER_COUNTED;
 }
 
 /* The growth if the counter went over its largest value once, or false. Going back by less than a
  * sixteenth of the range is no wrap: it would have had to count the other fifteen at once. */
-static bool wrap_possible(const struct counter_def *def, const struct counter *last,
-			  const struct counter_sample *now, struct delta *delta)
+static bool wrap_possible(const struct counter_def *def, const struct counter_step *step,
+			  uint64_t last, uint64_t now, struct delta *delta)
 {
 	uint64_t largest = def->width_bits == 32 ? UINT32_MAX : UINT64_MAX;
-	uint64_t back = last->value - now->value;
+	uint64_t back = last - now;
 
-	if (last->value > largest || back <= largest / 16)
+	if (last > largest || back <= largest / 16)
 		return false;
 	delta->growth = largest - back + 1;
-	return rate_possible(delta->growth, delta->span_ms, rate_of_line(def));
+	return rate_possible(delta->growth, step->span_ms, rate_of_line(def));
 }
 
-static enum counter_outcome judge_fall(const struct counter_def *def, const struct counter *last,
-				       const struct counter_sample *now, struct delta *delta)
+RARE static enum counter_outcome judge_fall(const struct counter_def *def,
+					    const struct counter_step *step, uint64_t last,
+					    uint64_t now, struct delta *delta)
 {
-	enum uptime uptime = uptime_of(last, now);
-	int64_t since_start = (int64_t)now->uptime_ticks * TICK_MS + UPTIME_SLACK_MS;
-
-	if (uptime == UPTIME_FELL) {
-		delta->growth = now->value;
-		if (since_start > delta->span_ms)
-			since_start = delta->span_ms;
-		if (!rate_possible(delta->growth, since_start, rate_of_line(def)))
+	if (step->uptime_fell) {
+		delta->growth = now;
+		if (!rate_possible(delta->growth, step->since_start_ms, rate_of_line(def)))
 			return COUNTER_LOST;
 		delta->flags |= COUNTER_RESET;
 		return COUNTER_RESTARTED;
 	}
-	if (uptime == UPTIME_ROSE && !discontinuity_moved(last, now) &&
-	    wrap_possible(def, last, now, delta)) {
+	if (step->uptime_rose && !step->discontinuity_moved &&
+	    wrap_possible(def, step, last, now, delta)) {
 		delta->flags |= COUNTER_WRAP;
 		return COUNTER_WRAPPED;
 	}
 	return COUNTER_LOST;
 }
 
-static enum counter_outcome judge(const struct counter_def *def, const struct counter *last,
-				  const struct counter_sample *now, struct delta *delta)
+static inline enum counter_outcome judge(const struct counter_def *def,
+					 const struct counter_step *step, uint64_t last,
+					 uint64_t now, struct delta *delta)
 {
 	enum counter_outcome outcome;
 
-	delta->span_ms = now->ts_ms - last->ts_ms;
-	delta->gap = delta->span_ms > COUNTER_GAP_INTERVALS * def->config->base_ms;
-	delta->flags = delta->gap ? COUNTER_GAP : 0;
-	outcome = now->value >= last->value ? judge_rise(def, last, now, delta)
-					    : judge_fall(def, last, now, delta);
+	*delta = (struct delta){now - last, step->gap ? COUNTER_GAP : 0};
+	if (LIKELY(now >= last && delta->growth < step->sure_below))
+		return COUNTER_COUNTED;
+	outcome = now >= last ? judge_rise(def, step, delta)
+			      : judge_fall(def, step, last, now, delta);
 	if (outcome == COUNTER_LOST) {
 		delta->growth = 0;
 		delta->flags |= COUNTER_RESET;
@@ -203,15 +213,22 @@ static inline uint64_t quotient(uint64_t n, uint64_t by)
 	return q - (q * by > n);
 }
 
-/* growth * part / whole; halves go up. */
-static inline uint64_t share_of(uint64_t growth, uint32_t part, int64_t whole)
+/* growth * part / whole; halves go up, and *half tells so. */
+static inline uint64_t share_of(uint64_t growth, uint32_t part, int64_t whole, bool *half)
 {
-	uint64_t product, twice = 2 * (uint64_t)whole;
+	uint64_t product, share, twice = 2 * (uint64_t)whole;
+	wide exact;
 
 	if (LIKELY(!__builtin_mul_overflow(growth, 2 * (uint64_t)part, &product) &&
-		   product < (UINT64_C(1) << 53) - (uint64_t)whole))
-		return quotient(product + (uint64_t)whole, twice);
-	return (uint64_t)(((wide)growth * part * 2 + (uint64_t)whole) / twice);
+		   product < (UINT64_C(1) << 53) - (uint64_t)whole)) {
+		product += (uint64_t)whole;
+		share = quotient(product, twice);
+		*half = product == share * twice;
+		return share;
+	}
+	exact = (wide)growth * part * 2 + (uint64_t)whole;
+	*half = exact % twice == 0;
+	return (uint64_t)(exact / twice);
 }
 
 /* Rounding has given out too little or too much. One unit each in turn: what is missing to those
@@ -243,38 +260,56 @@ static void settle_rest(struct counter_pieces *p, int64_t rest)
 	}
 }
 
-void counter_split(uint64_t growth, int64_t span, uint32_t offset, int64_t width,
-		   struct counter_pieces *p)
+/* How many slots a delta touches, and how much of its time lies in each. */
+static void cut(int64_t span, uint32_t offset, int64_t width, struct counter_pieces *p)
 {
-	uint32_t first = (uint32_t)(width - offset), last;
+	uint32_t first = (uint32_t)(width - offset);
 	size_t between = 0;
 	int64_t left = span - first;
-	uint64_t given;
 
 	for (; left >= width && between < COUNTER_PIECES_MAX; left -= width)
 		between++;
-	last = (uint32_t)left;
 	p->count = between + 2;
 	ASSERT(p->count <= COUNTER_PIECES_MAX);
 	p->covered_ms[0] = first;
-	p->growth[0] = given = share_of(growth, first, span);
-	for (size_t i = 1; i <= between; i++) {
+	for (size_t i = 1; i <= between; i++)
 		p->covered_ms[i] = (uint32_t)width;
-		p->growth[i] = i > 1 ? p->growth[1] : share_of(growth, (uint32_t)width, span);
+	p->covered_ms[between + 1] = (uint32_t)left;
+}
+
+/* What falls into the first of two slots. Of two shares only halves can be too much: both are
+ * rounded up. */
+static inline uint64_t first_of_two(uint64_t growth, int64_t span, uint32_t first, uint32_t last)
+{
+	bool half;
+	uint64_t share = share_of(growth, first, span, &half);
+
+	return UNLIKELY(half) && first <= last ? share - 1 : share;
+}
+
+static void share_out(uint64_t growth, int64_t span, struct counter_pieces *p)
+{
+	uint64_t given = 0;
+	bool half;
+
+	if (p->count == 2) {
+		p->growth[0] = first_of_two(growth, span, p->covered_ms[0], p->covered_ms[1]);
+		p->growth[1] = growth - p->growth[0];
+		return;
+	}
+	for (size_t i = 0; i < p->count; i++) {
+		p->growth[i] = share_of(growth, p->covered_ms[i], span, &half);
 		given += p->growth[i];
 	}
-	p->covered_ms[between + 1] = last;
-	/* Of two shares only halves can be too much: both are rounded up. */
-	p->growth[between + 1] = between ? share_of(growth, last, span) : growth - given;
-	if (between) {
-		given += p->growth[between + 1];
-		if (given != growth)
-			settle_rest(p, (int64_t)(growth - given));
-	} else if (first <= last && given > 0 &&
-		   UNLIKELY((wide)growth * first * 2 == (wide)(given * 2 - 1) * (uint64_t)span)) {
-		p->growth[0]--;
-		p->growth[1]++;
-	}
+	if (given != growth)
+		settle_rest(p, (int64_t)(growth - given));
+}
+
+void counter_split(uint64_t growth, int64_t span, uint32_t offset, int64_t width,
+		   struct counter_pieces *p)
+{
+	cut(span, offset, width, p);
+	share_out(growth, span, p);
 }
 
 /* ---- Slots ---------------------------------------------------------------------------------- */
@@ -324,6 +359,7 @@ static inline void emit(struct counter_out *out, const struct counter *c, size_t
 
 	row_of(c, level, start_ms, row);
 	out->count += counter_row_exists(row);
+	out->levels |= (unsigned)counter_row_exists(row) << level;
 }
 
 static inline void add_piece(struct counter_open *open, const struct counter_pieces *p, size_t i,
@@ -335,28 +371,31 @@ static inline void add_piece(struct counter_open *open, const struct counter_pie
 }
 
 /* Most often a delta begins in one slot and ends in the next. */
-static inline void place_over_edge(struct counter *c, size_t level, const struct counter_pieces *p,
-				   uint8_t flags, struct counter_out *out)
+static inline void place_over_edge(const struct counter_step *step, struct counter *c,
+				   const struct delta *d, struct counter_out *out)
 {
-	struct counter_open *open = &c->open[level];
+	struct counter_open *open = &c->open[0];
+	uint64_t first = first_of_two(d->growth, step->span_ms, step->bins.covered_ms[0],
+				      step->bins.covered_ms[1]);
 
-	add_piece(open, p, 0, flags);
-	open->count += level == 0;
-	emit(out, c, level, c->ts_ms - open->offset_ms);
-	open_slot(c, level, flags);
-	open->val = p->growth[1];
-	open->covered_ms = p->covered_ms[1];
-	open->count = level == 0;
+	open->val += first;
+	open->covered_ms += step->bins.covered_ms[0];
+	open->flags |= d->flags;
+	open->count++;
+	emit(out, c, 0, step->from.ts_ms - step->from.offset_ms[0]);
+	*open = (struct counter_open){.val = d->growth - first,
+				      .covered_ms = step->bins.covered_ms[1],
+				      .count = 1,
+				      .flags = d->flags};
 }
 
-/* Pieces of `step` ms each, the first one in the open slot and `at` ms behind its start; `width` is
- * a multiple of `step`. */
-static void place_pieces(struct counter *c, size_t level, int64_t width, int64_t step, int64_t at,
-			 const struct counter_pieces *p, uint8_t flags, struct counter_out *out)
+/* Pieces of `step_ms` each, the first one in the open slot, which begins at `start`, and `at` ms
+ * behind that; `width` is a multiple of `step_ms`. */
+static void place_pieces(struct counter *c, size_t level, int64_t start, int64_t width,
+			 int64_t step_ms, int64_t at, const struct counter_pieces *p, uint8_t flags,
+			 struct counter_out *out)
 {
-	int64_t start = c->ts_ms - c->open[level].offset_ms;
-
-	for (size_t i = 0; i < p->count; i++, at += step) {
+	for (size_t i = 0; i < p->count; i++, at += step_ms) {
 		if (at >= width) {
 			emit(out, c, level, start);
 			open_slot(c, level, 0);
@@ -380,6 +419,153 @@ static inline void note_rate(struct counter_extremes *of, double rate, uint32_t 
 	}
 }
 
+static inline void place_inside(struct counter_open *open, const struct delta *d, int64_t span)
+{
+	open->val += d->growth;
+	open->covered_ms += (uint32_t)span;
+	open->flags |= d->flags;
+}
+
+/* What passes the end of a slot whose edges may be none of a bin: split at its own. */
+RARE static void place_across(const struct counter_config *config, struct counter *c, size_t level,
+			      int64_t from_ms, uint32_t offset, int64_t span, const struct delta *d,
+			      struct counter_out *out)
+{
+	int64_t width = level_ms(config, level);
+	struct counter_pieces own;
+
+	counter_split(d->growth, span, offset, width, &own);
+	place_pieces(c, level, from_ms - offset, width, width, 0, &own, d->flags, out);
+}
+
+/* The bins' pieces of a delta, which is larger than what is left of its first bin, on one level. */
+RARE static void place_bins(const struct counter_config *config, const struct counter_step *step,
+			    struct counter *c, size_t level, const struct delta *d,
+			    struct counter_out *out)
+{
+	int64_t width = level_ms(config, level);
+	uint32_t offset = step->from.offset_ms[level], bin_offset = step->from.offset_ms[0];
+	struct counter_pieces bins = step->bins;
+
+	share_out(d->growth, step->span_ms, &bins);
+	place_pieces(c, level, step->from.ts_ms - offset, width, config->base_ms,
+		     (int64_t)offset - bin_offset, &bins, d->flags, out);
+}
+
+/* A delta without a gap. */
+static inline void place_delta(const struct counter_config *config, const struct counter_step *step,
+			       struct counter *c, const struct delta *d, struct counter_out *out)
+{
+	double rate = (double)(int64_t)d->growth * 1000.0 / (double)step->span_ms;
+
+	if (LIKELY(step->bins.count == 2)) {
+		place_over_edge(step, c, d, out);
+	} else if (step->bins.count) {
+		place_bins(config, step, c, 0, d, out);
+	} else {
+		place_inside(&c->open[0], d, step->span_ms);
+		c->open[0].count++;
+	}
+	for (size_t level = 1; level <= config->period_count; level++) {
+		if (LIKELY(!(step->crosses >> level & 1)))
+			place_inside(&c->open[level], d, step->span_ms);
+		else if (level_ms(config, level) % config->base_ms == 0)
+			place_bins(config, step, c, level, d, out);
+		else
+			place_across(config, c, level, step->from.ts_ms,
+				     step->from.offset_ms[level], step->span_ms, d, out);
+		c->open[level].count++;
+		note_rate(&c->extremes[level - 1], rate, step->to.offset_ms[level]);
+	}
+}
+
+/* ---- Gaps and losses ------------------------------------------------------------------------ */
+
+/* Passes over `span` ms on one level: the slots in them are flagged, and hold nothing but
+ * `unplaced`, which lies `unplaced_at` ms ahead. After so many empty slots the rest are left out:
+ * a gap of years is as well told by what stands at its ends. */
+static void skip(const struct counter_config *config, struct counter *c, size_t level, int64_t span,
+		 uint8_t flags, uint64_t unplaced, int64_t unplaced_at, struct counter_out *out)
+{
+	struct counter_open *open = &c->open[level];
+	int64_t width = level_ms(config, level);
+	uint32_t offset = c->last.offset_ms[level];
+	int64_t start = c->last.ts_ms - offset;
+	int64_t holder = (offset + unplaced_at) / width;
+	int64_t last = (offset + span) / width;
+
+	open->flags |= flags;
+	open->unplaced += holder == 0 ? unplaced : 0;
+	for (int64_t i = 0; i < last && i <= COUNTER_GAP_ROWS_MAX; i++) {
+		emit(out, c, level, start + i * width);
+		open_slot(c, level, flags);
+		open->unplaced = holder == i + 1 ? unplaced : 0;
+	}
+}
+
+/* Of growth over a gap only the share of the newest bin can be placed, by time and cut off. */
+RARE static void place_over_gap(const struct counter_config *config,
+				const struct counter_step *step, struct counter *c,
+				const struct delta *d, struct counter_out *out)
+{
+	uint32_t bin_offset = c->last.offset_ms[0];
+	int64_t until_bin = floor_to(bin_offset + step->span_ms, config->base_ms) - bin_offset;
+	int64_t next_bin = config->base_ms - bin_offset, span = step->span_ms - until_bin;
+	struct delta share = {.flags = d->flags};
+
+	share.growth = (uint64_t)((wide)d->growth * (uint64_t)span / (uint64_t)step->span_ms);
+	for (size_t level = 0; level <= config->period_count; level++) {
+		int64_t width = level_ms(config, level);
+		uint32_t offset = (uint32_t)((c->last.offset_ms[level] + until_bin) % width);
+		skip(config, c, level, until_bin, d->flags, d->growth - share.growth, next_bin,
+		     out);
+		if (offset + span < width)
+			place_inside(&c->open[level], &share, span);
+		else
+			place_across(config, c, level, c->last.ts_ms + until_bin, offset, span,
+				     &share, out);
+		c->open[level].count++;
+	}
+}
+
+RARE static void pass_over_loss(const struct counter_config *config,
+				const struct counter_step *step, struct counter *c,
+				const struct delta *d, struct counter_out *out)
+{
+	for (size_t level = 0; level <= config->period_count; level++)
+		skip(config, c, level, step->span_ms, d->flags, 0, 0, out);
+}
+
+/* ---- Steps ---------------------------------------------------------------------------------- */
+
+static inline bool same_poll(const struct counter_poll *a, const struct counter_poll *b)
+{
+	return a->ts_ms == b->ts_ms && a->uptime_ticks == b->uptime_ticks &&
+	       a->discontinuity_ticks == b->discontinuity_ticks &&
+	       a->uptime_offset_ms == b->uptime_offset_ms && a->has_uptime == b->has_uptime &&
+	       a->has_discontinuity == b->has_discontinuity;
+}
+
+/* All but the offsets. */
+static struct counter_poll poll_of(const struct counter_sample *s)
+{
+	int64_t offset = s->uptime_ts_ms - s->ts_ms;
+	struct counter_poll poll = {.ts_ms = s->ts_ms};
+
+	/* An uptime of another time than the sample's says nothing about it. */
+	poll.has_uptime = s->has_uptime && offset >= INT32_MIN && offset <= INT32_MAX;
+	poll.uptime_ticks = poll.has_uptime ? s->uptime_ticks : 0;
+	poll.uptime_offset_ms = poll.has_uptime ? (int32_t)offset : 0;
+	poll.has_discontinuity = s->has_discontinuity;
+	poll.discontinuity_ticks = s->has_discontinuity ? s->discontinuity_ticks : 0;
+	return poll;
+}
+
+static uint32_t offset_in(int64_t ts_ms, int64_t width)
+{
+	return (uint32_t)(ts_ms - floor_to(ts_ms, width));
+}
+
 /* The offset of the sample in its slot. */
 static inline uint32_t offset_after(uint32_t offset, int64_t span, int64_t width)
 {
@@ -391,171 +577,107 @@ static inline uint32_t offset_after(uint32_t offset, int64_t span, int64_t width
 	return (uint32_t)(after < width ? after : after % width);
 }
 
-/* A delta without a gap, on one level. `bins` are its pieces by the base frequency, `bin_offset`
- * where it began in its bin. */
-static inline void place(const struct counter_config *config, struct counter *c, size_t level,
-			 const struct delta *d, const struct counter_pieces *bins,
-			 uint32_t bin_offset, struct counter_out *out)
+static void make_step(const struct counter_config *config, const struct counter_poll *from,
+		      const struct counter_sample *sample, struct counter_step *step)
 {
-	struct counter_open *open = &c->open[level];
-	int64_t width = level_ms(config, level);
-	uint32_t offset = open->offset_ms;
-	struct counter_pieces own;
+	enum uptime uptime = uptime_of(from, sample);
 
-	if (LIKELY(offset + d->span_ms < width)) {
-		open->val += d->growth;
-		open->covered_ms += (uint32_t)d->span_ms;
-		open->flags |= d->flags;
-		open->count += level == 0;
-	} else if (LIKELY(level == 0 && bins->count == 2)) {
-		place_over_edge(c, 0, bins, d->flags, out);
-	} else if (level == 0 || width % config->base_ms == 0) {
-		place_pieces(c, level, width, config->base_ms, (int64_t)offset - bin_offset, bins,
-			     d->flags, out);
-	} else {
-		counter_split(d->growth, d->span_ms, offset, width, &own);
-		place_pieces(c, level, width, width, 0, &own, d->flags, out);
-	}
-	open->offset_ms = offset_after(offset, d->span_ms, width);
-	open->count += level > 0;
-}
-
-static void place_delta(const struct counter_config *config, struct counter *c,
-			const struct delta *d, struct counter_out *out)
-{
-	uint32_t bin_offset = c->open[0].offset_ms;
-	double rate = (double)d->growth * 1000.0 / (double)d->span_ms;
-	struct counter_pieces bins = {.count = 1};
-
-	bins.growth[0] = d->growth;
-	bins.covered_ms[0] = (uint32_t)d->span_ms;
-	if (bin_offset + d->span_ms >= config->base_ms)
-		counter_split(d->growth, d->span_ms, bin_offset, config->base_ms, &bins);
+	step->from = *from;
+	step->to = poll_of(sample);
+	step->span_ms = sample->ts_ms - from->ts_ms;
+	step->uptime_fell = uptime == UPTIME_FELL;
+	step->uptime_rose = uptime == UPTIME_ROSE;
+	step->crosses = 0;
 	for (size_t level = 0; level <= config->period_count; level++) {
-		place(config, c, level, d, &bins, bin_offset, out);
-		if (level)
-			note_rate(&c->extremes[level - 1], rate, c->open[level].offset_ms);
+		int64_t width = level_ms(config, level);
+		uint32_t offset = from->offset_ms[level];
+		step->to.offset_ms[level] = offset_after(offset, step->span_ms, width);
+		step->crosses |= (unsigned)(offset + step->span_ms >= width) << level;
 	}
-}
-
-/* ---- Gaps and losses ------------------------------------------------------------------------ */
-
-/* Passes over `span` ms on one level: the slots in them are flagged, and hold nothing but
- * `unplaced`, which lies `unplaced_at` ms ahead. After so many empty slots the rest are left out:
- * a gap of years is as well told by what stands at its ends. */
-static void skip(const struct counter_config *config, struct counter *c, size_t level,
-		 int64_t from_ms, int64_t span, uint8_t flags, uint64_t unplaced,
-		 int64_t unplaced_at, struct counter_out *out)
-{
-	struct counter_open *open = &c->open[level];
-	int64_t width = level_ms(config, level);
-	int64_t start = from_ms - open->offset_ms;
-	int64_t holder = (open->offset_ms + unplaced_at) / width;
-	int64_t last = (open->offset_ms + span) / width;
-
-	open->flags |= flags;
-	open->unplaced += holder == 0 ? unplaced : 0;
-	for (int64_t i = 0; i < last && i <= COUNTER_GAP_ROWS_MAX; i++) {
-		emit(out, c, level, start + i * width);
-		open_slot(c, level, flags);
-		open->unplaced = holder == i + 1 ? unplaced : 0;
-	}
-	open->offset_ms = (uint32_t)(from_ms + span - (start + last * width));
-}
-
-/* Of growth over a gap only the share of the newest bin can be placed, by time and cut off. */
-static void place_over_gap(const struct counter_config *config, struct counter *c,
-			   const struct delta *d, struct counter_out *out)
-{
-	uint32_t bin_offset = c->open[0].offset_ms;
-	int64_t until_bin = floor_to(bin_offset + d->span_ms, config->base_ms) - bin_offset;
-	int64_t next_bin = config->base_ms - bin_offset, from = c->ts_ms;
-	struct delta share = {.span_ms = d->span_ms - until_bin, .flags = d->flags};
-	struct counter_pieces bin = {.count = 1};
-
-	share.growth = (uint64_t)((wide)d->growth * (uint64_t)share.span_ms / (uint64_t)d->span_ms);
-	bin.growth[0] = share.growth;
-	bin.covered_ms[0] = (uint32_t)share.span_ms;
-	for (size_t level = 0; level <= config->period_count; level++) {
-		skip(config, c, level, from, until_bin, d->flags, d->growth - share.growth,
-		     next_bin, out);
-		c->ts_ms = from + until_bin;
-		place(config, c, level, &share, &bin, 0, out);
-		c->ts_ms = from;
-	}
-}
-
-static void pass_over_loss(const struct counter_config *config, struct counter *c,
-			   const struct delta *d, struct counter_out *out)
-{
-	for (size_t level = 0; level <= config->period_count; level++)
-		skip(config, c, level, c->ts_ms, d->span_ms, d->flags, 0, 0, out);
+	step->gap = step->span_ms > COUNTER_GAP_INTERVALS * config->base_ms;
+	step->discontinuity_moved = from->has_discontinuity && sample->has_discontinuity &&
+				    from->discontinuity_ticks != sample->discontinuity_ticks;
+	step->sure_below =
+		step->uptime_fell || step->discontinuity_moved ? 0 : largest_sure(step) + 1;
+	step->since_start_ms = (int64_t)sample->uptime_ticks * TICK_MS + UPTIME_SLACK_MS;
+	if (step->since_start_ms > step->span_ms)
+		step->since_start_ms = step->span_ms;
+	step->bins.count = 0;
+	if (!step->gap && step->crosses & 1)
+		cut(step->span_ms, from->offset_ms[0], config->base_ms, &step->bins);
 }
 
 /* ---- Feeding -------------------------------------------------------------------------------- */
 
-static inline void remember(struct counter *c, const struct counter_sample *s)
-{
-	int64_t offset = s->uptime_ts_ms - s->ts_ms;
-
-	c->ts_ms = s->ts_ms;
-	c->value = s->value;
-	c->known = true;
-	/* An uptime of another time than the sample's says nothing about it. */
-	c->has_uptime = s->has_uptime && offset >= INT32_MIN && offset <= INT32_MAX;
-	c->uptime_ticks = c->has_uptime ? s->uptime_ticks : 0;
-	c->uptime_offset_ms = c->has_uptime ? (int32_t)offset : 0;
-	c->has_discontinuity = s->has_discontinuity;
-	c->discontinuity_ticks = s->has_discontinuity ? s->discontinuity_ticks : 0;
-}
-
-/* Opens the slot that the last sample lies in. */
 static void begin_level(const struct counter_config *config, struct counter *c, size_t level)
 {
 	open_slot(c, level, 0);
-	c->open[level].offset_ms =
-		(uint32_t)(c->ts_ms - floor_to(c->ts_ms, level_ms(config, level)));
+	c->last.offset_ms[level] = offset_in(c->last.ts_ms, level_ms(config, level));
 }
 
 static void begin(const struct counter_config *config, struct counter *c,
 		  const struct counter_sample *s)
 {
-	*c = (struct counter){0};
-	remember(c, s);
+	*c = (struct counter){.last = poll_of(s), .value = s->value, .known = true};
 	for (size_t level = 0; level <= config->period_count; level++)
 		begin_level(config, c, level);
 }
 
-enum counter_outcome counter_feed(const struct counter_def *def, struct counter *counter,
-				  const struct counter_sample *sample, struct counter_out *out)
+/* COUNTER_COUNTED: there is a step to the sample. */
+RARE static enum counter_outcome step_to(const struct counter_config *config,
+					 struct counter *counter,
+					 const struct counter_sample *sample,
+					 struct counter_step *step)
 {
-	enum counter_outcome outcome;
+	if (sample->ts_ms > COUNTER_TS_MAX || sample->ts_ms < -COUNTER_TS_MAX)
+		return COUNTER_REFUSED;
+	if (!counter->known) {
+		begin(config, counter, sample);
+		return COUNTER_FIRST;
+	}
+	if (sample->ts_ms <= counter->last.ts_ms)
+		return sample->ts_ms == counter->last.ts_ms && sample->value == counter->value
+			       ? COUNTER_REPEATED
+			       : COUNTER_REFUSED;
+	make_step(config, &counter->last, sample, step);
+	return COUNTER_COUNTED;
+}
+
+enum counter_outcome counter_feed_together(const struct counter_def *def, struct counter *counter,
+					   const struct counter_sample *sample,
+					   struct counter_step *step, struct counter_out *out)
+{
+	enum counter_outcome outcome = COUNTER_COUNTED;
 	struct delta delta;
 
 	ASSERT(out->max - out->count >= counter_rows_max(def->config));
 	out->delta = 0;
 	out->gap = false;
-	if (UNLIKELY(sample->ts_ms > COUNTER_TS_MAX || sample->ts_ms < -COUNTER_TS_MAX))
-		return COUNTER_REFUSED;
-	if (UNLIKELY(!counter->known)) {
-		begin(def->config, counter, sample);
-		return COUNTER_FIRST;
-	}
-	if (UNLIKELY(sample->ts_ms <= counter->ts_ms))
-		return sample->ts_ms == counter->ts_ms && sample->value == counter->value
-			       ? COUNTER_REPEATED
-			       : COUNTER_REFUSED;
-	outcome = judge(def, counter, sample, &delta);
+	if (UNLIKELY(!counter->known || !step->span_ms || !same_poll(&step->from, &counter->last)))
+		outcome = step_to(def->config, counter, sample, step);
+	if (UNLIKELY(outcome != COUNTER_COUNTED))
+		return outcome;
+	outcome = judge(def, step, counter->value, sample->value, &delta);
 	out->delta = delta.growth;
-	out->gap = delta.gap;
-	if (outcome == COUNTER_LOST)
-		pass_over_loss(def->config, counter, &delta, out);
-	else if (delta.gap)
-		place_over_gap(def->config, counter, &delta, out);
+	out->gap = step->gap;
+	if (UNLIKELY(outcome == COUNTER_LOST))
+		pass_over_loss(def->config, step, counter, &delta, out);
+	else if (UNLIKELY(step->gap))
+		place_over_gap(def->config, step, counter, &delta, out);
 	else
-		place_delta(def->config, counter, &delta, out);
-	remember(counter, sample);
+		place_delta(def->config, step, counter, &delta, out);
+	counter->last = step->to;
+	counter->value = sample->value;
 	return outcome;
+}
+
+enum counter_outcome counter_feed(const struct counter_def *def, struct counter *counter,
+				  const struct counter_sample *sample, struct counter_out *out)
+{
+	struct counter_step step;
+
+	step.span_ms = 0;
+	return counter_feed_together(def, counter, sample, &step, out);
 }
 
 void counter_convert(const struct counter_config *from, const struct counter_config *to,
@@ -582,5 +704,5 @@ void counter_emit_open(const struct counter_config *config, const struct counter
 {
 	ASSERT(out->max - out->count > config->period_count);
 	for (size_t level = 0; counter->known && level <= config->period_count; level++)
-		emit(out, counter, level, counter->ts_ms - counter->open[level].offset_ms);
+		emit(out, counter, level, counter->last.ts_ms - counter->last.offset_ms[level]);
 }

@@ -96,7 +96,6 @@ struct counter_row {
 struct counter_open {
 	uint64_t val, unplaced;
 	uint32_t covered_ms, count;
-	uint32_t offset_ms; /* of the last sample in it */
 	uint8_t flags;
 };
 
@@ -105,15 +104,22 @@ struct counter_extremes {
 	uint32_t min_offset_ms, max_offset_ms;
 };
 
+/* All of a sample but its value: the same for counters that were polled together. */
+struct counter_poll {
+	int64_t ts_ms;
+	uint32_t uptime_ticks, discontinuity_ticks;
+	int32_t uptime_offset_ms; /* when it was read, from ts_ms */
+	bool has_uptime, has_discontinuity;
+	uint32_t offset_ms[COUNTER_LEVELS_MAX]; /* of ts_ms in its slot; follows from it */
+};
+
 /* What must be known of a counter to go on. Without `known` nothing yet, and the rest means
  * nothing. */
 struct counter {
-	int64_t ts_ms;
-	uint64_t value;
-	uint32_t uptime_ticks, discontinuity_ticks;
-	int32_t uptime_offset_ms; /* when it was read, from ts_ms */
-	bool known, has_uptime, has_discontinuity;
-	struct counter_open open[COUNTER_LEVELS_MAX];
+	struct counter_poll last;
+	uint64_t value; /* of the last sample */
+	bool known;
+	struct counter_open open[COUNTER_LEVELS_MAX]; /* the slots that the last sample lies in */
 	struct counter_extremes extremes[COUNTER_PERIODS_MAX];
 };
 
@@ -146,12 +152,26 @@ struct counter_pieces {
 void counter_split(uint64_t growth, int64_t span_ms, uint32_t offset_ms, int64_t width_ms,
 		   struct counter_pieces *pieces);
 
+/* From one poll to the next: what is the same for all counters that went from the one to the other,
+ * whatever they counted. */
+struct counter_step {
+	struct counter_poll from, to;
+	int64_t span_ms; /* 0: not made yet */
+	bool gap, uptime_fell, uptime_rose, discontinuity_moved;
+	unsigned crosses; /* bit l: it comes to the end of its slot of level l, or passes it */
+	int64_t since_start_ms; /* of the span at most so much, if the device began anew in it */
+	/* A counter that rose by less counted so much, whatever its line; 0: each is judged. */
+	uint64_t sure_below;
+	struct counter_pieces bins; /* how it cuts the bins, without their growth */
+};
+
 /* Where the rows go. */
 struct counter_out {
 	struct counter_row *rows;
 	size_t count, max;
-	uint64_t delta; /* of the last feed, where one was booked */
-	bool gap;       /* the last feed bridged a gap */
+	uint64_t delta;  /* of the last feed, where one was booked */
+	bool gap;        /* the last feed bridged a gap */
+	unsigned levels; /* bit l is set when a row of level l comes */
 };
 
 /* The room that `out` must have before each feed and each counter_emit_open. */
@@ -162,6 +182,13 @@ static inline size_t counter_rows_max(const struct counter_config *config)
 
 enum counter_outcome counter_feed(const struct counter_def *def, struct counter *counter,
 				  const struct counter_sample *sample, struct counter_out *out);
+
+/* The same for one of several counters that were polled together: `step` is what was left of it
+ * when another counter with this configuration was fed a sample with all of this but the value, or
+ * zeroed. It is used if it fits, else made anew. */
+enum counter_outcome counter_feed_together(const struct counter_def *def, struct counter *counter,
+					   const struct counter_sample *sample,
+					   struct counter_step *step, struct counter_out *out);
 
 /* The slots that are open, as they would be if nothing more came. For readers; the state stays. */
 void counter_emit_open(const struct counter_config *config, const struct counter *counter,

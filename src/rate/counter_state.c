@@ -29,11 +29,11 @@ struct state_field {
 	}
 
 static const struct state_field of_counter[] = {
-	FIELD(counter, ts_ms),
+	FIELD(counter, last.ts_ms),
 	FIELD(counter, value),
-	FIELD(counter, uptime_ticks),
-	FIELD(counter, uptime_offset_ms),
-	FIELD(counter, discontinuity_ticks),
+	FIELD(counter, last.uptime_ticks),
+	FIELD(counter, last.uptime_offset_ms),
+	FIELD(counter, last.discontinuity_ticks),
 };
 static const struct state_field of_open[] = {
 	FIELD(counter_open, flags),      FIELD(counter_open, val),   FIELD(counter_open, unplaced),
@@ -53,19 +53,24 @@ enum {
 
 /* ---- Writing -------------------------------------------------------------------------------- */
 
-static uint64_t load(const uint8_t *from, size_t bytes)
+/* The field that lies `at` bytes into each of the counters. A loop for each size, without a choice
+ * inside. */
+static void load_field(const struct counter *const *counters, size_t count, size_t at, size_t bytes,
+		       uint64_t *numbers)
 {
-	uint32_t four;
-	uint64_t eight;
-
-	if (bytes == 1)
-		return *from;
-	if (bytes == sizeof(four)) {
-		memcpy(&four, from, sizeof(four));
-		return four;
+	if (bytes == sizeof(uint8_t)) {
+		for (size_t i = 0; i < count; i++)
+			numbers[i] = *((const uint8_t *)counters[i] + at);
+	} else if (bytes == sizeof(uint32_t)) {
+		for (size_t i = 0; i < count; i++) {
+			uint32_t four;
+			memcpy(&four, (const uint8_t *)counters[i] + at, sizeof(four));
+			numbers[i] = four;
+		}
+	} else {
+		for (size_t i = 0; i < count; i++)
+			memcpy(&numbers[i], (const uint8_t *)counters[i] + at, sizeof(*numbers));
 	}
-	memcpy(&eight, from, sizeof(eight));
-	return eight;
 }
 
 /* Of each counter the fields of the struct that lies `base` bytes into it. */
@@ -75,9 +80,7 @@ static uint8_t *put_fields(uint8_t *to, const struct counter *const *counters, s
 	uint64_t numbers[NUMBERS_MAX];
 
 	for (const struct state_field *f = fields; f < fields + field_count; f++) {
-		for (size_t i = 0; i < count; i++)
-			numbers[i] =
-				load((const uint8_t *)counters[i] + base + f->offset, f->bytes);
+		load_field(counters, count, base + f->offset, f->bytes, numbers);
 		to = numbers_put(to, numbers, count);
 	}
 	return to;
@@ -89,8 +92,8 @@ static uint8_t *put_what(uint8_t *to, const struct counter *const *counters, siz
 
 	for (size_t i = 0; i < count; i++)
 		numbers[i] = (counters[i]->known ? STATE_KNOWN : 0u) |
-			     (counters[i]->has_uptime ? STATE_UPTIME : 0u) |
-			     (counters[i]->has_discontinuity ? STATE_DISCONTINUITY : 0u);
+			     (counters[i]->last.has_uptime ? STATE_UPTIME : 0u) |
+			     (counters[i]->last.has_discontinuity ? STATE_DISCONTINUITY : 0u);
 	return numbers_put(to, numbers, count);
 }
 
@@ -118,18 +121,29 @@ int counter_encode(const struct counter_config *config, const struct counter *co
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-/* False: it does not fit. */
-static bool store(uint8_t *to, size_t bytes, uint64_t number)
+/* As load_field; where all are the same there is one number, which is the one at `i & of` = 0.
+ * False: one does not fit. */
+static bool store_field(struct counter *const *counters, size_t count, size_t at, size_t bytes,
+			const uint64_t *numbers, size_t of)
 {
-	uint32_t four = (uint32_t)number;
+	uint64_t all = 0;
 
-	if (bytes == 1)
-		*to = (uint8_t)number;
-	else if (bytes == sizeof(four))
-		memcpy(to, &four, sizeof(four));
-	else
-		memcpy(to, &number, sizeof(number));
-	return bytes == sizeof(number) || !(number >> 8 * bytes);
+	if (bytes == sizeof(uint8_t)) {
+		for (size_t i = 0; i < count; i++) {
+			all |= numbers[i & of] >> 8;
+			*((uint8_t *)counters[i] + at) = (uint8_t)numbers[i & of];
+		}
+	} else if (bytes == sizeof(uint32_t)) {
+		for (size_t i = 0; i < count; i++) {
+			uint32_t four = (uint32_t)numbers[i & of];
+			all |= numbers[i & of] >> 32;
+			memcpy((uint8_t *)counters[i] + at, &four, sizeof(four));
+		}
+	} else {
+		for (size_t i = 0; i < count; i++)
+			memcpy((uint8_t *)counters[i] + at, &numbers[i & of], sizeof(*numbers));
+	}
+	return !all;
 }
 
 static void take_fields(struct cursor *from, struct counter *const *counters, size_t count,
@@ -138,12 +152,8 @@ static void take_fields(struct cursor *from, struct counter *const *counters, si
 	uint64_t numbers[NUMBERS_MAX];
 
 	for (const struct state_field *f = fields; f < fields + field_count; f++) {
-		bool fit = true;
-		numbers_take(from, numbers, count);
-		for (size_t i = 0; i < count; i++)
-			fit &= store((uint8_t *)counters[i] + base + f->offset, f->bytes,
-				     numbers[i]);
-		from->bad |= !fit;
+		size_t of = numbers_take(from, numbers, count) ? 0 : SIZE_MAX;
+		from->bad |= !store_field(counters, count, base + f->offset, f->bytes, numbers, of);
 	}
 }
 
@@ -151,12 +161,13 @@ static void take_what(struct cursor *from, struct counter *const *counters, size
 {
 	uint64_t numbers[NUMBERS_MAX];
 
-	numbers_take(from, numbers, count);
+	size_t of = numbers_take(from, numbers, count) ? 0 : SIZE_MAX;
 	for (size_t i = 0; i < count; i++) {
-		counters[i]->known = numbers[i] & STATE_KNOWN;
-		counters[i]->has_uptime = numbers[i] & STATE_UPTIME;
-		counters[i]->has_discontinuity = numbers[i] & STATE_DISCONTINUITY;
-		from->bad |= numbers[i] > STATE_ALL || (numbers[i] && !counters[i]->known);
+		uint64_t what = numbers[i & of];
+		counters[i]->known = what & STATE_KNOWN;
+		counters[i]->last.has_uptime = what & STATE_UPTIME;
+		counters[i]->last.has_discontinuity = what & STATE_DISCONTINUITY;
+		from->bad |= what > STATE_ALL || (what && !counters[i]->known);
 	}
 }
 
@@ -175,14 +186,16 @@ static bool extremes_are_sound(const struct counter_extremes *of, int64_t width)
 	       of->min_offset_ms < width && of->max_offset_ms < width;
 }
 
-static bool is_sound(const struct counter_config *config, const struct counter *c)
+static bool are_sound(struct counter *const *counters, size_t count, size_t level, int64_t width)
 {
-	bool sound = c->ts_ms <= COUNTER_TS_MAX && c->ts_ms >= -COUNTER_TS_MAX;
+	bool sound = true;
 
-	for (size_t level = 0; sound && level <= config->period_count; level++) {
-		int64_t width = counter_level_ms(config, level);
-		sound = open_is_sound(&c->open[level], width) &&
-			(!level || extremes_are_sound(&c->extremes[level - 1], width));
+	for (size_t i = 0; i < count; i++) {
+		const struct counter *c = counters[i];
+		sound &= !c->known ||
+			 (c->last.ts_ms <= COUNTER_TS_MAX && c->last.ts_ms >= -COUNTER_TS_MAX &&
+			  open_is_sound(&c->open[level], width) &&
+			  (!level || extremes_are_sound(&c->extremes[level - 1], width)));
 	}
 	return sound;
 }
@@ -195,11 +208,11 @@ static void set_offsets(const struct counter_config *config, struct counter *con
 		int64_t width = counter_level_ms(config, level), ts_ms = INT64_MIN;
 		uint32_t offset_ms = 0;
 		for (size_t i = 0; i < count; i++) {
-			if (counters[i]->ts_ms != ts_ms) {
-				ts_ms = counters[i]->ts_ms;
+			if (counters[i]->last.ts_ms != ts_ms) {
+				ts_ms = counters[i]->last.ts_ms;
 				offset_ms = (uint32_t)(ts_ms - floor_to(ts_ms, width));
 			}
-			counters[i]->open[level].offset_ms = offset_ms;
+			counters[i]->last.offset_ms[level] = offset_ms;
 		}
 	}
 }
@@ -223,8 +236,8 @@ int counter_decode(const struct counter_config *config, struct cursor *from,
 	for (size_t i = 0; i < config->period_count; i++)
 		take_fields(from, counters, count, offsetof(struct counter, extremes[i]),
 			    of_extremes, ARRAY_LEN(of_extremes));
-	for (size_t i = 0; i < count && !from->bad; i++)
-		from->bad = counters[i]->known && !is_sound(config, counters[i]);
+	for (size_t level = 0; level <= config->period_count && !from->bad; level++)
+		from->bad = !are_sound(counters, count, level, counter_level_ms(config, level));
 	if (from->bad)
 		return ERR_DAMAGED;
 	set_offsets(config, counters, count);

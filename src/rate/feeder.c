@@ -31,11 +31,11 @@ void feeder_release(struct feeder *f)
 	mem_free(f->from_ms);
 	mem_free(f->until_ms);
 	mem_free(f->handles);
-	mem_free(f->companions);
 	mem_free(f->slot);
 	mem_free(f->companion_slot);
 	mem_free(f->rows.list);
 	mem_free(f->samples);
+	mem_free(f->steps);
 }
 
 static void make_room(struct feeder *f, size_t counters)
@@ -46,8 +46,8 @@ static void make_room(struct feeder *f, size_t counters)
 	f->states = mem_resize_array(f->states, counters, sizeof(*f->states));
 	f->from_ms = mem_resize_array(f->from_ms, counters, sizeof(*f->from_ms));
 	f->until_ms = mem_resize_array(f->until_ms, counters, sizeof(*f->until_ms));
-	f->handles = mem_resize_array(f->handles, counters, sizeof(*f->handles));
-	f->companions = mem_resize_array(f->companions, counters + 1, sizeof(*f->companions));
+	/* Of each row one more, and of the device. */
+	f->handles = mem_resize_array(f->handles, 2 * counters + 1, sizeof(*f->handles));
 	f->slot = mem_resize_array(f->slot, counters, sizeof(*f->slot));
 	f->companion_slot = mem_resize_array(f->companion_slot, counters, sizeof(*f->slot));
 }
@@ -94,14 +94,13 @@ static struct store_request *add_range(struct feeder *f, const uint64_t *handles
 	return request;
 }
 
-/* Which counters are wanted: `begins`, those whose beginning is looked for, else those that have
- * something before `hi`. */
-static size_t gather_handles(struct feeder *f, bool begins, int64_t hi)
+/* Those whose beginning is looked for. */
+static size_t gather_unknown(struct feeder *f)
 {
 	size_t counters = f->count * f->table->column_count, n = 0;
 
 	for (size_t i = 0; i < counters; i++) {
-		bool wanted = begins ? f->from_ms[i] == FEEDER_BEGINNING : f->from_ms[i] < hi;
+		bool wanted = f->from_ms[i] == FEEDER_BEGINNING;
 		f->slot[i] = wanted ? (uint32_t)n : no_slot;
 		if (wanted)
 			f->handles[n++] = feeder_handle(f, i);
@@ -109,24 +108,49 @@ static size_t gather_handles(struct feeder *f, bool begins, int64_t hi)
 	return n;
 }
 
-static size_t gather_companions(struct feeder *f)
+/* A row's counters that have something in the window, and its discontinuity time where it stands
+ * among them: what is opened together lies together, and is read at once in that order. */
+static size_t gather_row(struct feeder *f, size_t row, size_t n)
+{
+	const struct rate_row *r = &f->table->rows[f->first + row];
+	uint64_t companion = r->discontinuity;
+	size_t columns = f->table->column_count, before = n;
+
+	f->companion_slot[row] = no_slot;
+	for (size_t c = 0; c < columns; c++) {
+		uint32_t *slot = &f->slot[row * columns + c];
+		*slot = no_slot;
+		if (f->from_ms[row * columns + c] >= f->hi_ms)
+			continue;
+		if (companion && companion < r->handles[c]) {
+			f->companion_slot[row] = (uint32_t)n;
+			f->handles[n++] = companion;
+			companion = 0;
+		}
+		*slot = (uint32_t)n;
+		f->handles[n++] = r->handles[c];
+	}
+	if (companion && n > before) {
+		f->companion_slot[row] = (uint32_t)n;
+		f->handles[n++] = companion;
+	}
+	return n;
+}
+
+static size_t gather_window(struct feeder *f)
 {
 	size_t n = 0;
 
 	if (f->table->uptime)
-		f->companions[n++] = f->table->uptime;
-	for (size_t i = 0; i < f->count; i++) {
-		uint64_t handle = f->table->rows[f->first + i].discontinuity;
-		f->companion_slot[i] = handle ? (uint32_t)n : no_slot;
-		if (handle)
-			f->companions[n++] = handle;
-	}
+		f->handles[n++] = f->table->uptime;
+	for (size_t row = 0; row < f->count; row++)
+		n = gather_row(f, row, n);
 	return n;
 }
 
 static int read_firsts(struct feeder *f)
 {
-	size_t count = gather_handles(f, true, 0);
+	size_t count = gather_unknown(f);
 
 	store_read_reset(f->read);
 	f->values = add_range(f, f->handles, count, -COUNTER_TS_MAX, f->end_ms);
@@ -153,22 +177,17 @@ static void take_firsts(struct feeder *f)
 			f->from_ms[i] = range->points[f->slot[i]].ts_ms[0];
 }
 
+/* Companions are wanted a little beyond the window; with them come samples that are not. */
 static int read_window(struct feeder *f)
 {
 	int64_t reach = feeder_reach_ms(f->table);
-	size_t count, companions;
+	size_t count;
 
 	f->hi_ms = f->end_ms - f->lo_ms > f->window_ms ? f->lo_ms + f->window_ms : f->end_ms;
-	count = gather_handles(f, false, f->hi_ms);
-	companions = gather_companions(f);
+	count = gather_window(f);
 	store_read_reset(f->read);
-	f->values = add_range(f, f->handles, count, f->lo_ms, f->hi_ms);
-	f->device = companions ? add_range(f, f->companions, companions, f->lo_ms - reach,
-					   f->hi_ms + reach + 1)
-			       : NULL;
-	if (!f->values || (companions && !f->device))
-		return ERR_LIMIT;
-	return store_read_submit(f->read);
+	f->values = add_range(f, f->handles, count, f->lo_ms - reach, f->hi_ms + reach + 1);
+	return f->values ? store_read_submit(f->read) : ERR_LIMIT;
 }
 
 /* The next window begins where the last one ended, or with the oldest sample that is wanted. */
@@ -212,21 +231,40 @@ static void go_on(struct feeder *f)
 		f->done(f, err);
 }
 
-static size_t points_of(const struct store_request *request)
+/* Leaves those inside the window. */
+static void trim(const struct feeder *f, struct store_points *p)
+{
+	size_t first = 0;
+
+	while (p->count && p->ts_ms[p->count - 1] >= f->hi_ms)
+		p->count--;
+	while (first < p->count && p->ts_ms[first] < f->lo_ms)
+		first++;
+	if (!first)
+		return;
+	p->ts_ms += first;
+	p->bits[0] += first;
+	p->types[0] += first;
+	p->count -= first;
+}
+
+static size_t trim_samples(struct feeder *f)
 {
 	size_t points = 0;
 
-	for (size_t i = 0; request && i < request->range.handle_count; i++)
-		points += request->range.points[i].count;
+	for (size_t i = 0; i < f->count * f->table->column_count; i++) {
+		if (f->slot[i] == no_slot)
+			continue;
+		trim(f, &f->values->range.points[f->slot[i]]);
+		points += f->values->range.points[f->slot[i]].count;
+	}
 	return points;
 }
 
 static void window_read(struct feeder *f, int err)
 {
-	bool more = f->values->more || (f->device && f->device->more);
-
-	if (!err && !more) {
-		f->points = points_of(f->values);
+	if (!err && !f->values->more) {
+		f->points = trim_samples(f);
 		if (f->points < POINTS_FEW && f->window_ms < COUNTER_TS_MAX / 2)
 			f->window_ms *= 2;
 		f->done(f, 0);
@@ -291,9 +329,9 @@ struct along {
 
 static struct along along_of(const struct feeder *f, uint32_t slot)
 {
-	if (!f->device || slot == no_slot)
+	if (slot == no_slot)
 		return (struct along){NULL, 0};
-	return (struct along){&f->device->range.points[slot], 0};
+	return (struct along){&f->values->range.points[slot], 0};
 }
 
 static inline bool along_at(struct along *a, int64_t ts_ms, int64_t reach, uint32_t *ticks,
@@ -328,11 +366,13 @@ static void take_samples(struct feeder *f, size_t row, const struct store_points
 	if (points->count > f->sample_cap) {
 		f->sample_cap = points->count;
 		f->samples = mem_resize_array(f->samples, f->sample_cap, sizeof(*f->samples));
+		f->steps = mem_resize_array(f->steps, f->sample_cap, sizeof(*f->steps));
 	}
 	f->samples_ts_ms = points->ts_ms;
 	f->sample_count = points->count;
 	for (size_t i = 0; i < points->count; i++) {
 		struct counter_sample *s = &f->samples[i];
+		f->steps[i].span_ms = 0;
 		s->ts_ms = points->ts_ms[i];
 		s->has_uptime =
 			along_at(&uptime, s->ts_ms, reach, &s->uptime_ticks, &s->uptime_ts_ms);
@@ -341,25 +381,37 @@ static void take_samples(struct feeder *f, size_t row, const struct store_points
 	}
 }
 
-static void room_for_rows(struct feeder *f)
+/* Room for the rows that one more feed may emit. */
+static void make_room_for_rows(struct feeder *f, struct counter_out *out, size_t rows)
 {
-	size_t need = f->rows.count + counter_rows_max(&f->table->config);
-
-	if (need <= f->rows.cap)
-		return;
 	f->rows.cap = f->rows.cap ? f->rows.cap * 2 : ROWS_FIRST;
-	if (f->rows.cap < need)
-		f->rows.cap = need;
+	if (f->rows.cap < out->count + rows)
+		f->rows.cap = out->count + rows;
 	f->rows.list = mem_resize_array(f->rows.list, f->rows.cap, sizeof(*f->rows.list));
+	out->rows = f->rows.list;
+	out->max = f->rows.cap;
+}
+
+static struct counter_out begin_out(const struct feeder *f)
+{
+	return (struct counter_out){
+		.rows = f->rows.list, .count = f->rows.count, .max = f->rows.cap};
+}
+
+static void end_out(struct feeder *f, const struct counter_out *out)
+{
+	f->rows.count = out->count;
+	f->rows.levels |= out->levels;
 }
 
 static struct counter_def def_of(const struct feeder *f, size_t row, size_t column)
 {
 	const struct rate_column *c = &f->table->columns[column];
-	uint64_t octets = f->table->rows[row].octets_max;
+	uint64_t most = c->octets_each ? f->table->rows[row].octets_max : 0;
 
-	return (struct counter_def){&f->table->config, c->width_bits,
-				    c->octets_each ? octets / c->octets_each : 0};
+	if (most && c->octets_each > 1)
+		most /= c->octets_each;
+	return (struct counter_def){&f->table->config, c->width_bits, most};
 }
 
 static void feed_column(struct feeder *f, size_t row, size_t column,
@@ -367,20 +419,26 @@ static void feed_column(struct feeder *f, size_t row, size_t column,
 {
 	size_t counter = feeder_counter(f, row, column);
 	struct counter_def def = def_of(f, row, column);
+	struct counter *state = &f->states[counter];
+	const uint8_t *types = points->types[0];
+	const uint64_t *bits = points->bits[0];
+	int64_t from_ms = f->from_ms[counter];
+	size_t rows_max = counter_rows_max(&f->table->config);
+	struct counter_out out = begin_out(f);
 
 	take_samples(f, row, points);
 	for (size_t i = 0; i < points->count; i++) {
 		struct counter_sample *s = &f->samples[i];
-		if (s->ts_ms < f->from_ms[counter] ||
-		    !feeder_value(points->types[0][i], points->bits[0][i], &s->value))
+		s->value = bits[i];
+		if (s->ts_ms < from_ms ||
+		    (types[i] != VALUE_U64 && !feeder_value(types[i], bits[i], &s->value)))
 			continue;
-		room_for_rows(f);
-		struct counter_out out = {f->rows.list, f->rows.count, f->rows.cap, 0, false};
-		f->outcomes[counter_feed(&def, &f->states[counter], s, &out)]++;
+		if (UNLIKELY(out.max - out.count < rows_max))
+			make_room_for_rows(f, &out, rows_max);
+		f->outcomes[counter_feed_together(&def, state, s, &f->steps[i], &out)]++;
 		f->gaps += out.gap;
-		for (; f->rows.count < out.count; f->rows.count++)
-			f->rows.levels |= 1u << f->rows.list[f->rows.count].level;
 	}
+	end_out(f, &out);
 }
 
 void feeder_row(struct feeder *f, size_t row)
@@ -399,14 +457,17 @@ void feeder_row(struct feeder *f, size_t row)
 
 void feeder_row_open(struct feeder *f, size_t row)
 {
+	size_t rows_max = counter_rows_max(&f->table->config);
+
 	f->rows.count = 0;
 	for (size_t column = 0; column < f->table->column_count; column++) {
+		struct counter_out out = begin_out(f);
 		f->rows.start[column] = f->rows.count;
-		room_for_rows(f);
-		struct counter_out out = {f->rows.list, f->rows.count, f->rows.cap, 0, false};
+		if (out.max - out.count < rows_max)
+			make_room_for_rows(f, &out, rows_max);
 		counter_emit_open(&f->table->config, &f->states[feeder_counter(f, row, column)],
 				  &out);
-		f->rows.count = out.count;
+		end_out(f, &out);
 	}
 	f->rows.start[f->table->column_count] = f->rows.count;
 }

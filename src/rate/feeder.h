@@ -47,10 +47,11 @@ struct feeder {
 	/* the feeder's */
 	bool looked_for_firsts;
 	size_t cap;
-	uint64_t *handles, *companions;
-	uint32_t *slot, *companion_slot; /* by counter, by row: where in the reads; UINT32_MAX */
-	struct store_request *values, *device;
+	uint64_t *handles;
+	uint32_t *slot, *companion_slot; /* by counter, by row: where in the read; UINT32_MAX */
+	struct store_request *values;
 	struct counter_sample *samples; /* of the columns of a row that share samples_ts_ms */
+	struct counter_step *steps;     /* to each of them, of the columns before */
 	const int64_t *samples_ts_ms;
 	size_t sample_count, sample_cap;
 };

@@ -51,6 +51,7 @@ struct rate_job {
 	size_t row;            /* of the window, the next one to be written */
 	bool row_fed;          /* its rows wait in the feeder */
 	bool checkpoint_waits; /* all rows are written, and it found no room behind them */
+	size_t rows_added;     /* to the batch */
 };
 
 static void on_cells(struct store_read *read, int err);
@@ -165,22 +166,30 @@ static uint64_t column_of(const struct store_cell *cell)
 	return be64_get((const uint8_t *)cell->column.part[0].data);
 }
 
-static void take_states(struct rate_job *job, const struct checkpoint *c, const size_t *match,
-			size_t row)
+static int take_states(struct rate_job *job, const struct checkpoint *c, const size_t *match,
+		       size_t row)
 {
+	struct counter *places[RATE_COLUMNS_MAX];
 	struct feeder *f = &job->feeder;
 
+	for (size_t i = 0; i < c->column_count; i++)
+		places[i] = match[i] == RATE_COLUMNS_MAX
+				    ? NULL
+				    : &f->states[feeder_counter(f, row, match[i])];
+	int err = checkpoint_states(c, &job->old_row, places);
+	if (err)
+		return err;
 	for (size_t i = 0; i < c->column_count; i++) {
 		size_t at;
-		if (!(job->old_row.columns >> i & 1) || match[i] == RATE_COLUMNS_MAX)
+		if (!(job->old_row.columns >> i & 1) || !places[i])
 			continue;
 		at = feeder_counter(f, row, match[i]);
-		f->states[at] = job->old_row.states[i];
 		counter_convert(&c->config, &job->table->config, &f->states[at]);
 		f->until_ms[at] = job->old_row.until_ms[i];
 		if (f->from_ms[at] != FEEDER_NOTHING)
 			f->from_ms[at] = f->until_ms[at];
 	}
+	return 0;
 }
 
 /* The states of the checkpoint go to the rows that the table has. */
@@ -205,10 +214,9 @@ static int open_checkpoint(struct rate_job *job)
 			row++;
 		if (row == job->last || job->table->rows[row].id != job->old_row.id)
 			continue;
-		err = checkpoint_states(&c, &job->old_row);
+		err = take_states(job, &c, match, row);
 		if (err)
 			return err;
-		take_states(job, &c, match, row);
 	}
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
@@ -416,13 +424,13 @@ static bool stays_stored(const struct rate_job *job, size_t counter, const struc
 struct moment {
 	size_t count, extremes_count;
 	uint64_t handles[RATE_COLUMNS_MAX], extremes_handles[RATE_COLUMNS_MAX];
-	struct value fields[RATE_COLUMNS_MAX * ROW_FIELDS];
+	const struct counter_row *rows[RATE_COLUMNS_MAX]; /* by handle */
 	struct value extremes[RATE_COLUMNS_MAX * ROW_EXTREMES_FIELDS];
 };
 
 static void add_to_moment(struct moment *m, uint64_t handle, const struct counter_row *row)
 {
-	row_fields(row, &m->fields[m->count * ROW_FIELDS]);
+	m->rows[m->count] = row;
 	m->handles[m->count++] = handle;
 	if (!row->has_rate)
 		return;
@@ -430,54 +438,72 @@ static void add_to_moment(struct moment *m, uint64_t handle, const struct counte
 	m->extremes_handles[m->extremes_count++] = handle;
 }
 
+/* Beginning anew, a row may be stored with other values. */
 static int append_moment(struct rate_job *job, size_t level, int64_t ts_ms, const struct moment *m)
 {
-	int64_t period_ms = counter_level_ms(&job->table->config, level);
+	const struct counter_config *config = &job->table->config;
+	int64_t period_ms = counter_level_ms(config, level);
 	enum retention_class retention = job->options.retention[level];
-	int err = store_append(job->write, rate_level_table(level), period_ms, retention, ts_ms,
-			       m->handles, m->count, m->fields);
+	struct value values[RATE_COLUMNS_MAX * ROW_FIELDS];
+	unsigned fields = rows_fields(config, m->rows, m->count, job->anew, values);
+	int err = store_append_fields(job->write, rate_level_table(level), period_ms, retention,
+				      ts_ms, fields, m->handles, m->count, values);
 
-	if (err || !m->extremes_count)
+	if (err)
 		return err;
+	job->rows_added += m->count;
+	if (!m->extremes_count)
+		return 0;
 	return store_append(job->write, TABLE_STAT_AGGREGATIONS, period_ms, retention, ts_ms,
 			    m->extremes_handles, m->extremes_count, m->extremes);
 }
 
-static inline size_t skip_levels(const struct feeder_rows *rows, size_t at, size_t end,
-				 size_t level)
+/* The next row of a level that a column has from `at` on, and its time; none: INT64_MAX. */
+static inline const struct counter_row *find_level(const struct feeder_rows *rows, size_t column,
+						   const struct counter_row *at, size_t level,
+						   int64_t *ts_ms)
 {
-	while (at < end && rows->list[at].level != level)
+	const struct counter_row *end = rows->list + rows->start[column + 1];
+
+	while (at < end && at->level != level)
 		at++;
+	*ts_ms = at < end ? at->start_ms : INT64_MAX;
 	return at;
+}
+
+static inline int64_t earliest(const int64_t *ts_ms, size_t count)
+{
+	int64_t first_ms = INT64_MAX;
+
+	for (size_t i = 0; i < count; i++)
+		first_ms = ts_ms[i] < first_ms ? ts_ms[i] : first_ms;
+	return first_ms;
 }
 
 /* Columns that are polled together have their rows at the same times: these go together. */
 static int append_level(struct rate_job *job, size_t row, size_t level)
 {
 	const struct feeder_rows *rows = &job->feeder.rows;
-	size_t columns = job->table->column_count, at[RATE_COLUMNS_MAX];
+	const uint64_t *handles = job->table->rows[row].handles;
+	const struct counter_row *next[RATE_COLUMNS_MAX];
+	size_t columns = job->table->column_count;
+	int64_t next_ms[RATE_COLUMNS_MAX];
 	struct moment m;
 	int err = 0;
 
 	for (size_t c = 0; c < columns; c++)
-		at[c] = skip_levels(rows, rows->start[c], rows->start[c + 1], level);
+		next[c] = find_level(rows, c, rows->list + rows->start[c], level, &next_ms[c]);
 	while (!err) {
-		int64_t ts_ms = INT64_MAX;
-		for (size_t c = 0; c < columns; c++)
-			if (at[c] < rows->start[c + 1] && rows->list[at[c]].start_ms < ts_ms)
-				ts_ms = rows->list[at[c]].start_ms;
+		int64_t ts_ms = earliest(next_ms, columns);
 		if (ts_ms == INT64_MAX)
 			break;
 		m.count = m.extremes_count = 0;
 		for (size_t c = 0; c < columns; c++) {
-			size_t end = rows->start[c + 1];
-			if (at[c] == end || rows->list[at[c]].start_ms != ts_ms)
+			if (next_ms[c] != ts_ms)
 				continue;
-			if (!stays_stored(job, feeder_counter(&job->feeder, row, c),
-					  &rows->list[at[c]]))
-				add_to_moment(&m, job->table->rows[row].handles[c],
-					      &rows->list[at[c]]);
-			at[c] = skip_levels(rows, at[c] + 1, end, level);
+			if (!stays_stored(job, feeder_counter(&job->feeder, row, c), next[c]))
+				add_to_moment(&m, handles[c], next[c]);
+			next[c] = find_level(rows, c, next[c] + 1, level, &next_ms[c]);
 		}
 		err = m.count ? append_moment(job, level, ts_ms, &m) : 0;
 	}
@@ -520,14 +546,14 @@ static int add_kept_row(struct rate_job *job, const struct checkpoint *c, const 
 	struct counter states[RATE_COLUMNS_MAX];
 	int64_t until_ms[RATE_COLUMNS_MAX];
 	uint64_t columns = 0;
-	int err = checkpoint_states(c, &job->old_row);
+	int err = checkpoint_states(c, &job->old_row, NULL);
 
 	if (err)
 		return err;
 	for (size_t i = 0; i < c->column_count; i++) {
 		const struct counter *old = &job->old_row.states[i];
 		if (!(job->old_row.columns >> i & 1) || match[i] == RATE_COLUMNS_MAX ||
-		    old->ts_ms < job->feeder.end_ms - RATE_JOB_SILENT_MS)
+		    old->last.ts_ms < job->feeder.end_ms - RATE_JOB_SILENT_MS)
 			continue;
 		states[match[i]] = *old;
 		until_ms[match[i]] = job->old_row.until_ms[i];
@@ -705,6 +731,7 @@ static void on_window(struct feeder *feeder, int err)
 	} else {
 		store_write_reset(job->write);
 		job->row = job->first;
+		job->rows_added = 0;
 		job->row_fed = job->checkpoint_waits = false;
 		begin_window(job);
 	}
@@ -716,8 +743,8 @@ static void on_written(struct store_write *write, int err)
 	struct rate_job *job = write->owner;
 	bool rest = job->row < job->last || job->checkpoint_waits;
 
-	if (!err)
-		stat_add(STAT_rate_rows, (int64_t)write->samples);
+	stat_add(STAT_rate_rows, err ? 0 : (int64_t)job->rows_added);
+	job->rows_added = 0;
 	if (err) {
 		errbuf_set(&job->error, err, "%s",
 			   write->error.text[0] ? write->error.text : err_text(err));

@@ -22,7 +22,8 @@ static inline size_t numbers_room(size_t count)
 /* 1 to NUMBERS_MAX; where they end. */
 uint8_t *numbers_put(uint8_t *to, const uint64_t *numbers, size_t count);
 
-/* So many; bad, and zeros, where nobody wrote that. */
-void numbers_take(struct cursor *from, uint64_t *numbers, size_t count);
+/* So many; bad, and zeros, where nobody wrote that. True: all are the same, and only the first one
+ * is given. */
+bool numbers_take(struct cursor *from, uint64_t *numbers, size_t count);
 
 #endif

@@ -176,7 +176,7 @@ static int take_checkpoint(struct rate_read *read, struct slice bytes)
 			row++;
 		if (row == read->table->row_count || read->table->rows[row].id != read->old_row.id)
 			continue;
-		err = checkpoint_states(&c, &read->old_row);
+		err = checkpoint_states(&c, &read->old_row, NULL);
 		if (err)
 			return err;
 		take_row(read, &c, match, row);
@@ -231,10 +231,11 @@ static int read_stored(struct rate_read *read, enum read_state state)
 
 static int take_rows(struct rate_read *read, struct row_list *list, const struct store_points *p)
 {
+	struct counter_row usual = row_usual(&read->table->config, read->options.level);
 	int err = 0;
 
 	for (size_t i = 0; !err && i < p->count; i++) {
-		struct counter_row row = row_of_points(p, i, read->options.level);
+		struct counter_row row = row_of_points(p, i, &usual);
 		err = list_add(read, list, &row);
 	}
 	return err;

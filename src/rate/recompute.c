@@ -146,7 +146,7 @@ static bool pass_marks(struct rate_recompute *r)
 
 	for (size_t c = 0; c < r->table->column_count; c++) {
 		const struct counter *state = &r->feeder.states[c];
-		if (state->known && state->ts_ms >= mark_of(r))
+		if (state->known && state->last.ts_ms >= mark_of(r))
 			r->feeder.from_ms[c] = FEEDER_NOTHING;
 		waits |= r->feeder.from_ms[c] != FEEDER_NOTHING;
 	}
@@ -202,13 +202,15 @@ static void begin_level(struct rate_recompute *r)
 
 static void take_slice(struct rate_recompute *r)
 {
+	struct counter_row usual = row_usual(&r->table->config, r->level);
+
 	for (size_t i = 0; i < r->handle_count; i++) {
 		const struct store_points *p = &r->request->range.points[i];
 		struct row_list *list = &r->stored[r->columns[i]];
 		if (r->state == RECOMPUTE_EXTREMES && p->count)
 			row_list_extremes(list, p);
 		for (size_t j = 0; r->state == RECOMPUTE_ROWS && j < p->count; j++) {
-			struct counter_row row = row_of_points(p, j, r->level);
+			struct counter_row row = row_of_points(p, j, &usual);
 			row_list_add(list, &row);
 		}
 	}
@@ -244,7 +246,8 @@ static int compare_column(struct rate_recompute *r, size_t c)
 {
 	const struct row_list *computed = &r->computed[c], *stored = &r->stored[c];
 	const struct counter *state = &r->feeder.states[c];
-	int64_t open_ms = state->known ? state->ts_ms - state->open[r->level].offset_ms : INT64_MIN;
+	int64_t open_ms =
+		state->known ? state->last.ts_ms - state->last.offset_ms[r->level] : INT64_MIN;
 	size_t s = 0;
 	int err = 0;
 

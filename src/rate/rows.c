@@ -14,32 +14,80 @@ void row_list_add(struct row_list *list, const struct counter_row *row)
 	list->rows[list->count++] = *row;
 }
 
-void row_fields(const struct counter_row *row, struct value fields[ROW_FIELDS])
+struct counter_row row_usual(const struct counter_config *config, size_t level)
 {
-	fields[0] = value_u64(row->val);
-	fields[1] = value_u64(row->count);
-	fields[2] = value_u64(row->covered_ms);
-	fields[3] = value_u64(row->flags);
-	fields[4] = value_u64(row->unplaced);
+	return (struct counter_row){.level = (uint8_t)level,
+				    .count = level ? 0 : 2,
+				    .covered_ms = (uint32_t)counter_level_ms(config, level)};
 }
 
-static uint64_t number_at(const struct store_points *p, size_t field, size_t i)
+static inline uint64_t number_of(const struct counter_row *row, size_t field)
+{
+	switch (field) {
+	case 0:
+		return row->val;
+	case 1:
+		return row->count;
+	case 2:
+		return row->covered_ms;
+	case 3:
+		return row->flags;
+	default:
+		return row->unplaced;
+	}
+}
+
+/* Of all rows, as bits. */
+static unsigned unusual_fields(const struct counter_row *const *rows, size_t count,
+			       const struct counter_row *usual)
+{
+	uint64_t counts = 0, covered = 0, flags = 0, unplaced = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		counts |= rows[i]->count ^ usual->count;
+		covered |= rows[i]->covered_ms ^ usual->covered_ms;
+		flags |= (unsigned)(rows[i]->flags ^ usual->flags);
+		unplaced |= rows[i]->unplaced ^ usual->unplaced;
+	}
+	return (unsigned)(counts != 0) << 1 | (unsigned)(covered != 0) << 2 |
+	       (unsigned)(flags != 0) << 3 | (unsigned)(unplaced != 0) << 4;
+}
+
+unsigned rows_fields(const struct counter_config *config, const struct counter_row *const *rows,
+		     size_t count, bool whole, struct value *values)
+{
+	struct counter_row usual = row_usual(config, count ? rows[0]->level : 0);
+	unsigned given = whole ? (1u << ROW_FIELDS) - 1 : 1 | unusual_fields(rows, count, &usual);
+	size_t step = fields_given(given);
+	for (size_t f = 0; f < ROW_FIELDS; f++) {
+		if (!(given >> f & 1))
+			continue;
+		for (size_t i = 0; i < count; i++)
+			values[i * step] = value_u64(number_of(rows[i], f));
+		values++;
+	}
+	return given;
+}
+
+static uint64_t number_at(const struct store_points *p, size_t field, size_t i, uint64_t usual)
 {
 	uint64_t value;
 
-	return p->bits[field] && feeder_value(p->types[field][i], p->bits[field][i], &value) ? value
-											     : 0;
+	return p->bits[field] && feeder_value(p->types[field][i], p->bits[field][i], &value)
+		       ? value
+		       : usual;
 }
 
-struct counter_row row_of_points(const struct store_points *p, size_t i, size_t level)
+struct counter_row row_of_points(const struct store_points *p, size_t i,
+				 const struct counter_row *usual)
 {
 	return (struct counter_row){.start_ms = p->ts_ms[i],
-				    .level = (uint8_t)level,
-				    .val = number_at(p, 0, i),
-				    .count = (uint32_t)number_at(p, 1, i),
-				    .covered_ms = (uint32_t)number_at(p, 2, i),
-				    .flags = (uint8_t)(number_at(p, 3, i) & COUNTER_FLAGS),
-				    .unplaced = number_at(p, 4, i)};
+				    .level = usual->level,
+				    .val = number_at(p, 0, i, 0),
+				    .count = (uint32_t)number_at(p, 1, i, usual->count),
+				    .covered_ms = (uint32_t)number_at(p, 2, i, usual->covered_ms),
+				    .flags = (uint8_t)(number_at(p, 3, i, 0) & COUNTER_FLAGS),
+				    .unplaced = number_at(p, 4, i, 0)};
 }
 
 void row_extremes_fields(const struct counter_row *row, struct value fields[ROW_EXTREMES_FIELDS])
@@ -75,13 +123,14 @@ int row_store(struct store_write *write, const struct counter_config *config,
 {
 	int64_t period_ms = counter_level_ms(config, row->level), at = row->start_ms;
 	enum table table = rate_level_table(row->level);
-	struct value fields[ROW_FIELDS], extremes[ROW_EXTREMES_FIELDS];
+	struct value values[ROW_FIELDS], extremes[ROW_EXTREMES_FIELDS];
+	unsigned fields = rows_fields(config, &row, 1, true, values);
 	int err;
 
-	row_fields(row, fields);
 	row_extremes_fields(row, extremes);
 	err = none ? store_delete_range(write, table, period_ms, &handle, 1, at, at + 1)
-		   : store_append(write, table, period_ms, retention, at, &handle, 1, fields);
+		   : store_append_fields(write, table, period_ms, retention, at, fields, &handle, 1,
+					 values);
 	if (err || !row->level)
 		return err;
 	if (none || !row->has_rate)

@@ -10,6 +10,11 @@ enum {
 	TIMEOUT_MAX_DEFAULT_MS = 5000,
 	TIMEOUT_START_DEFAULT_MS = 1000,
 	REPLY_DEFAULT_BYTES = 1400,
+	/* While so many requests are in flight, replies are read that often, all that have come:
+	 * waking for each one costs more than what is done with it. */
+	GATHER_IN_FLIGHT = 8,
+	GATHER_MS = 2,
+	GATHER_ROUNDS_MAX = 8, /* of reading, then the timers have their turn */
 };
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -164,8 +169,9 @@ struct on_loop {
 	struct snmp_client *client;
 	struct loop *loop;
 	struct loop_udp *udp[2]; /* IPv4, IPv6; the second may be missing */
-	struct loop_timer *timer;
-	bool ticking;
+	struct loop_timer *timer, *gather;
+	bool ticking, gathering; /* gathering: sockets are read by the timer */
+	bool has_v6;             /* devices that were asked */
 };
 
 static size_t send_on_loop(struct snmp_port *port, const struct loop_outgoing *outgoing,
@@ -175,6 +181,7 @@ static size_t send_on_loop(struct snmp_port *port, const struct loop_outgoing *o
 	size_t taken = 0;
 	while (taken < count) {
 		bool v6 = outgoing[taken].to.v6;
+		on->has_v6 |= v6;
 		size_t n = 1;
 		while (taken + n < count && outgoing[taken + n].to.v6 == v6)
 			n++;
@@ -209,10 +216,41 @@ static void wake_on_loop(struct snmp_port *port)
 	on->ticking = true;
 }
 
+static void read_by_event(struct on_loop *on, bool by_event)
+{
+	if (on->gathering != by_event)
+		return;
+	on->gathering = !by_event;
+	for (int v6 = 0; v6 < 2; v6++)
+		if (on->udp[v6])
+			loop_udp_read(on->udp[v6], by_event);
+	if (by_event)
+		loop_timer_stop(on->gather);
+	else
+		loop_timer_start(on->gather, GATHER_MS, 0);
+}
+
 static void on_received(void *owner, const struct loop_datagram *datagrams, size_t count)
 {
 	struct on_loop *on = owner;
 	snmp_client_receive(on->client, datagrams, count);
+	if (on->client->in_flight >= GATHER_IN_FLIGHT)
+		read_by_event(on, false);
+}
+
+static void on_gathered(void *owner)
+{
+	struct on_loop *on = owner;
+	bool more = true;
+	for (int round = 0; more && round < GATHER_ROUNDS_MAX; round++) {
+		more = loop_udp_read_now(on->udp[0]);
+		if (on->has_v6 && on->udp[1])
+			more |= loop_udp_read_now(on->udp[1]);
+	}
+	if (on->client->in_flight < GATHER_IN_FLIGHT)
+		read_by_event(on, true);
+	else
+		loop_timer_start(on->gather, more ? 0 : GATHER_MS, 0);
 }
 
 static int open_sockets(struct on_loop *on, size_t buffer_bytes, struct errbuf *e)
@@ -245,6 +283,7 @@ int snmp_client_open(struct loop *loop, struct clock *clock,
 		return err;
 	}
 	on->timer = loop_timer_new(loop, on_tick, on);
+	on->gather = loop_timer_new(loop, on_gathered, on);
 	on->client = snmp_client_new(clock, &on->port, options->in_flight_max);
 	*client = on->client;
 	return 0;
@@ -256,6 +295,7 @@ void snmp_client_close(struct snmp_client *client)
 		return;
 	struct on_loop *on = CONTAINER_OF(client->port, struct on_loop, port);
 	loop_timer_close(on->timer);
+	loop_timer_close(on->gather);
 	loop_udp_close(on->udp[0]);
 	loop_udp_close(on->udp[1]);
 	snmp_client_free(client);

@@ -21,9 +21,13 @@ static int begin_message(struct emission *em)
 {
 	const struct correlate_plan *plan = em->set->plan;
 	struct poll_builder *builder = em->output->builder;
+	if (em->output->built == plan)
+		return poll_begin_again(builder, em->device, em->set->begun_ms, em->e);
+	em->output->built = NULL;
 	int err = poll_begin(builder, em->device, plan->oidset->name, em->set->begun_ms, em->e);
 	for (size_t i = 0; !err && i < plan->value_count; i++)
 		err = poll_add_column(builder, plan->columns[i].def->name, em->e);
+	em->output->built = err ? NULL : plan;
 	return err;
 }
 
@@ -156,6 +160,36 @@ static int emit_cells(struct emission *em, const struct gathered *gathered)
 	for (int64_t at_ms = gathered->first_ms; !err && at_ms != INT64_MAX;)
 		err = emit_time(em, gathered, at_ms, &at_ms);
 	return err;
+}
+
+/* Nearly all rows: numbers that came in one reply. False: it is none of these, and nothing was
+ * done. */
+static bool emit_plain(struct emission *em, size_t row, int *err)
+{
+	const struct correlate_set *set = em->set;
+	const struct correlate_plan *plan = set->plan;
+	const struct correlate_cell *cells = correlate_cell(set, row, 0), *first = NULL;
+	struct value values[CORRELATE_COLUMNS_MAX];
+	size_t count = 0;
+	for (size_t i = 0; i < plan->value_count; i++) {
+		const struct correlate_cell *cell = &cells[i];
+		values[i] = (struct value){0};
+		if (cell->type == CELL_NONE || plan->columns[i].scalar)
+			continue;
+		first = first ? first : cell;
+		if (cell->type == CELL_TEXT || cell->reply != first->reply)
+			return false;
+		values[i] = (struct value){cell->bits, (enum value_type)cell->type};
+		count++;
+	}
+	if (!first)
+		return false;
+	*err = add_row(em, correlate_cell_ms(set, first));
+	if (!*err)
+		poll_set_row(em->output->builder, em->builder_row, values);
+	em->output->rows++;
+	em->output->values += count;
+	return true;
 }
 
 static int emit_scalars(struct emission *em)
@@ -295,6 +329,8 @@ static int emit_rows(struct emission *em, const struct named_row *rows, size_t c
 	int err = 0;
 	for (size_t i = 0; !err && i < count; i++) {
 		em->path = rows[i].path;
+		if (emit_plain(em, rows[i].row, &err))
+			continue;
 		gather(em->set, rows[i].row, &gathered);
 		err = emit_cells(em, &gathered);
 	}

@@ -32,7 +32,9 @@ typedef int correlate_emit_fn(void *owner, struct slice message);
 
 struct correlate_output {
 	struct poll_builder *builder; /* scratch */
-	struct buf *message;          /* scratch, of POLL_BYTES_MAX */
+	/* Whose columns the builder has from before; NULL: nobody's. */
+	const struct correlate_plan *built;
+	struct buf *message; /* scratch, of POLL_BYTES_MAX */
 	correlate_emit_fn *emit;
 	void *owner;
 	size_t rows, values; /* given, for counters */

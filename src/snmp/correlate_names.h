@@ -67,6 +67,18 @@ void if_names_release(struct if_names *names); /* NULL is allowed */
 
 /* NULL: the device has no such interface. */
 const struct if_name *if_names_find(const struct if_names *names, uint32_t index);
+/* The same; *near: where the next one is looked for first, 0 at the beginning. Rows come in the
+ * order of names. */
+static inline const struct if_name *if_names_find_near(const struct if_names *names, uint32_t index,
+						       size_t *near)
+{
+	const struct if_name *name = names && *near < names->count ? &names->list[*near] : NULL;
+	if (!name || name->index != index)
+		name = if_names_find(names, index);
+	if (name)
+		*near = (size_t)(name - names->list) + 1;
+	return name;
+}
 /* The same interfaces under the same indices with the same names and descriptions or not. */
 bool if_names_equal(const struct if_names *a, const struct if_names *b);
 /* Whether there are none, or some are empty. */

@@ -70,7 +70,7 @@ int correlate_path_by_index(struct correlate_set *set, size_t row, struct correl
 static const struct if_name *name_of(struct naming_row *r, uint32_t index)
 {
 	const struct correlate_naming *naming = r->naming;
-	const struct if_name *after = if_names_find(naming->after, index);
+	const struct if_name *after = if_names_find_near(naming->after, index, &r->set->name_near);
 	if (!after) {
 		(void)leave_out(r, TROUBLE_UNNAMED, "the device has no ifName or ifDescr for it");
 		return NULL;

@@ -1,6 +1,7 @@
 #include "snmp/correlate_plan.h"
 
 #include "wire/oid.h"
+#include "wire/snmp.h"
 
 /* RFC 1213 and 2863. An OIDSet may have some of them as its own; these stand for the others. */
 #define BER(...)                                                                                   \
@@ -49,11 +50,30 @@ bool correlate_needs_names(enum correlator_kind kind)
 	       kind == CORRELATOR_JNX_COS;
 }
 
+static int plain_tag(enum oid_type type)
+{
+	switch (type) {
+	case OID_COUNTER32:
+		return SNMP_COUNTER32;
+	case OID_TIMETICKS:
+		return SNMP_TIMETICKS;
+	case OID_COUNTER64:
+		return SNMP_COUNTER64;
+	default:
+		return -1;
+	}
+}
+
 static size_t add(struct correlate_plan *plan, const struct oid_def *def, enum correlate_role role)
 {
 	ASSERT(plan->count < CORRELATE_COLUMNS_MAX);
 	plan->columns[plan->count] = (struct correlate_column){
-		.def = def, .role = role, .scalar = def->scalar || plan->kind == CORRELATOR_OID};
+		.def = def,
+		.role = role,
+		.scalar = def->scalar || plan->kind == CORRELATOR_OID,
+		.plain_tag = plain_tag(def->type),
+		.plain_max = def->type == OID_COUNTER64 ? UINT64_MAX : UINT32_MAX,
+	};
 	plan->value_count += role == CORRELATE_VALUE;
 	return plan->count++;
 }

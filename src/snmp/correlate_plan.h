@@ -21,6 +21,10 @@ struct correlate_column {
 	const struct oid_def *def;
 	enum correlate_role role;
 	bool scalar; /* one value, without a path */
+	/* Numbers of this tag up to plain_max are what the column is made of, and need not be
+	 * looked at otherwise; -1: none are. */
+	int plain_tag;
+	uint64_t plain_max;
 };
 
 struct correlate_plan {

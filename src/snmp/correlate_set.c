@@ -32,6 +32,7 @@ void correlate_set_begin(struct correlate_set *set, const struct correlate_plan 
 	set->reply_count = 0;
 	set->sorted = true;
 	set->last_row = SIZE_MAX;
+	set->name_near = 0;
 	memset(set->next_row, 0, plan->count * sizeof(set->next_row[0]));
 	mem_free(set->slots);
 	set->slots = NULL;
@@ -362,6 +363,38 @@ void correlate_set_add_beside(struct correlate_set *set, size_t column, struct s
 		correlate_set_add(set, column, index, value);
 	else
 		put_cell(set, set->last_row, column, index, value);
+}
+
+/* Nearly all values. False: this one has to be looked at. */
+static inline bool put_plain(struct correlate_set *set, size_t row, size_t column,
+			     const struct snmp_value *value)
+{
+	const struct correlate_column *made_of = &set->plan->columns[column];
+	struct correlate_cell *cell = &set->cells[row * set->plan->count + column];
+	if (value->type != made_of->plain_tag || value->u64 > made_of->plain_max ||
+	    cell->type != CELL_NONE)
+		return false;
+	cell->bits = value->u64;
+	cell->reply = (uint16_t)(set->reply_count - 1);
+	cell->type = CELL_U64;
+	set->next_row[column] = (uint32_t)row + 1;
+	return true;
+}
+
+void correlate_set_add_cells(struct correlate_set *set, const struct snmp_reply *reply)
+{
+	const char *index = NULL; /* of the cell before */
+	correlate_set_reply(set, reply->wall_ms);
+	for (size_t i = 0; i < reply->count; i++) {
+		const struct snmp_cell *cell = &reply->cells[i];
+		bool beside = i && cell->index.data == index;
+		index = cell->index.data;
+		if (!beside)
+			correlate_set_add(set, cell->column, cell->index, &cell->value);
+		else if (set->last_row == SIZE_MAX ||
+			 !put_plain(set, set->last_row, cell->column, &cell->value))
+			correlate_set_add_beside(set, cell->column, cell->index, &cell->value);
+	}
 }
 
 /* ---- Looking at it --------------------------------------------------------------------------- */

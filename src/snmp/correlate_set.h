@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "model/poll.h"
 #include "model/value.h"
+#include "snmp/client.h"
 #include "snmp/correlate_plan.h"
 #include "wire/snmp.h"
 
@@ -70,6 +71,7 @@ struct correlate_set {
 	uint32_t *slots; /* rows by hash, plus 1; made when first needed */
 	size_t slot_count;
 	struct correlate_notes notes;
+	size_t name_near; /* correlate_path's: behind the name that it found last */
 };
 
 void correlate_set_init(struct correlate_set *set);
@@ -86,6 +88,9 @@ void correlate_set_add(struct correlate_set *set, size_t column, struct slice in
 /* The same where the index is that of the value added last. */
 void correlate_set_add_beside(struct correlate_set *set, size_t column, struct slice index,
 			      const struct snmp_value *value);
+
+/* A reply's time and all its cells. */
+void correlate_set_add_cells(struct correlate_set *set, const struct snmp_reply *reply);
 
 /* The row with that index, or SIZE_MAX. */
 size_t correlate_set_find(struct correlate_set *set, struct slice index);

@@ -2,6 +2,8 @@
  * sink, as messages of doc/format-poll.md. How polls are scheduled and rows named: doc/polling.md.
  *
  *  - Each OIDSet of each device is polled in slots of its own, aligned to the clock.
+ *  - Polls go to the sink together: one that comes alone at once, else what POLLER_GATHER_MS gave,
+ *    or sooner POLLER_GATHER_BYTES. A kill loses what waits here, as it loses a poll under way.
  *  - Polling never waits for the sink: what it does not take waits in a bounded ring, and when that
  *    is full the oldest message is dropped and counted.
  *  - Devices come and go with poller_set_inventory; nothing is restarted.
@@ -48,6 +50,8 @@ enum {
 	POLLER_RESOLVE_MS = 300000,
 	POLLER_TRIES = 4,
 	POLLER_SINK_RETRY_MS = 50,
+	POLLER_GATHER_MS = 200,
+	POLLER_GATHER_BYTES = 512 << 10,
 };
 
 /* Starts the thread; nothing is polled before the first inventory. An error with a sentence where

@@ -29,6 +29,8 @@ static void give_plan(struct core *core, struct core_plan *plan)
 	struct core_plan **at = &core->plans;
 	if (--plan->references)
 		return;
+	if (core->built == &plan->plan)
+		core->built = NULL;
 	while (*at != plan)
 		at = &(*at)->next;
 	*at = plan->next;
@@ -63,8 +65,8 @@ static struct polled_set *set_new(struct core *core, struct polled_device *devic
 	set->device = device;
 	set->plan = take_plan(core, oidset);
 	set->entry.interval_ms = oidset->frequency_ms;
-	set->entry.phase_ms =
-		schedule_phase(device->device->name, oidset->name, oidset->frequency_ms);
+	set->entry.phase_ms = schedule_phase(device_stored_as(device->device), oidset->name,
+					     oidset->frequency_ms);
 	schedule_add(&core->schedule, &set->entry, core_wall_ms(core));
 	return set;
 }
@@ -340,10 +342,14 @@ static void watch_wall_clock(struct core *core, int64_t now_ms)
 static int64_t wait_ms(const struct core *core, int64_t now_ms)
 {
 	int64_t next_ms = schedule_next_ms(&core->schedule), ms = POLLER_STEP_MAX_MS;
+	int64_t drain_ms = core->drain_at_ms - core_mono_ms(core);
 	if (next_ms - now_ms < ms)
 		ms = next_ms - now_ms;
-	if (core->ring.first && ms > POLLER_SINK_RETRY_MS)
-		ms = POLLER_SINK_RETRY_MS;
+	/* What ends before the next step waits for that one. */
+	if (core->runs && ms > POLLER_GATHER_MS)
+		ms = POLLER_GATHER_MS;
+	if (core->ring.first && ms > drain_ms)
+		ms = drain_ms;
 	return ms > 0 ? ms : 0;
 }
 
@@ -355,24 +361,41 @@ int64_t core_step(struct core *core)
 	while ((entry = schedule_take(&core->schedule, now_ms, &missed)))
 		poll_due(core, CONTAINER_OF(entry, struct polled_set, entry), now_ms, missed);
 	run_check_deadlines(core);
-	core_drain(core);
+	core_offer(core);
 	return wait_ms(core, now_ms);
 }
 
 /* ---- Hand-off -------------------------------------------------------------------------------- */
 
+/* A ring that is small is not filled by waiting. */
+static bool is_much(const struct ring *ring)
+{
+	return ring->bytes >= POLLER_GATHER_BYTES || ring->bytes * 2 >= ring->bytes_max ||
+	       ring->messages * 2 >= ring->messages_max;
+}
+
+void core_offer(struct core *core)
+{
+	if (core->ring.first && (core_mono_ms(core) >= core->drain_at_ms || is_much(&core->ring)))
+		core_drain(core);
+}
+
 void core_drain(struct core *core)
 {
 	const struct poller_sink *sink = &core->options.sink;
+	int64_t rest_ms = POLLER_GATHER_MS;
 	while (core->ring.first) {
 		const struct ring_message *m = core->ring.first;
 		int err = sink->put(sink->owner, m->oidset, m->device, m->bytes);
-		if (err == ERR_BUSY || err == ERR_FULL || err == ERR_RETRY)
+		if (err == ERR_BUSY || err == ERR_FULL || err == ERR_RETRY) {
+			rest_ms = POLLER_SINK_RETRY_MS;
 			break;
+		}
 		if (err)
 			stat_add(STAT_poll_dropped_refused, 1);
 		ring_pop(&core->ring);
 	}
+	core->drain_at_ms = core_mono_ms(core) + rest_ms;
 	stat_set(STAT_poll_waiting, (int64_t)core->ring.messages);
 	stat_set(STAT_poll_waiting_bytes, (int64_t)core->ring.bytes);
 }

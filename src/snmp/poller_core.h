@@ -27,7 +27,7 @@
 enum {
 	POLLER_FAILURES_PROBE = 3,
 	POLLER_RESOLVE_RETRY_MS = 15000,
-	POLLER_SETS_KEPT = 16, /* of correlate_set, warm for the next run */
+	POLLER_SETS_KEPT = 64, /* of correlate_set, warm for the next run */
 	POLLER_STEP_MAX_MS = 1000,
 };
 
@@ -104,12 +104,12 @@ struct core {
 	struct correlate_plan guard_plan;
 	struct poll_run *runs;
 	struct ring ring;
-	bool sink_busy;
-	int64_t sink_retry_ms; /* monotonic */
+	int64_t drain_at_ms; /* monotonic: what waits is not offered before */
 	int64_t last_wall_ms, last_mono_ms;
 	struct correlate_set *free_sets[POLLER_SETS_KEPT];
 	size_t free_set_count;
-	struct poll_builder builder; /* scratch of all runs */
+	struct poll_builder builder;        /* scratch of all runs */
+	const struct correlate_plan *built; /* whose columns it has; NULL: nobody's */
 	struct buf message;
 	struct log_rate log_rate;
 	/* For poller_once: a poll is over; why it gave nothing, or NULL. */
@@ -136,7 +136,9 @@ void core_set_inventory(struct core *core, const struct inventory *inventory);
 /* Does what is due; returns after how many ms it wants to be called again, at most
  * POLLER_STEP_MAX_MS. */
 int64_t core_step(struct core *core);
-/* The sink may take something again. */
+/* Offers what waits, if it has waited long enough or is much. */
+void core_offer(struct core *core);
+/* Offers it now: the sink may take something again. */
 void core_drain(struct core *core);
 
 /* ---- poller_run.c -------------------------------------------------------------------------- */

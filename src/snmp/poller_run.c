@@ -76,7 +76,7 @@ static int push(void *owner, struct slice message)
 	struct poll_run *run = owner;
 	struct core *core = core_of(run);
 	size_t dropped = ring_push(&core->ring, run->set->plan->plan.oidset,
-				   run->set->device->device->name, message);
+				   device_stored_as(run->set->device->device), message);
 	stat_add(STAT_poll_dropped_full, (int64_t)dropped);
 	return 0;
 }
@@ -125,6 +125,7 @@ static void run_finish(struct core *core, struct poll_run *run, struct if_names 
 	struct correlate_naming naming = {run->before, after, steady};
 	struct correlate_output output = {
 		.builder = &core->builder,
+		.built = core->built,
 		.message = &core->message,
 		.emit = push,
 		.owner = run,
@@ -137,7 +138,8 @@ static void run_finish(struct core *core, struct poll_run *run, struct if_names 
 		run_free(core, run);
 		return;
 	}
-	int err = correlate(run->values, device->device->name, &naming, &output, &e);
+	int err = correlate(run->values, device_stored_as(device->device), &naming, &output, &e);
+	core->built = output.built;
 	count_notes(core, run);
 	if (err) {
 		run_fail(core, run, e.text);
@@ -145,7 +147,7 @@ static void run_finish(struct core *core, struct poll_run *run, struct if_names 
 	}
 	stat_add(STAT_poll_ok, 1);
 	stat_add(STAT_poll_values, (int64_t)output.values);
-	core_drain(core);
+	core_offer(core);
 	succeed(core, device);
 	run_free(core, run);
 }
@@ -181,10 +183,11 @@ static bool names_cover(const struct if_names *names, const struct correlate_set
 {
 	static const struct slice scalar = {"", 1}; /* the index 0 */
 	struct index_arcs arcs;
+	size_t near = 0;
 	for (size_t i = 0; i < set->row_count; i++)
 		if (!slice_equal(set->indices[i], scalar) &&
 		    (index_read(set->indices[i], &arcs) ||
-		     !if_names_find(names, interface_of(set->plan, &arcs))))
+		     !if_names_find_near(names, interface_of(set->plan, &arcs), &near)))
 			return false;
 	return true;
 }
@@ -337,14 +340,7 @@ static void on_reply(void *owner, const struct snmp_reply *reply)
 {
 	struct poll_run *run = owner;
 	struct correlate_set *set = run->state == RUN_VALUES ? run->values : run->aside;
-	correlate_set_reply(set, reply->wall_ms);
-	for (size_t i = 0; i < reply->count; i++) {
-		const struct snmp_cell *cell = &reply->cells[i];
-		if (i && cell->index.data == cell[-1].index.data)
-			correlate_set_add_beside(set, cell->column, cell->index, &cell->value);
-		else
-			correlate_set_add(set, cell->column, cell->index, &cell->value);
-	}
+	correlate_set_add_cells(set, reply);
 }
 
 /* What cannot do without a column that the device did not give whole: names would be others, and

@@ -18,7 +18,10 @@ int64_t schedule_phase(struct slice device, struct slice oidset, int64_t interva
 {
 	uint64_t hash = hash64(device.data, device.len, 0);
 	hash = hash64(oidset.data, oidset.len, hash);
-	return (int64_t)(hash % (uint64_t)interval_ms);
+	int64_t phase_ms = (int64_t)(hash % (uint64_t)interval_ms);
+	int64_t step_ms = interval_ms / SCHEDULE_STEPS_MIN;
+	step_ms = step_ms < SCHEDULE_STEP_MAX_MS ? step_ms : SCHEDULE_STEP_MAX_MS;
+	return step_ms ? phase_ms - phase_ms % step_ms : phase_ms;
 }
 
 int64_t schedule_slot_after(const struct schedule_entry *entry, int64_t now_ms)

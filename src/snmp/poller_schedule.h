@@ -8,6 +8,13 @@
 
 #include "base/base.h"
 
+enum {
+	/* Places lie that far apart, so that requests are sent and replies read several at a time.
+	 */
+	SCHEDULE_STEP_MAX_MS = 100,
+	SCHEDULE_STEPS_MIN = 20, /* of an interval */
+};
+
 /* Embedded in what is polled. */
 struct schedule_entry {
 	int64_t interval_ms, phase_ms; /* 0 <= phase < interval */

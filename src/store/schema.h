@@ -103,4 +103,13 @@ enum retention_class retention_class_for(int64_t retention_ms);
 /* 0 for RETENTION_EVER. */
 int64_t retention_class_ms(enum retention_class c);
 
+/* How many fields a set of them has, one bit each. */
+static inline unsigned fields_given(unsigned fields)
+{
+	unsigned count = 0;
+	for (; fields; fields &= fields - 1)
+		count++;
+	return count;
+}
+
 #endif

@@ -217,29 +217,48 @@ static ptrdiff_t count_values(const struct value *values, size_t count)
 	return types > VALUE_U64 ? -1 : (ptrdiff_t)there;
 }
 
-int store_append(struct store_write *write, enum table table, int64_t period_ms,
-		 enum retention_class retention, int64_t ts_ms, const uint64_t *handles, size_t n,
-		 const struct value *values)
+static unsigned all_fields(enum table table)
+{
+	return (1u << schema[table].field_count) - 1;
+}
+
+int store_append_fields(struct store_write *write, enum table table, int64_t period_ms,
+			enum retention_class retention, int64_t ts_ms, unsigned fields,
+			const uint64_t *handles, size_t n, const struct value *values)
 {
 	int err = check_samples(table, period_ms, &write->error);
 	if (!err)
 		err = check_group(n, &write->error);
 	if (err)
 		return err;
+	if (!fields || fields & ~all_fields(table))
+		return errbuf_set(&write->error, ERR_INVALID,
+				  "fields that the table does not have");
 	if ((unsigned)retention >= RETENTION_CLASSES)
 		return errbuf_set(&write->error, ERR_INVALID, "no retention class %d",
 				  (int)retention);
 	if (ts_ms < STORE_TS_MIN || ts_ms > STORE_TS_MAX)
 		return errbuf_set(&write->error, ERR_INVALID, "time %lld is out of range",
 				  (long long)ts_ms);
-	ptrdiff_t there = count_values(values, n * schema[table].field_count);
+	ptrdiff_t there = count_values(values, n * fields_given(fields));
 	if (there < 0)
 		return errbuf_set(&write->error, ERR_INVALID, "a value of unknown type");
-	err = write->store->engine->append(write, table, period_ms, retention, ts_ms, handles, n,
-					   values);
+	err = write->store->engine->append(write, table, period_ms, retention, ts_ms, fields,
+					   handles, n, values);
 	if (!err)
 		write->samples += (size_t)there;
 	return added(write, err);
+}
+
+int store_append(struct store_write *write, enum table table, int64_t period_ms,
+		 enum retention_class retention, int64_t ts_ms, const uint64_t *handles, size_t n,
+		 const struct value *values)
+{
+	int err = check_samples(table, period_ms, &write->error);
+
+	return err ? err
+		   : store_append_fields(write, table, period_ms, retention, ts_ms,
+					 all_fields(table), handles, n, values);
 }
 
 int store_delete_range(struct store_write *write, enum table table, int64_t period_ms,

@@ -118,6 +118,13 @@ int store_append(struct store_write *write, enum table table, int64_t period_ms,
 		 enum retention_class retention, int64_t ts_ms, const uint64_t *handles, size_t n,
 		 const struct value *values) MUST_CHECK;
 
+/* The same of some fields, bit f of `fields` for field f, the others left unwritten: values[i *
+ * count + k] is of handles[i] the k-th of the `count` fields that are set. ERR_INVALID: none is, or
+ * one that the table does not have. */
+int store_append_fields(struct store_write *write, enum table table, int64_t period_ms,
+			enum retention_class retention, int64_t ts_ms, unsigned fields,
+			const uint64_t *handles, size_t n, const struct value *values) MUST_CHECK;
+
 /* Removes all fields of start <= ts < end, in every retention class. Ordered with the appends of
  * the same batch. An unknown handle has nothing to remove. start == end removes nothing, start >
  * end is ERR_INVALID, here and in reads. */
@@ -544,8 +551,8 @@ struct store_engine {
 	const char *name;
 	struct store_capabilities can;
 	int (*append)(struct store_write *write, enum table table, int64_t period_ms,
-		      enum retention_class retention, int64_t ts_ms, const uint64_t *handles,
-		      size_t n, const struct value *values);
+		      enum retention_class retention, int64_t ts_ms, unsigned fields,
+		      const uint64_t *handles, size_t n, const struct value *values);
 	int (*add_delete_range)(struct store_write *write, enum table table, int64_t period_ms,
 				const uint64_t *handles, size_t n, int64_t start_ms,
 				int64_t end_ms);

@@ -26,7 +26,6 @@ OBJECTS = ROWS * len(COUNTERS)  # of one device
 VALUES = OBJECTS + ROWS + 1
 DAY_S, STEP_S = 86400, 30
 FLEET_DEVICES = 10000
-BIN_VALUES = 5  # what the store keeps of a bin
 
 # What must not happen while it is measured: nothing of it leaves the objects as many as they were.
 LOSSES = ["granary_persist_refused_total", "granary_poll_dropped_total", "granary_polls_total",
@@ -118,7 +117,7 @@ class Window:
                 if value and key.split("{")[0] in LOSSES and 'result="ok"' not in key}
         if lost:
             print(f"  lost or left out: {lost}", flush=True)
-        bins = self.grown["granary_rate_values_total"] / BIN_VALUES
+        bins = self.grown["granary_rate_rows_total"]
         bench.note(Granary, name + ", bins made of them, %", 100 * bins / self.objects)
         if bins < 0.3 * self.objects:
             sys.exit("bench: this was not the whole path")
@@ -200,7 +199,7 @@ class Polling:
     def wait_rates(self, server, samples):
         """Until bins were made of so many samples."""
         deadline = time.monotonic() + 300
-        while server.metrics()["granary_rate_values_total"] < BIN_VALUES * samples:
+        while server.metrics()["granary_rate_rows_total"] < samples:
             if time.monotonic() > deadline:
                 sys.exit(f"bench: no rates of {samples} samples after 300 s")
             time.sleep(0.5)

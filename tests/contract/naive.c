@@ -471,11 +471,23 @@ static int add(struct store_write *write, const struct request *request)
 	return 0;
 }
 
-static int naive_append(struct store_write *write, enum table table, int64_t period_ms,
-			enum retention_class retention, int64_t ts_ms, const uint64_t *handles,
-			size_t n, const struct value *values)
+/* Values with those of the fields that were not given, which are none. */
+static const struct value *keep_values(struct store_write *write, enum table table, unsigned fields,
+				       size_t n, const struct value *values)
 {
-	size_t values_bytes = n * schema[table].field_count * sizeof(*values);
+	size_t all = schema[table].field_count;
+	struct value *kept = arena_zalloc(&write->arena, n * all * sizeof(*kept));
+	for (size_t i = 0; kept && i < n * all; i++) {
+		if (fields >> i % all & 1)
+			kept[i] = *values++;
+	}
+	return kept;
+}
+
+static int naive_append(struct store_write *write, enum table table, int64_t period_ms,
+			enum retention_class retention, int64_t ts_ms, unsigned fields,
+			const uint64_t *handles, size_t n, const struct value *values)
+{
 	struct request request = {
 		.kind = REQUEST_APPEND,
 		.table = table,
@@ -484,7 +496,7 @@ static int naive_append(struct store_write *write, enum table table, int64_t per
 		.start_ms = ts_ms,
 		.handles = keep(write, handles, n * sizeof(*handles)),
 		.n = n,
-		.values = keep(write, values, values_bytes),
+		.values = keep_values(write, table, fields, n, values),
 	};
 	return request.handles && request.values ? add(write, &request) : ERR_LIMIT;
 }

@@ -329,6 +329,7 @@ static void a_malformed_item_stops_nobody(void **state)
 			if (!message->malformed)
 				continue;
 			bad++;
+			assert_int_equal(queue_park(batch, message, "why"), ERR_INVALID);
 			assert_non_null(strstr(message->malformed, "line 1"));
 			assert_int_equal(queue_put_aside(batch, message, message->malformed, write),
 					 0);
@@ -339,6 +340,15 @@ static void a_malformed_item_stops_nobody(void **state)
 	assert_int_equal(bad, 1);
 	assert_int_equal(queue_rig_stats(q).aside, 1);
 	assert_int_equal(queue_rig_stats(q).pending, 0);
+	/* Tried again it is the item that it was. */
+	struct queue_retry retry;
+	assert_int_equal(queue_rig_retry(q, &retry), 0);
+	assert_true(retry.given == 1 && queue_rig_stats(q).aside == 0);
+	take_one(q);
+	const struct queue_message *again = &q->workers[0].batch->messages[0];
+	assert_non_null(strstr(again->malformed, "line 1"));
+	assert_slice(again->bytes, SLICE("{\"device_name\":\"k0\",\"oidset_name\":"));
+	queue_rig_fail(q, 0);
 }
 
 /* What was read is stored all the same; what was not is counted; what comes then is taken. */

@@ -110,6 +110,38 @@ int queue_rig_put(struct queue_rig *q, const char *key, uint64_t number)
 	return queue_rig_put_bytes(q, key, queue_rig_message(q, key, number));
 }
 
+static void retry_done(struct queue_retry *retry, int err)
+{
+	*(struct put_state *)retry->owner = (struct put_state){true, err};
+}
+
+void queue_rig_retry_begin(struct queue_rig *q, struct queue_retry *retry)
+{
+	*retry = (struct queue_retry){
+		.queue = q->queue,
+		.executor = &q->rig.queue.executor,
+		.done = retry_done,
+		.owner = mem_zalloc(sizeof(struct put_state)),
+	};
+	assert_int_equal(queue_retry_start(retry), 0);
+}
+
+int queue_rig_retry_wait(struct queue_rig *q, struct queue_retry *retry)
+{
+	struct put_state *state = retry->owner;
+	while (!state->done)
+		task_queue_wait(&q->rig.queue);
+	int err = state->err;
+	mem_free(state);
+	return err;
+}
+
+int queue_rig_retry(struct queue_rig *q, struct queue_retry *retry)
+{
+	queue_rig_retry_begin(q, retry);
+	return queue_rig_retry_wait(q, retry);
+}
+
 static void taken(struct queue_worker *worker, struct queue_batch *batch, int err)
 {
 	struct rig_worker *w = queue_worker_owner(worker);

@@ -11,6 +11,7 @@
 #include "engines.h"
 #include "model/poll.h"
 #include "queue/queue.h"
+#include "queue/retry.h"
 
 struct queue_limits {
 	uint64_t messages_max; /* 0: the driver's own */
@@ -68,6 +69,11 @@ uint64_t queue_rig_number(const struct queue_message *message);
 /* Waits until it is durable; or the error at once. */
 int queue_rig_put(struct queue_rig *q, const char *key, uint64_t number);
 int queue_rig_put_bytes(struct queue_rig *q, const char *key, struct slice bytes);
+
+/* Gives back what lies aside; what ended it. */
+int queue_rig_retry(struct queue_rig *q, struct queue_retry *retry);
+void queue_rig_retry_begin(struct queue_rig *q, struct queue_retry *retry);
+int queue_rig_retry_wait(struct queue_rig *q, struct queue_retry *retry);
 
 /* A worker of this index, in the place of the one before, which is returned. */
 struct queue_worker *queue_rig_worker(struct queue_rig *q, unsigned index);

@@ -1,4 +1,5 @@
 /* What every queue does: order, bounds, redelivery, replacement, what lies aside. */
+#include "queue/retry.h"
 #include "queue_rig.h"
 
 /* Keys k0 .. and numbers 1000 * key + n, n from 1. */
@@ -350,6 +351,99 @@ static void what_lies_aside_has_a_bound(struct queue_rig *q)
 	}
 }
 
+static void put_numbers_aside(struct queue_rig *q, uint64_t from, uint64_t to)
+{
+	for (uint64_t n = from; n <= to; n++)
+		assert_int_equal(queue_rig_put(q, "k0", n), 0);
+	for (size_t left = to - from + 1; left;) {
+		queue_rig_ask(q, 0);
+		assert_int_equal(queue_rig_wait(q, 0), 0);
+		left -= q->workers[0].batch->count;
+		assert_int_equal(put_batch_aside(q, "why"), 0);
+	}
+}
+
+static void what_lies_aside_is_given_back(struct queue_rig *q)
+{
+	static struct shown shown;
+	uint64_t numbers[6];
+	struct queue_retry retry;
+	queue_rig_worker(q, 0);
+	assert_int_equal(queue_rig_retry(q, &retry), 0); /* nothing */
+	assert_true(retry.given == 0 && retry.kept == 0);
+	put_numbers_aside(q, 1, 3);
+	assert_int_equal(queue_rig_put(q, "k0", 4), 0);
+	assert_int_equal(queue_rig_retry(q, &retry), 0);
+	assert_true(retry.given == 3 && retry.kept == 0);
+	assert_int_equal(queue_rig_stats(q).aside, 0);
+	queue_rig_drain(q, 0, 4, numbers);
+	assert_true(numbers[0] == 4 && numbers[1] == 1 && numbers[2] == 2 && numbers[3] == 3);
+	show(q, &shown);
+	assert_int_equal(shown.count, 0);
+	store_read_free(shown.read);
+	/* And again, behind what was there. */
+	put_numbers_aside(q, 5, 6);
+	queue_rig_reopen(q);
+	assert_int_equal(queue_rig_stats(q).aside, 2);
+	assert_int_equal(queue_rig_retry(q, &retry), 0);
+	assert_int_equal(retry.given, 2);
+	queue_rig_worker(q, 0);
+	queue_rig_drain(q, 0, 2, numbers);
+	assert_true(numbers[0] == 5 && numbers[1] == 6);
+	queue_rig_reopen(q);
+	assert_int_equal(queue_rig_stats(q).aside, 0);
+	assert_int_equal(queue_rig_samples(q), 6);
+}
+
+static void a_slice_after_the_other_is_given_back(struct queue_rig *q)
+{
+	static uint64_t numbers[3 * RETRY_SLICE_MAX];
+	struct queue_retry retry;
+	queue_rig_worker(q, 0);
+	put_numbers_aside(q, 1, 2 * RETRY_SLICE_MAX + 1);
+	assert_int_equal(queue_rig_retry(q, &retry), 0);
+	assert_int_equal(retry.given, 2 * RETRY_SLICE_MAX + 1);
+	queue_rig_drain(q, 0, retry.given, numbers);
+	assert_in_order(numbers, retry.given, 1, 1, retry.given);
+}
+
+/* What no room is found for stays, and is given another time. */
+static void a_full_queue_is_given_nothing_back(struct queue_rig *q)
+{
+	uint64_t numbers[10];
+	struct queue_retry retry;
+	queue_rig_worker(q, 0);
+	put_numbers_aside(q, 1, 4);
+	put_some(q, 1, 5, 12); /* there is room for ten */
+	assert_int_equal(queue_rig_retry(q, &retry), ERR_FULL);
+	assert_string_equal(retry.error.text, "the queue has no room for more");
+	assert_int_equal(retry.given, 2);
+	assert_int_equal(queue_rig_stats(q).aside, 2);
+	queue_rig_drain(q, 0, 10, numbers);
+	assert_true(numbers[7] == 12 && numbers[8] == 1 && numbers[9] == 2);
+	assert_int_equal(queue_rig_retry(q, &retry), 0);
+	assert_int_equal(retry.given, 2);
+	queue_rig_drain(q, 0, 2, numbers);
+	assert_true(numbers[0] == 3 && numbers[1] == 4);
+	assert_int_equal(queue_rig_stats(q).aside, 0);
+}
+
+static void one_retry_at_a_time(struct queue_rig *q)
+{
+	struct queue_retry first, second = {.queue = q->queue};
+	queue_rig_worker(q, 0);
+	put_numbers_aside(q, 1, 2);
+	queue_rig_retry_begin(q, &first);
+	assert_int_equal(queue_retry_start(&second), ERR_BUSY);
+	first.cancelled = true; /* what is on its way arrives */
+	assert_int_equal(queue_rig_retry_wait(q, &first), ERR_CANCELLED);
+	assert_int_equal(first.given, 2);
+	uint64_t numbers[2];
+	queue_rig_drain(q, 0, 2, numbers);
+	assert_true(numbers[0] == 1 && numbers[1] == 2);
+	assert_int_equal(queue_rig_retry(q, &second), 0);
+}
+
 /* ---- Threads */
 
 enum { THREADS = 4, THREAD_KEYS = 8, THREAD_NUMBERS = 60 };
@@ -483,6 +577,10 @@ static const struct queue_case {
 	CASE(what_is_too_long_is_refused),
 	CASE(a_message_put_aside_can_be_looked_at),
 	CASE(what_lies_aside_has_a_bound),
+	CASE(what_lies_aside_is_given_back),
+	CASE(a_slice_after_the_other_is_given_back),
+	CASE(a_full_queue_is_given_nothing_back, .messages_max = 10),
+	CASE(one_retry_at_a_time),
 	CASE(many_threads_put_and_the_order_holds),
 	CASE(the_line_of_the_statistics),
 };

@@ -171,6 +171,55 @@ static void fields_are_written_one_by_one(struct rig *rig)
 	assert_int_equal(rig_stats(rig).tables[TABLE_BASE_RATES].samples, 3);
 }
 
+static int append_some(struct store_write *write, unsigned fields, const uint64_t *handles,
+		       size_t n, const struct value *values)
+{
+	return store_append_fields(write, TABLE_BASE_RATES, 30000, RETENTION_EVER, T0, fields,
+				   handles, n, values);
+}
+
+/* Values of the fields that are given, series by series; the others stay as they are. */
+static void some_fields_of_several_series_at_once(struct rig *rig)
+{
+	static const char *const metrics[3] = {"in", "out", "errors"};
+	uint64_t h[3];
+	size_t created;
+	rig_group(rig, "t", metrics, 3, "device=r", false, h, &created);
+	rig_put_fields(rig, RATES, h[1], T0, (struct value[]){U(1), U(2), U(3), U(4), U(5)});
+	struct store_write *write = rig_write_new(rig);
+	assert_int_equal(append_some(write, 1, h, 3, (struct value[]){U(10), U(20), U(30)}), 0);
+	assert_int_equal(write->samples, 3);
+	assert_int_equal(append_some(write, 1 << 1 | 1 << 4, h, 2,
+				     (struct value[]){U(11), U(14), NONE, U(24)}),
+			 0);
+	assert_int_equal(write->samples, 6);
+	/* Of unlike types, and not next to each other. */
+	assert_int_equal(append_some(write, 1 << 2 | 1 << 3, (uint64_t[]){h[2], h[0]}, 2,
+				     (struct value[]){I(-2), F(0.5), U(12), I(13)}),
+			 0);
+	rig_commit(rig, write);
+	for (int pass = 0; pass < 2; pass++) {
+		expect_all(rig, RATES, h[0], POINTS({T0, {U(10), U(11), U(12), I(13), U(14)}}));
+		expect_all(rig, RATES, h[1], POINTS({T0, {U(20), U(2), U(3), U(4), U(24)}}));
+		expect_all(rig, RATES, h[2], POINTS({T0, {U(30), NONE, I(-2), F(0.5), NONE}}));
+		rig_settle(rig);
+	}
+}
+
+static void no_field_and_one_too_many_are_refused(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "in", "device=r");
+	struct store_write *write = rig_write_new(rig);
+	struct value values[6] = {U(1), U(2), U(3), U(4), U(5), U(6)};
+	assert_int_equal(append_some(write, 0, &h, 1, values), ERR_INVALID);
+	assert_int_equal(append_some(write, 1 << 5, &h, 1, values), ERR_INVALID);
+	assert_int_equal(append_some(write, 0x3f, &h, 1, values), ERR_INVALID);
+	assert_int_equal(write->samples, 0);
+	assert_int_equal(append_some(write, 0x1f, &h, 1, values), 0);
+	rig_commit(rig, write);
+	expect_all(rig, RATES, h, POINTS({T0, {U(1), U(2), U(3), U(4), U(5)}}));
+}
+
 static void nothing_but_none_is_nothing(struct rig *rig)
 {
 	uint64_t h = rig_series(rig, "cpu", "host=a");
@@ -486,6 +535,8 @@ const struct contract_case cases_values[] = {
 	CASE(shapes_survive_every_codec),
 	CASE(fields_of_one_time_lie_together),
 	CASE(fields_are_written_one_by_one),
+	CASE(some_fields_of_several_series_at_once),
+	CASE(no_field_and_one_too_many_are_refused),
 	CASE(nothing_but_none_is_nothing),
 	CASE(wanted_fields_alone_are_given),
 	CASE(unasked_fields_have_no_column),

@@ -77,3 +77,29 @@ def test_other_tenants_have_a_tag_of_that_name(network):
     network.put([{"metric": "m", "timestamp": T0, "value": 1, "tags": {"alias": "x"}}])
     assert len(network.query("m", "alias=x", start=T0, end=T0 + 1)) == 1
     assert network.query("m", "alias=y", start=T0, end=T0 + 1) == []
+
+
+def test_a_renamed_device_keeps_its_aliases(network):
+    """Its rows and series are stored under the old name, which another device takes later."""
+    rename = run("device", "rename", "--server", network.url, "a", "z")
+    assert rename.returncode == 0, rename
+    assert found(network, "alias=uplink*") == [("z", "xe-0/0/0"), ("b", "xe-0/0/1")]
+    assert found(network, "alias=uplink*", "device=z") == [("z", "xe-0/0/0")]
+    assert found(network, "alias=uplink*", "device=a") == []
+    rows = network.get("/v2/interface/", device="z", ifAlias__startswith="uplink").json["children"]
+    assert [(row["device"], row["ifName"]) for row in rows] == [("z", "xe-0/0/0")]
+    bulk = network.request("POST", "/v2/bulk/timeseries/", json.dumps(
+        {"type": "RawData", "begin": T0 * 1000, "end": (T0 + 3000) * 1000,
+         "paths": [["snmp", "z", "FastPollHC", "ifHCInOctets", "xe-0/0/0", 30000]]}),
+        {"Content-Type": "application/json"})
+    assert bulk.status == 201, bulk
+    assert [point["val"] for point in bulk.json["data"][0]["data"]] == [30, 60, 2000], bulk
+    assert network.request("POST", "/api/devices", json.dumps(
+        {"name": "a", "address": "192.0.2.1", "credentials": "public",
+         "active": False})).status == 201
+    polls = [ifref("a", T0, {"xe-9": "uplink nine"}), octets(T0 + 30, 1, "xe-9", "a")]
+    assert send(network, polls).status == 204
+    wait_persisted(network)
+    assert sorted(found(network, "alias=uplink*", "device=a|z")) == [("a", "xe-9"),
+                                                                    ("z", "xe-0/0/0")]
+    assert found(network, "alias=uplink*", "device=a") == [("a", "xe-9")]

@@ -1,12 +1,16 @@
 """What is polled: configuration, commands, API, and that it outlives the server."""
 
+import contextlib
 import csv
 import io
 import json
+import os
+import pty
+import subprocess
 
 import pytest
 
-from server import run
+from server import granary, run
 from test_polls import T0, octets, send, wait_persisted
 
 SECRETS = "lab: {version: 2c, community: public}\ncore: {version: 2c, community: x}\n"
@@ -69,20 +73,84 @@ def test_devices_are_added_listed_changed_and_removed(inventory):
     assert not listed(inventory)
 
 
-def test_what_a_device_had_under_another_name_can_be_removed(inventory):
-    def stored(device):
-        return inventory.query("ifHCInOctets", f"device={device}", tenant="snmp", start=0)
+def stored(server, device):
+    return server.query("ifHCInOctets", f"device={device}", tenant="snmp", start=0)
 
+
+def test_what_is_stored_goes_with_the_device(inventory):
+    """Renamed with its data; what somebody left under the new name is nobody's."""
     ask(inventory, "device", "add", "a", "192.0.2.1", "FastPollHC", "--credentials", "lab",
         "--active", "false")
-    assert send(inventory, [octets(T0, 1, device="a"), octets(T0, 1, device="b")]).status == 204
+    assert send(inventory, [octets(T0, 1, device="a"), octets(T0, 2, device="c")]).status == 204
     wait_persisted(inventory)
     ask(inventory, "device", "rename", "a", "b")
-    ask(inventory, "device", "remove", "a", "--with-data")
-    assert not stored("a") and len(stored("b")) == 1
-    assert list(listed(inventory)) == ["b"]
-    refused(inventory, "granary device remove: device a: does not exist",
-            "device", "remove", "a", "--with-data")
+    assert inventory.get("/api/devices/b").json["storedAs"] == "a"
+    refused(inventory, "granary device remove: device a: does not exist; what is stored under "
+            "that name is of device b, which had it before", "device", "remove", "a", "--with-data")
+    assert [s["tags"]["device"] for s in stored(inventory, "b")] == ["b"]
+    ask(inventory, "device", "remove", "b", "--with-data")
+    assert not stored(inventory, "a") and not stored(inventory, "b")
+    assert not listed(inventory)
+    refused(inventory, "granary device remove: device b: does not exist",
+            "device", "remove", "b", "--with-data")
+    # Of no device, but of its data.
+    assert len(stored(inventory, "c")) == 1
+    ask(inventory, "device", "remove", "c", "--with-data")
+    assert not stored(inventory, "c")
+
+
+def test_queries_call_devices_as_they_are_called_now(inventory):
+    def values(**tags):
+        asked = [f"{key}={value}" for key, value in tags.items()]
+        found = inventory.query("ifHCInOctets", *asked, tenant="snmp", start=0)
+        return {s["tags"]["device"]: list(s["values"].values()) for s in found}
+
+    def names(**parameters):
+        return inventory.get("/api/metadata/tagValues", tenant="snmp", metricName="ifHCInOctets",
+                             tagKey="device", **parameters).json
+
+    for name in ("old", "z"):
+        ask(inventory, "device", "add", name, "192.0.2.1", "FastPollHC", "--credentials", "lab",
+            "--active", "false")
+    polls = [octets(T0, 1, device="old"), octets(T0, 3, device="z"), octets(T0, 4, device="odd")]
+    assert send(inventory, polls).status == 204
+    wait_persisted(inventory)
+    ask(inventory, "device", "rename", "old", "new")
+    # Polls that are still on their way say the old name, esmond's pollers soon the new one.
+    assert send(inventory, [octets(T0 + 30, 2, device="old")]).status == 204
+    assert send(inventory, [octets(T0 + 60, 3, device="new")]).status == 204
+    wait_persisted(inventory)
+    assert values() == {"new": [1, 2, 3], "z": [3], "odd": [4]}
+    assert values(device="new") == {"new": [1, 2, 3]}
+    assert values(device="old") == {}
+    assert values(device="o*") == {"odd": [4]}
+    assert values(device="n*|z") == {"new": [1, 2, 3], "z": [3]}
+    assert names() == ["new", "odd", "z"]
+    assert names(prefix="o") == ["odd"] and names(prefix="n", limit=1) == ["new"]
+    series = inventory.get("/api/metadata/series", tenant="snmp", metricName="ifHCInOctets",
+                           tag="device=new").json
+    assert [s["tags"]["device"] for s in series] == ["new"]
+    assert "device=new" in series[0]["seriesSet"]
+    assert inventory.get("/api/metadata/series", tenant="snmp", metricName="ifHCInOctets",
+                         tag="device=o*").json[0]["tags"]["device"] == "odd"
+    sums = inventory.get("/api/query", metricName="ifHCInOctets", tenant="snmp", start=str(T0),
+                         end=str(T0 + 100), agg="max", by="device", format="csv")
+    if sums.status == 200:
+        assert ",new," in sums.text and ",old," not in sums.text
+
+    # Another one takes the name: it begins with nothing, and each has its own.
+    ask(inventory, "device", "add", "old", "192.0.2.2", "FastPollHC", "--credentials", "lab",
+        "--active", "false")
+    assert values(device="old") == {}
+    assert send(inventory, [octets(T0, 7, device="old")]).status == 204
+    wait_persisted(inventory)
+    assert values(device="old") == {"old": [7]}
+    assert values(device="new") == {"new": [1, 2, 3]}
+    assert names() == ["new", "odd", "old", "z"]
+    inventory.restart()
+    assert values() == {"new": [1, 2, 3], "old": [7], "odd": [4], "z": [3]}
+    ask(inventory, "device", "remove", "old", "--with-data")
+    assert values() == {"new": [1, 2, 3], "odd": [4], "z": [3]}
 
 
 @pytest.mark.parametrize("headers, status", [
@@ -262,3 +330,38 @@ def test_secrets_that_others_can_read_are_refused(tmp_path, secrets):
     answer = run("config", "--snmp.secrets_file", secrets)
     assert answer.returncode == 2 and "topsecr" not in answer.stderr
     assert answer.stderr.endswith("lab.auth_password: a password has at least 8 characters\n")
+
+
+def on_terminal(*arguments):
+    """What a terminal is given."""
+    ours, theirs = pty.openpty()
+    with open(ours, "rb", buffering=0) as terminal, subprocess.Popen(
+            [granary(), *map(str, arguments)], stdout=theirs, stdin=subprocess.DEVNULL) as process:
+        os.close(theirs)
+        given = b""
+        with contextlib.suppress(OSError):  # EIO: the other end is closed
+            while piece := terminal.read(65536):
+                given += piece
+        assert process.wait(timeout=60) == 0
+    return given
+
+
+def test_a_terminal_gets_no_commands(inventory):
+    """Interfaces are described by others. A program gets what they wrote, a terminal shows it."""
+    alias = "x\x1b[2J\x1b]0;owned\x07 \x9b31m \u202egnp.exe"
+    ask(inventory, "device", "add", "a", "192.0.2.1", "IfRefPoll", "--credentials", "lab",
+        "--active", "false")
+    message = {"oidset_name": "IfRefPoll", "device_name": "a", "oid_name": "", "timestamp": T0,
+               "data": {"ifName": [["ifName.1", "xe-0"]], "ifAlias": [["ifAlias.1", alias]]},
+               "metadata": {}}
+    assert send(inventory, [message]).status == 204
+    wait_persisted(inventory)
+    listing = "interface", "list", "--server", inventory.url
+    row, = csv.DictReader(io.StringIO(run(*listing, "-o", "csv").stdout))
+    assert alias in row.values()
+    visible = rb"x\x1b[2J\x1b]0;owned\x07 \u009b31m \u202egnp.exe"
+    for output in ([], ["-o", "csv"], ["-o", "table"]):
+        assert visible in on_terminal(*listing, *output), output
+    for output in ([], ["-o", "csv"], ["-o", "table"], ["-o", "json"]):
+        given = on_terminal(*listing, *output).decode()
+        assert not set(given) & {*map(chr, range(32)), "\x7f", "\x9b", "\u202e"} - {*"\r\n"}

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from memcached import EsmondQueue, Memcached
-from server import long_run
-from test_polls import T0, by_second, octets, wait_persisted
+from server import long_run, run
+from test_polls import T0, by_second, message, octets, wait_persisted
 from test_worked_examples import CONFIG, import_devices, wait_for_metric
 
 ROUNDS = 50 if long_run() else 4
@@ -103,6 +103,33 @@ def test_memcached_is_restarted_in_the_middle(server, memcached):
                         end=T0 + 10**5).json["children"][0]["spans"]
     assert sum(span["in"]["total"] for span in volume) == max(poller.sent.values())
     assert sum(span["in"]["unplaced"] for span in volume) > 0
+
+
+def test_an_oidset_that_the_configuration_does_not_have(server, memcached):
+    """esmond's poller polls it all the same: that is set aside, and tried again later."""
+    queue = EsmondQueue(memcached, "counters")
+    for second in range(5):
+        queue.put(message("Mine", "ifHCInOctets", T0 + second, [[["ifHCInOctets", "p"], second]]))
+    queue.put(octets(T0, 7))
+    queue.wait_pending()
+    wait_persisted(server)
+    assert list(stored(server).values()) == [7]
+    answer = run("queue", "--once", "--server", server.url)
+    assert "counters,0,6,6,0,6,0,5,0" in answer.stdout.splitlines()
+    answer = run("queue", "--aside", "counters", "--server", server.url)
+    assert [line.split(",", 3)[3] for line in answer.stdout.splitlines()[1:]] == \
+        ["there is no OIDSet Mine"] * 5
+    server.stop()
+    text = server.config.read_text()
+    mine = "oidsets:\n  Mine: {frequency: 30s, correlator: IfName, oids: [ifHCInOctets]}\n"
+    server.configure(text.replace("oidsets:\n", mine, 1))
+    server.start()
+    answer = run("queue", "--retry", "--server", server.url)
+    assert answer.stdout == "queue,given,kept\ncounters,5,0\n", answer
+    queue.wait_pending()
+    wait_persisted(server)
+    found = server.query("ifHCInOctets", "oidset=Mine", tenant="snmp", start=T0, end=T0 + 100)
+    assert list(by_second(found[0]).values()) == [0, 1, 2, 3, 4]
 
 
 class Feeder(threading.Thread):

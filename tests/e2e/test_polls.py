@@ -85,14 +85,26 @@ def test_frames_that_are_none(server, body, sentence):
     assert sentence in answer.json["error"]["message"], answer
 
 
+def test_too_many_messages_are_none(server):
+    """One more than a request may have; what a request may have is taken."""
+    sentence = ("there are more than 10000 messages, which is what one request may have; none of "
+                "them was taken: send them in several requests")
+    answer = send(server, [octets(T0 + i, i) for i in range(10001)])
+    assert answer.status == 413 and sentence in answer.text, answer
+    assert send(server, [octets(T0 + i, i) for i in range(10000)]).status == 204
+    wait_persisted(server)
+    assert len(server.query("ifHCInOctets", tenant="snmp", start=T0, end=T0 + 20000)[0]["values"]
+               ) == 10000
+
+
 def test_the_queue_command(server):
     assert send(server, [octets(T0, 1), octets(T0 + 30, 2)]).status == 204
     wait_persisted(server)
     answer = run("queue", "--once", "--server", server.url)
     assert answer.returncode == 0, answer.stderr
     lines = answer.stdout.splitlines()
-    assert lines[0] == "queue,pending,new,done,delta,max"
-    assert "counters,0,2,2,0,2" in lines and lines[-1] == "TOTAL,0,2,2,0,2"
+    assert lines[0] == "queue,pending,new,done,delta,max,parked,aside,dropped"
+    assert "counters,0,2,2,0,2,0,0,0" in lines and lines[-1] == "TOTAL,0,2,2,0,2,0,0,0"
     answer = run("queue", "--aside", "counters", "--server", server.url)
     assert answer.stdout.splitlines() == ["at,device,bytes,reason"]
     answer = run("queue", "--aside", "nothing", "--server", server.url)
@@ -182,3 +194,197 @@ def test_a_queue_that_got_another_name(make_server):
     found = server.query("ifHCInOctets", tenant="snmp", start=T0, end=T0 + 60000)
     assert len(found[0]["values"]) == 2000
     assert told not in server.log_text()
+
+
+MINE = """oidsets:
+  Mine: {frequency: 30s, correlator: IfName, oids: [ifHCInOctets]}
+"""
+COUNT = 10000
+
+
+def mine(number):
+    return message("Mine", "ifHCInOctets", T0 + number, [[["ifHCInOctets", "port"], number]])
+
+
+def queue_of_counters(server):
+    return next(queue for queue in server.get("/api/queues").json["queues"]
+                if queue["name"] == "counters")
+
+
+def feed_and_kill(server):
+    """Polls of an OIDSet that the next configuration does not have: most of them still wait."""
+    server.configure(one_queue("counters") + MINE)
+    server.start()
+    assert send(server, [mine(i) for i in range(COUNT)]).status == 204
+    server.kill()
+
+
+def start_without_it(server, more=""):
+    server.configure(more + one_queue("counters"))
+    server.start()
+    wait_persisted(server)
+    return queue_of_counters(server)
+
+
+def numbers_of_mine(server):
+    found = server.query("ifHCInOctets", "oidset=Mine", tenant="snmp", start=T0, end=T0 + 2 * COUNT)
+    return list(by_second(found[0]).values()) if found else []
+
+
+def test_an_oidset_that_the_configuration_has_no_more(make_server):
+    """Its polls stay, whatever becomes of the server meanwhile, and stop no others; when it is back
+    they are persisted in their place, before what was polled after them."""
+    server = make_server()
+    feed_and_kill(server)
+    parked = start_without_it(server)["parked"]
+    assert 0 < parked <= COUNT
+    told = "queue counters: polls are parked: there is no OIDSet Mine;"
+    assert server.log_text().count(told) == 1
+    assert server.metric("granary_queue_messages_parked") == parked
+    answer = run("queue", "--once", "--server", server.url)
+    assert f"counters,0,{parked},0,{parked},{parked},{parked},0,0" in answer.stdout.splitlines()
+    assert answer.stderr == ""
+    # Of the same device, so of the same shard.
+    assert send(server, [octets(T0 + i, i) for i in range(20)]).status == 204
+    wait_persisted(server)
+    found = server.query("ifHCInOctets", "oidset=FastPollHC", tenant="snmp", start=T0, end=T0 + 60)
+    assert len(found[0]["values"]) == 20
+    server.kill()
+    queue = start_without_it(server)
+    assert (queue["parked"], queue["aside"], queue["done"]) == (parked, 0, 0)
+    server.kill()
+    server.configure(one_queue("counters") + MINE)
+    server.log_path.unlink()
+    server.start()
+    assert send(server, [mine(COUNT)]).status == 204
+    wait_persisted(server)
+    queue = queue_of_counters(server)
+    assert (queue["parked"], queue["done"]) == (0, parked + 1)
+    assert numbers_of_mine(server) == list(range(COUNT + 1))
+    assert server.metric("granary_persist_refused_total", reason="order") == 0
+    assert told not in server.log_text()
+    server.stop()
+    answer = run("verify", "--data", server.data, timeout=600)
+    assert answer.returncode == 0, answer.stdout
+
+
+def test_a_queue_of_another_kind(make_server):
+    """Counters in a queue that became one of interfaces: they stay until it is one of counters."""
+    server = make_server()
+    feed_and_kill(server)
+    kinds = "".join(f"  {kind}: {{persister: {kind}, oidsets: [\"*\"]}}\n"
+                    for kind in ("saps", "lsps", "outlets"))
+    server.configure(MINE + "persist_queue:\n"
+                     "  counters: {persister: interfaces, oidsets: [\"*\"]}\n"
+                     "  interfaces: {persister: counters, oidsets: [\"*\"]}\n" + kinds)
+    server.start()
+    wait_persisted(server)
+    parked = queue_of_counters(server)["parked"]
+    assert 0 < parked <= COUNT
+    assert len(numbers_of_mine(server)) == COUNT - parked
+    assert "OIDSet Mine is for persisters of counters, those of queue counters are for " \
+           "interfaces" in server.log_text()
+    server.configure(one_queue("counters") + MINE)
+    server.stop()
+    server.start()
+    wait_persisted(server)
+    assert numbers_of_mine(server) == list(range(COUNT))
+
+
+def test_more_than_can_be_parked(make_server):
+    """As many as may wait are parked, a thousand more lie aside; both are said, as is the rest."""
+    server = make_server()
+    feed_and_kill(server)
+    queue = start_without_it(server, "queue:\n  messages_max: 50\n")
+    rest = queue["added"] - 50
+    assert rest > 1000  # most of them waited
+    assert (queue["parked"], queue["unparked"]) == (50, rest)
+    assert (queue["aside"], queue["dropped"]) == (1000, rest - 1000)
+    assert server.metric("granary_queue_messages_unparked_total") == rest
+    assert server.metric("granary_queue_messages_aside_dropped_total") == rest - 1000
+    assert "queue counters: as many polls are parked as may be; of those that come now: there is " \
+           "no OIDSet Mine;" in server.log_text()
+    answer = run("queue", "--once", "--server", server.url)
+    assert f"granary queue: queue counters: {rest} polls were set aside because as many are " \
+           "parked as may be" in answer.stderr
+    counters = next(line for line in answer.stdout.splitlines() if line.startswith("counters,"))
+    assert counters.split(",")[6:] == ["50", "1000", str(rest - 1000)]
+    answer = run("queue", "--aside", "counters", "--server", server.url)
+    assert all(line.endswith(",there is no OIDSet Mine") for line in answer.stdout.splitlines()[1:])
+    assert len(answer.stdout.splitlines()) == 1001
+    at = datetime.fromisoformat(answer.stdout.splitlines()[1].split(",")[0].replace("Z", "+00:00"))
+    assert abs(at.timestamp() - time.time()) < 3600
+
+
+def some_aside(make_server):
+    """A server whose configuration is right again, with 1,000 polls aside and what was parked, the
+    oldest, persisted; and the numbers of those 1,000."""
+    server = make_server()
+    feed_and_kill(server)
+    start_without_it(server, "queue:\n  messages_max: 50\n")
+    server.stop()
+    server.configure(one_queue("counters") + MINE)
+    server.start()
+    wait_persisted(server)
+    assert queue_of_counters(server)["aside"] == 1000
+    assert numbers_of_mine(server)[-1] < COUNT - 1000
+    return server, list(range(COUNT - 1000, COUNT))
+
+
+def test_what_lies_aside_is_tried_again(make_server):
+    server, aside = some_aside(make_server)
+    answer = run("queue", "--retry", "counters", "--server", server.url)
+    assert (answer.returncode, answer.stdout) == (0, "queue,given,kept\ncounters,1000,0\n"), answer
+    wait_persisted(server)
+    assert queue_of_counters(server)["aside"] == 0
+    assert numbers_of_mine(server)[-1000:] == aside
+    assert server.metric("granary_persist_refused_total", reason="order") == 0
+    assert server.metric("granary_queue_messages_retried_total") == 1000
+    # Nothing more: of that queue, or of any.
+    answer = run("queue", "--retry", "counters", "-o", "json", "--server", server.url)
+    assert json.loads(answer.stdout) == {"queue": "counters", "given": 0, "kept": 0}
+    assert run("queue", "--retry", "--server", server.url).stdout == "queue,given,kept\n"
+    assert run("queue", "--aside", "counters", "--server", server.url).stdout.count("\n") == 1
+
+
+def test_what_is_tried_again_in_vain_lies_aside_again(make_server):
+    server = make_server()
+    feed_and_kill(server)
+    start_without_it(server, "queue:\n  messages_max: 50\n")
+    before = server.get("/api/queues/aside", queue="counters").json
+    answer = run("queue", "--retry", "--server", server.url)
+    assert answer.returncode == 0 or "the queue has no room for more" in answer.stderr, answer
+    wait_persisted(server)
+    after = server.get("/api/queues/aside", queue="counters").json
+    assert sorted(row["text"] for row in after) == sorted(row["text"] for row in before)
+    assert {row["reason"] for row in after} == {"there is no OIDSet Mine"}
+
+
+def test_killed_while_it_is_tried_again(make_server):
+    """Each of them is persisted in the end, whenever the server was killed or told to stop."""
+    seed = random.SystemRandom().getrandbits(32)
+    print(f"seed {seed}")
+    pick = random.Random(seed)
+    server, aside = some_aside(make_server)
+    for end in (server.kill, server.kill, server.stop, server.kill, server.stop):
+        thread = threading.Thread(target=run, args=("queue", "--retry", "--server", server.url))
+        thread.start()
+        time.sleep(pick.uniform(0.005, 0.1))  # the moment of the crash
+        end()
+        thread.join()
+        server.start()
+    assert run("queue", "--retry", "--server", server.url).returncode == 0
+    wait_persisted(server)
+    assert queue_of_counters(server)["aside"] == 0
+    assert numbers_of_mine(server)[-1000:] == aside
+
+
+def test_wrong_uses_of_retry(server):
+    answer = run("queue", "--retry", "nothing", "--server", server.url)
+    assert answer.returncode == 1
+    assert "there is no queue nothing: name one with queue=" in answer.stderr
+    for arguments in (("counters",), ("--retry", "a", "b"), ("--retry=counters",)):
+        assert run("queue", *arguments, "--server", server.url).returncode == 2
+    assert server.request("POST", "/api/queues/retry").status == 404
+    assert server.get("/api/queues/retry", queue="counters").status == 405
+    assert "--retry" in run("queue", "--help").stdout

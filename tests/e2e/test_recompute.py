@@ -24,6 +24,13 @@ def recompute(server, *options):
     return run("recompute", "--server", server.url, *options)
 
 
+def test_a_body_is_none_of_its_parameters(server):
+    sentence = "this takes no body: its parameters belong into the address, behind a ?"
+    for headers in ({}, {"Content-Encoding": "gzip"}):
+        answer = server.request("POST", "/api/recompute", b'{"device":"rtr_a"}', headers)
+        assert answer.status == 413 and sentence in answer.text, answer
+
+
 def test_says_what_it_compared(fed):
     """Nothing was stored before, since the rates of a device are due after minutes; they are made
     first, and so nothing differs."""

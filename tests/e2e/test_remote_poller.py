@@ -4,7 +4,9 @@ import collections
 import csv
 import io
 import itertools
+import pathlib
 import random
+import re
 import signal
 import time
 from datetime import datetime
@@ -99,6 +101,11 @@ def all_sent(bodies):
             for oid, path, time_ms, value in found if oid in METRICS}
 
 
+def memory_peak(poller):
+    status = pathlib.Path(f"/proc/{poller.process.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) << 10
+
+
 def wait_until_all_is_there(poller, server):
     wait_for(lambda: poller.spool()["pending"] == 0 and
              not any(queue["pending"] for queue in server.get("/api/queues").json["queues"]))
@@ -136,10 +143,23 @@ def test_values_arrive_and_changes_are_followed(central, make_poller, agent, lin
     poller.process.send_signal(signal.SIGHUP)
     wait_for(lambda: state_of(central, "secret")["state"] == "ok")
 
+    # By whatever name, it goes on in the same series; who has the name then has others.
+    count = len(values(central, "later"))
+    device(central, "rename", "later", "renamed")
+    device(central, "rename", "names", "renamed_names")
+    add(central, "later", agent)
+    wait_for(lambda: len(values(central, "renamed")) >= count + 2)
+    wait_for(lambda: len(values(central, "later")) >= 2)
+    assert list(values(central, "renamed"))[:count][-1] < min(values(central, "later"))
+    before, = [row for row in rows if row["name"] == "lo"]
+    assert before | {"device": "renamed_names"} in central.get(
+        "/api/interfaces", device="renamed_names", begin="2000-01-01").json
+    device(central, "remove", "renamed")
+
     # Back to the server, which has no such credentials and says so.
     device(central, "change", "r", "--poller", "another")
     device(central, "remove", "later")
-    device(central, "remove", "names")
+    device(central, "remove", "renamed_names")
     wait_for(lambda: poller.status.metric("granary_poll_devices") == 2)
     answer = run("device", "change", "r", "--poller", "", "--server", central.url)
     assert "'lab' is not a name of credentials in the secrets file" in answer.stderr
@@ -260,6 +280,16 @@ def test_what_the_server_refuses_is_set_aside(central, make_poller, agent):
     count = len(values(central, "good"))
     wait_for(lambda: len(values(central, "good")) > count)
     wait_for(lambda: state_of(central, "bad")["state"] == "misconfigured")
+    # Once the server has that OIDSet again, they can be tried again.
+    central.stop()
+    central.configure(OIDSETS + kept)
+    central.start()
+    wait_for(lambda: poller.spool()["pending"] == 0)
+    refused = poller.spool()["aside"]
+    answer = run("queue", "--retry", "spool", "--server", poller.status.url)
+    assert answer.stdout == f"queue,given,kept\nspool,{refused},0\n", answer
+    wait_for(lambda: poller.spool()["pending"] == 0)
+    assert poller.spool()["aside"] == 0
     poller.stop()
 
 
@@ -304,6 +334,29 @@ def test_an_inventory_that_cannot_be_read_changes_nothing(central, make_poller, 
     wait_for(lambda: len(values(central, "r")) > count)
     line.rule = lambda method, path, body: None
     wait_for(lambda: central.get("/api/pollers").json[0]["state"] == "ok")
+    poller.stop()
+
+
+def test_an_inventory_without_end_changes_nothing(central, make_poller, agent, line):
+    """A server that is none, or broken: no more of it is read than an inventory may have."""
+    add(central, "r", agent)
+    poller = make_poller(line.url).start()
+    wait_for(lambda: values(central, "r"))
+    before = memory_peak(poller)
+    endless = b" " * (200 << 20)
+    line.rule = lambda method, path, body: \
+        (200, endless, {"ETag": '"new"'}) if path.endswith("/inventory") else None
+    found = wait_for(lambda: [row for row in central.get("/api/pollers").json if row["reason"]])
+    assert "its answer is longer than 32 MB; is that a granary server?" in found[0]["reason"]
+    assert poller.status.metric("granary_poll_inventories_refused_total",
+                                reason="too_long") >= 1
+    assert memory_peak(poller) - before < 100 << 20
+    count = len(values(central, "r"))
+    wait_for(lambda: len(values(central, "r")) >= count + 2)
+    # It is there again, and has not changed: 304.
+    line.rule = lambda method, path, body: None
+    wait_for(lambda: not any(row["reason"] for row in central.get("/api/pollers").json))
+    assert poller.status.metric("granary_poll_devices") == 1
     poller.stop()
 
 

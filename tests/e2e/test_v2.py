@@ -238,6 +238,67 @@ def test_devices_are_changed_and_stay_so(make_v2):
     assert server.request("DELETE", "/v2/device/rtr_a/").status == 405
 
 
+def test_a_renamed_device_has_one_history(make_v2):
+    """Reports of the new name begin where the device did; the growth over the renaming is whole."""
+    def volume(name):
+        answer = get(server, "/v2/report/volume", device=name, interface="xe-0", begin=BEGIN,
+                     end=BEGIN + DAY - 1)
+        return [child["spans"][0]["in"]["total"] for child in answer["children"]]
+
+    def percentile(name):
+        answer = get(server, "/v2/report/percentile", device=name, interface="xe-0", begin=BEGIN,
+                     end=BEGIN + DAY - 1, span="day")
+        return [child["spans"][0]["in"] for child in answer["children"]]
+
+    def rename(old, new):
+        answer = run("device", "rename", "--server", server.url, old, new)
+        assert answer.returncode == 0, answer
+
+    row = "/v2/timeseries/%s/snmp/%s/FastPollHC/ifHCInOctets/xe-0/30000"
+    # 300,000 octets every 30 s: 80,000 bit/s.
+    half = steady(10000, seconds=DAY // 2)
+    server = make_v2({("old", "FastPollHC", "ifHCInOctets", "xe-0"): half},
+                     [("old", "FastPollHC")], True)
+    before = volume("old"), percentile("old")
+    rename("old", "new")
+    assert (volume("new"), percentile("new")) == before and before[0] == [half[-1][1]]
+    assert get(server, "/v2/device/new/")["name"] == "new"
+    rest = steady(10000, seconds=DAY // 2, begin=half[-1][0] + 30, first=half[-1][1] + 300000)
+    post(server, row % ("RawData", "new"), [{"ts": ts * 1000, "val": val} for ts, val in rest])
+    deadline = time.monotonic() + 30
+    while volume("new") != [10000 * DAY] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert volume("new") == [10000 * DAY]
+    assert percentile("new") == [80000]
+    data = get(server, row % ("BaseRate", "new"), begin=BEGIN * 1000,
+               end=(BEGIN + DAY - 60) * 1000)["data"]
+    assert {point["val"] for point in data} == {10000} and len(data) == DAY // 30 - 1
+    data = get(server, "/v2/device/new/interface/xe-0/in", begin=BEGIN, end=BEGIN + DAY - 60)
+    assert {point["val"] for point in data["data"]} == {10000}
+    # The row keeps its key, by which it is found as long as no device has that name.
+    found = get(server, "/v2/inventory/", row_key__contains=":xe-0:30000:")["children"]
+    assert found and all(key["row_key"].startswith("snmp:old:FastPollHC:") for key in found)
+    assert len(get(server, row % ("RawData", "old"), begin=BEGIN * 1000,
+                   end=(BEGIN + DAY) * 1000)["data"]) == DAY // 30 + 1
+    answer = run("recompute", "--server", server.url, "--device", "new", "--from", str(BEGIN),
+                 "--to", str(BEGIN + DAY))
+    assert answer.returncode == 0, answer
+
+    # Who is called so now has nothing of it.
+    answer = run("device", "add", "--server", server.url, "old", "127.0.0.1", "FastPollHC",
+                 "--credentials", "lab")
+    assert answer.returncode == 0, answer
+    assert volume("old") == [] and volume("new") == [10000 * DAY]
+    post(server, row % ("RawData", "old"), [{"ts": BEGIN * 1000, "val": 10 ** 12},
+                                            {"ts": (BEGIN + 30) * 1000, "val": 10 ** 12 + 5}])
+    deadline = time.monotonic() + 30
+    while volume("old") != [5] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert volume("old") == [5] and volume("new") == [10000 * DAY]
+    server.restart()
+    assert volume("old") == [5] and volume("new") == [10000 * DAY]
+
+
 def test_paths_that_lead_nowhere(make_v2):
     server = make_v2({}, [("rtr_a", "FastPollHC")])
     for path in ("/v2/", "/v2/devicex/", "/v2/device/rtr_a/x/", "/v2/interface/x/",

@@ -189,12 +189,36 @@ static void narrow(const struct reg *reg, uint32_t first, uint32_t id, struct cu
 	}
 }
 
-bool register_resolve(struct reg *reg, uint32_t id, struct cut *cut)
+/* Whether a conditional register may hold `id` though any version behind the known one may have
+ * been left out: what one that was left out would have changed, the next one finds as it was. */
+static bool may_hold_with_holes(const struct reg *reg, uint32_t id)
+{
+	uint32_t known = register_known(reg, UINT64_MAX - 1), count = 1;
+	uint32_t *states = mem_alloc_array(reg->count, sizeof(*states));
+	states[0] = register_state(reg, known);
+	bool found = states[0] == id;
+	for (uint32_t i = known + 1; i < reg->count; i++) {
+		const struct version *v = &reg->versions[i];
+		uint32_t k = 0;
+		while (k < count && states[k] != v->expects)
+			k++;
+		if (k == count || refused(v))
+			continue;
+		states[count] = v->deletes ? 0 : v->id;
+		found = found || states[count++] == id;
+	}
+	mem_free(states);
+	return found;
+}
+
+bool register_resolve(struct reg *reg, uint32_t id, bool holes, struct cut *cut)
 {
 	uint32_t first = reg->vague ? 0 : find_state(reg, register_known(reg, UINT64_MAX - 1), id);
-	if (first == reg->count)
+	bool left_out = first == reg->count && holes && reg->kind == REG_CONDITIONAL &&
+			may_hold_with_holes(reg, id);
+	if (first == reg->count && !left_out)
 		return false;
-	if (!reg->vague)
+	if (!reg->vague && !left_out)
 		narrow(reg, first, id, cut);
 	int64_t stamp_us = INT64_MIN;
 	for (uint32_t i = 0; i < reg->count; i++) {

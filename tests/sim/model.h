@@ -79,11 +79,12 @@ bool register_may_be(const struct reg *reg, uint32_t id, uint64_t tick);
 bool register_settled(const struct reg *reg, uint64_t tick);
 
 /* After a crash: `id` is what was found. False if it may not be. Narrows down the number of the
- * last batch that is there; the register then has this one version. */
+ * last batch that is there; the register then has this one version. `holes`: the disk was full, so
+ * that any batch nobody was answered about may have been refused. */
 struct cut {
 	uint32_t least, most;
 };
-bool register_resolve(struct reg *reg, uint32_t id, struct cut *cut);
+bool register_resolve(struct reg *reg, uint32_t id, bool holes, struct cut *cut);
 
 /* The value of a version. */
 struct value version_value(uint64_t seed, unsigned series, int64_t ts_ms, unsigned field,

@@ -95,11 +95,8 @@ PLANTS = {
          "return PLANTED(first_wins) ? (x->row < y->row) - (x->row > y->row)\n"
          "\t\t\t\t   : (x->row > y->row) - (x->row < y->row);")]),
     "seal_short": ("a seal leaves out the last row of its head", [
-        (LMDB + "heads.c", "s * width, run, run->count))\n\t\t\t\tcontinue;\n"
-         "\t\t\trun->ts_ms[run->count++] = part.ts_ms;\n",
-         "s * width, run, run->count))\n\t\t\t\tcontinue;\n"
-         "\t\t\trun->ts_ms[run->count] = part.ts_ms;\n"
-         "\t\t\trun->count += !PLANTED(seal_short) || at < end;\n")]),
+        (LMDB + "heads.c", "if (put_present(",
+         "if ((!PLANTED(seal_short) || at < end) && put_present(")]),
     "epoch_head": ("readers are not told that a head has gone", [
         (LMDB + "heads.c", "\theads->epoch++;\n\tmem_free(head->data);",
          "\theads->epoch += !PLANTED(epoch_head);\n\tmem_free(head->data);")]),

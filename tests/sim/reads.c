@@ -345,7 +345,7 @@ static bool check_cell(struct direct_read *r, size_t number, const struct store_
 	struct reg *reg = is_lease ? &world->leases[number - CELLS].reg : &world->cells[number];
 	uint32_t id = id_of_cell(get);
 	world->counts.checked++;
-	bool good = resolve ? register_resolve(reg, id, cut)
+	bool good = resolve ? register_resolve(reg, id, world->was_full, cut)
 			    : register_see(reg, id, r->tick, world->tick);
 	if (!good)
 		return violate(world, "cell %zu has version %u, which may not be there:%s", number,
@@ -665,7 +665,7 @@ static bool resolve_row(struct direct_read *r, size_t i, struct cut *cut)
 		uint32_t id = found ? id_of(r->world, row, reg, got->values + g * got->fields) : 0;
 		bool shown = in_sight(r->world, row, reg->ts_ms, r->at_ms, &must);
 		reg->vague = reg->vague || !shown || !must;
-		if (!register_resolve(reg, id, cut))
+		if (!register_resolve(reg, id, r->world->was_full, cut))
 			return violate(r->world, "%s: found %u, which may not be there:%s",
 				       describe(r->world, row, reg->ts_ms), id, history(reg));
 		g += found;

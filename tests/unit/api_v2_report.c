@@ -438,6 +438,57 @@ static void test_too_many_without_rows(void **state)
 	expect(VOLUME "&device=rtr_c&ifName=ge-1", 200, VOLUME_CSV C_GE1);
 }
 
+/* A clock that says a second more whenever it is asked for the time that passes. */
+static struct clock hasty;
+
+static int64_t hasty_wall_us(UNUSED struct clock *clock)
+{
+	return clock_.clock.wall_us(&clock_.clock);
+}
+
+static int64_t hasty_mono_us(UNUSED struct clock *clock)
+{
+	clock_virtual_advance(&clock_, 1000000);
+	return clock_.clock.mono_us(&clock_.clock);
+}
+
+static void expect_good(const char *path)
+{
+	struct client c = {0};
+	ask(&c, path);
+	if (c.status != 200)
+		fail_msg("%s: %s", path, c.answer);
+	mem_free(c.answer);
+}
+
+/* Each of them takes some turns, which is more than 3 s here. */
+static void test_what_takes_too_long(void **state)
+{
+	static const char *const paths[] = {
+		"/v2/report/percentile?device=rtr_a&span=day&begin=1598140800&end=1598227199",
+		"/v2/report/volume?device=rtr_a&begin=1598140800&end=1598227199",
+		"/v2/report/sum?endpoint=in&begin=1598140800&end=1598140920",
+		"/v2/report/top?endpoint=in&begin=1598140800&end=1598144399",
+		"/v2/device/rtr_a/interface/xe-0/in?begin=1598140800&end=1598140920",
+		"/v2/interface/",
+	};
+	(void)state;
+	hasty = (struct clock){hasty_wall_us, hasty_mono_us};
+	put_day();
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		expect_good(paths[i]);
+	close_inventory();
+	open_inventory("snmp: {secrets_file: s.yml}\nquery: {timeout: 3s}\n");
+	api.clock = &hasty;
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		expect(paths[i], 422,
+		       "{\"detail\":\"the query took longer than 3000 ms; ask for fewer series "
+		       "or less time\"}\n");
+	api.clock = &clock_.clock;
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		expect_good(paths[i]);
+}
+
 /* A client who goes at whatever point of it leaves nothing behind. */
 static void test_client_goes(void **state)
 {
@@ -474,6 +525,7 @@ int main(void)
 		V2_TEST(test_devices_without_rows),
 		V2_TEST(test_sum_and_top_without_rows),
 		V2_TEST(test_too_many_without_rows),
+		V2_TEST(test_what_takes_too_long),
 		V2_TEST(test_client_goes),
 	};
 	V2_RUN(tests);

@@ -86,12 +86,51 @@ static void no_rows_are_a_head(UNUSED void **state)
 
 static void terminals_get_no_commands(UNUSED void **state)
 {
-	static const char *const cells[] = {"a\x1b[2Jb", "x\x7f"};
+	static const char *const cells[] = {"a\x1b[2Jb",
+					    "x\x7f",
+					    "two\r\nlines\t",
+					    "\xc2\x9b"
+					    "31m",
+					    "\x9b"
+					    "31m\xff",
+					    "\xe2\x80\xae"
+					    "exe",
+					    "\xc3\xbc\xf0\x9f\x98\x80",
+					    "\xe2\x80"};
 	char text[500];
 
 	print(OUTPUT_TABLE, cells, ARRAY_LEN(cells), text, sizeof(text));
-	assert_string_equal(text, "name    value\n"
-				  "a.[2Jb  x.\n");
+	assert_string_equal(text, "name            value\n"
+				  "a\\x1b[2Jb       x\\x7f\n"
+				  "two\\r\\nlines\\t  \\u009b31m\n"
+				  "\\x9b31m\\xff     \\u202eexe\n"
+				  "\xc3\xbc\xf0\x9f\x98\x80              \\xe2\\x80\n");
+	/* Programs get what there is; standard output is a file here. */
+	print(OUTPUT_CSV, cells, 2, text, sizeof(text));
+	assert_string_equal(text, "name,value\r\na\x1b[2Jb,x\x7f\r\n");
+}
+
+/* In pieces of any length it is the same. */
+static void lines_stay_lines(UNUSED void **state)
+{
+	static const char text[] = "a,\x1b[0m\r\nb\r\xc3\xbc\xc2\x85\xe2\x82\xac\tc\xf0\x9f"
+				   "\x98\x80\n\xf0\x9f\r";
+	static const char wanted[] = "a,\\x1b[0m\r\nb\\r\xc3\xbc\\u0085\xe2\x82\xac\tc"
+				     "\xf0\x9f\x98\x80\n\\xf0\\x9f\\r";
+	for (size_t step = 1; step < sizeof(text); step++) {
+		struct visible_lines lines = {0};
+		struct buf out;
+		buf_init(&out, 1000);
+		for (size_t at = 0; at < sizeof(text) - 1; at += step) {
+			size_t left = sizeof(text) - 1 - at;
+			visible_append_lines(&lines, &out,
+					     (struct slice){text + at, left < step ? left : step});
+		}
+		visible_end_lines(&lines, &out);
+		buf_append_char(&out, 0);
+		assert_string_equal(out.data, wanted);
+		buf_release(&out);
+	}
 }
 
 /* ---- Escaping ------------------------------------------------------------------------------- */
@@ -188,6 +227,7 @@ int main(void)
 		cmocka_unit_test(columns_are_aligned_numbers_to_the_right),
 		cmocka_unit_test(no_rows_are_a_head),
 		cmocka_unit_test(terminals_get_no_commands),
+		cmocka_unit_test(lines_stay_lines),
 		cmocka_unit_test(parameters_are_escaped),
 		cmocka_unit_test(options_and_words_mix),
 		cmocka_unit_test(negative_numbers_and_dashes_are_words),

@@ -163,6 +163,45 @@ static void devices_arrive_as_they_are(UNUSED void **state)
 	assert_string_equal(d->credentials->community.data, "near");
 }
 
+static const struct device *renamed_device_of(const char *stored_as, const char *name)
+{
+	const struct device *made = device_of(name, "h", "site");
+	struct arena arena;
+	arena_init(&arena, 1 << 16);
+	struct device_spec spec = device_spec_of(made, &arena);
+	spec.stored_as = slice_of(stored_as);
+	struct device *device = device_new(&spec, SLICE("h"), 1161, sets, NULL);
+	device_release(made);
+	arena_release(&arena);
+	return device;
+}
+
+/* What is polled of it says the name that it had when it was added. */
+static void a_renamed_device_says_what_it_is_stored_as(UNUSED void **state)
+{
+	const struct device *devices[] = {renamed_device_of(ODD, "new")};
+	assert_int_equal(pass(devices, 1), 0);
+	const struct inventory *picture = inventory_copy_picture(copy);
+	const struct device *before = picture->devices[0];
+	assert_string_equal(before->stored_as.data, ODD);
+	assert_true(slice_equal(device_stored_as(before), slice_of(ODD)));
+	devices[0] = renamed_device_of("other", "new");
+	assert_int_equal(pass(devices, 1), 0);
+	assert_string_equal(inventory_copy_picture(copy)->devices[0]->stored_as.data, "other");
+	/* People do not say it. */
+	struct device_spec *specs;
+	struct arena arena;
+	size_t count;
+	arena_init(&arena, 1 << 20);
+	assert_int_equal(
+		device_list_parse("d.yml",
+				  SLICE("devices:\n- {name: a, address: h, stored_as: b}\n"),
+				  &arena, &specs, &count, &e),
+		ERR_INVALID);
+	assert_non_null(strstr(e.text, "d.yml:2: devices[0].stored_as"));
+	arena_release(&arena);
+}
+
 static void what_has_not_changed_stays_the_same_object(UNUSED void **state)
 {
 	const struct device *first[] = {device_of("a", "h", "site"), device_of("b", "h", "site")};
@@ -240,6 +279,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(oidsets_arrive_as_they_are, setup, teardown),
 		cmocka_unit_test_setup_teardown(devices_arrive_as_they_are, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_renamed_device_says_what_it_is_stored_as, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(what_has_not_changed_stays_the_same_object, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_is_wrong_changes_nothing, setup, teardown),

@@ -305,6 +305,88 @@ static void changing_renaming_removing(void **state)
 	inventory_release(picture);
 }
 
+/* What its series are called. */
+static void assert_stored_as(const char *name, const char *wanted)
+{
+	const struct inventory *picture = inventory_keeper_take(keeper);
+	const struct device *device = inventory_device(picture, slice_of(name));
+	assert_non_null(device);
+	struct slice stored_as = device_stored_as(device);
+	assert_int_equal(stored_as.len, strlen(wanted));
+	assert_memory_equal(stored_as.data, wanted, stored_as.len);
+	assert_ptr_equal(inventory_device_stored(picture, stored_as), device);
+	assert_true(slice_equal(inventory_stored_as(picture, slice_of(name)), stored_as));
+	inventory_release(picture);
+}
+
+static void rename_device(const char *from, const char *to)
+{
+	struct device_spec spec = spec_of(from, "");
+	struct inventory_change change = apply(INVENTORY_RENAME, &spec, 1, to);
+	assert_string_equal(change.error.text, "");
+	assert_int_equal(change_err, 0);
+}
+
+/* The data go with the device, not with the name. */
+static void a_renamed_device_keeps_what_is_stored_of_it(void **state)
+{
+	(void)state;
+	add("old", "h");
+	assert_stored_as("old", "old");
+	const struct inventory *before = inventory_keeper_take(keeper);
+	rename_device("old", "new");
+	assert_stored_as("new", "old");
+	const struct inventory *after = inventory_keeper_take(keeper);
+	assert_ptr_equal(before->devices[0]->state, after->devices[0]->state);
+	inventory_release(before);
+	inventory_release(after);
+	/* A change leaves it, and nobody's spec says it. */
+	struct device_spec spec = spec_of("new", "other");
+	spec.stored_as = SLICE("mine");
+	apply(INVENTORY_CHANGE, &spec, 1, "");
+	assert_int_equal(change_err, 0);
+	assert_stored_as("new", "old");
+	rename_device("new", "newer");
+	assert_stored_as("newer", "old");
+	/* Who has that name later begins anew; and the next. */
+	struct device_spec specs[] = {spec_of("old~2", "h"), spec_of("old", "h")};
+	specs[1].stored_as = SLICE("old");
+	apply(INVENTORY_ADD, specs, 2, "");
+	assert_int_equal(change_err, 0);
+	assert_stored_as("old~2", "old~2");
+	assert_stored_as("old", "old~3");
+	rename_device("old", "third");
+	reopen(SECRETS);
+	check_names("newer old~2 third");
+	assert_stored_as("newer", "old");
+	assert_stored_as("third", "old~3");
+	/* Back again. */
+	rename_device("newer", "old");
+	assert_stored_as("old", "old");
+	/* Nobody's data: as before, it is gone on with. */
+	spec = spec_of("third", "");
+	apply(INVENTORY_REMOVE, &spec, 1, "");
+	add("old~3", "h");
+	assert_stored_as("old~3", "old~3");
+	add("third", "h");
+	assert_stored_as("third", "third");
+}
+
+/* What would be too long, or cut a character, is made shorter. */
+static void a_long_name_that_is_taken(void **state)
+{
+	(void)state;
+	char name[INVENTORY_NAME_MAX_BYTES + 1] = "", wanted[INVENTORY_NAME_MAX_BYTES + 1];
+	memset(name, 'a', INVENTORY_NAME_MAX_BYTES - 3);
+	memcpy(name + INVENTORY_NAME_MAX_BYTES - 3, "\xc3\xa9z", 3);
+	add(name, "h");
+	rename_device(name, "x");
+	add(name, "h");
+	snprintf(wanted, sizeof(wanted), "%.*s~2", INVENTORY_NAME_MAX_BYTES - 3, name);
+	assert_stored_as(name, wanted);
+	assert_stored_as("x", name);
+}
+
 /* Who polls it elsewhere has the credentials; the server need not. */
 static void a_device_of_another_poller(void **state)
 {
@@ -467,6 +549,8 @@ int main(void)
 		TEST(what_is_wrong_is_said),
 		TEST(a_list_is_taken_as_a_whole_or_not_at_all),
 		TEST(changing_renaming_removing),
+		TEST(a_renamed_device_keeps_what_is_stored_of_it),
+		TEST(a_long_name_that_is_taken),
 		TEST(a_device_of_another_poller),
 		TEST(what_is_no_longer_configured_is_a_problem),
 		TEST(listeners_hear_of_what_happened),

@@ -162,9 +162,11 @@ static void every_type_comes_back_to_the_bit(void **state)
 		{payload, VALUE_F64},
 		{0, VALUE_NONE},
 	};
-	/* Column 0 mixed; 1 all unsigned; 2 all signed; 3 all doubles; 4 nothing. */
+	/* Column 0 mixed; 1 all unsigned; 2 all signed; 3 all doubles; 4 nothing; 5
+	 * integers, and here and there nothing. */
+	static const enum value_type integers[] = {VALUE_NONE, VALUE_I64, VALUE_U64};
 	begin(rig, "r", "S", -5);
-	for (size_t c = 0; c < 5; c++)
+	for (size_t c = 0; c < 6; c++)
 		column(rig, "c");
 	for (size_t r = 0; r < ARRAY_LEN(list); r++) {
 		row(rig, "a", r & 1 ? INT64_MAX : INT64_MIN);
@@ -173,17 +175,22 @@ static void every_type_comes_back_to_the_bit(void **state)
 			static const enum value_type types[] = {0, VALUE_U64, VALUE_I64, VALUE_F64};
 			poll_set(&rig->builder, r, c, (struct value){list[r].bits, types[c]});
 		}
+		if (r % 3)
+			poll_set(&rig->builder, r, 5,
+				 (struct value){list[r].bits, integers[r % 3]});
 	}
 	encode(rig);
 	assert_int_equal(decode(rig, buf_slice(&rig->out)), 0);
 	for (size_t r = 0; r < ARRAY_LEN(list); r++) {
 		assert_int_equal(rig->values.row_ts_ms[r], r & 1 ? INT64_MAX : INT64_MIN);
-		const struct value *got = &rig->values.values[r * 5];
+		const struct value *got = &rig->values.values[r * 6];
 		assert_true(value_identical(got[0], list[r]));
 		for (size_t c = 1; c < 4; c++)
 			assert_true(got[c].bits == list[r].bits);
 		assert_true(got[1].type == VALUE_U64 && got[2].type == VALUE_I64 &&
 			    got[3].type == VALUE_F64 && got[4].type == VALUE_NONE);
+		assert_int_equal(got[5].type, integers[r % 3]);
+		assert_true(got[5].bits == (r % 3 ? list[r].bits : 0));
 	}
 }
 

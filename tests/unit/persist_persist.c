@@ -86,6 +86,72 @@ static void test_values_that_are_none(void **state)
 	assert_int_equal(counted(STAT_persist_aside), 0);
 }
 
+static void put_text(int64_t ts_s, const char *oid, const char *row, const char *text)
+{
+	char data[200];
+	snprintf(data, sizeof(data), "[[[\"%s\",\"%s\"],%s]]", oid, row, text);
+	put("FastPoll", oid, ts_s, data);
+}
+
+/* As of numbers: refused where one is not later, wherever that was learnt; the same is the same. */
+static void test_texts_have_an_order(void **state)
+{
+	(void)state;
+	static const char in[] = "snmp:router_a:FastPoll:ifInOctets:a:30000";
+	put_text(T0_S + 30, "ifInOctets", "a", "\"up\"");
+	put_text(T0_S + 30, "ifInOctets", "a", "\"up\"");
+	put_text(T0_S + 30, "ifInOctets", "a", "\"down\"");
+	put_text(T0_S + 29, "ifInOctets", "a", "\"older\"");
+	put_text(T0_S + 29, "ifInOctets", "b", "\"of another row\"");
+	put_text(T0_S + 29, "ifOutOctets", "a", "\"of another counter\"");
+	/* Numbers beside them have an order of their own. */
+	put_text(T0_S + 10, "ifInOctets", "a", "7");
+	put_text(T0_S + 60, "ifInOctets", "a", "{\"x\":1}");
+	wait_until(nothing_pending, NULL);
+	expect_text(in, T0_S + 30, "\"up\"");
+	expect_no_text(in, T0_S + 29);
+	expect_text(in, T0_S + 60, "{\"x\":1}");
+	expect_text("snmp:router_a:FastPoll:ifInOctets:b:30000", T0_S + 29, "\"of another row\"");
+	expect_text("snmp:router_a:FastPoll:ifOutOctets:a:30000", T0_S + 29,
+		    "\"of another counter\"");
+	assert_int_equal(counted(STAT_persist_repeated), 1);
+	assert_int_equal(counted(STAT_persist_refused_order), 2);
+	assert_int_equal(counted(STAT_persist_stored), 5);
+
+	persist_end();
+	persist_begin();
+	put_text(T0_S + 60, "ifInOctets", "a", "{\"x\":1}");
+	put_text(T0_S + 59, "ifInOctets", "a", "\"older\"");
+	put_text(T0_S + 61, "ifInOctets", "a", "\"newer\"");
+	wait_until(nothing_pending, NULL);
+	expect_no_text(in, T0_S + 59);
+	expect_text(in, T0_S + 61, "\"newer\"");
+	assert_int_equal(counted(STAT_persist_repeated), 2);
+	assert_int_equal(counted(STAT_persist_refused_order), 3);
+	assert_int_equal(counted(STAT_persist_stored), 6);
+}
+
+/* More of them than are looked up at once, by two messages of one batch. */
+static void test_many_texts(void **state)
+{
+	(void)state;
+	static char data[64 << 10];
+	for (int round = 0; round < 3; round++) {
+		size_t n = 0;
+		for (int row = 0; row < 500; row++)
+			n += (size_t)snprintf(data + n, sizeof(data) - n,
+					      "%s[[\"ifInOctets\",\"row %d\"],\"%d of %d\"]",
+					      row ? "," : "[", row, row, round);
+		snprintf(data + n, sizeof(data) - n, "]");
+		put("FastPoll", "ifInOctets", T0_S + 30 * round, data);
+		put("FastPoll", "ifInOctets", T0_S + 30 * round - 1, data);
+	}
+	wait_until(nothing_pending, NULL);
+	assert_int_equal(counted(STAT_persist_stored), 1500);
+	assert_int_equal(counted(STAT_persist_refused_order), 1500);
+	expect_text("snmp:router_a:FastPoll:ifInOctets:row 499:30000", T0_S + 60, "\"499 of 2\"");
+}
+
 /* A message that is none is set aside; those beside it are stored. */
 static void test_malformed_messages(void **state)
 {
@@ -212,8 +278,8 @@ static void add_row(struct poll_builder *builder, const char *interface, int64_t
 	poll_set(builder, builder->row_count - 1, column, value_u64(value));
 }
 
-/* A message that says it is this part of a poll. */
-static void put_part(int64_t ts_s, uint32_t part, uint64_t octets)
+/* A message of that OIDSet, in the queue of FastPollHC, that says it is this part of a poll. */
+static void put_part_of(const char *oidset, int64_t ts_s, uint32_t part, uint64_t octets)
 {
 	struct errbuf e;
 	struct poll_builder b;
@@ -221,8 +287,7 @@ static void put_part(int64_t ts_s, uint32_t part, uint64_t octets)
 	struct slice path = SLICE("xe-0/2/0");
 	poll_builder_init(&b);
 	buf_init(&bytes, 1 << 20);
-	assert_int_equal(poll_begin(&b, SLICE("router_a"), SLICE("FastPollHC"), ts_s * 1000, &e),
-			 0);
+	assert_int_equal(poll_begin(&b, SLICE("router_a"), slice_of(oidset), ts_s * 1000, &e), 0);
 	assert_int_equal(poll_add_column(&b, SLICE("ifHCInOctets"), &e), 0);
 	assert_int_equal(poll_add_row(&b, &path, 1, ts_s * 1000, &e), 0);
 	poll_set(&b, 0, 0, value_u64(octets));
@@ -231,6 +296,30 @@ static void put_part(int64_t ts_s, uint32_t part, uint64_t octets)
 		  buf_slice(&bytes));
 	poll_builder_release(&b);
 	buf_release(&bytes);
+}
+
+static void put_part(int64_t ts_s, uint32_t part, uint64_t octets)
+{
+	put_part_of("FastPollHC", ts_s, part, octets);
+}
+
+static void test_polls_that_the_configuration_does_not_know_stay(void **state)
+{
+	(void)state;
+	struct queue_stats stats;
+	struct queue *queue =
+		queues[inventory_conf_oidset(conf, SLICE("FastPollHC"))->queue->place];
+	for (int i = 0; i < 2; i++) {
+		put_part_of("NoSuchSet", T0_S, 0, 1);
+		put_part_of("FastPollHC", T0_S + 30 * i, 0, (uint64_t)i);
+		put_part_of("IfRefPoll", T0_S, 0, 1); /* is for queues of interfaces */
+		wait_until(nothing_pending, NULL);
+	}
+	expect_raw(XE, "0=0 30=1");
+	assert_int_equal(counted(STAT_persist_polls), 2);
+	assert_int_equal(counted(STAT_persist_aside), 0);
+	queue_stats(queue, &stats);
+	assert_true(stats.parked == 4 && stats.aside == 0);
 }
 
 #define DOUBLED(a, b, c)                                                                           \
@@ -412,7 +501,10 @@ int main(void)
 		TEST(test_order_after_a_restart),
 		TEST(test_names_change),
 		TEST(test_values_that_are_none),
+		TEST(test_texts_have_an_order),
+		TEST(test_many_texts),
 		TEST(test_malformed_messages),
+		TEST(test_polls_that_the_configuration_does_not_know_stay),
 		TEST(test_interfaces_have_versions),
 		TEST(test_walks_have_one_order),
 		TEST(test_bins_follow),

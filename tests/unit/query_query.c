@@ -341,6 +341,94 @@ static void test_deadline(void **state)
 	query_free(a.query);
 }
 
+/* Several queries of one answer share its time and its points. */
+static void test_one_of_several(void **state)
+{
+	(void)state;
+	struct asked a;
+	struct query_chunk chunk;
+	fill(1, 5);
+	options.timeout_ms = 500;
+	options.points_max = 5;
+	engine_again();
+	int64_t now_us = clock_.clock.mono_us(&clock_.clock);
+	ask(&a, take_nothing, NULL, 0, 100)->deadline_us = now_us + 200000;
+	assert_int_equal(query_start(a.query), 0);
+	clock_virtual_advance(&clock_, 200000);
+	pump();
+	assert_int_equal(a.query->err, ERR_TIMEOUT);
+	query_free(a.query);
+	/* A later one than its own is none. */
+	ask(&a, take_nothing, NULL, 0, 100)->deadline_us = now_us + 3600000000;
+	assert_int_equal(query_start(a.query), 0);
+	clock_virtual_advance(&clock_, 500000);
+	pump();
+	assert_int_equal(a.query->err, ERR_TIMEOUT);
+	query_free(a.query);
+	/* Two are left of five. */
+	ask(&a, take_all, NULL, 0, 100)->points_spent = 3;
+	finish(&a, "h=a: 0=0 1=10; ");
+	ask(&a, take_nothing, NULL, 0, 100)->points_spent = 1000;
+	assert_int_equal(query_start(a.query), 0);
+	pump();
+	assert_false(query_take(a.query, 10, &chunk));
+	assert_true(a.query->cut && !a.query->points);
+	query_free(a.query);
+	struct query_spec *spec = ask(&a, take_nothing, NULL, 0, 4);
+	spec->fn = FN_SUM;
+	spec->window_ms = 1;
+	spec->points_spent = 2;
+	assert_int_equal(query_start(a.query), 0);
+	pump();
+	assert_int_equal(a.query->err, ERR_LIMIT);
+	assert_string_equal(a.query->error.text,
+			    "1 series in 4 windows are more than the 3 points of an answer; take a "
+			    "wider window, less time or fewer series");
+	query_free(a.query);
+}
+
+/* Series of a group lie together, also over many slices; they stay series. */
+static void test_groups_in_order(void **state)
+{
+	(void)state;
+	static const char *const tags[] = {"h=a,z=2", "h=b,z=1", "h=c,z=2", "h=d", "h=e,z=1"};
+	static const size_t slices[] = {1, 3, 1000};
+	for (int s = 0; s < 5; s++) {
+		uint64_t handle = open_series("t", "m", tags[s]);
+		put(handle, T0_MS, s);
+		put(handle, T0_MS + 1, 10 + s);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(slices); i++) {
+		struct asked a;
+		struct slice by = SLICE("z");
+		options.slice_points = slices[i];
+		engine_again();
+		struct query_spec *spec = ask(&a, take_all, NULL, 0, 100);
+		spec->by = &by;
+		spec->by_count = 1;
+		spec->by_order = true;
+		a.take_max = 2;
+		assert_int_equal(query_start(a.query), 0);
+		pump();
+		assert_true(a.query->ended && !a.query->err);
+		const char *order = a.text;
+		for (const char *want = "dbeac"; *want; want++) {
+			char name[8];
+			snprintf(name, sizeof(name), "h=%c", *want);
+			order = strstr(order, name); /* each behind the one before */
+			assert_non_null(order);
+		}
+		assert_int_equal(query_group_of(a.query, 0), 0);
+		assert_int_equal(query_group_of(a.query, 1), 1);
+		assert_int_equal(query_group_of(a.query, 2), 1);
+		assert_int_equal(query_group_of(a.query, 4), 2);
+		assert_string_equal(query_group_series(a.query, 1, 1)->tags_text.data, "h=e,z=1");
+		assert_null(query_group_series(a.query, 1, 2));
+		assert_string_equal(query_group_series(a.query, 2, 0)->tags_text.data, "h=a,z=2");
+		query_free(a.query);
+	}
+}
+
 static void test_places(void **state)
 {
 	(void)state;
@@ -542,6 +630,8 @@ int main(void)
 		TEST(test_cut),
 		TEST(test_retention),
 		TEST(test_deadline),
+		TEST(test_one_of_several),
+		TEST(test_groups_in_order),
 		TEST(test_places),
 		TEST(test_who_takes_nothing_keeps_no_place),
 		TEST(test_free_at_any_time),

@@ -778,10 +778,10 @@ static void states_that_are_kept_together_come_back(void **state)
 				 len < out.len ? ERR_DAMAGED : 0);
 	}
 	for (size_t i = 0; i < COUNTERS; i++) {
-		assert_int_equal(after[i].ts_ms, before[i].ts_ms);
+		assert_int_equal(after[i].last.ts_ms, before[i].last.ts_ms);
 		assert_int_equal(after[i].value, before[i].value);
 		assert_int_equal(after[i].open[2].val, before[i].open[2].val);
-		assert_int_equal(after[i].open[0].offset_ms, before[i].open[0].offset_ms);
+		assert_int_equal(after[i].last.offset_ms[0], before[i].last.offset_ms[0]);
 		assert_true(after[i].extremes[1].max == before[i].extremes[1].max);
 		from[i] = &after[i];
 	}

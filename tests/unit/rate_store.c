@@ -7,6 +7,7 @@
 #include "base/stats.h"
 #include "rate/rows.h"
 #include "rate_alu.h"
+#include "stored_bin.h"
 
 #define NEW_YEAR INT64_C(1356998400000) /* 2013-01-01T00:00:00Z */
 
@@ -284,6 +285,13 @@ static void job_without_checkpoint(struct rig *rig)
 	buf_release(&old);
 }
 
+static void dump_number(struct buf *out, enum table table, int64_t period_ms, unsigned field,
+			struct value value)
+{
+	value = stored_bin_number(table, period_ms, field, value);
+	buf_printf(out, " %u:%llx", value.type, (unsigned long long)value.bits);
+}
+
 /* All that the tables of rates hold, as text. */
 static void dump(struct rig *rig, struct buf *out)
 {
@@ -310,9 +318,11 @@ static void dump(struct rig *rig, struct buf *out)
 			const struct store_points *p = &request->range.points[h];
 			for (size_t i = 0; i < p->count; i++) {
 				buf_printf(out, "%zu %zu %lld", t, h, (long long)p->ts_ms[i]);
-				for (size_t f = 0; f < schema[tables[t / 3]].field_count; f++)
-					buf_printf(out, " %u:%llx", p->types[f][i],
-						   (unsigned long long)p->bits[f][i]);
+				for (unsigned f = 0; f < schema[tables[t / 3]].field_count; f++)
+					dump_number(
+						out, tables[t / 3], periods[t % 3], f,
+						(struct value){p->bits[f][i],
+							       (enum value_type)p->types[f][i]});
 				buf_append_char(out, '\n');
 			}
 		}

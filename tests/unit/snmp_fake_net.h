@@ -365,7 +365,8 @@ static inline void fake_open(struct fake_net *net)
 
 static inline void fake_close(struct fake_net *net)
 {
-	core_free(net->core);
+	if (net->core)
+		core_free(net->core);
 	assert_int_equal(net->sessions, 0);
 	for (size_t i = 0; i < FAKE_DEVICES_MAX; i++)
 		if (net->storage[i].state)

@@ -482,6 +482,64 @@ static void a_busy_sink_delays_no_poll_and_loses_the_oldest(UNUSED void **state)
 	close_devices();
 }
 
+/* Six polls that end 10 ms after each other, from 3 s before the end of the interval on. */
+static void open_gathering(void)
+{
+	open_devices(6, slow_only, 1);
+	for (int i = 0; i < 6; i++) {
+		int64_t phase = schedule_phase(all[i]->name, slow.oidset.name, INTERVAL_MS);
+		int64_t end = INTERVAL_MS - 3000 + 10 * i;
+		net.devices[i].latency_ms = (end - phase + INTERVAL_MS) % INTERVAL_MS;
+	}
+	/* Begins when all are polled: 4 s before the end of the second interval. */
+	int64_t into = fake_now(&net) % INTERVAL_MS;
+	fake_run(&net, 2 * INTERVAL_MS - 4000 - into);
+	net.taken = 0;
+}
+
+static void the_first_poll_goes_at_once_and_those_behind_it_together(UNUSED void **state)
+{
+	open_gathering();
+	net.core->ring.messages_max = 100;
+	fake_run(&net, 999);
+	assert_int_equal(net.taken, 0);
+	fake_run(&net, 2);
+	assert_int_equal(net.taken, 1);
+	fake_run(&net, 198);
+	assert_int_equal(net.taken, 1);
+	assert_int_equal(net.core->ring.messages, 5);
+	fake_run(&net, 2);
+	assert_int_equal(net.taken, 6);
+	close_devices();
+}
+
+/* The ring holds 5: three are more than half. */
+static void a_small_ring_is_not_filled_by_waiting(UNUSED void **state)
+{
+	int64_t dropped = stat_get(STAT_poll_dropped_full);
+	open_gathering();
+	fake_run(&net, 1025); /* of 0, 10 and 20 ms */
+	assert_int_equal(net.taken, 1);
+	fake_run(&net, 10);
+	assert_int_equal(net.taken, 4);
+	fake_run(&net, 965);
+	assert_int_equal(net.taken, 6);
+	assert_int_equal(stat_get(STAT_poll_dropped_full) - dropped, 0);
+	close_devices();
+}
+
+static void what_waits_is_handed_over_at_the_end(UNUSED void **state)
+{
+	open_gathering();
+	net.core->ring.messages_max = 100;
+	fake_run(&net, 1100);
+	assert_int_equal(net.taken, 1);
+	core_free(net.core);
+	assert_int_equal(net.taken, 6);
+	net.core = NULL;
+	close_devices();
+}
+
 static void what_the_sink_refuses_for_good_is_counted(UNUSED void **state)
 {
 	int64_t refused = stat_get(STAT_poll_dropped_refused);
@@ -517,6 +575,9 @@ int main(void)
 		cmocka_unit_test(what_has_no_name_has_a_description),
 		cmocka_unit_test(descriptions_are_asked_for_where_an_oidset_wants_them),
 		cmocka_unit_test(a_busy_sink_delays_no_poll_and_loses_the_oldest),
+		cmocka_unit_test(the_first_poll_goes_at_once_and_those_behind_it_together),
+		cmocka_unit_test(a_small_ring_is_not_filled_by_waiting),
+		cmocka_unit_test(what_waits_is_handed_over_at_the_end),
 		cmocka_unit_test(what_the_sink_refuses_for_good_is_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -609,7 +609,8 @@ static void add_unknown_row(struct env *env, MDB_txn *txn)
 	uint8_t key[8];
 	size_t left, len;
 	arena_init(&arena, 1 << 16);
-	assert_int_equal(record_put_row(&arena, &chunk, &sheet, 77, 0, 0, 1, T0, &value), 0);
+	assert_int_equal(
+		record_put_row(&arena, &chunk, &sheet, handle_of(77, 0, 0), 1, 1, T0, &value), 0);
 	const uint8_t *at = chunk->bytes;
 	left = chunk->used;
 	const uint8_t *record = record_next(&at, &left, &len);

@@ -53,6 +53,8 @@ struct batch {
 	struct queue_batch batch;
 	struct store_read *read; /* its arena has the messages */
 	struct queue_message *messages;
+	bool *parked; /* of each message, whether it is to be; NULL: none is */
+	uint64_t parked_count, parked_bytes;
 	size_t asked_count;
 	struct asked asked[QUEUE_SHARDS];
 };
@@ -79,6 +81,8 @@ static void place_of(const struct queue *queue, unsigned shard, uint64_t sequenc
 
 static size_t size_of(const struct queue_message *message)
 {
+	if (message->malformed)
+		return message->bytes.len;
 	return HEADER_BYTES + message->key.len + message->bytes.len;
 }
 
@@ -240,6 +244,7 @@ static void free_batch(struct batch *batch)
 {
 	store_read_free(batch->read);
 	mem_free(batch->messages);
+	mem_free(batch->parked);
 	mem_free(batch);
 }
 
@@ -368,11 +373,42 @@ static bool local_fetch(struct queue_worker *worker)
 
 /* ---- Acknowledging -------------------------------------------------------------------------- */
 
-/* The messages of one shard from `from` on: the index behind the last of them. */
-static size_t end_of_shard(const struct queue_batch *batch, size_t from)
+static struct batch *batch_of(struct queue_batch *batch)
 {
+	return CONTAINER_OF(batch, struct batch, batch);
+}
+
+static bool is_parked(const struct batch *batch, size_t i)
+{
+	return batch->parked && batch->parked[i];
+}
+
+static int local_park(struct queue_batch *queue_batch, const struct queue_message *message)
+{
+	struct batch *batch = batch_of(queue_batch);
+	const struct local *local = local_of(queue_batch->worker->queue);
+	const struct queue_parked *parked = &local->queue.parked;
+	size_t i = (size_t)(message - batch->messages);
+	ASSERT(i < batch->batch.count && !is_parked(batch, i));
+	if (parked->messages + batch->parked_count >= local->messages_max ||
+	    parked->bytes + batch->parked_bytes + size_of(message) > local->bytes_max)
+		return ERR_FULL;
+	if (!batch->parked)
+		batch->parked = mem_zalloc(batch->batch.count * sizeof(*batch->parked));
+	batch->parked[i] = true;
+	batch->parked_count++;
+	batch->parked_bytes += size_of(message);
+	return 0;
+}
+
+/* Messages of one shard from `from` on, up to one that is parked: the index behind the last of
+ * them. */
+static size_t end_of_run(const struct batch *batch, size_t from)
+{
+	const struct queue_message *messages = batch->messages;
 	size_t to = from + 1;
-	while (to < batch->count && batch->messages[to].shard == batch->messages[from].shard)
+	while (to < batch->batch.count && messages[to].shard == messages[from].shard &&
+	       !is_parked(batch, to))
 		to++;
 	return to;
 }
@@ -381,7 +417,11 @@ static int local_acknowledge(struct queue_batch *batch, struct store_write *writ
 {
 	const struct queue *queue = batch->worker->queue;
 	for (size_t from = 0; from < batch->count;) {
-		size_t to = end_of_shard(batch, from);
+		size_t to = end_of_run(batch_of(batch), from);
+		if (is_parked(batch_of(batch), from)) {
+			from++;
+			continue;
+		}
 		struct place first, behind;
 		place_of(queue, batch->messages[from].shard, batch->messages[from].sequence,
 			 &first);
@@ -397,24 +437,29 @@ static int local_acknowledge(struct queue_batch *batch, struct store_write *writ
 
 /* A worker that was replaced may have stored its batch all the same, and the other have been given
  * it too: each message counts once. */
-static void book(struct local *local, const struct queue_message *message)
+static void book(struct local *local, const struct queue_message *message, bool parked)
 {
 	struct shard *shard = &local->shards[message->shard];
 	if (message->sequence < shard->first)
 		return;
 	shard->first = message->sequence + 1;
-	local->queue.done++;
-	stat_add(STAT_queue_done, 1);
+	if (parked) {
+		queue_parked_add(&local->queue.parked, size_of(message));
+	} else {
+		local->queue.done++;
+		stat_add(STAT_queue_done, 1);
+	}
 	count_wait(&local->queue, shard, -1, -(int64_t)size_of(message));
 	square(local, shard);
 }
 
-static void local_finish(struct queue_batch *batch, bool stored)
+static void local_finish(struct queue_batch *queue_batch, bool stored)
 {
-	struct local *local = local_of(batch->worker->queue);
-	for (size_t i = 0; stored && i < batch->count; i++)
-		book(local, &batch->messages[i]);
-	free_batch(CONTAINER_OF(batch, struct batch, batch));
+	struct local *local = local_of(queue_batch->worker->queue);
+	struct batch *batch = batch_of(queue_batch);
+	for (size_t i = 0; stored && i < batch->batch.count; i++)
+		book(local, &batch->messages[i], is_parked(batch, i));
+	free_batch(batch);
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */
@@ -465,6 +510,7 @@ static const struct queue_ops local_ops = {
 	.put = local_put,
 	.fetch = local_fetch,
 	.acknowledge = local_acknowledge,
+	.park = local_park,
 	.finish = local_finish,
 	.close = local_close,
 };

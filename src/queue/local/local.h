@@ -11,7 +11,12 @@
  *Nothing of a message stays in memory: what waits for hours costs no more than what waits for
  * milliseconds, and a restart begins where a worker would go on anyway.
  *
- * Bounds: messages and bytes that wait. The store has its own beside them. */
+ * What is parked stays in the row: a worker goes on behind it, and what it removes leaves that out.
+ * At the next open it is found there and given in its turn, which is first, with the number that it
+ * always had.
+ *
+ * Bounds: messages and bytes that wait, and as many again that are parked. The store has its own
+ * beside them. */
 #ifndef QUEUE_LOCAL_LOCAL_H
 #define QUEUE_LOCAL_LOCAL_H
 
@@ -20,7 +25,7 @@
 struct queue_local_options {
 	struct slice name;
 	unsigned workers;
-	uint64_t messages_max;    /* that wait; 0 = 1,000,000 */
+	uint64_t messages_max;    /* that wait, or are parked; 0 = 1,000,000 */
 	uint64_t bytes_max;       /* likewise; 0 = 1 GiB */
 	size_t take_messages_max; /* of one batch; 0 = 512 */
 	size_t take_bytes_max;    /* likewise, but never less than one message; 0 = 8 MiB */

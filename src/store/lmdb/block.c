@@ -10,6 +10,7 @@
 
 #include "base/cursor.h"
 #include "store/lmdb/column.h"
+#include "store/lmdb/small.h"
 #include "store/lmdb/times.h"
 
 /* Fewer rows gain nothing that would be worth the effort. */
@@ -196,8 +197,8 @@ static uint8_t *write_body(const struct block_encoder *e, uint8_t *to)
 	return to + (at - farthest);
 }
 
-uint32_t block_encode(const struct block_rows *rows, uint8_t *to, size_t room, uint32_t rows_least,
-		      struct block *out)
+static uint32_t encode_any(const struct block_rows *rows, uint8_t *to, size_t room,
+			   uint32_t rows_least, struct block *out)
 {
 	struct block_encoder e;
 	e.rows = rows;
@@ -222,6 +223,17 @@ uint32_t block_encode(const struct block_rows *rows, uint8_t *to, size_t room, u
 	out->times = (struct slice){(const char *)to, (size_t)(times_end - to)};
 	out->body = (struct slice){(const char *)times_end, (size_t)(end - times_end)};
 	return e.now.rows;
+}
+
+uint32_t block_encode(const struct block_rows *rows, uint8_t *to, size_t room, uint32_t rows_least,
+		      struct block *out)
+{
+	enum small_outcome outcome = small_encode(rows, to, room, out);
+	if (outcome == SMALL_TAKEN)
+		return rows->rows;
+	if (outcome == SMALL_NO_ROOM && rows_least >= rows->rows)
+		return 0;
+	return encode_any(rows, to, room, rows_least, out);
 }
 
 /* ---- Reading -------------------------------------------------------------------------------- */

@@ -78,12 +78,14 @@ static void take_back(struct store_stage *stage, struct chunk_mark to)
 }
 
 static int engine_append(struct store_write *write, enum table table, int64_t period_ms,
-			 enum retention_class retention, int64_t ts_ms, const uint64_t *handles,
-			 size_t n, const struct value *values)
+			 enum retention_class retention, int64_t ts_ms, unsigned fields,
+			 const uint64_t *handles, size_t n, const struct value *values)
 {
 	struct engine *engine = engine_of(write->store);
-	unsigned fields = (unsigned)schema[table].field_count;
-	unsigned handles_max = fields == 1 ? RECORD_VALUES_MAX : RECORD_VALUES_MAX / fields;
+	size_t all = schema[table].field_count;
+	/* One record takes them all, nearly always: then nothing is divided. */
+	size_t handles_max = n * all <= RECORD_VALUES_MAX ? n : RECORD_VALUES_MAX / all;
+	size_t given = fields_given(fields);
 	struct sheet sheet = {table, retention, period_ms};
 	struct store_stage *stage = stage_of(write);
 	if (!stage)
@@ -96,10 +98,8 @@ static int engine_append(struct store_write *write, enum table table, int64_t pe
 		if (!err && count > 1)
 			err = check_handle(engine, handles[i + count - 1]);
 		if (!err)
-			err = record_put_row(
-				&write->arena, &stage->last_chunk, &sheet, handle_shape(handles[i]),
-				handle_ordinal(handles[i]), handle_column(handles[i]) * fields,
-				(unsigned)(count * fields), ts_ms, values + i * fields);
+			err = record_put_row(&write->arena, &stage->last_chunk, &sheet, handles[i],
+					     (unsigned)count, fields, ts_ms, values + i * given);
 		if (!err && !stage->first_chunk)
 			stage->first_chunk = stage->last_chunk;
 		i += count;
@@ -268,6 +268,7 @@ static void free_engine(struct engine *engine)
 	mem_free(engine->unsettled.used);
 	mem_free(engine->seals.list);
 	mem_free(engine->sealed);
+	strips_release(&engine->strips);
 	mem_free(engine->settled_groups);
 	mem_free((void *)(uintptr_t)engine->options.path);
 	mem_free(engine);
@@ -317,6 +318,7 @@ int lmdb_open(const struct lmdb_options *options, struct store **store, struct e
 	engine->pool = pool_new(engine->options.read_threads, 4096, "store");
 	int failed = pthread_create(&engine->writer, NULL, writer_main, engine);
 	ASSERT(!failed);
+	pthread_setname_np(engine->writer, "store-writer");
 	*store = &engine->store;
 	return 0;
 }

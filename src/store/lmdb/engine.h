@@ -103,13 +103,16 @@ struct engine {
 	struct seal_queue seals;
 	struct head **sealed; /* in the present transaction: they go once it is committed */
 	size_t sealed_count, sealed_cap;
+	struct strips strips; /* empty between two groups */
 	int64_t scan_due_us;
 
 	/* settle.c */
 	struct unsettled_set unsettled;
 	struct group_id *settled_groups; /* in the present transaction */
 	size_t settled_count, settled_cap;
-	size_t settle_at; /* where the walk over the unsettled groups goes on */
+	bool settle_walks; /* over the unsettled groups; and where it goes on: */
+	size_t settle_at;
+	int64_t settle_least_ms; /* least end of the segments of those that it left */
 	int64_t settle_due_us;
 	bool found_unsettled; /* the keys have been looked through since the start */
 	uint8_t find_key[EXTENT_KEY_BYTES];

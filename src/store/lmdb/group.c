@@ -6,6 +6,9 @@
 /* A block of fewer rows than this is not begun in the last bytes of an extent. */
 enum { ROWS_LEAST = 32 };
 
+/* Of strips that are kept for the next group: more are freed. */
+enum { STRIPS_KEPT_BYTES = 4 << 20 };
+
 enum { CACHE_LINE_BYTES = 64, FETCH_BYTES = 24 * CACHE_LINE_BYTES };
 
 /* table u8 | class u8 | period u64 | segment i64 | shape u32 | group u32 || first ts i64 | flush
@@ -152,6 +155,14 @@ int block_append(const struct block *block, unsigned first, int64_t start_ms, in
 
 /* ---- Strips ---------------------------------------------------------------------------------- */
 
+static void strips_grow(struct strips *strips)
+{
+	size_t cap = strips->cap ? strips->cap * 2 : 8;
+	strips->list = mem_resize_array(strips->list, cap, sizeof(*strips->list));
+	memset(strips->list + strips->cap, 0, (cap - strips->cap) * sizeof(*strips->list));
+	strips->cap = cap;
+}
+
 struct strip *strips_get(struct strips *strips, uint32_t ordinal_in_group, unsigned first_column,
 			 unsigned columns)
 {
@@ -161,20 +172,28 @@ struct strip *strips_get(struct strips *strips, uint32_t ordinal_in_group, unsig
 		    strip->first_column == first_column)
 			return strip;
 	}
-	if (strips->count == strips->cap) {
-		strips->cap = strips->cap ? strips->cap * 2 : 8;
-		strips->list = mem_resize_array(strips->list, strips->cap, sizeof(*strips->list));
-	}
+	if (strips->count == strips->cap)
+		strips_grow(strips);
 	struct strip *strip = &strips->list[strips->count++];
 	strip->ordinal_in_group = ordinal_in_group;
 	strip->first_column = first_column;
-	run_init(&strip->run, columns);
+	run_reuse(&strip->run, columns);
 	return strip;
+}
+
+void strips_reset(struct strips *strips)
+{
+	size_t bytes = 0;
+	for (size_t i = 0; i < strips->cap; i++)
+		bytes += run_bytes(&strips->list[i].run);
+	strips->count = 0;
+	if (bytes > STRIPS_KEPT_BYTES)
+		strips_release(strips);
 }
 
 void strips_release(struct strips *strips)
 {
-	for (size_t i = 0; i < strips->count; i++)
+	for (size_t i = 0; i < strips->cap; i++)
 		run_release(&strips->list[i].run);
 	mem_free(strips->list);
 	*strips = (struct strips){0};

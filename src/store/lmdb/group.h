@@ -79,6 +79,7 @@ struct strip {
 	struct run run;
 };
 
+/* Zeroed it is empty. All `cap` of the list keep their memory for the next group. */
 struct strips {
 	struct strip *list;
 	size_t count, cap;
@@ -87,6 +88,8 @@ struct strips {
 /* The strip, made empty (with `columns` columns) if it is not there. */
 struct strip *strips_get(struct strips *strips, uint32_t ordinal_in_group, unsigned first_column,
 			 unsigned columns);
+/* Empties them, and frees their memory if it is much. */
+void strips_reset(struct strips *strips);
 void strips_release(struct strips *strips);
 
 /* Adds all that a head holds. */

@@ -15,7 +15,7 @@ _Static_assert(sizeof(struct head) == 120 && RETENTION_CLASSES <= 16 && TABLE_CO
 
 void heads_init(struct heads *heads)
 {
-	*heads = (struct heads){.bucket_count = BUCKETS_MIN};
+	*heads = (struct heads){.bucket_count = BUCKETS_MIN, .least_end_ms = INT64_MAX};
 	pthread_rwlock_init(&heads->lock, NULL);
 	heads->buckets = mem_zalloc(heads->bucket_count * sizeof(*heads->buckets));
 	stat_add(STAT_store_head_bytes, (int64_t)(BUCKETS_MIN * sizeof(*heads->buckets)));
@@ -39,6 +39,15 @@ size_t segment_hash(const struct segment_id *segment, uint32_t shape, uint32_t n
 	     (uint64_t)segment->sheet.table;
 	h *= UINT64_C(0xff51afd7ed558ccd);
 	return (size_t)(h ^ h >> 32);
+}
+
+int64_t segment_end_ms(const struct segment_id *segment)
+{
+	int64_t width_ms = schema_segment_ms(segment->sheet.table, segment->sheet.period_ms),
+		end_ms;
+	if (__builtin_mul_overflow(segment->segment + 1, width_ms, &end_ms))
+		return INT64_MAX;
+	return end_ms;
 }
 
 static bool is_head(const struct head *head, const struct segment_id *id, uint32_t shape,
@@ -120,6 +129,9 @@ static struct head *add_head(struct heads *heads, struct registry *registry,
 		heads->oldest = head;
 	heads->newest = head;
 	account(heads, (int64_t)head_bytes(head), 1);
+	int64_t end_ms = segment_end_ms(id);
+	if (end_ms < heads->least_end_ms)
+		heads->least_end_ms = end_ms;
 	heads_add_segment(heads, id);
 	return head;
 }
@@ -628,18 +640,21 @@ void run_merge(const struct run *older, const struct run *newer, struct run *out
 	out->sequence = older->sequence > newer->sequence ? older->sequence : newer->sequence;
 }
 
-/* The values of a part that are among those of the run become its row `at`; whether there are any.
- */
-static bool put_row(const struct part *part, const uint64_t *bits, const uint8_t *types,
-		    unsigned first_column, struct run *run, size_t at)
+/* The values of a part that are among those of the run, whose row `at` is blank; whether there are
+ * any. */
+static bool put_present(const struct part *part, const uint64_t *bits, const uint8_t *types,
+			unsigned first_column, struct run *run, size_t at)
 {
-	unsigned any = 0;
-	for (unsigned f = 0; f < run->fields; f++) {
-		unsigned c = first_column + f - part->first;
-		bool is = c < part->columns && types[c] != VALUE_NONE;
-		run->bits[f][at] = is ? bits[c] : 0;
-		run->types[f][at] = is ? types[c] : VALUE_NONE;
-		any |= is;
+	unsigned end = part->first + part->columns, any = 0;
+	unsigned c = part->first > first_column ? part->first : first_column;
+	if (end > first_column + run->fields)
+		end = first_column + run->fields;
+	for (; c < end; c++) {
+		if (types[c - part->first] == VALUE_NONE)
+			continue;
+		run->bits[c - first_column][at] = bits[c - part->first];
+		run->types[c - first_column][at] = types[c - part->first];
+		any = 1;
 	}
 	return any;
 }
@@ -665,7 +680,11 @@ static bool copy_part(const struct part *part, unsigned first_column, struct run
 	}
 	int err = row_get(part->values, part->bytes, part->columns, bits, types);
 	ASSERT(!err);
-	return put_row(part, bits, types, first_column, run, at);
+	for (unsigned f = 0; f < run->fields; f++) {
+		run->bits[f][at] = 0;
+		run->types[f][at] = VALUE_NONE;
+	}
+	return put_present(part, bits, types, first_column, run, at);
 }
 
 /* Where to begin with the parts from start_ms on; most often the newest are wanted. */
@@ -707,6 +726,14 @@ void head_copy(const struct head *head, unsigned first_column, int64_t start_ms,
 		run->sequence = head->last_sequence;
 }
 
+/* Makes room for so many rows, all without a value. */
+static void reserve_blank(struct run *run, size_t rows)
+{
+	run_reserve(run, rows);
+	for (unsigned f = 0; f < run->fields; f++)
+		memset(run->types[f] + run->count, VALUE_NONE, rows);
+}
+
 void head_copy_strips(const struct head *head, unsigned width, struct run *const *runs,
 		      unsigned count)
 {
@@ -715,7 +742,7 @@ void head_copy_strips(const struct head *head, unsigned width, struct run *const
 	const uint8_t *at = head->data, *end = head->data + head->used;
 	struct part part;
 	for (unsigned s = 0; s < count; s++) {
-		run_reserve(runs[s], head->parts);
+		reserve_blank(runs[s], head->parts);
 		if (head->last_sequence > runs[s]->sequence)
 			runs[s]->sequence = head->last_sequence;
 	}
@@ -725,10 +752,8 @@ void head_copy_strips(const struct head *head, unsigned width, struct run *const
 		ASSERT(!err);
 		for (unsigned s = 0; s < count; s++) {
 			struct run *run = runs[s];
-			if (!part_touches(&part, s * width, run->fields) ||
-			    !put_row(&part, bits, types, s * width, run, run->count))
-				continue;
-			run->ts_ms[run->count++] = part.ts_ms;
+			if (put_present(&part, bits, types, s * width, run, run->count))
+				run->ts_ms[run->count++] = part.ts_ms;
 		}
 	}
 }

@@ -60,6 +60,8 @@ struct heads {
 	/* Segments with extents or heads, ordered by table, period, class, segment. */
 	struct segment_id *directory;
 	size_t directory_count, directory_cap;
+	/* The writer's: no head that is not queued lies in a segment that ends earlier. */
+	int64_t least_end_ms;
 	/* The writer's: where the last row fell, so that the next needs no division. */
 	struct segment_id last;
 	int64_t last_begin_ms, last_end_ms;
@@ -107,6 +109,8 @@ static inline int64_t segment_of(enum table table, int64_t period_ms, int64_t ts
 	return floor_div(ts_ms, schema_segment_ms(table, period_ms));
 }
 
+/* Where it ends; INT64_MAX for the last one. */
+int64_t segment_end_ms(const struct segment_id *segment);
 int segment_order(const struct segment_id *a, const struct segment_id *b);
 /* Of a segment and two numbers within it (shape and ordinal, shape and group): for hash tables. */
 size_t segment_hash(const struct segment_id *segment, uint32_t shape, uint32_t number);
@@ -151,6 +155,11 @@ void run_release(struct run *run);
 /* Makes it empty for so many fields and keeps its memory; a zeroed run is one. */
 void run_reuse(struct run *run, unsigned fields);
 void run_reserve(struct run *run, size_t rows);
+/* The memory it has. */
+static inline size_t run_bytes(const struct run *run)
+{
+	return run->cap * (sizeof(*run->ts_ms) + run->arrays * (sizeof(uint64_t) + 1));
+}
 /* Sorts by time and leaves one row per time: the later row wins, column by column. Rows without any
  * value go. */
 void run_sort(struct run *run);

@@ -35,10 +35,11 @@ static void close_record(struct record_chunk *chunk, uint8_t *start, uint8_t *en
 }
 
 int record_put_row(struct arena *arena, struct record_chunk **last, const struct sheet *sheet,
-		   uint32_t shape, uint32_t ordinal, unsigned first_column, unsigned count,
-		   int64_t ts_ms, const struct value *values)
+		   uint64_t first, unsigned count, unsigned fields, int64_t ts_ms,
+		   const struct value *values)
 {
-	ASSERT(count >= 1 && count <= RECORD_VALUES_MAX);
+	unsigned all = (unsigned)schema[sheet->table].field_count;
+	ASSERT(count >= 1 && count * all <= RECORD_VALUES_MAX);
 	uint8_t *start = room_for_record(arena, last);
 	if (!start)
 		return ERR_LIMIT;
@@ -47,12 +48,12 @@ int record_put_row(struct arena *arena, struct record_chunk **last, const struct
 	*p++ = (uint8_t)(sheet->table | (unsigned)sheet->retention << 5);
 	if (schema[sheet->table].has_period)
 		p += varint_put(p, (uint64_t)sheet->period_ms);
-	p += varint_put(p, shape);
-	p += varint_put(p, ordinal);
-	p += varint_put(p, first_column);
-	p += varint_put(p, count);
+	p += varint_put(p, handle_shape(first));
+	p += varint_put(p, handle_ordinal(first));
+	p += varint_put(p, handle_column(first) * all);
+	p += varint_put(p, count * all);
 	p += varint_put(p, zigzag_encode(ts_ms));
-	p = row_put(p, values, count, (unsigned)schema[sheet->table].field_count);
+	p = row_put_fields(p, values, count, all, fields);
 	close_record(*last, start, p);
 	return 0;
 }

@@ -43,10 +43,11 @@ struct record_chunk {
 	uint8_t bytes[];
 };
 
-/* Appends one row record: columns first .. first + count of one band, values in order. */
+/* Appends one row record, of `count` series from `first` on, which are columns of one band. Of each
+ * the values of the fields given (bits), in order; the others are none. */
 int record_put_row(struct arena *arena, struct record_chunk **last, const struct sheet *sheet,
-		   uint32_t shape, uint32_t ordinal, unsigned first_column, unsigned count,
-		   int64_t ts_ms, const struct value *values) MUST_CHECK;
+		   uint64_t first, unsigned count, unsigned fields, int64_t ts_ms,
+		   const struct value *values) MUST_CHECK;
 int record_put_delete(struct arena *arena, struct record_chunk **last, enum table table,
 		      int64_t period_ms, uint64_t handle, int64_t start_ms,
 		      int64_t end_ms) MUST_CHECK;

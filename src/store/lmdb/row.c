@@ -106,17 +106,39 @@ static bool to_numbers(const struct value *values, unsigned step, unsigned count
 	}
 }
 
-/* Log2 of the bytes of each number. */
-static unsigned packed_width(const uint64_t *numbers, unsigned count)
+static inline unsigned number_bytes(uint64_t number)
 {
-	uint64_t all = 0;
-	for (unsigned i = 0; i < count; i++)
+	return (71 - (unsigned)__builtin_clzll(number | 1)) / 8 - !number; /* without a branch */
+}
+
+/* What numbers have in common, and how many bytes each shape of them would take. */
+struct look {
+	bool same;
+	unsigned width;                /* log2 of the bytes of each */
+	size_t sized_bytes;            /* of nibbles and numbers; 0: is not the shorter one */
+	uint8_t bytes[ROW_VALUES_MAX]; /* each needs; where sized_bytes is not 0 */
+};
+
+static void look_at(const uint64_t *numbers, unsigned count, bool wide, struct look *look)
+{
+	uint64_t all = 0, others = 0;
+	for (unsigned i = 0; i < count; i++) {
 		all |= numbers[i];
-	if (all <= UINT8_MAX)
-		return 0;
-	if (all <= UINT16_MAX)
-		return 1;
-	return all <= UINT32_MAX ? 2 : 3;
+		others |= numbers[i] ^ numbers[0];
+	}
+	look->same = !others;
+	look->width = wide || all > UINT32_MAX ? 3 : all > UINT16_MAX ? 2 : all > UINT8_MAX ? 1 : 0;
+	look->sized_bytes = 0;
+	if (look->width < 2)
+		return;
+	size_t sized = (count + 1) / 2;
+	for (unsigned i = 0; i < count; i++) {
+		unsigned bytes = number_bytes(numbers[i]);
+		look->bytes[i] = (uint8_t)bytes;
+		sized += bytes;
+	}
+	if (sized * 4 < ((size_t)count << look->width) * 3)
+		look->sized_bytes = sized;
 }
 
 static uint8_t *put_packed(uint8_t *p, unsigned width, const uint64_t *numbers, unsigned count)
@@ -214,36 +236,20 @@ static void get_packed(const uint8_t *p, unsigned code, unsigned count, uint64_t
 
 /* ---- By field -------------------------------------------------------------------------------- */
 
-static inline unsigned number_bytes(uint64_t number)
-{
-	return number ? (71 - (unsigned)__builtin_clzll(number)) / 8 : 0;
-}
-
-/* Of nibbles and numbers. */
-static size_t sized_bytes(const uint64_t *numbers, unsigned count)
-{
-	size_t bytes = (count + 1) / 2;
-	for (unsigned i = 0; i < count; i++)
-		bytes += number_bytes(numbers[i]);
-	return bytes;
-}
-
-static bool is_sized_shorter(const uint64_t *numbers, unsigned count, unsigned width)
-{
-	return width >= 2 && sized_bytes(numbers, count) * 4 < ((size_t)count << width) * 3;
-}
-
 /* Stores eight bytes for each number, of which the next one overwrites what is too much. */
-static uint8_t *put_sized(uint8_t *p, const uint64_t *numbers, unsigned count)
+static uint8_t *put_sized(uint8_t *p, const uint64_t *numbers, unsigned count,
+			  const struct look *look)
 {
 	uint8_t *nibbles = p;
-	memset(nibbles, 0, (count + 1) / 2);
 	p += (count + 1) / 2;
-	for (unsigned i = 0; i < count; i++) {
-		unsigned bytes = number_bytes(numbers[i]);
-		nibbles[i / 2] |= (uint8_t)(bytes << (i % 2 * 4));
+	for (unsigned i = 0; i < count; i += 2) {
+		bool pair = i + 1 < count;
+		uint64_t second = pair ? numbers[i + 1] : 0;
+		unsigned low = look->bytes[i], high = pair ? look->bytes[i + 1] : 0;
+		*nibbles++ = (uint8_t)(low | high << 4);
 		memcpy(p, &numbers[i], 8);
-		p += bytes;
+		memcpy(p + low, &second, 8);
+		p += low + high;
 	}
 	return p;
 }
@@ -263,30 +269,20 @@ static inline uint64_t sized_number(const uint8_t *p, unsigned bytes, const uint
 	return bytes == 8 ? number : number & ((UINT64_C(1) << 8 * bytes) - 1);
 }
 
-static bool is_same(const uint64_t *numbers, unsigned count)
-{
-	uint64_t others = 0;
-	for (unsigned i = 1; i < count; i++)
-		others |= numbers[i] ^ numbers[0];
-	return !others;
-}
-
 static uint8_t *put_numbers(uint8_t *p, enum packed_kind kind, const uint64_t *numbers,
-			    unsigned count)
+			    unsigned count, const struct look *look)
 {
-	bool same = is_same(numbers, count);
-	unsigned width = kind == PACKED_F64 ? 3 : packed_width(numbers, same ? 1 : count);
-	unsigned code = 4 * (unsigned)kind + width;
-	if (same) {
+	unsigned code = 4 * (unsigned)kind + look->width;
+	if (look->same) {
 		*p = (uint8_t)(FIELD_SAME + code);
-		return put_packed(p + 1, width, numbers, 1);
+		return put_packed(p + 1, look->width, numbers, 1);
 	}
-	if (is_sized_shorter(numbers, count, width)) {
+	if (look->sized_bytes) {
 		*p = (uint8_t)(FIELD_SIZED + code);
-		return put_sized(p + 1, numbers, count);
+		return put_sized(p + 1, numbers, count, look);
 	}
 	*p = (uint8_t)code;
-	return put_packed(p + 1, width, numbers, count);
+	return put_packed(p + 1, look->width, numbers, count);
 }
 
 /* A field of `count` series: what stands before it, where its numbers are, where it ends. */
@@ -370,28 +366,37 @@ static uint8_t *put_field(uint8_t *p, const struct value *values, unsigned step,
 	uint64_t numbers[ROW_VALUES_MAX];
 	enum packed_kind kind;
 	unsigned others = 0;
-	if (to_numbers(values, step, count, &kind, numbers))
-		return put_numbers(p, kind, numbers, count);
+	struct look look;
+	if (to_numbers(values, step, count, &kind, numbers)) {
+		look_at(numbers, count, false, &look);
+		return put_numbers(p, kind, numbers, count, &look);
+	}
 	for (unsigned i = 0; i < count; i++) {
 		others |= values[i * step].type ^ values->type;
 		numbers[i] = values[i * step].bits;
 	}
 	if (others || (values->type != VALUE_F64 && values->type != VALUE_NONE))
 		return NULL;
-	if (values->type == VALUE_F64)
-		return put_numbers(p, PACKED_F64, numbers, count);
+	if (values->type == VALUE_F64) {
+		look_at(numbers, count, true, &look);
+		return put_numbers(p, PACKED_F64, numbers, count, &look);
+	}
 	*p = FIELD_NONE;
 	return p + 1;
 }
 
 /* NULL if a field's values are not of one type. */
-static uint8_t *put_by_field(uint8_t *p, const struct value *values, unsigned count,
-			     unsigned fields)
+static uint8_t *put_by_field(uint8_t *p, const struct value *values, unsigned series,
+			     unsigned fields, unsigned given)
 {
-	ASSERT(count % fields == 0);
+	unsigned step = fields_given(given);
 	*p++ = (uint8_t)(BY_FIELD + fields);
-	for (unsigned f = 0; f < fields && p; f++)
-		p = put_field(p, values + f, fields, count / fields);
+	for (unsigned f = 0; f < fields && p; f++) {
+		if (given >> f & 1)
+			p = put_field(p, values++, step, series);
+		else
+			*p++ = FIELD_NONE;
+	}
 	return p;
 }
 
@@ -415,10 +420,12 @@ static int get_by_field(const uint8_t *bytes, size_t len, unsigned count, uint64
 	struct field field;
 	if (count % fields)
 		return ERR_DAMAGED;
+	if (types)
+		memset(types, VALUE_NONE, count);
 	for (unsigned f = 0; f < fields; f++, p = field.end) {
 		if (!field_view(p, end, n, &field))
 			return ERR_DAMAGED;
-		if (!bits)
+		if (!bits || field.shape == FIELD_NONE)
 			continue;
 		field_bits(&field, end, n, column);
 		for (unsigned i = 0; i < n; i++) {
@@ -540,22 +547,44 @@ static uint8_t *put_packed_row(uint8_t *p, const struct value *values, unsigned 
 {
 	uint64_t numbers[ROW_VALUES_MAX];
 	enum packed_kind kind;
+	struct look look;
 	if (!to_numbers(values, 1, count, &kind, numbers))
 		return NULL;
-	unsigned width = packed_width(numbers, count);
-	if (is_sized_shorter(numbers, count, width)) {
+	look_at(numbers, count, false, &look);
+	if (look.sized_bytes) {
 		*p = BY_FIELD + 1;
-		return put_numbers(p + 1, kind, numbers, count);
+		return put_numbers(p + 1, kind, numbers, count, &look);
 	}
-	*p = (uint8_t)(PACKED + 4 * (unsigned)kind + width);
-	return put_packed(p + 1, width, numbers, count);
+	*p = (uint8_t)(PACKED + 4 * (unsigned)kind + look.width);
+	return put_packed(p + 1, look.width, numbers, count);
+}
+
+/* With the fields that are not given. */
+static uint8_t *put_all_one_by_one(uint8_t *to, const struct value *values, unsigned series,
+				   unsigned fields, unsigned given)
+{
+	struct value all[ROW_VALUES_MAX];
+	unsigned count = series * fields;
+	if (given == (1u << fields) - 1)
+		return put_one_by_one(to, values, count);
+	for (unsigned i = 0; i < count; i++)
+		all[i] = given >> i % fields & 1 ? *values++ : (struct value){.type = VALUE_NONE};
+	return put_one_by_one(to, all, count);
+}
+
+uint8_t *row_put_fields(uint8_t *to, const struct value *values, unsigned series, unsigned fields,
+			unsigned given)
+{
+	uint8_t *end = fields == 1 ? put_packed_row(to, values, series)
+				   : put_by_field(to, values, series, fields, given);
+	ASSERT(given && !(given >> fields));
+	return end ? end : put_all_one_by_one(to, values, series, fields, given);
 }
 
 uint8_t *row_put(uint8_t *to, const struct value *values, unsigned count, unsigned fields)
 {
-	uint8_t *end = fields == 1 ? put_packed_row(to, values, count)
-				   : put_by_field(to, values, count, fields);
-	return end ? end : put_one_by_one(to, values, count);
+	ASSERT(count % fields == 0);
+	return row_put_fields(to, values, count / fields, fields, (1u << fields) - 1);
 }
 
 static bool packed_fits(const uint8_t *bytes, size_t len, unsigned count)

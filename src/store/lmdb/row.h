@@ -19,7 +19,13 @@ enum {
  * `to` has room for ROW_MAX_BYTES. */
 uint8_t *row_put(uint8_t *to, const struct value *values, unsigned count, unsigned fields);
 
-/* Bits and types of all `count` values. ERR_DAMAGED for bytes that row_put did not write. */
+/* The same of `series` of `fields` each, of which only those in `given` (bits) are in `values`; the
+ * others are none. */
+uint8_t *row_put_fields(uint8_t *to, const struct value *values, unsigned series, unsigned fields,
+			unsigned given);
+
+/* Bits and types of all `count` values; the bits of VALUE_NONE mean nothing. ERR_DAMAGED for bytes
+ * that row_put did not write. */
 int row_get(const uint8_t *bytes, size_t len, unsigned count, uint64_t *bits,
 	    uint8_t *types) MUST_CHECK;
 /* Only whether row_get would succeed. */

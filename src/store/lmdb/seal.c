@@ -138,18 +138,18 @@ int seal_write(struct engine *engine, MDB_txn *txn, const struct group_id *id,
 	       const struct sealing *sealing, bool rewrite, uint32_t flush, uint64_t *bytes,
 	       bool *changed)
 {
-	struct strips strips = {0};
+	struct strips *strips = &engine->strips;
 	MDB_dbi extents = engine->env.dbi[DB_EXTENTS];
-	int err = rewrite ? strips_load(&strips, txn, extents, id) : 0;
+	int err = rewrite ? strips_load(strips, txn, extents, id) : 0;
 	for (size_t i = 0; i < sealing->count && !err; i++)
-		strips_add_head(&strips, sealing->heads[i], sealing->ordinal_in_group[i]);
+		strips_add_head(strips, sealing->heads[i], sealing->ordinal_in_group[i]);
 	if (!err && rewrite)
 		err = group_clear(txn, extents, id, changed);
 	if (!err) {
 		*changed = true;
-		err = group_store(txn, extents, id, &strips, flush, bytes);
+		err = group_store(txn, extents, id, strips, flush, bytes);
 	}
-	strips_release(&strips);
+	strips_reset(strips);
 	return err;
 }
 
@@ -249,21 +249,30 @@ int seal_oldest(struct engine *engine, MDB_txn *txn, struct slice_budget *budget
 	return 0;
 }
 
+/* There may be very many heads, nearly all of segments that are still open: they are only walked
+ * when one may be of another. */
 void seal_scan(struct engine *engine)
 {
 	int64_t now = engine_now_us(engine), now_ms = clock_wall_ms(engine->options.clock);
 	if (now < engine->scan_due_us && !engine->settle_wanted)
 		return;
 	engine->scan_due_us = now + SCAN_INTERVAL_US;
-	int64_t quiet_since = quiet_since_us(engine, now);
+	if (engine->heads.least_end_ms > now_ms - SEGMENT_LATE_MS)
+		return;
+	int64_t quiet_since = quiet_since_us(engine, now), least_end_ms = INT64_MAX;
 	for (struct head *head = engine->heads.oldest; head; head = head->newer) {
 		struct segment_id id = head_segment(head);
-		if (head->queued || head_touched_us(head) > quiet_since ||
-		    !segment_closed(&id, now_ms))
+		if (head->queued)
 			continue;
+		if (head_touched_us(head) > quiet_since || !segment_closed(&id, now_ms)) {
+			int64_t end_ms = segment_end_ms(&id);
+			least_end_ms = end_ms < least_end_ms ? end_ms : least_end_ms;
+			continue;
+		}
 		head->queued = true;
 		queue_add(engine, head, true);
 	}
+	engine->heads.least_end_ms = least_end_ms;
 }
 
 void seal_committed(struct engine *engine)

@@ -12,13 +12,12 @@
 enum {
 	SETTLE_INTERVAL_US = 1000000,
 	STARTUP_KEYS = 5000, /* looked at in one slice after the start */
-	LATE_MS = 3600000,   /* a segment is closed so long after its end, for late samples */
 };
 
 bool segment_closed(const struct segment_id *id, int64_t now_ms)
 {
 	int64_t width_ms = schema_segment_ms(id->sheet.table, id->sheet.period_ms);
-	return id->segment < floor_div(now_ms - LATE_MS, width_ms);
+	return id->segment < floor_div(now_ms - SEGMENT_LATE_MS, width_ms);
 }
 
 int64_t quiet_since_us(const struct engine *engine, int64_t now_us)
@@ -58,13 +57,39 @@ static int settle_group(struct engine *engine, MDB_txn *txn, const struct group_
 	return 0;
 }
 
-/* Walks the set once in SETTLE_INTERVAL_US, going on where the last slice ended. */
+/* Of very many groups nearly all are of segments that are still open: they are only walked when one
+ * may be of another. */
+static bool begin_walk(struct engine *engine, int64_t now, int64_t now_ms)
+{
+	struct unsettled_set *set = &engine->unsettled;
+	if (engine->settle_walks)
+		return true;
+	if (now < engine->settle_due_us && !engine->settle_wanted)
+		return false;
+	if (set->least_end_ms > now_ms - SEGMENT_LATE_MS && !settles_all(engine))
+		return false;
+	engine->settle_walks = true;
+	engine->settle_at = 0;
+	engine->settle_least_ms = set->least_end_ms = INT64_MAX;
+	return true;
+}
+
+static void end_walk(struct engine *engine, int64_t now)
+{
+	struct unsettled_set *set = &engine->unsettled;
+	engine->settle_walks = false;
+	engine->settle_due_us = now + SETTLE_INTERVAL_US;
+	if (engine->settle_least_ms < set->least_end_ms)
+		set->least_end_ms = engine->settle_least_ms;
+}
+
+/* Goes on where the last slice ended. */
 int settle_quiet(struct engine *engine, MDB_txn *txn, struct slice_budget *budget)
 {
 	struct unsettled_set *set = &engine->unsettled;
 	int64_t now = engine_now_us(engine), now_ms = clock_wall_ms(engine->options.clock);
 	int64_t quiet_since = quiet_since_us(engine, now);
-	if (engine->settle_at == 0 && now < engine->settle_due_us && !engine->settle_wanted)
+	if (!begin_walk(engine, now, now_ms))
 		return 0;
 	for (; engine->settle_at < set->cap; engine->settle_at++) {
 		size_t at = engine->settle_at;
@@ -74,15 +99,18 @@ int settle_quiet(struct engine *engine, MDB_txn *txn, struct slice_budget *budge
 			struct unsettled entry = set->slots[at];
 			bool due = segment_closed(&entry.id.segment, now_ms) &&
 				   entry.touched_us <= quiet_since;
-			if (!due && !settles_all(engine))
+			if (!due && !settles_all(engine)) {
+				int64_t end_ms = segment_end_ms(&entry.id.segment);
+				if (end_ms < engine->settle_least_ms)
+					engine->settle_least_ms = end_ms;
 				break;
+			}
 			int err = settle_group(engine, txn, &entry.id, budget);
 			if (err || budget_spent(budget))
 				return err;
 		}
 	}
-	engine->settle_at = 0;
-	engine->settle_due_us = now + SETTLE_INTERVAL_US;
+	end_walk(engine, now);
 	return 0;
 }
 

@@ -11,6 +11,7 @@ static size_t unsettled_slot(const struct unsettled_set *set, const struct group
 static void unsettled_grow(struct unsettled_set *set)
 {
 	struct unsettled_set old = *set;
+	set->least_end_ms = INT64_MIN;
 	set->cap = old.cap ? old.cap * 2 : 256;
 	set->slots = mem_alloc_array(set->cap, sizeof(*set->slots));
 	set->used = mem_zalloc(set->cap * sizeof(*set->used));
@@ -30,8 +31,11 @@ static struct unsettled *add(struct unsettled_set *set, const struct group_id *i
 	if (set->count * 2 >= set->cap)
 		unsettled_grow(set);
 	size_t at = unsettled_slot(set, id);
-	if (!set->used[at])
+	if (!set->used[at]) {
+		int64_t end_ms = segment_end_ms(&id->segment);
 		set->slots[at] = (struct unsettled){.id = *id, .end_ms = INT64_MAX};
+		set->least_end_ms = end_ms < set->least_end_ms ? end_ms : set->least_end_ms;
+	}
 	set->count += !set->used[at];
 	set->used[at] = true;
 	set->slots[at].touched_us = at_us;
@@ -67,6 +71,7 @@ void unsettled_remove(struct unsettled_set *set, const struct group_id *id)
 		return;
 	set->used[hole] = false;
 	set->count--;
+	set->least_end_ms = INT64_MIN;
 	for (size_t at = (hole + 1) & (set->cap - 1); set->used[at];
 	     at = (at + 1) & (set->cap - 1)) {
 		struct unsettled moved = set->slots[at];

@@ -17,6 +17,9 @@ struct unsettled_set {
 	struct unsettled *slots;
 	bool *used;
 	size_t count, cap;
+	/* None lies in a segment that ends earlier; of what changes its place in the set nobody
+	 * looks: then it is INT64_MIN. */
+	int64_t least_end_ms;
 };
 
 /* Of a group that is there, only the time changes; of another nobody knows where it ends. */

@@ -61,6 +61,8 @@ void seal_take(struct engine *engine, const struct sealing *sealing, bool rewrit
 
 /* ---- settle.c -------------------------------------------------------------------------------- */
 
+/* A segment is closed so long after its end, for late samples. */
+enum { SEGMENT_LATE_MS = 3600000 };
 /* Whether it lies wholly in the past, and nothing late is expected any more. */
 bool segment_closed(const struct segment_id *id, int64_t now_ms);
 /* Since when a head or group must not have been touched for upkeep to take it. */

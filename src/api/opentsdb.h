@@ -1,0 +1,11 @@
+/* What clients of OpenTSDB ask, Grafana's data source above all, in its shapes; doc/opentsdb.md has
+ * them. Tenants are named as in GET /api/query. Threads: the loop's. */
+#ifndef API_OPENTSDB_H
+#define API_OPENTSDB_H
+
+#include "http/http.h"
+
+extern const struct http_handler opentsdb_aggregators, opentsdb_filters, opentsdb_suggest,
+	opentsdb_lookup, opentsdb_query_handler;
+
+#endif

@@ -1,0 +1,84 @@
+/* What the catalog found for a query, before any of it is read: whether it is what was meant, may
+ * be read together, and fits into an answer. */
+#include "query/private.h"
+
+uint64_t run_points_allowed(const struct query_run *run)
+{
+	uint64_t max = run->engine->options.points_max, spent = run->query.spec.points_spent;
+	return spent < max ? max - spent : 0;
+}
+
+/* How many points the answer has at most, if it is made of windows. */
+static int check_windows(struct query_run *run)
+{
+	const struct query_spec *spec = &run->query.spec;
+	if (spec->fn == FN_NONE || spec->window_ms == 0)
+		return 0;
+	size_t rows = run->rows ? run->row_count : run->find.count;
+	uint64_t each = (uint64_t)(floor_div(run->end_ms - 1, spec->window_ms) -
+				   floor_div(run->start_ms, spec->window_ms) + 1);
+	uint64_t max = run_points_allowed(run);
+	if (rows == 0 || each <= max / rows)
+		return 0;
+	return errbuf_set(&run->query.error, ERR_LIMIT,
+			  "%zu series in %llu windows are more than the %llu points of an answer; "
+			  "take a wider window, less time or fewer series",
+			  rows, (unsigned long long)each, (unsigned long long)max);
+}
+
+static struct query_home home_of(const struct query_run *run, size_t series)
+{
+	const struct query_options *options = &run->engine->options;
+	struct query_home home = {.table = TABLE_DATA_RAW};
+	if (options->home_of)
+		options->home_of(options->home_owner, run->find.tenant,
+				 run->find.series[series].tags_text, &home);
+	return home;
+}
+
+static int find_home(struct query_run *run)
+{
+	run->home = home_of(run, 0);
+	for (size_t i = 1; i < run->find.count && run->engine->options.home_of; i++) {
+		struct query_home home = home_of(run, i);
+		if (home.table != run->home.table)
+			return errbuf_set(&run->query.error, ERR_INVALID,
+					  "some of these series are in %s, some in %s: name the "
+					  "tags of those that are meant",
+					  schema[run->home.table].name, schema[home.table].name);
+		if (home.period_ms != run->home.period_ms)
+			return errbuf_set(&run->query.error, ERR_INVALID,
+					  "some of these series are polled every %lld s, some "
+					  "every %lld s: name the tags of those that are meant",
+					  (long long)(run->home.period_ms / 1000),
+					  (long long)(home.period_ms / 1000));
+	}
+	return 0;
+}
+
+/* The find had a larger bound where some of what it finds is not meant. */
+static int keep_found(struct query_run *run)
+{
+	const struct query_spec *spec = &run->query.spec;
+	size_t count = 0, max = run->engine->options.series_max;
+	for (size_t i = 0; i < run->find.count; i++) {
+		if (spec->keep(spec->keep_owner, run->find.series[i].tags_text))
+			run->find.series[count++] = run->find.series[i];
+	}
+	run->find.count = run->query.series_read = count;
+	if (count <= max)
+		return 0;
+	return errbuf_set(&run->query.error, ERR_LIMIT,
+			  "%zu series match; at most %zu are read at once", count, max);
+}
+
+int found_check(struct query_run *run)
+{
+	int err = run->query.spec.keep ? keep_found(run) : 0;
+	err = err || !run->find.count ? err : find_home(run);
+	if (!err && run->query.spec.agg)
+		err = groups_make(run);
+	else if (!err && run->query.spec.by_order)
+		err = groups_order(run);
+	return err ? err : check_windows(run);
+}
