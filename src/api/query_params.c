@@ -97,6 +97,7 @@ int params_limit(const struct http_request *request, size_t preset, size_t max, 
 
 /* ---- Times --------------------------------------------------------------------------------- */
 
+/* Until now means with the millisecond that it is: what was acknowledged in it is answered. */
 static int read_times(const struct http_request *request, int64_t now_ms, struct query_spec *spec,
 		      struct errbuf *e)
 {
@@ -115,6 +116,8 @@ static int read_times(const struct http_request *request, int64_t now_ms, struct
 		return errbuf_set(e, ERR_INVALID, "start \"" SHOWN "\" lies after end%s" SHOWN "%s",
 				  SHOWN_OF(start), end.data ? " \"" : ", which is now",
 				  SHOWN_OF(end), end.data ? "\"" : "");
+	if (!end.data)
+		spec->end_ms++;
 	return 0;
 }
 

@@ -579,7 +579,7 @@ static int check_spec(struct query_run *run)
 				  "a window is at least one millisecond long");
 	if (spec->start_ms > spec->end_ms)
 		return errbuf_set(&query->error, ERR_INVALID, "start lies after end");
-	if (range_max_ms && run->end_ms - run->start_ms > range_max_ms)
+	if (range_max_ms && run->end_ms - 1 - run->start_ms > range_max_ms)
 		return errbuf_set(&query->error, ERR_LIMIT,
 				  "the time from start to end is longer than %lld hours",
 				  (long long)(range_max_ms / 3600000));

@@ -57,7 +57,7 @@ struct query_options {
 	struct loop *loop;     /* for a timer; NULL: the caller calls query_engine_tick */
 	size_t series_max;     /* of one query; 0 = 10,000 */
 	uint64_t points_max;   /* of one answer; 0 = 10,000,000 */
-	int64_t range_max_ms;  /* end - start; 0 = no limit */
+	int64_t range_max_ms;  /* from the first millisecond to the last; 0 = no limit */
 	int64_t timeout_ms;    /* 0 = 60 s; at most STORE_QUERY_DEADLINE_MAX_MS */
 	size_t concurrent_max; /* 0 = 32 */
 	size_t waiting_max;    /* 0 = 1,000 */

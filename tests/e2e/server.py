@@ -188,9 +188,9 @@ class Server:
         assert answer.status == 200, answer
         return answer.json
 
-    def values(self, metric, *tags, tenant="default", start=0, end="now", **params):
+    def values(self, metric, *tags, tenant="default", start=0, **params):
         """The values of the only series that matches, {} if there is none."""
-        found = self.query(metric, *tags, tenant=tenant, start=start, end=end, **params)
+        found = self.query(metric, *tags, tenant=tenant, start=start, **params)
         assert len(found) <= 1, found
         return found[0]["values"] if found else {}
 

@@ -132,6 +132,18 @@ static void test_values(void **state)
 	       "time,tenant,metric,value\n");
 }
 
+static void test_what_was_written_now_is_answered(void **state)
+{
+	(void)state;
+	uint64_t h = open_series("default", "m", "");
+	put(h, NOW_MS, value_u64(7));
+	put(h, NOW_MS + 1, value_u64(8));
+	expect("/api/query?metricName=m&start=1s-ago", 200,
+	       "[{\"tenant\":\"default\",\"metricName\":\"m\",\"tags\":{},\"values\":{"
+	       "\"2020-08-24T16:40:00Z\":7}}]");
+	expect("/api/query?metricName=m&start=1s-ago&end=now", 200, "[]");
+}
+
 static void test_tenant(void **state)
 {
 	(void)state;
@@ -522,6 +534,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_document),
 		TEST(test_values),
+		TEST(test_what_was_written_now_is_answered),
 		TEST(test_tenant),
 		TEST(test_refused),
 		TEST(test_limits),
