@@ -114,3 +114,41 @@ struct hash128 hash128(const void *bytes, size_t len, uint64_t seed)
 	XXH128_hash_t h = XXH3_128bits_withSeed(bytes, len, seed);
 	return (struct hash128){h.low64, h.high64};
 }
+
+/* ---- Murmur 3 ------------------------------------------------------------------------------- */
+
+static uint32_t rotate(uint32_t x, int by)
+{
+	return x << by | x >> (32 - by);
+}
+
+static uint32_t scrambled(uint32_t word)
+{
+	return rotate(word * UINT32_C(0xcc9e2d51), 15) * UINT32_C(0x1b873593);
+}
+
+void murmur3_32_init(struct murmur3_32 *m, uint32_t seed)
+{
+	*m = (struct murmur3_32){.hash = seed};
+}
+
+void murmur3_32_add(struct murmur3_32 *m, const void *bytes, size_t len)
+{
+	const uint8_t *p = bytes;
+	for (size_t i = 0; i < len; i++) {
+		m->tail |= (uint32_t)p[i] << (m->len % 4 * 8);
+		if (++m->len % 4)
+			continue;
+		m->hash = rotate(m->hash ^ scrambled(m->tail), 13) * 5 + UINT32_C(0xe6546b64);
+		m->tail = 0;
+	}
+}
+
+uint32_t murmur3_32_end(const struct murmur3_32 *m)
+{
+	uint32_t h = m->hash ^ scrambled(m->tail);
+	h ^= (uint32_t)m->len;
+	h = (h ^ h >> 16) * UINT32_C(0x85ebca6b);
+	h = (h ^ h >> 13) * UINT32_C(0xc2b2ae35);
+	return h ^ h >> 16;
+}

@@ -16,4 +16,13 @@ struct hash128 {
 uint64_t hash64(const void *bytes, size_t len, uint64_t seed);
 struct hash128 hash128(const void *bytes, size_t len, uint64_t seed);
 
+/* Murmur 3, the 32-bit one of x86 (Appleby), in pieces. */
+struct murmur3_32 {
+	uint32_t hash, tail; /* tail: bytes that are no whole word yet, the first lowest */
+	uint64_t len;
+};
+void murmur3_32_init(struct murmur3_32 *m, uint32_t seed);
+void murmur3_32_add(struct murmur3_32 *m, const void *bytes, size_t len);
+uint32_t murmur3_32_end(const struct murmur3_32 *m);
+
 #endif

@@ -70,11 +70,41 @@ static void xxh3_of_nothing(UNUSED void **state)
 	assert_true(hash64("a", 1, 0) != hash64("a", 1, 1));
 }
 
+static uint32_t murmur(const char *text, uint32_t seed, size_t first)
+{
+	struct murmur3_32 m;
+	size_t len = strlen(text);
+	murmur3_32_init(&m, seed);
+	murmur3_32_add(&m, text, first < len ? first : len);
+	if (first < len)
+		murmur3_32_add(&m, text + first, len - first);
+	return murmur3_32_end(&m);
+}
+
+/* Of the reference implementation, as published with it and in Wikipedia's article; however the
+ * text is cut in two. */
+static void murmur_vectors(UNUSED void **state)
+{
+	const char *fox = "The quick brown fox jumps over the lazy dog";
+	for (size_t first = 0; first < 44; first++) {
+		assert_int_equal(murmur("", 0, first), 0);
+		assert_int_equal(murmur("", 1, first), 0x514e28b7);
+		assert_int_equal(murmur("", 0xffffffff, first), 0x81f16f39);
+		assert_int_equal(murmur("test", 0, first), 0xba6bd213);
+		assert_int_equal(murmur("test", 0x9747b28c, first), 0x704b81dc);
+		assert_int_equal(murmur("Hello, world!", 0, first), 0xc0363e43);
+		assert_int_equal(murmur("Hello, world!", 0x9747b28c, first), 0x24884cba);
+		assert_int_equal(murmur(fox, 0, first), 0x2e4ff723);
+		assert_int_equal(murmur(fox, 0x9747b28c, first), 0x2fa826cd);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vectors_of_the_rfc),
 		cmocka_unit_test(pieces_and_alignments),
+		cmocka_unit_test(murmur_vectors),
 		cmocka_unit_test(long_buffers_equal_their_pieces),
 		cmocka_unit_test(xxh3_of_nothing),
 	};

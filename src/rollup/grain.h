@@ -1,0 +1,44 @@
+/* Granularities: the widths of the roll-ups that are stored, and for how long each is kept.
+ *
+ * The finest is made from raw data, each other one from the one before it, all of a slot at once;
+ * so each width divides the next and the slot's width is a multiple of all of them. Widths lie on
+ * multiples of themselves since 1970 UTC.
+ *
+ * Any thread; no state. */
+#ifndef ROLLUP_GRAIN_H
+#define ROLLUP_GRAIN_H
+
+#include "base/base.h"
+
+enum {
+	ROLLUP_GRAINS_MAX = 8,
+	ROLLUP_WIDTH_MAX_BYTES = 32, /* of a width as it is printed */
+};
+
+struct rollup_grain {
+	int64_t width_ms, retention_ms; /* retention 0: for ever */
+};
+
+struct rollup_grains {
+	int64_t slot_ms; /* the width of a slot */
+	size_t count;    /* 0: nothing is rolled up */
+	struct rollup_grain list[ROLLUP_GRAINS_MAX]; /* finest first */
+};
+
+/* `5m`, `1h`, `12h30m` as Cassandra writes durations (quantities and units w, d, h, m, s, ms; no
+ * months and years, which have no one length), or ISO 8601, `PT5M`. Above 0, and a multiple of a
+ * second, since the document's slots are counted in seconds. */
+int rollup_width_parse(struct slice text, int64_t *width_ms, struct errbuf *e) MUST_CHECK;
+/* The inverse, in Cassandra's way and the largest units: `1h30m`. Returns the bytes written; no
+ * closing zero. */
+size_t rollup_width_print(char to[ROLLUP_WIDTH_MAX_BYTES], int64_t width_ms);
+
+/* Items `width:retention`, such as `5m:14d`; without a retention, or with 0, for ever. Checks what
+ * the head of this file says, and that nothing is kept for less than a slot. */
+int rollup_grains_parse(const char *const *items, size_t count, int64_t slot_ms,
+			struct rollup_grains *grains, struct errbuf *e) MUST_CHECK;
+
+/* The one of that width, or NULL. */
+const struct rollup_grain *rollup_grain_find(const struct rollup_grains *grains, int64_t width_ms);
+
+#endif
