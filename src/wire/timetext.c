@@ -226,9 +226,11 @@ static int64_t epoch_magnitude(struct scan *s, bool *rest)
 	bool in_ms = s->p - digits >= DIGITS_OF_MS;
 	if (s->p == digits)
 		spoil(s, "it is neither a number nor a date");
-	if ((s->p < s->end && number_is_digit(*s->p)) || whole > (uint64_t)INT64_MAX)
-		spoil(s, TOO_FAR);
 	*rest = false;
+	if ((s->p < s->end && number_is_digit(*s->p)) || whole > (uint64_t)INT64_MAX) {
+		spoil(s, TOO_FAR);
+		return 0;
+	}
 	if (take(s, '.'))
 		thousandths = take_thousandths(s, rest);
 	if (s->p < s->end)

@@ -203,6 +203,7 @@ static void what_is_no_epoch_is_refused(void **state)
 	refused(time_parse_epoch, "NaN", "neither");
 	refused(time_parse_epoch, "9223372036854775808", "too far");
 	refused(time_parse_epoch, "99999999999999999999", "too far");
+	refused(time_parse_epoch, "-9223372036854775808", "too far");
 	assert_true(epoch("9223372036854775807") == INT64_MAX);
 }
 
