@@ -29,6 +29,7 @@
 #include "cmd/command.h"
 #include "cmd/doors.h"
 #include "cmd/polling.h"
+#include "cmd/rollups.h"
 #include "conf/conf.h"
 #include "http/http.h"
 #include "ingest/host.h"
@@ -70,6 +71,7 @@ struct serve {
 	struct http_server *http;
 	struct doors *doors;
 	struct polling *polling;
+	struct rollups rollups;
 	struct http_route *routes;
 	struct api api;
 	struct loop_signal *signals[3];
@@ -142,6 +144,16 @@ static bool inventory_over(const struct serve *s)
 	       (inventory_keeper_idle(s->inventory) && inventory_api_idle(&s->api));
 }
 
+static void begin_rollups(struct serve *s)
+{
+	rollups_stop(&s->rollups, loop_executor(s->loop));
+}
+
+static bool rollups_over(const struct serve *s)
+{
+	return s->rollups.over;
+}
+
 static void begin_catalog(struct serve *s)
 {
 	query_engine_free(s->queries);
@@ -172,6 +184,7 @@ static const struct phase {
 	{"host metrics", begin_host, NULL},
 	{"writes", NULL, writes_over},
 	{"inventory", NULL, inventory_over},
+	{"roll-ups", begin_rollups, rollups_over},
 	{"catalog", begin_catalog, NULL},
 	{"end", begin_end, NULL},
 };
@@ -343,6 +356,11 @@ static struct ingest *new_ingest(struct serve *s)
 		.in_flight_max_bytes = (size_t)s->conf->ingest_in_flight_max_bytes,
 		.cache_max_bytes = (size_t)s->conf->ingest_cache_max_bytes,
 		.wait_max_ms = s->conf->ingest_wait_max_ms,
+		.rollup_partitions =
+			s->rollups.grains.count ? (uint32_t)s->conf->rollup_partitions : 0,
+		.rollup_slot_ms = s->conf->rollup_slot_ms,
+		.rollup_quiet_ms = s->conf->rollup_quiet_ms,
+		.rollup_writer = slice_of(s->rollups.name),
 	};
 	return ingest_new(&options);
 }
@@ -562,6 +580,7 @@ static int start(struct serve *s, struct errbuf *e)
 	s->api.queues = polling_queues(s->polling);
 	s->api.persist = polling_persist(s->polling);
 	open_host(s);
+	rollups_start(&s->rollups, s->conf, s->store);
 	s->api.ready = true;
 	print_ready(s);
 	return 0;
@@ -572,6 +591,7 @@ static void release(struct serve *s)
 	http_server_free(s->http);
 	doors_free(s->doors);
 	polling_free(s->polling);
+	rollups_free(&s->rollups);
 	ingest_free(s->ingest);
 	inventory_keeper_free(s->inventory);
 	v2_zones_free(s->zones);
@@ -617,7 +637,7 @@ int command_serve(int argc, char *const *argv)
 	int status = EXIT_WRONG_USE;
 	if (conf_read(s.conf, files_real(), argc, argv, &e) ||
 	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||
-	    fault_arm_from_env(&e)) {
+	    rollups_read(&s.rollups, s.conf, &e) || fault_arm_from_env(&e)) {
 		fprintf(stderr, "granary serve: %s\n", e.text);
 	} else {
 		set_log_level(s.conf);

@@ -27,7 +27,7 @@ struct cache {
 
 static size_t list_bytes(const struct cache_entry *entry)
 {
-	return entry->flags & CACHE_LIST ? entry->count * sizeof(uint64_t) + 16 : 0;
+	return entry->is_list ? entry->count * sizeof(uint64_t) + 16 : 0;
 }
 
 static struct segment *segment_new(struct cache *cache, unsigned depth)
@@ -42,7 +42,7 @@ static void entry_drop(struct cache *cache, struct cache_entry *entry)
 {
 	cache->bytes -= list_bytes(entry);
 	cache->entries--;
-	if (entry->flags & CACHE_LIST)
+	if (entry->is_list)
 		mem_free(entry->list);
 	if (entry->shape)
 		cache->bytes -= shape_unref(entry->shape);
@@ -103,7 +103,7 @@ struct cache_usage cache_usage(const struct cache *cache)
 }
 
 /* The place of the key, or the free one where it would be put. */
-static struct cache_entry *place(struct segment *segment, uint64_t low, uint32_t high)
+static struct cache_entry *place(struct segment *segment, uint64_t low, uint16_t high)
 {
 	for (size_t i = low % SEGMENT_ENTRIES;; i = (i + 1) % SEGMENT_ENTRIES) {
 		struct cache_entry *entry = &segment->entries[i];
@@ -115,7 +115,7 @@ static struct cache_entry *place(struct segment *segment, uint64_t low, uint32_t
 struct cache_entry *cache_find(struct cache *cache, struct hash128 key)
 {
 	struct segment *segment = cache->segments[directory_index(cache, key.low)];
-	struct cache_entry *entry = place(segment, key.low, (uint32_t)key.high);
+	struct cache_entry *entry = place(segment, key.low, (uint16_t)key.high);
 	if (!entry->count)
 		return NULL;
 	if (!entry->used)
@@ -247,31 +247,42 @@ static uint64_t *merged(const struct cache_entry *old, const uint64_t *handles, 
 	return list;
 }
 
+static bool has_all(const struct cache_entry *entry, const uint64_t *handles, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (entry->count != count || cache_handle(entry, i) != handles[i])
+			return false;
+	}
+	return true;
+}
+
 void cache_put(struct cache *cache, struct hash128 key, struct shape *shape,
 	       const uint64_t *handles, size_t count)
 {
-	ASSERT(count && count <= UINT16_MAX);
+	ASSERT(count && count <= CACHE_HANDLES_MAX);
 	struct segment *segment = cache->segments[directory_index(cache, key.low)];
-	struct cache_entry *entry = place(segment, key.low, (uint32_t)key.high);
+	struct cache_entry *entry = place(segment, key.low, (uint16_t)key.high);
 	bool same = entry->count && entry->shape == shape;
 	uint64_t *list = merged(same ? entry : NULL, handles, count);
+	uint32_t slot = same && has_all(entry, list, count) ? entry->slot : 0;
 	if (shape)
 		cache->bytes += shape_ref(shape);
 	if (entry->count)
 		remove_at(cache, segment, (size_t)(entry - segment->entries));
 	struct cache_entry fresh = {.low = key.low,
-				    .high = (uint32_t)key.high,
+				    .high = (uint16_t)key.high,
+				    .slot = slot,
 				    .shape = shape,
-				    .count = (uint16_t)count};
+				    .count = count & CACHE_HANDLES_MAX};
 	if (consecutive(list, count)) {
 		fresh.first = list[0];
 		mem_free(list);
 	} else {
 		fresh.list = list;
-		fresh.flags = CACHE_LIST;
+		fresh.is_list = true;
 	}
 	segment = make_room(cache, key.low, list_bytes(&fresh));
-	*place(segment, key.low, (uint32_t)key.high) = fresh;
+	*place(segment, key.low, (uint16_t)key.high) = fresh;
 	segment->used++;
 	cache->entries++;
 	cache->bytes += list_bytes(&fresh);

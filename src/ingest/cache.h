@@ -1,7 +1,7 @@
 /* What the doors know already: from the hash of a key to the handles of its series, so that a line
  * whose key was seen before costs one look-up.
  *
- * A key stands for tenant, tags and a list of metrics (a shape, for line protocol). 96 bits of a
+ * A key stands for tenant, tags and a list of metrics (a shape, for line protocol). 80 bits of a
  * seeded hash are taken for the key itself. A handle may be 0: a metric of the list that has not
  * been needed yet (a field that was text so far).
  *
@@ -23,18 +23,19 @@ struct cache;
 
 struct cache_entry {
 	uint64_t low;
-	uint32_t high;  /* as much of it as has room in half a cache line */
-	uint16_t count; /* of handles; 0: the place is free */
-	uint8_t flags;
-	uint8_t used; /* since the hand last passed */
+	uint32_t slot;        /* in which they are marked, see rollup/touches.h; 0: in none */
+	uint16_t high;        /* as much of it as has room in half a cache line */
+	uint16_t count : 14;  /* of handles; 0: the place is free */
+	uint16_t is_list : 1; /* of the handles */
+	uint16_t used : 1;    /* since the hand last passed */
 	union {
 		uint64_t first; /* handles are first, first + 1, ... */
-		uint64_t *list; /* flag CACHE_LIST */
+		uint64_t *list; /* is_list */
 	};
 	struct shape *shape; /* may be NULL; the entry holds a reference */
 };
 
-enum { CACHE_LIST = 1 };
+enum { CACHE_HANDLES_MAX = (1 << 14) - 1 };
 
 struct cache *cache_new(size_t max_bytes);
 void cache_free(struct cache *cache);
@@ -50,13 +51,13 @@ void cache_prefetch(const struct cache *cache, struct hash128 key);
 /* The handle at `i`. */
 static inline uint64_t cache_handle(const struct cache_entry *entry, size_t i)
 {
-	return entry->flags & CACHE_LIST ? entry->list[i] : entry->first + i;
+	return entry->is_list ? entry->list[i] : entry->first + i;
 }
 
 /* Writes all handles to `handles`. */
 static inline void cache_handles(const struct cache_entry *entry, uint64_t *handles)
 {
-	if (UNLIKELY(entry->flags & CACHE_LIST)) {
+	if (UNLIKELY(entry->is_list)) {
 		memcpy(handles, entry->list, entry->count * sizeof(*handles));
 		return;
 	}
@@ -65,8 +66,8 @@ static inline void cache_handles(const struct cache_entry *entry, uint64_t *hand
 }
 
 /* Enters or replaces. Of a replaced entry of the same shape and count, handles that are 0 in the
- * new one stay.
- * count: 1 to 65535, not all 0. A reference to `shape` is taken. */
+ * new one stay, and so does its slot, unless a handle is new.
+ * count: 1 to CACHE_HANDLES_MAX, not all 0. A reference to `shape` is taken. */
 void cache_put(struct cache *cache, struct hash128 key, struct shape *shape,
 	       const uint64_t *handles, size_t count);
 

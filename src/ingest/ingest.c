@@ -48,6 +48,9 @@ struct ingest *ingest_new(const struct ingest_options *options)
 	ingest->cache = cache_new(ingest->options.cache_max_bytes);
 	ingest->shapes = shapes_new(ingest->seed);
 	ingest->paused_last = &ingest->paused;
+	if (options->rollup_partitions)
+		rollup_touches_init(&ingest->touches, options->rollup_slot_ms,
+				    options->rollup_quiet_ms);
 	return ingest;
 }
 
@@ -65,6 +68,7 @@ void ingest_free(struct ingest *ingest)
 		line_scratch_free(ingest->line);
 	mem_free((char *)ingest->options.tenant_tag.data);
 	cache_free(ingest->cache);
+	rollup_touches_release(&ingest->touches);
 	shapes_free(ingest->shapes);
 	mem_free(ingest);
 }
@@ -127,6 +131,7 @@ struct flight *request_flight(struct request *q)
 		return q->flight;
 	struct flight *flight = mem_zalloc(sizeof(*flight));
 	flight->request = q;
+	flight->judged_ms = q->r.now_ms;
 	flight->write = take_write(q->r.ingest);
 	flight->write->executor = q->r.ingest->options.executor;
 	flight->write->done = on_written;
@@ -135,11 +140,23 @@ struct flight *request_flight(struct request *q)
 	return flight;
 }
 
+/* By now what marked these series may have been taken for quiet. */
+static bool judged_too_long_ago(const struct ingest *ingest, const struct flight *flight)
+{
+	const struct ingest_options *options = &ingest->options;
+	return options->rollup_partitions && clock_wall_ms(options->clock) - flight->judged_ms >
+						     rollup_write_max_ms(options->rollup_quiet_ms);
+}
+
 void request_submit(struct request *q)
 {
 	struct flight *flight = q->flight;
 	if (!flight)
 		return;
+	if (UNLIKELY(judged_too_long_ago(q->r.ingest, flight))) {
+		request_fail(q, ERR_BUSY, "its samples have waited too long to be written");
+		return;
+	}
 	flight->bytes = flight->write->arena.used_bytes;
 	int err = store_write_submit(flight->write);
 	if (err) {

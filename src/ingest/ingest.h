@@ -71,6 +71,10 @@ struct ingest_options {
 	size_t write_bytes;         /* of one store_write; 0 = 1 MB */
 	size_t cache_max_bytes;     /* 0 = 256 MB */
 	int64_t wait_max_ms;        /* how long a request may pause; 0 = 5 s */
+	/* Roll-ups: what is written is marked for them; 0 partitions: it is not. */
+	uint32_t rollup_partitions;
+	int64_t rollup_slot_ms, rollup_quiet_ms;
+	struct slice rollup_writer; /* of the marks; the caller's */
 };
 
 struct ingest;

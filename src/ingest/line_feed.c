@@ -295,7 +295,9 @@ static void take_slowly(struct taken *t, const struct cache_entry *entry, struct
 		t->hash = shape_hash(t->hash, shape);
 		entry = cache_find(t->feed->r->ingest->cache, t->hash);
 	}
-	bool known = entry && entry->shape == shape && add_known(t, entry, s, count);
+	bool known = entry && entry->shape == shape &&
+		     request_touched(request_for(t), entry, t->ts_ms) &&
+		     add_known(t, entry, s, count);
 	if (!known) {
 		set_last(t->feed, shape);
 		add_unknown(t, shape, s, count);
@@ -323,7 +325,7 @@ static enum line_result take_line(struct line_feed *feed, struct line_reader *re
 		return LINE_OK;
 	}
 	if (LIKELY(entry && entry->shape && fields->expected && !fields->fault_count &&
-		   !(entry->flags & CACHE_LIST))) {
+		   !entry->is_list && request_touched(q, entry, t.ts_ms))) {
 		cache_handles(entry, ingest->line->handles);
 		request_add(q, t.ts_ms, ingest->line->handles, fields->values, fields->count);
 		return LINE_OK;

@@ -227,7 +227,8 @@ void ingest_points(struct ingest_request *r, const struct ingest_points *points)
 		return;
 	struct hash128 key = points_key(r->ingest, points, metrics, count);
 	const struct cache_entry *entry = cache_find(r->ingest->cache, key);
-	if (entry && entry->count == count && !entry->shape) {
+	if (entry && entry->count == count && !entry->shape &&
+	    request_touched(q, entry, points->ts_ms)) {
 		cache_handles(entry, handles);
 		request_add(q, points->ts_ms, handles, values, count);
 		return;

@@ -11,6 +11,7 @@
 #include "ingest/cache.h"
 #include "ingest/ingest.h"
 #include "ingest/shape.h"
+#include "rollup/touches.h"
 
 enum {
 	INGEST_SPARE_WRITES = 8,
@@ -32,6 +33,7 @@ struct flight {
 	struct store_write *write;
 	struct round *rounds; /* whose names it carries */
 	size_t bytes;         /* while submitted */
+	int64_t judged_ms;    /* when the first of its points was found to need no mark, or any */
 };
 
 struct line_scratch;
@@ -43,6 +45,7 @@ struct ingest {
 	uint64_t generation;
 	struct cache *cache;
 	struct shapes *shapes;
+	struct rollup_touches touches;
 	struct line_scratch *line; /* line.c's, made at first use */
 	struct request *requests;  /* all that live */
 	struct request *paused, **paused_last;
@@ -137,6 +140,15 @@ static inline void request_add(struct request *q, int64_t ts_ms, const uint64_t 
 		round_add_known(q, ts_ms, handles, values, count);
 	else
 		request_append(q, ts_ms, handles, values, count);
+}
+
+/* Whether samples of the entry's series may be written without marking them. */
+static inline bool request_touched(struct request *q, const struct cache_entry *entry,
+				   int64_t ts_ms)
+{
+	struct ingest *ingest = q->r.ingest;
+	return !ingest->options.rollup_partitions ||
+	       rollup_touched(&ingest->touches, entry->low, entry->slot, ts_ms, q->r.now_ms);
 }
 
 /* ---- line.c ---------------------------------------------------------------------------------- */

@@ -1,48 +1,8 @@
 /* Rounds: what waits for its series. See private.h for the way a value takes. */
-#include "ingest/private.h"
+#include "ingest/round.h"
 
 #include "base/stats.h"
-
-/* Metrics that share tenant and tags, asked for together. In the round's arena. */
-struct group {
-	struct hash128 key, same; /* of the cache entry; of what makes two groups one */
-	struct shape *shape;      /* a reference, or NULL */
-	bool no_cache;
-	uint16_t key_count;        /* handles of the cache entry */
-	const uint16_t *positions; /* of the metrics in it; NULL: they are all of it */
-	struct slice tenant;
-	struct tags tags;
-	const struct slice *metrics;
-	uint64_t *handles;
-	size_t count;
-	size_t index; /* in the opening */
-	struct group *next;
-};
-
-struct pending {
-	struct pending *next;
-	struct group *group;     /* NULL: known */
-	const uint64_t *handles; /* known ones; else of the group */
-	const struct value *values;
-	size_t count;
-	int64_t ts_ms;
-	struct ingest_place place;
-	bool one_by_one;
-	struct slice source;
-};
-
-struct round {
-	struct request *request;
-	struct arena arena;
-	struct catalog_open open;
-	struct group *groups, **last_group;
-	size_t group_count;
-	struct group **table; /* by `same`; a power of two, at most half full */
-	size_t table_size;
-	struct pending *points, **last_point;
-	struct round *next; /* of one flight */
-	bool busy, over;    /* its points are being appended; finished meanwhile */
-};
+#include "ingest/marks.h"
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
@@ -52,6 +12,7 @@ static struct round *gathering(struct request *q)
 		return q->gathering;
 	struct round *round = mem_zalloc(sizeof(*round));
 	round->request = q;
+	round->judged_ms = q->r.now_ms;
 	arena_init(&round->arena, ROUND_MAX_BYTES);
 	round->last_group = &round->groups;
 	round->last_point = &round->points;
@@ -107,6 +68,8 @@ void rounds_finish(struct round *rounds, int err)
 		struct round *round = rounds;
 		rounds = round->next;
 		catalog_open_finish(&round->open, err);
+		if (!err)
+			marks_remember(round);
 		round->over = true;
 		if (!round->busy)
 			round_free(round);
@@ -408,20 +371,30 @@ static void append_point(struct round *round, const struct pending *point)
 
 static void append_points(struct round *round)
 {
+	if (!round->points || round->request->r.err)
+		return;
+	struct flight *flight = request_flight(round->request);
+	if (round->judged_ms < flight->judged_ms)
+		flight->judged_ms = round->judged_ms;
 	for (struct pending *point = round->points; point && !round->request->r.err;
 	     point = point->next)
 		append_point(round, point);
 }
 
-/* Names before samples; those that do not fit a write go on in the next one. The round stays with
- * the last of these. */
-static int give_names(struct round *round)
+/* Marks and names before samples; those that do not fit a write go on in the next one. The round
+ * stays with the last of these. */
+static int give_marks_and_names(struct round *round)
 {
 	struct request *q = round->request;
+	size_t marked = 0;
 	for (;;) {
 		struct flight *flight = request_flight(q);
-		int err = catalog_open_add_names(&round->open, flight->write);
+		int err = marks_add(round, flight->write, &marked);
+		if (!err)
+			err = catalog_open_add_names(&round->open, flight->write);
 		if (!err) {
+			if (!q->r.ingest->options.store->engine->can.batch_atomic)
+				store_write_next_stage(flight->write);
 			round->next = flight->rounds;
 			flight->rounds = round;
 			return 0;
@@ -440,9 +413,13 @@ static void apply_opened(struct round *round)
 	struct request *q = round->request;
 	int err = q->abandoned ? ERR_CANCELLED : q->r.err;
 	if (!err) {
-		err = give_names(round);
+		remember_all(round);
+		err = marks_collect(round);
+		if (!err)
+			err = give_marks_and_names(round);
 		if (err)
-			request_fail(q, err, "the names of new metrics could not be written");
+			request_fail(q, err == ERR_LIMIT ? ERR_BUSY : err,
+				     "the names of new metrics could not be written");
 	}
 	if (err) {
 		catalog_open_finish(&round->open, ERR_CANCELLED);
@@ -450,7 +427,6 @@ static void apply_opened(struct round *round)
 		return;
 	}
 	round->busy = true;
-	remember_all(round);
 	append_points(round);
 	round->busy = false;
 	if (round->over)

@@ -9,9 +9,12 @@ static const struct unit {
 	struct slice name;
 	int64_t ms;
 } units[] = {
-	{SLICE("w"), 7 * 86400 * SECOND_MS}, {SLICE("d"), 86400 * SECOND_MS},
-	{SLICE("h"), 3600 * SECOND_MS},      {SLICE("m"), 60 * SECOND_MS},
-	{SLICE("s"), SECOND_MS},             {SLICE("ms"), 1},
+	{SLICE("w"), 7 * 86400 * SECOND_MS},
+	{SLICE("d"), 86400 * SECOND_MS},
+	{SLICE("h"), 3600 * SECOND_MS},
+	{SLICE("m"), 60 * SECOND_MS},
+	{SLICE("s"), SECOND_MS},
+	{SLICE("ms"), 1},
 };
 
 /* The quantity that `rest` begins with, in ms, cut off from it. */
@@ -59,8 +62,8 @@ int rollup_width_parse(struct slice text, int64_t *width_ms, struct errbuf *e)
 {
 	struct errbuf why = {""};
 	bool iso = text.len && text.data[0] == 'P';
-	int err = iso ? duration_parse(text, width_ms, &why)
-		      : parse_quantities(text, width_ms, &why);
+	int err =
+		iso ? duration_parse(text, width_ms, &why) : parse_quantities(text, width_ms, &why);
 	if (!err && (*width_ms <= 0 || *width_ms % SECOND_MS))
 		err = errbuf_set(&why, ERR_INVALID, "a width is whole seconds, one at least");
 	return err ? errbuf_set(e, err, "\"" SHOWN "\": %s", SHOWN_OF(text), why.text) : 0;
@@ -115,9 +118,10 @@ static int check(const struct rollup_grain *grain, const struct rollup_grain *fi
 		return 0;
 	int other_len = (int)rollup_width_print(other, finer->width_ms);
 	if (grain->width_ms <= finer->width_ms)
-		return errbuf_set(e, ERR_INVALID,
-				  "the granularity %.*s stands behind %.*s: the finer ones go first",
-				  width_len, width, other_len, other);
+		return errbuf_set(
+			e, ERR_INVALID,
+			"the granularity %.*s stands behind %.*s: the finer ones go first",
+			width_len, width, other_len, other);
 	if (grain->width_ms % finer->width_ms)
 		return errbuf_set(e, ERR_INVALID,
 				  "the granularity %.*s is no multiple of the one before it, %.*s",

@@ -20,8 +20,8 @@ struct rollup_grain {
 };
 
 struct rollup_grains {
-	int64_t slot_ms; /* the width of a slot */
-	size_t count;    /* 0: nothing is rolled up */
+	int64_t slot_ms;                             /* the width of a slot */
+	size_t count;                                /* 0: nothing is rolled up */
 	struct rollup_grain list[ROLLUP_GRAINS_MAX]; /* finest first */
 };
 

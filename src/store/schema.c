@@ -108,10 +108,10 @@ const struct table_def schema[TABLE_COUNT] = {
 		.column_count = 1, .column = {{"name", PART_TEXT}},
 	},
 	[TABLE_MARKS] = {
-		.name = "marks", .kind = TABLE_CELLS, .cell_kind = CELL_STAMPED,
-		.help = "Slots of series that wait for their roll-up.",
+		.name = "marks", .kind = TABLE_CELLS, .cell_kind = CELL_LOG,
+		.help = "Series of a slot that wait for their roll-up, as each batch touched them.",
 		.key_count = 2, .key = {{"partition", PART_U64}, {"slot", PART_U64}},
-		.column_count = 2, .column = {{"series", PART_BYTES}, {"writer", PART_TEXT}},
+		.column_count = 2, .column = {{"stamp", PART_U64}, {"writer", PART_TEXT}},
 	},
 	[TABLE_QUEUE] = {
 		.name = "queue", .kind = TABLE_CELLS, .cell_kind = CELL_LOG,

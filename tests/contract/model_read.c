@@ -269,7 +269,7 @@ static void pick_aggregate(struct model *model, const struct side *side, struct 
 
 static enum table pick_cells(struct model *model)
 {
-	static const enum table tables[] = {TABLE_OOPS,   TABLE_CHUKWA,       TABLE_MARKS,
+	static const enum table tables[] = {TABLE_OOPS,   TABLE_CHUKWA,       TABLE_CHUNK_SINK,
 					    TABLE_LEASES, TABLE_METRIC_NAMES, TABLE_SERIES_SETS,
 					    TABLE_QUEUE};
 	return tables[pick(model, ARRAY_LEN(tables))];
@@ -336,9 +336,9 @@ static enum store_op pick_op(struct model *model)
 
 static void fill_request(struct model *model, const struct side *side, struct store_request *r)
 {
-	static const enum table enumerated[] = {TABLE_DATA_RAW,    TABLE_BASE_RATES, TABLE_RAW_DATA,
-						TABLE_OOPS,        TABLE_LEASES,     TABLE_MARKS,
-						TABLE_SERIES_SETS, TABLE_QUEUE};
+	static const enum table enumerated[] = {
+		TABLE_DATA_RAW, TABLE_BASE_RATES, TABLE_RAW_DATA,    TABLE_OOPS,
+		TABLE_LEASES,   TABLE_CHUNK_SINK, TABLE_SERIES_SETS, TABLE_QUEUE};
 	switch (r->op) {
 	case STORE_RANGE:
 		pick_range_request(model, side, &r->range);

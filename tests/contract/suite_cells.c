@@ -667,22 +667,22 @@ static void full_set_takes_no_more(struct rig *rig)
 
 static void rows_are_enumerated_with_their_parts(struct rig *rig)
 {
-	static const char partition[8] = {0, 0, 0, 0, 0, 0, 0, 7};
-	for (char slot = 0; slot < 10; slot++) {
-		char bytes[8] = {0, 0, 0, 0, 0, 0, 1, slot};
-		const struct store_parts *key = PARTS({partition, 8}, {bytes, 8});
-		for (char c = 'a'; c <= 'c'; c++)
-			rig_cell_put(rig, TABLE_MARKS, key, PARTS({&c, 1}, TEXT("w")), TEXT(""), 1,
+	for (char day = 0; day < 10; day++) {
+		char bytes[8] = {0, 0, 0, 0, 0, 0, 1, day};
+		const struct store_parts *key = PARTS(TEXT("stream"), {bytes, 8});
+		for (char c = 'a'; c <= 'c'; c++) {
+			char sequence[8] = {0, 0, 0, 0, 0, 0, 0, c};
+			rig_cell_put(rig, TABLE_CHUNK_SINK, key, PARTS({sequence, 8}), TEXT(""), 1,
 				     0);
+		}
 	}
 	for (size_t max = 0; max < 4; max++) {
 		for (size_t limit = 0; limit < 4; limit++) {
-			struct rows rows = rig_enumerate(rig, TABLE_MARKS, limit, max);
+			struct rows rows = rig_enumerate(rig, TABLE_CHUNK_SINK, limit, max);
 			unsigned seen = 0;
 			assert_true(rows.count >= 10);
 			for (size_t i = 0; i < rows.count; i++) {
-				assert_slice(rows.list[i].key.part[0],
-					     (struct slice){partition, 8});
+				assert_slice(rows.list[i].key.part[0], TEXT("stream"));
 				assert_int_equal(rows.list[i].key.part[1].len, 8);
 				seen |= 1u << rows.list[i].key.part[1].data[7];
 			}

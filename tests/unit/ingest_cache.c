@@ -121,7 +121,7 @@ static void handles_are_filled_in_later(void **state)
 	const struct cache_entry *entry = cache_find(cache, key_of(1));
 	cache_handles(entry, got);
 	assert_memory_equal(got, ((uint64_t[]){7, 8, 9}), sizeof(got));
-	assert_int_equal(entry->flags & CACHE_LIST, 0); /* consecutive by now */
+	assert_false(entry->is_list); /* consecutive by now */
 	cache_put(cache, key_of(1), NULL, (uint64_t[]){5, 0}, 2);
 	entry = cache_find(cache, key_of(1));
 	assert_int_equal(entry->count, 2);

@@ -107,8 +107,8 @@ static void what_does_not_go_together(UNUSED void **state)
 	check_refused(fine, 1, 0, "a slot is whole seconds wide, one at least");
 	check_refused(fine, 1, -HOUR, "a slot is whole seconds wide, one at least");
 	check_refused(fine, 1, 1500, "a slot is whole seconds wide, one at least");
-	static const char *const nine[] = {"1s", "2s", "4s", "8s", "16s", "32s", "64s", "128s",
-					   "256s"};
+	static const char *const nine[] = {"1s",  "2s",  "4s",   "8s",  "16s",
+					   "32s", "64s", "128s", "256s"};
 	check_refused(nine, 9, HOUR, "9 granularities are more than 8");
 }
 

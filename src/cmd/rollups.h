@@ -1,0 +1,25 @@
+/* Roll-ups as the configuration wants them. The loop's thread. */
+#ifndef CMD_ROLLUPS_H
+#define CMD_ROLLUPS_H
+
+#include "rollup/rollup.h"
+
+struct conf;
+
+struct rollups {
+	struct rollup_grains grains; /* none: nothing is marked or rolled up */
+	struct rollup_partitions own;
+	char name[256];        /* of this process among those that roll up */
+	struct rollup *rollup; /* NULL: this process rolls nothing up */
+	struct task stopped;
+	bool over;
+};
+
+/* What belongs together is checked; the sentence names the option, its file and line. */
+int rollups_read(struct rollups *rollups, const struct conf *conf, struct errbuf *e) MUST_CHECK;
+void rollups_start(struct rollups *rollups, const struct conf *conf, struct store *store);
+/* `over` is set when it has stopped, at once if it never started. */
+void rollups_stop(struct rollups *rollups, struct executor *executor);
+void rollups_free(struct rollups *rollups);
+
+#endif

@@ -1,0 +1,206 @@
+#include "ingest/marks.h"
+
+#include "base/stats.h"
+#include "rollup/partition.h"
+#include "rollup/track.h"
+
+/* A group in a slot of which the round has points. */
+struct mark {
+	const struct group *group;
+	int64_t slot_s;
+	size_t series; /* that are marked */
+};
+
+struct marked {
+	struct mark *marks;
+	size_t count;
+	struct rollup_touch *touches; /* of all these */
+	size_t touch_count;
+};
+
+/* ---- Collecting ------------------------------------------------------------------------------ */
+
+static bool has_handles(const struct group *group)
+{
+	for (size_t i = 0; i < group->count; i++) {
+		if (group->handles[i])
+			return true;
+	}
+	return false;
+}
+
+static int compare_marks(const void *a, const void *b)
+{
+	const struct mark *x = a, *y = b;
+	if (x->group->index != y->group->index)
+		return x->group->index < y->group->index ? -1 : 1;
+	return (x->slot_s > y->slot_s) - (x->slot_s < y->slot_s);
+}
+
+static size_t without_doubles(struct mark *marks, size_t count)
+{
+	size_t n = 0;
+	qsort(marks, count, sizeof(*marks), compare_marks);
+	for (size_t i = 0; i < count; i++) {
+		if (!n || compare_marks(&marks[n - 1], &marks[i]) != 0)
+			marks[n++] = marks[i];
+	}
+	return n;
+}
+
+/* Points of a group mostly come in the order of their times. */
+static size_t list_marks(const struct round *round, struct mark *marks)
+{
+	int64_t slot_ms = round->request->r.ingest->options.rollup_slot_ms;
+	size_t n = 0;
+	for (const struct pending *point = round->points; point; point = point->next) {
+		if (!point->group || !has_handles(point->group))
+			continue;
+		struct mark mark = {point->group, rollup_slot_s(point->ts_ms, slot_ms), 0};
+		if (!n || compare_marks(&marks[n - 1], &mark) != 0)
+			marks[n++] = mark;
+	}
+	return without_doubles(marks, n);
+}
+
+static size_t count_points(const struct round *round)
+{
+	size_t n = 0;
+	for (const struct pending *point = round->points; point; point = point->next)
+		n += point->group != NULL;
+	return n;
+}
+
+static int add_touch(struct round *round, struct mark *mark, struct slice metric, struct buf *text)
+{
+	struct marked *marked = round->marked;
+	const struct group *group = mark->group;
+	uint32_t partitions = round->request->r.ingest->options.rollup_partitions;
+	buf_clear(text);
+	int err = series_set_encode(metric, group->tags, text);
+	struct slice series_set =
+		err ? (struct slice){0} : arena_copy(&round->arena, buf_slice(text));
+	if (!series_set.data)
+		return ERR_LIMIT;
+	marked->touches[marked->touch_count++] = (struct rollup_touch){
+		.slot = {mark->slot_s, rollup_partition(group->tenant, series_set, partitions)},
+		.tenant = group->tenant,
+		.series_set = series_set,
+	};
+	mark->series++;
+	return 0;
+}
+
+static struct cache_entry *entry_of(const struct round *round, const struct group *group)
+{
+	struct cache *cache = round->request->r.ingest->cache;
+	struct cache_entry *entry = group->no_cache ? NULL : cache_find(cache, group->key);
+	return entry && entry->shape == group->shape ? entry : NULL;
+}
+
+/* Of a shape, some of whose metrics the group asks for: these and all that its entry in the cache
+ * knows, so that the entry's slot holds for whatever a line brings. */
+static int add_touches_of_shape(struct round *round, struct mark *mark, struct buf *text)
+{
+	const struct group *group = mark->group;
+	const struct cache_entry *entry = entry_of(round, group);
+	bool known[INGEST_POINTS_MAX] = {false};
+	int err = 0;
+	for (size_t i = 0; entry && i < entry->count; i++)
+		known[i] = cache_handle(entry, i) != 0;
+	for (size_t i = 0; i < group->count; i++)
+		known[group->positions[i]] |= group->handles[i] != 0;
+	for (size_t i = 0; i < group->key_count && !err; i++) {
+		if (known[i])
+			err = add_touch(round, mark, group->shape->metrics[i], text);
+	}
+	return err;
+}
+
+static int add_touches(struct round *round, struct mark *mark, struct buf *text)
+{
+	const struct group *group = mark->group;
+	int err = 0;
+	if (group->positions)
+		return add_touches_of_shape(round, mark, text);
+	for (size_t i = 0; i < group->count && !err; i++) {
+		if (group->handles[i])
+			err = add_touch(round, mark, group->metrics[i], text);
+	}
+	return err;
+}
+
+static size_t count_touches(const struct marked *marked)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < marked->count; i++) {
+		const struct group *group = marked->marks[i].group;
+		n += group->positions ? group->key_count : group->count;
+	}
+	return n;
+}
+
+int marks_collect(struct round *round)
+{
+	struct buf text;
+	int err = 0;
+	if (!round->request->r.ingest->options.rollup_partitions)
+		return 0;
+	struct marked *marked = arena_zalloc(&round->arena, sizeof(*marked));
+	struct mark *marks = arena_alloc(&round->arena, count_points(round) * sizeof(*marks));
+	if (!marked || !marks)
+		return ERR_LIMIT;
+	round->marked = marked;
+	marked->marks = marks;
+	marked->count = list_marks(round, marks);
+	marked->touches =
+		arena_alloc(&round->arena, count_touches(marked) * sizeof(*marked->touches));
+	if (!marked->touches)
+		return ERR_LIMIT;
+	buf_init(&text, METRIC_MAX_BYTES * 2 + 1 + TAGS_TEXT_MAX_BYTES);
+	for (size_t i = 0; i < marked->count && !err; i++)
+		err = add_touches(round, &marks[i], &text);
+	buf_release(&text);
+	rollup_touches_sort(marked->touches, marked->touch_count);
+	return err;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+int marks_add(struct round *round, struct store_write *write, size_t *at)
+{
+	const struct ingest_options *options = &round->request->r.ingest->options;
+	struct marked *marked = round->marked;
+	if (!marked)
+		return 0;
+	if (!round->marked_ms)
+		round->marked_ms = clock_wall_ms(options->clock);
+	size_t before = *at;
+	int err = rollup_touches_add(write, options->rollup_writer, round->marked_ms,
+				     marked->touches, marked->touch_count, at);
+	stat_add(STAT_rollup_marks_added, (int64_t)(*at - before));
+	return err;
+}
+
+/* A handle that came since, by another round, is marked by that one, maybe in another slot. */
+static bool marks_all(const struct mark *mark, const struct cache_entry *entry)
+{
+	size_t known = 0;
+	for (size_t i = 0; i < entry->count; i++)
+		known += cache_handle(entry, i) != 0;
+	return known == mark->series;
+}
+
+void marks_remember(const struct round *round)
+{
+	struct ingest *ingest = round->request->r.ingest;
+	const struct marked *marked = round->marked;
+	for (size_t i = 0; marked && i < marked->count; i++) {
+		const struct mark *mark = &marked->marks[i];
+		struct cache_entry *entry = entry_of(round, mark->group);
+		if (entry && marks_all(mark, entry))
+			entry->slot =
+				rollup_touches_remember(&ingest->touches, entry->low, entry->slot,
+							mark->slot_s, round->marked_ms);
+	}
+}

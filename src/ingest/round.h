@@ -1,0 +1,53 @@
+/* Private to ingest/: a round and what it holds, for round.c and marks.c. */
+#ifndef INGEST_ROUND_H
+#define INGEST_ROUND_H
+
+#include "ingest/private.h"
+
+struct marked;
+
+/* Metrics that share tenant and tags, asked for together. In the round's arena. */
+struct group {
+	struct hash128 key, same; /* of the cache entry; of what makes two groups one */
+	struct shape *shape;      /* a reference, or NULL */
+	bool no_cache;
+	uint16_t key_count;        /* handles of the cache entry */
+	const uint16_t *positions; /* of the metrics in it; NULL: they are all of it */
+	struct slice tenant;
+	struct tags tags;
+	const struct slice *metrics;
+	uint64_t *handles;
+	size_t count;
+	size_t index; /* in the opening */
+	struct group *next;
+};
+
+struct pending {
+	struct pending *next;
+	struct group *group;     /* NULL: known */
+	const uint64_t *handles; /* known ones; else of the group */
+	const struct value *values;
+	size_t count;
+	int64_t ts_ms;
+	struct ingest_place place;
+	bool one_by_one;
+	struct slice source;
+};
+
+struct round {
+	struct request *request;
+	struct arena arena;
+	struct catalog_open open;
+	struct group *groups, **last_group;
+	size_t group_count;
+	struct group **table; /* by `same`; a power of two, at most half full */
+	size_t table_size;
+	struct pending *points, **last_point;
+	struct round *next;    /* of one flight */
+	bool busy, over;       /* its points are being appended; finished meanwhile */
+	int64_t judged_ms;     /* when the first of its points was found to need no mark, or any */
+	struct marked *marked; /* what it marks, for when that is durable */
+	int64_t marked_ms;
+};
+
+#endif

@@ -1,0 +1,560 @@
+#include "rollup/batch.h"
+
+#include "base/fault.h"
+#include "base/hash_set.h"
+#include "base/log.h"
+#include "base/stats.h"
+#include "model/series.h"
+#include "rollup/row.h"
+
+enum {
+	ROWS_MAX = 32 << 10, /* of all granularities, that one batch makes */
+	READ_MAX_BYTES = 96 << 20,
+	WRITE_MAX_BYTES = 32 << 20,
+	NAMES_MAX_BYTES = 8 << 20,
+	NAMES_MAX = 100000, /* of metrics whose aggregators are known to be stored */
+	DAMAGED_LINES_A_MINUTE = 3,
+};
+
+/* A series of the batch. */
+struct member {
+	struct rollup_mark *mark;
+	struct slice metric;
+	uint64_t handle;
+	bool counter, damaged;
+};
+
+struct rollup_batch {
+	struct rollup_job_options options;
+	rollup_batch_done *done;
+	void *owner;
+	size_t windows; /* of the finest granularity in a slot */
+	size_t rows;    /* of all granularities in a slot */
+
+	int64_t slot_s;
+	struct arena arena; /* names of the members */
+	struct member members[STORE_GROUP_MAX];
+	size_t count;
+	size_t from, to; /* of members: what is being read */
+	bool one_by_one;
+	struct store_read *read;
+	struct store_request *gauges, *counters; /* NULL: there are none */
+	size_t gauge_at;                         /* of the gauges, those that have their rows */
+	uint64_t handles[2][STORE_GROUP_MAX];    /* of gauges, of counters */
+	uint16_t places[2][STORE_GROUP_MAX];     /* in members, of these */
+	size_t place_count[2];
+	struct rollup_growth *growths; /* of counters, by windows */
+	struct store_summary *coarse;  /* a series' summaries, of one granularity */
+	struct value *values;          /* [row][member][field] */
+	struct store_write *write;
+	struct hash_set names;
+	struct log_rate damaged_lines;
+	struct rollup_batch_result result;
+};
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static size_t windows_of(const struct rollup_grains *grains, size_t grain)
+{
+	return (size_t)(grains->slot_ms / grains->list[grain].width_ms);
+}
+
+static size_t rows_of(const struct rollup_grains *grains)
+{
+	size_t rows = 0;
+	for (size_t g = 0; g < grains->count; g++)
+		rows += windows_of(grains, g);
+	return rows;
+}
+
+size_t rollup_batch_max(const struct rollup_grains *grains)
+{
+	size_t max = ROWS_MAX / rows_of(grains);
+	if (max > STORE_GROUP_MAX)
+		return STORE_GROUP_MAX;
+	return max ? max : 1;
+}
+
+static void on_read(struct store_read *read, int err);
+static void on_written(struct store_write *write, int err);
+
+struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options,
+				      rollup_batch_done *done, void *owner)
+{
+	struct rollup_batch *b = mem_zalloc(sizeof(*b));
+	size_t max = rollup_batch_max(options->grains);
+	b->options = *options;
+	b->done = done;
+	b->owner = owner;
+	b->windows = windows_of(options->grains, 0);
+	b->rows = rows_of(options->grains);
+	b->growths = mem_alloc_array(max * b->windows, sizeof(*b->growths));
+	b->coarse = mem_alloc_array(b->windows, sizeof(*b->coarse));
+	b->values = mem_alloc_array(b->rows * max * ROLLUP_FIELDS, sizeof(*b->values));
+	b->read = store_read_new(options->store, READ_MAX_BYTES);
+	b->read->executor = options->executor;
+	b->read->done = on_read;
+	b->read->owner = b;
+	b->write = store_write_new(options->store, WRITE_MAX_BYTES);
+	b->write->executor = options->executor;
+	b->write->done = on_written;
+	b->write->owner = b;
+	b->damaged_lines = (struct log_rate){.lines_max = DAMAGED_LINES_A_MINUTE};
+	arena_init(&b->arena, NAMES_MAX_BYTES);
+	return b;
+}
+
+void rollup_batch_free(struct rollup_batch *b)
+{
+	store_read_free(b->read);
+	store_write_free(b->write);
+	hash_set_release(&b->names);
+	arena_release(&b->arena);
+	mem_free(b->growths);
+	mem_free(b->coarse);
+	mem_free(b->values);
+	mem_free(b);
+}
+
+struct rollup_batch_result rollup_batch_result(const struct rollup_batch *b)
+{
+	return b->result;
+}
+
+static struct value *row_of(struct rollup_batch *b, size_t row, size_t member)
+{
+	return &b->values[(row * b->count + member) * ROLLUP_FIELDS];
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static bool ends_with(struct slice text, struct slice end)
+{
+	return text.len >= end.len &&
+	       memcmp(text.data + text.len - end.len, end.data, end.len) == 0;
+}
+
+static bool is_counter(const struct rollup_batch *b, struct slice metric)
+{
+	for (size_t i = 0; i < b->options.counter_suffix_count; i++) {
+		if (ends_with(metric, slice_of(b->options.counter_suffixes[i])))
+			return true;
+	}
+	return false;
+}
+
+/* A mark whose text is no series' is of nothing: it is over. */
+static int add_open(struct rollup_batch *b, struct member *m)
+{
+	struct tags tags;
+	int err = series_set_decode(m->mark->series_set, &b->arena, &m->metric, &tags);
+	if (err) {
+		m->mark->finished = err == ERR_INVALID;
+		return err == ERR_INVALID ? 0 : err;
+	}
+	struct store_request *request = store_read_add(b->read, STORE_SERIES_OPEN);
+	if (!request)
+		return ERR_LIMIT;
+	request->series_open = (struct store_series_open){.tenant = m->mark->tenant,
+							  .tags = tags,
+							  .metrics = &m->metric,
+							  .count = 1,
+							  .find_only = true};
+	m->counter = is_counter(b, m->metric);
+	return 0;
+}
+
+static void start_read(struct rollup_batch *b)
+{
+	b->read->now_ms = clock_wall_ms(b->options.clock);
+	int err = store_read_submit(b->read);
+	if (err)
+		b->done(b->owner, err);
+}
+
+static void open_series(struct rollup_batch *b)
+{
+	int err = 0;
+	store_read_reset(b->read);
+	arena_reset(&b->arena);
+	for (size_t i = 0; i < b->count && !err; i++)
+		err = add_open(b, &b->members[i]);
+	if (err)
+		b->done(b->owner, err);
+	else if (b->read->requests)
+		start_read(b);
+	else
+		on_read(b->read, 0);
+}
+
+/* The requests stand in the order of the members that have one. */
+static void take_handles(struct rollup_batch *b)
+{
+	const struct store_request *request = b->read->requests;
+	for (size_t i = 0; i < b->count; i++) {
+		if (b->members[i].mark->finished)
+			continue;
+		b->members[i].handle = request->series_open.handles[0];
+		request = request->next;
+	}
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static int add_gauges(struct rollup_batch *b)
+{
+	int64_t start_ms = b->slot_s * 1000;
+	struct store_request *request = store_read_add(b->read, STORE_AGGREGATE);
+	if (!request)
+		return ERR_LIMIT;
+	request->aggregate =
+		(struct store_aggregate){.table = TABLE_DATA_RAW,
+					 .handles = b->handles[0],
+					 .handle_count = b->place_count[0],
+					 .start_ms = start_ms,
+					 .end_ms = start_ms + b->options.grains->slot_ms,
+					 .window_ms = b->options.grains->list[0].width_ms};
+	b->gauges = request;
+	b->gauge_at = 0;
+	return 0;
+}
+
+static int add_counters(struct rollup_batch *b)
+{
+	int64_t start_ms = b->slot_s * 1000;
+	struct store_request *request = store_read_add(b->read, STORE_RANGE);
+	if (!request)
+		return ERR_LIMIT;
+	request->range = (struct store_range){.table = TABLE_DATA_RAW,
+					      .handles = b->handles[1],
+					      .handle_count = b->place_count[1],
+					      .start_ms = start_ms,
+					      .end_ms = start_ms + b->options.grains->slot_ms};
+	b->counters = request;
+	memset(b->growths, 0, b->place_count[1] * b->windows * sizeof(*b->growths));
+	return 0;
+}
+
+/* What there is of members from..to. */
+static void read_data(struct rollup_batch *b)
+{
+	int err = 0;
+	store_read_reset(b->read);
+	b->gauges = b->counters = NULL;
+	b->place_count[0] = b->place_count[1] = 0;
+	for (size_t i = b->from; i < b->to; i++) {
+		const struct member *m = &b->members[i];
+		if (!m->handle || m->mark->finished)
+			continue;
+		size_t at = b->place_count[m->counter]++;
+		b->handles[m->counter][at] = m->handle;
+		b->places[m->counter][at] = (uint16_t)i;
+	}
+	if (b->place_count[0])
+		err = add_gauges(b);
+	if (b->place_count[1] && !err)
+		err = add_counters(b);
+	if (err)
+		b->done(b->owner, err);
+	else if (b->gauges || b->counters)
+		start_read(b);
+	else
+		on_read(b->read, 0);
+}
+
+/* ---- Computing ------------------------------------------------------------------------------- */
+
+/* All rows of one gauge from its summaries of the finest granularity. */
+static void make_gauge(struct rollup_batch *b, size_t member, const struct store_summary *fine)
+{
+	const struct rollup_grains *grains = b->options.grains;
+	size_t row = 0;
+	memcpy(b->coarse, fine, b->windows * sizeof(*fine));
+	for (size_t g = 0; g < grains->count; g++) {
+		size_t count = windows_of(grains, g);
+		size_t ratio = (g ? windows_of(grains, g - 1) : count) / count;
+		for (size_t w = 0; w < count; w++) {
+			struct store_summary sum = b->coarse[w * ratio];
+			for (size_t i = 1; i < ratio; i++)
+				rollup_summary_add(&sum, &b->coarse[w * ratio + i]);
+			b->coarse[w] = sum;
+			if (sum.count)
+				rollup_gauge_row(&sum, row_of(b, row + w, member));
+		}
+		row += count;
+	}
+}
+
+static void take_gauges(struct rollup_batch *b)
+{
+	const struct store_aggregate *answer = &b->gauges->aggregate;
+	for (; b->gauge_at < answer->next_handle; b->gauge_at++)
+		make_gauge(b, b->places[0][b->gauge_at],
+			   answer->summaries + b->gauge_at * answer->window_count);
+}
+
+static void take_counters(struct rollup_batch *b)
+{
+	const struct store_range *answer = &b->counters->range;
+	for (size_t i = 0; i < answer->handle_count; i++) {
+		const struct store_points *points = &answer->points[i];
+		for (size_t p = 0; p < points->count; p++) {
+			size_t window = (size_t)((points->ts_ms[p] - answer->start_ms) /
+						 b->options.grains->list[0].width_ms);
+			struct value value = {points->bits[0][p],
+					      (enum value_type)points->types[0][p]};
+			if (value.type != VALUE_NONE)
+				rollup_growth_sample(&b->growths[i * b->windows + window], value);
+		}
+	}
+}
+
+static void make_counter(struct rollup_batch *b, size_t member, struct rollup_growth *growths)
+{
+	const struct rollup_grains *grains = b->options.grains;
+	size_t row = 0;
+	for (size_t g = 0; g < grains->count; g++) {
+		size_t count = windows_of(grains, g);
+		size_t ratio = (g ? windows_of(grains, g - 1) : count) / count;
+		for (size_t w = 0; w < count; w++) {
+			struct rollup_growth sum = growths[w * ratio];
+			for (size_t i = 1; i < ratio; i++)
+				rollup_growth_add(&sum, &growths[w * ratio + i]);
+			growths[w] = sum;
+			if (sum.count)
+				rollup_counter_row(&sum, row_of(b, row + w, member));
+		}
+		row += count;
+	}
+}
+
+static void make_counters(struct rollup_batch *b)
+{
+	for (size_t i = 0; i < b->place_count[1]; i++)
+		make_counter(b, b->places[1][i], &b->growths[i * b->windows]);
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+#define GAUGE_FIELDS                                                                               \
+	(1u << ROLLUP_MIN | 1u << ROLLUP_MAX | 1u << ROLLUP_SUM | 1u << ROLLUP_COUNT |             \
+	 1u << ROLLUP_FIRST | 1u << ROLLUP_LAST)
+#define COUNTER_FIELDS                                                                             \
+	(1u << ROLLUP_SUM | 1u << ROLLUP_INCREASE | 1u << ROLLUP_FIRST | 1u << ROLLUP_LAST)
+
+/* Adds the `fields` of one row of all members that have the first of them. */
+static int append_row(struct rollup_batch *b, const struct rollup_grain *grain, int64_t ts_ms,
+		      size_t row, bool counter, unsigned fields)
+{
+	uint64_t handles[STORE_GROUP_MAX];
+	struct value values[STORE_GROUP_MAX * ROLLUP_FIELDS];
+	unsigned first = (unsigned)__builtin_ctz(fields);
+	size_t n = 0, at = 0;
+	for (size_t i = 0; i < b->count; i++) {
+		const struct member *m = &b->members[i];
+		const struct value *from = row_of(b, row, i);
+		if (m->counter != counter || from[first].type == VALUE_NONE)
+			continue;
+		handles[n++] = m->handle;
+		for (unsigned f = first; f < ROLLUP_FIELDS; f++) {
+			if (fields >> f & 1)
+				values[at++] = from[f];
+		}
+	}
+	b->result.rows += fields == 1u << ROLLUP_AVG ? 0 : n;
+	return n ? store_append_fields(b->write, TABLE_DATA_DOWNSAMPLED, grain->width_ms,
+				       retention_class_for(grain->retention_ms), ts_ms, fields,
+				       handles, n, values)
+		 : 0;
+}
+
+static int append_rows(struct rollup_batch *b)
+{
+	const struct rollup_grains *grains = b->options.grains;
+	size_t row = 0;
+	for (size_t g = 0; g < grains->count; g++) {
+		const struct rollup_grain *grain = &grains->list[g];
+		for (size_t w = 0; w < windows_of(grains, g); w++, row++) {
+			int64_t ts_ms = b->slot_s * 1000 + (int64_t)w * grain->width_ms;
+			int err = append_row(b, grain, ts_ms, row, false, GAUGE_FIELDS);
+			if (!err)
+				err = append_row(b, grain, ts_ms, row, false, 1u << ROLLUP_AVG);
+			if (!err)
+				err = append_row(b, grain, ts_ms, row, true, COUNTER_FIELDS);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+static struct hash128 name_hash(const struct member *m)
+{
+	struct hash128 tenant = hash128(m->mark->tenant.data, m->mark->tenant.len, m->counter);
+	return hash128(m->metric.data, m->metric.len, tenant.low);
+}
+
+static int add_aggregators(struct rollup_batch *b, const struct member *m)
+{
+	static const char *const of_gauges[] = {"min", "max", "sum", "avg", "count", NULL};
+	static const char *const of_counters[] = {"sum", "increase", NULL};
+	const struct store_parts key = {{m->mark->tenant}}, column = {{m->metric}};
+	for (const char *const *at = m->counter ? of_counters : of_gauges; *at; at++) {
+		int err = store_set_add(b->write, TABLE_METRIC_NAMES, &key, &column, slice_of(*at));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Of metrics that are not known to have them. */
+static int append_names(struct rollup_batch *b)
+{
+	for (size_t i = 0; i < b->count; i++) {
+		const struct member *m = &b->members[i];
+		if (!m->handle || m->damaged)
+			continue;
+		if (hash_set_has(&b->names, name_hash(m)))
+			continue;
+		int err = add_aggregators(b, m);
+		if (err)
+			return err;
+		(void)hash_set_add(&b->names, name_hash(m), NAMES_MAX);
+	}
+	return 0;
+}
+
+static void finish(struct rollup_batch *b)
+{
+	for (size_t i = 0; i < b->count; i++) {
+		if (b->members[i].damaged)
+			b->result.failed++;
+		else
+			b->members[i].mark->finished = true;
+	}
+	b->done(b->owner, 0);
+}
+
+static void write_rows(struct rollup_batch *b)
+{
+	store_write_reset(b->write);
+	int err = append_rows(b);
+	if (!err)
+		err = append_names(b);
+	if (!err && !b->write->samples && !b->write->cells) {
+		finish(b);
+		return;
+	}
+	if (!err)
+		err = store_write_submit(b->write);
+	if (err)
+		b->done(b->owner, err);
+}
+
+/* ERR_LIMIT: a set of aggregators is full; the rows are there all the same. */
+static void on_written(struct store_write *write, int err)
+{
+	struct rollup_batch *b = write->owner;
+	if (err && err != ERR_LIMIT) {
+		hash_set_release(&b->names);
+		b->names = (struct hash_set){0};
+		b->done(b->owner, err);
+		return;
+	}
+	finish(b);
+}
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+static void read_or_write(struct rollup_batch *b)
+{
+	if (b->from < b->count) {
+		b->to = b->one_by_one ? b->from + 1 : b->count;
+		read_data(b);
+	} else {
+		write_rows(b);
+	}
+}
+
+static void give_up_series(struct rollup_batch *b)
+{
+	struct member *m = &b->members[b->from];
+	uint64_t left_out;
+	m->damaged = true;
+	stat_add(STAT_rollup_failed, 1);
+	if (log_rate_take(&b->damaged_lines, clock_mono_ms(b->options.clock), &left_out))
+		log_warn("roll-ups: the raw data of " SHOWN " of tenant " SHOWN
+			 " is damaged: %s (%llu such lines left out)",
+			 SHOWN_OF(m->mark->series_set), SHOWN_OF(m->mark->tenant),
+			 store_read_sentence(b->read, ERR_DAMAGED), (unsigned long long)left_out);
+}
+
+/* One damaged block must not hold up the others. */
+static void on_damaged(struct rollup_batch *b)
+{
+	if (b->to - b->from > 1) {
+		b->one_by_one = true;
+	} else {
+		give_up_series(b);
+		b->from++;
+	}
+	read_or_write(b);
+}
+
+static bool is_unfinished(const struct store_read *read)
+{
+	for (const struct store_request *r = read->requests; r; r = r->next) {
+		if (r->more)
+			return true;
+	}
+	return false;
+}
+
+static void on_data(struct rollup_batch *b)
+{
+	if (b->gauges)
+		take_gauges(b);
+	if (b->counters)
+		take_counters(b);
+	if (is_unfinished(b->read)) {
+		start_read(b);
+		return;
+	}
+	if (b->counters)
+		make_counters(b);
+	b->from = b->to;
+	read_or_write(b);
+}
+
+static void on_read(struct store_read *read, int err)
+{
+	struct rollup_batch *b = read->owner;
+	bool opened = b->to == 0;
+	if (!err)
+		err = fault("rollup_read");
+	if (err == ERR_DAMAGED && !opened) {
+		on_damaged(b);
+	} else if (err) {
+		b->done(b->owner, err);
+	} else if (opened) {
+		take_handles(b);
+		memset(b->values, 0, b->rows * b->count * ROLLUP_FIELDS * sizeof(*b->values));
+		read_or_write(b);
+	} else {
+		on_data(b);
+	}
+}
+
+void rollup_batch_start(struct rollup_batch *b, int64_t slot_s, struct rollup_mark *const *marks,
+			size_t count)
+{
+	ASSERT(count && count <= rollup_batch_max(b->options.grains));
+	b->slot_s = slot_s;
+	b->count = count;
+	b->from = b->to = 0;
+	b->one_by_one = false;
+	b->result = (struct rollup_batch_result){0};
+	for (size_t i = 0; i < count; i++)
+		b->members[i] = (struct member){.mark = marks[i]};
+	open_series(b);
+}

@@ -1,0 +1,34 @@
+/* Private: the roll-ups of some series in one slot, read, computed and written.
+ *
+ *     OPENS ----> READS ----> WRITES ----> done
+ *                 |   ^ damaged: one series at a time
+ *                 +---+
+ *
+ * The thread of the executor. */
+#ifndef ROLLUP_BATCH_H
+#define ROLLUP_BATCH_H
+
+#include "rollup/job.h"
+
+struct rollup_batch;
+/* `err` 0: what could be computed of each series is durable, and its mark says `finished`, or else
+ * its data is damaged. Otherwise the store's error; nothing is finished. */
+typedef void rollup_batch_done(void *owner, int err);
+
+struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options,
+				      rollup_batch_done *done, void *owner);
+/* Not while it runs. */
+void rollup_batch_free(struct rollup_batch *batch);
+
+/* How many series one batch may have. */
+size_t rollup_batch_max(const struct rollup_grains *grains);
+/* The marks are of one slot, stay until `done`, and are at most rollup_batch_max many. */
+void rollup_batch_start(struct rollup_batch *batch, int64_t slot_s,
+			struct rollup_mark *const *marks, size_t count);
+
+struct rollup_batch_result {
+	uint64_t rows, failed;
+};
+struct rollup_batch_result rollup_batch_result(const struct rollup_batch *batch);
+
+#endif

@@ -1,0 +1,249 @@
+#include "rollup/job.h"
+
+#include "base/stats.h"
+#include "rollup/lane.h"
+
+/* Slots that are worked on at once: while one writes, others read. */
+enum { LANES = 3 };
+
+struct rollup_job {
+	struct rollup_job_options options;
+	struct rollup_partitions own;
+	int64_t asof_ms;
+	struct rollup_listing *listing;
+	struct rollup_slot *page; /* those of the page that are to be worked on, by slot */
+	size_t page_count, page_at;
+	bool listing_now, last_page, running, stopping;
+	struct rollup_lane *lanes[LANES];
+	struct rollup_slot at_work[LANES];
+	bool busy[LANES];
+	size_t busy_count;
+	struct task next_step;
+	bool step_posted;
+	struct rollup_pass pass, over;
+};
+
+static void on_listed(void *owner, int err);
+static void on_lane(struct rollup_lane *lane, int err);
+static void run_step(struct task *task);
+
+struct rollup_job *rollup_job_new(const struct rollup_job_options *options)
+{
+	struct rollup_job *job = mem_zalloc(sizeof(*job));
+	job->options = *options;
+	job->next_step.run = run_step;
+	job->over = (struct rollup_pass){.oldest_slot_s = INT64_MAX, .next_ready_ms = INT64_MAX};
+	job->listing = rollup_listing_new(options->store, options->executor, on_listed, job);
+	for (size_t i = 0; i < LANES; i++)
+		job->lanes[i] = rollup_lane_new(options, on_lane, job);
+	return job;
+}
+
+void rollup_job_free(struct rollup_job *job)
+{
+	ASSERT(!job->running);
+	rollup_listing_free(job->listing);
+	for (size_t i = 0; i < LANES; i++)
+		rollup_lane_free(job->lanes[i]);
+	mem_free(job->page);
+	mem_free(job);
+}
+
+bool rollup_job_running(const struct rollup_job *job)
+{
+	return job->running;
+}
+
+void rollup_job_stop(struct rollup_job *job)
+{
+	job->stopping = true;
+}
+
+struct rollup_pass rollup_job_pass(const struct rollup_job *job)
+{
+	return job->over;
+}
+
+/* ---- What a pass has seen -------------------------------------------------------------------- */
+
+static void keep_error(struct rollup_job *job, int err)
+{
+	if (!job->pass.err)
+		job->pass.err = err;
+}
+
+static void keep_oldest(struct rollup_job *job, int64_t slot_s)
+{
+	if (slot_s < job->pass.oldest_slot_s)
+		job->pass.oldest_slot_s = slot_s;
+}
+
+/* What there is behind the page is not known: it may be anything. */
+static void end_listing(struct rollup_job *job, int err)
+{
+	keep_error(job, err);
+	keep_oldest(job, 0);
+	job->last_page = true;
+}
+
+static void keep_next(struct rollup_job *job, int64_t ready_ms)
+{
+	if (ready_ms < job->pass.next_ready_ms)
+		job->pass.next_ready_ms = ready_ms;
+}
+
+static void end_pass(struct rollup_job *job)
+{
+	int64_t now_ms = clock_wall_ms(job->options.clock);
+	int64_t oldest_ms =
+		job->pass.oldest_slot_s == INT64_MAX ? now_ms : job->pass.oldest_slot_s * 1000;
+	job->running = false;
+	job->over = job->pass;
+	stat_add(STAT_rollup_passes, 1);
+	stat_set(STAT_rollup_waiting, (int64_t)job->over.waiting);
+	stat_set(STAT_rollup_behind_seconds, now_ms > oldest_ms ? (now_ms - oldest_ms) / 1000 : 0);
+	job->options.done(job->options.owner);
+}
+
+/* ---- Slots ----------------------------------------------------------------------------------- */
+
+static int by_slot(const void *a, const void *b)
+{
+	const struct rollup_slot *x = a, *y = b;
+	if (x->slot_s != y->slot_s)
+		return x->slot_s < y->slot_s ? -1 : 1;
+	return (x->partition > y->partition) - (x->partition < y->partition);
+}
+
+/* What is not over yet need not be read. */
+static bool has_ended(struct rollup_job *job, const struct rollup_slot *slot)
+{
+	int64_t ready_ms =
+		slot->slot_s * 1000 + job->options.grains->slot_ms + job->options.quiet_ms;
+	if (ready_ms <= job->asof_ms)
+		return true;
+	keep_oldest(job, slot->slot_s);
+	keep_next(job, ready_ms);
+	return false;
+}
+
+static void take_page(struct rollup_job *job)
+{
+	size_t count;
+	bool more;
+	const struct rollup_slot *slots = rollup_listing_page(job->listing, &count, &more);
+	job->page = mem_resize_array(job->page, count + 1, sizeof(*job->page));
+	job->page_count = job->page_at = 0;
+	job->last_page = !more;
+	for (size_t i = 0; i < count; i++) {
+		if (slots[i].partition >= ROLLUP_PARTITIONS_MAX ||
+		    !rollup_partitions_has(&job->own, slots[i].partition))
+			continue;
+		job->pass.slots++;
+		if (has_ended(job, &slots[i]))
+			job->page[job->page_count++] = slots[i];
+	}
+	qsort(job->page, job->page_count, sizeof(*job->page), by_slot);
+}
+
+static void start_lanes(struct rollup_job *job)
+{
+	for (size_t i = 0; i < LANES && job->page_at < job->page_count; i++) {
+		if (job->busy[i])
+			continue;
+		job->busy[i] = true;
+		job->busy_count++;
+		job->at_work[i] = job->page[job->page_at++];
+		rollup_lane_start(job->lanes[i], job->at_work[i], job->asof_ms);
+	}
+}
+
+static void post_step(struct rollup_job *job)
+{
+	if (!job->step_posted)
+		job->options.executor->post(job->options.executor, &job->next_step);
+	job->step_posted = true;
+}
+
+static void on_lane(struct rollup_lane *lane, int err)
+{
+	struct rollup_job *job = rollup_lane_owner(lane);
+	struct rollup_lane_result result = rollup_lane_result(lane);
+	size_t i = 0;
+	while (job->lanes[i] != lane)
+		i++;
+	job->busy[i] = false;
+	job->busy_count--;
+	job->pass.series += result.series;
+	job->pass.waiting += result.waiting;
+	job->pass.rolled_up += result.rolled_up;
+	job->pass.failed += result.failed;
+	job->pass.rows += result.rows;
+	keep_next(job, result.next_ready_ms);
+	if (err)
+		keep_error(job, err);
+	if (err || result.waiting || result.failed)
+		keep_oldest(job, job->at_work[i].slot_s);
+	post_step(job);
+}
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+static void list_next(struct rollup_job *job, bool first)
+{
+	int64_t now_ms = clock_wall_ms(job->options.clock);
+	int err = first ? rollup_listing_begin(job->listing, now_ms)
+			: rollup_listing_next(job->listing, now_ms);
+	job->listing_now = !err;
+	if (err)
+		end_listing(job, err);
+}
+
+static void step(struct rollup_job *job)
+{
+	if (!job->running || job->listing_now)
+		return;
+	if (job->stopping) {
+		job->page_at = job->page_count;
+		job->last_page = true;
+	}
+	start_lanes(job);
+	if (job->busy_count || job->page_at < job->page_count)
+		return;
+	if (!job->last_page)
+		list_next(job, false);
+	if (!job->listing_now && job->last_page)
+		end_pass(job);
+}
+
+static void run_step(struct task *task)
+{
+	struct rollup_job *job = CONTAINER_OF(task, struct rollup_job, next_step);
+	job->step_posted = false;
+	step(job);
+}
+
+static void on_listed(void *owner, int err)
+{
+	struct rollup_job *job = owner;
+	job->listing_now = false;
+	if (err)
+		end_listing(job, err);
+	else
+		take_page(job);
+	step(job);
+}
+
+void rollup_job_start(struct rollup_job *job, const struct rollup_partitions *own, int64_t asof_ms)
+{
+	ASSERT(!job->running);
+	job->own = *own;
+	job->asof_ms = asof_ms;
+	job->running = true;
+	job->stopping = false;
+	job->page_count = job->page_at = 0;
+	job->pass = (struct rollup_pass){.oldest_slot_s = INT64_MAX, .next_ready_ms = INT64_MAX};
+	list_next(job, true);
+	if (!job->listing_now)
+		post_step(job);
+}

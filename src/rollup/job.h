@@ -1,0 +1,68 @@
+/* The job: what is marked and quiet becomes roll-ups.
+ *
+ * One pass looks at every slot that has marks, oldest first within a page, and works on those of
+ * the partitions it is given. A mark is ready when nothing has touched its series in that slot for
+ * the quiet time and, of a slot that overlaps now, when the slot has ended for as long. One that is
+ * not ready holds up nobody else: what is ready beside it in its row, even in its cell, is done.
+ *
+ * Per batch of series of one slot: their handles, one read of their raw data, the rows of all
+ * granularities, each from the finer one, then one write of the rows, of the aggregators that the
+ * metrics have gained, and of the marks as finished. Rows are put, so doing something twice changes
+ * nothing; whatever breaks off in between is marked still and done again. A sample that comes
+ * between the read and the write has made a mark of its own, which stays.
+ *
+ * What cannot be read (a damaged block) is tried series by series, counted, logged, and left
+ * marked; the rest goes on.
+ *
+ * Everything belongs to the thread of the executor. */
+#ifndef ROLLUP_JOB_H
+#define ROLLUP_JOB_H
+
+#include "base/clock.h"
+#include "rollup/grain.h"
+#include "rollup/partition.h"
+#include "rollup/track.h"
+
+struct rollup_job;
+
+struct rollup_job_options {
+	struct store *store;
+	struct clock *clock;
+	struct executor *executor;
+	const struct rollup_grains *grains; /* the caller's; one at least */
+	int64_t quiet_ms;
+	/* Ends of names of metrics that are counters. */
+	const char *const *counter_suffixes;
+	size_t counter_suffix_count;
+	void (*done)(void *owner); /* a pass is over */
+	void *owner;
+};
+
+struct rollup_job *rollup_job_new(const struct rollup_job_options *options);
+/* Not while a pass runs. */
+void rollup_job_free(struct rollup_job *job);
+
+/* Begins a pass over the partitions in *own, a copy of which is kept. Not while one runs.
+ * Everything that was handed to the store before asof_ms is durable: a mark is ready by the time
+ * that it was then. */
+void rollup_job_start(struct rollup_job *job, const struct rollup_partitions *own, int64_t asof_ms);
+bool rollup_job_running(const struct rollup_job *job);
+/* Ends the pass after what is at hand; `done` comes. */
+void rollup_job_stop(struct rollup_job *job);
+
+/* Of the last pass that is over. */
+struct rollup_pass {
+	uint64_t slots, series; /* that were found marked; a series once per slot */
+	uint64_t waiting;       /* of these series, not ready yet */
+	uint64_t rolled_up;     /* of these series */
+	uint64_t failed;        /* of these series: tried again by the next pass */
+	uint64_t rows;          /* written, all granularities */
+	/* The oldest slot that had marks when the pass was over, INT64_MAX: none. Only of all
+	 * partitions if all are owned. */
+	int64_t oldest_slot_s;
+	int64_t next_ready_ms; /* when the first of what waits will be, INT64_MAX: nothing does */
+	int err;               /* the first error of the store, 0 none */
+};
+struct rollup_pass rollup_job_pass(const struct rollup_job *job);
+
+#endif

@@ -1,0 +1,197 @@
+#include "rollup/lane.h"
+
+#include "base/fault.h"
+#include "base/stats.h"
+#include "rollup/batch.h"
+
+enum { WRITE_MAX_BYTES = 48 << 20 };
+
+struct rollup_lane {
+	struct rollup_job_options options;
+	rollup_lane_done *done;
+	void *owner;
+	struct task failed; /* a start that could not even begin */
+	int err;
+	struct rollup_slot slot;
+	int64_t asof_ms;
+	struct rollup_reading *reading;
+	struct rollup_batch *batch;
+	struct store_write *write;
+	struct rollup_mark **ready; /* of the part */
+	size_t ready_count, at;     /* at: of those, up to where batches have gone */
+	size_t batch_count;         /* of the batch at hand */
+	size_t finished_cells;
+	struct rollup_lane_result result;
+};
+
+static void on_marks(void *owner, int err);
+static void on_batch(void *owner, int err);
+static void on_finished(struct store_write *write, int err);
+static void run_failed(struct task *task);
+
+struct rollup_lane *rollup_lane_new(const struct rollup_job_options *options,
+				    rollup_lane_done *done, void *owner)
+{
+	struct rollup_lane *lane = mem_zalloc(sizeof(*lane));
+	lane->options = *options;
+	lane->done = done;
+	lane->owner = owner;
+	lane->failed.run = run_failed;
+	lane->reading = rollup_reading_new(options->store, options->executor, on_marks, lane);
+	lane->batch = rollup_batch_new(options, on_batch, lane);
+	lane->write = store_write_new(options->store, WRITE_MAX_BYTES);
+	lane->write->executor = options->executor;
+	lane->write->done = on_finished;
+	lane->write->owner = lane;
+	return lane;
+}
+
+void rollup_lane_free(struct rollup_lane *lane)
+{
+	rollup_reading_free(lane->reading);
+	rollup_batch_free(lane->batch);
+	store_write_free(lane->write);
+	mem_free(lane->ready);
+	mem_free(lane);
+}
+
+void *rollup_lane_owner(const struct rollup_lane *lane)
+{
+	return lane->owner;
+}
+
+struct rollup_lane_result rollup_lane_result(const struct rollup_lane *lane)
+{
+	return lane->result;
+}
+
+/* ---- Which are ready ------------------------------------------------------------------------- */
+
+/* When nothing more is expected of a series that was touched then. A touch in the future is one
+ * from before the clock was set back: it says nothing. */
+static int64_t ready_ms(const struct rollup_lane *lane, const struct rollup_mark *mark)
+{
+	int64_t now_ms = clock_wall_ms(lane->options.clock);
+	int64_t end_ms = lane->slot.slot_s * 1000 + lane->options.grains->slot_ms;
+	int64_t since_ms = end_ms;
+	if (mark->touched_ms > since_ms && mark->touched_ms <= now_ms)
+		since_ms = mark->touched_ms;
+	return since_ms + lane->options.quiet_ms;
+}
+
+static void choose_ready(struct rollup_lane *lane)
+{
+	size_t count;
+	bool more;
+	struct rollup_mark *marks = rollup_reading_marks(lane->reading, &count, &more);
+	lane->ready = mem_resize_array(lane->ready, count + 1, sizeof(*lane->ready));
+	lane->ready_count = lane->at = 0;
+	lane->result.series += count;
+	for (size_t i = 0; i < count; i++) {
+		int64_t at_ms = ready_ms(lane, &marks[i]);
+		if (at_ms <= lane->asof_ms) {
+			lane->ready[lane->ready_count++] = &marks[i];
+			continue;
+		}
+		lane->result.waiting++;
+		if (at_ms < lane->result.next_ready_ms)
+			lane->result.next_ready_ms = at_ms;
+	}
+}
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+static void read_next(struct rollup_lane *lane)
+{
+	size_t count;
+	bool more;
+	(void)rollup_reading_marks(lane->reading, &count, &more);
+	int err = more ? rollup_reading_next(lane->reading, clock_wall_ms(lane->options.clock)) : 0;
+	if (err || !more)
+		lane->done(lane, err);
+}
+
+/* Takes away the part's marks, as many as one write has room for. */
+static void finish_part(struct rollup_lane *lane)
+{
+	store_write_reset(lane->write);
+	int err = rollup_reading_finish(lane->reading, lane->write, &lane->finished_cells);
+	if (err == ERR_LIMIT && lane->write->cells)
+		err = 0;
+	if (!err && !lane->write->cells) {
+		read_next(lane);
+		return;
+	}
+	if (!err)
+		err = store_write_submit(lane->write);
+	if (err)
+		lane->done(lane, err);
+}
+
+static void on_finished(struct store_write *write, int err)
+{
+	struct rollup_lane *lane = write->owner;
+	if (err)
+		lane->done(lane, err);
+	else
+		finish_part(lane);
+}
+
+static void next_batch(struct rollup_lane *lane)
+{
+	size_t left = lane->ready_count - lane->at, max = rollup_batch_max(lane->options.grains);
+	if (!left) {
+		finish_part(lane);
+		return;
+	}
+	struct rollup_mark *const *marks = &lane->ready[lane->at];
+	lane->batch_count = left < max ? left : max;
+	lane->at += lane->batch_count;
+	rollup_batch_start(lane->batch, lane->slot.slot_s, marks, lane->batch_count);
+}
+
+static void on_batch(void *owner, int err)
+{
+	struct rollup_lane *lane = owner;
+	struct rollup_batch_result result = rollup_batch_result(lane->batch);
+	if (!err)
+		err = fault("rollup_finish");
+	if (err) {
+		lane->done(lane, err);
+		return;
+	}
+	lane->result.failed += result.failed;
+	lane->result.rolled_up += lane->batch_count - result.failed;
+	lane->result.rows += result.rows;
+	stat_add(STAT_rollup_series, (int64_t)(lane->batch_count - result.failed));
+	stat_add(STAT_rollup_rows, (int64_t)result.rows);
+	next_batch(lane);
+}
+
+static void on_marks(void *owner, int err)
+{
+	struct rollup_lane *lane = owner;
+	if (err) {
+		lane->done(lane, err);
+		return;
+	}
+	lane->finished_cells = 0;
+	choose_ready(lane);
+	next_batch(lane);
+}
+
+static void run_failed(struct task *task)
+{
+	struct rollup_lane *lane = CONTAINER_OF(task, struct rollup_lane, failed);
+	lane->done(lane, lane->err);
+}
+
+void rollup_lane_start(struct rollup_lane *lane, struct rollup_slot slot, int64_t asof_ms)
+{
+	lane->asof_ms = asof_ms;
+	lane->slot = slot;
+	lane->result = (struct rollup_lane_result){.next_ready_ms = INT64_MAX};
+	lane->err = rollup_reading_begin(lane->reading, slot, clock_wall_ms(lane->options.clock));
+	if (lane->err)
+		lane->options.executor->post(lane->options.executor, &lane->failed);
+}

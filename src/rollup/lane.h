@@ -1,0 +1,32 @@
+/* Private: works through the marks of one slot of a partition, part by part and batch by batch.
+ *
+ *     begin: READS ----> ROLLS (a batch after the other) ----> FINISHES ----> READS the next part
+ *                                                                            or done
+ *
+ * A part's marks are finished together when the rows of all its batches are durable. The thread of
+ * the executor. */
+#ifndef ROLLUP_LANE_H
+#define ROLLUP_LANE_H
+
+#include "rollup/job.h"
+
+struct rollup_lane;
+typedef void rollup_lane_done(struct rollup_lane *lane, int err);
+
+struct rollup_lane *rollup_lane_new(const struct rollup_job_options *options,
+				    rollup_lane_done *done, void *owner);
+/* Not while it works. */
+void rollup_lane_free(struct rollup_lane *lane);
+void *rollup_lane_owner(const struct rollup_lane *lane);
+
+/* `done` comes, never from within. asof_ms: see rollup_job_start. */
+void rollup_lane_start(struct rollup_lane *lane, struct rollup_slot slot, int64_t asof_ms);
+
+/* Of the last slot. */
+struct rollup_lane_result {
+	uint64_t series, waiting, rolled_up, failed, rows;
+	int64_t next_ready_ms; /* INT64_MAX: nothing waits */
+};
+struct rollup_lane_result rollup_lane_result(const struct rollup_lane *lane);
+
+#endif

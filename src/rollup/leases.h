@@ -1,0 +1,40 @@
+/* Private: who rolls up which partitions. A lease is a conditional cell (`leases`, kind "rollup",
+ * name the partition's number) whose value is its holder's name, for a while.
+ *
+ * Those that are wanted are taken and renewed together, in one write: so once it is done, whatever
+ * was handed to the store before it is durable, which the job relies on. The thread of the
+ * executor. */
+#ifndef ROLLUP_LEASES_H
+#define ROLLUP_LEASES_H
+
+#include "base/clock.h"
+#include "rollup/partition.h"
+#include "store/store.h"
+
+struct rollup_leases;
+/* `err` 0: *held says which of those that were wanted are held until at least until_ms, by the
+ * wall clock. */
+typedef void rollup_leases_done(void *owner, int err, const struct rollup_partitions *held,
+				int64_t until_ms);
+
+struct rollup_leases_options {
+	struct store *store;
+	struct clock *clock;
+	struct executor *executor;
+	struct slice holder; /* the caller's */
+	int64_t lease_ms;
+	rollup_leases_done *done;
+	void *owner;
+};
+
+struct rollup_leases *rollup_leases_new(const struct rollup_leases_options *options);
+/* Not while it is asked. */
+void rollup_leases_free(struct rollup_leases *leases);
+
+/* Takes and renews. ERR_BUSY as of the store; then `done` is not called. */
+int rollup_leases_take(struct rollup_leases *leases,
+		       const struct rollup_partitions *wanted) MUST_CHECK;
+/* Gives back all that are held, so that others need not wait. */
+int rollup_leases_give(struct rollup_leases *leases) MUST_CHECK;
+
+#endif

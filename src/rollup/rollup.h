@@ -1,0 +1,58 @@
+/* Roll-ups: coarse rows of tagged metrics, made when a slot of time is quiet and kept for years.
+ *
+ *     ingest  --marks, then data-->  store  <--marks, data--  a thread here  --rows-->  store
+ *
+ * What is written is marked by slot and series (track.h, touches.h). A thread of its own looks
+ * every while, and when something becomes ready, takes the leases of its partitions, and does a
+ * pass of the job: slots that are quiet are read, computed and written (job.h, row.h). A query asks
+ * up to which time all is rolled up (rollup_before_ms) and which granularities there are (grain.h).
+ *
+ * Failure modes. A crash at any point leaves marks, which are worked on again; rows are put, so
+ * twice is once. A lease that ends during a pass ends the pass. A store that refuses is asked again
+ * at the next look.
+ *
+ * Threads: rollup_new, rollup_stop and rollup_free belong to the caller's; rollup_before_ms and
+ * rollup_state may be called on any. */
+#ifndef ROLLUP_ROLLUP_H
+#define ROLLUP_ROLLUP_H
+
+#include "base/clock.h"
+#include "base/exec.h"
+#include "rollup/grain.h"
+#include "rollup/job.h"
+#include "rollup/partition.h"
+
+struct rollup;
+
+struct rollup_options {
+	struct store *store;
+	struct clock *clock;
+	struct rollup_grains grains; /* one at least */
+	uint32_t partitions;
+	struct rollup_partitions own; /* one at least */
+	int64_t quiet_ms, every_ms, lease_ms;
+	const char *const *counter_suffixes; /* the caller's */
+	size_t counter_suffix_count;
+	struct slice name; /* of this process among those that roll up; the caller's */
+};
+
+struct rollup *rollup_new(const struct rollup_options *options);
+/* Ends a pass after what is at hand, gives the leases back; then posts `stopped`. */
+void rollup_stop(struct rollup *rollup, struct executor *executor, struct task *stopped);
+/* Once it has stopped. */
+void rollup_free(struct rollup *rollup);
+
+/* Everything of an earlier time is rolled up in all granularities, as the last pass saw it; 0
+ * before the first, and where other processes have partitions, too, of which nothing is known. */
+int64_t rollup_before_ms(void *rollup);
+
+struct rollup_state {
+	struct rollup_pass pass; /* the last */
+	int64_t pass_ms;         /* wall clock, when it was over; 0: none was */
+	size_t held;             /* partitions */
+	bool running;
+	int err; /* of taking the leases: 0 none */
+};
+struct rollup_state rollup_state(struct rollup *rollup);
+
+#endif

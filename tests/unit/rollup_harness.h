@@ -1,0 +1,159 @@
+/* Roll-ups' surroundings for tests: the doors of ingest_harness.h with marks, one job or several on
+ * the same store, a virtual clock; and what is rolled up, as text. */
+#ifndef TESTS_UNIT_ROLLUP_HARNESS_H
+#define TESTS_UNIT_ROLLUP_HARNESS_H
+
+#include "ingest_harness.h"
+
+#include "ingest/line_feed.h"
+#include "rollup/job.h"
+#include "rollup/row.h"
+
+#define MINUTE_MS INT64_C(60000)
+#define HOUR_MS   (60 * MINUTE_MS)
+
+struct rolled {
+	struct harness h;
+	struct rollup_grains grains;
+	int64_t quiet_ms;
+	struct rollup_partitions own;
+	struct rollup_job *job;
+	bool passed;
+};
+
+static inline void rolled_passed(void *owner)
+{
+	((struct rolled *)owner)->passed = true;
+}
+
+static inline struct rollup_job *rolled_job(struct rolled *r)
+{
+	static const char *const counters[] = {"_total"};
+	return rollup_job_new(&(struct rollup_job_options){.store = r->h.store,
+							   .clock = &r->h.clock.clock,
+							   .executor = &r->h.queue.executor,
+							   .grains = &r->grains,
+							   .quiet_ms = r->quiet_ms,
+							   .counter_suffixes = counters,
+							   .counter_suffix_count = 1,
+							   .done = rolled_passed,
+							   .owner = r});
+}
+
+/* Granularities such as {"15m", "1h"}, slots of an hour, a quiet time of five minutes. */
+static inline void rolled_open(struct rolled *r, const char *const *grains, size_t count)
+{
+	struct errbuf e = {""};
+	*r = (struct rolled){.quiet_ms = 5 * MINUTE_MS};
+	assert_int_equal(rollup_grains_parse(grains, count, HOUR_MS, &r->grains, &e), 0);
+	assert_int_equal(rollup_partitions_parse(SLICE("0-7"), 8, &r->own, &e), 0);
+	harness_open(&r->h, &(struct ingest_options){.rollup_partitions = 8,
+						     .rollup_slot_ms = HOUR_MS,
+						     .rollup_quiet_ms = r->quiet_ms,
+						     .rollup_writer = SLICE("test")});
+	r->job = rolled_job(r);
+}
+
+static inline void rolled_close(struct rolled *r)
+{
+	rollup_job_free(r->job);
+	harness_close(&r->h);
+}
+
+static inline int64_t rolled_now_ms(struct rolled *r)
+{
+	return clock_wall_ms(&r->h.clock.clock);
+}
+
+static inline void rolled_set_ms(struct rolled *r, int64_t wall_ms)
+{
+	clock_virtual_advance(&r->h.clock, (wall_ms - rolled_now_ms(r)) * 1000);
+}
+
+/* Lines with times in ms. */
+static inline void rolled_write(struct rolled *r, const char *lines)
+{
+	struct ingest_request *request = harness_request(&r->h);
+	struct line_feed feed;
+	line_feed_init(&feed, request, (struct slice){NULL, 0}, LINE_MS);
+	line_feed_piece(&feed, slice_of(lines));
+	line_feed_end(&feed);
+	line_feed_release(&feed);
+	harness_finish(&r->h, request);
+	assert_int_equal(ingest_status(request), 204);
+	ingest_request_free(request);
+}
+
+static inline struct rollup_pass rolled_pass_of(struct rolled *r, struct rollup_job *job)
+{
+	r->passed = false;
+	rollup_job_start(job, &r->own, rolled_now_ms(r));
+	harness_pump(&r->h);
+	assert_true(r->passed);
+	return rollup_job_pass(job);
+}
+
+static inline struct rollup_pass rolled_pass(struct rolled *r)
+{
+	return rolled_pass_of(r, r->job);
+}
+
+static inline uint64_t rolled_handle(struct rolled *r, const char *series_set)
+{
+	struct store_read *read = store_read_new(r->h.store, 1 << 20);
+	struct store_request *request = store_read_add(read, STORE_SERIES_OPEN);
+	struct slice metric;
+	struct tags tags;
+	assert_int_equal(series_set_decode(slice_of(series_set), &read->arena, &metric, &tags), 0);
+	request->series_open = (struct store_series_open){.tenant = SLICE("default"),
+							  .tags = tags,
+							  .metrics = &metric,
+							  .count = 1,
+							  .find_only = true};
+	harness_read(&r->h, read);
+	uint64_t handle = request->series_open.handles[0];
+	store_read_free(read);
+	return handle;
+}
+
+/* `minute:field=value,...` of each row of one granularity, the minute since `since_ms`. */
+static inline void rolled_expect(struct rolled *r, const char *series_set, int64_t width_ms,
+				 int64_t since_ms, const char *want)
+{
+	static const char *const names[ROLLUP_FIELDS] = {"min", "max",      "sum",   "count",
+							 "avg", "increase", "first", "last"};
+	struct store_read *read = store_read_new(r->h.store, 16 << 20);
+	struct store_request *request = store_read_add(read, STORE_RANGE);
+	struct buf out;
+	uint64_t handle = rolled_handle(r, series_set);
+	request->range = (struct store_range){.table = TABLE_DATA_DOWNSAMPLED,
+					      .period_ms = width_ms,
+					      .handles = &handle,
+					      .handle_count = 1,
+					      .start_ms = STORE_TS_MIN,
+					      .end_ms = STORE_TS_MAX};
+	buf_init(&out, 1 << 20);
+	harness_read(&r->h, read);
+	const struct store_points *points = &request->range.points[0];
+	for (size_t i = 0; i < points->count; i++) {
+		char separator = ':';
+		buf_printf(&out, "%s%lld", i ? " " : "",
+			   (long long)(points->ts_ms[i] - since_ms) / MINUTE_MS);
+		for (size_t f = 0; f < ROLLUP_FIELDS; f++) {
+			char text[NUMBER_PRINT_MAX_BYTES + 1];
+			struct value value = {points->bits[f][i],
+					      (enum value_type)points->types[f][i]};
+			if (value.type == VALUE_NONE)
+				continue;
+			text[number_print(text, value)] = 0;
+			buf_printf(&out, "%c%s=%s", separator, names[f], text);
+			separator = ',';
+		}
+	}
+	buf_append_char(&out, 0);
+	assert_string_equal(out.data, want);
+	buf_release(&out);
+	store_read_free(read);
+}
+
+#endif
