@@ -150,6 +150,7 @@ void store_write_reset(struct store_write *write)
 		.executor = write->executor,
 		.done = write->done,
 		.owner = write->owner,
+		.in_runs = write->in_runs,
 		.arena = write->arena,
 	};
 }

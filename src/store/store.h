@@ -87,6 +87,10 @@ struct store_write {
 	struct arena arena;
 	size_t stages_kept;
 	size_t samples, cells; /* how many values other than NONE, and cell writes, were added */
+	/* A hint, which reset keeps: what is appended are many rows of each series, one behind the
+	 * other, and more of them do not follow soon. An engine may put such rows at once where
+	 * they are to stay, rather than gather them with what comes next. */
+	bool in_runs;
 	struct errbuf error;   /* why an adder refused, or what `done` has to say */
 	size_t stage_requests; /* how much the present stage holds; store.c's */
 	size_t stage_count;    /* stages that hold something; store.c's */

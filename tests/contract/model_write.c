@@ -319,6 +319,7 @@ static void build(struct model *model, struct side *side, struct batch *batch)
 	batch->write = store_write_new(side->store, 32 << 20);
 	batch->write->executor = &side->queue.executor;
 	batch->write->done = write_done;
+	batch->write->in_runs = chance(model, 40);
 	for (size_t n = 1 + pick(model, 5); n; n--) {
 		int err = add_request(model, side, batch);
 		if (err)

@@ -369,6 +369,43 @@ static void handles_of_different_registrations_mix(struct rig *rig)
 	}
 }
 
+/* Ten of a second each, those before `from` left out, as they are said to come in runs. */
+static void put_run(struct rig *rig, uint64_t handle, int64_t from, int64_t times)
+{
+	struct store_write *write = rig_write_new(rig);
+	write->in_runs = true;
+	for (int64_t t = from; t < 10; t++) {
+		struct value value = I(times * t);
+		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
+					      T0 + 1000 * t, &handle, 1, &value),
+				 0);
+	}
+	rig_commit(rig, write);
+}
+
+/* Before, between and after rows that are not, of the same times: the later write wins. */
+static void rows_in_runs_are_rows_like_any(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "m", "host=a");
+	struct point expected[10];
+	for (int64_t t = 0; t < 10; t++)
+		expected[t] = (struct point){T0 + 1000 * t, {I(t < 4 ? t : 7 * t)}};
+	rig_put(rig, RAW, h, T0 + 5000, I(77));
+	put_run(rig, h, 0, 1);
+	put_run(rig, h, 4, 7);
+	rig_put(rig, RAW, h, T0 + 2000, I(99));
+	expected[2].values[0] = I(99);
+	for (int pass = 0; pass < 2; pass++) {
+		expect_all(rig, RAW, h, (struct points){expected, 10});
+		rig_reopen(rig);
+		h = rig_series(rig, "m", "host=a");
+		expect_all(rig, RAW, h, (struct points){expected, 10});
+		rig_settle(rig);
+	}
+	rig_delete(rig, RAW, h, T0 + 1000, T0 + 10000);
+	expect_all(rig, RAW, h, POINTS({T0, {I(0)}}));
+}
+
 /* What a range of several series gives, whatever it is cut into, is what each alone gives. */
 static void expect_together(struct rig *rig, struct place place, const uint64_t *handles, size_t n,
 			    int64_t start_ms, int64_t end_ms, const struct points *expected)
@@ -542,6 +579,7 @@ const struct contract_case cases_values[] = {
 	CASE(unasked_fields_have_no_column),
 	CASE(one_append_many_handles_with_holes),
 	CASE(handles_of_different_registrations_mix),
+	CASE(rows_in_runs_are_rows_like_any),
 	CASE(neighbours_in_one_range_have_each_their_own),
 	CASE(newest_and_late_rows_are_found_behind_old_ones),
 	CASE(group_written_in_parts_and_out_of_step),

@@ -326,6 +326,7 @@ void direct_write_step(struct world *world)
 	w->write->executor = &world->executor;
 	w->write->done = on_written;
 	w->write->owner = w;
+	w->write->in_runs = chance(world, 40);
 	world->writes[slot] = w;
 	for (size_t n = 1 + pick(world, 4); n; n--)
 		add_request(world, w);

@@ -103,6 +103,17 @@ PLANTS = {
     "epoch_delete": ("readers are not told that a deletion was applied to the heads", [
         (LMDB + "heads.c", "{\n\theads->epoch++;\n",
          "{\n\theads->epoch += !PLANTED(epoch_delete);\n")]),
+    "runs_ahead": ("rows that go straight to extents claim the next record's sequence", [
+        (LMDB + "writer.c", "runs_put(cycle->engine, cycle->txn, s, cycle->sequence - 1);",
+         "runs_put(cycle->engine, cycle->txn, s,\n"
+         "\t\t\t\t       cycle->sequence - !PLANTED(runs_ahead));")]),
+    "runs_alone": ("rows go straight to extents without what their heads hold", [
+        (LMDB + "runs.c", "\tseal_collect(engine, &runs->id, true, &sealing);\n",
+         "\tseal_collect(engine, &runs->id, true, &sealing);\n"
+         "\tif (PLANTED(runs_alone))\n\t\tsealing.count = 0;\n")]),
+    "runs_after": ("rows go straight to extents past rows that the same commit journals", [
+        (LMDB + "runs.c", "UINT32_C(1) << t & ~journaled;",
+         "UINT32_C(1) << t & ~(PLANTED(runs_after) ? 0 : journaled);")]),
     "stamp_order": ("of two cells the one that comes later wins, whatever its stamp", [
         (LMDB + "cells.c", "\tif (write->stamp_us != stored->stamp_us)\n\t\treturn 0;",
          "\t*wins = *wins || PLANTED(stamp_order);\n"

@@ -129,10 +129,11 @@ static void wait_until_held(struct rig *rig, struct held wanted)
 /* ---- Samples --------------------------------------------------------------------------------- */
 
 /* Sample i of a second each is i, from .. to. */
-static void put(struct rig *rig, uint64_t handle, enum retention_class retention, int64_t start_ms,
-		int from, int to)
+static void put_as(struct rig *rig, bool in_runs, uint64_t handle, enum retention_class retention,
+		   int64_t start_ms, int from, int to)
 {
 	struct store_write *write = rig_write_new(rig);
+	write->in_runs = in_runs;
 	for (int i = from; i < to; i++) {
 		struct value value = value_f64(i);
 		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, retention,
@@ -140,6 +141,12 @@ static void put(struct rig *rig, uint64_t handle, enum retention_class retention
 				 0);
 	}
 	rig_commit(rig, write);
+}
+
+static void put(struct rig *rig, uint64_t handle, enum retention_class retention, int64_t start_ms,
+		int from, int to)
+{
+	put_as(rig, false, handle, retention, start_ms, from, to);
 }
 
 static void expect(struct rig *rig, uint64_t handle, int64_t start_ms, int count)
@@ -359,6 +366,55 @@ static void a_journal_of_many_series_of_one_sample(void **state)
 	mem_free(handles);
 }
 
+/* With what the head of their group held; and nothing of it comes again. */
+static void rows_in_runs_are_sealed_at_once(void **state)
+{
+	struct rig *rig = *state;
+	rig_open(rig, &engine);
+	uint64_t h = rig_series(rig, "m", "host=a"), other = rig_series(rig, "m", "host=b");
+	put_as(rig, true, h, RETENTION_EVER, T0, 0, 10);
+	assert_true(is_held(rig, (struct held){0, 10, 1}));
+	put(rig, h, RETENTION_EVER, T0, 10, 12);
+	put(rig, other, RETENTION_EVER, T0, 0, 3);
+	assert_true(is_held(rig, (struct held){5, 10, 1}));
+	put_as(rig, true, h, RETENTION_EVER, T0, 12, 16);
+	assert_true(is_held(rig, (struct held){0, 19, 2}));
+	/* Too few to be runs. */
+	put_as(rig, true, h, RETENTION_EVER, T0, 16, 19);
+	assert_true(is_held(rig, (struct held){3, 19, 2}));
+	for (int pass = 0; pass < 2; pass++) {
+		expect(rig, h, T0, 19);
+		expect(rig, other, T0, 3);
+		rig_reopen(rig);
+		assert_true(is_held(rig, (struct held){3, 19, 2}));
+	}
+}
+
+/* A commit that fails leaves the head where it was. */
+static void a_run_whose_commit_failed_is_not_there(void **state)
+{
+	struct rig *rig = *state;
+	rig_open(rig, &engine);
+	uint64_t h = rig_series(rig, "m", "host=a");
+	put(rig, h, RETENTION_EVER, T0, 0, 2);
+	struct store_write *write = rig_write_new(rig);
+	write->in_runs = true;
+	for (int i = 2; i < 8; i++) {
+		struct value value = value_f64(i);
+		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
+					      T0 + 1000 * i, &h, 1, &value),
+				 0);
+	}
+	fault_arm("store.commit", FAULT_ERROR, 1, 1);
+	assert_int_equal(rig_write(rig, write), ERR_FAULT);
+	expect(rig, h, T0, 2);
+	assert_int_equal(rig_write(rig, write), 0);
+	store_write_free(write);
+	expect(rig, h, T0, 8);
+	rig_reopen(rig);
+	expect(rig, h, T0, 8);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -372,6 +428,8 @@ int main(void)
 		CASE(the_walk_comes_to_every_group),
 		CASE(a_seal_whose_commit_failed_is_done_again),
 		CASE(a_seal_that_failed_itself_is_done_again),
+		CASE(rows_in_runs_are_sealed_at_once),
+		CASE(a_run_whose_commit_failed_is_not_there),
 		CASE(a_journal_of_many_series_of_one_sample),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

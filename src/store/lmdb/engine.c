@@ -269,6 +269,7 @@ static void free_engine(struct engine *engine)
 	mem_free(engine->seals.list);
 	mem_free(engine->sealed);
 	strips_release(&engine->strips);
+	mem_free(engine->runs.list);
 	mem_free(engine->settled_groups);
 	mem_free((void *)(uintptr_t)engine->options.path);
 	mem_free(engine);

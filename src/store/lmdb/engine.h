@@ -31,7 +31,15 @@ struct store_stage {
 	struct cell_node *first_cell, *last_cell;
 	struct forget_node *forgets;
 	bool grows; /* holds something other than deletions */
+	/* Bit by table: its rows go to extents at once, not to journal and heads (runs.c). Set when
+	 * the stage is put into a transaction. */
+	uint32_t straight;
 };
+
+static inline bool goes_straight(const struct store_stage *stage, enum table table)
+{
+	return stage->straight >> table & 1;
+}
 
 /* Whether a row is one of a registered shape. */
 static inline bool record_fits(struct registry *registry, const struct record *row)
@@ -56,6 +64,21 @@ struct seal_request {
 struct seal_queue {
 	struct seal_request *list;
 	size_t first, count, cap;
+};
+
+/* Rows of one band in one segment, one behind the other in a batch. */
+struct record_run {
+	struct group_id id;
+	uint32_t ordinal, ordinal_in_group;
+	size_t number;     /* in order of the batch */
+	const uint8_t *at; /* `rows` records with their prefixes */
+	size_t bytes, rows;
+	int64_t min_ts_ms, max_ts_ms;
+};
+
+struct run_list {
+	struct record_run *list;
+	size_t count, cap;
 };
 
 struct scratch; /* read.h */
@@ -104,6 +127,8 @@ struct engine {
 	struct head **sealed; /* in the present transaction: they go once it is committed */
 	size_t sealed_count, sealed_cap;
 	struct strips strips; /* empty between two groups */
+	struct run_list runs; /* of the present stage; runs.c */
+	bool has_runs;        /* the present transaction put some */
 	int64_t scan_due_us;
 
 	/* settle.c */
@@ -163,6 +188,13 @@ int maintain(struct engine *engine, MDB_txn *txn, bool *more) MUST_CHECK;
 void maintain_committed(struct engine *engine);
 void maintain_aborted(struct engine *engine);
 bool maintain_due(struct engine *engine);
+
+/* runs.c: which tables' rows of the stage go straight to extents; `journaled` are the tables (bits)
+ * that the present transaction has put into the journal. */
+void runs_choose(struct engine *engine, struct store_stage *stage, uint32_t journaled);
+/* Writes them, and with them the heads of their groups. `sequence`: of the last record before. */
+int runs_put(struct engine *engine, MDB_txn *txn, const struct store_stage *stage,
+	     uint64_t sequence) MUST_CHECK;
 
 /* seal.c: a head has begun, beside blocks or not. */
 void seal_begun(struct engine *engine, struct head *head);

@@ -202,20 +202,38 @@ void strips_release(struct strips *strips)
 /* Of a band: each strip but the last is of more than half the columns of a block. */
 enum { STRIPS_MAX = SHAPE_COLUMNS_MAX * TABLE_FIELDS_MAX / (BLOCK_COLUMNS_MAX / 2) };
 
-void strips_add_head(struct strips *strips, const struct head *head, uint32_t ordinal_in_group)
+/* The runs of the strips of a band, and how many they are. */
+static unsigned band_runs(struct strips *strips, uint32_t ordinal_in_group, unsigned width,
+			  unsigned columns, struct run *runs[STRIPS_MAX])
 {
-	unsigned width = strip_columns((enum table)head->table), count = 0;
 	size_t at[STRIPS_MAX];
-	struct run *runs[STRIPS_MAX];
-	for (unsigned first = 0; first < head->columns; first += width) {
-		unsigned columns = head->columns - first < width ? head->columns - first : width;
-		struct strip *strip = strips_get(strips, ordinal_in_group, first, columns);
+	unsigned count = 0;
+	for (unsigned first = 0; first < columns; first += width) {
+		unsigned n = columns - first < width ? columns - first : width;
+		struct strip *strip = strips_get(strips, ordinal_in_group, first, n);
 		at[count++] = (size_t)(strip - strips->list);
 	}
 	/* The list may have moved while it grew. */
 	for (unsigned s = 0; s < count; s++)
 		runs[s] = &strips->list[at[s]].run;
+	return count;
+}
+
+void strips_add_head(struct strips *strips, const struct head *head, uint32_t ordinal_in_group)
+{
+	unsigned width = strip_columns((enum table)head->table);
+	struct run *runs[STRIPS_MAX];
+	unsigned count = band_runs(strips, ordinal_in_group, width, head->columns, runs);
 	head_copy_strips(head, width, runs, count);
+}
+
+void strips_add_rows(struct strips *strips, enum table table, unsigned columns,
+		     const struct record_rows *rows, uint32_t ordinal_in_group)
+{
+	unsigned width = strip_columns(table);
+	struct run *runs[STRIPS_MAX];
+	unsigned count = band_runs(strips, ordinal_in_group, width, columns, runs);
+	rows_copy_strips(rows, width, runs, count);
 }
 
 static int by_sequence(const void *a, const void *b)

@@ -94,6 +94,9 @@ void strips_release(struct strips *strips);
 
 /* Adds all that a head holds. */
 void strips_add_head(struct strips *strips, const struct head *head, uint32_t ordinal_in_group);
+/* Adds rows of a band of so many columns. */
+void strips_add_rows(struct strips *strips, enum table table, unsigned columns,
+		     const struct record_rows *rows, uint32_t ordinal_in_group);
 /* Adds all blocks of the group, in order of their sequence. */
 int strips_load(struct strips *strips, MDB_txn *txn, MDB_dbi extents,
 		const struct group_id *id) MUST_CHECK;

@@ -435,6 +435,11 @@ void heads_add_segment(struct heads *heads, const struct segment_id *segment)
 	heads->directory_count++;
 }
 
+bool heads_has_segment(const struct heads *heads, const struct segment_id *segment)
+{
+	return directory_has(heads, directory_find(heads, segment), segment);
+}
+
 void heads_remove_segment(struct heads *heads, const struct segment_id *segment)
 {
 	size_t at = directory_find(heads, segment);
@@ -734,6 +739,15 @@ static void reserve_blank(struct run *run, size_t rows)
 		memset(run->types[f] + run->count, VALUE_NONE, rows);
 }
 
+static void begin_strips(struct run *const *runs, unsigned count, size_t rows, uint64_t sequence)
+{
+	for (unsigned s = 0; s < count; s++) {
+		reserve_blank(runs[s], rows);
+		if (sequence > runs[s]->sequence)
+			runs[s]->sequence = sequence;
+	}
+}
+
 void head_copy_strips(const struct head *head, unsigned width, struct run *const *runs,
 		      unsigned count)
 {
@@ -741,11 +755,7 @@ void head_copy_strips(const struct head *head, unsigned width, struct run *const
 	uint8_t types[ROW_VALUES_MAX];
 	const uint8_t *at = head->data, *end = head->data + head->used;
 	struct part part;
-	for (unsigned s = 0; s < count; s++) {
-		reserve_blank(runs[s], head->parts);
-		if (head->last_sequence > runs[s]->sequence)
-			runs[s]->sequence = head->last_sequence;
-	}
+	begin_strips(runs, count, head->parts, head->last_sequence);
 	while (at < end) {
 		at = part_view(at, &part);
 		int err = row_get(part.values, part.bytes, part.columns, bits, types);
@@ -753,6 +763,31 @@ void head_copy_strips(const struct head *head, unsigned width, struct run *const
 		for (unsigned s = 0; s < count; s++) {
 			struct run *run = runs[s];
 			if (put_present(&part, bits, types, s * width, run, run->count))
+				run->ts_ms[run->count++] = part.ts_ms;
+		}
+	}
+}
+
+void rows_copy_strips(const struct record_rows *rows, unsigned width, struct run *const *runs,
+		      unsigned count)
+{
+	uint64_t bits[ROW_VALUES_MAX];
+	uint8_t types[ROW_VALUES_MAX];
+	const uint8_t *at = rows->at, *bytes;
+	size_t left = rows->bytes, len;
+	begin_strips(runs, count, rows->count, rows->sequence);
+	while ((bytes = record_next(&at, &left, &len)) != NULL) {
+		struct record record;
+		int err = record_view(bytes, len, &record);
+		ASSERT(!err);
+		struct part part = {record.ts_ms, record.first_column, record.columns,
+				    record.values_bytes, record.values};
+		err = row_get(part.values, part.bytes, part.columns, bits, types);
+		ASSERT(!err);
+		for (unsigned s = 0; s < count; s++) {
+			struct run *run = runs[s];
+			bool any = put_present(&part, bits, types, s * width, run, run->count);
+			if (any)
 				run->ts_ms[run->count++] = part.ts_ms;
 		}
 	}

@@ -137,6 +137,7 @@ struct head *heads_apply_row(struct heads *heads, struct registry *registry,
 void heads_apply_delete(struct heads *heads, const struct record *record);
 void heads_remove(struct heads *heads, struct head *head);
 void heads_add_segment(struct heads *heads, const struct segment_id *segment);
+bool heads_has_segment(const struct heads *heads, const struct segment_id *segment);
 void heads_remove_segment(struct heads *heads, const struct segment_id *segment);
 
 /* ---- Runs: sorted samples of one column range, as everything above the heads reads them ----- */
@@ -175,6 +176,16 @@ void head_copy(const struct head *head, unsigned first_column, int64_t start_ms,
 
 /* Appends all it holds, unsorted: columns s * width .. + runs[s]->fields to runs[s]. */
 void head_copy_strips(const struct head *head, unsigned width, struct run *const *runs,
+		      unsigned count);
+
+/* Records of one band with their prefixes, all rows, as the journal has them. */
+struct record_rows {
+	const uint8_t *at;
+	size_t bytes, count;
+	uint64_t sequence;
+};
+/* The same of such rows. */
+void rows_copy_strips(const struct record_rows *rows, unsigned width, struct run *const *runs,
 		      unsigned count);
 
 /* Takes the read lock: the directory's segments of a table and period that overlap start..end, by

@@ -54,6 +54,10 @@ int record_put_delete(struct arena *arena, struct record_chunk **last, enum tabl
 
 /* The next record at *at (`left` bytes) with its length prefix; NULL at the end or if it is cut. */
 const uint8_t *record_next(const uint8_t **at, size_t *left, size_t *len);
+static inline enum table record_table(const uint8_t *record)
+{
+	return (enum table)(record[1] & 0x1f);
+}
 /* ERR_DAMAGED for bytes that record_put did not write. */
 int record_parse(const uint8_t *bytes, size_t len, struct record *record) MUST_CHECK;
 /* The same without looking into the values of a row: for what this process wrote. */

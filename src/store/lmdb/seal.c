@@ -82,7 +82,7 @@ void seal_collect(struct engine *engine, const struct group_id *id, bool all,
 		  struct sealing *sealing)
 {
 	uint32_t bands = group_bands(registry_columns(&engine->registry, id->shape));
-	sealing->count = 0;
+	*sealing = (struct sealing){.count = 0};
 	for (uint32_t i = 0; i < bands; i++) {
 		struct head *head =
 			heads_find(&engine->heads, &id->segment, id->shape, id->group * bands + i);
@@ -98,40 +98,63 @@ static int64_t later(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Most often all that is sealed is newer than what is there, and known to be. */
-static bool is_newer(const struct sealing *sealing, int64_t end_ms)
+static void widen(struct band_span *span, int64_t min_ts_ms, int64_t max_ts_ms)
 {
-	for (size_t i = 0; i < sealing->count; i++) {
-		if (head_min_ts_ms(sealing->heads[i]) <= end_ms)
+	if (min_ts_ms < span->min_ts_ms)
+		span->min_ts_ms = min_ts_ms;
+	if (max_ts_ms > span->max_ts_ms)
+		span->max_ts_ms = max_ts_ms;
+}
+
+/* Of what is sealed, by band. */
+static void get_spans(const struct sealing *sealing, struct band_span spans[GROUP_BANDS_MAX])
+{
+	for (size_t i = 0; i < GROUP_BANDS_MAX; i++)
+		spans[i] = (struct band_span){
+			.min_ts_ms = INT64_MAX, .max_ts_ms = INT64_MIN, .end_ms = INT64_MIN};
+	for (size_t i = 0; i < sealing->count; i++)
+		widen(&spans[sealing->ordinal_in_group[i]], head_min_ts_ms(sealing->heads[i]),
+		      sealing->heads[i]->max_ts_ms);
+	for (size_t i = 0; i < sealing->run_count; i++)
+		widen(&spans[sealing->runs[i].ordinal_in_group], sealing->runs[i].min_ts_ms,
+		      sealing->runs[i].max_ts_ms);
+}
+
+/* Most often all that is sealed is newer than what is there, and known to be. */
+static bool is_newer(const struct band_span spans[GROUP_BANDS_MAX], int64_t end_ms)
+{
+	for (size_t i = 0; i < GROUP_BANDS_MAX; i++) {
+		if (spans[i].min_ts_ms <= end_ms)
 			return false;
 	}
 	return true;
 }
 
-/* Whether a band has blocks on disk in the span of time of its head; and where all blocks of the
- * group end. */
+/* Whether a band has blocks on disk in its span of time; and where all blocks of the group end. */
 static int must_rewrite(struct engine *engine, MDB_txn *txn, const struct group_id *id,
-			const struct sealing *sealing, bool *rewrite, int64_t *end_ms)
+			struct band_span spans[GROUP_BANDS_MAX], bool *rewrite, int64_t *end_ms)
 {
-	struct band_span spans[GROUP_BANDS_MAX];
 	*rewrite = false;
 	*end_ms = unsettled_end_ms(&engine->unsettled, id);
-	if (*end_ms != INT64_MAX && is_newer(sealing, *end_ms))
+	if (*end_ms != INT64_MAX && is_newer(spans, *end_ms))
 		return 0;
-	for (size_t i = 0; i < ARRAY_LEN(spans); i++)
-		spans[i] = (struct band_span){
-			.min_ts_ms = INT64_MAX, .max_ts_ms = INT64_MIN, .end_ms = INT64_MIN};
-	for (size_t i = 0; i < sealing->count; i++) {
-		spans[sealing->ordinal_in_group[i]].min_ts_ms = head_min_ts_ms(sealing->heads[i]);
-		spans[sealing->ordinal_in_group[i]].max_ts_ms = sealing->heads[i]->max_ts_ms;
-	}
 	int err = group_spans(txn, engine->env.dbi[DB_EXTENTS], id, spans);
 	*end_ms = err ? INT64_MAX : INT64_MIN;
-	for (size_t i = 0; i < ARRAY_LEN(spans); i++) {
+	for (size_t i = 0; i < GROUP_BANDS_MAX; i++) {
 		*rewrite = *rewrite || spans[i].overlaps;
 		*end_ms = later(*end_ms, spans[i].end_ms);
 	}
 	return err;
+}
+
+static void add_run(struct engine *engine, const struct record_run *run, uint64_t sequence)
+{
+	const struct group_id *id = &run->id;
+	enum table table = id->segment.sheet.table;
+	unsigned columns = registry_columns(&engine->registry, id->shape) *
+			   (unsigned)schema[table].field_count;
+	struct record_rows rows = {run->at, run->bytes, run->rows, sequence};
+	strips_add_rows(&engine->strips, table, columns, &rows, run->ordinal_in_group);
 }
 
 int seal_write(struct engine *engine, MDB_txn *txn, const struct group_id *id,
@@ -143,6 +166,8 @@ int seal_write(struct engine *engine, MDB_txn *txn, const struct group_id *id,
 	int err = rewrite ? strips_load(strips, txn, extents, id) : 0;
 	for (size_t i = 0; i < sealing->count && !err; i++)
 		strips_add_head(strips, sealing->heads[i], sealing->ordinal_in_group[i]);
+	for (size_t i = 0; i < sealing->run_count && !err; i++)
+		add_run(engine, &sealing->runs[i], sealing->sequence);
 	if (!err && rewrite)
 		err = group_clear(txn, extents, id, changed);
 	if (!err) {
@@ -153,37 +178,45 @@ int seal_write(struct engine *engine, MDB_txn *txn, const struct group_id *id,
 	return err;
 }
 
-static int seal_group(struct engine *engine, MDB_txn *txn, const struct seal_request *request,
-		      struct slice_budget *budget)
+int seal_put(struct engine *engine, MDB_txn *txn, const struct group_id *id,
+	     const struct sealing *sealing, uint64_t *bytes)
 {
-	struct sealing sealing;
+	struct band_span spans[GROUP_BANDS_MAX];
 	bool rewrite = false, changed = false;
 	int64_t end_ms = INT64_MAX;
-	seal_collect(engine, &request->id, request->all, &sealing);
-	if (sealing.count == 0)
-		return 0;
 	int err = fault("store.seal");
+	get_spans(sealing, spans);
 	if (!err)
-		err = must_rewrite(engine, txn, &request->id, &sealing, &rewrite, &end_ms);
+		err = must_rewrite(engine, txn, id, spans, &rewrite, &end_ms);
 	if (!err)
-		err = seal_write(engine, txn, &request->id, &sealing, rewrite, engine->next_flush++,
-				 &budget->bytes, &changed);
+		err = seal_write(engine, txn, id, sealing, rewrite, engine->next_flush++, bytes,
+				 &changed);
 	if (err == ERR_DAMAGED && !changed) {
 		/* What cannot be read cannot be merged: it stays as it is, reads of it fail, and
 		 * what is new goes beside it. */
 		log_warn("store %s: table %s has a damaged group; new data is kept beside it",
-			 engine->options.path, schema[request->id.segment.sheet.table].name);
+			 engine->options.path, schema[id->segment.sheet.table].name);
 		rewrite = false;
-		err = seal_write(engine, txn, &request->id, &sealing, false, engine->next_flush++,
-				 &budget->bytes, &changed);
+		err = seal_write(engine, txn, id, sealing, false, engine->next_flush++, bytes,
+				 &changed);
 	}
 	if (err)
 		return err;
-	seal_take(engine, &sealing, rewrite);
-	for (size_t i = 0; i < sealing.count; i++)
-		end_ms = later(end_ms, sealing.heads[i]->max_ts_ms);
-	unsettled_add_known(&engine->unsettled, &request->id, engine_now_us(engine), end_ms);
+	seal_take(engine, sealing, rewrite);
+	for (size_t i = 0; i < GROUP_BANDS_MAX; i++)
+		end_ms = later(end_ms, spans[i].max_ts_ms);
+	unsettled_add_known(&engine->unsettled, id, engine_now_us(engine), end_ms);
 	return 0;
+}
+
+static int seal_group(struct engine *engine, MDB_txn *txn, const struct seal_request *request,
+		      struct slice_budget *budget)
+{
+	struct sealing sealing;
+	seal_collect(engine, &request->id, request->all, &sealing);
+	if (sealing.count == 0)
+		return 0;
+	return seal_put(engine, txn, &request->id, &sealing, &budget->bytes);
 }
 
 int seal_requested(struct engine *engine, MDB_txn *txn, struct slice_budget *budget)
@@ -277,17 +310,20 @@ void seal_scan(struct engine *engine)
 
 void seal_committed(struct engine *engine)
 {
-	if (!engine->sealed_count)
+	if (!engine->sealed_count && !engine->has_runs)
 		return;
 	pthread_rwlock_wrlock(&engine->heads.lock);
+	engine->heads.epoch += engine->has_runs;
 	for (size_t i = 0; i < engine->sealed_count; i++)
 		heads_remove(&engine->heads, engine->sealed[i]);
 	pthread_rwlock_unlock(&engine->heads.lock);
 	engine->sealed_count = 0;
+	engine->has_runs = false;
 }
 
 void seal_aborted(struct engine *engine)
 {
+	engine->has_runs = false;
 	for (size_t i = 0; i < engine->sealed_count; i++) {
 		engine->sealed[i]->taken = false;
 		queue_add(engine, engine->sealed[i], true);

@@ -41,15 +41,21 @@ void seal_committed(struct engine *engine);
 /* or stay, and are asked for again. */
 void seal_aborted(struct engine *engine);
 
-/* Heads of one group that are sealed together. */
+/* Heads of one group that are sealed together, and with them rows that never were in heads. */
 struct sealing {
 	struct head *heads[GROUP_BANDS_MAX];
 	uint32_t ordinal_in_group[GROUP_BANDS_MAX];
 	size_t count;
+	const struct record_run *runs; /* later than the heads */
+	size_t run_count;
+	uint64_t sequence; /* of the runs */
 };
 /* Those that are not yet sealed; unless `all`, without small ones. */
 void seal_collect(struct engine *engine, const struct group_id *id, bool all,
 		  struct sealing *sealing);
+/* Writes them beside what the group has on disk, or merged with it, and takes the heads. */
+int seal_put(struct engine *engine, MDB_txn *txn, const struct group_id *id,
+	     const struct sealing *sealing, uint64_t *bytes) MUST_CHECK;
 /* Writes what the heads hold; with `rewrite` merged with all that the group has on disk. An error
  * with *changed false left the group as it was, so that one may go on; else the transaction has to
  * be aborted. */

@@ -32,6 +32,7 @@ struct cycle {
 	uint64_t sequence; /* of the next record */
 	int64_t now_ms;
 	bool has_cells;
+	uint32_t journaled;            /* bit by table: it has rows in these pages */
 	bool with_upkeep, more_upkeep; /* more: there is more to do at once */
 	struct store_write *blamed;    /* failed for a reason of its own */
 };
@@ -165,6 +166,7 @@ static int flush_page(struct cycle *cycle)
 
 static int journal_record(struct cycle *cycle, const uint8_t *record, size_t len)
 {
+	cycle->journaled |= UINT32_C(1) << record_table(record);
 	if (!journal_page_add(&cycle->page, record, len)) {
 		int err = flush_page(cycle);
 		if (err)
@@ -191,6 +193,11 @@ static bool has_dead_series(struct cycle *cycle, const struct store_write *write
 	return false;
 }
 
+static bool may_be_dead(const struct cycle *cycle, const struct store_write *write)
+{
+	return cycle->engine->registry.dead_count || forget_wanted(write);
+}
+
 /* One by one: deletions, and rows whose series may have been forgotten. */
 static int journal_checked(struct cycle *cycle, const struct store_write *write,
 			   const struct store_stage *stage, const uint8_t *record, size_t len)
@@ -213,6 +220,7 @@ static size_t journal_rows(struct cycle *cycle, const uint8_t *at, size_t left)
 	unsigned count = 0;
 	while ((record = record_next(&at, &left, &len)) != NULL && record[0] != RECORD_DELETE &&
 	       (size_t)(at - begin) <= room) {
+		cycle->journaled |= UINT32_C(1) << record_table(record);
 		taken = (size_t)(at - begin);
 		count++;
 	}
@@ -224,19 +232,22 @@ static size_t journal_rows(struct cycle *cycle, const uint8_t *at, size_t left)
 static int journal_chunk(struct cycle *cycle, const struct store_write *write,
 			 const struct store_stage *stage, const struct record_chunk *chunk)
 {
-	bool may_be_dead = cycle->engine->registry.dead_count || forget_wanted(write);
+	bool check = may_be_dead(cycle, write);
 	const uint8_t *at = chunk->bytes, *record;
 	size_t left = chunk->used, len;
 	int err = 0;
 	while (left && !err) {
-		size_t taken = may_be_dead ? 0 : journal_rows(cycle, at, left);
+		bool one_by_one = check || stage->straight;
+		size_t taken = one_by_one ? 0 : journal_rows(cycle, at, left);
 		at += taken;
 		left -= taken;
 		if (taken || !left)
 			continue;
-		/* A deletion, or the page is full. */
+		/* A deletion, or the page is full, or not all are for it. */
 		record = record_next(&at, &left, &len);
-		err = may_be_dead || record[0] == RECORD_DELETE
+		if (goes_straight(stage, record_table(record)))
+			continue;
+		err = check || record[0] == RECORD_DELETE
 			      ? journal_checked(cycle, write, stage, record, len)
 			      : journal_record(cycle, record, len);
 	}
@@ -245,6 +256,15 @@ static int journal_chunk(struct cycle *cycle, const struct store_write *write,
 
 /* ---- One batch in the transaction ------------------------------------------------------------ */
 
+/* What goes straight to extents is sealing, so it is done where that is. */
+static void choose_runs(struct cycle *cycle, const struct store_write *write,
+			struct store_stage *stage)
+{
+	stage->straight = 0;
+	if (write->in_runs && cycle->with_upkeep && !may_be_dead(cycle, write))
+		runs_choose(cycle->engine, stage, cycle->journaled);
+}
+
 static int put_batch(struct cycle *cycle, struct store_write *write)
 {
 	bool refused = false;
@@ -252,8 +272,11 @@ static int put_batch(struct cycle *cycle, struct store_write *write)
 	if (!err && cycle->engine->full && batch_grows(write))
 		err = ERR_FULL;
 	for (struct store_stage *s = write->stages; s && !err; s = s->next) {
+		choose_runs(cycle, write, s);
 		for (struct record_chunk *c = s->first_chunk; c && !err; c = c->next)
 			err = journal_chunk(cycle, write, s, c);
+		if (!err && s->straight)
+			err = runs_put(cycle->engine, cycle->txn, s, cycle->sequence - 1);
 		for (struct cell_node *c = s->first_cell; c && !err; c = c->next) {
 			err = cells_apply(cycle->engine, cycle->txn, write, &c->cell, &refused);
 			cycle->has_cells = true;
@@ -300,7 +323,8 @@ static void apply_record(struct engine *engine, const struct incoming *row, int6
 	seal_if_full(engine, head);
 }
 
-static void apply_chunk(struct cycle *cycle, const struct record_chunk *chunk, int64_t now_us)
+static void apply_chunk(struct cycle *cycle, const struct store_stage *stage,
+			const struct record_chunk *chunk, int64_t now_us)
 {
 	struct engine *engine = cycle->engine;
 	struct incoming rows[INCOMING_MAX];
@@ -310,6 +334,8 @@ static void apply_chunk(struct cycle *cycle, const struct record_chunk *chunk, i
 	while (record) {
 		size_t count = 0;
 		while (count < INCOMING_MAX && (record = record_next(&at, &left, &len)) != NULL) {
+			if (goes_straight(stage, record_table(record)))
+				continue;
 			int err = record_view(record, len, &rows[count].record);
 			ASSERT(!err);
 			rows[count++].sequence = cycle->sequence++;
@@ -338,7 +364,7 @@ static void apply_batches(struct cycle *cycle)
 		cells += write->cells;
 		for (struct store_stage *s = write->stages; s; s = s->next) {
 			for (struct record_chunk *c = s->first_chunk; c; c = c->next)
-				apply_chunk(cycle, c, now_us);
+				apply_chunk(cycle, s, c, now_us);
 			for (struct forget_node *f = s->forgets; f; f = f->next)
 				registry_forgotten(&engine->registry, f->handle);
 		}
@@ -409,6 +435,7 @@ static void begin_empty(struct cycle *cycle)
 {
 	cycle->page_count = 0;
 	cycle->has_cells = cycle->more_upkeep = false;
+	cycle->journaled = 0;
 	cycle->blamed = NULL;
 	cycle->sequence = cycle->engine->next_sequence;
 	cycle->now_ms = clock_wall_ms(cycle->engine->options.clock);
@@ -461,8 +488,9 @@ enum verdict { AGAIN, WITHOUT_UPKEEP, GIVE_UP };
  *   the engine is dead           every batch gets the error: nobody knows what is on disk
  *   no room, with upkeep         without it: that needs room too
  *   no room                      the store refuses what grows it from now on; and as below
+ *   damage, met by upkeep        without it: the batches do not touch what is damaged; what comes
+ *     or by rows in runs             in runs goes to the journal then
  *   a batch is to blame          that one gets the error, the others are tried again
- *   damage, met by upkeep        without it: the batches do not touch what is damaged
  *   anything else                every batch gets the error
  */
 static enum verdict after_error(struct cycle *cycle, int err)
@@ -476,15 +504,16 @@ static enum verdict after_error(struct cycle *cycle, int err)
 		return WITHOUT_UPKEEP;
 	if (err == ERR_FULL)
 		room_refuse(engine);
+	if (err == ERR_DAMAGED && cycle->with_upkeep &&
+	    (!cycle->blamed || cycle->blamed->in_runs)) {
+		log_error("store %s: maintenance met damaged data", engine->options.path);
+		return WITHOUT_UPKEEP;
+	}
 	if (cycle->blamed) {
 		unlink_batch(cycle, cycle->blamed);
 		complete(cycle->blamed, err);
 		cycle->blamed = NULL;
 		return cycle->batches ? AGAIN : GIVE_UP;
-	}
-	if (err == ERR_DAMAGED && cycle->with_upkeep) {
-		log_error("store %s: maintenance met damaged data", engine->options.path);
-		return WITHOUT_UPKEEP;
 	}
 	return GIVE_UP;
 }

@@ -1,0 +1,176 @@
+/* Runs: rows that a batch has of many times of few series go straight to extents, in the
+ * transaction of their batch, past journal and heads. They would be there soon in any case, and no
+ * denser: a caller that says so (store_write.in_runs) writes what it has gathered itself, such as
+ * the bins of the last minutes.
+ *
+ * What a head of such a group holds is sealed with them, so that a block never has a higher
+ * sequence than a row of its band that is not in it: replay would pass over that. For the same
+ * reason, and so that the later of two writes wins, a table goes to the journal as a whole if the
+ * transaction has put rows of it there before, or if there are deletions among them. */
+#include "store/lmdb/upkeep.h"
+
+enum { RUN_ROWS_LEAST = 4 }; /* of a band, on average: fewer are worth gathering */
+
+/* Of one table in a stage. */
+struct tally {
+	size_t rows, bands;
+	uint32_t shape, ordinal; /* of the last row */
+};
+
+/* False: there is a deletion. */
+static bool count_rows(const struct record_chunk *chunk, struct tally tallies[TABLE_COUNT])
+{
+	const uint8_t *at = chunk->bytes, *bytes;
+	size_t left = chunk->used, len;
+	struct record record;
+	while ((bytes = record_next(&at, &left, &len)) != NULL) {
+		int err = record_view(bytes, len, &record);
+		ASSERT(!err);
+		if (record.kind == RECORD_DELETE)
+			return false;
+		struct tally *tally = &tallies[record.sheet.table];
+		tally->bands += !tally->rows || tally->shape != record.shape ||
+				tally->ordinal != record.ordinal;
+		tally->rows++;
+		tally->shape = record.shape;
+		tally->ordinal = record.ordinal;
+	}
+	return true;
+}
+
+/* While a segment expires its groups are gone in one moment and looked for in the next. */
+void runs_choose(struct engine *engine, struct store_stage *stage, uint32_t journaled)
+{
+	struct tally tallies[TABLE_COUNT] = {0};
+	stage->straight = 0;
+	if (engine->is_expiring || engine->has_expired)
+		return;
+	for (const struct record_chunk *c = stage->first_chunk; c; c = c->next) {
+		if (!count_rows(c, tallies))
+			return;
+	}
+	for (unsigned t = 0; t < TABLE_COUNT; t++) {
+		if (tallies[t].bands && tallies[t].rows >= RUN_ROWS_LEAST * tallies[t].bands)
+			stage->straight |= UINT32_C(1) << t & ~journaled;
+	}
+}
+
+/* ---- The runs of a stage --------------------------------------------------------------------- */
+
+static struct record_run *add_run(struct run_list *runs)
+{
+	if (runs->count == runs->cap) {
+		runs->cap = runs->cap ? runs->cap * 2 : 64;
+		runs->list = mem_resize_array(runs->list, runs->cap, sizeof(*runs->list));
+	}
+	return &runs->list[runs->count++];
+}
+
+/* Whether the row follows on those of the run, in memory as in its place. */
+static bool goes_on(const struct record_run *run, const struct record *row,
+		    const struct segment_id *segment, const uint8_t *at)
+{
+	return run->at + run->bytes == at && run->id.shape == row->shape &&
+	       run->ordinal == row->ordinal && segment_order(&run->id.segment, segment) == 0;
+}
+
+/* `at`: where its prefix begins. */
+static void add_row(struct engine *engine, const struct record *row, const uint8_t *at,
+		    size_t bytes)
+{
+	const struct sheet *sheet = &row->sheet;
+	struct segment_id segment = {*sheet,
+				     segment_of(sheet->table, sheet->period_ms, row->ts_ms)};
+	struct run_list *runs = &engine->runs;
+	struct record_run *run = runs->count ? &runs->list[runs->count - 1] : NULL;
+	if (!run || !goes_on(run, row, &segment, at)) {
+		run = add_run(runs);
+		*run = (struct record_run){.ordinal = row->ordinal,
+					   .number = runs->count,
+					   .at = at,
+					   .min_ts_ms = row->ts_ms,
+					   .max_ts_ms = row->ts_ms};
+		run->id = engine_group_of(engine, &segment, row->shape, row->ordinal,
+					  &run->ordinal_in_group);
+	}
+	run->bytes += bytes;
+	run->rows++;
+	if (row->ts_ms < run->min_ts_ms)
+		run->min_ts_ms = row->ts_ms;
+	if (row->ts_ms > run->max_ts_ms)
+		run->max_ts_ms = row->ts_ms;
+}
+
+static void find_runs(struct engine *engine, const struct store_stage *stage)
+{
+	engine->runs.count = 0;
+	for (const struct record_chunk *c = stage->first_chunk; c; c = c->next) {
+		const uint8_t *at = c->bytes, *before = at, *bytes;
+		size_t left = c->used, len;
+		for (; (bytes = record_next(&at, &left, &len)) != NULL; before = at) {
+			struct record row;
+			if (!goes_straight(stage, record_table(bytes)))
+				continue;
+			int err = record_view(bytes, len, &row);
+			ASSERT(!err);
+			add_row(engine, &row, before, (size_t)(at - before));
+		}
+	}
+}
+
+/* By group, and then as they came. */
+static int run_order(const void *a, const void *b)
+{
+	const struct record_run *x = a, *y = b;
+	int order = segment_order(&x->id.segment, &y->id.segment);
+	if (order)
+		return order;
+	if (x->id.shape != y->id.shape)
+		return x->id.shape < y->id.shape ? -1 : 1;
+	if (x->id.group != y->id.group)
+		return x->id.group < y->id.group ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* ---- Into extents ---------------------------------------------------------------------------- */
+
+/* Should the transaction be undone, the directory names a segment that is empty. */
+static void name_segment(struct heads *heads, const struct segment_id *segment)
+{
+	if (heads_has_segment(heads, segment))
+		return;
+	pthread_rwlock_wrlock(&heads->lock);
+	heads_add_segment(heads, segment);
+	pthread_rwlock_unlock(&heads->lock);
+}
+
+static int put_group(struct engine *engine, MDB_txn *txn, const struct record_run *runs,
+		     size_t count, uint64_t sequence)
+{
+	struct sealing sealing;
+	uint64_t bytes = 0;
+	seal_collect(engine, &runs->id, true, &sealing);
+	sealing.runs = runs;
+	sealing.run_count = count;
+	sealing.sequence = sequence;
+	name_segment(&engine->heads, &runs->id.segment);
+	engine->has_runs = true;
+	return seal_put(engine, txn, &runs->id, &sealing, &bytes);
+}
+
+int runs_put(struct engine *engine, MDB_txn *txn, const struct store_stage *stage,
+	     uint64_t sequence)
+{
+	struct run_list *runs = &engine->runs;
+	int err = 0;
+	find_runs(engine, stage);
+	if (runs->count)
+		qsort(runs->list, runs->count, sizeof(*runs->list), run_order);
+	for (size_t at = 0, end; at < runs->count && !err; at = end) {
+		end = at + 1;
+		while (end < runs->count && group_same(&runs->list[end].id, &runs->list[at].id))
+			end++;
+		err = put_group(engine, txn, &runs->list[at], end - at, sequence);
+	}
+	return err;
+}
