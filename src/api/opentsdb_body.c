@@ -180,7 +180,7 @@ static struct slice next_part(struct slice *text)
 	return part;
 }
 
-static int read_fill(struct slice name, enum combine_fill *fill, struct errbuf *e)
+static int read_fill(struct slice name, enum query_fill *fill, struct errbuf *e)
 {
 	*fill = FILL_NONE;
 	if (!name.len || slice_equal(name, SLICE("none")))
@@ -208,7 +208,7 @@ static int read_downsample(const struct json *asked, struct opentsdb_query *quer
 	err = duration_parse(interval, &query->window_ms, e);
 	if (!err && query->window_ms == 0)
 		err = errbuf_set(e, ERR_INVALID, "the interval is zero");
-	if (!err && query_fn_parse(plain_name(fn), &query->fn))
+	if (!err && (query_fn_parse(plain_name(fn), &query->fn) || query->fn > FN_LAST))
 		err = errbuf_set(e, ERR_INVALID,
 				 "\"" SHOWN "\" is none of min, max, sum, avg, count, first, last",
 				 SHOWN_OF(fn));

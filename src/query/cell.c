@@ -113,6 +113,8 @@ struct value summary_value(const struct store_summary *summary, enum query_fn fn
 		return value_f64(store_mean(summary->sum, summary->scaled, summary->count));
 	case FN_COUNT:
 		return value_u64(summary->count);
+	case FN_INCREASE:
+	case FN_RATE:
 	case FN_NONE:
 		break;
 	}

@@ -27,14 +27,12 @@
 
 enum { COMBINE_TIMES_MAX = 65536, COMBINE_CHUNK_MAX = 2048 };
 
-enum combine_fill { FILL_NONE, FILL_NULL, FILL_ZERO };
-
 struct combine_spec {
 	bool rate, counter, drop_resets, has_max;
 	struct value counter_max; /* not negative */
 	double reset_value;
 	enum query_agg agg;
-	enum combine_fill fill; /* with windows only */
+	enum query_fill fill; /* with windows only */
 	int64_t window_ms, start_ms, end_ms;
 	/* Points of one such span become one at its beginning: the last, or what `same` makes of
 	 * them. 0: all points stay. */

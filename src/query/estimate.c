@@ -13,9 +13,27 @@ enum {
 	SAMPLES_PER_SECOND = 10,
 };
 
+/* The time that raw data answers, in all, and the longest part of it, which is tried: roll-ups are
+ * few. */
+static int64_t raw_ms(const struct query_run *run, struct query_part *longest)
+{
+	int64_t all_ms = 0;
+	*longest = (struct query_part){0};
+	for (size_t i = 0; i < run->plan.count; i++) {
+		const struct query_part *part = &run->plan.parts[i];
+		if (part->grain != QUERY_PART_RAW)
+			continue;
+		all_ms += part->to_ms - part->from_ms;
+		if (part->to_ms - part->from_ms > longest->to_ms - longest->from_ms)
+			*longest = *part;
+	}
+	return all_ms;
+}
+
 bool estimate_needed(const struct query_run *run)
 {
-	double seconds = (double)(run->end_ms - run->start_ms) / 1000;
+	struct query_part longest;
+	double seconds = (double)raw_ms(run, &longest) / 1000;
 	return run->query.spec.fn != FN_LAST || run->query.spec.window_ms
 		       ? (double)run->find.count * seconds * SAMPLES_PER_SECOND >
 				 (double)run->engine->options.samples_max
@@ -33,9 +51,9 @@ static bool estimate_stage(struct query_run *run)
 }
 
 /* How long a piece is. Those of windows are so many whole ones. */
-static int64_t piece_ms(const struct query_run *run)
+static int64_t piece_ms(const struct query_run *run, int64_t all_ms)
 {
-	int64_t all_ms = run->end_ms - run->start_ms, window_ms = run->query.spec.window_ms;
+	int64_t window_ms = run->query.spec.window_ms;
 	int64_t piece = all_ms / SAMPLE_PIECES;
 	if (piece > SAMPLE_PIECE_MS)
 		piece = SAMPLE_PIECE_MS;
@@ -49,7 +67,8 @@ static void add_piece(struct query_run *run, struct query_job *job, int64_t from
 	int64_t window_ms = run->query.spec.window_ms;
 	/* Where every sample is a window the store has to look at each, as for what has none. */
 	bool fits = window_ms && (to_ms - from_ms) / window_ms < PART_WINDOWS / SAMPLE_SERIES;
-	job_ask_windows(job, from_ms, to_ms, fits ? window_ms : to_ms - from_ms);
+	job_ask_windows(job, QUERY_PART_RAW, ROW_MIN, from_ms, to_ms,
+			fits ? window_ms : to_ms - from_ms);
 }
 
 static void estimate_part(struct query_run *run, struct query_job *job)
@@ -59,10 +78,12 @@ static void estimate_part(struct query_run *run, struct query_job *job)
 	job->count = all < SAMPLE_SERIES ? all : SAMPLE_SERIES;
 	for (size_t i = 0; i < job->count; i++)
 		job->handles[i] = run->find.series[i * all / job->count].handle;
-	int64_t all_ms = run->end_ms - run->start_ms, piece = piece_ms(run);
+	struct query_part longest;
+	raw_ms(run, &longest);
+	int64_t all_ms = longest.to_ms - longest.from_ms, piece = piece_ms(run, all_ms);
 	for (int64_t i = 0; i < SAMPLE_PIECES && i * piece < all_ms; i++) {
-		int64_t from_ms = run->start_ms + i * (all_ms / SAMPLE_PIECES);
-		int64_t left_ms = run->end_ms - from_ms;
+		int64_t from_ms = longest.from_ms + i * (all_ms / SAMPLE_PIECES);
+		int64_t left_ms = longest.to_ms - from_ms;
 		add_piece(run, job, from_ms, from_ms + (piece < left_ms ? piece : left_ms));
 	}
 }
@@ -71,7 +92,7 @@ static void estimate_part(struct query_run *run, struct query_job *job)
 static uint64_t looked_at(const struct query_run *run, const struct query_job *job)
 {
 	const struct store_read_work *work = &job->read->work;
-	if (run->query.spec.fn != FN_NONE)
+	if (!run_reads_points(run))
 		return work->rows_decoded + work->blocks_summarised;
 	uint64_t samples = 0;
 	for (const struct store_request *q = job->read->requests; q; q = q->next) {
@@ -102,7 +123,8 @@ int estimate_check(struct query_run *run)
 	struct query *query = &run->query;
 	uint64_t max = run->engine->options.samples_max;
 	double each = run->sampled_ms > 0 ? (double)run->sampled / run->sampled_ms : 0;
-	each *= (double)(run->end_ms - run->start_ms);
+	struct query_part longest;
+	each *= (double)raw_ms(run, &longest);
 	query->estimate = (uint64_t)(each * (double)run->find.count);
 	if (query->estimate <= max)
 		return 0;

@@ -72,10 +72,65 @@ static int keep_found(struct query_run *run)
 			  "%zu series match; at most %zu are read at once", count, max);
 }
 
+/* The present slot has not ended, and is not rolled up. */
+static int64_t rolled_before_ms(const struct query_run *run)
+{
+	const struct query_options *options = &run->engine->options;
+	return options->rolled_before_ms ? options->rolled_before_ms(options->rollup_owner)
+					 : floor_to(run->now_ms, options->grains->slot_ms);
+}
+
+static void make_plan(struct query_run *run)
+{
+	const struct query_options *options = &run->engine->options;
+	struct query_spec *spec = &run->query.spec;
+	struct plan_terms terms = {
+		.start_ms = run->start_ms,
+		.end_ms = run->end_ms,
+		.now_ms = run->now_ms,
+		.raw_retention_ms = options->retention_ms,
+		.fn = spec->fn,
+		.window_ms = spec->window_ms,
+		.stored = spec->stored,
+		.points = spec->points_wanted,
+	};
+	if (options->grains && options->grains->count &&
+	    (!run->find.count || run->home.table == TABLE_DATA_RAW)) {
+		terms.grains = options->grains;
+		terms.rolled_before_ms = rolled_before_ms(run);
+		terms.counter = options->is_counter &&
+				options->is_counter(options->rollup_owner, spec->metric);
+	}
+	plan_make(&terms, &run->plan);
+	spec->fn = run->plan.fn;
+	spec->window_ms = run->plan.window_ms;
+}
+
+/* How far back data goes is no reason to refuse a query. */
+static void clip_to_plan(struct query_run *run)
+{
+	const struct query_plan *plan = &run->plan;
+	if (plan->count && plan->parts[0].grain == QUERY_PART_NONE)
+		run->start_ms = plan->parts[0].to_ms;
+}
+
+bool run_is_raw(const struct query_run *run)
+{
+	for (size_t i = 0; i < run->plan.count; i++) {
+		if (run->plan.parts[i].grain >= 0)
+			return false;
+	}
+	return true;
+}
+
 int found_check(struct query_run *run)
 {
 	int err = run->query.spec.keep ? keep_found(run) : 0;
 	err = err || !run->find.count ? err : find_home(run);
+	if (!err) {
+		make_plan(run);
+		clip_to_plan(run);
+	}
 	if (!err && run->query.spec.agg)
 		err = groups_make(run);
 	else if (!err && run->query.spec.by_order)

@@ -3,6 +3,23 @@
  * reading; when they do not, the stage ends earlier and what lies behind is read again. */
 #include "query/private.h"
 
+/* The part of the plan that a time lies in. */
+static const struct query_part *part_at(const struct query_run *run, int64_t ms)
+{
+	const struct query_part *part = run->plan.parts;
+	while (ms >= part->to_ms)
+		part++;
+	return part;
+}
+
+/* All of a stage is answered by the same. */
+static void end_with_part(struct query_run *run)
+{
+	struct query_stage *stage = &run->stage;
+	int64_t to_ms = part_at(run, stage->from_ms)->to_ms;
+	stage->to_ms = stage->to_ms < to_ms ? stage->to_ms : to_ms;
+}
+
 static bool merge_stage(struct query_run *run)
 {
 	struct query_stage *stage = &run->stage;
@@ -14,6 +31,7 @@ static bool merge_stage(struct query_run *run)
 		stage->from_ms = stage->to_ms;
 		stage->to_ms = run->end_ms - stage->from_ms > span_ms ? stage->from_ms + span_ms
 								      : run->end_ms;
+		end_with_part(run);
 	} else {
 		stage->row += stage->row_count;
 		stage->row_count = stage->row < run->row_count;
@@ -21,11 +39,21 @@ static bool merge_stage(struct query_run *run)
 			return false;
 		stage->from_ms = run->start_ms;
 		stage->to_ms = run->end_ms;
+		end_with_part(run);
 		run_order_series(run);
 	}
 	stage->series_next = 0;
 	run->merged_count = 0;
 	return true;
+}
+
+static void ask_stage(struct query_job *job)
+{
+	int64_t from_ms = job->run->stage.from_ms;
+	int grain = part_at(job->run, from_ms)->grain;
+	/* Nothing is known of a part without data: asking for none is the same. */
+	job_ask_points(job, grain, ROW_VALUE_FIELDS, from_ms,
+		       grain == QUERY_PART_NONE ? from_ms : job->end_ms);
 }
 
 static void merge_part(struct query_run *run, struct query_job *job)
@@ -36,12 +64,25 @@ static void merge_part(struct query_run *run, struct query_job *job)
 	stage->series_next += count;
 	job->token.len = 0;
 	job->end_ms = stage->to_ms;
-	job_ask_points(job, run->stage.from_ms, job->end_ms);
+	ask_stage(job);
 }
 
-static struct value point(const struct store_points *points, size_t i)
+/* The mean of a bucket weighs as much as its samples. */
+static void add_point(struct query_run *run, struct cell *cell, const struct store_points *points,
+		      size_t i)
 {
-	return (struct value){points->bits[0][i], (enum value_type)points->types[0][i]};
+	enum query_agg agg = run->query.spec.agg;
+	if (part_at(run, run->stage.from_ms)->grain < 0) {
+		cell_add(cell, agg,
+			 (struct value){points->bits[0][i], (enum value_type)points->types[0][i]});
+		return;
+	}
+	struct store_summary summary;
+	struct value value = bucket_value(points, i);
+	if (agg == AGG_AVG && bucket_summary(points, i, &summary))
+		cell_add_sum(cell, &summary, summary.count);
+	else if (value.type != VALUE_NONE)
+		cell_add(cell, agg, value);
 }
 
 /* From cell `at` and point `i` on, one is inserted after the other. */
@@ -65,7 +106,7 @@ static void merge_rest(struct query_run *run, size_t at, const struct store_poin
 		else
 			to[out] = (struct timed_cell){.ts_ms = points->ts_ms[i]};
 		if (i < count && points->ts_ms[i] == to[out].ts_ms) {
-			cell_add(&to[out].cell, run->query.spec.agg, point(points, i));
+			add_point(run, &to[out].cell, points, i);
 			i++;
 		}
 		out++;
@@ -86,7 +127,7 @@ static void merge_points(struct query_run *run, const struct store_points *point
 			at++;
 		if (at == run->merged_count || run->merged[at].ts_ms != points->ts_ms[i])
 			break;
-		cell_add(&run->merged[at].cell, run->query.spec.agg, point(points, i));
+		add_point(run, &run->merged[at].cell, points, i);
 	}
 	if (i < count)
 		merge_rest(run, at, points, i, count);
@@ -105,7 +146,7 @@ static bool merge_arrived(struct query_run *run, struct query_job *job)
 		return false;
 	job->token = job->main->token;
 	store_read_reset(job->read);
-	job_ask_points(job, run->stage.from_ms, job->end_ms);
+	ask_stage(job);
 	return true;
 }
 

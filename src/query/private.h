@@ -7,7 +7,7 @@
 #define QUERY_PRIVATE_H
 
 #include "loop/loop.h"
-#include "query/query.h"
+#include "query/plan.h"
 
 enum {
 	JOBS_MAX = 8,
@@ -32,6 +32,33 @@ struct query_engine {
 	size_t reading;                   /* jobs in flight, of all runs */
 };
 
+/* Fields of data_downsampled. */
+enum row_field {
+	ROW_MIN,
+	ROW_MAX,
+	ROW_SUM,
+	ROW_COUNT,
+	ROW_AVG,
+	ROW_INCREASE,
+	ROW_FIRST,
+	ROW_LAST,
+};
+
+/* Windows of one field in one part of the time. */
+struct job_ask {
+	struct store_request *request;
+	size_t have;  /* series whose results have been taken */
+	size_t first; /* its first window, of those of the stage */
+	int grain;    /* what is asked, as in struct query_part */
+	enum row_field field;
+	bool rows; /* its points are asked for instead */
+};
+
+enum { ASKS_MAX = 4 * QUERY_PARTS_MAX }; /* of one job: two fields, and a window cut at the front */
+
+/* How much a series grew in a window: growth.c. */
+struct grown;
+
 /* One read of the store. */
 struct query_job {
 	struct query_run *run;
@@ -40,13 +67,22 @@ struct query_job {
 	size_t count;
 	uint32_t series[PART_SERIES]; /* which of the query's */
 	uint64_t handles[PART_SERIES];
-	struct store_request *head, *main; /* NULL: not asked for */
-	size_t head_have, main_have;       /* series whose results have been taken */
+	struct store_request *main; /* of readers with one request */
+	size_t main_have;           /* series whose results have been taken */
 	struct store_token token;
 	int64_t end_ms; /* merge */
+	size_t part;    /* growth: which part of the plan is read */
+	/* windows */
+	struct job_ask asks[ASKS_MAX];
+	size_t ask_count;
+	bool beyond;  /* a bucket's sum is not finite */
+	bool by_rows; /* therefore buckets are read one by one */
+	/* By series and window, where several asks tell of a window. */
+	struct store_summary *made;
+	struct grown *grown; /* growth: likewise */
 };
 
-/* How points come: raw.c, windows.c, last.c, merge.c. */
+/* How points come: raw.c, stitch.c, windows.c, growth.c, last.c, merge.c. */
 struct query_reader {
 	/* Sets up the next stage; false: there is none. */
 	bool (*stage)(struct query_run *run);
@@ -59,8 +95,8 @@ struct query_reader {
 	bool (*take)(struct query_run *run, size_t points_max, struct query_chunk *chunk);
 };
 
-extern const struct query_reader reader_raw, reader_windows, reader_last, reader_merge,
-	reader_estimate;
+extern const struct query_reader reader_raw, reader_stitch, reader_windows, reader_growth,
+	reader_last, reader_merge, reader_estimate;
 
 /* A sum of doubles: wide.c. Zeroed, it is that of none. */
 enum { WIDE_DIGITS = 5 };
@@ -132,6 +168,7 @@ struct query_run {
 	int64_t now_ms, start_ms, end_ms, deadline_us;
 	struct catalog_find find;
 	struct query_home home; /* of all its series */
+	struct query_plan plan; /* made when they are found */
 	int64_t asked_us;       /* when finding began, or the first of the jobs in flight */
 
 	struct query_job *jobs[JOBS_MAX];
@@ -144,6 +181,7 @@ struct query_run {
 	struct query_stage stage;
 	uint32_t *order;         /* the series of the stage, by handle */
 	size_t next_row, offset; /* of the stage: what take gives next */
+	size_t next_ask;         /* stitch: likewise */
 	size_t last_given;       /* index of the last row given, plus one */
 
 	/* Groups, with agg: row g has the series row_series[row_first[g] .. row_first[g + 1]). */
@@ -153,8 +191,12 @@ struct query_run {
 	uint32_t *series_row; /* the row of each series */
 	bool ordered;         /* by_order: these are known, but rows are NULL, and stay series */
 
-	/* raw */
+	/* raw and stitch */
 	bool part_open; /* it goes on at the job's token */
+	/* windows: of the row that is given, how many have been given or left out */
+	size_t windows_done;
+	bool row_has_points;  /* of these at least one was given */
+	struct value *before; /* growth: of each series the value before what is read next */
 	/* windows and last: by row and window, or by row */
 	struct value *values;
 	int64_t *times; /* last */
@@ -178,26 +220,52 @@ void places_tick(struct query_engine *engine);
 /* Whoever asked takes again: the place is his again, even if all are taken by now. */
 void place_wake(struct query_run *run);
 
-/* query.c. The job that the read belongs to gets `count` series of the stage from `at` on. */
+/* parts.c. The job that the read belongs to gets `count` series of the stage from `at` on. */
 void job_take_series(struct query_job *job, size_t at, size_t count);
-/* Adds to the job's read what is asked of all its series: windows of start <= time < end, or its
- * points from job->token on, which becomes job->main. */
-struct store_request *job_ask_windows(struct query_job *job, int64_t start_ms, int64_t end_ms,
-				      int64_t window_ms);
-void job_ask_points(struct query_job *job, int64_t start_ms, int64_t end_ms);
+/* Adds to the job's read what is asked of all its series, raw data or the rows of a granularity:
+ * windows of start <= time < end of one field (of raw data the only one), or its points from
+ * job->token on, which becomes job->main; `fields` of rows as in struct store_range. */
+struct store_request *job_ask_windows(struct query_job *job, int grain, enum row_field field,
+				      int64_t start_ms, int64_t end_ms, int64_t window_ms);
+void job_ask_points(struct query_job *job, int grain, unsigned fields, int64_t start_ms,
+		    int64_t end_ms);
 /* How many series the next part of the stage has, each of `windows` summaries. */
 size_t run_part_series(const struct query_run *run, size_t windows);
 /* The series of the rows become run->order and stage.series, by handle. */
 void run_order_series(struct query_run *run);
 /* A chunk of what lies in run->ts_ms and so on. */
 struct query_chunk run_chunk(const struct query_run *run, size_t row, size_t count);
+/* query.c. Whether every sample or row is looked at by itself, not the summaries of many. */
+bool run_reads_points(const struct query_run *run);
 int64_t run_mono_us(const struct query_run *run);
 
 /* found.c: of what was found that stays which is meant; makes its groups. ERR_LIMIT, ERR_INVALID,
  * ERR_DAMAGED with a sentence in query->error. */
 int found_check(struct query_run *run) MUST_CHECK;
+/* Whether raw data answers all that is answered. */
+bool run_is_raw(const struct query_run *run);
 /* How many points other queries of the answer have left. */
 uint64_t run_points_allowed(const struct query_run *run);
+
+/* windows.c: what readers of windows share. The window that a time lies in, counted from the one
+ * that the run's start lies in, and when one begins. */
+size_t window_number(const struct query_run *run, int64_t ms);
+int64_t window_begin_ms(const struct query_run *run, size_t number);
+bool windows_stage(struct query_run *run);
+bool windows_take(struct query_run *run, size_t points_max, struct query_chunk *chunk);
+/* Where the stage has a window of a series of the job. */
+size_t windows_place(const struct query_run *run, uint32_t series, size_t window);
+
+/* buckets.c. A field of a row of roll-ups; what the row says of the sum of its samples, as a
+ * summary that has nothing but count and sums, false: nothing; and what it counts as among raw
+ * data: of a gauge the mean, of a counter the last value, type NONE: nothing. */
+enum {
+	ROW_SUM_FIELDS = 1 << ROW_SUM | 1 << ROW_COUNT | 1 << ROW_AVG,
+	ROW_VALUE_FIELDS = ROW_SUM_FIELDS | 1 << ROW_LAST,
+};
+struct value bucket_field(const struct store_points *rows, size_t row, enum row_field field);
+bool bucket_summary(const struct store_points *rows, size_t row, struct store_summary *summary);
+struct value bucket_value(const struct store_points *rows, size_t row);
 
 /* group.c: which series belong together, by the tags of spec->by. ERR_LIMIT, ERR_DAMAGED with a
  * sentence in query->error. */

@@ -6,9 +6,6 @@
 
 #include "base/stats.h"
 
-/* Times of queries are cut to this, 36 million years either way: sums with them are safe. */
-#define TIME_MAX_MS (INT64_C(1) << 60)
-
 enum {
 	TICK_MS = 1000,
 	KEPT_OF = 5, /* times as many series as may be read are looked at where some are not kept */
@@ -63,6 +60,11 @@ static int64_t mono_us(const struct query_engine *engine)
 	return engine->options.clock->mono_us(engine->options.clock);
 }
 
+int64_t run_mono_us(const struct query_run *run)
+{
+	return mono_us(run->engine);
+}
+
 /* ---- Ends ---------------------------------------------------------------------------------- */
 
 static void end(struct query_run *run, int err)
@@ -114,111 +116,6 @@ static void end_late(struct query_run *run)
 		return;
 	}
 	end(run, query_late(run->engine->options.timeout_ms, &run->query.error));
-}
-
-/* ---- Series of a part ---------------------------------------------------------------------- */
-
-int64_t run_mono_us(const struct query_run *run)
-{
-	return mono_us(run->engine);
-}
-
-void job_take_series(struct query_job *job, size_t at, size_t count)
-{
-	const struct query_run *run = job->run;
-	ASSERT(count <= PART_SERIES);
-	job->count = count;
-	for (size_t i = 0; i < count; i++) {
-		job->series[i] = run->stage.series[at + i];
-		job->handles[i] = run->find.series[job->series[i]].handle;
-	}
-}
-
-struct store_request *job_ask_windows(struct query_job *job, int64_t start_ms, int64_t end_ms,
-				      int64_t window_ms)
-{
-	struct store_request *request = store_read_add(job->read, STORE_AGGREGATE);
-	request->aggregate = (struct store_aggregate){
-		.table = job->run->home.table,
-		.period_ms = job->run->home.period_ms,
-		.handles = job->handles,
-		.handle_count = job->count,
-		.start_ms = start_ms,
-		.end_ms = end_ms,
-		.window_ms = window_ms,
-	};
-	return request;
-}
-
-void job_ask_points(struct query_job *job, int64_t start_ms, int64_t end_ms)
-{
-	job->main = store_read_add(job->read, STORE_RANGE);
-	job->main->token = job->token;
-	job->main->range = (struct store_range){
-		.table = job->run->home.table,
-		.period_ms = job->run->home.period_ms,
-		.handles = job->handles,
-		.handle_count = job->count,
-		.start_ms = start_ms,
-		.end_ms = end_ms,
-	};
-}
-
-/* As many series as a reader looks through in some ms, as far as is known. */
-static size_t affordable_series(const struct query_run *run)
-{
-	if (run->parts_rows <= run->parts_series)
-		return PART_SERIES;
-	double each = (double)run->parts_rows / (double)run->parts_series;
-	double count = PART_ROWS / each;
-	return count < 1 ? 1 : count < PART_SERIES ? (size_t)count : PART_SERIES;
-}
-
-size_t run_part_series(const struct query_run *run, size_t windows)
-{
-	const struct query_stage *stage = &run->stage;
-	size_t left = stage->series_count - stage->series_next;
-	size_t parallel = run->engine->options.parallel_max;
-	size_t share = (stage->series_count + parallel - 1) / parallel;
-	size_t fit = PART_WINDOWS / (windows ? windows : 1), count = affordable_series(run);
-	if (share < PART_SERIES_LEAST)
-		share = PART_SERIES_LEAST;
-	count = count < share ? count : share;
-	count = count < fit ? count : fit;
-	count = count ? count : 1;
-	return count < left ? count : left;
-}
-
-static int by_handle(const void *a, const void *b, void *series)
-{
-	uint64_t x = ((const struct catalog_series *)series)[*(const uint32_t *)a].handle;
-	uint64_t y = ((const struct catalog_series *)series)[*(const uint32_t *)b].handle;
-	return (x > y) - (x < y);
-}
-
-/* Neighbours by handle lie together in the store. */
-void run_order_series(struct query_run *run)
-{
-	struct query_stage *stage = &run->stage;
-	size_t first = stage->row, count = stage->row_count;
-	if (run->rows) {
-		first = run->row_first[stage->row];
-		count = run->row_first[stage->row + stage->row_count] - first;
-	}
-	for (size_t i = 0; i < count; i++)
-		run->order[i] = run->rows ? run->row_series[first + i] : (uint32_t)(first + i);
-	qsort_r(run->order, count, sizeof(*run->order), by_handle, run->find.series);
-	stage->series = run->order;
-	stage->series_count = count;
-}
-
-struct query_chunk run_chunk(const struct query_run *run, size_t row, size_t count)
-{
-	return (struct query_chunk){.series_index = row,
-				    .count = count,
-				    .ts_ms = run->ts_ms,
-				    .bits = run->bits,
-				    .types = run->types};
 }
 
 /* ---- Reading ------------------------------------------------------------------------------- */
@@ -287,10 +184,15 @@ static void add_work(struct query_run *run, const struct query_job *job)
 static bool stage_has_points(struct query_run *run)
 {
 	struct query_chunk chunk;
-	size_t row = run->next_row, offset = run->offset;
+	size_t row = run->next_row, offset = run->offset, done = run->windows_done;
+	size_t ask = run->next_ask;
+	bool row_has_points = run->row_has_points;
 	bool has = run->reader->take(run, 1, &chunk);
 	run->next_row = row;
 	run->offset = offset;
+	run->next_ask = ask;
+	run->windows_done = done;
+	run->row_has_points = row_has_points;
 	return has;
 }
 
@@ -318,7 +220,7 @@ static void stage_arrived(struct query_run *run)
 	}
 	run->state = RUN_GIVING;
 	run->taken = true;
-	run->next_row = run->offset = 0;
+	run->next_row = run->offset = run->next_ask = 0;
 	if (!stage_has_points(run))
 		stage_read(run);
 }
@@ -367,7 +269,7 @@ static struct query_job *job_new(struct query_run *run)
 	job->read->owner = job;
 	job->read->now_ms = run->now_ms;
 	job->read->deadline_us = run->deadline_us;
-	if (run->query.spec.fn == FN_NONE)
+	if (run_reads_points(run))
 		job->read->points_max = options->slice_points;
 	return job;
 }
@@ -439,24 +341,42 @@ static void make_windows(struct query_run *run)
 		run->values = mem_alloc_array(STAGE_POINTS, sizeof(*run->values));
 }
 
+bool run_reads_points(const struct query_run *run)
+{
+	const struct query_spec *spec = &run->query.spec;
+	bool growth = spec->fn == FN_INCREASE || spec->fn == FN_RATE;
+	return spec->fn == FN_NONE || (growth && !spec->stored);
+}
+
+static const struct query_reader *reader_of(const struct query_run *run)
+{
+	const struct query_spec *spec = &run->query.spec;
+	if (spec->fn == FN_NONE && spec->agg)
+		return &reader_merge;
+	if (spec->fn == FN_NONE)
+		return run_is_raw(run) ? &reader_raw : &reader_stitch;
+	if (spec->window_ms == 0)
+		return &reader_last;
+	return run_reads_points(run) ? &reader_growth : &reader_windows;
+}
+
 /* Memory for the query's own reader, which then begins at its first stage. */
 static void run_begin_reader(struct query_run *run)
 {
 	const struct query_spec *spec = &run->query.spec;
 	run->stage = (struct query_stage){0};
 	run->parts_rows = run->parts_series = 0;
-	if (spec->fn == FN_NONE) {
-		run->reader = spec->agg ? &reader_merge : &reader_raw;
-	} else if (spec->window_ms == 0) {
-		run->reader = &reader_last;
-		run->values = mem_alloc_array(STAGE_POINTS, sizeof(*run->values));
-		run->times = mem_alloc_array(STAGE_POINTS, sizeof(*run->times));
-	} else {
-		run->reader = &reader_windows;
-		make_windows(run);
-	}
+	run->reader = reader_of(run);
 	if (run->reader == &reader_raw)
 		return;
+	if (run->reader == &reader_last) {
+		run->values = mem_alloc_array(STAGE_POINTS, sizeof(*run->values));
+		run->times = mem_alloc_array(STAGE_POINTS, sizeof(*run->times));
+	} else if (spec->fn != FN_NONE) {
+		make_windows(run);
+	}
+	if (run->reader == &reader_growth)
+		run->before = mem_zalloc(run->find.count * sizeof(*run->before));
 	run->order = mem_alloc_array(run->find.count, sizeof(*run->order));
 	run->ts_ms = mem_alloc_array(CHUNK_POINTS, sizeof(*run->ts_ms));
 	run->bits = mem_alloc_array(CHUNK_POINTS, sizeof(*run->bits));
@@ -514,6 +434,8 @@ static void job_free(struct query_job *job)
 	if (!job)
 		return;
 	store_read_free(job->read);
+	mem_free(job->made);
+	mem_free(job->grown);
 	mem_free(job);
 }
 
@@ -522,7 +444,8 @@ static void free_buffers(struct query_run *run)
 {
 	void **buffers[] = {(void **)&run->order, (void **)&run->values, (void **)&run->times,
 			    (void **)&run->cells, (void **)&run->merged, (void **)&run->spare,
-			    (void **)&run->ts_ms, (void **)&run->bits,   (void **)&run->types};
+			    (void **)&run->ts_ms, (void **)&run->bits,   (void **)&run->types,
+			    (void **)&run->before};
 	for (size_t i = 0; i < JOBS_MAX; i++) {
 		job_free(run->jobs[i]);
 		run->jobs[i] = NULL;
@@ -562,9 +485,9 @@ void query_free(struct query *query)
 
 static int64_t clamp_time(int64_t ms)
 {
-	if (ms > TIME_MAX_MS)
-		return TIME_MAX_MS;
-	return ms < -TIME_MAX_MS ? -TIME_MAX_MS : ms;
+	if (ms > PLAN_TIME_MAX_MS)
+		return PLAN_TIME_MAX_MS;
+	return ms < -PLAN_TIME_MAX_MS ? -PLAN_TIME_MAX_MS : ms;
 }
 
 static int check_spec(struct query_run *run)
@@ -573,10 +496,13 @@ static int check_spec(struct query_run *run)
 	const struct query_spec *spec = &query->spec;
 	int64_t range_max_ms = run->engine->options.range_max_ms;
 	bool newest = spec->fn == FN_LAST && spec->window_ms == 0 && !spec->agg;
-	if (spec->fn != FN_NONE && !newest &&
-	    (spec->window_ms <= 0 || spec->window_ms > TIME_MAX_MS))
+	bool chosen = spec->window_ms == 0 && (spec->stored || spec->points_wanted);
+	if (spec->fn != FN_NONE && !newest && !chosen &&
+	    (spec->window_ms <= 0 || spec->window_ms > PLAN_TIME_MAX_MS))
 		return errbuf_set(&query->error, ERR_INVALID,
 				  "a window is at least one millisecond long");
+	if (spec->points_wanted == 1)
+		return errbuf_set(&query->error, ERR_INVALID, "at least two points are wanted");
 	if (spec->start_ms > spec->end_ms)
 		return errbuf_set(&query->error, ERR_INVALID, "start lies after end");
 	if (range_max_ms && run->end_ms - 1 - run->start_ms > range_max_ms)
@@ -599,14 +525,6 @@ static void set_times(struct query_run *run)
 	run->end_ms = clamp_time(spec->end_ms);
 }
 
-/* After check_spec: how far back data goes is no reason to refuse a query. */
-static void clip_to_retention(struct query_run *run)
-{
-	int64_t retention_ms = run->engine->options.retention_ms;
-	if (retention_ms && run->start_ms < run->now_ms - retention_ms)
-		run->start_ms = run->now_ms - retention_ms;
-}
-
 int query_start(struct query *query)
 {
 	struct query_run *run = run_of(query);
@@ -616,7 +534,6 @@ int query_start(struct query *query)
 	int err = check_spec(run);
 	if (err)
 		return err;
-	clip_to_retention(run);
 	run->find = (struct catalog_find){
 		.catalog = engine->options.catalog,
 		.tenant = query->spec.tenant,
@@ -651,6 +568,18 @@ const struct catalog_series *query_group_series(const struct query *query, size_
 		return i ? NULL : &run->find.series[group];
 	size_t at = run->row_first[group] + i;
 	return at < run->row_first[group + 1] ? &run->find.series[run->row_series[at]] : NULL;
+}
+
+const struct query_part *query_parts(const struct query *query, size_t *count)
+{
+	const struct query_run *run = run_of(query);
+	*count = run->plan.count;
+	return run->plan.parts;
+}
+
+const struct rollup_grains *query_grains(const struct query_engine *engine)
+{
+	return engine->options.grains;
 }
 
 void query_range(const struct query *query, int64_t *start_ms, int64_t *end_ms)
@@ -717,35 +646,4 @@ void query_engine_tick(struct query_engine *engine)
 		end_overdue(run);
 		run = engine->runs; /* the list may have changed */
 	}
-}
-
-/* ---- Functions ----------------------------------------------------------------------------- */
-
-/* The place of a name in a list, or the length of the list. */
-static size_t name_index(struct slice text, const char *const *names, size_t count)
-{
-	size_t i = 0;
-	while (i < count && !slice_equal(text, slice_of(names[i])))
-		i++;
-	return i;
-}
-
-int query_fn_parse(struct slice text, enum query_fn *fn)
-{
-	static const char *const names[] = {"min", "max", "sum", "avg", "count", "first", "last"};
-	size_t i = name_index(text, names, ARRAY_LEN(names));
-	if (i == ARRAY_LEN(names))
-		return ERR_INVALID;
-	*fn = (enum query_fn)(FN_MIN + (int)i);
-	return 0;
-}
-
-int query_agg_parse(struct slice text, enum query_agg *agg)
-{
-	static const char *const names[] = {"min", "max", "sum", "avg", "count"};
-	size_t i = name_index(text, names, ARRAY_LEN(names));
-	if (i == ARRAY_LEN(names))
-		return ERR_INVALID;
-	*agg = (enum query_agg)(AGG_MIN + (int)i);
-	return 0;
 }

@@ -31,6 +31,10 @@
  * answer that reaches points_max, or whose deadline passes after its first chunk, ends early with
  * `cut` set. All reads of a query share one now.
  *
+ * Roll-ups. Where they are stored, a plan (plan.h) says which part of the time raw data answers,
+ * and which a granularity. Windows of sums, means and so on come to the same whatever answers them,
+ * but for rounding.
+ *
  * Threads: everything belongs to the executor's thread. `ready` is never called from within. */
 #ifndef QUERY_QUERY_H
 #define QUERY_QUERY_H
@@ -42,6 +46,8 @@
 #include "catalog/catalog.h"
 #include "model/value.h"
 #include "store/store.h"
+
+struct rollup_grains;
 
 /* Where the samples of a series lie. */
 struct query_home {
@@ -71,6 +77,15 @@ struct query_options {
 	void (*home_of)(void *owner, struct slice tenant, struct slice tags_text,
 			struct query_home *home);
 	void *home_owner;
+	/* Roll-ups of what lies in data_raw; they are there as long as the engine. NULL: none. */
+	const struct rollup_grains *grains;
+	/* All data with a time before this one is rolled up, in all granularities. NULL: all is
+	 * before the present slot. */
+	int64_t (*rolled_before_ms)(void *owner);
+	/* Whether a metric's roll-ups are those of a counter: sum, increase, first and last instead
+	 * of min, max, sum, avg, count, first and last. NULL: none are. */
+	bool (*is_counter)(void *owner, struct slice metric);
+	void *rollup_owner;
 };
 
 struct query_engine;
@@ -87,10 +102,23 @@ void query_engine_tick(struct query_engine *engine);
 bool query_engine_idle(const struct query_engine *engine);
 
 /* How the points of a window become one. */
-enum query_fn { FN_NONE, FN_MIN, FN_MAX, FN_SUM, FN_AVG, FN_COUNT, FN_FIRST, FN_LAST };
+enum query_fn {
+	FN_NONE,
+	FN_MIN,
+	FN_MAX,
+	FN_SUM,
+	FN_AVG,
+	FN_COUNT,
+	FN_FIRST,
+	FN_LAST,
+	FN_INCREASE, /* how much a counter grew, with resets: growth.c */
+	FN_RATE,     /* the same, by the seconds of the window */
+};
 
 /* "min" and so on; ERR_INVALID for anything else. */
 int query_fn_parse(struct slice text, enum query_fn *fn) MUST_CHECK;
+/* The inverse; FN_NONE is empty. */
+const char *query_fn_name(enum query_fn fn);
 
 /* How the points of several series become one. */
 enum query_agg { AGG_NONE, AGG_MIN, AGG_MAX, AGG_SUM, AGG_AVG, AGG_COUNT };
@@ -98,7 +126,20 @@ enum query_agg { AGG_NONE, AGG_MIN, AGG_MAX, AGG_SUM, AGG_AVG, AGG_COUNT };
 /* As query_fn_parse. */
 int query_agg_parse(struct slice text, enum query_agg *agg) MUST_CHECK;
 
-enum { QUERY_BY_MAX = 16 };
+/* What windows without a point get, of a series that has any. */
+enum query_fill { FILL_NONE, FILL_NULL, FILL_ZERO };
+
+/* As query_fn_parse: "none", "null" or "zero". */
+int query_fill_parse(struct slice text, enum query_fill *fill) MUST_CHECK;
+
+/* A part of a query's time, and what answers it: a place in rollup_grains, or one of these. */
+enum { QUERY_PART_RAW = -1, QUERY_PART_NONE = -2 };
+struct query_part {
+	int64_t from_ms, to_ms;
+	int grain;
+};
+
+enum { QUERY_BY_MAX = 16, QUERY_PARTS_MAX = 40 };
 
 struct query_spec {
 	struct slice tenant, metric;
@@ -114,6 +155,13 @@ struct query_spec {
 	 * window without points has none; nor has one whose points are all NaN, for min and max. */
 	enum query_fn fn;
 	int64_t window_ms; /* FN_LAST with 0: the newest point of each series, at its own time */
+	/* Not 0: of each row at most so many points. window_ms is 0, and is chosen; so is fn, if it
+	 * is FN_NONE. Both are set here when the series are found. At least 2. */
+	uint64_t points_wanted;
+	/* Roll-ups as they are stored and nothing else: `fn` says which field, of FN_INCREASE the
+	 * growth within each bucket; window_ms which granularity, 0: is chosen, and then set. */
+	bool stored;
+	enum query_fill fill; /* with windows only; of type NONE is a point of FILL_NULL */
 	/* Series whose tags `by` are equal become one, which has only these tags; one that lacks
 	 * such a tag is in the group that lacks it. What is put together are the points that `fn`
 	 * gave of a window or, without fn, those of the same time: a series without a point there
@@ -140,7 +188,7 @@ struct query_chunk {
 	size_t count;
 	const int64_t *ts_ms;
 	const uint64_t *bits;
-	const uint8_t *types; /* enum value_type; never NONE */
+	const uint8_t *types; /* enum value_type; NONE with FILL_NULL only */
 };
 
 typedef void query_ready(void *owner);
@@ -181,6 +229,10 @@ const struct catalog_series *query_series(const struct query *query, size_t *cou
 size_t query_group_of(const struct query *query, size_t series_index);
 /* The series of a group; NULL: it has not so many. */
 const struct catalog_series *query_group_series(const struct query *query, size_t group, size_t i);
+/* Likewise: what answers which part of the time, in order of time and side by side. */
+const struct query_part *query_parts(const struct query *query, size_t *count);
+/* The granularities that the engine knows; NULL: none. */
+const struct rollup_grains *query_grains(const struct query_engine *engine);
 /* The time that is looked at: that of the spec, less what retention does not show. */
 void query_range(const struct query *query, int64_t *start_ms, int64_t *end_ms);
 

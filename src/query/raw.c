@@ -25,7 +25,7 @@ static void raw_part(struct query_run *run, struct query_job *job)
 		job->handles[i] = run->find.series[stage->row + i].handle;
 	if (!run->part_open)
 		job->token.len = 0;
-	job_ask_points(job, run->start_ms, run->end_ms);
+	job_ask_points(job, QUERY_PART_RAW, 0, run->start_ms, run->end_ms);
 }
 
 static bool raw_arrived(struct query_run *run, struct query_job *job)

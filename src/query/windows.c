@@ -1,17 +1,14 @@
-/* Points computed over windows by the store. Windows lie on multiples of their width; the one that
- * `start` falls into may be cut at the front and is then asked for by itself, as the store's
- * windows begin where a request does. A stage is many rows with few windows, or one row with some
- * of its many. */
+/* Stages of windows, and the points that are made of them; what they hold comes by summaries.c or
+ * growth.c. A stage is many rows with few windows, or one row with some of its many. */
 #include "query/private.h"
 
-/* The window that a time lies in, counted from the one that `start` lies in. */
-static size_t window_number(const struct query_run *run, int64_t ms)
+size_t window_number(const struct query_run *run, int64_t ms)
 {
 	int64_t window_ms = run->query.spec.window_ms;
 	return (size_t)(floor_div(ms, window_ms) - floor_div(run->start_ms, window_ms));
 }
 
-static int64_t window_begin_ms(const struct query_run *run, size_t number)
+int64_t window_begin_ms(const struct query_run *run, size_t number)
 {
 	int64_t window_ms = run->query.spec.window_ms;
 	return (floor_div(run->start_ms, window_ms) + (int64_t)number) * window_ms;
@@ -29,7 +26,7 @@ static size_t windows_max(const struct query_run *run)
 	return max < PART_WINDOWS ? max : PART_WINDOWS;
 }
 
-static bool windows_stage(struct query_run *run)
+bool windows_stage(struct query_run *run)
 {
 	struct query_stage *stage = &run->stage;
 	size_t max = run->query.spec.agg ? STAGE_CELLS : STAGE_POINTS;
@@ -62,101 +59,75 @@ static bool windows_stage(struct query_run *run)
 	return true;
 }
 
-static void windows_part(struct query_run *run, struct query_job *job)
+size_t windows_place(const struct query_run *run, uint32_t series, size_t window)
 {
-	struct query_stage *stage = &run->stage;
-	int64_t window_ms = run->query.spec.window_ms;
-	size_t count = run_part_series(run, stage->windows);
-	job_take_series(job, stage->series_next, count);
-	stage->series_next += count;
-	int64_t whole_ms = floor_to(stage->from_ms + window_ms - 1, window_ms);
-	whole_ms = whole_ms < stage->to_ms ? whole_ms : stage->to_ms;
-	job->head = job->main = NULL;
-	job->head_have = job->main_have = 0;
-	if (stage->from_ms < whole_ms)
-		job->head =
-			job_ask_windows(job, stage->from_ms, whole_ms, whole_ms - stage->from_ms);
-	if (whole_ms < stage->to_ms)
-		job->main = job_ask_windows(job, whole_ms, stage->to_ms, window_ms);
+	size_t row = run->query.spec.agg ? run->series_row[series] : series;
+	return (row - run->stage.row) * run->stage.windows + window;
 }
 
-/* The row of the stage that a series belongs to. */
-static size_t row_of(const struct query_run *run, uint32_t series)
+/* ---- Points ---------------------------------------------------------------------------------- */
+
+/* The point of a window of the row that is given; type NONE: it has none. */
+static struct value window_value(const struct query_run *run, size_t window)
 {
-	if (!run->query.spec.agg)
-		return series - run->stage.row;
-	return run->series_row[series] - run->stage.row;
+	size_t at = run->next_row * run->stage.windows + window;
+	enum query_agg agg = run->query.spec.agg;
+	return agg ? cell_value(&run->cells[at], agg) : run->values[at];
 }
 
-static void take_summary(struct query_run *run, size_t at, const struct store_summary *summary)
+static void put_point(struct query_run *run, size_t at, size_t window, struct value value)
 {
-	const struct query_spec *spec = &run->query.spec;
-	if (!summary->count)
-		return;
-	if (spec->agg == AGG_AVG && spec->fn == FN_AVG) {
-		cell_add_sum(&run->cells[at], summary, summary->count);
-		return;
-	}
-	if ((spec->agg == AGG_SUM || spec->agg == AGG_AVG) && spec->fn == FN_SUM) {
-		cell_add_sum(&run->cells[at], summary, 1);
-		return;
-	}
-	struct value value = summary_value(summary, spec->fn);
-	if (spec->agg == AGG_NONE)
-		run->values[at] = value;
-	else if (value.type != VALUE_NONE)
-		cell_add(&run->cells[at], spec->agg, value);
+	run->ts_ms[at] = window_begin_ms(run, window);
+	run->bits[at] = value.bits;
+	run->types[at] = (uint8_t)value.type;
 }
 
-/* What is new of one request, whose first window is number `first` of the stage; true: there is
- * more. */
-static bool take_new(struct query_run *run, const struct query_job *job,
-		     const struct store_request *request, size_t *have, size_t first)
-{
-	if (!request || *have == job->count)
-		return false;
-	const struct store_aggregate *answer = &request->aggregate;
-	for (; *have < answer->next_handle; ++*have) {
-		size_t at = row_of(run, job->series[*have]) * run->stage.windows + first;
-		const struct store_summary *from = answer->summaries + *have * answer->window_count;
-		for (size_t w = 0; w < answer->window_count; w++)
-			take_summary(run, at + w, &from[w]);
-	}
-	return request->more;
-}
-
-static bool windows_arrived(struct query_run *run, struct query_job *job)
-{
-	bool more = take_new(run, job, job->head, &job->head_have, 0);
-	return take_new(run, job, job->main, &job->main_have, job->head != NULL) || more;
-}
-
-static bool windows_take(struct query_run *run, size_t points_max, struct query_chunk *chunk)
+/* Gaps before a value are filled when it is there: a row without any has no points. Windows are
+ * counted from the run's start, so that a row goes on in the next stage. */
+static size_t take_row(struct query_run *run, size_t points_max)
 {
 	const struct query_stage *stage = &run->stage;
-	enum query_agg agg = run->query.spec.agg;
+	enum query_fill fill = run->query.spec.fill;
+	struct value gap = fill == FILL_ZERO ? value_i64(0) : (struct value){0};
+	size_t first = window_number(run, stage->from_ms), count = 0;
+	while (run->offset < stage->windows && count < points_max) {
+		struct value value = window_value(run, run->offset);
+		bool filled = fill && (value.type != VALUE_NONE || run->row_has_points);
+		if (filled && run->windows_done < first + run->offset) {
+			put_point(run, count++, run->windows_done++, gap);
+			continue;
+		}
+		if (filled || value.type != VALUE_NONE) {
+			put_point(run, count++, first + run->offset,
+				  value.type == VALUE_NONE ? gap : value);
+			run->windows_done = first + run->offset + 1;
+			run->row_has_points = true;
+		}
+		run->offset++;
+	}
+	return count;
+}
+
+bool windows_take(struct query_run *run, size_t points_max, struct query_chunk *chunk)
+{
+	const struct query_stage *stage = &run->stage;
 	if (points_max > CHUNK_POINTS)
 		points_max = CHUNK_POINTS;
-	size_t first = window_number(run, stage->from_ms);
-	for (; run->next_row < stage->row_count; run->next_row++, run->offset = 0) {
-		size_t count = 0;
-		for (; run->offset < stage->windows && count < points_max; run->offset++) {
-			size_t at = run->next_row * stage->windows + run->offset;
-			struct value value =
-				agg ? cell_value(&run->cells[at], agg) : run->values[at];
-			if (value.type == VALUE_NONE)
-				continue;
-			run->ts_ms[count] = window_begin_ms(run, first + run->offset);
-			run->bits[count] = value.bits;
-			run->types[count++] = (uint8_t)value.type;
+	while (run->next_row < stage->row_count) {
+		size_t count = take_row(run, points_max), row = stage->row + run->next_row;
+		bool over = run->offset == stage->windows;
+		if (over) {
+			run->next_row++;
+			run->offset = 0;
+		}
+		if (over && stage->to_ms == run->end_ms) {
+			run->windows_done = 0;
+			run->row_has_points = false;
 		}
 		if (!count)
 			continue;
-		*chunk = run_chunk(run, stage->row + run->next_row, count);
+		*chunk = run_chunk(run, row, count);
 		return true;
 	}
 	return false;
 }
-
-const struct query_reader reader_windows = {windows_stage, windows_part, windows_arrived,
-					    windows_take};

@@ -1,0 +1,200 @@
+/* How much counters grow in windows, also where they begin again at zero.
+ *
+ * What counts is the growth from each value to the next, in the window of the later one; a value
+ * below the one before it has grown from zero. The first value between start and end has none. A
+ * bucket of a granularity says how much its own samples grew; the step to it is that from the last
+ * value of the bucket before it to its first. So the windows of a time together have all the growth
+ * from its first value to its last, whatever answered them.
+ *
+ * Values that are not finite are passed over. A window has a point where it has a value. A rate is
+ * by the seconds of the window that lie between start and end.
+ *
+ * A job reads the parts of the plan one after the other, since the growth needs the order of time.
+ */
+#include <math.h>
+
+#include "query/private.h"
+
+enum { GROWTH_FIELDS = 1 << ROW_INCREASE | 1 << ROW_FIRST | 1 << ROW_LAST };
+
+struct grown {
+	bool any, any_double;
+	__int128 integers;
+	double doubles;
+};
+
+/* ---- Values ---------------------------------------------------------------------------------- */
+
+static bool is_finite(struct value value)
+{
+	return value.type != VALUE_NONE && isfinite(value_as_f64(value));
+}
+
+static void add(struct grown *to, struct value growth)
+{
+	if (growth.type == VALUE_F64) {
+		to->doubles += value_as_f64(growth);
+		to->any_double = true;
+	} else {
+		to->integers += growth.type == VALUE_I64 ? (__int128)(int64_t)growth.bits
+							 : (__int128)growth.bits;
+	}
+}
+
+static __int128 integer_of(struct value value)
+{
+	return value.type == VALUE_I64 ? (__int128)(int64_t)value.bits : (__int128)value.bits;
+}
+
+/* From one value to the next; type NONE before the first. */
+static void add_step(struct grown *to, struct value *before, struct value next)
+{
+	struct value from = *before;
+	to->any = true;
+	*before = next;
+	if (from.type == VALUE_NONE)
+		return;
+	if (value_compare(next, from) < 0) {
+		add(to, next);
+	} else if (from.type == VALUE_F64 || next.type == VALUE_F64) {
+		add(to, value_f64(value_as_f64(next) - value_as_f64(from)));
+	} else {
+		to->integers += integer_of(next) - integer_of(from);
+	}
+}
+
+static struct value total(const struct grown *grown)
+{
+	__int128 n = grown->integers;
+	if (grown->any_double || n < INT64_MIN || n > (__int128)UINT64_MAX)
+		return value_f64((double)n + grown->doubles);
+	return n <= INT64_MAX ? value_i64((int64_t)n) : value_u64((uint64_t)n);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* Of the part of the plan at hand, what lies in the stage; false: there is none, and none behind.
+ */
+static bool ask_part(struct query_run *run, struct query_job *job)
+{
+	const struct query_stage *stage = &run->stage;
+	for (; job->part < run->plan.count; job->part++) {
+		const struct query_part *part = &run->plan.parts[job->part];
+		int64_t from_ms = part->from_ms > stage->from_ms ? part->from_ms : stage->from_ms;
+		int64_t to_ms = part->to_ms < stage->to_ms ? part->to_ms : stage->to_ms;
+		if (part->grain == QUERY_PART_NONE || from_ms >= to_ms)
+			continue;
+		job_ask_points(job, part->grain, GROWTH_FIELDS, from_ms, to_ms);
+		return true;
+	}
+	return false;
+}
+
+static void growth_part(struct query_run *run, struct query_job *job)
+{
+	struct query_stage *stage = &run->stage;
+	size_t count = run_part_series(run, stage->windows);
+	job_take_series(job, stage->series_next, count);
+	stage->series_next += count;
+	job->part = 0;
+	job->token.len = 0;
+	mem_free(job->grown);
+	job->grown = mem_zalloc(count * stage->windows * sizeof(*job->grown));
+	/* A stage lies between start and end, where something is answered. */
+	if (!ask_part(run, job))
+		job_ask_points(job, QUERY_PART_RAW, 0, stage->from_ms, stage->from_ms);
+}
+
+static void take_raw(struct grown *grown, struct value *before, const struct store_points *points,
+		     size_t i)
+{
+	struct value value = {points->bits[0][i], (enum value_type)points->types[0][i]};
+	if (is_finite(value))
+		add_step(grown, before, value);
+}
+
+static void take_row(struct grown *grown, struct value *before, const struct store_points *rows,
+		     size_t i)
+{
+	struct value first = bucket_field(rows, i, ROW_FIRST),
+		     last = bucket_field(rows, i, ROW_LAST);
+	struct value increase = bucket_field(rows, i, ROW_INCREASE);
+	if (!is_finite(first) || !is_finite(last))
+		return;
+	add_step(grown, before, first);
+	*before = last;
+	if (is_finite(increase))
+		add(grown, increase);
+}
+
+static void take_series(struct query_job *job, size_t i)
+{
+	struct query_run *run = job->run;
+	const struct store_points *points = &job->main->range.points[i];
+	bool raw = run->plan.parts[job->part].grain < 0;
+	size_t first = window_number(run, run->stage.from_ms);
+	struct value *before = &run->before[job->series[i]];
+	for (size_t p = 0; p < points->count; p++) {
+		size_t window = window_number(run, points->ts_ms[p]) - first;
+		struct grown *grown = &job->grown[i * run->stage.windows + window];
+		if (raw)
+			take_raw(grown, before, points, p);
+		else
+			take_row(grown, before, points, p);
+	}
+}
+
+/* ---- What comes of it ------------------------------------------------------------------------ */
+
+static double window_seconds(const struct query_run *run, size_t window)
+{
+	size_t number = window_number(run, run->stage.from_ms) + window;
+	int64_t begin_ms = window_begin_ms(run, number), end_ms = window_begin_ms(run, number + 1);
+	begin_ms = begin_ms > run->start_ms ? begin_ms : run->start_ms;
+	end_ms = end_ms < run->end_ms ? end_ms : run->end_ms;
+	return (double)(end_ms - begin_ms) / 1e3;
+}
+
+static void put_window(struct query_job *job, size_t i, size_t window)
+{
+	struct query_run *run = job->run;
+	const struct grown *grown = &job->grown[i * run->stage.windows + window];
+	size_t at = windows_place(run, job->series[i], window);
+	if (!grown->any)
+		return;
+	struct value value = total(grown);
+	if (run->query.spec.fn == FN_RATE)
+		value = value_f64(value_as_f64(value) / window_seconds(run, window));
+	if (run->query.spec.agg)
+		cell_add(&run->cells[at], run->query.spec.agg, value);
+	else
+		run->values[at] = value;
+}
+
+static void put_all(struct query_job *job)
+{
+	for (size_t i = 0; i < job->count; i++) {
+		for (size_t w = 0; w < job->run->stage.windows; w++)
+			put_window(job, i, w);
+	}
+}
+
+static bool growth_arrived(struct query_run *run, struct query_job *job)
+{
+	for (size_t i = 0; i < job->count; i++)
+		take_series(job, i);
+	bool more = job->main->more;
+	job->token = job->main->token;
+	store_read_reset(job->read);
+	if (!more) {
+		job->part++;
+		job->token.len = 0;
+	}
+	if (ask_part(run, job))
+		return true;
+	put_all(job);
+	return false;
+}
+
+const struct query_reader reader_growth = {windows_stage, growth_part, growth_arrived,
+					   windows_take};

@@ -1,0 +1,299 @@
+#include "query/plan.h"
+
+#define SECOND_MS INT64_C(1000)
+#define MINUTE_MS (60 * SECOND_MS)
+#define HOUR_MS   (60 * MINUTE_MS)
+#define DAY_MS    (24 * HOUR_MS)
+
+struct planning {
+	const struct plan_terms *terms;
+	struct query_plan *plan;
+	size_t grain_count;
+};
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t ceil_to(int64_t ms, int64_t unit)
+{
+	return floor_to(ms + unit - 1, unit);
+}
+
+uint64_t plan_windows(int64_t start_ms, int64_t end_ms, int64_t window_ms)
+{
+	if (start_ms >= end_ms)
+		return 0;
+	return (uint64_t)(floor_div(end_ms - 1, window_ms) - floor_div(start_ms, window_ms) + 1);
+}
+
+/* ---- What there is --------------------------------------------------------------------------- */
+
+/* The first time of which something is kept. */
+static int64_t kept_from(const struct plan_terms *terms, int64_t retention_ms)
+{
+	return retention_ms ? larger(terms->now_ms - retention_ms, -PLAN_TIME_MAX_MS)
+			    : -PLAN_TIME_MAX_MS;
+}
+
+static int64_t raw_from(const struct plan_terms *terms)
+{
+	return kept_from(terms, terms->raw_retention_ms);
+}
+
+static int64_t grain_from(const struct plan_terms *terms, size_t grain)
+{
+	return kept_from(terms, terms->grains->list[grain].retention_ms);
+}
+
+static int64_t grain_width(const struct plan_terms *terms, size_t grain)
+{
+	return terms->grains->list[grain].width_ms;
+}
+
+/* Whether rows of roll-ups say what `fn` is of a window of them. */
+static bool tells(bool counter, enum query_fn fn)
+{
+	switch (fn) {
+	case FN_NONE:
+	case FN_SUM:
+	case FN_FIRST:
+	case FN_LAST:
+		return true;
+	case FN_MIN:
+	case FN_MAX:
+	case FN_AVG:
+	case FN_COUNT:
+		return !counter;
+	case FN_INCREASE:
+	case FN_RATE:
+		return counter;
+	}
+	return false;
+}
+
+static bool serves(const struct planning *p, size_t grain)
+{
+	return p->plan->window_ms % grain_width(p->terms, grain) == 0;
+}
+
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+static void add(struct planning *p, int64_t from_ms, int64_t to_ms, int grain)
+{
+	struct query_plan *plan = p->plan;
+	struct query_part *last = plan->count ? &plan->parts[plan->count - 1] : NULL;
+	if (from_ms >= to_ms)
+		return;
+	if (last && last->grain == grain) {
+		last->to_ms = to_ms;
+		return;
+	}
+	/* Each granularity adds a part before and one behind the coarser ones, and both may begin
+	 * or end with one that nothing serves. */
+	ASSERT(plan->count < QUERY_PARTS_MAX);
+	plan->parts[plan->count++] = (struct query_part){from_ms, to_ms, grain};
+}
+
+/* No raw data is left of this time, and no granularity has whole buckets of it: of buckets that
+ * begin in it the finest are taken, unless they reach into the next part. */
+static void add_cut(struct planning *p, int64_t from_ms, int64_t to_ms)
+{
+	for (size_t i = 0; i < p->grain_count; i++) {
+		int64_t kept_ms = larger(from_ms, grain_from(p->terms, i));
+		bool ends = to_ms == p->terms->end_ms || to_ms % grain_width(p->terms, i) == 0;
+		if (!serves(p, i) || !ends || kept_ms >= to_ms)
+			continue;
+		add(p, from_ms, kept_ms, QUERY_PART_NONE);
+		add(p, kept_ms, to_ms, (int)i);
+		return;
+	}
+	add(p, from_ms, to_ms, QUERY_PART_NONE);
+}
+
+/* Parts of from <= time < to, by the granularities below `grain_end` and raw data. */
+static void divide(struct planning *p, int64_t from_ms, int64_t to_ms, size_t grain_end)
+{
+	const struct plan_terms *terms = p->terms;
+	if (from_ms >= to_ms)
+		return;
+	if (grain_end == 0) {
+		int64_t raw_ms = smaller(larger(from_ms, raw_from(terms)), to_ms);
+		add_cut(p, from_ms, raw_ms);
+		add(p, raw_ms, to_ms, QUERY_PART_RAW);
+		return;
+	}
+	size_t grain = grain_end - 1;
+	int64_t width_ms = grain_width(terms, grain);
+	/* Where raw data is gone, what is not rolled up yet is no reason to do without the rest. */
+	int64_t rolled_ms = larger(terms->rolled_before_ms, ceil_to(raw_from(terms), width_ms));
+	int64_t first_ms = ceil_to(larger(from_ms, grain_from(terms, grain)), width_ms);
+	int64_t last_ms = floor_to(smaller(to_ms, rolled_ms), width_ms);
+	if (!serves(p, grain) || first_ms >= last_ms) {
+		divide(p, from_ms, to_ms, grain);
+		return;
+	}
+	divide(p, from_ms, first_ms, grain);
+	add(p, first_ms, last_ms, (int)grain);
+	divide(p, last_ms, to_ms, grain);
+}
+
+/* ---- Points as they are stored -----------------------------------------------------------------
+ */
+
+/* The finest granularity from `grain` on that goes back beyond `ms`, or grain_count. */
+static size_t older_grain(const struct planning *p, size_t grain, int64_t ms)
+{
+	while (grain < p->grain_count && grain_from(p->terms, grain) >= ms)
+		grain++;
+	return grain;
+}
+
+/* From the newest to the oldest; then they are turned round. */
+static void add_backward(struct planning *p)
+{
+	const struct plan_terms *terms = p->terms;
+	struct query_plan *plan = p->plan;
+	int64_t to_ms = terms->end_ms, kept_ms = raw_from(terms);
+	int source = QUERY_PART_RAW;
+	for (size_t next = 0;; next++) {
+		int64_t from_ms = larger(terms->start_ms, kept_ms);
+		next = older_grain(p, next, from_ms);
+		bool goes_on = from_ms > terms->start_ms && next < p->grain_count;
+		if (goes_on)
+			from_ms = ceil_to(from_ms, grain_width(terms, next));
+		if (from_ms < to_ms)
+			plan->parts[plan->count++] = (struct query_part){from_ms, to_ms, source};
+		to_ms = smaller(to_ms, from_ms);
+		if (!goes_on)
+			break;
+		kept_ms = grain_from(terms, next);
+		source = (int)next;
+	}
+	if (terms->start_ms < to_ms)
+		plan->parts[plan->count++] =
+			(struct query_part){terms->start_ms, to_ms, QUERY_PART_NONE};
+	for (size_t i = 0, j = plan->count; i + 1 < j; i++) {
+		struct query_part part = plan->parts[i];
+		plan->parts[i] = plan->parts[--j];
+		plan->parts[j] = part;
+	}
+}
+
+/* ---- Roll-ups as they are stored ---------------------------------------------------------------
+ */
+
+/* The finest that goes back to start and has not too many buckets; else the one that goes back the
+ * furthest. */
+static size_t choose_grain(const struct planning *p)
+{
+	const struct plan_terms *terms = p->terms;
+	size_t best = 0;
+	for (size_t i = 0; i < p->grain_count; i++) {
+		int64_t from_ms = grain_from(terms, i), width_ms = grain_width(terms, i);
+		bool few = !terms->points ||
+			   plan_windows(terms->start_ms, terms->end_ms, width_ms) <= terms->points;
+		if (few && from_ms <= terms->start_ms)
+			return i;
+		if (from_ms < grain_from(terms, best) || (terms->points && !few))
+			best = i;
+	}
+	return best;
+}
+
+static void add_stored(struct planning *p)
+{
+	const struct plan_terms *terms = p->terms;
+	size_t grain = 0;
+	while (grain < p->grain_count && grain_width(terms, grain) != terms->window_ms)
+		grain++;
+	if (!terms->window_ms && p->grain_count)
+		grain = choose_grain(p);
+	if (grain == p->grain_count) {
+		add(p, terms->start_ms, terms->end_ms, QUERY_PART_NONE);
+		return;
+	}
+	int64_t kept_ms = larger(terms->start_ms, grain_from(terms, grain));
+	kept_ms = smaller(kept_ms, terms->end_ms);
+	p->plan->window_ms = grain_width(terms, grain);
+	add(p, terms->start_ms, kept_ms, QUERY_PART_NONE);
+	add(p, kept_ms, terms->end_ms, (int)grain);
+}
+
+/* ---- Windows --------------------------------------------------------------------------------- */
+
+/* Windows of this width, or multiples, can be answered over all of the time: where raw data does
+ * not go back to start, by the finest granularity that does, or goes back the furthest. Wider
+ * windows than the finest granularity had better be made of it. 0: any width. */
+static int64_t unit_of(const struct planning *p, int64_t least_ms)
+{
+	const struct plan_terms *terms = p->terms;
+	size_t best = 0;
+	if (!p->grain_count)
+		return 0;
+	if (raw_from(terms) <= terms->start_ms)
+		return least_ms >= grain_width(terms, 0) ? grain_width(terms, 0) : 0;
+	for (size_t i = 0; i < p->grain_count; i++) {
+		if (grain_from(terms, i) < grain_from(terms, best))
+			best = i;
+		if (grain_from(terms, best) <= terms->start_ms)
+			break;
+	}
+	return grain_width(terms, best);
+}
+
+/* The narrowest window of a length that people use, of which there are not more than `points`. */
+static int64_t choose_window(const struct planning *p)
+{
+	static const int64_t usual[] = {
+		1 * SECOND_MS,  2 * SECOND_MS,  5 * SECOND_MS, 10 * SECOND_MS, 15 * SECOND_MS,
+		30 * SECOND_MS, 1 * MINUTE_MS,  2 * MINUTE_MS, 5 * MINUTE_MS,  10 * MINUTE_MS,
+		15 * MINUTE_MS, 30 * MINUTE_MS, 1 * HOUR_MS,   2 * HOUR_MS,    3 * HOUR_MS,
+		4 * HOUR_MS,    6 * HOUR_MS,    8 * HOUR_MS,   12 * HOUR_MS,   1 * DAY_MS,
+		2 * DAY_MS,     7 * DAY_MS,     14 * DAY_MS,   28 * DAY_MS};
+	const struct plan_terms *terms = p->terms;
+	int64_t unit_ms = 1;
+	for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+		unit_ms = unit_of(p, usual[i]) ? unit_of(p, usual[i]) : 1;
+		if (usual[i] % unit_ms == 0 &&
+		    plan_windows(terms->start_ms, terms->end_ms, usual[i]) <= terms->points)
+			return usual[i];
+	}
+	int64_t window_ms = ceil_to(usual[ARRAY_LEN(usual) - 1], unit_ms);
+	while (plan_windows(terms->start_ms, terms->end_ms, window_ms) > terms->points &&
+	       window_ms < PLAN_TIME_MAX_MS)
+		window_ms *= 2;
+	return window_ms;
+}
+
+/* ---- All of it ------------------------------------------------------------------------------- */
+
+void plan_make(const struct plan_terms *terms, struct query_plan *plan)
+{
+	struct planning p = {.terms = terms, .plan = plan};
+	*plan = (struct query_plan){.fn = terms->fn, .window_ms = terms->window_ms};
+	if (terms->points && plan->fn == FN_NONE)
+		plan->fn = terms->counter ? FN_LAST : FN_AVG;
+	if (terms->grains && (terms->stored || tells(terms->counter, plan->fn)))
+		p.grain_count = terms->grains->count;
+	if (terms->stored) {
+		add_stored(&p);
+		return;
+	}
+	if (terms->points && !plan->window_ms)
+		plan->window_ms = choose_window(&p);
+	if (plan->fn == FN_NONE) {
+		add_backward(&p);
+		return;
+	}
+	/* The newest sample of all is looked for in raw data only. */
+	if (plan->window_ms == 0)
+		p.grain_count = 0;
+	divide(&p, terms->start_ms, terms->end_ms, p.grain_count);
+}

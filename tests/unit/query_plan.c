@@ -1,0 +1,193 @@
+/* Which data answers which part of the time, worked out by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "query/plan.h"
+
+#define MINUTE INT64_C(60000)
+#define HOUR   (60 * MINUTE)
+#define DAY    (24 * HOUR)
+
+/* What the document keeps, slots of an hour; now is minute 1,000,010 of time 0. */
+static const struct rollup_grains grains = {
+	.slot_ms = HOUR, .count = 2, .list = {{5 * MINUTE, 14 * DAY}, {HOUR, 365 * DAY}}};
+#define NOW (1000010 * MINUTE)
+
+static struct plan_terms terms;
+static struct query_plan plan;
+
+static int begin(void **state)
+{
+	(void)state;
+	terms = (struct plan_terms){.end_ms = NOW,
+				    .now_ms = NOW,
+				    .grains = &grains,
+				    .raw_retention_ms = 2 * DAY,
+				    .rolled_before_ms = 999960 * MINUTE,
+				    .fn = FN_MAX,
+				    .window_ms = HOUR};
+	return 0;
+}
+
+/* `from-to:grain` in minutes, from start on, separated by blanks; a window that was chosen in
+ * front. */
+static void expect(int64_t start_ms, const char *wanted)
+{
+	char text[1000];
+	int len = 0;
+	terms.start_ms = start_ms;
+	plan_make(&terms, &plan);
+	if (!terms.window_ms && plan.window_ms)
+		len = snprintf(text, sizeof(text), "%lldm %s, ",
+			       (long long)(plan.window_ms / MINUTE), query_fn_name(plan.fn));
+	for (size_t i = 0; i < plan.count; i++) {
+		const struct query_part *part = &plan.parts[i];
+		const char *by = part->grain == QUERY_PART_NONE  ? "none"
+				 : part->grain == QUERY_PART_RAW ? "raw"
+				 : part->grain == 0              ? "5m"
+								 : "1h";
+		len += snprintf(text + len, sizeof(text) - (size_t)len, "%s%lld-%lld:%s",
+				i ? " " : "", (long long)(part->from_ms / MINUTE),
+				(long long)(part->to_ms / MINUTE), by);
+	}
+	text[len] = 0;
+	assert_string_equal(text, wanted);
+}
+
+/* Raw data begins at 997130, of 5 min at 979850, of 1 h at 474410. Hours are multiples of 60:
+ * 999960 is one, 1000010 is not. */
+static void test_windows(void **state)
+{
+	(void)state;
+	expect(NOW - 3 * HOUR, "999830-999840:5m 999840-999960:1h 999960-1000010:raw");
+	expect(999837 * MINUTE, "999837-999840:raw 999840-999960:1h 999960-1000010:raw");
+	expect(999840 * MINUTE, "999840-999960:1h 999960-1000010:raw");
+	/* No raw data of its front any more: buckets of 5 min, whole ones. */
+	expect(990002 * MINUTE, "990002-990060:5m 990060-999960:1h 999960-1000010:raw");
+	/* Nor of 5 min: an hour counts where it begins. */
+	expect(900001 * MINUTE, "900001-999960:1h 999960-1000010:raw");
+	/* Nor at all. */
+	expect(400000 * MINUTE, "400000-474410:none 474410-999960:1h 999960-1000010:raw");
+	terms.window_ms = 10 * MINUTE;
+	expect(990000 * MINUTE, "990000-999960:5m 999960-1000010:raw");
+	expect(400000 * MINUTE, "400000-979850:none 979850-999960:5m 999960-1000010:raw");
+	terms.window_ms = 7 * MINUTE;
+	expect(990000 * MINUTE, "990000-997130:none 997130-1000010:raw");
+	terms.window_ms = 0;
+	terms.fn = FN_LAST;
+	expect(990000 * MINUTE, "990000-997130:none 997130-1000010:raw");
+}
+
+static void test_ends(void **state)
+{
+	(void)state;
+	/* All of it rolled up: the last hour is cut by the end, and raw data says where. */
+	terms.end_ms = 999871 * MINUTE;
+	expect(999780 * MINUTE, "999780-999840:1h 999840-999870:5m 999870-999871:raw");
+	/* Where there is none, the last bucket counts whole. */
+	terms.end_ms = 990071 * MINUTE;
+	expect(990000 * MINUTE, "990000-990060:1h 990060-990071:5m");
+	terms.end_ms = 900061 * MINUTE;
+	expect(900000 * MINUTE, "900000-900061:1h");
+	terms.end_ms = 900000 * MINUTE;
+	expect(900000 * MINUTE, "");
+}
+
+/* Something of long ago waits to be rolled up: what is raw comes from there, the rest from buckets
+ * all the same, up to the first edge behind where raw data begins. */
+static void test_late(void **state)
+{
+	(void)state;
+	terms.rolled_before_ms = 990000 * MINUTE;
+	expect(980000 * MINUTE, "980000-980040:5m 980040-997140:1h 997140-1000010:raw");
+	terms.raw_retention_ms = 0;
+	expect(980000 * MINUTE, "980000-980040:5m 980040-990000:1h 990000-1000010:raw");
+}
+
+static void test_counters(void **state)
+{
+	(void)state;
+	terms.counter = true;
+	terms.window_ms = 5 * MINUTE;
+	expect(990000 * MINUTE, "990000-997130:none 997130-1000010:raw");
+	terms.fn = FN_RATE;
+	expect(990000 * MINUTE, "990000-999960:5m 999960-1000010:raw");
+	terms.counter = false;
+	expect(990000 * MINUTE, "990000-997130:none 997130-1000010:raw");
+}
+
+/* The finest that is left; parts join at edges of the coarser. */
+static void test_points_as_stored(void **state)
+{
+	(void)state;
+	terms.fn = FN_NONE;
+	terms.window_ms = 0;
+	expect(998000 * MINUTE, "998000-1000010:raw");
+	expect(990000 * MINUTE, "990000-997130:5m 997130-1000010:raw");
+	expect(900000 * MINUTE, "900000-979860:1h 979860-997130:5m 997130-1000010:raw");
+	expect(400000 * MINUTE,
+	       "400000-474410:none 474410-979860:1h 979860-997130:5m 997130-1000010:raw");
+	terms.end_ms = 900600 * MINUTE;
+	expect(900000 * MINUTE, "900000-900600:1h");
+	terms.grains = NULL;
+	expect(900000 * MINUTE, "900000-900600:none");
+	terms.raw_retention_ms = 0;
+	expect(900000 * MINUTE, "900000-900600:raw");
+}
+
+static void test_points_wanted(void **state)
+{
+	(void)state;
+	terms.fn = FN_NONE;
+	terms.window_ms = 0;
+	terms.points = 100;
+	/* 180 minutes: windows of 2 are 90 and, as 999830 is even, no more. */
+	expect(NOW - 3 * HOUR, "2m avg, 999830-1000010:raw");
+	/* A year: 8,760 h by 100 are 88 h; that is 7 days, of hours. */
+	terms.counter = true;
+	expect(NOW - 364 * DAY, "10080m last, 475850-999960:1h 999960-1000010:raw");
+	/* What only hours have gets no windows below. */
+	terms.counter = false;
+	terms.fn = FN_MAX;
+	terms.points = 1000000;
+	terms.end_ms = 900600 * MINUTE;
+	expect(900000 * MINUTE, "60m max, 900000-900600:1h");
+	/* 2 points of more than four weeks each. */
+	terms.points = 2;
+	terms.end_ms = NOW;
+	expect(NOW - 364 * DAY, "645120m max, 475850-999960:1h 999960-1000010:raw");
+}
+
+static void test_stored(void **state)
+{
+	(void)state;
+	terms.stored = true;
+	expect(990002 * MINUTE, "990002-1000010:1h");
+	terms.window_ms = 5 * MINUTE;
+	expect(970000 * MINUTE, "970000-979850:none 979850-1000010:5m");
+	terms.window_ms = 0;
+	expect(990000 * MINUTE, "5m max, 990000-1000010:5m");
+	expect(970000 * MINUTE, "60m max, 970000-1000010:1h");
+	expect(400000 * MINUTE, "60m max, 400000-474410:none 474410-1000010:1h");
+	terms.points = 200; /* 10,010 minutes are 2,002 of 5 */
+	expect(990000 * MINUTE, "60m max, 990000-1000010:1h");
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup(f, begin)
+	const struct CMUnitTest tests[] = {
+		TEST(test_windows),
+		TEST(test_ends),
+		TEST(test_late),
+		TEST(test_counters),
+		TEST(test_points_as_stored),
+		TEST(test_points_wanted),
+		TEST(test_stored),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
