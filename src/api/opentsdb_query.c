@@ -10,6 +10,7 @@
 #include "api/opentsdb.h"
 #include "api/opentsdb_answer.h"
 #include "api/query.h"
+#include "api/query_grain.h"
 #include "api/query_params.h"
 #include "api/routes.h"
 #include "api/sending.h"
@@ -38,6 +39,7 @@ struct call {
 	struct task turn;
 	bool turn_posted;
 	struct sending sending;
+	bool said;     /* which data answers the first query */
 	bool complete; /* out holds the rest of the answer */
 	const char *cut;
 
@@ -208,6 +210,15 @@ static bool start_query(struct call *call)
 	return !err;
 }
 
+/* Of several queries the first: when the others are known, the answer may be on its way. */
+static void say_grain(struct call *call)
+{
+	if (!call->said && !call->sending.streaming)
+		grain_reply_header(call->request, call->query,
+				   query_grains(api_of(call->request)->queries));
+	call->said = true;
+}
+
 /* The series are known, and with them the time that is looked at. */
 static void start_combining(struct call *call)
 {
@@ -246,6 +257,7 @@ static bool take_chunk(struct call *call)
 	struct query_chunk chunk;
 	if (!query_take(call->query, COMBINE_CHUNK_MAX, &chunk))
 		return false;
+	say_grain(call);
 	memcpy(call->ts_ms, chunk.ts_ms, chunk.count * sizeof(*chunk.ts_ms));
 	memcpy(call->bits, chunk.bits, chunk.count * sizeof(*chunk.bits));
 	memcpy(call->types, chunk.types, chunk.count * sizeof(*chunk.types));
@@ -328,6 +340,7 @@ static bool at_end(struct call *call)
 	struct errbuf e;
 	if (!call->query->ended)
 		return false;
+	say_grain(call);
 	int err = check_ended(call, &e);
 	if (err) {
 		fail_query(call, err, &e);

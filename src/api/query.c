@@ -3,6 +3,7 @@
 #include "api/alias.h"
 #include "api/device_names.h"
 #include "api/query_encode.h"
+#include "api/query_grain.h"
 #include "api/query_params.h"
 #include "api/routes.h"
 #include "api/sending.h"
@@ -17,6 +18,7 @@ struct call {
 	struct http_request *request; /* NULL: it has ended; freed when the turn comes */
 	struct loop *loop;
 	struct clock *clock;
+	const struct query_engine *queries;
 	struct query *query;
 	struct alias alias; /* goes first where one is asked for */
 	struct device_names names;
@@ -25,6 +27,7 @@ struct call {
 	struct task turn;
 	bool turn_posted;
 	struct sending sending;
+	bool said;    /* which data answers */
 	bool encoded; /* out holds the rest of the answer */
 };
 
@@ -120,6 +123,9 @@ static void advance(struct call *call)
 {
 	size_t turn = 0;
 	struct query_chunk chunk;
+	if (!call->said)
+		grain_reply_header(call->request, call->query, query_grains(call->queries));
+	call->said = true;
 	if (call->out.len >= SENDING_FLUSH_BYTES && !send_gathered(call))
 		return;
 	while (query_take(call->query, call->encoder.shape->chunk_points, &chunk)) {
@@ -168,6 +174,7 @@ static struct call *call_new(struct http_request *request)
 	call->request = request;
 	call->loop = api->loop;
 	call->clock = api->clock;
+	call->queries = api->queries;
 	call->turn.run = run_turn;
 	call->query = query_new(api->queries, ready, call);
 	buf_init(&call->out, SENDING_FLUSH_BYTES + ENCODE_CHUNK_MAX_BYTES);
@@ -236,8 +243,8 @@ static void end(struct http_request *request)
 	bool explain = false;
 	struct errbuf e;
 	stat_add(STAT_queries, 1);
-	int err = params_query(request, clock_wall_ms(api_of(request)->clock), &query->arena,
-			       &query->spec, &format, &explain, &e);
+	int err = params_query(request, clock_wall_ms(call->clock), query_grains(call->queries),
+			       &query->arena, &query->spec, &format, &explain, &e);
 	encoder_init(&call->encoder, format == QUERY_CSV ? &encoder_csv : &encoder_json, query,
 		     &call->out);
 	call->sending = (struct sending){call->encoder.shape->content_type, .status = 200};
@@ -246,6 +253,7 @@ static void end(struct http_request *request)
 		return;
 	}
 	call->encoder.explain = explain;
+	call->encoder.grains = query_grains(call->queries);
 	if (err)
 		fail(call, err, e.text);
 	else

@@ -1,5 +1,6 @@
 #include "api/query_encode.h"
 
+#include "api/query_grain.h"
 #include "wire/json.h"
 #include "wire/number.h"
 #include "wire/timetext.h"
@@ -124,6 +125,7 @@ static void put_explain(struct encoder *encoder)
 		   (unsigned long long)work->blocks_summarised,
 		   (unsigned long long)work->blocks_skipped, (unsigned long long)work->rows_decoded,
 		   (unsigned long long)query->estimate);
+	grain_explain(encoder->out, query, encoder->grains);
 	buf_printf(encoder->out,
 		   "\"catalogMs\":%.3f,\"storeMs\":%.3f,\"readersMs\":%.3f,\"encodingMs\":%.3f}",
 		   (double)query->find_us / 1e3, (double)query->store_us / 1e3,
@@ -228,7 +230,7 @@ static void json_series(struct encoder *encoder, const struct catalog_series *se
 
 static bool is_finite(struct value v)
 {
-	return v.type != VALUE_F64 || (v.bits >> 52 & 0x7ff) != 0x7ff;
+	return v.type != VALUE_NONE && (v.type != VALUE_F64 || (v.bits >> 52 & 0x7ff) != 0x7ff);
 }
 
 static char *put_json_value(char *to, struct value v)
@@ -392,7 +394,8 @@ static void csv_points(struct encoder *encoder, const struct query_chunk *chunk)
 		to = put_time(encoder, to, chunk->ts_ms[i]);
 		memcpy(to, middle.data, middle.len);
 		to += middle.len;
-		to += number_print(to, value_at(chunk, i));
+		if (chunk->types[i] != VALUE_NONE)
+			to += number_print(to, value_at(chunk, i));
 		*to++ = '\n';
 	}
 	out->len += (size_t)(to - start);

@@ -5,14 +5,15 @@
  *     [{"tenant":"t-1","metricName":"cpu_idle","tags":{"host":"h-1","os":"linux"},
  *       "values":{"2020-08-24T15:51:15Z":186.0,"2020-08-24T16:23:54.250Z":828.0}}, ...]
  *
- * Tags and values are in order; NaN and infinities are null. Where the answer was cut, the last
- * series has `"truncated":true` behind its values.
+ * Tags and values are in order; NaN, infinities and filled gaps are null. Where the answer was cut,
+ * the last series has `"truncated":true` behind its values.
  *
  * With `explain` the array is the member `result` of an object, beside `explain`, which says what
  * was read for it; in CSV that is a last line `# explain: {...}`.
  *
  * CSV (RFC 4180, lines end with LF): `time,tenant,metric,`, a column for each tag key that occurs,
- * by bytes, `value`. Where the answer was cut, the last line is `# truncated: ...`. */
+ * by bytes, `value`, which is empty for a filled gap. Where the answer was cut, the last line is `#
+ * truncated: ...`. */
 #ifndef API_QUERY_ENCODE_H
 #define API_QUERY_ENCODE_H
 
@@ -30,7 +31,8 @@ struct encoder {
 	struct buf *out;
 	struct arena arena; /* of one series: its tags, or the middle of its lines */
 	bool began, in_series, in_values;
-	bool explain; /* the caller's, before the first chunk */
+	bool explain;                       /* the caller's, before the first chunk */
+	const struct rollup_grains *grains; /* likewise: those of the query */
 	/* Likewise: tags as they are to be said, in the arena; NULL: as they are. */
 	struct slice (*say_tags)(void *owner, struct slice tags_text, struct arena *arena);
 	void *say_owner;

@@ -1,5 +1,6 @@
 #include "api/query_params.h"
 
+#include "api/query_grain.h"
 #include "wire/number.h"
 #include "wire/timetext.h"
 
@@ -127,27 +128,46 @@ static int read_window(const struct http_request *request, struct query_spec *sp
 		       struct errbuf *e)
 {
 	struct slice fn = http_param(request, "fn"), window = http_param(request, "window");
-	if (!fn.data && !window.data)
+	if (spec->stored || (!fn.data && !window.data))
 		return 0;
 	if (!fn.data)
 		return errbuf_set(e, ERR_INVALID, "window is given without fn");
 	if (query_fn_parse(fn, &spec->fn))
+		return errbuf_set(
+			e, ERR_INVALID,
+			"fn \"" SHOWN
+			"\" is none of min, max, sum, avg, count, first, last, increase, rate",
+			SHOWN_OF(fn));
+	if (window.data && spec->points_wanted)
 		return errbuf_set(e, ERR_INVALID,
-				  "fn \"" SHOWN
-				  "\" is none of min, max, sum, avg, count, first, last",
-				  SHOWN_OF(fn));
+				  "points chooses the window: give one or the other");
+	if (spec->points_wanted)
+		return 0;
 	/* The newest point of each series. */
 	if (!window.data && spec->fn == FN_LAST && !spec->agg)
 		return 0;
 	if (!window.data && spec->fn == FN_LAST)
 		return errbuf_set(e, ERR_INVALID, "fn=last with agg needs a window");
 	if (!window.data)
-		return errbuf_set(e, ERR_INVALID, "fn is given without window");
+		return errbuf_set(e, ERR_INVALID, "fn is given without window or points");
 	int err = duration_parse(window, &spec->window_ms, e);
 	if (err)
 		return errbuf_prefix(e, err, "window");
 	if (spec->window_ms == 0)
 		return errbuf_set(e, ERR_INVALID, "window is zero");
+	return 0;
+}
+
+static int read_fill(const struct http_request *request, struct query_spec *spec, struct errbuf *e)
+{
+	struct slice fill = http_param(request, "fill");
+	if (!fill.data)
+		return 0;
+	if (query_fill_parse(fill, &spec->fill))
+		return errbuf_set(e, ERR_INVALID, "fill \"" SHOWN "\" is none of none, null, zero",
+				  SHOWN_OF(fill));
+	if (spec->fill && !spec->window_ms && !spec->points_wanted && !spec->stored)
+		return errbuf_set(e, ERR_INVALID, "fill is of windows, and there are none");
 	return 0;
 }
 
@@ -204,34 +224,6 @@ static int read_agg(const struct http_request *request, struct arena *arena,
 	return 0;
 }
 
-/* Stored roll-ups are asked for by aggregator and granularity; none are stored yet. */
-static int check_aggregator(const struct http_request *request, struct errbuf *e)
-{
-	static const char *const names[] = {"raw", "min", "max", "sum", "avg", "count", NULL};
-	struct slice aggregator = http_param(request, "aggregator");
-	struct slice granularity = http_param(request, "granularity");
-	if (!aggregator.data && !granularity.data)
-		return 0;
-	if (http_param(request, "fn").data || http_param(request, "window").data)
-		return errbuf_set(e, ERR_INVALID,
-				  "fn and window compute from raw data, aggregator and granularity "
-				  "read what is stored: give one or the other");
-	if (aggregator.data && !known(aggregator, names))
-		return errbuf_set(e, ERR_INVALID,
-				  "aggregator \"" SHOWN
-				  "\" is none of raw, min, max, sum, avg, count",
-				  SHOWN_OF(aggregator));
-	if (!aggregator.data || slice_equal(aggregator, SLICE("raw")))
-		return granularity.data ? errbuf_set(e, ERR_INVALID,
-						     "granularity needs an aggregator other than "
-						     "raw")
-					: 0;
-	return errbuf_set(e, ERR_LIMIT,
-			  "no roll-ups are stored; fn=" SHOWN
-			  " with a window computes from raw data",
-			  SHOWN_OF(aggregator));
-}
-
 static int read_format(const struct http_request *request, enum query_format *format,
 		       struct errbuf *e)
 {
@@ -256,13 +248,14 @@ static int read_explain(const struct http_request *request, bool *explain, struc
 			  SHOWN_OF(text));
 }
 
-int params_query(const struct http_request *request, int64_t now_ms, struct arena *arena,
-		 struct query_spec *spec, enum query_format *format, bool *explain,
-		 struct errbuf *e)
+int params_query(const struct http_request *request, int64_t now_ms,
+		 const struct rollup_grains *grains, struct arena *arena, struct query_spec *spec,
+		 enum query_format *format, bool *explain, struct errbuf *e)
 {
-	static const char *const names[] = {
-		"tenant", "metricName", "tag",    "start",      "end",         "fn",      "window",
-		"agg",    "by",         "format", "aggregator", "granularity", "explain", NULL};
+	static const char *const names[] = {"tenant",      "metricName", "tag",     "start",
+					    "end",         "fn",         "window",  "fill",
+					    "agg",         "by",         "format",  "aggregator",
+					    "granularity", "points",     "explain", NULL};
 	*spec = (struct query_spec){.fn = FN_NONE};
 	int err = params_check(request, names, e);
 	if (!err)
@@ -278,10 +271,12 @@ int params_query(const struct http_request *request, int64_t now_ms, struct aren
 	if (!err)
 		err = read_explain(request, explain, e);
 	if (!err)
-		err = check_aggregator(request, e);
+		err = grain_params(request, grains, spec, e);
 	if (!err)
 		err = read_agg(request, arena, spec, e);
 	if (!err)
 		err = read_window(request, spec, e);
+	if (!err)
+		err = read_fill(request, spec, e);
 	return err;
 }

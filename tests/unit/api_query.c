@@ -76,6 +76,9 @@ static void test_several_in_one(void **state)
 }
 
 /* The clock stands still. */
+#define FROM_1630                                                                                  \
+	"\"grains\":[{\"start\":\"2020-08-24T16:30:00Z\",\"end\":\"2020-08-24T16:40:00.001Z\","    \
+	"\"grain\":\"raw\"}],"
 #define NO_MS "\"catalogMs\":0.000,\"storeMs\":0.000,\"readersMs\":0.000,\"encodingMs\":0.000}"
 
 static void test_explain(void **state)
@@ -84,15 +87,15 @@ static void test_explain(void **state)
 	put_example();
 	expect(ASK "&start=2020-08-24T16:30:00Z&agg=max&by=os&explain=1", 200,
 	       "{\"result\":[" ROW("\"os\":\"linux\"", AT_1634 "477.0") "," ROW(
-		       "\"os\":\"windows\"",
-		       AT_1634 "111.0") "],\"explain\":{\"series\":4,\"rows\":2,\"points\":2,"
-					"\"reads\":2,\"extents\":0,\"blocksDecoded\":0,"
-					"\"blocksSummarised\":0,\"blocksSkipped\":0,"
-					"\"samplesDecoded\":4,\"samplesEstimated\":0," NO_MS "}");
+		       "\"os\":\"windows\"", AT_1634
+		       "111.0") "],\"explain\":{\"series\":4,\"rows\":2,\"points\":2,"
+				"\"reads\":2,\"extents\":0,\"blocksDecoded\":0,"
+				"\"blocksSummarised\":0,\"blocksSkipped\":0,"
+				"\"samplesDecoded\":4,\"samplesEstimated\":0," FROM_1630 NO_MS "}");
 	expect(ASK "&start=2020-08-24T16:30:00Z&tag=host=h-9&explain=1", 200,
 	       "{\"result\":[],\"explain\":{\"series\":0,\"rows\":0,\"points\":0,\"reads\":0,"
 	       "\"extents\":0,\"blocksDecoded\":0,\"blocksSummarised\":0,\"blocksSkipped\":0,"
-	       "\"samplesDecoded\":0,\"samplesEstimated\":0," NO_MS "}");
+	       "\"samplesDecoded\":0,\"samplesEstimated\":0," FROM_1630 NO_MS "}");
 	struct client c = {0};
 	ask(&c,
 	    ASK "&start=2020-08-24T16:30:00Z&tag=host=h-1&fn=max&window=1h&format=csv&explain=1");
@@ -181,10 +184,12 @@ static void test_refused(void **state)
 	       "start \\\"2020-08-25T00:00:00Z\\\" lies after end, which is now");
 	refuse("/api/query?metricName=m&start=1h-ago&format=xml", 400,
 	       "format \\\"xml\\\" is neither json nor csv");
-	refuse("/api/query?metricName=m&start=1h-ago&fn=max", 400, "fn is given without window");
+	refuse("/api/query?metricName=m&start=1h-ago&fn=max", 400,
+	       "fn is given without window or points");
 	refuse("/api/query?metricName=m&start=1h-ago&window=1h", 400, "window is given without fn");
 	refuse("/api/query?metricName=m&start=1h-ago&fn=median&window=1h", 400,
-	       "fn \\\"median\\\" is none of min, max, sum, avg, count, first, last");
+	       "fn \\\"median\\\" is none of min, max, sum, avg, count, first, last, increase, "
+	       "rate");
 	refuse("/api/query?metricName=m&start=1h-ago&fn=max&window=0s", 400, "window is zero");
 	refuse("/api/query?metricName=m&start=1h-ago&agg=last", 400,
 	       "agg \\\"last\\\" is none of min, max, sum, avg, count");
@@ -206,12 +211,12 @@ static void test_refused(void **state)
 	refuse("/api/query?metricName=m&start=1h-ago&fn=max&window=1h&aggregator=max"
 	       "&granularity=1h",
 	       400,
-	       "fn and window compute from raw data, aggregator and granularity read what is "
-	       "stored: give one or the other");
+	       "fn and window compute from whatever there is, aggregator and granularity read "
+	       "what is stored: give one or the other");
 	refuse("/api/query?metricName=m&start=1h-ago&aggregator=max&granularity=1h", 422,
 	       "no roll-ups are stored; fn=max with a window computes from raw data");
 	refuse("/api/query?metricName=m&start=1h-ago&aggregator=mean", 400,
-	       "aggregator \\\"mean\\\" is none of raw, min, max, sum, avg, count");
+	       "aggregator \\\"mean\\\" is none of raw, min, max, sum, avg, count, increase");
 	refuse("/api/query?metricName=m&start=1h-ago&granularity=1h", 400,
 	       "granularity needs an aggregator other than raw");
 	struct client c = {0};

@@ -1,0 +1,27 @@
+/* Roll-ups in a request and in its answer: `aggregator`, `granularity` and `points`, and which
+ * granularity answered which part of the time.
+ *
+ * In the header X-Granary-Grain that is a list in order of time, each with the time that it ends
+ * at, but the last: `1h until 2026-11-01T00:00:00Z, 5m until 2026-11-14T12:00:00Z, raw`. `none`
+ * answers nothing: no data that suits is left of that time. */
+#ifndef API_QUERY_GRAIN_H
+#define API_QUERY_GRAIN_H
+
+#include "base/buf.h"
+#include "http/http.h"
+#include "query/query.h"
+
+enum { GRAIN_POINTS_MAX = 1000000 }; /* that may be wanted */
+
+/* ERR_INVALID, or ERR_LIMIT where no roll-ups are stored (`grains` NULL or empty). */
+int grain_params(const struct http_request *request, const struct rollup_grains *grains,
+		 struct query_spec *spec, struct errbuf *e) MUST_CHECK;
+
+/* The header, before anything of the answer is sent; the query's series are known. */
+void grain_reply_header(struct http_request *request, const struct query *query,
+			const struct rollup_grains *grains);
+/* `"fn":"avg","window":"1h","grains":[{"start":"...","end":"...","grain":"5m"},...],`, of fn and
+ * window what there is. */
+void grain_explain(struct buf *out, const struct query *query, const struct rollup_grains *grains);
+
+#endif
