@@ -3,7 +3,7 @@
 
 #include "query/private.h"
 
-struct value bucket_field(const struct store_points *rows, size_t row, enum row_field field)
+struct value bucket_field(const struct store_points *rows, size_t row, enum rollup_field field)
 {
 	return (struct value){rows->bits[field][row], (enum value_type)rows->types[field][row]};
 }
@@ -11,7 +11,7 @@ struct value bucket_field(const struct store_points *rows, size_t row, enum row_
 /* A count is a whole number, however it was stored. */
 static uint64_t count_of(const struct store_points *rows, size_t row)
 {
-	struct value count = bucket_field(rows, row, ROW_COUNT);
+	struct value count = bucket_field(rows, row, ROLLUP_COUNT);
 	if (count.type == VALUE_I64 || count.type == VALUE_U64)
 		return count.bits;
 	return count.type == VALUE_F64 && value_as_f64(count) > 0 ? (uint64_t)value_as_f64(count)
@@ -28,7 +28,7 @@ static void beyond_doubles(struct store_summary *summary, double sum, struct val
 
 bool bucket_summary(const struct store_points *rows, size_t row, struct store_summary *summary)
 {
-	struct value sum = bucket_field(rows, row, ROW_SUM);
+	struct value sum = bucket_field(rows, row, ROLLUP_SUM);
 	*summary = (struct store_summary){.count = count_of(rows, row)};
 	if (sum.type == VALUE_NONE || !summary->count)
 		return false;
@@ -37,7 +37,7 @@ bool bucket_summary(const struct store_points *rows, size_t row, struct store_su
 		summary->doubles = summary->sum;
 		summary->scaled = summary->sum * 0x1p-64;
 	} else if (sum.type == VALUE_F64) {
-		beyond_doubles(summary, summary->sum, bucket_field(rows, row, ROW_AVG));
+		beyond_doubles(summary, summary->sum, bucket_field(rows, row, ROLLUP_AVG));
 	} else {
 		summary->integers =
 			sum.type == VALUE_I64 ? (__int128)(int64_t)sum.bits : (__int128)sum.bits;
@@ -48,10 +48,10 @@ bool bucket_summary(const struct store_points *rows, size_t row, struct store_su
 struct value bucket_value(const struct store_points *rows, size_t row)
 {
 	struct store_summary summary;
-	struct value mean = bucket_field(rows, row, ROW_AVG);
+	struct value mean = bucket_field(rows, row, ROLLUP_AVG);
 	if (mean.type != VALUE_NONE)
 		return mean;
 	if (bucket_summary(rows, row, &summary))
 		return summary_value(&summary, FN_AVG);
-	return bucket_field(rows, row, ROW_LAST);
+	return bucket_field(rows, row, ROLLUP_LAST);
 }

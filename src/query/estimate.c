@@ -67,7 +67,7 @@ static void add_piece(struct query_run *run, struct query_job *job, int64_t from
 	int64_t window_ms = run->query.spec.window_ms;
 	/* Where every sample is a window the store has to look at each, as for what has none. */
 	bool fits = window_ms && (to_ms - from_ms) / window_ms < PART_WINDOWS / SAMPLE_SERIES;
-	job_ask_windows(job, QUERY_PART_RAW, ROW_MIN, from_ms, to_ms,
+	job_ask_windows(job, QUERY_PART_RAW, ROLLUP_MIN, from_ms, to_ms,
 			fits ? window_ms : to_ms - from_ms);
 }
 

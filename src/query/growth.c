@@ -15,7 +15,7 @@
 
 #include "query/private.h"
 
-enum { GROWTH_FIELDS = 1 << ROW_INCREASE | 1 << ROW_FIRST | 1 << ROW_LAST };
+enum { GROWTH_FIELDS = 1 << ROLLUP_INCREASE | 1 << ROLLUP_FIRST | 1 << ROLLUP_LAST };
 
 struct grown {
 	bool any, any_double;
@@ -116,9 +116,9 @@ static void take_raw(struct grown *grown, struct value *before, const struct sto
 static void take_row(struct grown *grown, struct value *before, const struct store_points *rows,
 		     size_t i)
 {
-	struct value first = bucket_field(rows, i, ROW_FIRST),
-		     last = bucket_field(rows, i, ROW_LAST);
-	struct value increase = bucket_field(rows, i, ROW_INCREASE);
+	struct value first = bucket_field(rows, i, ROLLUP_FIRST),
+		     last = bucket_field(rows, i, ROLLUP_LAST);
+	struct value increase = bucket_field(rows, i, ROLLUP_INCREASE);
 	if (!is_finite(first) || !is_finite(last))
 		return;
 	add_step(grown, before, first);

@@ -21,7 +21,7 @@ static struct query_home home_of(const struct query_run *run, int grain)
 				   run->engine->options.grains->list[grain].width_ms};
 }
 
-struct store_request *job_ask_windows(struct query_job *job, int grain, enum row_field field,
+struct store_request *job_ask_windows(struct query_job *job, int grain, enum rollup_field field,
 				      int64_t start_ms, int64_t end_ms, int64_t window_ms)
 {
 	struct query_home home = home_of(job->run, grain);

@@ -8,6 +8,7 @@
 
 #include "loop/loop.h"
 #include "query/plan.h"
+#include "rollup/row.h"
 
 enum {
 	JOBS_MAX = 8,
@@ -32,25 +33,13 @@ struct query_engine {
 	size_t reading;                   /* jobs in flight, of all runs */
 };
 
-/* Fields of data_downsampled. */
-enum row_field {
-	ROW_MIN,
-	ROW_MAX,
-	ROW_SUM,
-	ROW_COUNT,
-	ROW_AVG,
-	ROW_INCREASE,
-	ROW_FIRST,
-	ROW_LAST,
-};
-
 /* Windows of one field in one part of the time. */
 struct job_ask {
 	struct store_request *request;
 	size_t have;  /* series whose results have been taken */
 	size_t first; /* its first window, of those of the stage */
 	int grain;    /* what is asked, as in struct query_part */
-	enum row_field field;
+	enum rollup_field field;
 	bool rows; /* its points are asked for instead */
 };
 
@@ -225,7 +214,7 @@ void job_take_series(struct query_job *job, size_t at, size_t count);
 /* Adds to the job's read what is asked of all its series, raw data or the rows of a granularity:
  * windows of start <= time < end of one field (of raw data the only one), or its points from
  * job->token on, which becomes job->main; `fields` of rows as in struct store_range. */
-struct store_request *job_ask_windows(struct query_job *job, int grain, enum row_field field,
+struct store_request *job_ask_windows(struct query_job *job, int grain, enum rollup_field field,
 				      int64_t start_ms, int64_t end_ms, int64_t window_ms);
 void job_ask_points(struct query_job *job, int grain, unsigned fields, int64_t start_ms,
 		    int64_t end_ms);
@@ -260,10 +249,10 @@ size_t windows_place(const struct query_run *run, uint32_t series, size_t window
  * summary that has nothing but count and sums, false: nothing; and what it counts as among raw
  * data: of a gauge the mean, of a counter the last value, type NONE: nothing. */
 enum {
-	ROW_SUM_FIELDS = 1 << ROW_SUM | 1 << ROW_COUNT | 1 << ROW_AVG,
-	ROW_VALUE_FIELDS = ROW_SUM_FIELDS | 1 << ROW_LAST,
+	ROW_SUM_FIELDS = 1 << ROLLUP_SUM | 1 << ROLLUP_COUNT | 1 << ROLLUP_AVG,
+	ROW_VALUE_FIELDS = ROW_SUM_FIELDS | 1 << ROLLUP_LAST,
 };
-struct value bucket_field(const struct store_points *rows, size_t row, enum row_field field);
+struct value bucket_field(const struct store_points *rows, size_t row, enum rollup_field field);
 bool bucket_summary(const struct store_points *rows, size_t row, struct store_summary *summary);
 struct value bucket_value(const struct store_points *rows, size_t row);
 

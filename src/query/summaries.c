@@ -14,20 +14,20 @@
 #include "query/private.h"
 
 /* The rows that `fn` needs of roll-ups; of a mean two. */
-static size_t fields_of(enum query_fn fn, enum row_field fields[2])
+static size_t fields_of(enum query_fn fn, enum rollup_field fields[2])
 {
-	static const enum row_field first[] = {
-		[FN_MIN] = ROW_MIN,   [FN_MAX] = ROW_MAX,          [FN_SUM] = ROW_SUM,
-		[FN_AVG] = ROW_SUM,   [FN_COUNT] = ROW_COUNT,      [FN_FIRST] = ROW_FIRST,
-		[FN_LAST] = ROW_LAST, [FN_INCREASE] = ROW_INCREASE};
+	static const enum rollup_field first[] = {
+		[FN_MIN] = ROLLUP_MIN,   [FN_MAX] = ROLLUP_MAX,          [FN_SUM] = ROLLUP_SUM,
+		[FN_AVG] = ROLLUP_SUM,   [FN_COUNT] = ROLLUP_COUNT,      [FN_FIRST] = ROLLUP_FIRST,
+		[FN_LAST] = ROLLUP_LAST, [FN_INCREASE] = ROLLUP_INCREASE};
 	fields[0] = first[fn];
-	fields[1] = ROW_COUNT;
+	fields[1] = ROLLUP_COUNT;
 	return fn == FN_AVG ? 2 : 1;
 }
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-static void add_ask(struct query_job *job, int grain, enum row_field field, int64_t from_ms,
+static void add_ask(struct query_job *job, int grain, enum rollup_field field, int64_t from_ms,
 		    int64_t to_ms, int64_t window_ms)
 {
 	const struct query_run *run = job->run;
@@ -40,7 +40,7 @@ static void add_ask(struct query_job *job, int grain, enum row_field field, int6
 	};
 }
 
-static void ask_field(struct query_job *job, int grain, enum row_field field, int64_t from_ms,
+static void ask_field(struct query_job *job, int grain, enum rollup_field field, int64_t from_ms,
 		      int64_t to_ms)
 {
 	int64_t window_ms = job->run->query.spec.window_ms;
@@ -76,7 +76,7 @@ static void ask_part(struct query_job *job, const struct query_part *part)
 	const struct query_stage *stage = &job->run->stage;
 	int64_t from_ms = part->from_ms > stage->from_ms ? part->from_ms : stage->from_ms;
 	int64_t to_ms = part->to_ms < stage->to_ms ? part->to_ms : stage->to_ms;
-	enum row_field fields[2];
+	enum rollup_field fields[2];
 	size_t count = part->grain < 0 ? 1 : fields_of(job->run->query.spec.fn, fields);
 	if (part->grain == QUERY_PART_NONE || from_ms >= to_ms)
 		return;
@@ -85,7 +85,8 @@ static void ask_part(struct query_job *job, const struct query_part *part)
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
-		ask_field(job, part->grain, part->grain < 0 ? ROW_MIN : fields[i], from_ms, to_ms);
+		ask_field(job, part->grain, part->grain < 0 ? ROLLUP_MIN : fields[i], from_ms,
+			  to_ms);
 }
 
 static void ask_all(struct query_job *job)
@@ -139,7 +140,7 @@ static struct store_summary of_samples(const struct job_ask *ask, enum query_fn 
 	struct store_summary samples = *rows;
 	if (ask->grain < 0)
 		return samples;
-	if (ask->field == ROW_COUNT)
+	if (ask->field == ROLLUP_COUNT)
 		return (struct store_summary){.count = (uint64_t)rows->integers};
 	if (fn == FN_AVG)
 		samples.count = 0;
@@ -173,8 +174,8 @@ static void take_one(struct query_job *job, const struct job_ask *ask, size_t se
 	struct query_run *run = job->run;
 	if (!rows->count)
 		return;
-	job->beyond =
-		job->beyond || (ask->grain >= 0 && ask->field == ROW_SUM && !isfinite(rows->sum));
+	job->beyond = job->beyond ||
+		      (ask->grain >= 0 && ask->field == ROLLUP_SUM && !isfinite(rows->sum));
 	struct store_summary samples = of_samples(ask, run->query.spec.fn, rows);
 	if (job->made)
 		merge_summary(&job->made[series * run->stage.windows + window], &samples);
