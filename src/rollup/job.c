@@ -15,7 +15,7 @@ struct rollup_job {
 	size_t page_count, page_at;
 	bool listing_now, last_page, running, stopping;
 	struct rollup_lane *lanes[LANES];
-	struct rollup_slot at_work[LANES];
+	int64_t at_work[LANES]; /* their slots */
 	bool busy[LANES];
 	size_t busy_count;
 	struct task next_step;
@@ -146,6 +146,16 @@ static void take_page(struct rollup_job *job)
 	qsort(job->page, job->page_count, sizeof(*job->page), by_slot);
 }
 
+/* Of the page, from page_at on: as many partitions of one slot as a lane takes. */
+static size_t count_of_one_slot(const struct rollup_job *job)
+{
+	size_t left = job->page_count - job->page_at, count = 1;
+	const struct rollup_slot *slots = &job->page[job->page_at];
+	while (count < left && count < ROLLUP_READING_MAX && slots[count].slot_s == slots->slot_s)
+		count++;
+	return count;
+}
+
 static void start_lanes(struct rollup_job *job)
 {
 	for (size_t i = 0; i < LANES && job->page_at < job->page_count; i++) {
@@ -153,8 +163,11 @@ static void start_lanes(struct rollup_job *job)
 			continue;
 		job->busy[i] = true;
 		job->busy_count++;
-		job->at_work[i] = job->page[job->page_at++];
-		rollup_lane_start(job->lanes[i], job->at_work[i], job->asof_ms);
+		const struct rollup_slot *slots = &job->page[job->page_at];
+		size_t count = count_of_one_slot(job);
+		job->page_at += count;
+		job->at_work[i] = slots->slot_s;
+		rollup_lane_start(job->lanes[i], slots, count, job->asof_ms);
 	}
 }
 
@@ -183,7 +196,7 @@ static void on_lane(struct rollup_lane *lane, int err)
 	if (err)
 		keep_error(job, err);
 	if (err || result.waiting || result.failed)
-		keep_oldest(job, job->at_work[i].slot_s);
+		keep_oldest(job, job->at_work[i]);
 	post_step(job);
 }
 

@@ -6,20 +6,26 @@
 
 enum { WRITE_MAX_BYTES = 48 << 20 };
 
+struct ready {
+	struct rollup_mark *mark;
+	struct slice tags; /* of its series-set, as they are written there */
+};
+
 struct rollup_lane {
 	struct rollup_job_options options;
 	rollup_lane_done *done;
 	void *owner;
 	struct task failed; /* a start that could not even begin */
 	int err;
-	struct rollup_slot slot;
+	int64_t slot_s;
 	int64_t asof_ms;
 	struct rollup_reading *reading;
 	struct rollup_batch *batch;
 	struct store_write *write;
-	struct rollup_mark **ready; /* of the part */
-	size_t ready_count, at;     /* at: of those, up to where batches have gone */
-	size_t batch_count;         /* of the batch at hand */
+	struct ready *ready;    /* of the part */
+	size_t ready_count, at; /* at: of those, up to where batches have gone */
+	size_t batch_count;     /* of the batch at hand */
+	struct rollup_mark *batch_marks[STORE_GROUP_MAX];
 	size_t finished_cells;
 	struct rollup_lane_result result;
 };
@@ -72,11 +78,29 @@ struct rollup_lane_result rollup_lane_result(const struct rollup_lane *lane)
 static int64_t ready_ms(const struct rollup_lane *lane, const struct rollup_mark *mark)
 {
 	int64_t now_ms = clock_wall_ms(lane->options.clock);
-	int64_t end_ms = lane->slot.slot_s * 1000 + lane->options.grains->slot_ms;
+	int64_t end_ms = lane->slot_s * 1000 + lane->options.grains->slot_ms;
 	int64_t since_ms = end_ms;
 	if (mark->touched_ms > since_ms && mark->touched_ms <= now_ms)
 		since_ms = mark->touched_ms;
 	return since_ms + lane->options.quiet_ms;
+}
+
+/* What stands behind the metric. */
+static struct slice tags_of(struct slice series_set)
+{
+	size_t at = 0;
+	while (at < series_set.len && series_set.data[at] != ',')
+		at += series_set.data[at] == '\\' && at + 1 < series_set.len ? 2 : 1;
+	return (struct slice){series_set.data + at, series_set.len - at};
+}
+
+static int compare_ready(const void *a, const void *b)
+{
+	const struct ready *x = a, *y = b;
+	int order = slice_compare(x->mark->tenant, y->mark->tenant);
+	if (!order)
+		order = slice_compare(x->tags, y->tags);
+	return order ? order : slice_compare(x->mark->series_set, y->mark->series_set);
 }
 
 static void choose_ready(struct rollup_lane *lane)
@@ -90,13 +114,15 @@ static void choose_ready(struct rollup_lane *lane)
 	for (size_t i = 0; i < count; i++) {
 		int64_t at_ms = ready_ms(lane, &marks[i]);
 		if (at_ms <= lane->asof_ms) {
-			lane->ready[lane->ready_count++] = &marks[i];
+			lane->ready[lane->ready_count++] =
+				(struct ready){&marks[i], tags_of(marks[i].series_set)};
 			continue;
 		}
 		lane->result.waiting++;
 		if (at_ms < lane->result.next_ready_ms)
 			lane->result.next_ready_ms = at_ms;
 	}
+	qsort(lane->ready, lane->ready_count, sizeof(*lane->ready), compare_ready);
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
@@ -144,10 +170,10 @@ static void next_batch(struct rollup_lane *lane)
 		finish_part(lane);
 		return;
 	}
-	struct rollup_mark *const *marks = &lane->ready[lane->at];
 	lane->batch_count = left < max ? left : max;
-	lane->at += lane->batch_count;
-	rollup_batch_start(lane->batch, lane->slot.slot_s, marks, lane->batch_count);
+	for (size_t i = 0; i < lane->batch_count; i++)
+		lane->batch_marks[i] = lane->ready[lane->at++].mark;
+	rollup_batch_start(lane->batch, lane->slot_s, lane->batch_marks, lane->batch_count);
 }
 
 static void on_batch(void *owner, int err)
@@ -186,12 +212,14 @@ static void run_failed(struct task *task)
 	lane->done(lane, lane->err);
 }
 
-void rollup_lane_start(struct rollup_lane *lane, struct rollup_slot slot, int64_t asof_ms)
+void rollup_lane_start(struct rollup_lane *lane, const struct rollup_slot *slots, size_t count,
+		       int64_t asof_ms)
 {
 	lane->asof_ms = asof_ms;
-	lane->slot = slot;
+	lane->slot_s = slots[0].slot_s;
 	lane->result = (struct rollup_lane_result){.next_ready_ms = INT64_MAX};
-	lane->err = rollup_reading_begin(lane->reading, slot, clock_wall_ms(lane->options.clock));
+	lane->err = rollup_reading_begin(lane->reading, slots, count,
+					 clock_wall_ms(lane->options.clock));
 	if (lane->err)
 		lane->options.executor->post(lane->options.executor, &lane->failed);
 }

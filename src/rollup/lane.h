@@ -1,4 +1,6 @@
-/* Private: works through the marks of one slot of a partition, part by part and batch by batch.
+/* Private: works through the marks of one slot in some partitions, part by part and batch by batch.
+ * The series of a batch are those that lie together in the store: of one set of tags after the
+ * other, whatever partitions they are in.
  *
  *     begin: READS ----> ROLLS (a batch after the other) ----> FINISHES ----> READS the next part
  *                                                                            or done
@@ -19,8 +21,10 @@ struct rollup_lane *rollup_lane_new(const struct rollup_job_options *options,
 void rollup_lane_free(struct rollup_lane *lane);
 void *rollup_lane_owner(const struct rollup_lane *lane);
 
-/* `done` comes, never from within. asof_ms: see rollup_job_start. */
-void rollup_lane_start(struct rollup_lane *lane, struct rollup_slot slot, int64_t asof_ms);
+/* `slots`: one slot in up to ROLLUP_READING_MAX partitions. `done` comes, never from within.
+ * asof_ms: see rollup_job_start. */
+void rollup_lane_start(struct rollup_lane *lane, const struct rollup_slot *slots, size_t count,
+		       int64_t asof_ms);
 
 /* Of the last slot. */
 struct rollup_lane_result {

@@ -8,7 +8,7 @@ enum {
 	VERSION = 1,
 	LISTING_ROWS = 20000,
 	LISTING_MAX_BYTES = 16 << 20,
-	READING_CELLS = 4000,
+	READING_CELLS = 20000,
 	READING_MAX_BYTES = 16 << 20,
 	RECORD_FIXED_BYTES = 3, /* of a series, beside its texts */
 };
@@ -192,8 +192,17 @@ const struct rollup_slot *rollup_listing_page(const struct rollup_listing *listi
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
+/* A row that is being read. */
+struct mark_row {
+	struct rollup_slot slot;
+	struct store_token token; /* where the next part begins */
+	bool more;
+	struct store_request *request; /* of this part, or NULL */
+};
+
 /* A cell that was read, and which marks stand in it: refs[first] and on. */
 struct mark_cell {
+	struct rollup_slot slot;
 	int64_t stamp_us, touched_ms;
 	struct slice writer;
 	size_t first, count;
@@ -201,10 +210,10 @@ struct mark_cell {
 
 struct rollup_reading {
 	struct store_read *read;
-	struct store_request *request;
 	rollup_reading_done *done;
 	void *owner;
-	struct rollup_slot slot;
+	struct mark_row rows[ROLLUP_READING_MAX];
+	size_t row_count;
 	struct mark_cell *cells;
 	size_t cell_count;
 	uint32_t *refs; /* indexes of marks */
@@ -270,11 +279,12 @@ static void add_ref(struct rollup_reading *r, uint32_t mark)
 	r->refs[r->ref_count++] = mark;
 }
 
-static int take_cell(struct rollup_reading *r, const struct store_cell *stored,
-		     struct mark_cell *cell)
+static int take_cell(struct rollup_reading *r, struct rollup_slot slot,
+		     const struct store_cell *stored, struct mark_cell *cell)
 {
 	struct cursor c = cursor_of(stored->value.data, stored->value.len);
-	*cell = (struct mark_cell){.stamp_us = (int64_t)number_of(stored->column.part[0]),
+	*cell = (struct mark_cell){.slot = slot,
+				   .stamp_us = (int64_t)number_of(stored->column.part[0]),
 				   .writer = stored->column.part[1],
 				   .first = r->ref_count};
 	if (cursor_u8(&c) != VERSION)
@@ -302,6 +312,7 @@ static int take_cell(struct rollup_reading *r, const struct store_cell *stored,
 	return 0;
 }
 
+/* The series are of several rows, each in one of them only: a partition is a function of it. */
 static void forget_part(struct rollup_reading *r)
 {
 	r->cell_count = r->ref_count = r->mark_count = 0;
@@ -309,15 +320,25 @@ static void forget_part(struct rollup_reading *r)
 		memset(r->table, 0, r->table_size * sizeof(*r->table));
 }
 
+static int take_row(struct rollup_reading *r, struct mark_row *row)
+{
+	const struct store_cell_scan *scan = &row->request->cell_scan;
+	int err = 0;
+	row->more = row->request->more;
+	row->token = row->request->token;
+	r->cells = mem_resize_array(r->cells, r->cell_count + scan->count + 1, sizeof(*r->cells));
+	for (size_t i = 0; !err && i < scan->count; i++)
+		err = take_cell(r, row->slot, &scan->cells[i], &r->cells[r->cell_count++]);
+	return err;
+}
+
 static void on_read(struct store_read *read, int err)
 {
 	struct rollup_reading *r = read->owner;
-	const struct store_cell_scan *scan = &r->request->cell_scan;
 	forget_part(r);
-	r->cells = mem_resize_array(r->cells, scan->count + 1, sizeof(*r->cells));
-	for (size_t i = 0; !err && i < scan->count; i++) {
-		err = take_cell(r, &scan->cells[i], &r->cells[i]);
-		r->cell_count = i + 1;
+	for (size_t i = 0; !err && i < r->row_count; i++) {
+		if (r->rows[i].request)
+			err = take_row(r, &r->rows[i]);
 	}
 	if (err)
 		forget_part(r);
@@ -348,41 +369,51 @@ void rollup_reading_free(struct rollup_reading *r)
 	mem_free(r);
 }
 
-static int read_from(struct rollup_reading *r, const struct store_token *token, int64_t now_ms)
+/* The arena is empty but for requests such as this. */
+static void add_scan(struct rollup_reading *r, struct mark_row *row)
 {
 	struct place place;
-	place_of(&place, r->slot, 0, (struct slice){0});
-	forget_part(r);
-	store_read_reset(r->read);
-	r->read->now_ms = now_ms;
+	place_of(&place, row->slot, 0, (struct slice){0});
 	struct store_request *request = store_read_add(r->read, STORE_CELL_SCAN);
-	ASSERT(request); /* the first of an empty arena */
+	ASSERT(request);
 	request->cell_scan.table = TABLE_MARKS;
 	for (size_t i = 0; i < 2; i++) {
 		request->cell_scan.key.part[i] = arena_copy(&r->read->arena, place.row.part[i]);
 		ASSERT(request->cell_scan.key.part[i].data);
 	}
-	request->token = *token;
-	r->request = request;
-	return store_read_submit(r->read);
-}
-
-int rollup_reading_begin(struct rollup_reading *r, struct rollup_slot slot, int64_t now_ms)
-{
-	r->slot = slot;
-	return read_from(r, &(struct store_token){0}, now_ms);
+	request->token = row->token;
+	row->request = request;
 }
 
 int rollup_reading_next(struct rollup_reading *r, int64_t now_ms)
 {
-	struct store_token token = r->request->token;
-	return read_from(r, &token, now_ms);
+	forget_part(r);
+	store_read_reset(r->read);
+	r->read->now_ms = now_ms;
+	for (size_t i = 0; i < r->row_count; i++) {
+		r->rows[i].request = NULL;
+		if (r->rows[i].more)
+			add_scan(r, &r->rows[i]);
+	}
+	return store_read_submit(r->read);
+}
+
+int rollup_reading_begin(struct rollup_reading *r, const struct rollup_slot *slots, size_t count,
+			 int64_t now_ms)
+{
+	ASSERT(count && count <= ROLLUP_READING_MAX);
+	r->row_count = count;
+	for (size_t i = 0; i < count; i++)
+		r->rows[i] = (struct mark_row){.slot = slots[i], .more = true};
+	return rollup_reading_next(r, now_ms);
 }
 
 struct rollup_mark *rollup_reading_marks(struct rollup_reading *r, size_t *count, bool *more)
 {
 	*count = r->mark_count;
-	*more = r->request->more;
+	*more = false;
+	for (size_t i = 0; i < r->row_count; i++)
+		*more |= r->rows[i].more;
 	return r->marks;
 }
 
@@ -413,7 +444,7 @@ static int finish_cell(const struct rollup_reading *r, const struct mark_cell *c
 		left += stays(r, cell, i);
 	if (left == cell->count && left)
 		return 0;
-	place_of(&place, r->slot, cell->stamp_us, cell->writer);
+	place_of(&place, cell->slot, cell->stamp_us, cell->writer);
 	if (!left)
 		return remove_cell(write, &place, value);
 	begin_value(value, cell->touched_ms);

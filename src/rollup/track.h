@@ -23,7 +23,10 @@
 #include "base/exec.h"
 #include "store/store.h"
 
-enum { ROLLUP_CELL_MAX_BYTES = 32 << 10 };
+enum {
+	ROLLUP_CELL_MAX_BYTES = 32 << 10,
+	ROLLUP_READING_MAX = 256, /* partitions of one reading */
+};
 
 struct rollup_slot {
 	int64_t slot_s;
@@ -83,15 +86,16 @@ struct rollup_mark {
 struct rollup_reading;
 typedef void rollup_reading_done(void *owner, int err);
 
-/* The marks of one slot of a partition, each series once, some MB at a time. */
+/* The marks of one slot in some partitions, each series once, some MB at a time. */
 struct rollup_reading *rollup_reading_new(struct store *store, struct executor *executor,
 					  rollup_reading_done *done, void *owner);
 /* Not while it runs. */
 void rollup_reading_free(struct rollup_reading *reading);
-/* The first part, or the one behind the last. ERR_BUSY as of the store; then `done` is not called.
- * A cell that is damaged or of a later program ends the reading with ERR_DAMAGED, ERR_VERSION. */
-int rollup_reading_begin(struct rollup_reading *reading, struct rollup_slot slot,
-			 int64_t now_ms) MUST_CHECK;
+/* The first part, or the one behind the last. `slots` are one slot in up to ROLLUP_READING_MAX
+ * partitions. ERR_BUSY as of the store; then `done` is not called. A cell that is damaged or of a
+ * later program ends the reading with ERR_DAMAGED, ERR_VERSION. */
+int rollup_reading_begin(struct rollup_reading *reading, const struct rollup_slot *slots,
+			 size_t count, int64_t now_ms) MUST_CHECK;
 int rollup_reading_next(struct rollup_reading *reading, int64_t now_ms) MUST_CHECK;
 /* Of the last part; until the next call. */
 struct rollup_mark *rollup_reading_marks(struct rollup_reading *reading, size_t *count, bool *more);
