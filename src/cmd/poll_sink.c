@@ -31,6 +31,7 @@ int poll_sink_put(struct poll_sink *sink, struct queue *queue, struct slice devi
 	passage->put = (struct queue_put){
 		.key = device,
 		.bytes = message,
+		.held = sink->held,
 		.executor = sink->executor,
 		.done = arrived,
 	};

@@ -9,6 +9,7 @@ struct queue;
 
 struct poll_sink {
 	struct executor *executor; /* where puts are completed */
+	bool held;                 /* as in queue_put */
 	_Atomic size_t on_their_way;
 };
 

@@ -74,6 +74,14 @@ static int hand_over(void *owner, const struct oidset *set, struct slice device,
 	return poll_sink_put(&p->sink, p->queues[set->queue->place], device, message);
 }
 
+/* On the poller's thread. */
+static void offer(void *owner)
+{
+	struct polling *p = owner;
+	for (size_t i = 0; i < p->conf->queue_count; i++)
+		queue_offer(p->queues[i]);
+}
+
 static void inventory_changed(struct inventory_listener *listener)
 {
 	struct polling *p = CONTAINER_OF(listener, struct polling, listener);
@@ -86,7 +94,7 @@ static int open_poller(struct polling *p, struct errbuf *e)
 {
 	const struct poller_options options = {
 		.clock = clock_real(),
-		.sink = {.put = hand_over, .owner = p},
+		.sink = {.put = hand_over, .end = offer, .owner = p},
 		.executor = loop_executor(p->options.loop),
 	};
 	int err = poller_open(&options, &p->poller, e);
@@ -186,6 +194,7 @@ struct polling *polling_new(const struct polling_options *options)
 	p->options = *options;
 	p->conf = options->inventory_conf;
 	p->sink.executor = loop_executor(options->loop);
+	p->sink.held = true;
 	arena_init(&p->arena, TAGS_ARENA_BYTES);
 	return p;
 }

@@ -70,6 +70,8 @@ static void on_look(void *owner)
 		if (now_ms - worker_moved_ms(p->posts[i].worker) > p->options.hang_timeout_ms)
 			replace(&p->posts[i]);
 	}
+	for (size_t i = 0; i < p->options.conf->queue_count; i++)
+		queue_tick(p->options.queues[i]);
 }
 
 static size_t count_posts(const struct inventory_conf *conf)

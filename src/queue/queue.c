@@ -29,6 +29,28 @@ int queue_put(struct queue *queue, struct queue_put *put)
 	return err;
 }
 
+static void offer(struct queue *queue)
+{
+	for (unsigned i = 0; i < queue->worker_count; i++)
+		queue_wake(queue, i);
+}
+
+void queue_offer(struct queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	offer(queue);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+void queue_tick(struct queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	if (queue->ops->tick)
+		queue->ops->tick(queue);
+	offer(queue);
+	pthread_mutex_unlock(&queue->lock);
+}
+
 /* ---- Workers -------------------------------------------------------------------------------- */
 
 unsigned queue_worker_count(const struct queue *queue)
@@ -106,11 +128,19 @@ struct queue_worker *queue_worker_new(struct queue *queue,
 	return worker;
 }
 
+static void leave(const struct queue_worker *worker)
+{
+	struct queue *queue = worker->queue;
+	if (queue->ops->leave && !queue_takes(queue, worker->options.index))
+		queue->ops->leave(queue, worker->options.index);
+}
+
 void queue_worker_cancel(struct queue_worker *worker)
 {
 	pthread_mutex_lock(&worker->queue->lock);
 	worker->cancelled = true;
 	end_wait(worker);
+	leave(worker);
 	pthread_mutex_unlock(&worker->queue->lock);
 }
 
@@ -123,6 +153,7 @@ void queue_worker_free(struct queue_worker *worker)
 	ASSERT(worker->state == WORKER_IDLE);
 	if (queue->workers[worker->options.index] == worker)
 		queue->workers[worker->options.index] = NULL;
+	leave(worker);
 	pthread_mutex_unlock(&queue->lock);
 	mem_free(worker);
 }

@@ -7,6 +7,8 @@
  *  - Acknowledged: a message is given until a worker says that it is stored. With `local` the
  *    removal is part of the very write that stores what the message held, so that it is neither
  *    lost nor stored twice. With `memcached` it follows that write.
+ *  - What a poller has just gathered may be held in memory while a worker keeps up, and is then
+ *    never written; what waits for more than QUEUE_HELD_MS is. Only `local` holds.
  *  - After a restart, or when another worker takes the place of one that hangs, what was not
  *    acknowledged is given again. A worker that was replaced can no longer submit.
  *  - A message that cannot be read is put aside with the reason (aside.h), within a bound; it can
@@ -40,6 +42,7 @@ enum {
 	QUEUE_MESSAGE_MAX_BYTES = STORE_VALUE_MAX_BYTES - 1024,
 	QUEUE_SHARDS = 64, /* by which messages lie on disk: never changed */
 	QUEUE_WORKERS_MAX = QUEUE_SHARDS,
+	QUEUE_HELD_MS = 1000,
 };
 
 struct queue;
@@ -52,6 +55,9 @@ struct queue_worker;
 struct queue_put {
 	struct slice key, bytes;
 	bool again; /* it lay aside: what is no message of this queue is taken as it is */
+	/* It may be held in memory until a worker has stored it, for QUEUE_HELD_MS or a little
+	 * longer; a kill loses it meanwhile. queue_offer has it taken. */
+	bool held;
 	struct executor *executor;
 	void (*done)(struct queue_put *put, int err);
 	void *owner;
@@ -59,11 +65,18 @@ struct queue_put {
 	unsigned shard; /* of the key; set by queue_put */
 };
 
-/* The message is copied. `done` says 0 when the message is durable (memcached: is there). ERR_FULL:
+/* The message is copied. `done` says 0 when the message is durable (memcached: is there), or what
+ * it held. ERR_FULL:
  * as many messages or bytes wait as may, or the store is full. ERR_BUSY: the store's queue is full.
  * ERR_LIMIT: the message is too long for this queue. ERR_CANCELLED: the queue is closing. In each
  * case, returned at once, `done` is not called and the message is still the caller's. */
 int queue_put(struct queue *queue, struct queue_put *put) MUST_CHECK;
+/* Workers that wait may take what is held: to be called when some messages have been put, so that
+ * they are taken together. From any thread. */
+void queue_offer(struct queue *queue);
+/* To be called every second or so, from any thread: what has been held for too long is written, and
+ * offered. */
+void queue_tick(struct queue *queue);
 
 /* ---- Taking --------------------------------------------------------------------------------- */
 
@@ -175,6 +188,10 @@ struct queue_ops {
 	int (*park)(struct queue_batch *batch, const struct queue_message *message);
 	/* With the lock held; frees the batch. */
 	void (*finish)(struct queue_batch *batch, bool stored);
+	/* With the lock held. NULL: it holds nothing. The second: the worker of this number, which
+	 * is gone or cancelled, has no successor. */
+	void (*tick)(struct queue *queue);
+	void (*leave)(struct queue *queue, unsigned worker);
 	void (*stats)(struct queue *queue, struct queue_stats *stats);
 	void (*close)(struct queue *queue);
 };
@@ -214,6 +231,12 @@ unsigned queue_shard(struct slice key);
 static inline struct queue_worker *queue_worker_of(const struct queue *queue, unsigned shard)
 {
 	return queue->workers[shard % queue->worker_count];
+}
+/* With the lock held: whether somebody takes what is put into this shard. */
+static inline bool queue_takes(const struct queue *queue, unsigned shard)
+{
+	const struct queue_worker *worker = queue_worker_of(queue, shard);
+	return worker && !worker->cancelled;
 }
 /* With the lock held: something has come for this shard. */
 void queue_wake(struct queue *queue, unsigned shard);

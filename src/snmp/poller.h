@@ -25,6 +25,8 @@ struct poller_sink {
 	 * now; it is offered again. Another error: never; it is dropped and counted. */
 	int (*put)(void *owner, const struct oidset *oidset, struct slice device,
 		   struct slice message);
+	/* NULL: nobody wants to know. That was all for now; after one put at least. */
+	void (*end)(void *owner);
 	void *owner;
 };
 

@@ -384,6 +384,7 @@ void core_drain(struct core *core)
 {
 	const struct poller_sink *sink = &core->options.sink;
 	int64_t rest_ms = POLLER_GATHER_MS;
+	bool any = core->ring.first;
 	while (core->ring.first) {
 		const struct ring_message *m = core->ring.first;
 		int err = sink->put(sink->owner, m->oidset, m->device, m->bytes);
@@ -395,6 +396,8 @@ void core_drain(struct core *core)
 			stat_add(STAT_poll_dropped_refused, 1);
 		ring_pop(&core->ring);
 	}
+	if (any && sink->end)
+		sink->end(sink->owner);
 	core->drain_at_ms = core_mono_ms(core) + rest_ms;
 	stat_set(STAT_poll_waiting, (int64_t)core->ring.messages);
 	stat_set(STAT_poll_waiting_bytes, (int64_t)core->ring.bytes);

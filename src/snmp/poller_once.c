@@ -80,7 +80,8 @@ static void poll_device(struct one_poll *one)
 int poller_once(const struct poller_once *once, struct errbuf *e)
 {
 	struct one_poll one = {.once = once, .e = e, .loop = loop_new()};
-	const struct poller_options options = {.clock = once->clock, .sink = {give, &one}};
+	const struct poller_options options = {.clock = once->clock,
+					       .sink = {.put = give, .owner = &one}};
 	const struct poller_net_options net_options = {
 		.loop = one.loop,
 		.clock = once->clock,

@@ -70,6 +70,7 @@ struct fake_net {
 	unsigned sessions;
 	/* The sink. */
 	int sink_err;
+	size_t ends;     /* how often that was all for now */
 	struct buf text; /* what it took, as lines */
 	size_t taken;
 	/* The inventory. */
@@ -296,6 +297,12 @@ static inline int fake_put(void *owner, const struct oidset *oidset, struct slic
 	return 0;
 }
 
+static inline void fake_end(void *owner)
+{
+	struct fake_net *net = owner;
+	net->ends++;
+}
+
 /* What the sink took since the last call, without times. */
 static inline const char *fake_taken(struct fake_net *net)
 {
@@ -350,8 +357,9 @@ static inline void fake_open(struct fake_net *net)
 	net->io = (struct poller_io){fake_session_new, fake_session_free, fake_walk, fake_cancel,
 				     fake_resolve};
 	buf_init(&net->text, RIG_TEXT_BYTES);
-	struct poller_options options = {
-		.clock = &net->clock.clock, .sink = {fake_put, net}, .ring_messages_max = 5};
+	struct poller_options options = {.clock = &net->clock.clock,
+					 .sink = {.put = fake_put, .end = fake_end, .owner = net},
+					 .ring_messages_max = 5};
 	for (size_t i = 0; i < FAKE_DEVICES_MAX; i++) {
 		struct fake_device *d = &net->devices[i];
 		d->latency_ms = 5;

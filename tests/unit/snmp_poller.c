@@ -494,7 +494,7 @@ static void open_gathering(void)
 	/* Begins when all are polled: 4 s before the end of the second interval. */
 	int64_t into = fake_now(&net) % INTERVAL_MS;
 	fake_run(&net, 2 * INTERVAL_MS - 4000 - into);
-	net.taken = 0;
+	net.taken = net.ends = 0;
 }
 
 static void the_first_poll_goes_at_once_and_those_behind_it_together(UNUSED void **state)
@@ -503,13 +503,14 @@ static void the_first_poll_goes_at_once_and_those_behind_it_together(UNUSED void
 	net.core->ring.messages_max = 100;
 	fake_run(&net, 999);
 	assert_int_equal(net.taken, 0);
+	assert_int_equal(net.ends, 0);
 	fake_run(&net, 2);
-	assert_int_equal(net.taken, 1);
+	assert_true(net.taken == 1 && net.ends == 1);
 	fake_run(&net, 198);
-	assert_int_equal(net.taken, 1);
+	assert_true(net.taken == 1 && net.ends == 1);
 	assert_int_equal(net.core->ring.messages, 5);
 	fake_run(&net, 2);
-	assert_int_equal(net.taken, 6);
+	assert_true(net.taken == 6 && net.ends == 2);
 	close_devices();
 }
 

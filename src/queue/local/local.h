@@ -1,15 +1,20 @@
 /* The durable queue in the store.
  *
  * A message is a log cell (store.h): row = queue and shard, column = its number in the shard.
- *Value:
+ * Value:
  *
  *	put i64 (ms) | key length u8 | key | message
  *
  * Numbers are given under the queue's lock, in the order in which the store takes the writes, so
  * the row has the order of the puts. `durable` follows the puts that are complete without a gap;
  * workers read what lies below it, from `first`, the lowest number that is not acknowledged.
- *Nothing of a message stays in memory: what waits for hours costs no more than what waits for
+ * Nothing that is durable stays in memory: what waits for hours costs no more than what waits for
  * milliseconds, and a restart begins where a worker would go on anyway.
+ *
+ * What may be held has its number and waits in memory for its worker, which is given it behind all
+ * that is stored of its shard. Once that has stored it, it never was in the store. If it takes too
+ * long, the worker is cancelled, or more is held than may be, it is written like any other, also
+ * while a batch has it: then the acknowledgement removes it.
  *
  * What is parked stays in the row: a worker goes on behind it, and what it removes leaves that out.
  * At the next open it is found there and given in its turn, which is first, with the number that it
