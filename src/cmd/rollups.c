@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "conf/conf.h"
+#include "rollup/since.h"
 #include "rollup/touches.h"
 
 /* A client's write is given up after some times the time that it may wait for its turn. */
@@ -40,7 +41,7 @@ static int check_raw(const struct conf *conf, struct errbuf *e)
 int rollups_read(struct rollups *rollups, const struct conf *conf, struct errbuf *e)
 {
 	const struct conf_list *items = &conf->rollup_granularities;
-	*rollups = (struct rollups){0};
+	*rollups = (struct rollups){.conf = conf};
 	if (rollup_grains_parse(items->items, items->count, conf->rollup_slot_ms, &rollups->grains,
 				e))
 		return refuse(conf, CONF_ID_rollup_granularities, e);
@@ -65,8 +66,15 @@ static void run_stopped(struct task *task)
 	rollups->over = true;
 }
 
-void rollups_start(struct rollups *rollups, const struct conf *conf, struct store *store)
+int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e)
 {
+	return rollup_since_open(store, &rollups->grains, clock_wall_ms(clock_real()),
+				 rollups->since_ms, e);
+}
+
+void rollups_start(struct rollups *rollups, struct store *store)
+{
+	const struct conf *conf = rollups->conf;
 	const struct rollup_options options = {
 		.store = store,
 		.clock = clock_real(),
@@ -97,4 +105,23 @@ void rollups_free(struct rollups *rollups)
 {
 	if (rollups->rollup)
 		rollup_free(rollups->rollup);
+}
+
+int64_t rollups_before_ms(void *owner)
+{
+	struct rollups *rollups = owner;
+	return rollups->rollup ? rollup_before_ms(rollups->rollup) : 0;
+}
+
+int64_t rollups_since_ms(void *owner, size_t grain)
+{
+	const struct rollups *rollups = owner;
+	return rollups->since_ms[grain];
+}
+
+bool rollups_is_counter(void *owner, struct slice metric)
+{
+	const struct rollups *rollups = owner;
+	const struct conf_list *suffixes = &rollups->conf->rollup_counter_suffixes;
+	return rollup_is_counter(suffixes->items, suffixes->count, metric);
 }

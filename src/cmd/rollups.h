@@ -9,17 +9,26 @@ struct conf;
 struct rollups {
 	struct rollup_grains grains; /* none: nothing is marked or rolled up */
 	struct rollup_partitions own;
-	char name[256];        /* of this process among those that roll up */
-	struct rollup *rollup; /* NULL: this process rolls nothing up */
+	const struct conf *conf;
+	int64_t since_ms[ROLLUP_GRAINS_MAX]; /* see rollup/since.h */
+	char name[256];                      /* of this process among those that roll up */
+	struct rollup *rollup;               /* NULL: this process rolls nothing up */
 	struct task stopped;
 	bool over;
 };
 
 /* What belongs together is checked; the sentence names the option, its file and line. */
 int rollups_read(struct rollups *rollups, const struct conf *conf, struct errbuf *e) MUST_CHECK;
-void rollups_start(struct rollups *rollups, const struct conf *conf, struct store *store);
+/* Before anything is written; blocks for a moment. */
+int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e) MUST_CHECK;
+void rollups_start(struct rollups *rollups, struct store *store);
 /* `over` is set when it has stopped, at once if it never started. */
 void rollups_stop(struct rollups *rollups, struct executor *executor);
 void rollups_free(struct rollups *rollups);
+
+/* For queries (query/query.h); the owner is the rollups. */
+int64_t rollups_before_ms(void *owner);
+int64_t rollups_since_ms(void *owner, size_t grain);
+bool rollups_is_counter(void *owner, struct slice metric);
 
 #endif

@@ -384,6 +384,11 @@ static struct query_engine *new_queries(struct serve *s)
 		.retention_ms = c->retention_raw_ms,
 		.home_of = polling_home_of,
 		.home_owner = s->polling,
+		.grains = &s->rollups.grains,
+		.rolled_before_ms = rollups_before_ms,
+		.rolled_since_ms = rollups_since_ms,
+		.is_counter = rollups_is_counter,
+		.rollup_owner = &s->rollups,
 	};
 	return query_engine_new(&options);
 }
@@ -564,7 +569,8 @@ static int start(struct serve *s, struct errbuf *e)
 	s->queries = new_queries(s);
 	s->zones = v2_zones_new(files_real(), "/usr/share/zoneinfo");
 	s->pollers = pollers_new();
-	int err = open_inventory(s, e);
+	int err = rollups_open(&s->rollups, s->store, e);
+	err = err ? err : open_inventory(s, e);
 	s->http = new_http(s);
 	s->stop_timer = loop_timer_new(s->loop, on_stop_timer, s);
 	s->sweep_timer = loop_timer_new(s->loop, on_sweep_timer, s);
@@ -580,7 +586,7 @@ static int start(struct serve *s, struct errbuf *e)
 	s->api.queues = polling_queues(s->polling);
 	s->api.persist = polling_persist(s->polling);
 	open_host(s);
-	rollups_start(&s->rollups, s->conf, s->store);
+	rollups_start(&s->rollups, s->store);
 	s->api.ready = true;
 	print_ready(s);
 	return 0;

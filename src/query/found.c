@@ -98,6 +98,9 @@ static void make_plan(struct query_run *run)
 	    (!run->find.count || run->home.table == TABLE_DATA_RAW)) {
 		terms.grains = options->grains;
 		terms.rolled_before_ms = rolled_before_ms(run);
+		for (size_t g = 0; options->rolled_since_ms && g < options->grains->count; g++)
+			terms.rolled_since_ms[g] =
+				options->rolled_since_ms(options->rollup_owner, g);
 		terms.counter = options->is_counter &&
 				options->is_counter(options->rollup_owner, spec->metric);
 	}

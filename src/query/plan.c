@@ -133,7 +133,11 @@ static void divide(struct planning *p, int64_t from_ms, int64_t to_ms, size_t gr
 	int64_t width_ms = grain_width(terms, grain);
 	/* Where raw data is gone, what is not rolled up yet is no reason to do without the rest. */
 	int64_t rolled_ms = larger(terms->rolled_before_ms, ceil_to(raw_from(terms), width_ms));
-	int64_t first_ms = ceil_to(larger(from_ms, grain_from(terms, grain)), width_ms);
+	int64_t since_ms = terms->rolled_since_ms[grain];
+	if (since_ms <= raw_from(terms))
+		since_ms = from_ms;
+	int64_t first_ms =
+		ceil_to(larger(larger(from_ms, since_ms), grain_from(terms, grain)), width_ms);
 	int64_t last_ms = floor_to(smaller(to_ms, rolled_ms), width_ms);
 	if (!serves(p, grain) || first_ms >= last_ms) {
 		divide(p, from_ms, to_ms, grain);

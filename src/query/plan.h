@@ -27,8 +27,10 @@ struct plan_terms {
 	int64_t start_ms, end_ms, now_ms;   /* start <= end */
 	const struct rollup_grains *grains; /* NULL: none */
 	int64_t raw_retention_ms;           /* 0: for ever */
-	int64_t rolled_before_ms;           /* all data before it is rolled up */
-	bool counter;                       /* the metric's roll-ups are those of a counter */
+	int64_t rolled_before_ms;           /* all data before it is rolled up, but what is */
+	/* before this, by granularity: there raw data, where it is kept, knows more */
+	int64_t rolled_since_ms[ROLLUP_GRAINS_MAX];
+	bool counter; /* the metric's roll-ups are those of a counter */
 	enum query_fn fn;
 	int64_t window_ms; /* 0 with fn: to be chosen, or FN_LAST of all */
 	bool stored;       /* roll-ups of the width window_ms, or chosen, and nothing else */

@@ -134,10 +134,10 @@ static bool ends_with(struct slice text, struct slice end)
 	       memcmp(text.data + text.len - end.len, end.data, end.len) == 0;
 }
 
-static bool is_counter(const struct rollup_batch *b, struct slice metric)
+bool rollup_is_counter(const char *const *suffixes, size_t count, struct slice metric)
 {
-	for (size_t i = 0; i < b->options.counter_suffix_count; i++) {
-		if (ends_with(metric, slice_of(b->options.counter_suffixes[i])))
+	for (size_t i = 0; i < count; i++) {
+		if (ends_with(metric, slice_of(suffixes[i])))
 			return true;
 	}
 	return false;
@@ -160,7 +160,8 @@ static int add_open(struct rollup_batch *b, struct member *m)
 							  .metrics = &m->metric,
 							  .count = 1,
 							  .find_only = true};
-	m->counter = is_counter(b, m->metric);
+	m->counter = rollup_is_counter(b->options.counter_suffixes, b->options.counter_suffix_count,
+				       m->metric);
 	return 0;
 }
 

@@ -108,6 +108,21 @@ static void test_late(void **state)
 	expect(980000 * MINUTE, "980000-980040:5m 980040-990000:1h 990000-1000010:raw");
 }
 
+/* Granularities that were configured at 999000: of what was written before there are no buckets, or
+ * not all, but there is raw data; what raw data has left behind comes from buckets all the same. */
+static void test_configured_later(void **state)
+{
+	(void)state;
+	terms.rolled_since_ms[1] = 999000 * MINUTE;
+	expect(998000 * MINUTE, "998000-999000:5m 999000-999960:1h 999960-1000010:raw");
+	terms.rolled_since_ms[0] = 999000 * MINUTE;
+	expect(998000 * MINUTE, "998000-999000:raw 999000-999960:1h 999960-1000010:raw");
+	expect(980000 * MINUTE,
+	       "980000-997130:5m 997130-999000:raw 999000-999960:1h 999960-1000010:raw");
+	terms.rolled_since_ms[0] = terms.rolled_since_ms[1] = 990000 * MINUTE;
+	expect(980040 * MINUTE, "980040-999960:1h 999960-1000010:raw");
+}
+
 static void test_counters(void **state)
 {
 	(void)state;
@@ -181,13 +196,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, begin)
 	const struct CMUnitTest tests[] = {
-		TEST(test_windows),
-		TEST(test_ends),
-		TEST(test_late),
-		TEST(test_counters),
-		TEST(test_points_as_stored),
-		TEST(test_points_wanted),
-		TEST(test_stored),
+		TEST(test_windows),          TEST(test_ends),     TEST(test_late),
+		TEST(test_configured_later), TEST(test_counters), TEST(test_points_as_stored),
+		TEST(test_points_wanted),    TEST(test_stored),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,164 @@
+#include "rollup/since.h"
+
+#include "base/exec.h"
+#include "wire/number.h"
+
+enum {
+	READ_MAX_BYTES = 1 << 20,
+	WRITE_MAX_BYTES = 1 << 20,
+	NUMBER_MAX_BYTES = 24,
+};
+
+static const struct store_parts row = {{SLICE("rollup-since")}};
+
+struct asked {
+	struct store *store;
+	struct task_queue queue;
+	struct store_read *read;
+	struct store_write *write;
+	bool done;
+	int err;
+};
+
+static void read_done(struct store_read *read, int err)
+{
+	struct asked *asked = read->owner;
+	asked->done = true;
+	asked->err = err;
+}
+
+static void write_done(struct store_write *write, int err)
+{
+	struct asked *asked = write->owner;
+	asked->done = true;
+	asked->err = err;
+}
+
+static int wait_done(struct asked *asked)
+{
+	while (!asked->done)
+		task_queue_wait(&asked->queue);
+	asked->done = false;
+	return asked->err;
+}
+
+/* ---- What is known --------------------------------------------------------------------------- */
+
+/* The cells, and whether there is any series: without one nothing has been written. */
+static int read_cells(struct asked *asked, int64_t now_ms, const struct store_cell_scan **cells,
+		      bool *empty)
+{
+	asked->read->now_ms = now_ms;
+	struct store_request *scan = store_read_add(asked->read, STORE_CELL_SCAN);
+	struct store_request *list = store_read_add(asked->read, STORE_SERIES_LIST);
+	ASSERT(scan && list); /* the first of an empty arena */
+	scan->cell_scan.table = TABLE_LEASES;
+	scan->cell_scan.key = row;
+	list->series_list.limit = 1;
+	int err = store_read_submit(asked->read);
+	if (!err)
+		err = wait_done(asked);
+	*cells = &scan->cell_scan;
+	*empty = list->series_list.count == 0;
+	return err;
+}
+
+static bool is_of(const struct store_cell *cell, const struct rollup_grain *grain)
+{
+	char width[ROLLUP_WIDTH_MAX_BYTES];
+	struct slice name = {width, rollup_width_print(width, grain->width_ms)};
+	return slice_equal(cell->column.part[0], name);
+}
+
+static const struct store_cell *cell_of(const struct store_cell_scan *cells,
+					const struct rollup_grain *grain)
+{
+	for (size_t i = 0; i < cells->count; i++) {
+		if (is_of(&cells->cells[i], grain))
+			return &cells->cells[i];
+	}
+	return NULL;
+}
+
+/* ---- What changes ---------------------------------------------------------------------------- */
+
+static int put_since(struct asked *asked, const struct rollup_grain *grain, int64_t since_ms)
+{
+	char width[ROLLUP_WIDTH_MAX_BYTES], number[NUMBER_MAX_BYTES];
+	struct store_write_cond *outcome;
+	struct store_parts column = {{{width, rollup_width_print(width, grain->width_ms)}}};
+	struct slice value = {number, number_print_u64(number, (uint64_t)since_ms)};
+	return store_cell_put_if(asked->write, TABLE_LEASES, &row, &column, 0, value, 0, &outcome);
+}
+
+static int drop_others(struct asked *asked, const struct store_cell_scan *cells,
+		       const struct rollup_grains *grains)
+{
+	for (size_t i = 0; i < cells->count; i++) {
+		const struct store_cell *cell = &cells->cells[i];
+		struct store_write_cond *outcome;
+		bool kept = false;
+		for (size_t g = 0; g < grains->count; g++)
+			kept |= is_of(cell, &grains->list[g]);
+		int err = kept ? 0
+			       : store_cell_delete_if(asked->write, TABLE_LEASES, &row,
+						      &cell->column, cell->version, &outcome);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int64_t number_of(struct slice text)
+{
+	uint64_t number = 0;
+	const char *end = number_scan_digits(text.data, text.data + text.len, &number);
+	return end == text.data + text.len && number <= INT64_MAX ? (int64_t)number : INT64_MAX;
+}
+
+/* A slot of which something was written before is not whole. */
+static int make_all(struct asked *asked, const struct rollup_grains *grains, int64_t now_ms,
+		    int64_t since_ms[ROLLUP_GRAINS_MAX])
+{
+	const struct store_cell_scan *cells;
+	bool empty;
+	int err = read_cells(asked, now_ms, &cells, &empty);
+	if (!err)
+		err = drop_others(asked, cells, grains);
+	for (size_t g = 0; g < grains->count && !err; g++) {
+		const struct store_cell *cell = cell_of(cells, &grains->list[g]);
+		if (cell) {
+			since_ms[g] = number_of(cell->value);
+			continue;
+		}
+		since_ms[g] = empty ? 0 : (now_ms / grains->slot_ms + 1) * grains->slot_ms;
+		err = put_since(asked, &grains->list[g], since_ms[g]);
+	}
+	if (!err && asked->write->cells)
+		err = store_write_submit(asked->write);
+	else
+		return err;
+	return err ? err : wait_done(asked);
+}
+
+int rollup_since_open(struct store *store, const struct rollup_grains *grains, int64_t now_ms,
+		      int64_t since_ms[ROLLUP_GRAINS_MAX], struct errbuf *e)
+{
+	struct asked asked = {.store = store};
+	task_queue_init(&asked.queue);
+	asked.read = store_read_new(store, READ_MAX_BYTES);
+	asked.read->executor = &asked.queue.executor;
+	asked.read->done = read_done;
+	asked.read->owner = &asked;
+	asked.write = store_write_new(store, WRITE_MAX_BYTES);
+	asked.write->executor = &asked.queue.executor;
+	asked.write->done = write_done;
+	asked.write->owner = &asked;
+	int err = make_all(&asked, grains, now_ms, since_ms);
+	store_write_free(asked.write);
+	store_read_free(asked.read);
+	task_queue_release(&asked.queue);
+	return err ? errbuf_set(e, err, "since when roll-ups are made cannot be told: %s",
+				err_text(err))
+		   : 0;
+}
