@@ -19,29 +19,57 @@ static uint64_t count_of(const struct store_points *rows, size_t row)
 }
 
 /* A sum that no double holds is as many times the mean, 2^-64 of which is one. */
-static void beyond_doubles(struct store_summary *summary, double sum, struct value mean)
+static void take_beyond_doubles(struct store_summary *summary, double sum, struct value mean)
 {
 	double each = mean.type == VALUE_NONE ? sum : value_as_f64(mean);
 	summary->scaled = each * 0x1p-64 * (double)summary->count;
 	summary->sum = summary->doubles = store_sum(sum, summary->scaled);
 }
 
-bool bucket_summary(const struct store_points *rows, size_t row, struct store_summary *summary)
+/* An integer, or a double that is one. */
+static void take_sum(struct store_summary *summary, struct value sum)
 {
-	struct value sum = bucket_field(rows, row, ROLLUP_SUM);
-	*summary = (struct store_summary){.count = count_of(rows, row)};
-	if (sum.type == VALUE_NONE || !summary->count)
-		return false;
 	summary->sum = value_as_f64(sum);
-	if (sum.type == VALUE_F64 && isfinite(summary->sum)) {
+	if (sum.type == VALUE_F64) {
 		summary->doubles = summary->sum;
 		summary->scaled = summary->sum * 0x1p-64;
-	} else if (sum.type == VALUE_F64) {
-		beyond_doubles(summary, summary->sum, bucket_field(rows, row, ROLLUP_AVG));
 	} else {
 		summary->integers =
 			sum.type == VALUE_I64 ? (__int128)(int64_t)sum.bits : (__int128)sum.bits;
 	}
+}
+
+bool bucket_summary(const struct store_points *rows, size_t row, struct store_summary *summary)
+{
+	struct value sum = bucket_field(rows, row, ROLLUP_SUM);
+	*summary = (struct store_summary){.count = count_of(rows, row)};
+	if (sum.type == VALUE_NONE)
+		return false;
+	take_sum(summary, sum);
+	if (UNLIKELY(!isfinite(summary->sum)))
+		take_beyond_doubles(summary, summary->sum, bucket_field(rows, row, ROLLUP_AVG));
+	return true;
+}
+
+bool bucket_samples(const struct store_points *rows, size_t row, enum query_fn fn,
+		    enum rollup_field field, struct store_summary *samples)
+{
+	struct value value = bucket_field(rows, row, field);
+	if (value.type == VALUE_NONE)
+		return false;
+	if (field == ROLLUP_SUM) {
+		bool any = bucket_summary(rows, row, samples);
+		/* Of a counter's sum nobody knows of how many. */
+		if (fn == FN_SUM && !samples->count)
+			samples->count = 1;
+		return any;
+	}
+	*samples = (struct store_summary){
+		.count = 1, .min = value, .max = value, .first = value, .last = value};
+	if (field == ROLLUP_COUNT)
+		samples->count = count_of(rows, row);
+	if (field == ROLLUP_INCREASE)
+		take_sum(samples, value);
 	return true;
 }
 
@@ -51,7 +79,7 @@ struct value bucket_value(const struct store_points *rows, size_t row)
 	struct value mean = bucket_field(rows, row, ROLLUP_AVG);
 	if (mean.type != VALUE_NONE)
 		return mean;
-	if (bucket_summary(rows, row, &summary))
+	if (bucket_summary(rows, row, &summary) && summary.count)
 		return summary_value(&summary, FN_AVG);
 	return bucket_field(rows, row, ROLLUP_LAST);
 }

@@ -52,7 +52,7 @@ static void ask_stage(struct query_job *job)
 	int64_t from_ms = job->run->stage.from_ms;
 	int grain = part_at(job->run, from_ms)->grain;
 	/* Nothing is known of a part without data: asking for none is the same. */
-	job_ask_points(job, grain, ROW_VALUE_FIELDS, from_ms,
+	job_ask_points(job, grain, BUCKET_VALUE_FIELDS, from_ms,
 		       grain == QUERY_PART_NONE ? from_ms : job->end_ms);
 }
 
@@ -79,7 +79,7 @@ static void add_point(struct query_run *run, struct cell *cell, const struct sto
 	}
 	struct store_summary summary;
 	struct value value = bucket_value(points, i);
-	if (agg == AGG_AVG && bucket_summary(points, i, &summary))
+	if (agg == AGG_AVG && bucket_summary(points, i, &summary) && summary.count)
 		cell_add_sum(cell, &summary, summary.count);
 	else if (value.type != VALUE_NONE)
 		cell_add(cell, agg, value);

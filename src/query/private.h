@@ -40,7 +40,8 @@ struct job_ask {
 	size_t first; /* its first window, of those of the stage */
 	int grain;    /* what is asked, as in struct query_part */
 	enum rollup_field field;
-	bool rows; /* its points are asked for instead */
+	int64_t from_ms, to_ms;
+	int64_t window_ms; /* 0: its rows are asked for instead */
 };
 
 enum { ASKS_MAX = 4 * QUERY_PARTS_MAX }; /* of one job: two fields, and a window cut at the front */
@@ -64,9 +65,9 @@ struct query_job {
 	/* windows */
 	struct job_ask asks[ASKS_MAX];
 	size_t ask_count;
-	bool beyond;  /* a bucket's sum is not finite */
-	bool by_rows; /* therefore buckets are read one by one */
-	/* By series and window, where several asks tell of a window. */
+	bool beyond; /* a bucket's sum is not finite */
+	bool redo;   /* therefore buckets are read one by one, the second time */
+	/* By series and window, of those windows that several asks tell of. */
 	struct store_summary *made;
 	struct grown *grown; /* growth: likewise */
 };
@@ -182,6 +183,9 @@ struct query_run {
 
 	/* raw and stitch */
 	bool part_open; /* it goes on at the job's token */
+	/* windows: those of the stage that several asks tell of, from 0 on, the others -1 */
+	int32_t *shared;
+	size_t shared_count;
 	/* windows: of the row that is given, how many have been given or left out */
 	size_t windows_done;
 	bool row_has_points;  /* of these at least one was given */
@@ -245,15 +249,18 @@ bool windows_take(struct query_run *run, size_t points_max, struct query_chunk *
 /* Where the stage has a window of a series of the job. */
 size_t windows_place(const struct query_run *run, uint32_t series, size_t window);
 
-/* buckets.c. A field of a row of roll-ups; what the row says of the sum of its samples, as a
- * summary that has nothing but count and sums, false: nothing; and what it counts as among raw
- * data: of a gauge the mean, of a counter the last value, type NONE: nothing. */
+/* buckets.c: of a row of roll-ups a field; what it says of the sum of its samples, as a summary
+ * with sums and, of gauges, the count, false: nothing; what it says to windows of `fn`, whose field
+ * is given, false: nothing; and what it counts as among raw data: of a gauge the mean, of a counter
+ * the last value, type NONE: nothing. */
 enum {
-	ROW_SUM_FIELDS = 1 << ROLLUP_SUM | 1 << ROLLUP_COUNT | 1 << ROLLUP_AVG,
-	ROW_VALUE_FIELDS = ROW_SUM_FIELDS | 1 << ROLLUP_LAST,
+	BUCKET_SUM_FIELDS = 1 << ROLLUP_SUM | 1 << ROLLUP_COUNT | 1 << ROLLUP_AVG,
+	BUCKET_VALUE_FIELDS = BUCKET_SUM_FIELDS | 1 << ROLLUP_LAST,
 };
 struct value bucket_field(const struct store_points *rows, size_t row, enum rollup_field field);
 bool bucket_summary(const struct store_points *rows, size_t row, struct store_summary *summary);
+bool bucket_samples(const struct store_points *rows, size_t row, enum query_fn fn,
+		    enum rollup_field field, struct store_summary *samples);
 struct value bucket_value(const struct store_points *rows, size_t row);
 
 /* group.c: which series belong together, by the tags of spec->by. ERR_LIMIT, ERR_DAMAGED with a

@@ -375,6 +375,8 @@ static void run_begin_reader(struct query_run *run)
 	} else if (spec->fn != FN_NONE) {
 		make_windows(run);
 	}
+	if (run->reader == &reader_windows)
+		run->shared = mem_alloc_array(STAGE_POINTS, sizeof(*run->shared));
 	if (run->reader == &reader_growth)
 		run->before = mem_zalloc(run->find.count * sizeof(*run->before));
 	run->order = mem_alloc_array(run->find.count, sizeof(*run->order));
@@ -442,10 +444,10 @@ static void job_free(struct query_job *job)
 /* Everything but names. No job is in flight. */
 static void free_buffers(struct query_run *run)
 {
-	void **buffers[] = {(void **)&run->order, (void **)&run->values, (void **)&run->times,
-			    (void **)&run->cells, (void **)&run->merged, (void **)&run->spare,
-			    (void **)&run->ts_ms, (void **)&run->bits,   (void **)&run->types,
-			    (void **)&run->before};
+	void **buffers[] = {(void **)&run->order,  (void **)&run->values, (void **)&run->times,
+			    (void **)&run->cells,  (void **)&run->merged, (void **)&run->spare,
+			    (void **)&run->ts_ms,  (void **)&run->bits,   (void **)&run->types,
+			    (void **)&run->before, (void **)&run->shared};
 	for (size_t i = 0; i < JOBS_MAX; i++) {
 		job_free(run->jobs[i]);
 		run->jobs[i] = NULL;

@@ -46,7 +46,7 @@ static bool stitch_stage(struct query_run *run)
 
 static void ask_part(struct query_job *job, const struct query_part *part, size_t number)
 {
-	job_ask_points(job, part->grain, ROW_VALUE_FIELDS, part->from_ms, part->to_ms);
+	job_ask_points(job, part->grain, BUCKET_VALUE_FIELDS, part->from_ms, part->to_ms);
 	job->asks[job->ask_count++] =
 		(struct job_ask){.request = job->main, .grain = part->grain, .first = number};
 }

@@ -7,13 +7,17 @@
  * request tells of a window - of several fields, of raw data and a granularity - they are put
  * together before the value is made of it.
  *
+ * Where each bucket is a window, its rows are read instead of summaries of one row each.
+ *
  * A bucket whose sum is beyond all doubles has its mean beside it. When a window's sum turns out
  * not to be finite, its rows are read one by one. */
 #include <math.h>
 
 #include "query/private.h"
 
-/* The rows that `fn` needs of roll-ups; of a mean two. */
+enum { TURN_ROWS = 131072 }; /* of one answer of the store: some ms to go through */
+
+/* The fields that `fn` needs of roll-ups; of a mean two. */
 static size_t fields_of(enum query_fn fn, enum rollup_field fields[2])
 {
 	static const enum rollup_field first[] = {
@@ -25,19 +29,131 @@ static size_t fields_of(enum query_fn fn, enum rollup_field fields[2])
 	return fn == FN_AVG ? 2 : 1;
 }
 
+static bool is_sum(enum query_fn fn)
+{
+	return fn == FN_SUM || fn == FN_AVG;
+}
+
+/* Whether the buckets of a part are read one by one: where each is a window there is nothing to
+ * summarise. */
+static bool by_rows(const struct query_run *run, const struct query_part *part, bool redo)
+{
+	return part->grain >= 0 &&
+	       (redo || run->engine->options.grains->list[part->grain].width_ms ==
+				run->query.spec.window_ms);
+}
+
+/* How many requests tell of each window of a part; of a sum the rows may, too. */
+static unsigned told_by(const struct query_run *run, const struct query_part *part)
+{
+	bool one = part->grain < 0 || by_rows(run, part, false) || !is_sum(run->query.spec.fn);
+	return one ? 1 : 2;
+}
+
+/* ---- Stages ---------------------------------------------------------------------------------- */
+
+/* What of a part lies in the stage; false: nothing, or nothing answers it. */
+static bool clip(const struct query_run *run, const struct query_part *part, int64_t *from_ms,
+		 int64_t *to_ms)
+{
+	const struct query_stage *stage = &run->stage;
+	*from_ms = part->from_ms > stage->from_ms ? part->from_ms : stage->from_ms;
+	*to_ms = part->to_ms < stage->to_ms ? part->to_ms : stage->to_ms;
+	return part->grain != QUERY_PART_NONE && *from_ms < *to_ms;
+}
+
+/* Windows of the stage that more than one request tells of get numbers from 0 on, the others -1. */
+static void number_shared(struct query_run *run)
+{
+	size_t first = window_number(run, run->stage.from_ms);
+	int64_t from_ms, to_ms;
+	memset(run->shared, 0, run->stage.windows * sizeof(*run->shared));
+	for (size_t i = 0; i < run->plan.count; i++) {
+		const struct query_part *part = &run->plan.parts[i];
+		if (!clip(run, part, &from_ms, &to_ms))
+			continue;
+		for (size_t w = window_number(run, from_ms); w <= window_number(run, to_ms - 1);
+		     w++)
+			run->shared[w - first] += (int32_t)told_by(run, part);
+	}
+	run->shared_count = 0;
+	for (size_t w = 0; w < run->stage.windows; w++)
+		run->shared[w] = run->shared[w] > 1 ? (int32_t)run->shared_count++ : -1;
+}
+
+/* How many summaries the store gives of a series, or a row for as many. */
+static size_t summaries_each(const struct query_run *run)
+{
+	size_t count = run->shared_count;
+	int64_t from_ms, to_ms;
+	for (size_t i = 0; i < run->plan.count; i++) {
+		const struct query_part *part = &run->plan.parts[i];
+		if (!by_rows(run, part, false) && clip(run, part, &from_ms, &to_ms))
+			count += window_number(run, to_ms - 1) - window_number(run, from_ms) + 1;
+	}
+	return count;
+}
+
+static bool summaries_stage(struct query_run *run)
+{
+	if (!windows_stage(run))
+		return false;
+	number_shared(run);
+	return true;
+}
+
 /* ---- Asking ---------------------------------------------------------------------------------- */
+
+/* Adds what is asked to the job's read, from the token on. */
+static void put_ask(struct query_job *job, struct job_ask *ask, const struct store_token *token)
+{
+	enum query_fn fn = job->run->query.spec.fn;
+	job->token = *token;
+	if (ask->window_ms) {
+		ask->request = job_ask_windows(job, ask->grain, ask->field, ask->from_ms,
+					       ask->to_ms, ask->window_ms);
+		ask->request->token = *token;
+	} else {
+		job_ask_points(job, ask->grain, is_sum(fn) ? BUCKET_SUM_FIELDS : 1u << ask->field,
+			       ask->from_ms, ask->to_ms);
+		ask->request = job->main;
+	}
+}
 
 static void add_ask(struct query_job *job, int grain, enum rollup_field field, int64_t from_ms,
 		    int64_t to_ms, int64_t window_ms)
 {
+	static const struct store_token beginning;
 	const struct query_run *run = job->run;
 	ASSERT(job->ask_count < ASKS_MAX);
-	job->asks[job->ask_count++] = (struct job_ask){
-		.request = job_ask_windows(job, grain, field, from_ms, to_ms, window_ms),
+	struct job_ask *ask = &job->asks[job->ask_count++];
+	*ask = (struct job_ask){
 		.first = window_number(run, from_ms) - window_number(run, run->stage.from_ms),
 		.grain = grain,
 		.field = field,
+		.from_ms = from_ms,
+		.to_ms = to_ms,
+		.window_ms = window_ms,
 	};
+	put_ask(job, ask, &beginning);
+}
+
+/* What there is more of is asked anew, so that what was taken leaves the memory. */
+static void ask_again(struct query_job *job)
+{
+	struct store_token *tokens = mem_alloc_array(job->ask_count, sizeof(*tokens));
+	size_t left = 0;
+	for (size_t i = 0; i < job->ask_count; i++) {
+		if (job->asks[i].have == job->count)
+			continue;
+		tokens[left] = job->asks[i].request->token;
+		job->asks[left++] = job->asks[i];
+	}
+	job->ask_count = left;
+	store_read_reset(job->read);
+	for (size_t i = 0; i < left; i++)
+		put_ask(job, &job->asks[i], &tokens[i]);
+	mem_free(tokens);
 }
 
 static void ask_field(struct query_job *job, int grain, enum rollup_field field, int64_t from_ms,
@@ -52,41 +168,20 @@ static void ask_field(struct query_job *job, int grain, enum rollup_field field,
 		add_ask(job, grain, field, whole_ms, to_ms, window_ms);
 }
 
-/* Whether several requests may tell of a window, or something is to be looked at once more. */
-static bool is_made(const struct query_run *run)
-{
-	enum query_fn fn = run->query.spec.fn;
-	size_t served = 0;
-	for (size_t i = 0; i < run->plan.count; i++)
-		served += run->plan.parts[i].grain != QUERY_PART_NONE;
-	return served > 1 || (!run_is_raw(run) && (fn == FN_AVG || fn == FN_SUM));
-}
-
-static void ask_rows(struct query_job *job, int grain, int64_t from_ms, int64_t to_ms)
-{
-	ASSERT(job->ask_count < ASKS_MAX);
-	job->token.len = 0;
-	job_ask_points(job, grain, ROW_SUM_FIELDS, from_ms, to_ms);
-	job->asks[job->ask_count++] =
-		(struct job_ask){.request = job->main, .grain = grain, .rows = true};
-}
-
 static void ask_part(struct query_job *job, const struct query_part *part)
 {
-	const struct query_stage *stage = &job->run->stage;
-	int64_t from_ms = part->from_ms > stage->from_ms ? part->from_ms : stage->from_ms;
-	int64_t to_ms = part->to_ms < stage->to_ms ? part->to_ms : stage->to_ms;
+	const struct query_run *run = job->run;
 	enum rollup_field fields[2];
-	size_t count = part->grain < 0 ? 1 : fields_of(job->run->query.spec.fn, fields);
-	if (part->grain == QUERY_PART_NONE || from_ms >= to_ms)
+	int64_t from_ms, to_ms;
+	size_t count = fields_of(run->query.spec.fn, fields);
+	if (!clip(run, part, &from_ms, &to_ms))
 		return;
-	if (job->by_rows && part->grain >= 0) {
-		ask_rows(job, part->grain, from_ms, to_ms);
+	if (by_rows(run, part, job->redo)) {
+		add_ask(job, part->grain, fields[0], from_ms, to_ms, 0);
 		return;
 	}
-	for (size_t i = 0; i < count; i++)
-		ask_field(job, part->grain, part->grain < 0 ? ROLLUP_MIN : fields[i], from_ms,
-			  to_ms);
+	for (size_t i = 0; i < (part->grain < 0 ? 1 : count); i++)
+		ask_field(job, part->grain, fields[i], from_ms, to_ms);
 }
 
 static void ask_all(struct query_job *job)
@@ -96,16 +191,18 @@ static void ask_all(struct query_job *job)
 		ask_part(job, &job->run->plan.parts[i]);
 }
 
-static void windows_part(struct query_run *run, struct query_job *job)
+static void summaries_part(struct query_run *run, struct query_job *job)
 {
 	struct query_stage *stage = &run->stage;
-	size_t count = run_part_series(run, stage->windows);
+	size_t count = run_part_series(run, summaries_each(run));
 	job_take_series(job, stage->series_next, count);
 	stage->series_next += count;
-	job->by_rows = job->beyond = false;
+	job->redo = job->beyond = false;
+	job->read->points_max = run_is_raw(run) ? 0 : TURN_ROWS;
 	ask_all(job);
 	mem_free(job->made);
-	job->made = is_made(run) ? mem_zalloc(count * stage->windows * sizeof(*job->made)) : NULL;
+	job->made = run->shared_count ? mem_zalloc(count * run->shared_count * sizeof(*job->made))
+				      : NULL;
 }
 
 /* ---- What arrives ------------------------------------------------------------------------------
@@ -168,37 +265,57 @@ static void merge_summary(struct store_summary *into, const struct store_summary
 		into->max = from->max;
 }
 
+/* What is known of a window, of samples. The second time only what was put together is. */
+static void take_samples(struct query_job *job, size_t series, size_t window,
+			 const struct store_summary *samples)
+{
+	struct query_run *run = job->run;
+	int32_t shared = run->shared[window];
+	if (shared >= 0)
+		merge_summary(&job->made[series * run->shared_count + (size_t)shared], samples);
+	else if (!job->redo)
+		take_summary(run, windows_place(run, job->series[series], window), samples);
+}
+
 static void take_one(struct query_job *job, const struct job_ask *ask, size_t series, size_t window,
 		     const struct store_summary *rows)
 {
-	struct query_run *run = job->run;
 	if (!rows->count)
 		return;
 	job->beyond = job->beyond ||
 		      (ask->grain >= 0 && ask->field == ROLLUP_SUM && !isfinite(rows->sum));
-	struct store_summary samples = of_samples(ask, run->query.spec.fn, rows);
-	if (job->made)
-		merge_summary(&job->made[series * run->stage.windows + window], &samples);
-	else
-		take_summary(run, windows_place(run, job->series[series], window), &samples);
+	struct store_summary samples = of_samples(ask, job->run->query.spec.fn, rows);
+	take_samples(job, series, window, &samples);
+}
+
+/* The buckets of one series, in order of time: mostly one in each window. */
+static void take_buckets(struct query_job *job, const struct job_ask *ask, size_t series)
+{
+	const struct query_run *run = job->run;
+	const struct store_points *rows = &ask->request->range.points[series];
+	int64_t window_ms = run->query.spec.window_ms, next_ms = INT64_MIN;
+	size_t first = window_number(run, run->stage.from_ms), window = 0;
+	struct store_summary samples;
+	for (size_t i = 0; i < rows->count; i++) {
+		int64_t ts_ms = rows->ts_ms[i];
+		if (ts_ms >= next_ms && ts_ms - window_ms < next_ms) {
+			window++;
+			next_ms += window_ms;
+		} else if (ts_ms >= next_ms) {
+			window = window_number(run, ts_ms) - first;
+			next_ms = floor_to(ts_ms, window_ms) + window_ms;
+		}
+		if (bucket_samples(rows, i, run->query.spec.fn, ask->field, &samples))
+			take_samples(job, series, window, &samples);
+	}
 }
 
 static bool take_rows(struct query_job *job, struct job_ask *ask)
 {
-	const struct query_run *run = job->run;
-	size_t first = window_number(run, run->stage.from_ms);
 	if (ask->have == job->count)
 		return false;
-	for (size_t i = 0; i < job->count; i++) {
-		const struct store_points *rows = &ask->request->range.points[i];
-		for (size_t p = 0; p < rows->count; p++) {
-			size_t window = window_number(run, rows->ts_ms[p]) - first;
-			struct store_summary summary;
-			if (bucket_summary(rows, p, &summary))
-				merge_summary(&job->made[i * run->stage.windows + window],
-					      &summary);
-		}
-	}
+	for (size_t i = 0; i < job->count; i++)
+		take_buckets(job, ask, i);
 	ask->have = ask->request->more ? 0 : job->count;
 	return ask->request->more;
 }
@@ -206,7 +323,7 @@ static bool take_rows(struct query_job *job, struct job_ask *ask)
 /* What is new of one request; true: there is more. */
 static bool take_new(struct query_job *job, struct job_ask *ask)
 {
-	if (ask->rows)
+	if (!ask->window_ms)
 		return take_rows(job, ask);
 	const struct store_aggregate *answer = &ask->request->aggregate;
 	if (ask->have == job->count)
@@ -224,23 +341,27 @@ static void take_made(struct query_job *job)
 {
 	struct query_run *run = job->run;
 	for (size_t i = 0; i < job->count; i++) {
-		for (size_t w = 0; w < run->stage.windows; w++)
-			take_summary(run, windows_place(run, job->series[i], w),
-				     &job->made[i * run->stage.windows + w]);
+		const struct store_summary *made = job->made + i * run->shared_count;
+		for (size_t w = 0; w < run->stage.windows; w++) {
+			if (run->shared[w] >= 0)
+				take_summary(run, windows_place(run, job->series[i], w), made++);
+		}
 	}
 }
 
-static bool windows_arrived(struct query_run *run, struct query_job *job)
+static bool summaries_arrived(struct query_run *run, struct query_job *job)
 {
 	bool more = false;
 	for (size_t i = 0; i < job->ask_count; i++)
 		more = take_new(job, &job->asks[i]) || more;
+	if (more)
+		ask_again(job);
 	if (more || !job->made)
 		return more;
-	if (job->beyond && !job->by_rows) {
-		memset(job->made, 0, job->count * run->stage.windows * sizeof(*job->made));
+	if (job->beyond && !job->redo) {
+		memset(job->made, 0, job->count * run->shared_count * sizeof(*job->made));
 		store_read_reset(job->read);
-		job->by_rows = true;
+		job->redo = true;
 		ask_all(job);
 		return true;
 	}
@@ -248,5 +369,5 @@ static bool windows_arrived(struct query_run *run, struct query_job *job)
 	return false;
 }
 
-const struct query_reader reader_windows = {windows_stage, windows_part, windows_arrived,
+const struct query_reader reader_windows = {summaries_stage, summaries_part, summaries_arrived,
 					    windows_take};

@@ -114,10 +114,13 @@ static int range_series(struct reading *r, const struct store_range *range, size
 {
 	unsigned fields = (unsigned)schema[range->table].field_count;
 	unsigned all = (1u << fields) - 1, wanted = range->fields ? range->fields : all;
+	/* Fields before the first and behind the last that is wanted are not looked at. */
+	unsigned low = (unsigned)__builtin_ctz(wanted);
+	unsigned span = 32 - (unsigned)__builtin_clz(wanted) - low;
 	struct target t = {
 		.handle = range->handles[place->handle],
-		.first_column = handle_column(range->handles[place->handle]) * fields,
-		.fields = fields,
+		.first_column = handle_column(range->handles[place->handle]) * fields + low,
+		.fields = span,
 		.start_ms = range->backward ? range->start_ms : place->from_ms,
 		.end_ms = range->backward ? place->from_ms : range->end_ms,
 	};
@@ -127,17 +130,17 @@ static int range_series(struct reading *r, const struct store_range *range, size
 	if (wanted != all)
 		enough = SIZE_MAX;
 	struct run *run = &r->scratch->range;
-	run_reuse(run, fields);
+	run_reuse(run, span);
 	int err = reading_series(r, &t, segment_count, range->backward, enough, run);
 	if (!err && wanted != all)
-		keep_fields(run, wanted);
+		keep_fields(run, wanted >> low);
 	size_t count = err ? 0 : allowed(r, range, place, run->count);
-	if (count > rows_that_fit(arena_room(&r->read->arena), fields))
-		count = rows_that_fit(arena_room(&r->read->arena), fields);
+	if (count > rows_that_fit(arena_room(&r->read->arena), span))
+		count = rows_that_fit(arena_room(&r->read->arena), span);
 	if (!err && run->count && count == 0 && r->budget)
 		err = ERR_LIMIT;
 	if (!err)
-		err = reading_give_points(&r->read->arena, run, count, 0, points);
+		err = reading_give_points(&r->read->arena, run, count, low, points);
 	if (!err) {
 		for (unsigned f = 0; f < fields; f++) {
 			if (!(wanted >> f & 1))
