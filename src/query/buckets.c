@@ -3,11 +3,6 @@
 
 #include "query/private.h"
 
-struct value bucket_field(const struct store_points *rows, size_t row, enum rollup_field field)
-{
-	return (struct value){rows->bits[field][row], (enum value_type)rows->types[field][row]};
-}
-
 /* A count is a whole number, however it was stored. */
 static uint64_t count_of(const struct store_points *rows, size_t row)
 {

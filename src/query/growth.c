@@ -18,9 +18,8 @@
 enum { GROWTH_FIELDS = 1 << ROLLUP_INCREASE | 1 << ROLLUP_FIRST | 1 << ROLLUP_LAST };
 
 struct grown {
-	bool any, any_double;
-	__int128 integers;
-	double doubles;
+	bool any; /* it has a value */
+	struct rollup_total growth;
 };
 
 /* ---- Values ---------------------------------------------------------------------------------- */
@@ -30,45 +29,13 @@ static bool is_finite(struct value value)
 	return value.type != VALUE_NONE && isfinite(value_as_f64(value));
 }
 
-static void add(struct grown *to, struct value growth)
-{
-	if (growth.type == VALUE_F64) {
-		to->doubles += value_as_f64(growth);
-		to->any_double = true;
-	} else {
-		to->integers += growth.type == VALUE_I64 ? (__int128)(int64_t)growth.bits
-							 : (__int128)growth.bits;
-	}
-}
-
-static __int128 integer_of(struct value value)
-{
-	return value.type == VALUE_I64 ? (__int128)(int64_t)value.bits : (__int128)value.bits;
-}
-
 /* From one value to the next; type NONE before the first. */
 static void add_step(struct grown *to, struct value *before, struct value next)
 {
-	struct value from = *before;
+	if (before->type != VALUE_NONE)
+		rollup_total_step(&to->growth, *before, next);
 	to->any = true;
 	*before = next;
-	if (from.type == VALUE_NONE)
-		return;
-	if (value_compare(next, from) < 0) {
-		add(to, next);
-	} else if (from.type == VALUE_F64 || next.type == VALUE_F64) {
-		add(to, value_f64(value_as_f64(next) - value_as_f64(from)));
-	} else {
-		to->integers += integer_of(next) - integer_of(from);
-	}
-}
-
-static struct value total(const struct grown *grown)
-{
-	__int128 n = grown->integers;
-	if (grown->any_double || n < INT64_MIN || n > (__int128)UINT64_MAX)
-		return value_f64((double)n + grown->doubles);
-	return n <= INT64_MAX ? value_i64((int64_t)n) : value_u64((uint64_t)n);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -124,7 +91,7 @@ static void take_row(struct grown *grown, struct value *before, const struct sto
 	add_step(grown, before, first);
 	*before = last;
 	if (is_finite(increase))
-		add(grown, increase);
+		rollup_total_value(&grown->growth, increase);
 }
 
 static void take_series(struct query_job *job, size_t i)
@@ -132,10 +99,10 @@ static void take_series(struct query_job *job, size_t i)
 	struct query_run *run = job->run;
 	const struct store_points *points = &job->main->range.points[i];
 	bool raw = run->plan.parts[job->part].grain < 0;
-	size_t first = window_number(run, run->stage.from_ms);
 	struct value *before = &run->before[job->series[i]];
+	struct windows_walk walk = windows_walk(run);
 	for (size_t p = 0; p < points->count; p++) {
-		size_t window = window_number(run, points->ts_ms[p]) - first;
+		size_t window = windows_walk_to(&walk, points->ts_ms[p]);
 		struct grown *grown = &job->grown[i * run->stage.windows + window];
 		if (raw)
 			take_raw(grown, before, points, p);
@@ -162,7 +129,7 @@ static void put_window(struct query_job *job, size_t i, size_t window)
 	size_t at = windows_place(run, job->series[i], window);
 	if (!grown->any)
 		return;
-	struct value value = total(grown);
+	struct value value = rollup_total_number(&grown->growth);
 	if (run->query.spec.fn == FN_RATE)
 		value = value_f64(value_as_f64(value) / window_seconds(run, window));
 	if (run->query.spec.agg)

@@ -249,6 +249,15 @@ bool windows_take(struct query_run *run, size_t points_max, struct query_chunk *
 /* Where the stage has a window of a series of the job. */
 size_t windows_place(const struct query_run *run, uint32_t series, size_t window);
 
+/* Which windows of the stage times lie in, given in their order. */
+struct windows_walk {
+	const struct query_run *run;
+	int64_t window_ms, next_ms;
+	size_t first, window;
+};
+struct windows_walk windows_walk(const struct query_run *run);
+size_t windows_walk_to(struct windows_walk *walk, int64_t ts_ms);
+
 /* buckets.c: of a row of roll-ups a field; what it says of the sum of its samples, as a summary
  * with sums and, of gauges, the count, false: nothing; what it says to windows of `fn`, whose field
  * is given, false: nothing; and what it counts as among raw data: of a gauge the mean, of a counter
@@ -257,7 +266,11 @@ enum {
 	BUCKET_SUM_FIELDS = 1 << ROLLUP_SUM | 1 << ROLLUP_COUNT | 1 << ROLLUP_AVG,
 	BUCKET_VALUE_FIELDS = BUCKET_SUM_FIELDS | 1 << ROLLUP_LAST,
 };
-struct value bucket_field(const struct store_points *rows, size_t row, enum rollup_field field);
+static inline struct value bucket_field(const struct store_points *rows, size_t row,
+					enum rollup_field field)
+{
+	return (struct value){rows->bits[field][row], (enum value_type)rows->types[field][row]};
+}
 bool bucket_summary(const struct store_points *rows, size_t row, struct store_summary *summary);
 bool bucket_samples(const struct store_points *rows, size_t row, enum query_fn fn,
 		    enum rollup_field field, struct store_summary *samples);

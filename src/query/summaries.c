@@ -288,25 +288,42 @@ static void take_one(struct query_job *job, const struct job_ask *ask, size_t se
 	take_samples(job, series, window, &samples);
 }
 
-/* The buckets of one series, in order of time: mostly one in each window. */
+/* The buckets of one series. */
 static void take_buckets(struct query_job *job, const struct job_ask *ask, size_t series)
 {
 	const struct query_run *run = job->run;
 	const struct store_points *rows = &ask->request->range.points[series];
-	int64_t window_ms = run->query.spec.window_ms, next_ms = INT64_MIN;
-	size_t first = window_number(run, run->stage.from_ms), window = 0;
+	struct windows_walk walk = windows_walk(run);
 	struct store_summary samples;
 	for (size_t i = 0; i < rows->count; i++) {
-		int64_t ts_ms = rows->ts_ms[i];
-		if (ts_ms >= next_ms && ts_ms - window_ms < next_ms) {
-			window++;
-			next_ms += window_ms;
-		} else if (ts_ms >= next_ms) {
-			window = window_number(run, ts_ms) - first;
-			next_ms = floor_to(ts_ms, window_ms) + window_ms;
-		}
+		size_t window = windows_walk_to(&walk, rows->ts_ms[i]);
 		if (bucket_samples(rows, i, run->query.spec.fn, ask->field, &samples))
 			take_samples(job, series, window, &samples);
+	}
+}
+
+/* Where a bucket's field is the value of its window. */
+static bool is_plain(const struct query_job *job)
+{
+	enum query_fn fn = job->run->query.spec.fn;
+	return !job->run->shared_count &&
+	       (fn == FN_MIN || fn == FN_MAX || fn == FN_FIRST || fn == FN_LAST);
+}
+
+static void take_plain(struct query_job *job, const struct job_ask *ask, size_t series)
+{
+	struct query_run *run = job->run;
+	const struct store_points *rows = &ask->request->range.points[series];
+	size_t place = windows_place(run, job->series[series], 0);
+	enum query_agg agg = run->query.spec.agg;
+	struct windows_walk walk = windows_walk(run);
+	for (size_t i = 0; i < rows->count; i++) {
+		size_t at = place + windows_walk_to(&walk, rows->ts_ms[i]);
+		struct value value = bucket_field(rows, i, ask->field);
+		if (!agg)
+			run->values[at] = value;
+		else if (value.type != VALUE_NONE)
+			cell_add(&run->cells[at], agg, value);
 	}
 }
 
@@ -314,8 +331,12 @@ static bool take_rows(struct query_job *job, struct job_ask *ask)
 {
 	if (ask->have == job->count)
 		return false;
-	for (size_t i = 0; i < job->count; i++)
-		take_buckets(job, ask, i);
+	for (size_t i = 0; i < job->count; i++) {
+		if (is_plain(job))
+			take_plain(job, ask, i);
+		else
+			take_buckets(job, ask, i);
+	}
 	ask->have = ask->request->more ? 0 : job->count;
 	return ask->request->more;
 }

@@ -65,6 +65,30 @@ size_t windows_place(const struct query_run *run, uint32_t series, size_t window
 	return (row - run->stage.row) * run->stage.windows + window;
 }
 
+struct windows_walk windows_walk(const struct query_run *run)
+{
+	return (struct windows_walk){.run = run,
+				     .window_ms = run->query.spec.window_ms,
+				     .next_ms = INT64_MIN,
+				     .first = window_number(run, run->stage.from_ms)};
+}
+
+/* Most lie in the same window as the one before, or in the next, which is found without a division.
+ */
+size_t windows_walk_to(struct windows_walk *walk, int64_t ts_ms)
+{
+	if (ts_ms < walk->next_ms)
+		return walk->window;
+	if (ts_ms - walk->window_ms < walk->next_ms) {
+		walk->window++;
+		walk->next_ms += walk->window_ms;
+	} else {
+		walk->window = window_number(walk->run, ts_ms) - walk->first;
+		walk->next_ms = floor_to(ts_ms, walk->window_ms) + walk->window_ms;
+	}
+	return walk->window;
+}
+
 /* ---- Points ---------------------------------------------------------------------------------- */
 
 /* The point of a window of the row that is given; type NONE: it has none. */

@@ -64,7 +64,7 @@ static __int128 integer_of(struct value value)
 	return value.type == VALUE_I64 ? (__int128)(int64_t)value.bits : (__int128)value.bits;
 }
 
-static void total_value(struct rollup_total *total, struct value value)
+void rollup_total_value(struct rollup_total *total, struct value value)
 {
 	if (value.type == VALUE_F64) {
 		total->doubles += value_as_f64(value);
@@ -81,11 +81,10 @@ static void total_add(struct rollup_total *total, const struct rollup_total *oth
 	total->inexact |= other->inexact;
 }
 
-/* From one sample to the next. */
-static void total_step(struct rollup_total *increase, struct value from, struct value to)
+void rollup_total_step(struct rollup_total *increase, struct value from, struct value to)
 {
 	if (value_compare(to, from) < 0) {
-		total_value(increase, to);
+		rollup_total_value(increase, to);
 	} else if (from.type == VALUE_F64 || to.type == VALUE_F64) {
 		increase->doubles += value_as_f64(to) - value_as_f64(from);
 		increase->inexact = true;
@@ -96,9 +95,9 @@ static void total_step(struct rollup_total *increase, struct value from, struct 
 
 void rollup_growth_sample(struct rollup_growth *growth, struct value value)
 {
-	total_value(&growth->sum, value);
+	rollup_total_value(&growth->sum, value);
 	if (growth->count++)
-		total_step(&growth->increase, growth->last, value);
+		rollup_total_step(&growth->increase, growth->last, value);
 	else
 		growth->first = value;
 	growth->last = value;
@@ -112,14 +111,14 @@ void rollup_growth_add(struct rollup_growth *growth, const struct rollup_growth 
 		*growth = *later;
 		return;
 	}
-	total_step(&growth->increase, growth->last, later->first);
+	rollup_total_step(&growth->increase, growth->last, later->first);
 	total_add(&growth->increase, &later->increase);
 	total_add(&growth->sum, &later->sum);
 	growth->last = later->last;
 	growth->count += later->count;
 }
 
-static struct value total_number(const struct rollup_total *total)
+struct value rollup_total_number(const struct rollup_total *total)
 {
 	return number(total->integers, total->inexact, (double)total->integers + total->doubles);
 }
@@ -128,8 +127,8 @@ void rollup_counter_row(const struct rollup_growth *growth, struct value row[ROL
 {
 	ASSERT(growth->count);
 	memset(row, 0, ROLLUP_FIELDS * sizeof(*row));
-	row[ROLLUP_SUM] = total_number(&growth->sum);
-	row[ROLLUP_INCREASE] = total_number(&growth->increase);
+	row[ROLLUP_SUM] = rollup_total_number(&growth->sum);
+	row[ROLLUP_INCREASE] = rollup_total_number(&growth->increase);
 	row[ROLLUP_FIRST] = growth->first;
 	row[ROLLUP_LAST] = growth->last;
 }

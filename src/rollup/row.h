@@ -45,6 +45,12 @@ struct rollup_total {
 	bool inexact; /* some were doubles */
 };
 
+void rollup_total_value(struct rollup_total *total, struct value value);
+/* Adds what a counter grew from one sample to the next: of one that fell from zero. */
+void rollup_total_step(struct rollup_total *total, struct value from, struct value to);
+/* An integer while it is one and fits. */
+struct value rollup_total_number(const struct rollup_total *total);
+
 /* A counter over some time; zeroed: of no sample. */
 struct rollup_growth {
 	struct rollup_total sum, increase;

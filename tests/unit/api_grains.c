@@ -168,6 +168,26 @@ static void test_gaps(void **state)
 	       "2020-08-24T11:00:00Z,default,m,\n");
 }
 
+/* 2020-08-24T10:00:00Z is 1598263200, 16:00 is 21,600 s later. */
+static void test_opentsdb(void **state)
+{
+	(void)state;
+	static const char body[] =
+		"{\"start\":1598263200,\"queries\":[{\"metric\":\"m\",\"aggregator\":\"sum\","
+		"\"downsample\":\"1h-avg\"}]}";
+	struct client c = {.verb = "POST"};
+	char headers[400];
+	put_hour();
+	snprintf(headers, sizeof(headers), "Content-Length: %zu\r\n\r\n%s", sizeof(body) - 1, body);
+	c.headers = headers;
+	ask(&c, "/api/query");
+	assert_int_equal(c.status, 200);
+	assert_non_null(
+		strstr(c.answer, "\r\nX-Granary-Grain: 1h until 2020-08-24T16:00:00Z, raw\r\n"));
+	assert_non_null(strstr(c.body, "\"dps\":{\"1598263200\":1.8,\"1598284800\":9.0}"));
+	mem_free(c.answer);
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -196,7 +216,8 @@ int main(void)
 #define GRAINS(f) cmocka_unit_test_setup_teardown(f, begin_with_grains, teardown)
 	const struct CMUnitTest tests[] = {
 		GRAINS(test_stored),  GRAINS(test_planned), GRAINS(test_explained),
-		GRAINS(test_counter), GRAINS(test_gaps),    GRAINS(test_refused),
+		GRAINS(test_counter), GRAINS(test_gaps),    GRAINS(test_opentsdb),
+		GRAINS(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
