@@ -265,7 +265,8 @@ int main(int argc, char **argv)
 	}
 	if (option != -1 || !path || !bench.series || bench.series > SERIES_MAX || !bench.rounds ||
 	    optind != argc) {
-		fputs("usage: grain_bench [--series N] [--rounds N] [--only NAME] --data DIR\n", stderr);
+		fputs("usage: grain_bench [--series N] [--rounds N] [--only NAME] --data DIR\n",
+		      stderr);
 		return 2;
 	}
 	task_queue_init(&bench.queue);
