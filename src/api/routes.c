@@ -9,6 +9,7 @@
 #include "api/query.h"
 #include "api/queues.h"
 #include "api/recompute.h"
+#include "api/rollups.h"
 #include "api/self.h"
 #include "api/store_admin.h"
 #include "api/v2.h"
@@ -103,6 +104,12 @@ const struct http_route api_routes[] = {
 	{VERB_POST, "/api/recompute", false, ROLE_ADMIN, NO_BODY, &recompute_handler,
 	 "Makes a device's bins and aggregates once more from its raw data; says what differed.",
 	 "granary recompute --device rtr_a --from 7d-ago --to now --dry-run"},
+	{VERB_GET, "/api/rollups", false, ROLE_READ, NO_BODY, &rollups_handler,
+	 "How roll-ups are made, how far they are behind, and what waits to be rolled up.",
+	 "/api/rollups"},
+	{VERB_POST, "/api/rollups/rebuild", false, ROLE_ADMIN, NO_BODY, &rollups_rebuild_handler,
+	 "Marks all that has raw data to be rolled up once more, when marks were lost.",
+	 "granary rollup rebuild --from 1d-ago --dry-run"},
 	{VERB_GET, "/api/queues", false, ROLE_READ, NO_BODY, &queues_list,
 	 "How many polls wait in each queue, came and were persisted.", "/api/queues"},
 	{VERB_GET, "/api/queues/aside", false, ROLE_READ, NO_BODY, &queues_aside,

@@ -40,9 +40,13 @@ static const struct {
 	{"--with-data", OPTION_WITH_DATA, offsetof(struct client_args, with_data), true},
 	{"--device", OPTION_RECOMPUTE, offsetof(struct client_args, device)},
 	{"--oidset", OPTION_RECOMPUTE, offsetof(struct client_args, oidset)},
-	{"--from", OPTION_RECOMPUTE, offsetof(struct client_args, from)},
-	{"--to", OPTION_RECOMPUTE, offsetof(struct client_args, to)},
-	{"--dry-run", OPTION_RECOMPUTE, offsetof(struct client_args, dry_run), true},
+	{"--tenant", OPTION_REBUILD, offsetof(struct client_args, only_tenant)},
+	{"--metric", OPTION_REBUILD, offsetof(struct client_args, metric)},
+	{"--from", OPTION_RECOMPUTE | OPTION_REBUILD, offsetof(struct client_args, from)},
+	{"--to", OPTION_RECOMPUTE | OPTION_REBUILD, offsetof(struct client_args, to)},
+	{"--dry-run", OPTION_RECOMPUTE | OPTION_REBUILD, offsetof(struct client_args, dry_run),
+	 true},
+	{"--limit", OPTION_LIMIT, offsetof(struct client_args, limit)},
 	{"--explain", OPTION_EXPLAIN, offsetof(struct client_args, explain), true},
 	{"--all", OPTION_ALL, offsetof(struct client_args, all), true},
 	{"--once", OPTION_ONCE, offsetof(struct client_args, once), true},
@@ -174,6 +178,26 @@ int client_parse_series(const struct client_command *command, int argc, char *co
 {
 	int err = client_parse(command, argc, argv, args);
 	return err ? err : client_check_tags(args, 1);
+}
+
+int client_run_verb(const char *noun, const char *help, const struct client_verb *verbs,
+		    size_t count, int argc, char *const *argv)
+{
+	if (argc && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)) {
+		fputs(help, stdout);
+		return CLIENT_OK;
+	}
+	for (size_t i = 0; i < count && argc; i++) {
+		struct client_args args;
+		if (strcmp(argv[0], verbs[i].name) != 0)
+			continue;
+		int err = client_parse(&verbs[i].command, argc - 1, argv + 1, &args);
+		return err ? client_parse_exit(err) : verbs[i].run(&args);
+	}
+	fprintf(stderr, "granary %s: %s%s%s; `granary help %s` shows how it is used\n", noun,
+		argc ? "there is no " : "something is missing", argc ? noun : "",
+		argc ? " command of that name" : "", noun);
+	return CLIENT_USAGE;
 }
 
 /* ---- Requests ------------------------------------------------------------------------------- */

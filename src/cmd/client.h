@@ -1,4 +1,4 @@
-/* The client commands: query, series, put, stats, verify, compact, queue, device, oidset,
+/* The client commands: query, series, put, stats, verify, compact, queue, rollup, device, oidset,
  * interface, poller. They talk to a server's API by HTTP; stats and verify can instead open a data
  * directory that no server has open, and compact always does. `snmp` asks a device.
  *
@@ -19,6 +19,7 @@ int client_verify(int argc, char *const *argv);
 int client_compact(int argc, char *const *argv);
 int client_snmp(int argc, char *const *argv);
 int client_recompute(int argc, char *const *argv);
+int client_rollup(int argc, char *const *argv);
 int client_queue(int argc, char *const *argv);
 int client_device(int argc, char *const *argv);
 int client_oidset(int argc, char *const *argv);
@@ -34,6 +35,7 @@ extern const char client_verify_help[];
 extern const char client_compact_help[];
 extern const char client_snmp_help[];
 extern const char client_queue_help[];
+extern const char client_rollup_help[];
 extern const char client_recompute_help[];
 extern const char client_device_help[];
 extern const char client_oidset_help[];

@@ -74,33 +74,6 @@ const char client_interface_help[] =
 /* ---- Verbs ------------------------------------------------------------------------------------
  */
 
-struct verb {
-	const char *name;
-	int (*run)(const struct client_args *args);
-	struct client_command command;
-};
-
-/* The row of `verbs` that argv[0] names; without one help, or a complaint. */
-static int run_verb(const char *noun, const char *help, const struct verb *verbs, size_t count,
-		    int argc, char *const *argv)
-{
-	if (argc && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)) {
-		fputs(help, stdout);
-		return CLIENT_OK;
-	}
-	for (size_t i = 0; i < count && argc; i++) {
-		struct client_args args;
-		if (strcmp(argv[0], verbs[i].name) != 0)
-			continue;
-		int err = client_parse(&verbs[i].command, argc - 1, argv + 1, &args);
-		return err ? client_parse_exit(err) : verbs[i].run(&args);
-	}
-	fprintf(stderr, "granary %s: %s%s%s; `granary help %s` shows how it is used\n", noun,
-		argc ? "there is no " : "something is missing", argc ? noun : "",
-		argc ? " command of that name" : "", noun);
-	return CLIENT_USAGE;
-}
-
 /* ---- Talking to the server --------------------------------------------------------------------
  */
 
@@ -374,7 +347,7 @@ static int device_import(const struct client_args *args)
 	return status;
 }
 
-static const struct verb device_verbs[] = {
+static const struct client_verb device_verbs[] = {
 	{"add",
 	 device_add,
 	 {"device add", client_device_help,
@@ -398,8 +371,8 @@ static const struct verb device_verbs[] = {
 
 int client_device(int argc, char *const *argv)
 {
-	return run_verb("device", client_device_help, device_verbs, ARRAY_LEN(device_verbs), argc,
-			argv);
+	return client_run_verb("device", client_device_help, device_verbs, ARRAY_LEN(device_verbs),
+			       argc, argv);
 }
 
 /* ---- oidset -------------------------------------------------------------------------------------
@@ -464,7 +437,7 @@ static int oidset_show(const struct client_args *args)
 	return status;
 }
 
-static const struct verb oidset_verbs[] = {
+static const struct client_verb oidset_verbs[] = {
 	{"list",
 	 oidset_list,
 	 {"oidset list", client_oidset_help, OPTION_SERVER | OPTION_OUTPUT, 0, 0}},
@@ -475,8 +448,8 @@ static const struct verb oidset_verbs[] = {
 
 int client_oidset(int argc, char *const *argv)
 {
-	return run_verb("oidset", client_oidset_help, oidset_verbs, ARRAY_LEN(oidset_verbs), argc,
-			argv);
+	return client_run_verb("oidset", client_oidset_help, oidset_verbs, ARRAY_LEN(oidset_verbs),
+			       argc, argv);
 }
 
 /* ---- interface ----------------------------------------------------------------------------------
@@ -518,7 +491,7 @@ static int interface_list(const struct client_args *args)
 	return status;
 }
 
-static const struct verb interface_verbs[] = {
+static const struct client_verb interface_verbs[] = {
 	{"list",
 	 interface_list,
 	 {"interface list", client_interface_help, OPTION_SERVER | OPTION_OUTPUT | OPTION_LIFE, 0,
@@ -527,6 +500,6 @@ static const struct verb interface_verbs[] = {
 
 int client_interface(int argc, char *const *argv)
 {
-	return run_verb("interface", client_interface_help, interface_verbs,
-			ARRAY_LEN(interface_verbs), argc, argv);
+	return client_run_verb("interface", client_interface_help, interface_verbs,
+			       ARRAY_LEN(interface_verbs), argc, argv);
 }

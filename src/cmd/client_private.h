@@ -39,6 +39,8 @@ enum client_option_bit {
 	OPTION_RECOMPUTE = 1 << 20, /* --device, --oidset, --from, --to, --dry-run */
 	OPTION_POLLER = 1 << 21,
 	OPTION_RETRY = 1 << 22,
+	OPTION_LIMIT = 1 << 23,
+	OPTION_REBUILD = 1 << 24, /* --tenant, --metric, --from, --to, --dry-run */
 };
 
 enum {
@@ -60,6 +62,7 @@ struct client_args {
 	const char *agg, *by;
 	const char *aside; /* the queue */
 	const char *device, *oidset, *from, *to;
+	const char *only_tenant, *metric, *limit;
 	const char *all, *explain, *once, *with_data, *dry_run, *retry; /* not NULL: given */
 	const char *credentials, *address, *active, *begin, *poller;
 	const char *method; /* of requests; NULL: GET, or POST with a body */
@@ -88,6 +91,17 @@ int client_check_tags(const struct client_args *args, size_t first) MUST_CHECK;
 /* client_parse for words that are METRIC [TAG=VALUE...]. */
 int client_parse_series(const struct client_command *command, int argc, char *const *argv,
 			struct client_args *args) MUST_CHECK;
+
+/* What a noun such as `device` can be told to do. */
+struct client_verb {
+	const char *name;
+	int (*run)(const struct client_args *args);
+	struct client_command command;
+};
+
+/* Runs the row of `verbs` that argv[0] names; without one help, or a complaint. The exit status. */
+int client_run_verb(const char *noun, const char *help, const struct client_verb *verbs,
+		    size_t count, int argc, char *const *argv);
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 

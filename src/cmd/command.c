@@ -70,6 +70,8 @@ static const struct command commands[] = {
 	{"compact", "rewrite a data directory to take the least room", client_compact,
 	 client_compact_help, false},
 	{"snmp", "ask a device by SNMP", client_snmp, client_snmp_help, false},
+	{"rollup", "print what waits to be rolled up; mark it anew", client_rollup,
+	 client_rollup_help, false},
 	{"queue", "print what waits to be persisted", client_queue, client_queue_help, false},
 	{"config", "print the configuration", command_config, config_help, false},
 	{"manual", "print the manual page", command_manual, manual_help, false},

@@ -130,7 +130,7 @@ static void begin_host(struct serve *s)
 static bool queries_over(const struct serve *s)
 {
 	return query_engine_idle(s->queries) && s->api.v2_answers == 0 && s->api.recomputes == 0 &&
-	       s->api.queue_retries == 0;
+	       s->api.queue_retries == 0 && s->api.rollup_calls == 0;
 }
 
 static bool writes_over(const struct serve *s)
@@ -457,6 +457,9 @@ static struct http_server *new_http(struct serve *s)
 		.inventory_conf = s->inventory_conf,
 		.pollers = s->pollers,
 		.zones = s->zones,
+		.grains = &s->rollups.grains,
+		.owned = &s->rollups.own,
+		.rollup_name = s->rollups.name,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
 		.program = command_program(),
@@ -587,6 +590,7 @@ static int start(struct serve *s, struct errbuf *e)
 	s->api.persist = polling_persist(s->polling);
 	open_host(s);
 	rollups_start(&s->rollups, s->store);
+	s->api.rollup = s->rollups.rollup;
 	s->api.ready = true;
 	print_ready(s);
 	return 0;

@@ -212,14 +212,21 @@ static void list_next(struct rollup_job *job, bool first)
 		end_listing(job, err);
 }
 
+/* What was not looked at may be anything, too. */
+static void leave_rest(struct rollup_job *job)
+{
+	if (job->page_at < job->page_count || !job->last_page)
+		keep_oldest(job, 0);
+	job->page_at = job->page_count;
+	job->last_page = true;
+}
+
 static void step(struct rollup_job *job)
 {
 	if (!job->running || job->listing_now)
 		return;
-	if (job->stopping) {
-		job->page_at = job->page_count;
-		job->last_page = true;
-	}
+	if (job->stopping)
+		leave_rest(job);
 	start_lanes(job);
 	if (job->busy_count || job->page_at < job->page_count)
 		return;
@@ -255,6 +262,7 @@ void rollup_job_start(struct rollup_job *job, const struct rollup_partitions *ow
 	job->running = true;
 	job->stopping = false;
 	job->page_count = job->page_at = 0;
+	job->last_page = false;
 	job->pass = (struct rollup_pass){.oldest_slot_s = INT64_MAX, .next_ready_ms = INT64_MAX};
 	list_next(job, true);
 	if (!job->listing_now)

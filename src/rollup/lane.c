@@ -73,16 +73,10 @@ struct rollup_lane_result rollup_lane_result(const struct rollup_lane *lane)
 
 /* ---- Which are ready ------------------------------------------------------------------------- */
 
-/* When nothing more is expected of a series that was touched then. A touch in the future is one
- * from before the clock was set back: it says nothing. */
 static int64_t ready_ms(const struct rollup_lane *lane, const struct rollup_mark *mark)
 {
-	int64_t now_ms = clock_wall_ms(lane->options.clock);
-	int64_t end_ms = lane->slot_s * 1000 + lane->options.grains->slot_ms;
-	int64_t since_ms = end_ms;
-	if (mark->touched_ms > since_ms && mark->touched_ms <= now_ms)
-		since_ms = mark->touched_ms;
-	return since_ms + lane->options.quiet_ms;
+	return rollup_ready_ms(lane->slot_s, mark->touched_ms, lane->options.grains->slot_ms,
+			       lane->options.quiet_ms, clock_wall_ms(lane->options.clock));
 }
 
 /* What stands behind the metric. */

@@ -1,5 +1,6 @@
 #include "rollup/partition.h"
 
+#include "base/buf.h"
 #include "base/hash.h"
 #include "model/series.h"
 #include "wire/number.h"
@@ -59,8 +60,7 @@ static int add_range(struct rollup_partitions *set, uint32_t first, uint32_t las
 	for (uint32_t p = first; p <= last; p++) {
 		if (rollup_partitions_has(set, p))
 			return errbuf_set(e, ERR_INVALID, "%u stands twice", p);
-		set->bits[p / 64] |= UINT64_C(1) << (p % 64);
-		set->count++;
+		rollup_partitions_add(set, p);
 	}
 	return 0;
 }
@@ -87,4 +87,21 @@ int rollup_partitions_parse(struct slice text, uint32_t partitions, struct rollu
 			return err;
 	}
 	return 0;
+}
+
+void rollup_partitions_print(const struct rollup_partitions *set, struct buf *out)
+{
+	const char *separator = "";
+	for (uint32_t p = 0; p < ROLLUP_PARTITIONS_MAX; p++) {
+		uint32_t last = p;
+		if (!rollup_partitions_has(set, p))
+			continue;
+		while (last + 1 < ROLLUP_PARTITIONS_MAX && rollup_partitions_has(set, last + 1))
+			last++;
+		buf_printf(out, "%s%u", separator, p);
+		if (last > p)
+			buf_printf(out, "-%u", last);
+		separator = ",";
+		p = last;
+	}
 }

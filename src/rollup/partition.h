@@ -6,6 +6,8 @@
 
 #include "base/base.h"
 
+struct buf;
+
 enum { ROLLUP_PARTITIONS_MAX = 4096 };
 
 /* Guava's Hashing.consistentHash (Lamping and Veach, A Fast, Minimal Memory, Consistent Hash
@@ -26,8 +28,22 @@ static inline bool rollup_partitions_has(const struct rollup_partitions *set, ui
 	return set->bits[partition / 64] >> (partition % 64) & 1;
 }
 
+static inline void rollup_partitions_add(struct rollup_partitions *set, uint32_t partition)
+{
+	set->count += !rollup_partitions_has(set, partition);
+	set->bits[partition / 64] |= UINT64_C(1) << (partition % 64);
+}
+
+static inline void rollup_partitions_remove(struct rollup_partitions *set, uint32_t partition)
+{
+	set->count -= rollup_partitions_has(set, partition);
+	set->bits[partition / 64] &= ~(UINT64_C(1) << (partition % 64));
+}
+
 /* `0,5-8,12`; empty: none. Each at most once and below `partitions`. */
 int rollup_partitions_parse(struct slice text, uint32_t partitions, struct rollup_partitions *set,
 			    struct errbuf *e) MUST_CHECK;
+/* The inverse, runs of two and more as such. */
+void rollup_partitions_print(const struct rollup_partitions *set, struct buf *out);
 
 #endif

@@ -30,7 +30,7 @@ struct rollup {
 	bool stopping;
 	int64_t next_ms; /* of a pass, wall clock */
 	int64_t asof_ms, until_ms;
-	size_t held;
+	struct rollup_partitions held;
 	struct log_rate lines;
 	_Atomic int64_t before_ms;
 	struct task begin, stop;
@@ -109,7 +109,7 @@ static int64_t before_ms(const struct rollup *r, const struct rollup_pass *pass)
 {
 	int64_t slot_ms = r->options.grains.slot_ms;
 	int64_t present_ms = r->asof_ms / slot_ms * slot_ms;
-	if (r->held < r->options.partitions)
+	if (r->held.count < r->options.partitions)
 		return 0;
 	if (pass->oldest_slot_s >= present_ms / 1000)
 		return present_ms;
@@ -145,9 +145,9 @@ static void on_leases(void *owner, int err, const struct rollup_partitions *held
 	}
 	if (err)
 		say(r, "the leases", err);
-	r->held = err ? 0 : held->count;
+	r->held = err ? (struct rollup_partitions){0} : *held;
 	r->until_ms = until_ms;
-	if (err || !r->held || r->stopping) {
+	if (err || !r->held.count || r->stopping) {
 		rest(r, wall_ms(r) + (err ? TICK_MS : r->options.every_ms));
 		show(r, err);
 		return;

@@ -49,7 +49,7 @@ int64_t rollup_before_ms(void *rollup);
 struct rollup_state {
 	struct rollup_pass pass; /* the last */
 	int64_t pass_ms;         /* wall clock, when it was over; 0: none was */
-	size_t held;             /* partitions */
+	struct rollup_partitions held;
 	bool running;
 	int err; /* of taking the leases: 0 none */
 };

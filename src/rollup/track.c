@@ -13,6 +13,15 @@ enum {
 	RECORD_FIXED_BYTES = 3, /* of a series, beside its texts */
 };
 
+int64_t rollup_ready_ms(int64_t slot_s, int64_t touched_ms, int64_t slot_ms, int64_t quiet_ms,
+			int64_t now_ms)
+{
+	int64_t since_ms = slot_s * 1000 + slot_ms;
+	if (touched_ms > since_ms && touched_ms <= now_ms)
+		since_ms = touched_ms;
+	return since_ms + quiet_ms;
+}
+
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
 struct place {

@@ -39,6 +39,12 @@ static inline int64_t rollup_slot_s(int64_t ts_ms, int64_t slot_ms)
 	return ts_ms / slot_ms * (slot_ms / 1000);
 }
 
+/* When nothing more is expected of a series of the slot that was touched then: the quiet time after
+ * the slot's end or after the touch, whichever is later. A touch in the future is one from before
+ * the clock was set back: it says nothing. */
+int64_t rollup_ready_ms(int64_t slot_s, int64_t touched_ms, int64_t slot_ms, int64_t quiet_ms,
+			int64_t now_ms);
+
 /* ---- Marking ------------------------------------------------------------------------------- */
 
 struct rollup_touch {

@@ -174,6 +174,25 @@ static void a_point_between_read_and_removal_is_not_lost(void **state)
 	rolled_close(&r);
 }
 
+/* What was not looked at was said to be rolled up. */
+static void a_pass_that_is_stopped_does_not_say_that_all_is_done(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r, quarter_and_hour, 2);
+	write_example(&r);
+	rolled_set_ms(&r, AT(65, 0, 0));
+	rollup_job_start(r.job, &r.own, rolled_now_ms(&r));
+	rollup_job_stop(r.job);
+	harness_pump(&r.h);
+	assert_true(r.passed);
+	struct rollup_pass pass = rollup_job_pass(r.job);
+	assert_int_equal(pass.rolled_up, 0);
+	assert_true(pass.oldest_slot_s <= TEN_MS / 1000);
+	assert_int_equal(rolled_pass(&r).rolled_up, 1);
+	rolled_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +203,7 @@ int main(void)
 		cmocka_unit_test(a_slot_waits_for_its_end_and_for_quiet),
 		cmocka_unit_test(a_late_point_is_taken_in),
 		cmocka_unit_test(a_point_between_read_and_removal_is_not_lost),
+		cmocka_unit_test(a_pass_that_is_stopped_does_not_say_that_all_is_done),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

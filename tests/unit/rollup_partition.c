@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "rollup/partition.h"
 
 /* Of Guava's HashingTest, so that a partition is the same wherever it is computed. */
@@ -29,7 +30,7 @@ static void the_documents(UNUSED void **state)
 	assert_int_equal(rollup_partition(SLICE("tenant-1"), series, 1), 0);
 }
 
-static void check_list(const char *text, const char *expected)
+static void check_list(const char *text, const char *expected, const char *shown)
 {
 	struct rollup_partitions set;
 	struct errbuf e;
@@ -42,6 +43,12 @@ static void check_list(const char *text, const char *expected)
 	}
 	assert_string_equal(bits, expected);
 	assert_int_equal(set.count, count);
+	struct buf printed;
+	buf_init(&printed, 100);
+	rollup_partitions_print(&set, &printed);
+	buf_append_char(&printed, 0);
+	assert_string_equal(printed.data, shown);
+	buf_release(&printed);
 }
 
 static void check_refused(const char *text, const char *sentence)
@@ -54,11 +61,11 @@ static void check_refused(const char *text, const char *sentence)
 
 static void lists(UNUSED void **state)
 {
-	check_list("", "................");
-	check_list("0,5-8,12", "x....xxxx...x...");
-	check_list("0-15", "xxxxxxxxxxxxxxxx");
-	check_list("15,3", "...x...........x");
-	check_list("7-7", ".......x........");
+	check_list("", "................", "");
+	check_list("0,5-8,12", "x....xxxx...x...", "0,5-8,12");
+	check_list("0-15", "xxxxxxxxxxxxxxxx", "0-15");
+	check_list("15,3,2", "..xx...........x", "2-3,15");
+	check_list("7-7", ".......x........", "7");
 	check_refused("16", "16 is no partition: there are 16, from 0");
 	check_refused("3-99999", "99999 is no partition: there are 16, from 0");
 	check_refused("8-5", "8-5: the first is above the last");

@@ -1,0 +1,248 @@
+#include "api/rollups.h"
+
+#include "api/query_params.h"
+#include "api/routes.h"
+#include "conf/conf.h"
+#include "rollup/pending.h"
+#include "rollup/rollup.h"
+#include "wire/json.h"
+
+enum {
+	ANSWER_MAX_BYTES = 4 << 20,
+	LIST_MAX_BYTES = 32 << 10, /* of partitions */
+	SLOTS_PRESET = 100,
+	/* Read on the loop's thread, in parts: some 100 ms of it in all. */
+	MARKS_MAX = 1000000,
+};
+
+/* request->owner; it lives until what waits is listed. */
+struct call {
+	struct http_request *request; /* NULL: the client has gone */
+	struct api *api;
+	struct rollup_pending *pending;
+};
+
+/* ---- Configuration --------------------------------------------------------------------------- */
+
+static void write_partitions(struct json_writer *json, const char *key,
+			     const struct rollup_partitions *set)
+{
+	struct buf list;
+	buf_init(&list, LIST_MAX_BYTES);
+	rollup_partitions_print(set, &list);
+	json_write_key(json, key);
+	json_write_string(json, list.len ? buf_slice(&list) : SLICE(""));
+	buf_release(&list);
+}
+
+static void write_width(struct json_writer *json, const char *key, int64_t width_ms)
+{
+	char text[ROLLUP_WIDTH_MAX_BYTES];
+	size_t len = rollup_width_print(text, width_ms);
+	json_write_key(json, key);
+	json_write_string(json, (struct slice){text, len});
+}
+
+static void write_ms(struct json_writer *json, const char *key, int64_t ms)
+{
+	json_write_key(json, key);
+	json_write_i64(json, ms);
+}
+
+static void write_granularities(struct json_writer *json, const struct rollup_grains *grains)
+{
+	json_write_key(json, "granularities");
+	json_write_array_begin(json);
+	for (size_t i = 0; i < grains->count; i++) {
+		json_write_object_begin(json);
+		write_width(json, "width", grains->list[i].width_ms);
+		write_ms(json, "widthMs", grains->list[i].width_ms);
+		write_ms(json, "retentionMs", grains->list[i].retention_ms);
+		json_write_object_end(json);
+	}
+	json_write_array_end(json);
+}
+
+static void write_conf(struct json_writer *json, const struct api *api)
+{
+	const struct conf *conf = api->conf;
+	write_granularities(json, api->grains);
+	write_ms(json, "slotMs", conf->rollup_slot_ms);
+	write_ms(json, "quietMs", conf->rollup_quiet_ms);
+	write_ms(json, "everyMs", conf->rollup_every_ms);
+	write_ms(json, "leaseMs", conf->rollup_lease_ms);
+	json_write_key(json, "counterSuffixes");
+	json_write_array_begin(json);
+	for (size_t i = 0; i < conf->rollup_counter_suffixes.count; i++)
+		json_write_text(json, conf->rollup_counter_suffixes.items[i]);
+	json_write_array_end(json);
+	json_write_key(json, "name");
+	json_write_text(json, api->rollup_name);
+	write_ms(json, "partitions", conf->rollup_partitions);
+	write_partitions(json, "own", api->owned);
+}
+
+/* ---- The last pass --------------------------------------------------------------------------- */
+
+static void write_error(struct json_writer *json, int err)
+{
+	json_write_key(json, "error");
+	if (err)
+		json_write_text(json, err_text(err));
+	else
+		json_write_null(json);
+}
+
+/* INT64_MAX is no time. */
+static void write_time(struct json_writer *json, const char *key, int64_t ms)
+{
+	json_write_key(json, key);
+	if (ms == INT64_MAX)
+		json_write_null(json);
+	else
+		json_write_i64(json, ms);
+}
+
+static void write_pass(struct json_writer *json, const struct rollup_state *state)
+{
+	const struct rollup_pass *pass = &state->pass;
+	const struct {
+		const char *key;
+		uint64_t number;
+	} numbers[] = {
+		{"slots", pass->slots},        {"series", pass->series}, {"waiting", pass->waiting},
+		{"rolledUp", pass->rolled_up}, {"failed", pass->failed}, {"rows", pass->rows},
+	};
+	json_write_key(json, "lastPass");
+	if (!state->pass_ms) {
+		json_write_null(json);
+		return;
+	}
+	json_write_object_begin(json);
+	write_ms(json, "at", state->pass_ms);
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+		json_write_key(json, numbers[i].key);
+		json_write_u64(json, numbers[i].number);
+	}
+	write_time(json, "nextReadyAt", pass->next_ready_ms);
+	write_error(json, pass->err);
+	json_write_object_end(json);
+}
+
+static void write_state(struct json_writer *json, const struct api *api)
+{
+	struct rollup_state state = {0};
+	if (api->rollup)
+		state = rollup_state(api->rollup);
+	write_partitions(json, "held", &state.held);
+	json_write_key(json, "running");
+	json_write_bool(json, state.running);
+	write_error(json, state.err);
+	write_pass(json, &state);
+}
+
+/* ---- What waits ------------------------------------------------------------------------------ */
+
+static void write_slot(struct json_writer *json, const struct rollup_pending_slot *slot)
+{
+	json_write_object_begin(json);
+	write_ms(json, "slot", slot->slot_s * 1000);
+	write_ms(json, "partitions", (int64_t)slot->partitions);
+	write_ms(json, "series", (int64_t)slot->series);
+	write_ms(json, "ready", (int64_t)slot->ready);
+	write_time(json, "readyAt", slot->ready_ms ? slot->ready_ms : INT64_MAX);
+	json_write_key(json, "counted");
+	json_write_bool(json, slot->counted);
+	json_write_object_end(json);
+}
+
+static void write_pending(struct json_writer *json, const struct call *call)
+{
+	size_t count;
+	bool cut;
+	const struct rollup_pending_slot *slots = rollup_pending_slots(call->pending, &count, &cut);
+	int64_t now_ms = clock_wall_ms(call->api->clock);
+	int64_t behind_ms = count ? now_ms - slots[0].slot_s * 1000 : 0;
+	write_ms(json, "behindMs", behind_ms > 0 ? behind_ms : 0);
+	write_time(json, "oldestSlot", count ? slots[0].slot_s * 1000 : INT64_MAX);
+	json_write_key(json, "pending");
+	json_write_array_begin(json);
+	for (size_t i = 0; i < count; i++)
+		write_slot(json, &slots[i]);
+	json_write_array_end(json);
+	json_write_key(json, "cut");
+	json_write_bool(json, cut);
+}
+
+static void answer(const struct call *call)
+{
+	struct json_writer json;
+	struct buf body;
+	buf_init(&body, ANSWER_MAX_BYTES);
+	json_writer_init(&json, &body);
+	json_write_object_begin(&json);
+	write_conf(&json, call->api);
+	write_state(&json, call->api);
+	write_pending(&json, call);
+	json_write_object_end(&json);
+	http_reply(call->request, 200, "application/json", buf_slice(&body));
+	buf_release(&body);
+}
+
+static void on_pending(void *owner, int err)
+{
+	struct call *call = owner;
+	if (call->request && err)
+		http_reply_error(call->request, err == ERR_BUSY ? 503 : 500,
+				 "what waits to be rolled up could not be read: %s", err_text(err));
+	else if (call->request)
+		answer(call);
+	rollup_pending_free(call->pending);
+	call->api->rollup_calls--;
+	mem_free(call);
+}
+
+static int read_params(const struct http_request *request, size_t *limit, struct errbuf *e)
+{
+	static const char *const names[] = {"limit", NULL};
+	int err = params_check(request, names, e);
+	return err ? err : params_limit(request, SLOTS_PRESET, ROLLUP_PENDING_SLOTS_MAX, limit, e);
+}
+
+static void on_end(struct http_request *request)
+{
+	struct api *api = api_of(request);
+	struct errbuf e = {""};
+	size_t limit;
+	if (read_params(request, &limit, &e)) {
+		http_reply_error(request, 400, "%s", e.text);
+		return;
+	}
+	struct call *call = mem_zalloc(sizeof(*call));
+	call->request = request;
+	call->api = api;
+	request->owner = call;
+	api->rollup_calls++;
+	call->pending = rollup_pending_start(&(struct rollup_pending_options){
+		.store = api->store,
+		.clock = api->clock,
+		.executor = loop_executor(api->loop),
+		.slot_ms = api->conf->rollup_slot_ms,
+		.quiet_ms = api->conf->rollup_quiet_ms,
+		.slots_max = limit,
+		.marks_max = MARKS_MAX,
+		.done = on_pending,
+		.owner = call,
+	});
+}
+
+static void on_abort(struct http_request *request, UNUSED int err)
+{
+	struct call *call = request->owner;
+	if (!call)
+		return;
+	call->request = NULL;
+	rollup_pending_cancel(call->pending);
+}
+
+const struct http_handler rollups_handler = {.end = on_end, .abort = on_abort};

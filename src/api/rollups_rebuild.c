@@ -1,0 +1,215 @@
+#include "api/query_params.h"
+#include "api/rollups.h"
+#include "api/routes.h"
+#include "conf/conf.h"
+#include "rollup/grain.h"
+#include "rollup/rebuild.h"
+#include "wire/json.h"
+#include "wire/timetext.h"
+
+enum { ANSWER_MAX_BYTES = 64 << 10 };
+
+/* request->owner; it lives until the rebuild is over. */
+struct call {
+	struct http_request *request; /* NULL: the client has gone */
+	struct api *api;
+	struct rollup_rebuild *rebuild;
+	int64_t from_ms, to_ms; /* what is meant, whole slots */
+	bool only_count;
+};
+
+struct question {
+	struct slice tenant, metric;
+	int64_t from_ms, to_ms;
+	bool only_count;
+};
+
+/* ---- Answering ------------------------------------------------------------------------------- */
+
+static void write_time(struct json_writer *json, const char *key, bool there, int64_t ms)
+{
+	json_write_key(json, key);
+	if (there)
+		json_write_i64(json, ms);
+	else
+		json_write_null(json);
+}
+
+static void answer(const struct call *call)
+{
+	struct rollup_rebuild_result result = rollup_rebuild_result(call->rebuild);
+	const struct {
+		const char *key;
+		uint64_t number;
+	} numbers[] = {
+		{"series", result.series}, {"marked", result.marked}, {"slots", result.slots},
+		{"marks", result.marks},   {"failed", result.failed},
+	};
+	struct json_writer json;
+	struct buf body;
+	buf_init(&body, ANSWER_MAX_BYTES);
+	json_writer_init(&json, &body);
+	json_write_object_begin(&json);
+	json_write_key(&json, "dryRun");
+	json_write_bool(&json, call->only_count);
+	write_time(&json, "from", true, call->from_ms);
+	write_time(&json, "to", true, call->to_ms);
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+		json_write_key(&json, numbers[i].key);
+		json_write_u64(&json, numbers[i].number);
+	}
+	write_time(&json, "oldestSlot", result.marks, result.oldest_slot_s * 1000);
+	write_time(&json, "newestSlot", result.marks, result.newest_slot_s * 1000);
+	json_write_object_end(&json);
+	http_reply(call->request, 200, "application/json", buf_slice(&body));
+	buf_release(&body);
+}
+
+static void fail(const struct call *call, int err)
+{
+	bool later = err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_CANCELLED;
+	http_reply_error(call->request,
+			 later             ? 503
+			 : err == ERR_FULL ? 507
+					   : 500,
+			 "%s; %llu marks were made and stay, and another run makes the rest",
+			 err_text(err),
+			 (unsigned long long)rollup_rebuild_result(call->rebuild).marks);
+}
+
+static void on_rebuilt(void *owner, int err)
+{
+	struct call *call = owner;
+	if (call->request && err)
+		fail(call, err);
+	else if (call->request)
+		answer(call);
+	rollup_rebuild_free(call->rebuild);
+	call->api->rollup_calls--;
+	call->api->rollup_rebuilding = false;
+	mem_free(call);
+}
+
+/* ---- What is asked --------------------------------------------------------------------------- */
+
+static int read_names(const struct http_request *request, struct question *q, struct errbuf *e)
+{
+	q->tenant = http_param(request, "tenant");
+	q->metric = http_param(request, "metric");
+	if (q->tenant.data && !tenant_valid(q->tenant))
+		return errbuf_set(e, ERR_INVALID,
+				  "tenant \"" SHOWN "\" is not 1 to %d of A-Za-z0-9_.-",
+				  SHOWN_OF(q->tenant), TENANT_MAX_BYTES);
+	int err = q->metric.data ? metric_check(q->metric, e) : 0;
+	return err ? errbuf_prefix(e, err, "metric") : 0;
+}
+
+static int read_time(const struct http_request *request, const char *name, int64_t now_ms,
+		     int64_t *ms, struct errbuf *e)
+{
+	struct slice text = http_param(request, name);
+	int err = text.data ? time_parse(text, now_ms, ms, e) : 0;
+	return err ? errbuf_prefix(e, err, "%s", name) : 0;
+}
+
+static int read_dry_run(const struct http_request *request, struct question *q, struct errbuf *e)
+{
+	struct slice text = http_param(request, "dryRun");
+	q->only_count = slice_equal(text, SLICE("true"));
+	if (text.data && !q->only_count && !slice_equal(text, SLICE("false")))
+		return errbuf_set(e, ERR_INVALID, "dryRun is true or false, not \"" SHOWN "\"",
+				  SHOWN_OF(text));
+	return 0;
+}
+
+/* Whole slots, all of whose raw data is there and will be until they are rolled up. */
+static int choose_slots(const struct conf *conf, int64_t now_ms, struct question *q,
+			struct errbuf *e)
+{
+	int64_t slot_ms = conf->rollup_slot_ms;
+	int64_t first_ms = rollup_rebuild_first_ms(now_ms, conf->retention_raw_ms, slot_ms,
+						   conf->rollup_quiet_ms);
+	int64_t last_ms = (now_ms + conf->ingest_future_max_ms) / slot_ms * slot_ms + slot_ms;
+	if (q->from_ms >= q->to_ms)
+		return errbuf_set(e, ERR_INVALID, "from is not before to");
+	q->from_ms = q->from_ms > first_ms ? q->from_ms / slot_ms * slot_ms : first_ms;
+	q->to_ms = q->to_ms < last_ms ? (q->to_ms + slot_ms - 1) / slot_ms * slot_ms : last_ms;
+	if (q->from_ms < q->to_ms)
+		return 0;
+	char text[TIME_PRINT_MAX_BYTES];
+	int len = (int)time_print(text, first_ms);
+	return errbuf_set(e, ERR_INVALID,
+			  "no slot in that time has all of its raw data: the first that has begins "
+			  "at %.*s",
+			  len, text);
+}
+
+static int read_params(const struct http_request *request, struct question *q, struct errbuf *e)
+{
+	static const char *const names[] = {"tenant", "metric", "from", "to", "dryRun", NULL};
+	const struct api *api = api_of(request);
+	int64_t now_ms = clock_wall_ms(api->clock);
+	*q = (struct question){.from_ms = INT64_MIN, .to_ms = INT64_MAX};
+	int err = params_check(request, names, e);
+	err = err ? err : read_names(request, q, e);
+	err = err ? err : read_time(request, "from", now_ms, &q->from_ms, e);
+	err = err ? err : read_time(request, "to", now_ms, &q->to_ms, e);
+	err = err ? err : read_dry_run(request, q, e);
+	return err ? err : choose_slots(api->conf, now_ms, q, e);
+}
+
+static void begin(struct http_request *request, const struct question *q)
+{
+	struct api *api = api_of(request);
+	struct call *call = mem_zalloc(sizeof(*call));
+	call->request = request;
+	call->api = api;
+	call->from_ms = q->from_ms;
+	call->to_ms = q->to_ms;
+	call->only_count = q->only_count;
+	request->owner = call;
+	api->rollup_calls++;
+	api->rollup_rebuilding = true;
+	call->rebuild = rollup_rebuild_start(&(struct rollup_rebuild_options){
+		.store = api->store,
+		.clock = api->clock,
+		.executor = loop_executor(api->loop),
+		.slot_ms = api->conf->rollup_slot_ms,
+		.partitions = (uint32_t)api->conf->rollup_partitions,
+		.writer = slice_of(api->rollup_name),
+		.tenant = q->tenant,
+		.metric = q->metric,
+		.from_ms = q->from_ms,
+		.to_ms = q->to_ms,
+		.only_count = q->only_count,
+		.done = on_rebuilt,
+		.owner = call,
+	});
+}
+
+static void on_end(struct http_request *request)
+{
+	const struct api *api = api_of(request);
+	struct errbuf e = {""};
+	struct question q;
+	if (read_params(request, &q, &e))
+		http_reply_error(request, 400, "%s", e.text);
+	else if (!api->grains->count)
+		http_reply_error(request, 422,
+				 "rollup.granularities has none: nothing is rolled up");
+	else if (api->rollup_rebuilding)
+		http_reply_error(request, 503, "marks are being made anew already");
+	else
+		begin(request, &q);
+}
+
+static void on_abort(struct http_request *request, UNUSED int err)
+{
+	struct call *call = request->owner;
+	if (!call)
+		return;
+	call->request = NULL;
+	rollup_rebuild_cancel(call->rebuild);
+}
+
+const struct http_handler rollups_rebuild_handler = {.end = on_end, .abort = on_abort};

@@ -1,0 +1,51 @@
+/* What waits to be rolled up: the oldest slots that have marks, and in how many partitions and of
+ * how many series each has some.
+ *
+ * All rows of marks are passed over once, but no more than a number of slots and a number of marks
+ * is looked at, the oldest slots first: what was left out is said. It is what was seen while it was
+ * looked; others mark and roll up meanwhile.
+ *
+ * The thread of the executor. */
+#ifndef ROLLUP_PENDING_H
+#define ROLLUP_PENDING_H
+
+#include "base/clock.h"
+#include "rollup/track.h"
+
+struct rollup_pending;
+
+struct rollup_pending_slot {
+	int64_t slot_s;
+	size_t partitions; /* that have marks */
+	/* Of these series so many are ready for the next pass. A series whose marks are very far
+	 * apart may be counted twice. */
+	uint64_t series, ready;
+	int64_t ready_ms; /* when all of them are, if nothing comes any more */
+	bool counted;     /* else not all of the slot's marks were looked at, or none */
+};
+
+struct rollup_pending_options {
+	struct store *store;
+	struct clock *clock;
+	struct executor *executor;
+	int64_t slot_ms, quiet_ms;
+	size_t slots_max;   /* 1 to ROLLUP_PENDING_SLOTS_MAX */
+	uint64_t marks_max; /* after so many no further part is read */
+	void (*done)(void *owner, int err);
+	void *owner;
+};
+
+enum { ROLLUP_PENDING_SLOTS_MAX = 1000 };
+
+/* `done` follows, never from within. */
+struct rollup_pending *rollup_pending_start(const struct rollup_pending_options *options);
+/* From within `done` or later. */
+void rollup_pending_free(struct rollup_pending *pending);
+/* Reads nothing further; `done` comes with ERR_CANCELLED, unless all was over. */
+void rollup_pending_cancel(struct rollup_pending *pending);
+
+/* Oldest first; from `done` on, until it is freed. *cut: there are later slots. */
+const struct rollup_pending_slot *rollup_pending_slots(const struct rollup_pending *pending,
+						       size_t *count, bool *cut);
+
+#endif

@@ -1,0 +1,58 @@
+/* Marks made anew from raw data, where tracking was lost: whatever has raw data is rolled up once
+ * more, which changes nothing where it was rolled up already.
+ *
+ *     LISTS some series ----> FINDS their next sample ----> COUNTS samples by slots
+ *         ^                      | none  ^                     |
+ *         +----------------------+       +---- WRITES <--------+
+ *                                          the marks
+ *
+ * So stretches without data cost nothing, and memory is that of some series and slots. Series whose
+ * data is damaged are read one by one, left out and counted. What was marked before an error or an
+ * end stays; running it again completes it.
+ *
+ * The thread of the executor. */
+#ifndef ROLLUP_REBUILD_H
+#define ROLLUP_REBUILD_H
+
+#include "base/clock.h"
+#include "rollup/track.h"
+
+struct rollup_rebuild;
+
+struct rollup_rebuild_options {
+	struct store *store;
+	struct clock *clock;
+	struct executor *executor;
+	int64_t slot_ms;
+	uint32_t partitions;
+	struct slice writer;         /* names this process in marks; the caller's */
+	struct slice tenant, metric; /* empty: all; copied */
+	int64_t from_ms, to_ms;      /* slots that begin in from <= begin < to; from 1970 on */
+	bool only_count;             /* write nothing */
+	/* `err`: of the store, or ERR_CANCELLED. */
+	void (*done)(void *owner, int err);
+	void *owner;
+};
+
+struct rollup_rebuild_result {
+	uint64_t series; /* looked at */
+	uint64_t marked; /* of these series */
+	uint64_t marks;  /* series and slot */
+	uint64_t slots;
+	uint64_t failed;                      /* of these series: their data is damaged */
+	int64_t oldest_slot_s, newest_slot_s; /* of those marked; if there are any */
+};
+
+/* `done` follows, never from within. */
+struct rollup_rebuild *rollup_rebuild_start(const struct rollup_rebuild_options *options);
+/* From within `done` or later. */
+void rollup_rebuild_free(struct rollup_rebuild *rebuild);
+/* Begins nothing further. */
+void rollup_rebuild_cancel(struct rollup_rebuild *rebuild);
+struct rollup_rebuild_result rollup_rebuild_result(const struct rollup_rebuild *rebuild);
+
+/* The first slot all of whose raw data will still be there when a mark that is made now has been
+ * worked on; its begin. raw_ms is how long raw data is kept, 0 for ever. */
+int64_t rollup_rebuild_first_ms(int64_t now_ms, int64_t raw_ms, int64_t slot_ms, int64_t quiet_ms);
+
+#endif

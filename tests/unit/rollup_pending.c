@@ -1,0 +1,312 @@
+/* What waits, from the door to the list; and marks made anew where they were lost. */
+#include "rollup_harness.h"
+
+#include "rollup/pending.h"
+#include "rollup/rebuild.h"
+
+/* 2020-08-24T10:00:00Z and later that day. */
+#define TEN_MS   INT64_C(1598263200000)
+#define AT(m, s) (TEN_MS + (m)*MINUTE_MS + (s)*1000)
+
+static const char *const hour[] = {"1h:365d"};
+
+struct asked {
+	bool done;
+	int err;
+};
+
+static void on_done(void *owner, int err)
+{
+	*(struct asked *)owner = (struct asked){true, err};
+}
+
+static struct rollup_pending *look(struct rolled *r, size_t slots_max, uint64_t marks_max)
+{
+	struct asked asked = {false, 0};
+	struct rollup_pending *p = rollup_pending_start(
+		&(struct rollup_pending_options){.store = r->h.store,
+						 .clock = &r->h.clock.clock,
+						 .executor = &r->h.queue.executor,
+						 .slot_ms = HOUR_MS,
+						 .quiet_ms = 5 * MINUTE_MS,
+						 .slots_max = slots_max,
+						 .marks_max = marks_max,
+						 .done = on_done,
+						 .owner = &asked});
+	assert_false(asked.done);
+	harness_pump(&r->h);
+	assert_true(asked.done);
+	assert_int_equal(asked.err, 0);
+	return p;
+}
+
+/* `minute:series/ready@minute` of each slot, `+` where not all was counted, `...` if there are
+ * more. */
+static void expect_pending(struct rolled *r, size_t slots_max, uint64_t marks_max, const char *want)
+{
+	struct rollup_pending *p = look(r, slots_max, marks_max);
+	struct buf out;
+	size_t count;
+	bool cut;
+	const struct rollup_pending_slot *slots = rollup_pending_slots(p, &count, &cut);
+	buf_init(&out, 1 << 16);
+	for (size_t i = 0; i < count; i++) {
+		const struct rollup_pending_slot *slot = &slots[i];
+		buf_printf(&out, "%s%lld:%llu/%llu", i ? " " : "",
+			   (long long)(slot->slot_s * 1000 - TEN_MS) / MINUTE_MS,
+			   (unsigned long long)slot->series, (unsigned long long)slot->ready);
+		if (slot->ready_ms)
+			buf_printf(&out, "@%lld", (long long)(slot->ready_ms - TEN_MS) / MINUTE_MS);
+		buf_append_text(&out, slot->counted ? "" : "+");
+		assert_in_range(slot->partitions, 1, 8);
+	}
+	buf_append_text(&out, cut ? " ..." : "");
+	buf_append_char(&out, 0);
+	assert_string_equal(out.data, want);
+	buf_release(&out);
+	rollup_pending_free(p);
+}
+
+static void write_at(struct rolled *r, const char *series, int64_t ts_ms)
+{
+	char line[256];
+	snprintf(line, sizeof(line), "%s value=1 %lld\n", series, (long long)ts_ms);
+	rolled_write(r, line);
+}
+
+static void begin(struct rolled *r)
+{
+	rolled_open(r, hour, 1);
+	rolled_set_ms(r, AT(50, 0));
+}
+
+static void nothing_waits(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	expect_pending(&r, 10, 1000, "");
+	rolled_close(&r);
+}
+
+/* Ten o'clock is over at minute 60 and quiet at 65; the late one of eight came at 50, and is ready
+ * at 55. Series are counted once, however often they were touched. */
+static void what_waits_and_until_when(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	write_at(&r, "m,h=a", AT(1, 0));
+	write_at(&r, "m,h=b", AT(2, 0));
+	write_at(&r, "m,h=a", AT(3, 0));
+	write_at(&r, "m,h=a", AT(-120, 0));
+	expect_pending(&r, 10, 1000, "-120:1/0@55 0:2/0@65");
+	rolled_set_ms(&r, AT(55, 0));
+	expect_pending(&r, 10, 1000, "-120:1/1@55 0:2/0@65");
+	rolled_set_ms(&r, AT(64, 0));
+	write_at(&r, "m,h=b", AT(59, 0));
+	rolled_set_ms(&r, AT(66, 0));
+	expect_pending(&r, 10, 1000, "-120:1/1@55 0:2/1@69");
+	rolled_pass(&r);
+	expect_pending(&r, 10, 1000, "0:1/0@69");
+	rolled_close(&r);
+}
+
+/* The oldest are kept, in whichever order they are found: partitions are listed one after the
+ * other, and these series lie in several. */
+static void the_oldest_slots_are_those_that_are_listed(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	for (int h = 9; h >= 0; h--) {
+		char series[16];
+		snprintf(series, sizeof(series), "m,h=%d", h);
+		write_at(&r, series, AT(-60 * h, 0));
+		write_at(&r, "m,h=all", AT(-60 * h, 0));
+	}
+	expect_pending(&r, 3, 1000, "-540:2/0@55 -480:2/0@55 -420:2/0@55 ...");
+	expect_pending(&r, 1, 1000, "-540:2/0@55 ...");
+	/* After three marks no further part is read: the second slot may be half-way. */
+	struct rollup_pending *p = look(&r, 3, 3);
+	size_t count;
+	bool cut;
+	const struct rollup_pending_slot *slots = rollup_pending_slots(p, &count, &cut);
+	assert_true(count == 3 && slots[0].counted && !slots[2].counted);
+	assert_int_equal(slots[0].series, 2);
+	assert_int_equal(slots[2].series, 0);
+	rollup_pending_free(p);
+	rolled_close(&r);
+}
+
+static void a_look_that_is_given_up_ends(void **state)
+{
+	(void)state;
+	struct rolled r;
+	struct asked asked = {false, 0};
+	begin(&r);
+	write_at(&r, "m,h=a", AT(1, 0));
+	struct rollup_pending *p = rollup_pending_start(
+		&(struct rollup_pending_options){.store = r.h.store,
+						 .clock = &r.h.clock.clock,
+						 .executor = &r.h.queue.executor,
+						 .slot_ms = HOUR_MS,
+						 .quiet_ms = 5 * MINUTE_MS,
+						 .slots_max = 1,
+						 .marks_max = 1,
+						 .done = on_done,
+						 .owner = &asked});
+	rollup_pending_cancel(p);
+	harness_pump(&r.h);
+	assert_true(asked.done);
+	assert_int_equal(asked.err, ERR_CANCELLED);
+	rollup_pending_free(p);
+	rolled_close(&r);
+}
+
+/* ---- Rebuilding ------------------------------------------------------------------------------ */
+
+struct range {
+	const char *tenant, *metric;
+	int64_t from_ms, to_ms;
+	bool only_count;
+};
+
+static struct rollup_rebuild_result rebuild(struct rolled *r, const struct range *range)
+{
+	struct asked asked = {false, 0};
+	struct rollup_rebuild *b = rollup_rebuild_start(&(struct rollup_rebuild_options){
+		.store = r->h.store,
+		.clock = &r->h.clock.clock,
+		.executor = &r->h.queue.executor,
+		.slot_ms = HOUR_MS,
+		.partitions = 8,
+		.writer = SLICE("test"),
+		.tenant = slice_of(range->tenant ? range->tenant : ""),
+		.metric = slice_of(range->metric ? range->metric : ""),
+		.from_ms = range->from_ms,
+		.to_ms = range->to_ms ? range->to_ms : AT(120, 0),
+		.only_count = range->only_count,
+		.done = on_done,
+		.owner = &asked});
+	harness_pump(&r->h);
+	assert_true(asked.done);
+	assert_int_equal(asked.err, 0);
+	struct rollup_rebuild_result result = rollup_rebuild_result(b);
+	rollup_rebuild_free(b);
+	return result;
+}
+
+/* A sample in each of three slots years apart, of another series in one. All are rolled up, so no
+ * mark is left, as after a loss of all. */
+static void begin_rolled_up(struct rolled *r)
+{
+	begin(r);
+	write_at(r, "m,h=a", AT(1, 0));
+	write_at(r, "m,h=a", AT(-60, 0));
+	write_at(r, "m,h=a", AT(-300000, 0));
+	write_at(r, "m,h=a", AT(-299999, 0));
+	write_at(r, "n,h=a", AT(1, 0));
+	rolled_set_ms(r, AT(65, 0));
+	assert_int_equal(rolled_pass(r).rolled_up, 4);
+	expect_pending(r, 10, 1000, "");
+}
+
+static void all_that_has_raw_data_is_marked_anew(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin_rolled_up(&r);
+	struct rollup_rebuild_result result = rebuild(&r, &(struct range){0});
+	assert_int_equal(result.series, 2);
+	assert_int_equal(result.marked, 2);
+	assert_int_equal(result.slots, 3);
+	assert_int_equal(result.marks, 4);
+	assert_int_equal(result.failed, 0);
+	assert_true(result.oldest_slot_s * 1000 == AT(-300000, 0));
+	assert_true(result.newest_slot_s * 1000 == TEN_MS);
+	expect_pending(&r, 10, 1000, "-300000:1/0@70 -60:1/0@70 0:2/0@70");
+	/* The same marks as ingest makes: the job finds what they stand for. */
+	rolled_set_ms(&r, AT(70, 0));
+	struct rollup_pass pass = rolled_pass(&r);
+	assert_int_equal(pass.rolled_up, 4);
+	assert_int_equal(pass.rows, 4);
+	assert_int_equal(pass.slots, 4);
+	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS - 300000 * MINUTE_MS,
+		      "0:min=1.0,max=1.0,sum=2.0,count=2,first=1.0,last=1.0 "
+		      "299940:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0 "
+		      "300000:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0");
+	rolled_close(&r);
+}
+
+static void only_what_is_asked_for_is_marked(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin_rolled_up(&r);
+	assert_int_equal(rebuild(&r, &(struct range){.only_count = true}).marks, 4);
+	expect_pending(&r, 10, 1000, "");
+	assert_int_equal(rebuild(&r, &(struct range){.tenant = "other"}).series, 0);
+	assert_int_equal(rebuild(&r, &(struct range){.metric = "m"}).marks, 3);
+	assert_int_equal(rebuild(&r, &(struct range){.tenant = "default", .metric = "n"}).marks, 1);
+	rolled_set_ms(&r, AT(80, 0));
+	rolled_pass(&r);
+	/* From the slot before ten to ten, exclusively. */
+	const struct range range = {.from_ms = AT(-60, 0), .to_ms = TEN_MS};
+	assert_int_equal(rebuild(&r, &range).marks, 1);
+	expect_pending(&r, 10, 1000, "-60:1/0@85");
+	rolled_close(&r);
+}
+
+/* More series and slots than are looked at at once: 300 series, 300 slots of one of them. */
+static void more_than_fits_at_once(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	for (int i = 0; i < 300; i++) {
+		char series[16];
+		snprintf(series, sizeof(series), "m,h=%d", i);
+		write_at(&r, series, AT(0, 0));
+		write_at(&r, "m,h=0", AT(-60 * i, 0));
+	}
+	rolled_set_ms(&r, AT(70, 0));
+	assert_int_equal(rolled_pass(&r).rolled_up, 599);
+	struct rollup_rebuild_result result = rebuild(&r, &(struct range){0});
+	assert_int_equal(result.series, 300);
+	assert_int_equal(result.marked, 300);
+	assert_int_equal(result.slots, 300);
+	assert_int_equal(result.marks, 599);
+	rolled_set_ms(&r, AT(75, 0));
+	assert_int_equal(rolled_pass(&r).rolled_up, 599);
+	rolled_close(&r);
+}
+
+/* Raw data of two hours at 11:05, quiet for 5 min: what is there from 9:05 on will be there at 9:15
+ * only, so the slot of ten is the first. */
+static void slots_whose_raw_data_expires_are_left_alone(void **state)
+{
+	(void)state;
+	int64_t quiet_ms = 5 * MINUTE_MS;
+	assert_true(rollup_rebuild_first_ms(AT(65, 0), 2 * HOUR_MS, HOUR_MS, quiet_ms) == TEN_MS);
+	assert_true(rollup_rebuild_first_ms(AT(110, 0), 2 * HOUR_MS, HOUR_MS, quiet_ms) == TEN_MS);
+	assert_true(rollup_rebuild_first_ms(AT(110, 1), 2 * HOUR_MS, HOUR_MS, quiet_ms) ==
+		    TEN_MS + HOUR_MS);
+	assert_int_equal(rollup_rebuild_first_ms(AT(65, 0), 0, HOUR_MS, quiet_ms), 0);
+	assert_int_equal(rollup_rebuild_first_ms(1000, 2 * HOUR_MS, HOUR_MS, quiet_ms), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_waits),
+		cmocka_unit_test(what_waits_and_until_when),
+		cmocka_unit_test(the_oldest_slots_are_those_that_are_listed),
+		cmocka_unit_test(a_look_that_is_given_up_ends),
+		cmocka_unit_test(all_that_has_raw_data_is_marked_anew),
+		cmocka_unit_test(only_what_is_asked_for_is_marked),
+		cmocka_unit_test(more_than_fits_at_once),
+		cmocka_unit_test(slots_whose_raw_data_expires_are_left_alone),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
