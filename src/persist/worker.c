@@ -412,6 +412,7 @@ static void run_begin(struct task *task)
 	w->batch.done = on_filled;
 	w->batch.owner = w;
 	w->batch.write = store_write_new(w->options.base.store, WRITE_MAX_BYTES);
+	w->batch.write->can_wait = true;
 	w->batch.write->executor = executor;
 	w->batch.write->done = written;
 	w->batch.write->owner = w;

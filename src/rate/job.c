@@ -75,7 +75,7 @@ struct rate_job *rate_job_new(struct store *store, struct executor *executor)
 	job->write->executor = executor;
 	job->write->done = on_written;
 	job->write->owner = job;
-	job->write->in_runs = true;
+	job->write->in_runs = job->write->can_wait = true;
 	buf_init(&job->writer.bytes, CHECKPOINT_MAX_BYTES);
 	return job;
 }

@@ -151,6 +151,7 @@ void store_write_reset(struct store_write *write)
 		.done = write->done,
 		.owner = write->owner,
 		.in_runs = write->in_runs,
+		.can_wait = write->can_wait,
 		.arena = write->arena,
 	};
 }

@@ -91,6 +91,9 @@ struct store_write {
 	 * other, and more of them do not follow soon. An engine may put such rows at once where
 	 * they are to stay, rather than gather them with what comes next. */
 	bool in_runs;
+	/* A hint, which reset keeps: nobody waits for it, so it may lie for a tenth of a second to
+	 * share what it costs to make it durable with what comes then. */
+	bool can_wait;
 	struct errbuf error;   /* why an adder refused, or what `done` has to say */
 	size_t stage_requests; /* how much the present stage holds; store.c's */
 	size_t stage_count;    /* stages that hold something; store.c's */

@@ -102,6 +102,7 @@ struct engine {
 	pthread_cond_t queue_arrived;
 	struct task *queue_first, *queue_last; /* store_write.task of waiting batches */
 	uint64_t queue_bytes;
+	bool queue_hurries; /* some that waits cannot wait */
 	bool stopping;
 	bool settle_wanted, settle_closed_only;
 	pthread_cond_t settled;
@@ -120,7 +121,9 @@ struct engine {
 	struct journal_entry *journal; /* a ring */
 	size_t journal_first, journal_count, journal_cap;
 	_Atomic uint64_t journal_bytes, journal_records;
+	uint64_t journal_grown; /* bytes, since heads were last sealed for that (seal_oldest) */
 	size_t cut_count; /* pages cut in the present transaction */
+	bool cut_waits;   /* heads were sealed for the sake of it */
 
 	/* seal.c */
 	struct seal_queue seals;

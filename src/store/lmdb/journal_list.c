@@ -25,6 +25,7 @@ void journal_list_add(struct engine *engine, const struct journal_entry *entry)
 	engine->journal[at] = *entry;
 	engine->journal_bytes += entry->bytes;
 	engine->journal_records += entry->records;
+	engine->journal_grown += entry->bytes;
 }
 
 int journal_list_cut(struct engine *engine, MDB_txn *txn, bool *more)

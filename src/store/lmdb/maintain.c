@@ -19,17 +19,26 @@ enum { SLICE_US = 20000 };
 bool maintain_due(struct engine *engine)
 {
 	int64_t now = engine_now_us(engine);
-	return engine->settle_wanted || engine->seals.count || !engine->found_unsettled ||
-	       now >= engine->room_due_us || engine->is_expiring || engine->is_sweeping;
+	return engine->settle_wanted || engine->cut_waits || engine->seals.count ||
+	       !engine->found_unsettled || now >= engine->room_due_us || engine->is_expiring ||
+	       engine->is_sweeping;
 }
 
-/* In order of need. */
-static int write_some(struct engine *engine, MDB_txn *txn, struct slice_budget *budget)
+/* In order of need. What the oldest heads leave in the journal is cut with whatever is committed
+ * next: that need not be at once. */
+static int write_some(struct engine *engine, MDB_txn *txn, struct slice_budget *budget, bool *more)
 {
 	int err = seal_requested(engine, txn, budget);
+	size_t before = engine->sealed_count;
 	if (!err)
 		err = seal_oldest(engine, txn, budget);
-	return err ? err : settle_quiet(engine, txn, budget);
+	size_t oldest = engine->sealed_count - before;
+	engine->cut_waits = oldest > 0;
+	if (!err)
+		err = settle_quiet(engine, txn, budget);
+	*more = *more || engine->seals.count || engine->sealed_count > oldest ||
+		budget_spent(budget);
+	return err;
 }
 
 /* Half as much again as there may be: slices do not keep up with the writers. */
@@ -58,8 +67,7 @@ int maintain(struct engine *engine, MDB_txn *txn, bool *more)
 	if (!err)
 		err = expire_cells(engine, txn, more);
 	if (!err && !engine->is_expiring)
-		err = write_some(engine, txn, &budget);
-	*more = *more || engine->seals.count || budget_spent(&budget) || engine->sealed_count;
+		err = write_some(engine, txn, &budget, more);
 	return err;
 }
 

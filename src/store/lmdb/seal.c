@@ -264,13 +264,31 @@ static uint64_t pressure_sequence(struct engine *engine)
 	return engine->journal[at % engine->journal_cap].first_sequence;
 }
 
+/* How many heads there are for what the journal has grown by, so that all are sealed, one after the
+ * other, each time that it has grown by all it may: heads that began together, as those of devices
+ * that are polled together do, would else all become full together, and need twice the memory.
+ * While half of the journal is free there is no hurry. */
+static size_t heads_in_pace(struct engine *engine)
+{
+	uint64_t most = engine->options.journal_max_bytes, grown = engine->journal_grown;
+	if (engine->journal_bytes < most / 2) {
+		engine->journal_grown = 0;
+		return 0;
+	}
+	size_t count = (size_t)((double)engine->heads.count * (double)grown / (double)most);
+	if (count)
+		engine->journal_grown = 0;
+	return count;
+}
+
 int seal_oldest(struct engine *engine, MDB_txn *txn, struct slice_budget *budget)
 {
-	if (!settles_all(engine) && !under_pressure(engine))
-		return 0;
-	uint64_t target = pressure_sequence(engine);
+	bool pressed = settles_all(engine) || under_pressure(engine);
+	uint64_t target = pressed ? pressure_sequence(engine) : 0;
+	size_t before = engine->sealed_count, pace = heads_in_pace(engine);
 	struct head *head = engine->heads.oldest;
-	while (head && head->first_sequence < target && !budget_spent(budget)) {
+	while (head && !budget_spent(budget) &&
+	       (head->first_sequence < target || engine->sealed_count - before < pace)) {
 		if (!head->taken) {
 			struct seal_request request = {group_of_head(engine, head), true};
 			int err = seal_group(engine, txn, &request, budget);

@@ -16,7 +16,7 @@
 
 enum {
 	CYCLE_BYTES_MAX = 32 << 20, /* of batches in one transaction */
-	IDLE_WAIT_MS = 100,
+	IDLE_WAIT_MS = 100, /* and that of batches that can wait */
 	APPLY_RECORDS = 512, /* under one hold of the write lock */
 };
 
@@ -74,7 +74,10 @@ int writer_submit(struct store_write *write)
 			engine->queue_first = &write->task;
 		engine->queue_last = &write->task;
 		engine->queue_bytes += write->arena.used_bytes;
-		pthread_cond_signal(&engine->queue_arrived);
+		engine->queue_hurries |=
+			!write->can_wait || engine->queue_bytes > CYCLE_BYTES_MAX;
+		if (engine->queue_hurries)
+			pthread_cond_signal(&engine->queue_arrived);
 	}
 	pthread_mutex_unlock(&engine->queue_lock);
 	if (err == ERR_BUSY) {
@@ -107,6 +110,7 @@ static struct task *take_batches(struct engine *engine)
 	engine->queue_first = last->next;
 	if (!engine->queue_first)
 		engine->queue_last = NULL;
+	engine->queue_hurries = engine->queue_first != NULL;
 	last->next = NULL;
 	engine->queue_bytes -= bytes < engine->queue_bytes ? bytes : engine->queue_bytes;
 	return first;
@@ -544,7 +548,7 @@ static bool run_cycle(struct cycle *cycle)
 static bool wait_for_work(struct engine *engine, struct cycle *cycle, bool more)
 {
 	pthread_mutex_lock(&engine->queue_lock);
-	if (!more && !engine->queue_first && !engine->stopping && !engine->settle_wanted)
+	if (!more && !engine->queue_hurries && !engine->stopping && !engine->settle_wanted)
 		cond_wait_ms(&engine->queue_arrived, &engine->queue_lock, IDLE_WAIT_MS);
 	cycle->batches = take_batches(engine);
 	bool go_on = cycle->batches || !engine->stopping;
