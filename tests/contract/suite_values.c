@@ -373,7 +373,7 @@ static void handles_of_different_registrations_mix(struct rig *rig)
 static void put_run(struct rig *rig, uint64_t handle, int64_t from, int64_t times)
 {
 	struct store_write *write = rig_write_new(rig);
-	write->in_runs = true;
+	write->in_runs = write->can_wait = true;
 	for (int64_t t = from; t < 10; t++) {
 		struct value value = I(times * t);
 		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,

@@ -327,6 +327,7 @@ void direct_write_step(struct world *world)
 	w->write->done = on_written;
 	w->write->owner = w;
 	w->write->in_runs = chance(world, 40);
+	w->write->can_wait = chance(world, 30);
 	world->writes[slot] = w;
 	for (size_t n = 1 + pick(world, 4); n; n--)
 		add_request(world, w);

@@ -366,6 +366,37 @@ static void a_journal_of_many_series_of_one_sample(void **state)
 	mem_free(handles);
 }
 
+/* As those of devices do that are polled together: they do not become full together. */
+static void heads_that_began_together_are_sealed_one_after_the_other(void **state)
+{
+	enum { SERIES = 400, ROWS = 60 };
+	struct rig *rig = *state;
+	uint64_t handles[SERIES], before = 0, most = 0;
+	lmdb.options.journal_max_bytes = 200 << 10; /* about twenty rows of each */
+	rig_open(rig, &engine);
+	for (int i = 0; i < SERIES; i++) {
+		char tags[16];
+		snprintf(tags, sizeof(tags), "i=%d", i * 64); /* far from each other */
+		handles[i] = rig_series(rig, "m", tags);
+	}
+	for (int64_t row = 0; row < ROWS; row++) {
+		struct store_write *write = rig_write_new(rig);
+		for (int i = 0; i < SERIES; i++) {
+			struct value value = value_u64(UINT64_MAX - (uint64_t)row);
+			assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
+						      T0 + 1000 * row, &handles[i], 1, &value),
+					 0);
+		}
+		rig_commit(rig, write);
+		uint64_t now = held(rig).in_heads;
+		assert_true(now + SERIES * 4 > before);
+		most = now > most ? now : most;
+		before = now;
+	}
+	assert_true(most > 5 * SERIES && before < ROWS / 2 * SERIES);
+	lmdb.options.journal_max_bytes = 0;
+}
+
 /* With what the head of their group held; and nothing of it comes again. */
 static void rows_in_runs_are_sealed_at_once(void **state)
 {
@@ -428,6 +459,7 @@ int main(void)
 		CASE(the_walk_comes_to_every_group),
 		CASE(a_seal_whose_commit_failed_is_done_again),
 		CASE(a_seal_that_failed_itself_is_done_again),
+		CASE(heads_that_began_together_are_sealed_one_after_the_other),
 		CASE(rows_in_runs_are_sealed_at_once),
 		CASE(a_run_whose_commit_failed_is_not_there),
 		CASE(a_journal_of_many_series_of_one_sample),

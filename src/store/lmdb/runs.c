@@ -9,11 +9,12 @@
  * transaction has put rows of it there before, or if there are deletions among them. */
 #include "store/lmdb/upkeep.h"
 
-enum { RUN_ROWS_LEAST = 4 }; /* of a band, on average: fewer are worth gathering */
+enum { ROWS_LEAST = 4 }; /* of a band, on average: fewer are gathered, if more come in time */
 
 /* Of one table in a stage. */
 struct tally {
 	size_t rows, bands;
+	int64_t period_ms;       /* the shortest */
 	uint32_t shape, ordinal; /* of the last row */
 };
 
@@ -29,6 +30,8 @@ static bool count_rows(const struct record_chunk *chunk, struct tally tallies[TA
 		if (record.kind == RECORD_DELETE)
 			return false;
 		struct tally *tally = &tallies[record.sheet.table];
+		if (!tally->rows || record.sheet.period_ms < tally->period_ms)
+			tally->period_ms = record.sheet.period_ms;
 		tally->bands += !tally->rows || tally->shape != record.shape ||
 				tally->ordinal != record.ordinal;
 		tally->rows++;
@@ -36,6 +39,21 @@ static bool count_rows(const struct record_chunk *chunk, struct tally tallies[TA
 		tally->ordinal = record.ordinal;
 	}
 	return true;
+}
+
+/* How long a head is likely to gather rows before it is sealed for the journal's sake. */
+static int64_t gathering_ms(const struct engine *engine)
+{
+	const struct lmdb_options *options = &engine->options;
+	if (!engine->journal_count || engine->journal_bytes < options->journal_max_bytes / 2)
+		return options->journal_max_age_ms;
+	return clock_wall_ms(options->clock) - engine->journal[engine->journal_first].written_ms;
+}
+
+/* Hours would mostly be alone in their heads. */
+static bool is_enough(const struct tally *tally, int64_t gathers_ms)
+{
+	return tally->rows >= ROWS_LEAST * tally->bands || tally->period_ms > gathers_ms / 2;
 }
 
 /* While a segment expires its groups are gone in one moment and looked for in the next. */
@@ -49,8 +67,9 @@ void runs_choose(struct engine *engine, struct store_stage *stage, uint32_t jour
 		if (!count_rows(c, tallies))
 			return;
 	}
+	int64_t gathers_ms = gathering_ms(engine);
 	for (unsigned t = 0; t < TABLE_COUNT; t++) {
-		if (tallies[t].bands && tallies[t].rows >= RUN_ROWS_LEAST * tallies[t].bands)
+		if (tallies[t].rows && is_enough(&tallies[t], gathers_ms))
 			stage->straight |= UINT32_C(1) << t & ~journaled;
 	}
 }
