@@ -82,6 +82,7 @@ void rollups_start(struct rollups *rollups, struct store *store)
 		.partitions = (uint32_t)conf->rollup_partitions,
 		.own = rollups->own,
 		.quiet_ms = conf->rollup_quiet_ms,
+		.skew_max_ms = conf->rollup_skew_max_ms,
 		.every_ms = conf->rollup_every_ms,
 		.lease_ms = conf->rollup_lease_ms,
 		.counter_suffixes = conf->rollup_counter_suffixes.items,

@@ -360,6 +360,7 @@ static struct ingest *new_ingest(struct serve *s)
 			s->rollups.grains.count ? (uint32_t)s->conf->rollup_partitions : 0,
 		.rollup_slot_ms = s->conf->rollup_slot_ms,
 		.rollup_quiet_ms = s->conf->rollup_quiet_ms,
+		.rollup_skew_max_ms = s->conf->rollup_skew_max_ms,
 		.rollup_writer = slice_of(s->rollups.name),
 	};
 	return ingest_new(&options);

@@ -131,7 +131,7 @@ struct flight *request_flight(struct request *q)
 		return q->flight;
 	struct flight *flight = mem_zalloc(sizeof(*flight));
 	flight->request = q;
-	flight->judged_ms = q->r.now_ms;
+	flight->judged_ms = q->judged_ms;
 	flight->write = take_write(q->r.ingest);
 	flight->write->executor = q->r.ingest->options.executor;
 	flight->write->done = on_written;
@@ -144,8 +144,9 @@ struct flight *request_flight(struct request *q)
 static bool judged_too_long_ago(const struct ingest *ingest, const struct flight *flight)
 {
 	const struct ingest_options *options = &ingest->options;
-	return options->rollup_partitions && clock_wall_ms(options->clock) - flight->judged_ms >
-						     rollup_write_max_ms(options->rollup_quiet_ms);
+	int64_t max_ms = rollup_write_max_ms(options->rollup_quiet_ms, options->rollup_skew_max_ms);
+	return options->rollup_partitions &&
+	       clock_wall_ms(options->clock) - flight->judged_ms >= max_ms;
 }
 
 void request_submit(struct request *q)
@@ -301,7 +302,9 @@ void ingest_piece_begin(struct ingest_request *r)
 {
 	struct request *q = request_of(r);
 	struct ingest *ingest = r->ingest;
-	r->now_ms = clock_wall_ms(ingest->options.clock);
+	r->now_ms = q->judged_ms = clock_wall_ms(ingest->options.clock);
+	if (ingest->options.rollup_partitions)
+		rollup_touches_at(&ingest->touches, r->now_ms);
 	q->newest_ms = r->now_ms + ingest->options.ahead_ms;
 	q->oldest_ms = 0;
 	if (ingest->options.retention_ms && r->now_ms > ingest->options.retention_ms)

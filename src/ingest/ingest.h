@@ -73,7 +73,7 @@ struct ingest_options {
 	int64_t wait_max_ms;        /* how long a request may pause; 0 = 5 s */
 	/* Roll-ups: what is written is marked for them; 0 partitions: it is not. */
 	uint32_t rollup_partitions;
-	int64_t rollup_slot_ms, rollup_quiet_ms;
+	int64_t rollup_slot_ms, rollup_quiet_ms, rollup_skew_max_ms;
 	struct slice rollup_writer; /* of the marks; the caller's */
 };
 

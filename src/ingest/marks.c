@@ -8,7 +8,8 @@
 struct mark {
 	const struct group *group;
 	int64_t slot_s;
-	size_t series; /* that are marked */
+	bool remembered; /* there is an entry for it */
+	uint64_t series; /* what that entry stood for: all of it is marked */
 };
 
 struct marked {
@@ -56,7 +57,7 @@ static size_t list_marks(const struct round *round, struct mark *marks)
 	for (const struct pending *point = round->points; point; point = point->next) {
 		if (!point->group || !has_handles(point->group))
 			continue;
-		struct mark mark = {point->group, rollup_slot_s(point->ts_ms, slot_ms), 0};
+		struct mark mark = {point->group, rollup_slot_s(point->ts_ms, slot_ms), false, 0};
 		if (!n || compare_marks(&marks[n - 1], &mark) != 0)
 			marks[n++] = mark;
 	}
@@ -71,7 +72,8 @@ static size_t count_points(const struct round *round)
 	return n;
 }
 
-static int add_touch(struct round *round, struct mark *mark, struct slice metric, struct buf *text)
+static int add_touch(struct round *round, const struct mark *mark, struct slice metric,
+		     struct buf *text)
 {
 	struct marked *marked = round->marked;
 	const struct group *group = mark->group;
@@ -87,45 +89,50 @@ static int add_touch(struct round *round, struct mark *mark, struct slice metric
 		.tenant = group->tenant,
 		.series_set = series_set,
 	};
-	mark->series++;
 	return 0;
+}
+
+/* How many metrics the entry of a group has. */
+static size_t key_count(const struct group *group)
+{
+	return group->positions ? group->key_count : group->count;
 }
 
 static struct cache_entry *entry_of(const struct round *round, const struct group *group)
 {
 	struct cache *cache = round->request->r.ingest->cache;
 	struct cache_entry *entry = group->no_cache ? NULL : cache_find(cache, group->key);
-	return entry && entry->shape == group->shape ? entry : NULL;
+	return entry && entry->shape == group->shape && entry->count == key_count(group) ? entry
+											 : NULL;
 }
 
-/* Of a shape, some of whose metrics the group asks for: these and all that its entry in the cache
- * knows, so that the entry's slot holds for whatever a line brings. */
-static int add_touches_of_shape(struct round *round, struct mark *mark, struct buf *text)
+/* A hash of the series that the entry knows: another one when it has learned of a further one, or
+ * was made anew of others. */
+static uint64_t series_of(const struct cache_entry *entry)
 {
-	const struct group *group = mark->group;
-	const struct cache_entry *entry = entry_of(round, group);
-	bool known[INGEST_POINTS_MAX] = {false};
-	int err = 0;
-	for (size_t i = 0; entry && i < entry->count; i++)
-		known[i] = cache_handle(entry, i) != 0;
-	for (size_t i = 0; i < group->count; i++)
-		known[group->positions[i]] |= group->handles[i] != 0;
-	for (size_t i = 0; i < group->key_count && !err; i++) {
-		if (known[i])
-			err = add_touch(round, mark, group->shape->metrics[i], text);
-	}
-	return err;
+	const uint64_t run[2] = {entry->first, entry->count};
+	return entry->is_list ? hash64(entry->list, entry->count * sizeof(*entry->list), entry->low)
+			      : hash64(run, sizeof(run), entry->low);
 }
 
+/* The metrics that the group asks for and all that its entry in the cache knows, so that what is
+ * remembered of the entry holds for whatever a line brings. */
 static int add_touches(struct round *round, struct mark *mark, struct buf *text)
 {
 	const struct group *group = mark->group;
+	const struct slice *metrics = group->positions ? group->shape->metrics : group->metrics;
+	const struct cache_entry *entry = entry_of(round, group);
+	bool known[INGEST_POINTS_MAX] = {false};
 	int err = 0;
-	if (group->positions)
-		return add_touches_of_shape(round, mark, text);
-	for (size_t i = 0; i < group->count && !err; i++) {
-		if (group->handles[i])
-			err = add_touch(round, mark, group->metrics[i], text);
+	mark->remembered = entry != NULL;
+	mark->series = entry ? series_of(entry) : 0;
+	for (size_t i = 0; entry && i < entry->count; i++)
+		known[i] = cache_handle(entry, i) != 0;
+	for (size_t i = 0; i < group->count; i++)
+		known[group->positions ? group->positions[i] : i] |= group->handles[i] != 0;
+	for (size_t i = 0; i < key_count(group) && !err; i++) {
+		if (known[i])
+			err = add_touch(round, mark, metrics[i], text);
 	}
 	return err;
 }
@@ -133,10 +140,8 @@ static int add_touches(struct round *round, struct mark *mark, struct buf *text)
 static size_t count_touches(const struct marked *marked)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < marked->count; i++) {
-		const struct group *group = marked->marks[i].group;
-		n += group->positions ? group->key_count : group->count;
-	}
+	for (size_t i = 0; i < marked->count; i++)
+		n += key_count(marked->marks[i].group);
 	return n;
 }
 
@@ -175,6 +180,7 @@ int marks_add(struct round *round, struct store_write *write, size_t *at)
 		return 0;
 	if (!round->marked_ms)
 		round->marked_ms = clock_wall_ms(options->clock);
+	rollup_touches_at(&round->request->r.ingest->touches, round->marked_ms);
 	size_t before = *at;
 	int err = rollup_touches_add(write, options->rollup_writer, round->marked_ms,
 				     marked->touches, marked->touch_count, at);
@@ -183,24 +189,24 @@ int marks_add(struct round *round, struct store_write *write, size_t *at)
 }
 
 /* A handle that came since, by another round, is marked by that one, maybe in another slot. */
-static bool marks_all(const struct mark *mark, const struct cache_entry *entry)
-{
-	size_t known = 0;
-	for (size_t i = 0; i < entry->count; i++)
-		known += cache_handle(entry, i) != 0;
-	return known == mark->series;
-}
-
 void marks_remember(const struct round *round)
 {
 	struct ingest *ingest = round->request->r.ingest;
 	const struct marked *marked = round->marked;
 	for (size_t i = 0; marked && i < marked->count; i++) {
 		const struct mark *mark = &marked->marks[i];
-		struct cache_entry *entry = entry_of(round, mark->group);
-		if (entry && marks_all(mark, entry))
+		struct cache_entry *entry = mark->remembered ? entry_of(round, mark->group) : NULL;
+		if (entry && series_of(entry) == mark->series)
 			entry->slot =
-				rollup_touches_remember(&ingest->touches, entry->low, entry->slot,
+				rollup_touches_remember(&ingest->touches, mark->series, entry->slot,
 							mark->slot_s, round->marked_ms);
 	}
+}
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+bool marks_touched(struct request *q, const struct cache_entry *entry, int64_t ts_ms)
+{
+	return rollup_touched(&q->r.ingest->touches, series_of(entry), entry->slot, ts_ms,
+			      q->r.now_ms);
 }

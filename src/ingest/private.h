@@ -61,6 +61,7 @@ struct request {
 	struct request *paused_next;
 	bool paused, ended, abandoned, in_task;
 	bool waits_to_open; /* `gathering` does, until the round of another request is open */
+	int64_t judged_ms;  /* when what is appended now was found to need no mark, or any */
 	int64_t paused_ms;  /* monotonic: since when */
 	int64_t oldest_ms, newest_ms;      /* accepted times */
 	struct flight *flight;             /* being filled */
@@ -142,13 +143,18 @@ static inline void request_add(struct request *q, int64_t ts_ms, const uint64_t 
 		request_append(q, ts_ms, handles, values, count);
 }
 
+/* ---- marks.c --------------------------------------------------------------------------------- */
+
+bool marks_touched(struct request *q, const struct cache_entry *entry, int64_t ts_ms);
+
 /* Whether samples of the entry's series may be written without marking them. */
 static inline bool request_touched(struct request *q, const struct cache_entry *entry,
 				   int64_t ts_ms)
 {
 	struct ingest *ingest = q->r.ingest;
 	return !ingest->options.rollup_partitions ||
-	       rollup_touched(&ingest->touches, entry->low, entry->slot, ts_ms, q->r.now_ms);
+	       rollup_touched_again(&ingest->touches, entry->slot, ts_ms, q->r.now_ms) ||
+	       marks_touched(q, entry, ts_ms);
 }
 
 /* ---- line.c ---------------------------------------------------------------------------------- */

@@ -371,14 +371,18 @@ static void append_point(struct round *round, const struct pending *point)
 
 static void append_points(struct round *round)
 {
-	if (!round->points || round->request->r.err)
+	struct request *q = round->request;
+	if (!round->points || q->r.err)
 		return;
-	struct flight *flight = request_flight(round->request);
+	/* Those of a flight that is begun on the way are no younger. */
+	int64_t judged_ms = q->judged_ms;
+	q->judged_ms = round->judged_ms;
+	struct flight *flight = request_flight(q);
 	if (round->judged_ms < flight->judged_ms)
 		flight->judged_ms = round->judged_ms;
-	for (struct pending *point = round->points; point && !round->request->r.err;
-	     point = point->next)
+	for (struct pending *point = round->points; point && !q->r.err; point = point->next)
 		append_point(round, point);
+	q->judged_ms = judged_ms;
 }
 
 /* Marks and names before samples; those that do not fit a write go on in the next one. The round

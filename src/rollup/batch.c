@@ -6,6 +6,7 @@
 #include "base/stats.h"
 #include "model/series.h"
 #include "rollup/row.h"
+#include "rollup/touches.h"
 
 enum {
 	ROWS_MAX = 32 << 10, /* of all granularities, that one batch makes */
@@ -32,6 +33,7 @@ struct rollup_batch {
 	size_t rows;    /* of all granularities in a slot */
 
 	int64_t slot_s;
+	int64_t begun_ms;   /* wall clock */
 	struct arena arena; /* names of the members */
 	struct member members[STORE_GROUP_MAX];
 	size_t count;
@@ -436,6 +438,24 @@ static void finish(struct rollup_batch *b)
 	b->done(b->owner, 0);
 }
 
+/* Nothing is written; what was to be is not known to be stored. */
+static void give_up_write(struct rollup_batch *b, int err)
+{
+	hash_set_release(&b->names);
+	b->names = (struct hash_set){0};
+	b->done(b->owner, err);
+}
+
+/* Whoever has the lease by now may have read newer data, and its rows may be there. A sample that
+ * came after ours were read is read by others only when it has been quiet, so ours are written
+ * sooner than that, or not at all. */
+static bool read_too_long_ago(const struct rollup_batch *b)
+{
+	const struct rollup_job_options *options = &b->options;
+	int64_t ago_ms = clock_wall_ms(options->clock) - b->begun_ms;
+	return ago_ms < 0 || ago_ms >= rollup_write_max_ms(options->quiet_ms, options->skew_max_ms);
+}
+
 static void write_rows(struct rollup_batch *b)
 {
 	store_write_reset(b->write);
@@ -446,23 +466,22 @@ static void write_rows(struct rollup_batch *b)
 		finish(b);
 		return;
 	}
+	if (!err && read_too_long_ago(b))
+		err = ERR_TIMEOUT;
 	if (!err)
 		err = store_write_submit(b->write);
 	if (err)
-		b->done(b->owner, err);
+		give_up_write(b, err);
 }
 
 /* ERR_LIMIT: a set of aggregators is full; the rows are there all the same. */
 static void on_written(struct store_write *write, int err)
 {
 	struct rollup_batch *b = write->owner;
-	if (err && err != ERR_LIMIT) {
-		hash_set_release(&b->names);
-		b->names = (struct hash_set){0};
-		b->done(b->owner, err);
-		return;
-	}
-	finish(b);
+	if (err && err != ERR_LIMIT)
+		give_up_write(b, err);
+	else
+		finish(b);
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
@@ -551,6 +570,7 @@ void rollup_batch_start(struct rollup_batch *b, int64_t slot_s, struct rollup_ma
 {
 	ASSERT(count && count <= rollup_batch_max(b->options.grains));
 	b->slot_s = slot_s;
+	b->begun_ms = clock_wall_ms(b->options.clock);
 	b->count = count;
 	b->from = b->to = 0;
 	b->one_by_one = false;

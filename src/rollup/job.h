@@ -9,7 +9,9 @@
  * granularities, each from the finer one, then one write of the rows, of the aggregators that the
  * metrics have gained, and of the marks as finished. Rows are put, so doing something twice changes
  * nothing; whatever breaks off in between is marked still and done again. A sample that comes
- * between the read and the write has made a mark of its own, which stays.
+ * between the read and the write has made a mark of its own, which stays. Rows that were not
+ * written within the quiet time after their read are not written at all: another job, which has the
+ * lease by then, may have written newer ones.
  *
  * What cannot be read (a damaged block) is tried series by series, counted, logged, and left
  * marked; the rest goes on.
@@ -30,7 +32,7 @@ struct rollup_job_options {
 	struct clock *clock;
 	struct executor *executor;
 	const struct rollup_grains *grains; /* the caller's; one at least */
-	int64_t quiet_ms;
+	int64_t quiet_ms, skew_max_ms;
 	/* Ends of names of metrics that are counters. */
 	const char *const *counter_suffixes;
 	size_t counter_suffix_count;

@@ -191,6 +191,7 @@ static void run_begin(struct task *task)
 		.executor = loop_executor(r->loop),
 		.grains = &r->options.grains,
 		.quiet_ms = r->options.quiet_ms,
+		.skew_max_ms = r->options.skew_max_ms,
 		.counter_suffixes = r->options.counter_suffixes,
 		.counter_suffix_count = r->options.counter_suffix_count,
 		.done = on_pass,

@@ -32,11 +32,25 @@ static struct rollup_late *late_of(const struct rollup_touches *touches, uint64_
 	return &touches->late[mixed >> 50 & (LATE_ENTRIES - 1)];
 }
 
-/* Never 0, and another one for each slot of some thousand years. */
+/* Never 0, and another one for each slot of some decades at least, and after the clock was set
+ * back.
+ */
 static uint32_t number_of(const struct rollup_touches *touches, int64_t slot_s)
 {
-	return (uint32_t)((uint64_t)slot_s / (uint64_t)(touches->slot_ms / 1000)) | UINT32_C(1)
-											    << 31;
+	uint64_t slot = (uint64_t)slot_s / (uint64_t)(touches->slot_ms / 1000);
+	return (uint32_t)(slot + touches->set_back * UINT64_C(0x9e3779b9)) | UINT32_C(1) << 31;
+}
+
+void rollup_touches_at(struct rollup_touches *touches, int64_t now_ms)
+{
+	if (now_ms >= touches->newest_ms) {
+		touches->newest_ms = now_ms;
+	} else if (touches->newest_ms - now_ms > touches->quiet_ms / LEFT_OUT_PART) {
+		touches->newest_ms = now_ms;
+		touches->set_back++;
+		touches->to_ms = 0;
+		memset(touches->late, 0, LATE_ENTRIES * sizeof(*touches->late));
+	}
 }
 
 static void look_at(struct rollup_touches *touches, int64_t ts_ms)
@@ -49,8 +63,8 @@ static void look_at(struct rollup_touches *touches, int64_t ts_ms)
 	touches->number = number_of(touches, from_ms / 1000);
 }
 
-bool rollup_touches_slow(struct rollup_touches *touches, uint64_t series, uint32_t known,
-			 int64_t ts_ms, int64_t now_ms)
+bool rollup_touched(struct rollup_touches *touches, uint64_t series, uint32_t known, int64_t ts_ms,
+		    int64_t now_ms)
 {
 	look_at(touches, ts_ms);
 	if (now_ms < touches->to_ms)
@@ -64,15 +78,18 @@ bool rollup_touches_slow(struct rollup_touches *touches, uint64_t series, uint32
 uint32_t rollup_touches_remember(struct rollup_touches *touches, uint64_t series, uint32_t known,
 				 int64_t slot_s, int64_t touched_ms)
 {
+	/* One from before the clock was set back says nothing. */
+	if (touched_ms > touches->newest_ms)
+		return known;
 	if (touched_ms < slot_s * 1000 + touches->slot_ms)
 		return number_of(touches, slot_s);
 	*late_of(touches, series, slot_s) = (struct rollup_late){series, slot_s, touched_ms};
 	return known;
 }
 
-int64_t rollup_write_max_ms(int64_t quiet_ms)
+int64_t rollup_write_max_ms(int64_t quiet_ms, int64_t skew_max_ms)
 {
-	return quiet_ms - quiet_ms / LEFT_OUT_PART;
+	return quiet_ms - quiet_ms / LEFT_OUT_PART - skew_max_ms;
 }
 
 int rollup_quiet_check(int64_t quiet_ms, int64_t write_max_ms, int64_t skew_max_ms,

@@ -757,6 +757,11 @@ void naive_refuse_reads(struct store *store, int err, unsigned times)
 	naive_of(store)->refuse_reads = times;
 }
 
+void naive_damage(struct store *store, uint64_t handle)
+{
+	naive_of(store)->damaged = handle;
+}
+
 void naive_plant(struct store *store, enum naive_bug bug)
 {
 	naive_of(store)->bug = bug;

@@ -50,8 +50,29 @@ static int run_stats(struct budget *budget, struct store_request *request)
 
 /* ---- Submission ---------------------------------------------------------------------------- */
 
+static bool is_damaged(const struct naive *naive, const uint64_t *handles, size_t count)
+{
+	for (size_t i = 0; naive->damaged && i < count; i++) {
+		if (handles[i] == naive->damaged)
+			return true;
+	}
+	return false;
+}
+
+static bool reads_damaged(const struct naive *naive, const struct store_request *request)
+{
+	if (request->op == STORE_RANGE)
+		return is_damaged(naive, request->range.handles, request->range.handle_count);
+	if (request->op == STORE_AGGREGATE)
+		return is_damaged(naive, request->aggregate.handles,
+				  request->aggregate.handle_count);
+	return false;
+}
+
 static int run_request(struct budget *budget, struct store_request *request)
 {
+	if (reads_damaged(budget->naive, request))
+		return ERR_DAMAGED;
 	switch (request->op) {
 	case STORE_RANGE:
 		return naive_range(budget, request, &request->range, &request->range.points);

@@ -16,6 +16,20 @@ static struct rolled *begin(struct rolled *r, const char *const *grains, size_t 
 	return r;
 }
 
+/* Texts are refused. */
+static void write_partly(struct rolled *r, const char *lines)
+{
+	struct ingest_request *request = harness_request(&r->h);
+	struct line_feed feed;
+	line_feed_init(&feed, request, (struct slice){NULL, 0}, LINE_MS);
+	line_feed_piece(&feed, slice_of(lines));
+	line_feed_end(&feed);
+	line_feed_release(&feed);
+	harness_finish(&r->h, request);
+	assert_int_equal(request->err, 0);
+	ingest_request_free(request);
+}
+
 static void write_at(struct rolled *r, const char *series, const char *value, int64_t ts_ms)
 {
 	char line[256];
@@ -193,6 +207,55 @@ static void a_pass_that_is_stopped_does_not_say_that_all_is_done(void **state)
 	rolled_close(&r);
 }
 
+/* A late touch was remembered by the line's key alone: a field that the key learned of in another
+ * slot was taken for touched, too. */
+static void a_late_touch_says_nothing_of_a_field_that_came_since(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r, quarter_and_hour, 2);
+	rolled_set_ms(&r, AT(200, 0, 0));
+	write_partly(&r, "m value=1,x=\"text\" 1598263201000\n");
+	write_partly(&r, "m value=\"text\",x=2 1598274000000\n");
+	write_partly(&r, "m value=\"text\",x=3 1598263202000\n");
+	rolled_set_ms(&r, AT(300, 0, 0));
+	rolled_pass(&r);
+	rolled_expect(&r, "m_x", HOUR_MS, TEN_MS,
+		      "0:min=3.0,max=3.0,sum=3.0,count=1,first=3.0,last=3.0 "
+		      "180:min=2.0,max=2.0,sum=2.0,count=1,first=2.0,last=2.0");
+	rolled_close(&r);
+}
+
+/* The touch is a minute old, which is a fifth of the quiet time; four minutes later the series is
+ * taken for quiet, so that is too late by a millisecond. */
+static void a_sample_that_is_handed_over_when_its_series_is_quiet_is_refused(void **state)
+{
+	(void)state;
+	for (int64_t late_ms = 0; late_ms < 2; late_ms++) {
+		struct rolled r;
+		begin(&r, quarter_and_hour, 2);
+		rolled_set_ms(&r, AT(150, 0, 0));
+		write_at(&r, "m", "1", TEN_MS);
+		rolled_set_ms(&r, AT(151, 0, 0));
+		struct ingest_request *request = harness_request(&r.h);
+		struct line_feed feed;
+		line_feed_init(&feed, request, (struct slice){NULL, 0}, LINE_MS);
+		line_feed_piece(&feed, SLICE("m value=2 1598263201000\n"));
+		line_feed_end(&feed);
+		rolled_set_ms(&r, AT(155, 0, 0) - 1 + late_ms);
+		line_feed_release(&feed);
+		harness_finish(&r.h, request);
+		assert_int_equal(ingest_status(request), late_ms ? 503 : 204);
+		ingest_request_free(request);
+		rolled_set_ms(&r, AT(155, 0, 0));
+		rolled_pass(&r);
+		rolled_expect(&r, "m", HOUR_MS, TEN_MS,
+			      late_ms ? "0:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0"
+				      : "0:min=1.0,max=2.0,sum=3.0,count=2,first=1.0,last=2.0");
+		rolled_close(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +267,8 @@ int main(void)
 		cmocka_unit_test(a_late_point_is_taken_in),
 		cmocka_unit_test(a_point_between_read_and_removal_is_not_lost),
 		cmocka_unit_test(a_pass_that_is_stopped_does_not_say_that_all_is_done),
+		cmocka_unit_test(a_late_touch_says_nothing_of_a_field_that_came_since),
+		cmocka_unit_test(a_sample_that_is_handed_over_when_its_series_is_quiet_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,266 @@
+/* What comes while a slot is rolled up: a late sample at every step of a pass, beside a pass of
+ * another job, with the store failing or refusing; and damage, which holds up nobody else. */
+#include "rollup_harness.h"
+
+#include "base/fault.h"
+
+/* 2020-08-24T10:00:00Z and later that day. */
+#define TEN_MS    INT64_C(1598263200000)
+#define AT(m)     (TEN_MS + (m)*MINUTE_MS)
+#define STEPS_MAX 200
+
+static const char *const grains[] = {"15m:14d", "1h:365d"};
+
+/* A job with a queue of its own beside that of the harness. */
+struct racer {
+	struct rolled r;
+	struct task_queue queue;
+	struct rollup_job *job;
+	bool passed;
+};
+
+static void on_passed(void *owner)
+{
+	*(bool *)owner = true;
+}
+
+static void racer_open(struct racer *racer)
+{
+	rolled_open(&racer->r, grains, 2);
+	racer->passed = false;
+	task_queue_init(&racer->queue);
+	racer->job = rollup_job_new(&(struct rollup_job_options){.store = racer->r.h.store,
+								 .clock = &racer->r.h.clock.clock,
+								 .executor = &racer->queue.executor,
+								 .grains = &racer->r.grains,
+								 .quiet_ms = racer->r.quiet_ms,
+								 .done = on_passed,
+								 .owner = &racer->passed});
+	rolled_set_ms(&racer->r, AT(50));
+	rolled_write(&racer->r, "m value=1 1598263200000\nm value=2 1598264100000\n"
+				"n,h=a value=1 1598263200000\n");
+	rolled_set_ms(&racer->r, AT(65));
+}
+
+static void racer_close(struct racer *racer)
+{
+	rollup_job_free(racer->job);
+	task_queue_release(&racer->queue);
+	rolled_close(&racer->r);
+}
+
+static bool racer_step(struct racer *racer)
+{
+	struct task *task = racer->queue.first;
+	if (!task)
+		return false;
+	racer->queue.first = task->next;
+	if (!racer->queue.first)
+		racer->queue.last = NULL;
+	task->run(task);
+	return true;
+}
+
+static size_t racer_steps(struct racer *racer, size_t steps)
+{
+	size_t n = 0;
+	while (n < steps && racer_step(racer))
+		n++;
+	return n;
+}
+
+static void come_to_rest(struct rolled *r)
+{
+	for (size_t i = 0; i < 10; i++) {
+		rolled_set_ms(r, rolled_now_ms(r) + 6 * MINUTE_MS);
+		struct rollup_pass pass = rolled_pass(r);
+		if (!pass.slots && !pass.err)
+			return;
+	}
+	fail_msg("marks are left");
+}
+
+static void expect_late(struct rolled *r)
+{
+	come_to_rest(r);
+	rolled_expect(r, "m", HOUR_MS, TEN_MS,
+		      "0:min=1.0,max=9.0,sum=12.0,count=3,first=1.0,last=2.0");
+	rolled_expect(r, "m", 15 * MINUTE_MS, TEN_MS,
+		      "0:min=1.0,max=9.0,sum=10.0,count=2,first=1.0,last=9.0 "
+		      "15:min=2.0,max=2.0,sum=2.0,count=1,first=2.0,last=2.0");
+	rolled_expect(r, "n,h=a", HOUR_MS, TEN_MS,
+		      "0:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0");
+}
+
+/* `meanwhile` happens after so many steps of the pass. Returns false when the pass had fewer. */
+static bool race(size_t steps, void (*meanwhile)(struct racer *racer))
+{
+	struct racer racer;
+	racer_open(&racer);
+	rollup_job_start(racer.job, &racer.r.own, rolled_now_ms(&racer.r));
+	bool reached = racer_steps(&racer, steps) == steps;
+	meanwhile(&racer);
+	racer_steps(&racer, STEPS_MAX);
+	assert_true(racer.passed);
+	fault_disarm_all();
+	naive_fail_writes(racer.r.h.store, 0, 0);
+	naive_refuse_writes(racer.r.h.store, 0, 0);
+	naive_refuse_reads(racer.r.h.store, 0, 0);
+	expect_late(&racer.r);
+	racer_close(&racer);
+	return reached;
+}
+
+static void race_all(void (*meanwhile)(struct racer *racer))
+{
+	size_t steps = 0;
+	while (race(steps, meanwhile))
+		steps++;
+	assert_in_range(steps, 5, STEPS_MAX - 1);
+}
+
+static void write_late(struct racer *racer)
+{
+	rolled_write(&racer->r, "m value=9 1598263201000\n");
+}
+
+/* Hole 1 of reference 3.8. */
+static void a_late_point_at_any_step_of_a_pass_is_not_lost(void **state)
+{
+	(void)state;
+	race_all(write_late);
+}
+
+/* The first job's rows are old by the time at which it writes them. */
+static void write_late_and_pass(struct racer *racer)
+{
+	write_late(racer);
+	rolled_set_ms(&racer->r, rolled_now_ms(&racer->r) + 5 * MINUTE_MS);
+	rolled_pass(&racer->r);
+}
+
+static void rows_of_a_job_that_stood_still_do_not_replace_newer_ones(void **state)
+{
+	(void)state;
+	race_all(write_late_and_pass);
+}
+
+static void read_fails(struct racer *racer)
+{
+	write_late(racer);
+	fault_arm("rollup_read", FAULT_ERROR, 1, 1);
+}
+
+static void finish_fails(struct racer *racer)
+{
+	write_late(racer);
+	fault_arm("rollup_finish", FAULT_ERROR, 1, 1);
+}
+
+static void write_is_unknown(struct racer *racer)
+{
+	write_late(racer);
+	naive_fail_writes(racer->r.h.store, ERR_UNKNOWN, 1);
+}
+
+static void write_is_refused(struct racer *racer)
+{
+	write_late(racer);
+	naive_refuse_writes(racer->r.h.store, ERR_BUSY, 1);
+}
+
+static void read_is_refused(struct racer *racer)
+{
+	write_late(racer);
+	naive_refuse_reads(racer->r.h.store, ERR_BUSY, 1);
+}
+
+static void whatever_fails_is_done_by_the_next_pass(void **state)
+{
+	(void)state;
+	race_all(read_fails);
+	race_all(finish_fails);
+	race_all(write_is_unknown);
+	race_all(write_is_refused);
+	race_all(read_is_refused);
+}
+
+static bool has_aggregators(struct rolled *r, const char *metric)
+{
+	struct store_read *read = store_read_new(r->h.store, 1 << 20);
+	struct store_request *request = store_read_add(read, STORE_CELL_GET);
+	request->cell_get.table = TABLE_METRIC_NAMES;
+	request->cell_get.key.part[0] = SLICE("default");
+	request->cell_get.column.part[0] = slice_of(metric);
+	harness_read(&r->h, read);
+	struct slice set = request->cell_get.cell.value;
+	bool has = request->cell_get.found && memmem(set.data, set.len, "sum", 3);
+	store_read_free(read);
+	return has;
+}
+
+/* They were taken for stored although the write that had them was refused. */
+static void aggregators_of_a_refused_write_are_written_by_the_next(void **state)
+{
+	(void)state;
+	struct racer racer;
+	racer_open(&racer);
+	racer.r.passed = false;
+	rollup_job_start(racer.job, &racer.r.own, rolled_now_ms(&racer.r));
+	naive_refuse_writes(racer.r.h.store, ERR_BUSY, 10);
+	racer_steps(&racer, STEPS_MAX);
+	assert_int_equal(rollup_job_pass(racer.job).err, ERR_BUSY);
+	assert_false(has_aggregators(&racer.r, "m"));
+	naive_refuse_writes(racer.r.h.store, 0, 0);
+	rollup_job_start(racer.job, &racer.r.own, rolled_now_ms(&racer.r));
+	racer_steps(&racer, STEPS_MAX);
+	assert_int_equal(rollup_job_pass(racer.job).err, 0);
+	assert_true(has_aggregators(&racer.r, "m"));
+	racer_close(&racer);
+}
+
+/* Hole 5 of reference 3.8. */
+static void a_damaged_series_holds_up_nobody_else(void **state)
+{
+	(void)state;
+	for (int counter = 0; counter < 2; counter++) {
+		struct rolled r;
+		rolled_open(&r, grains, 2);
+		rolled_set_ms(&r, AT(50));
+		for (size_t i = 0; i < 30; i++) {
+			char line[128];
+			snprintf(line, sizeof(line), "s%s,h=%zu value=%zu 1598263200000\n",
+				 i % 2 ? "_total" : "", i, i);
+			rolled_write(&r, line);
+		}
+		rolled_set_ms(&r, AT(65));
+		naive_damage(r.h.store, rolled_handle(&r, counter ? "s_total,h=7" : "s,h=8"));
+		struct rollup_pass pass = rolled_pass(&r);
+		assert_int_equal(pass.rolled_up, 29);
+		assert_int_equal(pass.failed, 1);
+		assert_int_equal(pass.err, 0);
+		assert_true(pass.oldest_slot_s == TEN_MS / 1000);
+		rolled_expect(&r, "s,h=10", HOUR_MS, TEN_MS,
+			      "0:min=10.0,max=10.0,sum=10.0,count=1,first=10.0,last=10.0");
+		rolled_expect(&r, "s_total,h=9", HOUR_MS, TEN_MS,
+			      "0:sum=9.0,increase=0,first=9.0,last=9.0");
+		/* What was damaged waits, and only that. */
+		assert_int_equal(rolled_pass(&r).series, 1);
+		naive_damage(r.h.store, 0);
+		assert_int_equal(rolled_pass(&r).rolled_up, 1);
+		assert_int_equal(rolled_pass(&r).slots, 0);
+		rolled_close(&r);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_late_point_at_any_step_of_a_pass_is_not_lost),
+		cmocka_unit_test(rows_of_a_job_that_stood_still_do_not_replace_newer_ones),
+		cmocka_unit_test(whatever_fails_is_done_by_the_next_pass),
+		cmocka_unit_test(aggregators_of_a_refused_write_are_written_by_the_next),
+		cmocka_unit_test(a_damaged_series_holds_up_nobody_else),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
