@@ -157,7 +157,7 @@ class Polling:
         devices, warm_s, seconds = (500, 15, 20) if self.quick else (500, 30, 60)
         scale = FLEET_DEVICES // devices
         server = Poller(self.bench.work, "1s", "2m, 48m", "10s",
-                        f"--store.journal_max={(256 << 10) // scale}K",
+                        f"--store.journal_max={(512 << 10) // scale}K",
                         f"--store.head_max={(512 << 10) // scale}K")
         server.add(map(self.agent.address, range(devices)))
         time.sleep(warm_s)

@@ -233,7 +233,7 @@ void lmdb_options_fill(struct lmdb_options *o)
 	if (!o->map_bytes)
 		o->map_bytes = UINT64_C(64) << 30;
 	if (!o->journal_max_bytes)
-		o->journal_max_bytes = 256 << 20;
+		o->journal_max_bytes = 512 << 20;
 	if (!o->journal_max_age_ms)
 		o->journal_max_age_ms = 2 * 3600000;
 	if (!o->head_max_bytes)

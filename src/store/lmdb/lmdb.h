@@ -32,7 +32,7 @@
 struct lmdb_options {
 	const char *path;           /* directory; made if absent */
 	uint64_t map_bytes;         /* the file's maximum; never grown while running. 0 = 64 GiB */
-	uint64_t journal_max_bytes; /* 0 = 256 MiB */
+	uint64_t journal_max_bytes; /* 0 = 512 MiB */
 	int64_t journal_max_age_ms; /* 0 = 2 h */
 	uint64_t head_max_bytes;    /* 0 = 512 MiB */
 	uint64_t queue_max_bytes;   /* of batches waiting for the writer; 0 = 256 MiB */
