@@ -122,8 +122,8 @@ struct engine {
 	size_t journal_first, journal_count, journal_cap;
 	_Atomic uint64_t journal_bytes, journal_records;
 	uint64_t journal_grown; /* bytes, since heads were last sealed for that (seal_oldest) */
-	size_t cut_count; /* pages cut in the present transaction */
-	bool cut_waits;   /* heads were sealed for the sake of it */
+	size_t cut_count;       /* pages cut in the present transaction */
+	bool cut_waits;         /* heads were sealed for the sake of it */
 
 	/* seal.c */
 	struct seal_queue seals;

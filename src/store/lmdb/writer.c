@@ -16,8 +16,8 @@
 
 enum {
 	CYCLE_BYTES_MAX = 32 << 20, /* of batches in one transaction */
-	IDLE_WAIT_MS = 100, /* and that of batches that can wait */
-	APPLY_RECORDS = 512, /* under one hold of the write lock */
+	IDLE_WAIT_MS = 100,         /* and that of batches that can wait */
+	APPLY_RECORDS = 512,        /* under one hold of the write lock */
 };
 
 /* What one transaction holds. */
@@ -74,8 +74,7 @@ int writer_submit(struct store_write *write)
 			engine->queue_first = &write->task;
 		engine->queue_last = &write->task;
 		engine->queue_bytes += write->arena.used_bytes;
-		engine->queue_hurries |=
-			!write->can_wait || engine->queue_bytes > CYCLE_BYTES_MAX;
+		engine->queue_hurries |= !write->can_wait || engine->queue_bytes > CYCLE_BYTES_MAX;
 		if (engine->queue_hurries)
 			pthread_cond_signal(&engine->queue_arrived);
 	}
