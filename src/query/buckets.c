@@ -59,8 +59,13 @@ bool bucket_samples(const struct store_points *rows, size_t row, enum query_fn f
 			samples->count = 1;
 		return any;
 	}
-	*samples = (struct store_summary){
-		.count = 1, .min = value, .max = value, .first = value, .last = value};
+	*samples = (struct store_summary){.count = 1,
+					  .min = value,
+					  .max = value,
+					  .first = value,
+					  .last = value,
+					  .first_ts_ms = rows->ts_ms[row],
+					  .last_ts_ms = rows->ts_ms[row]};
 	if (field == ROLLUP_COUNT)
 		samples->count = count_of(rows, row);
 	if (field == ROLLUP_INCREASE)

@@ -15,7 +15,7 @@
 
 #include "query/private.h"
 
-enum { TURN_ROWS = 131072 }; /* of one answer of the store: some ms to go through */
+enum { TURN_SLICES = 2 }; /* in one answer of the store: 131,072 rows, some ms to go through */
 
 /* The fields that `fn` needs of roll-ups; of a mean two. */
 static size_t fields_of(enum query_fn fn, enum rollup_field fields[2])
@@ -198,7 +198,8 @@ static void summaries_part(struct query_run *run, struct query_job *job)
 	job_take_series(job, stage->series_next, count);
 	stage->series_next += count;
 	job->redo = job->beyond = false;
-	job->read->points_max = run_is_raw(run) ? 0 : TURN_ROWS;
+	job->read->points_max =
+		run_is_raw(run) ? 0 : TURN_SLICES * run->engine->options.slice_points;
 	ask_all(job);
 	mem_free(job->made);
 	job->made = run->shared_count ? mem_zalloc(count * run->shared_count * sizeof(*job->made))
@@ -244,19 +245,24 @@ static struct store_summary of_samples(const struct job_ask *ask, enum query_fn 
 	return samples;
 }
 
-/* The second holds later samples. */
+/* In any order: what is asked in slices comes in none. */
 static void merge_summary(struct store_summary *into, const struct store_summary *from)
 {
-	bool has_first = into->first.type != VALUE_NONE;
+	bool earlier = into->first.type == VALUE_NONE || from->first_ts_ms < into->first_ts_ms;
+	bool later = into->last.type == VALUE_NONE || from->last_ts_ms > into->last_ts_ms;
 	into->count += from->count;
 	into->integers += from->integers;
 	into->doubles += from->doubles;
 	into->scaled += from->scaled;
 	into->sum = store_sum((double)into->integers + into->doubles, into->scaled);
-	if (!has_first)
+	if (from->first.type != VALUE_NONE && earlier) {
 		into->first = from->first;
-	if (from->last.type != VALUE_NONE)
+		into->first_ts_ms = from->first_ts_ms;
+	}
+	if (from->last.type != VALUE_NONE && later) {
 		into->last = from->last;
+		into->last_ts_ms = from->last_ts_ms;
+	}
 	if (from->min.type != VALUE_NONE &&
 	    (into->min.type == VALUE_NONE || value_compare(from->min, into->min) < 0))
 		into->min = from->min;

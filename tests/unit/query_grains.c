@@ -167,17 +167,18 @@ static void make_samples(struct samples *samples, size_t series)
 	}
 }
 
+static struct samples data[SERIES];
+
 static void make_data(void)
 {
-	static struct samples samples;
 	for (size_t i = 0; i < SERIES; i++) {
 		char tags[32];
 		snprintf(tags, sizeof(tags), "h=%c,os=%s", (char)('a' + i), i ? "l" : "w");
 		uint64_t handle = open_series("t", "m", tags);
-		make_samples(&samples, i);
-		put_samples(handle, &samples);
-		roll_up(handle, &samples, 5 * MINUTE_MS, rolled_ms);
-		roll_up(handle, &samples, HOUR_MS, rolled_ms);
+		make_samples(&data[i], i);
+		put_samples(handle, &data[i]);
+		roll_up(handle, &data[i], 5 * MINUTE_MS, rolled_ms);
+		roll_up(handle, &data[i], HOUR_MS, rolled_ms);
 	}
 }
 
@@ -310,8 +311,10 @@ static size_t ask_both_ways(uint64_t first_seed)
 		engine_again();
 		answer(&raw, &spec);
 		options.grains = &grains;
+		options.slice_points = random_below(2) ? 1 + random_below(40) : 0;
 		engine_again();
 		answer(&planned, &spec);
+		options.slice_points = 0;
 		snprintf(what, sizeof(what), "seed %llu, %d: %s of %lld by %d from %lld to %lld",
 			 (unsigned long long)first_seed, i, query_fn_name(spec.fn),
 			 (long long)spec.window_ms, (int)spec.agg,
@@ -334,6 +337,72 @@ static void test_windows_are_the_same_whatever_answers(void **state)
 	}
 	counts = false;
 	assert_true(coarse > 20 * ROUNDS);
+}
+
+/* ---- Points as they are stored ------------------------------------------------------------------
+ */
+
+static void add_wanted(struct answer *a, size_t row, int64_t ts_ms, struct value value)
+{
+	assert_true(a->count < POINTS_MAX);
+	a->rows[a->count] = row;
+	a->ts_ms[a->count] = ts_ms;
+	a->values[a->count++] = value;
+}
+
+/* Of one series what a part is to give: samples, or a value for each bucket. */
+static void want_part(struct answer *a, size_t row, const struct query_part *part)
+{
+	const struct samples *samples = &data[row];
+	int64_t width_ms = part->grain < 0 ? 1 : grains.list[part->grain].width_ms;
+	for (size_t i = 0, n; i < samples->count && part->grain != QUERY_PART_NONE; i += n) {
+		int64_t ts_ms = floor_to(samples->list[i].ts_ms, width_ms);
+		double sum = 0;
+		for (n = 0; i + n < samples->count; n++) {
+			if (floor_to(samples->list[i + n].ts_ms, width_ms) != ts_ms)
+				break;
+			sum += value_as_f64(samples->list[i + n].value);
+		}
+		if (ts_ms < part->from_ms || ts_ms >= part->to_ms)
+			continue;
+		add_wanted(a, row, ts_ms,
+			   counts || part->grain < 0 ? samples->list[i + n - 1].value
+						     : value_f64(sum / (double)n));
+	}
+}
+
+static void ask_for_points(uint64_t first_seed)
+{
+	static struct answer wanted, got;
+	seed = first_seed;
+	with_grains(T0_MS);
+	make_data();
+	for (int i = 0; i < 30; i++) {
+		int64_t start_ms = DAY0_MS + (int64_t)random_below(12 * HOUR_MS);
+		int64_t end_ms = start_ms + (int64_t)random_below(12 * HOUR_MS);
+		options.retention_ms = 1 + (int64_t)random_below(8 * HOUR_MS);
+		grains.list[0].retention_ms = 1 + (int64_t)random_below(14 * HOUR_MS);
+		options.slice_points = random_below(3) ? 1 + random_below(60) : 0;
+		engine_again();
+		answer(&got, &(struct query_spec){.start_ms = start_ms, .end_ms = end_ms});
+		wanted.count = 0;
+		for (size_t row = 0; row < SERIES; row++) {
+			for (size_t p = 0; p < got.part_count; p++)
+				want_part(&wanted, row, &got.parts[p]);
+		}
+		expect_same(&wanted, &got, true, "points");
+	}
+}
+
+static void test_points_of_all_parts_are_given(void **state)
+{
+	for (uint64_t round = 1; round <= ROUNDS / 4; round++) {
+		counts = round % 2 == 0;
+		ask_for_points(round);
+		teardown(state);
+		setup(state);
+	}
+	counts = false;
 }
 
 /* ---- By hand ------------------------------------------------------------------------------------
@@ -585,6 +654,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_windows_are_the_same_whatever_answers, setup,
 						teardown),
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		TEST(test_points_of_all_parts_are_given),
 		TEST(test_older_points_are_means),
 		TEST(test_older_points_in_slices),
 		TEST(test_older_points_of_counters_are_the_last),
