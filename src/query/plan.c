@@ -117,6 +117,18 @@ static void add_cut(struct planning *p, int64_t from_ms, int64_t to_ms)
 	add(p, from_ms, to_ms, QUERY_PART_NONE);
 }
 
+/* Raw data answers from here on: from where it is kept or, if buckets stand before it, from the
+ * edge of the one that is cut. */
+static int64_t raw_begin(const struct planning *p, int64_t from_ms, int64_t to_ms)
+{
+	int64_t raw_ms = smaller(larger(from_ms, raw_from(p->terms)), to_ms);
+	for (size_t i = 0; i < p->grain_count && raw_ms > from_ms; i++) {
+		if (serves(p, i) && grain_from(p->terms, i) < raw_ms)
+			return smaller(ceil_to(raw_ms, grain_width(p->terms, i)), to_ms);
+	}
+	return raw_ms;
+}
+
 /* Parts of from <= time < to, by the granularities below `grain_end` and raw data. */
 static void divide(struct planning *p, int64_t from_ms, int64_t to_ms, size_t grain_end)
 {
@@ -124,7 +136,7 @@ static void divide(struct planning *p, int64_t from_ms, int64_t to_ms, size_t gr
 	if (from_ms >= to_ms)
 		return;
 	if (grain_end == 0) {
-		int64_t raw_ms = smaller(larger(from_ms, raw_from(terms)), to_ms);
+		int64_t raw_ms = raw_begin(p, from_ms, to_ms);
 		add_cut(p, from_ms, raw_ms);
 		add(p, raw_ms, to_ms, QUERY_PART_RAW);
 		return;

@@ -119,6 +119,11 @@ static void test_configured_later(void **state)
 	expect(998000 * MINUTE, "998000-999000:raw 999000-999960:1h 999960-1000010:raw");
 	expect(980000 * MINUTE,
 	       "980000-997130:5m 997130-999000:raw 999000-999960:1h 999960-1000010:raw");
+	/* The bucket in which raw data begins counts whole, and raw data from its end on. */
+	terms.now_ms = NOW + MINUTE;
+	expect(980000 * MINUTE,
+	       "980000-997135:5m 997135-999000:raw 999000-999960:1h 999960-1000010:raw");
+	terms.now_ms = NOW;
 	terms.rolled_since_ms[0] = terms.rolled_since_ms[1] = 990000 * MINUTE;
 	expect(980040 * MINUTE, "980040-999960:1h 999960-1000010:raw");
 }
