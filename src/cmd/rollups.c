@@ -2,12 +2,21 @@
 
 #include <unistd.h>
 
+#include "base/log.h"
 #include "conf/conf.h"
+#include "conf/tree.h"
+#include "rollup/owners.h"
 #include "rollup/since.h"
 #include "rollup/touches.h"
 
 /* A client's write is given up after some times the time that it may wait for its turn. */
 enum { WRITE_WAITS = 5 };
+
+enum {
+	LIST_MAX_BYTES = 32 << 10,
+	OWNERS_FILE_MAX_BYTES = 1 << 20,
+	OWNERS_ARENA_BYTES = 16 << 20,
+};
 
 static int refuse(const struct conf *conf, enum conf_id id, struct errbuf *e)
 {
@@ -15,16 +24,61 @@ static int refuse(const struct conf *conf, enum conf_id id, struct errbuf *e)
 	return errbuf_prefix(e, ERR_INVALID, "%s", conf_where(conf, id, where, sizeof(where)));
 }
 
-static int read_own(struct rollups *rollups, const struct conf *conf, struct errbuf *e)
+static void warn_of_nobodys(uint32_t partitions, const struct rollup_partitions *all,
+			    const char *path)
+{
+	struct rollup_partitions nobodys = {0};
+	struct buf list;
+	for (uint32_t p = 0; p < partitions; p++) {
+		if (!rollup_partitions_has(all, p))
+			rollup_partitions_add(&nobodys, p);
+	}
+	if (!nobodys.count)
+		return;
+	buf_init(&list, LIST_MAX_BYTES);
+	rollup_partitions_print(&nobodys, &list);
+	log_warn("%s: of the partitions of roll-ups no host has %.*s", path, (int)list.len,
+		 list.data);
+	buf_release(&list);
+}
+
+/* The sentence names the file's own line where there is one. */
+static int read_by_host(struct rollups *rollups, const struct conf *conf, struct files *files,
+			struct errbuf *e)
+{
+	const char *path = conf->rollup_own_by_host;
+	uint32_t partitions = (uint32_t)conf->rollup_partitions;
+	struct rollup_partitions all;
+	const struct conf_node *root;
+	struct arena arena;
+	arena_init(&arena, OWNERS_ARENA_BYTES);
+	int err = conf_tree_read(files, path, OWNERS_FILE_MAX_BYTES, &arena, &root, e);
+	if (err && err != ERR_INVALID)
+		refuse(conf, CONF_ID_rollup_own_by_host, e);
+	if (!err)
+		err = rollup_owners_read(root, partitions, slice_of(rollups->name), &rollups->own,
+					 &all, e);
+	if (!err)
+		warn_of_nobodys(partitions, &all, path);
+	arena_release(&arena);
+	return err;
+}
+
+/* `any` without a file: all, shared with others. */
+static int read_own(struct rollups *rollups, const struct conf *conf, struct files *files,
+		    struct errbuf *e)
 {
 	struct slice text = slice_of(conf->rollup_own);
 	uint32_t partitions = (uint32_t)conf->rollup_partitions;
-	char all[32];
-	if (slice_equal(text, SLICE("any"))) {
-		snprintf(all, sizeof(all), "0-%u", partitions - 1);
-		text = slice_of(all);
-	}
-	return rollup_partitions_parse(text, partitions, &rollups->own, e);
+	bool any = slice_equal(text, SLICE("any"));
+	if (any && conf->rollup_own_by_host[0])
+		return read_by_host(rollups, conf, files, e);
+	if (!any && rollup_partitions_parse(text, partitions, &rollups->own, e))
+		return refuse(conf, CONF_ID_rollup_own, e);
+	rollups->share = any;
+	for (uint32_t p = 0; any && p < partitions; p++)
+		rollup_partitions_add(&rollups->own, p);
+	return 0;
 }
 
 static int check_raw(const struct conf *conf, struct errbuf *e)
@@ -38,7 +92,15 @@ static int check_raw(const struct conf *conf, struct errbuf *e)
 			  (long long)least_ms / 1000);
 }
 
-int rollups_read(struct rollups *rollups, const struct conf *conf, struct errbuf *e)
+static void read_name(struct rollups *rollups, const struct conf *conf)
+{
+	snprintf(rollups->name, sizeof(rollups->name), "%s", conf->rollup_name);
+	if (!rollups->name[0] && gethostname(rollups->name, sizeof(rollups->name) - 1))
+		snprintf(rollups->name, sizeof(rollups->name), "granary");
+}
+
+int rollups_read(struct rollups *rollups, const struct conf *conf, struct files *files,
+		 struct errbuf *e)
 {
 	const struct conf_list *items = &conf->rollup_granularities;
 	*rollups = (struct rollups){.conf = conf};
@@ -47,16 +109,15 @@ int rollups_read(struct rollups *rollups, const struct conf *conf, struct errbuf
 		return refuse(conf, CONF_ID_rollup_granularities, e);
 	if (!rollups->grains.count)
 		return 0;
-	if (read_own(rollups, conf, e))
-		return refuse(conf, CONF_ID_rollup_own, e);
+	read_name(rollups, conf);
+	int err = read_own(rollups, conf, files, e);
+	if (err)
+		return err;
 	if (rollup_quiet_check(conf->rollup_quiet_ms, WRITE_WAITS * conf->ingest_wait_max_ms,
 			       conf->rollup_skew_max_ms, e))
 		return refuse(conf, CONF_ID_rollup_quiet_ms, e);
 	if (check_raw(conf, e))
 		return refuse(conf, CONF_ID_retention_raw_ms, e);
-	snprintf(rollups->name, sizeof(rollups->name), "%s", conf->rollup_name);
-	if (!rollups->name[0] && gethostname(rollups->name, sizeof(rollups->name) - 1))
-		snprintf(rollups->name, sizeof(rollups->name), "granary");
 	return 0;
 }
 
@@ -81,6 +142,7 @@ void rollups_start(struct rollups *rollups, struct store *store)
 		.grains = rollups->grains,
 		.partitions = (uint32_t)conf->rollup_partitions,
 		.own = rollups->own,
+		.share = rollups->share,
 		.quiet_ms = conf->rollup_quiet_ms,
 		.skew_max_ms = conf->rollup_skew_max_ms,
 		.every_ms = conf->rollup_every_ms,

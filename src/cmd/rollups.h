@@ -5,10 +5,12 @@
 #include "rollup/rollup.h"
 
 struct conf;
+struct files;
 
 struct rollups {
 	struct rollup_grains grains; /* none: nothing is marked or rolled up */
 	struct rollup_partitions own;
+	bool share; /* these are shared with others that say `any` */
 	const struct conf *conf;
 	int64_t since_ms[ROLLUP_GRAINS_MAX]; /* see rollup/since.h */
 	char name[256];                      /* of this process among those that roll up */
@@ -18,7 +20,8 @@ struct rollups {
 };
 
 /* What belongs together is checked; the sentence names the option, its file and line. */
-int rollups_read(struct rollups *rollups, const struct conf *conf, struct errbuf *e) MUST_CHECK;
+int rollups_read(struct rollups *rollups, const struct conf *conf, struct files *files,
+		 struct errbuf *e) MUST_CHECK;
 /* Before anything is written; blocks for a moment. */
 int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e) MUST_CHECK;
 void rollups_start(struct rollups *rollups, struct store *store);

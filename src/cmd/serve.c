@@ -648,7 +648,7 @@ int command_serve(int argc, char *const *argv)
 	int status = EXIT_WRONG_USE;
 	if (conf_read(s.conf, files_real(), argc, argv, &e) ||
 	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||
-	    rollups_read(&s.rollups, s.conf, &e) || fault_arm_from_env(&e)) {
+	    rollups_read(&s.rollups, s.conf, files_real(), &e) || fault_arm_from_env(&e)) {
 		fprintf(stderr, "granary serve: %s\n", e.text);
 	} else {
 		set_log_level(s.conf);

@@ -1,9 +1,17 @@
 /* Private: who rolls up which partitions. A lease is a conditional cell (`leases`, kind "rollup",
  * name the partition's number) whose value is its holder's name, for a while.
  *
- * Those that are wanted are taken and renewed together, in one write: so once it is done, whatever
- * was handed to the store before it is durable, which the job relies on. The thread of the
- * executor. */
+ * Those that are wanted are taken and renewed together, in one write. Whoever shares (`any`) is
+ * listed in the same way (kind "rollup-member", name the holder's) and renews what it has; then it
+ * looks who else is listed, and takes what is free up to its share, or gives back what is beyond
+ * it: the share is the partitions that no stranger has, by the members, rounded up. So shares are
+ * even some looks after somebody came or went, and what one that died had is taken over when its
+ * leases end.
+ *
+ *     share:  RENEWS ----> LOOKS ----> CHANGES ----> done         else:  CHANGES ----> done
+ *
+ * Once it is done, whatever was handed to the store before it is durable, which the job relies on.
+ * The thread of the executor. */
 #ifndef ROLLUP_LEASES_H
 #define ROLLUP_LEASES_H
 
@@ -23,6 +31,7 @@ struct rollup_leases_options {
 	struct executor *executor;
 	struct slice holder; /* the caller's */
 	int64_t lease_ms;
+	bool share; /* take no more than others that share */
 	rollup_leases_done *done;
 	void *owner;
 };
@@ -31,10 +40,11 @@ struct rollup_leases *rollup_leases_new(const struct rollup_leases_options *opti
 /* Not while it is asked. */
 void rollup_leases_free(struct rollup_leases *leases);
 
-/* Takes and renews. ERR_BUSY as of the store; then `done` is not called. */
+/* Takes and renews, and gives back. The wanted ones are always the same. ERR_BUSY as of the store;
+ * then `done` is not called. */
 int rollup_leases_take(struct rollup_leases *leases,
 		       const struct rollup_partitions *wanted) MUST_CHECK;
-/* Gives back all that are held, so that others need not wait. */
+/* Gives back all that are held, so that others need not wait. ERR_NOT_FOUND: there are none. */
 int rollup_leases_give(struct rollup_leases *leases) MUST_CHECK;
 
 #endif

@@ -96,8 +96,12 @@ static void give_leases(struct rollup *r)
 
 static void rest(struct rollup *r, int64_t next_ms)
 {
+	int64_t renew_ms = r->until_ms - r->options.lease_ms / 4;
 	r->state = RESTS;
 	r->next_ms = next_ms;
+	/* Before others believe that it is dead. */
+	if (renew_ms > wall_ms(r) && renew_ms < next_ms)
+		r->next_ms = renew_ms;
 	if (r->stopping)
 		give_leases(r);
 }
@@ -203,6 +207,7 @@ static void run_begin(struct task *task)
 		.executor = loop_executor(r->loop),
 		.holder = r->options.name,
 		.lease_ms = r->options.lease_ms,
+		.share = r->options.share,
 		.done = on_leases,
 		.owner = r,
 	};

@@ -1,0 +1,294 @@
+"""Roll-ups on the real server, with slots of four seconds."""
+
+import json
+import time
+
+import pytest
+
+from server import run
+
+SHORT = ["--rollup.slot=4s", "--rollup.granularities=1s,2s", "--rollup.quiet=1s",
+         "--rollup.every=1s", "--ingest.wait_max=10ms", "--rollup.clock_difference=0"]
+LONG_AGO = 1600000000  # a multiple of 4
+DEADLINE_S = 30
+
+
+@pytest.fixture
+def short(make_server):
+    server = make_server(options=SHORT)
+    server.start()
+    yield server
+    if server.running():
+        server.stop()
+
+
+def rollup(server, *arguments):
+    return run("rollup", arguments[0], "--server", server.url, *arguments[1:])
+
+
+def state(server, **params):
+    answer = server.get("/api/rollups", **params)
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def until(server, good, what):
+    """Polls until what /api/rollups says is good; gives it."""
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        said = state(server)
+        if good(said):
+            return said
+        assert time.monotonic() < deadline, f"no {what}: {said}"
+        time.sleep(0.05)
+
+
+def until_nothing_waits(server):
+    return until(server, lambda said: not said["pending"], "end of what waits")
+
+
+def stored(server, metric, aggregator, granularity, start=LONG_AGO, tenant="default"):
+    return server.values(metric, tenant=tenant, start=start, end=start + 60, aggregator=aggregator,
+                         granularity=granularity)
+
+
+def lines(metric, seconds, series=1):
+    """Values 0, 1, 2 ... a second from LONG_AGO on, of some series."""
+    return "".join(f"{metric},h={h} value={s} {LONG_AGO + s}000000000\n"
+                   for h in range(series) for s in seconds)
+
+
+# ---- What is rolled up
+
+
+def test_lines_are_rolled_up(short):
+    """Seconds 0 to 7 are two slots; pairs of seconds have sums 1, 5, 9, 13."""
+    assert short.write(lines("m", range(8))).status == 204
+    said = until_nothing_waits(short)
+    assert said["behindMs"] == 0 and said["oldestSlot"] is None and not said["cut"]
+    assert said["lastPass"]["error"] is None
+    # A mark may be taken up by a pass before the one that was last: rows are counted over all.
+    assert short.metric("granary_rollup_rows_total") == 8 + 4
+    assert short.metric("granary_rollup_series_total") == 2
+    assert list(stored(short, "m", "sum", "2s").values()) == [1, 5, 9, 13]
+    assert list(stored(short, "m", "max", "1s").values()) == [0, 1, 2, 3, 4, 5, 6, 7]
+    tables = short.get("/api/stats").json
+    assert "data_downsampled" in json.dumps(tables)
+
+
+def test_a_late_point_is_taken_in(short):
+    assert short.write(lines("m", [0, 1])).status == 204
+    until_nothing_waits(short)
+    assert list(stored(short, "m", "sum", "2s").values()) == [1]
+    assert short.write(f"m,h=0 value=10 {LONG_AGO}500000000").status == 204
+    until_nothing_waits(short)
+    assert list(stored(short, "m", "sum", "2s").values()) == [11]
+
+
+def test_host_metrics_are_rolled_up(make_server):
+    server = make_server(options=[*SHORT, "--host.interval=1s"], host_metrics=True)
+    server.start()
+    until(server, lambda said: said["lastPass"] and said["lastPass"]["rolledUp"] > 0, "roll-up")
+    found = server.query("SystemMetrics.LoadAverage.1", tenant="host", start="1h-ago",
+                         aggregator="avg", granularity="2s")
+    assert found and found[0]["values"]
+    server.stop()
+
+
+def test_nothing_is_lost_by_a_kill(short):
+    """500 series in 5 slots; killed as soon as some of them have their rows."""
+    assert short.write(lines("m", range(20), series=500)).status == 204
+    until(short, lambda _: short.metric("granary_rollup_rows_total") > 0, "row")
+    short.kill()
+    short.start()
+    until_nothing_waits(short)
+    found = short.query("m", start=LONG_AGO, end=LONG_AGO + 60, aggregator="sum", granularity="2s")
+    assert len(found) == 500
+    wanted = [2 * s + 1 for s in range(0, 20, 2)]
+    assert all(list(one["values"].values()) == wanted for one in found)
+
+
+# ---- What the operator sees
+
+
+def test_what_waits_is_shown(make_server):
+    """The quiet time is long here, so all waits; three slots, of 2, 1 and 1 series."""
+    server = make_server(options=[*SHORT[:2], "--rollup.quiet=1h", "--retention.raw=0"])
+    server.start()
+    assert server.write(lines("m", [0], series=2) + lines("m", [4, 9])).status == 204
+    said = state(server)
+    assert [(s["slot"], s["series"], s["ready"], s["counted"]) for s in said["pending"]] == [
+        (LONG_AGO * 1000, 2, 0, True), (LONG_AGO * 1000 + 4000, 1, 0, True),
+        (LONG_AGO * 1000 + 8000, 1, 0, True)]
+    assert said["oldestSlot"] == LONG_AGO * 1000
+    assert said["behindMs"] == pytest.approx((time.time() - LONG_AGO) * 1000, abs=60000)
+    ready = said["pending"][1]["readyAt"] / 1000
+    assert ready == pytest.approx(time.time() + 3600, abs=60)
+    done = rollup(server, "pending")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [row.split(",") for row in done.stdout.splitlines()]
+    assert rows[0] == ["slot", "behind", "partitions", "series", "ready", "ready at"]
+    assert [(row[0], row[3], row[4]) for row in rows[1:]] == [
+        ("2020-09-13T12:26:40Z", "2", "0"), ("2020-09-13T12:26:44Z", "1", "0"),
+        ("2020-09-13T12:26:48Z", "1", "0")]
+    done = rollup(server, "pending", "--limit", "1")
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stderr == ("granary rollup pending: there are later slots; --limit gives up to "
+                           "1000\n")
+    assert state(server, limit=1)["cut"]
+    assert json.loads(rollup(server, "pending", "-o", "json").stdout)["cut"] is False
+    server.stop()
+
+
+def test_how_it_is_configured_is_shown(make_server):
+    server = make_server(options=[
+        "--rollup.granularities=5m:14d,1h:365d,12h", "--rollup.slot=12h", "--rollup.own=0,5-8",
+        "--rollup.partitions=16", "--rollup.name=h1", "--rollup.counter_suffixes=_total,reads"])
+    server.start()
+    said = until(server, lambda said: said["lastPass"], "pass")
+    day = 86400000
+    assert said["granularities"] == [
+        {"width": "5m", "widthMs": 300000, "retentionMs": 14 * day},
+        {"width": "1h", "widthMs": 3600000, "retentionMs": 365 * day},
+        {"width": "12h", "widthMs": 12 * 3600000, "retentionMs": 0}]
+    assert (said["slotMs"], said["quietMs"]) == (12 * 3600000, 300000)
+    assert (said["partitions"], said["own"], said["held"]) == (16, "0,5-8", "0,5-8")
+    assert (said["name"], said["counterSuffixes"]) == ("h1", ["_total", "reads"])
+    assert said["error"] is None and said["lastPass"]["rolledUp"] == 0
+    rows = dict(line.split(",", 1) for line in rollup(server, "status").stdout.splitlines())
+    assert rows["granularities"] == '"5m for 14d, 1h for 365d, 12h for ever"'
+    assert rows["slots"] == '"12h, rolled up after 5m without a sample"'
+    assert rows["partitions"] == '"16; h1 may have 0,5-8, has 0,5-8"'
+    assert rows["behind"] == "nothing waits" and rows["error"] == "-"
+    server.stop()
+
+
+@pytest.mark.parametrize("path, sentence", [
+    ("/api/rollups?limit=0", "limit \"0\" is not a number from 1 to 1000"),
+    ("/api/rollups?slots=1", "unknown parameter \"slots\""),
+])
+def test_a_wrong_question(server, path, sentence):
+    answer = server.get(path)
+    assert answer.status == 400 and answer.json["error"]["message"] == sentence, answer
+
+
+# ---- Marks made anew
+
+
+def rebuilt(server, *options):
+    done = rollup(server, "rebuild", *options)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    titles, row = done.stdout.splitlines()
+    return dict(zip(titles.split(","), row.split(",")))
+
+
+def test_marks_are_made_anew_after_they_were_lost(make_server):
+    """What is written while nothing is rolled up has no marks: as if all had been lost."""
+    server = make_server(options=["--rollup.granularities="])
+    server.start()
+    assert server.write(lines("m", range(12), series=3) + lines("n", [0])).status == 204
+    server.stop()
+    server.options = SHORT
+    server.start()
+    until(server, lambda said: said["lastPass"], "pass")
+    assert not state(server)["pending"]
+    counted = rebuilt(server, "--dry-run")
+    assert [counted[k] for k in ("series", "marked", "slots", "marks", "failed")] == [
+        "4", "4", "3", "10", "0"]
+    assert not state(server)["pending"]
+    assert rebuilt(server, "--metric", "n", "--tenant", "default")["marks"] == "1"
+    made = rebuilt(server, "--metric", "m", "--from", str(LONG_AGO + 5), "--to",
+                   str(LONG_AGO + 8))
+    assert (made["from"], made["to"], made["marks"]) == (
+        "2020-09-13T12:26:44Z", "2020-09-13T12:26:48Z", "3")
+    until_nothing_waits(server)
+    found = server.query("m", start=LONG_AGO, end=LONG_AGO + 60, aggregator="sum", granularity="2s")
+    assert [list(one["values"].values()) for one in found] == [[9, 13]] * 3
+    assert rebuilt(server)["marks"] == "10"
+    until_nothing_waits(server)
+    found = server.query("m", start=LONG_AGO, end=LONG_AGO + 60, aggregator="sum", granularity="2s")
+    assert [list(one["values"].values()) for one in found] == [[1, 5, 9, 13, 17, 21]] * 3
+    server.stop()
+
+
+@pytest.mark.parametrize("options, sentence", [
+    (["--from", "now", "--to", "1h-ago"], "from is not before to"),
+    (["--tenant", "a b"], "tenant \"a b\" is not 1 to 64 of A-Za-z0-9_.-"),
+    (["--from", "yesterday"], "from: "),
+    (["--from", "20d-ago", "--to", "10d-ago"], "no slot in that time has all of its raw data"),
+])
+def test_what_cannot_be_marked_anew(make_server, options, sentence):
+    server = make_server(options=["--retention.raw=7d"])
+    server.start()
+    done = rollup(server, "rebuild", *options)
+    assert done.returncode == 1 and done.stdout == ""
+    assert sentence in done.stderr and done.stderr.startswith("granary rollup rebuild: "), done
+    server.stop()
+
+
+# ---- Who has which partitions
+
+
+def test_a_file_says_which_host_has_what(make_server):
+    server = make_server(options=["--rollup.own_by_host", "owners.json", "--rollup.name", "h2"])
+    owners = server.folder / "owners.json"
+    owners.write_text('{"h1": "0-31", "h2": "32-60"}')
+    server.options[1] = owners
+    server.start()
+    until(server, lambda said: (said["own"], said["held"]) == ("32-60", "32-60"), "lease")
+    assert "of the partitions of roll-ups no host has 61-63" in server.log_text()
+    server.stop()
+    server.options[3] = "h3"
+    server.start()
+    assert state(server)["own"] == state(server)["held"] == ""
+    server.stop()
+    # A list says more than the file.
+    server.options += ["--rollup.own", "1-2"]
+    server.start()
+    until(server, lambda said: said["held"] == "1-2", "lease")
+    server.stop()
+
+
+# ---- Bad input
+
+
+@pytest.mark.parametrize("config, sentence", [
+    ("  granularities: 5m:14d,7m", "granary.yml:2: rollup.granularities: a slot of 1h is no "
+     "multiple of the granularity 7m"),
+    ("  granularities: 20m,30m", "granary.yml:2: rollup.granularities: the granularity 30m is no "
+     "multiple of the one before it, 20m"),
+    ("  granularities: [1h, 5m]", "granary.yml:2: rollup.granularities: the granularity 5m stands "
+     "behind 1h: the finer ones go first"),
+    ("  granularities: 0s", "granary.yml:2: rollup.granularities: \"0s\": a width is whole "
+     "seconds, one at least"),
+    ("  granularities: -5m", "granary.yml:2: rollup.granularities: \"-5m\": "),
+    ("  granularities: 1mo", "granary.yml:2: rollup.granularities: \"1mo\": months and years have "
+     "no one length"),
+    ("  slot: 1d\n  granularities: 5m:12h", "granary.yml:3: rollup.granularities: the granularity "
+     "5m is kept for less than a slot of 1d"),
+    ("  slot: 0s", "granary.yml:2: rollup.slot: "),
+    ("  slot: -1h", "granary.yml:2: rollup.slot: "),
+    ("  own: 0,5-8,7", "granary.yml:2: rollup.own: 7 stands twice"),
+    ("  own: 0-64", "granary.yml:2: rollup.own: 64 is no partition: there are 64, from 0"),
+    ("  own: all", "granary.yml:2: rollup.own: \"all\" is no list of partitions such as 0,5-8,12"),
+    ("  own_by_host: /nonexistent", "granary.yml:2: rollup.own_by_host: /nonexistent: "),
+    ("  quiet: 1s", "granary.yml:2: rollup.quiet: 1000 ms are too short"),
+    ("  slot: 1d\nretention:\n  raw: 1d", "granary.yml:4: retention.raw: raw samples have to be "
+     "kept for 87000 s at least"),
+])
+def test_refused_at_the_start(make_server, config, sentence):
+    server = make_server(config=f"rollup:\n{config}\n")
+    server.spawn()
+    assert server.process.wait(DEADLINE_S) == 2
+    assert sentence in server.log_text(), server.log_text()
+    assert not server.data.exists()
+
+
+def test_hosts_that_overlap_are_refused(make_server):
+    server = make_server()
+    owners = server.folder / "owners.json"
+    owners.write_text('{"h1": "0-31",\n "h2": "31-63"}')
+    server.options = ["--rollup.own_by_host", owners]
+    server.spawn()
+    assert server.process.wait(DEADLINE_S) == 2
+    assert f"{owners}:2: h2: 31 belongs to h1 already, {owners}:1" in server.log_text()
