@@ -8,7 +8,7 @@
 
 enum {
 	ARENA_MAX_BYTES = 256 << 20, /* of one table at work */
-	JOBS = 8,                    /* under way at once: their writes share commits */
+	JOBS = 32, /* under way at once: their writes share commits; each has half a megabyte */
 };
 
 /* A job and its table. The source may be gone by the time the job is done. */
@@ -273,6 +273,7 @@ static int start_request(struct deriver *d)
 		.table = request->table,
 		.until_ms = request->newest_ms,
 		.now_ms = clock_wall_ms(d->base->clock),
+		.awaited = true,
 		.done = request_derived,
 		.owner = d,
 	};
@@ -336,6 +337,17 @@ static void job_done(struct rate_job *job, int err)
 	begin_due(d->deriver);
 }
 
+/* Where none is, what is due waits for one of these to end. */
+static bool another_is_idle(const struct derivation *d)
+{
+	for (size_t i = 0; i < JOBS; i++) {
+		const struct derivation *other = &d->deriver->jobs[i];
+		if (other != d && !other->running)
+			return true;
+	}
+	return false;
+}
+
 static int start_job(struct derivation *d, struct source *source, struct errbuf *e)
 {
 	int err = make_table(d, source, e);
@@ -345,6 +357,7 @@ static int start_job(struct derivation *d, struct source *source, struct errbuf 
 		.table = &d->table,
 		.until_ms = source->newest_ms,
 		.now_ms = clock_wall_ms(d->deriver->base->clock),
+		.awaited = !another_is_idle(d),
 		.done = job_done,
 		.owner = d,
 	};

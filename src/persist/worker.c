@@ -20,6 +20,9 @@ enum {
 	 * and so is what waits while there is plenty. */
 	GATHER_MS = 200,
 	PLENTY = 64,
+	/* So many wait behind others, as after a start: their write does not lie to share a commit.
+	 */
+	MANY = 256,
 	RETRY_LINES_A_MINUTE = 3,
 };
 
@@ -212,6 +215,7 @@ static void on_taken(struct queue_worker *taker, struct queue_batch *taken, int 
 	} else {
 		w->taken = taken;
 		w->taken_ms = mono_ms(w);
+		w->batch.write->can_wait = taken->count < MANY;
 		read_messages(w);
 		fill(w);
 	}
@@ -412,7 +416,6 @@ static void run_begin(struct task *task)
 	w->batch.done = on_filled;
 	w->batch.owner = w;
 	w->batch.write = store_write_new(w->options.base.store, WRITE_MAX_BYTES);
-	w->batch.write->can_wait = true;
 	w->batch.write->executor = executor;
 	w->batch.write->done = written;
 	w->batch.write->owner = w;

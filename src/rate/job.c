@@ -75,7 +75,7 @@ struct rate_job *rate_job_new(struct store *store, struct executor *executor)
 	job->write->executor = executor;
 	job->write->done = on_written;
 	job->write->owner = job;
-	job->write->in_runs = job->write->can_wait = true;
+	job->write->in_runs = true;
 	buf_init(&job->writer.bytes, CHECKPOINT_MAX_BYTES);
 	return job;
 }
@@ -765,6 +765,7 @@ int rate_job_start(struct rate_job *job, const struct rate_job_options *options)
 	job->error.text[0] = 0;
 	job->options = *options;
 	job->table = options->table;
+	job->write->can_wait = !options->awaited;
 	job->result = (struct rate_job_result){0};
 	err = rate_table_check(job->table, &job->error);
 	if (err)

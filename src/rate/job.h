@@ -30,6 +30,8 @@ struct rate_job_options {
 	int64_t until_ms;
 	int64_t now_ms;                                     /* wall clock */
 	enum retention_class retention[COUNTER_LEVELS_MAX]; /* of each level's rows */
+	/* Somebody waits for its end: its writes do not lie until others share their commit. */
+	bool awaited;
 	rate_job_done *done;
 	void *owner;
 };
