@@ -145,11 +145,25 @@ bool rollup_is_counter(const char *const *suffixes, size_t count, struct slice m
 	return false;
 }
 
+/* One that is none would have the store refuse all of the batch. */
+static bool is_series(struct slice tenant, struct slice metric, struct tags tags)
+{
+	bool is = tenant_valid(tenant) && metric.len && metric.len <= METRIC_MAX_BYTES;
+	for (size_t i = 0; i < tags.count && is; i++) {
+		const struct tag *tag = &tags.list[i];
+		is = tag->key.len && tag->key.len <= TAG_KEY_MAX_BYTES && tag->value.len &&
+		     tag->value.len <= TAG_VALUE_MAX_BYTES;
+	}
+	return is;
+}
+
 /* A mark whose text is no series' is of nothing: it is over. */
 static int add_open(struct rollup_batch *b, struct member *m)
 {
 	struct tags tags;
 	int err = series_set_decode(m->mark->series_set, &b->arena, &m->metric, &tags);
+	if (!err && !is_series(m->mark->tenant, m->metric, tags))
+		err = ERR_INVALID;
 	if (err) {
 		m->mark->finished = err == ERR_INVALID;
 		return err == ERR_INVALID ? 0 : err;

@@ -1,10 +1,11 @@
 #include "rollup/lane.h"
 
 #include "base/fault.h"
+#include "base/log.h"
 #include "base/stats.h"
 #include "rollup/batch.h"
 
-enum { WRITE_MAX_BYTES = 48 << 20 };
+enum { WRITE_MAX_BYTES = 48 << 20, DAMAGED_LINES_A_MINUTE = 3 };
 
 struct ready {
 	struct rollup_mark *mark;
@@ -27,6 +28,7 @@ struct rollup_lane {
 	size_t batch_count;     /* of the batch at hand */
 	struct rollup_mark *batch_marks[STORE_GROUP_MAX];
 	size_t finished_cells;
+	struct log_rate lines; /* of marks that cannot be read */
 	struct rollup_lane_result result;
 };
 
@@ -43,6 +45,7 @@ struct rollup_lane *rollup_lane_new(const struct rollup_job_options *options,
 	lane->done = done;
 	lane->owner = owner;
 	lane->failed.run = run_failed;
+	lane->lines = (struct log_rate){.lines_max = DAMAGED_LINES_A_MINUTE};
 	lane->reading = rollup_reading_new(options->store, options->executor, on_marks, lane);
 	lane->batch = rollup_batch_new(options, on_batch, lane);
 	lane->write = store_write_new(options->store, WRITE_MAX_BYTES);
@@ -188,6 +191,19 @@ static void on_batch(void *owner, int err)
 	next_batch(lane);
 }
 
+/* They hold up nobody else, but what they stand for is not done. */
+static void count_unread(struct rollup_lane *lane)
+{
+	size_t unread = rollup_reading_unread(lane->reading);
+	uint64_t left_out;
+	lane->result.failed += unread;
+	stat_add(STAT_rollup_failed, (int64_t)unread);
+	if (unread && log_rate_take(&lane->lines, clock_mono_ms(lane->options.clock), &left_out))
+		log_warn("roll-ups: %zu marks of the slot at %lld are damaged or of a later "
+			 "version: left as they are (%llu such lines left out)",
+			 unread, (long long)lane->slot_s, (unsigned long long)left_out);
+}
+
 static void on_marks(void *owner, int err)
 {
 	struct rollup_lane *lane = owner;
@@ -196,6 +212,7 @@ static void on_marks(void *owner, int err)
 		return;
 	}
 	lane->finished_cells = 0;
+	count_unread(lane);
 	choose_ready(lane);
 	next_batch(lane);
 }

@@ -17,7 +17,7 @@ int64_t rollup_ready_ms(int64_t slot_s, int64_t touched_ms, int64_t slot_ms, int
 			int64_t now_ms)
 {
 	int64_t since_ms = slot_s * 1000 + slot_ms;
-	if (touched_ms > since_ms && touched_ms <= now_ms)
+	if (touched_ms > since_ms && touched_ms - quiet_ms <= now_ms)
 		since_ms = touched_ms;
 	return since_ms + quiet_ms;
 }
@@ -224,7 +224,7 @@ struct rollup_reading {
 	struct mark_row rows[ROLLUP_READING_MAX];
 	size_t row_count;
 	struct mark_cell *cells;
-	size_t cell_count;
+	size_t cell_count, unread;
 	uint32_t *refs; /* indexes of marks */
 	size_t ref_count, ref_room;
 	struct rollup_mark *marks;
@@ -288,67 +288,103 @@ static void add_ref(struct rollup_reading *r, uint32_t mark)
 	r->refs[r->ref_count++] = mark;
 }
 
-static int take_cell(struct rollup_reading *r, struct rollup_slot slot,
-		     const struct store_cell *stored, struct mark_cell *cell)
+static void take_record(struct cursor *c, struct slice *tenant, struct slice *series_set)
+{
+	tenant->len = cursor_u8(c);
+	tenant->data = (const char *)cursor_take(c, tenant->len);
+	series_set->len = cursor_u16(c);
+	series_set->data = (const char *)cursor_take(c, series_set->len);
+}
+
+/* Whether it is to its end what a program of this version writes. */
+static bool is_whole(struct slice value)
+{
+	struct cursor c = cursor_of(value.data, value.len);
+	struct slice tenant, series_set;
+	bool known = cursor_u8(&c) == VERSION;
+	(void)cursor_u64(&c);
+	while (known && !c.bad && cursor_left(&c))
+		take_record(&c, &tenant, &series_set);
+	return known && !c.bad;
+}
+
+static void take_mark(struct rollup_reading *r, const struct mark_cell *cell, struct cursor *c)
+{
+	struct slice tenant, series_set;
+	take_record(c, &tenant, &series_set);
+	uint32_t at = enter_mark(r, tenant, series_set);
+	struct rollup_mark *mark = &r->marks[at];
+	if (mark->stamp_us <= cell->stamp_us)
+		mark->stamp_us = cell->stamp_us;
+	/* The later stamp need not be that of the later touch: clocks differ. */
+	if (mark->touched_ms < cell->touched_ms)
+		mark->touched_ms = cell->touched_ms;
+	add_ref(r, at);
+}
+
+static void take_cell(struct rollup_reading *r, struct rollup_slot slot,
+		      const struct store_cell *stored, struct mark_cell *cell)
 {
 	struct cursor c = cursor_of(stored->value.data, stored->value.len);
 	*cell = (struct mark_cell){.slot = slot,
 				   .stamp_us = (int64_t)number_of(stored->column.part[0]),
 				   .writer = stored->column.part[1],
 				   .first = r->ref_count};
-	if (cursor_u8(&c) != VERSION)
-		return c.bad ? ERR_DAMAGED : ERR_VERSION;
+	(void)cursor_u8(&c);
 	cell->touched_ms = (int64_t)cursor_u64(&c);
-	if (c.bad)
-		return ERR_DAMAGED;
-	while (cursor_left(&c)) {
-		struct slice tenant, series_set;
-		tenant.len = cursor_u8(&c);
-		tenant.data = (const char *)cursor_take(&c, tenant.len);
-		series_set.len = cursor_u16(&c);
-		series_set.data = (const char *)cursor_take(&c, series_set.len);
-		if (c.bad)
-			return ERR_DAMAGED;
-		uint32_t at = enter_mark(r, tenant, series_set);
-		struct rollup_mark *mark = &r->marks[at];
-		if (mark->stamp_us <= cell->stamp_us) {
-			mark->stamp_us = cell->stamp_us;
-			mark->touched_ms = cell->touched_ms;
-		}
-		add_ref(r, at);
-	}
+	while (cursor_left(&c))
+		take_mark(r, cell, &c);
 	cell->count = r->ref_count - cell->first;
-	return 0;
 }
 
 /* The series are of several rows, each in one of them only: a partition is a function of it. */
 static void forget_part(struct rollup_reading *r)
 {
-	r->cell_count = r->ref_count = r->mark_count = 0;
+	r->cell_count = r->ref_count = r->mark_count = r->unread = 0;
 	if (r->table_size)
 		memset(r->table, 0, r->table_size * sizeof(*r->table));
 }
 
-static int take_row(struct rollup_reading *r, struct mark_row *row)
+static void take_row(struct rollup_reading *r, struct mark_row *row)
 {
 	const struct store_cell_scan *scan = &row->request->cell_scan;
-	int err = 0;
 	row->more = row->request->more;
 	row->token = row->request->token;
 	r->cells = mem_resize_array(r->cells, r->cell_count + scan->count + 1, sizeof(*r->cells));
-	for (size_t i = 0; !err && i < scan->count; i++)
-		err = take_cell(r, row->slot, &scan->cells[i], &r->cells[r->cell_count++]);
-	return err;
+	for (size_t i = 0; i < scan->count; i++) {
+		if (is_whole(scan->cells[i].value))
+			take_cell(r, row->slot, &scan->cells[i], &r->cells[r->cell_count++]);
+		else
+			r->unread++;
+	}
+}
+
+/* Rows that the others have left no room for come with the next part. */
+static int take_rows(struct rollup_reading *r)
+{
+	size_t taken = 0, left = 0;
+	for (size_t i = 0; i < r->row_count; i++) {
+		struct mark_row *row = &r->rows[i];
+		if (!row->request)
+			continue;
+		if (row->request->err && row->request->err != ERR_LIMIT)
+			return row->request->err;
+		if (row->request->err) {
+			left++;
+			continue;
+		}
+		take_row(r, row);
+		taken++;
+	}
+	return left && !taken ? ERR_LIMIT : 0;
 }
 
 static void on_read(struct store_read *read, int err)
 {
 	struct rollup_reading *r = read->owner;
 	forget_part(r);
-	for (size_t i = 0; !err && i < r->row_count; i++) {
-		if (r->rows[i].request)
-			err = take_row(r, &r->rows[i]);
-	}
+	if (!err || err == ERR_LIMIT)
+		err = take_rows(r);
 	if (err)
 		forget_part(r);
 	r->done(r->owner, err);
@@ -424,6 +460,11 @@ struct rollup_mark *rollup_reading_marks(struct rollup_reading *r, size_t *count
 	for (size_t i = 0; i < r->row_count; i++)
 		*more |= r->rows[i].more;
 	return r->marks;
+}
+
+size_t rollup_reading_unread(const struct rollup_reading *r)
+{
+	return r->unread;
 }
 
 /* What has to stay of a cell: not what is finished, nor what a later cell says as well. */

@@ -40,8 +40,9 @@ static inline int64_t rollup_slot_s(int64_t ts_ms, int64_t slot_ms)
 }
 
 /* When nothing more is expected of a series of the slot that was touched then: the quiet time after
- * the slot's end or after the touch, whichever is later. A touch in the future is one from before
- * the clock was set back: it says nothing. */
+ * the slot's end or after the touch, whichever is later. A touch may lie in the future by as much
+ * as clocks differ, which is less than the quiet time; one that lies further is from before the
+ * clock was set back and says nothing. */
 int64_t rollup_ready_ms(int64_t slot_s, int64_t touched_ms, int64_t slot_ms, int64_t quiet_ms,
 			int64_t now_ms);
 
@@ -99,12 +100,14 @@ struct rollup_reading *rollup_reading_new(struct store *store, struct executor *
 void rollup_reading_free(struct rollup_reading *reading);
 /* The first part, or the one behind the last. `slots` are one slot in up to ROLLUP_READING_MAX
  * partitions. ERR_BUSY as of the store; then `done` is not called. A cell that is damaged or of a
- * later program ends the reading with ERR_DAMAGED, ERR_VERSION. */
+ * later program is left as it is and counted. */
 int rollup_reading_begin(struct rollup_reading *reading, const struct rollup_slot *slots,
 			 size_t count, int64_t now_ms) MUST_CHECK;
 int rollup_reading_next(struct rollup_reading *reading, int64_t now_ms) MUST_CHECK;
 /* Of the last part; until the next call. */
 struct rollup_mark *rollup_reading_marks(struct rollup_reading *reading, size_t *count, bool *more);
+/* Cells of the last part that could not be read. */
+size_t rollup_reading_unread(const struct rollup_reading *reading);
 /* Takes away the marks of this part that are finished, with the touches that were read: adds that
  * to `write`, to the stage of what was computed or a later one. *from is 0 at first; ERR_LIMIT: the
  * write is full, submit it and go on with another. */

@@ -1,0 +1,329 @@
+/* Marks in the store: what is touched, listed, read, and taken away. */
+#include "ingest_harness.h"
+
+#include "base/cursor.h"
+#include "rollup/track.h"
+
+#define SLOT_S INT64_C(1598263200) /* 2020-08-24T10:00:00Z */
+
+static const struct rollup_slot slot = {SLOT_S, 3};
+
+struct track {
+	struct clock_virtual clock;
+	struct task_queue queue;
+	struct store *store;
+	struct rollup_reading *reading;
+	int err;
+	bool done;
+};
+
+static void on_read(void *owner, int err)
+{
+	struct track *t = owner;
+	t->err = err;
+	t->done = true;
+}
+
+static void on_written(struct store_write *write, int err)
+{
+	assert_int_equal(err, 0);
+	*(bool *)write->owner = true;
+}
+
+static void track_open(struct track *t)
+{
+	*t = (struct track){0};
+	clock_virtual_init(&t->clock, SLOT_S * 1000000);
+	task_queue_init(&t->queue);
+	t->store = naive_open(&t->clock.clock);
+	t->reading = rollup_reading_new(t->store, &t->queue.executor, on_read, t);
+}
+
+static void track_close(struct track *t)
+{
+	rollup_reading_free(t->reading);
+	store_close(t->store);
+	task_queue_release(&t->queue);
+}
+
+static struct store_write *begin_write(struct track *t, size_t max_bytes)
+{
+	struct store_write *write = store_write_new(t->store, max_bytes);
+	write->executor = &t->queue.executor;
+	write->done = on_written;
+	return write;
+}
+
+static void submit(struct track *t, struct store_write *write)
+{
+	bool written = false;
+	write->owner = &written;
+	assert_int_equal(store_write_submit(write), 0);
+	while (!written)
+		task_queue_wait(&t->queue);
+}
+
+static void end_write(struct track *t, struct store_write *write)
+{
+	submit(t, write);
+	store_write_free(write);
+}
+
+/* One cell: `names` are series of the tenant "t", apart by blanks. */
+static void touch_in(struct track *t, struct rollup_slot in, const char *names, int64_t now_ms)
+{
+	struct rollup_touch touches[16];
+	size_t count = 0, added = 0;
+	char copy[256], *at = copy;
+	snprintf(copy, sizeof(copy), "%s", names);
+	for (char *name; (name = strsep(&at, " "));)
+		touches[count++] = (struct rollup_touch){in, SLICE("t"), slice_of(name)};
+	struct store_write *write = begin_write(t, 1 << 20);
+	assert_int_equal(rollup_touches_add(write, SLICE("w"), now_ms, touches, count, &added), 0);
+	assert_int_equal(added, count);
+	end_write(t, write);
+}
+
+static void touch(struct track *t, const char *names, int64_t now_ms)
+{
+	touch_in(t, slot, names, now_ms);
+}
+
+static void read_marks(struct track *t)
+{
+	t->done = false;
+	assert_int_equal(rollup_reading_begin(t->reading, &slot, 1, SLOT_S * 1000), 0);
+	while (!t->done)
+		task_queue_wait(&t->queue);
+	assert_int_equal(t->err, 0);
+}
+
+/* `name@touched` of each mark, in the order in which they were found. */
+static void expect(struct track *t, const char *want)
+{
+	char text[1024] = "";
+	size_t count, len = 0;
+	bool more;
+	read_marks(t);
+	const struct rollup_mark *marks = rollup_reading_marks(t->reading, &count, &more);
+	assert_false(more);
+	for (size_t i = 0; i < count; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s" SHOWN "@%lld",
+					i ? " " : "", SHOWN_OF(marks[i].series_set),
+					(long long)marks[i].touched_ms);
+	assert_string_equal(text, want);
+}
+
+static void set_finished(struct track *t, const char *name)
+{
+	size_t count;
+	bool more;
+	struct rollup_mark *marks = rollup_reading_marks(t->reading, &count, &more);
+	for (size_t i = 0; i < count; i++)
+		marks[i].finished |= slice_equal(marks[i].series_set, slice_of(name));
+}
+
+static void finish(struct track *t)
+{
+	struct store_write *write = begin_write(t, 1 << 20);
+	size_t from = 0;
+	assert_int_equal(rollup_reading_finish(t->reading, write, &from), 0);
+	end_write(t, write);
+}
+
+static size_t count_cells(struct track *t)
+{
+	struct store_read *read = store_read_new(t->store, 1 << 20);
+	struct store_request *request = store_read_add(read, STORE_STATS);
+	int err = 1;
+	read->executor = &t->queue.executor;
+	read->done = harness_read_done;
+	read->owner = &err;
+	assert_int_equal(store_read_submit(read), 0);
+	while (err == 1)
+		task_queue_wait(&t->queue);
+	size_t cells = request->stats.tables[TABLE_MARKS].samples;
+	store_read_free(read);
+	return cells;
+}
+
+static void a_series_of_several_cells_is_one_mark_of_the_last_touch(void **state)
+{
+	(void)state;
+	struct track t;
+	track_open(&t);
+	touch(&t, "a b", 100);
+	touch(&t, "b c", 200);
+	expect(&t, "a@100 b@200 c@200");
+	/* A clock that is behind has the later stamp and the earlier time. */
+	touch(&t, "c", 150);
+	expect(&t, "a@100 b@200 c@200");
+	track_close(&t);
+}
+
+static void what_is_not_finished_stays_and_what_came_meanwhile(void **state)
+{
+	(void)state;
+	struct track t;
+	track_open(&t);
+	touch(&t, "a b", 100);
+	touch(&t, "b c", 200);
+	read_marks(&t);
+	touch(&t, "a", 300);
+	set_finished(&t, "a");
+	set_finished(&t, "c");
+	finish(&t);
+	expect(&t, "b@200 a@300");
+	assert_int_equal(count_cells(&t), 2);
+	set_finished(&t, "b");
+	set_finished(&t, "a");
+	finish(&t);
+	expect(&t, "");
+	assert_int_equal(count_cells(&t), 0);
+	track_close(&t);
+}
+
+/* Each cell in a write of its own. */
+static void a_write_that_is_full_is_gone_on_with(void **state)
+{
+	(void)state;
+	struct track t;
+	track_open(&t);
+	for (int i = 0; i < 40; i++) {
+		char names[32];
+		snprintf(names, sizeof(names), "x%d y%d", i, i);
+		touch(&t, names, 100 + i);
+	}
+	read_marks(&t);
+	for (int i = 0; i < 40; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "x%d", i);
+		set_finished(&t, name);
+	}
+	struct store_write *write = begin_write(&t, 4096);
+	size_t from = 0, writes = 0;
+	while (rollup_reading_finish(t.reading, write, &from) == ERR_LIMIT) {
+		assert_true(write->cells);
+		submit(&t, write);
+		store_write_reset(write);
+		writes++;
+	}
+	end_write(&t, write);
+	assert_in_range(writes, 1, 39);
+	size_t count;
+	bool more;
+	read_marks(&t);
+	const struct rollup_mark *marks = rollup_reading_marks(t.reading, &count, &more);
+	assert_int_equal(count, 40);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(marks[i].series_set.data[0], 'y');
+	track_close(&t);
+}
+
+static void put_cell(struct track *t, const char *value, size_t len)
+{
+	struct store_write *write = begin_write(t, 1 << 20);
+	uint8_t numbers[3][8];
+	be64_put(numbers[0], slot.partition);
+	be64_put(numbers[1], (uint64_t)slot.slot_s);
+	be64_put(numbers[2], (uint64_t)store_stamp(t->store));
+	struct store_parts row = {{{(char *)numbers[0], 8}, {(char *)numbers[1], 8}}};
+	struct store_parts column = {{{(char *)numbers[2], 8}, SLICE("w")}};
+	assert_int_equal(
+		store_log_put(write, TABLE_MARKS, &row, &column, (struct slice){value, len}), 0);
+	end_write(t, write);
+}
+
+/* One damaged cell ended the reading: nothing of its slot was ever rolled up again. */
+static void a_cell_that_cannot_be_read_stays_and_holds_up_nobody_else(void **state)
+{
+	(void)state;
+	static const char later[] = "\2........", cut[] = "\1........\1t\5\0abc";
+	struct track t;
+	track_open(&t);
+	touch(&t, "a", 100);
+	put_cell(&t, later, sizeof(later) - 1);
+	put_cell(&t, cut, sizeof(cut) - 1);
+	put_cell(&t, "\1...", 4);
+	put_cell(&t, "", 0);
+	touch(&t, "b", 200);
+	expect(&t, "a@100 b@200");
+	assert_int_equal(rollup_reading_unread(t.reading), 4);
+	set_finished(&t, "a");
+	set_finished(&t, "b");
+	finish(&t);
+	expect(&t, "");
+	assert_int_equal(count_cells(&t), 4);
+	track_close(&t);
+}
+
+/* Rows of one slot are read together, more than has room at once: the first must not leave the
+ * others without any for ever. */
+static void a_long_row_does_not_crowd_out_the_others(void **state)
+{
+	(void)state;
+	enum { ROWS = 3, CELLS = 700 };
+	static char name[30000];
+	struct rollup_slot slots[ROWS];
+	struct track t;
+	size_t found = 0, parts = 0;
+	bool more = true;
+	track_open(&t);
+	memset(name, 'n', sizeof(name) - 1);
+	for (uint32_t p = 0; p < ROWS; p++) {
+		slots[p] = (struct rollup_slot){SLOT_S, p};
+		for (uint32_t i = 0; i < (p == 1 ? 1 : CELLS); i++) {
+			size_t added = 0, len = (size_t)snprintf(name, 32, "p%u i%u", p, i);
+			struct rollup_touch one = {slots[p], SLICE("t"), {name, sizeof(name) - 1}};
+			name[len] = 'n';
+			struct store_write *write = begin_write(&t, 1 << 20);
+			assert_int_equal(rollup_touches_add(write, SLICE("w"), 1, &one, 1, &added),
+					 0);
+			end_write(&t, write);
+		}
+	}
+	t.done = false;
+	assert_int_equal(rollup_reading_begin(t.reading, slots, ROWS, SLOT_S * 1000), 0);
+	while (more) {
+		size_t count;
+		while (!t.done)
+			task_queue_wait(&t.queue);
+		assert_int_equal(t.err, 0);
+		(void)rollup_reading_marks(t.reading, &count, &more);
+		found += count;
+		t.done = false;
+		if (more)
+			assert_int_equal(rollup_reading_next(t.reading, SLOT_S * 1000), 0);
+		assert_true(++parts < 20);
+	}
+	assert_int_equal(found, 2 * CELLS + 1);
+	track_close(&t);
+}
+
+/* 10:00 to 11:00, quiet for 5 minutes. A touch that is ahead by the difference of clocks counts,
+ * one of tomorrow does not. */
+static void a_touch_of_a_clock_that_is_ahead_counts(void **state)
+{
+	(void)state;
+	const int64_t end_ms = SLOT_S * 1000 + 3600000, minute_ms = 60000;
+	int64_t now_ms = end_ms + 60 * minute_ms;
+	assert_int_equal(rollup_ready_ms(SLOT_S, end_ms - 1, 3600000, 5 * minute_ms, now_ms),
+			 end_ms + 5 * minute_ms);
+	assert_int_equal(rollup_ready_ms(SLOT_S, now_ms + 2000, 3600000, 5 * minute_ms, now_ms),
+			 now_ms + 2000 + 5 * minute_ms);
+	assert_int_equal(rollup_ready_ms(SLOT_S, now_ms + 86400000, 3600000, 5 * minute_ms, now_ms),
+			 end_ms + 5 * minute_ms);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_series_of_several_cells_is_one_mark_of_the_last_touch),
+		cmocka_unit_test(what_is_not_finished_stays_and_what_came_meanwhile),
+		cmocka_unit_test(a_write_that_is_full_is_gone_on_with),
+		cmocka_unit_test(a_cell_that_cannot_be_read_stays_and_holds_up_nobody_else),
+		cmocka_unit_test(a_long_row_does_not_crowd_out_the_others),
+		cmocka_unit_test(a_touch_of_a_clock_that_is_ahead_counts),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
