@@ -110,10 +110,11 @@ static int submit(struct rollup_leases *l)
 	return err ? err : store_write_submit(l->write);
 }
 
-/* Another one's, or our own from before a restart or of a renewal whose outcome was lost. */
+/* Another one's, or our own: from before a restart, of a renewal whose outcome was lost, or one
+ * that has ended meanwhile. */
 static bool is_ours(const struct rollup_leases *l, const struct store_write_cond *outcome)
 {
-	return outcome->version && slice_equal(outcome->value, l->options.holder);
+	return !outcome->version || slice_equal(outcome->value, l->options.holder);
 }
 
 /* What the cell has now; true if it is ours, but has to be asked for by that version. */
