@@ -10,6 +10,7 @@ enum {
 	DEFAULT_AHEAD_MS = 86400000,
 	DEFAULT_WAIT_MS = 5000,
 	BEGUN_WAITS_LONGER = 4,    /* than what has cost nothing yet */
+	SUBMITTED_BEFORE = 4,      /* this part of the time after which it could not be */
 	RESUMED_BYTES = 256 << 10, /* what a resumed request is expected to bring */
 	/* What one append may need beyond the mark at which a write is submitted. */
 	WRITE_SPARE_BYTES = 256 << 10,
@@ -432,9 +433,25 @@ static struct request *find_overdue(const struct ingest *ingest)
 	return q;
 }
 
+/* Somebody who sends little at a time must not be told at the end that it was too long ago. */
+static void submit_old(struct ingest *ingest)
+{
+	const struct ingest_options *options = &ingest->options;
+	int64_t max_ms = rollup_write_max_ms(options->rollup_quiet_ms, options->rollup_skew_max_ms);
+	int64_t now_ms = clock_wall_ms(options->clock);
+	for (struct request *q = ingest->requests; q; q = q->next) {
+		if (!q->flight || now_ms - q->flight->judged_ms < max_ms / SUBMITTED_BEFORE)
+			continue;
+		request_submit(q);
+		request_account(q);
+	}
+}
+
 void ingest_tick(struct ingest *ingest)
 {
 	struct request *q;
+	if (ingest->options.rollup_partitions)
+		submit_old(ingest);
 	while ((q = find_overdue(ingest))) {
 		stat_add(STAT_ingest_overload_waited, 1);
 		request_fail(q, ERR_BUSY, OVERLOADED);

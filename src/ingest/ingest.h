@@ -85,7 +85,8 @@ void ingest_free(struct ingest *ingest);
 /* No request lives and nothing is in flight. */
 bool ingest_idle(const struct ingest *ingest);
 
-/* Fails what has waited for too long. To be called a few times a second. */
+/* Fails what has waited for too long, and writes what is about to. To be called a few times a
+ * second. */
 void ingest_tick(struct ingest *ingest);
 /* True when a request that began now would have to wait for long: the door answers 503 at once,
  * with the sentence, and begins none. Counted. */

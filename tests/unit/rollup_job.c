@@ -256,6 +256,35 @@ static void a_sample_that_is_handed_over_when_its_series_is_quiet_is_refused(voi
 	}
 }
 
+/* What it had sent lay until the end, and by then it was too late for marks to hold. */
+static void who_sends_a_line_a_minute_is_not_refused_in_the_end(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r, quarter_and_hour, 2);
+	struct ingest_request *request = harness_request(&r.h);
+	struct line_feed feed;
+	line_feed_init(&feed, request, (struct slice){NULL, 0}, LINE_MS);
+	for (int64_t minute = 0; minute < 12; minute++) {
+		char line[64];
+		snprintf(line, sizeof(line), "m value=1 %lld\n", (long long)(TEN_MS + minute));
+		rolled_set_ms(&r, AT(50 + minute, 0, 0));
+		line_feed_piece(&feed, slice_of(line));
+		ingest_tick(r.h.ingest);
+		harness_pump(&r.h);
+	}
+	line_feed_end(&feed);
+	line_feed_release(&feed);
+	harness_finish(&r.h, request);
+	assert_int_equal(ingest_status(request), 204);
+	ingest_request_free(request);
+	rolled_set_ms(&r, AT(75, 0, 0));
+	rolled_pass(&r);
+	rolled_expect(&r, "m", HOUR_MS, TEN_MS,
+		      "0:min=1.0,max=1.0,sum=12.0,count=12,first=1.0,last=1.0");
+	rolled_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +296,7 @@ int main(void)
 		cmocka_unit_test(a_late_point_is_taken_in),
 		cmocka_unit_test(a_point_between_read_and_removal_is_not_lost),
 		cmocka_unit_test(a_pass_that_is_stopped_does_not_say_that_all_is_done),
+		cmocka_unit_test(who_sends_a_line_a_minute_is_not_refused_in_the_end),
 		cmocka_unit_test(a_late_touch_says_nothing_of_a_field_that_came_since),
 		cmocka_unit_test(a_sample_that_is_handed_over_when_its_series_is_quiet_is_refused),
 	};
