@@ -132,16 +132,33 @@ void murmur3_32_init(struct murmur3_32 *m, uint32_t seed)
 	*m = (struct murmur3_32){.hash = seed};
 }
 
+static void add_word(struct murmur3_32 *m, uint32_t word)
+{
+	m->hash = rotate(m->hash ^ scrambled(word), 13) * 5 + UINT32_C(0xe6546b64);
+}
+
+static void add_byte(struct murmur3_32 *m, uint8_t byte)
+{
+	m->tail |= (uint32_t)byte << (m->len % 4 * 8);
+	if (++m->len % 4)
+		return;
+	add_word(m, m->tail);
+	m->tail = 0;
+}
+
 void murmur3_32_add(struct murmur3_32 *m, const void *bytes, size_t len)
 {
 	const uint8_t *p = bytes;
-	for (size_t i = 0; i < len; i++) {
-		m->tail |= (uint32_t)p[i] << (m->len % 4 * 8);
-		if (++m->len % 4)
-			continue;
-		m->hash = rotate(m->hash ^ scrambled(m->tail), 13) * 5 + UINT32_C(0xe6546b64);
-		m->tail = 0;
+	for (; len && m->len % 4; len--)
+		add_byte(m, *p++);
+	for (; len >= 4; len -= 4, p += 4) {
+		uint32_t word;
+		memcpy(&word, p, 4);
+		add_word(m, word);
+		m->len += 4;
 	}
+	for (; len; len--)
+		add_byte(m, *p++);
 }
 
 uint32_t murmur3_32_end(const struct murmur3_32 *m)

@@ -30,68 +30,6 @@ static bool has_handles(const struct group *group)
 	return false;
 }
 
-static int compare_marks(const void *a, const void *b)
-{
-	const struct mark *x = a, *y = b;
-	if (x->group->index != y->group->index)
-		return x->group->index < y->group->index ? -1 : 1;
-	return (x->slot_s > y->slot_s) - (x->slot_s < y->slot_s);
-}
-
-static size_t without_doubles(struct mark *marks, size_t count)
-{
-	size_t n = 0;
-	qsort(marks, count, sizeof(*marks), compare_marks);
-	for (size_t i = 0; i < count; i++) {
-		if (!n || compare_marks(&marks[n - 1], &marks[i]) != 0)
-			marks[n++] = marks[i];
-	}
-	return n;
-}
-
-/* Points of a group mostly come in the order of their times. */
-static size_t list_marks(const struct round *round, struct mark *marks)
-{
-	int64_t slot_ms = round->request->r.ingest->options.rollup_slot_ms;
-	size_t n = 0;
-	for (const struct pending *point = round->points; point; point = point->next) {
-		if (!point->group || !has_handles(point->group))
-			continue;
-		struct mark mark = {point->group, rollup_slot_s(point->ts_ms, slot_ms), false, 0};
-		if (!n || compare_marks(&marks[n - 1], &mark) != 0)
-			marks[n++] = mark;
-	}
-	return without_doubles(marks, n);
-}
-
-static size_t count_points(const struct round *round)
-{
-	size_t n = 0;
-	for (const struct pending *point = round->points; point; point = point->next)
-		n += point->group != NULL;
-	return n;
-}
-
-static int add_touch(struct round *round, const struct mark *mark, struct slice metric,
-		     struct buf *text)
-{
-	struct marked *marked = round->marked;
-	const struct group *group = mark->group;
-	uint32_t partitions = round->request->r.ingest->options.rollup_partitions;
-	buf_clear(text);
-	int err = series_set_encode(metric, group->tags, text);
-	struct slice series_set =
-		err ? (struct slice){0} : arena_copy(&round->arena, buf_slice(text));
-	if (!series_set.data)
-		return ERR_LIMIT;
-	marked->touches[marked->touch_count++] = (struct rollup_touch){
-		.slot = {mark->slot_s, rollup_partition(group->tenant, series_set, partitions)},
-		.tenant = group->tenant,
-		.series_set = series_set,
-	};
-	return 0;
-}
-
 /* How many metrics the entry of a group has. */
 static size_t key_count(const struct group *group)
 {
@@ -115,15 +53,97 @@ static uint64_t series_of(const struct cache_entry *entry)
 			      : hash64(run, sizeof(run), entry->low);
 }
 
+static int compare_marks(const void *a, const void *b)
+{
+	const struct mark *x = a, *y = b;
+	if (x->group->index != y->group->index)
+		return x->group->index < y->group->index ? -1 : 1;
+	return (x->slot_s > y->slot_s) - (x->slot_s < y->slot_s);
+}
+
+/* Another round that was opened after its points were looked at has made it. */
+static bool is_made(const struct round *round, const struct mark *mark)
+{
+	const struct cache_entry *entry = entry_of(round, mark->group);
+	return entry && marks_touched(round->request, entry, mark->slot_s * 1000);
+}
+
+static size_t without_doubles(const struct round *round, struct mark *marks, size_t count)
+{
+	size_t n = 0;
+	qsort(marks, count, sizeof(*marks), compare_marks);
+	for (size_t i = 0; i < count; i++) {
+		if (n && compare_marks(&marks[n - 1], &marks[i]) == 0)
+			continue;
+		if (!is_made(round, &marks[i]))
+			marks[n++] = marks[i];
+	}
+	return n;
+}
+
+/* Points of a group mostly come in the order of their times. */
+static size_t list_marks(const struct round *round, struct mark *marks)
+{
+	int64_t slot_ms = round->request->r.ingest->options.rollup_slot_ms;
+	size_t n = 0;
+	for (const struct pending *point = round->points; point; point = point->next) {
+		if (!point->group || !has_handles(point->group))
+			continue;
+		struct mark mark = {point->group, rollup_slot_s(point->ts_ms, slot_ms), false, 0};
+		if (!n || compare_marks(&marks[n - 1], &mark) != 0)
+			marks[n++] = mark;
+	}
+	return without_doubles(round, marks, n);
+}
+
+static size_t count_points(const struct round *round)
+{
+	size_t n = 0;
+	for (const struct pending *point = round->points; point; point = point->next)
+		n += point->group != NULL;
+	return n;
+}
+
+/* Of a series-set: what is behind the metric is the same for a whole group. */
+struct touch_text {
+	struct buf tags, series_set;
+};
+
+static int add_touch(struct round *round, const struct mark *mark, struct slice metric,
+		     struct touch_text *text)
+{
+	struct marked *marked = round->marked;
+	const struct group *group = mark->group;
+	uint32_t partitions = round->request->r.ingest->options.rollup_partitions;
+	struct buf *out = &text->series_set;
+	buf_clear(out);
+	int err = series_set_encode(metric, (struct tags){NULL, 0}, out);
+	if (!err)
+		err = buf_append(out, text->tags.data, text->tags.len);
+	struct slice series_set =
+		err ? (struct slice){0} : arena_copy(&round->arena, buf_slice(out));
+	if (!series_set.data)
+		return ERR_LIMIT;
+	marked->touches[marked->touch_count++] = (struct rollup_touch){
+		.slot = {mark->slot_s, rollup_partition(group->tenant, series_set, partitions)},
+		.tenant = group->tenant,
+		.series_set = series_set,
+	};
+	return 0;
+}
+
 /* The metrics that the group asks for and all that its entry in the cache knows, so that what is
  * remembered of the entry holds for whatever a line brings. */
-static int add_touches(struct round *round, struct mark *mark, struct buf *text)
+static int add_touches(struct round *round, struct mark *mark, struct touch_text *text)
 {
 	const struct group *group = mark->group;
 	const struct slice *metrics = group->positions ? group->shape->metrics : group->metrics;
 	const struct cache_entry *entry = entry_of(round, group);
 	bool known[INGEST_POINTS_MAX] = {false};
-	int err = 0;
+	buf_clear(&text->tags);
+	int err = group->tags.count ? buf_append_char(&text->tags, ',') : 0;
+	if (!err)
+		err = tags_encode(group->tags, &text->tags);
 	mark->remembered = entry != NULL;
 	mark->series = entry ? series_of(entry) : 0;
 	for (size_t i = 0; entry && i < entry->count; i++)
@@ -147,7 +167,7 @@ static size_t count_touches(const struct marked *marked)
 
 int marks_collect(struct round *round)
 {
-	struct buf text;
+	struct touch_text text;
 	int err = 0;
 	if (!round->request->r.ingest->options.rollup_partitions)
 		return 0;
@@ -162,10 +182,12 @@ int marks_collect(struct round *round)
 		arena_alloc(&round->arena, count_touches(marked) * sizeof(*marked->touches));
 	if (!marked->touches)
 		return ERR_LIMIT;
-	buf_init(&text, METRIC_MAX_BYTES * 2 + 1 + TAGS_TEXT_MAX_BYTES);
+	buf_init(&text.tags, 1 + TAGS_TEXT_MAX_BYTES);
+	buf_init(&text.series_set, METRIC_MAX_BYTES * 2 + 1 + TAGS_TEXT_MAX_BYTES);
 	for (size_t i = 0; i < marked->count && !err; i++)
 		err = add_touches(round, &marks[i], &text);
-	buf_release(&text);
+	buf_release(&text.tags);
+	buf_release(&text.series_set);
 	rollup_touches_sort(marked->touches, marked->touch_count);
 	return err;
 }

@@ -23,6 +23,8 @@ uint32_t rollup_consistent_hash(uint64_t state, uint32_t buckets)
 uint32_t rollup_partition(struct slice tenant, struct slice series_set, uint32_t partitions)
 {
 	struct murmur3_32 hash;
+	if (partitions == 1)
+		return 0;
 	murmur3_32_init(&hash, 0);
 	murmur3_32_add(&hash, tenant.data, tenant.len);
 	murmur3_32_add(&hash, series_set.data, series_set.len);
