@@ -127,6 +127,15 @@ static bool has_ended(struct rollup_job *job, const struct rollup_slot *slot)
 	return false;
 }
 
+/* There may be marks from when there were more partitions. */
+static bool is_own(const struct rollup_job *job, uint32_t partition)
+{
+	uint32_t count = job->options.partitions;
+	if (count && partition >= count)
+		partition %= count;
+	return partition < ROLLUP_PARTITIONS_MAX && rollup_partitions_has(&job->own, partition);
+}
+
 static void take_page(struct rollup_job *job)
 {
 	size_t count;
@@ -136,8 +145,7 @@ static void take_page(struct rollup_job *job)
 	job->page_count = job->page_at = 0;
 	job->last_page = !more;
 	for (size_t i = 0; i < count; i++) {
-		if (slots[i].partition >= ROLLUP_PARTITIONS_MAX ||
-		    !rollup_partitions_has(&job->own, slots[i].partition))
+		if (!is_own(job, slots[i].partition))
 			continue;
 		job->pass.slots++;
 		if (has_ended(job, &slots[i]))

@@ -32,6 +32,7 @@ struct rollup_job_options {
 	struct clock *clock;
 	struct executor *executor;
 	const struct rollup_grains *grains; /* the caller's; one at least */
+	uint32_t partitions; /* a mark of one beyond them is taken for one of them; 0: is left */
 	int64_t quiet_ms, skew_max_ms;
 	/* Ends of names of metrics that are counters. */
 	const char *const *counter_suffixes;

@@ -194,6 +194,7 @@ static void run_begin(struct task *task)
 		.clock = r->options.clock,
 		.executor = loop_executor(r->loop),
 		.grains = &r->options.grains,
+		.partitions = r->options.partitions,
 		.quiet_ms = r->options.quiet_ms,
 		.skew_max_ms = r->options.skew_max_ms,
 		.counter_suffixes = r->options.counter_suffixes,

@@ -17,6 +17,7 @@ struct rolled {
 	struct rollup_grains grains;
 	int64_t quiet_ms;
 	struct rollup_partitions own;
+	uint32_t partitions; /* that a job is told; 0: none */
 	struct rollup_job *job;
 	bool passed;
 };
@@ -33,6 +34,7 @@ static inline struct rollup_job *rolled_job(struct rolled *r)
 							   .clock = &r->h.clock.clock,
 							   .executor = &r->h.queue.executor,
 							   .grains = &r->grains,
+							   .partitions = r->partitions,
 							   .quiet_ms = r->quiet_ms,
 							   .counter_suffixes = counters,
 							   .counter_suffix_count = 1,

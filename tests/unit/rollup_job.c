@@ -285,10 +285,32 @@ static void who_sends_a_line_a_minute_is_not_refused_in_the_end(void **state)
 	rolled_close(&r);
 }
 
+/* The door had eight partitions when it marked; now there are two. */
+static void marks_of_partitions_that_are_no_more_are_not_left(void **state)
+{
+	(void)state;
+	struct rolled r;
+	struct errbuf e;
+	begin(&r, quarter_and_hour, 2);
+	rollup_job_free(r.job);
+	r.partitions = 2;
+	r.job = rolled_job(&r);
+	assert_int_equal(rollup_partitions_parse(SLICE("0-1"), 2, &r.own, &e), 0);
+	for (char host = 'a'; host <= 'z'; host++) {
+		char series[] = {'m', ',', 'h', '=', host, 0};
+		write_at(&r, series, "1", AT(1, 0, 0));
+	}
+	rolled_set_ms(&r, AT(65, 0, 0));
+	assert_int_equal(rolled_pass(&r).rolled_up, 26);
+	assert_int_equal(rolled_pass(&r).slots, 0);
+	rolled_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_documents_example),
+		cmocka_unit_test(marks_of_partitions_that_are_no_more_are_not_left),
 		cmocka_unit_test(negative_maxima),
 		cmocka_unit_test(a_gauge_of_four),
 		cmocka_unit_test(a_counter_grows_and_begins_anew),
