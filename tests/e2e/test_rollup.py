@@ -230,7 +230,8 @@ def test_what_cannot_be_marked_anew(make_server, options, sentence):
 
 
 def test_a_file_says_which_host_has_what(make_server):
-    server = make_server(options=["--rollup.own_by_host", "owners.json", "--rollup.name", "h2"])
+    server = make_server(options=["--rollup.own_by_host", "owners.json", "--rollup.name", "h2",
+                                  "--rollup.partitions", "64"])
     owners = server.folder / "owners.json"
     owners.write_text('{"h1": "0-31", "h2": "32-60"}')
     server.options[1] = owners
@@ -268,8 +269,9 @@ def test_a_file_says_which_host_has_what(make_server):
      "5m is kept for less than a slot of 1d"),
     ("  slot: 0s", "granary.yml:2: rollup.slot: "),
     ("  slot: -1h", "granary.yml:2: rollup.slot: "),
-    ("  own: 0,5-8,7", "granary.yml:2: rollup.own: 7 stands twice"),
-    ("  own: 0-64", "granary.yml:2: rollup.own: 64 is no partition: there are 64, from 0"),
+    ("  own: 0,5-8,7\n  partitions: 64", "granary.yml:2: rollup.own: 7 stands twice"),
+    ("  own: 0-64\n  partitions: 64", "granary.yml:2: rollup.own: 64 is no partition: there are "
+     "64, from 0"),
     ("  own: all", "granary.yml:2: rollup.own: \"all\" is no list of partitions such as 0,5-8,12"),
     ("  own_by_host: /nonexistent", "granary.yml:2: rollup.own_by_host: /nonexistent: "),
     ("  quiet: 1s", "granary.yml:2: rollup.quiet: 1000 ms are too short"),
@@ -288,7 +290,7 @@ def test_hosts_that_overlap_are_refused(make_server):
     server = make_server()
     owners = server.folder / "owners.json"
     owners.write_text('{"h1": "0-31",\n "h2": "31-63"}')
-    server.options = ["--rollup.own_by_host", owners]
+    server.options = ["--rollup.own_by_host", owners, "--rollup.partitions", "64"]
     server.spawn()
     assert server.process.wait(DEADLINE_S) == 2
     assert f"{owners}:2: h2: 31 belongs to h1 already, {owners}:1" in server.log_text()
