@@ -97,6 +97,7 @@ struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options,
 	b->read->executor = options->executor;
 	b->read->done = on_read;
 	b->read->owner = b;
+	b->read->points_max = options->slice_points;
 	b->write = store_write_new(options->store, WRITE_MAX_BYTES);
 	b->write->executor = options->executor;
 	b->write->done = on_written;
@@ -218,12 +219,14 @@ static void take_handles(struct rollup_batch *b)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static int add_gauges(struct rollup_batch *b)
+/* From `token` on, the beginning or where the last slice ended. */
+static int add_gauges(struct rollup_batch *b, const struct store_token *token)
 {
 	int64_t start_ms = b->slot_s * 1000;
 	struct store_request *request = store_read_add(b->read, STORE_AGGREGATE);
 	if (!request)
 		return ERR_LIMIT;
+	request->token = *token;
 	request->aggregate =
 		(struct store_aggregate){.table = TABLE_DATA_RAW,
 					 .handles = b->handles[0],
@@ -232,32 +235,48 @@ static int add_gauges(struct rollup_batch *b)
 					 .end_ms = start_ms + b->options.grains->slot_ms,
 					 .window_ms = b->options.grains->list[0].width_ms};
 	b->gauges = request;
-	b->gauge_at = 0;
 	return 0;
 }
 
-static int add_counters(struct rollup_batch *b)
+static int add_counters(struct rollup_batch *b, const struct store_token *token)
 {
 	int64_t start_ms = b->slot_s * 1000;
 	struct store_request *request = store_read_add(b->read, STORE_RANGE);
 	if (!request)
 		return ERR_LIMIT;
+	request->token = *token;
 	request->range = (struct store_range){.table = TABLE_DATA_RAW,
 					      .handles = b->handles[1],
 					      .handle_count = b->place_count[1],
 					      .start_ms = start_ms,
 					      .end_ms = start_ms + b->options.grains->slot_ms};
 	b->counters = request;
-	memset(b->growths, 0, b->place_count[1] * b->windows * sizeof(*b->growths));
 	return 0;
+}
+
+/* A slice of the gauges and of the counters; NULL: of these nothing is left. */
+static void read_slice(struct rollup_batch *b, const struct store_token *gauges,
+		       const struct store_token *counters)
+{
+	int err = 0;
+	store_read_reset(b->read);
+	b->gauges = b->counters = NULL;
+	if (gauges)
+		err = add_gauges(b, gauges);
+	if (counters && !err)
+		err = add_counters(b, counters);
+	if (err)
+		b->done(b->owner, err);
+	else if (b->gauges || b->counters)
+		start_read(b);
+	else
+		on_read(b->read, 0);
 }
 
 /* What there is of members from..to. */
 static void read_data(struct rollup_batch *b)
 {
-	int err = 0;
-	store_read_reset(b->read);
-	b->gauges = b->counters = NULL;
+	static const struct store_token begin = {0};
 	b->place_count[0] = b->place_count[1] = 0;
 	for (size_t i = b->from; i < b->to; i++) {
 		const struct member *m = &b->members[i];
@@ -267,16 +286,9 @@ static void read_data(struct rollup_batch *b)
 		b->handles[m->counter][at] = m->handle;
 		b->places[m->counter][at] = (uint16_t)i;
 	}
-	if (b->place_count[0])
-		err = add_gauges(b);
-	if (b->place_count[1] && !err)
-		err = add_counters(b);
-	if (err)
-		b->done(b->owner, err);
-	else if (b->gauges || b->counters)
-		start_read(b);
-	else
-		on_read(b->read, 0);
+	b->gauge_at = 0;
+	memset(b->growths, 0, b->place_count[1] * b->windows * sizeof(*b->growths));
+	read_slice(b, b->place_count[0] ? &begin : NULL, b->place_count[1] ? &begin : NULL);
 }
 
 /* ---- Computing ------------------------------------------------------------------------------- */
@@ -535,27 +547,25 @@ static void on_damaged(struct rollup_batch *b)
 	read_or_write(b);
 }
 
-static bool is_unfinished(const struct store_read *read)
-{
-	for (const struct store_request *r = read->requests; r; r = r->next) {
-		if (r->more)
-			return true;
-	}
-	return false;
-}
-
 static void on_data(struct rollup_batch *b)
 {
+	bool more_gauges = b->gauges && b->gauges->more;
+	bool more_counters = b->counters && b->counters->more;
+	struct store_token tokens[2];
 	if (b->gauges)
 		take_gauges(b);
 	if (b->counters)
 		take_counters(b);
-	if (is_unfinished(b->read)) {
-		start_read(b);
+	/* The next slice takes the memory of this one. */
+	if (more_gauges)
+		tokens[0] = b->gauges->token;
+	if (more_counters)
+		tokens[1] = b->counters->token;
+	if (more_gauges || more_counters) {
+		read_slice(b, more_gauges ? &tokens[0] : NULL, more_counters ? &tokens[1] : NULL);
 		return;
 	}
-	if (b->counters)
-		make_counters(b);
+	make_counters(b);
 	b->from = b->to;
 	read_or_write(b);
 }

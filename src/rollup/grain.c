@@ -106,6 +106,9 @@ static int check(const struct rollup_grain *grain, const struct rollup_grain *fi
 	char other[ROLLUP_WIDTH_MAX_BYTES];
 	int width_len = (int)rollup_width_print(width, grain->width_ms);
 	int slot_len = (int)rollup_width_print(slot, slot_ms);
+	if (slot_ms / grain->width_ms > ROLLUP_BUCKETS_MAX)
+		return errbuf_set(e, ERR_INVALID, "a slot of %.*s has more than %d buckets of %.*s",
+				  slot_len, slot, ROLLUP_BUCKETS_MAX, width_len, width);
 	if (slot_ms % grain->width_ms)
 		return errbuf_set(e, ERR_INVALID,
 				  "a slot of %.*s is no multiple of the granularity %.*s", slot_len,

@@ -12,6 +12,7 @@
 
 enum {
 	ROLLUP_GRAINS_MAX = 8,
+	ROLLUP_BUCKETS_MAX = 10000,  /* of one granularity in a slot */
 	ROLLUP_WIDTH_MAX_BYTES = 32, /* of a width as it is printed */
 };
 
@@ -34,7 +35,8 @@ int rollup_width_parse(struct slice text, int64_t *width_ms, struct errbuf *e) M
 size_t rollup_width_print(char to[ROLLUP_WIDTH_MAX_BYTES], int64_t width_ms);
 
 /* Items `width:retention`, such as `5m:14d`; without a retention, or with 0, for ever. Checks what
- * the head of this file says, and that nothing is kept for less than a slot. */
+ * the head of this file says, that nothing is kept for less than a slot, and that a slot has no
+ * more than ROLLUP_BUCKETS_MAX buckets. */
 int rollup_grains_parse(const char *const *items, size_t count, int64_t slot_ms,
 			struct rollup_grains *grains, struct errbuf *e) MUST_CHECK;
 

@@ -101,6 +101,8 @@ static void what_does_not_go_together(UNUSED void **state)
 	static const char *const short_lived[] = {"5m:30m"};
 	check_refused(short_lived, 1, HOUR,
 		      "the granularity 5m is kept for less than a slot of 1h");
+	static const char *const seconds[] = {"1s"};
+	check_refused(seconds, 1, 3 * HOUR, "a slot of 3h has more than 10000 buckets of 1s");
 	static const char *const zero[] = {"0s"};
 	check_refused(zero, 1, HOUR, "\"0s\": a width is whole seconds, one at least");
 	static const char *const fine[] = {"5m"};

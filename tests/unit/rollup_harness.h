@@ -18,6 +18,7 @@ struct rolled {
 	int64_t quiet_ms;
 	struct rollup_partitions own;
 	uint32_t partitions; /* that a job is told; 0: none */
+	size_t slice_points;
 	struct rollup_job *job;
 	bool passed;
 };
@@ -35,6 +36,7 @@ static inline struct rollup_job *rolled_job(struct rolled *r)
 							   .executor = &r->h.queue.executor,
 							   .grains = &r->grains,
 							   .partitions = r->partitions,
+							   .slice_points = r->slice_points,
 							   .quiet_ms = r->quiet_ms,
 							   .counter_suffixes = counters,
 							   .counter_suffix_count = 1,

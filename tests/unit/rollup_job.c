@@ -285,6 +285,33 @@ static void who_sends_a_line_a_minute_is_not_refused_in_the_end(void **state)
 	rolled_close(&r);
 }
 
+/* Gauges and counters of one batch, each read in several pieces: none is counted twice. The counter
+ * goes 0, 2, 4, 6, 8 in each minute; the gauges are their host's number. */
+static void what_is_read_in_pieces_counts_once(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r, quarter_and_hour, 2);
+	rollup_job_free(r.job);
+	r.slice_points = 2;
+	r.job = rolled_job(&r);
+	for (int i = 0; i < 5; i++) {
+		char value[] = {(char)('0' + 2 * i), 'u', 0};
+		write_at(&r, "c_total,h=a", value, AT(i, 0, 0));
+		write_at(&r, "c_total,h=b", value, AT(i, 0, 0));
+		write_at(&r, "g,h=a", "1i", AT(i, 0, 0));
+		write_at(&r, "g,h=b", "2i", AT(i, 0, 0));
+		write_at(&r, "g,h=c", "3i", AT(i, 0, 0));
+	}
+	rolled_set_ms(&r, AT(65, 0, 0));
+	assert_int_equal(rolled_pass(&r).rolled_up, 5);
+	rolled_expect(&r, "c_total,h=a", HOUR_MS, TEN_MS, "0:sum=20,increase=8,first=0,last=8");
+	rolled_expect(&r, "c_total,h=b", HOUR_MS, TEN_MS, "0:sum=20,increase=8,first=0,last=8");
+	rolled_expect(&r, "g,h=a", HOUR_MS, TEN_MS, "0:min=1,max=1,sum=5,count=5,first=1,last=1");
+	rolled_expect(&r, "g,h=c", HOUR_MS, TEN_MS, "0:min=3,max=3,sum=15,count=5,first=3,last=3");
+	rolled_close(&r);
+}
+
 /* The door had eight partitions when it marked; now there are two. */
 static void marks_of_partitions_that_are_no_more_are_not_left(void **state)
 {
@@ -310,6 +337,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_documents_example),
+		cmocka_unit_test(what_is_read_in_pieces_counts_once),
 		cmocka_unit_test(marks_of_partitions_that_are_no_more_are_not_left),
 		cmocka_unit_test(negative_maxima),
 		cmocka_unit_test(a_gauge_of_four),

@@ -94,6 +94,7 @@ struct model {
 	struct task_queue own; /* of the test's own reads */
 	struct rollup_grains grains;
 	bool trace, loses;
+	size_t slice_points; /* of a job's reads */
 	size_t cache_max_bytes, step;
 	uint64_t pace_ms; /* the most that passes at a time, mostly */
 	uint64_t edges;   /* how many steps of a thousand go to an edge of time */
@@ -267,6 +268,7 @@ static void worker_open(struct model *m, struct worker *w, size_t i)
 							     .clock = &m->clock.clock,
 							     .executor = &w->p.queue.executor,
 							     .grains = &m->grains,
+							     .slice_points = m->slice_points,
 							     .quiet_ms = QUIET_MS,
 							     .counter_suffixes = counters,
 							     .counter_suffix_count = 1,
@@ -756,6 +758,7 @@ static void begin(struct model *m, uint64_t seed, bool with_trace)
 	ASSERT(!err);
 	m->slow = (struct slow){.store = naive_open(&m->clock.clock), .random = &m->random};
 	m->loses = chance(m, 50);
+	m->slice_points = chance(m, 50) ? 0 : 1 + pick(m, 40);
 	if (!m->loses && chance(m, 60)) {
 		m->slow.fails = (unsigned)pick(m, 30);
 		m->slow.refuses = (unsigned)pick(m, 30);
