@@ -1,6 +1,7 @@
 #include "rollup/since.h"
 
 #include "base/exec.h"
+#include "rollup/resize.h"
 #include "wire/number.h"
 
 enum {
@@ -10,6 +11,7 @@ enum {
 };
 
 static const struct store_parts row = {{SLICE("rollup-since")}};
+static const struct slice slot_name = SLICE("slot");
 
 struct asked {
 	struct store *store;
@@ -63,18 +65,15 @@ static int read_cells(struct asked *asked, int64_t now_ms, const struct store_ce
 	return err;
 }
 
-static bool is_of(const struct store_cell *cell, const struct rollup_grain *grain)
+static struct slice name_of(const struct rollup_grain *grain, char to[ROLLUP_WIDTH_MAX_BYTES])
 {
-	char width[ROLLUP_WIDTH_MAX_BYTES];
-	struct slice name = {width, rollup_width_print(width, grain->width_ms)};
-	return slice_equal(cell->column.part[0], name);
+	return (struct slice){to, rollup_width_print(to, grain->width_ms)};
 }
 
-static const struct store_cell *cell_of(const struct store_cell_scan *cells,
-					const struct rollup_grain *grain)
+static const struct store_cell *cell_of(const struct store_cell_scan *cells, struct slice name)
 {
 	for (size_t i = 0; i < cells->count; i++) {
-		if (is_of(&cells->cells[i], grain))
+		if (slice_equal(cells->cells[i].column.part[0], name))
 			return &cells->cells[i];
 	}
 	return NULL;
@@ -82,13 +81,15 @@ static const struct store_cell *cell_of(const struct store_cell_scan *cells,
 
 /* ---- What changes ---------------------------------------------------------------------------- */
 
-static int put_since(struct asked *asked, const struct rollup_grain *grain, int64_t since_ms)
+/* In the place of `before`, NULL: there is none. */
+static int put(struct asked *asked, struct slice name, const struct store_cell *before, int64_t ms)
 {
-	char width[ROLLUP_WIDTH_MAX_BYTES], number[NUMBER_MAX_BYTES];
+	char number[NUMBER_MAX_BYTES];
 	struct store_write_cond *outcome;
-	struct store_parts column = {{{width, rollup_width_print(width, grain->width_ms)}}};
-	struct slice value = {number, number_print_u64(number, (uint64_t)since_ms)};
-	return store_cell_put_if(asked->write, TABLE_LEASES, &row, &column, 0, value, 0, &outcome);
+	struct store_parts column = {{name}};
+	struct slice value = {number, number_print_u64(number, (uint64_t)ms)};
+	return store_cell_put_if(asked->write, TABLE_LEASES, &row, &column,
+				 before ? before->version : 0, value, 0, &outcome);
 }
 
 static int drop_others(struct asked *asked, const struct store_cell_scan *cells,
@@ -97,9 +98,10 @@ static int drop_others(struct asked *asked, const struct store_cell_scan *cells,
 	for (size_t i = 0; i < cells->count; i++) {
 		const struct store_cell *cell = &cells->cells[i];
 		struct store_write_cond *outcome;
-		bool kept = false;
+		char width[ROLLUP_WIDTH_MAX_BYTES];
+		bool kept = slice_equal(cell->column.part[0], slot_name);
 		for (size_t g = 0; g < grains->count; g++)
-			kept |= is_of(cell, &grains->list[g]);
+			kept |= slice_equal(cell->column.part[0], name_of(&grains->list[g], width));
 		int err = kept ? 0
 			       : store_cell_delete_if(asked->write, TABLE_LEASES, &row,
 						      &cell->column, cell->version, &outcome);
@@ -116,23 +118,40 @@ static int64_t number_of(struct slice text)
 	return end == text.data + text.len && number <= INT64_MAX ? (int64_t)number : INT64_MAX;
 }
 
+/* Marks that were left when nothing was rolled up for a while are of that width still. */
+static int keep_slot(struct asked *asked, const struct store_cell *cell,
+		     const struct rollup_grains *grains, int64_t now_ms)
+{
+	int64_t before_ms = cell ? number_of(cell->value) : 0;
+	if (!grains->count || before_ms == grains->slot_ms)
+		return 0;
+	int err = cell ? rollup_resize(asked->store, before_ms, grains->slot_ms, now_ms,
+				       SLICE("resize"))
+		       : 0;
+	return err ? err : put(asked, slot_name, cell, grains->slot_ms);
+}
+
 /* A slot of which something was written before is not whole. */
 static int make_all(struct asked *asked, const struct rollup_grains *grains, int64_t now_ms,
 		    int64_t since_ms[ROLLUP_GRAINS_MAX])
 {
 	const struct store_cell_scan *cells;
+	char width[ROLLUP_WIDTH_MAX_BYTES];
 	bool empty;
 	int err = read_cells(asked, now_ms, &cells, &empty);
 	if (!err)
 		err = drop_others(asked, cells, grains);
+	if (!err)
+		err = keep_slot(asked, cell_of(cells, slot_name), grains, now_ms);
 	for (size_t g = 0; g < grains->count && !err; g++) {
-		const struct store_cell *cell = cell_of(cells, &grains->list[g]);
+		struct slice name = name_of(&grains->list[g], width);
+		const struct store_cell *cell = cell_of(cells, name);
 		if (cell) {
 			since_ms[g] = number_of(cell->value);
 			continue;
 		}
 		since_ms[g] = empty ? 0 : (now_ms / grains->slot_ms + 1) * grains->slot_ms;
-		err = put_since(asked, &grains->list[g], since_ms[g]);
+		err = put(asked, name, NULL, since_ms[g]);
 	}
 	if (!err && asked->write->cells)
 		err = store_write_submit(asked->write);

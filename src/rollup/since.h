@@ -3,14 +3,16 @@
  *
  * Kept in the store: a conditional cell for each granularity (`leases`, kind "rollup-since", name
  * its width), written when a server first has it configured, and deleted when one starts that has
- * not: data that is written then is not marked. */
+ * not: data that is written then is not marked. Beside them stands how wide slots are (name
+ * "slot"): when that changes, what is marked is marked anew. */
 #ifndef ROLLUP_SINCE_H
 #define ROLLUP_SINCE_H
 
 #include "rollup/grain.h"
 #include "store/store.h"
 
-/* Reads or makes them, before anything is written by this process; blocks for a read and a write.
+/* Reads or makes them, before anything is written by this process; blocks for a read and a write,
+ * or for as long as rollup_resize takes.
  * since_ms[i] is of grains->list[i]: data of that time and later is marked, 0 if all is. `grains`
  * may be empty. The store's error, with a sentence. */
 int rollup_since_open(struct store *store, const struct rollup_grains *grains, int64_t now_ms,

@@ -7,12 +7,17 @@
 
 static const char *const two[] = {"5m:14d", "1h:365d"}, *const three[] = {"5m", "15m", "1h"};
 
-static struct rollup_grains grains_of(const char *const *items, size_t count)
+static struct rollup_grains grains_in(const char *const *items, size_t count, int64_t slot_ms)
 {
 	struct rollup_grains grains;
 	struct errbuf e;
-	assert_int_equal(rollup_grains_parse(items, count, HOUR_MS, &grains, &e), 0);
+	assert_int_equal(rollup_grains_parse(items, count, slot_ms, &grains, &e), 0);
 	return grains;
+}
+
+static struct rollup_grains grains_of(const char *const *items, size_t count)
+{
+	return grains_in(items, count, HOUR_MS);
 }
 
 static void open_at(struct harness *h, const char *const *items, size_t count, int64_t now_ms,
@@ -76,6 +81,46 @@ static void what_was_not_configured_for_a_while_begins_anew(void **state)
 	rolled_close(&r);
 }
 
+/* Slots of `slot_ms` from now on, and a pass of a job that has them. */
+static void roll_in_slots(struct rolled *r, int64_t slot_ms, uint64_t rolled_up)
+{
+	static const char *const items[] = {"15m"};
+	int64_t since_ms[ROLLUP_GRAINS_MAX];
+	struct errbuf e;
+	r->grains = grains_in(items, 1, slot_ms);
+	assert_int_equal(rollup_since_open(r->h.store, &r->grains, rolled_now_ms(r), since_ms, &e),
+			 0);
+	rollup_job_free(r->job);
+	r->job = rolled_job(r);
+	rolled_set_ms(r, rolled_now_ms(r) + 4 * HOUR_MS);
+	assert_int_equal(rolled_pass(r).rolled_up, rolled_up);
+	assert_int_equal(rolled_pass(r).slots, 0);
+}
+
+/* An hour's mark stands for its two halves, and for the two hours that it lies in. 21:00 and 21:45
+ * of 2023-11-14; the two hours begin at 20:00, so rows are told from there. */
+static void slots_of_another_width_take_over_the_marks(void **state)
+{
+	static const char *const items[] = {"15m"};
+	(void)state;
+	struct rolled r;
+	int64_t since_ms[ROLLUP_GRAINS_MAX];
+	for (int64_t width_ms = HOUR_MS / 2; width_ms <= 2 * HOUR_MS; width_ms *= 4) {
+		int64_t eight_ms = HARNESS_NOW_MS / (2 * HOUR_MS) * (2 * HOUR_MS) - 2 * HOUR_MS;
+		char lines[128];
+		rolled_open(&r, items, 1);
+		open_at(&r.h, items, 1, rolled_now_ms(&r), since_ms);
+		snprintf(lines, sizeof(lines), "m value=1 %lld\nm value=2 %lld\n",
+			 (long long)(eight_ms + HOUR_MS), (long long)(eight_ms + 105 * MINUTE_MS));
+		rolled_write(&r, lines);
+		roll_in_slots(&r, width_ms, width_ms < HOUR_MS ? 2 : 1);
+		rolled_expect(&r, "m", 15 * MINUTE_MS, eight_ms,
+			      "60:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0 "
+			      "105:min=2.0,max=2.0,sum=2.0,count=1,first=2.0,last=2.0");
+		rolled_close(&r);
+	}
+}
+
 static void a_store_that_refuses_says_so(void **state)
 {
 	(void)state;
@@ -96,6 +141,7 @@ int main(void)
 		cmocka_unit_test(an_empty_store_has_always_had_them),
 		cmocka_unit_test(a_new_granularity_begins_with_the_next_slot),
 		cmocka_unit_test(what_was_not_configured_for_a_while_begins_anew),
+		cmocka_unit_test(slots_of_another_width_take_over_the_marks),
 		cmocka_unit_test(a_store_that_refuses_says_so),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

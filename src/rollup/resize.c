@@ -1,0 +1,165 @@
+#include "rollup/resize.h"
+
+#include "base/exec.h"
+#include "base/mem.h"
+#include "rollup/track.h"
+
+enum { WRITE_MAX_BYTES = 32 << 20 };
+
+struct resize {
+	struct store *store;
+	int64_t from_ms, to_ms, now_ms;
+	struct slice writer;
+	struct task_queue queue;
+	struct store_write *write;
+	struct rollup_listing *listing;
+	struct rollup_reading *reading;
+	struct rollup_slot
+		*slots; /* all that had marks at first: those that are made are not resized */
+	size_t slot_count;
+	bool done;
+	int err;
+};
+
+static void on_done(void *owner, int err)
+{
+	struct resize *r = owner;
+	r->done = true;
+	r->err = err;
+}
+
+static void on_written(struct store_write *write, int err)
+{
+	on_done(write->owner, err);
+}
+
+/* Of what has been submitted with `err`. */
+static int wait_done(struct resize *r, int err)
+{
+	while (!err && !r->done)
+		task_queue_wait(&r->queue);
+	r->done = false;
+	return err ? err : r->err;
+}
+
+static int list_slots(struct resize *r)
+{
+	bool more = true;
+	int err = wait_done(r, rollup_listing_begin(r->listing, r->now_ms));
+	while (!err && more) {
+		size_t count;
+		const struct rollup_slot *page = rollup_listing_page(r->listing, &count, &more);
+		r->slots = mem_resize_array(r->slots, r->slot_count + count + 1, sizeof(*page));
+		if (count)
+			memcpy(r->slots + r->slot_count, page, count * sizeof(*page));
+		r->slot_count += count;
+		if (more)
+			err = wait_done(r, rollup_listing_next(r->listing, r->now_ms));
+	}
+	return err;
+}
+
+static int submit(struct resize *r)
+{
+	if (!r->write->cells)
+		return 0;
+	int err = wait_done(r, store_write_submit(r->write));
+	store_write_reset(r->write);
+	return err;
+}
+
+static int add_touches(struct resize *r, const struct rollup_touch *touches, size_t count)
+{
+	size_t added = 0;
+	for (;;) {
+		int err =
+			rollup_touches_add(r->write, r->writer, r->now_ms, touches, count, &added);
+		if (err != ERR_LIMIT || !r->write->cells)
+			return err;
+		err = submit(r);
+		if (err)
+			return err;
+	}
+}
+
+/* Marks of one new slot for all that a part of an old one has. */
+static int mark_slot(struct resize *r, struct rollup_slot slot, const struct rollup_mark *marks,
+		     size_t count)
+{
+	struct rollup_touch *touches = mem_alloc_array(count + 1, sizeof(*touches));
+	for (size_t i = 0; i < count; i++)
+		touches[i] = (struct rollup_touch){slot, marks[i].tenant, marks[i].series_set};
+	int err = add_touches(r, touches, count);
+	mem_free(touches);
+	return err;
+}
+
+/* New marks are durable before the old ones go; those that stand for a new slot as well stay. */
+static int resize_part(struct resize *r, struct rollup_slot old)
+{
+	size_t count, finished = 0;
+	bool more;
+	struct rollup_mark *marks = rollup_reading_marks(r->reading, &count, &more);
+	int64_t end_s = old.slot_s + r->from_ms / 1000;
+	int64_t at_s = rollup_slot_s(old.slot_s * 1000, r->to_ms);
+	bool stays = at_s == old.slot_s;
+	int err = 0;
+	for (; at_s < end_s && !err; at_s += r->to_ms / 1000) {
+		if (at_s != old.slot_s)
+			err = mark_slot(r, (struct rollup_slot){at_s, old.partition}, marks, count);
+	}
+	if (!err)
+		err = submit(r);
+	for (size_t i = 0; i < count; i++)
+		marks[i].finished = true;
+	while (!err && !stays) {
+		int full = rollup_reading_finish(r->reading, r->write, &finished);
+		bool whole = full != ERR_LIMIT || !r->write->cells;
+		err = whole ? full : 0;
+		if (!err)
+			err = submit(r);
+		if (whole)
+			break;
+	}
+	return err;
+}
+
+static int resize_slot(struct resize *r, struct rollup_slot old)
+{
+	size_t count;
+	bool more = true;
+	int err = wait_done(r, rollup_reading_begin(r->reading, &old, 1, r->now_ms));
+	while (!err && more) {
+		err = resize_part(r, old);
+		(void)rollup_reading_marks(r->reading, &count, &more);
+		if (!err && more)
+			err = wait_done(r, rollup_reading_next(r->reading, r->now_ms));
+	}
+	return err;
+}
+
+int rollup_resize(struct store *store, int64_t from_slot_ms, int64_t to_slot_ms, int64_t now_ms,
+		  struct slice writer)
+{
+	struct resize r = {.store = store,
+			   .from_ms = from_slot_ms,
+			   .to_ms = to_slot_ms,
+			   .now_ms = now_ms,
+			   .writer = writer};
+	task_queue_init(&r.queue);
+	r.write = store_write_new(store, WRITE_MAX_BYTES);
+	r.write->executor = &r.queue.executor;
+	r.write->done = on_written;
+	r.write->owner = &r;
+	r.listing = rollup_listing_new(store, &r.queue.executor, on_done, &r);
+	r.reading = rollup_reading_new(store, &r.queue.executor, on_done, &r);
+	int err = list_slots(&r);
+	for (size_t i = 0; i < r.slot_count && !err; i++)
+		err = resize_slot(&r, r.slots[i]);
+	rollup_reading_free(r.reading);
+	rollup_listing_free(r.listing);
+	store_write_free(r.write);
+	mem_free(r.slots);
+	task_queue_release(&r.queue);
+	return err;
+}

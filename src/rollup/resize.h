@@ -1,0 +1,15 @@
+/* Marks of slots of one width become marks of slots of another, when the configuration changes it:
+ * a series that is marked in a slot is marked in every new slot that shares time with it.
+ *
+ * Before this process writes anything, and beside no other; blocks for as long as it takes, some
+ * seconds for a million marks. Broken off it may be done again: a mark too many is looked at and
+ * found to be nothing new. */
+#ifndef ROLLUP_RESIZE_H
+#define ROLLUP_RESIZE_H
+
+#include "store/store.h"
+
+int rollup_resize(struct store *store, int64_t from_slot_ms, int64_t to_slot_ms, int64_t now_ms,
+		  struct slice writer) MUST_CHECK;
+
+#endif
