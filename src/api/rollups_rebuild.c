@@ -127,8 +127,8 @@ static int choose_slots(const struct conf *conf, int64_t now_ms, struct question
 			struct errbuf *e)
 {
 	int64_t slot_ms = conf->rollup_slot_ms;
-	int64_t first_ms = rollup_rebuild_first_ms(now_ms, conf->retention_raw_ms, slot_ms,
-						   conf->rollup_quiet_ms);
+	int64_t first_ms =
+		rollup_open_from_ms(now_ms, conf->retention_raw_ms, slot_ms, conf->rollup_quiet_ms);
 	int64_t last_ms = (now_ms + conf->ingest_future_max_ms) / slot_ms * slot_ms + slot_ms;
 	if (q->from_ms >= q->to_ms)
 		return errbuf_set(e, ERR_INVALID, "from is not before to");

@@ -143,6 +143,7 @@ void rollups_start(struct rollups *rollups, struct store *store)
 		.partitions = (uint32_t)conf->rollup_partitions,
 		.own = rollups->own,
 		.share = rollups->share,
+		.raw_retention_ms = conf->retention_raw_ms,
 		.quiet_ms = conf->rollup_quiet_ms,
 		.skew_max_ms = conf->rollup_skew_max_ms,
 		.every_ms = conf->rollup_every_ms,

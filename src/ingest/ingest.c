@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "base/stats.h"
+#include "rollup/track.h"
 
 enum {
 	DEFAULT_IN_FLIGHT_BYTES = 128 << 20,
@@ -310,6 +311,10 @@ void ingest_piece_begin(struct ingest_request *r)
 	q->oldest_ms = 0;
 	if (ingest->options.retention_ms && r->now_ms > ingest->options.retention_ms)
 		q->oldest_ms = r->now_ms - ingest->options.retention_ms;
+	if (ingest->options.rollup_partitions)
+		q->oldest_ms = rollup_open_from_ms(r->now_ms, ingest->options.retention_ms,
+						   ingest->options.rollup_slot_ms,
+						   ingest->options.rollup_quiet_ms);
 	uint64_t generation = store_series_generation(ingest->options.store);
 	if (generation == ingest->generation)
 		return;

@@ -81,10 +81,15 @@ static void refuse_time(struct request *q, int64_t ts_ms, struct ingest_place pl
 	else if (q->oldest_ms == 0)
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
 			      "the time %lld ms is before 1970", ts);
-	else
+	else if (ts_ms < q->r.now_ms - options->retention_ms)
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
 			      "the time %lld ms is older than the retention of %lld s", ts,
 			      (long long)options->retention_ms / 1000);
+	else
+		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
+			      "the time %lld ms is too old to be rolled up: samples of its slot go "
+			      "after the retention of %lld s, those before %lld ms are refused",
+			      ts, (long long)options->retention_ms / 1000, (long long)q->oldest_ms);
 }
 
 bool request_time(struct request *q, int64_t ts_ms, struct ingest_place place, struct slice source)

@@ -198,6 +198,8 @@ static void on_lane(struct rollup_lane *lane, int err)
 	job->pass.series += result.series;
 	job->pass.waiting += result.waiting;
 	job->pass.rolled_up += result.rolled_up;
+	job->pass.expired += result.expired;
+	stat_add(STAT_rollup_expired, (int64_t)result.expired);
 	job->pass.failed += result.failed;
 	job->pass.rows += result.rows;
 	keep_next(job, result.next_ready_ms);

@@ -34,6 +34,9 @@ struct rollup_job_options {
 	const struct rollup_grains *grains; /* the caller's; one at least */
 	uint32_t partitions; /* a mark of one beyond them is taken for one of them; 0: is left */
 	int64_t quiet_ms, skew_max_ms;
+	/* Of a slot whose raw data has begun to expire nothing is made: what there is was made of
+	 * more. 0: it is kept for ever. */
+	int64_t raw_retention_ms;
 	/* Ends of names of metrics that are counters. */
 	const char *const *counter_suffixes;
 	size_t counter_suffix_count;
@@ -62,6 +65,7 @@ struct rollup_pass {
 	uint64_t slots, series; /* that were found marked; a series once per slot */
 	uint64_t waiting;       /* of these series, not ready yet */
 	uint64_t rolled_up;     /* of these series */
+	uint64_t expired;       /* of these series: too late, their marks are taken away */
 	uint64_t failed;        /* of these series: tried again by the next pass */
 	uint64_t rows;          /* written, all granularities */
 	/* The oldest slot that had marks when the pass was over, INT64_MAX: none. Only of all

@@ -100,6 +100,15 @@ static int compare_ready(const void *a, const void *b)
 	return order ? order : slice_compare(x->mark->series_set, y->mark->series_set);
 }
 
+/* Some of its raw data may be gone, so whatever were made of the rest would be less than there is.
+ */
+static bool has_expired(const struct rollup_lane *lane)
+{
+	int64_t retention_ms = lane->options.raw_retention_ms;
+	return retention_ms &&
+	       lane->slot_s * 1000 < clock_wall_ms(lane->options.clock) - retention_ms;
+}
+
 static void choose_ready(struct rollup_lane *lane)
 {
 	size_t count;
@@ -108,8 +117,13 @@ static void choose_ready(struct rollup_lane *lane)
 	lane->ready = mem_resize_array(lane->ready, count + 1, sizeof(*lane->ready));
 	lane->ready_count = lane->at = 0;
 	lane->result.series += count;
+	bool expired = has_expired(lane);
 	for (size_t i = 0; i < count; i++) {
 		int64_t at_ms = ready_ms(lane, &marks[i]);
+		marks[i].finished = expired;
+		lane->result.expired += expired;
+		if (expired)
+			continue;
 		if (at_ms <= lane->asof_ms) {
 			lane->ready[lane->ready_count++] =
 				(struct ready){&marks[i], tags_of(marks[i].series_set)};

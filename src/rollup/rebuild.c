@@ -112,15 +112,6 @@ struct rollup_rebuild_result rollup_rebuild_result(const struct rollup_rebuild *
 	return r->result;
 }
 
-/* Twice the quiet time: once until the mark is ready, once for the work. */
-int64_t rollup_rebuild_first_ms(int64_t now_ms, int64_t raw_ms, int64_t slot_ms, int64_t quiet_ms)
-{
-	int64_t kept_ms = now_ms - raw_ms + 2 * quiet_ms;
-	if (!raw_ms || kept_ms <= 0)
-		return 0;
-	return (kept_ms + slot_ms - 1) / slot_ms * slot_ms;
-}
-
 static void end(struct rollup_rebuild *r, int err)
 {
 	r->options.done(r->options.owner, err);

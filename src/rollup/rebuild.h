@@ -51,8 +51,4 @@ void rollup_rebuild_free(struct rollup_rebuild *rebuild);
 void rollup_rebuild_cancel(struct rollup_rebuild *rebuild);
 struct rollup_rebuild_result rollup_rebuild_result(const struct rollup_rebuild *rebuild);
 
-/* The first slot all of whose raw data will still be there when a mark that is made now has been
- * worked on; its begin. raw_ms is how long raw data is kept, 0 for ever. */
-int64_t rollup_rebuild_first_ms(int64_t now_ms, int64_t raw_ms, int64_t slot_ms, int64_t quiet_ms);
-
 #endif

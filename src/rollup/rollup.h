@@ -31,6 +31,7 @@ struct rollup_options {
 	uint32_t partitions;
 	struct rollup_partitions own; /* one at least */
 	bool share;                   /* those of `own` with others that share */
+	int64_t raw_retention_ms;     /* 0: for ever */
 	int64_t quiet_ms, skew_max_ms, every_ms, lease_ms;
 	const char *const *counter_suffixes; /* the caller's */
 	size_t counter_suffix_count;

@@ -13,6 +13,15 @@ enum {
 	RECORD_FIXED_BYTES = 3, /* of a series, beside its texts */
 };
 
+/* Twice the quiet time: once until the mark is ready, once for the work. */
+int64_t rollup_open_from_ms(int64_t now_ms, int64_t raw_ms, int64_t slot_ms, int64_t quiet_ms)
+{
+	int64_t kept_ms = now_ms - raw_ms + 2 * quiet_ms;
+	if (!raw_ms || kept_ms <= 0)
+		return 0;
+	return (kept_ms + slot_ms - 1) / slot_ms * slot_ms;
+}
+
 int64_t rollup_ready_ms(int64_t slot_s, int64_t touched_ms, int64_t slot_ms, int64_t quiet_ms,
 			int64_t now_ms)
 {

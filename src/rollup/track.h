@@ -39,6 +39,11 @@ static inline int64_t rollup_slot_s(int64_t ts_ms, int64_t slot_ms)
 	return ts_ms / slot_ms * (slot_ms / 1000);
 }
 
+/* Where the first open slot begins: the first one all of whose raw data will still be there when a
+ * mark that is made now has been worked on. Of earlier ones nothing more is taken. raw_ms is how
+ * long raw data is kept, 0 for ever. */
+int64_t rollup_open_from_ms(int64_t now_ms, int64_t raw_ms, int64_t slot_ms, int64_t quiet_ms);
+
 /* When nothing more is expected of a series of the slot that was touched then: the quiet time after
  * the slot's end or after the touch, whichever is later. A touch may lie in the future by as much
  * as clocks differ, which is less than the quiet time; one that lies further is from before the

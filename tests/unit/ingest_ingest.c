@@ -143,6 +143,35 @@ static void old_points_are_refused_by_retention(void **state)
 	harness_close(&h);
 }
 
+/* It is 22:13:20; three hours are kept. The slot from 19:00 closes at 21:50, ten minutes before its
+ * first samples go. */
+static void points_of_a_closed_slot_are_refused(void **state)
+{
+	(void)state;
+	struct harness h = {0};
+	harness_open(&h, &(struct ingest_options){.retention_ms = 3 * 3600000,
+						  .rollup_partitions = 1,
+						  .rollup_slot_ms = 3600000,
+						  .rollup_quiet_ms = 300000,
+						  .rollup_writer = SLICE("test")});
+	int64_t eight_ms = HARNESS_NOW_MS - 2 * 3600000 - 13 * 60000 - 20 * 1000;
+	struct ingest_request *r = harness_request(&h);
+	add(r, "k=v", "m", 1, eight_ms - 1);
+	add(r, "k=v", "m", 2, eight_ms);
+	add(r, "k=v", "m", 3, HARNESS_NOW_MS - 3 * 3600000 - 1);
+	harness_finish(&h, r);
+	assert_int_equal(r->accepted, 1);
+	assert_int_equal(r->errors[0].reason, INGEST_TOO_OLD);
+	assert_string_equal(r->errors[0].sentence,
+			    "the time 1699991999999 ms is too old to be rolled up: samples of its "
+			    "slot go after the retention of 10800 s, those before 1699992000000 ms "
+			    "are refused");
+	assert_string_equal(r->errors[1].sentence, "the time 1699989199999 ms is older than the "
+						   "retention of 10800 s");
+	ingest_request_free(r);
+	harness_close(&h);
+}
+
 static void many_metrics_of_one_time(void **state)
 {
 	(void)state;
@@ -682,6 +711,7 @@ int main(void)
 		cmocka_unit_test(tenants_do_not_share_series),
 		cmocka_unit_test(what_may_not_be_stored_is_refused_with_its_place),
 		cmocka_unit_test(old_points_are_refused_by_retention),
+		cmocka_unit_test(points_of_a_closed_slot_are_refused),
 		cmocka_unit_test(many_metrics_of_one_time),
 		cmocka_unit_test(a_limit_refuses_new_series_and_keeps_the_others),
 		cmocka_unit_test(a_limit_hides_nothing_that_exists),

@@ -19,6 +19,7 @@ struct rolled {
 	struct rollup_partitions own;
 	uint32_t partitions; /* that a job is told; 0: none */
 	size_t slice_points;
+	int64_t raw_retention_ms; /* of the doors and of a job */
 	struct rollup_job *job;
 	bool passed;
 };
@@ -37,6 +38,7 @@ static inline struct rollup_job *rolled_job(struct rolled *r)
 							   .grains = &r->grains,
 							   .partitions = r->partitions,
 							   .slice_points = r->slice_points,
+							   .raw_retention_ms = r->raw_retention_ms,
 							   .quiet_ms = r->quiet_ms,
 							   .counter_suffixes = counters,
 							   .counter_suffix_count = 1,

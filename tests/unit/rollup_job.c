@@ -312,6 +312,31 @@ static void what_is_read_in_pieces_counts_once(void **state)
 	rolled_close(&r);
 }
 
+/* Hole 2 of reference 3.8: what is left of a slot's raw data must not take the place of the rows
+ * that were made of all. */
+static void a_slot_that_has_begun_to_expire_is_left_as_it_is(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r, quarter_and_hour, 2);
+	write_example(&r);
+	rolled_set_ms(&r, AT(65, 0, 0));
+	rolled_pass(&r);
+	write_at(&r, "m,h=a", "9", AT(20, 0, 0));
+	/* The server was down; 24 hours are kept, and the slot's first minute is older by now. */
+	rollup_job_free(r.job);
+	r.raw_retention_ms = 24 * HOUR_MS;
+	r.job = rolled_job(&r);
+	rolled_set_ms(&r, AT(24 * 60 + 1, 0, 0));
+	struct rollup_pass pass = rolled_pass(&r);
+	assert_int_equal(pass.rolled_up, 0);
+	assert_int_equal(pass.expired, 1);
+	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS,
+		      "0:min=1.1,max=3.4,sum=7.2,count=4,first=1.2,last=3.4");
+	assert_int_equal(rolled_pass(&r).slots, 0);
+	rolled_close(&r);
+}
+
 /* The door had eight partitions when it marked; now there are two. */
 static void marks_of_partitions_that_are_no_more_are_not_left(void **state)
 {
@@ -337,6 +362,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_documents_example),
+		cmocka_unit_test(a_slot_that_has_begun_to_expire_is_left_as_it_is),
 		cmocka_unit_test(what_is_read_in_pieces_counts_once),
 		cmocka_unit_test(marks_of_partitions_that_are_no_more_are_not_left),
 		cmocka_unit_test(negative_maxima),

@@ -288,12 +288,12 @@ static void slots_whose_raw_data_expires_are_left_alone(void **state)
 {
 	(void)state;
 	int64_t quiet_ms = 5 * MINUTE_MS;
-	assert_true(rollup_rebuild_first_ms(AT(65, 0), 2 * HOUR_MS, HOUR_MS, quiet_ms) == TEN_MS);
-	assert_true(rollup_rebuild_first_ms(AT(110, 0), 2 * HOUR_MS, HOUR_MS, quiet_ms) == TEN_MS);
-	assert_true(rollup_rebuild_first_ms(AT(110, 1), 2 * HOUR_MS, HOUR_MS, quiet_ms) ==
+	assert_true(rollup_open_from_ms(AT(65, 0), 2 * HOUR_MS, HOUR_MS, quiet_ms) == TEN_MS);
+	assert_true(rollup_open_from_ms(AT(110, 0), 2 * HOUR_MS, HOUR_MS, quiet_ms) == TEN_MS);
+	assert_true(rollup_open_from_ms(AT(110, 1), 2 * HOUR_MS, HOUR_MS, quiet_ms) ==
 		    TEN_MS + HOUR_MS);
-	assert_int_equal(rollup_rebuild_first_ms(AT(65, 0), 0, HOUR_MS, quiet_ms), 0);
-	assert_int_equal(rollup_rebuild_first_ms(1000, 2 * HOUR_MS, HOUR_MS, quiet_ms), 0);
+	assert_int_equal(rollup_open_from_ms(AT(65, 0), 0, HOUR_MS, quiet_ms), 0);
+	assert_int_equal(rollup_open_from_ms(1000, 2 * HOUR_MS, HOUR_MS, quiet_ms), 0);
 }
 
 int main(void)
