@@ -1,6 +1,7 @@
 #include "rollup/since.h"
 
 #include "base/exec.h"
+#include "base/log.h"
 #include "rollup/resize.h"
 #include "wire/number.h"
 
@@ -118,6 +119,19 @@ static int64_t number_of(struct slice text)
 	return end == text.data + text.len && number <= INT64_MAX ? (int64_t)number : INT64_MAX;
 }
 
+/* A store without room serves what it has. What is not kept is told anew by the next start, as a
+ * later time. */
+static int keep(struct asked *asked)
+{
+	int err = store_write_submit(asked->write);
+	if (!err)
+		err = wait_done(asked);
+	if (err != ERR_FULL && err != ERR_READ_ONLY)
+		return err;
+	log_warn("roll-ups: since when they are made is not kept: %s", err_text(err));
+	return 0;
+}
+
 /* Marks that were left when nothing was rolled up for a while are of that width still. */
 static int keep_slot(struct asked *asked, const struct store_cell *cell,
 		     const struct rollup_grains *grains, int64_t now_ms)
@@ -153,11 +167,7 @@ static int make_all(struct asked *asked, const struct rollup_grains *grains, int
 		since_ms[g] = empty ? 0 : (now_ms / grains->slot_ms + 1) * grains->slot_ms;
 		err = put(asked, name, NULL, since_ms[g]);
 	}
-	if (!err && asked->write->cells)
-		err = store_write_submit(asked->write);
-	else
-		return err;
-	return err ? err : wait_done(asked);
+	return err || !asked->write->cells ? err : keep(asked);
 }
 
 int rollup_since_open(struct store *store, const struct rollup_grains *grains, int64_t now_ms,

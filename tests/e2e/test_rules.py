@@ -193,7 +193,8 @@ def test_d6_a_shortened_file_is_refused(server):
     assert write(server, 0) == 204
     server.stop()
     path = server.data / "data.mdb"
-    os.truncate(path, path.stat().st_size - 4096)
+    # Not the last page alone: that may be a free one, which nobody misses.
+    os.truncate(path, path.stat().st_size // 4 // 4096 * 4096)
     ended = run("serve", "--data", server.data, "--listen", "127.0.0.1:0")
     assert ended.returncode == 1 and "damaged" in ended.stderr and "data.mdb" in ended.stderr
 
@@ -244,7 +245,7 @@ def test_d6_a_longer_file_is_never_taken_for_a_beginning(tmp_path):
 def test_d7_sending_again_after_an_unknown_outcome(make_server, monkeypatch):
     """The commit is done and the process dies before it answers: the client sends again."""
     monkeypatch.setenv("GRANARY_FAULTS", "store.committed=kill@3")
-    server = make_server()
+    server = make_server(options=["--rollup.granularities="])  # which has commits of its own
     server.start()
     sent = 0
     try:

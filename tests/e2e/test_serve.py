@@ -22,7 +22,7 @@ def test_a_failed_commit_is_answered_and_ends_the_process_with_74(make_server, m
     """The disk breaks at the fourth commit: its writer is told, nothing after it is accepted, and
     what was answered with success before is there after a restart."""
     monkeypatch.setenv("GRANARY_FAULTS", "store.sync=error@4")
-    server = make_server()
+    server = make_server(options=["--rollup.granularities="])  # which has commits of its own
     server.start()
     kept = {}
     for n in range(10):
@@ -45,7 +45,7 @@ def test_a_failed_commit_is_answered_and_ends_the_process_with_74(make_server, m
 def test_refused_commits_do_not_end_it(make_server, monkeypatch):
     """A transaction that was undone is an error of its batches alone."""
     monkeypatch.setenv("GRANARY_FAULTS", "store.batch=error@2")
-    server = make_server()
+    server = make_server(options=["--rollup.granularities="])
     server.start()
     found = [server.write(f"m,a=b value={n} {1600000000 + n}", precision="s").status
              for n in range(6)]

@@ -129,9 +129,25 @@ static void a_store_that_refuses_says_so(void **state)
 	int64_t since_ms[ROLLUP_GRAINS_MAX];
 	struct rollup_grains grains = grains_of(two, 2);
 	rolled_open(&r, two, 2);
-	naive_refuse_writes(r.h.store, ERR_FULL, 1);
-	assert_int_equal(rollup_since_open(r.h.store, &grains, NOON_MS, since_ms, &e), ERR_FULL);
+	naive_refuse_writes(r.h.store, ERR_BUSY, 1);
+	assert_int_equal(rollup_since_open(r.h.store, &grains, NOON_MS, since_ms, &e), ERR_BUSY);
 	assert_non_null(strstr(e.text, "since when roll-ups are made cannot be told: "));
+	rolled_close(&r);
+}
+
+/* It can be read all the same; the next start asks again. */
+static void a_store_without_room_is_served(void **state)
+{
+	(void)state;
+	struct rolled r;
+	int64_t since_ms[ROLLUP_GRAINS_MAX] = {1, 1};
+	rolled_open(&r, two, 2);
+	naive_refuse_writes(r.h.store, ERR_FULL, 1);
+	open_at(&r.h, two, 2, NOON_MS, since_ms);
+	assert_true(since_ms[0] == 0 && since_ms[1] == 0);
+	rolled_write(&r, "m value=1 1700000000000\n");
+	open_at(&r.h, two, 2, NOON_MS, since_ms);
+	assert_true(since_ms[0] == NOON_MS + HOUR_MS);
 	rolled_close(&r);
 }
 
@@ -143,6 +159,7 @@ int main(void)
 		cmocka_unit_test(what_was_not_configured_for_a_while_begins_anew),
 		cmocka_unit_test(slots_of_another_width_take_over_the_marks),
 		cmocka_unit_test(a_store_that_refuses_says_so),
+		cmocka_unit_test(a_store_without_room_is_served),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
