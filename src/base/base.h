@@ -100,6 +100,12 @@ static inline bool slice_equal(struct slice a, struct slice b)
 	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
 }
 
+static inline bool slice_ends_with(struct slice text, struct slice end)
+{
+	return text.len >= end.len &&
+	       memcmp(text.data + text.len - end.len, end.data, end.len) == 0;
+}
+
 /* Byte order, a prefix before what it begins: <0, 0, >0. */
 static inline int slice_compare(struct slice a, struct slice b)
 {

@@ -6,6 +6,7 @@
 #include "conf/conf.h"
 #include "conf/tree.h"
 #include "rollup/owners.h"
+#include "rollup/row.h"
 #include "rollup/since.h"
 #include "rollup/touches.h"
 

@@ -33,9 +33,8 @@ static struct conf_node without_suffix(const struct conf_node *node)
 {
 	static const struct slice suffix = SLICE("Correlator");
 	struct conf_node plain = *node;
-	struct slice text = node->text;
-	if (node->type == CONF_NODE_SCALAR && text.len > suffix.len &&
-	    memcmp(text.data + text.len - suffix.len, suffix.data, suffix.len) == 0)
+	if (node->type == CONF_NODE_SCALAR && node->text.len > suffix.len &&
+	    slice_ends_with(node->text, suffix))
 		plain.text.len -= suffix.len;
 	return plain;
 }

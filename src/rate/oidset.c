@@ -15,13 +15,6 @@ struct counter_config rate_config_of(const struct oidset *oidset)
 	return config;
 }
 
-static bool counts_octets(struct slice oid_name)
-{
-	struct slice end = SLICE("Octets");
-	return oid_name.len >= end.len &&
-	       memcmp(oid_name.data + oid_name.len - end.len, end.data, end.len) == 0;
-}
-
 bool rate_column_of(const struct oid_def *oid, struct rate_column *column)
 {
 	if (!oid->aggregate)
@@ -29,7 +22,7 @@ bool rate_column_of(const struct oid_def *oid, struct rate_column *column)
 	*column = (struct rate_column){
 		.name = oid->name,
 		.width_bits = oid->type == OID_COUNTER32 ? 32 : 64,
-		.octets_each = counts_octets(oid->name),
+		.octets_each = slice_ends_with(oid->name, SLICE("Octets")),
 	};
 	return true;
 }

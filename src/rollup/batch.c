@@ -131,21 +131,6 @@ static struct value *row_of(struct rollup_batch *b, size_t row, size_t member)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static bool ends_with(struct slice text, struct slice end)
-{
-	return text.len >= end.len &&
-	       memcmp(text.data + text.len - end.len, end.data, end.len) == 0;
-}
-
-bool rollup_is_counter(const char *const *suffixes, size_t count, struct slice metric)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (ends_with(metric, slice_of(suffixes[i])))
-			return true;
-	}
-	return false;
-}
-
 /* One that is none would have the store refuse all of the batch. */
 static bool is_series(struct slice tenant, struct slice metric, struct tags tags)
 {

@@ -16,6 +16,8 @@ enum {
 	ROLLUP_WIDTH_MAX_BYTES = 32, /* of a width as it is printed */
 };
 
+#define ROLLUP_SLOT_MAX_MS (400 * INT64_C(86400000))
+
 struct rollup_grain {
 	int64_t width_ms, retention_ms; /* retention 0: for ever */
 };

@@ -109,10 +109,7 @@ static void end_pass(struct rollup_job *job)
 
 static int by_slot(const void *a, const void *b)
 {
-	const struct rollup_slot *x = a, *y = b;
-	if (x->slot_s != y->slot_s)
-		return x->slot_s < y->slot_s ? -1 : 1;
-	return (x->partition > y->partition) - (x->partition < y->partition);
+	return rollup_slot_compare(a, b);
 }
 
 /* What is not over yet need not be read. */
@@ -199,7 +196,6 @@ static void on_lane(struct rollup_lane *lane, int err)
 	job->pass.waiting += result.waiting;
 	job->pass.rolled_up += result.rolled_up;
 	job->pass.expired += result.expired;
-	stat_add(STAT_rollup_expired, (int64_t)result.expired);
 	job->pass.failed += result.failed;
 	job->pass.rows += result.rows;
 	keep_next(job, result.next_ready_ms);

@@ -57,9 +57,6 @@ bool rollup_job_running(const struct rollup_job *job);
 /* Ends the pass after what is at hand; `done` comes. */
 void rollup_job_stop(struct rollup_job *job);
 
-/* Whether a metric's name has one of these ends. */
-bool rollup_is_counter(const char *const *suffixes, size_t count, struct slice metric);
-
 /* Of the last pass that is over. */
 struct rollup_pass {
 	uint64_t slots, series; /* that were found marked; a series once per slot */

@@ -100,8 +100,7 @@ static int compare_ready(const void *a, const void *b)
 	return order ? order : slice_compare(x->mark->series_set, y->mark->series_set);
 }
 
-/* Some of its raw data may be gone, so whatever were made of the rest would be less than there is.
- */
+/* Some of its raw data may be gone: whatever were made of the rest would be less than there is. */
 static bool has_expired(const struct rollup_lane *lane)
 {
 	int64_t retention_ms = lane->options.raw_retention_ms;
@@ -109,21 +108,18 @@ static bool has_expired(const struct rollup_lane *lane)
 	       lane->slot_s * 1000 < clock_wall_ms(lane->options.clock) - retention_ms;
 }
 
-static void choose_ready(struct rollup_lane *lane)
+static void drop_all(struct rollup_lane *lane, struct rollup_mark *marks, size_t count)
 {
-	size_t count;
-	bool more;
-	struct rollup_mark *marks = rollup_reading_marks(lane->reading, &count, &more);
-	lane->ready = mem_resize_array(lane->ready, count + 1, sizeof(*lane->ready));
-	lane->ready_count = lane->at = 0;
-	lane->result.series += count;
-	bool expired = has_expired(lane);
+	for (size_t i = 0; i < count; i++)
+		marks[i].finished = true;
+	lane->result.expired += count;
+	stat_add(STAT_rollup_expired, (int64_t)count);
+}
+
+static void choose_ready(struct rollup_lane *lane, struct rollup_mark *marks, size_t count)
+{
 	for (size_t i = 0; i < count; i++) {
 		int64_t at_ms = ready_ms(lane, &marks[i]);
-		marks[i].finished = expired;
-		lane->result.expired += expired;
-		if (expired)
-			continue;
 		if (at_ms <= lane->asof_ms) {
 			lane->ready[lane->ready_count++] =
 				(struct ready){&marks[i], tags_of(marks[i].series_set)};
@@ -134,6 +130,20 @@ static void choose_ready(struct rollup_lane *lane)
 			lane->result.next_ready_ms = at_ms;
 	}
 	qsort(lane->ready, lane->ready_count, sizeof(*lane->ready), compare_ready);
+}
+
+static void take_marks(struct rollup_lane *lane)
+{
+	size_t count;
+	bool more;
+	struct rollup_mark *marks = rollup_reading_marks(lane->reading, &count, &more);
+	lane->ready = mem_resize_array(lane->ready, count + 1, sizeof(*lane->ready));
+	lane->ready_count = lane->at = lane->finished_cells = 0;
+	lane->result.series += count;
+	if (has_expired(lane))
+		drop_all(lane, marks, count);
+	else
+		choose_ready(lane, marks, count);
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
@@ -225,9 +235,8 @@ static void on_marks(void *owner, int err)
 		lane->done(lane, err);
 		return;
 	}
-	lane->finished_cells = 0;
 	count_unread(lane);
-	choose_ready(lane);
+	take_marks(lane);
 	next_batch(lane);
 }
 

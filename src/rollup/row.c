@@ -12,6 +12,15 @@ static struct value number(__int128 integers, bool inexact, double total)
 	return integers <= INT64_MAX ? value_i64((int64_t)integers) : value_u64((uint64_t)integers);
 }
 
+bool rollup_is_counter(const char *const *suffixes, size_t count, struct slice metric)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (slice_ends_with(metric, slice_of(suffixes[i])))
+			return true;
+	}
+	return false;
+}
+
 /* ---- Gauges ---------------------------------------------------------------------------------- */
 
 void rollup_summary_add(struct store_summary *to, const struct store_summary *later)

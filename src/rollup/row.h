@@ -31,6 +31,9 @@ enum rollup_field {
 	ROLLUP_FIELDS
 };
 
+/* Whether a metric's name has one of these ends: it is a counter then. */
+bool rollup_is_counter(const char *const *suffixes, size_t count, struct slice metric);
+
 /* Adds what came after: both summaries of one series, `later` of later times. Of nothing (count 0)
  * nothing is added. */
 void rollup_summary_add(struct store_summary *to, const struct store_summary *later);

@@ -132,6 +132,11 @@ static int keep(struct asked *asked)
 	return 0;
 }
 
+static bool is_slot_width(int64_t ms)
+{
+	return ms >= 1000 && ms % 1000 == 0 && ms <= ROLLUP_SLOT_MAX_MS;
+}
+
 /* Marks that were left when nothing was rolled up for a while are of that width still. */
 static int keep_slot(struct asked *asked, const struct store_cell *cell,
 		     const struct rollup_grains *grains, int64_t now_ms)
@@ -139,6 +144,8 @@ static int keep_slot(struct asked *asked, const struct store_cell *cell,
 	int64_t before_ms = cell ? number_of(cell->value) : 0;
 	if (!grains->count || before_ms == grains->slot_ms)
 		return 0;
+	if (cell && !is_slot_width(before_ms))
+		return ERR_DAMAGED;
 	int err = cell ? rollup_resize(asked->store, before_ms, grains->slot_ms, now_ms,
 				       SLICE("resize"))
 		       : 0;

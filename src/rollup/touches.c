@@ -32,9 +32,7 @@ static struct rollup_late *late_of(const struct rollup_touches *touches, uint64_
 	return &touches->late[mixed >> 50 & (LATE_ENTRIES - 1)];
 }
 
-/* Never 0, and another one for each slot of some decades at least, and after the clock was set
- * back.
- */
+/* Never 0; another one for each slot of some decades at least, and after the clock was set back. */
 static uint32_t number_of(const struct rollup_touches *touches, int64_t slot_s)
 {
 	uint64_t slot = (uint64_t)slot_s / (uint64_t)(touches->slot_ms / 1000);

@@ -63,11 +63,8 @@ static uint64_t number_of(struct slice part)
 
 static int compare_touches(const void *a, const void *b)
 {
-	const struct rollup_slot *x = &((const struct rollup_touch *)a)->slot;
-	const struct rollup_slot *y = &((const struct rollup_touch *)b)->slot;
-	if (x->slot_s != y->slot_s)
-		return x->slot_s < y->slot_s ? -1 : 1;
-	return (x->partition > y->partition) - (x->partition < y->partition);
+	const struct rollup_touch *x = a, *y = b;
+	return rollup_slot_compare(&x->slot, &y->slot);
 }
 
 void rollup_touches_sort(struct rollup_touch *touches, size_t count)
@@ -346,7 +343,6 @@ static void take_cell(struct rollup_reading *r, struct rollup_slot slot,
 	cell->count = r->ref_count - cell->first;
 }
 
-/* The series are of several rows, each in one of them only: a partition is a function of it. */
 static void forget_part(struct rollup_reading *r)
 {
 	r->cell_count = r->ref_count = r->mark_count = r->unread = 0;

@@ -33,6 +33,14 @@ struct rollup_slot {
 	uint32_t partition;
 };
 
+/* By time, those of one time by partition: below 0, 0, above 0. */
+static inline int rollup_slot_compare(const struct rollup_slot *a, const struct rollup_slot *b)
+{
+	if (a->slot_s != b->slot_s)
+		return a->slot_s < b->slot_s ? -1 : 1;
+	return (a->partition > b->partition) - (a->partition < b->partition);
+}
+
 /* The slot of a time at or after 1970. */
 static inline int64_t rollup_slot_s(int64_t ts_ms, int64_t slot_ms)
 {

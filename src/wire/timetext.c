@@ -378,12 +378,6 @@ int duration_parse(struct slice text, int64_t *ms, struct errbuf *e)
 
 /* ---- Any of them ---------------------------------------------------------------------------- */
 
-static bool ends_with(struct slice text, struct slice end)
-{
-	return text.len >= end.len &&
-	       memcmp(text.data + text.len - end.len, end.data, end.len) == 0;
-}
-
 /* A date has a - behind a digit; a number has not (1e-3). */
 static bool looks_like_date(struct slice text)
 {
@@ -406,7 +400,7 @@ int time_parse(struct slice text, int64_t now_ms, int64_t *ms, struct errbuf *e)
 		*ms = now_ms;
 		return 0;
 	}
-	if (ends_with(text, ago)) {
+	if (slice_ends_with(text, ago)) {
 		int64_t back, then;
 		text.len -= ago.len;
 		int err = duration_parse(text, &back, e);

@@ -81,6 +81,43 @@ static void what_was_not_configured_for_a_while_begins_anew(void **state)
 	rolled_close(&r);
 }
 
+static void put_done(struct store_write *write, int err)
+{
+	(void)write;
+	assert_int_equal(err, 0);
+}
+
+static void put_slot(struct rolled *r, struct slice width)
+{
+	struct store_parts row = {{SLICE("rollup-since")}}, column = {{SLICE("slot")}};
+	struct store_write_cond *outcome;
+	struct store_write *write = store_write_new(r->h.store, 1 << 20);
+	assert_int_equal(
+		store_cell_put_if(write, TABLE_LEASES, &row, &column, 0, width, 0, &outcome), 0);
+	write->executor = &r->h.queue.executor;
+	write->done = put_done;
+	assert_int_equal(store_write_submit(write), 0);
+	harness_pump(&r->h);
+	store_write_free(write);
+}
+
+/* Work that took every multiple of it would never end. */
+static void a_width_that_is_none_is_damage(void **state)
+{
+	static const char *const widths[] = {"0", "1", "x", "9223372036854775000", "-1000"};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(widths); i++) {
+		struct rolled r;
+		int64_t since_ms[ROLLUP_GRAINS_MAX];
+		struct errbuf e;
+		rolled_open(&r, two, 2);
+		put_slot(&r, slice_of(widths[i]));
+		assert_int_equal(rollup_since_open(r.h.store, &r.grains, NOON_MS, since_ms, &e),
+				 ERR_DAMAGED);
+		rolled_close(&r);
+	}
+}
+
 /* Slots of `slot_ms` from now on, and a pass of a job that has them. */
 static void roll_in_slots(struct rolled *r, int64_t slot_ms, uint64_t rolled_up)
 {
@@ -158,6 +195,7 @@ int main(void)
 		cmocka_unit_test(a_new_granularity_begins_with_the_next_slot),
 		cmocka_unit_test(what_was_not_configured_for_a_while_begins_anew),
 		cmocka_unit_test(slots_of_another_width_take_over_the_marks),
+		cmocka_unit_test(a_width_that_is_none_is_damage),
 		cmocka_unit_test(a_store_that_refuses_says_so),
 		cmocka_unit_test(a_store_without_room_is_served),
 	};
