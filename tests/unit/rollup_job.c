@@ -45,7 +45,7 @@ static void write_example(struct rolled *r)
 	write_at(r, "m,h=a", "3.4", AT(47, 1, 0));
 }
 
-/* Reference 3.5: the hour has sum 7.2, min 1.1, max 3.4, average 1.8 (7.2 / 4). */
+/* The document's example: the hour has sum 7.2, min 1.1, max 3.4, average 1.8 (7.2 / 4). */
 static void the_documents_example(void **state)
 {
 	(void)state;
@@ -87,7 +87,7 @@ static void negative_maxima(void **state)
 	rolled_close(&r);
 }
 
-/* Reference 3.5 again: 1.2, 2.5, 3.1, 1.1 have sum 7.9. */
+/* The document's second example: 1.2, 2.5, 3.1, 1.1 have sum 7.9. */
 static void a_gauge_of_four(void **state)
 {
 	(void)state;
