@@ -256,7 +256,7 @@ static void test_walks_have_one_order(void **state)
 	expect_interfaces("xe-0/2/0 0 660, xe-0/2/1 0 660, xe-0/2/0 660 open");
 }
 
-/* 31 s: 100, 62 s: 213 gives the bin at 30 s 106 and the one at 60 s 7 (reference 2.3); a third one
+/* 31 s: 100, 62 s: 213 gives the bin at 30 s 106 and the one at 60 s 7; a third one
  * closes the latter. */
 static void test_bins_follow(void **state)
 {
@@ -401,7 +401,7 @@ static void test_rows_of_one_path_are_one_interface(void **state)
 }
 
 /* esmond's shape, a message for each OID: a counter that begins anew with its device
- * (reference 2.5: what it has since then is its growth), whatever else comes between its values. */
+ * (what it has since then is its growth), whatever else comes between its values. */
 static void test_oids_in_messages_of_their_own(void **state)
 {
 	(void)state;

@@ -165,7 +165,7 @@ static void a_late_point_is_taken_in(void **state)
 	rolled_close(&r);
 }
 
-/* Hole 1 of reference 3.8: between the read of the raw data and the removal of the mark. */
+/* Between the read of the raw data and the removal of the mark. */
 static void a_point_between_read_and_removal_is_not_lost(void **state)
 {
 	(void)state;
@@ -312,7 +312,7 @@ static void what_is_read_in_pieces_counts_once(void **state)
 	rolled_close(&r);
 }
 
-/* Hole 2 of reference 3.8: what is left of a slot's raw data must not take the place of the rows
+/* What is left of a slot's raw data must not take the place of the rows
  * that were made of all. */
 static void a_slot_that_has_begun_to_expire_is_left_as_it_is(void **state)
 {

@@ -124,7 +124,7 @@ static void write_late(struct racer *racer)
 	rolled_write(&racer->r, "m value=9 1598263201000\n");
 }
 
-/* Hole 1 of reference 3.8. */
+/* Ceres removed a mark by its name, so one that came meanwhile went with it. */
 static void a_late_point_at_any_step_of_a_pass_is_not_lost(void **state)
 {
 	(void)state;
@@ -219,7 +219,7 @@ static void aggregators_of_a_refused_write_are_written_by_the_next(void **state)
 	racer_close(&racer);
 }
 
-/* Hole 5 of reference 3.8. */
+/* In Ceres it ended the pass of all others. */
 static void a_damaged_series_holds_up_nobody_else(void **state)
 {
 	(void)state;
