@@ -42,8 +42,12 @@ struct rollup_batch {
 	struct store_read *read;
 	struct store_request *gauges, *counters; /* NULL: there are none */
 	size_t gauge_at;                         /* of the gauges, those that have their rows */
-	uint64_t handles[2][STORE_GROUP_MAX];    /* of gauges, of counters */
-	uint16_t places[2][STORE_GROUP_MAX];     /* in members, of these */
+	bool looking;                            /* for rows that are to go, of look_grain */
+	size_t look_grain, look_at;              /* look_at: of the handles, those looked at */
+	struct store_request *looked;
+	size_t removals;
+	uint64_t handles[2][STORE_GROUP_MAX]; /* of gauges, of counters */
+	uint16_t places[2][STORE_GROUP_MAX];  /* in members, of these */
 	size_t place_count[2];
 	struct rollup_growth *growths; /* of counters, by windows */
 	struct store_summary *coarse;  /* a series' summaries, of one granularity */
@@ -117,6 +121,15 @@ void rollup_batch_free(struct rollup_batch *b)
 	mem_free(b->coarse);
 	mem_free(b->values);
 	mem_free(b);
+}
+
+/* Its first row in `values`, of member 0. */
+static size_t first_row_of(const struct rollup_batch *b, size_t grain)
+{
+	size_t row = 0;
+	for (size_t g = 0; g < grain; g++)
+		row += windows_of(b->options.grains, g);
+	return row;
 }
 
 struct rollup_batch_result rollup_batch_result(const struct rollup_batch *b)
@@ -348,6 +361,153 @@ static void make_counters(struct rollup_batch *b)
 		make_counter(b, b->places[1][i], &b->growths[i * b->windows]);
 }
 
+/* ---- Rows that are to go --------------------------------------------------------------------- */
+
+/* Of a slot whose raw data has begun to expire since, the rows may be of more than what was read.
+ */
+static bool may_remove(const struct rollup_batch *b)
+{
+	int64_t kept_ms = b->options.raw_retention_ms;
+	return !kept_ms || b->slot_s * 1000 >= clock_wall_ms(b->options.clock) - kept_ms;
+}
+
+static bool has_row(struct rollup_batch *b, size_t row, size_t member)
+{
+	/* Every row has this one. */
+	return row_of(b, row, member)[ROLLUP_FIRST].type != VALUE_NONE;
+}
+
+static bool lacks_rows(struct rollup_batch *b, size_t grain, size_t member)
+{
+	size_t first = first_row_of(b, grain);
+	for (size_t w = 0; w < windows_of(b->options.grains, grain); w++) {
+		if (!has_row(b, first + w, member))
+			return true;
+	}
+	return false;
+}
+
+/* Those of which rows of the grain may have to go. */
+static size_t list_lacking(struct rollup_batch *b)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < b->count; i++) {
+		const struct member *m = &b->members[i];
+		if (!m->mark->deleted || !m->handle || m->damaged ||
+		    !lacks_rows(b, b->look_grain, i))
+			continue;
+		b->handles[0][n] = m->handle;
+		b->places[0][n++] = (uint16_t)i;
+	}
+	return n;
+}
+
+static int add_look(struct rollup_batch *b, const struct store_token *token)
+{
+	const struct rollup_grain *grain = &b->options.grains->list[b->look_grain];
+	int64_t start_ms = b->slot_s * 1000;
+	struct store_request *request = store_read_add(b->read, STORE_AGGREGATE);
+	if (!request)
+		return ERR_LIMIT;
+	request->token = *token;
+	request->aggregate =
+		(struct store_aggregate){.table = TABLE_DATA_DOWNSAMPLED,
+					 .period_ms = grain->width_ms,
+					 .handles = b->handles[0],
+					 .handle_count = b->place_count[0],
+					 .field = ROLLUP_FIRST,
+					 .start_ms = start_ms,
+					 .end_ms = start_ms + b->options.grains->slot_ms,
+					 .window_ms = grain->width_ms};
+	b->looked = request;
+	return 0;
+}
+
+static void look(struct rollup_batch *b, const struct store_token *token)
+{
+	store_read_reset(b->read);
+	int err = add_look(b, token);
+	if (err)
+		b->done(b->owner, err);
+	else
+		start_read(b);
+}
+
+/* From the first row that is to go to the last; those between that are to stay are put behind it.
+ */
+static int remove_rows(struct rollup_batch *b, size_t member, const struct store_summary *stored)
+{
+	const struct rollup_grain *grain = &b->options.grains->list[b->look_grain];
+	size_t row = first_row_of(b, b->look_grain);
+	size_t count = windows_of(b->options.grains, b->look_grain);
+	size_t from = count, to = 0;
+	for (size_t w = 0; w < count; w++) {
+		if (!stored[w].count || has_row(b, row + w, member))
+			continue;
+		from = from == count ? w : from;
+		to = w + 1;
+	}
+	if (!to)
+		return 0;
+	b->removals++;
+	return store_delete_range(b->write, TABLE_DATA_DOWNSAMPLED, grain->width_ms,
+				  &b->members[member].handle, 1,
+				  b->slot_s * 1000 + (int64_t)from * grain->width_ms,
+				  b->slot_s * 1000 + (int64_t)to * grain->width_ms);
+}
+
+static int take_looked(struct rollup_batch *b)
+{
+	const struct store_aggregate *answer = &b->looked->aggregate;
+	int err = 0;
+	for (; b->look_at < answer->next_handle && !err; b->look_at++)
+		err = remove_rows(b, b->places[0][b->look_at],
+				  answer->summaries + b->look_at * answer->window_count);
+	return err;
+}
+
+static void write_rows(struct rollup_batch *b);
+
+/* In the next granularity of which some may be there. */
+static void look_for_rows(struct rollup_batch *b)
+{
+	static const struct store_token begin = {0};
+	b->look_at = 0;
+	for (; b->look_grain < b->options.grains->count; b->look_grain++) {
+		b->place_count[0] = may_remove(b) ? list_lacking(b) : 0;
+		if (b->place_count[0]) {
+			look(b, &begin);
+			return;
+		}
+	}
+	b->looking = false;
+	write_rows(b);
+}
+
+static void begin_write(struct rollup_batch *b)
+{
+	store_write_reset(b->write);
+	b->removals = 0;
+	b->look_grain = 0;
+	b->looking = true;
+	look_for_rows(b);
+}
+
+static void on_looked(struct rollup_batch *b)
+{
+	struct store_token token = b->looked->token;
+	bool more = b->looked->more;
+	int err = take_looked(b);
+	if (err) {
+		b->done(b->owner, err);
+	} else if (more) {
+		look(b, &token);
+	} else {
+		b->look_grain++;
+		look_for_rows(b);
+	}
+}
+
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 #define GAUGE_FIELDS                                                                               \
@@ -469,11 +629,10 @@ static bool read_too_long_ago(const struct rollup_batch *b)
 
 static void write_rows(struct rollup_batch *b)
 {
-	store_write_reset(b->write);
 	int err = append_rows(b);
 	if (!err)
 		err = append_names(b);
-	if (!err && !b->write->samples && !b->write->cells) {
+	if (!err && !b->write->samples && !b->write->cells && !b->removals) {
 		finish(b);
 		return;
 	}
@@ -503,21 +662,30 @@ static void read_or_write(struct rollup_batch *b)
 		b->to = b->one_by_one ? b->from + 1 : b->count;
 		read_data(b);
 	} else {
-		write_rows(b);
+		begin_write(b);
 	}
 }
 
-static void give_up_series(struct rollup_batch *b)
+static void give_up_series(struct rollup_batch *b, struct member *m)
 {
-	struct member *m = &b->members[b->from];
 	uint64_t left_out;
 	m->damaged = true;
 	stat_add(STAT_rollup_failed, 1);
 	if (log_rate_take(&b->damaged_lines, clock_mono_ms(b->options.clock), &left_out))
-		log_warn("roll-ups: the raw data of " SHOWN " of tenant " SHOWN
+		log_warn("roll-ups: the %s of " SHOWN " of tenant " SHOWN
 			 " is damaged: %s (%llu such lines left out)",
-			 SHOWN_OF(m->mark->series_set), SHOWN_OF(m->mark->tenant),
-			 store_read_sentence(b->read, ERR_DAMAGED), (unsigned long long)left_out);
+			 b->looking ? "stored roll-up" : "raw data", SHOWN_OF(m->mark->series_set),
+			 SHOWN_OF(m->mark->tenant), store_read_sentence(b->read, ERR_DAMAGED),
+			 (unsigned long long)left_out);
+}
+
+/* Which of them it is, is not looked for: all stay marked, and have the rows that were made. */
+static void on_damaged_rows(struct rollup_batch *b)
+{
+	for (size_t i = b->look_at; i < b->place_count[0]; i++)
+		give_up_series(b, &b->members[b->places[0][i]]);
+	b->look_grain++;
+	look_for_rows(b);
 }
 
 /* One damaged block must not hold up the others. */
@@ -526,7 +694,7 @@ static void on_damaged(struct rollup_batch *b)
 	if (b->to - b->from > 1) {
 		b->one_by_one = true;
 	} else {
-		give_up_series(b);
+		give_up_series(b, &b->members[b->from]);
 		b->from++;
 	}
 	read_or_write(b);
@@ -561,10 +729,14 @@ static void on_read(struct store_read *read, int err)
 	bool opened = b->to == 0;
 	if (!err)
 		err = fault("rollup_read");
-	if (err == ERR_DAMAGED && !opened) {
+	if (err == ERR_DAMAGED && b->looking) {
+		on_damaged_rows(b);
+	} else if (err == ERR_DAMAGED && !opened) {
 		on_damaged(b);
 	} else if (err) {
 		b->done(b->owner, err);
+	} else if (b->looking) {
+		on_looked(b);
 	} else if (opened) {
 		take_handles(b);
 		memset(b->values, 0, b->rows * b->count * ROLLUP_FIELDS * sizeof(*b->values));
@@ -582,7 +754,7 @@ void rollup_batch_start(struct rollup_batch *b, int64_t slot_s, struct rollup_ma
 	b->begun_ms = clock_wall_ms(b->options.clock);
 	b->count = count;
 	b->from = b->to = 0;
-	b->one_by_one = false;
+	b->one_by_one = b->looking = false;
 	b->result = (struct rollup_batch_result){0};
 	for (size_t i = 0; i < count; i++)
 		b->members[i] = (struct member){.mark = marks[i]};

@@ -1,8 +1,11 @@
 /* Private: the roll-ups of some series in one slot, read, computed and written.
  *
- *     OPENS ----> READS ----> WRITES ----> done
+ *     OPENS ----> READS ----> LOOKS ----> WRITES ----> done
  *                 |   ^ damaged: one series at a time
  *                 +---+
+ *
+ * It looks for rows only where samples were deleted: of buckets that have none any more the rows
+ * go.
  *
  * The thread of the executor. */
 #ifndef ROLLUP_BATCH_H

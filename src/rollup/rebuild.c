@@ -294,8 +294,8 @@ static void on_found(struct store_read *read, int err)
 static void add_touch(struct rollup_rebuild *r, struct member *m, int64_t slot_s)
 {
 	struct hash128 hash = {.low = (uint64_t)slot_s, .high = 1};
-	r->touches[r->touch_count++] =
-		(struct rollup_touch){{slot_s, m->partition}, m->tenant, m->series_set};
+	r->touches[r->touch_count++] = (struct rollup_touch){
+		.slot = {slot_s, m->partition}, .tenant = m->tenant, .series_set = m->series_set};
 	r->result.marked += !m->marked;
 	m->marked = true;
 	r->result.marks++;

@@ -88,7 +88,11 @@ static int mark_slot(struct resize *r, struct rollup_slot slot, const struct rol
 {
 	struct rollup_touch *touches = mem_alloc_array(count + 1, sizeof(*touches));
 	for (size_t i = 0; i < count; i++)
-		touches[i] = (struct rollup_touch){slot, marks[i].tenant, marks[i].series_set};
+		touches[i] = (struct rollup_touch){.slot = slot,
+						   .tenant = marks[i].tenant,
+						   .series_set = marks[i].series_set,
+						   .deleted = marks[i].deleted};
+	rollup_touches_sort(touches, count);
 	int err = add_touches(r, touches, count);
 	mem_free(touches);
 	return err;

@@ -6,6 +6,7 @@
 
 enum {
 	VERSION = 1,
+	VERSION_DELETED = 2, /* the same, of touches of a deletion */
 	LISTING_ROWS = 20000,
 	LISTING_MAX_BYTES = 16 << 20,
 	READING_CELLS = 20000,
@@ -64,7 +65,8 @@ static uint64_t number_of(struct slice part)
 static int compare_touches(const void *a, const void *b)
 {
 	const struct rollup_touch *x = a, *y = b;
-	return rollup_slot_compare(&x->slot, &y->slot);
+	int order = rollup_slot_compare(&x->slot, &y->slot);
+	return order ? order : (int)x->deleted - (int)y->deleted;
 }
 
 void rollup_touches_sort(struct rollup_touch *touches, size_t count)
@@ -81,10 +83,10 @@ static void put_record(struct buf *value, struct slice tenant, struct slice seri
 	buf_append(value, series_set.data, series_set.len);
 }
 
-static void begin_value(struct buf *value, int64_t touched_ms)
+static void begin_value(struct buf *value, bool deleted, int64_t touched_ms)
 {
 	buf_clear(value);
-	buf_append_char(value, VERSION);
+	buf_append_char(value, deleted ? VERSION_DELETED : VERSION);
 	buf_append(value, &touched_ms, sizeof(touched_ms));
 }
 
@@ -93,7 +95,7 @@ static size_t fill_cell(struct buf *value, int64_t now_ms, const struct rollup_t
 			size_t count)
 {
 	size_t n = 0;
-	begin_value(value, now_ms);
+	begin_value(value, touches->deleted, now_ms);
 	while (n < count && compare_touches(&touches[n], &touches[0]) == 0) {
 		const struct rollup_touch *touch = &touches[n];
 		ASSERT(touch->tenant.len <= UINT8_MAX && touch->series_set.len <= UINT16_MAX);
@@ -219,6 +221,7 @@ struct mark_row {
 struct mark_cell {
 	struct rollup_slot slot;
 	int64_t stamp_us, touched_ms;
+	bool deleted;
 	struct slice writer;
 	size_t first, count;
 };
@@ -307,7 +310,8 @@ static bool is_whole(struct slice value)
 {
 	struct cursor c = cursor_of(value.data, value.len);
 	struct slice tenant, series_set;
-	bool known = cursor_u8(&c) == VERSION;
+	uint8_t version = cursor_u8(&c);
+	bool known = version == VERSION || version == VERSION_DELETED;
 	(void)cursor_u64(&c);
 	while (known && !c.bad && cursor_left(&c))
 		take_record(&c, &tenant, &series_set);
@@ -325,6 +329,7 @@ static void take_mark(struct rollup_reading *r, const struct mark_cell *cell, st
 	/* The later stamp need not be that of the later touch: clocks differ. */
 	if (mark->touched_ms < cell->touched_ms)
 		mark->touched_ms = cell->touched_ms;
+	mark->deleted |= cell->deleted;
 	add_ref(r, at);
 }
 
@@ -336,7 +341,7 @@ static void take_cell(struct rollup_reading *r, struct rollup_slot slot,
 				   .stamp_us = (int64_t)number_of(stored->column.part[0]),
 				   .writer = stored->column.part[1],
 				   .first = r->ref_count};
-	(void)cursor_u8(&c);
+	cell->deleted = cursor_u8(&c) == VERSION_DELETED;
 	cell->touched_ms = (int64_t)cursor_u64(&c);
 	while (cursor_left(&c))
 		take_mark(r, cell, &c);
@@ -472,11 +477,12 @@ size_t rollup_reading_unread(const struct rollup_reading *r)
 	return r->unread;
 }
 
-/* What has to stay of a cell: not what is finished, nor what a later cell says as well. */
+/* What has to stay of a cell: not what is finished, nor what a later cell says as well. (A later
+ * one need not say that samples were deleted.) */
 static bool stays(const struct rollup_reading *r, const struct mark_cell *cell, size_t i)
 {
 	const struct rollup_mark *mark = &r->marks[r->refs[cell->first + i]];
-	return !mark->finished && mark->stamp_us == cell->stamp_us;
+	return !mark->finished && (mark->stamp_us == cell->stamp_us || cell->deleted);
 }
 
 static int remove_cell(struct store_write *write, const struct place *place, struct buf *end)
@@ -502,7 +508,7 @@ static int finish_cell(const struct rollup_reading *r, const struct mark_cell *c
 	place_of(&place, cell->slot, cell->stamp_us, cell->writer);
 	if (!left)
 		return remove_cell(write, &place, value);
-	begin_value(value, cell->touched_ms);
+	begin_value(value, cell->deleted, cell->touched_ms);
 	for (size_t i = 0; i < cell->count; i++) {
 		const struct rollup_mark *mark = &r->marks[r->refs[cell->first + i]];
 		if (stays(r, cell, i))

@@ -11,7 +11,8 @@
  * done. So a row holds what is waiting and nothing else, and no removed mark is ever passed over
  * again.
  *
- *     value   version u8 = 1, time of the touch in ms i64 (LE), then per series:
+ *     value   version u8 = 1, or 2 where samples were deleted, time of the touch in ms i64 (LE),
+ *             then per series:
  *             tenant length u8, tenant, series-set length u16 (LE), series-set
  *
  * Threads: touches are added on any thread; a listing and a reading belong to the thread of their
@@ -64,9 +65,14 @@ int64_t rollup_ready_ms(int64_t slot_s, int64_t touched_ms, int64_t slot_ms, int
 struct rollup_touch {
 	struct rollup_slot slot;
 	struct slice tenant, series_set; /* as series_set_encode writes it */
+	/* Samples of it were deleted, so rows of buckets that have none any more are to go. Rows
+	 * are never taken away for less: of a bucket whose samples are not there for any other
+	 * reason the row is all that is left. */
+	bool deleted;
 };
 
-/* Puts touches in the order in which rollup_touches_add wants them: by slot and partition. */
+/* Puts touches in the order in which rollup_touches_add wants them: by slot and partition, and in
+ * these those of deletions last. */
 void rollup_touches_sort(struct rollup_touch *touches, size_t count);
 
 /* Adds marks for touches[*added] and on to `write`, before the samples that they stand for or in a
@@ -100,6 +106,7 @@ struct rollup_mark {
 	struct slice tenant, series_set;
 	int64_t stamp_us;   /* of the last touch */
 	int64_t touched_ms; /* when that was, by its writer's wall clock */
+	bool deleted;       /* by any of its touches */
 	bool finished;      /* set by who rolled it up, before rollup_reading_finish */
 };
 

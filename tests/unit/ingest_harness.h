@@ -100,6 +100,23 @@ static inline void harness_finish(struct harness *h, struct ingest_request *r)
 
 /* ---- What is stored ------------------------------------------------------------------------- */
 
+static inline void harness_write_done(struct store_write *write, int err)
+{
+	*(int *)write->owner = err;
+}
+
+static inline void harness_write(struct harness *h, struct store_write *write)
+{
+	int result = 1;
+	write->executor = &h->queue.executor;
+	write->done = harness_write_done;
+	write->owner = &result;
+	assert_int_equal(store_write_submit(write), 0);
+	while (result > 0)
+		task_queue_wait(&h->queue);
+	assert_int_equal(result, 0);
+}
+
 static inline void harness_read_done(struct store_read *read, int err)
 {
 	*(int *)read->owner = err;

@@ -337,6 +337,72 @@ static void a_slot_that_has_begun_to_expire_is_left_as_it_is(void **state)
 	rolled_close(&r);
 }
 
+/* Takes samples away and marks the slot of ten o'clock, as of a deletion or as of a late point. */
+static void take_away(struct rolled *r, int64_t from_ms, int64_t to_ms, bool deleted)
+{
+	struct slice series_set = SLICE("m,h=a");
+	uint64_t handle = rolled_handle(r, "m,h=a");
+	struct store_write *write = store_write_new(r->h.store, 1 << 20);
+	struct rollup_touch touch = {
+		.slot = {TEN_MS / 1000, rollup_partition(SLICE("default"), series_set, 8)},
+		.tenant = SLICE("default"),
+		.series_set = series_set,
+		.deleted = deleted};
+	size_t added = 0;
+	assert_int_equal(rollup_touches_add(write, SLICE("w"), rolled_now_ms(r), &touch, 1, &added),
+			 0);
+	assert_int_equal(store_delete_range(write, TABLE_DATA_RAW, 0, &handle, 1, from_ms, to_ms),
+			 0);
+	harness_write(&r->h, write);
+	store_write_free(write);
+}
+
+#define FIRST_QUARTER "0:min=1.2,max=1.2,sum=1.2,count=1,first=1.2,last=1.2 "
+#define LAST_QUARTER  "45:min=3.4,max=3.4,sum=3.4,count=1,first=3.4,last=3.4"
+
+/* Of the example the second and third quarter go; 1.2 and 3.4 are left, 4.6 together. */
+static void rows_go_where_samples_were_deleted(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r, quarter_and_hour, 2);
+	write_example(&r);
+	rolled_set_ms(&r, AT(65, 0, 0));
+	rolled_pass(&r);
+	take_away(&r, AT(15, 0, 0), AT(45, 0, 0), true);
+	rolled_set_ms(&r, AT(75, 0, 0));
+	assert_int_equal(rolled_pass(&r).rows, 3);
+	rolled_expect(&r, "m,h=a", 15 * MINUTE_MS, TEN_MS, FIRST_QUARTER LAST_QUARTER);
+	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS,
+		      "0:min=1.2,max=3.4,sum=4.6,count=2,first=1.2,last=3.4");
+	take_away(&r, AT(0, 0, 0), AT(60, 0, 0), true);
+	rolled_set_ms(&r, AT(85, 0, 0));
+	assert_int_equal(rolled_pass(&r).rolled_up, 1);
+	rolled_expect(&r, "m,h=a", 15 * MINUTE_MS, TEN_MS, "");
+	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS, "");
+	assert_int_equal(rolled_pass(&r).slots, 0);
+	rolled_close(&r);
+}
+
+/* What is not there for another reason is all the more kept as a row. */
+static void rows_stay_where_samples_were_not_deleted(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r, quarter_and_hour, 2);
+	write_example(&r);
+	rolled_set_ms(&r, AT(65, 0, 0));
+	rolled_pass(&r);
+	take_away(&r, AT(15, 0, 0), AT(60, 0, 0), false);
+	rolled_set_ms(&r, AT(75, 0, 0));
+	assert_int_equal(rolled_pass(&r).rows, 2);
+	rolled_expect(&r, "m,h=a", 15 * MINUTE_MS, TEN_MS,
+		      FIRST_QUARTER
+		      "15:min=1.5,max=1.5,sum=1.5,count=1,first=1.5,last=1.5 "
+		      "30:min=1.1,max=1.1,sum=1.1,count=1,first=1.1,last=1.1 " LAST_QUARTER);
+	rolled_close(&r);
+}
+
 /* The door had eight partitions when it marked; now there are two. */
 static void marks_of_partitions_that_are_no_more_are_not_left(void **state)
 {
@@ -364,6 +430,8 @@ int main(void)
 		cmocka_unit_test(the_documents_example),
 		cmocka_unit_test(a_slot_that_has_begun_to_expire_is_left_as_it_is),
 		cmocka_unit_test(what_is_read_in_pieces_counts_once),
+		cmocka_unit_test(rows_go_where_samples_were_deleted),
+		cmocka_unit_test(rows_stay_where_samples_were_not_deleted),
 		cmocka_unit_test(marks_of_partitions_that_are_no_more_are_not_left),
 		cmocka_unit_test(negative_maxima),
 		cmocka_unit_test(a_gauge_of_four),

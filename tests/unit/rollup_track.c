@@ -77,7 +77,8 @@ static void touch_in(struct track *t, struct rollup_slot in, const char *names, 
 	char copy[256], *at = copy;
 	snprintf(copy, sizeof(copy), "%s", names);
 	for (char *name; (name = strsep(&at, " "));)
-		touches[count++] = (struct rollup_touch){in, SLICE("t"), slice_of(name)};
+		touches[count++] = (struct rollup_touch){
+			.slot = in, .tenant = SLICE("t"), .series_set = slice_of(name)};
 	struct store_write *write = begin_write(t, 1 << 20);
 	assert_int_equal(rollup_touches_add(write, SLICE("w"), now_ms, touches, count, &added), 0);
 	assert_int_equal(added, count);
@@ -238,7 +239,7 @@ static void put_cell(struct track *t, const char *value, size_t len)
 static void a_cell_that_cannot_be_read_stays_and_holds_up_nobody_else(void **state)
 {
 	(void)state;
-	static const char later[] = "\2........", cut[] = "\1........\1t\5\0abc";
+	static const char later[] = "\3........", cut[] = "\1........\1t\5\0abc";
 	struct track t;
 	track_open(&t);
 	touch(&t, "a", 100);
@@ -254,6 +255,40 @@ static void a_cell_that_cannot_be_read_stays_and_holds_up_nobody_else(void **sta
 	finish(&t);
 	expect(&t, "");
 	assert_int_equal(count_cells(&t), 4);
+	track_close(&t);
+}
+
+/* Of a series that is marked once more, the later touch is no deletion's. */
+static void that_samples_were_deleted_is_known_until_it_is_finished(void **state)
+{
+	(void)state;
+	struct rollup_touch touches[] = {
+		{.slot = slot, .tenant = SLICE("t"), .series_set = SLICE("a"), .deleted = true},
+		{.slot = slot, .tenant = SLICE("t"), .series_set = SLICE("b")},
+		{.slot = slot, .tenant = SLICE("t"), .series_set = SLICE("c"), .deleted = true}};
+	struct track t;
+	size_t added = 0, count;
+	bool more;
+	track_open(&t);
+	rollup_touches_sort(touches, 3);
+	struct store_write *write = begin_write(&t, 1 << 20);
+	assert_int_equal(rollup_touches_add(write, SLICE("w"), 100, touches, 3, &added), 0);
+	end_write(&t, write);
+	assert_int_equal(count_cells(&t), 2);
+	touch(&t, "a b c", 200);
+	expect(&t, "b@200 a@200 c@200");
+	set_finished(&t, "b");
+	set_finished(&t, "c");
+	finish(&t);
+	expect(&t, "a@200");
+	assert_true(rollup_reading_marks(t.reading, &count, &more)->deleted);
+	set_finished(&t, "a");
+	finish(&t);
+	expect(&t, "");
+	assert_int_equal(count_cells(&t), 0);
+	touch(&t, "a", 300);
+	expect(&t, "a@300");
+	assert_false(rollup_reading_marks(t.reading, &count, &more)->deleted);
 	track_close(&t);
 }
 
@@ -321,6 +356,7 @@ int main(void)
 		cmocka_unit_test(a_series_of_several_cells_is_one_mark_of_the_last_touch),
 		cmocka_unit_test(what_is_not_finished_stays_and_what_came_meanwhile),
 		cmocka_unit_test(a_write_that_is_full_is_gone_on_with),
+		cmocka_unit_test(that_samples_were_deleted_is_known_until_it_is_finished),
 		cmocka_unit_test(a_cell_that_cannot_be_read_stays_and_holds_up_nobody_else),
 		cmocka_unit_test(a_long_row_does_not_crowd_out_the_others),
 		cmocka_unit_test(a_touch_of_a_clock_that_is_ahead_counts),
