@@ -224,7 +224,7 @@ static void on_end(struct http_request *request)
 	request->owner = call;
 	api->rollup_calls++;
 	call->pending = rollup_pending_start(&(struct rollup_pending_options){
-		.store = api->store,
+		.track = api->rollup_track,
 		.clock = api->clock,
 		.executor = loop_executor(api->loop),
 		.slot_ms = api->conf->rollup_slot_ms,

@@ -172,11 +172,11 @@ static void begin(struct http_request *request, const struct question *q)
 	api->rollup_rebuilding = true;
 	call->rebuild = rollup_rebuild_start(&(struct rollup_rebuild_options){
 		.store = api->store,
+		.track = api->rollup_track,
 		.clock = api->clock,
 		.executor = loop_executor(api->loop),
 		.slot_ms = api->conf->rollup_slot_ms,
 		.partitions = (uint32_t)api->conf->rollup_partitions,
-		.writer = slice_of(api->rollup_name),
 		.tenant = q->tenant,
 		.metric = q->metric,
 		.from_ms = q->from_ms,

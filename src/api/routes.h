@@ -20,6 +20,7 @@ struct query_engine;
 struct rollup;
 struct rollup_grains;
 struct rollup_partitions;
+struct rollup_track;
 struct queue;
 struct store;
 struct v2_zones;
@@ -43,12 +44,13 @@ struct api {
 	size_t recomputes;                     /* at work: none may be when persisting ends */
 	const struct rollup_grains *grains;    /* none in it: nothing is rolled up */
 	const struct rollup_partitions *owned; /* by configuration, or all that may be taken */
-	const char *rollup_name;               /* of this process among those that roll up */
-	struct rollup *rollup;                 /* NULL: this process rolls nothing up */
-	size_t rollup_calls;                   /* at work: none may be when the store ends */
-	bool rollup_rebuilding;                /* one of them is a rebuild */
-	struct v2_zones *zones;                /* of reports */
-	size_t v2_answers; /* that are at work: none may be when catalog and store end */
+	struct rollup_track *rollup_track;
+	const char *rollup_name; /* of this process among those that roll up */
+	struct rollup *rollup;   /* NULL: this process rolls nothing up */
+	size_t rollup_calls;     /* at work: none may be when the store ends */
+	bool rollup_rebuilding;  /* one of them is a rebuild */
+	struct v2_zones *zones;  /* of reports */
+	size_t v2_answers;       /* that are at work: none may be when catalog and store end */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */
 	int64_t started_ms;  /* wall clock */

@@ -9,6 +9,7 @@
 #include "rollup/row.h"
 #include "rollup/since.h"
 #include "rollup/touches.h"
+#include "rollup/track_store.h"
 
 /* A client's write is given up after some times the time that it may wait for its turn. */
 enum { WRITE_WAITS = 5 };
@@ -130,6 +131,8 @@ static void run_stopped(struct task *task)
 
 int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e)
 {
+	rollups->track = rollup_track_store_open(&(struct rollup_track_store_options){
+		.store = store, .writer = slice_of(rollups->name)});
 	return rollup_since_open(store, &rollups->grains, clock_wall_ms(clock_real()),
 				 rollups->since_ms, e);
 }
@@ -139,6 +142,7 @@ void rollups_start(struct rollups *rollups, struct store *store)
 	const struct conf *conf = rollups->conf;
 	const struct rollup_options options = {
 		.store = store,
+		.track = rollups->track,
 		.clock = clock_real(),
 		.grains = rollups->grains,
 		.partitions = (uint32_t)conf->rollup_partitions,
@@ -170,6 +174,8 @@ void rollups_free(struct rollups *rollups)
 {
 	if (rollups->rollup)
 		rollup_free(rollups->rollup);
+	if (rollups->track)
+		rollup_track_close(rollups->track);
 }
 
 int64_t rollups_before_ms(void *owner)

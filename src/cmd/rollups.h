@@ -14,7 +14,8 @@ struct rollups {
 	const struct conf *conf;
 	int64_t since_ms[ROLLUP_GRAINS_MAX]; /* see rollup/since.h */
 	char name[256];                      /* of this process among those that roll up */
-	struct rollup *rollup;               /* NULL: this process rolls nothing up */
+	struct rollup_track *track;
+	struct rollup *rollup; /* NULL: this process rolls nothing up */
 	struct task stopped;
 	bool over;
 };

@@ -361,7 +361,7 @@ static struct ingest *new_ingest(struct serve *s)
 		.rollup_slot_ms = s->conf->rollup_slot_ms,
 		.rollup_quiet_ms = s->conf->rollup_quiet_ms,
 		.rollup_skew_max_ms = s->conf->rollup_skew_max_ms,
-		.rollup_writer = slice_of(s->rollups.name),
+		.rollup_track = s->rollups.track,
 	};
 	return ingest_new(&options);
 }
@@ -460,6 +460,7 @@ static struct http_server *new_http(struct serve *s)
 		.zones = s->zones,
 		.grains = &s->rollups.grains,
 		.owned = &s->rollups.own,
+		.rollup_track = s->rollups.track,
 		.rollup_name = s->rollups.name,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
@@ -566,6 +567,7 @@ static void print_ready(struct serve *s)
 /* Everything that lives on the loop, in the order in which it needs each other. */
 static int start(struct serve *s, struct errbuf *e)
 {
+	int err = rollups_open(&s->rollups, s->store, e);
 	s->pool = pool_new(1, 16, "host");
 	s->catalog = new_catalog(s);
 	s->ingest = new_ingest(s);
@@ -573,7 +575,6 @@ static int start(struct serve *s, struct errbuf *e)
 	s->queries = new_queries(s);
 	s->zones = v2_zones_new(files_real(), "/usr/share/zoneinfo");
 	s->pollers = pollers_new();
-	int err = rollups_open(&s->rollups, s->store, e);
 	err = err ? err : open_inventory(s, e);
 	s->http = new_http(s);
 	s->stop_timer = loop_timer_new(s->loop, on_stop_timer, s);
@@ -602,8 +603,8 @@ static void release(struct serve *s)
 	http_server_free(s->http);
 	doors_free(s->doors);
 	polling_free(s->polling);
-	rollups_free(&s->rollups);
 	ingest_free(s->ingest);
+	rollups_free(&s->rollups);
 	inventory_keeper_free(s->inventory);
 	v2_zones_free(s->zones);
 	pollers_free(s->pollers);

@@ -47,6 +47,7 @@
 #include "catalog/catalog.h"
 #include "model/series.h"
 #include "model/value.h"
+#include "rollup/track.h"
 #include "store/store.h"
 
 enum {
@@ -74,7 +75,7 @@ struct ingest_options {
 	/* Roll-ups: what is written is marked for them; 0 partitions: it is not. */
 	uint32_t rollup_partitions;
 	int64_t rollup_slot_ms, rollup_quiet_ms, rollup_skew_max_ms;
-	struct slice rollup_writer; /* of the marks; the caller's */
+	struct rollup_track *rollup_track; /* the caller's */
 };
 
 struct ingest;

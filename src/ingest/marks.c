@@ -204,7 +204,7 @@ int marks_add(struct round *round, struct store_write *write, size_t *at)
 		round->marked_ms = clock_wall_ms(options->clock);
 	rollup_touches_at(&round->request->r.ingest->touches, round->marked_ms);
 	size_t before = *at;
-	int err = rollup_touches_add(write, options->rollup_writer, round->marked_ms,
+	int err = rollup_touches_add(options->rollup_track, write, round->marked_ms,
 				     marked->touches, marked->touch_count, at);
 	stat_add(STAT_rollup_marks_added, (int64_t)(*at - before));
 	return err;

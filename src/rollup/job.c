@@ -33,7 +33,7 @@ struct rollup_job *rollup_job_new(const struct rollup_job_options *options)
 	job->options = *options;
 	job->next_step.run = run_step;
 	job->over = (struct rollup_pass){.oldest_slot_s = INT64_MAX, .next_ready_ms = INT64_MAX};
-	job->listing = rollup_listing_new(options->store, options->executor, on_listed, job);
+	job->listing = rollup_listing_new(options->track, options->executor, on_listed, job);
 	for (size_t i = 0; i < LANES; i++)
 		job->lanes[i] = rollup_lane_new(options, on_lane, job);
 	return job;

@@ -29,6 +29,7 @@ struct rollup_job;
 
 struct rollup_job_options {
 	struct store *store;
+	struct rollup_track *track;
 	struct clock *clock;
 	struct executor *executor;
 	const struct rollup_grains *grains; /* the caller's; one at least */

@@ -5,7 +5,7 @@
 #include "base/stats.h"
 #include "rollup/batch.h"
 
-enum { WRITE_MAX_BYTES = 48 << 20, DAMAGED_LINES_A_MINUTE = 3 };
+enum { DAMAGED_LINES_A_MINUTE = 3 };
 
 struct ready {
 	struct rollup_mark *mark;
@@ -22,19 +22,16 @@ struct rollup_lane {
 	int64_t asof_ms;
 	struct rollup_reading *reading;
 	struct rollup_batch *batch;
-	struct store_write *write;
 	struct ready *ready;    /* of the part */
 	size_t ready_count, at; /* at: of those, up to where batches have gone */
 	size_t batch_count;     /* of the batch at hand */
 	struct rollup_mark *batch_marks[STORE_GROUP_MAX];
-	size_t finished_cells;
 	struct log_rate lines; /* of marks that cannot be read */
 	struct rollup_lane_result result;
 };
 
 static void on_marks(void *owner, int err);
 static void on_batch(void *owner, int err);
-static void on_finished(struct store_write *write, int err);
 static void run_failed(struct task *task);
 
 struct rollup_lane *rollup_lane_new(const struct rollup_job_options *options,
@@ -46,12 +43,8 @@ struct rollup_lane *rollup_lane_new(const struct rollup_job_options *options,
 	lane->owner = owner;
 	lane->failed.run = run_failed;
 	lane->lines = (struct log_rate){.lines_max = DAMAGED_LINES_A_MINUTE};
-	lane->reading = rollup_reading_new(options->store, options->executor, on_marks, lane);
+	lane->reading = rollup_reading_new(options->track, options->executor, on_marks, lane);
 	lane->batch = rollup_batch_new(options, on_batch, lane);
-	lane->write = store_write_new(options->store, WRITE_MAX_BYTES);
-	lane->write->executor = options->executor;
-	lane->write->done = on_finished;
-	lane->write->owner = lane;
 	return lane;
 }
 
@@ -59,7 +52,6 @@ void rollup_lane_free(struct rollup_lane *lane)
 {
 	rollup_reading_free(lane->reading);
 	rollup_batch_free(lane->batch);
-	store_write_free(lane->write);
 	mem_free(lane->ready);
 	mem_free(lane);
 }
@@ -138,7 +130,7 @@ static void take_marks(struct rollup_lane *lane)
 	bool more;
 	struct rollup_mark *marks = rollup_reading_marks(lane->reading, &count, &more);
 	lane->ready = mem_resize_array(lane->ready, count + 1, sizeof(*lane->ready));
-	lane->ready_count = lane->at = lane->finished_cells = 0;
+	lane->ready_count = lane->at = 0;
 	lane->result.series += count;
 	if (has_expired(lane))
 		drop_all(lane, marks, count);
@@ -158,30 +150,20 @@ static void read_next(struct rollup_lane *lane)
 		lane->done(lane, err);
 }
 
-/* Takes away the part's marks, as many as one write has room for. */
-static void finish_part(struct rollup_lane *lane)
+static void on_finished(void *owner, int err)
 {
-	store_write_reset(lane->write);
-	int err = rollup_reading_finish(lane->reading, lane->write, &lane->finished_cells);
-	if (err == ERR_LIMIT && lane->write->cells)
-		err = 0;
-	if (!err && !lane->write->cells) {
-		read_next(lane);
-		return;
-	}
-	if (!err)
-		err = store_write_submit(lane->write);
-	if (err)
-		lane->done(lane, err);
-}
-
-static void on_finished(struct store_write *write, int err)
-{
-	struct rollup_lane *lane = write->owner;
+	struct rollup_lane *lane = owner;
 	if (err)
 		lane->done(lane, err);
 	else
-		finish_part(lane);
+		read_next(lane);
+}
+
+static void finish_part(struct rollup_lane *lane)
+{
+	int err = rollup_reading_finish(lane->reading, on_finished);
+	if (err)
+		lane->done(lane, err);
 }
 
 static void next_batch(struct rollup_lane *lane)

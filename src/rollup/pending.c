@@ -33,8 +33,8 @@ struct rollup_pending *rollup_pending_start(const struct rollup_pending_options 
 	p->options = *options;
 	p->found = mem_alloc_array(options->slots_max, sizeof(*p->found));
 	p->slots = mem_alloc_array(options->slots_max, sizeof(*p->slots));
-	p->listing = rollup_listing_new(options->store, options->executor, on_listed, p);
-	p->reading = rollup_reading_new(options->store, options->executor, on_read, p);
+	p->listing = rollup_listing_new(options->track, options->executor, on_listed, p);
+	p->reading = rollup_reading_new(options->track, options->executor, on_read, p);
 	p->begin.run = run_begin;
 	options->executor->post(options->executor, &p->begin);
 	return p;

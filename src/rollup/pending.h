@@ -25,7 +25,7 @@ struct rollup_pending_slot {
 };
 
 struct rollup_pending_options {
-	struct store *store;
+	struct rollup_track *track;
 	struct clock *clock;
 	struct executor *executor;
 	int64_t slot_ms, quiet_ms;

@@ -11,7 +11,6 @@ enum {
 	WINDOWS_MAX = 256, /* slots at once */
 	READ_MAX_BYTES = 64 << 20,
 	NAMES_MAX_BYTES = 8 << 20,
-	WRITE_MAX_BYTES = 8 << 20,
 	SERIES_SET_MAX_BYTES = 2 * METRIC_MAX_BYTES + TAGS_TEXT_MAX_BYTES + 1,
 	SLOTS_MAX = 1 << 20, /* that are told apart */
 };
@@ -28,7 +27,7 @@ struct rollup_rebuild {
 	struct task begin;
 	struct store_read *list, *read;
 	struct store_request *listed, *request;
-	struct store_write *write;
+	struct rollup_marking *marking;
 	struct arena arena; /* names of the members */
 	struct member members[GROUP_MAX];
 	uint64_t handles[GROUP_MAX];
@@ -39,7 +38,7 @@ struct rollup_rebuild {
 	int64_t next_ms; /* their next sample, as far as it is found */
 	size_t counted;  /* of these, those whose slots are known */
 	struct rollup_touch *touches;
-	size_t touch_count, added;
+	size_t touch_count;
 	struct hash_set slots;
 	struct rollup_rebuild_result result, before; /* before: these members */
 	bool cancelled;
@@ -49,7 +48,7 @@ static void run_begin(struct task *task);
 static void on_list(struct store_read *read, int err);
 static void on_found(struct store_read *read, int err);
 static void on_counted(struct store_read *read, int err);
-static void on_written(struct store_write *write, int err);
+static void on_marked(void *owner, int err);
 static void next_members(struct rollup_rebuild *r);
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -79,10 +78,7 @@ struct rollup_rebuild *rollup_rebuild_start(const struct rollup_rebuild_options 
 	r->options.metric = keep(r->metric, sizeof(r->metric), options->metric);
 	r->list = new_read(r, on_list);
 	r->read = new_read(r, on_found);
-	r->write = store_write_new(options->store, WRITE_MAX_BYTES);
-	r->write->executor = options->executor;
-	r->write->done = on_written;
-	r->write->owner = r;
+	r->marking = rollup_marking_new(options->track, options->executor, on_marked, r);
 	arena_init(&r->arena, NAMES_MAX_BYTES);
 	r->touches = mem_alloc_array(GROUP_MAX * WINDOWS_MAX, sizeof(*r->touches));
 	r->result.oldest_slot_s = INT64_MAX;
@@ -95,7 +91,7 @@ void rollup_rebuild_free(struct rollup_rebuild *r)
 {
 	store_read_free(r->list);
 	store_read_free(r->read);
-	store_write_free(r->write);
+	rollup_marking_free(r->marking);
 	arena_release(&r->arena);
 	hash_set_release(&r->slots);
 	mem_free(r->touches);
@@ -267,7 +263,7 @@ static void count_samples(struct rollup_rebuild *r)
 							 .start_ms = start_ms,
 							 .end_ms = end_ms,
 							 .window_ms = slot_ms};
-	r->counted = r->touch_count = r->added = 0;
+	r->counted = r->touch_count = 0;
 	submit_read(r, r->read);
 }
 
@@ -322,29 +318,24 @@ static void take_counts(struct rollup_rebuild *r)
 
 /* ---- Marks ----------------------------------------------------------------------------------- */
 
-/* As many as one write has room for. */
+static void go_on(struct rollup_rebuild *r)
+{
+	r->at_ms = r->request->aggregate.end_ms;
+	find_sample(r);
+}
+
 static void write_marks(struct rollup_rebuild *r)
 {
-	size_t before = r->added;
 	int err = r->cancelled ? ERR_CANCELLED : fault("rollup_rebuild");
-	if (!err && (r->options.only_count || r->added == r->touch_count)) {
-		r->at_ms = r->request->aggregate.end_ms;
-		find_sample(r);
+	if (!err && (r->options.only_count || !r->touch_count)) {
+		go_on(r);
 		return;
 	}
-	store_write_reset(r->write);
 	if (!err)
-		err = rollup_touches_add(r->write, r->options.writer,
-					 clock_wall_ms(r->options.clock), r->touches,
-					 r->touch_count, &r->added);
-	if (err == ERR_LIMIT && r->added > before)
-		err = 0;
-	if (!err)
-		err = store_write_submit(r->write);
+		err = rollup_marking_begin(r->marking, clock_wall_ms(r->options.clock), r->touches,
+					   r->touch_count);
 	if (err)
 		end(r, err);
-	else
-		stat_add(STAT_rollup_marks_added, (int64_t)(r->added - before));
 }
 
 static void on_counted(struct store_read *read, int err)
@@ -363,11 +354,13 @@ static void on_counted(struct store_read *read, int err)
 	write_marks(r);
 }
 
-static void on_written(struct store_write *write, int err)
+static void on_marked(void *owner, int err)
 {
-	struct rollup_rebuild *r = write->owner;
-	if (err)
+	struct rollup_rebuild *r = owner;
+	if (err) {
 		end(r, err);
-	else
-		write_marks(r);
+		return;
+	}
+	stat_add(STAT_rollup_marks_added, (int64_t)r->touch_count);
+	go_on(r);
 }

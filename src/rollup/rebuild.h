@@ -21,11 +21,11 @@ struct rollup_rebuild;
 
 struct rollup_rebuild_options {
 	struct store *store;
+	struct rollup_track *track;
 	struct clock *clock;
 	struct executor *executor;
 	int64_t slot_ms;
 	uint32_t partitions;
-	struct slice writer;         /* names this process in marks; the caller's */
 	struct slice tenant, metric; /* empty: all; copied */
 	int64_t from_ms, to_ms;      /* slots that begin in from <= begin < to; from 1970 on */
 	bool only_count;             /* write nothing */

@@ -2,16 +2,12 @@
 
 #include "base/exec.h"
 #include "base/mem.h"
-#include "rollup/track.h"
-
-enum { WRITE_MAX_BYTES = 32 << 20 };
+#include "rollup/track_store.h"
 
 struct resize {
-	struct store *store;
 	int64_t from_ms, to_ms, now_ms;
-	struct slice writer;
 	struct task_queue queue;
-	struct store_write *write;
+	struct rollup_marking *marking;
 	struct rollup_listing *listing;
 	struct rollup_reading *reading;
 	struct rollup_slot
@@ -26,11 +22,6 @@ static void on_done(void *owner, int err)
 	struct resize *r = owner;
 	r->done = true;
 	r->err = err;
-}
-
-static void on_written(struct store_write *write, int err)
-{
-	on_done(write->owner, err);
 }
 
 /* Of what has been submitted with `err`. */
@@ -59,29 +50,6 @@ static int list_slots(struct resize *r)
 	return err;
 }
 
-static int submit(struct resize *r)
-{
-	if (!r->write->cells)
-		return 0;
-	int err = wait_done(r, store_write_submit(r->write));
-	store_write_reset(r->write);
-	return err;
-}
-
-static int add_touches(struct resize *r, const struct rollup_touch *touches, size_t count)
-{
-	size_t added = 0;
-	for (;;) {
-		int err =
-			rollup_touches_add(r->write, r->writer, r->now_ms, touches, count, &added);
-		if (err != ERR_LIMIT || !r->write->cells)
-			return err;
-		err = submit(r);
-		if (err)
-			return err;
-	}
-}
-
 /* Marks of one new slot for all that a part of an old one has. */
 static int mark_slot(struct resize *r, struct rollup_slot slot, const struct rollup_mark *marks,
 		     size_t count)
@@ -93,7 +61,7 @@ static int mark_slot(struct resize *r, struct rollup_slot slot, const struct rol
 						   .series_set = marks[i].series_set,
 						   .deleted = marks[i].deleted};
 	rollup_touches_sort(touches, count);
-	int err = add_touches(r, touches, count);
+	int err = wait_done(r, rollup_marking_begin(r->marking, r->now_ms, touches, count));
 	mem_free(touches);
 	return err;
 }
@@ -101,7 +69,7 @@ static int mark_slot(struct resize *r, struct rollup_slot slot, const struct rol
 /* New marks are durable before the old ones go; those that stand for a new slot as well stay. */
 static int resize_part(struct resize *r, struct rollup_slot old)
 {
-	size_t count, finished = 0;
+	size_t count;
 	bool more;
 	struct rollup_mark *marks = rollup_reading_marks(r->reading, &count, &more);
 	int64_t end_s = old.slot_s + r->from_ms / 1000;
@@ -112,19 +80,10 @@ static int resize_part(struct resize *r, struct rollup_slot old)
 		if (at_s != old.slot_s)
 			err = mark_slot(r, (struct rollup_slot){at_s, old.partition}, marks, count);
 	}
-	if (!err)
-		err = submit(r);
 	for (size_t i = 0; i < count; i++)
 		marks[i].finished = true;
-	while (!err && !stays) {
-		int full = rollup_reading_finish(r->reading, r->write, &finished);
-		bool whole = full != ERR_LIMIT || !r->write->cells;
-		err = whole ? full : 0;
-		if (!err)
-			err = submit(r);
-		if (whole)
-			break;
-	}
+	if (!err && !stays)
+		err = wait_done(r, rollup_reading_finish(r->reading, on_done));
 	return err;
 }
 
@@ -145,24 +104,20 @@ static int resize_slot(struct resize *r, struct rollup_slot old)
 int rollup_resize(struct store *store, int64_t from_slot_ms, int64_t to_slot_ms, int64_t now_ms,
 		  struct slice writer)
 {
-	struct resize r = {.store = store,
-			   .from_ms = from_slot_ms,
-			   .to_ms = to_slot_ms,
-			   .now_ms = now_ms,
-			   .writer = writer};
+	struct resize r = {.from_ms = from_slot_ms, .to_ms = to_slot_ms, .now_ms = now_ms};
+	struct rollup_track *track = rollup_track_store_open(
+		&(struct rollup_track_store_options){.store = store, .writer = writer});
 	task_queue_init(&r.queue);
-	r.write = store_write_new(store, WRITE_MAX_BYTES);
-	r.write->executor = &r.queue.executor;
-	r.write->done = on_written;
-	r.write->owner = &r;
-	r.listing = rollup_listing_new(store, &r.queue.executor, on_done, &r);
-	r.reading = rollup_reading_new(store, &r.queue.executor, on_done, &r);
+	r.marking = rollup_marking_new(track, &r.queue.executor, on_done, &r);
+	r.listing = rollup_listing_new(track, &r.queue.executor, on_done, &r);
+	r.reading = rollup_reading_new(track, &r.queue.executor, on_done, &r);
 	int err = list_slots(&r);
 	for (size_t i = 0; i < r.slot_count && !err; i++)
 		err = resize_slot(&r, r.slots[i]);
 	rollup_reading_free(r.reading);
 	rollup_listing_free(r.listing);
-	store_write_free(r.write);
+	rollup_marking_free(r.marking);
+	rollup_track_close(track);
 	mem_free(r.slots);
 	task_queue_release(&r.queue);
 	return err;

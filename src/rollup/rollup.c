@@ -191,6 +191,7 @@ static void run_begin(struct task *task)
 	struct rollup *r = CONTAINER_OF(task, struct rollup, begin);
 	const struct rollup_job_options job = {
 		.store = r->options.store,
+		.track = r->options.track,
 		.clock = r->options.clock,
 		.executor = loop_executor(r->loop),
 		.grains = &r->options.grains,

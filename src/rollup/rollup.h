@@ -26,6 +26,7 @@ struct rollup;
 
 struct rollup_options {
 	struct store *store;
+	struct rollup_track *track;
 	struct clock *clock;
 	struct rollup_grains grains; /* one at least */
 	uint32_t partitions;

@@ -1,22 +1,15 @@
-/* Tracking: which slots of which series have data that is not rolled up yet.
+/* Tracking: which slots of which series have data that is not rolled up yet. The one contract of
+ * all drivers.
  *
  * A slot is a time rounded down to a multiple of the slot's width, in seconds since 1970. Who
  * writes data of a slot marks it first, by a touch (series, slot); who rolls up lists the slots
  * of its partitions that have marks, reads the marks of one, works, and takes away just what it
  * read. A touch that comes meanwhile is another mark and stays, so no late point is lost.
  *
- * Marks lie in the table `marks`: the row is (partition, slot), the column (stamp, writer), the
- * value a list of series: one cell for all that a batch touched of that slot. A cell is never
- * changed by its writer. Who rolls up removes it, or leaves those of its series in it that are not
- * done. So a row holds what is waiting and nothing else, and no removed mark is ever passed over
- * again.
+ * Drivers: the store itself (track_store.h).
  *
- *     value   version u8 = 1, or 2 where samples were deleted, time of the touch in ms i64 (LE),
- *             then per series:
- *             tenant length u8, tenant, series-set length u16 (LE), series-set
- *
- * Threads: touches are added on any thread; a listing and a reading belong to the thread of their
- * executor. */
+ * Threads: a track may be used on any; a marking, a listing and a reading belong to the thread of
+ * their executor. */
 #ifndef ROLLUP_TRACK_H
 #define ROLLUP_TRACK_H
 
@@ -25,7 +18,6 @@
 #include "store/store.h"
 
 enum {
-	ROLLUP_CELL_MAX_BYTES = 32 << 10,
 	ROLLUP_READING_MAX = 256, /* partitions of one reading */
 };
 
@@ -60,6 +52,11 @@ int64_t rollup_open_from_ms(int64_t now_ms, int64_t raw_ms, int64_t slot_ms, int
 int64_t rollup_ready_ms(int64_t slot_s, int64_t touched_ms, int64_t slot_ms, int64_t quiet_ms,
 			int64_t now_ms);
 
+struct rollup_track;
+
+/* Nothing of it may be left. */
+void rollup_track_close(struct rollup_track *track);
+
 /* ---- Marking ------------------------------------------------------------------------------- */
 
 struct rollup_touch {
@@ -71,15 +68,31 @@ struct rollup_touch {
 	bool deleted;
 };
 
-/* Puts touches in the order in which rollup_touches_add wants them: by slot and partition, and in
+/* Puts touches in the order in which all below wants them: by slot and partition, and in
  * these those of deletions last. */
 void rollup_touches_sort(struct rollup_touch *touches, size_t count);
 
-/* Adds marks for touches[*added] and on to `write`, before the samples that they stand for or in a
- * stage before theirs, and counts *added up. ERR_LIMIT: the write is full; submit it and go on
- * with another. `writer` names this process, now_ms is its wall clock. */
-int rollup_touches_add(struct store_write *write, struct slice writer, int64_t now_ms,
+/* Whether that is where marks are best made: as part of a write, before the samples that they stand
+ * for. */
+bool rollup_track_in_writes(const struct rollup_track *track);
+/* Adds marks for touches[*added] and on to `write`, before their samples or in a stage before
+ * theirs, and counts *added up. ERR_LIMIT: the write is full; submit it and go on with another.
+ * now_ms is this process's wall clock. Any track can do that, for all that there is to mark. */
+int rollup_touches_add(struct rollup_track *track, struct store_write *write, int64_t now_ms,
 		       const struct rollup_touch *touches, size_t count, size_t *added) MUST_CHECK;
+
+/* Marks by themselves, of any track: the samples are written when they are durable. */
+struct rollup_marking;
+typedef void rollup_marking_done(void *owner, int err);
+
+struct rollup_marking *rollup_marking_new(struct rollup_track *track, struct executor *executor,
+					  rollup_marking_done *done, void *owner);
+/* Not while it runs. */
+void rollup_marking_free(struct rollup_marking *marking);
+/* The touches are the caller's and stay until `done`, which is never called from within. ERR_BUSY
+ * as of the store; then it is not called at all. After an error some may be marked. */
+int rollup_marking_begin(struct rollup_marking *marking, int64_t now_ms,
+			 const struct rollup_touch *touches, size_t count) MUST_CHECK;
 
 /* ---- Listing ------------------------------------------------------------------------------- */
 
@@ -88,7 +101,7 @@ typedef void rollup_listing_done(void *owner, int err);
 
 /* The slots that have marks, in any order; while others mark, those that had some throughout are
  * never missed. */
-struct rollup_listing *rollup_listing_new(struct store *store, struct executor *executor,
+struct rollup_listing *rollup_listing_new(struct rollup_track *track, struct executor *executor,
 					  rollup_listing_done *done, void *owner);
 /* Not while it runs. */
 void rollup_listing_free(struct rollup_listing *listing);
@@ -104,7 +117,7 @@ const struct rollup_slot *rollup_listing_page(const struct rollup_listing *listi
 
 struct rollup_mark {
 	struct slice tenant, series_set;
-	int64_t stamp_us;   /* of the last touch */
+	int64_t stamp_us;   /* of the last touch; the driver's */
 	int64_t touched_ms; /* when that was, by its writer's wall clock */
 	bool deleted;       /* by any of its touches */
 	bool finished;      /* set by who rolled it up, before rollup_reading_finish */
@@ -114,24 +127,23 @@ struct rollup_reading;
 typedef void rollup_reading_done(void *owner, int err);
 
 /* The marks of one slot in some partitions, each series once, some MB at a time. */
-struct rollup_reading *rollup_reading_new(struct store *store, struct executor *executor,
+struct rollup_reading *rollup_reading_new(struct rollup_track *track, struct executor *executor,
 					  rollup_reading_done *done, void *owner);
 /* Not while it runs. */
 void rollup_reading_free(struct rollup_reading *reading);
 /* The first part, or the one behind the last. `slots` are one slot in up to ROLLUP_READING_MAX
- * partitions. ERR_BUSY as of the store; then `done` is not called. A cell that is damaged or of a
- * later program is left as it is and counted. */
+ * partitions. ERR_BUSY as of the store; then `done` is not called. What is damaged or of a later
+ * program is left as it is and counted. */
 int rollup_reading_begin(struct rollup_reading *reading, const struct rollup_slot *slots,
 			 size_t count, int64_t now_ms) MUST_CHECK;
 int rollup_reading_next(struct rollup_reading *reading, int64_t now_ms) MUST_CHECK;
 /* Of the last part; until the next call. */
 struct rollup_mark *rollup_reading_marks(struct rollup_reading *reading, size_t *count, bool *more);
-/* Cells of the last part that could not be read. */
+/* What of the last part could not be read. */
 size_t rollup_reading_unread(const struct rollup_reading *reading);
-/* Takes away the marks of this part that are finished, with the touches that were read: adds that
- * to `write`, to the stage of what was computed or a later one. *from is 0 at first; ERR_LIMIT: the
- * write is full, submit it and go on with another. */
-int rollup_reading_finish(struct rollup_reading *reading, struct store_write *write,
-			  size_t *from) MUST_CHECK;
+/* Takes away the marks of this part that are finished, as far as nothing has touched them since
+ * they were read. What was computed of them is durable. `finished` follows, never from within, or
+ * an error is returned; after one, some may be left. */
+int rollup_reading_finish(struct rollup_reading *reading, rollup_reading_done *finished) MUST_CHECK;
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "bench/cpu_time.h"
 #include "rollup/job.h"
+#include "rollup/track_store.h"
 #include "store/lmdb/lmdb.h"
 #include "tools/store_wait.h"
 
@@ -34,6 +35,7 @@ static struct {
 	uint32_t partitions;
 	int64_t begin_s;
 	struct store *store;
+	struct rollup_track *track;
 	struct task_queue queue;
 	struct store_waiter waiter;
 	struct random random;
@@ -123,8 +125,8 @@ static void mark_hosts(size_t first, int64_t slot_s)
 		}
 	}
 	rollup_touches_sort(touches, n);
-	int err = rollup_touches_add(bench.write, SLICE("bench"), clock_wall_ms(clock_real()),
-				     touches, n, &added);
+	int err = rollup_touches_add(bench.track, bench.write, clock_wall_ms(clock_real()), touches,
+				     n, &added);
 	if (err)
 		die("marks", err);
 	submit();
@@ -158,6 +160,7 @@ static struct rollup_pass run_pass(void)
 		die(e.text, ERR_INVALID);
 	struct rollup_job *job =
 		rollup_job_new(&(struct rollup_job_options){.store = bench.store,
+							    .track = bench.track,
 							    .clock = clock_real(),
 							    .executor = &bench.queue.executor,
 							    .grains = &grains,
@@ -217,6 +220,8 @@ static void bench_open(const char *path)
 	if (err)
 		die(e.text, err);
 	task_queue_init(&bench.queue);
+	bench.track = rollup_track_store_open(&(struct rollup_track_store_options){
+		.store = bench.store, .writer = SLICE("bench")});
 	bench.waiter = (struct store_waiter){bench.store, &bench.queue, clock_real(), die};
 	bench.handles = mem_alloc_array(bench.hosts * METRICS, sizeof(*bench.handles));
 	bench.values = mem_zalloc(bench.hosts * METRICS * sizeof(*bench.values));
@@ -231,6 +236,7 @@ static void bench_open(const char *path)
 static void bench_close(void)
 {
 	store_write_free(bench.write);
+	rollup_track_close(bench.track);
 	store_close(bench.store);
 	mem_free(bench.handles);
 	mem_free(bench.values);

@@ -15,6 +15,7 @@
 #include "catalog/catalog.h"
 #include "ingest/ingest.h"
 #include "naive.h"
+#include "rollup/track_store.h"
 #include "store/store.h"
 #include "wire/number.h"
 
@@ -24,6 +25,7 @@ struct harness {
 	struct clock_virtual clock;
 	struct task_queue queue;
 	struct store *store;
+	struct rollup_track *track;
 	struct catalog_options catalog_options;
 	struct catalog *catalog;
 	struct ingest *ingest;
@@ -50,7 +52,10 @@ static inline void harness_open(struct harness *h, const struct ingest_options *
 	h->catalog =
 		catalog_new(h->store, &h->clock.clock, &h->queue.executor, &h->catalog_options);
 	struct ingest_options all = options ? *options : (struct ingest_options){0};
+	h->track = rollup_track_store_open(
+		&(struct rollup_track_store_options){.store = h->store, .writer = SLICE("test")});
 	all.store = h->store;
+	all.rollup_track = h->track;
 	all.catalog = h->catalog;
 	all.clock = &h->clock.clock;
 	all.executor = &h->queue.executor;
@@ -76,6 +81,7 @@ static inline void harness_close(struct harness *h)
 	catalog_close(h->catalog, harness_catalog_closed, h);
 	harness_pump(h);
 	assert_true(h->catalog_closed);
+	rollup_track_close(h->track);
 	store_close(h->store);
 	task_queue_release(&h->queue);
 }

@@ -152,8 +152,7 @@ static void points_of_a_closed_slot_are_refused(void **state)
 	harness_open(&h, &(struct ingest_options){.retention_ms = 3 * 3600000,
 						  .rollup_partitions = 1,
 						  .rollup_slot_ms = 3600000,
-						  .rollup_quiet_ms = 300000,
-						  .rollup_writer = SLICE("test")});
+						  .rollup_quiet_ms = 300000});
 	int64_t eight_ms = HARNESS_NOW_MS - 2 * 3600000 - 13 * 60000 - 20 * 1000;
 	struct ingest_request *r = harness_request(&h);
 	add(r, "k=v", "m", 1, eight_ms - 1);

@@ -33,6 +33,7 @@ static inline struct rollup_job *rolled_job(struct rolled *r)
 {
 	static const char *const counters[] = {"_total"};
 	return rollup_job_new(&(struct rollup_job_options){.store = r->h.store,
+							   .track = r->h.track,
 							   .clock = &r->h.clock.clock,
 							   .executor = &r->h.queue.executor,
 							   .grains = &r->grains,
@@ -55,8 +56,7 @@ static inline void rolled_open(struct rolled *r, const char *const *grains, size
 	assert_int_equal(rollup_partitions_parse(SLICE("0-7"), 8, &r->own, &e), 0);
 	harness_open(&r->h, &(struct ingest_options){.rollup_partitions = 8,
 						     .rollup_slot_ms = HOUR_MS,
-						     .rollup_quiet_ms = r->quiet_ms,
-						     .rollup_writer = SLICE("test")});
+						     .rollup_quiet_ms = r->quiet_ms});
 	r->job = rolled_job(r);
 }
 

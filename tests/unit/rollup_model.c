@@ -13,6 +13,7 @@
 #include "rollup/job.h"
 #include "rollup/leases.h"
 #include "rollup/row.h"
+#include "rollup/track_store.h"
 #include "slow_store.h"
 #include "tools/long_run.h"
 
@@ -45,6 +46,7 @@ static const char *const field_names[FIELDS] = {"value", "x", "y", "z", "n_total
 struct process {
 	struct slow_store store;
 	struct task_queue queue;
+	struct rollup_track *track;
 	char name[16];
 };
 
@@ -179,6 +181,14 @@ static void process_open(struct model *m, struct process *p, const char *kind, s
 	slow_open(&p->store, &m->slow, m->atomic);
 	task_queue_init(&p->queue);
 	snprintf(p->name, sizeof(p->name), "%s%zu", kind, i);
+	p->track = rollup_track_store_open(&(struct rollup_track_store_options){
+		.store = &p->store.store, .writer = slice_of(p->name)});
+}
+
+static void process_release(struct process *p)
+{
+	rollup_track_close(p->track);
+	task_queue_release(&p->queue);
 }
 
 static void taker_open(struct model *m, struct taker *t, size_t i)
@@ -199,7 +209,7 @@ static void taker_open(struct model *m, struct taker *t, size_t i)
 		.rollup_partitions = PARTITIONS,
 		.rollup_slot_ms = SLOT_MS,
 		.rollup_quiet_ms = QUIET_MS,
-		.rollup_writer = slice_of(t->p.name),
+		.rollup_track = t->p.track,
 	});
 }
 
@@ -227,7 +237,7 @@ static void taker_kill(struct model *m, struct taker *t)
 	catalog_close(t->catalog, on_closed, t);
 	run_all(&t->p);
 	ASSERT(t->closed);
-	task_queue_release(&t->p.queue);
+	process_release(&t->p);
 }
 
 /* ---- Who rolls up ---------------------------------------------------------------------------- */
@@ -265,6 +275,7 @@ static void worker_open(struct model *m, struct worker *w, size_t i)
 	*w = (struct worker){.model = m, .own = own, .next_ms = now_ms(m)};
 	process_open(m, &w->p, "worker", m->one_name ? 0 : i);
 	w->job = rollup_job_new(&(struct rollup_job_options){.store = &w->p.store.store,
+							     .track = w->p.track,
 							     .clock = &m->clock.clock,
 							     .executor = &w->p.queue.executor,
 							     .grains = &m->grains,
@@ -306,7 +317,7 @@ static void worker_kill(struct worker *w)
 	ASSERT(w->state == RESTS);
 	rollup_job_free(w->job);
 	rollup_leases_free(w->leases);
-	task_queue_release(&w->p.queue);
+	process_release(&w->p);
 }
 
 /* ---- Clients --------------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ static struct rollup_pending *look(struct rolled *r, size_t slots_max, uint64_t 
 {
 	struct asked asked = {false, 0};
 	struct rollup_pending *p = rollup_pending_start(
-		&(struct rollup_pending_options){.store = r->h.store,
+		&(struct rollup_pending_options){.track = r->h.track,
 						 .clock = &r->h.clock.clock,
 						 .executor = &r->h.queue.executor,
 						 .slot_ms = HOUR_MS,
@@ -147,7 +147,7 @@ static void a_look_that_is_given_up_ends(void **state)
 	begin(&r);
 	write_at(&r, "m,h=a", AT(1, 0));
 	struct rollup_pending *p = rollup_pending_start(
-		&(struct rollup_pending_options){.store = r.h.store,
+		&(struct rollup_pending_options){.track = r.h.track,
 						 .clock = &r.h.clock.clock,
 						 .executor = &r.h.queue.executor,
 						 .slot_ms = HOUR_MS,
@@ -177,11 +177,11 @@ static struct rollup_rebuild_result rebuild(struct rolled *r, const struct range
 	struct asked asked = {false, 0};
 	struct rollup_rebuild *b = rollup_rebuild_start(&(struct rollup_rebuild_options){
 		.store = r->h.store,
+		.track = r->h.track,
 		.clock = &r->h.clock.clock,
 		.executor = &r->h.queue.executor,
 		.slot_ms = HOUR_MS,
 		.partitions = 8,
-		.writer = SLICE("test"),
 		.tenant = slice_of(range->tenant ? range->tenant : ""),
 		.metric = slice_of(range->metric ? range->metric : ""),
 		.from_ms = range->from_ms,

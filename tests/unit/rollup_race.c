@@ -30,6 +30,7 @@ static void racer_open(struct racer *racer)
 	racer->passed = false;
 	task_queue_init(&racer->queue);
 	racer->job = rollup_job_new(&(struct rollup_job_options){.store = racer->r.h.store,
+								 .track = racer->r.h.track,
 								 .clock = &racer->r.h.clock.clock,
 								 .executor = &racer->queue.executor,
 								 .grains = &racer->r.grains,

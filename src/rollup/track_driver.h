@@ -1,0 +1,65 @@
+/* Private to the drivers of tracking: what each of them is, and what track.c keeps for it. What a
+ * driver makes begins with the struct of that name here. */
+#ifndef ROLLUP_TRACK_DRIVER_H
+#define ROLLUP_TRACK_DRIVER_H
+
+#include "rollup/track.h"
+
+struct rollup_track_ops {
+	void (*close)(struct rollup_track *track);
+	bool in_writes;
+	int (*touches_add)(struct rollup_track *track, struct store_write *write, int64_t now_ms,
+			   const struct rollup_touch *touches, size_t count, size_t *added);
+
+	struct rollup_marking *(*marking_new)(const struct rollup_marking *begun);
+	void (*marking_free)(struct rollup_marking *marking);
+	int (*marking_begin)(struct rollup_marking *marking, int64_t now_ms,
+			     const struct rollup_touch *touches, size_t count);
+
+	struct rollup_listing *(*listing_new)(const struct rollup_listing *begun);
+	void (*listing_free)(struct rollup_listing *listing);
+	int (*listing_begin)(struct rollup_listing *listing, int64_t now_ms);
+	int (*listing_next)(struct rollup_listing *listing, int64_t now_ms);
+
+	struct rollup_reading *(*reading_new)(const struct rollup_reading *begun);
+	void (*reading_free)(struct rollup_reading *reading);
+	int (*reading_begin)(struct rollup_reading *reading, const struct rollup_slot *slots,
+			     size_t count, int64_t now_ms);
+	int (*reading_next)(struct rollup_reading *reading, int64_t now_ms);
+	int (*reading_finish)(struct rollup_reading *reading);
+};
+
+struct rollup_track {
+	const struct rollup_track_ops *ops;
+};
+
+struct rollup_marking {
+	struct rollup_track *track;
+	struct executor *executor;
+	rollup_marking_done *done;
+	void *owner;
+};
+
+struct rollup_listing {
+	struct rollup_track *track;
+	struct executor *executor;
+	rollup_listing_done *done;
+	void *owner;
+	/* The page, in the driver's memory. */
+	struct rollup_slot *slots;
+	size_t count;
+	bool more;
+};
+
+struct rollup_reading {
+	struct rollup_track *track;
+	struct executor *executor;
+	rollup_reading_done *done, *finished;
+	void *owner;
+	/* The part, in the driver's memory. */
+	struct rollup_mark *marks;
+	size_t count, unread;
+	bool more;
+};
+
+#endif
