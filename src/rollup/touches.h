@@ -7,9 +7,12 @@
  * anybody believes the series to be quiet; and who reads raw data has first had a write of its own
  * made durable behind it.
  *
- * A touch is remembered when it is durable, not before. The first kind stands where the caller
- * keeps it (a number by series), the second kind in a table of a fixed size that forgets. When the
- * clock is set back by more than that fifth, all is forgotten: slots that had ended begin anew.
+ * A touch is remembered when it is durable, not before. It stands where the caller keeps it, as a
+ * number by series: of a slot that has not ended the slot's, of one that has ended the slot's in
+ * this span, as such fifths of the quiet time are called here. Who writes to several slots at once
+ * has one number for all of them, so what is of slots that have ended stands in a table of a fixed
+ * size as well, which forgets. When the clock is set back by more than a span, all is forgotten:
+ * slots that had ended begin anew.
  *
  * One thread. */
 #ifndef ROLLUP_TOUCHES_H
@@ -17,11 +20,17 @@
 
 #include "base/base.h"
 
+enum { ROLLUP_SPAN_SLOTS = 1 << 11 };
+
 struct rollup_touches {
 	int64_t slot_ms, quiet_ms;
-	int64_t newest_ms;      /* that the clock has shown */
-	uint32_t set_back;      /* how often the clock was */
-	int64_t from_ms, to_ms; /* the slot of the last look, and its number */
+	int64_t newest_ms; /* that the clock has shown */
+	uint32_t set_back; /* how often the clock was */
+	uint32_t span;     /* how many have begun */
+	int64_t span_from_ms, span_to_ms;
+	int64_t *span_slots;    /* by a slot's place in the span: begin of the slot in s, and 1 */
+	int64_t from_ms, to_ms; /* the slot of the last look, */
+	int64_t number_to_ms;   /* its number, and until when it has that */
 	uint32_t number;
 	struct rollup_late *late;
 };
@@ -36,16 +45,16 @@ void rollup_touches_at(struct rollup_touches *touches, int64_t now_ms);
  * gave for it last, 0 nothing; `series` is a hash of all that it stands for. */
 bool rollup_touched(struct rollup_touches *touches, uint64_t series, uint32_t known, int64_t ts_ms,
 		    int64_t now_ms);
-/* The same for the slot of the last look, if it has not ended: mostly it is that one. */
+/* The same for the slot of the last look: mostly it is that one. */
 static inline bool rollup_touched_again(const struct rollup_touches *touches, uint32_t known,
 					int64_t ts_ms, int64_t now_ms)
 {
 	return LIKELY(ts_ms >= touches->from_ms && ts_ms < touches->to_ms &&
-		      now_ms < touches->to_ms && known == touches->number);
+		      now_ms < touches->number_to_ms && known == touches->number);
 }
 
 /* A touch that is durable, made at touched_ms. Returns what the caller keeps for the series from
- * now on: `known` where the slot had ended by then. */
+ * now on instead of `known`; that itself if it says more. */
 uint32_t rollup_touches_remember(struct rollup_touches *touches, uint64_t series, uint32_t known,
 				 int64_t slot_s, int64_t touched_ms);
 

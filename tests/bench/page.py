@@ -76,11 +76,28 @@ COUNTER_ROWS = [
 ]
 
 
+# Roll-ups: of nobody else.
+ROLLUP_ROWS = [
+    ("raw samples rolled up to 5 min and 1 h, per CPU-second", "rolled up per CPU-s", "", True,
+     "20 M", "100 M"),
+    ("the same, with all work until settled", "rolled up per CPU-s, settled", "", True, "", ""),
+    ("marks: more CPU per ingested sample", "marking, % of ingest", "%", False, "5 %", "1 %"),
+    ("a year of 1000 series by the hour: one maximum of all", "a year, max, one number, ms", "ms",
+     False, "50 ms", "10 ms"),
+    ("one average", "a year, avg, one number, ms", "ms", False, "50 ms", "10 ms"),
+    ("a maximum of all for each day", "a year, max by day, ms", "ms", False, "", ""),
+    ("an average of all for each hour", "a year, avg by hour, ms", "ms", False, "", ""),
+    ("from ready to visible, a slot of 1 M series", "delay of 1 M series, s", "s", False, "60 s",
+     "10 s"),
+]
+
+
 def tables(bench):
     """Of what was measured."""
     found = bench.found["granary"]
     both = [(title, peer, [row for row in rows if row[1] in found]) for title, peer, rows in
-            (("VictoriaMetrics", "victoria-metrics", ROWS), ("net-snmp", "net-snmp", COUNTER_ROWS))]
+            (("VictoriaMetrics", "victoria-metrics", ROWS), ("net-snmp", "net-snmp", COUNTER_ROWS),
+             ("-", "", ROLLUP_ROWS))]
     return "\n\n".join(table(bench, *part) for part in both if part[2])
 
 
@@ -189,6 +206,15 @@ s, hours and days of 2 and 48 minutes; a minute of it has the work of half an ho
 included.
 
 {table(bench, "net-snmp", "net-snmp", COUNTER_ROWS)}
+
+## Roll-ups
+
+One sample in 10 s, slots of an hour, granularities of 5 min and 1 h. What is rolled up lies settled
+in the store, and counts when its rows are durable. Marks are measured in turns: 20,000 series,
+whose first sample was taken before, are sent the rest of four hours, by a server with marks and by one
+without roll-ups. A year is asked of the store without HTTP, the best of ten times.
+
+{table(bench, "-", "", ROLLUP_ROWS)}
 
 ## Rounds
 

@@ -26,9 +26,11 @@ import tempfile
 
 from page import ROOT, keep_rounds, tables, write_page
 from polling import Polling
+from rollups import Rollups
 from servers import FIELDS, INTERVAL_S, START_S, Granary, Server, Victoria
 
-PARTS = ["steady", "series", "queries", "restart", "churn", "polling", "fleet"]
+PARTS = ["steady", "series", "queries", "restart", "churn", "polling", "fleet",
+         "rollups"]
 QUERY_HOURS = 12
 SCAN_WINDOWS = [(3600, "scan"), (300, "scan by 5 min")]
 # Odd, so that the median is one of them. A pass of the scan takes the faster server a few hundred
@@ -262,6 +264,8 @@ class Bench:
             self.churn()
         if {"polling", "fleet"} & set(o.parts) and Granary in self.peers:
             Polling(self).run(o.parts)
+        if "rollups" in o.parts and Granary in self.peers:
+            Rollups(self).run()
 
     def close(self):
         for server in list(Server.running):

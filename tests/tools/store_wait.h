@@ -49,18 +49,20 @@ static inline void store_wait(const struct store_waiter *waiter, struct store_re
 		waiter->die("read", waited.err);
 }
 
-/* Series of these metrics with one tag, `key` from 0 to count - 1 behind `prefix`; their handles
- * lie in handles[tag * metric_count + metric]. */
-static inline void store_wait_series(const struct store_waiter *waiter, const char *key,
-				     const char *prefix, size_t count, const struct slice *metrics,
-				     size_t metric_count, uint64_t *handles)
+/* Of those from `first` on as many as one read takes; returns how many. */
+static inline size_t store_wait_some_series(const struct store_waiter *waiter, const char *key,
+					    const char *prefix, size_t first, size_t count,
+					    const struct slice *metrics, size_t metric_count,
+					    uint64_t *handles)
 {
+	enum { SERIES_MAX = 5000 };
 	struct store_read *read = store_wait_new(waiter, 64 << 20);
+	size_t added = 0;
 
-	for (size_t i = 0; i < count; i++) {
+	for (; added < count && added < SERIES_MAX; added++) {
 		struct store_request *request = store_read_add(read, STORE_SERIES_OPEN);
 		struct tag *tag = arena_zalloc(&read->arena, sizeof(*tag));
-		char *name = arena_printf(&read->arena, "%s%zu", prefix, i);
+		char *name = arena_printf(&read->arena, "%s%zu", prefix, first + added);
 		ASSERT(request && tag && name);
 		*tag = (struct tag){slice_of(key), slice_of(name)};
 		request->series_open = (struct store_series_open){.tenant = SLICE("default"),
@@ -72,6 +74,18 @@ static inline void store_wait_series(const struct store_waiter *waiter, const ch
 	for (struct store_request *r = read->requests; r; r = r->next, handles += metric_count)
 		memcpy(handles, r->series_open.handles, metric_count * sizeof(*handles));
 	store_read_free(read);
+	return added;
+}
+
+/* Series of these metrics with one tag, `key` from 0 to count - 1 behind `prefix`; their handles
+ * lie in handles[tag * metric_count + metric]. */
+static inline void store_wait_series(const struct store_waiter *waiter, const char *key,
+				     const char *prefix, size_t count, const struct slice *metrics,
+				     size_t metric_count, uint64_t *handles)
+{
+	for (size_t i = 0; i < count;)
+		i += store_wait_some_series(waiter, key, prefix, i, count - i, metrics,
+					    metric_count, handles + i * metric_count);
 }
 
 #endif
