@@ -123,12 +123,12 @@ static int read_dry_run(const struct http_request *request, struct question *q, 
 }
 
 /* Whole slots, all of whose raw data is there and will be until they are rolled up. */
-static int choose_slots(const struct conf *conf, int64_t now_ms, struct question *q,
-			struct errbuf *e)
+static int choose_slots(const struct api *api, int64_t now_ms, struct question *q, struct errbuf *e)
 {
+	const struct conf *conf = api->conf;
 	int64_t slot_ms = conf->rollup_slot_ms;
-	int64_t first_ms =
-		rollup_open_from_ms(now_ms, conf->retention_raw_ms, slot_ms, conf->rollup_quiet_ms);
+	int64_t longest_ms = retention_longest_raw_ms(api->retention, conf->retention_raw_ms);
+	int64_t first_ms = rollup_open_from_ms(now_ms, longest_ms, slot_ms, conf->rollup_quiet_ms);
 	int64_t last_ms = (now_ms + conf->ingest_future_max_ms) / slot_ms * slot_ms + slot_ms;
 	if (q->from_ms >= q->to_ms)
 		return errbuf_set(e, ERR_INVALID, "from is not before to");
@@ -155,7 +155,7 @@ static int read_params(const struct http_request *request, struct question *q, s
 	err = err ? err : read_time(request, "from", now_ms, &q->from_ms, e);
 	err = err ? err : read_time(request, "to", now_ms, &q->to_ms, e);
 	err = err ? err : read_dry_run(request, q, e);
-	return err ? err : choose_slots(api->conf, now_ms, q, e);
+	return err ? err : choose_slots(api, now_ms, q, e);
 }
 
 static void begin(struct http_request *request, const struct question *q)
@@ -181,6 +181,9 @@ static void begin(struct http_request *request, const struct question *q)
 		.metric = q->metric,
 		.from_ms = q->from_ms,
 		.to_ms = q->to_ms,
+		.quiet_ms = api->conf->rollup_quiet_ms,
+		.raw_retention_ms = api->conf->retention_raw_ms,
+		.retention_rules = api->retention,
 		.only_count = q->only_count,
 		.done = on_rebuilt,
 		.owner = call,

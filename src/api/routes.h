@@ -19,6 +19,7 @@ struct pollers;
 struct query_engine;
 struct rollup;
 struct rollup_grains;
+struct retention_rules;
 struct rollup_partitions;
 struct rollup_track;
 struct queue;
@@ -41,8 +42,9 @@ struct api {
 	struct queue *const *queues; /* by place in inventory_conf->queues */
 	size_t queue_retries;        /* at work: none may be when queues are closed */
 	struct persist *persist;
-	size_t recomputes;                     /* at work: none may be when persisting ends */
-	const struct rollup_grains *grains;    /* none in it: nothing is rolled up */
+	size_t recomputes;                  /* at work: none may be when persisting ends */
+	const struct rollup_grains *grains; /* none in it: nothing is rolled up */
+	const struct retention_rules *retention;
 	const struct rollup_partitions *owned; /* by configuration, or all that may be taken */
 	struct rollup_track *rollup_track;
 	const char *rollup_name; /* of this process among those that roll up */

@@ -83,9 +83,15 @@ static int read_own(struct rollups *rollups, const struct conf *conf, struct fil
 	return 0;
 }
 
+/* For less time raw samples may not be kept. */
+static int64_t raw_least_ms(const struct conf *conf)
+{
+	return conf->rollup_slot_ms + 2 * conf->rollup_quiet_ms;
+}
+
 static int check_raw(const struct conf *conf, struct errbuf *e)
 {
-	int64_t least_ms = conf->rollup_slot_ms + 2 * conf->rollup_quiet_ms;
+	int64_t least_ms = raw_least_ms(conf);
 	if (!conf->retention_raw_ms || conf->retention_raw_ms >= least_ms)
 		return 0;
 	return errbuf_set(e, ERR_INVALID,
@@ -109,6 +115,10 @@ int rollups_read(struct rollups *rollups, const struct conf *conf, struct files 
 	if (rollup_grains_parse(items->items, items->count, conf->rollup_slot_ms, &rollups->grains,
 				e))
 		return refuse(conf, CONF_ID_rollup_granularities, e);
+	if (retention_parse(conf->retention_rules.items, conf->retention_rules.count,
+			    &rollups->grains, rollups->grains.count ? raw_least_ms(conf) : 0,
+			    &rollups->retention, e))
+		return refuse(conf, CONF_ID_retention_rules, e);
 	if (!rollups->grains.count)
 		return 0;
 	read_name(rollups, conf);
@@ -149,6 +159,7 @@ void rollups_start(struct rollups *rollups, struct store *store)
 		.own = rollups->own,
 		.share = rollups->share,
 		.raw_retention_ms = conf->retention_raw_ms,
+		.retention_rules = &rollups->retention,
 		.quiet_ms = conf->rollup_quiet_ms,
 		.skew_max_ms = conf->rollup_skew_max_ms,
 		.every_ms = conf->rollup_every_ms,

@@ -2,13 +2,15 @@
 #ifndef CMD_ROLLUPS_H
 #define CMD_ROLLUPS_H
 
+#include "rollup/retention.h"
 #include "rollup/rollup.h"
 
 struct conf;
 struct files;
 
 struct rollups {
-	struct rollup_grains grains; /* none: nothing is marked or rolled up */
+	struct rollup_grains grains;      /* none: nothing is marked or rolled up */
+	struct retention_rules retention; /* what else than the options say is kept for how long */
 	struct rollup_partitions own;
 	bool share; /* these are shared with others that say `any` */
 	const struct conf *conf;

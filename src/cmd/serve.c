@@ -338,7 +338,8 @@ static struct catalog *new_catalog(struct serve *s)
 	options.series_per_tenant_max = (uint64_t)c->catalog_series_per_tenant;
 	options.new_series_per_minute_max = (uint64_t)c->catalog_new_series_per_minute;
 	options.index_max_bytes = (size_t)c->catalog_index_max_bytes;
-	options.longest_retention_ms = c->retention_raw_ms;
+	options.longest_retention_ms =
+		retention_longest_raw_ms(&s->rollups.retention, c->retention_raw_ms);
 	return catalog_new(s->store, clock_real(), loop_executor(s->loop), &options);
 }
 
@@ -351,6 +352,7 @@ static struct ingest *new_ingest(struct serve *s)
 		.executor = loop_executor(s->loop),
 		.tenant_tag = slice_of(s->conf->ingest_tenant_tag),
 		.retention_ms = s->conf->retention_raw_ms,
+		.retention_rules = &s->rollups.retention,
 		/* Here 0 is none, there it is the default. */
 		.ahead_ms = s->conf->ingest_future_max_ms ? s->conf->ingest_future_max_ms : -1,
 		.in_flight_max_bytes = (size_t)s->conf->ingest_in_flight_max_bytes,
@@ -383,6 +385,7 @@ static struct query_engine *new_queries(struct serve *s)
 		.timeout_ms = c->query_timeout_ms,
 		.concurrent_max = (size_t)c->query_concurrent_max,
 		.retention_ms = c->retention_raw_ms,
+		.retention_rules = &s->rollups.retention,
 		.home_of = polling_home_of,
 		.home_owner = s->polling,
 		.grains = &s->rollups.grains,
@@ -459,6 +462,7 @@ static struct http_server *new_http(struct serve *s)
 		.pollers = s->pollers,
 		.zones = s->zones,
 		.grains = &s->rollups.grains,
+		.retention = &s->rollups.retention,
 		.owned = &s->rollups.own,
 		.rollup_track = s->rollups.track,
 		.rollup_name = s->rollups.name,

@@ -27,7 +27,8 @@ struct cache {
 
 static size_t list_bytes(const struct cache_entry *entry)
 {
-	return entry->is_list ? entry->count * sizeof(uint64_t) + 16 : 0;
+	size_t each = sizeof(uint64_t) + (entry->level == CACHE_LEVELS);
+	return entry->is_list ? entry->count * each + 16 : 0;
 }
 
 static struct segment *segment_new(struct cache *cache, unsigned depth)
@@ -235,10 +236,20 @@ static bool consecutive(const uint64_t *handles, size_t count)
 	return true;
 }
 
-/* What the old entry knows and the new one does not. */
-static uint64_t *merged(const struct cache_entry *old, const uint64_t *handles, size_t count)
+static bool differ(const uint8_t *levels, size_t count)
 {
-	uint64_t *list = mem_alloc_array(count, sizeof(*list));
+	for (size_t i = 1; levels && i < count; i++) {
+		if (levels[i] != levels[0])
+			return true;
+	}
+	return false;
+}
+
+/* What the old entry knows and the new one does not; with room for levels, if there are several. */
+static uint64_t *merged(const struct cache_entry *old, const uint64_t *handles, size_t count,
+			bool several)
+{
+	uint64_t *list = mem_alloc_array(count, sizeof(*list) + several);
 	memcpy(list, handles, count * sizeof(*list));
 	for (size_t i = 0; old && old->count == count && i < count; i++) {
 		if (!list[i])
@@ -257,13 +268,14 @@ static bool has_all(const struct cache_entry *entry, const uint64_t *handles, si
 }
 
 void cache_put(struct cache *cache, struct hash128 key, struct shape *shape,
-	       const uint64_t *handles, size_t count)
+	       const uint64_t *handles, const uint8_t *levels, size_t count)
 {
 	ASSERT(count && count <= CACHE_HANDLES_MAX);
 	struct segment *segment = cache->segments[directory_index(cache, key.low)];
 	struct cache_entry *entry = place(segment, key.low, (uint16_t)key.high);
 	bool same = entry->count && entry->shape == shape;
-	uint64_t *list = merged(same ? entry : NULL, handles, count);
+	bool several = differ(levels, count);
+	uint64_t *list = merged(same ? entry : NULL, handles, count, several);
 	uint32_t slot = same && has_all(entry, list, count) ? entry->slot : 0;
 	if (shape)
 		cache->bytes += shape_ref(shape);
@@ -273,8 +285,13 @@ void cache_put(struct cache *cache, struct hash128 key, struct shape *shape,
 				    .high = (uint16_t)key.high,
 				    .slot = slot,
 				    .shape = shape,
-				    .count = count & CACHE_HANDLES_MAX};
-	if (consecutive(list, count)) {
+				    .count = count & CACHE_HANDLES_MAX,
+				    .level = (levels ? levels[0] : 0u) & CACHE_LEVELS};
+	if (several) {
+		memcpy(list + count, levels, count);
+		fresh.level = CACHE_LEVELS;
+	}
+	if (fresh.level != CACHE_LEVELS && consecutive(list, count)) {
 		fresh.first = list[0];
 		mem_free(list);
 	} else {

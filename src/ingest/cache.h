@@ -9,7 +9,8 @@
  * hash: a full segment is split, so that growing never stops the loop for long (extendible hashing:
  * Fagin and others, 1979). At the maximum of bytes the segment forgets, by a clock, what was not
  * used since the hand last passed. An entry costs 32 bytes if its handles are consecutive numbers,
- * which they are where the store registered them together, else 8 more for each handle.
+ * which they are where the store registered them together, else 8 more for each handle, and one
+ * where they differ in how long their samples are kept.
  *
  * Private to ingest/; the loop's thread. */
 #ifndef INGEST_CACHE_H
@@ -17,6 +18,7 @@
 
 #include "base/base.h"
 #include "base/hash.h"
+#include "rollup/retention.h"
 
 struct shape;
 struct cache;
@@ -25,7 +27,8 @@ struct cache_entry {
 	uint64_t low;
 	uint32_t slot;        /* in which they are marked, see rollup/touches.h; 0: in none */
 	uint16_t high;        /* as much of it as has room in half a cache line */
-	uint16_t count : 14;  /* of handles; 0: the place is free */
+	uint16_t count : 10;  /* of handles; 0: the place is free */
+	uint16_t level : 4;   /* of all its metrics (rollup/retention.h), or CACHE_LEVELS */
 	uint16_t is_list : 1; /* of the handles */
 	uint16_t used : 1;    /* since the hand last passed */
 	union {
@@ -35,7 +38,11 @@ struct cache_entry {
 	struct shape *shape; /* may be NULL; the entry holds a reference */
 };
 
-enum { CACHE_HANDLES_MAX = (1 << 14) - 1 };
+enum {
+	CACHE_HANDLES_MAX = (1 << 10) - 1,
+	CACHE_LEVELS = 15, /* there are several; then it is a list, and they stand behind it */
+};
+_Static_assert((int)RETENTION_LEVELS_MAX <= (int)CACHE_LEVELS, "each has a number of its own");
 
 struct cache *cache_new(size_t max_bytes);
 void cache_free(struct cache *cache);
@@ -54,6 +61,14 @@ static inline uint64_t cache_handle(const struct cache_entry *entry, size_t i)
 	return entry->is_list ? entry->list[i] : entry->first + i;
 }
 
+/* How long raw samples of the metric at `i` are kept. */
+static inline uint8_t cache_level(const struct cache_entry *entry, size_t i)
+{
+	if (LIKELY(entry->level != CACHE_LEVELS))
+		return entry->level;
+	return ((const uint8_t *)(entry->list + entry->count))[i];
+}
+
 /* Writes all handles to `handles`. */
 static inline void cache_handles(const struct cache_entry *entry, uint64_t *handles)
 {
@@ -67,9 +82,10 @@ static inline void cache_handles(const struct cache_entry *entry, uint64_t *hand
 
 /* Enters or replaces. Of a replaced entry of the same shape and count, handles that are 0 in the
  * new one stay, and so does its slot, unless a handle is new.
- * count: 1 to CACHE_HANDLES_MAX, not all 0. A reference to `shape` is taken. */
+ * levels: by handle, of those that are 0 too; NULL: all 0. count: 1 to CACHE_HANDLES_MAX, not all
+ * 0. A reference to `shape` is taken. */
 void cache_put(struct cache *cache, struct hash128 key, struct shape *shape,
-	       const uint64_t *handles, size_t count);
+	       const uint64_t *handles, const uint8_t *levels, size_t count);
 
 struct cache_usage {
 	size_t entries, bytes;

@@ -1,4 +1,4 @@
-#include "ingest/private.h"
+#include "ingest/kept.h"
 
 #include "base/random.h"
 #include "base/stats.h"
@@ -44,7 +44,7 @@ struct ingest *ingest_new(const struct ingest_options *options)
 	struct ingest *ingest = mem_zalloc(sizeof(*ingest));
 	ingest->options = *options;
 	fill_in(&ingest->options);
-	ingest->retention = retention_class_for(options->retention_ms);
+	kept_init(ingest);
 	ingest->seed = random_system_seed();
 	ingest->generation = store_series_generation(options->store);
 	ingest->cache = cache_new(ingest->options.cache_max_bytes);
@@ -70,6 +70,7 @@ void ingest_free(struct ingest *ingest)
 		line_scratch_free(ingest->line);
 	mem_free((char *)ingest->options.tenant_tag.data);
 	cache_free(ingest->cache);
+	kept_release(ingest);
 	rollup_touches_release(&ingest->touches);
 	shapes_free(ingest->shapes);
 	mem_free(ingest);
@@ -173,24 +174,24 @@ void request_submit(struct request *q)
 
 /* ---- Appending ------------------------------------------------------------------------------ */
 
-static int append(struct request *q, int64_t ts_ms, const uint64_t *handles,
+static int append(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
 		  const struct value *values, size_t count)
 {
-	return store_append(request_flight(q)->write, TABLE_DATA_RAW, 0, q->r.ingest->retention,
-			    ts_ms, handles, count, values);
+	return store_append(request_flight(q)->write, TABLE_DATA_RAW, 0,
+			    q->r.ingest->levels[level].retention, ts_ms, handles, count, values);
 }
 
-void request_append(struct request *q, int64_t ts_ms, const uint64_t *handles,
+void request_append(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
 		    const struct value *values, size_t count)
 {
 	if (UNLIKELY(q->r.err || !count))
 		return;
-	int err = append(q, ts_ms, handles, values, count);
+	int err = append(q, level, ts_ms, handles, values, count);
 	if (UNLIKELY(err == ERR_LIMIT)) {
 		request_submit(q);
 		if (q->r.err)
 			return;
-		err = append(q, ts_ms, handles, values, count);
+		err = append(q, level, ts_ms, handles, values, count);
 	}
 	if (UNLIKELY(err)) {
 		request_fail(q, err, q->flight->write->error.text);
@@ -308,13 +309,7 @@ void ingest_piece_begin(struct ingest_request *r)
 	if (ingest->options.rollup_partitions)
 		rollup_touches_at(&ingest->touches, r->now_ms);
 	q->newest_ms = r->now_ms + ingest->options.ahead_ms;
-	q->oldest_ms = 0;
-	if (ingest->options.retention_ms && r->now_ms > ingest->options.retention_ms)
-		q->oldest_ms = r->now_ms - ingest->options.retention_ms;
-	if (ingest->options.rollup_partitions)
-		q->oldest_ms = rollup_open_from_ms(r->now_ms, ingest->options.retention_ms,
-						   ingest->options.rollup_slot_ms,
-						   ingest->options.rollup_quiet_ms);
+	kept_begin(q);
 	uint64_t generation = store_series_generation(ingest->options.store);
 	if (generation == ingest->generation)
 		return;

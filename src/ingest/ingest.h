@@ -50,6 +50,8 @@
 #include "rollup/track.h"
 #include "store/store.h"
 
+struct retention_rules;
+
 enum {
 	INGEST_POINTS_MAX = STORE_GROUP_MAX, /* metrics of one ingest_points */
 	INGEST_ERRORS_MAX = 100,             /* sentences kept of one request */
@@ -67,7 +69,8 @@ struct ingest_options {
 	struct executor *executor;
 	struct slice tenant_tag; /* copied; empty: no tag names a tenant. NULL data: "tenant" */
 	int64_t retention_ms;    /* of data_raw; 0 = for ever. Older points are refused */
-	int64_t ahead_ms;        /* how far after now points may lie; 0 = one day, negative = not */
+	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
+	int64_t ahead_ms; /* how far after now points may lie; 0 = one day, negative = not */
 	size_t in_flight_max_bytes; /* 0 = 128 MB */
 	size_t write_bytes;         /* of one store_write; 0 = 1 MB */
 	size_t cache_max_bytes;     /* 0 = 256 MB */

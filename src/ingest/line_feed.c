@@ -1,6 +1,6 @@
 #include "ingest/line_feed.h"
 
-#include "ingest/private.h"
+#include "ingest/kept.h"
 
 _Static_assert((int)LINE_FIELDS_MAX == (int)INGEST_POINTS_MAX, "a line is one ingest_points");
 
@@ -183,15 +183,30 @@ static size_t gather_numbers(const struct taken *t, struct line_scratch *s)
 	return n;
 }
 
+static struct ingest_place time_place(const struct taken *t)
+{
+	return t->fields->has_time ? place_at(t, t->fields->time_at) : key_place(t);
+}
+
 static bool add_known(const struct taken *t, const struct cache_entry *entry,
 		      struct line_scratch *s, size_t count)
 {
+	uint8_t levels[LINE_FIELDS_MAX];
+	bool several = entry->level == CACHE_LEVELS;
 	for (size_t i = 0; i < count; i++) {
 		s->handles[i] = cache_handle(entry, s->positions[i]);
 		if (!s->handles[i])
 			return false;
+		if (several)
+			levels[i] = cache_level(entry, s->positions[i]);
 	}
-	request_add(request_for(t), t->ts_ms, s->handles, s->values, count);
+	kept_add(request_for(t), &(struct known){.level = entry->level,
+						 .levels = several ? levels : NULL,
+						 .ts_ms = t->ts_ms,
+						 .handles = s->handles,
+						 .values = s->values,
+						 .count = count,
+						 .place = time_place(t)});
 	return true;
 }
 
@@ -319,15 +334,15 @@ static enum line_result take_line(struct line_feed *feed, struct line_reader *re
 	t.ts_ms = fields->has_time ? fields->ts_ms : feed->r->now_ms;
 	struct request *q = request_of(feed->r);
 	if (UNLIKELY(t.ts_ms < q->oldest_ms || t.ts_ms > q->newest_ms)) {
-		struct ingest_place place =
-			fields->has_time ? place_at(&t, fields->time_at) : key_place(&t);
-		request_time(q, t.ts_ms, place, (struct slice){0});
+		request_time(q, t.ts_ms, time_place(&t), (struct slice){0});
 		return LINE_OK;
 	}
 	if (LIKELY(entry && entry->shape && fields->expected && !fields->fault_count &&
-		   !entry->is_list && request_touched(q, entry, t.ts_ms))) {
+		   !entry->is_list && t.ts_ms >= q->sure_ms &&
+		   request_touched(q, entry, t.ts_ms))) {
 		cache_handles(entry, ingest->line->handles);
-		request_add(q, t.ts_ms, ingest->line->handles, fields->values, fields->count);
+		request_add(q, entry->level, t.ts_ms, ingest->line->handles, fields->values,
+			    fields->count);
 		return LINE_OK;
 	}
 	take_slowly(&t, entry, expected);

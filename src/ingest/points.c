@@ -1,5 +1,5 @@
 /* What doors say of single points: times, values, tenants, refusals. */
-#include "ingest/private.h"
+#include "ingest/kept.h"
 
 #include <math.h>
 
@@ -69,34 +69,42 @@ void ingest_refuse(struct ingest_request *r, struct ingest_place place, enum ing
 	};
 }
 
-static void refuse_time(struct request *q, int64_t ts_ms, struct ingest_place place,
-			struct slice source)
+static void refuse_old(struct request *q, uint8_t level, int64_t ts_ms, struct ingest_place place,
+		       struct slice source)
 {
-	const struct ingest_options *options = &q->r.ingest->options;
+	int64_t oldest_ms = q->level_oldest_ms[level];
+	int64_t retention_ms = q->r.ingest->levels[level].retention_ms;
 	long long ts = ts_ms;
-	if (ts_ms > q->newest_ms)
-		ingest_refuse(&q->r, place, INGEST_TOO_NEW, source,
-			      "the time %lld ms is more than %lld s ahead of now", ts,
-			      (long long)options->ahead_ms / 1000);
-	else if (q->oldest_ms == 0)
+	if (oldest_ms == 0)
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
 			      "the time %lld ms is before 1970", ts);
-	else if (ts_ms < q->r.now_ms - options->retention_ms)
+	else if (ts_ms < q->r.now_ms - retention_ms)
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
 			      "the time %lld ms is older than the retention of %lld s", ts,
-			      (long long)options->retention_ms / 1000);
+			      (long long)retention_ms / 1000);
 	else
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
 			      "the time %lld ms is too old to be rolled up: samples of its slot go "
 			      "after the retention of %lld s, those before %lld ms are refused",
-			      ts, (long long)options->retention_ms / 1000, (long long)q->oldest_ms);
+			      ts, (long long)retention_ms / 1000, (long long)oldest_ms);
+}
+
+void request_refuse_time(struct request *q, uint8_t level, int64_t ts_ms, struct ingest_place place,
+			 struct slice source)
+{
+	if (ts_ms > q->newest_ms)
+		ingest_refuse(&q->r, place, INGEST_TOO_NEW, source,
+			      "the time %lld ms is more than %lld s ahead of now", (long long)ts_ms,
+			      (long long)q->r.ingest->options.ahead_ms / 1000);
+	else
+		refuse_old(q, level, ts_ms, place, source);
 }
 
 bool request_time(struct request *q, int64_t ts_ms, struct ingest_place place, struct slice source)
 {
 	if (LIKELY(ts_ms >= q->oldest_ms && ts_ms <= q->newest_ms))
 		return true;
-	refuse_time(q, ts_ms, place, source);
+	request_refuse_time(q, q->r.ingest->longest, ts_ms, place, source);
 	return false;
 }
 
@@ -212,9 +220,29 @@ static bool points_time(struct request *q, const struct ingest_points *points)
 		return true;
 	while (--refusals) {
 		place.index++;
-		refuse_time(q, points->ts_ms, place, points->source);
+		request_refuse_time(q, q->r.ingest->longest, points->ts_ms, place, points->source);
 	}
 	return false;
+}
+
+/* Some of their series may be kept for less time than others. */
+static void add_closely(struct request *q, const struct ingest_points *points,
+			const struct cache_entry *entry, const uint64_t *handles,
+			const struct value *values)
+{
+	uint8_t levels[INGEST_POINTS_MAX];
+	bool several = entry->level == CACHE_LEVELS;
+	for (size_t i = 0; several && i < entry->count; i++)
+		levels[i] = cache_level(entry, i);
+	kept_add(q, &(struct known){.level = entry->level,
+				    .levels = several ? levels : NULL,
+				    .ts_ms = points->ts_ms,
+				    .handles = handles,
+				    .values = values,
+				    .count = entry->count,
+				    .place = points->place,
+				    .one_by_one = points->one_by_one,
+				    .source = points->source});
 }
 
 void ingest_points(struct ingest_request *r, const struct ingest_points *points)
@@ -235,7 +263,10 @@ void ingest_points(struct ingest_request *r, const struct ingest_points *points)
 	if (entry && entry->count == count && !entry->shape &&
 	    request_touched(q, entry, points->ts_ms)) {
 		cache_handles(entry, handles);
-		request_add(q, points->ts_ms, handles, values, count);
+		if (LIKELY(points->ts_ms >= q->sure_ms && entry->level != CACHE_LEVELS))
+			request_add(q, entry->level, points->ts_ms, handles, values, count);
+		else
+			add_closely(q, points, entry, handles, values);
 		return;
 	}
 	struct ingest_place place;

@@ -11,6 +11,7 @@
 #include "ingest/cache.h"
 #include "ingest/ingest.h"
 #include "ingest/shape.h"
+#include "rollup/retention.h"
 #include "rollup/touches.h"
 
 enum {
@@ -38,9 +39,18 @@ struct flight {
 
 struct line_scratch;
 
+/* A retention of raw samples: kept.h. */
+struct level {
+	int64_t retention_ms;
+	enum retention_class retention;
+};
+
 struct ingest {
 	struct ingest_options options;
-	enum retention_class retention;
+	struct level levels[RETENTION_LEVELS_MAX];
+	size_t level_count;
+	uint8_t longest; /* of these, which keeps samples the longest */
+	struct retention_memo memo;
 	uint64_t seed; /* of keys */
 	uint64_t generation;
 	struct cache *cache;
@@ -63,7 +73,9 @@ struct request {
 	bool waits_to_open; /* `gathering` does, until the round of another request is open */
 	int64_t judged_ms;  /* when what is appended now was found to need no mark, or any */
 	int64_t paused_ms;  /* monotonic: since when */
-	int64_t oldest_ms, newest_ms;      /* accepted times */
+	int64_t oldest_ms, newest_ms; /* accepted times, of the level that keeps longest */
+	int64_t sure_ms;              /* from here on, of all of them */
+	int64_t level_oldest_ms[RETENTION_LEVELS_MAX];
 	struct flight *flight;             /* being filled */
 	struct round *gathering, *opening; /* at most one of each */
 	size_t flights;                    /* submitted, not over */
@@ -81,8 +93,9 @@ static inline struct request *request_of(struct ingest_request *r)
 
 /* The first error ends it: what is not submitted is dropped. */
 void request_fail(struct request *q, int err, const char *sentence);
-/* Appends at once; `count` values of `handles`, none of them NONE, no handle 0. */
-void request_append(struct request *q, int64_t ts_ms, const uint64_t *handles,
+/* Appends at once; `count` values of `handles`, none of them NONE, no handle 0, all of one level.
+ */
+void request_append(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
 		    const struct value *values, size_t count);
 /* The flight, made if there is none. */
 struct flight *request_flight(struct request *q);
@@ -92,6 +105,9 @@ void request_account(struct request *q);
 void request_progress(struct request *q);
 /* Whether the time is in the accepted window; refuses it if not. */
 bool request_time(struct request *q, int64_t ts_ms, struct ingest_place place, struct slice source);
+/* Refuses a time that the level does not take. */
+void request_refuse_time(struct request *q, uint8_t level, int64_t ts_ms, struct ingest_place place,
+			 struct slice source);
 
 /* ---- round.c --------------------------------------------------------------------------------- */
 
@@ -114,7 +130,9 @@ struct unknown {
 };
 
 void round_add_unknown(struct request *q, const struct unknown *u);
-void round_add_known(struct request *q, int64_t ts_ms, const uint64_t *handles,
+/* The same of those whose level takes them. */
+void round_put(struct request *q, const struct unknown *u);
+void round_add_known(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
 		     const struct value *values, size_t count);
 /* Opens what gathers, if anything does and nothing else is being opened; or has it wait for its
  * turn. */
@@ -133,14 +151,14 @@ void rounds_finish(struct round *rounds, int err);
  * the first. */
 bool round_crowded(const struct request *q);
 
-/* Known values, at once or behind what waits. */
-static inline void request_add(struct request *q, int64_t ts_ms, const uint64_t *handles,
-			       const struct value *values, size_t count)
+/* Known values of one level that takes them, at once or behind what waits. */
+static inline void request_add(struct request *q, uint8_t level, int64_t ts_ms,
+			       const uint64_t *handles, const struct value *values, size_t count)
 {
 	if (UNLIKELY(q->gathering || q->opening))
-		round_add_known(q, ts_ms, handles, values, count);
+		round_add_known(q, level, ts_ms, handles, values, count);
 	else
-		request_append(q, ts_ms, handles, values, count);
+		request_append(q, level, ts_ms, handles, values, count);
 }
 
 /* ---- marks.c --------------------------------------------------------------------------------- */

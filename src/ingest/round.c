@@ -2,6 +2,7 @@
 #include "ingest/round.h"
 
 #include "base/stats.h"
+#include "ingest/kept.h"
 #include "ingest/marks.h"
 
 /* ---- Life ----------------------------------------------------------------------------------- */
@@ -195,6 +196,23 @@ static int copy_positions(struct round *round, const struct unknown *u, struct g
 	return 0;
 }
 
+/* Mostly all are of one level. */
+static int set_levels(struct round *round, const struct unknown *u, struct group *group)
+{
+	uint8_t levels[INGEST_POINTS_MAX];
+	bool several = false;
+	if (!kept_levels(round->request->r.ingest, u->tenant, group->metrics, group->count, levels))
+		return 0;
+	for (size_t i = 1; i < group->count; i++)
+		several |= levels[i] != levels[0];
+	group->level = levels[0];
+	if (!several)
+		return 0;
+	struct slice copy = {(const char *)levels, group->count};
+	group->levels = (const uint8_t *)arena_copy(&round->arena, copy).data;
+	return group->levels ? 0 : ERR_LIMIT;
+}
+
 static struct group *add_group(struct round *round, const struct unknown *u, struct hash128 same)
 {
 	size_t handle_bytes = u->count * sizeof(uint64_t);
@@ -208,7 +226,7 @@ static struct group *add_group(struct round *round, const struct unknown *u, str
 				.handles = (uint64_t *)(group + 1),
 				.count = u->count};
 	if (copy_identity(round, u, group) || copy_metrics(round, u, group) ||
-	    copy_positions(round, u, group))
+	    copy_positions(round, u, group) || set_levels(round, u, group))
 		return NULL;
 	if (u->shape)
 		shape_hold(group->shape = u->shape);
@@ -258,6 +276,14 @@ static void gathered(struct request *q)
 
 void round_add_unknown(struct request *q, const struct unknown *u)
 {
+	if (LIKELY(u->ts_ms >= q->sure_ms))
+		round_put(q, u);
+	else
+		kept_add_unknown(q, u);
+}
+
+void round_put(struct request *q, const struct unknown *u)
+{
 	if (q->r.err)
 		return;
 	struct round *round = gathering(q);
@@ -279,32 +305,43 @@ void round_add_unknown(struct request *q, const struct unknown *u)
 	gathered(q);
 }
 
-void round_add_known(struct request *q, int64_t ts_ms, const uint64_t *handles,
+void round_add_known(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
 		     const struct value *values, size_t count)
 {
 	if (q->r.err || !count)
 		return;
-	if (!add_point(gathering(q), ts_ms, values, count, handles))
+	struct pending *point = add_point(gathering(q), ts_ms, values, count, handles);
+	if (!point) {
 		overflow(q);
-	else
-		gathered(q);
+		return;
+	}
+	point->level = level;
+	gathered(q);
 }
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
+static void put(struct ingest *ingest, const struct group *group, const struct slice *metrics,
+		const uint64_t *handles, size_t count)
+{
+	uint8_t levels[INGEST_POINTS_MAX];
+	bool any = kept_levels(ingest, group->tenant, metrics, count, levels);
+	cache_put(ingest->cache, group->key, group->shape, handles, any ? levels : NULL, count);
+}
+
 static void remember(struct request *q, const struct group *group)
 {
-	struct cache *cache = q->r.ingest->cache;
+	struct ingest *ingest = q->r.ingest;
 	if (group->no_cache)
 		return;
 	if (!group->positions) {
-		cache_put(cache, group->key, group->shape, group->handles, group->count);
+		put(ingest, group, group->metrics, group->handles, group->count);
 		return;
 	}
 	uint64_t handles[INGEST_POINTS_MAX] = {0};
 	for (size_t i = 0; i < group->count; i++)
 		handles[group->positions[i]] = group->handles[i];
-	cache_put(cache, group->key, group->shape, handles, group->key_count);
+	put(ingest, group, group->shape->metrics, handles, group->key_count);
 }
 
 static void remember_all(struct round *round)
@@ -319,19 +356,39 @@ static void remember_all(struct round *round)
 	stat_set(STAT_ingest_cache_bytes, (int64_t)usage.bytes);
 }
 
+/* All are taken: that was seen when they came. */
+static void append_all(struct request *q, const struct pending *point)
+{
+	const struct group *group = point->group;
+	kept_append(q, &(struct known){.level = group->level,
+				       .levels = group->levels,
+				       .ts_ms = point->ts_ms,
+				       .handles = group->handles,
+				       .values = point->values,
+				       .count = point->count});
+}
+
 /* Limits hide nothing that exists: the series that were there before take their values. */
 static void append_found(struct request *q, const struct pending *point)
 {
+	const struct group *group = point->group;
 	uint64_t handles[INGEST_POINTS_MAX];
+	uint8_t levels[INGEST_POINTS_MAX];
 	struct value values[INGEST_POINTS_MAX];
 	size_t n = 0;
 	for (size_t i = 0; i < point->count; i++) {
-		if (!point->group->handles[i])
+		if (!group->handles[i])
 			continue;
-		handles[n] = point->group->handles[i];
+		handles[n] = group->handles[i];
+		levels[n] = group->levels ? group->levels[i] : 0;
 		values[n++] = point->values[i];
 	}
-	request_append(q, point->ts_ms, handles, values, n);
+	kept_append(q, &(struct known){.level = group->level,
+				       .levels = group->levels ? levels : NULL,
+				       .ts_ms = point->ts_ms,
+				       .handles = handles,
+				       .values = values,
+				       .count = n});
 }
 
 /* Points by themselves are refused by themselves: those that have no handle. */
@@ -353,12 +410,13 @@ static void append_point(struct round *round, const struct pending *point)
 {
 	struct request *q = round->request;
 	if (!point->group) {
-		request_append(q, point->ts_ms, point->handles, point->values, point->count);
+		request_append(q, point->level, point->ts_ms, point->handles, point->values,
+			       point->count);
 		return;
 	}
 	const struct catalog_group *opened = &round->open.groups[point->group->index];
 	if (LIKELY(!opened->err)) {
-		request_append(q, point->ts_ms, opened->handles, point->values, point->count);
+		append_all(q, point);
 		return;
 	}
 	bool limit = opened->err == ERR_LIMIT || opened->err == ERR_INVALID;

@@ -18,7 +18,9 @@ struct group {
 	const struct slice *metrics;
 	uint64_t *handles;
 	size_t count;
-	size_t index; /* in the opening */
+	uint8_t level;         /* of all of them (kept.h), unless there are: */
+	const uint8_t *levels; /* by metric */
+	size_t index;          /* in the opening */
 	struct group *next;
 };
 
@@ -26,6 +28,7 @@ struct pending {
 	struct pending *next;
 	struct group *group;     /* NULL: known */
 	const uint64_t *handles; /* known ones; else of the group */
+	uint8_t level;           /* of these, as of a group */
 	const struct value *values;
 	size_t count;
 	int64_t ts_ms;

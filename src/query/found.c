@@ -1,6 +1,7 @@
 /* What the catalog found for a query, before any of it is read: whether it is what was meant, may
  * be read together, and fits into an answer. */
 #include "query/private.h"
+#include "rollup/retention.h"
 
 uint64_t run_points_allowed(const struct query_run *run)
 {
@@ -80,10 +81,37 @@ static int64_t rolled_before_ms(const struct query_run *run)
 					 : floor_to(run->now_ms, options->grains->slot_ms);
 }
 
+/* All series of a query are of one metric, so rules say the same of each. */
+static void set_retention(const struct query_run *run, struct plan_terms *terms,
+			  struct rollup_grains *grains)
+{
+	const struct retention_rules *rules = run->engine->options.retention_rules;
+	const struct query_spec *spec = &run->query.spec;
+	struct retention_fit fit = retention_match(rules, spec->tenant, spec->metric);
+	terms->raw_retention_ms = retention_keep_ms(rules, fit.raw, terms->raw_retention_ms);
+	for (size_t g = 0; g < grains->count; g++) {
+		struct rollup_grain *grain = &grains->list[g];
+		grain->retention_ms = retention_keep_ms(rules, fit.grains[g], grain->retention_ms);
+	}
+}
+
+static void set_grains(const struct query_run *run, struct plan_terms *terms,
+		       const struct rollup_grains *grains)
+{
+	const struct query_options *options = &run->engine->options;
+	terms->grains = grains;
+	terms->rolled_before_ms = rolled_before_ms(run);
+	for (size_t g = 0; options->rolled_since_ms && g < grains->count; g++)
+		terms->rolled_since_ms[g] = options->rolled_since_ms(options->rollup_owner, g);
+	terms->counter = options->is_counter &&
+			 options->is_counter(options->rollup_owner, run->query.spec.metric);
+}
+
 static void make_plan(struct query_run *run)
 {
 	const struct query_options *options = &run->engine->options;
 	struct query_spec *spec = &run->query.spec;
+	struct rollup_grains grains = {0};
 	struct plan_terms terms = {
 		.start_ms = run->start_ms,
 		.end_ms = run->end_ms,
@@ -94,16 +122,13 @@ static void make_plan(struct query_run *run)
 		.stored = spec->stored,
 		.points = spec->points_wanted,
 	};
-	if (options->grains && options->grains->count &&
-	    (!run->find.count || run->home.table == TABLE_DATA_RAW)) {
-		terms.grains = options->grains;
-		terms.rolled_before_ms = rolled_before_ms(run);
-		for (size_t g = 0; options->rolled_since_ms && g < options->grains->count; g++)
-			terms.rolled_since_ms[g] =
-				options->rolled_since_ms(options->rollup_owner, g);
-		terms.counter = options->is_counter &&
-				options->is_counter(options->rollup_owner, spec->metric);
-	}
+	bool is_raw = !run->find.count || run->home.table == TABLE_DATA_RAW;
+	if (is_raw && options->grains)
+		grains = *options->grains;
+	if (is_raw && options->retention_rules)
+		set_retention(run, &terms, &grains);
+	if (grains.count)
+		set_grains(run, &terms, &grains);
 	plan_make(&terms, &run->plan);
 	spec->fn = run->plan.fn;
 	spec->window_ms = run->plan.window_ms;

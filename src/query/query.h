@@ -48,6 +48,7 @@
 #include "store/store.h"
 
 struct rollup_grains;
+struct retention_rules;
 
 /* Where the samples of a series lie. */
 struct query_home {
@@ -68,10 +69,12 @@ struct query_options {
 	size_t concurrent_max; /* 0 = 32 */
 	size_t waiting_max;    /* 0 = 1,000 */
 	int64_t retention_ms;  /* older data is not shown; 0 = for ever */
-	uint64_t samples_max;  /* that one query may look at; 0 = 1,000,000,000 */
-	size_t parallel_max;   /* reads of the store at once, of all queries beyond the first of
-				* each; 0 = 2, at most 8 */
-	size_t slice_points;   /* 0 = 65,536; smaller ones are for tests */
+	/* Where they say else of what lies in data_raw, and of its roll-ups; NULL: nowhere. */
+	const struct retention_rules *retention_rules;
+	uint64_t samples_max; /* that one query may look at; 0 = 1,000,000,000 */
+	size_t parallel_max;  /* reads of the store at once, of all queries beyond the first of
+			       * each; 0 = 2, at most 8 */
+	size_t slice_points;  /* 0 = 65,536; smaller ones are for tests */
 	/* Where series of a tenant lie that are not in data_raw: called with home as data_raw, for
 	 * each series that a query has found. NULL: all are there. */
 	void (*home_of)(void *owner, struct slice tenant, struct slice tags_text,

@@ -23,6 +23,7 @@ struct member {
 	struct slice metric;
 	uint64_t handle;
 	bool counter, damaged;
+	uint8_t retention[ROLLUP_GRAINS_MAX]; /* class of its rows, by granularity */
 };
 
 struct rollup_batch {
@@ -54,6 +55,8 @@ struct rollup_batch {
 	struct value *values;          /* [row][member][field] */
 	struct store_write *write;
 	struct hash_set names;
+	struct retention_memo memo;
+	unsigned classes[ROLLUP_GRAINS_MAX]; /* bit by class that members have */
 	struct log_rate damaged_lines;
 	struct rollup_batch_result result;
 };
@@ -116,6 +119,7 @@ void rollup_batch_free(struct rollup_batch *b)
 	store_read_free(b->read);
 	store_write_free(b->write);
 	hash_set_release(&b->names);
+	retention_memo_release(&b->memo);
 	arena_release(&b->arena);
 	mem_free(b->growths);
 	mem_free(b->coarse);
@@ -156,6 +160,18 @@ static bool is_series(struct slice tenant, struct slice metric, struct tags tags
 	return is;
 }
 
+static void set_retention(struct rollup_batch *b, struct member *m)
+{
+	const struct retention_rules *rules = b->options.retention_rules;
+	struct retention_fit fit = retention_find(rules, &b->memo, m->mark->tenant, m->metric);
+	for (size_t g = 0; g < b->options.grains->count; g++) {
+		int64_t preset_ms = b->options.grains->list[g].retention_ms;
+		int64_t keep_ms = retention_keep_ms(rules, fit.grains[g], preset_ms);
+		m->retention[g] = (uint8_t)retention_class_for(keep_ms);
+		b->classes[g] |= 1u << m->retention[g];
+	}
+}
+
 /* A mark whose text is no series' is of nothing: it is over. */
 static int add_open(struct rollup_batch *b, struct member *m)
 {
@@ -177,6 +193,7 @@ static int add_open(struct rollup_batch *b, struct member *m)
 							  .find_only = true};
 	m->counter = rollup_is_counter(b->options.counter_suffixes, b->options.counter_suffix_count,
 				       m->metric);
+	set_retention(b, m);
 	return 0;
 }
 
@@ -193,6 +210,7 @@ static void open_series(struct rollup_batch *b)
 	int err = 0;
 	store_read_reset(b->read);
 	arena_reset(&b->arena);
+	memset(b->classes, 0, sizeof(b->classes));
 	for (size_t i = 0; i < b->count && !err; i++)
 		err = add_open(b, &b->members[i]);
 	if (err)
@@ -516,9 +534,16 @@ static void on_looked(struct rollup_batch *b)
 #define COUNTER_FIELDS                                                                             \
 	(1u << ROLLUP_SUM | 1u << ROLLUP_INCREASE | 1u << ROLLUP_FIRST | 1u << ROLLUP_LAST)
 
-/* Adds the `fields` of one row of all members that have the first of them. */
-static int append_row(struct rollup_batch *b, const struct rollup_grain *grain, int64_t ts_ms,
-		      size_t row, bool counter, unsigned fields)
+/* A row that is written: of this granularity and class. */
+struct row_place {
+	size_t grain, row;
+	int64_t ts_ms;
+	enum retention_class retention;
+};
+
+/* Adds the `fields` of one row of all members of its class that have the first of them. */
+static int append_fields(struct rollup_batch *b, const struct row_place *place, bool counter,
+			 unsigned fields)
 {
 	uint64_t handles[STORE_GROUP_MAX];
 	struct value values[STORE_GROUP_MAX * ROLLUP_FIELDS];
@@ -526,8 +551,9 @@ static int append_row(struct rollup_batch *b, const struct rollup_grain *grain, 
 	size_t n = 0, at = 0;
 	for (size_t i = 0; i < b->count; i++) {
 		const struct member *m = &b->members[i];
-		const struct value *from = row_of(b, row, i);
-		if (m->counter != counter || from[first].type == VALUE_NONE)
+		const struct value *from = row_of(b, place->row, i);
+		if (m->counter != counter || from[first].type == VALUE_NONE ||
+		    m->retention[place->grain] != place->retention)
 			continue;
 		handles[n++] = m->handle;
 		for (unsigned f = first; f < ROLLUP_FIELDS; f++) {
@@ -536,27 +562,39 @@ static int append_row(struct rollup_batch *b, const struct rollup_grain *grain, 
 		}
 	}
 	b->result.rows += fields == 1u << ROLLUP_AVG ? 0 : n;
-	return n ? store_append_fields(b->write, TABLE_DATA_DOWNSAMPLED, grain->width_ms,
-				       retention_class_for(grain->retention_ms), ts_ms, fields,
-				       handles, n, values)
+	return n ? store_append_fields(b->write, TABLE_DATA_DOWNSAMPLED,
+				       b->options.grains->list[place->grain].width_ms,
+				       place->retention, place->ts_ms, fields, handles, n, values)
 		 : 0;
+}
+
+static int append_row(struct rollup_batch *b, struct row_place *place)
+{
+	int err = 0;
+	for (unsigned c = 0; c < RETENTION_CLASSES && !err; c++) {
+		place->retention = (enum retention_class)c;
+		if (!(b->classes[place->grain] >> c & 1))
+			continue;
+		err = append_fields(b, place, false, GAUGE_FIELDS);
+		if (!err)
+			err = append_fields(b, place, false, 1u << ROLLUP_AVG);
+		if (!err)
+			err = append_fields(b, place, true, COUNTER_FIELDS);
+	}
+	return err;
 }
 
 static int append_rows(struct rollup_batch *b)
 {
 	const struct rollup_grains *grains = b->options.grains;
-	size_t row = 0;
-	for (size_t g = 0; g < grains->count; g++) {
-		const struct rollup_grain *grain = &grains->list[g];
-		for (size_t w = 0; w < windows_of(grains, g); w++, row++) {
-			int64_t ts_ms = b->slot_s * 1000 + (int64_t)w * grain->width_ms;
-			int err = append_row(b, grain, ts_ms, row, false, GAUGE_FIELDS);
-			if (!err)
-				err = append_row(b, grain, ts_ms, row, false, 1u << ROLLUP_AVG);
-			if (!err)
-				err = append_row(b, grain, ts_ms, row, true, COUNTER_FIELDS);
+	struct row_place place = {0};
+	for (; place.grain < grains->count; place.grain++) {
+		place.ts_ms = b->slot_s * 1000;
+		for (size_t w = 0; w < windows_of(grains, place.grain); w++, place.row++) {
+			int err = append_row(b, &place);
 			if (err)
 				return err;
+			place.ts_ms += grains->list[place.grain].width_ms;
 		}
 	}
 	return 0;

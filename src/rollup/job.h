@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "rollup/grain.h"
 #include "rollup/partition.h"
+#include "rollup/retention.h"
 #include "rollup/track.h"
 
 struct rollup_job;
@@ -38,6 +39,7 @@ struct rollup_job_options {
 	/* Of a slot whose raw data has begun to expire nothing is made: what there is was made of
 	 * more. 0: it is kept for ever. */
 	int64_t raw_retention_ms;
+	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
 	/* Ends of names of metrics that are counters. */
 	const char *const *counter_suffixes;
 	size_t counter_suffix_count;

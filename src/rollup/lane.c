@@ -27,6 +27,7 @@ struct rollup_lane {
 	size_t batch_count;     /* of the batch at hand */
 	struct rollup_mark *batch_marks[STORE_GROUP_MAX];
 	struct log_rate lines; /* of marks that cannot be read */
+	struct retention_memo memo;
 	struct rollup_lane_result result;
 };
 
@@ -52,6 +53,7 @@ void rollup_lane_free(struct rollup_lane *lane)
 {
 	rollup_reading_free(lane->reading);
 	rollup_batch_free(lane->batch);
+	retention_memo_release(&lane->memo);
 	mem_free(lane->ready);
 	mem_free(lane);
 }
@@ -93,25 +95,39 @@ static int compare_ready(const void *a, const void *b)
 }
 
 /* Some of its raw data may be gone: whatever were made of the rest would be less than there is. */
-static bool has_expired(const struct rollup_lane *lane)
+static bool expired_after(const struct rollup_lane *lane, int64_t retention_ms)
 {
-	int64_t retention_ms = lane->options.raw_retention_ms;
 	return retention_ms &&
 	       lane->slot_s * 1000 < clock_wall_ms(lane->options.clock) - retention_ms;
 }
 
-static void drop_all(struct rollup_lane *lane, struct rollup_mark *marks, size_t count)
+static bool has_expired(struct rollup_lane *lane, const struct rollup_mark *mark)
 {
-	for (size_t i = 0; i < count; i++)
-		marks[i].finished = true;
-	lane->result.expired += count;
-	stat_add(STAT_rollup_expired, (int64_t)count);
+	const struct retention_rules *rules = lane->options.retention_rules;
+	struct retention_fit fit =
+		retention_find_series(rules, &lane->memo, mark->tenant, mark->series_set);
+	return expired_after(lane,
+			     retention_keep_ms(rules, fit.raw, lane->options.raw_retention_ms));
+}
+
+/* Of a slot that is old enough for some series. */
+static void drop_expired(struct rollup_lane *lane, struct rollup_mark *marks, size_t count)
+{
+	size_t dropped = 0;
+	for (size_t i = 0; i < count; i++) {
+		marks[i].finished = has_expired(lane, &marks[i]);
+		dropped += marks[i].finished;
+	}
+	lane->result.expired += dropped;
+	stat_add(STAT_rollup_expired, (int64_t)dropped);
 }
 
 static void choose_ready(struct rollup_lane *lane, struct rollup_mark *marks, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		int64_t at_ms = ready_ms(lane, &marks[i]);
+		if (marks[i].finished)
+			continue;
 		if (at_ms <= lane->asof_ms) {
 			lane->ready[lane->ready_count++] =
 				(struct ready){&marks[i], tags_of(marks[i].series_set)};
@@ -132,10 +148,10 @@ static void take_marks(struct rollup_lane *lane)
 	lane->ready = mem_resize_array(lane->ready, count + 1, sizeof(*lane->ready));
 	lane->ready_count = lane->at = 0;
 	lane->result.series += count;
-	if (has_expired(lane))
-		drop_all(lane, marks, count);
-	else
-		choose_ready(lane, marks, count);
+	if (expired_after(lane, retention_shortest_raw_ms(lane->options.retention_rules,
+							  lane->options.raw_retention_ms)))
+		drop_expired(lane, marks, count);
+	choose_ready(lane, marks, count);
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */

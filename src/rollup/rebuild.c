@@ -18,6 +18,7 @@ enum {
 struct member {
 	struct slice tenant, series_set;
 	uint32_t partition;
+	int64_t open_ms; /* of earlier slots some raw data may have gone */
 	bool marked;
 };
 
@@ -40,6 +41,7 @@ struct rollup_rebuild {
 	struct rollup_touch *touches;
 	size_t touch_count;
 	struct hash_set slots;
+	struct retention_memo memo;
 	struct rollup_rebuild_result result, before; /* before: these members */
 	bool cancelled;
 };
@@ -94,6 +96,7 @@ void rollup_rebuild_free(struct rollup_rebuild *r)
 	rollup_marking_free(r->marking);
 	arena_release(&r->arena);
 	hash_set_release(&r->slots);
+	retention_memo_release(&r->memo);
 	mem_free(r->touches);
 	mem_free(r);
 }
@@ -123,6 +126,17 @@ static void submit_read(struct rollup_rebuild *r, struct store_read *read)
 
 /* ---- Series ---------------------------------------------------------------------------------- */
 
+static int64_t open_from_ms(struct rollup_rebuild *r, const struct store_series *series)
+{
+	const struct rollup_rebuild_options *o = &r->options;
+	struct retention_fit fit =
+		retention_find(o->retention_rules, &r->memo, series->tenant, series->metric);
+	return rollup_open_from_ms(
+		clock_wall_ms(o->clock),
+		retention_keep_ms(o->retention_rules, fit.raw, o->raw_retention_ms), o->slot_ms,
+		o->quiet_ms);
+}
+
 static int name_member(struct rollup_rebuild *r, const struct store_series *series,
 		       struct member *m)
 {
@@ -132,7 +146,7 @@ static int name_member(struct rollup_rebuild *r, const struct store_series *seri
 	buf_init(&text, SERIES_SET_MAX_BYTES);
 	if (!err)
 		err = series_set_encode(series->metric, tags, &text);
-	*m = (struct member){0};
+	*m = (struct member){.open_ms = open_from_ms(r, series)};
 	if (!err) {
 		m->tenant = arena_copy(&r->arena, series->tenant);
 		m->series_set = arena_copy(&r->arena, buf_slice(&text));
@@ -310,8 +324,9 @@ static void take_counts(struct rollup_rebuild *r)
 			answer->summaries + r->counted * answer->window_count;
 		for (size_t w = 0; w < answer->window_count; w++) {
 			int64_t begin_ms = answer->start_ms + (int64_t)w * answer->window_ms;
-			if (sums[w].count)
-				add_touch(r, &r->members[r->from + r->counted], begin_ms / 1000);
+			struct member *m = &r->members[r->from + r->counted];
+			if (sums[w].count && begin_ms >= m->open_ms)
+				add_touch(r, m, begin_ms / 1000);
 		}
 	}
 }

@@ -15,6 +15,7 @@
 #define ROLLUP_REBUILD_H
 
 #include "base/clock.h"
+#include "rollup/retention.h"
 #include "rollup/track.h"
 
 struct rollup_rebuild;
@@ -28,7 +29,10 @@ struct rollup_rebuild_options {
 	uint32_t partitions;
 	struct slice tenant, metric; /* empty: all; copied */
 	int64_t from_ms, to_ms;      /* slots that begin in from <= begin < to; from 1970 on */
-	bool only_count;             /* write nothing */
+	/* Of each series only slots that are open still (rollup_open_from_ms); 0: for ever. */
+	int64_t quiet_ms, raw_retention_ms;
+	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
+	bool only_count;                               /* write nothing */
 	/* `err`: of the store, or ERR_CANCELLED. */
 	void (*done)(void *owner, int err);
 	void *owner;

@@ -43,7 +43,7 @@ static void what_was_put_is_found_through_all_splits(void **state)
 	uint64_t handles[HANDLES];
 	for (uint64_t i = 0; i < KEYS; i++) {
 		handles_of(i, i % 3 == 0, handles);
-		cache_put(cache, key_of(i), NULL, handles, HANDLES);
+		cache_put(cache, key_of(i), NULL, handles, NULL, HANDLES);
 		assert_null(cache_find(cache, key_of(i + 1)));
 		if (i % 1000 == 999) {
 			for (uint64_t j = 0; j <= i; j += 7)
@@ -70,7 +70,7 @@ static void a_full_cache_forgets_what_is_not_used(void **state)
 	uint64_t handles[HANDLES];
 	for (uint64_t i = 0; i < KEYS; i++) {
 		handles_of(i, i % 2, handles);
-		cache_put(cache, key_of(i), NULL, handles, HANDLES);
+		cache_put(cache, key_of(i), NULL, handles, NULL, HANDLES);
 		/* A hundred keys that are asked for all the time. */
 		for (uint64_t j = 0; j < 100 && j <= i; j++)
 			expect_handles(cache, j, j % 2);
@@ -95,7 +95,7 @@ static void evictions_lose_nothing_else(void **state)
 	size_t before = 0;
 	for (int round = 0; round < 50000; round++) {
 		uint64_t handle = 1 + random_below(&random, 3000);
-		cache_put(cache, key_of(handle), NULL, &handle, 1);
+		cache_put(cache, key_of(handle), NULL, &handle, NULL, 1);
 		const struct cache_entry *entry = cache_find(cache, key_of(handle));
 		assert_non_null(entry);
 		assert_int_equal(entry->first, handle);
@@ -116,13 +116,13 @@ static void handles_are_filled_in_later(void **state)
 	(void)state;
 	struct cache *cache = cache_new(1 << 20);
 	uint64_t handles[3] = {7, 0, 9}, got[3];
-	cache_put(cache, key_of(1), NULL, handles, 3);
-	cache_put(cache, key_of(1), NULL, (uint64_t[]){0, 8, 0}, 3);
+	cache_put(cache, key_of(1), NULL, handles, NULL, 3);
+	cache_put(cache, key_of(1), NULL, (uint64_t[]){0, 8, 0}, NULL, 3);
 	const struct cache_entry *entry = cache_find(cache, key_of(1));
 	cache_handles(entry, got);
 	assert_memory_equal(got, ((uint64_t[]){7, 8, 9}), sizeof(got));
 	assert_false(entry->is_list); /* consecutive by now */
-	cache_put(cache, key_of(1), NULL, (uint64_t[]){5, 0}, 2);
+	cache_put(cache, key_of(1), NULL, (uint64_t[]){5, 0}, NULL, 2);
 	entry = cache_find(cache, key_of(1));
 	assert_int_equal(entry->count, 2);
 	assert_int_equal(cache_handle(entry, 1), 0);
@@ -131,6 +131,32 @@ static void handles_are_filled_in_later(void **state)
 }
 
 /* Handles of one list of metrics mean nothing in another of the same length. */
+/* Of one level it costs nothing; of several each handle has its own, wherever it came from. */
+static void levels_stand_beside_handles(UNUSED void **state)
+{
+	static const uint8_t one[] = {3, 3, 3}, several[] = {0, 3, 14};
+	struct cache *cache = cache_new(1 << 20);
+	cache_put(cache, key_of(1), NULL, (uint64_t[]){5, 6, 7}, one, 3);
+	const struct cache_entry *entry = cache_find(cache, key_of(1));
+	assert_int_equal(entry->level, 3);
+	assert_false(entry->is_list);
+	assert_int_equal(cache_level(entry, 2), 3);
+	size_t bytes = cache_usage(cache).bytes;
+	cache_put(cache, key_of(1), NULL, (uint64_t[]){5, 6, 0}, several, 3);
+	entry = cache_find(cache, key_of(1));
+	assert_int_equal(entry->level, CACHE_LEVELS);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(cache_level(entry, i), several[i]);
+		assert_int_equal(cache_handle(entry, i), 5 + i);
+	}
+	assert_true(cache_usage(cache).bytes >= bytes + 3 * 9);
+	cache_put(cache, key_of(1), NULL, (uint64_t[]){5, 6, 7}, NULL, 3);
+	entry = cache_find(cache, key_of(1));
+	assert_int_equal(cache_level(entry, 1), 0);
+	assert_int_equal(cache_usage(cache).bytes, bytes);
+	cache_free(cache);
+}
+
 static void another_shape_keeps_no_handles(void **state)
 {
 	(void)state;
@@ -141,8 +167,8 @@ static void another_shape_keeps_no_handles(void **state)
 	size_t field;
 	struct shape *shape = shapes_get(shapes, SLICE("m"), names, 2, &field, &e);
 	struct shape *other = shapes_get(shapes, SLICE("m"), others, 2, &field, &e);
-	cache_put(cache, key_of(1), shape, (uint64_t[]){7, 8}, 2);
-	cache_put(cache, key_of(1), other, (uint64_t[]){0, 9}, 2);
+	cache_put(cache, key_of(1), shape, (uint64_t[]){7, 8}, NULL, 2);
+	cache_put(cache, key_of(1), other, (uint64_t[]){0, 9}, NULL, 2);
 	const struct cache_entry *entry = cache_find(cache, key_of(1));
 	assert_ptr_equal(entry->shape, other);
 	assert_int_equal(cache_handle(entry, 0), 0);
@@ -177,8 +203,8 @@ static void shapes_live_as_long_as_somebody_has_them(void **state)
 	assert_int_equal(shapes_count(shapes), 1);
 	size_t empty = cache_usage(cache).bytes;
 	uint64_t handles[3] = {1, 2, 3};
-	cache_put(cache, key_of(1), shape, handles, 3);
-	cache_put(cache, key_of(2), shape, handles, 3);
+	cache_put(cache, key_of(1), shape, handles, NULL, 3);
+	cache_put(cache, key_of(2), shape, handles, NULL, 3);
 	assert_int_equal(cache_usage(cache).bytes, empty + shape->bytes);
 	shape_release(shape);
 	assert_int_equal(shapes_count(shapes), 1);
@@ -237,6 +263,7 @@ int main(void)
 		cmocka_unit_test(a_full_cache_forgets_what_is_not_used),
 		cmocka_unit_test(evictions_lose_nothing_else),
 		cmocka_unit_test(handles_are_filled_in_later),
+		cmocka_unit_test(levels_stand_beside_handles),
 		cmocka_unit_test(another_shape_keeps_no_handles),
 		cmocka_unit_test(shapes_live_as_long_as_somebody_has_them),
 		cmocka_unit_test(shapes_with_repeats_and_bad_names),

@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "base/stats.h"
 #include "ingest/line_feed.h"
+#include "rollup/retention.h"
 
 /* At most 511 bytes at `to`. */
 static size_t PRINTF_LIKE(2, 3) print(char *to, const char *fmt, ...)
@@ -98,6 +99,47 @@ static void a_second_line_is_known(void **state)
 }
 
 /* Of two values of one sample in one body the later wins, whatever was known when. */
+/* x_debug is kept for 2 h, all else for ever. Each line comes three times: of a series that is not
+ * known, of one that is, and, with a text in front, of one some of whose metrics are left out. */
+static void fields_of_one_line_may_be_kept_for_different_times(void **state)
+{
+	(void)state;
+	static const char *const items[] = {"*/x_debug/raw:2h", "*/y_*/raw:2h"};
+	struct harness h = {0};
+	struct retention_rules rules;
+	struct rollup_grains none = {0};
+	struct errbuf e;
+	char text[512];
+	assert_int_equal(retention_parse(items, 2, &none, 0, &rules, &e), 0);
+	harness_open(&h, &(struct ingest_options){.retention_rules = &rules});
+	for (int i = 0; i < 2; i++) {
+		print(text,
+		      "x,h=a cpu=1,debug=2,net=3 1699990000000\n"
+		      "x,h=a text=\"t\",debug=2,net=%d 1699990000001\n"
+		      "y,h=a cpu=1,debug=2 1699990000000\n"
+		      "y,h=a cpu=1,debug=2 1700000000000\n"
+		      "x,h=a cpu=4,debug=5,net=6 1700000000000\n",
+		      3 + i);
+		struct ingest_request *r = write_text(&h, "t", text);
+		assert_int_equal(r->accepted, 8);
+		assert_int_equal(r->refused, 4); /* three for the time, one for the text */
+		want_error(r, 0, 1, i ? 27 : 1, INGEST_TOO_OLD,
+			   "the time 1699990000000 ms is older than the retention of 7200 s");
+		ingest_request_free(r);
+	}
+	harness_expect(&h, "t:x_cpu,h=a 1699990000000=1.0f 1700000000000=4.0f\n"
+			   "t:x_debug,h=a 1700000000000=5.0f\n"
+			   "t:x_net,h=a 1699990000000=3.0f 1699990000001=4.0f 1700000000000=6.0f\n"
+			   "t:y_cpu,h=a 1700000000000=1.0f\n"
+			   "t:y_debug,h=a 1700000000000=2.0f\n");
+	clock_virtual_advance(&h.clock, 3 * INT64_C(86400000000));
+	harness_expect(&h, "t:x_cpu,h=a 1699990000000=1.0f 1700000000000=4.0f\n"
+			   "t:x_debug,h=a\n"
+			   "t:x_net,h=a 1699990000000=3.0f 1699990000001=4.0f 1700000000000=6.0f\n"
+			   "t:y_cpu,h=a\nt:y_debug,h=a\n");
+	harness_close(&h);
+}
+
 static void order_is_kept_among_known_and_unknown(void **state)
 {
 	(void)state;
@@ -639,6 +681,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fields_become_metrics),
 		cmocka_unit_test(a_second_line_is_known),
+		cmocka_unit_test(fields_of_one_line_may_be_kept_for_different_times),
 		cmocka_unit_test(order_is_kept_among_known_and_unknown),
 		cmocka_unit_test(order_is_kept_behind_an_opening),
 		cmocka_unit_test(one_key_may_have_many_shapes),

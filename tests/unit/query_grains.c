@@ -4,6 +4,7 @@
 
 #include "query_harness.h"
 #include "rollup/grain.h"
+#include "rollup/retention.h"
 
 #define MINUTE_MS INT64_C(60000)
 #define HOUR_MS   (60 * MINUTE_MS)
@@ -532,6 +533,34 @@ static void test_increase_over_resets(void **state)
 	counts = false;
 }
 
+/* Raw samples are kept for ever, but of m for 26 min 40 s; buckets of 5 min for ever, but of m for
+ * 2 h, so from 10:26:40 on: the bucket of 10:25 is not whole. */
+static void test_rules_clip_what_is_shown(void **state)
+{
+	(void)state;
+	static const char *const items[] = {"t/m/raw:1600s", "*/m*/5m:2h"};
+	struct retention_rules rules;
+	struct errbuf e;
+	struct asked a;
+	options.retention_rules = &rules;
+	with_grains(NOON);
+	assert_int_equal(retention_parse(items, 2, &grains, 0, &rules, &e), 0);
+	uint64_t x = open_series("t", "m", "h=a");
+	put(x, NOON - 1, 100);
+	put(x, NOON, 1);
+	put_gauge(x, AT(5), NOON - AT(95), 9, 3);
+	put_gauge(x, AT(5), NOON - AT(10), 6, 3);
+	ask_from_noon(&a, -AT(110), AT(10));
+	finish(&a, "h=a: -2200000=2; +h=a: -1600000=1; ");
+	/* The same of a tenant whom only the second names. */
+	uint64_t y = open_series("u", "m", "h=a");
+	put(y, NOON - AT(100), 5);
+	put(y, NOON, 6);
+	ask_from_noon(&a, -AT(110), AT(10))->tenant = SLICE("u");
+	finish(&a, "h=a: -7600000=5 -1600000=6; ");
+	options.retention_rules = NULL;
+}
+
 /* What is only there in buckets of an hour has no windows of 5 min. */
 static void test_nothing_answers(void **state)
 {
@@ -659,6 +688,7 @@ int main(void)
 		TEST(test_older_points_in_slices),
 		TEST(test_older_points_of_counters_are_the_last),
 		TEST(test_increase_over_resets),
+		TEST(test_rules_clip_what_is_shown),
 		TEST(test_nothing_answers),
 		TEST(test_sums_beyond_all_doubles),
 		TEST(test_gaps_are_filled),

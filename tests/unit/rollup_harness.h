@@ -19,7 +19,8 @@ struct rolled {
 	struct rollup_partitions own;
 	uint32_t partitions; /* that a job is told; 0: none */
 	size_t slice_points;
-	int64_t raw_retention_ms; /* of the doors and of a job */
+	int64_t raw_retention_ms;            /* of the doors and of a job */
+	const struct retention_rules *rules; /* likewise */
 	struct rollup_job *job;
 	bool passed;
 };
@@ -40,6 +41,7 @@ static inline struct rollup_job *rolled_job(struct rolled *r)
 							   .partitions = r->partitions,
 							   .slice_points = r->slice_points,
 							   .raw_retention_ms = r->raw_retention_ms,
+							   .retention_rules = r->rules,
 							   .quiet_ms = r->quiet_ms,
 							   .counter_suffixes = counters,
 							   .counter_suffix_count = 1,

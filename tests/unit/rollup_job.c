@@ -403,6 +403,43 @@ static void rows_stay_where_samples_were_not_deleted(void **state)
 	rolled_close(&r);
 }
 
+/* Of m only 3 hours are kept, of n a day: the same slot has begun to go of one and not of the
+ * other. The rows of an hour are kept for a year, but of m for 30 days. */
+static void each_series_is_rolled_up_by_its_own_rules(void **state)
+{
+	(void)state;
+	static const char *const items[] = {"*/m/raw:3h", "default/m/1h:30d"};
+	struct rolled r;
+	struct retention_rules rules;
+	struct errbuf e;
+	begin(&r, quarter_and_hour, 2);
+	rollup_job_free(r.job);
+	assert_int_equal(retention_parse(items, 2, &r.grains, 0, &rules, &e), 0);
+	r.grains.list[1].retention_ms = 365 * 24 * HOUR_MS;
+	r.raw_retention_ms = 24 * HOUR_MS;
+	r.rules = &rules;
+	r.job = rolled_job(&r);
+	write_at(&r, "m,h=a", "1", AT(20, 0, 0));
+	write_at(&r, "n,h=a", "2", AT(20, 0, 0));
+	rolled_set_ms(&r, AT(65, 0, 0));
+	assert_int_equal(rolled_pass(&r).rolled_up, 2);
+	write_at(&r, "m,h=a", "3", AT(21, 0, 0));
+	write_at(&r, "n,h=a", "4", AT(21, 0, 0));
+	rolled_set_ms(&r, AT(3 * 60 + 1, 0, 0));
+	struct rollup_pass pass = rolled_pass(&r);
+	assert_int_equal(pass.rolled_up, 1);
+	assert_int_equal(pass.expired, 1);
+	const char *const one = "0:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0";
+	const char *const two = "0:min=2.0,max=4.0,sum=6.0,count=2,first=2.0,last=4.0";
+	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS, one);
+	rolled_expect(&r, "n,h=a", HOUR_MS, TEN_MS, two);
+	/* 30 days are of the class of 35, which ends; a year is of that of 400. */
+	rolled_set_ms(&r, AT(36 * 24 * 60, 0, 0));
+	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS, "");
+	rolled_expect(&r, "n,h=a", HOUR_MS, TEN_MS, two);
+	rolled_close(&r);
+}
+
 /* The door had eight partitions when it marked; now there are two. */
 static void marks_of_partitions_that_are_no_more_are_not_left(void **state)
 {
@@ -429,6 +466,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_documents_example),
 		cmocka_unit_test(a_slot_that_has_begun_to_expire_is_left_as_it_is),
+		cmocka_unit_test(each_series_is_rolled_up_by_its_own_rules),
 		cmocka_unit_test(what_is_read_in_pieces_counts_once),
 		cmocka_unit_test(rows_go_where_samples_were_deleted),
 		cmocka_unit_test(rows_stay_where_samples_were_not_deleted),

@@ -1,0 +1,275 @@
+#include "ingest/kept.h"
+
+#include <limits.h>
+
+#include "rollup/track.h"
+
+/* ---- Levels ---------------------------------------------------------------------------------- */
+
+static void set_level(struct level *level, int64_t retention_ms)
+{
+	*level = (struct level){retention_ms, retention_class_for(retention_ms)};
+}
+
+static bool is_longer(const struct level *level, const struct level *than)
+{
+	return than->retention_ms &&
+	       (!level->retention_ms || level->retention_ms > than->retention_ms);
+}
+
+void kept_init(struct ingest *ingest)
+{
+	const struct retention_rules *rules = ingest->options.retention_rules;
+	set_level(&ingest->levels[0], ingest->options.retention_ms);
+	ingest->level_count = rules ? rules->level_count : 1;
+	for (size_t i = 1; i < ingest->level_count; i++) {
+		set_level(&ingest->levels[i], rules->levels_ms[i]);
+		if (is_longer(&ingest->levels[i], &ingest->levels[ingest->longest]))
+			ingest->longest = (uint8_t)i;
+	}
+}
+
+void kept_release(struct ingest *ingest)
+{
+	retention_memo_release(&ingest->memo);
+}
+
+static int64_t open_from_ms(const struct ingest *ingest, int64_t now_ms, int64_t retention_ms)
+{
+	const struct ingest_options *options = &ingest->options;
+	if (options->rollup_partitions)
+		return rollup_open_from_ms(now_ms, retention_ms, options->rollup_slot_ms,
+					   options->rollup_quiet_ms);
+	return retention_ms && now_ms > retention_ms ? now_ms - retention_ms : 0;
+}
+
+void kept_begin(struct request *q)
+{
+	const struct ingest *ingest = q->r.ingest;
+	q->sure_ms = 0;
+	for (size_t i = 0; i < ingest->level_count; i++) {
+		int64_t from_ms = open_from_ms(ingest, q->r.now_ms, ingest->levels[i].retention_ms);
+		q->level_oldest_ms[i] = from_ms;
+		if (from_ms > q->sure_ms)
+			q->sure_ms = from_ms;
+	}
+	q->oldest_ms = q->level_oldest_ms[ingest->longest];
+}
+
+bool kept_levels(struct ingest *ingest, struct slice tenant, const struct slice *metrics,
+		 size_t count, uint8_t *levels)
+{
+	const struct retention_rules *rules = ingest->options.retention_rules;
+	bool any = false;
+	if (ingest->level_count == 1)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		struct retention_fit fit = retention_find(rules, &ingest->memo, tenant, metrics[i]);
+		levels[i] = retention_level(rules, fit.raw);
+		any |= levels[i] != 0;
+	}
+	return any;
+}
+
+/* ---- Known series ---------------------------------------------------------------------------- */
+
+static bool is_taken(const struct request *q, uint8_t level, int64_t ts_ms)
+{
+	return ts_ms >= q->level_oldest_ms[level];
+}
+
+/* Whether a point of one level is taken; refuses it if not. */
+static bool check(struct request *q, uint8_t level, int64_t ts_ms, struct ingest_place place,
+		  struct slice source)
+{
+	if (is_taken(q, level, ts_ms))
+		return true;
+	request_refuse_time(q, level, ts_ms, place, source);
+	return false;
+}
+
+/* Each point by itself, or one of each level for all of it. */
+static void refuse_some(struct request *q, const struct known *known)
+{
+	bool told[RETENTION_LEVELS_MAX] = {false};
+	for (size_t i = 0; i < known->count; i++) {
+		uint8_t level = known->levels[i];
+		struct ingest_place place = known->place;
+		if (is_taken(q, level, known->ts_ms) || (told[level] && !known->one_by_one))
+			continue;
+		told[level] = true;
+		place.index += known->one_by_one ? i : 0;
+		request_refuse_time(q, level, known->ts_ms, place, known->source);
+	}
+}
+
+static void refuse_all(struct request *q, const struct known *known)
+{
+	struct ingest_place place = known->place;
+	for (size_t i = 0; i < (known->one_by_one ? known->count : 1); i++, place.index++)
+		request_refuse_time(q, known->level, known->ts_ms, place, known->source);
+}
+
+/* Those of one level. */
+static size_t take_level(const struct known *known, uint8_t level, uint64_t *handles,
+			 struct value *values)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < known->count; i++) {
+		if (known->levels[i] != level)
+			continue;
+		handles[n] = known->handles[i];
+		values[n++] = known->values[i];
+	}
+	return n;
+}
+
+typedef void give(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
+		  const struct value *values, size_t count);
+
+static void add(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
+		const struct value *values, size_t count)
+{
+	request_add(q, level, ts_ms, handles, values, count);
+}
+
+/* `takes`: bit by level. */
+static void give_by_level(struct request *q, const struct known *known, unsigned takes, give *to)
+{
+	uint64_t handles[INGEST_POINTS_MAX];
+	struct value values[INGEST_POINTS_MAX];
+	for (uint8_t level = 0; level < q->r.ingest->level_count; level++) {
+		size_t n = takes >> level & 1 ? take_level(known, level, handles, values) : 0;
+		if (n)
+			to(q, level, known->ts_ms, handles, values, n);
+	}
+}
+
+static unsigned levels_taken(const struct request *q, int64_t ts_ms)
+{
+	unsigned takes = 0;
+	for (uint8_t level = 0; level < q->r.ingest->level_count; level++)
+		takes |= (unsigned)is_taken(q, level, ts_ms) << level;
+	return takes;
+}
+
+void kept_add(struct request *q, const struct known *known)
+{
+	if (known->levels) {
+		refuse_some(q, known);
+		give_by_level(q, known, levels_taken(q, known->ts_ms), add);
+	} else if (is_taken(q, known->level, known->ts_ms)) {
+		request_add(q, known->level, known->ts_ms, known->handles, known->values,
+			    known->count);
+	} else {
+		refuse_all(q, known);
+	}
+}
+
+void kept_append(struct request *q, const struct known *known)
+{
+	if (known->levels)
+		give_by_level(q, known, UINT_MAX, request_append);
+	else
+		request_append(q, known->level, known->ts_ms, known->handles, known->values,
+			       known->count);
+}
+
+/* ---- Unknown series -------------------------------------------------------------------------- */
+
+/* What is left of them: of a shape by positions, else other metrics, whose entry in the cache would
+ * be another's. */
+struct left {
+	struct unknown u;
+	uint16_t positions[INGEST_POINTS_MAX];
+	struct slice metrics[INGEST_POINTS_MAX];
+	struct value values[INGEST_POINTS_MAX];
+};
+
+static size_t position(const struct unknown *u, size_t i)
+{
+	return u->positions ? u->positions[i] : i;
+}
+
+static void begin_left(struct left *left, const struct unknown *u)
+{
+	left->u = *u;
+	left->u.values = left->values;
+	left->u.count = 0;
+	if (u->shape) {
+		left->u.positions = left->positions;
+		return;
+	}
+	left->u.metrics = left->metrics;
+	left->u.positions = NULL;
+	left->u.metric_count = 0;
+	left->u.no_cache = true;
+}
+
+static void keep(struct left *left, const struct unknown *from, size_t i)
+{
+	struct unknown *u = &left->u;
+	struct slice metric = from->metrics[position(from, i)];
+	left->positions[u->count] = (uint16_t)position(from, i);
+	left->metrics[u->count] = metric;
+	left->values[u->count++] = from->values[i];
+	if (u->shape)
+		return;
+	u->metric_count = u->count;
+	struct hash128 hash = hash128(metric.data, metric.len, u->key.high);
+	u->key.low ^= hash.low;
+	u->key.high ^= hash.high;
+}
+
+static void add_left(struct request *q, struct left *left)
+{
+	if (left->u.count)
+		round_put(q, &left->u);
+}
+
+/* Points by themselves have places by themselves. */
+static void add_one_by_one(struct request *q, const struct unknown *u, const uint8_t *levels)
+{
+	struct left left;
+	for (size_t i = 0; i < u->count; i++) {
+		begin_left(&left, u);
+		left.u.place.index += i;
+		if (check(q, levels[i], u->ts_ms, left.u.place, u->source)) {
+			keep(&left, u, i);
+			add_left(q, &left);
+		}
+	}
+}
+
+static void add_together(struct request *q, const struct unknown *u, const uint8_t *levels)
+{
+	bool told[RETENTION_LEVELS_MAX] = {false};
+	struct left left;
+	begin_left(&left, u);
+	for (size_t i = 0; i < u->count; i++) {
+		if (is_taken(q, levels[i], u->ts_ms))
+			keep(&left, u, i);
+		else if (!told[levels[i]])
+			told[levels[i]] = !check(q, levels[i], u->ts_ms, u->place, u->source);
+	}
+	add_left(q, &left);
+}
+
+void kept_add_unknown(struct request *q, const struct unknown *u)
+{
+	struct slice metrics[INGEST_POINTS_MAX];
+	uint8_t levels[INGEST_POINTS_MAX] = {0};
+	unsigned takes = levels_taken(q, u->ts_ms);
+	bool all = true;
+	for (size_t i = 0; i < u->count; i++)
+		metrics[i] = u->metrics[position(u, i)];
+	(void)kept_levels(q->r.ingest, u->tenant, metrics, u->count, levels);
+	for (size_t i = 0; i < u->count; i++)
+		all &= takes >> levels[i] & 1;
+	if (all)
+		round_put(q, u);
+	else if (u->one_by_one)
+		add_one_by_one(q, u, levels);
+	else
+		add_together(q, u, levels);
+}

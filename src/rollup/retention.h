@@ -1,0 +1,94 @@
+/* Retention: how long samples and roll-ups are kept, by tenant, metric and granularity.
+ *
+ * A rule is TENANT/METRIC/GRANULARITY:DURATION, such as `acme/debug/raw:2d`. In tenant and metric
+ * a `*` stands for any text, also none; the granularity is `raw`, a configured width, or `*` for
+ * each of these; the duration 0 is for ever. The first rule that fits holds; where none does, the
+ * preset does, which the callers have: retention.raw, and what rollup.granularities say.
+ *
+ * Rules are for what lies in data_raw and data_downsampled. They are matched once for each series
+ * and remembered, never for a sample: raw samples have few different retentions, each of which is a
+ * level, a small number that is kept beside the series' handle.
+ *
+ * Rules are only read once they are made: any thread. A memo belongs to one. */
+#ifndef ROLLUP_RETENTION_H
+#define ROLLUP_RETENTION_H
+
+#include "rollup/grain.h"
+
+enum {
+	RETENTION_RULES_MAX = 64,
+	RETENTION_LEVELS_MAX = 15,
+	RETENTION_RAW = -1, /* in the place of a granularity */
+	RETENTION_ALL = -2, /* raw, and each granularity */
+};
+
+/* What the store takes, and retention.raw. */
+#define RETENTION_MAX_MS (INT64_C(36500) * 86400000)
+
+struct retention_rule {
+	struct slice text;           /* as it was written; the caller's, and so are: */
+	struct slice tenant, metric; /* patterns */
+	int grain;                   /* a place in the granularities, or one of the above */
+	int64_t keep_ms;             /* 0: for ever */
+	uint8_t level;               /* of raw samples, where it is about these */
+};
+
+struct retention_rules {
+	size_t count;
+	struct retention_rule list[RETENTION_RULES_MAX];
+	/* How long raw samples of each level are kept. Level 0 is the preset, whatever that is. */
+	size_t level_count;
+	int64_t levels_ms[RETENTION_LEVELS_MAX];
+};
+
+/* The texts stay the caller's. `raw_least_ms`: for less time raw samples may not be kept. Refuses
+ * with ERR_INVALID and a sentence that names the rule: what is none, a granularity that is not
+ * configured, less than a slot, more than the store takes, more levels than there may be, and a
+ * rule that no series ever reaches since others before it take them all. */
+int retention_parse(const char *const *items, size_t count, const struct rollup_grains *grains,
+		    int64_t raw_least_ms, struct retention_rules *rules,
+		    struct errbuf *e) MUST_CHECK;
+
+/* Which rules hold for a metric of a tenant: 0 is the preset, else one more than the rule's place
+ * in the list. */
+struct retention_fit {
+	uint8_t raw;
+	uint8_t grains[ROLLUP_GRAINS_MAX];
+};
+
+/* Looks through all rules. `rules` may be NULL: none. */
+struct retention_fit retention_match(const struct retention_rules *rules, struct slice tenant,
+				     struct slice metric);
+
+/* What that means; `fit` is a place of a retention_fit. */
+static inline int64_t retention_keep_ms(const struct retention_rules *rules, uint8_t fit,
+					int64_t preset_ms)
+{
+	return fit ? rules->list[fit - 1].keep_ms : preset_ms;
+}
+
+static inline uint8_t retention_level(const struct retention_rules *rules, uint8_t fit)
+{
+	return fit ? rules->list[fit - 1].level : 0;
+}
+
+/* The longest and the shortest that raw samples of anything are kept; 0: for ever. */
+int64_t retention_longest_raw_ms(const struct retention_rules *rules, int64_t preset_ms);
+int64_t retention_shortest_raw_ms(const struct retention_rules *rules, int64_t preset_ms);
+
+/* What has been matched lately. Zeroed, it is empty. */
+struct retention_memo {
+	struct retention_known *known;
+};
+
+void retention_memo_release(struct retention_memo *memo);
+/* As retention_match, and mostly without. */
+struct retention_fit retention_find(const struct retention_rules *rules,
+				    struct retention_memo *memo, struct slice tenant,
+				    struct slice metric);
+/* The same of a series-set, as series_set_encode writes it; of a text that is none the preset. */
+struct retention_fit retention_find_series(const struct retention_rules *rules,
+					   struct retention_memo *memo, struct slice tenant,
+					   struct slice series_set);
+
+#endif

@@ -1,0 +1,83 @@
+"""What is kept for how long, by rules, on the real server."""
+
+import time
+
+import pytest
+
+DEADLINE_S = 30
+# Slots of a second, rolled up after one that is quiet: raw samples are kept for 3 s at least.
+SHORT = ["--rollup.slot=1s", "--rollup.granularities=1s:1d", "--rollup.quiet=1s",
+         "--rollup.every=1s", "--ingest.wait_max=10ms", "--rollup.clock_difference=0"]
+
+
+def until(good, what):
+    deadline = time.monotonic() + DEADLINE_S
+    while not good():
+        assert time.monotonic() < deadline, f"no {what}"
+        time.sleep(0.05)
+
+
+def lines(metrics, times_s):
+    return "".join(f"{metric},h=a value={i}i {at}000000000\n"
+                   for metric in metrics for i, at in enumerate(times_s))
+
+
+def grains(server, metric, tenant, start_s):
+    """Which granularities answer, without the times."""
+    answer = server.get("/api/query", tenant=tenant, metricName=metric, start=start_s)
+    return [part.split(" ")[0] for part in answer.headers["X-Granary-Grain"].split(", ")]
+
+
+def test_raw_samples_of_a_rule_go_and_their_roll_ups_stay(make_server):
+    server = make_server(options=[*SHORT, "--retention.rules=acme/debug.*/raw:6s"])
+    server.start()
+    now_s = int(time.time())
+    times_s = [now_s - 2, now_s - 1, now_s]
+    for tenant in ["acme", "other"]:
+        sent = server.write(lines(["debug.x", "cpu"], times_s), {"X-Tenant": tenant})
+        assert sent.status == 204, sent
+    until(lambda: server.metric("granary_rollup_rows_total") >= 12, "roll-ups")
+    until(lambda: time.time() > now_s + 8, "end of raw samples")
+    for tenant, metric, grain in [("acme", "debug.x", ["1s", "raw"]), ("acme", "cpu", ["raw"]),
+                                  ("other", "debug.x", ["raw"])]:
+        assert grains(server, metric, tenant, now_s - 2) == grain
+        found = server.values(metric, tenant=tenant, start=now_s - 2)
+        assert list(found.values()) == [0, 1, 2], (tenant, metric)
+    server.stop()
+
+
+def test_what_is_older_than_its_rule_is_refused(server_with_rules):
+    server = server_with_rules
+    old_s = int(time.time()) - 3 * 3600
+    sent = server.write(f"x,h=a cpu=1,debug=2 {old_s}000000000\n", {"X-Tenant": "acme"})
+    assert sent.status == 400
+    assert f"the time {old_s}000 ms is older than the retention of 7200 s" in sent.text
+    assert list(server.values("x_cpu", tenant="acme", start=old_s).values()) == [1]
+    assert server.query("x_debug", tenant="acme", start=old_s) == []
+
+
+@pytest.fixture
+def server_with_rules(make_server):
+    server = make_server(config='retention:\n  raw: 30d\n  rules:\n    - "acme/*debug/raw:2h"\n'
+                                '    - "*/*/raw:90d"\n    - "acme/*/1h:0"\n')
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.mark.parametrize("rules, sentence", [
+    ("acme", '"acme": it is not TENANT/METRIC/GRANULARITY:DURATION, such as acme/*/raw:7d'),
+    ("acme/*/2h:7d", '"acme/*/2h:7d": there is no granularity "2h": it is one of raw, 5m, 1h, or '
+                     "* for all"),
+    ("acme/*/5m:59m", '"acme/*/5m:59m": nothing is kept for less than a slot of 1h'),
+    ("acme/*/raw:1h", '"acme/*/raw:1h": raw samples have to be kept for 4200 s at least'),
+    ("acme/*/raw:101y", '"acme/*/raw:101y": "101y" is above the maximum of 36500d'),
+    ("acme/*/raw:7d,acme/cpu/raw:9d", '"acme/cpu/raw:9d": it is never reached: "acme/*/raw:7d" '
+                                      "before it takes all that it is about"),
+])
+def test_refused_at_the_start(make_server, rules, sentence):
+    server = make_server(config=f'retention:\n  raw: 30d\n  rules: "{rules}"\n')
+    server.spawn()
+    assert server.process.wait(DEADLINE_S) == 2
+    assert f"granary.yml:3: retention.rules: {sentence}" in server.log_text(), server.log_text()
+    assert not server.data.exists()
