@@ -211,8 +211,8 @@ included.
 
 One sample in 10 s, slots of an hour, granularities of 5 min and 1 h. What is rolled up lies settled
 in the store, and counts when its rows are durable. Marks are measured in turns: 20,000 series,
-whose first sample was taken before, are sent the rest of four hours, by a server with marks and by one
-without roll-ups. A year is asked of the store without HTTP, the best of ten times.
+whose first sample was taken before, are sent the rest of four hours, by a server with marks and by
+one without roll-ups. A year is asked of the store without HTTP, the best of ten times.
 
 {table(bench, "-", "", ROLLUP_ROWS)}
 

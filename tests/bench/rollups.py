@@ -1,5 +1,5 @@
-"""What roll-ups cost and what they give: a job over raw data, marks beside the ingest, a year by the
-hour. No peer does it: VictoriaMetrics has roll-ups in its paid version only."""
+"""What roll-ups cost and what they give: a job over raw data, marks beside the ingest, a year by
+the hour. No peer does it: VictoriaMetrics has roll-ups in its paid version only."""
 
 import json
 import os
