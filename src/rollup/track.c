@@ -31,8 +31,14 @@ static int compare_touches(const void *a, const void *b)
 	return order ? order : (int)x->deleted - (int)y->deleted;
 }
 
+/* Mostly all are of one slot, and there is one partition. */
 void rollup_touches_sort(struct rollup_touch *touches, size_t count)
 {
+	size_t i = 1;
+	while (i < count && compare_touches(&touches[i - 1], &touches[i]) <= 0)
+		i++;
+	if (i >= count)
+		return;
 	qsort(touches, count, sizeof(*touches), compare_touches);
 }
 
