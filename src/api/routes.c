@@ -9,6 +9,7 @@
 #include "api/query.h"
 #include "api/queues.h"
 #include "api/recompute.h"
+#include "api/retention.h"
 #include "api/rollups.h"
 #include "api/self.h"
 #include "api/store_admin.h"
@@ -110,6 +111,12 @@ const struct http_route api_routes[] = {
 	{VERB_POST, "/api/rollups/rebuild", false, ROLE_ADMIN, NO_BODY, &rollups_rebuild_handler,
 	 "Marks all that has raw data to be rolled up once more, when marks were lost.",
 	 "granary rollup rebuild --from 1d-ago --dry-run"},
+	{VERB_GET, "/api/retention", false, ROLE_ADMIN, NO_BODY, &retention_handler,
+	 "How long what is kept, by which rule, and how much of it is stored for how long.",
+	 "/api/retention"},
+	{VERB_POST, "/api/retention/apply", false, ROLE_ADMIN, NO_BODY, &retention_apply_handler,
+	 "Counts what is stored for another time than it would be now.",
+	 "granary retention apply --dry-run"},
 	{VERB_GET, "/api/queues", false, ROLE_READ, NO_BODY, &queues_list,
 	 "How many polls wait in each queue, came and were persisted.", "/api/queues"},
 	{VERB_GET, "/api/queues/aside", false, ROLE_READ, NO_BODY, &queues_aside,

@@ -47,12 +47,13 @@ struct api {
 	const struct retention_rules *retention;
 	const struct rollup_partitions *owned; /* by configuration, or all that may be taken */
 	struct rollup_track *rollup_track;
-	const char *rollup_name; /* of this process among those that roll up */
-	struct rollup *rollup;   /* NULL: this process rolls nothing up */
-	size_t rollup_calls;     /* at work: none may be when the store ends */
-	bool rollup_rebuilding;  /* one of them is a rebuild */
-	struct v2_zones *zones;  /* of reports */
-	size_t v2_answers;       /* that are at work: none may be when catalog and store end */
+	const char *rollup_name;  /* of this process among those that roll up */
+	struct rollup *rollup;    /* NULL: this process rolls nothing up */
+	size_t rollup_calls;      /* at work: none may be when the store ends */
+	bool rollup_rebuilding;   /* one of them is a rebuild */
+	bool retention_surveying; /* and one looks at what is stored */
+	struct v2_zones *zones;   /* of reports */
+	size_t v2_answers;        /* that are at work: none may be when catalog and store end */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */
 	int64_t started_ms;  /* wall clock */

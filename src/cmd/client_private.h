@@ -41,6 +41,8 @@ enum client_option_bit {
 	OPTION_RETRY = 1 << 22,
 	OPTION_LIMIT = 1 << 23,
 	OPTION_REBUILD = 1 << 24, /* --tenant, --metric, --from, --to, --dry-run */
+	OPTION_METRICS = 1 << 26, /* --tenant, --metric: only these */
+	OPTION_DRY_RUN = 1 << 27,
 };
 
 enum {

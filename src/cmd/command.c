@@ -72,6 +72,8 @@ static const struct command commands[] = {
 	{"snmp", "ask a device by SNMP", client_snmp, client_snmp_help, false},
 	{"rollup", "print what waits to be rolled up; mark it anew", client_rollup,
 	 client_rollup_help, false},
+	{"retention", "print how long what is kept, and how much of it there is", client_retention,
+	 client_retention_help, false},
 	{"queue", "print what waits to be persisted", client_queue, client_queue_help, false},
 	{"config", "print the configuration", command_config, config_help, false},
 	{"manual", "print the manual page", command_manual, manual_help, false},

@@ -619,6 +619,12 @@ static int check_aggregate(struct store_aggregate *aggregate)
 	return check_handles(aggregate->handle_count);
 }
 
+static int check_shares(const struct store_shares *shares)
+{
+	int err = check_samples(shares->table, shares->period_ms, NULL);
+	return err ? err : check_handles(shares->handle_count);
+}
+
 static int check_cell_get(const struct store_cell_get *get)
 {
 	if (!is_kind(get->table, TABLE_CELLS))
@@ -707,6 +713,8 @@ static int check_request(struct store_request *request)
 		return check_series_open(&request->series_open);
 	case STORE_SERIES_DESCRIBE:
 		return check_handles(request->series_describe.count);
+	case STORE_SHARES:
+		return check_shares(&request->shares);
 	case STORE_SERIES_LIST:
 	case STORE_STATS:
 	case STORE_VERIFY:

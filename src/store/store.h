@@ -225,6 +225,7 @@ enum store_op {
 	STORE_SERIES_OPEN,
 	STORE_SERIES_LIST,
 	STORE_SERIES_DESCRIBE,
+	STORE_SHARES,
 	STORE_STATS,
 	STORE_VERIFY,
 };
@@ -396,6 +397,26 @@ struct store_series_describe {
 	struct store_series *series; /* result */
 };
 
+/* What lies in a retention class of one series: values other than NONE of all fields, the bytes
+ * that they take of blocks or of memory, about, and the time of the oldest. Once what was written
+ * again, or in several classes, has not been put together, it may count more than once; what of a
+ * block has expired may count until all of it has. */
+struct store_share {
+	uint64_t samples, bytes;
+	int64_t oldest_ms; /* if there are any */
+};
+
+/* list[i * RETENTION_CLASSES + c] of handles[i]. An unknown handle has nothing. */
+struct store_shares {
+	enum table table;
+	int64_t period_ms;
+	const uint64_t *handles;
+	size_t handle_count;
+	/* Result, for each slice anew, as that of an aggregate. */
+	struct store_share *list;
+	size_t next_handle;
+};
+
 /* What is stored, by table. Counted in slices: add up over the slices of one resumed request (the
  * result already holds the running sum that the caller passes in again). */
 struct store_table_stats {
@@ -449,6 +470,7 @@ struct store_request {
 		struct store_series_open series_open;
 		struct store_series_list series_list;
 		struct store_series_describe series_describe;
+		struct store_shares shares;
 		struct store_stats stats;
 		struct store_verify verify;
 	};

@@ -128,6 +128,9 @@ bool rig_last_before(struct rig *rig, struct place place, uint64_t handle, int64
 /* summaries of all windows of all handles, in rig->keep. */
 struct store_summary *rig_aggregate(struct rig *rig, const struct store_aggregate *aggregate,
 				    size_t points_max, size_t *window_count);
+/* By handle and class, likewise; of the place table and period. */
+struct store_share *rig_shares(struct rig *rig, struct place place, const uint64_t *handles,
+			       size_t count, size_t points_max);
 
 /* ---- Cells */
 struct cells {

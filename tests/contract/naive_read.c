@@ -63,6 +63,8 @@ static bool reads_damaged(const struct naive *naive, const struct store_request 
 {
 	if (request->op == STORE_RANGE)
 		return is_damaged(naive, request->range.handles, request->range.handle_count);
+	if (request->op == STORE_SHARES)
+		return is_damaged(naive, request->shares.handles, request->shares.handle_count);
 	if (request->op == STORE_AGGREGATE)
 		return is_damaged(naive, request->aggregate.handles,
 				  request->aggregate.handle_count);
@@ -92,6 +94,8 @@ static int run_request(struct budget *budget, struct store_request *request)
 		return naive_series_list(budget, request);
 	case STORE_SERIES_DESCRIBE:
 		return naive_series_describe(budget, request);
+	case STORE_SHARES:
+		return naive_shares(budget, request);
 	case STORE_STATS:
 		return run_stats(budget, request);
 	case STORE_VERIFY:

@@ -284,3 +284,47 @@ int naive_aggregate(struct budget *budget, struct store_request *request)
 		token_set(request, &handle, sizeof(handle));
 	return 0;
 }
+
+/* ---- Shares ---------------------------------------------------------------------------------- */
+
+static void share_row(const struct budget *budget, const struct naive_row *row,
+		      struct store_share *shares)
+{
+	for (size_t i = 0; row && i < row->count; i++) {
+		const struct naive_point *point = &row->points[i];
+		for (size_t f = 0; f < schema[row->table].field_count; f++) {
+			struct store_share *share = &shares[point->retention[f]];
+			if (point->values[f].type == VALUE_NONE ||
+			    !naive_sample_visible(budget->naive, point, f, query_now(budget)))
+				continue;
+			if (share->samples++ == 0)
+				share->oldest_ms = point->ts_ms;
+			share->bytes += sizeof(uint64_t);
+		}
+	}
+}
+
+int naive_shares(struct budget *budget, struct store_request *request)
+{
+	struct store_shares *shares = &request->shares;
+	size_t handle, first;
+	token_get(request, &handle, sizeof(handle));
+	first = handle;
+	shares->list = alloc_array(budget->read, RETENTION_CLASSES * shares->handle_count + 1,
+				   sizeof(*shares->list));
+	if (!shares->list)
+		return ERR_LIMIT;
+	for (; handle < shares->handle_count; handle++) {
+		if (handle > first && budget->points < RETENTION_CLASSES)
+			break;
+		struct naive_series *series =
+			naive_series_of(budget->naive, shares->handles[handle]);
+		share_row(budget, naive_row_of(series, shares->table, shares->period_ms),
+			  &shares->list[handle * RETENTION_CLASSES]);
+		budget->points -= smaller(RETENTION_CLASSES, budget->points);
+	}
+	shares->next_handle = handle;
+	if (handle < shares->handle_count)
+		token_set(request, &handle, sizeof(handle));
+	return 0;
+}

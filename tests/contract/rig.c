@@ -436,6 +436,34 @@ struct store_summary *rig_aggregate(struct rig *rig, const struct store_aggregat
 	return all;
 }
 
+struct store_share *rig_shares(struct rig *rig, struct place place, const uint64_t *handles,
+			       size_t count, size_t points_max)
+{
+	struct store_read *read = rig_read_new(rig);
+	struct store_request *request = add_request(read, STORE_SHARES);
+	struct store_share *all = grow(rig, NULL, 0, count * RETENTION_CLASSES + 1, sizeof(*all));
+	size_t next = 0;
+	read->points_max = points_max;
+	request->shares = (struct store_shares){.table = place.table,
+						.period_ms = place.period_ms,
+						.handles = handles,
+						.handle_count = count};
+	for (size_t slice = 0;; slice++) {
+		run_slice(rig, read, request);
+		const struct store_shares *result = &request->shares;
+		assert_true(result->next_handle > next || !request->more);
+		memcpy(all + next * RETENTION_CLASSES, result->list + next * RETENTION_CLASSES,
+		       (result->next_handle - next) * RETENTION_CLASSES * sizeof(*all));
+		next = result->next_handle;
+		if (!request->more)
+			break;
+		request = next_slice(read, request, slice);
+	}
+	assert_int_equal(next, count);
+	store_read_free(read);
+	return all;
+}
+
 /* ---- Cells --------------------------------------------------------------------------------- */
 
 void rig_cell_put(struct rig *rig, enum table table, const struct store_parts *key,

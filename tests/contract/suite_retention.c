@@ -223,6 +223,60 @@ static void written_after_its_expiry(struct rig *rig)
 	expect_all(rig, RAW, h, POINTS({T0 - 30LL * DAY_MS, {I(2)}}));
 }
 
+/* Two series in one group and one elsewhere, some of each in several classes, one unknown. */
+static void shares_by_class(struct rig *rig)
+{
+	uint64_t a = rig_series(rig, "cpu", "h=a"), b = rig_series(rig, "net", "h=a");
+	uint64_t c = rig_series(rig, "cpu", "h=c");
+	uint64_t handles[] = {a, b, UINT64_MAX / 3, c};
+	for (int64_t i = 0; i < 100; i++)
+		rig_put(rig, raw_in(RETENTION_7_DAYS), a, T0 + i, I(i));
+	for (int64_t i = 0; i < 3; i++)
+		rig_put(rig, raw_in(RETENTION_EVER), a, T0 - 40LL * DAY_MS + i, I(i));
+	rig_put(rig, raw_in(RETENTION_2_DAYS), b, T0, I(1));
+	rig_put(rig, raw_in(RETENTION_2_DAYS), c, T0 - 3 * DAY_MS, I(1)); /* has expired */
+	rig_put(rig, raw_in(RETENTION_35_DAYS), c, T0 - 3 * DAY_MS, I(1));
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t points_max = 0; points_max <= 7; points_max += 7) {
+			struct store_share *s = rig_shares(rig, RAW, handles, 4, points_max);
+			assert_int_equal(s[RETENTION_7_DAYS].samples, 100);
+			assert_int_equal(s[RETENTION_7_DAYS].oldest_ms, T0);
+			assert_true(s[RETENTION_7_DAYS].bytes > 0);
+			assert_int_equal(s[RETENTION_EVER].samples, 3);
+			assert_int_equal(s[RETENTION_EVER].oldest_ms, T0 - 40LL * DAY_MS);
+			assert_int_equal(s[RETENTION_2_DAYS].samples, 0);
+			s += RETENTION_CLASSES;
+			assert_int_equal(s[RETENTION_2_DAYS].samples, 1);
+			assert_int_equal(s[RETENTION_7_DAYS].samples, 0);
+			s += RETENTION_CLASSES;
+			for (size_t k = 0; k < RETENTION_CLASSES; k++)
+				assert_int_equal(s[k].samples, 0);
+			s += RETENTION_CLASSES;
+			assert_int_equal(s[RETENTION_2_DAYS].samples, 0);
+			assert_int_equal(s[RETENTION_35_DAYS].samples, 1);
+		}
+		rig_settle(rig);
+	}
+}
+
+/* Values count by field, as they do in a row of roll-ups. */
+static void shares_of_fields(struct rig *rig)
+{
+	struct place hours = {TABLE_DATA_DOWNSAMPLED, 3600000, RETENTION_400_DAYS};
+	uint64_t h = rig_series(rig, "cpu", "");
+	struct points rows = POINTS({0, {I(1), I(2), I(3)}}, {3600000, {I(1), I(2), I(3), I(4)}});
+	rig_put_all(rig, (struct place){TABLE_DATA_DOWNSAMPLED, 3600000, RETENTION_EVER}, h, rows);
+	for (int pass = 0; pass < 2; pass++) {
+		struct store_share *s = rig_shares(rig, hours, &h, 1, 0);
+		assert_int_equal(s[RETENTION_EVER].samples, 7);
+		assert_int_equal(s[RETENTION_EVER].oldest_ms, 0);
+		hours.period_ms = 300000;
+		assert_int_equal(rig_shares(rig, hours, &h, 1, 0)[RETENTION_EVER].samples, 0);
+		hours.period_ms = 3600000;
+		rig_settle(rig);
+	}
+}
+
 #define CASE(f)                                                                                    \
 	{                                                                                          \
 		.name = #f, .run = (f)                                                             \
@@ -238,5 +292,7 @@ const struct contract_case cases_retention[] = {
 	CASE(deletion_reaches_every_class),
 	CASE(expired_is_nothing_to_other_reads),
 	CASE(written_after_its_expiry),
+	CASE(shares_by_class),
+	CASE(shares_of_fields),
 	{0},
 };

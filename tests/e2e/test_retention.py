@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from server import run
+
 DEADLINE_S = 30
 # Slots of a second, rolled up after one that is quiet: raw samples are kept for 3 s at least.
 SHORT = ["--rollup.slot=1s", "--rollup.granularities=1s:1d", "--rollup.quiet=1s",
@@ -81,3 +83,65 @@ def test_refused_at_the_start(make_server, rules, sentence):
     assert server.process.wait(DEADLINE_S) == 2
     assert f"granary.yml:3: retention.rules: {sentence}" in server.log_text(), server.log_text()
     assert not server.data.exists()
+
+
+# ---- What is stored for how long
+
+
+def retention(server, *arguments):
+    return run("retention", arguments[0], "--server", server.url, "-o", "csv", *arguments[1:])
+
+
+def rows(answer):
+    """The cells of each row but bytes and times, which others know better."""
+    assert answer.returncode == 0, answer
+    table = [line.split(",") for line in answer.stdout.splitlines()]
+    skipped = [table[0].index(title) for title in ["bytes", "oldest"]]
+    return [",".join(cell for i, cell in enumerate(row) if i not in skipped) for row in table[1:]]
+
+
+def test_what_lies_in_another_class_is_shown_and_counted(make_server):
+    server = make_server(options=["--retention.raw=30d"])
+    server.start()
+    now_s = int(time.time())
+    times_s = [now_s - 3 * 86400, now_s - 1, now_s]
+    for host in ["a", "b"]:
+        server.write(lines(["cpu", "debug"], times_s).replace("h=a", f"h={host}"))
+    assert rows(retention(server, "show")) == [
+        "default,cpu,raw,30d,-,35d,2,6", "default,debug,raw,30d,-,35d,2,6"]
+    assert rows(retention(server, "apply", "--dry-run")) == []
+    server.stop()
+    server.options.append("--retention.rules=*/debug/raw:2d,*/cpu/raw:0")
+    server.start()
+    assert server.write(lines(["debug"], [now_s - 2])).status == 204
+    assert rows(retention(server, "show")) == [
+        "default,cpu,raw,ever,*/cpu/raw:0,35d*,2,6",
+        "default,debug,raw,2d,*/debug/raw:2d,2d,1,1",
+        "default,debug,raw,2d,*/debug/raw:2d,35d*,2,6"]
+    assert rows(retention(server, "show", "--metric", "cpu", "--tenant", "default")) == [
+        "default,cpu,raw,ever,*/cpu/raw:0,35d*,2,6"]
+    assert rows(retention(server, "show", "--tenant", "other")) == []
+    assert rows(retention(server, "apply", "--dry-run")) == [
+        "raw,35d,2d,2,6", "raw,35d,ever,2,6"]
+    # What is older than two days is there, but not shown.
+    assert len(server.values("debug", "h=b", start=now_s - 9 * 86400)) == 2
+    said = server.get("/api/retention", metric="debug").json
+    assert said["rules"] == ["*/debug/raw:2d", "*/cpu/raw:0"] and not said["cut"]
+    assert said["kept"][0]["stored"][1]["oldest"] == times_s[0] * 1000
+    server.stop()
+
+
+def test_a_list_that_is_too_long_is_cut_and_says_so(server):
+    assert server.write(lines(["a", "b", "c"], [int(time.time())])).status == 204
+    answer = retention(server, "show", "--limit", "2")
+    assert len(rows(answer)) == 2
+    assert "there are more metrics; --limit gives up to 10000" in answer.stderr
+
+
+def test_wrong_questions(server):
+    assert retention(server, "apply").returncode == 2
+    for path, params in [("/api/retention", {"limit": "0"}), ("/api/retention", {"tenant": "a b"}),
+                         ("/api/retention", {"metrics": "x"})]:
+        assert server.get(path, **params).status == 400
+    answer = server.request("POST", "/api/retention/apply")
+    assert answer.status == 400 and "dryRun is not true" in answer.text

@@ -169,6 +169,8 @@ static int do_request(struct reading *r, struct store_request *request)
 	case STORE_SERIES_DESCRIBE:
 		return registry_series_describe(&engine->registry, r->reader->txn,
 						&request->series_describe, &r->read->arena);
+	case STORE_SHARES:
+		return reading_shares(r, request);
 	case STORE_STATS:
 		return inspect_stats(engine, r->reader, request);
 	case STORE_VERIFY:

@@ -101,11 +101,12 @@ int reading_classes(struct reading *r, const struct segment_id *list, size_t cou
 int reading_series(struct reading *r, const struct target *t, size_t segment_count, bool backward,
 		   size_t enough, struct run *out) MUST_CHECK;
 
-/* read_range.c, read_last.c, read_aggregate.c, read_enumerate.c */
+/* read_range.c, read_last.c, read_aggregate.c, read_enumerate.c, read_shares.c */
 int reading_range(struct reading *r, struct store_request *request) MUST_CHECK;
 int reading_last_before(struct reading *r, struct store_request *request) MUST_CHECK;
 int reading_aggregate(struct reading *r, struct store_request *request) MUST_CHECK;
 int reading_enumerate_samples(struct reading *r, struct store_request *request) MUST_CHECK;
+int reading_shares(struct reading *r, struct store_request *request) MUST_CHECK;
 
 /* read_range.c: the first `count` rows of `run` into the arena, as fields `first` and following. */
 int reading_give_points(struct arena *arena, const struct run *run, size_t count, unsigned first,

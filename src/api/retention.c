@@ -1,0 +1,278 @@
+#include "api/retention.h"
+
+#include "api/query_params.h"
+#include "api/routes.h"
+#include "conf/conf.h"
+#include "rollup/survey.h"
+#include "wire/json.h"
+
+enum {
+	ANSWER_MAX_BYTES = 32 << 20,
+	LINES_PRESET = 1000,
+};
+
+/* request->owner; it lives until the survey is over. */
+struct call {
+	struct http_request *request; /* NULL: the client has gone */
+	struct api *api;
+	struct retention_survey *survey;
+	void (*answer)(const struct call *call, struct json_writer *json);
+};
+
+/* ---- Words ----------------------------------------------------------------------------------- */
+
+static const char *const class_names[RETENTION_CLASSES] = {"2d", "7d", "35d", "400d", "ever"};
+
+static void write_class(struct json_writer *json, const char *key, enum retention_class retention)
+{
+	json_write_key(json, key);
+	json_write_text(json, class_names[retention]);
+}
+
+static void write_granularity(struct json_writer *json, const struct call *call, int grain)
+{
+	char text[ROLLUP_WIDTH_MAX_BYTES];
+	json_write_key(json, "granularity");
+	if (grain == RETENTION_RAW) {
+		json_write_text(json, "raw");
+		return;
+	}
+	size_t len = rollup_width_print(text, call->api->grains->list[grain].width_ms);
+	json_write_string(json, (struct slice){text, len});
+}
+
+static void write_number(struct json_writer *json, const char *key, uint64_t number)
+{
+	json_write_key(json, key);
+	json_write_u64(json, number);
+}
+
+static void write_amount(struct json_writer *json, const struct retention_amount *amount)
+{
+	write_number(json, "series", amount->series);
+	write_number(json, "samples", amount->samples);
+	write_number(json, "bytes", amount->bytes);
+	json_write_key(json, "oldest");
+	json_write_i64(json, amount->oldest_ms);
+}
+
+/* ---- What is stored -------------------------------------------------------------------------- */
+
+static void write_rule(struct json_writer *json, const struct call *call, uint8_t rule)
+{
+	json_write_key(json, "rule");
+	if (rule)
+		json_write_string(json, call->api->retention->list[rule - 1].text);
+	else
+		json_write_null(json);
+}
+
+static void write_stored(struct json_writer *json, const struct retention_line *line)
+{
+	json_write_key(json, "stored");
+	json_write_array_begin(json);
+	for (int c = 0; c < RETENTION_CLASSES; c++) {
+		if (!line->amounts[c].series)
+			continue;
+		json_write_object_begin(json);
+		write_class(json, "class", (enum retention_class)c);
+		write_amount(json, &line->amounts[c]);
+		json_write_object_end(json);
+	}
+	json_write_array_end(json);
+}
+
+static void write_line(struct json_writer *json, const struct call *call,
+		       const struct retention_line *line)
+{
+	json_write_object_begin(json);
+	json_write_key(json, "tenant");
+	json_write_string(json, line->tenant);
+	json_write_key(json, "metric");
+	json_write_string(json, line->metric);
+	write_granularity(json, call, line->grain);
+	write_rule(json, call, line->rule);
+	json_write_key(json, "retentionMs");
+	json_write_i64(json, line->keep_ms);
+	write_class(json, "class", line->retention);
+	write_stored(json, line);
+	json_write_object_end(json);
+}
+
+static void write_rules(struct json_writer *json, const struct retention_rules *rules)
+{
+	json_write_key(json, "rules");
+	json_write_array_begin(json);
+	for (size_t i = 0; i < rules->count; i++)
+		json_write_string(json, rules->list[i].text);
+	json_write_array_end(json);
+}
+
+static void answer_kept(const struct call *call, struct json_writer *json)
+{
+	const struct retention_survey_result *result = retention_survey_result(call->survey);
+	write_rules(json, call->api->retention);
+	write_number(json, "series", result->series);
+	json_write_key(json, "kept");
+	json_write_array_begin(json);
+	for (size_t i = 0; i < result->line_count; i++)
+		write_line(json, call, &result->lines[i]);
+	json_write_array_end(json);
+	json_write_key(json, "cut");
+	json_write_bool(json, result->cut);
+}
+
+/* ---- What is elsewhere ----------------------------------------------------------------------- */
+
+static void write_move(struct json_writer *json, const struct call *call, int grain, int from,
+		       int to, const struct retention_amount *amount)
+{
+	if (!amount->series)
+		return;
+	json_write_object_begin(json);
+	write_granularity(json, call, grain);
+	write_class(json, "from", (enum retention_class)from);
+	write_class(json, "to", (enum retention_class)to);
+	write_amount(json, amount);
+	json_write_object_end(json);
+}
+
+static void answer_moves(const struct call *call, struct json_writer *json)
+{
+	const struct retention_survey_result *result = retention_survey_result(call->survey);
+	json_write_key(json, "dryRun");
+	json_write_bool(json, true);
+	write_number(json, "series", result->series);
+	json_write_key(json, "moves");
+	json_write_array_begin(json);
+	for (int grain = RETENTION_RAW; grain < (int)call->api->grains->count; grain++) {
+		for (int from = 0; from < RETENTION_CLASSES; from++) {
+			for (int to = 0; to < RETENTION_CLASSES; to++)
+				write_move(json, call, grain, from, to,
+					   &result->moves[grain + 1][from][to]);
+		}
+	}
+	json_write_array_end(json);
+}
+
+/* ---- Calls ----------------------------------------------------------------------------------- */
+
+static void answer(const struct call *call)
+{
+	struct json_writer json;
+	struct buf body;
+	buf_init(&body, ANSWER_MAX_BYTES);
+	json_writer_init(&json, &body);
+	json_write_object_begin(&json);
+	call->answer(call, &json);
+	json_write_object_end(&json);
+	http_reply(call->request, 200, "application/json", buf_slice(&body));
+	buf_release(&body);
+}
+
+static void on_surveyed(void *owner, int err)
+{
+	struct call *call = owner;
+	bool later = err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_CANCELLED;
+	if (call->request && err)
+		http_reply_error(call->request, later ? 503 : 500,
+				 "what is stored could not be read: %s", err_text(err));
+	else if (call->request)
+		answer(call);
+	retention_survey_free(call->survey);
+	call->api->rollup_calls--;
+	call->api->retention_surveying = false;
+	mem_free(call);
+}
+
+struct question {
+	struct slice tenant, metric;
+	size_t limit;
+};
+
+static int read_names(const struct http_request *request, struct question *q, struct errbuf *e)
+{
+	q->tenant = http_param(request, "tenant");
+	q->metric = http_param(request, "metric");
+	if (q->tenant.data && !tenant_valid(q->tenant))
+		return errbuf_set(e, ERR_INVALID,
+				  "tenant \"" SHOWN "\" is not 1 to %d of A-Za-z0-9_.-",
+				  SHOWN_OF(q->tenant), TENANT_MAX_BYTES);
+	int err = q->metric.data ? metric_check(q->metric, e) : 0;
+	return err ? errbuf_prefix(e, err, "metric") : 0;
+}
+
+/* One at a time: each looks at all that is stored. */
+static void begin(struct http_request *request, const struct question *q,
+		  void (*answer_with)(const struct call *call, struct json_writer *json))
+{
+	struct api *api = api_of(request);
+	if (api->retention_surveying) {
+		http_reply_error(request, 503, "what is stored is being looked at already");
+		return;
+	}
+	struct call *call = mem_zalloc(sizeof(*call));
+	call->request = request;
+	call->api = api;
+	call->answer = answer_with;
+	request->owner = call;
+	api->rollup_calls++;
+	api->retention_surveying = true;
+	call->survey = retention_survey_start(&(struct retention_survey_options){
+		.store = api->store,
+		.clock = api->clock,
+		.executor = loop_executor(api->loop),
+		.grains = api->grains,
+		.raw_retention_ms = api->conf->retention_raw_ms,
+		.rules = api->retention,
+		.tenant = q->tenant,
+		.metric = q->metric,
+		.lines_max = q->limit,
+		.done = on_surveyed,
+		.owner = call,
+	});
+}
+
+static void on_show(struct http_request *request)
+{
+	static const char *const names[] = {"tenant", "metric", "limit", NULL};
+	struct errbuf e = {""};
+	struct question q = {.limit = LINES_PRESET};
+	int err = params_check(request, names, &e);
+	err = err ? err : read_names(request, &q, &e);
+	err = err ? err
+		  : params_limit(request, LINES_PRESET, RETENTION_SURVEY_LINES_MAX, &q.limit, &e);
+	if (err)
+		http_reply_error(request, 400, "%s", e.text);
+	else
+		begin(request, &q, answer_kept);
+}
+
+static void on_apply(struct http_request *request)
+{
+	static const char *const names[] = {"tenant", "metric", "dryRun", NULL};
+	struct errbuf e = {""};
+	struct question q = {0};
+	int err = params_check(request, names, &e);
+	err = err ? err : read_names(request, &q, &e);
+	if (!err && !slice_equal(http_param(request, "dryRun"), SLICE("true")))
+		err = errbuf_set(&e, ERR_INVALID,
+				 "dryRun is not true: what is in another class is counted, and "
+				 "leaves with that class");
+	if (err)
+		http_reply_error(request, 400, "%s", e.text);
+	else
+		begin(request, &q, answer_moves);
+}
+
+static void on_abort(struct http_request *request, UNUSED int err)
+{
+	struct call *call = request->owner;
+	if (!call)
+		return;
+	call->request = NULL;
+	retention_survey_cancel(call->survey);
+}
+
+const struct http_handler retention_handler = {.end = on_show, .abort = on_abort};
+const struct http_handler retention_apply_handler = {.end = on_apply, .abort = on_abort};

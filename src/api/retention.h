@@ -1,0 +1,10 @@
+/* How long what is kept: GET /api/retention; and what is in another class of the store than it
+ * would be written to now: POST /api/retention/apply?dryRun=true. */
+#ifndef API_RETENTION_H
+#define API_RETENTION_H
+
+#include "http/http.h"
+
+extern const struct http_handler retention_handler, retention_apply_handler;
+
+#endif

@@ -1,0 +1,75 @@
+/* A survey of retention: how much of which metric is stored in which class of the store, and which
+ * rule says for how long it is to be kept.
+ *
+ *     LISTS some series ----> COUNTS their raw samples and their rows of each granularity
+ *         ^                        |
+ *         +------------------------+ until there are no more
+ *
+ * Numbers are the store's (struct store_share): about, and without what has expired. What was
+ * written before a rule was another lies in another class than what is written now; the sums tell
+ * how much, by from and to.
+ *
+ * The thread of the executor. */
+#ifndef ROLLUP_SURVEY_H
+#define ROLLUP_SURVEY_H
+
+#include "base/clock.h"
+#include "base/exec.h"
+#include "rollup/retention.h"
+#include "store/store.h"
+
+struct retention_survey;
+
+enum { RETENTION_SURVEY_LINES_MAX = 10000 };
+
+struct retention_survey_options {
+	struct store *store;
+	struct clock *clock;
+	struct executor *executor;
+	const struct rollup_grains *grains; /* the caller's */
+	int64_t raw_retention_ms;
+	const struct retention_rules *rules; /* the caller's */
+	struct slice tenant, metric;         /* empty: all; copied */
+	size_t lines_max;                    /* at most RETENTION_SURVEY_LINES_MAX */
+	/* `err`: of the store, or ERR_CANCELLED. */
+	void (*done)(void *owner, int err);
+	void *owner;
+};
+
+/* What lies in one class. */
+struct retention_amount {
+	uint64_t series, samples, bytes;
+	int64_t oldest_ms; /* if there are any */
+};
+
+/* Raw samples or a granularity of one metric, of which something is stored. */
+struct retention_line {
+	struct slice tenant, metric;
+	int grain;    /* a place, or RETENTION_RAW */
+	uint8_t rule; /* a place of a retention_fit */
+	int64_t keep_ms;
+	enum retention_class retention; /* in which it is written now */
+	struct retention_amount amounts[RETENTION_CLASSES];
+};
+
+struct retention_survey_result {
+	uint64_t series;
+	/* By tenant, metric and granularity, in that order. */
+	const struct retention_line *lines;
+	size_t line_count;
+	bool cut; /* there would be more; the sums below are of all */
+	/* Raw samples, then the granularities: from which class to which. */
+	struct retention_amount moves[1 + ROLLUP_GRAINS_MAX][RETENTION_CLASSES][RETENTION_CLASSES];
+};
+
+/* `done` follows, never from within. */
+struct retention_survey *retention_survey_start(const struct retention_survey_options *options);
+/* From within `done` or later. */
+void retention_survey_free(struct retention_survey *survey);
+/* Reads nothing further. */
+void retention_survey_cancel(struct retention_survey *survey);
+/* When it is done; as long as the survey is there. */
+const struct retention_survey_result *
+retention_survey_result(const struct retention_survey *survey);
+
+#endif
