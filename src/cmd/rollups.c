@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/tree.h"
+#include "rollup/late.h"
 #include "rollup/owners.h"
 #include "rollup/row.h"
 #include "rollup/since.h"
@@ -100,6 +101,20 @@ static int check_raw(const struct conf *conf, struct errbuf *e)
 			  (long long)least_ms / 1000);
 }
 
+/* What is kept late has to be kept longer than what was in time. */
+static int check_late(struct rollups *rollups, const struct conf *conf, struct errbuf *e)
+{
+	int64_t raw_ms = retention_shortest_raw_ms(&rollups->retention, conf->retention_raw_ms);
+	int64_t longest_ms = retention_longest_ms(&rollups->retention, &rollups->grains);
+	rollups->keeps_late = raw_ms && strcmp(conf->rollup_late, "keep") == 0;
+	if (!rollups->keeps_late || !longest_ms || longest_ms > raw_ms)
+		return 0;
+	return errbuf_set(e, ERR_INVALID,
+			  "late samples would be kept for %lld s, as long as the longest "
+			  "granularity, and raw samples are kept for %lld s",
+			  (long long)longest_ms / 1000, (long long)raw_ms / 1000);
+}
+
 static void read_name(struct rollups *rollups, const struct conf *conf)
 {
 	snprintf(rollups->name, sizeof(rollups->name), "%s", conf->rollup_name);
@@ -130,6 +145,8 @@ int rollups_read(struct rollups *rollups, const struct conf *conf, struct files 
 		return refuse(conf, CONF_ID_rollup_quiet_ms, e);
 	if (check_raw(conf, e))
 		return refuse(conf, CONF_ID_retention_raw_ms, e);
+	if (check_late(rollups, conf, e))
+		return refuse(conf, CONF_ID_rollup_late, e);
 	return 0;
 }
 
@@ -141,10 +158,15 @@ static void run_stopped(struct task *task)
 
 int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e)
 {
+	const struct conf *conf = rollups->conf;
+	int64_t raw_ms = retention_shortest_raw_ms(&rollups->retention, conf->retention_raw_ms);
 	rollups->track = rollup_track_store_open(&(struct rollup_track_store_options){
 		.store = store, .writer = slice_of(rollups->name)});
+	if (rollups->keeps_late)
+		rollups->late_after_ms =
+			rollup_late_after_ms(raw_ms, conf->rollup_slot_ms, conf->rollup_quiet_ms);
 	return rollup_since_open(store, &rollups->grains, clock_wall_ms(clock_real()),
-				 rollups->since_ms, e);
+				 rollups->since_ms, &rollups->late_after_ms, e);
 }
 
 void rollups_start(struct rollups *rollups, struct store *store)
@@ -160,6 +182,7 @@ void rollups_start(struct rollups *rollups, struct store *store)
 		.share = rollups->share,
 		.raw_retention_ms = conf->retention_raw_ms,
 		.retention_rules = &rollups->retention,
+		.late_after_ms = rollups->late_after_ms,
 		.quiet_ms = conf->rollup_quiet_ms,
 		.skew_max_ms = conf->rollup_skew_max_ms,
 		.every_ms = conf->rollup_every_ms,

@@ -14,9 +14,11 @@ struct rollups {
 	struct rollup_partitions own;
 	bool share; /* these are shared with others that say `any` */
 	const struct conf *conf;
-	int64_t since_ms[ROLLUP_GRAINS_MAX]; /* see rollup/since.h */
-	char name[256];                      /* of this process among those that roll up */
 	struct rollup_track *track;
+	int64_t since_ms[ROLLUP_GRAINS_MAX]; /* see rollup/since.h, also for the next */
+	int64_t late_after_ms;
+	bool keeps_late;       /* points that come after their slot is closed are kept */
+	char name[256];        /* of this process among those that roll up */
 	struct rollup *rollup; /* NULL: this process rolls nothing up */
 	struct task stopped;
 	bool over;

@@ -111,6 +111,12 @@ static void drop_flight(struct request *q)
 		flight_end(flight, ERR_CANCELLED);
 }
 
+static void count_written(const struct flight *flight)
+{
+	stat_add(STAT_ingest_samples, (int64_t)flight->write->samples);
+	stat_add(STAT_ingest_late, (int64_t)flight->late);
+}
+
 static void on_written(struct store_write *write, int err)
 {
 	struct flight *flight = write->owner;
@@ -121,7 +127,7 @@ static void on_written(struct store_write *write, int err)
 	if (err && err != ERR_LIMIT)
 		request_fail(q, err, write->error.text);
 	else
-		stat_add(STAT_ingest_samples, (int64_t)write->samples);
+		count_written(flight);
 	/* Names may lie in writes before this one, and those end first. */
 	flight_end(flight, err ? err : q->r.err);
 	request_account(q);
@@ -174,9 +180,22 @@ void request_submit(struct request *q)
 
 /* ---- Appending ------------------------------------------------------------------------------ */
 
+/* A sample lies in one of the two tables, never in both. */
+static int append_late(struct request *q, int64_t ts_ms, const uint64_t *handles,
+		       const struct value *values, size_t count)
+{
+	struct flight *flight = request_flight(q);
+	int err = store_append(flight->write, TABLE_DATA_LATE, 0, q->r.ingest->late_retention,
+			       ts_ms, handles, count, values);
+	flight->late += err ? 0 : count;
+	return err;
+}
+
 static int append(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
 		  const struct value *values, size_t count)
 {
+	if (UNLIKELY(ts_ms < q->level_open_ms[level]))
+		return append_late(q, ts_ms, handles, values, count);
 	return store_append(request_flight(q)->write, TABLE_DATA_RAW, 0,
 			    q->r.ingest->levels[level].retention, ts_ms, handles, count, values);
 }

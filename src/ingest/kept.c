@@ -21,6 +21,7 @@ void kept_init(struct ingest *ingest)
 {
 	const struct retention_rules *rules = ingest->options.retention_rules;
 	set_level(&ingest->levels[0], ingest->options.retention_ms);
+	ingest->late_retention = retention_class_for(ingest->options.late_retention_ms);
 	ingest->level_count = rules ? rules->level_count : 1;
 	for (size_t i = 1; i < ingest->level_count; i++) {
 		set_level(&ingest->levels[i], rules->levels_ms[i]);
@@ -43,12 +44,24 @@ static int64_t open_from_ms(const struct ingest *ingest, int64_t now_ms, int64_t
 	return retention_ms && now_ms > retention_ms ? now_ms - retention_ms : 0;
 }
 
+/* Late samples of slots that would close when those go are not taken either. */
+static int64_t late_from_ms(const struct ingest *ingest, int64_t now_ms)
+{
+	const struct ingest_options *options = &ingest->options;
+	return options->late_keep ? open_from_ms(ingest, now_ms, options->late_retention_ms)
+				  : INT64_MAX;
+}
+
 void kept_begin(struct request *q)
 {
 	const struct ingest *ingest = q->r.ingest;
+	int64_t late_ms = late_from_ms(ingest, q->r.now_ms);
 	q->sure_ms = 0;
 	for (size_t i = 0; i < ingest->level_count; i++) {
 		int64_t from_ms = open_from_ms(ingest, q->r.now_ms, ingest->levels[i].retention_ms);
+		q->level_open_ms[i] = ingest->options.late_keep ? from_ms : INT64_MIN;
+		if (late_ms < from_ms)
+			from_ms = late_ms;
 		q->level_oldest_ms[i] = from_ms;
 		if (from_ms > q->sure_ms)
 			q->sure_ms = from_ms;

@@ -72,12 +72,19 @@ void ingest_refuse(struct ingest_request *r, struct ingest_place place, enum ing
 static void refuse_old(struct request *q, uint8_t level, int64_t ts_ms, struct ingest_place place,
 		       struct slice source)
 {
+	const struct ingest_options *options = &q->r.ingest->options;
 	int64_t oldest_ms = q->level_oldest_ms[level];
 	int64_t retention_ms = q->r.ingest->levels[level].retention_ms;
 	long long ts = ts_ms;
 	if (oldest_ms == 0)
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
 			      "the time %lld ms is before 1970", ts);
+	else if (options->late_keep && oldest_ms < q->level_open_ms[level])
+		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
+			      "the time %lld ms is too old to be kept: what is late goes after "
+			      "%lld s, samples before %lld ms are refused",
+			      ts, (long long)options->late_retention_ms / 1000,
+			      (long long)oldest_ms);
 	else if (ts_ms < q->r.now_ms - retention_ms)
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
 			      "the time %lld ms is older than the retention of %lld s", ts,

@@ -34,6 +34,7 @@ struct flight {
 	struct store_write *write;
 	struct round *rounds; /* whose names it carries */
 	size_t bytes;         /* while submitted */
+	size_t late;          /* samples of data_late */
 	int64_t judged_ms;    /* when the first of its points was found to need no mark, or any */
 };
 
@@ -51,6 +52,7 @@ struct ingest {
 	size_t level_count;
 	uint8_t longest; /* of these, which keeps samples the longest */
 	struct retention_memo memo;
+	enum retention_class late_retention;
 	uint64_t seed; /* of keys */
 	uint64_t generation;
 	struct cache *cache;
@@ -76,11 +78,12 @@ struct request {
 	int64_t oldest_ms, newest_ms; /* accepted times, of the level that keeps longest */
 	int64_t sure_ms;              /* from here on, of all of them */
 	int64_t level_oldest_ms[RETENTION_LEVELS_MAX];
-	struct flight *flight;             /* being filled */
-	struct round *gathering, *opening; /* at most one of each */
-	size_t flights;                    /* submitted, not over */
-	size_t flight_bytes;               /* of these */
-	size_t bytes;                      /* as counted in ingest->bytes */
+	int64_t level_open_ms[RETENTION_LEVELS_MAX]; /* what is older goes to data_late */
+	struct flight *flight;                       /* being filled */
+	struct round *gathering, *opening;           /* at most one of each */
+	size_t flights;                              /* submitted, not over */
+	size_t flight_bytes;                         /* of these */
+	size_t bytes;                                /* as counted in ingest->bytes */
 	struct task task;
 };
 

@@ -117,6 +117,7 @@ static void make_plan(struct query_run *run)
 		.end_ms = run->end_ms,
 		.now_ms = run->now_ms,
 		.raw_retention_ms = options->retention_ms,
+		.late_quiet_ms = options->late_quiet_ms,
 		.fn = spec->fn,
 		.window_ms = spec->window_ms,
 		.stored = spec->stored,

@@ -63,6 +63,7 @@ static void merge_part(struct query_run *run, struct query_job *job)
 	job_take_series(job, stage->series_next, count);
 	stage->series_next += count;
 	job->token.len = 0;
+	job->held = false;
 	job->end_ms = stage->to_ms;
 	ask_stage(job);
 }
@@ -140,6 +141,9 @@ static void merge_points(struct query_run *run, const struct store_points *point
 static bool merge_arrived(struct query_run *run, struct query_job *job)
 {
 	const struct store_range *range = &job->main->range;
+	job_join_begin(job);
+	if (part_has_late(run, part_at(run, run->stage.from_ms)))
+		job_join_late(job, job->main);
 	for (size_t i = 0; i < job->count; i++)
 		merge_points(run, &range->points[i]);
 	if (!job->main->more)

@@ -21,6 +21,13 @@ static struct query_home home_of(const struct query_run *run, int grain)
 				   run->engine->options.grains->list[grain].width_ms};
 }
 
+/* Buckets begin with whole seconds, and a row of late points counts as if it began with its bucket.
+ */
+static int64_t edge_of(int grain, int64_t ms)
+{
+	return grain < 0 ? ms : floor_to(ms + 999, 1000);
+}
+
 struct store_request *job_ask_windows(struct query_job *job, int grain, enum rollup_field field,
 				      int64_t start_ms, int64_t end_ms, int64_t window_ms)
 {
@@ -32,8 +39,8 @@ struct store_request *job_ask_windows(struct query_job *job, int grain, enum rol
 		.handles = job->handles,
 		.handle_count = job->count,
 		.field = grain < 0 ? 0 : field,
-		.start_ms = start_ms,
-		.end_ms = end_ms,
+		.start_ms = edge_of(grain, start_ms),
+		.end_ms = edge_of(grain, end_ms),
 		.window_ms = window_ms,
 	};
 	return request;
@@ -50,8 +57,8 @@ void job_ask_points(struct query_job *job, int grain, unsigned fields, int64_t s
 		.period_ms = home.period_ms,
 		.handles = job->handles,
 		.handle_count = job->count,
-		.start_ms = start_ms,
-		.end_ms = end_ms,
+		.start_ms = edge_of(grain, start_ms),
+		.end_ms = edge_of(grain, end_ms),
 		.fields = grain < 0 ? 0 : fields,
 	};
 }

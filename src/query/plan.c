@@ -1,5 +1,7 @@
 #include "query/plan.h"
 
+#include "rollup/track.h"
+
 #define SECOND_MS INT64_C(1000)
 #define MINUTE_MS (60 * SECOND_MS)
 #define HOUR_MS   (60 * MINUTE_MS)
@@ -42,11 +44,6 @@ static int64_t kept_from(const struct plan_terms *terms, int64_t retention_ms)
 			    : -PLAN_TIME_MAX_MS;
 }
 
-static int64_t raw_from(const struct plan_terms *terms)
-{
-	return kept_from(terms, terms->raw_retention_ms);
-}
-
 static int64_t grain_from(const struct plan_terms *terms, size_t grain)
 {
 	return kept_from(terms, terms->grains->list[grain].retention_ms);
@@ -81,6 +78,21 @@ static bool tells(bool counter, enum query_fn fn)
 static bool serves(const struct planning *p, size_t grain)
 {
 	return p->plan->window_ms % grain_width(p->terms, grain) == 0;
+}
+
+/* Of slots that are closed for roll-ups, these know more, where they serve and were made. */
+static int64_t raw_from(const struct planning *p)
+{
+	const struct plan_terms *terms = p->terms;
+	int64_t from_ms = kept_from(terms, terms->raw_retention_ms), open_ms = from_ms;
+	if (terms->late_quiet_ms && terms->raw_retention_ms && p->grain_count)
+		open_ms = rollup_open_from_ms(terms->now_ms, terms->raw_retention_ms,
+					      terms->grains->slot_ms, terms->late_quiet_ms);
+	for (size_t i = 0; i < p->grain_count; i++) {
+		if (serves(p, i) && terms->rolled_since_ms[i] <= open_ms)
+			return larger(from_ms, open_ms);
+	}
+	return from_ms;
 }
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
@@ -121,7 +133,7 @@ static void add_cut(struct planning *p, int64_t from_ms, int64_t to_ms)
  * edge of the one that is cut. */
 static int64_t raw_begin(const struct planning *p, int64_t from_ms, int64_t to_ms)
 {
-	int64_t raw_ms = smaller(larger(from_ms, raw_from(p->terms)), to_ms);
+	int64_t raw_ms = smaller(larger(from_ms, raw_from(p)), to_ms);
 	for (size_t i = 0; i < p->grain_count && raw_ms > from_ms; i++) {
 		if (serves(p, i) && grain_from(p->terms, i) < raw_ms)
 			return smaller(ceil_to(raw_ms, grain_width(p->terms, i)), to_ms);
@@ -144,9 +156,9 @@ static void divide(struct planning *p, int64_t from_ms, int64_t to_ms, size_t gr
 	size_t grain = grain_end - 1;
 	int64_t width_ms = grain_width(terms, grain);
 	/* Where raw data is gone, what is not rolled up yet is no reason to do without the rest. */
-	int64_t rolled_ms = larger(terms->rolled_before_ms, ceil_to(raw_from(terms), width_ms));
+	int64_t rolled_ms = larger(terms->rolled_before_ms, ceil_to(raw_from(p), width_ms));
 	int64_t since_ms = terms->rolled_since_ms[grain];
-	if (since_ms <= raw_from(terms))
+	if (since_ms <= raw_from(p))
 		since_ms = from_ms;
 	int64_t first_ms =
 		ceil_to(larger(larger(from_ms, since_ms), grain_from(terms, grain)), width_ms);
@@ -176,7 +188,7 @@ static void add_backward(struct planning *p)
 {
 	const struct plan_terms *terms = p->terms;
 	struct query_plan *plan = p->plan;
-	int64_t to_ms = terms->end_ms, kept_ms = raw_from(terms);
+	int64_t to_ms = terms->end_ms, kept_ms = raw_from(p);
 	int source = QUERY_PART_RAW;
 	for (size_t next = 0;; next++) {
 		int64_t from_ms = larger(terms->start_ms, kept_ms);
@@ -253,7 +265,7 @@ static int64_t unit_of(const struct planning *p, int64_t least_ms)
 	size_t best = 0;
 	if (!p->grain_count)
 		return 0;
-	if (raw_from(terms) <= terms->start_ms)
+	if (raw_from(p) <= terms->start_ms)
 		return least_ms >= grain_width(terms, 0) ? grain_width(terms, 0) : 0;
 	for (size_t i = 0; i < p->grain_count; i++) {
 		if (grain_from(terms, i) < grain_from(terms, best))

@@ -49,6 +49,12 @@ enum { ASKS_MAX = 4 * QUERY_PARTS_MAX }; /* of one job: two fields, and a window
 /* How much a series grew in a window: growth.c. */
 struct grown;
 
+/* A row of roll-ups by itself: late.c. */
+struct late_row {
+	int64_t ts_ms;
+	struct value fields[ROLLUP_FIELDS];
+};
+
 /* One read of the store. */
 struct query_job {
 	struct query_run *run;
@@ -62,6 +68,11 @@ struct query_job {
 	struct store_token token;
 	int64_t end_ms; /* merge */
 	size_t part;    /* growth: which part of the plan is read */
+	/* late.c: the last row of a slice, and of which series of the job; rows that were joined */
+	bool held;
+	size_t held_series;
+	struct late_row held_row;
+	struct arena joined;
 	/* windows */
 	struct job_ask asks[ASKS_MAX];
 	size_t ask_count;
@@ -257,6 +268,16 @@ struct windows_walk {
 };
 struct windows_walk windows_walk(const struct query_run *run);
 size_t windows_walk_to(struct windows_walk *walk, int64_t ts_ms);
+
+/* late.c: whether a part of the plan may have rows of late points (rollup/late.h) beside those of
+ * its buckets. */
+bool part_has_late(const struct query_run *run, const struct query_part *part);
+/* When a read has arrived: what was joined of the one before it is forgotten. */
+void job_join_begin(struct query_job *job);
+/* Rows, with BUCKET_VALUE_FIELDS, of a request that has arrived: each of late points is joined to
+ * the one that it stands beside, or takes the place of one that is not there. The last row of a
+ * slice is held back (job->held) until the next slice, which begins with it. */
+void job_join_late(struct query_job *job, struct store_request *request);
 
 /* buckets.c: of a row of roll-ups a field; what it says of the sum of its samples, as a summary
  * with sums and, of gauges, the count, false: nothing; what it says to windows of `fn`, whose field

@@ -436,6 +436,7 @@ static void job_free(struct query_job *job)
 	if (!job)
 		return;
 	store_read_free(job->read);
+	arena_release(&job->joined);
 	mem_free(job->made);
 	mem_free(job->grown);
 	mem_free(job);

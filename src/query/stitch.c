@@ -64,6 +64,7 @@ static void stitch_part(struct query_run *run, struct query_job *job)
 	if (!run->part_open) {
 		job->token.len = 0;
 		job->part = 0;
+		job->held = false;
 	}
 	for (size_t at = job->part; (part = next_part(run, &at)) != NULL;) {
 		ask_part(job, part, at - 1);
@@ -105,18 +106,31 @@ static void open_part(struct query_run *run, struct query_job *job)
 	job->ask_count = at + 1;
 }
 
+/* Of what is given. What is held of a series that is not whole is read again. */
+static void join_late(struct query_run *run, struct query_job *job, bool whole)
+{
+	job_join_begin(job);
+	for (size_t i = 0; i < job->ask_count; i++) {
+		const struct job_ask *ask = &job->asks[i];
+		job->held = job->held && !whole;
+		if (part_has_late(run, &run->plan.parts[ask->first]))
+			job_join_late(job, ask->request);
+	}
+}
+
 static bool stitch_arrived(struct query_run *run, struct query_job *job)
 {
 	if (run->part_open) {
 		open_part(run, job);
+		join_late(run, job, false);
 		return false;
 	}
 	size_t whole = whole_series(job);
 	run->stage.row_count = whole ? whole : 1;
-	if (whole)
-		return false;
-	if (job->count == 1) {
-		open_part(run, job);
+	if (whole || job->count == 1) {
+		if (!whole)
+			open_part(run, job);
+		join_late(run, job, whole != 0);
 		return false;
 	}
 	/* Tokens are of the series that they were given for: it is read once more by itself. */

@@ -43,10 +43,13 @@ static bool by_rows(const struct query_run *run, const struct query_part *part, 
 				run->query.spec.window_ms);
 }
 
-/* How many requests tell of each window of a part; of a sum the rows may, too. */
+/* How many requests tell of each window of a part, or rows where these are asked for; of a sum the
+ * rows may, too. */
 static unsigned told_by(const struct query_run *run, const struct query_part *part)
 {
 	bool one = part->grain < 0 || by_rows(run, part, false) || !is_sum(run->query.spec.fn);
+	if (by_rows(run, part, false) && part_has_late(run, part))
+		one = false;
 	return one ? 1 : 2;
 }
 

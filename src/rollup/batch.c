@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "model/series.h"
+#include "rollup/late.h"
 #include "rollup/row.h"
 #include "rollup/touches.h"
 
@@ -17,13 +18,26 @@ enum {
 	DAMAGED_LINES_A_MINUTE = 3,
 };
 
+enum phase { OPENS, RAW, LATE, ROWS, LOOKS };
+
+/* Of a bucket of a series, what rows there are. */
+enum {
+	ROW_THERE = 1 << 0,
+	LATE_ROW_THERE = 1 << 1,
+	LATE_ROW_WHOLE = 1 << 2, /* it says what came first and last */
+};
+
 /* A series of the batch. */
 struct member {
 	struct rollup_mark *mark;
 	struct slice metric;
 	uint64_t handle;
 	bool counter, damaged;
-	uint8_t retention[ROLLUP_GRAINS_MAX]; /* class of its rows, by granularity */
+	bool has_raw;        /* all its raw data of the slot is there */
+	bool late;           /* it has late points in the slot */
+	int64_t raw_keep_ms; /* 0: for ever; likewise of its rows, by granularity: */
+	int64_t keep_ms[ROLLUP_GRAINS_MAX];
+	uint8_t retention[ROLLUP_GRAINS_MAX]; /* class of these rows */
 };
 
 struct rollup_batch {
@@ -40,19 +54,23 @@ struct rollup_batch {
 	size_t count;
 	size_t from, to; /* of members: what is being read */
 	bool one_by_one;
+	enum phase phase;
+	bool has_late;
 	struct store_read *read;
 	struct store_request *gauges, *counters; /* NULL: there are none */
 	size_t gauge_at;                         /* of the gauges, those that have their rows */
-	bool looking;                            /* for rows that are to go, of look_grain */
 	size_t look_grain, look_at;              /* look_at: of the handles, those looked at */
 	struct store_request *looked;
+	size_t rows_grain; /* of ROWS, as look_grain of LOOKS */
+	struct store_request *rows_read;
 	size_t removals;
 	uint64_t handles[2][STORE_GROUP_MAX]; /* of gauges, of counters */
 	uint16_t places[2][STORE_GROUP_MAX];  /* in members, of these */
 	size_t place_count[2];
 	struct rollup_growth *growths; /* of counters, by windows */
 	struct store_summary *coarse;  /* a series' summaries, of one granularity */
-	struct value *values;          /* [row][member][field] */
+	struct value *values, *late;   /* [row][member][field]; of raw data, of late points */
+	uint8_t *there;                /* [row][member]; NULL, like `late`: there are none */
 	struct store_write *write;
 	struct hash_set names;
 	struct retention_memo memo;
@@ -100,6 +118,10 @@ struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options,
 	b->growths = mem_alloc_array(max * b->windows, sizeof(*b->growths));
 	b->coarse = mem_alloc_array(b->windows, sizeof(*b->coarse));
 	b->values = mem_alloc_array(b->rows * max * ROLLUP_FIELDS, sizeof(*b->values));
+	if (options->late_after_ms) {
+		b->late = mem_alloc_array(b->rows * max * ROLLUP_FIELDS, sizeof(*b->late));
+		b->there = mem_alloc_array(b->rows * max, sizeof(*b->there));
+	}
 	b->read = store_read_new(options->store, READ_MAX_BYTES);
 	b->read->executor = options->executor;
 	b->read->done = on_read;
@@ -124,6 +146,8 @@ void rollup_batch_free(struct rollup_batch *b)
 	mem_free(b->growths);
 	mem_free(b->coarse);
 	mem_free(b->values);
+	mem_free(b->late);
+	mem_free(b->there);
 	mem_free(b);
 }
 
@@ -141,9 +165,34 @@ struct rollup_batch_result rollup_batch_result(const struct rollup_batch *b)
 	return b->result;
 }
 
+bool rollup_batch_has_late(const struct rollup_job_options *options, int64_t slot_s)
+{
+	int64_t age_ms = clock_wall_ms(options->clock) - slot_s * 1000;
+	int64_t longest_ms = retention_longest_ms(options->retention_rules, options->grains);
+	return options->late_after_ms && age_ms + options->skew_max_ms > options->late_after_ms &&
+	       (!longest_ms || age_ms <= longest_ms);
+}
+
+static bool has_raw(const struct rollup_batch *b, const struct member *m)
+{
+	int64_t now_ms = clock_wall_ms(b->options.clock);
+	return !m->raw_keep_ms || b->slot_s * 1000 >= now_ms - m->raw_keep_ms;
+}
+
+static size_t place_of(const struct rollup_batch *b, size_t row, size_t member)
+{
+	return row * b->count + member;
+}
+
+static struct value *row_in(const struct rollup_batch *b, struct value *values, size_t row,
+			    size_t member)
+{
+	return &values[place_of(b, row, member) * ROLLUP_FIELDS];
+}
+
 static struct value *row_of(struct rollup_batch *b, size_t row, size_t member)
 {
-	return &b->values[(row * b->count + member) * ROLLUP_FIELDS];
+	return row_in(b, b->values, row, member);
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -166,10 +215,12 @@ static void set_retention(struct rollup_batch *b, struct member *m)
 	struct retention_fit fit = retention_find(rules, &b->memo, m->mark->tenant, m->metric);
 	for (size_t g = 0; g < b->options.grains->count; g++) {
 		int64_t preset_ms = b->options.grains->list[g].retention_ms;
-		int64_t keep_ms = retention_keep_ms(rules, fit.grains[g], preset_ms);
-		m->retention[g] = (uint8_t)retention_class_for(keep_ms);
+		m->keep_ms[g] = retention_keep_ms(rules, fit.grains[g], preset_ms);
+		m->retention[g] = (uint8_t)retention_class_for(m->keep_ms[g]);
 		b->classes[g] |= 1u << m->retention[g];
 	}
+	m->raw_keep_ms = retention_keep_ms(rules, fit.raw, b->options.raw_retention_ms);
+	m->has_raw = has_raw(b, m);
 }
 
 /* A mark whose text is no series' is of nothing: it is over. */
@@ -235,6 +286,11 @@ static void take_handles(struct rollup_batch *b)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
+static enum table table_of(const struct rollup_batch *b)
+{
+	return b->phase == RAW ? TABLE_DATA_RAW : TABLE_DATA_LATE;
+}
+
 /* From `token` on, the beginning or where the last slice ended. */
 static int add_gauges(struct rollup_batch *b, const struct store_token *token)
 {
@@ -244,7 +300,7 @@ static int add_gauges(struct rollup_batch *b, const struct store_token *token)
 		return ERR_LIMIT;
 	request->token = *token;
 	request->aggregate =
-		(struct store_aggregate){.table = TABLE_DATA_RAW,
+		(struct store_aggregate){.table = table_of(b),
 					 .handles = b->handles[0],
 					 .handle_count = b->place_count[0],
 					 .start_ms = start_ms,
@@ -261,7 +317,7 @@ static int add_counters(struct rollup_batch *b, const struct store_token *token)
 	if (!request)
 		return ERR_LIMIT;
 	request->token = *token;
-	request->range = (struct store_range){.table = TABLE_DATA_RAW,
+	request->range = (struct store_range){.table = table_of(b),
 					      .handles = b->handles[1],
 					      .handle_count = b->place_count[1],
 					      .start_ms = start_ms,
@@ -289,6 +345,11 @@ static void read_slice(struct rollup_batch *b, const struct store_token *gauges,
 		on_read(b->read, 0);
 }
 
+static bool is_read(const struct rollup_batch *b, const struct member *m)
+{
+	return m->handle && !m->mark->finished && !m->damaged && (m->has_raw || b->phase != RAW);
+}
+
 /* What there is of members from..to. */
 static void read_data(struct rollup_batch *b)
 {
@@ -296,7 +357,7 @@ static void read_data(struct rollup_batch *b)
 	b->place_count[0] = b->place_count[1] = 0;
 	for (size_t i = b->from; i < b->to; i++) {
 		const struct member *m = &b->members[i];
-		if (!m->handle || m->mark->finished)
+		if (!is_read(b, m))
 			continue;
 		size_t at = b->place_count[m->counter]++;
 		b->handles[m->counter][at] = m->handle;
@@ -308,6 +369,13 @@ static void read_data(struct rollup_batch *b)
 }
 
 /* ---- Computing ------------------------------------------------------------------------------- */
+
+/* Where the row of what is being read belongs. */
+static struct value *row_to_make(struct rollup_batch *b, size_t row, size_t member)
+{
+	b->members[member].late |= b->phase == LATE;
+	return row_in(b, b->phase == RAW ? b->values : b->late, row, member);
+}
 
 /* All rows of one gauge from its summaries of the finest granularity. */
 static void make_gauge(struct rollup_batch *b, size_t member, const struct store_summary *fine)
@@ -324,7 +392,7 @@ static void make_gauge(struct rollup_batch *b, size_t member, const struct store
 				rollup_summary_add(&sum, &b->coarse[w * ratio + i]);
 			b->coarse[w] = sum;
 			if (sum.count)
-				rollup_gauge_row(&sum, row_of(b, row + w, member));
+				rollup_gauge_row(&sum, row_to_make(b, row + w, member));
 		}
 		row += count;
 	}
@@ -367,7 +435,7 @@ static void make_counter(struct rollup_batch *b, size_t member, struct rollup_gr
 				rollup_growth_add(&sum, &growths[w * ratio + i]);
 			growths[w] = sum;
 			if (sum.count)
-				rollup_counter_row(&sum, row_of(b, row + w, member));
+				rollup_counter_row(&sum, row_to_make(b, row + w, member));
 		}
 		row += count;
 	}
@@ -379,15 +447,60 @@ static void make_counters(struct rollup_batch *b)
 		make_counter(b, b->places[1][i], &b->growths[i * b->windows]);
 }
 
-/* ---- Rows that are to go --------------------------------------------------------------------- */
+/* ---- Rows beside late ones ------------------------------------------------------------------- */
 
-/* Of a slot whose raw data has begun to expire since, the rows may be of more than what was read.
- */
-static bool may_remove(const struct rollup_batch *b)
+/* Which rows there are of members from..to in the granularity at hand. */
+static void read_rows(struct rollup_batch *b, const struct store_token *token)
 {
-	int64_t kept_ms = b->options.raw_retention_ms;
-	return !kept_ms || b->slot_s * 1000 >= clock_wall_ms(b->options.clock) - kept_ms;
+	int64_t start_ms = b->slot_s * 1000;
+	size_t n = 0;
+	for (size_t i = b->from; i < b->to; i++) {
+		if (!is_read(b, &b->members[i]))
+			continue;
+		b->handles[0][n] = b->members[i].handle;
+		b->places[0][n++] = (uint16_t)i;
+	}
+	store_read_reset(b->read);
+	b->rows_read = n ? store_read_add(b->read, STORE_RANGE) : NULL;
+	if (!b->rows_read) {
+		on_read(b->read, 0);
+		return;
+	}
+	b->rows_read->token = *token;
+	b->rows_read->range =
+		(struct store_range){.table = TABLE_DATA_DOWNSAMPLED,
+				     .period_ms = b->options.grains->list[b->rows_grain].width_ms,
+				     .handles = b->handles[0],
+				     .handle_count = n,
+				     .fields = 1u << ROLLUP_SUM | 1u << ROLLUP_FIRST,
+				     .start_ms = start_ms,
+				     .end_ms = start_ms + b->options.grains->slot_ms};
+	start_read(b);
 }
+
+static uint8_t row_says(const struct store_points *rows, size_t i)
+{
+	if (!rollup_row_is_late(rows->ts_ms[i]))
+		return ROW_THERE;
+	return rows->types[ROLLUP_FIRST][i] == VALUE_NONE ? LATE_ROW_THERE
+							  : LATE_ROW_THERE | LATE_ROW_WHOLE;
+}
+
+static void take_rows(struct rollup_batch *b)
+{
+	const struct store_range *answer = &b->rows_read->range;
+	size_t first = first_row_of(b, b->rows_grain);
+	for (size_t h = 0; h < answer->handle_count; h++) {
+		const struct store_points *rows = &answer->points[h];
+		for (size_t i = 0; i < rows->count; i++) {
+			int64_t since_ms = rows->ts_ms[i] - answer->start_ms;
+			size_t row = first + (size_t)(since_ms / answer->period_ms);
+			b->there[place_of(b, row, b->places[0][h])] |= row_says(rows, i);
+		}
+	}
+}
+
+/* ---- Rows that are to go --------------------------------------------------------------------- */
 
 static bool has_row(struct rollup_batch *b, size_t row, size_t member)
 {
@@ -411,8 +524,9 @@ static size_t list_lacking(struct rollup_batch *b)
 	size_t n = 0;
 	for (size_t i = 0; i < b->count; i++) {
 		const struct member *m = &b->members[i];
-		if (!m->mark->deleted || !m->handle || m->damaged ||
-		    !lacks_rows(b, b->look_grain, i))
+		/* Where raw data has begun to expire since, rows may be of more than was read. */
+		if (!m->mark->deleted || !m->handle || m->damaged || !m->has_raw ||
+		    !has_raw(b, m) || !lacks_rows(b, b->look_grain, i))
 			continue;
 		b->handles[0][n] = m->handle;
 		b->places[0][n++] = (uint16_t)i;
@@ -492,13 +606,12 @@ static void look_for_rows(struct rollup_batch *b)
 	static const struct store_token begin = {0};
 	b->look_at = 0;
 	for (; b->look_grain < b->options.grains->count; b->look_grain++) {
-		b->place_count[0] = may_remove(b) ? list_lacking(b) : 0;
+		b->place_count[0] = list_lacking(b);
 		if (b->place_count[0]) {
 			look(b, &begin);
 			return;
 		}
 	}
-	b->looking = false;
 	write_rows(b);
 }
 
@@ -507,7 +620,6 @@ static void begin_write(struct rollup_batch *b)
 	store_write_reset(b->write);
 	b->removals = 0;
 	b->look_grain = 0;
-	b->looking = true;
 	look_for_rows(b);
 }
 
@@ -536,6 +648,7 @@ static void on_looked(struct rollup_batch *b)
 
 /* A row that is written: of this granularity and class. */
 struct row_place {
+	struct value *values; /* those of the batch that it is of */
 	size_t grain, row;
 	int64_t ts_ms;
 	enum retention_class retention;
@@ -551,7 +664,7 @@ static int append_fields(struct rollup_batch *b, const struct row_place *place, 
 	size_t n = 0, at = 0;
 	for (size_t i = 0; i < b->count; i++) {
 		const struct member *m = &b->members[i];
-		const struct value *from = row_of(b, place->row, i);
+		const struct value *from = row_in(b, place->values, place->row, i);
 		if (m->counter != counter || from[first].type == VALUE_NONE ||
 		    m->retention[place->grain] != place->retention)
 			continue;
@@ -584,14 +697,73 @@ static int append_row(struct rollup_batch *b, struct row_place *place)
 	return err;
 }
 
+/* Whether a row of the bucket that is not of late points is there when all this is written. */
+static bool has_other_row(struct rollup_batch *b, const struct row_place *place, size_t member)
+{
+	const struct member *m = &b->members[member];
+	bool goes = m->mark->deleted && m->has_raw;
+	return has_row(b, place->row, member) ||
+	       (!goes && b->there[place_of(b, place->row, member)] & ROW_THERE);
+}
+
+/* What came first and last is known only where no other row tells of the bucket. */
+static void settle_late(struct rollup_batch *b, const struct row_place *place, size_t member)
+{
+	struct value *late = row_in(b, b->late, place->row, member);
+	if (has_other_row(b, place, member))
+		late[ROLLUP_FIRST] = late[ROLLUP_LAST] = late[ROLLUP_INCREASE] = (struct value){0};
+}
+
+/* One that said more than what takes its place, or that nothing speaks for any more. */
+static int drop_late(struct rollup_batch *b, const struct row_place *place, size_t member)
+{
+	const struct value *late = row_in(b, b->late, place->row, member);
+	uint8_t there = b->there[place_of(b, place->row, member)];
+	bool made = late[ROLLUP_SUM].type != VALUE_NONE;
+	bool less = there & LATE_ROW_WHOLE && late[ROLLUP_FIRST].type == VALUE_NONE;
+	if (!(there & LATE_ROW_THERE) || (made && !less))
+		return 0;
+	b->removals++;
+	return store_delete_range(b->write, TABLE_DATA_DOWNSAMPLED,
+				  b->options.grains->list[place->grain].width_ms,
+				  &b->members[member].handle, 1, place->ts_ms, place->ts_ms + 1);
+}
+
+/* Of a damaged series nothing is known, and what has expired is not made once more. */
+static int settle_member(struct rollup_batch *b, const struct row_place *place, size_t member)
+{
+	const struct member *m = &b->members[member];
+	int64_t end_ms = place->ts_ms + b->options.grains->list[place->grain].width_ms;
+	int64_t keep_ms = m->keep_ms[place->grain];
+	if (m->damaged || (keep_ms && end_ms <= clock_wall_ms(b->options.clock) - keep_ms)) {
+		memset(row_in(b, b->late, place->row, member), 0, ROLLUP_FIELDS * sizeof(*b->late));
+		return 0;
+	}
+	settle_late(b, place, member);
+	return drop_late(b, place, member);
+}
+
+static int append_late(struct rollup_batch *b, const struct row_place *bucket)
+{
+	struct row_place place = *bucket;
+	int err = 0;
+	place.values = b->late;
+	place.ts_ms += LATE_ROW_BEHIND_MS;
+	for (size_t i = 0; i < b->count && !err; i++)
+		err = settle_member(b, &place, i);
+	return err ? err : append_row(b, &place);
+}
+
 static int append_rows(struct rollup_batch *b)
 {
 	const struct rollup_grains *grains = b->options.grains;
-	struct row_place place = {0};
+	struct row_place place = {.values = b->values};
 	for (; place.grain < grains->count; place.grain++) {
 		place.ts_ms = b->slot_s * 1000;
 		for (size_t w = 0; w < windows_of(grains, place.grain); w++, place.row++) {
 			int err = append_row(b, &place);
+			if (!err && b->has_late)
+				err = append_late(b, &place);
 			if (err)
 				return err;
 			place.ts_ms += grains->list[place.grain].width_ms;
@@ -639,10 +811,10 @@ static int append_names(struct rollup_batch *b)
 static void finish(struct rollup_batch *b)
 {
 	for (size_t i = 0; i < b->count; i++) {
-		if (b->members[i].damaged)
-			b->result.failed++;
-		else
-			b->members[i].mark->finished = true;
+		const struct member *m = &b->members[i];
+		b->result.failed += m->damaged;
+		b->result.expired += m->handle && !m->damaged && !m->has_raw && !m->late;
+		m->mark->finished = !m->damaged;
 	}
 	b->done(b->owner, 0);
 }
@@ -665,6 +837,17 @@ static bool read_too_long_ago(const struct rollup_batch *b)
 	return ago_ms < 0 || ago_ms >= rollup_write_max_ms(options->quiet_ms, options->skew_max_ms);
 }
 
+/* Raw data may have gone before it was read. */
+static bool raw_went(const struct rollup_batch *b)
+{
+	for (size_t i = 0; i < b->count; i++) {
+		const struct member *m = &b->members[i];
+		if (m->has_raw && !has_raw(b, m))
+			return true;
+	}
+	return false;
+}
+
 static void write_rows(struct rollup_batch *b)
 {
 	int err = append_rows(b);
@@ -674,7 +857,7 @@ static void write_rows(struct rollup_batch *b)
 		finish(b);
 		return;
 	}
-	if (!err && read_too_long_ago(b))
+	if (!err && (read_too_long_ago(b) || raw_went(b)))
 		err = ERR_TIMEOUT;
 	if (!err)
 		err = store_write_submit(b->write);
@@ -694,27 +877,52 @@ static void on_written(struct store_write *write, int err)
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
 
-static void read_or_write(struct rollup_batch *b)
+static void begin_phase(struct rollup_batch *b, enum phase phase)
 {
-	if (b->from < b->count) {
-		b->to = b->one_by_one ? b->from + 1 : b->count;
-		read_data(b);
-	} else {
+	size_t rows = b->rows * b->count;
+	b->phase = phase;
+	b->from = b->to = b->rows_grain = 0;
+	b->one_by_one = false;
+	if (phase == RAW)
+		memset(b->values, 0, rows * ROLLUP_FIELDS * sizeof(*b->values));
+	if (phase == LATE)
+		memset(b->late, 0, rows * ROLLUP_FIELDS * sizeof(*b->late));
+	if (phase == ROWS)
+		memset(b->there, 0, rows * sizeof(*b->there));
+}
+
+static enum phase next_phase(const struct rollup_batch *b)
+{
+	return b->phase == RAW && !b->has_late ? LOOKS : b->phase + 1;
+}
+
+static void step(struct rollup_batch *b)
+{
+	if (b->from == b->count)
+		begin_phase(b, next_phase(b));
+	b->to = b->one_by_one ? b->from + 1 : b->count;
+	if (b->phase == LOOKS)
 		begin_write(b);
-	}
+	else if (b->phase == ROWS)
+		read_rows(b, &(struct store_token){0});
+	else
+		read_data(b);
 }
 
 static void give_up_series(struct rollup_batch *b, struct member *m)
 {
+	static const char *const what[] = {[RAW] = "raw data",
+					   [LATE] = "late data",
+					   [ROWS] = "stored roll-up",
+					   [LOOKS] = "stored roll-up"};
 	uint64_t left_out;
 	m->damaged = true;
 	stat_add(STAT_rollup_failed, 1);
 	if (log_rate_take(&b->damaged_lines, clock_mono_ms(b->options.clock), &left_out))
 		log_warn("roll-ups: the %s of " SHOWN " of tenant " SHOWN
 			 " is damaged: %s (%llu such lines left out)",
-			 b->looking ? "stored roll-up" : "raw data", SHOWN_OF(m->mark->series_set),
-			 SHOWN_OF(m->mark->tenant), store_read_sentence(b->read, ERR_DAMAGED),
-			 (unsigned long long)left_out);
+			 what[b->phase], SHOWN_OF(m->mark->series_set), SHOWN_OF(m->mark->tenant),
+			 store_read_sentence(b->read, ERR_DAMAGED), (unsigned long long)left_out);
 }
 
 /* Which of them it is, is not looked for: all stay marked, and have the rows that were made. */
@@ -735,7 +943,27 @@ static void on_damaged(struct rollup_batch *b)
 		give_up_series(b, &b->members[b->from]);
 		b->from++;
 	}
-	read_or_write(b);
+	b->rows_grain = 0;
+	step(b);
+}
+
+static void on_rows(struct rollup_batch *b)
+{
+	struct store_token token = {0};
+	bool more = b->rows_read && b->rows_read->more;
+	if (b->rows_read)
+		take_rows(b);
+	if (more)
+		token = b->rows_read->token;
+	else
+		b->rows_grain++;
+	if (b->rows_grain < b->options.grains->count) {
+		read_rows(b, &token);
+		return;
+	}
+	b->rows_grain = 0;
+	b->from = b->to;
+	step(b);
 }
 
 static void on_data(struct rollup_batch *b)
@@ -758,27 +986,28 @@ static void on_data(struct rollup_batch *b)
 	}
 	make_counters(b);
 	b->from = b->to;
-	read_or_write(b);
+	step(b);
 }
 
 static void on_read(struct store_read *read, int err)
 {
 	struct rollup_batch *b = read->owner;
-	bool opened = b->to == 0;
 	if (!err)
 		err = fault("rollup_read");
-	if (err == ERR_DAMAGED && b->looking) {
+	if (err == ERR_DAMAGED && b->phase == LOOKS) {
 		on_damaged_rows(b);
-	} else if (err == ERR_DAMAGED && !opened) {
+	} else if (err == ERR_DAMAGED && b->phase != OPENS) {
 		on_damaged(b);
 	} else if (err) {
 		b->done(b->owner, err);
-	} else if (b->looking) {
+	} else if (b->phase == LOOKS) {
 		on_looked(b);
-	} else if (opened) {
+	} else if (b->phase == ROWS) {
+		on_rows(b);
+	} else if (b->phase == OPENS) {
 		take_handles(b);
-		memset(b->values, 0, b->rows * b->count * ROLLUP_FIELDS * sizeof(*b->values));
-		read_or_write(b);
+		b->from = b->count;
+		step(b);
 	} else {
 		on_data(b);
 	}
@@ -791,8 +1020,8 @@ void rollup_batch_start(struct rollup_batch *b, int64_t slot_s, struct rollup_ma
 	b->slot_s = slot_s;
 	b->begun_ms = clock_wall_ms(b->options.clock);
 	b->count = count;
-	b->from = b->to = 0;
-	b->one_by_one = b->looking = false;
+	b->has_late = rollup_batch_has_late(&b->options, slot_s);
+	begin_phase(b, OPENS);
 	b->result = (struct rollup_batch_result){0};
 	for (size_t i = 0; i < count; i++)
 		b->members[i] = (struct member){.mark = marks[i]};

@@ -1,11 +1,13 @@
 /* Private: the roll-ups of some series in one slot, read, computed and written.
  *
- *     OPENS ----> READS ----> LOOKS ----> WRITES ----> done
- *                 |   ^ damaged: one series at a time
- *                 +---+
+ *     OPENS ----> RAW ----> LATE ----> ROWS ----> LOOKS ----> WRITES ----> done
+ *                 |  ^ damaged: one series at a time, also in the next two
+ *                 +--+
  *
- * It looks for rows only where samples were deleted: of buckets that have none any more the rows
- * go.
+ * RAW is of those series whose raw data of the slot is all there. Late points (late.h) are read
+ * where some can have come for the slot, and then which rows there are: what a row of late points
+ * says depends on them. It looks for rows only where samples were deleted: of buckets that have
+ * none any more the rows go.
  *
  * The thread of the executor. */
 #ifndef ROLLUP_BATCH_H
@@ -23,6 +25,9 @@ struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options,
 /* Not while it runs. */
 void rollup_batch_free(struct rollup_batch *batch);
 
+/* Whether late points may have come for the slot. */
+bool rollup_batch_has_late(const struct rollup_job_options *options, int64_t slot_s);
+
 /* How many series one batch may have. */
 size_t rollup_batch_max(const struct rollup_grains *grains);
 /* The marks are of one slot, stay until `done`, and are at most rollup_batch_max many. */
@@ -31,6 +36,7 @@ void rollup_batch_start(struct rollup_batch *batch, int64_t slot_s,
 
 struct rollup_batch_result {
 	uint64_t rows, failed;
+	uint64_t expired; /* of these series nothing is left to make rows of */
 };
 struct rollup_batch_result rollup_batch_result(const struct rollup_batch *batch);
 

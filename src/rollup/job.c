@@ -32,7 +32,9 @@ struct rollup_job *rollup_job_new(const struct rollup_job_options *options)
 	struct rollup_job *job = mem_zalloc(sizeof(*job));
 	job->options = *options;
 	job->next_step.run = run_step;
-	job->over = (struct rollup_pass){.oldest_slot_s = INT64_MAX, .next_ready_ms = INT64_MAX};
+	job->over = (struct rollup_pass){.oldest_slot_s = INT64_MAX,
+					 .oldest_open_slot_s = INT64_MAX,
+					 .next_ready_ms = INT64_MAX};
 	job->listing = rollup_listing_new(options->track, options->executor, on_listed, job);
 	for (size_t i = 0; i < LANES; i++)
 		job->lanes[i] = rollup_lane_new(options, on_lane, job);
@@ -72,10 +74,24 @@ static void keep_error(struct rollup_job *job, int err)
 		job->pass.err = err;
 }
 
+/* Late points come for it, whatever series it is of, and nobody reads its raw data any more. 0
+ * stands for any slot. */
+static bool is_closed(const struct rollup_job *job, int64_t slot_s)
+{
+	const struct rollup_job_options *options = &job->options;
+	int64_t raw_ms =
+		retention_longest_raw_ms(options->retention_rules, options->raw_retention_ms);
+	return options->late_after_ms && slot_s &&
+	       slot_s * 1000 < rollup_open_from_ms(clock_wall_ms(options->clock), raw_ms,
+						   options->grains->slot_ms, options->quiet_ms);
+}
+
 static void keep_oldest(struct rollup_job *job, int64_t slot_s)
 {
 	if (slot_s < job->pass.oldest_slot_s)
 		job->pass.oldest_slot_s = slot_s;
+	if (slot_s < job->pass.oldest_open_slot_s && !is_closed(job, slot_s))
+		job->pass.oldest_open_slot_s = slot_s;
 }
 
 /* What there is behind the page is not known: it may be anything. */
@@ -269,7 +285,9 @@ void rollup_job_start(struct rollup_job *job, const struct rollup_partitions *ow
 	job->stopping = false;
 	job->page_count = job->page_at = 0;
 	job->last_page = false;
-	job->pass = (struct rollup_pass){.oldest_slot_s = INT64_MAX, .next_ready_ms = INT64_MAX};
+	job->pass = (struct rollup_pass){.oldest_slot_s = INT64_MAX,
+					 .oldest_open_slot_s = INT64_MAX,
+					 .next_ready_ms = INT64_MAX};
 	list_next(job, true);
 	if (!job->listing_now)
 		post_step(job);

@@ -36,10 +36,12 @@ struct rollup_job_options {
 	const struct rollup_grains *grains; /* the caller's; one at least */
 	uint32_t partitions; /* a mark of one beyond them is taken for one of them; 0: is left */
 	int64_t quiet_ms, skew_max_ms;
-	/* Of a slot whose raw data has begun to expire nothing is made: what there is was made of
-	 * more. 0: it is kept for ever. */
+	/* Of a slot whose raw data has begun to expire no rows are made of it: what there is was
+	 * made of more. 0: it is kept for ever. */
 	int64_t raw_retention_ms;
 	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
+	/* Of slots that begin longer ago there may be late points (late.h); 0: of none. */
+	int64_t late_after_ms;
 	/* Ends of names of metrics that are counters. */
 	const char *const *counter_suffixes;
 	size_t counter_suffix_count;
@@ -71,6 +73,8 @@ struct rollup_pass {
 	/* The oldest slot that had marks when the pass was over, INT64_MAX: none. Only of all
 	 * partitions if all are owned. */
 	int64_t oldest_slot_s;
+	/* The same of slots that late points do not go to: of earlier times only rows are read. */
+	int64_t oldest_open_slot_s;
 	int64_t next_ready_ms; /* when the first of what waits will be, INT64_MAX: nothing does */
 	int err;               /* the first error of the store, 0 none */
 };

@@ -101,6 +101,7 @@ static bool expired_after(const struct rollup_lane *lane, int64_t retention_ms)
 	       lane->slot_s * 1000 < clock_wall_ms(lane->options.clock) - retention_ms;
 }
 
+/* Nothing can be made of it any more. */
 static bool has_expired(struct rollup_lane *lane, const struct rollup_mark *mark)
 {
 	const struct retention_rules *rules = lane->options.retention_rules;
@@ -148,7 +149,8 @@ static void take_marks(struct rollup_lane *lane)
 	lane->ready = mem_resize_array(lane->ready, count + 1, sizeof(*lane->ready));
 	lane->ready_count = lane->at = 0;
 	lane->result.series += count;
-	if (expired_after(lane, retention_shortest_raw_ms(lane->options.retention_rules,
+	if (!rollup_batch_has_late(&lane->options, lane->slot_s) &&
+	    expired_after(lane, retention_shortest_raw_ms(lane->options.retention_rules,
 							  lane->options.raw_retention_ms)))
 		drop_expired(lane, marks, count);
 	choose_ready(lane, marks, count);
@@ -205,10 +207,13 @@ static void on_batch(void *owner, int err)
 		lane->done(lane, err);
 		return;
 	}
+	uint64_t rolled_up = lane->batch_count - result.failed - result.expired;
 	lane->result.failed += result.failed;
-	lane->result.rolled_up += lane->batch_count - result.failed;
+	lane->result.expired += result.expired;
+	lane->result.rolled_up += rolled_up;
 	lane->result.rows += result.rows;
-	stat_add(STAT_rollup_series, (int64_t)(lane->batch_count - result.failed));
+	stat_add(STAT_rollup_series, (int64_t)rolled_up);
+	stat_add(STAT_rollup_expired, (int64_t)result.expired);
 	stat_add(STAT_rollup_rows, (int64_t)result.rows);
 	next_batch(lane);
 }

@@ -300,6 +300,19 @@ int64_t retention_shortest_raw_ms(const struct retention_rules *rules, int64_t p
 	return ms;
 }
 
+int64_t retention_longest_ms(const struct retention_rules *rules,
+			     const struct rollup_grains *grains)
+{
+	int64_t ms = grains->count ? grains->list[0].retention_ms : 0;
+	for (size_t g = 1; g < grains->count; g++)
+		ms = longer(ms, grains->list[g].retention_ms);
+	for (size_t i = 0; rules && i < rules->count; i++) {
+		if (rules->list[i].grain != RETENTION_RAW)
+			ms = longer(ms, rules->list[i].keep_ms);
+	}
+	return ms;
+}
+
 /* ---- Remembering ----------------------------------------------------------------------------- */
 
 /* By a hash of 128 bits of tenant and metric, or of tenant and the metric as a series-set has it;

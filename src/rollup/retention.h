@@ -76,6 +76,10 @@ static inline uint8_t retention_level(const struct retention_rules *rules, uint8
 int64_t retention_longest_raw_ms(const struct retention_rules *rules, int64_t preset_ms);
 int64_t retention_shortest_raw_ms(const struct retention_rules *rules, int64_t preset_ms);
 
+/* The longest that rows of any granularity are kept of anything; 0: for ever. */
+int64_t retention_longest_ms(const struct retention_rules *rules,
+			     const struct rollup_grains *grains);
+
 /* What has been matched lately. Zeroed, it is empty. */
 struct retention_memo {
 	struct retention_known *known;

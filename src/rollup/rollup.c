@@ -115,9 +115,9 @@ static int64_t before_ms(const struct rollup *r, const struct rollup_pass *pass)
 	int64_t present_ms = r->asof_ms / slot_ms * slot_ms;
 	if (r->held.count < r->options.partitions)
 		return 0;
-	if (pass->oldest_slot_s >= present_ms / 1000)
+	if (pass->oldest_open_slot_s >= present_ms / 1000)
 		return present_ms;
-	return pass->oldest_slot_s * 1000;
+	return pass->oldest_open_slot_s * 1000;
 }
 
 static void on_pass(void *owner)
@@ -198,6 +198,7 @@ static void run_begin(struct task *task)
 		.partitions = r->options.partitions,
 		.raw_retention_ms = r->options.raw_retention_ms,
 		.retention_rules = r->options.retention_rules,
+		.late_after_ms = r->options.late_after_ms,
 		.quiet_ms = r->options.quiet_ms,
 		.skew_max_ms = r->options.skew_max_ms,
 		.counter_suffixes = r->options.counter_suffixes,

@@ -34,6 +34,7 @@ struct rollup_options {
 	bool share;                                    /* those of `own` with others that share */
 	int64_t raw_retention_ms;                      /* 0: for ever */
 	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
+	int64_t late_after_ms;                         /* as the job's */
 	int64_t quiet_ms, skew_max_ms, every_ms, lease_ms;
 	const char *const *counter_suffixes; /* the caller's */
 	size_t counter_suffix_count;

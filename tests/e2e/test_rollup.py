@@ -226,6 +226,99 @@ def test_what_cannot_be_marked_anew(make_server, options, sentence):
     server.stop()
 
 
+# ---- Late points
+
+KEPT = [*SHORT, "--retention.raw=6s", "--rollup.late=keep"]
+
+
+def late(*seconds_and_values):
+    return "".join(f"m,h=0 value={value} {LONG_AGO * 1000 + round(second * 1000)}000000\n"
+                   for second, value in seconds_and_values)
+
+
+@pytest.fixture
+def kept(make_server):
+    """0, 1, 2, 3 of seconds 0 to 3 are rolled up; then their raw data is too old to be kept, and
+    late points are."""
+    server = make_server(options=SHORT)
+    server.start()
+    assert server.write(lines("m", range(4))).status == 204
+    until_nothing_waits(server)
+    server.stop()
+    server.options = KEPT
+    server.start()
+    yield server
+    if server.running():
+        server.stop()
+
+
+def sums_and_counts(server):
+    return [list(stored(server, "m", name, "2s").values()) for name in ("sum", "count")]
+
+
+def test_late_points_are_kept_beside(kept):
+    """10 for second 0.5 and -5 for 5.5: of the pairs of seconds 0 and 1 the sum is 11, of three;
+    of 4 and 5 there is nothing else."""
+    assert sums_and_counts(kept) == [[1, 5], [2, 2]]
+    assert kept.write(late((0.5, 10), (5.5, -5))).status == 204
+    assert kept.metric("granary_ingest_late_total") == 2
+    until_nothing_waits(kept)
+    assert sums_and_counts(kept) == [[11, 5, -5], [3, 2, 1]]
+    assert list(stored(kept, "m", "max", "2s").values()) == [10, 3, -5]
+    assert list(stored(kept, "m", "min", "1s").values()) == [0, 1, 2, 3, -5]
+    # By windows of 4 s, and as points: what is old is buckets of a second.
+    by_window = kept.values("m", start=LONG_AGO, end=LONG_AGO + 60, fn="avg", window="4s")
+    assert list(by_window.values()) == [3.2, -5]
+    assert list(kept.values("m", start=LONG_AGO, end=LONG_AGO + 60).values()) == [5, 1, 2, 3, -5]
+    # What comes once more changes nothing.
+    assert kept.write(late((0.5, 10), (5.5, -5))).status == 204
+    until_nothing_waits(kept)
+    assert sums_and_counts(kept) == [[11, 5, -5], [3, 2, 1]]
+
+
+def test_late_points_survive_what_is_done_to_the_rest(kept):
+    """A rebuild of all, once raw data is to be kept for longer and is there, makes its rows anew;
+    and those who refuse late points from now on show those that there are."""
+    assert kept.write(late((0.5, 10))).status == 204
+    kept.kill()
+    kept.start()
+    until_nothing_waits(kept)
+    assert sums_and_counts(kept) == [[11, 5], [3, 2]]
+    kept.stop()
+    kept.options = SHORT
+    kept.start()
+    assert rebuilt(kept)["marks"] == "1"
+    until_nothing_waits(kept)
+    assert sums_and_counts(kept) == [[11, 5], [3, 2]]
+    kept.stop()
+    kept.options = [*SHORT, "--retention.raw=6s"]
+    kept.start()
+    answer = kept.write(late((1.5, 10)))
+    assert answer.status == 400 and "is older than the retention of 6 s" in answer.text
+    assert sums_and_counts(kept) == [[11, 5], [3, 2]]
+
+
+def test_late_points_of_many_are_kept_over_a_kill(kept):
+    """300 series, killed as soon as some of them have rows of what came late."""
+    text = "".join(f"m,h={h} value=7 {LONG_AGO}500000000\n" for h in range(300))
+    assert kept.write(text).status == 204
+    until(kept, lambda _: kept.metric("granary_rollup_rows_total") > 0, "row")
+    kept.kill()
+    kept.start()
+    until_nothing_waits(kept)
+    found = kept.query("m", start=LONG_AGO, end=LONG_AGO + 60, aggregator="sum", granularity="2s")
+    assert sorted(list(one["values"].values())[0] for one in found) == [7] * 299 + [8]
+
+
+def test_too_late_for_every_granularity(make_server):
+    server = make_server(options=[*SHORT[:1], "--rollup.granularities=1s:1h", *KEPT[2:]])
+    server.start()
+    answer = server.write(lines("m", [0]))
+    assert answer.status == 400
+    assert "is too old to be kept: what is late goes after 3600 s" in answer.text
+    server.stop()
+
+
 # ---- Who has which partitions
 
 
@@ -277,6 +370,10 @@ def test_a_file_says_which_host_has_what(make_server):
     ("  quiet: 1s", "granary.yml:2: rollup.quiet: 1000 ms are too short"),
     ("  slot: 1d\nretention:\n  raw: 1d", "granary.yml:4: retention.raw: raw samples have to be "
      "kept for 87000 s at least"),
+    ("  late: keep\n  granularities: 5m:14d\nretention:\n  raw: 14d", "granary.yml:2: rollup.late: "
+     "late samples would be kept for 1209600 s, as long as the longest granularity, and raw "
+     "samples are kept for 1209600 s"),
+    ("  late: maybe", "granary.yml:2: rollup.late: "),
 ])
 def test_refused_at_the_start(make_server, config, sentence):
     server = make_server(config=f"rollup:\n{config}\n")

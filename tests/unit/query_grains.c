@@ -1,5 +1,6 @@
-/* Queries over raw data and roll-ups together: whatever answers them, windows hold the same. The
- * roll-ups are made here, by the plainest of loops. */
+/* Queries over raw data and roll-ups together: whatever answers them, windows hold the same, also
+ * where some of the samples came late and have rows of their own. The roll-ups are made here, by
+ * the plainest of loops. */
 #include <math.h>
 
 #include "query_harness.h"
@@ -15,7 +16,7 @@ enum { SAMPLES_MAX = 4000, SERIES = 3, POINTS_MAX = 20000, ROUNDS = 200 };
 
 static struct rollup_grains grains;
 static int64_t rolled_ms;
-static bool counts;
+static bool counts, lates; /* the series are counters; some of their samples came late */
 
 static int64_t rolled_before(UNUSED void *owner)
 {
@@ -45,6 +46,7 @@ static void with_grains(int64_t rolled_before_ms)
 struct sample {
 	int64_t ts_ms;
 	struct value value;
+	bool late;
 };
 
 struct samples {
@@ -78,8 +80,9 @@ static struct value sum_value(const struct sample *list, size_t count, bool *int
 	return *integers ? value_i64(sum) : value_f64(doubles);
 }
 
+/* `whole`: with what came first and last. */
 static void put_gauge_bucket(uint64_t handle, int64_t width_ms, int64_t ts_ms,
-			     const struct sample *list, size_t count)
+			     const struct sample *list, size_t count, bool whole)
 {
 	bool integers;
 	struct value row[8] = {list[0].value, list[0].value, sum_value(list, count, &integers),
@@ -90,13 +93,15 @@ static void put_gauge_bucket(uint64_t handle, int64_t width_ms, int64_t ts_ms,
 		if (value_compare(list[i].value, row[1]) > 0)
 			row[1] = list[i].value;
 	}
-	row[6] = list[0].value;
-	row[7] = list[count - 1].value;
+	if (whole) {
+		row[6] = list[0].value;
+		row[7] = list[count - 1].value;
+	}
 	put_row(handle, width_ms, ts_ms, row);
 }
 
 static void put_counter_bucket(uint64_t handle, int64_t width_ms, int64_t ts_ms,
-			       const struct sample *list, size_t count)
+			       const struct sample *list, size_t count, bool whole)
 {
 	bool integers;
 	struct value row[8] = {{0}};
@@ -106,10 +111,38 @@ static void put_counter_bucket(uint64_t handle, int64_t width_ms, int64_t ts_ms,
 		increase += to < from ? to : to - from;
 	}
 	row[2] = sum_value(list, count, &integers);
-	row[5] = value_i64(increase);
-	row[6] = list[0].value;
-	row[7] = list[count - 1].value;
+	if (whole) {
+		row[5] = value_i64(increase);
+		row[6] = list[0].value;
+		row[7] = list[count - 1].value;
+	}
 	put_row(handle, width_ms, ts_ms, row);
+}
+
+/* Those that came late, or those that did not. */
+static size_t choose(const struct sample *list, size_t count, bool late, struct sample *chosen)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (list[i].late == late)
+			chosen[n++] = list[i];
+	}
+	return n;
+}
+
+static void put_bucket(uint64_t handle, int64_t width_ms, int64_t ts_ms, const struct sample *list,
+		       size_t count)
+{
+	static struct sample some[SAMPLES_MAX];
+	size_t n = choose(list, count, false, some);
+	bool whole = !n;
+	if (n)
+		(counts ? put_counter_bucket : put_gauge_bucket)(handle, width_ms, ts_ms, some, n,
+								 true);
+	n = choose(list, count, true, some);
+	if (n)
+		(counts ? put_counter_bucket : put_gauge_bucket)(handle, width_ms, ts_ms + 1, some,
+								 n, whole);
 }
 
 /* Buckets of a width that begin before `before_ms`. */
@@ -124,8 +157,7 @@ static void roll_up(uint64_t handle, const struct samples *samples, int64_t widt
 		}
 		if (ts_ms >= before_ms)
 			return;
-		(counts ? put_counter_bucket : put_gauge_bucket)(handle, width_ms, ts_ms,
-								 &samples->list[i], n);
+		put_bucket(handle, width_ms, ts_ms, &samples->list[i], n);
 	}
 }
 
@@ -163,7 +195,8 @@ static void make_samples(struct samples *samples, size_t series)
 					   : (int64_t)random_below(50);
 		if (counts)
 			value = value_i64(counter);
-		samples->list[samples->count++] = (struct sample){ts_ms, value};
+		samples->list[samples->count++] =
+			(struct sample){ts_ms, value, lates && random_below(3) == 0};
 		ts_ms += (int64_t)random_below(random_below(30) ? 180000 : 5400000) + 1;
 	}
 }
@@ -273,16 +306,19 @@ static void random_spec(struct query_spec *spec)
 		90 * MINUTE_MS, 2 * HOUR_MS,   3 * HOUR_MS,   24 * HOUR_MS,   720 * HOUR_MS};
 	static const enum query_fn gauge_fns[] = {FN_MIN,   FN_MAX,   FN_SUM, FN_AVG,
 						  FN_COUNT, FN_FIRST, FN_LAST};
-	static const enum query_fn counter_fns[] = {FN_SUM,      FN_FIRST, FN_LAST,
-						    FN_INCREASE, FN_RATE,  FN_MAX};
+	static const enum query_fn counter_fns[] = {FN_SUM,  FN_MAX,      FN_FIRST,
+						    FN_LAST, FN_INCREASE, FN_RATE};
+	/* Of what came late, the first ones: nobody knows what came before what. */
+	uint64_t gauge_count = lates ? 5 : ARRAY_LEN(gauge_fns);
+	uint64_t counter_count = lates ? 2 : ARRAY_LEN(counter_fns);
 	int64_t unit = (int64_t[]){1, MINUTE_MS, 5 * MINUTE_MS, HOUR_MS}[random_below(4)];
 	int64_t a = floor_to((int64_t)random_below(14 * HOUR_MS), unit) + DAY0_MS - HOUR_MS;
 	int64_t b = floor_to((int64_t)random_below(14 * HOUR_MS), unit) + DAY0_MS - HOUR_MS;
 	*spec = (struct query_spec){
 		.start_ms = a < b ? a : b,
 		.end_ms = a < b ? b : a,
-		.fn = counts ? counter_fns[random_below(ARRAY_LEN(counter_fns))]
-			     : gauge_fns[random_below(ARRAY_LEN(gauge_fns))],
+		.fn = counts ? counter_fns[random_below(counter_count)]
+			     : gauge_fns[random_below(gauge_count)],
 		.window_ms = windows[random_below(ARRAY_LEN(windows))],
 		.agg = random_below(2) ? (enum query_agg)random_below(6) : AGG_NONE,
 		.by = by_os,
@@ -312,6 +348,7 @@ static size_t ask_both_ways(uint64_t first_seed)
 		engine_again();
 		answer(&raw, &spec);
 		options.grains = &grains;
+		options.late_after_ms = lates;
 		options.slice_points = random_below(2) ? 1 + random_below(40) : 0;
 		engine_again();
 		answer(&planned, &spec);
@@ -332,11 +369,12 @@ static void test_windows_are_the_same_whatever_answers(void **state)
 	size_t coarse = 0;
 	for (uint64_t round = 1; round <= ROUNDS; round++) {
 		counts = round % 2 == 0;
+		lates = round % 4 >= 2;
 		coarse += ask_both_ways(round);
 		teardown(state);
 		setup(state);
 	}
-	counts = false;
+	counts = lates = false;
 	assert_true(coarse > 20 * ROUNDS);
 }
 
@@ -359,16 +397,22 @@ static void want_part(struct answer *a, size_t row, const struct query_part *par
 	for (size_t i = 0, n; i < samples->count && part->grain != QUERY_PART_NONE; i += n) {
 		int64_t ts_ms = floor_to(samples->list[i].ts_ms, width_ms);
 		double sum = 0;
+		struct value last = samples->list[i].value;
+		bool late = true;
 		for (n = 0; i + n < samples->count; n++) {
 			if (floor_to(samples->list[i + n].ts_ms, width_ms) != ts_ms)
 				break;
-			sum += value_as_f64(samples->list[i + n].value);
+			const struct sample *sample = &samples->list[i + n];
+			sum += value_as_f64(sample->value);
+			/* What came in time says what was last, if anything did. */
+			if (late || !sample->late)
+				last = sample->value;
+			late = late && sample->late;
 		}
 		if (ts_ms < part->from_ms || ts_ms >= part->to_ms)
 			continue;
 		add_wanted(a, row, ts_ms,
-			   counts || part->grain < 0 ? samples->list[i + n - 1].value
-						     : value_f64(sum / (double)n));
+			   counts || part->grain < 0 ? last : value_f64(sum / (double)n));
 	}
 }
 
@@ -384,6 +428,7 @@ static void ask_for_points(uint64_t first_seed)
 		options.retention_ms = 1 + (int64_t)random_below(8 * HOUR_MS);
 		grains.list[0].retention_ms = 1 + (int64_t)random_below(14 * HOUR_MS);
 		options.slice_points = random_below(3) ? 1 + random_below(60) : 0;
+		options.late_after_ms = lates;
 		engine_again();
 		answer(&got, &(struct query_spec){.start_ms = start_ms, .end_ms = end_ms});
 		wanted.count = 0;
@@ -399,11 +444,12 @@ static void test_points_of_all_parts_are_given(void **state)
 {
 	for (uint64_t round = 1; round <= ROUNDS / 4; round++) {
 		counts = round % 2 == 0;
+		lates = round % 4 >= 2;
 		ask_for_points(round);
 		teardown(state);
 		setup(state);
 	}
-	counts = false;
+	counts = lates = false;
 }
 
 /* ---- By hand ------------------------------------------------------------------------------------
@@ -561,6 +607,88 @@ static void test_rules_clip_what_is_shown(void **state)
 	options.retention_rules = NULL;
 }
 
+/* 11:50 of h=a: 6 in three samples and a late one of 10; 11:55: 4 in two. Of h=b there are only
+ * late ones, of 11:50: 9 in three. */
+static void test_late_samples_count_beside_the_others(void **state)
+{
+	(void)state;
+	options.retention_ms = 1600000;
+	options.late_after_ms = 1;
+	with_grains(NOON);
+	uint64_t x = open_series("t", "m", "h=a"), y = open_series("t", "m", "h=b");
+	put_gauge(x, AT(5), NOON - AT(10), 6, 3);
+	put_gauge(x, AT(5), NOON - AT(10) + 1, 10, 1);
+	put_gauge(x, AT(5), NOON - AT(5), 4, 2);
+	put_gauge(y, AT(5), NOON - AT(10) + 1, 9, 3);
+	for (options.slice_points = 1; options.slice_points < 6; options.slice_points++) {
+		struct asked a;
+		engine_again();
+		ask_from_noon(&a, -AT(20), AT(10));
+		finish(&a, "h=a: -2200000=4 -1900000=2; h=b: -2200000=3; ");
+		/* (6 + 10 + 9) / 7 */
+		ask_from_noon(&a, -AT(20), AT(10))->agg = AGG_AVG;
+		finish(&a, ": -2200000=3.57143 -1900000=2; ");
+		ask_from_noon(&a, -AT(20), AT(10))->agg = AGG_COUNT;
+		finish(&a, ": -2200000=2i -1900000=1i; ");
+		ask_from_noon(&a, -AT(20), AT(10))->agg = AGG_MAX;
+		finish(&a, ": -2200000=4 -1900000=2; ");
+		expect_growth(FN_MAX, AT(5), true,
+			      "h=a: -2200000=10 -1900000=2; h=b: -2200000=3; ");
+		expect_growth(FN_COUNT, AT(5), true,
+			      "h=a: -2200000=4i -1900000=2i; h=b: -2200000=3i; ");
+		expect_growth(FN_AVG, HOUR_MS, false, "h=a: -5200000=3.33333; h=b: -5200000=3; ");
+	}
+}
+
+/* A question that begins a millisecond after a bucket does not have its late samples either, and
+ * one that ends so has both. */
+static void test_late_samples_lie_where_their_bucket_begins(void **state)
+{
+	(void)state;
+	options.retention_ms = 1600000;
+	options.late_after_ms = 1;
+	with_grains(NOON);
+	uint64_t x = open_series("t", "m", "h=a");
+	for (int i = 0; i < 2; i++) {
+		put_gauge(x, AT(5), NOON - AT(10), 6, 3);
+		put_gauge(x, AT(5), NOON - AT(10) + 1, 10, 1);
+		put_gauge(x, AT(5), NOON - AT(5), 4, 2);
+		put_gauge(x, AT(5), NOON - AT(5) + 1, 8, 1);
+	}
+	for (int64_t window_ms = AT(5); window_ms <= AT(60); window_ms += AT(55)) {
+		struct asked a;
+		struct query_spec *spec = ask_from_noon(&a, -AT(10) + 1, -AT(5) + 1);
+		spec->fn = FN_SUM;
+		spec->window_ms = window_ms;
+		finish(&a, window_ms == AT(5) ? "h=a: -1900000=12; " : "h=a: -5200000=12; ");
+	}
+}
+
+/* In time 10..15 (+5), late alone 17..20 (+3), in time 22..25 (+3) with late ones beside, whose
+ * growth is on the way, then raw 26. Steps: 17 - 15, 22 - 20, 26 - 25. */
+static void test_growth_goes_by_late_samples(void **state)
+{
+	(void)state;
+	counts = true;
+	options.retention_ms = 1600000;
+	options.late_after_ms = 1;
+	with_grains(NOON);
+	uint64_t x = open_series("t", "m", "h=a");
+	struct value late[8] = {[2] = value_i64(23)};
+	put_counter(x, AT(5), NOON - AT(15), 5, 10, 15);
+	put_counter(x, AT(5), NOON - AT(10) + 1, 3, 17, 20);
+	put_counter(x, AT(5), NOON - AT(5), 3, 22, 25);
+	put_row(x, AT(5), NOON - AT(5) + 1, late);
+	put_value(x, NOON, value_i64(26));
+	expect_growth(FN_INCREASE, AT(5), false,
+		      "h=a: -2500000=5i -2200000=5i -1900000=5i -1600000=1i; ");
+	expect_growth(FN_INCREASE, AT(5), true, "h=a: -2500000=5 -2200000=3 -1900000=3; ");
+	expect_growth(FN_FIRST, AT(5), true, "h=a: -2500000=10i -2200000=17i -1900000=22i; ");
+	expect_growth(FN_LAST, AT(60), false, "h=a: -5200000=25i -1600000=26i; ");
+	expect_growth(FN_SUM, AT(5), true, "h=a: -2500000=0 -2200000=0 -1900000=23; ");
+	counts = false;
+}
+
 /* What is only there in buckets of an hour has no windows of 5 min. */
 static void test_nothing_answers(void **state)
 {
@@ -689,6 +817,9 @@ int main(void)
 		TEST(test_older_points_of_counters_are_the_last),
 		TEST(test_increase_over_resets),
 		TEST(test_rules_clip_what_is_shown),
+		TEST(test_late_samples_count_beside_the_others),
+		TEST(test_late_samples_lie_where_their_bucket_begins),
+		TEST(test_growth_goes_by_late_samples),
 		TEST(test_nothing_answers),
 		TEST(test_sums_beyond_all_doubles),
 		TEST(test_gaps_are_filled),

@@ -108,6 +108,33 @@ static void test_late(void **state)
 	expect(980000 * MINUTE, "980000-980040:5m 980040-990000:1h 990000-1000010:raw");
 }
 
+/* Late points are kept apart, after a quiet time of 5 min: raw data counts from the first open slot
+ * on, which begins at 997140 or later. That is where windows and points go over to buckets, if
+ * these serve. */
+static void test_late_points_are_kept(void **state)
+{
+	(void)state;
+	terms.late_quiet_ms = 5 * MINUTE;
+	terms.window_ms = 20 * MINUTE;
+	terms.rolled_before_ms = 990000 * MINUTE;
+	expect(997100 * MINUTE, "997100-997140:5m 997140-1000010:raw");
+	terms.rolled_since_ms[0] = 997139 * MINUTE;
+	expect(997100 * MINUTE, "997100-997140:5m 997140-1000010:raw");
+	terms.rolled_since_ms[0] = 997141 * MINUTE;
+	expect(997100 * MINUTE, "997100-997130:5m 997130-1000010:raw");
+	terms.rolled_since_ms[0] = 0;
+	terms.now_ms = NOW + 5 * MINUTE;
+	expect(997180 * MINUTE, "997180-997200:5m 997200-1000010:raw");
+	terms.now_ms = NOW;
+	terms.window_ms = 7 * MINUTE;
+	expect(997100 * MINUTE, "997100-997130:none 997130-1000010:raw");
+	terms.fn = FN_NONE;
+	terms.window_ms = 0;
+	expect(997100 * MINUTE, "997100-997140:5m 997140-1000010:raw");
+	terms.fn = FN_LAST;
+	expect(997100 * MINUTE, "997100-997130:none 997130-1000010:raw");
+}
+
 /* Granularities that were configured at 999000: of what was written before there are no buckets, or
  * not all, but there is raw data; what raw data has left behind comes from buckets all the same. */
 static void test_configured_later(void **state)
@@ -203,7 +230,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_windows),          TEST(test_ends),     TEST(test_late),
 		TEST(test_configured_later), TEST(test_counters), TEST(test_points_as_stored),
-		TEST(test_points_wanted),    TEST(test_stored),
+		TEST(test_points_wanted),    TEST(test_stored),   TEST(test_late_points_are_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "ingest/line_feed.h"
 #include "rollup/job.h"
+#include "rollup/late.h"
 #include "rollup/row.h"
 
 #define MINUTE_MS INT64_C(60000)
@@ -21,6 +22,7 @@ struct rolled {
 	size_t slice_points;
 	int64_t raw_retention_ms;            /* of the doors and of a job */
 	const struct retention_rules *rules; /* likewise */
+	int64_t late_after_ms;
 	struct rollup_job *job;
 	bool passed;
 };
@@ -42,6 +44,7 @@ static inline struct rollup_job *rolled_job(struct rolled *r)
 							   .slice_points = r->slice_points,
 							   .raw_retention_ms = r->raw_retention_ms,
 							   .retention_rules = r->rules,
+							   .late_after_ms = r->late_after_ms,
 							   .quiet_ms = r->quiet_ms,
 							   .counter_suffixes = counters,
 							   .counter_suffix_count = 1,
@@ -49,17 +52,30 @@ static inline struct rollup_job *rolled_job(struct rolled *r)
 							   .owner = r});
 }
 
+/* Late points are kept where raw ones are not kept for ever. */
+static inline void rolled_begin(struct rolled *r, const char *const *grains, size_t count,
+				int64_t raw_retention_ms)
+{
+	struct errbuf e = {""};
+	*r = (struct rolled){.quiet_ms = 5 * MINUTE_MS, .raw_retention_ms = raw_retention_ms};
+	if (raw_retention_ms)
+		r->late_after_ms = rollup_late_after_ms(raw_retention_ms, HOUR_MS, r->quiet_ms);
+	assert_int_equal(rollup_grains_parse(grains, count, HOUR_MS, &r->grains, &e), 0);
+	assert_int_equal(rollup_partitions_parse(SLICE("0-7"), 8, &r->own, &e), 0);
+	harness_open(&r->h, &(struct ingest_options){
+				    .rollup_partitions = 8,
+				    .rollup_slot_ms = HOUR_MS,
+				    .rollup_quiet_ms = r->quiet_ms,
+				    .retention_ms = raw_retention_ms,
+				    .late_keep = raw_retention_ms != 0,
+				    .late_retention_ms = retention_longest_ms(NULL, &r->grains)});
+	r->job = rolled_job(r);
+}
+
 /* Granularities such as {"15m", "1h"}, slots of an hour, a quiet time of five minutes. */
 static inline void rolled_open(struct rolled *r, const char *const *grains, size_t count)
 {
-	struct errbuf e = {""};
-	*r = (struct rolled){.quiet_ms = 5 * MINUTE_MS};
-	assert_int_equal(rollup_grains_parse(grains, count, HOUR_MS, &r->grains, &e), 0);
-	assert_int_equal(rollup_partitions_parse(SLICE("0-7"), 8, &r->own, &e), 0);
-	harness_open(&r->h, &(struct ingest_options){.rollup_partitions = 8,
-						     .rollup_slot_ms = HOUR_MS,
-						     .rollup_quiet_ms = r->quiet_ms});
-	r->job = rolled_job(r);
+	rolled_begin(r, grains, count, 0);
 }
 
 static inline void rolled_close(struct rolled *r)
@@ -124,7 +140,8 @@ static inline uint64_t rolled_handle(struct rolled *r, const char *series_set)
 	return handle;
 }
 
-/* `minute:field=value,...` of each row of one granularity, the minute since `since_ms`. */
+/* `minute:field=value,...` of each row of one granularity, the minute since `since_ms`; behind the
+ * minute of one of late points stands a plus. */
 static inline void rolled_expect(struct rolled *r, const char *series_set, int64_t width_ms,
 				 int64_t since_ms, const char *want)
 {
@@ -145,8 +162,9 @@ static inline void rolled_expect(struct rolled *r, const char *series_set, int64
 	const struct store_points *points = &request->range.points[0];
 	for (size_t i = 0; i < points->count; i++) {
 		char separator = ':';
-		buf_printf(&out, "%s%lld", i ? " " : "",
-			   (long long)(points->ts_ms[i] - since_ms) / MINUTE_MS);
+		buf_printf(&out, "%s%lld%s", i ? " " : "",
+			   (long long)(points->ts_ms[i] - since_ms) / MINUTE_MS,
+			   rollup_row_is_late(points->ts_ms[i]) ? "+" : "");
 		for (size_t f = 0; f < ROLLUP_FIELDS; f++) {
 			char text[NUMBER_PRINT_MAX_BYTES + 1];
 			struct value value = {points->bits[f][i],

@@ -5,6 +5,7 @@
 
 #define NOON_MS INT64_C(1700049600000) /* 2023-11-15T12:00:00Z */
 
+static int64_t no_late;
 static const char *const two[] = {"5m:14d", "1h:365d"}, *const three[] = {"5m", "15m", "1h"};
 
 static struct rollup_grains grains_in(const char *const *items, size_t count, int64_t slot_ms)
@@ -25,7 +26,7 @@ static void open_at(struct harness *h, const char *const *items, size_t count, i
 {
 	struct rollup_grains grains = grains_of(items, count);
 	struct errbuf e;
-	assert_int_equal(rollup_since_open(h->store, &grains, now_ms, since_ms, &e), 0);
+	assert_int_equal(rollup_since_open(h->store, &grains, now_ms, since_ms, &no_late, &e), 0);
 }
 
 /* Nothing was ever written: all that ever will be is marked. */
@@ -112,8 +113,9 @@ static void a_width_that_is_none_is_damage(void **state)
 		struct errbuf e;
 		rolled_open(&r, two, 2);
 		put_slot(&r, slice_of(widths[i]));
-		assert_int_equal(rollup_since_open(r.h.store, &r.grains, NOON_MS, since_ms, &e),
-				 ERR_DAMAGED);
+		assert_int_equal(
+			rollup_since_open(r.h.store, &r.grains, NOON_MS, since_ms, &no_late, &e),
+			ERR_DAMAGED);
 		rolled_close(&r);
 	}
 }
@@ -125,8 +127,9 @@ static void roll_in_slots(struct rolled *r, int64_t slot_ms, uint64_t rolled_up)
 	int64_t since_ms[ROLLUP_GRAINS_MAX];
 	struct errbuf e;
 	r->grains = grains_in(items, 1, slot_ms);
-	assert_int_equal(rollup_since_open(r->h.store, &r->grains, rolled_now_ms(r), since_ms, &e),
-			 0);
+	assert_int_equal(
+		rollup_since_open(r->h.store, &r->grains, rolled_now_ms(r), since_ms, &no_late, &e),
+		0);
 	rollup_job_free(r->job);
 	r->job = rolled_job(r);
 	rolled_set_ms(r, rolled_now_ms(r) + 4 * HOUR_MS);
@@ -158,6 +161,34 @@ static void slots_of_another_width_take_over_the_marks(void **state)
 	}
 }
 
+static int64_t late_after(struct rolled *r, int64_t late_after_ms)
+{
+	int64_t since_ms[ROLLUP_GRAINS_MAX];
+	struct errbuf e;
+	assert_int_equal(
+		rollup_since_open(r->h.store, &r->grains, NOON_MS, since_ms, &late_after_ms, &e),
+		0);
+	return late_after_ms;
+}
+
+/* Readers look for late points wherever some may lie: also when raw data is kept for longer by now,
+ * when late ones are refused, or nothing is rolled up for a while. */
+static void how_young_late_points_may_be_is_remembered(void **state)
+{
+	(void)state;
+	struct rolled r;
+	rolled_open(&r, two, 2);
+	assert_true(late_after(&r, 0) == 0);
+	assert_true(late_after(&r, 5 * HOUR_MS) == 5 * HOUR_MS);
+	assert_true(late_after(&r, 9 * HOUR_MS) == 5 * HOUR_MS);
+	assert_true(late_after(&r, 2 * HOUR_MS) == 2 * HOUR_MS);
+	r.grains.count = 0;
+	assert_true(late_after(&r, 0) == 2 * HOUR_MS);
+	r.grains.count = 2;
+	assert_true(late_after(&r, 0) == 2 * HOUR_MS);
+	rolled_close(&r);
+}
+
 static void a_store_that_refuses_says_so(void **state)
 {
 	(void)state;
@@ -167,7 +198,8 @@ static void a_store_that_refuses_says_so(void **state)
 	struct rollup_grains grains = grains_of(two, 2);
 	rolled_open(&r, two, 2);
 	naive_refuse_writes(r.h.store, ERR_BUSY, 1);
-	assert_int_equal(rollup_since_open(r.h.store, &grains, NOON_MS, since_ms, &e), ERR_BUSY);
+	assert_int_equal(rollup_since_open(r.h.store, &grains, NOON_MS, since_ms, &no_late, &e),
+			 ERR_BUSY);
 	assert_non_null(strstr(e.text, "since when roll-ups are made cannot be told: "));
 	rolled_close(&r);
 }
@@ -196,6 +228,7 @@ int main(void)
 		cmocka_unit_test(what_was_not_configured_for_a_while_begins_anew),
 		cmocka_unit_test(slots_of_another_width_take_over_the_marks),
 		cmocka_unit_test(a_width_that_is_none_is_damage),
+		cmocka_unit_test(how_young_late_points_may_be_is_remembered),
 		cmocka_unit_test(a_store_that_refuses_says_so),
 		cmocka_unit_test(a_store_without_room_is_served),
 	};

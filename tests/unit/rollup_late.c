@@ -1,0 +1,334 @@
+/* Points that come when the slot of their roll-ups is closed: where they go, what is made of them,
+ * and that nothing which was made before is touched. */
+#include "rollup_harness.h"
+
+#include "base/fault.h"
+
+/* 2020-08-24T10:00:00Z and later. */
+#define TEN_MS   INT64_C(1598263200000)
+#define AT(m, s) (TEN_MS + (m)*MINUTE_MS + (s)*INT64_C(1000))
+#define DAY_MS   (24 * HOUR_MS)
+#define QUARTER  (15 * MINUTE_MS)
+
+static const char *const quarter_and_hour[] = {"15m:14d", "1h:365d"};
+
+/* Raw data is kept for a day, so its class (two days) for two; now is 10:50. */
+static void begin(struct rolled *r)
+{
+	rolled_begin(r, quarter_and_hour, 2, DAY_MS);
+	rolled_set_ms(r, AT(50, 0));
+}
+
+static void write_at(struct rolled *r, const char *series, const char *value, int64_t ts_ms)
+{
+	char line[256];
+	snprintf(line, sizeof(line), "%s value=%s %lld\n", series, value, (long long)ts_ms);
+	rolled_write(r, line);
+}
+
+/* Reference 3.5, as rollup_job.c has it, but without the third quarter of the hour. */
+static void write_example(struct rolled *r)
+{
+	write_at(r, "m", "1.2", AT(1, 23));
+	write_at(r, "m", "1.5", AT(16, 11));
+	write_at(r, "m", "3.4", AT(47, 1));
+	rolled_set_ms(r, AT(65, 0));
+	assert_int_equal(rolled_pass(r).rolled_up, 1);
+}
+
+#define EXAMPLE_0  "0:min=1.2,max=1.2,sum=1.2,count=1,first=1.2,last=1.2"
+#define EXAMPLE_15 "15:min=1.5,max=1.5,sum=1.5,count=1,first=1.5,last=1.5"
+#define EXAMPLE_45 "45:min=3.4,max=3.4,sum=3.4,count=1,first=3.4,last=3.4"
+#define EXAMPLE_H  "0:min=1.2,max=3.4,sum=6.1,count=3,first=1.2,last=3.4"
+
+static size_t samples_in(struct rolled *r, enum table table, const char *series_set)
+{
+	struct store_read *read = store_read_new(r->h.store, 1 << 20);
+	struct store_request *request = store_read_add(read, STORE_RANGE);
+	uint64_t handle = rolled_handle(r, series_set);
+	request->range = (struct store_range){.table = table,
+					      .handles = &handle,
+					      .handle_count = 1,
+					      .start_ms = STORE_TS_MIN,
+					      .end_ms = STORE_TS_MAX};
+	harness_read(&r->h, read);
+	size_t count = request->range.points[0].count;
+	store_read_free(read);
+	return count;
+}
+
+/* The marks of now are ready. */
+static struct rollup_pass pass_later(struct rolled *r)
+{
+	rolled_set_ms(r, rolled_now_ms(r) + 5 * MINUTE_MS);
+	return rolled_pass(r);
+}
+
+static void expect_example_with(struct rolled *r, const char *quarters, const char *hour)
+{
+	rolled_expect(r, "m", QUARTER, TEN_MS, quarters);
+	rolled_expect(r, "m", HOUR_MS, TEN_MS, hour);
+}
+
+/* Three days later 9 comes for 10:20, and -2 for 10:35, of whose quarter nothing is known. */
+static void late_points_have_rows_beside(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	write_example(&r);
+	rolled_set_ms(&r, AT(50, 0) + 3 * DAY_MS);
+	write_at(&r, "m", "9", AT(20, 0));
+	struct rollup_pass pass = pass_later(&r);
+	assert_int_equal(pass.rolled_up, 1);
+	assert_int_equal(pass.expired, 0);
+	assert_int_equal(pass.rows, 2);
+	assert_int_equal(samples_in(&r, TABLE_DATA_LATE, "m"), 1);
+	expect_example_with(
+		&r, EXAMPLE_0 " " EXAMPLE_15 " 15+:min=9.0,max=9.0,sum=9.0,count=1 " EXAMPLE_45,
+		EXAMPLE_H " 0+:min=9.0,max=9.0,sum=9.0,count=1");
+	write_at(&r, "m", "-2", AT(35, 0));
+	pass_later(&r);
+	expect_example_with(
+		&r,
+		EXAMPLE_0 " " EXAMPLE_15 " 15+:min=9.0,max=9.0,sum=9.0,count=1 "
+			  "30+:min=-2.0,max=-2.0,sum=-2.0,count=1,first=-2.0,last=-2.0 " EXAMPLE_45,
+		EXAMPLE_H " 0+:min=-2.0,max=9.0,sum=7.0,count=2");
+	rolled_close(&r);
+}
+
+static void a_late_point_that_comes_twice_counts_once(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	write_example(&r);
+	rolled_set_ms(&r, AT(50, 0) + 3 * DAY_MS);
+	for (int i = 0; i < 3; i++) {
+		write_at(&r, "m", "9", AT(20, 0));
+		assert_int_equal(pass_later(&r).rolled_up, 1);
+		rolled_expect(&r, "m", HOUR_MS, TEN_MS,
+			      EXAMPLE_H " 0+:min=9.0,max=9.0,sum=9.0,count=1");
+	}
+	assert_int_equal(rolled_pass(&r).slots, 0);
+	rolled_close(&r);
+}
+
+/* The rows are written, and the marks stay. */
+static void a_crash_before_the_marks_go_changes_nothing(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	write_example(&r);
+	rolled_set_ms(&r, AT(50, 0) + 3 * DAY_MS);
+	write_at(&r, "m", "9", AT(20, 0));
+	fault_arm("rollup_finish", FAULT_ERROR, 1, 1);
+	assert_int_equal(pass_later(&r).err, ERR_FAULT);
+	fault_disarm_all();
+	write_at(&r, "m", "4", AT(21, 0));
+	assert_int_equal(pass_later(&r).rolled_up, 1);
+	rolled_expect(&r, "m", HOUR_MS, TEN_MS, EXAMPLE_H " 0+:min=4.0,max=9.0,sum=13.0,count=2");
+	rolled_close(&r);
+}
+
+/* 10, 25 in time; 17, 40 and 6 (begun anew) late for the same quarter, 50 and 70 for the next one,
+ * which grew by 20. */
+static void late_samples_of_a_counter_add_to_its_sum(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	write_at(&r, "c_total", "10u", AT(1, 0));
+	write_at(&r, "c_total", "25u", AT(3, 0));
+	rolled_set_ms(&r, AT(65, 0));
+	rolled_pass(&r);
+	rolled_set_ms(&r, AT(50, 0) + 3 * DAY_MS);
+	write_at(&r, "c_total", "17u", AT(2, 0));
+	write_at(&r, "c_total", "40u", AT(4, 0));
+	write_at(&r, "c_total", "6u", AT(5, 0));
+	write_at(&r, "c_total", "50u", AT(16, 0));
+	write_at(&r, "c_total", "70u", AT(17, 0));
+	pass_later(&r);
+	rolled_expect(&r, "c_total", QUARTER, TEN_MS,
+		      "0:sum=35,increase=15,first=10,last=25 0+:sum=63 "
+		      "15+:sum=120,increase=20,first=50,last=70");
+	rolled_expect(&r, "c_total", HOUR_MS, TEN_MS,
+		      "0:sum=35,increase=15,first=10,last=25 0+:sum=183");
+	rolled_close(&r);
+}
+
+/* At 09:50 of the next day raw data of 09:50 and later is there; the slot of ten o'clock closes ten
+ * minutes, twice the quiet time, before its first samples go. */
+static void a_slot_closes_before_its_raw_data_goes(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	write_example(&r);
+	rolled_set_ms(&r, TEN_MS + DAY_MS - 10 * MINUTE_MS);
+	write_at(&r, "m", "9", AT(20, 0));
+	assert_int_equal(samples_in(&r, TABLE_DATA_RAW, "m"), 4);
+	rolled_set_ms(&r, TEN_MS + DAY_MS - 10 * MINUTE_MS + 1);
+	write_at(&r, "m", "5", AT(21, 0));
+	assert_int_equal(samples_in(&r, TABLE_DATA_RAW, "m"), 4);
+	assert_int_equal(samples_in(&r, TABLE_DATA_LATE, "m"), 1);
+	/* Both are made: raw data is all there. */
+	assert_int_equal(pass_later(&r).rolled_up, 1);
+	rolled_expect(&r, "m", HOUR_MS, TEN_MS,
+		      "0:min=1.2,max=9.0,sum=15.1,count=4,first=1.2,last=3.4 "
+		      "0+:min=5.0,max=5.0,sum=5.0,count=1");
+	rolled_close(&r);
+}
+
+static void put_done(UNUSED struct store_write *write, int err)
+{
+	assert_int_equal(err, 0);
+}
+
+static void put_raw(struct rolled *r, const char *series_set, int64_t ts_ms, double value)
+{
+	uint64_t handle = rolled_handle(r, series_set);
+	struct store_write *write = store_write_new(r->h.store, 1 << 20);
+	struct value number = value_f64(value);
+	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_2_DAYS, ts_ms, &handle, 1,
+				      &number),
+			 0);
+	write->executor = &r->h.queue.executor;
+	write->done = put_done;
+	assert_int_equal(store_write_submit(write), 0);
+	harness_pump(&r->h);
+	store_write_free(write);
+}
+
+/* The late point of 10:35 was alone in its quarter, and said what came first there. Then raw data
+ * was to be kept for longer, and more of it came. */
+static void what_came_first_is_forgotten_when_another_row_tells(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	write_example(&r);
+	rolled_set_ms(&r, TEN_MS + DAY_MS - 9 * MINUTE_MS);
+	write_at(&r, "m", "-2", AT(35, 0));
+	pass_later(&r);
+	rolled_expect(&r, "m", QUARTER, TEN_MS,
+		      EXAMPLE_0 " " EXAMPLE_15 " 30+:min=-2.0,max=-2.0,sum=-2.0,count=1,first=-2.0,"
+				"last=-2.0 " EXAMPLE_45);
+	put_raw(&r, "m", AT(32, 0), 7);
+	write_at(&r, "m", "-2", AT(35, 0));
+	rollup_job_free(r.job);
+	r.raw_retention_ms = 2 * DAY_MS;
+	r.job = rolled_job(&r);
+	pass_later(&r);
+	rolled_expect(&r, "m", QUARTER, TEN_MS,
+		      EXAMPLE_0 " " EXAMPLE_15
+				" 30:min=7.0,max=7.0,sum=7.0,count=1,first=7.0,last=7.0 "
+				"30+:min=-2.0,max=-2.0,sum=-2.0,count=1 " EXAMPLE_45);
+	rolled_close(&r);
+}
+
+/* A mark of a slot whose raw data is gone, and for which no late point has come: the server was
+ * down. */
+static void a_mark_that_nothing_is_left_of_is_counted(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	write_at(&r, "m", "1", AT(1, 0));
+	write_at(&r, "n", "1", AT(1, 0));
+	rolled_set_ms(&r, AT(50, 0) + 3 * DAY_MS);
+	write_at(&r, "n", "2", AT(2, 0));
+	struct rollup_pass pass = pass_later(&r);
+	assert_int_equal(pass.rolled_up, 1);
+	assert_int_equal(pass.expired, 1);
+	rolled_expect(&r, "m", HOUR_MS, TEN_MS, "");
+	rolled_expect(&r, "n", HOUR_MS, TEN_MS,
+		      "0+:min=2.0,max=2.0,sum=2.0,count=1,first=2.0,last=2.0");
+	assert_int_equal(rolled_pass(&r).slots, 0);
+	rolled_close(&r);
+}
+
+/* Of a granularity that is kept for two weeks nothing is made of a point of last month. */
+static void rows_that_would_have_gone_are_not_made(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	rolled_set_ms(&r, AT(50, 0) + 30 * DAY_MS);
+	write_at(&r, "m", "1", AT(1, 0));
+	pass_later(&r);
+	rolled_expect(&r, "m", QUARTER, TEN_MS, "");
+	rolled_expect(&r, "m", HOUR_MS, TEN_MS,
+		      "0+:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0");
+	rolled_close(&r);
+}
+
+static void expect_refused(struct rolled *r, int64_t ts_ms, const char *sentence)
+{
+	struct ingest_request *request = harness_request(&r->h);
+	struct line_feed feed;
+	char line[64];
+	snprintf(line, sizeof(line), "m value=1 %lld\n", (long long)ts_ms);
+	line_feed_init(&feed, request, (struct slice){NULL, 0}, LINE_MS);
+	line_feed_piece(&feed, slice_of(line));
+	line_feed_end(&feed);
+	line_feed_release(&feed);
+	harness_finish(&r->h, request);
+	assert_int_equal(request->refused, 1);
+	assert_string_equal(request->errors[0].sentence, sentence);
+	ingest_request_free(request);
+}
+
+/* A year after 2020-08-24T09:50 the slot of ten o'clock is closed for late points, too: they would
+ * go while they are worked on. */
+static void what_is_older_than_every_granularity_is_refused(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	rolled_set_ms(&r, TEN_MS + 365 * DAY_MS - 10 * MINUTE_MS);
+	write_at(&r, "m", "1", TEN_MS);
+	rolled_set_ms(&r, TEN_MS + 365 * DAY_MS - 10 * MINUTE_MS + 1);
+	expect_refused(&r, TEN_MS + HOUR_MS - 1,
+		       "the time 1598266799999 ms is too old to be kept: what is late goes after "
+		       "31536000 s, samples before 1598266800000 ms are refused");
+	write_at(&r, "m", "1", TEN_MS + HOUR_MS);
+	assert_int_equal(samples_in(&r, TABLE_DATA_LATE, "m"), 2);
+	rolled_close(&r);
+}
+
+/* What waits of closed slots holds up nobody who asks for open ones. */
+static void late_marks_do_not_put_off_what_is_rolled_up(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	rolled_set_ms(&r, AT(50, 0) + 3 * DAY_MS);
+	write_at(&r, "m", "1", AT(1, 0));
+	struct rollup_pass pass = rolled_pass(&r);
+	assert_int_equal(pass.waiting, 1);
+	assert_true(pass.oldest_slot_s == TEN_MS / 1000);
+	assert_true(pass.oldest_open_slot_s == INT64_MAX);
+	write_at(&r, "m", "1", AT(0, 0) + 3 * DAY_MS);
+	pass = rolled_pass(&r);
+	assert_true(pass.oldest_open_slot_s == (TEN_MS + 3 * DAY_MS) / 1000);
+	rolled_close(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(late_points_have_rows_beside),
+		cmocka_unit_test(a_late_point_that_comes_twice_counts_once),
+		cmocka_unit_test(a_crash_before_the_marks_go_changes_nothing),
+		cmocka_unit_test(late_samples_of_a_counter_add_to_its_sum),
+		cmocka_unit_test(a_slot_closes_before_its_raw_data_goes),
+		cmocka_unit_test(what_came_first_is_forgotten_when_another_row_tells),
+		cmocka_unit_test(a_mark_that_nothing_is_left_of_is_counted),
+		cmocka_unit_test(rows_that_would_have_gone_are_not_made),
+		cmocka_unit_test(what_is_older_than_every_granularity_is_refused),
+		cmocka_unit_test(late_marks_do_not_put_off_what_is_rolled_up),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
