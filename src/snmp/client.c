@@ -23,25 +23,22 @@ struct snmp_client *snmp_client_new(struct clock *clock, struct snmp_port *port,
 				    unsigned in_flight_max)
 {
 	struct snmp_client *client = mem_zalloc(sizeof(*client));
-	uint32_t first;
+	uint32_t start;
 	client->clock = clock;
 	client->port = port;
 	client->in_flight_max = in_flight_max ? in_flight_max : IN_FLIGHT_DEFAULT;
 	client->crypto = usm_crypto_new();
 	client->slots = mem_zalloc(SLOTS * sizeof(*client->slots));
-	client->free_slots = mem_alloc_array(SLOTS, sizeof(*client->free_slots));
 	client->batch_memory = mem_alloc_array(BATCH_MAX, MESSAGE_MAX_BYTES);
 	client->open_memory = mem_alloc(SNMP_MESSAGE_MAX_BYTES);
 	client->cells = mem_alloc_array(SNMP_REPLY_VARBINDS_MAX, sizeof(*client->cells));
 	/* Whoever does not see our requests must not guess the next id, and a salt must not come
 	 * again after a restart. */
 	usm_random(&client->salt, sizeof(client->salt));
-	usm_random(&first, sizeof(first));
-	for (uint32_t i = 0; i < SLOTS; i++) {
-		client->free_slots[i] = (uint16_t)(first + i * 40503); /* odd: each of them once */
-		client->slots[i].generation = (first >> 16) & ((1u << GENERATION_BITS) - 1);
-	}
-	client->free_count = SLOTS;
+	usm_random(&start, sizeof(start));
+	client->slot_last = start % SLOTS;
+	for (uint32_t i = 0; i < SLOTS; i++)
+		client->slots[i].generation = start / SLOTS % GENERATIONS;
 	link_init(&client->ready);
 	for (size_t i = 0; i < WHEEL_SLOTS; i++)
 		link_init(&client->wheel[i]);
@@ -55,7 +52,6 @@ void snmp_client_free(struct snmp_client *client)
 	ASSERT(client->device_count == 0 && client->in_flight == 0);
 	usm_crypto_free(client->crypto);
 	mem_free(client->slots);
-	mem_free(client->free_slots);
 	mem_free(client->batch_memory);
 	mem_free(client->open_memory);
 	mem_free(client->cells);

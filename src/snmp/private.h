@@ -13,6 +13,7 @@ enum {
 	SLOT_BITS = 16,
 	ATTEMPT_BITS = 3,
 	GENERATION_BITS = 11,
+	GENERATIONS = 1 << GENERATION_BITS,
 	SLOTS = 1 << SLOT_BITS,
 	ID_MARK = 1 << 30, /* our ids have it: 4 bytes in the shortest form */
 	WHEEL_SLOTS = 1024,
@@ -187,8 +188,7 @@ struct snmp_client {
 	struct usm_crypto *crypto;
 	uint64_t salt;
 	struct slot *slots;
-	uint16_t *free_slots; /* a ring: a slot rests as long as may be */
-	uint32_t free_first, free_count;
+	uint32_t slot_last, slots_taken; /* slot_last: the one that was taken last */
 	struct link ready;
 	struct link wheel[WHEEL_SLOTS];
 	int64_t wheel_at; /* the time of the last turn, in WHEEL_MS */

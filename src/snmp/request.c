@@ -1,8 +1,8 @@
 /* One request in flight: its slot, its turn, its way to the kernel, its time-out.
  *
  * The id of a request, from the highest bit: 01, the generation of the slot (11 bits), the attempt
- * (3), the slot (16). A slot that was given back rests behind all other free ones, so that an id
- * comes again after 2^27 requests. */
+ * (3), the slot (16). Slots are taken in turns, so that an id comes again after 2^27 requests, and
+ * those in flight lie side by side. */
 #include "snmp/private.h"
 
 void client_now(struct snmp_client *client)
@@ -22,7 +22,7 @@ uint32_t op_id(const struct snmp_operation *op, unsigned attempt)
 struct snmp_operation *client_find(struct snmp_client *client, uint32_t id, unsigned *attempt)
 {
 	const struct slot *slot = &client->slots[id % SLOTS];
-	uint32_t generation = id >> (SLOT_BITS + ATTEMPT_BITS) & ((1u << GENERATION_BITS) - 1);
+	uint32_t generation = (id >> (SLOT_BITS + ATTEMPT_BITS)) % GENERATIONS;
 	*attempt = id >> SLOT_BITS & ((1u << ATTEMPT_BITS) - 1);
 	if (id >> (SLOT_BITS + ATTEMPT_BITS + GENERATION_BITS) != 1) {
 		stat_add(STAT_snmp_ignored_id, 1);
@@ -36,21 +36,22 @@ struct snmp_operation *client_find(struct snmp_client *client, uint32_t id, unsi
 
 static void take_slot(struct snmp_client *client, struct snmp_operation *op)
 {
-	ASSERT(client->free_count > 0);
-	op->slot = client->free_slots[client->free_first];
-	client->free_first = (client->free_first + 1) % SLOTS;
-	client->free_count--;
+	ASSERT(client->slots_taken < SLOTS);
+	do
+		client->slot_last = (client->slot_last + 1) % SLOTS;
+	while (client->slots[client->slot_last].op);
+	client->slots_taken++;
+	op->slot = client->slot_last;
 	struct slot *slot = &client->slots[op->slot];
 	slot->op = op;
-	slot->generation = (slot->generation + 1) & ((1u << GENERATION_BITS) - 1);
+	slot->generation = (slot->generation + 1) % GENERATIONS;
 	op->generation = slot->generation;
 }
 
 static void give_slot_back(struct snmp_client *client, struct snmp_operation *op)
 {
 	client->slots[op->slot].op = NULL;
-	client->free_slots[(client->free_first + client->free_count) % SLOTS] = (uint16_t)op->slot;
-	client->free_count++;
+	client->slots_taken--;
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */
@@ -249,7 +250,7 @@ void op_wait(struct snmp_operation *op)
 void client_pump(struct snmp_client *client)
 {
 	while (!link_alone(&client->ready) && client->in_flight < client->in_flight_max &&
-	       client->free_count) {
+	       client->slots_taken < SLOTS) {
 		struct snmp_device *device =
 			CONTAINER_OF(client->ready.next, struct snmp_device, ready);
 		link_remove(&device->ready);
