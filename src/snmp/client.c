@@ -124,37 +124,81 @@ void snmp_device_view(const struct snmp_device *device, struct snmp_device_view 
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
-static void receive_one(struct snmp_client *client, const struct loop_datagram *datagram)
-{
+struct arrival {
+	const struct loop_datagram *datagram;
 	struct snmp_message message;
+	int err;                   /* of reading it */
+	struct snmp_operation *op; /* perhaps its own: to foresee only */
+};
+
+static void read_one(const struct snmp_client *client, struct arrival *arrival,
+		     const struct loop_datagram *datagram)
+{
 	const char *why;
+	arrival->datagram = datagram;
+	arrival->err =
+		datagram->cut ? ERR_INVALID : snmp_decode(datagram->bytes, &arrival->message, &why);
+	uint32_t id = arrival->err ? 0 : (uint32_t)arrival->message.pdu.request_id;
+	arrival->op = client->slots[id % SLOTS].op;
+}
+
+/* A reply leads to its operation, and on to the device and to the owner, whose memory has not been
+ * touched since the request. The replies of a batch take each of these steps together, and so wait
+ * for memory together. */
+static void foresee(const struct arrival *arrivals, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		op_foresee(arrivals[i].op);
+	for (size_t i = 0; i < count; i++)
+		if (arrivals[i].op)
+			op_foresee_more(arrivals[i].op);
+	for (size_t i = 0; i < count; i++)
+		if (arrivals[i].op && arrivals[i].op->events.foresee)
+			arrivals[i].op->events.foresee(arrivals[i].op->owner);
+}
+
+static void receive_one(struct snmp_client *client, const struct arrival *arrival)
+{
+	const struct snmp_message *message = &arrival->message;
 	unsigned attempt;
-	int err = datagram->cut ? ERR_INVALID : snmp_decode(datagram->bytes, &message, &why);
-	if (err == ERR_VERSION) {
-		session_receive(client, datagram);
+	if (arrival->err == ERR_VERSION) {
+		session_receive(client, arrival->datagram);
 		return;
 	}
-	if (err || message.pdu.type != SNMP_RESPONSE) {
+	if (arrival->err || message->pdu.type != SNMP_RESPONSE) {
 		stat_add(STAT_snmp_ignored_malformed, 1);
 		return;
 	}
-	struct snmp_operation *op = client_find(client, (uint32_t)message.pdu.request_id, &attempt);
+	struct snmp_pdu pdu = message->pdu;
+	struct snmp_operation *op = client_find(client, (uint32_t)pdu.request_id, &attempt);
 	if (!op)
 		return;
-	if (!loop_address_equal(&op->device->address, &datagram->from))
+	if (!loop_address_equal(&op->device->address, &arrival->datagram->from))
 		stat_add(STAT_snmp_ignored_source, 1);
-	else if (op->device->login->version != message.version)
+	else if (op->device->login->version != message->version)
 		stat_add(STAT_snmp_ignored_version, 1);
 	else
-		op_reply(op, attempt, &message.pdu, datagram->bytes.len);
+		op_reply(op, attempt, &pdu, arrival->datagram->bytes.len);
+}
+
+static void receive_some(struct snmp_client *client, const struct loop_datagram *datagrams,
+			 size_t count)
+{
+	struct arrival arrivals[BATCH_MAX];
+	for (size_t i = 0; i < count; i++)
+		read_one(client, &arrivals[i], &datagrams[i]);
+	foresee(arrivals, count);
+	for (size_t i = 0; i < count; i++)
+		receive_one(client, &arrivals[i]);
 }
 
 void snmp_client_receive(struct snmp_client *client, const struct loop_datagram *datagrams,
 			 size_t count)
 {
 	client_now(client);
-	for (size_t i = 0; i < count; i++)
-		receive_one(client, &datagrams[i]);
+	for (size_t at = 0; at < count; at += BATCH_MAX)
+		receive_some(client, datagrams + at,
+			     count - at < BATCH_MAX ? count - at : BATCH_MAX);
 	client_pump(client);
 }
 

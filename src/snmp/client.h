@@ -143,6 +143,8 @@ struct snmp_events {
 	void (*reply)(void *owner, const struct snmp_reply *reply);
 	/* The last call. The operation is gone when it returns. */
 	void (*done)(void *owner, const struct snmp_result *result);
+	/* A reply is about to be given: what `reply` touches may be fetched. May be NULL. */
+	void (*foresee)(const void *owner);
 };
 
 /* Copies the oids (1 to SNMP_COLUMNS_MAX, valid ones). `operation` may be NULL. ERR_BUSY: too many

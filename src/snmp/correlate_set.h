@@ -89,6 +89,14 @@ void correlate_set_add(struct correlate_set *set, size_t column, struct slice in
 void correlate_set_add_beside(struct correlate_set *set, size_t column, struct slice index,
 			      const struct snmp_value *value);
 
+/* A reply's cells will be added: what of the set that touches first is fetched. */
+static inline void correlate_set_foresee(const struct correlate_set *set)
+{
+	__builtin_prefetch(set, 1);
+	__builtin_prefetch(set->next_row, 1);
+	__builtin_prefetch(&set->reply_ms, 1);
+}
+
 /* A reply's time and all its cells. */
 void correlate_set_add_cells(struct correlate_set *set, const struct snmp_reply *reply);
 

@@ -13,7 +13,13 @@
 #include "base/hash.h"
 #include "snmp/private.h"
 
-enum { VARBIND_OVERHEAD_BYTES = 8, COLUMN_SPARE_BYTES = 16, FEW_VARBINDS = 4 };
+enum {
+	VARBIND_OVERHEAD_BYTES = 8,
+	COLUMN_SPARE_BYTES = 16,
+	FEW_VARBINDS = 4,
+	CACHE_LINE_BYTES = 64,
+	COLUMNS_FETCHED_BYTES = 1024, /* a dozen columns, and where they stand */
+};
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
@@ -79,6 +85,24 @@ struct snmp_operation *op_new(struct snmp_device *device, enum op_kind kind,
 	link_append(&device->operations, &op->of_device);
 	device->operation_count++;
 	return op;
+}
+
+static void fetch(const void *memory, size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += CACHE_LINE_BYTES)
+		__builtin_prefetch((const char *)memory + at, 1);
+}
+
+void op_foresee(const struct snmp_operation *op)
+{
+	fetch(op, offsetof(struct snmp_operation, memory));
+}
+
+void op_foresee_more(const struct snmp_operation *op)
+{
+	fetch(op->columns, COLUMNS_FETCHED_BYTES);
+	fetch(op->device, CACHE_LINE_BYTES);
+	fetch(op->owner, CACHE_LINE_BYTES);
 }
 
 static void detach(struct snmp_operation *op)

@@ -19,6 +19,8 @@ struct poller_walk_events {
 	/* The last event. `why`: a sentence where err is not 0. `cut`: the walk came to its end but
 	 * for the column of this name, which the device refuses or repeats; NULL: all of it. */
 	void (*done)(void *owner, int err, const char *why, const struct oid_def *cut);
+	/* A reply is about to be given: what `reply` touches may be fetched. */
+	void (*foresee)(const void *owner);
 };
 
 /* `address` is NULL where there is none, and `why` says so. */

@@ -138,6 +138,12 @@ static void session_free(struct poller_io *io, struct poller_session *session)
 
 /* ---- Walks ----------------------------------------------------------------------------------- */
 
+static void on_foresee(const void *owner)
+{
+	const struct poller_walk *walk = owner;
+	walk->events.foresee(walk->owner);
+}
+
 static void on_reply(void *owner, const struct snmp_reply *reply)
 {
 	struct poller_walk *walk = owner;
@@ -166,7 +172,7 @@ static int walk_start(struct poller_io *io, struct poller_session *session,
 		      const struct poller_walk_events *events, void *owner,
 		      struct poller_walk **out)
 {
-	static const struct snmp_events client_events = {on_reply, on_done};
+	static const struct snmp_events client_events = {on_reply, on_done, on_foresee};
 	struct slice columns[CORRELATE_COLUMNS_MAX];
 	bool scalars[CORRELATE_COLUMNS_MAX];
 	(void)io;

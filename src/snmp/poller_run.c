@@ -336,6 +336,12 @@ static void step(struct core *core, struct poll_run *run)
 	}
 }
 
+static void on_foresee(const void *owner)
+{
+	const struct poll_run *run = owner;
+	correlate_set_foresee(run->state == RUN_VALUES ? run->values : run->aside);
+}
+
 static void on_reply(void *owner, const struct snmp_reply *reply)
 {
 	struct poll_run *run = owner;
@@ -393,7 +399,7 @@ static const struct correlate_plan *plan_of(const struct core *core, const struc
 
 static void run_enter(struct core *core, struct poll_run *run, enum run_state state)
 {
-	static const struct poller_walk_events events = {on_reply, on_done};
+	static const struct poller_walk_events events = {on_reply, on_done, on_foresee};
 	run->state = state;
 	struct correlate_set **set = state == RUN_VALUES ? &run->values : &run->aside;
 	const struct correlate_plan *plan = plan_of(core, run);

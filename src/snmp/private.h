@@ -250,6 +250,10 @@ void op_reply(struct snmp_operation *op, unsigned attempt, struct snmp_pdu *pdu,
 /* Calls `done` and frees it. */
 void op_end(struct snmp_operation *op, int err, const char *sentence);
 void op_free(struct snmp_operation *op);
+/* A reply will come to it: its memory is fetched (any address will do, NULL too), and then what it
+ * leads to. */
+void op_foresee(const struct snmp_operation *op);
+void op_foresee_more(const struct snmp_operation *op);
 struct snmp_operation *op_new(struct snmp_device *device, enum op_kind kind,
 			      const struct slice *oids, size_t count);
 void device_shrink(struct snmp_device *device, bool for_good);
