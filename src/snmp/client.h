@@ -25,7 +25,7 @@
 #include "wire/usm.h"
 
 enum {
-	SNMP_COLUMNS_MAX = 256,   /* of one operation */
+	SNMP_COLUMNS_MAX = 320,   /* of one operation */
 	SNMP_OPERATIONS_MAX = 64, /* of one device at one time */
 	SNMP_RETRIES_MAX = 7,
 	SNMP_REPLY_VARBINDS_MAX = 2048,
@@ -119,6 +119,14 @@ struct snmp_reply {
 	size_t count;
 };
 
+enum snmp_column_kind {
+	SNMP_COLUMN_TABLE,
+	SNMP_COLUMN_SCALAR, /* has one value and ends with it: asked for once, in the beginning */
+	/* A scalar as it is when all others have ended. Where it is known how long the tables were
+	 * the last time, it is asked for with what should be their last rows. */
+	SNMP_COLUMN_CLOSING,
+};
+
 enum snmp_column_end {
 	SNMP_COLUMN_OPEN,    /* the operation ended before it */
 	SNMP_COLUMN_ENDED,   /* as it should; of a get: answered */
@@ -152,12 +160,11 @@ struct snmp_events {
 int snmp_get(struct snmp_device *device, const struct slice *oids, size_t count,
 	     const struct snmp_events *events, void *owner,
 	     struct snmp_operation **operation) MUST_CHECK;
-/* Everything below each of the columns, as many columns and rows with one request as fit.
- * `scalars`, by column, may be NULL: those that have one value and end with it, for which nothing
- * behind it is asked. */
-int snmp_walk(struct snmp_device *device, const struct slice *columns, const bool *scalars,
-	      size_t count, const struct snmp_events *events, void *owner,
-	      struct snmp_operation **operation) MUST_CHECK;
+/* Everything below each of the columns, as many columns and rows with one request as fit. `kinds`,
+ * by column, may be NULL: all are of tables. */
+int snmp_walk(struct snmp_device *device, const struct slice *columns,
+	      const enum snmp_column_kind *kinds, size_t count, const struct snmp_events *events,
+	      void *owner, struct snmp_operation **operation) MUST_CHECK;
 /* Ends it without a call. */
 void snmp_cancel(struct snmp_operation *operation);
 

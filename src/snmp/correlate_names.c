@@ -19,16 +19,27 @@ static bool take_ticks(const struct correlate_cell *cell, uint32_t *ticks)
 	return true;
 }
 
-struct correlate_guard correlate_guard_of(const struct correlate_set *set)
+static struct correlate_guard guard_of(const struct correlate_set *set, size_t uptime_column,
+				       size_t change_column)
 {
 	struct correlate_guard guard = {.ts_ms = set->begun_ms};
-	const struct correlate_cell *uptime = correlate_set_scalar(set, set->plan->uptime);
-	const struct correlate_cell *change = correlate_set_scalar(set, set->plan->last_change);
+	const struct correlate_cell *uptime = correlate_set_scalar(set, uptime_column);
+	const struct correlate_cell *change = correlate_set_scalar(set, change_column);
 	guard.has_uptime = take_ticks(uptime, &guard.uptime_ticks);
 	guard.has_change = take_ticks(change, &guard.last_change);
 	if (guard.has_uptime)
 		guard.ts_ms = correlate_cell_ms(set, uptime);
 	return guard;
+}
+
+struct correlate_guard correlate_guard_before(const struct correlate_set *set)
+{
+	return guard_of(set, set->plan->uptime, set->plan->last_change);
+}
+
+struct correlate_guard correlate_guard_behind(const struct correlate_set *set)
+{
+	return guard_of(set, set->plan->closing_uptime, set->plan->closing_last_change);
 }
 
 bool correlate_guard_restarted(const struct correlate_guard *before,
@@ -136,7 +147,7 @@ int if_names_new(struct correlate_set *set, struct if_names **names, struct errb
 	struct if_names *made = mem_zalloc(sizeof(*made));
 	made->references = 1;
 	arena_init(&made->arena, NAMES_ARENA_MAX_BYTES);
-	made->guard = correlate_guard_of(set);
+	made->guard = correlate_guard_before(set);
 	int err = fill(made, set);
 	if (err) {
 		if_names_release(made);

@@ -7,10 +7,10 @@
  *  - A value is stored under a name only if its index had that name before the value was read and
  *    after. The names before are those of an earlier walk; those after come from a walk made when
  *    the values are there, unless the device says that nothing has changed since.
- *  - What it says is ifTableLastChange and sysUpTime (the guard), read with the values and, when
- *    they took more than one reply, once more behind them. It is believed as long as it has never
- *    been seen to be wrong, and for NAMES_REFRESH_MS; a device without ifTableLastChange, or whose
- *    names changed without it, is asked for the names with every poll.
+ *  - What it says is ifTableLastChange and sysUpTime (the guard), read with the first of the values
+ *    and once more with the last of them, or behind. It is believed as long as it has never been
+ *    seen to be wrong, and for NAMES_REFRESH_MS; a device without ifTableLastChange, or whose names
+ *    changed without it, is asked for the names with every poll.
  *  - Where the guard did not move during poll and walk, the names of that walk hold for the whole
  *    of it, so that a new interface is stored at once.
  *
@@ -34,8 +34,9 @@ struct correlate_guard {
 	int64_t ts_ms;                      /* wall clock, of the reply */
 };
 
-/* What the set has of the plan's guard columns. */
-struct correlate_guard correlate_guard_of(const struct correlate_set *set);
+/* What the set has of the plan's guard columns: read before the rest, and behind it. */
+struct correlate_guard correlate_guard_before(const struct correlate_set *set);
+struct correlate_guard correlate_guard_behind(const struct correlate_set *set);
 
 /* Whether the device was started anew between the two: its uptime did not grow as time passed.
  * Uptime begins again at 2^32 ticks (497 days), which is no start. */

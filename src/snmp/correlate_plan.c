@@ -94,10 +94,23 @@ static void clear(struct correlate_plan *plan)
 	*plan = (struct correlate_plan){
 		.uptime = none,
 		.last_change = none,
+		.closing_uptime = none,
+		.closing_last_change = none,
 		.if_name = none,
 		.if_descr = none,
 		.if_alias = none,
 	};
+}
+
+static void add_guards(struct correlate_plan *plan)
+{
+	const struct oid_def *uptime = oid_companion(SLICE("sysUpTime"));
+	plan->uptime = find_or_add(plan, uptime, CORRELATE_GUARD);
+	plan->last_change = find_or_add(plan, &if_table_last_change, CORRELATE_GUARD);
+	plan->closing_uptime = add(plan, uptime, CORRELATE_GUARD);
+	plan->closing_last_change = add(plan, &if_table_last_change, CORRELATE_GUARD);
+	plan->columns[plan->closing_uptime].closing = true;
+	plan->columns[plan->closing_last_change].closing = true;
 }
 
 /* Rows of ifTable and ifXTable, whose index is an ifIndex alone. */
@@ -137,9 +150,7 @@ void correlate_plan_init(struct correlate_plan *plan, const struct oidset *oidse
 				    CORRELATE_VALUE);
 	}
 	if (correlate_needs_names(plan->kind)) {
-		plan->uptime =
-			find_or_add(plan, oid_companion(SLICE("sysUpTime")), CORRELATE_GUARD);
-		plan->last_change = find_or_add(plan, &if_table_last_change, CORRELATE_GUARD);
+		add_guards(plan);
 		return;
 	}
 	for (size_t i = 0; i < oidset->name_oid_count; i++)
@@ -148,7 +159,8 @@ void correlate_plan_init(struct correlate_plan *plan, const struct oidset *oidse
 
 void correlate_plan_init_names(struct correlate_plan *plan, bool with_descr, bool with_alias)
 {
-	correlate_plan_init_guard(plan);
+	clear(plan);
+	add_guards(plan);
 	plan->if_name = add(plan, &if_name, CORRELATE_NAME);
 	if (with_descr)
 		plan->if_descr = add(plan, &if_descr, CORRELATE_NAME);
@@ -156,11 +168,10 @@ void correlate_plan_init_names(struct correlate_plan *plan, bool with_descr, boo
 		plan->if_alias = add(plan, &if_alias, CORRELATE_NAME);
 }
 
-void correlate_plan_init_guard(struct correlate_plan *plan)
+void correlate_plan_init_probe(struct correlate_plan *plan)
 {
 	clear(plan);
 	plan->uptime = add(plan, oid_companion(SLICE("sysUpTime")), CORRELATE_GUARD);
-	plan->last_change = add(plan, &if_table_last_change, CORRELATE_GUARD);
 }
 
 size_t correlate_plan_find_name(const struct correlate_plan *plan, struct slice name)

@@ -7,8 +7,8 @@
 #include "inventory/inventory.h"
 
 enum {
-	/* The OIDSet's, two companions, the correlator's, the guards. */
-	CORRELATE_COLUMNS_MAX = OIDSET_OIDS_MAX + 2 + OIDSET_NAME_OIDS_MAX + 1 + 2,
+	/* The OIDSet's, two companions, the correlator's, the guards before and behind. */
+	CORRELATE_COLUMNS_MAX = OIDSET_OIDS_MAX + 2 + OIDSET_NAME_OIDS_MAX + 1 + 4,
 };
 
 enum correlate_role {
@@ -20,7 +20,8 @@ enum correlate_role {
 struct correlate_column {
 	const struct oid_def *def;
 	enum correlate_role role;
-	bool scalar; /* one value, without a path */
+	bool scalar;  /* one value, without a path */
+	bool closing; /* the guard behind: read when the others are */
 	/* Numbers of this tag up to plain_max are what the column is made of, and need not be
 	 * looked at otherwise; -1: none are. */
 	int plain_tag;
@@ -36,18 +37,19 @@ struct correlate_plan {
 	size_t count, value_count;
 	/* Places in `columns`; SIZE_MAX where there is none. */
 	size_t uptime, last_change, if_name, if_descr, if_alias;
+	size_t closing_uptime, closing_last_change;
 };
 
 /* Companions are added to OIDSets that make counters: sysUpTime, and of interfaces
  * ifCounterDiscontinuityTime, so that rates can be computed anew as they were the first time. */
 void correlate_plan_init(struct correlate_plan *plan, const struct oidset *oidset);
 
-/* The walk of ifName with its guards; where wanted ifDescr, for interfaces without an ifName, and
- * ifAlias. */
+/* The walk of ifName with its guards, before and behind; where wanted ifDescr, for interfaces
+ * without an ifName, and ifAlias. */
 void correlate_plan_init_names(struct correlate_plan *plan, bool with_descr, bool with_alias);
 
-/* Only sysUpTime and ifTableLastChange. */
-void correlate_plan_init_guard(struct correlate_plan *plan);
+/* Only sysUpTime: whether the device is there. */
+void correlate_plan_init_probe(struct correlate_plan *plan);
 
 /* Whether rows are named through the device's interfaces (correlate_names.h). */
 bool correlate_needs_names(enum correlator_kind kind);

@@ -4,7 +4,8 @@
  * then fit; with more columns than that they take turns. Each column goes on behind its own last
  * name, so that an answer cut anywhere is no special case. Version 1 has GETNEXT, one row. Columns
  * that are scalars stand first, asked for once (non-repeaters); where no others are left, by
- * GETNEXT.
+ * GETNEXT. Closing ones wait until the others have ended, or go with the request that should end
+ * them; where it does not, they are asked for again.
  *
  * How many varbinds a device is asked for is learnt: a little more after each reply while the bytes
  * allow it, half after tooBig (and never more than that again) and after a time-out. */
@@ -166,13 +167,41 @@ static void put_scalars_first(struct snmp_operation *op)
 	}
 }
 
+/* How many rows are left, one more than there were last time; 0: nobody knows. */
+static unsigned rows_left(const struct snmp_operation *op)
+{
+	return op->rows_known && op->rows <= op->rows_known ? op->rows_known - op->rows + 1 : 0;
+}
+
+static bool is_open(const struct snmp_operation *op, size_t column)
+{
+	return op->ends[column] == SNMP_COLUMN_OPEN;
+}
+
+/* Whether all that is left should come with the next reply. */
+static bool should_end(const struct snmp_operation *op)
+{
+	size_t closing = 0, scalars = 0, tables = 0, left = rows_left(op);
+	for (size_t i = 0; i < op->column_count; i++) {
+		const struct column *column = &op->columns[i];
+		size_t *kind = column->closing ? &closing : column->scalar ? &scalars : &tables;
+		*kind += is_open(op, i);
+	}
+	if (!scalars && !tables)
+		return true;
+	if (op->single || op->repeats_doubtful || (tables && !left))
+		return false;
+	return closing + scalars + tables * left <= op->device->varbinds_max;
+}
+
 void op_pick(struct snmp_operation *op)
 {
+	bool last = should_end(op);
 	size_t columns_max = op->single ? 1 : op->device->varbinds_max, bytes = 0, at = op->next;
 	op->picked_count = 0;
 	for (size_t i = 0; i < op->column_count; i++, at++) {
 		at = at < op->column_count ? at : 0;
-		if (op->ends[at] != SNMP_COLUMN_OPEN)
+		if (!is_open(op, at) || (op->columns[at].closing && !last))
 			continue;
 		bytes += op->columns[at].len + VARBIND_OVERHEAD_BYTES;
 		if (op->picked_count &&
@@ -197,8 +226,8 @@ static unsigned rows_of(const struct snmp_operation *op, unsigned scalars, unsig
 	unsigned rows = (device->varbinds_max - scalars) / repeated;
 	if (device->options.repetitions_max)
 		rows = smaller(rows, device->options.repetitions_max);
-	if (op->rows_known && op->rows <= op->rows_known)
-		rows = smaller(rows, op->rows_known - op->rows + 1);
+	if (rows_left(op))
+		rows = smaller(rows, rows_left(op));
 	return rows;
 }
 
@@ -410,6 +439,7 @@ struct taking {
 	const struct attempt *asked;
 	struct snmp_cell *cells;
 	size_t kept, repeated_end; /* behind the last one that was kept and is no scalar */
+	bool closing;              /* one of those kept is */
 	struct step step;          /* of the last cell whose name was looked at */
 	/* Where each column stands, as in `picked`; and the index there, if it came with this
 	 * reply. */
@@ -435,12 +465,15 @@ static bool take_cell(struct taking *t, size_t i, size_t at)
 {
 	struct snmp_cell *cell = &t->cells[i];
 	const struct column *column = &t->op->columns[cell->column];
+	bool behind_scalars = t->asked->scalars && i >= t->asked->columns;
 	if (!goes_beside(t, cell, at)) {
 		enum snmp_column_end end = look_at(t->op, cell, t->last[at]);
 		/* An agent that does not know of non-repeaters gives other columns from the second
-		 * row on. An end is believed when it is seen without them. */
-		if (end != SNMP_COLUMN_OPEN && t->asked->scalars && i >= t->asked->columns)
+		 * row on. An end is believed where it does, or is seen without them. */
+		if (end != SNMP_COLUMN_OPEN && behind_scalars && !t->op->repeats_right) {
+			t->op->repeats_doubtful = true;
 			return false;
+		}
 		if (end != SNMP_COLUMN_OPEN) {
 			stat_add(STAT_snmp_loops, end == SNMP_COLUMN_LOOPED);
 			close_column(t->op, cell->column, end);
@@ -448,6 +481,8 @@ static bool take_cell(struct taking *t, size_t i, size_t at)
 		}
 		t->step = (struct step){index_behind(column->root, t->last[at]), cell->index};
 	}
+	t->op->repeats_right |= behind_scalars;
+	t->closing |= column->closing;
 	t->last[at] = cell->oid;
 	t->index[at] = cell->index.data;
 	if (&t->cells[t->kept] != cell)
@@ -469,6 +504,30 @@ static unsigned rows_until(const struct attempt *asked, size_t varbinds)
 	return ((unsigned)varbinds - asked->scalars + repeated - 1) / repeated;
 }
 
+static bool all_but_closing_ended(const struct snmp_operation *op)
+{
+	for (size_t i = 0; i < op->column_count; i++)
+		if (is_open(op, i) && !op->columns[i].closing)
+			return false;
+	return true;
+}
+
+/* Others go on: what closing ones say now is not what they will say then. */
+static void drop_closing(struct taking *t)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < t->kept; i++) {
+		size_t column = t->cells[i].column;
+		if (!t->op->columns[column].closing) {
+			t->cells[kept++] = t->cells[i];
+			continue;
+		}
+		t->op->ends[column] = SNMP_COLUMN_OPEN;
+		t->op->open_count++;
+	}
+	t->kept = kept;
+}
+
 /* Keeps the cells that the walk is of, and where each column stands now. */
 static size_t take_rows(struct snmp_operation *op, struct snmp_cell *cells, size_t count,
 			const struct attempt *asked)
@@ -478,6 +537,7 @@ static size_t take_rows(struct snmp_operation *op, struct snmp_cell *cells, size
 	t.asked = asked;
 	t.cells = cells;
 	t.kept = t.repeated_end = 0;
+	t.closing = false;
 	t.step = (struct step){none, none};
 	for (size_t i = 0; i < asked->columns; i++) {
 		const struct column *column = &op->columns[op->picked[i]];
@@ -487,9 +547,13 @@ static size_t take_rows(struct snmp_operation *op, struct snmp_cell *cells, size
 	for (size_t i = 0, at = 0; i < count; i++, at = place_after(asked, at))
 		if (op->ends[cells[i].column] == SNMP_COLUMN_OPEN && !take_cell(&t, i, at))
 			break;
-	for (size_t i = 0; i < asked->columns; i++)
-		if (t.last[i].data != (char *)op->columns[op->picked[i]].last)
-			column_set(&op->columns[op->picked[i]], t.last[i]);
+	for (size_t i = 0; i < asked->columns; i++) {
+		struct column *column = &op->columns[op->picked[i]];
+		if (t.last[i].data != (char *)column->last && !column->scalar)
+			column_set(column, t.last[i]);
+	}
+	if (t.closing && !all_but_closing_ended(op))
+		drop_closing(&t);
 	op->rows += rows_until(asked, t.repeated_end);
 	return t.kept;
 }
@@ -588,8 +652,8 @@ void op_reply(struct snmp_operation *op, unsigned attempt, struct snmp_pdu *pdu,
 /* ---- What callers call ----------------------------------------------------------------------- */
 
 static int begin(struct snmp_device *device, enum op_kind kind, const struct slice *oids,
-		 const bool *scalars, size_t count, const struct snmp_events *events, void *owner,
-		 struct snmp_operation **out)
+		 const enum snmp_column_kind *kinds, size_t count, const struct snmp_events *events,
+		 void *owner, struct snmp_operation **out)
 {
 	if (count == 0 || count > SNMP_COLUMNS_MAX)
 		return ERR_LIMIT;
@@ -598,8 +662,10 @@ static int begin(struct snmp_device *device, enum op_kind kind, const struct sli
 	for (size_t i = 0; i < count; i++)
 		ASSERT(oid_valid(oids[i]));
 	struct snmp_operation *op = op_new(device, kind, oids, count);
-	for (size_t i = 0; scalars && i < count; i++)
-		op->columns[i].scalar = scalars[i];
+	for (size_t i = 0; kinds && i < count; i++) {
+		op->columns[i].scalar = kinds[i] != SNMP_COLUMN_TABLE;
+		op->columns[i].closing = kinds[i] == SNMP_COLUMN_CLOSING;
+	}
 	if (kind == OP_WALK)
 		recall_walk(op);
 	op->events = *events;
@@ -617,11 +683,11 @@ int snmp_get(struct snmp_device *device, const struct slice *oids, size_t count,
 	return begin(device, OP_GET, oids, NULL, count, events, owner, operation);
 }
 
-int snmp_walk(struct snmp_device *device, const struct slice *columns, const bool *scalars,
-	      size_t count, const struct snmp_events *events, void *owner,
-	      struct snmp_operation **operation)
+int snmp_walk(struct snmp_device *device, const struct slice *columns,
+	      const enum snmp_column_kind *kinds, size_t count, const struct snmp_events *events,
+	      void *owner, struct snmp_operation **operation)
 {
-	return begin(device, OP_WALK, columns, scalars, count, events, owner, operation);
+	return begin(device, OP_WALK, columns, kinds, count, events, owner, operation);
 }
 
 void snmp_cancel(struct snmp_operation *operation)

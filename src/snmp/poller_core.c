@@ -424,7 +424,7 @@ struct core *core_new(const struct poller_options *options, struct poller_io *io
 	for (int descr = 0; descr < 2; descr++)
 		for (int alias = 0; alias < 2; alias++)
 			correlate_plan_init_names(&core->names_plans[descr][alias], descr, alias);
-	correlate_plan_init_guard(&core->guard_plan);
+	correlate_plan_init_probe(&core->probe_plan);
 	poll_builder_init(&core->builder);
 	buf_init(&core->message, POLL_BYTES_MAX);
 	core->log_rate.lines_max = LOG_LINES_PER_MINUTE;

@@ -76,9 +76,7 @@ enum run_state {
 	RUN_PROBE,
 	RUN_NAMES_BEFORE,
 	RUN_VALUES,
-	RUN_GUARD,
 	RUN_NAMES_AFTER,
-	RUN_GUARD_AFTER,
 };
 
 struct poll_run {
@@ -87,9 +85,9 @@ struct poll_run {
 	enum run_state state;
 	struct poller_walk *walk;
 	int64_t deadline_ms;                  /* monotonic */
-	struct correlate_set *values, *aside; /* of the OIDSet; of names and guards */
+	struct correlate_set *values, *aside; /* of the OIDSet; of names and probes */
 	struct if_names *before, *after;
-	struct correlate_guard guard; /* read with the values */
+	struct correlate_guard guard; /* read with the first values */
 };
 
 struct core {
@@ -101,7 +99,7 @@ struct core {
 	size_t device_count;
 	struct core_plan *plans;
 	struct correlate_plan names_plans[2][2]; /* [with ifDescr][with ifAlias] */
-	struct correlate_plan guard_plan;
+	struct correlate_plan probe_plan;
 	struct poll_run *runs;
 	struct ring ring;
 	int64_t drain_at_ms; /* monotonic: what waits is not offered before */

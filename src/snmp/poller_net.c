@@ -167,6 +167,13 @@ static void on_done(void *owner, const struct snmp_result *result)
 			 result->err ? NULL : find_cut(&walk, result));
 }
 
+static enum snmp_column_kind kind_of(const struct correlate_column *column)
+{
+	if (!column->scalar)
+		return SNMP_COLUMN_TABLE;
+	return column->closing ? SNMP_COLUMN_CLOSING : SNMP_COLUMN_SCALAR;
+}
+
 static int walk_start(struct poller_io *io, struct poller_session *session,
 		      const struct correlate_plan *plan, bool probe,
 		      const struct poller_walk_events *events, void *owner,
@@ -174,11 +181,11 @@ static int walk_start(struct poller_io *io, struct poller_session *session,
 {
 	static const struct snmp_events client_events = {on_reply, on_done, on_foresee};
 	struct slice columns[CORRELATE_COLUMNS_MAX];
-	bool scalars[CORRELATE_COLUMNS_MAX];
+	enum snmp_column_kind kinds[CORRELATE_COLUMNS_MAX];
 	(void)io;
 	for (size_t i = 0; i < plan->count; i++) {
 		columns[i] = plan->columns[i].def->ber;
-		scalars[i] = plan->columns[i].scalar;
+		kinds[i] = kind_of(&plan->columns[i]);
 	}
 	if (probe && !session->probed)
 		session->probed = device_new(session, true);
@@ -188,8 +195,8 @@ static int walk_start(struct poller_io *io, struct poller_session *session,
 	}
 	struct poller_walk *walk = mem_alloc(sizeof(*walk));
 	*walk = (struct poller_walk){plan, *events, owner, NULL};
-	int err = snmp_walk(probe ? session->probed : session->device, columns, scalars,
-			    plan->count, &client_events, walk, &walk->operation);
+	int err = snmp_walk(probe ? session->probed : session->device, columns, kinds, plan->count,
+			    &client_events, walk, &walk->operation);
 	if (err)
 		mem_free(walk);
 	else

@@ -1,12 +1,9 @@
 /* One poll of one OIDSet at one device.
  *
  *   PROBE ----> NAMES_BEFORE ----> VALUES ----> (end)
- *   (device     (rows are named     |  |
- *    failing)    by interfaces,     |  +-----> GUARD ----------> (end)
- *                none known yet)    |          (nothing changed)
- *                                   +--------> NAMES_AFTER ----> (end)
- *                                              |
- *                                              +--> GUARD_AFTER -> (end)
+ *   (device     (rows are named     |
+ *    failing)    by interfaces,     +-----> NAMES_AFTER ----> (end)
+ *                none known yet)
  *
  * Which way is taken behind VALUES follows correlate_names.h: whether the names known before still
  * held when the last value was read. A walk that fails ends the run; what it gave is not stored,
@@ -248,19 +245,9 @@ static void after_values(struct core *core, struct poll_run *run)
 		run_finish(core, run, NULL, false);
 		return;
 	}
-	run->guard = correlate_guard_of(run->values);
-	if (!names_hold(core, run))
-		run_enter(core, run, RUN_NAMES_AFTER);
-	else if (run->values->reply_count > 2) /* the first is the moment of the beginning */
-		run_enter(core, run, RUN_GUARD);
-	else
-		run_finish(core, run, run->before, false);
-}
-
-static void after_guard(struct core *core, struct poll_run *run)
-{
-	struct correlate_guard now = correlate_guard_of(run->aside);
-	if (is_steady(run, &now))
+	run->guard = correlate_guard_before(run->values);
+	struct correlate_guard now = correlate_guard_behind(run->values);
+	if (names_hold(core, run) && is_steady(run, &now))
 		run_finish(core, run, run->before, false);
 	else
 		run_enter(core, run, RUN_NAMES_AFTER);
@@ -272,7 +259,6 @@ static void after_names(struct core *core, struct poll_run *run)
 	struct errbuf e = {""};
 	bool first = run->state == RUN_NAMES_BEFORE;
 	struct if_names **names = first ? &run->before : &run->after;
-	size_t replies = run->aside->reply_count;
 	if (if_names_new(run->aside, names, &e)) {
 		run_fail(core, run, e.text);
 		return;
@@ -289,18 +275,11 @@ static void after_names(struct core *core, struct poll_run *run)
 	if (!first)
 		check_trust(core, device, run->before, run->after);
 	keep_names(core, device, *names);
+	struct correlate_guard now = correlate_guard_behind(run->aside);
 	if (first)
 		run_enter(core, run, RUN_VALUES);
-	else if (replies > 2 && is_steady(run, &run->after->guard))
-		run_enter(core, run, RUN_GUARD_AFTER);
 	else
-		run_finish(core, run, run->after, is_steady(run, &run->after->guard));
-}
-
-static void after_last_guard(struct core *core, struct poll_run *run)
-{
-	struct correlate_guard now = correlate_guard_of(run->aside);
-	run_finish(core, run, run->after, is_steady(run, &now));
+		run_finish(core, run, run->after, is_steady(run, &now));
 }
 
 static void begin_values(struct core *core, struct poll_run *run)
@@ -326,12 +305,6 @@ static void step(struct core *core, struct poll_run *run)
 		break;
 	case RUN_VALUES:
 		after_values(core, run);
-		break;
-	case RUN_GUARD:
-		after_guard(core, run);
-		break;
-	case RUN_GUARD_AFTER:
-		after_last_guard(core, run);
 		break;
 	}
 }
@@ -393,7 +366,7 @@ static const struct correlate_plan *plan_of(const struct core *core, const struc
 		return &core->names_plans[run->set->device->wants_descr]
 					 [wants_alias(run->set->device)];
 	default:
-		return &core->guard_plan;
+		return &core->probe_plan;
 	}
 }
 

@@ -124,8 +124,9 @@ struct column {
 	struct slice root;
 	uint8_t *last; /* where a walk stands; of a get the root */
 	uint16_t len, cap;
-	bool own;    /* `last` has outgrown the operation's memory */
-	bool scalar; /* of a walk: ends with its first value */
+	bool own;     /* `last` has outgrown the operation's memory */
+	bool scalar;  /* of a walk: ends with its first value */
+	bool closing; /* a scalar whose value counts when the others have ended */
 };
 
 /* The id of an attempt leads here, so that a reply to any of them can be read. */
@@ -158,12 +159,14 @@ struct snmp_operation {
 	uint32_t known_key;
 	unsigned rows,
 		rows_known; /* of a walk: that came, that there were last time (0: unknown) */
-	bool single;        /* one column a request: the device does not say which one it refuses */
-	bool counted;       /* in client->in_flight */
-	bool sent;          /* has a slot */
-	bool unsent;        /* the kernel had no room */
-	bool batched;       /* its bytes are in the client's batch */
-	bool current;       /* an event of it is being called */
+	/* The device has shown that it knows of non-repeaters; perhaps it does not. */
+	bool repeats_right, repeats_doubtful;
+	bool single;  /* one column a request: the device does not say which one it refuses */
+	bool counted; /* in client->in_flight */
+	bool sent;    /* has a slot */
+	bool unsent;  /* the kernel had no room */
+	bool batched; /* its bytes are in the client's batch */
+	bool current; /* an event of it is being called */
 	/* The request. */
 	uint32_t slot, generation;
 	unsigned attempt;

@@ -24,7 +24,7 @@ struct rig {
 	unsigned wakes;
 	/* What the events said. */
 	size_t cells, replies, done;
-	uint64_t sum;
+	uint64_t sum, ticks; /* of counters; of all uptimes */
 	int64_t last_wall_ms;
 	int err;
 	char sentence[128];
@@ -65,6 +65,8 @@ static void on_reply(void *owner, const struct snmp_reply *reply)
 		rig->last_type = reply->cells[i].value.type;
 		if (rig->last_type == SNMP_COUNTER32)
 			rig->sum += reply->cells[i].value.u64;
+		else if (rig->last_type == SNMP_TIMETICKS)
+			rig->ticks += reply->cells[i].value.u64;
 	}
 	if (rig->cancel_in_reply)
 		snmp_cancel(rig->op);
@@ -468,14 +470,14 @@ static size_t asked_since(size_t first)
 static void begin_with_uptime(void)
 {
 	static const char *const columns[] = {IF_DESCR, "1.3.6.1.2.1.1.3", IF_IN, IF_OUT};
-	static const bool scalars[] = {false, true, false, false};
+	static const enum snmp_column_kind kinds[] = {SNMP_COLUMN_TABLE, SNMP_COLUMN_SCALAR,
+						      SNMP_COLUMN_TABLE, SNMP_COLUMN_TABLE};
 	static uint8_t memory[ARRAY_LEN(columns)][OID_MAX_BYTES];
 	struct slice oids[ARRAY_LEN(columns)];
 	for (size_t i = 0; i < ARRAY_LEN(columns); i++)
 		oids[i] = oid_of(columns[i], memory[i]);
 	assert_int_equal(
-		snmp_walk(rig.device, oids, scalars, ARRAY_LEN(columns), &events, &rig, &rig.op),
-		0);
+		snmp_walk(rig.device, oids, kinds, ARRAY_LEN(columns), &events, &rig, &rig.op), 0);
 	snmp_client_tick(rig.client);
 }
 
@@ -501,12 +503,12 @@ static void scalars_are_asked_for_once(void **state)
 
 static void a_scalar_alone_brings_nothing_else(void **state)
 {
-	static const bool scalars[] = {true};
+	static const enum snmp_column_kind kinds[] = {SNMP_COLUMN_SCALAR};
 	uint8_t memory[OID_MAX_BYTES];
 	struct slice oid = oid_of("1.3.6.1.2.1.1.3", memory);
 	(void)state;
 	make(&rig, SNMP_V2C, 0);
-	assert_int_equal(snmp_walk(rig.device, &oid, scalars, 1, &events, &rig, &rig.op), 0);
+	assert_int_equal(snmp_walk(rig.device, &oid, kinds, 1, &events, &rig, &rig.op), 0);
 	snmp_client_tick(rig.client);
 	assert_int_equal(asked_since(0), 1);
 	talk(&rig);
@@ -538,6 +540,64 @@ static void the_end_of_a_table_is_known(void **state)
 		if (walks[i].asked)
 			assert_int_equal(asked_since(before), walks[i].asked);
 	}
+	drop(&rig);
+}
+
+/* Uptime is how many requests the device was sent: a closing one is that of the last request. */
+static void walk_with_closing(size_t rows)
+{
+	static const enum snmp_column_kind kinds[] = {SNMP_COLUMN_CLOSING, SNMP_COLUMN_TABLE};
+	uint8_t memory[2][OID_MAX_BYTES];
+	const struct slice oids[] = {oid_of("1.3.6.1.2.1.1.3", memory[0]),
+				     oid_of(IF_IN, memory[1])};
+	size_t done = rig.done, before = rig.sent_count;
+	rig.cells = rig.sum = rig.ticks = 0;
+	rig.agent.count = 1 + ROWS + rows;
+	assert_int_equal(snmp_walk(rig.device, oids, kinds, 2, &events, &rig, &rig.op), 0);
+	snmp_client_tick(rig.client);
+	for (size_t at = before; at < rig.sent_count; at++) {
+		rig.agent.objects[0].value.u64 = at + 1 - before;
+		clock_virtual_advance(&rig.clock, 5000);
+		give(&rig, agent_answer(&rig.agent, rig.sent[at % SENT_MAX].bytes));
+	}
+	assert_int_equal(rig.done - done, 1);
+	assert_int_equal(rig.err, 0);
+	assert_int_equal(rig.cells, 1 + rows);
+	assert_int_equal(rig.sum, rows * (rows + 1) / 2);
+	assert_int_equal(rig.ticks, rig.sent_count - before);
+	assert_true(rig.ends[0] == SNMP_COLUMN_ENDED && rig.ends[1] == SNMP_COLUMN_ENDED);
+}
+
+static void what_closes_a_walk_is_said_when_all_else_was(void **state)
+{
+	(void)state;
+	for (int repeats = 0; repeats < 2; repeats++) {
+		for (int version = SNMP_V1; version <= SNMP_V2C; version++) {
+			make(&rig, (enum snmp_version)version, 0);
+			rig.agent.mood = repeats ? ALL_REPEATED : WELL;
+			walk_with_closing(30);
+			walk_with_closing(30);
+			walk_with_closing(ROWS);
+			walk_with_closing(20);
+			walk_with_closing(1);
+			walk_with_closing(2);
+			drop(&rig);
+		}
+	}
+}
+
+/* 32 varbinds: the closing one, 30 rows, and one to see that these were all. */
+static void what_closes_a_walk_comes_with_its_last_rows(void **state)
+{
+	(void)state;
+	make(&rig, SNMP_V2C, 0);
+	walk_with_closing(30);
+	size_t before = rig.sent_count;
+	walk_with_closing(30);
+	assert_int_equal(rig.sent_count - before, 1);
+	assert_int_equal(asked_since(before), 32);
+	/* As the table has grown, it was too early. */
+	walk_with_closing(ROWS);
 	drop(&rig);
 }
 
@@ -777,6 +837,8 @@ int main(void)
 		cmocka_unit_test(scalars_are_asked_for_once),
 		cmocka_unit_test(a_scalar_alone_brings_nothing_else),
 		cmocka_unit_test(the_end_of_a_table_is_known),
+		cmocka_unit_test(what_closes_a_walk_is_said_when_all_else_was),
+		cmocka_unit_test(what_closes_a_walk_comes_with_its_last_rows),
 		cmocka_unit_test(many_columns_take_turns),
 		cmocka_unit_test(the_longest_request),
 		cmocka_unit_test(a_device_that_was_dead_is_not_taken_for_small),

@@ -210,25 +210,32 @@ static inline const struct oid_def *fake_cut(const struct poller_walk *walk)
 	return NULL;
 }
 
-/* Scalars first, as they come; `meanwhile` lies between them and the rows. */
+static inline void fake_scalars(struct fake_net *net, const struct poller_walk *walk, bool closing)
+{
+	const struct correlate_plan *plan = walk->plan;
+	for (size_t c = 0; c < plan->count; c++)
+		if (plan->columns[c].def->scalar && plan->columns[c].closing == closing)
+			fake_scalar(walk, fake_now(net), c);
+}
+
+/* Scalars first, as they come, but for those that close; `meanwhile` lies between them and the
+ * rows. */
 static inline void fake_answer(struct fake_net *net, struct poller_walk *walk)
 {
-	int64_t now_ms = fake_now(net);
 	struct fake_device *device = walk->device;
 	const struct correlate_plan *plan = walk->plan;
 	if (device->dead) {
 		walk->events.done(walk->owner, ERR_TIMEOUT, "no answer", NULL);
 		return;
 	}
-	for (size_t c = 0; c < plan->count; c++)
-		if (plan->columns[c].def->scalar)
-			fake_scalar(walk, now_ms, c);
+	fake_scalars(net, walk, false);
 	if (plan->oidset && device->meanwhile)
 		device->meanwhile(device);
 	for (size_t p = 0; p < FAKE_PORTS_MAX; p++)
 		for (size_t c = 0; c < plan->count && device->ports[p].index; c++)
 			if (!plan->columns[c].def->scalar)
-				fake_port_value(walk, now_ms, c, &device->ports[p]);
+				fake_port_value(walk, fake_now(net), c, &device->ports[p]);
+	fake_scalars(net, walk, true);
 	walk->events.done(walk->owner, 0, "", fake_cut(walk));
 }
 

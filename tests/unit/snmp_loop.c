@@ -53,11 +53,10 @@ static void walk(size_t number)
 	static const struct snmp_events events = {on_reply, on_done};
 	uint8_t memory[OID_MAX_BYTES];
 	struct slice column = oid_of(IF_IN, memory);
-	bool scalar = false;
 	struct snmp_operation *operation;
 	rig.walks_left[number]--;
 	rig.running++;
-	assert_int_equal(snmp_walk(rig.devices[number], &column, &scalar, 1, &events,
+	assert_int_equal(snmp_walk(rig.devices[number], &column, NULL, 1, &events,
 				   (void *)(uintptr_t)number, &operation),
 			 0);
 }
