@@ -1,5 +1,6 @@
 #include "api/routes.h"
 
+#include "api/delete.h"
 #include "api/influx.h"
 #include "api/inventory.h"
 #include "api/metadata.h"
@@ -117,6 +118,10 @@ const struct http_route api_routes[] = {
 	{VERB_POST, "/api/retention/apply", false, ROLE_ADMIN, NO_BODY, &retention_apply_handler,
 	 "Counts what is stored for another time than it would be now.",
 	 "granary retention apply --dry-run"},
+	{VERB_POST, "/api/delete", false, ROLE_ADMIN, NO_BODY, &delete_handler,
+	 "Deletes samples of a tenant's series and their roll-ups, or with dryRun=true counts "
+	 "them.",
+	 "granary delete cpu_idle 'host=web-*' --start 2020-08-24 --end 2020-08-25 --dry-run"},
 	{VERB_GET, "/api/queues", false, ROLE_READ, NO_BODY, &queues_list,
 	 "How many polls wait in each queue, came and were persisted.", "/api/queues"},
 	{VERB_GET, "/api/queues/aside", false, ROLE_READ, NO_BODY, &queues_aside,

@@ -18,6 +18,7 @@ struct persist;
 struct pollers;
 struct query_engine;
 struct rollup;
+struct rollup_deletions;
 struct rollup_grains;
 struct retention_rules;
 struct rollup_partitions;
@@ -52,8 +53,9 @@ struct api {
 	size_t rollup_calls;      /* at work: none may be when the store ends */
 	bool rollup_rebuilding;   /* one of them is a rebuild */
 	bool retention_surveying; /* and one looks at what is stored */
-	struct v2_zones *zones;   /* of reports */
-	size_t v2_answers;        /* that are at work: none may be when catalog and store end */
+	struct rollup_deletions *deletions;
+	struct v2_zones *zones; /* of reports */
+	size_t v2_answers;      /* that are at work: none may be when catalog and store end */
 	const struct conf *conf;
 	const char *program; /* calls this one again, as a shell reads it; NULL: granary */
 	int64_t started_ms;  /* wall clock */

@@ -143,6 +143,9 @@ struct catalog_selector {
 int catalog_selectors_parse(struct slice text, struct arena *arena, struct catalog_selector *list,
 			    size_t *count, struct errbuf *e) MUST_CHECK;
 
+/* Whether a series with these tags is found by them; for who reads the registry by himself. */
+bool catalog_selectors_match(const struct catalog_selector *list, size_t count, struct tags tags);
+
 struct catalog_series {
 	uint64_t handle;
 	struct slice tags_text; /* as tags_encode writes them */
@@ -279,6 +282,9 @@ void catalog_describe_cancel(struct catalog_describe *describe);
  * longer than the longest retention ago. Nothing happens where retention is for ever, or while the
  * last sweep still runs. To be called by a timer, about once an hour. */
 void catalog_sweep(struct catalog *catalog);
+
+/* Series of this metric were forgotten by others: what is known of them is out of date. */
+void catalog_forgotten(struct catalog *catalog, struct slice tenant, struct slice metric);
 
 /* For /metrics and tests. */
 struct catalog_usage {

@@ -2,8 +2,8 @@
  * come from the metric's index, so they are those of series that exist.
  *
  * A name stays in its set when the last series of its metric is forgotten, since sets only grow. So
- * where series are forgotten, the registry is asked of each name whether it has one, some names at
- * a time, and the scan goes on behind them until there are enough. */
+ * the registry is asked of each name whether it has one, some names at a time, and the scan goes on
+ * behind them until there are enough. */
 #include "catalog/private.h"
 
 enum {
@@ -101,8 +101,7 @@ static struct slice after_prefix(struct slice prefix, struct arena *arena)
 
 static bool must_check(const struct catalog_list *list)
 {
-	return list->what == CATALOG_METRIC_NAMES &&
-	       list->catalog->options.longest_retention_ms > 0;
+	return list->what == CATALOG_METRIC_NAMES;
 }
 
 static size_t gathered_count(const struct catalog_list *list)

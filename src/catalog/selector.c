@@ -36,6 +36,16 @@ bool selector_match(const struct catalog_selector *selector, struct slice value)
 	return false;
 }
 
+bool catalog_selectors_match(const struct catalog_selector *list, size_t count, struct tags tags)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct slice value = tags_find(tags, list[i].key);
+		if (!value.data || !selector_match(&list[i], value))
+			return false;
+	}
+	return true;
+}
+
 bool selector_exact(const struct catalog_selector *selector)
 {
 	for (size_t i = 0; i < selector->value_count; i++) {

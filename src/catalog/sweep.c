@@ -50,17 +50,20 @@ static void go_on(struct sweep *sweep, int err)
 
 /* ---- Forgetting ---------------------------------------------------------------------------- */
 
-/* What is known of these metrics and tenants is out of date. */
+void catalog_forgotten(struct catalog *catalog, struct slice tenant, struct slice metric)
+{
+	indexes_drop(catalog, tenant, metric);
+	pthread_mutex_lock(&catalog->lock);
+	tenant_forget_count(catalog, tenant);
+	pthread_mutex_unlock(&catalog->lock);
+	stat_add(STAT_catalog_forget_tried, 1);
+}
+
 static void forget_known(struct sweep *sweep)
 {
-	struct catalog *catalog = sweep->catalog;
-	for (size_t i = 0; i < sweep->count; i++) {
-		indexes_drop(catalog, sweep->series[i]->tenant, sweep->series[i]->metric);
-		pthread_mutex_lock(&catalog->lock);
-		tenant_forget_count(catalog, sweep->series[i]->tenant);
-		pthread_mutex_unlock(&catalog->lock);
-	}
-	stat_add(STAT_catalog_forget_tried, (int64_t)sweep->count);
+	for (size_t i = 0; i < sweep->count; i++)
+		catalog_forgotten(sweep->catalog, sweep->series[i]->tenant,
+				  sweep->series[i]->metric);
 }
 
 static void forgotten(struct store_write *write, int err)

@@ -46,6 +46,8 @@ static const struct {
 	{"--to", OPTION_RECOMPUTE | OPTION_REBUILD, offsetof(struct client_args, to)},
 	{"--dry-run", OPTION_RECOMPUTE | OPTION_REBUILD | OPTION_DRY_RUN,
 	 offsetof(struct client_args, dry_run), true},
+	{"--all-metrics", OPTION_DELETE, offsetof(struct client_args, all_metrics), true},
+	{"--yes", OPTION_DELETE, offsetof(struct client_args, yes), true},
 	{"--limit", OPTION_LIMIT, offsetof(struct client_args, limit)},
 	{"--explain", OPTION_EXPLAIN, offsetof(struct client_args, explain), true},
 	{"--all", OPTION_ALL, offsetof(struct client_args, all), true},

@@ -1,7 +1,7 @@
-/* The client commands: query, series, put, stats, verify, compact, queue, rollup, retention,
- * device, oidset, interface, poller. They talk to a server's API by HTTP; stats and verify can
- * instead open a data directory that no server has open, and compact always does. `snmp` asks a
- * device.
+/* The client commands: query, series, put, stats, verify, compact, delete, queue, rollup,
+ * retention, device, oidset, interface, poller. They talk to a server's API by HTTP; stats and
+ * verify can instead open a data directory that no server has open, and compact always does. `snmp`
+ * asks a device.
  *
  * Each takes the arguments after its name and gives the exit status: 0 all is well, 1 it could not
  * be done (or verify found something), 2 the command line is wrong. What is asked for goes to
@@ -22,6 +22,7 @@ int client_snmp(int argc, char *const *argv);
 int client_recompute(int argc, char *const *argv);
 int client_rollup(int argc, char *const *argv);
 int client_retention(int argc, char *const *argv);
+int client_delete(int argc, char *const *argv);
 int client_queue(int argc, char *const *argv);
 int client_device(int argc, char *const *argv);
 int client_oidset(int argc, char *const *argv);
@@ -39,6 +40,7 @@ extern const char client_snmp_help[];
 extern const char client_queue_help[];
 extern const char client_rollup_help[];
 extern const char client_retention_help[];
+extern const char client_delete_help[];
 extern const char client_recompute_help[];
 extern const char client_device_help[];
 extern const char client_oidset_help[];

@@ -41,6 +41,7 @@ enum client_option_bit {
 	OPTION_RETRY = 1 << 22,
 	OPTION_LIMIT = 1 << 23,
 	OPTION_REBUILD = 1 << 24, /* --tenant, --metric, --from, --to, --dry-run */
+	OPTION_DELETE = 1 << 25,  /* --all-metrics, --yes */
 	OPTION_METRICS = 1 << 26, /* --tenant, --metric: only these */
 	OPTION_DRY_RUN = 1 << 27,
 };
@@ -66,6 +67,7 @@ struct client_args {
 	const char *device, *oidset, *from, *to;
 	const char *only_tenant, *metric, *limit;
 	const char *all, *explain, *once, *with_data, *dry_run, *retry; /* not NULL: given */
+	const char *all_metrics, *yes;
 	const char *credentials, *address, *active, *begin, *poller;
 	const char *method; /* of requests; NULL: GET, or POST with a body */
 	enum client_output output;

@@ -54,6 +54,8 @@ static const struct command commands[] = {
 	{"series", "print what there is: metrics and series", client_series, client_series_help,
 	 false},
 	{"put", "store samples", client_put, client_put_help, false},
+	{"delete", "take samples and their roll-ups out of the store", client_delete,
+	 client_delete_help, false},
 	{"device", "say what is polled: add, change, list, rename, remove, import", client_device,
 	 client_device_help, false},
 	{"oidset", "print the sets of OIDs that can be polled", client_oidset, client_oidset_help,

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/tree.h"
+#include "loop/loop.h"
 #include "rollup/late.h"
 #include "rollup/owners.h"
 #include "rollup/row.h"
@@ -194,6 +195,25 @@ void rollups_start(struct rollups *rollups, struct store *store)
 	rollups->stopped.run = run_stopped;
 	if (rollups->grains.count && rollups->own.count)
 		rollups->rollup = rollup_new(&options);
+}
+
+struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store *store,
+					   struct catalog *catalog, struct loop *loop)
+{
+	const struct conf *conf = rollups->conf;
+	return rollup_deletions_new(&(struct rollup_deletions_options){
+		.store = store,
+		.track = rollups->track,
+		.clock = clock_real(),
+		.executor = loop_executor(loop),
+		.catalog = catalog,
+		.grains = &rollups->grains,
+		.partitions = (uint32_t)conf->rollup_partitions,
+		.quiet_ms = conf->rollup_quiet_ms,
+		.skew_max_ms = conf->rollup_skew_max_ms,
+		.raw_retention_ms = conf->retention_raw_ms,
+		.retention_rules = &rollups->retention,
+	});
 }
 
 void rollups_stop(struct rollups *rollups, struct executor *executor)

@@ -2,11 +2,13 @@
 #ifndef CMD_ROLLUPS_H
 #define CMD_ROLLUPS_H
 
+#include "rollup/deletions.h"
 #include "rollup/retention.h"
 #include "rollup/rollup.h"
 
 struct conf;
 struct files;
+struct loop;
 
 struct rollups {
 	struct rollup_grains grains;      /* none: nothing is marked or rolled up */
@@ -33,6 +35,9 @@ void rollups_start(struct rollups *rollups, struct store *store);
 /* `over` is set when it has stopped, at once if it never started. */
 void rollups_stop(struct rollups *rollups, struct executor *executor);
 void rollups_free(struct rollups *rollups);
+/* What deletes samples, and their roll-ups with them. */
+struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store *store,
+					   struct catalog *catalog, struct loop *loop);
 
 /* For queries (query/query.h); the owner is the rollups. */
 int64_t rollups_before_ms(void *owner);

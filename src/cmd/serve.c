@@ -72,6 +72,7 @@ struct serve {
 	struct doors *doors;
 	struct polling *polling;
 	struct rollups rollups;
+	struct rollup_deletions *deletions;
 	struct http_route *routes;
 	struct api api;
 	struct loop_signal *signals[3];
@@ -125,12 +126,20 @@ static void begin_host(struct serve *s)
 	s->host = NULL;
 }
 
+/* What is left of a deletion is done after the next start. */
+static void begin_queries(struct serve *s)
+{
+	if (s->deletions)
+		rollup_deletions_stop(s->deletions);
+}
+
 /* Reads of queries whose clients are gone, and what such clients have sent, are still at work.
  * Nothing tells of their end, so the stop timer looks. */
 static bool queries_over(const struct serve *s)
 {
 	return query_engine_idle(s->queries) && s->api.v2_answers == 0 && s->api.recomputes == 0 &&
-	       s->api.queue_retries == 0 && s->api.rollup_calls == 0;
+	       s->api.queue_retries == 0 && s->api.rollup_calls == 0 &&
+	       (!s->deletions || rollup_deletions_idle(s->deletions));
 }
 
 static bool writes_over(const struct serve *s)
@@ -179,7 +188,7 @@ static const struct phase {
 	{"serving", NULL, NULL},
 	{"requests at hand", begin_http, NULL},
 	{"streams", begin_doors, NULL},
-	{"queries", NULL, queries_over},
+	{"queries", begin_queries, queries_over},
 	{"polling", begin_polling, is_polling_over},
 	{"host metrics", begin_host, NULL},
 	{"writes", NULL, writes_over},
@@ -471,6 +480,7 @@ static struct http_server *new_http(struct serve *s)
 		.owned = &s->rollups.own,
 		.rollup_track = s->rollups.track,
 		.rollup_name = s->rollups.name,
+		.deletions = s->deletions,
 		.conf = s->conf,
 		.started_ms = clock_wall_ms(clock_real()),
 		.program = command_program(),
@@ -585,6 +595,8 @@ static int start(struct serve *s, struct errbuf *e)
 	s->zones = v2_zones_new(files_real(), "/usr/share/zoneinfo");
 	s->pollers = pollers_new();
 	err = err ? err : open_inventory(s, e);
+	if (!err)
+		s->deletions = rollups_deletions(&s->rollups, s->store, s->catalog, s->loop);
 	s->http = new_http(s);
 	s->stop_timer = loop_timer_new(s->loop, on_stop_timer, s);
 	s->sweep_timer = loop_timer_new(s->loop, on_sweep_timer, s);
@@ -612,6 +624,8 @@ static void release(struct serve *s)
 	http_server_free(s->http);
 	doors_free(s->doors);
 	polling_free(s->polling);
+	if (s->deletions)
+		rollup_deletions_free(s->deletions);
 	ingest_free(s->ingest);
 	rollups_free(&s->rollups);
 	inventory_keeper_free(s->inventory);

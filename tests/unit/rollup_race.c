@@ -3,6 +3,7 @@
 #include "rollup_harness.h"
 
 #include "base/fault.h"
+#include "rollup/delete.h"
 
 /* 2020-08-24T10:00:00Z and later that day. */
 #define TEN_MS    INT64_C(1598263200000)
@@ -94,7 +95,8 @@ static void expect_late(struct rolled *r)
 }
 
 /* `meanwhile` happens after so many steps of the pass. Returns false when the pass had fewer. */
-static bool race(size_t steps, void (*meanwhile)(struct racer *racer))
+static bool race(size_t steps, void (*meanwhile)(struct racer *racer),
+		 void (*expect)(struct rolled *r))
 {
 	struct racer racer;
 	racer_open(&racer);
@@ -107,17 +109,22 @@ static bool race(size_t steps, void (*meanwhile)(struct racer *racer))
 	naive_fail_writes(racer.r.h.store, 0, 0);
 	naive_refuse_writes(racer.r.h.store, 0, 0);
 	naive_refuse_reads(racer.r.h.store, 0, 0);
-	expect_late(&racer.r);
+	expect(&racer.r);
 	racer_close(&racer);
 	return reached;
 }
 
-static void race_all(void (*meanwhile)(struct racer *racer))
+static void race_all_to(void (*meanwhile)(struct racer *racer), void (*expect)(struct rolled *r))
 {
 	size_t steps = 0;
-	while (race(steps, meanwhile))
+	while (race(steps, meanwhile, expect))
 		steps++;
 	assert_in_range(steps, 5, STEPS_MAX - 1);
+}
+
+static void race_all(void (*meanwhile)(struct racer *racer))
+{
+	race_all_to(meanwhile, expect_late);
 }
 
 static void write_late(struct racer *racer)
@@ -184,6 +191,90 @@ static void whatever_fails_is_done_by_the_next_pass(void **state)
 	race_all(write_is_unknown);
 	race_all(write_is_refused);
 	race_all(read_is_refused);
+}
+
+/* ---- Deletions beside a pass ----------------------------------------------------------------- */
+
+static void on_deleted(void *owner, int err)
+{
+	assert_int_equal(err, 0);
+	*(bool *)owner = true;
+}
+
+static void delete_of(struct racer *racer, int64_t from_ms, int64_t to_ms)
+{
+	struct rolled *r = &racer->r;
+	bool over = false;
+	struct rollup_delete *work = rollup_delete_start(
+		&(struct rollup_delete_options){.store = r->h.store,
+						.track = r->h.track,
+						.clock = &r->h.clock.clock,
+						.executor = &r->h.queue.executor,
+						.catalog = r->h.catalog,
+						.grains = &r->grains,
+						.partitions = 8,
+						.quiet_ms = r->quiet_ms,
+						.tenant = SLICE("default"),
+						.metric = SLICE("m"),
+						.from_ms = from_ms,
+						.to_ms = to_ms,
+						.whole = from_ms == to_ms,
+						.done = on_deleted,
+						.owner = &over});
+	harness_pump(&r->h);
+	assert_true(over);
+	rollup_delete_free(work);
+}
+
+static void delete_second_quarter(struct racer *racer)
+{
+	delete_of(racer, AT(15), AT(30));
+}
+
+static void expect_first_quarter(struct rolled *r)
+{
+	come_to_rest(r);
+	rolled_expect(r, "m", HOUR_MS, TEN_MS,
+		      "0:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0");
+	rolled_expect(r, "m", 15 * MINUTE_MS, TEN_MS,
+		      "0:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0");
+	rolled_expect(r, "n,h=a", HOUR_MS, TEN_MS,
+		      "0:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0");
+}
+
+static void delete_hour(struct racer *racer)
+{
+	delete_of(racer, AT(0), AT(60));
+}
+
+static void expect_no_rows(struct rolled *r)
+{
+	come_to_rest(r);
+	rolled_expect(r, "m", HOUR_MS, TEN_MS, "");
+	rolled_expect(r, "m", 15 * MINUTE_MS, TEN_MS, "");
+}
+
+static void delete_all(struct racer *racer)
+{
+	delete_of(racer, 0, 0);
+	assert_true(rolled_handle(&racer->r, "m") == 0);
+}
+
+static void expect_no_series(struct rolled *r)
+{
+	come_to_rest(r);
+	assert_true(rolled_handle(r, "m") == 0);
+	rolled_expect(r, "n,h=a", HOUR_MS, TEN_MS,
+		      "0:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0");
+}
+
+/* The job had read the samples that went, and wrote its rows when those had been deleted. */
+static void what_is_deleted_at_any_step_of_a_pass_does_not_come_back(void **state)
+{
+	(void)state;
+	race_all_to(delete_second_quarter, expect_first_quarter);
+	race_all_to(delete_hour, expect_no_rows);
+	race_all_to(delete_all, expect_no_series);
 }
 
 static bool has_aggregators(struct rolled *r, const char *metric)
@@ -260,6 +351,7 @@ int main(void)
 		cmocka_unit_test(a_late_point_at_any_step_of_a_pass_is_not_lost),
 		cmocka_unit_test(rows_of_a_job_that_stood_still_do_not_replace_newer_ones),
 		cmocka_unit_test(whatever_fails_is_done_by_the_next_pass),
+		cmocka_unit_test(what_is_deleted_at_any_step_of_a_pass_does_not_come_back),
 		cmocka_unit_test(aggregators_of_a_refused_write_are_written_by_the_next),
 		cmocka_unit_test(a_damaged_series_holds_up_nobody_else),
 	};

@@ -1,0 +1,660 @@
+#include "rollup/delete.h"
+
+#include "base/fault.h"
+#include "base/stats.h"
+#include "model/series.h"
+#include "rollup/late.h"
+#include "rollup/partition.h"
+#include "rollup/row.h"
+#include "rollup/touches.h"
+
+enum {
+	GROUP_MAX = 256,   /* series at once */
+	WINDOWS_MAX = 256, /* slots at once */
+	READ_MAX_BYTES = 64 << 20,
+	NAMES_MAX_BYTES = 8 << 20,
+	WRITE_MAX_BYTES = 8 << 20,
+	SERIES_SET_MAX_BYTES = 2 * METRIC_MAX_BYTES + TAGS_TEXT_MAX_BYTES + 1,
+	SPANS_MAX = 2 + 3 * ROLLUP_GRAINS_MAX,
+	/* How many series one write is of follows from what the last one took, so that other
+	 * writes wait for some such time and no longer. */
+	WRITE_SERIES_MIN = 4,
+	WRITE_SHORT_US = 15000,
+	WRITE_LONG_US = 40000,
+};
+
+/* A piece of what there is of a series. */
+struct span {
+	enum table table;
+	int64_t period_ms;
+	unsigned field; /* that every row has */
+	int64_t from_ms, to_ms;
+	int64_t mark_from_ms; /* of slots that begin earlier none is marked */
+	bool by_slots;        /* it is gone through by slots, which are marked */
+	bool only_count;      /* and left as it is */
+	uint64_t *total;      /* of the result */
+};
+
+struct member {
+	struct slice metric, series_set;
+	uint32_t partition;
+	int64_t raw_ms;              /* how long its raw data is kept */
+	uint64_t count;              /* of what there is in the part of the span at hand */
+	size_t first_touch, touches; /* of the slots of it */
+	bool failed;
+};
+
+struct rollup_delete {
+	struct rollup_delete_options options;
+	struct task begin;
+	struct store_read *list, *read;
+	struct store_request *listed, *request;
+	struct store_write *write;
+	struct arena arena; /* names of the members */
+	struct retention_memo memo;
+	struct member members[GROUP_MAX];
+	uint64_t handles[GROUP_MAX];
+	size_t count;
+	size_t from, to; /* of members: those at hand */
+	bool one_by_one;
+	struct span spans[SPANS_MAX];
+	size_t span_count, span;
+	int64_t at_ms, part_ms; /* up to where the span is done; where the part at hand ends */
+	int64_t next_ms;        /* what there is next, as far as it is found */
+	int64_t counted_ms;     /* wall clock, when the count began */
+	size_t counted;         /* of the members at hand */
+	struct rollup_touch *touches;
+	size_t touch_count;
+	size_t written, writing; /* members that are done; and of the write at hand */
+	size_t write_series;
+	int64_t write_us; /* monotonic, when it was submitted */
+	bool forgetting;
+	struct rollup_delete_result result, before; /* before: these members */
+	bool cancelled;
+};
+
+static void run_begin(struct task *task);
+static void on_list(struct store_read *read, int err);
+static void on_found(struct store_read *read, int err);
+static void on_counted(struct store_read *read, int err);
+static void on_written(struct store_write *write, int err);
+static void next_members(struct rollup_delete *d);
+static void find_next(struct rollup_delete *d);
+static void count_part(struct rollup_delete *d);
+static void write_some(struct rollup_delete *d);
+
+/* ---- Spans ----------------------------------------------------------------------------------- */
+
+static int64_t ceil_to(int64_t ms, int64_t width_ms)
+{
+	return floor_to(ms + width_ms - 1, width_ms);
+}
+
+static void add_span(struct rollup_delete *d, struct span span)
+{
+	ASSERT(d->span_count < SPANS_MAX);
+	if (span.from_ms < span.to_ms)
+		d->spans[d->span_count++] = span;
+}
+
+/* Of a bucket of which a part is in the time: the row of one in a closed slot. That of its late
+ * points, which stands behind it, is made anew of these. */
+static void add_cut(struct rollup_delete *d, size_t grain, int64_t bucket_ms, int64_t open_from_ms)
+{
+	int64_t width_ms = d->options.grains->list[grain].width_ms;
+	if (floor_to(bucket_ms, d->options.grains->slot_ms) < open_from_ms)
+		add_span(d, (struct span){.table = TABLE_DATA_DOWNSAMPLED,
+					  .period_ms = width_ms,
+					  .field = ROLLUP_FIRST,
+					  .from_ms = bucket_ms,
+					  .to_ms = bucket_ms + LATE_ROW_BEHIND_MS,
+					  .only_count = true,
+					  .total = &d->result.kept[grain]});
+}
+
+static void add_grain(struct rollup_delete *d, size_t grain, int64_t open_from_ms)
+{
+	int64_t from_ms = d->options.from_ms, to_ms = d->options.to_ms;
+	int64_t width_ms = d->options.grains->list[grain].width_ms;
+	int64_t first_ms = floor_to(from_ms, width_ms), last_ms = floor_to(to_ms, width_ms);
+	bool whole = d->options.whole;
+	add_span(d, (struct span){.table = TABLE_DATA_DOWNSAMPLED,
+				  .period_ms = width_ms,
+				  .field = ROLLUP_SUM,
+				  .from_ms = whole ? from_ms : ceil_to(from_ms, width_ms),
+				  .to_ms = whole ? to_ms : last_ms,
+				  .total = &d->result.rows[grain]});
+	if (whole)
+		return;
+	if (first_ms != from_ms)
+		add_cut(d, grain, first_ms, open_from_ms);
+	if (last_ms != to_ms && (last_ms != first_ms || first_ms == from_ms))
+		add_cut(d, grain, last_ms, open_from_ms);
+}
+
+/* Slots that are closed but whose raw data is still there are marked, too: what is being made of
+ * them now, of marks that they had, is made once more if there is time. Of late points any slot is.
+ */
+static void list_spans(struct rollup_delete *d, int64_t raw_ms)
+{
+	const struct rollup_delete_options *o = &d->options;
+	int64_t now_ms = clock_wall_ms(o->clock), open_from_ms = INT64_MAX;
+	bool marks = o->grains->count && !o->whole;
+	d->span_count = 0;
+	if (marks)
+		open_from_ms = rollup_open_from_ms(now_ms, raw_ms, o->grains->slot_ms, o->quiet_ms);
+	add_span(d, (struct span){.table = TABLE_DATA_RAW,
+				  .from_ms = o->from_ms,
+				  .to_ms = o->to_ms,
+				  .mark_from_ms = raw_ms && now_ms > raw_ms ? now_ms - raw_ms : 0,
+				  .by_slots = marks,
+				  .total = &d->result.samples});
+	add_span(d, (struct span){.table = TABLE_DATA_LATE,
+				  .from_ms = o->from_ms,
+				  .to_ms = o->to_ms,
+				  .by_slots = marks,
+				  .total = &d->result.late});
+	for (size_t g = 0; g < o->grains->count; g++)
+		add_grain(d, g, open_from_ms);
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static struct store_read *new_read(struct rollup_delete *d, store_read_done *done)
+{
+	struct store_read *read = store_read_new(d->options.store, READ_MAX_BYTES);
+	read->executor = d->options.executor;
+	read->done = done;
+	read->owner = d;
+	return read;
+}
+
+struct rollup_delete *rollup_delete_start(const struct rollup_delete_options *options)
+{
+	struct rollup_delete *d = mem_zalloc(sizeof(*d));
+	d->options = *options;
+	if (options->whole) {
+		d->options.from_ms = ROLLUP_DELETE_EARLIEST_MS;
+		d->options.to_ms = ROLLUP_DELETE_LATEST_MS;
+	}
+	d->list = new_read(d, on_list);
+	d->read = new_read(d, on_found);
+	d->write = store_write_new(options->store, WRITE_MAX_BYTES);
+	d->write->executor = options->executor;
+	d->write->done = on_written;
+	d->write->owner = d;
+	d->write_series = WRITE_SERIES_MIN;
+	arena_init(&d->arena, NAMES_MAX_BYTES);
+	d->touches = mem_alloc_array(GROUP_MAX * WINDOWS_MAX, sizeof(*d->touches));
+	d->begin.run = run_begin;
+	options->executor->post(options->executor, &d->begin);
+	return d;
+}
+
+void rollup_delete_free(struct rollup_delete *d)
+{
+	store_read_free(d->list);
+	store_read_free(d->read);
+	store_write_free(d->write);
+	arena_release(&d->arena);
+	retention_memo_release(&d->memo);
+	mem_free(d->touches);
+	mem_free(d);
+}
+
+void rollup_delete_cancel(struct rollup_delete *d)
+{
+	d->cancelled = true;
+}
+
+struct rollup_delete_result rollup_delete_result(const struct rollup_delete *d)
+{
+	return d->result;
+}
+
+const char *rollup_delete_sentence(const struct rollup_delete *d, int err)
+{
+	return d->write->error.text[0] ? d->write->error.text : err_text(err);
+}
+
+static void end(struct rollup_delete *d, int err)
+{
+	d->options.done(d->options.owner, err);
+}
+
+static void submit_read(struct rollup_delete *d, struct store_read *read)
+{
+	read->now_ms = clock_wall_ms(d->options.clock);
+	int err = d->cancelled ? ERR_CANCELLED : store_read_submit(read);
+	if (err)
+		end(d, err);
+}
+
+/* ---- Series ---------------------------------------------------------------------------------- */
+
+static int64_t raw_ms_of(struct rollup_delete *d, struct slice metric)
+{
+	const struct rollup_delete_options *o = &d->options;
+	struct retention_fit fit = retention_find(o->retention_rules, &d->memo, o->tenant, metric);
+	return retention_keep_ms(o->retention_rules, fit.raw, o->raw_retention_ms);
+}
+
+static int name_member(struct rollup_delete *d, const struct store_series *series, struct tags tags,
+		       struct member *m)
+{
+	struct buf text;
+	buf_init(&text, SERIES_SET_MAX_BYTES);
+	int err = series_set_encode(series->metric, tags, &text);
+	*m = (struct member){.raw_ms = raw_ms_of(d, series->metric),
+			     .metric = arena_copy(&d->arena, series->metric),
+			     .series_set = arena_copy(&d->arena, buf_slice(&text))};
+	if (!err && (!m->metric.data || !m->series_set.data))
+		err = ERR_LIMIT;
+	if (!err)
+		m->partition =
+			rollup_partition(d->options.tenant, m->series_set, d->options.partitions);
+	buf_release(&text);
+	return err;
+}
+
+static int take_series(struct rollup_delete *d)
+{
+	const struct store_series_list *list = &d->listed->series_list;
+	arena_reset(&d->arena);
+	d->count = 0;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct store_series *series = &list->series[i];
+		struct tags tags;
+		int err = tags_decode(series->tags_text, &d->arena, &tags);
+		if (!err &&
+		    !catalog_selectors_match(d->options.selectors, d->options.selector_count, tags))
+			continue;
+		err = err ? err : name_member(d, series, tags, &d->members[d->count]);
+		if (err)
+			return err;
+		d->handles[d->count++] = series->handle;
+	}
+	d->result.series += d->count;
+	d->from = d->to = 0;
+	d->one_by_one = false;
+	return 0;
+}
+
+static void on_list(struct store_read *read, int err)
+{
+	struct rollup_delete *d = read->owner;
+	if (!err)
+		err = take_series(d);
+	if (err)
+		end(d, err);
+	else
+		next_members(d);
+}
+
+static void list_series(struct rollup_delete *d, struct store_token token)
+{
+	store_read_reset(d->list);
+	d->listed = store_read_add(d->list, STORE_SERIES_LIST);
+	ASSERT(d->listed); /* the first of an empty arena */
+	d->listed->series_list = (struct store_series_list){
+		.tenant = d->options.tenant, .metric = d->options.metric, .limit = GROUP_MAX};
+	d->listed->token = token;
+	submit_read(d, d->list);
+}
+
+static void run_begin(struct task *task)
+{
+	struct rollup_delete *d = CONTAINER_OF(task, struct rollup_delete, begin);
+	list_series(d, (struct store_token){0});
+}
+
+/* ---- Spans of some series -------------------------------------------------------------------- */
+
+static void forget_members(struct rollup_delete *d)
+{
+	if (d->options.only_count) {
+		d->result.forgotten += d->to - d->from;
+		next_members(d);
+		return;
+	}
+	d->forgetting = true;
+	d->written = d->from;
+	write_some(d);
+}
+
+static void begin_span(struct rollup_delete *d)
+{
+	if (d->span < d->span_count) {
+		d->at_ms = d->spans[d->span].from_ms;
+		find_next(d);
+	} else if (d->options.whole) {
+		forget_members(d);
+	} else {
+		next_members(d);
+	}
+}
+
+/* Those that come together: their raw data is kept for as long. */
+static size_t end_of_members(const struct rollup_delete *d)
+{
+	size_t to = d->from + 1;
+	while (!d->one_by_one && to < d->count &&
+	       d->members[to].raw_ms == d->members[d->from].raw_ms)
+		to++;
+	return to;
+}
+
+static void next_members(struct rollup_delete *d)
+{
+	d->from = d->to;
+	if (d->from < d->count) {
+		d->to = end_of_members(d);
+		list_spans(d, d->members[d->from].raw_ms);
+		d->before = d->result;
+		d->span = 0;
+		d->forgetting = false;
+		begin_span(d);
+	} else if (d->listed->more) {
+		list_series(d, d->listed->token);
+	} else {
+		end(d, 0);
+	}
+}
+
+/* What is damaged is left, and only that. What was deleted of the others by then is. */
+static void on_failed(struct rollup_delete *d, int err)
+{
+	if (err != ERR_DAMAGED) {
+		end(d, err);
+		return;
+	}
+	if (d->options.only_count)
+		d->result = d->before;
+	if (d->to - d->from > 1) {
+		d->one_by_one = true;
+		d->to = d->from;
+	} else {
+		d->result.failed++;
+	}
+	next_members(d);
+}
+
+/* ---- What there is --------------------------------------------------------------------------- */
+
+static void find_next(struct rollup_delete *d)
+{
+	const struct span *span = &d->spans[d->span];
+	if (d->at_ms >= span->to_ms) {
+		d->span++;
+		begin_span(d);
+		return;
+	}
+	store_read_reset(d->read);
+	d->read->done = on_found;
+	d->request = store_read_add(d->read, STORE_RANGE);
+	ASSERT(d->request);
+	d->request->range = (struct store_range){.table = span->table,
+						 .period_ms = span->period_ms,
+						 .handles = d->handles + d->from,
+						 .handle_count = d->to - d->from,
+						 .start_ms = d->at_ms,
+						 .end_ms = span->to_ms,
+						 .fields = 1u << span->field,
+						 .limit = 1};
+	d->next_ms = INT64_MAX;
+	submit_read(d, d->read);
+}
+
+static void on_found(struct store_read *read, int err)
+{
+	struct rollup_delete *d = read->owner;
+	const struct store_range *range = &d->request->range;
+	if (err) {
+		on_failed(d, err);
+		return;
+	}
+	for (size_t i = 0; i < range->handle_count; i++) {
+		if (range->points[i].count && range->points[i].ts_ms[0] < d->next_ms)
+			d->next_ms = range->points[i].ts_ms[0];
+	}
+	if (d->request->more) {
+		submit_read(d, d->read);
+	} else if (d->next_ms == INT64_MAX) {
+		d->at_ms = d->spans[d->span].to_ms;
+		find_next(d);
+	} else {
+		count_part(d);
+	}
+}
+
+/* The part of the span at hand: all of it, or some slots. Its windows are whole slots, but for one
+ * that the span cuts. */
+static void choose_part(struct rollup_delete *d, int64_t *window_ms)
+{
+	const struct span *span = &d->spans[d->span];
+	int64_t slot_ms = d->options.grains->slot_ms;
+	*window_ms = span->to_ms - span->from_ms;
+	d->part_ms = span->to_ms;
+	if (!span->by_slots)
+		return;
+	int64_t first_ms = floor_to(d->next_ms, slot_ms);
+	int64_t end_ms = first_ms + (first_ms < d->at_ms ? 1 : WINDOWS_MAX) * slot_ms;
+	*window_ms = slot_ms;
+	d->at_ms = first_ms < d->at_ms ? d->at_ms : first_ms;
+	d->part_ms = end_ms < span->to_ms ? end_ms : span->to_ms;
+}
+
+static void count_part(struct rollup_delete *d)
+{
+	const struct span *span = &d->spans[d->span];
+	int64_t window_ms;
+	choose_part(d, &window_ms);
+	store_read_reset(d->read);
+	d->read->done = on_counted;
+	d->request = store_read_add(d->read, STORE_AGGREGATE);
+	ASSERT(d->request);
+	d->request->aggregate = (struct store_aggregate){.table = span->table,
+							 .period_ms = span->period_ms,
+							 .handles = d->handles + d->from,
+							 .handle_count = d->to - d->from,
+							 .field = span->field,
+							 .start_ms = d->at_ms,
+							 .end_ms = d->part_ms,
+							 .window_ms = window_ms};
+	d->counted = d->touch_count = 0;
+	d->counted_ms = clock_wall_ms(d->options.clock);
+	submit_read(d, d->read);
+}
+
+static void add_touch(struct rollup_delete *d, struct member *m, int64_t slot_ms)
+{
+	if (slot_ms < 0 || slot_ms < d->spans[d->span].mark_from_ms)
+		return;
+	d->touches[d->touch_count++] = (struct rollup_touch){.slot = {slot_ms / 1000, m->partition},
+							     .tenant = d->options.tenant,
+							     .series_set = m->series_set,
+							     .deleted = true};
+	m->touches++;
+}
+
+static void take_counts(struct rollup_delete *d)
+{
+	const struct store_aggregate *answer = &d->request->aggregate;
+	bool by_slots = d->spans[d->span].by_slots;
+	for (; d->counted < answer->next_handle; d->counted++) {
+		struct member *m = &d->members[d->from + d->counted];
+		const struct store_summary *sums =
+			answer->summaries + d->counted * answer->window_count;
+		m->count = m->touches = 0;
+		m->first_touch = d->touch_count;
+		for (size_t w = 0; w < answer->window_count; w++) {
+			int64_t begin_ms = answer->start_ms + (int64_t)w * answer->window_ms;
+			m->count += sums[w].count;
+			if (by_slots && sums[w].count)
+				add_touch(d, m, floor_to(begin_ms, answer->window_ms));
+		}
+	}
+}
+
+/* ---- Deleting -------------------------------------------------------------------------------- */
+
+/* A member's part is done, or would be. */
+static void take_total(struct rollup_delete *d, const struct member *m)
+{
+	*d->spans[d->span].total += m->count;
+	d->result.marks += m->touches;
+}
+
+static void next_part(struct rollup_delete *d)
+{
+	d->at_ms = d->part_ms;
+	find_next(d);
+}
+
+/* Of the members from `written` on that have something, as many as one write is to be of. */
+static size_t choose_members(struct rollup_delete *d, uint64_t handles[GROUP_MAX])
+{
+	size_t n = 0;
+	for (d->writing = d->written; d->writing < d->to && n < d->write_series; d->writing++) {
+		const struct member *m = &d->members[d->writing];
+		if (d->forgetting || m->count)
+			handles[n++] = d->handles[d->writing];
+	}
+	return n;
+}
+
+/* Marks come first: whoever deletes and dies in between has marked too much, which does no harm. */
+static int add_marks(struct rollup_delete *d)
+{
+	const struct member *first = &d->members[d->written], *last = &d->members[d->writing - 1];
+	size_t count = last->first_touch + last->touches - first->first_touch, added = 0;
+	struct rollup_touch *touches = d->touches + first->first_touch;
+	if (!d->spans[d->span].by_slots || !count)
+		return 0;
+	/* They stay within the members of this write. */
+	rollup_touches_sort(touches, count);
+	int err = rollup_touches_add(d->options.track, d->write, clock_wall_ms(d->options.clock),
+				     touches, count, &added);
+	store_write_next_stage(d->write);
+	return err;
+}
+
+static int add_part(struct rollup_delete *d, const uint64_t *handles, size_t n)
+{
+	const struct span *span = &d->spans[d->span];
+	int err = add_marks(d);
+	return err ? err
+		   : store_delete_range(d->write, span->table, span->period_ms, handles, n,
+					d->at_ms, d->part_ms);
+}
+
+/* What came since goes with them: a series that has data would stay. */
+static int add_forgetting(struct rollup_delete *d, const uint64_t *handles, size_t n)
+{
+	int err = 0;
+	for (size_t s = 0; s < d->span_count && !err; s++) {
+		const struct span *span = &d->spans[s];
+		err = store_delete_range(d->write, span->table, span->period_ms, handles, n,
+					 STORE_TS_MIN, STORE_TS_MAX);
+	}
+	return err ? err : store_series_forget(d->write, handles, n);
+}
+
+/* A sample that came after the count and is not marked here has a mark of its own. That is worked
+ * on when it is quiet, and by then the sample has to be gone. */
+static bool counted_too_long_ago(const struct rollup_delete *d)
+{
+	int64_t ago_ms = clock_wall_ms(d->options.clock) - d->counted_ms;
+	return d->spans[d->span].by_slots &&
+	       (ago_ms < 0 ||
+		ago_ms >= rollup_write_max_ms(d->options.quiet_ms, d->options.skew_max_ms));
+}
+
+static void submit_write(struct rollup_delete *d, const uint64_t *handles, size_t n)
+{
+	store_write_reset(d->write);
+	int err = fault("rollup_delete");
+	if (!err)
+		err = d->forgetting ? add_forgetting(d, handles, n) : add_part(d, handles, n);
+	d->write_us = d->options.clock->mono_us(d->options.clock);
+	if (!err)
+		err = store_write_submit(d->write);
+	if (err == ERR_LIMIT && d->write_series > 1) {
+		d->write_series /= 2;
+		write_some(d);
+	} else if (err) {
+		end(d, err);
+	}
+}
+
+static void write_some(struct rollup_delete *d)
+{
+	uint64_t handles[GROUP_MAX];
+	size_t n = choose_members(d, handles);
+	if (d->cancelled)
+		end(d, ERR_CANCELLED);
+	else if (!n && d->forgetting)
+		next_members(d);
+	else if (!n)
+		next_part(d);
+	else if (!d->forgetting && counted_too_long_ago(d))
+		count_part(d);
+	else
+		submit_write(d, handles, n);
+}
+
+static void choose_size(struct rollup_delete *d)
+{
+	int64_t took_us = d->options.clock->mono_us(d->options.clock) - d->write_us;
+	if (took_us < WRITE_SHORT_US && d->write_series < GROUP_MAX)
+		d->write_series *= 2;
+	else if (took_us > WRITE_LONG_US && d->write_series > WRITE_SERIES_MIN)
+		d->write_series /= 2;
+}
+
+static void take_written(struct rollup_delete *d)
+{
+	for (; d->written < d->writing; d->written++) {
+		const struct member *m = &d->members[d->written];
+		if (d->forgetting) {
+			d->result.forgotten++;
+			catalog_forgotten(d->options.catalog, d->options.tenant, m->metric);
+		} else {
+			take_total(d, m);
+		}
+	}
+}
+
+static void on_written(struct store_write *write, int err)
+{
+	struct rollup_delete *d = write->owner;
+	if (err) {
+		on_failed(d, err);
+		return;
+	}
+	choose_size(d);
+	take_written(d);
+	write_some(d);
+}
+
+static void on_counted(struct store_read *read, int err)
+{
+	struct rollup_delete *d = read->owner;
+	if (err) {
+		on_failed(d, err);
+		return;
+	}
+	take_counts(d);
+	if (d->request->more) {
+		submit_read(d, d->read);
+		return;
+	}
+	d->written = d->from;
+	if (!d->options.only_count && !d->spans[d->span].only_count) {
+		write_some(d);
+		return;
+	}
+	for (size_t i = d->from; i < d->to; i++)
+		take_total(d, &d->members[i]);
+	next_part(d);
+}

@@ -1,0 +1,87 @@
+/* Deleting what is stored of series over a time: their samples, and the roll-ups of these.
+ *
+ *     LISTS some series ----> FINDS what there is next ----> COUNTS ----> WRITES
+ *        ^                       | nothing    ^                             |
+ *        |                       |            +-----------------------------+
+ *        |                       v
+ *        +---- FORGETS <---- the next span
+ *
+ * Its spans are the raw samples, the late ones, and of each granularity the rows of the buckets
+ * that lie in the time as a whole. Of some series at a time one span is gone through after the
+ * other, and of each span some of its time, in writes that are so small that others are not held
+ * up. So memory is bounded, and whatever breaks off is done by doing all of it once more.
+ *
+ * Slots of which raw samples go are marked first, in the write that deletes them: so a bucket that
+ * the time cuts is made anew of what is left, and what a job writes that had read the samples
+ * before they went is corrected by the next one (track.h: `deleted`). Where a slot is closed, its
+ * rows are of more than the raw data that there still is. Then nothing can make a cut bucket anew:
+ * its row stays as it is, and is counted as kept. (Rows of late points are made of these, which are
+ * there for as long.)
+ *
+ * What is written to that time while it is being deleted goes or stays.
+ *
+ * Series whose data is damaged are tried one by one, left as they are from where the damage was
+ * met, and counted.
+ *
+ * The thread of the executor, which is that of the catalog. */
+#ifndef ROLLUP_DELETE_H
+#define ROLLUP_DELETE_H
+
+#include "base/clock.h"
+#include "catalog/catalog.h"
+#include "rollup/grain.h"
+#include "rollup/retention.h"
+#include "rollup/track.h"
+
+/* Times of samples, with room to add and subtract. */
+#define ROLLUP_DELETE_EARLIEST_MS (-(INT64_C(1) << 61))
+#define ROLLUP_DELETE_LATEST_MS   (INT64_C(1) << 61)
+
+struct rollup_delete;
+
+struct rollup_delete_options {
+	struct store *store;
+	struct rollup_track *track;
+	struct clock *clock;
+	struct executor *executor;
+	struct catalog *catalog;
+	const struct rollup_grains *grains; /* none in it: nothing is rolled up */
+	uint32_t partitions;
+	int64_t quiet_ms, skew_max_ms;
+	int64_t raw_retention_ms;                      /* 0: for ever */
+	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
+	/* Which series. What is pointed to is the caller's, until `done`. */
+	struct slice tenant, metric; /* metric empty: all */
+	const struct catalog_selector *selectors;
+	size_t selector_count;
+	/* Samples of from <= time < to, within those; or all there is, and the series leave the
+	 * catalog, too. */
+	int64_t from_ms, to_ms;
+	bool whole;
+	bool only_count; /* change nothing */
+	/* `err`: of the store, or ERR_CANCELLED. What was deleted by then is. */
+	void (*done)(void *owner, int err);
+	void *owner;
+};
+
+struct rollup_delete_result {
+	uint64_t series;                  /* that match */
+	uint64_t forgotten;               /* of these: left the catalog */
+	uint64_t failed;                  /* of these: their data is damaged */
+	uint64_t samples, late;           /* deleted, or to be deleted */
+	uint64_t rows[ROLLUP_GRAINS_MAX]; /* likewise, by granularity */
+	uint64_t kept[ROLLUP_GRAINS_MAX]; /* rows of buckets that are cut and cannot be made anew */
+	uint64_t marks;                   /* slots of series that are made anew */
+};
+
+/* `done` follows, never from within. */
+struct rollup_delete *rollup_delete_start(const struct rollup_delete_options *options);
+/* From within `done` or later. */
+void rollup_delete_free(struct rollup_delete *d);
+/* Begins nothing further. */
+void rollup_delete_cancel(struct rollup_delete *d);
+struct rollup_delete_result rollup_delete_result(const struct rollup_delete *d);
+/* What to tell people of the error that it ended with. */
+const char *rollup_delete_sentence(const struct rollup_delete *d, int err);
+
+#endif

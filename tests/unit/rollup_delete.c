@@ -1,0 +1,438 @@
+/* Deleting samples and their roll-ups: what goes, what is made anew, what is kept and counted; what
+ * breaks off and goes on. */
+#include "rollup_harness.h"
+
+#include "base/fault.h"
+#include "rollup/deletions.h"
+
+/* 2020-08-24T10:00:00Z and later that day. */
+#define TEN_MS INT64_C(1598263200000)
+#define AT(m)  (TEN_MS + (m)*MINUTE_MS)
+
+static const char *const grain_items[] = {"15m:14d", "1h:365d"};
+
+struct deleting {
+	struct rolled r;
+	struct catalog_selector selectors[CATALOG_SELECTORS_MAX];
+	size_t selector_count;
+	struct arena arena;
+	struct rollup_delete_result result;
+	bool over;
+	int err;
+};
+
+static void on_deleted(void *owner, int err)
+{
+	struct deleting *d = owner;
+	d->over = true;
+	d->err = err;
+}
+
+static void deleting_open(struct deleting *d)
+{
+	*d = (struct deleting){0};
+	rolled_open(&d->r, grain_items, 2);
+	rolled_set_ms(&d->r, AT(50));
+	arena_init(&d->arena, 1 << 20);
+}
+
+static void deleting_close(struct deleting *d)
+{
+	arena_release(&d->arena);
+	rolled_close(&d->r);
+}
+
+/* The metric `m` of the tenant `default`. */
+static struct rollup_delete_options options_of(struct deleting *d, int64_t from_ms, int64_t to_ms)
+{
+	return (struct rollup_delete_options){.store = d->r.h.store,
+					      .track = d->r.h.track,
+					      .clock = &d->r.h.clock.clock,
+					      .executor = &d->r.h.queue.executor,
+					      .catalog = d->r.h.catalog,
+					      .grains = &d->r.grains,
+					      .partitions = 8,
+					      .quiet_ms = d->r.quiet_ms,
+					      .raw_retention_ms = d->r.raw_retention_ms,
+					      .tenant = SLICE("default"),
+					      .metric = SLICE("m"),
+					      .selectors = d->selectors,
+					      .selector_count = d->selector_count,
+					      .from_ms = from_ms,
+					      .to_ms = to_ms,
+					      .whole = from_ms == to_ms,
+					      .done = on_deleted,
+					      .owner = d};
+}
+
+static void tags(struct deleting *d, const char *text)
+{
+	struct errbuf e;
+	d->selector_count = 0;
+	assert_int_equal(catalog_selectors_parse(slice_of(text), &d->arena, d->selectors,
+						 &d->selector_count, &e),
+			 0);
+}
+
+static int run(struct deleting *d, const struct rollup_delete_options *options)
+{
+	struct rollup_delete *work = rollup_delete_start(options);
+	d->over = false;
+	harness_pump(&d->r.h);
+	assert_true(d->over);
+	d->result = rollup_delete_result(work);
+	rollup_delete_free(work);
+	return d->err;
+}
+
+/* `series samples 15m 1h kept-15m kept-1h marks gone failed`, of the count and of the deletion that
+ * follows. From from_ms to to_ms, or all where they are the same. */
+static void expect(struct deleting *d, int64_t from_ms, int64_t to_ms, const char *want)
+{
+	struct rollup_delete_options options = options_of(d, from_ms, to_ms);
+	for (int count = 1; count >= 0; count--) {
+		char text[128];
+		const struct rollup_delete_result *is = &d->result;
+		options.only_count = count;
+		assert_int_equal(run(d, &options), 0);
+		snprintf(text, sizeof(text), "%d %d %d %d %d %d %d %d %d", (int)is->series,
+			 (int)is->samples, (int)is->rows[0], (int)is->rows[1], (int)is->kept[0],
+			 (int)is->kept[1], (int)is->marks, (int)is->forgotten, (int)is->failed);
+		assert_string_equal(text, want);
+	}
+}
+
+static void write_at(struct deleting *d, const char *series, const char *value, int64_t ts_ms)
+{
+	char line[256];
+	snprintf(line, sizeof(line), "%s value=%s %lld\n", series, value, (long long)ts_ms);
+	rolled_write(&d->r, line);
+}
+
+/* One in each quarter of the hour. */
+static void write_example(struct deleting *d, const char *series)
+{
+	write_at(d, series, "1.2", AT(1));
+	write_at(d, series, "1.5", AT(16));
+	write_at(d, series, "1.1", AT(31));
+	write_at(d, series, "3.4", AT(47));
+}
+
+static void roll_up(struct deleting *d)
+{
+	rolled_set_ms(&d->r, rolled_now_ms(&d->r) + 20 * MINUTE_MS);
+	assert_int_equal(rolled_pass(&d->r).err, 0);
+	assert_int_equal(rolled_pass(&d->r).slots, 0);
+}
+
+#define QUARTER(minute, value)                                                                     \
+	minute ":min=" value ",max=" value ",sum=" value ",count=1,first=" value ",last=" value
+
+/* ---- What goes ------------------------------------------------------------------------------- */
+
+/* From 10:15 to 10:40 there are 1.5 and 1.1; the quarter from 10:30 and the hour are cut. */
+static void what_lies_in_the_time_goes(void **state)
+{
+	(void)state;
+	struct deleting d;
+	deleting_open(&d);
+	write_example(&d, "m,h=a");
+	write_example(&d, "m,h=b");
+	write_example(&d, "n,h=a");
+	roll_up(&d);
+	tags(&d, "h=a");
+	expect(&d, AT(15), AT(40), "1 2 1 0 0 0 1 0 0");
+	rolled_expect(&d.r, "m,h=a", 15 * MINUTE_MS, TEN_MS,
+		      QUARTER("0", "1.2") " " QUARTER("30", "1.1") " " QUARTER("45", "3.4"));
+	roll_up(&d);
+	rolled_expect(&d.r, "m,h=a", 15 * MINUTE_MS, TEN_MS,
+		      QUARTER("0", "1.2") " " QUARTER("45", "3.4"));
+	rolled_expect(&d.r, "m,h=a", HOUR_MS, TEN_MS,
+		      "0:min=1.2,max=3.4,sum=4.6,count=2,first=1.2,last=3.4");
+	for (int i = 0; i < 2; i++)
+		rolled_expect(&d.r, i ? "n,h=a" : "m,h=b", HOUR_MS, TEN_MS,
+			      "0:min=1.1,max=3.4,sum=7.2,count=4,first=1.2,last=3.4");
+	expect(&d, AT(15), AT(40), "1 0 0 0 0 0 0 0 0");
+	deleting_close(&d);
+}
+
+/* The end is not part of the time, the start is. */
+static void the_edges_of_the_time(void **state)
+{
+	(void)state;
+	struct deleting d;
+	deleting_open(&d);
+	write_example(&d, "m");
+	roll_up(&d);
+	expect(&d, AT(16), AT(31), "1 1 0 0 0 0 1 0 0");
+	expect(&d, AT(31), AT(47), "1 1 0 0 0 0 1 0 0");
+	roll_up(&d);
+	rolled_expect(&d.r, "m", 15 * MINUTE_MS, TEN_MS,
+		      QUARTER("0", "1.2") " " QUARTER("45", "3.4"));
+	deleting_close(&d);
+}
+
+/* 300 hours, so that it takes several parts, and 600 series, so that it takes several groups. */
+static void much_goes_piece_by_piece(void **state)
+{
+	(void)state;
+	struct deleting d;
+	deleting_open(&d);
+	for (int64_t hour = 0; hour < 300; hour++)
+		write_at(&d, "m,h=long", "1", AT(-60 * hour));
+	struct buf lines;
+	buf_init(&lines, 1 << 20);
+	for (int i = 0; i < 600; i++)
+		buf_printf(&lines, "m,h=h%d value=1 %lld\n", i, (long long)AT(2));
+	buf_append_char(&lines, 0);
+	rolled_write(&d.r, lines.data);
+	buf_release(&lines);
+	roll_up(&d);
+	expect(&d, AT(-60 * 400), AT(1), "601 300 299 299 0 0 300 0 0");
+	roll_up(&d);
+	rolled_expect(&d.r, "m,h=long", HOUR_MS, TEN_MS, "");
+	rolled_expect(&d.r, "m,h=long", 15 * MINUTE_MS, TEN_MS, "");
+	expect(&d, AT(0), AT(60), "601 600 600 600 0 0 600 0 0");
+	deleting_close(&d);
+}
+
+static void series_that_go_as_a_whole_are_not_there_any_more(void **state)
+{
+	(void)state;
+	struct deleting d;
+	deleting_open(&d);
+	write_example(&d, "m,h=a");
+	write_example(&d, "m,h=b");
+	roll_up(&d);
+	write_at(&d, "m,h=a", "7", AT(80));
+	tags(&d, "h=a");
+	expect(&d, 0, 0, "1 5 4 1 0 0 0 1 0");
+	assert_true(rolled_handle(&d.r, "m,h=a") == 0);
+	assert_true(rolled_handle(&d.r, "m,h=b") != 0);
+	expect(&d, 0, 0, "0 0 0 0 0 0 0 0 0");
+	/* The mark of the sample that went is of nobody. */
+	write_at(&d, "m,h=a", "2", AT(2));
+	rolled_set_ms(&d.r, AT(200));
+	rolled_pass(&d.r);
+	rolled_expect(&d.r, "m,h=a", HOUR_MS, TEN_MS,
+		      "0:min=2.0,max=2.0,sum=2.0,count=1,first=2.0,last=2.0");
+	deleting_close(&d);
+}
+
+/* ---- What raw data has expired of ------------------------------------------------------------ */
+
+/* A day is kept; that day's slot of ten o'clock is closed, so its rows go as a whole or not at all.
+ */
+static void rows_that_cannot_be_made_anew_are_kept_and_counted(void **state)
+{
+	(void)state;
+	struct deleting d;
+	deleting_open(&d);
+	write_example(&d, "m");
+	roll_up(&d);
+	d.r.raw_retention_ms = 24 * HOUR_MS;
+	rolled_set_ms(&d.r, AT(30 * 60));
+	/* From 10:20 to 10:50: the quarter from 10:30 goes, those from 10:15 and 10:45 and the hour
+	 * are cut. The samples are there still. */
+	expect(&d, AT(20), AT(50), "1 2 1 0 2 1 0 0 0");
+	rolled_expect(&d.r, "m", 15 * MINUTE_MS, TEN_MS,
+		      QUARTER("0", "1.2") " " QUARTER("15", "1.5") " " QUARTER("45", "3.4"));
+	rolled_expect(&d.r, "m", HOUR_MS, TEN_MS,
+		      "0:min=1.1,max=3.4,sum=7.2,count=4,first=1.2,last=3.4");
+	/* Both ends cut one bucket: it counts once. */
+	expect(&d, AT(2), AT(3), "1 0 0 0 1 1 0 0 0");
+	expect(&d, AT(0), AT(60), "1 2 3 1 0 0 0 0 0");
+	deleting_close(&d);
+}
+
+/* A slot that is closed but not over: what a job makes of it now is made once more. */
+static void a_slot_that_is_about_to_expire_is_marked(void **state)
+{
+	(void)state;
+	struct deleting d;
+	deleting_open(&d);
+	write_example(&d, "m");
+	roll_up(&d);
+	d.r.raw_retention_ms = 24 * HOUR_MS;
+	rolled_set_ms(&d.r, AT(24 * 60 - 6));
+	expect(&d, AT(0), AT(20), "1 2 1 0 1 1 1 0 0");
+	deleting_close(&d);
+}
+
+/* ---- What goes wrong ------------------------------------------------------------------------- */
+
+static void a_damaged_series_is_left_and_counted(void **state)
+{
+	(void)state;
+	struct deleting d;
+	deleting_open(&d);
+	for (char host = 'a'; host <= 'f'; host++) {
+		char series[] = {'m', ',', 'h', '=', host, 0};
+		write_example(&d, series);
+	}
+	roll_up(&d);
+	naive_damage(d.r.h.store, rolled_handle(&d.r, "m,h=c"));
+	expect(&d, AT(0), AT(60), "6 20 20 5 0 0 5 0 1");
+	naive_damage(d.r.h.store, 0);
+	expect(&d, AT(0), AT(60), "6 4 4 1 0 0 1 0 0");
+	deleting_close(&d);
+}
+
+/* Whatever is refused first, what is left is deleted by the same once more. */
+static void what_breaks_off_is_done_by_the_same_again(void **state)
+{
+	(void)state;
+	for (unsigned broken = 0; broken < 4; broken++) {
+		struct deleting d;
+		deleting_open(&d);
+		write_example(&d, "m,h=a");
+		write_example(&d, "m,h=b");
+		roll_up(&d);
+		struct rollup_delete_options options = options_of(&d, AT(15), AT(45));
+		fault_arm("rollup_delete", FAULT_ERROR, 1 + broken, 1);
+		int err = run(&d, &options);
+		fault_disarm_all();
+		assert_int_equal(err, broken < 2 ? ERR_FAULT : 0);
+		naive_refuse_writes(d.r.h.store, ERR_BUSY, 1);
+		(void)run(&d, &options);
+		naive_refuse_writes(d.r.h.store, 0, 0);
+		assert_int_equal(run(&d, &options), 0);
+		roll_up(&d);
+		rolled_expect(&d.r, "m,h=b", 15 * MINUTE_MS, TEN_MS,
+			      QUARTER("0", "1.2") " " QUARTER("45", "3.4"));
+		rolled_expect(&d.r, "m,h=b", HOUR_MS, TEN_MS,
+			      "0:min=1.2,max=3.4,sum=4.6,count=2,first=1.2,last=3.4");
+		deleting_close(&d);
+	}
+}
+
+/* ---- What is asked for ----------------------------------------------------------------------- */
+
+struct asked {
+	bool over;
+	int err;
+	struct rollup_delete_result result;
+};
+
+static void on_asked(void *owner, int err, const char *sentence,
+		     const struct rollup_delete_result *result)
+{
+	*(struct asked *)owner = (struct asked){true, err, *result};
+	assert_true((err != 0) == (sentence != NULL));
+}
+
+static struct rollup_deletions *deletions_of(struct deleting *d)
+{
+	return rollup_deletions_new(
+		&(struct rollup_deletions_options){.store = d->r.h.store,
+						   .track = d->r.h.track,
+						   .clock = &d->r.h.clock.clock,
+						   .executor = &d->r.h.queue.executor,
+						   .catalog = d->r.h.catalog,
+						   .grains = &d->r.grains,
+						   .partitions = 8,
+						   .quiet_ms = d->r.quiet_ms});
+}
+
+static int ask(struct rollup_deletions *deletions, struct asked *asked)
+{
+	struct errbuf e;
+	*asked = (struct asked){0};
+	return rollup_deletions_start(deletions,
+				      &(struct rollup_deletion_spec){.tenant = SLICE("default"),
+								     .metric = SLICE("m"),
+								     .tags = {SLICE("h=a|c")},
+								     .tag_count = 1,
+								     .from_ms = AT(15),
+								     .to_ms = AT(45)},
+				      on_asked, asked, &e);
+}
+
+static void step(struct deleting *d)
+{
+	struct task_queue *queue = &d->r.h.queue;
+	struct task *task = queue->first;
+	if (!task)
+		return;
+	queue->first = task->next;
+	if (!queue->first)
+		queue->last = NULL;
+	task->run(task);
+}
+
+/* Whenever the process ends, the next one goes on; it need not be asked. */
+static void what_was_broken_off_goes_on_at_the_next_start(void **state)
+{
+	(void)state;
+	for (unsigned steps = 2; steps < 14; steps++) {
+		struct deleting d;
+		struct asked asked;
+		deleting_open(&d);
+		write_example(&d, "m,h=a");
+		write_example(&d, "m,h=b");
+		roll_up(&d);
+		struct rollup_deletions *first = deletions_of(&d);
+		assert_true(rollup_deletions_idle(first));
+		assert_int_equal(ask(first, &asked), 0);
+		assert_int_equal(ask(first, &asked), ERR_BUSY);
+		for (unsigned i = 0; i < steps; i++)
+			step(&d);
+		rollup_deletions_leave(first);
+		rollup_deletions_stop(first);
+		harness_pump(&d.r.h);
+		assert_true(rollup_deletions_idle(first));
+		rollup_deletions_free(first);
+		struct rollup_deletions *second = deletions_of(&d);
+		harness_pump(&d.r.h);
+		assert_true(rollup_deletions_idle(second));
+		roll_up(&d);
+		rolled_expect(&d.r, "m,h=a", 15 * MINUTE_MS, TEN_MS,
+			      QUARTER("0", "1.2") " " QUARTER("45", "3.4"));
+		rolled_expect(&d.r, "m,h=b", HOUR_MS, TEN_MS,
+			      "0:min=1.1,max=3.4,sum=7.2,count=4,first=1.2,last=3.4");
+		assert_int_equal(ask(second, &asked), 0);
+		harness_pump(&d.r.h);
+		assert_true(asked.over);
+		assert_int_equal(asked.result.samples, 0);
+		rollup_deletions_free(second);
+		deleting_close(&d);
+	}
+}
+
+/* It is what makes room. */
+static void a_store_without_room_deletes_all_the_same(void **state)
+{
+	(void)state;
+	struct deleting d;
+	struct asked asked;
+	deleting_open(&d);
+	write_example(&d, "m,h=a");
+	roll_up(&d);
+	struct rollup_deletions *deletions = deletions_of(&d);
+	harness_pump(&d.r.h);
+	naive_refuse_writes(d.r.h.store, ERR_FULL, 1);
+	assert_int_equal(ask(deletions, &asked), 0);
+	harness_pump(&d.r.h);
+	assert_true(asked.over);
+	assert_int_equal(asked.err, 0);
+	assert_int_equal(asked.result.samples, 2);
+	rollup_deletions_free(deletions);
+	deleting_close(&d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_lies_in_the_time_goes),
+		cmocka_unit_test(the_edges_of_the_time),
+		cmocka_unit_test(much_goes_piece_by_piece),
+		cmocka_unit_test(series_that_go_as_a_whole_are_not_there_any_more),
+		cmocka_unit_test(rows_that_cannot_be_made_anew_are_kept_and_counted),
+		cmocka_unit_test(a_slot_that_is_about_to_expire_is_marked),
+		cmocka_unit_test(a_damaged_series_is_left_and_counted),
+		cmocka_unit_test(what_breaks_off_is_done_by_the_same_again),
+		cmocka_unit_test(what_was_broken_off_goes_on_at_the_next_start),
+		cmocka_unit_test(a_store_without_room_deletes_all_the_same),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
