@@ -1,8 +1,9 @@
 /* Property test of roll-ups. Some processes that take line protocol and some that roll up share a
  * store that is far away (slow_store.h); a seed decides who does what next, what fails, who dies
  * and is started again, and how the clock moves on. Whenever all has come to rest, every row of
- * every granularity is what a plain loop makes of the raw data, every sample of a request that was
- * answered well is in the raw data, and no mark is left. */
+ * every granularity is what a plain loop makes of the raw data, those of late points what it makes
+ * of late data, every sample of a request that was answered well is in one of the two, and no mark
+ * is left. */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -11,6 +12,7 @@
 #include "ingest/line_feed.h"
 #include "naive.h"
 #include "rollup/job.h"
+#include "rollup/late.h"
 #include "rollup/leases.h"
 #include "rollup/row.h"
 #include "rollup/track_store.h"
@@ -37,6 +39,9 @@ enum {
 	SERIES = TENANTS * MEASUREMENTS * HOSTS * FIELDS,
 	ACCEPTED_MAX = 100000,
 	RESTS_MAX = 3000, /* rounds until all is at rest */
+	LATE_SLOTS = 70,  /* so far back points lie where late ones are kept */
+	/* So much longer than a slot is open its raw data is there: nothing waits for so long. */
+	LAG_MS = 2400000,
 };
 #define BEGIN_MS INT64_C(1600000020000) /* a slot begins */
 
@@ -109,11 +114,14 @@ struct model {
 		size_t first, count;
 	} shape[SHAPES]; /* of the lines: fields one after the other */
 	bool atomic, one_name;
+	bool late;               /* points of closed slots are kept */
+	int64_t open_ms, raw_ms; /* how long raw data is said to be kept: to takers, to workers */
 	struct taker takers[TAKERS];
 	struct worker workers[WORKERS];
 	struct client clients[CLIENTS];
 	struct point *accepted;
 	size_t accepted_count;
+	uint64_t late_seen; /* late samples that were looked at */
 	char failure[512];
 };
 
@@ -204,6 +212,8 @@ static void taker_open(struct model *m, struct taker *t, size_t i)
 		.clock = &m->clock.clock,
 		.executor = &t->p.queue.executor,
 		.ahead_ms = 2 * SLOT_MS,
+		.retention_ms = m->open_ms,
+		.late_keep = m->late,
 		.write_bytes = 300 + pick(m, 3000),
 		.cache_max_bytes = m->cache_max_bytes,
 		.rollup_partitions = PARTITIONS,
@@ -268,6 +278,11 @@ static void on_leases(void *owner, int err, const struct rollup_partitions *held
 	rollup_job_start(w->job, held, w->asof_ms);
 }
 
+static int64_t late_after_ms(const struct model *m)
+{
+	return m->late ? rollup_late_after_ms(m->open_ms, SLOT_MS, QUIET_MS) : 0;
+}
+
 static void worker_open(struct model *m, struct worker *w, size_t i)
 {
 	static const char *const counters[] = {"_total"};
@@ -281,6 +296,8 @@ static void worker_open(struct model *m, struct worker *w, size_t i)
 							     .grains = &m->grains,
 							     .slice_points = m->slice_points,
 							     .quiet_ms = QUIET_MS,
+							     .raw_retention_ms = m->raw_ms,
+							     .late_after_ms = late_after_ms(m),
 							     .counter_suffixes = counters,
 							     .counter_suffix_count = 1,
 							     .done = on_pass,
@@ -358,7 +375,7 @@ static int64_t some_ts(struct model *m)
 		break;
 	case 1:
 	case 2:
-		slot -= (int64_t)pick(m, 4) * SLOT_MS;
+		slot -= (int64_t)pick(m, m->late ? LATE_SLOTS : 4) * SLOT_MS;
 		break;
 	case 3:
 	case 4:
@@ -527,7 +544,9 @@ static void want_value(struct want *want, struct value value)
 	want->count++;
 }
 
-static bool row_is(const struct store_points *rows, size_t i, const struct want *want, bool counter)
+/* `whole`: it says what came first and last. */
+static bool row_is(const struct store_points *rows, size_t i, const struct want *want, bool counter,
+		   bool whole)
 {
 	struct value none = {0, VALUE_NONE};
 	const struct value values[ROLLUP_FIELDS] = {
@@ -536,9 +555,9 @@ static bool row_is(const struct store_points *rows, size_t i, const struct want 
 		[ROLLUP_SUM] = value_f64(want->sum),
 		[ROLLUP_COUNT] = counter ? none : value_u64(want->count),
 		[ROLLUP_AVG] = none,
-		[ROLLUP_INCREASE] = counter ? value_f64(want->increase) : none,
-		[ROLLUP_FIRST] = want->first,
-		[ROLLUP_LAST] = want->last,
+		[ROLLUP_INCREASE] = counter && whole ? value_f64(want->increase) : none,
+		[ROLLUP_FIRST] = whole ? want->first : none,
+		[ROLLUP_LAST] = whole ? want->last : none,
 	};
 	for (size_t f = 0; f < ROLLUP_FIELDS; f++) {
 		if (!value_equal(value_at(rows, f, i), values[f]))
@@ -547,43 +566,92 @@ static bool row_is(const struct store_points *rows, size_t i, const struct want 
 	return true;
 }
 
-static bool check_rows(struct model *m, const char *name, const struct store_points *raw,
-		       const struct store_points *rows, int64_t width_ms, bool counter)
+/* Samples of a series in the order of time, up to where they have been looked at. */
+struct samples {
+	const struct store_points *points;
+	size_t at;
+};
+
+static int64_t next_bucket(const struct samples *samples, int64_t width_ms)
 {
-	size_t row = 0;
-	for (size_t i = 0; i < raw->count; row++) {
-		int64_t from_ms = raw->ts_ms[i] / width_ms * width_ms;
-		struct want want = {0};
-		while (i < raw->count && raw->ts_ms[i] < from_ms + width_ms)
-			want_value(&want, value_at(raw, 0, i++));
-		if (row >= rows->count || rows->ts_ms[row] != from_ms)
-			return differ(m, "%s: the row of %lld, width %lld, is missing", name,
-				      (long long)(from_ms - BEGIN_MS), (long long)width_ms);
-		if (!row_is(rows, row, &want, counter))
-			return differ(m,
-				      "%s: the row of %lld, width %lld, is not what the raw data "
-				      "makes: sum %g, should be %g",
-				      name, (long long)(from_ms - BEGIN_MS), (long long)width_ms,
-				      value_as_f64(value_at(rows, ROLLUP_SUM, row)), want.sum);
+	return samples->at < samples->points->count
+		       ? samples->points->ts_ms[samples->at] / width_ms * width_ms
+		       : INT64_MAX;
+}
+
+static struct want want_bucket(struct samples *samples, int64_t from_ms, int64_t width_ms)
+{
+	struct want want = {0};
+	while (next_bucket(samples, width_ms) == from_ms)
+		want_value(&want, value_at(samples->points, 0, samples->at++));
+	return want;
+}
+
+/* One series in one granularity. */
+struct checked {
+	const char *name;
+	const struct store_points *rows;
+	size_t row;
+	int64_t width_ms;
+	bool counter;
+};
+
+/* The next row, if there is to be one. */
+static bool check_row(struct model *m, struct checked *c, int64_t ts_ms, const struct want *want,
+		      bool whole)
+{
+	if (!want->count)
+		return true;
+	if (c->row >= c->rows->count || c->rows->ts_ms[c->row] != ts_ms)
+		return differ(m, "%s: the row of %lld, width %lld, is missing", c->name,
+			      (long long)(ts_ms - BEGIN_MS), (long long)c->width_ms);
+	if (!row_is(c->rows, c->row, want, c->counter, whole))
+		return differ(m,
+			      "%s: the row of %lld, width %lld, is not what the samples make: sum "
+			      "%g, should be %g",
+			      c->name, (long long)(ts_ms - BEGIN_MS), (long long)c->width_ms,
+			      value_as_f64(value_at(c->rows, ROLLUP_SUM, c->row)), want->sum);
+	c->row++;
+	return true;
+}
+
+static bool check_rows(struct model *m, struct checked *c, struct samples raw, struct samples late)
+{
+	for (;;) {
+		int64_t ts_ms = next_bucket(&raw, c->width_ms);
+		int64_t late_ms = next_bucket(&late, c->width_ms);
+		ts_ms = late_ms < ts_ms ? late_ms : ts_ms;
+		if (ts_ms == INT64_MAX)
+			return c->row == c->rows->count ||
+			       differ(m, "%s has rows of nothing", c->name);
+		struct want of_raw = want_bucket(&raw, ts_ms, c->width_ms);
+		struct want of_late = want_bucket(&late, ts_ms, c->width_ms);
+		if (!check_row(m, c, ts_ms, &of_raw, true) ||
+		    !check_row(m, c, ts_ms + LATE_ROW_BEHIND_MS, &of_late, !of_raw.count))
+			return false;
 	}
-	return row == rows->count || differ(m, "%s has rows of nothing", name);
+}
+
+static bool has_sample(const struct store_points *points, int64_t ts_ms)
+{
+	size_t low = 0, high = points->count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (points->ts_ms[middle] < ts_ms)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < points->count && points->ts_ms[low] == ts_ms;
 }
 
 static bool check_accepted(struct model *m, const char *name, unsigned series,
-			   const struct store_points *raw)
+			   const struct store_points *raw, const struct store_points *late)
 {
 	for (size_t i = 0; i < m->accepted_count; i++) {
-		size_t low = 0, high = raw->count;
-		if (m->accepted[i].series != series)
-			continue;
-		while (low < high) {
-			size_t middle = (low + high) / 2;
-			if (raw->ts_ms[middle] < m->accepted[i].ts_ms)
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		if (low == raw->count || raw->ts_ms[low] != m->accepted[i].ts_ms)
+		int64_t ts_ms = m->accepted[i].ts_ms;
+		if (m->accepted[i].series == series && !has_sample(raw, ts_ms) &&
+		    !has_sample(late, ts_ms))
 			return differ(m, "%s: a sample that was taken is not there", name);
 	}
 	return true;
@@ -611,12 +679,17 @@ static bool check_series(struct model *m, unsigned series)
 	own_read(m, read);
 	uint64_t handle = request->series_open.handles[0];
 	const struct store_points *raw = points_of(m, read, TABLE_DATA_RAW, 0, &handle);
-	bool right = check_accepted(m, name, series, raw);
+	const struct store_points *late = points_of(m, read, TABLE_DATA_LATE, 0, &handle);
+	bool right = check_accepted(m, name, series, raw, late);
+	m->late_seen += late->count;
 	for (size_t g = 0; g < m->grains.count && right; g++) {
 		int64_t width_ms = m->grains.list[g].width_ms;
-		right = check_rows(m, name, raw,
-				   points_of(m, read, TABLE_DATA_DOWNSAMPLED, width_ms, &handle),
-				   width_ms, counter);
+		struct checked c = {
+			.name = name,
+			.rows = points_of(m, read, TABLE_DATA_DOWNSAMPLED, width_ms, &handle),
+			.width_ms = width_ms,
+			.counter = counter};
+		right = check_rows(m, &c, (struct samples){raw, 0}, (struct samples){late, 0});
 	}
 	store_read_free(read);
 	return right;
@@ -777,6 +850,11 @@ static void begin(struct model *m, uint64_t seed, bool with_trace)
 	m->atomic = chance(m, 50);
 	m->pace_ms = paces_ms[pick(m, ARRAY_LEN(paces_ms))];
 	m->one_name = chance(m, 20);
+	m->late = chance(m, 50);
+	if (m->late) {
+		m->open_ms = SLOT_MS + 2 * QUIET_MS + (int64_t)pick(m, 8 * SLOT_MS);
+		m->raw_ms = chance(m, 50) ? m->open_ms + LAG_MS : 0;
+	}
 	m->edges = 1 + pick(m, 17);
 	m->measurements = 1 + pick(m, MEASUREMENTS);
 	m->hosts = 1 + pick(m, HOSTS);
@@ -817,7 +895,7 @@ static void end(struct model *m)
 	mem_free(m->accepted);
 }
 
-static bool run_seed(uint64_t seed, size_t steps, bool with_trace)
+static bool run_seed(uint64_t seed, size_t steps, bool with_trace, uint64_t *late)
 {
 	struct model *m = mem_alloc(sizeof(*m));
 	bool right = true;
@@ -830,6 +908,7 @@ static bool run_seed(uint64_t seed, size_t steps, bool with_trace)
 	if (!right)
 		printf("seed %llu, step %zu: %s\n", (unsigned long long)seed, m->step - 1,
 		       m->failure);
+	*late += m->late_seen;
 	end(m);
 	mem_free(m);
 	return right;
@@ -839,6 +918,7 @@ int main(int argc, char **argv)
 {
 	unsigned long long first = 1, last = long_run() ? 6000 : 300;
 	size_t steps = 9000, wrong = 0;
+	uint64_t late = 0;
 	bool with_trace = false;
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--trace") == 0)
@@ -850,8 +930,8 @@ int main(int argc, char **argv)
 			last = first;
 	}
 	for (unsigned long long seed = first; seed <= last && wrong < 5; seed++)
-		wrong += !run_seed(seed, steps, with_trace);
-	printf("roll-ups: seeds %llu..%llu, %zu steps each: %zu are wrong\n", first, last, steps,
-	       wrong);
+		wrong += !run_seed(seed, steps, with_trace, &late);
+	printf("roll-ups: seeds %llu..%llu, %zu steps each, %llu late samples: %zu are wrong\n",
+	       first, last, steps, (unsigned long long)late, wrong);
 	return wrong != 0;
 }
