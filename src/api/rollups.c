@@ -63,6 +63,16 @@ static void write_granularities(struct json_writer *json, const struct rollup_gr
 	json_write_array_end(json);
 }
 
+/* Of raw samples that are kept for ever none is late. */
+static void write_late(struct json_writer *json, const struct api *api)
+{
+	const struct conf *conf = api->conf;
+	int64_t raw_ms = retention_shortest_raw_ms(api->retention, conf->retention_raw_ms);
+	json_write_key(json, "late");
+	json_write_text(json, raw_ms ? conf->rollup_late : "none");
+	write_ms(json, "lateRetentionMs", retention_longest_ms(api->retention, api->grains));
+}
+
 static void write_conf(struct json_writer *json, const struct api *api)
 {
 	const struct conf *conf = api->conf;
@@ -71,6 +81,7 @@ static void write_conf(struct json_writer *json, const struct api *api)
 	write_ms(json, "quietMs", conf->rollup_quiet_ms);
 	write_ms(json, "everyMs", conf->rollup_every_ms);
 	write_ms(json, "leaseMs", conf->rollup_lease_ms);
+	write_late(json, api);
 	json_write_key(json, "counterSuffixes");
 	json_write_array_begin(json);
 	for (size_t i = 0; i < conf->rollup_counter_suffixes.count; i++)

@@ -122,13 +122,24 @@ static int read_dry_run(const struct http_request *request, struct question *q, 
 	return 0;
 }
 
-/* Whole slots, all of whose raw data is there and will be until they are rolled up. */
+/* Of earlier ones all data has gone, or will have until they are rolled up. */
+static int64_t first_slot_ms(const struct api *api, int64_t now_ms)
+{
+	const struct conf *conf = api->conf;
+	int64_t slot_ms = conf->rollup_slot_ms, quiet_ms = conf->rollup_quiet_ms;
+	int64_t raw_ms = retention_longest_raw_ms(api->retention, conf->retention_raw_ms);
+	int64_t late_ms = retention_longest_ms(api->retention, api->grains);
+	int64_t first_ms = rollup_open_from_ms(now_ms, raw_ms, slot_ms, quiet_ms);
+	int64_t first_late_ms = rollup_open_from_ms(now_ms, late_ms, slot_ms, quiet_ms);
+	return api->late_after_ms && first_late_ms < first_ms ? first_late_ms : first_ms;
+}
+
+/* Whole slots. */
 static int choose_slots(const struct api *api, int64_t now_ms, struct question *q, struct errbuf *e)
 {
 	const struct conf *conf = api->conf;
 	int64_t slot_ms = conf->rollup_slot_ms;
-	int64_t longest_ms = retention_longest_raw_ms(api->retention, conf->retention_raw_ms);
-	int64_t first_ms = rollup_open_from_ms(now_ms, longest_ms, slot_ms, conf->rollup_quiet_ms);
+	int64_t first_ms = first_slot_ms(api, now_ms);
 	int64_t last_ms = (now_ms + conf->ingest_future_max_ms) / slot_ms * slot_ms + slot_ms;
 	if (q->from_ms >= q->to_ms)
 		return errbuf_set(e, ERR_INVALID, "from is not before to");
@@ -184,6 +195,7 @@ static void begin(struct http_request *request, const struct question *q)
 		.quiet_ms = api->conf->rollup_quiet_ms,
 		.raw_retention_ms = api->conf->retention_raw_ms,
 		.retention_rules = api->retention,
+		.with_late = api->late_after_ms != 0,
 		.only_count = q->only_count,
 		.done = on_rebuilt,
 		.owner = call,

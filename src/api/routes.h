@@ -48,6 +48,7 @@ struct api {
 	const struct retention_rules *retention;
 	const struct rollup_partitions *owned; /* by configuration, or all that may be taken */
 	struct rollup_track *rollup_track;
+	int64_t late_after_ms;    /* as the job's (rollup/job.h): 0, there are no late points */
 	const char *rollup_name;  /* of this process among those that roll up */
 	struct rollup *rollup;    /* NULL: this process rolls nothing up */
 	size_t rollup_calls;      /* at work: none may be when the store ends */

@@ -111,6 +111,14 @@ static void add_number(struct text_table *table, const struct json *object, cons
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
+static void put_kept(struct buf *out, int64_t retention_ms)
+{
+	if (retention_ms)
+		put_span(out, retention_ms);
+	else
+		buf_append_text(out, "ever");
+}
+
 static void put_granularities(struct buf *out, const struct json *root)
 {
 	const struct json *list = json_member(root, "granularities");
@@ -119,10 +127,7 @@ static void put_granularities(struct buf *out, const struct json *root)
 		int64_t retention_ms = number_of(g, "retentionMs");
 		buf_printf(out, "%s%.*s for ", g == list->first ? "" : ", ", (int)width.len,
 			   width.data);
-		if (retention_ms)
-			put_span(out, retention_ms);
-		else
-			buf_append_text(out, "ever");
+		put_kept(out, retention_ms);
 	}
 	if (!out->len)
 		buf_append_text(out, "none: nothing is rolled up");
@@ -134,6 +139,19 @@ static void put_slots(struct buf *out, const struct json *root)
 	buf_append_text(out, ", rolled up after ");
 	put_span(out, number_of(root, "quietMs"));
 	buf_append_text(out, " without a sample");
+}
+
+static void put_late(struct buf *out, const struct json *root)
+{
+	struct slice late = text_of(root, "late");
+	if (slice_equal(late, SLICE("keep"))) {
+		buf_append_text(out, "kept for ");
+		put_kept(out, number_of(root, "lateRetentionMs"));
+	} else if (slice_equal(late, SLICE("refuse"))) {
+		buf_append_text(out, "refused");
+	} else {
+		buf_append_text(out, "none: raw samples are kept for ever");
+	}
 }
 
 static void put_suffixes(struct buf *out, const struct json *root)
@@ -204,6 +222,7 @@ static void print_status(const struct client_args *args, const struct json *root
 	} rows[] = {
 		{"granularities", put_granularities},
 		{"slots", put_slots},
+		{"late", put_late},
 		{"counters", put_suffixes},
 		{"partitions", put_partitions},
 		{"last pass", put_pass},

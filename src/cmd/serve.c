@@ -477,6 +477,7 @@ static struct http_server *new_http(struct serve *s)
 		.zones = s->zones,
 		.grains = &s->rollups.grains,
 		.retention = &s->rollups.retention,
+		.late_after_ms = s->rollups.late_after_ms,
 		.owned = &s->rollups.own,
 		.rollup_track = s->rollups.track,
 		.rollup_name = s->rollups.name,

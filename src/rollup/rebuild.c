@@ -34,6 +34,7 @@ struct rollup_rebuild {
 	uint64_t handles[GROUP_MAX];
 	size_t count;
 	size_t from, to; /* of members: what is being read */
+	bool late;       /* of these, late points, since raw data has been looked through */
 	bool one_by_one;
 	int64_t at_ms;   /* up to where these are done */
 	int64_t next_ms; /* their next sample, as far as it is found */
@@ -207,17 +208,24 @@ static void run_begin(struct task *task)
 
 /* ---- Where there is something ---------------------------------------------------------------- */
 
+static enum table table_of(const struct rollup_rebuild *r)
+{
+	return r->late ? TABLE_DATA_LATE : TABLE_DATA_RAW;
+}
+
+static void next_table(struct rollup_rebuild *r);
+
 static void find_sample(struct rollup_rebuild *r)
 {
 	if (r->at_ms >= r->options.to_ms) {
-		next_members(r);
+		next_table(r);
 		return;
 	}
 	store_read_reset(r->read);
 	r->read->done = on_found;
 	r->request = store_read_add(r->read, STORE_RANGE);
 	ASSERT(r->request);
-	r->request->range = (struct store_range){.table = TABLE_DATA_RAW,
+	r->request->range = (struct store_range){.table = table_of(r),
 						 .handles = r->handles + r->from,
 						 .handle_count = r->to - r->from,
 						 .start_ms = r->at_ms,
@@ -227,8 +235,21 @@ static void find_sample(struct rollup_rebuild *r)
 	submit_read(r, r->read);
 }
 
+/* Of these members raw data, then late points, then others. */
+static void next_table(struct rollup_rebuild *r)
+{
+	if (!r->options.with_late || r->late) {
+		next_members(r);
+		return;
+	}
+	r->late = true;
+	r->at_ms = r->options.from_ms;
+	find_sample(r);
+}
+
 static void next_members(struct rollup_rebuild *r)
 {
+	r->late = false;
 	r->from = r->to;
 	if (r->from < r->count) {
 		r->to = r->one_by_one ? r->from + 1 : r->count;
@@ -271,7 +292,7 @@ static void count_samples(struct rollup_rebuild *r)
 	r->read->done = on_counted;
 	r->request = store_read_add(r->read, STORE_AGGREGATE);
 	ASSERT(r->request);
-	r->request->aggregate = (struct store_aggregate){.table = TABLE_DATA_RAW,
+	r->request->aggregate = (struct store_aggregate){.table = table_of(r),
 							 .handles = r->handles + r->from,
 							 .handle_count = r->to - r->from,
 							 .start_ms = start_ms,
@@ -296,7 +317,7 @@ static void on_found(struct store_read *read, int err)
 	if (r->request->more)
 		submit_read(r, r->read);
 	else if (r->next_ms == INT64_MAX)
-		next_members(r);
+		next_table(r);
 	else
 		count_samples(r);
 }
@@ -325,7 +346,7 @@ static void take_counts(struct rollup_rebuild *r)
 		for (size_t w = 0; w < answer->window_count; w++) {
 			int64_t begin_ms = answer->start_ms + (int64_t)w * answer->window_ms;
 			struct member *m = &r->members[r->from + r->counted];
-			if (sums[w].count && begin_ms >= m->open_ms)
+			if (sums[w].count && (r->late || begin_ms >= m->open_ms))
 				add_touch(r, m, begin_ms / 1000);
 		}
 	}

@@ -1,5 +1,5 @@
-/* Marks made anew from raw data, where tracking was lost: whatever has raw data is rolled up once
- * more, which changes nothing where it was rolled up already.
+/* Marks made anew from raw data and late points, where tracking was lost: whatever has any is
+ * rolled up once more, which changes nothing where it was rolled up already.
  *
  *     LISTS some series ----> FINDS their next sample ----> COUNTS samples by slots
  *         ^                      | none  ^                     |
@@ -32,7 +32,8 @@ struct rollup_rebuild_options {
 	/* Of each series only slots that are open still (rollup_open_from_ms); 0: for ever. */
 	int64_t quiet_ms, raw_retention_ms;
 	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
-	bool only_count;                               /* write nothing */
+	bool with_late;  /* also slots of late points (late.h), whether open or not */
+	bool only_count; /* write nothing */
 	/* `err`: of the store, or ERR_CANCELLED. */
 	void (*done)(void *owner, int err);
 	void *owner;

@@ -260,6 +260,8 @@ def test_late_points_are_kept_beside(kept):
     """10 for second 0.5 and -5 for 5.5: of the pairs of seconds 0 and 1 the sum is 11, of three;
     of 4 and 5 there is nothing else."""
     assert sums_and_counts(kept) == [[1, 5], [2, 2]]
+    rows = dict(line.split(",", 1) for line in rollup(kept, "status").stdout.splitlines())
+    assert rows["late"] == "kept for ever"
     assert kept.write(late((0.5, 10), (5.5, -5))).status == 204
     assert kept.metric("granary_ingest_late_total") == 2
     until_nothing_waits(kept)
@@ -284,15 +286,22 @@ def test_late_points_survive_what_is_done_to_the_rest(kept):
     kept.start()
     until_nothing_waits(kept)
     assert sums_and_counts(kept) == [[11, 5], [3, 2]]
+    # The only slot has no raw data that counts, but a late sample.
+    assert rebuilt(kept)["marks"] == "1"
+    until_nothing_waits(kept)
+    assert sums_and_counts(kept) == [[11, 5], [3, 2]]
     kept.stop()
     kept.options = SHORT
     kept.start()
-    assert rebuilt(kept)["marks"] == "1"
+    # Of the slot there is raw data, which is in time again, and the late sample.
+    assert rebuilt(kept)["marks"] == "2"
     until_nothing_waits(kept)
     assert sums_and_counts(kept) == [[11, 5], [3, 2]]
     kept.stop()
     kept.options = [*SHORT, "--retention.raw=6s"]
     kept.start()
+    rows = dict(line.split(",", 1) for line in rollup(kept, "status").stdout.splitlines())
+    assert rows["late"] == "refused"
     answer = kept.write(late((1.5, 10)))
     assert answer.status == 400 and "is older than the retention of 6 s" in answer.text
     assert sums_and_counts(kept) == [[11, 5], [3, 2]]

@@ -52,14 +52,16 @@ static inline struct rollup_job *rolled_job(struct rolled *r)
 							   .owner = r});
 }
 
-/* Late points are kept where raw ones are not kept for ever. */
+/* Late points are kept where raw ones are not kept for ever. `rules` may be NULL. */
 static inline void rolled_begin(struct rolled *r, const char *const *grains, size_t count,
-				int64_t raw_retention_ms)
+				int64_t raw_retention_ms, const struct retention_rules *rules)
 {
 	struct errbuf e = {""};
-	*r = (struct rolled){.quiet_ms = 5 * MINUTE_MS, .raw_retention_ms = raw_retention_ms};
+	int64_t shortest_ms = retention_shortest_raw_ms(rules, raw_retention_ms);
+	*r = (struct rolled){
+		.quiet_ms = 5 * MINUTE_MS, .raw_retention_ms = raw_retention_ms, .rules = rules};
 	if (raw_retention_ms)
-		r->late_after_ms = rollup_late_after_ms(raw_retention_ms, HOUR_MS, r->quiet_ms);
+		r->late_after_ms = rollup_late_after_ms(shortest_ms, HOUR_MS, r->quiet_ms);
 	assert_int_equal(rollup_grains_parse(grains, count, HOUR_MS, &r->grains, &e), 0);
 	assert_int_equal(rollup_partitions_parse(SLICE("0-7"), 8, &r->own, &e), 0);
 	harness_open(&r->h, &(struct ingest_options){
@@ -67,15 +69,16 @@ static inline void rolled_begin(struct rolled *r, const char *const *grains, siz
 				    .rollup_slot_ms = HOUR_MS,
 				    .rollup_quiet_ms = r->quiet_ms,
 				    .retention_ms = raw_retention_ms,
+				    .retention_rules = rules,
 				    .late_keep = raw_retention_ms != 0,
-				    .late_retention_ms = retention_longest_ms(NULL, &r->grains)});
+				    .late_retention_ms = retention_longest_ms(rules, &r->grains)});
 	r->job = rolled_job(r);
 }
 
 /* Granularities such as {"15m", "1h"}, slots of an hour, a quiet time of five minutes. */
 static inline void rolled_open(struct rolled *r, const char *const *grains, size_t count)
 {
-	rolled_begin(r, grains, count, 0);
+	rolled_begin(r, grains, count, 0, NULL);
 }
 
 static inline void rolled_close(struct rolled *r)

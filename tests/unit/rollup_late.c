@@ -15,7 +15,7 @@ static const char *const quarter_and_hour[] = {"15m:14d", "1h:365d"};
 /* Raw data is kept for a day, so its class (two days) for two; now is 10:50. */
 static void begin(struct rolled *r)
 {
-	rolled_begin(r, quarter_and_hour, 2, DAY_MS);
+	rolled_begin(r, quarter_and_hour, 2, DAY_MS, NULL);
 	rolled_set_ms(r, AT(50, 0));
 }
 
@@ -94,6 +94,22 @@ static void late_points_have_rows_beside(void **state)
 		EXAMPLE_0 " " EXAMPLE_15 " 15+:min=9.0,max=9.0,sum=9.0,count=1 "
 			  "30+:min=-2.0,max=-2.0,sum=-2.0,count=1,first=-2.0,last=-2.0 " EXAMPLE_45,
 		EXAMPLE_H " 0+:min=-2.0,max=9.0,sum=7.0,count=2");
+	rolled_close(&r);
+}
+
+/* After two days and half an hour the store has the raw sample of 10:47 still, not those of 10:01
+ * and 10:16: the rows made of all three stay. */
+static void rows_are_not_made_of_what_raw_data_is_left(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	write_example(&r);
+	rolled_set_ms(&r, AT(25, 0) + 2 * DAY_MS);
+	assert_int_equal(samples_in(&r, TABLE_DATA_RAW, "m"), 1);
+	write_at(&r, "m", "9", AT(20, 0));
+	assert_int_equal(pass_later(&r).rolled_up, 1);
+	rolled_expect(&r, "m", HOUR_MS, TEN_MS, EXAMPLE_H " 0+:min=9.0,max=9.0,sum=9.0,count=1");
 	rolled_close(&r);
 }
 
@@ -264,6 +280,36 @@ static void rows_that_would_have_gone_are_not_made(void **state)
 	rolled_close(&r);
 }
 
+/* Raw samples of x_fast are kept for 6 hours, others for a day: of one line of ten o'clock, that
+ * comes six hours later, one value is late and the other is not. */
+static void each_series_is_late_by_its_own_rules(void **state)
+{
+	(void)state;
+	static const char *const items[] = {"*/x_fast/raw:6h"};
+	const struct rollup_grains grains = {
+		.slot_ms = HOUR_MS, .count = 2, .list = {{QUARTER, 0}, {HOUR_MS, 0}}};
+	struct retention_rules rules;
+	struct rolled r;
+	struct errbuf e;
+	assert_int_equal(retention_parse(items, 1, &grains, 0, &rules, &e), 0);
+	rolled_begin(&r, quarter_and_hour, 2, DAY_MS, &rules);
+	rolled_set_ms(&r, AT(50, 0));
+	rolled_write(&r, "x fast=1,slow=2 1598263260000\n");
+	rolled_set_ms(&r, AT(65, 0));
+	assert_int_equal(rolled_pass(&r).rolled_up, 2);
+	rolled_set_ms(&r, AT(6 * 60 + 30, 0));
+	rolled_write(&r, "x fast=3,slow=4 1598263320000\n");
+	assert_int_equal(samples_in(&r, TABLE_DATA_LATE, "x_fast"), 1);
+	assert_int_equal(samples_in(&r, TABLE_DATA_LATE, "x_slow"), 0);
+	assert_int_equal(pass_later(&r).rolled_up, 2);
+	rolled_expect(&r, "x_fast", HOUR_MS, TEN_MS,
+		      "0:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0 "
+		      "0+:min=3.0,max=3.0,sum=3.0,count=1");
+	rolled_expect(&r, "x_slow", HOUR_MS, TEN_MS,
+		      "0:min=2.0,max=4.0,sum=6.0,count=2,first=2.0,last=4.0");
+	rolled_close(&r);
+}
+
 static void expect_refused(struct rolled *r, int64_t ts_ms, const char *sentence)
 {
 	struct ingest_request *request = harness_request(&r->h);
@@ -320,6 +366,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(late_points_have_rows_beside),
+		cmocka_unit_test(rows_are_not_made_of_what_raw_data_is_left),
 		cmocka_unit_test(a_late_point_that_comes_twice_counts_once),
 		cmocka_unit_test(a_crash_before_the_marks_go_changes_nothing),
 		cmocka_unit_test(late_samples_of_a_counter_add_to_its_sum),
@@ -327,6 +374,7 @@ int main(void)
 		cmocka_unit_test(what_came_first_is_forgotten_when_another_row_tells),
 		cmocka_unit_test(a_mark_that_nothing_is_left_of_is_counted),
 		cmocka_unit_test(rows_that_would_have_gone_are_not_made),
+		cmocka_unit_test(each_series_is_late_by_its_own_rules),
 		cmocka_unit_test(what_is_older_than_every_granularity_is_refused),
 		cmocka_unit_test(late_marks_do_not_put_off_what_is_rolled_up),
 	};
