@@ -30,6 +30,7 @@ void feeder_release(struct feeder *f)
 	mem_free(f->states);
 	mem_free(f->from_ms);
 	mem_free(f->until_ms);
+	mem_free(f->places);
 	mem_free(f->handles);
 	mem_free(f->slot);
 	mem_free(f->companion_slot);
@@ -52,6 +53,36 @@ static void make_room(struct feeder *f, size_t counters)
 	f->companion_slot = mem_resize_array(f->companion_slot, counters, sizeof(*f->slot));
 }
 
+static int place_order(const void *a, const void *b)
+{
+	const struct feeder_place *x = a, *y = b;
+
+	if (x->handle != y->handle)
+		return x->handle < y->handle ? -1 : 1;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+static uint64_t some_handle(const struct rate_table *table, size_t row)
+{
+	for (size_t c = 0; c < table->column_count; c++)
+		if (table->rows[row].handles[c])
+			return table->rows[row].handles[c];
+	return 0;
+}
+
+static void sort_places(struct feeder *f)
+{
+	if (f->count > f->place_cap) {
+		f->place_cap = f->count;
+		f->places = mem_resize_array(f->places, f->place_cap, sizeof(*f->places));
+	}
+	for (size_t i = 0; i < f->count; i++)
+		f->places[i] =
+			(struct feeder_place){some_handle(f->table, f->first + i), f->first + i};
+	if (f->count)
+		qsort(f->places, f->count, sizeof(*f->places), place_order);
+}
+
 void feeder_begin(struct feeder *f, const struct rate_table *table, size_t first, size_t count,
 		  int64_t end_ms, int64_t now_ms)
 {
@@ -68,6 +99,7 @@ void feeder_begin(struct feeder *f, const struct rate_table *table, size_t first
 	f->hi_ms = FEEDER_BEGINNING;
 	f->gaps = 0;
 	memset(f->outcomes, 0, sizeof(f->outcomes));
+	sort_places(f);
 	for (size_t i = 0; i < counters; i++) {
 		f->states[i].known = false;
 		f->from_ms[i] = table->rows[first + i / table->column_count]
@@ -143,8 +175,8 @@ static size_t gather_window(struct feeder *f)
 
 	if (f->table->uptime)
 		f->handles[n++] = f->table->uptime;
-	for (size_t row = 0; row < f->count; row++)
-		n = gather_row(f, row, n);
+	for (size_t i = 0; i < f->count; i++)
+		n = gather_row(f, f->places[i].row - f->first, n);
 	return n;
 }
 

@@ -26,13 +26,21 @@ struct feeder_rows {
 	size_t start[RATE_COLUMNS_MAX + 1];
 };
 
+struct feeder_place {
+	uint64_t handle; /* a series of the row */
+	size_t row;
+};
+
 struct feeder {
 	struct store_read *read;
 	feeder_done *done;
 	void *owner;
 
 	const struct rate_table *table;
-	size_t first, count;    /* rows of the table */
+	size_t first, count; /* rows of the table */
+	/* These, by where their series lie in the store, so that neighbours are read and written
+	 * together. */
+	struct feeder_place *places;
 	struct counter *states; /* by row and column */
 	int64_t *from_ms;       /* likewise: older raw data is in the state */
 	int64_t *until_ms;      /* likewise; the owner's, for what it does not let be fed */
@@ -46,7 +54,7 @@ struct feeder {
 
 	/* the feeder's */
 	bool looked_for_firsts;
-	size_t cap;
+	size_t cap, place_cap;
 	uint64_t *handles;
 	uint32_t *slot, *companion_slot; /* by counter, by row: where in the read; UINT32_MAX */
 	struct store_request *values;

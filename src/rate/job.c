@@ -48,7 +48,7 @@ struct rate_job {
 		uint8_t *bits; /* by counter: the levels whose row before the first sample is stored
 				*/
 	} stored;
-	size_t row;            /* of the window, the next one to be written */
+	size_t place;          /* of the window: the feeder's, of the next row to be written */
 	bool row_fed;          /* its rows wait in the feeder */
 	bool checkpoint_waits; /* all rows are written, and it found no room behind them */
 	size_t rows_added;     /* to the batch */
@@ -666,13 +666,14 @@ static void write_window(struct rate_job *job)
 {
 	int err = 0;
 
-	for (; job->row < job->last; job->row++, job->row_fed = false) {
+	for (; job->place < job->feeder.count; job->place++, job->row_fed = false) {
+		size_t row = job->feeder.places[job->place].row;
 		if (!job->row_fed) {
-			feeder_row(&job->feeder, job->row);
+			feeder_row(&job->feeder, row);
 			job->result.rows += job->feeder.rows.count;
 		}
 		job->row_fed = true;
-		err = append_row(job, job->row);
+		err = append_row(job, row);
 		if (err)
 			break;
 	}
@@ -731,7 +732,7 @@ static void on_window(struct feeder *feeder, int err)
 		next_window(job);
 	} else {
 		store_write_reset(job->write);
-		job->row = job->first;
+		job->place = 0;
 		job->rows_added = 0;
 		job->row_fed = job->checkpoint_waits = false;
 		begin_window(job);
@@ -742,7 +743,7 @@ static void on_window(struct feeder *feeder, int err)
 static void on_written(struct store_write *write, int err)
 {
 	struct rate_job *job = write->owner;
-	bool rest = job->row < job->last || job->checkpoint_waits;
+	bool rest = job->place < job->feeder.count || job->checkpoint_waits;
 
 	stat_add(STAT_rate_rows, err ? 0 : (int64_t)job->rows_added);
 	job->rows_added = 0;

@@ -95,8 +95,9 @@ PLANTS = {
          "return PLANTED(first_wins) ? (x->row < y->row) - (x->row > y->row)\n"
          "\t\t\t\t   : (x->row > y->row) - (x->row < y->row);")]),
     "seal_short": ("a seal leaves out the last row of its head", [
-        (LMDB + "heads.c", "if (put_present(",
-         "if ((!PLANTED(seal_short) || at < end) && put_present(")]),
+        (LMDB + "heads.c", "at = part_view(at, &part);\n\t\tput_in_strips(",
+         "at = part_view(at, &part);\n"
+         "\t\tif (!PLANTED(seal_short) || at < end)\n\t\t\tput_in_strips(")]),
     "epoch_head": ("readers are not told that a head has gone", [
         (LMDB + "heads.c", "\theads->epoch++;\n\tmem_free(head->data);",
          "\theads->epoch += !PLANTED(epoch_head);\n\tmem_free(head->data);")]),

@@ -645,21 +645,28 @@ void run_merge(const struct run *older, const struct run *newer, struct run *out
 	out->sequence = older->sequence > newer->sequence ? older->sequence : newer->sequence;
 }
 
+static void take_apart(const struct part *part, struct row_pieces *pieces)
+{
+	int err = row_take_apart(part->values, part->bytes, part->columns, pieces);
+	ASSERT(!err);
+}
+
 /* The values of a part that are among those of the run, whose row `at` is blank; whether there are
  * any. */
-static bool put_present(const struct part *part, const uint64_t *bits, const uint8_t *types,
+static bool put_present(const struct part *part, const struct row_pieces *pieces,
 			unsigned first_column, struct run *run, size_t at)
 {
-	unsigned end = part->first + part->columns, any = 0;
-	unsigned c = part->first > first_column ? part->first : first_column;
-	if (end > first_column + run->fields)
-		end = first_column + run->fields;
-	for (; c < end; c++) {
-		if (types[c - part->first] == VALUE_NONE)
-			continue;
-		run->bits[c - first_column][at] = bits[c - part->first];
-		run->types[c - first_column][at] = types[c - part->first];
-		any = 1;
+	const uint64_t *bits = pieces->bits;
+	bool any = false;
+	for (const struct row_piece *p = pieces->list; p < pieces->list + pieces->count; p++) {
+		unsigned c = part->first + p->first - first_column; /* before the run: very large */
+		for (unsigned i = 0; i < p->count; i++, c += p->step, bits++) {
+			if (c >= run->fields)
+				continue;
+			run->bits[c][at] = *bits;
+			run->types[c][at] = p->type;
+			any = true;
+		}
 	}
 	return any;
 }
@@ -672,8 +679,7 @@ static inline bool part_touches(const struct part *part, unsigned first_column, 
 /* Whether any value of the part is among those of the run; then they are its row `at`. */
 static bool copy_part(const struct part *part, unsigned first_column, struct run *run, size_t at)
 {
-	uint64_t bits[ROW_VALUES_MAX];
-	uint8_t types[ROW_VALUES_MAX];
+	struct row_pieces pieces;
 	if (!part_touches(part, first_column, run->fields))
 		return false;
 	if (run->fields == 1) { /* a read of one column looks at nothing else */
@@ -683,13 +689,12 @@ static bool copy_part(const struct part *part, unsigned first_column, struct run
 		run->types[0][at] = (uint8_t)value.type;
 		return value.type != VALUE_NONE;
 	}
-	int err = row_get(part->values, part->bytes, part->columns, bits, types);
-	ASSERT(!err);
 	for (unsigned f = 0; f < run->fields; f++) {
 		run->bits[f][at] = 0;
 		run->types[f][at] = VALUE_NONE;
 	}
-	return put_present(part, bits, types, first_column, run, at);
+	take_apart(part, &pieces);
+	return put_present(part, &pieces, first_column, run, at);
 }
 
 /* Where to begin with the parts from start_ms on; most often the newest are wanted. */
@@ -748,31 +753,34 @@ static void begin_strips(struct run *const *runs, unsigned count, size_t rows, u
 	}
 }
 
+/* A part as rows of the strips that it touches. */
+static void put_in_strips(const struct part *part, unsigned width, struct run *const *runs,
+			  unsigned count)
+{
+	struct row_pieces pieces;
+	take_apart(part, &pieces);
+	for (unsigned s = 0; s < count; s++) {
+		struct run *run = runs[s];
+		if (put_present(part, &pieces, s * width, run, run->count))
+			run->ts_ms[run->count++] = part->ts_ms;
+	}
+}
+
 void head_copy_strips(const struct head *head, unsigned width, struct run *const *runs,
 		      unsigned count)
 {
-	uint64_t bits[ROW_VALUES_MAX];
-	uint8_t types[ROW_VALUES_MAX];
 	const uint8_t *at = head->data, *end = head->data + head->used;
 	struct part part;
 	begin_strips(runs, count, head->parts, head->last_sequence);
 	while (at < end) {
 		at = part_view(at, &part);
-		int err = row_get(part.values, part.bytes, part.columns, bits, types);
-		ASSERT(!err);
-		for (unsigned s = 0; s < count; s++) {
-			struct run *run = runs[s];
-			if (put_present(&part, bits, types, s * width, run, run->count))
-				run->ts_ms[run->count++] = part.ts_ms;
-		}
+		put_in_strips(&part, width, runs, count);
 	}
 }
 
 void rows_copy_strips(const struct record_rows *rows, unsigned width, struct run *const *runs,
 		      unsigned count)
 {
-	uint64_t bits[ROW_VALUES_MAX];
-	uint8_t types[ROW_VALUES_MAX];
 	const uint8_t *at = rows->at, *bytes;
 	size_t left = rows->bytes, len;
 	begin_strips(runs, count, rows->count, rows->sequence);
@@ -782,13 +790,6 @@ void rows_copy_strips(const struct record_rows *rows, unsigned width, struct run
 		ASSERT(!err);
 		struct part part = {record.ts_ms, record.first_column, record.columns,
 				    record.values_bytes, record.values};
-		err = row_get(part.values, part.bytes, part.columns, bits, types);
-		ASSERT(!err);
-		for (unsigned s = 0; s < count; s++) {
-			struct run *run = runs[s];
-			bool any = put_present(&part, bits, types, s * width, run, run->count);
-			if (any)
-				run->ts_ms[run->count++] = part.ts_ms;
-		}
+		put_in_strips(&part, width, runs, count);
 	}
 }

@@ -23,7 +23,7 @@ struct target {
  * blocks lie in the snapshot until it is renewed. */
 struct look {
 	struct target target;
-	size_t index;           /* the caller's: which of the handles */
+	size_t index;           /* the caller's: which of the handles, or the first behind them */
 	uint32_t ordinal;       /* of its band in the group */
 	struct run head;        /* sorted */
 	struct block_refs refs; /* by time */
@@ -87,6 +87,8 @@ bool look_neighbours(struct reading *r, uint64_t handle, uint64_t other);
  * point to is gone. */
 int reading_lookup(struct reading *r, const struct segment_id *segment, struct look *looks,
 		   size_t count, int64_t start_ms) MUST_CHECK;
+/* Whether the snapshot is to be renewed before more is looked up. */
+bool reading_is_old(const struct reading *r);
 bool look_blocks_disjoint(const struct look *look);
 
 /* read_segment.c */

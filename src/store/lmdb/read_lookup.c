@@ -96,6 +96,11 @@ bool look_neighbours(struct reading *r, uint64_t handle, uint64_t other)
 	return handle_ordinal(handle) / bands == handle_ordinal(other) / bands;
 }
 
+bool reading_is_old(const struct reading *r)
+{
+	return clock_real()->mono_us(clock_real()) - r->opened_us > SNAPSHOT_MAX_US;
+}
+
 static void look_clear(struct look *look)
 {
 	run_reuse(&look->head, look->target.fields);
@@ -129,8 +134,7 @@ static int copy_heads(struct reading *r, const struct segment_id *segment, struc
 	pthread_rwlock_unlock(&heads->lock);
 	if (!*blocks)
 		return 0;
-	int64_t age_us = clock_real()->mono_us(clock_real()) - r->opened_us;
-	return stale || age_us > SNAPSHOT_MAX_US ? reading_renew(r) : 0;
+	return stale || reading_is_old(r) ? reading_renew(r) : 0;
 }
 
 struct block_search {

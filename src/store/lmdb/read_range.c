@@ -1,4 +1,5 @@
-/* RANGE: series after series, in the order asked for; those that lie side by side at once. */
+/* RANGE: series after series, in the order asked for; those that lie side by side, or in one group,
+ * at once. */
 #include <stdalign.h>
 #include <stddef.h>
 
@@ -13,6 +14,9 @@ struct range_place {
 };
 
 enum { RANGE_PLACE_BYTES = 4 + 8 + 8 };
+
+/* Of what a look keeps in memory for the next read. */
+enum { LOOK_KEPT_BYTES = 64 << 10 };
 
 static int place_get(const struct store_token *token, const struct store_range *range,
 		     struct range_place *place)
@@ -251,27 +255,101 @@ static int give_band(struct reading *r, const struct store_range *range, size_t 
 	return err;
 }
 
-/* The next `n` series, which lie side by side, if there is surely room for all they have; else
- * *read is false, and they are for range_series. */
-static int range_band(struct reading *r, const struct store_range *range, size_t segment_count,
-		      size_t at, size_t n, bool *read)
+/* What the run has of the next `n` series, if there is surely room for it. */
+static int give_if_it_fits(struct reading *r, const struct store_range *range, size_t at, size_t n,
+			   bool *given)
+{
+	unsigned fields = (unsigned)schema[range->table].field_count;
+	size_t count = r->scratch->range.count;
+	*given = count <= r->budget / n &&
+		 count <= rows_that_fit(arena_room(&r->read->arena) / n, fields);
+	return *given ? give_band(r, range, at, n) : 0;
+}
+
+static struct target target_of(const struct store_range *range, size_t at, size_t n)
 {
 	unsigned fields = (unsigned)schema[range->table].field_count;
 	unsigned first = handle_column(range->handles[at]);
 	unsigned last = handle_column(range->handles[at + n - 1]);
-	struct run *run = &r->scratch->range;
-	struct target t = {
+	return (struct target){
 		.handle = range->handles[at],
 		.first_column = first * fields,
 		.fields = (last - first + 1) * fields,
 		.start_ms = range->start_ms,
 		.end_ms = range->end_ms,
 	};
+}
+
+/* The next `n` series, which lie side by side, if there is surely room for all they have; else
+ * *read is false, and they are for range_series. */
+static int range_band(struct reading *r, const struct store_range *range, size_t segment_count,
+		      size_t at, size_t n, bool *read)
+{
+	struct target t = target_of(range, at, n);
+	struct run *run = &r->scratch->range;
 	run_reuse(run, t.fields);
+	*read = false;
 	int err = reading_series(r, &t, segment_count, false, r->budget / n + 1, run);
-	*read = !err && run->count <= r->budget / n &&
-		run->count <= rows_that_fit(arena_room(&r->read->arena) / n, fields);
-	return *read ? give_band(r, range, at, n) : err;
+	return err ? err : give_if_it_fits(r, range, at, n, read);
+}
+
+/* ---- Bands of one group ----------------------------------------------------------------------
+ */
+
+/* The bands of the handles from `at` on that lie in the group of the first become looks, whose
+ * `index` is the first handle behind each. */
+static size_t begin_looks(struct reading *r, const struct store_range *range, size_t at)
+{
+	uint64_t first = range->handles[at];
+	size_t looks = 0;
+	while (looks < LOOKS_MAX && at < range->handle_count &&
+	       look_neighbours(r, first, range->handles[at])) {
+		size_t n = side_by_side(r, range, at);
+		struct target t = target_of(range, at, n);
+		struct look *look = &r->scratch->looks[looks];
+		if (!look_begin(r, look, &t))
+			break;
+		at += n;
+		look->index = at;
+		looks++;
+	}
+	return looks;
+}
+
+static int range_look(struct reading *r, const struct store_range *range, struct look *look,
+		      int64_t start_ms, size_t at, bool *given)
+{
+	struct run *run = &r->scratch->range;
+	r->handle = look->target.handle;
+	run_reuse(run, look->target.fields);
+	int err = start_ms < range->end_ms ? look_read(r, look, start_ms, 0, run) : 0;
+	if (!err)
+		err = give_if_it_fits(r, range, at, look->index - at, given);
+	/* The runs change places, and this one may have become that of a month. */
+	if (run_bytes(&look->head) > LOOK_KEPT_BYTES)
+		run_release(&look->head);
+	return err;
+}
+
+/* The next bands in the one segment that there is, all of one group, as far as there is surely room
+ * for what they have: `*at` is the first handle behind these. */
+static int range_group(struct reading *r, const struct store_range *range, size_t *at)
+{
+	struct look *looks = r->scratch->looks;
+	size_t count = begin_looks(r, range, *at);
+	int64_t start_ms = reading_visible_from(r, r->segments->sheet.retention, range->start_ms);
+	bool given = true;
+	int err = 0;
+	if (count && start_ms < range->end_ms)
+		err = reading_lookup(r, r->segments, looks, count, start_ms);
+	for (size_t i = 0; i < count && given && !err; i++) {
+		err = range_look(r, range, &looks[i], start_ms, *at, &given);
+		if (!err && given)
+			*at = looks[i].index;
+		if (reading_is_old(r))
+			break;
+	}
+	return err;
 }
 
 /* All there is of the next series is wanted, all its fields, from the beginning. */
@@ -280,6 +358,19 @@ static bool is_fresh(const struct store_range *range, const struct range_place *
 	unsigned all = (1u << schema[range->table].field_count) - 1;
 	return !range->backward && !range->limit && !place->given &&
 	       place->from_ms == range->start_ms && (!range->fields || range->fields == all);
+}
+
+/* As many of the next series as can be read together: `*at` is the first handle behind them. */
+static int range_fresh(struct reading *r, const struct store_range *range, size_t segment_count,
+		       size_t *at)
+{
+	if (segment_count == 1)
+		return range_group(r, range, at);
+	size_t n = side_by_side(r, range, *at);
+	bool read = false;
+	int err = n > 1 ? range_band(r, range, segment_count, *at, n, &read) : 0;
+	*at += read ? n : 0;
+	return err;
 }
 
 int reading_range(struct reading *r, struct store_request *request)
@@ -304,12 +395,11 @@ int reading_range(struct reading *r, struct store_request *request)
 			break;
 		}
 		struct store_points *points = &range->points[place.handle];
-		size_t n = is_fresh(range, &place) ? side_by_side(r, range, place.handle) : 1;
-		bool read = false;
-		if (!err && n > 1)
-			err = range_band(r, range, segment_count, place.handle, n, &read);
-		if (read && !err) {
-			place.handle += (uint32_t)n;
+		size_t at = place.handle;
+		if (!err && is_fresh(range, &place))
+			err = range_fresh(r, range, segment_count, &at);
+		if (at > place.handle && !err) {
+			place.handle = (uint32_t)at;
 			any = true;
 			continue;
 		}

@@ -261,12 +261,15 @@ static inline unsigned nibble_at(const uint8_t *nibbles, unsigned at)
 
 static inline uint64_t sized_number(const uint8_t *p, unsigned bytes, const uint8_t *end)
 {
+	static const uint64_t masks[] = {0,          0xff,         0xffff,         0xffffff,
+					 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
+					 UINT64_MAX};
 	uint64_t number = 0;
 	if (LIKELY(end - p >= 8))
 		memcpy(&number, p, 8);
 	else
 		memcpy(&number, p, bytes);
-	return bytes == 8 ? number : number & ((UINT64_C(1) << 8 * bytes) - 1);
+	return number & masks[bytes];
 }
 
 static uint8_t *put_numbers(uint8_t *p, enum packed_kind kind, const uint64_t *numbers,
@@ -283,6 +286,19 @@ static uint8_t *put_numbers(uint8_t *p, enum packed_kind kind, const uint64_t *n
 	}
 	*p = (uint8_t)code;
 	return put_packed(p + 1, look->width, numbers, count);
+}
+
+/* The sum of so many nibbles; SIZE_MAX if one is greater than 8. */
+static inline size_t sum_of_sizes(const uint8_t *nibbles, unsigned count)
+{
+	unsigned sum = 0, greater = 0;
+	for (unsigned i = 0; i < (count + 1) / 2; i++) {
+		unsigned both = i == count / 2 ? nibbles[i] & 0xfu : nibbles[i];
+		sum += (both & 0xf) + (both >> 4);
+		/* Beside the bit of 8 another one. */
+		greater |= both >> 3 & (both | both >> 1 | both >> 2) & 0x11;
+	}
+	return greater ? SIZE_MAX : sum;
 }
 
 /* A field of `count` series: what stands before it, where its numbers are, where it ends. */
@@ -307,15 +323,11 @@ static inline bool field_view(const uint8_t *p, const uint8_t *end, unsigned cou
 		return false;
 	bytes = (size_t)(field->shape == FIELD_SAME ? 1 : count) << field->code % 4;
 	if (field->shape == FIELD_SIZED) {
-		bytes = (count + 1) / 2;
-		if (bytes > left - 1)
+		size_t nibbles = (count + 1) / 2;
+		size_t sizes = nibbles < left ? sum_of_sizes(field->at, count) : SIZE_MAX;
+		if (sizes == SIZE_MAX)
 			return false;
-		for (unsigned i = 0; i < count; i++) {
-			unsigned size = nibble_at(field->at, i);
-			if (size > 8)
-				return false;
-			bytes += size;
-		}
+		bytes = nibbles + sizes;
 	}
 	field->end = field->at + bytes;
 	return bytes <= left - 1;
@@ -410,28 +422,39 @@ static inline bool is_by_field(unsigned types)
 	return types > BY_FIELD && types <= BY_FIELD_END;
 }
 
-/* bits and types may be NULL: only a look at whether it is sound. */
-static int get_by_field(const uint8_t *bytes, size_t len, unsigned count, uint64_t *bits,
-			uint8_t *types)
+static int take_by_field(const uint8_t *bytes, size_t len, unsigned count,
+			 struct row_pieces *pieces)
 {
 	unsigned fields = bytes[0] - BY_FIELD, n = count / fields;
 	const uint8_t *p = bytes + 1, *end = bytes + len;
-	uint64_t column[ROW_VALUES_MAX];
+	uint64_t *bits = pieces->bits;
 	struct field field;
+	pieces->count = 0;
 	if (count % fields)
 		return ERR_DAMAGED;
-	if (types)
-		memset(types, VALUE_NONE, count);
 	for (unsigned f = 0; f < fields; f++, p = field.end) {
 		if (!field_view(p, end, n, &field))
 			return ERR_DAMAGED;
-		if (!bits || field.shape == FIELD_NONE)
+		if (field.shape == FIELD_NONE)
 			continue;
-		field_bits(&field, end, n, column);
-		for (unsigned i = 0; i < n; i++) {
-			bits[i * fields + f] = column[i];
-			types[i * fields + f] = (uint8_t)field_type(&field);
-		}
+		field_bits(&field, end, n, bits);
+		pieces->list[pieces->count++] = (struct row_piece){
+			(uint16_t)f, (uint16_t)fields, (uint16_t)n, (uint8_t)field_type(&field)};
+		bits += n;
+	}
+	return p == end ? 0 : ERR_DAMAGED;
+}
+
+static int check_by_field(const uint8_t *bytes, size_t len, unsigned count)
+{
+	unsigned fields = bytes[0] - BY_FIELD;
+	const uint8_t *p = bytes + 1, *end = bytes + len;
+	struct field field;
+	if (count % fields)
+		return ERR_DAMAGED;
+	for (unsigned f = 0; f < fields; f++, p = field.end) {
+		if (!field_view(p, end, count / fields, &field))
+			return ERR_DAMAGED;
 	}
 	return p == end ? 0 : ERR_DAMAGED;
 }
@@ -592,25 +615,61 @@ static bool packed_fits(const uint8_t *bytes, size_t len, unsigned count)
 	return len == 1 + ((size_t)count << (bytes[0] - PACKED) % 4);
 }
 
-int row_get(const uint8_t *bytes, size_t len, unsigned count, uint64_t *bits, uint8_t *types)
+/* Neighbours of one type are a piece. */
+static int take_one_by_one(const uint8_t *bytes, size_t len, unsigned count,
+			   struct row_pieces *pieces)
 {
-	if (len && is_packed(bytes[0])) {
-		unsigned code = bytes[0] - PACKED;
-		if (!packed_fits(bytes, len, count))
-			return ERR_DAMAGED;
-		memset(types, packed_type(code / 4), count);
-		get_packed(bytes + 1, code, count, bits);
-		return 0;
-	}
-	if (len && is_by_field(bytes[0]))
-		return get_by_field(bytes, len, count, bits, types);
 	struct walk walk = walk_begin(bytes, len, count);
+	struct row_piece piece = {.step = 1};
+	uint64_t *bits = pieces->bits;
+	pieces->count = 0;
 	for (unsigned i = 0; i < count && !walk.c.bad; i++) {
 		struct value value = walk_next(&walk, i);
-		bits[i] = value.bits;
-		types[i] = (uint8_t)value.type;
+		if (!i || value.type != piece.type) {
+			piece = (struct row_piece){(uint16_t)i, 1, 0, (uint8_t)value.type};
+			pieces->count += value.type != VALUE_NONE;
+		}
+		if (value.type == VALUE_NONE)
+			continue;
+		piece.count++;
+		pieces->list[pieces->count - 1] = piece;
+		*bits++ = value.bits;
 	}
 	return walk_end(&walk);
+}
+
+int row_take_apart(const uint8_t *bytes, size_t len, unsigned count, struct row_pieces *pieces)
+{
+	if (len && is_by_field(bytes[0]))
+		return take_by_field(bytes, len, count, pieces);
+	if (!len || !is_packed(bytes[0]))
+		return take_one_by_one(bytes, len, count, pieces);
+	if (!packed_fits(bytes, len, count))
+		return ERR_DAMAGED;
+	unsigned code = bytes[0] - PACKED;
+	get_packed(bytes + 1, code, count, pieces->bits);
+	pieces->list[0] = (struct row_piece){0, 1, (uint16_t)count, (uint8_t)packed_type(code / 4)};
+	pieces->count = 1;
+	return 0;
+}
+
+int row_get(const uint8_t *bytes, size_t len, unsigned count, uint64_t *bits, uint8_t *types)
+{
+	struct row_pieces pieces;
+	int err = row_take_apart(bytes, len, count, &pieces);
+	if (err)
+		return err;
+	const uint64_t *from = pieces.bits;
+	memset(bits, 0, count * sizeof(*bits));
+	memset(types, VALUE_NONE, count);
+	for (size_t p = 0; p < pieces.count; p++) {
+		const struct row_piece *piece = &pieces.list[p];
+		for (unsigned i = 0, c = piece->first; i < piece->count; i++, c += piece->step) {
+			bits[c] = *from++;
+			types[c] = piece->type;
+		}
+	}
+	return 0;
 }
 
 int row_check(const uint8_t *bytes, size_t len, unsigned count)
@@ -618,7 +677,7 @@ int row_check(const uint8_t *bytes, size_t len, unsigned count)
 	if (len && is_packed(bytes[0]))
 		return packed_fits(bytes, len, count) ? 0 : ERR_DAMAGED;
 	if (len && is_by_field(bytes[0]))
-		return get_by_field(bytes, len, count, NULL, NULL);
+		return check_by_field(bytes, len, count);
 	struct walk walk = walk_begin(bytes, len, count);
 	for (unsigned i = 0; i < count && !walk.c.bad; i++)
 		walk_next(&walk, i);

@@ -24,8 +24,23 @@ uint8_t *row_put(uint8_t *to, const struct value *values, unsigned count, unsign
 uint8_t *row_put_fields(uint8_t *to, const struct value *values, unsigned series, unsigned fields,
 			unsigned given);
 
-/* Bits and types of all `count` values; the bits of VALUE_NONE mean nothing. ERR_DAMAGED for bytes
- * that row_put did not write. */
+/* Values of one type in a row: of its columns first, first + step, ..., `count` of them. */
+struct row_piece {
+	uint16_t first, step, count;
+	uint8_t type;
+};
+
+/* All values that a row has. The bits of a piece stand behind those of the piece before it. */
+struct row_pieces {
+	size_t count;
+	struct row_piece list[ROW_VALUES_MAX];
+	uint64_t bits[ROW_VALUES_MAX];
+};
+
+/* Of `count` columns. ERR_DAMAGED for bytes that row_put did not write. */
+int row_take_apart(const uint8_t *bytes, size_t len, unsigned count,
+		   struct row_pieces *pieces) MUST_CHECK;
+/* The same as bits and types of all columns; the bits of VALUE_NONE mean nothing. */
 int row_get(const uint8_t *bytes, size_t len, unsigned count, uint64_t *bits,
 	    uint8_t *types) MUST_CHECK;
 /* Only whether row_get would succeed. */
