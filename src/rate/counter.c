@@ -627,6 +627,7 @@ static void begin(const struct counter_config *config, struct counter *c,
 RARE static enum counter_outcome step_to(const struct counter_config *config,
 					 struct counter *counter,
 					 const struct counter_sample *sample,
+					 const struct counter_step *before,
 					 struct counter_step *step)
 {
 	if (sample->ts_ms > COUNTER_TS_MAX || sample->ts_ms < -COUNTER_TS_MAX)
@@ -640,11 +641,13 @@ RARE static enum counter_outcome step_to(const struct counter_config *config,
 			       ? COUNTER_REPEATED
 			       : COUNTER_REFUSED;
 	make_step(config, &counter->last, sample, step);
+	step->follows = before && before->span_ms && same_poll(&before->to, &step->from);
 	return COUNTER_COUNTED;
 }
 
 enum counter_outcome counter_feed_together(const struct counter_def *def, struct counter *counter,
 					   const struct counter_sample *sample,
+					   const struct counter_step *before,
 					   struct counter_step *step, struct counter_out *out)
 {
 	enum counter_outcome outcome = COUNTER_COUNTED;
@@ -654,7 +657,7 @@ enum counter_outcome counter_feed_together(const struct counter_def *def, struct
 	out->delta = 0;
 	out->gap = false;
 	if (UNLIKELY(!counter->known || !step->span_ms || !same_poll(&step->from, &counter->last)))
-		outcome = step_to(def->config, counter, sample, step);
+		outcome = step_to(def->config, counter, sample, before, step);
 	if (UNLIKELY(outcome != COUNTER_COUNTED))
 		return outcome;
 	outcome = judge(def, step, counter->value, sample->value, &delta);
@@ -677,7 +680,33 @@ enum counter_outcome counter_feed(const struct counter_def *def, struct counter 
 	struct counter_step step;
 
 	step.span_ms = 0;
-	return counter_feed_together(def, counter, sample, &step, out);
+	return counter_feed_together(def, counter, sample, NULL, &step, out);
+}
+
+size_t counter_feed_steady(const struct counter_def *def, struct counter *counter,
+			   const uint64_t *values, const struct counter_step *steps, size_t count,
+			   struct counter_out *out)
+{
+	uint64_t last = counter->value;
+	size_t i = 0;
+
+	if (!counter->known || !count || !steps->span_ms ||
+	    !same_poll(&steps->from, &counter->last))
+		return 0;
+	for (; i < count && out->max - out->count >= COUNTER_STEADY_ROWS_MAX; i++) {
+		const struct counter_step *step = &steps[i];
+		struct delta delta = {values[i] - last, 0};
+		if (values[i] < last || delta.growth >= step->sure_below || step->gap ||
+		    (i && !step->follows))
+			break;
+		place_delta(def->config, step, counter, &delta, out);
+		last = values[i];
+	}
+	if (i) {
+		counter->last = steps[i - 1].to;
+		counter->value = last;
+	}
+	return i;
 }
 
 void counter_convert(const struct counter_config *from, const struct counter_config *to,

@@ -158,6 +158,7 @@ struct counter_step {
 	struct counter_poll from, to;
 	int64_t span_ms; /* 0: not made yet */
 	bool gap, uptime_fell, uptime_rose, discontinuity_moved;
+	bool follows;     /* it begins where the step before it ends */
 	unsigned crosses; /* bit l: it comes to the end of its slot of level l, or passes it */
 	int64_t since_start_ms; /* of the span at most so much, if the device began anew in it */
 	/* A counter that rose by less counted so much, whatever its line; 0: each is judged. */
@@ -185,10 +186,23 @@ enum counter_outcome counter_feed(const struct counter_def *def, struct counter 
 
 /* The same for one of several counters that were polled together: `step` is what was left of it
  * when another counter with this configuration was fed a sample with all of this but the value, or
- * zeroed. It is used if it fits, else made anew. */
+ * zeroed. It is used if it fits, else made anew. `before`: the step to the sample before, or NULL.
+ */
 enum counter_outcome counter_feed_together(const struct counter_def *def, struct counter *counter,
 					   const struct counter_sample *sample,
+					   const struct counter_step *before,
 					   struct counter_step *step, struct counter_out *out);
+
+/* The most rows that come of a delta without a gap. */
+enum { COUNTER_STEADY_ROWS_MAX = COUNTER_LEVELS_MAX * COUNTER_PIECES_MAX };
+
+/* Counters that go on as steadily as nearly all do: feeds as many of `values` as can be counted
+ * without a question, as far as `out` has room for COUNTER_STEADY_ROWS_MAX rows more. `steps` to
+ * each of them are what was left by another counter, as above. Gives how many; what comes then is
+ * for counter_feed_together. */
+size_t counter_feed_steady(const struct counter_def *def, struct counter *counter,
+			   const uint64_t *values, const struct counter_step *steps, size_t count,
+			   struct counter_out *out);
 
 /* The slots that are open, as they would be if nothing more came. For readers; the state stays. */
 void counter_emit_open(const struct counter_config *config, const struct counter *counter,

@@ -405,6 +405,7 @@ static void take_samples(struct feeder *f, size_t row, const struct store_points
 	for (size_t i = 0; i < points->count; i++) {
 		struct counter_sample *s = &f->samples[i];
 		f->steps[i].span_ms = 0;
+		f->steps[i].follows = false;
 		s->ts_ms = points->ts_ms[i];
 		s->has_uptime =
 			along_at(&uptime, s->ts_ms, reach, &s->uptime_ticks, &s->uptime_ts_ms);
@@ -446,29 +447,52 @@ static struct counter_def def_of(const struct feeder *f, size_t row, size_t colu
 	return (struct counter_def){&f->table->config, c->width_bits, most};
 }
 
+/* The sample `i` of a column, whatever it is. */
+static void feed_sample(struct feeder *f, const struct counter_def *def, struct counter *state,
+			const struct store_points *points, size_t i, struct counter_out *out)
+{
+	struct counter_sample *s = &f->samples[i];
+	const struct counter_step *before = i ? &f->steps[i - 1] : NULL;
+
+	if (!feeder_value(points->types[0][i], points->bits[0][i], &s->value))
+		return;
+	f->outcomes[counter_feed_together(def, state, s, before, &f->steps[i], out)]++;
+	f->gaps += out->gap;
+}
+
+/* Until the first that is none, as counters are nearly always all. */
+static size_t count_u64(const uint8_t *types, size_t count)
+{
+	size_t n = 0;
+
+	while (n < count && types[n] == VALUE_U64)
+		n++;
+	return n;
+}
+
 static void feed_column(struct feeder *f, size_t row, size_t column,
 			const struct store_points *points)
 {
-	size_t counter = feeder_counter(f, row, column);
+	size_t counter = feeder_counter(f, row, column), i = 0, steady;
 	struct counter_def def = def_of(f, row, column);
 	struct counter *state = &f->states[counter];
-	const uint8_t *types = points->types[0];
-	const uint64_t *bits = points->bits[0];
-	int64_t from_ms = f->from_ms[counter];
 	size_t rows_max = counter_rows_max(&f->table->config);
+	size_t numbers = count_u64(points->types[0], points->count);
 	struct counter_out out = begin_out(f);
 
 	take_samples(f, row, points);
-	for (size_t i = 0; i < points->count; i++) {
-		struct counter_sample *s = &f->samples[i];
-		s->value = bits[i];
-		if (s->ts_ms < from_ms ||
-		    (types[i] != VALUE_U64 && !feeder_value(types[i], bits[i], &s->value)))
-			continue;
+	while (i < points->count && points->ts_ms[i] < f->from_ms[counter])
+		i++;
+	while (i < points->count) {
 		if (UNLIKELY(out.max - out.count < rows_max))
 			make_room_for_rows(f, &out, rows_max);
-		f->outcomes[counter_feed_together(&def, state, s, &f->steps[i], &out)]++;
-		f->gaps += out.gap;
+		steady = i < numbers ? counter_feed_steady(&def, state, points->bits[0] + i,
+							   &f->steps[i], numbers - i, &out)
+				     : 0;
+		f->outcomes[COUNTER_COUNTED] += steady;
+		i += steady;
+		if (!steady)
+			feed_sample(f, &def, state, points, i++, &out);
 	}
 	end_out(f, &out);
 }
