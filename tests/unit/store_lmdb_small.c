@@ -1,4 +1,4 @@
-/* Blocks of a few rows of integers: their bytes by hand, and round trips. */
+/* Blocks of a few rows: their bytes by hand, and round trips. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,6 +75,42 @@ static void test_gaps(void **state)
 	struct slice body = SLICE("\x03\x70\x05\x07");
 	assert_int_equal(block.body.len, body.len);
 	assert_memory_equal(block.body.data, body.data, body.len);
+}
+
+/* CONSTANT of f64, bits of 1.5 / 2^30 as they are; DECIMAL of exponent 2: 21.37 is 2137 (zigzag
+ * 4274); of exponent 0, with GAPS: -4 in row 1. */
+static void test_doubles_that_do_not_change(void **state)
+{
+	(void)state;
+	static const int64_t ts[] = {1000, 2000};
+	static const uint8_t types[] = {VALUE_NONE, VALUE_F64};
+	double odd = 0x1.8p-30, usual = 21.37, whole = -4;
+	uint64_t bits[3][2];
+	for (int i = 0; i < 2; i++) {
+		memcpy(&bits[0][i], &odd, 8);
+		memcpy(&bits[1][i], &usual, 8);
+		memcpy(&bits[2][i], &whole, 8);
+	}
+	struct block_column columns[] = {{bits[0], NULL, VALUE_F64},
+					 {bits[1], NULL, VALUE_F64},
+					 {bits[2], types, VALUE_F64}};
+	struct block_rows rows = {2, 3, ts, columns, false};
+	struct block block;
+	uint8_t bytes[64];
+	assert_int_equal(small_encode(&rows, bytes, sizeof(bytes), &block), SMALL_TAKEN);
+	struct slice body = SLICE("\x09\x04\x04"
+				  "\x10\x00\x00\x00\x00\x00\x00\x18\x3e"
+				  "\x90\x02\xb2\x21"
+				  "\xd0\x02\x00\x07");
+	assert_int_equal(block.body.len, body.len);
+	assert_memory_equal(block.body.data, body.data, body.len);
+	for (unsigned c = 0; c < 3; c++) {
+		uint64_t back[2];
+		uint8_t back_types[2];
+		assert_int_equal(block_decode_column(&block, c, back, back_types), 0);
+		assert_true(back[1] == bits[c][1] && back_types[1] == VALUE_F64);
+		assert_true(back_types[0] == (c == 2 ? VALUE_NONE : VALUE_F64));
+	}
 }
 
 static void test_what_it_is_not_for(void **state)
@@ -158,10 +194,23 @@ static void fill_times(struct random *random, struct sheet *sheet, uint32_t rows
 	}
 }
 
+/* Any bits, or one with some decimals. */
+static uint64_t some_double(struct random *random)
+{
+	static const double powers[] = {1, 10, 100, 1000, 10000};
+	uint64_t bits = random_next(random);
+	double d = (double)((int64_t)bits >> random_below(random, 64)) /
+		   powers[random_below(random, ARRAY_LEN(powers))];
+	if (random_below(random, 2))
+		memcpy(&bits, &d, sizeof(d));
+	return bits;
+}
+
 static void fill_column(struct random *random, struct sheet *sheet, uint32_t rows, uint32_t c)
 {
-	static const enum value_type types[] = {VALUE_U64, VALUE_I64, VALUE_NONE};
-	enum value_type type = types[random_below(random, 3)];
+	static const enum value_type types[] = {VALUE_U64, VALUE_I64, VALUE_NONE, VALUE_F64};
+	enum value_type type = types[random_below(random, 4)];
+	uint64_t same = some_double(random);
 	uint64_t value = random_next(random) >> random_below(random, 64);
 	uint64_t step = random_next(random) >> random_below(random, 64);
 	uint64_t noise = random_below(random, 64), gaps = random_below(random, 2);
@@ -169,7 +218,7 @@ static void fill_column(struct random *random, struct sheet *sheet, uint32_t row
 	for (uint32_t i = 0; i < rows; i++) {
 		bool none = gaps && random_below(random, 3);
 		sheet->types[c][i] = none ? VALUE_NONE : (uint8_t)type;
-		sheet->bits[c][i] = value << shift;
+		sheet->bits[c][i] = type == VALUE_F64 ? same : value << shift;
 		value += step + (random_next(random) >> noise >> random_below(random, 2));
 	}
 	sheet->column[c] = (struct block_column){
@@ -221,6 +270,7 @@ int main(void)
 		cmocka_unit_test(test_bytes_by_hand),
 		cmocka_unit_test(test_times_of_whole_seconds),
 		cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_doubles_that_do_not_change),
 		cmocka_unit_test(test_what_it_is_not_for),
 		cmocka_unit_test(test_without_room_some_rows_are_taken),
 		cmocka_unit_test(test_random_rows_come_back),

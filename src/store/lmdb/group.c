@@ -416,6 +416,9 @@ static int finish_extent(struct group_writer *w)
 static size_t same_type_until(const uint8_t *types, size_t at, size_t count)
 {
 	size_t end = at + 1;
+	/* Nearly always all have: each is the same as the one before it. */
+	if (!memcmp(types + at, types + end, count - end))
+		return count;
 	while (end < count && types[end] == types[at])
 		end++;
 	return end;

@@ -4,12 +4,14 @@
 #include "store/lmdb/stream.h"
 #include "store/lmdb/times.h"
 
-enum { SECOND_MS = 1000 };
+enum { SECOND_MS = 1000, DECIMALS_MAX = 3 };
 
 /* A column, or the times, as they will be written. */
 struct plan {
 	struct pattern_codec codec; /* CONSTANT, or what the residuals are */
 	uint8_t width, type;
+	uint8_t exponent; /* of a double that is: */
+	bool decimal;
 	uint32_t bytes;   /* of all; 0: nothing is */
 	uint32_t present; /* a bit a row */
 	uint32_t count;   /* of these bits */
@@ -23,24 +25,24 @@ struct small {
 	struct plan column[BLOCK_COLUMNS_MAX];
 };
 
-/* The type of the values and where they are; false: they are not integers of one type. */
+/* The type of the values and where they are; false: they are not of one type. */
 static bool look_at_types(const struct block_column *column, uint32_t rows, struct plan *plan)
 {
 	plan->type = (uint8_t)column->type;
 	plan->count = column->type == VALUE_NONE ? 0 : rows;
 	plan->present = (uint32_t)low_mask(plan->count);
 	if (!column->types)
-		return column->type != VALUE_F64;
+		return true;
 	unsigned seen = 0;
 	plan->count = plan->present = 0;
 	for (uint32_t i = 0; i < rows; i++) {
 		bool is = column->types[i] != VALUE_NONE;
-		seen |= 1u << column->types[i];
+		seen |= is ? 1u << column->types[i] : 0;
 		plan->present |= (uint32_t)is << i;
 		plan->count += is;
 	}
-	plan->type = seen & 1u << VALUE_I64 ? VALUE_I64 : VALUE_U64;
-	return !(seen & 1u << VALUE_F64) && !(seen & 1u << VALUE_I64 && seen & 1u << VALUE_U64);
+	plan->type = (uint8_t)(seen ? __builtin_ctz(seen) : VALUE_NONE);
+	return !(seen & (seen - 1));
 }
 
 /* The values that are there, at `values` where they do not lie together. */
@@ -148,18 +150,40 @@ static void choose(struct plan *plan, uint64_t flip, const struct pattern_survey
 	plan->bytes += least;
 }
 
+/* One double in all rows, such as that of the only row; with few decimals, if it has. */
+static bool plan_double(const uint64_t *values, uint32_t rows, struct plan *plan)
+{
+	uint64_t others = 0, m = 0;
+	for (uint32_t i = 1; i < plan->count; i++)
+		others |= values[i] ^ values[0];
+	if (others)
+		return false;
+	plan->exponent = 0;
+	while (plan->exponent < DECIMALS_MAX && !decimal_from_bits(values[0], plan->exponent, &m))
+		plan->exponent++;
+	plan->decimal = decimal_from_bits(values[0], plan->exponent, &m);
+	plan->codec = (struct pattern_codec){CODEC_CONSTANT, 0, plan->decimal ? m : values[0], 0};
+	plan->bytes = presence_bytes(plan, rows) + 1;
+	plan->bytes += plan->decimal ? 1 + (uint32_t)varint_bytes(zigzag_encode((int64_t)m)) : 8;
+	return true;
+}
+
 /* False: it is not what this is for. */
 static bool plan_column(const struct block_column *column, uint32_t rows, struct plan *plan)
 {
 	struct pattern_survey survey;
 	uint64_t values[SMALL_ROWS_MAX];
 	plan->bytes = 0;
+	plan->decimal = false;
 	if (!look_at_types(column, rows, plan))
 		return false;
 	if (!plan->present)
 		return true;
+	const uint64_t *present = gather(column, rows, plan, values);
+	if (plan->type == VALUE_F64)
+		return plan_double(present, rows, plan);
 	uint64_t flip = plan->type == VALUE_I64 ? UINT64_C(1) << 63 : 0;
-	kernels->survey(gather(column, rows, plan, values), plan->count, flip, &survey);
+	kernels->survey(present, plan->count, flip, &survey);
 	plan->bytes = presence_bytes(plan, rows);
 	if (survey.low != survey.high) {
 		choose(plan, flip, &survey);
@@ -175,9 +199,16 @@ static uint8_t *put_head(const struct plan *plan, uint32_t rows, uint8_t *to)
 	const struct pattern_codec *codec = &plan->codec;
 	uint32_t presence = presence_bytes(plan, rows);
 	*to++ = (uint8_t)(codec->codec | (unsigned)plan->type << HEAD_TYPE_SHIFT |
-			  (codec->shift ? HEAD_SHIFTED : 0) | (presence ? HEAD_GAPS : 0));
+			  (codec->shift ? HEAD_SHIFTED : 0) | (presence ? HEAD_GAPS : 0) |
+			  (plan->decimal ? HEAD_DECIMAL : 0));
 	for (uint32_t i = 0; i < presence; i++)
 		*to++ = (uint8_t)(plan->present >> 8 * i);
+	if (plan->type == VALUE_F64 && !plan->decimal) {
+		memcpy(to, &codec->anchor, sizeof(codec->anchor));
+		return to + sizeof(codec->anchor);
+	}
+	if (plan->decimal)
+		*to++ = plan->exponent;
 	if (codec->shift)
 		*to++ = codec->shift;
 	to += varint_put(to, number_of(plan, codec->anchor));

@@ -16,7 +16,7 @@
 
 enum {
 	CYCLE_BYTES_MAX = 32 << 20, /* of batches in one transaction */
-	IDLE_WAIT_MS = 100,         /* and that of batches that can wait */
+	IDLE_WAIT_MS = 200,         /* and that of batches that can wait */
 	APPLY_RECORDS = 512,        /* under one hold of the write lock */
 };
 
