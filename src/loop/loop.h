@@ -175,4 +175,19 @@ struct loop_outgoing {
 size_t loop_udp_send(struct loop_udp *udp, const struct loop_outgoing *outgoing, size_t count);
 void loop_udp_close(struct loop_udp *udp); /* NULL is allowed */
 
+/* ---- Descriptors of others ------------------------------------------------------------------- */
+
+struct loop_watch;
+
+enum { LOOP_READABLE = 1, LOOP_WRITABLE = 2 };
+
+typedef void loop_watch_fn(void *owner, unsigned events);
+
+/* Of a socket that a library of others reads and writes itself: says when it may. */
+struct loop_watch *loop_watch_new(struct loop *loop, int fd, loop_watch_fn *fn, void *owner);
+/* For these events from now on, 0: for none. */
+void loop_watch_set(struct loop_watch *watch, unsigned events);
+/* The descriptor may be closed at once behind it. */
+void loop_watch_close(struct loop_watch *watch); /* NULL is allowed */
+
 #endif
