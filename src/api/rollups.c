@@ -4,6 +4,7 @@
 #include "api/routes.h"
 #include "conf/conf.h"
 #include "rollup/pending.h"
+#include "rollup/redis/url.h"
 #include "rollup/rollup.h"
 #include "wire/json.h"
 
@@ -20,6 +21,7 @@ struct call {
 	struct http_request *request; /* NULL: the client has gone */
 	struct api *api;
 	struct rollup_pending *pending;
+	bool partial; /* not all that waits could be read */
 };
 
 /* ---- Configuration --------------------------------------------------------------------------- */
@@ -140,9 +142,29 @@ static void write_pass(struct json_writer *json, const struct rollup_state *stat
 	json_write_object_end(json);
 }
 
+/* What keeps the marks, and whether it does. */
+static void write_tracking(struct json_writer *json, const struct api *api)
+{
+	struct rollup_track_state state = rollup_track_state(api->rollup_track);
+	json_write_key(json, "tracking");
+	json_write_object_begin(json);
+	json_write_key(json, "in");
+	json_write_text(json,
+			redis_url_is(slice_of(api->conf->rollup_tracking)) ? "redis" : "store");
+	json_write_key(json, "degraded");
+	if (state.degraded)
+		json_write_text(json, state.why);
+	else
+		json_write_null(json);
+	json_write_key(json, "incomplete");
+	json_write_bool(json, state.incomplete);
+	json_write_object_end(json);
+}
+
 static void write_state(struct json_writer *json, const struct api *api)
 {
 	struct rollup_state state = {0};
+	write_tracking(json, api);
 	if (api->rollup)
 		state = rollup_state(api->rollup);
 	write_partitions(json, "held", &state.held);
@@ -182,7 +204,7 @@ static void write_pending(struct json_writer *json, const struct call *call)
 		write_slot(json, &slots[i]);
 	json_write_array_end(json);
 	json_write_key(json, "cut");
-	json_write_bool(json, cut);
+	json_write_bool(json, cut || call->partial);
 }
 
 static void answer(const struct call *call)
@@ -200,9 +222,19 @@ static void answer(const struct call *call)
 	buf_release(&body);
 }
 
+/* While Redis is not reached, or was emptied just now, what the store has is shown. */
+static bool is_partial(const struct call *call, int err)
+{
+	return err == ERR_RETRY && !rollup_track_in_writes(call->api->rollup_track);
+}
+
 static void on_pending(void *owner, int err)
 {
 	struct call *call = owner;
+	if (is_partial(call, err)) {
+		call->partial = true;
+		err = 0;
+	}
 	if (call->request && err)
 		http_reply_error(call->request, err == ERR_BUSY ? 503 : 500,
 				 "what waits to be rolled up could not be read: %s", err_text(err));

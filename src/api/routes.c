@@ -37,7 +37,8 @@ const struct http_route api_routes[] = {
 	{VERB_GET, "/-/healthy", false, ROLE_NONE, NO_BODY, &self_healthy,
 	 "200 as long as the server answers at all.", "/-/healthy"},
 	{VERB_GET, "/-/ready", false, ROLE_NONE, NO_BODY, &self_ready,
-	 "200 once the store is open, 503 before. Stays 200 when it is full: writes say so (507).",
+	 "200 once the store is open, 503 before. Stays 200 when it is full: writes say so (507); "
+	 "and while Redis (rollup.tracking) is not reached: then it begins with degraded.",
 	 "/-/ready"},
 	{VERB_GET, "/api/query", false, ROLE_READ, NO_BODY, &query_handler,
 	 "Points of a metric's series, as they are or by windows (fn, window); JSON or format=csv.",

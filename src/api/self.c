@@ -3,9 +3,11 @@
 #include "api/routes.h"
 #include "base/stats.h"
 #include "catalog/catalog.h"
+#include "rollup/track.h"
 
 enum {
 	PAGE_MAX_BYTES = 1 << 20,
+	DEGRADED_MAX_BYTES = 1024,
 	TENANTS_SHOWN_MAX = 20,
 	METRICS_SHOWN_MAX = 50, /* of a tenant */
 };
@@ -17,12 +19,31 @@ static void healthy_end(struct http_request *request)
 	http_reply(request, 200, "text/plain; charset=utf-8", SLICE("healthy\n"));
 }
 
+/* It takes and answers everything: whoever shares out requests need not leave it out. */
+static void reply_degraded(struct http_request *request, const char *why)
+{
+	struct buf text;
+	buf_init(&text, DEGRADED_MAX_BYTES);
+	buf_printf(&text,
+		   "degraded: Redis (rollup.tracking): %s; what waits for its roll-up is kept in "
+		   "the store meanwhile\n",
+		   why);
+	http_reply(request, 200, "text/plain; charset=utf-8", buf_slice(&text));
+	buf_release(&text);
+}
+
 static void ready_end(struct http_request *request)
 {
-	if (api_of(request)->ready)
-		http_reply(request, 200, "text/plain; charset=utf-8", SLICE("ready\n"));
-	else
+	const struct api *api = api_of(request);
+	struct rollup_track_state state = {0};
+	if (api->rollup_track)
+		state = rollup_track_state(api->rollup_track);
+	if (!api->ready)
 		http_reply_error(request, 503, "the server is starting or stopping");
+	else if (state.degraded)
+		reply_degraded(request, state.why);
+	else
+		http_reply(request, 200, "text/plain; charset=utf-8", SLICE("ready\n"));
 }
 
 const struct http_handler self_healthy = {.end = healthy_end};

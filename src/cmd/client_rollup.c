@@ -164,6 +164,24 @@ static void put_suffixes(struct buf *out, const struct json *root)
 		buf_append_char(out, '-');
 }
 
+static bool is_true(const struct json *object, const char *key)
+{
+	bool yes = false;
+	return object && json_get_bool(object, key, &yes, NULL) == 0 && yes;
+}
+
+static void put_tracking(struct buf *out, const struct json *root)
+{
+	const struct json *tracking = json_member(root, "tracking");
+	struct slice in = text_of(tracking, "in"), why = text_of(tracking, "degraded");
+	buf_printf(out, "in %s", slice_equal(in, SLICE("redis")) ? "Redis" : "the store");
+	if (why.len)
+		buf_printf(out, "; it is not reached, the store has them for now: %.*s",
+			   (int)why.len, why.data);
+	if (is_true(tracking, "incomplete"))
+		buf_append_text(out, "; some were lost and are not all made anew yet");
+}
+
 static void put_partitions(struct buf *out, const struct json *root)
 {
 	struct slice own = text_of(root, "own"), held = text_of(root, "held");
@@ -225,6 +243,7 @@ static void print_status(const struct client_args *args, const struct json *root
 		{"late", put_late},
 		{"counters", put_suffixes},
 		{"partitions", put_partitions},
+		{"marks", put_tracking},
 		{"last pass", put_pass},
 		{"next ready", put_next},
 		{"behind", put_behind},
@@ -259,12 +278,6 @@ static void add_slot(struct text_table *table, const struct json *slot, int64_t 
 	add_number(table, slot, "series");
 	add_number(table, slot, "ready");
 	add_time(table, slot, "readyAt");
-}
-
-static bool is_true(const struct json *object, const char *key)
-{
-	bool yes = false;
-	return object && json_get_bool(object, key, &yes, NULL) == 0 && yes;
 }
 
 static void print_pending(const struct client_args *args, const struct json *root,

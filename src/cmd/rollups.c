@@ -8,6 +8,7 @@
 #include "loop/loop.h"
 #include "rollup/late.h"
 #include "rollup/owners.h"
+#include "rollup/redis/track_redis.h"
 #include "rollup/row.h"
 #include "rollup/since.h"
 #include "rollup/touches.h"
@@ -123,6 +124,18 @@ static void read_name(struct rollups *rollups, const struct conf *conf)
 		snprintf(rollups->name, sizeof(rollups->name), "granary");
 }
 
+static int read_tracking(struct rollups *rollups, const struct conf *conf, struct errbuf *e)
+{
+	struct slice text = slice_of(conf->rollup_tracking);
+	if (slice_equal(text, SLICE("store")))
+		return 0;
+	if (!redis_url_is(text))
+		return errbuf_set(
+			e, ERR_INVALID,
+			"it is store, or redis://[[user]:password@]host[:port][/database]");
+	return redis_url_parse(text, &rollups->redis, e);
+}
+
 int rollups_read(struct rollups *rollups, const struct conf *conf, struct files *files,
 		 struct errbuf *e)
 {
@@ -141,6 +154,8 @@ int rollups_read(struct rollups *rollups, const struct conf *conf, struct files 
 	int err = read_own(rollups, conf, files, e);
 	if (err)
 		return err;
+	if (read_tracking(rollups, conf, e))
+		return refuse(conf, CONF_ID_rollup_tracking, e);
 	if (rollup_quiet_check(conf->rollup_quiet_ms, WRITE_WAITS * conf->ingest_wait_max_ms,
 			       conf->rollup_skew_max_ms, e))
 		return refuse(conf, CONF_ID_rollup_quiet_ms, e);
@@ -157,15 +172,37 @@ static void run_stopped(struct task *task)
 	rollups->over = true;
 }
 
+static int open_track(struct rollups *rollups, struct store *store, struct errbuf *e)
+{
+	const struct conf *conf = rollups->conf;
+	if (rollups->redis.host[0])
+		return rollup_track_redis_open(
+			&(struct rollup_track_redis_options){
+				.store = store,
+				.clock = clock_real(),
+				.url = rollups->redis,
+				.separator = conf->rollup_redis_separator[0],
+				.writer = slice_of(rollups->name),
+				.slot_ms = conf->rollup_slot_ms,
+				.quiet_ms = conf->rollup_quiet_ms,
+				.late_after_ms = rollups->late_after_ms,
+			},
+			&rollups->track, e);
+	rollups->track = rollup_track_store_open(&(struct rollup_track_store_options){
+		.store = store, .writer = slice_of(rollups->name)});
+	return 0;
+}
+
 int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e)
 {
 	const struct conf *conf = rollups->conf;
 	int64_t raw_ms = retention_shortest_raw_ms(&rollups->retention, conf->retention_raw_ms);
-	rollups->track = rollup_track_store_open(&(struct rollup_track_store_options){
-		.store = store, .writer = slice_of(rollups->name)});
 	if (rollups->keeps_late)
 		rollups->late_after_ms =
 			rollup_late_after_ms(raw_ms, conf->rollup_slot_ms, conf->rollup_quiet_ms);
+	int err = open_track(rollups, store, e);
+	if (err)
+		return err;
 	return rollup_since_open(store, &rollups->grains, clock_wall_ms(clock_real()),
 				 rollups->since_ms, &rollups->late_after_ms, e);
 }
@@ -188,6 +225,7 @@ void rollups_start(struct rollups *rollups, struct store *store)
 		.skew_max_ms = conf->rollup_skew_max_ms,
 		.every_ms = conf->rollup_every_ms,
 		.lease_ms = conf->rollup_lease_ms,
+		.ahead_ms = conf->ingest_future_max_ms,
 		.counter_suffixes = conf->rollup_counter_suffixes.items,
 		.counter_suffix_count = conf->rollup_counter_suffixes.count,
 		.name = slice_of(rollups->name),

@@ -3,6 +3,7 @@
 #define CMD_ROLLUPS_H
 
 #include "rollup/deletions.h"
+#include "rollup/redis/url.h"
 #include "rollup/retention.h"
 #include "rollup/rollup.h"
 
@@ -16,6 +17,7 @@ struct rollups {
 	struct rollup_partitions own;
 	bool share; /* these are shared with others that say `any` */
 	const struct conf *conf;
+	struct redis_url redis; /* rollup.tracking; no host: the store */
 	struct rollup_track *track;
 	int64_t since_ms[ROLLUP_GRAINS_MAX]; /* see rollup/since.h, also for the next */
 	int64_t late_after_ms;

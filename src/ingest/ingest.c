@@ -2,6 +2,7 @@
 
 #include "base/random.h"
 #include "base/stats.h"
+#include "ingest/marks.h"
 #include "rollup/track.h"
 
 enum {
@@ -99,6 +100,7 @@ static void give_write(struct ingest *ingest, struct store_write *write)
 static void flight_end(struct flight *flight, int err)
 {
 	rounds_finish(flight->rounds, err);
+	marks_end(flight);
 	give_write(flight->request->r.ingest, flight->write);
 	mem_free(flight);
 }
@@ -117,10 +119,10 @@ static void count_written(const struct flight *flight)
 	stat_add(STAT_ingest_late, (int64_t)flight->late);
 }
 
-static void on_written(struct store_write *write, int err)
+static void flight_over(struct flight *flight, int err)
 {
-	struct flight *flight = write->owner;
 	struct request *q = flight->request;
+	struct store_write *write = flight->write;
 	q->flights--;
 	q->flight_bytes -= flight->bytes;
 	/* ERR_LIMIT: a set of aggregators is full; the samples are there all the same. */
@@ -132,6 +134,11 @@ static void on_written(struct store_write *write, int err)
 	flight_end(flight, err ? err : q->r.err);
 	request_account(q);
 	request_progress(q);
+}
+
+static void on_written(struct store_write *write, int err)
+{
+	flight_over(write->owner, err);
 }
 
 struct flight *request_flight(struct request *q)
@@ -158,17 +165,72 @@ static bool judged_too_long_ago(const struct ingest *ingest, const struct flight
 	       clock_wall_ms(options->clock) - flight->judged_ms >= max_ms;
 }
 
+#define TOO_LONG_AGO "its samples have waited too long to be written"
+
+static int hand_to_store(struct request *q, struct flight *flight)
+{
+	struct store_write *write = flight->write;
+	if (q->r.err)
+		return ERR_CANCELLED;
+	if (flight->mark_err)
+		return errbuf_set(&write->error, flight->mark_err,
+				  "its samples could not be marked for their roll-ups: %s",
+				  err_text(flight->mark_err));
+	if (judged_too_long_ago(q->r.ingest, flight))
+		return errbuf_set(&write->error, ERR_BUSY, TOO_LONG_AGO);
+	return store_write_submit(write);
+}
+
+/* In the order in which they were submitted. The request may be gone behind the last of them. */
+static void hand_on(struct request *q)
+{
+	struct flight *flight = q->handing;
+	while (flight && flight->marked) {
+		struct flight *next = flight->next;
+		q->handing = next;
+		if (!next)
+			q->handing_last = &q->handing;
+		int err = hand_to_store(q, flight);
+		if (err)
+			flight_over(flight, err);
+		flight = next;
+	}
+}
+
+static void on_marked(void *owner, int err)
+{
+	struct flight *flight = owner;
+	flight->marked = true;
+	flight->mark_err = err;
+	hand_on(flight->request);
+}
+
+/* Marks are durable before their samples are handed over, and so are those of earlier ones. */
+static int hand_over(struct request *q, struct flight *flight)
+{
+	bool waits = marks_wait(flight);
+	if (!waits && !q->handing)
+		return store_write_submit(flight->write);
+	int err = waits ? marks_begin(flight, on_marked) : 0;
+	if (err)
+		return err;
+	flight->marked = !waits;
+	*q->handing_last = flight;
+	q->handing_last = &flight->next;
+	return 0;
+}
+
 void request_submit(struct request *q)
 {
 	struct flight *flight = q->flight;
 	if (!flight)
 		return;
 	if (UNLIKELY(judged_too_long_ago(q->r.ingest, flight))) {
-		request_fail(q, ERR_BUSY, "its samples have waited too long to be written");
+		request_fail(q, ERR_BUSY, TOO_LONG_AGO);
 		return;
 	}
 	flight->bytes = flight->write->arena.used_bytes;
-	int err = store_write_submit(flight->write);
+	int err = hand_over(q, flight);
 	if (err) {
 		request_fail(q, err, flight->write->error.text);
 		return;
@@ -245,6 +307,7 @@ struct ingest_request *ingest_request_new(struct ingest *ingest, const struct in
 	q->r.ingest = ingest;
 	q->r.door = *door;
 	q->task.run = on_nothing_to_do;
+	q->handing_last = &q->handing;
 	arena_init(&q->r.arena, INGEST_ARENA_MAX_BYTES);
 	link_request(ingest, q);
 	ingest_piece_begin(&q->r);
@@ -320,13 +383,23 @@ void request_fail(struct request *q, int err, const char *sentence)
 
 /* ---- Pieces --------------------------------------------------------------------------------- */
 
+/* What was marked and is lost has to be marked again when more of it comes. */
+static void look_at_marks(struct ingest *ingest, int64_t now_ms)
+{
+	uint64_t losses = rollup_track_losses(ingest->options.rollup_track);
+	rollup_touches_at(&ingest->touches, now_ms);
+	if (losses != ingest->losses)
+		rollup_touches_forget(&ingest->touches);
+	ingest->losses = losses;
+}
+
 void ingest_piece_begin(struct ingest_request *r)
 {
 	struct request *q = request_of(r);
 	struct ingest *ingest = r->ingest;
 	r->now_ms = q->judged_ms = clock_wall_ms(ingest->options.clock);
 	if (ingest->options.rollup_partitions)
-		rollup_touches_at(&ingest->touches, r->now_ms);
+		look_at_marks(ingest, r->now_ms);
 	q->newest_ms = r->now_ms + ingest->options.ahead_ms;
 	kept_begin(q);
 	uint64_t generation = store_series_generation(ingest->options.store);

@@ -194,15 +194,22 @@ int marks_collect(struct round *round)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
+static void begin_marking(struct round *round, int64_t now_ms)
+{
+	struct ingest *ingest = round->request->r.ingest;
+	round->marked_ms = now_ms;
+	round->losses = rollup_track_losses(ingest->options.rollup_track);
+	rollup_touches_at(&ingest->touches, now_ms);
+}
+
 int marks_add(struct round *round, struct store_write *write, size_t *at)
 {
 	const struct ingest_options *options = &round->request->r.ingest->options;
 	struct marked *marked = round->marked;
-	if (!marked)
+	if (!marked || !rollup_track_in_writes(options->rollup_track))
 		return 0;
 	if (!round->marked_ms)
-		round->marked_ms = clock_wall_ms(options->clock);
-	rollup_touches_at(&round->request->r.ingest->touches, round->marked_ms);
+		begin_marking(round, clock_wall_ms(options->clock));
 	size_t before = *at;
 	int err = rollup_touches_add(options->rollup_track, write, round->marked_ms,
 				     marked->touches, marked->touch_count, at);
@@ -210,11 +217,63 @@ int marks_add(struct round *round, struct store_write *write, size_t *at)
 	return err;
 }
 
+static size_t count_waiting(const struct flight *flight)
+{
+	size_t n = 0;
+	for (const struct round *round = flight->rounds; round; round = round->next)
+		n += round->marked ? round->marked->touch_count : 0;
+	return n;
+}
+
+bool marks_wait(const struct flight *flight)
+{
+	const struct ingest_options *options = &flight->request->r.ingest->options;
+	return options->rollup_partitions && !rollup_track_in_writes(options->rollup_track) &&
+	       count_waiting(flight);
+}
+
+static void gather_touches(struct flight *flight, int64_t now_ms)
+{
+	struct rollup_touch *to = flight->touches;
+	for (struct round *round = flight->rounds; round; round = round->next) {
+		const struct marked *marked = round->marked;
+		if (!marked || !marked->touch_count)
+			continue;
+		memcpy(to, marked->touches, marked->touch_count * sizeof(*to));
+		to += marked->touch_count;
+		begin_marking(round, now_ms);
+	}
+}
+
+int marks_begin(struct flight *flight, rollup_marking_done *done)
+{
+	const struct ingest_options *options = &flight->request->r.ingest->options;
+	size_t count = count_waiting(flight);
+	int64_t now_ms = clock_wall_ms(options->clock);
+	flight->touches = mem_alloc_array(count, sizeof(*flight->touches));
+	gather_touches(flight, now_ms);
+	rollup_touches_sort(flight->touches, count);
+	flight->marking =
+		rollup_marking_new(options->rollup_track, options->executor, done, flight);
+	stat_add(STAT_rollup_marks_added, (int64_t)count);
+	return rollup_marking_begin(flight->marking, now_ms, flight->touches, count);
+}
+
+void marks_end(struct flight *flight)
+{
+	if (flight->marking)
+		rollup_marking_free(flight->marking);
+	mem_free(flight->touches);
+}
+
 /* A handle that came since, by another round, is marked by that one, maybe in another slot. */
 void marks_remember(const struct round *round)
 {
 	struct ingest *ingest = round->request->r.ingest;
 	const struct marked *marked = round->marked;
+	/* They may be lost by now. */
+	if (marked && round->losses != rollup_track_losses(ingest->options.rollup_track))
+		return;
 	for (size_t i = 0; marked && i < marked->count; i++) {
 		const struct mark *mark = &marked->marks[i];
 		struct cache_entry *entry = mark->remembered ? entry_of(round, mark->group) : NULL;

@@ -35,7 +35,14 @@ struct flight {
 	struct round *rounds; /* whose names it carries */
 	size_t bytes;         /* while submitted */
 	size_t late;          /* samples of data_late */
-	int64_t judged_ms;    /* when the first of its points was found to need no mark, or any */
+	/* What has to be marked elsewhere before the write is handed to the store (marks.h); then
+	 * it waits for its turn behind the request's earlier ones. */
+	struct flight *next;
+	struct rollup_marking *marking;
+	struct rollup_touch *touches;
+	bool marked;
+	int mark_err;
+	int64_t judged_ms; /* when the first of its points was found to need no mark, or any */
 };
 
 struct line_scratch;
@@ -55,6 +62,7 @@ struct ingest {
 	enum retention_class late_retention;
 	uint64_t seed; /* of keys */
 	uint64_t generation;
+	uint64_t losses; /* of marks, when touches were forgotten last */
 	struct cache *cache;
 	struct shapes *shapes;
 	struct rollup_touches touches;
@@ -80,6 +88,7 @@ struct request {
 	int64_t level_oldest_ms[RETENTION_LEVELS_MAX];
 	int64_t level_open_ms[RETENTION_LEVELS_MAX]; /* what is older goes to data_late */
 	struct flight *flight;                       /* being filled */
+	struct flight *handing, **handing_last;      /* submitted, not handed to the store yet */
 	struct round *gathering, *opening;           /* at most one of each */
 	size_t flights;                              /* submitted, not over */
 	size_t flight_bytes;                         /* of these */

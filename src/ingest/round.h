@@ -51,6 +51,7 @@ struct round {
 	int64_t judged_ms;     /* when the first of its points was found to need no mark, or any */
 	struct marked *marked; /* what it marks, for when that is durable */
 	int64_t marked_ms;
+	uint64_t losses; /* of marks, by then */
 };
 
 #endif

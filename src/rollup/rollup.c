@@ -7,6 +7,7 @@
 #include "loop/loop.h"
 #include "loop/thread.h"
 #include "rollup/leases.h"
+#include "rollup/restore.h"
 
 enum {
 	TICK_MS = 1000,
@@ -26,6 +27,7 @@ struct rollup {
 	struct loop_timer *ticks;
 	struct rollup_job *job;
 	struct rollup_leases *leases;
+	struct rollup_restore *restore;
 	enum state state;
 	bool stopping;
 	int64_t next_ms; /* of a pass, wall clock */
@@ -78,13 +80,25 @@ static void say(struct rollup *r, const char *what, int err)
 
 /* ---- Ending ---------------------------------------------------------------------------------- */
 
+static void end_all(struct rollup *r)
+{
+	rollup_job_free(r->job);
+	rollup_leases_free(r->leases);
+	rollup_restore_free(r->restore);
+	r->stopped_executor->post(r->stopped_executor, r->stopped);
+}
+
+static void on_restore_stopped(void *owner)
+{
+	end_all(owner);
+}
+
 static void end(struct rollup *r)
 {
 	r->state = ENDED;
 	loop_timer_close(r->ticks);
-	rollup_job_free(r->job);
-	rollup_leases_free(r->leases);
-	r->stopped_executor->post(r->stopped_executor, r->stopped);
+	if (rollup_restore_stop(r->restore))
+		end_all(r);
 }
 
 static void give_leases(struct rollup *r)
@@ -113,7 +127,8 @@ static int64_t before_ms(const struct rollup *r, const struct rollup_pass *pass)
 {
 	int64_t slot_ms = r->options.grains.slot_ms;
 	int64_t present_ms = r->asof_ms / slot_ms * slot_ms;
-	if (r->held.count < r->options.partitions)
+	if (r->held.count < r->options.partitions ||
+	    rollup_track_state(r->options.track).incomplete)
 		return 0;
 	if (pass->oldest_open_slot_s >= present_ms / 1000)
 		return present_ms;
@@ -158,6 +173,7 @@ static void on_leases(void *owner, int err, const struct rollup_partitions *held
 	}
 	r->state = WORKS;
 	show(r, 0);
+	rollup_restore_look(r->restore, r->asof_ms);
 	rollup_job_start(r->job, held, r->asof_ms);
 }
 
@@ -185,6 +201,25 @@ static void on_tick(void *owner)
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
+
+static struct rollup_restore *new_restore(struct rollup *r)
+{
+	const struct rollup_options *options = &r->options;
+	return rollup_restore_new(&(struct rollup_restore_options){
+		.store = options->store,
+		.track = options->track,
+		.clock = options->clock,
+		.executor = loop_executor(r->loop),
+		.slot_ms = options->grains.slot_ms,
+		.quiet_ms = options->quiet_ms,
+		.raw_retention_ms = options->raw_retention_ms,
+		.retention_rules = options->retention_rules,
+		.ahead_ms = options->ahead_ms,
+		.partitions = options->partitions,
+		.stopped = on_restore_stopped,
+		.owner = r,
+	});
+}
 
 static void run_begin(struct task *task)
 {
@@ -218,6 +253,7 @@ static void run_begin(struct task *task)
 	};
 	r->job = rollup_job_new(&job);
 	r->leases = rollup_leases_new(&leases);
+	r->restore = new_restore(r);
 	r->ticks = loop_timer_new(r->loop, on_tick, r);
 	loop_timer_start(r->ticks, 0, TICK_MS);
 }

@@ -36,6 +36,7 @@ struct rollup_options {
 	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
 	int64_t late_after_ms;                         /* as the job's */
 	int64_t quiet_ms, skew_max_ms, every_ms, lease_ms;
+	int64_t ahead_ms;                    /* how far after now samples are taken */
 	const char *const *counter_suffixes; /* the caller's */
 	size_t counter_suffix_count;
 	struct slice name; /* of this process among those that roll up; the caller's */

@@ -36,7 +36,7 @@ static uint64_t slot_index(const struct rollup_touches *touches, int64_t slot_s)
 }
 
 /* Of a slot that has not ended. Not NO_NUMBER; another one for each slot of some decades at least,
- * and after the clock was set back. */
+ * and after all was forgotten. */
 static uint32_t number_of(const struct rollup_touches *touches, int64_t slot_s)
 {
 	uint64_t slot = slot_index(touches, slot_s);
@@ -83,16 +83,21 @@ void rollup_touches_release(struct rollup_touches *touches)
 	touches->span_slots = NULL;
 }
 
+void rollup_touches_forget(struct rollup_touches *touches)
+{
+	touches->set_back++;
+	memset(touches->late, 0, LATE_ENTRIES * sizeof(*touches->late));
+	begin_span(touches, touches->newest_ms);
+}
+
 void rollup_touches_at(struct rollup_touches *touches, int64_t now_ms)
 {
 	bool is_set_back = touches->newest_ms - now_ms > span_ms(touches);
-	if (is_set_back) {
-		touches->set_back++;
-		memset(touches->late, 0, LATE_ENTRIES * sizeof(*touches->late));
-	}
 	if (is_set_back || now_ms > touches->newest_ms)
 		touches->newest_ms = now_ms;
-	if (is_set_back || now_ms >= touches->span_to_ms)
+	if (is_set_back)
+		rollup_touches_forget(touches);
+	else if (now_ms >= touches->span_to_ms)
 		begin_span(touches, now_ms);
 }
 

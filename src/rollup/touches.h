@@ -38,6 +38,9 @@ struct rollup_touches {
 void rollup_touches_init(struct rollup_touches *touches, int64_t slot_ms, int64_t quiet_ms);
 void rollup_touches_release(struct rollup_touches *touches);
 
+/* Forgets all touches: they were lost. */
+void rollup_touches_forget(struct rollup_touches *touches);
+
 /* What the clock shows; before what is below, whenever it may have moved on. */
 void rollup_touches_at(struct rollup_touches *touches, int64_t now_ms);
 

@@ -1,5 +1,6 @@
 #include "rollup/track.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "rollup/track_driver.h"
@@ -43,6 +44,57 @@ void rollup_touches_sort(struct rollup_touch *touches, size_t count)
 }
 
 /* ---- What the drivers do --------------------------------------------------------------------- */
+
+void rollup_track_init(struct rollup_track *track, const struct rollup_track_ops *ops)
+{
+	*track = (struct rollup_track){.ops = ops};
+	pthread_mutex_init(&track->lock, NULL);
+}
+
+void rollup_track_release(struct rollup_track *track)
+{
+	pthread_mutex_destroy(&track->lock);
+}
+
+void rollup_track_lose(struct rollup_track *track, int64_t now_ms)
+{
+	pthread_mutex_lock(&track->lock);
+	track->state.incomplete = true;
+	track->state.lost_ms = now_ms;
+	track->state.losses++;
+	atomic_store(&track->losses, track->state.losses);
+	pthread_mutex_unlock(&track->lock);
+}
+
+bool rollup_track_regain(struct rollup_track *track, uint64_t losses)
+{
+	pthread_mutex_lock(&track->lock);
+	bool same = track->state.losses == losses;
+	if (same)
+		track->state.incomplete = false;
+	pthread_mutex_unlock(&track->lock);
+	return same;
+}
+
+struct rollup_track_state rollup_track_state(struct rollup_track *track)
+{
+	pthread_mutex_lock(&track->lock);
+	struct rollup_track_state state = track->state;
+	pthread_mutex_unlock(&track->lock);
+	if (track->ops->state)
+		track->ops->state(track, &state);
+	return state;
+}
+
+uint64_t rollup_track_losses(const struct rollup_track *track)
+{
+	return atomic_load(&track->losses);
+}
+
+void rollup_track_restored(struct rollup_track *track, uint64_t losses)
+{
+	track->ops->restored(track, losses);
+}
 
 void rollup_track_close(struct rollup_track *track)
 {

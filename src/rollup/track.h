@@ -57,6 +57,26 @@ struct rollup_track;
 /* Nothing of it may be left. */
 void rollup_track_close(struct rollup_track *track);
 
+enum { ROLLUP_TRACK_WHY_BYTES = 200 };
+
+struct rollup_track_state {
+	bool degraded; /* what keeps the marks is not reached; the store keeps them for now */
+	char why[ROLLUP_TRACK_WHY_BYTES];
+	/* Marks were lost, at lost_ms (wall clock) the last time, and are not all made anew. */
+	bool incomplete;
+	uint64_t losses;
+	int64_t lost_ms;
+};
+
+/* All of these on any thread. */
+struct rollup_track_state rollup_track_state(struct rollup_track *track);
+/* How often marks were lost: whoever remembers touches that were made when this was another number
+ * has to forget them. */
+uint64_t rollup_track_losses(const struct rollup_track *track);
+/* Of all raw data that is still there marks have been made anew since `losses` was that; when it is
+ * that still, nothing is incomplete any more. */
+void rollup_track_restored(struct rollup_track *track, uint64_t losses);
+
 /* ---- Marking ------------------------------------------------------------------------------- */
 
 struct rollup_touch {

@@ -3,10 +3,16 @@
 #ifndef ROLLUP_TRACK_DRIVER_H
 #define ROLLUP_TRACK_DRIVER_H
 
+#include <pthread.h>
+
 #include "rollup/track.h"
 
 struct rollup_track_ops {
 	void (*close)(struct rollup_track *track);
+	/* Adds what only the driver knows; NULL: it is always well. */
+	void (*state)(const struct rollup_track *track, struct rollup_track_state *state);
+	/* See rollup_track_restored; rollup_track_regain follows when that is durable. */
+	void (*restored)(struct rollup_track *track, uint64_t losses);
 	bool in_writes;
 	int (*touches_add)(struct rollup_track *track, struct store_write *write, int64_t now_ms,
 			   const struct rollup_touch *touches, size_t count, size_t *added);
@@ -31,7 +37,17 @@ struct rollup_track_ops {
 
 struct rollup_track {
 	const struct rollup_track_ops *ops;
+	pthread_mutex_t lock; /* guards the next */
+	struct rollup_track_state state;
+	_Atomic uint64_t losses;
 };
+
+void rollup_track_init(struct rollup_track *track, const struct rollup_track_ops *ops);
+void rollup_track_release(struct rollup_track *track);
+/* Marks that were made before now are lost, or may be. */
+void rollup_track_lose(struct rollup_track *track, int64_t now_ms);
+/* They have been made anew. False: others were lost since. */
+bool rollup_track_regain(struct rollup_track *track, uint64_t losses);
 
 struct rollup_marking {
 	struct rollup_track *track;

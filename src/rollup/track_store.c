@@ -584,11 +584,19 @@ static int reading_finish(struct rollup_reading *reading)
 
 static void track_close(struct rollup_track *track)
 {
+	rollup_track_release(track);
 	mem_free(CONTAINER_OF(track, struct store_track, base));
+}
+
+/* What the store has, it does not lose. */
+static void track_restored(struct rollup_track *track, uint64_t losses)
+{
+	(void)rollup_track_regain(track, losses);
 }
 
 static const struct rollup_track_ops ops = {
 	.close = track_close,
+	.restored = track_restored,
 	.in_writes = true,
 	.touches_add = touches_add,
 	.marking_new = marking_new,
@@ -608,7 +616,7 @@ static const struct rollup_track_ops ops = {
 struct rollup_track *rollup_track_store_open(const struct rollup_track_store_options *options)
 {
 	struct store_track *t = mem_zalloc(sizeof(*t));
-	t->base.ops = &ops;
+	rollup_track_init(&t->base, &ops);
 	t->options = *options;
 	return &t->base;
 }

@@ -1,0 +1,94 @@
+#include "rollup/restore.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "rollup/rebuild.h"
+
+enum { LINES_A_MINUTE = 3 };
+
+struct rollup_restore {
+	struct rollup_restore_options options;
+	struct rollup_rebuild *rebuild; /* NULL: none runs */
+	uint64_t losses;                /* that it makes good */
+	bool stopping;
+	struct log_rate lines;
+};
+
+struct rollup_restore *rollup_restore_new(const struct rollup_restore_options *options)
+{
+	struct rollup_restore *r = mem_zalloc(sizeof(*r));
+	r->options = *options;
+	r->lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
+	return r;
+}
+
+void rollup_restore_free(struct rollup_restore *r)
+{
+	ASSERT(!r->rebuild);
+	mem_free(r);
+}
+
+static void say_failed(struct rollup_restore *r, int err)
+{
+	uint64_t left_out;
+	if (log_rate_take(&r->lines, clock_mono_ms(r->options.clock), &left_out))
+		log_warn("roll-ups: marks that were lost could not be made anew: %s; begun again "
+			 "(%llu such lines left out)",
+			 err_text(err), (unsigned long long)left_out);
+}
+
+static void on_rebuilt(void *owner, int err)
+{
+	struct rollup_restore *r = owner;
+	struct rollup_rebuild_result result = rollup_rebuild_result(r->rebuild);
+	rollup_rebuild_free(r->rebuild);
+	r->rebuild = NULL;
+	if (r->stopping) {
+		r->options.stopped(r->options.owner);
+		return;
+	}
+	if (err) {
+		say_failed(r, err);
+		return;
+	}
+	log_info("roll-ups: marks that were lost are made anew: %llu of %llu series in %llu slots",
+		 (unsigned long long)result.marks, (unsigned long long)result.marked,
+		 (unsigned long long)result.slots);
+	rollup_track_restored(r->options.track, r->losses);
+}
+
+void rollup_restore_look(struct rollup_restore *r, int64_t asof_ms)
+{
+	const struct rollup_restore_options *options = &r->options;
+	struct rollup_track_state state = rollup_track_state(options->track);
+	int64_t now_ms = clock_wall_ms(options->clock), slot_ms = options->slot_ms;
+	int64_t longest_ms =
+		retention_longest_raw_ms(options->retention_rules, options->raw_retention_ms);
+	if (r->rebuild || r->stopping || !state.incomplete || state.degraded ||
+	    asof_ms < state.lost_ms + options->quiet_ms)
+		return;
+	r->losses = state.losses;
+	r->rebuild = rollup_rebuild_start(&(struct rollup_rebuild_options){
+		.store = options->store,
+		.track = options->track,
+		.clock = options->clock,
+		.executor = options->executor,
+		.slot_ms = slot_ms,
+		.partitions = options->partitions,
+		.from_ms = rollup_open_from_ms(now_ms, longest_ms, slot_ms, options->quiet_ms),
+		.to_ms = (now_ms + options->ahead_ms) / slot_ms * slot_ms + slot_ms,
+		.quiet_ms = options->quiet_ms,
+		.raw_retention_ms = options->raw_retention_ms,
+		.retention_rules = options->retention_rules,
+		.done = on_rebuilt,
+		.owner = r,
+	});
+}
+
+bool rollup_restore_stop(struct rollup_restore *r)
+{
+	r->stopping = true;
+	if (r->rebuild)
+		rollup_rebuild_cancel(r->rebuild);
+	return !r->rebuild;
+}

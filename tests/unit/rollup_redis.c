@@ -1,0 +1,474 @@
+/* Tracking in a real Redis: its keys, and what becomes of marks when it goes, forgets or is not
+ * ours. */
+#include "ingest_harness.h"
+
+#include "rollup_drivers.h"
+
+#define SLOT_S   INT64_C(1599933600) /* 2020-09-12T18:00:00Z */
+#define SLOT_MS  (2 * 3600000)
+#define QUIET_MS 300000
+
+static const struct rollup_slot slot = {SLOT_S, 50};
+
+/* The vector of the document's program: tests/unit/rollup_partition.c derives the partition. */
+#define SERIES "some_metric,deployment=prod,host=h-1,os=linux"
+
+struct rig {
+	struct clock_virtual clock;
+	struct task_queue queue;
+	struct store *store;
+	struct rollup_track *track;
+	struct rollup_reading *reading;
+	bool done;
+	int err;
+};
+
+static void on_done(void *owner, int err)
+{
+	struct rig *rig = owner;
+	rig->done = true;
+	rig->err = err;
+}
+
+static int wait_done(struct rig *rig, int begun)
+{
+	while (!begun && !rig->done)
+		task_queue_wait(&rig->queue);
+	rig->done = false;
+	return begun ? begun : rig->err;
+}
+
+static int64_t now_ms(struct rig *rig)
+{
+	return clock_wall_ms(&rig->clock.clock);
+}
+
+static void open_track(struct rig *rig)
+{
+	rig->track = driver_open_redis(rig->store, &rig->clock.clock, SLOT_MS, QUIET_MS);
+	rig->reading = rollup_reading_new(rig->track, &rig->queue.executor, on_done, rig);
+}
+
+static void close_track(struct rig *rig)
+{
+	rollup_reading_free(rig->reading);
+	rollup_track_close(rig->track);
+}
+
+/* A hundred seconds into the slot. */
+static void rig_open(struct rig *rig)
+{
+	*rig = (struct rig){0};
+	clock_virtual_init(&rig->clock, (SLOT_S + 100) * 1000000);
+	task_queue_init(&rig->queue);
+	rig->store = naive_open(&rig->clock.clock);
+	redis_say(&driver.redis, "FLUSHALL");
+	open_track(rig);
+}
+
+static void rig_close(struct rig *rig)
+{
+	close_track(rig);
+	store_close(rig->store);
+	task_queue_release(&rig->queue);
+}
+
+static int mark(struct rig *rig, const char *series)
+{
+	struct rollup_touch touch = {
+		.slot = slot, .tenant = SLICE("tenant-1"), .series_set = slice_of(series)};
+	struct rollup_marking *marking =
+		rollup_marking_new(rig->track, &rig->queue.executor, on_done, rig);
+	int err = wait_done(rig, rollup_marking_begin(marking, now_ms(rig), &touch, 1));
+	rollup_marking_free(marking);
+	return err;
+}
+
+/* Marks of the next part: the first series and when it was touched. */
+static size_t read_part(struct rig *rig, bool first, struct rollup_mark *mark, bool *more)
+{
+	size_t count;
+	rig->err = 0;
+	int err = wait_done(rig, first ? rollup_reading_begin(rig->reading, &slot, 1, now_ms(rig))
+				       : rollup_reading_next(rig->reading, now_ms(rig)));
+	assert_int_equal(err, 0);
+	struct rollup_mark *marks = rollup_reading_marks(rig->reading, &count, more);
+	if (count)
+		*mark = marks[0];
+	for (size_t i = 0; i < count; i++)
+		marks[i].finished = true;
+	return count;
+}
+
+/* It knows by itself, after a while. */
+static void wait_state(struct rig *rig, bool degraded, uint64_t losses)
+{
+	for (int tries = 0;; tries++) {
+		struct rollup_track_state state = rollup_track_state(rig->track);
+		if (state.degraded == degraded && state.losses == losses)
+			return;
+		assert_true(tries < 5000);
+		usleep(2000);
+	}
+}
+
+static void expect_say(const char *command, const char *want)
+{
+	assert_string_equal(redis_say(&driver.redis, command), want);
+}
+
+/* ---- Keys ------------------------------------------------------------------------------------ */
+
+/* The slot goes on for 7,100 s; then all is quiet after 300 more. */
+static void keys_are_those_of_the_document(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct rollup_mark found;
+	bool more;
+	rig_open(&rig);
+	assert_int_equal(mark(&rig, SERIES), 0);
+	expect_say("SMEMBERS pending:50:1599933600", "tenant-1:" SERIES);
+	expect_say("GET ingesting:50:1599933600", "");
+	assert_in_range(strtol(redis_say(&driver.redis, "TTL ingesting:50:1599933600"), NULL, 10),
+			7390, 7400);
+	assert_int_equal(strtoll(redis_say(&driver.redis, "HVALS touches:50:1599933600"), NULL, 10),
+			 SLOT_S * 1000 + 100000);
+	assert_int_equal(read_part(&rig, true, &found, &more), 1);
+	assert_false(more);
+	assert_true(slice_equal(found.tenant, SLICE("tenant-1")));
+	assert_true(slice_equal(found.series_set, SLICE(SERIES)));
+	assert_int_equal(wait_done(&rig, rollup_reading_finish(rig.reading, on_done)), 0);
+	expect_say("KEYS *0", "ingesting:50:1599933600");
+	rig_close(&rig);
+}
+
+static void the_separator_of_the_documents_program(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct rollup_mark found;
+	struct errbuf e;
+	bool more;
+	rig_open(&rig);
+	close_track(&rig);
+	struct rollup_track_redis_options options = {.store = rig.store,
+						     .clock = &rig.clock.clock,
+						     .url = {.port = (int)driver.redis.port},
+						     .separator = '|',
+						     .writer = SLICE("w"),
+						     .slot_ms = SLOT_MS,
+						     .quiet_ms = QUIET_MS};
+	snprintf(options.url.host, sizeof(options.url.host), "localhost");
+	assert_int_equal(rollup_track_redis_open(&options, &rig.track, &e), 0);
+	rig.reading = rollup_reading_new(rig.track, &rig.queue.executor, on_done, &rig);
+	assert_int_equal(mark(&rig, SERIES), 0);
+	expect_say("SMEMBERS pending|50|1599933600", "tenant-1|" SERIES);
+	expect_say("EXISTS ingesting|50|1599933600", "1");
+	assert_int_equal(read_part(&rig, true, &found, &more), 1);
+	assert_true(slice_equal(found.series_set, SLICE(SERIES)));
+	rig_close(&rig);
+}
+
+/* It has no touches: it is quiet when `ingesting` has gone. */
+static void a_member_of_another_program_waits_for_its_ingesting(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct rollup_mark found;
+	bool more;
+	rig_open(&rig);
+	redis_say(&driver.redis, "SETEX ingesting:50:1599933600 300 x");
+	redis_say(&driver.redis, "SADD pending:50:1599933600 tenant-1:m");
+	assert_int_equal(read_part(&rig, true, &found, &more), 1);
+	assert_int_equal(found.touched_ms, now_ms(&rig));
+	redis_say(&driver.redis, "DEL ingesting:50:1599933600");
+	assert_int_equal(read_part(&rig, true, &found, &more), 1);
+	assert_int_equal(found.touched_ms, 0);
+	assert_int_equal(wait_done(&rig, rollup_reading_finish(rig.reading, on_done)), 0);
+	expect_say("EXISTS pending:50:1599933600", "0");
+	rig_close(&rig);
+}
+
+static void what_is_no_mark_of_ours_is_left_and_counted(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct rollup_mark found;
+	bool more;
+	rig_open(&rig);
+	redis_say(&driver.redis, "SADD pending:50:1599933600 nothing :m t: tenant-1:m");
+	redis_say(&driver.redis, "SET pending:50:x 1");
+	redis_say(&driver.redis, "SADD pending:50:1599933601 tenant-1:m");
+	assert_int_equal(read_part(&rig, true, &found, &more), 1);
+	assert_int_equal(rollup_reading_unread(rig.reading), 3);
+	assert_int_equal(wait_done(&rig, rollup_reading_finish(rig.reading, on_done)), 0);
+	expect_say("SCARD pending:50:1599933600", "3");
+	redis_say(&driver.redis, "DEL pending:50:1599933600");
+	redis_say(&driver.redis, "SET pending:50:1599933600 text");
+	assert_int_equal(read_part(&rig, true, &found, &more), 0);
+	assert_int_equal(rollup_reading_unread(rig.reading), 1);
+	struct rollup_listing *listing =
+		rollup_listing_new(rig.track, &rig.queue.executor, on_done, &rig);
+	assert_int_equal(wait_done(&rig, rollup_listing_begin(listing, now_ms(&rig))), 0);
+	size_t count;
+	const struct rollup_slot *slots = rollup_listing_page(listing, &count, &more);
+	assert_int_equal(count, 1);
+	assert_int_equal(rollup_slot_compare(slots, &slot), 0);
+	rollup_listing_free(listing);
+	rig_close(&rig);
+}
+
+/* ---- Gone ------------------------------------------------------------------------------------ */
+
+static void marks_are_kept_in_the_store_while_redis_is_away(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct rollup_mark found;
+	bool more;
+	rig_open(&rig);
+	redis_kill(&driver.redis);
+	assert_int_equal(mark(&rig, "a"), 0);
+	wait_state(&rig, true, 0);
+	assert_int_equal(mark(&rig, "b"), 0);
+	assert_int_equal(read_part(&rig, true, &found, &more), 2);
+	assert_true(more);
+	assert_int_equal(wait_done(&rig, rollup_reading_next(rig.reading, now_ms(&rig))),
+			 ERR_RETRY);
+	redis_start(&driver.redis);
+	wait_state(&rig, false, 1);
+	assert_int_equal(mark(&rig, "c"), 0);
+	expect_say("SMEMBERS pending:50:1599933600", "tenant-1:c");
+	assert_int_equal(read_part(&rig, true, &found, &more), 2);
+	assert_int_equal(wait_done(&rig, rollup_reading_finish(rig.reading, on_done)), 0);
+	assert_int_equal(read_part(&rig, false, &found, &more), 1);
+	assert_true(slice_equal(found.series_set, SLICE("c")));
+	assert_false(more);
+	rig_close(&rig);
+}
+
+/* The connection stands and nothing comes over it: two seconds, and the store has the mark. */
+static void a_redis_that_hangs_holds_up_nobody_for_long(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct rollup_mark found;
+	bool more;
+	rig_open(&rig);
+	kill(driver.redis.pid, SIGSTOP);
+	assert_int_equal(mark(&rig, "a"), 0);
+	assert_true(rollup_track_state(rig.track).degraded);
+	kill(driver.redis.pid, SIGCONT);
+	assert_int_equal(read_part(&rig, true, &found, &more), 1);
+	assert_true(more);
+	wait_state(&rig, false, 0);
+	rig_close(&rig);
+}
+
+/* ---- Emptied --------------------------------------------------------------------------------- */
+
+static void that_it_was_emptied_is_known_until_all_is_marked_anew(void **state)
+{
+	(void)state;
+	struct rig rig;
+	rig_open(&rig);
+	assert_false(rollup_track_state(rig.track).incomplete);
+	assert_int_equal(mark(&rig, "a"), 0);
+	redis_say(&driver.redis, "FLUSHALL");
+	assert_int_equal(mark(&rig, "b"), 0);
+	wait_state(&rig, false, 1);
+	expect_say("SMEMBERS pending:50:1599933600", "tenant-1:b");
+	assert_true(rollup_track_state(rig.track).incomplete);
+	/* Nor is it forgotten with the process. */
+	close_track(&rig);
+	open_track(&rig);
+	struct rollup_track_state seen = rollup_track_state(rig.track);
+	assert_true(seen.incomplete);
+	rollup_track_restored(rig.track, seen.losses - 1);
+	rollup_track_restored(rig.track, seen.losses);
+	while (rollup_track_state(rig.track).incomplete)
+		usleep(1000);
+	close_track(&rig);
+	open_track(&rig);
+	assert_false(rollup_track_state(rig.track).incomplete);
+	rig_close(&rig);
+}
+
+static void without_anybody_marking_it_is_found_out_as_well(void **state)
+{
+	(void)state;
+	struct rig rig;
+	rig_open(&rig);
+	redis_say(&driver.redis, "FLUSHALL");
+	wait_state(&rig, false, 1);
+	close_track(&rig);
+	redis_say(&driver.redis, "FLUSHALL");
+	open_track(&rig);
+	assert_true(rollup_track_state(rig.track).incomplete);
+	rig_close(&rig);
+}
+
+/* What it had saved last may be of long before. */
+static void what_a_restarted_redis_has_kept_may_be_old(void **state)
+{
+	(void)state;
+	struct rig rig;
+	char epoch[300];
+	rig_open(&rig);
+	snprintf(epoch, sizeof(epoch), "%s", redis_say(&driver.redis, "GET granary:epoch"));
+	redis_kill(&driver.redis);
+	close_track(&rig);
+	redis_start(&driver.redis);
+	freeReplyObject(redisCommand(driver.redis.context, "SET granary:epoch %s", epoch));
+	open_track(&rig);
+	assert_true(rollup_track_state(rig.track).incomplete);
+	rig_close(&rig);
+}
+
+/* Each would roll up nothing for the marks of the other, and take them away. */
+static void the_marks_of_another_store_are_left_alone(void **state)
+{
+	(void)state;
+	struct rig rig, other = {0};
+	rig_open(&rig);
+	clock_virtual_init(&other.clock, (SLOT_S + 100) * 1000000);
+	task_queue_init(&other.queue);
+	other.store = naive_open(&other.clock.clock);
+	struct rollup_track_redis_options options = {.store = other.store,
+						     .clock = &other.clock.clock,
+						     .url = {.port = (int)driver.redis.port},
+						     .separator = ':',
+						     .writer = SLICE("w"),
+						     .slot_ms = SLOT_MS,
+						     .quiet_ms = QUIET_MS};
+	struct errbuf e;
+	snprintf(options.url.host, sizeof(options.url.host), "127.0.0.1");
+	assert_int_equal(rollup_track_redis_open(&options, &other.track, &e), 0);
+	struct rollup_track_state seen = rollup_track_state(other.track);
+	assert_true(seen.degraded);
+	assert_non_null(strstr(seen.why, "another data directory"));
+	assert_int_equal(mark(&other, "a"), 0);
+	expect_say("EXISTS pending:50:1599933600", "0");
+	/* In a database of its own it may. */
+	rollup_track_close(other.track);
+	options.url.database = 3;
+	assert_int_equal(rollup_track_redis_open(&options, &other.track, &e), 0);
+	assert_false(rollup_track_state(other.track).degraded);
+	assert_int_equal(mark(&other, "a"), 0);
+	expect_say("EXISTS pending:50:1599933600", "0");
+	rollup_track_close(other.track);
+	store_close(other.store);
+	task_queue_release(&other.queue);
+	rig_close(&rig);
+}
+
+/* Their raw data is gone, so nobody could make the marks anew. */
+static void marks_of_late_points_and_deletions_are_in_the_store(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct rollup_mark found;
+	bool more;
+	rig_open(&rig);
+	close_track(&rig);
+	driver.late_after_ms = 100001;
+	open_track(&rig);
+	assert_int_equal(mark(&rig, "a"), 0);
+	expect_say("SMEMBERS pending:50:1599933600", "tenant-1:a");
+	clock_virtual_advance(&rig.clock, 2000);
+	assert_int_equal(mark(&rig, "b"), 0);
+	expect_say("SMEMBERS pending:50:1599933600", "tenant-1:a");
+	assert_int_equal(read_part(&rig, true, &found, &more), 1);
+	assert_true(slice_equal(found.series_set, SLICE("b")));
+	driver.late_after_ms = 0;
+	rig_close(&rig);
+}
+
+/* ---- Where it is ----------------------------------------------------------------------------- */
+
+static void it_logs_in_with_a_password(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct errbuf e;
+	rig_open(&rig);
+	close_track(&rig);
+	redis_say(&driver.redis, "CONFIG SET requirepass s:@/%");
+	char url[100];
+	struct rollup_track_redis_options options = {.store = rig.store,
+						     .clock = &rig.clock.clock,
+						     .separator = ':',
+						     .writer = SLICE("w"),
+						     .slot_ms = SLOT_MS,
+						     .quiet_ms = QUIET_MS};
+	snprintf(url, sizeof(url), "redis://:s:%%40%%2f%%25@127.0.0.1:%u", driver.redis.port);
+	assert_int_equal(redis_url_parse(slice_of(url), &options.url, &e), 0);
+	assert_int_equal(rollup_track_redis_open(&options, &rig.track, &e), 0);
+	assert_false(rollup_track_state(rig.track).degraded);
+	rollup_track_close(rig.track);
+	options.url.password[0] = 'x';
+	assert_int_equal(rollup_track_redis_open(&options, &rig.track, &e), 0);
+	struct rollup_track_state seen = rollup_track_state(rig.track);
+	assert_true(seen.degraded);
+	assert_non_null(strstr(seen.why, "WRONGPASS"));
+	redis_say(&driver.redis, "CONFIG SET requirepass \"\"");
+	rig.reading = rollup_reading_new(rig.track, &rig.queue.executor, on_done, &rig);
+	rig_close(&rig);
+}
+
+static void places_are_read_as_redis_cli_reads_them(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *host, *user, *password;
+		int port, database;
+	} good[] = {
+		{"redis://h", "h", "", "", 6379, 0},
+		{"redis://127.0.0.1:6380/15", "127.0.0.1", "", "", 6380, 15},
+		{"redis://[::1]:7/", "::1", "", "", 7, 0},
+		{"redis://u:p@h", "h", "u", "p", 6379, 0},
+		{"redis://:a@b:c@h:1", "h", "", "a@b:c", 1, 0},
+		{"redis://u%3Av:%41%2f@h", "h", "u:v", "A/", 6379, 0},
+	};
+	static const char *const bad[] = {
+		"redis://",      "redis:///1",     "redis://h:0",    "redis://h:65536",
+		"redis://h:x",   "redis://h/x",    "redis://h/-1",   "redis://u@h",
+		"redis://[::1",  "redis://[::1]7", "rediss://h",     "store:h",
+		"redis://:%4@h", "redis://:%zz@h", "redis://:%00@h", "redis://h/1/2"};
+	struct redis_url url;
+	struct errbuf e;
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		assert_int_equal(redis_url_parse(slice_of(good[i].text), &url, &e), 0);
+		assert_string_equal(url.host, good[i].host);
+		assert_string_equal(url.user, good[i].user);
+		assert_string_equal(url.password, good[i].password);
+		assert_int_equal(url.port, good[i].port);
+		assert_int_equal(url.database, good[i].database);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		if (redis_url_parse(slice_of(bad[i]), &url, &e) != ERR_INVALID)
+			fail_msg("taken: %s", bad[i]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keys_are_those_of_the_document),
+		cmocka_unit_test(the_separator_of_the_documents_program),
+		cmocka_unit_test(a_member_of_another_program_waits_for_its_ingesting),
+		cmocka_unit_test(what_is_no_mark_of_ours_is_left_and_counted),
+		cmocka_unit_test(marks_are_kept_in_the_store_while_redis_is_away),
+		cmocka_unit_test(a_redis_that_hangs_holds_up_nobody_for_long),
+		cmocka_unit_test(that_it_was_emptied_is_known_until_all_is_marked_anew),
+		cmocka_unit_test(without_anybody_marking_it_is_found_out_as_well),
+		cmocka_unit_test(what_a_restarted_redis_has_kept_may_be_old),
+		cmocka_unit_test(the_marks_of_another_store_are_left_alone),
+		cmocka_unit_test(marks_of_late_points_and_deletions_are_in_the_store),
+		cmocka_unit_test(it_logs_in_with_a_password),
+		cmocka_unit_test(places_are_read_as_redis_cli_reads_them),
+	};
+	redis_start(&driver.redis);
+	return driver_stop(cmocka_run_group_tests(tests, NULL, NULL));
+}
