@@ -16,6 +16,9 @@ struct call {
 	struct rollup_rebuild *rebuild;
 	int64_t from_ms, to_ms; /* what is meant, whole slots */
 	bool only_count;
+	/* It makes anew all that was lost (rollup_track_state) when losses were so many. */
+	bool restores;
+	uint64_t losses;
 };
 
 struct question {
@@ -84,6 +87,8 @@ static void on_rebuilt(void *owner, int err)
 		fail(call, err);
 	else if (call->request)
 		answer(call);
+	if (!err && call->restores)
+		rollup_track_restored(call->api->rollup_track, call->losses);
 	rollup_rebuild_free(call->rebuild);
 	call->api->rollup_calls--;
 	call->api->rollup_rebuilding = false;
@@ -169,6 +174,16 @@ static int read_params(const struct http_request *request, struct question *q, s
 	return err ? err : choose_slots(api, now_ms, q, e);
 }
 
+/* Of everything, and begun when what was on its way at the loss is there (rollup/restore.h). */
+static bool is_whole(const struct http_request *request, const struct api *api,
+		     const struct rollup_track_state *state)
+{
+	bool narrowed = http_param(request, "tenant").data || http_param(request, "metric").data ||
+			http_param(request, "from").data || http_param(request, "to").data;
+	return !narrowed && state->incomplete && !state->degraded &&
+	       clock_wall_ms(api->clock) >= state->lost_ms + api->conf->rollup_quiet_ms;
+}
+
 static void begin(struct http_request *request, const struct question *q)
 {
 	struct api *api = api_of(request);
@@ -178,6 +193,9 @@ static void begin(struct http_request *request, const struct question *q)
 	call->from_ms = q->from_ms;
 	call->to_ms = q->to_ms;
 	call->only_count = q->only_count;
+	struct rollup_track_state state = rollup_track_state(api->rollup_track);
+	call->restores = !q->only_count && is_whole(request, api, &state);
+	call->losses = state.losses;
 	request->owner = call;
 	api->rollup_calls++;
 	api->rollup_rebuilding = true;

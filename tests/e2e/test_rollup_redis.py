@@ -9,8 +9,7 @@ import pytest
 
 from redis import Redis
 from server import run
-from test_rollup import (DEADLINE_S, LONG_AGO, SHORT, lines, rollup, stored, until,
-                         until_nothing_waits)
+from test_rollup import DEADLINE_S, LONG_AGO, SHORT, lines, rollup, state, stored, until
 
 SLOTS = 5
 WAITING = ["--rollup.slot=4s", "--rollup.granularities=1s,2s", "--rollup.quiet=1h"]
@@ -41,6 +40,12 @@ def until_ready_says(server, word):
         assert time.monotonic() < deadline, server.get("/-/ready").text
         time.sleep(0.02)
     assert server.get("/-/ready").status == 200
+
+
+def until_nothing_waits(server):
+    """As far as all that waits can be told."""
+    return until(server, lambda said: not said["pending"] and not said["cut"],
+                 "end of what waits")
 
 
 def until_whole(server):
@@ -128,6 +133,19 @@ def test_what_another_program_marks_is_rolled_up(make_server, redis):
     until(server, lambda _: server.metric("granary_rollup_series_total"), "roll-up")
     assert list(stored(server, "m", "sum", "2s").values()) == [1, 5]
     server.stop()
+
+
+def test_nothing_is_lost_by_a_kill(short, redis):
+    """500 series in 5 slots; the server is killed as soon as some of them have their rows. Redis
+    has the marks still, and nothing is made anew."""
+    assert short.write(lines("m", range(20), series=500)).status == 204
+    until(short, lambda _: short.metric("granary_rollup_rows_total") > 0, "row")
+    short.kill()
+    short.start()
+    until_whole(short)
+    expect_pairs(short, 500)
+    assert "some is lost" not in short.log_text()
+    assert redis.keys("pending*") == redis.keys("touches*") == []
 
 
 # ---- Redis goes
@@ -274,6 +292,28 @@ def test_nothing_is_lost_whatever_happens(short, redis):
     until_ready_says(short, "ready")
     until_whole(short)
     expect_pairs(short, 80)
+
+
+def test_who_rolls_nothing_up_is_told_to_rebuild(make_server, redis):
+    """Nobody makes anew by itself what was lost; a rebuild of everything does, a part does not."""
+    server = make_server(options=[*SHORT, "--rollup.own=", f"--rollup.tracking={redis.url}"])
+    server.start()
+    assert server.write(lines("m", range(20), series=3)).status == 204
+    redis.say("FLUSHALL")
+    until(server, lambda said: said["tracking"]["incomplete"], "loss")
+
+    def restored(*arguments):
+        assert rollup(server, "rebuild", *arguments).returncode == 0
+        return not state(server)["tracking"]["incomplete"]
+
+    assert not restored("--metric", "m")
+    assert not restored("--dry-run")
+    deadline = time.monotonic() + DEADLINE_S
+    while not restored():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert len(redis.keys("pending*")) == SLOTS
+    server.stop()
 
 
 # ---- Bad input

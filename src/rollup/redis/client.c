@@ -235,6 +235,9 @@ static void run_send(struct task *task)
 void redis_ask(struct redis_request *request)
 {
 	struct executor *executor = loop_executor(request->client->loop);
+	/* hiredis looks at what stands behind a command. */
+	if (!buf_append_char(&request->text, 0))
+		request->text.len--;
 	request->send.run = run_send;
 	executor->post(executor, &request->send);
 }
