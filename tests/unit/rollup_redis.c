@@ -2,6 +2,7 @@
  * ours. */
 #include "ingest_harness.h"
 
+#include "ingest/line_feed.h"
 #include "rollup_drivers.h"
 
 #define SLOT_S   INT64_C(1599933600) /* 2020-09-12T18:00:00Z */
@@ -385,6 +386,97 @@ static void marks_of_late_points_and_deletions_are_in_the_store(void **state)
 	rig_close(&rig);
 }
 
+/* ---- Doors ----------------------------------------------------------------------------------- */
+
+static void doors_open(struct harness *h)
+{
+	redis_say(&driver.redis, "FLUSHALL");
+	*h = (struct harness){0};
+	harness_open(h, &(struct ingest_options){.rollup_partitions = 1,
+						 .rollup_slot_ms = SLOT_MS,
+						 .rollup_quiet_ms = QUIET_MS});
+}
+
+static void send_line(struct ingest_request *r, const char *line)
+{
+	struct line_feed feed;
+	line_feed_init(&feed, r, (struct slice){NULL, 0}, LINE_MS);
+	line_feed_piece(&feed, slice_of(line));
+	line_feed_release(&feed);
+}
+
+/* A first value waits behind a new series for its mark, a second one needs none and is the later
+ * one. */
+static void values_keep_their_order_while_marks_are_waited_for(void **state)
+{
+	(void)state;
+	struct harness h;
+	doors_open(&h);
+	struct ingest_request *r = harness_request(&h);
+	send_line(r, "m value=0 1700000000000\n");
+	harness_finish(&h, r);
+	ingest_request_free(r);
+	kill(driver.redis.pid, SIGSTOP);
+	r = harness_request(&h);
+	send_line(r, "n value=5 1700000000000\nm value=1 1700000000000\n");
+	ingest_piece_end(r);
+	harness_pump(&h);
+	/* What has been gathered for a minute is written. */
+	clock_virtual_advance(&h.clock, 61000000);
+	ingest_tick(h.ingest);
+	ingest_piece_begin(r);
+	send_line(r, "m value=2 1700000000000\n");
+	ingest_request_end(r);
+	harness_pump(&h);
+	assert_false(h.done);
+	kill(driver.redis.pid, SIGCONT);
+	harness_pump_until(&h, &h.done);
+	assert_int_equal(ingest_status(r), 204);
+	ingest_request_free(r);
+	harness_expect(&h, "default:m 1700000000000=2.0f\n"
+			   "default:n 1700000000000=5.0f\n");
+	expect_say("SCARD pending:0:1699999200", "2");
+	harness_close(&h);
+}
+
+/* Nothing of it is in the store before Redis has said yes. */
+static void samples_are_stored_behind_their_marks(void **state)
+{
+	(void)state;
+	struct harness h;
+	doors_open(&h);
+	kill(driver.redis.pid, SIGSTOP);
+	struct ingest_request *r = harness_request(&h);
+	send_line(r, "m value=1 1700000000000\n");
+	ingest_request_end(r);
+	harness_pump(&h);
+	harness_expect(&h, "default:m\n");
+	kill(driver.redis.pid, SIGCONT);
+	harness_pump_until(&h, &h.done);
+	ingest_request_free(r);
+	harness_expect(&h, "default:m 1700000000000=1.0f\n");
+	harness_close(&h);
+}
+
+static void a_client_that_goes_while_marks_are_waited_for(void **state)
+{
+	(void)state;
+	struct harness h;
+	doors_open(&h);
+	kill(driver.redis.pid, SIGSTOP);
+	struct ingest_request *r = harness_request(&h);
+	send_line(r, "m value=1 1700000000000\n");
+	ingest_request_end(r);
+	harness_pump(&h);
+	ingest_request_abandon(r);
+	assert_false(ingest_idle(h.ingest));
+	kill(driver.redis.pid, SIGCONT);
+	while (!ingest_idle(h.ingest))
+		task_queue_wait(&h.queue);
+	assert_false(h.done);
+	harness_close(&h);
+}
+
 /* ---- Where it is ----------------------------------------------------------------------------- */
 
 static void it_logs_in_with_a_password(void **state)
@@ -466,9 +558,13 @@ int main(void)
 		cmocka_unit_test(what_a_restarted_redis_has_kept_may_be_old),
 		cmocka_unit_test(the_marks_of_another_store_are_left_alone),
 		cmocka_unit_test(marks_of_late_points_and_deletions_are_in_the_store),
+		cmocka_unit_test(values_keep_their_order_while_marks_are_waited_for),
+		cmocka_unit_test(samples_are_stored_behind_their_marks),
+		cmocka_unit_test(a_client_that_goes_while_marks_are_waited_for),
 		cmocka_unit_test(it_logs_in_with_a_password),
 		cmocka_unit_test(places_are_read_as_redis_cli_reads_them),
 	};
+	harness_track = driver_open_redis;
 	redis_start(&driver.redis);
 	return driver_stop(cmocka_run_group_tests(tests, NULL, NULL));
 }
