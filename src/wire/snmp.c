@@ -313,8 +313,28 @@ void snmp_put_varbind(struct ber_writer *w, const struct snmp_varbind *varbind)
 	ber_put_header(w, BER_SEQUENCE, end);
 }
 
+/* All lengths in their short form. False: they are not, or there is no room, and nothing was
+ * written. */
+static bool put_short_name(struct ber_writer *w, struct slice oid)
+{
+	size_t len = oid.len + 6;
+	if (!oid.len || len - 2 >= 0x80 || w->full || len > (size_t)(w->at - w->begin))
+		return false;
+	uint8_t *at = w->at -= len;
+	at[0] = BER_SEQUENCE;
+	at[1] = (uint8_t)(len - 2);
+	at[2] = BER_OID;
+	at[3] = (uint8_t)oid.len;
+	memcpy(at + 4, oid.data, oid.len);
+	at[len - 2] = SNMP_NULL;
+	at[len - 1] = 0;
+	return true;
+}
+
 void snmp_put_name(struct ber_writer *w, struct slice oid)
 {
+	if (put_short_name(w, oid))
+		return;
 	struct snmp_varbind varbind = {oid, {.type = SNMP_NULL}};
 	snmp_put_varbind(w, &varbind);
 }

@@ -284,6 +284,33 @@ static void requests_are_those_of_net_snmp(void **state)
 	}
 }
 
+/* `30 len 06 len name 05 00`; a length from 128 on takes two bytes, and has 81 before it. */
+static void names_of_any_length(void **state)
+{
+	uint8_t name[200], memory[256];
+	(void)state;
+	memset(name, 1, sizeof(name));
+	for (size_t len = 1; len < sizeof(name); len++) {
+		size_t bytes = 2 + (len < 128 ? 2 : 3) + len + (len + 4 < 128 ? 2 : 3);
+		for (size_t room = bytes - 1; room <= bytes; room++) {
+			struct ber_writer w = ber_writer_of(memory, room);
+			snmp_put_name(&w, (struct slice){(char *)name, len});
+			assert_int_equal(w.full, room < bytes);
+		}
+		uint8_t *at = memory;
+		assert_int_equal(*at++, 0x30);
+		if (len + 4 >= 128)
+			assert_int_equal(*at++, 0x81);
+		assert_int_equal(*at++, len + 4 + (len >= 128));
+		assert_int_equal(*at++, 6);
+		if (len >= 128)
+			assert_int_equal(*at++, 0x81);
+		assert_int_equal(*at++, len);
+		assert_memory_equal(at, name, len);
+		assert_memory_equal(at + len, "\x05\0", 2);
+	}
+}
+
 /* Each reply, cut at each byte, and with each byte changed: an error or not, but no byte beyond is
  * read (the sanitizers look), and a cut one is never taken for whole. */
 static void cut_and_damaged(void **state)
@@ -423,6 +450,7 @@ int main(void)
 		cmocka_unit_test(values_of_every_type),
 		cmocka_unit_test(values_come_back_as_they_were_written),
 		cmocka_unit_test(requests_are_those_of_net_snmp),
+		cmocka_unit_test(names_of_any_length),
 		cmocka_unit_test(cut_and_damaged),
 		cmocka_unit_test(what_is_refused),
 		cmocka_unit_test(an_empty_list_and_bytes_behind),
