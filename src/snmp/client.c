@@ -14,6 +14,8 @@ enum {
 	 * waking for each one costs more than what is done with it. */
 	GATHER_IN_FLIGHT = 8,
 	GATHER_MS = 2,
+	GATHER_MANY = 8, /* replies at one time: those to what is asked next are as close */
+	GATHER_MANY_MS = 1,
 	GATHER_ROUNDS_MAX = 8, /* of reading, then the timers have their turn */
 };
 
@@ -211,6 +213,7 @@ struct on_loop {
 	struct loop_udp *udp[2]; /* IPv4, IPv6; the second may be missing */
 	struct loop_timer *timer, *gather;
 	bool ticking, gathering; /* gathering: sockets are read by the timer */
+	size_t came;             /* the last time that they were */
 	bool has_v6;             /* devices that were asked */
 };
 
@@ -274,6 +277,7 @@ static void on_received(void *owner, const struct loop_datagram *datagrams, size
 {
 	struct on_loop *on = owner;
 	snmp_client_receive(on->client, datagrams, count);
+	on->came += count;
 	if (on->client->in_flight >= GATHER_IN_FLIGHT)
 		read_by_event(on, false);
 }
@@ -282,6 +286,7 @@ static void on_gathered(void *owner)
 {
 	struct on_loop *on = owner;
 	bool more = true;
+	on->came = 0;
 	for (int round = 0; more && round < GATHER_ROUNDS_MAX; round++) {
 		more = loop_udp_read_now(on->udp[0]);
 		if (on->has_v6 && on->udp[1])
@@ -290,7 +295,11 @@ static void on_gathered(void *owner)
 	if (on->client->in_flight < GATHER_IN_FLIGHT)
 		read_by_event(on, true);
 	else
-		loop_timer_start(on->gather, more ? 0 : GATHER_MS, 0);
+		loop_timer_start(on->gather,
+				 more                      ? 0
+				 : on->came >= GATHER_MANY ? GATHER_MANY_MS
+							   : GATHER_MS,
+				 0);
 }
 
 static int open_sockets(struct on_loop *on, size_t buffer_bytes, struct errbuf *e)
