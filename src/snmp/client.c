@@ -33,7 +33,8 @@ struct snmp_client *snmp_client_new(struct clock *clock, struct snmp_port *port,
 	client->slots = mem_zalloc(SLOTS * sizeof(*client->slots));
 	client->batch_memory = mem_alloc_array(BATCH_MAX, MESSAGE_MAX_BYTES);
 	client->open_memory = mem_alloc(SNMP_MESSAGE_MAX_BYTES);
-	client->cells = mem_alloc_array(SNMP_REPLY_VARBINDS_MAX, sizeof(*client->cells));
+	/* One more than are taken: it is read before it is refused. */
+	client->cells = mem_alloc_array(SNMP_REPLY_VARBINDS_MAX + 1, sizeof(*client->cells));
 	/* Whoever does not see our requests must not guess the next id, and a salt must not come
 	 * again after a restart. */
 	usm_random(&client->salt, sizeof(client->salt));

@@ -393,17 +393,20 @@ static size_t read_cells(struct snmp_operation *op, struct snmp_pdu *pdu,
 		count_max = SNMP_REPLY_VARBINDS_MAX;
 	for (;; count++, at = place_after(asked, at)) {
 		struct slice root = op->columns[op->picked[at]].root;
+		struct snmp_cell *cell = &client->cells[count];
 		struct snmp_varbind varbind;
-		bool beside = index.data && snmp_next_number(&pdu->varbinds, root, index, &varbind);
+		bool beside = index.data && snmp_next_number(&pdu->varbinds, root, index,
+							     &cell->oid, &cell->value);
 		if (!beside && !snmp_next(&pdu->varbinds, &varbind))
 			break;
 		if (count == count_max)
 			return SIZE_MAX;
-		struct snmp_cell *cell = &client->cells[count];
-		*cell = (struct snmp_cell){op->picked[at], varbind.oid, beside ? index : none,
-					   varbind.value};
+		cell->column = op->picked[at];
+		cell->index = beside ? index : none;
 		if (beside)
 			continue;
+		cell->oid = varbind.oid;
+		cell->value = varbind.value;
 		unreadable += varbind.value.type == SNMP_UNREADABLE;
 		if (op->kind == OP_WALK && oid_has_prefix(varbind.oid, root))
 			index = index_behind(root, varbind.oid);

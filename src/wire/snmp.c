@@ -234,7 +234,7 @@ static inline bool read_short_number(uint8_t tag, int64_t number, struct snmp_va
 }
 
 bool snmp_next_number(struct ber *varbinds, struct slice root, struct slice index,
-		      struct snmp_varbind *varbind)
+		      struct slice *oid, struct snmp_value *number)
 {
 	const uint8_t *at = varbinds->at;
 	size_t name_len = root.len + index.len, left = (size_t)(varbinds->end - at);
@@ -247,9 +247,9 @@ bool snmp_next_number(struct ber *varbinds, struct slice root, struct slice inde
 		return false;
 	if (!same_bytes(name + root.len, (const uint8_t *)index.data, index.len) ||
 	    !same_bytes(name, (const uint8_t *)root.data, root.len) ||
-	    !read_short_number(value[0], short_integer(at + len, value_len), &varbind->value))
+	    !read_short_number(value[0], short_integer(at + len, value_len), number))
 		return false;
-	varbind->oid = (struct slice){(const char *)name, name_len};
+	*oid = (struct slice){(const char *)name, name_len};
 	varbinds->at = at + len;
 	return true;
 }

@@ -100,9 +100,11 @@ void snmp_decode_pdu(struct ber *b, struct snmp_pdu *pdu);
 bool snmp_next(struct ber *varbinds, struct snmp_varbind *varbind) MUST_CHECK;
 /* The same for what nearly all varbinds of a walk are: its name is `root` and behind it `index`,
  * byte for byte, and its value a number, all lengths in their short form. False: it is not, nothing
- * was taken, and snmp_next says what there is. `root` is a valid identifier, `index` whole arcs. */
+ * was taken, and snmp_next says what there is. `root` is a valid identifier, `index` whole arcs.
+ * Name and value are written to where they stay: a copy of what was written a moment ago waits for
+ * it. */
 bool snmp_next_number(struct ber *varbinds, struct slice root, struct slice index,
-		      struct snmp_varbind *varbind) MUST_CHECK;
+		      struct slice *oid, struct snmp_value *number) MUST_CHECK;
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 

@@ -42,7 +42,8 @@ static void check_number(struct ber before, const struct ber *after,
 	struct slice root = {oid.data, root_len};
 	if (!oid_valid(root) ||
 	    !snmp_next_number(&before, root,
-			      (struct slice){oid.data + root_len, oid.len - root_len}, &number))
+			      (struct slice){oid.data + root_len, oid.len - root_len}, &number.oid,
+			      &number.value))
 		return;
 	ASSERT(before.at == after->at && number.oid.data == oid.data && number.oid.len == oid.len);
 	ASSERT(number.value.type == read->value.type && number.value.u64 == read->value.u64);

@@ -427,7 +427,7 @@ static void a_number_under_the_name_that_is_expected(void **state)
 		struct ber b = ber_of(bytes);
 		struct snmp_varbind varbind;
 		bool taken = snmp_next_number(&b, SLICE("\x2b\x06\1\2\1\2\2\1\x0a"), SLICE("\3"),
-					      &varbind);
+					      &varbind.oid, &varbind.value);
 		assert_int_equal(taken, cases[i].taken);
 		assert_null(b.bad);
 		assert_ptr_equal(b.at, bytes.data + (taken ? bytes.len : 0));
