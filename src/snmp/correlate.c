@@ -5,6 +5,8 @@
 /* Where a message is cut: numbers, texts and names stay well below POLL_BYTES_MAX together. */
 enum { MESSAGE_CELLS = POLL_CELLS_MAX / 4, MESSAGE_BYTES = POLL_BYTES_MAX / 4, PARTING_ROUNDS = 3 };
 
+enum { ROWS_AHEAD = 4 }; /* whose memory is fetched while a row is named */
+
 struct emission {
 	struct correlate_set *set;
 	struct correlate_output *output;
@@ -299,6 +301,15 @@ static int part_shared(struct correlate_set *set, struct named_row *list, size_t
 	return err;
 }
 
+/* The cells of a row have not been touched since their reply came. */
+static inline __attribute__((always_inline)) void fetch_row(const struct correlate_set *set,
+							    size_t row)
+{
+	const char *cells = (const char *)correlate_cell(set, row, 0);
+	for (size_t at = 0; at < set->plan->value_count * sizeof(*set->cells); at += 64)
+		__builtin_prefetch(cells + at);
+}
+
 /* Rows that have values, with their paths, in the order of their indices. */
 static int name_rows(struct emission *em, const struct correlate_naming *naming,
 		     struct named_row **rows, size_t *count)
@@ -311,6 +322,8 @@ static int name_rows(struct emission *em, const struct correlate_naming *naming,
 		return ERR_LIMIT;
 	for (size_t i = 0; i < set->row_count; i++) {
 		struct named_row *named = &list[*count];
+		if (i + ROWS_AHEAD < set->row_count)
+			fetch_row(set, order[i + ROWS_AHEAD]);
 		if (!has_values(set, order[i]))
 			continue;
 		*named = (struct named_row){.row = order[i]};
