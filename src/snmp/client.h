@@ -88,7 +88,8 @@ struct snmp_device_options {
 struct snmp_device *snmp_device_new(struct snmp_client *client, const struct loop_address *address,
 				    struct snmp_login *login,
 				    const struct snmp_device_options *options);
-/* Operations at hand end without a call. NULL is allowed. */
+/* Operations at hand end without a call, and what points at them is not to be used any more. NULL
+ * is allowed. */
 void snmp_device_free(struct snmp_device *device);
 
 struct snmp_device_view {

@@ -35,7 +35,8 @@ struct poller_io {
 	/* No walk is under way. */
 	void (*session_free)(struct poller_io *io, struct poller_session *session);
 	/* All columns of the plan. `probe`: one try without repetition, to see whether the device
-	 * is there. After an error there is no walk and no event. */
+	 * is there. Walks of a session, probes among them, know nothing of each other: each goes on
+	 * to its own end. After an error there is no walk and no event. */
 	int (*walk)(struct poller_io *io, struct poller_session *session,
 		    const struct correlate_plan *plan, bool probe,
 		    const struct poller_walk_events *events, void *owner,

@@ -31,10 +31,12 @@ struct poller_session {
 	struct net_login *login;
 	struct loop_address address;
 	struct snmp_device *device;
-	struct snmp_device *probed; /* of one try a request; NULL: not needed yet */
+	struct snmp_device *probed; /* of one try a request; NULL: not needed now */
+	size_t probes;              /* under way, all of `probed` */
 };
 
 struct poller_walk {
+	struct poller_session *probes; /* NULL: it is no probe */
 	const struct correlate_plan *plan;
 	struct poller_walk_events events;
 	void *owner;
@@ -159,10 +161,17 @@ static const struct oid_def *find_cut(const struct poller_walk *walk,
 	return NULL;
 }
 
+static void walk_free(struct poller_walk *walk)
+{
+	if (walk->probes)
+		walk->probes->probes--;
+	mem_free(walk);
+}
+
 static void on_done(void *owner, const struct snmp_result *result)
 {
 	struct poller_walk walk = *(struct poller_walk *)owner;
-	mem_free(owner);
+	walk_free(owner);
 	walk.events.done(walk.owner, result->err, result->sentence,
 			 result->err ? NULL : find_cut(&walk, result));
 }
@@ -189,26 +198,30 @@ static int walk_start(struct poller_io *io, struct poller_session *session,
 	}
 	if (probe && !session->probed)
 		session->probed = device_new(session, true);
-	if (!probe) {
+	/* The device is there. Other runs may still wait for their own probes, which would end with
+	 * it. */
+	if (!probe && !session->probes) {
 		snmp_device_free(session->probed);
 		session->probed = NULL;
 	}
 	struct poller_walk *walk = mem_alloc(sizeof(*walk));
-	*walk = (struct poller_walk){plan, *events, owner, NULL};
+	*walk = (struct poller_walk){probe ? session : NULL, plan, *events, owner, NULL};
 	int err = snmp_walk(probe ? session->probed : session->device, columns, kinds, plan->count,
 			    &client_events, walk, &walk->operation);
-	if (err)
+	if (err) {
 		mem_free(walk);
-	else
-		*out = walk;
-	return err;
+		return err;
+	}
+	session->probes += probe;
+	*out = walk;
+	return 0;
 }
 
 static void walk_cancel(struct poller_io *io, struct poller_walk *walk)
 {
 	(void)io;
 	snmp_cancel(walk->operation);
-	mem_free(walk);
+	walk_free(walk);
 }
 
 /* ---- Names of hosts -------------------------------------------------------------------------- */
