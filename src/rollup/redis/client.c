@@ -83,7 +83,10 @@ static void wait_flag(struct redis_client *client, const bool *flag)
 
 void redis_client_wait_first(struct redis_client *client)
 {
-	wait_flag(client, &client->tried);
+	pthread_mutex_lock(&client->lock);
+	if (!client->tried)
+		cond_wait_ms(&client->changed, &client->lock, (int)client->options.timeout_ms);
+	pthread_mutex_unlock(&client->lock);
 }
 
 struct executor *redis_client_executor(struct redis_client *client)

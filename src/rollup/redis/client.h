@@ -84,7 +84,7 @@ struct executor *redis_client_executor(struct redis_client *client);
 bool redis_client_is_up(const struct redis_client *client);
 /* Why it is not, or was not the last time; from any thread. */
 void redis_client_why(struct redis_client *client, char why[REDIS_WHY_BYTES]);
-/* Waits until the first try has ended. */
+/* Waits until the first try has ended, or for the timeout: a name may take longer to be found. */
 void redis_client_wait_first(struct redis_client *client);
 
 /* On the client's thread, while it greets. */
