@@ -132,7 +132,10 @@ static void add_grain(struct rollup_delete *d, size_t grain, int64_t open_from_m
 		add_cut(d, grain, last_ms, open_from_ms);
 }
 
-/* Slots that are closed but whose raw data is still there are marked, too: what is being made of
+/* Rows come first: one that is made anew meanwhile is of samples that go, and mark it, or of some
+ * that came since.
+ *
+ * Slots that are closed but whose raw data is still there are marked, too: what is being made of
  * them now, of marks that they had, is made once more if there is time. Of late points any slot is.
  */
 static void list_spans(struct rollup_delete *d, int64_t raw_ms)
@@ -143,6 +146,8 @@ static void list_spans(struct rollup_delete *d, int64_t raw_ms)
 	d->span_count = 0;
 	if (marks)
 		open_from_ms = rollup_open_from_ms(now_ms, raw_ms, o->grains->slot_ms, o->quiet_ms);
+	for (size_t g = 0; g < o->grains->count; g++)
+		add_grain(d, g, open_from_ms);
 	add_span(d, (struct span){.table = TABLE_DATA_RAW,
 				  .from_ms = o->from_ms,
 				  .to_ms = o->to_ms,
@@ -154,8 +159,6 @@ static void list_spans(struct rollup_delete *d, int64_t raw_ms)
 				  .to_ms = o->to_ms,
 				  .by_slots = marks,
 				  .total = &d->result.late});
-	for (size_t g = 0; g < o->grains->count; g++)
-		add_grain(d, g, open_from_ms);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -618,7 +621,8 @@ static void take_written(struct rollup_delete *d)
 		const struct member *m = &d->members[d->written];
 		if (d->forgetting) {
 			d->result.forgotten++;
-			catalog_forgotten(d->options.catalog, d->options.tenant, m->metric);
+			if (d->options.catalog)
+				catalog_forgotten(d->options.catalog, d->options.tenant, m->metric);
 		} else {
 			take_total(d, m);
 		}

@@ -6,8 +6,8 @@
  *        |                       v
  *        +---- FORGETS <---- the next span
  *
- * Its spans are the raw samples, the late ones, and of each granularity the rows of the buckets
- * that lie in the time as a whole. Of some series at a time one span is gone through after the
+ * Its spans are of each granularity the rows of the buckets that lie in the time as a whole, then
+ * the raw samples and the late ones. Of some series at a time one span is gone through after the
  * other, and of each span some of its time, in writes that are so small that others are not held
  * up. So memory is bounded, and whatever breaks off is done by doing all of it once more.
  *
@@ -44,7 +44,7 @@ struct rollup_delete_options {
 	struct rollup_track *track;
 	struct clock *clock;
 	struct executor *executor;
-	struct catalog *catalog;
+	struct catalog *catalog;            /* that is told of series that leave; NULL: none */
 	const struct rollup_grains *grains; /* none in it: nothing is rolled up */
 	uint32_t partitions;
 	int64_t quiet_ms, skew_max_ms;

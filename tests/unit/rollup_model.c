@@ -1,9 +1,10 @@
 /* Property test of roll-ups. Some processes that take line protocol and some that roll up share a
  * store that is far away (slow_store.h); a seed decides who does what next, what fails, who dies
- * and is started again, and how the clock moves on. Whenever all has come to rest, every row of
- * every granularity is what a plain loop makes of the raw data, those of late points what it makes
- * of late data, every sample of a request that was answered well is in one of the two, and no mark
- * is left. */
+ * and is started again, and how the clock moves on. One more deletes samples, of some time or of
+ * all, and goes on when it was broken off. Whenever all has come to rest, every row of every
+ * granularity is what a plain loop makes of the raw data, those of late points what it makes of
+ * late data, every sample of a request that was answered well is in one of the two unless a
+ * deletion since was of its time, and no mark is left. */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -11,6 +12,7 @@
 #include "ingest/ingest.h"
 #include "ingest/line_feed.h"
 #include "naive.h"
+#include "rollup/delete.h"
 #include "rollup/job.h"
 #include "rollup/late.h"
 #include "rollup/leases.h"
@@ -76,9 +78,26 @@ struct worker {
 	int64_t next_ms, asof_ms, until_ms;
 };
 
+/* Deletes samples of one series, or of all hosts. */
+struct deleter {
+	struct process p;
+	struct model *model;
+	struct rollup_delete
+		*work; /* NULL: it is to be begun (again) if there is something to do */
+	bool wanted, whole;
+	unsigned series; /* of its hosts any, if there is no selector */
+	char name[64];
+	struct slice host;
+	struct catalog_pattern host_pattern;
+	struct catalog_selector selector;
+	bool has_selector;
+	int64_t from_ms, to_ms;
+};
+
 struct point {
 	unsigned series;
 	int64_t ts_ms;
+	bool deleted; /* or maybe */
 };
 
 /* Who sends a text until it is taken. */
@@ -119,6 +138,8 @@ struct model {
 	struct taker takers[TAKERS];
 	struct worker workers[WORKERS];
 	struct client clients[CLIENTS];
+	struct deleter deleter;
+	unsigned deletes; /* how readily it begins, in percent */
 	struct point *accepted;
 	size_t accepted_count;
 	uint64_t late_seen; /* late samples that were looked at */
@@ -407,7 +428,7 @@ static void put_line(struct client *c)
 		unsigned series =
 			(unsigned)(((tenant * MEASUREMENTS + measurement) * HOSTS + host) * FIELDS +
 				   field);
-		c->points[c->point_count++] = (struct point){series, ts_ms};
+		c->points[c->point_count++] = (struct point){series, ts_ms, false};
 	}
 	put(c, " %lld\n", (long long)ts_ms);
 }
@@ -429,7 +450,8 @@ static void on_done(struct ingest_request *r)
 	c->waits = r->err && (!m->loses || !c->taker->p.store.dead || chance(m, 50));
 	for (size_t i = 0; !r->err && i < c->point_count; i++) {
 		ASSERT(m->accepted_count < ACCEPTED_MAX);
-		m->accepted[m->accepted_count++] = c->points[i];
+		if (!c->points[i].deleted)
+			m->accepted[m->accepted_count++] = c->points[i];
 	}
 	line_feed_release(&c->feed);
 	ingest_request_free(r);
@@ -443,6 +465,8 @@ static void client_begin(struct client *c)
 		put_text(c);
 	c->waits = c->ended = false;
 	c->at = 0;
+	for (size_t i = 0; i < c->point_count; i++)
+		c->points[i].deleted = false;
 	c->taker = &m->takers[pick(m, m->used_takers)];
 	c->r = ingest_request_new(c->taker->ingest,
 				  &(struct ingest_door){.done = on_done, .owner = c});
@@ -466,6 +490,124 @@ static void client_step(struct client *c, bool all)
 	line_feed_end(&c->feed);
 	c->ended = true;
 	ingest_request_end(c->r);
+}
+
+/* ---- Who deletes ----------------------------------------------------------------------------- */
+
+static bool is_of(const struct deleter *d, const struct point *point)
+{
+	unsigned series = point->series, of = d->series;
+	bool same = series % FIELDS == of % FIELDS &&
+		    series / FIELDS / HOSTS == of / FIELDS / HOSTS &&
+		    (!d->has_selector || series / FIELDS % HOSTS == of / FIELDS % HOSTS);
+	return same && (d->whole || (point->ts_ms >= d->from_ms && point->ts_ms < d->to_ms));
+}
+
+/* What is still on its way may have come before it. */
+static void take_deleted(struct model *m)
+{
+	const struct deleter *d = &m->deleter;
+	size_t kept = 0;
+	for (size_t i = 0; i < m->accepted_count; i++) {
+		if (!is_of(d, &m->accepted[i]))
+			m->accepted[kept++] = m->accepted[i];
+	}
+	m->accepted_count = kept;
+	for (size_t c = 0; c < CLIENTS; c++) {
+		for (size_t i = 0; i < m->clients[c].point_count; i++)
+			m->clients[c].points[i].deleted |= is_of(d, &m->clients[c].points[i]);
+	}
+}
+
+static void on_deleted(void *owner, int err)
+{
+	struct deleter *d = owner;
+	struct model *m = d->model;
+	trace(m, "deleter: done, error %d", err);
+	d->wanted = err != 0;
+	if (!err)
+		take_deleted(m);
+	rollup_delete_free(d->work);
+	d->work = NULL;
+}
+
+static void metric_name(unsigned series, char to[64])
+{
+	unsigned field = series % FIELDS, measurement = series / FIELDS / HOSTS % MEASUREMENTS;
+	snprintf(to, 64, "m%u%s%s", measurement, field ? "_" : "", field ? field_names[field] : "");
+}
+
+static void choose_deletion(struct deleter *d)
+{
+	static const struct slice hosts[HOSTS] = {SLICE("0"), SLICE("1")};
+	struct model *m = d->model;
+	d->series = (unsigned)pick(m, SERIES);
+	d->host = hosts[d->series / FIELDS % HOSTS];
+	d->has_selector = chance(m, 50);
+	d->whole = chance(m, 20);
+	d->from_ms = now_ms(m) / SLOT_MS * SLOT_MS -
+		     (int64_t)pick(m, m->late && chance(m, 50) ? LATE_SLOTS : 5) * SLOT_MS;
+	d->to_ms = d->from_ms + (1 + (int64_t)pick(m, 4)) * SLOT_MS;
+	/* Of a slot that is closed for good, rows of buckets that are cut would stay. */
+	if (!m->raw_ms) {
+		d->from_ms += (int64_t)pick(m, 13) * 5000;
+		d->to_ms = d->from_ms + 1 + (int64_t)pick(m, 40) * 5000;
+	}
+	d->wanted = true;
+	metric_name(d->series, d->name);
+}
+
+static void deleter_begin(struct deleter *d)
+{
+	struct model *m = d->model;
+	trace(m, "deleter: %s of %lld to %lld", d->name, (long long)(d->from_ms - BEGIN_MS),
+	      (long long)(d->to_ms - BEGIN_MS));
+	d->host_pattern = (struct catalog_pattern){&d->host, 1};
+	d->selector = (struct catalog_selector){SLICE("h"), &d->host_pattern, 1};
+	d->work = rollup_delete_start(&(struct rollup_delete_options){
+		.store = &d->p.store.store,
+		.track = d->p.track,
+		.clock = &m->clock.clock,
+		.executor = &d->p.queue.executor,
+		.grains = &m->grains,
+		.partitions = PARTITIONS,
+		.quiet_ms = QUIET_MS,
+		.raw_retention_ms = m->raw_ms,
+		.tenant = d->series / FIELDS / HOSTS / MEASUREMENTS ? SLICE("u") : SLICE("default"),
+		.metric = slice_of(d->name),
+		.selectors = &d->selector,
+		.selector_count = d->has_selector,
+		.from_ms = d->from_ms,
+		.to_ms = d->to_ms,
+		.whole = d->whole,
+		.done = on_deleted,
+		.owner = d,
+	});
+}
+
+static void deleter_open(struct model *m)
+{
+	struct deleter *d = &m->deleter;
+	d->model = m;
+	d->work = NULL;
+	process_open(m, &d->p, "deleter", 0);
+}
+
+static void deleter_tick(struct deleter *d)
+{
+	if (!d->work && !d->wanted && chance(d->model, d->model->deletes))
+		choose_deletion(d);
+	if (!d->work && d->wanted)
+		deleter_begin(d);
+}
+
+/* What was wanted is wanted still. */
+static void deleter_kill(struct deleter *d)
+{
+	slow_kill(&d->p.store);
+	run_all(&d->p);
+	ASSERT(!d->work);
+	process_release(&d->p);
 }
 
 /* ---- What is right --------------------------------------------------------------------------- */
@@ -723,7 +865,13 @@ static struct process *some_process(struct model *m)
 
 static void restart_something(struct model *m)
 {
-	size_t i = pick(m, TAKERS + WORKERS);
+	size_t i = pick(m, TAKERS + WORKERS + (m->deletes != 0));
+	if (i == TAKERS + WORKERS) {
+		trace(m, "deleter dies");
+		deleter_kill(&m->deleter);
+		deleter_open(m);
+		return;
+	}
 	if (i < TAKERS) {
 		trace(m, "taker%zu dies", i);
 		taker_kill(m, &m->takers[i]);
@@ -747,6 +895,10 @@ static void client_any(struct model *m)
 static void run_step(struct model *m)
 {
 	unsigned kind = (unsigned)pick(m, 1000);
+	if (m->deletes && chance(m, 10)) {
+		deleter_tick(&m->deleter);
+		run_one(&m->deleter.p.queue);
+	}
 	if (kind >= 350 && kind < 750 && !chance(m, m->store))
 		return;
 	if (kind < 350)
@@ -778,6 +930,7 @@ static bool work_off(struct model *m)
 		any |= run_one(&m->takers[i].p.queue);
 	for (size_t i = 0; i < WORKERS; i++)
 		any |= run_one(&m->workers[i].p.queue);
+	any |= run_one(&m->deleter.p.queue);
 	any |= m->slow.write_count || m->slow.read_count;
 	slow_write(&m->slow);
 	if (m->slow.read_count)
@@ -807,7 +960,9 @@ static bool come_to_rest(struct model *m)
 	for (; rounds < RESTS_MAX; rounds++) {
 		if (work_off(m))
 			continue;
-		if (all_sent(m) && !marked_rows(m))
+		if (m->deleter.wanted && !m->deleter.work)
+			deleter_begin(&m->deleter);
+		if (all_sent(m) && !marked_rows(m) && !m->deleter.wanted)
 			break;
 		advance(m, TICK_MS);
 		for (size_t i = 0; i < WORKERS; i++)
@@ -882,6 +1037,8 @@ static void begin(struct model *m, uint64_t seed, bool with_trace)
 	}
 	for (size_t i = 0; i < CLIENTS; i++)
 		m->clients[i].model = m;
+	m->deletes = chance(m, 50) ? 1 + (unsigned)pick(m, 100) : 0;
+	deleter_open(m);
 }
 
 static void end(struct model *m)
@@ -890,6 +1047,7 @@ static void end(struct model *m)
 		taker_kill(m, &m->takers[i]);
 	for (size_t i = 0; i < WORKERS; i++)
 		worker_kill(&m->workers[i]);
+	deleter_kill(&m->deleter);
 	store_close(m->slow.store);
 	task_queue_release(&m->own);
 	mem_free(m->accepted);
