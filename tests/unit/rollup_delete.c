@@ -259,6 +259,39 @@ static void a_slot_that_is_about_to_expire_is_marked(void **state)
 	deleting_close(&d);
 }
 
+/* Three days later, when its hour is closed, 9 came for 10:20 and 8 for 10:40. Rows of late points
+ * are made anew of those that are left: the hour's own row is kept, that of the late ones is not.
+ */
+static void late_samples_go_and_their_rows_are_made_anew(void **state)
+{
+	(void)state;
+	struct deleting d = {0};
+	rolled_begin(&d.r, grain_items, 2, 24 * HOUR_MS, NULL);
+	rolled_set_ms(&d.r, AT(50));
+	arena_init(&d.arena, 1 << 20);
+	write_example(&d, "m");
+	roll_up(&d);
+	rolled_set_ms(&d.r, AT(3 * 24 * 60));
+	write_at(&d, "m", "9", AT(20));
+	write_at(&d, "m", "8", AT(40));
+	roll_up(&d);
+	rolled_expect(&d.r, "m", HOUR_MS, TEN_MS,
+		      "0:min=1.1,max=3.4,sum=7.2,count=4,first=1.2,last=3.4 "
+		      "0+:min=8.0,max=9.0,sum=17.0,count=2");
+	expect(&d, AT(15), AT(30), "1 0 2 0 0 1 1 0 0");
+	assert_int_equal(d.result.late, 1);
+	roll_up(&d);
+	rolled_expect(
+		&d.r, "m", 15 * MINUTE_MS, TEN_MS,
+		QUARTER("0", "1.2") " " QUARTER(
+			"30", "1.1") " "
+				     "30+:min=8.0,max=8.0,sum=8.0,count=1 " QUARTER("45", "3.4"));
+	rolled_expect(&d.r, "m", HOUR_MS, TEN_MS,
+		      "0:min=1.1,max=3.4,sum=7.2,count=4,first=1.2,last=3.4 "
+		      "0+:min=8.0,max=8.0,sum=8.0,count=1");
+	deleting_close(&d);
+}
+
 /* ---- What goes wrong ------------------------------------------------------------------------- */
 
 static void a_damaged_series_is_left_and_counted(void **state)
@@ -429,6 +462,7 @@ int main(void)
 		cmocka_unit_test(series_that_go_as_a_whole_are_not_there_any_more),
 		cmocka_unit_test(rows_that_cannot_be_made_anew_are_kept_and_counted),
 		cmocka_unit_test(a_slot_that_is_about_to_expire_is_marked),
+		cmocka_unit_test(late_samples_go_and_their_rows_are_made_anew),
 		cmocka_unit_test(a_damaged_series_is_left_and_counted),
 		cmocka_unit_test(what_breaks_off_is_done_by_the_same_again),
 		cmocka_unit_test(what_was_broken_off_goes_on_at_the_next_start),
