@@ -813,7 +813,8 @@ static void finish(struct rollup_batch *b)
 	for (size_t i = 0; i < b->count; i++) {
 		const struct member *m = &b->members[i];
 		b->result.failed += m->damaged;
-		b->result.expired += m->handle && !m->damaged && !m->has_raw && !m->late;
+		b->result.expired +=
+			m->handle && !m->damaged && !m->mark->deleted && !m->has_raw && !m->late;
 		m->mark->finished = !m->damaged;
 	}
 	b->done(b->owner, 0);

@@ -3,6 +3,8 @@
  *
  *   grain_bench --series 1000 --data DIR           fills the directory if it is new, settles, asks
  *   grain_bench --only 'by day' --data DIR         questions with that in their names
+ *   grain_bench --late 1 --data DIR                one of a hundred buckets has late points, too;
+ *                                                  0: none has, but they are looked for
  *
  * Values walk at random in 0 ... 100, each row of 12 samples. Prints a line of JSON for each
  * question: the best wall time and the best CPU time (of the whole process) of --rounds, points of
@@ -17,6 +19,7 @@
 #include "bench/cpu_time.h"
 #include "query/query.h"
 #include "rollup/grain.h"
+#include "rollup/late.h"
 #include "rollup/row.h"
 #include "store/lmdb/lmdb.h"
 #include "tools/store_wait.h"
@@ -36,6 +39,8 @@ struct bench {
 	struct random random;
 	size_t series, rounds;
 	const char *only; /* questions with this in their name; NULL: all */
+	bool late;        /* there may be late points */
+	uint64_t late_percent;
 	struct query *query;
 	uint64_t points;
 };
@@ -92,6 +97,17 @@ static void make_row(struct bench *bench, int64_t *at, struct value row[ROLLUP_F
 	row[ROLLUP_LAST] = value_f64((double)*at / 10);
 }
 
+/* Of a bucket that has another row late points say neither what came first nor what last. */
+static int append_late(struct bench *bench, struct store_write *write, int64_t ts_ms,
+		       uint64_t handle, struct value row[ROLLUP_FIELDS])
+{
+	row[ROLLUP_FIRST] = row[ROLLUP_LAST] = (struct value){0};
+	if (random_below(&bench->random, 100) >= bench->late_percent)
+		return 0;
+	return store_append(write, TABLE_DATA_DOWNSAMPLED, HOUR_MS, RETENTION_EVER,
+			    ts_ms + LATE_ROW_BEHIND_MS, &handle, 1, row);
+}
+
 /* Series after series: the same blocks as of slot after slot, when all has settled. */
 static void fill(struct bench *bench)
 {
@@ -110,6 +126,9 @@ static void fill(struct bench *bench)
 			int err =
 				store_append(write, TABLE_DATA_DOWNSAMPLED, HOUR_MS, RETENTION_EVER,
 					     BEGIN_MS + i * HOUR_MS, &handles[s], 1, row);
+			if (!err)
+				err = append_late(bench, write, BEGIN_MS + i * HOUR_MS, handles[s],
+						  row);
 			if (err)
 				die("append", err);
 		}
@@ -228,6 +247,7 @@ static void run(struct bench *bench)
 								 .clock = &after_the_year,
 								 .executor = &bench->queue.executor,
 								 .series_max = SERIES_MAX,
+								 .late_after_ms = bench->late,
 								 .grains = &grains});
 	for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
 		if (!bench->only || strstr(questions[i].name, bench->only))
@@ -241,11 +261,10 @@ static void run(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-	static const struct option names[] = {{"series", required_argument, NULL, 's'},
-					      {"rounds", required_argument, NULL, 'r'},
-					      {"only", required_argument, NULL, 'o'},
-					      {"data", required_argument, NULL, 'd'},
-					      {NULL, 0, NULL, 0}};
+	static const struct option names[] = {
+		{"series", required_argument, NULL, 's'}, {"rounds", required_argument, NULL, 'r'},
+		{"only", required_argument, NULL, 'o'},   {"late", required_argument, NULL, 'l'},
+		{"data", required_argument, NULL, 'd'},   {NULL, 0, NULL, 0}};
 	static struct bench bench = {.series = 1000, .rounds = 10};
 	const char *path = NULL;
 	struct errbuf e;
@@ -258,14 +277,18 @@ int main(int argc, char **argv)
 			bench.rounds = strtoul(optarg, NULL, 10);
 		else if (option == 'o')
 			bench.only = optarg;
+		else if (option == 'l')
+			bench.late_percent = strtoul(optarg, NULL, 10);
 		else if (option == 'd')
 			path = optarg;
 		else
 			break;
+		bench.late |= option == 'l';
 	}
 	if (option != -1 || !path || !bench.series || bench.series > SERIES_MAX || !bench.rounds ||
 	    optind != argc) {
-		fputs("usage: grain_bench [--series N] [--rounds N] [--only NAME] --data DIR\n",
+		fputs("usage: grain_bench [--series N] [--rounds N] [--only NAME] "
+		      "[--late PERCENT] --data DIR\n",
 		      stderr);
 		return 2;
 	}
