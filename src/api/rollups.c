@@ -72,7 +72,7 @@ static void write_late(struct json_writer *json, const struct api *api)
 	int64_t raw_ms = retention_shortest_raw_ms(api->retention, conf->retention_raw_ms);
 	json_write_key(json, "late");
 	json_write_text(json, raw_ms ? conf->rollup_late : "none");
-	write_ms(json, "lateRetentionMs", retention_longest_ms(api->retention, api->grains));
+	write_ms(json, "lateRetentionMs", api->late->kept_ms);
 }
 
 static void write_conf(struct json_writer *json, const struct api *api)

@@ -3,6 +3,7 @@
 #include "api/routes.h"
 #include "conf/conf.h"
 #include "rollup/grain.h"
+#include "rollup/late.h"
 #include "rollup/rebuild.h"
 #include "wire/json.h"
 #include "wire/timetext.h"
@@ -133,10 +134,9 @@ static int64_t first_slot_ms(const struct api *api, int64_t now_ms)
 	const struct conf *conf = api->conf;
 	int64_t slot_ms = conf->rollup_slot_ms, quiet_ms = conf->rollup_quiet_ms;
 	int64_t raw_ms = retention_longest_raw_ms(api->retention, conf->retention_raw_ms);
-	int64_t late_ms = retention_longest_ms(api->retention, api->grains);
 	int64_t first_ms = rollup_open_from_ms(now_ms, raw_ms, slot_ms, quiet_ms);
-	int64_t first_late_ms = rollup_open_from_ms(now_ms, late_ms, slot_ms, quiet_ms);
-	return api->late_after_ms && first_late_ms < first_ms ? first_late_ms : first_ms;
+	int64_t first_late_ms = rollup_open_from_ms(now_ms, api->late->kept_ms, slot_ms, quiet_ms);
+	return api->late->after_ms && first_late_ms < first_ms ? first_late_ms : first_ms;
 }
 
 /* Whole slots. */
@@ -213,7 +213,7 @@ static void begin(struct http_request *request, const struct question *q)
 		.quiet_ms = api->conf->rollup_quiet_ms,
 		.raw_retention_ms = api->conf->retention_raw_ms,
 		.retention_rules = api->retention,
-		.with_late = api->late_after_ms != 0,
+		.with_late = api->late->after_ms != 0,
 		.only_count = q->only_count,
 		.done = on_rebuilt,
 		.owner = call,

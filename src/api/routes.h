@@ -22,6 +22,7 @@ struct rollup_deletions;
 struct rollup_grains;
 struct retention_rules;
 struct rollup_partitions;
+struct rollup_late;
 struct rollup_track;
 struct queue;
 struct store;
@@ -48,12 +49,12 @@ struct api {
 	const struct retention_rules *retention;
 	const struct rollup_partitions *owned; /* by configuration, or all that may be taken */
 	struct rollup_track *rollup_track;
-	int64_t late_after_ms;    /* as the job's (rollup/job.h): 0, there are no late points */
-	const char *rollup_name;  /* of this process among those that roll up */
-	struct rollup *rollup;    /* NULL: this process rolls nothing up */
-	size_t rollup_calls;      /* at work: none may be when the store ends */
-	bool rollup_rebuilding;   /* one of them is a rebuild */
-	bool retention_surveying; /* and one looks at what is stored */
+	const struct rollup_late *late; /* as the job's */
+	const char *rollup_name;        /* of this process among those that roll up */
+	struct rollup *rollup;          /* NULL: this process rolls nothing up */
+	size_t rollup_calls;            /* at work: none may be when the store ends */
+	bool rollup_rebuilding;         /* one of them is a rebuild */
+	bool retention_surveying;       /* and one looks at what is stored */
 	struct rollup_deletions *deletions;
 	struct v2_zones *zones; /* of reports */
 	size_t v2_answers;      /* that are at work: none may be when catalog and store end */

@@ -6,7 +6,6 @@
 #include "conf/conf.h"
 #include "conf/tree.h"
 #include "loop/loop.h"
-#include "rollup/late.h"
 #include "rollup/owners.h"
 #include "rollup/redis/track_redis.h"
 #include "rollup/row.h"
@@ -185,7 +184,7 @@ static int open_track(struct rollups *rollups, struct store *store, struct errbu
 				.writer = slice_of(rollups->name),
 				.slot_ms = conf->rollup_slot_ms,
 				.quiet_ms = conf->rollup_quiet_ms,
-				.late_after_ms = rollups->late_after_ms,
+				.late_after_ms = rollups->late.after_ms,
 			},
 			&rollups->track, e);
 	rollups->track = rollup_track_store_open(&(struct rollup_track_store_options){
@@ -197,14 +196,15 @@ int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e)
 {
 	const struct conf *conf = rollups->conf;
 	int64_t raw_ms = retention_shortest_raw_ms(&rollups->retention, conf->retention_raw_ms);
+	rollups->late.kept_ms = retention_longest_ms(&rollups->retention, &rollups->grains);
 	if (rollups->keeps_late)
-		rollups->late_after_ms =
+		rollups->late.after_ms =
 			rollup_late_after_ms(raw_ms, conf->rollup_slot_ms, conf->rollup_quiet_ms);
 	int err = open_track(rollups, store, e);
 	if (err)
 		return err;
 	return rollup_since_open(store, &rollups->grains, clock_wall_ms(clock_real()),
-				 rollups->since_ms, &rollups->late_after_ms, e);
+				 rollups->since_ms, &rollups->late, e);
 }
 
 void rollups_start(struct rollups *rollups, struct store *store)
@@ -220,7 +220,7 @@ void rollups_start(struct rollups *rollups, struct store *store)
 		.share = rollups->share,
 		.raw_retention_ms = conf->retention_raw_ms,
 		.retention_rules = &rollups->retention,
-		.late_after_ms = rollups->late_after_ms,
+		.late = rollups->late,
 		.quiet_ms = conf->rollup_quiet_ms,
 		.skew_max_ms = conf->rollup_skew_max_ms,
 		.every_ms = conf->rollup_every_ms,

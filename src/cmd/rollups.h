@@ -20,7 +20,7 @@ struct rollups {
 	struct redis_url redis; /* rollup.tracking; no host: the store */
 	struct rollup_track *track;
 	int64_t since_ms[ROLLUP_GRAINS_MAX]; /* see rollup/since.h, also for the next */
-	int64_t late_after_ms;
+	struct rollup_late late;
 	bool keeps_late;       /* points that come after their slot is closed are kept */
 	char name[256];        /* of this process among those that roll up */
 	struct rollup *rollup; /* NULL: this process rolls nothing up */

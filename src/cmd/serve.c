@@ -374,8 +374,7 @@ static struct ingest *new_ingest(struct serve *s)
 		.rollup_skew_max_ms = s->conf->rollup_skew_max_ms,
 		.rollup_track = s->rollups.track,
 		.late_keep = s->rollups.keeps_late,
-		.late_retention_ms =
-			retention_longest_ms(&s->rollups.retention, &s->rollups.grains),
+		.late_retention_ms = s->rollups.late.kept_ms,
 	};
 	return ingest_new(&options);
 }
@@ -403,7 +402,7 @@ static struct query_engine *new_queries(struct serve *s)
 		.grains = &s->rollups.grains,
 		.rolled_before_ms = rollups_before_ms,
 		.rolled_since_ms = rollups_since_ms,
-		.late_after_ms = s->rollups.late_after_ms,
+		.late_after_ms = s->rollups.late.after_ms,
 		.late_quiet_ms = s->rollups.keeps_late ? c->rollup_quiet_ms : 0,
 		.is_counter = rollups_is_counter,
 		.rollup_owner = &s->rollups,
@@ -477,7 +476,7 @@ static struct http_server *new_http(struct serve *s)
 		.zones = s->zones,
 		.grains = &s->rollups.grains,
 		.retention = &s->rollups.retention,
-		.late_after_ms = s->rollups.late_after_ms,
+		.late = &s->rollups.late,
 		.owned = &s->rollups.own,
 		.rollup_track = s->rollups.track,
 		.rollup_name = s->rollups.name,

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "model/series.h"
-#include "rollup/late.h"
 #include "rollup/row.h"
 #include "rollup/touches.h"
 
@@ -118,7 +117,7 @@ struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options,
 	b->growths = mem_alloc_array(max * b->windows, sizeof(*b->growths));
 	b->coarse = mem_alloc_array(b->windows, sizeof(*b->coarse));
 	b->values = mem_alloc_array(b->rows * max * ROLLUP_FIELDS, sizeof(*b->values));
-	if (options->late_after_ms) {
+	if (options->late.after_ms) {
 		b->late = mem_alloc_array(b->rows * max * ROLLUP_FIELDS, sizeof(*b->late));
 		b->there = mem_alloc_array(b->rows * max, sizeof(*b->there));
 	}
@@ -168,9 +167,9 @@ struct rollup_batch_result rollup_batch_result(const struct rollup_batch *b)
 bool rollup_batch_has_late(const struct rollup_job_options *options, int64_t slot_s)
 {
 	int64_t age_ms = clock_wall_ms(options->clock) - slot_s * 1000;
-	int64_t longest_ms = retention_longest_ms(options->retention_rules, options->grains);
-	return options->late_after_ms && age_ms + options->skew_max_ms > options->late_after_ms &&
-	       (!longest_ms || age_ms <= longest_ms);
+	const struct rollup_late *late = &options->late;
+	return late->after_ms && age_ms + options->skew_max_ms > late->after_ms &&
+	       (!late->kept_ms || age_ms <= late->kept_ms);
 }
 
 static bool has_raw(const struct rollup_batch *b, const struct member *m)

@@ -81,7 +81,7 @@ static bool is_closed(const struct rollup_job *job, int64_t slot_s)
 	const struct rollup_job_options *options = &job->options;
 	int64_t raw_ms =
 		retention_longest_raw_ms(options->retention_rules, options->raw_retention_ms);
-	return options->late_after_ms && slot_s &&
+	return options->late.after_ms && slot_s &&
 	       slot_s * 1000 < rollup_open_from_ms(clock_wall_ms(options->clock), raw_ms,
 						   options->grains->slot_ms, options->quiet_ms);
 }

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "rollup/grain.h"
+#include "rollup/late.h"
 #include "rollup/partition.h"
 #include "rollup/retention.h"
 #include "rollup/track.h"
@@ -40,8 +41,7 @@ struct rollup_job_options {
 	 * made of more. 0: it is kept for ever. */
 	int64_t raw_retention_ms;
 	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
-	/* Of slots that begin longer ago there may be late points (late.h); 0: of none. */
-	int64_t late_after_ms;
+	struct rollup_late late;                       /* which slots may have late points */
 	/* Ends of names of metrics that are counters. */
 	const char *const *counter_suffixes;
 	size_t counter_suffix_count;

@@ -13,6 +13,9 @@
  * what. A counter's growth loses nothing by it: it goes on from the last sample of one bucket to
  * the first of the next, and what late ones say lies on the way.
  *
+ * Rows are made of all late points of a slot or not at all: where some may have gone, which were
+ * kept for less time once than they would be now, nothing more is taken.
+ *
  * Any thread; no state. */
 #ifndef ROLLUP_LATE_H
 #define ROLLUP_LATE_H
@@ -21,14 +24,20 @@
 
 enum { LATE_ROW_BEHIND_MS = 1 };
 
+struct rollup_late {
+	/* Late points were older than this when they came, at least; 0: none were ever kept. */
+	int64_t after_ms;
+	int64_t kept_ms; /* all that are not older than this are there still; 0: of any age */
+};
+
 /* Whether a row is one of late points: buckets begin with whole seconds. */
 static inline bool rollup_row_is_late(int64_t ts_ms)
 {
 	return ts_ms % 1000 == LATE_ROW_BEHIND_MS;
 }
 
-/* What is kept as late is older than this when it comes: the least that the end of closed slots
- * (rollup_open_from_ms) can lie behind now. */
+/* after_ms of a configuration: the least that the end of closed slots (rollup_open_from_ms) can lie
+ * behind now. */
 static inline int64_t rollup_late_after_ms(int64_t raw_ms, int64_t slot_ms, int64_t quiet_ms)
 {
 	int64_t after_ms = raw_ms - 2 * quiet_ms - slot_ms;

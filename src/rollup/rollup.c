@@ -233,7 +233,7 @@ static void run_begin(struct task *task)
 		.partitions = r->options.partitions,
 		.raw_retention_ms = r->options.raw_retention_ms,
 		.retention_rules = r->options.retention_rules,
-		.late_after_ms = r->options.late_after_ms,
+		.late = r->options.late,
 		.quiet_ms = r->options.quiet_ms,
 		.skew_max_ms = r->options.skew_max_ms,
 		.counter_suffixes = r->options.counter_suffixes,

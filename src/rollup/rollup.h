@@ -34,7 +34,7 @@ struct rollup_options {
 	bool share;                                    /* those of `own` with others that share */
 	int64_t raw_retention_ms;                      /* 0: for ever */
 	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
-	int64_t late_after_ms;                         /* as the job's */
+	struct rollup_late late;                       /* as the job's */
 	int64_t quiet_ms, skew_max_ms, every_ms, lease_ms;
 	int64_t ahead_ms;                    /* how far after now samples are taken */
 	const char *const *counter_suffixes; /* the caller's */

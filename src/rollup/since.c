@@ -13,6 +13,7 @@ enum {
 
 static const struct store_parts row = {{SLICE("rollup-since")}};
 static const struct slice slot_name = SLICE("slot"), late_name = SLICE("late");
+static const struct slice late_kept_name = SLICE("late-kept");
 
 struct asked {
 	struct store *store;
@@ -101,7 +102,8 @@ static int drop_others(struct asked *asked, const struct store_cell_scan *cells,
 		struct store_write_cond *outcome;
 		char width[ROLLUP_WIDTH_MAX_BYTES];
 		bool kept = slice_equal(cell->column.part[0], slot_name) ||
-			    slice_equal(cell->column.part[0], late_name);
+			    slice_equal(cell->column.part[0], late_name) ||
+			    slice_equal(cell->column.part[0], late_kept_name);
 		for (size_t g = 0; g < grains->count; g++)
 			kept |= slice_equal(cell->column.part[0], name_of(&grains->list[g], width));
 		int err = kept ? 0
@@ -153,22 +155,39 @@ static int keep_slot(struct asked *asked, const struct store_cell *cell,
 	return err ? err : put(asked, slot_name, cell, grains->slot_ms);
 }
 
-/* Late points that were kept by another configuration may be younger than those of this one. */
-static int keep_late(struct asked *asked, const struct store_cell *cell, int64_t *after_ms)
+/* The least that was ever configured stays; of 0 there is nothing to say. */
+static int keep_least(struct asked *asked, struct slice name, const struct store_cell *cell,
+		      int64_t *ms)
 {
 	int64_t before_ms = cell ? number_of(cell->value) : 0;
 	if (cell && (before_ms < 1 || before_ms == INT64_MAX))
 		return ERR_DAMAGED;
-	if (cell && (!*after_ms || before_ms <= *after_ms)) {
-		*after_ms = before_ms;
+	if (cell && (!*ms || before_ms <= *ms)) {
+		*ms = before_ms;
 		return 0;
 	}
-	return *after_ms ? put(asked, late_name, cell, *after_ms) : 0;
+	return *ms ? put(asked, name, cell, *ms) : 0;
+}
+
+/* Late points that were kept by another configuration may be younger than those of this one, or go
+ * earlier: with their class, which may be longer than what was configured. */
+static int keep_late(struct asked *asked, const struct store_cell_scan *cells,
+		     struct rollup_late *late)
+{
+	int64_t lives_ms = 0;
+	if (late->after_ms && late->kept_ms)
+		lives_ms = retention_class_ms(retention_class_for(late->kept_ms));
+	int err = keep_least(asked, late_name, cell_of(cells, late_name), &late->after_ms);
+	if (!err)
+		err = keep_least(asked, late_kept_name, cell_of(cells, late_kept_name), &lives_ms);
+	if (lives_ms && (!late->kept_ms || lives_ms < late->kept_ms))
+		late->kept_ms = lives_ms;
+	return err;
 }
 
 /* A slot of which something was written before is not whole. */
 static int make_all(struct asked *asked, const struct rollup_grains *grains, int64_t now_ms,
-		    int64_t since_ms[ROLLUP_GRAINS_MAX], int64_t *late_after_ms)
+		    int64_t since_ms[ROLLUP_GRAINS_MAX], struct rollup_late *late)
 {
 	const struct store_cell_scan *cells;
 	char width[ROLLUP_WIDTH_MAX_BYTES];
@@ -179,7 +198,7 @@ static int make_all(struct asked *asked, const struct rollup_grains *grains, int
 	if (!err)
 		err = keep_slot(asked, cell_of(cells, slot_name), grains, now_ms);
 	if (!err)
-		err = keep_late(asked, cell_of(cells, late_name), late_after_ms);
+		err = keep_late(asked, cells, late);
 	for (size_t g = 0; g < grains->count && !err; g++) {
 		struct slice name = name_of(&grains->list[g], width);
 		const struct store_cell *cell = cell_of(cells, name);
@@ -194,7 +213,8 @@ static int make_all(struct asked *asked, const struct rollup_grains *grains, int
 }
 
 int rollup_since_open(struct store *store, const struct rollup_grains *grains, int64_t now_ms,
-		      int64_t since_ms[ROLLUP_GRAINS_MAX], int64_t *late_after_ms, struct errbuf *e)
+		      int64_t since_ms[ROLLUP_GRAINS_MAX], struct rollup_late *late,
+		      struct errbuf *e)
 {
 	struct asked asked = {.store = store};
 	task_queue_init(&asked.queue);
@@ -206,7 +226,7 @@ int rollup_since_open(struct store *store, const struct rollup_grains *grains, i
 	asked.write->executor = &asked.queue.executor;
 	asked.write->done = write_done;
 	asked.write->owner = &asked;
-	int err = make_all(&asked, grains, now_ms, since_ms, late_after_ms);
+	int err = make_all(&asked, grains, now_ms, since_ms, late);
 	store_write_free(asked.write);
 	store_read_free(asked.read);
 	task_queue_release(&asked.queue);

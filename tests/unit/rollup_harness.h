@@ -22,7 +22,7 @@ struct rolled {
 	size_t slice_points;
 	int64_t raw_retention_ms;            /* of the doors and of a job */
 	const struct retention_rules *rules; /* likewise */
-	int64_t late_after_ms;
+	struct rollup_late late;
 	struct rollup_job *job;
 	bool passed;
 };
@@ -44,7 +44,7 @@ static inline struct rollup_job *rolled_job(struct rolled *r)
 							   .slice_points = r->slice_points,
 							   .raw_retention_ms = r->raw_retention_ms,
 							   .retention_rules = r->rules,
-							   .late_after_ms = r->late_after_ms,
+							   .late = r->late,
 							   .quiet_ms = r->quiet_ms,
 							   .counter_suffixes = counters,
 							   .counter_suffix_count = 1,
@@ -61,17 +61,17 @@ static inline void rolled_begin(struct rolled *r, const char *const *grains, siz
 	*r = (struct rolled){
 		.quiet_ms = 5 * MINUTE_MS, .raw_retention_ms = raw_retention_ms, .rules = rules};
 	if (raw_retention_ms)
-		r->late_after_ms = rollup_late_after_ms(shortest_ms, HOUR_MS, r->quiet_ms);
+		r->late.after_ms = rollup_late_after_ms(shortest_ms, HOUR_MS, r->quiet_ms);
 	assert_int_equal(rollup_grains_parse(grains, count, HOUR_MS, &r->grains, &e), 0);
+	r->late.kept_ms = retention_longest_ms(rules, &r->grains);
 	assert_int_equal(rollup_partitions_parse(SLICE("0-7"), 8, &r->own, &e), 0);
-	harness_open(&r->h, &(struct ingest_options){
-				    .rollup_partitions = 8,
-				    .rollup_slot_ms = HOUR_MS,
-				    .rollup_quiet_ms = r->quiet_ms,
-				    .retention_ms = raw_retention_ms,
-				    .retention_rules = rules,
-				    .late_keep = raw_retention_ms != 0,
-				    .late_retention_ms = retention_longest_ms(rules, &r->grains)});
+	harness_open(&r->h, &(struct ingest_options){.rollup_partitions = 8,
+						     .rollup_slot_ms = HOUR_MS,
+						     .rollup_quiet_ms = r->quiet_ms,
+						     .retention_ms = raw_retention_ms,
+						     .retention_rules = rules,
+						     .late_keep = raw_retention_ms != 0,
+						     .late_retention_ms = r->late.kept_ms});
 	r->job = rolled_job(r);
 }
 

@@ -299,9 +299,10 @@ static void on_leases(void *owner, int err, const struct rollup_partitions *held
 	rollup_job_start(w->job, held, w->asof_ms);
 }
 
-static int64_t late_after_ms(const struct model *m)
+static struct rollup_late late_of(const struct model *m)
 {
-	return m->late ? rollup_late_after_ms(m->open_ms, SLOT_MS, QUIET_MS) : 0;
+	return (struct rollup_late){
+		.after_ms = m->late ? rollup_late_after_ms(m->open_ms, SLOT_MS, QUIET_MS) : 0};
 }
 
 static void worker_open(struct model *m, struct worker *w, size_t i)
@@ -318,7 +319,7 @@ static void worker_open(struct model *m, struct worker *w, size_t i)
 							     .slice_points = m->slice_points,
 							     .quiet_ms = QUIET_MS,
 							     .raw_retention_ms = m->raw_ms,
-							     .late_after_ms = late_after_ms(m),
+							     .late = late_of(m),
 							     .counter_suffixes = counters,
 							     .counter_suffix_count = 1,
 							     .done = on_pass,

@@ -5,7 +5,7 @@
 
 #define NOON_MS INT64_C(1700049600000) /* 2023-11-15T12:00:00Z */
 
-static int64_t no_late;
+static struct rollup_late no_late;
 static const char *const two[] = {"5m:14d", "1h:365d"}, *const three[] = {"5m", "15m", "1h"};
 
 static struct rollup_grains grains_in(const char *const *items, size_t count, int64_t slot_ms)
@@ -161,14 +161,14 @@ static void slots_of_another_width_take_over_the_marks(void **state)
 	}
 }
 
-static int64_t late_after(struct rolled *r, int64_t late_after_ms)
+static struct rollup_late late_after(struct rolled *r, int64_t after_ms, int64_t kept_ms)
 {
+	struct rollup_late late = {after_ms, kept_ms};
 	int64_t since_ms[ROLLUP_GRAINS_MAX];
 	struct errbuf e;
-	assert_int_equal(
-		rollup_since_open(r->h.store, &r->grains, NOON_MS, since_ms, &late_after_ms, &e),
-		0);
-	return late_after_ms;
+	assert_int_equal(rollup_since_open(r->h.store, &r->grains, NOON_MS, since_ms, &late, &e),
+			 0);
+	return late;
 }
 
 /* Readers look for late points wherever some may lie: also when raw data is kept for longer by now,
@@ -178,14 +178,33 @@ static void how_young_late_points_may_be_is_remembered(void **state)
 	(void)state;
 	struct rolled r;
 	rolled_open(&r, two, 2);
-	assert_true(late_after(&r, 0) == 0);
-	assert_true(late_after(&r, 5 * HOUR_MS) == 5 * HOUR_MS);
-	assert_true(late_after(&r, 9 * HOUR_MS) == 5 * HOUR_MS);
-	assert_true(late_after(&r, 2 * HOUR_MS) == 2 * HOUR_MS);
+	assert_true(late_after(&r, 0, 0).after_ms == 0);
+	assert_true(late_after(&r, 5 * HOUR_MS, 0).after_ms == 5 * HOUR_MS);
+	assert_true(late_after(&r, 9 * HOUR_MS, 0).after_ms == 5 * HOUR_MS);
+	assert_true(late_after(&r, 2 * HOUR_MS, 0).after_ms == 2 * HOUR_MS);
 	r.grains.count = 0;
-	assert_true(late_after(&r, 0) == 2 * HOUR_MS);
+	assert_true(late_after(&r, 0, 0).after_ms == 2 * HOUR_MS);
 	r.grains.count = 2;
-	assert_true(late_after(&r, 0) == 2 * HOUR_MS);
+	assert_true(late_after(&r, 0, 0).after_ms == 2 * HOUR_MS);
+	rolled_close(&r);
+}
+
+/* What is kept for a year is of the class of 400 days: if it is to be three years some time, what
+ * was written before goes after 400 days, and rows would be made of what is left. Of the class of
+ * 35 days the same. */
+static void how_soon_late_points_may_go_is_remembered(void **state)
+{
+	(void)state;
+	const int64_t day_ms = 24 * HOUR_MS;
+	struct rolled r;
+	rolled_open(&r, two, 2);
+	assert_true(late_after(&r, 0, 14 * day_ms).kept_ms == 14 * day_ms);
+	assert_true(late_after(&r, HOUR_MS, 0).kept_ms == 0);
+	assert_true(late_after(&r, HOUR_MS, 365 * day_ms).kept_ms == 365 * day_ms);
+	assert_true(late_after(&r, HOUR_MS, 3 * 365 * day_ms).kept_ms == 400 * day_ms);
+	assert_true(late_after(&r, HOUR_MS, 0).kept_ms == 400 * day_ms);
+	assert_true(late_after(&r, HOUR_MS, 14 * day_ms).kept_ms == 14 * day_ms);
+	assert_true(late_after(&r, 0, 365 * day_ms).kept_ms == 35 * day_ms);
 	rolled_close(&r);
 }
 
@@ -229,6 +248,7 @@ int main(void)
 		cmocka_unit_test(slots_of_another_width_take_over_the_marks),
 		cmocka_unit_test(a_width_that_is_none_is_damage),
 		cmocka_unit_test(how_young_late_points_may_be_is_remembered),
+		cmocka_unit_test(how_soon_late_points_may_go_is_remembered),
 		cmocka_unit_test(a_store_that_refuses_says_so),
 		cmocka_unit_test(a_store_without_room_is_served),
 	};
