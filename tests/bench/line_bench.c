@@ -1,6 +1,6 @@
 /* What line protocol costs on one core, without a socket and without a store:
  *
- *   tsbs_gen --hosts 1000 --points 10 | line_bench [rounds]
+ *   tsbs_gen --hosts 1000 --points 10 | line_bench [rounds [rules of retention]]
  *
  * Reads lines from standard input, then goes over them again and again in pieces of 256 KB:
  *   parse    line_next and line_fields, names known
@@ -30,6 +30,7 @@ struct bench {
 	struct catalog *catalog;
 	struct ingest *ingest;
 	struct store_engine engine; /* the naive one, append taken out */
+	struct retention_rules rules;
 	size_t done;
 };
 
@@ -172,6 +173,7 @@ static void open_server(struct bench *b)
 	b->catalog = catalog_new(b->store, clock_real(), &b->queue.executor, &catalog);
 	b->ingest = ingest_new(&(struct ingest_options){.store = b->store,
 							.catalog = b->catalog,
+							.retention_rules = &b->rules,
 							.clock = clock_real(),
 							.executor = &b->queue.executor});
 }
@@ -200,6 +202,13 @@ static void bench_ingest(struct bench *b)
 int main(int argc, char **argv)
 {
 	struct bench b = {.rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 20};
+	struct rollup_grains none = {0};
+	struct errbuf e;
+	if (retention_parse((const char *const *)argv + 2, argc > 2 ? (size_t)argc - 2 : 0, &none,
+			    0, &b.rules, &e)) {
+		fprintf(stderr, "line_bench: %s\n", e.text);
+		return 1;
+	}
 	read_input(&b.input);
 	char *padding = buf_reserve(&b.input, LINE_PADDING_BYTES);
 	if (!padding || !b.input.len || b.input.data[b.input.len - 1] != '\n') {
