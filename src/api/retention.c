@@ -3,20 +3,35 @@
 #include "api/query_params.h"
 #include "api/routes.h"
 #include "conf/conf.h"
+#include "rollup/apply.h"
 #include "rollup/survey.h"
 #include "wire/json.h"
 
 enum {
 	ANSWER_MAX_BYTES = 32 << 20,
 	LINES_PRESET = 1000,
+	NAMES_MAX_BYTES = 64 << 10,
+	WAIT_EXTRA_MS = 1000,
 };
 
-/* request->owner; it lives until the survey is over. */
+/* request->owner; it lives until the survey is over, and what it finds elsewhere has been moved:
+ *
+ *     SURVEYS ----> COPIES ----> WAITS until reads from before are over ----> CLEARS ----> answers
+ */
 struct call {
 	struct http_request *request; /* NULL: the client has gone */
 	struct api *api;
 	struct retention_survey *survey;
 	void (*answer)(const struct call *call, struct json_writer *json);
+	/* Of an apply that is no dry run. */
+	bool moves;
+	enum store_rekey_step step;
+	struct retention_apply *apply; /* NULL: none is at work */
+	struct loop_timer *timer;      /* NULL: it does not wait */
+	struct slice tenant, metric;   /* in the arena */
+	struct arena arena;
+	int64_t asof_ms;
+	uint64_t failed;
 };
 
 /* ---- Words ----------------------------------------------------------------------------------- */
@@ -141,8 +156,9 @@ static void answer_moves(const struct call *call, struct json_writer *json)
 {
 	const struct retention_survey_result *result = retention_survey_result(call->survey);
 	json_write_key(json, "dryRun");
-	json_write_bool(json, true);
+	json_write_bool(json, !call->moves);
 	write_number(json, "series", result->series);
+	write_number(json, "failed", call->failed);
 	json_write_key(json, "moves");
 	json_write_array_begin(json);
 	for (int grain = RETENTION_RAW; grain < (int)call->api->grains->count; grain++) {
@@ -170,24 +186,106 @@ static void answer(const struct call *call)
 	buf_release(&body);
 }
 
+static void finish(struct call *call, int err)
+{
+	bool later =
+		err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_CANCELLED || err == ERR_RETRY;
+	const char *what = call->moves ? "not all could be moved, and another run moves the rest"
+				       : "what is stored could not be read";
+	int status = later ? 503 : err == ERR_FULL ? 507 : 500;
+	if (call->request && err)
+		http_reply_error(call->request, status, "%s: %s", what, err_text(err));
+	else if (call->request)
+		answer(call);
+	if (call->apply)
+		retention_apply_free(call->apply);
+	retention_survey_free(call->survey);
+	loop_timer_close(call->timer);
+	call->api->rollup_calls--;
+	call->api->retention_surveying = false;
+	arena_release(&call->arena);
+	mem_free(call);
+}
+
+static void on_moved(void *owner, int err);
+
+static void move(struct call *call, enum store_rekey_step step)
+{
+	struct api *api = call->api;
+	call->step = step;
+	call->apply = retention_apply_start(&(struct retention_apply_options){
+		.store = api->store,
+		.clock = api->clock,
+		.executor = loop_executor(api->loop),
+		.grains = api->grains,
+		.raw_retention_ms = api->conf->retention_raw_ms,
+		.rules = api->retention,
+		.tenant = call->tenant,
+		.metric = call->metric,
+		.step = step,
+		.asof_ms = call->asof_ms,
+		.done = on_moved,
+		.owner = call,
+	});
+}
+
+static void on_waited(void *owner)
+{
+	struct call *call = owner;
+	loop_timer_close(call->timer);
+	call->timer = NULL;
+	move(call, STORE_REKEY_CLEAR);
+}
+
+/* A read ends by its deadline, which is that of queries or the store's own. */
+static void wait_for_reads(struct call *call)
+{
+	int64_t wait_ms = call->api->conf->query_timeout_ms;
+	if (wait_ms < STORE_DEADLINE_PRESET_MS)
+		wait_ms = STORE_DEADLINE_PRESET_MS;
+	call->timer = loop_timer_new(call->api->loop, on_waited, call);
+	loop_timer_start(call->timer, (uint64_t)wait_ms + WAIT_EXTRA_MS, 0);
+}
+
+static void on_moved(void *owner, int err)
+{
+	struct call *call = owner;
+	call->failed += retention_apply_failed(call->apply);
+	retention_apply_free(call->apply);
+	call->apply = NULL;
+	if (!err && call->step == STORE_REKEY_COPY)
+		wait_for_reads(call);
+	else
+		finish(call, err);
+}
+
+static bool any_moves(const struct retention_survey_result *result)
+{
+	for (size_t g = 0; g < ARRAY_LEN(result->moves); g++) {
+		for (size_t from = 0; from < RETENTION_CLASSES; from++) {
+			for (size_t to = 0; to < RETENTION_CLASSES; to++) {
+				if (result->moves[g][from][to].series)
+					return true;
+			}
+		}
+	}
+	return false;
+}
+
 static void on_surveyed(void *owner, int err)
 {
 	struct call *call = owner;
-	bool later = err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_CANCELLED;
-	if (call->request && err)
-		http_reply_error(call->request, later ? 503 : 500,
-				 "what is stored could not be read: %s", err_text(err));
-	else if (call->request)
-		answer(call);
-	retention_survey_free(call->survey);
-	call->api->rollup_calls--;
-	call->api->retention_surveying = false;
-	mem_free(call);
+	if (!err && call->request && call->moves &&
+	    any_moves(retention_survey_result(call->survey)))
+		move(call, STORE_REKEY_COPY);
+	else
+		finish(call, err);
 }
 
 struct question {
 	struct slice tenant, metric;
 	size_t limit;
+	bool moves; /* it is no dry run of an apply */
 };
 
 static int read_names(const struct http_request *request, struct question *q, struct errbuf *e)
@@ -215,6 +313,11 @@ static void begin(struct http_request *request, const struct question *q,
 	call->request = request;
 	call->api = api;
 	call->answer = answer_with;
+	call->moves = q->moves;
+	call->asof_ms = clock_wall_ms(api->clock);
+	arena_init(&call->arena, NAMES_MAX_BYTES);
+	call->tenant = arena_copy(&call->arena, q->tenant.data ? q->tenant : SLICE(""));
+	call->metric = arena_copy(&call->arena, q->metric.data ? q->metric : SLICE(""));
 	request->owner = call;
 	api->rollup_calls++;
 	api->retention_surveying = true;
@@ -253,12 +356,13 @@ static void on_apply(struct http_request *request)
 	static const char *const names[] = {"tenant", "metric", "dryRun", NULL};
 	struct errbuf e = {""};
 	struct question q = {0};
+	struct slice dry_run = http_param(request, "dryRun");
 	int err = params_check(request, names, &e);
 	err = err ? err : read_names(request, &q, &e);
-	if (!err && !slice_equal(http_param(request, "dryRun"), SLICE("true")))
-		err = errbuf_set(&e, ERR_INVALID,
-				 "dryRun is not true: what is in another class is counted, and "
-				 "leaves with that class");
+	q.moves = !slice_equal(dry_run, SLICE("true"));
+	if (!err && dry_run.data && q.moves && !slice_equal(dry_run, SLICE("false")))
+		err = errbuf_set(&e, ERR_INVALID, "dryRun is true or false, not \"" SHOWN "\"",
+				 SHOWN_OF(dry_run));
 	if (err)
 		http_reply_error(request, 400, "%s", e.text);
 	else
@@ -272,6 +376,10 @@ static void on_abort(struct http_request *request, UNUSED int err)
 		return;
 	call->request = NULL;
 	retention_survey_cancel(call->survey);
+	if (call->apply)
+		retention_apply_cancel(call->apply);
+	if (call->timer)
+		finish(call, ERR_CANCELLED);
 }
 
 const struct http_handler retention_handler = {.end = on_show, .abort = on_abort};

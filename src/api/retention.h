@@ -1,5 +1,5 @@
 /* How long what is kept: GET /api/retention; and what is in another class of the store than it
- * would be written to now: POST /api/retention/apply?dryRun=true. */
+ * would be written to now: POST /api/retention/apply moves it there; dryRun=true only counts. */
 #ifndef API_RETENTION_H
 #define API_RETENTION_H
 

@@ -117,7 +117,7 @@ const struct http_route api_routes[] = {
 	 "How long what is kept, by which rule, and how much of it is stored for how long.",
 	 "/api/retention"},
 	{VERB_POST, "/api/retention/apply", false, ROLE_ADMIN, NO_BODY, &retention_apply_handler,
-	 "Counts what is stored for another time than it would be now.",
+	 "Moves what is stored for another time than it would be now, or counts it.",
 	 "granary retention apply --dry-run"},
 	{VERB_POST, "/api/delete", false, ROLE_ADMIN, NO_BODY, &delete_handler,
 	 "Deletes samples of a tenant's series and their roll-ups, or with dryRun=true counts "

@@ -7,7 +7,7 @@
 
 const char client_retention_help[] =
 	"usage: granary retention show [--tenant NAME] [--metric NAME] [--limit N] [options]\n"
-	"       granary retention apply --dry-run [--tenant NAME] [--metric NAME] [options]\n"
+	"       granary retention apply [--dry-run] [--tenant NAME] [--metric NAME] [options]\n"
 	"\n"
 	"show prints of each metric that has something stored, by granularity (raw samples and "
 	"the\n"
@@ -23,14 +23,20 @@ const char client_retention_help[] =
 	"  samples  how many values that is, about, and bytes, which they take\n"
 	"  oldest   the time of the oldest\n"
 	"\n"
-	"apply --dry-run counts what lies in another class than it would be written to now, since "
-	"it was\n"
-	"written when something else was configured; it changes nothing.\n"
+	"apply moves what lies in another class than it would be written to now, since it was "
+	"written\n"
+	"when something else was configured, and prints what it was. That goes on beside all "
+	"else, a\n"
+	"slice at a time; as long as it lasts nothing that has expired is removed. It takes at "
+	"least as\n"
+	"long as a query may, and 30 s. What is older than its new class keeps it is deleted. "
+	"If it ends\n"
+	"early, another run does the rest. With --dry-run it changes nothing.\n"
 	"\n"
 	"  --tenant NAME  only metrics of this tenant; default all\n"
 	"  --metric NAME  only this metric; default all\n"
 	"  --limit N      at most so many metrics and granularities, up to 10000; default 1000\n"
-	"  --dry-run      only count\n"
+	"  --dry-run      move nothing, only count\n"
 	"  --server URL   where the server is (default http://127.0.0.1:8470)\n"
 	"  -o FORMAT      table, csv or json; default: a table on a terminal, else csv\n"
 	"\n"
@@ -151,15 +157,14 @@ static void print_moves(const struct client_args *args, const struct json *root,
 	}
 	text_table_print(&table, args->output);
 	text_table_release(&table);
+	if (number_of(root, "failed"))
+		client_complain(args,
+				"some of it is damaged and stays where it is: `granary verify`");
 }
 
 static int apply(const struct client_args *args)
 {
 	struct client_args sent = *args;
-	if (!args->dry_run) {
-		(void)client_usage(args, "--dry-run is missing");
-		return CLIENT_USAGE;
-	}
 	sent.method = "POST";
 	return ask(&sent, "/api/retention/apply", print_moves);
 }

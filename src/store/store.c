@@ -279,6 +279,27 @@ int store_delete_range(struct store_write *write, enum table table, int64_t peri
 								   n, start_ms, end_ms));
 }
 
+int store_rekey(struct store_write *write, enum table table, int64_t period_ms,
+		enum retention_class retention, enum store_rekey_step step, const uint64_t *handles,
+		size_t n, int64_t start_ms, int64_t end_ms, int64_t now_ms)
+{
+	struct store_rekeying rekeying = {table, period_ms, retention, step,  handles,
+					  n,     start_ms,  end_ms,    now_ms};
+	int err = check_samples(table, period_ms, &write->error);
+	if (!err)
+		err = check_group(n, &write->error);
+	if (err)
+		return err;
+	if ((unsigned)retention >= RETENTION_CLASSES)
+		return errbuf_set(&write->error, ERR_INVALID, "no retention class %d",
+				  (int)retention);
+	if (start_ms > end_ms)
+		return errbuf_set(&write->error, ERR_INVALID, "a range that ends before it starts");
+	err = added(write, write->store->engine->add_rekey(write, &rekeying));
+	write->rekeys |= !err;
+	return err;
+}
+
 /* The first `given` of the parts must be there and of their type. */
 static int check_parts(const struct store_parts *parts, const struct part_def *defs, size_t given,
 		       struct errbuf *e)
@@ -517,6 +538,9 @@ int store_write_submit(struct store_write *write)
 	ASSERT(write->executor && write->done);
 	write->stages_kept = 0;
 	write->err = 0;
+	if (write->rekeys && (write->stage_count > 1 || write->stage_requests > 1))
+		return errbuf_set(&write->error, ERR_INVALID,
+				  "what re-keys samples is alone in its batch");
 	if (write->stage_count)
 		return write->store->engine->write_submit(write);
 	write->task.run = run_empty_write;

@@ -45,6 +45,7 @@ enum {
 	STORE_GROUP_MAX = 512,       /* metrics of one series_open; handles of one append */
 	STORE_TOKEN_MAX_BYTES = 512,
 	STORE_QUERY_DEADLINE_MAX_MS = 300000,
+	STORE_DEADLINE_PRESET_MS = 30000, /* of a read that says none */
 	/* How long a deleted or expired stamped cell goes on winning over lower stamps, at least.
 	 */
 	STORE_TOMBSTONE_MS = 86400000,
@@ -87,6 +88,7 @@ struct store_write {
 	struct arena arena;
 	size_t stages_kept;
 	size_t samples, cells; /* how many values other than NONE, and cell writes, were added */
+	bool rekeys;           /* store.c's: it holds a store_rekey */
 	/* A hint, which reset keeps: what is appended are many rows of each series, one behind the
 	 * other, and more of them do not follow soon. An engine may put such rows at once where
 	 * they are to stay, rather than gather them with what comes next. */
@@ -138,6 +140,22 @@ int store_append_fields(struct store_write *write, enum table table, int64_t per
 int store_delete_range(struct store_write *write, enum table table, int64_t period_ms,
 		       const uint64_t *handles, size_t n, int64_t start_ms,
 		       int64_t end_ms) MUST_CHECK;
+
+/* Takes samples of start <= ts < end to this retention class, whichever other they lie in, so that
+ * they stay for as long as it keeps them: those that had not expired by now_ms. In two steps, since
+ * reads that are under way must find them: STORE_REKEY_COPY writes them to the class as well;
+ * STORE_REKEY_CLEAR, which may come when all reads that began before the first step was done have
+ * ended, takes them out of the other classes, also what has expired there. Whatever is written
+ * meanwhile is written in this class, else it may be lost. Twice is once.
+ *
+ * It is alone in its batch, else store_write_submit says ERR_INVALID; ERR_RETRY, from `done`: not
+ * now, the same may succeed soon. While such batches come nothing that has expired is removed. An
+ * unknown handle has nothing. A batch is one commit, so a caller takes few series that lie together
+ * and one segment of their time at once. */
+enum store_rekey_step { STORE_REKEY_COPY, STORE_REKEY_CLEAR };
+int store_rekey(struct store_write *write, enum table table, int64_t period_ms,
+		enum retention_class retention, enum store_rekey_step step, const uint64_t *handles,
+		size_t n, int64_t start_ms, int64_t end_ms, int64_t now_ms) MUST_CHECK;
 
 /* The parts of a row key or of a column, as many as the table declares, in its order. A part may be
  * empty but not NULL; a row key may not be empty as a whole. */
@@ -562,6 +580,17 @@ struct store_cell_write {
 	struct store_write_cond *outcome; /* conditional only; in the write's arena */
 };
 
+/* The same of a store_rekey; `handles` are the caller's. */
+struct store_rekeying {
+	enum table table;
+	int64_t period_ms;
+	enum retention_class retention;
+	enum store_rekey_step step;
+	const uint64_t *handles;
+	size_t n;
+	int64_t start_ms, end_ms, now_ms;
+};
+
 /* The parts as one byte string whose order is theirs, part by part: each part but the last with 00
  * written as 00 ff and closed by 00 01; the last as it is. `count` parts; a NULL part ends early
  * (for the bounds of a scan). Decoding gives slices into `arena` or `bytes`; ERR_DAMAGED for bytes
@@ -587,6 +616,7 @@ struct store_engine {
 				int64_t end_ms);
 	int (*add_cell)(struct store_write *write, const struct store_cell_write *cell);
 	int (*add_forget)(struct store_write *write, const uint64_t *handles, size_t n);
+	int (*add_rekey)(struct store_write *write, const struct store_rekeying *rekeying);
 	void (*next_stage)(struct store_write *write);
 	int (*write_submit)(struct store_write *write);
 	int (*read_submit)(struct store_read *read);

@@ -128,6 +128,9 @@ bool rig_last_before(struct rig *rig, struct place place, uint64_t handle, int64
 /* summaries of all windows of all handles, in rig->keep. */
 struct store_summary *rig_aggregate(struct rig *rig, const struct store_aggregate *aggregate,
 				    size_t points_max, size_t *window_count);
+/* To the class of the place. */
+void rig_rekey(struct rig *rig, struct place place, enum store_rekey_step step,
+	       const uint64_t *handles, size_t n, int64_t start_ms, int64_t end_ms);
 /* By handle and class, likewise; of the place table and period. */
 struct store_share *rig_shares(struct rig *rig, struct place place, const uint64_t *handles,
 			       size_t count, size_t points_max);

@@ -468,7 +468,56 @@ static bool forget_series(struct model *model)
 	return model_open_group(model, model_group_of(series), true);
 }
 
+/* ---- Re-keying ----------------------------------------------------------------------------- */
+
+static bool rekey_on(struct model *model, struct side *side, size_t place, size_t parity,
+		     enum store_rekey_step step)
+{
+	const struct place *p = &model_places[place];
+	struct batch batch = {.err = PENDING};
+	uint64_t handles[MODEL_SERIES];
+	size_t n = 0;
+	for (size_t s = 0; s < MODEL_SERIES; s++) {
+		if (side->handles[s] && model_group_of(s) % 2 == parity)
+			handles[n++] = side->handles[s];
+	}
+	batch.write = store_write_new(side->store, 1 << 20);
+	batch.write->executor = &side->queue.executor;
+	batch.write->done = write_done;
+	int err = store_rekey(batch.write, p->table, p->period_ms, model->retention[parity][place],
+			      step, handles, n, INT64_MIN, INT64_MAX,
+			      clock_wall_ms(&model->clock.clock));
+	do {
+		batch.err = PENDING;
+		if (!err && n)
+			submit_all(side, &batch, 1);
+	} while (batch.err == ERR_RETRY);
+	store_write_free(batch.write);
+	if (n && (err || batch.submit_err || batch.err))
+		return model_differ(model, "%s: re-keying: %s", side->name, err_text(batch.err));
+	return true;
+}
+
+/* All of a place and parity, which share their class. Nothing is read between the steps: what has
+ * been copied lives as long as one of its classes, which the reference does not know. */
+static bool rekey(struct model *model)
+{
+	size_t parity = pick(model, 2), place = model_pick_place(model);
+	model->retention[parity][place] = (enum retention_class)pick(model, RETENTION_CLASSES);
+	model_trace(model, "re-key what is odd by %zu in %s %lld to class %d", parity,
+		    schema[model_places[place].table].name,
+		    (long long)model_places[place].period_ms, (int)model->retention[parity][place]);
+	for (int step = STORE_REKEY_COPY; step <= STORE_REKEY_CLEAR; step++) {
+		if (!rekey_on(model, &model->subject, place, parity, (enum store_rekey_step)step) ||
+		    !rekey_on(model, &model->reference, place, parity, (enum store_rekey_step)step))
+			return false;
+	}
+	return true;
+}
+
 bool model_write_step(struct model *model)
 {
-	return chance(model, 5) ? forget_series(model) : write_batches(model);
+	if (chance(model, 5))
+		return forget_series(model);
+	return chance(model, 4) ? rekey(model) : write_batches(model);
 }

@@ -412,7 +412,13 @@ static int apply_cell(struct naive *naive, struct store_write *write,
 
 /* ---- Requests of a batch ------------------------------------------------------------------- */
 
-enum request_kind { REQUEST_APPEND, REQUEST_DELETE_RANGE, REQUEST_CELL, REQUEST_FORGET };
+enum request_kind {
+	REQUEST_APPEND,
+	REQUEST_DELETE_RANGE,
+	REQUEST_CELL,
+	REQUEST_FORGET,
+	REQUEST_REKEY,
+};
 
 struct request {
 	struct request *next;
@@ -424,6 +430,7 @@ struct request {
 	size_t n;
 	const struct value *values;
 	struct store_cell_write cell;
+	struct store_rekeying rekeying;
 };
 
 struct store_stage {
@@ -540,6 +547,14 @@ static int naive_add_forget(struct store_write *write, const uint64_t *handles, 
 	return request.handles ? add(write, &request) : ERR_LIMIT;
 }
 
+static int naive_add_rekey(struct store_write *write, const struct store_rekeying *rekeying)
+{
+	struct request request = {.kind = REQUEST_REKEY, .rekeying = *rekeying};
+	request.rekeying.handles =
+		keep(write, rekeying->handles, rekeying->n * sizeof(*rekeying->handles));
+	return request.rekeying.handles ? add(write, &request) : ERR_LIMIT;
+}
+
 /* add() begins the stage. */
 static void naive_next_stage(UNUSED struct store_write *write)
 {
@@ -566,6 +581,51 @@ static void apply_delete_range(struct naive *naive, const struct request *reques
 	}
 }
 
+/* A value has one class: after the first step that which keeps it longer. */
+static void rekey_value(const struct naive *naive, struct naive_point *point, size_t field,
+			const struct store_rekeying *r)
+{
+	struct naive_point there = *point;
+	there.retention[field] = r->retention;
+	bool lives = naive_sample_visible(naive, point, field, r->now_ms);
+	bool would_live = naive_sample_visible(naive, &there, field, r->now_ms);
+	if (point->retention[field] == r->retention)
+		return;
+	if (lives && would_live &&
+	    (r->step == STORE_REKEY_CLEAR || r->retention > point->retention[field]))
+		point->retention[field] = r->retention;
+	else if (r->step == STORE_REKEY_CLEAR)
+		point->values[field] = (struct value){0, VALUE_NONE};
+}
+
+static void rekey_row(const struct naive *naive, struct naive_row *row,
+		      const struct store_rekeying *r)
+{
+	size_t kept = 0;
+	for (size_t p = 0; p < row->count; p++) {
+		struct naive_point *point = &row->points[p];
+		bool meant = point->ts_ms >= r->start_ms && point->ts_ms < r->end_ms, any = false;
+		for (size_t f = 0; f < schema[r->table].field_count; f++) {
+			if (meant)
+				rekey_value(naive, point, f, r);
+			any |= point->values[f].type != VALUE_NONE;
+		}
+		if (any)
+			row->points[kept++] = *point;
+	}
+	row->count = kept;
+}
+
+static void apply_rekey(struct naive *naive, const struct store_rekeying *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		struct naive_series *series = naive_series_of(naive, r->handles[i]);
+		struct naive_row *row = naive_row_of(series, r->table, r->period_ms);
+		if (row)
+			rekey_row(naive, row, r);
+	}
+}
+
 static int apply_request(struct naive *naive, struct store_write *write,
 			 const struct request *request)
 {
@@ -581,6 +641,9 @@ static int apply_request(struct naive *naive, struct store_write *write,
 	case REQUEST_FORGET:
 		for (size_t i = 0; i < request->n; i++)
 			forget(naive, request->handles[i]);
+		return 0;
+	case REQUEST_REKEY:
+		apply_rekey(naive, &request->rekeying);
 		return 0;
 	}
 	return 0;
@@ -709,6 +772,7 @@ static const struct store_engine naive_engine = {
 	.add_delete_range = naive_add_delete_range,
 	.add_cell = naive_add_cell,
 	.add_forget = naive_add_forget,
+	.add_rekey = naive_add_rekey,
 	.next_stage = naive_next_stage,
 	.write_submit = naive_write_submit,
 	.read_submit = naive_read_submit,

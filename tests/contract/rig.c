@@ -213,6 +213,16 @@ void rig_delete(struct rig *rig, struct place place, uint64_t handle, int64_t st
 	rig_commit(rig, write);
 }
 
+void rig_rekey(struct rig *rig, struct place place, enum store_rekey_step step,
+	       const uint64_t *handles, size_t n, int64_t start_ms, int64_t end_ms)
+{
+	struct store_write *write = rig_write_new(rig);
+	assert_int_equal(store_rekey(write, place.table, place.period_ms, place.retention, step,
+				     handles, n, start_ms, end_ms, rig_now_ms(rig)),
+			 0);
+	rig_commit(rig, write);
+}
+
 /* What an array of `count` in rig->keep has room for. */
 static size_t room_of(size_t count)
 {

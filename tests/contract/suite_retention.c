@@ -277,6 +277,233 @@ static void shares_of_fields(struct rig *rig)
 	}
 }
 
+/* ---- Re-keying ------------------------------------------------------------------------------- */
+
+static void expect_share(struct rig *rig, struct place place, uint64_t handle,
+			 enum retention_class retention, uint64_t samples)
+{
+	struct store_share *shares = rig_shares(rig, place, &handle, 1, 0);
+	assert_int_equal(shares[retention].samples, samples);
+}
+
+static void rekey_both(struct rig *rig, enum retention_class to, uint64_t h)
+{
+	rig_rekey(rig, raw_in(to), STORE_REKEY_COPY, &h, 1, STORE_TS_MIN, STORE_TS_MAX);
+	rig_rekey(rig, raw_in(to), STORE_REKEY_CLEAR, &h, 1, STORE_TS_MIN, STORE_TS_MAX);
+}
+
+/* From heads, from blocks, and from both, to a class that has some samples already. */
+static void rekeyed_samples_stay_longer(struct rig *rig)
+{
+	for (int settled = 0; settled < 3; settled++) {
+		int64_t t = rig_now_ms(rig);
+		char tags[16];
+		snprintf(tags, sizeof(tags), "settled=%d", settled);
+		uint64_t h = rig_series(rig, "cpu", tags);
+		struct point all[120];
+		for (int64_t i = 0; i < 120; i++) {
+			bool new = i % 10 == 0;
+			all[i] = (struct point){t + i, {I(i)}};
+			rig_put(rig, raw_in(new ? RETENTION_35_DAYS : RETENTION_2_DAYS), h, t + i,
+				I(i));
+			if (i == 60 && settled == 1)
+				rig_settle(rig);
+		}
+		if (settled == 2)
+			rig_settle(rig);
+		rig_rekey(rig, raw_in(RETENTION_35_DAYS), STORE_REKEY_COPY, &h, 1, STORE_TS_MIN,
+			  STORE_TS_MAX);
+		expect_all(rig, RAW, h, (struct points){all, 120});
+		rig_rekey(rig, raw_in(RETENTION_35_DAYS), STORE_REKEY_CLEAR, &h, 1, STORE_TS_MIN,
+			  STORE_TS_MAX);
+		expect_all(rig, RAW, h, (struct points){all, 120});
+		expect_share(rig, RAW, h, RETENTION_35_DAYS, 120);
+		expect_share(rig, RAW, h, RETENTION_2_DAYS, 0);
+		rig_reopen(rig);
+		h = rig_find(rig, "t", "cpu", tags);
+		expect_share(rig, RAW, h, RETENTION_2_DAYS, 0);
+		rig_put(rig, raw_in(RETENTION_35_DAYS), h, t + 5, I(-5));
+		all[5].values[0] = I(-5);
+		rig_advance_ms(rig, 4 * DAY_MS);
+		rig_settle(rig);
+		expect_all(rig, RAW, h, (struct points){all, 120});
+		rig_verify(rig);
+	}
+}
+
+/* Of what is moved to a shorter class that which is too old for it goes, and the rest with it. */
+static void rekeyed_samples_leave_sooner(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	struct points three =
+		POINTS({T0 - 9 * DAY_MS, {I(1)}}, {T0 - 3 * DAY_MS, {I(2)}}, {T0, {I(3)}});
+	rig_put_all(rig, raw_in(RETENTION_EVER), h, three);
+	rig_rekey(rig, raw_in(RETENTION_7_DAYS), STORE_REKEY_COPY, &h, 1, STORE_TS_MIN,
+		  STORE_TS_MAX);
+	expect_all(rig, RAW, h, three);
+	rig_rekey(rig, raw_in(RETENTION_7_DAYS), STORE_REKEY_CLEAR, &h, 1, STORE_TS_MIN,
+		  STORE_TS_MAX);
+	for (int pass = 0; pass < 2; pass++) {
+		expect_all(rig, RAW, h, (struct points){three.list + 1, 2});
+		expect_share(rig, RAW, h, RETENTION_EVER, 0);
+		rig_reopen(rig);
+		h = rig_find(rig, "t", "cpu", "");
+	}
+	rig_advance_ms(rig, 5 * DAY_MS);
+	expect_all(rig, RAW, h, (struct points){three.list + 2, 1});
+	rig_advance_ms(rig, 5 * DAY_MS);
+	expect_all(rig, RAW, h, NO_POINTS);
+	rig_settle(rig);
+	expect_all(rig, RAW, h, NO_POINTS);
+	rig_verify(rig);
+}
+
+static void open_pair(struct rig *rig, const char *host, uint64_t handles[2])
+{
+	static const struct slice metrics[] = {SLICE("cpu"), SLICE("net")};
+	struct tag tag = {SLICE("h"), slice_of(host)};
+	struct store_read *read = rig_read_new(rig);
+	struct store_request *request = store_read_add(read, STORE_SERIES_OPEN);
+	request->series_open = (struct store_series_open){
+		.tenant = SLICE("t"), .tags = {&tag, 1}, .metrics = metrics, .count = 2};
+	assert_int_equal(rig_read(rig, read), 0);
+	memcpy(handles, request->series_open.handles, 2 * sizeof(*handles));
+	store_read_free(read);
+}
+
+/* Of one band two metrics, and two bands of one group; of one of these, half of its time. */
+static void rekeying_takes_what_is_meant(struct rig *rig)
+{
+	uint64_t a[2], b[2];
+	struct point point;
+	open_pair(rig, "a", a);
+	open_pair(rig, "b", b);
+	for (int64_t i = 0; i < 80; i++) {
+		for (size_t m = 0; m < 2; m++) {
+			rig_put(rig, raw_in(RETENTION_2_DAYS), a[m], T0 + i, I(i));
+			rig_put(rig, raw_in(RETENTION_2_DAYS), b[m], T0 + i, I(-i));
+		}
+		if (i == 40)
+			rig_settle(rig);
+	}
+	uint64_t meant[] = {a[1], UINT64_MAX / 3, b[0]};
+	for (int step = STORE_REKEY_COPY; step <= STORE_REKEY_CLEAR; step++)
+		rig_rekey(rig, raw_in(RETENTION_7_DAYS), (enum store_rekey_step)step, meant, 3, T0,
+			  T0 + 50);
+	for (int pass = 0; pass < 3; pass++) {
+		expect_share(rig, RAW, a[0], RETENTION_2_DAYS, 80);
+		expect_share(rig, RAW, b[1], RETENTION_2_DAYS, 80);
+		expect_share(rig, RAW, a[1], RETENTION_2_DAYS, 30);
+		expect_share(rig, RAW, a[1], RETENTION_7_DAYS, 50);
+		expect_share(rig, RAW, b[0], RETENTION_2_DAYS, 30);
+		expect_share(rig, RAW, b[0], RETENTION_7_DAYS, 50);
+		assert_int_equal(count_at(rig, b[0], T0), 80);
+		assert_true(rig_last_before(rig, RAW, b[0], T0 + 31, 0, &point));
+		assert_value(point.values[0], I(-30));
+		if (pass == 0)
+			rig_settle(rig);
+		if (pass == 1)
+			rig_reopen(rig);
+		open_pair(rig, "a", a);
+		open_pair(rig, "b", b);
+	}
+	rig_advance_ms(rig, 3 * DAY_MS);
+	assert_int_equal(count_at(rig, a[0], rig_now_ms(rig)), 0);
+	assert_int_equal(count_at(rig, a[1], rig_now_ms(rig)), 50);
+	rig_verify(rig);
+}
+
+/* What was written to the class since is not overwritten by what comes to it. */
+static void of_rekeyed_samples_the_later_stays(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	for (int settled = 0; settled < 2; settled++) {
+		int64_t t = T0 + 1000 * settled;
+		rig_put(rig, raw_in(RETENTION_EVER), h, t, I(1));
+		rig_put(rig, raw_in(RETENTION_EVER), h, t + 1, I(1));
+		if (settled)
+			rig_settle(rig);
+		rig_put(rig, raw_in(RETENTION_7_DAYS), h, t, I(2));
+		rig_rekey(rig, raw_in(RETENTION_7_DAYS), STORE_REKEY_COPY, &h, 1, t, t + 1000);
+		rig_put(rig, raw_in(RETENTION_7_DAYS), h, t + 1, I(3));
+		rig_put(rig, raw_in(RETENTION_7_DAYS), h, t + 2, I(4));
+		rig_rekey(rig, raw_in(RETENTION_7_DAYS), STORE_REKEY_CLEAR, &h, 1, t, t + 1000);
+	}
+	for (int pass = 0; pass < 2; pass++) {
+		expect_all(rig, RAW, h,
+			   POINTS({T0, {I(2)}}, {T0 + 1, {I(3)}}, {T0 + 2, {I(4)}},
+				  {T0 + 1000, {I(2)}}, {T0 + 1001, {I(3)}}, {T0 + 1002, {I(4)}}));
+		rig_reopen(rig);
+		h = rig_find(rig, "t", "cpu", "");
+	}
+}
+
+/* Deleted samples do not come back by it, nor twice is more than once. */
+static void rekeying_beside_deletions(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	for (int64_t i = 0; i < 10; i++)
+		rig_put(rig, raw_in(RETENTION_2_DAYS), h, T0 + i, I(i));
+	rig_delete(rig, RAW, h, T0, T0 + 3);
+	rig_rekey(rig, raw_in(RETENTION_EVER), STORE_REKEY_COPY, &h, 1, STORE_TS_MIN, STORE_TS_MAX);
+	rig_delete(rig, RAW, h, T0 + 3, T0 + 6);
+	rekey_both(rig, RETENTION_EVER, h);
+	rekey_both(rig, RETENTION_EVER, h);
+	struct points left =
+		POINTS({T0 + 6, {I(6)}}, {T0 + 7, {I(7)}}, {T0 + 8, {I(8)}}, {T0 + 9, {I(9)}});
+	for (int pass = 0; pass < 3; pass++) {
+		expect_all(rig, RAW, h, left);
+		if (pass == 0)
+			rig_settle(rig);
+		rig_reopen(rig);
+		h = rig_find(rig, "t", "cpu", "");
+	}
+	rig_delete(rig, RAW, h, T0, T0 + 10);
+	rig_reopen(rig);
+	expect_all(rig, RAW, rig_find(rig, "t", "cpu", ""), NO_POINTS);
+}
+
+static void rekeying_rows_of_fields(struct rig *rig)
+{
+	struct place hours = {TABLE_DATA_DOWNSAMPLED, 3600000, RETENTION_7_DAYS};
+	uint64_t h[2] = {rig_series(rig, "cpu", "h=a"), rig_series(rig, "cpu", "h=b")};
+	struct points rows =
+		POINTS({T0, {I(1), I(2), I(3)}}, {T0 + 3600000, {I(4), I(5), I(6), I(7)}});
+	for (size_t i = 0; i < 2; i++)
+		rig_put_all(rig, hours, h[i], rows);
+	hours.retention = RETENTION_400_DAYS;
+	for (int step = STORE_REKEY_COPY; step <= STORE_REKEY_CLEAR; step++)
+		rig_rekey(rig, hours, (enum store_rekey_step)step, h, 2, STORE_TS_MIN,
+			  STORE_TS_MAX);
+	rig_reopen(rig);
+	rig_advance_ms(rig, 20LL * DAY_MS);
+	rig_settle(rig);
+	expect_all(rig, hours, rig_find(rig, "t", "cpu", "h=a"), rows);
+	expect_all(rig, hours, rig_find(rig, "t", "cpu", "h=b"), rows);
+}
+
+static void rekeying_outside_the_contract(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	struct value one = I(1);
+	struct store_write *write = rig_write_new(rig);
+	assert_int_equal(store_rekey(write, TABLE_DATA_RAW, 0, RETENTION_CLASSES, STORE_REKEY_COPY,
+				     &h, 1, 0, 1, T0),
+			 ERR_INVALID);
+	assert_int_equal(store_rekey(write, TABLE_DATA_RAW, 0, RETENTION_EVER, STORE_REKEY_COPY, &h,
+				     1, 1, 0, T0),
+			 ERR_INVALID);
+	assert_int_equal(store_rekey(write, TABLE_DATA_RAW, 0, RETENTION_EVER, STORE_REKEY_COPY, &h,
+				     1, 0, 1, T0),
+			 0);
+	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, &h, 1, &one),
+			 0);
+	assert_int_equal(store_write_submit(write), ERR_INVALID);
+	store_write_free(write);
+	rekey_both(rig, RETENTION_EVER, h);
+	expect_all(rig, RAW, h, NO_POINTS);
+}
+
 #define CASE(f)                                                                                    \
 	{                                                                                          \
 		.name = #f, .run = (f)                                                             \
@@ -294,5 +521,12 @@ const struct contract_case cases_retention[] = {
 	CASE(written_after_its_expiry),
 	CASE(shares_by_class),
 	CASE(shares_of_fields),
+	CASE(rekeyed_samples_stay_longer),
+	CASE(rekeyed_samples_leave_sooner),
+	CASE(rekeying_takes_what_is_meant),
+	CASE(of_rekeyed_samples_the_later_stays),
+	CASE(rekeying_beside_deletions),
+	CASE(rekeying_rows_of_fields),
+	CASE(rekeying_outside_the_contract),
 	{0},
 };

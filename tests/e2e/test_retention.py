@@ -139,9 +139,40 @@ def test_a_list_that_is_too_long_is_cut_and_says_so(server):
 
 
 def test_wrong_questions(server):
-    assert retention(server, "apply").returncode == 2
     for path, params in [("/api/retention", {"limit": "0"}), ("/api/retention", {"tenant": "a b"}),
                          ("/api/retention", {"metrics": "x"})]:
         assert server.get(path, **params).status == 400
-    answer = server.request("POST", "/api/retention/apply")
-    assert answer.status == 400 and "dryRun is not true" in answer.text
+    answer = server.request("POST", "/api/retention/apply", dryRun="no")
+    assert answer.status == 400
+    assert answer.json["error"]["message"] == 'dryRun is true or false, not "no"'
+
+
+def test_what_lies_in_another_class_is_moved(make_server):
+    """Written for 30 days, of debug for two and of cpu for ever; killed when it is moved."""
+    server = make_server(options=["--retention.raw=30d", "--query.timeout=1s"])
+    server.start()
+    now_s = int(time.time())
+    times_s = [now_s - 3 * 86400, now_s - 86400, now_s]
+    for host in ["a", "b"]:
+        server.write(lines(["cpu", "debug", "same"], times_s).replace("h=a", f"h={host}"))
+    server.stop()
+    server.options.append("--retention.rules=*/debug/raw:2d,*/cpu/raw:0")
+    server.start()
+    server.write(lines(["cpu"], [now_s - 86400, now_s - 5]).replace("=1i", "=7i"))
+    answer = retention(server, "apply")
+    assert rows(answer) == ["raw,35d,2d,2,6", "raw,35d,ever,2,6"] and not answer.stderr
+    for life in range(2):
+        assert rows(retention(server, "show")) == [
+            "default,cpu,raw,ever,*/cpu/raw:0,ever,2,7",
+            "default,debug,raw,2d,*/debug/raw:2d,2d,2,4",
+            "default,same,raw,30d,-,35d,2,6"]
+        cpu = server.values("cpu", "h=a", start=times_s[0])
+        assert list(cpu.values()) == [0, 0, 7, 2]
+        assert list(server.values("debug", "h=b", start=times_s[0]).values()) == [1, 2]
+        assert rows(retention(server, "apply", "--dry-run")) == []
+        server.kill()
+        server.start()
+    assert rows(retention(server, "apply")) == []
+    server.stop()
+    checked = run("verify", "--data", server.data)
+    assert checked.returncode == 0, checked

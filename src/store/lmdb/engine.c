@@ -115,6 +115,7 @@ static int engine_delete_range(struct store_write *write, enum table table, int6
 {
 	struct engine *engine = engine_of(write->store);
 	struct store_stage *stage = stage_of(write);
+	struct sheet sheet = {.table = table, .period_ms = period_ms};
 	if (!stage)
 		return ERR_LIMIT;
 	struct chunk_mark before = mark(stage);
@@ -122,7 +123,7 @@ static int engine_delete_range(struct store_write *write, enum table table, int6
 	for (size_t i = 0; i < n && !err; i++) {
 		if (check_handle(engine, handles[i]))
 			continue;
-		err = record_put_delete(&write->arena, &stage->last_chunk, table, period_ms,
+		err = record_put_delete(&write->arena, &stage->last_chunk, RECORD_DELETE, &sheet,
 					handles[i], start_ms, end_ms);
 		if (!err && !stage->first_chunk)
 			stage->first_chunk = stage->last_chunk;
@@ -147,6 +148,47 @@ static int engine_add_forget(struct store_write *write, const uint64_t *handles,
 		nodes[i] = (struct forget_node){stage->forgets, handles[i]};
 		stage->forgets = &nodes[i];
 	}
+	return 0;
+}
+
+/* What is cleared is a deletion to replay: the records of it come behind what is done here. */
+static int put_clears(struct store_write *write, struct store_stage *stage,
+		      const struct store_rekeying *rekeying)
+{
+	struct sheet sheet = {rekeying->table, rekeying->retention, rekeying->period_ms};
+	int err = 0;
+	for (size_t i = 0; i < rekeying->n && !err; i++) {
+		if (check_handle(engine_of(write->store), rekeying->handles[i]))
+			continue;
+		err = record_put_delete(&write->arena, &stage->last_chunk, RECORD_CLEAR, &sheet,
+					rekeying->handles[i], rekeying->start_ms, rekeying->end_ms);
+		if (!err && !stage->first_chunk)
+			stage->first_chunk = stage->last_chunk;
+	}
+	return err;
+}
+
+static int engine_add_rekey(struct store_write *write, const struct store_rekeying *rekeying)
+{
+	struct store_stage *stage = stage_of(write);
+	struct store_rekeying *kept = arena_alloc(&write->arena, sizeof(*kept));
+	struct slice handles = {(const char *)rekeying->handles,
+				rekeying->n * sizeof(*rekeying->handles)};
+	if (!stage || !kept)
+		return ERR_LIMIT;
+	*kept = *rekeying;
+	handles = arena_copy(&write->arena, handles);
+	kept->handles = (const uint64_t *)(const void *)handles.data;
+	if (!kept->handles)
+		return ERR_LIMIT;
+	struct chunk_mark before = mark(stage);
+	int err = rekeying->step == STORE_REKEY_CLEAR ? put_clears(write, stage, kept) : 0;
+	if (err) {
+		take_back(stage, before);
+		return err;
+	}
+	stage->rekeying = kept;
+	stage->grows = true;
 	return 0;
 }
 
@@ -370,6 +412,7 @@ static const struct store_engine lmdb_engine = {
 	.add_delete_range = engine_delete_range,
 	.add_cell = engine_add_cell,
 	.add_forget = engine_add_forget,
+	.add_rekey = engine_add_rekey,
 	.next_stage = engine_next_stage,
 	.write_submit = writer_submit,
 	.read_submit = read_submit,

@@ -30,7 +30,8 @@ struct store_stage {
 	struct record_chunk *first_chunk, *last_chunk;
 	struct cell_node *first_cell, *last_cell;
 	struct forget_node *forgets;
-	bool grows; /* holds something other than deletions */
+	const struct store_rekeying *rekeying; /* NULL: none */
+	bool grows;                            /* holds something other than deletions */
 	/* Bit by table: its rows go to extents at once, not to journal and heads (runs.c). Set when
 	 * the stage is put into a transaction. */
 	uint32_t straight;
@@ -148,6 +149,8 @@ struct engine {
 
 	/* expire.c */
 	int64_t expire_due_us, expire_wall_ms;
+	bool rekeys;        /* the present transaction does: nothing expires in it */
+	int64_t rekeyed_us; /* when something was re-keyed last, 0 never: expiry waits */
 	bool is_expiring, has_expired;
 	struct segment_id expired; /* in the present transaction */
 	bool is_sweeping;
@@ -210,6 +213,10 @@ void journal_list_add(struct engine *engine, const struct journal_entry *entry);
 /* delete.c: out of the extents, in the writer's transaction; the heads follow after the commit. */
 int delete_from_extents(struct engine *engine, MDB_txn *txn,
 			const struct record *record) MUST_CHECK;
+
+/* rekey.c: in the writer's transaction, with upkeep, by a batch of its own. */
+int rekey(struct engine *engine, MDB_txn *txn, const struct store_rekeying *rekeying) MUST_CHECK;
+bool rekey_wanted(const struct store_write *write);
 
 /* room.c: the engine is full, as a transaction has found out. */
 void room_refuse(struct engine *engine);

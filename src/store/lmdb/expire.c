@@ -12,10 +12,10 @@
 enum {
 	EXPIRE_KEYS = 2000, /* extents deleted in one slice */
 	EXPIRE_INTERVAL_US = 60000000,
+	REKEYING_US = 10000000, /* after each batch that re-keys */
 };
 
-/* Wholly, and for as long as a query may last. */
-static bool segment_expired(const struct segment_id *id, int64_t now_ms)
+bool segment_expired(const struct segment_id *id, int64_t now_ms)
 {
 	int64_t lifetime_ms = retention_class_ms(id->sheet.retention);
 	int64_t width_ms = schema_segment_ms(id->sheet.table, id->sheet.period_ms);
@@ -101,12 +101,18 @@ static void rest(struct engine *engine, int64_t now_us, int64_t now_ms)
 	}
 }
 
+/* What is re-keyed next may be just what would go. */
+static bool waits_for_rekeying(const struct engine *engine, int64_t now_us)
+{
+	return engine->rekeyed_us && now_us - engine->rekeyed_us < REKEYING_US;
+}
+
 int expire(struct engine *engine, MDB_txn *txn, bool *more)
 {
 	int64_t now = engine_now_us(engine), now_ms = clock_wall_ms(engine->options.clock);
 	bool due = now >= engine->expire_due_us || engine->settle_wanted ||
 		   now_ms >= engine->expire_wall_ms;
-	if (!engine->is_expiring && !due)
+	if (engine->rekeys || (!engine->is_expiring && (!due || waits_for_rekeying(engine, now))))
 		return 0;
 	for (size_t i = 0; i < engine->heads.directory_count; i++) {
 		struct segment_id segment = engine->heads.directory[i];

@@ -379,6 +379,8 @@ void heads_apply_delete(struct heads *heads, const struct record *record)
 		if (id->sheet.table != record->sheet.table ||
 		    id->sheet.period_ms != record->sheet.period_ms)
 			continue;
+		if (record->kind == RECORD_CLEAR && id->sheet.retention == record->sheet.retention)
+			continue;
 		struct head *head = heads_find(heads, id, record->shape, record->ordinal);
 		if (head)
 			delete_in_head(heads, head, record);

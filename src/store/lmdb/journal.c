@@ -5,7 +5,7 @@
 enum {
 	CHUNK_MIN_BYTES = 1024,
 	CHUNK_MAX_BYTES = 64 << 10,
-	PAGE_VERSION = 3, /* 1 had no packed rows, 2 none by field */
+	PAGE_VERSION = 4, /* 1 had no packed rows, 2 none by field, 3 no clearing */
 };
 
 /* Room for one record of at most RECORD_MAX_BYTES behind what is there. */
@@ -58,18 +58,18 @@ int record_put_row(struct arena *arena, struct record_chunk **last, const struct
 	return 0;
 }
 
-int record_put_delete(struct arena *arena, struct record_chunk **last, enum table table,
-		      int64_t period_ms, uint64_t handle, int64_t start_ms, int64_t end_ms)
+int record_put_delete(struct arena *arena, struct record_chunk **last, enum record_kind kind,
+		      const struct sheet *sheet, uint64_t handle, int64_t start_ms, int64_t end_ms)
 {
 	uint8_t *start = room_for_record(arena, last);
 	if (!start)
 		return ERR_LIMIT;
-	unsigned fields = (unsigned)schema[table].field_count;
+	unsigned fields = (unsigned)schema[sheet->table].field_count;
 	uint8_t *p = start + 2;
-	*p++ = RECORD_DELETE;
-	*p++ = (uint8_t)table;
-	if (schema[table].has_period)
-		p += varint_put(p, (uint64_t)period_ms);
+	*p++ = (uint8_t)kind;
+	*p++ = (uint8_t)(sheet->table | (unsigned)sheet->retention << 5);
+	if (schema[sheet->table].has_period)
+		p += varint_put(p, (uint64_t)sheet->period_ms);
 	p += varint_put(p, handle_shape(handle));
 	p += varint_put(p, handle_ordinal(handle));
 	p += varint_put(p, handle_column(handle) * fields);
@@ -123,7 +123,7 @@ int record_view(const uint8_t *bytes, size_t len, struct record *record)
 		record->values_bytes = (unsigned)cursor_left(&c);
 		return 0;
 	}
-	if (record->kind != RECORD_DELETE)
+	if (record->kind != RECORD_DELETE && record->kind != RECORD_CLEAR)
 		return ERR_DAMAGED;
 	record->end_ms = zigzag_decode(cursor_varint(&c));
 	return c.bad || cursor_left(&c) ? ERR_DAMAGED : 0;

@@ -9,7 +9,11 @@
 #include "store/lmdb/registry.h"
 #include "store/lmdb/row.h"
 
-enum record_kind { RECORD_ROW = 1, RECORD_DELETE = 2 };
+enum record_kind {
+	RECORD_ROW = 1,
+	RECORD_DELETE = 2,
+	RECORD_CLEAR = 3, /* a deletion in every class but that of the sheet (rekey.c) */
+};
 
 enum {
 	RECORD_VALUES_MAX = ROW_VALUES_MAX, /* so that it fits a page whatever they are */
@@ -24,7 +28,8 @@ struct sheet {
 	int64_t period_ms;
 };
 
-/* One row, or a deletion of start <= ts < end in one series (all its fields, every retention). */
+/* One row, or a deletion of start <= ts < end in one series (all its fields, every retention, or
+ * but one). */
 struct record {
 	enum record_kind kind;
 	struct sheet sheet;
@@ -48,8 +53,9 @@ struct record_chunk {
 int record_put_row(struct arena *arena, struct record_chunk **last, const struct sheet *sheet,
 		   uint64_t first, unsigned count, unsigned fields, int64_t ts_ms,
 		   const struct value *values) MUST_CHECK;
-int record_put_delete(struct arena *arena, struct record_chunk **last, enum table table,
-		      int64_t period_ms, uint64_t handle, int64_t start_ms,
+/* `kind`: RECORD_DELETE, of no retention, or RECORD_CLEAR. */
+int record_put_delete(struct arena *arena, struct record_chunk **last, enum record_kind kind,
+		      const struct sheet *sheet, uint64_t handle, int64_t start_ms,
 		      int64_t end_ms) MUST_CHECK;
 
 /* The next record at *at (`left` bytes) with its length prefix; NULL at the end or if it is cut. */

@@ -6,7 +6,6 @@
 
 enum {
 	POINTS_MAX_DEFAULT = 1000000,
-	DEADLINE_DEFAULT_US = 30000000,
 };
 
 /* ---- Snapshots ------------------------------------------------------------------------------- */
@@ -192,7 +191,7 @@ static void run_read(struct task *task)
 	struct reading r = {.engine = engine, .read = read, .deadline_us = read->deadline_us};
 	r.budget = read->points_max ? read->points_max : POINTS_MAX_DEFAULT;
 	if (!r.deadline_us)
-		r.deadline_us = now_us(&r) + DEADLINE_DEFAULT_US;
+		r.deadline_us = now_us(&r) + STORE_DEADLINE_PRESET_MS * INT64_C(1000);
 	r.reader = take_reader(engine);
 	int err = r.reader ? 0 : ERR_BUSY;
 	r.scratch = r.reader ? r.reader->scratch : NULL;

@@ -62,7 +62,7 @@ static int replay_record(struct replaying *r, const struct incoming *row)
 {
 	const struct record *record = &row->record;
 	struct engine *engine = r->engine;
-	if (record->kind == RECORD_DELETE) {
+	if (record->kind != RECORD_ROW) {
 		heads_apply_delete(&engine->heads, record);
 		return 0;
 	}

@@ -27,7 +27,7 @@ static bool count_rows(const struct record_chunk *chunk, struct tally tallies[TA
 	while ((bytes = record_next(&at, &left, &len)) != NULL) {
 		int err = record_view(bytes, len, &record);
 		ASSERT(!err);
-		if (record.kind == RECORD_DELETE)
+		if (record.kind != RECORD_ROW)
 			return false;
 		struct tally *tally = &tallies[record.sheet.table];
 		if (!tally->rows || record.sheet.period_ms < tally->period_ms)

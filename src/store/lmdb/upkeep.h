@@ -90,6 +90,8 @@ void journal_list_aborted(struct engine *engine);
 
 /* ---- expire.c -------------------------------------------------------------------------------- */
 
+/* Wholly, and for as long as a query may last. */
+bool segment_expired(const struct segment_id *id, int64_t now_ms);
 /* Deletes some of the first segment that has expired. */
 int expire(struct engine *engine, MDB_txn *txn, bool *more) MUST_CHECK;
 /* Goes on with the sweep of cells that expire() has begun. */

@@ -88,20 +88,25 @@ int writer_submit(struct store_write *write)
 	return err;
 }
 
-/* Up to CYCLE_BYTES_MAX of what waits, at least one batch if there is any. One that forgets series
- * is alone, so that what came before it is in the heads, and what comes after it finds them dead.
- */
+/* So that what came before it is in the heads, and what comes after it finds series dead or samples
+ * in their new class. */
+static bool is_alone(const struct store_write *write)
+{
+	return forget_wanted(write) || rekey_wanted(write);
+}
+
+/* Up to CYCLE_BYTES_MAX of what waits, at least one batch if there is any. */
 static struct task *take_batches(struct engine *engine)
 {
 	struct task *first = engine->queue_first, *last = NULL;
 	uint64_t bytes = 0;
 	for (struct task *t = first; t && bytes < CYCLE_BYTES_MAX; t = t->next) {
-		bool forgets = forget_wanted(write_of(t));
-		if (forgets && last)
+		bool alone = is_alone(write_of(t));
+		if (alone && last)
 			break;
 		bytes += write_of(t)->arena.used_bytes;
 		last = t;
-		if (forgets)
+		if (alone)
 			break;
 	}
 	if (!last)
@@ -201,7 +206,8 @@ static bool may_be_dead(const struct cycle *cycle, const struct store_write *wri
 	return cycle->engine->registry.dead_count || forget_wanted(write);
 }
 
-/* One by one: deletions, and rows whose series may have been forgotten. */
+/* One by one: deletions, and rows whose series may have been forgotten. What is cleared has been
+ * taken out of the extents with its group. */
 static int journal_checked(struct cycle *cycle, const struct store_write *write,
 			   const struct store_stage *stage, const uint8_t *record, size_t len)
 {
@@ -210,7 +216,7 @@ static int journal_checked(struct cycle *cycle, const struct store_write *write,
 	ASSERT(!err);
 	if (parsed.kind == RECORD_DELETE)
 		err = delete_from_extents(cycle->engine, cycle->txn, &parsed);
-	else if (has_dead_series(cycle, write, stage, &parsed))
+	else if (parsed.kind == RECORD_ROW && has_dead_series(cycle, write, stage, &parsed))
 		err = ERR_NOT_FOUND;
 	return err ? err : journal_record(cycle, record, len);
 }
@@ -221,7 +227,7 @@ static size_t journal_rows(struct cycle *cycle, const uint8_t *at, size_t left)
 	const uint8_t *begin = at, *record;
 	size_t room = journal_page_room(&cycle->page), len, taken = 0;
 	unsigned count = 0;
-	while ((record = record_next(&at, &left, &len)) != NULL && record[0] != RECORD_DELETE &&
+	while ((record = record_next(&at, &left, &len)) != NULL && record[0] == RECORD_ROW &&
 	       (size_t)(at - begin) <= room) {
 		cycle->journaled |= UINT32_C(1) << record_table(record);
 		taken = (size_t)(at - begin);
@@ -250,7 +256,7 @@ static int journal_chunk(struct cycle *cycle, const struct store_write *write,
 		record = record_next(&at, &left, &len);
 		if (goes_straight(stage, record_table(record)))
 			continue;
-		err = check || record[0] == RECORD_DELETE
+		err = check || record[0] != RECORD_ROW
 			      ? journal_checked(cycle, write, stage, record, len)
 			      : journal_record(cycle, record, len);
 	}
@@ -268,6 +274,12 @@ static void choose_runs(struct cycle *cycle, const struct store_write *write,
 		runs_choose(cycle->engine, stage, cycle->journaled);
 }
 
+/* Heads of the class are sealed with it, as upkeep does. */
+static int put_rekeying(struct cycle *cycle, const struct store_rekeying *rekeying)
+{
+	return cycle->with_upkeep ? rekey(cycle->engine, cycle->txn, rekeying) : ERR_RETRY;
+}
+
 static int put_batch(struct cycle *cycle, struct store_write *write)
 {
 	bool refused = false;
@@ -275,6 +287,8 @@ static int put_batch(struct cycle *cycle, struct store_write *write)
 	if (!err && cycle->engine->full && batch_grows(write))
 		err = ERR_FULL;
 	for (struct store_stage *s = write->stages; s && !err; s = s->next) {
+		if (s->rekeying)
+			err = put_rekeying(cycle, s->rekeying);
 		choose_runs(cycle, write, s);
 		for (struct record_chunk *c = s->first_chunk; c && !err; c = c->next)
 			err = journal_chunk(cycle, write, s, c);
@@ -316,7 +330,7 @@ static int put_counters(struct cycle *cycle)
 
 static void apply_record(struct engine *engine, const struct incoming *row, int64_t now_us)
 {
-	if (row->record.kind == RECORD_DELETE) {
+	if (row->record.kind != RECORD_ROW) {
 		heads_apply_delete(&engine->heads, &row->record);
 		return;
 	}
@@ -401,6 +415,7 @@ static void committed(struct cycle *cycle)
  * or stay a head. Sealed after it, deleted samples would be there again. */
 static int fill(struct cycle *cycle)
 {
+	cycle->engine->rekeys = cycle->batches && rekey_wanted(write_of(cycle->batches));
 	int err = registry_take(&cycle->engine->registry, cycle->txn, &cycle->taken);
 	if (!err && cycle->with_upkeep)
 		err = maintain(cycle->engine, cycle->txn, &cycle->more_upkeep);
