@@ -218,6 +218,17 @@ static void keep_error(struct rollup_deletions *d, int err, const char *sentence
 		errbuf_set(&d->error, err, "%s", sentence);
 }
 
+/* What is written from now on would be deleted by the next start. Another one that has taken the
+ * note away is no fault. */
+static void on_crossed_out(struct rollup_deletions *d, int err)
+{
+	if (err)
+		keep_error(d, err,
+			   "all of it is deleted, but the note of it stays: the next start will "
+			   "delete once more what is there then");
+	finish(d);
+}
+
 /* One that was broken off is gone on with at the next start. */
 static void cross_out(struct rollup_deletions *d)
 {
@@ -233,7 +244,7 @@ static void cross_out(struct rollup_deletions *d)
 	if (!err)
 		err = store_write_submit(d->write);
 	if (err)
-		finish(d);
+		on_crossed_out(d, err);
 }
 
 /* ---- Work ------------------------------------------------------------------------------------ */
@@ -288,6 +299,8 @@ static void work_without_note(struct rollup_deletions *d)
 
 static void on_noted(struct rollup_deletions *d, int err)
 {
+	if (!err && !d->outcome->applied)
+		err = ERR_EXISTS;
 	d->version = err ? 0 : d->outcome->version;
 	if (err == ERR_FULL) {
 		work_without_note(d);
@@ -301,10 +314,10 @@ static void on_noted(struct rollup_deletions *d, int err)
 
 static int write_note(struct rollup_deletions *d)
 {
-	struct store_parts column = {{slice_of(d->name)}};
 	struct buf note;
 	d->state = NOTES;
 	snprintf(d->name, sizeof(d->name), "%020lld", (long long)store_stamp(d->options.store));
+	struct store_parts column = {{slice_of(d->name)}};
 	buf_init(&note, NOTE_MAX_BYTES);
 	put_note(&d->spec, &note);
 	store_write_reset(d->write);
@@ -321,7 +334,7 @@ static void on_written(struct store_write *write, int err)
 	if (d->state == NOTES)
 		on_noted(d, err);
 	else
-		finish(d); /* a note that stays costs a look more */
+		on_crossed_out(d, err);
 }
 
 /* ---- What was left --------------------------------------------------------------------------- */

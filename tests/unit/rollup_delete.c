@@ -432,6 +432,61 @@ static void what_was_broken_off_goes_on_at_the_next_start(void **state)
 	}
 }
 
+/* Its note went by the name of the deletion before it, the first one's by none, so it stayed. */
+static void what_was_written_after_a_deletion_outlives_the_next_start(void **state)
+{
+	(void)state;
+	struct deleting d;
+	struct asked asked;
+	deleting_open(&d);
+	for (size_t i = 0; i < 2; i++) {
+		write_example(&d, "m,h=a");
+		struct rollup_deletions *deletions = deletions_of(&d);
+		assert_true(rollup_deletions_idle(deletions));
+		assert_int_equal(ask(deletions, &asked), 0);
+		harness_pump(&d.r.h);
+		assert_true(asked.over);
+		assert_int_equal(asked.result.samples, 2);
+		rollup_deletions_free(deletions);
+	}
+	write_example(&d, "m,h=a");
+	struct rollup_deletions *next = deletions_of(&d);
+	assert_true(rollup_deletions_idle(next));
+	rollup_deletions_free(next);
+	roll_up(&d);
+	rolled_expect(&d.r, "m,h=a", HOUR_MS, TEN_MS,
+		      "0:min=1.1,max=3.4,sum=7.2,count=4,first=1.2,last=3.4");
+	deleting_close(&d);
+}
+
+/* The next start will delete once more, so whoever asked has to know. */
+static void a_note_that_stays_is_said(void **state)
+{
+	(void)state;
+	struct deleting d;
+	struct asked asked;
+	bool said = false;
+	for (unsigned steps = 2; steps < 14 && !said; steps++) {
+		deleting_open(&d);
+		write_example(&d, "m,h=a");
+		struct rollup_deletions *deletions = deletions_of(&d);
+		assert_int_equal(ask(deletions, &asked), 0);
+		for (unsigned i = 0; i < steps; i++)
+			step(&d);
+		naive_fail_writes(d.r.h.store, ERR_UNKNOWN, 1);
+		harness_pump(&d.r.h);
+		said = asked.over && asked.err == ERR_UNKNOWN && asked.result.samples == 2;
+		naive_fail_writes(d.r.h.store, 0, 0);
+		rollup_deletions_free(deletions);
+		struct rollup_deletions *next = deletions_of(&d);
+		assert_int_equal(rollup_deletions_idle(next), !said);
+		harness_pump(&d.r.h);
+		rollup_deletions_free(next);
+		deleting_close(&d);
+	}
+	assert_true(said);
+}
+
 /* It is what makes room. */
 static void a_store_without_room_deletes_all_the_same(void **state)
 {
@@ -466,6 +521,8 @@ int main(void)
 		cmocka_unit_test(a_damaged_series_is_left_and_counted),
 		cmocka_unit_test(what_breaks_off_is_done_by_the_same_again),
 		cmocka_unit_test(what_was_broken_off_goes_on_at_the_next_start),
+		cmocka_unit_test(what_was_written_after_a_deletion_outlives_the_next_start),
+		cmocka_unit_test(a_note_that_stays_is_said),
 		cmocka_unit_test(a_store_without_room_deletes_all_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
