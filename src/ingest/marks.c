@@ -61,11 +61,23 @@ static int compare_marks(const void *a, const void *b)
 	return (x->slot_s > y->slot_s) - (x->slot_s < y->slot_s);
 }
 
+/* The entry need not: of a group of which not all could be opened none is made. */
+static bool knows_all(const struct cache_entry *entry, const struct group *group)
+{
+	for (size_t i = 0; i < group->count; i++) {
+		size_t at = group->positions ? group->positions[i] : i;
+		if (group->handles[i] && cache_handle(entry, at) != group->handles[i])
+			return false;
+	}
+	return true;
+}
+
 /* Another round that was opened after its points were looked at has made it. */
 static bool is_made(const struct round *round, const struct mark *mark)
 {
 	const struct cache_entry *entry = entry_of(round, mark->group);
-	return entry && marks_touched(round->request, entry, mark->slot_s * 1000);
+	return entry && knows_all(entry, mark->group) &&
+	       marks_touched(round->request, entry, mark->slot_s * 1000);
 }
 
 static size_t without_doubles(const struct round *round, struct mark *marks, size_t count)
