@@ -203,8 +203,14 @@ int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e)
 	int err = open_track(rollups, store, e);
 	if (err)
 		return err;
-	return rollup_since_open(store, &rollups->grains, clock_wall_ms(clock_real()),
-				 rollups->since_ms, &rollups->late, e);
+	int64_t now_ms = clock_wall_ms(clock_real());
+	err = rollup_since_open(store, &rollups->grains, now_ms, rollups->since_ms, &rollups->late,
+				e);
+	if (err || !rollups->grains.count)
+		return err;
+	const struct conf_list *suffixes = &conf->rollup_counter_suffixes;
+	return rollup_recount_open(store, suffixes->items, suffixes->count, conf->rollup_slot_ms,
+				   now_ms, &rollups->recount, e);
 }
 
 void rollups_start(struct rollups *rollups, struct store *store)
@@ -268,6 +274,7 @@ void rollups_free(struct rollups *rollups)
 		rollup_free(rollups->rollup);
 	if (rollups->track)
 		rollup_track_close(rollups->track);
+	buf_release(&rollups->recount);
 }
 
 int64_t rollups_before_ms(void *owner)
@@ -276,10 +283,11 @@ int64_t rollups_before_ms(void *owner)
 	return rollups->rollup ? rollup_before_ms(rollups->rollup) : 0;
 }
 
-int64_t rollups_since_ms(void *owner, size_t grain)
+int64_t rollups_since_ms(void *owner, struct slice metric, size_t grain)
 {
 	const struct rollups *rollups = owner;
-	return rollups->since_ms[grain];
+	int64_t recount_ms = rollup_recount_before_ms(&rollups->recount, metric);
+	return recount_ms > rollups->since_ms[grain] ? recount_ms : rollups->since_ms[grain];
 }
 
 bool rollups_is_counter(void *owner, struct slice metric)

@@ -2,6 +2,7 @@
 #ifndef CMD_ROLLUPS_H
 #define CMD_ROLLUPS_H
 
+#include "base/buf.h"
 #include "rollup/deletions.h"
 #include "rollup/redis/url.h"
 #include "rollup/retention.h"
@@ -20,6 +21,7 @@ struct rollups {
 	struct redis_url redis; /* rollup.tracking; no host: the store */
 	struct rollup_track *track;
 	int64_t since_ms[ROLLUP_GRAINS_MAX]; /* see rollup/since.h, also for the next */
+	struct buf recount;
 	struct rollup_late late;
 	bool keeps_late;       /* points that come after their slot is closed are kept */
 	char name[256];        /* of this process among those that roll up */
@@ -43,7 +45,7 @@ struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store
 
 /* For queries (query/query.h); the owner is the rollups. */
 int64_t rollups_before_ms(void *owner);
-int64_t rollups_since_ms(void *owner, size_t grain);
+int64_t rollups_since_ms(void *owner, struct slice metric, size_t grain);
 bool rollups_is_counter(void *owner, struct slice metric);
 
 #endif

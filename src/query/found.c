@@ -101,10 +101,11 @@ static void set_grains(const struct query_run *run, struct plan_terms *terms,
 	const struct query_options *options = &run->engine->options;
 	terms->grains = grains;
 	terms->rolled_before_ms = rolled_before_ms(run);
+	struct slice metric = run->query.spec.metric;
 	for (size_t g = 0; options->rolled_since_ms && g < grains->count; g++)
-		terms->rolled_since_ms[g] = options->rolled_since_ms(options->rollup_owner, g);
-	terms->counter = options->is_counter &&
-			 options->is_counter(options->rollup_owner, run->query.spec.metric);
+		terms->rolled_since_ms[g] =
+			options->rolled_since_ms(options->rollup_owner, metric, g);
+	terms->counter = options->is_counter && options->is_counter(options->rollup_owner, metric);
 }
 
 static void make_plan(struct query_run *run)

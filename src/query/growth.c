@@ -2,9 +2,10 @@
  *
  * What counts is the growth from each value to the next, in the window of the later one; a value
  * below the one before it has grown from zero. The first value between start and end has none. A
- * bucket of a granularity says how much its own samples grew; the step to it is that from the last
- * value of the bucket before it to its first. So the windows of a time together have all the growth
- * from its first value to its last, whatever answered them.
+ * bucket of a granularity says how much its own samples grew; one that was made as a gauge's does
+ * not, and what is known of it is the step from its first value to its last. The step to a bucket
+ * is that from the last value of the one before it to its first. So the windows of a time together
+ * have all the growth from its first value to its last, whatever answered them.
  *
  * Values that are not finite are passed over. A window has a point where it has a value. A rate is
  * by the seconds of the window that lie between start and end.
@@ -90,7 +91,10 @@ static void take_row(struct grown *grown, struct value *before, const struct sto
 		return;
 	add_step(grown, before, first);
 	*before = last;
-	if (is_finite(increase))
+	/* A gauge's: it was made when the metric was not configured as a counter. */
+	if (increase.type == VALUE_NONE)
+		rollup_total_step(&grown->growth, first, last);
+	else if (is_finite(increase))
 		rollup_total_value(&grown->growth, increase);
 }
 

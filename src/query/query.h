@@ -85,9 +85,10 @@ struct query_options {
 	/* All data with a time before this one is rolled up, in all granularities. NULL: all is
 	 * before the present slot. */
 	int64_t (*rolled_before_ms)(void *owner);
-	/* But, in a granularity, what was written before it was configured: of these times there
-	 * may be such data. NULL: 0. */
-	int64_t (*rolled_since_ms)(void *owner, size_t grain);
+	/* But, in a granularity, what was written before it was configured, or when the metric was
+	 * a counter and is none now, or the other way round: of these times there may be such data.
+	 * NULL: 0. */
+	int64_t (*rolled_since_ms)(void *owner, struct slice metric, size_t grain);
 	/* Whether a metric's roll-ups are those of a counter: sum, increase, first and last instead
 	 * of min, max, sum, avg, count, first and last. NULL: none are. */
 	bool (*is_counter)(void *owner, struct slice metric);

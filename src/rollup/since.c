@@ -1,5 +1,6 @@
 #include "rollup/since.h"
 
+#include "base/buf.h"
 #include "base/exec.h"
 #include "base/log.h"
 #include "rollup/resize.h"
@@ -9,11 +10,14 @@ enum {
 	READ_MAX_BYTES = 1 << 20,
 	WRITE_MAX_BYTES = 1 << 20,
 	NUMBER_MAX_BYTES = 24,
+	SUFFIXES_MAX_BYTES = 64 << 10,
+	SUFFIXES_SHOWN_BYTES = 1000,
 };
 
 static const struct store_parts row = {{SLICE("rollup-since")}};
 static const struct slice slot_name = SLICE("slot"), late_name = SLICE("late");
 static const struct slice late_kept_name = SLICE("late-kept");
+static const struct slice counters_name = SLICE("counters"), recount_name = SLICE("recount");
 
 struct asked {
 	struct store *store;
@@ -84,14 +88,20 @@ static const struct store_cell *cell_of(const struct store_cell_scan *cells, str
 /* ---- What changes ---------------------------------------------------------------------------- */
 
 /* In the place of `before`, NULL: there is none. */
+static int put_text(struct asked *asked, struct slice name, const struct store_cell *before,
+		    struct slice text)
+{
+	struct store_write_cond *outcome;
+	struct store_parts column = {{name}};
+	return store_cell_put_if(asked->write, TABLE_LEASES, &row, &column,
+				 before ? before->version : 0, text, 0, &outcome);
+}
+
 static int put(struct asked *asked, struct slice name, const struct store_cell *before, int64_t ms)
 {
 	char number[NUMBER_MAX_BYTES];
-	struct store_write_cond *outcome;
-	struct store_parts column = {{name}};
-	struct slice value = {number, number_print_u64(number, (uint64_t)ms)};
-	return store_cell_put_if(asked->write, TABLE_LEASES, &row, &column,
-				 before ? before->version : 0, value, 0, &outcome);
+	struct slice text = {number, number_print_u64(number, (uint64_t)ms)};
+	return put_text(asked, name, before, text);
 }
 
 static int drop_others(struct asked *asked, const struct store_cell_scan *cells,
@@ -103,7 +113,9 @@ static int drop_others(struct asked *asked, const struct store_cell_scan *cells,
 		char width[ROLLUP_WIDTH_MAX_BYTES];
 		bool kept = slice_equal(cell->column.part[0], slot_name) ||
 			    slice_equal(cell->column.part[0], late_name) ||
-			    slice_equal(cell->column.part[0], late_kept_name);
+			    slice_equal(cell->column.part[0], late_kept_name) ||
+			    slice_equal(cell->column.part[0], counters_name) ||
+			    slice_equal(cell->column.part[0], recount_name);
 		for (size_t g = 0; g < grains->count; g++)
 			kept |= slice_equal(cell->column.part[0], name_of(&grains->list[g], width));
 		int err = kept ? 0
@@ -212,25 +224,170 @@ static int make_all(struct asked *asked, const struct rollup_grains *grains, int
 	return err || !asked->write->cells ? err : keep(asked);
 }
 
+static void begin(struct asked *asked, struct store *store)
+{
+	*asked = (struct asked){.store = store};
+	task_queue_init(&asked->queue);
+	asked->read = store_read_new(store, READ_MAX_BYTES);
+	asked->read->executor = &asked->queue.executor;
+	asked->read->done = read_done;
+	asked->read->owner = asked;
+	asked->write = store_write_new(store, WRITE_MAX_BYTES);
+	asked->write->executor = &asked->queue.executor;
+	asked->write->done = write_done;
+	asked->write->owner = asked;
+}
+
+static void end(struct asked *asked)
+{
+	store_write_free(asked->write);
+	store_read_free(asked->read);
+	task_queue_release(&asked->queue);
+}
+
 int rollup_since_open(struct store *store, const struct rollup_grains *grains, int64_t now_ms,
 		      int64_t since_ms[ROLLUP_GRAINS_MAX], struct rollup_late *late,
 		      struct errbuf *e)
 {
-	struct asked asked = {.store = store};
-	task_queue_init(&asked.queue);
-	asked.read = store_read_new(store, READ_MAX_BYTES);
-	asked.read->executor = &asked.queue.executor;
-	asked.read->done = read_done;
-	asked.read->owner = &asked;
-	asked.write = store_write_new(store, WRITE_MAX_BYTES);
-	asked.write->executor = &asked.queue.executor;
-	asked.write->done = write_done;
-	asked.write->owner = &asked;
+	struct asked asked;
+	begin(&asked, store);
 	int err = make_all(&asked, grains, now_ms, since_ms, late);
-	store_write_free(asked.write);
-	store_read_free(asked.read);
-	task_queue_release(&asked.queue);
+	end(&asked);
 	return err ? errbuf_set(e, err, "since when roll-ups are made cannot be told: %s",
 				err_text(err))
 		   : 0;
+}
+
+/* ---- Counters -------------------------------------------------------------------------------- */
+
+/* The next line, cut off from `rest`; each ends with its end. */
+static bool next_line(struct slice *rest, struct slice *line)
+{
+	const char *at = rest->len ? memchr(rest->data, '\n', rest->len) : NULL;
+	if (!at)
+		return false;
+	*line = (struct slice){rest->data, (size_t)(at - rest->data)};
+	*rest = (struct slice){at + 1, rest->len - line->len - 1};
+	return true;
+}
+
+static void add_line(struct buf *to, struct slice line)
+{
+	buf_append(to, line.data, line.len);
+	buf_append_char(to, '\n');
+}
+
+static bool has_line(struct slice lines, struct slice wanted)
+{
+	struct slice line;
+	while (next_line(&lines, &line)) {
+		if (slice_equal(line, wanted))
+			return true;
+	}
+	return false;
+}
+
+/* Of `from` those that neither `other` nor `to` has. */
+static void add_lacking(struct buf *to, struct slice from, struct slice other)
+{
+	struct slice line;
+	while (next_line(&from, &line)) {
+		if (!has_line(other, line) && !has_line(buf_slice(to), line))
+			add_line(to, line);
+	}
+}
+
+static void warn_of(struct slice changed)
+{
+	struct buf names;
+	struct slice line;
+	buf_init(&names, SUFFIXES_SHOWN_BYTES);
+	while (next_line(&changed, &line) && !names.failed)
+		buf_printf(&names, "%s*" SHOWN, names.len ? ", " : "", SHOWN_OF(line));
+	log_warn("rollup.counter_suffixes has changed for %.*s: what is rolled up of such metrics "
+		 "stays as it was made until `granary rollup rebuild` has it made anew, where "
+		 "there is raw data still",
+		 (int)names.len, names.data);
+	buf_release(&names);
+}
+
+/* What changed earlier counts on. Where it is too much, any metric may have: the empty end is that
+ * of all. */
+static int add_changed(struct asked *asked, const struct store_cell *before, struct slice changed,
+		       int64_t before_ms, struct buf *recount)
+{
+	struct slice earlier = before ? before->value : SLICE(""), time;
+	char number[NUMBER_MAX_BYTES];
+	struct slice now = {number, number_print_u64(number, (uint64_t)before_ms)};
+	if (before && !next_line(&earlier, &time))
+		return ERR_DAMAGED;
+	add_line(recount, now);
+	add_lacking(recount, earlier, SLICE(""));
+	add_lacking(recount, changed, SLICE(""));
+	if (recount->failed) {
+		buf_clear(recount);
+		add_line(recount, now);
+		add_line(recount, SLICE(""));
+	}
+	return put_text(asked, recount_name, before, buf_slice(recount));
+}
+
+/* *recount: `<ms>\n` and the suffixes, or nothing. */
+static int compare(struct asked *asked, struct slice suffixes, int64_t slot_ms, int64_t now_ms,
+		   struct buf *recount)
+{
+	const struct store_cell_scan *cells;
+	struct buf changed;
+	bool empty;
+	int err = read_cells(asked, now_ms, &cells, &empty);
+	if (err)
+		return err;
+	const struct store_cell *known = cell_of(cells, counters_name);
+	const struct store_cell *before = cell_of(cells, recount_name);
+	buf_init(&changed, 2 * SUFFIXES_MAX_BYTES);
+	if (known && !empty) {
+		add_lacking(&changed, known->value, suffixes);
+		add_lacking(&changed, suffixes, known->value);
+	}
+	if (changed.len) {
+		warn_of(buf_slice(&changed));
+		err = add_changed(asked, before, buf_slice(&changed),
+				  (now_ms / slot_ms + 1) * slot_ms, recount);
+	} else if (before) {
+		buf_append(recount, before->value.data, before->value.len);
+	}
+	if (!err && (!known || !slice_equal(known->value, suffixes)))
+		err = put_text(asked, counters_name, known, suffixes);
+	buf_release(&changed);
+	return err || !asked->write->cells ? err : keep(asked);
+}
+
+int rollup_recount_open(struct store *store, const char *const *suffixes, size_t count,
+			int64_t slot_ms, int64_t now_ms, struct buf *recount, struct errbuf *e)
+{
+	struct asked asked;
+	struct buf lines;
+	buf_init(recount, SUFFIXES_MAX_BYTES);
+	buf_init(&lines, SUFFIXES_MAX_BYTES);
+	for (size_t i = 0; i < count; i++)
+		add_line(&lines, slice_of(suffixes[i]));
+	begin(&asked, store);
+	int err = compare(&asked, buf_slice(&lines), slot_ms, now_ms, recount);
+	end(&asked);
+	buf_release(&lines);
+	return err ? errbuf_set(e, err, "which metrics were counters cannot be told: %s",
+				err_text(err))
+		   : 0;
+}
+
+int64_t rollup_recount_before_ms(const struct buf *recount, struct slice metric)
+{
+	struct slice rest = buf_slice(recount), time, suffix;
+	if (!next_line(&rest, &time))
+		return 0;
+	while (next_line(&rest, &suffix)) {
+		if (slice_ends_with(metric, suffix))
+			return number_of(time);
+	}
+	return 0;
 }

@@ -6,10 +6,15 @@
  * not: data that is written then is not marked. Beside them stands how wide slots are (name
  * "slot"): when that changes, what is marked is marked anew; and, once late points were kept, how
  * old the youngest of them was at least when it came (name "late"), and how long those live that
- * live the shortest (name "late-kept"; not there: for ever). All in ms. */
+ * live the shortest (name "late-kept"; not there: for ever). All in ms.
+ *
+ * Likewise which ends of names are those of counters (name "counters", each with the end of a line)
+ * and, once that has changed, which ones came or went at some time, and up to when rows may be of
+ * the other kind therefore (name "recount", `<ms>` and the ends, a line each). */
 #ifndef ROLLUP_SINCE_H
 #define ROLLUP_SINCE_H
 
+#include "base/buf.h"
 #include "rollup/grain.h"
 #include "rollup/late.h"
 #include "store/store.h"
@@ -22,5 +27,14 @@
 int rollup_since_open(struct store *store, const struct rollup_grains *grains, int64_t now_ms,
 		      int64_t since_ms[ROLLUP_GRAINS_MAX], struct rollup_late *late,
 		      struct errbuf *e) MUST_CHECK;
+
+/* Which metrics are counters: the first time it is kept, later compared; a warning says what has
+ * changed. Blocks for a read and a write. *recount is made; the caller releases it. */
+int rollup_recount_open(struct store *store, const char *const *suffixes, size_t count,
+			int64_t slot_ms, int64_t now_ms, struct buf *recount,
+			struct errbuf *e) MUST_CHECK;
+/* Rows of a metric of earlier times may be those of a gauge though it is a counter, or the other
+ * way round; 0: they are not. */
+int64_t rollup_recount_before_ms(const struct buf *recount, struct slice metric);
 
 #endif

@@ -226,6 +226,50 @@ def test_what_cannot_be_marked_anew(make_server, options, sentence):
     server.stop()
 
 
+# ---- What is a counter
+
+
+def grown(server, metric, fn):
+    return list(server.values(metric, start=LONG_AGO, end=LONG_AGO + 60, fn=fn,
+                              window="4s").values())
+
+
+def test_a_gauge_that_is_a_counter_now(make_server):
+    """0, 1, 2 ... 11 a second: slots of 4 s grow by 3, then by 4 each. Rolled up as a gauge's and
+    the other way round, they are what raw data says, before they are made anew and after."""
+    server = make_server(options=SHORT)
+    server.start()
+    assert server.write(lines("bytes", range(12)) + lines("x_total", range(12))).status == 204
+    until_nothing_waits(server)
+    assert "counter_suffixes" not in server.log_text()
+    server.stop()
+    server.options = [*SHORT, "--rollup.counter_suffixes=bytes"]
+    server.start()
+    assert "rollup.counter_suffixes has changed for *_total, *bytes: " in server.log_text()
+    for _ in range(2):
+        assert grown(server, "bytes", "increase") == [3, 4, 4]
+        assert grown(server, "x_total", "max") == [3, 7, 11]
+        assert grown(server, "x_total", "count") == [4, 4, 4]
+        assert rebuilt(server)["marks"] == "6"
+        until_nothing_waits(server)
+    assert list(stored(server, "bytes", "increase", "2s").values()) == [1] * 6
+    server.stop()
+
+
+def test_a_counters_growth_by_buckets_of_a_gauge(make_server):
+    """When raw data is gone: from the first to the last of each bucket, and the steps between."""
+    server = make_server(options=SHORT)
+    server.start()
+    assert server.write(lines("bytes", range(12))).status == 204
+    until_nothing_waits(server)
+    server.stop()
+    server.options = [*SHORT, "--retention.raw=6s", "--rollup.counter_suffixes=bytes"]
+    server.start()
+    assert grown(server, "bytes", "increase") == [3, 4, 4]
+    assert grown(server, "bytes", "max") == []
+    server.stop()
+
+
 # ---- Late points
 
 KEPT = [*SHORT, "--retention.raw=6s", "--rollup.late=keep"]

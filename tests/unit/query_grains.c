@@ -579,6 +579,29 @@ static void test_increase_over_resets(void **state)
 	counts = false;
 }
 
+/* Rows of when m was no counter: 10 to 15 and 20 to 4, which began anew at zero, so 5 and 4 at
+ * least; of 11:55 there are late samples alone, whose row may not say where they begin. Then a
+ * counter's row, 6..8 by way of a reset (+9). Steps: 20 - 15 = 5, 6 - 4 = 2. */
+static void test_increase_of_what_was_rolled_up_as_a_gauge(void **state)
+{
+	(void)state;
+	counts = true;
+	options.retention_ms = 1600000;
+	with_grains(NOON);
+	uint64_t x = open_series("t", "m", "h=a");
+	struct value row[8] = {value_i64(10), value_i64(15), value_i64(25), value_i64(2),
+			       {0},           {0},           value_i64(10), value_i64(15)};
+	put_row(x, AT(5), NOON - AT(20), row);
+	row[6] = value_i64(20);
+	row[7] = value_i64(4);
+	put_row(x, AT(5), NOON - AT(15), row);
+	row[6] = row[7] = (struct value){0};
+	put_row(x, AT(5), NOON - AT(10) + 1, row);
+	put_counter(x, AT(5), NOON - AT(5), 9, 6, 8);
+	expect_growth(FN_INCREASE, AT(5), false, "h=a: -2800000=5i -2500000=9i -1900000=11i; ");
+	counts = false;
+}
+
 /* Raw samples are kept for ever, but of m for 26 min 40 s; buckets of 5 min for ever, but of m for
  * 2 h, so from 10:26:40 on: the bucket of 10:25 is not whole. */
 static void test_rules_clip_what_is_shown(void **state)
@@ -816,6 +839,7 @@ int main(void)
 		TEST(test_older_points_in_slices),
 		TEST(test_older_points_of_counters_are_the_last),
 		TEST(test_increase_over_resets),
+		TEST(test_increase_of_what_was_rolled_up_as_a_gauge),
 		TEST(test_rules_clip_what_is_shown),
 		TEST(test_late_samples_count_beside_the_others),
 		TEST(test_late_samples_lie_where_their_bucket_begins),

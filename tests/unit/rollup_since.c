@@ -208,6 +208,47 @@ static void how_soon_late_points_may_go_is_remembered(void **state)
 	rolled_close(&r);
 }
 
+/* Up to when rows of `metric` may be of the other kind. */
+static int64_t recount_of(struct rolled *r, const char *const *suffixes, size_t count,
+			  int64_t now_ms, const char *metric)
+{
+	struct buf recount;
+	struct errbuf e;
+	int64_t since_ms[ROLLUP_GRAINS_MAX];
+	open_at(&r->h, two, 2, now_ms, since_ms);
+	assert_int_equal(
+		rollup_recount_open(r->h.store, suffixes, count, HOUR_MS, now_ms, &recount, &e), 0);
+	int64_t before_ms = rollup_recount_before_ms(&recount, slice_of(metric));
+	buf_release(&recount);
+	return before_ms;
+}
+
+/* Other ends of names than at the last start, or than ever before: rows of such metrics are of the
+ * other kind up to the end of this slot. Those of other metrics are as they were. */
+static void which_metrics_were_counters_is_remembered(void **state)
+{
+	static const char *const total[] = {"_total"}, *const both[] = {"bytes", "_total"};
+	static const char *const turned[] = {"_total", "bytes"};
+	(void)state;
+	struct rolled r;
+	rolled_open(&r, two, 2);
+	assert_true(recount_of(&r, both, 2, NOON_MS, "net_bytes") == 0);
+	assert_true(recount_of(&r, total, 1, NOON_MS, "net_bytes") == 0); /* nothing is written */
+	rolled_write(&r, "m value=1 1700000000000\n");
+	assert_true(recount_of(&r, total, 1, NOON_MS, "net_bytes") == 0);
+	assert_true(recount_of(&r, both, 2, NOON_MS + 1, "net_bytes") == NOON_MS + HOUR_MS);
+	assert_true(recount_of(&r, turned, 2, NOON_MS + 2 * HOUR_MS, "net_bytes") ==
+		    NOON_MS + HOUR_MS);
+	assert_true(recount_of(&r, turned, 2, NOON_MS + 2 * HOUR_MS, "x_total") == 0);
+	assert_true(recount_of(&r, turned, 2, NOON_MS + 2 * HOUR_MS, "bytes_sent") == 0);
+	assert_true(recount_of(&r, NULL, 0, NOON_MS + 2 * HOUR_MS, "x_total") ==
+		    NOON_MS + 3 * HOUR_MS);
+	assert_true(recount_of(&r, total, 1, NOON_MS + 5 * HOUR_MS, "net_bytes") ==
+		    NOON_MS + 6 * HOUR_MS);
+	assert_true(recount_of(&r, total, 1, NOON_MS + 5 * HOUR_MS, "cpu") == 0);
+	rolled_close(&r);
+}
+
 static void a_store_that_refuses_says_so(void **state)
 {
 	(void)state;
@@ -249,6 +290,7 @@ int main(void)
 		cmocka_unit_test(a_width_that_is_none_is_damage),
 		cmocka_unit_test(how_young_late_points_may_be_is_remembered),
 		cmocka_unit_test(how_soon_late_points_may_go_is_remembered),
+		cmocka_unit_test(which_metrics_were_counters_is_remembered),
 		cmocka_unit_test(a_store_that_refuses_says_so),
 		cmocka_unit_test(a_store_without_room_is_served),
 	};
