@@ -129,8 +129,8 @@ static void wait_until_held(struct rig *rig, struct held wanted)
 /* ---- Samples --------------------------------------------------------------------------------- */
 
 /* Sample i of a second each is i, from .. to. */
-static void put_as(struct rig *rig, bool in_runs, uint64_t handle, enum retention_class retention,
-		   int64_t start_ms, int from, int to)
+static struct store_write *fill(struct rig *rig, bool in_runs, uint64_t handle,
+				enum retention_class retention, int64_t start_ms, int from, int to)
 {
 	struct store_write *write = rig_write_new(rig);
 	write->in_runs = in_runs;
@@ -140,7 +140,13 @@ static void put_as(struct rig *rig, bool in_runs, uint64_t handle, enum retentio
 					      start_ms + 1000 * i, &handle, 1, &value),
 				 0);
 	}
-	rig_commit(rig, write);
+	return write;
+}
+
+static void put_as(struct rig *rig, bool in_runs, uint64_t handle, enum retention_class retention,
+		   int64_t start_ms, int from, int to)
+{
+	rig_commit(rig, fill(rig, in_runs, handle, retention, start_ms, from, to));
 }
 
 static void put(struct rig *rig, uint64_t handle, enum retention_class retention, int64_t start_ms,
@@ -421,6 +427,29 @@ static void rows_in_runs_are_sealed_at_once(void **state)
 	}
 }
 
+static void forget(struct rig *rig, uint64_t handle)
+{
+	struct store_write *write = rig_write_new(rig);
+	assert_int_equal(store_series_forget(write, &handle, 1), 0);
+	rig_commit(rig, write);
+}
+
+/* A series that was forgotten sent the runs of all others through the journal, until a restart. Its
+ * own are refused. */
+static void runs_of_others_go_straight_after_a_series_was_forgotten(void **state)
+{
+	struct rig *rig = *state;
+	rig_open(rig, &engine);
+	uint64_t h = rig_series(rig, "m", "host=a"), gone = rig_series(rig, "m", "host=b");
+	struct store_write *late = fill(rig, true, gone, RETENTION_EVER, T0, 0, 10);
+	forget(rig, gone);
+	assert_int_equal(rig_write(rig, late), ERR_NOT_FOUND);
+	store_write_free(late);
+	put_as(rig, true, h, RETENTION_EVER, T0, 0, 10);
+	assert_true(is_held(rig, (struct held){0, 10, 1}));
+	expect(rig, h, T0, 10);
+}
+
 /* A commit that fails leaves the head where it was. */
 static void a_run_whose_commit_failed_is_not_there(void **state)
 {
@@ -428,14 +457,7 @@ static void a_run_whose_commit_failed_is_not_there(void **state)
 	rig_open(rig, &engine);
 	uint64_t h = rig_series(rig, "m", "host=a");
 	put(rig, h, RETENTION_EVER, T0, 0, 2);
-	struct store_write *write = rig_write_new(rig);
-	write->in_runs = true;
-	for (int i = 2; i < 8; i++) {
-		struct value value = value_f64(i);
-		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
-					      T0 + 1000 * i, &h, 1, &value),
-				 0);
-	}
+	struct store_write *write = fill(rig, true, h, RETENTION_EVER, T0, 2, 8);
 	fault_arm("store.commit", FAULT_ERROR, 1, 1);
 	assert_int_equal(rig_write(rig, write), ERR_FAULT);
 	expect(rig, h, T0, 2);
@@ -461,6 +483,7 @@ int main(void)
 		CASE(a_seal_that_failed_itself_is_done_again),
 		CASE(heads_that_began_together_are_sealed_one_after_the_other),
 		CASE(rows_in_runs_are_sealed_at_once),
+		CASE(runs_of_others_go_straight_after_a_series_was_forgotten),
 		CASE(a_run_whose_commit_failed_is_not_there),
 		CASE(a_journal_of_many_series_of_one_sample),
 	};

@@ -35,6 +35,7 @@ struct store_stage {
 	/* Bit by table: its rows go to extents at once, not to journal and heads (runs.c). Set when
 	 * the stage is put into a transaction. */
 	uint32_t straight;
+	bool all_straight; /* it has no rows of other tables, nor deletions */
 };
 
 static inline bool goes_straight(const struct store_stage *stage, enum table table)
@@ -198,7 +199,8 @@ bool maintain_due(struct engine *engine);
 /* runs.c: which tables' rows of the stage go straight to extents; `journaled` are the tables (bits)
  * that the present transaction has put into the journal. */
 void runs_choose(struct engine *engine, struct store_stage *stage, uint32_t journaled);
-/* Writes them, and with them the heads of their groups. `sequence`: of the last record before. */
+/* Writes them, after runs_choose of this stage, and with them the heads of their groups.
+ * `sequence`: of the last record before. */
 int runs_put(struct engine *engine, MDB_txn *txn, const struct store_stage *stage,
 	     uint64_t sequence) MUST_CHECK;
 

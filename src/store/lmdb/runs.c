@@ -11,69 +11,6 @@
 
 enum { ROWS_LEAST = 4 }; /* of a band, on average: fewer are gathered, if more come in time */
 
-/* Of one table in a stage. */
-struct tally {
-	size_t rows, bands;
-	int64_t period_ms;       /* the shortest */
-	uint32_t shape, ordinal; /* of the last row */
-};
-
-/* False: there is a deletion. */
-static bool count_rows(const struct record_chunk *chunk, struct tally tallies[TABLE_COUNT])
-{
-	const uint8_t *at = chunk->bytes, *bytes;
-	size_t left = chunk->used, len;
-	struct record record;
-	while ((bytes = record_next(&at, &left, &len)) != NULL) {
-		int err = record_view(bytes, len, &record);
-		ASSERT(!err);
-		if (record.kind != RECORD_ROW)
-			return false;
-		struct tally *tally = &tallies[record.sheet.table];
-		if (!tally->rows || record.sheet.period_ms < tally->period_ms)
-			tally->period_ms = record.sheet.period_ms;
-		tally->bands += !tally->rows || tally->shape != record.shape ||
-				tally->ordinal != record.ordinal;
-		tally->rows++;
-		tally->shape = record.shape;
-		tally->ordinal = record.ordinal;
-	}
-	return true;
-}
-
-/* How long a head is likely to gather rows before it is sealed for the journal's sake. */
-static int64_t gathering_ms(const struct engine *engine)
-{
-	const struct lmdb_options *options = &engine->options;
-	if (!engine->journal_count || engine->journal_bytes < options->journal_max_bytes / 2)
-		return options->journal_max_age_ms;
-	return clock_wall_ms(options->clock) - engine->journal[engine->journal_first].written_ms;
-}
-
-/* Hours would mostly be alone in their heads. */
-static bool is_enough(const struct tally *tally, int64_t gathers_ms)
-{
-	return tally->rows >= ROWS_LEAST * tally->bands || tally->period_ms > gathers_ms / 2;
-}
-
-/* While a segment expires its groups are gone in one moment and looked for in the next. */
-void runs_choose(struct engine *engine, struct store_stage *stage, uint32_t journaled)
-{
-	struct tally tallies[TABLE_COUNT] = {0};
-	stage->straight = 0;
-	if (engine->is_expiring || engine->has_expired)
-		return;
-	for (const struct record_chunk *c = stage->first_chunk; c; c = c->next) {
-		if (!count_rows(c, tallies))
-			return;
-	}
-	int64_t gathers_ms = gathering_ms(engine);
-	for (unsigned t = 0; t < TABLE_COUNT; t++) {
-		if (tallies[t].rows && is_enough(&tallies[t], gathers_ms))
-			stage->straight |= UINT32_C(1) << t & ~journaled;
-	}
-}
-
 /* ---- The runs of a stage --------------------------------------------------------------------- */
 
 static struct record_run *add_run(struct run_list *runs)
@@ -120,7 +57,8 @@ static void add_row(struct engine *engine, const struct record *row, const uint8
 		run->max_ts_ms = row->ts_ms;
 }
 
-static void find_runs(struct engine *engine, const struct store_stage *stage)
+/* All of them, whatever their table; false: there is a deletion among them. */
+static bool find_runs(struct engine *engine, const struct store_stage *stage)
 {
 	engine->runs.count = 0;
 	for (const struct record_chunk *c = stage->first_chunk; c; c = c->next) {
@@ -128,13 +66,98 @@ static void find_runs(struct engine *engine, const struct store_stage *stage)
 		size_t left = c->used, len;
 		for (; (bytes = record_next(&at, &left, &len)) != NULL; before = at) {
 			struct record row;
-			if (!goes_straight(stage, record_table(bytes)))
-				continue;
 			int err = record_view(bytes, len, &row);
 			ASSERT(!err);
+			if (row.kind != RECORD_ROW)
+				return false;
 			add_row(engine, &row, before, (size_t)(at - before));
 		}
 	}
+	return true;
+}
+
+/* Whether a series of these bands was forgotten: the journal looks at each row then. */
+static bool may_have_dead(struct engine *engine)
+{
+	struct registry *registry = &engine->registry;
+	for (size_t i = 0; registry->dead_count && i < engine->runs.count; i++) {
+		const struct record_run *run = &engine->runs.list[i];
+		unsigned columns = registry_columns(registry, run->id.shape);
+		for (unsigned c = 0; c < columns; c++) {
+			if (registry_is_dead(registry, handle_of(run->id.shape, run->ordinal, c)))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* ---- Which of them go straight --------------------------------------------------------------- */
+
+/* Of one table in a stage. */
+struct tally {
+	size_t rows, bands;
+	int64_t period_ms;       /* the shortest */
+	uint32_t shape, ordinal; /* of the last run */
+};
+
+static void count_runs(const struct run_list *runs, struct tally tallies[TABLE_COUNT])
+{
+	for (const struct record_run *run = runs->list; run < runs->list + runs->count; run++) {
+		const struct sheet *sheet = &run->id.segment.sheet;
+		struct tally *tally = &tallies[sheet->table];
+		if (!tally->rows || sheet->period_ms < tally->period_ms)
+			tally->period_ms = sheet->period_ms;
+		tally->bands += !tally->rows || tally->shape != run->id.shape ||
+				tally->ordinal != run->ordinal;
+		tally->rows += run->rows;
+		tally->shape = run->id.shape;
+		tally->ordinal = run->ordinal;
+	}
+}
+
+/* How long a head is likely to gather rows before it is sealed for the journal's sake. */
+static int64_t gathering_ms(const struct engine *engine)
+{
+	const struct lmdb_options *options = &engine->options;
+	if (!engine->journal_count || engine->journal_bytes < options->journal_max_bytes / 2)
+		return options->journal_max_age_ms;
+	return clock_wall_ms(options->clock) - engine->journal[engine->journal_first].written_ms;
+}
+
+/* Hours would mostly be alone in their heads. */
+static bool is_enough(const struct tally *tally, int64_t gathers_ms)
+{
+	return tally->rows >= ROWS_LEAST * tally->bands || tally->period_ms > gathers_ms / 2;
+}
+
+/* While a segment expires its groups are gone in one moment and looked for in the next. */
+void runs_choose(struct engine *engine, struct store_stage *stage, uint32_t journaled)
+{
+	struct tally tallies[TABLE_COUNT] = {0};
+	if (engine->is_expiring || engine->has_expired || !find_runs(engine, stage) ||
+	    may_have_dead(engine))
+		return;
+	count_runs(&engine->runs, tallies);
+	int64_t gathers_ms = gathering_ms(engine);
+	bool others = false;
+	for (unsigned t = 0; t < TABLE_COUNT; t++) {
+		if (tallies[t].rows && is_enough(&tallies[t], gathers_ms))
+			stage->straight |= UINT32_C(1) << t & ~journaled;
+		others |= tallies[t].rows && !goes_straight(stage, (enum table)t);
+	}
+	stage->all_straight = stage->straight && !others;
+}
+
+/* ---- Into extents ---------------------------------------------------------------------------- */
+
+static void keep_straight(struct run_list *runs, const struct store_stage *stage)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < runs->count; i++) {
+		if (goes_straight(stage, runs->list[i].id.segment.sheet.table))
+			runs->list[kept++] = runs->list[i];
+	}
+	runs->count = kept;
 }
 
 /* By group, and then as they came. */
@@ -150,8 +173,6 @@ static int run_order(const void *a, const void *b)
 		return x->id.group < y->id.group ? -1 : 1;
 	return (x->number > y->number) - (x->number < y->number);
 }
-
-/* ---- Into extents ---------------------------------------------------------------------------- */
 
 /* Should the transaction be undone, the directory names a segment that is empty. */
 static void name_segment(struct heads *heads, const struct segment_id *segment)
@@ -180,9 +201,9 @@ static int put_group(struct engine *engine, MDB_txn *txn, const struct record_ru
 int runs_put(struct engine *engine, MDB_txn *txn, const struct store_stage *stage,
 	     uint64_t sequence)
 {
-	struct run_list *runs = &engine->runs;
+	struct run_list *runs = &engine->runs; /* as runs_choose has found them */
 	int err = 0;
-	find_runs(engine, stage);
+	keep_straight(runs, stage);
 	if (runs->count)
 		qsort(runs->list, runs->count, sizeof(*runs->list), run_order);
 	for (size_t at = 0, end; at < runs->count && !err; at = end) {

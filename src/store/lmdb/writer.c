@@ -270,7 +270,8 @@ static void choose_runs(struct cycle *cycle, const struct store_write *write,
 			struct store_stage *stage)
 {
 	stage->straight = 0;
-	if (write->in_runs && cycle->with_upkeep && !may_be_dead(cycle, write))
+	stage->all_straight = false;
+	if (write->in_runs && cycle->with_upkeep && !forget_wanted(write))
 		runs_choose(cycle->engine, stage, cycle->journaled);
 }
 
@@ -278,6 +279,12 @@ static void choose_runs(struct cycle *cycle, const struct store_write *write,
 static int put_rekeying(struct cycle *cycle, const struct store_rekeying *rekeying)
 {
 	return cycle->with_upkeep ? rekey(cycle->engine, cycle->txn, rekeying) : ERR_RETRY;
+}
+
+/* For journal and heads. */
+static struct record_chunk *chunks_left(const struct store_stage *stage)
+{
+	return stage->all_straight ? NULL : stage->first_chunk;
 }
 
 static int put_batch(struct cycle *cycle, struct store_write *write)
@@ -290,7 +297,7 @@ static int put_batch(struct cycle *cycle, struct store_write *write)
 		if (s->rekeying)
 			err = put_rekeying(cycle, s->rekeying);
 		choose_runs(cycle, write, s);
-		for (struct record_chunk *c = s->first_chunk; c && !err; c = c->next)
+		for (struct record_chunk *c = chunks_left(s); c && !err; c = c->next)
 			err = journal_chunk(cycle, write, s, c);
 		if (!err && s->straight)
 			err = runs_put(cycle->engine, cycle->txn, s, cycle->sequence - 1);
@@ -380,7 +387,7 @@ static void apply_batches(struct cycle *cycle)
 		samples += write->samples;
 		cells += write->cells;
 		for (struct store_stage *s = write->stages; s; s = s->next) {
-			for (struct record_chunk *c = s->first_chunk; c; c = c->next)
+			for (struct record_chunk *c = chunks_left(s); c; c = c->next)
 				apply_chunk(cycle, s, c, now_us);
 			for (struct forget_node *f = s->forgets; f; f = f->next)
 				registry_forgotten(&engine->registry, f->handle);
