@@ -205,7 +205,8 @@ static int read_downsample(const struct json *asked, struct opentsdb_query *quer
 		return err;
 	rest = text;
 	struct slice interval = next_part(&rest), fn = next_part(&rest), fill = next_part(&rest);
-	err = duration_parse(interval, &query->window_ms, e);
+	err = interval.len ? duration_parse(interval, &query->window_ms, e)
+			   : errbuf_set(e, ERR_INVALID, "it does not begin with an interval");
 	if (!err && query->window_ms == 0)
 		err = errbuf_set(e, ERR_INVALID, "the interval is zero");
 	if (!err && (query_fn_parse(plain_name(fn), &query->fn) || query->fn > FN_LAST))

@@ -28,6 +28,10 @@ static const struct {
 	{"--end", OPTION_END, offsetof(struct client_args, end)},
 	{"--fn", OPTION_FN, offsetof(struct client_args, fn)},
 	{"--window", OPTION_WINDOW, offsetof(struct client_args, window)},
+	{"--points", OPTION_GRAINS, offsetof(struct client_args, points)},
+	{"--fill", OPTION_GRAINS, offsetof(struct client_args, fill)},
+	{"--aggregator", OPTION_GRAINS, offsetof(struct client_args, aggregator)},
+	{"--granularity", OPTION_GRAINS, offsetof(struct client_args, granularity)},
 	{"--time", OPTION_TIME, offsetof(struct client_args, time)},
 	{"--agg", OPTION_AGG, offsetof(struct client_args, agg)},
 	{"--by", OPTION_BY, offsetof(struct client_args, by)},
@@ -196,9 +200,14 @@ int client_run_verb(const char *noun, const char *help, const struct client_verb
 		int err = client_parse(&verbs[i].command, argc - 1, argv + 1, &args);
 		return err ? client_parse_exit(err) : verbs[i].run(&args);
 	}
-	fprintf(stderr, "granary %s: %s%s%s; `granary help %s` shows how it is used\n", noun,
-		argc ? "there is no " : "something is missing", argc ? noun : "",
-		argc ? " command of that name" : "", noun);
+	if (argc)
+		fprintf(stderr, "granary %s: there is no command \"%s\": it is one of", noun,
+			argv[0]);
+	else
+		fprintf(stderr, "granary %s: a command is missing: one of", noun);
+	for (size_t i = 0; i < count; i++)
+		fprintf(stderr, "%s %s", i ? "," : "", verbs[i].name);
+	fprintf(stderr, "; `granary help %s` shows how it is used\n", noun);
 	return CLIENT_USAGE;
 }
 

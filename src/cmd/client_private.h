@@ -44,6 +44,7 @@ enum client_option_bit {
 	OPTION_DELETE = 1 << 25,  /* --all-metrics, --yes */
 	OPTION_METRICS = 1 << 26, /* --tenant, --metric: only these */
 	OPTION_DRY_RUN = 1 << 27,
+	OPTION_GRAINS = 1 << 28, /* --points, --fill, --aggregator, --granularity */
 };
 
 enum {
@@ -62,7 +63,7 @@ struct client_command {
 struct client_args {
 	const struct client_command *command;
 	const char *server, *tenant, *output_name, *data, *start, *end, *fn, *window, *time;
-	const char *agg, *by;
+	const char *agg, *by, *points, *fill, *aggregator, *granularity;
 	const char *aside; /* the queue */
 	const char *device, *oidset, *from, *to;
 	const char *only_tenant, *metric, *limit;

@@ -10,12 +10,17 @@ const char client_query_help[] =
 	"\n"
 	"  --start TIME    first time that counts (default 1h-ago)\n"
 	"  --end TIME      first time that no longer counts (default now)\n"
-	"  --fn NAME       compute over time: min, max, sum, avg, count, first, last\n"
+	"  --fn NAME       compute over time: min, max, sum, avg, count, first, last, increase, "
+	"rate\n"
 	"  --window TIME   how much time one computed value covers, as 5m or 1h; --fn last "
 	"without\n"
 	"                  it gives the newest sample of each series\n"
+	"  --points N      instead of --window: at most so many points of each series\n"
+	"  --fill NAME     what windows without samples get: none, null, zero\n"
 	"  --agg NAME      several series in one, at equal times: min, max, sum, avg, count\n"
 	"  --by KEY,...    with --agg: one series for each combination of these tags\n"
+	"  --aggregator NAME   roll-ups as they are stored: min, max, sum, avg, count, increase\n"
+	"  --granularity TIME  which of them, as 5m; default the finest that goes back to start\n"
 	"  --explain       also say what was read for the answer\n"
 	"  --tenant NAME   whose data (default `default`; this machine's own metrics: `host`)\n"
 	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
@@ -34,7 +39,8 @@ static const struct client_command command = {
 	.name = "query",
 	.help = client_query_help,
 	.options = OPTION_SERVER | OPTION_TENANT | OPTION_OUTPUT | OPTION_START | OPTION_END |
-		   OPTION_FN | OPTION_WINDOW | OPTION_AGG | OPTION_BY | OPTION_EXPLAIN,
+		   OPTION_FN | OPTION_WINDOW | OPTION_AGG | OPTION_BY | OPTION_EXPLAIN |
+		   OPTION_GRAINS,
 	.words_min = 1,
 	.words_max = CLIENT_WORDS_MAX,
 };
@@ -60,12 +66,19 @@ static void put_path(const struct client_args *args, struct buf *path)
 	client_param(path, "start", args->start ? args->start : "1h-ago");
 	if (args->end)
 		client_param(path, "end", args->end);
-	if (args->fn)
-		client_param(path, "fn", args->fn);
-	if (args->window)
-		client_param(path, "window", args->window);
-	if (args->agg)
-		client_param(path, "agg", args->agg);
+	const struct {
+		const char *name, *value;
+	} params[] = {{"fn", args->fn},
+		      {"window", args->window},
+		      {"points", args->points},
+		      {"fill", args->fill},
+		      {"agg", args->agg},
+		      {"aggregator", args->aggregator},
+		      {"granularity", args->granularity}};
+	for (size_t i = 0; i < ARRAY_LEN(params); i++) {
+		if (params[i].value)
+			client_param(path, params[i].name, params[i].value);
+	}
 	put_by(args->by, path);
 	if (args->explain)
 		client_param(path, "explain", "1");

@@ -135,14 +135,27 @@ static int read_tracking(struct rollups *rollups, const struct conf *conf, struc
 	return redis_url_parse(text, &rollups->redis, e);
 }
 
+/* Granularities that nobody has set fit together: if they do not, it is the slot. */
+static int read_grains(struct rollups *rollups, const struct conf *conf, struct errbuf *e)
+{
+	const struct conf_list *items = &conf->rollup_granularities;
+	bool given = conf->origins[CONF_ID_rollup_granularities].file;
+	if (rollup_slot_check(conf->rollup_slot_ms, e))
+		return refuse(conf, CONF_ID_rollup_slot_ms, e);
+	if (rollup_grains_parse(items->items, items->count, conf->rollup_slot_ms, &rollups->grains,
+				e))
+		return refuse(conf, given ? CONF_ID_rollup_granularities : CONF_ID_rollup_slot_ms,
+			      e);
+	return 0;
+}
+
 int rollups_read(struct rollups *rollups, const struct conf *conf, struct files *files,
 		 struct errbuf *e)
 {
-	const struct conf_list *items = &conf->rollup_granularities;
 	*rollups = (struct rollups){.conf = conf};
-	if (rollup_grains_parse(items->items, items->count, conf->rollup_slot_ms, &rollups->grains,
-				e))
-		return refuse(conf, CONF_ID_rollup_granularities, e);
+	int err = read_grains(rollups, conf, e);
+	if (err)
+		return err;
 	if (retention_parse(conf->retention_rules.items, conf->retention_rules.count,
 			    &rollups->grains, rollups->grains.count ? raw_least_ms(conf) : 0,
 			    &rollups->retention, e))
@@ -150,7 +163,7 @@ int rollups_read(struct rollups *rollups, const struct conf *conf, struct files 
 	if (!rollups->grains.count)
 		return 0;
 	read_name(rollups, conf);
-	int err = read_own(rollups, conf, files, e);
+	err = read_own(rollups, conf, files, e);
 	if (err)
 		return err;
 	if (read_tracking(rollups, conf, e))

@@ -257,13 +257,16 @@ static void add_one_by_one(struct request *q, const struct unknown *u, const uin
 static void add_together(struct request *q, const struct unknown *u, const uint8_t *levels)
 {
 	bool told[RETENTION_LEVELS_MAX] = {false};
+	struct ingest_place place = u->place;
 	struct left left;
 	begin_left(&left, u);
+	if (u->time_column)
+		place.column = u->time_column;
 	for (size_t i = 0; i < u->count; i++) {
 		if (is_taken(q, levels[i], u->ts_ms))
 			keep(&left, u, i);
 		else if (!told[levels[i]])
-			told[levels[i]] = !check(q, levels[i], u->ts_ms, u->place, u->source);
+			told[levels[i]] = !check(q, levels[i], u->ts_ms, place, u->source);
 	}
 	add_left(q, &left);
 }

@@ -281,7 +281,8 @@ static void add_unknown(const struct taken *t, struct shape *shape, struct line_
 			    .values = s->values,
 			    .count = count,
 			    .ts_ms = t->ts_ms,
-			    .place = key_place(t)};
+			    .place = key_place(t),
+			    .time_column = time_place(t).column};
 	if (!read_identity(t, s, &u))
 		return;
 	if (UNLIKELY(shape->repeats)) {

@@ -137,6 +137,7 @@ struct unknown {
 	size_t count;
 	int64_t ts_ms;
 	struct ingest_place place;
+	uint32_t time_column; /* of the time in place's line; 0: place says where it is */
 	bool one_by_one;
 	struct slice source;
 };

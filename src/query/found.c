@@ -144,6 +144,19 @@ static void clip_to_plan(struct query_run *run)
 		run->start_ms = plan->parts[0].to_ms;
 }
 
+/* Buckets are given as they are stored: nothing puts them together. */
+static int check_buckets(struct query_run *run)
+{
+	char width[ROLLUP_WIDTH_MAX_BYTES];
+	if (!run->plan.buckets_over)
+		return 0;
+	int len = (int)rollup_width_print(width, run->plan.window_ms);
+	return errbuf_set(&run->query.error, ERR_INVALID,
+			  "points: the coarsest granularity that goes back as far, %.*s, has %llu "
+			  "buckets in this time; fn instead of aggregator puts them together",
+			  len, width, (unsigned long long)run->plan.buckets_over);
+}
+
 bool run_is_raw(const struct query_run *run)
 {
 	for (size_t i = 0; i < run->plan.count; i++) {
@@ -160,6 +173,7 @@ int found_check(struct query_run *run)
 	if (!err) {
 		make_plan(run);
 		clip_to_plan(run);
+		err = check_buckets(run);
 	}
 	if (!err && run->query.spec.agg)
 		err = groups_make(run);

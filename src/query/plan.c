@@ -217,19 +217,26 @@ static void add_backward(struct planning *p)
 /* ---- Roll-ups as they are stored ---------------------------------------------------------------
  */
 
-/* The finest that goes back to start and has not too many buckets; else the one that goes back the
- * furthest. */
+/* Buckets that begin between start and end, of those that are kept. */
+static uint64_t buckets_of(const struct planning *p, size_t grain)
+{
+	const struct plan_terms *terms = p->terms;
+	int64_t from_ms = larger(terms->start_ms, grain_from(terms, grain));
+	int64_t width_ms = grain_width(terms, grain);
+	return plan_windows(ceil_to(from_ms, width_ms), terms->end_ms, width_ms);
+}
+
+/* Of those that go back to start, or else the furthest, the finest that has not too many buckets;
+ * if all have, the coarsest. */
 static size_t choose_grain(const struct planning *p)
 {
 	const struct plan_terms *terms = p->terms;
 	size_t best = 0;
-	for (size_t i = 0; i < p->grain_count; i++) {
-		int64_t from_ms = grain_from(terms, i), width_ms = grain_width(terms, i);
-		bool few = !terms->points ||
-			   plan_windows(terms->start_ms, terms->end_ms, width_ms) <= terms->points;
-		if (few && from_ms <= terms->start_ms)
-			return i;
-		if (from_ms < grain_from(terms, best) || (terms->points && !few))
+	for (size_t i = 1; i < p->grain_count; i++) {
+		int64_t from_ms = larger(grain_from(terms, i), terms->start_ms);
+		int64_t best_ms = larger(grain_from(terms, best), terms->start_ms);
+		bool many = terms->points && buckets_of(p, best) > terms->points;
+		if (from_ms < best_ms || (from_ms == best_ms && many))
 			best = i;
 	}
 	return best;
@@ -250,6 +257,8 @@ static void add_stored(struct planning *p)
 	int64_t kept_ms = larger(terms->start_ms, grain_from(terms, grain));
 	kept_ms = smaller(kept_ms, terms->end_ms);
 	p->plan->window_ms = grain_width(terms, grain);
+	if (terms->points && buckets_of(p, grain) > terms->points)
+		p->plan->buckets_over = buckets_of(p, grain);
 	add(p, terms->start_ms, kept_ms, QUERY_PART_NONE);
 	add(p, kept_ms, terms->end_ms, (int)grain);
 }

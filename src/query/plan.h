@@ -43,7 +43,8 @@ struct plan_terms {
 struct query_plan {
 	enum query_fn fn;
 	int64_t window_ms;
-	size_t count; /* the parts, side by side from start to end; 0: start is end */
+	uint64_t buckets_over; /* of `stored`: so many are more than `points`; 0: they are not */
+	size_t count;          /* the parts, side by side from start to end; 0: start is end */
 	struct query_part parts[QUERY_PARTS_MAX];
 };
 

@@ -62,8 +62,9 @@ int rollup_width_parse(struct slice text, int64_t *width_ms, struct errbuf *e)
 {
 	struct errbuf why = {""};
 	bool iso = text.len && text.data[0] == 'P';
-	int err =
-		iso ? duration_parse(text, width_ms, &why) : parse_quantities(text, width_ms, &why);
+	int err = iso ? duration_parse(text, width_ms, e) : parse_quantities(text, width_ms, &why);
+	if (err && iso)
+		return err;
 	if (!err && (*width_ms <= 0 || *width_ms % SECOND_MS))
 		err = errbuf_set(&why, ERR_INVALID, "a width is whole seconds, one at least");
 	return err ? errbuf_set(e, err, "\"" SHOWN "\": %s", SHOWN_OF(text), why.text) : 0;
@@ -96,7 +97,12 @@ static int parse_item(struct slice item, struct rollup_grain *grain, struct errb
 	struct slice retention = {colon + 1, item.len - width.len - 1};
 	if (slice_equal(retention, SLICE("0")))
 		return 0;
-	return duration_parse(retention, &grain->retention_ms, e);
+	err = duration_parse(retention, &grain->retention_ms, e);
+	if (!err && grain->retention_ms > ROLLUP_KEPT_MAX_MS)
+		err = errbuf_set(e, ERR_INVALID,
+				 "\"" SHOWN "\" is above the maximum of 36500d; for ever is 0",
+				 SHOWN_OF(retention));
+	return err;
 }
 
 static int check(const struct rollup_grain *grain, const struct rollup_grain *finer,
@@ -132,6 +138,13 @@ static int check(const struct rollup_grain *grain, const struct rollup_grain *fi
 	return 0;
 }
 
+int rollup_slot_check(int64_t slot_ms, struct errbuf *e)
+{
+	if (slot_ms < SECOND_MS || slot_ms % SECOND_MS)
+		return errbuf_set(e, ERR_INVALID, "a slot is whole seconds wide, one at least");
+	return 0;
+}
+
 int rollup_grains_parse(const char *const *items, size_t count, int64_t slot_ms,
 			struct rollup_grains *grains, struct errbuf *e)
 {
@@ -139,18 +152,15 @@ int rollup_grains_parse(const char *const *items, size_t count, int64_t slot_ms,
 	if (count > ROLLUP_GRAINS_MAX)
 		return errbuf_set(e, ERR_INVALID, "%zu granularities are more than %d", count,
 				  ROLLUP_GRAINS_MAX);
-	if (slot_ms < SECOND_MS || slot_ms % SECOND_MS)
-		return errbuf_set(e, ERR_INVALID, "a slot is whole seconds wide, one at least");
-	for (size_t i = 0; i < count; i++) {
+	int err = rollup_slot_check(slot_ms, e);
+	for (size_t i = 0; i < count && !err; i++) {
 		struct rollup_grain *grain = &grains->list[i];
-		int err = parse_item(slice_of(items[i]), grain, e);
+		err = parse_item(slice_of(items[i]), grain, e);
 		if (!err)
 			err = check(grain, i ? grain - 1 : NULL, slot_ms, e);
-		if (err)
-			return err;
 	}
-	grains->count = count;
-	return 0;
+	grains->count = err ? 0 : count;
+	return err;
 }
 
 const struct rollup_grain *rollup_grain_find(const struct rollup_grains *grains, int64_t width_ms)

@@ -17,6 +17,8 @@ enum {
 };
 
 #define ROLLUP_SLOT_MAX_MS (400 * INT64_C(86400000))
+/* For longer nothing is kept that is not kept for ever. */
+#define ROLLUP_KEPT_MAX_MS (36500 * INT64_C(86400000))
 
 struct rollup_grain {
 	int64_t width_ms, retention_ms; /* retention 0: for ever */
@@ -35,6 +37,9 @@ int rollup_width_parse(struct slice text, int64_t *width_ms, struct errbuf *e) M
 /* The inverse, in Cassandra's way and the largest units: `1h30m`. Returns the bytes written; no
  * closing zero. */
 size_t rollup_width_print(char to[ROLLUP_WIDTH_MAX_BYTES], int64_t width_ms);
+
+/* Whether a slot may be so wide: whole seconds, one at least. */
+int rollup_slot_check(int64_t slot_ms, struct errbuf *e) MUST_CHECK;
 
 /* Items `width:retention`, such as `5m:14d`; without a retention, or with 0, for ever. Checks what
  * the head of this file says, that nothing is kept for less than a slot, and that a slot has no

@@ -23,7 +23,7 @@ enum {
 };
 
 /* What the store takes, and retention.raw. */
-#define RETENTION_MAX_MS (INT64_C(36500) * 86400000)
+#define RETENTION_MAX_MS ROLLUP_KEPT_MAX_MS
 
 struct retention_rule {
 	struct slice text;           /* as it was written; the caller's, and so are: */

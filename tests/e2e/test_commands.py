@@ -49,6 +49,27 @@ def test_query_with_functions_and_tags(filled):
         "h-1": [12.0], "h-2": [22.0]}
 
 
+def test_query_by_points_and_by_stored_rollups(filled):
+    """Both samples and those behind them lie in one of two windows at most."""
+    common = ("query", "cpu_idle", "host=h-1", "--start", "1600000000", "--end", "1600000010")
+    found = json.loads(ask(filled, *common, "--fn", "increase", "--points", "2", "--fill", "zero",
+                           "-o", "json").stdout)
+    assert len(found[0]["values"]) == 2
+    answer = ask(filled, *common, "--aggregator", "max", "--granularity", "7m", status=1)
+    assert 'granularity "7m" is none of those that are stored: 5m, 1h' in answer.stderr
+
+
+def test_a_command_of_a_command_that_there_is_not():
+    done = run("rollup", "bogus")
+    assert (done.returncode, done.stderr) == (2, (
+        "granary rollup: there is no command \"bogus\": it is one of status, pending, rebuild; "
+        "`granary help rollup` shows how it is used\n"))
+    done = run("rollup")
+    assert (done.returncode, done.stderr) == (2, (
+        "granary rollup: a command is missing: one of status, pending, rebuild; "
+        "`granary help rollup` shows how it is used\n"))
+
+
 def test_query_of_several_series_in_one(filled):
     common = ("query", "cpu_idle", "--start", "0", "--agg", "count", "--by", "os,host")
     found = json.loads(ask(filled, *common, "-o", "json").stdout)

@@ -414,6 +414,12 @@ def test_a_file_says_which_host_has_what(make_server):
     ("  slot: 1d\n  granularities: 5m:12h", "granary.yml:3: rollup.granularities: the granularity "
      "5m is kept for less than a slot of 1d"),
     ("  slot: 0s", "granary.yml:2: rollup.slot: "),
+    ("  slot: 90m", "granary.yml:2: rollup.slot: a slot of 1h30m is no multiple of the granularity "
+     "1h"),
+    ("  slot: 1500ms\n  granularities: 1s", "granary.yml:2: rollup.slot: a slot is whole seconds "
+     "wide, one at least"),
+    ("  granularities: 5m:36501d", "granary.yml:2: rollup.granularities: \"36501d\" is above the "
+     "maximum of 36500d"),
     ("  slot: -1h", "granary.yml:2: rollup.slot: "),
     ("  own: 0,5-8,7\n  partitions: 64", "granary.yml:2: rollup.own: 7 stands twice"),
     ("  own: 0-64\n  partitions: 64", "granary.yml:2: rollup.own: 64 is no partition: there are "

@@ -84,6 +84,9 @@ static void test_stored(void **state)
 	/* Or has not more points: 7 of hours from 10:00 to 16:40, 81 of 5 min. */
 	expect_grain(ASK "&aggregator=avg&points=80", "1h",
 		     SERIES "\"2020-08-24T10:00:00Z\":1.8}}]");
+	refuse(ASK "&aggregator=avg&points=6", 400,
+	       "points: the coarsest granularity that goes back as far, 1h, has 7 buckets in this "
+	       "time; fn instead of aggregator puts them together");
 	/* A bucket that begins before start is not asked for. */
 	expect_grain("/api/query?metricName=m&start=2020-08-24T10:00:01Z&aggregator=min"
 		     "&granularity=1h",

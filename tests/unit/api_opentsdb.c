@@ -461,6 +461,8 @@ static void test_bad_queries(void **state)
 	    "zimsum");
 	BAD(SUM "\"downsample\":\"5m\"",
 	    "downsample \\\"5m\\\": \\\"\\\" is none of min, max, sum, avg, count, first, last");
+	BAD(SUM "\"downsample\":\"-5m-avg\"",
+	    "downsample \\\"-5m-avg\\\": it does not begin with an interval");
 	BAD(SUM "\"downsample\":\"0m-avg\"", "downsample \\\"0m-avg\\\": the interval is zero");
 	BAD(SUM "\"downsample\":\"5m-avg-linear\"",
 	    "downsample \\\"5m-avg-linear\\\": fill policy \\\"linear\\\" is none of none, nan, "

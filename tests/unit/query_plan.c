@@ -222,6 +222,17 @@ static void test_stored(void **state)
 	expect(400000 * MINUTE, "60m max, 400000-474410:none 474410-1000010:1h");
 	terms.points = 200; /* 10,010 minutes are 2,002 of 5 */
 	expect(990000 * MINUTE, "60m max, 990000-1000010:1h");
+	assert_int_equal(plan.buckets_over, 0);
+	/* 990000 and 167 hours later are such beginnings, 1000020 is not reached. */
+	terms.points = 167;
+	expect(990000 * MINUTE, "60m max, 990000-1000010:1h");
+	assert_int_equal(plan.buckets_over, 0);
+	terms.points = 166;
+	expect(990000 * MINUTE, "60m max, 990000-1000010:1h");
+	assert_int_equal(plan.buckets_over, 167);
+	/* The hour of 990000 began before. */
+	expect(990001 * MINUTE, "60m max, 990001-1000010:1h");
+	assert_int_equal(plan.buckets_over, 0);
 }
 
 int main(void)

@@ -52,6 +52,8 @@ static void widths(UNUSED void **state)
 	check_no_width("1mo", "\"1mo\": months and years have no one length");
 	check_no_width("1y", "\"1y\": months and years have no one length");
 	check_no_width("99999999999999999999s", "\"99999999999999999999s\": it is too long");
+	check_no_width("P1M",
+		       "\"P1M\" is no duration: its units should be W, D, then T and H, M, S");
 	check_no_width("9223372036854775807w", "\"9223372036854775807w\": it is too long");
 }
 
@@ -101,6 +103,11 @@ static void what_does_not_go_together(UNUSED void **state)
 	static const char *const short_lived[] = {"5m:30m"};
 	check_refused(short_lived, 1, HOUR,
 		      "the granularity 5m is kept for less than a slot of 1h");
+	static const char *const century[] = {"5m:36500d"}, *const more[] = {"5m:36501d"};
+	struct rollup_grains grains;
+	struct errbuf e;
+	assert_int_equal(rollup_grains_parse(century, 1, HOUR, &grains, &e), 0);
+	check_refused(more, 1, HOUR, "\"36501d\" is above the maximum of 36500d; for ever is 0");
 	static const char *const seconds[] = {"1s"};
 	check_refused(seconds, 1, 3 * HOUR, "a slot of 3h has more than 10000 buckets of 1s");
 	static const char *const zero[] = {"0s"};
