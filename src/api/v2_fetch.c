@@ -1,9 +1,8 @@
 /* Order of events: the handles of the counter and of what is polled beside it (sysUpTime, the
- * interface's discontinuity time and speed) are looked up; the speed's newest sample is read, since
- * what a rate can be follows from it; then the rows, or the samples, a piece at a time. Where there
- * is no such series and a name has a `_`, the device's series are looked through once for one whose
- * names have a `/` there, as the document writes them. What is no number has no series: samples are
- * read where there is none, too. */
+ * interface's discontinuity time and speed) are looked up; then the rows, or the samples, are read,
+ * a piece at a time. Where there is no such series and a name has a `_`, the device's series are
+ * looked through once for one whose names have a `/` there, as the document writes them. What is no
+ * number has no series: samples are read where there is none, too. */
 #include "api/v2_fetch.h"
 
 #include "rate/oidset.h"
@@ -35,8 +34,7 @@ struct v2_fetch_work {
 	size_t level;
 	int64_t at_ms; /* where the next piece of rows begins */
 
-	struct store_read *read;       /* of samples, and of the speed */
-	struct store_request *request; /* of the speed */
+	struct store_read *read; /* of samples */
 	struct v2_samples samples;
 	struct buf row_key;
 
@@ -178,14 +176,14 @@ static void samples_read(struct store_read *read, int err)
 	fetch->got(fetch);
 }
 
-static struct store_read *begin_read(struct v2_fetch *fetch, store_read_done *done)
+static struct store_read *begin_read(struct v2_fetch *fetch)
 {
 	struct v2_fetch_work *work = fetch->work;
 	if (!work->read)
 		work->read = store_read_new(fetch->answer->api->store, SAMPLES_READ_BYTES);
 	store_read_reset(work->read);
 	work->read->executor = executor_of(fetch);
-	work->read->done = done;
+	work->read->done = samples_read;
 	work->read->owner = work;
 	work->read->now_ms = fetch->answer->now_ms;
 	return work->read;
@@ -193,7 +191,7 @@ static struct store_read *begin_read(struct v2_fetch *fetch, store_read_done *do
 
 static int read_samples(struct v2_fetch *fetch)
 {
-	struct store_read *read = begin_read(fetch, samples_read);
+	struct store_read *read = begin_read(fetch);
 	return v2_samples_ask(&fetch->work->samples, read) ? submit_read(fetch) : ERR_NOT_FOUND;
 }
 
@@ -267,6 +265,7 @@ static int make_table(struct v2_fetch *fetch)
 	buf_release(&text);
 	work->row.handles = &work->handles[METRIC_COUNTER];
 	work->row.discontinuity = work->handles[METRIC_DISCONTINUITY];
+	work->row.speed = work->handles[METRIC_SPEED];
 	if (!rate_column_of(fetch->target.oid, &work->column))
 		err = ERR_INVALID; /* whoever asks for rates has looked before */
 	table->columns = &work->column;
@@ -278,41 +277,6 @@ static int make_table(struct v2_fetch *fetch)
 }
 
 /* ---- Handles --------------------------------------------------------------------------------- */
-
-/* The line's speed in Mbit/s, as the job that makes the rows takes it. */
-static void speed_read(struct store_read *read, int err)
-{
-	struct v2_fetch_work *work = read->owner;
-	struct v2_fetch *fetch = work->fetch;
-	if (!v2_answer_settle(fetch->answer))
-		return;
-	if (err) {
-		fail(fetch, err, store_read_sentence(read, err));
-		return;
-	}
-	const struct store_points *points = &work->request->last_before.points[0];
-	uint64_t mbit = points->count ? points->bits[0][0] : 0;
-	work->row.octets_max = rate_octets_max(mbit);
-	err = read_rows(fetch);
-	if (err)
-		fail(fetch, err, fetch->error.text);
-}
-
-static int read_speed(struct v2_fetch *fetch)
-{
-	struct store_read *read = begin_read(fetch, speed_read);
-	struct store_request *request = store_read_add(read, STORE_LAST_BEFORE);
-	ASSERT(request); /* the first of an empty read */
-	fetch->work->request = request;
-	request->last_before = (struct store_last_before){
-		.table = TABLE_RAW_DATA,
-		.period_ms = fetch->target.oidset->frequency_ms,
-		.handles = &fetch->work->handles[METRIC_SPEED],
-		.handle_count = 1,
-		.before_ms = fetch->answer->now_ms + 1,
-	};
-	return submit_read(fetch);
-}
 
 static int open_handles(struct v2_fetch *fetch);
 
@@ -433,8 +397,7 @@ static void opened(struct catalog_open *open)
 		return;
 	}
 	err = make_table(fetch);
-	if (!err)
-		err = work->handles[METRIC_SPEED] ? read_speed(fetch) : read_rows(fetch);
+	err = err ? err : read_rows(fetch);
 	if (err)
 		fail(fetch, err, fetch->error.text);
 }

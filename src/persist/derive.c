@@ -85,15 +85,6 @@ static uint64_t handle_at(const struct layout *layout, size_t row, size_t column
 	return column < layout->column_count ? layout_handle(layout, row, column) : 0;
 }
 
-/* By the speed that was polled beside it. */
-static uint64_t octets_max(const struct layout *layout, size_t row, size_t column)
-{
-	if (column == layout->column_count)
-		return 0;
-	struct newest speed = layout_newest(layout, row, column);
-	return speed.ts_ms != INT64_MIN ? rate_octets_max(speed.value.bits) : 0;
-}
-
 /* ERR_NOT_FOUND: it has no counters, nor what tells about those of another row. */
 static int make_row(struct derivation *d, const struct layout *layout, const struct columns_at *at,
 		    size_t r, struct rate_row *row)
@@ -110,9 +101,9 @@ static int make_row(struct derivation *d, const struct layout *layout, const str
 		.id = layout->rows[r].id,
 		.handles = handles,
 		.discontinuity = handle_at(layout, r, at->discontinuity),
-		.octets_max = octets_max(layout, r, at->speed),
+		.speed = handle_at(layout, r, at->speed),
 	};
-	return any || row->discontinuity || row->octets_max ? 0 : ERR_NOT_FOUND;
+	return any || row->discontinuity || row->speed ? 0 : ERR_NOT_FOUND;
 }
 
 static int make_rows(struct derivation *d, const struct layout *layout, struct rate_row *rows)
@@ -142,8 +133,8 @@ static void join_rows(const struct rate_table *table, struct rate_row *to,
 	}
 	if (!to->discontinuity)
 		to->discontinuity = from->discontinuity;
-	if (!to->octets_max)
-		to->octets_max = from->octets_max;
+	if (!to->speed)
+		to->speed = from->speed;
 }
 
 /* A path has several rows in a poll when its values came at different times, and in the polls of

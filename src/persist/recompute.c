@@ -1,6 +1,6 @@
 /* Order of events: for each OID of the OIDSet, and for what is polled beside them, the catalog says
  * which series there are; of these series rows are made; the newest samples are read, which say up
- * to when there is raw data and how fast the lines are; then the worker has the table. */
+ * to when there is raw data; then the worker has the table. */
 #include "persist/recompute.h"
 
 #include <stdlib.h>
@@ -27,7 +27,6 @@ struct found {
 /* A row of the table, with its name. */
 struct named_row {
 	struct slice tags_text;
-	uint64_t speed;     /* handle of its ifHighSpeed; 0: none */
 	uint64_t handles[]; /* by column */
 };
 
@@ -55,9 +54,8 @@ struct recompute {
 
 	struct rate_table table;
 	struct rate_row *rows;
-	uint64_t *newest_of; /* handles whose newest samples are read: counters, then speeds */
-	size_t counter_count, newest_count;
-	struct rate_row **speed_rows; /* of the speeds */
+	uint64_t *counters; /* the handles of all rows */
+	size_t counter_count;
 	struct store_read *read;
 	struct store_request *newest, *oldest;
 	int64_t newest_ms, oldest_ms;
@@ -169,14 +167,9 @@ static void take_samples(struct recompute *r)
 {
 	const struct store_points *newest = r->newest->last_before.points;
 	const struct store_points *oldest = r->oldest->range.points;
-	for (size_t i = 0; i < r->newest_count; i++) {
-		if (newest[i].count && i >= r->counter_count)
-			r->speed_rows[i - r->counter_count]->octets_max =
-				rate_octets_max(newest[i].bits[0][0]);
-		else if (newest[i].count && newest[i].ts_ms[0] > r->newest_ms)
-			r->newest_ms = newest[i].ts_ms[0];
-	}
 	for (size_t i = 0; i < r->counter_count; i++) {
+		if (newest[i].count && newest[i].ts_ms[0] > r->newest_ms)
+			r->newest_ms = newest[i].ts_ms[0];
 		if (oldest[i].count && oldest[i].ts_ms[0] < r->oldest_ms)
 			r->oldest_ms = oldest[i].ts_ms[0];
 	}
@@ -218,14 +211,14 @@ static int read_samples(struct recompute *r)
 	r->newest->last_before = (struct store_last_before){
 		.table = TABLE_RAW_DATA,
 		.period_ms = r->table.config.base_ms,
-		.handles = r->newest_of,
-		.handle_count = r->newest_count,
+		.handles = r->counters,
+		.handle_count = r->counter_count,
 		.before_ms = STORE_TS_MAX,
 	};
 	r->oldest->range = (struct store_range){
 		.table = TABLE_RAW_DATA,
 		.period_ms = r->table.config.base_ms,
-		.handles = r->newest_of,
+		.handles = r->counters,
 		.handle_count = r->counter_count,
 		.start_ms = STORE_TS_MIN,
 		.end_ms = STORE_TS_MAX,
@@ -266,7 +259,7 @@ static void put_into_row(struct recompute *r, struct rate_row *row, const struct
 	else if (found->metric == r->discontinuity)
 		row->discontinuity = found->handle;
 	else if (found->metric == r->speed)
-		named(row)->speed = found->handle;
+		row->speed = found->handle;
 }
 
 static bool has_counters(const struct recompute *r, const struct rate_row *row)
@@ -299,21 +292,13 @@ static int make_rows(struct recompute *r)
 	return 0;
 }
 
-static void list_newest(struct recompute *r)
+static void list_counters(struct recompute *r)
 {
-	size_t speeds = 0;
 	for (size_t i = 0; i < r->table.row_count; i++) {
 		for (size_t c = 0; c < r->table.column_count; c++) {
 			if (r->rows[i].handles[c])
-				r->newest_of[r->newest_count++] = r->rows[i].handles[c];
+				r->counters[r->counter_count++] = r->rows[i].handles[c];
 		}
-	}
-	r->counter_count = r->newest_count;
-	for (size_t i = 0; i < r->table.row_count; i++) {
-		if (!named(&r->rows[i])->speed)
-			continue;
-		r->newest_of[r->newest_count++] = named(&r->rows[i])->speed;
-		r->speed_rows[speeds++] = &r->rows[i];
 	}
 }
 
@@ -321,15 +306,14 @@ static int make_table(struct recompute *r)
 {
 	struct errbuf *e = &r->error;
 	r->rows = arena_alloc(&r->arena, (r->found_count + 1) * sizeof(*r->rows));
-	r->newest_of = arena_alloc(&r->arena, (r->found_count + 1) * sizeof(*r->newest_of));
-	r->speed_rows = arena_alloc(&r->arena, (r->found_count + 1) * sizeof(*r->speed_rows));
-	int err = r->rows && r->newest_of && r->speed_rows ? make_rows(r) : ERR_LIMIT;
+	r->counters = arena_alloc(&r->arena, (r->found_count + 1) * sizeof(*r->counters));
+	int err = r->rows && r->counters ? make_rows(r) : ERR_LIMIT;
 	if (err)
 		return errbuf_set(e, err, "the device has too many counters");
 	if (!r->table.row_count)
 		return nothing_stored(r);
 	r->table.rows = r->rows;
-	list_newest(r);
+	list_counters(r);
 	return 0;
 }
 

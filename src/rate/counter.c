@@ -22,6 +22,9 @@
 #define UPTIME_SLACK_MS INT64_C(60000)
 /* Agents keep counters for some seconds: within so short a time the rate says nothing. */
 #define RATE_SPAN_MIN_MS INT64_C(30000)
+/* Lines are faster than they say, and ifHighSpeed is rounded. */
+#define SPEED_HEADROOM_PERCENT 125
+#define OCTETS_OF_MBIT         UINT64_C(125000)
 /* A delta of more than half of what 64 bits hold is none; so sums of them stay within 64 bits. */
 #define DELTA_MAX (UINT64_MAX >> 1)
 
@@ -85,9 +88,22 @@ static bool rate_possible(uint64_t growth, int64_t span_ms, uint64_t rate)
 	return growth <= DELTA_MAX && (wide)growth * 1000 <= (wide)rate * (uint64_t)span_ms;
 }
 
-static uint64_t rate_of_line(const struct counter_def *def)
+/* In a second, with headroom; 0: unknown, or not to be believed. */
+static uint64_t octets_of(uint32_t speed_mbit)
 {
-	return def->rate_max ? def->rate_max : COUNTER_RATE_UNKNOWN;
+	uint64_t octets = speed_mbit * OCTETS_OF_MBIT;
+
+	return octets <= COUNTER_RATE_MAX ? octets * SPEED_HEADROOM_PERCENT / 100 : 0;
+}
+
+/* A line whose speed changed between two polls had the one or the other. What was said before them
+ * or later has no part in it, so that a step is judged alike whenever that is done. */
+static uint64_t rate_of_line(const struct counter_def *def, const struct counter_step *step)
+{
+	uint64_t from = octets_of(step->from.speed_mbit), to = octets_of(step->to.speed_mbit);
+	uint64_t larger = from > to ? from : to;
+
+	return def->octets && larger ? larger : COUNTER_RATE_UNKNOWN;
 }
 
 static int64_t judged_span_ms(const struct counter_step *step)
@@ -138,7 +154,7 @@ static enum uptime uptime_of(const struct counter_poll *last, const struct count
 RARE static enum counter_outcome judge_rise(const struct counter_def *def,
 					    const struct counter_step *step, struct delta *delta)
 {
-	uint64_t rate = rate_of_line(def);
+	uint64_t rate = rate_of_line(def, step);
 
 	if (!step->uptime_fell && step->discontinuity_moved)
 		return COUNTER_LOST; /* RFC 2863: what lies between says nothing */
@@ -162,7 +178,7 @@ static bool wrap_possible(const struct counter_def *def, const struct counter_st
 	if (last > largest || back <= largest / 16)
 		return false;
 	delta->growth = largest - back + 1;
-	return rate_possible(delta->growth, step->span_ms, rate_of_line(def));
+	return rate_possible(delta->growth, step->span_ms, rate_of_line(def, step));
 }
 
 RARE static enum counter_outcome judge_fall(const struct counter_def *def,
@@ -171,7 +187,7 @@ RARE static enum counter_outcome judge_fall(const struct counter_def *def,
 {
 	if (step->uptime_fell) {
 		delta->growth = now;
-		if (!rate_possible(delta->growth, step->since_start_ms, rate_of_line(def)))
+		if (!rate_possible(delta->growth, step->since_start_ms, rate_of_line(def, step)))
 			return COUNTER_LOST;
 		delta->flags |= COUNTER_RESET;
 		return COUNTER_RESTARTED;
@@ -541,7 +557,7 @@ RARE static void pass_over_loss(const struct counter_config *config,
 static inline bool same_poll(const struct counter_poll *a, const struct counter_poll *b)
 {
 	return a->ts_ms == b->ts_ms && a->uptime_ticks == b->uptime_ticks &&
-	       a->discontinuity_ticks == b->discontinuity_ticks &&
+	       a->discontinuity_ticks == b->discontinuity_ticks && a->speed_mbit == b->speed_mbit &&
 	       a->uptime_offset_ms == b->uptime_offset_ms && a->has_uptime == b->has_uptime &&
 	       a->has_discontinuity == b->has_discontinuity;
 }
@@ -550,7 +566,7 @@ static inline bool same_poll(const struct counter_poll *a, const struct counter_
 static struct counter_poll poll_of(const struct counter_sample *s)
 {
 	int64_t offset = s->uptime_ts_ms - s->ts_ms;
-	struct counter_poll poll = {.ts_ms = s->ts_ms};
+	struct counter_poll poll = {.ts_ms = s->ts_ms, .speed_mbit = s->speed_mbit};
 
 	/* An uptime of another time than the sample's says nothing about it. */
 	poll.has_uptime = s->has_uptime && offset >= INT32_MIN && offset <= INT32_MAX;

@@ -33,8 +33,8 @@ enum {
 #define COUNTER_TS_MAX (INT64_C(1) << 52)
 /* The longest base interval or period: 40 days, which fit into 32 bits of ms. */
 #define COUNTER_PERIOD_MAX_MS (INT64_C(40) * 86400000)
-/* What an interface of unknown speed can carry in a second: the bound of E, in the unit that it
- * meant. */
+/* What a line of unknown speed can carry in a second, in octets: the bound of E, in the unit that
+ * it meant. */
 #define COUNTER_RATE_UNKNOWN UINT64_C(110000000000)
 /* No speed is believed beyond this: 20 Tbit/s in octets. */
 #define COUNTER_RATE_MAX UINT64_C(2500000000000)
@@ -64,17 +64,16 @@ int64_t counter_widest_ms(const struct counter_config *config);
 struct counter_def {
 	const struct counter_config *config;
 	unsigned width_bits; /* 32 or 64 */
-	/* The most that it can count in a second, with headroom; 0: unknown. */
-	uint64_t rate_max;
+	bool octets;         /* it counts those, so that the line's speed bounds it */
 };
 
 struct counter_sample {
 	int64_t ts_ms;
 	uint64_t value;
 	/* Of the device at that poll: sysUpTime in hundredths of a second and when it was read;
-	 * ifCounterDiscontinuityTime of the interface. */
+	 * ifCounterDiscontinuityTime and ifHighSpeed (0: unknown) of the interface. */
 	bool has_uptime, has_discontinuity;
-	uint32_t uptime_ticks, discontinuity_ticks;
+	uint32_t uptime_ticks, discontinuity_ticks, speed_mbit;
 	int64_t uptime_ts_ms;
 };
 
@@ -107,7 +106,7 @@ struct counter_extremes {
 /* All of a sample but its value: the same for counters that were polled together. */
 struct counter_poll {
 	int64_t ts_ms;
-	uint32_t uptime_ticks, discontinuity_ticks;
+	uint32_t uptime_ticks, discontinuity_ticks, speed_mbit;
 	int32_t uptime_offset_ms; /* when it was read, from ts_ms */
 	bool has_uptime, has_discontinuity;
 	uint32_t offset_ms[COUNTER_LEVELS_MAX]; /* of ts_ms in its slot; follows from it */

@@ -4,7 +4,8 @@
  *  u8 version
  *  u8 number of periods
  *  numbers (numbers.h), one of each counter: what is there (bit 0 anything, 1 uptime, 2
- * discontinuity); ts_ms, value, uptime ticks, their offset, discontinuity ticks
+ * discontinuity); ts_ms, value, uptime ticks, their offset, discontinuity ticks, speed in Mbit/s;
+ * version 2 has no speed: it is unknown
  *  per level: numbers of flags, val, unplaced, covered, count; the offset follows from ts_ms
  *  per period: numbers of min and max, as bits of f64, and of their offsets
  */
@@ -14,7 +15,7 @@
 #include "rate/counter.h"
 #include "rate/numbers.h"
 
-enum { STATE_VERSION = 2 };
+enum { STATE_VERSION = 3, STATE_VERSION_SPEEDLESS = 2 };
 enum { STATE_KNOWN = 1, STATE_UPTIME = 2, STATE_DISCONTINUITY = 4, STATE_ALL = 7 };
 
 /* All but the flags, which are few bytes for much; in the order in which they are written. */
@@ -34,6 +35,7 @@ static const struct state_field of_counter[] = {
 	FIELD(counter, last.uptime_ticks),
 	FIELD(counter, last.uptime_offset_ms),
 	FIELD(counter, last.discontinuity_ticks),
+	FIELD(counter, last.speed_mbit),
 };
 static const struct state_field of_open[] = {
 	FIELD(counter_open, flags),      FIELD(counter_open, val),   FIELD(counter_open, unplaced),
@@ -200,6 +202,16 @@ static bool are_sound(struct counter *const *counters, size_t count, size_t leve
 	return sound;
 }
 
+static void take_last(struct cursor *from, struct counter *const *counters, size_t count,
+		      uint8_t version)
+{
+	bool speedless = version == STATE_VERSION_SPEEDLESS;
+
+	take_fields(from, counters, count, 0, of_counter, ARRAY_LEN(of_counter) - speedless);
+	for (size_t i = 0; speedless && i < count; i++)
+		counters[i]->last.speed_mbit = 0;
+}
+
 /* What follows from the time of the last sample. */
 static void set_offsets(const struct counter_config *config, struct counter *const *counters,
 			size_t count)
@@ -224,12 +236,12 @@ int counter_decode(const struct counter_config *config, struct cursor *from,
 
 	if (!from->bad && version > STATE_VERSION)
 		return ERR_VERSION;
-	if (version != STATE_VERSION || periods != config->period_count)
+	if (version < STATE_VERSION_SPEEDLESS || periods != config->period_count)
 		from->bad = true;
 	if (from->bad)
 		return ERR_DAMAGED;
 	take_what(from, counters, count);
-	take_fields(from, counters, count, 0, of_counter, ARRAY_LEN(of_counter));
+	take_last(from, counters, count, version);
 	for (size_t level = 0; level <= config->period_count; level++)
 		take_fields(from, counters, count, offsetof(struct counter, open[level]), of_open,
 			    ARRAY_LEN(of_open));

@@ -47,10 +47,12 @@ static void make_room(struct feeder *f, size_t counters)
 	f->states = mem_resize_array(f->states, counters, sizeof(*f->states));
 	f->from_ms = mem_resize_array(f->from_ms, counters, sizeof(*f->from_ms));
 	f->until_ms = mem_resize_array(f->until_ms, counters, sizeof(*f->until_ms));
-	/* Of each row one more, and of the device. */
-	f->handles = mem_resize_array(f->handles, 2 * counters + 1, sizeof(*f->handles));
+	/* Of each row its companions, and of the device. */
+	f->handles = mem_resize_array(f->handles, (1 + FEEDER_COMPANIONS) * counters + 1,
+				      sizeof(*f->handles));
 	f->slot = mem_resize_array(f->slot, counters, sizeof(*f->slot));
-	f->companion_slot = mem_resize_array(f->companion_slot, counters, sizeof(*f->slot));
+	f->companion_slot =
+		mem_resize_array(f->companion_slot, counters, sizeof(*f->companion_slot));
 }
 
 static int place_order(const void *a, const void *b)
@@ -83,6 +85,14 @@ static void sort_places(struct feeder *f)
 		qsort(f->places, f->count, sizeof(*f->places), place_order);
 }
 
+static bool has_octets(const struct rate_table *table)
+{
+	for (size_t c = 0; c < table->column_count; c++)
+		if (table->columns[c].octets)
+			return true;
+	return false;
+}
+
 void feeder_begin(struct feeder *f, const struct rate_table *table, size_t first, size_t count,
 		  int64_t end_ms, int64_t now_ms)
 {
@@ -95,6 +105,7 @@ void feeder_begin(struct feeder *f, const struct rate_table *table, size_t first
 	f->end_ms = end_ms < COUNTER_TS_MAX ? end_ms : COUNTER_TS_MAX;
 	f->read->now_ms = now_ms;
 	f->looked_for_firsts = false;
+	f->wants_speeds = has_octets(table);
 	f->window_ms = WINDOW_FIRST * table->config.base_ms;
 	f->hi_ms = FEEDER_BEGINNING;
 	f->gaps = 0;
@@ -140,32 +151,59 @@ static size_t gather_unknown(struct feeder *f)
 	return n;
 }
 
-/* A row's counters that have something in the window, and its discontinuity time where it stands
- * among them: what is opened together lies together, and is read at once in that order. */
-static size_t gather_row(struct feeder *f, size_t row, size_t n)
+/* To be read as the series `n` of the window; how many there are with it. */
+static size_t gather(struct feeder *f, size_t n, uint64_t handle, uint32_t *slot)
+{
+	*slot = (uint32_t)n;
+	f->handles[n] = handle;
+	return n + 1;
+}
+
+struct companion {
+	uint64_t handle;
+	uint32_t *slot;
+};
+
+/* Those that a row has, by their handles. */
+static size_t list_companions(struct feeder *f, size_t row, struct companion *list)
 {
 	const struct rate_row *r = &f->table->rows[f->first + row];
-	uint64_t companion = r->discontinuity;
-	size_t columns = f->table->column_count, before = n;
+	uint32_t *slots = f->companion_slot[row];
+	size_t n = 0;
 
-	f->companion_slot[row] = no_slot;
+	slots[FEEDER_DISCONTINUITY] = slots[FEEDER_SPEED] = no_slot;
+	if (r->discontinuity)
+		list[n++] = (struct companion){r->discontinuity, &slots[FEEDER_DISCONTINUITY]};
+	if (r->speed && f->wants_speeds)
+		list[n++] = (struct companion){r->speed, &slots[FEEDER_SPEED]};
+	if (n == 2 && list[0].handle > list[1].handle) {
+		struct companion first = list[0];
+		list[0] = list[1];
+		list[1] = first;
+	}
+	return n;
+}
+
+/* A row's counters that have something in the window, and its companions where they stand among
+ * them: what is opened together lies together, and is read at once in that order. */
+static size_t gather_row(struct feeder *f, size_t row, size_t n)
+{
+	const uint64_t *handles = f->table->rows[f->first + row].handles;
+	size_t columns = f->table->column_count, before = n, next = 0, count;
+	struct companion list[FEEDER_COMPANIONS];
+
+	count = list_companions(f, row, list);
 	for (size_t c = 0; c < columns; c++) {
 		uint32_t *slot = &f->slot[row * columns + c];
 		*slot = no_slot;
 		if (f->from_ms[row * columns + c] >= f->hi_ms)
 			continue;
-		if (companion && companion < r->handles[c]) {
-			f->companion_slot[row] = (uint32_t)n;
-			f->handles[n++] = companion;
-			companion = 0;
-		}
-		*slot = (uint32_t)n;
-		f->handles[n++] = r->handles[c];
+		for (; next < count && list[next].handle < handles[c]; next++)
+			n = gather(f, n, list[next].handle, list[next].slot);
+		n = gather(f, n, handles[c], slot);
 	}
-	if (companion && n > before) {
-		f->companion_slot[row] = (uint32_t)n;
-		f->handles[n++] = companion;
-	}
+	for (; n > before && next < count; next++)
+		n = gather(f, n, list[next].handle, list[next].slot);
 	return n;
 }
 
@@ -366,7 +404,7 @@ static struct along along_of(const struct feeder *f, uint32_t slot)
 	return (struct along){&f->values->range.points[slot], 0};
 }
 
-static inline bool along_at(struct along *a, int64_t ts_ms, int64_t reach, uint32_t *ticks,
+static inline bool along_at(struct along *a, int64_t ts_ms, int64_t reach, uint32_t *number,
 			    int64_t *read_ms)
 {
 	const struct store_points *p = a->points;
@@ -380,7 +418,7 @@ static inline bool along_at(struct along *a, int64_t ts_ms, int64_t reach, uint3
 		return false;
 	if (!feeder_value(p->types[0][a->at], p->bits[0][a->at], &value) || value > UINT32_MAX)
 		return false;
-	*ticks = (uint32_t)value;
+	*number = (uint32_t)value;
 	*read_ms = p->ts_ms[a->at];
 	return true;
 }
@@ -390,7 +428,9 @@ static inline bool along_at(struct along *a, int64_t ts_ms, int64_t reach, uint3
 static void take_samples(struct feeder *f, size_t row, const struct store_points *points)
 {
 	struct along uptime = along_of(f, f->table->uptime ? 0 : no_slot);
-	struct along jumps = along_of(f, f->companion_slot[row - f->first]);
+	const uint32_t *companions = f->companion_slot[row - f->first];
+	struct along jumps = along_of(f, companions[FEEDER_DISCONTINUITY]);
+	struct along speed = along_of(f, companions[FEEDER_SPEED]);
 	int64_t reach = feeder_reach_ms(f->table), unused;
 
 	if (f->samples_ts_ms == points->ts_ms && f->sample_count == points->count)
@@ -411,6 +451,8 @@ static void take_samples(struct feeder *f, size_t row, const struct store_points
 			along_at(&uptime, s->ts_ms, reach, &s->uptime_ticks, &s->uptime_ts_ms);
 		s->has_discontinuity =
 			along_at(&jumps, s->ts_ms, reach, &s->discontinuity_ticks, &unused);
+		if (!along_at(&speed, s->ts_ms, reach, &s->speed_mbit, &unused))
+			s->speed_mbit = 0;
 	}
 }
 
@@ -437,14 +479,11 @@ static void end_out(struct feeder *f, const struct counter_out *out)
 	f->rows.levels |= out->levels;
 }
 
-static struct counter_def def_of(const struct feeder *f, size_t row, size_t column)
+static struct counter_def def_of(const struct feeder *f, size_t column)
 {
 	const struct rate_column *c = &f->table->columns[column];
-	uint64_t most = c->octets_each ? f->table->rows[row].octets_max : 0;
 
-	if (most && c->octets_each > 1)
-		most /= c->octets_each;
-	return (struct counter_def){&f->table->config, c->width_bits, most};
+	return (struct counter_def){&f->table->config, c->width_bits, c->octets};
 }
 
 /* The sample `i` of a column, whatever it is. */
@@ -474,7 +513,7 @@ static void feed_column(struct feeder *f, size_t row, size_t column,
 			const struct store_points *points)
 {
 	size_t counter = feeder_counter(f, row, column), i = 0, steady;
-	struct counter_def def = def_of(f, row, column);
+	struct counter_def def = def_of(f, column);
 	struct counter *state = &f->states[counter];
 	size_t rows_max = counter_rows_max(&f->table->config);
 	size_t numbers = count_u64(points->types[0], points->count);

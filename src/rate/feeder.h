@@ -2,9 +2,10 @@
  * of it fits into bounded memory. What the job, readers and recomputation have in common. Private
  * to rate/.
  *
- * With each sample goes what is known of the device at that poll: the newest sysUpTime and
- * discontinuity time within half a base interval of it. So that a sample is never judged before its
- * companions are there, feeding for keeps ends half a base interval before the newest raw data. */
+ * With each sample goes what is known of the device at that poll: the newest sysUpTime,
+ * discontinuity time and speed within half a base interval of it. So that a sample is never judged
+ * before its companions are there, feeding for keeps ends half a base interval before the newest
+ * raw data. */
 #ifndef RATE_FEEDER_H
 #define RATE_FEEDER_H
 
@@ -25,6 +26,9 @@ struct feeder_rows {
 	unsigned levels; /* bit l set: some are of level l; of feeder_row only */
 	size_t start[RATE_COLUMNS_MAX + 1];
 };
+
+/* What is known of a row at its polls. */
+enum feeder_companion { FEEDER_DISCONTINUITY, FEEDER_SPEED, FEEDER_COMPANIONS };
 
 struct feeder_place {
 	uint64_t handle; /* a series of the row */
@@ -54,9 +58,11 @@ struct feeder {
 
 	/* the feeder's */
 	bool looked_for_firsts;
+	bool wants_speeds; /* a column has octets */
 	size_t cap, place_cap;
 	uint64_t *handles;
-	uint32_t *slot, *companion_slot; /* by counter, by row: where in the read; UINT32_MAX */
+	uint32_t *slot; /* by counter: where in the read; UINT32_MAX: it is not */
+	uint32_t (*companion_slot)[FEEDER_COMPANIONS]; /* likewise, by row */
 	struct store_request *values;
 	struct counter_sample *samples; /* of the columns of a row that share samples_ts_ms */
 	struct counter_step *steps;     /* to each of them, of the columns before */

@@ -1,7 +1,5 @@
 #include "rate/oidset.h"
 
-enum { SPEED_HEADROOM_PERCENT = 125, OCTETS_OF_MBIT = 125000 };
-
 /* What the configuration lets through, rates can be made of. */
 _Static_assert((int)OIDSET_RATED_MAX <= (int)RATE_COLUMNS_MAX, "OIDs");
 _Static_assert((int)OIDSET_AGGREGATES_MAX <= (int)COUNTER_PERIODS_MAX, "aggregates");
@@ -22,13 +20,7 @@ bool rate_column_of(const struct oid_def *oid, struct rate_column *column)
 	*column = (struct rate_column){
 		.name = oid->name,
 		.width_bits = oid->type == OID_COUNTER32 ? 32 : 64,
-		.octets_each = slice_ends_with(oid->name, SLICE("Octets")),
+		.octets = slice_ends_with(oid->name, SLICE("Octets")),
 	};
 	return true;
-}
-
-uint64_t rate_octets_max(uint64_t if_high_speed_mbit)
-{
-	bool known = if_high_speed_mbit <= COUNTER_RATE_MAX / OCTETS_OF_MBIT;
-	return known ? if_high_speed_mbit * OCTETS_OF_MBIT * SPEED_HEADROOM_PERCENT / 100 : 0;
 }

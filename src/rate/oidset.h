@@ -12,8 +12,4 @@ struct counter_config rate_config_of(const struct oidset *oidset);
 /* False: no rates are made of that OID. */
 bool rate_column_of(const struct oid_def *oid, struct rate_column *column);
 
-/* What a line carries in octets a second, of ifHighSpeed (Mbit/s; 0: unknown), with headroom, since
- * links are faster than they say and ifHighSpeed is rounded. */
-uint64_t rate_octets_max(uint64_t if_high_speed_mbit);
-
 #endif

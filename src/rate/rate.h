@@ -31,9 +31,7 @@ enum {
 struct rate_column {
 	struct slice name;
 	unsigned width_bits; /* 32 or 64 */
-	/* How many octets the line carries at least for each that it counts: 1 for octets, 0 where
-	 * the line's speed says nothing. */
-	unsigned octets_each;
+	bool octets;         /* it counts those, so that the line's speed bounds it */
 };
 
 /* An interface, or whatever else the OIDSet's rows are. */
@@ -41,7 +39,7 @@ struct rate_row {
 	uint64_t id;             /* rate_row_id */
 	const uint64_t *handles; /* by column; 0: it has none */
 	uint64_t discontinuity;  /* handle of its ifCounterDiscontinuityTime; 0: none */
-	uint64_t octets_max;     /* a second, with headroom, of its line; 0: unknown */
+	uint64_t speed;          /* handle of its ifHighSpeed; 0: none */
 };
 
 struct rate_table {

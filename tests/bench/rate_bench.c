@@ -1,12 +1,13 @@
 /* What rates cost: the arithmetic alone, and jobs on a store.
  *
- *   rate_bench [--devices 20] [--rows 48] [--columns 10] [--polls 1000] --data DIR
+ *   rate_bench [--devices 20] [--rows 48] [--columns 10] [--polls 1000] [--speeds] --data DIR
  *
  * Each counter is polled every 30 s, some seconds off, and grows at random. A job per device runs
- * after each 10 polls, as every five minutes. A rate is one sample that was fed: its share of a
- * bin, an hour and a day. Prints one JSON object: rates per CPU second of feeding alone, of the
- * jobs until everything was durable (the writing of raw data left out), and likewise with what the
- * store does about their rows until all has settled. */
+ * after each 10 polls, as every five minutes. With --speeds each row has its ifHighSpeed polled,
+ * too. A rate is one sample that was fed: its share of a bin, an hour and a day. Prints one JSON
+ * object: rates per CPU second of feeding alone, of the jobs until everything was durable (the
+ * writing of raw data left out), and likewise with what the store does about their rows until all
+ * has settled. */
 #include <getopt.h>
 
 #include "base/base.h"
@@ -31,11 +32,12 @@ enum {
 
 static struct {
 	size_t devices, rows, columns, polls;
+	bool speeds;
 	struct store *store;
 	struct task_queue queue;
 	struct store_waiter waiter;
 	struct random random;
-	struct slice metrics[COLUMNS_MAX];
+	struct slice metrics[COLUMNS_MAX + 1]; /* the speed is the last */
 	struct rate_column column_list[COLUMNS_MAX];
 	struct rate_table *tables;
 	uint64_t *values; /* by device, row, column */
@@ -67,7 +69,7 @@ static void wait_done(const char *what)
 static double feed_alone(void)
 {
 	static const struct counter_config config = {STEP_MS, 2, {3600000, 86400000}};
-	struct counter_def def = {&config, 64, 0};
+	struct counter_def def = {&config, 64, true};
 	struct counter_out out = {.max = 4 * counter_rows_max(&config)};
 	struct counter_sample s = {.ts_ms = BEGIN_MS + 1000, .has_uptime = true};
 	struct counter counter = {0};
@@ -95,17 +97,22 @@ static void open_device(size_t device)
 {
 	struct rate_table *table = &bench.tables[device];
 	struct rate_row *rows = mem_zalloc(bench.rows * sizeof(*rows));
-	uint64_t *handles = mem_alloc_array(bench.rows * bench.columns, sizeof(*handles));
+	size_t each = bench.columns + bench.speeds;
+	uint64_t *handles = mem_alloc_array(bench.rows * each, sizeof(*handles));
 	struct slice uptime = SLICE("sysUpTime");
 	uint64_t uptime_handle;
 	char *name = mem_alloc(64);
 
 	snprintf(name, 64, "d%zu-", device);
-	store_wait_series(&bench.waiter, "interface", name, bench.rows, bench.metrics,
-			  bench.columns, handles);
+	store_wait_series(&bench.waiter, "interface", name, bench.rows, bench.metrics, each,
+			  handles);
 	store_wait_series(&bench.waiter, "device", name, 1, &uptime, 1, &uptime_handle);
 	for (size_t i = 0; i < bench.rows; i++)
-		rows[i] = (struct rate_row){.id = i, .handles = handles + i * bench.columns};
+		rows[i] = (struct rate_row){
+			.id = i,
+			.handles = handles + i * each,
+			.speed = bench.speeds ? handles[i * each + bench.columns] : 0,
+		};
 	*table = (struct rate_table){.device = slice_of(name),
 				     .oidset = SLICE("FastPollHC"),
 				     .config = {STEP_MS, 2, {3600000, 86400000}},
@@ -134,7 +141,7 @@ static void poll_device(size_t device, int64_t ts_ms)
 {
 	const struct rate_table *table = &bench.tables[device];
 	uint64_t *at = bench.values + device * bench.rows * bench.columns;
-	struct value values[COLUMNS_MAX], ticks = value_u64((uint64_t)ts_ms / 10 % UINT32_MAX);
+	struct value values[COLUMNS_MAX + 1], ticks = value_u64((uint64_t)ts_ms / 10 % UINT32_MAX);
 
 	ts_ms += (int64_t)(device * 977 % STEP_MS);
 	append(ts_ms, &table->uptime, 1, &ticks);
@@ -142,7 +149,8 @@ static void poll_device(size_t device, int64_t ts_ms)
 		uint64_t bits = random_next(&bench.random);
 		for (size_t c = 0; c < bench.columns; c++, bits = bits * 6364136223846793005U + 1)
 			values[c] = value_u64(at[c] += bits >> 40);
-		append(ts_ms, table->rows[row].handles, bench.columns, values);
+		values[bench.columns] = value_u64(10000);
+		append(ts_ms, table->rows[row].handles, bench.columns + bench.speeds, values);
 	}
 }
 
@@ -242,8 +250,9 @@ static void bench_open(const char *path)
 	for (size_t c = 0; c < bench.columns; c++) {
 		snprintf(names[c], sizeof(names[c]), "ifCounter%zu", c);
 		bench.metrics[c] = slice_of(names[c]);
-		bench.column_list[c] = (struct rate_column){bench.metrics[c], 64, 1};
+		bench.column_list[c] = (struct rate_column){bench.metrics[c], 64, true};
 	}
+	bench.metrics[bench.columns] = SLICE("ifHighSpeed");
 	bench.tables = mem_zalloc(bench.devices * sizeof(*bench.tables));
 	bench.values = mem_zalloc(bench.devices * bench.rows * bench.columns * sizeof(uint64_t));
 	for (size_t i = 0; i < bench.devices; i++)
@@ -270,9 +279,13 @@ static void bench_close(void)
 int main(int argc, char **argv)
 {
 	static const struct option names[] = {
-		{"devices", required_argument, NULL, 'd'}, {"rows", required_argument, NULL, 'r'},
-		{"columns", required_argument, NULL, 'c'}, {"polls", required_argument, NULL, 'p'},
-		{"data", required_argument, NULL, 'D'},    {NULL, 0, NULL, 0},
+		{"devices", required_argument, NULL, 'd'},
+		{"rows", required_argument, NULL, 'r'},
+		{"columns", required_argument, NULL, 'c'},
+		{"polls", required_argument, NULL, 'p'},
+		{"data", required_argument, NULL, 'D'},
+		{"speeds", no_argument, NULL, 's'},
+		{NULL, 0, NULL, 0},
 	};
 	const char *path = NULL;
 	int option;
@@ -286,6 +299,8 @@ int main(int argc, char **argv)
 			bench.columns = strtoul(optarg, NULL, 10);
 		else if (option == 'p')
 			bench.polls = strtoul(optarg, NULL, 10);
+		else if (option == 's')
+			bench.speeds = true;
 		else if (option == 'D')
 			path = optarg;
 		else
@@ -294,7 +309,7 @@ int main(int argc, char **argv)
 	if (option != -1 || !path || !bench.devices || !bench.rows || !bench.columns ||
 	    bench.columns > COLUMNS_MAX || optind != argc) {
 		fputs("usage: rate_bench [--devices N] [--rows N] [--columns N] [--polls N] "
-		      "--data DIR\n",
+		      "[--speeds] --data DIR\n",
 		      stderr);
 		return 2;
 	}

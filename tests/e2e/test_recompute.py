@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from server import run
-from test_polls import T0, octets, send, wait_persisted
+from test_polls import T0, message, octets, send, wait_persisted
 
 HOUR = ["--from", "2014-05-13T17:00Z", "--to", "2014-05-13T18:00Z"]
 
@@ -62,6 +62,41 @@ def test_what_cannot_be_done(fed, options, status, sentence):
     done = recompute(fed, *options)
     assert done.returncode == status and done.stdout == ""
     assert sentence in done.stderr and done.stderr.startswith("granary recompute: ")
+
+
+LINE = """
+oidsets:
+  Line: {frequency: 30s, correlator: IfName, aggregates: [1h],
+         oids: [sysUpTime, ifInOctets, ifHighSpeed]}
+"""
+
+
+def line_polls(first, values, speed):
+    """Polls of xe-0 from the one of that number on."""
+    for i, value in enumerate(values, first):
+        ts = T0 + 30 * i
+        yield message("Line", "sysUpTime", ts, [[["sysUpTime"], 100000 + 3000 * i]])
+        yield message("Line", "ifHighSpeed", ts, [[["ifHighSpeed", "xe-0"], speed]])
+        yield message("Line", "ifInOctets", ts, [[["ifInOctets", "xe-0"], value]])
+
+
+def test_a_wrap_is_not_judged_by_a_speed_of_later(make_server):
+    """1e8 octets a second, once over 2^32; then the line says that it has 10 Mbit/s, which would be
+    no more than 46,875,000 in 30 s. 6e9 - 2^32 = 1705032704."""
+    server = make_server(config=LINE)
+    server.start()
+    before = [0, 3000000000, 1705032704, 1705032704 + 1000]
+    after = [1705032704 + 1000 * i for i in range(2, 6)]
+    for polls in (line_polls(0, before, 10000), line_polls(len(before), after, 10)):
+        assert send(server, list(polls)).status == 204
+        wait_persisted(server)
+        done = recompute(server, "--device", "router_a", "--oidset", "Line", *HOUR)
+        assert (done.returncode, done.stderr) == (0, "")
+        differed = done.stdout.splitlines()[1].split(",")[2:]
+        assert differed == ["0", "0", "0"]
+        server.restart()
+    done = recompute(server, "--device", "router_a", "--oidset", "Line", *HOUR)
+    assert done.stdout.splitlines()[1] == "Line,6,0,0,0"
 
 
 def test_many_at_once_and_a_stop(fed):

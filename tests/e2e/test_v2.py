@@ -97,6 +97,25 @@ def test_rates_over_new_year(make_v2):
     assert {p["val"] for p in data} == {7.0}
 
 
+def test_a_restart_is_not_judged_by_a_speed_of_later(make_v2):
+    """The agent begins anew with 2e9, which a line of 10 Gbit/s carries in 30 s, and none of 10
+    Mbit/s. Nothing of it is stored yet."""
+    values = [10**10, 13 * 10**9, 2 * 10**9, 2 * 10**9 + 300, 2 * 10**9 + 600]
+    uptimes = [100000, 103000, 2000, 5000, 8000]
+    speeds = [10000, 10000, 10000, 10, 10]
+    columns = {("ifHCInOctets", "xe-0"): values, ("ifHighSpeed", "xe-0"): speeds,
+               ("sysUpTime", "-"): uptimes}
+    for polls in (3, 5):
+        server = make_v2({("rtr_a", "IfXTable", *column):
+                          [(BEGIN + 30 * i, each) for i, each in enumerate(of[:polls])]
+                          for column, of in columns.items()},
+                         [("rtr_a", "IfXTable")], name=f"polls_{polls}")
+        data = get(server, "/v2/device/rtr_a/interface/xe-0/in", begin=BEGIN, end=BEGIN + 59,
+                   cf="delta")["data"]
+        assert [p["val"] for p in data] == [3 * 10**9, 2 * 10**9]
+        server.stop()
+
+
 def test_a_year_is_streamed(make_v2):
     """1,051,201 points, of which one day is there."""
     server = make_v2({("rtr_a", "FastPollHC", "ifHCInOctets", "xe-0"): steady(3)},

@@ -26,7 +26,7 @@ static struct run *new_run(int64_t base_ms, unsigned width_bits)
 	struct run *run = mem_zalloc(sizeof(*run));
 
 	run->config = (struct counter_config){base_ms, 2, {3600000, 86400000}};
-	run->def = (struct counter_def){&run->config, width_bits, 0};
+	run->def = (struct counter_def){&run->config, width_bits, true};
 	run->out = (struct counter_out){.rows = run->rows, .max = ROWS_MAX};
 	return run;
 }
@@ -191,21 +191,93 @@ static void halves_are_rounded_away_from_zero_and_settled(void **state)
 	SPLIT(30000, 29000, 0, 33000, 2, {0, 0}, {30000, 2});
 }
 
-/* 2.5e12 per second are 75e12 in 30 s; 16 / 30 and 14 / 30 of them. */
+static enum counter_outcome feed_speed(struct run *run, int64_t ts_ms, uint64_t value,
+				       uint32_t speed_mbit)
+{
+	struct counter_sample s = {.ts_ms = ts_ms,
+				   .value = value,
+				   .has_uptime = true,
+				   .uptime_ticks = (uint32_t)(1000000 + ts_ms / 10),
+				   .uptime_ts_ms = ts_ms,
+				   .speed_mbit = speed_mbit};
+
+	return counter_feed(&run->def, &run->counter, &s, &run->out);
+}
+
+/* 20 Tbit/s are 2.5e12 octets a second, 75e12 in 30 s; 16 / 30 and 14 / 30 of them. Whoever claims
+ * more says nothing, and is held to 110e9: 3.3e12 in 30 s. */
 static void no_speed_is_believed_beyond_a_bound(void **state)
 {
 	struct run *run = new_run(30000, 64);
 
 	(void)state;
-	run->def.rate_max = UINT64_MAX;
-	feed(run, 14000, 0);
-	assert_int_equal(feed(run, 44000, 75000000000000), COUNTER_COUNTED);
-	assert_int_equal(feed(run, 74000, 150000000000001), COUNTER_LOST);
+	feed_speed(run, 14000, 0, 20000000);
+	assert_int_equal(feed_speed(run, 44000, 75000000000000, 20000000), COUNTER_COUNTED);
+	assert_int_equal(feed_speed(run, 74000, 150000000000001, 20000000), COUNTER_LOST);
 	close_all(run);
 	assert_bin(run, 0, 40000000000000, 1);
 	assert_bin(run, 30000, 35000000000000, 1);
 	assert_bin(run, 60000, 0, 0);
+	feed_speed(run, 104000, 0, 20000001);
+	feed_speed(run, 134000, 0, 20000001);
+	assert_int_equal(feed_speed(run, 164000, 3300000000000, UINT32_MAX), COUNTER_COUNTED);
+	assert_int_equal(feed_speed(run, 194000, 6600000000001, UINT32_MAX), COUNTER_LOST);
 	mem_free(run);
+}
+
+/* 1e8 a second over 30 s, from 2^32 - 1e9 past the largest value to 2e9: 10 Mbit/s with a quarter
+ * more carry 46,875,000 in that time. The speeds of the two polls decide, the larger of them, and
+ * nothing that was said before. */
+static void a_wrap_is_judged_by_the_speeds_of_its_own_polls(void **state)
+{
+	static const struct {
+		uint32_t before, from, to;
+		bool octets;
+		enum counter_outcome outcome;
+	} cases[] = {
+		{10, 10000, 10000, true, COUNTER_WRAPPED}, {10000, 10, 10, true, COUNTER_LOST},
+		{10, 10000, 10, true, COUNTER_WRAPPED},    {10, 10, 10000, true, COUNTER_WRAPPED},
+		{10000, 10, 0, true, COUNTER_LOST},        {10000, 0, 10, true, COUNTER_LOST},
+		{10, 0, 0, true, COUNTER_WRAPPED},         {10, UINT32_MAX, 10, true, COUNTER_LOST},
+		{10, 10, 10, false, COUNTER_WRAPPED},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct run *run = new_run(30000, 32);
+		run->def.octets = cases[i].octets;
+		feed_speed(run, 0, 3294967295, cases[i].before);
+		feed_speed(run, 30000, 3294967296, cases[i].from);
+		assert_int_equal(feed_speed(run, 60000, 2000000000, cases[i].to), cases[i].outcome);
+		assert_int_equal(run->out.delta,
+				 cases[i].outcome == COUNTER_WRAPPED ? 3000000000 : 0);
+		mem_free(run);
+	}
+}
+
+/* A step that another counter left fits only one that had the same speed before. */
+static void a_step_of_another_speed_is_not_taken(void **state)
+{
+	struct run *fast = new_run(30000, 32), *slow = new_run(30000, 32);
+	struct counter_sample s = {.ts_ms = 60000,
+				   .value = 2000000000,
+				   .has_uptime = true,
+				   .uptime_ticks = 1006000,
+				   .uptime_ts_ms = 60000,
+				   .speed_mbit = 10};
+	struct counter_step step = {.span_ms = 0};
+
+	(void)state;
+	feed_speed(fast, 30000, 3294967296, 10000);
+	feed_speed(slow, 30000, 3294967296, 10);
+	assert_int_equal(
+		counter_feed_together(&fast->def, &fast->counter, &s, NULL, &step, &fast->out),
+		COUNTER_WRAPPED);
+	assert_int_equal(
+		counter_feed_together(&slow->def, &slow->counter, &s, NULL, &step, &slow->out),
+		COUNTER_LOST);
+	mem_free(fast);
+	mem_free(slow);
 }
 
 static void a_gap_keeps_what_it_cannot_place(void **state)
@@ -421,7 +493,8 @@ static void a_restarted_device_books_its_new_value(void **state)
 struct fall {
 	const char *what;
 	unsigned width_bits;
-	uint64_t rate_max, last, now;
+	uint32_t speed_mbit;
+	uint64_t last, now;
 	uint32_t up_last, up_now; /* 0: unknown */
 	uint32_t discontinuity_last, discontinuity_now;
 	int64_t span_ms;
@@ -439,9 +512,10 @@ static const struct fall falls[] = {
 	 0},
 	{"a value beyond 32 bits", 32, 0, 4294967296, 37, 100000, 103000, 0, 0, 30000, COUNTER_LOST,
 	 0},
-	{"the line cannot", 32, 124, 4294963596, 37, 100000, 103000, 0, 0, 30000, COUNTER_LOST, 0},
-	{"the line just can", 32, 125, 4294963596, 37, 100000, 103000, 0, 0, 30000, COUNTER_WRAPPED,
-	 3737}, /* 3737 / 30 s = 124.57 */
+	/* 1 Mbit/s is 125,000 octets a second, with a quarter more 156,250: 4,687,500 in 30 s. */
+	{"the line cannot", 32, 1, 4290279796, 1, 100000, 103000, 0, 0, 30000, COUNTER_LOST, 0},
+	{"the line just can", 32, 1, 4290279797, 1, 100000, 103000, 0, 0, 30000, COUNTER_WRAPPED,
+	 4687500},
 	{"a discontinuity", 32, 0, 4294963596, 37, 100000, 103000, 0, 50000, 30000, COUNTER_LOST,
 	 0},
 	{"an old discontinuity", 32, 0, 4294963596, 37, 100000, 103000, 77, 77, 30000,
@@ -458,17 +532,17 @@ static const struct fall falls[] = {
 	{"a sixteenth back", 32, 0, 268435455, 0, 100000, 103000, 0, 0, 30000, COUNTER_LOST, 0},
 	{"more than a sixteenth", 32, 0, 268435456, 0, 100000, 103000, 0, 0, 60000, COUNTER_WRAPPED,
 	 4026531840},
-	{"restart, value possible", 64, 1000, 100, 62, 9000000, 2000, 0, 0, 30000,
-	 COUNTER_RESTARTED, 62},
-	{"restart, too much for the line", 64, 1000, 1000000, 30001, 9000000, 2000, 0, 0, 30000,
+	{"restart, value possible", 64, 1, 100, 62, 9000000, 2000, 0, 0, 30000, COUNTER_RESTARTED,
+	 62},
+	{"restart, too much for the line", 64, 1, 100000000, 4687501, 9000000, 2000, 0, 0, 30000,
 	 COUNTER_LOST, 0},
-	{"restart, all that the line has", 64, 1000, 1000000, 30000, 9000000, 2000, 0, 0, 30000,
-	 COUNTER_RESTARTED, 30000},
-	/* An hour's gap, but up for 20 s (and a minute of doubt): 80,000 at most. */
-	{"restart after a gap", 64, 1000, 1000000, 80001, 9000000, 2000, 0, 0, 3600000,
+	{"restart, all that the line has", 64, 1, 100000000, 4687500, 9000000, 2000, 0, 0, 30000,
+	 COUNTER_RESTARTED, 4687500},
+	/* An hour's gap, but up for 20 s (and a minute of doubt): 12,500,000 at most. */
+	{"restart after a gap", 64, 1, 100000000, 12500001, 9000000, 2000, 0, 0, 3600000,
 	 COUNTER_LOST, 0},
-	{"restart after a gap, possible", 64, 1000, 1000000, 80000, 9000000, 2000, 0, 0, 3600000,
-	 COUNTER_RESTARTED, 80000},
+	{"restart after a gap, possible", 64, 1, 100000000, 12500000, 9000000, 2000, 0, 0, 3600000,
+	 COUNTER_RESTARTED, 12500000},
 	{"restart with a discontinuity", 64, 0, 100, 62, 9000000, 2000, 7, 1, 30000,
 	 COUNTER_RESTARTED, 62},
 	/* Up for three days, polled five days ago when it was up for an hour: it restarted. */
@@ -485,12 +559,12 @@ static const struct fall falls[] = {
 	 500},
 	{"a discontinuity upwards", 64, 0, 1000, 1500, 9000000, 9003000, 0, 9001000, 30000,
 	 COUNTER_LOST, 0},
-	{"more than the speed it claims", 64, 10, 1000, 1500, 9000000, 9003000, 0, 0, 30000,
-	 COUNTER_COUNTED, 500},
+	{"more than the speed it claims", 64, 1, 1000, 9001000, 9000000, 9003000, 0, 0, 30000,
+	 COUNTER_COUNTED, 9000000},
 	/* 110e9 per second are 3.3e12 in 30 s. */
-	{"a jump that nothing can carry", 64, 10, 0, 3300000000001, 9000000, 9003000, 0, 0, 30000,
+	{"a jump that nothing can carry", 64, 1, 0, 3300000000001, 9000000, 9003000, 0, 0, 30000,
 	 COUNTER_LOST, 0},
-	{"as fast as there is", 64, 10, 0, 3300000000000, 9000000, 9003000, 0, 0, 30000,
+	{"as fast as there is", 64, 1, 0, 3300000000000, 9000000, 9003000, 0, 0, 30000,
 	 COUNTER_COUNTED, 3300000000000},
 	{"an agent that shows 20 s at once", 64, 0, 0, 2000000000000, 9000000, 9000100, 0, 0, 1000,
 	 COUNTER_COUNTED, 2000000000000},
@@ -507,8 +581,8 @@ static void wraps_and_resets_are_told_apart(void **state)
 					   .has_uptime = f->up_last != 0,
 					   .uptime_ticks = f->up_last,
 					   .has_discontinuity = true,
-					   .discontinuity_ticks = f->discontinuity_last};
-		run->def.rate_max = f->rate_max;
+					   .discontinuity_ticks = f->discontinuity_last,
+					   .speed_mbit = f->speed_mbit};
 		counter_feed(&run->def, &run->counter, &s, &run->out);
 		s = (struct counter_sample){.ts_ms = f->span_ms,
 					    .value = f->now,
@@ -516,7 +590,8 @@ static void wraps_and_resets_are_told_apart(void **state)
 					    .uptime_ticks = f->up_now,
 					    .uptime_ts_ms = f->span_ms,
 					    .has_discontinuity = true,
-					    .discontinuity_ticks = f->discontinuity_now};
+					    .discontinuity_ticks = f->discontinuity_now,
+					    .speed_mbit = f->speed_mbit};
 		enum counter_outcome outcome =
 			counter_feed(&run->def, &run->counter, &s, &run->out);
 		if (outcome != f->outcome || run->out.delta != f->delta)
@@ -766,6 +841,7 @@ static void states_that_are_kept_together_come_back(void **state)
 		feed_up(run, 1000, 5 + i, 100);
 		if (i != 3)
 			feed_up(run, i == 7 ? 45000 : 31000, 9500 + 70000 * i, 3100);
+		run->counter.last.speed_mbit = i == 5 ? 40000 : 10000;
 		before[i] = run->counter;
 		from[i] = &before[i];
 		to[i] = &after[i];
@@ -780,6 +856,7 @@ static void states_that_are_kept_together_come_back(void **state)
 	for (size_t i = 0; i < COUNTERS; i++) {
 		assert_int_equal(after[i].last.ts_ms, before[i].last.ts_ms);
 		assert_int_equal(after[i].value, before[i].value);
+		assert_int_equal(after[i].last.speed_mbit, i == 5 ? 40000 : 10000);
 		assert_int_equal(after[i].open[2].val, before[i].open[2].val);
 		assert_int_equal(after[i].last.offset_ms[0], before[i].last.offset_ms[0]);
 		assert_true(after[i].extremes[1].max == before[i].extremes[1].max);
@@ -811,6 +888,37 @@ static void states_of_others_are_refused(void **state)
 	assert_int_equal(decode(run, bytes, len, &back), ERR_VERSION);
 	bytes[0] = 0;
 	assert_int_equal(decode(run, bytes, len, &back), ERR_DAMAGED);
+	mem_free(run);
+}
+
+/* As version 2 had it, where no speed stood between the discontinuity time and the first bin: that
+ * of an unknown one is a zero byte, behind version and periods (2), what is there (2), 62000 (4),
+ * 600 (3), 6200 (3) and two zeros. */
+static void a_state_of_version_2_has_no_speed(void **state)
+{
+	enum { SPEED_AT = 2 + 2 + 4 + 3 + 3 + 1 + 1 };
+	struct run *run = new_run(30000, 64);
+	uint8_t bytes[STATE_BYTES], old[STATE_BYTES], again[STATE_BYTES];
+	struct counter back;
+	size_t len;
+
+	(void)state;
+	fill_for_state(run);
+	len = state_bytes(run, bytes);
+	assert_int_equal(bytes[SPEED_AT], 0);
+	memcpy(old, bytes, SPEED_AT);
+	memcpy(old + SPEED_AT, bytes + SPEED_AT + 1, len - SPEED_AT - 1);
+	old[0] = 2;
+	memset(&back, 0xaa, sizeof(back));
+	assert_int_equal(decode(run, old, len - 1, &back), 0);
+	assert_int_equal(back.last.speed_mbit, 0);
+	run->counter = back;
+	assert_int_equal(state_bytes(run, again), len);
+	assert_memory_equal(again, bytes, len);
+	for (size_t cut = 0; cut < len - 1; cut++)
+		assert_int_equal(decode(run, old, cut, &back), ERR_DAMAGED);
+	old[0] = 1;
+	assert_int_equal(decode(run, old, len - 1, &back), ERR_DAMAGED);
 	mem_free(run);
 }
 
@@ -848,6 +956,8 @@ int main(void)
 		cmocka_unit_test(no_bin_is_made_negative),
 		cmocka_unit_test(halves_are_rounded_away_from_zero_and_settled),
 		cmocka_unit_test(no_speed_is_believed_beyond_a_bound),
+		cmocka_unit_test(a_wrap_is_judged_by_the_speeds_of_its_own_polls),
+		cmocka_unit_test(a_step_of_another_speed_is_not_taken),
 		cmocka_unit_test(a_gap_keeps_what_it_cannot_place),
 		cmocka_unit_test(a_gap_begins_one_past_three_intervals),
 		cmocka_unit_test(a_gap_of_a_month_gives_six_and_few_rows),
@@ -868,6 +978,7 @@ int main(void)
 		cmocka_unit_test(states_come_back_and_every_cut_is_refused),
 		cmocka_unit_test(states_that_are_kept_together_come_back),
 		cmocka_unit_test(states_of_others_are_refused),
+		cmocka_unit_test(a_state_of_version_2_has_no_speed),
 		cmocka_unit_test(damaged_states_do_no_harm),
 	};
 	return cmocka_run_group_tests_name("rate_counter", tests, NULL, NULL);

@@ -39,8 +39,8 @@ struct rig {
 };
 
 static const struct rate_column rig_columns[RIG_COLUMNS] = {
-	{{"ifHCInOctets", 12}, 64, 0},
-	{{"ifInOctets", 10}, 32, 0},
+	{{"ifHCInOctets", 12}, 64, true},
+	{{"ifInOctets", 10}, 32, true},
 };
 
 static inline void rig_wait(struct rig *rig)
@@ -111,7 +111,7 @@ static inline void rig_open_row(struct rig *rig, size_t number, struct rate_row 
 				uint64_t *handles)
 {
 	struct slice metrics[] = {rig_columns[0].name, rig_columns[1].name,
-				  SLICE("ifCounterDiscontinuityTime")};
+				  SLICE("ifCounterDiscontinuityTime"), SLICE("ifHighSpeed")};
 	uint64_t all[ARRAY_LEN(metrics)];
 	char name[32];
 	struct buf text;
@@ -126,7 +126,8 @@ static inline void rig_open_row(struct rig *rig, size_t number, struct rate_row 
 	memcpy(handles, all, RIG_COLUMNS * sizeof(*handles));
 	*row = (struct rate_row){.id = rate_row_id(buf_slice(&text)),
 				 .handles = handles,
-				 .discontinuity = all[RIG_COLUMNS]};
+				 .discontinuity = all[RIG_COLUMNS],
+				 .speed = all[RIG_COLUMNS + 1]};
 	buf_release(&text);
 }
 

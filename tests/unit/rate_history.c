@@ -467,7 +467,7 @@ static void pass_through_bytes(const struct history *h, struct counter *counter)
 /* With restarts, after each of which some of what was fed comes again. */
 static void run_all(struct random *r, const struct history *h, bool restarts, struct rows *rows)
 {
-	struct counter_def def = {h->config, h->width_bits, 0};
+	struct counter_def def = {h->config, h->width_bits, false};
 	struct counter_out out = {.rows = rows->list, .max = ROWS_MAX};
 	struct counter counter = {0};
 

@@ -160,8 +160,22 @@ enum { ROWS = 3, POLLS = 60 };
 struct device {
 	int64_t now_ms, booted_ms;
 	uint64_t values[ROWS][RIG_COLUMNS];
-	uint32_t jumped[ROWS];
+	uint32_t jumped[ROWS], speeds[ROWS];
 };
+
+/* Their wraps are possible for the fastest only: up to 50 octets a us are 400 Mbit/s. */
+static void poll_speed(struct rig *rig, struct random *r, struct device *d, size_t row,
+		       struct store_write *write, struct counter_sample *sample)
+{
+	static const uint32_t speeds[] = {0, 10, 100, 1000};
+
+	if (random_below(r, 8) == 0)
+		d->speeds[row] = speeds[random_below(r, ARRAY_LEN(speeds))];
+	if (random_below(r, 10) == 0)
+		return;
+	sample->speed_mbit = d->speeds[row];
+	rig_put(rig, write, rig->rows[row].speed, sample->ts_ms, sample->speed_mbit);
+}
 
 static void poll_row(struct rig *rig, struct random *r, struct device *d, size_t row,
 		     struct store_write *write, struct counter_sample base,
@@ -174,10 +188,11 @@ static void poll_row(struct rig *rig, struct random *r, struct device *d, size_t
 	base.discontinuity_ticks = d->jumped[row];
 	if (base.has_discontinuity)
 		rig_put(rig, write, rig->rows[row].discontinuity, base.ts_ms, d->jumped[row]);
+	poll_speed(rig, r, d, row, write, &base);
 	for (size_t c = 0; c < RIG_COLUMNS; c++) {
 		uint64_t *value = &d->values[row][c];
 		struct pass *p = &passes[row][c];
-		struct counter_def def = {&rig->table.config, rig_columns[c].width_bits, 0};
+		struct counter_def def = {&rig->table.config, rig_columns[c].width_bits, true};
 		*value += random_below(r, 1500000000);
 		if (c == 1)
 			*value &= UINT32_MAX;
@@ -331,20 +346,27 @@ static void dump(struct rig *rig, struct buf *out)
 	assert_false(out->failed);
 }
 
+static void list_series(const struct rate_row *row, uint64_t handles[4])
+{
+	handles[0] = row->handles[0];
+	handles[1] = row->handles[1];
+	handles[2] = row->discontinuity;
+	handles[3] = row->speed;
+}
+
 static void copy_raw(struct rig *from, struct rig *to)
 {
 	struct store_read *read = rig_new_read(from);
 	struct store_request *request = store_read_add(read, STORE_RANGE);
 	struct store_write *write = rig_new_write(to);
-	uint64_t handles[ROWS * 3 + 1], others[ROWS * 3 + 1];
+	uint64_t handles[ROWS * 4 + 1], others[ROWS * 4 + 1];
 
-	for (size_t i = 0; i < ROWS * 3; i++) {
-		size_t c = i % 3;
-		handles[i] = c < 2 ? from->rows[i / 3].handles[c] : from->rows[i / 3].discontinuity;
-		others[i] = c < 2 ? to->rows[i / 3].handles[c] : to->rows[i / 3].discontinuity;
+	for (size_t i = 0; i < ROWS; i++) {
+		list_series(&from->rows[i], &handles[4 * i]);
+		list_series(&to->rows[i], &others[4 * i]);
 	}
-	handles[ROWS * 3] = from->table.uptime;
-	others[ROWS * 3] = to->table.uptime;
+	handles[ROWS * 4] = from->table.uptime;
+	others[ROWS * 4] = to->table.uptime;
 	request->range = (struct store_range){.table = TABLE_RAW_DATA,
 					      .period_ms = 30000,
 					      .handles = handles,
@@ -490,6 +512,101 @@ static void any_cut_by_jobs_restarts_and_failures_gives_the_same(void **state)
 		check_random(false, seed);
 		if (i % 8 == 0)
 			check_random(true, seed);
+	}
+}
+
+/* ---- Speeds that change ---------------------------------------------------------------------- */
+
+/* 3e9 octets in 30 s, three times: the counter of 32 bits passes its largest value twice. Then the
+ * agent begins anew, and from then on says that the line has 10 Mbit/s: more than 46,875,000 in 30
+ * s no such line carries. */
+static const struct line_poll {
+	uint64_t hc, octets;
+	uint32_t ticks, speed_mbit;
+} line_polls[] = {
+	{10000000000, 0, 100000, 10000},          {13000000000, 3000000000, 103000, 10000},
+	{16000000000, 1705032704, 106000, 10000}, /* 6e9 - 2^32 */
+	{19000000000, 410065408, 109000, 10000},  /* 9e9 - 2 * 2^32 */
+	{2000000000, 1000000000, 2000, 10},       {2000001000, 1000001000, 5000, 10},
+	{2000002000, 1000002000, 8000, 10},       {2000003000, 1000003000, 11000, 10},
+};
+
+/* A delta that ends on an edge touches the bin that begins there, too. */
+static const struct {
+	uint64_t val;
+	uint8_t flags;
+} line_bins[RIG_COLUMNS][ARRAY_LEN(line_polls) - 1] = {
+	{{3000000000, 0},
+	 {3000000000, 0},
+	 {3000000000, 0},
+	 {2000000000, COUNTER_RESET},
+	 {1000, COUNTER_RESET},
+	 {1000, 0},
+	 {1000, 0}},
+	/* What is higher than before counts as what it rose by. */
+	{{3000000000, 0},
+	 {3000000000, COUNTER_WRAP},
+	 {3000000000, COUNTER_WRAP},
+	 {589934592, COUNTER_WRAP | COUNTER_RESET},
+	 {1000, COUNTER_RESET},
+	 {1000, 0},
+	 {1000, 0}},
+};
+
+static void put_line_polls(struct rig *rig, size_t from, size_t to)
+{
+	struct store_write *write = rig_new_write(rig);
+	const struct rate_row *row = &rig->rows[0];
+
+	for (size_t i = from; i < to; i++) {
+		int64_t ts_ms = NEW_YEAR + (int64_t)i * 30000;
+		rig_put(rig, write, rig->table.uptime, ts_ms, line_polls[i].ticks);
+		rig_put(rig, write, row->handles[0], ts_ms, line_polls[i].hc);
+		rig_put(rig, write, row->handles[1], ts_ms, line_polls[i].octets);
+		rig_put(rig, write, row->speed, ts_ms, line_polls[i].speed_mbit);
+	}
+	rig_submit(rig, write);
+}
+
+/* Of so many polls: those on an edge open a bin with nothing in it. */
+static void assert_line(struct rig *rig, size_t polls)
+{
+	assert_int_equal(rig_read_table(rig, &rig->table, 0, NEW_YEAR, NEW_YEAR + 3600000), 0);
+	for (size_t c = 0; c < RIG_COLUMNS; c++) {
+		struct rate_series s = rate_read_series(rig->read, 0, c);
+		assert_int_equal(s.count, polls);
+		for (size_t i = 0; i + 1 < polls; i++) {
+			assert_int_equal(s.rows[i].val, line_bins[c][i].val);
+			assert_int_equal(s.rows[i].flags, line_bins[c][i].flags);
+		}
+	}
+}
+
+/* Wherever the jobs are cut, and however much of it was read before: what the line's speed became
+ * later says nothing of what was counted before. */
+static void a_speed_that_changes_judges_nothing_before_it(void **state)
+{
+	size_t all = ARRAY_LEN(line_polls);
+
+	(void)state;
+	for (size_t cut = 2; cut < all; cut++) {
+		struct rig *rig = rig_new(true, 1);
+		struct rate_recompute_result r;
+		put_line_polls(rig, 0, cut);
+		assert_line(rig, cut); /* before any job: all of it is open */
+		assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+		rig_reopen(rig);
+		assert_line(rig, cut);
+		put_line_polls(rig, cut, all);
+		assert_line(rig, all);
+		assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+		assert_line(rig, all);
+		for (int64_t from = 0; from < 5; from++) {
+			r = rig_recompute(rig, NEW_YEAR + from * 30000, NEW_YEAR + 150000, true);
+			assert_int_equal(r.compared, 2 * (5 - from));
+			assert_int_equal(r.differed + r.missing + r.extra, 0);
+		}
+		rig_free(rig);
 	}
 }
 
@@ -802,6 +919,7 @@ int main(void)
 		cmocka_unit_test(a_routers_hours_are_read_before_between_and_after_jobs),
 		cmocka_unit_test(ranges_go_over_new_year),
 		cmocka_unit_test(any_cut_by_jobs_restarts_and_failures_gives_the_same),
+		cmocka_unit_test(a_speed_that_changes_judges_nothing_before_it),
 		cmocka_unit_test(devices_of_many_interfaces_have_several_checkpoints),
 		cmocka_unit_test(what_a_table_lacks_for_a_while_loses_nothing),
 		cmocka_unit_test(part_of_a_table_is_read_by_itself),
