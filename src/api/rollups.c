@@ -184,9 +184,21 @@ static void write_slot(struct json_writer *json, const struct rollup_pending_slo
 	write_ms(json, "series", (int64_t)slot->series);
 	write_ms(json, "ready", (int64_t)slot->ready);
 	write_time(json, "readyAt", slot->ready_ms ? slot->ready_ms : INT64_MAX);
+	write_time(json, "readySince", slot->ready ? slot->since_ms : INT64_MAX);
 	json_write_key(json, "counted");
 	json_write_bool(json, slot->counted);
 	json_write_object_end(json);
+}
+
+/* How long the first that is ready has been so. */
+static int64_t behind_ms(const struct rollup_pending_slot *slots, size_t count, int64_t now_ms)
+{
+	int64_t since_ms = now_ms;
+	for (size_t i = 0; i < count; i++) {
+		if (slots[i].ready && slots[i].since_ms < since_ms)
+			since_ms = slots[i].since_ms;
+	}
+	return now_ms - since_ms;
 }
 
 static void write_pending(struct json_writer *json, const struct call *call)
@@ -195,8 +207,8 @@ static void write_pending(struct json_writer *json, const struct call *call)
 	bool cut;
 	const struct rollup_pending_slot *slots = rollup_pending_slots(call->pending, &count, &cut);
 	int64_t now_ms = clock_wall_ms(call->api->clock);
-	int64_t behind_ms = count ? now_ms - slots[0].slot_s * 1000 : 0;
-	write_ms(json, "behindMs", behind_ms > 0 ? behind_ms : 0);
+	write_ms(json, "now", now_ms);
+	write_ms(json, "behindMs", behind_ms(slots, count, now_ms));
 	write_time(json, "oldestSlot", count ? slots[0].slot_s * 1000 : INT64_MAX);
 	json_write_key(json, "pending");
 	json_write_array_begin(json);

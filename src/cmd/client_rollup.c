@@ -19,7 +19,7 @@ const char client_rollup_help[] =
 	"pending prints the slots that have something marked, oldest first:\n"
 	"\n"
 	"  slot        when it begins; it is marked until it is rolled up\n"
-	"  behind      how long ago that is\n"
+	"  behind      how long the first of its series has been ready\n"
 	"  partitions  how many of them have something marked in it\n"
 	"  series      how many series are marked in it, and how many of them are ready\n"
 	"  ready at    when all of them are, if nothing more comes\n"
@@ -218,7 +218,7 @@ static void put_behind(struct buf *out, const struct json *root)
 		return;
 	}
 	put_span(out, number_of(root, "behindMs"));
-	buf_append_text(out, ", since ");
+	buf_append_text(out, "; the oldest slot that waits is ");
 	put_time(out, root, "oldestSlot");
 }
 
@@ -272,8 +272,9 @@ static int status(const struct client_args *args)
 
 static void add_slot(struct text_table *table, const struct json *slot, int64_t now_ms)
 {
+	int64_t since_ms;
 	add_time(table, slot, "slot");
-	add_span(table, now_ms - number_of(slot, "slot"));
+	add_span(table, is_time(slot, "readySince", &since_ms) ? now_ms - since_ms : 0);
 	add_number(table, slot, "partitions");
 	add_number(table, slot, "series");
 	add_number(table, slot, "ready");
@@ -287,7 +288,7 @@ static void print_pending(const struct client_args *args, const struct json *roo
 					     "series", "ready",  "ready at"};
 	const struct json *list = json_member(root, "pending");
 	/* The server's: what is behind is its to say. */
-	int64_t now_ms = number_of(root, "oldestSlot") + number_of(root, "behindMs");
+	int64_t now_ms = number_of(root, "now");
 	size_t uncounted = 0;
 	struct text_table table;
 	text_table_init(&table, ARRAY_LEN(titles), titles);

@@ -20,6 +20,8 @@ struct rollup_job {
 	size_t busy_count;
 	struct task next_step;
 	bool step_posted;
+	bool cut;             /* this pass does not see all that there is */
+	int64_t cut_since_ms; /* nor did those since then; 0: the last did */
 	struct rollup_pass pass, over;
 };
 
@@ -34,7 +36,8 @@ struct rollup_job *rollup_job_new(const struct rollup_job_options *options)
 	job->next_step.run = run_step;
 	job->over = (struct rollup_pass){.oldest_slot_s = INT64_MAX,
 					 .oldest_open_slot_s = INT64_MAX,
-					 .next_ready_ms = INT64_MAX};
+					 .next_ready_ms = INT64_MAX,
+					 .ready_since_ms = INT64_MAX};
 	job->listing = rollup_listing_new(options->track, options->executor, on_listed, job);
 	for (size_t i = 0; i < LANES; i++)
 		job->lanes[i] = rollup_lane_new(options, on_lane, job);
@@ -99,6 +102,7 @@ static void end_listing(struct rollup_job *job, int err)
 {
 	keep_error(job, err);
 	keep_oldest(job, 0);
+	job->cut = true;
 	job->last_page = true;
 }
 
@@ -108,16 +112,41 @@ static void keep_next(struct rollup_job *job, int64_t ready_ms)
 		job->pass.next_ready_ms = ready_ms;
 }
 
+static void keep_ready(struct rollup_job *job, int64_t since_ms)
+{
+	if (since_ms < job->pass.ready_since_ms)
+		job->pass.ready_since_ms = since_ms;
+}
+
+/* What a pass does not see was ready when it began, for all that is known. */
+static void keep_cut(struct rollup_job *job)
+{
+	if (!job->cut)
+		job->cut_since_ms = 0;
+	else if (!job->cut_since_ms)
+		job->cut_since_ms = job->asof_ms;
+	if (job->cut)
+		keep_ready(job, job->cut_since_ms);
+}
+
+/* What became ready meanwhile waits for the next pass. */
+static int64_t behind_ms(const struct rollup_pass *pass, int64_t now_ms)
+{
+	int64_t since_ms = pass->next_ready_ms;
+	if (pass->ready_since_ms < since_ms)
+		since_ms = pass->ready_since_ms;
+	return since_ms < now_ms ? now_ms - since_ms : 0;
+}
+
 static void end_pass(struct rollup_job *job)
 {
 	int64_t now_ms = clock_wall_ms(job->options.clock);
-	int64_t oldest_ms =
-		job->pass.oldest_slot_s == INT64_MAX ? now_ms : job->pass.oldest_slot_s * 1000;
+	keep_cut(job);
 	job->running = false;
 	job->over = job->pass;
 	stat_add(STAT_rollup_passes, 1);
 	stat_set(STAT_rollup_waiting, (int64_t)job->over.waiting);
-	stat_set(STAT_rollup_behind_seconds, now_ms > oldest_ms ? (now_ms - oldest_ms) / 1000 : 0);
+	stat_set(STAT_rollup_behind_seconds, behind_ms(&job->over, now_ms) / 1000);
 	job->options.done(job->options.owner);
 }
 
@@ -217,6 +246,9 @@ static void on_lane(struct rollup_lane *lane, int err)
 	keep_next(job, result.next_ready_ms);
 	if (err)
 		keep_error(job, err);
+	job->cut |= err != 0;
+	if (err || result.failed)
+		keep_ready(job, result.ready_since_ms);
 	if (err || result.waiting || result.failed)
 		keep_oldest(job, job->at_work[i]);
 	post_step(job);
@@ -237,8 +269,10 @@ static void list_next(struct rollup_job *job, bool first)
 /* What was not looked at may be anything, too. */
 static void leave_rest(struct rollup_job *job)
 {
-	if (job->page_at < job->page_count || !job->last_page)
+	if (job->page_at < job->page_count || !job->last_page) {
 		keep_oldest(job, 0);
+		job->cut = true;
+	}
 	job->page_at = job->page_count;
 	job->last_page = true;
 }
@@ -284,10 +318,11 @@ void rollup_job_start(struct rollup_job *job, const struct rollup_partitions *ow
 	job->running = true;
 	job->stopping = false;
 	job->page_count = job->page_at = 0;
-	job->last_page = false;
+	job->last_page = job->cut = false;
 	job->pass = (struct rollup_pass){.oldest_slot_s = INT64_MAX,
 					 .oldest_open_slot_s = INT64_MAX,
-					 .next_ready_ms = INT64_MAX};
+					 .next_ready_ms = INT64_MAX,
+					 .ready_since_ms = INT64_MAX};
 	list_next(job, true);
 	if (!job->listing_now)
 		post_step(job);

@@ -76,7 +76,10 @@ struct rollup_pass {
 	/* The same of slots that late points do not go to: of earlier times only rows are read. */
 	int64_t oldest_open_slot_s;
 	int64_t next_ready_ms; /* when the first of what waits will be, INT64_MAX: nothing does */
-	int err;               /* the first error of the store, 0 none */
+	/* When the first of what was ready and is not done became ready, INT64_MAX: all was done.
+	 */
+	int64_t ready_since_ms;
+	int err; /* the first error of the store, 0 none */
 };
 struct rollup_pass rollup_job_pass(const struct rollup_job *job);
 

@@ -130,6 +130,8 @@ static void choose_ready(struct rollup_lane *lane, struct rollup_mark *marks, si
 		if (marks[i].finished)
 			continue;
 		if (at_ms <= lane->asof_ms) {
+			if (at_ms < lane->result.ready_since_ms)
+				lane->result.ready_since_ms = at_ms;
 			lane->ready[lane->ready_count++] =
 				(struct ready){&marks[i], tags_of(marks[i].series_set)};
 			continue;
@@ -254,7 +256,8 @@ void rollup_lane_start(struct rollup_lane *lane, const struct rollup_slot *slots
 {
 	lane->asof_ms = asof_ms;
 	lane->slot_s = slots[0].slot_s;
-	lane->result = (struct rollup_lane_result){.next_ready_ms = INT64_MAX};
+	lane->result = (struct rollup_lane_result){.next_ready_ms = INT64_MAX,
+						   .ready_since_ms = INT64_MAX};
 	lane->err = rollup_reading_begin(lane->reading, slots, count,
 					 clock_wall_ms(lane->options.clock));
 	if (lane->err)

@@ -29,7 +29,9 @@ void rollup_lane_start(struct rollup_lane *lane, const struct rollup_slot *slots
 /* Of the last slot. */
 struct rollup_lane_result {
 	uint64_t series, waiting, rolled_up, expired, failed, rows;
-	int64_t next_ready_ms; /* INT64_MAX: nothing waits */
+	int64_t next_ready_ms;  /* INT64_MAX: nothing waits */
+	int64_t ready_since_ms; /* when the first of what was ready became so; INT64_MAX: none was
+				 */
 };
 struct rollup_lane_result rollup_lane_result(const struct rollup_lane *lane);
 

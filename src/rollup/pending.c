@@ -159,7 +159,8 @@ static void take_mark(struct rollup_pending *p, struct rollup_pending_slot *slot
 	int64_t at_ms = rollup_ready_ms(slot->slot_s, mark->touched_ms, p->options.slot_ms,
 					p->options.quiet_ms, now_ms);
 	slot->series++;
-	slot->ready += at_ms <= now_ms;
+	if (at_ms <= now_ms && (!slot->ready++ || at_ms < slot->since_ms))
+		slot->since_ms = at_ms;
 	if (at_ms > slot->ready_ms)
 		slot->ready_ms = at_ms;
 }

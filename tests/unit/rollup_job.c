@@ -4,6 +4,7 @@
 #include "rollup_drivers.h"
 
 #include "base/fault.h"
+#include "base/stats.h"
 
 /* 2020-08-24T10:00:00Z and later that day. */
 #define TEN_MS       INT64_C(1598263200000)
@@ -134,6 +135,8 @@ static void a_slot_waits_for_its_end_and_for_quiet(void **state)
 	assert_int_equal(pass.rolled_up, 0);
 	assert_true(pass.oldest_slot_s == TEN_MS / 1000);
 	assert_true(pass.next_ready_ms == AT(65, 0, 0));
+	/* It is of ten o'clock, but nothing is late. */
+	assert_int_equal(stat_get(STAT_rollup_behind_seconds), 0);
 	/* A late one begins the quiet time anew, for its series alone. */
 	write_at(&r, "m,h=b", "1", AT(59, 0, 0));
 	rolled_set_ms(&r, AT(69, 59, 998));
@@ -181,9 +184,13 @@ static void a_point_between_read_and_removal_is_not_lost(void **state)
 	fault_disarm_all();
 	/* The rows are written, the mark stands; what comes now was not in them. */
 	assert_int_equal(pass.err, ERR_FAULT);
+	assert_true(pass.ready_since_ms == AT(65, 0, 0));
 	write_at(&r, "m,h=a", "9", AT(20, 0, 0));
 	rolled_set_ms(&r, AT(71, 0, 0));
-	assert_int_equal(rolled_pass(&r).rolled_up, 1);
+	pass = rolled_pass(&r);
+	assert_int_equal(pass.rolled_up, 1);
+	assert_true(pass.ready_since_ms == INT64_MAX);
+	assert_int_equal(stat_get(STAT_rollup_behind_seconds), 0);
 	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS,
 		      "0:min=1.1,max=9.0,sum=16.2,count=5,first=1.2,last=3.4");
 	assert_int_equal(rolled_pass(&r).slots, 0);
@@ -204,7 +211,16 @@ static void a_pass_that_is_stopped_does_not_say_that_all_is_done(void **state)
 	struct rollup_pass pass = rollup_job_pass(r.job);
 	assert_int_equal(pass.rolled_up, 0);
 	assert_true(pass.oldest_slot_s <= TEN_MS / 1000);
+	assert_true(pass.ready_since_ms == AT(65, 0, 0));
+	/* A second one that is broken off ten minutes later: it is behind since the first. */
+	rolled_set_ms(&r, AT(75, 0, 0));
+	r.passed = false;
+	rollup_job_start(r.job, &r.own, rolled_now_ms(&r));
+	rollup_job_stop(r.job);
+	harness_pump_until(&r.h, &r.passed);
+	assert_int_equal(stat_get(STAT_rollup_behind_seconds), 600);
 	assert_int_equal(rolled_pass(&r).rolled_up, 1);
+	assert_int_equal(stat_get(STAT_rollup_behind_seconds), 0);
 	rolled_close(&r);
 }
 

@@ -41,8 +41,8 @@ static struct rollup_pending *look(struct rolled *r, size_t slots_max, uint64_t 
 	return p;
 }
 
-/* `minute:series/ready@minute` of each slot, `+` where not all was counted, `...` if there are
- * more. */
+/* `minute:series/ready<minute@minute` of each slot: since when something is ready, and when all
+ * will be; `+` where not all was counted, `...` if there are more. */
 static void expect_pending(struct rolled *r, size_t slots_max, uint64_t marks_max, const char *want)
 {
 	struct rollup_pending *p = look(r, slots_max, marks_max);
@@ -56,6 +56,8 @@ static void expect_pending(struct rolled *r, size_t slots_max, uint64_t marks_ma
 		buf_printf(&out, "%s%lld:%llu/%llu", i ? " " : "",
 			   (long long)(slot->slot_s * 1000 - TEN_MS) / MINUTE_MS,
 			   (unsigned long long)slot->series, (unsigned long long)slot->ready);
+		if (slot->ready)
+			buf_printf(&out, "<%lld", (long long)(slot->since_ms - TEN_MS) / MINUTE_MS);
 		if (slot->ready_ms)
 			buf_printf(&out, "@%lld", (long long)(slot->ready_ms - TEN_MS) / MINUTE_MS);
 		buf_append_text(&out, slot->counted ? "" : "+");
@@ -103,11 +105,11 @@ static void what_waits_and_until_when(void **state)
 	write_at(&r, "m,h=a", AT(-120, 0));
 	expect_pending(&r, 10, 1000, "-120:1/0@55 0:2/0@65");
 	rolled_set_ms(&r, AT(55, 0));
-	expect_pending(&r, 10, 1000, "-120:1/1@55 0:2/0@65");
+	expect_pending(&r, 10, 1000, "-120:1/1<55@55 0:2/0@65");
 	rolled_set_ms(&r, AT(64, 0));
 	write_at(&r, "m,h=b", AT(59, 0));
 	rolled_set_ms(&r, AT(66, 0));
-	expect_pending(&r, 10, 1000, "-120:1/1@55 0:2/1@69");
+	expect_pending(&r, 10, 1000, "-120:1/1<55@55 0:2/1<65@69");
 	rolled_pass(&r);
 	expect_pending(&r, 10, 1000, "0:1/0@69");
 	rolled_close(&r);
