@@ -481,8 +481,9 @@ struct inventory_rows_update {
 	size_t count;
 	bool complete;
 	int64_t ts_ms;
-	inventory_rows_update_done *done; /* on the executor; 0, ERR_LIMIT (the write is full), or
-					     the store's error */
+	/* On the executor; 0, ERR_LIMIT (the write is full, and a part of this poll is in it: reset
+	 * it), or the store's error. */
+	inventory_rows_update_done *done;
 	void *owner;
 
 	size_t opened, closed; /* result */

@@ -108,16 +108,24 @@ struct inventory *inventory_new(struct inventory_conf *conf, const struct device
 
 /* ---- Versioned rows ------------------------------------------------------------------------- */
 
+enum { ROW_NAME_KEPT_BYTES = 128, ROW_NAME_CUT_BYTES = ROW_NAME_KEPT_BYTES + 1 + 32 };
+
 /* How a row lies in the table: column end, name, begin. */
 struct row_column {
 	struct store_parts parts;
 	uint8_t end[8], begin[8];
+	bool is_cut; /* the name is longer than a column takes: the value has it */
+	char cut[ROW_NAME_CUT_BYTES + 1];
 };
 struct store_parts row_key(enum oidset_kind kind, struct slice device);
 /* Of the cell that says when the newest walk was that is in the rows (i64, ms). */
 struct store_parts walk_key(enum oidset_kind kind, struct slice device);
 struct store_parts walk_column(void);
 void row_column(struct slice name, int64_t begin_ms, int64_t end_ms, struct row_column *column);
+/* What the cell of such a column holds of `row`; `scratch` has it where the name is cut. ERR_LIMIT:
+ * it has no room. */
+int row_cell_value(const struct row_column *column, const struct inventory_row *row,
+		   struct buf *scratch, struct slice *value) MUST_CHECK;
 /* False: no row has such a column. */
 bool row_of_cell(const struct store_cell *cell, struct inventory_row *row);
 

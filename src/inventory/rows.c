@@ -3,8 +3,16 @@
  * A row of a device is a cell of table `versioned_rows`, key (kind, device), column (end, name,
  * begin): all that lived at some time t or later lie together behind the end t, those that are open
  * at the very end. To close a row is to delete the cell and to put it again under its end, in one
- * write, which is atomic as both are of one key. */
+ * write, which is atomic as both are of one key.
+ *
+ * The value are the attributes. A device may give a name that is longer than a column can be: then
+ * the column has its beginning and a hash of it all, and the value has the name behind the
+ * attributes and a zero byte, which JSON never holds. */
+#include <stdio.h>
+
+#include "base/buf.h"
 #include "base/cursor.h"
+#include "base/hash.h"
 #include "inventory/private.h"
 
 struct store_parts row_key(enum oidset_kind kind, struct slice device)
@@ -28,12 +36,39 @@ struct store_parts walk_column(void)
 	return (struct store_parts){.part = {{zero, 8}, SLICE(""), {zero, 8}}};
 }
 
+/* Names that begin alike are told apart by the hash. */
+static struct slice cut_name(struct slice name, char cut[ROW_NAME_CUT_BYTES + 1])
+{
+	struct hash128 hash = hash128(name.data, name.len, 0);
+	memcpy(cut, name.data, ROW_NAME_KEPT_BYTES);
+	snprintf(cut + ROW_NAME_KEPT_BYTES, ROW_NAME_CUT_BYTES + 1 - ROW_NAME_KEPT_BYTES,
+		 "~%016llx%016llx", (unsigned long long)hash.high, (unsigned long long)hash.low);
+	return (struct slice){cut, ROW_NAME_CUT_BYTES};
+}
+
 void row_column(struct slice name, int64_t begin_ms, int64_t end_ms, struct row_column *column)
 {
 	be64_put(column->end, ordered_i64(end_ms));
 	be64_put(column->begin, ordered_i64(begin_ms));
 	column->parts = (struct store_parts){
 		.part = {{(const char *)column->end, 8}, name, {(const char *)column->begin, 8}}};
+	column->is_cut = store_parts_bytes(&column->parts, 3) > STORE_COLUMN_MAX_BYTES;
+	if (column->is_cut)
+		column->parts.part[1] = cut_name(name, column->cut);
+}
+
+int row_cell_value(const struct row_column *column, const struct inventory_row *row,
+		   struct buf *scratch, struct slice *value)
+{
+	*value = row->attributes;
+	if (!column->is_cut)
+		return 0;
+	buf_clear(scratch);
+	buf_append(scratch, row->attributes.data, row->attributes.len);
+	buf_append_char(scratch, 0);
+	buf_append(scratch, row->name.data, row->name.len);
+	*value = buf_slice(scratch);
+	return scratch->failed ? ERR_LIMIT : 0;
 }
 
 bool row_of_cell(const struct store_cell *cell, struct inventory_row *row)
@@ -45,6 +80,11 @@ bool row_of_cell(const struct store_cell *cell, struct inventory_row *row)
 	row->end_ms = unordered_i64(be64_get((const uint8_t *)part[0].data));
 	row->begin_ms = unordered_i64(be64_get((const uint8_t *)part[2].data));
 	row->attributes = cell->value;
+	const char *zero = cell->value.len ? memchr(cell->value.data, 0, cell->value.len) : NULL;
+	if (zero) {
+		row->attributes.len = (size_t)(zero - cell->value.data);
+		row->name = (struct slice){zero + 1, cell->value.len - row->attributes.len - 1};
+	}
 	return true;
 }
 

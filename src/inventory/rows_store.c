@@ -1,4 +1,7 @@
 /* Versioned rows and the store: taking a poll's into it, reading them. */
+#include <stdlib.h>
+
+#include "base/buf.h"
 #include "inventory/private.h"
 
 enum { READ_MAX_BYTES = 64 << 20, CELLS_PER_READ = 100000 };
@@ -40,9 +43,16 @@ static int put_row(struct inventory_rows_update *u, const struct inventory_row *
 {
 	struct store_parts key = row_key(u->kind, u->device);
 	struct row_column column;
+	struct buf scratch;
+	struct slice value;
+	buf_init(&scratch, STORE_VALUE_MAX_BYTES);
 	row_column(row->name, row->begin_ms, end_ms, &column);
-	return store_cell_put(u->write, TABLE_VERSIONED_ROWS, &key, &column.parts, row->attributes,
-			      stamp_us, 0);
+	int err = row_cell_value(&column, row, &scratch, &value);
+	if (!err)
+		err = store_cell_put(u->write, TABLE_VERSIONED_ROWS, &key, &column.parts, value,
+				     stamp_us, 0);
+	buf_release(&scratch);
+	return err;
 }
 
 static int close_row(struct inventory_rows_update *u, const struct inventory_row *row,
@@ -70,6 +80,12 @@ static int apply(struct inventory_rows_update *u, const struct inventory_row_cha
 	return err;
 }
 
+static int by_name(const void *left, const void *right)
+{
+	const struct inventory_row *a = left, *b = right;
+	return slice_compare(a->name, b->name);
+}
+
 static int apply_all(struct inventory_rows_update *u, const struct store_cell_scan *scan)
 {
 	struct inventory_row *open = mem_alloc_array(scan->count + 1, sizeof(*open));
@@ -79,6 +95,8 @@ static int apply_all(struct inventory_rows_update *u, const struct store_cell_sc
 	int err = 0;
 	for (size_t i = 0; i < scan->count; i++)
 		open_count += row_of_cell(&scan->cells[i], &open[open_count]);
+	/* Names that are cut lie in the order of their hashes. */
+	qsort(open, open_count, sizeof(*open), by_name);
 	size_t count = inventory_rows_diff(open, open_count, u->rows, u->count, u->complete,
 					   u->ts_ms, changes);
 	int64_t close_us = store_stamp(u->store), open_us = store_stamp(u->store);

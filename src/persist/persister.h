@@ -44,7 +44,8 @@ struct persist_item {
 
 struct persist_batch;
 /* On the executor, or from within store(). `err` 0: items[0 .. filled) are in the write, filled >=
- * 1; or a reason to try the same again later: ERR_BUSY, or the store's error. */
+ * 1; ERR_LIMIT: there is no room for so many, and the write, which may hold parts of them, is
+ * reset; or a reason to try the same again later: ERR_BUSY, or the store's error. */
 typedef void persist_filled(struct persist_batch *batch, int err);
 
 struct persist_batch {

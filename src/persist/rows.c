@@ -20,9 +20,6 @@ static void finish(struct rows *r, int err)
 	struct persist_batch *batch = r->batch;
 	r->batch = NULL;
 	batch->filled = r->next;
-	/* What came before the one without room is in the write. */
-	if (err == ERR_LIMIT && r->next)
-		err = 0;
 	batch->done(batch, err);
 }
 
@@ -93,13 +90,17 @@ static int begin_next(struct rows *r)
 static void go_on(struct rows *r)
 {
 	int err = begin_next(r);
+	/* Those before the one that could not be decoded for want of room are in the write. */
+	bool enough = err == ERR_RETRY || (err == ERR_LIMIT && r->next);
 	if (err)
-		finish(r, err == ERR_RETRY ? 0 : err);
+		finish(r, enough ? 0 : err);
 }
 
 static void updated(struct inventory_rows_update *update, int err)
 {
 	struct rows *r = update->owner;
+	/* Also when the write is full: then a part of this poll is in it, and it must not be
+	 * submitted. */
 	if (err) {
 		finish(r, err);
 		return;

@@ -24,6 +24,7 @@ enum {
 	 */
 	MANY = 256,
 	RETRY_LINES_A_MINUTE = 3,
+	ASIDE_LINES_A_MINUTE = 3,
 };
 
 /*        taken               filled              durable
@@ -55,7 +56,7 @@ struct worker {
 	bool stopping;
 	_Atomic int64_t moved_ms;
 	struct task begin, stop;
-	struct log_rate retry_lines;
+	struct log_rate retry_lines, aside_lines;
 	struct executor *stopped_executor;
 	struct task *stopped;
 
@@ -136,7 +137,13 @@ static void add_odd(struct worker *w, const struct queue_message *message, const
 {
 	/* The batch's arena, where the reason may lie, is reset before all of this is written. */
 	const char *copy = arena_printf(&w->arena, "%s", reason);
+	uint64_t left_out;
 	w->odd[w->odd_count++] = (struct odd){message, copy ? copy : "it is damaged"};
+	if (log_rate_take(&w->aside_lines, mono_ms(w), &left_out))
+		log_warn("queue " SHOWN ": a message of " SHOWN " is set aside: %s (%llu such "
+			 "lines left out)",
+			 SHOWN_OF(w->options.def->name), SHOWN_OF(message->key), reason,
+			 (unsigned long long)left_out);
 }
 
 /* Of a poll, by the configuration. ERR_NOT_FOUND with a sentence. */
@@ -301,6 +308,8 @@ static void on_filled(struct persist_batch *batch, int err)
 		return;
 	}
 	if (err == ERR_LIMIT) {
+		/* All of a poll or nothing. */
+		store_write_reset(batch->write);
 		batch->items[0].aside = "it is larger than what can be kept of one poll";
 		batch->filled = 1;
 	} else if (err) {
@@ -433,6 +442,7 @@ struct worker *worker_new(const struct worker_options *options)
 	w->options = *options;
 	w->begin.run = run_begin;
 	w->retry_lines.lines_max = RETRY_LINES_A_MINUTE;
+	w->aside_lines.lines_max = ASIDE_LINES_A_MINUTE;
 	atomic_store(&w->moved_ms, mono_ms(w));
 	snprintf(name, sizeof(name), "%.10s-%u", options->def->name.data, options->index % 1000);
 	w->thread = loop_thread_new(name);

@@ -335,8 +335,9 @@ static void check_rows(int64_t begin, int64_t end, size_t limit, const char *wan
 					   .end_ms = T0_MS + end * MINUTE_MS,
 					   .limit = limit,
 					   .done = read_done};
-	char is[500] = "";
+	static char is[8000];
 	size_t n = 0;
+	is[0] = 0;
 	is_done = false;
 	assert_int_equal(inventory_rows_read_start(&read), 0);
 	pump();
@@ -344,8 +345,9 @@ static void check_rows(int64_t begin, int64_t end, size_t limit, const char *wan
 	assert_int_equal(done_err, 0);
 	for (size_t i = 0; i < read.count; i++) {
 		const struct inventory_row *row = &read.rows[i];
-		n += (size_t)snprintf(is + n, sizeof(is) - n, "%s%s=%s:%d-", i ? " " : "",
-				      row->name.data, row->attributes.data,
+		n += (size_t)snprintf(is + n, sizeof(is) - n, "%s%.*s=%.*s:%d-", i ? " " : "",
+				      (int)row->name.len, row->name.data, (int)row->attributes.len,
+				      row->attributes.data,
 				      (int)((row->begin_ms - T0_MS) / MINUTE_MS));
 		if (row->end_ms == INVENTORY_FOREVER_MS)
 			n += (size_t)snprintf(is + n, sizeof(is) - n, "*");
@@ -393,6 +395,50 @@ static void the_same_poll_twice_changes_nothing(void **state)
 	/* Two states of one moment: the later one holds, the other has not lived. */
 	poll_at(2, "xe0=three@0", true, 1, 1);
 	check_rows(0, 9, 0, "xe0=one:1-2 xe0=three:2-*");
+}
+
+/* Names beyond what a column of the store takes: rows of them stopped everything that came behind
+ * them in a poll, and the half before was written. They begin alike for longer than is kept of
+ * them. */
+static void a_long_name_stopped_the_rows_behind_it(void **state)
+{
+	(void)state;
+	char m[501], text[2000], wanted[4000];
+	memset(m, 'm', sizeof(m) - 1);
+	m[sizeof(m) - 1] = 0;
+	poll_at(1, "aaa=one@0 mmm=one@0 zzz=one@0", true, 3, 0);
+	snprintf(text, sizeof(text), "aaa=two@0 %s=one@0 zzz=two@0", m);
+	poll_at(2, text, true, 3, 3);
+	snprintf(wanted, sizeof(wanted),
+		 "aaa=one:1-2 mmm=one:1-2 zzz=one:1-2 aaa=two:2-* %s=one:2-* zzz=two:2-*", m);
+	check_rows(0, 9, 0, wanted);
+	poll_at(3, text, true, 0, 0);
+	snprintf(text, sizeof(text), "aaa=two@0 %s=two@0 zzz=three@0", m);
+	poll_at(4, text, true, 2, 2);
+	poll_at(5, "aaa=two@0 zzz=three@0", true, 0, 1);
+	snprintf(wanted, sizeof(wanted),
+		 "%s=one:2-4 zzz=two:2-4 %s=two:4-5 aaa=two:2-* zzz=three:4-*", m, m);
+	check_rows(4, 9, 0, wanted);
+}
+
+/* More of them than one order of hashes is likely to be that of the names by chance. */
+static void long_names_that_begin_alike_are_told_apart(void **state)
+{
+	(void)state;
+	enum { NAMES = 6, LEN = 420 };
+	char text[NAMES * (LEN + 20)] = "", wanted[NAMES * (LEN + 20)] = "";
+	char m[LEN + 1];
+	memset(m, 'm', LEN);
+	m[LEN] = 0;
+	for (int i = 0; i < NAMES; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s%d=%d@0",
+			 i ? " " : "", m, i, i);
+	poll_at(1, text, true, NAMES, 0);
+	poll_at(2, text, true, 0, 0);
+	snprintf(text, sizeof(text), "%s3=3@0", m);
+	poll_at(3, text, true, 0, NAMES - 1);
+	snprintf(wanted, sizeof(wanted), "%s3=3:1-*", m);
+	check_rows(9, 9, 0, wanted);
 }
 
 static void a_read_can_be_dropped(void **state)
@@ -456,6 +502,8 @@ int main(void)
 		TEST(other_kinds_keep_all_columns),
 		TEST(versions_lie_behind_each_other),
 		TEST(the_same_poll_twice_changes_nothing),
+		TEST(a_long_name_stopped_the_rows_behind_it),
+		TEST(long_names_that_begin_alike_are_told_apart),
 		TEST(a_read_can_be_dropped),
 		TEST(what_a_read_asks_for_is_its_own),
 	};

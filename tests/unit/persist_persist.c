@@ -181,7 +181,7 @@ static void expect_interfaces(const char *wanted)
 {
 	bool done = false;
 	struct arena arena;
-	char text[1024] = "";
+	char text[4096] = "";
 	arena_init(&arena, 1 << 20);
 	struct inventory_rows_read read = {
 		.store = store,
@@ -228,6 +228,34 @@ static void test_interfaces_have_versions(void **state)
 	put("IfRefPoll", "", T0_S + 180, "{\"ifName\":[],\"ifAlias\":[]}");
 	expect_interfaces("xe-0/2/0 0 120, xe-0/2/0 120 open");
 	assert_int_equal(counted(STAT_persist_row_polls), 4);
+}
+
+/* A name of 255 bytes that are no UTF-8, which a DisplayString may be: 1,020 as they are written.
+ */
+static void test_a_long_name_froze_all_interfaces_of_its_device(void **state)
+{
+	(void)state;
+	char m[1021] = "", poll[2048], wanted[4096];
+	for (int i = 0; i < 255; i++)
+		memcpy(m + 4 * i, "_xe9", 4);
+	put("IfRefPoll", "", T0_S,
+	    "{\"ifName\":[[\"ifName.1\",\"aaa\"],[\"ifName.2\",\"mmm\"],[\"ifName.3\",\"zzz\"]],"
+	    "\"ifAlias\":[[\"ifAlias.1\",\"old\"],[\"ifAlias.3\",\"old\"]]}");
+	for (int64_t ts_s = T0_S + 60; ts_s <= T0_S + 120; ts_s += 60) {
+		snprintf(poll, sizeof(poll),
+			 "{\"ifName\":[[\"ifName.1\",\"aaa\"],[\"ifName.2\",\"%s\"],"
+			 "[\"ifName.3\",\"zzz\"]],"
+			 "\"ifAlias\":[[\"ifAlias.1\",\"%lld\"],[\"ifAlias.3\",\"%lld\"]]}",
+			 m, (long long)ts_s, (long long)ts_s);
+		put("IfRefPoll", "", ts_s, poll);
+	}
+	snprintf(wanted, sizeof(wanted),
+		 "aaa 0 60, mmm 0 60, zzz 0 60, aaa 60 120, zzz 60 120, %s 60 open, aaa 120 open, "
+		 "zzz 120 open",
+		 m);
+	/* The open ones lie by name: `_` is before `a`. */
+	expect_interfaces(wanted);
+	assert_int_equal(counted(STAT_persist_aside), 0);
 }
 
 /* A walk that comes after a later one changes nothing, also when the server was started between. */
@@ -506,6 +534,7 @@ int main(void)
 		TEST(test_malformed_messages),
 		TEST(test_polls_that_the_configuration_does_not_know_stay),
 		TEST(test_interfaces_have_versions),
+		TEST(test_a_long_name_froze_all_interfaces_of_its_device),
 		TEST(test_walks_have_one_order),
 		TEST(test_bins_follow),
 		TEST(test_doubled_in_one_message),
