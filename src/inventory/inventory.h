@@ -43,6 +43,9 @@ enum {
 	SNMP_PORT = 161,
 };
 
+/* The longest aggregate: of what rates can be made, as rate/oidset.c asserts. */
+#define OIDSET_AGGREGATE_MAX_MS (INT64_C(40) * 86400000)
+
 /* "Forever", as E writes it: 9999-12-29T23:59:59Z. */
 #define INVENTORY_FOREVER_MS INT64_C(253402127999000)
 

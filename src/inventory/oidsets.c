@@ -127,7 +127,7 @@ static int read_aggregates(struct conf_reader *r, const struct conf_node *node, 
 		return conf_node_refuse(node, r->e, "takes at most %d", OIDSET_AGGREGATES_MAX);
 	for (const struct conf_node *n = node->first; n; n = n->next) {
 		int64_t *period_ms = &set->aggregates_ms[set->aggregate_count];
-		err = conf_node_duration(n, SECOND_MS, 400 * DAY_MS, period_ms, r->e);
+		err = conf_node_duration(n, SECOND_MS, OIDSET_AGGREGATE_MAX_MS, period_ms, r->e);
 		if (err)
 			return err;
 		if (*period_ms <= set->frequency_ms)
@@ -255,6 +255,17 @@ static int check_tag(struct conf_reader *r, const struct conf_node *node, struct
 	return 0;
 }
 
+static int check_tag_once(struct conf_reader *r, const struct conf_node *node,
+			  const struct oidset *set, struct slice name)
+{
+	for (size_t i = 0; i < set->path_tag_count; i++) {
+		if (slice_equal(set->path_tags[i], name))
+			return conf_node_refuse(node, r->e, "the tag " SHOWN " stands twice",
+						SHOWN_OF(name));
+	}
+	return 0;
+}
+
 /* The tags of the path: those of the correlator, or as the OIDSet says. */
 static int add_path_tags(struct conf_reader *r, const struct conf_node *tags, struct oidset *set)
 {
@@ -269,6 +280,7 @@ static int add_path_tags(struct conf_reader *r, const struct conf_node *tags, st
 		if (given) {
 			err = conf_node_text(given, 1, INVENTORY_NAME_MAX_BYTES, tag, r->e);
 			err = err ? err : check_tag(r, given, *tag);
+			err = err ? err : check_tag_once(r, given, set, *tag);
 			given = given->next;
 		}
 	}

@@ -1,8 +1,9 @@
 #include "rate/oidset.h"
 
 /* What the configuration lets through, rates can be made of. */
-_Static_assert((int)OIDSET_RATED_MAX <= (int)RATE_COLUMNS_MAX, "OIDs");
+_Static_assert((int)OIDSET_RATED_MAX == (int)RATE_COLUMNS_MAX, "OIDs");
 _Static_assert((int)OIDSET_AGGREGATES_MAX <= (int)COUNTER_PERIODS_MAX, "aggregates");
+_Static_assert(OIDSET_AGGREGATE_MAX_MS == COUNTER_PERIOD_MAX_MS, "periods");
 
 struct counter_config rate_config_of(const struct oidset *oidset)
 {

@@ -207,6 +207,29 @@ static void own_sets_take_the_place_of_shipped_ones(void **state)
 
 #define SET(members) "oidsets:\n  A: {" members "}\n"
 
+/* Rates are made of 40 days at most: longer ones were taken, and no rates were there. */
+static void an_aggregate_of_400_days_was_taken(void **state)
+{
+	(void)state;
+	assert_refused(SET("frequency: 60s, correlator: Index, oids: [ifMtu], aggregates: [400d]"),
+		       "granary.yml:2: oidsets.A.aggregates[0]: '400d' is not in the range of 1s "
+		       "to 40d");
+	assert_refused(SET("frequency: 60s, correlator: Index, oids: [ifMtu], aggregates: [961h]"),
+		       "granary.yml:2: oidsets.A.aggregates[0]: '961h' is not in the range of 1s "
+		       "to 40d");
+	inventory_conf_release(made_of(
+		SET("frequency: 60s, correlator: Index, oids: [ifMtu], aggregates: [40d]")));
+}
+
+/* Then no value of it had a series. */
+static void one_tag_for_two_parts_of_a_path_was_taken(void **state)
+{
+	(void)state;
+	assert_refused(SET("frequency: 60s, correlator: JnxCOS, oids: [jnxCosIfqQedBytes], tags: "
+			   "[a, a]"),
+		       "granary.yml:2: oidsets.A.tags[1]: the tag a stands twice");
+}
+
 static void bad_oidsets_are_refused(void **state)
 {
 	(void)state;
@@ -526,6 +549,8 @@ int main(void)
 		cmocka_unit_test(oids_are_numbers_on_the_wire),
 		cmocka_unit_test(correlators_bring_their_tags_and_oids),
 		cmocka_unit_test(own_sets_take_the_place_of_shipped_ones),
+		cmocka_unit_test(an_aggregate_of_400_days_was_taken),
+		cmocka_unit_test(one_tag_for_two_parts_of_a_path_was_taken),
 		cmocka_unit_test(bad_oidsets_are_refused),
 		cmocka_unit_test(bad_oids_are_refused),
 		cmocka_unit_test(what_is_stored_as_another_is_like_it),
