@@ -3,6 +3,7 @@
 
 #include "api/inventory_json.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "cmd/client.h"
 #include "cmd/client_private.h"
 #include "inventory/inventory.h"
@@ -159,6 +160,28 @@ static int write_device(const struct client_args *args, const char *name, const 
 	return 0;
 }
 
+static bool is_utf8(const char *text)
+{
+	for (size_t left = text ? strlen(text) : 0, len = 0; left; left -= len, text += len) {
+		len = utf8_length((const uint8_t *)text, left);
+		if (!len)
+			return false;
+	}
+	return true;
+}
+
+/* JSON cannot carry anything else, and would name another device. */
+static int check_utf8(const struct client_args *args)
+{
+	bool well = is_utf8(args->credentials) && is_utf8(args->poller) && is_utf8(args->address);
+	for (size_t i = 0; i < args->word_count; i++)
+		well = well && is_utf8(args->words[i]);
+	if (well)
+		return 0;
+	client_complain(args, "what is given is not UTF-8");
+	return ERR_INVALID;
+}
+
 static int post_device(const struct client_args *args, const char *route, const char *to,
 		       const char *name, const char *address, size_t first)
 {
@@ -167,7 +190,7 @@ static int post_device(const struct client_args *args, const char *route, const 
 	buf_init(&body, 1 << 20);
 	client_answer_init(&answer);
 	int status = CLIENT_USAGE;
-	if (write_device(args, name, address, first, &body) == 0)
+	if (check_utf8(args) == 0 && write_device(args, name, address, first, &body) == 0)
 		status = send_json(args, route, to, buf_slice(&body), &answer) ? CLIENT_FAILED
 									       : CLIENT_OK;
 	client_answer_release(&answer);

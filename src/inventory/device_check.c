@@ -36,6 +36,17 @@ static int check_name(const struct device_spec *spec, struct errbuf *e)
 	return 0;
 }
 
+/* A part of an URL's path that is one of these is taken away by whoever sends it (RFC 3986, 5.2.4):
+ * such a device could be neither changed nor removed. */
+int device_name_check_new(const struct device_spec *spec, struct errbuf *e)
+{
+	if (slice_equal(spec->name, SLICE(".")) || slice_equal(spec->name, SLICE("..")))
+		return device_refuse(spec, e, ERR_INVALID,
+				     "a name that is nothing but dots, one or two, cannot stand in "
+				     "an URL");
+	return 0;
+}
+
 /* ---- Addresses ------------------------------------------------------------------------------ */
 
 static bool is_one_of(struct slice text, const char *chars)

@@ -338,6 +338,9 @@ static const struct device *make_device(struct inventory_change *change,
 	if (made.begin_ms == DEVICE_BEGIN_NOW)
 		made.begin_ms = clock_wall_ms(keeper->options.clock);
 	bool known = names_as_before(change, same, spec);
+	bool named_anew = !same || !slice_equal(same->name, spec->name);
+	if (named_anew && device_name_check_new(spec, &change->error))
+		return NULL;
 	if (device_spec_check(&made, known ? NULL : keeper->options.conf, &host, &port,
 			      &change->error))
 		return NULL;

@@ -85,6 +85,9 @@ void device_release(const struct device *device);
  * that names device and place. */
 int device_spec_check(const struct device_spec *spec, const struct inventory_conf *known,
 		      struct slice *host, uint16_t *port, struct errbuf *e) MUST_CHECK;
+/* Of a name that no device had: that it can be asked for. ERR_INVALID likewise. Those that are
+ * stored stay as they are. */
+int device_name_check_new(const struct device_spec *spec, struct errbuf *e) MUST_CHECK;
 /* `FILE:LINE: device NAME: ` before the sentence; returns `err`. */
 int device_refuse(const struct device_spec *spec, struct errbuf *e, int err, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);

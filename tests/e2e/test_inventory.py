@@ -174,6 +174,18 @@ def test_pages_of_other_sites_change_nothing(inventory, headers, status):
     assert refused == (3 if status == 403 else 0)
 
 
+def test_a_name_that_is_no_utf8_became_another_one(inventory):
+    sentence = "what is given is not UTF-8"
+    refused(inventory, f"granary device add: {sentence}",
+            "device", "add", os.fsdecode(b"\xff\xfe"), "h", "--credentials", "lab", status=2)
+    ask(inventory, "device", "add", "a", "h", "--credentials", "lab")
+    refused(inventory, f"granary device rename: {sentence}", "device", "rename", "a",
+            os.fsdecode(b"a\xc3"), status=2)
+    refused(inventory, f"granary device change: {sentence}", "device", "change", "a",
+            "--poller", os.fsdecode(b"\xe9"), status=2)
+    assert set(listed(inventory)) == {"a"}
+
+
 def test_what_is_wrong_is_said_and_changes_nothing(inventory):
     ask(inventory, "device", "add", "a", "h", "--credentials", "lab")
     before = ask(inventory, "device", "list").stdout
@@ -187,6 +199,10 @@ def test_what_is_wrong_is_said_and_changes_nothing(inventory):
     refused(inventory, "granary device rename: device x: does not exist",
             "device", "rename", "x", "y")
     refused(inventory, "granary device remove: device x: does not exist", "device", "remove", "x")
+    dots = "a name that is nothing but dots, one or two, cannot stand in an URL"
+    refused(inventory, f"granary device add: device ..: {dots}",
+            "device", "add", "..", "h", "--credentials", "lab")
+    refused(inventory, f"granary device rename: device .: {dots}", "device", "rename", "a", ".")
     ask(inventory, "device", "add", "b", "h", status=2)
     ask(inventory, "device", "add", "b", "h", "--credentials", "lab", "--active", "maybe", status=2)
     ask(inventory, "device", "add", "b", "h", "--credentials", "lab", "--begin", "soon", status=2)

@@ -193,6 +193,17 @@ static void assert_refused(struct device_spec spec, const char *sentence)
 	check_names("");
 }
 
+/* Whoever sends an URL takes these out of it: what they named was neither found nor removed. */
+static void devices_named_by_dots_could_not_be_removed(void **state)
+{
+	(void)state;
+	assert_refused(spec_of(".", "h"), "device .: a name that is nothing but dots, one or two, "
+					  "cannot stand in an URL");
+	assert_refused(spec_of("..", "h"),
+		       "device ..: a name that is nothing but dots, one or two, "
+		       "cannot stand in an URL");
+}
+
 static void what_is_wrong_is_said(void **state)
 {
 	(void)state;
@@ -546,6 +557,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(devices_outlive_a_restart),
+		TEST(devices_named_by_dots_could_not_be_removed),
 		TEST(what_is_wrong_is_said),
 		TEST(a_list_is_taken_as_a_whole_or_not_at_all),
 		TEST(changing_renaming_removing),
