@@ -239,6 +239,16 @@ static bool asks_for_help(const char *argument)
 	return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
 }
 
+/* Wherever it stands, as ./run puts options before it; behind `--` are words. */
+static bool any_asks_for_help(int argc, char *const *argv)
+{
+	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (asks_for_help(argv[i]))
+			return true;
+	}
+	return false;
+}
+
 int command_main(int argc, char *const *argv)
 {
 	if (argc > 0)
@@ -254,7 +264,7 @@ int command_main(int argc, char *const *argv)
 	const struct command *command = find(argv[1]);
 	if (!command)
 		return unknown(argv[1]);
-	if (argc > 2 && asks_for_help(argv[2]))
+	if (any_asks_for_help(argc - 2, argv + 2))
 		return print_help(command);
 	return command->run(argc - 2, argv + 2);
 }

@@ -96,6 +96,22 @@ def test_host_metrics_appear_and_move_within_15_s(run_script):
         assert found in (kib, kib * 1024)
 
 
+@pytest.mark.parametrize("built", [False, True])
+def test_help_of_run_built_everything_first(tmp_path, built):
+    """A copy of it that has nothing to set up or build with."""
+    shutil.copy(ROOT / "run", tmp_path / "run")
+    if built:
+        (tmp_path / "build").mkdir()
+        os.symlink(ROOT / "build" / "granary", tmp_path / "build" / "granary")
+    for words in (["--help"], ["-h"], ["--listen", "127.0.0.1:0", "--help"]):
+        answer = subprocess.run([str(tmp_path / "run"), *words], capture_output=True, text=True,
+                                timeout=20)
+        assert answer.returncode == 0 and not answer.stderr, answer
+        assert answer.stdout.startswith("usage: ./run ")
+        assert ("--store.map_size" in answer.stdout) == built
+    assert not (tmp_path / "var").exists()
+
+
 def test_run_stops_cleanly_and_finds_its_data_again(run_script):
     server = run_script
     server.put({"metric": "m", "timestamp": 1600000000, "value": 5, "tags": {"a": "b"}})
@@ -286,5 +302,8 @@ def test_version_and_help():
         assert answer.returncode == 0 and f"granary {command}" in answer.stdout
         assert run(command, "--help").stdout == answer.stdout
     assert "--store.map_size" in run("help", "serve").stdout
+    # Behind other options, too: it was taken for one that lacks its value.
+    for words in (["serve", "--log.level", "warn", "--help"], ["serve", "--welcome=true", "-h"]):
+        assert run(*words).stdout == run("help", "serve").stdout, words
     assert run("nosuch").returncode == 2
     assert run().returncode == 2
