@@ -2,7 +2,7 @@
 
 #include "wire/calendar.h"
 
-enum { NAMES_MAX = 32 };
+enum { NAMES_MAX = 32, REFUSED_MAX_BYTES = 4 << 20 };
 
 static void advance(struct v2_answer *answer);
 
@@ -46,6 +46,7 @@ static void begin(struct v2_report *report)
 
 void v2_report_start(struct v2_report *report)
 {
+	buf_init(&report->refused, REFUSED_MAX_BYTES);
 	report->select.done = begin;
 	v2_report_select(report);
 }
@@ -129,6 +130,7 @@ void v2_report_release(struct v2_report *report)
 {
 	v2_report_select_release(report);
 	v2_fetch_release(&report->fetch);
+	buf_release(&report->refused);
 }
 
 void v2_report_put_selected(struct v2_report *report)
@@ -138,6 +140,38 @@ void v2_report_put_selected(struct v2_report *report)
 	v2_put_text(json, "device", selected->device->name);
 	v2_put_text(json, "interface", selected->name);
 	v2_put_text(json, "ifAlias", selected->alias);
+}
+
+void v2_report_refuse(struct v2_report *report, const char *sentence)
+{
+	struct json_writer json;
+	json_writer_init(&json, &report->refused);
+	if (report->refused.len)
+		buf_append_char(&report->refused, ',');
+	json_write_object_begin(&json);
+	v2_put_text(&json, "device", v2_report_selected(report)->device->name);
+	v2_put_text(&json, "interface", v2_report_selected(report)->name);
+	v2_put_text(&json, "error", slice_of(sentence));
+	json_write_object_end(&json);
+	if (report->refused.failed)
+		report->answer.out.failed = true; /* the answer ends with that */
+}
+
+void v2_report_refuse_unknown(struct v2_report *report)
+{
+	struct v2_endpoint endpoint;
+	if (!v2_find_endpoint(v2_report_selected(report)->device, report->endpoints[0], SLICE(""),
+			      &endpoint))
+		v2_report_refuse(report, "no OIDSet of the device has such an endpoint");
+}
+
+void v2_report_put_refused(struct v2_report *report)
+{
+	struct buf *out = &report->answer.out;
+	json_write_key(&report->answer.json, "errors");
+	json_write_raw(&report->answer.json, SLICE("["));
+	buf_append(out, report->refused.data, report->refused.len);
+	buf_append_char(out, ']');
 }
 
 void v2_report_sum_rows(const struct v2_report *report, struct v2_sums *sums)

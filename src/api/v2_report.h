@@ -70,6 +70,7 @@ struct v2_report {
 	struct v2_select select;
 	bool fetching;
 	bool found[REPORT_ENDPOINTS_MAX]; /* of the selected: there is such a counter */
+	struct buf refused;               /* JSON, comma separated */
 };
 
 /* Reads the look-ups, `device` and `interface` besides `names`. ERR_INVALID with a sentence. */
@@ -90,6 +91,13 @@ static inline const struct v2_selected *v2_report_selected(const struct v2_repor
 
 /* "device", "interface", "ifAlias" of the selected, into the object that is open. */
 void v2_report_put_selected(struct v2_report *report);
+
+/* For reports of one endpoint: what cannot be said of the selected, and why. */
+void v2_report_refuse(struct v2_report *report, const char *sentence);
+/* Refuses it if its device has no such endpoint. */
+void v2_report_refuse_unknown(struct v2_report *report);
+/* "errors": the refused, into the object that is open. */
+void v2_report_put_refused(struct v2_report *report);
 
 /* Puts the rows that were read into their windows. */
 void v2_report_sum_rows(const struct v2_report *report, struct v2_sums *sums);

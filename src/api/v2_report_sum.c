@@ -22,8 +22,7 @@ struct call {
 	int64_t period_ms; /* 0: that of the first interface */
 	struct v2_grid grid;
 	struct point *points;
-	size_t put;         /* of them, into the answer */
-	struct buf refused; /* JSON, comma separated */
+	size_t put; /* of them, into the answer */
 	size_t summed;
 };
 
@@ -58,23 +57,6 @@ static int make_points(struct call *call, int64_t period_ms, struct errbuf *e)
 	return 0;
 }
 
-static void refuse(struct call *call, const char *sentence)
-{
-	struct v2_answer *answer = &call->report.answer;
-	const struct v2_selected *selected = v2_report_selected(&call->report);
-	struct json_writer json;
-	json_writer_init(&json, &call->refused);
-	if (call->refused.len)
-		buf_append_char(&call->refused, ',');
-	json_write_object_begin(&json);
-	v2_put_text(&json, "device", selected->device->name);
-	v2_put_text(&json, "interface", selected->name);
-	v2_put_text(&json, "error", slice_of(sentence));
-	json_write_object_end(&json);
-	if (call->refused.failed)
-		answer->out.failed = true; /* the answer ends with that */
-}
-
 static bool open_series(struct v2_report *report)
 {
 	struct call *call = call_of(report);
@@ -86,7 +68,7 @@ static bool open_series(struct v2_report *report)
 	params.agg_ms = call->period_ms;
 	if (v2_plan_make(&report->answer, &fetch->target, &params, &plan, &e) ||
 	    (!call->points && make_points(call, plan.period_ms, &e))) {
-		refuse(call, e.text);
+		v2_report_refuse(report, e.text);
 		return false;
 	}
 	fetch->period_ms = plan.period_ms;
@@ -122,11 +104,7 @@ static void take_rows(struct v2_report *report)
 
 static void close_series(struct v2_report *report)
 {
-	struct call *call = call_of(report);
-	struct v2_endpoint endpoint;
-	if (!v2_find_endpoint(v2_report_selected(report)->device, report->endpoints[0], SLICE(""),
-			      &endpoint))
-		refuse(call, "no OIDSet of the device has such an endpoint");
+	v2_report_refuse_unknown(report);
 }
 
 /* ---- The answer ------------------------------------------------------------------------------ */
@@ -142,7 +120,7 @@ static char *put_point(const struct call *call, char *to, size_t i)
 {
 	const struct point *point = &call->points[i];
 	int64_t ts_ms = call->grid.first_ms + (int64_t)i * call->grid.step_ms;
-	bool rates = call->params.cf != CF_DELTA && call->params.cf != CF_RAW;
+	bool rates = call->params.cf != CF_DELTA;
 	to = put(to, i ? ",{\"ts\":" : "{\"ts\":");
 	to += number_print_i64(to, v2_seconds(ts_ms));
 	to = put(to, ",\"val\":");
@@ -183,10 +161,7 @@ static void end_report(struct v2_report *report)
 	struct v2_answer *answer = &report->answer;
 	struct json_writer *json = &answer->json;
 	json_write_array_end(json);
-	json_write_key(json, "errors");
-	json_write_raw(json, SLICE("["));
-	buf_append(&answer->out, call->refused.data, call->refused.len);
-	buf_append_char(&answer->out, ']');
+	v2_report_put_refused(report);
 	v2_put_text(json, "endpoint", report->endpoints[0]);
 	v2_put_question(json, &call->params, call->period_ms);
 	json_write_key(json, "data");
@@ -208,7 +183,6 @@ static void release(struct v2_answer *answer)
 	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
 	struct call *call = call_of(report);
 	v2_report_release(report);
-	buf_release(&call->refused);
 	mem_free(call);
 }
 
@@ -220,7 +194,6 @@ static void sum_end(struct http_request *request)
 	struct v2_answer *answer = &report->answer;
 	struct errbuf e;
 	v2_answer_init(answer, request, NULL, release);
-	buf_init(&call->refused, 4 << 20);
 	report->kind = &kind;
 	report->endpoints[0] = http_param(request, "endpoint");
 	if (v2_report_read(report, names, &e)) {
@@ -231,9 +204,10 @@ static void sum_end(struct http_request *request)
 		v2_answer_query_error(answer, e.text);
 	} else if (call->params.cf == CF_MIN || call->params.cf == CF_MAX) {
 		v2_answer_query_error(answer, "smallest and largest rates have no sum");
+	} else if (call->params.cf == CF_RAW) {
+		v2_answer_query_error(answer,
+				      "raw samples have no sum; cf is average, exact or delta");
 	} else {
-		if (call->params.cf == CF_RAW)
-			call->params.cf = CF_DELTA;
 		call->period_ms = call->params.has_agg ? call->params.agg_ms : 0;
 		report->endpoint_count = report->span_count = 1;
 		v2_report_set_range(report, &call->params.range);

@@ -2,7 +2,8 @@
  *
  * by=average: growth by the time really covered; max: the largest rate of a row (of an aggregate
  * the largest of a single delta); volume: growth, with what is unplaced. Those without any data are
- * left out; of equal figures the one that comes first by name is before the other. */
+ * left out; of equal figures the one that comes first by name is before the other. Interfaces that
+ * have no such endpoint, or another frequency than is asked for, are named. */
 #include "api/v2.h"
 #include "api/v2_data.h"
 #include "api/v2_report.h"
@@ -51,8 +52,10 @@ static bool open_series(struct v2_report *report)
 	struct v2_fetch *fetch = &report->fetch;
 	struct v2_plan plan;
 	struct errbuf e;
-	if (v2_plan_make(&report->answer, &fetch->target, &call->params, &plan, &e))
+	if (v2_plan_make(&report->answer, &fetch->target, &call->params, &plan, &e)) {
+		v2_report_refuse(report, e.text);
 		return false;
+	}
 	struct v2_grid grid = v2_grid_of(&call->params.range, plan.period_ms);
 	fetch->period_ms = plan.period_ms;
 	fetch->from_ms = grid.first_ms;
@@ -99,6 +102,7 @@ static void close_interface(struct v2_report *report)
 {
 	struct call *call = call_of(report);
 	size_t at = call->place_count;
+	v2_report_refuse_unknown(report);
 	if (call->order == BY_AVERAGE) {
 		call->any = call->covered_ms > 0;
 		call->now.figure =
@@ -146,6 +150,7 @@ static void end_report(struct v2_report *report)
 	v2_put_number(json, "begin_time", call->params.range.begin);
 	v2_put_number(json, "end_time", call->params.range.end);
 	v2_put_number(json, "interfaces", (int64_t)count);
+	v2_report_put_refused(report);
 	json_write_key(json, "children");
 	json_write_array_begin(json);
 	for (size_t i = 0; i < call->place_count; i++)

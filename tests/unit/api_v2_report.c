@@ -328,25 +328,57 @@ static void test_sum(void **state)
 	       "{\"query error\":\"'smallest and largest rates have no sum'\"}\n");
 }
 
+/* It answered as if delta were asked for. */
+static void test_a_sum_of_raw_samples_is_refused(void **state)
+{
+	(void)state;
+	expect("/v2/report/sum?endpoint=in&cf=raw", 400,
+	       "{\"query error\":\"'raw samples have no sum; cf is average, exact or delta'\"}\n");
+}
+
+/* It answered that nothing is above nothing, and not why. */
+static void test_top_names_what_it_leaves_out(void **state)
+{
+	(void)state;
+	put_two();
+	expect_like("/v2/report/top?endpoint=nope&begin=1598140800&end=1598144399&device=rtr_b",
+		    200,
+		    "{'endpoint':'nope','by':'average','begin_time':1598140800,"
+		    "'end_time':1598144399,'interfaces':1,'errors':["
+		    "{'device':'rtr_b','interface':'xe-0',"
+		    "'error':'no OIDSet of the device has such an endpoint'}],'children':[]}");
+	expect_like("/v2/report/top?endpoint=in&begin=1598140800&end=1598144399&device=rtr_b"
+		    "&agg=60",
+		    200,
+		    "{'endpoint':'in','by':'average','begin_time':1598140800,"
+		    "'end_time':1598144399,'interfaces':1,'errors':["
+		    "{'device':'rtr_b','interface':'xe-0',"
+		    "'error':'agg 60 is not stored: FastPollHC has 30, 3600, 86400'}],"
+		    "'children':[]}");
+}
+
 static void test_top(void **state)
 {
 	(void)state;
 	put_two();
 	expect_like("/v2/report/top?endpoint=in&begin=1598140800&end=1598144399", 200,
 		    "{'endpoint':'in','by':'average','begin_time':1598140800,"
-		    "'end_time':1598144399,'interfaces':2,'children':[" SELECTED_B
+		    "'end_time':1598144399,'interfaces':2,'errors':[],'children':[" SELECTED_B
 		    ",'val':30.0}," SELECTED_A ",'val':10.0}]}");
 	expect_like("/v2/report/top?endpoint=in&begin=1598140800&end=1598144399&by=max&n=1", 200,
 		    "{'endpoint':'in','by':'max','begin_time':1598140800,'end_time':1598144399,"
-		    "'interfaces':2,'children':[" SELECTED_B ",'val':30.0,'ts':1598140830}]}");
+		    "'interfaces':2,'errors':[],'children':[" SELECTED_B
+		    ",'val':30.0,'ts':1598140830}]}");
 	expect_like("/v2/report/top?endpoint=in&begin=1598140800&end=1598140829&by=volume", 200,
 		    "{'endpoint':'in','by':'volume','begin_time':1598140800,"
-		    "'end_time':1598140829,'interfaces':2,'children':[" SELECTED_A ",'val':300}]}");
+		    "'end_time':1598140829,'interfaces':2,'errors':[],'children':[" SELECTED_A
+		    ",'val':300}]}");
 	expect_like("/v2/report/top?endpoint=in&begin=1598140800&end=1598144399&by=max&agg=3600"
 		    "&device=rtr_a",
 		    200,
 		    "{'endpoint':'in','by':'max','begin_time':1598140800,'end_time':1598144399,"
-		    "'interfaces':1,'children':[" SELECTED_A ",'val':10.0,'ts':1598140830}]}");
+		    "'interfaces':1,'errors':[],'children':[" SELECTED_A
+		    ",'val':10.0,'ts':1598140830}]}");
 	refuse_like("/v2/report/top", "endpoint is missing: in, out, error/in ...");
 	refuse_like("/v2/report/top?endpoint=in&by=p95",
 		    "by \\'p95\\' is none of average, max, volume");
@@ -421,7 +453,7 @@ static void test_sum_and_top_without_rows(void **state)
 		    "&end=1598144399",
 		    200,
 		    "{'endpoint':'in','by':'volume','begin_time':1598140800,'end_time':1598144399,"
-		    "'interfaces':4,'children':["
+		    "'interfaces':4,'errors':[],'children':["
 		    "{'device':'rtr_c','interface':'xe-1/0','ifAlias':'','val':600},"
 		    "{'device':'rtr_d','interface':'xe-0','ifAlias':'','val':600}]}");
 }
@@ -521,7 +553,9 @@ int main(void)
 		V2_TEST(test_volume_of_what_nobody_measured),
 		V2_TEST(test_volume_of_a_long_day),
 		V2_TEST(test_sum),
+		V2_TEST(test_a_sum_of_raw_samples_is_refused),
 		V2_TEST(test_top),
+		V2_TEST(test_top_names_what_it_leaves_out),
 		V2_TEST(test_devices_without_rows),
 		V2_TEST(test_sum_and_top_without_rows),
 		V2_TEST(test_too_many_without_rows),
