@@ -179,6 +179,9 @@ static void fetch_endpoint(struct call *call)
 static void rows_ended(struct v2_rows *rows, int err)
 {
 	struct call *call = CONTAINER_OF(rows, struct call, rows);
+	/* Nothing is known of the interface then: the next endpoint has it looked for anew. */
+	if (err)
+		rows->device = NULL;
 	if (err)
 		put_error(call, rows->error.text[0] ? rows->error.text : err_text(err));
 	else if (call->is_hidden)

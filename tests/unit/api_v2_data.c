@@ -429,6 +429,41 @@ static void test_bulk_interfaces(void **state)
 	       "{\"error\":{\"code\":405,\"message\":\"the method is not allowed here\"}}\n");
 }
 
+static const struct store_engine *whole_engine;
+static int reads_left; /* until one is refused */
+
+static int submit_but_one(struct store_read *read)
+{
+	return reads_left-- == 0 ? ERR_BUSY : whole_engine->read_submit(read);
+}
+
+/* The second endpoint was answered by the name as it was asked for, hidden or not, as if the rows
+ * that could not be read had been. The first read are the rows of the only interface. */
+static void test_rows_that_could_not_be_read_hide_nothing_from_the_next_endpoint(void **state)
+{
+	(void)state;
+	put_device();
+	put_steady(in_octets("ge-1/0/0"), 30, HOUR_S, 30, 3, 0, 300);
+	whole_engine = api.store->engine;
+	struct store_engine engine = *whole_engine;
+	engine.read_submit = submit_but_one;
+	reads_left = 0;
+	api.store->engine = &engine;
+	expect_bulk("/v2/bulk/interface/",
+		    "{'interfaces':[{'device':'rtr_a','iface':'ge-1/0/0'}],'endpoint':['in','in'],"
+		    "'begin':1598284800,'end':1598284830,'cf':'average','agg':30}",
+		    201,
+		    "{'data':[{'path':{'dev':'rtr_a','iface':'ge-1/0/0','endpoint':'in'},"
+		    "'error':'busy: a queue is full'},"
+		    "{'path':{'dev':'rtr_a','iface':'ge-1/0/0','endpoint':'in'},"
+		    "'error':'the device has no such interface'}],"
+		    "'iface_dataset':['in','in'],'device_names':['rtr_a'],"
+		    "'begin_time':1598284800,'end_time':1598284830,'agg':'30','cf':'average',"
+		    "'url':'http://a/v2/bulk/interface/','resource_uri':'/v2/bulk/interface/'}");
+	api.store->engine = whole_engine;
+	assert_true(reads_left < 0);
+}
+
 static void test_bulk_timeseries(void **state)
 {
 	(void)state;
@@ -496,6 +531,7 @@ int main(void)
 		V2_TEST(test_many_texts),
 		V2_TEST(test_set_name),
 		V2_TEST(test_bulk_interfaces),
+		V2_TEST(test_rows_that_could_not_be_read_hide_nothing_from_the_next_endpoint),
 		V2_TEST(test_bulk_timeseries),
 		V2_TEST(test_row_keys),
 	};
