@@ -126,7 +126,7 @@ static inline void written(struct store_write *write, int err)
 
 static inline struct store_write *write_new(void)
 {
-	struct store_write *write = store_write_new(store, 16 << 20);
+	struct store_write *write = store_write_new(store, 32 << 20);
 	write->executor = loop_executor(loop);
 	write->done = written;
 	return write;
