@@ -133,7 +133,7 @@ static int64_t first_slot_ms(const struct api *api, int64_t now_ms)
 {
 	const struct conf *conf = api->conf;
 	int64_t slot_ms = conf->rollup_slot_ms, quiet_ms = conf->rollup_quiet_ms;
-	int64_t raw_ms = retention_longest_raw_ms(api->retention, conf->retention_raw_ms);
+	int64_t raw_ms = retention_longest_whole_ms(api->retention, conf->retention_raw_ms, now_ms);
 	int64_t first_ms = rollup_open_from_ms(now_ms, raw_ms, slot_ms, quiet_ms);
 	int64_t first_late_ms = rollup_open_from_ms(now_ms, api->late->kept_ms, slot_ms, quiet_ms);
 	return api->late->after_ms && first_late_ms < first_ms ? first_late_ms : first_ms;

@@ -7,6 +7,7 @@
 #include "conf/tree.h"
 #include "loop/loop.h"
 #include "rollup/owners.h"
+#include "rollup/raise.h"
 #include "rollup/redis/track_redis.h"
 #include "rollup/row.h"
 #include "rollup/since.h"
@@ -208,15 +209,20 @@ static int open_track(struct rollups *rollups, struct store *store, struct errbu
 int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e)
 {
 	const struct conf *conf = rollups->conf;
-	int64_t raw_ms = retention_shortest_raw_ms(&rollups->retention, conf->retention_raw_ms);
+	int64_t now_ms = clock_wall_ms(clock_real());
+	int err = retention_raise_open(store, conf->retention_raw_ms, now_ms,
+				       conf->ingest_future_max_ms, &rollups->retention, e);
+	if (err)
+		return err;
+	int64_t raw_ms =
+		retention_shortest_whole_ms(&rollups->retention, conf->retention_raw_ms, now_ms);
 	rollups->late.kept_ms = retention_longest_ms(&rollups->retention, &rollups->grains);
 	if (rollups->keeps_late)
 		rollups->late.after_ms =
 			rollup_late_after_ms(raw_ms, conf->rollup_slot_ms, conf->rollup_quiet_ms);
-	int err = open_track(rollups, store, e);
+	err = open_track(rollups, store, e);
 	if (err)
 		return err;
-	int64_t now_ms = clock_wall_ms(clock_real());
 	err = rollup_since_open(store, &rollups->grains, now_ms, rollups->since_ms, &rollups->late,
 				e);
 	if (err || !rollups->grains.count)

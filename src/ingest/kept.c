@@ -44,6 +44,16 @@ static int64_t open_from_ms(const struct ingest *ingest, int64_t now_ms, int64_t
 	return retention_ms && now_ms > retention_ms ? now_ms - retention_ms : 0;
 }
 
+/* Where nothing is rolled up, nothing is made of what is left. */
+int64_t kept_whole_ms(const struct ingest *ingest, uint8_t level, int64_t now_ms)
+{
+	const struct ingest_options *options = &ingest->options;
+	int64_t keep_ms = ingest->levels[level].retention_ms;
+	if (!options->rollup_partitions)
+		return keep_ms;
+	return retention_level_whole_ms(options->retention_rules, level, keep_ms, now_ms);
+}
+
 /* Late samples of slots that would close when those go are not taken either. */
 static int64_t late_from_ms(const struct ingest *ingest, int64_t now_ms)
 {
@@ -57,16 +67,20 @@ void kept_begin(struct request *q)
 	const struct ingest *ingest = q->r.ingest;
 	int64_t late_ms = late_from_ms(ingest, q->r.now_ms);
 	q->sure_ms = 0;
-	for (size_t i = 0; i < ingest->level_count; i++) {
-		int64_t from_ms = open_from_ms(ingest, q->r.now_ms, ingest->levels[i].retention_ms);
+	int64_t oldest_ms = INT64_MAX;
+	for (uint8_t i = 0; i < ingest->level_count; i++) {
+		int64_t whole_ms = kept_whole_ms(ingest, i, q->r.now_ms);
+		int64_t from_ms = open_from_ms(ingest, q->r.now_ms, whole_ms);
 		q->level_open_ms[i] = ingest->options.late_keep ? from_ms : INT64_MIN;
 		if (late_ms < from_ms)
 			from_ms = late_ms;
 		q->level_oldest_ms[i] = from_ms;
 		if (from_ms > q->sure_ms)
 			q->sure_ms = from_ms;
+		if (from_ms < oldest_ms)
+			oldest_ms = from_ms;
 	}
-	q->oldest_ms = q->level_oldest_ms[ingest->longest];
+	q->oldest_ms = oldest_ms;
 }
 
 bool kept_levels(struct ingest *ingest, struct slice tenant, const struct slice *metrics,

@@ -13,6 +13,8 @@
 /* The levels, as the options say. */
 void kept_init(struct ingest *ingest);
 void kept_release(struct ingest *ingest);
+/* For how long samples of a level count as kept: after a raise for less than they will be. */
+int64_t kept_whole_ms(const struct ingest *ingest, uint8_t level, int64_t now_ms);
 /* From when on each level takes samples, as r.now_ms says. */
 void kept_begin(struct request *q);
 

@@ -74,7 +74,7 @@ static void refuse_old(struct request *q, uint8_t level, int64_t ts_ms, struct i
 {
 	const struct ingest_options *options = &q->r.ingest->options;
 	int64_t oldest_ms = q->level_oldest_ms[level];
-	int64_t retention_ms = q->r.ingest->levels[level].retention_ms;
+	int64_t retention_ms = kept_whole_ms(q->r.ingest, level, q->r.now_ms);
 	long long ts = ts_ms;
 	if (oldest_ms == 0)
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,

@@ -88,6 +88,8 @@ static void set_retention(const struct query_run *run, struct plan_terms *terms,
 	const struct retention_rules *rules = run->engine->options.retention_rules;
 	const struct query_spec *spec = &run->query.spec;
 	struct retention_fit fit = retention_match(rules, spec->tenant, spec->metric);
+	terms->raw_whole_ms =
+		retention_whole_ms(rules, fit.raw, terms->raw_retention_ms, terms->now_ms);
 	terms->raw_retention_ms = retention_keep_ms(rules, fit.raw, terms->raw_retention_ms);
 	for (size_t g = 0; g < grains->count; g++) {
 		struct rollup_grain *grain = &grains->list[g];

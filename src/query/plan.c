@@ -80,16 +80,20 @@ static bool serves(const struct planning *p, size_t grain)
 	return p->plan->window_ms % grain_width(p->terms, grain) == 0;
 }
 
-/* Of slots that are closed for roll-ups, these know more, where they serve and were made. */
+/* Of slots that are closed for roll-ups, and of time whose raw data was kept for less time once,
+ * these know more, where they serve and were made. */
 static int64_t raw_from(const struct planning *p)
 {
 	const struct plan_terms *terms = p->terms;
-	int64_t from_ms = kept_from(terms, terms->raw_retention_ms), open_ms = from_ms;
-	if (terms->late_quiet_ms && terms->raw_retention_ms && p->grain_count)
-		open_ms = rollup_open_from_ms(terms->now_ms, terms->raw_retention_ms,
-					      terms->grains->slot_ms, terms->late_quiet_ms);
+	int64_t whole_ms = terms->raw_whole_ms ? terms->raw_whole_ms : terms->raw_retention_ms;
+	int64_t from_ms = kept_from(terms, terms->raw_retention_ms);
+	int64_t open_ms = kept_from(terms, whole_ms);
+	if (terms->late_quiet_ms && whole_ms && p->grain_count)
+		open_ms = rollup_open_from_ms(terms->now_ms, whole_ms, terms->grains->slot_ms,
+					      terms->late_quiet_ms);
 	for (size_t i = 0; i < p->grain_count; i++) {
-		if (serves(p, i) && terms->rolled_since_ms[i] <= open_ms)
+		if (serves(p, i) && terms->rolled_since_ms[i] <= open_ms &&
+		    grain_from(terms, i) < open_ms)
 			return larger(from_ms, open_ms);
 	}
 	return from_ms;

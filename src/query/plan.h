@@ -27,6 +27,7 @@ struct plan_terms {
 	int64_t start_ms, end_ms, now_ms;   /* start <= end */
 	const struct rollup_grains *grains; /* NULL: none */
 	int64_t raw_retention_ms;           /* 0: for ever */
+	int64_t raw_whole_ms; /* what is older may be gone sooner, after a raise; 0: not so */
 	/* Not 0: late points are kept (rollup/late.h), and this is the quiet time. Raw data of a
 	 * slot that is closed does not have them: it counts as gone. */
 	int64_t late_quiet_ms;

@@ -32,10 +32,10 @@ struct member {
 	struct slice metric;
 	uint64_t handle;
 	bool counter, damaged;
-	bool has_raw;        /* all its raw data of the slot is there */
-	bool late;           /* it has late points in the slot */
-	int64_t raw_keep_ms; /* 0: for ever; likewise of its rows, by granularity: */
-	int64_t keep_ms[ROLLUP_GRAINS_MAX];
+	bool has_raw;                         /* all its raw data of the slot is there */
+	bool late;                            /* it has late points in the slot */
+	uint8_t raw_fit;                      /* a place of a retention_fit */
+	int64_t keep_ms[ROLLUP_GRAINS_MAX];   /* of its rows, by granularity; 0: for ever */
 	uint8_t retention[ROLLUP_GRAINS_MAX]; /* class of these rows */
 };
 
@@ -175,7 +175,9 @@ bool rollup_batch_has_late(const struct rollup_job_options *options, int64_t slo
 static bool has_raw(const struct rollup_batch *b, const struct member *m)
 {
 	int64_t now_ms = clock_wall_ms(b->options.clock);
-	return !m->raw_keep_ms || b->slot_s * 1000 >= now_ms - m->raw_keep_ms;
+	int64_t whole_ms = retention_whole_ms(b->options.retention_rules, m->raw_fit,
+					      b->options.raw_retention_ms, now_ms);
+	return !whole_ms || b->slot_s * 1000 >= now_ms - whole_ms;
 }
 
 static size_t place_of(const struct rollup_batch *b, size_t row, size_t member)
@@ -218,7 +220,7 @@ static void set_retention(struct rollup_batch *b, struct member *m)
 		m->retention[g] = (uint8_t)retention_class_for(m->keep_ms[g]);
 		b->classes[g] |= 1u << m->retention[g];
 	}
-	m->raw_keep_ms = retention_keep_ms(rules, fit.raw, b->options.raw_retention_ms);
+	m->raw_fit = fit.raw;
 	m->has_raw = has_raw(b, m);
 }
 

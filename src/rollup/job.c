@@ -82,11 +82,12 @@ static void keep_error(struct rollup_job *job, int err)
 static bool is_closed(const struct rollup_job *job, int64_t slot_s)
 {
 	const struct rollup_job_options *options = &job->options;
-	int64_t raw_ms =
-		retention_longest_raw_ms(options->retention_rules, options->raw_retention_ms);
+	int64_t now_ms = clock_wall_ms(options->clock);
+	int64_t raw_ms = retention_longest_whole_ms(options->retention_rules,
+						    options->raw_retention_ms, now_ms);
 	return options->late.after_ms && slot_s &&
-	       slot_s * 1000 < rollup_open_from_ms(clock_wall_ms(options->clock), raw_ms,
-						   options->grains->slot_ms, options->quiet_ms);
+	       slot_s * 1000 < rollup_open_from_ms(now_ms, raw_ms, options->grains->slot_ms,
+						   options->quiet_ms);
 }
 
 static void keep_oldest(struct rollup_job *job, int64_t slot_s)

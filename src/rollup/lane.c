@@ -108,7 +108,8 @@ static bool has_expired(struct rollup_lane *lane, const struct rollup_mark *mark
 	struct retention_fit fit =
 		retention_find_series(rules, &lane->memo, mark->tenant, mark->series_set);
 	return expired_after(lane,
-			     retention_keep_ms(rules, fit.raw, lane->options.raw_retention_ms));
+			     retention_whole_ms(rules, fit.raw, lane->options.raw_retention_ms,
+						clock_wall_ms(lane->options.clock)));
 }
 
 /* Of a slot that is old enough for some series. */
@@ -152,8 +153,9 @@ static void take_marks(struct rollup_lane *lane)
 	lane->ready_count = lane->at = 0;
 	lane->result.series += count;
 	if (!rollup_batch_has_late(&lane->options, lane->slot_s) &&
-	    expired_after(lane, retention_shortest_raw_ms(lane->options.retention_rules,
-							  lane->options.raw_retention_ms)))
+	    expired_after(lane, retention_shortest_whole_ms(lane->options.retention_rules,
+							    lane->options.raw_retention_ms,
+							    clock_wall_ms(lane->options.clock))))
 		drop_expired(lane, marks, count);
 	choose_ready(lane, marks, count);
 }

@@ -62,8 +62,8 @@ void rollup_restore_look(struct rollup_restore *r, int64_t asof_ms)
 	const struct rollup_restore_options *options = &r->options;
 	struct rollup_track_state state = rollup_track_state(options->track);
 	int64_t now_ms = clock_wall_ms(options->clock), slot_ms = options->slot_ms;
-	int64_t longest_ms =
-		retention_longest_raw_ms(options->retention_rules, options->raw_retention_ms);
+	int64_t longest_ms = retention_longest_whole_ms(options->retention_rules,
+							options->raw_retention_ms, now_ms);
 	if (r->rebuild || r->stopping || !state.incomplete || state.degraded ||
 	    asof_ms < state.lost_ms + options->quiet_ms)
 		return;

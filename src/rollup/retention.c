@@ -300,6 +300,43 @@ int64_t retention_shortest_raw_ms(const struct retention_rules *rules, int64_t p
 	return ms;
 }
 
+/* What was there at the raise goes on leaving as before, until it is gone. */
+int64_t retention_level_whole_ms(const struct retention_rules *rules, uint8_t level,
+				 int64_t keep_ms, int64_t now_ms)
+{
+	if (!rules || !rules->raise.until_ms || !(rules->raise.levels >> level & 1))
+		return keep_ms;
+	int64_t since_ms = now_ms - rules->raise.until_ms, kept_ms = rules->raise.kept_ms;
+	return shorter(keep_ms, since_ms > kept_ms ? since_ms : kept_ms);
+}
+
+int64_t retention_whole_ms(const struct retention_rules *rules, uint8_t fit, int64_t preset_ms,
+			   int64_t now_ms)
+{
+	return retention_level_whole_ms(rules, retention_level(rules, fit),
+					retention_keep_ms(rules, fit, preset_ms), now_ms);
+}
+
+int64_t retention_longest_whole_ms(const struct retention_rules *rules, int64_t preset_ms,
+				   int64_t now_ms)
+{
+	int64_t ms = retention_level_whole_ms(rules, 0, preset_ms, now_ms);
+	for (uint8_t level = 1; rules && level < rules->level_count; level++)
+		ms = longer(ms, retention_level_whole_ms(rules, level, rules->levels_ms[level],
+							 now_ms));
+	return ms;
+}
+
+int64_t retention_shortest_whole_ms(const struct retention_rules *rules, int64_t preset_ms,
+				    int64_t now_ms)
+{
+	int64_t ms = retention_level_whole_ms(rules, 0, preset_ms, now_ms);
+	for (uint8_t level = 1; rules && level < rules->level_count; level++)
+		ms = shorter(ms, retention_level_whole_ms(rules, level, rules->levels_ms[level],
+							  now_ms));
+	return ms;
+}
+
 int64_t retention_longest_ms(const struct retention_rules *rules,
 			     const struct rollup_grains *grains)
 {

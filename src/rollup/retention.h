@@ -33,12 +33,20 @@ struct retention_rule {
 	uint8_t level;               /* of raw samples, where it is about these */
 };
 
+/* Raw samples of some levels are kept for longer than once, as raise.h remembers: those of before
+ * until_ms (0: there are none) leave as they would have, when they are older than kept_ms. */
+struct retention_raise {
+	int64_t until_ms, kept_ms;
+	uint32_t levels; /* bit by level */
+};
+
 struct retention_rules {
 	size_t count;
 	struct retention_rule list[RETENTION_RULES_MAX];
 	/* How long raw samples of each level are kept. Level 0 is the preset, whatever that is. */
 	size_t level_count;
 	int64_t levels_ms[RETENTION_LEVELS_MAX];
+	struct retention_raise raise;
 };
 
 /* The texts stay the caller's. `raw_least_ms`: for less time raw samples may not be kept. Refuses
@@ -75,6 +83,18 @@ static inline uint8_t retention_level(const struct retention_rules *rules, uint8
 /* The longest and the shortest that raw samples of anything are kept; 0: for ever. */
 int64_t retention_longest_raw_ms(const struct retention_rules *rules, int64_t preset_ms);
 int64_t retention_shortest_raw_ms(const struct retention_rules *rules, int64_t preset_ms);
+
+/* How old raw samples of a level that is kept for keep_ms may be now, so that none of that time has
+ * gone: that, or less after a raise. 0: of any age. `rules` may be NULL. */
+int64_t retention_level_whole_ms(const struct retention_rules *rules, uint8_t level,
+				 int64_t keep_ms, int64_t now_ms);
+/* The same of a place of a retention_fit; and the longest and the shortest of anything. */
+int64_t retention_whole_ms(const struct retention_rules *rules, uint8_t fit, int64_t preset_ms,
+			   int64_t now_ms);
+int64_t retention_longest_whole_ms(const struct retention_rules *rules, int64_t preset_ms,
+				   int64_t now_ms);
+int64_t retention_shortest_whole_ms(const struct retention_rules *rules, int64_t preset_ms,
+				    int64_t now_ms);
 
 /* The longest that rows of any granularity are kept of anything; 0: for ever. */
 int64_t retention_longest_ms(const struct retention_rules *rules,

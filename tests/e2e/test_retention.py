@@ -48,6 +48,32 @@ def test_raw_samples_of_a_rule_go_and_their_roll_ups_stay(make_server):
     server.stop()
 
 
+@pytest.mark.parametrize("late", ["refuse", "keep"])
+def test_a_raise_gives_nothing_back(make_server, late):
+    """Kept for 6 seconds, then for a day: what was older by then is as it was."""
+    server = make_server(options=[*SHORT, "--rollup.granularities=1s:30d", f"--rollup.late={late}",
+                                  "--retention.raw=6s"])
+    server.start()
+    now_s = int(time.time())
+    times_s = [now_s - 2, now_s - 1, now_s]
+    assert server.write(lines(["cpu"], times_s)).status == 204
+    until(lambda: server.metric("granary_rollup_rows_total") >= 3, "roll-ups")
+    until(lambda: time.time() > now_s + 8, "end of raw samples")
+    server.stop()
+    server.options[-1] = "--retention.raw=1d"
+    server.start()
+    assert grains(server, "cpu", "default", times_s[0]) == ["1s", "raw"]
+    sent = server.write(f"cpu,h=a value=9i {times_s[1]}500000000\n")
+    assert sent.status == (204 if late == "keep" else 400)
+    if late == "keep":
+        until(lambda: server.metric("granary_rollup_rows_total") >= 1, "roll-ups of late points")
+    else:
+        assert "is older than the retention of 6 s" in sent.text
+    counts = server.values("cpu", start=times_s[0], fn="count", window="1s")
+    assert list(counts.values())[:3] == [1, 2 if late == "keep" else 1, 1]
+    server.stop()
+
+
 def test_what_is_older_than_its_rule_is_refused(server_with_rules):
     server = server_with_rules
     old_s = int(time.time()) - 3 * 3600

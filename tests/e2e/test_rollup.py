@@ -327,8 +327,8 @@ def test_late_points_are_kept_beside(kept):
 
 
 def test_late_points_survive_what_is_done_to_the_rest(kept):
-    """A rebuild of all, once raw data is to be kept for longer and is there, makes its rows anew;
-    and those who refuse late points from now on show those that there are."""
+    """A rebuild of all, once raw data is to be kept for longer, takes that of before for gone; and
+    those who refuse late points from now on show those that there are."""
     assert kept.write(late((0.5, 10))).status == 204
     kept.kill()
     kept.start()
@@ -341,8 +341,8 @@ def test_late_points_survive_what_is_done_to_the_rest(kept):
     kept.stop()
     kept.options = SHORT
     kept.start()
-    # Of the slot there is raw data, which is in time again, and the late sample.
-    assert rebuilt(kept)["marks"] == "2"
+    # What the slot's raw data was kept for is over, and is over still.
+    assert rebuilt(kept)["marks"] == "1"
     until_nothing_waits(kept)
     assert sums_and_counts(kept) == [[11, 5], [3, 2]]
     kept.stop()

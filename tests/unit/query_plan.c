@@ -186,6 +186,27 @@ static void test_points_as_stored(void **state)
 	expect(900000 * MINUTE, "900000-900600:raw");
 }
 
+/* Kept for two days, then for thirty: of what is older than five days raw data may be gone. Where
+ * roll-ups say nothing of that time, what is left of it is shown. */
+static void test_raw_data_that_was_kept_for_less(void **state)
+{
+	(void)state;
+	terms.raw_retention_ms = 30 * DAY;
+	terms.raw_whole_ms = 5 * DAY;
+	terms.fn = FN_NONE;
+	terms.window_ms = 0;
+	expect(990000 * MINUTE, "990000-992810:5m 992810-1000010:raw");
+	terms.fn = FN_MAX;
+	terms.window_ms = 20 * MINUTE;
+	terms.rolled_before_ms = 990000 * MINUTE;
+	expect(991000 * MINUTE, "991000-992810:5m 992810-1000010:raw");
+	terms.window_ms = 7 * MINUTE;
+	expect(991000 * MINUTE, "991000-1000010:raw");
+	terms.window_ms = 20 * MINUTE;
+	terms.rolled_since_ms[0] = 999000 * MINUTE;
+	expect(991000 * MINUTE, "991000-1000010:raw");
+}
+
 static void test_points_wanted(void **state)
 {
 	(void)state;
@@ -239,9 +260,16 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, begin)
 	const struct CMUnitTest tests[] = {
-		TEST(test_windows),          TEST(test_ends),     TEST(test_late),
-		TEST(test_configured_later), TEST(test_counters), TEST(test_points_as_stored),
-		TEST(test_points_wanted),    TEST(test_stored),   TEST(test_late_points_are_kept),
+		TEST(test_windows),
+		TEST(test_ends),
+		TEST(test_late),
+		TEST(test_configured_later),
+		TEST(test_counters),
+		TEST(test_points_as_stored),
+		TEST(test_points_wanted),
+		TEST(test_stored),
+		TEST(test_late_points_are_kept),
+		TEST(test_raw_data_that_was_kept_for_less),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "rollup_harness.h"
 
 #include "base/fault.h"
+#include "rollup/raise.h"
 
 /* 2020-08-24T10:00:00Z and later. */
 #define TEN_MS   INT64_C(1598263200000)
@@ -362,6 +363,124 @@ static void late_marks_do_not_put_off_what_is_rolled_up(void **state)
 	rolled_close(&r);
 }
 
+/* The server starts anew, and keeps raw samples for this long from now on. */
+static void restart(struct rolled *r, struct retention_rules *rules, int64_t raw_ms, bool keep)
+{
+	struct errbuf e;
+	assert_int_equal(retention_raise_open(r->h.store, raw_ms, rolled_now_ms(r), 0, rules, &e),
+			 0);
+	rollup_job_free(r->job);
+	ingest_free(r->h.ingest);
+	r->raw_retention_ms = raw_ms;
+	r->job = rolled_job(r);
+	r->h.ingest = ingest_new(&(struct ingest_options){.store = r->h.store,
+							  .rollup_track = r->h.track,
+							  .catalog = r->h.catalog,
+							  .clock = &r->h.clock.clock,
+							  .executor = &r->h.queue.executor,
+							  .rollup_partitions = 8,
+							  .rollup_slot_ms = HOUR_MS,
+							  .rollup_quiet_ms = r->quiet_ms,
+							  .retention_ms = raw_ms,
+							  .retention_rules = rules,
+							  .late_keep = keep,
+							  .late_retention_ms = r->late.kept_ms});
+}
+
+/* The example, of when raw samples were kept for a day; then they are to be for a month, half a day
+ * or five days later. After five days all have left the disk. */
+static void begin_raised(struct rolled *r, struct retention_rules *rules, int64_t after_ms,
+			 bool keep)
+{
+	*rules = (struct retention_rules){.level_count = 1};
+	rolled_begin(r, quarter_and_hour, 2, DAY_MS, rules);
+	rolled_set_ms(r, AT(50, 0));
+	restart(r, rules, DAY_MS, keep);
+	write_example(r);
+	rolled_set_ms(r, TEN_MS + after_ms);
+	restart(r, rules, 30 * DAY_MS, keep);
+	rolled_set_ms(r, AT(50, 0) + 5 * DAY_MS);
+	assert_int_equal(samples_in(r, TABLE_DATA_RAW, "m"), 0);
+}
+
+static void late_points_after_a_raise_replace_no_rows(void **state)
+{
+	(void)state;
+	for (int64_t after_ms = DAY_MS / 2; after_ms <= 5 * DAY_MS; after_ms *= 10) {
+		struct retention_rules rules;
+		struct rolled r;
+		begin_raised(&r, &rules, after_ms, true);
+		write_at(&r, "m", "9", AT(20, 0));
+		pass_later(&r);
+		expect_example_with(&r,
+				    EXAMPLE_0 " " EXAMPLE_15
+					      " 15+:min=9.0,max=9.0,sum=9.0,count=1 " EXAMPLE_45,
+				    EXAMPLE_H " 0+:min=9.0,max=9.0,sum=9.0,count=1");
+		rolled_close(&r);
+	}
+}
+
+static void late_points_after_a_raise_are_refused(void **state)
+{
+	(void)state;
+	struct retention_rules rules;
+	struct rolled r;
+	begin_raised(&r, &rules, 5 * DAY_MS, false);
+	expect_refused(&r, AT(20, 0),
+		       "the time 1598264400000 ms is older than the retention of 86400 s");
+	rolled_close(&r);
+}
+
+/* It was marked before the server went down; or a deletion marks it. */
+static void a_mark_after_a_raise_replaces_no_rows(void **state)
+{
+	(void)state;
+	for (int deleted = 0; deleted < 2; deleted++) {
+		struct slice series_set = SLICE("m");
+		struct rollup_touch touch = {
+			.slot = {TEN_MS / 1000, rollup_partition(SLICE("default"), series_set, 8)},
+			.tenant = SLICE("default"),
+			.series_set = series_set,
+			.deleted = deleted};
+		struct retention_rules rules;
+		struct rolled r;
+		size_t added = 0;
+		begin_raised(&r, &rules, DAY_MS / 2, true);
+		put_raw(&r, "m", rolled_now_ms(&r), 1);
+		struct store_write *write = store_write_new(r.h.store, 1 << 20);
+		assert_int_equal(
+			rollup_touches_add(r.h.track, write, rolled_now_ms(&r), &touch, 1, &added),
+			0);
+		harness_write(&r.h, write);
+		store_write_free(write);
+		pass_later(&r);
+		assert_int_equal(rolled_pass(&r).slots, 0);
+		expect_example_with(&r, EXAMPLE_0 " " EXAMPLE_15 " " EXAMPLE_45, EXAMPLE_H);
+		rolled_close(&r);
+	}
+}
+
+/* 11:00 is behind the raise: five days later 4 joins the 2 that is there. */
+static void what_came_after_a_raise_is_open_for_as_long_as_now(void **state)
+{
+	(void)state;
+	struct retention_rules rules;
+	struct rolled r;
+	rules = (struct retention_rules){.level_count = 1};
+	rolled_begin(&r, quarter_and_hour, 2, DAY_MS, &rules);
+	rolled_set_ms(&r, AT(30, 0));
+	restart(&r, &rules, DAY_MS, true);
+	restart(&r, &rules, 30 * DAY_MS, true);
+	rolled_set_ms(&r, AT(70, 0));
+	write_at(&r, "m", "2", AT(61, 0));
+	rolled_set_ms(&r, AT(70, 0) + 5 * DAY_MS);
+	write_at(&r, "m", "4", AT(62, 0));
+	pass_later(&r);
+	rolled_expect(&r, "m", HOUR_MS, TEN_MS,
+		      "60:min=2.0,max=4.0,sum=6.0,count=2,first=2.0,last=4.0");
+	rolled_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,6 +496,10 @@ int main(void)
 		cmocka_unit_test(each_series_is_late_by_its_own_rules),
 		cmocka_unit_test(what_is_older_than_every_granularity_is_refused),
 		cmocka_unit_test(late_marks_do_not_put_off_what_is_rolled_up),
+		cmocka_unit_test(late_points_after_a_raise_replace_no_rows),
+		cmocka_unit_test(late_points_after_a_raise_are_refused),
+		cmocka_unit_test(a_mark_after_a_raise_replaces_no_rows),
+		cmocka_unit_test(what_came_after_a_raise_is_open_for_as_long_as_now),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
