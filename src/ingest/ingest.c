@@ -136,9 +136,18 @@ static void flight_over(struct flight *flight, int err)
 	request_progress(q);
 }
 
+static void hand_on(struct request *q);
+
+/* While others wait to be handed on, the request stays. */
 static void on_written(struct store_write *write, int err)
 {
-	flight_over(write->owner, err);
+	struct flight *flight = write->owner;
+	struct request *q = flight->request;
+	bool others = q->handing;
+	q->marks_under_way -= flight->marks;
+	flight_over(flight, err);
+	if (others)
+		hand_on(q);
 }
 
 struct flight *request_flight(struct request *q)
@@ -148,6 +157,7 @@ struct flight *request_flight(struct request *q)
 	struct flight *flight = mem_zalloc(sizeof(*flight));
 	flight->request = q;
 	flight->judged_ms = q->judged_ms;
+	flight->leans = q->leans;
 	flight->write = take_write(q->r.ingest);
 	flight->write->executor = q->r.ingest->options.executor;
 	flight->write->done = on_written;
@@ -167,6 +177,18 @@ static bool judged_too_long_ago(const struct ingest *ingest, const struct flight
 
 #define TOO_LONG_AGO "its samples have waited too long to be written"
 
+static bool must_wait(const struct request *q, const struct flight *flight)
+{
+	return flight->leans && q->marks_under_way;
+}
+
+static int write_flight(struct request *q, struct flight *flight)
+{
+	int err = store_write_submit(flight->write);
+	q->marks_under_way += !err && flight->marks;
+	return err;
+}
+
 static int hand_to_store(struct request *q, struct flight *flight)
 {
 	struct store_write *write = flight->write;
@@ -178,14 +200,14 @@ static int hand_to_store(struct request *q, struct flight *flight)
 				  err_text(flight->mark_err));
 	if (judged_too_long_ago(q->r.ingest, flight))
 		return errbuf_set(&write->error, ERR_BUSY, TOO_LONG_AGO);
-	return store_write_submit(write);
+	return write_flight(q, flight);
 }
 
 /* In the order in which they were submitted. The request may be gone behind the last of them. */
 static void hand_on(struct request *q)
 {
 	struct flight *flight = q->handing;
-	while (flight && flight->marked) {
+	while (flight && flight->marked && !must_wait(q, flight)) {
 		struct flight *next = flight->next;
 		q->handing = next;
 		if (!next)
@@ -209,8 +231,8 @@ static void on_marked(void *owner, int err)
 static int hand_over(struct request *q, struct flight *flight)
 {
 	bool waits = marks_wait(flight);
-	if (!waits && !q->handing)
-		return store_write_submit(flight->write);
+	if (!waits && !q->handing && !must_wait(q, flight))
+		return write_flight(q, flight);
 	int err = waits ? marks_begin(flight, on_marked) : 0;
 	if (err)
 		return err;

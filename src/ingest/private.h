@@ -35,6 +35,10 @@ struct flight {
 	struct round *rounds; /* whose names it carries */
 	size_t bytes;         /* while submitted */
 	size_t late;          /* samples of data_late */
+	bool marks;           /* it carries marks of samples */
+	/* Of some of its samples earlier ones carry the marks: it waits until these are over, since
+	 * of two writes the first may fail and the second not. */
+	bool leans;
 	/* What has to be marked elsewhere before the write is handed to the store (marks.h); then
 	 * it waits for its turn behind the request's earlier ones. */
 	struct flight *next;
@@ -89,10 +93,12 @@ struct request {
 	int64_t level_open_ms[RETENTION_LEVELS_MAX]; /* what is older goes to data_late */
 	struct flight *flight;                       /* being filled */
 	struct flight *handing, **handing_last;      /* submitted, not handed to the store yet */
-	struct round *gathering, *opening;           /* at most one of each */
-	size_t flights;                              /* submitted, not over */
-	size_t flight_bytes;                         /* of these */
-	size_t bytes;                                /* as counted in ingest->bytes */
+	size_t marks_under_way;                      /* flights with marks that the store has */
+	bool leans; /* flights that are made now have samples that earlier ones mark */
+	struct round *gathering, *opening; /* at most one of each */
+	size_t flights;                    /* submitted, not over */
+	size_t flight_bytes;               /* of these */
+	size_t bytes;                      /* as counted in ingest->bytes */
 	struct task task;
 };
 

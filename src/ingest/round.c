@@ -443,6 +443,14 @@ static void append_points(struct round *round)
 	q->judged_ms = judged_ms;
 }
 
+static int add_marks_and_names(struct round *round, struct flight *flight, size_t *marked)
+{
+	size_t before = *marked;
+	int err = marks_add(round, flight->write, marked);
+	flight->marks |= *marked > before;
+	return err ? err : catalog_open_add_names(&round->open, flight->write);
+}
+
 /* Marks and names before samples; those that do not fit a write go on in the next one. The round
  * stays with the last of these. */
 static int give_marks_and_names(struct round *round)
@@ -451,9 +459,8 @@ static int give_marks_and_names(struct round *round)
 	size_t marked = 0;
 	for (;;) {
 		struct flight *flight = request_flight(q);
-		int err = marks_add(round, flight->write, &marked);
-		if (!err)
-			err = catalog_open_add_names(&round->open, flight->write);
+		int err = add_marks_and_names(round, flight, &marked);
+		q->leans = true;
 		if (!err) {
 			if (!q->r.ingest->options.store->engine->can.batch_atomic)
 				store_write_next_stage(flight->write);
@@ -490,6 +497,7 @@ static void apply_opened(struct round *round)
 	}
 	round->busy = true;
 	append_points(round);
+	q->leans = false;
 	round->busy = false;
 	if (round->over)
 		round_free(round);

@@ -423,6 +423,38 @@ static void a_failed_request_takes_nothing_more(void **state)
 	harness_close(&h);
 }
 
+/* The samples of a round fill many writes; its marks are in the first of them. */
+static void samples_are_not_written_when_the_write_that_marks_them_failed(void **state)
+{
+	(void)state;
+	enum { METRICS = 100, SAMPLES = 3000 };
+	static const int errs[] = {ERR_UNKNOWN, ERR_NOT_FOUND, 0};
+	for (size_t e = 0; e < ARRAY_LEN(errs); e++) {
+		struct harness h = {0};
+		harness_open(&h, &(struct ingest_options){.write_bytes = 4096,
+							  .rollup_partitions = 1,
+							  .rollup_slot_ms = 3600000,
+							  .rollup_quiet_ms = 300000});
+		struct ingest_request *r = harness_request(&h);
+		for (int i = 0; i < SAMPLES; i++) {
+			char metric[16];
+			snprintf(metric, sizeof(metric), "m%d", i % METRICS);
+			add(r, "k=v", metric, 1, i);
+		}
+		naive_fail_writes(h.store, errs[e], errs[e] != 0);
+		harness_finish(&h, r);
+		assert_int_equal(ingest_status(r), errs[e] ? 503 : 204);
+		ingest_request_free(r);
+		char *stored = harness_stored(&h);
+		size_t samples = 0;
+		for (const char *at = stored; (at = strchr(at, ' ')); at++)
+			samples++;
+		assert_int_equal(samples, errs[e] ? 0 : SAMPLES);
+		mem_free(stored);
+		harness_close(&h);
+	}
+}
+
 static void a_handle_that_the_store_does_not_know_empties_the_cache(void **state)
 {
 	(void)state;
@@ -832,6 +864,7 @@ int main(void)
 		cmocka_unit_test(a_failed_request_takes_nothing_more),
 		cmocka_unit_test(a_handle_that_the_store_does_not_know_empties_the_cache),
 		cmocka_unit_test(names_that_fill_many_writes_are_all_stored),
+		cmocka_unit_test(samples_are_not_written_when_the_write_that_marks_them_failed),
 		cmocka_unit_test(names_of_a_write_that_failed_are_not_taken_for_stored),
 		cmocka_unit_test(handles_that_died_are_asked_for_again),
 		cmocka_unit_test(abandoned_requests_free_themselves),
