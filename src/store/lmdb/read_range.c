@@ -346,7 +346,8 @@ static int range_group(struct reading *r, const struct store_range *range, size_
 		err = range_look(r, range, &looks[i], start_ms, *at, &given);
 		if (!err && given)
 			*at = looks[i].index;
-		if (reading_is_old(r))
+		/* Who asks for the next ones finds out what is the matter. */
+		if (reading_is_old(r) || reading_check_time(r))
 			break;
 	}
 	return err;
