@@ -3,7 +3,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/stats.h"
-#include "rollup/batch.h"
+#include "rollup/batch/batch.h"
 
 enum { DAMAGED_LINES_A_MINUTE = 3 };
 

@@ -1,0 +1,162 @@
+/* Private to rollup/batch/: the batch, and what its parts share.
+ *
+ * batch.c has its life and its steps, read.c opens the series and makes rows of what was read,
+ * stored.c looks for rows that are there already, write.c writes. A part that has begun something
+ * with the store returns to the loop; what comes then goes to batch_on_read or
+ * batch_on_written. */
+#ifndef ROLLUP_BATCH_PRIVATE_H
+#define ROLLUP_BATCH_PRIVATE_H
+
+#include "base/hash_set.h"
+#include "base/log.h"
+#include "rollup/batch/batch.h"
+#include "rollup/row.h"
+
+enum phase { OPENS, RAW, LATE, ROWS, LOOKS };
+
+/* Of a bucket of a series, what rows there are. */
+enum {
+	ROW_THERE = 1 << 0,
+	LATE_ROW_THERE = 1 << 1,
+	LATE_ROW_WHOLE = 1 << 2, /* it says what came first and last */
+};
+
+/* A series of the batch. */
+struct member {
+	struct rollup_mark *mark;
+	struct slice metric;
+	uint64_t handle;
+	bool counter, damaged;
+	bool has_raw;                         /* all its raw data of the slot is there */
+	bool late;                            /* it has late points in the slot */
+	uint8_t raw_fit;                      /* a place of a retention_fit */
+	int64_t keep_ms[ROLLUP_GRAINS_MAX];   /* of its rows, by granularity; 0: for ever */
+	uint8_t retention[ROLLUP_GRAINS_MAX]; /* class of these rows */
+};
+
+struct rollup_batch {
+	struct rollup_job_options options;
+	rollup_batch_done *done;
+	void *owner;
+	size_t windows; /* of the finest granularity in a slot */
+	size_t rows;    /* of all granularities in a slot */
+
+	int64_t slot_s;
+	int64_t begun_ms;   /* wall clock */
+	struct arena arena; /* names of the members */
+	struct member members[STORE_GROUP_MAX];
+	size_t count;
+	size_t from, to; /* of members: what is being read */
+	bool one_by_one;
+	enum phase phase;
+	bool has_late;
+	struct store_read *read;
+	struct store_request *gauges, *counters; /* NULL: there are none */
+	size_t gauge_at;                         /* of the gauges, those that have their rows */
+	size_t look_grain, look_at;              /* look_at: of the handles, those looked at */
+	struct store_request *looked;
+	size_t rows_grain; /* of ROWS, as look_grain of LOOKS */
+	struct store_request *rows_read;
+	size_t removals;
+	/* Of gauges, of counters; [0] also of those whose stored rows are looked for. */
+	uint64_t handles[2][STORE_GROUP_MAX];
+	uint16_t places[2][STORE_GROUP_MAX]; /* in members, of these */
+	size_t place_count[2];
+	struct rollup_growth *growths; /* of counters, by windows */
+	struct store_summary *coarse;  /* a series' summaries, of one granularity */
+	struct value *values, *late;   /* [row][member][field]; of raw data, of late points */
+	uint8_t *there;                /* [row][member]; NULL, like `late`: there are none */
+	struct store_write *write;
+	struct hash_set names;
+	struct retention_memo memo;
+	unsigned classes[ROLLUP_GRAINS_MAX]; /* bit by class that members have */
+	struct log_rate damaged_lines;
+	struct rollup_batch_result result;
+};
+
+static inline size_t batch_windows(const struct rollup_grains *grains, size_t grain)
+{
+	return (size_t)(grains->slot_ms / grains->list[grain].width_ms);
+}
+
+/* The granularity's first row in `values`, of member 0. */
+static inline size_t batch_first_row(const struct rollup_batch *b, size_t grain)
+{
+	size_t row = 0;
+	for (size_t g = 0; g < grain; g++)
+		row += batch_windows(b->options.grains, g);
+	return row;
+}
+
+static inline size_t batch_place(const struct rollup_batch *b, size_t row, size_t member)
+{
+	return row * b->count + member;
+}
+
+static inline struct value *batch_row_in(const struct rollup_batch *b, struct value *values,
+					 size_t row, size_t member)
+{
+	return &values[batch_place(b, row, member) * ROLLUP_FIELDS];
+}
+
+static inline struct value *batch_row(struct rollup_batch *b, size_t row, size_t member)
+{
+	return batch_row_in(b, b->values, row, member);
+}
+
+static inline bool batch_has_row(struct rollup_batch *b, size_t row, size_t member)
+{
+	/* Every row has this one. */
+	return batch_row(b, row, member)[ROLLUP_FIRST].type != VALUE_NONE;
+}
+
+/* A row that is written: of this granularity and class. */
+struct row_place {
+	struct value *values; /* those of the batch that it is of */
+	size_t grain, row;
+	int64_t ts_ms;
+	enum retention_class retention;
+};
+
+/* ---- batch.c --------------------------------------------------------------------------------- */
+
+/* Whether all raw data that there ever was of the member in the slot is there still. */
+bool batch_has_raw(const struct rollup_batch *b, const struct member *m);
+/* Whether there is something of the member to be read in this phase. */
+bool batch_reads(const struct rollup_batch *b, const struct member *m);
+void batch_start_read(struct rollup_batch *b);
+/* The end of a read; also called where there was nothing to read. */
+void batch_on_read(struct store_read *read, int err);
+/* The next series, or the next phase. */
+void batch_step(struct rollup_batch *b);
+/* It stays marked, and is counted and told. */
+void batch_give_up_series(struct rollup_batch *b, struct member *m);
+
+/* ---- read.c ---------------------------------------------------------------------------------- */
+
+void batch_open_series(struct rollup_batch *b);
+void batch_take_handles(struct rollup_batch *b);
+/* What there is of members from..to. */
+void batch_read_data(struct rollup_batch *b);
+/* Of a slice of that; reads the next one or steps on. */
+void batch_on_data(struct rollup_batch *b);
+
+/* ---- stored.c -------------------------------------------------------------------------------- */
+
+/* Which rows there are of members from..to in the granularity at hand; from the token on. */
+void batch_read_rows(struct rollup_batch *b, const struct store_token *token);
+void batch_on_rows(struct rollup_batch *b);
+/* A row of late points of one member, before it is written: what it may say, and whether one that
+ * is there has to go first. */
+int batch_settle_member(struct rollup_batch *b, const struct row_place *place, size_t member);
+/* Rows that are to go, then all is written. */
+void batch_begin_write(struct rollup_batch *b);
+void batch_on_looked(struct rollup_batch *b);
+void batch_on_damaged_rows(struct rollup_batch *b);
+
+/* ---- write.c --------------------------------------------------------------------------------- */
+
+void batch_write_rows(struct rollup_batch *b);
+void batch_on_written(struct store_write *write, int err);
+
+#endif

@@ -1,0 +1,266 @@
+/* From marks to rows: the series are opened, their samples read in slices, and the rows of every
+ * granularity computed, each from the finer one. */
+#include "rollup/batch/private.h"
+
+#include "model/series.h"
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+/* One that is none would have the store refuse all of the batch. */
+static bool is_series(struct slice tenant, struct slice metric, struct tags tags)
+{
+	bool is = tenant_valid(tenant) && metric.len && metric.len <= METRIC_MAX_BYTES;
+	for (size_t i = 0; i < tags.count && is; i++) {
+		const struct tag *tag = &tags.list[i];
+		is = tag->key.len && tag->key.len <= TAG_KEY_MAX_BYTES && tag->value.len &&
+		     tag->value.len <= TAG_VALUE_MAX_BYTES;
+	}
+	return is;
+}
+
+static void set_retention(struct rollup_batch *b, struct member *m)
+{
+	const struct retention_rules *rules = b->options.retention_rules;
+	struct retention_fit fit = retention_find(rules, &b->memo, m->mark->tenant, m->metric);
+	for (size_t g = 0; g < b->options.grains->count; g++) {
+		int64_t preset_ms = b->options.grains->list[g].retention_ms;
+		m->keep_ms[g] = retention_keep_ms(rules, fit.grains[g], preset_ms);
+		m->retention[g] = (uint8_t)retention_class_for(m->keep_ms[g]);
+		b->classes[g] |= 1u << m->retention[g];
+	}
+	m->raw_fit = fit.raw;
+	m->has_raw = batch_has_raw(b, m);
+}
+
+/* A mark whose text is no series' is of nothing: it is over. */
+static int add_open(struct rollup_batch *b, struct member *m)
+{
+	struct tags tags;
+	int err = series_set_decode(m->mark->series_set, &b->arena, &m->metric, &tags);
+	if (!err && !is_series(m->mark->tenant, m->metric, tags))
+		err = ERR_INVALID;
+	if (err) {
+		m->mark->finished = err == ERR_INVALID;
+		return err == ERR_INVALID ? 0 : err;
+	}
+	struct store_request *request = store_read_add(b->read, STORE_SERIES_OPEN);
+	if (!request)
+		return ERR_LIMIT;
+	request->series_open = (struct store_series_open){.tenant = m->mark->tenant,
+							  .tags = tags,
+							  .metrics = &m->metric,
+							  .count = 1,
+							  .find_only = true};
+	m->counter = rollup_is_counter(b->options.counter_suffixes, b->options.counter_suffix_count,
+				       m->metric);
+	set_retention(b, m);
+	return 0;
+}
+
+void batch_open_series(struct rollup_batch *b)
+{
+	int err = 0;
+	store_read_reset(b->read);
+	arena_reset(&b->arena);
+	memset(b->classes, 0, sizeof(b->classes));
+	for (size_t i = 0; i < b->count && !err; i++)
+		err = add_open(b, &b->members[i]);
+	if (err)
+		b->done(b->owner, err);
+	else if (b->read->requests)
+		batch_start_read(b);
+	else
+		batch_on_read(b->read, 0);
+}
+
+/* The requests stand in the order of the members that have one. */
+void batch_take_handles(struct rollup_batch *b)
+{
+	const struct store_request *request = b->read->requests;
+	for (size_t i = 0; i < b->count; i++) {
+		if (b->members[i].mark->finished)
+			continue;
+		b->members[i].handle = request->series_open.handles[0];
+		request = request->next;
+	}
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static enum table table_of(const struct rollup_batch *b)
+{
+	return b->phase == RAW ? TABLE_DATA_RAW : TABLE_DATA_LATE;
+}
+
+/* From `token` on, the beginning or where the last slice ended. */
+static int add_gauges(struct rollup_batch *b, const struct store_token *token)
+{
+	int64_t start_ms = b->slot_s * 1000;
+	struct store_request *request = store_read_add(b->read, STORE_AGGREGATE);
+	if (!request)
+		return ERR_LIMIT;
+	request->token = *token;
+	request->aggregate =
+		(struct store_aggregate){.table = table_of(b),
+					 .handles = b->handles[0],
+					 .handle_count = b->place_count[0],
+					 .start_ms = start_ms,
+					 .end_ms = start_ms + b->options.grains->slot_ms,
+					 .window_ms = b->options.grains->list[0].width_ms};
+	b->gauges = request;
+	return 0;
+}
+
+static int add_counters(struct rollup_batch *b, const struct store_token *token)
+{
+	int64_t start_ms = b->slot_s * 1000;
+	struct store_request *request = store_read_add(b->read, STORE_RANGE);
+	if (!request)
+		return ERR_LIMIT;
+	request->token = *token;
+	request->range = (struct store_range){.table = table_of(b),
+					      .handles = b->handles[1],
+					      .handle_count = b->place_count[1],
+					      .start_ms = start_ms,
+					      .end_ms = start_ms + b->options.grains->slot_ms};
+	b->counters = request;
+	return 0;
+}
+
+/* A slice of the gauges and of the counters; NULL: of these nothing is left. */
+static void read_slice(struct rollup_batch *b, const struct store_token *gauges,
+		       const struct store_token *counters)
+{
+	int err = 0;
+	store_read_reset(b->read);
+	b->gauges = b->counters = NULL;
+	if (gauges)
+		err = add_gauges(b, gauges);
+	if (counters && !err)
+		err = add_counters(b, counters);
+	if (err)
+		b->done(b->owner, err);
+	else if (b->gauges || b->counters)
+		batch_start_read(b);
+	else
+		batch_on_read(b->read, 0);
+}
+
+void batch_read_data(struct rollup_batch *b)
+{
+	static const struct store_token begin = {0};
+	b->place_count[0] = b->place_count[1] = 0;
+	for (size_t i = b->from; i < b->to; i++) {
+		const struct member *m = &b->members[i];
+		if (!batch_reads(b, m))
+			continue;
+		size_t at = b->place_count[m->counter]++;
+		b->handles[m->counter][at] = m->handle;
+		b->places[m->counter][at] = (uint16_t)i;
+	}
+	b->gauge_at = 0;
+	memset(b->growths, 0, b->place_count[1] * b->windows * sizeof(*b->growths));
+	read_slice(b, b->place_count[0] ? &begin : NULL, b->place_count[1] ? &begin : NULL);
+}
+
+/* ---- Computing ------------------------------------------------------------------------------- */
+
+/* Where the row of what is being read belongs. */
+static struct value *row_to_make(struct rollup_batch *b, size_t row, size_t member)
+{
+	b->members[member].late |= b->phase == LATE;
+	return batch_row_in(b, b->phase == RAW ? b->values : b->late, row, member);
+}
+
+/* All rows of one gauge from its summaries of the finest granularity. */
+static void make_gauge(struct rollup_batch *b, size_t member, const struct store_summary *fine)
+{
+	const struct rollup_grains *grains = b->options.grains;
+	size_t row = 0;
+	memcpy(b->coarse, fine, b->windows * sizeof(*fine));
+	for (size_t g = 0; g < grains->count; g++) {
+		size_t count = batch_windows(grains, g);
+		size_t ratio = (g ? batch_windows(grains, g - 1) : count) / count;
+		for (size_t w = 0; w < count; w++) {
+			struct store_summary sum = b->coarse[w * ratio];
+			for (size_t i = 1; i < ratio; i++)
+				rollup_summary_add(&sum, &b->coarse[w * ratio + i]);
+			b->coarse[w] = sum;
+			if (sum.count)
+				rollup_gauge_row(&sum, row_to_make(b, row + w, member));
+		}
+		row += count;
+	}
+}
+
+static void take_gauges(struct rollup_batch *b)
+{
+	const struct store_aggregate *answer = &b->gauges->aggregate;
+	for (; b->gauge_at < answer->next_handle; b->gauge_at++)
+		make_gauge(b, b->places[0][b->gauge_at],
+			   answer->summaries + b->gauge_at * answer->window_count);
+}
+
+static void take_counters(struct rollup_batch *b)
+{
+	const struct store_range *answer = &b->counters->range;
+	for (size_t i = 0; i < answer->handle_count; i++) {
+		const struct store_points *points = &answer->points[i];
+		for (size_t p = 0; p < points->count; p++) {
+			size_t window = (size_t)((points->ts_ms[p] - answer->start_ms) /
+						 b->options.grains->list[0].width_ms);
+			struct value value = {points->bits[0][p],
+					      (enum value_type)points->types[0][p]};
+			if (value.type != VALUE_NONE)
+				rollup_growth_sample(&b->growths[i * b->windows + window], value);
+		}
+	}
+}
+
+static void make_counter(struct rollup_batch *b, size_t member, struct rollup_growth *growths)
+{
+	const struct rollup_grains *grains = b->options.grains;
+	size_t row = 0;
+	for (size_t g = 0; g < grains->count; g++) {
+		size_t count = batch_windows(grains, g);
+		size_t ratio = (g ? batch_windows(grains, g - 1) : count) / count;
+		for (size_t w = 0; w < count; w++) {
+			struct rollup_growth sum = growths[w * ratio];
+			for (size_t i = 1; i < ratio; i++)
+				rollup_growth_add(&sum, &growths[w * ratio + i]);
+			growths[w] = sum;
+			if (sum.count)
+				rollup_counter_row(&sum, row_to_make(b, row + w, member));
+		}
+		row += count;
+	}
+}
+
+static void make_counters(struct rollup_batch *b)
+{
+	for (size_t i = 0; i < b->place_count[1]; i++)
+		make_counter(b, b->places[1][i], &b->growths[i * b->windows]);
+}
+
+void batch_on_data(struct rollup_batch *b)
+{
+	bool more_gauges = b->gauges && b->gauges->more;
+	bool more_counters = b->counters && b->counters->more;
+	struct store_token tokens[2];
+	if (b->gauges)
+		take_gauges(b);
+	if (b->counters)
+		take_counters(b);
+	/* The next slice takes the memory of this one. */
+	if (more_gauges)
+		tokens[0] = b->gauges->token;
+	if (more_counters)
+		tokens[1] = b->counters->token;
+	if (more_gauges || more_counters) {
+		read_slice(b, more_gauges ? &tokens[0] : NULL, more_counters ? &tokens[1] : NULL);
+		return;
+	}
+	make_counters(b);
+	b->from = b->to;
+	batch_step(b);
+}

@@ -1,0 +1,266 @@
+/* Rows that are stored already: those beside which late ones are to stand, and those that are to go
+ * since their samples were deleted. */
+#include "rollup/batch/private.h"
+
+#include "rollup/late.h"
+
+/* ---- Rows beside late ones ------------------------------------------------------------------- */
+
+void batch_read_rows(struct rollup_batch *b, const struct store_token *token)
+{
+	int64_t start_ms = b->slot_s * 1000;
+	size_t n = 0;
+	for (size_t i = b->from; i < b->to; i++) {
+		if (!batch_reads(b, &b->members[i]))
+			continue;
+		b->handles[0][n] = b->members[i].handle;
+		b->places[0][n++] = (uint16_t)i;
+	}
+	store_read_reset(b->read);
+	b->rows_read = n ? store_read_add(b->read, STORE_RANGE) : NULL;
+	if (!b->rows_read && n) {
+		b->done(b->owner, ERR_LIMIT);
+		return;
+	}
+	if (!b->rows_read) {
+		batch_on_read(b->read, 0);
+		return;
+	}
+	b->rows_read->token = *token;
+	b->rows_read->range =
+		(struct store_range){.table = TABLE_DATA_DOWNSAMPLED,
+				     .period_ms = b->options.grains->list[b->rows_grain].width_ms,
+				     .handles = b->handles[0],
+				     .handle_count = n,
+				     .fields = 1u << ROLLUP_SUM | 1u << ROLLUP_FIRST,
+				     .start_ms = start_ms,
+				     .end_ms = start_ms + b->options.grains->slot_ms};
+	batch_start_read(b);
+}
+
+static uint8_t row_says(const struct store_points *rows, size_t i)
+{
+	if (!rollup_row_is_late(rows->ts_ms[i]))
+		return ROW_THERE;
+	return rows->types[ROLLUP_FIRST][i] == VALUE_NONE ? LATE_ROW_THERE
+							  : LATE_ROW_THERE | LATE_ROW_WHOLE;
+}
+
+static void take_rows(struct rollup_batch *b)
+{
+	const struct store_range *answer = &b->rows_read->range;
+	size_t first = batch_first_row(b, b->rows_grain);
+	for (size_t h = 0; h < answer->handle_count; h++) {
+		const struct store_points *rows = &answer->points[h];
+		for (size_t i = 0; i < rows->count; i++) {
+			int64_t since_ms = rows->ts_ms[i] - answer->start_ms;
+			size_t row = first + (size_t)(since_ms / answer->period_ms);
+			b->there[batch_place(b, row, b->places[0][h])] |= row_says(rows, i);
+		}
+	}
+}
+
+void batch_on_rows(struct rollup_batch *b)
+{
+	struct store_token token = {0};
+	bool more = b->rows_read && b->rows_read->more;
+	if (b->rows_read)
+		take_rows(b);
+	if (more)
+		token = b->rows_read->token;
+	else
+		b->rows_grain++;
+	if (b->rows_grain < b->options.grains->count) {
+		batch_read_rows(b, &token);
+		return;
+	}
+	b->rows_grain = 0;
+	b->from = b->to;
+	batch_step(b);
+}
+
+/* Whether a row of the bucket that is not of late points is there when all this is written. */
+static bool has_other_row(struct rollup_batch *b, const struct row_place *place, size_t member)
+{
+	const struct member *m = &b->members[member];
+	bool goes = m->mark->deleted && m->has_raw;
+	return batch_has_row(b, place->row, member) ||
+	       (!goes && b->there[batch_place(b, place->row, member)] & ROW_THERE);
+}
+
+/* What came first and last is known only where no other row tells of the bucket. */
+static void settle_late(struct rollup_batch *b, const struct row_place *place, size_t member)
+{
+	struct value *late = batch_row_in(b, b->late, place->row, member);
+	if (has_other_row(b, place, member))
+		late[ROLLUP_FIRST] = late[ROLLUP_LAST] = late[ROLLUP_INCREASE] = (struct value){0};
+}
+
+/* One that said more than what takes its place, or that nothing speaks for any more. */
+static int drop_late(struct rollup_batch *b, const struct row_place *place, size_t member)
+{
+	const struct value *late = batch_row_in(b, b->late, place->row, member);
+	uint8_t there = b->there[batch_place(b, place->row, member)];
+	bool made = late[ROLLUP_SUM].type != VALUE_NONE;
+	bool less = there & LATE_ROW_WHOLE && late[ROLLUP_FIRST].type == VALUE_NONE;
+	if (!(there & LATE_ROW_THERE) || (made && !less))
+		return 0;
+	b->removals++;
+	return store_delete_range(b->write, TABLE_DATA_DOWNSAMPLED,
+				  b->options.grains->list[place->grain].width_ms,
+				  &b->members[member].handle, 1, place->ts_ms, place->ts_ms + 1);
+}
+
+/* Of a damaged series nothing is known, and what has expired is not made once more. */
+int batch_settle_member(struct rollup_batch *b, const struct row_place *place, size_t member)
+{
+	const struct member *m = &b->members[member];
+	int64_t end_ms = place->ts_ms + b->options.grains->list[place->grain].width_ms;
+	int64_t keep_ms = m->keep_ms[place->grain];
+	if (m->damaged || (keep_ms && end_ms <= clock_wall_ms(b->options.clock) - keep_ms)) {
+		memset(batch_row_in(b, b->late, place->row, member), 0,
+		       ROLLUP_FIELDS * sizeof(*b->late));
+		return 0;
+	}
+	settle_late(b, place, member);
+	return drop_late(b, place, member);
+}
+
+/* ---- Rows that are to go --------------------------------------------------------------------- */
+
+static bool lacks_rows(struct rollup_batch *b, size_t grain, size_t member)
+{
+	size_t first = batch_first_row(b, grain);
+	for (size_t w = 0; w < batch_windows(b->options.grains, grain); w++) {
+		if (!batch_has_row(b, first + w, member))
+			return true;
+	}
+	return false;
+}
+
+/* Those of which rows of the grain may have to go. */
+static size_t list_lacking(struct rollup_batch *b)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < b->count; i++) {
+		const struct member *m = &b->members[i];
+		/* Where raw data has begun to expire since, rows may be of more than was read. */
+		if (!m->mark->deleted || !m->handle || m->damaged || !m->has_raw ||
+		    !batch_has_raw(b, m) || !lacks_rows(b, b->look_grain, i))
+			continue;
+		b->handles[0][n] = m->handle;
+		b->places[0][n++] = (uint16_t)i;
+	}
+	return n;
+}
+
+static int add_look(struct rollup_batch *b, const struct store_token *token)
+{
+	const struct rollup_grain *grain = &b->options.grains->list[b->look_grain];
+	int64_t start_ms = b->slot_s * 1000;
+	struct store_request *request = store_read_add(b->read, STORE_AGGREGATE);
+	if (!request)
+		return ERR_LIMIT;
+	request->token = *token;
+	request->aggregate =
+		(struct store_aggregate){.table = TABLE_DATA_DOWNSAMPLED,
+					 .period_ms = grain->width_ms,
+					 .handles = b->handles[0],
+					 .handle_count = b->place_count[0],
+					 .field = ROLLUP_FIRST,
+					 .start_ms = start_ms,
+					 .end_ms = start_ms + b->options.grains->slot_ms,
+					 .window_ms = grain->width_ms};
+	b->looked = request;
+	return 0;
+}
+
+static void look(struct rollup_batch *b, const struct store_token *token)
+{
+	store_read_reset(b->read);
+	int err = add_look(b, token);
+	if (err)
+		b->done(b->owner, err);
+	else
+		batch_start_read(b);
+}
+
+/* From the first row that is to go to the last; those between that are to stay are put behind it.
+ */
+static int remove_rows(struct rollup_batch *b, size_t member, const struct store_summary *stored)
+{
+	const struct rollup_grain *grain = &b->options.grains->list[b->look_grain];
+	size_t row = batch_first_row(b, b->look_grain);
+	size_t count = batch_windows(b->options.grains, b->look_grain);
+	size_t from = count, to = 0;
+	for (size_t w = 0; w < count; w++) {
+		if (!stored[w].count || batch_has_row(b, row + w, member))
+			continue;
+		from = from == count ? w : from;
+		to = w + 1;
+	}
+	if (!to)
+		return 0;
+	b->removals++;
+	return store_delete_range(b->write, TABLE_DATA_DOWNSAMPLED, grain->width_ms,
+				  &b->members[member].handle, 1,
+				  b->slot_s * 1000 + (int64_t)from * grain->width_ms,
+				  b->slot_s * 1000 + (int64_t)to * grain->width_ms);
+}
+
+static int take_looked(struct rollup_batch *b)
+{
+	const struct store_aggregate *answer = &b->looked->aggregate;
+	int err = 0;
+	for (; b->look_at < answer->next_handle && !err; b->look_at++)
+		err = remove_rows(b, b->places[0][b->look_at],
+				  answer->summaries + b->look_at * answer->window_count);
+	return err;
+}
+
+/* In the next granularity of which some may be there. */
+static void look_for_rows(struct rollup_batch *b)
+{
+	static const struct store_token begin = {0};
+	b->look_at = 0;
+	for (; b->look_grain < b->options.grains->count; b->look_grain++) {
+		b->place_count[0] = list_lacking(b);
+		if (b->place_count[0]) {
+			look(b, &begin);
+			return;
+		}
+	}
+	batch_write_rows(b);
+}
+
+void batch_begin_write(struct rollup_batch *b)
+{
+	store_write_reset(b->write);
+	b->removals = 0;
+	b->look_grain = 0;
+	look_for_rows(b);
+}
+
+void batch_on_looked(struct rollup_batch *b)
+{
+	struct store_token token = b->looked->token;
+	bool more = b->looked->more;
+	int err = take_looked(b);
+	if (err) {
+		b->done(b->owner, err);
+	} else if (more) {
+		look(b, &token);
+	} else {
+		b->look_grain++;
+		look_for_rows(b);
+	}
+}
+
+/* Which of them it is, is not looked for: all stay marked, and have the rows that were made. */
+void batch_on_damaged_rows(struct rollup_batch *b)
+{
+	for (size_t i = b->look_at; i < b->place_count[0]; i++)
+		batch_give_up_series(b, &b->members[b->places[0][i]]);
+	b->look_grain++;
+	look_for_rows(b);
+}
