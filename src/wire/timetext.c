@@ -102,8 +102,10 @@ static int64_t take_year(struct scan *s)
 	const char *digits = ++s->p;
 	uint64_t year;
 	s->p = number_scan_digits(digits, s->end, &year);
-	if (s->p - digits < 4 || s->p - digits > 9)
+	if (s->p - digits < 4 || s->p - digits > 9) {
 		spoil(s, "a year with a sign should have 4 to 9 digits");
+		return 0; /* 2^63 has no negative. */
+	}
 	return negative ? -(int64_t)year : (int64_t)year;
 }
 

@@ -92,6 +92,7 @@ static void years_beyond_four_digits_have_a_sign(void **state)
 	refused(time_parse_iso, "10000-01-01", "a - should follow the year");
 	refused(time_parse_iso, "+999-01-01", "4 to 9 digits");
 	refused(time_parse_iso, "+1234567890-01-01", "4 to 9 digits");
+	refused(time_parse_iso, "-9223372036854775808-01-01", "4 to 9 digits");
 	refused(time_parse_iso, "+999999999-01-01", "too far");
 	refused(time_parse_iso, "-999999999-01-01", "too far");
 }
