@@ -4,7 +4,9 @@
 #include "base/hash_set.h"
 #include "base/stats.h"
 #include "model/series.h"
+#include "rollup/next_sample.h"
 #include "rollup/partition.h"
+#include "rollup/series_walk.h"
 
 enum {
 	GROUP_MAX = 256,   /* series at once */
@@ -23,77 +25,62 @@ struct member {
 };
 
 struct rollup_rebuild {
-	struct rollup_rebuild_options options;
-	char tenant[TENANT_MAX_BYTES], metric[METRIC_MAX_BYTES];
-	struct task begin;
-	struct store_read *list, *read;
-	struct store_request *listed, *request;
+	struct rollup_rebuild_options options; /* but for tenant and metric, which the walk has */
+	struct series_walk *walk;
+	struct next_sample *next;
+	struct store_read *read;
+	struct store_request *request; /* the count */
 	struct rollup_marking *marking;
 	struct arena arena; /* names of the members */
 	struct member members[GROUP_MAX];
-	uint64_t handles[GROUP_MAX];
-	size_t count;
-	size_t from, to; /* of members: what is being read */
-	bool late;       /* of these, late points, since raw data has been looked through */
-	bool one_by_one;
-	int64_t at_ms;   /* up to where these are done */
-	int64_t next_ms; /* their next sample, as far as it is found */
-	size_t counted;  /* of these, those whose slots are known */
+	struct series_part part; /* of members: what is being read */
+	bool late;               /* of these, late points, since raw data has been looked through */
+	int64_t at_ms;           /* up to where these are done */
+	size_t counted;          /* of these, those whose slots are known */
 	struct rollup_touch *touches;
 	size_t touch_count;
 	struct hash_set slots;
 	struct retention_memo memo;
 	struct rollup_rebuild_result result, before; /* before: these members */
-	bool cancelled;
 };
 
-static void run_begin(struct task *task);
-static void on_list(struct store_read *read, int err);
-static void on_found(struct store_read *read, int err);
+static void begin_group(void *owner);
+static void on_found(void *owner, int err, int64_t next_ms);
 static void on_counted(struct store_read *read, int err);
 static void on_marked(void *owner, int err);
 static void next_members(struct rollup_rebuild *r);
+static void end(void *owner, int err);
 
 /* ---- Life ------------------------------------------------------------------------------------ */
-
-static struct store_read *new_read(struct rollup_rebuild *r, store_read_done *done)
-{
-	struct store_read *read = store_read_new(r->options.store, READ_MAX_BYTES);
-	read->executor = r->options.executor;
-	read->done = done;
-	read->owner = r;
-	return read;
-}
-
-static struct slice keep(char *to, size_t room, struct slice text)
-{
-	ASSERT(text.len <= room);
-	if (text.len)
-		memcpy(to, text.data, text.len);
-	return (struct slice){to, text.len};
-}
 
 struct rollup_rebuild *rollup_rebuild_start(const struct rollup_rebuild_options *options)
 {
 	struct rollup_rebuild *r = mem_zalloc(sizeof(*r));
 	r->options = *options;
-	r->options.tenant = keep(r->tenant, sizeof(r->tenant), options->tenant);
-	r->options.metric = keep(r->metric, sizeof(r->metric), options->metric);
-	r->list = new_read(r, on_list);
-	r->read = new_read(r, on_found);
+	r->walk = series_walk_start(&(struct series_walk_options){.store = options->store,
+								  .clock = options->clock,
+								  .executor = options->executor,
+								  .tenant = options->tenant,
+								  .metric = options->metric,
+								  .group_max = GROUP_MAX,
+								  .read_max_bytes = READ_MAX_BYTES,
+								  .group = begin_group,
+								  .done = end,
+								  .owner = r});
+	r->next = next_sample_new(r->walk, on_found, r);
+	r->read = series_walk_read_new(r->walk, on_counted, r);
 	r->marking = rollup_marking_new(options->track, options->executor, on_marked, r);
 	arena_init(&r->arena, NAMES_MAX_BYTES);
 	r->touches = mem_alloc_array(GROUP_MAX * WINDOWS_MAX, sizeof(*r->touches));
 	r->result.oldest_slot_s = INT64_MAX;
-	r->begin.run = run_begin;
-	options->executor->post(options->executor, &r->begin);
 	return r;
 }
 
 void rollup_rebuild_free(struct rollup_rebuild *r)
 {
-	store_read_free(r->list);
 	store_read_free(r->read);
+	next_sample_free(r->next);
+	series_walk_free(r->walk);
 	rollup_marking_free(r->marking);
 	arena_release(&r->arena);
 	hash_set_release(&r->slots);
@@ -104,7 +91,7 @@ void rollup_rebuild_free(struct rollup_rebuild *r)
 
 void rollup_rebuild_cancel(struct rollup_rebuild *r)
 {
-	r->cancelled = true;
+	series_walk_cancel(r->walk);
 }
 
 struct rollup_rebuild_result rollup_rebuild_result(const struct rollup_rebuild *r)
@@ -112,17 +99,10 @@ struct rollup_rebuild_result rollup_rebuild_result(const struct rollup_rebuild *
 	return r->result;
 }
 
-static void end(struct rollup_rebuild *r, int err)
+static void end(void *owner, int err)
 {
+	struct rollup_rebuild *r = owner;
 	r->options.done(r->options.owner, err);
-}
-
-static void submit_read(struct rollup_rebuild *r, struct store_read *read)
-{
-	read->now_ms = clock_wall_ms(r->options.clock);
-	int err = r->cancelled ? ERR_CANCELLED : store_read_submit(read);
-	if (err)
-		end(r, err);
 }
 
 /* ---- Series ---------------------------------------------------------------------------------- */
@@ -161,49 +141,27 @@ static int name_member(struct rollup_rebuild *r, const struct store_series *seri
 	return err;
 }
 
-static int take_series(struct rollup_rebuild *r)
+static int name_members(struct rollup_rebuild *r, struct series_group group)
 {
-	const struct store_series_list *list = &r->listed->series_list;
+	int err = 0;
 	arena_reset(&r->arena);
-	r->count = 0;
-	for (size_t i = 0; i < list->count; i++) {
-		int err = name_member(r, &list->series[i], &r->members[r->count]);
-		if (err)
-			return err;
-		r->handles[r->count++] = list->series[i].handle;
-	}
-	r->result.series += r->count;
-	r->from = r->to = 0;
-	r->one_by_one = false;
-	return 0;
+	for (size_t i = 0; i < group.count && !err; i++)
+		err = name_member(r, &group.series[i], &r->members[i]);
+	return err;
 }
 
-static void on_list(struct store_read *read, int err)
+static void begin_group(void *owner)
 {
-	struct rollup_rebuild *r = read->owner;
-	if (!err)
-		err = take_series(r);
-	if (err)
+	struct rollup_rebuild *r = owner;
+	struct series_group group = series_walk_group(r->walk);
+	int err = name_members(r, group);
+	if (err) {
 		end(r, err);
-	else
-		next_members(r);
-}
-
-static void list_series(struct rollup_rebuild *r, struct store_token token)
-{
-	store_read_reset(r->list);
-	r->listed = store_read_add(r->list, STORE_SERIES_LIST);
-	ASSERT(r->listed); /* the first of an empty arena */
-	r->listed->series_list = (struct store_series_list){
-		.tenant = r->options.tenant, .metric = r->options.metric, .limit = GROUP_MAX};
-	r->listed->token = token;
-	submit_read(r, r->list);
-}
-
-static void run_begin(struct task *task)
-{
-	struct rollup_rebuild *r = CONTAINER_OF(task, struct rollup_rebuild, begin);
-	list_series(r, (struct store_token){0});
+		return;
+	}
+	r->result.series += group.count;
+	r->part = (struct series_part){0};
+	next_members(r);
 }
 
 /* ---- Where there is something ---------------------------------------------------------------- */
@@ -211,6 +169,11 @@ static void run_begin(struct task *task)
 static enum table table_of(const struct rollup_rebuild *r)
 {
 	return r->late ? TABLE_DATA_LATE : TABLE_DATA_RAW;
+}
+
+static const uint64_t *handles_of(const struct rollup_rebuild *r)
+{
+	return series_walk_group(r->walk).handles + r->part.from;
 }
 
 static void next_table(struct rollup_rebuild *r);
@@ -221,18 +184,11 @@ static void find_sample(struct rollup_rebuild *r)
 		next_table(r);
 		return;
 	}
-	store_read_reset(r->read);
-	r->read->done = on_found;
-	r->request = store_read_add(r->read, STORE_RANGE);
-	ASSERT(r->request);
-	r->request->range = (struct store_range){.table = table_of(r),
-						 .handles = r->handles + r->from,
-						 .handle_count = r->to - r->from,
-						 .start_ms = r->at_ms,
-						 .end_ms = r->options.to_ms,
-						 .limit = 1};
-	r->next_ms = INT64_MAX;
-	submit_read(r, r->read);
+	next_sample_find(r->next, &(struct store_range){.table = table_of(r),
+							.handles = handles_of(r),
+							.handle_count = series_part_count(&r->part),
+							.start_ms = r->at_ms,
+							.end_ms = r->options.to_ms});
 }
 
 /* Of these members raw data, then late points, then others. */
@@ -249,18 +205,15 @@ static void next_table(struct rollup_rebuild *r)
 
 static void next_members(struct rollup_rebuild *r)
 {
+	size_t count = series_walk_group(r->walk).count;
 	r->late = false;
-	r->from = r->to;
-	if (r->from < r->count) {
-		r->to = r->one_by_one ? r->from + 1 : r->count;
-		r->at_ms = r->options.from_ms;
-		r->before = r->result;
-		find_sample(r);
-	} else if (r->listed->more) {
-		list_series(r, r->listed->token);
-	} else {
-		end(r, 0);
+	if (!series_part_next(&r->part, count)) {
+		series_walk_next(r->walk);
+		return;
 	}
+	r->at_ms = r->options.from_ms;
+	r->before = r->result;
+	find_sample(r);
 }
 
 /* What is damaged is left out, and only that. */
@@ -271,55 +224,42 @@ static void on_failed(struct rollup_rebuild *r, int err)
 		return;
 	}
 	r->result = r->before;
-	if (r->to - r->from > 1) {
-		r->one_by_one = true;
-		r->to = r->from;
-	} else {
+	if (!series_part_again(&r->part))
 		r->result.failed++;
-	}
 	next_members(r);
 }
 
 /* ---- Slots ----------------------------------------------------------------------------------- */
 
-static void count_samples(struct rollup_rebuild *r)
+static void count_samples(struct rollup_rebuild *r, int64_t next_ms)
 {
 	int64_t slot_ms = r->options.slot_ms;
-	int64_t start_ms = r->next_ms / slot_ms * slot_ms, end_ms = r->options.to_ms;
+	int64_t start_ms = next_ms / slot_ms * slot_ms, end_ms = r->options.to_ms;
 	if ((end_ms - start_ms) / slot_ms > WINDOWS_MAX)
 		end_ms = start_ms + WINDOWS_MAX * slot_ms;
 	store_read_reset(r->read);
-	r->read->done = on_counted;
 	r->request = store_read_add(r->read, STORE_AGGREGATE);
 	ASSERT(r->request);
-	r->request->aggregate = (struct store_aggregate){.table = table_of(r),
-							 .handles = r->handles + r->from,
-							 .handle_count = r->to - r->from,
-							 .start_ms = start_ms,
-							 .end_ms = end_ms,
-							 .window_ms = slot_ms};
+	r->request->aggregate =
+		(struct store_aggregate){.table = table_of(r),
+					 .handles = handles_of(r),
+					 .handle_count = series_part_count(&r->part),
+					 .start_ms = start_ms,
+					 .end_ms = end_ms,
+					 .window_ms = slot_ms};
 	r->counted = r->touch_count = 0;
-	submit_read(r, r->read);
+	series_walk_submit(r->walk, r->read);
 }
 
-static void on_found(struct store_read *read, int err)
+static void on_found(void *owner, int err, int64_t next_ms)
 {
-	struct rollup_rebuild *r = read->owner;
-	const struct store_range *range = &r->request->range;
-	if (err) {
+	struct rollup_rebuild *r = owner;
+	if (err)
 		on_failed(r, err);
-		return;
-	}
-	for (size_t i = 0; i < range->handle_count; i++) {
-		if (range->points[i].count && range->points[i].ts_ms[0] < r->next_ms)
-			r->next_ms = range->points[i].ts_ms[0];
-	}
-	if (r->request->more)
-		submit_read(r, r->read);
-	else if (r->next_ms == INT64_MAX)
+	else if (next_ms == INT64_MAX)
 		next_table(r);
 	else
-		count_samples(r);
+		count_samples(r, next_ms);
 }
 
 static void add_touch(struct rollup_rebuild *r, struct member *m, int64_t slot_s)
@@ -345,7 +285,7 @@ static void take_counts(struct rollup_rebuild *r)
 			answer->summaries + r->counted * answer->window_count;
 		for (size_t w = 0; w < answer->window_count; w++) {
 			int64_t begin_ms = answer->start_ms + (int64_t)w * answer->window_ms;
-			struct member *m = &r->members[r->from + r->counted];
+			struct member *m = &r->members[r->part.from + r->counted];
 			if (sums[w].count && (r->late || begin_ms >= m->open_ms))
 				add_touch(r, m, begin_ms / 1000);
 		}
@@ -362,7 +302,7 @@ static void go_on(struct rollup_rebuild *r)
 
 static void write_marks(struct rollup_rebuild *r)
 {
-	int err = r->cancelled ? ERR_CANCELLED : fault("rollup_rebuild");
+	int err = series_walk_cancelled(r->walk) ? ERR_CANCELLED : fault("rollup_rebuild");
 	if (!err && (r->options.only_count || !r->touch_count)) {
 		go_on(r);
 		return;
@@ -383,7 +323,7 @@ static void on_counted(struct store_read *read, int err)
 	}
 	take_counts(r);
 	if (r->request->more) {
-		submit_read(r, r->read);
+		series_walk_submit(r->walk, r->read);
 		return;
 	}
 	rollup_touches_sort(r->touches, r->touch_count);
