@@ -273,7 +273,6 @@ struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store
 		.grains = &rollups->grains,
 		.partitions = (uint32_t)conf->rollup_partitions,
 		.quiet_ms = conf->rollup_quiet_ms,
-		.skew_max_ms = conf->rollup_skew_max_ms,
 		.raw_retention_ms = conf->retention_raw_ms,
 		.retention_rules = &rollups->retention,
 	});

@@ -6,7 +6,6 @@
 #include "rollup/late.h"
 #include "rollup/partition.h"
 #include "rollup/row.h"
-#include "rollup/touches.h"
 
 enum {
 	GROUP_MAX = 256,   /* series at once */
@@ -16,6 +15,10 @@ enum {
 	WRITE_MAX_BYTES = 8 << 20,
 	SERIES_SET_MAX_BYTES = 2 * METRIC_MAX_BYTES + TAGS_TEXT_MAX_BYTES + 1,
 	SPANS_MAX = 2 + 3 * ROLLUP_GRAINS_MAX,
+	/* So many slots without samples are marked and deleted with those around them: a few marks
+	 * cost less than a further stretch, for which the store writes a group of series anew. */
+	GAP_MAX_SLOTS = 16,
+	STRETCHES_MAX = WINDOWS_MAX / (GAP_MAX_SLOTS + 1) + 1, /* of a member */
 	/* How many series one write is of follows from what the last one took, so that other
 	 * writes wait for some such time and no longer. */
 	WRITE_SERIES_MIN = 4,
@@ -35,13 +38,20 @@ struct span {
 	uint64_t *total;      /* of the result */
 };
 
+/* What is deleted at once. Of a span that goes by slots all of its slots are marked. */
+struct stretch {
+	int64_t from_ms, to_ms;
+};
+
 struct member {
 	struct slice metric, series_set;
 	uint32_t partition;
-	int64_t raw_ms;              /* how long its raw data is kept */
-	uint64_t count;              /* of what there is in the part of the span at hand */
-	size_t first_touch, touches; /* of the slots of it */
-	bool failed;
+	int64_t raw_ms; /* how long its raw data is kept */
+	/* In the part of the span at hand. */
+	uint64_t count; /* of what there is */
+	size_t stretches;
+	struct stretch stretch[STRETCHES_MAX];
+	size_t first_touch, touches;
 };
 
 struct rollup_delete {
@@ -61,7 +71,6 @@ struct rollup_delete {
 	size_t span_count, span;
 	int64_t at_ms, part_ms; /* up to where the span is done; where the part at hand ends */
 	int64_t next_ms;        /* what there is next, as far as it is found */
-	int64_t counted_ms;     /* wall clock, when the count began */
 	size_t counted;         /* of the members at hand */
 	struct rollup_touch *touches;
 	size_t touch_count;
@@ -466,7 +475,6 @@ static void count_part(struct rollup_delete *d)
 							 .end_ms = d->part_ms,
 							 .window_ms = window_ms};
 	d->counted = d->touch_count = 0;
-	d->counted_ms = clock_wall_ms(d->options.clock);
 	submit_read(d, d->read);
 }
 
@@ -481,21 +489,35 @@ static void add_touch(struct rollup_delete *d, struct member *m, int64_t slot_ms
 	m->touches++;
 }
 
+/* Of a slot, or of all of the part, in which there is something. */
+static void add_window(struct rollup_delete *d, struct member *m, int64_t from_ms)
+{
+	int64_t width_ms = d->request->aggregate.window_ms, slot_ms = floor_to(from_ms, width_ms);
+	int64_t to_ms = d->part_ms - from_ms < width_ms ? d->part_ms : from_ms + width_ms;
+	struct stretch *last = m->stretches ? &m->stretch[m->stretches - 1] : NULL;
+	if (!last || from_ms - last->to_ms > GAP_MAX_SLOTS * width_ms) {
+		m->stretch[m->stretches++] = (struct stretch){from_ms, to_ms};
+	} else {
+		slot_ms = last->to_ms;
+		last->to_ms = to_ms;
+	}
+	for (; d->spans[d->span].by_slots && slot_ms < to_ms; slot_ms += width_ms)
+		add_touch(d, m, slot_ms);
+}
+
 static void take_counts(struct rollup_delete *d)
 {
 	const struct store_aggregate *answer = &d->request->aggregate;
-	bool by_slots = d->spans[d->span].by_slots;
 	for (; d->counted < answer->next_handle; d->counted++) {
 		struct member *m = &d->members[d->from + d->counted];
 		const struct store_summary *sums =
 			answer->summaries + d->counted * answer->window_count;
-		m->count = m->touches = 0;
+		m->count = m->touches = m->stretches = 0;
 		m->first_touch = d->touch_count;
 		for (size_t w = 0; w < answer->window_count; w++) {
-			int64_t begin_ms = answer->start_ms + (int64_t)w * answer->window_ms;
 			m->count += sums[w].count;
-			if (by_slots && sums[w].count)
-				add_touch(d, m, floor_to(begin_ms, answer->window_ms));
+			if (sums[w].count)
+				add_window(d, m, answer->start_ms + (int64_t)w * answer->window_ms);
 		}
 	}
 }
@@ -535,7 +557,6 @@ static int add_marks(struct rollup_delete *d)
 	struct rollup_touch *touches = d->touches + first->first_touch;
 	if (!d->spans[d->span].by_slots || !count)
 		return 0;
-	/* They stay within the members of this write. */
 	rollup_touches_sort(touches, count);
 	int err = rollup_touches_add(d->options.track, d->write, clock_wall_ms(d->options.clock),
 				     touches, count, &added);
@@ -543,13 +564,27 @@ static int add_marks(struct rollup_delete *d)
 	return err;
 }
 
-static int add_part(struct rollup_delete *d, const uint64_t *handles, size_t n)
+static int add_member(struct rollup_delete *d, size_t member)
 {
 	const struct span *span = &d->spans[d->span];
+	const struct member *m = &d->members[member];
+	int err = 0;
+	for (size_t i = 0; i < m->stretches && !err; i++)
+		err = store_delete_range(d->write, span->table, span->period_ms,
+					 &d->handles[member], 1, m->stretch[i].from_ms,
+					 m->stretch[i].to_ms);
+	return err;
+}
+
+/* A sample that came since the count goes if its slot is marked, else it stays. That it has a mark
+ * of its own is not enough: a job that was at work on its slot may have read it, and writes rows of
+ * it, which nothing but the mark of a deletion takes away. */
+static int add_part(struct rollup_delete *d)
+{
 	int err = add_marks(d);
-	return err ? err
-		   : store_delete_range(d->write, span->table, span->period_ms, handles, n,
-					d->at_ms, d->part_ms);
+	for (size_t i = d->written; i < d->writing && !err; i++)
+		err = add_member(d, i);
+	return err;
 }
 
 /* What came since goes with them: a series that has data would stay. */
@@ -564,14 +599,14 @@ static int add_forgetting(struct rollup_delete *d, const uint64_t *handles, size
 	return err ? err : store_series_forget(d->write, handles, n);
 }
 
-/* A sample that came after the count and is not marked here has a mark of its own. That is worked
- * on when it is quiet, and by then the sample has to be gone. */
-static bool counted_too_long_ago(const struct rollup_delete *d)
+/* By members the marks are no longer in order, so what is left is counted once more. */
+static void write_fewer(struct rollup_delete *d)
 {
-	int64_t ago_ms = clock_wall_ms(d->options.clock) - d->counted_ms;
-	return d->spans[d->span].by_slots &&
-	       (ago_ms < 0 ||
-		ago_ms >= rollup_write_max_ms(d->options.quiet_ms, d->options.skew_max_ms));
+	d->write_series /= 2;
+	if (d->forgetting)
+		write_some(d);
+	else
+		count_part(d);
 }
 
 static void submit_write(struct rollup_delete *d, const uint64_t *handles, size_t n)
@@ -579,16 +614,14 @@ static void submit_write(struct rollup_delete *d, const uint64_t *handles, size_
 	store_write_reset(d->write);
 	int err = fault("rollup_delete");
 	if (!err)
-		err = d->forgetting ? add_forgetting(d, handles, n) : add_part(d, handles, n);
+		err = d->forgetting ? add_forgetting(d, handles, n) : add_part(d);
 	d->write_us = d->options.clock->mono_us(d->options.clock);
 	if (!err)
 		err = store_write_submit(d->write);
-	if (err == ERR_LIMIT && d->write_series > 1) {
-		d->write_series /= 2;
-		write_some(d);
-	} else if (err) {
+	if (err == ERR_LIMIT && d->write_series > 1)
+		write_fewer(d);
+	else if (err)
 		end(d, err);
-	}
 }
 
 static void write_some(struct rollup_delete *d)
@@ -601,8 +634,6 @@ static void write_some(struct rollup_delete *d)
 		next_members(d);
 	else if (!n)
 		next_part(d);
-	else if (!d->forgetting && counted_too_long_ago(d))
-		count_part(d);
 	else
 		submit_write(d, handles, n);
 }

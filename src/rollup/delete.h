@@ -13,7 +13,10 @@
  *
  * Slots of which raw samples go are marked first, in the write that deletes them: so a bucket that
  * the time cuts is made anew of what is left, and what a job writes that had read the samples
- * before they went is corrected by the next one (track.h: `deleted`). Where a slot is closed, its
+ * before they went is corrected by the next one (track.h: `deleted`). Nothing is deleted of a slot
+ * that is not marked so, since a sample may come between the count and the write. Of some empty
+ * slots between others both is done, so that the store has few ranges to delete; what comes to the
+ * other empty ones stays. Where a slot is closed, its
  * rows are of more than the raw data that there still is. Then nothing can make a cut bucket anew:
  * its row stays as it is, and is counted as kept. (Rows of late points are made of these, which are
  * there for as long.)
@@ -47,7 +50,7 @@ struct rollup_delete_options {
 	struct catalog *catalog;            /* that is told of series that leave; NULL: none */
 	const struct rollup_grains *grains; /* none in it: nothing is rolled up */
 	uint32_t partitions;
-	int64_t quiet_ms, skew_max_ms;
+	int64_t quiet_ms;
 	int64_t raw_retention_ms;                      /* 0: for ever */
 	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
 	/* Which series. What is pointed to is the caller's, until `done`. */
@@ -71,7 +74,7 @@ struct rollup_delete_result {
 	uint64_t samples, late;           /* deleted, or to be deleted */
 	uint64_t rows[ROLLUP_GRAINS_MAX]; /* likewise, by granularity */
 	uint64_t kept[ROLLUP_GRAINS_MAX]; /* rows of buckets that are cut and cannot be made anew */
-	uint64_t marks;                   /* slots of series that are made anew */
+	uint64_t marks;                   /* slots of series that are made anew, or looked at */
 };
 
 /* `done` follows, never from within. */

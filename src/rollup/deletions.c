@@ -272,7 +272,6 @@ static void begin_work(struct rollup_deletions *d)
 		.grains = o->grains,
 		.partitions = o->partitions,
 		.quiet_ms = o->quiet_ms,
-		.skew_max_ms = o->skew_max_ms,
 		.raw_retention_ms = o->raw_retention_ms,
 		.retention_rules = o->retention_rules,
 		.tenant = d->spec.tenant,

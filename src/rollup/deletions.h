@@ -26,7 +26,7 @@ struct rollup_deletions_options {
 	struct catalog *catalog;
 	const struct rollup_grains *grains;
 	uint32_t partitions;
-	int64_t quiet_ms, skew_max_ms, raw_retention_ms;
+	int64_t quiet_ms, raw_retention_ms;
 	const struct retention_rules *retention_rules;
 };
 

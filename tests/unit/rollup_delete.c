@@ -196,6 +196,26 @@ static void much_goes_piece_by_piece(void **state)
 	deleting_close(&d);
 }
 
+/* Between the hours 18 and 1 before ten lie 16: 18 slots are marked. Between the hours 36 and 18
+ * lie 17, and the former has a mark and a range of its own; between 35 and 18 lie 16. */
+static void slots_between_are_marked_where_they_are_few(void **state)
+{
+	(void)state;
+	struct deleting d;
+	deleting_open(&d);
+	write_at(&d, "m", "1", AT(-1));
+	write_at(&d, "m", "1", AT(-18 * 60));
+	write_at(&d, "m", "1", AT(-36 * 60));
+	roll_up(&d);
+	expect(&d, AT(-40 * 60), AT(0), "1 3 3 3 0 0 19 0 0");
+	write_at(&d, "m", "1", AT(-1));
+	write_at(&d, "m", "1", AT(-18 * 60));
+	write_at(&d, "m", "1", AT(-35 * 60));
+	roll_up(&d);
+	expect(&d, AT(-40 * 60), AT(0), "1 3 3 3 0 0 35 0 0");
+	deleting_close(&d);
+}
+
 static void series_that_go_as_a_whole_are_not_there_any_more(void **state)
 {
 	(void)state;
@@ -335,6 +355,48 @@ static void what_breaks_off_is_done_by_the_same_again(void **state)
 			      QUARTER("0", "1.2") " " QUARTER("45", "3.4"));
 		rolled_expect(&d.r, "m,h=b", HOUR_MS, TEN_MS,
 			      "0:min=1.2,max=3.4,sum=4.6,count=2,first=1.2,last=3.4");
+		deleting_close(&d);
+	}
+}
+
+static void write_long(struct deleting *d, const char *tag, int64_t hours)
+{
+	struct buf lines;
+	for (int64_t hour = 0; hour < hours; hour++) {
+		buf_init(&lines, 8 << 20);
+		for (int i = 0; i < 28; i++)
+			buf_printf(&lines, "m,i=%d,%s value=1 %lld\n", i, tag,
+				   (long long)AT(-60 * hour + 1));
+		buf_append_char(&lines, 0);
+		rolled_write(&d->r, lines.data);
+		buf_release(&lines);
+	}
+}
+
+/* Of 16 series with such names 250 marks each do not fit into one write: the next one, of 8, had
+ * marks of all 16, and deleted slots that were marked by a later one, if that came. It is the
+ * eleventh or so that is full. */
+static void marks_that_do_not_fit_are_still_those_of_their_write(void **state)
+{
+	(void)state;
+	char tag[2800], series[2900];
+	snprintf(tag, sizeof(tag), "a=%0900d,b=%0900d,c=%0900d", 1, 2, 3);
+	int err = ERR_FAULT;
+	for (unsigned broken = 10; err; broken++) {
+		struct deleting d;
+		deleting_open(&d);
+		write_long(&d, tag, 250);
+		roll_up(&d);
+		struct rollup_delete_options options = options_of(&d, AT(-60 * 249 + 1), AT(2));
+		fault_arm("rollup_delete", FAULT_ERROR, broken, 1);
+		err = run(&d, &options);
+		fault_disarm_all();
+		assert_int_equal(run(&d, &options), 0);
+		roll_up(&d);
+		for (int i = 0; i < 28; i++) {
+			snprintf(series, sizeof(series), "m,%s,i=%d", tag, i);
+			rolled_expect(&d.r, series, HOUR_MS, TEN_MS, "");
+		}
 		deleting_close(&d);
 	}
 }
@@ -514,12 +576,14 @@ int main(void)
 		cmocka_unit_test(what_lies_in_the_time_goes),
 		cmocka_unit_test(the_edges_of_the_time),
 		cmocka_unit_test(much_goes_piece_by_piece),
+		cmocka_unit_test(slots_between_are_marked_where_they_are_few),
 		cmocka_unit_test(series_that_go_as_a_whole_are_not_there_any_more),
 		cmocka_unit_test(rows_that_cannot_be_made_anew_are_kept_and_counted),
 		cmocka_unit_test(a_slot_that_is_about_to_expire_is_marked),
 		cmocka_unit_test(late_samples_go_and_their_rows_are_made_anew),
 		cmocka_unit_test(a_damaged_series_is_left_and_counted),
 		cmocka_unit_test(what_breaks_off_is_done_by_the_same_again),
+		cmocka_unit_test(marks_that_do_not_fit_are_still_those_of_their_write),
 		cmocka_unit_test(what_was_broken_off_goes_on_at_the_next_start),
 		cmocka_unit_test(what_was_written_after_a_deletion_outlives_the_next_start),
 		cmocka_unit_test(a_note_that_stays_is_said),
