@@ -7,7 +7,6 @@
 #include "rollup/deletions.h"
 #include "rollup/grain.h"
 #include "wire/json.h"
-#include "wire/timetext.h"
 
 enum { ANSWER_MAX_BYTES = 64 << 10 };
 
@@ -124,17 +123,6 @@ static void on_deleted(void *owner, int err, const char *sentence,
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
-static int read_flag(const struct http_request *request, const char *name, bool *flag,
-		     struct errbuf *e)
-{
-	struct slice text = http_param(request, name);
-	*flag = slice_equal(text, SLICE("true"));
-	if (text.data && !*flag && !slice_equal(text, SLICE("false")))
-		return errbuf_set(e, ERR_INVALID, "%s is true or false, not \"" SHOWN "\"", name,
-				  SHOWN_OF(text));
-	return 0;
-}
-
 /* What is stored of devices is made of each other; that of some time cannot be taken out. */
 static int read_tenant(const struct http_request *request, struct rollup_deletion_spec *spec,
 		       struct errbuf *e)
@@ -153,7 +141,7 @@ static int read_metric(const struct http_request *request, struct rollup_deletio
 		       struct errbuf *e)
 {
 	bool all_metrics;
-	int err = read_flag(request, "allMetrics", &all_metrics, e);
+	int err = params_flag(request, "allMetrics", &all_metrics, e);
 	bool given = http_param(request, "metricName").data != NULL;
 	if (err)
 		return err;
@@ -183,19 +171,17 @@ static int read_tags(const struct http_request *request, struct rollup_deletion_
 static int read_time(const struct http_request *request, const char *name, int64_t *ms,
 		     struct errbuf *e)
 {
-	struct slice text = http_param(request, name);
-	if (!text.data)
+	if (!http_param(request, name).data)
 		return errbuf_set(e, ERR_INVALID, "%s is missing; all=true means all there is",
 				  name);
-	int err = time_parse(text, clock_wall_ms(api_of(request)->clock), ms, e);
-	return err ? errbuf_prefix(e, err, "%s", name) : 0;
+	return params_time(request, name, clock_wall_ms(api_of(request)->clock), ms, e);
 }
 
 static int read_times(const struct http_request *request, struct rollup_deletion_spec *spec,
 		      struct errbuf *e)
 {
 	struct slice start = http_param(request, "start"), end = http_param(request, "end");
-	int err = read_flag(request, "all", &spec->whole, e);
+	int err = params_flag(request, "all", &spec->whole, e);
 	if (!err && spec->whole && (start.data || end.data))
 		return errbuf_set(e, ERR_INVALID, "all is given beside %s",
 				  start.data ? "start" : "end");
@@ -235,7 +221,7 @@ static int read_params(const struct http_request *request, struct rollup_deletio
 	err = err ? err : read_metric(request, spec, e);
 	err = err ? err : read_tags(request, spec, e);
 	err = err ? err : read_times(request, spec, e);
-	err = err ? err : read_flag(request, "dryRun", &spec->only_count, e);
+	err = err ? err : params_flag(request, "dryRun", &spec->only_count, e);
 	return err ? err : read_by(request, spec, e);
 }
 

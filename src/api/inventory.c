@@ -431,20 +431,19 @@ static void change_end(struct http_request *request)
 static void remove_end(struct http_request *request)
 {
 	static const char *const names[] = {"withData", NULL};
-	struct slice name, with_data;
+	struct errbuf e = {""};
+	struct slice name;
+	bool with_data;
 	if (!params_good(request, names) || !read_name(request, &name))
 		return;
-	with_data = http_param(request, "withData");
-	if (with_data.data && !slice_equal(with_data, SLICE("true")) &&
-	    !slice_equal(with_data, SLICE("false"))) {
-		http_reply_error(request, 400, "withData is true or false, not \"" SHOWN "\"",
-				 SHOWN_OF(with_data));
+	if (params_flag(request, "withData", &with_data, &e)) {
+		http_reply_error(request, 400, "%s", e.text);
 		return;
 	}
 	struct call *call = call_new(request);
 	struct device_spec *spec = arena_zalloc(&call->arena, sizeof(*spec));
 	spec->name = arena_copy(&call->arena, name);
-	call->with_data = slice_equal(with_data, SLICE("true"));
+	call->with_data = with_data;
 	const struct inventory *inventory = inventory_keeper_take(call->api->inventory);
 	call->stored_as = arena_copy(&call->arena, inventory_stored_as(inventory, name));
 	inventory_release(inventory);

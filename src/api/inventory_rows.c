@@ -3,7 +3,6 @@
 #include "api/inventory_json.h"
 #include "api/query_params.h"
 #include "api/routes.h"
-#include "wire/timetext.h"
 
 enum {
 	ROWS_MAX_BYTES = 64 << 20, /* of one device */
@@ -113,14 +112,6 @@ static int read_kind(struct http_request *request, enum oidset_kind *kind, struc
 			 : 0;
 }
 
-static int read_time(struct http_request *request, const char *name, int64_t now_ms, int64_t *ms,
-		     struct errbuf *e)
-{
-	struct slice text = http_param(request, name);
-	int err = text.data ? time_parse(text, now_ms, ms, e) : 0;
-	return err ? errbuf_prefix(e, err, "%s", name) : 0;
-}
-
 /* Without a time what there is now: the rows that are open. */
 static int read_params(struct rows_call *call, struct errbuf *e)
 {
@@ -135,8 +126,8 @@ static int read_params(struct rows_call *call, struct errbuf *e)
 	int err = params_check(request, names, e);
 	err = err ? err : params_limit(request, ROWS_PRESET, ROWS_MAX, &call->limit, e);
 	err = err ? err : read_kind(request, &call->read.kind, e);
-	err = err ? err : read_time(request, "begin", now_ms, &call->read.begin_ms, e);
-	err = err ? err : read_time(request, "end", now_ms, &call->read.end_ms, e);
+	err = err ? err : params_time(request, "begin", now_ms, &call->read.begin_ms, e);
+	err = err ? err : params_time(request, "end", now_ms, &call->read.end_ms, e);
 	if (!err && call->one && !inventory_device(call->inventory, device) && !device.len)
 		return errbuf_set(e, ERR_INVALID, "device is empty");
 	return err;

@@ -34,6 +34,14 @@ int params_check(const struct http_request *request, const char *const *names, s
 	return 0;
 }
 
+static int check_tenant(struct slice tenant, struct errbuf *e)
+{
+	if (tenant_valid(tenant))
+		return 0;
+	return errbuf_set(e, ERR_INVALID, "tenant \"" SHOWN "\" is not 1 to %d of A-Za-z0-9_.-",
+			  SHOWN_OF(tenant), TENANT_MAX_BYTES);
+}
+
 int params_tenant(const struct http_request *request, struct slice *tenant, struct errbuf *e)
 {
 	struct slice param = http_param(request, "tenant");
@@ -44,10 +52,7 @@ int params_tenant(const struct http_request *request, struct slice *tenant, stru
 				  "\"",
 				  SHOWN_OF(param), SHOWN_OF(header));
 	*tenant = param.data ? param : header.data ? header : SLICE("default");
-	if (tenant_valid(*tenant))
-		return 0;
-	return errbuf_set(e, ERR_INVALID, "tenant \"" SHOWN "\" is not 1 to %d of A-Za-z0-9_.-",
-			  SHOWN_OF(*tenant), TENANT_MAX_BYTES);
+	return check_tenant(*tenant, e);
 }
 
 int params_metric(const struct http_request *request, struct slice *metric, struct errbuf *e)
@@ -57,6 +62,36 @@ int params_metric(const struct http_request *request, struct slice *metric, stru
 		return errbuf_set(e, ERR_INVALID, "metricName is missing");
 	int err = metric_check(*metric, e);
 	return err ? errbuf_prefix(e, err, "metricName") : 0;
+}
+
+int params_narrowing(const struct http_request *request, struct slice *tenant, struct slice *metric,
+		     struct errbuf *e)
+{
+	*tenant = http_param(request, "tenant");
+	*metric = http_param(request, "metric");
+	int err = tenant->data ? check_tenant(*tenant, e) : 0;
+	if (err)
+		return err;
+	err = metric->data ? metric_check(*metric, e) : 0;
+	return err ? errbuf_prefix(e, err, "metric") : 0;
+}
+
+int params_flag(const struct http_request *request, const char *name, bool *flag, struct errbuf *e)
+{
+	struct slice text = http_param(request, name);
+	*flag = slice_equal(text, SLICE("true"));
+	if (text.data && !*flag && !slice_equal(text, SLICE("false")))
+		return errbuf_set(e, ERR_INVALID, "%s is true or false, not \"" SHOWN "\"", name,
+				  SHOWN_OF(text));
+	return 0;
+}
+
+int params_time(const struct http_request *request, const char *name, int64_t now_ms, int64_t *ms,
+		struct errbuf *e)
+{
+	struct slice text = http_param(request, name);
+	int err = text.data ? time_parse(text, now_ms, ms, e) : 0;
+	return err ? errbuf_prefix(e, err, "%s", name) : 0;
 }
 
 int params_selectors(const struct http_request *request, struct arena *arena,
@@ -105,14 +140,11 @@ static int read_times(const struct http_request *request, int64_t now_ms, struct
 	struct slice start = http_param(request, "start"), end = http_param(request, "end");
 	if (!start.data)
 		return errbuf_set(e, ERR_INVALID, "start is missing");
-	int err = time_parse(start, now_ms, &spec->start_ms, e);
-	if (err)
-		return errbuf_prefix(e, err, "start");
 	spec->end_ms = now_ms;
-	if (end.data)
-		err = time_parse(end, now_ms, &spec->end_ms, e);
+	int err = params_time(request, "start", now_ms, &spec->start_ms, e);
+	err = err ? err : params_time(request, "end", now_ms, &spec->end_ms, e);
 	if (err)
-		return errbuf_prefix(e, err, "end");
+		return err;
 	if (spec->start_ms > spec->end_ms)
 		return errbuf_set(e, ERR_INVALID, "start \"" SHOWN "\" lies after end%s" SHOWN "%s",
 				  SHOWN_OF(start), end.data ? " \"" : ", which is now",

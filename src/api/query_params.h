@@ -1,4 +1,5 @@
-/* What `GET /api/query` and the metadata routes are asked, read from their parameters. Pure. */
+/* What routes are asked, read from their parameters: what several have alike, and all of a
+ * `GET /api/query`. Pure. */
 #ifndef API_QUERY_PARAMS_H
 #define API_QUERY_PARAMS_H
 
@@ -18,6 +19,15 @@ int params_tenant(const struct http_request *request, struct slice *tenant,
 int params_metric(const struct http_request *request, struct slice *metric,
 		  struct errbuf *e) MUST_CHECK;
 
+/* `tenant` and `metric`, each of which may be left out and is empty then: all. */
+int params_narrowing(const struct http_request *request, struct slice *tenant, struct slice *metric,
+		     struct errbuf *e) MUST_CHECK;
+/* A parameter that is true or false; false where it is left out. */
+int params_flag(const struct http_request *request, const char *name, bool *flag,
+		struct errbuf *e) MUST_CHECK;
+/* A parameter that is a time (wire/timetext.h); *ms stays as it is where it is left out. */
+int params_time(const struct http_request *request, const char *name, int64_t now_ms, int64_t *ms,
+		struct errbuf *e) MUST_CHECK;
 /* All `tag`s, into an array in `arena`. */
 int params_selectors(const struct http_request *request, struct arena *arena,
 		     const struct catalog_selector **list, size_t *count,

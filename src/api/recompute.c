@@ -5,7 +5,6 @@
 #include "inventory/inventory.h"
 #include "persist/recompute.h"
 #include "wire/json.h"
-#include "wire/timetext.h"
 
 enum { ANSWER_MAX_BYTES = 64 << 20, TAGS_ARENA_BYTES = 1 << 20 };
 
@@ -242,11 +241,9 @@ static void aborted(struct http_request *request, UNUSED int err)
 static int read_time(const struct http_request *request, const char *name, int64_t now_ms,
 		     int64_t *ms, struct errbuf *e)
 {
-	struct slice text = http_param(request, name);
-	if (!text.data)
+	if (!http_param(request, name).data)
 		return errbuf_set(e, ERR_INVALID, "%s is missing", name);
-	int err = time_parse(text, now_ms, ms, e);
-	return err ? errbuf_prefix(e, err, "%s", name) : 0;
+	return params_time(request, name, now_ms, ms, e);
 }
 
 static int read_oidset(const struct http_request *request, struct call *call, struct errbuf *e)
@@ -260,16 +257,6 @@ static int read_oidset(const struct http_request *request, struct call *call, st
 	if (!has_rates(call->only))
 		return errbuf_set(e, ERR_INVALID, "OIDSet " SHOWN " has no counters",
 				  SHOWN_OF(name));
-	return 0;
-}
-
-static int read_dry_run(const struct http_request *request, struct call *call, struct errbuf *e)
-{
-	struct slice text = http_param(request, "dryRun");
-	call->only_report = slice_equal(text, SLICE("true"));
-	if (text.data && !call->only_report && !slice_equal(text, SLICE("false")))
-		return errbuf_set(e, ERR_INVALID, "dryRun is true or false, not \"" SHOWN "\"",
-				  SHOWN_OF(text));
 	return 0;
 }
 
@@ -289,7 +276,7 @@ static int read_params(const struct http_request *request, struct call *call, st
 	if (!err && (call->from_ms < -COUNTER_TS_MAX || call->to_ms > COUNTER_TS_MAX))
 		return errbuf_set(e, ERR_INVALID, "no counter has such times");
 	err = err ? err : read_oidset(request, call, e);
-	return err ? err : read_dry_run(request, call, e);
+	return err ? err : params_flag(request, "dryRun", &call->only_report, e);
 }
 
 static void on_end(struct http_request *request)

@@ -288,18 +288,6 @@ struct question {
 	bool moves; /* it is no dry run of an apply */
 };
 
-static int read_names(const struct http_request *request, struct question *q, struct errbuf *e)
-{
-	q->tenant = http_param(request, "tenant");
-	q->metric = http_param(request, "metric");
-	if (q->tenant.data && !tenant_valid(q->tenant))
-		return errbuf_set(e, ERR_INVALID,
-				  "tenant \"" SHOWN "\" is not 1 to %d of A-Za-z0-9_.-",
-				  SHOWN_OF(q->tenant), TENANT_MAX_BYTES);
-	int err = q->metric.data ? metric_check(q->metric, e) : 0;
-	return err ? errbuf_prefix(e, err, "metric") : 0;
-}
-
 /* One at a time: each looks at all that is stored. */
 static void begin(struct http_request *request, const struct question *q,
 		  void (*answer_with)(const struct call *call, struct json_writer *json))
@@ -342,7 +330,7 @@ static void on_show(struct http_request *request)
 	struct errbuf e = {""};
 	struct question q = {.limit = LINES_PRESET};
 	int err = params_check(request, names, &e);
-	err = err ? err : read_names(request, &q, &e);
+	err = err ? err : params_narrowing(request, &q.tenant, &q.metric, &e);
 	err = err ? err
 		  : params_limit(request, LINES_PRESET, RETENTION_SURVEY_LINES_MAX, &q.limit, &e);
 	if (err)
@@ -356,13 +344,11 @@ static void on_apply(struct http_request *request)
 	static const char *const names[] = {"tenant", "metric", "dryRun", NULL};
 	struct errbuf e = {""};
 	struct question q = {0};
-	struct slice dry_run = http_param(request, "dryRun");
+	bool only_count = false;
 	int err = params_check(request, names, &e);
-	err = err ? err : read_names(request, &q, &e);
-	q.moves = !slice_equal(dry_run, SLICE("true"));
-	if (!err && dry_run.data && q.moves && !slice_equal(dry_run, SLICE("false")))
-		err = errbuf_set(&e, ERR_INVALID, "dryRun is true or false, not \"" SHOWN "\"",
-				 SHOWN_OF(dry_run));
+	err = err ? err : params_narrowing(request, &q.tenant, &q.metric, &e);
+	err = err ? err : params_flag(request, "dryRun", &only_count, &e);
+	q.moves = !only_count;
 	if (err)
 		http_reply_error(request, 400, "%s", e.text);
 	else

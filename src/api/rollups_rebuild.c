@@ -98,36 +98,6 @@ static void on_rebuilt(void *owner, int err)
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
-static int read_names(const struct http_request *request, struct question *q, struct errbuf *e)
-{
-	q->tenant = http_param(request, "tenant");
-	q->metric = http_param(request, "metric");
-	if (q->tenant.data && !tenant_valid(q->tenant))
-		return errbuf_set(e, ERR_INVALID,
-				  "tenant \"" SHOWN "\" is not 1 to %d of A-Za-z0-9_.-",
-				  SHOWN_OF(q->tenant), TENANT_MAX_BYTES);
-	int err = q->metric.data ? metric_check(q->metric, e) : 0;
-	return err ? errbuf_prefix(e, err, "metric") : 0;
-}
-
-static int read_time(const struct http_request *request, const char *name, int64_t now_ms,
-		     int64_t *ms, struct errbuf *e)
-{
-	struct slice text = http_param(request, name);
-	int err = text.data ? time_parse(text, now_ms, ms, e) : 0;
-	return err ? errbuf_prefix(e, err, "%s", name) : 0;
-}
-
-static int read_dry_run(const struct http_request *request, struct question *q, struct errbuf *e)
-{
-	struct slice text = http_param(request, "dryRun");
-	q->only_count = slice_equal(text, SLICE("true"));
-	if (text.data && !q->only_count && !slice_equal(text, SLICE("false")))
-		return errbuf_set(e, ERR_INVALID, "dryRun is true or false, not \"" SHOWN "\"",
-				  SHOWN_OF(text));
-	return 0;
-}
-
 /* Of earlier ones all data has gone, or will have until they are rolled up. */
 static int64_t first_slot_ms(const struct api *api, int64_t now_ms)
 {
@@ -167,10 +137,10 @@ static int read_params(const struct http_request *request, struct question *q, s
 	int64_t now_ms = clock_wall_ms(api->clock);
 	*q = (struct question){.from_ms = INT64_MIN, .to_ms = INT64_MAX};
 	int err = params_check(request, names, e);
-	err = err ? err : read_names(request, q, e);
-	err = err ? err : read_time(request, "from", now_ms, &q->from_ms, e);
-	err = err ? err : read_time(request, "to", now_ms, &q->to_ms, e);
-	err = err ? err : read_dry_run(request, q, e);
+	err = err ? err : params_narrowing(request, &q->tenant, &q->metric, e);
+	err = err ? err : params_time(request, "from", now_ms, &q->from_ms, e);
+	err = err ? err : params_time(request, "to", now_ms, &q->to_ms, e);
+	err = err ? err : params_flag(request, "dryRun", &q->only_count, e);
 	return err ? err : choose_slots(api, now_ms, q, e);
 }
 

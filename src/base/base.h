@@ -129,4 +129,19 @@ static inline int64_t floor_to(int64_t value, int64_t unit)
 	return floor_div(value, unit) * unit;
 }
 
+static inline int64_t ceil_to(int64_t value, int64_t unit)
+{
+	return floor_to(value + unit - 1, unit);
+}
+
+static inline int64_t larger_of(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static inline int64_t smaller_of(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 #endif

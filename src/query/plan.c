@@ -13,21 +13,6 @@ struct planning {
 	size_t grain_count;
 };
 
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t ceil_to(int64_t ms, int64_t unit)
-{
-	return floor_to(ms + unit - 1, unit);
-}
-
 uint64_t plan_windows(int64_t start_ms, int64_t end_ms, int64_t window_ms)
 {
 	if (start_ms >= end_ms)
@@ -40,7 +25,7 @@ uint64_t plan_windows(int64_t start_ms, int64_t end_ms, int64_t window_ms)
 /* The first time of which something is kept. */
 static int64_t kept_from(const struct plan_terms *terms, int64_t retention_ms)
 {
-	return retention_ms ? larger(terms->now_ms - retention_ms, -PLAN_TIME_MAX_MS)
+	return retention_ms ? larger_of(terms->now_ms - retention_ms, -PLAN_TIME_MAX_MS)
 			    : -PLAN_TIME_MAX_MS;
 }
 
@@ -94,7 +79,7 @@ static int64_t raw_from(const struct planning *p)
 	for (size_t i = 0; i < p->grain_count; i++) {
 		if (serves(p, i) && terms->rolled_since_ms[i] <= open_ms &&
 		    grain_from(terms, i) < open_ms)
-			return larger(from_ms, open_ms);
+			return larger_of(from_ms, open_ms);
 	}
 	return from_ms;
 }
@@ -122,7 +107,7 @@ static void add(struct planning *p, int64_t from_ms, int64_t to_ms, int grain)
 static void add_cut(struct planning *p, int64_t from_ms, int64_t to_ms)
 {
 	for (size_t i = 0; i < p->grain_count; i++) {
-		int64_t kept_ms = larger(from_ms, grain_from(p->terms, i));
+		int64_t kept_ms = larger_of(from_ms, grain_from(p->terms, i));
 		bool ends = to_ms == p->terms->end_ms || to_ms % grain_width(p->terms, i) == 0;
 		if (!serves(p, i) || !ends || kept_ms >= to_ms)
 			continue;
@@ -137,10 +122,10 @@ static void add_cut(struct planning *p, int64_t from_ms, int64_t to_ms)
  * edge of the one that is cut. */
 static int64_t raw_begin(const struct planning *p, int64_t from_ms, int64_t to_ms)
 {
-	int64_t raw_ms = smaller(larger(from_ms, raw_from(p)), to_ms);
+	int64_t raw_ms = smaller_of(larger_of(from_ms, raw_from(p)), to_ms);
 	for (size_t i = 0; i < p->grain_count && raw_ms > from_ms; i++) {
 		if (serves(p, i) && grain_from(p->terms, i) < raw_ms)
-			return smaller(ceil_to(raw_ms, grain_width(p->terms, i)), to_ms);
+			return smaller_of(ceil_to(raw_ms, grain_width(p->terms, i)), to_ms);
 	}
 	return raw_ms;
 }
@@ -160,13 +145,13 @@ static void divide(struct planning *p, int64_t from_ms, int64_t to_ms, size_t gr
 	size_t grain = grain_end - 1;
 	int64_t width_ms = grain_width(terms, grain);
 	/* Where raw data is gone, what is not rolled up yet is no reason to do without the rest. */
-	int64_t rolled_ms = larger(terms->rolled_before_ms, ceil_to(raw_from(p), width_ms));
+	int64_t rolled_ms = larger_of(terms->rolled_before_ms, ceil_to(raw_from(p), width_ms));
 	int64_t since_ms = terms->rolled_since_ms[grain];
 	if (since_ms <= raw_from(p))
 		since_ms = from_ms;
-	int64_t first_ms =
-		ceil_to(larger(larger(from_ms, since_ms), grain_from(terms, grain)), width_ms);
-	int64_t last_ms = floor_to(smaller(to_ms, rolled_ms), width_ms);
+	int64_t first_ms = ceil_to(
+		larger_of(larger_of(from_ms, since_ms), grain_from(terms, grain)), width_ms);
+	int64_t last_ms = floor_to(smaller_of(to_ms, rolled_ms), width_ms);
 	if (!serves(p, grain) || first_ms >= last_ms) {
 		divide(p, from_ms, to_ms, grain);
 		return;
@@ -195,14 +180,14 @@ static void add_backward(struct planning *p)
 	int64_t to_ms = terms->end_ms, kept_ms = raw_from(p);
 	int source = QUERY_PART_RAW;
 	for (size_t next = 0;; next++) {
-		int64_t from_ms = larger(terms->start_ms, kept_ms);
+		int64_t from_ms = larger_of(terms->start_ms, kept_ms);
 		next = older_grain(p, next, from_ms);
 		bool goes_on = from_ms > terms->start_ms && next < p->grain_count;
 		if (goes_on)
 			from_ms = ceil_to(from_ms, grain_width(terms, next));
 		if (from_ms < to_ms)
 			plan->parts[plan->count++] = (struct query_part){from_ms, to_ms, source};
-		to_ms = smaller(to_ms, from_ms);
+		to_ms = smaller_of(to_ms, from_ms);
 		if (!goes_on)
 			break;
 		kept_ms = grain_from(terms, next);
@@ -225,7 +210,7 @@ static void add_backward(struct planning *p)
 static uint64_t buckets_of(const struct planning *p, size_t grain)
 {
 	const struct plan_terms *terms = p->terms;
-	int64_t from_ms = larger(terms->start_ms, grain_from(terms, grain));
+	int64_t from_ms = larger_of(terms->start_ms, grain_from(terms, grain));
 	int64_t width_ms = grain_width(terms, grain);
 	return plan_windows(ceil_to(from_ms, width_ms), terms->end_ms, width_ms);
 }
@@ -237,8 +222,8 @@ static size_t choose_grain(const struct planning *p)
 	const struct plan_terms *terms = p->terms;
 	size_t best = 0;
 	for (size_t i = 1; i < p->grain_count; i++) {
-		int64_t from_ms = larger(grain_from(terms, i), terms->start_ms);
-		int64_t best_ms = larger(grain_from(terms, best), terms->start_ms);
+		int64_t from_ms = larger_of(grain_from(terms, i), terms->start_ms);
+		int64_t best_ms = larger_of(grain_from(terms, best), terms->start_ms);
 		bool many = terms->points && buckets_of(p, best) > terms->points;
 		if (from_ms < best_ms || (from_ms == best_ms && many))
 			best = i;
@@ -258,8 +243,8 @@ static void add_stored(struct planning *p)
 		add(p, terms->start_ms, terms->end_ms, QUERY_PART_NONE);
 		return;
 	}
-	int64_t kept_ms = larger(terms->start_ms, grain_from(terms, grain));
-	kept_ms = smaller(kept_ms, terms->end_ms);
+	int64_t kept_ms = larger_of(terms->start_ms, grain_from(terms, grain));
+	kept_ms = smaller_of(kept_ms, terms->end_ms);
 	p->plan->window_ms = grain_width(terms, grain);
 	if (terms->points && buckets_of(p, grain) > terms->points)
 		p->plan->buckets_over = buckets_of(p, grain);

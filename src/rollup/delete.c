@@ -94,11 +94,6 @@ static void write_some(struct rollup_delete *d);
 
 /* ---- Spans ----------------------------------------------------------------------------------- */
 
-static int64_t ceil_to(int64_t ms, int64_t width_ms)
-{
-	return floor_to(ms + width_ms - 1, width_ms);
-}
-
 static void add_span(struct rollup_delete *d, struct span span)
 {
 	ASSERT(d->span_count < SPANS_MAX);

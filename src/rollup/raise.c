@@ -115,16 +115,6 @@ static struct kept kept_of(const struct retention_rules *rules, int64_t preset_m
 	return kept;
 }
 
-static bool is_longer(int64_t ms, int64_t than_ms)
-{
-	return than_ms && (!ms || ms > than_ms);
-}
-
-static int64_t shorter(int64_t a_ms, int64_t b_ms)
-{
-	return is_longer(a_ms, b_ms) ? b_ms : a_ms;
-}
-
 /* For how long samples of before a raise count as kept by now. */
 static int64_t left_ms(const struct kept *kept, int64_t now_ms)
 {
@@ -141,7 +131,7 @@ struct before {
 static struct before before_of(const struct kept *kept, int64_t ms, bool raised, int64_t now_ms)
 {
 	bool less = raised && kept->until_ms;
-	return (struct before){ms, less ? shorter(ms, left_ms(kept, now_ms)) : ms};
+	return (struct before){ms, less ? retention_shorter(ms, left_ms(kept, now_ms)) : ms};
 }
 
 static struct before rule_before(const struct kept *kept, size_t i, int64_t now_ms)
@@ -155,8 +145,8 @@ static struct before least_before(const struct kept *kept, size_t same, int64_t 
 	struct before least = before_of(kept, kept->preset_ms, kept->preset, now_ms);
 	for (size_t i = same; i < kept->count; i++) {
 		struct before rule = rule_before(kept, i, now_ms);
-		least.ms = shorter(least.ms, rule.ms);
-		least.held_ms = shorter(least.held_ms, rule.held_ms);
+		least.ms = retention_shorter(least.ms, rule.ms);
+		least.held_ms = retention_shorter(least.held_ms, rule.held_ms);
 	}
 	return least;
 }
@@ -164,9 +154,9 @@ static struct before least_before(const struct kept *kept, size_t same, int64_t 
 /* Whether what is kept for `ms` now was kept for less. */
 static bool add_raised(struct kept *now, int64_t ms, struct before before)
 {
-	if (!is_longer(ms, before.ms))
+	if (!retention_is_longer(ms, before.ms))
 		return false;
-	now->kept_ms = shorter(now->kept_ms, before.held_ms);
+	now->kept_ms = retention_shorter(now->kept_ms, before.held_ms);
 	return true;
 }
 
@@ -197,9 +187,9 @@ static void find_raised(const struct kept *before, struct kept *now, int64_t now
 static bool goes_on(const struct kept *before, const struct kept *now, int64_t now_ms)
 {
 	int64_t since_ms = now_ms - before->until_ms;
-	bool on = since_ms < before->kept_ms || is_longer(now->preset_ms, since_ms);
+	bool on = since_ms < before->kept_ms || retention_is_longer(now->preset_ms, since_ms);
 	for (size_t i = 0; i < now->count; i++)
-		on |= is_longer(now->list[i].ms, since_ms);
+		on |= retention_is_longer(now->list[i].ms, since_ms);
 	return before->until_ms && on;
 }
 
@@ -209,8 +199,8 @@ static void go_on(const struct kept *before, struct kept *now, int64_t now_ms)
 {
 	size_t same = same_rules(before, now);
 	bool others = same < RETENTION_RULES_MAX;
-	now->kept_ms =
-		now->until_ms ? shorter(now->kept_ms, left_ms(before, now_ms)) : before->kept_ms;
+	now->kept_ms = now->until_ms ? retention_shorter(now->kept_ms, left_ms(before, now_ms))
+				     : before->kept_ms;
 	now->until_ms = now->until_ms ? now->until_ms : before->until_ms;
 	now->preset |= before->preset || others;
 	now->rules |= before->rules | (others ? UINT64_MAX << same : 0);

@@ -32,12 +32,6 @@ static bool matches(struct slice pattern, struct slice text)
 	return p == pattern.len;
 }
 
-/* Whether one matches whatever the other does: a star is a byte that only a star can take. */
-static bool covers(struct slice pattern, struct slice other)
-{
-	return matches(pattern, other);
-}
-
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 static size_t last_index(struct slice text, char byte)
@@ -172,13 +166,15 @@ static int check_length(const struct retention_rule *rule, const struct rollup_g
 			  (int)rollup_width_print(slot, grains->slot_ms), slot);
 }
 
-/* The first rule that takes all of this granularity before the last rule can. */
+/* The first rule that takes all of this granularity before the last rule can: a pattern that
+ * matches another one matches whatever that one does, since a star of it is a byte that only a star
+ * can take. */
 static const struct retention_rule *taken_by(const struct retention_rules *rules, int grain)
 {
 	const struct retention_rule *last = &rules->list[rules->count - 1];
 	for (const struct retention_rule *rule = rules->list; rule < last; rule++) {
-		if (is_about(rule, grain) && covers(rule->tenant, last->tenant) &&
-		    covers(rule->metric, last->metric))
+		if (is_about(rule, grain) && matches(rule->tenant, last->tenant) &&
+		    matches(rule->metric, last->metric))
 			return rule;
 	}
 	return NULL;
@@ -274,21 +270,11 @@ struct retention_fit retention_match(const struct retention_rules *rules, struct
 	return fit;
 }
 
-static int64_t longer(int64_t a_ms, int64_t b_ms)
-{
-	return !a_ms || !b_ms ? 0 : a_ms > b_ms ? a_ms : b_ms;
-}
-
-static int64_t shorter(int64_t a_ms, int64_t b_ms)
-{
-	return !a_ms ? b_ms : !b_ms ? a_ms : a_ms < b_ms ? a_ms : b_ms;
-}
-
 int64_t retention_longest_raw_ms(const struct retention_rules *rules, int64_t preset_ms)
 {
 	int64_t ms = preset_ms;
 	for (size_t level = 1; rules && level < rules->level_count; level++)
-		ms = longer(ms, rules->levels_ms[level]);
+		ms = retention_longer(ms, rules->levels_ms[level]);
 	return ms;
 }
 
@@ -296,7 +282,7 @@ int64_t retention_shortest_raw_ms(const struct retention_rules *rules, int64_t p
 {
 	int64_t ms = preset_ms;
 	for (size_t level = 1; rules && level < rules->level_count; level++)
-		ms = shorter(ms, rules->levels_ms[level]);
+		ms = retention_shorter(ms, rules->levels_ms[level]);
 	return ms;
 }
 
@@ -307,7 +293,7 @@ int64_t retention_level_whole_ms(const struct retention_rules *rules, uint8_t le
 	if (!rules || !rules->raise.until_ms || !(rules->raise.levels >> level & 1))
 		return keep_ms;
 	int64_t since_ms = now_ms - rules->raise.until_ms, kept_ms = rules->raise.kept_ms;
-	return shorter(keep_ms, since_ms > kept_ms ? since_ms : kept_ms);
+	return retention_shorter(keep_ms, since_ms > kept_ms ? since_ms : kept_ms);
 }
 
 int64_t retention_whole_ms(const struct retention_rules *rules, uint8_t fit, int64_t preset_ms,
@@ -322,8 +308,8 @@ int64_t retention_longest_whole_ms(const struct retention_rules *rules, int64_t 
 {
 	int64_t ms = retention_level_whole_ms(rules, 0, preset_ms, now_ms);
 	for (uint8_t level = 1; rules && level < rules->level_count; level++)
-		ms = longer(ms, retention_level_whole_ms(rules, level, rules->levels_ms[level],
-							 now_ms));
+		ms = retention_longer(ms, retention_level_whole_ms(
+						  rules, level, rules->levels_ms[level], now_ms));
 	return ms;
 }
 
@@ -332,8 +318,8 @@ int64_t retention_shortest_whole_ms(const struct retention_rules *rules, int64_t
 {
 	int64_t ms = retention_level_whole_ms(rules, 0, preset_ms, now_ms);
 	for (uint8_t level = 1; rules && level < rules->level_count; level++)
-		ms = shorter(ms, retention_level_whole_ms(rules, level, rules->levels_ms[level],
-							  now_ms));
+		ms = retention_shorter(ms, retention_level_whole_ms(
+						   rules, level, rules->levels_ms[level], now_ms));
 	return ms;
 }
 
@@ -342,10 +328,10 @@ int64_t retention_longest_ms(const struct retention_rules *rules,
 {
 	int64_t ms = grains->count ? grains->list[0].retention_ms : 0;
 	for (size_t g = 1; g < grains->count; g++)
-		ms = longer(ms, grains->list[g].retention_ms);
+		ms = retention_longer(ms, grains->list[g].retention_ms);
 	for (size_t i = 0; rules && i < rules->count; i++) {
 		if (rules->list[i].grain != RETENTION_RAW)
-			ms = longer(ms, rules->list[i].keep_ms);
+			ms = retention_longer(ms, rules->list[i].keep_ms);
 	}
 	return ms;
 }

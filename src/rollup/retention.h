@@ -80,6 +80,22 @@ static inline uint8_t retention_level(const struct retention_rules *rules, uint8
 	return fit ? rules->list[fit - 1].level : 0;
 }
 
+/* Of two times that something is kept, where 0 is for ever. */
+static inline bool retention_is_longer(int64_t ms, int64_t than_ms)
+{
+	return than_ms && (!ms || ms > than_ms);
+}
+
+static inline int64_t retention_longer(int64_t a_ms, int64_t b_ms)
+{
+	return retention_is_longer(a_ms, b_ms) ? a_ms : b_ms;
+}
+
+static inline int64_t retention_shorter(int64_t a_ms, int64_t b_ms)
+{
+	return retention_is_longer(a_ms, b_ms) ? b_ms : a_ms;
+}
+
 /* The longest and the shortest that raw samples of anything are kept; 0: for ever. */
 int64_t retention_longest_raw_ms(const struct retention_rules *rules, int64_t preset_ms);
 int64_t retention_shortest_raw_ms(const struct retention_rules *rules, int64_t preset_ms);

@@ -172,33 +172,57 @@ static struct value *row_to_make(struct rollup_batch *b, size_t row, size_t memb
 	return batch_row_in(b, b->phase == RAW ? b->values : b->late, row, member);
 }
 
-/* All rows of one gauge from its summaries of the finest granularity. */
-static void make_gauge(struct rollup_batch *b, size_t member, const struct store_summary *fine)
+/* The windows of one series, first of the finest granularity, then of the next: as a gauge has them
+ * or as a counter has them; the other is NULL. */
+struct windows {
+	struct store_summary *gauge;
+	struct rollup_growth *counter;
+};
+
+/* `ratio` windows become the one at `to`; false: there is nothing in them. */
+static bool join_summaries(struct store_summary *windows, size_t to, size_t ratio)
+{
+	struct store_summary sum = windows[to * ratio];
+	for (size_t i = 1; i < ratio; i++)
+		rollup_summary_add(&sum, &windows[to * ratio + i]);
+	windows[to] = sum;
+	return sum.count > 0;
+}
+
+static bool join_growths(struct rollup_growth *windows, size_t to, size_t ratio)
+{
+	struct rollup_growth sum = windows[to * ratio];
+	for (size_t i = 1; i < ratio; i++)
+		rollup_growth_add(&sum, &windows[to * ratio + i]);
+	windows[to] = sum;
+	return sum.count > 0;
+}
+
+/* All rows of one series, each granularity from the finer one. */
+static void make_rows(struct rollup_batch *b, size_t member, struct windows of)
 {
 	const struct rollup_grains *grains = b->options.grains;
 	size_t row = 0;
-	memcpy(b->coarse, fine, b->windows * sizeof(*fine));
 	for (size_t g = 0; g < grains->count; g++) {
 		size_t count = batch_windows(grains, g);
 		size_t ratio = (g ? batch_windows(grains, g - 1) : count) / count;
-		for (size_t w = 0; w < count; w++) {
-			struct store_summary sum = b->coarse[w * ratio];
-			for (size_t i = 1; i < ratio; i++)
-				rollup_summary_add(&sum, &b->coarse[w * ratio + i]);
-			b->coarse[w] = sum;
-			if (sum.count)
-				rollup_gauge_row(&sum, row_to_make(b, row + w, member));
+		for (size_t w = 0; w < count; w++, row++) {
+			if (of.gauge && join_summaries(of.gauge, w, ratio))
+				rollup_gauge_row(&of.gauge[w], row_to_make(b, row, member));
+			if (of.counter && join_growths(of.counter, w, ratio))
+				rollup_counter_row(&of.counter[w], row_to_make(b, row, member));
 		}
-		row += count;
 	}
 }
 
 static void take_gauges(struct rollup_batch *b)
 {
 	const struct store_aggregate *answer = &b->gauges->aggregate;
-	for (; b->gauge_at < answer->next_handle; b->gauge_at++)
-		make_gauge(b, b->places[0][b->gauge_at],
-			   answer->summaries + b->gauge_at * answer->window_count);
+	for (; b->gauge_at < answer->next_handle; b->gauge_at++) {
+		memcpy(b->coarse, answer->summaries + b->gauge_at * answer->window_count,
+		       b->windows * sizeof(*b->coarse));
+		make_rows(b, b->places[0][b->gauge_at], (struct windows){.gauge = b->coarse});
+	}
 }
 
 static void take_counters(struct rollup_batch *b)
@@ -217,29 +241,11 @@ static void take_counters(struct rollup_batch *b)
 	}
 }
 
-static void make_counter(struct rollup_batch *b, size_t member, struct rollup_growth *growths)
-{
-	const struct rollup_grains *grains = b->options.grains;
-	size_t row = 0;
-	for (size_t g = 0; g < grains->count; g++) {
-		size_t count = batch_windows(grains, g);
-		size_t ratio = (g ? batch_windows(grains, g - 1) : count) / count;
-		for (size_t w = 0; w < count; w++) {
-			struct rollup_growth sum = growths[w * ratio];
-			for (size_t i = 1; i < ratio; i++)
-				rollup_growth_add(&sum, &growths[w * ratio + i]);
-			growths[w] = sum;
-			if (sum.count)
-				rollup_counter_row(&sum, row_to_make(b, row + w, member));
-		}
-		row += count;
-	}
-}
-
 static void make_counters(struct rollup_batch *b)
 {
 	for (size_t i = 0; i < b->place_count[1]; i++)
-		make_counter(b, b->places[1][i], &b->growths[i * b->windows]);
+		make_rows(b, b->places[1][i],
+			  (struct windows){.counter = &b->growths[i * b->windows]});
 }
 
 void batch_on_data(struct rollup_batch *b)
