@@ -19,26 +19,11 @@ struct call {
 
 /* ---- Answering ------------------------------------------------------------------------------- */
 
-static void write_number(struct json_writer *json, const char *key, uint64_t number)
-{
-	json_write_key(json, key);
-	json_write_u64(json, number);
-}
-
 static void write_text(struct json_writer *json, const char *key, struct slice text)
 {
 	json_write_key(json, key);
 	if (text.len)
 		json_write_string(json, text);
-	else
-		json_write_null(json);
-}
-
-static void write_time(struct json_writer *json, const char *key, bool there, int64_t ms)
-{
-	json_write_key(json, key);
-	if (there)
-		json_write_i64(json, ms);
 	else
 		json_write_null(json);
 }
@@ -53,8 +38,8 @@ static void write_rollups(struct json_writer *json, const struct rollup_grains *
 		size_t len = rollup_width_print(width, grains->list[g].width_ms);
 		json_write_object_begin(json);
 		write_text(json, "granularity", (struct slice){width, len});
-		write_number(json, "rows", result->rows[g]);
-		write_number(json, "kept", result->kept[g]);
+		json_put_u64(json, "rows", result->rows[g]);
+		json_put_u64(json, "kept", result->kept[g]);
 		json_write_object_end(json);
 	}
 	json_write_array_end(json);
@@ -68,21 +53,19 @@ static void answer(const struct call *call, const struct rollup_delete_result *r
 	buf_init(&body, ANSWER_MAX_BYTES);
 	json_writer_init(&json, &body);
 	json_write_object_begin(&json);
-	json_write_key(&json, "dryRun");
-	json_write_bool(&json, spec->only_count);
+	json_put_bool(&json, "dryRun", spec->only_count);
 	write_text(&json, "tenant", spec->tenant);
 	write_text(&json, "metricName", spec->metric);
-	json_write_key(&json, "all");
-	json_write_bool(&json, spec->whole);
-	write_time(&json, "start", !spec->whole, spec->from_ms);
-	write_time(&json, "end", !spec->whole, spec->to_ms);
-	write_number(&json, "series", result->series);
-	write_number(&json, "samples", result->samples);
-	write_number(&json, "late", result->late);
+	json_put_bool(&json, "all", spec->whole);
+	json_put_i64_or_null(&json, "start", !spec->whole, spec->from_ms);
+	json_put_i64_or_null(&json, "end", !spec->whole, spec->to_ms);
+	json_put_u64(&json, "series", result->series);
+	json_put_u64(&json, "samples", result->samples);
+	json_put_u64(&json, "late", result->late);
 	write_rollups(&json, call->api->grains, result);
-	write_number(&json, "slots", result->marks);
-	write_number(&json, "forgotten", result->forgotten);
-	write_number(&json, "failed", result->failed);
+	json_put_u64(&json, "slots", result->marks);
+	json_put_u64(&json, "forgotten", result->forgotten);
+	json_put_u64(&json, "failed", result->failed);
 	json_write_object_end(&json);
 	http_reply(call->request, 200, "application/json", buf_slice(&body));
 	buf_release(&body);

@@ -79,18 +79,15 @@ static void write_id(struct json_writer *json, const char *key, struct slice nam
 	char id[ID_BYTES];
 	snprintf(id, sizeof(id), "%016llx",
 		 (unsigned long long)(hash64(name.data, name.len, 0) | 1));
-	json_write_key(json, key);
-	json_write_text(json, id);
+	json_put_text(json, key, id);
 }
 
 static void write_bucket(struct json_writer *json, struct slice name)
 {
 	write_id(json, "id", name);
 	write_id(json, "orgID", SLICE("default"));
-	json_write_key(json, "type");
-	json_write_text(json, "user");
-	json_write_key(json, "name");
-	json_write_string(json, name);
+	json_put_text(json, "type", "user");
+	json_put_string(json, "name", name);
 	json_write_key(json, "retentionRules");
 	json_write_array_begin(json);
 	json_write_array_end(json);
@@ -99,10 +96,8 @@ static void write_bucket(struct json_writer *json, struct slice name)
 static void write_org(struct json_writer *json, struct slice name)
 {
 	write_id(json, "id", name);
-	json_write_key(json, "name");
-	json_write_string(json, name);
-	json_write_key(json, "status");
-	json_write_text(json, "active");
+	json_put_string(json, "name", name);
+	json_put_text(json, "status", "active");
 }
 
 /* The one that is asked for, or that which is there without asking. */

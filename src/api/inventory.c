@@ -211,13 +211,10 @@ static void fail(struct call *call, int err, const char *why, size_t item)
 		json_write_object_begin(&w);
 		json_write_key(&w, "error");
 		json_write_object_begin(&w);
-		json_write_key(&w, "code");
-		json_write_i64(&w, status_of(err));
-		json_write_key(&w, "message");
-		json_write_text(&w, why);
+		json_put_i64(&w, "code", status_of(err));
+		json_put_text(&w, "message", why);
 		if (item != SIZE_MAX) {
-			json_write_key(&w, "item");
-			json_write_u64(&w, item);
+			json_put_u64(&w, "item", item);
 		}
 		json_write_object_end(&w);
 		json_write_object_end(&w);
@@ -235,13 +232,10 @@ static void succeed(struct call *call, int status, const char *done, size_t devi
 		buf_init(&body, 4096);
 		json_writer_init(&w, &body);
 		json_write_object_begin(&w);
-		json_write_key(&w, "done");
-		json_write_text(&w, done);
-		json_write_key(&w, "devices");
-		json_write_u64(&w, devices);
+		json_put_text(&w, "done", done);
+		json_put_u64(&w, "devices", devices);
 		if (call->with_data) {
-			json_write_key(&w, "series");
-			json_write_u64(&w, call->wipe.series);
+			json_put_u64(&w, "series", call->wipe.series);
 		}
 		json_write_object_end(&w);
 		reply_json(call->request, status, &body);

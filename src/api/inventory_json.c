@@ -5,12 +5,6 @@
 
 /* ---- Out ------------------------------------------------------------------------------------- */
 
-static void write_text(struct json_writer *w, const char *key, struct slice text)
-{
-	json_write_key(w, key);
-	json_write_string(w, text);
-}
-
 /* null where it is not known, or never. */
 static void write_time(struct json_writer *w, const char *key, int64_t ms)
 {
@@ -51,8 +45,8 @@ static void write_state(const struct device *device, int64_t heard_ms, int64_t n
 	} else if (status.last_success_ms) {
 		state = "ok";
 	}
-	write_text(w, "state", slice_of(state));
-	write_text(w, "reason", reason);
+	json_put_string(w, "state", slice_of(state));
+	json_put_string(w, "reason", reason);
 	write_time(w, "since", since_ms);
 	write_time(w, "lastSuccess", status.last_success_ms);
 }
@@ -61,15 +55,13 @@ void device_json(const struct device *device, int64_t heard_ms, int64_t now_ms,
 		 struct json_writer *w)
 {
 	json_write_object_begin(w);
-	write_text(w, "name", device->name);
-	write_text(w, "storedAs", device_stored_as(device));
-	write_text(w, "address", device->address);
-	json_write_key(w, "port");
-	json_write_u64(w, device->port);
-	write_text(w, "credentials", device->credentials_name);
-	write_text(w, "poller", device->poller);
-	json_write_key(w, "active");
-	json_write_bool(w, device->active);
+	json_put_string(w, "name", device->name);
+	json_put_string(w, "storedAs", device_stored_as(device));
+	json_put_string(w, "address", device->address);
+	json_put_u64(w, "port", device->port);
+	json_put_string(w, "credentials", device->credentials_name);
+	json_put_string(w, "poller", device->poller);
+	json_put_bool(w, "active", device->active);
 	write_time(w, "begin", device->begin_ms);
 	write_time(w, "end", device->end_ms);
 	json_write_key(w, "oidsets");
@@ -84,28 +76,24 @@ void device_json(const struct device *device, int64_t heard_ms, int64_t now_ms,
 static void oid_json(const struct oid_def *oid, struct json_writer *w)
 {
 	json_write_object_begin(w);
-	write_text(w, "name", oid->name);
-	write_text(w, "oid", oid->oid);
-	write_text(w, "type", slice_of(oid_type_text(oid->type)));
-	json_write_key(w, "scalar");
-	json_write_bool(w, oid->scalar);
-	json_write_key(w, "aggregate");
-	json_write_bool(w, oid->aggregate);
-	write_text(w, "alias", oid->endpoint_alias.data ? oid->endpoint_alias : SLICE(""));
+	json_put_string(w, "name", oid->name);
+	json_put_string(w, "oid", oid->oid);
+	json_put_string(w, "type", slice_of(oid_type_text(oid->type)));
+	json_put_bool(w, "scalar", oid->scalar);
+	json_put_bool(w, "aggregate", oid->aggregate);
+	json_put_string(w, "alias", oid->endpoint_alias.data ? oid->endpoint_alias : SLICE(""));
 	json_write_object_end(w);
 }
 
 void oidset_json(const struct oidset *set, struct json_writer *w)
 {
 	json_write_object_begin(w);
-	write_text(w, "name", set->name);
-	write_text(w, "setName", set->set_name);
-	json_write_key(w, "shipped");
-	json_write_bool(w, set->shipped);
-	json_write_key(w, "frequencyMs");
-	json_write_i64(w, set->frequency_ms);
-	write_text(w, "kind", slice_of(oidset_kind_text(set->kind)));
-	write_text(w, "correlator", slice_of(set->correlator->name));
+	json_put_string(w, "name", set->name);
+	json_put_string(w, "setName", set->set_name);
+	json_put_bool(w, "shipped", set->shipped);
+	json_put_i64(w, "frequencyMs", set->frequency_ms);
+	json_put_string(w, "kind", slice_of(oidset_kind_text(set->kind)));
+	json_put_string(w, "correlator", slice_of(set->correlator->name));
 	json_write_key(w, "tags");
 	json_write_array_begin(w);
 	for (size_t i = 0; i < set->path_tag_count; i++)
@@ -116,9 +104,8 @@ void oidset_json(const struct oidset *set, struct json_writer *w)
 	for (size_t i = 0; i < set->aggregate_count; i++)
 		json_write_i64(w, set->aggregates_ms[i]);
 	json_write_array_end(w);
-	json_write_key(w, "ttlMs");
-	json_write_i64(w, set->ttl_ms);
-	write_text(w, "queue", set->queue->name);
+	json_put_i64(w, "ttlMs", set->ttl_ms);
+	json_put_string(w, "queue", set->queue->name);
 	json_write_key(w, "oids");
 	json_write_array_begin(w);
 	for (size_t i = 0; i < set->oid_count; i++)
@@ -130,8 +117,8 @@ void oidset_json(const struct oidset *set, struct json_writer *w)
 void interface_json(struct slice device, const struct inventory_row *row, struct json_writer *w)
 {
 	json_write_object_begin(w);
-	write_text(w, "device", device);
-	write_text(w, "name", row->name);
+	json_put_string(w, "device", device);
+	json_put_string(w, "name", row->name);
 	write_time(w, "begin", row->begin_ms);
 	write_time(w, "end", row->end_ms);
 	json_write_key(w, "attributes");
@@ -143,13 +130,12 @@ void device_spec_json(const struct device_spec *spec, struct json_writer *w)
 {
 	json_write_object_begin(w);
 	if (spec->name.data)
-		write_text(w, "name", spec->name);
-	write_text(w, "address", spec->address);
-	write_text(w, "credentials", spec->credentials);
+		json_put_string(w, "name", spec->name);
+	json_put_string(w, "address", spec->address);
+	json_put_string(w, "credentials", spec->credentials);
 	if (spec->poller.len)
-		write_text(w, "poller", spec->poller);
-	json_write_key(w, "active");
-	json_write_bool(w, spec->active);
+		json_put_string(w, "poller", spec->poller);
+	json_put_bool(w, "active", spec->active);
 	if (spec->begin_ms != DEVICE_BEGIN_NOW)
 		write_time(w, "begin", spec->begin_ms);
 	if (spec->end_ms != INVENTORY_FOREVER_MS)

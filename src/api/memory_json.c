@@ -46,18 +46,14 @@ void memory_json(struct json_writer *writer)
 		int64_t bytes = 0;
 		for (size_t g = 0; g < parts[i].count; g++)
 			bytes += stat_get(parts[i].gauges[g]);
-		json_write_key(writer, parts[i].name);
-		json_write_i64(writer, bytes);
+		json_put_i64(writer, parts[i].name, bytes);
 		sum += bytes;
 	}
 	size_t kept = mem_kept_bytes();
-	json_write_key(writer, "kept");
-	json_write_u64(writer, kept);
+	json_put_u64(writer, "kept", kept);
 	sum += (int64_t)kept;
-	json_write_key(writer, "parts");
-	json_write_i64(writer, sum);
-	json_write_key(writer, "anonymous");
-	json_write_u64(writer, anonymous);
+	json_put_i64(writer, "parts", sum);
+	json_put_u64(writer, "anonymous", anonymous);
 	json_write_key(writer, "perSeries");
 	if (series > 0)
 		json_write_f64(writer, (double)anonymous / (double)series);

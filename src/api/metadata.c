@@ -222,8 +222,7 @@ static void write_series_set(struct json_writer *writer, struct slice metric,
 	if (tags_text.len)
 		buf_append_char(&text, ',');
 	buf_append(&text, tags_text.data, tags_text.len);
-	json_write_key(writer, "seriesSet");
-	json_write_string(writer, buf_slice(&text));
+	json_put_string(writer, "seriesSet", buf_slice(&text));
 	buf_release(&text);
 }
 
@@ -256,19 +255,13 @@ static void write_entry(struct json_writer *writer, struct call *call,
 		device_names_tags(&call->names, entry->series.tags_text, &call->arena);
 	json_write_object_begin(writer);
 	write_series_set(writer, describe->metric, tags_text);
-	json_write_key(writer, "tenant");
-	json_write_string(writer, describe->tenant);
-	json_write_key(writer, "metricName");
-	json_write_string(writer, describe->metric);
+	json_put_string(writer, "tenant", describe->tenant);
+	json_put_string(writer, "metricName", describe->metric);
 	write_tags(writer, tags_text);
-	json_write_key(writer, "kind");
-	json_write_text(writer, catalog_kind_text(info->kind));
-	json_write_key(writer, "unit");
-	json_write_string(writer, info->unit);
-	json_write_key(writer, "table");
-	json_write_text(writer, schema[info->home].name);
-	json_write_key(writer, "baseFrequencyMs");
-	json_write_i64(writer, info->base_frequency_ms);
+	json_put_text(writer, "kind", catalog_kind_text(info->kind));
+	json_put_string(writer, "unit", info->unit);
+	json_put_text(writer, "table", schema[info->home].name);
+	json_put_i64(writer, "baseFrequencyMs", info->base_frequency_ms);
 	write_time(writer, "firstSeen", entry->first_seen_ms);
 	write_time(writer, "lastSeen", entry->last_seen_ms);
 	json_write_object_end(writer);

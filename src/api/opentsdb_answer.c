@@ -119,8 +119,7 @@ static void put_query(struct buf *out, const struct json *asked, size_t index)
 	buf_append_text(out, ",\"query\":");
 	json_writer_init(&writer, out);
 	json_write_object_begin(&writer);
-	json_write_key(&writer, "index");
-	json_write_u64(&writer, index);
+	json_put_u64(&writer, "index", index);
 	for (const struct json *member = asked->first; member; member = member->next) {
 		if (slice_equal(member->key, SLICE("index")))
 			continue;

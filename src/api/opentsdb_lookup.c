@@ -166,10 +166,8 @@ static void write_asked(struct json_writer *writer, const struct call *call)
 			write_pattern(&text, &selector->values[v]);
 		}
 		json_write_object_begin(writer);
-		json_write_key(writer, "key");
-		json_write_string(writer, selector->key);
-		json_write_key(writer, "value");
-		json_write_string(writer, buf_slice(&text));
+		json_put_string(writer, "key", selector->key);
+		json_put_string(writer, "value", buf_slice(&text));
 		json_write_object_end(writer);
 	}
 	json_write_array_end(writer);
@@ -179,8 +177,7 @@ static void write_asked(struct json_writer *writer, const struct call *call)
 static void write_result(struct json_writer *writer, const struct call *call, struct tags tags)
 {
 	json_write_object_begin(writer);
-	json_write_key(writer, "metric");
-	json_write_string(writer, call->find.metric);
+	json_put_string(writer, "metric", call->find.metric);
 	json_write_key(writer, "tags");
 	json_write_object_begin(writer);
 	for (size_t i = 0; i < tags.count; i++) {
@@ -219,22 +216,16 @@ static int write_answer(struct call *call, struct buf *body, size_t *total)
 	struct json_writer writer;
 	json_writer_init(&writer, body);
 	json_write_object_begin(&writer);
-	json_write_key(&writer, "type");
-	json_write_text(&writer, "LOOKUP");
-	json_write_key(&writer, "metric");
-	json_write_string(&writer, call->find.metric);
+	json_put_text(&writer, "type", "LOOKUP");
+	json_put_string(&writer, "metric", call->find.metric);
 	write_asked(&writer, call);
-	json_write_key(&writer, "limit");
-	json_write_u64(&writer, call->limit);
+	json_put_u64(&writer, "limit", call->limit);
 	int err = write_results(&writer, call, total);
 	if (err)
 		return err;
-	json_write_key(&writer, "time");
-	json_write_i64(&writer, (call->clock->mono_us(call->clock) - call->begun_us) / 1000);
-	json_write_key(&writer, "startIndex");
-	json_write_i64(&writer, 0);
-	json_write_key(&writer, "totalResults");
-	json_write_u64(&writer, *total);
+	json_put_i64(&writer, "time", (call->clock->mono_us(call->clock) - call->begun_us) / 1000);
+	json_put_i64(&writer, "startIndex", 0);
+	json_put_u64(&writer, "totalResults", *total);
 	json_write_object_end(&writer);
 	return body->failed ? ERR_LIMIT : 0;
 }

@@ -61,10 +61,8 @@ static void write_filter(struct json_writer *writer, size_t i)
 		   filters[i].type, filters[i].filter, filters[i].type, filters[i].filter);
 	json_write_key(writer, filters[i].type);
 	json_write_object_begin(writer);
-	json_write_key(writer, "examples");
-	json_write_string(writer, buf_slice(&examples));
-	json_write_key(writer, "description");
-	json_write_text(writer, filters[i].description);
+	json_put_string(writer, "examples", buf_slice(&examples));
+	json_put_text(writer, "description", filters[i].description);
 	json_write_object_end(writer);
 	buf_release(&examples);
 }

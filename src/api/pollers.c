@@ -233,20 +233,16 @@ static void write_seen(const struct poller_seen *seen, int64_t now_ms, struct js
 		{"dropped", seen->dropped},
 	};
 	json_write_object_begin(w);
-	json_write_key(w, "name");
-	json_write_text(w, seen->name);
-	json_write_key(w, "state");
-	json_write_text(w, silent ? "silent" : seen->problem[0] ? "failing" : "ok");
-	json_write_key(w, "reason");
-	json_write_text(w, seen->problem);
+	json_put_text(w, "name", seen->name);
+	json_put_text(w, "state", silent ? "silent" : seen->problem[0] ? "failing" : "ok");
+	json_put_text(w, "reason", seen->problem);
 	json_write_key(w, "lastHeard");
 	if (seen->heard_ms)
 		json_write_string(w, (struct slice){text, time_print(text, seen->heard_ms)});
 	else
 		json_write_null(w);
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-		json_write_key(w, numbers[i].key);
-		json_write_i64(w, numbers[i].number);
+		json_put_i64(w, numbers[i].key, numbers[i].number);
 	}
 	json_write_object_end(w);
 }

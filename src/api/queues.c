@@ -38,13 +38,10 @@ static void write_queue(const struct queue_def *def, struct queue *queue, struct
 		{"unparked", stats.unparked},
 	};
 	json_write_object_begin(json);
-	json_write_key(json, "name");
-	json_write_string(json, def->name);
-	json_write_key(json, "persister");
-	json_write_text(json, oidset_kind_text(def->persister));
+	json_put_string(json, "name", def->name);
+	json_put_text(json, "persister", oidset_kind_text(def->persister));
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-		json_write_key(json, numbers[i].key);
-		json_write_u64(json, numbers[i].number);
+		json_put_u64(json, numbers[i].key, numbers[i].number);
 	}
 	json_write_object_end(json);
 }
@@ -87,16 +84,11 @@ static void aside_free(struct aside *aside)
 static void write_message(const struct queue_aside_message *message, struct json_writer *json)
 {
 	json_write_object_begin(json);
-	json_write_key(json, "sequence");
-	json_write_u64(json, message->sequence);
-	json_write_key(json, "at");
-	json_write_i64(json, message->at_ms);
-	json_write_key(json, "device");
-	json_write_string(json, message->key);
-	json_write_key(json, "reason");
-	json_write_string(json, message->reason);
-	json_write_key(json, "bytes");
-	json_write_u64(json, message->whole_bytes);
+	json_put_u64(json, "sequence", message->sequence);
+	json_put_i64(json, "at", message->at_ms);
+	json_put_string(json, "device", message->key);
+	json_put_string(json, "reason", message->reason);
+	json_put_u64(json, "bytes", message->whole_bytes);
 	json_write_key(json, "text"); /* what is not UTF-8 in it is shown as such */
 	json_write_string(json, message->bytes);
 	json_write_object_end(json);
@@ -200,11 +192,9 @@ static void retry_answer(const struct retry *r)
 	buf_init(&body, LIST_MAX_BYTES);
 	json_writer_init(&json, &body);
 	json_write_object_begin(&json);
-	json_write_key(&json, "queue");
-	json_write_string(&json, queue_name(r->retry.queue));
+	json_put_string(&json, "queue", queue_name(r->retry.queue));
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-		json_write_key(&json, numbers[i].key);
-		json_write_u64(&json, numbers[i].number);
+		json_put_u64(&json, numbers[i].key, numbers[i].number);
 	}
 	json_write_object_end(&json);
 	http_reply(r->http, 200, "application/json", buf_slice(&body));

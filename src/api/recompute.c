@@ -54,14 +54,11 @@ static void write_row(struct json_writer *json, const char *key, const struct co
 	};
 	json_write_object_begin(json);
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-		json_write_key(json, numbers[i].key);
-		json_write_u64(json, numbers[i].number);
+		json_put_u64(json, numbers[i].key, numbers[i].number);
 	}
 	if (row->has_rate) {
-		json_write_key(json, "min");
-		json_write_f64(json, row->min);
-		json_write_key(json, "max");
-		json_write_f64(json, row->max);
+		json_put_f64(json, "min", row->min);
+		json_put_f64(json, "max", row->max);
 	}
 	json_write_object_end(json);
 }
@@ -89,13 +86,11 @@ static void write_difference(struct json_writer *json, const struct recompute *r
 	const struct oidset *set = recompute_oidset(recompute);
 	const struct counter_row *row = d->was ? &d->stored : &d->computed;
 	json_write_object_begin(json);
-	json_write_key(json, "metric");
-	json_write_string(json, recompute_metric(recompute, d));
+	json_put_string(json, "metric", recompute_metric(recompute, d));
 	write_tags(json, recompute_tags_text(recompute, d));
-	json_write_key(json, "periodMs");
-	json_write_i64(json, row->level ? set->aggregates_ms[row->level - 1] : set->frequency_ms);
-	json_write_key(json, "start");
-	json_write_i64(json, row->start_ms);
+	json_put_i64(json, "periodMs",
+		     row->level ? set->aggregates_ms[row->level - 1] : set->frequency_ms);
+	json_put_i64(json, "start", row->start_ms);
 	write_row(json, "stored", &d->stored, d->was);
 	write_row(json, "computed", &d->computed, d->is);
 	json_write_object_end(json);
@@ -115,11 +110,9 @@ static void write_result(struct call *call, const struct recompute *recompute)
 		{"extra", result->extra},
 	};
 	json_write_object_begin(json);
-	json_write_key(json, "oidset");
-	json_write_string(json, recompute_oidset(recompute)->name);
+	json_put_string(json, "oidset", recompute_oidset(recompute)->name);
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-		json_write_key(json, numbers[i].key);
-		json_write_u64(json, numbers[i].number);
+		json_put_u64(json, numbers[i].key, numbers[i].number);
 	}
 	json_write_key(json, "differences");
 	json_write_array_begin(json);
@@ -297,8 +290,7 @@ static void on_end(struct http_request *request)
 	}
 	request->owner = call;
 	json_write_object_begin(&call->json);
-	json_write_key(&call->json, "device");
-	json_write_string(&call->json, call->device);
+	json_put_string(&call->json, "device", call->device);
 	json_write_key(&call->json, "oidsets");
 	json_write_array_begin(&call->json);
 	begin_next(call);

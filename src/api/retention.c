@@ -40,8 +40,7 @@ static const char *const class_names[RETENTION_CLASSES] = {"2d", "7d", "35d", "4
 
 static void write_class(struct json_writer *json, const char *key, enum retention_class retention)
 {
-	json_write_key(json, key);
-	json_write_text(json, class_names[retention]);
+	json_put_text(json, key, class_names[retention]);
 }
 
 static void write_granularity(struct json_writer *json, const struct call *call, int grain)
@@ -56,19 +55,12 @@ static void write_granularity(struct json_writer *json, const struct call *call,
 	json_write_string(json, (struct slice){text, len});
 }
 
-static void write_number(struct json_writer *json, const char *key, uint64_t number)
-{
-	json_write_key(json, key);
-	json_write_u64(json, number);
-}
-
 static void write_amount(struct json_writer *json, const struct retention_amount *amount)
 {
-	write_number(json, "series", amount->series);
-	write_number(json, "samples", amount->samples);
-	write_number(json, "bytes", amount->bytes);
-	json_write_key(json, "oldest");
-	json_write_i64(json, amount->oldest_ms);
+	json_put_u64(json, "series", amount->series);
+	json_put_u64(json, "samples", amount->samples);
+	json_put_u64(json, "bytes", amount->bytes);
+	json_put_i64(json, "oldest", amount->oldest_ms);
 }
 
 /* ---- What is stored -------------------------------------------------------------------------- */
@@ -101,14 +93,11 @@ static void write_line(struct json_writer *json, const struct call *call,
 		       const struct retention_line *line)
 {
 	json_write_object_begin(json);
-	json_write_key(json, "tenant");
-	json_write_string(json, line->tenant);
-	json_write_key(json, "metric");
-	json_write_string(json, line->metric);
+	json_put_string(json, "tenant", line->tenant);
+	json_put_string(json, "metric", line->metric);
 	write_granularity(json, call, line->grain);
 	write_rule(json, call, line->rule);
-	json_write_key(json, "retentionMs");
-	json_write_i64(json, line->keep_ms);
+	json_put_i64(json, "retentionMs", line->keep_ms);
 	write_class(json, "class", line->retention);
 	write_stored(json, line);
 	json_write_object_end(json);
@@ -127,14 +116,13 @@ static void answer_kept(const struct call *call, struct json_writer *json)
 {
 	const struct retention_survey_result *result = retention_survey_result(call->survey);
 	write_rules(json, call->api->retention);
-	write_number(json, "series", result->series);
+	json_put_u64(json, "series", result->series);
 	json_write_key(json, "kept");
 	json_write_array_begin(json);
 	for (size_t i = 0; i < result->line_count; i++)
 		write_line(json, call, &result->lines[i]);
 	json_write_array_end(json);
-	json_write_key(json, "cut");
-	json_write_bool(json, result->cut);
+	json_put_bool(json, "cut", result->cut);
 }
 
 /* ---- What is elsewhere ----------------------------------------------------------------------- */
@@ -155,10 +143,9 @@ static void write_move(struct json_writer *json, const struct call *call, int gr
 static void answer_moves(const struct call *call, struct json_writer *json)
 {
 	const struct retention_survey_result *result = retention_survey_result(call->survey);
-	json_write_key(json, "dryRun");
-	json_write_bool(json, !call->moves);
-	write_number(json, "series", result->series);
-	write_number(json, "failed", call->failed);
+	json_put_bool(json, "dryRun", !call->moves);
+	json_put_u64(json, "series", result->series);
+	json_put_u64(json, "failed", call->failed);
 	json_write_key(json, "moves");
 	json_write_array_begin(json);
 	for (int grain = RETENTION_RAW; grain < (int)call->api->grains->count; grain++) {

@@ -32,8 +32,7 @@ static void write_partitions(struct json_writer *json, const char *key,
 	struct buf list;
 	buf_init(&list, LIST_MAX_BYTES);
 	rollup_partitions_print(set, &list);
-	json_write_key(json, key);
-	json_write_string(json, list.len ? buf_slice(&list) : SLICE(""));
+	json_put_string(json, key, list.len ? buf_slice(&list) : SLICE(""));
 	buf_release(&list);
 }
 
@@ -41,14 +40,7 @@ static void write_width(struct json_writer *json, const char *key, int64_t width
 {
 	char text[ROLLUP_WIDTH_MAX_BYTES];
 	size_t len = rollup_width_print(text, width_ms);
-	json_write_key(json, key);
-	json_write_string(json, (struct slice){text, len});
-}
-
-static void write_ms(struct json_writer *json, const char *key, int64_t ms)
-{
-	json_write_key(json, key);
-	json_write_i64(json, ms);
+	json_put_string(json, key, (struct slice){text, len});
 }
 
 static void write_granularities(struct json_writer *json, const struct rollup_grains *grains)
@@ -58,8 +50,8 @@ static void write_granularities(struct json_writer *json, const struct rollup_gr
 	for (size_t i = 0; i < grains->count; i++) {
 		json_write_object_begin(json);
 		write_width(json, "width", grains->list[i].width_ms);
-		write_ms(json, "widthMs", grains->list[i].width_ms);
-		write_ms(json, "retentionMs", grains->list[i].retention_ms);
+		json_put_i64(json, "widthMs", grains->list[i].width_ms);
+		json_put_i64(json, "retentionMs", grains->list[i].retention_ms);
 		json_write_object_end(json);
 	}
 	json_write_array_end(json);
@@ -70,28 +62,26 @@ static void write_late(struct json_writer *json, const struct api *api)
 {
 	const struct conf *conf = api->conf;
 	int64_t raw_ms = retention_shortest_raw_ms(api->retention, conf->retention_raw_ms);
-	json_write_key(json, "late");
-	json_write_text(json, raw_ms ? conf->rollup_late : "none");
-	write_ms(json, "lateRetentionMs", api->late->kept_ms);
+	json_put_text(json, "late", raw_ms ? conf->rollup_late : "none");
+	json_put_i64(json, "lateRetentionMs", api->late->kept_ms);
 }
 
 static void write_conf(struct json_writer *json, const struct api *api)
 {
 	const struct conf *conf = api->conf;
 	write_granularities(json, api->grains);
-	write_ms(json, "slotMs", conf->rollup_slot_ms);
-	write_ms(json, "quietMs", conf->rollup_quiet_ms);
-	write_ms(json, "everyMs", conf->rollup_every_ms);
-	write_ms(json, "leaseMs", conf->rollup_lease_ms);
+	json_put_i64(json, "slotMs", conf->rollup_slot_ms);
+	json_put_i64(json, "quietMs", conf->rollup_quiet_ms);
+	json_put_i64(json, "everyMs", conf->rollup_every_ms);
+	json_put_i64(json, "leaseMs", conf->rollup_lease_ms);
 	write_late(json, api);
 	json_write_key(json, "counterSuffixes");
 	json_write_array_begin(json);
 	for (size_t i = 0; i < conf->rollup_counter_suffixes.count; i++)
 		json_write_text(json, conf->rollup_counter_suffixes.items[i]);
 	json_write_array_end(json);
-	json_write_key(json, "name");
-	json_write_text(json, api->rollup_name);
-	write_ms(json, "partitions", conf->rollup_partitions);
+	json_put_text(json, "name", api->rollup_name);
+	json_put_i64(json, "partitions", conf->rollup_partitions);
 	write_partitions(json, "own", api->owned);
 }
 
@@ -104,16 +94,6 @@ static void write_error(struct json_writer *json, int err)
 		json_write_text(json, err_text(err));
 	else
 		json_write_null(json);
-}
-
-/* INT64_MAX is no time. */
-static void write_time(struct json_writer *json, const char *key, int64_t ms)
-{
-	json_write_key(json, key);
-	if (ms == INT64_MAX)
-		json_write_null(json);
-	else
-		json_write_i64(json, ms);
 }
 
 static void write_pass(struct json_writer *json, const struct rollup_state *state)
@@ -132,12 +112,12 @@ static void write_pass(struct json_writer *json, const struct rollup_state *stat
 		return;
 	}
 	json_write_object_begin(json);
-	write_ms(json, "at", state->pass_ms);
+	json_put_i64(json, "at", state->pass_ms);
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-		json_write_key(json, numbers[i].key);
-		json_write_u64(json, numbers[i].number);
+		json_put_u64(json, numbers[i].key, numbers[i].number);
 	}
-	write_time(json, "nextReadyAt", pass->next_ready_ms);
+	json_put_i64_or_null(json, "nextReadyAt", pass->next_ready_ms != INT64_MAX,
+			     pass->next_ready_ms);
 	write_error(json, pass->err);
 	json_write_object_end(json);
 }
@@ -156,8 +136,7 @@ static void write_tracking(struct json_writer *json, const struct api *api)
 		json_write_text(json, state.why);
 	else
 		json_write_null(json);
-	json_write_key(json, "incomplete");
-	json_write_bool(json, state.incomplete);
+	json_put_bool(json, "incomplete", state.incomplete);
 	json_write_object_end(json);
 }
 
@@ -168,8 +147,7 @@ static void write_state(struct json_writer *json, const struct api *api)
 	if (api->rollup)
 		state = rollup_state(api->rollup);
 	write_partitions(json, "held", &state.held);
-	json_write_key(json, "running");
-	json_write_bool(json, state.running);
+	json_put_bool(json, "running", state.running);
 	write_error(json, state.err);
 	write_pass(json, &state);
 }
@@ -179,14 +157,13 @@ static void write_state(struct json_writer *json, const struct api *api)
 static void write_slot(struct json_writer *json, const struct rollup_pending_slot *slot)
 {
 	json_write_object_begin(json);
-	write_ms(json, "slot", slot->slot_s * 1000);
-	write_ms(json, "partitions", (int64_t)slot->partitions);
-	write_ms(json, "series", (int64_t)slot->series);
-	write_ms(json, "ready", (int64_t)slot->ready);
-	write_time(json, "readyAt", slot->ready_ms ? slot->ready_ms : INT64_MAX);
-	write_time(json, "readySince", slot->ready ? slot->since_ms : INT64_MAX);
-	json_write_key(json, "counted");
-	json_write_bool(json, slot->counted);
+	json_put_i64(json, "slot", slot->slot_s * 1000);
+	json_put_i64(json, "partitions", (int64_t)slot->partitions);
+	json_put_i64(json, "series", (int64_t)slot->series);
+	json_put_i64(json, "ready", (int64_t)slot->ready);
+	json_put_i64_or_null(json, "readyAt", slot->ready_ms, slot->ready_ms);
+	json_put_i64_or_null(json, "readySince", slot->ready, slot->since_ms);
+	json_put_bool(json, "counted", slot->counted);
 	json_write_object_end(json);
 }
 
@@ -207,16 +184,15 @@ static void write_pending(struct json_writer *json, const struct call *call)
 	bool cut;
 	const struct rollup_pending_slot *slots = rollup_pending_slots(call->pending, &count, &cut);
 	int64_t now_ms = clock_wall_ms(call->api->clock);
-	write_ms(json, "now", now_ms);
-	write_ms(json, "behindMs", behind_ms(slots, count, now_ms));
-	write_time(json, "oldestSlot", count ? slots[0].slot_s * 1000 : INT64_MAX);
+	json_put_i64(json, "now", now_ms);
+	json_put_i64(json, "behindMs", behind_ms(slots, count, now_ms));
+	json_put_i64_or_null(json, "oldestSlot", count, count ? slots[0].slot_s * 1000 : 0);
 	json_write_key(json, "pending");
 	json_write_array_begin(json);
 	for (size_t i = 0; i < count; i++)
 		write_slot(json, &slots[i]);
 	json_write_array_end(json);
-	json_write_key(json, "cut");
-	json_write_bool(json, cut || call->partial);
+	json_put_bool(json, "cut", cut || call->partial);
 }
 
 static void answer(const struct call *call)

@@ -30,15 +30,6 @@ struct question {
 
 /* ---- Answering ------------------------------------------------------------------------------- */
 
-static void write_time(struct json_writer *json, const char *key, bool there, int64_t ms)
-{
-	json_write_key(json, key);
-	if (there)
-		json_write_i64(json, ms);
-	else
-		json_write_null(json);
-}
-
 static void answer(const struct call *call)
 {
 	struct rollup_rebuild_result result = rollup_rebuild_result(call->rebuild);
@@ -54,16 +45,14 @@ static void answer(const struct call *call)
 	buf_init(&body, ANSWER_MAX_BYTES);
 	json_writer_init(&json, &body);
 	json_write_object_begin(&json);
-	json_write_key(&json, "dryRun");
-	json_write_bool(&json, call->only_count);
-	write_time(&json, "from", true, call->from_ms);
-	write_time(&json, "to", true, call->to_ms);
+	json_put_bool(&json, "dryRun", call->only_count);
+	json_put_i64(&json, "from", call->from_ms);
+	json_put_i64(&json, "to", call->to_ms);
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-		json_write_key(&json, numbers[i].key);
-		json_write_u64(&json, numbers[i].number);
+		json_put_u64(&json, numbers[i].key, numbers[i].number);
 	}
-	write_time(&json, "oldestSlot", result.marks, result.oldest_slot_s * 1000);
-	write_time(&json, "newestSlot", result.marks, result.newest_slot_s * 1000);
+	json_put_i64_or_null(&json, "oldestSlot", result.marks, result.oldest_slot_s * 1000);
+	json_put_i64_or_null(&json, "newestSlot", result.marks, result.newest_slot_s * 1000);
 	json_write_object_end(&json);
 	http_reply(call->request, 200, "application/json", buf_slice(&body));
 	buf_release(&body);

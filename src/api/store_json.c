@@ -1,11 +1,5 @@
 #include "api/store_json.h"
 
-static void write_u64(struct json_writer *writer, const char *key, uint64_t number)
-{
-	json_write_key(writer, key);
-	json_write_u64(writer, number);
-}
-
 /* Of what is sealed: heads have no encoded size. */
 static void write_bytes_per_sample(struct json_writer *writer,
 				   const struct store_table_stats *table)
@@ -24,21 +18,19 @@ static void write_table(struct json_writer *writer, enum table id,
 			const struct store_table_stats *table)
 {
 	json_write_object_begin(writer);
-	json_write_key(writer, "table");
-	json_write_text(writer, schema[id].name);
-	json_write_key(writer, "kind");
-	json_write_text(writer, schema[id].kind == TABLE_SAMPLES ? "samples" : "cells");
-	write_u64(writer, "rows", table->rows);
-	write_u64(writer, "samples", table->samples + table->head_samples);
+	json_put_text(writer, "table", schema[id].name);
+	json_put_text(writer, "kind", schema[id].kind == TABLE_SAMPLES ? "samples" : "cells");
+	json_put_u64(writer, "rows", table->rows);
+	json_put_u64(writer, "samples", table->samples + table->head_samples);
 	write_bytes_per_sample(writer, table);
-	write_u64(writer, "blocks", table->blocks);
-	write_u64(writer, "extents", table->extents);
-	write_u64(writer, "payloadBytes", table->payload_bytes);
-	write_u64(writer, "headerBytes", table->header_bytes);
-	write_u64(writer, "keyBytes", table->key_bytes);
-	write_u64(writer, "pageBytes", table->page_bytes);
-	write_u64(writer, "headSamples", table->head_samples);
-	write_u64(writer, "headBytes", table->head_bytes);
+	json_put_u64(writer, "blocks", table->blocks);
+	json_put_u64(writer, "extents", table->extents);
+	json_put_u64(writer, "payloadBytes", table->payload_bytes);
+	json_put_u64(writer, "headerBytes", table->header_bytes);
+	json_put_u64(writer, "keyBytes", table->key_bytes);
+	json_put_u64(writer, "pageBytes", table->page_bytes);
+	json_put_u64(writer, "headSamples", table->head_samples);
+	json_put_u64(writer, "headBytes", table->head_bytes);
 	json_write_object_end(writer);
 }
 
@@ -58,17 +50,17 @@ void store_stats_json(const struct store_stats *stats, void (*memory)(struct jso
 		      struct json_writer *writer)
 {
 	json_write_object_begin(writer);
-	write_u64(writer, "series", stats->series);
-	write_u64(writer, "registryBytes", stats->registry_bytes);
-	write_u64(writer, "journalRecords", stats->journal_records);
-	write_u64(writer, "journalBytes", stats->journal_bytes);
-	write_u64(writer, "fileBytes", stats->file_bytes);
-	write_u64(writer, "usedBytes", stats->used_bytes);
-	write_u64(writer, "freeBytes", stats->free_bytes);
-	write_u64(writer, "journalPageBytes", stats->journal_page_bytes);
-	write_u64(writer, "blobBytes", stats->blob_bytes);
-	write_u64(writer, "otherBytes", stats->other_bytes);
-	write_u64(writer, "unsettledGroups", stats->unsettled_groups);
+	json_put_u64(writer, "series", stats->series);
+	json_put_u64(writer, "registryBytes", stats->registry_bytes);
+	json_put_u64(writer, "journalRecords", stats->journal_records);
+	json_put_u64(writer, "journalBytes", stats->journal_bytes);
+	json_put_u64(writer, "fileBytes", stats->file_bytes);
+	json_put_u64(writer, "usedBytes", stats->used_bytes);
+	json_put_u64(writer, "freeBytes", stats->free_bytes);
+	json_put_u64(writer, "journalPageBytes", stats->journal_page_bytes);
+	json_put_u64(writer, "blobBytes", stats->blob_bytes);
+	json_put_u64(writer, "otherBytes", stats->other_bytes);
+	json_put_u64(writer, "unsettledGroups", stats->unsettled_groups);
 	if (memory) {
 		json_write_key(writer, "memory");
 		memory(writer);
@@ -86,8 +78,8 @@ void store_verify_json(uint64_t checked, uint64_t problems, const char *const *s
 		       size_t sentence_count, struct json_writer *writer)
 {
 	json_write_object_begin(writer);
-	write_u64(writer, "checked", checked);
-	write_u64(writer, "problems", problems);
+	json_put_u64(writer, "checked", checked);
+	json_put_u64(writer, "problems", problems);
 	json_write_key(writer, "sentences");
 	json_write_array_begin(writer);
 	for (size_t i = 0; i < sentence_count; i++)

@@ -228,20 +228,17 @@ void v2_aborted(struct http_request *request, UNUSED int err)
 
 void v2_put_text(struct json_writer *json, const char *key, struct slice text)
 {
-	json_write_key(json, key);
-	json_write_string(json, text);
+	json_put_string(json, key, text);
 }
 
 void v2_put_number(struct json_writer *json, const char *key, int64_t number)
 {
-	json_write_key(json, key);
-	json_write_i64(json, number);
+	json_put_i64(json, key, number);
 }
 
 void v2_put_null(struct json_writer *json, const char *key)
 {
-	json_write_key(json, key);
-	json_write_null(json);
+	json_put_null(json, key);
 }
 
 void v2_put_links(struct v2_answer *answer, struct slice uri, bool url)

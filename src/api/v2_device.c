@@ -44,8 +44,7 @@ static void put_child(struct v2_answer *answer, struct slice device, const char 
 	v2_device_uri(device, &uri);
 	buf_printf(&uri, "%s/", name);
 	json_write_object_begin(&answer->json);
-	json_write_key(&answer->json, "leaf");
-	json_write_bool(&answer->json, false);
+	json_put_bool(&answer->json, "leaf", false);
 	v2_put_text(&answer->json, "name", slice_of(name));
 	v2_put_text(&answer->json, "uri", buf_slice(&uri));
 	json_write_object_end(&answer->json);
@@ -70,13 +69,11 @@ static void put_device(struct v2_answer *answer, const struct device *device)
 	json_write_object_begin(json);
 	v2_put_number(json, "id", v2_id_of(device_stored_as(device), SLICE(""), 0));
 	v2_put_text(json, "name", device->name);
-	json_write_key(json, "active");
-	json_write_bool(json, device->active);
+	json_put_bool(json, "active", device->active);
 	v2_put_number(json, "begin_time", v2_seconds(device->begin_ms));
 	v2_put_number(json, "end_time", v2_seconds(device->end_ms));
 	put_oidsets(json, device);
-	json_write_key(json, "leaf");
-	json_write_bool(json, false);
+	json_put_bool(json, "leaf", false);
 	v2_put_links(answer, buf_slice(&uri), true);
 	json_write_key(json, "children");
 	json_write_array_begin(json);

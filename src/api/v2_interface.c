@@ -55,8 +55,7 @@ static void put_endpoints(struct v2_answer *answer, const struct device *device,
 			   endpoint.oid->endpoint_alias.len);
 		json_write_object_begin(json);
 		v2_put_text(json, "name", endpoint.oid->endpoint_alias);
-		json_write_key(json, "leaf");
-		json_write_bool(json, true);
+		json_put_bool(json, "leaf", true);
 		v2_put_links(answer, buf_slice(&uri), true);
 		json_write_object_end(json);
 		buf_release(&uri);
@@ -78,8 +77,7 @@ static void put_interface(struct v2_answer *answer, const struct device *device,
 	v2_put_attributes(answer, row);
 	v2_put_number(json, "begin_time", v2_seconds(row->begin_ms));
 	v2_put_number(json, "end_time", v2_seconds(row->end_ms));
-	json_write_key(json, "leaf");
-	json_write_bool(json, false);
+	json_put_bool(json, "leaf", false);
 	buf_clear(&uri);
 	v2_interface_uri(device->name, row->name, &uri);
 	v2_put_links(answer, buf_slice(&uri), true);

@@ -85,8 +85,7 @@ static void put_key(struct call *call, const struct stored *stored)
 	json_write_object_begin(json);
 	v2_put_text(json, "row_key", text);
 	v2_put_number(json, "frequency", stored->key.freq_ms);
-	json_write_key(json, "aggregate");
-	json_write_bool(json, stored->key.freq_ms != stored->oidset->frequency_ms);
+	json_put_bool(json, "aggregate", stored->key.freq_ms != stored->oidset->frequency_ms);
 	json_write_object_end(json);
 }
 

@@ -86,8 +86,7 @@ static void put_child(struct v2_answer *answer, const char *name, bool leaf, str
 	if (name) {
 		json_write_object_begin(json);
 		v2_put_text(json, "name", slice_of(name));
-		json_write_key(json, "leaf");
-		json_write_bool(json, leaf);
+		json_put_bool(json, "leaf", leaf);
 		buf_append_text(uri, name);
 		if (!leaf)
 			buf_append_char(uri, '/');
@@ -108,8 +107,7 @@ static void put_strip(struct v2_answer *answer, const struct device *device)
 	v2_put_text(json, "name", device->name);
 	v2_put_number(json, "begin_time", v2_seconds(device->begin_ms));
 	v2_put_number(json, "end_time", v2_seconds(device->end_ms));
-	json_write_key(json, "leaf");
-	json_write_bool(json, false);
+	json_put_bool(json, "leaf", false);
 	v2_put_links(answer, buf_slice(&uri), true);
 	put_child(answer, "outlet", false, &uri);
 	json_write_object_end(json);
@@ -132,8 +130,7 @@ static void put_outlet(struct v2_answer *answer, const struct device *device,
 	v2_put_attributes(answer, row);
 	v2_put_number(json, "begin_time", v2_seconds(row->begin_ms));
 	v2_put_number(json, "end_time", v2_seconds(row->end_ms));
-	json_write_key(json, "leaf");
-	json_write_bool(json, false);
+	json_put_bool(json, "leaf", false);
 	v2_put_links(answer, buf_slice(&uri), true);
 	put_child(answer, find_load(device, &oid) ? "load" : NULL, true, &uri);
 	json_write_object_end(json);

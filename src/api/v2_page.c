@@ -87,12 +87,9 @@ static void write_meta(const struct http_request *request, const struct v2_page 
 		       uint64_t total, struct json_writer *json)
 {
 	json_write_object_begin(json);
-	json_write_key(json, "limit");
-	json_write_u64(json, page->limit);
-	json_write_key(json, "offset");
-	json_write_u64(json, page->offset);
-	json_write_key(json, "total_count");
-	json_write_u64(json, total);
+	json_put_u64(json, "limit", page->limit);
+	json_put_u64(json, "offset", page->offset);
+	json_put_u64(json, "total_count", total);
 	json_write_key(json, "next");
 	if (page->limit && page->offset < total && total - page->offset > page->limit)
 		write_link(request, page->limit, page->offset + page->limit, json);

@@ -295,8 +295,7 @@ void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calenda
 	v2_put_text(&answer->json, calendar->span == SPAN_DAY ? "day" : "month", slice_of(text));
 	v2_put_number(&answer->json, "begin", calendar->edges_s[i]);
 	v2_put_number(&answer->json, "end", calendar->edges_s[i + 1]);
-	json_write_key(&answer->json, "complete");
-	json_write_bool(&answer->json, is_measured && is_over(answer, calendar, i));
+	json_put_bool(&answer->json, "complete", is_measured && is_over(answer, calendar, i));
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------- */

@@ -166,8 +166,7 @@ static bool is_measured(const struct call *call, const struct figures *f)
 
 static void put_rate(struct json_writer *json, const char *key, double rate)
 {
-	json_write_key(json, key);
-	json_write_f64(json, rate);
+	json_put_f64(json, key, rate);
 }
 
 static void put_figures(struct call *call, const struct figures *f)
@@ -185,10 +184,8 @@ static void put_figures(struct call *call, const struct figures *f)
 	v2_put_number(json, "bins_in", (int64_t)f->bins_in);
 	v2_put_number(json, "bins_out", (int64_t)f->bins_out);
 	v2_put_number(json, "bins_both", (int64_t)f->bins_both);
-	json_write_key(json, "unplaced_in");
-	json_write_u64(json, f->unplaced[IN]);
-	json_write_key(json, "unplaced_out");
-	json_write_u64(json, f->unplaced[OUT]);
+	json_put_u64(json, "unplaced_in", f->unplaced[IN]);
+	json_put_u64(json, "unplaced_out", f->unplaced[OUT]);
 	json_write_object_end(json);
 }
 

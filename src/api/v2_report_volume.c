@@ -55,8 +55,7 @@ static void clear(struct call *call)
 
 static void put_octets(struct json_writer *json, const char *key, uint64_t octets)
 {
-	json_write_key(json, key);
-	json_write_u64(json, octets);
+	json_put_u64(json, key, octets);
 }
 
 static void put_direction(struct json_writer *json, const char *name, const struct v2_sum *sum)

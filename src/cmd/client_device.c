@@ -118,8 +118,7 @@ static void write_text(struct json_writer *w, const char *key, const char *text)
 {
 	if (!text)
 		return;
-	json_write_key(w, key);
-	json_write_text(w, text);
+	json_put_text(w, key, text);
 }
 
 static void write_oidsets(struct json_writer *w, const struct client_args *args, size_t first)
@@ -152,8 +151,7 @@ static int write_device(const struct client_args *args, const char *name, const 
 	write_text(&w, "begin", args->begin);
 	write_text(&w, "end", args->end);
 	if (args->active) {
-		json_write_key(&w, "active");
-		json_write_bool(&w, active);
+		json_put_bool(&w, "active", active);
 	}
 	write_oidsets(&w, args, first);
 	json_write_object_end(&w);

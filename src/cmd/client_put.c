@@ -67,12 +67,9 @@ static void write_point(const struct client_args *args, struct value number, int
 
 	json_writer_init(&writer, out);
 	json_write_object_begin(&writer);
-	json_write_key(&writer, "metric");
-	json_write_text(&writer, args->words[0]);
-	json_write_key(&writer, "timestamp");
-	json_write_string(&writer, (struct slice){time, time_print(time, ts_ms)});
-	json_write_key(&writer, "value");
-	json_write_number(&writer, number);
+	json_put_text(&writer, "metric", args->words[0]);
+	json_put_string(&writer, "timestamp", (struct slice){time, time_print(time, ts_ms)});
+	json_put_number(&writer, "value", number);
 	json_write_key(&writer, "tags");
 	json_write_object_begin(&writer);
 	for (size_t i = 2; i < args->word_count; i++) {

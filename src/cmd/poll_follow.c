@@ -195,16 +195,11 @@ static void write_device(const struct device *device, const struct device_status
 			 struct json_writer *w)
 {
 	json_write_object_begin(w);
-	json_write_key(w, "name");
-	json_write_string(w, device->name);
-	json_write_key(w, "lastSuccess");
-	json_write_i64(w, status->last_success_ms);
-	json_write_key(w, "failingSince");
-	json_write_i64(w, status->failing_since_ms);
-	json_write_key(w, "resolved");
-	json_write_bool(w, status->resolved);
-	json_write_key(w, "reason");
-	json_write_text(w, status->error);
+	json_put_string(w, "name", device->name);
+	json_put_i64(w, "lastSuccess", status->last_success_ms);
+	json_put_i64(w, "failingSince", status->failing_since_ms);
+	json_put_bool(w, "resolved", status->resolved);
+	json_put_text(w, "reason", status->error);
 	json_write_object_end(w);
 }
 
@@ -230,8 +225,7 @@ static void write_devices(struct poll_follow *f, struct json_writer *w)
 
 static void write_number(struct json_writer *w, const char *key, uint64_t number)
 {
-	json_write_key(w, key);
-	json_write_u64(w, number);
+	json_put_u64(w, key, number);
 }
 
 static void write_report(struct poll_follow *f, struct buf *out)
@@ -244,8 +238,7 @@ static void write_report(struct poll_follow *f, struct buf *out)
 		poll_handover_problem(f->options.handover, &problem);
 	json_writer_init(&w, out);
 	json_write_object_begin(&w);
-	json_write_key(&w, "problem");
-	json_write_text(&w, problem.text);
+	json_put_text(&w, "problem", problem.text);
 	write_number(&w, "pending", spool.pending);
 	write_number(&w, "pendingBytes", spool.pending_bytes);
 	write_number(&w, "aside", spool.aside);

@@ -43,16 +43,13 @@ static const char *code_of(int status)
 
 static void put_v1(struct json_writer *json, UNUSED int status, struct slice message)
 {
-	json_write_key(json, "error");
-	json_write_string(json, message);
+	json_put_string(json, "error", message);
 }
 
 static void put_v2(struct json_writer *json, int status, struct slice message)
 {
-	json_write_key(json, "code");
-	json_write_text(json, code_of(status));
-	json_write_key(json, "message");
-	json_write_string(json, message);
+	json_put_text(json, "code", code_of(status));
+	json_put_string(json, "message", message);
 }
 
 typedef void put_error_fn(struct json_writer *json, int status, struct slice message);
@@ -102,14 +99,10 @@ static void put_errors(const struct ingest_request *r, struct json_writer *json)
 	for (size_t i = 0; i < r->error_count; i++) {
 		const struct ingest_error *error = &r->errors[i];
 		json_write_object_begin(json);
-		json_write_key(json, "line");
-		json_write_u64(json, error->place.index);
-		json_write_key(json, "column");
-		json_write_u64(json, error->place.column);
-		json_write_key(json, "reason");
-		json_write_text(json, ingest_reason_text(error->reason));
-		json_write_key(json, "message");
-		json_write_text(json, error->sentence);
+		json_put_u64(json, "line", error->place.index);
+		json_put_u64(json, "column", error->place.column);
+		json_put_text(json, "reason", ingest_reason_text(error->reason));
+		json_put_text(json, "message", error->sentence);
 		json_write_object_end(json);
 	}
 	json_write_array_end(json);
@@ -125,8 +118,7 @@ static void reply_partial(struct http_request *http, const struct ingest_request
 	json_writer_init(&json, &out);
 	json_write_object_begin(&json);
 	(is_v2(http) ? put_v2 : put_v1)(&json, 400, buf_slice(&sentence));
-	json_write_key(&json, "dropped");
-	json_write_u64(&json, r->refused);
+	json_put_u64(&json, "dropped", r->refused);
 	json_write_key(&json, "errors");
 	put_errors(r, &json);
 	json_write_object_end(&json);

@@ -114,10 +114,8 @@ static void write_errors(const struct put *put, struct json_writer *json)
 	for (size_t i = 0; i < r->error_count; i++) {
 		const struct ingest_error *error = &r->errors[i];
 		json_write_object_begin(json);
-		json_write_key(json, "index");
-		json_write_u64(json, error->place.index);
-		json_write_key(json, "error");
-		json_write_text(json, error->sentence);
+		json_put_u64(json, "index", error->place.index);
+		json_put_text(json, "error", error->sentence);
 		if (put->answer == ANSWER_DETAILS)
 			write_datapoint(put, error->place.index, json);
 		json_write_object_end(json);
@@ -125,8 +123,7 @@ static void write_errors(const struct put *put, struct json_writer *json)
 	json_write_array_end(json);
 	if (r->refused == r->error_count)
 		return;
-	json_write_key(json, "omitted");
-	json_write_u64(json, r->refused - r->error_count);
+	json_put_u64(json, "omitted", r->refused - r->error_count);
 }
 
 static void write_message(const struct put *put, struct json_writer *json)
@@ -153,10 +150,8 @@ static void reply_counts(const struct put *put, int status)
 	json_write_object_begin(&json);
 	if (put->answer == ANSWER_PLAIN)
 		write_message(put, &json);
-	json_write_key(&json, "success");
-	json_write_u64(&json, put->r->accepted);
-	json_write_key(&json, "failed");
-	json_write_u64(&json, put->r->refused);
+	json_put_u64(&json, "success", put->r->accepted);
+	json_put_u64(&json, "failed", put->r->refused);
 	if (put->answer != ANSWER_SUMMARY)
 		write_errors(put, &json);
 	json_write_object_end(&json);

@@ -15,30 +15,22 @@ void device_encode(const struct device *device, struct buf *out)
 	struct json_writer w;
 	json_writer_init(&w, out);
 	json_write_object_begin(&w);
-	json_write_key(&w, "address");
-	json_write_string(&w, device->address);
-	json_write_key(&w, "port");
-	json_write_u64(&w, device->port);
-	json_write_key(&w, "credentials");
-	json_write_string(&w, device->credentials_name);
-	json_write_key(&w, "active");
-	json_write_bool(&w, device->active);
-	json_write_key(&w, "begin");
-	json_write_i64(&w, device->begin_ms);
-	json_write_key(&w, "end");
-	json_write_i64(&w, device->end_ms);
+	json_put_string(&w, "address", device->address);
+	json_put_u64(&w, "port", device->port);
+	json_put_string(&w, "credentials", device->credentials_name);
+	json_put_bool(&w, "active", device->active);
+	json_put_i64(&w, "begin", device->begin_ms);
+	json_put_i64(&w, "end", device->end_ms);
 	json_write_key(&w, "oidsets");
 	json_write_array_begin(&w);
 	for (size_t i = 0; i < device->oidset_name_count; i++)
 		json_write_string(&w, device->oidset_names[i]);
 	json_write_array_end(&w);
 	if (device->poller.len) {
-		json_write_key(&w, "poller");
-		json_write_string(&w, device->poller);
+		json_put_string(&w, "poller", device->poller);
 	}
 	if (device->stored_as.len) {
-		json_write_key(&w, "storedAs");
-		json_write_string(&w, device->stored_as);
+		json_put_string(&w, "storedAs", device->stored_as);
 	}
 	json_write_object_end(&w);
 }

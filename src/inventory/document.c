@@ -30,12 +30,6 @@ enum {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void write_text(struct json_writer *w, const char *key, struct slice text)
-{
-	json_write_key(w, key);
-	json_write_string(w, text);
-}
-
 static void write_duration(struct json_writer *w, const char *key, int64_t ms)
 {
 	char text[32];
@@ -47,27 +41,26 @@ static void write_duration(struct json_writer *w, const char *key, int64_t ms)
 static void write_time(struct json_writer *w, const char *key, int64_t ms)
 {
 	char text[TIME_PRINT_MAX_BYTES];
-	write_text(w, key, (struct slice){text, time_print(text, ms)});
+	json_put_string(w, key, (struct slice){text, time_print(text, ms)});
 }
 
 static void write_true(struct json_writer *w, const char *key, bool yes)
 {
 	if (!yes)
 		return;
-	json_write_key(w, key);
-	json_write_bool(w, true);
+	json_put_bool(w, key, true);
 }
 
 static void write_oid(struct json_writer *w, const struct oid_def *oid)
 {
 	json_write_key_slice(w, oid->name);
 	json_write_object_begin(w);
-	write_text(w, "oid", oid->oid);
-	write_text(w, "type", slice_of(oid_type_text(oid->type)));
+	json_put_string(w, "oid", oid->oid);
+	json_put_string(w, "type", slice_of(oid_type_text(oid->type)));
 	write_true(w, "scalar", oid->scalar);
 	write_true(w, "aggregate", oid->aggregate);
 	if (oid->endpoint_alias.len)
-		write_text(w, "alias", oid->endpoint_alias);
+		json_put_string(w, "alias", oid->endpoint_alias);
 	json_write_object_end(w);
 }
 
@@ -98,13 +91,13 @@ static void write_oidset(struct json_writer *w, const struct oidset *set)
 	json_write_key_slice(w, set->name);
 	json_write_object_begin(w);
 	write_duration(w, "frequency", set->frequency_ms);
-	write_text(w, "kind", slice_of(oidset_kind_text(set->kind)));
-	write_text(w, "correlator", slice_of(set->correlator->name));
+	json_put_string(w, "kind", slice_of(oidset_kind_text(set->kind)));
+	json_put_string(w, "correlator", slice_of(set->correlator->name));
 	if (set->correlate_oid)
-		write_text(w, "correlate_oid", set->correlate_oid->name);
+		json_put_string(w, "correlate_oid", set->correlate_oid->name);
 	write_lists(w, set);
 	write_duration(w, "ttl", set->ttl_ms);
-	write_text(w, "set_name", set->set_name);
+	json_put_string(w, "set_name", set->set_name);
 	write_true(w, "skip_undescribed", set->skip_undescribed);
 	json_write_object_end(w);
 }
@@ -114,11 +107,10 @@ static void write_device(struct json_writer *w, const struct device *device)
 	char address[ADDRESS_TEXT_BYTES];
 	snprintf(address, sizeof(address), "[%s]:%u", device->address.data, device->port);
 	json_write_object_begin(w);
-	write_text(w, "name", device->name);
-	write_text(w, "address", slice_of(address));
-	write_text(w, "credentials", device->credentials_name);
-	json_write_key(w, "active");
-	json_write_bool(w, device->active);
+	json_put_string(w, "name", device->name);
+	json_put_string(w, "address", slice_of(address));
+	json_put_string(w, "credentials", device->credentials_name);
+	json_put_bool(w, "active", device->active);
 	write_time(w, "begin", device->begin_ms);
 	write_time(w, "end", device->end_ms);
 	json_write_key(w, "oidsets");
@@ -126,9 +118,9 @@ static void write_device(struct json_writer *w, const struct device *device)
 	for (size_t i = 0; i < device->oidset_count; i++)
 		json_write_string(w, device->oidsets[i]->name);
 	json_write_array_end(w);
-	write_text(w, "poller", device->poller);
+	json_put_string(w, "poller", device->poller);
 	if (device->stored_as.len)
-		write_text(w, "stored_as", device->stored_as);
+		json_put_string(w, "stored_as", device->stored_as);
 	json_write_object_end(w);
 }
 

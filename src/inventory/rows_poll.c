@@ -256,8 +256,7 @@ static struct slice other_name(const struct polled *t, enum oidset_kind kind, si
 
 static void write_other(const struct polled *t, struct json_writer *w, size_t row)
 {
-	json_write_key(w, "index");
-	json_write_string(w, index_of(t, row));
+	json_put_string(w, "index", index_of(t, row));
 	for (size_t c = 0; c < t->poll->column_count; c++) {
 		json_write_key_slice(w, t->names->columns[c]);
 		write_value(t, w, row, (int)c);

@@ -55,25 +55,18 @@ static void put_note(const struct rollup_deletion_spec *spec, struct buf *out)
 	struct json_writer json;
 	json_writer_init(&json, out);
 	json_write_object_begin(&json);
-	json_write_key(&json, "version");
-	json_write_i64(&json, VERSION);
-	json_write_key(&json, "tenant");
-	json_write_string(&json, spec->tenant);
-	json_write_key(&json, "metric");
-	json_write_string(&json, spec->metric);
+	json_put_i64(&json, "version", VERSION);
+	json_put_string(&json, "tenant", spec->tenant);
+	json_put_string(&json, "metric", spec->metric);
 	json_write_key(&json, "tags");
 	json_write_array_begin(&json);
 	for (size_t i = 0; i < spec->tag_count; i++)
 		json_write_string(&json, spec->tags[i]);
 	json_write_array_end(&json);
-	json_write_key(&json, "from");
-	json_write_i64(&json, spec->from_ms);
-	json_write_key(&json, "to");
-	json_write_i64(&json, spec->to_ms);
-	json_write_key(&json, "whole");
-	json_write_bool(&json, spec->whole);
-	json_write_key(&json, "by");
-	json_write_string(&json, spec->by);
+	json_put_i64(&json, "from", spec->from_ms);
+	json_put_i64(&json, "to", spec->to_ms);
+	json_put_bool(&json, "whole", spec->whole);
+	json_put_string(&json, "by", spec->by);
 	json_write_object_end(&json);
 }
 

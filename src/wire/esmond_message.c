@@ -280,12 +280,9 @@ static void write_head(struct writing *w, struct slice oid)
 	char seconds[32];
 	size_t len = number_print_f64(seconds, (double)ts_ms / 1000);
 	json_write_object_begin(json);
-	json_write_key(json, "oidset_name");
-	json_write_string(json, w->poll->oidset);
-	json_write_key(json, "device_name");
-	json_write_string(json, w->poll->device);
-	json_write_key(json, "oid_name");
-	json_write_string(json, oid);
+	json_put_string(json, "oidset_name", w->poll->oidset);
+	json_put_string(json, "device_name", w->poll->device);
+	json_put_string(json, "oid_name", oid);
 	json_write_key(json, "timestamp");
 	json_write_raw(json, (struct slice){seconds, len});
 	json_write_key(json, "data");

@@ -170,6 +170,17 @@ void json_write_u64(struct json_writer *writer, uint64_t number);
 /* NaN, infinities and VALUE_NONE are written as null. */
 void json_write_f64(struct json_writer *writer, double number);
 void json_write_number(struct json_writer *writer, struct value number);
+/* A member: a key and its value. */
+void json_put_string(struct json_writer *writer, const char *key, struct slice text);
+void json_put_text(struct json_writer *writer, const char *key, const char *text);
+void json_put_bool(struct json_writer *writer, const char *key, bool boolean);
+void json_put_null(struct json_writer *writer, const char *key);
+void json_put_i64(struct json_writer *writer, const char *key, int64_t number);
+void json_put_u64(struct json_writer *writer, const char *key, uint64_t number);
+void json_put_f64(struct json_writer *writer, const char *key, double number);
+void json_put_number(struct json_writer *writer, const char *key, struct value number);
+/* null unless it is `there`. */
+void json_put_i64_or_null(struct json_writer *writer, const char *key, bool there, int64_t number);
 /* One value that is JSON already. */
 void json_write_raw(struct json_writer *writer, struct slice json);
 /* A tree, doubled keys included. */

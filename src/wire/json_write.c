@@ -188,3 +188,59 @@ void json_write_f64(struct json_writer *w, double number)
 {
 	json_write_number(w, value_f64(number));
 }
+
+void json_put_string(struct json_writer *w, const char *key, struct slice text)
+{
+	json_write_key(w, key);
+	json_write_string(w, text);
+}
+
+void json_put_text(struct json_writer *w, const char *key, const char *text)
+{
+	json_write_key(w, key);
+	json_write_text(w, text);
+}
+
+void json_put_bool(struct json_writer *w, const char *key, bool boolean)
+{
+	json_write_key(w, key);
+	json_write_bool(w, boolean);
+}
+
+void json_put_null(struct json_writer *w, const char *key)
+{
+	json_write_key(w, key);
+	json_write_null(w);
+}
+
+void json_put_i64(struct json_writer *w, const char *key, int64_t number)
+{
+	json_write_key(w, key);
+	json_write_i64(w, number);
+}
+
+void json_put_u64(struct json_writer *w, const char *key, uint64_t number)
+{
+	json_write_key(w, key);
+	json_write_u64(w, number);
+}
+
+void json_put_f64(struct json_writer *w, const char *key, double number)
+{
+	json_write_key(w, key);
+	json_write_f64(w, number);
+}
+
+void json_put_number(struct json_writer *w, const char *key, struct value number)
+{
+	json_write_key(w, key);
+	json_write_number(w, number);
+}
+
+void json_put_i64_or_null(struct json_writer *w, const char *key, bool there, int64_t number)
+{
+	if (there)
+		json_put_i64(w, key, number);
+	else
+		json_put_null(w, key);
+}

@@ -581,6 +581,33 @@ static void the_writer_sets_commas_and_escapes(void **state)
 	buf_release(&out);
 }
 
+static void members_are_written_with_their_keys(void **state)
+{
+	(void)state;
+	static const char want[] = "{\"s\":\"a\\n\",\"t\":\"b\",\"y\":true,\"z\":null,\"i\":-1,"
+				   "\"u\":18446744073709551615,"
+				   "\"f\":1.5,\"n\":null,\"o\":7,\"p\":null}";
+	struct buf out;
+	struct json_writer w;
+	buf_init(&out, 1 << 12);
+	json_writer_init(&w, &out);
+	json_write_object_begin(&w);
+	json_put_string(&w, "s", SLICE("a\n"));
+	json_put_text(&w, "t", "b");
+	json_put_bool(&w, "y", true);
+	json_put_null(&w, "z");
+	json_put_i64(&w, "i", -1);
+	json_put_u64(&w, "u", UINT64_MAX);
+	json_put_f64(&w, "f", 1.5);
+	json_put_number(&w, "n", (struct value){0});
+	json_put_i64_or_null(&w, "o", true, 7);
+	json_put_i64_or_null(&w, "p", false, 7);
+	json_write_object_end(&w);
+	assert_int_equal(out.len, strlen(want));
+	assert_memory_equal(out.data, want, out.len);
+	buf_release(&out);
+}
+
 static void what_is_not_utf8_is_replaced(void **state)
 {
 	(void)state;
@@ -689,6 +716,7 @@ int main(void)
 		cmocka_unit_test(members_are_found_and_the_last_of_equals_counts),
 		cmocka_unit_test(getters_fail_closed),
 		cmocka_unit_test(the_writer_sets_commas_and_escapes),
+		cmocka_unit_test(members_are_written_with_their_keys),
 		cmocka_unit_test(what_is_not_utf8_is_replaced),
 		cmocka_unit_test(trees_are_written_as_they_were),
 		cmocka_unit_test(the_writer_stops_at_the_buffers_maximum),
