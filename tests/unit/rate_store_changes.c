@@ -1,0 +1,166 @@
+/* Rates in a store where a checkpoint is damaged, raw data has expired or the configuration was
+ * another. */
+#include "rate_store_harness.h"
+
+#include "base/stats.h"
+
+static void a_damaged_checkpoint_makes_its_run_begin_anew(void **state)
+{
+	struct rig *rig = rig_new(true, 1);
+	int64_t damaged = stat_get(STAT_rate_checkpoints_damaged);
+	struct buf old;
+	struct slice bytes;
+	size_t cut = 0;
+
+	(void)state;
+	buf_init(&old, 1 << 20);
+	feed_alu(rig);
+	do {
+		assert_int_equal(rig_job_until(rig, alu_polls[50].s * 1000), 0);
+		bytes = read_cell(rig, &old);
+		write_cell(rig, (struct slice){bytes.data, cut});
+		/* Readers do not wait for the job. */
+		assert_alu(rig);
+		assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+		assert_alu(rig);
+		assert_int_equal(stat_get(STAT_rate_checkpoints_damaged), ++damaged);
+	} while ((cut += 7) < bytes.len);
+	/* A later program's is not ours to throw away. */
+	bytes = read_cell(rig, &old);
+	old.data[0]++;
+	write_cell(rig, bytes);
+	assert_int_equal(rig_job_until(rig, rig->newest_ms), ERR_VERSION);
+	buf_release(&old);
+	rig_free(rig);
+}
+
+static void assert_bins_and_first_hour(struct rig *rig)
+{
+	struct rate_series s;
+	uint64_t sum = 0;
+
+	assert_int_equal(rig_read_table(rig, &rig->table, 0, 0, NEW_YEAR), 0);
+	s = rate_read_series(rig->read, 0, 0);
+	for (size_t i = 0; i < s.count; i++)
+		sum += s.rows[i].val;
+	assert_int_equal(sum, 8656);
+	assert_int_equal(rig_read_table(rig, &rig->table, 1, 0, NEW_YEAR), 0);
+	s = rate_read_series(rig->read, 0, 0);
+	assert_int_equal(s.rows[0].val, 8656);
+	assert_int_equal(s.rows[0].count, 117);
+	assert_true(s.rows[0].max == 736 * 1000.0 / 31000);
+}
+
+/* Raw data is gone up to a point in an hour that is closed: the bins and the hour that were made of
+ * it stay as they were. (The day is still open, and was in the checkpoint only.) */
+static void beginning_anew_keeps_what_came_from_expired_raw_data(void **state)
+{
+	int64_t last_ms = alu_polls[ARRAY_LEN(alu_polls) - 1].s * 1000;
+	struct rig *rig = rig_new(true, 1);
+	struct store_write *write;
+
+	(void)state;
+	feed_alu(rig);
+	write = rig_new_write(rig);
+	for (int64_t i = 1; i <= 3; i++)
+		rig_put(rig, write, rig->handles[0][0], last_ms + i * 30000, 11739801);
+	rig_submit(rig, write);
+	assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+	assert_bins_and_first_hour(rig);
+	write = rig_new_write(rig);
+	assert_int_equal(store_delete_range(write, TABLE_RAW_DATA, 30000, rig->handles[0], 1, 0,
+					    alu_polls[30].s * 1000),
+			 0);
+	rig_submit(rig, write);
+	write_cell(rig, SLICE("\2 nothing that a checkpoint could be"));
+	assert_bins_and_first_hour(rig);
+	assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+	assert_bins_and_first_hour(rig);
+	rig_free(rig);
+}
+
+/* Raw data is gone up to a point: what was computed from it stays, also the hour in which it ends.
+ */
+static void what_came_from_expired_raw_data_is_not_touched(void **state)
+{
+	struct rig *rig = rig_new(true, 1);
+	struct store_write *write;
+	struct rate_recompute_result r;
+
+	(void)state;
+	feed_alu(rig);
+	assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+	write = rig_new_write(rig);
+	assert_int_equal(store_delete_range(write, TABLE_RAW_DATA, 30000, rig->handles[0], 1, 0,
+					    alu_polls[30].s * 1000),
+			 0);
+	rig_submit(rig, write);
+	r = rig_recompute(rig, 0, NEW_YEAR, false);
+	assert_int_equal(r.differed + r.missing + r.extra, 0);
+	assert_true(r.compared > 50 && r.compared < 100);
+	assert_alu(rig);
+	rig_free(rig);
+}
+
+/* A new aggregate begins when it is asked for; those that stay go on. */
+static void aggregates_may_change(void **state)
+{
+	struct rig *rig = rig_new(true, 1);
+	struct rate_series s;
+	uint64_t sum = 0;
+
+	(void)state;
+	feed_alu(rig);
+	assert_int_equal(rig_job_until(rig, alu_polls[50].s * 1000), 0);
+	rig->table.config = (struct counter_config){30000, 2, {86400000, 300000}};
+	assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+	assert_int_equal(rig_read_table(rig, &rig->table, 1, 0, NEW_YEAR), 0);
+	s = rate_read_series(rig->read, 0, 0);
+	assert_int_equal(s.count, 1);
+	assert_int_equal(s.rows[0].val, 8656);
+	assert_int_equal(s.rows[0].count, 117);
+	assert_int_equal(rig_read_table(rig, &rig->table, 2, 0, NEW_YEAR), 0);
+	s = rate_read_series(rig->read, 0, 0);
+	for (size_t i = 0; i < s.count; i++) {
+		assert_int_equal(s.rows[i].start_ms % 300000, 0);
+		sum += s.rows[i].val;
+	}
+	assert_true(s.count >= 6 && sum > 0 && sum < 8656);
+	rig_free(rig);
+}
+
+static void tables_have_bounds(void **state)
+{
+	struct rig *rig = rig_new(false, 2);
+	struct rate_row swapped[2];
+
+	(void)state;
+	rig->table.row_count = 0;
+	assert_int_equal(rig_job_until(rig, 0), ERR_INVALID);
+	rig->table.row_count = 2;
+	rig->table.column_count = RATE_COLUMNS_MAX + 1;
+	assert_int_equal(rig_job_until(rig, 0), ERR_LIMIT);
+	rig->table.column_count = RIG_COLUMNS;
+	swapped[0] = rig->rows[1];
+	swapped[1] = rig->rows[0];
+	rig->table.rows = swapped;
+	assert_int_equal(rig_job_until(rig, 0), ERR_INVALID);
+	swapped[0] = swapped[1];
+	assert_int_equal(rig_job_until(rig, 0), ERR_INVALID);
+	rig->table.rows = rig->rows;
+	assert_int_equal(rig_read_table(rig, &rig->table, 3, 0, 1), ERR_INVALID);
+	assert_int_equal(rig_read_table(rig, &rig->table, 0, 1, 0), ERR_INVALID);
+	rig_free(rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_damaged_checkpoint_makes_its_run_begin_anew),
+		cmocka_unit_test(beginning_anew_keeps_what_came_from_expired_raw_data),
+		cmocka_unit_test(what_came_from_expired_raw_data_is_not_touched),
+		cmocka_unit_test(aggregates_may_change),
+		cmocka_unit_test(tables_have_bounds),
+	};
+	return cmocka_run_group_tests_name("rate_store_changes", tests, NULL, NULL);
+}
