@@ -245,13 +245,6 @@ static void rest_if_idle(struct on_loop *on)
 	on->ticking = false;
 }
 
-static void on_tick(void *owner)
-{
-	struct on_loop *on = owner;
-	snmp_client_tick(on->client);
-	rest_if_idle(on);
-}
-
 static void wake_on_loop(struct snmp_port *port)
 {
 	struct on_loop *on = CONTAINER_OF(port, struct on_loop, port);
@@ -265,13 +258,27 @@ static void read_by_event(struct on_loop *on, bool by_event)
 	if (on->gathering != by_event)
 		return;
 	on->gathering = !by_event;
-	for (int v6 = 0; v6 < 2; v6++)
-		if (on->udp[v6])
-			loop_udp_read(on->udp[v6], by_event);
+	loop_udp_read(on->udp[0], by_event);
+	if (on->has_v6 && on->udp[1])
+		loop_udp_read(on->udp[1], by_event);
 	if (by_event)
 		loop_timer_stop(on->gather);
 	else
-		loop_timer_start(on->gather, GATHER_MS, 0);
+		loop_timer_start(on->gather, GATHER_MANY_MS, 0);
+}
+
+static void read_as_is_due(struct on_loop *on)
+{
+	if (on->client->in_flight >= GATHER_IN_FLIGHT)
+		read_by_event(on, false);
+}
+
+static void on_tick(void *owner)
+{
+	struct on_loop *on = owner;
+	snmp_client_tick(on->client);
+	read_as_is_due(on);
+	rest_if_idle(on);
 }
 
 static void on_received(void *owner, const struct loop_datagram *datagrams, size_t count)
@@ -279,8 +286,7 @@ static void on_received(void *owner, const struct loop_datagram *datagrams, size
 	struct on_loop *on = owner;
 	snmp_client_receive(on->client, datagrams, count);
 	on->came += count;
-	if (on->client->in_flight >= GATHER_IN_FLIGHT)
-		read_by_event(on, false);
+	read_as_is_due(on);
 }
 
 static void on_gathered(void *owner)
@@ -293,6 +299,7 @@ static void on_gathered(void *owner)
 		if (on->has_v6 && on->udp[1])
 			more |= loop_udp_read_now(on->udp[1]);
 	}
+	rest_if_idle(on);
 	if (on->client->in_flight < GATHER_IN_FLIGHT)
 		read_by_event(on, true);
 	else

@@ -48,7 +48,9 @@ static void step(void *owner)
 	if (!poller->timer)
 		return; /* it is closing */
 	int64_t wait_ms = core_step(poller->core);
-	loop_timer_start(poller->timer, (uint64_t)wait_ms, 0);
+	/* The milliseconds of the loop do not begin when those of the wall clock do: without one
+	 * more, the timer is early as a rule, and has to wait once again. */
+	loop_timer_start(poller->timer, (uint64_t)wait_ms + (wait_ms > 0), 0);
 }
 
 static void open_all(struct task *task)

@@ -27,7 +27,7 @@
 enum {
 	POLLER_FAILURES_PROBE = 3,
 	POLLER_RESOLVE_RETRY_MS = 15000,
-	POLLER_SETS_KEPT = 64, /* of correlate_set, warm for the next run */
+	POLLER_SETS_KEPT = 128, /* of correlate_set, warm for the next run */
 	POLLER_STEP_MAX_MS = 1000,
 };
 

@@ -11,8 +11,8 @@
 enum {
 	/* Places lie that far apart, so that requests are sent and replies read several at a time.
 	 */
-	SCHEDULE_STEP_MAX_MS = 100,
-	SCHEDULE_STEPS_MIN = 20, /* of an interval */
+	SCHEDULE_STEP_MAX_MS = 200,
+	SCHEDULE_STEPS_MIN = 10, /* of an interval */
 };
 
 /* Embedded in what is polled. */
