@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from server import ROOT, Server
+from server import ROOT, Server, running
 from snmp_agent import Snmpd
 
 sys.path.append(str(ROOT / "tools"))
@@ -29,12 +29,9 @@ def make_server(tmp_path, request):
 
 @pytest.fixture
 def server(make_server):
-    """A running server without host metrics; stopped by TERM at the end, and cleanly."""
-    server = make_server()
-    server.start()
-    yield server
-    if server.running():
-        server.stop()
+    """A running server without host metrics."""
+    with running(make_server()) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,15 @@ def free_port():
         return sock.getsockname()[1]
 
 
+@contextlib.contextmanager
+def running(server):
+    """Starts a server, which is stopped by TERM at the end, and cleanly."""
+    server.start()
+    yield server
+    if server.running():
+        server.stop()
+
+
 class Answer:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body

@@ -6,34 +6,14 @@ import time
 
 import pytest
 
-from server import run
-
-SHORT = ["--rollup.slot=4s", "--rollup.granularities=1s,2s", "--rollup.quiet=1s",
-         "--rollup.every=1s", "--ingest.wait_max=10ms", "--rollup.clock_difference=0"]
-LONG_AGO = 1600000000  # a multiple of 4
-DEADLINE_S = 60
+from rollups import DEADLINE_S, LONG_AGO, SHORT, lines, until_nothing_waits
+from server import run, running
 
 
 @pytest.fixture
 def short(make_server):
-    server = make_server(options=SHORT)
-    server.start()
-    yield server
-    if server.running():
-        server.stop()
-
-
-def until_nothing_waits(server):
-    deadline = time.monotonic() + DEADLINE_S
-    while (said := server.get("/api/rollups").json)["pending"]:
-        assert time.monotonic() < deadline, said
-        time.sleep(0.05)
-
-
-def lines(metric, seconds, series=1):
-    """Values 0, 1, 2 ... a second from LONG_AGO on, of some series."""
-    return "".join(f"{metric},h=h{h} value={s} {LONG_AGO + s}000000000\n"
-                   for h in range(series) for s in seconds)
+    with running(make_server(options=SHORT)) as server:
+        yield server
 
 
 def delete(server, metric="m", **params):
@@ -69,19 +49,19 @@ def test_what_is_counted_is_what_goes(short):
     assert short.write(lines("m", range(20), series=3)).status == 204
     until_nothing_waits(short)
     wanted = (2, 12, [12, 4], 6, 0)
-    params = {"tag": "h=h0|h1", **span(3, 9)}
+    params = {"tag": "h=0|1", **span(3, 9)}
     assert counts(delete(short, dryRun="true", **params)) == wanted
-    assert stored(short)["h0"] == list(range(20))
+    assert stored(short)["0"] == list(range(20))
     assert counts(delete(short, **params)) == wanted
     assert counts(delete(short, **params)) == (2, 0, [0, 0], 0, 0)
     left = [s for s in range(20) if not 3 <= s < 9]
-    assert stored(short) == {"h0": left, "h1": left, "h2": list(range(20))}
+    assert stored(short) == {"0": left, "1": left, "2": list(range(20))}
     until_nothing_waits(short)
     pairs = [1, 2, 9] + [2 * s + 1 for s in range(10, 20, 2)]
-    assert sums_of_pairs(short) == {"h0": pairs, "h1": pairs,
-                                    "h2": [2 * s + 1 for s in range(0, 20, 2)]}
-    assert stored(short, aggregator="max", granularity="1s")["h0"] == left
-    assert stored(short, fn="sum", window="2s")["h0"] == pairs
+    assert sums_of_pairs(short) == {"0": pairs, "1": pairs,
+                                    "2": [2 * s + 1 for s in range(0, 20, 2)]}
+    assert stored(short, aggregator="max", granularity="1s")["0"] == left
+    assert stored(short, fn="sum", window="2s")["0"] == pairs
     assert short.metric("granary_delete_samples_total", table="raw") == 12
     assert short.metric("granary_delete_samples_total", table="downsampled") == 16
     assert "2 series, 12 samples, 0 late ones, 16 rows of roll-ups deleted" in short.log_text()
@@ -106,12 +86,12 @@ def test_series_that_go_as_a_whole_come_back_when_they_are_written(short):
     assert stored(short) == {}
     assert short.write(lines("m", [9])).status == 204
     assert names(short, "/api/metadata/metricNames") == ["m", "n"]
-    assert stored(short) == {"h0": [9]}
+    assert stored(short) == {"0": [9]}
     until_nothing_waits(short)
-    assert sums_of_pairs(short) == {"h0": [9]}
+    assert sums_of_pairs(short) == {"0": [9]}
     short.restart()
-    assert stored(short) == {"h0": [9]}
-    assert sums_of_pairs(short) == {"h0": [9]}
+    assert stored(short) == {"0": [9]}
+    assert sums_of_pairs(short) == {"0": [9]}
 
 
 def test_all_metrics_of_a_tenant(short):
@@ -136,7 +116,7 @@ def test_rows_whose_raw_data_has_expired_are_kept_where_they_are_cut(make_server
     assert [(g["granularity"], g["rows"], g["kept"]) for g in said["rollups"]] == [
         ("1s", 5, 0), ("2s", 2, 1)]
     assert said["slots"] == 0
-    assert sums_of_pairs(server) == {"h0": [1, 13]}
+    assert sums_of_pairs(server) == {"0": [1, 13]}
     server.stop()
 
 
@@ -162,12 +142,12 @@ def test_what_is_killed_half_way_goes_on(make_server, monkeypatch):
     assert server.metric("granary_delete_resumed_total") == 1
     assert "goes on, since it was broken off" in server.log_text()
     left = [0, 1, 17, 18, 19]
-    assert stored(server) == {f"h{h}": left for h in range(600)}
+    assert stored(server) == {f"{h}": left for h in range(600)}
     until_nothing_waits(server)
-    assert sums_of_pairs(server) == {f"h{h}": [1, 17, 37] for h in range(600)}
+    assert sums_of_pairs(server) == {f"{h}": [1, 17, 37] for h in range(600)}
     server.restart()
     assert server.metric("granary_delete_resumed_total") == 0
-    assert stored(server) == {f"h{h}": left for h in range(600)}
+    assert stored(server) == {f"{h}": left for h in range(600)}
     server.stop()
 
 
@@ -176,10 +156,10 @@ def test_deleted_samples_do_not_come_back_by_a_kill(short):
     assert short.write(lines("m", range(20), series=50)).status == 204
     until_nothing_waits(short)
     delete(short, **span(0, 10))
-    delete(short, "m", all="true", tag="h=h1")
+    delete(short, "m", all="true", tag="h=1")
     short.kill()
     short.start()
-    wanted = {f"h{h}": list(range(10, 20)) for h in range(50) if h != 1}
+    wanted = {f"{h}": list(range(10, 20)) for h in range(50) if h != 1}
     assert stored(short) == wanted
     until_nothing_waits(short)
     assert sums_of_pairs(short) == {h: [21, 25, 29, 33, 37] for h in wanted}
@@ -197,7 +177,7 @@ def test_deletions_while_samples_come_and_are_rolled_up(short):
         writer.port = short.port
         writing = pool.submit(write, writer)
         for second in range(0, 240, 12):
-            while not (stored(short, fn="last").get("h19", [0]) or [0])[0] >= second + 3:
+            while not (stored(short, fn="last").get("19", [0]) or [0])[0] >= second + 3:
                 time.sleep(0.01)
             delete(short, **span(second, second + 4))
         writing.result(DEADLINE_S)
@@ -206,10 +186,10 @@ def test_deletions_while_samples_come_and_are_rolled_up(short):
     for second in range(0, 240, 12):
         delete(short, **span(second, second + 4))
     left = [s for s in range(240) if s % 12 >= 4]
-    assert stored(short) == {f"h{h}": left for h in range(20)}
+    assert stored(short) == {f"{h}": left for h in range(20)}
     until_nothing_waits(short)
     pairs = [2 * s + 1 for s in left if s % 2 == 0]
-    assert sums_of_pairs(short) == {f"h{h}": pairs for h in range(20)}
+    assert sums_of_pairs(short) == {f"{h}": pairs for h in range(20)}
 
 
 # ---- What is refused
@@ -239,7 +219,7 @@ def test_what_cannot_be_meant_is_refused(server, params, sentence):
     answer = server.request("POST", "/api/delete", **params)
     assert answer.status == 400
     assert sentence in answer.json["error"]["message"]
-    assert stored(server) == {"h0": [0]}
+    assert stored(server) == {"0": [0]}
 
 
 def test_only_post_deletes(server):
@@ -256,7 +236,7 @@ def granary_delete(server, *arguments, **options):
 def test_the_command_counts_first(short):
     assert short.write(lines("m", range(8))).status == 204
     until_nothing_waits(short)
-    arguments = ["m", "h=h0", "--start", LONG_AGO, "--end", LONG_AGO + 4]
+    arguments = ["m", "h=0", "--start", LONG_AGO, "--end", LONG_AGO + 4]
     table = ("what,count,kept\nseries,1,\nraw samples,4,\nlate samples,0,\nroll-ups of 1s,4,0\n"
              "roll-ups of 2s,2,0\nslots made anew,1,\nseries gone,0,\n")
     done = granary_delete(short, *arguments, "--dry-run")
@@ -264,11 +244,11 @@ def test_the_command_counts_first(short):
     done = granary_delete(short, *arguments, stdin=None, input="")
     assert (done.returncode, done.stdout) == (1, table)
     assert done.stderr == "granary delete: nothing is deleted yet; --yes deletes it\n"
-    assert stored(short) == {"h0": list(range(8))}
+    assert stored(short) == {"0": list(range(8))}
     done = granary_delete(short, *arguments, "--yes", env={"USER": "ada"})
     assert (done.returncode, done.stdout, done.stderr) == (0, table, "")
-    assert stored(short) == {"h0": [4, 5, 6, 7]}
-    assert "deletion by ada of tenant default, metric m, tag h=h0, 2020-09-13T12:26:40Z to " \
+    assert stored(short) == {"0": [4, 5, 6, 7]}
+    assert "deletion by ada of tenant default, metric m, tag h=0, 2020-09-13T12:26:40Z to " \
         "2020-09-13T12:26:44Z: begins" in short.log_text()
     done = granary_delete(short, "--all-metrics", "--all", "--yes", "-o", "json")
     assert json.loads(done.stdout)["forgotten"] == 1

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from server import granary, run
+from server import granary, run, running
 from test_polls import T0, octets, send, wait_persisted
 
 SECRETS = "lab: {version: 2c, community: public}\ncore: {version: 2c, community: x}\n"
@@ -26,11 +26,8 @@ def secrets(tmp_path):
 
 @pytest.fixture
 def inventory(make_server, secrets):
-    server = make_server(config=f"snmp:\n  secrets_file: {secrets}\n")
-    server.start()
-    yield server
-    if server.running():
-        server.stop()
+    with running(make_server(config=f"snmp:\n  secrets_file: {secrets}\n")) as server:
+        yield server
 
 
 def ask(server, *arguments, status=0):

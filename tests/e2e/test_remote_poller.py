@@ -15,7 +15,7 @@ import pytest
 
 from poll_format import read_frames
 from remote_poller import FAST, OIDSETS, Line, RemotePoller, wait_for
-from server import long_run, run
+from server import long_run, run, running
 from snmp_agent import have_snmpd
 
 ROUNDS = 200 if long_run() else 10
@@ -43,11 +43,8 @@ def make_poller(tmp_path, request):
 @pytest.fixture
 def central(make_server):
     """A server that has no secrets: who polls has them."""
-    server = make_server(config=OIDSETS)
-    server.start()
-    yield server
-    if server.running():
-        server.stop()
+    with running(make_server(config=OIDSETS)) as server:
+        yield server
 
 
 @pytest.fixture

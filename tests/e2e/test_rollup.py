@@ -5,57 +5,15 @@ import time
 
 import pytest
 
-from server import run
-
-SHORT = ["--rollup.slot=4s", "--rollup.granularities=1s,2s", "--rollup.quiet=1s",
-         "--rollup.every=1s", "--ingest.wait_max=10ms", "--rollup.clock_difference=0"]
-LONG_AGO = 1600000000  # a multiple of 4
-DEADLINE_S = 30
+from rollups import (DEADLINE_S, LONG_AGO, SHORT, lines, rollup, state, stored, until,
+                     until_nothing_waits)
+from server import running
 
 
 @pytest.fixture
 def short(make_server):
-    server = make_server(options=SHORT)
-    server.start()
-    yield server
-    if server.running():
-        server.stop()
-
-
-def rollup(server, *arguments):
-    return run("rollup", arguments[0], "--server", server.url, *arguments[1:])
-
-
-def state(server, **params):
-    answer = server.get("/api/rollups", **params)
-    assert answer.status == 200, answer
-    return answer.json
-
-
-def until(server, good, what):
-    """Polls until what /api/rollups says is good; gives it."""
-    deadline = time.monotonic() + DEADLINE_S
-    while True:
-        said = state(server)
-        if good(said):
-            return said
-        assert time.monotonic() < deadline, f"no {what}: {said}"
-        time.sleep(0.05)
-
-
-def until_nothing_waits(server):
-    return until(server, lambda said: not said["pending"], "end of what waits")
-
-
-def stored(server, metric, aggregator, granularity, start=LONG_AGO, tenant="default"):
-    return server.values(metric, tenant=tenant, start=start, end=start + 60, aggregator=aggregator,
-                         granularity=granularity)
-
-
-def lines(metric, seconds, series=1):
-    """Values 0, 1, 2 ... a second from LONG_AGO on, of some series."""
-    return "".join(f"{metric},h={h} value={s} {LONG_AGO + s}000000000\n"
-                   for h in range(series) for s in seconds)
+    with running(make_server(options=SHORT)) as server:
+        yield server
 
 
 # ---- What is rolled up
@@ -288,16 +246,12 @@ def late(*seconds_and_values):
 def kept(make_server):
     """0, 1, 2, 3 of seconds 0 to 3 are rolled up; then their raw data is too old to be kept, and
     late points are."""
-    server = make_server(options=SHORT)
-    server.start()
-    assert server.write(lines("m", range(4))).status == 204
-    until_nothing_waits(server)
-    server.stop()
+    with running(make_server(options=SHORT)) as server:
+        assert server.write(lines("m", range(4))).status == 204
+        until_nothing_waits(server)
     server.options = KEPT
-    server.start()
-    yield server
-    if server.running():
-        server.stop()
+    with running(server):
+        yield server
 
 
 def sums_and_counts(server):

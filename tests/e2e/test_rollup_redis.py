@@ -8,8 +8,8 @@ import time
 import pytest
 
 from redis import Redis
-from server import run
-from test_rollup import DEADLINE_S, LONG_AGO, SHORT, lines, rollup, state, stored, until
+from rollups import DEADLINE_S, LONG_AGO, SHORT, lines, rollup, state, stored, until
+from server import run, running
 
 SLOTS = 5
 WAITING = ["--rollup.slot=4s", "--rollup.granularities=1s,2s", "--rollup.quiet=1h"]
@@ -27,11 +27,8 @@ def redis(tmp_path):
 
 @pytest.fixture
 def short(make_server, redis):
-    server = make_server(options=[*SHORT, f"--rollup.tracking={redis.url}"])
-    server.start()
-    yield server
-    if server.running():
-        server.stop()
+    with running(make_server(options=[*SHORT, f"--rollup.tracking={redis.url}"])) as server:
+        yield server
 
 
 def until_ready_says(server, word):

@@ -5,12 +5,6 @@
 #include "base/fault.h"
 #include "rollup/deletions.h"
 
-/* 2020-08-24T10:00:00Z and later that day. */
-#define TEN_MS INT64_C(1598263200000)
-#define AT(m)  (TEN_MS + (m)*MINUTE_MS)
-
-static const char *const grain_items[] = {"15m:14d", "1h:365d"};
-
 struct deleting {
 	struct rolled r;
 	struct catalog_selector selectors[CATALOG_SELECTORS_MAX];
@@ -31,8 +25,8 @@ static void on_deleted(void *owner, int err)
 static void deleting_open(struct deleting *d)
 {
 	*d = (struct deleting){0};
-	rolled_open(&d->r, grain_items, 2);
-	rolled_set_ms(&d->r, AT(50));
+	rolled_open(&d->r, quarter_and_hour, 2);
+	rolled_set_ms(&d->r, AT(50, 0));
 	arena_init(&d->arena, 1 << 20);
 }
 
@@ -102,26 +96,18 @@ static void expect(struct deleting *d, int64_t from_ms, int64_t to_ms, const cha
 	}
 }
 
-static void write_at(struct deleting *d, const char *series, const char *value, int64_t ts_ms)
-{
-	char line[256];
-	snprintf(line, sizeof(line), "%s value=%s %lld\n", series, value, (long long)ts_ms);
-	rolled_write(&d->r, line);
-}
-
 /* One in each quarter of the hour. */
 static void write_example(struct deleting *d, const char *series)
 {
-	write_at(d, series, "1.2", AT(1));
-	write_at(d, series, "1.5", AT(16));
-	write_at(d, series, "1.1", AT(31));
-	write_at(d, series, "3.4", AT(47));
+	rolled_put(&d->r, series, "1.2", AT(1, 0));
+	rolled_put(&d->r, series, "1.5", AT(16, 0));
+	rolled_put(&d->r, series, "1.1", AT(31, 0));
+	rolled_put(&d->r, series, "3.4", AT(47, 0));
 }
 
 static void roll_up(struct deleting *d)
 {
-	rolled_set_ms(&d->r, rolled_now_ms(&d->r) + 20 * MINUTE_MS);
-	assert_int_equal(rolled_pass(&d->r).err, 0);
+	assert_int_equal(rolled_pass_at(&d->r, rolled_now_ms(&d->r) + 20 * MINUTE_MS).err, 0);
 	assert_int_equal(rolled_pass(&d->r).slots, 0);
 }
 
@@ -141,7 +127,7 @@ static void what_lies_in_the_time_goes(void **state)
 	write_example(&d, "n,h=a");
 	roll_up(&d);
 	tags(&d, "h=a");
-	expect(&d, AT(15), AT(40), "1 2 1 0 0 0 1 0 0");
+	expect(&d, AT(15, 0), AT(40, 0), "1 2 1 0 0 0 1 0 0");
 	rolled_expect(&d.r, "m,h=a", 15 * MINUTE_MS, TEN_MS,
 		      QUARTER("0", "1.2") " " QUARTER("30", "1.1") " " QUARTER("45", "3.4"));
 	roll_up(&d);
@@ -152,7 +138,7 @@ static void what_lies_in_the_time_goes(void **state)
 	for (int i = 0; i < 2; i++)
 		rolled_expect(&d.r, i ? "n,h=a" : "m,h=b", HOUR_MS, TEN_MS,
 			      "0:min=1.1,max=3.4,sum=7.2,count=4,first=1.2,last=3.4");
-	expect(&d, AT(15), AT(40), "1 0 0 0 0 0 0 0 0");
+	expect(&d, AT(15, 0), AT(40, 0), "1 0 0 0 0 0 0 0 0");
 	deleting_close(&d);
 }
 
@@ -164,8 +150,8 @@ static void the_edges_of_the_time(void **state)
 	deleting_open(&d);
 	write_example(&d, "m");
 	roll_up(&d);
-	expect(&d, AT(16), AT(31), "1 1 0 0 0 0 1 0 0");
-	expect(&d, AT(31), AT(47), "1 1 0 0 0 0 1 0 0");
+	expect(&d, AT(16, 0), AT(31, 0), "1 1 0 0 0 0 1 0 0");
+	expect(&d, AT(31, 0), AT(47, 0), "1 1 0 0 0 0 1 0 0");
 	roll_up(&d);
 	rolled_expect(&d.r, "m", 15 * MINUTE_MS, TEN_MS,
 		      QUARTER("0", "1.2") " " QUARTER("45", "3.4"));
@@ -179,20 +165,20 @@ static void much_goes_piece_by_piece(void **state)
 	struct deleting d;
 	deleting_open(&d);
 	for (int64_t hour = 0; hour < 300; hour++)
-		write_at(&d, "m,h=long", "1", AT(-60 * hour));
+		rolled_put(&d.r, "m,h=long", "1", AT(-60 * hour, 0));
 	struct buf lines;
 	buf_init(&lines, 1 << 20);
 	for (int i = 0; i < 600; i++)
-		buf_printf(&lines, "m,h=h%d value=1 %lld\n", i, (long long)AT(2));
+		buf_printf(&lines, "m,h=h%d value=1 %lld\n", i, (long long)AT(2, 0));
 	buf_append_char(&lines, 0);
 	rolled_write(&d.r, lines.data);
 	buf_release(&lines);
 	roll_up(&d);
-	expect(&d, AT(-60 * 400), AT(1), "601 300 299 299 0 0 300 0 0");
+	expect(&d, AT(-60 * 400, 0), AT(1, 0), "601 300 299 299 0 0 300 0 0");
 	roll_up(&d);
 	rolled_expect(&d.r, "m,h=long", HOUR_MS, TEN_MS, "");
 	rolled_expect(&d.r, "m,h=long", 15 * MINUTE_MS, TEN_MS, "");
-	expect(&d, AT(0), AT(60), "601 600 600 600 0 0 600 0 0");
+	expect(&d, AT(0, 0), AT(60, 0), "601 600 600 600 0 0 600 0 0");
 	deleting_close(&d);
 }
 
@@ -203,16 +189,16 @@ static void slots_between_are_marked_where_they_are_few(void **state)
 	(void)state;
 	struct deleting d;
 	deleting_open(&d);
-	write_at(&d, "m", "1", AT(-1));
-	write_at(&d, "m", "1", AT(-18 * 60));
-	write_at(&d, "m", "1", AT(-36 * 60));
+	rolled_put(&d.r, "m", "1", AT(-1, 0));
+	rolled_put(&d.r, "m", "1", AT(-18 * 60, 0));
+	rolled_put(&d.r, "m", "1", AT(-36 * 60, 0));
 	roll_up(&d);
-	expect(&d, AT(-40 * 60), AT(0), "1 3 3 3 0 0 19 0 0");
-	write_at(&d, "m", "1", AT(-1));
-	write_at(&d, "m", "1", AT(-18 * 60));
-	write_at(&d, "m", "1", AT(-35 * 60));
+	expect(&d, AT(-40 * 60, 0), AT(0, 0), "1 3 3 3 0 0 19 0 0");
+	rolled_put(&d.r, "m", "1", AT(-1, 0));
+	rolled_put(&d.r, "m", "1", AT(-18 * 60, 0));
+	rolled_put(&d.r, "m", "1", AT(-35 * 60, 0));
 	roll_up(&d);
-	expect(&d, AT(-40 * 60), AT(0), "1 3 3 3 0 0 35 0 0");
+	expect(&d, AT(-40 * 60, 0), AT(0, 0), "1 3 3 3 0 0 35 0 0");
 	deleting_close(&d);
 }
 
@@ -224,16 +210,15 @@ static void series_that_go_as_a_whole_are_not_there_any_more(void **state)
 	write_example(&d, "m,h=a");
 	write_example(&d, "m,h=b");
 	roll_up(&d);
-	write_at(&d, "m,h=a", "7", AT(80));
+	rolled_put(&d.r, "m,h=a", "7", AT(80, 0));
 	tags(&d, "h=a");
 	expect(&d, 0, 0, "1 5 4 1 0 0 0 1 0");
 	assert_true(rolled_handle(&d.r, "m,h=a") == 0);
 	assert_true(rolled_handle(&d.r, "m,h=b") != 0);
 	expect(&d, 0, 0, "0 0 0 0 0 0 0 0 0");
 	/* The mark of the sample that went is of nobody. */
-	write_at(&d, "m,h=a", "2", AT(2));
-	rolled_set_ms(&d.r, AT(200));
-	rolled_pass(&d.r);
+	rolled_put(&d.r, "m,h=a", "2", AT(2, 0));
+	rolled_pass_at(&d.r, AT(200, 0));
 	rolled_expect(&d.r, "m,h=a", HOUR_MS, TEN_MS,
 		      "0:min=2.0,max=2.0,sum=2.0,count=1,first=2.0,last=2.0");
 	deleting_close(&d);
@@ -251,17 +236,17 @@ static void rows_that_cannot_be_made_anew_are_kept_and_counted(void **state)
 	write_example(&d, "m");
 	roll_up(&d);
 	d.r.raw_retention_ms = 24 * HOUR_MS;
-	rolled_set_ms(&d.r, AT(30 * 60));
+	rolled_set_ms(&d.r, AT(30 * 60, 0));
 	/* From 10:20 to 10:50: the quarter from 10:30 goes, those from 10:15 and 10:45 and the hour
 	 * are cut. The samples are there still. */
-	expect(&d, AT(20), AT(50), "1 2 1 0 2 1 0 0 0");
+	expect(&d, AT(20, 0), AT(50, 0), "1 2 1 0 2 1 0 0 0");
 	rolled_expect(&d.r, "m", 15 * MINUTE_MS, TEN_MS,
 		      QUARTER("0", "1.2") " " QUARTER("15", "1.5") " " QUARTER("45", "3.4"));
 	rolled_expect(&d.r, "m", HOUR_MS, TEN_MS,
 		      "0:min=1.1,max=3.4,sum=7.2,count=4,first=1.2,last=3.4");
 	/* Both ends cut one bucket: it counts once. */
-	expect(&d, AT(2), AT(3), "1 0 0 0 1 1 0 0 0");
-	expect(&d, AT(0), AT(60), "1 2 3 1 0 0 0 0 0");
+	expect(&d, AT(2, 0), AT(3, 0), "1 0 0 0 1 1 0 0 0");
+	expect(&d, AT(0, 0), AT(60, 0), "1 2 3 1 0 0 0 0 0");
 	deleting_close(&d);
 }
 
@@ -274,8 +259,8 @@ static void a_slot_that_is_about_to_expire_is_marked(void **state)
 	write_example(&d, "m");
 	roll_up(&d);
 	d.r.raw_retention_ms = 24 * HOUR_MS;
-	rolled_set_ms(&d.r, AT(24 * 60 - 6));
-	expect(&d, AT(0), AT(20), "1 2 1 0 1 1 1 0 0");
+	rolled_set_ms(&d.r, AT(24 * 60 - 6, 0));
+	expect(&d, AT(0, 0), AT(20, 0), "1 2 1 0 1 1 1 0 0");
 	deleting_close(&d);
 }
 
@@ -286,19 +271,19 @@ static void late_samples_go_and_their_rows_are_made_anew(void **state)
 {
 	(void)state;
 	struct deleting d = {0};
-	rolled_begin(&d.r, grain_items, 2, 24 * HOUR_MS, NULL);
-	rolled_set_ms(&d.r, AT(50));
+	rolled_begin(&d.r, quarter_and_hour, 2, 24 * HOUR_MS, NULL);
+	rolled_set_ms(&d.r, AT(50, 0));
 	arena_init(&d.arena, 1 << 20);
 	write_example(&d, "m");
 	roll_up(&d);
-	rolled_set_ms(&d.r, AT(3 * 24 * 60));
-	write_at(&d, "m", "9", AT(20));
-	write_at(&d, "m", "8", AT(40));
+	rolled_set_ms(&d.r, AT(3 * 24 * 60, 0));
+	rolled_put(&d.r, "m", "9", AT(20, 0));
+	rolled_put(&d.r, "m", "8", AT(40, 0));
 	roll_up(&d);
 	rolled_expect(&d.r, "m", HOUR_MS, TEN_MS,
 		      "0:min=1.1,max=3.4,sum=7.2,count=4,first=1.2,last=3.4 "
 		      "0+:min=8.0,max=9.0,sum=17.0,count=2");
-	expect(&d, AT(15), AT(30), "1 0 2 0 0 1 1 0 0");
+	expect(&d, AT(15, 0), AT(30, 0), "1 0 2 0 0 1 1 0 0");
 	assert_int_equal(d.result.late, 1);
 	roll_up(&d);
 	rolled_expect(
@@ -325,9 +310,9 @@ static void a_damaged_series_is_left_and_counted(void **state)
 	}
 	roll_up(&d);
 	naive_damage(d.r.h.store, rolled_handle(&d.r, "m,h=c"));
-	expect(&d, AT(0), AT(60), "6 20 20 5 0 0 5 0 1");
+	expect(&d, AT(0, 0), AT(60, 0), "6 20 20 5 0 0 5 0 1");
 	naive_damage(d.r.h.store, 0);
-	expect(&d, AT(0), AT(60), "6 4 4 1 0 0 1 0 0");
+	expect(&d, AT(0, 0), AT(60, 0), "6 4 4 1 0 0 1 0 0");
 	deleting_close(&d);
 }
 
@@ -341,7 +326,7 @@ static void what_breaks_off_is_done_by_the_same_again(void **state)
 		write_example(&d, "m,h=a");
 		write_example(&d, "m,h=b");
 		roll_up(&d);
-		struct rollup_delete_options options = options_of(&d, AT(15), AT(45));
+		struct rollup_delete_options options = options_of(&d, AT(15, 0), AT(45, 0));
 		fault_arm("rollup_delete", FAULT_ERROR, 1 + broken, 1);
 		int err = run(&d, &options);
 		fault_disarm_all();
@@ -366,7 +351,7 @@ static void write_long(struct deleting *d, const char *tag, int64_t hours)
 		buf_init(&lines, 8 << 20);
 		for (int i = 0; i < 28; i++)
 			buf_printf(&lines, "m,i=%d,%s value=1 %lld\n", i, tag,
-				   (long long)AT(-60 * hour + 1));
+				   (long long)AT(-60 * hour + 1, 0));
 		buf_append_char(&lines, 0);
 		rolled_write(&d->r, lines.data);
 		buf_release(&lines);
@@ -387,7 +372,8 @@ static void marks_that_do_not_fit_are_still_those_of_their_write(void **state)
 		deleting_open(&d);
 		write_long(&d, tag, 250);
 		roll_up(&d);
-		struct rollup_delete_options options = options_of(&d, AT(-60 * 249 + 1), AT(2));
+		struct rollup_delete_options options =
+			options_of(&d, AT(-60 * 249 + 1, 0), AT(2, 0));
 		fault_arm("rollup_delete", FAULT_ERROR, broken, 1);
 		err = run(&d, &options);
 		fault_disarm_all();
@@ -438,8 +424,8 @@ static int ask(struct rollup_deletions *deletions, struct asked *asked)
 								     .metric = SLICE("m"),
 								     .tags = {SLICE("h=a|c")},
 								     .tag_count = 1,
-								     .from_ms = AT(15),
-								     .to_ms = AT(45)},
+								     .from_ms = AT(15, 0),
+								     .to_ms = AT(45, 0)},
 				      on_asked, asked, &e);
 }
 

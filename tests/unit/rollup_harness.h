@@ -12,6 +12,13 @@
 
 #define MINUTE_MS INT64_C(60000)
 #define HOUR_MS   (60 * MINUTE_MS)
+#define DAY_MS    (24 * HOUR_MS)
+
+/* 2020-08-24T10:00:00Z, and later that day. */
+#define TEN_MS   INT64_C(1598263200000)
+#define AT(m, s) (TEN_MS + (m)*MINUTE_MS + (s)*INT64_C(1000))
+
+static const char *const quarter_and_hour[] = {"15m:14d", "1h:365d"};
 
 struct rolled {
 	struct harness h;
@@ -97,8 +104,8 @@ static inline void rolled_set_ms(struct rolled *r, int64_t wall_ms)
 	clock_virtual_advance(&r->h.clock, (wall_ms - rolled_now_ms(r)) * 1000);
 }
 
-/* Lines with times in ms. */
-static inline void rolled_write(struct rolled *r, const char *lines)
+/* Lines with times in ms, of which some may be refused; the request is over, and to be freed. */
+static inline struct ingest_request *rolled_send(struct rolled *r, const char *lines)
 {
 	struct ingest_request *request = harness_request(&r->h);
 	struct line_feed feed;
@@ -107,8 +114,23 @@ static inline void rolled_write(struct rolled *r, const char *lines)
 	line_feed_end(&feed);
 	line_feed_release(&feed);
 	harness_finish(&r->h, request);
+	return request;
+}
+
+static inline void rolled_write(struct rolled *r, const char *lines)
+{
+	struct ingest_request *request = rolled_send(r, lines);
 	assert_int_equal(ingest_status(request), 204);
 	ingest_request_free(request);
+}
+
+/* One sample, its value as a line has it. */
+static inline void rolled_put(struct rolled *r, const char *series, const char *value,
+			      int64_t ts_ms)
+{
+	char line[256];
+	snprintf(line, sizeof(line), "%s value=%s %lld\n", series, value, (long long)ts_ms);
+	rolled_write(r, line);
 }
 
 static inline struct rollup_pass rolled_pass_of(struct rolled *r, struct rollup_job *job)
@@ -122,6 +144,12 @@ static inline struct rollup_pass rolled_pass_of(struct rolled *r, struct rollup_
 static inline struct rollup_pass rolled_pass(struct rolled *r)
 {
 	return rolled_pass_of(r, r->job);
+}
+
+static inline struct rollup_pass rolled_pass_at(struct rolled *r, int64_t wall_ms)
+{
+	rolled_set_ms(r, wall_ms);
+	return rolled_pass(r);
 }
 
 static inline uint64_t rolled_handle(struct rolled *r, const char *series_set)
@@ -140,6 +168,23 @@ static inline uint64_t rolled_handle(struct rolled *r, const char *series_set)
 	uint64_t handle = request->series_open.handles[0];
 	store_read_free(read);
 	return handle;
+}
+
+/* How many there are of a series in the table of raw samples, or of late ones. */
+static inline size_t rolled_samples(struct rolled *r, enum table table, const char *series_set)
+{
+	struct store_read *read = store_read_new(r->h.store, 1 << 20);
+	struct store_request *request = store_read_add(read, STORE_RANGE);
+	uint64_t handle = rolled_handle(r, series_set);
+	request->range = (struct store_range){.table = table,
+					      .handles = &handle,
+					      .handle_count = 1,
+					      .start_ms = STORE_TS_MIN,
+					      .end_ms = STORE_TS_MAX};
+	harness_read(&r->h, read);
+	size_t count = request->range.points[0].count;
+	store_read_free(read);
+	return count;
 }
 
 /* `minute:field=value,...` of each row of one granularity, the minute since `since_ms`; behind the

@@ -6,46 +6,27 @@
 #include "base/fault.h"
 #include "base/stats.h"
 
-/* 2020-08-24T10:00:00Z and later that day. */
-#define TEN_MS       INT64_C(1598263200000)
-#define AT(m, s, ms) (TEN_MS + (m)*MINUTE_MS + (s)*1000 + (ms))
-
-static const char *const quarter_and_hour[] = {"15m:14d", "1h:365d"};
-
 static struct rolled *begin(struct rolled *r, const char *const *grains, size_t count)
 {
 	rolled_open(r, grains, count);
-	rolled_set_ms(r, AT(50, 0, 0));
+	rolled_set_ms(r, AT(50, 0));
 	return r;
 }
 
 /* Texts are refused. */
 static void write_partly(struct rolled *r, const char *lines)
 {
-	struct ingest_request *request = harness_request(&r->h);
-	struct line_feed feed;
-	line_feed_init(&feed, request, (struct slice){NULL, 0}, LINE_MS);
-	line_feed_piece(&feed, slice_of(lines));
-	line_feed_end(&feed);
-	line_feed_release(&feed);
-	harness_finish(&r->h, request);
+	struct ingest_request *request = rolled_send(r, lines);
 	assert_int_equal(request->err, 0);
 	ingest_request_free(request);
 }
 
-static void write_at(struct rolled *r, const char *series, const char *value, int64_t ts_ms)
-{
-	char line[256];
-	snprintf(line, sizeof(line), "%s value=%s %lld\n", series, value, (long long)ts_ms);
-	rolled_write(r, line);
-}
-
 static void write_example(struct rolled *r)
 {
-	write_at(r, "m,h=a", "1.2", AT(1, 23, 0));
-	write_at(r, "m,h=a", "1.5", AT(16, 11, 0));
-	write_at(r, "m,h=a", "1.1", AT(31, 21, 0));
-	write_at(r, "m,h=a", "3.4", AT(47, 1, 0));
+	rolled_put(r, "m,h=a", "1.2", AT(1, 23));
+	rolled_put(r, "m,h=a", "1.5", AT(16, 11));
+	rolled_put(r, "m,h=a", "1.1", AT(31, 21));
+	rolled_put(r, "m,h=a", "3.4", AT(47, 1));
 }
 
 /* The document's example: the hour has sum 7.2, min 1.1, max 3.4, average 1.8 (7.2 / 4). */
@@ -55,8 +36,7 @@ static void the_documents_example(void **state)
 	struct rolled r;
 	begin(&r, quarter_and_hour, 2);
 	write_example(&r);
-	rolled_set_ms(&r, AT(65, 0, 0));
-	struct rollup_pass pass = rolled_pass(&r);
+	struct rollup_pass pass = rolled_pass_at(&r, AT(65, 0));
 	assert_int_equal(pass.rolled_up, 1);
 	assert_int_equal(pass.rows, 5);
 	assert_int_equal(pass.err, 0);
@@ -80,8 +60,7 @@ static void negative_maxima(void **state)
 	begin(&r, quarter_and_hour, 2);
 	rolled_write(&r, "m,h=a value=-5 1598263200000\nm,h=a value=-2.5 1598263201000\n"
 			 "m,h=a value=-7 1598264100000\n");
-	rolled_set_ms(&r, AT(65, 0, 0));
-	rolled_pass(&r);
+	rolled_pass_at(&r, AT(65, 0));
 	rolled_expect(&r, "m,h=a", 15 * MINUTE_MS, TEN_MS,
 		      "0:min=-5.0,max=-2.5,sum=-7.5,count=2,first=-5.0,last=-2.5 "
 		      "15:min=-7.0,max=-7.0,sum=-7.0,count=1,first=-7.0,last=-7.0");
@@ -98,8 +77,7 @@ static void a_gauge_of_four(void **state)
 	begin(&r, quarter_and_hour, 1);
 	rolled_write(&r, "g value=1.2 1598263200000\ng value=2.5 1598263210000\n"
 			 "g value=3.1 1598263220000\ng value=1.1 1598263230000\n");
-	rolled_set_ms(&r, AT(65, 0, 0));
-	rolled_pass(&r);
+	rolled_pass_at(&r, AT(65, 0));
 	rolled_expect(&r, "g", 15 * MINUTE_MS, TEN_MS,
 		      "0:min=1.1,max=3.1,sum=7.9,count=4,first=1.2,last=1.1");
 	rolled_close(&r);
@@ -115,8 +93,7 @@ static void a_counter_grows_and_begins_anew(void **state)
 	rolled_write(&r, "c_total value=10u 1598263200000\nc_total value=25u 1598263210000\n"
 			 "c_total value=5u 1598263220000\nc_total value=11u 1598263230000\n"
 			 "c_total value=20u 1598264100000\n");
-	rolled_set_ms(&r, AT(65, 0, 0));
-	rolled_pass(&r);
+	rolled_pass_at(&r, AT(65, 0));
 	rolled_expect(
 		&r, "c_total", 15 * MINUTE_MS, TEN_MS,
 		"0:sum=51,increase=26,first=10,last=11 15:sum=20,increase=0,first=20,last=20");
@@ -130,24 +107,21 @@ static void a_slot_waits_for_its_end_and_for_quiet(void **state)
 	struct rolled r;
 	begin(&r, quarter_and_hour, 2);
 	write_example(&r);
-	rolled_set_ms(&r, AT(64, 59, 999));
-	struct rollup_pass pass = rolled_pass(&r);
+	struct rollup_pass pass = rolled_pass_at(&r, AT(64, 59) + 999);
 	assert_int_equal(pass.rolled_up, 0);
 	assert_true(pass.oldest_slot_s == TEN_MS / 1000);
-	assert_true(pass.next_ready_ms == AT(65, 0, 0));
+	assert_true(pass.next_ready_ms == AT(65, 0));
 	/* It is of ten o'clock, but nothing is late. */
 	assert_int_equal(stat_get(STAT_rollup_behind_seconds), 0);
 	/* A late one begins the quiet time anew, for its series alone. */
-	write_at(&r, "m,h=b", "1", AT(59, 0, 0));
-	rolled_set_ms(&r, AT(69, 59, 998));
-	pass = rolled_pass(&r);
+	rolled_put(&r, "m,h=b", "1", AT(59, 0));
+	pass = rolled_pass_at(&r, AT(69, 59) + 998);
 	assert_int_equal(pass.rolled_up, 1);
-	assert_true(pass.next_ready_ms == AT(69, 59, 999));
+	assert_true(pass.next_ready_ms == AT(69, 59) + 999);
 	rolled_expect(&r, "m,h=b", HOUR_MS, TEN_MS, "");
 	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS,
 		      "0:min=1.1,max=3.4,sum=7.2,count=4,first=1.2,last=3.4");
-	rolled_set_ms(&r, AT(69, 59, 999));
-	assert_int_equal(rolled_pass(&r).rolled_up, 1);
+	assert_int_equal(rolled_pass_at(&r, AT(69, 59) + 999).rolled_up, 1);
 	rolled_expect(&r, "m,h=b", HOUR_MS, TEN_MS,
 		      "0:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0");
 	rolled_close(&r);
@@ -159,12 +133,10 @@ static void a_late_point_is_taken_in(void **state)
 	struct rolled r;
 	begin(&r, quarter_and_hour, 2);
 	write_example(&r);
-	rolled_set_ms(&r, AT(65, 0, 0));
-	rolled_pass(&r);
-	rolled_set_ms(&r, AT(600, 0, 0));
-	write_at(&r, "m,h=a", "9", AT(20, 0, 0));
-	rolled_set_ms(&r, AT(605, 0, 0));
-	assert_int_equal(rolled_pass(&r).rolled_up, 1);
+	rolled_pass_at(&r, AT(65, 0));
+	rolled_set_ms(&r, AT(600, 0));
+	rolled_put(&r, "m,h=a", "9", AT(20, 0));
+	assert_int_equal(rolled_pass_at(&r, AT(605, 0)).rolled_up, 1);
 	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS,
 		      "0:min=1.1,max=9.0,sum=16.2,count=5,first=1.2,last=3.4");
 	rolled_close(&r);
@@ -177,17 +149,16 @@ static void a_point_between_read_and_removal_is_not_lost(void **state)
 	struct rolled r;
 	begin(&r, quarter_and_hour, 2);
 	write_example(&r);
-	rolled_set_ms(&r, AT(65, 0, 0));
+	rolled_set_ms(&r, AT(65, 0));
 	r.passed = false;
 	fault_arm("rollup_finish", FAULT_ERROR, 1, 1);
 	struct rollup_pass pass = rolled_pass(&r);
 	fault_disarm_all();
 	/* The rows are written, the mark stands; what comes now was not in them. */
 	assert_int_equal(pass.err, ERR_FAULT);
-	assert_true(pass.ready_since_ms == AT(65, 0, 0));
-	write_at(&r, "m,h=a", "9", AT(20, 0, 0));
-	rolled_set_ms(&r, AT(71, 0, 0));
-	pass = rolled_pass(&r);
+	assert_true(pass.ready_since_ms == AT(65, 0));
+	rolled_put(&r, "m,h=a", "9", AT(20, 0));
+	pass = rolled_pass_at(&r, AT(71, 0));
 	assert_int_equal(pass.rolled_up, 1);
 	assert_true(pass.ready_since_ms == INT64_MAX);
 	assert_int_equal(stat_get(STAT_rollup_behind_seconds), 0);
@@ -204,16 +175,16 @@ static void a_pass_that_is_stopped_does_not_say_that_all_is_done(void **state)
 	struct rolled r;
 	begin(&r, quarter_and_hour, 2);
 	write_example(&r);
-	rolled_set_ms(&r, AT(65, 0, 0));
+	rolled_set_ms(&r, AT(65, 0));
 	rollup_job_start(r.job, &r.own, rolled_now_ms(&r));
 	rollup_job_stop(r.job);
 	harness_pump_until(&r.h, &r.passed);
 	struct rollup_pass pass = rollup_job_pass(r.job);
 	assert_int_equal(pass.rolled_up, 0);
 	assert_true(pass.oldest_slot_s <= TEN_MS / 1000);
-	assert_true(pass.ready_since_ms == AT(65, 0, 0));
+	assert_true(pass.ready_since_ms == AT(65, 0));
 	/* A second one that is broken off ten minutes later: it is behind since the first. */
-	rolled_set_ms(&r, AT(75, 0, 0));
+	rolled_set_ms(&r, AT(75, 0));
 	r.passed = false;
 	rollup_job_start(r.job, &r.own, rolled_now_ms(&r));
 	rollup_job_stop(r.job);
@@ -231,12 +202,11 @@ static void a_late_touch_says_nothing_of_a_field_that_came_since(void **state)
 	(void)state;
 	struct rolled r;
 	begin(&r, quarter_and_hour, 2);
-	rolled_set_ms(&r, AT(200, 0, 0));
+	rolled_set_ms(&r, AT(200, 0));
 	write_partly(&r, "m value=1,x=\"text\" 1598263201000\n");
 	write_partly(&r, "m value=\"text\",x=2 1598274000000\n");
 	write_partly(&r, "m value=\"text\",x=3 1598263202000\n");
-	rolled_set_ms(&r, AT(300, 0, 0));
-	rolled_pass(&r);
+	rolled_pass_at(&r, AT(300, 0));
 	rolled_expect(&r, "m_x", HOUR_MS, TEN_MS,
 		      "0:min=3.0,max=3.0,sum=3.0,count=1,first=3.0,last=3.0 "
 		      "180:min=2.0,max=2.0,sum=2.0,count=1,first=2.0,last=2.0");
@@ -251,21 +221,20 @@ static void a_sample_that_is_handed_over_when_its_series_is_quiet_is_refused(voi
 	for (int64_t late_ms = 0; late_ms < 2; late_ms++) {
 		struct rolled r;
 		begin(&r, quarter_and_hour, 2);
-		rolled_set_ms(&r, AT(150, 0, 0));
-		write_at(&r, "m", "1", TEN_MS);
-		rolled_set_ms(&r, AT(151, 0, 0));
+		rolled_set_ms(&r, AT(150, 0));
+		rolled_put(&r, "m", "1", TEN_MS);
+		rolled_set_ms(&r, AT(151, 0));
 		struct ingest_request *request = harness_request(&r.h);
 		struct line_feed feed;
 		line_feed_init(&feed, request, (struct slice){NULL, 0}, LINE_MS);
 		line_feed_piece(&feed, SLICE("m value=2 1598263201000\n"));
 		line_feed_end(&feed);
-		rolled_set_ms(&r, AT(155, 0, 0) - 1 + late_ms);
+		rolled_set_ms(&r, AT(155, 0) - 1 + late_ms);
 		line_feed_release(&feed);
 		harness_finish(&r.h, request);
 		assert_int_equal(ingest_status(request), late_ms ? 503 : 204);
 		ingest_request_free(request);
-		rolled_set_ms(&r, AT(155, 0, 0));
-		rolled_pass(&r);
+		rolled_pass_at(&r, AT(155, 0));
 		rolled_expect(&r, "m", HOUR_MS, TEN_MS,
 			      late_ms ? "0:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0"
 				      : "0:min=1.0,max=2.0,sum=3.0,count=2,first=1.0,last=2.0");
@@ -288,7 +257,7 @@ static void who_sends_a_line_a_minute_is_not_refused_in_the_end(void **state)
 	for (int64_t minute = 0; minute < 12; minute++) {
 		char line[64];
 		snprintf(line, sizeof(line), "m value=1 %lld\n", (long long)(TEN_MS + minute));
-		rolled_set_ms(&r, AT(50 + minute, 0, 0));
+		rolled_set_ms(&r, AT(50 + minute, 0));
 		line_feed_piece(&feed, slice_of(line));
 		ingest_tick(r.h.ingest);
 		harness_pump(&r.h);
@@ -298,8 +267,7 @@ static void who_sends_a_line_a_minute_is_not_refused_in_the_end(void **state)
 	harness_finish(&r.h, request);
 	assert_int_equal(ingest_status(request), 204);
 	ingest_request_free(request);
-	rolled_set_ms(&r, AT(75, 0, 0));
-	rolled_pass(&r);
+	rolled_pass_at(&r, AT(75, 0));
 	rolled_expect(&r, "m", HOUR_MS, TEN_MS,
 		      "0:min=1.0,max=1.0,sum=12.0,count=12,first=1.0,last=1.0");
 	rolled_close(&r);
@@ -317,14 +285,13 @@ static void what_is_read_in_pieces_counts_once(void **state)
 	r.job = rolled_job(&r);
 	for (int i = 0; i < 5; i++) {
 		char value[] = {(char)('0' + 2 * i), 'u', 0};
-		write_at(&r, "c_total,h=a", value, AT(i, 0, 0));
-		write_at(&r, "c_total,h=b", value, AT(i, 0, 0));
-		write_at(&r, "g,h=a", "1i", AT(i, 0, 0));
-		write_at(&r, "g,h=b", "2i", AT(i, 0, 0));
-		write_at(&r, "g,h=c", "3i", AT(i, 0, 0));
+		rolled_put(&r, "c_total,h=a", value, AT(i, 0));
+		rolled_put(&r, "c_total,h=b", value, AT(i, 0));
+		rolled_put(&r, "g,h=a", "1i", AT(i, 0));
+		rolled_put(&r, "g,h=b", "2i", AT(i, 0));
+		rolled_put(&r, "g,h=c", "3i", AT(i, 0));
 	}
-	rolled_set_ms(&r, AT(65, 0, 0));
-	assert_int_equal(rolled_pass(&r).rolled_up, 5);
+	assert_int_equal(rolled_pass_at(&r, AT(65, 0)).rolled_up, 5);
 	rolled_expect(&r, "c_total,h=a", HOUR_MS, TEN_MS, "0:sum=20,increase=8,first=0,last=8");
 	rolled_expect(&r, "c_total,h=b", HOUR_MS, TEN_MS, "0:sum=20,increase=8,first=0,last=8");
 	rolled_expect(&r, "g,h=a", HOUR_MS, TEN_MS, "0:min=1,max=1,sum=5,count=5,first=1,last=1");
@@ -340,15 +307,13 @@ static void a_slot_that_has_begun_to_expire_is_left_as_it_is(void **state)
 	struct rolled r;
 	begin(&r, quarter_and_hour, 2);
 	write_example(&r);
-	rolled_set_ms(&r, AT(65, 0, 0));
-	rolled_pass(&r);
-	write_at(&r, "m,h=a", "9", AT(20, 0, 0));
+	rolled_pass_at(&r, AT(65, 0));
+	rolled_put(&r, "m,h=a", "9", AT(20, 0));
 	/* The server was down; 24 hours are kept, and the slot's first minute is older by now. */
 	rollup_job_free(r.job);
 	r.raw_retention_ms = 24 * HOUR_MS;
 	r.job = rolled_job(&r);
-	rolled_set_ms(&r, AT(24 * 60 + 1, 0, 0));
-	struct rollup_pass pass = rolled_pass(&r);
+	struct rollup_pass pass = rolled_pass_at(&r, AT(24 * 60 + 1, 0));
 	assert_int_equal(pass.rolled_up, 0);
 	assert_int_equal(pass.expired, 1);
 	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS,
@@ -387,17 +352,14 @@ static void rows_go_where_samples_were_deleted(void **state)
 	struct rolled r;
 	begin(&r, quarter_and_hour, 2);
 	write_example(&r);
-	rolled_set_ms(&r, AT(65, 0, 0));
-	rolled_pass(&r);
-	take_away(&r, AT(15, 0, 0), AT(45, 0, 0), true);
-	rolled_set_ms(&r, AT(75, 0, 0));
-	assert_int_equal(rolled_pass(&r).rows, 3);
+	rolled_pass_at(&r, AT(65, 0));
+	take_away(&r, AT(15, 0), AT(45, 0), true);
+	assert_int_equal(rolled_pass_at(&r, AT(75, 0)).rows, 3);
 	rolled_expect(&r, "m,h=a", 15 * MINUTE_MS, TEN_MS, FIRST_QUARTER LAST_QUARTER);
 	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS,
 		      "0:min=1.2,max=3.4,sum=4.6,count=2,first=1.2,last=3.4");
-	take_away(&r, AT(0, 0, 0), AT(60, 0, 0), true);
-	rolled_set_ms(&r, AT(85, 0, 0));
-	assert_int_equal(rolled_pass(&r).rolled_up, 1);
+	take_away(&r, AT(0, 0), AT(60, 0), true);
+	assert_int_equal(rolled_pass_at(&r, AT(85, 0)).rolled_up, 1);
 	rolled_expect(&r, "m,h=a", 15 * MINUTE_MS, TEN_MS, "");
 	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS, "");
 	assert_int_equal(rolled_pass(&r).slots, 0);
@@ -411,11 +373,9 @@ static void rows_stay_where_samples_were_not_deleted(void **state)
 	struct rolled r;
 	begin(&r, quarter_and_hour, 2);
 	write_example(&r);
-	rolled_set_ms(&r, AT(65, 0, 0));
-	rolled_pass(&r);
-	take_away(&r, AT(15, 0, 0), AT(60, 0, 0), false);
-	rolled_set_ms(&r, AT(75, 0, 0));
-	assert_int_equal(rolled_pass(&r).rows, 2);
+	rolled_pass_at(&r, AT(65, 0));
+	take_away(&r, AT(15, 0), AT(60, 0), false);
+	assert_int_equal(rolled_pass_at(&r, AT(75, 0)).rows, 2);
 	rolled_expect(&r, "m,h=a", 15 * MINUTE_MS, TEN_MS,
 		      FIRST_QUARTER
 		      "15:min=1.5,max=1.5,sum=1.5,count=1,first=1.5,last=1.5 "
@@ -439,14 +399,12 @@ static void each_series_is_rolled_up_by_its_own_rules(void **state)
 	r.raw_retention_ms = 24 * HOUR_MS;
 	r.rules = &rules;
 	r.job = rolled_job(&r);
-	write_at(&r, "m,h=a", "1", AT(20, 0, 0));
-	write_at(&r, "n,h=a", "2", AT(20, 0, 0));
-	rolled_set_ms(&r, AT(65, 0, 0));
-	assert_int_equal(rolled_pass(&r).rolled_up, 2);
-	write_at(&r, "m,h=a", "3", AT(21, 0, 0));
-	write_at(&r, "n,h=a", "4", AT(21, 0, 0));
-	rolled_set_ms(&r, AT(3 * 60 + 1, 0, 0));
-	struct rollup_pass pass = rolled_pass(&r);
+	rolled_put(&r, "m,h=a", "1", AT(20, 0));
+	rolled_put(&r, "n,h=a", "2", AT(20, 0));
+	assert_int_equal(rolled_pass_at(&r, AT(65, 0)).rolled_up, 2);
+	rolled_put(&r, "m,h=a", "3", AT(21, 0));
+	rolled_put(&r, "n,h=a", "4", AT(21, 0));
+	struct rollup_pass pass = rolled_pass_at(&r, AT(3 * 60 + 1, 0));
 	assert_int_equal(pass.rolled_up, 1);
 	assert_int_equal(pass.expired, 1);
 	const char *const one = "0:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0";
@@ -454,7 +412,7 @@ static void each_series_is_rolled_up_by_its_own_rules(void **state)
 	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS, one);
 	rolled_expect(&r, "n,h=a", HOUR_MS, TEN_MS, two);
 	/* 30 days are of the class of 35, which ends; a year is of that of 400. */
-	rolled_set_ms(&r, AT(36 * 24 * 60, 0, 0));
+	rolled_set_ms(&r, AT(36 * 24 * 60, 0));
 	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS, "");
 	rolled_expect(&r, "n,h=a", HOUR_MS, TEN_MS, two);
 	rolled_close(&r);
@@ -473,10 +431,9 @@ static void marks_of_partitions_that_are_no_more_are_not_left(void **state)
 	assert_int_equal(rollup_partitions_parse(SLICE("0-1"), 2, &r.own, &e), 0);
 	for (char host = 'a'; host <= 'z'; host++) {
 		char series[] = {'m', ',', 'h', '=', host, 0};
-		write_at(&r, series, "1", AT(1, 0, 0));
+		rolled_put(&r, series, "1", AT(1, 0));
 	}
-	rolled_set_ms(&r, AT(65, 0, 0));
-	assert_int_equal(rolled_pass(&r).rolled_up, 26);
+	assert_int_equal(rolled_pass_at(&r, AT(65, 0)).rolled_up, 26);
 	assert_int_equal(rolled_pass(&r).slots, 0);
 	rolled_close(&r);
 }

@@ -5,13 +5,7 @@
 #include "base/fault.h"
 #include "rollup/raise.h"
 
-/* 2020-08-24T10:00:00Z and later. */
-#define TEN_MS   INT64_C(1598263200000)
-#define AT(m, s) (TEN_MS + (m)*MINUTE_MS + (s)*INT64_C(1000))
-#define DAY_MS   (24 * HOUR_MS)
-#define QUARTER  (15 * MINUTE_MS)
-
-static const char *const quarter_and_hour[] = {"15m:14d", "1h:365d"};
+#define QUARTER (15 * MINUTE_MS)
 
 /* Raw data is kept for a day, so its class (two days) for two; now is 10:50. */
 static void begin(struct rolled *r)
@@ -20,43 +14,19 @@ static void begin(struct rolled *r)
 	rolled_set_ms(r, AT(50, 0));
 }
 
-static void write_at(struct rolled *r, const char *series, const char *value, int64_t ts_ms)
-{
-	char line[256];
-	snprintf(line, sizeof(line), "%s value=%s %lld\n", series, value, (long long)ts_ms);
-	rolled_write(r, line);
-}
-
 /* Reference 3.5, as rollup_job.c has it, but without the third quarter of the hour. */
 static void write_example(struct rolled *r)
 {
-	write_at(r, "m", "1.2", AT(1, 23));
-	write_at(r, "m", "1.5", AT(16, 11));
-	write_at(r, "m", "3.4", AT(47, 1));
-	rolled_set_ms(r, AT(65, 0));
-	assert_int_equal(rolled_pass(r).rolled_up, 1);
+	rolled_put(r, "m", "1.2", AT(1, 23));
+	rolled_put(r, "m", "1.5", AT(16, 11));
+	rolled_put(r, "m", "3.4", AT(47, 1));
+	assert_int_equal(rolled_pass_at(r, AT(65, 0)).rolled_up, 1);
 }
 
 #define EXAMPLE_0  "0:min=1.2,max=1.2,sum=1.2,count=1,first=1.2,last=1.2"
 #define EXAMPLE_15 "15:min=1.5,max=1.5,sum=1.5,count=1,first=1.5,last=1.5"
 #define EXAMPLE_45 "45:min=3.4,max=3.4,sum=3.4,count=1,first=3.4,last=3.4"
 #define EXAMPLE_H  "0:min=1.2,max=3.4,sum=6.1,count=3,first=1.2,last=3.4"
-
-static size_t samples_in(struct rolled *r, enum table table, const char *series_set)
-{
-	struct store_read *read = store_read_new(r->h.store, 1 << 20);
-	struct store_request *request = store_read_add(read, STORE_RANGE);
-	uint64_t handle = rolled_handle(r, series_set);
-	request->range = (struct store_range){.table = table,
-					      .handles = &handle,
-					      .handle_count = 1,
-					      .start_ms = STORE_TS_MIN,
-					      .end_ms = STORE_TS_MAX};
-	harness_read(&r->h, read);
-	size_t count = request->range.points[0].count;
-	store_read_free(read);
-	return count;
-}
 
 /* The marks of now are ready. */
 static struct rollup_pass pass_later(struct rolled *r)
@@ -79,16 +49,16 @@ static void late_points_have_rows_beside(void **state)
 	begin(&r);
 	write_example(&r);
 	rolled_set_ms(&r, AT(50, 0) + 3 * DAY_MS);
-	write_at(&r, "m", "9", AT(20, 0));
+	rolled_put(&r, "m", "9", AT(20, 0));
 	struct rollup_pass pass = pass_later(&r);
 	assert_int_equal(pass.rolled_up, 1);
 	assert_int_equal(pass.expired, 0);
 	assert_int_equal(pass.rows, 2);
-	assert_int_equal(samples_in(&r, TABLE_DATA_LATE, "m"), 1);
+	assert_int_equal(rolled_samples(&r, TABLE_DATA_LATE, "m"), 1);
 	expect_example_with(
 		&r, EXAMPLE_0 " " EXAMPLE_15 " 15+:min=9.0,max=9.0,sum=9.0,count=1 " EXAMPLE_45,
 		EXAMPLE_H " 0+:min=9.0,max=9.0,sum=9.0,count=1");
-	write_at(&r, "m", "-2", AT(35, 0));
+	rolled_put(&r, "m", "-2", AT(35, 0));
 	pass_later(&r);
 	expect_example_with(
 		&r,
@@ -107,8 +77,8 @@ static void rows_are_not_made_of_what_raw_data_is_left(void **state)
 	begin(&r);
 	write_example(&r);
 	rolled_set_ms(&r, AT(25, 0) + 2 * DAY_MS);
-	assert_int_equal(samples_in(&r, TABLE_DATA_RAW, "m"), 1);
-	write_at(&r, "m", "9", AT(20, 0));
+	assert_int_equal(rolled_samples(&r, TABLE_DATA_RAW, "m"), 1);
+	rolled_put(&r, "m", "9", AT(20, 0));
 	assert_int_equal(pass_later(&r).rolled_up, 1);
 	rolled_expect(&r, "m", HOUR_MS, TEN_MS, EXAMPLE_H " 0+:min=9.0,max=9.0,sum=9.0,count=1");
 	rolled_close(&r);
@@ -122,7 +92,7 @@ static void a_late_point_that_comes_twice_counts_once(void **state)
 	write_example(&r);
 	rolled_set_ms(&r, AT(50, 0) + 3 * DAY_MS);
 	for (int i = 0; i < 3; i++) {
-		write_at(&r, "m", "9", AT(20, 0));
+		rolled_put(&r, "m", "9", AT(20, 0));
 		assert_int_equal(pass_later(&r).rolled_up, 1);
 		rolled_expect(&r, "m", HOUR_MS, TEN_MS,
 			      EXAMPLE_H " 0+:min=9.0,max=9.0,sum=9.0,count=1");
@@ -139,11 +109,11 @@ static void a_crash_before_the_marks_go_changes_nothing(void **state)
 	begin(&r);
 	write_example(&r);
 	rolled_set_ms(&r, AT(50, 0) + 3 * DAY_MS);
-	write_at(&r, "m", "9", AT(20, 0));
+	rolled_put(&r, "m", "9", AT(20, 0));
 	fault_arm("rollup_finish", FAULT_ERROR, 1, 1);
 	assert_int_equal(pass_later(&r).err, ERR_FAULT);
 	fault_disarm_all();
-	write_at(&r, "m", "4", AT(21, 0));
+	rolled_put(&r, "m", "4", AT(21, 0));
 	assert_int_equal(pass_later(&r).rolled_up, 1);
 	rolled_expect(&r, "m", HOUR_MS, TEN_MS, EXAMPLE_H " 0+:min=4.0,max=9.0,sum=13.0,count=2");
 	rolled_close(&r);
@@ -156,16 +126,15 @@ static void late_samples_of_a_counter_add_to_its_sum(void **state)
 	(void)state;
 	struct rolled r;
 	begin(&r);
-	write_at(&r, "c_total", "10u", AT(1, 0));
-	write_at(&r, "c_total", "25u", AT(3, 0));
-	rolled_set_ms(&r, AT(65, 0));
-	rolled_pass(&r);
+	rolled_put(&r, "c_total", "10u", AT(1, 0));
+	rolled_put(&r, "c_total", "25u", AT(3, 0));
+	rolled_pass_at(&r, AT(65, 0));
 	rolled_set_ms(&r, AT(50, 0) + 3 * DAY_MS);
-	write_at(&r, "c_total", "17u", AT(2, 0));
-	write_at(&r, "c_total", "40u", AT(4, 0));
-	write_at(&r, "c_total", "6u", AT(5, 0));
-	write_at(&r, "c_total", "50u", AT(16, 0));
-	write_at(&r, "c_total", "70u", AT(17, 0));
+	rolled_put(&r, "c_total", "17u", AT(2, 0));
+	rolled_put(&r, "c_total", "40u", AT(4, 0));
+	rolled_put(&r, "c_total", "6u", AT(5, 0));
+	rolled_put(&r, "c_total", "50u", AT(16, 0));
+	rolled_put(&r, "c_total", "70u", AT(17, 0));
 	pass_later(&r);
 	rolled_expect(&r, "c_total", QUARTER, TEN_MS,
 		      "0:sum=35,increase=15,first=10,last=25 0+:sum=63 "
@@ -184,12 +153,12 @@ static void a_slot_closes_before_its_raw_data_goes(void **state)
 	begin(&r);
 	write_example(&r);
 	rolled_set_ms(&r, TEN_MS + DAY_MS - 10 * MINUTE_MS);
-	write_at(&r, "m", "9", AT(20, 0));
-	assert_int_equal(samples_in(&r, TABLE_DATA_RAW, "m"), 4);
+	rolled_put(&r, "m", "9", AT(20, 0));
+	assert_int_equal(rolled_samples(&r, TABLE_DATA_RAW, "m"), 4);
 	rolled_set_ms(&r, TEN_MS + DAY_MS - 10 * MINUTE_MS + 1);
-	write_at(&r, "m", "5", AT(21, 0));
-	assert_int_equal(samples_in(&r, TABLE_DATA_RAW, "m"), 4);
-	assert_int_equal(samples_in(&r, TABLE_DATA_LATE, "m"), 1);
+	rolled_put(&r, "m", "5", AT(21, 0));
+	assert_int_equal(rolled_samples(&r, TABLE_DATA_RAW, "m"), 4);
+	assert_int_equal(rolled_samples(&r, TABLE_DATA_LATE, "m"), 1);
 	/* Both are made: raw data is all there. */
 	assert_int_equal(pass_later(&r).rolled_up, 1);
 	rolled_expect(&r, "m", HOUR_MS, TEN_MS,
@@ -227,13 +196,13 @@ static void what_came_first_is_forgotten_when_another_row_tells(void **state)
 	begin(&r);
 	write_example(&r);
 	rolled_set_ms(&r, TEN_MS + DAY_MS - 9 * MINUTE_MS);
-	write_at(&r, "m", "-2", AT(35, 0));
+	rolled_put(&r, "m", "-2", AT(35, 0));
 	pass_later(&r);
 	rolled_expect(&r, "m", QUARTER, TEN_MS,
 		      EXAMPLE_0 " " EXAMPLE_15 " 30+:min=-2.0,max=-2.0,sum=-2.0,count=1,first=-2.0,"
 				"last=-2.0 " EXAMPLE_45);
 	put_raw(&r, "m", AT(32, 0), 7);
-	write_at(&r, "m", "-2", AT(35, 0));
+	rolled_put(&r, "m", "-2", AT(35, 0));
 	rollup_job_free(r.job);
 	r.raw_retention_ms = 2 * DAY_MS;
 	r.job = rolled_job(&r);
@@ -252,10 +221,10 @@ static void a_mark_that_nothing_is_left_of_is_counted(void **state)
 	(void)state;
 	struct rolled r;
 	begin(&r);
-	write_at(&r, "m", "1", AT(1, 0));
-	write_at(&r, "n", "1", AT(1, 0));
+	rolled_put(&r, "m", "1", AT(1, 0));
+	rolled_put(&r, "n", "1", AT(1, 0));
 	rolled_set_ms(&r, AT(50, 0) + 3 * DAY_MS);
-	write_at(&r, "n", "2", AT(2, 0));
+	rolled_put(&r, "n", "2", AT(2, 0));
 	struct rollup_pass pass = pass_later(&r);
 	assert_int_equal(pass.rolled_up, 1);
 	assert_int_equal(pass.expired, 1);
@@ -273,7 +242,7 @@ static void rows_that_would_have_gone_are_not_made(void **state)
 	struct rolled r;
 	begin(&r);
 	rolled_set_ms(&r, AT(50, 0) + 30 * DAY_MS);
-	write_at(&r, "m", "1", AT(1, 0));
+	rolled_put(&r, "m", "1", AT(1, 0));
 	pass_later(&r);
 	rolled_expect(&r, "m", QUARTER, TEN_MS, "");
 	rolled_expect(&r, "m", HOUR_MS, TEN_MS,
@@ -296,12 +265,11 @@ static void each_series_is_late_by_its_own_rules(void **state)
 	rolled_begin(&r, quarter_and_hour, 2, DAY_MS, &rules);
 	rolled_set_ms(&r, AT(50, 0));
 	rolled_write(&r, "x fast=1,slow=2 1598263260000\n");
-	rolled_set_ms(&r, AT(65, 0));
-	assert_int_equal(rolled_pass(&r).rolled_up, 2);
+	assert_int_equal(rolled_pass_at(&r, AT(65, 0)).rolled_up, 2);
 	rolled_set_ms(&r, AT(6 * 60 + 30, 0));
 	rolled_write(&r, "x fast=3,slow=4 1598263320000\n");
-	assert_int_equal(samples_in(&r, TABLE_DATA_LATE, "x_fast"), 1);
-	assert_int_equal(samples_in(&r, TABLE_DATA_LATE, "x_slow"), 0);
+	assert_int_equal(rolled_samples(&r, TABLE_DATA_LATE, "x_fast"), 1);
+	assert_int_equal(rolled_samples(&r, TABLE_DATA_LATE, "x_slow"), 0);
 	assert_int_equal(pass_later(&r).rolled_up, 2);
 	rolled_expect(&r, "x_fast", HOUR_MS, TEN_MS,
 		      "0:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0 "
@@ -335,13 +303,13 @@ static void what_is_older_than_every_granularity_is_refused(void **state)
 	struct rolled r;
 	begin(&r);
 	rolled_set_ms(&r, TEN_MS + 365 * DAY_MS - 10 * MINUTE_MS);
-	write_at(&r, "m", "1", TEN_MS);
+	rolled_put(&r, "m", "1", TEN_MS);
 	rolled_set_ms(&r, TEN_MS + 365 * DAY_MS - 10 * MINUTE_MS + 1);
 	expect_refused(&r, TEN_MS + HOUR_MS - 1,
 		       "the time 1598266799999 ms is too old to be kept: what is late goes after "
 		       "31536000 s, samples before 1598266800000 ms are refused");
-	write_at(&r, "m", "1", TEN_MS + HOUR_MS);
-	assert_int_equal(samples_in(&r, TABLE_DATA_LATE, "m"), 2);
+	rolled_put(&r, "m", "1", TEN_MS + HOUR_MS);
+	assert_int_equal(rolled_samples(&r, TABLE_DATA_LATE, "m"), 2);
 	rolled_close(&r);
 }
 
@@ -352,12 +320,12 @@ static void late_marks_do_not_put_off_what_is_rolled_up(void **state)
 	struct rolled r;
 	begin(&r);
 	rolled_set_ms(&r, AT(50, 0) + 3 * DAY_MS);
-	write_at(&r, "m", "1", AT(1, 0));
+	rolled_put(&r, "m", "1", AT(1, 0));
 	struct rollup_pass pass = rolled_pass(&r);
 	assert_int_equal(pass.waiting, 1);
 	assert_true(pass.oldest_slot_s == TEN_MS / 1000);
 	assert_true(pass.oldest_open_slot_s == INT64_MAX);
-	write_at(&r, "m", "1", AT(0, 0) + 3 * DAY_MS);
+	rolled_put(&r, "m", "1", AT(0, 0) + 3 * DAY_MS);
 	pass = rolled_pass(&r);
 	assert_true(pass.oldest_open_slot_s == (TEN_MS + 3 * DAY_MS) / 1000);
 	rolled_close(&r);
@@ -400,7 +368,7 @@ static void begin_raised(struct rolled *r, struct retention_rules *rules, int64_
 	rolled_set_ms(r, TEN_MS + after_ms);
 	restart(r, rules, 30 * DAY_MS, keep);
 	rolled_set_ms(r, AT(50, 0) + 5 * DAY_MS);
-	assert_int_equal(samples_in(r, TABLE_DATA_RAW, "m"), 0);
+	assert_int_equal(rolled_samples(r, TABLE_DATA_RAW, "m"), 0);
 }
 
 static void late_points_after_a_raise_replace_no_rows(void **state)
@@ -410,7 +378,7 @@ static void late_points_after_a_raise_replace_no_rows(void **state)
 		struct retention_rules rules;
 		struct rolled r;
 		begin_raised(&r, &rules, after_ms, true);
-		write_at(&r, "m", "9", AT(20, 0));
+		rolled_put(&r, "m", "9", AT(20, 0));
 		pass_later(&r);
 		expect_example_with(&r,
 				    EXAMPLE_0 " " EXAMPLE_15
@@ -472,9 +440,9 @@ static void what_came_after_a_raise_is_open_for_as_long_as_now(void **state)
 	restart(&r, &rules, DAY_MS, true);
 	restart(&r, &rules, 30 * DAY_MS, true);
 	rolled_set_ms(&r, AT(70, 0));
-	write_at(&r, "m", "2", AT(61, 0));
+	rolled_put(&r, "m", "2", AT(61, 0));
 	rolled_set_ms(&r, AT(70, 0) + 5 * DAY_MS);
-	write_at(&r, "m", "4", AT(62, 0));
+	rolled_put(&r, "m", "4", AT(62, 0));
 	pass_later(&r);
 	rolled_expect(&r, "m", HOUR_MS, TEN_MS,
 		      "60:min=2.0,max=4.0,sum=6.0,count=2,first=2.0,last=4.0");

@@ -6,10 +6,6 @@
 #include "rollup/pending.h"
 #include "rollup/rebuild.h"
 
-/* 2020-08-24T10:00:00Z and later that day. */
-#define TEN_MS   INT64_C(1598263200000)
-#define AT(m, s) (TEN_MS + (m)*MINUTE_MS + (s)*1000)
-
 static const char *const hour[] = {"1h:365d"};
 
 struct asked {
@@ -70,13 +66,6 @@ static void expect_pending(struct rolled *r, size_t slots_max, uint64_t marks_ma
 	rollup_pending_free(p);
 }
 
-static void write_at(struct rolled *r, const char *series, int64_t ts_ms)
-{
-	char line[256];
-	snprintf(line, sizeof(line), "%s value=1 %lld\n", series, (long long)ts_ms);
-	rolled_write(r, line);
-}
-
 static void begin(struct rolled *r)
 {
 	rolled_open(r, hour, 1);
@@ -99,15 +88,15 @@ static void what_waits_and_until_when(void **state)
 	(void)state;
 	struct rolled r;
 	begin(&r);
-	write_at(&r, "m,h=a", AT(1, 0));
-	write_at(&r, "m,h=b", AT(2, 0));
-	write_at(&r, "m,h=a", AT(3, 0));
-	write_at(&r, "m,h=a", AT(-120, 0));
+	rolled_put(&r, "m,h=a", "1", AT(1, 0));
+	rolled_put(&r, "m,h=b", "1", AT(2, 0));
+	rolled_put(&r, "m,h=a", "1", AT(3, 0));
+	rolled_put(&r, "m,h=a", "1", AT(-120, 0));
 	expect_pending(&r, 10, 1000, "-120:1/0@55 0:2/0@65");
 	rolled_set_ms(&r, AT(55, 0));
 	expect_pending(&r, 10, 1000, "-120:1/1<55@55 0:2/0@65");
 	rolled_set_ms(&r, AT(64, 0));
-	write_at(&r, "m,h=b", AT(59, 0));
+	rolled_put(&r, "m,h=b", "1", AT(59, 0));
 	rolled_set_ms(&r, AT(66, 0));
 	expect_pending(&r, 10, 1000, "-120:1/1<55@55 0:2/1<65@69");
 	rolled_pass(&r);
@@ -125,8 +114,8 @@ static void the_oldest_slots_are_those_that_are_listed(void **state)
 	for (int h = 9; h >= 0; h--) {
 		char series[16];
 		snprintf(series, sizeof(series), "m,h=%d", h);
-		write_at(&r, series, AT(-60 * h, 0));
-		write_at(&r, "m,h=all", AT(-60 * h, 0));
+		rolled_put(&r, series, "1", AT(-60 * h, 0));
+		rolled_put(&r, "m,h=all", "1", AT(-60 * h, 0));
 	}
 	expect_pending(&r, 3, 1000, "-540:2/0@55 -480:2/0@55 -420:2/0@55 ...");
 	expect_pending(&r, 1, 1000, "-540:2/0@55 ...");
@@ -148,7 +137,7 @@ static void a_look_that_is_given_up_ends(void **state)
 	struct rolled r;
 	struct asked asked = {false, 0};
 	begin(&r);
-	write_at(&r, "m,h=a", AT(1, 0));
+	rolled_put(&r, "m,h=a", "1", AT(1, 0));
 	struct rollup_pending *p = rollup_pending_start(
 		&(struct rollup_pending_options){.track = r.h.track,
 						 .clock = &r.h.clock.clock,
@@ -203,13 +192,12 @@ static struct rollup_rebuild_result rebuild(struct rolled *r, const struct range
 static void begin_rolled_up(struct rolled *r)
 {
 	begin(r);
-	write_at(r, "m,h=a", AT(1, 0));
-	write_at(r, "m,h=a", AT(-60, 0));
-	write_at(r, "m,h=a", AT(-300000, 0));
-	write_at(r, "m,h=a", AT(-299999, 0));
-	write_at(r, "n,h=a", AT(1, 0));
-	rolled_set_ms(r, AT(65, 0));
-	assert_int_equal(rolled_pass(r).rolled_up, 4);
+	rolled_put(r, "m,h=a", "1", AT(1, 0));
+	rolled_put(r, "m,h=a", "1", AT(-60, 0));
+	rolled_put(r, "m,h=a", "1", AT(-300000, 0));
+	rolled_put(r, "m,h=a", "1", AT(-299999, 0));
+	rolled_put(r, "n,h=a", "1", AT(1, 0));
+	assert_int_equal(rolled_pass_at(r, AT(65, 0)).rolled_up, 4);
 	expect_pending(r, 10, 1000, "");
 }
 
@@ -228,8 +216,7 @@ static void all_that_has_raw_data_is_marked_anew(void **state)
 	assert_true(result.newest_slot_s * 1000 == TEN_MS);
 	expect_pending(&r, 10, 1000, "-300000:1/0@70 -60:1/0@70 0:2/0@70");
 	/* The same marks as ingest makes: the job finds what they stand for. */
-	rolled_set_ms(&r, AT(70, 0));
-	struct rollup_pass pass = rolled_pass(&r);
+	struct rollup_pass pass = rolled_pass_at(&r, AT(70, 0));
 	assert_int_equal(pass.rolled_up, 4);
 	assert_int_equal(pass.rows, 4);
 	assert_int_equal(pass.slots, 4);
@@ -250,8 +237,7 @@ static void only_what_is_asked_for_is_marked(void **state)
 	assert_int_equal(rebuild(&r, &(struct range){.tenant = "other"}).series, 0);
 	assert_int_equal(rebuild(&r, &(struct range){.metric = "m"}).marks, 3);
 	assert_int_equal(rebuild(&r, &(struct range){.tenant = "default", .metric = "n"}).marks, 1);
-	rolled_set_ms(&r, AT(80, 0));
-	rolled_pass(&r);
+	rolled_pass_at(&r, AT(80, 0));
 	/* From the slot before ten to ten, exclusively. */
 	const struct range range = {.from_ms = AT(-60, 0), .to_ms = TEN_MS};
 	assert_int_equal(rebuild(&r, &range).marks, 1);
@@ -268,18 +254,16 @@ static void more_than_fits_at_once(void **state)
 	for (int i = 0; i < 300; i++) {
 		char series[16];
 		snprintf(series, sizeof(series), "m,h=%d", i);
-		write_at(&r, series, AT(0, 0));
-		write_at(&r, "m,h=0", AT(-60 * i, 0));
+		rolled_put(&r, series, "1", AT(0, 0));
+		rolled_put(&r, "m,h=0", "1", AT(-60 * i, 0));
 	}
-	rolled_set_ms(&r, AT(70, 0));
-	assert_int_equal(rolled_pass(&r).rolled_up, 599);
+	assert_int_equal(rolled_pass_at(&r, AT(70, 0)).rolled_up, 599);
 	struct rollup_rebuild_result result = rebuild(&r, &(struct range){0});
 	assert_int_equal(result.series, 300);
 	assert_int_equal(result.marked, 300);
 	assert_int_equal(result.slots, 300);
 	assert_int_equal(result.marks, 599);
-	rolled_set_ms(&r, AT(75, 0));
-	assert_int_equal(rolled_pass(&r).rolled_up, 599);
+	assert_int_equal(rolled_pass_at(&r, AT(75, 0)).rolled_up, 599);
 	rolled_close(&r);
 }
 

@@ -7,12 +7,7 @@
 #include "rollup/partition.h"
 #include "rollup_drivers.h"
 
-/* 2020-08-24T10:00:00Z and later that day. */
-#define TEN_MS    INT64_C(1598263200000)
-#define AT(m)     (TEN_MS + (m)*MINUTE_MS)
 #define STEPS_MAX 200
-
-static const char *const grains[] = {"15m:14d", "1h:365d"};
 
 /* A job with a queue of its own beside that of the harness. */
 struct racer {
@@ -29,7 +24,7 @@ static void on_passed(void *owner)
 
 static void racer_open(struct racer *racer)
 {
-	rolled_open(&racer->r, grains, 2);
+	rolled_open(&racer->r, quarter_and_hour, 2);
 	racer->passed = false;
 	task_queue_init(&racer->queue);
 	racer->job = rollup_job_new(&(struct rollup_job_options){.store = racer->r.h.store,
@@ -40,10 +35,10 @@ static void racer_open(struct racer *racer)
 								 .quiet_ms = racer->r.quiet_ms,
 								 .done = on_passed,
 								 .owner = &racer->passed});
-	rolled_set_ms(&racer->r, AT(50));
+	rolled_set_ms(&racer->r, AT(50, 0));
 	rolled_write(&racer->r, "m value=1 1598263200000\nm value=2 1598264100000\n"
 				"n,h=a value=1 1598263200000\n");
-	rolled_set_ms(&racer->r, AT(65));
+	rolled_set_ms(&racer->r, AT(65, 0));
 }
 
 static void racer_close(struct racer *racer)
@@ -88,8 +83,7 @@ static size_t racer_steps(struct racer *racer, size_t steps)
 static void come_to_rest(struct rolled *r)
 {
 	for (size_t i = 0; i < 10; i++) {
-		rolled_set_ms(r, rolled_now_ms(r) + 6 * MINUTE_MS);
-		struct rollup_pass pass = rolled_pass(r);
+		struct rollup_pass pass = rolled_pass_at(r, rolled_now_ms(r) + 6 * MINUTE_MS);
 		if (!pass.slots && !pass.err)
 			return;
 	}
@@ -157,8 +151,7 @@ static void a_late_point_at_any_step_of_a_pass_is_not_lost(void **state)
 static void write_late_and_pass(struct racer *racer)
 {
 	write_late(racer);
-	rolled_set_ms(&racer->r, rolled_now_ms(&racer->r) + 5 * MINUTE_MS);
-	rolled_pass(&racer->r);
+	rolled_pass_at(&racer->r, rolled_now_ms(&racer->r) + 5 * MINUTE_MS);
 }
 
 static void rows_of_a_job_that_stood_still_do_not_replace_newer_ones(void **state)
@@ -251,7 +244,7 @@ static void delete_of(struct racer *racer, int64_t from_ms, int64_t to_ms)
 
 static void delete_second_quarter(struct racer *racer)
 {
-	delete_of(racer, AT(15), AT(30));
+	delete_of(racer, AT(15, 0), AT(30, 0));
 }
 
 static void expect_first_quarter(struct rolled *r)
@@ -267,7 +260,7 @@ static void expect_first_quarter(struct rolled *r)
 
 static void delete_hour(struct racer *racer)
 {
-	delete_of(racer, AT(0), AT(60));
+	delete_of(racer, AT(0, 0), AT(60, 0));
 }
 
 static void expect_no_rows(struct rolled *r)
@@ -322,31 +315,15 @@ static void mark_without_samples(struct rolled *r, int64_t ts_ms)
 	rollup_marking_free(marking);
 }
 
-static size_t sample_count(struct rolled *r, const char *series_set)
-{
-	struct store_read *read = store_read_new(r->h.store, 1 << 20);
-	struct store_request *request = store_read_add(read, STORE_RANGE);
-	uint64_t handle = rolled_handle(r, series_set);
-	request->range = (struct store_range){.table = TABLE_DATA_RAW,
-					      .handles = &handle,
-					      .handle_count = 1,
-					      .start_ms = STORE_TS_MIN,
-					      .end_ms = STORE_TS_MAX};
-	harness_read(&r->h, read);
-	size_t count = request->range.points[0].count;
-	store_read_free(read);
-	return count;
-}
-
 /* In the slot of `minute` there is a mark and nothing else, in the hours from ten and from twelve
  * are samples. */
 static void open_with_a_mark(struct racer *racer, int64_t minute)
 {
 	racer_open(racer);
-	rolled_set_ms(&racer->r, AT(250));
+	rolled_set_ms(&racer->r, AT(250, 0));
 	rolled_write(&racer->r, "m value=5 1598270400000\n");
-	mark_without_samples(&racer->r, AT(minute));
-	rolled_set_ms(&racer->r, AT(270));
+	mark_without_samples(&racer->r, AT(minute, 0));
+	rolled_set_ms(&racer->r, AT(270, 0));
 }
 
 static bool step_queue(struct task_queue *queue)
@@ -374,11 +351,12 @@ static bool race_deletion(size_t job_steps, size_t deletion_steps, int64_t minut
 	task_queue_init(&queue);
 	rollup_job_start(racer.job, &racer.r.own, rolled_now_ms(&racer.r));
 	*job_reached = racer_steps(&racer, job_steps) == job_steps;
-	struct rollup_delete *work = start_deletion(&racer, &queue.executor, AT(0), AT(240), &over);
+	struct rollup_delete *work =
+		start_deletion(&racer, &queue.executor, AT(0, 0), AT(240, 0), &over);
 	size_t steps = 0;
 	while (steps < deletion_steps && step_queue(&queue))
 		steps++;
-	snprintf(line, sizeof(line), "m value=9 %lld\n", (long long)AT(minute));
+	snprintf(line, sizeof(line), "m value=9 %lld\n", (long long)AT(minute, 0));
 	rolled_write(&racer.r, line);
 	racer_steps(&racer, STEPS_MAX);
 	while (step_queue(&queue))
@@ -389,7 +367,8 @@ static bool race_deletion(size_t job_steps, size_t deletion_steps, int64_t minut
 	come_to_rest(&racer.r);
 	snprintf(line, sizeof(line), "%lld:min=9.0,max=9.0,sum=9.0,count=1,first=9.0,last=9.0",
 		 (long long)minute / 60 * 60);
-	rolled_expect(&racer.r, "m", HOUR_MS, TEN_MS, sample_count(&racer.r, "m") ? line : "");
+	rolled_expect(&racer.r, "m", HOUR_MS, TEN_MS,
+		      rolled_samples(&racer.r, TABLE_DATA_RAW, "m") ? line : "");
 	racer_close(&racer);
 	return steps == deletion_steps;
 }
@@ -457,15 +436,15 @@ static void a_damaged_series_holds_up_nobody_else(void **state)
 	(void)state;
 	for (int counter = 0; counter < 2; counter++) {
 		struct rolled r;
-		rolled_open(&r, grains, 2);
-		rolled_set_ms(&r, AT(50));
+		rolled_open(&r, quarter_and_hour, 2);
+		rolled_set_ms(&r, AT(50, 0));
 		for (size_t i = 0; i < 30; i++) {
 			char line[128];
 			snprintf(line, sizeof(line), "s%s,h=%zu value=%zu 1598263200000\n",
 				 i % 2 ? "_total" : "", i, i);
 			rolled_write(&r, line);
 		}
-		rolled_set_ms(&r, AT(65));
+		rolled_set_ms(&r, AT(65, 0));
 		naive_damage(r.h.store, rolled_handle(&r, counter ? "s_total,h=7" : "s,h=8"));
 		struct rollup_pass pass = rolled_pass(&r);
 		assert_int_equal(pass.rolled_up, 29);

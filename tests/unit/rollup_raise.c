@@ -3,7 +3,6 @@
 
 #include "rollup/raise.h"
 
-#define DAY_MS  (24 * HOUR_MS)
 #define NOON_MS INT64_C(1700049600000) /* 2023-11-15T12:00:00Z */
 
 static const struct rollup_grains grains = {.slot_ms = HOUR_MS, .count = 1, .list = {{HOUR_MS, 0}}};
