@@ -53,12 +53,13 @@ static uint64_t series_of(const struct cache_entry *entry)
 			      : hash64(run, sizeof(run), entry->low);
 }
 
+/* By slots first: so mostly touches come in the order in which they are wanted. */
 static int compare_marks(const void *a, const void *b)
 {
 	const struct mark *x = a, *y = b;
-	if (x->group->index != y->group->index)
-		return x->group->index < y->group->index ? -1 : 1;
-	return (x->slot_s > y->slot_s) - (x->slot_s < y->slot_s);
+	if (x->slot_s != y->slot_s)
+		return x->slot_s < y->slot_s ? -1 : 1;
+	return (x->group->index > y->group->index) - (x->group->index < y->group->index);
 }
 
 /* The entry need not: of a group of which not all could be opened none is made. */
@@ -116,26 +117,46 @@ static size_t count_points(const struct round *round)
 	return n;
 }
 
-/* Of a series-set: what is behind the metric is the same for a whole group. */
-struct touch_text {
-	struct buf tags, series_set;
-};
+/* As series-sets have it. Mostly that is the metric itself. */
+static int encode_metric(struct round *round, struct slice metric, struct buf *scratch,
+			 struct slice *encoded)
+{
+	*encoded = metric;
+	buf_clear(scratch);
+	int err = series_set_encode(metric, (struct tags){NULL, 0}, scratch);
+	if (err || scratch->len == metric.len)
+		return err;
+	*encoded = arena_copy(&round->arena, buf_slice(scratch));
+	return encoded->data ? 0 : ERR_LIMIT;
+}
+
+/* Once for all series of a group. */
+static int encode_tags(struct round *round, const struct group *group, struct buf *scratch,
+		       struct slice *encoded)
+{
+	*encoded = (struct slice){0};
+	if (!group->tags.count)
+		return 0;
+	buf_clear(scratch);
+	int err = buf_append_char(scratch, ',');
+	if (!err)
+		err = tags_encode(group->tags, scratch);
+	if (err)
+		return err;
+	*encoded = arena_copy(&round->arena, buf_slice(scratch));
+	return encoded->data ? 0 : ERR_LIMIT;
+}
 
 static int add_touch(struct round *round, const struct mark *mark, struct slice metric,
-		     struct touch_text *text)
+		     struct slice tags, struct buf *scratch)
 {
 	struct marked *marked = round->marked;
 	const struct group *group = mark->group;
 	uint32_t partitions = round->request->r.ingest->options.rollup_partitions;
-	struct buf *out = &text->series_set;
-	buf_clear(out);
-	int err = series_set_encode(metric, (struct tags){NULL, 0}, out);
-	if (!err)
-		err = buf_append(out, text->tags.data, text->tags.len);
-	struct slice series_set =
-		err ? (struct slice){0} : arena_copy(&round->arena, buf_slice(out));
-	if (!series_set.data)
-		return ERR_LIMIT;
+	struct series_set series_set = {.tags = tags};
+	int err = encode_metric(round, metric, scratch, &series_set.metric);
+	if (err)
+		return err;
 	marked->touches[marked->touch_count++] = (struct rollup_touch){
 		.slot = {mark->slot_s, rollup_partition(group->tenant, series_set, partitions)},
 		.tenant = group->tenant,
@@ -146,16 +167,14 @@ static int add_touch(struct round *round, const struct mark *mark, struct slice 
 
 /* The metrics that the group asks for and all that its entry in the cache knows, so that what is
  * remembered of the entry holds for whatever a line brings. */
-static int add_touches(struct round *round, struct mark *mark, struct touch_text *text)
+static int add_touches(struct round *round, struct mark *mark, struct buf *scratch)
 {
 	const struct group *group = mark->group;
 	const struct slice *metrics = group->positions ? group->shape->metrics : group->metrics;
 	const struct cache_entry *entry = entry_of(round, group);
 	bool known[INGEST_POINTS_MAX] = {false};
-	buf_clear(&text->tags);
-	int err = group->tags.count ? buf_append_char(&text->tags, ',') : 0;
-	if (!err)
-		err = tags_encode(group->tags, &text->tags);
+	struct slice tags;
+	int err = encode_tags(round, group, scratch, &tags);
 	mark->remembered = entry != NULL;
 	mark->series = entry ? series_of(entry) : 0;
 	for (size_t i = 0; entry && i < entry->count; i++)
@@ -164,7 +183,7 @@ static int add_touches(struct round *round, struct mark *mark, struct touch_text
 		known[group->positions ? group->positions[i] : i] |= group->handles[i] != 0;
 	for (size_t i = 0; i < key_count(group) && !err; i++) {
 		if (known[i])
-			err = add_touch(round, mark, metrics[i], text);
+			err = add_touch(round, mark, metrics[i], tags, scratch);
 	}
 	return err;
 }
@@ -179,7 +198,7 @@ static size_t count_touches(const struct marked *marked)
 
 int marks_collect(struct round *round)
 {
-	struct touch_text text;
+	struct buf scratch;
 	int err = 0;
 	if (!round->request->r.ingest->options.rollup_partitions)
 		return 0;
@@ -194,12 +213,10 @@ int marks_collect(struct round *round)
 		arena_alloc(&round->arena, count_touches(marked) * sizeof(*marked->touches));
 	if (!marked->touches)
 		return ERR_LIMIT;
-	buf_init(&text.tags, 1 + TAGS_TEXT_MAX_BYTES);
-	buf_init(&text.series_set, METRIC_MAX_BYTES * 2 + 1 + TAGS_TEXT_MAX_BYTES);
+	buf_init(&scratch, 1 + TAGS_TEXT_MAX_BYTES);
 	for (size_t i = 0; i < marked->count && !err; i++)
-		err = add_touches(round, &marks[i], &text);
-	buf_release(&text.tags);
-	buf_release(&text.series_set);
+		err = add_touches(round, &marks[i], &scratch);
+	buf_release(&scratch);
 	rollup_touches_sort(marked->touches, marked->touch_count);
 	return err;
 }

@@ -204,16 +204,36 @@ int tags_decode(struct slice text, struct arena *arena, struct tags *tags)
 	return decode_tags_at(text, 0, arena, tags);
 }
 
-int series_set_decode(struct slice text, struct arena *arena, struct slice *metric,
+struct series_set series_set_split(struct slice text)
+{
+	size_t at = 0;
+	while (at < text.len && text.data[at] != ',')
+		at += text.data[at] == '\\' && at + 1 < text.len ? 2 : 1;
+	return (struct series_set){{text.data, at}, {text.data + at, text.len - at}};
+}
+
+bool series_set_equal(struct series_set a, struct series_set b)
+{
+	return slice_equal(a.metric, b.metric) && slice_equal(a.tags, b.tags);
+}
+
+int series_set_append(struct series_set set, struct buf *out)
+{
+	int err = buf_append(out, set.metric.data, set.metric.len);
+	return err ? err : buf_append(out, set.tags.data, set.tags.len);
+}
+
+int series_set_decode(struct series_set set, struct arena *arena, struct slice *metric,
 		      struct tags *tags)
 {
 	size_t at = 0;
-	int err = decode_name(text, &at, ',', arena, metric);
+	int err = decode_name(set.metric, &at, ',', arena, metric);
 	if (err)
 		return err;
-	if (at < text.len && ++at == text.len)
+	bool lone_comma = set.tags.len == 1;
+	if (at < set.metric.len || lone_comma)
 		return ERR_INVALID;
-	return decode_tags_at(text, at, arena, tags);
+	return decode_tags_at(set.tags, set.tags.len ? 1 : 0, arena, tags);
 }
 
 struct slice tags_find(struct tags tags, struct slice key)

@@ -51,9 +51,21 @@ int tags_encode(struct tags tags, struct buf *out);
 /* `metric,k=v,...`; `metric` alone without tags. */
 int series_set_encode(struct slice metric, struct tags tags, struct buf *out);
 
+/* A series-set's text in two parts: series of the same tags can share theirs. */
+struct series_set {
+	struct slice metric; /* escaped */
+	struct slice tags;   /* nothing, or a comma and behind it what tags_encode writes */
+};
+
+/* Of any text: up to the first comma that has no backslash before it, and the rest. */
+struct series_set series_set_split(struct slice text);
+bool series_set_equal(struct series_set a, struct series_set b);
+/* The text. ERR_LIMIT beyond the buffer's maximum. */
+int series_set_append(struct series_set set, struct buf *out);
+
 /* The inverse; slices point into `arena`. ERR_INVALID for text that no encoder wrote. */
 int tags_decode(struct slice text, struct arena *arena, struct tags *tags) MUST_CHECK;
-int series_set_decode(struct slice text, struct arena *arena, struct slice *metric,
+int series_set_decode(struct series_set set, struct arena *arena, struct slice *metric,
 		      struct tags *tags) MUST_CHECK;
 
 /* The value of a key, or a NULL slice. */

@@ -44,7 +44,8 @@ struct stretch {
 };
 
 struct member {
-	struct slice metric, series_set;
+	struct slice metric;
+	struct series_set series_set;
 	uint32_t partition;
 	int64_t raw_ms; /* how long its raw data is kept */
 	/* In the part of the span at hand. */
@@ -253,10 +254,11 @@ static int name_member(struct rollup_delete *d, const struct store_series *serie
 	struct buf text;
 	buf_init(&text, SERIES_SET_MAX_BYTES);
 	int err = series_set_encode(series->metric, tags, &text);
+	struct slice copy = arena_copy(&d->arena, buf_slice(&text));
 	*m = (struct member){.raw_ms = raw_ms_of(d, series->metric),
 			     .metric = arena_copy(&d->arena, series->metric),
-			     .series_set = arena_copy(&d->arena, buf_slice(&text))};
-	if (!err && (!m->metric.data || !m->series_set.data))
+			     .series_set = series_set_split(copy)};
+	if (!err && (!m->metric.data || !copy.data))
 		err = ERR_LIMIT;
 	if (!err)
 		m->partition =

@@ -7,11 +7,6 @@
 
 enum { DAMAGED_LINES_A_MINUTE = 3 };
 
-struct ready {
-	struct rollup_mark *mark;
-	struct slice tags; /* of its series-set, as they are written there */
-};
-
 struct rollup_lane {
 	struct rollup_job_options options;
 	rollup_lane_done *done;
@@ -22,9 +17,9 @@ struct rollup_lane {
 	int64_t asof_ms;
 	struct rollup_reading *reading;
 	struct rollup_batch *batch;
-	struct ready *ready;    /* of the part */
-	size_t ready_count, at; /* at: of those, up to where batches have gone */
-	size_t batch_count;     /* of the batch at hand */
+	struct rollup_mark **ready; /* of the part */
+	size_t ready_count, at;     /* at: of those, up to where batches have gone */
+	size_t batch_count;         /* of the batch at hand */
 	struct rollup_mark *batch_marks[STORE_GROUP_MAX];
 	struct log_rate lines; /* of marks that cannot be read */
 	struct retention_memo memo;
@@ -76,22 +71,14 @@ static int64_t ready_ms(const struct rollup_lane *lane, const struct rollup_mark
 			       lane->options.quiet_ms, clock_wall_ms(lane->options.clock));
 }
 
-/* What stands behind the metric. */
-static struct slice tags_of(struct slice series_set)
-{
-	size_t at = 0;
-	while (at < series_set.len && series_set.data[at] != ',')
-		at += series_set.data[at] == '\\' && at + 1 < series_set.len ? 2 : 1;
-	return (struct slice){series_set.data + at, series_set.len - at};
-}
-
 static int compare_ready(const void *a, const void *b)
 {
-	const struct ready *x = a, *y = b;
-	int order = slice_compare(x->mark->tenant, y->mark->tenant);
+	const struct rollup_mark *x = *(struct rollup_mark *const *)a;
+	const struct rollup_mark *y = *(struct rollup_mark *const *)b;
+	int order = slice_compare(x->tenant, y->tenant);
 	if (!order)
-		order = slice_compare(x->tags, y->tags);
-	return order ? order : slice_compare(x->mark->series_set, y->mark->series_set);
+		order = slice_compare(x->series_set.tags, y->series_set.tags);
+	return order ? order : slice_compare(x->series_set.metric, y->series_set.metric);
 }
 
 /* Some of its raw data may be gone: whatever were made of the rest would be less than there is. */
@@ -106,7 +93,7 @@ static bool has_expired(struct rollup_lane *lane, const struct rollup_mark *mark
 {
 	const struct retention_rules *rules = lane->options.retention_rules;
 	struct retention_fit fit =
-		retention_find_series(rules, &lane->memo, mark->tenant, mark->series_set);
+		retention_find_encoded(rules, &lane->memo, mark->tenant, mark->series_set.metric);
 	return expired_after(lane,
 			     retention_whole_ms(rules, fit.raw, lane->options.raw_retention_ms,
 						clock_wall_ms(lane->options.clock)));
@@ -133,8 +120,7 @@ static void choose_ready(struct rollup_lane *lane, struct rollup_mark *marks, si
 		if (at_ms <= lane->asof_ms) {
 			if (at_ms < lane->result.ready_since_ms)
 				lane->result.ready_since_ms = at_ms;
-			lane->ready[lane->ready_count++] =
-				(struct ready){&marks[i], tags_of(marks[i].series_set)};
+			lane->ready[lane->ready_count++] = &marks[i];
 			continue;
 		}
 		lane->result.waiting++;
@@ -197,7 +183,7 @@ static void next_batch(struct rollup_lane *lane)
 	}
 	lane->batch_count = left < max ? left : max;
 	for (size_t i = 0; i < lane->batch_count; i++)
-		lane->batch_marks[i] = lane->ready[lane->at++].mark;
+		lane->batch_marks[i] = lane->ready[lane->at++];
 	rollup_batch_start(lane->batch, lane->slot_s, lane->batch_marks, lane->batch_count);
 }
 

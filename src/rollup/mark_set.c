@@ -18,18 +18,22 @@ void rollup_mark_set_clear(struct rollup_mark_set *set)
 		memset(set->table, 0, set->table_size * sizeof(*set->table));
 }
 
-static bool is_mark_of(const struct rollup_mark *mark, struct slice tenant, struct slice series_set)
+static bool is_mark_of(const struct rollup_mark *mark, struct slice tenant,
+		       struct series_set series_set)
 {
-	return slice_equal(mark->tenant, tenant) && slice_equal(mark->series_set, series_set);
+	return slice_equal(mark->tenant, tenant) && series_set_equal(mark->series_set, series_set);
 }
 
-static uint64_t hash_of(struct slice tenant, struct slice series_set)
+static uint64_t hash_of(struct slice tenant, struct series_set series_set)
 {
-	return hash64(series_set.data, series_set.len, hash64(tenant.data, tenant.len, 0));
+	uint64_t hash = hash64(tenant.data, tenant.len, 0);
+	hash = hash64(series_set.tags.data, series_set.tags.len, hash);
+	return hash64(series_set.metric.data, series_set.metric.len, hash);
 }
 
 /* Where the mark stands in the table, or the empty place where it would. */
-static uint32_t *place_of(struct rollup_mark_set *set, struct slice tenant, struct slice series_set)
+static uint32_t *place_of(struct rollup_mark_set *set, struct slice tenant,
+			  struct series_set series_set)
 {
 	size_t at = hash_of(tenant, series_set) & (set->table_size - 1);
 	while (set->table[at] && !is_mark_of(&set->marks[set->table[at] - 1], tenant, series_set))
@@ -47,7 +51,7 @@ static void grow_table(struct rollup_mark_set *set)
 }
 
 uint32_t rollup_mark_set_enter(struct rollup_mark_set *set, struct slice tenant,
-			       struct slice series_set)
+			       struct series_set series_set)
 {
 	if (set->count * 2 >= set->table_size)
 		grow_table(set);

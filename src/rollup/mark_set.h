@@ -16,6 +16,6 @@ void rollup_mark_set_release(struct rollup_mark_set *set);
 void rollup_mark_set_clear(struct rollup_mark_set *set);
 /* The index of the mark of this series, entered if it is new; the texts are not copied. */
 uint32_t rollup_mark_set_enter(struct rollup_mark_set *set, struct slice tenant,
-			       struct slice series_set);
+			       struct series_set series_set);
 
 #endif

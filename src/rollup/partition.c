@@ -2,7 +2,6 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
-#include "model/series.h"
 #include "wire/number.h"
 
 /* With Java's arithmetic, as there: the sum of ints wraps, so once in 2^31 a draw is negative and
@@ -20,14 +19,15 @@ uint32_t rollup_consistent_hash(uint64_t state, uint32_t buckets)
 	}
 }
 
-uint32_t rollup_partition(struct slice tenant, struct slice series_set, uint32_t partitions)
+uint32_t rollup_partition(struct slice tenant, struct series_set series_set, uint32_t partitions)
 {
 	struct murmur3_32 hash;
 	if (partitions == 1)
 		return 0;
 	murmur3_32_init(&hash, 0);
 	murmur3_32_add(&hash, tenant.data, tenant.len);
-	murmur3_32_add(&hash, series_set.data, series_set.len);
+	murmur3_32_add(&hash, series_set.metric.data, series_set.metric.len);
+	murmur3_32_add(&hash, series_set.tags.data, series_set.tags.len);
 	return rollup_consistent_hash(murmur3_32_end(&hash), partitions);
 }
 

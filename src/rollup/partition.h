@@ -5,6 +5,7 @@
 #define ROLLUP_PARTITION_H
 
 #include "base/base.h"
+#include "model/series.h"
 
 struct buf;
 
@@ -16,7 +17,7 @@ uint32_t rollup_consistent_hash(uint64_t state, uint32_t buckets);
 
 /* The document's: the consistent hash of the 32-bit Murmur 3 of the tenant and, behind it, the
  * series-set. `partitions` is at least 1. */
-uint32_t rollup_partition(struct slice tenant, struct slice series_set, uint32_t partitions);
+uint32_t rollup_partition(struct slice tenant, struct series_set series_set, uint32_t partitions);
 
 struct rollup_partitions {
 	uint64_t bits[ROLLUP_PARTITIONS_MAX / 64];

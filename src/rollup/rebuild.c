@@ -18,7 +18,8 @@ enum {
 };
 
 struct member {
-	struct slice tenant, series_set;
+	struct slice tenant;
+	struct series_set series_set;
 	uint32_t partition;
 	int64_t open_ms; /* of earlier slots some raw data may have gone */
 	bool marked;
@@ -130,8 +131,9 @@ static int name_member(struct rollup_rebuild *r, const struct store_series *seri
 	*m = (struct member){.open_ms = open_from_ms(r, series)};
 	if (!err) {
 		m->tenant = arena_copy(&r->arena, series->tenant);
-		m->series_set = arena_copy(&r->arena, buf_slice(&text));
-		if (!m->tenant.data || !m->series_set.data)
+		struct slice copy = arena_copy(&r->arena, buf_slice(&text));
+		m->series_set = series_set_split(copy);
+		if (!m->tenant.data || !copy.data)
 			err = ERR_LIMIT;
 		else
 			m->partition =

@@ -380,15 +380,6 @@ struct retention_fit retention_find(const struct retention_rules *rules,
 	return place->fit;
 }
 
-/* The metric of a series-set: up to the first comma that has no backslash before it. */
-static struct slice encoded_metric(struct slice series_set)
-{
-	size_t at = 0;
-	while (at < series_set.len && series_set.data[at] != ',')
-		at += series_set.data[at] == '\\' && at + 1 < series_set.len ? 2 : 1;
-	return (struct slice){series_set.data, at};
-}
-
 static struct retention_fit match_encoded(const struct retention_rules *rules, struct slice tenant,
 					  struct slice encoded)
 {
@@ -397,20 +388,19 @@ static struct retention_fit match_encoded(const struct retention_rules *rules, s
 	struct slice metric;
 	struct tags tags;
 	arena_init(&arena, MATCH_MAX_BYTES);
-	if (series_set_decode(encoded, &arena, &metric, &tags) == 0)
+	if (series_set_decode((struct series_set){encoded, {0}}, &arena, &metric, &tags) == 0)
 		fit = retention_match(rules, tenant, metric);
 	arena_release(&arena);
 	return fit;
 }
 
-struct retention_fit retention_find_series(const struct retention_rules *rules,
-					   struct retention_memo *memo, struct slice tenant,
-					   struct slice series_set)
+struct retention_fit retention_find_encoded(const struct retention_rules *rules,
+					    struct retention_memo *memo, struct slice tenant,
+					    struct slice metric)
 {
 	bool known;
 	if (!rules || !rules->count)
 		return (struct retention_fit){0};
-	struct slice metric = encoded_metric(series_set);
 	struct retention_known *place = look_up(memo, tenant, metric, true, &known);
 	if (!known)
 		place->fit = match_encoded(rules, tenant, metric);

@@ -126,9 +126,9 @@ void retention_memo_release(struct retention_memo *memo);
 struct retention_fit retention_find(const struct retention_rules *rules,
 				    struct retention_memo *memo, struct slice tenant,
 				    struct slice metric);
-/* The same of a series-set, as series_set_encode writes it; of a text that is none the preset. */
-struct retention_fit retention_find_series(const struct retention_rules *rules,
-					   struct retention_memo *memo, struct slice tenant,
-					   struct slice series_set);
+/* The same of a metric that is escaped, as in a series-set; of a text that is none the preset. */
+struct retention_fit retention_find_encoded(const struct retention_rules *rules,
+					    struct retention_memo *memo, struct slice tenant,
+					    struct slice metric);
 
 #endif

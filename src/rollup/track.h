@@ -15,6 +15,7 @@
 
 #include "base/base.h"
 #include "base/exec.h"
+#include "model/series.h"
 #include "store/store.h"
 
 enum {
@@ -81,7 +82,9 @@ void rollup_track_restored(struct rollup_track *track, uint64_t losses);
 
 struct rollup_touch {
 	struct rollup_slot slot;
-	struct slice tenant, series_set; /* as series_set_encode writes it */
+	struct slice tenant;
+	/* One behind the other, series of the same tags take less. */
+	struct series_set series_set;
 	/* Samples of it were deleted, so rows of buckets that have none any more are to go. Rows
 	 * are never taken away for less: of a bucket whose samples are not there for any other
 	 * reason the row is all that is left. */
@@ -136,7 +139,8 @@ const struct rollup_slot *rollup_listing_page(const struct rollup_listing *listi
 /* ---- Reading ------------------------------------------------------------------------------- */
 
 struct rollup_mark {
-	struct slice tenant, series_set;
+	struct slice tenant;
+	struct series_set series_set;
 	int64_t stamp_us;   /* of the last touch; the driver's */
 	int64_t touched_ms; /* when that was, by its writer's wall clock */
 	bool deleted;       /* by any of its touches */

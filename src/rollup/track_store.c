@@ -1,20 +1,17 @@
 #include "rollup/track_store.h"
 
 #include "base/buf.h"
-#include "base/cursor.h"
+#include "rollup/mark_cell.h"
 #include "rollup/mark_set.h"
 #include "rollup/track_driver.h"
 
 enum {
-	VERSION = 1,
-	VERSION_DELETED = 2, /* the same, of touches of a deletion */
 	CELL_MAX_BYTES = 32 << 10,
 	WRITE_MAX_BYTES = 48 << 20,
 	LISTING_ROWS = 20000,
 	LISTING_MAX_BYTES = 16 << 20,
 	READING_CELLS = 20000,
-	READING_MAX_BYTES = 16 << 20,
-	RECORD_FIXED_BYTES = 3, /* of a series, beside its texts */
+	READING_MAX_BYTES = 4 << 20, /* in memory a mark is some times what it is in its cell */
 };
 
 struct store_track {
@@ -69,22 +66,6 @@ static uint64_t number_of(struct slice part)
 
 /* ---- Marking --------------------------------------------------------------------------------- */
 
-static void put_record(struct buf *value, struct slice tenant, struct slice series_set)
-{
-	uint16_t len = (uint16_t)series_set.len;
-	buf_append_char(value, (char)(uint8_t)tenant.len);
-	buf_append(value, tenant.data, tenant.len);
-	buf_append(value, &len, sizeof(len));
-	buf_append(value, series_set.data, series_set.len);
-}
-
-static void begin_value(struct buf *value, bool deleted, int64_t touched_ms)
-{
-	buf_clear(value);
-	buf_append_char(value, deleted ? VERSION_DELETED : VERSION);
-	buf_append(value, &touched_ms, sizeof(touched_ms));
-}
-
 static bool is_of_one_cell(const struct rollup_touch *a, const struct rollup_touch *b)
 {
 	return rollup_slot_compare(&a->slot, &b->slot) == 0 && a->deleted == b->deleted;
@@ -94,15 +75,15 @@ static bool is_of_one_cell(const struct rollup_touch *a, const struct rollup_tou
 static size_t fill_cell(struct buf *value, int64_t now_ms, const struct rollup_touch *touches,
 			size_t count)
 {
+	struct mark_cell_writer writer;
 	size_t n = 0;
-	begin_value(value, touches->deleted, now_ms);
+	mark_cell_begin(&writer, value, touches->deleted, now_ms);
 	while (n < count && is_of_one_cell(&touches[n], touches)) {
 		const struct rollup_touch *touch = &touches[n];
-		ASSERT(touch->tenant.len <= UINT8_MAX && touch->series_set.len <= UINT16_MAX);
-		size_t bytes = RECORD_FIXED_BYTES + touch->tenant.len + touch->series_set.len;
+		size_t bytes = mark_cell_bytes(touch->tenant, touch->series_set);
 		if (n && value->len + bytes > CELL_MAX_BYTES)
 			break;
-		put_record(value, touch->tenant, touch->series_set);
+		mark_cell_put(&writer, touch->tenant, touch->series_set);
 		n++;
 	}
 	return n;
@@ -314,31 +295,9 @@ static void add_ref(struct store_reading *r, uint32_t mark)
 	r->refs[r->ref_count++] = mark;
 }
 
-static void take_record(struct cursor *c, struct slice *tenant, struct slice *series_set)
+static void take_mark(struct store_reading *r, const struct mark_cell *cell, struct slice tenant,
+		      struct series_set series_set)
 {
-	tenant->len = cursor_u8(c);
-	tenant->data = (const char *)cursor_take(c, tenant->len);
-	series_set->len = cursor_u16(c);
-	series_set->data = (const char *)cursor_take(c, series_set->len);
-}
-
-/* Whether it is to its end what a program of this version writes. */
-static bool is_whole(struct slice value)
-{
-	struct cursor c = cursor_of(value.data, value.len);
-	struct slice tenant, series_set;
-	uint8_t version = cursor_u8(&c);
-	bool known = version == VERSION || version == VERSION_DELETED;
-	(void)cursor_u64(&c);
-	while (known && !c.bad && cursor_left(&c))
-		take_record(&c, &tenant, &series_set);
-	return known && !c.bad;
-}
-
-static void take_mark(struct store_reading *r, const struct mark_cell *cell, struct cursor *c)
-{
-	struct slice tenant, series_set;
-	take_record(c, &tenant, &series_set);
 	uint32_t at = rollup_mark_set_enter(&r->set, tenant, series_set);
 	struct rollup_mark *mark = &r->set.marks[at];
 	if (mark->stamp_us <= cell->stamp_us)
@@ -351,17 +310,24 @@ static void take_mark(struct store_reading *r, const struct mark_cell *cell, str
 }
 
 static void take_cell(struct store_reading *r, struct rollup_slot slot,
-		      const struct store_cell *stored, struct mark_cell *cell)
+		      const struct store_cell *stored)
 {
-	struct cursor c = cursor_of(stored->value.data, stored->value.len);
+	struct mark_cell_reader reader;
+	struct slice tenant;
+	struct series_set series_set;
+	if (!mark_cell_open(&reader, stored->value)) {
+		r->base.unread++;
+		return;
+	}
+	struct mark_cell *cell = &r->cells[r->cell_count++];
 	*cell = (struct mark_cell){.slot = slot,
 				   .stamp_us = (int64_t)number_of(stored->column.part[0]),
+				   .touched_ms = reader.touched_ms,
+				   .deleted = reader.deleted,
 				   .writer = stored->column.part[1],
 				   .first = r->ref_count};
-	cell->deleted = cursor_u8(&c) == VERSION_DELETED;
-	cell->touched_ms = (int64_t)cursor_u64(&c);
-	while (cursor_left(&c))
-		take_mark(r, cell, &c);
+	while (mark_cell_next(&reader, &tenant, &series_set))
+		take_mark(r, cell, tenant, series_set);
 	cell->count = r->ref_count - cell->first;
 }
 
@@ -377,12 +343,8 @@ static void take_row(struct store_reading *r, struct mark_row *row)
 	row->more = row->request->more;
 	row->token = row->request->token;
 	r->cells = mem_resize_array(r->cells, r->cell_count + scan->count + 1, sizeof(*r->cells));
-	for (size_t i = 0; i < scan->count; i++) {
-		if (is_whole(scan->cells[i].value))
-			take_cell(r, row->slot, &scan->cells[i], &r->cells[r->cell_count++]);
-		else
-			r->base.unread++;
-	}
+	for (size_t i = 0; i < scan->count; i++)
+		take_cell(r, row->slot, &scan->cells[i]);
 }
 
 /* Rows that the others have left no room for come with the next part. */
@@ -518,6 +480,7 @@ static int remove_cell(struct store_write *write, const struct place *place, str
 static int finish_cell(const struct store_reading *r, const struct mark_cell *cell,
 		       struct buf *value)
 {
+	struct mark_cell_writer writer;
 	struct place place;
 	size_t left = 0;
 	for (size_t i = 0; i < cell->count; i++)
@@ -527,11 +490,11 @@ static int finish_cell(const struct store_reading *r, const struct mark_cell *ce
 	place_of(&place, cell->slot, cell->stamp_us, cell->writer);
 	if (!left)
 		return remove_cell(r->write, &place, value);
-	begin_value(value, cell->deleted, cell->touched_ms);
+	mark_cell_begin(&writer, value, cell->deleted, cell->touched_ms);
 	for (size_t i = 0; i < cell->count; i++) {
 		const struct rollup_mark *mark = &r->set.marks[r->refs[cell->first + i]];
 		if (stays(r, cell, i))
-			put_record(value, mark->tenant, mark->series_set);
+			mark_cell_put(&writer, mark->tenant, mark->series_set);
 	}
 	return store_log_put(r->write, TABLE_MARKS, &place.row, &place.column, buf_slice(value));
 }

@@ -112,12 +112,12 @@ static void mark_hosts(size_t first, int64_t slot_s)
 {
 	size_t added = 0, n = 0, count = HOSTS_PER_WRITE * METRICS;
 	struct rollup_touch *touches = mem_alloc_array(count, sizeof(*touches));
-	char(*texts)[NAME_BYTES] = mem_alloc_array(count, NAME_BYTES);
+	char(*texts)[NAME_BYTES] = mem_alloc_array(HOSTS_PER_WRITE, NAME_BYTES);
 	for (size_t h = first; h < first + HOSTS_PER_WRITE && h < bench.hosts; h++) {
+		struct slice tenant = SLICE("default"), tags = {texts[h - first], 0};
+		tags.len = (size_t)snprintf(texts[h - first], NAME_BYTES, ",host=h%zu", h);
 		for (size_t m = 0; m < METRICS; m++, n++) {
-			struct slice tenant = SLICE("default"), set = {texts[n], 0};
-			set.len =
-				(size_t)snprintf(texts[n], NAME_BYTES, "%s,host=h%zu", names[m], h);
+			struct series_set set = {slice_of(names[m]), tags};
 			touches[n] = (struct rollup_touch){
 				{slot_s, rollup_partition(tenant, set, bench.partitions)},
 				tenant,

@@ -65,8 +65,9 @@ static void series_sets_both_ways(UNUSED void **state)
 						   &buf),
 				 0);
 		assert_true(slice_equal(buf_slice(&buf), slice_of(vectors[i].text)));
-		assert_int_equal(
-			series_set_decode(slice_of(vectors[i].text), &arena, &metric, &tags), 0);
+		assert_int_equal(series_set_decode(series_set_split(slice_of(vectors[i].text)),
+						   &arena, &metric, &tags),
+				 0);
 		assert_true(slice_equal(metric, vectors[i].metric));
 		assert_int_equal(tags.count, vectors[i].count);
 		for (size_t t = 0; t < tags.count; t++) {
@@ -93,7 +94,8 @@ static void what_no_encoder_wrote_is_refused(UNUSED void **state)
 		struct slice metric;
 		struct tags tags;
 		arena_init(&arena, 1 << 16);
-		assert_int_equal(series_set_decode(slice_of(wrong[i]), &arena, &metric, &tags),
+		assert_int_equal(series_set_decode(series_set_split(slice_of(wrong[i])), &arena,
+						   &metric, &tags),
 				 ERR_INVALID);
 		arena_release(&arena);
 	}
@@ -106,8 +108,9 @@ static void decoding_in_a_full_arena(UNUSED void **state)
 	struct tags tags;
 	for (size_t max = 0; max < 200; max += 16) {
 		arena_init(&arena, max);
-		assert_int_equal(series_set_decode(TEXT("m,k=v"), &arena, &metric, &tags),
-				 ERR_LIMIT);
+		assert_int_equal(
+			series_set_decode(series_set_split(TEXT("m,k=v")), &arena, &metric, &tags),
+			ERR_LIMIT);
 		arena_release(&arena);
 	}
 }

@@ -158,7 +158,9 @@ static inline uint64_t rolled_handle(struct rolled *r, const char *series_set)
 	struct store_request *request = store_read_add(read, STORE_SERIES_OPEN);
 	struct slice metric;
 	struct tags tags;
-	assert_int_equal(series_set_decode(slice_of(series_set), &read->arena, &metric, &tags), 0);
+	assert_int_equal(series_set_decode(series_set_split(slice_of(series_set)), &read->arena,
+					   &metric, &tags),
+			 0);
 	request->series_open = (struct store_series_open){.tenant = SLICE("default"),
 							  .tags = tags,
 							  .metrics = &metric,

@@ -325,7 +325,7 @@ static void a_slot_that_has_begun_to_expire_is_left_as_it_is(void **state)
 /* Takes samples away and marks the slot of ten o'clock, as of a deletion or as of a late point. */
 static void take_away(struct rolled *r, int64_t from_ms, int64_t to_ms, bool deleted)
 {
-	struct slice series_set = SLICE("m,h=a");
+	struct series_set series_set = series_set_split(SLICE("m,h=a"));
 	uint64_t handle = rolled_handle(r, "m,h=a");
 	struct store_write *write = store_write_new(r->h.store, 1 << 20);
 	struct rollup_touch touch = {

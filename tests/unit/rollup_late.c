@@ -404,7 +404,7 @@ static void a_mark_after_a_raise_replaces_no_rows(void **state)
 {
 	(void)state;
 	for (int deleted = 0; deleted < 2; deleted++) {
-		struct slice series_set = SLICE("m");
+		struct series_set series_set = {.metric = SLICE("m")};
 		struct rollup_touch touch = {
 			.slot = {TEN_MS / 1000, rollup_partition(SLICE("default"), series_set, 8)},
 			.tenant = SLICE("default"),

@@ -25,7 +25,8 @@ static void guava(UNUSED void **state)
 /* The program of document C put this series into this partition. */
 static void the_documents(UNUSED void **state)
 {
-	struct slice series = SLICE("some_metric,deployment=prod,host=h-1,os=linux");
+	struct series_set series =
+		series_set_split(SLICE("some_metric,deployment=prod,host=h-1,os=linux"));
 	assert_int_equal(rollup_partition(SLICE("tenant-1"), series, 64), 50);
 	assert_int_equal(rollup_partition(SLICE("tenant-1"), series, 1), 0);
 }

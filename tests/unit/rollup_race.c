@@ -303,7 +303,8 @@ static void on_marked(void *owner, int err)
 static void mark_without_samples(struct rolled *r, int64_t ts_ms)
 {
 	bool over = false;
-	struct slice tenant = SLICE("default"), series_set = SLICE("m");
+	struct slice tenant = SLICE("default");
+	struct series_set series_set = {.metric = SLICE("m")};
 	struct rollup_touch touch = {
 		.slot = {rollup_slot_s(ts_ms, HOUR_MS), rollup_partition(tenant, series_set, 8)},
 		.tenant = tenant,

@@ -86,8 +86,10 @@ static void touch_in(struct track *t, struct rollup_slot in, const char *names, 
 	char copy[256], *at = copy;
 	snprintf(copy, sizeof(copy), "%s", names);
 	for (char *name; (name = strsep(&at, " "));)
-		touches[count++] = (struct rollup_touch){
-			.slot = in, .tenant = SLICE("t"), .series_set = slice_of(name)};
+		touches[count++] =
+			(struct rollup_touch){.slot = in,
+					      .tenant = SLICE("t"),
+					      .series_set = series_set_split(slice_of(name))};
 	struct rollup_marking *marking =
 		rollup_marking_new(t->track, &t->queue.executor, on_read, t);
 	t->done = false;
@@ -116,7 +118,8 @@ static void read_marks(struct track *t)
 static int by_name(const void *a, const void *b)
 {
 	const struct rollup_mark *x = a, *y = b;
-	return slice_compare(x->series_set, y->series_set);
+	int order = slice_compare(x->series_set.metric, y->series_set.metric);
+	return order ? order : slice_compare(x->series_set.tags, y->series_set.tags);
 }
 
 /* `name@touched` of each mark, in the order of names. */
@@ -132,8 +135,9 @@ static void expect(struct track *t, const char *want)
 	memcpy(sorted, marks, count * sizeof(*marks));
 	qsort(sorted, count, sizeof(*sorted), by_name);
 	for (size_t i = 0; i < count; i++)
-		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s" SHOWN "@%lld",
-					i ? " " : "", SHOWN_OF(sorted[i].series_set),
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s" SHOWN SHOWN "@%lld",
+					i ? " " : "", SHOWN_OF(sorted[i].series_set.metric),
+					SHOWN_OF(sorted[i].series_set.tags),
 					(long long)sorted[i].touched_ms);
 	mem_free(sorted);
 	assert_string_equal(text, want);
@@ -145,7 +149,8 @@ static void set_finished(struct track *t, const char *name)
 	bool more;
 	struct rollup_mark *marks = rollup_reading_marks(t->reading, &count, &more);
 	for (size_t i = 0; i < count; i++)
-		marks[i].finished |= slice_equal(marks[i].series_set, slice_of(name));
+		marks[i].finished |=
+			series_set_equal(marks[i].series_set, series_set_split(slice_of(name)));
 }
 
 static void finish(struct track *t)
@@ -247,7 +252,7 @@ static void a_write_that_is_full_is_gone_on_with(void **state)
 	const struct rollup_mark *marks = rollup_reading_marks(t.reading, &count, &more);
 	assert_int_equal(count, 40);
 	for (size_t i = 0; i < count; i++)
-		assert_int_equal(marks[i].series_set.data[0], 'y');
+		assert_int_equal(marks[i].series_set.metric.data[0], 'y');
 	track_close(&t);
 }
 
@@ -269,7 +274,7 @@ static void put_cell(struct track *t, const char *value, size_t len)
 static void a_cell_that_cannot_be_read_stays_and_holds_up_nobody_else(void **state)
 {
 	(void)state;
-	static const char later[] = "\3........", cut[] = "\1........\1t\5\0abc";
+	static const char later[] = "\5........", cut[] = "\1........\1t\5\0abc";
 	struct track t;
 	track_open(&t);
 	touch(&t, "a", 100);
@@ -293,9 +298,15 @@ static void that_samples_were_deleted_is_known_until_it_is_finished(void **state
 {
 	(void)state;
 	struct rollup_touch touches[] = {
-		{.slot = slot, .tenant = SLICE("t"), .series_set = SLICE("a"), .deleted = true},
-		{.slot = slot, .tenant = SLICE("t"), .series_set = SLICE("b")},
-		{.slot = slot, .tenant = SLICE("t"), .series_set = SLICE("c"), .deleted = true}};
+		{.slot = slot,
+		 .tenant = SLICE("t"),
+		 .series_set.metric = SLICE("a"),
+		 .deleted = true},
+		{.slot = slot, .tenant = SLICE("t"), .series_set.metric = SLICE("b")},
+		{.slot = slot,
+		 .tenant = SLICE("t"),
+		 .series_set.metric = SLICE("c"),
+		 .deleted = true}};
 	struct track t;
 	size_t added = 0, count;
 	bool more;
@@ -339,7 +350,8 @@ static void a_long_row_does_not_crowd_out_the_others(void **state)
 		slots[p] = (struct rollup_slot){SLOT_S, p};
 		for (uint32_t i = 0; i < (p == 1 ? 1 : CELLS); i++) {
 			size_t added = 0, len = (size_t)snprintf(name, 32, "p%u i%u", p, i);
-			struct rollup_touch one = {slots[p], SLICE("t"), {name, sizeof(name) - 1}};
+			struct rollup_touch one = {
+				slots[p], SLICE("t"), {.metric = {name, sizeof(name) - 1}}};
 			name[len] = 'n';
 			struct store_write *write = begin_write(&t, 1 << 20);
 			assert_int_equal(rollup_touches_add(t.track, write, 1, &one, 1, &added), 0);

@@ -154,9 +154,10 @@ void batch_give_up_series(struct rollup_batch *b, struct member *m)
 	m->damaged = true;
 	stat_add(STAT_rollup_failed, 1);
 	if (log_rate_take(&b->damaged_lines, clock_mono_ms(b->options.clock), &left_out))
-		log_warn("roll-ups: the %s of " SHOWN " of tenant " SHOWN
+		log_warn("roll-ups: the %s of " SHOWN SHOWN " of tenant " SHOWN
 			 " is damaged: %s (%llu such lines left out)",
-			 what[b->phase], SHOWN_OF(m->mark->series_set), SHOWN_OF(m->mark->tenant),
+			 what[b->phase], SHOWN_OF(m->mark->series_set.metric),
+			 SHOWN_OF(m->mark->series_set.tags), SHOWN_OF(m->mark->tenant),
 			 store_read_sentence(b->read, ERR_DAMAGED), (unsigned long long)left_out);
 }
 

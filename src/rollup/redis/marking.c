@@ -39,7 +39,7 @@ static void put_member(struct redis_marking *m, const struct rollup_touch *touch
 	buf_clear(&m->member);
 	buf_append(&m->member, touch->tenant.data, touch->tenant.len);
 	buf_append_char(&m->member, track_of(m)->options.separator);
-	buf_append(&m->member, touch->series_set.data, touch->series_set.len);
+	(void)series_set_append(touch->series_set, &m->member); /* has room for any */
 	redis_word(&m->request, buf_slice(&m->member));
 }
 

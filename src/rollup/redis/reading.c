@@ -84,13 +84,13 @@ static int64_t touched_ms(const struct redis_reading *r, const struct entry *ent
 
 /* A tenant has no separator in it (tenant_valid). */
 static bool split_member(const struct redis_reading *r, struct slice member, struct slice *tenant,
-			 struct slice *series_set)
+			 struct series_set *series_set)
 {
 	const char *at = memchr(member.data, track_of(r)->options.separator, member.len);
 	if (!at || at == member.data || at + 1 == member.data + member.len)
 		return false;
 	*tenant = (struct slice){member.data, (size_t)(at - member.data)};
-	*series_set = (struct slice){at + 1, member.len - tenant->len - 1};
+	*series_set = series_set_split((struct slice){at + 1, member.len - tenant->len - 1});
 	return true;
 }
 
@@ -99,7 +99,8 @@ static void enter_marks(struct redis_reading *r)
 	size_t n = 0;
 	for (size_t i = 0; i < r->count; i++) {
 		struct entry entry = r->entries[i];
-		struct slice tenant, series_set;
+		struct slice tenant;
+		struct series_set series_set;
 		if (!split_member(r, entry.member, &tenant, &series_set)) {
 			r->base.unread++;
 			continue;
