@@ -196,19 +196,24 @@ static void finish(struct call *call, int err)
 
 static void on_moved(void *owner, int err);
 
+static struct retention_scope scope_of(const struct call *call)
+{
+	const struct api *api = call->api;
+	return (struct retention_scope){.store = api->store,
+					.clock = api->clock,
+					.executor = loop_executor(api->loop),
+					.grains = api->grains,
+					.raw_retention_ms = api->conf->retention_raw_ms,
+					.rules = api->retention,
+					.tenant = call->tenant,
+					.metric = call->metric};
+}
+
 static void move(struct call *call, enum store_rekey_step step)
 {
-	struct api *api = call->api;
 	call->step = step;
 	call->apply = retention_apply_start(&(struct retention_apply_options){
-		.store = api->store,
-		.clock = api->clock,
-		.executor = loop_executor(api->loop),
-		.grains = api->grains,
-		.raw_retention_ms = api->conf->retention_raw_ms,
-		.rules = api->retention,
-		.tenant = call->tenant,
-		.metric = call->metric,
+		.scope = scope_of(call),
 		.step = step,
 		.asof_ms = call->asof_ms,
 		.done = on_moved,
@@ -297,14 +302,7 @@ static void begin(struct http_request *request, const struct question *q,
 	api->rollup_calls++;
 	api->retention_surveying = true;
 	call->survey = retention_survey_start(&(struct retention_survey_options){
-		.store = api->store,
-		.clock = api->clock,
-		.executor = loop_executor(api->loop),
-		.grains = api->grains,
-		.raw_retention_ms = api->conf->retention_raw_ms,
-		.rules = api->retention,
-		.tenant = q->tenant,
-		.metric = q->metric,
+		.scope = scope_of(call),
 		.lines_max = q->limit,
 		.done = on_surveyed,
 		.owner = call,

@@ -1,7 +1,6 @@
 #include "rollup/apply.h"
 
 #include "base/fault.h"
-#include "rollup/series_walk.h"
 #include "rollup/shares.h"
 
 enum {
@@ -19,7 +18,6 @@ struct elsewhere {
 
 struct retention_apply {
 	struct retention_apply_options options; /* but for tenant and metric, which the walk has */
-	struct series_walk *walk;
 	struct shares *shares;
 	struct store_write *write;
 	struct elsewhere elsewhere[SHARES_PLACES_MAX][GROUP_MAX];
@@ -29,13 +27,12 @@ struct retention_apply {
 	uint64_t moved[GROUP_MAX];
 	size_t moved_count;
 	int64_t at_ms;
-	struct retention_memo memo;
 	uint64_t failed;
 };
 
-static void count_group(void *owner);
-static void take_shares(void *owner, size_t series, size_t place, const struct store_share *shares);
-static void on_counted(void *owner, int err);
+static void take_shares(void *owner, size_t i, const struct store_series *series, size_t place,
+			const struct store_share *shares);
+static void on_counted(void *owner);
 static void on_moved(struct store_write *write, int err);
 static void end(void *owner, int err);
 
@@ -45,23 +42,15 @@ struct retention_apply *retention_apply_start(const struct retention_apply_optio
 {
 	struct retention_apply *a = mem_zalloc(sizeof(*a));
 	a->options = *options;
-	a->walk = series_walk_start(&(struct series_walk_options){.store = options->store,
-								  .clock = options->clock,
-								  .executor = options->executor,
-								  .tenant = options->tenant,
-								  .metric = options->metric,
-								  .group_max = GROUP_MAX,
-								  .read_max_bytes = READ_MAX_BYTES,
-								  .group = count_group,
-								  .done = end,
-								  .owner = a});
-	a->shares = shares_new(&(struct shares_options){.walk = a->walk,
-							.grains = options->grains,
-							.take = take_shares,
-							.done = on_counted,
-							.owner = a});
-	a->write = store_write_new(options->store, WRITE_MAX_BYTES);
-	a->write->executor = options->executor;
+	a->shares = shares_start(&(struct shares_options){.scope = options->scope,
+							  .group_max = GROUP_MAX,
+							  .read_max_bytes = READ_MAX_BYTES,
+							  .take = take_shares,
+							  .counted = on_counted,
+							  .done = end,
+							  .owner = a});
+	a->write = store_write_new(options->scope.store, WRITE_MAX_BYTES);
+	a->write->executor = options->scope.executor;
 	a->write->done = on_moved;
 	a->write->owner = a;
 	return a;
@@ -70,15 +59,13 @@ struct retention_apply *retention_apply_start(const struct retention_apply_optio
 void retention_apply_free(struct retention_apply *a)
 {
 	shares_free(a->shares);
-	series_walk_free(a->walk);
 	store_write_free(a->write);
-	retention_memo_release(&a->memo);
 	mem_free(a);
 }
 
 void retention_apply_cancel(struct retention_apply *a)
 {
-	series_walk_cancel(a->walk);
+	series_walk_cancel(shares_walk(a->shares));
 }
 
 uint64_t retention_apply_failed(const struct retention_apply *a)
@@ -94,29 +81,13 @@ static void end(void *owner, int err)
 
 /* ---- What lies elsewhere --------------------------------------------------------------------- */
 
-static void count_group(void *owner)
+static void take_shares(void *owner, size_t i, const struct store_series *series, size_t place,
+			const struct store_share *shares)
 {
 	struct retention_apply *a = owner;
-	shares_count(a->shares);
-}
-
-static enum retention_class class_of(struct retention_apply *a, const struct store_series *series,
-				     size_t place)
-{
-	const struct retention_apply_options *o = &a->options;
-	struct retention_fit fit =
-		retention_find(o->rules, &a->memo, series->tenant, series->metric);
-	int64_t preset_ms = place ? o->grains->list[place - 1].retention_ms : o->raw_retention_ms;
-	return retention_class_for(
-		retention_keep_ms(o->rules, place ? fit.grains[place - 1] : fit.raw, preset_ms));
-}
-
-static void take_shares(void *owner, size_t series, size_t place, const struct store_share *shares)
-{
-	struct retention_apply *a = owner;
-	struct elsewhere *e = &a->elsewhere[place][series];
-	*e = (struct elsewhere){
-		.to = class_of(a, &series_walk_group(a->walk).series[series], place)};
+	struct elsewhere *e = &a->elsewhere[place][i];
+	struct shares_kept kept = shares_kept(a->shares, series->tenant, series->metric, place);
+	*e = (struct elsewhere){.to = kept.retention};
 	for (size_t c = 0; c < RETENTION_CLASSES; c++) {
 		if (c == (size_t)e->to || !shares[c].samples)
 			continue;
@@ -130,14 +101,13 @@ static void take_shares(void *owner, size_t series, size_t place, const struct s
 
 static int64_t segment_ms(const struct retention_apply *a)
 {
-	return schema_segment_ms(shares_table(a->place),
-				 shares_period_ms(a->options.grains, a->place));
+	return schema_segment_ms(shares_table(a->place), shares_period_ms(a->shares, a->place));
 }
 
 /* The series of the present place and class. */
 static void choose(struct retention_apply *a)
 {
-	struct series_group group = series_walk_group(a->walk);
+	struct series_group group = series_walk_group(shares_walk(a->shares));
 	int64_t oldest_ms = INT64_MAX;
 	a->moved_count = 0;
 	for (size_t i = 0; i < group.count; i++) {
@@ -159,14 +129,15 @@ static int add_slice(struct retention_apply *a)
 		end_ms = STORE_TS_MAX;
 	a->at_ms = end_ms == STORE_TS_MAX ? INT64_MAX : end_ms;
 	store_write_reset(a->write);
-	return store_rekey(a->write, shares_table(a->place), shares_period_ms(o->grains, a->place),
+	return store_rekey(a->write, shares_table(a->place), shares_period_ms(a->shares, a->place),
 			   (enum retention_class)a->to, o->step, a->moved, a->moved_count, start_ms,
 			   end_ms, o->asof_ms);
 }
 
 static void move_next(struct retention_apply *a)
 {
-	size_t places = shares_places(a->options.grains);
+	struct series_walk *walk = shares_walk(a->shares);
+	size_t places = shares_places(a->shares);
 	while (a->at_ms == INT64_MAX && a->place < places) {
 		if (++a->to == RETENTION_CLASSES) {
 			a->to = 0;
@@ -176,10 +147,10 @@ static void move_next(struct retention_apply *a)
 			choose(a);
 	}
 	if (a->place == places) {
-		series_walk_next(a->walk);
+		series_walk_next(walk);
 		return;
 	}
-	int err = series_walk_cancelled(a->walk) ? ERR_CANCELLED : fault("retention_apply");
+	int err = series_walk_cancelled(walk) ? ERR_CANCELLED : fault("retention_apply");
 	err = err ? err : add_slice(a);
 	err = err ? err : store_write_submit(a->write);
 	if (err)
@@ -196,13 +167,9 @@ static void on_moved(struct store_write *write, int err)
 		move_next(a);
 }
 
-static void on_counted(void *owner, int err)
+static void on_counted(void *owner)
 {
 	struct retention_apply *a = owner;
-	if (err) {
-		end(a, err);
-		return;
-	}
 	a->place = 0;
 	a->to = -1;
 	a->at_ms = INT64_MAX;

@@ -13,21 +13,12 @@
 #ifndef ROLLUP_APPLY_H
 #define ROLLUP_APPLY_H
 
-#include "base/clock.h"
-#include "base/exec.h"
-#include "rollup/retention.h"
-#include "store/store.h"
+#include "rollup/shares.h"
 
 struct retention_apply;
 
 struct retention_apply_options {
-	struct store *store;
-	struct clock *clock;
-	struct executor *executor;
-	const struct rollup_grains *grains; /* the caller's */
-	int64_t raw_retention_ms;
-	const struct retention_rules *rules; /* the caller's */
-	struct slice tenant, metric;         /* empty: all; copied */
+	struct retention_scope scope;
 	enum store_rekey_step step;
 	int64_t asof_ms; /* what had not expired by then is kept: when the first step began */
 	/* `err`: of the store, or ERR_CANCELLED. */

@@ -1,50 +1,66 @@
-/* What of the series of a walk's group lies in which class of the store: a count of their raw
+/* A walk over series that counts what of them lies in which class of the store: of their raw
  * samples and of their rows of each granularity.
  *
- * Each of these is a place: 0 the raw samples, then the granularities from the finest on.
+ *     LISTS a group (series_walk.h) ----> COUNTS ----> `counted`
+ *         ^                                               |
+ *         +-----------------------------------------------+ series_walk_next
  *
- * The walk is the caller's, and stays for as long as this does. The thread of its executor. */
+ * What is counted of a series is a place: 0 its raw samples, then the granularities from the finest
+ * on. Numbers are the store's (struct store_share): about, and without what has expired.
+ *
+ * It is its owner's. The thread of the executor. */
 #ifndef ROLLUP_SHARES_H
 #define ROLLUP_SHARES_H
 
-#include "rollup/grain.h"
+#include "rollup/retention.h"
 #include "rollup/series_walk.h"
 
 enum { SHARES_PLACES_MAX = 1 + ROLLUP_GRAINS_MAX };
 
-struct shares;
+/* What is looked at, and for how long it is to be kept. */
+struct retention_scope {
+	struct store *store;
+	struct clock *clock;
+	struct executor *executor;
+	const struct rollup_grains *grains; /* the caller's */
+	int64_t raw_retention_ms;
+	const struct retention_rules *rules; /* the caller's */
+	struct slice tenant, metric;         /* empty: all; copied */
+};
 
 struct shares_options {
-	struct series_walk *walk;
-	const struct rollup_grains *grains; /* the caller's */
-	/* Of the group's series at `series`, and a place: one share for each class. Once for each,
-	 * in any order of places; what is pointed to is gone after that. */
-	void (*take)(void *owner, size_t series, size_t place, const struct store_share *shares);
-	/* All are taken, or `err`, of the store. Where the read cannot even be submitted, the walk
-	 * is over instead. */
+	struct retention_scope scope;
+	size_t group_max, read_max_bytes; /* as a walk's */
+	/* Of a series, which is the group's at `i`, and a place: one share for each class. Once for
+	 * each, in any order; what is pointed to is gone after that. */
+	void (*take)(void *owner, size_t i, const struct store_series *series, size_t place,
+		     const struct store_share *shares);
+	void (*counted)(void *owner); /* all of the group are taken; then series_walk_next */
+	/* `err`: 0 when there are no more, else of the store, or ERR_CANCELLED. */
 	void (*done)(void *owner, int err);
 	void *owner;
 };
 
-struct shares *shares_new(const struct shares_options *options);
-/* Not while it counts. */
+struct shares;
+
+/* What is called follows, never from within. */
+struct shares *shares_start(const struct shares_options *options);
+/* From within `done` or later; where the owner is over by itself, while nothing is under way. */
 void shares_free(struct shares *shares);
-/* Counts the group that the walk has now; `done` of this or of the walk follows. */
-void shares_count(struct shares *shares);
+/* To be cancelled and gone on with. */
+struct series_walk *shares_walk(const struct shares *shares);
 
-static inline size_t shares_places(const struct rollup_grains *grains)
-{
-	return 1 + grains->count;
-}
+size_t shares_places(const struct shares *shares);
+enum table shares_table(size_t place);
+int64_t shares_period_ms(const struct shares *shares, size_t place);
 
-static inline enum table shares_table(size_t place)
-{
-	return place ? TABLE_DATA_DOWNSAMPLED : TABLE_DATA_RAW;
-}
-
-static inline int64_t shares_period_ms(const struct rollup_grains *grains, size_t place)
-{
-	return place ? grains->list[place - 1].width_ms : 0;
-}
+struct shares_kept {
+	uint8_t rule; /* a place of a retention_fit */
+	int64_t keep_ms;
+	enum retention_class retention; /* in which it is written now */
+};
+/* For how long what lies at a place of a metric's series is to be kept. */
+struct shares_kept shares_kept(struct shares *shares, struct slice tenant, struct slice metric,
+			       size_t place);
 
 #endif

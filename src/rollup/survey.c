@@ -1,8 +1,6 @@
 #include "rollup/survey.h"
 
 #include "base/hash.h"
-#include "rollup/series_walk.h"
-#include "rollup/shares.h"
 
 enum {
 	GROUP_MAX = 512, /* series at once */
@@ -13,18 +11,16 @@ enum {
 
 struct retention_survey {
 	struct retention_survey_options options; /* but for tenant and metric, which the walk has */
-	struct series_walk *walk;
 	struct shares *shares;
-	struct retention_memo memo;
 	struct arena names;
 	uint32_t *table; /* by hash of tenant, metric and place: one more than the line's place */
 	struct retention_line *lines;
 	struct retention_survey_result result;
 };
 
-static void count_group(void *owner);
-static void add_series(void *owner, size_t series, size_t place, const struct store_share *shares);
-static void on_counted(void *owner, int err);
+static void add_series(void *owner, size_t i, const struct store_series *series, size_t place,
+		       const struct store_share *shares);
+static void on_counted(void *owner);
 static void end(void *owner, int err);
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -34,21 +30,13 @@ struct retention_survey *retention_survey_start(const struct retention_survey_op
 	struct retention_survey *s = mem_zalloc(sizeof(*s));
 	ASSERT(options->lines_max <= RETENTION_SURVEY_LINES_MAX);
 	s->options = *options;
-	s->walk = series_walk_start(&(struct series_walk_options){.store = options->store,
-								  .clock = options->clock,
-								  .executor = options->executor,
-								  .tenant = options->tenant,
-								  .metric = options->metric,
-								  .group_max = GROUP_MAX,
-								  .read_max_bytes = READ_MAX_BYTES,
-								  .group = count_group,
-								  .done = end,
-								  .owner = s});
-	s->shares = shares_new(&(struct shares_options){.walk = s->walk,
-							.grains = options->grains,
-							.take = add_series,
-							.done = on_counted,
-							.owner = s});
+	s->shares = shares_start(&(struct shares_options){.scope = options->scope,
+							  .group_max = GROUP_MAX,
+							  .read_max_bytes = READ_MAX_BYTES,
+							  .take = add_series,
+							  .counted = on_counted,
+							  .done = end,
+							  .owner = s});
 	arena_init(&s->names, NAMES_MAX_BYTES);
 	s->table = mem_zalloc(TABLE_SLOTS * sizeof(*s->table));
 	s->lines = mem_alloc_array(options->lines_max + 1, sizeof(*s->lines));
@@ -59,8 +47,6 @@ struct retention_survey *retention_survey_start(const struct retention_survey_op
 void retention_survey_free(struct retention_survey *s)
 {
 	shares_free(s->shares);
-	series_walk_free(s->walk);
-	retention_memo_release(&s->memo);
 	arena_release(&s->names);
 	mem_free(s->table);
 	mem_free(s->lines);
@@ -69,7 +55,7 @@ void retention_survey_free(struct retention_survey *s)
 
 void retention_survey_cancel(struct retention_survey *s)
 {
-	series_walk_cancel(s->walk);
+	series_walk_cancel(shares_walk(s->shares));
 }
 
 const struct retention_survey_result *retention_survey_result(const struct retention_survey *s)
@@ -108,13 +94,11 @@ static bool is_of(const struct retention_line *line, const struct store_series *
 
 static void set_rule(struct retention_survey *s, struct retention_line *line)
 {
-	const struct retention_survey_options *o = &s->options;
-	struct retention_fit fit = retention_find(o->rules, &s->memo, line->tenant, line->metric);
-	bool raw = line->grain == RETENTION_RAW;
-	int64_t preset_ms = raw ? o->raw_retention_ms : o->grains->list[line->grain].retention_ms;
-	line->rule = raw ? fit.raw : fit.grains[line->grain];
-	line->keep_ms = retention_keep_ms(o->rules, line->rule, preset_ms);
-	line->retention = retention_class_for(line->keep_ms);
+	struct shares_kept kept =
+		shares_kept(s->shares, line->tenant, line->metric, (size_t)(line->grain + 1));
+	line->rule = kept.rule;
+	line->keep_ms = kept.keep_ms;
+	line->retention = kept.retention;
 }
 
 /* NULL: there are too many. */
@@ -171,33 +155,25 @@ static void add(struct retention_amount *amount, const struct store_share *share
 
 /* ---- Counting -------------------------------------------------------------------------------- */
 
-static void count_group(void *owner)
+static void add_series(void *owner, UNUSED size_t i, const struct store_series *series,
+		       size_t place, const struct store_share *shares)
 {
 	struct retention_survey *s = owner;
-	s->result.series += series_walk_group(s->walk).count;
-	shares_count(s->shares);
-}
-
-static void add_series(void *owner, size_t series, size_t place, const struct store_share *shares)
-{
-	struct retention_survey *s = owner;
-	const struct store_series *of = &series_walk_group(s->walk).series[series];
 	struct retention_line other, *line = NULL;
 	for (size_t c = 0; c < RETENTION_CLASSES; c++) {
 		if (!shares[c].samples)
 			continue;
-		line = line ? line : line_of(s, of, grain_of(place), &other);
+		line = line ? line : line_of(s, series, grain_of(place), &other);
 		add(&line->amounts[c], &shares[c]);
 		if (c != (size_t)line->retention)
 			add(&s->result.moves[place][c][line->retention], &shares[c]);
 	}
 }
 
-static void on_counted(void *owner, int err)
+static void on_counted(void *owner)
 {
 	struct retention_survey *s = owner;
-	if (err)
-		end(s, err);
-	else
-		series_walk_next(s->walk);
+	struct series_walk *walk = shares_walk(s->shares);
+	s->result.series += series_walk_group(walk).count;
+	series_walk_next(walk);
 }

@@ -13,24 +13,15 @@
 #ifndef ROLLUP_SURVEY_H
 #define ROLLUP_SURVEY_H
 
-#include "base/clock.h"
-#include "base/exec.h"
-#include "rollup/retention.h"
-#include "store/store.h"
+#include "rollup/shares.h"
 
 struct retention_survey;
 
 enum { RETENTION_SURVEY_LINES_MAX = 10000 };
 
 struct retention_survey_options {
-	struct store *store;
-	struct clock *clock;
-	struct executor *executor;
-	const struct rollup_grains *grains; /* the caller's */
-	int64_t raw_retention_ms;
-	const struct retention_rules *rules; /* the caller's */
-	struct slice tenant, metric;         /* empty: all; copied */
-	size_t lines_max;                    /* at most RETENTION_SURVEY_LINES_MAX */
+	struct retention_scope scope;
+	size_t lines_max; /* at most RETENTION_SURVEY_LINES_MAX */
 	/* `err`: of the store, or ERR_CANCELLED. */
 	void (*done)(void *owner, int err);
 	void *owner;

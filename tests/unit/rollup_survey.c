@@ -1,99 +1,29 @@
 /* A survey of retention: what is counted of which metric, by the class that it lies in. */
-#include "ingest_harness.h"
+#include "retention_harness.h"
 
 #include "rollup/survey.h"
 
-#define HOUR_MS INT64_C(3600000)
-#define DAY_MS  (24 * HOUR_MS)
-
-struct surveyed {
-	struct harness h;
-	struct rollup_grains grains;
-	struct retention_rules rules;
-	struct store_write *write;
-	size_t limit;
-	bool done;
-	int err;
-};
-
-static void on_done(void *owner, int err)
-{
-	struct surveyed *s = owner;
-	s->done = true;
-	s->err = err;
-}
-
-static void begin(struct surveyed *s, const char *const *items, size_t count)
-{
-	struct errbuf e;
-	*s = (struct surveyed){.limit = 100};
-	s->grains = (struct rollup_grains){
-		.slot_ms = HOUR_MS, .count = 1, .list = {{HOUR_MS, 365 * DAY_MS}}};
-	assert_int_equal(retention_parse(items, count, &s->grains, 0, &s->rules, &e), 0);
-	harness_open(&s->h, NULL);
-	s->write = store_write_new(s->h.store, 16 << 20);
-}
-
-static void end(struct surveyed *s)
-{
-	store_write_free(s->write);
-	harness_close(&s->h);
-}
-
-static uint64_t open_series(struct surveyed *s, const char *tenant, const char *metric, int host)
-{
-	char name[16];
-	struct slice metrics = slice_of(metric);
-	snprintf(name, sizeof(name), "%d", host);
-	struct tag tag = {SLICE("h"), slice_of(name)};
-	struct store_read *read = store_read_new(s->h.store, 1 << 20);
-	struct store_request *request = store_read_add(read, STORE_SERIES_OPEN);
-	request->series_open = (struct store_series_open){
-		.tenant = slice_of(tenant), .tags = {&tag, 1}, .metrics = &metrics, .count = 1};
-	harness_read(&s->h, read);
-	uint64_t handle = request->series_open.handles[0];
-	store_read_free(read);
-	return handle;
-}
-
-static void put(struct surveyed *s, uint64_t handle, enum retention_class retention, int64_t ts_ms)
-{
-	struct value one = value_i64(1);
-	assert_int_equal(
-		store_append(s->write, TABLE_DATA_RAW, 0, retention, ts_ms, &handle, 1, &one), 0);
-}
-
 /* A gauge's row has six fields. */
-static void put_row(struct surveyed *s, uint64_t handle, enum retention_class retention)
+static void put_row(struct classed *c, uint64_t handle, enum retention_class retention)
 {
 	struct value row[8] = {[0] = value_i64(1), [1] = value_i64(1), [2] = value_i64(1),
 			       [3] = value_i64(1), [6] = value_i64(1), [7] = value_i64(1)};
-	assert_int_equal(store_append(s->write, TABLE_DATA_DOWNSAMPLED, HOUR_MS, retention, 0,
+	assert_int_equal(store_append(c->write, TABLE_DATA_DOWNSAMPLED, HOUR_MS, retention, 0,
 				      &handle, 1, row),
 			 0);
 }
 
-static struct retention_survey *survey(struct surveyed *s, const char *tenant, const char *metric)
+static struct retention_survey *survey(struct classed *c, const char *tenant, const char *metric,
+				       size_t lines_max)
 {
-	harness_write(&s->h, s->write);
-	store_write_reset(s->write);
-	s->done = false;
-	struct retention_survey *survey = retention_survey_start(&(struct retention_survey_options){
-		.store = s->h.store,
-		.clock = &s->h.clock.clock,
-		.executor = &s->h.queue.executor,
-		.grains = &s->grains,
-		.raw_retention_ms = 5 * DAY_MS,
-		.rules = &s->rules,
-		.tenant = slice_of(tenant),
-		.metric = slice_of(metric),
-		.lines_max = s->limit,
-		.done = on_done,
-		.owner = s,
-	});
-	assert_false(s->done);
-	harness_pump(&s->h);
-	assert_true(s->done);
+	classed_write(c);
+	struct retention_survey_options options = {.scope = classed_scope(c, tenant, metric),
+						   .lines_max = lines_max,
+						   .done = classed_on_done,
+						   .owner = c};
+	options.scope.raw_retention_ms = 5 * DAY_MS;
+	struct retention_survey *survey = retention_survey_start(&options);
+	classed_wait(c);
 	return survey;
 }
 
@@ -110,21 +40,21 @@ static void metrics_are_summed_by_class(void **state)
 {
 	(void)state;
 	static const char *const items[] = {"t/debug/*:1d"};
-	struct surveyed s;
-	begin(&s, items, 1);
+	struct classed c;
+	classed_open(&c, items, 1);
 	for (int i = 0; i < 1100; i++) {
-		uint64_t handle = open_series(&s, "t", "cpu", i);
-		put(&s, handle, RETENTION_35_DAYS, HARNESS_NOW_MS - 3 * DAY_MS + i);
+		uint64_t handle = classed_series(&c, "t", "cpu", i);
+		classed_put(&c, handle, RETENTION_35_DAYS, HARNESS_NOW_MS - 3 * DAY_MS + i);
 		if (i < 10)
-			put(&s, handle, RETENTION_7_DAYS, HARNESS_NOW_MS);
-		put_row(&s, handle, i ? RETENTION_EVER : RETENTION_400_DAYS);
+			classed_put(&c, handle, RETENTION_7_DAYS, HARNESS_NOW_MS);
+		put_row(&c, handle, i ? RETENTION_EVER : RETENTION_400_DAYS);
 	}
-	put(&s, open_series(&s, "t", "debug", 0), RETENTION_2_DAYS, HARNESS_NOW_MS);
-	put(&s, open_series(&s, "u", "debug", 0), RETENTION_2_DAYS, HARNESS_NOW_MS);
-	(void)open_series(&s, "t", "empty", 0);
-	struct retention_survey *done = survey(&s, "", "");
+	classed_put(&c, classed_series(&c, "t", "debug", 0), RETENTION_2_DAYS, HARNESS_NOW_MS);
+	classed_put(&c, classed_series(&c, "u", "debug", 0), RETENTION_2_DAYS, HARNESS_NOW_MS);
+	(void)classed_series(&c, "t", "empty", 0);
+	struct retention_survey *done = survey(&c, "", "", 100);
 	const struct retention_survey_result *result = retention_survey_result(done);
-	assert_int_equal(s.err, 0);
+	assert_int_equal(c.err, 0);
 	assert_int_equal(result->series, 1103);
 	assert_int_equal(result->line_count, 4);
 	assert_false(result->cut);
@@ -153,49 +83,47 @@ static void metrics_are_summed_by_class(void **state)
 	check_amount(&result->moves[0][RETENTION_2_DAYS][RETENTION_2_DAYS], 0, 0);
 	check_amount(&result->moves[1][RETENTION_EVER][RETENTION_400_DAYS], 1099, 1099 * 6);
 	retention_survey_free(done);
-	end(&s);
+	classed_close(&c);
 }
 
 /* Only the list is cut. */
 static void sums_are_of_all_where_lines_are_cut(void **state)
 {
 	(void)state;
-	struct surveyed s;
-	begin(&s, NULL, 0);
-	s.limit = 1;
+	struct classed c;
+	classed_open(&c, NULL, 0);
 	for (int i = 0; i < 3; i++) {
 		char metric[] = {'m', (char)('0' + i), 0};
-		put(&s, open_series(&s, "t", metric, 0), RETENTION_EVER, HARNESS_NOW_MS);
+		classed_put(&c, classed_series(&c, "t", metric, 0), RETENTION_EVER, HARNESS_NOW_MS);
 	}
-	struct retention_survey *done = survey(&s, "", "");
+	struct retention_survey *done = survey(&c, "", "", 1);
 	const struct retention_survey_result *result = retention_survey_result(done);
 	assert_int_equal(result->line_count, 1);
 	assert_true(result->cut);
 	check_amount(&result->moves[0][RETENTION_EVER][RETENTION_7_DAYS], 3, 3);
 	retention_survey_free(done);
-	done = survey(&s, "t", "m1");
+	done = survey(&c, "t", "m1", 1);
 	assert_false(retention_survey_result(done)->cut);
 	assert_int_equal(retention_survey_result(done)->series, 1);
 	retention_survey_free(done);
-	done = survey(&s, "u", "");
+	done = survey(&c, "u", "", 1);
 	assert_int_equal(retention_survey_result(done)->series, 0);
 	retention_survey_free(done);
-	end(&s);
+	classed_close(&c);
 }
 
 static void errors_of_the_store_end_it(void **state)
 {
 	(void)state;
-	struct surveyed s;
-	begin(&s, NULL, 0);
-	put(&s, open_series(&s, "t", "m", 0), RETENTION_EVER, HARNESS_NOW_MS);
-	harness_write(&s.h, s.write);
-	store_write_reset(s.write);
-	naive_refuse_reads(s.h.store, ERR_BUSY, 1);
-	struct retention_survey *done = survey(&s, "", "");
-	assert_int_equal(s.err, ERR_BUSY);
+	struct classed c;
+	classed_open(&c, NULL, 0);
+	classed_put(&c, classed_series(&c, "t", "m", 0), RETENTION_EVER, HARNESS_NOW_MS);
+	classed_write(&c);
+	naive_refuse_reads(c.h.store, ERR_BUSY, 1);
+	struct retention_survey *done = survey(&c, "", "", 100);
+	assert_int_equal(c.err, ERR_BUSY);
 	retention_survey_free(done);
-	end(&s);
+	classed_close(&c);
 }
 
 int main(void)
