@@ -2,6 +2,7 @@
 #include "api/rollups.h"
 #include "api/routes.h"
 #include "conf/conf.h"
+#include "rollup/complete.h"
 #include "rollup/grain.h"
 #include "rollup/late.h"
 #include "rollup/rebuild.h"
@@ -20,6 +21,7 @@ struct call {
 	/* It makes anew all that was lost (rollup_track_state) when losses were so many. */
 	bool restores;
 	uint64_t losses;
+	bool is_all; /* after it, nothing is without marks (rollup/complete.h) */
 };
 
 struct question {
@@ -79,6 +81,8 @@ static void on_rebuilt(void *owner, int err)
 		answer(call);
 	if (!err && call->restores)
 		rollup_track_restored(call->api->rollup_track, call->losses);
+	if (!err && call->is_all && !rollup_rebuild_result(call->rebuild).failed)
+		rollup_complete_rebuilt(call->api->rollup_complete);
 	rollup_rebuild_free(call->rebuild);
 	call->api->rollup_calls--;
 	call->api->rollup_rebuilding = false;
@@ -143,6 +147,12 @@ static bool is_whole(const struct http_request *request, const struct api *api,
 	       clock_wall_ms(api->clock) >= state->lost_ms + api->conf->rollup_quiet_ms;
 }
 
+static bool is_all(const struct api *api, const struct question *q)
+{
+	return api->rollup_complete && !q->only_count && !q->tenant.data && !q->metric.data &&
+	       rollup_complete_is_all(api->rollup_complete, q->from_ms, q->to_ms);
+}
+
 static void begin(struct http_request *request, const struct question *q)
 {
 	struct api *api = api_of(request);
@@ -155,6 +165,7 @@ static void begin(struct http_request *request, const struct question *q)
 	struct rollup_track_state state = rollup_track_state(api->rollup_track);
 	call->restores = !q->only_count && is_whole(request, api, &state);
 	call->losses = state.losses;
+	call->is_all = is_all(api, q);
 	request->owner = call;
 	api->rollup_calls++;
 	api->rollup_rebuilding = true;

@@ -49,12 +49,13 @@ struct api {
 	const struct retention_rules *retention;
 	const struct rollup_partitions *owned; /* by configuration, or all that may be taken */
 	struct rollup_track *rollup_track;
-	const struct rollup_late *late; /* as the job's */
-	const char *rollup_name;        /* of this process among those that roll up */
-	struct rollup *rollup;          /* NULL: this process rolls nothing up */
-	size_t rollup_calls;            /* at work: none may be when the store ends */
-	bool rollup_rebuilding;         /* one of them is a rebuild */
-	bool retention_surveying;       /* and one looks at what is stored */
+	const struct rollup_late *late;          /* as the job's */
+	const char *rollup_name;                 /* of this process among those that roll up */
+	struct rollup *rollup;                   /* NULL: this process rolls nothing up */
+	struct rollup_complete *rollup_complete; /* NULL likewise */
+	size_t rollup_calls;                     /* at work: none may be when the store ends */
+	bool rollup_rebuilding;                  /* one of them is a rebuild */
+	bool retention_surveying;                /* and one looks at what is stored */
 	struct rollup_deletions *deletions;
 	struct v2_zones *zones; /* of reports */
 	size_t v2_answers;      /* that are at work: none may be when catalog and store end */

@@ -232,7 +232,30 @@ int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e)
 				   now_ms, &rollups->recount, e);
 }
 
-void rollups_start(struct rollups *rollups, struct store *store)
+static struct rollup_progress progress_of(void *owner)
+{
+	const struct rollups *rollups = owner;
+	return rollup_progress(rollups->rollup);
+}
+
+static struct rollup_complete *new_complete(struct rollups *rollups, struct store *store,
+					    struct loop *loop)
+{
+	const struct conf *conf = rollups->conf;
+	return rollup_complete_new(
+		&(struct rollup_complete_options){.store = store,
+						  .clock = clock_real(),
+						  .executor = loop_executor(loop),
+						  .grains = &rollups->grains,
+						  .quiet_ms = conf->rollup_quiet_ms,
+						  .raw_retention_ms = conf->retention_raw_ms,
+						  .retention_rules = &rollups->retention,
+						  .since_ms = rollups->since_ms,
+						  .progress = progress_of,
+						  .owner = rollups});
+}
+
+void rollups_start(struct rollups *rollups, struct store *store, struct loop *loop)
 {
 	const struct conf *conf = rollups->conf;
 	const struct rollup_options options = {
@@ -256,8 +279,16 @@ void rollups_start(struct rollups *rollups, struct store *store)
 		.name = slice_of(rollups->name),
 	};
 	rollups->stopped.run = run_stopped;
-	if (rollups->grains.count && rollups->own.count)
-		rollups->rollup = rollup_new(&options);
+	if (!rollups->grains.count || !rollups->own.count)
+		return;
+	rollups->rollup = rollup_new(&options);
+	rollups->complete = new_complete(rollups, store, loop);
+}
+
+void rollups_tick(struct rollups *rollups)
+{
+	if (rollups->complete && !rollups->stopping)
+		rollup_complete_tick(rollups->complete);
 }
 
 struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store *store,
@@ -280,14 +311,22 @@ struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store
 
 void rollups_stop(struct rollups *rollups, struct executor *executor)
 {
+	rollups->stopping = true;
 	if (rollups->rollup)
 		rollup_stop(rollups->rollup, executor, &rollups->stopped);
 	else
 		rollups->over = true;
 }
 
+bool rollups_over(const struct rollups *rollups)
+{
+	return rollups->over && (!rollups->complete || rollup_complete_idle(rollups->complete));
+}
+
 void rollups_free(struct rollups *rollups)
 {
+	if (rollups->complete)
+		rollup_complete_free(rollups->complete);
 	if (rollups->rollup)
 		rollup_free(rollups->rollup);
 	if (rollups->track)

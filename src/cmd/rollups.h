@@ -3,6 +3,7 @@
 #define CMD_ROLLUPS_H
 
 #include "base/buf.h"
+#include "rollup/complete.h"
 #include "rollup/deletions.h"
 #include "rollup/redis/url.h"
 #include "rollup/retention.h"
@@ -23,11 +24,12 @@ struct rollups {
 	int64_t since_ms[ROLLUP_GRAINS_MAX]; /* see rollup/since.h, also for the next */
 	struct buf recount;
 	struct rollup_late late;
-	bool keeps_late;       /* points that come after their slot is closed are kept */
-	char name[256];        /* of this process among those that roll up */
-	struct rollup *rollup; /* NULL: this process rolls nothing up */
+	bool keeps_late;                  /* points that come after their slot is closed are kept */
+	char name[256];                   /* of this process among those that roll up */
+	struct rollup *rollup;            /* NULL: this process rolls nothing up */
+	struct rollup_complete *complete; /* NULL likewise */
 	struct task stopped;
-	bool over;
+	bool stopping, over;
 };
 
 /* What belongs together is checked; the sentence names the option, its file and line. */
@@ -35,9 +37,12 @@ int rollups_read(struct rollups *rollups, const struct conf *conf, struct files 
 		 struct errbuf *e) MUST_CHECK;
 /* Before anything is written; blocks for a moment. */
 int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e) MUST_CHECK;
-void rollups_start(struct rollups *rollups, struct store *store);
-/* `over` is set when it has stopped, at once if it never started. */
+void rollups_start(struct rollups *rollups, struct store *store, struct loop *loop);
+/* From time to time. */
+void rollups_tick(struct rollups *rollups);
 void rollups_stop(struct rollups *rollups, struct executor *executor);
+/* It has stopped, or never started. */
+bool rollups_over(const struct rollups *rollups);
 void rollups_free(struct rollups *rollups);
 /* What deletes samples, and their roll-ups with them. */
 struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store *store,

@@ -158,9 +158,9 @@ static void begin_rollups(struct serve *s)
 	rollups_stop(&s->rollups, loop_executor(s->loop));
 }
 
-static bool rollups_over(const struct serve *s)
+static bool are_rollups_over(const struct serve *s)
 {
-	return s->rollups.over;
+	return rollups_over(&s->rollups);
 }
 
 static void begin_catalog(struct serve *s)
@@ -193,7 +193,7 @@ static const struct phase {
 	{"host metrics", begin_host, NULL},
 	{"writes", NULL, writes_over},
 	{"inventory", NULL, inventory_over},
-	{"roll-ups", begin_rollups, rollups_over},
+	{"roll-ups", begin_rollups, are_rollups_over},
 	{"catalog", begin_catalog, NULL},
 	{"end", begin_end, NULL},
 };
@@ -314,6 +314,7 @@ static void on_ingest_timer(void *owner)
 {
 	struct serve *s = owner;
 	ingest_tick(s->ingest);
+	rollups_tick(&s->rollups);
 }
 
 /* ---- Starting ------------------------------------------------------------------------------- */
@@ -612,8 +613,9 @@ static int start(struct serve *s, struct errbuf *e)
 	s->api.queues = polling_queues(s->polling);
 	s->api.persist = polling_persist(s->polling);
 	open_host(s);
-	rollups_start(&s->rollups, s->store);
+	rollups_start(&s->rollups, s->store, s->loop);
 	s->api.rollup = s->rollups.rollup;
+	s->api.rollup_complete = s->rollups.complete;
 	s->api.ready = true;
 	print_ready(s);
 	return 0;

@@ -40,6 +40,7 @@ struct rollup {
 	struct task *stopped;
 	pthread_mutex_t lock; /* guards the next */
 	struct rollup_state seen;
+	struct rollup_progress progress;
 };
 
 static int64_t wall_ms(const struct rollup *r)
@@ -61,10 +62,19 @@ struct rollup_state rollup_state(struct rollup *r)
 	return seen;
 }
 
+struct rollup_progress rollup_progress(struct rollup *r)
+{
+	pthread_mutex_lock(&r->lock);
+	struct rollup_progress progress = r->progress;
+	pthread_mutex_unlock(&r->lock);
+	return progress;
+}
+
 static void show(struct rollup *r, int err)
 {
 	pthread_mutex_lock(&r->lock);
 	r->seen.running = r->state == WORKS;
+	r->progress.begun += r->state == WORKS;
 	r->seen.held = r->held;
 	r->seen.err = err;
 	pthread_mutex_unlock(&r->lock);
@@ -152,6 +162,8 @@ static void on_pass(void *owner)
 	r->seen.pass = pass;
 	r->seen.pass_ms = now_ms;
 	r->seen.running = false;
+	r->progress.over = r->progress.begun;
+	r->progress.before_ms = rollup_before_ms(r);
 	pthread_mutex_unlock(&r->lock);
 }
 

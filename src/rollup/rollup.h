@@ -11,8 +11,8 @@
  * twice is once. A lease that ends during a pass ends the pass. A store that refuses is asked again
  * at the next look.
  *
- * Threads: rollup_new, rollup_stop and rollup_free belong to the caller's; rollup_before_ms and
- * rollup_state may be called on any. */
+ * Threads: rollup_new, rollup_stop and rollup_free belong to the caller's; rollup_before_ms,
+ * rollup_progress and rollup_state may be called on any. */
 #ifndef ROLLUP_ROLLUP_H
 #define ROLLUP_ROLLUP_H
 
@@ -51,6 +51,13 @@ void rollup_free(struct rollup *rollup);
 /* Everything of an earlier time is rolled up in all granularities, as the last pass saw it; 0
  * before the first, and where other processes have partitions, too, of which nothing is known. */
 int64_t rollup_before_ms(void *rollup);
+
+/* What passes have come to. */
+struct rollup_progress {
+	uint64_t begun, over; /* passes since the start */
+	int64_t before_ms;    /* rollup_before_ms after the last that is over */
+};
+struct rollup_progress rollup_progress(struct rollup *rollup);
 
 struct rollup_state {
 	struct rollup_pass pass; /* the last */

@@ -17,6 +17,7 @@ enum {
 static const struct store_parts row = {{SLICE("rollup-since")}};
 static const struct slice slot_name = SLICE("slot"), late_name = SLICE("late");
 static const struct slice late_kept_name = SLICE("late-kept");
+static const struct slice rebuilt_mark = SLICE(" rebuilt");
 static const struct slice counters_name = SLICE("counters"), recount_name = SLICE("recount");
 
 struct asked {
@@ -60,8 +61,7 @@ static int read_cells(struct asked *asked, int64_t now_ms, const struct store_ce
 	struct store_request *scan = store_read_add(asked->read, STORE_CELL_SCAN);
 	struct store_request *list = store_read_add(asked->read, STORE_SERIES_LIST);
 	ASSERT(scan && list); /* the first of an empty arena */
-	scan->cell_scan.table = TABLE_LEASES;
-	scan->cell_scan.key = row;
+	rollup_since_scan(scan);
 	list->series_list.limit = 1;
 	int err = store_read_submit(asked->read);
 	if (!err)
@@ -132,6 +132,14 @@ static int64_t number_of(struct slice text)
 	uint64_t number = 0;
 	const char *end = number_scan_digits(text.data, text.data + text.len, &number);
 	return end == text.data + text.len && number <= INT64_MAX ? (int64_t)number : INT64_MAX;
+}
+
+/* Of a granularity's cell, without what may follow. */
+static struct slice time_of(struct slice text)
+{
+	if (slice_ends_with(text, rebuilt_mark))
+		text.len -= rebuilt_mark.len;
+	return text;
 }
 
 /* A store without room serves what it has. What is not kept is told anew by the next start, as a
@@ -215,7 +223,7 @@ static int make_all(struct asked *asked, const struct rollup_grains *grains, int
 		struct slice name = name_of(&grains->list[g], width);
 		const struct store_cell *cell = cell_of(cells, name);
 		if (cell) {
-			since_ms[g] = number_of(cell->value);
+			since_ms[g] = number_of(time_of(cell->value));
 			continue;
 		}
 		since_ms[g] = empty ? 0 : (now_ms / grains->slot_ms + 1) * grains->slot_ms;
@@ -256,6 +264,56 @@ int rollup_since_open(struct store *store, const struct rollup_grains *grains, i
 	return err ? errbuf_set(e, err, "since when roll-ups are made cannot be told: %s",
 				err_text(err))
 		   : 0;
+}
+
+/* ---- What has been rebuilt ------------------------------------------------------------------- */
+
+void rollup_since_scan(struct store_request *scan)
+{
+	scan->cell_scan.table = TABLE_LEASES;
+	scan->cell_scan.key = row;
+}
+
+unsigned rollup_since_rebuilt(const struct store_cell_scan *cells,
+			      const struct rollup_grains *grains)
+{
+	char width[ROLLUP_WIDTH_MAX_BYTES];
+	unsigned rebuilt = 0;
+	for (size_t g = 0; g < grains->count; g++) {
+		const struct store_cell *cell = cell_of(cells, name_of(&grains->list[g], width));
+		if (cell && slice_ends_with(cell->value, rebuilt_mark))
+			rebuilt |= 1u << g;
+	}
+	return rebuilt;
+}
+
+static int keep_cell(struct store_write *write, const struct store_cell *cell, bool all)
+{
+	struct store_write_cond *outcome;
+	struct buf text;
+	buf_init(&text, NUMBER_MAX_BYTES + rebuilt_mark.len);
+	if (all)
+		buf_append_char(&text, '0');
+	else
+		buf_printf(&text, "%lld%s", (long long)number_of(time_of(cell->value)),
+			   rebuilt_mark.data);
+	int err = store_cell_put_if(write, TABLE_LEASES, &row, &cell->column, cell->version,
+				    buf_slice(&text), 0, &outcome);
+	buf_release(&text);
+	return err;
+}
+
+int rollup_since_keep(struct store_write *write, const struct store_cell_scan *cells,
+		      const struct rollup_grains *grains, unsigned which, bool all)
+{
+	char width[ROLLUP_WIDTH_MAX_BYTES];
+	int err = 0;
+	for (size_t g = 0; g < grains->count && !err; g++) {
+		const struct store_cell *cell = cell_of(cells, name_of(&grains->list[g], width));
+		if (cell && which >> g & 1)
+			err = keep_cell(write, cell, all);
+	}
+	return err;
 }
 
 /* ---- Counters -------------------------------------------------------------------------------- */

@@ -3,10 +3,12 @@
  *
  * Kept in the store: a conditional cell for each granularity (`leases`, kind "rollup-since", name
  * its width), written when a server first has it configured, and deleted when one starts that has
- * not: data that is written then is not marked. Beside them stands how wide slots are (name
- * "slot"): when that changes, what is marked is marked anew; and, once late points were kept, how
- * old the youngest of them was at least when it came (name "late"), and how long those live that
- * live the shortest (name "late-kept"; not there: for ever). All in ms.
+ * not: data that is written then is not marked. It is followed by " rebuilt" when marks of what was
+ * there before have been made anew, and is 0 when these are worked on (complete.h). Beside them
+ * stands how wide slots are (name "slot"): when that changes, what is marked is marked anew; and,
+ * once late points were kept, how old the youngest of them was at least when it came (name "late"),
+ * and how long those live that live the shortest (name "late-kept"; not there: for ever). All in
+ * ms.
  *
  * Likewise which ends of names are those of counters (name "counters", each with the end of a line)
  * and, once that has changed, which ones came or went at some time, and up to when rows may be of
@@ -27,6 +29,16 @@
 int rollup_since_open(struct store *store, const struct rollup_grains *grains, int64_t now_ms,
 		      int64_t since_ms[ROLLUP_GRAINS_MAX], struct rollup_late *late,
 		      struct errbuf *e) MUST_CHECK;
+
+/* For complete.h. Has a request read the cells; */
+void rollup_since_scan(struct store_request *scan);
+/* which of `grains` have been rebuilt, bit by place; */
+unsigned rollup_since_rebuilt(const struct store_cell_scan *cells,
+			      const struct rollup_grains *grains);
+/* says of those in `which` that they have been, or that since then they are of all there is. Cells
+ * that are not there are not made. */
+int rollup_since_keep(struct store_write *write, const struct store_cell_scan *cells,
+		      const struct rollup_grains *grains, unsigned which, bool all) MUST_CHECK;
 
 /* Which metrics are counters: the first time it is kept, later compared; a warning says what has
  * changed. Blocks for a read and a write. *recount is made; the caller releases it. */

@@ -173,6 +173,51 @@ def test_marks_are_made_anew_after_they_were_lost(make_server):
     server.stop()
 
 
+def asked(server):
+    """The answer by windows of 2 s, and what served it."""
+    answer = server.get("/api/query", metricName="m", start=LONG_AGO, end=LONG_AGO + 12, fn="sum",
+                        window="2s")
+    assert answer.status == 200, answer
+    return (list(answer.json[0]["values"].values()),
+            [part.split(" ")[0] for part in answer.headers["X-Granary-Grain"].split(", ")])
+
+
+def until_served_by(server, granularity):
+    """Whatever serves it, the answer is the same."""
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        values, served = asked(server)
+        assert values == [1, 5, 9, 13, 17, 21]
+        if served == [granularity]:
+            return
+        assert time.monotonic() < deadline, served
+        time.sleep(0.02)
+
+
+def test_after_a_rebuild_of_all_queries_take_roll_ups(make_server):
+    """Raw data is of a time before there were granularities. A rebuild of a part is not enough; one
+    of everything counts, once for all."""
+    server = make_server(options=["--rollup.granularities="])
+    server.start()
+    assert server.write(lines("m", range(12))).status == 204
+    server.stop()
+    server.options = SHORT
+    server.start()
+    assert rebuilt(server, "--metric", "m")["marks"] == "3"
+    assert rebuilt(server, "--from", str(LONG_AGO))["marks"] == "3"
+    assert rebuilt(server, "--dry-run")["marks"] == "3"
+    until_nothing_waits(server)
+    passes = server.metric("granary_rollup_passes_total")
+    until(server, lambda _: server.metric("granary_rollup_passes_total") > passes + 1, "pass")
+    assert asked(server) == ([1, 5, 9, 13, 17, 21], ["raw"])
+    assert rebuilt(server)["marks"] == "3"
+    until_served_by(server, "2s")
+    server.kill()
+    server.start()
+    until_served_by(server, "2s")
+    server.stop()
+
+
 @pytest.mark.parametrize("options, sentence", [
     (["--from", "now", "--to", "1h-ago"], "from is not before to"),
     (["--tenant", "a b"], "tenant \"a b\" is not 1 to 64 of A-Za-z0-9_.-"),
