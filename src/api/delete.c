@@ -1,5 +1,6 @@
 #include "api/delete.h"
 
+#include "api/json_reply.h"
 #include "api/query_params.h"
 #include "api/routes.h"
 #include "conf/conf.h"
@@ -48,27 +49,24 @@ static void write_rollups(struct json_writer *json, const struct rollup_grains *
 static void answer(const struct call *call, const struct rollup_delete_result *result)
 {
 	const struct rollup_deletion_spec *spec = &call->spec;
-	struct json_writer json;
-	struct buf body;
-	buf_init(&body, ANSWER_MAX_BYTES);
-	json_writer_init(&json, &body);
-	json_write_object_begin(&json);
-	json_put_bool(&json, "dryRun", spec->only_count);
-	write_text(&json, "tenant", spec->tenant);
-	write_text(&json, "metricName", spec->metric);
-	json_put_bool(&json, "all", spec->whole);
-	json_put_i64_or_null(&json, "start", !spec->whole, spec->from_ms);
-	json_put_i64_or_null(&json, "end", !spec->whole, spec->to_ms);
-	json_put_u64(&json, "series", result->series);
-	json_put_u64(&json, "samples", result->samples);
-	json_put_u64(&json, "late", result->late);
-	write_rollups(&json, call->api->grains, result);
-	json_put_u64(&json, "slots", result->marks);
-	json_put_u64(&json, "forgotten", result->forgotten);
-	json_put_u64(&json, "failed", result->failed);
-	json_write_object_end(&json);
-	http_reply(call->request, 200, "application/json", buf_slice(&body));
-	buf_release(&body);
+	struct json_reply reply;
+	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	json_write_object_begin(json);
+	json_put_bool(json, "dryRun", spec->only_count);
+	write_text(json, "tenant", spec->tenant);
+	write_text(json, "metricName", spec->metric);
+	json_put_bool(json, "all", spec->whole);
+	json_put_i64_or_null(json, "start", !spec->whole, spec->from_ms);
+	json_put_i64_or_null(json, "end", !spec->whole, spec->to_ms);
+	json_put_u64(json, "series", result->series);
+	json_put_u64(json, "samples", result->samples);
+	json_put_u64(json, "late", result->late);
+	write_rollups(json, call->api->grains, result);
+	json_put_u64(json, "slots", result->marks);
+	json_put_u64(json, "forgotten", result->forgotten);
+	json_put_u64(json, "failed", result->failed);
+	json_write_object_end(json);
+	json_reply_send(&reply, call->request);
 }
 
 static int status_of(int err)

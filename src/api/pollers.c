@@ -1,5 +1,6 @@
 #include "api/pollers.h"
 
+#include "api/json_reply.h"
 #include "api/routes.h"
 #include "inventory/inventory.h"
 #include "wire/json.h"
@@ -241,9 +242,8 @@ static void write_seen(const struct poller_seen *seen, int64_t now_ms, struct js
 		json_write_string(w, (struct slice){text, time_print(text, seen->heard_ms)});
 	else
 		json_write_null(w);
-	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		json_put_i64(w, numbers[i].key, numbers[i].number);
-	}
 	json_write_object_end(w);
 }
 
@@ -251,16 +251,13 @@ static void list_end(struct http_request *request)
 {
 	const struct api *api = api_of(request);
 	struct pollers all = list_all(api);
-	struct json_writer w;
-	struct buf body;
-	buf_init(&body, LIST_MAX_BYTES);
-	json_writer_init(&w, &body);
-	json_write_array_begin(&w);
+	struct json_reply reply;
+	struct json_writer *json = json_reply_begin(&reply, LIST_MAX_BYTES);
+	json_write_array_begin(json);
 	for (size_t i = 0; i < all.count; i++)
-		write_seen(&all.seen[i], clock_wall_ms(api->clock), &w);
-	json_write_array_end(&w);
-	http_reply(request, 200, "application/json", buf_slice(&body));
-	buf_release(&body);
+		write_seen(&all.seen[i], clock_wall_ms(api->clock), json);
+	json_write_array_end(json);
+	json_reply_send(&reply, request);
 	mem_free(all.seen);
 }
 

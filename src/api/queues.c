@@ -1,5 +1,6 @@
 #include "api/queues.h"
 
+#include "api/json_reply.h"
 #include "api/routes.h"
 #include "inventory/inventory.h"
 #include "queue/queue.h"
@@ -40,28 +41,24 @@ static void write_queue(const struct queue_def *def, struct queue *queue, struct
 	json_write_object_begin(json);
 	json_put_string(json, "name", def->name);
 	json_put_text(json, "persister", oidset_kind_text(def->persister));
-	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		json_put_u64(json, numbers[i].key, numbers[i].number);
-	}
 	json_write_object_end(json);
 }
 
 static void list_end(struct http_request *http)
 {
 	const struct api *api = api_of(http);
-	struct json_writer json;
-	struct buf body;
-	buf_init(&body, LIST_MAX_BYTES);
-	json_writer_init(&json, &body);
-	json_write_object_begin(&json);
-	json_write_key(&json, "queues");
-	json_write_array_begin(&json);
+	struct json_reply reply;
+	struct json_writer *json = json_reply_begin(&reply, LIST_MAX_BYTES);
+	json_write_object_begin(json);
+	json_write_key(json, "queues");
+	json_write_array_begin(json);
 	for (size_t i = 0; i < api->inventory_conf->queue_count; i++)
-		write_queue(api->inventory_conf->queues[i], api->queues[i], &json);
-	json_write_array_end(&json);
-	json_write_object_end(&json);
-	http_reply(http, 200, "application/json", buf_slice(&body));
-	buf_release(&body);
+		write_queue(api->inventory_conf->queues[i], api->queues[i], json);
+	json_write_array_end(json);
+	json_write_object_end(json);
+	json_reply_send(&reply, http);
 }
 
 const struct http_handler queues_list = {.end = list_end};
@@ -104,16 +101,13 @@ static void write_cell(const struct store_cell *cell, struct json_writer *json)
 static void aside_answer(struct aside *aside)
 {
 	const struct store_cell_scan *scan = &aside->read->requests->cell_scan;
-	struct json_writer json;
-	struct buf body;
-	buf_init(&body, ASIDE_ANSWER_MAX_BYTES);
-	json_writer_init(&json, &body);
-	json_write_array_begin(&json);
+	struct json_reply reply;
+	struct json_writer *json = json_reply_begin(&reply, ASIDE_ANSWER_MAX_BYTES);
+	json_write_array_begin(json);
 	for (size_t i = 0; i < scan->count; i++)
-		write_cell(&scan->cells[i], &json);
-	json_write_array_end(&json);
-	http_reply(aside->http, 200, "application/json", buf_slice(&body));
-	buf_release(&body);
+		write_cell(&scan->cells[i], json);
+	json_write_array_end(json);
+	json_reply_send(&reply, aside->http);
 }
 
 static void aside_read(struct store_read *read, int err)
@@ -187,18 +181,14 @@ static void retry_answer(const struct retry *r)
 		const char *key;
 		uint64_t number;
 	} numbers[] = {{"given", r->retry.given}, {"kept", r->retry.kept}};
-	struct json_writer json;
-	struct buf body;
-	buf_init(&body, LIST_MAX_BYTES);
-	json_writer_init(&json, &body);
-	json_write_object_begin(&json);
-	json_put_string(&json, "queue", queue_name(r->retry.queue));
-	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-		json_put_u64(&json, numbers[i].key, numbers[i].number);
-	}
-	json_write_object_end(&json);
-	http_reply(r->http, 200, "application/json", buf_slice(&body));
-	buf_release(&body);
+	struct json_reply reply;
+	struct json_writer *json = json_reply_begin(&reply, LIST_MAX_BYTES);
+	json_write_object_begin(json);
+	json_put_string(json, "queue", queue_name(r->retry.queue));
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+		json_put_u64(json, numbers[i].key, numbers[i].number);
+	json_write_object_end(json);
+	json_reply_send(&reply, r->http);
 }
 
 static void retry_failed(const struct retry *r, int err)

@@ -53,9 +53,8 @@ static void write_row(struct json_writer *json, const char *key, const struct co
 		{"flags", row->flags}, {"unplaced", row->unplaced},
 	};
 	json_write_object_begin(json);
-	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		json_put_u64(json, numbers[i].key, numbers[i].number);
-	}
 	if (row->has_rate) {
 		json_put_f64(json, "min", row->min);
 		json_put_f64(json, "max", row->max);
@@ -111,9 +110,8 @@ static void write_result(struct call *call, const struct recompute *recompute)
 	};
 	json_write_object_begin(json);
 	json_put_string(json, "oidset", recompute_oidset(recompute)->name);
-	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		json_put_u64(json, numbers[i].key, numbers[i].number);
-	}
 	json_write_key(json, "differences");
 	json_write_array_begin(json);
 	for (size_t i = 0; i < result->list_count; i++)

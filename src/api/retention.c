@@ -1,5 +1,6 @@
 #include "api/retention.h"
 
+#include "api/json_reply.h"
 #include "api/query_params.h"
 #include "api/routes.h"
 #include "conf/conf.h"
@@ -162,15 +163,12 @@ static void answer_moves(const struct call *call, struct json_writer *json)
 
 static void answer(const struct call *call)
 {
-	struct json_writer json;
-	struct buf body;
-	buf_init(&body, ANSWER_MAX_BYTES);
-	json_writer_init(&json, &body);
-	json_write_object_begin(&json);
-	call->answer(call, &json);
-	json_write_object_end(&json);
-	http_reply(call->request, 200, "application/json", buf_slice(&body));
-	buf_release(&body);
+	struct json_reply reply;
+	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	json_write_object_begin(json);
+	call->answer(call, json);
+	json_write_object_end(json);
+	json_reply_send(&reply, call->request);
 }
 
 static void finish(struct call *call, int err)

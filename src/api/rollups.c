@@ -1,5 +1,6 @@
 #include "api/rollups.h"
 
+#include "api/json_reply.h"
 #include "api/query_params.h"
 #include "api/routes.h"
 #include "conf/conf.h"
@@ -113,9 +114,8 @@ static void write_pass(struct json_writer *json, const struct rollup_state *stat
 	}
 	json_write_object_begin(json);
 	json_put_i64(json, "at", state->pass_ms);
-	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		json_put_u64(json, numbers[i].key, numbers[i].number);
-	}
 	json_put_i64_or_null(json, "nextReadyAt", pass->next_ready_ms != INT64_MAX,
 			     pass->next_ready_ms);
 	write_error(json, pass->err);
@@ -197,17 +197,14 @@ static void write_pending(struct json_writer *json, const struct call *call)
 
 static void answer(const struct call *call)
 {
-	struct json_writer json;
-	struct buf body;
-	buf_init(&body, ANSWER_MAX_BYTES);
-	json_writer_init(&json, &body);
-	json_write_object_begin(&json);
-	write_conf(&json, call->api);
-	write_state(&json, call->api);
-	write_pending(&json, call);
-	json_write_object_end(&json);
-	http_reply(call->request, 200, "application/json", buf_slice(&body));
-	buf_release(&body);
+	struct json_reply reply;
+	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	json_write_object_begin(json);
+	write_conf(json, call->api);
+	write_state(json, call->api);
+	write_pending(json, call);
+	json_write_object_end(json);
+	json_reply_send(&reply, call->request);
 }
 
 /* While Redis is not reached, or was emptied just now, what the store has is shown. */

@@ -1,3 +1,4 @@
+#include "api/json_reply.h"
 #include "api/query_params.h"
 #include "api/rollups.h"
 #include "api/routes.h"
@@ -42,22 +43,18 @@ static void answer(const struct call *call)
 		{"series", result.series}, {"marked", result.marked}, {"slots", result.slots},
 		{"marks", result.marks},   {"failed", result.failed},
 	};
-	struct json_writer json;
-	struct buf body;
-	buf_init(&body, ANSWER_MAX_BYTES);
-	json_writer_init(&json, &body);
-	json_write_object_begin(&json);
-	json_put_bool(&json, "dryRun", call->only_count);
-	json_put_i64(&json, "from", call->from_ms);
-	json_put_i64(&json, "to", call->to_ms);
-	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-		json_put_u64(&json, numbers[i].key, numbers[i].number);
-	}
-	json_put_i64_or_null(&json, "oldestSlot", result.marks, result.oldest_slot_s * 1000);
-	json_put_i64_or_null(&json, "newestSlot", result.marks, result.newest_slot_s * 1000);
-	json_write_object_end(&json);
-	http_reply(call->request, 200, "application/json", buf_slice(&body));
-	buf_release(&body);
+	struct json_reply reply;
+	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	json_write_object_begin(json);
+	json_put_bool(json, "dryRun", call->only_count);
+	json_put_i64(json, "from", call->from_ms);
+	json_put_i64(json, "to", call->to_ms);
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+		json_put_u64(json, numbers[i].key, numbers[i].number);
+	json_put_i64_or_null(json, "oldestSlot", result.marks, result.oldest_slot_s * 1000);
+	json_put_i64_or_null(json, "newestSlot", result.marks, result.newest_slot_s * 1000);
+	json_write_object_end(json);
+	json_reply_send(&reply, call->request);
 }
 
 static void fail(const struct call *call, int err)

@@ -1,5 +1,6 @@
 #include "api/store_admin.h"
 
+#include "api/json_reply.h"
 #include "api/memory_json.h"
 #include "api/routes.h"
 #include "api/store_json.h"
@@ -44,18 +45,15 @@ static void answer_error(struct admin *admin, int err)
 
 static void answer(struct admin *admin)
 {
-	struct json_writer writer;
-	struct buf body;
+	struct json_reply reply;
 
-	buf_init(&body, ANSWER_MAX_BYTES);
-	json_writer_init(&writer, &body);
+	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
 	if (admin->op == STORE_STATS)
-		store_stats_json(&admin->stats, memory_json, &writer);
+		store_stats_json(&admin->stats, memory_json, json);
 	else
 		store_verify_json(admin->checked, admin->problems, admin->sentences,
-				  admin->sentence_count, &writer);
-	http_reply(admin->request, 200, "application/json", buf_slice(&body));
-	buf_release(&body);
+				  admin->sentence_count, json);
+	json_reply_send(&reply, admin->request);
 	admin_free(admin);
 }
 

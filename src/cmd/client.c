@@ -337,6 +337,18 @@ int client_get_json(const struct client_args *args, const char *path, struct are
 	return err ? ERR_INVALID : 0;
 }
 
+int64_t client_i64(const struct json *object, const char *key)
+{
+	int64_t number = 0;
+	return json_get_i64(object, key, &number, NULL) ? 0 : number;
+}
+
+double client_f64(const struct json *object, const char *key)
+{
+	double number = 0;
+	return json_get_f64(object, key, &number, NULL) ? 0 : number;
+}
+
 static int show_as_it_comes(const struct client_args *args, const char *path,
 			    struct client_answer *answer)
 {

@@ -103,17 +103,11 @@ static void put_path(struct buf *path, const struct client_args *args, bool dry_
 
 /* ---- What is answered ------------------------------------------------------------------------ */
 
-static int64_t number_of(const struct json *object, const char *key)
-{
-	int64_t number = 0;
-	return json_get_i64(object, key, &number, NULL) == 0 ? number : 0;
-}
-
 static void add_row(struct text_table *table, const struct json *root, const char *what,
 		    const char *key)
 {
 	text_table_add(table, slice_of(what));
-	text_table_addf(table, "%lld", (long long)number_of(root, key));
+	text_table_addf(table, "%lld", (long long)client_i64(root, key));
 	text_table_add(table, SLICE(""));
 }
 
@@ -125,25 +119,25 @@ static int64_t add_rollups(struct text_table *table, const struct json *root)
 		const struct json *width = json_member(one, "granularity");
 		text_table_addf(table, "roll-ups of %.*s", width ? (int)width->text.len : 0,
 				width ? width->text.data : "");
-		text_table_addf(table, "%lld", (long long)number_of(one, "rows"));
-		text_table_addf(table, "%lld", (long long)number_of(one, "kept"));
-		kept += number_of(one, "kept");
+		text_table_addf(table, "%lld", (long long)client_i64(one, "rows"));
+		text_table_addf(table, "%lld", (long long)client_i64(one, "kept"));
+		kept += client_i64(one, "kept");
 	}
 	return kept;
 }
 
 static void complain_of_rest(const struct client_args *args, const struct json *root, int64_t kept)
 {
-	if (!number_of(root, "series"))
+	if (!client_i64(root, "series"))
 		client_complain(args, "no series matches");
 	if (kept)
 		client_complain(args,
 				"%lld rows of roll-ups stay as they are: the time cuts their "
 				"buckets, and the raw data to make them anew has expired",
 				(long long)kept);
-	if (number_of(root, "failed"))
+	if (client_i64(root, "failed"))
 		client_complain(args, "the data of %lld series is damaged: `granary verify`",
-				(long long)number_of(root, "failed"));
+				(long long)client_i64(root, "failed"));
 }
 
 static void print_counts(const struct client_args *args, const struct json *root)
@@ -208,7 +202,7 @@ static int run(const struct client_args *args)
 		if (!args->yes && !is_wanted(args))
 			err = ERR_CANCELLED;
 		err = err ? err : ask(args, false, counted, &arena, &deleted);
-		if (!err && number_of(deleted, "failed"))
+		if (!err && client_i64(deleted, "failed"))
 			err = ERR_DAMAGED;
 	}
 	arena_release(&arena);

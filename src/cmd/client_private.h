@@ -142,6 +142,10 @@ int client_request(const struct client_args *args, const char *path, const char 
 int client_get_json(const struct client_args *args, const char *path, struct arena *arena,
 		    struct client_answer *answer, struct json **root) MUST_CHECK;
 
+/* A number of an answer; 0 where there is none. */
+int64_t client_i64(const struct json *object, const char *key);
+double client_f64(const struct json *object, const char *key);
+
 /* GET; prints the answer as it comes, or parses it and has it printed. The exit status. */
 typedef void client_print(const struct client_args *args, const struct json *root,
 			  struct arena *arena);

@@ -53,12 +53,6 @@ struct counts {
 	double added, done, pending, parked, aside, dropped, unparked;
 };
 
-static double number_of(const struct json *object, const char *key)
-{
-	double number = 0;
-	return json_get_f64(object, key, &number, NULL) ? 0 : number;
-}
-
 static void add_line(struct text_table *table, struct slice name, const struct counts *now,
 		     const struct counts *before)
 {
@@ -87,13 +81,13 @@ static void sum_up(struct counts *all, const struct counts *one)
 static struct counts counts_of(const struct json *queue)
 {
 	return (struct counts){
-		.added = number_of(queue, "added"),
-		.done = number_of(queue, "done"),
-		.pending = number_of(queue, "pending"),
-		.parked = number_of(queue, "parked"),
-		.aside = number_of(queue, "aside"),
-		.dropped = number_of(queue, "dropped"),
-		.unparked = number_of(queue, "unparked"),
+		.added = client_f64(queue, "added"),
+		.done = client_f64(queue, "done"),
+		.pending = client_f64(queue, "pending"),
+		.parked = client_f64(queue, "parked"),
+		.aside = client_f64(queue, "aside"),
+		.dropped = client_f64(queue, "dropped"),
+		.unparked = client_f64(queue, "unparked"),
 	};
 }
 
@@ -177,10 +171,10 @@ static void print_aside(const struct client_args *args, const struct json *root,
 		const struct json *device = json_member(m, "device");
 		const struct json *reason = json_member(m, "reason");
 		char at[TIME_PRINT_MAX_BYTES];
-		size_t at_len = time_print(at, (int64_t)number_of(m, "at"));
+		size_t at_len = time_print(at, (int64_t)client_f64(m, "at"));
 		text_table_add(&table, (struct slice){at, at_len});
 		text_table_add(&table, device ? device->text : SLICE("-"));
-		text_table_addf(&table, "%.0f", number_of(m, "bytes"));
+		text_table_addf(&table, "%.0f", client_f64(m, "bytes"));
 		text_table_add(&table, reason ? reason->text : SLICE("-"));
 	}
 	text_table_print(&table, args->output);
@@ -205,8 +199,8 @@ static void add_retried(struct text_table *table, const struct json *answer)
 {
 	const struct json *name = json_member(answer, "queue");
 	text_table_add(table, name ? name->text : SLICE("-"));
-	text_table_addf(table, "%.0f", number_of(answer, "given"));
-	text_table_addf(table, "%.0f", number_of(answer, "kept"));
+	text_table_addf(table, "%.0f", client_f64(answer, "given"));
+	text_table_addf(table, "%.0f", client_f64(answer, "kept"));
 }
 
 static int retry_one(struct client_args *args, const char *queue, struct text_table *table)
@@ -249,7 +243,7 @@ static int retry_each(struct client_args *args, struct text_table *table)
 		const char *text =
 			name ? arena_printf(&arena, "%.*s", (int)name->text.len, name->text.data)
 			     : NULL;
-		if (!text || number_of(q, "aside") < 1)
+		if (!text || client_f64(q, "aside") < 1)
 			continue;
 		int failed = retry_one(args, text, table);
 		err = err ? err : failed;

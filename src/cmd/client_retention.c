@@ -46,12 +46,6 @@ const char client_retention_help[] =
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-static int64_t number_of(const struct json *object, const char *key)
-{
-	int64_t number = 0;
-	return json_get_i64(object, key, &number, NULL) == 0 ? number : 0;
-}
-
 static struct slice text_of(const struct json *object, const char *key)
 {
 	const struct json *member = json_member(object, key);
@@ -72,10 +66,10 @@ static void add_kept(struct text_table *table, int64_t ms)
 static void add_amount(struct text_table *table, const struct json *amount)
 {
 	char text[TIME_PRINT_MAX_BYTES];
-	text_table_addf(table, "%lld", (long long)number_of(amount, "series"));
-	text_table_addf(table, "%lld", (long long)number_of(amount, "samples"));
-	text_table_addf(table, "%lld", (long long)number_of(amount, "bytes"));
-	text_table_add(table, (struct slice){text, time_print(text, number_of(amount, "oldest"))});
+	text_table_addf(table, "%lld", (long long)client_i64(amount, "series"));
+	text_table_addf(table, "%lld", (long long)client_i64(amount, "samples"));
+	text_table_addf(table, "%lld", (long long)client_i64(amount, "bytes"));
+	text_table_add(table, (struct slice){text, time_print(text, client_i64(amount, "oldest"))});
 }
 
 /* ---- show ------------------------------------------------------------------------------------ */
@@ -89,7 +83,7 @@ static void add_line(struct text_table *table, const struct json *line)
 		text_table_add(table, text_of(line, "tenant"));
 		text_table_add(table, text_of(line, "metric"));
 		text_table_add(table, text_of(line, "granularity"));
-		add_kept(table, number_of(line, "retentionMs"));
+		add_kept(table, client_i64(line, "retentionMs"));
 		text_table_add(table, text_of(line, "rule"));
 		text_table_addf(table, "%.*s%s", (int)there.len, there.data,
 				slice_equal(there, class) ? "" : "*");
@@ -157,7 +151,7 @@ static void print_moves(const struct client_args *args, const struct json *root,
 	}
 	text_table_print(&table, args->output);
 	text_table_release(&table);
-	if (number_of(root, "failed"))
+	if (client_i64(root, "failed"))
 		client_complain(args,
 				"some of it is damaged and stays where it is: `granary verify`");
 }

@@ -48,12 +48,6 @@ const char client_rollup_help[] =
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-static int64_t number_of(const struct json *object, const char *key)
-{
-	int64_t number = 0;
-	return object && json_get_i64(object, key, &number, NULL) == 0 ? number : 0;
-}
-
 static struct slice text_of(const struct json *object, const char *key)
 {
 	const struct json *member = object ? json_member(object, key) : NULL;
@@ -106,7 +100,7 @@ static void add_span(struct text_table *table, int64_t ms)
 
 static void add_number(struct text_table *table, const struct json *object, const char *key)
 {
-	text_table_addf(table, "%lld", (long long)number_of(object, key));
+	text_table_addf(table, "%lld", (long long)client_i64(object, key));
 }
 
 /* ---- status ---------------------------------------------------------------------------------- */
@@ -124,7 +118,7 @@ static void put_granularities(struct buf *out, const struct json *root)
 	const struct json *list = json_member(root, "granularities");
 	for (const struct json *g = list ? list->first : NULL; g; g = g->next) {
 		struct slice width = text_of(g, "width");
-		int64_t retention_ms = number_of(g, "retentionMs");
+		int64_t retention_ms = client_i64(g, "retentionMs");
 		buf_printf(out, "%s%.*s for ", g == list->first ? "" : ", ", (int)width.len,
 			   width.data);
 		put_kept(out, retention_ms);
@@ -135,9 +129,9 @@ static void put_granularities(struct buf *out, const struct json *root)
 
 static void put_slots(struct buf *out, const struct json *root)
 {
-	put_span(out, number_of(root, "slotMs"));
+	put_span(out, client_i64(root, "slotMs"));
 	buf_append_text(out, ", rolled up after ");
-	put_span(out, number_of(root, "quietMs"));
+	put_span(out, client_i64(root, "quietMs"));
 	buf_append_text(out, " without a sample");
 }
 
@@ -146,7 +140,7 @@ static void put_late(struct buf *out, const struct json *root)
 	struct slice late = text_of(root, "late");
 	if (slice_equal(late, SLICE("keep"))) {
 		buf_append_text(out, "kept for ");
-		put_kept(out, number_of(root, "lateRetentionMs"));
+		put_kept(out, client_i64(root, "lateRetentionMs"));
 	} else if (slice_equal(late, SLICE("refuse"))) {
 		buf_append_text(out, "refused");
 	} else {
@@ -186,7 +180,7 @@ static void put_partitions(struct buf *out, const struct json *root)
 {
 	struct slice own = text_of(root, "own"), held = text_of(root, "held");
 	struct slice name = text_of(root, "name");
-	buf_printf(out, "%lld; %.*s may have %.*s, has ", (long long)number_of(root, "partitions"),
+	buf_printf(out, "%lld; %.*s may have %.*s, has ", (long long)client_i64(root, "partitions"),
 		   (int)name.len, name.data, own.len ? (int)own.len : 4,
 		   own.len ? own.data : "none");
 	buf_printf(out, "%.*s", held.len ? (int)held.len : 4, held.len ? held.data : "none");
@@ -201,8 +195,8 @@ static void put_pass(struct buf *out, const struct json *root)
 	}
 	put_time(out, pass, "at");
 	buf_printf(out, ": %lld series rolled up, %lld rows, %lld series waiting, %lld failed",
-		   (long long)number_of(pass, "rolledUp"), (long long)number_of(pass, "rows"),
-		   (long long)number_of(pass, "waiting"), (long long)number_of(pass, "failed"));
+		   (long long)client_i64(pass, "rolledUp"), (long long)client_i64(pass, "rows"),
+		   (long long)client_i64(pass, "waiting"), (long long)client_i64(pass, "failed"));
 }
 
 static void put_next(struct buf *out, const struct json *root)
@@ -217,7 +211,7 @@ static void put_behind(struct buf *out, const struct json *root)
 		buf_append_text(out, "nothing waits");
 		return;
 	}
-	put_span(out, number_of(root, "behindMs"));
+	put_span(out, client_i64(root, "behindMs"));
 	buf_append_text(out, "; the oldest slot that waits is ");
 	put_time(out, root, "oldestSlot");
 }
@@ -288,7 +282,7 @@ static void print_pending(const struct client_args *args, const struct json *roo
 					     "series", "ready",  "ready at"};
 	const struct json *list = json_member(root, "pending");
 	/* The server's: what is behind is its to say. */
-	int64_t now_ms = number_of(root, "now");
+	int64_t now_ms = client_i64(root, "now");
 	size_t uncounted = 0;
 	struct text_table table;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
@@ -335,9 +329,9 @@ static void print_rebuilt(const struct client_args *args, const struct json *roo
 		add_number(&table, root, titles[i]);
 	text_table_print(&table, args->output);
 	text_table_release(&table);
-	if (number_of(root, "failed"))
+	if (client_i64(root, "failed"))
 		client_complain(args, "of %lld series the raw data is damaged: `granary verify`",
-				(long long)number_of(root, "failed"));
+				(long long)client_i64(root, "failed"));
 }
 
 static int rebuild(const struct client_args *args)

@@ -200,12 +200,6 @@ static void add_number(struct text_table *table, const struct json *object, cons
 	text_table_add(table, member && member->type == JSON_T_NUMBER ? member->text : SLICE("-"));
 }
 
-static double number_of(const struct json *object, const char *key)
-{
-	double number = 0;
-	return json_get_f64(object, key, &number, NULL) ? 0 : number;
-}
-
 /* Tables that hold nothing are left out on a terminal. */
 static void print_tables(const struct json *root, enum client_output output)
 {
@@ -217,9 +211,9 @@ static void print_tables(const struct json *root, enum client_output output)
 
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *t = tables ? tables->first : NULL; t; t = t->next) {
-		double samples = number_of(t, "samples"), waiting = number_of(t, "headSamples");
+		double samples = client_f64(t, "samples"), waiting = client_f64(t, "headSamples");
 		const struct json *name = json_member(t, "table"), *kind = json_member(t, "kind");
-		double per_sample = number_of(t, "bytesPerSample");
+		double per_sample = client_f64(t, "bytesPerSample");
 		if (!name || !kind || (output == OUTPUT_TABLE && samples == 0))
 			continue;
 		text_table_add(&table, name->text);
@@ -248,8 +242,8 @@ static double tables_bytes(const struct json *root)
 	double bytes = 0;
 
 	for (const struct json *t = tables ? tables->first : NULL; t; t = t->next)
-		bytes += number_of(t, "payloadBytes") + number_of(t, "headerBytes") +
-			 number_of(t, "keyBytes") + number_of(t, "pageBytes");
+		bytes += client_f64(t, "payloadBytes") + client_f64(t, "headerBytes") +
+			 client_f64(t, "keyBytes") + client_f64(t, "pageBytes");
 	return bytes;
 }
 
@@ -271,9 +265,9 @@ static void print_memory(const struct json *memory, double series)
 	if (!memory)
 		return;
 	printf("memory of %.1f MB, %.0f bytes a series; of that",
-	       number_of(memory, "anonymous") / 1e6, number_of(memory, "perSeries"));
+	       client_f64(memory, "anonymous") / 1e6, client_f64(memory, "perSeries"));
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-		double bytes = number_of(memory, parts[i].key);
+		double bytes = client_f64(memory, parts[i].key);
 		printf("%s %.1f MB %s (%.0f a series)", i ? "," : "", bytes / 1e6, parts[i].name,
 		       series > 0 ? bytes / series : 0);
 	}
@@ -286,15 +280,15 @@ static void print_stats(const struct json *root, enum client_output output)
 	if (output != OUTPUT_TABLE)
 		return;
 	printf("\n%.0f series in %.1f MB of registry; journal of %.0f records, %.1f MB\n",
-	       number_of(root, "series"), number_of(root, "registryBytes") / 1e6,
-	       number_of(root, "journalRecords"), number_of(root, "journalBytes") / 1e6);
+	       client_f64(root, "series"), client_f64(root, "registryBytes") / 1e6,
+	       client_f64(root, "journalRecords"), client_f64(root, "journalBytes") / 1e6);
 	printf("file of %.1f MB, of which %.1f MB are in use: %.1f MB tables, %.1f MB registry, "
 	       "%.1f MB journal, %.1f MB long cells, %.1f MB the database's own\n",
-	       number_of(root, "fileBytes") / 1e6, number_of(root, "usedBytes") / 1e6,
-	       tables_bytes(root) / 1e6, number_of(root, "registryBytes") / 1e6,
-	       number_of(root, "journalPageBytes") / 1e6, number_of(root, "blobBytes") / 1e6,
-	       number_of(root, "otherBytes") / 1e6);
-	print_memory(json_member(root, "memory"), number_of(root, "series"));
+	       client_f64(root, "fileBytes") / 1e6, client_f64(root, "usedBytes") / 1e6,
+	       tables_bytes(root) / 1e6, client_f64(root, "registryBytes") / 1e6,
+	       client_f64(root, "journalPageBytes") / 1e6, client_f64(root, "blobBytes") / 1e6,
+	       client_f64(root, "otherBytes") / 1e6);
+	print_memory(json_member(root, "memory"), client_f64(root, "series"));
 }
 
 static void print_verify(const struct json *root, enum client_output output)
@@ -305,10 +299,10 @@ static void print_verify(const struct json *root, enum client_output output)
 
 	/* For people, also where the list of problems goes to a program. */
 	fprintf(output == OUTPUT_TABLE ? stdout : stderr,
-		"%.0f stored values checked, %.0f problems%s\n", number_of(root, "checked"),
-		number_of(root, "problems"),
-		number_of(root, "problems") == 0 ? ": nothing is wrong" : "");
-	if (output == OUTPUT_TABLE && number_of(root, "problems") == 0)
+		"%.0f stored values checked, %.0f problems%s\n", client_f64(root, "checked"),
+		client_f64(root, "problems"),
+		client_f64(root, "problems") == 0 ? ": nothing is wrong" : "");
+	if (output == OUTPUT_TABLE && client_f64(root, "problems") == 0)
 		return;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *s = sentences ? sentences->first : NULL; s; s = s->next)
@@ -332,7 +326,7 @@ static int show(const struct client_args *args, enum store_op op)
 		print_stats(root, args->output);
 	else if (!err)
 		print_verify(root, args->output);
-	if (!err && op == STORE_VERIFY && number_of(root, "problems") > 0)
+	if (!err && op == STORE_VERIFY && client_f64(root, "problems") > 0)
 		err = ERR_DAMAGED;
 	arena_release(&arena);
 	client_answer_release(&answer);
