@@ -4,8 +4,10 @@
 #include "base/stats.h"
 #include "model/series.h"
 #include "rollup/late.h"
+#include "rollup/next_sample.h"
 #include "rollup/partition.h"
 #include "rollup/row.h"
+#include "rollup/series_walk.h"
 
 enum {
 	GROUP_MAX = 256,   /* series at once */
@@ -57,21 +59,21 @@ struct member {
 
 struct rollup_delete {
 	struct rollup_delete_options options;
-	struct task begin;
-	struct store_read *list, *read;
-	struct store_request *listed, *request;
+	struct series_walk *walk;
+	struct next_sample *next;
+	struct store_read *read;
+	struct store_request *request; /* the count */
 	struct store_write *write;
 	struct arena arena; /* names of the members */
 	struct retention_memo memo;
 	struct member members[GROUP_MAX];
 	uint64_t handles[GROUP_MAX];
 	size_t count;
-	size_t from, to; /* of members: those at hand */
-	bool one_by_one;
+	struct series_part part; /* of members: those at hand */
 	struct span spans[SPANS_MAX];
 	size_t span_count, span;
 	int64_t at_ms, part_ms; /* up to where the span is done; where the part at hand ends */
-	int64_t next_ms;        /* what there is next, as far as it is found */
+	int64_t next_ms;        /* what there is next */
 	size_t counted;         /* of the members at hand */
 	struct rollup_touch *touches;
 	size_t touch_count;
@@ -80,18 +82,17 @@ struct rollup_delete {
 	int64_t write_us; /* monotonic, when it was submitted */
 	bool forgetting;
 	struct rollup_delete_result result, before; /* before: these members */
-	bool cancelled;
 };
 
-static void run_begin(struct task *task);
-static void on_list(struct store_read *read, int err);
-static void on_found(struct store_read *read, int err);
+static void begin_group(void *owner);
+static void on_found(void *owner, int err, int64_t next_ms);
 static void on_counted(struct store_read *read, int err);
 static void on_written(struct store_write *write, int err);
 static void next_members(struct rollup_delete *d);
 static void find_next(struct rollup_delete *d);
 static void count_part(struct rollup_delete *d);
 static void write_some(struct rollup_delete *d);
+static void end(void *owner, int err);
 
 /* ---- Spans ----------------------------------------------------------------------------------- */
 
@@ -168,15 +169,6 @@ static void list_spans(struct rollup_delete *d, int64_t raw_ms)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static struct store_read *new_read(struct rollup_delete *d, store_read_done *done)
-{
-	struct store_read *read = store_read_new(d->options.store, READ_MAX_BYTES);
-	read->executor = d->options.executor;
-	read->done = done;
-	read->owner = d;
-	return read;
-}
-
 struct rollup_delete *rollup_delete_start(const struct rollup_delete_options *options)
 {
 	struct rollup_delete *d = mem_zalloc(sizeof(*d));
@@ -185,8 +177,18 @@ struct rollup_delete *rollup_delete_start(const struct rollup_delete_options *op
 		d->options.from_ms = ROLLUP_DELETE_EARLIEST_MS;
 		d->options.to_ms = ROLLUP_DELETE_LATEST_MS;
 	}
-	d->list = new_read(d, on_list);
-	d->read = new_read(d, on_found);
+	d->walk = series_walk_start(&(struct series_walk_options){.store = options->store,
+								  .clock = options->clock,
+								  .executor = options->executor,
+								  .tenant = options->tenant,
+								  .metric = options->metric,
+								  .group_max = GROUP_MAX,
+								  .read_max_bytes = READ_MAX_BYTES,
+								  .group = begin_group,
+								  .done = end,
+								  .owner = d});
+	d->next = next_sample_new(d->walk, on_found, d);
+	d->read = series_walk_read_new(d->walk, on_counted, d);
 	d->write = store_write_new(options->store, WRITE_MAX_BYTES);
 	d->write->executor = options->executor;
 	d->write->done = on_written;
@@ -194,15 +196,14 @@ struct rollup_delete *rollup_delete_start(const struct rollup_delete_options *op
 	d->write_series = WRITE_SERIES_MIN;
 	arena_init(&d->arena, NAMES_MAX_BYTES);
 	d->touches = mem_alloc_array(GROUP_MAX * WINDOWS_MAX, sizeof(*d->touches));
-	d->begin.run = run_begin;
-	options->executor->post(options->executor, &d->begin);
 	return d;
 }
 
 void rollup_delete_free(struct rollup_delete *d)
 {
-	store_read_free(d->list);
 	store_read_free(d->read);
+	next_sample_free(d->next);
+	series_walk_free(d->walk);
 	store_write_free(d->write);
 	arena_release(&d->arena);
 	retention_memo_release(&d->memo);
@@ -212,7 +213,7 @@ void rollup_delete_free(struct rollup_delete *d)
 
 void rollup_delete_cancel(struct rollup_delete *d)
 {
-	d->cancelled = true;
+	series_walk_cancel(d->walk);
 }
 
 struct rollup_delete_result rollup_delete_result(const struct rollup_delete *d)
@@ -225,17 +226,10 @@ const char *rollup_delete_sentence(const struct rollup_delete *d, int err)
 	return d->write->error.text[0] ? d->write->error.text : err_text(err);
 }
 
-static void end(struct rollup_delete *d, int err)
+static void end(void *owner, int err)
 {
+	struct rollup_delete *d = owner;
 	d->options.done(d->options.owner, err);
-}
-
-static void submit_read(struct rollup_delete *d, struct store_read *read)
-{
-	read->now_ms = clock_wall_ms(d->options.clock);
-	int err = d->cancelled ? ERR_CANCELLED : store_read_submit(read);
-	if (err)
-		end(d, err);
 }
 
 /* ---- Series ---------------------------------------------------------------------------------- */
@@ -269,11 +263,11 @@ static int name_member(struct rollup_delete *d, const struct store_series *serie
 
 static int take_series(struct rollup_delete *d)
 {
-	const struct store_series_list *list = &d->listed->series_list;
+	struct series_group group = series_walk_group(d->walk);
 	arena_reset(&d->arena);
 	d->count = 0;
-	for (size_t i = 0; i < list->count; i++) {
-		const struct store_series *series = &list->series[i];
+	for (size_t i = 0; i < group.count; i++) {
+		const struct store_series *series = &group.series[i];
 		struct tags tags;
 		int err = tags_decode(series->tags_text, &d->arena, &tags);
 		if (!err &&
@@ -285,37 +279,18 @@ static int take_series(struct rollup_delete *d)
 		d->handles[d->count++] = series->handle;
 	}
 	d->result.series += d->count;
-	d->from = d->to = 0;
-	d->one_by_one = false;
+	d->part = (struct series_part){0};
 	return 0;
 }
 
-static void on_list(struct store_read *read, int err)
+static void begin_group(void *owner)
 {
-	struct rollup_delete *d = read->owner;
-	if (!err)
-		err = take_series(d);
+	struct rollup_delete *d = owner;
+	int err = take_series(d);
 	if (err)
 		end(d, err);
 	else
 		next_members(d);
-}
-
-static void list_series(struct rollup_delete *d, struct store_token token)
-{
-	store_read_reset(d->list);
-	d->listed = store_read_add(d->list, STORE_SERIES_LIST);
-	ASSERT(d->listed); /* the first of an empty arena */
-	d->listed->series_list = (struct store_series_list){
-		.tenant = d->options.tenant, .metric = d->options.metric, .limit = GROUP_MAX};
-	d->listed->token = token;
-	submit_read(d, d->list);
-}
-
-static void run_begin(struct task *task)
-{
-	struct rollup_delete *d = CONTAINER_OF(task, struct rollup_delete, begin);
-	list_series(d, (struct store_token){0});
 }
 
 /* ---- Spans of some series -------------------------------------------------------------------- */
@@ -323,12 +298,12 @@ static void run_begin(struct task *task)
 static void forget_members(struct rollup_delete *d)
 {
 	if (d->options.only_count) {
-		d->result.forgotten += d->to - d->from;
+		d->result.forgotten += series_part_count(&d->part);
 		next_members(d);
 		return;
 	}
 	d->forgetting = true;
-	d->written = d->from;
+	d->written = d->part.from;
 	write_some(d);
 }
 
@@ -345,30 +320,26 @@ static void begin_span(struct rollup_delete *d)
 }
 
 /* Those that come together: their raw data is kept for as long. */
-static size_t end_of_members(const struct rollup_delete *d)
+static void shorten_part(struct rollup_delete *d)
 {
-	size_t to = d->from + 1;
-	while (!d->one_by_one && to < d->count &&
-	       d->members[to].raw_ms == d->members[d->from].raw_ms)
+	size_t to = d->part.from + 1;
+	while (to < d->part.to && d->members[to].raw_ms == d->members[d->part.from].raw_ms)
 		to++;
-	return to;
+	d->part.to = to;
 }
 
 static void next_members(struct rollup_delete *d)
 {
-	d->from = d->to;
-	if (d->from < d->count) {
-		d->to = end_of_members(d);
-		list_spans(d, d->members[d->from].raw_ms);
-		d->before = d->result;
-		d->span = 0;
-		d->forgetting = false;
-		begin_span(d);
-	} else if (d->listed->more) {
-		list_series(d, d->listed->token);
-	} else {
-		end(d, 0);
+	if (!series_part_next(&d->part, d->count)) {
+		series_walk_next(d->walk);
+		return;
 	}
+	shorten_part(d);
+	list_spans(d, d->members[d->part.from].raw_ms);
+	d->before = d->result;
+	d->span = 0;
+	d->forgetting = false;
+	begin_span(d);
 }
 
 /* What is damaged is left, and only that. What was deleted of the others by then is. */
@@ -380,12 +351,8 @@ static void on_failed(struct rollup_delete *d, int err)
 	}
 	if (d->options.only_count)
 		d->result = d->before;
-	if (d->to - d->from > 1) {
-		d->one_by_one = true;
-		d->to = d->from;
-	} else {
+	if (!series_part_again(&d->part))
 		d->result.failed++;
-	}
 	next_members(d);
 }
 
@@ -399,37 +366,22 @@ static void find_next(struct rollup_delete *d)
 		begin_span(d);
 		return;
 	}
-	store_read_reset(d->read);
-	d->read->done = on_found;
-	d->request = store_read_add(d->read, STORE_RANGE);
-	ASSERT(d->request);
-	d->request->range = (struct store_range){.table = span->table,
-						 .period_ms = span->period_ms,
-						 .handles = d->handles + d->from,
-						 .handle_count = d->to - d->from,
-						 .start_ms = d->at_ms,
-						 .end_ms = span->to_ms,
-						 .fields = 1u << span->field,
-						 .limit = 1};
-	d->next_ms = INT64_MAX;
-	submit_read(d, d->read);
+	next_sample_find(d->next, &(struct store_range){.table = span->table,
+							.period_ms = span->period_ms,
+							.handles = d->handles + d->part.from,
+							.handle_count = series_part_count(&d->part),
+							.start_ms = d->at_ms,
+							.end_ms = span->to_ms,
+							.fields = 1u << span->field});
 }
 
-static void on_found(struct store_read *read, int err)
+static void on_found(void *owner, int err, int64_t next_ms)
 {
-	struct rollup_delete *d = read->owner;
-	const struct store_range *range = &d->request->range;
+	struct rollup_delete *d = owner;
+	d->next_ms = next_ms;
 	if (err) {
 		on_failed(d, err);
-		return;
-	}
-	for (size_t i = 0; i < range->handle_count; i++) {
-		if (range->points[i].count && range->points[i].ts_ms[0] < d->next_ms)
-			d->next_ms = range->points[i].ts_ms[0];
-	}
-	if (d->request->more) {
-		submit_read(d, d->read);
-	} else if (d->next_ms == INT64_MAX) {
+	} else if (next_ms == INT64_MAX) {
 		d->at_ms = d->spans[d->span].to_ms;
 		find_next(d);
 	} else {
@@ -460,19 +412,19 @@ static void count_part(struct rollup_delete *d)
 	int64_t window_ms;
 	choose_part(d, &window_ms);
 	store_read_reset(d->read);
-	d->read->done = on_counted;
 	d->request = store_read_add(d->read, STORE_AGGREGATE);
 	ASSERT(d->request);
-	d->request->aggregate = (struct store_aggregate){.table = span->table,
-							 .period_ms = span->period_ms,
-							 .handles = d->handles + d->from,
-							 .handle_count = d->to - d->from,
-							 .field = span->field,
-							 .start_ms = d->at_ms,
-							 .end_ms = d->part_ms,
-							 .window_ms = window_ms};
+	d->request->aggregate =
+		(struct store_aggregate){.table = span->table,
+					 .period_ms = span->period_ms,
+					 .handles = d->handles + d->part.from,
+					 .handle_count = series_part_count(&d->part),
+					 .field = span->field,
+					 .start_ms = d->at_ms,
+					 .end_ms = d->part_ms,
+					 .window_ms = window_ms};
 	d->counted = d->touch_count = 0;
-	submit_read(d, d->read);
+	series_walk_submit(d->walk, d->read);
 }
 
 static void add_touch(struct rollup_delete *d, struct member *m, int64_t slot_ms)
@@ -506,7 +458,7 @@ static void take_counts(struct rollup_delete *d)
 {
 	const struct store_aggregate *answer = &d->request->aggregate;
 	for (; d->counted < answer->next_handle; d->counted++) {
-		struct member *m = &d->members[d->from + d->counted];
+		struct member *m = &d->members[d->part.from + d->counted];
 		const struct store_summary *sums =
 			answer->summaries + d->counted * answer->window_count;
 		m->count = m->touches = m->stretches = 0;
@@ -538,7 +490,8 @@ static void next_part(struct rollup_delete *d)
 static size_t choose_members(struct rollup_delete *d, uint64_t handles[GROUP_MAX])
 {
 	size_t n = 0;
-	for (d->writing = d->written; d->writing < d->to && n < d->write_series; d->writing++) {
+	for (d->writing = d->written; d->writing < d->part.to && n < d->write_series;
+	     d->writing++) {
 		const struct member *m = &d->members[d->writing];
 		if (d->forgetting || m->count)
 			handles[n++] = d->handles[d->writing];
@@ -625,7 +578,7 @@ static void write_some(struct rollup_delete *d)
 {
 	uint64_t handles[GROUP_MAX];
 	size_t n = choose_members(d, handles);
-	if (d->cancelled)
+	if (series_walk_cancelled(d->walk))
 		end(d, ERR_CANCELLED);
 	else if (!n && d->forgetting)
 		next_members(d);
@@ -679,15 +632,15 @@ static void on_counted(struct store_read *read, int err)
 	}
 	take_counts(d);
 	if (d->request->more) {
-		submit_read(d, d->read);
+		series_walk_submit(d->walk, d->read);
 		return;
 	}
-	d->written = d->from;
+	d->written = d->part.from;
 	if (!d->options.only_count && !d->spans[d->span].only_count) {
 		write_some(d);
 		return;
 	}
-	for (size_t i = d->from; i < d->to; i++)
+	for (size_t i = d->part.from; i < d->part.to; i++)
 		take_total(d, &d->members[i]);
 	next_part(d);
 }
