@@ -20,6 +20,7 @@ enum {
 	FEW_VARBINDS = 4,
 	CACHE_LINE_BYTES = 64,
 	COLUMNS_FETCHED_BYTES = 1024, /* a dozen columns, and where they stand */
+	FORESEEN_INDEX_MAX_BYTES = 16,
 };
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -375,45 +376,130 @@ static size_t place_after(const struct attempt *asked, size_t at)
 	return asked->scalars < asked->columns ? asked->scalars : 0;
 }
 
-/* Reads the varbinds into the client's cells; how many, or SIZE_MAX: bad, or more than was asked
- * for.
+/* Reading a reply's varbinds into the client's cells and runs.
  *
  * Devices send a row's values side by side, so that a name is expected to be its column's root and
- * the index of the value before it. One that is, byte for byte, need not be looked at otherwise:
- * its cell has the very index of that one. The others have none yet. */
-static size_t read_cells(struct snmp_operation *op, struct snmp_pdu *pdu,
-			 const struct attempt *asked)
+ * the index of the value before it; and most tables count their rows, so that the next row is
+ * expected to have the next index. A name that is so, byte for byte, need not be looked at
+ * otherwise. */
+struct reading {
+	const struct snmp_operation *op;
+	const struct attempt *asked;
+	struct ber *varbinds;
+	struct slice index; /* of the last cell whose name was looked at; at first of its column */
+	size_t count, at, count_max, run_count, unreadable;
+};
+
+static struct slice root_at(const struct reading *r)
 {
-	struct snmp_client *client = op->device->client;
-	struct slice index = none; /* of the last cell whose name was looked at */
-	size_t count = 0, at = 0, unreadable = 0;
-	/* Of agents that do not know of non-repeaters. */
-	size_t count_max = (size_t)asked->columns * asked->rows;
-	if (count_max > SNMP_REPLY_VARBINDS_MAX)
-		count_max = SNMP_REPLY_VARBINDS_MAX;
-	for (;; count++, at = place_after(asked, at)) {
-		struct slice root = op->columns[op->picked[at]].root;
-		struct snmp_cell *cell = &client->cells[count];
-		struct snmp_varbind varbind;
-		bool beside = index.data && snmp_next_number(&pdu->varbinds, root, index,
-							     &cell->oid, &cell->value);
-		if (!beside && !snmp_next(&pdu->varbinds, &varbind))
-			break;
-		if (count == count_max)
-			return SIZE_MAX;
-		cell->column = op->picked[at];
-		cell->index = beside ? index : none;
-		if (beside)
-			continue;
-		cell->oid = varbind.oid;
-		cell->value = varbind.value;
-		unreadable += varbind.value.type == SNMP_UNREADABLE;
-		if (op->kind == OP_WALK && oid_has_prefix(varbind.oid, root))
-			index = index_behind(root, varbind.oid);
+	return r->op->columns[r->op->picked[r->at]].root;
+}
+
+static struct snmp_cell *next_cell(struct reading *r)
+{
+	struct snmp_cell *cell = &r->op->device->client->cells[r->count++];
+	cell->column = r->op->picked[r->at];
+	r->at = place_after(r->asked, r->at);
+	return cell;
+}
+
+/* With the last arc one higher. False: that would need other bytes than the last one. */
+static bool count_on(struct slice index, uint8_t memory[FORESEEN_INDEX_MAX_BYTES],
+		     struct slice *next)
+{
+	if (!index.len || index.len > FORESEEN_INDEX_MAX_BYTES ||
+	    (index.data[index.len - 1] & 0x7f) == 0x7f)
+		return false;
+	memcpy(memory, index.data, index.len);
+	memory[index.len - 1]++;
+	*next = (struct slice){(char *)memory, index.len};
+	return true;
+}
+
+static bool read_next_row(struct reading *r, struct run *run)
+{
+	uint8_t memory[FORESEEN_INDEX_MAX_BYTES];
+	struct snmp_cell *cell = &r->op->device->client->cells[r->count];
+	struct slice root = root_at(r), index;
+	if (r->at != r->asked->scalars || !count_on(r->index, memory, &index) ||
+	    !snmp_next_number(r->varbinds, root, index, &cell->oid, &cell->value))
+		return false;
+	run->from = r->index.data;
+	r->index = cell->index = index_behind(root, cell->oid);
+	(void)next_cell(r);
+	return true;
+}
+
+/* A name that has to be looked at: its cell has no index yet. */
+static bool read_any(struct reading *r)
+{
+	struct snmp_varbind varbind;
+	struct slice root = root_at(r);
+	if (!snmp_next(r->varbinds, &varbind))
+		return false;
+	struct snmp_cell *cell = next_cell(r);
+	cell->oid = varbind.oid;
+	cell->value = varbind.value;
+	cell->index = none;
+	r->unreadable += varbind.value.type == SNMP_UNREADABLE;
+	if (r->op->kind == OP_WALK && oid_has_prefix(varbind.oid, root))
+		r->index = index_behind(root, varbind.oid);
+	return true;
+}
+
+static void read_beside(struct reading *r)
+{
+	struct snmp_cell *cells = r->op->device->client->cells;
+	while (r->index.data && r->at != r->asked->scalars && r->count <= r->count_max) {
+		struct snmp_cell *cell = &cells[r->count];
+		if (!snmp_next_number(r->varbinds, root_at(r), r->index, &cell->oid, &cell->value))
+			return;
+		cell->index = r->index;
+		(void)next_cell(r);
 	}
-	if (unreadable)
-		stat_add(STAT_snmp_unreadable, (int64_t)unreadable);
-	return pdu->varbinds.bad ? SIZE_MAX : count;
+}
+
+static bool read_run(struct reading *r)
+{
+	struct run *run = &r->op->device->client->runs[r->run_count];
+	*run = (struct run){.begin = (uint32_t)r->count, .place = (uint16_t)r->at};
+	if (r->count > r->count_max || (!read_next_row(r, run) && !read_any(r)))
+		return false;
+	read_beside(r);
+	run->count = (uint32_t)r->count - run->begin;
+	r->run_count++;
+	return true;
+}
+
+/* Where the first column of the rows stands that were asked for. */
+static struct slice index_before(const struct snmp_operation *op, const struct attempt *asked)
+{
+	if (op->kind != OP_WALK || asked->scalars == asked->columns)
+		return none;
+	const struct column *column = &op->columns[op->picked[asked->scalars]];
+	return index_behind(column->root, (struct slice){(char *)column->last, column->len});
+}
+
+/* How many runs; *count: of cells. SIZE_MAX: bad, or more than was asked for. */
+static size_t read_cells(const struct snmp_operation *op, struct snmp_pdu *pdu,
+			 const struct attempt *asked, size_t *count)
+{
+	struct reading r = {
+		.op = op,
+		.asked = asked,
+		.varbinds = &pdu->varbinds,
+		.index = index_before(op, asked),
+		/* Of agents that do not know of non-repeaters. */
+		.count_max = (size_t)asked->columns * asked->rows,
+	};
+	if (r.count_max > SNMP_REPLY_VARBINDS_MAX)
+		r.count_max = SNMP_REPLY_VARBINDS_MAX;
+	while (read_run(&r))
+		;
+	if (r.unreadable)
+		stat_add(STAT_snmp_unreadable, (int64_t)r.unreadable);
+	*count = r.count;
+	return pdu->varbinds.bad || r.count > r.count_max ? SIZE_MAX : r.run_count;
 }
 
 /* Whether this name belongs to the walk of its column, behind `before`, or is the end of it. */
@@ -444,6 +530,11 @@ struct taking {
 	size_t kept, repeated_end; /* behind the last one that was kept and is no scalar */
 	bool closing;              /* one of those kept is */
 	struct step step;          /* of the last cell whose name was looked at */
+	/* All columns of tables stand at the same index, `row`; its cells begin at `row_at`,
+	 * SIZE_MAX: where they stand is in `last`. */
+	bool even;
+	struct slice row;
+	size_t row_at;
 	/* Where each column stands, as in `picked`; and the index there, if it came with this
 	 * reply. */
 	struct slice last[SNMP_COLUMNS_MAX];
@@ -484,6 +575,7 @@ static bool take_cell(struct taking *t, size_t i, size_t at)
 		}
 		t->step = (struct step){index_behind(column->root, t->last[at]), cell->index};
 	}
+	t->even &= column->scalar;
 	t->op->repeats_right |= behind_scalars;
 	t->closing |= column->closing;
 	t->last[at] = cell->oid;
@@ -531,25 +623,92 @@ static void drop_closing(struct taking *t)
 	t->kept = kept;
 }
 
-/* Keeps the cells that the walk is of, and where each column stands now. */
-static size_t take_rows(struct snmp_operation *op, struct snmp_cell *cells, size_t count,
-			const struct attempt *asked)
+/* The cells of a run, one by one. False: what follows is not to be looked at. */
+static bool take_run(struct taking *t, const struct run *run)
 {
-	struct taking t;
-	t.op = op;
-	t.asked = asked;
-	t.cells = cells;
-	t.kept = t.repeated_end = 0;
-	t.closing = false;
-	t.step = (struct step){none, none};
+	size_t at = run->place, end = run->begin + run->count;
+	for (size_t i = run->begin; i < end; i++, at = place_after(t->asked, at))
+		if (is_open(t->op, t->cells[i].column) && !take_cell(t, i, at))
+			return false;
+	return true;
+}
+
+/* A whole row, as nearly all are: since all columns stand at one index, what is behind it for the
+ * first of them is so for the others. False: it is none, and nothing was done. */
+static bool take_row(struct taking *t, const struct run *run)
+{
+	const struct attempt *asked = t->asked;
+	struct snmp_cell *first = &t->cells[run->begin];
+	if (!t->even || run->place != asked->scalars || t->kept != run->begin ||
+	    run->count != (size_t)asked->columns - asked->scalars)
+		return false;
+	struct slice before = t->row_at == SIZE_MAX ? t->last[run->place] : t->cells[t->row_at].oid;
+	if ((!run->from || run->from != t->row.data) &&
+	    look_at(t->op, first, before) != SNMP_COLUMN_OPEN)
+		return false;
+	t->row = first->index;
+	t->row_at = run->begin;
+	t->kept = t->repeated_end = run->begin + run->count;
+	t->op->repeats_right |= asked->scalars && run->begin >= asked->columns;
+	return true;
+}
+
+static void settle_rows(struct taking *t)
+{
+	size_t scalars = t->asked->scalars;
+	if (t->row_at == SIZE_MAX)
+		return;
+	for (size_t at = scalars; at < t->asked->columns; at++) {
+		t->last[at] = t->cells[t->row_at + at - scalars].oid;
+		t->index[at] = t->row.data;
+	}
+	t->row_at = SIZE_MAX;
+}
+
+static bool stands_even(const struct taking *t)
+{
+	const struct snmp_operation *op = t->op;
+	for (size_t at = t->asked->scalars; at < t->asked->columns; at++) {
+		const struct column *column = &op->columns[op->picked[at]];
+		if (column->scalar || !is_open(op, op->picked[at]) ||
+		    !slice_equal(index_behind(column->root, t->last[at]), t->row))
+			return false;
+	}
+	return true;
+}
+
+static void take_begin(struct taking *t, struct snmp_operation *op, const struct attempt *asked)
+{
+	t->op = op;
+	t->asked = asked;
+	t->cells = op->device->client->cells;
+	t->kept = t->repeated_end = 0;
+	t->closing = false;
+	t->step = (struct step){none, none};
 	for (size_t i = 0; i < asked->columns; i++) {
 		const struct column *column = &op->columns[op->picked[i]];
-		t.last[i] = (struct slice){(char *)column->last, column->len};
-		t.index[i] = NULL;
+		t->last[i] = (struct slice){(char *)column->last, column->len};
+		t->index[i] = NULL;
 	}
-	for (size_t i = 0, at = 0; i < count; i++, at = place_after(asked, at))
-		if (op->ends[cells[i].column] == SNMP_COLUMN_OPEN && !take_cell(&t, i, at))
+	t->row_at = SIZE_MAX;
+	t->row = index_before(op, asked);
+	t->even = stands_even(t);
+}
+
+/* Keeps the cells that the walk is of, and where each column stands now. */
+static size_t take_rows(struct snmp_operation *op, size_t run_count, const struct attempt *asked)
+{
+	const struct run *runs = op->device->client->runs;
+	struct taking t;
+	take_begin(&t, op, asked);
+	for (size_t i = 0; i < run_count; i++) {
+		if (take_row(&t, &runs[i]))
+			continue;
+		settle_rows(&t);
+		if (!take_run(&t, &runs[i]))
 			break;
+	}
+	settle_rows(&t);
 	for (size_t i = 0; i < asked->columns; i++) {
 		struct column *column = &op->columns[op->picked[i]];
 		if (t.last[i].data != (char *)column->last && !column->scalar)
@@ -576,8 +735,9 @@ static void take_values(struct snmp_operation *op, struct snmp_pdu *pdu,
 {
 	struct snmp_device *device = op->device;
 	struct snmp_cell *cells = device->client->cells;
-	size_t open = op->open_count, count = read_cells(op, pdu, asked);
-	if (count == SIZE_MAX) {
+	size_t open = op->open_count, count;
+	size_t run_count = read_cells(op, pdu, asked, &count);
+	if (run_count == SIZE_MAX) {
 		stat_add(pdu->varbinds.bad ? STAT_snmp_ignored_malformed
 					   : STAT_snmp_ignored_content,
 			 1);
@@ -592,7 +752,7 @@ static void take_values(struct snmp_operation *op, struct snmp_pdu *pdu,
 	if (count)
 		learn_size(device, count, reply_bytes);
 	if (op->kind == OP_WALK)
-		count = take_rows(op, cells, count, asked);
+		count = take_rows(op, run_count, asked);
 	for (size_t i = 0; op->kind == OP_GET && i < count; i++)
 		close_column(op, cells[i].column, SNMP_COLUMN_ENDED);
 	bool moved = count || op->open_count < open;

@@ -177,6 +177,15 @@ struct snmp_operation {
 	uint8_t memory[REQUEST_MAX_BYTES]; /* not cleared: the last member */
 };
 
+/* Cells of a reply side by side that have the index of the first of them: a row, as a rule. */
+struct run {
+	uint32_t begin, count;
+	uint16_t place; /* of the first one, among the columns that were asked for */
+	/* The bytes of the index that it was expected behind, and is; NULL: its name has to be
+	 * looked at. */
+	const char *from;
+};
+
 struct slot {
 	struct snmp_operation *op; /* NULL: free */
 	uint32_t generation;
@@ -201,7 +210,9 @@ struct snmp_client {
 	size_t batch_count;
 	uint8_t (*batch_memory)[MESSAGE_MAX_BYTES];
 	uint8_t *open_memory; /* what is decrypted */
+	/* Of the reply at hand. */
 	struct snmp_cell *cells;
+	struct run *runs;
 };
 
 /* ---- Client ---------------------------------------------------------------------------------- */
