@@ -20,8 +20,20 @@ struct loop_udp {
 	int fd;
 	struct loop_udp_options options;
 	bool reading;
-	uint32_t lost; /* as the kernel counts, when it was last asked */
+	bool in_pieces; /* datagrams may be longer than what the path takes at one go */
+	uint32_t lost;  /* as the kernel counts, when it was last asked */
 };
+
+/* Datagrams that are never sent in pieces need no number by which these are put together again
+ * (RFC 6864 section 4.1), and to draw one costs as much as to find the route. Where one is too long
+ * for the path after all, all may be sent in pieces from then on, as is usual. */
+static void send_in_pieces(struct loop_udp *udp, bool on)
+{
+	int how = on ? IP_PMTUDISC_WANT : IP_PMTUDISC_DO;
+	bool can = !udp->options.address.v6 &&
+		   !setsockopt(udp->fd, IPPROTO_IP, IP_MTU_DISCOVER, &how, sizeof(how));
+	udp->in_pieces = on || !can;
+}
 
 static int open_socket(struct loop_udp *udp)
 {
@@ -127,6 +139,10 @@ size_t loop_udp_send(struct loop_udp *udp, const struct loop_outgoing *outgoing,
 		int sent = send_some(udp, outgoing + taken, n);
 		if (sent == -EAGAIN || sent == -ENOBUFS || sent == -EINTR)
 			break;
+		if (sent == -EMSGSIZE && !udp->in_pieces) {
+			send_in_pieces(udp, true);
+			continue;
+		}
 		if (sent < 0)
 			stat_add(STAT_udp_unsendable, 1);
 		taken += sent > 0 ? (size_t)sent : 1;
@@ -187,6 +203,7 @@ int loop_udp_open(struct loop *loop, const struct loop_udp_options *options, str
 		return errbuf_set(e, err, "cannot receive at %s: %s",
 				  loop_address_text(&options->address, text), err_text(err));
 	}
+	send_in_pieces(udp, false);
 	loop_udp_read(udp, true);
 	*out = udp;
 	return 0;
