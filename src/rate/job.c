@@ -18,6 +18,7 @@
 
 enum {
 	WRITE_MAX_BYTES = 32 << 20,
+	BINS_LEAST = 4, /* fewer times than these the store gathers row by row */
 	CELLS_MAX_BYTES = 2 * CHECKPOINT_MAX_BYTES + (1 << 20),
 };
 
@@ -48,8 +49,15 @@ struct rate_job {
 		uint8_t *bits; /* by counter: the levels whose row before the first sample is stored
 				*/
 	} stored;
-	size_t place;          /* of the window: the feeder's, of the next row to be written */
-	bool row_fed;          /* its rows wait in the feeder */
+	size_t place; /* of the window: the feeder's, of the next row to be written */
+	bool row_fed; /* its rows wait in the feeder */
+	struct bins { /* of that row, by column; for append_bins */
+		size_t cap;
+		int64_t *ts_ms;
+		uint64_t *vals;
+		struct store_columns columns;
+		uint64_t handles[RATE_COLUMNS_MAX];
+	} bins;
 	bool checkpoint_waits; /* all rows are written, and it found no room behind them */
 	size_t rows_added;     /* to the batch */
 };
@@ -87,6 +95,8 @@ void rate_job_free(struct rate_job *job)
 	store_write_free(job->write);
 	buf_release(&job->writer.bytes);
 	mem_free(job->stored.bits);
+	mem_free(job->bins.vals);
+	mem_free(job->bins.ts_ms);
 	mem_free(job);
 }
 
@@ -511,12 +521,85 @@ static int append_level(struct rate_job *job, size_t row, size_t level)
 	return err;
 }
 
+/* The bins among the rows of a column, the first such column's times becoming those of all; false:
+ * they have other times, or something to be said of them beside how much was counted. */
+static bool gather_column(struct bins *bins, const struct counter_row *row,
+			  const struct counter_row *end, const struct counter_row *usual)
+{
+	size_t count = 0, max = bins->columns.n ? bins->columns.count : SIZE_MAX;
+	uint64_t *vals = bins->vals + bins->columns.n * bins->columns.count, others = 0;
+
+	for (; row < end; row++) {
+		if (row->level)
+			continue;
+		if (count == max)
+			return false;
+		if (!bins->columns.n)
+			bins->ts_ms[count] = row->start_ms;
+		others |= (uint64_t)(row->start_ms ^ bins->ts_ms[count]) | row->unplaced |
+			  (row->count ^ usual->count) | (row->covered_ms ^ usual->covered_ms) |
+			  row->flags;
+		vals[count++] = row->val;
+	}
+	if (!bins->columns.n)
+		bins->columns.count = count;
+	return !others && count == bins->columns.count;
+}
+
+static void make_room_for_bins(struct bins *bins, size_t rows)
+{
+	if (rows <= bins->cap)
+		return;
+	bins->cap = rows;
+	bins->ts_ms = mem_resize_array(bins->ts_ms, rows, sizeof(*bins->ts_ms));
+	bins->vals = mem_resize_array(bins->vals, rows, sizeof(*bins->vals));
+}
+
+/* Whether the bins of the row can go by column, as nearly all do: those of all columns that have
+ * any are of the same times, and usual. */
+static bool gather_bins(struct rate_job *job, size_t row)
+{
+	struct counter_row usual = row_usual(&job->table->config, 0);
+	const struct feeder_rows *rows = &job->feeder.rows;
+	struct bins *bins = &job->bins;
+
+	bins->columns = (struct store_columns){.fields = 1, .type = VALUE_U64};
+	make_room_for_bins(bins, rows->count);
+	for (size_t c = 0; c < job->table->column_count; c++) {
+		const struct counter_row *list = rows->list;
+		if (rows->start[c] == rows->start[c + 1])
+			continue;
+		if (!gather_column(bins, list + rows->start[c], list + rows->start[c + 1], &usual))
+			return false;
+		bins->handles[bins->columns.n++] = job->table->rows[row].handles[c];
+	}
+	bins->columns.ts_ms = bins->ts_ms;
+	bins->columns.bits = bins->vals;
+	bins->columns.handles = bins->handles;
+	return bins->columns.count >= BINS_LEAST;
+}
+
+static int append_bins(struct rate_job *job, size_t row)
+{
+	const struct store_columns *columns = &job->bins.columns;
+	int err;
+
+	if (job->anew || !gather_bins(job, row))
+		return append_level(job, row, 0);
+	err = store_append_columns(job->write, rate_level_table(0), job->table->config.base_ms,
+				   job->options.retention[0], columns);
+	if (!err)
+		job->rows_added += columns->n * columns->count;
+	return err;
+}
+
 static int append_row(struct rate_job *job, size_t row)
 {
-	int err = 0;
+	unsigned levels = job->feeder.rows.levels;
+	int err = levels & 1 ? append_bins(job, row) : 0;
 
-	for (size_t level = 0; !err && level <= job->table->config.period_count; level++)
-		if (job->feeder.rows.levels >> level & 1)
+	for (size_t level = 1; !err && level <= job->table->config.period_count; level++)
+		if (levels >> level & 1)
 			err = append_level(job, row, level);
 	return err;
 }

@@ -224,24 +224,38 @@ static unsigned all_fields(enum table table)
 	return (1u << schema[table].field_count) - 1;
 }
 
+static int check_time(int64_t ts_ms, struct errbuf *e)
+{
+	if (ts_ms < STORE_TS_MIN || ts_ms > STORE_TS_MAX)
+		return errbuf_set(e, ERR_INVALID, "time %lld is out of range", (long long)ts_ms);
+	return 0;
+}
+
+/* All of an append but its times and values. */
+static int check_append(enum table table, int64_t period_ms, enum retention_class retention,
+			unsigned fields, size_t n, struct errbuf *e)
+{
+	int err = check_samples(table, period_ms, e);
+	if (!err)
+		err = check_group(n, e);
+	if (err)
+		return err;
+	if (!fields || fields & ~all_fields(table))
+		return errbuf_set(e, ERR_INVALID, "fields that the table does not have");
+	if ((unsigned)retention >= RETENTION_CLASSES)
+		return errbuf_set(e, ERR_INVALID, "no retention class %d", (int)retention);
+	return 0;
+}
+
 int store_append_fields(struct store_write *write, enum table table, int64_t period_ms,
 			enum retention_class retention, int64_t ts_ms, unsigned fields,
 			const uint64_t *handles, size_t n, const struct value *values)
 {
-	int err = check_samples(table, period_ms, &write->error);
+	int err = check_append(table, period_ms, retention, fields, n, &write->error);
 	if (!err)
-		err = check_group(n, &write->error);
+		err = check_time(ts_ms, &write->error);
 	if (err)
 		return err;
-	if (!fields || fields & ~all_fields(table))
-		return errbuf_set(&write->error, ERR_INVALID,
-				  "fields that the table does not have");
-	if ((unsigned)retention >= RETENTION_CLASSES)
-		return errbuf_set(&write->error, ERR_INVALID, "no retention class %d",
-				  (int)retention);
-	if (ts_ms < STORE_TS_MIN || ts_ms > STORE_TS_MAX)
-		return errbuf_set(&write->error, ERR_INVALID, "time %lld is out of range",
-				  (long long)ts_ms);
 	ptrdiff_t there = count_values(values, n * fields_given(fields));
 	if (there < 0)
 		return errbuf_set(&write->error, ERR_INVALID, "a value of unknown type");
@@ -261,6 +275,53 @@ int store_append(struct store_write *write, enum table table, int64_t period_ms,
 	return err ? err
 		   : store_append_fields(write, table, period_ms, retention, ts_ms,
 					 all_fields(table), handles, n, values);
+}
+
+static int check_columns(const struct store_columns *columns, struct errbuf *e)
+{
+	if (!columns->count)
+		return errbuf_set(e, ERR_INVALID, "no times given");
+	if (columns->type == VALUE_NONE || (unsigned)columns->type > VALUE_U64)
+		return errbuf_set(e, ERR_INVALID, "a value of unknown type");
+	for (size_t t = 1; t < columns->count; t++)
+		if (columns->ts_ms[t] <= columns->ts_ms[t - 1])
+			return errbuf_set(e, ERR_INVALID, "times that do not ascend");
+	int err = check_time(columns->ts_ms[0], e);
+	return err ? err : check_time(columns->ts_ms[columns->count - 1], e);
+}
+
+static int append_one_by_one(struct store_write *write, enum table table, int64_t period_ms,
+			     enum retention_class retention, const struct store_columns *columns)
+{
+	struct value values[STORE_GROUP_MAX * TABLE_FIELDS_MAX];
+	size_t given = columns->n * fields_given(columns->fields);
+	int err = 0;
+	for (size_t t = 0; t < columns->count && !err; t++) {
+		for (size_t c = 0; c < given; c++)
+			values[c] = (struct value){columns->bits[c * columns->count + t],
+						   columns->type};
+		err = store_append_fields(write, table, period_ms, retention, columns->ts_ms[t],
+					  columns->fields, columns->handles, columns->n, values);
+	}
+	return err;
+}
+
+int store_append_columns(struct store_write *write, enum table table, int64_t period_ms,
+			 enum retention_class retention, const struct store_columns *columns)
+{
+	const struct store_engine *engine = write->store->engine;
+	int err = check_append(table, period_ms, retention, columns->fields, columns->n,
+			       &write->error);
+	if (!err)
+		err = check_columns(columns, &write->error);
+	if (err)
+		return err;
+	if (!engine->append_columns || !write->in_runs)
+		return append_one_by_one(write, table, period_ms, retention, columns);
+	err = engine->append_columns(write, table, period_ms, retention, columns);
+	if (!err)
+		write->samples += columns->n * fields_given(columns->fields) * columns->count;
+	return added(write, err);
 }
 
 int store_delete_range(struct store_write *write, enum table table, int64_t period_ms,

@@ -134,6 +134,24 @@ int store_append_fields(struct store_write *write, enum table table, int64_t per
 			enum retention_class retention, int64_t ts_ms, unsigned fields,
 			const uint64_t *handles, size_t n, const struct value *values) MUST_CHECK;
 
+/* The same of several times, by column: values of one type, bits[(i * given + k) * count + t] of
+ * handles[i] the k-th of the `given` fields that are set, at ts_ms[t]. The times ascend. For a
+ * batch that says in_runs it is much cheaper than a time after the other; any other is given them
+ * so, and there an error may leave the first of the times in the batch: repeated they are the same.
+ * ERR_INVALID also: no times, or not ascending ones; a type that no value has. */
+struct store_columns {
+	const int64_t *ts_ms;
+	size_t count;
+	unsigned fields;
+	const uint64_t *handles;
+	size_t n;
+	enum value_type type;
+	const uint64_t *bits;
+};
+int store_append_columns(struct store_write *write, enum table table, int64_t period_ms,
+			 enum retention_class retention,
+			 const struct store_columns *columns) MUST_CHECK;
+
 /* Removes all fields of start <= ts < end, in every retention class. Ordered with the appends of
  * the same batch. An unknown handle has nothing to remove. start == end removes nothing, start >
  * end is ERR_INVALID, here and in reads. */
@@ -611,6 +629,9 @@ struct store_engine {
 	int (*append)(struct store_write *write, enum table table, int64_t period_ms,
 		      enum retention_class retention, int64_t ts_ms, unsigned fields,
 		      const uint64_t *handles, size_t n, const struct value *values);
+	/* Of a batch in runs; NULL: the engine has nothing better than a time after the other. */
+	int (*append_columns)(struct store_write *write, enum table table, int64_t period_ms,
+			      enum retention_class retention, const struct store_columns *columns);
 	int (*add_delete_range)(struct store_write *write, enum table table, int64_t period_ms,
 				const uint64_t *handles, size_t n, int64_t start_ms,
 				int64_t end_ms);

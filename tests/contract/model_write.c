@@ -11,7 +11,7 @@ struct batch {
 	int submit_err, err;
 };
 
-enum { PENDING = 1 };
+enum { PENDING = 1, MODEL_TIMES_MAX = 150 };
 
 static void write_done(struct store_write *write, int err)
 {
@@ -137,24 +137,72 @@ static int append(struct model *model, struct side *side, struct batch *batch, s
 			    n, values);
 }
 
+/* One that suits all of the series; false: there is none. */
+static bool pick_type(struct model *model, const size_t *series, size_t n, enum value_type *type)
+{
+	unsigned wanted = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (model_integers_only(series[i]))
+			wanted |= series[i] % 8 == 1 ? 1u << VALUE_I64 : 1u << VALUE_U64;
+	}
+	*type = (enum value_type)(VALUE_F64 + pick(model, 3));
+	if (wanted)
+		*type = wanted & 1u << VALUE_I64 ? VALUE_I64 : VALUE_U64;
+	return !(wanted & (wanted - 1));
+}
+
+static uint64_t pick_bits(struct model *model, enum value_type type)
+{
+	uint64_t r = pick(model, 1000);
+	return type == VALUE_F64 ? value_f64((double)r / 8).bits : r;
+}
+
+/* All times at once, of some fields. */
+static int append_columns(struct model *model, struct side *side, struct batch *batch, size_t place,
+			  const size_t *series, size_t n, enum value_type type,
+			  const int64_t *ts_ms, size_t times)
+{
+	static uint64_t bits[MODEL_SERIES * TABLE_FIELDS_MAX * MODEL_TIMES_MAX];
+	uint64_t handles[MODEL_SERIES];
+	const struct place *p = &model_places[place];
+	unsigned fields = 1 + (unsigned)pick(model, (1u << schema[p->table].field_count) - 1);
+	handles_of(side, series, n, handles);
+	for (size_t i = 0; i < n * fields_given(fields) * times; i++)
+		bits[i] = pick_bits(model, type);
+	for (size_t i = 0; i < n; i++)
+		model->ever[series[i]][place] = true;
+	struct store_columns columns = {ts_ms, times, fields, handles, n, type, bits};
+	return store_append_columns(batch->write, p->table, p->period_ms,
+				    model->retention[model_group_of(series[0]) % 2][place],
+				    &columns);
+}
+
 /* One time, or a run of them as a poll or a backfill brings. */
 static int add_append(struct model *model, struct side *side, struct batch *batch)
 {
 	size_t series[MODEL_SERIES], n = pick_series(model, side, series);
 	size_t place = model_pick_place(model);
 	int64_t ts_ms = model_pick_ts(model, place);
-	size_t times = chance(model, 80) ? 1 : 1 + pick(model, 150);
+	size_t times = chance(model, 80) ? 1 : 1 + pick(model, MODEL_TIMES_MAX);
 	int64_t every_ms = chance(model, 50) ? 10000 : 1 + (int64_t)pick(model, 3 * HOUR_MS);
+	bool by_column = chance(model, 50);
+	enum value_type type = VALUE_U64;
+	int64_t all_ms[MODEL_TIMES_MAX];
 	int err = 0;
-	if (ts_ms > STORE_TS_MAX - 150LL * 3 * HOUR_MS)
+	if (ts_ms > STORE_TS_MAX - (int64_t)MODEL_TIMES_MAX * 3 * HOUR_MS)
 		times = 1;
+	for (size_t i = 0; i < times; i++)
+		all_ms[i] = ts_ms + (int64_t)i * every_ms;
+	by_column = n && times > 1 && by_column && pick_type(model, series, n, &type);
 	if (n)
-		model_trace(model, "append %zu times from %lld, %zu series from %zu, %s %lld",
-			    times, (long long)ts_ms, n, series[0],
-			    schema[model_places[place].table].name,
-			    (long long)model_places[place].period_ms);
+		model_trace(
+			model, "append %zu times from %lld, %zu series from %zu, %s %lld%s", times,
+			(long long)ts_ms, n, series[0], schema[model_places[place].table].name,
+			(long long)model_places[place].period_ms, by_column ? ", by column" : "");
+	if (by_column)
+		return append_columns(model, side, batch, place, series, n, type, all_ms, times);
 	for (size_t i = 0; n && !err && i < times; i++)
-		err = append(model, side, batch, place, series, n, ts_ms + (int64_t)i * every_ms);
+		err = append(model, side, batch, place, series, n, all_ms[i]);
 	return err;
 }
 

@@ -406,6 +406,124 @@ static void rows_in_runs_are_rows_like_any(struct rig *rig)
 	expect_all(rig, RAW, h, POINTS({T0, {I(0)}}));
 }
 
+enum { COLUMN_TIMES = 70 };
+
+/* Of each series fields 0 and 3, at a time each minute from `start` on: the time's number times the
+ * factor, and 1000 more by series and 100 by field. */
+static int add_columns(struct store_write *write, const uint64_t *handles, size_t n, int64_t start,
+		       size_t count, uint64_t factor)
+{
+	int64_t ts_ms[COLUMN_TIMES];
+	uint64_t bits[3 * 2 * COLUMN_TIMES];
+	for (size_t t = 0; t < count; t++) {
+		ts_ms[t] = T0 + (start + (int64_t)t) * 60000;
+		for (size_t c = 0; c < 2 * n; c++)
+			bits[c * count + t] = (uint64_t)(start + (int64_t)t) * factor +
+					      c / 2 * 1000 + c % 2 * 100;
+	}
+	struct store_columns columns = {ts_ms, count, 1 << 0 | 1 << 3, handles, n, VALUE_U64, bits};
+	return store_append_columns(write, RATES.table, RATES.period_ms, RETENTION_EVER, &columns);
+}
+
+/* Minutes 0 to 69 of `h`, which are 7 times their number; without those of 20 to 39 if there was a
+ * deletion; then again 30 to 34, 11 times; then 50 to 53 of the first and last series, 13 times. */
+static void expect_columns(struct rig *rig, const uint64_t h[3], bool deleted)
+{
+	for (size_t s = 0; s < 3; s++) {
+		struct point points[COLUMN_TIMES];
+		size_t count = 0;
+		for (int64_t t = 0; t < COLUMN_TIMES; t++) {
+			bool again = t >= 30 && t < 35, alone = s != 1 && t >= 50 && t < 54;
+			uint64_t v = (uint64_t)t * (alone ? 13 : again ? 11 : 7);
+			v += alone ? 0 : s * 1000;
+			if (!deleted || t < 20 || t >= 40 || again)
+				points[count++] = (struct point){
+					T0 + t * 60000, {U(v), NONE, NONE, U(v + 100), NONE}};
+		}
+		expect_all(rig, RATES, h[s], (struct points){points, count});
+	}
+}
+
+static void put_some_columns(struct rig *rig, const uint64_t h[3], bool in_runs, bool deletes)
+{
+	struct store_write *write = rig_write_new(rig);
+	write->in_runs = in_runs;
+	assert_int_equal(add_columns(write, h, 3, 0, COLUMN_TIMES, 7), 0);
+	assert_int_equal(write->samples, 3 * 2 * COLUMN_TIMES);
+	if (deletes)
+		assert_int_equal(store_delete_range(write, RATES.table, RATES.period_ms, h, 3,
+						    T0 + 20 * 60000, T0 + 40 * 60000),
+				 0);
+	assert_int_equal(add_columns(write, h, 3, 30, 5, 11), 0);
+	rig_commit(rig, write);
+	write = rig_write_new(rig);
+	write->in_runs = in_runs;
+	assert_int_equal(add_columns(write, &h[2], 1, 50, 4, 13), 0);
+	assert_int_equal(add_columns(write, &h[0], 1, 50, 4, 13), 0);
+	rig_commit(rig, write);
+}
+
+/* In runs or not; of two writes of one time the later wins, and a deletion between the two is
+ * between them. */
+static void columns_are_rows_like_any(struct rig *rig)
+{
+	static const char *const metrics[3] = {"in", "out", "errors"};
+	static const char *const devices[4] = {"d=0", "d=1", "d=2", "d=3"};
+	for (int manner = 0; manner < 4; manner++) {
+		const char *tags = devices[manner];
+		uint64_t h[3];
+		size_t created;
+		rig_group(rig, "t", metrics, 3, tags, false, h, &created);
+		put_some_columns(rig, h, manner % 2, manner < 2);
+		for (int pass = 0; pass < 2; pass++) {
+			expect_columns(rig, h, manner < 2);
+			rig_reopen(rig);
+			rig_group(rig, "t", metrics, 3, tags, false, h, &created);
+		}
+	}
+}
+
+/* Columns over the end of a segment, of doubles; and what is none. */
+static void columns_are_checked_and_may_pass_segments(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "m", "host=a"), bits[4];
+	int64_t day_ms = 86400000, ts_ms[4] = {T0, T0 + 1, T0 + day_ms, T0 + 3 * day_ms};
+	struct point expected[4];
+	for (size_t t = 0; t < 4; t++) {
+		struct value value = F(0.1 * (double)t);
+		expected[t] = (struct point){ts_ms[t], {value}};
+		bits[t] = value.bits;
+	}
+	struct store_columns columns = {ts_ms, 4, 1, &h, 1, VALUE_F64, bits}, bad = columns;
+	struct store_write *write = rig_write_new(rig);
+	write->in_runs = true;
+	bad.count = 0;
+	assert_int_equal(store_append_columns(write, RAW.table, 0, RETENTION_EVER, &bad),
+			 ERR_INVALID);
+	bad = columns;
+	bad.type = VALUE_NONE;
+	assert_int_equal(store_append_columns(write, RAW.table, 0, RETENTION_EVER, &bad),
+			 ERR_INVALID);
+	bad = columns;
+	bad.fields = 2;
+	assert_int_equal(store_append_columns(write, RAW.table, 0, RETENTION_EVER, &bad),
+			 ERR_INVALID);
+	bad = columns;
+	bad.ts_ms = (int64_t[]){T0, T0 + 2, T0 + 2, T0 + 3};
+	assert_int_equal(store_append_columns(write, RAW.table, 0, RETENTION_EVER, &bad),
+			 ERR_INVALID);
+	bad.ts_ms = (int64_t[]){T0, T0 + 2, T0 + 3, INT64_MAX};
+	assert_int_equal(store_append_columns(write, RAW.table, 0, RETENTION_EVER, &bad),
+			 ERR_INVALID);
+	assert_int_equal(write->samples, 0);
+	assert_int_equal(store_append_columns(write, RAW.table, 0, RETENTION_EVER, &columns), 0);
+	rig_commit(rig, write);
+	for (int pass = 0; pass < 2; pass++) {
+		expect_all(rig, RAW, h, (struct points){expected, 4});
+		rig_settle(rig);
+	}
+}
+
 /* What a range of several series gives, whatever it is cut into, is what each alone gives. */
 static void expect_together(struct rig *rig, struct place place, const uint64_t *handles, size_t n,
 			    int64_t start_ms, int64_t end_ms, const struct points *expected)
@@ -580,6 +698,8 @@ const struct contract_case cases_values[] = {
 	CASE(one_append_many_handles_with_holes),
 	CASE(handles_of_different_registrations_mix),
 	CASE(rows_in_runs_are_rows_like_any),
+	CASE(columns_are_rows_like_any),
+	CASE(columns_are_checked_and_may_pass_segments),
 	CASE(neighbours_in_one_range_have_each_their_own),
 	CASE(newest_and_late_rows_are_found_behind_old_ones),
 	CASE(group_written_in_parts_and_out_of_step),

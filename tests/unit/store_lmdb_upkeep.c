@@ -427,6 +427,63 @@ static void rows_in_runs_are_sealed_at_once(void **state)
 	}
 }
 
+/* As fill, by column. */
+static struct store_write *fill_columns(struct rig *rig, uint64_t handle, int from, int to)
+{
+	struct store_write *write = rig_write_new(rig);
+	int64_t ts_ms[100];
+	uint64_t bits[100];
+	size_t count = (size_t)(to - from);
+	write->in_runs = true;
+	for (size_t i = 0; i < count; i++) {
+		ts_ms[i] = T0 + 1000 * (from + (int64_t)i);
+		bits[i] = value_f64(from + (double)i).bits;
+	}
+	struct store_columns columns = {ts_ms, count, 1, &handle, 1, VALUE_F64, bits};
+	assert_int_equal(store_append_columns(write, TABLE_DATA_RAW, 0, RETENTION_EVER, &columns),
+			 0);
+	return write;
+}
+
+/* Too few become rows of the journal, and are there after a restart. */
+static void columns_are_sealed_at_once(void **state)
+{
+	struct rig *rig = *state;
+	rig_open(rig, &engine);
+	uint64_t h = rig_series(rig, "m", "host=a");
+	rig_commit(rig, fill_columns(rig, h, 0, 10));
+	assert_true(is_held(rig, (struct held){0, 10, 1}));
+	rig_commit(rig, fill_columns(rig, h, 10, 13));
+	assert_true(is_held(rig, (struct held){3, 10, 1}));
+	rig_commit(rig, fill_columns(rig, h, 13, 20));
+	assert_true(is_held(rig, (struct held){0, 20, 2}));
+	rig_commit(rig, fill_columns(rig, h, 20, 22));
+	for (int pass = 0; pass < 2; pass++) {
+		expect(rig, h, T0, 22);
+		rig_reopen(rig);
+		assert_true(is_held(rig, (struct held){2, 20, 2}));
+	}
+}
+
+/* The batch is as it was: it goes straight the second time, or through the journal again. */
+static void columns_whose_commit_failed_can_be_sent_again(void **state)
+{
+	struct rig *rig = *state;
+	rig_open(rig, &engine);
+	uint64_t h = rig_series(rig, "m", "host=a");
+	for (int few = 0; few < 2; few++) {
+		struct store_write *write = fill_columns(rig, h, few ? 10 : 0, few ? 12 : 10);
+		fault_arm("store.commit", FAULT_ERROR, 1, 1);
+		assert_int_equal(rig_write(rig, write), ERR_FAULT);
+		expect(rig, h, T0, few ? 10 : 0);
+		assert_int_equal(rig_write(rig, write), 0);
+		store_write_free(write);
+		expect(rig, h, T0, few ? 12 : 10);
+	}
+	rig_reopen(rig);
+	expect(rig, h, T0, 12);
+}
+
 static void forget(struct rig *rig, uint64_t handle)
 {
 	struct store_write *write = rig_write_new(rig);
@@ -442,9 +499,12 @@ static void runs_of_others_go_straight_after_a_series_was_forgotten(void **state
 	rig_open(rig, &engine);
 	uint64_t h = rig_series(rig, "m", "host=a"), gone = rig_series(rig, "m", "host=b");
 	struct store_write *late = fill(rig, true, gone, RETENTION_EVER, T0, 0, 10);
+	struct store_write *columns = fill_columns(rig, gone, 0, 10);
 	forget(rig, gone);
 	assert_int_equal(rig_write(rig, late), ERR_NOT_FOUND);
+	assert_int_equal(rig_write(rig, columns), ERR_NOT_FOUND);
 	store_write_free(late);
+	store_write_free(columns);
 	put_as(rig, true, h, RETENTION_EVER, T0, 0, 10);
 	assert_true(is_held(rig, (struct held){0, 10, 1}));
 	expect(rig, h, T0, 10);
@@ -483,6 +543,8 @@ int main(void)
 		CASE(a_seal_that_failed_itself_is_done_again),
 		CASE(heads_that_began_together_are_sealed_one_after_the_other),
 		CASE(rows_in_runs_are_sealed_at_once),
+		CASE(columns_are_sealed_at_once),
+		CASE(columns_whose_commit_failed_can_be_sent_again),
 		CASE(runs_of_others_go_straight_after_a_series_was_forgotten),
 		CASE(a_run_whose_commit_failed_is_not_there),
 		CASE(a_journal_of_many_series_of_one_sample),

@@ -110,6 +110,73 @@ static int engine_append(struct store_write *write, enum table table, int64_t pe
 	return err;
 }
 
+/* How many of the times from `at` on one record takes: what follows lies in another segment, or has
+ * no room. */
+static size_t times_together(const struct sheet *sheet, const int64_t *ts_ms, size_t at,
+			     size_t count, size_t max)
+{
+	int64_t segment = segment_of(sheet->table, sheet->period_ms, ts_ms[at]);
+	size_t n = count - at < max ? count - at : max;
+	while (segment_of(sheet->table, sheet->period_ms, ts_ms[at + n - 1]) != segment)
+		n--;
+	return n;
+}
+
+/* Of neighbours. */
+static int put_columns(struct store_write *write, const struct sheet *sheet, uint64_t first,
+		       unsigned series, const struct store_columns *columns, const uint64_t *bits)
+{
+	struct store_stage *stage = write->last_stage;
+	size_t max = record_columns_max(series, columns->fields);
+	int err = 0;
+	for (size_t at = 0, n; at < columns->count && !err; at += n) {
+		n = times_together(sheet, columns->ts_ms, at, columns->count, max);
+		struct record_columns part = {
+			.series = series,
+			.fields = columns->fields,
+			.type = (uint8_t)columns->type,
+			.count = n,
+			.ts_ms = (const uint8_t *)(columns->ts_ms + at),
+			.bits = (const uint8_t *)(bits + at),
+		};
+		err = record_put_columns(&write->arena, &stage->last_chunk, sheet, first, &part,
+					 columns->count);
+		if (!err && !stage->first_chunk)
+			stage->first_chunk = stage->last_chunk;
+	}
+	return err;
+}
+
+static int engine_append_columns(struct store_write *write, enum table table, int64_t period_ms,
+				 enum retention_class retention,
+				 const struct store_columns *columns)
+{
+	struct engine *engine = engine_of(write->store);
+	size_t handles_max = RECORD_VALUES_MAX / schema[table].field_count;
+	size_t step = fields_given(columns->fields) * columns->count;
+	struct sheet sheet = {table, retention, period_ms};
+	struct store_stage *stage = stage_of(write);
+	if (!stage)
+		return ERR_LIMIT;
+	struct chunk_mark before = mark(stage);
+	int err = 0;
+	for (size_t i = 0, count; i < columns->n && !err; i += count) {
+		const uint64_t *handles = columns->handles;
+		count = neighbours(handles, i, columns->n, handles_max);
+		err = check_handle(engine, handles[i]);
+		if (!err && count > 1)
+			err = check_handle(engine, handles[i + count - 1]);
+		if (!err)
+			err = put_columns(write, &sheet, handles[i], (unsigned)count, columns,
+					  columns->bits + i * step);
+	}
+	if (err)
+		take_back(stage, before);
+	stage->columns |= UINT32_C(1) << table;
+	stage->grows = true;
+	return err;
+}
+
 static int engine_delete_range(struct store_write *write, enum table table, int64_t period_ms,
 			       const uint64_t *handles, size_t n, int64_t start_ms, int64_t end_ms)
 {
@@ -409,6 +476,7 @@ static const struct store_engine lmdb_engine = {
 	.name = "lmdb",
 	.can = {.batch_atomic = true, .survives_kill = true},
 	.append = engine_append,
+	.append_columns = engine_append_columns,
 	.add_delete_range = engine_delete_range,
 	.add_cell = engine_add_cell,
 	.add_forget = engine_add_forget,

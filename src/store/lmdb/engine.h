@@ -36,7 +36,18 @@ struct store_stage {
 	 * the stage is put into a transaction. */
 	uint32_t straight;
 	bool all_straight; /* it has no rows of other tables, nor deletions */
+	uint32_t columns;  /* bit by table: it has columns of it */
+	/* The records with rows in place of columns that do not go straight; NULL where there are
+	 * none. In memory of their own: the batch's has its bound (unfold.c). */
+	struct record_chunk *unfolded;
+	struct arena unfolded_arena;
 };
+
+/* As journal and heads have them. */
+static inline struct record_chunk *stage_chunks(const struct store_stage *stage)
+{
+	return stage->unfolded ? stage->unfolded : stage->first_chunk;
+}
 
 static inline bool goes_straight(const struct store_stage *stage, enum table table)
 {
@@ -73,7 +84,7 @@ struct record_run {
 	struct group_id id;
 	uint32_t ordinal, ordinal_in_group;
 	size_t number;     /* in order of the batch */
-	const uint8_t *at; /* `rows` records with their prefixes */
+	const uint8_t *at; /* records with their prefixes: rows, or several in columns */
 	size_t bytes, rows;
 	int64_t min_ts_ms, max_ts_ms;
 };
@@ -203,6 +214,11 @@ void runs_choose(struct engine *engine, struct store_stage *stage, uint32_t jour
  * `sequence`: of the last record before. */
 int runs_put(struct engine *engine, MDB_txn *txn, const struct store_stage *stage,
 	     uint64_t sequence) MUST_CHECK;
+
+/* unfold.c: what of a stage's columns does not go straight becomes rows, after runs_choose; until
+ * unfold_release, or the next time. */
+void unfold(struct store_stage *stage);
+void unfold_release(struct store_write *write);
 
 /* seal.c: a head has begun, beside blocks or not. */
 void seal_begun(struct engine *engine, struct head *head);

@@ -33,7 +33,7 @@ static void enter_chunk(struct walk *walk, const struct record_chunk *chunk)
 static struct walk walk_begin(const struct leaving *leaving)
 {
 	struct walk walk = {.leaving = leaving, .stage = leaving->write->stages};
-	enter_chunk(&walk, walk.stage->first_chunk);
+	enter_chunk(&walk, stage_chunks(walk.stage));
 	return walk;
 }
 
@@ -57,7 +57,7 @@ static bool walk_next(struct walk *walk, struct record *record)
 			return false;
 		} else {
 			walk->stage = walk->stage->next;
-			enter_chunk(walk, walk->stage->first_chunk);
+			enter_chunk(walk, stage_chunks(walk->stage));
 		}
 	}
 }

@@ -780,6 +780,40 @@ void head_copy_strips(const struct head *head, unsigned width, struct run *const
 	}
 }
 
+/* What of them lies in a strip that begins with the column `first`, as rows behind those that it
+ * has. */
+static void put_columns(const struct record *record, const struct record_columns *columns,
+			unsigned first, struct run *run)
+{
+	unsigned all = (unsigned)schema[record->sheet.table].field_count;
+	unsigned from = record->first_column - first; /* before the strip: very large */
+	const uint8_t *bits = columns->bits;
+	size_t bytes = columns->count * sizeof(uint64_t);
+	bool any = false;
+	for (unsigned c = 0; c < record->columns; c += all) {
+		for (unsigned left = columns->fields; left; left &= left - 1, bits += bytes) {
+			unsigned at = from + c + (unsigned)__builtin_ctz(left);
+			if (at >= run->fields)
+				continue;
+			memcpy(run->bits[at] + run->count, bits, bytes);
+			memset(run->types[at] + run->count, columns->type, columns->count);
+			any = true;
+		}
+	}
+	if (!any)
+		return;
+	memcpy(run->ts_ms + run->count, columns->ts_ms, bytes);
+	run->count += columns->count;
+}
+
+static void put_columns_in_strips(const struct record *record, unsigned width,
+				  struct run *const *runs, unsigned count)
+{
+	struct record_columns columns = record_columns(record);
+	for (unsigned s = 0; s < count; s++)
+		put_columns(record, &columns, s * width, runs[s]);
+}
+
 void rows_copy_strips(const struct record_rows *rows, unsigned width, struct run *const *runs,
 		      unsigned count)
 {
@@ -790,6 +824,10 @@ void rows_copy_strips(const struct record_rows *rows, unsigned width, struct run
 		struct record record;
 		int err = record_view(bytes, len, &record);
 		ASSERT(!err);
+		if (record.kind == RECORD_COLUMNS) {
+			put_columns_in_strips(&record, width, runs, count);
+			continue;
+		}
 		struct part part = {record.ts_ms, record.first_column, record.columns,
 				    record.values_bytes, record.values};
 		put_in_strips(&part, width, runs, count);

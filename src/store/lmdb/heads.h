@@ -178,7 +178,8 @@ void head_copy(const struct head *head, unsigned first_column, int64_t start_ms,
 void head_copy_strips(const struct head *head, unsigned width, struct run *const *runs,
 		      unsigned count);
 
-/* Records of one band with their prefixes, all rows, as the journal has them. */
+/* Records of one band with their prefixes, as a batch has them: `count` rows, those in columns too.
+ */
 struct record_rows {
 	const uint8_t *at;
 	size_t bytes, count;

@@ -34,17 +34,13 @@ static void close_record(struct record_chunk *chunk, uint8_t *start, uint8_t *en
 	chunk->used += (uint32_t)(end - start);
 }
 
-int record_put_row(struct arena *arena, struct record_chunk **last, const struct sheet *sheet,
-		   uint64_t first, unsigned count, unsigned fields, int64_t ts_ms,
-		   const struct value *values)
+/* What a row begins with, and columns. */
+static uint8_t *put_front(uint8_t *p, enum record_kind kind, const struct sheet *sheet,
+			  uint64_t first, unsigned count, int64_t ts_ms)
 {
 	unsigned all = (unsigned)schema[sheet->table].field_count;
 	ASSERT(count >= 1 && count * all <= RECORD_VALUES_MAX);
-	uint8_t *start = room_for_record(arena, last);
-	if (!start)
-		return ERR_LIMIT;
-	uint8_t *p = start + 2;
-	*p++ = RECORD_ROW;
+	*p++ = (uint8_t)kind;
 	*p++ = (uint8_t)(sheet->table | (unsigned)sheet->retention << 5);
 	if (schema[sheet->table].has_period)
 		p += varint_put(p, (uint64_t)sheet->period_ms);
@@ -52,9 +48,82 @@ int record_put_row(struct arena *arena, struct record_chunk **last, const struct
 	p += varint_put(p, handle_ordinal(first));
 	p += varint_put(p, handle_column(first) * all);
 	p += varint_put(p, count * all);
-	p += varint_put(p, zigzag_encode(ts_ms));
+	return p + varint_put(p, zigzag_encode(ts_ms));
+}
+
+int record_put_row(struct arena *arena, struct record_chunk **last, const struct sheet *sheet,
+		   uint64_t first, unsigned count, unsigned fields, int64_t ts_ms,
+		   const struct value *values)
+{
+	unsigned all = (unsigned)schema[sheet->table].field_count;
+	uint8_t *start = room_for_record(arena, last);
+	if (!start)
+		return ERR_LIMIT;
+	uint8_t *p = put_front(start + 2, RECORD_ROW, sheet, first, count, ts_ms);
 	p = row_put_fields(p, values, count, all, fields);
 	close_record(*last, start, p);
+	return 0;
+}
+
+/* times u16 | fields u8 | type u8 | the times, i64 each | of each series and field the values, u64
+ * each. Never on disk. */
+enum { COLUMNS_FRONT_BYTES = 4 };
+
+size_t record_columns_max(unsigned series, unsigned fields)
+{
+	return (ROW_MAX_BYTES - COLUMNS_FRONT_BYTES) / (8 * (1 + series * fields_given(fields)));
+}
+
+int record_put_columns(struct arena *arena, struct record_chunk **last, const struct sheet *sheet,
+		       uint64_t first, const struct record_columns *columns, size_t step)
+{
+	unsigned given = columns->series * fields_given(columns->fields);
+	size_t bytes = columns->count * 8;
+	uint16_t count = (uint16_t)columns->count;
+	int64_t ts_ms;
+	ASSERT(count >= 1 && count <= record_columns_max(columns->series, columns->fields));
+	uint8_t *start = room_for_record(arena, last);
+	if (!start)
+		return ERR_LIMIT;
+	memcpy(&ts_ms, columns->ts_ms, sizeof(ts_ms));
+	uint8_t *p = put_front(start + 2, RECORD_COLUMNS, sheet, first, columns->series, ts_ms);
+	memcpy(p, &count, sizeof(count));
+	p[2] = (uint8_t)columns->fields;
+	p[3] = columns->type;
+	p += COLUMNS_FRONT_BYTES;
+	memcpy(p, columns->ts_ms, bytes);
+	p += bytes;
+	for (unsigned c = 0; c < given; c++, p += bytes)
+		memcpy(p, columns->bits + c * step * 8, bytes);
+	close_record(*last, start, p);
+	return 0;
+}
+
+struct record_columns record_columns(const struct record *record)
+{
+	unsigned all = (unsigned)schema[record->sheet.table].field_count;
+	const uint8_t *p = record->values;
+	uint16_t count;
+	ASSERT(record->kind == RECORD_COLUMNS);
+	memcpy(&count, p, sizeof(count));
+	return (struct record_columns){
+		.series = record->columns / all,
+		.fields = p[2],
+		.type = p[3],
+		.count = count,
+		.ts_ms = p + COLUMNS_FRONT_BYTES,
+		.bits = p + COLUMNS_FRONT_BYTES + (size_t)count * 8,
+	};
+}
+
+int record_put_copy(struct arena *arena, struct record_chunk **last, const uint8_t *record,
+		    size_t len)
+{
+	uint8_t *start = room_for_record(arena, last);
+	if (!start)
+		return ERR_LIMIT;
+	memcpy(start + 2, record, len);
+	close_record(*last, start, start + 2 + len);
 	return 0;
 }
 
@@ -118,7 +187,7 @@ int record_view(const uint8_t *bytes, size_t len, struct record *record)
 	record->columns = (unsigned)columns;
 	record->values = NULL;
 	record->values_bytes = 0;
-	if (record->kind == RECORD_ROW) {
+	if (record->kind == RECORD_ROW || record->kind == RECORD_COLUMNS) {
 		record->values = c.at;
 		record->values_bytes = (unsigned)cursor_left(&c);
 		return 0;
@@ -132,6 +201,8 @@ int record_view(const uint8_t *bytes, size_t len, struct record *record)
 int record_parse(const uint8_t *bytes, size_t len, struct record *record)
 {
 	int err = record_view(bytes, len, record);
+	if (!err && record->kind == RECORD_COLUMNS)
+		return ERR_DAMAGED;
 	if (!err && record->kind == RECORD_ROW)
 		err = row_check(record->values, record->values_bytes, record->columns);
 	return err;

@@ -13,6 +13,9 @@ enum record_kind {
 	RECORD_ROW = 1,
 	RECORD_DELETE = 2,
 	RECORD_CLEAR = 3, /* a deletion in every class but that of the sheet (rekey.c) */
+	/* Rows of several times, by column: in batches only. What does not go straight to extents
+	 * becomes rows (unfold.c), so neither the journal nor heads ever see one. */
+	RECORD_COLUMNS = 4,
 };
 
 enum {
@@ -37,7 +40,9 @@ struct record {
 	unsigned first_column, columns; /* of the band times its fields */
 	int64_t ts_ms;                  /* of a deletion: start */
 	int64_t end_ms;                 /* of a deletion */
-	const uint8_t *values;          /* of a row, as row.h has them; points into the bytes */
+	/* Of a row, as row.h has them; of columns, as record_columns finds them. Points into the
+	 * bytes. */
+	const uint8_t *values;
 	unsigned values_bytes;
 };
 
@@ -57,6 +62,26 @@ int record_put_row(struct arena *arena, struct record_chunk **last, const struct
 int record_put_delete(struct arena *arena, struct record_chunk **last, enum record_kind kind,
 		      const struct sheet *sheet, uint64_t handle, int64_t start_ms,
 		      int64_t end_ms) MUST_CHECK;
+
+/* Several times, ascending, of `series` neighbours: of each the fields given (bits), and of each of
+ * these `count` values of one type, one behind the other. */
+struct record_columns {
+	unsigned series, fields;
+	uint8_t type;
+	size_t count;
+	const uint8_t *ts_ms; /* i64 each */
+	const uint8_t *bits;  /* u64 each */
+};
+/* How many times one record takes. */
+size_t record_columns_max(unsigned series, unsigned fields);
+/* `step`: how far apart the columns lie, in values. */
+int record_put_columns(struct arena *arena, struct record_chunk **last, const struct sheet *sheet,
+		       uint64_t first, const struct record_columns *columns,
+		       size_t step) MUST_CHECK;
+struct record_columns record_columns(const struct record *record);
+/* A record as it is, without its prefix. */
+int record_put_copy(struct arena *arena, struct record_chunk **last, const uint8_t *record,
+		    size_t len) MUST_CHECK;
 
 /* The next record at *at (`left` bytes) with its length prefix; NULL at the end or if it is cut. */
 const uint8_t *record_next(const uint8_t **at, size_t *left, size_t *len);

@@ -30,10 +30,24 @@ static bool goes_on(const struct record_run *run, const struct record *row,
 	       run->ordinal == row->ordinal && segment_order(&run->id.segment, segment) == 0;
 }
 
-/* `at`: where its prefix begins. */
-static void add_row(struct engine *engine, const struct record *row, const uint8_t *at,
-		    size_t bytes)
+static int64_t last_ts_ms(const struct record *row, size_t *rows)
 {
+	*rows = 1;
+	if (row->kind == RECORD_ROW)
+		return row->ts_ms;
+	struct record_columns columns = record_columns(row);
+	int64_t ts_ms;
+	*rows = columns.count;
+	memcpy(&ts_ms, columns.ts_ms + (columns.count - 1) * 8, sizeof(ts_ms));
+	return ts_ms;
+}
+
+/* A row, or columns; `at`: where its prefix begins. */
+static void add_record(struct engine *engine, const struct record *row, const uint8_t *at,
+		       size_t bytes)
+{
+	size_t rows;
+	int64_t end_ms = last_ts_ms(row, &rows);
 	const struct sheet *sheet = &row->sheet;
 	struct segment_id segment = {*sheet,
 				     segment_of(sheet->table, sheet->period_ms, row->ts_ms)};
@@ -50,11 +64,11 @@ static void add_row(struct engine *engine, const struct record *row, const uint8
 					  &run->ordinal_in_group);
 	}
 	run->bytes += bytes;
-	run->rows++;
+	run->rows += rows;
 	if (row->ts_ms < run->min_ts_ms)
 		run->min_ts_ms = row->ts_ms;
-	if (row->ts_ms > run->max_ts_ms)
-		run->max_ts_ms = row->ts_ms;
+	if (end_ms > run->max_ts_ms)
+		run->max_ts_ms = end_ms;
 }
 
 /* All of them, whatever their table; false: there is a deletion among them. */
@@ -68,9 +82,9 @@ static bool find_runs(struct engine *engine, const struct store_stage *stage)
 			struct record row;
 			int err = record_view(bytes, len, &row);
 			ASSERT(!err);
-			if (row.kind != RECORD_ROW)
+			if (row.kind != RECORD_ROW && row.kind != RECORD_COLUMNS)
 				return false;
-			add_row(engine, &row, before, (size_t)(at - before));
+			add_record(engine, &row, before, (size_t)(at - before));
 		}
 	}
 	return true;

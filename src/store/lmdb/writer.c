@@ -128,6 +128,7 @@ static void run_done(struct task *task)
 
 static void complete(struct store_write *write, int err)
 {
+	unfold_release(write);
 	if (err)
 		write->err = err;
 	if (err == ERR_FULL && !write->error.text[0])
@@ -284,7 +285,7 @@ static int put_rekeying(struct cycle *cycle, const struct store_rekeying *rekeyi
 /* For journal and heads. */
 static struct record_chunk *chunks_left(const struct store_stage *stage)
 {
-	return stage->all_straight ? NULL : stage->first_chunk;
+	return stage->all_straight ? NULL : stage_chunks(stage);
 }
 
 static int put_batch(struct cycle *cycle, struct store_write *write)
@@ -297,6 +298,7 @@ static int put_batch(struct cycle *cycle, struct store_write *write)
 		if (s->rekeying)
 			err = put_rekeying(cycle, s->rekeying);
 		choose_runs(cycle, write, s);
+		unfold(s);
 		for (struct record_chunk *c = chunks_left(s); c && !err; c = c->next)
 			err = journal_chunk(cycle, write, s, c);
 		if (!err && s->straight)
