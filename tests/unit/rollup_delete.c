@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "rollup/deletions.h"
+#include "task_step.h"
 
 struct deleting {
 	struct rolled r;
@@ -429,18 +430,6 @@ static int ask(struct rollup_deletions *deletions, struct asked *asked)
 				      on_asked, asked, &e);
 }
 
-static void step(struct deleting *d)
-{
-	struct task_queue *queue = &d->r.h.queue;
-	struct task *task = queue->first;
-	if (!task)
-		return;
-	queue->first = task->next;
-	if (!queue->first)
-		queue->last = NULL;
-	task->run(task);
-}
-
 /* Whenever the process ends, the next one goes on; it need not be asked. */
 static void what_was_broken_off_goes_on_at_the_next_start(void **state)
 {
@@ -457,7 +446,7 @@ static void what_was_broken_off_goes_on_at_the_next_start(void **state)
 		assert_int_equal(ask(first, &asked), 0);
 		assert_int_equal(ask(first, &asked), ERR_BUSY);
 		for (unsigned i = 0; i < steps; i++)
-			step(&d);
+			task_step(&d.r.h.queue);
 		rollup_deletions_leave(first);
 		rollup_deletions_stop(first);
 		harness_pump(&d.r.h);
@@ -520,7 +509,7 @@ static void a_note_that_stays_is_said(void **state)
 		struct rollup_deletions *deletions = deletions_of(&d);
 		assert_int_equal(ask(deletions, &asked), 0);
 		for (unsigned i = 0; i < steps; i++)
-			step(&d);
+			task_step(&d.r.h.queue);
 		naive_fail_writes(d.r.h.store, ERR_UNKNOWN, 1);
 		harness_pump(&d.r.h);
 		said = asked.over && asked.err == ERR_UNKNOWN && asked.result.samples == 2;

@@ -6,6 +6,7 @@
 #include "rollup/delete.h"
 #include "rollup/partition.h"
 #include "rollup_drivers.h"
+#include "task_step.h"
 
 #define STEPS_MAX 200
 
@@ -327,18 +328,6 @@ static void open_with_a_mark(struct racer *racer, int64_t minute)
 	rolled_set_ms(&racer->r, AT(270, 0));
 }
 
-static bool step_queue(struct task_queue *queue)
-{
-	struct task *task = queue->first;
-	if (!task)
-		return false;
-	queue->first = task->next;
-	if (!queue->first)
-		queue->last = NULL;
-	task->run(task);
-	return true;
-}
-
 /* A sample comes when the job and a deletion of its time have come so far; then the job goes on.
  * Returns false when the deletion had fewer steps, *job_reached when the job had them. */
 static bool race_deletion(size_t job_steps, size_t deletion_steps, int64_t minute,
@@ -355,12 +344,12 @@ static bool race_deletion(size_t job_steps, size_t deletion_steps, int64_t minut
 	struct rollup_delete *work =
 		start_deletion(&racer, &queue.executor, AT(0, 0), AT(240, 0), &over);
 	size_t steps = 0;
-	while (steps < deletion_steps && step_queue(&queue))
+	while (steps < deletion_steps && task_step(&queue))
 		steps++;
 	snprintf(line, sizeof(line), "m value=9 %lld\n", (long long)AT(minute, 0));
 	rolled_write(&racer.r, line);
 	racer_steps(&racer, STEPS_MAX);
-	while (step_queue(&queue))
+	while (task_step(&queue))
 		;
 	assert_true(over && racer.passed);
 	rollup_delete_free(work);

@@ -1,0 +1,222 @@
+/* Private to rollup_model: the processes, who sends and who deletes, and what its parts share.
+ *
+ * rollup_model.c says what it is and runs it, rollup_model_processes.c has those that take line
+ * protocol and those that roll up, rollup_model_clients.c who sends and who deletes,
+ * rollup_model_right.c what is right when all is at rest. */
+#ifndef TESTS_UNIT_ROLLUP_MODEL_H
+#define TESTS_UNIT_ROLLUP_MODEL_H
+
+#include <stdio.h>
+
+#include "catalog/catalog.h"
+#include "ingest/ingest.h"
+#include "ingest/line_feed.h"
+#include "rollup/delete.h"
+#include "rollup/job.h"
+#include "rollup/leases.h"
+#include "slow_store.h"
+#include "task_step.h"
+
+enum {
+	SLOT_MS = 60000,
+	QUIET_MS = 20000,
+	LEASE_MS = 30000,
+	EVERY_MS = 5000,
+	TICK_MS = 1000,
+	PARTITIONS = 4,
+	TAKERS = 2,
+	WORKERS = 3,
+	CLIENTS = 6,
+	TEXT_MAX_BYTES = 4096,
+	POINTS_MAX = 64, /* of one text */
+	TENANTS = 2,
+	MEASUREMENTS = 2,
+	HOSTS = 2,
+	FIELDS = 5,
+	SHAPES = 6,
+	SERIES = TENANTS * MEASUREMENTS * HOSTS * FIELDS,
+	ACCEPTED_MAX = 100000,
+	RESTS_MAX = 3000, /* rounds until all is at rest */
+	LATE_SLOTS = 70,  /* so far back points lie where late ones are kept */
+	/* So much longer than a slot is open its raw data is there: nothing waits for so long. */
+	LAG_MS = 2400000,
+};
+#define BEGIN_MS INT64_C(1600000020000) /* a slot begins */
+
+static const char *const grain_items[] = {"10s", "30s", "1m"};
+static const char *const field_names[FIELDS] = {"value", "x", "y", "z", "n_total"};
+
+struct process {
+	struct slow_store store;
+	struct task_queue queue;
+	struct rollup_track *track;
+	char name[16];
+};
+
+/* Takes line protocol. */
+struct taker {
+	struct process p;
+	struct catalog *catalog;
+	struct ingest *ingest;
+	bool closed;
+};
+
+enum state { RESTS, TAKES, WORKS };
+
+/* Rolls up, as rollup.c does. */
+struct worker {
+	struct process p;
+	struct model *model;
+	struct rollup_leases *leases;
+	struct rollup_job *job;
+	struct rollup_partitions own;
+	enum state state;
+	int64_t next_ms, asof_ms, until_ms;
+};
+
+/* Deletes samples of one series, or of all hosts. */
+struct deleter {
+	struct process p;
+	struct model *model;
+	struct rollup_delete
+		*work; /* NULL: it is to be begun (again) if there is something to do */
+	bool wanted, whole;
+	unsigned series; /* of its hosts any, if there is no selector */
+	char name[64];
+	struct slice host;
+	struct catalog_pattern host_pattern;
+	struct catalog_selector selector;
+	bool has_selector;
+	int64_t from_ms, to_ms;
+};
+
+struct point {
+	unsigned series;
+	int64_t ts_ms;
+	bool deleted; /* or maybe */
+};
+
+/* Who sends a text until it is taken. */
+struct client {
+	struct model *model;
+	struct taker *taker;
+	struct ingest_request *r; /* NULL: it is not sending */
+	struct line_feed feed;
+	bool waits, ended; /* to send it (again); all is sent */
+	size_t len, at, point_count;
+	struct point points[POINTS_MAX];
+	char text[TEXT_MAX_BYTES];
+};
+
+struct model {
+	uint64_t seed;
+	struct random random;
+	struct clock_virtual clock;
+	struct slow slow;
+	struct task_queue own; /* of the test's own reads */
+	struct rollup_grains grains;
+	bool trace, loses;
+	size_t slice_points; /* of a job's reads */
+	size_t cache_max_bytes, step;
+	uint64_t pace_ms; /* the most that passes at a time, mostly */
+	uint64_t edges;   /* how many steps of a thousand go to an edge of time */
+	uint64_t measurements, hosts, shapes, used_takers;
+	unsigned texts;           /* percent of the fields */
+	unsigned store, sluggish; /* how readily these move, in percent */
+	size_t which;             /* of the processes is sluggish */
+	size_t check_steps;       /* how often all comes to rest */
+	struct {
+		size_t first, count;
+	} shape[SHAPES]; /* of the lines: fields one after the other */
+	bool atomic, one_name;
+	bool late;               /* points of closed slots are kept */
+	int64_t open_ms, raw_ms; /* how long raw data is said to be kept: to takers, to workers */
+	struct taker takers[TAKERS];
+	struct worker workers[WORKERS];
+	struct client clients[CLIENTS];
+	struct deleter deleter;
+	unsigned deletes; /* how readily it begins, in percent */
+	struct point *accepted;
+	size_t accepted_count;
+	uint64_t late_seen; /* late samples that were looked at */
+	char failure[512];
+};
+
+static inline uint64_t pick(struct model *m, uint64_t bound)
+{
+	return random_below(&m->random, bound);
+}
+
+static inline bool chance(struct model *m, unsigned percent)
+{
+	return pick(m, 100) < percent;
+}
+
+static inline int64_t now_ms(struct model *m)
+{
+	return clock_wall_ms(&m->clock.clock);
+}
+
+static inline void trace(struct model *m, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static inline void trace(struct model *m, const char *fmt, ...)
+{
+	va_list args;
+	if (!m->trace)
+		return;
+	printf("%6zu %8lld  ", m->step, (long long)(now_ms(m) - BEGIN_MS));
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	printf("\n");
+}
+
+static inline bool differ(struct model *m, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static inline bool differ(struct model *m, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	if (!m->failure[0])
+		vsnprintf(m->failure, sizeof(m->failure), fmt, args);
+	va_end(args);
+	return false;
+}
+
+/* Of a series; its host is a tag. */
+static inline void metric_name(unsigned series, char to[64])
+{
+	unsigned field = series % FIELDS, measurement = series / FIELDS / HOSTS % MEASUREMENTS;
+	snprintf(to, 64, "m%u%s%s", measurement, field ? "_" : "", field ? field_names[field] : "");
+}
+
+/* ---- rollup_model_processes.c ---------------------------------------------------------------- */
+
+void process_open(struct model *m, struct process *p, const char *kind, size_t i);
+void process_release(struct process *p);
+void run_all(struct process *p);
+void taker_open(struct model *m, struct taker *t, size_t i);
+/* As a crash does: whatever is at work comes to nothing. */
+void taker_kill(struct model *m, struct taker *t);
+void worker_open(struct model *m, struct worker *w, size_t i);
+void worker_tick(struct worker *w);
+void worker_kill(struct worker *w);
+
+/* ---- rollup_model_clients.c ------------------------------------------------------------------ */
+
+/* Sends a text, the same one again if it is to. */
+void client_begin(struct client *c);
+/* Sends some more of it, or all, and ends it. */
+void client_step(struct client *c, bool all);
+void deleter_open(struct model *m);
+/* Does what is wanted. */
+void deleter_begin(struct deleter *d);
+void deleter_tick(struct deleter *d);
+/* What was wanted is wanted still. */
+void deleter_kill(struct deleter *d);
+
+/* ---- rollup_model_right.c -------------------------------------------------------------------- */
+
+size_t marked_rows(struct model *m);
+/* Its rows are what a plain loop makes of its samples, and what was taken is there. */
+bool check_series(struct model *m, unsigned series);
+
+#endif

@@ -1,0 +1,247 @@
+/* Of the model of roll-ups: who sends samples until they are taken, and who deletes some. */
+#include "rollup_model.h"
+
+/* ---- Clients --------------------------------------------------------------------------------- */
+
+static void put(struct client *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static void put(struct client *c, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	int len = vsnprintf(c->text + c->len, sizeof(c->text) - c->len, fmt, args);
+	va_end(args);
+	ASSERT(len >= 0 && (size_t)len < sizeof(c->text) - c->len);
+	c->len += (size_t)len;
+}
+
+static void put_value(struct client *c)
+{
+	struct model *m = c->model;
+	int number = (int)pick(m, 200) - 100;
+	switch (pick(m, 4)) {
+	case 0:
+		put(c, "%di", number);
+		break;
+	case 1:
+		put(c, "%du", number + 100);
+		break;
+	default:
+		put(c, "%.1f", number / 2.0);
+	}
+}
+
+static int64_t some_ts(struct model *m)
+{
+	int64_t now = now_ms(m), slot = now / SLOT_MS * SLOT_MS;
+	switch (pick(m, 10)) {
+	case 0:
+		slot += SLOT_MS;
+		break;
+	case 1:
+	case 2:
+		slot -= (int64_t)pick(m, m->late ? LATE_SLOTS : 4) * SLOT_MS;
+		break;
+	case 3:
+	case 4:
+	case 5:
+		slot -= SLOT_MS;
+		break;
+	case 6:
+		return now;
+	}
+	return slot + (int64_t)pick(m, 12) * 5000 + (chance(m, 20) ? 4999 : 0);
+}
+
+static void put_line(struct client *c)
+{
+	struct model *m = c->model;
+	size_t tenant = pick(m, 4) == 0, measurement = pick(m, m->measurements);
+	size_t host = pick(m, m->hosts);
+	size_t shape = pick(m, m->shapes), first = m->shape[shape].first;
+	int64_t ts_ms = some_ts(m);
+	put(c, "m%zu,h=%zu%s ", measurement, host, tenant ? ",tenant=u" : "");
+	for (size_t i = 0; i < m->shape[shape].count; i++) {
+		size_t field = (first + i) % FIELDS;
+		put(c, "%s%s=", i ? "," : "", field_names[field]);
+		if (chance(m, m->texts)) {
+			put(c, "\"text\"");
+			continue;
+		}
+		put_value(c);
+		unsigned series =
+			(unsigned)(((tenant * MEASUREMENTS + measurement) * HOSTS + host) * FIELDS +
+				   field);
+		c->points[c->point_count++] = (struct point){series, ts_ms, false};
+	}
+	put(c, " %lld\n", (long long)ts_ms);
+}
+
+static void put_text(struct client *c)
+{
+	size_t lines = 1 + pick(c->model, chance(c->model, 80) ? 3 : 12);
+	c->len = c->point_count = 0;
+	while (lines--)
+		put_line(c);
+	c->waits = true;
+}
+
+static void on_done(struct ingest_request *r)
+{
+	struct client *c = ingest_owner(r);
+	struct model *m = c->model;
+	trace(m, "client %zu: done, error %d", (size_t)(c - m->clients), r->err);
+	c->waits = r->err && (!m->loses || !c->taker->p.store.dead || chance(m, 50));
+	for (size_t i = 0; !r->err && i < c->point_count; i++) {
+		ASSERT(m->accepted_count < ACCEPTED_MAX);
+		if (!c->points[i].deleted)
+			m->accepted[m->accepted_count++] = c->points[i];
+	}
+	line_feed_release(&c->feed);
+	ingest_request_free(r);
+	c->r = NULL;
+}
+
+void client_begin(struct client *c)
+{
+	struct model *m = c->model;
+	if (!c->waits)
+		put_text(c);
+	c->waits = c->ended = false;
+	c->at = 0;
+	for (size_t i = 0; i < c->point_count; i++)
+		c->points[i].deleted = false;
+	c->taker = &m->takers[pick(m, m->used_takers)];
+	c->r = ingest_request_new(c->taker->ingest,
+				  &(struct ingest_door){.done = on_done, .owner = c});
+	line_feed_init(&c->feed, c->r, (struct slice){NULL, 0}, LINE_MS);
+	trace(m, "client %zu to %s:\n%.*s", (size_t)(c - m->clients), c->taker->p.name, (int)c->len,
+	      c->text);
+}
+
+void client_step(struct client *c, bool all)
+{
+	struct model *m = c->model;
+	size_t left = c->len - c->at;
+	if (!c->r || c->ended)
+		return;
+	if (left && !c->r->err) {
+		size_t n = all || chance(m, 60) ? left : 1 + pick(m, left);
+		line_feed_piece(&c->feed, (struct slice){c->text + c->at, n});
+		c->at += n;
+		return;
+	}
+	line_feed_end(&c->feed);
+	c->ended = true;
+	ingest_request_end(c->r);
+}
+
+/* ---- Who deletes ----------------------------------------------------------------------------- */
+
+static bool is_of(const struct deleter *d, const struct point *point)
+{
+	unsigned series = point->series, of = d->series;
+	bool same = series % FIELDS == of % FIELDS &&
+		    series / FIELDS / HOSTS == of / FIELDS / HOSTS &&
+		    (!d->has_selector || series / FIELDS % HOSTS == of / FIELDS % HOSTS);
+	return same && (d->whole || (point->ts_ms >= d->from_ms && point->ts_ms < d->to_ms));
+}
+
+/* What is still on its way may have come before it. */
+static void take_deleted(struct model *m)
+{
+	const struct deleter *d = &m->deleter;
+	size_t kept = 0;
+	for (size_t i = 0; i < m->accepted_count; i++) {
+		if (!is_of(d, &m->accepted[i]))
+			m->accepted[kept++] = m->accepted[i];
+	}
+	m->accepted_count = kept;
+	for (size_t c = 0; c < CLIENTS; c++) {
+		for (size_t i = 0; i < m->clients[c].point_count; i++)
+			m->clients[c].points[i].deleted |= is_of(d, &m->clients[c].points[i]);
+	}
+}
+
+static void on_deleted(void *owner, int err)
+{
+	struct deleter *d = owner;
+	struct model *m = d->model;
+	trace(m, "deleter: done, error %d", err);
+	d->wanted = err != 0;
+	if (!err)
+		take_deleted(m);
+	rollup_delete_free(d->work);
+	d->work = NULL;
+}
+
+static void choose_deletion(struct deleter *d)
+{
+	static const struct slice hosts[HOSTS] = {SLICE("0"), SLICE("1")};
+	struct model *m = d->model;
+	d->series = (unsigned)pick(m, SERIES);
+	d->host = hosts[d->series / FIELDS % HOSTS];
+	d->has_selector = chance(m, 50);
+	d->whole = chance(m, 20);
+	d->from_ms = now_ms(m) / SLOT_MS * SLOT_MS -
+		     (int64_t)pick(m, m->late && chance(m, 50) ? LATE_SLOTS : 5) * SLOT_MS;
+	d->to_ms = d->from_ms + (1 + (int64_t)pick(m, 4)) * SLOT_MS;
+	/* Of a slot that is closed for good, rows of buckets that are cut would stay. */
+	if (!m->raw_ms) {
+		d->from_ms += (int64_t)pick(m, 13) * 5000;
+		d->to_ms = d->from_ms + 1 + (int64_t)pick(m, 40) * 5000;
+	}
+	d->wanted = true;
+	metric_name(d->series, d->name);
+}
+
+void deleter_begin(struct deleter *d)
+{
+	struct model *m = d->model;
+	trace(m, "deleter: %s of %lld to %lld", d->name, (long long)(d->from_ms - BEGIN_MS),
+	      (long long)(d->to_ms - BEGIN_MS));
+	d->host_pattern = (struct catalog_pattern){&d->host, 1};
+	d->selector = (struct catalog_selector){SLICE("h"), &d->host_pattern, 1};
+	d->work = rollup_delete_start(&(struct rollup_delete_options){
+		.store = &d->p.store.store,
+		.track = d->p.track,
+		.clock = &m->clock.clock,
+		.executor = &d->p.queue.executor,
+		.grains = &m->grains,
+		.partitions = PARTITIONS,
+		.quiet_ms = QUIET_MS,
+		.raw_retention_ms = m->raw_ms,
+		.tenant = d->series / FIELDS / HOSTS / MEASUREMENTS ? SLICE("u") : SLICE("default"),
+		.metric = slice_of(d->name),
+		.selectors = &d->selector,
+		.selector_count = d->has_selector,
+		.from_ms = d->from_ms,
+		.to_ms = d->to_ms,
+		.whole = d->whole,
+		.done = on_deleted,
+		.owner = d,
+	});
+}
+
+void deleter_open(struct model *m)
+{
+	struct deleter *d = &m->deleter;
+	d->model = m;
+	d->work = NULL;
+	process_open(m, &d->p, "deleter", 0);
+}
+
+void deleter_tick(struct deleter *d)
+{
+	if (!d->work && !d->wanted && chance(d->model, d->model->deletes))
+		choose_deletion(d);
+	if (!d->work && d->wanted)
+		deleter_begin(d);
+}
+
+void deleter_kill(struct deleter *d)
+{
+	slow_kill(&d->p.store);
+	run_all(&d->p);
+	ASSERT(!d->work);
+	process_release(&d->p);
+}

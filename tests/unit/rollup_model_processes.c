@@ -1,0 +1,166 @@
+/* Of the model of roll-ups: processes that take line protocol, and such that roll up. */
+#include "rollup_model.h"
+
+#include "rollup/late.h"
+#include "rollup/track_store.h"
+
+/* ---- Processes ------------------------------------------------------------------------------- */
+
+void run_all(struct process *p)
+{
+	while (task_step(&p->queue))
+		;
+}
+
+void process_open(struct model *m, struct process *p, const char *kind, size_t i)
+{
+	slow_open(&p->store, &m->slow, m->atomic);
+	task_queue_init(&p->queue);
+	snprintf(p->name, sizeof(p->name), "%s%zu", kind, i);
+	p->track = rollup_track_store_open(&(struct rollup_track_store_options){
+		.store = &p->store.store, .writer = slice_of(p->name)});
+}
+
+void process_release(struct process *p)
+{
+	rollup_track_close(p->track);
+	task_queue_release(&p->queue);
+}
+
+void taker_open(struct model *m, struct taker *t, size_t i)
+{
+	*t = (struct taker){0};
+	process_open(m, &t->p, "taker", i);
+	struct catalog_options catalog = catalog_options_default();
+	t->catalog =
+		catalog_new(&t->p.store.store, &m->clock.clock, &t->p.queue.executor, &catalog);
+	t->ingest = ingest_new(&(struct ingest_options){
+		.store = &t->p.store.store,
+		.catalog = t->catalog,
+		.clock = &m->clock.clock,
+		.executor = &t->p.queue.executor,
+		.ahead_ms = 2 * SLOT_MS,
+		.retention_ms = m->open_ms,
+		.late_keep = m->late,
+		.write_bytes = 300 + pick(m, 3000),
+		.cache_max_bytes = m->cache_max_bytes,
+		.rollup_partitions = PARTITIONS,
+		.rollup_slot_ms = SLOT_MS,
+		.rollup_quiet_ms = QUIET_MS,
+		.rollup_track = t->p.track,
+	});
+}
+
+static void on_closed(void *owner)
+{
+	((struct taker *)owner)->closed = true;
+}
+
+void taker_kill(struct model *m, struct taker *t)
+{
+	slow_kill(&t->p.store);
+	for (size_t i = 0; i < CLIENTS; i++) {
+		struct client *c = &m->clients[i];
+		if (c->taker != t || !c->r || c->ended)
+			continue;
+		ingest_request_abandon(c->r);
+		line_feed_release(&c->feed);
+		c->r = NULL;
+		c->waits = !m->loses || chance(m, 50);
+	}
+	run_all(&t->p);
+	ASSERT(ingest_idle(t->ingest));
+	ingest_free(t->ingest);
+	catalog_close(t->catalog, on_closed, t);
+	run_all(&t->p);
+	ASSERT(t->closed);
+	process_release(&t->p);
+}
+
+/* ---- Who rolls up ---------------------------------------------------------------------------- */
+
+static void on_pass(void *owner)
+{
+	struct worker *w = owner;
+	struct rollup_pass pass = rollup_job_pass(w->job);
+	int64_t now = now_ms(w->model);
+	w->state = RESTS;
+	w->next_ms = now + (pass.err ? TICK_MS : EVERY_MS);
+	if (pass.next_ready_ms < w->next_ms)
+		w->next_ms = pass.next_ready_ms;
+	trace(w->model, "%s: %llu rolled up, %llu wait, error %d", w->p.name,
+	      (unsigned long long)pass.rolled_up, (unsigned long long)pass.waiting, pass.err);
+}
+
+static void on_leases(void *owner, int err, const struct rollup_partitions *held, int64_t until_ms)
+{
+	struct worker *w = owner;
+	w->until_ms = until_ms;
+	w->state = RESTS;
+	w->next_ms = now_ms(w->model) + (err ? TICK_MS : EVERY_MS);
+	trace(w->model, "%s: leases of %zu, error %d", w->p.name, held->count, err);
+	if (err || !held->count)
+		return;
+	w->state = WORKS;
+	rollup_job_start(w->job, held, w->asof_ms);
+}
+
+static struct rollup_late late_of(const struct model *m)
+{
+	return (struct rollup_late){
+		.after_ms = m->late ? rollup_late_after_ms(m->open_ms, SLOT_MS, QUIET_MS) : 0};
+}
+
+void worker_open(struct model *m, struct worker *w, size_t i)
+{
+	static const char *const counters[] = {"_total"};
+	struct rollup_partitions own = w->own;
+	*w = (struct worker){.model = m, .own = own, .next_ms = now_ms(m)};
+	process_open(m, &w->p, "worker", m->one_name ? 0 : i);
+	w->job = rollup_job_new(&(struct rollup_job_options){.store = &w->p.store.store,
+							     .track = w->p.track,
+							     .clock = &m->clock.clock,
+							     .executor = &w->p.queue.executor,
+							     .grains = &m->grains,
+							     .slice_points = m->slice_points,
+							     .quiet_ms = QUIET_MS,
+							     .raw_retention_ms = m->raw_ms,
+							     .late = late_of(m),
+							     .counter_suffixes = counters,
+							     .counter_suffix_count = 1,
+							     .done = on_pass,
+							     .owner = w});
+	w->leases =
+		rollup_leases_new(&(struct rollup_leases_options){.store = &w->p.store.store,
+								  .clock = &m->clock.clock,
+								  .executor = &w->p.queue.executor,
+								  .holder = slice_of(w->p.name),
+								  .lease_ms = LEASE_MS,
+								  .done = on_leases,
+								  .owner = w});
+}
+
+void worker_tick(struct worker *w)
+{
+	int64_t now = now_ms(w->model);
+	if (w->state == WORKS && now > w->until_ms - LEASE_MS / 4)
+		rollup_job_stop(w->job);
+	if (w->state != RESTS || now < w->next_ms)
+		return;
+	w->asof_ms = now;
+	w->state = TAKES;
+	if (!rollup_leases_take(w->leases, &w->own))
+		return;
+	w->state = RESTS;
+	w->next_ms = now + TICK_MS;
+}
+
+void worker_kill(struct worker *w)
+{
+	slow_kill(&w->p.store);
+	run_all(&w->p);
+	ASSERT(w->state == RESTS);
+	rollup_job_free(w->job);
+	rollup_leases_free(w->leases);
+	process_release(&w->p);
+}
