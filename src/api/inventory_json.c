@@ -64,11 +64,7 @@ void device_json(const struct device *device, int64_t heard_ms, int64_t now_ms,
 	json_put_bool(w, "active", device->active);
 	write_time(w, "begin", device->begin_ms);
 	write_time(w, "end", device->end_ms);
-	json_write_key(w, "oidsets");
-	json_write_array_begin(w);
-	for (size_t i = 0; i < device->oidset_name_count; i++)
-		json_write_string(w, device->oidset_names[i]);
-	json_write_array_end(w);
+	json_put_strings(w, "oidsets", device->oidset_names, device->oidset_name_count);
 	write_state(device, heard_ms, now_ms, w);
 	json_write_object_end(w);
 }
@@ -94,11 +90,7 @@ void oidset_json(const struct oidset *set, struct json_writer *w)
 	json_put_i64(w, "frequencyMs", set->frequency_ms);
 	json_put_string(w, "kind", slice_of(oidset_kind_text(set->kind)));
 	json_put_string(w, "correlator", slice_of(set->correlator->name));
-	json_write_key(w, "tags");
-	json_write_array_begin(w);
-	for (size_t i = 0; i < set->path_tag_count; i++)
-		json_write_string(w, set->path_tags[i]);
-	json_write_array_end(w);
+	json_put_strings(w, "tags", set->path_tags, set->path_tag_count);
 	json_write_key(w, "aggregatesMs");
 	json_write_array_begin(w);
 	for (size_t i = 0; i < set->aggregate_count; i++)
@@ -141,11 +133,7 @@ void device_spec_json(const struct device_spec *spec, struct json_writer *w)
 	if (spec->end_ms != INVENTORY_FOREVER_MS)
 		write_time(w, "end", spec->end_ms);
 	if (spec->oidsets) {
-		json_write_key(w, "oidsets");
-		json_write_array_begin(w);
-		for (size_t i = 0; i < spec->oidset_count; i++)
-			json_write_string(w, spec->oidsets[i]);
-		json_write_array_end(w);
+		json_put_strings(w, "oidsets", spec->oidsets, spec->oidset_count);
 	}
 	json_write_object_end(w);
 }

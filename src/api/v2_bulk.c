@@ -274,11 +274,7 @@ static void put_tail(struct call *call)
 	int64_t agg_ms = 0;
 	json_write_array_end(json);
 	if (!call->is_timeseries) {
-		json_write_key(json, "iface_dataset");
-		json_write_array_begin(json);
-		for (size_t i = 0; i < call->endpoint_count; i++)
-			json_write_string(json, call->endpoints[i]);
-		json_write_array_end(json);
+		json_put_strings(json, "iface_dataset", call->endpoints, call->endpoint_count);
 		json_write_key(json, "device_names");
 		json_write_array_begin(json);
 		put_device_names(call);

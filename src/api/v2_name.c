@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "wire/number.h"
 
 static bool is_safe(unsigned char c)
 {
@@ -22,14 +23,6 @@ void v2_name_encode(struct slice name, struct buf *out)
 	}
 }
 
-static int digit_of(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int v2_name_decode(struct slice text, struct arena *arena, struct slice *name)
 {
 	char *to = arena_alloc(arena, text.len + 1);
@@ -37,9 +30,10 @@ int v2_name_decode(struct slice text, struct arena *arena, struct slice *name)
 		return ERR_LIMIT;
 	*name = (struct slice){to, 0};
 	for (size_t i = 0; i < text.len; i++) {
-		int high =
-			text.data[i] == '@' && i + 2 < text.len ? digit_of(text.data[i + 1]) : -1;
-		int low = high < 0 ? -1 : digit_of(text.data[i + 2]);
+		int high = text.data[i] == '@' && i + 2 < text.len
+				   ? number_hex_digit(text.data[i + 1])
+				   : -1;
+		int low = high < 0 ? -1 : number_hex_digit(text.data[i + 2]);
 		/* A zero byte is in no name, and ends none. */
 		bool coded = low >= 0 && high + low > 0;
 		*to++ = coded ? (char)(high * 16 + low) : text.data[i];

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "wire/number.h"
 
 /* ---- Chunks ---------------------------------------------------------------------------------
  *
@@ -27,19 +28,11 @@ enum chunk_state {
 
 enum { CHUNK_DIGITS_MAX = 15, CHUNK_EXTENSION_MAX_BYTES = 256, CHUNK_TRAILERS_MAX_BYTES = 4096 };
 
-static int hex_digit(uint8_t c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Each of these takes one byte and gives NULL or the reason why it cannot stand there. */
 
 static const char *take_size(struct chunked *chunked, uint8_t c)
 {
-	int digit = hex_digit(c);
+	int digit = number_hex_digit((char)c);
 	if (digit >= 0) {
 		if (++chunked->digits > CHUNK_DIGITS_MAX)
 			return "a chunk size is too long";

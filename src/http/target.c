@@ -1,25 +1,15 @@
 #include "http/target.h"
 
 #include "http/head.h"
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
+#include "wire/number.h"
 
 /* The byte of `%XX` at text[at], or -1. */
 static int decode_byte(struct slice text, size_t at)
 {
 	if (text.len - at < 3)
 		return -1;
-	int high = hex_digit(text.data[at + 1]);
-	int low = hex_digit(text.data[at + 2]);
+	int high = number_hex_digit(text.data[at + 1]);
+	int low = number_hex_digit(text.data[at + 2]);
 	int byte = high * 16 + low;
 	return high < 0 || low < 0 || byte == 0 ? -1 : byte;
 }

@@ -21,11 +21,7 @@ void device_encode(const struct device *device, struct buf *out)
 	json_put_bool(&w, "active", device->active);
 	json_put_i64(&w, "begin", device->begin_ms);
 	json_put_i64(&w, "end", device->end_ms);
-	json_write_key(&w, "oidsets");
-	json_write_array_begin(&w);
-	for (size_t i = 0; i < device->oidset_name_count; i++)
-		json_write_string(&w, device->oidset_names[i]);
-	json_write_array_end(&w);
+	json_put_strings(&w, "oidsets", device->oidset_names, device->oidset_name_count);
 	if (device->poller.len) {
 		json_put_string(&w, "poller", device->poller);
 	}

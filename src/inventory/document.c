@@ -71,11 +71,7 @@ static void write_lists(struct json_writer *w, const struct oidset *set)
 	for (size_t i = 0; i < set->oid_count; i++)
 		json_write_string(w, set->oids[i]->name);
 	json_write_array_end(w);
-	json_write_key(w, "tags");
-	json_write_array_begin(w);
-	for (size_t i = 0; i < set->path_tag_count; i++)
-		json_write_string(w, set->path_tags[i]);
-	json_write_array_end(w);
+	json_put_strings(w, "tags", set->path_tags, set->path_tag_count);
 	json_write_key(w, "aggregates");
 	json_write_array_begin(w);
 	for (size_t i = 0; i < set->aggregate_count; i++) {

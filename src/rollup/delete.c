@@ -15,7 +15,6 @@ enum {
 	READ_MAX_BYTES = 64 << 20,
 	NAMES_MAX_BYTES = 8 << 20,
 	WRITE_MAX_BYTES = 8 << 20,
-	SERIES_SET_MAX_BYTES = 2 * METRIC_MAX_BYTES + TAGS_TEXT_MAX_BYTES + 1,
 	SPANS_MAX = 2 + 3 * ROLLUP_GRAINS_MAX,
 	/* So many slots without samples are marked and deleted with those around them: a few marks
 	 * cost less than a further stretch, for which the store writes a group of series anew. */
@@ -245,19 +244,14 @@ static int64_t raw_ms_of(struct rollup_delete *d, struct slice metric)
 static int name_member(struct rollup_delete *d, const struct store_series *series, struct tags tags,
 		       struct member *m)
 {
-	struct buf text;
-	buf_init(&text, SERIES_SET_MAX_BYTES);
-	int err = series_set_encode(series->metric, tags, &text);
-	struct slice copy = arena_copy(&d->arena, buf_slice(&text));
 	*m = (struct member){.raw_ms = raw_ms_of(d, series->metric),
-			     .metric = arena_copy(&d->arena, series->metric),
-			     .series_set = series_set_split(copy)};
-	if (!err && (!m->metric.data || !copy.data))
-		err = ERR_LIMIT;
+			     .metric = arena_copy(&d->arena, series->metric)};
+	if (!m->metric.data)
+		return ERR_LIMIT;
+	int err = series_walk_name(series, tags, &d->arena, &m->series_set);
 	if (!err)
 		m->partition =
 			rollup_partition(d->options.tenant, m->series_set, d->options.partitions);
-	buf_release(&text);
 	return err;
 }
 

@@ -58,11 +58,7 @@ static void put_note(const struct rollup_deletion_spec *spec, struct buf *out)
 	json_put_i64(&json, "version", VERSION);
 	json_put_string(&json, "tenant", spec->tenant);
 	json_put_string(&json, "metric", spec->metric);
-	json_write_key(&json, "tags");
-	json_write_array_begin(&json);
-	for (size_t i = 0; i < spec->tag_count; i++)
-		json_write_string(&json, spec->tags[i]);
-	json_write_array_end(&json);
+	json_put_strings(&json, "tags", spec->tags, spec->tag_count);
 	json_put_i64(&json, "from", spec->from_ms);
 	json_put_i64(&json, "to", spec->to_ms);
 	json_put_bool(&json, "whole", spec->whole);

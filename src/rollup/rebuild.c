@@ -13,7 +13,6 @@ enum {
 	WINDOWS_MAX = 256, /* slots at once */
 	READ_MAX_BYTES = 64 << 20,
 	NAMES_MAX_BYTES = 8 << 20,
-	SERIES_SET_MAX_BYTES = 2 * METRIC_MAX_BYTES + TAGS_TEXT_MAX_BYTES + 1,
 	SLOTS_MAX = 1 << 20, /* that are told apart */
 };
 
@@ -123,23 +122,12 @@ static int name_member(struct rollup_rebuild *r, const struct store_series *seri
 		       struct member *m)
 {
 	struct tags tags;
-	struct buf text;
-	int err = tags_decode(series->tags_text, &r->arena, &tags);
-	buf_init(&text, SERIES_SET_MAX_BYTES);
+	*m = (struct member){.tenant = arena_copy(&r->arena, series->tenant),
+			     .open_ms = open_from_ms(r, series)};
+	int err = m->tenant.data ? tags_decode(series->tags_text, &r->arena, &tags) : ERR_LIMIT;
+	err = err ? err : series_walk_name(series, tags, &r->arena, &m->series_set);
 	if (!err)
-		err = series_set_encode(series->metric, tags, &text);
-	*m = (struct member){.open_ms = open_from_ms(r, series)};
-	if (!err) {
-		m->tenant = arena_copy(&r->arena, series->tenant);
-		struct slice copy = arena_copy(&r->arena, buf_slice(&text));
-		m->series_set = series_set_split(copy);
-		if (!m->tenant.data || !copy.data)
-			err = ERR_LIMIT;
-		else
-			m->partition =
-				rollup_partition(m->tenant, m->series_set, r->options.partitions);
-	}
-	buf_release(&text);
+		m->partition = rollup_partition(m->tenant, m->series_set, r->options.partitions);
 	return err;
 }
 

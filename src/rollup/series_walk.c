@@ -1,6 +1,8 @@
 #include "rollup/series_walk.h"
 
-#include "model/series.h"
+#include "base/buf.h"
+
+enum { SERIES_SET_MAX_BYTES = 2 * METRIC_MAX_BYTES + TAGS_TEXT_MAX_BYTES + 1 };
 
 struct series_walk {
 	struct series_walk_options options;
@@ -127,4 +129,18 @@ struct series_group series_walk_group(const struct series_walk *walk)
 {
 	const struct store_series_list *list = &walk->listed->series_list;
 	return (struct series_group){list->series, walk->handles, list->count};
+}
+
+int series_walk_name(const struct store_series *series, struct tags tags, struct arena *arena,
+		     struct series_set *to)
+{
+	struct buf text;
+	buf_init(&text, SERIES_SET_MAX_BYTES);
+	int err = series_set_encode(series->metric, tags, &text);
+	struct slice copy = arena_copy(arena, buf_slice(&text));
+	if (!err && !copy.data)
+		err = ERR_LIMIT;
+	*to = series_set_split(copy);
+	buf_release(&text);
+	return err;
 }

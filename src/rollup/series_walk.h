@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/exec.h"
+#include "model/series.h"
 #include "store/store.h"
 
 struct series_walk;
@@ -50,6 +51,11 @@ void series_walk_cancel(struct series_walk *walk);
 bool series_walk_cancelled(const struct series_walk *walk);
 
 struct series_group series_walk_group(const struct series_walk *walk);
+/* The series-set of one of them, of which these are the tags, in `arena`. ERR_LIMIT: it has no
+ * room.
+ */
+int series_walk_name(const struct store_series *series, struct tags tags, struct arena *arena,
+		     struct series_set *to) MUST_CHECK;
 /* The next group; `group` follows, never from within; `done` may come from within. */
 void series_walk_next(struct series_walk *walk);
 

@@ -70,17 +70,6 @@ static char short_escape(char c)
 	}
 }
 
-static int hex_digit(char c)
-{
-	if (number_is_digit(c))
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* Four hexadecimal digits at p, or -1. */
 static int32_t hex_four(const char *p, const char *end)
 {
@@ -88,7 +77,7 @@ static int32_t hex_four(const char *p, const char *end)
 		return -1;
 	int32_t code = 0;
 	for (int i = 0; i < 4; i++) {
-		int digit = hex_digit(p[i]);
+		int digit = number_hex_digit(p[i]);
 		if (digit < 0)
 			return -1;
 		code = code << 4 | digit;

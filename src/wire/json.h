@@ -181,6 +181,9 @@ void json_put_f64(struct json_writer *writer, const char *key, double number);
 void json_put_number(struct json_writer *writer, const char *key, struct value number);
 /* null unless it is `there`. */
 void json_put_i64_or_null(struct json_writer *writer, const char *key, bool there, int64_t number);
+/* An array of them. */
+void json_put_strings(struct json_writer *writer, const char *key, const struct slice *texts,
+		      size_t count);
 /* One value that is JSON already. */
 void json_write_raw(struct json_writer *writer, struct slice json);
 /* A tree, doubled keys included. */

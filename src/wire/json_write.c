@@ -244,3 +244,13 @@ void json_put_i64_or_null(struct json_writer *w, const char *key, bool there, in
 	else
 		json_put_null(w, key);
 }
+
+void json_put_strings(struct json_writer *w, const char *key, const struct slice *texts,
+		      size_t count)
+{
+	json_write_key(w, key);
+	json_write_array_begin(w);
+	for (size_t i = 0; i < count; i++)
+		json_write_string(w, texts[i]);
+	json_write_array_end(w);
+}

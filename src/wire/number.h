@@ -60,6 +60,15 @@ static inline bool number_is_digit(char c)
 	return (unsigned char)(c - '0') <= 9;
 }
 
+/* What a hexadecimal digit, of either case, stands for; -1: it is none. */
+static inline int number_hex_digit(char c)
+{
+	if (number_is_digit(c))
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* Decimal digits from p on, at most 19 of them (those never overflow); gives the first byte that
  * was not taken: p if there is no digit. */
 static inline const char *number_scan_digits(const char *p, const char *end, uint64_t *out)

@@ -584,9 +584,11 @@ static void the_writer_sets_commas_and_escapes(void **state)
 static void members_are_written_with_their_keys(void **state)
 {
 	(void)state;
-	static const char want[] = "{\"s\":\"a\\n\",\"t\":\"b\",\"y\":true,\"z\":null,\"i\":-1,"
-				   "\"u\":18446744073709551615,"
-				   "\"f\":1.5,\"n\":null,\"o\":7,\"p\":null}";
+	static const char want[] =
+		"{\"s\":\"a\\n\",\"t\":\"b\",\"y\":true,\"z\":null,\"i\":-1,"
+		"\"u\":18446744073709551615,"
+		"\"f\":1.5,\"n\":null,\"o\":7,\"p\":null,\"l\":[\"a\",\"b\"],\"e\":[]}";
+	static const struct slice texts[] = {SLICE("a"), SLICE("b")};
 	struct buf out;
 	struct json_writer w;
 	buf_init(&out, 1 << 12);
@@ -602,6 +604,8 @@ static void members_are_written_with_their_keys(void **state)
 	json_put_number(&w, "n", (struct value){0});
 	json_put_i64_or_null(&w, "o", true, 7);
 	json_put_i64_or_null(&w, "p", false, 7);
+	json_put_strings(&w, "l", texts, 2);
+	json_put_strings(&w, "e", texts, 0);
 	json_write_object_end(&w);
 	assert_int_equal(out.len, strlen(want));
 	assert_memory_equal(out.data, want, out.len);

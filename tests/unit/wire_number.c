@@ -470,6 +470,17 @@ static void appending_stops_at_the_buffers_maximum(void **state)
 	buf_release(&buf);
 }
 
+static void hexadecimal_digits_are_of_either_case(void **state)
+{
+	(void)state;
+	static const char digits[] = "0123456789abcdefABCDEF";
+	for (int c = 0; c < 256; c++) {
+		const char *at = c ? strchr(digits, c) : NULL;
+		int want = !at ? -1 : (int)(at - digits) - (at - digits > 15 ? 6 : 0);
+		assert_int_equal(number_hex_digit((char)c), want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -488,6 +499,7 @@ int main(void)
 		cmocka_unit_test(shortest_and_exact_beside_the_c_library),
 		cmocka_unit_test(reading_agrees_with_the_c_library),
 		cmocka_unit_test(appending_stops_at_the_buffers_maximum),
+		cmocka_unit_test(hexadecimal_digits_are_of_either_case),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

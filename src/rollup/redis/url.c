@@ -32,14 +32,6 @@ static bool split_first(struct slice *rest, char at, struct slice *before)
 	return true;
 }
 
-static int hex_of(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* RFC 3986 2.1: "%" and two hexadecimal digits stand for a byte. */
 static bool decode(struct slice text, char to[REDIS_URL_PART_MAX_BYTES + 1])
 {
@@ -47,8 +39,8 @@ static bool decode(struct slice text, char to[REDIS_URL_PART_MAX_BYTES + 1])
 	for (size_t i = 0; i < text.len; i++) {
 		char c = text.data[i];
 		if (c == '%') {
-			int high = text.len - i > 2 ? hex_of(text.data[i + 1]) : -1;
-			int low = high >= 0 ? hex_of(text.data[i + 2]) : -1;
+			int high = text.len - i > 2 ? number_hex_digit(text.data[i + 1]) : -1;
+			int low = high >= 0 ? number_hex_digit(text.data[i + 2]) : -1;
 			if (low < 0)
 				return false;
 			c = (char)(high * 16 + low);
