@@ -434,7 +434,7 @@ void ingest_piece_begin(struct ingest_request *r)
 void ingest_piece_end(struct ingest_request *r)
 {
 	struct request *q = request_of(r);
-	round_start(q);
+	round_piece_end(q);
 	request_account(q);
 	if (r->ingest->bytes > 2 * r->ingest->options.in_flight_max_bytes && !r->err) {
 		request_fail(q, ERR_BUSY,
@@ -447,6 +447,7 @@ void ingest_request_end(struct ingest_request *r)
 {
 	struct request *q = request_of(r);
 	ASSERT(!q->ended);
+	round_start(q);
 	ingest_piece_end(r);
 	q->ended = true;
 	if (!round_pending(q))
@@ -478,13 +479,18 @@ static bool may_run(const struct request *q)
 		q->bytes <= ingest->options.in_flight_max_bytes / 4 && !round_crowded(q));
 }
 
+static void submit_gathered(struct request *q)
+{
+	round_settle(q);
+	request_submit(q);
+	request_account(q);
+}
+
 /* What requests have gathered counts, but only what is submitted ever ends. */
 static void submit_all(struct ingest *ingest)
 {
-	for (struct request *q = ingest->requests; q; q = q->next) {
-		request_submit(q);
-		request_account(q);
-	}
+	for (struct request *q = ingest->requests; q; q = q->next)
+		submit_gathered(q);
 }
 
 bool ingest_request_must_pause(struct ingest_request *r)
@@ -554,9 +560,9 @@ static void submit_old(struct ingest *ingest)
 	int64_t max_ms = rollup_write_max_ms(options->rollup_quiet_ms, options->rollup_skew_max_ms);
 	int64_t now_ms = clock_wall_ms(options->clock);
 	for (struct request *q = ingest->requests; q; q = q->next) {
-		if (!q->flight || now_ms - q->flight->judged_ms < max_ms / SUBMITTED_BEFORE)
-			continue;
-		request_submit(q);
+		round_settle(q);
+		if (q->flight && now_ms - q->flight->judged_ms >= max_ms / SUBMITTED_BEFORE)
+			request_submit(q);
 		request_account(q);
 	}
 }

@@ -30,20 +30,6 @@ static bool has_handles(const struct group *group)
 	return false;
 }
 
-/* How many metrics the entry of a group has. */
-static size_t key_count(const struct group *group)
-{
-	return group->positions ? group->key_count : group->count;
-}
-
-static struct cache_entry *entry_of(const struct round *round, const struct group *group)
-{
-	struct cache *cache = round->request->r.ingest->cache;
-	struct cache_entry *entry = group->no_cache ? NULL : cache_find(cache, group->key);
-	return entry && entry->shape == group->shape && entry->count == key_count(group) ? entry
-											 : NULL;
-}
-
 /* A hash of the series that the entry knows: another one when it has learned of a further one, or
  * was made anew of others. */
 static uint64_t series_of(const struct cache_entry *entry)
@@ -76,7 +62,7 @@ static bool knows_all(const struct cache_entry *entry, const struct group *group
 /* Another round that was opened after its points were looked at has made it. */
 static bool is_made(const struct round *round, const struct mark *mark)
 {
-	const struct cache_entry *entry = entry_of(round, mark->group);
+	const struct cache_entry *entry = round_entry(round, mark->group);
 	return entry && knows_all(entry, mark->group) &&
 	       marks_touched(round->request, entry, mark->slot_s * 1000);
 }
@@ -171,7 +157,7 @@ static int add_touches(struct round *round, struct mark *mark, struct buf *scrat
 {
 	const struct group *group = mark->group;
 	const struct slice *metrics = group->positions ? group->shape->metrics : group->metrics;
-	const struct cache_entry *entry = entry_of(round, group);
+	const struct cache_entry *entry = round_entry(round, group);
 	bool known[INGEST_POINTS_MAX] = {false};
 	struct slice tags;
 	int err = encode_tags(round, group, scratch, &tags);
@@ -181,7 +167,7 @@ static int add_touches(struct round *round, struct mark *mark, struct buf *scrat
 		known[i] = cache_handle(entry, i) != 0;
 	for (size_t i = 0; i < group->count; i++)
 		known[group->positions ? group->positions[i] : i] |= group->handles[i] != 0;
-	for (size_t i = 0; i < key_count(group) && !err; i++) {
+	for (size_t i = 0; i < round_key_count(group) && !err; i++) {
 		if (known[i])
 			err = add_touch(round, mark, metrics[i], tags, scratch);
 	}
@@ -192,7 +178,7 @@ static size_t count_touches(const struct marked *marked)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < marked->count; i++)
-		n += key_count(marked->marks[i].group);
+		n += round_key_count(marked->marks[i].group);
 	return n;
 }
 
@@ -305,7 +291,8 @@ void marks_remember(const struct round *round)
 		return;
 	for (size_t i = 0; marked && i < marked->count; i++) {
 		const struct mark *mark = &marked->marks[i];
-		struct cache_entry *entry = mark->remembered ? entry_of(round, mark->group) : NULL;
+		struct cache_entry *entry =
+			mark->remembered ? round_entry(round, mark->group) : NULL;
 		if (entry && series_of(entry) == mark->series)
 			entry->slot =
 				rollup_touches_remember(&ingest->touches, mark->series, entry->slot,

@@ -154,8 +154,13 @@ void round_put(struct request *q, const struct unknown *u);
 void round_add_known(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
 		     const struct value *values, size_t count);
 /* Opens what gathers, if anything does and nothing else is being opened; or has it wait for its
- * turn. */
+ * turn. What the catalog need not be asked about goes into the flight at once. */
 void round_start(struct request *q);
+/* The same, but for what only waits to be marked: that waits for more, so that a request marks a
+ * series but once. */
+void round_piece_end(struct request *q);
+/* The same, of just that. */
+void round_settle(struct request *q);
 /* A round is being opened, or waits to be. */
 static inline bool round_pending(const struct request *q)
 {

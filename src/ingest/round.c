@@ -63,12 +63,18 @@ bool round_crowded(const struct request *q)
 	       q->gathering->arena.used_bytes > ROUND_MAX_BYTES / 2;
 }
 
+static void finish_opening(struct round *round, int err)
+{
+	if (round->opened)
+		catalog_open_finish(&round->open, err);
+}
+
 void rounds_finish(struct round *rounds, int err)
 {
 	while (rounds) {
 		struct round *round = rounds;
 		rounds = round->next;
-		catalog_open_finish(&round->open, err);
+		finish_opening(round, err);
 		if (!err)
 			marks_remember(round);
 		round->over = true;
@@ -213,6 +219,27 @@ static int set_levels(struct round *round, const struct unknown *u, struct group
 	return group->levels ? 0 : ERR_LIMIT;
 }
 
+struct cache_entry *round_entry(const struct round *round, const struct group *group)
+{
+	struct cache *cache = round->request->r.ingest->cache;
+	struct cache_entry *entry = group->no_cache ? NULL : cache_find(cache, group->key);
+	return entry && entry->shape == group->shape && entry->count == round_key_count(group)
+		       ? entry
+		       : NULL;
+}
+
+/* What the cache has of its handles. Whether that is all. */
+static bool take_handles(const struct round *round, struct group *group)
+{
+	const struct cache_entry *entry = round_entry(round, group);
+	bool all = entry != NULL;
+	for (size_t i = 0; i < group->count && all; i++) {
+		group->handles[i] = cache_handle(entry, group->positions ? group->positions[i] : i);
+		all = group->handles[i] != 0;
+	}
+	return all;
+}
+
 static struct group *add_group(struct round *round, const struct unknown *u, struct hash128 same)
 {
 	size_t handle_bytes = u->count * sizeof(uint64_t);
@@ -230,6 +257,7 @@ static struct group *add_group(struct round *round, const struct unknown *u, str
 		return NULL;
 	if (u->shape)
 		shape_hold(group->shape = u->shape);
+	round->needs_catalog |= !take_handles(round, group);
 	table_add(round, group);
 	*round->last_group = group;
 	round->last_group = &group->next;
@@ -414,8 +442,9 @@ static void append_point(struct round *round, const struct pending *point)
 			       point->count);
 		return;
 	}
-	const struct catalog_group *opened = &round->open.groups[point->group->index];
-	if (LIKELY(!opened->err)) {
+	const struct catalog_group *opened =
+		round->opened ? &round->open.groups[point->group->index] : NULL;
+	if (LIKELY(!opened || !opened->err)) {
 		append_all(q, point);
 		return;
 	}
@@ -448,7 +477,9 @@ static int add_marks_and_names(struct round *round, struct flight *flight, size_
 	size_t before = *marked;
 	int err = marks_add(round, flight->write, marked);
 	flight->marks |= *marked > before;
-	return err ? err : catalog_open_add_names(&round->open, flight->write);
+	if (!err && round->opened)
+		err = catalog_open_add_names(&round->open, flight->write);
+	return err;
 }
 
 /* Marks and names before samples; those that do not fit a write go on in the next one. The round
@@ -476,13 +507,14 @@ static int give_marks_and_names(struct round *round)
 	}
 }
 
-/* An error of the first kind means that the round hangs on no flight. */
-static void apply_opened(struct round *round)
+/* All handles are there. An error of the first kind means that the round hangs on no flight. */
+static void apply(struct round *round)
 {
 	struct request *q = round->request;
 	int err = q->abandoned ? ERR_CANCELLED : q->r.err;
 	if (!err) {
-		remember_all(round);
+		if (round->opened)
+			remember_all(round);
 		err = marks_collect(round);
 		if (!err)
 			err = give_marks_and_names(round);
@@ -491,7 +523,7 @@ static void apply_opened(struct round *round)
 				     "the names of new metrics could not be written");
 	}
 	if (err) {
-		catalog_open_finish(&round->open, ERR_CANCELLED);
+		finish_opening(round, ERR_CANCELLED);
 		round_free(round);
 		return;
 	}
@@ -531,7 +563,7 @@ static void on_opened(struct catalog_open *open)
 	struct ingest *ingest = q->r.ingest;
 	q->opening = NULL;
 	ingest->opening--;
-	apply_opened(round);
+	apply(round);
 	round_start(q);
 	/* One that is paused adds nothing more either, and others may wait for its bytes. */
 	if ((q->ended || q->paused) && !round_pending(q))
@@ -569,14 +601,13 @@ void round_start(struct request *q)
 	q->waits_to_open = false;
 	if (!round || q->opening || q->r.err)
 		return;
-	if (round->group_count && q->r.ingest->opening >= ROUNDS_OPENING_MAX) {
+	if (round->needs_catalog && q->r.ingest->opening >= ROUNDS_OPENING_MAX) {
 		q->waits_to_open = true;
 		return;
 	}
 	q->gathering = NULL;
-	if (!round->group_count) {
-		append_points(round);
-		round_free(round);
+	if (!round->needs_catalog) {
+		apply(round);
 		return;
 	}
 	int err = prepare(round);
@@ -589,6 +620,19 @@ void round_start(struct request *q)
 		return;
 	}
 	stat_add(STAT_ingest_unknown, (int64_t)round->group_count);
+	round->opened = true;
 	q->opening = round;
 	q->r.ingest->opening++;
+}
+
+void round_piece_end(struct request *q)
+{
+	if (q->gathering && q->gathering->needs_catalog)
+		round_start(q);
+}
+
+void round_settle(struct request *q)
+{
+	if (q->gathering && !q->gathering->needs_catalog)
+		round_start(q);
 }

@@ -20,7 +20,7 @@ struct group {
 	size_t count;
 	uint8_t level;         /* of all of them (kept.h), unless there are: */
 	const uint8_t *levels; /* by metric */
-	size_t index;          /* in the opening */
+	size_t index;          /* in the opening, if there is one */
 	struct group *next;
 };
 
@@ -43,6 +43,8 @@ struct round {
 	struct catalog_open open;
 	struct group *groups, **last_group;
 	size_t group_count;
+	bool needs_catalog;   /* not all handles are known: some series are here but to be marked */
+	bool opened;          /* by it; else `open` is empty */
 	struct group **table; /* by `same`; a power of two, at most half full */
 	size_t table_size;
 	struct pending *points, **last_point;
@@ -53,5 +55,14 @@ struct round {
 	int64_t marked_ms;
 	uint64_t losses; /* of marks, by then */
 };
+
+/* How many metrics the entry of a group has. */
+static inline size_t round_key_count(const struct group *group)
+{
+	return group->positions ? group->key_count : group->count;
+}
+
+/* Of the group, if the cache has it; NULL. Valid until the cache changes. */
+struct cache_entry *round_entry(const struct round *round, const struct group *group);
 
 #endif

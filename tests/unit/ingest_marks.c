@@ -1,0 +1,129 @@
+/* How series that are known come to be marked: without the catalog, once a request, in order. */
+#include "rollup_harness.h"
+
+#include "base/stats.h"
+#include "rollup/touches.h"
+
+static const char *const hours[] = {"1h:0"};
+
+struct counts {
+	int64_t unknown, touches;
+};
+
+static struct counts counts(void)
+{
+	return (struct counts){stat_get(STAT_ingest_unknown), stat_get(STAT_rollup_marks_added)};
+}
+
+static void expect_since(struct counts before, int64_t unknown, int64_t touches)
+{
+	assert_int_equal(stat_get(STAT_ingest_unknown) - before.unknown, unknown);
+	assert_int_equal(stat_get(STAT_rollup_marks_added) - before.touches, touches);
+}
+
+/* One piece of a request that goes on. */
+static void send_piece(struct ingest_request *request, const char *series, int value, int64_t ts_ms)
+{
+	struct line_feed feed;
+	char line[100];
+	snprintf(line, sizeof(line), "%s value=%d %lld\n", series, value, (long long)ts_ms);
+	line_feed_init(&feed, request, (struct slice){NULL, 0}, LINE_MS);
+	line_feed_piece(&feed, slice_of(line));
+	line_feed_end(&feed);
+	line_feed_release(&feed);
+}
+
+static void a_known_series_is_marked_without_the_catalog(void **state)
+{
+	(void)state;
+	struct rolled r;
+	rolled_open(&r, hours, 1);
+	struct counts before = counts();
+	rolled_put(&r, "m,h=a", "1", AT(0, 0));
+	expect_since(before, 1, 1);
+	rolled_put(&r, "m,h=a", "2", AT(1, 0));
+	expect_since(before, 1, 1);
+	rolled_put(&r, "m,h=a", "3", AT(60, 0));
+	expect_since(before, 1, 2);
+	assert_int_equal(rolled_pass_at(&r, rolled_now_ms(&r) + r.quiet_ms).rolled_up, 2);
+	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS,
+		      "0:min=1.0,max=2.0,sum=3.0,count=2,first=1.0,last=2.0 "
+		      "60:min=3.0,max=3.0,sum=3.0,count=1,first=3.0,last=3.0");
+	rolled_close(&r);
+}
+
+/* Each piece marked it anew until the first mark was durable. */
+static void a_request_marks_a_known_series_once(void **state)
+{
+	(void)state;
+	struct rolled r;
+	rolled_open(&r, hours, 1);
+	rolled_put(&r, "m,h=a", "1", AT(0, 0));
+	rolled_put(&r, "m,h=b", "1", AT(0, 0));
+	struct counts before = counts();
+	struct ingest_request *request = harness_request(&r.h);
+	for (int i = 0; i < 5; i++) {
+		send_piece(request, "m,h=a", i, AT(60, i));
+		send_piece(request, "m,h=b", i, AT(60, i));
+	}
+	harness_finish(&r.h, request);
+	assert_int_equal(request->accepted, 10);
+	ingest_request_free(request);
+	expect_since(before, 0, 2);
+	assert_int_equal(rolled_samples(&r, TABLE_DATA_RAW, "m,h=b"), 6);
+	rolled_close(&r);
+}
+
+/* Of what comes between, some is marked already, and some is unknown. */
+static void the_order_of_a_request_is_kept(void **state)
+{
+	(void)state;
+	struct rolled r;
+	rolled_open(&r, hours, 1);
+	rolled_put(&r, "m", "1", AT(0, 0));
+	struct ingest_request *request = harness_request(&r.h);
+	send_piece(request, "m", 2, AT(0, 0));
+	send_piece(request, "m", 7, AT(60, 0));
+	send_piece(request, "m", 3, AT(0, 0));
+	send_piece(request, "n", 1, AT(60, 0));
+	send_piece(request, "m", 8, AT(60, 0));
+	send_piece(request, "m", 4, AT(0, 0));
+	harness_finish(&r.h, request);
+	assert_int_equal(ingest_status(request), 204);
+	ingest_request_free(request);
+	harness_expect(&r.h, "default:m 1598263200000=4.0f 1598266800000=8.0f\n"
+			     "default:n 1598266800000=1.0f\n");
+	rolled_close(&r);
+}
+
+/* Somebody sends little at a time, of a slot that is not marked yet. */
+static void what_waits_to_be_marked_does_not_wait_for_ever(void **state)
+{
+	(void)state;
+	struct rolled r;
+	rolled_open(&r, hours, 1);
+	rolled_put(&r, "m", "1", AT(0, 0));
+	struct ingest_request *request = harness_request(&r.h);
+	send_piece(request, "m", 2, AT(60, 0));
+	harness_pump(&r.h);
+	assert_int_equal(rolled_samples(&r, TABLE_DATA_RAW, "m"), 1);
+	rolled_set_ms(&r, rolled_now_ms(&r) + rollup_write_max_ms(r.quiet_ms, 0) / 2);
+	ingest_tick(r.h.ingest);
+	harness_pump(&r.h);
+	assert_int_equal(rolled_samples(&r, TABLE_DATA_RAW, "m"), 2);
+	harness_finish(&r.h, request);
+	assert_int_equal(ingest_status(request), 204);
+	ingest_request_free(request);
+	rolled_close(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_known_series_is_marked_without_the_catalog),
+		cmocka_unit_test(a_request_marks_a_known_series_once),
+		cmocka_unit_test(the_order_of_a_request_is_kept),
+		cmocka_unit_test(what_waits_to_be_marked_does_not_wait_for_ever),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
