@@ -10,6 +10,7 @@ struct rollup_job {
 	struct rollup_job_options options;
 	struct rollup_partitions own;
 	int64_t asof_ms;
+	int64_t seen_ms; /* asof_ms of the last pass that saw all that there is; 0: of none */
 	struct rollup_listing *listing;
 	struct rollup_slot *page; /* those of the page that are to be worked on, by slot */
 	size_t page_count, page_at;
@@ -143,6 +144,8 @@ static void end_pass(struct rollup_job *job)
 {
 	int64_t now_ms = clock_wall_ms(job->options.clock);
 	keep_cut(job);
+	if (!job->cut && !job->pass.err)
+		job->seen_ms = job->asof_ms;
 	job->running = false;
 	job->over = job->pass;
 	stat_add(STAT_rollup_passes, 1);
@@ -218,7 +221,7 @@ static void start_lanes(struct rollup_job *job)
 		size_t count = count_of_one_slot(job);
 		job->page_at += count;
 		job->at_work[i] = slots->slot_s;
-		rollup_lane_start(job->lanes[i], slots, count, job->asof_ms);
+		rollup_lane_start(job->lanes[i], slots, count, job->asof_ms, job->seen_ms);
 	}
 }
 
@@ -314,6 +317,9 @@ static void on_listed(void *owner, int err)
 void rollup_job_start(struct rollup_job *job, const struct rollup_partitions *own, int64_t asof_ms)
 {
 	ASSERT(!job->running);
+	/* Of what others had nothing is known; nor of what comes after the clock was set back. */
+	if (memcmp(&job->own, own, sizeof(*own)) != 0 || asof_ms < job->seen_ms)
+		job->seen_ms = 0;
 	job->own = *own;
 	job->asof_ms = asof_ms;
 	job->running = true;

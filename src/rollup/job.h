@@ -4,6 +4,8 @@
  * the partitions it is given. A mark is ready when nothing has touched its series in that slot for
  * the quiet time and, of a slot that overlaps now, when the slot has ended for as long. One that is
  * not ready holds up nobody else: what is ready beside it in its row, even in its cell, is done.
+ * When its slot has been closed for the quiet time, all raw data of it that will ever come is
+ * durable: it is rolled up even if late points touch it still, and stays until these end.
  *
  * Per batch of series of one slot: their handles, one read of their raw data, the rows of all
  * granularities, each from the finer one, then one write of the rows, of the aggregators that the
@@ -65,9 +67,9 @@ void rollup_job_stop(struct rollup_job *job);
 /* Of the last pass that is over. */
 struct rollup_pass {
 	uint64_t slots, series; /* that were found marked; a series once per slot */
-	uint64_t waiting;       /* of these series, not ready yet */
+	uint64_t waiting;       /* of these series, something may come still: they stay marked */
 	uint64_t rolled_up;     /* of these series */
-	uint64_t expired;       /* of these series: too late, their marks are taken away */
+	uint64_t expired;       /* of these series: too late for their raw data */
 	uint64_t failed;        /* of these series: tried again by the next pass */
 	uint64_t rows;          /* written, all granularities */
 	/* The oldest slot that had marks when the pass was over, INT64_MAX: none. Only of all

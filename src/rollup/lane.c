@@ -14,14 +14,13 @@ struct rollup_lane {
 	struct task failed; /* a start that could not even begin */
 	int err;
 	int64_t slot_s;
-	int64_t asof_ms;
+	int64_t asof_ms, seen_ms;
 	struct rollup_reading *reading;
 	struct rollup_batch *batch;
-	struct rollup_mark **ready; /* of the part */
-	size_t ready_count, at;     /* at: of those, up to where batches have gone */
-	size_t batch_count;         /* of the batch at hand */
-	struct rollup_mark *batch_marks[STORE_GROUP_MAX];
-	struct log_rate lines; /* of marks that cannot be read */
+	struct rollup_batch_mark *ready; /* of the part */
+	size_t ready_count, at;          /* at: of those, up to where batches have gone */
+	size_t batch_count;              /* of the batch at hand */
+	struct log_rate lines;           /* of marks that cannot be read */
 	struct retention_memo memo;
 	struct rollup_lane_result result;
 };
@@ -73,8 +72,8 @@ static int64_t ready_ms(const struct rollup_lane *lane, const struct rollup_mark
 
 static int compare_ready(const void *a, const void *b)
 {
-	const struct rollup_mark *x = *(struct rollup_mark *const *)a;
-	const struct rollup_mark *y = *(struct rollup_mark *const *)b;
+	const struct rollup_mark *x = ((const struct rollup_batch_mark *)a)->mark;
+	const struct rollup_mark *y = ((const struct rollup_batch_mark *)b)->mark;
 	int order = slice_compare(x->tenant, y->tenant);
 	if (!order)
 		order = slice_compare(x->series_set.tags, y->series_set.tags);
@@ -88,15 +87,28 @@ static bool expired_after(const struct rollup_lane *lane, int64_t retention_ms)
 	       lane->slot_s * 1000 < clock_wall_ms(lane->options.clock) - retention_ms;
 }
 
-/* Nothing can be made of it any more. */
-static bool has_expired(struct rollup_lane *lane, const struct rollup_mark *mark)
+/* For how long raw data of the mark's series counts as kept. */
+static int64_t whole_ms(struct rollup_lane *lane, const struct rollup_mark *mark)
 {
 	const struct retention_rules *rules = lane->options.retention_rules;
 	struct retention_fit fit =
 		retention_find_encoded(rules, &lane->memo, mark->tenant, mark->series_set.metric);
-	return expired_after(lane,
-			     retention_whole_ms(rules, fit.raw, lane->options.raw_retention_ms,
-						clock_wall_ms(lane->options.clock)));
+	return retention_whole_ms(rules, fit.raw, lane->options.raw_retention_ms,
+				  clock_wall_ms(lane->options.clock));
+}
+
+/* The same of the series that keeps it for the shortest time. */
+static int64_t shortest_whole_ms(const struct rollup_lane *lane)
+{
+	return retention_shortest_whole_ms(lane->options.retention_rules,
+					   lane->options.raw_retention_ms,
+					   clock_wall_ms(lane->options.clock));
+}
+
+static void count_expired(struct rollup_lane *lane, uint64_t count)
+{
+	lane->result.expired += count;
+	stat_add(STAT_rollup_expired, (int64_t)count);
 }
 
 /* Of a slot that is old enough for some series. */
@@ -104,28 +116,72 @@ static void drop_expired(struct rollup_lane *lane, struct rollup_mark *marks, si
 {
 	size_t dropped = 0;
 	for (size_t i = 0; i < count; i++) {
-		marks[i].finished = has_expired(lane, &marks[i]);
+		/* Nothing can be made of it any more. */
+		marks[i].finished = expired_after(lane, whole_ms(lane, &marks[i]));
 		dropped += marks[i].finished;
 	}
-	lane->result.expired += dropped;
-	stat_add(STAT_rollup_expired, (int64_t)dropped);
+	count_expired(lane, dropped);
 }
 
-static void choose_ready(struct rollup_lane *lane, struct rollup_mark *marks, size_t count)
+static void keep_next(struct rollup_lane *lane, int64_t ready_ms)
+{
+	if (ready_ms < lane->result.next_ready_ms)
+		lane->result.next_ready_ms = ready_ms;
+}
+
+static struct rollup_batch_mark *enter(struct rollup_lane *lane, struct rollup_mark *mark,
+				       int64_t ready_ms)
+{
+	struct rollup_batch_mark *entered = &lane->ready[lane->ready_count++];
+	*entered = (struct rollup_batch_mark){.mark = mark};
+	if (ready_ms < lane->result.ready_since_ms)
+		lane->result.ready_since_ms = ready_ms;
+	return entered;
+}
+
+/* Raw data of it there was, and nobody has read it: what has touched it since the slot closed are
+ * late points. */
+static bool has_lost(struct rollup_lane *lane, const struct rollup_mark *mark)
+{
+	int64_t raw_ms = whole_ms(lane, mark), quiet_ms = lane->options.quiet_ms;
+	return expired_after(lane, raw_ms) && !mark->deleted &&
+	       mark->first_ms <= rollup_settled_ms(lane->slot_s, raw_ms, quiet_ms) - quiet_ms;
+}
+
+/* Late points touch the mark still, and may for as long as they like: raw data is read when all of
+ * it is there, once, and the mark stays. A touch that was left out since would be missed if it
+ * went. */
+static void choose_closed(struct rollup_lane *lane, struct rollup_mark *mark)
+{
+	int64_t raw_ms = whole_ms(lane, mark);
+	int64_t settled_ms = rollup_settled_ms(lane->slot_s, raw_ms, lane->options.quiet_ms);
+	if (expired_after(lane, raw_ms)) {
+		count_expired(lane, has_lost(lane, mark));
+	} else if (settled_ms > lane->asof_ms) {
+		keep_next(lane, settled_ms);
+		mark->unseen = settled_ms - lane->options.quiet_ms < lane->asof_ms;
+	} else if (settled_ms > lane->seen_ms) {
+		enter(lane, mark, settled_ms)->stays = true;
+	}
+}
+
+/* `old`: the slot has closed for some series. */
+static void choose_ready(struct rollup_lane *lane, struct rollup_mark *marks, size_t count,
+			 bool old)
 {
 	for (size_t i = 0; i < count; i++) {
 		int64_t at_ms = ready_ms(lane, &marks[i]);
 		if (marks[i].finished)
 			continue;
 		if (at_ms <= lane->asof_ms) {
-			if (at_ms < lane->result.ready_since_ms)
-				lane->result.ready_since_ms = at_ms;
-			lane->ready[lane->ready_count++] = &marks[i];
+			struct rollup_batch_mark *entered = enter(lane, &marks[i], at_ms);
+			entered->lost = old && has_lost(lane, &marks[i]);
 			continue;
 		}
 		lane->result.waiting++;
-		if (at_ms < lane->result.next_ready_ms)
-			lane->result.next_ready_ms = at_ms;
+		keep_next(lane, at_ms);
+		if (old)
+			choose_closed(lane, &marks[i]);
 	}
 	qsort(lane->ready, lane->ready_count, sizeof(*lane->ready), compare_ready);
 }
@@ -134,16 +190,17 @@ static void take_marks(struct rollup_lane *lane)
 {
 	size_t count;
 	bool more;
+	int64_t shortest_ms = shortest_whole_ms(lane), quiet_ms = lane->options.quiet_ms;
 	struct rollup_mark *marks = rollup_reading_marks(lane->reading, &count, &more);
 	lane->ready = mem_resize_array(lane->ready, count + 1, sizeof(*lane->ready));
 	lane->ready_count = lane->at = 0;
 	lane->result.series += count;
 	if (!rollup_batch_has_late(&lane->options, lane->slot_s) &&
-	    expired_after(lane, retention_shortest_whole_ms(lane->options.retention_rules,
-							    lane->options.raw_retention_ms,
-							    clock_wall_ms(lane->options.clock))))
+	    expired_after(lane, shortest_ms))
 		drop_expired(lane, marks, count);
-	choose_ready(lane, marks, count);
+	choose_ready(lane, marks, count,
+		     rollup_settled_ms(lane->slot_s, shortest_ms, quiet_ms) - quiet_ms <=
+			     clock_wall_ms(lane->options.clock));
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
@@ -182,9 +239,8 @@ static void next_batch(struct rollup_lane *lane)
 		return;
 	}
 	lane->batch_count = left < max ? left : max;
-	for (size_t i = 0; i < lane->batch_count; i++)
-		lane->batch_marks[i] = lane->ready[lane->at++];
-	rollup_batch_start(lane->batch, lane->slot_s, lane->batch_marks, lane->batch_count);
+	rollup_batch_start(lane->batch, lane->slot_s, &lane->ready[lane->at], lane->batch_count);
+	lane->at += lane->batch_count;
 }
 
 static void on_batch(void *owner, int err)
@@ -199,11 +255,10 @@ static void on_batch(void *owner, int err)
 	}
 	uint64_t rolled_up = lane->batch_count - result.failed - result.expired;
 	lane->result.failed += result.failed;
-	lane->result.expired += result.expired;
 	lane->result.rolled_up += rolled_up;
 	lane->result.rows += result.rows;
 	stat_add(STAT_rollup_series, (int64_t)rolled_up);
-	stat_add(STAT_rollup_expired, (int64_t)result.expired);
+	count_expired(lane, result.expired + result.halved);
 	stat_add(STAT_rollup_rows, (int64_t)result.rows);
 	next_batch(lane);
 }
@@ -240,9 +295,10 @@ static void run_failed(struct task *task)
 }
 
 void rollup_lane_start(struct rollup_lane *lane, const struct rollup_slot *slots, size_t count,
-		       int64_t asof_ms)
+		       int64_t asof_ms, int64_t seen_ms)
 {
 	lane->asof_ms = asof_ms;
+	lane->seen_ms = seen_ms;
 	lane->slot_s = slots[0].slot_s;
 	lane->result = (struct rollup_lane_result){.next_ready_ms = INT64_MAX,
 						   .ready_since_ms = INT64_MAX};

@@ -22,13 +22,15 @@ void rollup_lane_free(struct rollup_lane *lane);
 void *rollup_lane_owner(const struct rollup_lane *lane);
 
 /* `slots`: one slot in up to ROLLUP_READING_MAX partitions. `done` comes, never from within.
- * asof_ms: see rollup_job_start. */
+ * asof_ms: see rollup_job_start; seen_ms: what was ready at this time has been rolled up, 0: of
+ * nothing that is known. */
 void rollup_lane_start(struct rollup_lane *lane, const struct rollup_slot *slots, size_t count,
-		       int64_t asof_ms);
+		       int64_t asof_ms, int64_t seen_ms);
 
 /* Of the last slot. */
 struct rollup_lane_result {
-	uint64_t series, waiting, rolled_up, expired, failed, rows;
+	uint64_t series, rolled_up, expired, failed, rows;
+	uint64_t waiting; /* marks that stay since more may come; some are rolled up all the same */
 	int64_t next_ready_ms;  /* INT64_MAX: nothing waits */
 	int64_t ready_since_ms; /* when the first of what was ready became so; INT64_MAX: none was
 				 */

@@ -62,7 +62,8 @@ uint32_t rollup_mark_set_enter(struct rollup_mark_set *set, struct slice tenant,
 		set->room = set->room ? set->room * 2 : MARKS_FIRST;
 		set->marks = mem_resize_array(set->marks, set->room, sizeof(*set->marks));
 	}
-	set->marks[set->count++] = (struct rollup_mark){.tenant = tenant, .series_set = series_set};
+	set->marks[set->count++] = (struct rollup_mark){
+		.tenant = tenant, .series_set = series_set, .first_ms = INT64_MAX};
 	*place = (uint32_t)set->count;
 	return *place - 1;
 }

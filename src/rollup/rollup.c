@@ -11,6 +11,7 @@
 
 enum {
 	TICK_MS = 1000,
+	TICKS_OF_QUIET = 8, /* at least: what waits for a moment may not wait for much longer */
 	LINES_A_MINUTE = 3,
 };
 
@@ -233,6 +234,12 @@ static struct rollup_restore *new_restore(struct rollup *r)
 	});
 }
 
+static int64_t tick_ms(const struct rollup *r)
+{
+	int64_t ms = r->options.quiet_ms / TICKS_OF_QUIET + 1;
+	return ms < TICK_MS ? ms : TICK_MS;
+}
+
 static void run_begin(struct task *task)
 {
 	struct rollup *r = CONTAINER_OF(task, struct rollup, begin);
@@ -267,7 +274,7 @@ static void run_begin(struct task *task)
 	r->leases = rollup_leases_new(&leases);
 	r->restore = new_restore(r);
 	r->ticks = loop_timer_new(r->loop, on_tick, r);
-	loop_timer_start(r->ticks, 0, TICK_MS);
+	loop_timer_start(r->ticks, 0, tick_ms(r));
 }
 
 static void run_stop(struct task *task)

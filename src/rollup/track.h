@@ -46,6 +46,13 @@ static inline int64_t rollup_slot_s(int64_t ts_ms, int64_t slot_ms)
  * long raw data is kept, 0 for ever. */
 int64_t rollup_open_from_ms(int64_t now_ms, int64_t raw_ms, int64_t slot_ms, int64_t quiet_ms);
 
+/* When all that came for the slot while it was open is durable, whatever has touched it since; then
+ * as much time as that took is left for the work. INT64_MAX: it never closes. */
+static inline int64_t rollup_settled_ms(int64_t slot_s, int64_t raw_ms, int64_t quiet_ms)
+{
+	return raw_ms ? slot_s * 1000 + raw_ms - quiet_ms : INT64_MAX;
+}
+
 /* When nothing more is expected of a series of the slot that was touched then: the quiet time after
  * the slot's end or after the touch, whichever is later. A touch may lie in the future by as much
  * as clocks differ, which is less than the quiet time; one that lies further is from before the
@@ -143,8 +150,11 @@ struct rollup_mark {
 	struct series_set series_set;
 	int64_t stamp_us;   /* of the last touch; the driver's */
 	int64_t touched_ms; /* when that was, by its writer's wall clock */
+	int64_t first_ms;   /* the same of the first of its touches that is there still */
 	bool deleted;       /* by any of its touches */
-	bool finished;      /* set by who rolled it up, before rollup_reading_finish */
+	/* Set by who rolls up, before rollup_reading_finish: */
+	bool finished; /* it was rolled up */
+	bool unseen;   /* it was not, and its first touch is asked for again */
 };
 
 struct rollup_reading;

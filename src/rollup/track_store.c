@@ -305,6 +305,8 @@ static void take_mark(struct store_reading *r, const struct mark_cell *cell, str
 	/* The later stamp need not be that of the later touch: clocks differ. */
 	if (mark->touched_ms < cell->touched_ms)
 		mark->touched_ms = cell->touched_ms;
+	if (mark->first_ms > cell->touched_ms)
+		mark->first_ms = cell->touched_ms;
 	mark->deleted |= cell->deleted;
 	add_ref(r, at);
 }
@@ -459,11 +461,12 @@ static int reading_begin(struct rollup_reading *reading, const struct rollup_slo
 /* ---- Finishing ------------------------------------------------------------------------------- */
 
 /* What has to stay of a cell: not what is finished, nor what a later cell says as well. (A later
- * one need not say that samples were deleted.) */
+ * one need not say that samples were deleted, nor when the first touch was.) */
 static bool stays(const struct store_reading *r, const struct mark_cell *cell, size_t i)
 {
 	const struct rollup_mark *mark = &r->set.marks[r->refs[cell->first + i]];
-	return !mark->finished && (mark->stamp_us == cell->stamp_us || cell->deleted);
+	return !mark->finished &&
+	       (mark->stamp_us == cell->stamp_us || cell->deleted || mark->unseen);
 }
 
 static int remove_cell(struct store_write *write, const struct place *place, struct buf *end)

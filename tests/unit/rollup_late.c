@@ -214,8 +214,8 @@ static void what_came_first_is_forgotten_when_another_row_tells(void **state)
 	rolled_close(&r);
 }
 
-/* A mark of a slot whose raw data is gone, and for which no late point has come: the server was
- * down. */
+/* Marks of a slot whose raw data is gone, and for which a late point has come or none: the server
+ * was down. */
 static void a_mark_that_nothing_is_left_of_is_counted(void **state)
 {
 	(void)state;
@@ -227,7 +227,7 @@ static void a_mark_that_nothing_is_left_of_is_counted(void **state)
 	rolled_put(&r, "n", "2", AT(2, 0));
 	struct rollup_pass pass = pass_later(&r);
 	assert_int_equal(pass.rolled_up, 1);
-	assert_int_equal(pass.expired, 1);
+	assert_int_equal(pass.expired, 2);
 	rolled_expect(&r, "m", HOUR_MS, TEN_MS, "");
 	rolled_expect(&r, "n", HOUR_MS, TEN_MS,
 		      "0+:min=2.0,max=2.0,sum=2.0,count=1,first=2.0,last=2.0");
@@ -248,6 +248,81 @@ static void rows_that_would_have_gone_are_not_made(void **state)
 	rolled_expect(&r, "m", HOUR_MS, TEN_MS,
 		      "0+:min=1.0,max=1.0,sum=1.0,count=1,first=1.0,last=1.0");
 	rolled_close(&r);
+}
+
+/* The next day; the slot of ten o'clock closes at 9:50, its raw data begins to go at 10:00. */
+#define NEXT_DAY(m) (AT(m, 0) + DAY_MS)
+
+/* A sample a minute, each 1 and of a second of its own of the slot; and a pass behind it. Returns
+ * of how many series of all passes raw data was lost. */
+static uint64_t fill_slowly(struct rolled *r, int from, int to)
+{
+	uint64_t expired = 0;
+	for (int m = from; m <= to; m++) {
+		rolled_set_ms(r, NEXT_DAY(m));
+		rolled_put(r, "m", "1", AT(0, m + 60));
+		expired += rolled_pass(r).expired;
+	}
+	return expired;
+}
+
+/* 21 samples until 9:50, then 30 late ones without a pause, until long after raw data has gone. */
+static void late_points_that_do_not_end_put_off_nothing_that_came_in_time(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	assert_int_equal(fill_slowly(&r, -30, 20), 0);
+	rolled_expect(&r, "m", HOUR_MS, TEN_MS,
+		      "0:min=1.0,max=1.0,sum=21.0,count=21,first=1.0,last=1.0 "
+		      "0+:min=1.0,max=1.0,sum=5.0,count=5");
+	pass_later(&r);
+	rolled_expect(&r, "m", HOUR_MS, TEN_MS,
+		      "0:min=1.0,max=1.0,sum=21.0,count=21,first=1.0,last=1.0 "
+		      "0+:min=1.0,max=1.0,sum=30.0,count=30");
+	assert_int_equal(rolled_pass(&r).slots, 0);
+	rolled_close(&r);
+}
+
+/* The mark of the late ones goes when they have ended, not with the rows of raw data: one of
+ * 9:55:30 is not marked, since one of 9:55 was. */
+static void a_late_point_behind_the_pass_that_reads_raw_data_counts(void **state)
+{
+	(void)state;
+	struct rolled r;
+	begin(&r);
+	assert_int_equal(fill_slowly(&r, -13, -5), 0);
+	rolled_set_ms(&r, NEXT_DAY(-5) + 30000);
+	rolled_put(&r, "m", "1", AT(30, 0));
+	assert_int_equal(rolled_pass(&r).waiting, 1);
+	assert_int_equal(pass_later(&r).rolled_up, 1);
+	rolled_expect(&r, "m", HOUR_MS, TEN_MS,
+		      "0:min=1.0,max=1.0,sum=4.0,count=4,first=1.0,last=1.0 "
+		      "0+:min=1.0,max=1.0,sum=6.0,count=6");
+	assert_int_equal(rolled_pass(&r).slots, 0);
+	rolled_close(&r);
+}
+
+/* The server is down from some time on, late points come when it is up again: what came in time
+ * until then is lost and counted once, but not what had been rolled up by then. */
+static void raw_data_that_is_lost_behind_late_points_is_counted(void **state)
+{
+	(void)state;
+	static const struct {
+		int until;
+		uint64_t lost;
+	} cases[] = {{-11, 1}, {-7, 1}, {-5, 0}};
+	for (size_t i = 0; i < 3; i++) {
+		struct rolled r;
+		begin(&r);
+		assert_int_equal(fill_slowly(&r, -13, cases[i].until), 0);
+		rollup_job_free(r.job);
+		r.job = rolled_job(&r);
+		assert_int_equal(fill_slowly(&r, 1, 12), cases[i].lost);
+		assert_int_equal(pass_later(&r).expired, 0);
+		assert_int_equal(rolled_pass(&r).slots, 0);
+		rolled_close(&r);
+	}
 }
 
 /* Raw samples of x_fast are kept for 6 hours, others for a day: of one line of ten o'clock, that
@@ -353,6 +428,27 @@ static void restart(struct rolled *r, struct retention_rules *rules, int64_t raw
 							  .retention_rules = rules,
 							  .late_keep = keep,
 							  .late_retention_ms = r->late.kept_ms});
+}
+
+/* Where what is late is refused, a slot is filled until it closes. */
+static void a_slot_that_is_filled_until_it_closes_is_rolled_up(void **state)
+{
+	(void)state;
+	struct retention_rules rules = {.level_count = 1};
+	struct rolled r;
+	rolled_begin(&r, quarter_and_hour, 2, DAY_MS, &rules);
+	r.late.after_ms = 0;
+	rolled_set_ms(&r, AT(50, 0));
+	restart(&r, &rules, DAY_MS, false);
+	assert_int_equal(fill_slowly(&r, -59, -10), 0);
+	struct rollup_pass pass = rolled_pass(&r);
+	assert_int_equal(pass.waiting, 1);
+	assert_true(pass.next_ready_ms <= NEXT_DAY(-5));
+	assert_int_equal(rolled_pass_at(&r, NEXT_DAY(-5)).rolled_up, 1);
+	rolled_expect(&r, "m", HOUR_MS, TEN_MS,
+		      "0:min=1.0,max=1.0,sum=50.0,count=50,first=1.0,last=1.0");
+	assert_int_equal(rolled_pass(&r).slots, 0);
+	rolled_close(&r);
 }
 
 /* The example, of when raw samples were kept for a day; then they are to be for a month, half a day
@@ -464,6 +560,10 @@ int main(void)
 		cmocka_unit_test(each_series_is_late_by_its_own_rules),
 		cmocka_unit_test(what_is_older_than_every_granularity_is_refused),
 		cmocka_unit_test(late_marks_do_not_put_off_what_is_rolled_up),
+		cmocka_unit_test(late_points_that_do_not_end_put_off_nothing_that_came_in_time),
+		cmocka_unit_test(a_late_point_behind_the_pass_that_reads_raw_data_counts),
+		cmocka_unit_test(raw_data_that_is_lost_behind_late_points_is_counted),
+		cmocka_unit_test(a_slot_that_is_filled_until_it_closes_is_rolled_up),
 		cmocka_unit_test(late_points_after_a_raise_replace_no_rows),
 		cmocka_unit_test(late_points_after_a_raise_are_refused),
 		cmocka_unit_test(a_mark_after_a_raise_replaces_no_rows),

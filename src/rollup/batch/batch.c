@@ -198,8 +198,8 @@ void batch_on_read(struct store_read *read, int err)
 	}
 }
 
-void rollup_batch_start(struct rollup_batch *b, int64_t slot_s, struct rollup_mark *const *marks,
-			size_t count)
+void rollup_batch_start(struct rollup_batch *b, int64_t slot_s,
+			const struct rollup_batch_mark *marks, size_t count)
 {
 	ASSERT(count && count <= rollup_batch_max(b->options.grains));
 	b->slot_s = slot_s;
@@ -209,6 +209,7 @@ void rollup_batch_start(struct rollup_batch *b, int64_t slot_s, struct rollup_ma
 	begin_phase(b, OPENS);
 	b->result = (struct rollup_batch_result){0};
 	for (size_t i = 0; i < count; i++)
-		b->members[i] = (struct member){.mark = marks[i]};
+		b->members[i] = (struct member){
+			.mark = marks[i].mark, .stays = marks[i].stays, .lost = marks[i].lost};
 	batch_open_series(b);
 }

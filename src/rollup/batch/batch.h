@@ -17,7 +17,7 @@
 
 struct rollup_batch;
 /* `err` 0: what could be computed of each series is durable, and its mark says `finished`, or else
- * its data is damaged. Otherwise the store's error; nothing is finished. */
+ * its data is damaged or the mark stays. Otherwise the store's error; nothing is finished. */
 typedef void rollup_batch_done(void *owner, int err);
 
 struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options,
@@ -30,13 +30,20 @@ bool rollup_batch_has_late(const struct rollup_job_options *options, int64_t slo
 
 /* How many series one batch may have. */
 size_t rollup_batch_max(const struct rollup_grains *grains);
+/* A mark that is to be rolled up. */
+struct rollup_batch_mark {
+	struct rollup_mark *mark;
+	bool stays; /* it is not finished by that: late points come still */
+	bool lost;  /* raw data of it there was, and it has begun to expire */
+};
 /* The marks are of one slot, stay until `done`, and are at most rollup_batch_max many. */
 void rollup_batch_start(struct rollup_batch *batch, int64_t slot_s,
-			struct rollup_mark *const *marks, size_t count);
+			const struct rollup_batch_mark *marks, size_t count);
 
 struct rollup_batch_result {
 	uint64_t rows, failed;
 	uint64_t expired; /* of these series nothing is left to make rows of */
+	uint64_t halved;  /* of these only late points are, raw data was lost */
 };
 struct rollup_batch_result rollup_batch_result(const struct rollup_batch *batch);
 

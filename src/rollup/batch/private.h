@@ -24,6 +24,7 @@ enum {
 /* A series of the batch. */
 struct member {
 	struct rollup_mark *mark;
+	bool stays, lost; /* see struct rollup_batch_mark */
 	struct slice metric;
 	uint64_t handle;
 	bool counter, damaged;

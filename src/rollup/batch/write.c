@@ -127,9 +127,10 @@ static void finish(struct rollup_batch *b)
 	for (size_t i = 0; i < b->count; i++) {
 		const struct member *m = &b->members[i];
 		b->result.failed += m->damaged;
-		b->result.expired +=
-			m->handle && !m->damaged && !m->mark->deleted && !m->has_raw && !m->late;
-		m->mark->finished = !m->damaged;
+		bool gone = m->handle && !m->damaged && !m->mark->deleted && !m->has_raw;
+		b->result.expired += gone && !m->late;
+		b->result.halved += gone && m->late && m->lost;
+		m->mark->finished = !m->damaged && !m->stays;
 	}
 	b->done(b->owner, 0);
 }

@@ -109,6 +109,7 @@ static void enter_marks(struct redis_reading *r)
 		struct rollup_mark *mark = &r->set.marks[entry.mark];
 		if (mark->touched_ms < touched_ms(r, &entry))
 			mark->touched_ms = touched_ms(r, &entry);
+		mark->first_ms = mark->touched_ms;
 		r->entries[n++] = entry;
 	}
 	r->count = n;
