@@ -234,6 +234,14 @@ void client_param(struct buf *path, const char *name, const char *value)
 	put_escaped(path, value);
 }
 
+void client_params(struct buf *path, const struct client_value *values, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (values[i].value)
+			client_param(path, values[i].name, values[i].value);
+	}
+}
+
 void client_path(struct buf *path, const char *route, const char *name)
 {
 	buf_append_text(path, route);
@@ -386,4 +394,17 @@ int client_show(const struct client_args *args, const char *path, bool as_it_com
 		client_complain(args, "the result was cut at the server's limit; ask for less");
 	client_answer_release(&answer);
 	return err ? CLIENT_FAILED : CLIENT_OK;
+}
+
+int client_show_route(const struct client_args *args, const char *route,
+		      const struct client_value *values, size_t count, client_print *print)
+{
+	struct buf path;
+	buf_init(&path, CLIENT_PATH_MAX_BYTES);
+	buf_append_text(&path, route);
+	client_params(&path, values, count);
+	buf_append_char(&path, 0);
+	int status = client_show(args, path.data, args->output == OUTPUT_JSON, print);
+	buf_release(&path);
+	return status;
 }

@@ -497,19 +497,11 @@ static void print_interfaces(const struct client_args *args, const struct json *
 
 static int interface_list(const struct client_args *args)
 {
-	struct buf path;
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	buf_append_text(&path, "/api/interfaces");
-	if (args->word_count)
-		client_param(&path, "device", args->words[0]);
-	if (args->begin)
-		client_param(&path, "begin", args->begin);
-	if (args->end)
-		client_param(&path, "end", args->end);
-	buf_append_char(&path, 0);
-	int status = client_show(args, path.data, args->output == OUTPUT_JSON, print_interfaces);
-	buf_release(&path);
-	return status;
+	const struct client_value values[] = {{"device", args->word_count ? args->words[0] : NULL},
+					      {"begin", args->begin},
+					      {"end", args->end}};
+	return client_show_route(args, "/api/interfaces", values, ARRAY_LEN(values),
+				 print_interfaces);
 }
 
 static const struct client_verb interface_verbs[] = {

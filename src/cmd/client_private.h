@@ -114,6 +114,12 @@ int client_run_verb(const char *noun, const char *help, const struct client_verb
  * client_param `name=value`. */
 void client_path(struct buf *path, const char *route, const char *name);
 void client_param(struct buf *path, const char *name, const char *value);
+
+struct client_value {
+	const char *name, *value;
+};
+/* Those that have a value; the others are NULL. */
+void client_params(struct buf *path, const struct client_value *values, size_t count);
 /* The tenant and the words METRIC [TAG=VALUE...]. */
 void client_series_params(struct buf *path, const struct client_args *args);
 
@@ -151,6 +157,9 @@ typedef void client_print(const struct client_args *args, const struct json *roo
 			  struct arena *arena);
 int client_show(const struct client_args *args, const char *path, bool as_it_comes,
 		client_print *print);
+/* The same of a route and its parameters; JSON is printed as it comes. */
+int client_show_route(const struct client_args *args, const char *route,
+		      const struct client_value *values, size_t count, client_print *print);
 
 /* ---- Tables --------------------------------------------------------------------------------- */
 

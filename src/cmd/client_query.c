@@ -66,19 +66,14 @@ static void put_path(const struct client_args *args, struct buf *path)
 	client_param(path, "start", args->start ? args->start : "1h-ago");
 	if (args->end)
 		client_param(path, "end", args->end);
-	const struct {
-		const char *name, *value;
-	} params[] = {{"fn", args->fn},
-		      {"window", args->window},
-		      {"points", args->points},
-		      {"fill", args->fill},
-		      {"agg", args->agg},
-		      {"aggregator", args->aggregator},
-		      {"granularity", args->granularity}};
-	for (size_t i = 0; i < ARRAY_LEN(params); i++) {
-		if (params[i].value)
-			client_param(path, params[i].name, params[i].value);
-	}
+	const struct client_value values[] = {{"fn", args->fn},
+					      {"window", args->window},
+					      {"points", args->points},
+					      {"fill", args->fill},
+					      {"agg", args->agg},
+					      {"aggregator", args->aggregator},
+					      {"granularity", args->granularity}};
+	client_params(path, values, ARRAY_LEN(values));
 	put_by(args->by, path);
 	if (args->explain)
 		client_param(path, "explain", "1");

@@ -183,14 +183,8 @@ static void print_aside(const struct client_args *args, const struct json *root,
 
 static int show_aside(const struct client_args *args)
 {
-	struct buf path;
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	buf_append_text(&path, "/api/queues/aside");
-	client_param(&path, "queue", args->aside);
-	buf_append_char(&path, 0);
-	int status = client_show(args, path.data, args->output == OUTPUT_JSON, print_aside);
-	buf_release(&path);
-	return status;
+	const struct client_value queue = {"queue", args->aside};
+	return client_show_route(args, "/api/queues/aside", &queue, 1, print_aside);
 }
 
 /* ---- Trying again ---------------------------------------------------------------------------- */

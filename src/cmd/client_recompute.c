@@ -121,7 +121,6 @@ static void print_result(const struct client_args *args, const struct json *root
 int client_recompute(int argc, char *const *argv)
 {
 	struct client_args args;
-	struct buf path;
 	int err = client_parse(&command, argc, argv, &args);
 	if (err)
 		return client_parse_exit(err);
@@ -132,18 +131,11 @@ int client_recompute(int argc, char *const *argv)
 						: "--to");
 		return CLIENT_USAGE;
 	}
+	const struct client_value values[] = {{"device", args.device},
+					      {"from", args.from},
+					      {"to", args.to},
+					      {"oidset", args.oidset},
+					      {"dryRun", args.dry_run ? "true" : NULL}};
 	args.method = "POST";
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	buf_append_text(&path, "/api/recompute");
-	client_param(&path, "device", args.device);
-	client_param(&path, "from", args.from);
-	client_param(&path, "to", args.to);
-	if (args.oidset)
-		client_param(&path, "oidset", args.oidset);
-	if (args.dry_run)
-		client_param(&path, "dryRun", "true");
-	buf_append_char(&path, 0);
-	int status = client_show(&args, path.data, args.output == OUTPUT_JSON, print_result);
-	buf_release(&path);
-	return status;
+	return client_show_route(&args, "/api/recompute", values, ARRAY_LEN(values), print_result);
 }

@@ -110,23 +110,11 @@ static void print_kept(const struct client_args *args, const struct json *root,
 
 static int ask(const struct client_args *args, const char *route, client_print *print)
 {
-	struct buf path;
-	const struct {
-		const char *name, *value;
-	} params[] = {{"tenant", args->only_tenant},
-		      {"metric", args->metric},
-		      {"limit", args->limit},
-		      {"dryRun", args->dry_run ? "true" : NULL}};
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	buf_append_text(&path, route);
-	for (size_t i = 0; i < ARRAY_LEN(params); i++) {
-		if (params[i].value)
-			client_param(&path, params[i].name, params[i].value);
-	}
-	buf_append_char(&path, 0);
-	int result = client_show(args, path.data, args->output == OUTPUT_JSON, print);
-	buf_release(&path);
-	return result;
+	const struct client_value values[] = {{"tenant", args->only_tenant},
+					      {"metric", args->metric},
+					      {"limit", args->limit},
+					      {"dryRun", args->dry_run ? "true" : NULL}};
+	return client_show_route(args, route, values, ARRAY_LEN(values), print);
 }
 
 static int show(const struct client_args *args)

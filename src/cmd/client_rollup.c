@@ -303,15 +303,8 @@ static void print_pending(const struct client_args *args, const struct json *roo
 
 static int pending(const struct client_args *args)
 {
-	struct buf path;
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	buf_append_text(&path, "/api/rollups");
-	if (args->limit)
-		client_param(&path, "limit", args->limit);
-	buf_append_char(&path, 0);
-	int result = client_show(args, path.data, args->output == OUTPUT_JSON, print_pending);
-	buf_release(&path);
-	return result;
+	const struct client_value limit = {"limit", args->limit};
+	return client_show_route(args, "/api/rollups", &limit, 1, print_pending);
 }
 
 /* ---- rebuild --------------------------------------------------------------------------------- */
@@ -337,25 +330,14 @@ static void print_rebuilt(const struct client_args *args, const struct json *roo
 static int rebuild(const struct client_args *args)
 {
 	struct client_args sent = *args;
-	struct buf path;
-	const struct {
-		const char *name, *value;
-	} params[] = {{"tenant", args->only_tenant},
-		      {"metric", args->metric},
-		      {"from", args->from},
-		      {"to", args->to},
-		      {"dryRun", args->dry_run ? "true" : NULL}};
+	const struct client_value values[] = {{"tenant", args->only_tenant},
+					      {"metric", args->metric},
+					      {"from", args->from},
+					      {"to", args->to},
+					      {"dryRun", args->dry_run ? "true" : NULL}};
 	sent.method = "POST";
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	buf_append_text(&path, "/api/rollups/rebuild");
-	for (size_t i = 0; i < ARRAY_LEN(params); i++) {
-		if (params[i].value)
-			client_param(&path, params[i].name, params[i].value);
-	}
-	buf_append_char(&path, 0);
-	int result = client_show(&sent, path.data, args->output == OUTPUT_JSON, print_rebuilt);
-	buf_release(&path);
-	return result;
+	return client_show_route(&sent, "/api/rollups/rebuild", values, ARRAY_LEN(values),
+				 print_rebuilt);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
