@@ -25,6 +25,7 @@ struct deriver {
 	struct layouts *layouts;
 	struct derivation jobs[JOBS]; /* of what is due */
 	bool stopped;
+	bool is_late; /* the pass over all sources took longer than until the next was due */
 	/* What was asked for, the first of them at work: its rates are brought up to date by a job,
 	 * then recomputed. */
 	struct derive_request *requests, **last_request;
@@ -348,7 +349,7 @@ static int start_job(struct derivation *d, struct source *source, struct errbuf 
 		.table = &d->table,
 		.until_ms = source->newest_ms,
 		.now_ms = clock_wall_ms(d->deriver->base->clock),
-		.awaited = !another_is_idle(d),
+		.awaited = d->deriver->is_late && !another_is_idle(d),
 		.done = job_done,
 		.owner = d,
 	};
@@ -414,7 +415,8 @@ static void begin_due(struct deriver *d)
 void deriver_tick(struct deriver *deriver)
 {
 	struct layouts *layouts = deriver->layouts;
-	if (layouts->pass == &layouts->sources)
+	deriver->is_late = layouts->pass != &layouts->sources;
+	if (!deriver->is_late)
 		layouts->pass = layouts->sources.after;
 	begin_due(deriver);
 }

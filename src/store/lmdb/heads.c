@@ -13,6 +13,47 @@ enum {
 _Static_assert(sizeof(struct head) == 120 && RETENTION_CLASSES <= 16 && TABLE_COUNT <= UINT8_MAX,
 	       "a head and what malloc adds are two cache lines, and its fields are wide enough");
 
+/* ---- Their memory ---------------------------------------------------------------------------- */
+
+static void *take_spare(struct heads *heads, size_t cap)
+{
+	size_t at = cap / DATA_STEP_BYTES;
+	struct spare *spare = at < SPARE_SIZES ? heads->spare[at] : NULL;
+	if (!spare)
+		return mem_alloc(cap);
+	heads->spare[at] = spare->next;
+	heads->spare_bytes -= cap;
+	return spare;
+}
+
+/* What heads have outgrown, and leave behind when they are sealed, is what others grow into: kept
+ * by size, it costs malloc no walk over memory that nobody has touched for long. */
+static void give_back(struct heads *heads, void *data, size_t cap)
+{
+	size_t at = cap / DATA_STEP_BYTES;
+	struct spare *spare = data;
+	if (!data || at >= SPARE_SIZES || heads->spare_bytes + cap > SPARE_MAX_BYTES) {
+		mem_free(data);
+		return;
+	}
+	spare->next = heads->spare[at];
+	heads->spare[at] = spare;
+	heads->spare_bytes += cap;
+}
+
+static void free_spare(struct heads *heads)
+{
+	for (size_t i = 0; i < SPARE_SIZES; i++) {
+		while (heads->spare[i]) {
+			struct spare *spare = heads->spare[i];
+			heads->spare[i] = spare->next;
+			mem_free(spare);
+		}
+	}
+}
+
+/* ---- All of them ----------------------------------------------------------------------------- */
+
 void heads_init(struct heads *heads)
 {
 	*heads = (struct heads){.bucket_count = BUCKETS_MIN, .least_end_ms = INT64_MAX};
@@ -28,6 +69,7 @@ void heads_release(struct heads *heads)
 	stat_add(STAT_store_head_bytes, -(int64_t)(heads->bucket_count * sizeof(*heads->buckets)));
 	mem_free(heads->buckets);
 	mem_free(heads->directory);
+	free_spare(heads);
 	pthread_rwlock_destroy(&heads->lock);
 }
 
@@ -154,7 +196,7 @@ void heads_remove(struct heads *heads, struct head *head)
 		heads->newest = head->older;
 	account(heads, -(int64_t)head_bytes(head), -1);
 	heads->epoch++;
-	mem_free(head->data);
+	give_back(heads, head->data, head->cap);
 	mem_free(head);
 }
 
@@ -213,21 +255,25 @@ int64_t head_min_ts_ms(const struct head *head)
 
 /* By half: with very many heads, most of them small, what lies idle in them is most of what could
  * be saved. */
-static void grow_data(struct head *head, size_t need)
+static void grow_data(struct heads *heads, struct head *head, size_t need)
 {
 	size_t cap = head->cap + head->cap / 2;
 	if (cap < head->used + need)
 		cap = head->used + need;
 	cap = (cap + 7 + DATA_STEP_BYTES) / DATA_STEP_BYTES * DATA_STEP_BYTES - 8;
-	head->data = mem_resize(head->data, cap);
+	uint8_t *data = take_spare(heads, cap);
+	if (head->used)
+		memcpy(data, head->data, head->used);
+	give_back(heads, head->data, head->cap);
+	head->data = data;
 	head->cap = (uint32_t)cap;
 }
 
-static void add_part(struct head *head, const struct part *part)
+static void add_part(struct heads *heads, struct head *head, const struct part *part)
 {
 	size_t bytes = PART_HEADER_BYTES + part->bytes + PART_TRAILER_BYTES;
 	if (UNLIKELY(head->cap - head->used < bytes))
-		grow_data(head, bytes);
+		grow_data(heads, head, bytes);
 	uint16_t numbers[3] = {(uint16_t)part->bytes, (uint16_t)part->first,
 			       (uint16_t)part->columns};
 	uint8_t *to = head->data + head->used;
@@ -319,7 +365,7 @@ struct head *heads_apply_row(struct heads *heads, struct registry *registry,
 	struct part part = {record->ts_ms, record->first_column, record->columns,
 			    record->values_bytes, record->values};
 	uint32_t cap = head->cap;
-	add_part(head, &part);
+	add_part(heads, head, &part);
 	if (UNLIKELY(head->cap != cap))
 		account(heads, (int64_t)(head->cap - cap), 0);
 	head->last_sequence = row->sequence;
@@ -328,7 +374,8 @@ struct head *heads_apply_row(struct heads *heads, struct registry *registry,
 }
 
 /* A part whose columns within the deletion are blank. */
-static void add_blanked(struct head *head, struct part part, const struct record *record)
+static void add_blanked(struct heads *heads, struct head *head, struct part part,
+			const struct record *record)
 {
 	uint64_t bits[ROW_VALUES_MAX];
 	uint8_t types[ROW_VALUES_MAX], bytes[ROW_MAX_BYTES];
@@ -344,7 +391,7 @@ static void add_blanked(struct head *head, struct part part, const struct record
 	unsigned fields = (unsigned)schema[head->table].field_count;
 	part.bytes = (unsigned)(row_put(bytes, values, part.columns, fields) - bytes);
 	part.values = bytes;
-	add_part(head, &part);
+	add_part(heads, head, &part);
 }
 
 /* Blanks the columns of rows within the deletion. Empty rows stay until the head is sealed. */
@@ -360,12 +407,12 @@ static void delete_in_head(struct heads *heads, struct head *head, const struct 
 	for (uint32_t i = 0; i < head->parts; i++) {
 		at = part_view(at, &part);
 		if (part.ts_ms >= record->ts_ms && part.ts_ms < record->end_ms)
-			add_blanked(&blanked, part, record);
+			add_blanked(heads, &blanked, part, record);
 		else
-			add_part(&blanked, &part);
+			add_part(heads, &blanked, &part);
 	}
 	account(heads, (int64_t)blanked.cap - (int64_t)head->cap, 0);
-	mem_free(head->data);
+	give_back(heads, head->data, head->cap);
 	*head = blanked;
 }
 

@@ -48,6 +48,12 @@ struct segment_id {
 	int64_t segment;
 };
 
+/* Memory that a head has left. */
+struct spare {
+	struct spare *next;
+};
+enum { SPARE_SIZES = 128, SPARE_MAX_BYTES = 1 << 20 };
+
 struct heads {
 	pthread_rwlock_t lock;
 	struct head **buckets;
@@ -60,6 +66,9 @@ struct heads {
 	/* Segments with extents or heads, ordered by table, period, class, segment. */
 	struct segment_id *directory;
 	size_t directory_count, directory_cap;
+	/* The writer's: by size, in steps of 16 bytes. */
+	struct spare *spare[SPARE_SIZES];
+	size_t spare_bytes;
 	/* The writer's: no head that is not queued lies in a segment that ends earlier. */
 	int64_t least_end_ms;
 	/* The writer's: where the last row fell, so that the next needs no division. */
