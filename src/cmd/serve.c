@@ -376,6 +376,7 @@ static struct ingest *new_ingest(struct serve *s)
 		.rollup_track = s->rollups.track,
 		.late_keep = s->rollups.keeps_late,
 		.late_retention_ms = s->rollups.late.kept_ms,
+		.rollup_grains = &s->rollups.grains,
 	};
 	return ingest_new(&options);
 }

@@ -83,6 +83,9 @@ struct ingest_options {
 	 * long, 0 for ever. Else it is refused. */
 	bool late_keep;
 	int64_t late_retention_ms;
+	/* What is older than all roll-ups of its series are kept is refused all the same; the
+	 * caller's. NULL: it is not known. */
+	const struct rollup_grains *rollup_grains;
 };
 
 struct ingest;

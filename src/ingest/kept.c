@@ -62,16 +62,26 @@ static int64_t late_from_ms(const struct ingest *ingest, int64_t now_ms)
 				  : INT64_MAX;
 }
 
+/* Where rules say of some series how long their roll-ups are kept, each has to be asked. */
+static bool is_asked(const struct ingest *ingest)
+{
+	const struct ingest_options *options = &ingest->options;
+	return options->late_keep && options->rollup_grains && options->retention_rules &&
+	       options->retention_rules->count;
+}
+
 void kept_begin(struct request *q)
 {
 	const struct ingest *ingest = q->r.ingest;
 	int64_t late_ms = late_from_ms(ingest, q->r.now_ms);
+	int64_t oldest_ms = INT64_MAX, open_ms = 0;
 	q->sure_ms = 0;
-	int64_t oldest_ms = INT64_MAX;
 	for (uint8_t i = 0; i < ingest->level_count; i++) {
 		int64_t whole_ms = kept_whole_ms(ingest, i, q->r.now_ms);
 		int64_t from_ms = open_from_ms(ingest, q->r.now_ms, whole_ms);
 		q->level_open_ms[i] = ingest->options.late_keep ? from_ms : INT64_MIN;
+		if (from_ms > open_ms)
+			open_ms = from_ms;
 		if (late_ms < from_ms)
 			from_ms = late_ms;
 		q->level_oldest_ms[i] = from_ms;
@@ -81,6 +91,10 @@ void kept_begin(struct request *q)
 			oldest_ms = from_ms;
 	}
 	q->oldest_ms = oldest_ms;
+	q->level_oldest_ms[LEVEL_UNSEEN] = INT64_MAX;
+	q->closely_ms = is_asked(ingest) ? open_ms : INT64_MIN;
+	if (q->closely_ms > q->sure_ms)
+		q->sure_ms = q->closely_ms;
 }
 
 bool kept_levels(struct ingest *ingest, struct slice tenant, const struct slice *metrics,
@@ -118,7 +132,7 @@ static bool check(struct request *q, uint8_t level, int64_t ts_ms, struct ingest
 /* Each point by itself, or one of each level for all of it. */
 static void refuse_some(struct request *q, const struct known *known)
 {
-	bool told[RETENTION_LEVELS_MAX] = {false};
+	bool told[LEVEL_UNSEEN + 1] = {false};
 	for (size_t i = 0; i < known->count; i++) {
 		uint8_t level = known->levels[i];
 		struct ingest_place place = known->place;
@@ -270,7 +284,7 @@ static void add_one_by_one(struct request *q, const struct unknown *u, const uin
 
 static void add_together(struct request *q, const struct unknown *u, const uint8_t *levels)
 {
-	bool told[RETENTION_LEVELS_MAX] = {false};
+	bool told[LEVEL_UNSEEN + 1] = {false};
 	struct ingest_place place = u->place;
 	struct left left;
 	begin_left(&left, u);
@@ -285,6 +299,27 @@ static void add_together(struct request *q, const struct unknown *u, const uint8
 	add_left(q, &left);
 }
 
+/* Of what is late only rows of roll-ups are seen. */
+static void find_unseen(struct request *q, const struct unknown *u, const struct slice *metrics,
+			uint8_t *levels)
+{
+	struct ingest *ingest = q->r.ingest;
+	const struct retention_rules *rules = ingest->options.retention_rules;
+	q->unseen_ms = 0;
+	for (size_t i = 0; i < u->count; i++) {
+		struct retention_fit fit =
+			retention_find(rules, &ingest->memo, u->tenant, metrics[i]);
+		int64_t kept_ms =
+			retention_longest_of_ms(rules, &fit, ingest->options.rollup_grains);
+		if (u->ts_ms >= q->level_open_ms[levels[i]] ||
+		    u->ts_ms >= open_from_ms(ingest, q->r.now_ms, kept_ms))
+			continue;
+		levels[i] = LEVEL_UNSEEN;
+		if (kept_ms > q->unseen_ms)
+			q->unseen_ms = kept_ms;
+	}
+}
+
 void kept_add_unknown(struct request *q, const struct unknown *u)
 {
 	struct slice metrics[INGEST_POINTS_MAX];
@@ -294,6 +329,8 @@ void kept_add_unknown(struct request *q, const struct unknown *u)
 	for (size_t i = 0; i < u->count; i++)
 		metrics[i] = u->metrics[position(u, i)];
 	(void)kept_levels(q->r.ingest, u->tenant, metrics, u->count, levels);
+	if (u->ts_ms < q->closely_ms)
+		find_unseen(q, u, metrics, levels);
 	for (size_t i = 0; i < u->count; i++)
 		all &= takes >> levels[i] & 1;
 	if (all)

@@ -96,10 +96,21 @@ static void refuse_old(struct request *q, uint8_t level, int64_t ts_ms, struct i
 			      ts, (long long)retention_ms / 1000, (long long)oldest_ms);
 }
 
+static void refuse_unseen(struct request *q, int64_t ts_ms, struct ingest_place place,
+			  struct slice source)
+{
+	ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
+		      "the time %lld ms is too old to be kept: what is late of its series goes "
+		      "after %lld s, as all of its roll-ups do",
+		      (long long)ts_ms, (long long)q->unseen_ms / 1000);
+}
+
 void request_refuse_time(struct request *q, uint8_t level, int64_t ts_ms, struct ingest_place place,
 			 struct slice source)
 {
-	if (ts_ms > q->newest_ms)
+	if (level == LEVEL_UNSEEN)
+		refuse_unseen(q, ts_ms, place, source);
+	else if (ts_ms > q->newest_ms)
 		ingest_refuse(&q->r, place, INGEST_TOO_NEW, source,
 			      "the time %lld ms is more than %lld s ahead of now", (long long)ts_ms,
 			      (long long)q->r.ingest->options.ahead_ms / 1000);

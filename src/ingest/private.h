@@ -23,6 +23,8 @@ enum {
 	/* Rounds of all requests that are being opened at once: each takes the catalog and the
 	 * store a few MB that are not the request's. */
 	ROUNDS_OPENING_MAX = 16,
+	/* In the place of a level: late, and older than all roll-ups of its series are kept. */
+	LEVEL_UNSEEN = RETENTION_LEVELS_MAX,
 };
 
 struct request;
@@ -89,7 +91,11 @@ struct request {
 	int64_t paused_ms;  /* monotonic: since when */
 	int64_t oldest_ms, newest_ms; /* accepted times, of the level that keeps longest */
 	int64_t sure_ms;              /* from here on, of all of them */
-	int64_t level_oldest_ms[RETENTION_LEVELS_MAX];
+	/* What is older may be late, and its series have rules of their own: it is taken as if they
+	 * were not known. */
+	int64_t closely_ms;
+	int64_t unseen_ms; /* how long roll-ups of what is of LEVEL_UNSEEN are kept */
+	int64_t level_oldest_ms[RETENTION_LEVELS_MAX + 1];
 	int64_t level_open_ms[RETENTION_LEVELS_MAX]; /* what is older goes to data_late */
 	struct flight *flight;                       /* being filled */
 	struct flight *handing, **handing_last;      /* submitted, not handed to the store yet */
@@ -189,14 +195,16 @@ static inline void request_add(struct request *q, uint8_t level, int64_t ts_ms,
 
 bool marks_touched(struct request *q, const struct cache_entry *entry, int64_t ts_ms);
 
-/* Whether samples of the entry's series may be written without marking them. */
+/* Whether samples of the entry's series may be written without marking them, or a look at their
+ * rules. */
 static inline bool request_touched(struct request *q, const struct cache_entry *entry,
 				   int64_t ts_ms)
 {
 	struct ingest *ingest = q->r.ingest;
 	return !ingest->options.rollup_partitions ||
-	       rollup_touched_again(&ingest->touches, entry->slot, ts_ms, q->r.now_ms) ||
-	       marks_touched(q, entry, ts_ms);
+	       (ts_ms >= q->closely_ms &&
+		(rollup_touched_again(&ingest->touches, entry->slot, ts_ms, q->r.now_ms) ||
+		 marks_touched(q, entry, ts_ms)));
 }
 
 /* ---- line.c ---------------------------------------------------------------------------------- */

@@ -336,6 +336,16 @@ int64_t retention_longest_ms(const struct retention_rules *rules,
 	return ms;
 }
 
+int64_t retention_longest_of_ms(const struct retention_rules *rules,
+				const struct retention_fit *fit, const struct rollup_grains *grains)
+{
+	int64_t ms = 1; /* less than anything is kept */
+	for (size_t g = 0; g < grains->count; g++)
+		ms = retention_longer(
+			ms, retention_keep_ms(rules, fit->grains[g], grains->list[g].retention_ms));
+	return ms;
+}
+
 /* ---- Remembering ----------------------------------------------------------------------------- */
 
 /* By a hash of 128 bits of tenant and metric, or of tenant and the metric as a series-set has it;

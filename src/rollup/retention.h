@@ -116,6 +116,11 @@ int64_t retention_shortest_whole_ms(const struct retention_rules *rules, int64_t
 int64_t retention_longest_ms(const struct retention_rules *rules,
 			     const struct rollup_grains *grains);
 
+/* The same of what `fit` was found for. */
+int64_t retention_longest_of_ms(const struct retention_rules *rules,
+				const struct retention_fit *fit,
+				const struct rollup_grains *grains);
+
 /* What has been matched lately. Zeroed, it is empty. */
 struct retention_memo {
 	struct retention_known *known;

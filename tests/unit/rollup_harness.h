@@ -78,7 +78,8 @@ static inline void rolled_begin(struct rolled *r, const char *const *grains, siz
 						     .retention_ms = raw_retention_ms,
 						     .retention_rules = rules,
 						     .late_keep = raw_retention_ms != 0,
-						     .late_retention_ms = r->late.kept_ms});
+						     .late_retention_ms = r->late.kept_ms,
+						     .rollup_grains = &r->grains});
 	r->job = rolled_job(r);
 }
 

@@ -354,6 +354,46 @@ static void each_series_is_late_by_its_own_rules(void **state)
 	rolled_close(&r);
 }
 
+/* Roll-ups of x_short are kept for 20 days at most: a point that comes when its slot has closed for
+ * these would never be seen. Of one line it is refused, the other value is kept; also when both
+ * series are known. */
+static void late_points_that_nobody_can_see_are_refused(void **state)
+{
+	(void)state;
+	static const char *const items[] = {"*/x_short/15m:2d", "*/x_short/1h:20d", "*/k/1h:500d"};
+	const struct rollup_grains grains = {
+		.slot_ms = HOUR_MS, .count = 2, .list = {{QUARTER, 0}, {HOUR_MS, 0}}};
+	struct retention_rules rules;
+	struct rolled r;
+	struct errbuf e;
+	assert_int_equal(retention_parse(items, 3, &grains, 0, &rules, &e), 0);
+	rolled_begin(&r, quarter_and_hour, 2, DAY_MS, &rules);
+	rolled_set_ms(&r, TEN_MS + 20 * DAY_MS - 10 * MINUTE_MS);
+	rolled_write(&r, "x short=1,long=1 1598263260000\n");
+	assert_int_equal(rolled_samples(&r, TABLE_DATA_LATE, "x_short"), 1);
+	rolled_set_ms(&r, TEN_MS + 20 * DAY_MS - 10 * MINUTE_MS + 1);
+	for (size_t late = 2; late < 4; late++) {
+		char line[64];
+		snprintf(line, sizeof(line), "x short=1,long=1 159826326000%zu\n", late);
+		struct ingest_request *request = rolled_send(&r, line);
+		assert_int_equal(request->refused, 1);
+		assert_int_equal(request->accepted, 1);
+		assert_string_equal(request->errors[0].sentence + 22,
+				    " ms is too old to be kept: what is late of its series goes "
+				    "after 1728000 s, as all of its roll-ups do");
+		ingest_request_free(request);
+		assert_int_equal(rolled_samples(&r, TABLE_DATA_LATE, "x_short"), 1);
+		assert_int_equal(rolled_samples(&r, TABLE_DATA_LATE, "x_long"), late);
+	}
+	/* Where no rule fits, what granularities say holds: not what the longest rule does. */
+	rolled_set_ms(&r, TEN_MS + 400 * DAY_MS);
+	rolled_put(&r, "k", "1", TEN_MS);
+	struct ingest_request *request = rolled_send(&r, "x long=1 1598263260000\n");
+	assert_int_equal(request->refused, 1);
+	ingest_request_free(request);
+	rolled_close(&r);
+}
+
 static void expect_refused(struct rolled *r, int64_t ts_ms, const char *sentence)
 {
 	struct ingest_request *request = harness_request(&r->h);
@@ -427,7 +467,8 @@ static void restart(struct rolled *r, struct retention_rules *rules, int64_t raw
 							  .retention_ms = raw_ms,
 							  .retention_rules = rules,
 							  .late_keep = keep,
-							  .late_retention_ms = r->late.kept_ms});
+							  .late_retention_ms = r->late.kept_ms,
+							  .rollup_grains = &r->grains});
 }
 
 /* Where what is late is refused, a slot is filled until it closes. */
@@ -558,6 +599,7 @@ int main(void)
 		cmocka_unit_test(a_mark_that_nothing_is_left_of_is_counted),
 		cmocka_unit_test(rows_that_would_have_gone_are_not_made),
 		cmocka_unit_test(each_series_is_late_by_its_own_rules),
+		cmocka_unit_test(late_points_that_nobody_can_see_are_refused),
 		cmocka_unit_test(what_is_older_than_every_granularity_is_refused),
 		cmocka_unit_test(late_marks_do_not_put_off_what_is_rolled_up),
 		cmocka_unit_test(late_points_that_do_not_end_put_off_nothing_that_came_in_time),
