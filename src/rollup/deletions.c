@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/stats.h"
-#include "wire/json.h"
+#include "rollup/deletion_note.h"
 #include "wire/timetext.h"
 
 enum {
@@ -12,7 +12,6 @@ enum {
 	SPEC_MAX_BYTES = 1 << 20,
 	LINE_MAX_BYTES = 64 << 10,
 	NAME_MAX_BYTES = 32,
-	VERSION = 1,
 };
 
 static const struct store_parts row = {{SLICE("deletion")}};
@@ -47,56 +46,6 @@ struct rollup_deletions {
 
 static void begin_work(struct rollup_deletions *d);
 static void next_left(struct rollup_deletions *d);
-
-/* ---- Notes ----------------------------------------------------------------------------------- */
-
-static void put_note(const struct rollup_deletion_spec *spec, struct buf *out)
-{
-	struct json_writer json;
-	json_writer_init(&json, out);
-	json_write_object_begin(&json);
-	json_put_i64(&json, "version", VERSION);
-	json_put_string(&json, "tenant", spec->tenant);
-	json_put_string(&json, "metric", spec->metric);
-	json_put_strings(&json, "tags", spec->tags, spec->tag_count);
-	json_put_i64(&json, "from", spec->from_ms);
-	json_put_i64(&json, "to", spec->to_ms);
-	json_put_bool(&json, "whole", spec->whole);
-	json_put_string(&json, "by", spec->by);
-	json_write_object_end(&json);
-}
-
-static int read_tags(const struct json *root, struct rollup_deletion_spec *spec, struct errbuf *e)
-{
-	const struct json *tags = NULL;
-	int err = json_get_array(root, "tags", &tags, e);
-	for (const struct json *tag = err ? NULL : tags->first; tag; tag = tag->next) {
-		if (tag->type != JSON_T_STRING || spec->tag_count == ROLLUP_DELETION_TAGS_MAX)
-			return errbuf_set(e, ERR_INVALID, "its tags are none");
-		spec->tags[spec->tag_count++] = tag->text;
-	}
-	return err;
-}
-
-/* A note of a later program may say what this one does not know: it is left to that. */
-static int read_note(struct slice text, struct arena *arena, struct rollup_deletion_spec *spec,
-		     struct errbuf *e)
-{
-	struct json *root;
-	int64_t version = 0;
-	*spec = (struct rollup_deletion_spec){0};
-	int err = json_parse(text, arena, &root, e);
-	err = err ? err : json_get_i64(root, "version", &version, e);
-	if (!err && version != VERSION)
-		return errbuf_set(e, ERR_VERSION, "it is of a later program");
-	err = err ? err : json_get_text(root, "tenant", &spec->tenant, e);
-	err = err ? err : json_get_text(root, "metric", &spec->metric, e);
-	err = err ? err : read_tags(root, spec, e);
-	err = err ? err : json_get_i64(root, "from", &spec->from_ms, e);
-	err = err ? err : json_get_i64(root, "to", &spec->to_ms, e);
-	err = err ? err : json_get_bool(root, "whole", &spec->whole, e);
-	return err ? err : json_get_text(root, "by", &spec->by, e);
-}
 
 /* ---- The log --------------------------------------------------------------------------------- */
 
@@ -307,7 +256,7 @@ static int write_note(struct rollup_deletions *d)
 	snprintf(d->name, sizeof(d->name), "%020lld", (long long)store_stamp(d->options.store));
 	struct store_parts column = {{slice_of(d->name)}};
 	buf_init(&note, NOTE_MAX_BYTES);
-	put_note(&d->spec, &note);
+	deletion_note_put(&d->spec, &note);
 	store_write_reset(d->write);
 	int err = note.failed ? ERR_LIMIT
 			      : store_cell_put_if(d->write, TABLE_LEASES, &row, &column, 0,
@@ -354,7 +303,7 @@ static bool take_left(struct rollup_deletions *d)
 		const struct store_cell *cell = &scan->cells[d->left_at++];
 		struct errbuf e = {""};
 		forget_last(d);
-		int err = read_note(cell->value, &d->arena, &d->spec, &e);
+		int err = deletion_note_read(cell->value, &d->arena, &d->spec, &e);
 		err = err ? err : read_selectors(d, &e);
 		if (!err) {
 			d->version = cell->version;
