@@ -54,6 +54,7 @@ struct snmp_client *snmp_client_new(struct clock *clock, struct snmp_port *port,
 void snmp_client_free(struct snmp_client *client)
 {
 	ASSERT(client->device_count == 0 && client->in_flight == 0);
+	op_free_spare(client);
 	usm_crypto_free(client->crypto);
 	mem_free(client->slots);
 	mem_free(client->batch_memory);

@@ -10,6 +10,7 @@ enum { ROWS_AHEAD = 4 }; /* whose memory is fetched while a row is named */
 struct emission {
 	struct correlate_set *set;
 	struct correlate_output *output;
+	struct arena *scratch;
 	struct slice device;
 	uint32_t part;
 	struct errbuf *e;
@@ -231,13 +232,12 @@ static uint64_t path_hash(const struct correlate_path *path)
 }
 
 /* Marks those that have their path in common with another; *found: how many. */
-static int find_shared(struct correlate_set *set, struct named_row *list, size_t count,
-		       size_t *found)
+static int find_shared(struct arena *scratch, struct named_row *list, size_t count, size_t *found)
 {
 	size_t buckets = 64;
 	while (buckets < count)
 		buckets *= 2;
-	uint32_t *first = arena_zalloc(&set->arena, buckets * sizeof(*first));
+	uint32_t *first = arena_zalloc(scratch, buckets * sizeof(*first));
 	*found = 0;
 	if (!first)
 		return ERR_LIMIT;
@@ -283,16 +283,17 @@ static int name_by_index(struct correlate_set *set, struct named_row *row)
 }
 
 /* A name with its index may be what another is called: then these two get theirs once more. */
-static int part_shared(struct correlate_set *set, struct named_row *list, size_t *count)
+static int part_shared(struct emission *em, struct named_row *list, size_t *count)
 {
+	struct correlate_set *set = em->set;
 	size_t found;
-	int err = find_shared(set, list, *count, &found);
+	int err = find_shared(em->scratch, list, *count, &found);
 	for (int round = 0; !err && found && round < PARTING_ROUNDS; round++) {
 		for (size_t i = 0; !err && i < *count; i++)
 			if (list[i].shared)
 				err = name_by_index(set, &list[i]);
 		*count = drop_nameless(list, *count);
-		err = err ? err : find_shared(set, list, *count, &found);
+		err = err ? err : find_shared(em->scratch, list, *count, &found);
 	}
 	for (size_t i = 0; !err && found && i < *count; i++)
 		if (list[i].shared)
@@ -315,8 +316,8 @@ static int name_rows(struct emission *em, const struct correlate_naming *naming,
 		     struct named_row **rows, size_t *count)
 {
 	struct correlate_set *set = em->set;
-	const uint32_t *order = correlate_set_order(set);
-	struct named_row *list = arena_alloc(&set->arena, set->row_count * sizeof(*list));
+	const uint32_t *order = correlate_set_order(set, em->scratch);
+	struct named_row *list = arena_alloc(em->scratch, set->row_count * sizeof(*list));
 	*count = 0;
 	if (!order || !list)
 		return ERR_LIMIT;
@@ -333,7 +334,7 @@ static int name_rows(struct emission *em, const struct correlate_naming *naming,
 		*count += err == 0;
 	}
 	*rows = list;
-	return part_shared(set, list, count);
+	return set->may_share ? part_shared(em, list, count) : 0;
 }
 
 static int emit_rows(struct emission *em, const struct named_row *rows, size_t count)
@@ -354,6 +355,7 @@ int correlate(struct correlate_set *set, struct slice device, const struct corre
 	      struct correlate_output *output, struct errbuf *e)
 {
 	struct emission em = {.set = set, .output = output, .device = device, .e = e};
+	em.scratch = output->scratch ? output->scratch : &set->arena;
 	struct named_row *rows;
 	size_t count;
 	output->rows = output->values = 0;

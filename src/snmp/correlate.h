@@ -35,6 +35,9 @@ struct correlate_output {
 	/* Whose columns the builder has from before; NULL: nobody's. */
 	const struct correlate_plan *built;
 	struct buf *message; /* scratch, of POLL_BYTES_MAX */
+	/* For what is not needed when it has returned: the caller empties it. NULL: the set's own,
+	 * which is colder, if there are many. */
+	struct arena *scratch;
 	correlate_emit_fn *emit;
 	void *owner;
 	size_t rows, values; /* given, for counters */

@@ -127,7 +127,7 @@ static int mark_shared(struct if_names *names, struct if_name *list)
 
 static int fill(struct if_names *names, struct correlate_set *set)
 {
-	const uint32_t *order = correlate_set_order(set);
+	const uint32_t *order = correlate_set_order(set, &set->arena);
 	struct if_name *list = arena_alloc(&names->arena, set->row_count * sizeof(*list));
 	if (!order || !list)
 		return ERR_LIMIT;

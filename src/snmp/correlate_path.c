@@ -8,6 +8,7 @@ struct naming_row {
 	size_t row;
 	struct index_arcs arcs;
 	struct correlate_path *path;
+	bool apart; /* no other row that says so has the same path */
 };
 
 static int push(struct naming_row *r, struct slice part)
@@ -100,10 +101,20 @@ static int push_interface(struct naming_row *r, const struct if_name *name, stru
 	return correlate_path_by_index(r->set, r->row, r->path);
 }
 
+/* Rows of one arc are of different interfaces, and those whose names nobody shares of different
+ * names. */
+static bool is_apart(const struct naming_row *r, const struct if_name *name)
+{
+	return r->arcs.count == 1 && name->name.len && !name->shared;
+}
+
 static int path_if_name(struct naming_row *r)
 {
 	const struct if_name *name = name_of(r, r->arcs.list[r->arcs.count - 1]);
-	return name ? push_interface(r, name, name->name) : ERR_NOT_FOUND;
+	if (!name)
+		return ERR_NOT_FOUND;
+	r->apart = is_apart(r, name);
+	return push_interface(r, name, name->name);
 }
 
 static int path_inf_if_name(struct naming_row *r)
@@ -253,36 +264,48 @@ static int path_versioned(struct naming_row *r)
 	}
 }
 
+static int make_path(struct naming_row *r)
+{
+	switch (r->set->plan->kind) {
+	case CORRELATOR_NONE:
+		return path_versioned(r);
+	case CORRELATOR_OID:
+		return leave_out(r, TROUBLE_INDEX, "a row, where only scalars belong");
+	case CORRELATOR_INDEX:
+		return push_index(r);
+	case CORRELATOR_IF_NAME:
+		return path_if_name(r);
+	case CORRELATOR_INF_IF_NAME:
+		return path_inf_if_name(r);
+	case CORRELATOR_JNX_FIREWALL:
+		return path_jnx_firewall(r);
+	case CORRELATOR_JNX_COS:
+		return path_jnx_cos(r);
+	case CORRELATOR_SENTRY:
+		return path_sentry(r);
+	case CORRELATOR_ALU_SAP:
+		return path_alu_sap(r);
+	case CORRELATOR_CISCO_CPU:
+		return path_cisco_cpu(r);
+	case CORRELATOR_GENERIC:
+		return path_generic(r);
+	}
+	return ERR_NOT_FOUND;
+}
+
 int correlate_path(struct correlate_set *set, const struct correlate_naming *naming, size_t row,
 		   struct correlate_path *path)
 {
-	struct naming_row r = {.set = set, .naming = naming, .row = row, .path = path};
+	struct naming_row r; /* not cleared: arcs take half a KB */
+	r.set = set;
+	r.naming = naming;
+	r.row = row;
+	r.path = path;
+	r.apart = false;
 	path->count = 0;
 	if (index_read(set->indices[row], &r.arcs))
 		return leave_out(&r, TROUBLE_INDEX, "it is no index");
-	switch (set->plan->kind) {
-	case CORRELATOR_NONE:
-		return path_versioned(&r);
-	case CORRELATOR_OID:
-		return leave_out(&r, TROUBLE_INDEX, "a row, where only scalars belong");
-	case CORRELATOR_INDEX:
-		return push_index(&r);
-	case CORRELATOR_IF_NAME:
-		return path_if_name(&r);
-	case CORRELATOR_INF_IF_NAME:
-		return path_inf_if_name(&r);
-	case CORRELATOR_JNX_FIREWALL:
-		return path_jnx_firewall(&r);
-	case CORRELATOR_JNX_COS:
-		return path_jnx_cos(&r);
-	case CORRELATOR_SENTRY:
-		return path_sentry(&r);
-	case CORRELATOR_ALU_SAP:
-		return path_alu_sap(&r);
-	case CORRELATOR_CISCO_CPU:
-		return path_cisco_cpu(&r);
-	case CORRELATOR_GENERIC:
-		return path_generic(&r);
-	}
-	return ERR_NOT_FOUND;
+	int err = make_path(&r);
+	set->may_share |= !err && !r.apart;
+	return err;
 }

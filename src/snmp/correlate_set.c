@@ -33,6 +33,7 @@ void correlate_set_begin(struct correlate_set *set, const struct correlate_plan 
 	set->sorted = true;
 	set->last_row = SIZE_MAX;
 	set->name_near = 0;
+	set->may_share = false;
 	memset(set->next_row, 0, plan->count * sizeof(set->next_row[0]));
 	mem_free(set->slots);
 	set->slots = NULL;
@@ -337,6 +338,22 @@ static void put_cell(struct correlate_set *set, size_t row, size_t column, struc
 		note_type(set, column, index, value->type);
 }
 
+/* Nearly all values. False: this one has to be looked at. */
+static inline bool put_plain(struct correlate_set *set, size_t row, size_t column,
+			     const struct snmp_value *value)
+{
+	const struct correlate_column *made_of = &set->plan->columns[column];
+	struct correlate_cell *cell = &set->cells[row * set->plan->count + column];
+	if (value->type != made_of->plain_tag || value->u64 > made_of->plain_max ||
+	    cell->type != CELL_NONE)
+		return false;
+	cell->bits = value->u64;
+	cell->reply = (uint16_t)(set->reply_count - 1);
+	cell->type = CELL_U64;
+	set->next_row[column] = (uint32_t)row + 1;
+	return true;
+}
+
 void correlate_set_add(struct correlate_set *set, size_t column, struct slice index,
 		       const struct snmp_value *value)
 {
@@ -352,7 +369,7 @@ void correlate_set_add(struct correlate_set *set, size_t column, struct slice in
 	if (set->last_row == SIZE_MAX)
 		note_cell(set, column, index, TROUBLE_LIMIT,
 			  ": more rows, or bytes of them, than are taken");
-	else
+	else if (!put_plain(set, set->last_row, column, value))
 		put_cell(set, set->last_row, column, index, value);
 }
 
@@ -363,22 +380,6 @@ void correlate_set_add_beside(struct correlate_set *set, size_t column, struct s
 		correlate_set_add(set, column, index, value);
 	else
 		put_cell(set, set->last_row, column, index, value);
-}
-
-/* Nearly all values. False: this one has to be looked at. */
-static inline bool put_plain(struct correlate_set *set, size_t row, size_t column,
-			     const struct snmp_value *value)
-{
-	const struct correlate_column *made_of = &set->plan->columns[column];
-	struct correlate_cell *cell = &set->cells[row * set->plan->count + column];
-	if (value->type != made_of->plain_tag || value->u64 > made_of->plain_max ||
-	    cell->type != CELL_NONE)
-		return false;
-	cell->bits = value->u64;
-	cell->reply = (uint16_t)(set->reply_count - 1);
-	cell->type = CELL_U64;
-	set->next_row[column] = (uint32_t)row + 1;
-	return true;
 }
 
 void correlate_set_add_cells(struct correlate_set *set, const struct snmp_reply *reply)
@@ -413,14 +414,15 @@ static int compare_rows(const void *a, const void *b, void *context)
 	return oid_compare(set->indices[*(const uint32_t *)a], set->indices[*(const uint32_t *)b]);
 }
 
-const uint32_t *correlate_set_order(struct correlate_set *set)
+const uint32_t *correlate_set_order(const struct correlate_set *set, struct arena *arena)
 {
-	uint32_t *order = arena_alloc(&set->arena, set->row_count * sizeof(*order));
+	uint32_t *order = arena_alloc(arena, set->row_count * sizeof(*order));
 	if (!order)
 		return NULL;
 	for (size_t row = 0; row < set->row_count; row++)
 		order[row] = (uint32_t)row;
 	if (!set->sorted)
-		qsort_r(order, set->row_count, sizeof(*order), compare_rows, set);
+		qsort_r(order, set->row_count, sizeof(*order), compare_rows,
+			(void *)(uintptr_t)set);
 	return order;
 }

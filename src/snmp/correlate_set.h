@@ -72,6 +72,7 @@ struct correlate_set {
 	size_t slot_count;
 	struct correlate_notes notes;
 	size_t name_near; /* correlate_path's: behind the name that it found last */
+	bool may_share;   /* correlate_path's: two of the paths that it made may be the same */
 };
 
 void correlate_set_init(struct correlate_set *set);
@@ -125,8 +126,9 @@ static inline struct slice correlate_cell_text(const struct correlate_cell *cell
 /* The only value of a scalar: that of the first row that has one. NULL: none. */
 const struct correlate_cell *correlate_set_scalar(const struct correlate_set *set, size_t column);
 
-/* Row numbers in the order of their indices, in the set's arena; NULL: it is full. */
-const uint32_t *correlate_set_order(struct correlate_set *set) MUST_CHECK;
+/* Row numbers in the order of their indices, in the arena; NULL: it is full. */
+const uint32_t *correlate_set_order(const struct correlate_set *set,
+				    struct arena *arena) MUST_CHECK;
 
 /* Counts one of them; the sentence is kept if it is the first. */
 void correlate_note(struct correlate_notes *notes, enum correlate_trouble trouble, const char *fmt,

@@ -62,6 +62,29 @@ static uint8_t *set_up_column(struct snmp_operation *op, size_t i, struct slice 
 	return end;
 }
 
+/* Most operations have the same size, which is too large for what malloc is quick with. */
+static struct snmp_operation *take_memory(struct snmp_client *client, size_t bytes)
+{
+	struct snmp_operation *op = client->spare;
+	bool common = bytes <= COMMON_OPERATION_BYTES;
+	if (!op || !common)
+		return mem_alloc(common ? COMMON_OPERATION_BYTES : bytes);
+	client->spare = op->next_spare;
+	client->spare_count--;
+	return op;
+}
+
+static void give_memory(struct snmp_client *client, struct snmp_operation *op)
+{
+	if (!op->common || client->spare_count == SPARE_OPERATIONS_MAX) {
+		mem_free(op);
+		return;
+	}
+	op->next_spare = client->spare;
+	client->spare = op;
+	client->spare_count++;
+}
+
 struct snmp_operation *op_new(struct snmp_device *device, enum op_kind kind,
 			      const struct slice *oids, size_t count)
 {
@@ -69,9 +92,11 @@ struct snmp_operation *op_new(struct snmp_device *device, enum op_kind kind,
 	for (size_t i = 0; i < count; i++)
 		bytes += sizeof(struct column) + sizeof(enum snmp_column_end) + sizeof(int) +
 			 sizeof(uint16_t) + room_of(kind, oids[i]);
-	struct snmp_operation *op = mem_alloc(bytes);
+	struct snmp_operation *op = take_memory(device->client, bytes);
 	memset(op, 0, offsetof(struct snmp_operation, memory));
+	op->common = bytes <= COMMON_OPERATION_BYTES;
 	op->device = device;
+	op->client = device->client;
 	op->kind = kind;
 	op->columns = (struct column *)(op + 1);
 	op->ends = (enum snmp_column_end *)(op->columns + count);
@@ -107,6 +132,14 @@ void op_foresee_more(const struct snmp_operation *op)
 	fetch(op->owner, CACHE_LINE_BYTES);
 }
 
+void op_free_spare(struct snmp_client *client)
+{
+	for (struct snmp_operation *next; client->spare; client->spare = next) {
+		next = client->spare->next_spare;
+		mem_free(client->spare);
+	}
+}
+
 static void detach(struct snmp_operation *op)
 {
 	if (!op->device)
@@ -126,7 +159,7 @@ void op_free(struct snmp_operation *op)
 	for (size_t i = 0; i < op->column_count; i++)
 		if (op->columns[i].own)
 			mem_free(op->columns[i].last);
-	mem_free(op);
+	give_memory(op->client, op);
 }
 
 void op_end(struct snmp_operation *op, int err, const char *sentence)

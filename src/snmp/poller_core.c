@@ -427,6 +427,7 @@ struct core *core_new(const struct poller_options *options, struct poller_io *io
 	correlate_plan_init_probe(&core->probe_plan);
 	poll_builder_init(&core->builder);
 	buf_init(&core->message, POLL_BYTES_MAX);
+	arena_init(&core->scratch, CORRELATE_ARENA_MAX_BYTES);
 	core->log_rate.lines_max = LOG_LINES_PER_MINUTE;
 	return core;
 }
@@ -444,6 +445,7 @@ void core_free(struct core *core)
 	schedule_release(&core->schedule);
 	poll_builder_release(&core->builder);
 	buf_release(&core->message);
+	arena_release(&core->scratch);
 	while (core->free_set_count) {
 		struct correlate_set *set = core->free_sets[--core->free_set_count];
 		correlate_set_release(set);

@@ -109,6 +109,7 @@ struct core {
 	struct poll_builder builder;        /* scratch of all runs */
 	const struct correlate_plan *built; /* whose columns it has; NULL: nobody's */
 	struct buf message;
+	struct arena scratch; /* of correlate */
 	struct log_rate log_rate;
 	/* For poller_once: a poll is over; why it gave nothing, or NULL. */
 	void (*over)(void *owner, const char *why);

@@ -124,6 +124,7 @@ static void run_finish(struct core *core, struct poll_run *run, struct if_names 
 		.builder = &core->builder,
 		.built = core->built,
 		.message = &core->message,
+		.scratch = &core->scratch,
 		.emit = push,
 		.owner = run,
 	};
@@ -135,6 +136,7 @@ static void run_finish(struct core *core, struct poll_run *run, struct if_names 
 		run_free(core, run);
 		return;
 	}
+	arena_reset(&core->scratch);
 	int err = correlate(run->values, device_stored_as(device->device), &naming, &output, &e);
 	core->built = output.built;
 	count_notes(core, run);

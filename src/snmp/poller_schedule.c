@@ -34,15 +34,21 @@ int64_t schedule_slot_after(const struct schedule_entry *entry, int64_t now_ms)
 
 static void put_at(struct schedule *schedule, size_t place, struct schedule_entry *entry)
 {
-	schedule->heap[place] = entry;
+	schedule->heap[place] = (struct schedule_place){entry->due_ms, entry};
 	entry->place = place;
+}
+
+static void move_to(struct schedule *schedule, size_t place, size_t from)
+{
+	schedule->heap[place] = schedule->heap[from];
+	schedule->heap[place].entry->place = place;
 }
 
 static void move_up(struct schedule *schedule, struct schedule_entry *entry)
 {
 	size_t at = entry->place;
-	while (at > 0 && schedule->heap[(at - 1) / 2]->due_ms > entry->due_ms) {
-		put_at(schedule, at, schedule->heap[(at - 1) / 2]);
+	while (at > 0 && schedule->heap[(at - 1) / 2].due_ms > entry->due_ms) {
+		move_to(schedule, at, (at - 1) / 2);
 		at = (at - 1) / 2;
 	}
 	put_at(schedule, at, entry);
@@ -56,11 +62,11 @@ static void move_down(struct schedule *schedule, struct schedule_entry *entry)
 		if (child >= schedule->count)
 			break;
 		if (child + 1 < schedule->count &&
-		    schedule->heap[child + 1]->due_ms < schedule->heap[child]->due_ms)
+		    schedule->heap[child + 1].due_ms < schedule->heap[child].due_ms)
 			child++;
-		if (schedule->heap[child]->due_ms >= entry->due_ms)
+		if (schedule->heap[child].due_ms >= entry->due_ms)
 			break;
-		put_at(schedule, at, schedule->heap[child]);
+		move_to(schedule, at, child);
 		at = child;
 	}
 	put_at(schedule, at, entry);
@@ -74,8 +80,8 @@ void schedule_add(struct schedule *schedule, struct schedule_entry *entry, int64
 	       entry->phase_ms < entry->interval_ms);
 	if (schedule->count == schedule->cap) {
 		schedule->cap = schedule->cap ? schedule->cap * 2 : 64;
-		schedule->heap = mem_resize_array(schedule->heap, schedule->cap,
-						  sizeof(struct schedule_entry *));
+		schedule->heap =
+			mem_resize_array(schedule->heap, schedule->cap, sizeof(*schedule->heap));
 	}
 	entry->due_ms = schedule_slot_after(entry, now_ms);
 	put_at(schedule, schedule->count++, entry);
@@ -84,8 +90,8 @@ void schedule_add(struct schedule *schedule, struct schedule_entry *entry, int64
 
 void schedule_remove(struct schedule *schedule, struct schedule_entry *entry)
 {
-	ASSERT(entry->place < schedule->count && schedule->heap[entry->place] == entry);
-	struct schedule_entry *last = schedule->heap[--schedule->count];
+	ASSERT(entry->place < schedule->count && schedule->heap[entry->place].entry == entry);
+	struct schedule_entry *last = schedule->heap[--schedule->count].entry;
 	if (last == entry)
 		return;
 	put_at(schedule, entry->place, last);
@@ -95,10 +101,10 @@ void schedule_remove(struct schedule *schedule, struct schedule_entry *entry)
 
 struct schedule_entry *schedule_take(struct schedule *schedule, int64_t now_ms, int64_t *missed)
 {
-	struct schedule_entry *entry = schedule->count ? schedule->heap[0] : NULL;
 	*missed = 0;
-	if (!entry || entry->due_ms > now_ms)
+	if (schedule_next_ms(schedule) > now_ms)
 		return NULL;
+	struct schedule_entry *entry = schedule->heap[0].entry;
 	*missed = (now_ms - entry->due_ms) / entry->interval_ms;
 	entry->due_ms = schedule_slot_after(entry, now_ms);
 	move_down(schedule, entry);
@@ -107,13 +113,15 @@ struct schedule_entry *schedule_take(struct schedule *schedule, int64_t now_ms, 
 
 int64_t schedule_next_ms(const struct schedule *schedule)
 {
-	return schedule->count ? schedule->heap[0]->due_ms : INT64_MAX;
+	return schedule->count ? schedule->heap[0].due_ms : INT64_MAX;
 }
 
 void schedule_restart(struct schedule *schedule, int64_t now_ms)
 {
-	for (size_t i = 0; i < schedule->count; i++)
-		schedule->heap[i]->due_ms = schedule_slot_after(schedule->heap[i], now_ms);
+	for (size_t i = 0; i < schedule->count; i++) {
+		struct schedule_place *place = &schedule->heap[i];
+		place->due_ms = place->entry->due_ms = schedule_slot_after(place->entry, now_ms);
+	}
 	for (size_t i = schedule->count; i-- > 0;)
-		move_down(schedule, schedule->heap[i]);
+		move_down(schedule, schedule->heap[i].entry);
 }

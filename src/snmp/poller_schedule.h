@@ -22,8 +22,14 @@ struct schedule_entry {
 	size_t place;                  /* in the heap; private */
 };
 
+/* The time stands here, too: entries are far apart in memory. */
+struct schedule_place {
+	int64_t due_ms;
+	struct schedule_entry *entry;
+};
+
 struct schedule {
-	struct schedule_entry **heap;
+	struct schedule_place *heap;
 	size_t count, cap;
 };
 

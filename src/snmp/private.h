@@ -27,6 +27,8 @@ enum {
 	TIME_UNKNOWN_RETRIES = 2, /* resyncs, discoveries of one operation */
 	IDLE_REPLIES_MAX = 3,     /* that bring nothing */
 	KNOWN_WALKS = 4,          /* of a device */
+	SPARE_OPERATIONS_MAX = 256,
+	COMMON_OPERATION_BYTES = 4096, /* of operations that are kept as spare ones */
 };
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
@@ -144,7 +146,9 @@ static inline size_t attempt_varbinds(const struct attempt *attempt)
 
 /* One piece of memory: behind it stand the arrays and the roots. */
 struct snmp_operation {
-	struct snmp_device *device; /* NULL: cancelled while one of its events is called */
+	struct snmp_client *client;
+	struct snmp_operation *next_spare; /* of those that are none */
+	struct snmp_device *device;        /* NULL: cancelled while one of its events is called */
 	enum op_kind kind;
 	struct snmp_events events;
 	void *owner;
@@ -167,6 +171,7 @@ struct snmp_operation {
 	bool unsent;  /* the kernel had no room */
 	bool batched; /* its bytes are in the client's batch */
 	bool current; /* an event of it is being called */
+	bool common;  /* its memory has COMMON_OPERATION_BYTES */
 	/* The request. */
 	uint32_t slot, generation;
 	unsigned attempt;
@@ -213,6 +218,8 @@ struct snmp_client {
 	/* Of the reply at hand. */
 	struct snmp_cell *cells;
 	struct run *runs;
+	struct snmp_operation *spare;
+	unsigned spare_count;
 };
 
 /* ---- Client ---------------------------------------------------------------------------------- */
@@ -264,6 +271,8 @@ void op_reply(struct snmp_operation *op, unsigned attempt, struct snmp_pdu *pdu,
 /* Calls `done` and frees it. */
 void op_end(struct snmp_operation *op, int err, const char *sentence);
 void op_free(struct snmp_operation *op);
+/* The memory of those that were. */
+void op_free_spare(struct snmp_client *client);
 /* A reply will come to it: its memory is fetched (any address will do, NULL too), and then what it
  * leads to. */
 void op_foresee(const struct snmp_operation *op);

@@ -145,6 +145,33 @@ static void interfaces_of_one_name_are_told_apart_by_their_indices(UNUSED void *
 	rig_close(&rig);
 }
 
+/* What has `#` in its name may be called like another with its index, and two rows may be of one
+ * interface. */
+static void no_two_rows_of_interfaces_share_a_path(UNUSED void **state)
+{
+	static const struct {
+		const char *rows[3], *polls;
+	} cases[] = {
+		{{"1", "3"}, "x#1#1 @1000 ifHCInOctets=0\nx#1#3 @1000 ifHCInOctets=1\n"},
+		{{"4", "5"}, "#4#4 @1000 ifHCInOctets=0\n#4#5 @1000 ifHCInOctets=1\n"},
+		{{"6", "9.6"}, "y#6 @1000 ifHCInOctets=0\ny#9.6 @1000 ifHCInOctets=1\n"},
+		{{"5", "6"}, "#4 @1000 ifHCInOctets=0\ny @1000 ifHCInOctets=1\n"},
+	};
+	static const struct named list[] = {{"1", "x"},  {"2", "x"}, {"3", "x#1"}, {"4", "", ""},
+					    {"5", "#4"}, {"6", "y"}, {NULL}};
+	struct if_names *names = make_names(list, 0, 100, 5);
+	for (size_t c = 0; c < ARRAY_LEN(cases); c++) {
+		struct rig rig;
+		open_fast_poll(&rig);
+		rig_begin(&rig);
+		for (size_t i = 0; cases[c].rows[i]; i++)
+			set_add(&rig.set, IN, cases[c].rows[i], counter64(i));
+		assert_string_equal(rig_run_named(&rig, names), cases[c].polls);
+		rig_close(&rig);
+	}
+	if_names_release(names);
+}
+
 /* `...=text` of Infinera's names; what is equal behind the `=` is told apart. */
 static void infinera_names_are_what_stands_behind_the_equals_sign(UNUSED void **state)
 {
@@ -639,6 +666,7 @@ int main(void)
 		cmocka_unit_test(undescribed_interfaces_are_left_out_where_the_oidset_says_so),
 		cmocka_unit_test(a_row_whose_name_changed_meanwhile_is_not_stored),
 		cmocka_unit_test(interfaces_of_one_name_are_told_apart_by_their_indices),
+		cmocka_unit_test(no_two_rows_of_interfaces_share_a_path),
 		cmocka_unit_test(infinera_names_are_what_stands_behind_the_equals_sign),
 		cmocka_unit_test(juniper_filters_are_named_by_their_index),
 		cmocka_unit_test(juniper_queues_are_named_by_interface_and_queue),
