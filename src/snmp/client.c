@@ -292,15 +292,19 @@ static void on_received(void *owner, const struct loop_datagram *datagrams, size
 	read_as_is_due(on);
 }
 
+/* Where many came, replies to what was asked with the first of them may be there already: to look
+ * costs little beside a sleep. */
 static void on_gathered(void *owner)
 {
 	struct on_loop *on = owner;
 	bool more = true;
 	on->came = 0;
 	for (int round = 0; more && round < GATHER_ROUNDS_MAX; round++) {
-		more = loop_udp_read_now(on->udp[0]);
+		size_t before = on->came;
+		(void)loop_udp_read_now(on->udp[0]);
 		if (on->has_v6 && on->udp[1])
-			more |= loop_udp_read_now(on->udp[1]);
+			(void)loop_udp_read_now(on->udp[1]);
+		more = on->came - before >= GATHER_MANY;
 	}
 	rest_if_idle(on);
 	if (on->client->in_flight < GATHER_IN_FLIGHT)
