@@ -14,33 +14,10 @@ struct point {
 	struct slice metric;
 	int64_t ts_ms;
 	struct value value;
-	const struct put_tags *tags; /* NULL: none were given */
+	const struct put_tags *tags; /* of the feed */
 	bool seen[PUT_FIELDS];
 	struct put_fault faults[PUT_FIELDS];
 };
-
-void put_feed_init(struct put_feed *feed, struct ingest_request *r, struct slice tenant,
-		   struct slice body)
-{
-	feed->r = r;
-	feed->tenant = tenant;
-	feed->index = 0;
-	feed->begun = feed->array = feed->over = feed->keep_offsets = false;
-	feed->known = &feed->tags[0];
-	feed->known->text = (struct slice){NULL, 0};
-	feed->group.count = 0;
-	feed->group.tags = NULL;
-	arena_init(&feed->arena, PUT_TEXT_MAX_BYTES);
-	buf_init(&feed->offsets, PUT_OFFSETS_MAX_BYTES);
-	json_reader_init(&feed->reader, body, &feed->arena);
-	feed->reader.allow_nan = true;
-}
-
-void put_feed_release(struct put_feed *feed)
-{
-	arena_release(&feed->arena);
-	buf_release(&feed->offsets);
-}
 
 static struct ingest_place place(const struct put_feed *feed)
 {
@@ -236,26 +213,21 @@ static void check_tags(struct put_feed *feed, struct put_tags *tags)
 		tags->fault = (struct put_fault){INGEST_NAME, e->text};
 }
 
-/* Where the next tags may be read into: those of the group are needed. */
-static struct put_tags *begin_tags(struct put_feed *feed)
+static void clear_tags(struct put_tags *tags)
 {
-	if (feed->group.count && feed->group.tags == feed->known)
-		feed->known = feed->known == &feed->tags[0] ? &feed->tags[1] : &feed->tags[0];
-	struct put_tags *tags = feed->known;
-	tags->text = (struct slice){NULL, 0};
 	tags->count = 0;
 	tags->fault = (struct put_fault){INGEST_NAME, NULL};
-	return tags;
 }
 
-/* After JSON_OBJECT_BEGIN. */
-static bool take_tags(struct put_feed *feed)
+/* After JSON_OBJECT_BEGIN, of an object that is not written like the one before. Its tags are not
+ * read into those that the group still needs. */
+static bool read_tags(struct put_feed *feed)
 {
 	struct json_reader *reader = &feed->reader;
 	size_t offset = reader->offset;
-	if (feed->known->text.data && json_skip_same(reader, feed->known->text))
-		return true;
-	struct put_tags *tags = begin_tags(feed);
+	struct put_tags *tags = &feed->tags[feed->group.tags == &feed->tags[0]];
+	feed->known = NULL;
+	clear_tags(tags);
 	enum json_event event;
 	while ((event = json_next(reader)) == JSON_KEY) {
 		if (!take_tag(feed, tags))
@@ -265,19 +237,15 @@ static bool take_tags(struct put_feed *feed)
 		return false;
 	tags->text = json_text_from(reader, offset);
 	check_tags(feed, tags);
+	feed->known = tags;
 	return true;
 }
 
-static const struct put_tags *no_tags(struct put_feed *feed)
+/* After JSON_OBJECT_BEGIN. */
+static bool take_tags(struct put_feed *feed)
 {
-	static const struct slice none = {"", 0};
-	struct put_tags *tags = feed->known;
-	if (tags->text.data != none.data) {
-		tags = begin_tags(feed);
-		tags->text = none;
-		check_tags(feed, tags);
-	}
-	return tags;
+	const struct put_tags *known = feed->known;
+	return (known && json_skip_same(&feed->reader, known->text)) || read_tags(feed);
 }
 
 /* ---- Points --------------------------------------------------------------------------------- */
@@ -324,7 +292,6 @@ static bool take_member(struct put_feed *feed, struct point *point)
 		if (!take_tags(feed))
 			return false;
 		point->tags = feed->known;
-		point->faults[PUT_TAGS] = feed->known->fault;
 		return true;
 	}
 	if (field == PUT_METRIC)
@@ -352,8 +319,8 @@ static void finish_point(struct put_feed *feed, struct point *point)
 			return;
 		}
 	}
-	if (!point->tags)
-		point->tags = no_tags(feed);
+	if (!point->seen[PUT_TAGS])
+		point->tags = &feed->untagged;
 	if (point->tags->fault.sentence) {
 		refuse(feed, &point->tags->fault);
 		return;
@@ -383,6 +350,30 @@ static bool take_point(struct put_feed *feed)
 }
 
 /* ---- The body ------------------------------------------------------------------------------- */
+
+void put_feed_init(struct put_feed *feed, struct ingest_request *r, struct slice tenant,
+		   struct slice body)
+{
+	feed->r = r;
+	feed->tenant = tenant;
+	feed->index = 0;
+	feed->begun = feed->array = feed->over = feed->keep_offsets = false;
+	feed->known = NULL;
+	clear_tags(&feed->untagged);
+	check_tags(feed, &feed->untagged);
+	feed->group.count = 0;
+	feed->group.tags = NULL;
+	arena_init(&feed->arena, PUT_TEXT_MAX_BYTES);
+	buf_init(&feed->offsets, PUT_OFFSETS_MAX_BYTES);
+	json_reader_init(&feed->reader, body, &feed->arena);
+	feed->reader.allow_nan = true;
+}
+
+void put_feed_release(struct put_feed *feed)
+{
+	arena_release(&feed->arena);
+	buf_release(&feed->offsets);
+}
 
 static void note_offset(struct put_feed *feed)
 {
@@ -423,7 +414,7 @@ static void trim_arena(struct put_feed *feed)
 	if (LIKELY(feed->arena.used_bytes < ARENA_RESET_BYTES))
 		return;
 	flush(feed);
-	feed->known->text = (struct slice){NULL, 0};
+	feed->known = NULL;
 	arena_reset(&feed->arena);
 }
 

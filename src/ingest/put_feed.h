@@ -42,7 +42,7 @@ struct put_fault {
 };
 
 struct put_tags {
-	struct slice text; /* as written; NULL data: of no use for the next point */
+	struct slice text; /* as written */
 	struct slice tenant;
 	struct tag list[TAGS_MAX + 1]; /* one may name the tenant */
 	size_t count;
@@ -67,7 +67,10 @@ struct put_feed {
 	struct arena arena;
 	uint64_t index; /* of the point being read; at the end, how many there were */
 	bool begun, array, over;
-	struct put_tags tags[2], *known; /* one of them: the last that were read */
+	/* Tags are read into one of the two while the group needs the other. The last that were
+	 * read; NULL: none, or their memory is another's. */
+	struct put_tags tags[2], *known;
+	struct put_tags untagged; /* of points that have no "tags" */
 	struct put_group group;
 	struct errbuf sentences[PUT_FIELDS]; /* of faults of the point being read */
 	bool keep_offsets;

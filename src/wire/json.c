@@ -372,6 +372,7 @@ bool json_skip(struct json_reader *r, enum json_event event)
 
 bool json_skip_same(struct json_reader *r, struct slice same)
 {
+	ASSERT(same.len >= 2); /* two brackets, or what stands here would not have been read */
 	const char *begin = r->start + r->offset;
 	if ((size_t)(r->end - begin) < same.len || memcmp(begin, same.data, same.len) != 0)
 		return false;

@@ -681,6 +681,60 @@ static void tags_outlive_the_memory_of_their_text(void **state)
 	buf_release(&body);
 }
 
+static void a_point_without_tags_before_one_with_tags(void **state)
+{
+	(void)state;
+	put_good(&one, NULL,
+		 "[{'metric':'a','timestamp':1,'value':1},"
+		 "{'metric':'b','timestamp':1,'value':2,'tags':{'k':'v'}},"
+		 "{'metric':'c','timestamp':1,'value':3}]");
+	harness_expect(&one, "default:a 1000=1.0f\ndefault:b,k=v 1000=2.0f\ndefault:c 1000=3.0f\n");
+}
+
+enum { ORDER_POINTS = 5, ORDER_KINDS = 4, ORDERS = 1 << 2 * ORDER_POINTS };
+
+static unsigned kind_of(unsigned order, unsigned point)
+{
+	return order >> (2 * point) & 3;
+}
+
+/* Points that have no tags, that have empty ones, and that have the one or the other, in every
+ * order of five: each is of the series that it names itself. */
+static void tags_are_of_their_point_in_any_order(void **state)
+{
+	(void)state;
+	static const char *const kinds[ORDER_KINDS] = {"", ",'tags':{}", ",'tags':{'k':'v'}",
+						       ",'tags':{'k':'w'}"};
+	static const char *const series[ORDER_KINDS] = {"", "", ",k=v", ",k=w"};
+	struct buf body, want;
+	buf_init(&body, 1 << 20);
+	buf_init(&want, 1 << 20);
+	for (unsigned order = 0; order < ORDERS; order++) {
+		buf_clear(&body);
+		for (unsigned i = 0; i < ORDER_POINTS; i++)
+			buf_printf(&body, "%c{'metric':'m%u','timestamp':%u,'value':1%s}",
+				   i ? ',' : '[', i, order, kinds[kind_of(order, i)]);
+		buf_append_text(&body, "]");
+		buf_append_char(&body, 0);
+		put_good(&one, NULL, body.data);
+	}
+	for (unsigned i = 0; i < ORDER_POINTS; i++) {
+		for (unsigned kind = 1; kind < ORDER_KINDS; kind++) {
+			buf_printf(&want, "default:m%u%s", i, series[kind]);
+			for (unsigned order = 0; order < ORDERS; order++) {
+				unsigned had = kind_of(order, i);
+				if (had == kind || (had == 0 && kind == 1))
+					buf_printf(&want, " %u=1.0f", order * 1000);
+			}
+			buf_append_char(&want, '\n');
+		}
+	}
+	buf_append_char(&want, 0);
+	harness_expect(&one, want.data);
+	buf_release(&body);
+	buf_release(&want);
+}
+
 /* Whatever the bytes: each point is taken or refused, once. */
 static void damaged_bodies(void **state)
 {
@@ -825,6 +879,8 @@ int main(void)
 		WITH_ONE(escapes_have_a_bound),
 		WITH_ONE(a_mixture_of_points),
 		WITH_ONE(tags_outlive_the_memory_of_their_text),
+		WITH_ONE(a_point_without_tags_before_one_with_tags),
+		WITH_ONE(tags_are_of_their_point_in_any_order),
 		WITH_ONE(damaged_bodies),
 		WITH_ONE(more_points_than_a_group),
 		cmocka_unit_test(limits_of_the_catalog_count_each_point),
