@@ -16,6 +16,7 @@
 #include "lmdb_dir.h"
 #include "store/lmdb/env.h"
 #include "store/lmdb/journal.h"
+#include "store/lmdb/tenant_shapes.h"
 
 #define T0 INT64_C(1600000000000)
 
@@ -635,6 +636,106 @@ static void a_journal_of_unknown_shapes_can_be_looked_at(void **state)
 	assert_non_null(strstr(found_sentence, "00000000000f4240"));
 }
 
+static void open_of_tenant(struct rig *rig, struct slice tenant, const char *metric)
+{
+	struct slice metrics = slice_of(metric);
+	struct store_read *read = new_read(rig);
+	struct store_request *request = store_read_add(read, STORE_SERIES_OPEN);
+	request->series_open =
+		(struct store_series_open){.tenant = tenant, .metrics = &metrics, .count = 1};
+	assert_int_equal(run_read(rig, read), 0);
+	assert_int_equal(request->series_open.created, 1);
+	store_read_free(read);
+}
+
+/* The tenant's series, in slices of two; how many shapes were looked at for them. */
+static size_t list_of_tenant(struct rig *rig, struct slice tenant, int64_t *looked_at)
+{
+	size_t count = 0;
+	struct store_token token = {.len = 0};
+	int64_t before = stat_get(STAT_store_listed_shapes);
+	for (bool more = true; more;) {
+		struct store_read *read = new_read(rig);
+		struct store_request *request = store_read_add(read, STORE_SERIES_LIST);
+		request->series_list.tenant = tenant;
+		request->series_list.limit = 2;
+		request->token = token;
+		assert_int_equal(run_read(rig, read), 0);
+		for (size_t i = 0; i < request->series_list.count; i++)
+			assert_true(slice_equal(request->series_list.series[i].tenant, tenant));
+		count += request->series_list.count;
+		more = request->more;
+		token = request->token;
+		store_read_free(read);
+	}
+	*looked_at = stat_get(STAT_store_listed_shapes) - before;
+	return count;
+}
+
+/* The series of each new tenant are counted before its first one is registered: that passed over
+ * the shapes of all tenants. Those of before a start are known as well. */
+static void a_new_tenant_costs_no_look_at_the_others(void **state)
+{
+	struct rig *rig = *state;
+	struct errbuf e;
+	char name[16];
+	int64_t looked_at;
+	assert_int_equal(open_store(rig, &e), 0);
+	for (int i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "t%d", i);
+		assert_int_equal(list_of_tenant(rig, slice_of(name), &looked_at), 0);
+		assert_int_equal(looked_at, 0);
+		open_of_tenant(rig, slice_of(name), "m");
+	}
+	for (int i = 1; i < 5; i++) {
+		snprintf(name, sizeof(name), "m%d", i);
+		open_of_tenant(rig, SLICE("t7"), name);
+	}
+	for (int start = 0; start < 2; start++) {
+		assert_int_equal(list_of_tenant(rig, SLICE("t7"), &looked_at), 5);
+		/* Where a slice ends the next one looks once more. */
+		assert_in_range(looked_at, 5, 7);
+		assert_int_equal(list_of_tenant(rig, SLICE("t8"), &looked_at), 1);
+		assert_int_equal(looked_at, 1);
+		assert_int_equal(list_of_tenant(rig, SLICE("t200"), &looked_at), 0);
+		assert_int_equal(looked_at, 0);
+		close_store(rig);
+		assert_int_equal(open_store(rig, &e), 0);
+	}
+}
+
+/* Against a plain list: 5000 shapes of 700 tenants, of whom some have very many. */
+static void shapes_of_tenants_are_found_in_order(void **state)
+{
+	(void)state;
+	enum { SHAPES = 5000, TENANTS = 700 };
+	static uint32_t tenant_of[SHAPES + 2];
+	struct tenant_shapes shapes = {0};
+	struct random random;
+	char name[16];
+	random_init(&random, 31);
+	for (uint32_t id = 1; id <= SHAPES; id++) {
+		uint64_t one = random_below(&random, TENANTS);
+		tenant_of[id] = (uint32_t)random_below(&random, one + 1);
+		snprintf(name, sizeof(name), "t%u", tenant_of[id]);
+		tenant_shapes_add(&shapes, slice_of(name), id);
+	}
+	for (uint32_t tenant = 0; tenant < TENANTS; tenant++) {
+		snprintf(name, sizeof(name), "t%u", tenant);
+		uint32_t id = 0;
+		do {
+			uint32_t next = id + 1;
+			while (next <= SHAPES && tenant_of[next] != tenant)
+				next++;
+			id = tenant_shapes_next(&shapes, slice_of(name), id + 1);
+			assert_int_equal(id, next <= SHAPES ? next : 0);
+		} while (id);
+	}
+	assert_int_equal(tenant_shapes_next(&shapes, SLICE("nobody"), 0), 0);
+	assert_true(shapes.bytes >= SHAPES * sizeof(uint32_t));
+	tenant_shapes_release(&shapes);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 /* Of a cell whose value is longer than one page takes, and of a short one. */
@@ -695,6 +796,8 @@ static void the_bytes_of_the_file_add_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CASE(a_new_tenant_costs_no_look_at_the_others),
+		cmocka_unit_test(shapes_of_tenants_are_found_in_order),
 		CASE(second_process_is_named),
 		CASE(nothing_there_is_said),
 		CASE(looking_makes_no_directory),

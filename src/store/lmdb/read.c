@@ -115,12 +115,18 @@ static int series_list(struct reading *r, struct store_request *request)
 	return err;
 }
 
+/* Of a tenant of whom nothing was ever registered: each new one is asked for once. */
+static bool lists_nobody(struct engine *engine, const struct store_series_list *list)
+{
+	return list->tenant.len && !registry_has_tenant(&engine->registry, list->tenant);
+}
+
 /* Lists show what is registered, durable or not: so what is pending becomes durable first. */
-static bool needs_flush(const struct store_request *request)
+static bool needs_flush(struct engine *engine, const struct store_request *request)
 {
 	switch (request->op) {
 	case STORE_SERIES_LIST:
-		return true;
+		return !lists_nobody(engine, &request->series_list);
 	case STORE_CELL_GET:
 		return schema[request->cell_get.table].cell_kind == CELL_SERIES;
 	case STORE_CELL_SCAN:
@@ -202,7 +208,7 @@ static void run_read(struct task *task)
 		q->err = reading_check_time(&r);
 		q->more = q->err != 0;
 		r.looked = false;
-		if (!q->err && needs_flush(q))
+		if (!q->err && needs_flush(engine, q))
 			flush_registry(engine);
 		if (!q->err)
 			q->err = reading_renew(&r);

@@ -185,6 +185,7 @@ int registry_open(struct registry *registry, struct env *env)
 			err = shape_parse(key, value, shape);
 			if (!err) {
 				set_columns(registry, shape->id, shape->count);
+				tenant_shapes_add(&registry->tenants, shape->tenant, shape->id);
 				last = shape->id;
 				err = env_next(cursor, &key, &value);
 			}
@@ -216,6 +217,7 @@ void registry_release(struct registry *registry)
 		mem_free(shape);
 	}
 	mem_free(registry->dead);
+	tenant_shapes_release(&registry->tenants);
 	pthread_mutex_destroy(&registry->lock);
 	pthread_cond_destroy(&registry->committed);
 }
@@ -229,6 +231,7 @@ size_t registry_memory_bytes(struct registry *registry)
 			bytes += SHAPE_CHUNK * (sizeof(uint16_t) + sizeof(uint32_t));
 	}
 	bytes += registry->pending_bytes + registry->dead_cap * sizeof(*registry->dead);
+	bytes += registry->tenants.bytes;
 	pthread_mutex_unlock(&registry->lock);
 	return bytes;
 }
@@ -430,6 +433,7 @@ static int open_shape(struct finding *f, const uint8_t *payload, size_t len, uns
 	*registry->last_shape = shape;
 	registry->last_shape = &shape->next;
 	set_columns(registry, shape->id, count);
+	tenant_shapes_add(&registry->tenants, f->open->tenant, shape->id);
 	*id = shape->id;
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include <pthread.h>
 
 #include "store/lmdb/env.h"
+#include "store/lmdb/tenant_shapes.h"
 
 enum {
 	SHAPE_COLUMNS_MAX = 64,
@@ -77,6 +78,7 @@ struct registry {
 	 * forgotten since then are not given again. Read without the lock, too. */
 	uint32_t *next_ordinal[(SHAPES_MAX + 1) / SHAPE_CHUNK];
 	_Atomic uint32_t next_shape;
+	struct tenant_shapes tenants; /* pending shapes, too; guarded by lock */
 	struct pending_band *buckets[PENDING_BUCKETS];
 	struct pending_band *first_band, **last_band;
 	struct pending_shape *first_shape, **last_shape;
@@ -113,6 +115,8 @@ int registry_series_open(struct registry *registry, MDB_txn *txn, struct store_s
 			 struct arena *arena, int64_t now_ms) MUST_CHECK;
 int registry_series_list(struct registry *registry, MDB_txn *txn, struct store_request *request,
 			 struct arena *arena) MUST_CHECK;
+/* Whether a series of the tenant may be there, committed or not. Takes the lock. */
+bool registry_has_tenant(struct registry *registry, struct slice tenant);
 int registry_series_describe(struct registry *registry, MDB_txn *txn,
 			     struct store_series_describe *describe,
 			     struct arena *arena) MUST_CHECK;

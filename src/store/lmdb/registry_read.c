@@ -3,6 +3,7 @@
 
 #include "base/cursor.h"
 #include "base/hash.h"
+#include "base/stats.h"
 
 /* A shape as a list request sees it: which of its columns are wanted. */
 struct wanted {
@@ -22,16 +23,22 @@ static void want(struct wanted *w, const struct store_series_list *list)
 	}
 }
 
-static int load_shape(struct registry *registry, MDB_txn *txn, uint32_t id,
+static int find_shape(struct registry *registry, MDB_txn *txn, uint32_t id,
 		      struct shape_view *shape)
 {
 	uint8_t bytes[4];
 	be32_put(bytes, id);
 	struct slice key = {(const char *)bytes, 4}, value;
 	int err = env_get(txn, registry->env->dbi[DB_SHAPES], key, &value);
-	if (err)
-		return err == ERR_NOT_FOUND ? ERR_DAMAGED : err;
-	return shape_parse(key, value, shape);
+	return err ? err : shape_parse(key, value, shape);
+}
+
+/* One that something else names: it has to be there. */
+static int load_shape(struct registry *registry, MDB_txn *txn, uint32_t id,
+		      struct shape_view *shape)
+{
+	int err = find_shape(registry, txn, id, shape);
+	return err == ERR_NOT_FOUND ? ERR_DAMAGED : err;
 }
 
 /* A pending shape, copied into the arena so that it outlives the lock. */
@@ -180,13 +187,31 @@ static int out_shape(struct registry *registry, MDB_txn *txn, struct series_out 
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
-/* The shapes that hold the metric, ascending; or all, if none is named. */
+bool registry_has_tenant(struct registry *registry, struct slice tenant)
+{
+	pthread_mutex_lock(&registry->lock);
+	bool has = tenant_shapes_next(&registry->tenants, tenant, 0) != 0;
+	pthread_mutex_unlock(&registry->lock);
+	return has;
+}
+
+static int next_of_tenant(struct registry *registry, struct slice tenant, uint32_t *id)
+{
+	pthread_mutex_lock(&registry->lock);
+	*id = tenant_shapes_next(&registry->tenants, tenant, *id);
+	pthread_mutex_unlock(&registry->lock);
+	return *id ? 0 : ERR_NOT_FOUND;
+}
+
+/* The shapes of the tenant that hold the metric, ascending; or all of what is not named. */
 static int next_shape(struct registry *registry, MDB_txn *txn, const struct store_series_list *list,
 		      uint32_t *id)
 {
 	MDB_cursor *cursor;
 	uint8_t bytes[12];
 	bool by_metric = list->metric.len && list->tenant.len;
+	if (list->tenant.len && !by_metric)
+		return next_of_tenant(registry, list->tenant, id);
 	int err = env_error(mdb_cursor_open(
 		txn, registry->env->dbi[by_metric ? DB_METRIC_INDEX : DB_SHAPES], &cursor));
 	if (err)
@@ -211,6 +236,18 @@ static int next_shape(struct registry *registry, MDB_txn *txn, const struct stor
 		return ERR_NOT_FOUND;
 	*id = be32_get((const uint8_t *)key.data + (by_metric ? 8 : 0));
 	return 0;
+}
+
+/* A tenant's shape may be younger than the snapshot: then none of it is wanted. */
+static int list_shape(struct registry *registry, MDB_txn *txn, const struct store_series_list *list,
+		      uint32_t id, struct wanted *w)
+{
+	stat_add(STAT_store_listed_shapes, 1);
+	if (!list->tenant.len || list->metric.len)
+		return load_shape(registry, txn, id, &w->shape);
+	w->shape.count = 0;
+	int err = find_shape(registry, txn, id, &w->shape);
+	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
 /* Token: shape u32, ordinal u32, column u32 of what comes next. */
@@ -267,7 +304,7 @@ int registry_series_list(struct registry *registry, MDB_txn *txn, struct store_r
 		if (place.shape != shape)
 			place.ordinal = place.column = 0;
 		if (!err)
-			err = load_shape(registry, txn, place.shape, &w->shape);
+			err = list_shape(registry, txn, list, place.shape, w);
 		if (err)
 			break;
 		want(w, list);
