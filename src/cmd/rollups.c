@@ -13,6 +13,7 @@
 #include "rollup/since.h"
 #include "rollup/touches.h"
 #include "rollup/track_store.h"
+#include "wire/timetext.h"
 
 /* A client's write is given up after some times the time that it may wait for its turn. */
 enum { WRITE_WAITS = 5 };
@@ -27,6 +28,23 @@ static int refuse(const struct conf *conf, enum conf_id id, struct errbuf *e)
 {
 	char where[512];
 	return errbuf_prefix(e, ERR_INVALID, "%s", conf_where(conf, id, where, sizeof(where)));
+}
+
+static int refuse_item(const struct conf *conf, enum conf_id id, size_t item, struct errbuf *e)
+{
+	char where[512];
+	return errbuf_prefix(e, ERR_INVALID, "%s",
+			     conf_where_item(conf, id, item, where, sizeof(where)));
+}
+
+/* Of options that do not fit together: it is the first that somebody has set. */
+static int refuse_together(const struct conf *conf, const enum conf_id *ids, size_t count,
+			   struct errbuf *e)
+{
+	size_t set = 0;
+	while (set < count && !conf->origins[ids[set]].file)
+		set++;
+	return refuse(conf, ids[set < count ? set : 0], e);
 }
 
 static void warn_of_nobodys(uint32_t partitions, const struct rollup_partitions *all,
@@ -97,10 +115,11 @@ static int check_raw(const struct conf *conf, struct errbuf *e)
 	int64_t least_ms = raw_least_ms(conf);
 	if (!conf->retention_raw_ms || conf->retention_raw_ms >= least_ms)
 		return 0;
+	char least[DURATION_PRINT_MAX_BYTES];
 	return errbuf_set(e, ERR_INVALID,
-			  "raw samples have to be kept for %lld s at least: a slot and twice the "
+			  "raw samples have to be kept for %s at least: a slot and twice the "
 			  "quiet time, or they are gone before they are rolled up",
-			  (long long)least_ms / 1000);
+			  duration_print(least, least_ms));
 }
 
 /* What is kept late has to be kept longer than what was in time. */
@@ -111,10 +130,11 @@ static int check_late(struct rollups *rollups, const struct conf *conf, struct e
 	rollups->keeps_late = raw_ms && strcmp(conf->rollup_late, "keep") == 0;
 	if (!rollups->keeps_late || !longest_ms || longest_ms > raw_ms)
 		return 0;
+	char longest[DURATION_PRINT_MAX_BYTES], raw[DURATION_PRINT_MAX_BYTES];
 	return errbuf_set(e, ERR_INVALID,
-			  "late samples would be kept for %lld s, as long as the longest "
-			  "granularity, and raw samples are kept for %lld s",
-			  (long long)longest_ms / 1000, (long long)raw_ms / 1000);
+			  "late samples would be kept for %s, as long as the longest "
+			  "granularity, and raw samples are kept for %s",
+			  duration_print(longest, longest_ms), duration_print(raw, raw_ms));
 }
 
 static void read_name(struct rollups *rollups, const struct conf *conf)
@@ -140,14 +160,24 @@ static int read_tracking(struct rollups *rollups, const struct conf *conf, struc
 static int read_grains(struct rollups *rollups, const struct conf *conf, struct errbuf *e)
 {
 	const struct conf_list *items = &conf->rollup_granularities;
-	bool given = conf->origins[CONF_ID_rollup_granularities].file;
 	if (rollup_slot_check(conf->rollup_slot_ms, e))
 		return refuse(conf, CONF_ID_rollup_slot_ms, e);
 	if (rollup_grains_parse(items->items, items->count, conf->rollup_slot_ms, &rollups->grains,
 				e))
-		return refuse(conf, given ? CONF_ID_rollup_granularities : CONF_ID_rollup_slot_ms,
-			      e);
+		return conf->origins[CONF_ID_rollup_granularities].file
+			       ? refuse_item(conf, CONF_ID_rollup_granularities,
+					     rollups->grains.count, e)
+			       : refuse(conf, CONF_ID_rollup_slot_ms, e);
 	return 0;
+}
+
+static int check_quiet(const struct conf *conf, struct errbuf *e)
+{
+	static const enum conf_id ids[] = {CONF_ID_rollup_quiet_ms, CONF_ID_ingest_wait_max_ms,
+					   CONF_ID_rollup_skew_max_ms};
+	int err = rollup_quiet_check(conf->rollup_quiet_ms, WRITE_WAITS * conf->ingest_wait_max_ms,
+				     conf->rollup_skew_max_ms, e);
+	return err ? refuse_together(conf, ids, ARRAY_LEN(ids), e) : 0;
 }
 
 int rollups_read(struct rollups *rollups, const struct conf *conf, struct files *files,
@@ -160,7 +190,7 @@ int rollups_read(struct rollups *rollups, const struct conf *conf, struct files 
 	if (retention_parse(conf->retention_rules.items, conf->retention_rules.count,
 			    &rollups->grains, rollups->grains.count ? raw_least_ms(conf) : 0,
 			    &rollups->retention, e))
-		return refuse(conf, CONF_ID_retention_rules, e);
+		return refuse_item(conf, CONF_ID_retention_rules, rollups->retention.count, e);
 	if (!rollups->grains.count)
 		return 0;
 	read_name(rollups, conf);
@@ -169,9 +199,9 @@ int rollups_read(struct rollups *rollups, const struct conf *conf, struct files 
 		return err;
 	if (read_tracking(rollups, conf, e))
 		return refuse(conf, CONF_ID_rollup_tracking, e);
-	if (rollup_quiet_check(conf->rollup_quiet_ms, WRITE_WAITS * conf->ingest_wait_max_ms,
-			       conf->rollup_skew_max_ms, e))
-		return refuse(conf, CONF_ID_rollup_quiet_ms, e);
+	err = check_quiet(conf, e);
+	if (err)
+		return err;
 	if (check_raw(conf, e))
 		return refuse(conf, CONF_ID_retention_raw_ms, e);
 	if (check_late(rollups, conf, e))

@@ -47,6 +47,7 @@ enum conf_type {
 struct conf_list {
 	const char *const *items;
 	size_t count;
+	const size_t *lines; /* of each in the file; NULL: they stand in one */
 };
 
 /* What a row's field is in C. */
@@ -118,6 +119,9 @@ int conf_find(struct slice name);
 /* `granary.yml:3: store.map_size`, `--store.map_size`: for complaints about a value that only its
  * user can judge. */
 const char *conf_where(const struct conf *conf, enum conf_id id, char *text, size_t text_bytes);
+/* The same about an item of a list, by its place. */
+const char *conf_where_item(const struct conf *conf, enum conf_id id, size_t item, char *text,
+			    size_t text_bytes);
 
 /* Names of the options that differ and do not reload, separated by blanks; empty: `after` may take
  * the place of `before`. */

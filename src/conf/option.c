@@ -136,24 +136,44 @@ size_t conf_distance(struct slice a, struct slice b)
 	return row[b.len];
 }
 
+/* Bytes of the sections that two names share, with the dot behind them. */
+static size_t shared_sections(struct slice a, struct slice b)
+{
+	size_t shared = 0;
+	for (size_t i = 0; i < a.len && i < b.len && a.data[i] == b.data[i]; i++) {
+		if (a.data[i] == '.')
+			shared = i + 1;
+	}
+	return shared;
+}
+
+/* How many slips make the one of the other. SIZE_MAX where it is another word: of more than three,
+ * or of half of its letters; the section that both are in makes no names alike. */
+static size_t slips(struct slice name, const char *known)
+{
+	size_t shared = shared_sections(name, slice_of(known));
+	struct slice given = {name.data + shared, name.len - shared};
+	size_t apart = conf_distance(given, slice_of(known + shared));
+	return apart <= 3 && apart * 2 < given.len ? apart : SIZE_MAX;
+}
+
+static void keep_nearer(struct slice name, const char *known, const char **best, size_t *least)
+{
+	size_t apart = slips(name, known);
+	if (apart < *least) {
+		*least = apart;
+		*best = known;
+	}
+}
+
 const char *conf_nearest(struct slice name)
 {
 	const char *best = NULL;
-	size_t best_distance = 4; /* more than three slips is another word */
-	for (int id = 0; id < CONF_OPTIONS; id++) {
-		size_t apart = conf_distance(name, slice_of(conf_options[id].name));
-		if (apart < best_distance) {
-			best_distance = apart;
-			best = conf_options[id].name;
-		}
-	}
-	for (int id = 0; id < CONF_SECTIONS; id++) {
-		size_t apart = conf_distance(name, slice_of(conf_section_defs[id].name));
-		if (apart < best_distance) {
-			best_distance = apart;
-			best = conf_section_defs[id].name;
-		}
-	}
+	size_t least = SIZE_MAX;
+	for (int id = 0; id < CONF_OPTIONS; id++)
+		keep_nearer(name, conf_options[id].name, &best, &least);
+	for (int id = 0; id < CONF_SECTIONS; id++)
+		keep_nearer(name, conf_section_defs[id].name, &best, &least);
 	return best;
 }
 
@@ -376,7 +396,18 @@ static int set_list(struct conf *conf, const struct conf_option *option, struct 
 	if (!copy)
 		return errbuf_set(e, ERR_LIMIT, "the configuration is too large");
 	memcpy(copy, items, count * sizeof(*copy));
-	*field = (struct conf_list){copy, count};
+	*field = (struct conf_list){copy, count, NULL};
+	return 0;
+}
+
+int conf_keep_lines(struct conf *conf, enum conf_id id, const size_t *lines, struct errbuf *e)
+{
+	struct conf_list *list = field_of(conf, &conf_options[id]);
+	size_t *copy = arena_alloc(&conf->arena, (list->count + 1) * sizeof(*copy));
+	if (!copy)
+		return errbuf_set(e, ERR_LIMIT, "the configuration is too large");
+	memcpy(copy, lines, list->count * sizeof(*copy));
+	list->lines = copy;
 	return 0;
 }
 
@@ -483,15 +514,31 @@ void conf_print_value(const struct conf *conf, enum conf_id id, struct buf *out)
 	}
 }
 
-const char *conf_where(const struct conf *conf, enum conf_id id, char *text, size_t text_bytes)
+static const char *print_where(const struct conf_origin *origin, size_t line, enum conf_id id,
+			       char *text, size_t text_bytes)
 {
-	const struct conf_origin *origin = &conf->origins[id];
 	const char *name = conf_options[id].name;
-	if (origin->line)
-		snprintf(text, text_bytes, "%s:%zu: %s", origin->file, origin->line, name);
+	if (line)
+		snprintf(text, text_bytes, "%s:%zu: %s", origin->file, line, name);
 	else
 		snprintf(text, text_bytes, "%s%s", origin->file ? "--" : "", name);
 	return text;
+}
+
+const char *conf_where(const struct conf *conf, enum conf_id id, char *text, size_t text_bytes)
+{
+	const struct conf_origin *origin = &conf->origins[id];
+	return print_where(origin, origin->line, id, text, text_bytes);
+}
+
+const char *conf_where_item(const struct conf *conf, enum conf_id id, size_t item, char *text,
+			    size_t text_bytes)
+{
+	const struct conf_list *list = field_of_const(conf, &conf_options[id]);
+	const struct conf_origin *origin = &conf->origins[id];
+	bool has_line = list->lines && item < list->count;
+	return print_where(origin, has_line ? list->lines[item] : origin->line, id, text,
+			   text_bytes);
 }
 
 /* As its text would be written. */

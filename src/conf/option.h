@@ -12,6 +12,10 @@ const char *conf_type_syntax(enum conf_type type);
 bool conf_parse_bool(struct slice text, bool *value);
 bool conf_parse_number(enum conf_type type, struct slice text, int64_t *number);
 
+/* After a list was set from a file where each of its items has a line. */
+int conf_keep_lines(struct conf *conf, enum conf_id id, const size_t *lines,
+		    struct errbuf *e) MUST_CHECK;
+
 /* Edit distance; SIZE_MAX where a text is too long for a slip. */
 size_t conf_distance(struct slice a, struct slice b);
 

@@ -25,7 +25,9 @@ struct reader {
 	size_t key_line;  /* of that key */
 	size_t key_start; /* name_len before it */
 	struct buf list;  /* of a sequence: its items, joined by commas */
-	bool in_list, list_started;
+	size_t item_lines[CONF_LIST_MAX];
+	size_t items;
+	bool in_list;
 	int section; /* that `tree` is of, or -1 */
 	struct tree_builder tree;
 	size_t documents;
@@ -113,9 +115,12 @@ static int take_item(struct reader *r, const yaml_event_t *event)
 	struct slice item = {(const char *)event->data.scalar.value, event->data.scalar.length};
 	if (item.len == 0 || memchr(item.data, ',', item.len))
 		return refuse(r, line_of(event), "an item of a list is empty or holds a comma");
-	if (r->list_started)
+	if (r->items == CONF_LIST_MAX)
+		return errbuf_set(r->e, ERR_INVALID, "%s:%zu: more than %d items", r->file,
+				  line_of(event), CONF_LIST_MAX);
+	if (r->items)
 		buf_append_char(&r->list, ',');
-	r->list_started = true;
+	r->item_lines[r->items++] = line_of(event);
 	if (buf_append(&r->list, item.data, item.len))
 		return refuse(r, line_of(event), "the list is too long");
 	return 0;
@@ -180,7 +185,7 @@ static int on_sequence_start(struct reader *r, const yaml_event_t *event)
 	if (r->in_list || !r->has_key)
 		return refuse(r, line_of(event), "a list cannot stand here");
 	r->in_list = true;
-	r->list_started = false;
+	r->items = 0;
 	buf_clear(&r->list);
 	return 0;
 }
@@ -188,7 +193,8 @@ static int on_sequence_start(struct reader *r, const yaml_event_t *event)
 static int on_sequence_end(struct reader *r)
 {
 	r->in_list = false;
-	return take_value(r, buf_slice(&r->list));
+	int id = conf_find(name_of(r)), err = take_value(r, buf_slice(&r->list));
+	return err ? err : conf_keep_lines(r->conf, id, r->item_lines, r->e);
 }
 
 /* ---- Sections ------------------------------------------------------------------------------- */

@@ -153,13 +153,13 @@ int rollup_grains_parse(const char *const *items, size_t count, int64_t slot_ms,
 		return errbuf_set(e, ERR_INVALID, "%zu granularities are more than %d", count,
 				  ROLLUP_GRAINS_MAX);
 	int err = rollup_slot_check(slot_ms, e);
-	for (size_t i = 0; i < count && !err; i++) {
-		struct rollup_grain *grain = &grains->list[i];
-		err = parse_item(slice_of(items[i]), grain, e);
+	while (grains->count < count && !err) {
+		struct rollup_grain *grain = &grains->list[grains->count];
+		err = parse_item(slice_of(items[grains->count]), grain, e);
 		if (!err)
-			err = check(grain, i ? grain - 1 : NULL, slot_ms, e);
+			err = check(grain, grains->count ? grain - 1 : NULL, slot_ms, e);
+		grains->count += !err;
 	}
-	grains->count = err ? 0 : count;
 	return err;
 }
 

@@ -43,7 +43,8 @@ int rollup_slot_check(int64_t slot_ms, struct errbuf *e) MUST_CHECK;
 
 /* Items `width:retention`, such as `5m:14d`; without a retention, or with 0, for ever. Checks what
  * the head of this file says, that nothing is kept for less than a slot, and that a slot has no
- * more than ROLLUP_BUCKETS_MAX buckets. */
+ * more than ROLLUP_BUCKETS_MAX buckets. After a refusal grains->count is the place of the item at
+ * fault. */
 int rollup_grains_parse(const char *const *items, size_t count, int64_t slot_ms,
 			struct rollup_grains *grains, struct errbuf *e) MUST_CHECK;
 

@@ -151,15 +151,15 @@ static bool is_about(const struct retention_rule *rule, int grain)
 static int check_length(const struct retention_rule *rule, const struct rollup_grains *grains,
 			int64_t raw_least_ms, struct errbuf *e)
 {
-	char slot[ROLLUP_WIDTH_MAX_BYTES];
+	char slot[ROLLUP_WIDTH_MAX_BYTES], least[DURATION_PRINT_MAX_BYTES];
 	if (!rule->keep_ms)
 		return 0;
 	if (is_about(rule, RETENTION_RAW) && rule->keep_ms < raw_least_ms)
 		return errbuf_set(
 			e, ERR_INVALID,
-			"raw samples have to be kept for %lld s at least: a slot and "
+			"raw samples have to be kept for %s at least: a slot and "
 			"twice the quiet time, or they are gone before they are rolled up",
-			(long long)raw_least_ms / 1000);
+			duration_print(least, raw_least_ms));
 	if (rule->grain == RETENTION_RAW || !grains->count || rule->keep_ms >= grains->slot_ms)
 		return 0;
 	return errbuf_set(e, ERR_INVALID, "nothing is kept for less than a slot of %.*s",
@@ -238,6 +238,7 @@ int retention_parse(const char *const *items, size_t count, const struct rollup_
 	for (size_t i = 0; i < count; i++) {
 		struct slice text = slice_of(items[i]);
 		int err = add_rule(rules, text, grains, raw_least_ms, e);
+		rules->count = err ? i : i + 1;
 		if (err)
 			return errbuf_prefix(e, err, "\"" SHOWN "\"", SHOWN_OF(text));
 	}

@@ -52,7 +52,8 @@ struct retention_rules {
 /* The texts stay the caller's. `raw_least_ms`: for less time raw samples may not be kept. Refuses
  * with ERR_INVALID and a sentence that names the rule: what is none, a granularity that is not
  * configured, less than a slot, more than the store takes, more levels than there may be, and a
- * rule that no series ever reaches since others before it take them all. */
+ * rule that no series ever reaches since others before it take them all. Then rules->count is the
+ * place of that rule. */
 int retention_parse(const char *const *items, size_t count, const struct rollup_grains *grains,
 		    int64_t raw_least_ms, struct retention_rules *rules,
 		    struct errbuf *e) MUST_CHECK;

@@ -1,6 +1,7 @@
 #include "rollup/touches.h"
 
 #include "base/mem.h"
+#include "wire/timetext.h"
 
 enum {
 	LATE_ENTRIES = 1 << 14,
@@ -166,9 +167,12 @@ int rollup_quiet_check(int64_t quiet_ms, int64_t write_max_ms, int64_t skew_max_
 	int64_t least_ms = (write_max_ms + skew_max_ms) * LEFT_OUT_PART / (LEFT_OUT_PART - 1);
 	if (quiet_ms >= least_ms)
 		return 0;
+	char quiet[DURATION_PRINT_MAX_BYTES], write[DURATION_PRINT_MAX_BYTES];
+	char skew[DURATION_PRINT_MAX_BYTES], least[DURATION_PRINT_MAX_BYTES];
 	return errbuf_set(e, ERR_INVALID,
-			  "%lld ms are too short: a write may take %lld ms and clocks may differ "
-			  "by %lld ms, so %lld ms are the least",
-			  (long long)quiet_ms, (long long)write_max_ms, (long long)skew_max_ms,
-			  (long long)least_ms);
+			  "a quiet time of %s is too short: a write may take %s and clocks may "
+			  "differ by %s, so %s is the least",
+			  duration_print(quiet, quiet_ms), duration_print(write, write_max_ms),
+			  duration_print(skew, skew_max_ms),
+			  duration_print(least, (least_ms + 999) / 1000 * 1000));
 }

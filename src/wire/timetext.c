@@ -462,3 +462,17 @@ size_t time_print(char *to, int64_t ms)
 	*p++ = 'Z';
 	return (size_t)(p - to);
 }
+
+const char *duration_print(char to[DURATION_PRINT_MAX_BYTES], int64_t ms)
+{
+	static const struct {
+		const char *name;
+		int64_t ms;
+	} whole[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+	size_t i = 0;
+	while (ms % whole[i].ms)
+		i++;
+	snprintf(to, DURATION_PRINT_MAX_BYTES, "%lld%s", (long long)(ms / whole[i].ms),
+		 ms ? whole[i].name : "");
+	return to;
+}

@@ -10,6 +10,7 @@
 enum {
 	TIME_TEXT_MAX_BYTES = 64,  /* of a time or a duration that is read */
 	TIME_PRINT_MAX_BYTES = 40, /* of a time that is written */
+	DURATION_PRINT_MAX_BYTES = 24,
 };
 
 /* ISO 8601: 2020-08-24 (its midnight, UTC), 2020-08-24T16:34Z, 2020-08-24T16:34:05.123456+02:00. A
@@ -33,6 +34,10 @@ int time_parse(struct slice text, int64_t now_ms, int64_t *ms, struct errbuf *e)
 /* A whole number and a unit: ms, s, m, h, d, w, n (30 days), y (365 days); or ISO 8601 with W, D,
  * H, M, S: PT5M, P1DT12H, PT0.5S. At least 0. */
 int duration_parse(struct slice text, int64_t *ms, struct errbuf *e) MUST_CHECK;
+
+/* As options are written: one number, in the largest of ms, s, m, h and d that it is whole in. Ends
+ * with a zero; returns `to`. `ms` is at least 0. */
+const char *duration_print(char to[DURATION_PRINT_MAX_BYTES], int64_t ms);
 
 /* 2020-08-24T16:34:05Z, with .123 only if the ms are not zero; years outside 0000-9999 get a sign
  * and as many digits as they need. At most TIME_PRINT_MAX_BYTES, no closing zero; returns how

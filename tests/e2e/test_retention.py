@@ -98,7 +98,7 @@ def server_with_rules(make_server):
     ("acme/*/2h:7d", '"acme/*/2h:7d": there is no granularity "2h": it is one of raw, 5m, 1h, or '
                      "* for all"),
     ("acme/*/5m:59m", '"acme/*/5m:59m": nothing is kept for less than a slot of 1h'),
-    ("acme/*/raw:1h", '"acme/*/raw:1h": raw samples have to be kept for 4200 s at least'),
+    ("acme/*/raw:1h", '"acme/*/raw:1h": raw samples have to be kept for 70m at least'),
     ("acme/*/raw:101y", '"acme/*/raw:101y": "101y" is above the maximum of 36500d'),
     ("acme/*/raw:7d,acme/cpu/raw:9d", '"acme/cpu/raw:9d": it is never reached: "acme/*/raw:7d" '
                                       "before it takes all that it is about"),
@@ -109,6 +109,15 @@ def test_refused_at_the_start(make_server, rules, sentence):
     assert server.process.wait(DEADLINE_S) == 2
     assert f"granary.yml:3: retention.rules: {sentence}" in server.log_text(), server.log_text()
     assert not server.data.exists()
+
+
+def test_a_rule_is_refused_with_its_own_line(make_server):
+    server = make_server(config='retention:\n  raw: 30d\n  rules:\n    - "a/b/raw:2d"\n'
+                                '    - "*/*/*:1d"\n\n    - "c/d/raw:5d"\n')
+    server.spawn()
+    assert server.process.wait(DEADLINE_S) == 2
+    assert ('granary.yml:7: retention.rules: "c/d/raw:5d": it is never reached: "*/*/*:1d"'
+            in server.log_text()), server.log_text()
 
 
 # ---- What is stored for how long

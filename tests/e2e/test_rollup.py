@@ -429,13 +429,19 @@ def test_a_file_says_which_host_has_what(make_server):
      "64, from 0"),
     ("  own: all", "granary.yml:2: rollup.own: \"all\" is no list of partitions such as 0,5-8,12"),
     ("  own_by_host: /nonexistent", "granary.yml:2: rollup.own_by_host: /nonexistent: "),
-    ("  quiet: 1s", "granary.yml:2: rollup.quiet: 1000 ms are too short"),
+    ("  quiet: 1s", "granary.yml:2: rollup.quiet: a quiet time of 1s is too short"),
     ("  slot: 1d\nretention:\n  raw: 1d", "granary.yml:4: retention.raw: raw samples have to be "
-     "kept for 87000 s at least"),
+     "kept for 1450m at least"),
     ("  late: keep\n  granularities: 5m:14d\nretention:\n  raw: 14d", "granary.yml:2: rollup.late: "
-     "late samples would be kept for 1209600 s, as long as the longest granularity, and raw "
-     "samples are kept for 1209600 s"),
+     "late samples would be kept for 14d, as long as the longest granularity, and raw "
+     "samples are kept for 14d"),
     ("  late: maybe", "granary.yml:2: rollup.late: "),
+    # It is named what somebody has set, where it is.
+    ("  partitions: 1\ningest:\n  wait_max: 10m", "granary.yml:4: ingest.wait_max: a quiet time of "
+     "5m is too short: a write may take 50m and clocks may differ by 10s, so 3763s is the least"),
+    ("  granularities:\n    - 5m:14d\n    - 7m:1y", "granary.yml:4: rollup.granularities: a slot "
+     "of 1h is no multiple of the granularity 7m"),
+    ("  foo: 1s", "granary.yml:2: rollup.foo is not an option\n"),
 ])
 def test_refused_at_the_start(make_server, config, sentence):
     server = make_server(config=f"rollup:\n{config}\n")

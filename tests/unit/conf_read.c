@@ -53,6 +53,10 @@ static void levels_of_the_file_are_dots_of_the_name(void **state)
 	assert_string_equal(conf->host_ignore_disks.items[1], "md*");
 	assert_int_equal(conf->host_ignore_interfaces.count, 0);
 	char where[100];
+	assert_int_equal(conf->host_ignore_disks.lines[1], conf->host_ignore_disks.lines[0] + 1);
+	assert_string_equal(
+		conf_where_item(conf, CONF_ID_host_ignore_disks, 1, where, sizeof(where)),
+		"granary.yml:12: host.ignore_disks");
 	assert_string_equal(conf_where(conf, CONF_ID_store_map_bytes, where, sizeof(where)),
 			    "granary.yml:4: store.map_size");
 	assert_string_equal(conf_where(conf, CONF_ID_data, where, sizeof(where)), "data");
@@ -79,6 +83,12 @@ static void unknown_keys_are_refused_with_their_line(void **state)
 	assert_refused(
 		"data: /srv\nstore:\n  mapsize: 1G\n",
 		"granary.yml:3: store.mapsize is not an option; did you mean store.map_size?");
+	/* What is near only since it is short, or in the same section, is another word. */
+	assert_refused("rollup:\n  foo: 1\n", "granary.yml:2: rollup.foo is not an option");
+	assert_refused("rollup:\n  slut: 1h\n",
+		       "granary.yml:2: rollup.slut is not an option; did you mean rollup.slot?");
+	assert_refused("rolup:\n  slot: 1h\n",
+		       "granary.yml:2: rolup.slot is not an option; did you mean rollup.slot?");
 	assert_refused("colour: red\n", "granary.yml:1: colour is not an option");
 	assert_refused("store: 5\n", "granary.yml:1: store is a section: it takes no value but a "
 				     "mapping of options such as store.map_size");

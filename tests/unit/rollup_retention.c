@@ -161,12 +161,11 @@ static void what_is_no_rule_is_refused(UNUSED void **state)
 /* A slot is 1h, the quiet time 5m. */
 static void times_that_cannot_be_kept_are_refused(UNUSED void **state)
 {
-	check_one_refused(
-		"a/x/raw:69m",
-		"\"a/x/raw:69m\": raw samples have to be kept for 4200 s at least: a slot "
-		"and twice the quiet time, or they are gone before they are rolled up");
+	check_one_refused("a/x/raw:69m",
+			  "\"a/x/raw:69m\": raw samples have to be kept for 70m at least: a slot "
+			  "and twice the quiet time, or they are gone before they are rolled up");
 	check_one_refused("a/x/*:69m",
-			  "\"a/x/*:69m\": raw samples have to be kept for 4200 s at least: a slot "
+			  "\"a/x/*:69m\": raw samples have to be kept for 70m at least: a slot "
 			  "and twice the quiet time, or they are gone before they are rolled up");
 	check_one_refused("a/x/5m:59m",
 			  "\"a/x/5m:59m\": nothing is kept for less than a slot of 1h");

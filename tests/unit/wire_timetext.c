@@ -354,9 +354,36 @@ static void days_follow_each_other(void **state)
 	}
 }
 
+static void durations_are_printed_as_options_are_written(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t ms;
+		const char *text;
+	} cases[] = {
+		{0, "0"},
+		{1, "1ms"},
+		{999, "999ms"},
+		{1000, "1s"},
+		{1001, "1001ms"},
+		{4200000, "70m"},
+		{3763000, "3763s"},
+		{3600000, "1h"},
+		{90000000, "25h"},
+		{86400000, "1d"},
+		{INT64_MAX, "9223372036854775807ms"},
+		{INT64_C(36500) * 86400000, "36500d"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char text[DURATION_PRINT_MAX_BYTES];
+		assert_string_equal(duration_print(text, cases[i].ms), cases[i].text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(durations_are_printed_as_options_are_written),
 		cmocka_unit_test(dates_and_times_of_iso),
 		cmocka_unit_test(fractions_are_cut_to_the_ms),
 		cmocka_unit_test(years_beyond_four_digits_have_a_sign),
