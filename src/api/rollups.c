@@ -105,7 +105,8 @@ static void write_pass(struct json_writer *json, const struct rollup_state *stat
 		uint64_t number;
 	} numbers[] = {
 		{"slots", pass->slots},        {"series", pass->series}, {"waiting", pass->waiting},
-		{"rolledUp", pass->rolled_up}, {"failed", pass->failed}, {"rows", pass->rows},
+		{"rolledUp", pass->rolled_up}, {"failed", pass->failed}, {"unread", pass->unread},
+		{"rows", pass->rows},
 	};
 	json_write_key(json, "lastPass");
 	if (!state->pass_ms) {
@@ -161,6 +162,7 @@ static void write_slot(struct json_writer *json, const struct rollup_pending_slo
 	json_put_i64(json, "partitions", (int64_t)slot->partitions);
 	json_put_i64(json, "series", (int64_t)slot->series);
 	json_put_i64(json, "ready", (int64_t)slot->ready);
+	json_put_i64(json, "unread", (int64_t)slot->unread);
 	json_put_i64_or_null(json, "readyAt", slot->ready_ms, slot->ready_ms);
 	json_put_i64_or_null(json, "readySince", slot->ready, slot->since_ms);
 	json_put_bool(json, "counted", slot->counted);

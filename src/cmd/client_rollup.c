@@ -193,10 +193,13 @@ static void put_pass(struct buf *out, const struct json *root)
 		buf_append_text(out, "none yet");
 		return;
 	}
+	long long unread = client_i64(pass, "unread");
 	put_time(out, pass, "at");
 	buf_printf(out, ": %lld series rolled up, %lld rows, %lld series waiting, %lld failed",
 		   (long long)client_i64(pass, "rolledUp"), (long long)client_i64(pass, "rows"),
 		   (long long)client_i64(pass, "waiting"), (long long)client_i64(pass, "failed"));
+	if (unread)
+		buf_printf(out, "; %lld marks cannot be read, the log names them", unread);
 }
 
 static void put_next(struct buf *out, const struct json *root)
@@ -264,14 +267,26 @@ static int status(const struct client_args *args)
 
 /* ---- pending --------------------------------------------------------------------------------- */
 
+/* Of a slot whose marks were not all looked at it is that many at least, or nobody knows. */
+static void add_count(struct text_table *table, const struct json *slot, const char *key)
+{
+	bool counted = is_true(slot, "counted");
+	if (counted)
+		add_number(table, slot, key);
+	else if (client_i64(slot, "series"))
+		text_table_addf(table, ">=%lld", (long long)client_i64(slot, key));
+	else
+		text_table_add(table, SLICE("not counted"));
+}
+
 static void add_slot(struct text_table *table, const struct json *slot, int64_t now_ms)
 {
 	int64_t since_ms;
 	add_time(table, slot, "slot");
 	add_span(table, is_time(slot, "readySince", &since_ms) ? now_ms - since_ms : 0);
 	add_number(table, slot, "partitions");
-	add_number(table, slot, "series");
-	add_number(table, slot, "ready");
+	add_count(table, slot, "series");
+	add_count(table, slot, "ready");
 	add_time(table, slot, "readyAt");
 }
 
@@ -284,18 +299,25 @@ static void print_pending(const struct client_args *args, const struct json *roo
 	/* The server's: what is behind is its to say. */
 	int64_t now_ms = client_i64(root, "now");
 	size_t uncounted = 0;
+	long long unread = 0;
 	struct text_table table;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *slot = list ? list->first : NULL; slot; slot = slot->next) {
 		add_slot(&table, slot, now_ms);
 		uncounted += !is_true(slot, "counted");
+		unread += client_i64(slot, "unread");
 	}
 	text_table_print(&table, args->output);
 	if (uncounted)
 		client_complain(args,
 				"there are more marks than are looked at at once: of the last "
-				"%zu of these slots, series were left out",
+				"%zu of these slots, series were not counted",
 				uncounted);
+	if (unread)
+		client_complain(args,
+				"of these slots %lld marks cannot be read and are left as they "
+				"are; the log of the server names them",
+				unread);
 	if (is_true(root, "cut"))
 		client_complain(args, "there are later slots; --limit gives up to 1000");
 	text_table_release(&table);

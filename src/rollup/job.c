@@ -150,6 +150,7 @@ static void end_pass(struct rollup_job *job)
 	job->over = job->pass;
 	stat_add(STAT_rollup_passes, 1);
 	stat_set(STAT_rollup_waiting, (int64_t)job->over.waiting);
+	stat_set(STAT_rollup_unread, (int64_t)job->over.unread);
 	stat_set(STAT_rollup_behind_seconds, behind_ms(&job->over, now_ms) / 1000);
 	job->options.done(job->options.owner);
 }
@@ -246,6 +247,7 @@ static void on_lane(struct rollup_lane *lane, int err)
 	job->pass.rolled_up += result.rolled_up;
 	job->pass.expired += result.expired;
 	job->pass.failed += result.failed;
+	job->pass.unread += result.unread;
 	job->pass.rows += result.rows;
 	keep_next(job, result.next_ready_ms);
 	if (err)
@@ -253,8 +255,10 @@ static void on_lane(struct rollup_lane *lane, int err)
 	job->cut |= err != 0;
 	if (err || result.failed)
 		keep_ready(job, result.ready_since_ms);
-	if (err || result.waiting || result.failed)
+	if (err || result.waiting)
 		keep_oldest(job, job->at_work[i]);
+	else if (result.failed && job->at_work[i] < job->pass.oldest_slot_s)
+		job->pass.oldest_slot_s = job->at_work[i];
 	post_step(job);
 }
 

@@ -71,11 +71,13 @@ struct rollup_pass {
 	uint64_t rolled_up;     /* of these series */
 	uint64_t expired;       /* of these series: too late for their raw data */
 	uint64_t failed;        /* of these series: tried again by the next pass */
+	uint64_t unread;        /* marks beside these that cannot be read: left as they are */
 	uint64_t rows;          /* written, all granularities */
 	/* The oldest slot that had marks when the pass was over, INT64_MAX: none. Only of all
 	 * partitions if all are owned. */
 	int64_t oldest_slot_s;
-	/* The same of slots that late points do not go to: of earlier times only rows are read. */
+	/* The same of slots that late points do not go to: of earlier times only rows are read. Nor
+	 * of damaged series: what waits for these may wait for ever. */
 	int64_t oldest_open_slot_s;
 	int64_t next_ready_ms; /* when the first of what waits will be, INT64_MAX: nothing does */
 	/* When the first of what was ready and is not done became ready, INT64_MAX: all was done.

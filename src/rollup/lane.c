@@ -1,11 +1,12 @@
 #include "rollup/lane.h"
 
 #include "base/fault.h"
+#include "base/hash_set.h"
 #include "base/log.h"
 #include "base/stats.h"
 #include "rollup/batch/batch.h"
 
-enum { DAMAGED_LINES_A_MINUTE = 3 };
+enum { DAMAGED_LINES_A_MINUTE = 3, TOLD_MAX = 1000 };
 
 struct rollup_lane {
 	struct rollup_job_options options;
@@ -21,6 +22,7 @@ struct rollup_lane {
 	size_t ready_count, at;          /* at: of those, up to where batches have gone */
 	size_t batch_count;              /* of the batch at hand */
 	struct log_rate lines;           /* of marks that cannot be read */
+	struct hash_set told;            /* of these */
 	struct retention_memo memo;
 	struct rollup_lane_result result;
 };
@@ -48,6 +50,7 @@ void rollup_lane_free(struct rollup_lane *lane)
 	rollup_reading_free(lane->reading);
 	rollup_batch_free(lane->batch);
 	retention_memo_release(&lane->memo);
+	hash_set_release(&lane->told);
 	mem_free(lane->ready);
 	mem_free(lane);
 }
@@ -263,17 +266,20 @@ static void on_batch(void *owner, int err)
 	next_batch(lane);
 }
 
-/* They hold up nobody else, but what they stand for is not done. */
+/* They hold up nobody. What they stand for is not done; `granary rollup rebuild` marks it anew.
+ * Each is told once. */
 static void count_unread(struct rollup_lane *lane)
 {
 	size_t unread = rollup_reading_unread(lane->reading);
+	const char *name = rollup_reading_unread_name(lane->reading);
 	uint64_t left_out;
-	lane->result.failed += unread;
-	stat_add(STAT_rollup_failed, (int64_t)unread);
-	if (unread && log_rate_take(&lane->lines, clock_mono_ms(lane->options.clock), &left_out))
-		log_warn("roll-ups: %zu marks of the slot at %lld are damaged or of a later "
-			 "version: left as they are (%llu such lines left out)",
-			 unread, (long long)lane->slot_s, (unsigned long long)left_out);
+	lane->result.unread += unread;
+	if (!unread || !hash_set_add(&lane->told, hash128(name, strlen(name), unread), TOLD_MAX) ||
+	    !log_rate_take(&lane->lines, clock_mono_ms(lane->options.clock), &left_out))
+		return;
+	log_warn("roll-ups: marks of the slot at %lld cannot be read and are left as they are: %s, "
+		 "and %zu others (%llu such lines left out)",
+		 (long long)lane->slot_s, name, unread - 1, (unsigned long long)left_out);
 }
 
 static void on_marks(void *owner, int err)

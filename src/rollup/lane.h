@@ -30,6 +30,7 @@ void rollup_lane_start(struct rollup_lane *lane, const struct rollup_slot *slots
 /* Of the last slot. */
 struct rollup_lane_result {
 	uint64_t series, rolled_up, expired, failed, rows;
+	uint64_t unread;  /* marks that are none, for all that can be read of them */
 	uint64_t waiting; /* marks that stay since more may come; some are rolled up all the same */
 	int64_t next_ready_ms;  /* INT64_MAX: nothing waits */
 	int64_t ready_since_ms; /* when the first of what was ready became so; INT64_MAX: none was

@@ -180,6 +180,7 @@ static void on_read(void *owner, int err)
 	const struct rollup_mark *marks = rollup_reading_marks(p->reading, &count, &more);
 	for (size_t i = 0; i < count; i++)
 		take_mark(p, &p->found[p->at].slot, &marks[i], now_ms);
+	p->found[p->at].slot.unread += rollup_reading_unread(p->reading);
 	p->marks += count;
 	if (!more) {
 		read_next(p);

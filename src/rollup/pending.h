@@ -20,6 +20,7 @@ struct rollup_pending_slot {
 	/* Of these series so many are ready for the next pass. A series whose marks are very far
 	 * apart may be counted twice. */
 	uint64_t series, ready;
+	uint64_t unread;  /* marks beside those of these that cannot be read */
 	int64_t ready_ms; /* when all of them are, if nothing comes any more */
 	int64_t since_ms; /* when the first of those that are ready became so; 0: none is */
 	bool counted;     /* else not all of the slot's marks were looked at, or none */

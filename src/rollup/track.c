@@ -1,6 +1,8 @@
 #include "rollup/track.h"
 
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "rollup/track_driver.h"
@@ -193,6 +195,21 @@ struct rollup_mark *rollup_reading_marks(struct rollup_reading *reading, size_t 
 size_t rollup_reading_unread(const struct rollup_reading *reading)
 {
 	return reading->unread;
+}
+
+const char *rollup_reading_unread_name(const struct rollup_reading *reading)
+{
+	return reading->unread_name;
+}
+
+void rollup_reading_skip(struct rollup_reading *reading, const char *fmt, ...)
+{
+	va_list args;
+	if (reading->unread++)
+		return;
+	va_start(args, fmt);
+	vsnprintf(reading->unread_name, sizeof(reading->unread_name), fmt, args);
+	va_end(args);
 }
 
 int rollup_reading_finish(struct rollup_reading *reading, rollup_reading_done *finished)

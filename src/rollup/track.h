@@ -20,6 +20,7 @@
 
 enum {
 	ROLLUP_READING_MAX = 256, /* partitions of one reading */
+	ROLLUP_UNREAD_NAME_BYTES = 160,
 };
 
 struct rollup_slot {
@@ -173,8 +174,9 @@ int rollup_reading_begin(struct rollup_reading *reading, const struct rollup_slo
 int rollup_reading_next(struct rollup_reading *reading, int64_t now_ms) MUST_CHECK;
 /* Of the last part; until the next call. */
 struct rollup_mark *rollup_reading_marks(struct rollup_reading *reading, size_t *count, bool *more);
-/* What of the last part could not be read. */
+/* What of the last part could not be read, and which the first of it is: words. */
 size_t rollup_reading_unread(const struct rollup_reading *reading);
+const char *rollup_reading_unread_name(const struct rollup_reading *reading);
 /* Takes away the marks of this part that are finished, as far as nothing has touched them since
  * they were read. What was computed of them is durable. `finished` follows, never from within, or
  * an error is returned; after one, some may be left. */

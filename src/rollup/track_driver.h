@@ -75,7 +75,12 @@ struct rollup_reading {
 	/* The part, in the driver's memory. */
 	struct rollup_mark *marks;
 	size_t count, unread;
+	char unread_name[ROLLUP_UNREAD_NAME_BYTES]; /* of the first of them */
 	bool more;
 };
+
+/* Counts something of the part that cannot be read. */
+__attribute__((format(printf, 2, 3))) void rollup_reading_skip(struct rollup_reading *reading,
+							       const char *fmt, ...);
 
 #endif

@@ -318,7 +318,11 @@ static void take_cell(struct store_reading *r, struct rollup_slot slot,
 	struct slice tenant;
 	struct series_set series_set;
 	if (!mark_cell_open(&reader, stored->value)) {
-		r->base.unread++;
+		rollup_reading_skip(&r->base,
+				    "a cell of the store (table marks, partition %u, slot %lld, "
+				    "writer " SHOWN ", %zu bytes)",
+				    slot.partition, (long long)slot.slot_s,
+				    SHOWN_OF(stored->column.part[1]), stored->value.len);
 		return;
 	}
 	struct mark_cell *cell = &r->cells[r->cell_count++];

@@ -2,6 +2,7 @@
  * another job, with the store failing or refusing; and damage, which holds up nobody else. */
 #include "rollup_harness.h"
 
+#include "base/cursor.h"
 #include "base/fault.h"
 #include "rollup/delete.h"
 #include "rollup/partition.h"
@@ -441,6 +442,7 @@ static void a_damaged_series_holds_up_nobody_else(void **state)
 		assert_int_equal(pass.failed, 1);
 		assert_int_equal(pass.err, 0);
 		assert_true(pass.oldest_slot_s == TEN_MS / 1000);
+		assert_true(pass.oldest_open_slot_s == INT64_MAX);
 		rolled_expect(&r, "s,h=10", HOUR_MS, TEN_MS,
 			      "0:min=10.0,max=10.0,sum=10.0,count=1,first=10.0,last=10.0");
 		rolled_expect(&r, "s_total,h=9", HOUR_MS, TEN_MS,
@@ -454,6 +456,49 @@ static void a_damaged_series_holds_up_nobody_else(void **state)
 	}
 }
 
+/* A mark that is none stands for a slot of long ago: nobody can tell what of. */
+static void put_unreadable(struct rolled *r)
+{
+	uint8_t numbers[3][8] = {{0}, {0}, {0}};
+	if (driver.in_redis) {
+		redis_say(&driver.redis, "SADD pending:3:1000000800 nocolon");
+		return;
+	}
+	be64_put(numbers[0], 3);
+	be64_put(numbers[1], 1000000800);
+	be64_put(numbers[2], 1);
+	struct store_write *write = store_write_new(r->h.store, 1 << 20);
+	const struct store_parts row = {
+		{{(const char *)numbers[0], 8}, {(const char *)numbers[1], 8}}};
+	const struct store_parts column = {{{(const char *)numbers[2], 8}, SLICE("w")}};
+	assert_int_equal(store_log_put(write, TABLE_MARKS, &row, &column, SLICE("\x63")), 0);
+	harness_write(&r->h, write);
+	store_write_free(write);
+}
+
+/* What is rolled up of all else is known, and used. */
+static void a_mark_that_cannot_be_read_holds_up_nobody(void **state)
+{
+	(void)state;
+	struct rolled r;
+	rolled_open(&r, quarter_and_hour, 2);
+	rolled_set_ms(&r, AT(50, 0));
+	rolled_put(&r, "m", "1", AT(0, 0));
+	put_unreadable(&r);
+	struct rollup_pass pass = rolled_pass_at(&r, AT(65, 0));
+	assert_int_equal(pass.rolled_up, 1);
+	assert_int_equal(pass.failed, 0);
+	assert_int_equal(pass.unread, 1);
+	assert_true(pass.oldest_slot_s == INT64_MAX);
+	assert_true(pass.oldest_open_slot_s == INT64_MAX);
+	assert_true(pass.ready_since_ms == INT64_MAX);
+	/* It stays, for who can read it. */
+	pass = rolled_pass(&r);
+	assert_int_equal(pass.slots, 1);
+	assert_int_equal(pass.unread, 1);
+	rolled_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -464,6 +509,7 @@ int main(void)
 		cmocka_unit_test(what_comes_between_the_count_of_a_deletion_and_its_write),
 		cmocka_unit_test(aggregators_of_a_refused_write_are_written_by_the_next),
 		cmocka_unit_test(a_damaged_series_holds_up_nobody_else),
+		cmocka_unit_test(a_mark_that_cannot_be_read_holds_up_nobody),
 	};
 	harness_track = driver_open;
 	return driver_run(tests);

@@ -204,12 +204,16 @@ static void what_is_no_mark_of_ours_is_left_and_counted(void **state)
 	redis_say(&driver.redis, "SADD pending:50:1599933601 tenant-1:m");
 	assert_int_equal(read_part(&rig, true, &found, &more), 1);
 	assert_int_equal(rollup_reading_unread(rig.reading), 3);
+	assert_non_null(strstr(rollup_reading_unread_name(rig.reading),
+			       "of pending:50:1599933600 in Redis"));
 	assert_int_equal(wait_done(&rig, rollup_reading_finish(rig.reading, on_done)), 0);
 	expect_say("SCARD pending:50:1599933600", "3");
 	redis_say(&driver.redis, "DEL pending:50:1599933600");
 	redis_say(&driver.redis, "SET pending:50:1599933600 text");
 	assert_int_equal(read_part(&rig, true, &found, &more), 0);
 	assert_int_equal(rollup_reading_unread(rig.reading), 1);
+	assert_string_equal(rollup_reading_unread_name(rig.reading),
+			    "pending:50:1599933600 in Redis, which is no set");
 	struct rollup_listing *listing =
 		rollup_listing_new(rig.track, &rig.queue.executor, on_done, &rig);
 	assert_int_equal(wait_done(&rig, rollup_listing_begin(listing, now_ms(&rig))), 0);

@@ -94,6 +94,14 @@ static bool split_member(const struct redis_reading *r, struct slice member, str
 	return true;
 }
 
+static void skip_member(struct redis_reading *r, const struct entry *entry)
+{
+	char key[KEY_MAX_BYTES];
+	struct slice name = redis_key(track_of(r), "pending", r->rows[entry->row].slot, key);
+	rollup_reading_skip(&r->base, "the member \"" SHOWN "\" of " SHOWN " in Redis",
+			    SHOWN_OF(entry->member), SHOWN_OF(name));
+}
+
 static void enter_marks(struct redis_reading *r)
 {
 	size_t n = 0;
@@ -102,7 +110,7 @@ static void enter_marks(struct redis_reading *r)
 		struct slice tenant;
 		struct series_set series_set;
 		if (!split_member(r, entry.member, &tenant, &series_set)) {
-			r->base.unread++;
+			skip_member(r, &entry);
 			continue;
 		}
 		entry.mark = rollup_mark_set_enter(&r->set, tenant, series_set);
@@ -203,8 +211,10 @@ static void on_scan_answer(struct redis_request *request, size_t command, const 
 	uint32_t row = r->asked[command / 2];
 	if (reply->type == REDIS_REPLY_ERROR &&
 	    strncmp(reply->str, wrong_type, sizeof(wrong_type) - 1) == 0) {
+		char key[KEY_MAX_BYTES];
+		struct slice name = redis_key(track_of(r), "pending", r->rows[row].slot, key);
 		r->rows[row].more = false;
-		r->base.unread++;
+		rollup_reading_skip(&r->base, SHOWN " in Redis, which is no set", SHOWN_OF(name));
 	} else if (reply->type == REDIS_REPLY_INTEGER) {
 		r->rows[row].ingesting = reply->integer;
 	} else {
@@ -284,6 +294,7 @@ static void on_store(void *owner, int err)
 	bool more;
 	r->base.marks = rollup_reading_marks(r->of_store, &r->base.count, &more);
 	r->base.unread = rollup_reading_unread(r->of_store);
+	memcpy(r->base.unread_name, r->of_store->unread_name, sizeof(r->base.unread_name));
 	r->base.more = true;
 	if (!err && !more && !r->base.count && !r->base.unread)
 		read_part(r);
