@@ -5,6 +5,7 @@
 #include "api/routes.h"
 #include "conf/conf.h"
 #include "rollup/apply.h"
+#include "rollup/late.h"
 #include "rollup/survey.h"
 #include "wire/json.h"
 
@@ -48,6 +49,10 @@ static void write_granularity(struct json_writer *json, const struct call *call,
 {
 	char text[ROLLUP_WIDTH_MAX_BYTES];
 	json_write_key(json, "granularity");
+	if (grain == (int)call->api->grains->count) {
+		json_write_text(json, "late");
+		return;
+	}
 	if (grain == RETENTION_RAW) {
 		json_write_text(json, "raw");
 		return;
@@ -149,7 +154,7 @@ static void answer_moves(const struct call *call, struct json_writer *json)
 	json_put_u64(json, "failed", call->failed);
 	json_write_key(json, "moves");
 	json_write_array_begin(json);
-	for (int grain = RETENTION_RAW; grain < (int)call->api->grains->count; grain++) {
+	for (int grain = RETENTION_RAW; grain <= (int)call->api->grains->count; grain++) {
 		for (int from = 0; from < RETENTION_CLASSES; from++) {
 			for (int to = 0; to < RETENTION_CLASSES; to++)
 				write_move(json, call, grain, from, to,
@@ -202,6 +207,7 @@ static struct retention_scope scope_of(const struct call *call)
 					.executor = loop_executor(api->loop),
 					.grains = api->grains,
 					.raw_retention_ms = api->conf->retention_raw_ms,
+					.late_retention_ms = api->late->kept_ms,
 					.rules = api->retention,
 					.tenant = call->tenant,
 					.metric = call->metric};

@@ -101,7 +101,8 @@ static void take_shares(void *owner, size_t i, const struct store_series *series
 
 static int64_t segment_ms(const struct retention_apply *a)
 {
-	return schema_segment_ms(shares_table(a->place), shares_period_ms(a->shares, a->place));
+	return schema_segment_ms(shares_table(a->shares, a->place),
+				 shares_period_ms(a->shares, a->place));
 }
 
 /* The series of the present place and class. */
@@ -129,9 +130,9 @@ static int add_slice(struct retention_apply *a)
 		end_ms = STORE_TS_MAX;
 	a->at_ms = end_ms == STORE_TS_MAX ? INT64_MAX : end_ms;
 	store_write_reset(a->write);
-	return store_rekey(a->write, shares_table(a->place), shares_period_ms(a->shares, a->place),
-			   (enum retention_class)a->to, o->step, a->moved, a->moved_count, start_ms,
-			   end_ms, o->asof_ms);
+	return store_rekey(a->write, shares_table(a->shares, a->place),
+			   shares_period_ms(a->shares, a->place), (enum retention_class)a->to,
+			   o->step, a->moved, a->moved_count, start_ms, end_ms, o->asof_ms);
 }
 
 static void move_next(struct retention_apply *a)

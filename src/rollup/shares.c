@@ -58,17 +58,21 @@ static void end(void *owner, int err)
 
 size_t shares_places(const struct shares *shares)
 {
-	return 1 + shares->options.scope.grains->count;
+	return 2 + shares->options.scope.grains->count;
 }
 
-enum table shares_table(size_t place)
+enum table shares_table(const struct shares *shares, size_t place)
 {
-	return place ? TABLE_DATA_DOWNSAMPLED : TABLE_DATA_RAW;
+	if (place == 0)
+		return TABLE_DATA_RAW;
+	return place == shares_places(shares) - 1 ? TABLE_DATA_LATE : TABLE_DATA_DOWNSAMPLED;
 }
 
 int64_t shares_period_ms(const struct shares *shares, size_t place)
 {
-	return place ? shares->options.scope.grains->list[place - 1].width_ms : 0;
+	return shares_table(shares, place) == TABLE_DATA_DOWNSAMPLED
+		       ? shares->options.scope.grains->list[place - 1].width_ms
+		       : 0;
 }
 
 struct shares_kept shares_kept(struct shares *shares, struct slice tenant, struct slice metric,
@@ -76,9 +80,11 @@ struct shares_kept shares_kept(struct shares *shares, struct slice tenant, struc
 {
 	const struct retention_scope *scope = &shares->options.scope;
 	struct retention_fit fit = retention_find(scope->rules, &shares->memo, tenant, metric);
-	int64_t preset_ms =
-		place ? scope->grains->list[place - 1].retention_ms : scope->raw_retention_ms;
-	struct shares_kept kept = {.rule = place ? fit.grains[place - 1] : fit.raw};
+	bool late = shares_table(shares, place) == TABLE_DATA_LATE;
+	int64_t preset_ms = late    ? scope->late_retention_ms
+			    : place ? scope->grains->list[place - 1].retention_ms
+				    : scope->raw_retention_ms;
+	struct shares_kept kept = {.rule = late ? 0 : place ? fit.grains[place - 1] : fit.raw};
 	kept.keep_ms = retention_keep_ms(scope->rules, kept.rule, preset_ms);
 	kept.retention = retention_class_for(kept.keep_ms);
 	return kept;
@@ -95,7 +101,7 @@ static void count_group(void *owner)
 		struct store_request *request = store_read_add(shares->read, STORE_SHARES);
 		ASSERT(request);
 		request->shares =
-			(struct store_shares){.table = shares_table(place),
+			(struct store_shares){.table = shares_table(shares, place),
 					      .period_ms = shares_period_ms(shares, place),
 					      .handles = group.handles,
 					      .handle_count = group.count};

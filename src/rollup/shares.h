@@ -6,7 +6,8 @@
  *         +-----------------------------------------------+ series_walk_next
  *
  * What is counted of a series is a place: 0 its raw samples, then the granularities from the finest
- * on. Numbers are the store's (struct store_share): about, and without what has expired.
+ * on, then its late samples. Numbers are the store's (struct store_share): about, and without what
+ * has expired.
  *
  * It is its owner's. The thread of the executor. */
 #ifndef ROLLUP_SHARES_H
@@ -15,7 +16,7 @@
 #include "rollup/retention.h"
 #include "rollup/series_walk.h"
 
-enum { SHARES_PLACES_MAX = 1 + ROLLUP_GRAINS_MAX };
+enum { SHARES_PLACES_MAX = 2 + ROLLUP_GRAINS_MAX };
 
 /* What is looked at, and for how long it is to be kept. */
 struct retention_scope {
@@ -24,6 +25,7 @@ struct retention_scope {
 	struct executor *executor;
 	const struct rollup_grains *grains; /* the caller's */
 	int64_t raw_retention_ms;
+	int64_t late_retention_ms;           /* as those that write late samples have it */
 	const struct retention_rules *rules; /* the caller's */
 	struct slice tenant, metric;         /* empty: all; copied */
 };
@@ -51,7 +53,7 @@ void shares_free(struct shares *shares);
 struct series_walk *shares_walk(const struct shares *shares);
 
 size_t shares_places(const struct shares *shares);
-enum table shares_table(size_t place);
+enum table shares_table(const struct shares *shares, size_t place);
 int64_t shares_period_ms(const struct shares *shares, size_t place);
 
 struct shares_kept {

@@ -33,10 +33,10 @@ struct retention_amount {
 	int64_t oldest_ms; /* if there are any */
 };
 
-/* Raw samples or a granularity of one metric, of which something is stored. */
+/* Raw samples, a granularity or late samples of one metric, of which something is stored. */
 struct retention_line {
 	struct slice tenant, metric;
-	int grain;    /* a place, or RETENTION_RAW */
+	int grain;    /* a place, or RETENTION_RAW; their count: late samples */
 	uint8_t rule; /* a place of a retention_fit */
 	int64_t keep_ms;
 	enum retention_class retention; /* in which it is written now */
@@ -49,8 +49,8 @@ struct retention_survey_result {
 	const struct retention_line *lines;
 	size_t line_count;
 	bool cut; /* there would be more; the sums below are of all */
-	/* Raw samples, then the granularities: from which class to which. */
-	struct retention_amount moves[1 + ROLLUP_GRAINS_MAX][RETENTION_CLASSES][RETENTION_CLASSES];
+	/* Raw samples, then the granularities, then late samples: from which class to which. */
+	struct retention_amount moves[2 + ROLLUP_GRAINS_MAX][RETENTION_CLASSES][RETENTION_CLASSES];
 };
 
 /* `done` follows, never from within. */

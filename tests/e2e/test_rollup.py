@@ -7,7 +7,7 @@ import pytest
 
 from rollups import (DEADLINE_S, LONG_AGO, SHORT, lines, rollup, state, stored, until,
                      until_nothing_waits)
-from server import running
+from server import run, running
 
 
 @pytest.fixture
@@ -352,6 +352,14 @@ def test_late_points_survive_what_is_done_to_the_rest(kept):
     answer = kept.write(late((1.5, 10)))
     assert answer.status == 400 and "is older than the retention of 6 s" in answer.text
     assert sums_and_counts(kept) == [[11, 5], [3, 2]]
+
+
+def test_late_points_are_shown_by_their_class(kept):
+    """Two of them, kept for ever as the longest granularity is."""
+    assert kept.write(late((0.5, 10), (5.5, -5))).status == 204
+    done = run("retention", "show", "--server", kept.url)
+    rows = [row.split(",") for row in done.stdout.splitlines() if ",late," in row]
+    assert [row[:8] for row in rows] == [["default", "m", "late", "ever", "-", "ever", "1", "2"]]
 
 
 def test_late_points_of_many_are_kept_over_a_kill(kept):

@@ -92,6 +92,7 @@ static inline struct retention_scope classed_scope(struct classed *c, const char
 					.clock = &c->h.clock.clock,
 					.executor = &c->h.queue.executor,
 					.grains = &c->grains,
+					.late_retention_ms = 365 * DAY_MS,
 					.rules = &c->rules,
 					.tenant = slice_of(tenant),
 					.metric = slice_of(metric)};

@@ -23,10 +23,11 @@ static uint64_t samples_in(struct classed *c, uint64_t handle, enum table table,
 {
 	struct store_read *read = store_read_new(c->h.store, 1 << 20);
 	struct store_request *request = store_read_add(read, STORE_SHARES);
-	request->shares = (struct store_shares){.table = table,
-						.period_ms = table == TABLE_DATA_RAW ? 0 : HOUR_MS,
-						.handles = &handle,
-						.handle_count = 1};
+	request->shares =
+		(struct store_shares){.table = table,
+				      .period_ms = table == TABLE_DATA_DOWNSAMPLED ? HOUR_MS : 0,
+				      .handles = &handle,
+				      .handle_count = 1};
 	harness_read(&c->h, read);
 	uint64_t samples = request->shares.list[retention].samples;
 	store_read_free(read);
@@ -69,6 +70,25 @@ static void all_goes_where_it_belongs(void **state)
 	}
 	assert_int_equal(samples_in(&c, debug, TABLE_DATA_RAW, RETENTION_EVER), 0);
 	assert_int_equal(samples_in(&c, debug, TABLE_DATA_RAW, RETENTION_2_DAYS), 2);
+	classed_close(&c);
+}
+
+/* They were kept for 14 days when they were written, and are now for as long as rows of an hour. */
+static void late_samples_go_where_they_are_written_now(void **state)
+{
+	(void)state;
+	struct classed c;
+	struct value one = value_i64(1);
+	classed_open(&c, NULL, 0);
+	uint64_t x = classed_series(&c, "t", "x", 0);
+	for (int day = 1; day < 4; day++)
+		assert_int_equal(store_append(c.write, TABLE_DATA_LATE, 0, RETENTION_35_DAYS,
+					      HARNESS_NOW_MS - day * DAY_MS, &x, 1, &one),
+				 0);
+	apply(&c, STORE_REKEY_COPY, "");
+	apply(&c, STORE_REKEY_CLEAR, "");
+	assert_int_equal(samples_in(&c, x, TABLE_DATA_LATE, RETENTION_35_DAYS), 0);
+	assert_int_equal(samples_in(&c, x, TABLE_DATA_LATE, RETENTION_400_DAYS), 3);
 	classed_close(&c);
 }
 
@@ -123,6 +143,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_goes_where_it_belongs),
+		cmocka_unit_test(late_samples_go_where_they_are_written_now),
 		cmocka_unit_test(only_what_is_asked_for_goes),
 		cmocka_unit_test(what_breaks_off_is_done_by_another_run),
 	};
