@@ -23,6 +23,7 @@ enum {
 	TREE_FACTOR = 20, /* of JSON's bytes, what its tree may take */
 	TURN_POINTS = 8192,
 	TIMEOUT_PRESET_MS = 60000,
+	GRAINS_MAX_BYTES = 6 << 10, /* of a reply's headers */
 };
 
 /* One request at work. */
@@ -39,8 +40,9 @@ struct call {
 	struct task turn;
 	bool turn_posted;
 	struct sending sending;
-	bool said;     /* which data answers the first query */
-	bool complete; /* out holds the rest of the answer */
+	struct buf grains; /* which data answers each query */
+	bool said;         /* that of the query at work */
+	bool complete;     /* out holds the rest of the answer */
 	const char *cut;
 
 	/* The query at work, body.queries[at]. */
@@ -87,6 +89,7 @@ static void call_free(struct call *call)
 	opentsdb_answer_release(&call->answer);
 	arena_release(&call->arena);
 	buf_release(&call->out);
+	buf_release(&call->grains);
 	mem_free(call);
 }
 
@@ -108,9 +111,22 @@ static void fail_query(struct call *call, int err, const struct errbuf *error)
 	fail(call, err, e.text);
 }
 
+/* Of several queries, in their order. What is too long for a header is left out. */
+static void say_grains(struct call *call)
+{
+	buf_append_char(&call->grains, 0);
+	if (call->body.count == 1 || call->grains.failed)
+		return;
+	if (call->sending.streaming)
+		http_stream_trailer(call->request, GRAIN_HEADER, call->grains.data);
+	else
+		http_reply_header(call->request, GRAIN_HEADER, call->grains.data);
+}
+
 static void finish(struct call *call)
 {
 	stat_add(STAT_query_points, (int64_t)call->points);
+	say_grains(call);
 	sending_end(&call->sending, call->request, buf_slice(&call->out), call->cut);
 	call_free(call);
 }
@@ -210,13 +226,20 @@ static bool start_query(struct call *call)
 	return !err;
 }
 
-/* Of several queries the first: when the others are known, the answer may be on its way. */
+/* Of a single query before the answer is on its way. */
 static void say_grain(struct call *call)
 {
-	if (!call->said && !call->sending.streaming)
-		grain_reply_header(call->request, call->query,
-				   query_grains(api_of(call->request)->queries));
+	const struct rollup_grains *grains = query_grains(api_of(call->request)->queries);
+	if (call->said)
+		return;
 	call->said = true;
+	if (call->body.count == 1) {
+		grain_reply_header(call->request, call->query, grains);
+		return;
+	}
+	if (call->at)
+		buf_append_text(&call->grains, "; ");
+	grain_list(&call->grains, call->query, grains);
 }
 
 /* The series are known, and with them the time that is looked at. */
@@ -327,6 +350,7 @@ static void next_query(struct call *call)
 	const struct query *query = call->query;
 	call->points += call->given > query->points ? call->given : query->points;
 	call->given = 0;
+	call->said = false;
 	end_query(call);
 	call->at++;
 	call->complete = call->at == call->body.count || call->cut;
@@ -436,6 +460,7 @@ static struct call *call_new(struct http_request *request)
 	arena_init(&call->arena, BODY_TREE_BYTES);
 	call->sending = (struct sending){"application/json", .status = 200};
 	buf_init(&call->out, OUT_MAX_BYTES);
+	buf_init(&call->grains, GRAINS_MAX_BYTES);
 	opentsdb_answer_init(&call->answer, &call->out);
 	request->owner = call;
 	return call;

@@ -106,26 +106,32 @@ static void put_time(struct buf *out, int64_t ms)
 	buf_append(out, text, time_print(text, ms));
 }
 
-void grain_reply_header(struct http_request *request, const struct query *query,
-			const struct rollup_grains *grains)
+void grain_list(struct buf *out, const struct query *query, const struct rollup_grains *grains)
 {
 	size_t count;
 	const struct query_part *parts = query_parts(query, &count);
 	char text[GRAIN_MAX_BYTES];
-	struct buf value;
-	buf_init(&value, HEADER_MAX_BYTES);
 	for (size_t i = 0; i < count; i++) {
 		struct slice grain = grain_text(&parts[i], grains, text);
-		buf_append(&value, grain.data, grain.len);
+		buf_append(out, grain.data, grain.len);
 		if (i + 1 == count)
 			break;
-		buf_append_text(&value, " until ");
-		put_time(&value, parts[i].to_ms);
-		buf_append_text(&value, ", ");
+		buf_append_text(out, " until ");
+		put_time(out, parts[i].to_ms);
+		buf_append_text(out, ", ");
 	}
+}
+
+void grain_reply_header(struct http_request *request, const struct query *query,
+			const struct rollup_grains *grains)
+{
+	struct buf value;
+	buf_init(&value, HEADER_MAX_BYTES);
+	grain_list(&value, query, grains);
+	bool known = value.len > 0;
 	buf_append_char(&value, 0);
-	if (count && !value.failed)
-		http_reply_header(request, "X-Granary-Grain", buf_slice(&value).data);
+	if (known && !value.failed)
+		http_reply_header(request, GRAIN_HEADER, buf_slice(&value).data);
 	buf_release(&value);
 }
 

@@ -18,6 +18,8 @@ int grain_params(const struct http_request *request, const struct rollup_grains 
 		 struct query_spec *spec, struct errbuf *e) MUST_CHECK;
 
 /* The header, before anything of the answer is sent; the query's series are known. */
+#define GRAIN_HEADER "X-Granary-Grain"
+void grain_list(struct buf *out, const struct query *query, const struct rollup_grains *grains);
 void grain_reply_header(struct http_request *request, const struct query *query,
 			const struct rollup_grains *grains);
 /* `"fn":"avg","window":"1h","grains":[{"start":"...","end":"...","grain":"5m"},...],`, of fn and

@@ -323,6 +323,7 @@ int client_request(const struct client_args *args, const char *path, const char 
 	client_http_free(http);
 	answer->status = call.status;
 	answer->cut = call.cut;
+	memcpy(answer->grains, call.grains, sizeof(answer->grains));
 	if (err) {
 		complain(args, answer, e.text);
 		return ERR_INVALID;
@@ -390,6 +391,11 @@ int client_show(const struct client_args *args, const char *path, bool as_it_com
 	client_answer_init(&answer);
 	int err = as_it_comes ? show_as_it_comes(args, path, &answer)
 			      : show_parsed(args, path, &answer, print);
+	/* For people only: what programs read is data and nothing else. */
+	if (!err && !as_it_comes && answer.grains[0]) {
+		fflush(stdout);
+		fprintf(stderr, "answered by: %s\n", answer.grains);
+	}
 	if (!err && answer.cut)
 		client_complain(args, "the result was cut at the server's limit; ask for less");
 	client_answer_release(&answer);

@@ -128,6 +128,9 @@ static void take_headers(CURL *curl, struct client_call *call)
 	if (curl_easy_header(curl, "ETag", 0, CURLH_HEADER, -1, &header) == CURLHE_OK &&
 	    strlen(header->value) <= CLIENT_ETAG_MAX_BYTES)
 		snprintf(call->etag, sizeof(call->etag), "%s", header->value);
+	call->grains[0] = 0;
+	if (curl_easy_header(curl, "X-Granary-Grain", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
+		snprintf(call->grains, sizeof(call->grains), "%s", header->value);
 }
 
 int client_http_call(struct client_http *http, struct client_call *call, struct errbuf *e)

@@ -19,7 +19,7 @@ struct client_http_options {
 	bool compressed;    /* answers may come so */
 };
 
-enum { CLIENT_HEADERS_MAX = 4, CLIENT_ETAG_MAX_BYTES = 127 };
+enum { CLIENT_HEADERS_MAX = 4, CLIENT_ETAG_MAX_BYTES = 127, CLIENT_GRAINS_MAX_BYTES = 511 };
 
 struct client_call {
 	const char *path;                        /* with the query */
@@ -35,6 +35,7 @@ struct client_call {
 	int64_t retry_after_ms; /* 0: not said */
 	char etag[CLIENT_ETAG_MAX_BYTES + 1];
 	bool cut; /* the server says that there is more than it gave */
+	char grains[CLIENT_GRAINS_MAX_BYTES + 1]; /* X-Granary-Grain; longer ones are cut */
 };
 
 /* The options' texts outlive it. */

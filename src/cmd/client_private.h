@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "cmd/client_http.h"
 #include "cmd/visible.h"
 #include "wire/json.h"
 
@@ -128,8 +129,9 @@ struct client_answer {
 	struct buf body;
 	bool to_stdout; /* in: a body of status 200 goes there instead */
 	struct visible_lines printed;
-	bool cut;   /* the server says that there is more than it gave */
-	bool quiet; /* in: complaints go to `error` instead */
+	bool cut; /* the server says that there is more than it gave */
+	char grains[CLIENT_GRAINS_MAX_BYTES + 1]; /* which data answered a query; empty: none did */
+	bool quiet;                               /* in: complaints go to `error` instead */
 	struct errbuf error;
 };
 

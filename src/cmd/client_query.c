@@ -7,6 +7,7 @@ const char client_query_help[] =
 	"\n"
 	"Prints the samples of a metric. Every TAG=VALUE must match; VALUE may hold stars for any\n"
 	"run of characters and alternatives between bars.\n"
+	"Behind a table a line on standard error says whether raw data or roll-ups answered.\n"
 	"\n"
 	"  --start TIME    first time that counts (default 1h-ago)\n"
 	"  --end TIME      first time that no longer counts (default now)\n"
@@ -130,14 +131,17 @@ static void add_series(struct text_table *table, const struct keys *keys, const 
 	}
 }
 
-/* `name value` pairs on standard error, behind the table. */
+/* `name value` pairs on standard error, behind the table. The grains stand in a line of their own.
+ */
 static void print_explain(const struct json *explain)
 {
 	fflush(stdout);
 	fputs("read:", stderr);
-	for (const struct json *one = explain->first; one; one = one->next)
-		fprintf(stderr, " %.*s %.*s", (int)one->key.len, one->key.data, (int)one->text.len,
-			one->text.data);
+	for (const struct json *one = explain->first; one; one = one->next) {
+		if (one->type != JSON_T_ARRAY)
+			fprintf(stderr, " %.*s %.*s", (int)one->key.len, one->key.data,
+				(int)one->text.len, one->text.data);
+	}
 	fputc('\n', stderr);
 }
 

@@ -38,7 +38,11 @@ def test_query_as_json_csv_and_table(filled):
     assert [row[-1] for row in rows[1:]] == ["10.0", "11.0"]
     # Not a terminal: CSV by default.
     assert ask(filled, *common).stdout == ask(filled, *common, "-o", "csv").stdout
-    table = ask(filled, *common, "-o", "table").stdout
+    answer = ask(filled, *common, "-o", "table")
+    table = answer.stdout
+    assert answer.stderr == "answered by: raw\n"
+    for output in ["csv", "json"]:
+        assert ask(filled, *common, "-o", output).stderr == ""
     assert "2020-09-13T12:26:41Z" in table and "11.0" in table and "h-1" in table
 
 
@@ -76,6 +80,7 @@ def test_query_of_several_series_in_one(filled):
     assert found and all(set(series["tags"]) <= {"os", "host"} for series in found)
     answer = ask(filled, *common, "-o", "table", "--explain")
     assert answer.returncode == 0 and answer.stderr.startswith("read: series ")
+    assert answer.stderr.endswith("\nanswered by: raw\n") and "grains" not in answer.stderr
     answer = ask(filled, *common, "-o", "csv", "--explain")
     assert answer.stdout.splitlines()[-1].startswith("# explain: {")
     ask(filled, "query", "cpu_idle", "--explain=1", status=2)

@@ -191,6 +191,29 @@ static void test_opentsdb(void **state)
 	mem_free(c.answer);
 }
 
+/* Only the first of them was told. Raw data is there for 2 h, from 14:40; before that no
+ * granularity has windows of 7 min. */
+static void grains_of_each_query_of_a_body(void **state)
+{
+	(void)state;
+	static const char body[] =
+		"{\"start\":1598263200,\"queries\":[{\"metric\":\"m\",\"aggregator\":\"sum\","
+		"\"downsample\":\"1h-avg\"},{\"metric\":\"nothing\",\"aggregator\":\"sum\"},"
+		"{\"metric\":\"m\",\"aggregator\":\"sum\",\"downsample\":\"7m-avg\"}]}";
+	struct client c = {.verb = "POST"};
+	char headers[700];
+	put_hour();
+	snprintf(headers, sizeof(headers), "Content-Length: %zu\r\n\r\n%s", sizeof(body) - 1, body);
+	c.headers = headers;
+	ask(&c, "/api/query");
+	assert_int_equal(c.status, 200);
+	if (!strstr(c.answer,
+		    "\r\nX-Granary-Grain: 1h until 2020-08-24T16:00:00Z, raw; "
+		    "5m until 2020-08-24T14:40:00Z, raw; none until 2020-08-24T14:40:00Z, raw\r\n"))
+		fail_msg("%s", c.answer);
+	mem_free(c.answer);
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -218,8 +241,13 @@ int main(void)
 {
 #define GRAINS(f) cmocka_unit_test_setup_teardown(f, begin_with_grains, teardown)
 	const struct CMUnitTest tests[] = {
-		GRAINS(test_stored),  GRAINS(test_planned), GRAINS(test_explained),
-		GRAINS(test_counter), GRAINS(test_gaps),    GRAINS(test_opentsdb),
+		GRAINS(test_stored),
+		GRAINS(test_planned),
+		GRAINS(test_explained),
+		GRAINS(test_counter),
+		GRAINS(test_gaps),
+		GRAINS(test_opentsdb),
+		GRAINS(grains_of_each_query_of_a_body),
 		GRAINS(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
