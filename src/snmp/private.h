@@ -28,6 +28,7 @@ enum {
 	IDLE_REPLIES_MAX = 3,     /* that bring nothing */
 	KNOWN_WALKS = 4,          /* of a device */
 	SPARE_OPERATIONS_MAX = 256,
+	COLUMN_SPARE_BYTES = 16,
 	COMMON_OPERATION_BYTES = 4096, /* of operations that are kept as spare ones */
 };
 
@@ -282,6 +283,63 @@ struct snmp_operation *op_new(struct snmp_device *device, enum op_kind kind,
 void device_shrink(struct snmp_device *device, bool for_good);
 /* A device that does not answer so few varbinds either is dead: that was not the size. */
 void device_forget_size(struct snmp_device *device, size_t varbinds);
+
+/* What reading and taking a reply have in common with asking (inline, for each varbind). */
+static inline bool op_is_open(const struct snmp_operation *op, size_t column)
+{
+	return op->ends[column] == SNMP_COLUMN_OPEN;
+}
+
+static inline void op_close_column(struct snmp_operation *op, size_t column,
+				   enum snmp_column_end end)
+{
+	if (op->ends[column] != SNMP_COLUMN_OPEN)
+		return;
+	op->ends[column] = end;
+	op->open_count--;
+}
+
+static inline void op_column_set(struct column *column, struct slice oid)
+{
+	if (UNLIKELY(oid.len > column->cap)) {
+		column->cap = (uint16_t)(oid.len + COLUMN_SPARE_BYTES);
+		column->last = mem_resize(column->own ? column->last : NULL, column->cap);
+		column->own = true;
+	}
+	memcpy(column->last, oid.data, oid.len);
+	column->len = (uint16_t)oid.len;
+}
+
+static inline struct slice op_index_behind(struct slice root, struct slice oid)
+{
+	return (struct slice){oid.data + root.len, oid.len - root.len};
+}
+
+/* Which column of the request the next varbind is of. */
+static inline size_t op_place_after(const struct attempt *asked, size_t at)
+{
+	if (at + 1 < asked->columns)
+		return at + 1;
+	return asked->scalars < asked->columns ? asked->scalars : 0;
+}
+
+/* Where the first column of the rows stands that were asked for. */
+static inline struct slice op_index_before(const struct snmp_operation *op,
+					   const struct attempt *asked)
+{
+	if (op->kind != OP_WALK || asked->scalars == asked->columns)
+		return (struct slice){NULL, 0};
+	const struct column *column = &op->columns[op->picked[asked->scalars]];
+	return op_index_behind(column->root, (struct slice){(char *)column->last, column->len});
+}
+
+/* The varbinds of a reply as the client's cells and runs (reply_read.c). How many runs; *count: of
+ * cells. SIZE_MAX: bad, or more than was asked for. */
+size_t op_read_cells(const struct snmp_operation *op, struct snmp_pdu *pdu,
+		     const struct attempt *asked, size_t *count);
+/* Keeps the cells that the walk is of, and where each column stands now (reply_take.c). How many
+ * cells. */
+size_t op_take_rows(struct snmp_operation *op, size_t run_count, const struct attempt *asked);
 
 /* ---- Version 3 (session.c) ------------------------------------------------------------------- */
 

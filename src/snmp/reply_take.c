@@ -1,0 +1,220 @@
+/* What a walk keeps of a reply: cells that lie behind where their columns stood, each column to its
+ * end; and where the columns stand then. */
+#include "snmp/private.h"
+
+/* Whether this name belongs to the walk of its column, behind `before`, or is the end of it. */
+static enum snmp_column_end look_at(const struct snmp_operation *op, struct snmp_cell *cell,
+				    struct slice before)
+{
+	struct slice root = op->columns[cell->column].root;
+	if (cell->value.type >= SNMP_NO_SUCH_OBJECT && cell->value.type <= SNMP_END_OF_MIB_VIEW)
+		return SNMP_COLUMN_ENDED;
+	if (oid_compare(cell->oid, before) <= 0)
+		return SNMP_COLUMN_LOOPED;
+	if (!oid_has_prefix(cell->oid, root))
+		return SNMP_COLUMN_ENDED;
+	cell->index = op_index_behind(root, cell->oid);
+	return SNMP_COLUMN_OPEN;
+}
+
+/* Where a walk of a column stood, and stands. */
+struct step {
+	struct slice from, to;
+};
+
+/* A reply on its way to the walk's owner. */
+struct taking {
+	struct snmp_operation *op;
+	const struct attempt *asked;
+	struct snmp_cell *cells;
+	size_t kept, repeated_end; /* behind the last one that was kept and is no scalar */
+	bool closing;              /* one of those kept is */
+	struct step step;          /* of the last cell whose name was looked at */
+	/* All columns of tables stand at the same index, `row`; its cells begin at `row_at`,
+	 * SIZE_MAX: where they stand is in `last`. */
+	bool even;
+	struct slice row;
+	size_t row_at;
+	/* Where each column stands, as in `picked`; and the index there, if it came with this
+	 * reply. */
+	struct slice last[SNMP_COLUMNS_MAX];
+	const char *index[SNMP_COLUMNS_MAX];
+};
+
+/* Whether the column stood where that of its neighbour with the same index did: then its name has
+ * increased as that one's has. */
+static bool goes_beside(const struct taking *t, const struct snmp_cell *cell, size_t at)
+{
+	const struct step *step = &t->step;
+	if (!cell->index.data || cell->index.data != step->to.data)
+		return false;
+	return t->index[at] == step->from.data ||
+	       slice_equal(op_index_behind(t->op->columns[cell->column].root, t->last[at]),
+			   step->from);
+}
+
+/* The cell at `i`, of the column at `at`: kept, or the end of its column. False: what follows is
+ * not to be looked at. */
+static bool take_cell(struct taking *t, size_t i, size_t at)
+{
+	struct snmp_cell *cell = &t->cells[i];
+	const struct column *column = &t->op->columns[cell->column];
+	bool behind_scalars = t->asked->scalars && i >= t->asked->columns;
+	if (!goes_beside(t, cell, at)) {
+		enum snmp_column_end end = look_at(t->op, cell, t->last[at]);
+		/* An agent that does not know of non-repeaters gives other columns from the second
+		 * row on. An end is believed where it does, or is seen without them. */
+		if (end != SNMP_COLUMN_OPEN && behind_scalars && !t->op->repeats_right) {
+			t->op->repeats_doubtful = true;
+			return false;
+		}
+		if (end != SNMP_COLUMN_OPEN) {
+			stat_add(STAT_snmp_loops, end == SNMP_COLUMN_LOOPED);
+			op_close_column(t->op, cell->column, end);
+			return true;
+		}
+		t->step = (struct step){op_index_behind(column->root, t->last[at]), cell->index};
+	}
+	t->even &= column->scalar;
+	t->op->repeats_right |= behind_scalars;
+	t->closing |= column->closing;
+	t->last[at] = cell->oid;
+	t->index[at] = cell->index.data;
+	if (&t->cells[t->kept] != cell)
+		t->cells[t->kept] = *cell;
+	t->kept++;
+	if (column->scalar)
+		op_close_column(t->op, cell->column, SNMP_COLUMN_ENDED);
+	else
+		t->repeated_end = i + 1;
+	return true;
+}
+
+/* How many rows these varbinds of a reply are, the last one whole or not. */
+static unsigned rows_until(const struct attempt *asked, size_t varbinds)
+{
+	unsigned repeated = asked->columns - asked->scalars;
+	if (!repeated || varbinds <= asked->scalars)
+		return 0;
+	return ((unsigned)varbinds - asked->scalars + repeated - 1) / repeated;
+}
+
+static bool all_but_closing_ended(const struct snmp_operation *op)
+{
+	for (size_t i = 0; i < op->column_count; i++)
+		if (op_is_open(op, i) && !op->columns[i].closing)
+			return false;
+	return true;
+}
+
+/* Others go on: what closing ones say now is not what they will say then. */
+static void drop_closing(struct taking *t)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < t->kept; i++) {
+		size_t column = t->cells[i].column;
+		if (!t->op->columns[column].closing) {
+			t->cells[kept++] = t->cells[i];
+			continue;
+		}
+		t->op->ends[column] = SNMP_COLUMN_OPEN;
+		t->op->open_count++;
+	}
+	t->kept = kept;
+}
+
+/* The cells of a run, one by one. False: what follows is not to be looked at. */
+static bool take_run(struct taking *t, const struct run *run)
+{
+	size_t at = run->place, end = run->begin + run->count;
+	for (size_t i = run->begin; i < end; i++, at = op_place_after(t->asked, at))
+		if (op_is_open(t->op, t->cells[i].column) && !take_cell(t, i, at))
+			return false;
+	return true;
+}
+
+/* A whole row, as nearly all are: since all columns stand at one index, what is behind it for the
+ * first of them is so for the others. False: it is none, and nothing was done. */
+static bool take_row(struct taking *t, const struct run *run)
+{
+	const struct attempt *asked = t->asked;
+	struct snmp_cell *first = &t->cells[run->begin];
+	if (!t->even || run->place != asked->scalars || t->kept != run->begin ||
+	    run->count != (size_t)asked->columns - asked->scalars)
+		return false;
+	struct slice before = t->row_at == SIZE_MAX ? t->last[run->place] : t->cells[t->row_at].oid;
+	if ((!run->from || run->from != t->row.data) &&
+	    look_at(t->op, first, before) != SNMP_COLUMN_OPEN)
+		return false;
+	t->row = first->index;
+	t->row_at = run->begin;
+	t->kept = t->repeated_end = run->begin + run->count;
+	t->op->repeats_right |= asked->scalars && run->begin >= asked->columns;
+	return true;
+}
+
+static void settle_rows(struct taking *t)
+{
+	size_t scalars = t->asked->scalars;
+	if (t->row_at == SIZE_MAX)
+		return;
+	for (size_t at = scalars; at < t->asked->columns; at++) {
+		t->last[at] = t->cells[t->row_at + at - scalars].oid;
+		t->index[at] = t->row.data;
+	}
+	t->row_at = SIZE_MAX;
+}
+
+static bool stands_even(const struct taking *t)
+{
+	const struct snmp_operation *op = t->op;
+	for (size_t at = t->asked->scalars; at < t->asked->columns; at++) {
+		const struct column *column = &op->columns[op->picked[at]];
+		if (column->scalar || !op_is_open(op, op->picked[at]) ||
+		    !slice_equal(op_index_behind(column->root, t->last[at]), t->row))
+			return false;
+	}
+	return true;
+}
+
+static void take_begin(struct taking *t, struct snmp_operation *op, const struct attempt *asked)
+{
+	t->op = op;
+	t->asked = asked;
+	t->cells = op->device->client->cells;
+	t->kept = t->repeated_end = 0;
+	t->closing = false;
+	t->step = (struct step){{NULL, 0}, {NULL, 0}};
+	for (size_t i = 0; i < asked->columns; i++) {
+		const struct column *column = &op->columns[op->picked[i]];
+		t->last[i] = (struct slice){(char *)column->last, column->len};
+		t->index[i] = NULL;
+	}
+	t->row_at = SIZE_MAX;
+	t->row = op_index_before(op, asked);
+	t->even = stands_even(t);
+}
+
+size_t op_take_rows(struct snmp_operation *op, size_t run_count, const struct attempt *asked)
+{
+	const struct run *runs = op->device->client->runs;
+	struct taking t;
+	take_begin(&t, op, asked);
+	for (size_t i = 0; i < run_count; i++) {
+		if (take_row(&t, &runs[i]))
+			continue;
+		settle_rows(&t);
+		if (!take_run(&t, &runs[i]))
+			break;
+	}
+	settle_rows(&t);
+	for (size_t i = 0; i < asked->columns; i++) {
+		struct column *column = &op->columns[op->picked[i]];
+		if (t.last[i].data != (char *)column->last && !column->scalar)
+			op_column_set(column, t.last[i]);
+	}
+	if (t.closing && !all_but_closing_ended(op))
+		drop_closing(&t);
+	op->rows += rows_until(asked, t.repeated_end);
+	return t.kept;
+}
