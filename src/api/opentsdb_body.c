@@ -289,8 +289,8 @@ static int read_query(const struct json *asked, const struct opentsdb_body *body
 	int err = check_members(asked, query_members, e);
 	if (!err)
 		err = json_get_text(asked, "metric", &query->metric, e);
-	if (!err && (err = metric_check(query->metric, e)) != 0)
-		errbuf_prefix(e, err, "metric");
+	if (!err)
+		err = metric_check(query->metric, e);
 	if (!err)
 		err = read_aggregator(asked, query, e);
 	if (!err)

@@ -60,8 +60,7 @@ int params_metric(const struct http_request *request, struct slice *metric, stru
 	*metric = http_param(request, "metricName");
 	if (!metric->data)
 		return errbuf_set(e, ERR_INVALID, "metricName is missing");
-	int err = metric_check(*metric, e);
-	return err ? errbuf_prefix(e, err, "metricName") : 0;
+	return metric_check(*metric, e);
 }
 
 int params_narrowing(const struct http_request *request, struct slice *tenant, struct slice *metric,
@@ -72,8 +71,7 @@ int params_narrowing(const struct http_request *request, struct slice *tenant, s
 	int err = tenant->data ? check_tenant(*tenant, e) : 0;
 	if (err)
 		return err;
-	err = metric->data ? metric_check(*metric, e) : 0;
-	return err ? errbuf_prefix(e, err, "metric") : 0;
+	return metric->data ? metric_check(*metric, e) : 0;
 }
 
 int params_flag(const struct http_request *request, const char *name, bool *flag, struct errbuf *e)

@@ -165,18 +165,20 @@ static void refuse_head(struct http_conn *conn, int status, const char *message)
 }
 
 /* Of what is gathered before it is used a handler has had nothing yet, and of a gzipped body it has
- * nothing before all of that is known to be good. */
+ * nothing before all of that is known to be good. A question is not stored in any case. */
 static const char *fate_of_body(const struct http_conn *conn)
 {
 	const struct http_request *request = &conn->request;
 	bool used = request->route->handler->body && request->body_bytes > 0;
-	return used ? "what came before may be stored" : "nothing of it was stored";
+	if (request->route->role < ROLE_WRITE)
+		return "";
+	return used ? "; what came before may be stored" : "; nothing of it was stored";
 }
 
 void http_conn_refuse_body(struct http_conn *conn, int err, int status, const char *reason)
 {
 	char message[HTTP_MESSAGE_MAX_BYTES];
-	snprintf(message, sizeof(message), "%s; %s", reason, fate_of_body(conn));
+	snprintf(message, sizeof(message), "%s%s", reason, fate_of_body(conn));
 	abort_request(conn, err);
 	if (conn->streaming) {
 		release_request(conn);
@@ -289,7 +291,7 @@ static void dispatch(struct http_conn *conn)
 		http_reply_header(request, "Accept-Encoding", "gzip");
 		http_reply_error(request, 415, "the only Content-Encoding understood is gzip");
 	} else if (http_body_is_too_large(conn, reason)) {
-		http_reply_error(request, 413, "%s; nothing of it was stored", reason);
+		http_reply_error(request, 413, "%s%s", reason, fate_of_body(conn));
 	} else {
 		buf_init(&request->body, http_body_decoded_max(route));
 		if (route->handler->begin)

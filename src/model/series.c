@@ -4,6 +4,9 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
+/* Four for a byte that is escaped, and dots; a character that begins within the bound is whole. */
+enum { SHOW_MAX_BYTES = 4 * SLICE_SHOWN_MAX_BYTES + 8 };
+
 bool tenant_valid(struct slice tenant)
 {
 	if (tenant.len == 0 || tenant.len > TENANT_MAX_BYTES)
@@ -33,18 +36,39 @@ static const char *content_fault(struct slice name)
 	return NULL;
 }
 
+/* As SHOWN, of a name that may hold anything: what would end or break the sentence is escaped. */
+static const char *show(struct slice name, char to[SHOW_MAX_BYTES])
+{
+	const uint8_t *p = (const uint8_t *)name.data;
+	size_t shown = (size_t)slice_shown_len(name);
+	char *at = to;
+	for (size_t i = 0; i < shown;) {
+		size_t n = utf8_length(p + i, name.len - i);
+		if (p[i] == '\n')
+			at = (char *)memcpy(at, "\\n", 2) + 2;
+		else if (n == 0 || p[i] < 0x20 || p[i] == 0x7f)
+			at += snprintf(at, sizeof("\\x00"), "\\x%02x", p[i]);
+		else
+			at = (char *)memcpy(at, p + i, n) + n;
+		i += n ? n : 1;
+	}
+	memcpy(at, name.len > shown ? "..." : "", name.len > shown ? 4 : 1);
+	return to;
+}
+
 /* `what` and `called` name the text in the sentence; `called` is mostly the text itself. */
 static int name_check(const char *what, struct slice called, struct slice name, size_t max_bytes,
 		      struct errbuf *e)
 {
+	char shown[SHOW_MAX_BYTES];
 	if (name.len == 0 || name.len > max_bytes)
-		return errbuf_set(e, ERR_INVALID, "%s \"" SHOWN "\" %s (1 to %zu bytes)", what,
-				  SHOWN_OF(called), name.len ? "is too long" : "is empty",
+		return errbuf_set(e, ERR_INVALID, "%s \"%s\" %s (1 to %zu bytes)", what,
+				  show(called, shown), name.len ? "is too long" : "is empty",
 				  max_bytes);
 	const char *fault = content_fault(name);
 	if (!fault)
 		return 0;
-	return errbuf_set(e, ERR_INVALID, "%s \"" SHOWN "\" %s", what, SHOWN_OF(called), fault);
+	return errbuf_set(e, ERR_INVALID, "%s \"%s\" %s", what, show(called, shown), fault);
 }
 
 int metric_check(struct slice metric, struct errbuf *e)

@@ -18,6 +18,14 @@ def still_well(server):
     assert list(server.values("m").values()) == [1.0]
 
 
+def test_of_a_question_that_is_too_long_nothing_is_said_of_storing(make_server):
+    server = make_server()
+    server.start()
+    answer = server.request("POST", "/api/query", b" " * ((1 << 20) + 1))
+    assert answer.status == 413
+    assert answer.json["error"]["message"] == "the body is larger than 1048576 bytes"
+
+
 @pytest.mark.parametrize("path", ["/api/put", "/write"])
 def test_a_body_over_the_limit_gets_413(make_server, path):
     server = make_server(options=["--ingest.body_max=100K"])

@@ -169,7 +169,7 @@ static void test_refused(void **state)
 	(void)state;
 	refuse("/api/query?start=1h-ago", 400, "metricName is missing");
 	refuse("/api/query?metricName=&start=1h-ago", 400,
-	       "metricName: metric \\\"\\\" is empty (1 to 256 bytes)");
+	       "metric \\\"\\\" is empty (1 to 256 bytes)");
 	refuse("/api/query?metricName=m", 400, "start is missing");
 	refuse("/api/query?metricName=m&start=1h-ago&start=2h-ago", 400, "start is given twice");
 	refuse("/api/query?metricName=m&start=1h-ago&tags=a=b", 400,

@@ -208,7 +208,7 @@ static void the_tenants_tag_is_the_name_of_one(void **state)
 		{"\"tenant\"", "'\"tenant\"' is not the name of one tag: it holds '\"'"},
 		{"a\nb", "holds a control character"},
 		{"a\x7f", "holds a control character"},
-		{"a\xff", "tag key \"a\xff\" is not UTF-8"},
+		{"a\xff", "tag key \"a\\xff\" is not UTF-8"},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
 		assert_int_equal(set(conf, "ingest.tenant_tag", good[i]), 0);

@@ -347,7 +347,7 @@ static void a_bad_tag_is_named_with_its_column(void **state)
 					      "m,a\\ b=1,c=2,a\\ b=3 f=1i 1\n");
 	want_error(r, 0, 1, 7, INGEST_NAME, "value of tag \"b\" holds a control character");
 	want_error(r, 1, 2, 11, INGEST_NAME, "tag \"b\" stands twice");
-	want_error(r, 2, 3, 9, INGEST_NAME, "tag key \"k=\x7f\" holds a control character");
+	want_error(r, 2, 3, 9, INGEST_NAME, "tag key \"k=\\x7f\" holds a control character");
 	want_error(r, 3, 4, 12, INGEST_NAME, "tag \"a\" stands twice");
 	want_error(r, 4, 5, 7, INGEST_NAME,
 		   "tenant \"a/b\" is not 1 to 64 of A-Z a-z 0-9 _ . and -");

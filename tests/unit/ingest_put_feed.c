@@ -421,7 +421,7 @@ static void bad_metrics_are_refused(void **state)
 	refused(&one, "{'metric':'','timestamp':1,'value':1,'tags':{}}", INGEST_NAME,
 		"metric \"\" is empty (1 to 256 bytes)");
 	refused(&one, "{'metric':'a\\u0000b','timestamp':1,'value':1,'tags':{}}", INGEST_NAME,
-		"metric \"a\" holds a control character");
+		"metric \"a\\x00b\" holds a control character");
 	refused(&one, "{'metric':null,'timestamp':1,'value':1}", INGEST_SYNTAX,
 		"\"metric\" is not a text");
 	refused(&one, "{'timestamp':1,'value':1}", INGEST_SYNTAX, "\"metric\" is missing");

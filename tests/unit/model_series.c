@@ -218,8 +218,12 @@ static void sentences_of_names(UNUSED void **state)
 	char sixty_four[65] = "";
 	struct errbuf e = {""};
 	expect_metric(TEXT(""), "metric \"\" is empty (1 to 256 bytes)");
-	expect_metric(TEXT("a\nb"), "metric \"a\nb\" holds a control character");
-	expect_metric(TEXT("a\xff"), "metric \"a\xff\" is not UTF-8");
+	expect_metric(TEXT("a\nb"), "metric \"a\\nb\" holds a control character");
+	expect_metric(TEXT("a\xff"), "metric \"a\\xff\" is not UTF-8");
+	/* These cut the sentence off, or broke its line. */
+	expect_metric(TEXT("\0a"), "metric \"\\x00a\" holds a control character");
+	expect_metric(TEXT("\x7f\xc3\xa9\t"),
+		      "metric \"\\x7f\xc3\xa9\\x09\" holds a control character");
 	memset(sixty_four, 'x', 64);
 	snprintf(sentence, sizeof(sentence), "metric \"%s...\" is too long (1 to 256 bytes)",
 		 sixty_four);
@@ -237,7 +241,7 @@ static void sentences_of_names(UNUSED void **state)
 	assert_string_equal(e.text, "value of tag \"k\" holds a control character");
 	tag = (struct tag){TEXT("\xff"), TEXT("v")};
 	assert_int_equal(tags_sort_and_check(&tag, 1, &e), ERR_INVALID);
-	assert_string_equal(e.text, "tag key \"\xff\" is not UTF-8");
+	assert_string_equal(e.text, "tag key \"\\xff\" is not UTF-8");
 	assert_int_equal(tags_sort_and_check(&tag, 65, &e), ERR_INVALID); /* is not looked into */
 	assert_string_equal(e.text, "there are more than 64 tags");
 	/* As above: 3 x (1 + 2 x 500 + 2), of which 3000 are allowed. */
