@@ -6,6 +6,7 @@
 #include "conf/conf.h"
 #include "conf/tree.h"
 #include "loop/loop.h"
+#include "rollup/behind.h"
 #include "rollup/owners.h"
 #include "rollup/raise.h"
 #include "rollup/redis/track_redis.h"
@@ -253,6 +254,10 @@ int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e)
 	err = open_track(rollups, store, e);
 	if (err)
 		return err;
+	if (rollups->grains.count && rollups->own.count) {
+		rollups->behind = rollup_behind_new(conf->rollup_slot_ms, conf->rollup_quiet_ms);
+		rollup_track_tell(rollups->track, rollups->behind);
+	}
 	err = rollup_since_open(store, &rollups->grains, now_ms, rollups->since_ms, &rollups->late,
 				e);
 	if (err || !rollups->grains.count)
@@ -291,6 +296,7 @@ void rollups_start(struct rollups *rollups, struct store *store, struct loop *lo
 	const struct rollup_options options = {
 		.store = store,
 		.track = rollups->track,
+		.behind = rollups->behind,
 		.clock = clock_real(),
 		.grains = rollups->grains,
 		.partitions = (uint32_t)conf->rollup_partitions,
@@ -361,13 +367,15 @@ void rollups_free(struct rollups *rollups)
 		rollup_free(rollups->rollup);
 	if (rollups->track)
 		rollup_track_close(rollups->track);
+	if (rollups->behind)
+		rollup_behind_free(rollups->behind);
 	buf_release(&rollups->recount);
 }
 
-int64_t rollups_before_ms(void *owner)
+int64_t rollups_before_ms(void *owner, struct slice tenant, struct slice metric)
 {
 	struct rollups *rollups = owner;
-	return rollups->rollup ? rollup_before_ms(rollups->rollup) : 0;
+	return rollups->rollup ? rollup_before_ms(rollups->rollup, tenant, metric) : 0;
 }
 
 int64_t rollups_since_ms(void *owner, struct slice metric, size_t grain)

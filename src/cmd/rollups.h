@@ -21,6 +21,7 @@ struct rollups {
 	const struct conf *conf;
 	struct redis_url redis; /* rollup.tracking; no host: the store */
 	struct rollup_track *track;
+	struct rollup_behind *behind;        /* NULL: this process rolls nothing up */
 	int64_t since_ms[ROLLUP_GRAINS_MAX]; /* see rollup/since.h, also for the next */
 	struct buf recount;
 	struct rollup_late late;
@@ -49,7 +50,7 @@ struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store
 					   struct catalog *catalog, struct loop *loop);
 
 /* For queries (query/query.h); the owner is the rollups. */
-int64_t rollups_before_ms(void *owner);
+int64_t rollups_before_ms(void *owner, struct slice tenant, struct slice metric);
 int64_t rollups_since_ms(void *owner, struct slice metric, size_t grain);
 bool rollups_is_counter(void *owner, struct slice metric);
 

@@ -77,8 +77,10 @@ static int keep_found(struct query_run *run)
 static int64_t rolled_before_ms(const struct query_run *run)
 {
 	const struct query_options *options = &run->engine->options;
-	return options->rolled_before_ms ? options->rolled_before_ms(options->rollup_owner)
-					 : floor_to(run->now_ms, options->grains->slot_ms);
+	const struct query_spec *spec = &run->query.spec;
+	if (!options->rolled_before_ms)
+		return floor_to(run->now_ms, options->grains->slot_ms);
+	return options->rolled_before_ms(options->rollup_owner, spec->tenant, spec->metric);
 }
 
 /* All series of a query are of one metric, so rules say the same of each. */

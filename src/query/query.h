@@ -82,9 +82,9 @@ struct query_options {
 	void *home_owner;
 	/* Roll-ups of what lies in data_raw; they are there as long as the engine. NULL: none. */
 	const struct rollup_grains *grains;
-	/* All data with a time before this one is rolled up, in all granularities. NULL: all is
-	 * before the present slot. */
-	int64_t (*rolled_before_ms)(void *owner);
+	/* All data of the metric with a time before this one is rolled up, in all granularities.
+	 * NULL: all is before the present slot. */
+	int64_t (*rolled_before_ms)(void *owner, struct slice tenant, struct slice metric);
 	/* But, in a granularity, what was written before it was configured, or when the metric was
 	 * a counter and is none now, or the other way round: of these times there may be such data.
 	 * NULL: 0. */

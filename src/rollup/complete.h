@@ -4,9 +4,8 @@
  * data of that time (since.h). A rebuild of everything (rebuild.h) makes the marks; when it is over
  *
  *  1. that is noted in the cells of the granularities, so that a restart does not forget it;
- *  2. a pass of the job has to begin and be over: queries know by the last one from where on
- *     something is marked (rollup_before_ms), so until then they would take rows that are not
- * there;
+ *  2. a pass of the job has to begin and be over, which finds the marks that earlier runs made:
+ *     until then queries would take rows that are not there;
  *  3. where raw data is not kept for ever, that pass has to leave none of these marks, and then the
  *     raw data of slots that were closed has to be gone: they were not marked, or their marks went
  *     since it was too late for them;

@@ -1,6 +1,7 @@
 #include "rollup/job.h"
 
 #include "base/stats.h"
+#include "rollup/behind.h"
 #include "rollup/lane.h"
 
 /* Slots that are worked on at once: while one writes, others read. */
@@ -21,9 +22,11 @@ struct rollup_job {
 	size_t busy_count;
 	struct task next_step;
 	bool step_posted;
-	bool cut;             /* this pass does not see all that there is */
+	bool partial;         /* there are slots that this pass does not look at */
+	bool cut;             /* it does not see all that there is */
 	int64_t cut_since_ms; /* nor did those since then; 0: the last did */
 	struct rollup_pass pass, over;
+	uint64_t losses; /* of marks, when it began */
 };
 
 static void on_listed(void *owner, int err);
@@ -78,17 +81,24 @@ static void keep_error(struct rollup_job *job, int err)
 		job->pass.err = err;
 }
 
-/* Late points come for it, whatever series it is of, and nobody reads its raw data any more. 0
- * stands for any slot. */
-static bool is_closed(const struct rollup_job *job, int64_t slot_s)
+/* For slots before it late points come, whatever series they are of, and nobody reads their raw
+ * data any more. */
+static int64_t closed_before_s(const struct rollup_job *job)
 {
 	const struct rollup_job_options *options = &job->options;
 	int64_t now_ms = clock_wall_ms(options->clock);
 	int64_t raw_ms = retention_longest_whole_ms(options->retention_rules,
 						    options->raw_retention_ms, now_ms);
-	return options->late.after_ms && slot_s &&
-	       slot_s * 1000 < rollup_open_from_ms(now_ms, raw_ms, options->grains->slot_ms,
-						   options->quiet_ms);
+	if (!options->late.after_ms)
+		return 0;
+	return rollup_open_from_ms(now_ms, raw_ms, options->grains->slot_ms, options->quiet_ms) /
+	       1000;
+}
+
+/* 0 stands for any slot. */
+static bool is_closed(const struct rollup_job *job, int64_t slot_s)
+{
+	return slot_s && slot_s < closed_before_s(job);
 }
 
 static void keep_oldest(struct rollup_job *job, int64_t slot_s)
@@ -104,7 +114,7 @@ static void end_listing(struct rollup_job *job, int err)
 {
 	keep_error(job, err);
 	keep_oldest(job, 0);
-	job->cut = true;
+	job->cut = job->partial = true;
 	job->last_page = true;
 }
 
@@ -140,6 +150,32 @@ static int64_t behind_ms(const struct rollup_pass *pass, int64_t now_ms)
 	return since_ms < now_ms ? now_ms - since_ms : 0;
 }
 
+static void begin_behind(struct rollup_job *job)
+{
+	job->losses = rollup_track_losses(job->options.track);
+	if (job->options.behind)
+		rollup_behind_begin(job->options.behind, job->asof_ms, closed_before_s(job));
+}
+
+/* What was lost meanwhile may be what it should have found. */
+static bool saw_all(const struct rollup_job *job)
+{
+	struct rollup_track_state track = rollup_track_state(job->options.track);
+	return !job->partial && !track.incomplete && track.losses == job->losses;
+}
+
+/* What others roll up is not known here. */
+static void end_behind(struct rollup_job *job, int64_t now_ms)
+{
+	struct rollup_behind *behind = job->options.behind;
+	bool owns_all = job->own.count >= job->options.partitions;
+	if (!behind)
+		return;
+	rollup_behind_end(behind, now_ms, owns_all && saw_all(job));
+	if (!owns_all)
+		rollup_behind_forget(behind);
+}
+
 static void end_pass(struct rollup_job *job)
 {
 	int64_t now_ms = clock_wall_ms(job->options.clock);
@@ -148,6 +184,7 @@ static void end_pass(struct rollup_job *job)
 		job->seen_ms = job->asof_ms;
 	job->running = false;
 	job->over = job->pass;
+	end_behind(job, now_ms);
 	stat_add(STAT_rollup_passes, 1);
 	stat_set(STAT_rollup_waiting, (int64_t)job->over.waiting);
 	stat_set(STAT_rollup_unread, (int64_t)job->over.unread);
@@ -252,6 +289,8 @@ static void on_lane(struct rollup_lane *lane, int err)
 	keep_next(job, result.next_ready_ms);
 	if (err)
 		keep_error(job, err);
+	if (err && job->options.behind)
+		rollup_behind_found_any(job->options.behind, job->at_work[i]);
 	job->cut |= err != 0;
 	if (err || result.failed)
 		keep_ready(job, result.ready_since_ms);
@@ -279,7 +318,7 @@ static void leave_rest(struct rollup_job *job)
 {
 	if (job->page_at < job->page_count || !job->last_page) {
 		keep_oldest(job, 0);
-		job->cut = true;
+		job->cut = job->partial = true;
 	}
 	job->page_at = job->page_count;
 	job->last_page = true;
@@ -329,11 +368,12 @@ void rollup_job_start(struct rollup_job *job, const struct rollup_partitions *ow
 	job->running = true;
 	job->stopping = false;
 	job->page_count = job->page_at = 0;
-	job->last_page = job->cut = false;
+	job->last_page = job->cut = job->partial = false;
 	job->pass = (struct rollup_pass){.oldest_slot_s = INT64_MAX,
 					 .oldest_open_slot_s = INT64_MAX,
 					 .next_ready_ms = INT64_MAX,
 					 .ready_since_ms = INT64_MAX};
+	begin_behind(job);
 	list_next(job, true);
 	if (!job->listing_now)
 		post_step(job);

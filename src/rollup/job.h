@@ -47,6 +47,7 @@ struct rollup_job_options {
 	/* Ends of names of metrics that are counters. */
 	const char *const *counter_suffixes;
 	size_t counter_suffix_count;
+	struct rollup_behind *behind; /* is told what stays behind (behind.h); NULL: nobody asks */
 	size_t slice_points; /* of one read; 0: as many as the store gives; fewer are for tests */
 	void (*done)(void *owner); /* a pass is over */
 	void *owner;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "rollup/batch/batch.h"
+#include "rollup/behind.h"
 
 enum { DAMAGED_LINES_A_MINUTE = 3, TOLD_MAX = 1000 };
 
@@ -181,6 +182,7 @@ static void choose_ready(struct rollup_lane *lane, struct rollup_mark *marks, si
 			entered->lost = old && has_lost(lane, &marks[i]);
 			continue;
 		}
+		marks[i].waits = true;
 		lane->result.waiting++;
 		keep_next(lane, at_ms);
 		if (old)
@@ -204,6 +206,8 @@ static void take_marks(struct rollup_lane *lane)
 	choose_ready(lane, marks, count,
 		     rollup_settled_ms(lane->slot_s, shortest_ms, quiet_ms) - quiet_ms <=
 			     clock_wall_ms(lane->options.clock));
+	if (lane->options.behind)
+		rollup_behind_found(lane->options.behind, lane->slot_s, marks, count);
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */

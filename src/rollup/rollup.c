@@ -1,11 +1,11 @@
 #include "rollup/rollup.h"
 
-#include <stdatomic.h>
-
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "loop/loop.h"
 #include "loop/thread.h"
+#include "rollup/behind.h"
 #include "rollup/leases.h"
 #include "rollup/restore.h"
 
@@ -35,7 +35,6 @@ struct rollup {
 	int64_t asof_ms, until_ms;
 	struct rollup_partitions held;
 	struct log_rate lines;
-	_Atomic int64_t before_ms;
 	struct task begin, stop;
 	struct executor *stopped_executor;
 	struct task *stopped;
@@ -49,10 +48,17 @@ static int64_t wall_ms(const struct rollup *r)
 	return clock_wall_ms(r->options.clock);
 }
 
-int64_t rollup_before_ms(void *rollup)
+int64_t rollup_before_ms(struct rollup *r, struct slice tenant, struct slice metric)
 {
-	struct rollup *r = rollup;
-	return atomic_load(&r->before_ms);
+	struct buf encoded;
+	if (rollup_track_state(r->options.track).incomplete)
+		return 0;
+	buf_init(&encoded, 2 * METRIC_MAX_BYTES);
+	int err = series_set_encode(metric, (struct tags){NULL, 0}, &encoded);
+	int64_t before_ms =
+		err ? 0 : rollup_behind_before_ms(r->options.behind, tenant, buf_slice(&encoded));
+	buf_release(&encoded);
+	return before_ms;
 }
 
 struct rollup_state rollup_state(struct rollup *r)
@@ -157,14 +163,13 @@ static void on_pass(void *owner)
 		say(r, "a pass", pass.err);
 		next_ms = now_ms + TICK_MS;
 	}
-	atomic_store(&r->before_ms, before_ms(r, &pass));
 	rest(r, next_ms);
 	pthread_mutex_lock(&r->lock);
 	r->seen.pass = pass;
 	r->seen.pass_ms = now_ms;
 	r->seen.running = false;
 	r->progress.over = r->progress.begun;
-	r->progress.before_ms = rollup_before_ms(r);
+	r->progress.before_ms = before_ms(r, &pass);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -253,6 +258,7 @@ static void run_begin(struct task *task)
 		.raw_retention_ms = r->options.raw_retention_ms,
 		.retention_rules = r->options.retention_rules,
 		.late = r->options.late,
+		.behind = r->options.behind,
 		.quiet_ms = r->options.quiet_ms,
 		.skew_max_ms = r->options.skew_max_ms,
 		.counter_suffixes = r->options.counter_suffixes,

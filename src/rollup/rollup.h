@@ -5,7 +5,8 @@
  * What is written is marked by slot and series (track.h, touches.h). A thread of its own looks
  * every while, and when something becomes ready, takes the leases of its partitions, and does a
  * pass of the job: slots that are quiet are read, computed and written (job.h, row.h). A query asks
- * up to which time all is rolled up (rollup_before_ms) and which granularities there are (grain.h).
+ * up to which time its metric is rolled up (rollup_before_ms, behind.h) and which granularities
+ * there are (grain.h).
  *
  * Failure modes. A crash at any point leaves marks, which are worked on again; rows are put, so
  * twice is once. A lease that ends during a pass ends the pass. A store that refuses is asked again
@@ -27,6 +28,7 @@ struct rollup;
 struct rollup_options {
 	struct store *store;
 	struct rollup_track *track;
+	struct rollup_behind *behind; /* that the track tells; the caller's */
 	struct clock *clock;
 	struct rollup_grains grains; /* one at least */
 	uint32_t partitions;
@@ -48,14 +50,16 @@ void rollup_stop(struct rollup *rollup, struct executor *executor, struct task *
 /* Once it has stopped. */
 void rollup_free(struct rollup *rollup);
 
-/* Everything of an earlier time is rolled up in all granularities, as the last pass saw it; 0
- * before the first, and where other processes have partitions, too, of which nothing is known. */
-int64_t rollup_before_ms(void *rollup);
+/* Everything of the metric and of an earlier time is rolled up in all granularities, so far as this
+ * process has written it or the last pass has seen its mark; 0 before the first, while marks are
+ * lost, and where other processes have partitions, too, of which nothing is known. The metric's
+ * plain name. */
+int64_t rollup_before_ms(struct rollup *rollup, struct slice tenant, struct slice metric);
 
 /* What passes have come to. */
 struct rollup_progress {
 	uint64_t begun, over; /* passes since the start */
-	int64_t before_ms;    /* rollup_before_ms after the last that is over */
+	int64_t before_ms;    /* before it the last that is over left no mark; 0: it cannot tell */
 };
 struct rollup_progress rollup_progress(struct rollup *rollup);
 

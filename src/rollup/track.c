@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "rollup/behind.h"
 #include "rollup/track_driver.h"
 
 /* ---- Slots ----------------------------------------------------------------------------------- */
@@ -103,6 +104,11 @@ void rollup_track_close(struct rollup_track *track)
 	track->ops->close(track);
 }
 
+void rollup_track_tell(struct rollup_track *track, struct rollup_behind *behind)
+{
+	track->behind = behind;
+}
+
 bool rollup_track_in_writes(const struct rollup_track *track)
 {
 	return track->ops->in_writes;
@@ -111,7 +117,11 @@ bool rollup_track_in_writes(const struct rollup_track *track)
 int rollup_touches_add(struct rollup_track *track, struct store_write *write, int64_t now_ms,
 		       const struct rollup_touch *touches, size_t count, size_t *added)
 {
-	return track->ops->touches_add(track, write, now_ms, touches, count, added);
+	size_t before = *added;
+	int err = track->ops->touches_add(track, write, now_ms, touches, count, added);
+	if (track->behind && *added > before)
+		rollup_behind_touch(track->behind, now_ms, touches + before, *added - before);
+	return err;
 }
 
 struct rollup_marking *rollup_marking_new(struct rollup_track *track, struct executor *executor,
@@ -128,6 +138,8 @@ void rollup_marking_free(struct rollup_marking *marking)
 int rollup_marking_begin(struct rollup_marking *marking, int64_t now_ms,
 			 const struct rollup_touch *touches, size_t count)
 {
+	if (marking->track->behind)
+		rollup_behind_touch(marking->track->behind, now_ms, touches, count);
 	return marking->track->ops->marking_begin(marking, now_ms, touches, count);
 }
 

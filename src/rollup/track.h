@@ -77,6 +77,11 @@ struct rollup_track_state {
 	int64_t lost_ms;
 };
 
+struct rollup_behind;
+
+/* It is told of all touches from now on (behind.h); it outlives the track. Before there are any. */
+void rollup_track_tell(struct rollup_track *track, struct rollup_behind *behind);
+
 /* All of these on any thread. */
 struct rollup_track_state rollup_track_state(struct rollup_track *track);
 /* How often marks were lost: whoever remembers touches that were made when this was another number
@@ -153,7 +158,8 @@ struct rollup_mark {
 	int64_t touched_ms; /* when that was, by its writer's wall clock */
 	int64_t first_ms;   /* the same of the first of its touches that is there still */
 	bool deleted;       /* by any of its touches */
-	/* Set by who rolls up, before rollup_reading_finish: */
+	bool waits;         /* set by who rolls up: more of it may come */
+	/* Likewise, before rollup_reading_finish: */
 	bool finished; /* it was rolled up */
 	bool unseen;   /* it was not, and its first touch is asked for again */
 };

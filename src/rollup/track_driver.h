@@ -37,7 +37,8 @@ struct rollup_track_ops {
 
 struct rollup_track {
 	const struct rollup_track_ops *ops;
-	pthread_mutex_t lock; /* guards the next */
+	struct rollup_behind *behind; /* NULL: nobody asks */
+	pthread_mutex_t lock;         /* guards the next */
 	struct rollup_track_state state;
 	_Atomic uint64_t losses;
 };

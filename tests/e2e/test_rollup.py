@@ -43,6 +43,53 @@ def test_a_late_point_is_taken_in(short):
     assert list(stored(short, "m", "sum", "2s").values()) == [11]
 
 
+def sums(server, metric, tenant="default"):
+    """By windows of 2 s, and what served them."""
+    answer = server.get("/api/query", tenant=tenant, metricName=metric, start=LONG_AGO,
+                        end=LONG_AGO + 8, fn="sum", window="2s")
+    assert answer.status == 200, answer
+    found = answer.json
+    return list(found[0]["values"].values()) if found else [], answer.headers["X-Granary-Grain"]
+
+
+def test_what_was_put_is_in_answers_before_a_pass_knows_of_it(make_server):
+    """The first pass found nothing, and another one comes in an hour only."""
+    server = make_server(options=[*SHORT, "--rollup.every=1h"])
+    server.start()
+    until(server, lambda said: said["lastPass"], "pass")
+    assert server.write(lines("m", range(8))).status == 204
+    assert sums(server, "m") == ([1, 5, 9, 13], "raw")
+    server.stop()
+
+
+def test_a_late_point_is_in_answers_at_once_and_slows_down_no_other_metric(make_server):
+    """What was rolled up has a late point; the quiet time is so long then that it stays behind."""
+    server = make_server(options=[*SHORT])
+    server.start()
+    of_others = lines("n", range(8)) + lines("m,tenant=other", range(8))
+    assert server.write(lines("m", range(8)) + of_others).status == 204
+    until_nothing_waits(server)
+    server.stop()
+    server.options.append("--rollup.quiet=1h")
+    server.start()
+    until(server, lambda said: said["lastPass"], "pass")
+    assert sums(server, "m") == ([1, 5, 9, 13], "2s")
+    assert server.write(f"m,h=0 value=10 {LONG_AGO + 4}500000000\n").status == 204
+
+    def check():
+        assert sums(server, "m") == ([1, 5, 19, 13], "2s until 2020-09-13T12:26:44Z, raw")
+        assert sums(server, "n") == sums(server, "m", "other") == ([1, 5, 9, 13], "2s")
+
+    check()
+    until(server, lambda said: said["lastPass"]["waiting"] == 1, "pass that saw it")
+    check()
+    server.kill()
+    server.start()
+    until(server, lambda said: said["lastPass"], "pass")
+    check()
+    server.stop()
+
+
 def test_host_metrics_are_rolled_up(make_server):
     server = make_server(options=[*SHORT, "--host.interval=1s"], host_metrics=True)
     server.start()

@@ -18,7 +18,8 @@ static struct rollup_grains grains;
 static int64_t rolled_ms;
 static bool counts, lates; /* the series are counters; some of their samples came late */
 
-static int64_t rolled_before(UNUSED void *owner)
+static int64_t rolled_before(UNUSED void *owner, UNUSED struct slice tenant,
+			     UNUSED struct slice metric)
 {
 	return rolled_ms;
 }

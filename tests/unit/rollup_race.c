@@ -4,6 +4,7 @@
 
 #include "base/cursor.h"
 #include "base/fault.h"
+#include "rollup/behind.h"
 #include "rollup/delete.h"
 #include "rollup/partition.h"
 #include "rollup_drivers.h"
@@ -15,6 +16,7 @@
 struct racer {
 	struct rolled r;
 	struct task_queue queue;
+	struct rollup_behind *behind;
 	struct rollup_job *job;
 	bool passed;
 };
@@ -29,12 +31,15 @@ static void racer_open(struct racer *racer)
 	rolled_open(&racer->r, quarter_and_hour, 2);
 	racer->passed = false;
 	task_queue_init(&racer->queue);
+	racer->behind = rollup_behind_new(HOUR_MS, racer->r.quiet_ms);
+	rollup_track_tell(racer->r.h.track, racer->behind);
 	racer->job = rollup_job_new(&(struct rollup_job_options){.store = racer->r.h.store,
 								 .track = racer->r.h.track,
 								 .clock = &racer->r.h.clock.clock,
 								 .executor = &racer->queue.executor,
 								 .grains = &racer->r.grains,
 								 .quiet_ms = racer->r.quiet_ms,
+								 .behind = racer->behind,
 								 .done = on_passed,
 								 .owner = &racer->passed});
 	rolled_set_ms(&racer->r, AT(50, 0));
@@ -48,6 +53,7 @@ static void racer_close(struct racer *racer)
 	rollup_job_free(racer->job);
 	task_queue_release(&racer->queue);
 	rolled_close(&racer->r);
+	rollup_behind_free(racer->behind);
 }
 
 /* NULL: nothing more comes. */
@@ -147,6 +153,44 @@ static void a_late_point_at_any_step_of_a_pass_is_not_lost(void **state)
 {
 	(void)state;
 	race_all(write_late);
+}
+
+static int64_t before_ms(struct racer *racer, struct slice metric)
+{
+	return rollup_behind_before_ms(racer->behind, SLICE("default"), metric);
+}
+
+static bool late_is_not_passed_over(size_t steps)
+{
+	struct racer racer;
+	racer_open(&racer);
+	rollup_job_start(racer.job, &racer.r.own, rolled_now_ms(&racer.r));
+	bool reached = racer_steps(&racer, steps) == steps;
+	write_late(&racer);
+	assert_true(before_ms(&racer, SLICE("m")) <= TEN_MS);
+	racer_steps(&racer, STEPS_MAX);
+	assert_true(racer.passed);
+	assert_int_equal(before_ms(&racer, SLICE("m")), TEN_MS);
+	assert_int_equal(before_ms(&racer, SLICE("n")), TEN_MS + HOUR_MS);
+	racer.passed = false;
+	rolled_set_ms(&racer.r, AT(70, 0));
+	rollup_job_start(racer.job, &racer.r.own, rolled_now_ms(&racer.r));
+	racer_steps(&racer, STEPS_MAX);
+	assert_true(racer.passed);
+	assert_int_equal(before_ms(&racer, SLICE("m")), TEN_MS + HOUR_MS);
+	expect_late(&racer.r);
+	racer_close(&racer);
+	return reached;
+}
+
+/* The pass as it saw things told them where rows may be taken, up to the next one. */
+static void queries_do_not_take_rows_that_lack_a_late_point(void **state)
+{
+	(void)state;
+	size_t steps = 0;
+	while (late_is_not_passed_over(steps))
+		steps++;
+	assert_in_range(steps, 5, STEPS_MAX - 1);
 }
 
 /* The first job's rows are old by the time at which it writes them. */
@@ -503,6 +547,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_late_point_at_any_step_of_a_pass_is_not_lost),
+		cmocka_unit_test(queries_do_not_take_rows_that_lack_a_late_point),
 		cmocka_unit_test(rows_of_a_job_that_stood_still_do_not_replace_newer_ones),
 		cmocka_unit_test(whatever_fails_is_done_by_the_next_pass),
 		cmocka_unit_test(what_is_deleted_at_any_step_of_a_pass_does_not_come_back),
