@@ -88,11 +88,11 @@ static void write_conf(struct json_writer *json, const struct api *api)
 
 /* ---- The last pass --------------------------------------------------------------------------- */
 
-static void write_error(struct json_writer *json, int err)
+static void write_error(struct json_writer *json, int err, const char *why)
 {
 	json_write_key(json, "error");
 	if (err)
-		json_write_text(json, err_text(err));
+		json_write_text(json, why);
 	else
 		json_write_null(json);
 }
@@ -119,7 +119,7 @@ static void write_pass(struct json_writer *json, const struct rollup_state *stat
 		json_put_u64(json, numbers[i].key, numbers[i].number);
 	json_put_i64_or_null(json, "nextReadyAt", pass->next_ready_ms != INT64_MAX,
 			     pass->next_ready_ms);
-	write_error(json, pass->err);
+	write_error(json, pass->err, state->why);
 	json_write_object_end(json);
 }
 
@@ -149,7 +149,7 @@ static void write_state(struct json_writer *json, const struct api *api)
 		state = rollup_state(api->rollup);
 	write_partitions(json, "held", &state.held);
 	json_put_bool(json, "running", state.running);
-	write_error(json, state.err);
+	write_error(json, state.err, err_text(state.err));
 	write_pass(json, &state);
 }
 

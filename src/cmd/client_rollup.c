@@ -170,7 +170,7 @@ static void put_tracking(struct buf *out, const struct json *root)
 	struct slice in = text_of(tracking, "in"), why = text_of(tracking, "degraded");
 	buf_printf(out, "in %s", slice_equal(in, SLICE("redis")) ? "Redis" : "the store");
 	if (why.len)
-		buf_printf(out, "; it is not reached, the store has them for now: %.*s",
+		buf_printf(out, "; it cannot be used, the store has them for now: %.*s",
 			   (int)why.len, why.data);
 	if (is_true(tracking, "incomplete"))
 		buf_append_text(out, "; some were lost and are not all made anew yet");

@@ -192,9 +192,9 @@ int rollups_read(struct rollups *rollups, const struct conf *conf, struct files 
 			    &rollups->grains, rollups->grains.count ? raw_least_ms(conf) : 0,
 			    &rollups->retention, e))
 		return refuse_item(conf, CONF_ID_retention_rules, rollups->retention.count, e);
+	read_name(rollups, conf);
 	if (!rollups->grains.count)
 		return 0;
-	read_name(rollups, conf);
 	err = read_own(rollups, conf, files, e);
 	if (err)
 		return err;

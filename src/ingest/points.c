@@ -69,12 +69,28 @@ void ingest_refuse(struct ingest_request *r, struct ingest_place place, enum ing
 	};
 }
 
+/* It is to be kept for longer now, but what is of before leaves as it would have. */
+static void refuse_raised(struct request *q, int64_t kept_ms, int64_t ts_ms,
+			  struct ingest_place place, struct slice source)
+{
+	const struct retention_raise *raise = &q->r.ingest->options.retention_rules->raise;
+	char now[32] = "ever";
+	if (kept_ms)
+		snprintf(now, sizeof(now), "%lld s", (long long)kept_ms / 1000);
+	ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
+		      "the time %lld ms is older than the retention of %lld s that held before; "
+		      "samples from %lld ms on are kept for %s",
+		      (long long)ts_ms, (long long)raise->kept_ms / 1000,
+		      (long long)raise->until_ms, now);
+}
+
 static void refuse_old(struct request *q, uint8_t level, int64_t ts_ms, struct ingest_place place,
 		       struct slice source)
 {
 	const struct ingest_options *options = &q->r.ingest->options;
 	int64_t oldest_ms = q->level_oldest_ms[level];
 	int64_t retention_ms = kept_whole_ms(q->r.ingest, level, q->r.now_ms);
+	int64_t kept_ms = q->r.ingest->levels[level].retention_ms;
 	long long ts = ts_ms;
 	if (oldest_ms == 0)
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
@@ -85,6 +101,8 @@ static void refuse_old(struct request *q, uint8_t level, int64_t ts_ms, struct i
 			      "%lld s, samples before %lld ms are refused",
 			      ts, (long long)options->late_retention_ms / 1000,
 			      (long long)oldest_ms);
+	else if (ts_ms < q->r.now_ms - retention_ms && retention_ms != kept_ms)
+		refuse_raised(q, kept_ms, ts_ms, place, source);
 	else if (ts_ms < q->r.now_ms - retention_ms)
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
 			      "the time %lld ms is older than the retention of %lld s", ts,

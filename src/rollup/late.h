@@ -36,6 +36,12 @@ static inline bool rollup_row_is_late(int64_t ts_ms)
 	return ts_ms % 1000 == LATE_ROW_BEHIND_MS;
 }
 
+/* When the bucket of a row begins. */
+static inline int64_t rollup_bucket_ms(int64_t ts_ms)
+{
+	return rollup_row_is_late(ts_ms) ? ts_ms - LATE_ROW_BEHIND_MS : ts_ms;
+}
+
 /* after_ms of a configuration: the least that the end of closed slots (rollup_open_from_ms) can lie
  * behind now. */
 static inline int64_t rollup_late_after_ms(int64_t raw_ms, int64_t slot_ms, int64_t quiet_ms)

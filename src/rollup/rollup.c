@@ -87,12 +87,12 @@ static void show(struct rollup *r, int err)
 	pthread_mutex_unlock(&r->lock);
 }
 
-static void say(struct rollup *r, const char *what, int err)
+static void say(struct rollup *r, const char *what, const char *why)
 {
 	uint64_t left_out;
 	if (log_rate_take(&r->lines, clock_mono_ms(r->options.clock), &left_out))
-		log_warn("roll-ups: %s: %s; tried again (%llu such lines left out)", what,
-			 err_text(err), (unsigned long long)left_out);
+		log_warn("roll-ups: %s: %s; tried again (%llu such lines left out)", what, why,
+			 (unsigned long long)left_out);
 }
 
 /* ---- Ending ---------------------------------------------------------------------------------- */
@@ -152,6 +152,17 @@ static int64_t before_ms(const struct rollup *r, const struct rollup_pass *pass)
 	return pass->oldest_open_slot_s * 1000;
 }
 
+/* What the store says has a text; Redis has its own. */
+static void explain(const struct rollup *r, int err, char why[ROLLUP_TRACK_WHY_BYTES])
+{
+	struct rollup_track_state track = rollup_track_state(r->options.track);
+	bool of_redis = err == ERR_RETRY && !rollup_track_in_writes(r->options.track);
+	const char *words =
+		track.why[0] ? track.why : "it was emptied, or answers what it should not";
+	snprintf(why, ROLLUP_TRACK_WHY_BYTES, "%s%s", of_redis ? "Redis: " : "",
+		 of_redis ? words : err_text(err));
+}
+
 static void on_pass(void *owner)
 {
 	struct rollup *r = owner;
@@ -159,14 +170,17 @@ static void on_pass(void *owner)
 	int64_t now_ms = wall_ms(r), next_ms = now_ms + r->options.every_ms;
 	if (pass.next_ready_ms < next_ms)
 		next_ms = pass.next_ready_ms;
+	char why[ROLLUP_TRACK_WHY_BYTES];
+	explain(r, pass.err, why);
 	if (pass.err) {
-		say(r, "a pass", pass.err);
+		say(r, "a pass over the marks broke off", why);
 		next_ms = now_ms + TICK_MS;
 	}
 	rest(r, next_ms);
 	pthread_mutex_lock(&r->lock);
 	r->seen.pass = pass;
 	r->seen.pass_ms = now_ms;
+	memcpy(r->seen.why, why, sizeof(why));
 	r->seen.running = false;
 	r->progress.over = r->progress.begun;
 	r->progress.before_ms = before_ms(r, &pass);
@@ -181,7 +195,7 @@ static void on_leases(void *owner, int err, const struct rollup_partitions *held
 		return;
 	}
 	if (err)
-		say(r, "the leases", err);
+		say(r, "the leases could not be taken", err_text(err));
 	r->held = err ? (struct rollup_partitions){0} : *held;
 	r->until_ms = until_ms;
 	if (err || !r->held.count || r->stopping) {
@@ -202,7 +216,7 @@ static void take_leases(struct rollup *r)
 	int err = rollup_leases_take(r->leases, &r->options.own);
 	if (!err)
 		return;
-	say(r, "the leases", err);
+	say(r, "the leases could not be taken", err_text(err));
 	rest(r, wall_ms(r) + TICK_MS);
 }
 

@@ -68,7 +68,8 @@ struct rollup_state {
 	int64_t pass_ms;         /* wall clock, when it was over; 0: none was */
 	struct rollup_partitions held;
 	bool running;
-	int err; /* of taking the leases: 0 none */
+	int err;                          /* of taking the leases: 0 none */
+	char why[ROLLUP_TRACK_WHY_BYTES]; /* pass.err in words */
 };
 struct rollup_state rollup_state(struct rollup *rollup);
 

@@ -1,6 +1,7 @@
 #include "rollup/survey.h"
 
 #include "base/hash.h"
+#include "rollup/late.h"
 
 enum {
 	GROUP_MAX = 512, /* series at once */
@@ -144,10 +145,13 @@ static struct retention_line *line_of(struct retention_survey *s, const struct s
 	return other;
 }
 
-static void add(struct retention_amount *amount, const struct store_share *share)
+static void add(struct retention_amount *amount, const struct store_share *share, int grain)
 {
-	if (!amount->series || share->oldest_ms < amount->oldest_ms)
-		amount->oldest_ms = share->oldest_ms;
+	int64_t oldest_ms = share->oldest_ms;
+	if (grain != RETENTION_RAW)
+		oldest_ms = rollup_bucket_ms(oldest_ms);
+	if (!amount->series || oldest_ms < amount->oldest_ms)
+		amount->oldest_ms = oldest_ms;
 	amount->series++;
 	amount->samples += share->samples;
 	amount->bytes += share->bytes;
@@ -164,9 +168,10 @@ static void add_series(void *owner, UNUSED size_t i, const struct store_series *
 		if (!shares[c].samples)
 			continue;
 		line = line ? line : line_of(s, series, grain_of(place), &other);
-		add(&line->amounts[c], &shares[c]);
+		add(&line->amounts[c], &shares[c], grain_of(place));
 		if (c != (size_t)line->retention)
-			add(&s->result.moves[place][c][line->retention], &shares[c]);
+			add(&s->result.moves[place][c][line->retention], &shares[c],
+			    grain_of(place));
 	}
 }
 

@@ -69,8 +69,8 @@ void rollup_track_close(struct rollup_track *track);
 enum { ROLLUP_TRACK_WHY_BYTES = 200 };
 
 struct rollup_track_state {
-	bool degraded; /* what keeps the marks is not reached; the store keeps them for now */
-	char why[ROLLUP_TRACK_WHY_BYTES];
+	bool degraded; /* what keeps the marks cannot be used; the store keeps them for now */
+	char why[ROLLUP_TRACK_WHY_BYTES]; /* why it cannot, or could not the last time */
 	/* Marks were lost, at lost_ms (wall clock) the last time, and are not all made anew. */
 	bool incomplete;
 	uint64_t losses;

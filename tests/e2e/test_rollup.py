@@ -149,6 +149,15 @@ def test_what_waits_is_shown(make_server):
     server.stop()
 
 
+def test_who_rolls_nothing_up_has_a_name_too(make_server):
+    server = make_server(options=["--rollup.granularities=", "--rollup.name=h1"])
+    server.start()
+    rows = dict(line.split(",", 1) for line in rollup(server, "status").stdout.splitlines())
+    assert rows["granularities"] == "none: nothing is rolled up"
+    assert rows["partitions"] == '"1; h1 may have none, has none"'
+    server.stop()
+
+
 def test_how_it_is_configured_is_shown(make_server):
     server = make_server(options=[
         "--rollup.granularities=5m:14d,1h:365d,12h", "--rollup.slot=12h", "--rollup.own=0,5-8",

@@ -158,7 +158,12 @@ def test_a_redis_that_is_killed_is_not_waited_for(short, redis):
     assert "in the store" in short.get("/-/ready").text
     done = rollup(short, "pending")
     assert done.returncode == 0
-    assert "not reached" in rollup(short, "status").stdout
+    assert "it cannot be used, the store has them for now: " in rollup(short, "status").stdout
+    # What a pass broke off at has words, too.
+    said = until(short, lambda said: said["lastPass"] and said["lastPass"]["error"],
+                 "error of a pass")
+    assert said["lastPass"]["error"].startswith("Redis: ")
+    assert "try again" not in said["lastPass"]["error"]
     assert short.write(lines("m", range(20), series=3)).status == 204
     redis.start()
     until_ready_says(short, "ready")

@@ -532,7 +532,8 @@ static void late_points_after_a_raise_are_refused(void **state)
 	struct rolled r;
 	begin_raised(&r, &rules, 5 * DAY_MS, false);
 	expect_refused(&r, AT(20, 0),
-		       "the time 1598264400000 ms is older than the retention of 86400 s");
+		       "the time 1598264400000 ms is older than the retention of 86400 s that held "
+		       "before; samples from 1598695200000 ms on are kept for 2592000 s");
 	rolled_close(&r);
 }
 

@@ -315,6 +315,7 @@ void redis_client_ready(struct redis_client *client)
 	client->state = UP;
 	client->retry_ms = RETRY_FIRST_MS;
 	client->look_ms = loop_now_ms(client->loop) + LOOK_MS;
+	set_why(client, "");
 	atomic_store(&client->up, true);
 	set_flag(client, &client->tried);
 }

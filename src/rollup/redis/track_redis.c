@@ -72,8 +72,7 @@ static void track_state(const struct rollup_track *track, struct rollup_track_st
 {
 	const struct redis_track *t = redis_track_of(track);
 	state->degraded = !redis_client_is_up(t->client);
-	if (state->degraded)
-		redis_client_why(t->client, state->why);
+	redis_client_why(t->client, state->why);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
