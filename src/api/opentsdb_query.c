@@ -26,6 +26,14 @@ enum {
 	GRAINS_MAX_BYTES = 6 << 10, /* of a reply's headers */
 };
 
+enum phase {
+	BEFORE_QUERY,   /* body.queries[at] is to be started */
+	BETWEEN_GROUPS, /* of that query; its next chunk begins one */
+	IN_GROUP,       /* its chunks are added, and what that completes is given */
+	GROUP_ENDS,     /* there are no more of them; the rest of its points is given */
+	COMPLETE,       /* out holds the rest of the answer */
+};
+
 /* One request at work. */
 struct call {
 	struct http_request *request; /* NULL: it has ended; freed when the turn comes */
@@ -42,8 +50,8 @@ struct call {
 	struct sending sending;
 	struct buf grains; /* which data answers each query */
 	bool said;         /* that of the query at work */
-	bool complete;     /* out holds the rest of the answer */
 	const char *cut;
+	enum phase phase;
 
 	/* The query at work, body.queries[at]. */
 	size_t at;
@@ -59,8 +67,8 @@ struct call {
 	uint64_t bits[COMBINE_CHUNK_MAX];
 	uint8_t types[COMBINE_CHUNK_MAX];
 	/* The group at work. */
-	bool in_group, group_ends, group_said;
 	size_t group;
+	bool group_said; /* its head is in out */
 	struct combine_point taken[COMBINE_CHUNK_MAX];
 };
 
@@ -214,6 +222,7 @@ static bool start_query(struct call *call)
 	}
 	stat_add(STAT_queries, 1);
 	call->query = query_new(api_of(call->request)->queries, ready, call);
+	call->phase = BETWEEN_GROUPS;
 	int err = select_devices(call, &asked->filters, &e);
 	fill_spec(call, asked);
 	if (!err && alias_is_asked(&call->query->spec))
@@ -256,14 +265,14 @@ static void begin_group(struct call *call)
 		start_combining(call);
 	combine_begin(call->combine);
 	call->group = query_group_of(call->query, call->chunk.series_index);
-	call->in_group = true;
-	call->group_ends = call->group_said = false;
+	call->group_said = false;
+	call->phase = IN_GROUP;
 }
 
 static void end_group(struct call *call)
 {
 	combine_end(call->combine);
-	call->group_ends = true;
+	call->phase = GROUP_ENDS;
 }
 
 /* The group that has ended has given all its points. */
@@ -271,7 +280,7 @@ static void leave_group(struct call *call)
 {
 	if (call->group_said)
 		opentsdb_answer_group_end(&call->answer, call->cut != NULL);
-	call->in_group = call->group_ends = false;
+	call->phase = BETWEEN_GROUPS;
 }
 
 /* Chunks are the engine's only until it is asked again, or ends for its deadline. */
@@ -309,12 +318,13 @@ static bool add_chunk(struct call *call, size_t *turn)
 	return false;
 }
 
-/* Encodes points of the group while there are some. False: the call is over. */
-static bool encode(struct call *call, size_t *turn)
+/* Encodes points of the group; *some: there were some, and may be more. False: the call is over. */
+static bool encode(struct call *call, size_t *turn, bool *some)
 {
 	size_t count = combine_take(call->combine, call->taken, COMBINE_CHUNK_MAX);
 	*turn += count;
 	call->given += count;
+	*some = count > 0;
 	if (!count)
 		return true;
 	if (!call->group_said && opentsdb_answer_group(&call->answer, &call->body.queries[call->at],
@@ -353,9 +363,11 @@ static void next_query(struct call *call)
 	call->said = false;
 	end_query(call);
 	call->at++;
-	call->complete = call->at == call->body.count || call->cut;
-	if (call->complete)
-		buf_append_char(&call->out, ']');
+	call->phase = BEFORE_QUERY;
+	if (call->at < call->body.count && !call->cut)
+		return;
+	buf_append_char(&call->out, ']');
+	call->phase = COMPLETE;
 }
 
 /* The query gives nothing now. False: nothing more can be done now, or ever. */
@@ -371,7 +383,7 @@ static bool at_end(struct call *call)
 		return false;
 	}
 	call->cut = call->query->cut ? call->query->cut_why : NULL;
-	if (call->in_group)
+	if (call->phase == IN_GROUP)
 		end_group(call);
 	else
 		next_query(call);
@@ -391,28 +403,41 @@ static bool filters_gave_up(struct call *call)
 	return true;
 }
 
-/* One step. False: nothing more can be done now, or ever. */
-static bool step(struct call *call, size_t *turn)
+/* The next chunk begins the group, belongs to it, or is behind it. False: nothing more can be done
+ * now, or ever. */
+static bool gather(struct call *call, size_t *turn)
 {
-	uint64_t given = call->given;
-	if (!call->query)
-		return start_query(call);
-	if (filters_gave_up(call) || (call->in_group && !encode(call, turn)))
-		return false;
-	if (call->in_group && call->given > given)
-		return true; /* there may be more */
-	if (call->group_ends) {
-		leave_group(call);
-		return true;
-	}
 	if (!call->has_chunk)
 		return take_chunk(call) || at_end(call);
-	if (!call->in_group)
+	if (call->phase == BETWEEN_GROUPS)
 		begin_group(call);
 	if (query_group_of(call->query, call->chunk.series_index) == call->group)
 		return add_chunk(call, turn);
 	end_group(call);
 	return true;
+}
+
+/* One step. False: nothing more can be done now, or ever. */
+static bool step(struct call *call, size_t *turn)
+{
+	bool some = false;
+	switch (call->phase) {
+	case BEFORE_QUERY:
+		return start_query(call);
+	case BETWEEN_GROUPS:
+		return !filters_gave_up(call) && gather(call, turn);
+	case IN_GROUP:
+		return encode(call, turn, &some) && (some || gather(call, turn));
+	case GROUP_ENDS:
+		if (!encode(call, turn, &some))
+			return false;
+		if (!some)
+			leave_group(call);
+		return true;
+	case COMPLETE:
+		break;
+	}
+	return false;
 }
 
 static void advance(struct call *call)
@@ -421,7 +446,7 @@ static void advance(struct call *call)
 	for (;;) {
 		if (!has_room(call))
 			return;
-		if (call->complete) {
+		if (call->phase == COMPLETE) {
 			if (!call->sending.streaming || !call->out.len || send_gathered(call))
 				finish(call);
 			return;
