@@ -4,14 +4,14 @@
  * Two sources, so that the answer is never older than the last sample that can be read:
  *
  *  - touches of this process (track.h), before their samples can be read, if their slot has ended;
- *  - marks that wait while a pass of the job goes by (job.h), of whatever process they are.
- *    So marks of earlier runs count as soon as one pass has seen all there are; until then nothing
- *    is rolled up, for all that is known.
+ *  - marks that wait while a pass of the job goes by (job.h), of whatever process they are. So
+ *    marks of earlier runs count as soon as one pass has seen all there are; until then nothing is
+ *    rolled up, for all that is known.
  *
  * Slots that have not been over for the quiet time count as behind without being told. What was
  * touched goes when the touch is as old as the quiet time when a pass begins: by then its mark is
- * durable, and the pass finds it or finishes it. What was found goes when a pass
- * that saw all there is does not find it again. A pass that broke off takes nothing away.
+ * durable, and the pass finds it or finishes it. What was found goes when a pass that saw all there
+ * is does not find it again. A pass that broke off takes nothing away.
  *
  * By tenant and metric, so that late points of one do not slow down questions for others; of what
  * is beyond ROLLUP_BEHIND_MAX metrics the oldest slot stands for all.

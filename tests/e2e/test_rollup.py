@@ -57,8 +57,8 @@ def test_what_was_put_is_in_answers_before_a_pass_knows_of_it(make_server):
     server = make_server(options=[*SHORT, "--rollup.every=1h"])
     server.start()
     until(server, lambda said: said["lastPass"], "pass")
-    assert server.write(lines("m", range(8))).status == 204
-    assert sums(server, "m") == ([1, 5, 9, 13], "raw")
+    assert server.write(lines("m", range(8)) + lines(r"a\,b\=c", range(8))).status == 204
+    assert sums(server, "m") == sums(server, "a,b=c") == ([1, 5, 9, 13], "raw")
     server.stop()
 
 
