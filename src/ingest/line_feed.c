@@ -283,7 +283,7 @@ static void add_unknown(const struct taken *t, struct shape *shape, struct line_
 			    .ts_ms = t->ts_ms,
 			    .place = key_place(t),
 			    .time_column = time_place(t).column};
-	if (!read_identity(t, s, &u))
+	if ((!shape->repeats && round_put_again(request_for(t), &u)) || !read_identity(t, s, &u))
 		return;
 	if (UNLIKELY(shape->repeats)) {
 		u.count = u.metric_count = without_repeats(shape, s, count);

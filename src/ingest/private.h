@@ -157,6 +157,9 @@ struct unknown {
 void round_add_unknown(struct request *q, const struct unknown *u);
 /* The same of those whose level takes them. */
 void round_put(struct request *q, const struct unknown *u);
+/* Likewise, of values whose series gather already: then tenant and tags need not be there. False:
+ * they do not, or it is not sure that the level takes them. */
+bool round_put_again(struct request *q, const struct unknown *u) MUST_CHECK;
 void round_add_known(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
 		     const struct value *values, size_t count);
 /* Opens what gathers, if anything does and nothing else is being opened; or has it wait for its

@@ -310,15 +310,10 @@ void round_add_unknown(struct request *q, const struct unknown *u)
 		kept_add_unknown(q, u);
 }
 
-void round_put(struct request *q, const struct unknown *u)
+/* Of a group of the round that gathers; NULL: it had no room for it. */
+static void put_point(struct request *q, struct group *group, const struct unknown *u)
 {
-	if (q->r.err)
-		return;
-	struct round *round = gathering(q);
-	struct hash128 same = group_identity(u);
-	struct group *group = table_find(round, same);
-	if (!group)
-		group = add_group(round, u, same);
+	struct round *round = q->gathering;
 	struct pending *point =
 		group ? add_point(round, u->ts_ms, u->values, u->count, NULL) : NULL;
 	if (!point) {
@@ -331,6 +326,27 @@ void round_put(struct request *q, const struct unknown *u)
 	if (q->r.door.keep_source && u->source.len)
 		point->source = arena_copy(&round->arena, u->source);
 	gathered(q);
+}
+
+bool round_put_again(struct request *q, const struct unknown *u)
+{
+	const struct round *round = q->gathering;
+	struct group *group = NULL;
+	if (round && u->ts_ms >= q->sure_ms)
+		group = table_find(round, group_identity(u));
+	if (group)
+		put_point(q, group, u);
+	return group != NULL;
+}
+
+void round_put(struct request *q, const struct unknown *u)
+{
+	if (q->r.err)
+		return;
+	struct round *round = gathering(q);
+	struct hash128 same = group_identity(u);
+	struct group *group = table_find(round, same);
+	put_point(q, group ? group : add_group(round, u, same), u);
 }
 
 void round_add_known(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,
