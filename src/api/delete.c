@@ -155,7 +155,7 @@ static int read_time(const struct http_request *request, const char *name, int64
 	if (!http_param(request, name).data)
 		return errbuf_set(e, ERR_INVALID, "%s is missing; all=true means all there is",
 				  name);
-	return params_time(request, name, clock_wall_ms(api_of(request)->clock), ms, e);
+	return params_time(request, name, clock_age_ms(api_of(request)->clock), ms, e);
 }
 
 static int read_times(const struct http_request *request, struct rollup_deletion_spec *spec,
@@ -195,8 +195,8 @@ static int read_by(const struct http_request *request, struct rollup_deletion_sp
 static int read_params(const struct http_request *request, struct rollup_deletion_spec *spec,
 		       struct errbuf *e)
 {
-	static const char *const names[] = {"tenant", "metricName", "allMetrics", "tag", "start",
-					    "end",    "all",        "dryRun",     "by",  NULL};
+	static const char *const names[] = {"tenant", "metricName", "allMetrics", "+tag", "start",
+					    "end",    "all",        "dryRun",     "by",   NULL};
 	int err = params_check(request, names, e);
 	err = err ? err : read_tenant(request, spec, e);
 	err = err ? err : read_metric(request, spec, e);

@@ -4,11 +4,17 @@
 
 #include "api/routes.h"
 #include "base/hash.h"
+#include "base/stats.h"
 #include "ingest/line.h"
 #include "wire/json.h"
 #include "wire/timetext.h"
 
-enum { ANSWER_MAX_BYTES = 64 << 10, NAME_MAX_BYTES = 1024, ID_BYTES = 17 };
+enum {
+	ANSWER_MAX_BYTES = 64 << 10,
+	ANSWER_TEXT_MAX_BYTES = 400,
+	NAME_MAX_BYTES = 1024,
+	ID_BYTES = 17
+};
 
 #define JSON_TYPE "application/json"
 /* Clients look at the first numbers only: this is the protocol of that version. */
@@ -33,20 +39,24 @@ static void ping_end(struct http_request *http)
 		http_reply(http, 200, JSON_TYPE, SLICE("{\"version\":\"" INFLUX_VERSION "\"}"));
 }
 
+/* Clients that ask for the health want to write. */
 static void health_end(struct http_request *http)
 {
+	const char *fault =
+		!api_of(http)->ready ? "starting or stopping"
+		: stat_get(STAT_store_read_only)
+			? "there is no room: writes are refused with 507, and the log says "
+			  "why; queries are answered"
+			: NULL;
+	char answer[ANSWER_TEXT_MAX_BYTES];
+	snprintf(answer, sizeof(answer),
+		 "{\"name\":\"granary\",\"message\":\"%s\",\"status\":\"%s\",\"checks\":[],"
+		 "\"version\":\"" GRANARY_VERSION "\"}",
+		 fault ? fault : "ready for writes", fault ? "fail" : "pass");
 	put_version(http);
-	if (api_of(http)->ready) {
-		http_reply(http, 200, JSON_TYPE,
-			   SLICE("{\"name\":\"granary\",\"message\":\"ready for writes\","
-				 "\"status\":\"pass\",\"checks\":[],\"version\":\"" GRANARY_VERSION
-				 "\"}"));
-		return;
-	}
-	http_reply_header(http, "Retry-After", "1");
-	http_reply(http, 503, JSON_TYPE,
-		   SLICE("{\"name\":\"granary\",\"message\":\"starting or stopping\","
-			 "\"status\":\"fail\",\"checks\":[],\"version\":\"" GRANARY_VERSION "\"}"));
+	if (fault)
+		http_reply_header(http, "Retry-After", "1");
+	http_reply(http, fault ? 503 : 200, JSON_TYPE, slice_of(answer));
 }
 
 static void ready_end(struct http_request *http)

@@ -5,6 +5,7 @@
 #include "api/query_params.h"
 #include "api/routes.h"
 #include "inventory/inventory.h"
+#include "snmp/poller.h"
 
 enum {
 	CALL_MAX_BYTES = 256 << 20, /* what a list of devices becomes */
@@ -447,6 +448,42 @@ static void remove_end(struct http_request *request)
 	submit(call);
 }
 
+/* Why the device cannot be polled from here, as 404 or 409; false: none of it. */
+static bool refuse_poll(struct http_request *request, const struct device *device,
+			struct slice name)
+{
+	int64_t now_ms = clock_wall_ms(api_of(request)->clock);
+	if (!device)
+		http_reply_error(request, 404, "device " SHOWN ": does not exist", SHOWN_OF(name));
+	else if (device->poller.len)
+		http_reply_error(request, 409,
+				 "device " SHOWN ": is polled by " SHOWN
+				 ", which only asks what to poll and is not told when",
+				 SHOWN_OF(name), SHOWN_OF(device->poller));
+	else if (!device_is_active(device, now_ms))
+		http_reply_error(request, 409, "device " SHOWN ": is not active", SHOWN_OF(name));
+	else
+		return false;
+	return true;
+}
+
+static void poll_end(struct http_request *request)
+{
+	static const char *const names[] = {"device", NULL};
+	struct api *api = api_of(request);
+	if (!params_good(request, names))
+		return;
+	struct slice name = http_param(request, "device");
+	const struct inventory *inventory = inventory_keeper_take(api->inventory);
+	const struct device *device = inventory_device(inventory, name);
+	if (!refuse_poll(request, device, name)) {
+		poller_poll_now(api->poller, device->name);
+		http_reply(request, 202, NULL, (struct slice){NULL, 0});
+	}
+	inventory_release(inventory);
+}
+
+const struct http_handler device_poll_handler = {.end = poll_end};
 const struct http_handler device_add_handler = {.end = add_end, .abort = aborted};
 const struct http_handler device_change_handler = {.end = change_end, .abort = aborted};
 const struct http_handler device_remove_handler = {.end = remove_end, .abort = aborted};

@@ -1,10 +1,12 @@
 #include "api/metadata.h"
 
 #include "api/device_names.h"
+#include "api/json_reply.h"
 #include "api/query.h"
 #include "api/query_params.h"
 #include "api/routes.h"
 #include "catalog/catalog.h"
+#include "loop/loop.h"
 #include "wire/json.h"
 #include "wire/timetext.h"
 
@@ -242,15 +244,31 @@ static void write_tags(struct json_writer *writer, struct slice tags_text)
 	arena_release(&arena);
 }
 
+/* "kind":"gauge","unit":"%","description":"time without work","aggregators":["avg","raw"],
+ * "table":"data_raw","baseFrequencyMs":10000 */
+static void write_info(struct json_writer *writer, const struct catalog_describe *describe)
+{
+	const struct catalog_info *info = &describe->info;
+	json_put_text(writer, "kind", catalog_kind_text(info->kind));
+	json_put_string(writer, "unit", info->unit);
+	json_put_string(writer, "description", describe->description);
+	json_write_key(writer, "aggregators");
+	json_write_array_begin(writer);
+	for (size_t i = 0; i < describe->aggregator_count; i++)
+		json_write_string(writer, describe->aggregators[i]);
+	json_write_array_end(writer);
+	json_put_text(writer, "table", schema[info->home].name);
+	json_put_i64(writer, "baseFrequencyMs", info->base_frequency_ms);
+}
+
 /* {"seriesSet":"cpu_idle,host=h-1","tenant":"t-1","metricName":"cpu_idle","tags":{"host":"h-1"},
- *  "kind":"gauge","unit":"%","table":"data_raw","baseFrequencyMs":10000,
+ *  what write_info writes,
  *  "firstSeen":"2020-08-24T15:51:15Z","lastSeen":"2020-08-24T16:34:05Z"}; lastSeen is null where no
  * sample is left, baseFrequencyMs 0 where it is not known. */
 static void write_entry(struct json_writer *writer, struct call *call,
 			const struct catalog_entry *entry)
 {
 	const struct catalog_describe *describe = &call->describe;
-	const struct catalog_info *info = &describe->info;
 	struct slice tags_text =
 		device_names_tags(&call->names, entry->series.tags_text, &call->arena);
 	json_write_object_begin(writer);
@@ -258,10 +276,7 @@ static void write_entry(struct json_writer *writer, struct call *call,
 	json_put_string(writer, "tenant", describe->tenant);
 	json_put_string(writer, "metricName", describe->metric);
 	write_tags(writer, tags_text);
-	json_put_text(writer, "kind", catalog_kind_text(info->kind));
-	json_put_string(writer, "unit", info->unit);
-	json_put_text(writer, "table", schema[info->home].name);
-	json_put_i64(writer, "baseFrequencyMs", info->base_frequency_ms);
+	write_info(writer, describe);
 	write_time(writer, "firstSeen", entry->first_seen_ms);
 	write_time(writer, "lastSeen", entry->last_seen_ms);
 	json_write_object_end(writer);
@@ -323,7 +338,7 @@ static void found(struct catalog_find *find, int err)
 static int read_find(const struct http_request *request, struct catalog_find *find,
 		     struct errbuf *e)
 {
-	static const char *const names[] = {"tenant", "metricName", "tag", NULL};
+	static const char *const names[] = {"tenant", "metricName", "+tag", NULL};
 	int err = params_check(request, names, e);
 	if (!err)
 		err = params_tenant(request, &find->tenant, e);
@@ -365,8 +380,192 @@ static void series_end(struct http_request *request)
 	catalog_find_start(&call->find);
 }
 
+/* ---- One metric ---------------------------------------------------------------------------- */
+
+enum { SAID_MAX_BYTES = 64 << 10 };
+
+/* It is described; where something is to be said of it that is written then, and it is described
+ * once more. A write goes on when its client has gone. */
+struct metric_call {
+	struct http_request *request; /* NULL: gone */
+	struct api *api;
+	struct arena arena;
+	struct buf body;
+	struct catalog_describe describe;
+	bool describing;
+	struct store_write *write; /* NULL: nothing is said, or it is written */
+};
+
+static void metric_free(struct metric_call *call)
+{
+	call->api->metadata_writes -= call->write != NULL;
+	if (call->describing)
+		catalog_describe_cancel(&call->describe);
+	if (call->write)
+		store_write_free(call->write);
+	buf_release(&call->body);
+	arena_release(&call->arena);
+	mem_free(call);
+}
+
+static void metric_aborted(struct http_request *request, UNUSED int err)
+{
+	struct metric_call *call = request->owner;
+	if (!call)
+		return;
+	call->request = NULL;
+	if (call->describing)
+		metric_free(call);
+}
+
+static void metric_fail(struct metric_call *call, int err, const struct errbuf *e)
+{
+	if (call->request)
+		http_reply_error(call->request,
+				 err == ERR_NOT_FOUND ? 404
+				 : err == ERR_FULL    ? 507
+						      : query_status(err),
+				 "%s", e->text);
+	metric_free(call);
+}
+
+static void metric_describe(struct metric_call *call)
+{
+	call->describing = true;
+	catalog_describe_start(&call->describe);
+}
+
+static void metric_written(struct store_write *write, int err)
+{
+	struct metric_call *call = write->owner;
+	struct errbuf e;
+	if (err) {
+		errbuf_set(&e, err, "what was said of the metric could not be stored: %s",
+			   write->error.text[0] ? write->error.text : err_text(err));
+		metric_fail(call, err, &e);
+		return;
+	}
+	store_write_free(write);
+	call->write = NULL;
+	call->api->metadata_writes--;
+	if (call->request)
+		metric_describe(call);
+	else
+		metric_free(call);
+}
+
+static void metric_answer(struct metric_call *call)
+{
+	const struct catalog_describe *describe = &call->describe;
+	struct json_reply reply;
+	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	json_write_object_begin(json);
+	json_put_string(json, "tenant", describe->tenant);
+	json_put_string(json, "metricName", describe->metric);
+	write_info(json, describe);
+	json_write_object_end(json);
+	json_reply_send(&reply, call->request);
+	metric_free(call);
+}
+
+static void metric_described(struct catalog_describe *describe, int err)
+{
+	struct metric_call *call = describe->owner;
+	struct errbuf e = describe->error;
+	call->describing = false;
+	if (!err && !describe->exists)
+		err = errbuf_set(&e, ERR_NOT_FOUND,
+				 "metric \"" SHOWN "\" of tenant \"" SHOWN "\" does not exist",
+				 SHOWN_OF(describe->metric), SHOWN_OF(describe->tenant));
+	if (!err && !call->write) {
+		metric_answer(call);
+		return;
+	}
+	if (!err) {
+		err = store_write_submit(call->write);
+		if (!err)
+			return;
+		errbuf_set(&e, err, "the store takes no writes now: %s", err_text(err));
+	}
+	metric_fail(call, err, &e);
+}
+
+static int say_member(struct metric_call *call, const struct json *member, struct errbuf *e)
+{
+	bool text = member->type == JSON_T_STRING;
+	for (int i = 0; i < CATALOG_SAYINGS; i++) {
+		if (!slice_equal(member->key, slice_of(catalog_saying_name(i))))
+			continue;
+		if (!text && member->type != JSON_T_NULL)
+			return errbuf_set(e, ERR_INVALID, "%s is a text, or null",
+					  catalog_saying_name(i));
+		return catalog_say(call->api->store, call->write, call->describe.tenant,
+				   call->describe.metric, i, text ? member->text : SLICE(""), e);
+	}
+	return errbuf_set(e, ERR_INVALID,
+			  "\"" SHOWN "\" cannot be set; kind, unit and description can",
+			  SHOWN_OF(member->key));
+}
+
+static int read_said(struct metric_call *call, struct errbuf *e)
+{
+	struct json *root;
+	int err = json_parse(buf_slice(&call->body), &call->arena, &root, e);
+	if (!err && (root->type != JSON_T_OBJECT || !root->count))
+		err = errbuf_set(e, ERR_INVALID,
+				 "the body is to be an object with kind, unit or description");
+	if (err)
+		return err;
+	call->write = store_write_new(call->api->store, SAID_MAX_BYTES);
+	call->write->executor = loop_executor(call->api->loop);
+	call->write->done = metric_written;
+	call->write->owner = call;
+	call->api->metadata_writes++;
+	for (const struct json *member = root->first; member && !err; member = member->next)
+		err = say_member(call, member, e);
+	return err;
+}
+
+static void metric_begin(struct http_request *request, bool says)
+{
+	static const char *const names[] = {"tenant", "metricName", NULL};
+	struct metric_call *call = mem_zalloc(sizeof(*call));
+	struct errbuf e;
+	call->request = request;
+	call->api = api_of(request);
+	arena_init(&call->arena, CALL_MAX_BYTES);
+	call->body = http_request_take_body(request);
+	call->describe = (struct catalog_describe){
+		.catalog = call->api->catalog,
+		.done = metric_described,
+		.owner = call,
+		.arena = &call->arena,
+	};
+	request->owner = call;
+	int err = params_check(request, names, &e);
+	err = err ? err : params_tenant(request, &call->describe.tenant, &e);
+	err = err ? err : params_metric(request, &call->describe.metric, &e);
+	err = err || !says ? err : read_said(call, &e);
+	if (err)
+		metric_fail(call, err, &e);
+	else
+		metric_describe(call);
+}
+
+static void metric_end(struct http_request *request)
+{
+	metric_begin(request, false);
+}
+
+static void metric_put_end(struct http_request *request)
+{
+	metric_begin(request, true);
+}
+
 const struct http_handler metadata_tenants = {.end = tenants_end, .abort = aborted};
 const struct http_handler metadata_metric_names = {.end = metric_names_end, .abort = aborted};
 const struct http_handler metadata_tag_keys = {.end = tag_keys_end, .abort = aborted};
 const struct http_handler metadata_tag_values = {.end = tag_values_end, .abort = aborted};
 const struct http_handler metadata_series = {.end = series_end, .abort = aborted};
+const struct http_handler metadata_metric = {.end = metric_end, .abort = metric_aborted};
+const struct http_handler metadata_metric_put = {.end = metric_put_end, .abort = metric_aborted};

@@ -5,6 +5,8 @@
  *     tagKeys      tenant, metricName, prefix         ["deployment","host","os"]
  *     tagValues    tenant, metricName, tagKey, prefix ["linux","windows"]
  *     series       tenant, metricName, tag...         what is known of each series, see metadata.c
+ *     metric       tenant, metricName                 what is known of the metric; PUT sets kind,
+ *                                                     unit and description of it
  *
  * Names are in byte order, at most `limit` (10,000 unless given; of series as many as a query
  * reads); where there are more, the header X-Granary-Cut is `limit`. */
@@ -18,5 +20,7 @@ extern const struct http_handler metadata_metric_names;
 extern const struct http_handler metadata_tag_keys;
 extern const struct http_handler metadata_tag_values;
 extern const struct http_handler metadata_series;
+extern const struct http_handler metadata_metric;
+extern const struct http_handler metadata_metric_put;
 
 #endif

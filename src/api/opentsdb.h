@@ -5,7 +5,7 @@
 
 #include "http/http.h"
 
-extern const struct http_handler opentsdb_aggregators, opentsdb_filters, opentsdb_suggest,
-	opentsdb_lookup, opentsdb_query_handler;
+extern const struct http_handler opentsdb_aggregators, opentsdb_filters, opentsdb_version,
+	opentsdb_suggest, opentsdb_lookup, opentsdb_query_handler, opentsdb_last_handler;
 
 #endif

@@ -63,19 +63,20 @@ static int find_common(struct opentsdb_answer *answer, const struct opentsdb_que
 {
 	const struct catalog_series *series;
 	struct tags tags;
+	size_t next = 0;
+	bool first = true;
 	arena_reset(&answer->group_arena);
 	common->count = 0;
-	for (size_t i = 0; (series = query_group_series(query, group, i)) != NULL; i++) {
-		struct arena *arena = i ? &answer->series_arena : &answer->group_arena;
+	while ((first || common->count) && (series = query_group_next(query, group, &next))) {
+		struct arena *arena = first ? &answer->group_arena : &answer->series_arena;
 		arena_reset(&answer->series_arena);
 		if (read_tags(asked, series, arena, &tags))
 			return ERR_DAMAGED;
-		if (i)
-			take_next(common, tags);
-		else
+		if (first)
 			take_first(common, tags);
-		if (!common->count)
-			break;
+		else
+			take_next(common, tags);
+		first = false;
 	}
 	return 0;
 }
@@ -129,25 +130,17 @@ static void put_query(struct buf *out, const struct json *asked, size_t index)
 	json_write_object_end(&writer);
 }
 
-int opentsdb_answer_group(struct opentsdb_answer *answer, const struct opentsdb_query *asked,
-			  size_t index, const struct query *query, size_t group)
+void opentsdb_answer_group(struct opentsdb_answer *answer, const struct opentsdb_query *asked,
+			   size_t index)
 {
 	struct buf *out = answer->out;
-	struct common common;
-	int err = find_common(answer, asked, query, group, &common);
-	if (err)
-		return err;
 	buf_append_text(out, answer->after_group ? ",{\"metric\":" : "{\"metric\":");
 	json_append_string(out, asked->metric);
-	put_tags(out, &common);
-	put_keys(out, "aggregateTags", &common);
-	put_keys(out, "aggregatedTags", &common);
 	if (answer->show_query)
 		put_query(out, asked->asked, index);
 	buf_append_text(out, answer->arrays ? ",\"dps\":[" : ",\"dps\":{");
 	answer->in_points = false;
 	answer->after_group = true;
-	return 0;
 }
 
 static char *put_value(char *to, struct value v)
@@ -183,8 +176,18 @@ void opentsdb_answer_points(struct opentsdb_answer *answer, const struct combine
 	out->len += (size_t)(to - start);
 }
 
-void opentsdb_answer_group_end(struct opentsdb_answer *answer, bool cut)
+int opentsdb_answer_group_end(struct opentsdb_answer *answer, const struct opentsdb_query *asked,
+			      const struct query *query, size_t group, bool cut)
 {
-	buf_append_char(answer->out, answer->arrays ? ']' : '}');
-	buf_append_text(answer->out, cut ? ",\"truncated\":true}" : "}");
+	struct buf *out = answer->out;
+	struct common common;
+	int err = find_common(answer, asked, query, group, &common);
+	if (err)
+		return err;
+	buf_append_char(out, answer->arrays ? ']' : '}');
+	put_tags(out, &common);
+	put_keys(out, "aggregateTags", &common);
+	put_keys(out, "aggregatedTags", &common);
+	buf_append_text(out, cut ? ",\"truncated\":true}" : "}");
+	return 0;
 }

@@ -1,10 +1,12 @@
 /* The shape of an answer to POST /api/query. Pure: points in, text out.
  *
- *     [{"metric":"cpu_idle","tags":{"os":"linux"},"aggregateTags":["host"],
- *       "aggregatedTags":["host"],"dps":{"1598286845":477.0}}, ...]
+ *     [{"metric":"cpu_idle","dps":{"1598286845":477.0},"tags":{"os":"linux"},
+ *       "aggregateTags":["host"],"aggregatedTags":["host"]}, ...]
  *
  * Of a group `tags` are those that all its series have with one value, `aggregateTags` the keys
- * that all have with several; what some lack is in neither. With `arrays` the points are
+ * that all have with several; what some lack is in neither. Series without a value in the time do
+ * not count: which these are is known when all is read, so tags stand behind the points. With
+ * `arrays` the points are
  * [[1598286845,477.0],...]. */
 #ifndef API_OPENTSDB_ANSWER_H
 #define API_OPENTSDB_ANSWER_H
@@ -26,12 +28,14 @@ struct opentsdb_answer {
 void opentsdb_answer_init(struct opentsdb_answer *answer, struct buf *out);
 void opentsdb_answer_release(struct opentsdb_answer *answer);
 
-/* A group, of which there are points. ERR_DAMAGED: its names cannot be read. */
-int opentsdb_answer_group(struct opentsdb_answer *answer, const struct opentsdb_query *asked,
-			  size_t index, const struct query *query, size_t group) MUST_CHECK;
+/* A group, of which there are points. */
+void opentsdb_answer_group(struct opentsdb_answer *answer, const struct opentsdb_query *asked,
+			   size_t index);
 void opentsdb_answer_points(struct opentsdb_answer *answer, const struct combine_point *points,
 			    size_t count);
-/* With `cut` it says that more would follow. */
-void opentsdb_answer_group_end(struct opentsdb_answer *answer, bool cut);
+/* With `cut` it says that more would follow. ERR_DAMAGED: the names of its series cannot be read.
+ */
+int opentsdb_answer_group_end(struct opentsdb_answer *answer, const struct opentsdb_query *asked,
+			      const struct query *query, size_t group, bool cut) MUST_CHECK;
 
 #endif

@@ -3,6 +3,8 @@
 #include "wire/number.h"
 #include "wire/timetext.h"
 
+enum { SECOND_MS = 1000 };
+
 /* ---- Members ------------------------------------------------------------------------------- */
 
 /* How a member is treated: read here; passed over, since it changes nothing here; or taken only
@@ -267,16 +269,32 @@ static int read_rate(const struct json *asked, struct combine_spec *spec, struct
 
 /* ---- Queries ------------------------------------------------------------------------------- */
 
-/* What the engine can do it does; it knows neither rates nor what is missing. */
+/* An average of averages is none: of windows within a second the values of each series are put
+ * together, or the samples where those windows are parts of the second. */
+static void widen_average(struct opentsdb_query *query)
+{
+	const struct combine_spec *spec = &query->combine;
+	bool within = query->window_ms && query->window_ms < spec->tick_ms;
+	if (query->agg != AGG_AVG || query->combined || !within)
+		return;
+	if (query->fn == FN_AVG && spec->tick_ms % query->window_ms == 0)
+		query->window_ms = spec->tick_ms;
+	else
+		query->combined = true;
+}
+
+/* What the engine can do it does; it knows neither rates nor what is missing. Zeros add nothing to
+ * a sum, and are nothing to be counted. */
 static void divide_work(const struct opentsdb_body *body, struct opentsdb_query *query)
 {
 	struct combine_spec *spec = &query->combine;
-	bool zeros = spec->fill == FILL_ZERO && query->agg != AGG_SUM;
+	bool zeros = spec->fill == FILL_ZERO && query->agg != AGG_SUM && query->agg != AGG_COUNT;
 	query->combined = query->agg && (spec->rate || zeros);
+	if (!body->ms)
+		spec->tick_ms = SECOND_MS;
+	widen_average(query);
 	spec->agg = query->combined ? query->agg : AGG_NONE;
 	spec->window_ms = query->window_ms;
-	if (!body->ms)
-		spec->tick_ms = 1000;
 	spec->same = query->agg == AGG_COUNT ? AGG_SUM : query->agg;
 }
 

@@ -150,20 +150,6 @@ static int add_filter(struct opentsdb_filters *filters, struct slice type, struc
 	return err;
 }
 
-static int check_members(const struct json *item, struct errbuf *e)
-{
-	static const char *const names[] = {"type", "tagk", "filter", "groupBy"};
-	for (const struct json *member = item->first; member; member = member->next) {
-		size_t i = 0;
-		while (i < ARRAY_LEN(names) && !slice_equal(member->key, slice_of(names[i])))
-			i++;
-		if (i == ARRAY_LEN(names))
-			return errbuf_set(e, ERR_INVALID, "unknown member \"" SHOWN "\"",
-					  SHOWN_OF(member->key));
-	}
-	return 0;
-}
-
 static int read_filter(struct opentsdb_filters *filters, const struct json *item,
 		       struct arena *arena, struct errbuf *e)
 {
@@ -171,7 +157,8 @@ static int read_filter(struct opentsdb_filters *filters, const struct json *item
 	bool group_by = false;
 	if (item->type != JSON_T_OBJECT)
 		return errbuf_set(e, ERR_INVALID, "not an object");
-	int err = check_members(item, e);
+	static const char *const names[] = {"type", "tagk", "filter", "groupBy", NULL};
+	int err = json_check_members(item, names, e);
 	if (!err)
 		err = json_get_text(item, "type", &type, e);
 	if (!err)
@@ -200,20 +187,24 @@ static int read_list(struct opentsdb_filters *filters, const struct json *list, 
 	return 0;
 }
 
-/* The value of a tag in a map: `type(filter)`, `*` and other texts with a star, or values. */
+struct slice opentsdb_filter_type(struct slice *text)
+{
+	const char *open = memchr(text->data, '(', text->len);
+	if (open && text->data[text->len - 1] == ')') {
+		struct slice type = {text->data, (size_t)(open - text->data)};
+		*text = (struct slice){open + 1, text->len - type.len - 2};
+		return type;
+	}
+	return memchr(text->data, '*', text->len) ? SLICE("wildcard") : SLICE("literal_or");
+}
+
 static int read_tag(struct opentsdb_filters *filters, const struct json *tag, struct arena *arena,
 		    struct errbuf *e)
 {
-	struct slice text = tag->text, type = SLICE("literal_or");
+	struct slice text = tag->text;
 	if (tag->type != JSON_T_STRING)
 		return errbuf_set(e, ERR_INVALID, "not a text");
-	const char *open = memchr(text.data, '(', text.len);
-	if (open && text.data[text.len - 1] == ')') {
-		type = (struct slice){text.data, (size_t)(open - text.data)};
-		text = (struct slice){open + 1, text.len - type.len - 2};
-	} else if (memchr(text.data, '*', text.len)) {
-		type = SLICE("wildcard");
-	}
+	struct slice type = opentsdb_filter_type(&text);
 	int err = add_filter(filters, type, tag->key, text, arena, e);
 	return err ? err : add_by(filters, tag->key, e);
 }
@@ -294,6 +285,8 @@ bool opentsdb_filters_keep(void *owner, struct slice tags_text)
 	struct opentsdb_filters *filters = owner;
 	struct arena arena;
 	struct tags tags;
+	if (filters->work > OPENTSDB_FILTER_WORK_MAX)
+		return false;
 	if (filters->strict && !device_names_keep(filters->names, tags_text))
 		return false;
 	arena_init(&arena, KEEP_ARENA_BYTES);

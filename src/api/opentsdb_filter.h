@@ -12,7 +12,7 @@
 #include "wire/json.h"
 #include "wire/regex.h"
 
-enum { OPENTSDB_FILTER_WORK_MAX = 50000000 }; /* about 0.2 s, in which the loop stands still */
+enum { OPENTSDB_FILTER_WORK_MAX = 50000000 }; /* of a request: about 0.2 s */
 
 struct opentsdb_filter {
 	struct slice key;
@@ -34,14 +34,18 @@ struct opentsdb_filters {
 	struct device_names *names; /* of the tenant; NULL: none */
 	bool strict;                /* device_names_keep is to be asked */
 
-	/* What keep has cost, in steps of expressions and comparisons; beyond
-	 * OPENTSDB_FILTER_WORK_MAX nothing is kept, and the query is to be refused. */
+	/* What keep has cost, in steps of expressions and comparisons, on top of what the caller
+	 * set; beyond OPENTSDB_FILTER_WORK_MAX nothing is kept, and the query is to be refused. */
 	uint64_t work;
 
 	/* private */
 	struct opentsdb_filter checks[CATALOG_SELECTORS_MAX];
 	size_t check_count, count;
 };
+
+/* How the value of a tag is meant that stands beside its key, `type(filter)`, `*` and other texts
+ * with a star, or values: gives the type and leaves the filter. */
+struct slice opentsdb_filter_type(struct slice *text);
 
 /* Either may be NULL. ERR_INVALID or ERR_LIMIT with a sentence that says which one. */
 int opentsdb_filters_read(struct opentsdb_filters *filters, const struct json *list,

@@ -6,6 +6,7 @@
 #include "api/routes.h"
 #include "catalog/selector.h"
 #include "wire/json.h"
+#include "wire/number.h"
 
 enum {
 	LIMIT_PRESET = 25,
@@ -121,15 +122,27 @@ static int read_m(struct call *call, struct errbuf *e)
 	return err ? errbuf_prefix(e, err, "m") : read_selectors(call, tags, e);
 }
 
+/* A client that asks for more than the bound gets as many as the bound. */
+static int read_limit(struct call *call, struct errbuf *e)
+{
+	struct slice text = http_param(call->request, "limit");
+	uint64_t number = LIMIT_PRESET;
+	if (text.data && (number_parse_u64(text.data, text.data + text.len, &number) || number < 1))
+		return errbuf_set(e, ERR_INVALID, "limit \"" SHOWN "\" is not a number from 1 on",
+				  SHOWN_OF(text));
+	call->limit = number < SERIES_MAX ? (size_t)number : SERIES_MAX;
+	return 0;
+}
+
 static int read_call(struct call *call, struct errbuf *e)
 {
-	static const char *const names[] = {"m", "limit", "use_meta", "tenant", NULL};
+	static const char *const names[] = {"m", "limit", "use_meta", "useMeta", "tenant", NULL};
 	bool strict;
 	int err = params_check(call->request, names, e);
 	if (!err)
 		err = params_tenant(call->request, &call->find.tenant, e);
 	if (!err)
-		err = params_limit(call->request, LIMIT_PRESET, SERIES_MAX, &call->limit, e);
+		err = read_limit(call, e);
 	if (!err)
 		err = read_m(call, e);
 	if (err)

@@ -1,4 +1,5 @@
-/* POST /api/query: the queries of the body, one after the other, in one answer.
+/* POST /api/query and GET /api/query?m=...: the queries of the body, one after the other, in one
+ * answer.
  *
  * What is wrong is answered before anything else. A short answer leaves whole, a long one as a
  * stream as fast as the client reads, made in turns between which other work of the loop is done.
@@ -9,6 +10,7 @@
 #include "api/alias.h"
 #include "api/opentsdb.h"
 #include "api/opentsdb_answer.h"
+#include "api/opentsdb_uri.h"
 #include "api/query.h"
 #include "api/query_grain.h"
 #include "api/query_params.h"
@@ -36,17 +38,21 @@ enum phase {
 
 /* One request at work. */
 struct call {
-	struct http_request *request; /* NULL: it has ended; freed when the turn comes */
+	/* NULL: it has ended; freed when the turn comes, and the filters are let go. */
+	struct http_request *request;
 	struct loop *loop;
 	struct clock *clock;
 	int64_t timeout_ms, deadline_us, stalled_us;
 	struct arena arena;
 	struct slice tenant;
+	struct buf uri; /* the body that the address stands for */
 	struct opentsdb_body body;
 	struct opentsdb_answer answer;
 	struct buf out;
 	struct task turn;
 	bool turn_posted;
+	bool held;            /* a thread looks at series with the filters of body.queries[at] */
+	uint64_t filter_work; /* of the queries before it */
 	struct sending sending;
 	struct buf grains; /* which data answers each query */
 	bool said;         /* that of the query at work */
@@ -83,7 +89,8 @@ static void end_query(struct call *call)
 {
 	query_free(call->query);
 	combine_free(call->combine);
-	device_names_release(&call->names);
+	if (!call->held)
+		device_names_release(&call->names);
 	call->query = NULL;
 	call->combine = NULL;
 }
@@ -92,10 +99,11 @@ static void call_free(struct call *call)
 {
 	end_query(call);
 	call->request = NULL;
-	if (call->turn_posted)
+	if (call->turn_posted || call->held)
 		return;
 	opentsdb_answer_release(&call->answer);
 	arena_release(&call->arena);
+	buf_release(&call->uri);
 	buf_release(&call->out);
 	buf_release(&call->grains);
 	mem_free(call);
@@ -178,21 +186,38 @@ static void ready(void *owner)
 		advance(call);
 }
 
+static bool keep(void *owner, struct slice tags_text)
+{
+	struct call *call = owner;
+	return opentsdb_filters_keep(&call->body.queries[call->at].filters, tags_text);
+}
+
+static void hold(void *owner, bool held)
+{
+	struct call *call = owner;
+	call->held = held;
+	if (!held && !call->request)
+		call_free(call);
+}
+
 static void fill_spec(struct call *call, struct opentsdb_query *asked)
 {
 	struct opentsdb_filters *filters = &asked->filters;
+	filters->work = call->filter_work;
 	call->query->spec = (struct query_spec){
 		.tenant = call->tenant,
 		.metric = asked->metric,
 		.selectors = filters->selectors,
 		.selector_count = filters->selector_count,
-		.keep = opentsdb_filters_must_keep(filters) ? opentsdb_filters_keep : NULL,
-		.keep_owner = filters,
+		.keep = opentsdb_filters_must_keep(filters) ? keep : NULL,
+		.keep_owner = call,
+		.keep_hold = hold,
 		.start_ms = call->body.start_ms,
 		.end_ms = call->body.end_ms,
 		.fn = asked->fn,
 		.window_ms = asked->window_ms,
 		.agg = asked->combined ? AGG_NONE : asked->agg,
+		.tick_ms = asked->combined || asked->fn ? 0 : asked->combine.tick_ms,
 		.by = filters->by,
 		.by_count = asked->agg ? filters->by_count : 0,
 		.by_order = asked->combined,
@@ -275,12 +300,16 @@ static void end_group(struct call *call)
 	call->phase = GROUP_ENDS;
 }
 
-/* The group that has ended has given all its points. */
-static void leave_group(struct call *call)
+/* The group that has ended has given all its points. False: the call is over. */
+static bool leave_group(struct call *call)
 {
-	if (call->group_said)
-		opentsdb_answer_group_end(&call->answer, call->cut != NULL);
 	call->phase = BETWEEN_GROUPS;
+	if (!call->group_said ||
+	    opentsdb_answer_group_end(&call->answer, &call->body.queries[call->at], call->query,
+				      call->group, call->cut != NULL) == 0)
+		return true;
+	fail(call, ERR_DAMAGED, "the names of a series could not be read");
+	return false;
 }
 
 /* Chunks are the engine's only until it is asked again, or ends for its deadline. */
@@ -318,20 +347,16 @@ static bool add_chunk(struct call *call, size_t *turn)
 	return false;
 }
 
-/* Encodes points of the group; *some: there were some, and may be more. False: the call is over. */
-static bool encode(struct call *call, size_t *turn, bool *some)
+/* Encodes points of the group; gives whether there were some, and may be more. */
+static bool encode(struct call *call, size_t *turn)
 {
 	size_t count = combine_take(call->combine, call->taken, COMBINE_CHUNK_MAX);
 	*turn += count;
 	call->given += count;
-	*some = count > 0;
 	if (!count)
-		return true;
-	if (!call->group_said && opentsdb_answer_group(&call->answer, &call->body.queries[call->at],
-						       call->at, call->query, call->group)) {
-		fail(call, ERR_DAMAGED, "the names of a series could not be read");
 		return false;
-	}
+	if (!call->group_said)
+		opentsdb_answer_group(&call->answer, &call->body.queries[call->at], call->at);
 	call->group_said = true;
 	opentsdb_answer_points(&call->answer, call->taken, count);
 	return true;
@@ -348,9 +373,9 @@ static int check_ended(struct call *call, struct errbuf *e)
 	if (!query->err && query->cut && asked->combined)
 		return errbuf_set(
 			e, ERR_LIMIT,
-			"the query reached its limit of %s in the middle of a group; take "
+			"the query reached its limit of %s (%s) in the middle of a group; take "
 			"a wider downsample, less time or fewer series",
-			query->cut_why);
+			query->cut_why, query->cut_option);
 	return query->err;
 }
 
@@ -361,6 +386,7 @@ static void next_query(struct call *call)
 	call->points += call->given > query->points ? call->given : query->points;
 	call->given = 0;
 	call->said = false;
+	call->filter_work = call->body.queries[call->at].filters.work;
 	end_query(call);
 	call->at++;
 	call->phase = BEFORE_QUERY;
@@ -420,20 +446,15 @@ static bool gather(struct call *call, size_t *turn)
 /* One step. False: nothing more can be done now, or ever. */
 static bool step(struct call *call, size_t *turn)
 {
-	bool some = false;
 	switch (call->phase) {
 	case BEFORE_QUERY:
 		return start_query(call);
 	case BETWEEN_GROUPS:
 		return !filters_gave_up(call) && gather(call, turn);
 	case IN_GROUP:
-		return encode(call, turn, &some) && (some || gather(call, turn));
+		return encode(call, turn) || gather(call, turn);
 	case GROUP_ENDS:
-		if (!encode(call, turn, &some))
-			return false;
-		if (!some)
-			leave_group(call);
-		return true;
+		return encode(call, turn) || leave_group(call);
 	case COMPLETE:
 		break;
 	}
@@ -484,6 +505,7 @@ static struct call *call_new(struct http_request *request)
 	call->turn.run = run_turn;
 	arena_init(&call->arena, BODY_TREE_BYTES);
 	call->sending = (struct sending){"application/json", .status = 200};
+	buf_init(&call->uri, OPENTSDB_URI_MAX_BYTES);
 	buf_init(&call->out, OUT_MAX_BYTES);
 	buf_init(&call->grains, GRAINS_MAX_BYTES);
 	opentsdb_answer_init(&call->answer, &call->out);
@@ -502,19 +524,36 @@ static int read_arrays(struct call *call, struct errbuf *e)
 			  SHOWN_OF(text));
 }
 
-static int read_request(struct call *call, struct errbuf *e)
+/* The body, or the one that the address stands for. */
+static int find_body(struct call *call, struct slice *text, struct errbuf *e)
 {
 	static const char *const names[] = {"tenant", "arrays", NULL};
-	int err = params_check(call->request, names, e);
-	if (!err && http_request_charge(call->request, TREE_FACTOR * call->request->body.len))
+	*text = buf_slice(&call->request->body);
+	if (call->request->verb == VERB_POST)
+		return params_check(call->request, names, e);
+	int err = opentsdb_uri_query(call->request, &call->uri, e);
+	*text = buf_slice(&call->uri);
+	return err;
+}
+
+static int read_request(struct call *call, struct errbuf *e)
+{
+	struct slice text;
+	int err = find_body(call, &text, e);
+	if (!err && http_request_charge(call->request, TREE_FACTOR * text.len))
 		err = errbuf_set(e, ERR_BUSY, "the memory for requests is in use");
 	if (!err)
 		err = params_tenant(call->request, &call->tenant, e);
 	if (!err)
 		err = read_arrays(call, e);
+	/* What is read points into the text, and a thread may look at it when the request is gone.
+	 */
+	text = arena_copy(&call->arena, text);
+	if (!err && !text.data)
+		err = errbuf_set(e, ERR_LIMIT, "the body takes too much room");
 	if (!err)
-		err = opentsdb_body_read(buf_slice(&call->request->body),
-					 clock_wall_ms(call->clock), &call->arena, &call->body, e);
+		err = opentsdb_body_read(text, clock_wall_ms(call->clock), &call->arena,
+					 &call->body, e);
 	call->answer.ms = call->body.ms;
 	call->answer.show_query = call->body.show_query;
 	return err;

@@ -1,4 +1,5 @@
-/* GET /api/suggest, /api/aggregators, /api/config/filters: what can be written into a query.
+/* /api/suggest, /api/aggregators, /api/config/filters, /api/version: what can be written into a
+ * query.
  *
  * Metrics of a tenant are one list of the catalog. Tag keys and values belong to metrics there, so
  * those of a tenant are put together: of one metric after the other, in the order of names, the
@@ -87,6 +88,25 @@ static void filters_end(struct http_request *request)
 	buf_release(&body);
 }
 
+/* The version of OpenTSDB whose requests are understood; `full_revision` says which server this is.
+ */
+#define OPENTSDB_VERSION "2.4.0"
+
+static void version_end(struct http_request *request)
+{
+	static const char *const none[] = {NULL};
+	struct errbuf e;
+	if (params_check(request, none, &e))
+		http_reply_error(request, 400, "%s", e.text);
+	else
+		http_reply(request, 200, "application/json",
+			   SLICE("{\"version\":\"" OPENTSDB_VERSION
+				 "\",\"short_revision\":\"" GRANARY_VERSION
+				 "\",\"full_revision\":\"granary-" GRANARY_VERSION
+				 "\",\"repo_status\":\"MINT\",\"repo\":\"granary\","
+				 "\"user\":\"granary\",\"host\":\"localhost\"}"));
+}
+
 /* ---- One request --------------------------------------------------------------------------- */
 
 struct call {
@@ -94,6 +114,7 @@ struct call {
 	struct clock *clock;
 	int64_t timeout_ms, deadline_us;
 	struct arena arena, list_arena;
+	const struct json *body; /* NULL: the question stands in the address */
 	enum catalog_listing what;
 	struct slice tenant, prefix;
 	size_t max;
@@ -295,9 +316,45 @@ static void listed(struct catalog_list *list, int err)
 
 /* ---- The request --------------------------------------------------------------------------- */
 
+static const char *const asked_names[] = {"type", "q", "max", NULL};
+
+/* A member of the body, or a parameter; numbers as they are written. */
+static struct slice asked(const struct call *call, const char *name)
+{
+	const struct json *member = call->body ? json_member(call->body, name) : NULL;
+	return call->body ? member ? member->text : (struct slice){NULL, 0}
+			  : http_param(call->request, name);
+}
+
+static int check_member(const struct json *member, struct errbuf *e)
+{
+	for (const char *const *name = asked_names; *name; name++) {
+		if (!slice_equal(member->key, slice_of(*name)))
+			continue;
+		if (member->type == JSON_T_STRING || member->type == JSON_T_NUMBER)
+			return 0;
+		return errbuf_set(e, ERR_INVALID, "%s is neither a text nor a number", *name);
+	}
+	return errbuf_set(e, ERR_INVALID, "unknown member \"" SHOWN "\"", SHOWN_OF(member->key));
+}
+
+static int read_body(struct call *call, struct errbuf *e)
+{
+	struct json *root;
+	int err = json_parse(buf_slice(&call->request->body), &call->arena, &root, e);
+	if (err)
+		return err;
+	if (root->type != JSON_T_OBJECT)
+		return errbuf_set(e, ERR_INVALID, "the body is no object");
+	call->body = root;
+	for (const struct json *member = root->first; member && !err; member = member->next)
+		err = check_member(member, e);
+	return err;
+}
+
 static int read_type(struct call *call, struct errbuf *e)
 {
-	struct slice type = http_param(call->request, "type");
+	struct slice type = asked(call, "type");
 	if (!type.data)
 		return errbuf_set(e, ERR_INVALID, "type is missing: metrics, tagk or tagv");
 	if (slice_equal(type, SLICE("metrics")))
@@ -315,21 +372,23 @@ static int read_type(struct call *call, struct errbuf *e)
 
 static int read_max(struct call *call, struct errbuf *e)
 {
-	struct slice text = http_param(call->request, "max");
+	struct slice text = asked(call, "max");
 	uint64_t number = MAX_PRESET;
-	if (text.data && (number_parse_u64(text.data, text.data + text.len, &number) ||
-			  number < 1 || number > MAX_MAX))
-		return errbuf_set(e, ERR_INVALID, "max \"" SHOWN "\" is not a number from 1 to %d",
-				  SHOWN_OF(text), MAX_MAX);
-	call->max = (size_t)number;
+	if (text.data && (number_parse_u64(text.data, text.data + text.len, &number) || number < 1))
+		return errbuf_set(e, ERR_INVALID, "max \"" SHOWN "\" is not a number from 1 on",
+				  SHOWN_OF(text));
+	call->max = number < MAX_MAX ? (size_t)number : MAX_MAX;
 	return 0;
 }
 
 static int read_call(struct call *call, struct errbuf *e)
 {
 	static const char *const names[] = {"type", "q", "max", "tenant", NULL};
-	struct slice q = http_param(call->request, "q");
-	int err = params_check(call->request, names, e);
+	bool has_body = call->request->verb == VERB_POST;
+	int err = params_check(call->request, has_body ? &names[3] : names, e);
+	if (!err && has_body)
+		err = read_body(call, e);
+	struct slice q = err ? SLICE("") : asked(call, "q");
 	if (!err)
 		err = params_tenant(call->request, &call->tenant, e);
 	if (!err)
@@ -367,4 +426,5 @@ static void suggest_end(struct http_request *request)
 
 const struct http_handler opentsdb_aggregators = {.end = aggregators_end};
 const struct http_handler opentsdb_filters = {.end = filters_end};
+const struct http_handler opentsdb_version = {.end = version_end};
 const struct http_handler opentsdb_suggest = {.end = suggest_end, .abort = aborted};

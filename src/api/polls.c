@@ -5,6 +5,7 @@
 #include "base/stats.h"
 #include "inventory/inventory.h"
 #include "model/poll.h"
+#include "persist/persist.h"
 #include "queue/queue.h"
 #include "wire/esmond_message.h"
 #include "wire/json.h"
@@ -82,12 +83,22 @@ static int refuse_count(struct errbuf *e)
 			  MESSAGES_MAX);
 }
 
+/* Refuses here what the workers would refuse later, when no client hears of it. */
+static int check_time(const struct polls *p, const struct poll *poll, struct errbuf *e)
+{
+	int64_t latest_ms;
+	int err = poll_latest_ms(poll, &latest_ms, e);
+	return err ? err : persist_check_time(p->api->persist, latest_ms, e);
+}
+
 static int add_item(struct polls *p, struct slice message, struct errbuf *e)
 {
 	struct poll poll;
 	if (p->count == MESSAGES_MAX)
 		return refuse_count(e);
 	int err = poll_open(message, &poll, e);
+	if (!err)
+		err = check_time(p, &poll, e);
 	if (err)
 		return errbuf_prefix(e, ERR_INVALID, "message %zu", p->count + 1);
 	const struct oidset *set = inventory_conf_oidset(p->api->inventory_conf, poll.oidset);

@@ -2,6 +2,8 @@
 
 #include "api/alias.h"
 #include "api/device_names.h"
+#include "api/opentsdb.h"
+#include "api/opentsdb_uri.h"
 #include "api/query_encode.h"
 #include "api/query_grain.h"
 #include "api/query_params.h"
@@ -235,7 +237,7 @@ static void begin(struct call *call)
 	alias_start(&call->alias);
 }
 
-static void end(struct http_request *request)
+static void end_metric(struct http_request *request)
 {
 	struct call *call = call_new(request);
 	struct query *query = call->query;
@@ -260,7 +262,7 @@ static void end(struct http_request *request)
 		begin(call);
 }
 
-static void drained(struct http_request *request)
+static void drained_metric(struct http_request *request)
 {
 	struct call *call = request->owner;
 	call->sending.stalled = false;
@@ -268,10 +270,35 @@ static void drained(struct http_request *request)
 		advance(call);
 }
 
-static void aborted(struct http_request *request, UNUSED int err)
+static void aborted_metric(struct http_request *request, UNUSED int err)
 {
 	if (request->owner)
 		call_free(request->owner);
+}
+
+/* ---- Two forms ------------------------------------------------------------------------------- */
+
+static const struct http_handler by_metric = {
+	.end = end_metric, .drained = drained_metric, .abort = aborted_metric};
+
+static const struct http_handler *form_of(const struct http_request *request)
+{
+	return opentsdb_uri_asked(request) ? &opentsdb_query_handler : &by_metric;
+}
+
+static void end(struct http_request *request)
+{
+	form_of(request)->end(request);
+}
+
+static void drained(struct http_request *request)
+{
+	form_of(request)->drained(request);
+}
+
+static void aborted(struct http_request *request, int err)
+{
+	form_of(request)->abort(request, err);
 }
 
 const struct http_handler query_handler = {.end = end, .drained = drained, .abort = aborted};

@@ -50,7 +50,7 @@ static int read_stored(const struct http_request *request, const struct rollup_g
 				  SHOWN_OF(aggregator));
 	if (!grains || !grains->count)
 		return errbuf_set(e, ERR_LIMIT,
-				  "no roll-ups are stored; fn=" SHOWN
+				  "no roll-ups are stored (rollup.granularities); fn=" SHOWN
 				  " with a window computes from raw data",
 				  SHOWN_OF(aggregator));
 	spec->stored = true;
@@ -122,10 +122,41 @@ void grain_list(struct buf *out, const struct query *query, const struct rollup_
 	}
 }
 
+static void put_note(struct buf *out, const struct query *query)
+{
+	static const char *const texts[] = {
+		[NOTE_NONE] = "",
+		[NOTE_NO_METRIC] = "unknown-metric: the tenant has no series of this metric",
+		[NOTE_NOT_ROLLED_UP] = "not-rolled-up: roll-ups may still lack samples from ",
+		[NOTE_COUNTER] = "not-kept: the metric is a counter, whose roll-ups have sum and "
+				 "increase, but no min, max, avg and count",
+		[NOTE_NO_COUNTER] = "not-kept: the metric is no counter, so its roll-ups have no "
+				    "increase",
+	};
+	buf_append_text(out, texts[query->note]);
+	if (query->note != NOTE_NOT_ROLLED_UP)
+		return;
+	put_time(out, query->note_ms);
+	buf_append_text(out, " on");
+}
+
+static void reply_note(struct http_request *request, const struct query *query)
+{
+	struct buf value;
+	if (!query->note)
+		return;
+	buf_init(&value, HEADER_MAX_BYTES);
+	put_note(&value, query);
+	buf_append_char(&value, 0);
+	http_reply_header(request, NOTE_HEADER, value.data);
+	buf_release(&value);
+}
+
 void grain_reply_header(struct http_request *request, const struct query *query,
 			const struct rollup_grains *grains)
 {
 	struct buf value;
+	reply_note(request, query);
 	buf_init(&value, HEADER_MAX_BYTES);
 	grain_list(&value, query, grains);
 	bool known = value.len > 0;
@@ -150,6 +181,12 @@ void grain_explain(struct buf *out, const struct query *query, const struct roll
 	size_t count;
 	const struct query_part *parts = query_parts(query, &count);
 	char text[GRAIN_MAX_BYTES];
+	buf_printf(out, "\"metricExists\":%s,", query->note == NOTE_NO_METRIC ? "false" : "true");
+	if (query->note) {
+		buf_append_text(out, "\"note\":\"");
+		put_note(out, query);
+		buf_append_text(out, "\",");
+	}
 	put_window(out, &query->spec);
 	buf_append_text(out, "\"grains\":[");
 	for (size_t i = 0; i < count; i++) {

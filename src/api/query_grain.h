@@ -20,10 +20,14 @@ int grain_params(const struct http_request *request, const struct rollup_grains 
 /* The header, before anything of the answer is sent; the query's series are known. */
 #define GRAIN_HEADER "X-Granary-Grain"
 void grain_list(struct buf *out, const struct query *query, const struct rollup_grains *grains);
+/* And X-Granary-Note, where an answer has less than whoever asks may think: a word for programs, a
+ * colon, a sentence. */
+#define NOTE_HEADER "X-Granary-Note"
 void grain_reply_header(struct http_request *request, const struct query *query,
 			const struct rollup_grains *grains);
-/* `"fn":"avg","window":"1h","grains":[{"start":"...","end":"...","grain":"5m"},...],`, of fn and
- * window what there is. */
+/* `"metricExists":true,"note":"...","fn":"avg","window":"1h",
+ * "grains":[{"start":"...","end":"...","grain":"5m"},...],`,
+ * of note, fn and window what there is. */
 void grain_explain(struct buf *out, const struct query *query, const struct rollup_grains *grains);
 
 #endif

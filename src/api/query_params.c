@@ -6,13 +6,14 @@
 
 /* ---- Names --------------------------------------------------------------------------------- */
 
-static bool known(struct slice name, const char *const *names)
+/* A name that may stand there several times has a plus before it. NULL: there is none. */
+static const char *known(struct slice name, const char *const *names)
 {
 	for (; *names; names++) {
-		if (slice_equal(name, slice_of(*names)))
-			return true;
+		if (slice_equal(name, slice_of(*names + (**names == '+'))))
+			return *names;
 	}
-	return false;
+	return NULL;
 }
 
 /* A misspelt `tag` that was passed over would answer with everything: so nothing is passed over. */
@@ -20,12 +21,11 @@ int params_check(const struct http_request *request, const char *const *names, s
 {
 	for (size_t i = 0; i < request->param_count; i++) {
 		struct slice name = request->params[i].name;
-		if (!known(name, names))
+		const char *as = known(name, names);
+		if (!as)
 			return errbuf_set(e, ERR_INVALID, "unknown parameter \"" SHOWN "\"",
 					  SHOWN_OF(name));
-		if (slice_equal(name, SLICE("tag")) || slice_equal(name, SLICE("by")))
-			continue;
-		for (size_t j = 0; j < i; j++) {
+		for (size_t j = 0; j < i && *as != '+'; j++) {
 			if (slice_equal(name, request->params[j].name))
 				return errbuf_set(e, ERR_INVALID, SHOWN " is given twice",
 						  SHOWN_OF(name));
@@ -282,9 +282,9 @@ int params_query(const struct http_request *request, int64_t now_ms,
 		 const struct rollup_grains *grains, struct arena *arena, struct query_spec *spec,
 		 enum query_format *format, bool *explain, struct errbuf *e)
 {
-	static const char *const names[] = {"tenant",      "metricName", "tag",     "start",
+	static const char *const names[] = {"tenant",      "metricName", "+tag",    "start",
 					    "end",         "fn",         "window",  "fill",
-					    "agg",         "by",         "format",  "aggregator",
+					    "agg",         "+by",        "format",  "aggregator",
 					    "granularity", "points",     "explain", NULL};
 	*spec = (struct query_spec){.fn = FN_NONE};
 	int err = params_check(request, names, e);

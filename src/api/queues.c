@@ -65,11 +65,10 @@ const struct http_handler queues_list = {.end = list_end};
 
 /* ---- What lies aside ------------------------------------------------------------------------- */
 
-/* request->owner; it lives until the read is done. */
+/* request->owner. */
 struct aside {
-	struct http_request *http; /* NULL: the client has gone */
+	struct http_request *http;
 	struct store_read *read;
-	char queue[QUEUE_NAME_MAX_BYTES + 1];
 };
 
 static void aside_free(struct aside *aside)
@@ -113,10 +112,10 @@ static void aside_answer(struct aside *aside)
 static void aside_read(struct store_read *read, int err)
 {
 	struct aside *aside = read->owner;
-	if (aside->http && err)
+	if (err)
 		http_reply_error(aside->http, err == ERR_BUSY ? 503 : 500,
 				 "the store could not be read: %s", store_read_sentence(read, err));
-	else if (aside->http)
+	else
 		aside_answer(aside);
 	aside_free(aside);
 }
@@ -143,7 +142,6 @@ static void aside_end(struct http_request *http)
 		return;
 	struct aside *aside = mem_zalloc(sizeof(*aside));
 	aside->http = http;
-	snprintf(aside->queue, sizeof(aside->queue), "%s", queue->name);
 	aside->read = store_read_new(api->store, ASIDE_READ_MAX_BYTES);
 	aside->read->executor = loop_executor(api->loop);
 	aside->read->done = aside_read;
@@ -151,7 +149,7 @@ static void aside_end(struct http_request *http)
 	aside->read->now_ms = clock_wall_ms(api->clock);
 	http->owner = aside;
 	struct store_request *request = store_read_add(aside->read, STORE_CELL_SCAN);
-	queue_aside_scan(slice_of(aside->queue), &request->cell_scan);
+	queue_aside_scan(slice_of(queue->name), &request->cell_scan);
 	int err = store_read_submit(aside->read);
 	if (err)
 		aside_read(aside->read, err);
@@ -159,9 +157,8 @@ static void aside_end(struct http_request *http)
 
 static void aside_abort(struct http_request *http, UNUSED int err)
 {
-	struct aside *aside = http->owner;
-	if (aside)
-		aside->http = NULL;
+	if (http->owner)
+		aside_free(http->owner);
 }
 
 const struct http_handler queues_aside = {.end = aside_end, .abort = aside_abort};

@@ -298,7 +298,7 @@ static void begin(struct http_request *request, const struct question *q,
 	call->api = api;
 	call->answer = answer_with;
 	call->moves = q->moves;
-	call->asof_ms = clock_wall_ms(api->clock);
+	call->asof_ms = q->moves ? clock_age_ms(api->clock) : clock_wall_ms(api->clock);
 	arena_init(&call->arena, NAMES_MAX_BYTES);
 	call->tenant = arena_copy(&call->arena, q->tenant.data ? q->tenant : SLICE(""));
 	call->metric = arena_copy(&call->arena, q->metric.data ? q->metric : SLICE(""));

@@ -51,8 +51,11 @@ static void answer(const struct call *call)
 	json_put_i64(json, "to", call->to_ms);
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		json_put_u64(json, numbers[i].key, numbers[i].number);
-	json_put_i64_or_null(json, "oldestSlot", result.marks, result.oldest_slot_s * 1000);
-	json_put_i64_or_null(json, "newestSlot", result.marks, result.newest_slot_s * 1000);
+	/* Without marks there are no such slots, but the ends of all time. */
+	json_put_i64_or_null(json, "oldestSlot", result.marks,
+			     result.marks ? result.oldest_slot_s * 1000 : 0);
+	json_put_i64_or_null(json, "newestSlot", result.marks,
+			     result.marks ? result.newest_slot_s * 1000 : 0);
 	json_write_object_end(json);
 	json_reply_send(&reply, call->request);
 }

@@ -1,5 +1,6 @@
 #include "api/routes.h"
 
+#include "api/clock.h"
 #include "api/delete.h"
 #include "api/influx.h"
 #include "api/inventory.h"
@@ -29,19 +30,24 @@
 
 const struct http_route api_routes[] = {
 	{VERB_GET, "/", false, ROLE_READ, NO_BODY, &self_page,
-	 "This page: what is collected, how the server is doing, and every route.", "/"},
+	 "This page: what is collected, how the server is doing, and every route.", "/",
+	 .page = true},
 	{VERB_GET, "/style.css", false, ROLE_NONE, NO_BODY, &self_style,
 	 "What this page looks like.", "/style.css"},
 	{VERB_GET, "/metrics", false, ROLE_READ, NO_BODY, &self_metrics,
-	 "Counters and gauges of this server, as Prometheus reads them.", "/metrics"},
+	 "Counters and gauges of this server, as Prometheus reads them.", "/metrics",
+	 .always = true},
 	{VERB_GET, "/-/healthy", false, ROLE_NONE, NO_BODY, &self_healthy,
-	 "200 as long as the server answers at all.", "/-/healthy"},
+	 "200 as long as the server answers at all.", "/-/healthy", .always = true},
 	{VERB_GET, "/-/ready", false, ROLE_NONE, NO_BODY, &self_ready,
 	 "200 once the store is open, 503 before. Stays 200 when it is full: writes say so (507); "
-	 "and while Redis (rollup.tracking) is not reached: then it begins with degraded.",
-	 "/-/ready"},
+	 "and while Redis (rollup.tracking) is not reached or the clock is doubted, so that "
+	 "nothing "
+	 "expires: each of these is a line that begins with degraded.",
+	 "/-/ready", .always = true},
 	{VERB_GET, "/api/query", false, ROLE_READ, NO_BODY, &query_handler,
-	 "Points of a metric's series, as they are or by windows (fn, window); JSON or format=csv.",
+	 "Points of a metric's series, as they are or by windows (fn, window); JSON or format=csv. "
+	 "With m= as OpenTSDB has it.",
 	 "/api/query?tenant=host&metricName=SystemMetrics.LoadAverage.1&start=5m-ago"},
 	{VERB_GET, "/api/metadata/tenants", false, ROLE_READ, NO_BODY, &metadata_tenants,
 	 "Names of all tenants.", "/api/metadata/tenants"},
@@ -54,12 +60,33 @@ const struct http_route api_routes[] = {
 	 "Values of one tag of a metric.",
 	 "/api/metadata/tagValues?tenant=host&metricName=SystemMetrics.LoadAverage.1&tagKey=host"},
 	{VERB_GET, "/api/metadata/series", false, ROLE_READ, NO_BODY, &metadata_series,
-	 "What is known of a metric's series: kind, unit, first and last seen.",
+	 "What is known of a metric's series: kind, unit, aggregators, first and last seen.",
 	 "/api/metadata/series?tenant=host&metricName=SystemMetrics.LoadAverage.1"},
+	{VERB_GET, "/api/metadata/metric", false, ROLE_READ, NO_BODY, &metadata_metric,
+	 "What is known of one metric: kind, unit, description, aggregators of its roll-ups.",
+	 "/api/metadata/metric?tenant=host&metricName=SystemMetrics.LoadAverage.1"},
+	{VERB_PUT, "/api/metadata/metric", false, ROLE_WRITE, 64 << 10, 0, &metadata_metric_put,
+	 "Sets what is given of kind, unit and description of a metric; null takes it back.",
+	 "curl -X PUT -d '{\"description\":\"runnable tasks\"}' "
+	 "'http://127.0.0.1:8470/api/metadata/metric?tenant=host&"
+	 "metricName=SystemMetrics.LoadAverage.1'"},
 	{VERB_POST, "/api/query", false, ROLE_READ, BODY_QUESTION, &opentsdb_query_handler,
 	 "Points as OpenTSDB gives them: several queries, filters, downsample, aggregator, rate.",
 	 "curl -d '{\"start\":\"5m-ago\",\"queries\":[{\"metric\":\"SystemMetrics.LoadAverage.1\","
 	 "\"aggregator\":\"none\"}]}' 'http://127.0.0.1:8470/api/query?tenant=host'"},
+	{VERB_GET, "/api/query/last", false, ROLE_READ, NO_BODY, &opentsdb_last_handler,
+	 "The newest value of each series, as OpenTSDB gives it.",
+	 "/api/query/last?timeseries=SystemMetrics.LoadAverage.1&tenant=host"},
+	{VERB_POST, "/api/query/last", false, ROLE_READ, BODY_QUESTION, &opentsdb_last_handler,
+	 "The same, of several metrics in a body.",
+	 "curl -d '{\"queries\":[{\"metric\":\"SystemMetrics.LoadAverage.1\"}]}' "
+	 "'http://127.0.0.1:8470/api/query/last?tenant=host'"},
+	{VERB_GET, "/api/version", false, ROLE_NONE, NO_BODY, &opentsdb_version,
+	 "Which version of OpenTSDB's interface this is, for its clients.", "/api/version"},
+	{VERB_POST, "/api/suggest", false, ROLE_READ, BODY_QUESTION, &opentsdb_suggest,
+	 "The same as GET, asked by a body.",
+	 "curl -d '{\"type\":\"metrics\",\"q\":\"System\"}' "
+	 "'http://127.0.0.1:8470/api/suggest?tenant=host'"},
 	{VERB_GET, "/api/suggest", false, ROLE_READ, NO_BODY, &opentsdb_suggest,
 	 "Names of metrics, tag keys or tag values that begin with q, as OpenTSDB gives them.",
 	 "/api/suggest?type=metrics&q=System&tenant=host"},
@@ -78,13 +105,16 @@ const struct http_route api_routes[] = {
 	 "What is polled, and how that goes.", "/api/devices"},
 	{VERB_POST, "/api/devices", false, ROLE_ADMIN, 32 << 20, 0, &device_add_handler,
 	 "Adds a device, or a list of them: all or none; name, address, credentials, oidsets.",
-	 NULL},
+	 "granary device add rtr_a 192.0.2.1 --credentials public"},
 	{VERB_GET, "/api/devices/", true, ROLE_READ, NO_BODY, &device_handler,
-	 "The same of one device.", NULL},
+	 "The same of one device.", "/api/devices/rtr_a"},
 	{VERB_POST, "/api/devices/", true, ROLE_ADMIN, 1 << 20, 0, &device_change_handler,
-	 "Changes what is given of a device; its name alone renames it.", NULL},
+	 "Changes what is given of a device; its name alone renames it.",
+	 "curl -H 'Content-Type: application/json' -d '{\"active\":false}' "
+	 "http://127.0.0.1:8470/api/devices/rtr_a"},
 	{VERB_DELETE, "/api/devices/", true, ROLE_ADMIN, NO_BODY, &device_remove_handler,
-	 "Removes a device, with withData=true what is stored of it too.", NULL},
+	 "Removes a device, with withData=true what is stored of it too.",
+	 "curl -X DELETE http://127.0.0.1:8470/api/devices/rtr_a"},
 	{VERB_GET, "/api/oidsets", false, ROLE_READ, NO_BODY, &oidsets_handler,
 	 "Sets of OIDs that can be polled.", "/api/oidsets"},
 	{VERB_GET, "/api/oidsets/", true, ROLE_READ, NO_BODY, &oidset_handler, "One of them.",
@@ -119,6 +149,11 @@ const struct http_route api_routes[] = {
 	{VERB_POST, "/api/retention/apply", false, ROLE_ADMIN, NO_BODY, &retention_apply_handler,
 	 "Moves what is stored for another time than it would be now, or counts it.",
 	 "granary retention apply --dry-run"},
+	{VERB_GET, "/api/clock", false, ROLE_READ, NO_BODY, &clock_handler,
+	 "Whether the clock is believed. While it is not, nothing expires.", "/api/clock"},
+	{VERB_POST, "/api/clock/accept", false, ROLE_ADMIN, NO_BODY, &clock_accept_handler,
+	 "Says that the clock is right: what has expired by it is removed.",
+	 "granary clock accept"},
 	{VERB_POST, "/api/delete", false, ROLE_ADMIN, NO_BODY, &delete_handler,
 	 "Deletes samples of a tenant's series and their roll-ups, or with dryRun=true counts "
 	 "them.",
@@ -139,30 +174,36 @@ const struct http_route api_routes[] = {
 	 "\"device_name\":\"rtr_a\",\"oid_name\":\"ifHCInOctets\",\"timestamp\":1600000000,"
 	 "\"data\":[[[\"ifHCInOctets\",\"xe-0/2/0\"],1000]]}' "
 	 "http://127.0.0.1:8470/api/polls"},
+	{VERB_POST, "/api/polls/now", false, ROLE_ADMIN, NO_BODY, &device_poll_handler,
+	 "Has the server poll a device now, beside its slots; what it says is stored.",
+	 "granary device poll rtr_a"},
 	{VERB_GET, "/api/pollers", false, ROLE_READ, NO_BODY, &pollers_list,
 	 "Pollers elsewhere: when they were heard of, how many devices they have, what waits "
 	 "there.",
 	 "/api/pollers"},
 	{VERB_GET, "/api/pollers/", true, ROLE_READ, NO_BODY, &poller_inventory,
 	 "/api/pollers/NAME/inventory: what that poller polls; If-None-Match saves the answer.",
-	 NULL},
+	 "/api/pollers/site_b/inventory"},
 	{VERB_POST, "/api/pollers/", true, ROLE_WRITE, 32 << 20, 0, &poller_report,
-	 "/api/pollers/NAME/report: how it goes there.", NULL},
+	 "/api/pollers/NAME/report: how it goes there.",
+	 "granary poll --server http://127.0.0.1:8470 --name site_b --data ./spool"},
 	{VERB_GET, "/query", false, ROLE_READ, NO_BODY, &influx_query,
 	 "Answers SHOW DATABASES and CREATE DATABASE, which InfluxDB's clients may ask for first.",
 	 "/query?q=SHOW%20DATABASES"},
 	{VERB_POST, "/query", false, ROLE_WRITE, 64 << 10, 0, &influx_query,
-	 "The same from a form.", NULL},
+	 "The same from a form.", "curl -d 'q=SHOW DATABASES' http://127.0.0.1:8470/query"},
 	{VERB_GET, "/ping", false, ROLE_NONE, NO_BODY, &influx_ping,
 	 "204, or 200 with verbose=true, for senders that want to know whether somebody is here.",
 	 "/ping?verbose=true"},
 	{VERB_GET, "/health", false, ROLE_NONE, NO_BODY, &influx_health,
-	 "The same as JSON: pass, or fail and 503.", "/health"},
-	{VERB_GET, "/api/v2/health", false, ROLE_NONE, NO_BODY, &influx_health, "The same.", NULL},
+	 "The same as JSON: pass, or fail and 503 while writes are refused.", "/health"},
+	{VERB_GET, "/api/v2/health", false, ROLE_NONE, NO_BODY, &influx_health, "The same.",
+	 "/api/v2/health"},
 	{VERB_GET, "/ready", false, ROLE_NONE, NO_BODY, &influx_ready,
 	 "Since when the server has been ready, for clients of InfluxDB's second version.",
 	 "/ready"},
-	{VERB_GET, "/api/v2/ready", false, ROLE_NONE, NO_BODY, &influx_ready, "The same.", NULL},
+	{VERB_GET, "/api/v2/ready", false, ROLE_NONE, NO_BODY, &influx_ready, "The same.",
+	 "/api/v2/ready"},
 	{VERB_GET, "/api/v2/buckets", false, ROLE_READ, NO_BODY, &influx_buckets,
 	 "Says that the bucket which a client names is there: any name will do.",
 	 "/api/v2/buckets?name=b"},
@@ -172,7 +213,9 @@ const struct http_route api_routes[] = {
 	 "Devices, their interfaces, and the rates of these: in, out, error/in, discard/out ...",
 	 "/v2/device/"},
 	{VERB_PUT, "/v2/device/", true, ROLE_WRITE, BODY_QUESTION, &v2_device_put,
-	 "Replaces the OIDSets of a device, and whether it is active.", NULL},
+	 "Replaces the OIDSets of a device, and whether it is active.",
+	 "curl -X PUT -H 'Content-Type: application/json' -d '{\"oidsets\":[\"IfXTable\"]}' "
+	 "http://127.0.0.1:8470/v2/device/rtr_a/"},
 	{VERB_GET, "/v2/interface", true, ROLE_READ, NO_BODY, &v2_interface,
 	 "Interfaces of all devices by name or description (ifAlias__contains, device__name ...).",
 	 "/v2/interface/?ifAlias__icontains=transit"},
@@ -181,16 +224,23 @@ const struct http_route api_routes[] = {
 	{VERB_GET, "/v2/oidset", true, ROLE_READ, NO_BODY, &v2_oidset,
 	 "Names of the OIDSets, which say what is polled.", "/v2/oidset/"},
 	{VERB_GET, "/v2/timeseries/", true, ROLE_READ, NO_BODY, &v2_timeseries,
-	 "Data by row key, in milliseconds: RawData, BaseRate or Aggs.", NULL},
+	 "Data by row key, in milliseconds: RawData, BaseRate or Aggs.",
+	 "/v2/timeseries/BaseRate/snmp/rtr_a/FastPollHC/ifHCInOctets/xe-0@2F0@2F0/30000"},
 	{VERB_POST, "/v2/timeseries/", true, ROLE_WRITE, BODY_QUESTION, &v2_timeseries_post,
-	 "Takes samples of one counter, RawData, into the queue of its OIDSet.", NULL},
+	 "Takes samples of one counter, RawData, into the queue of its OIDSet.",
+	 "curl -H 'Content-Type: application/json' -d '[{\"ts\":1600000000000,\"val\":1000}]' "
+	 "http://127.0.0.1:8470/v2/timeseries/RawData/snmp/rtr_a/FastPollHC/ifHCInOctets/"
+	 "xe-0@2F0@2F0/30000"},
 	{VERB_POST, "/v2/bulk/interface", true, ROLE_READ, BODY_QUESTION, &v2_bulk_interface,
 	 "Endpoints of many interfaces in one answer.",
 	 "curl -H 'Content-Type: application/json' -d '{\"interfaces\":[{\"device\":\"rtr_a\","
 	 "\"iface\":\"xe-0/0/0\"}],\"endpoint\":[\"in\"]}' "
 	 "http://127.0.0.1:8470/v2/bulk/interface/"},
 	{VERB_POST, "/v2/bulk/timeseries", true, ROLE_READ, BODY_QUESTION, &v2_bulk_timeseries,
-	 "Many row keys in one answer.", NULL},
+	 "Many row keys in one answer.",
+	 "curl -H 'Content-Type: application/json' -d '{\"type\":\"BaseRate\",\"paths\":[[\"snmp\","
+	 "\"rtr_a\",\"FastPollHC\",\"ifHCInOctets\",\"xe-0/0/0\",30000]]}' "
+	 "http://127.0.0.1:8470/v2/bulk/timeseries/"},
 	{VERB_GET, "/v2/report/percentile", true, ROLE_READ, NO_BODY, &v2_report_percentile,
 	 "The 95th percentile by months of a time zone; JSON or format=csv.",
 	 "/v2/report/percentile?device=rtr_a&interface=xe-0/0/0&zone=Europe/Berlin"},

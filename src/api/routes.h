@@ -15,6 +15,7 @@ struct ingest;
 struct inventory_conf;
 struct inventory_keeper;
 struct persist;
+struct poller;
 struct pollers;
 struct query_engine;
 struct rollup;
@@ -44,6 +45,8 @@ struct api {
 	struct queue *const *queues; /* by place in inventory_conf->queues */
 	size_t queue_retries;        /* at work: none may be when queues are closed */
 	struct persist *persist;
+	struct poller *poller;              /* of this process */
+	size_t metadata_writes;             /* at work: none may be when the store ends */
 	size_t recomputes;                  /* at work: none may be when persisting ends */
 	const struct rollup_grains *grains; /* none in it: nothing is rolled up */
 	const struct retention_rules *retention;

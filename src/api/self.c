@@ -1,13 +1,15 @@
 #include "api/self.h"
 
+#include "api/clock.h"
 #include "api/routes.h"
 #include "base/stats.h"
+#include "base/visible.h"
 #include "catalog/catalog.h"
 #include "rollup/track.h"
 
 enum {
 	PAGE_MAX_BYTES = 1 << 20,
-	DEGRADED_MAX_BYTES = 1024,
+	DEGRADED_MAX_BYTES = 2048,
 	TENANTS_SHOWN_MAX = 20,
 	METRICS_SHOWN_MAX = 50, /* of a tenant */
 };
@@ -19,31 +21,46 @@ static void healthy_end(struct http_request *request)
 	http_reply(request, 200, "text/plain; charset=utf-8", SLICE("healthy\n"));
 }
 
-/* It takes and answers everything: whoever shares out requests need not leave it out. */
-static void reply_degraded(struct http_request *request, const char *why)
+static void say_redis(const struct api *api, struct buf *text)
 {
-	struct buf text;
-	buf_init(&text, DEGRADED_MAX_BYTES);
-	buf_printf(&text,
-		   "degraded: Redis (rollup.tracking): %s; what waits for its roll-up is kept in "
-		   "the store meanwhile\n",
-		   why);
-	http_reply(request, 200, "text/plain; charset=utf-8", buf_slice(&text));
-	buf_release(&text);
+	struct rollup_track_state state = {0};
+	if (api->rollup_track)
+		state = rollup_track_state(api->rollup_track);
+	if (state.degraded)
+		buf_printf(text,
+			   "degraded: Redis (rollup.tracking): %s; what waits for its roll-up is "
+			   "kept in the store meanwhile\n",
+			   state.why);
+}
+
+static void say_clock(const struct api *api, struct buf *text)
+{
+	struct clock_judgement judgement;
+	char sentence[CLOCK_SENTENCE_MAX_BYTES];
+	clock_judge(api->clock, &judgement);
+	if (!judgement.doubted)
+		return;
+	clock_sentence(&judgement, sentence);
+	buf_printf(text, "degraded: %s\n", sentence);
 }
 
 static void ready_end(struct http_request *request)
 {
 	const struct api *api = api_of(request);
-	struct rollup_track_state state = {0};
-	if (api->rollup_track)
-		state = rollup_track_state(api->rollup_track);
-	if (!api->ready)
+	struct buf text;
+	if (!api->ready) {
 		http_reply_error(request, 503, "the server is starting or stopping");
-	else if (state.degraded)
-		reply_degraded(request, state.why);
-	else
-		http_reply(request, 200, "text/plain; charset=utf-8", SLICE("ready\n"));
+		return;
+	}
+	/* Degraded it takes and answers everything: whoever shares out requests need not leave it
+	 * out. */
+	buf_init(&text, DEGRADED_MAX_BYTES);
+	say_redis(api, &text);
+	say_clock(api, &text);
+	if (!text.len)
+		buf_append_text(&text, "ready\n");
+	http_reply(request, 200, "text/plain; charset=utf-8", buf_slice(&text));
+	buf_release(&text);
 }
 
 const struct http_handler self_healthy = {.end = healthy_end};
@@ -64,7 +81,7 @@ static const char style[] =
 	"h3 { margin: 1.25rem 0 .25rem; font-size: 1.05rem }\n"
 	"h3 small { font-weight: normal; opacity: .75 }\n"
 	"a { color: var(--link); overflow-wrap: anywhere }\n"
-	"nav { margin-top: .5rem } nav a { margin-right: 1rem; white-space: nowrap }\n"
+	"nav { display: flex; flex-wrap: wrap; gap: 0 1rem; margin-top: .5rem }\n"
 	".bad { color: var(--bad); font-weight: bold }\n"
 	"code { font: .875em ui-monospace, monospace; background: var(--soft);\n"
 	"  padding: .1em .3em; border-radius: .3em; overflow-wrap: anywhere }\n"
@@ -96,7 +113,7 @@ const struct http_handler self_style = {.end = style_end};
 
 /* ---- Text of the page ------------------------------------------------------------------------ */
 
-static void put_escaped(struct buf *out, struct slice text)
+static void put_html(struct buf *out, struct slice text)
 {
 	for (size_t i = 0; i < text.len; i++) {
 		char c = text.data[i];
@@ -113,6 +130,14 @@ static void put_escaped(struct buf *out, struct slice text)
 		else
 			buf_append_char(out, c);
 	}
+}
+
+static void put_escaped(struct buf *out, struct slice text)
+{
+	char shown[VISIBLE_MAX_BYTES];
+	size_t taken;
+	for (; text.len; text.data += taken, text.len -= taken)
+		put_html(out, (struct slice){shown, visible_put(shown, text, &taken)});
 }
 
 /* A name of parts with dots between may be broken behind each. */

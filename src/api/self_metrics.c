@@ -19,13 +19,14 @@ static void put_name(struct buf *out, const char *name, const char *help, const 
 static void put_stat(struct buf *out, enum stat_id id, bool first)
 {
 	const struct stat_def *def = &stat_defs[id];
+	char text[STAT_TEXT_BYTES];
 	if (first)
 		put_name(out, def->name, def->help,
 			 def->kind == STAT_COUNTER ? "counter" : "gauge");
 	buf_append_text(out, def->name);
 	if (*def->label)
 		buf_printf(out, "{%s}", def->label);
-	buf_printf(out, " %lld\n", (long long)stat_get(id));
+	buf_printf(out, " %s\n", stat_text(id, text));
 }
 
 static void put_stats(struct buf *out)

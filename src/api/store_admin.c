@@ -12,8 +12,7 @@ enum {
 	SENTENCES_MAX_BYTES = 256 << 10,
 };
 
-/* One request at work. It outlives the HTTP request when the client goes away while a slice is
- * being read: then `request` is NULL and the end of the slice frees it. */
+/* One request at work. */
 struct admin {
 	struct http_request *request;
 	enum store_op op;
@@ -104,10 +103,6 @@ static void slice_done(struct store_read *read, int err)
 {
 	struct admin *admin = read->owner;
 
-	if (!admin->request) {
-		admin_free(admin);
-		return;
-	}
 	if (err) {
 		answer_error(admin, err);
 		return;
@@ -150,12 +145,8 @@ static void verify_end(struct http_request *request)
 
 static void admin_abort(struct http_request *request, UNUSED int err)
 {
-	struct admin *admin = request->owner;
-
-	if (!admin)
-		return;
-	admin->request = NULL;
-	store_read_cancel(admin->read);
+	if (request->owner)
+		admin_free(request->owner);
 }
 
 const struct http_handler store_admin_stats = {.end = stats_end, .abort = admin_abort};

@@ -29,6 +29,7 @@ void v2_answer_init(struct v2_answer *answer, struct http_request *request,
 	*answer = (struct v2_answer){
 		.request = request,
 		.api = api_of(request),
+		.body = http_request_take_body(request),
 		.inventory = inventory_keeper_take(api_of(request)->inventory),
 		.now_ms = clock_wall_ms(api_of(request)->clock),
 		.sending = {.status = 200, .content_type = "application/json"},
@@ -55,6 +56,7 @@ static void free_if_over(struct v2_answer *answer)
 	answer->api->v2_answers--;
 	inventory_release(answer->inventory);
 	buf_release(&answer->out);
+	buf_release(&answer->body);
 	arena_release(&answer->arena);
 	answer->release(answer);
 }
@@ -125,6 +127,11 @@ void v2_answer_query_error(struct v2_answer *answer, const char *sentence)
 void v2_no_such_path(struct http_request *request)
 {
 	http_reply_error(request, 404, "there is nothing at " SHOWN, SHOWN_OF(request->path));
+}
+
+void v2_no_device(struct v2_answer *answer, int status, struct slice name)
+{
+	v2_answer_fail(answer, status, "there is no device \"" SHOWN "\"", SHOWN_OF(name));
 }
 
 /* Sends what was gathered; false: the client is to read first, or it is over. */
@@ -241,30 +248,27 @@ void v2_put_null(struct json_writer *json, const char *key)
 	json_put_null(json, key);
 }
 
-void v2_put_links(struct v2_answer *answer, struct slice uri, bool url)
+static void put_url(struct v2_answer *answer, struct slice uri)
 {
-	struct buf address;
-	if (url) {
-		buf_init(&address, URL_MAX_BYTES);
-		v2_host_write(answer->request, &address);
-		buf_append(&address, uri.data, uri.len);
-		v2_put_text(&answer->json, "url", buf_slice(&address));
-		buf_release(&address);
-	}
+	struct buf url;
+	buf_init(&url, URL_MAX_BYTES);
+	v2_host_write(answer->request, &url);
+	buf_append(&url, uri.data, uri.len);
+	v2_put_text(&answer->json, "url", buf_slice(&url));
+	buf_release(&url);
+}
+
+void v2_put_links(struct v2_answer *answer, struct slice uri)
+{
+	put_url(answer, uri);
 	v2_put_text(&answer->json, "uri", uri);
 	v2_put_text(&answer->json, "resource_uri", uri);
 }
 
-void v2_put_asked(struct v2_answer *answer)
+void v2_put_address(struct v2_answer *answer, struct slice uri)
 {
-	struct slice path = v2_path_of(answer->request);
-	struct buf url;
-	buf_init(&url, URL_MAX_BYTES);
-	v2_host_write(answer->request, &url);
-	buf_append(&url, path.data, path.len);
-	v2_put_text(&answer->json, "url", buf_slice(&url));
-	v2_put_text(&answer->json, "resource_uri", path);
-	buf_release(&url);
+	put_url(answer, uri);
+	v2_put_text(&answer->json, "resource_uri", uri);
 }
 
 int v2_check_json(const struct http_request *request, struct errbuf *e)
@@ -281,9 +285,9 @@ int v2_read_json(struct v2_answer *answer, struct json **body, struct errbuf *e)
 {
 	struct http_request *request = answer->request;
 	int err = v2_check_json(request, e);
-	if (!err && http_request_charge(request, TREE_FACTOR * request->body.len))
+	if (!err && http_request_charge(request, TREE_FACTOR * answer->body.len))
 		err = errbuf_set(e, ERR_BUSY, "the memory for requests is in use");
-	return err ? err : json_parse(buf_slice(&request->body), &answer->arena, body, e);
+	return err ? err : json_parse(buf_slice(&answer->body), &answer->arena, body, e);
 }
 
 size_t v2_part_count(const struct http_request *request)

@@ -33,6 +33,7 @@ struct v2_answer {
 	const struct inventory *inventory; /* the picture that it is made from */
 	int64_t now_ms;
 	struct arena arena; /* for what lives as long as the answer */
+	struct buf body;    /* the request's, into which names of the arena point */
 	struct buf out;
 	struct json_writer json; /* writes to `out` */
 	struct sending sending;  /* its status and content type are the handler's to change */
@@ -81,6 +82,8 @@ bool v2_answer_settle(struct v2_answer *answer) MUST_CHECK;
 
 /* 404 for a path below a known beginning that is none. */
 void v2_no_such_path(struct http_request *request);
+/* As document E's service: 404 of what is listed, 400 of data. */
+void v2_no_device(struct v2_answer *answer, int status, struct slice name);
 
 /* For struct http_handler. */
 void v2_drained(struct http_request *request);
@@ -100,12 +103,12 @@ void v2_put_text(struct json_writer *json, const char *key, struct slice text);
 void v2_put_number(struct json_writer *json, const char *key, int64_t number);
 void v2_put_null(struct json_writer *json, const char *key);
 
-/* Links to /v2/..., whose parts are given already encoded: "uri" and "resource_uri", with `url`
- * also that, which has the host. */
-void v2_put_links(struct v2_answer *answer, struct slice uri, bool url);
+/* Links to /v2/..., whose parts are given already encoded: "url", which has the host, "uri" and
+ * "resource_uri". */
+void v2_put_links(struct v2_answer *answer, struct slice uri);
 
-/* "url" and "resource_uri" of what was asked itself. */
-void v2_put_asked(struct v2_answer *answer);
+/* "url" and "resource_uri" of data, whose path has no slash at its end however it was asked for. */
+void v2_put_address(struct v2_answer *answer, struct slice uri);
 
 /* Whether the body's type is JSON. ERR_INVALID with a sentence. */
 int v2_check_json(const struct http_request *request, struct errbuf *e) MUST_CHECK;

@@ -282,7 +282,8 @@ static void put_tail(struct call *call)
 		agg_ms = call->params.agg_ms;
 	}
 	v2_put_question(json, &call->params, agg_ms);
-	v2_put_asked(answer);
+	v2_put_address(answer, call->is_timeseries ? SLICE("/v2/bulk/timeseries/")
+						   : SLICE("/v2/bulk/interface/"));
 	json_write_object_end(json);
 }
 
@@ -305,9 +306,9 @@ static void next_item(struct v2_answer *answer)
 
 /* ---- The question ---------------------------------------------------------------------------- */
 
-/* A number, or a text that is one. */
-static int read_time(const struct json *body, const char *key, int64_t unit_ms, int64_t *time,
-		     bool *given, struct errbuf *e)
+/* A number, or a text as of a parameter. */
+static int read_time(const struct json *body, const char *key, int64_t unit_ms, int64_t now_ms,
+		     int64_t *time, bool *given, struct errbuf *e)
 {
 	const struct json *member = json_member(body, key);
 	int err = ERR_INVALID;
@@ -317,20 +318,21 @@ static int read_time(const struct json *body, const char *key, int64_t unit_ms, 
 	if (member->type == JSON_T_NUMBER)
 		err = v2_time_of(value_as_f64(member->number), unit_ms, time);
 	else if (member->type == JSON_T_STRING)
-		err = v2_time_parse(member->text, unit_ms, time);
-	return err ? errbuf_set(e, err, "%s is not a time in %s since 1970", key,
-				unit_ms == 1 ? "milliseconds" : "seconds")
-		   : 0;
+		err = v2_time_parse(member->text, unit_ms, now_ms, time);
+	return err ? v2_time_refuse(e, key, member->text, unit_ms) : 0;
 }
 
 static int read_range(struct call *call, const struct json *body, struct errbuf *e)
 {
 	struct v2_range *range = &call->params.range;
 	range->unit_ms = call->is_timeseries ? 1 : 1000;
-	int err = read_time(body, "begin", range->unit_ms, &range->begin, &range->has_begin, e);
+	int64_t now_ms = call->answer.now_ms;
+	int err = read_time(body, "begin", range->unit_ms, now_ms, &range->begin, &range->has_begin,
+			    e);
 	if (!err)
-		err = read_time(body, "end", range->unit_ms, &range->end, &range->has_end, e);
-	return err ? err : v2_range_settle(range, call->answer.now_ms, e);
+		err = read_time(body, "end", range->unit_ms, now_ms, &range->end, &range->has_end,
+				e);
+	return err ? err : v2_range_settle(range, now_ms, e);
 }
 
 /* `agg` in seconds, a number or a text that is one, and `cf`. */
@@ -349,19 +351,6 @@ static int read_agg_and_cf(struct call *call, const struct json *body, struct er
 		if (cf->type != JSON_T_STRING || v2_cf_parse(cf->text, &params->cf))
 			return errbuf_set(e, ERR_INVALID,
 					  "cf is none of average, exact, min, max, raw, delta");
-	}
-	return 0;
-}
-
-static int check_members(const struct json *body, const char *const *names, struct errbuf *e)
-{
-	for (const struct json *member = body->first; member; member = member->next) {
-		size_t i = 0;
-		while (names[i] && !slice_equal(member->key, slice_of(names[i])))
-			i++;
-		if (!names[i])
-			return errbuf_set(e, ERR_INVALID, "unknown member \"" SHOWN "\"",
-					  SHOWN_OF(member->key));
 	}
 	return 0;
 }
@@ -406,7 +395,7 @@ static int read_interfaces(struct call *call, const struct json *body, struct er
 {
 	static const char *const names[] = {"interfaces", "endpoint", "cf", "begin",
 					    "end",        "agg",      NULL};
-	int err = check_members(body, names, e);
+	int err = json_check_members(body, names, e);
 	if (!err)
 		err = read_endpoints(call, body, e);
 	return err ? err : read_list(call, body, "interfaces", e);
@@ -416,7 +405,7 @@ static int read_paths(struct call *call, const struct json *body, struct errbuf 
 {
 	static const char *const names[] = {"type", "paths", "cf", "begin", "end", NULL};
 	struct slice type;
-	int err = check_members(body, names, e);
+	int err = json_check_members(body, names, e);
 	if (!err && json_get_text(body, "type", &type, e))
 		err = errbuf_set(e, ERR_INVALID, "type is missing, or no text");
 	if (!err)

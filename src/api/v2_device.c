@@ -1,9 +1,12 @@
 /* /v2/device/: the list, one device, and replacing what it polls. What lies below a device is in
- * v2_interface.c and v2_endpoint.c. */
+ * v2_interface.c and v2_endpoint.c. Power strips (/v2/pdu/) are listed and shown here, too. */
+#include "api/v2_device.h"
+
 #include "api/query.h"
 #include "api/v2.h"
 #include "api/v2_answer.h"
 #include "api/v2_interface.h"
+#include "api/v2_name.h"
 #include "api/v2_params.h"
 #include "api/v2_path.h"
 
@@ -13,7 +16,8 @@ enum { DEVICES_A_TURN = 200, URI_MAX_BYTES = 4096 };
 struct call {
 	struct v2_answer answer;
 	/* list */
-	struct v2_range range;
+	const struct v2_device_kind *kind;
+	struct v2_life life;
 	struct v2_lookups lookups;
 	struct v2_page page;
 	size_t next; /* device */
@@ -37,18 +41,28 @@ static struct call *call_new(struct http_request *request, void (*advance)(struc
 
 /* ---- One device ------------------------------------------------------------------------------ */
 
-static void put_child(struct v2_answer *answer, struct slice device, const char *name)
+static bool is_any(UNUSED const struct device *device)
 {
-	struct buf uri;
-	buf_init(&uri, URI_MAX_BYTES);
-	v2_device_uri(device, &uri);
-	buf_printf(&uri, "%s/", name);
+	return true;
+}
+
+static const struct v2_device_kind devices = {"device", "interface", is_any};
+
+void v2_device_kind_uri(const struct v2_device_kind *kind, struct slice device, struct buf *out)
+{
+	buf_printf(out, "/v2/%s/", kind->noun);
+	v2_name_encode(device, out);
+	buf_append_char(out, '/');
+}
+
+static void put_child(struct v2_answer *answer, const char *name, struct buf *uri)
+{
+	buf_printf(uri, "%s/", name);
 	json_write_object_begin(&answer->json);
 	json_put_bool(&answer->json, "leaf", false);
 	v2_put_text(&answer->json, "name", slice_of(name));
-	v2_put_text(&answer->json, "uri", buf_slice(&uri));
+	v2_put_text(&answer->json, "uri", buf_slice(uri));
 	json_write_object_end(&answer->json);
-	buf_release(&uri);
 }
 
 static void put_oidsets(struct json_writer *json, const struct device *device)
@@ -60,12 +74,13 @@ static void put_oidsets(struct json_writer *json, const struct device *device)
 	json_write_array_end(json);
 }
 
-static void put_device(struct v2_answer *answer, const struct device *device)
+static void put_device(struct v2_answer *answer, const struct v2_device_kind *kind,
+		       const struct device *device)
 {
 	struct json_writer *json = &answer->json;
 	struct buf uri;
 	buf_init(&uri, URI_MAX_BYTES);
-	v2_device_uri(device->name, &uri);
+	v2_device_kind_uri(kind, device->name, &uri);
 	json_write_object_begin(json);
 	v2_put_number(json, "id", v2_id_of(device_stored_as(device), SLICE(""), 0));
 	v2_put_text(json, "name", device->name);
@@ -74,10 +89,10 @@ static void put_device(struct v2_answer *answer, const struct device *device)
 	v2_put_number(json, "end_time", v2_seconds(device->end_ms));
 	put_oidsets(json, device);
 	json_put_bool(json, "leaf", false);
-	v2_put_links(answer, buf_slice(&uri), true);
+	v2_put_links(answer, buf_slice(&uri));
 	json_write_key(json, "children");
 	json_write_array_begin(json);
-	put_child(answer, device->name, "interface");
+	put_child(answer, kind->child, &uri);
 	json_write_array_end(json);
 	json_write_object_end(json);
 	buf_release(&uri);
@@ -87,15 +102,10 @@ static void put_device(struct v2_answer *answer, const struct device *device)
 
 static bool is_listed(struct call *call, const struct device *device, uint64_t *work)
 {
-	const struct v2_range *range = &call->range;
-	if (!range->has_begin && !range->has_end) {
-		if (!device_is_active(device, call->answer.now_ms))
-			return false;
-	} else if (device->begin_ms > v2_range_end_ms(range) ||
-		   device->end_ms < v2_range_begin_ms(range)) {
-		return false;
-	}
-	return v2_lookups_match(&call->lookups, &device->name, work);
+	bool lived = call->life.given ? v2_life_has(&call->life, device->begin_ms, device->end_ms)
+				      : device_is_active(device, call->answer.now_ms);
+	return lived && call->kind->is(device) &&
+	       v2_lookups_match(&call->lookups, &device->name, work);
 }
 
 static void list_on(struct v2_answer *answer)
@@ -107,10 +117,12 @@ static void list_on(struct v2_answer *answer)
 		return;
 	if (!call->next)
 		json_write_array_begin(&answer->json);
-	for (size_t i = 0; i < DEVICES_A_TURN && call->next < inventory->device_count; i++) {
+	for (size_t i = 0;
+	     i < DEVICES_A_TURN && work < V2_TURN_WORK && call->next < inventory->device_count;
+	     i++) {
 		const struct device *device = inventory->devices[call->next++];
 		if (is_listed(call, device, &work) && v2_page_has(&call->page, call->listed++))
-			put_device(answer, device);
+			put_device(answer, call->kind, device);
 	}
 	if (call->next < inventory->device_count) {
 		v2_answer_later(answer);
@@ -128,7 +140,7 @@ static int read_list(struct call *call, const struct http_request *request, stru
 	struct v2_answer *answer = &call->answer;
 	int err = v2_params_lookups(request, names, fields, &answer->arena, &call->lookups, e);
 	if (!err)
-		err = v2_params_range(request, 1000, answer->now_ms, &call->range, e);
+		err = v2_params_life(request, answer->now_ms, &call->life, e);
 	if (!err)
 		err = v2_page_read(request, &call->page, e);
 	if (!http_param(request, "limit").data)
@@ -136,9 +148,10 @@ static int read_list(struct call *call, const struct http_request *request, stru
 	return err;
 }
 
-static void begin_list(struct http_request *request)
+void v2_device_list(struct http_request *request, const struct v2_device_kind *kind)
 {
 	struct call *call = call_new(request, list_on);
+	call->kind = kind;
 	struct errbuf e;
 	int err = read_list(call, request, &e);
 	if (err)
@@ -149,24 +162,32 @@ static void begin_list(struct http_request *request)
 
 /* ---- Dispatch -------------------------------------------------------------------------------- */
 
-static void no_device(struct v2_answer *answer, struct slice name)
+/* One of the kind that lived at that time, or NULL. */
+static const struct device *find_living(struct v2_answer *answer, const struct v2_device_kind *kind,
+					const struct v2_life *life)
 {
-	v2_answer_fail(answer, 400, "there is no device \"" SHOWN "\"", SHOWN_OF(name));
+	const struct device *device =
+		v2_find_device(answer->inventory, v2_part(answer->request, 1), &answer->arena);
+	return device && kind->is(device) && v2_life_has(life, device->begin_ms, device->end_ms)
+		       ? device
+		       : NULL;
 }
 
-static void get_device(struct http_request *request)
+void v2_device_get(struct http_request *request, const struct v2_device_kind *kind)
 {
+	static const char *const names[] = {"begin", "end", NULL};
 	struct call *call = call_new(request, NULL);
 	struct v2_answer *answer = &call->answer;
-	struct slice name = v2_part(request, 1);
-	const struct device *device = v2_find_device(answer->inventory, name, &answer->arena);
+	const struct device *device;
+	struct v2_life life;
 	struct errbuf e;
-	if (v2_params_check(request, NULL, &e)) {
+	if (v2_params_check(request, names, &e) ||
+	    v2_params_life(request, answer->now_ms, &life, &e)) {
 		v2_answer_fail(answer, 400, "%s", e.text);
-	} else if (!device) {
-		no_device(answer, name);
+	} else if (!(device = find_living(answer, kind, &life))) {
+		v2_no_device(answer, 404, v2_part(request, 1));
 	} else {
-		put_device(answer, device);
+		put_device(answer, kind, device);
 		v2_answer_end(answer);
 	}
 }
@@ -178,9 +199,9 @@ static void device_end(struct http_request *request)
 	    (parts > 2 && !slice_equal(v2_part(request, 2), SLICE("interface"))))
 		v2_no_such_path(request);
 	else if (parts == 1)
-		begin_list(request);
+		v2_device_list(request, &devices);
 	else if (parts == 2)
-		get_device(request);
+		v2_device_get(request, &devices);
 	else
 		v2_below_device(request, parts);
 }
@@ -206,7 +227,7 @@ static void changed(struct inventory_change *change, int err)
 	} else if (err) {
 		v2_answer_fail_with(answer, err, change->error.text);
 	} else {
-		put_device(answer, device);
+		put_device(answer, &devices, device);
 		v2_answer_end(answer);
 	}
 }
@@ -268,7 +289,7 @@ static int read_put(struct call *call, const struct http_request *request,
 	struct json *body;
 	int err = v2_check_json(request, e);
 	if (!err)
-		err = json_parse(buf_slice(&request->body), &call->answer.arena, &body, e);
+		err = json_parse(buf_slice(&call->answer.body), &call->answer.arena, &body, e);
 	if (err)
 		return err;
 	if (body->type != JSON_T_OBJECT)
@@ -293,10 +314,10 @@ static void put_end(struct http_request *request)
 	}
 	call = call_new(request, NULL);
 	struct v2_answer *answer = &call->answer;
-	struct slice name = v2_part(request, 1);
-	const struct device *device = v2_find_device(answer->inventory, name, &answer->arena);
+	struct v2_life now = {.begin_ms = answer->now_ms, .end_ms = answer->now_ms};
+	const struct device *device = find_living(answer, &devices, &now);
 	if (!device) {
-		no_device(answer, name);
+		v2_no_device(answer, 404, v2_part(request, 1));
 		return;
 	}
 	int err = read_put(call, request, device, &e);

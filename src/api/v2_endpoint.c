@@ -8,7 +8,7 @@
 #include "api/v2_name.h"
 #include "api/v2_path.h"
 
-enum { ALIAS_MAX_BYTES = 1024 };
+enum { ALIAS_MAX_BYTES = 1024, URI_MAX_BYTES = 16 << 10 };
 
 struct call {
 	struct v2_answer answer;
@@ -16,7 +16,8 @@ struct call {
 	struct v2_data data;
 	struct v2_data_params params;
 	struct v2_plan plan;
-	struct slice asked;
+	const struct device *device;
+	struct slice alias, asked, row_name;
 	bool in_inventory, is_hidden;
 };
 
@@ -32,7 +33,7 @@ static void release(struct v2_answer *answer)
 
 static void no_interface(struct call *call)
 {
-	v2_answer_fail(&call->answer, 404, "the device has no interface \"" SHOWN "\"",
+	v2_answer_fail(&call->answer, 400, "the device has no interface \"" SHOWN "\"",
 		       SHOWN_OF(call->asked));
 }
 
@@ -40,8 +41,15 @@ static void put_head(struct call *call)
 {
 	struct v2_answer *answer = &call->answer;
 	struct json_writer *json = &answer->json;
+	struct slice name = call->in_inventory ? call->row_name : call->data.fetch.target.path[0];
+	struct buf uri;
+	buf_init(&uri, URI_MAX_BYTES);
+	v2_interface_uri(call->device->name, name, &uri);
+	buf_append_char(&uri, '/');
+	buf_append(&uri, call->alias.data, call->alias.len);
 	json_write_object_begin(json);
-	v2_put_asked(answer);
+	v2_put_address(answer, buf_slice(&uri));
+	buf_release(&uri);
 	v2_put_question(json, &call->params, call->plan.period_ms);
 	json_write_key(json, "data");
 }
@@ -66,6 +74,7 @@ static bool take_row(struct v2_rows *rows, const struct v2_row *row)
 	bool exact = slice_equal(row->row->name, call->asked);
 	if (exact || !call->in_inventory) {
 		call->in_inventory = true;
+		call->row_name = row->row->name;
 		call->is_hidden = row->hidden;
 	}
 	return true;
@@ -83,7 +92,7 @@ static void rows_ended(struct v2_rows *rows, int err)
 	}
 }
 
-static void start(struct call *call, const struct device *device)
+static void start(struct call *call)
 {
 	struct v2_answer *answer = &call->answer;
 	call->data.found = found;
@@ -94,7 +103,7 @@ static void start(struct call *call, const struct device *device)
 	call->rows.answer = answer;
 	call->rows.kind = OIDSET_INTERFACES;
 	call->rows.fields = v2_interface_fields;
-	call->rows.device = device;
+	call->rows.device = call->device;
 	call->rows.name = call->asked;
 	call->rows.with_hidden = true;
 	call->rows.begin_ms = v2_range_begin_ms(&call->params.range);
@@ -128,13 +137,14 @@ static int find_target(struct call *call, const struct device *device, size_t pa
 {
 	struct v2_answer *answer = &call->answer;
 	struct v2_target *target = &call->data.fetch.target;
-	struct slice alias = alias_of(answer, parts);
+	call->device = device;
+	call->alias = alias_of(answer, parts);
 	struct slice oidset = http_param(answer->request, "oidset");
 	struct v2_endpoint endpoint;
-	if (!v2_find_endpoint(device, alias, oidset, &endpoint))
+	if (!v2_find_endpoint(device, call->alias, oidset, &endpoint))
 		return errbuf_set(e, ERR_NOT_FOUND,
 				  "no OIDSet of the device has an endpoint \"" SHOWN "\"",
-				  SHOWN_OF(alias));
+				  SHOWN_OF(call->alias));
 	*target = (struct v2_target){
 		.device = device_stored_as(device),
 		.oidset = endpoint.oidset,
@@ -155,7 +165,7 @@ void v2_endpoint_begin(struct http_request *request, size_t parts)
 	v2_answer_init(answer, request, NULL, release);
 	const struct device *device = v2_find_device(answer->inventory, name, &answer->arena);
 	if (!device) {
-		v2_answer_fail(answer, 400, "there is no device \"" SHOWN "\"", SHOWN_OF(name));
+		v2_no_device(answer, 400, name);
 		return;
 	}
 	if (v2_params_check(request, names, &e) || find_target(call, device, parts, &e)) {
@@ -169,5 +179,5 @@ void v2_endpoint_begin(struct http_request *request, size_t parts)
 	}
 	if (v2_name_decode(v2_part(request, 3), &answer->arena, &call->asked))
 		call->asked = v2_part(request, 3);
-	start(call, device);
+	start(call);
 }

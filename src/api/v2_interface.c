@@ -56,7 +56,7 @@ static void put_endpoints(struct v2_answer *answer, const struct device *device,
 		json_write_object_begin(json);
 		v2_put_text(json, "name", endpoint.oid->endpoint_alias);
 		json_put_bool(json, "leaf", true);
-		v2_put_links(answer, buf_slice(&uri), true);
+		v2_put_links(answer, buf_slice(&uri));
 		json_write_object_end(json);
 		buf_release(&uri);
 	}
@@ -80,7 +80,7 @@ static void put_interface(struct v2_answer *answer, const struct device *device,
 	json_put_bool(json, "leaf", false);
 	buf_clear(&uri);
 	v2_interface_uri(device->name, row->name, &uri);
-	v2_put_links(answer, buf_slice(&uri), true);
+	v2_put_links(answer, buf_slice(&uri));
 	put_endpoints(answer, device, row->name);
 	json_write_object_end(json);
 	buf_release(&uri);
@@ -112,16 +112,18 @@ static int read_list(struct call *call, const struct http_request *request, stru
 {
 	static const char *const names[] = {"begin", "end", NULL};
 	struct v2_answer *answer = &call->answer;
-	struct v2_range range;
+	struct v2_life life;
 	int err = v2_params_lookups(request, names, v2_interface_fields, &answer->arena,
 				    &call->rows.lookups, e);
 	if (!err)
-		err = v2_params_range(request, 1000, answer->now_ms, &range, e);
+		err = v2_params_life(request, answer->now_ms, &life, e);
 	if (!err)
 		err = v2_page_read(request, &call->page, e);
-	if (!err)
-		v2_rows_set_range(&call->rows, &range);
-	return err;
+	if (err)
+		return err;
+	call->rows.begin_ms = life.begin_ms;
+	call->rows.end_ms = life.end_ms;
+	return 0;
 }
 
 static void begin_list(struct call *call)
@@ -192,17 +194,18 @@ static void begin_one(struct call *call, struct slice name)
 {
 	static const char *const names[] = {"begin", "end", NULL};
 	struct v2_answer *answer = &call->answer;
-	struct v2_range range;
+	struct v2_life life;
 	struct errbuf e;
 	if (v2_params_check(answer->request, names, &e) ||
-	    v2_params_range(answer->request, 1000, answer->now_ms, &range, &e)) {
+	    v2_params_life(answer->request, answer->now_ms, &life, &e)) {
 		v2_answer_fail(answer, 400, "%s", e.text);
 		return;
 	}
 	call->asked = name;
 	if (v2_name_decode(name, &answer->arena, &call->rows.name))
 		call->rows.name = name;
-	v2_rows_set_range(&call->rows, &range);
+	call->rows.begin_ms = life.begin_ms;
+	call->rows.end_ms = life.end_ms;
 	call->rows.take = find_one;
 	call->rows.ended = find_ended;
 	v2_rows_start(&call->rows);
@@ -220,7 +223,7 @@ void v2_below_device(struct http_request *request, size_t parts)
 	struct slice name = v2_part(request, 1);
 	call->rows.device = v2_find_device(answer->inventory, name, &answer->arena);
 	if (!call->rows.device)
-		v2_answer_fail(answer, 400, "there is no device \"" SHOWN "\"", SHOWN_OF(name));
+		v2_no_device(answer, 404, name);
 	else if (parts == 3)
 		begin_list(call);
 	else

@@ -12,7 +12,10 @@
 struct arena;
 struct http_request;
 
-enum { V2_LOOKUPS_MAX = 16 };
+enum {
+	V2_LOOKUPS_MAX = 16,
+	V2_TURN_WORK = 200000, /* after which other work of the loop is done: about a millisecond */
+};
 
 enum v2_lookup_how {
 	LOOKUP_EXACT,

@@ -8,11 +8,12 @@
  */
 #include "api/v2.h"
 #include "api/v2_data.h"
+#include "api/v2_device.h"
 #include "api/v2_name.h"
 #include "api/v2_path.h"
 #include "api/v2_rows.h"
 
-enum { URI_MAX_BYTES = 16 << 10, MINUTE_MS = 60000, STRIPS_A_TURN = 200 };
+enum { URI_MAX_BYTES = 16 << 10, MINUTE_MS = 60000 };
 
 #define LOAD_OID SLICE("outletLoadValue")
 
@@ -22,7 +23,7 @@ struct call {
 	struct v2_page page;
 	uint64_t matched;
 	bool one;
-	size_t next; /* strip */
+	const struct device *device; /* whose outlet's load is asked for */
 	struct v2_data data;
 	struct v2_data_params params;
 };
@@ -70,48 +71,25 @@ static const struct oidset *find_load(const struct device *device, const struct 
 	return NULL;
 }
 
-static void strip_uri(struct slice name, const char *below, struct buf *uri)
+static const struct v2_device_kind strips = {"pdu", "outlet", is_strip};
+
+/* `/v2/pdu/NAME/outlet/ID` */
+static void outlet_uri(const struct device *device, struct slice id, struct buf *uri)
 {
-	buf_append_text(uri, "/v2/pdu/");
-	v2_name_encode(name, uri);
-	buf_append_char(uri, '/');
-	buf_append_text(uri, below);
+	v2_device_kind_uri(&strips, device->name, uri);
+	buf_append_text(uri, "outlet/");
+	v2_name_encode(id, uri);
 }
 
-static void put_child(struct v2_answer *answer, const char *name, bool leaf, struct buf *uri)
+static void put_load(struct v2_answer *answer, struct buf *uri)
 {
 	struct json_writer *json = &answer->json;
-	json_write_key(json, "children");
-	json_write_array_begin(json);
-	if (name) {
-		json_write_object_begin(json);
-		v2_put_text(json, "name", slice_of(name));
-		json_put_bool(json, "leaf", leaf);
-		buf_append_text(uri, name);
-		if (!leaf)
-			buf_append_char(uri, '/');
-		v2_put_links(answer, buf_slice(uri), true);
-		json_write_object_end(json);
-	}
-	json_write_array_end(json);
-}
-
-static void put_strip(struct v2_answer *answer, const struct device *device)
-{
-	struct json_writer *json = &answer->json;
-	struct buf uri;
-	buf_init(&uri, URI_MAX_BYTES);
-	strip_uri(device->name, "", &uri);
+	buf_append_text(uri, "/load");
 	json_write_object_begin(json);
-	v2_put_number(json, "id", v2_id_of(device_stored_as(device), SLICE(""), 0));
-	v2_put_text(json, "name", device->name);
-	v2_put_number(json, "begin_time", v2_seconds(device->begin_ms));
-	v2_put_number(json, "end_time", v2_seconds(device->end_ms));
-	json_put_bool(json, "leaf", false);
-	v2_put_links(answer, buf_slice(&uri), true);
-	put_child(answer, "outlet", false, &uri);
+	v2_put_text(json, "name", SLICE("load"));
+	json_put_bool(json, "leaf", true);
+	v2_put_links(answer, buf_slice(uri));
 	json_write_object_end(json);
-	buf_release(&uri);
 }
 
 static void put_outlet(struct v2_answer *answer, const struct device *device,
@@ -121,18 +99,23 @@ static void put_outlet(struct v2_answer *answer, const struct device *device,
 	const struct oid_def *oid;
 	struct buf uri;
 	buf_init(&uri, URI_MAX_BYTES);
-	strip_uri(device->name, "outlet/", &uri);
-	v2_name_encode(row->name, &uri);
-	buf_append_char(&uri, '/');
 	json_write_object_begin(json);
 	v2_put_number(json, "id", v2_id_of(device_stored_as(device), row->name, row->begin_ms));
-	v2_put_text(json, "device", device->name);
+	v2_put_text(json, "pdu", device->name);
+	v2_device_kind_uri(&strips, device->name, &uri);
+	v2_put_text(json, "pdu_uri", buf_slice(&uri));
 	v2_put_attributes(answer, row);
 	v2_put_number(json, "begin_time", v2_seconds(row->begin_ms));
 	v2_put_number(json, "end_time", v2_seconds(row->end_ms));
 	json_put_bool(json, "leaf", false);
-	v2_put_links(answer, buf_slice(&uri), true);
-	put_child(answer, find_load(device, &oid) ? "load" : NULL, true, &uri);
+	buf_clear(&uri);
+	outlet_uri(device, row->name, &uri);
+	v2_put_links(answer, buf_slice(&uri));
+	json_write_key(json, "children");
+	json_write_array_begin(json);
+	if (find_load(device, &oid))
+		put_load(answer, &uri);
+	json_write_array_end(json);
 	json_write_object_end(json);
 	buf_release(&uri);
 }
@@ -174,18 +157,19 @@ static void begin_rows(struct call *call)
 {
 	static const char *const names[] = {"begin", "end", NULL};
 	struct v2_answer *answer = &call->answer;
-	struct v2_range range;
+	struct v2_life life;
 	struct errbuf e;
 	if (v2_params_lookups(answer->request, names, v2_outlet_fields, &answer->arena,
 			      &call->rows.lookups, &e) ||
-	    v2_params_range(answer->request, 1000, answer->now_ms, &range, &e) ||
+	    v2_params_life(answer->request, answer->now_ms, &life, &e) ||
 	    v2_page_read(answer->request, &call->page, &e)) {
 		v2_answer_fail(answer, 400, "%s", e.text);
 		return;
 	}
 	if (!call->one)
 		v2_page_begin(&answer->json);
-	v2_rows_set_range(&call->rows, &range);
+	call->rows.begin_ms = life.begin_ms;
+	call->rows.end_ms = life.end_ms;
 	call->rows.take = take_row;
 	call->rows.ended = rows_ended;
 	v2_rows_start(&call->rows);
@@ -201,40 +185,6 @@ static void outlet_end(struct http_request *request)
 
 const struct http_handler v2_outlet = V2_HANDLER(outlet_end);
 
-/* ---- Strips ---------------------------------------------------------------------------------- */
-
-static void list_on(struct v2_answer *answer)
-{
-	struct call *call = CONTAINER_OF(answer, struct call, answer);
-	const struct inventory *inventory = answer->inventory;
-	if (!v2_answer_room(answer))
-		return;
-	for (size_t i = 0; i < STRIPS_A_TURN && call->next < inventory->device_count; i++) {
-		const struct device *device = inventory->devices[call->next++];
-		if (device_is_active(device, answer->now_ms) && is_strip(device) &&
-		    v2_page_has(&call->page, call->matched++))
-			put_strip(answer, device);
-	}
-	if (call->next < inventory->device_count)
-		v2_answer_later(answer);
-	else
-		rows_ended(&call->rows, 0);
-}
-
-static void begin_strips(struct call *call)
-{
-	struct v2_answer *answer = &call->answer;
-	struct errbuf e;
-	if (v2_params_check(answer->request, NULL, &e) ||
-	    v2_page_read(answer->request, &call->page, &e)) {
-		v2_answer_fail(answer, 400, "%s", e.text);
-		return;
-	}
-	v2_page_begin(&answer->json);
-	answer->advance = list_on;
-	list_on(answer);
-}
-
 /* ---- Load ------------------------------------------------------------------------------------ */
 
 static bool load_found(struct v2_data *data)
@@ -242,12 +192,17 @@ static bool load_found(struct v2_data *data)
 	struct call *call = CONTAINER_OF(data, struct call, data);
 	struct json_writer *json = &call->answer.json;
 	if (!data->fetch.found) {
-		v2_answer_fail(&call->answer, 404, "nothing is known of the load of this outlet");
+		v2_answer_fail(&call->answer, 400, "nothing is known of the load of this outlet");
 		return false;
 	}
+	struct buf uri;
+	buf_init(&uri, URI_MAX_BYTES);
+	outlet_uri(call->device, call->data.fetch.target.path[0], &uri);
+	buf_append_text(&uri, "/load");
 	data->points.snap_ms = MINUTE_MS;
 	json_write_object_begin(json);
-	v2_put_text(json, "resource_uri", v2_path_of(call->answer.request));
+	v2_put_address(&call->answer, buf_slice(&uri));
+	buf_release(&uri);
 	v2_put_question(json, &call->params, MINUTE_MS);
 	json_write_key(json, "data");
 	return true;
@@ -260,10 +215,16 @@ static void begin_load(struct call *call, const struct device *device, struct sl
 	struct v2_target *target = &call->data.fetch.target;
 	struct v2_plan plan;
 	struct errbuf e;
+	call->device = device;
 	target->device = device_stored_as(device);
 	target->oidset = find_load(device, &target->oid);
 	target->path[0] = id;
 	target->path_count = 1;
+	if (!slice_equal(v2_part(answer->request, 4), SLICE("load"))) {
+		v2_answer_fail(answer, 400, "outlets have a load, and no \"" SHOWN "\"",
+			       SHOWN_OF(v2_part(answer->request, 4)));
+		return;
+	}
 	if (!target->oidset || v2_params_check(answer->request, names, &e)) {
 		v2_answer_fail(answer, 400, "%s",
 			       target->oidset ? e.text : "the device polls no load of outlets");
@@ -286,32 +247,23 @@ static void begin_load(struct call *call, const struct device *device, struct sl
 
 /* ---- Dispatch -------------------------------------------------------------------------------- */
 
-static void begin_one_strip(struct call *call, const struct device *device)
+/* An unknown strip or outlet is 404 where it is listed, and 400 where its data is asked for. */
+static void below_strip(struct http_request *request, size_t parts)
 {
-	struct errbuf e;
-	if (v2_params_check(call->answer.request, NULL, &e)) {
-		v2_answer_fail(&call->answer, 400, "%s", e.text);
-		return;
-	}
-	put_strip(&call->answer, device);
-	v2_answer_end(&call->answer);
-}
-
-static void below_strip(struct call *call, const struct device *device, size_t parts)
-{
+	struct call *call = call_new(request);
 	struct v2_answer *answer = &call->answer;
-	struct slice id;
-	call->rows.device = device;
-	if (parts == 2) {
-		begin_one_strip(call, device);
+	struct slice name = v2_part(request, 1), id = {NULL, 0};
+	const struct device *device = v2_find_device(answer->inventory, name, &answer->arena);
+	if (!device || !is_strip(device)) {
+		v2_answer_fail(answer, parts == 5 ? 400 : 404,
+			       "there is no power strip \"" SHOWN "\"", SHOWN_OF(name));
 		return;
 	}
-	if (parts > 3) {
-		if (v2_name_decode(v2_part(answer->request, 3), &answer->arena, &id))
-			id = v2_part(answer->request, 3);
-		call->rows.name = id;
-		call->one = true;
-	}
+	if (parts > 3 && v2_name_decode(v2_part(request, 3), &answer->arena, &id))
+		id = v2_part(request, 3);
+	call->rows.device = device;
+	call->rows.name = id;
+	call->one = parts > 3;
 	if (parts == 5)
 		begin_load(call, device, id);
 	else
@@ -322,24 +274,14 @@ static void pdu_end(struct http_request *request)
 {
 	size_t parts = v2_part_count(request);
 	if (!slice_equal(v2_part(request, 0), SLICE("pdu")) || parts > 5 ||
-	    (parts > 2 && !slice_equal(v2_part(request, 2), SLICE("outlet"))) ||
-	    (parts > 4 && !slice_equal(v2_part(request, 4), SLICE("load")))) {
+	    (parts > 2 && !slice_equal(v2_part(request, 2), SLICE("outlet"))))
 		v2_no_such_path(request);
-		return;
-	}
-	struct call *call = call_new(request);
-	struct v2_answer *answer = &call->answer;
-	if (parts == 1) {
-		begin_strips(call);
-		return;
-	}
-	struct slice name = v2_part(request, 1);
-	const struct device *device = v2_find_device(answer->inventory, name, &answer->arena);
-	if (device && is_strip(device))
-		below_strip(call, device, parts);
+	else if (parts == 1)
+		v2_device_list(request, &strips);
+	else if (parts == 2)
+		v2_device_get(request, &strips);
 	else
-		v2_answer_fail(answer, 400, "there is no power strip \"" SHOWN "\"",
-			       SHOWN_OF(name));
+		below_strip(request, parts);
 }
 
 const struct http_handler v2_pdu = V2_HANDLER(pdu_end);

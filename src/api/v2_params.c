@@ -1,6 +1,7 @@
 #include "api/v2_params.h"
 
 #include "wire/number.h"
+#include "wire/timetext.h"
 
 enum { HOUR_MS = 3600000 };
 
@@ -106,12 +107,25 @@ int v2_time_of(double number, int64_t unit_ms, int64_t *time)
 	return 0;
 }
 
-int v2_time_parse(struct slice text, int64_t unit_ms, int64_t *time)
+int v2_time_parse(struct slice text, int64_t unit_ms, int64_t now_ms, int64_t *time)
 {
 	double number;
-	if (number_parse_f64(text.data, text.data + text.len, &number))
+	int64_t ms;
+	if (!number_parse_f64(text.data, text.data + text.len, &number))
+		return v2_time_of(number, unit_ms, time);
+	if (time_parse(text, now_ms, &ms, NULL) || ms < V2_TIME_MIN_S * 1000 ||
+	    ms >= (V2_TIME_MAX_S + 1) * 1000)
 		return ERR_INVALID;
-	return v2_time_of(number, unit_ms, time);
+	*time = floor_div(ms, unit_ms);
+	return 0;
+}
+
+int v2_time_refuse(struct errbuf *e, const char *name, struct slice text, int64_t unit_ms)
+{
+	return errbuf_set(e, ERR_INVALID,
+			  "%s \"" SHOWN "\" is not a time: %s since 1970, 2020-08-24T16:34:05Z, or "
+			  "1h-ago",
+			  name, SHOWN_OF(text), unit_ms == 1 ? "milliseconds" : "seconds");
 }
 
 int v2_range_settle(struct v2_range *range, int64_t now_ms, struct errbuf *e)
@@ -129,24 +143,44 @@ int v2_range_settle(struct v2_range *range, int64_t now_ms, struct errbuf *e)
 }
 
 static int read_time(const struct http_request *request, const char *name, int64_t unit_ms,
-		     int64_t *time, bool *given, struct errbuf *e)
+		     int64_t now_ms, int64_t *time, bool *given, struct errbuf *e)
 {
 	struct slice text = http_param(request, name);
 	*given = text.data != NULL;
-	if (!text.data || !v2_time_parse(text, unit_ms, time))
+	if (!text.data || !v2_time_parse(text, unit_ms, now_ms, time))
 		return 0;
-	return errbuf_set(e, ERR_INVALID, "%s \"" SHOWN "\" is not a time in %s since 1970", name,
-			  SHOWN_OF(text), unit_ms == 1 ? "milliseconds" : "seconds");
+	return v2_time_refuse(e, name, text, unit_ms);
+}
+
+static int read_range(const struct http_request *request, int64_t now_ms, struct v2_range *range,
+		      struct errbuf *e)
+{
+	int err = read_time(request, "begin", range->unit_ms, now_ms, &range->begin,
+			    &range->has_begin, e);
+	return err ? err
+		   : read_time(request, "end", range->unit_ms, now_ms, &range->end, &range->has_end,
+			       e);
 }
 
 int v2_params_range(const struct http_request *request, int64_t unit_ms, int64_t now_ms,
 		    struct v2_range *range, struct errbuf *e)
 {
 	*range = (struct v2_range){.unit_ms = unit_ms};
-	int err = read_time(request, "begin", unit_ms, &range->begin, &range->has_begin, e);
-	if (!err)
-		err = read_time(request, "end", unit_ms, &range->end, &range->has_end, e);
+	int err = read_range(request, now_ms, range, e);
 	return err ? err : v2_range_settle(range, now_ms, e);
+}
+
+int v2_params_life(const struct http_request *request, int64_t now_ms, struct v2_life *life,
+		   struct errbuf *e)
+{
+	struct v2_range range = {.unit_ms = 1000};
+	int err = read_range(request, now_ms, &range, e);
+	if (!err && range.has_begin && range.has_end)
+		err = v2_range_settle(&range, now_ms, e);
+	life->given = range.has_begin || range.has_end;
+	life->begin_ms = range.has_begin ? v2_range_begin_ms(&range) : now_ms;
+	life->end_ms = range.has_end ? v2_range_end_ms(&range) : now_ms;
+	return err;
 }
 
 /* ---- Data ------------------------------------------------------------------------------------ */

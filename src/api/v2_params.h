@@ -1,7 +1,8 @@
 /* What /v2 is asked, read from the parameters of a request. Pure.
  *
- * Times are seconds since 1970 (of /v2/timeseries: milliseconds), fractions are cut; both ends
- * belong to what is asked. What is given neither way is the hour before now.
+ * Times are seconds since 1970 (of /v2/timeseries: milliseconds), fractions are cut, or dates and
+ * durations before now as wire/timetext.h reads them; both ends belong to what is asked. What is
+ * given neither way is the hour before now.
  *
  * A parameter that nobody knows is refused: a misspelt one would answer with something else.
  * `format=json`, `limit` and `offset` are taken everywhere, since clients send them with every
@@ -64,14 +65,32 @@ struct v2_data_params {
 };
 
 /* A time of such a unit as text or number; ERR_INVALID: none, or outside the years above. */
-int v2_time_parse(struct slice text, int64_t unit_ms, int64_t *time) MUST_CHECK;
+int v2_time_parse(struct slice text, int64_t unit_ms, int64_t now_ms, int64_t *time) MUST_CHECK;
 int v2_time_of(double number, int64_t unit_ms, int64_t *time) MUST_CHECK;
 
 /* Reads `begin` and `end`; what is missing is the last hour. ERR_INVALID with a sentence. */
 int v2_params_range(const struct http_request *request, int64_t unit_ms, int64_t now_ms,
 		    struct v2_range *range, struct errbuf *e) MUST_CHECK;
+/* What to say of a text that is none. */
+int v2_time_refuse(struct errbuf *e, const char *name, struct slice text, int64_t unit_ms);
 /* Puts in what was not said, and checks the order. */
 int v2_range_settle(struct v2_range *range, int64_t now_ms, struct errbuf *e) MUST_CHECK;
+
+/* When something must have lived to be meant: in part, between both. An end that was not given is
+ * now, as document E's service has it. */
+struct v2_life {
+	bool given; /* either end */
+	int64_t begin_ms, end_ms;
+};
+
+static inline bool v2_life_has(const struct v2_life *life, int64_t begin_ms, int64_t end_ms)
+{
+	return end_ms >= life->begin_ms && begin_ms <= life->end_ms;
+}
+
+/* Reads `begin` and `end`, in seconds. ERR_INVALID with a sentence. */
+int v2_params_life(const struct http_request *request, int64_t now_ms, struct v2_life *life,
+		   struct errbuf *e) MUST_CHECK;
 
 /* agg, cf, calc, calc_func, nulls besides the range. */
 int v2_params_data(const struct http_request *request, int64_t unit_ms, int64_t now_ms,

@@ -8,6 +8,7 @@
 #include "api/v2.h"
 #include "api/v2_key.h"
 #include "model/poll.h"
+#include "persist/persist.h"
 #include "queue/queue.h"
 
 enum { SAMPLES_MAX = 10000, MESSAGE_MAX_BYTES = 64 << 10 };
@@ -124,7 +125,8 @@ static struct value whole(struct value number)
 	return number;
 }
 
-static int read_sample(const struct json *item, struct sample *sample, struct errbuf *e)
+static int read_sample(const struct call *call, const struct json *item, struct sample *sample,
+		       struct errbuf *e)
 {
 	const struct json *ts = json_member(item, "ts"), *val = json_member(item, "val");
 	if (!ts || ts->type != JSON_T_NUMBER || !val || val->type != JSON_T_NUMBER ||
@@ -132,7 +134,7 @@ static int read_sample(const struct json *item, struct sample *sample, struct er
 		return errbuf_set(e, ERR_INVALID,
 				  "a sample is {\"ts\":milliseconds,\"val\":number}");
 	sample->value = whole(val->number);
-	return 0;
+	return persist_check_time(call->answer.api->persist, sample->ts_ms, e);
 }
 
 static int read_samples(struct call *call, const struct json *list, struct errbuf *e)
@@ -145,7 +147,7 @@ static int read_samples(struct call *call, const struct json *list, struct errbu
 	if (!call->samples)
 		return errbuf_set(e, ERR_LIMIT, "the body is too large");
 	for (const struct json *item = list->first; item; item = item->next) {
-		int err = read_sample(item, &call->samples[call->count++], e);
+		int err = read_sample(call, item, &call->samples[call->count++], e);
 		if (err)
 			return errbuf_prefix(e, err, "sample %zu", call->count);
 	}

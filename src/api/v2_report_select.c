@@ -11,7 +11,11 @@
 #include "conf/conf.h"
 #include "model/counter_key.h"
 
-enum { INTERFACES_MAX = 10000, HIDDEN_ARENA_BYTES = 64 << 20 };
+enum {
+	INTERFACES_MAX = 10000,
+	HIDDEN_ARENA_BYTES = 64 << 20,
+	NAMES_WORK_MAX = 10000000, /* of look-ups, over the names of one device: some 50 ms */
+};
 
 static void step(struct v2_answer *answer);
 
@@ -121,17 +125,17 @@ static bool is_hidden(const struct v2_select *select, struct slice name)
 }
 
 /* Nothing but its names is known of the interface: other look-ups leave it out. */
-static int take_name(struct v2_report *report, const struct device *device, struct slice name)
+static int take_name(struct v2_report *report, const struct device *device, struct slice name,
+		     uint64_t *work)
 {
 	const struct slice values[V2_FIELDS_MAX] = {
 		[FIELD_DEVICE] = device->name,
 		[FIELD_DEVICE_NAME] = device->name,
 		[FIELD_IF_NAME] = name,
 	};
-	uint64_t work = 0;
 	if ((report->interface.data && !counter_key_part_matches(name, report->interface)) ||
 	    is_hidden(&report->select, name) ||
-	    !v2_lookups_match(&report->rows.lookups, values, &work))
+	    !v2_lookups_match(&report->rows.lookups, values, work))
 		return 0;
 	return add_selected(report, device, name, SLICE(""));
 }
@@ -144,8 +148,15 @@ static void polled_ended(struct v2_polled *polled, int err)
 		v2_answer_fail_with(&report->answer, err, polled->error.text);
 		return;
 	}
-	for (size_t i = 0; i < polled->count && !select->too_many; i++)
-		select->too_many = take_name(report, polled->device, polled->names[i]) != 0;
+	uint64_t work = 0;
+	for (size_t i = 0; i < polled->count && !select->too_many && work < NAMES_WORK_MAX; i++)
+		select->too_many = take_name(report, polled->device, polled->names[i], &work) != 0;
+	if (work >= NAMES_WORK_MAX) {
+		v2_answer_fail_with(&report->answer, ERR_LIMIT,
+				    "the look-ups take too long over so many interfaces; use fewer "
+				    "and shorter expressions");
+		return;
+	}
 	select->bare_at++;
 	go_on(report);
 }

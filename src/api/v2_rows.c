@@ -8,7 +8,6 @@
 enum {
 	ROWS_ARENA_BYTES = 64 << 20, /* of one device */
 	ROWS_A_TURN = 50,
-	TURN_WORK = 200000, /* steps of look-ups: about a millisecond */
 };
 
 const char *const v2_interface_fields[] = {"device",  "device__name", "ifName",        "ifAlias",
@@ -21,13 +20,6 @@ static void step(struct v2_answer *answer);
 static struct v2_rows *rows_of(struct v2_answer *answer)
 {
 	return answer->walk;
-}
-
-void v2_rows_set_range(struct v2_rows *rows, const struct v2_range *range)
-{
-	bool given = range->has_begin || range->has_end;
-	rows->begin_ms = given ? v2_range_begin_ms(range) : rows->answer->now_ms;
-	rows->end_ms = given ? v2_range_end_ms(range) : rows->answer->now_ms;
 }
 
 /* ---- One row --------------------------------------------------------------------------------- */
@@ -164,7 +156,8 @@ static bool take_rows(struct v2_rows *rows)
 	size_t count = rows->read.count;
 	uint64_t work = 0;
 	bool go_on = true;
-	for (size_t i = 0; i < ROWS_A_TURN && go_on && work < TURN_WORK && rows->row < count; i++)
+	for (size_t i = 0; i < ROWS_A_TURN && go_on && work < V2_TURN_WORK && rows->row < count;
+	     i++)
 		go_on = take_row(rows, &rows->read.rows[rows->row++], &work);
 	if (go_on && rows->row < count)
 		return false;
@@ -192,7 +185,7 @@ static void step(struct v2_answer *answer)
 			return;
 		}
 		work += 10;
-		if (work > TURN_WORK) {
+		if (work > V2_TURN_WORK) {
 			rows->next++;
 			v2_answer_later(answer);
 			return;

@@ -64,8 +64,6 @@ enum {
 };
 extern const char *const v2_outlet_fields[];
 
-/* Without `begin` and `end` of the request: now. */
-void v2_rows_set_range(struct v2_rows *rows, const struct v2_range *range);
 /* Takes the answer's `advance` for itself until `ended`. */
 void v2_rows_start(struct v2_rows *rows);
 /* At any time, before the owner is freed. */

@@ -29,7 +29,10 @@ static bool found(struct v2_data *data)
 		return false;
 	}
 	json_write_object_begin(json);
-	v2_put_asked(answer);
+	struct slice path = v2_path_of(answer->request);
+	while (path.data[path.len - 1] == '/')
+		path.len--;
+	v2_put_address(answer, path);
 	v2_put_question(json, &call->params, call->plan.period_ms);
 	json_write_key(json, "data");
 	return true;

@@ -1,14 +1,17 @@
 #include "base/exec.h"
 
+#include <time.h>
+
 #include "base/clock.h"
 
 void cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int timeout_ms)
 {
 	struct clock *clock = clock_real();
-	int64_t until_us = clock->wall_us(clock) + (int64_t)timeout_ms * 1000;
+	/* Not the wall clock: a thread must not sleep for as long as that is set back. */
+	int64_t until_us = clock->mono_us(clock) + (int64_t)timeout_ms * 1000;
 	struct timespec until = {.tv_sec = (time_t)(until_us / 1000000),
 				 .tv_nsec = (long)(until_us % 1000000) * 1000};
-	pthread_cond_timedwait(cond, lock, &until);
+	pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, &until);
 }
 
 static void queue_post(struct executor *executor, struct task *task)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/visible.h"
 
 enum { LINE_MAX_BYTES = 2048, RATE_MS = 60000 };
 
@@ -26,16 +27,13 @@ bool log_level_parse(const char *text, enum log_level *level)
 	return false;
 }
 
-/* The message as one printable line: control bytes become \xNN. */
-static size_t escape(char *to, size_t cap, const char *text)
+/* The message as one line that is visible. */
+static size_t escape(char *to, size_t cap, const char *message)
 {
-	size_t n = 0;
-	for (const char *p = text; *p && n + 5 < cap; p++) {
-		if ((unsigned char)*p >= 0x20 && *p != 0x7f)
-			to[n++] = *p;
-		else
-			n += (size_t)snprintf(to + n, cap - n, "\\x%02x", (unsigned char)*p);
-	}
+	struct slice text = slice_of(message);
+	size_t n = 0, taken;
+	for (; text.len && n + VISIBLE_MAX_BYTES < cap; text.data += taken, text.len -= taken)
+		n += visible_put(to + n, text, &taken);
 	return n;
 }
 
@@ -80,4 +78,21 @@ bool log_rate_take(struct log_rate *rate, int64_t now_ms, uint64_t *left_out)
 	*left_out = rate->left_out;
 	rate->left_out = 0;
 	return true;
+}
+
+void log_rated(struct log_rate *rate, int64_t now_ms, enum log_level level, const char *fmt, ...)
+{
+	char message[LINE_MAX_BYTES];
+	uint64_t left_out;
+	va_list args;
+	if (!log_rate_take(rate, now_ms, &left_out))
+		return;
+	va_start(args, fmt);
+	vsnprintf(message, sizeof(message), fmt, args);
+	va_end(args);
+	if (left_out)
+		log_line(level, "%s (%llu more lines like this were left out)", message,
+			 (unsigned long long)left_out);
+	else
+		log_line(level, "%s", message);
 }

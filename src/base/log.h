@@ -27,6 +27,11 @@ struct log_rate {
 /* Whether this event may be logged; *left_out: how many before it were not. */
 bool log_rate_take(struct log_rate *rate, int64_t now_ms, uint64_t *left_out) MUST_CHECK;
 
+/* Such a line, if it may be logged; its end says how many before it were left out, where any were.
+ */
+void log_rated(struct log_rate *rate, int64_t now_ms, enum log_level level, const char *fmt, ...)
+	PRINTF_LIKE(4, 5);
+
 #define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_line(LOG_WARN, __VA_ARGS__)
 #define log_info(...)  log_line(LOG_INFO, __VA_ARGS__)

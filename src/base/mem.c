@@ -180,6 +180,21 @@ char *arena_printf(struct arena *arena, const char *fmt, ...)
 	return text;
 }
 
+enum {
+	MAPPED_FROM_BYTES = 2 * ARENA_CHUNK_MAX_BYTES, /* chunks of arenas are no mappings */
+	KEPT_MAX_BYTES = 1 << 20,
+};
+
+/* Unless told so, glibc raises both by itself, up to 64 MB that each thread may keep, whenever it
+ * sees something large freed. */
+void mem_give_back(void)
+{
+	/* Another allocator, such as a sanitizer's, has no such sizes and says so: nothing is lost.
+	 */
+	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM_BYTES);
+	mallopt(M_TRIM_THRESHOLD, KEPT_MAX_BYTES);
+}
+
 size_t mem_kept_bytes(void)
 {
 	return mallinfo2().fordblks;

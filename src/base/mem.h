@@ -16,6 +16,9 @@ void mem_free(void *ptr);
 void *mem_alloc_array(size_t count, size_t size_bytes);
 void *mem_resize_array(void *ptr, size_t count, size_t size_bytes);
 
+/* From here on what is freed goes back to the system but for about a megabyte at the end of each
+ * heap, of which every thread may have one. Once, before there are threads. */
+void mem_give_back(void);
 /* What has been freed and is kept for the next user: memory of this process that nobody holds.
  * Looks at every free piece: for people who ask, not for each event. */
 size_t mem_kept_bytes(void);

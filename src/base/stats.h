@@ -15,7 +15,8 @@ enum stat_id {
 	STAT_COUNT
 };
 
-enum stat_kind { STAT_COUNTER, STAT_GAUGE };
+/* Values of STAT_GAUGE_US are microseconds, and are shown as seconds. */
+enum stat_kind { STAT_COUNTER, STAT_GAUGE, STAT_GAUGE_US };
 
 struct stat_def {
 	enum stat_kind kind;
@@ -36,6 +37,23 @@ static inline void stat_set(enum stat_id gauge, int64_t value)
 {
 	atomic_store_explicit(&stat_values[gauge], value, memory_order_relaxed);
 }
+
+/* Raises it to the value, if that is larger; true if it was. */
+static inline bool stat_raise(enum stat_id gauge, int64_t value)
+{
+	int64_t now = atomic_load_explicit(&stat_values[gauge], memory_order_relaxed);
+	while (value > now) {
+		if (atomic_compare_exchange_weak_explicit(&stat_values[gauge], &now, value,
+							  memory_order_relaxed,
+							  memory_order_relaxed))
+			return true;
+	}
+	return false;
+}
+
+/* As /metrics shows it. */
+enum { STAT_TEXT_BYTES = 32 };
+const char *stat_text(enum stat_id stat, char text[STAT_TEXT_BYTES]);
 
 static inline int64_t stat_get(enum stat_id stat)
 {

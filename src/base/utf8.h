@@ -25,6 +25,15 @@ static inline size_t utf8_length(const uint8_t *p, size_t left)
 	return 0;
 }
 
+/* The code point of a sequence of two to four bytes. */
+static inline uint32_t utf8_code(const uint8_t *p, size_t len)
+{
+	uint32_t code = p[0] & (0x7fU >> len);
+	for (size_t i = 1; i < len; i++)
+		code = code << 6 | (p[i] & 0x3fU);
+	return code;
+}
+
 /* Writes a code point (<= 0x10ffff, no surrogate) as 1 to 4 bytes at `to`; returns how many. */
 static inline size_t utf8_put(char *to, uint32_t code)
 {

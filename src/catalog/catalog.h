@@ -8,7 +8,8 @@
  *  - finding: the series of a metric that match tags, by an index in memory that is built at first
  *    use from the registry and kept up by every opening of this process;
  *  - listing: tenants, metric names, tag keys, tag values;
- *  - describing: kind, unit, home table, base frequency, first and last seen;
+ *  - describing: kind, unit, description, home table, base frequency, aggregators, first and last
+ *    seen;
  *  - sweeping: a series whose longest retention has passed leaves.
  *
  * Invariants. A registration whose catalog_open was done before a find begins is seen by it: an
@@ -17,10 +18,11 @@
  * completed. A limit never hides what exists: over a limit groups are still resolved, only not
  * registered.
  *
- * Threads. catalog_open_* and catalog_info_put may be called on any thread. Everything else, and
- * every callback except an opening's, belongs to the thread of the executor given to catalog_new.
- * Shared between threads, under one lock that is never held over a call to the store: the tenants'
- * counts and budgets, the cache of stored metric names, the list of new series of each index. */
+ * Threads. catalog_open_*, catalog_info_put and catalog_say may be called on any thread. Everything
+ * else, and every callback except an opening's, belongs to the thread of the executor given to
+ * catalog_new. Shared between threads, under one lock that is never held over a call to the store:
+ * the tenants' counts and budgets, the cache of stored metric names, the list of new series of each
+ * index. */
 #ifndef CATALOG_CATALOG_H
 #define CATALOG_CATALOG_H
 
@@ -151,6 +153,7 @@ struct catalog_series {
 	struct slice tags_text; /* as tags_encode writes them */
 };
 
+struct tag_search;
 struct catalog_find;
 /* `err` 0; ERR_LIMIT: more than series_max match; or the store's error. */
 typedef void catalog_find_done(struct catalog_find *find, int err);
@@ -163,17 +166,21 @@ struct catalog_find {
 		*selectors; /* all must hold; none: every series of the metric */
 	size_t selector_count;
 	size_t series_max;
+	const char *series_option; /* that sets it, for the sentence; NULL: none does */
 	catalog_find_done *done;
 	void *owner;
 	struct arena *arena; /* the caller's, for the result */
 
 	struct catalog_series *series; /* result, by tags text ascending */
 	size_t count;
+	size_t metric_series; /* result: that the metric has, whichever match; 0: it does not exist
+			       */
 	struct errbuf error;
 
 	/* the catalog's */
 	struct catalog_later later;
 	struct catalog_list *list; /* whose find this is, or NULL */
+	struct tag_search *search; /* once the index is there; between two steps `later` waits */
 	bool waited;
 };
 
@@ -242,6 +249,20 @@ struct catalog_info {
 int catalog_info_put(struct store *store, struct store_write *write, struct slice tenant,
 		     struct slice metric, const struct catalog_info *info) MUST_CHECK;
 
+/* What people say about a metric (table metric_info, too). Their kind and unit go before those of
+ * writers, which stay beside them. */
+enum catalog_saying { SAYING_KIND, SAYING_UNIT, SAYING_DESCRIPTION, CATALOG_SAYINGS };
+
+/* "kind", "unit", "description" */
+const char *catalog_saying_name(enum catalog_saying saying);
+
+/* Adds the cell that says so to `write`; an empty text takes back what was said before. ERR_INVALID
+ * with a sentence: there is no such kind, or the text is too long or has control characters.
+ * ERR_LIMIT: the write is full. */
+int catalog_say(struct store *store, struct store_write *write, struct slice tenant,
+		struct slice metric, enum catalog_saying saying, struct slice text,
+		struct errbuf *e) MUST_CHECK;
+
 struct catalog_entry {
 	struct catalog_series series;
 	/* When it was registered, or its oldest sample that is kept, if that is older;
@@ -258,12 +279,16 @@ struct catalog_describe {
 	struct catalog *catalog;
 	struct slice tenant, metric;
 	const struct catalog_series *series; /* of this metric */
-	size_t count;
+	size_t count;                        /* 0: only what there is of the metric itself */
 	catalog_describe_done *done;
 	void *owner;
 	struct arena *arena; /* the caller's, for the result */
 
 	struct catalog_info info;      /* result; home TABLE_DATA_RAW where nothing was said */
+	struct slice description;      /* result; empty: nobody gave one */
+	struct slice *aggregators;     /* result, ascending: "raw", and those of its roll-ups */
+	size_t aggregator_count;       /* result */
+	bool exists;                   /* result: the metric has series */
 	struct catalog_entry *entries; /* result, `count` of them */
 	struct errbuf error;
 

@@ -3,7 +3,7 @@
 
 #include "wire/number.h"
 
-enum { UNIT_MAX_BYTES = 64, BATCH_SERIES = 1024 };
+enum { UNIT_MAX_BYTES = 64, DESCRIPTION_MAX_BYTES = 1024, BATCH_SERIES = 1024 };
 
 static const char *const kind_texts[] = {"unknown", "gauge", "counter", "rate"};
 
@@ -29,13 +29,13 @@ static int put_property(const struct info_write *to, const char *property, struc
 			      0);
 }
 
-static bool unit_valid(struct slice unit)
+static bool is_one_line(struct slice text)
 {
-	for (size_t i = 0; i < unit.len; i++) {
-		if ((uint8_t)unit.data[i] < 0x20 || unit.data[i] == 0x7f)
+	for (size_t i = 0; i < text.len; i++) {
+		if ((uint8_t)text.data[i] < 0x20 || text.data[i] == 0x7f)
 			return false;
 	}
-	return unit.len <= UNIT_MAX_BYTES;
+	return true;
 }
 
 int catalog_info_put(struct store *store, struct store_write *write, struct slice tenant,
@@ -44,7 +44,7 @@ int catalog_info_put(struct store *store, struct store_write *write, struct slic
 	char number[NUMBER_PRINT_MAX_BYTES];
 	struct slice unit = info->unit.data ? info->unit : SLICE("");
 	struct info_write to = {write, {.part = {tenant}}, metric, store_stamp(store)};
-	if (!unit_valid(unit) || (size_t)info->home >= TABLE_COUNT)
+	if (!is_one_line(unit) || unit.len > UNIT_MAX_BYTES || (size_t)info->home >= TABLE_COUNT)
 		return ERR_INVALID;
 	int err = put_property(&to, "kind", slice_of(catalog_kind_text(info->kind)));
 	if (!err)
@@ -57,26 +57,83 @@ int catalog_info_put(struct store *store, struct store_write *write, struct slic
 	return put_property(&to, "base_frequency_ms", (struct slice){number, len});
 }
 
-/* ---- Reading the info ---------------------------------------------------------------------- */
+/* ---- What people say ----------------------------------------------------------------------- */
 
-static void take_kind(struct catalog_info *info, struct slice text)
+static const struct {
+	const char *name, *property;
+	size_t max_bytes;
+} sayings[] = {
+	[SAYING_KIND] = {"kind", "kind_said", UNIT_MAX_BYTES},
+	[SAYING_UNIT] = {"unit", "unit_said", UNIT_MAX_BYTES},
+	[SAYING_DESCRIPTION] = {"description", "description", DESCRIPTION_MAX_BYTES},
+};
+
+const char *catalog_saying_name(enum catalog_saying saying)
 {
-	for (size_t i = 0; i < ARRAY_LEN(kind_texts); i++) {
-		if (slice_equal(text, slice_of(kind_texts[i])))
-			info->kind = (enum catalog_kind)i;
-	}
+	ASSERT((size_t)saying < ARRAY_LEN(sayings));
+	return sayings[saying].name;
 }
 
-/* Properties and words that a later version may have added are passed over. */
+static bool kind_parse(struct slice text, enum catalog_kind *kind)
+{
+	for (size_t i = 0; i < ARRAY_LEN(kind_texts); i++) {
+		if (slice_equal(text, slice_of(kind_texts[i]))) {
+			*kind = (enum catalog_kind)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int saying_check(enum catalog_saying saying, struct slice text, struct errbuf *e)
+{
+	const char *name = sayings[saying].name;
+	enum catalog_kind kind = KIND_UNKNOWN;
+	if (text.len > sayings[saying].max_bytes)
+		return errbuf_set(e, ERR_INVALID, "%s has %zu bytes; it may have %zu", name,
+				  text.len, sayings[saying].max_bytes);
+	if (!is_one_line(text))
+		return errbuf_set(e, ERR_INVALID, "%s has control characters: it is one line",
+				  name);
+	if (saying == SAYING_KIND && text.len && (!kind_parse(text, &kind) || !kind))
+		return errbuf_set(e, ERR_INVALID,
+				  "kind \"" SHOWN "\" is none: it is gauge, counter or rate",
+				  SHOWN_OF(text));
+	return 0;
+}
+
+int catalog_say(struct store *store, struct store_write *write, struct slice tenant,
+		struct slice metric, enum catalog_saying saying, struct slice text,
+		struct errbuf *e)
+{
+	const struct store_parts key = {.part = {tenant}};
+	const struct store_parts column = {.part = {metric, slice_of(sayings[saying].property)}};
+	int64_t stamp_us = store_stamp(store);
+	int err = saying_check(saying, text, e);
+	if (err)
+		return err;
+	err = text.len ? store_cell_put(write, TABLE_METRIC_INFO, &key, &column, text, stamp_us, 0)
+		       : store_cell_delete(write, TABLE_METRIC_INFO, &key, &column, stamp_us);
+	return err ? errbuf_set(e, err, "%s", err_text(err)) : 0;
+}
+
+/* ---- Reading the info ---------------------------------------------------------------------- */
+
+/* Properties and words that a later version may have added are passed over. They come in byte
+ * order, so what people say comes after what writers say, and takes its place. */
 static void take_property(struct catalog_describe *describe, const struct store_cell *cell)
 {
 	struct catalog_info *info = &describe->info;
 	struct slice property = cell->column.part[1];
 	struct slice value = cell->value;
-	if (slice_equal(property, SLICE("kind"))) {
-		take_kind(info, value);
-	} else if (slice_equal(property, SLICE("unit"))) {
+	if (slice_equal(property, SLICE("kind")) ||
+	    slice_equal(property, slice_of(sayings[SAYING_KIND].property))) {
+		(void)kind_parse(value, &info->kind);
+	} else if (slice_equal(property, SLICE("unit")) ||
+		   slice_equal(property, slice_of(sayings[SAYING_UNIT].property))) {
 		info->unit = arena_copy(describe->arena, value);
+	} else if (slice_equal(property, slice_of(sayings[SAYING_DESCRIPTION].property))) {
+		describe->description = arena_copy(describe->arena, value);
 	} else if (slice_equal(property, SLICE("home"))) {
 		int table = schema_find(value);
 		if (table >= 0 && schema[table].kind == TABLE_SAMPLES)
@@ -100,14 +157,48 @@ static int read_info(struct catalog_describe *describe)
 	scan->key.part[0] = describe->tenant;
 	scan->from.part[0] = describe->metric;
 	scan->to.part[0] = (struct slice){next.data, next.len + 1};
+	const struct store_cell_scan of_metric = *scan;
+	request = store_read_add(describe->ask->read, STORE_CELL_SCAN);
+	request->cell_scan = of_metric;
+	request->cell_scan.table = TABLE_METRIC_NAMES;
+	request = store_read_add(describe->ask->read, STORE_SERIES_LIST);
+	request->series_list = (struct store_series_list){
+		.tenant = describe->tenant, .metric = describe->metric, .limit = 1};
 	return ask_submit(describe->ask);
+}
+
+/* The elements of a set, each behind its length. */
+static void take_aggregators(struct catalog_describe *describe, struct slice set)
+{
+	struct slice left = arena_copy(describe->arena, set);
+	/* No element is empty, so there are fewer than bytes. */
+	struct slice *list = arena_alloc(describe->arena, (set.len / 3 + 1) * sizeof(*list));
+	size_t count = 0;
+	while (list && left.data && left.len > 2) {
+		size_t len = (uint8_t)left.data[0] | (size_t)(uint8_t)left.data[1] << 8;
+		ASSERT(len && len <= left.len - 2);
+		list[count++] = (struct slice){left.data + 2, len};
+		left = (struct slice){left.data + 2 + len, left.len - 2 - len};
+	}
+	describe->aggregators = list;
+	describe->aggregator_count = count;
 }
 
 static void take_info(struct catalog_describe *describe)
 {
-	const struct store_cell_scan *scan = &describe->ask->read->requests->cell_scan;
-	for (size_t i = 0; i < scan->count; i++)
-		take_property(describe, &scan->cells[i]);
+	for (struct store_request *r = describe->ask->read->requests; r; r = r->next) {
+		const struct store_cell_scan *scan = &r->cell_scan;
+		if (r->op == STORE_SERIES_LIST) {
+			describe->exists = r->series_list.count || r->more;
+			continue;
+		}
+		for (size_t i = 0; i < scan->count; i++) {
+			if (scan->table == TABLE_METRIC_INFO)
+				take_property(describe, &scan->cells[i]);
+			else
+				take_aggregators(describe, scan->cells[i].value);
+		}
+	}
 }
 
 /* ---- Reading the series -------------------------------------------------------------------- */
@@ -287,6 +378,10 @@ static void start(struct catalog_later *later)
 void catalog_describe_start(struct catalog_describe *describe)
 {
 	describe->info = (struct catalog_info){.home = TABLE_DATA_RAW};
+	describe->description = (struct slice){"", 0};
+	describe->aggregators = NULL;
+	describe->aggregator_count = 0;
+	describe->exists = false;
 	describe->described = describe->batch = 0;
 	describe->error.text[0] = 0;
 	describe->ask = NULL;

@@ -236,24 +236,43 @@ static void find_run(struct catalog_later *later);
 
 static void find_finish(struct catalog_find *find, int err)
 {
+	tag_search_free(find->search);
+	find->search = NULL;
 	if (err && !find->error.text[0])
 		errbuf_set(&find->error, err, "looking up %.*s: %s", (int)find->metric.len,
 			   find->metric.data, err_text(err));
 	find->done(find, err);
 }
 
+static void find_step(struct catalog_later *later)
+{
+	struct catalog_find *find = CONTAINER_OF(later, struct catalog_find, later);
+	int err;
+	if (find->catalog->closing) {
+		find_finish(find, ERR_CANCELLED);
+		return;
+	}
+	bool over = tag_search_step(find->search, &err);
+	if (!over)
+		later_do(find->catalog, later, find_step);
+	if (find->list)
+		list_from_index(find->list, over, err);
+	else if (over)
+		find_finish(find, err);
+}
+
 static void find_answer(struct index_entry *entry, struct catalog_find *find)
 {
-	if (find->list)
-		list_from_index(find->list, entry->index);
-	else
-		find_finish(find, tag_index_find(entry->index, find));
+	find->search = tag_search_new(entry->index, find);
+	find_step(&find->later);
 }
 
 static void build_failed(struct catalog_find *find, int err, const char *why)
 {
 	if (err == ERR_LIMIT)
-		errbuf_set(&find->error, err, "%.*s has more series than the index may hold",
+		errbuf_set(&find->error, err,
+			   "%.*s has more series than the index may hold "
+			   "(catalog.index_max)",
 			   (int)find->metric.len, find->metric.data);
 	else
 		errbuf_set(&find->error, err, "looking up %.*s: %s", (int)find->metric.len,
@@ -391,6 +410,7 @@ void catalog_find_start(struct catalog_find *find)
 {
 	find->series = NULL;
 	find->count = 0;
+	find->search = NULL;
 	find->waited = false;
 	find->error.text[0] = 0;
 	later_do(find->catalog, &find->later, find_run);
@@ -399,6 +419,8 @@ void catalog_find_start(struct catalog_find *find)
 void catalog_find_cancel(struct catalog_find *find)
 {
 	later_remove(&find->later);
+	tag_search_free(find->search);
+	find->search = NULL;
 }
 
 void indexes_cancel(struct catalog *catalog)

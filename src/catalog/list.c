@@ -10,6 +10,7 @@ enum {
 	GATHERED_MAX_BYTES = 64 << 20, /* of struct slice */
 	SLICE_ROWS = 4096,
 	CHECK_NAMES = 256, /* in one read */
+	TRIM_NAMES = 4096,
 };
 
 static int by_bytes(const void *a, const void *b)
@@ -60,9 +61,26 @@ static int gather(struct catalog_list *list, struct slice name)
 
 /* ---- Tag keys and values ------------------------------------------------------------------- */
 
-void list_from_index(struct catalog_list *list, const struct tag_index *index)
+/* Sorting millions of names would take long: of twice as many as may be given half goes. */
+static void trim_names(struct catalog_list *list)
 {
-	list_finish(list, tag_index_names(index, list));
+	struct slice *names = (struct slice *)(void *)list->gathered.data;
+	size_t count = list->gathered.len / sizeof(*names);
+	if (count < TRIM_NAMES || count / 2 <= list->limit)
+		return;
+	qsort(names, count, sizeof(*names), by_bytes);
+	list->cut = true;
+	list->gathered.len = list->limit * sizeof(*names);
+}
+
+void list_from_index(struct catalog_list *list, bool over, int err)
+{
+	if (!err)
+		trim_names(list);
+	if (!over)
+		return;
+	catalog_find_cancel(&list->find);
+	list_finish(list, err);
 }
 
 static void find_failed(struct catalog_find *find, int err)
@@ -297,7 +315,7 @@ void catalog_list_start(struct catalog_list *list)
 void catalog_list_cancel(struct catalog_list *list)
 {
 	later_remove(&list->later);
-	later_remove(&list->find.later);
+	catalog_find_cancel(&list->find);
 	ask_release(list->ask);
 	buf_release(&list->gathered);
 }

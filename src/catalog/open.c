@@ -7,6 +7,10 @@
 
 enum {
 	BATCH_GROUPS = 512, /* of one read: a request takes about 2 KB */
+	/* What a group's names take of a read, at most. */
+	GROUP_BYTES = sizeof(struct store_request) + TENANT_MAX_BYTES + TAGS_TEXT_MAX_BYTES +
+		      TAGS_MAX * 64,
+	METRIC_BYTES = METRIC_MAX_BYTES + 64,
 	SENTENCES_MAX_BYTES = 64 << 10,
 	STORED_NAMES_MAX = 1 << 20,
 };
@@ -228,18 +232,20 @@ static bool add_request(struct catalog_open *open, size_t i)
 	return true;
 }
 
-/* The next read of this pass; its number of groups. */
+/* The next read of this pass; its number of groups. The longest group fits into an empty read. */
 static size_t fill_read(struct catalog_open *open)
 {
 	struct catalog_round *round = open->round;
-	size_t added = 0;
+	size_t added = 0, bytes = 0;
 	store_read_reset(round->read);
 	for (round->batch = round->next; round->next < open->count; round->next++) {
 		struct group_work *work = &round->work[round->next];
 		work->request = NULL;
 		if (work->state != GROUP_FIND && work->state != GROUP_CREATE)
 			continue;
-		if (added == BATCH_GROUPS || !add_request(open, round->next))
+		bytes += GROUP_BYTES + open->groups[round->next].count * METRIC_BYTES;
+		if (added == BATCH_GROUPS || (added && bytes > OPEN_READ_MAX_BYTES) ||
+		    !add_request(open, round->next))
 			break;
 		added++;
 	}

@@ -77,8 +77,8 @@ static inline bool name_starts(struct slice name, struct slice prefix)
 	       (prefix.len == 0 || memcmp(name.data, prefix.data, prefix.len) == 0);
 }
 
-/* The index is there: gathers and finishes the list. */
-void list_from_index(struct catalog_list *list, const struct tag_index *index);
+/* The index has given some names more; if it is over, all, or an error. */
+void list_from_index(struct catalog_list *list, bool over, int err);
 
 /* ---- sweep.c -------------------------------------------------------------------------------- */
 

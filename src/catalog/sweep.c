@@ -167,7 +167,7 @@ void catalog_sweep(struct catalog *catalog)
 		return;
 	struct sweep *sweep = mem_zalloc(sizeof(*sweep));
 	sweep->catalog = catalog;
-	sweep->before_ms = clock_wall_ms(catalog->clock) - retention_ms;
+	sweep->before_ms = clock_age_ms(catalog->clock) - retention_ms;
 	sweep->list = ask_new(catalog, listed, sweep);
 	sweep->last = ask_new(catalog, last_known, sweep);
 	sweep->write = store_write_new(catalog->store, FORGET_MAX_BYTES);

@@ -54,6 +54,7 @@ struct key {
 };
 
 struct tag_index {
+	unsigned owners;
 	char *pool;
 	size_t pool_len, pool_capacity;
 	struct texts pairs, keys;
@@ -74,11 +75,21 @@ struct tag_index {
 
 struct tag_index *tag_index_new(void)
 {
-	return mem_zalloc(sizeof(struct tag_index));
+	struct tag_index *index = mem_zalloc(sizeof(*index));
+	index->owners = 1;
+	return index;
+}
+
+struct tag_index *tag_index_take(struct tag_index *index)
+{
+	index->owners++;
+	return index;
 }
 
 void tag_index_free(struct tag_index *index)
 {
+	if (--index->owners)
+		return;
 	for (size_t i = 0; i < index->pairs.count; i++) {
 		struct posting *p = &index->postings[i];
 		if (p->count > LIST_MAX)
@@ -457,18 +468,6 @@ static roaring_bitmap_t *match_exact(const struct tag_index *index,
 	return set;
 }
 
-static roaring_bitmap_t *match_search(const struct tag_index *index,
-				      const struct catalog_selector *selector, uint32_t key)
-{
-	roaring_bitmap_t *set = roaring_bitmap_create();
-	uint32_t pair = index->key_list[key].newest_pair;
-	for (; pair != NONE; pair = index->postings[pair].next) {
-		if (pair_matches(index, pair, selector))
-			posting_into(&index->postings[pair], set);
-	}
-	return set;
-}
-
 static bool series_matches(const struct tag_index *index, uint32_t id,
 			   const struct catalog_selector *selector, uint32_t key)
 {
@@ -480,68 +479,143 @@ static bool series_matches(const struct tag_index *index, uint32_t id,
 	return false;
 }
 
-struct filter {
-	const struct tag_index *index;
+/* ---- Searches ------------------------------------------------------------------------------ */
+
+/* Selectors are taken one by one, exact ones first: they leave little for the others to look at.
+ * Where fewer series are left than the key has values, looking at them is cheaper than looking
+ * through the values. */
+struct tag_search {
+	struct tag_index *index;
+	struct catalog_find *find;
+	struct roaring_bitmap_s *set; /* what matches those before; NULL: all */
+	bool exact_over;
+	size_t at; /* the next selector, of those that are exact or those that are not */
+	/* The selector at work; NULL: none is. */
 	const struct catalog_selector *selector;
-	uint32_t key;
-	roaring_bitmap_t *passed;
+	struct roaring_bitmap_s *found;
+	uint32_t key, pair;             /* the next value; NONE: none is left */
+	roaring_uint32_iterator_t *ids; /* or the next of `set` */
+	uint64_t weight;                /* of looking at a value */
 };
 
-static bool filter_one(uint32_t id, void *context)
+/* In pieces of patterns that are looked for: about a millisecond. */
+enum { SEARCH_STEP_WORK = 100000 };
+
+struct tag_search *tag_search_new(struct tag_index *index, struct catalog_find *find)
 {
-	struct filter *f = context;
-	if (series_matches(f->index, id, f->selector, f->key))
-		roaring_bitmap_add(f->passed, id);
+	struct tag_search *search = mem_zalloc(sizeof(*search));
+	search->index = tag_index_take(index);
+	search->find = find;
+	search->pair = NONE;
+	find->count = 0;
+	if (find->list && find->list->what == CATALOG_TAG_VALUES) {
+		uint32_t key = find_key(index, find->list->tag_key);
+		search->pair = key == NONE ? (uint32_t)NONE : index->key_list[key].newest_pair;
+	}
+	return search;
+}
+
+static void search_end_selector(struct tag_search *search)
+{
+	if (search->ids)
+		roaring_free_uint32_iterator(search->ids);
+	search->ids = NULL;
+	search->found = NULL;
+	search->selector = NULL;
+}
+
+void tag_search_free(struct tag_search *search)
+{
+	if (!search)
+		return;
+	if (search->found)
+		roaring_bitmap_free(search->found);
+	if (search->set)
+		roaring_bitmap_free(search->set);
+	search_end_selector(search);
+	tag_index_free(search->index);
+	mem_free(search);
+}
+
+static const struct catalog_selector *search_next(struct tag_search *search)
+{
+	const struct catalog_find *find = search->find;
+	for (;;) {
+		for (; search->at < find->selector_count; search->at++) {
+			const struct catalog_selector *selector = &find->selectors[search->at];
+			if (selector_exact(selector) == !search->exact_over) {
+				search->at++;
+				return selector;
+			}
+		}
+		if (search->exact_over)
+			return NULL;
+		search->exact_over = true;
+		search->at = 0;
+	}
+}
+
+/* False: there is no further selector, or no series is left. */
+static bool search_begin_selector(struct tag_search *search, uint64_t *work)
+{
+	const struct tag_index *index = search->index;
+	const struct catalog_selector *selector = search_next(search);
+	if (!selector || (search->set && roaring_bitmap_is_empty(search->set)))
+		return false;
+	search->selector = selector;
+	search->key = find_key(index, selector->key);
+	search->pair = NONE;
+	search->weight = 1;
+	for (size_t i = 0; i < selector->value_count; i++)
+		search->weight += selector->values[i].piece_count;
+	if (selector_exact(selector)) {
+		search->found = match_exact(index, selector);
+		*work += 10 * search->weight;
+		return true;
+	}
+	search->found = roaring_bitmap_create();
+	if (search->key == NONE)
+		return true;
+	const struct key *key = &index->key_list[search->key];
+	if (search->set && roaring_bitmap_get_cardinality(search->set) < key->pair_count)
+		search->ids = roaring_create_iterator(search->set);
+	else
+		search->pair = key->newest_pair;
 	return true;
 }
 
-/* Where fewer series are left than the key has values, looking at them is cheaper than looking
- * through the values. */
-static roaring_bitmap_t *match_filter(const struct tag_index *index,
-				      const struct catalog_selector *selector, uint32_t key,
-				      const roaring_bitmap_t *among)
+/* True: the selector is done. */
+static bool search_go_on(struct tag_search *search, uint64_t *work)
 {
-	struct filter f = {index, selector, key, roaring_bitmap_create()};
-	roaring_iterate(among, filter_one, &f);
-	return f.passed;
-}
-
-/* Those of `among` (NULL: of all) that match; takes `among`. */
-static roaring_bitmap_t *narrow(const struct tag_index *index, roaring_bitmap_t *among,
-				const struct catalog_selector *selector)
-{
-	roaring_bitmap_t *set;
-	uint32_t key = find_key(index, selector->key);
-	if (key == NONE)
-		set = roaring_bitmap_create();
-	else if (selector_exact(selector))
-		set = match_exact(index, selector);
-	else if (among && roaring_bitmap_get_cardinality(among) < index->key_list[key].pair_count)
-		set = match_filter(index, selector, key, among);
-	else
-		set = match_search(index, selector, key);
-	if (!among)
-		return set;
-	roaring_bitmap_and_inplace(set, among);
-	roaring_bitmap_free(among);
-	return set;
-}
-
-/* Exact ones first: they leave little for the others to look at. */
-static roaring_bitmap_t *match_all(const struct tag_index *index,
-				   const struct catalog_selector *list, size_t count)
-{
-	roaring_bitmap_t *set = NULL;
-	for (int exact = 1; exact >= 0; exact--) {
-		for (size_t i = 0; i < count; i++) {
-			if (selector_exact(&list[i]) != exact)
-				continue;
-			set = narrow(index, set, &list[i]);
-			if (roaring_bitmap_is_empty(set))
-				return set;
+	const struct tag_index *index = search->index;
+	roaring_uint32_iterator_t *ids = search->ids;
+	for (; *work < SEARCH_STEP_WORK && search->pair != NONE; *work += search->weight) {
+		const struct posting *posting = &index->postings[search->pair];
+		if (pair_matches(index, search->pair, search->selector)) {
+			posting_into(posting, search->found);
+			*work += posting->count / 64;
 		}
+		search->pair = posting->next;
 	}
-	return set;
+	for (; *work < SEARCH_STEP_WORK && ids && ids->has_value; *work += search->weight) {
+		uint32_t id = ids->current_value;
+		if (series_matches(index, id, search->selector, search->key))
+			roaring_bitmap_add(search->found, id);
+		roaring_advance_uint32_iterator(ids);
+	}
+	return search->pair == NONE && (!ids || !ids->has_value);
+}
+
+/* Those found of those left. */
+static void search_narrow(struct tag_search *search)
+{
+	roaring_bitmap_t *found = search->found;
+	search_end_selector(search);
+	if (search->set) {
+		roaring_bitmap_and_inplace(found, search->set);
+		roaring_bitmap_free(search->set);
+	}
+	search->set = found;
 }
 
 /* ---- Results ------------------------------------------------------------------------------- */
@@ -595,8 +669,10 @@ static int emit_all(const struct tag_index *index, struct catalog_find *find,
 	struct output out = {index, find};
 	if (count > find->series_max)
 		return errbuf_set(&find->error, ERR_LIMIT,
-				  "%zu series match; at most %zu are read at once", count,
-				  find->series_max);
+				  "%zu series match; at most %zu are read at once%s%s%s", count,
+				  find->series_max, find->series_option ? " (" : "",
+				  find->series_option ? find->series_option : "",
+				  find->series_option ? ")" : "");
 	find->series = arena_alloc(find->arena, count * sizeof(*find->series));
 	bool whole = find->series != NULL;
 	if (set)
@@ -611,15 +687,12 @@ static int emit_all(const struct tag_index *index, struct catalog_find *find,
 	return 0;
 }
 
-int tag_index_find(const struct tag_index *index, struct catalog_find *find)
+static int search_result(const struct tag_search *search)
 {
-	find->count = 0;
-	roaring_bitmap_t *set = match_all(index, find->selectors, find->selector_count);
-	size_t count = set ? roaring_bitmap_get_cardinality(set) : index->count;
-	int err = emit_all(index, find, set, count);
-	if (set)
-		roaring_bitmap_free(set);
-	return err;
+	search->find->metric_series = search->index->count;
+	const roaring_bitmap_t *set = search->set;
+	size_t count = set ? roaring_bitmap_get_cardinality(set) : search->index->count;
+	return emit_all(search->index, search->find, set, count);
 }
 
 static int gather(struct catalog_list *list, struct slice name)
@@ -637,22 +710,44 @@ static int gather(struct catalog_list *list, struct slice name)
 	return 0;
 }
 
-int tag_index_names(const struct tag_index *index, struct catalog_list *list)
+static int gather_keys(const struct tag_index *index, struct catalog_list *list)
 {
-	if (list->what == CATALOG_TAG_KEYS) {
-		for (uint32_t key = 0; key < index->keys.count; key++) {
-			int err = gather(list, text_of(index, &index->keys, key));
-			if (err)
-				return err;
+	int err = 0;
+	for (uint32_t key = 0; key < index->keys.count && !err; key++)
+		err = gather(list, text_of(index, &index->keys, key));
+	return err;
+}
+
+static int gather_values(struct tag_search *search, uint64_t *work)
+{
+	int err = 0;
+	for (; search->pair != NONE && *work < SEARCH_STEP_WORK && !err; *work += 5) {
+		err = gather(search->find->list, pair_value(search->index, search->pair));
+		search->pair = search->index->postings[search->pair].next;
+	}
+	return err;
+}
+
+bool tag_search_step(struct tag_search *search, int *err)
+{
+	struct catalog_list *list = search->find->list;
+	uint64_t work = 0;
+	*err = 0;
+	if (list && list->what == CATALOG_TAG_KEYS) {
+		*err = gather_keys(search->index, list);
+		return true;
+	}
+	if (list) {
+		*err = gather_values(search, &work);
+		return *err || search->pair == NONE;
+	}
+	while (work < SEARCH_STEP_WORK) {
+		if (!search->selector && !search_begin_selector(search, &work)) {
+			*err = search_result(search);
+			return true;
 		}
-		return 0;
+		if (search_go_on(search, &work))
+			search_narrow(search);
 	}
-	uint32_t key = find_key(index, list->tag_key);
-	uint32_t pair = key == NONE ? (uint32_t)NONE : index->key_list[key].newest_pair;
-	for (; pair != NONE; pair = index->postings[pair].next) {
-		int err = gather(list, pair_value(index, pair));
-		if (err)
-			return err;
-	}
-	return 0;
+	return false;
 }

@@ -14,6 +14,8 @@
 struct tag_index;
 
 struct tag_index *tag_index_new(void);
+/* One more owner; with the last the index is freed. */
+struct tag_index *tag_index_take(struct tag_index *index);
 void tag_index_free(struct tag_index *index);
 
 /* `tags_text` as tags_encode writes it. A handle that is there already is passed over.
@@ -27,12 +29,18 @@ size_t tag_index_series(const struct tag_index *index);
 /* Memory held: after tag_index_optimize to a few percent, later at least that. */
 size_t tag_index_bytes(const struct tag_index *index);
 
-/* The series that match all selectors, into find->series (in its arena), sorted by tags text.
- * ERR_LIMIT with a sentence: more than find->series_max, or the arena is full. */
-int tag_index_find(const struct tag_index *index, struct catalog_find *find) MUST_CHECK;
-
-/* Keys, or the values of list->tag_key, that begin with list->prefix: unescaped, in the list's
- * arena, in no order. Appended to list->gathered as struct slice. ERR_LIMIT: too many. */
-int tag_index_names(const struct tag_index *index, struct catalog_list *list) MUST_CHECK;
+/* A search, in steps of about a millisecond, between which other work is done: patterns may be
+ * many, and values millions. Series that are added meanwhile may be found or not. Owns the index,
+ * too.
+ *
+ * Of a find: the series that match all selectors, into find->series (in its arena), sorted by tags
+ * text. Of a find->list: keys, or the values of list->tag_key, that begin with list->prefix,
+ * unescaped, in the list's arena, in no order, appended to list->gathered as struct slice. */
+struct tag_search;
+struct tag_search *tag_search_new(struct tag_index *index, struct catalog_find *find);
+/* True: it is over. *err with a sentence: ERR_LIMIT: more than find->series_max, or the arena is
+ * full. */
+bool tag_search_step(struct tag_search *search, int *err);
+void tag_search_free(struct tag_search *search); /* NULL is allowed */
 
 #endif

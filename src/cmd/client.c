@@ -15,7 +15,7 @@ enum { ERROR_TEXT_BYTES = 1024, COMPLAINT_MAX_BYTES = 8192 };
 
 static const struct {
 	const char *name;
-	unsigned bit;
+	uint64_t bit;
 	size_t offset; /* of its text in struct client_args */
 	bool is_flag;  /* it takes no value */
 } options[] = {
@@ -47,7 +47,7 @@ static const struct {
 	{"--tenant", OPTION_REBUILD | OPTION_METRICS, offsetof(struct client_args, only_tenant)},
 	{"--metric", OPTION_REBUILD | OPTION_METRICS, offsetof(struct client_args, metric)},
 	{"--from", OPTION_RECOMPUTE | OPTION_REBUILD, offsetof(struct client_args, from)},
-	{"--to", OPTION_RECOMPUTE | OPTION_REBUILD, offsetof(struct client_args, to)},
+	{"--to", OPTION_RECOMPUTE | OPTION_REBUILD | OPTION_TO, offsetof(struct client_args, to)},
 	{"--dry-run", OPTION_RECOMPUTE | OPTION_REBUILD | OPTION_DRY_RUN,
 	 offsetof(struct client_args, dry_run), true},
 	{"--all-metrics", OPTION_DELETE, offsetof(struct client_args, all_metrics), true},
@@ -58,35 +58,40 @@ static const struct {
 	{"--once", OPTION_ONCE, offsetof(struct client_args, once), true},
 	{"--aside", OPTION_ASIDE, offsetof(struct client_args, aside)},
 	{"--retry", OPTION_RETRY, offsetof(struct client_args, retry), true},
+	{"--zone", OPTION_DAYS, offsetof(struct client_args, zone)},
+	{"--span", OPTION_DAYS, offsetof(struct client_args, span)},
+	{"--month", OPTION_DAYS, offsetof(struct client_args, month)},
+	{"--percentile", OPTION_DAYS, offsetof(struct client_args, percentile)},
+	{"--missing", OPTION_DAYS, offsetof(struct client_args, missing)},
+	{"--endpoint", OPTION_ENDPOINT, offsetof(struct client_args, endpoint)},
+	{"--cf", OPTION_ENDPOINT, offsetof(struct client_args, cf)},
+	{"--kind", OPTION_SAYINGS, offsetof(struct client_args, kind)},
+	{"--unit", OPTION_SAYINGS, offsetof(struct client_args, unit)},
+	{"--description", OPTION_SAYINGS, offsetof(struct client_args, description)},
 };
 
 void client_complain(const struct client_args *args, const char *fmt, ...)
 {
-	struct visible_lines lines = {0};
 	char sentence[COMPLAINT_MAX_BYTES];
-	struct buf out;
 	va_list arguments;
 
-	fflush(stdout);
 	va_start(arguments, fmt);
 	vsnprintf(sentence, sizeof(sentence), fmt, arguments);
 	va_end(arguments);
-	buf_init(&out, 8 * COMPLAINT_MAX_BYTES);
-	visible_append_lines(&lines, &out, slice_of(sentence));
-	visible_end_lines(&lines, &out);
-	fprintf(stderr, "granary %s: %.*s\n", args->command->name, (int)out.len, out.data);
-	buf_release(&out);
+	visible_complain("granary %s: %s", args->command->name, sentence);
 }
 
 int client_usage(const struct client_args *args, const char *fmt, ...)
 {
+	const char *name = args->command->name;
+	char sentence[COMPLAINT_MAX_BYTES];
 	va_list arguments;
 
-	fprintf(stderr, "granary %s: ", args->command->name);
 	va_start(arguments, fmt);
-	vfprintf(stderr, fmt, arguments);
+	vsnprintf(sentence, sizeof(sentence), fmt, arguments);
 	va_end(arguments);
-	fprintf(stderr, "; `granary help %s` shows how it is used\n", args->command->name);
+	visible_complain("granary %s: %s; `granary help %s` shows how it is used", name, sentence,
+			 name);
 	return ERR_INVALID;
 }
 
@@ -200,14 +205,15 @@ int client_run_verb(const char *noun, const char *help, const struct client_verb
 		int err = client_parse(&verbs[i].command, argc - 1, argv + 1, &args);
 		return err ? client_parse_exit(err) : verbs[i].run(&args);
 	}
-	if (argc)
-		fprintf(stderr, "granary %s: there is no command \"%s\": it is one of", noun,
-			argv[0]);
-	else
-		fprintf(stderr, "granary %s: a command is missing: one of", noun);
+	struct buf names;
+	buf_init(&names, COMPLAINT_MAX_BYTES);
 	for (size_t i = 0; i < count; i++)
-		fprintf(stderr, "%s %s", i ? "," : "", verbs[i].name);
-	fprintf(stderr, "; `granary help %s` shows how it is used\n", noun);
+		buf_printf(&names, "%s%s", i ? ", " : "", verbs[i].name);
+	visible_complain(
+		"granary %s: %s%.*s%s one of %.*s; `granary help %s` shows how it is used", noun,
+		argc ? "there is no command \"" : "a command is missing:", SLICE_SHOWN_MAX_BYTES,
+		argc ? argv[0] : "", argc ? "\": it is" : "", (int)names.len, names.data, noun);
+	buf_release(&names);
 	return CLIENT_USAGE;
 }
 
@@ -324,6 +330,7 @@ int client_request(const struct client_args *args, const char *path, const char 
 	answer->status = call.status;
 	answer->cut = call.cut;
 	memcpy(answer->grains, call.grains, sizeof(answer->grains));
+	memcpy(answer->note, call.note, sizeof(answer->note));
 	if (err) {
 		complain(args, answer, e.text);
 		return ERR_INVALID;
@@ -393,13 +400,15 @@ int client_show(const struct client_args *args, const char *path, bool as_it_com
 			      : show_parsed(args, path, &answer, print);
 	/* For people only: what programs read is data and nothing else. */
 	if (!err && !as_it_comes && answer.grains[0]) {
-		fflush(stdout);
-		fprintf(stderr, "answered by: %s\n", answer.grains);
+		visible_complain("answered by: %s", answer.grains);
 	}
 	if (!err && answer.cut)
 		client_complain(args, "the result was cut at the server's limit; ask for less");
+	if (!err && answer.note[0])
+		client_complain(args, "%s", answer.note);
+	bool unknown = strncmp(answer.note, "unknown-metric", strlen("unknown-metric")) == 0;
 	client_answer_release(&answer);
-	return err ? CLIENT_FAILED : CLIENT_OK;
+	return err || unknown ? CLIENT_FAILED : CLIENT_OK;
 }
 
 int client_show_route(const struct client_args *args, const char *route,

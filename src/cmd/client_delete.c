@@ -158,21 +158,18 @@ static void print_counts(const struct client_args *args, const struct json *root
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-/* One request, printed. */
+/* One request, printed. Texts of the root lie in the answer, which the caller releases. */
 static int ask(const struct client_args *args, bool dry_run, const struct json *counted,
-	       struct arena *arena, struct json **root)
+	       struct arena *arena, struct client_answer *answer, struct json **root)
 {
-	struct client_answer answer;
 	struct buf path;
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	put_path(&path, args, dry_run, counted);
-	client_answer_init(&answer);
-	int err = client_get_json(args, path.data, arena, &answer, root);
+	int err = client_get_json(args, path.data, arena, answer, root);
 	if (!err && args->output == OUTPUT_JSON)
-		client_print_body(&answer);
+		client_print_body(answer);
 	else if (!err)
 		print_counts(args, *root);
-	client_answer_release(&answer);
 	buf_release(&path);
 	return err;
 }
@@ -195,16 +192,21 @@ static bool is_wanted(const struct client_args *args)
 static int run(const struct client_args *args)
 {
 	struct json *counted = NULL, *deleted;
+	struct client_answer count, deletion;
 	struct arena arena;
+	client_answer_init(&count);
+	client_answer_init(&deletion);
 	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
-	int err = args->yes && !args->dry_run ? 0 : ask(args, true, NULL, &arena, &counted);
+	int err = args->yes && !args->dry_run ? 0 : ask(args, true, NULL, &arena, &count, &counted);
 	if (!err && !args->dry_run) {
 		if (!args->yes && !is_wanted(args))
 			err = ERR_CANCELLED;
-		err = err ? err : ask(args, false, counted, &arena, &deleted);
+		err = err ? err : ask(args, false, counted, &arena, &deletion, &deleted);
 		if (!err && client_i64(deleted, "failed"))
 			err = ERR_DAMAGED;
 	}
+	client_answer_release(&count);
+	client_answer_release(&deletion);
 	arena_release(&arena);
 	return err ? CLIENT_FAILED : CLIENT_OK;
 }

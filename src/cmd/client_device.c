@@ -1,4 +1,4 @@
-/* device, oidset, interface: what is polled, by a server's API (api/inventory.h). */
+/* device, oidset: what is polled, by a server's API (api/inventory.h). */
 #include <stdio.h>
 
 #include "api/inventory_json.h"
@@ -17,6 +17,7 @@ const char client_device_help[] =
 	"       granary device list [options]\n"
 	"       granary device rename NAME NEW-NAME\n"
 	"       granary device remove NAME [--with-data]\n"
+	"       granary device poll NAME\n"
 	"       granary device import FILE\n"
 	"\n"
 	"Says what is polled. Takes effect at once; nothing is restarted.\n"
@@ -27,6 +28,8 @@ const char client_device_help[] =
 	"         inactive\n"
 	"rename   with all that is stored of it\n"
 	"remove   what is stored stays, too, unless --with-data is given\n"
+	"poll     now, beside its slots; what it says is stored. (One that is new is polled at\n"
+	"         once. `granary snmp poll-once` prints and stores nothing.)\n"
 	"import   a list from a file, .csv (columns name, address, credentials, oidsets with "
 	"blanks\n"
 	"         between them, active, begin, end, poller) or YAML (`devices:` and a list of such "
@@ -58,17 +61,6 @@ const char client_oidset_help[] =
 	"\n"
 	"Prints the OIDSets that a server knows, or the OIDs of one.\n"
 	"\n"
-	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n";
-
-const char client_interface_help[] =
-	"usage: granary interface list [DEVICE] [options]\n"
-	"\n"
-	"Prints the interfaces of a device or of all, as they are now; with --begin and --end all\n"
-	"their versions of that time.\n"
-	"\n"
-	"  --begin TIME    with those that ended at that time or later\n"
-	"  --end TIME      and had begun by that time\n"
 	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
 	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n";
 
@@ -230,30 +222,21 @@ static int device_remove(const struct client_args *args)
 	return err ? CLIENT_FAILED : CLIENT_OK;
 }
 
-static void add_member(struct text_table *table, const struct json *object, const char *key)
+static int device_poll(const struct client_args *args)
 {
-	const struct json *member = json_member(object, key);
-	if (member && member->type == JSON_T_BOOL)
-		text_table_add(table, member->boolean ? SLICE("true") : SLICE("false"));
-	else if (member && member->type != JSON_T_NULL)
-		text_table_add(table, member->text);
-	else
-		text_table_add(table, SLICE(""));
-}
-
-/* Names of a list, or of its objects, with blanks between them. */
-static void add_names(struct text_table *table, const struct json *list)
-{
-	struct buf names;
-	buf_init(&names, 1 << 20);
-	for (const struct json *n = list ? list->first : NULL; n; n = n->next) {
-		const struct json *name = n->type == JSON_T_OBJECT ? json_member(n, "name") : n;
-		if (name)
-			buf_printf(&names, "%s%.*s", names.len ? " " : "", (int)name->text.len,
-				   name->text.data);
-	}
-	text_table_add(table, names.len ? buf_slice(&names) : SLICE(""));
-	buf_release(&names);
+	struct client_args sent = *args;
+	struct client_answer answer;
+	struct buf path;
+	sent.method = "POST";
+	buf_init(&path, CLIENT_PATH_MAX_BYTES);
+	buf_append_text(&path, "/api/polls/now");
+	client_param(&path, "device", args->words[0]);
+	buf_append_char(&path, 0);
+	client_answer_init(&answer);
+	int err = client_request(&sent, path.data, NULL, (struct slice){NULL, 0}, &answer);
+	client_answer_release(&answer);
+	buf_release(&path);
+	return err ? CLIENT_FAILED : CLIENT_OK;
 }
 
 static void print_devices(const struct client_args *args, const struct json *root,
@@ -266,9 +249,9 @@ static void print_devices(const struct client_args *args, const struct json *roo
 	for (const struct json *device = root->first; device; device = device->next) {
 		for (size_t i = 0; i < ARRAY_LEN(titles); i++) {
 			if (strcmp(titles[i], "oidsets") == 0)
-				add_names(&table, json_member(device, "oidsets"));
+				text_table_add_names(&table, device, "oidsets");
 			else
-				add_member(&table, device, titles[i]);
+				text_table_add_member(&table, device, titles[i]);
 		}
 	}
 	text_table_print(&table, args->output);
@@ -387,6 +370,7 @@ static const struct client_verb device_verbs[] = {
 	{"remove",
 	 device_remove,
 	 {"device remove", client_device_help, OPTION_SERVER | OPTION_WITH_DATA, 1, 1}},
+	{"poll", device_poll, {"device poll", client_device_help, OPTION_SERVER, 1, 1}},
 	{"import", device_import, {"device import", client_device_help, OPTION_SERVER, 1, 1}},
 };
 
@@ -416,12 +400,12 @@ static void print_oidsets(const struct client_args *args, const struct json *roo
 	struct text_table table;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *set = root->first; set; set = set->next) {
-		add_member(&table, set, "name");
+		text_table_add_member(&table, set, "name");
 		add_duration(&table, set, "frequencyMs");
-		add_member(&table, set, "kind");
-		add_member(&table, set, "correlator");
-		add_member(&table, set, "queue");
-		add_names(&table, json_member(set, "oids"));
+		text_table_add_member(&table, set, "kind");
+		text_table_add_member(&table, set, "correlator");
+		text_table_add_member(&table, set, "queue");
+		text_table_add_names(&table, set, "oids");
 	}
 	text_table_print(&table, args->output);
 	text_table_release(&table);
@@ -441,7 +425,7 @@ static void print_oidset(const struct client_args *args, const struct json *root
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *oid = oids ? oids->first : NULL; oid; oid = oid->next) {
 		for (size_t i = 0; i < ARRAY_LEN(titles); i++)
-			add_member(&table, oid, titles[i]);
+			text_table_add_member(&table, oid, titles[i]);
 	}
 	text_table_print(&table, args->output);
 	text_table_release(&table);
@@ -471,48 +455,4 @@ int client_oidset(int argc, char *const *argv)
 {
 	return client_run_verb("oidset", client_oidset_help, oidset_verbs, ARRAY_LEN(oidset_verbs),
 			       argc, argv);
-}
-
-/* ---- interface ----------------------------------------------------------------------------------
- */
-
-static void print_interfaces(const struct client_args *args, const struct json *root,
-			     UNUSED struct arena *arena)
-{
-	static const char *const titles[] = {
-		"device",      "name",         "ifIndex",       "ifAlias", "ipAddr",
-		"ifHighSpeed", "ifOperStatus", "ifAdminStatus", "begin",   "end"};
-	struct text_table table;
-	text_table_init(&table, ARRAY_LEN(titles), titles);
-	for (const struct json *row = root->first; row; row = row->next) {
-		const struct json *attributes = json_member(row, "attributes");
-		for (size_t i = 0; i < ARRAY_LEN(titles); i++) {
-			bool own = json_member(row, titles[i]) != NULL;
-			add_member(&table, own ? row : attributes, titles[i]);
-		}
-	}
-	text_table_print(&table, args->output);
-	text_table_release(&table);
-}
-
-static int interface_list(const struct client_args *args)
-{
-	const struct client_value values[] = {{"device", args->word_count ? args->words[0] : NULL},
-					      {"begin", args->begin},
-					      {"end", args->end}};
-	return client_show_route(args, "/api/interfaces", values, ARRAY_LEN(values),
-				 print_interfaces);
-}
-
-static const struct client_verb interface_verbs[] = {
-	{"list",
-	 interface_list,
-	 {"interface list", client_interface_help, OPTION_SERVER | OPTION_OUTPUT | OPTION_LIFE, 0,
-	  1}},
-};
-
-int client_interface(int argc, char *const *argv)
-{
-	return client_run_verb("interface", client_interface_help, interface_verbs,
-			       ARRAY_LEN(interface_verbs), argc, argv);
 }

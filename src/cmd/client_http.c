@@ -131,6 +131,9 @@ static void take_headers(CURL *curl, struct client_call *call)
 	call->grains[0] = 0;
 	if (curl_easy_header(curl, "X-Granary-Grain", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
 		snprintf(call->grains, sizeof(call->grains), "%s", header->value);
+	call->note[0] = 0;
+	if (curl_easy_header(curl, "X-Granary-Note", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
+		snprintf(call->note, sizeof(call->note), "%s", header->value);
 }
 
 int client_http_call(struct client_http *http, struct client_call *call, struct errbuf *e)

@@ -19,7 +19,12 @@ struct client_http_options {
 	bool compressed;    /* answers may come so */
 };
 
-enum { CLIENT_HEADERS_MAX = 4, CLIENT_ETAG_MAX_BYTES = 127, CLIENT_GRAINS_MAX_BYTES = 511 };
+enum {
+	CLIENT_HEADERS_MAX = 4,
+	CLIENT_ETAG_MAX_BYTES = 127,
+	CLIENT_GRAINS_MAX_BYTES = 511,
+	CLIENT_NOTE_MAX_BYTES = 255
+};
 
 struct client_call {
 	const char *path;                        /* with the query */
@@ -36,6 +41,7 @@ struct client_call {
 	char etag[CLIENT_ETAG_MAX_BYTES + 1];
 	bool cut; /* the server says that there is more than it gave */
 	char grains[CLIENT_GRAINS_MAX_BYTES + 1]; /* X-Granary-Grain; longer ones are cut */
+	char note[CLIENT_NOTE_MAX_BYTES + 1];     /* X-Granary-Note; likewise */
 };
 
 /* The options' texts outlive it. */

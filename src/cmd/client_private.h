@@ -45,7 +45,11 @@ enum client_option_bit {
 	OPTION_DELETE = 1 << 25,  /* --all-metrics, --yes */
 	OPTION_METRICS = 1 << 26, /* --tenant, --metric: only these */
 	OPTION_DRY_RUN = 1 << 27,
-	OPTION_GRAINS = 1 << 28, /* --points, --fill, --aggregator, --granularity */
+	OPTION_GRAINS = 1 << 28,     /* --points, --fill, --aggregator, --granularity */
+	OPTION_DAYS = 1 << 29,       /* --zone, --span, --month, --percentile, --missing */
+	OPTION_ENDPOINT = 1 << 30,   /* --endpoint, --cf */
+	OPTION_TO = 1u << 31,        /* alone: a directory */
+	OPTION_SAYINGS = 1ull << 32, /* --kind, --unit, --description */
 };
 
 enum {
@@ -57,7 +61,7 @@ enum {
 struct client_command {
 	const char *name;
 	const char *help;
-	unsigned options; /* bits of those it takes */
+	uint64_t options; /* bits of those it takes */
 	size_t words_min, words_max;
 };
 
@@ -70,7 +74,9 @@ struct client_args {
 	const char *only_tenant, *metric, *limit;
 	const char *all, *explain, *once, *with_data, *dry_run, *retry; /* not NULL: given */
 	const char *all_metrics, *yes;
+	const char *kind, *unit, *description;
 	const char *credentials, *address, *active, *begin, *poller;
+	const char *zone, *span, *month, *percentile, *missing, *endpoint, *cf;
 	const char *method; /* of requests; NULL: GET, or POST with a body */
 	enum client_output output;
 	const char *words[CLIENT_WORDS_MAX];
@@ -131,6 +137,7 @@ struct client_answer {
 	struct visible_lines printed;
 	bool cut; /* the server says that there is more than it gave */
 	char grains[CLIENT_GRAINS_MAX_BYTES + 1]; /* which data answered a query; empty: none did */
+	char note[CLIENT_NOTE_MAX_BYTES + 1];     /* why it has less than one may think */
 	bool quiet;                               /* in: complaints go to `error` instead */
 	struct errbuf error;
 };
@@ -183,6 +190,10 @@ void text_table_release(struct text_table *table);
 /* Left to right, row after row. */
 void text_table_add(struct text_table *table, struct slice text);
 PRINTF_LIKE(2, 3) void text_table_addf(struct text_table *table, const char *fmt, ...);
+/* A text, number or boolean; empty where there is none. */
+void text_table_add_member(struct text_table *table, const struct json *object, const char *key);
+/* Names of a list, or of its objects, with blanks between them. */
+void text_table_add_names(struct text_table *table, const struct json *object, const char *key);
 /* Once. */
 void text_table_print(struct text_table *table, enum client_output output);
 

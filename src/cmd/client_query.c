@@ -2,6 +2,8 @@
 #include "cmd/client_private.h"
 #include "model/series.h"
 
+enum { EXPLAIN_MAX_BYTES = 64 << 10 };
+
 const char client_query_help[] =
 	"usage: granary query METRIC [TAG=VALUE...] [options]\n"
 	"\n"
@@ -30,8 +32,8 @@ const char client_query_help[] =
 	"TIME is ISO 8601 (2020-08-24T16:34:05Z), seconds or milliseconds since 1970, now, or a\n"
 	"time ago: 90s-ago, 5m-ago, 1h-ago, 7d-ago.\n"
 	"\n"
-	"Exit status: 0 answered, 1 the server refused it, as it does wrong values, or cannot be\n"
-	"reached, 2 wrong use: the command line cannot be read.\n"
+	"Exit status: 0 answered, 1 there is no such metric, or the server refused it, as it does\n"
+	"wrong values, or cannot be reached, 2 wrong use: the command line cannot be read.\n"
 	"\n"
 	"Examples:\n"
 	"  granary query SystemMetrics.LoadAverage.1 --tenant host --start 5m-ago\n"
@@ -138,14 +140,15 @@ static void add_series(struct text_table *table, const struct keys *keys, const 
  */
 static void print_explain(const struct json *explain)
 {
-	fflush(stdout);
-	fputs("read:", stderr);
+	struct buf line;
+	buf_init(&line, EXPLAIN_MAX_BYTES);
 	for (const struct json *one = explain->first; one; one = one->next) {
 		if (one->type != JSON_T_ARRAY)
-			fprintf(stderr, " %.*s %.*s", (int)one->key.len, one->key.data,
-				(int)one->text.len, one->text.data);
+			buf_printf(&line, " %.*s %.*s", (int)one->key.len, one->key.data,
+				   (int)one->text.len, one->text.data);
 	}
-	fputc('\n', stderr);
+	visible_complain("read:%.*s", (int)line.len, line.len ? line.data : "");
+	buf_release(&line);
 }
 
 static void print_table(const struct client_args *args, const struct json *root,

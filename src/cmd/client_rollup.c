@@ -180,10 +180,13 @@ static void put_partitions(struct buf *out, const struct json *root)
 {
 	struct slice own = text_of(root, "own"), held = text_of(root, "held");
 	struct slice name = text_of(root, "name");
-	buf_printf(out, "%lld; %.*s may have %.*s, has ", (long long)client_i64(root, "partitions"),
-		   (int)name.len, name.data, own.len ? (int)own.len : 4,
-		   own.len ? own.data : "none");
-	buf_printf(out, "%.*s", held.len ? (int)held.len : 4, held.len ? held.data : "none");
+	if (!own.len)
+		own = SLICE("none");
+	if (!held.len)
+		held = SLICE("none");
+	buf_printf(out, "%lld, numbered from 0; %.*s may roll up: %.*s; rolls up now: %.*s",
+		   (long long)client_i64(root, "partitions"), (int)name.len, name.data,
+		   (int)own.len, own.data, (int)held.len, held.data);
 }
 
 static void put_pass(struct buf *out, const struct json *root)

@@ -6,7 +6,8 @@ const char client_series_help[] =
 	"\n"
 	"Without a metric: the names of all metrics of the tenant. With one: its series that "
 	"match\n"
-	"every TAG=VALUE (stars and bars as in `granary query`), with what is known of them.\n"
+	"every TAG=VALUE (stars and bars as in `granary query`), with what is known of them;\n"
+	"aggregators: raw, and what its roll-ups can be asked for (`granary query --aggregator`).\n"
 	"\n"
 	"  --tenant NAME   whose series (default `default`; this machine's own metrics: `host`)\n"
 	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
@@ -44,24 +45,18 @@ static void print_names(const struct client_args *args, const struct json *list)
 	text_table_release(&table);
 }
 
-/* What is a text or a number there, else nothing. */
-static void add_member(struct text_table *table, const struct json *object, const char *key)
-{
-	const struct json *member = json_member(object, key);
-	bool shown = member && (member->type == JSON_T_STRING || member->type == JSON_T_NUMBER);
-	text_table_add(table, shown ? member->text : SLICE(""));
-}
-
 static void print_series(const struct client_args *args, const struct json *list)
 {
-	static const char *const titles[] = {"series", "kind", "unit", "firstSeen", "lastSeen"};
+	static const char *const titles[] = {"series",    "kind",     "unit",
+					     "firstSeen", "lastSeen", "aggregators"};
 	struct text_table table;
 
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *series = list->first; series; series = series->next) {
-		add_member(&table, series, "seriesSet");
-		for (size_t i = 1; i < ARRAY_LEN(titles); i++)
-			add_member(&table, series, titles[i]);
+		text_table_add_member(&table, series, "seriesSet");
+		for (size_t i = 1; i + 1 < ARRAY_LEN(titles); i++)
+			text_table_add_member(&table, series, titles[i]);
+		text_table_add_names(&table, series, "aggregators");
 	}
 	text_table_print(&table, args->output);
 	text_table_release(&table);

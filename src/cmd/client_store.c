@@ -1,5 +1,12 @@
 /* stats and verify: of a server by its API, or of a directory that no server has open. Both ways
  * give the same JSON (api/store_json.h), from which the tables are made. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "api/store_json.h"
 #include "base/clock.h"
 #include "base/exec.h"
@@ -29,7 +36,14 @@ const char client_verify_help[] =
 	"\n"
 	"Reads everything that is stored and checks each checksum, the order of keys and what "
 	"refers\n"
-	"to what. Status 0: all is whole. Status 1: something is not, and a line says what.\n"
+	"to what; in a directory first every page of the data file: each is part of one tree, or\n"
+	"free, once. It says which page is damaged and what of the stored data that concerns.\n"
+	"`granary repair` then copies what is whole; a copy of the directory from before it was\n"
+	"damaged has all that was stored by then.\n"
+	"\n"
+	"Exit status: 0 all is whole, 1 something is not, and a line says what, or it could not "
+	"be\n"
+	"looked at, 2 wrong command line.\n"
 	"\n"
 	"  --data DIR      look into a directory that no server has open\n"
 	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
@@ -102,15 +116,13 @@ static void local_close(struct local *local)
 	arena_release(&local->arena);
 }
 
-static void keep_sentences(struct local *local, const struct store_verify *verify)
+static void keep_sentence(struct local *local, const char *sentence)
 {
-	for (size_t i = 0; i < verify->sentence_count; i++) {
-		if (local->sentence_count == SENTENCES_MAX)
-			return;
-		struct slice copy = arena_copy(&local->arena, slice_of(verify->sentences[i]));
-		if (copy.data)
-			local->sentences[local->sentence_count++] = copy.data;
-	}
+	if (local->sentence_count == SENTENCES_MAX)
+		return;
+	struct slice copy = arena_copy(&local->arena, slice_of(sentence));
+	if (copy.data)
+		local->sentences[local->sentence_count++] = copy.data;
 }
 
 /* One slice from *token on; *more says whether there is another. */
@@ -137,23 +149,159 @@ static int local_slice(struct local *local, enum store_op op, struct store_token
 	} else {
 		local->checked = request->verify.checked;
 		local->problems = request->verify.problems;
-		keep_sentences(local, &request->verify);
+		for (size_t i = 0; i < request->verify.sentence_count; i++)
+			keep_sentence(local, request->verify.sentences[i]);
 	}
 	*token = request->token;
 	*more = request->more;
 	return local->err;
 }
 
-static int local_read(const struct client_args *args, struct local *local, enum store_op op)
+/* ---- In a process of its own -----------------------------------------------------------------
+ * LMDB trusts the pages that it reads: a damaged one may lead it anywhere. So it reads in a child,
+ * whose end by a signal is one more sentence. What it finds it writes to a pipe as it goes, so that
+ * the sentences before such an end are kept. */
+
+/* A sentence has its end, a zero, with it; what has been found otherwise comes last. */
+enum { FOUND_MARK = 1 };
+
+static void write_all(int fd, const void *bytes, size_t len)
+{
+	const char *at = bytes;
+	while (len) {
+		ssize_t n = write(fd, at, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			_exit(CLIENT_FAILED);
+		at += n;
+		len -= (size_t)n;
+	}
+}
+
+static NORETURN void child_main(const struct client_args *args, struct local *local,
+				enum store_op op, int fd)
 {
 	struct store_token token = {.len = 0};
 	bool more = true;
-	int err = 0;
-
-	while (more && !err)
-		err = local_slice(local, op, &token, &more);
+	char mark = FOUND_MARK;
+	int err = local_open(args, local);
 	if (err)
+		_exit(CLIENT_FAILED);
+	while (more && !err) {
+		size_t before = local->sentence_count;
+		err = local_slice(local, op, &token, &more);
+		for (size_t i = before; i < local->sentence_count; i++)
+			write_all(fd, local->sentences[i], strlen(local->sentences[i]) + 1);
+	}
+	if (err) {
 		client_complain(args, "%s: %s", args->data, err_text(err));
+		_exit(CLIENT_FAILED);
+	}
+	write_all(fd, &mark, 1);
+	write_all(fd, &local->stats, sizeof(local->stats));
+	write_all(fd, &local->checked, sizeof(local->checked));
+	write_all(fd, &local->problems, sizeof(local->problems));
+	local_close(local);
+	_exit(CLIENT_OK);
+}
+
+static void read_all(int fd, struct buf *out)
+{
+	char *to;
+	while ((to = buf_reserve(out, PIPE_BUF)) != NULL) {
+		ssize_t n = read(fd, to, PIPE_BUF);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		out->len += (size_t)n;
+	}
+}
+
+/* Adds what the child has found to `local`. */
+static void take_found(struct local *local, struct slice bytes)
+{
+	uint64_t pages = local->checked, checked = 0, problems = 0;
+	while (bytes.len && bytes.data[0] != FOUND_MARK) {
+		const char *end = memchr(bytes.data, 0, bytes.len);
+		if (!end)
+			return; /* cut by its end */
+		local->problems++;
+		keep_sentence(local, bytes.data);
+		bytes.len -= (size_t)(end + 1 - bytes.data);
+		bytes.data = end + 1;
+		problems++;
+	}
+	if (bytes.len != 1 + sizeof(local->stats) + 2 * sizeof(checked))
+		return;
+	memcpy(&local->stats, bytes.data + 1, sizeof(local->stats));
+	memcpy(&checked, bytes.data + 1 + sizeof(local->stats), sizeof(checked));
+	local->checked = pages + checked;
+	memcpy(&checked, bytes.data + 1 + sizeof(local->stats) + sizeof(checked), sizeof(checked));
+	local->problems += checked > problems ? checked - problems : 0;
+}
+
+/* An end that nothing else has explained. */
+static void name_end(struct local *local, int status)
+{
+	char sentence[256];
+	if (WIFSIGNALED(status))
+		snprintf(sentence, sizeof(sentence),
+			 "reading the store ended by signal %d (%s): a damaged page led there",
+			 WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		snprintf(sentence, sizeof(sentence),
+			 "the store cannot be read: the process that read it ended with status %d",
+			 WEXITSTATUS(status));
+	local->problems++;
+	keep_sentence(local, sentence);
+}
+
+static int read_in_child(const struct client_args *args, struct local *local, enum store_op op,
+			 int *status)
+{
+	int ends[2];
+	struct buf found;
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	fflush(NULL);
+	pid_t child = fork();
+	if (child == 0) {
+		struct local *own = mem_zalloc(sizeof(*own));
+		close(ends[0]);
+		child_main(args, own, op, ends[1]);
+	}
+	close(ends[1]);
+	buf_init(&found, SLICE_MAX_BYTES);
+	if (child > 0)
+		read_all(ends[0], &found);
+	close(ends[0]);
+	while (child > 0 && waitpid(child, status, 0) < 0 && errno == EINTR)
+		;
+	take_found(local, buf_slice(&found));
+	buf_release(&found);
+	return child < 0 ? -EAGAIN : 0;
+}
+
+/* ---- A directory, read ----------------------------------------------------------------------- */
+
+static void page_problem(void *context, const struct lmdb_lost *lost)
+{
+	char text[LMDB_LOST_TEXT_BYTES];
+	struct local *local = context;
+	lmdb_lost_text(lost, text);
+	local->problems++;
+	keep_sentence(local, text);
+}
+
+static int look_at_pages(const struct client_args *args, struct local *local)
+{
+	struct lmdb_options options = {.path = args->data};
+	struct errbuf e;
+	int err = lmdb_verify_pages(&options, page_problem, local, &local->checked, &e);
+	if (err)
+		client_complain(args, "%s", e.text);
 	return err;
 }
 
@@ -162,18 +310,35 @@ static int local_json(const struct client_args *args, enum store_op op, struct b
 {
 	struct local *local = mem_zalloc(sizeof(*local));
 	struct json_writer writer;
-	int err = local_open(args, local);
-
+	int status = 0;
+	arena_init(&local->arena, SLICE_MAX_BYTES);
+	int err = op == STORE_VERIFY ? look_at_pages(args, local) : 0;
 	if (!err) {
-		err = local_read(args, local, op);
+		err = read_in_child(args, local, op, &status);
+		if (err)
+			client_complain(args, "no process to read %s: %s", args->data,
+					err_text(err));
+	}
+	if (!err && op == STORE_STATS && status) {
+		if (WIFSIGNALED(status))
+			client_complain(args,
+					"%s: reading ended by signal %d (%s): a damaged page; "
+					"granary verify --data %s says which",
+					args->data, WTERMSIG(status), strsignal(WTERMSIG(status)),
+					args->data);
+		err = ERR_DAMAGED;
+	} else if (!err && status) {
+		name_end(local, status);
+	}
+	if (!err) {
 		json_writer_init(&writer, out);
 		if (op == STORE_STATS)
 			store_stats_json(&local->stats, NULL, &writer);
 		else
 			store_verify_json(local->checked, local->problems, local->sentences,
 					  local->sentence_count, &writer);
-		local_close(local);
 	}
+	arena_release(&local->arena);
 	mem_free(local);
 	return err;
 }
@@ -311,6 +476,17 @@ static void print_verify(const struct json *root, enum client_output output)
 	text_table_release(&table);
 }
 
+/* What helps, for people. */
+static void say_help(const struct client_args *args)
+{
+	const char *data = args->data ? args->data : "DIR";
+	fprintf(stderr,
+		"What helps: a copy of %s from before the damage, or, with the server stopped,\n"
+		"granary repair --data %s --to NEWDIR, which copies what is whole and says what is "
+		"not.\n",
+		data, data);
+}
+
 static int show(const struct client_args *args, enum store_op op)
 {
 	struct client_answer answer;
@@ -326,8 +502,10 @@ static int show(const struct client_args *args, enum store_op op)
 		print_stats(root, args->output);
 	else if (!err)
 		print_verify(root, args->output);
-	if (!err && op == STORE_VERIFY && client_f64(root, "problems") > 0)
+	if (!err && op == STORE_VERIFY && client_f64(root, "problems") > 0) {
+		say_help(args);
 		err = ERR_DAMAGED;
+	}
 	arena_release(&arena);
 	client_answer_release(&answer);
 	return err ? CLIENT_FAILED : CLIENT_OK;

@@ -4,8 +4,10 @@
 #include "base/base.h"
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/mem.h"
 #include "cmd/client.h"
 #include "cmd/command.h"
+#include "cmd/visible.h"
 #include "conf/conf.h"
 #include "inventory/inventory.h"
 
@@ -53,15 +55,17 @@ static const struct command commands[] = {
 	{"query", "print samples", client_query, client_query_help, false},
 	{"series", "print what there is: metrics and series", client_series, client_series_help,
 	 false},
+	{"metric", "print what is known of a metric; say its kind, unit and description",
+	 client_metric, client_metric_help, false},
 	{"put", "store samples", client_put, client_put_help, false},
 	{"delete", "take samples and their roll-ups out of the store", client_delete,
 	 client_delete_help, false},
-	{"device", "say what is polled: add, change, list, rename, remove, import", client_device,
-	 client_device_help, false},
+	{"device", "say what is polled: add, change, list, rename, remove, poll, import",
+	 client_device, client_device_help, false},
 	{"oidset", "print the sets of OIDs that can be polled", client_oidset, client_oidset_help,
 	 false},
-	{"interface", "print the interfaces of devices", client_interface, client_interface_help,
-	 false},
+	{"interface", "print interfaces, their rates, percentiles and volumes", client_interface,
+	 client_interface_help, false},
 	{"recompute", "make a device's rates once more from its raw data", client_recompute,
 	 client_recompute_help, false},
 	{"poller", "print who polls devices from elsewhere", client_poller, client_poller_help,
@@ -71,11 +75,15 @@ static const struct command commands[] = {
 	 false},
 	{"compact", "rewrite a data directory to take the least room", client_compact,
 	 client_compact_help, false},
+	{"repair", "copy what is whole in a damaged data directory to a new one", client_repair,
+	 client_repair_help, false},
 	{"snmp", "ask a device by SNMP", client_snmp, client_snmp_help, false},
 	{"rollup", "print what waits to be rolled up; mark it anew", client_rollup,
 	 client_rollup_help, false},
 	{"retention", "print how long what is kept, and how much of it there is", client_retention,
 	 client_retention_help, false},
+	{"clock", "print whether the clock is believed, by which data expires; accept it",
+	 client_clock, client_clock_help, false},
 	{"queue", "print what waits to be persisted", client_queue, client_queue_help, false},
 	{"config", "print the configuration", command_config, config_help, false},
 	{"manual", "print the manual page", command_manual, manual_help, false},
@@ -131,7 +139,7 @@ static int print_help(const struct command *command)
 
 static int unknown(const char *name)
 {
-	fprintf(stderr, "granary: there is no command %.100s; `granary help` lists them\n", name);
+	visible_complain("granary: there is no command %.100s; `granary help` lists them", name);
 	return EXIT_WRONG_USE;
 }
 
@@ -177,7 +185,7 @@ int command_config(int argc, char *const *argv)
 	int status = EXIT_WRONG_USE;
 	if (conf_read(conf, files_real(), argc, argv, &e) ||
 	    inventory_conf_read(conf, files_real(), &inventory, &e)) {
-		fprintf(stderr, "granary config: %s\n", e.text);
+		visible_complain("granary config: %s", e.text);
 		buf_release(&out);
 	} else {
 		conf_dump(conf, &out);
@@ -251,6 +259,7 @@ static bool any_asks_for_help(int argc, char *const *argv)
 
 int command_main(int argc, char *const *argv)
 {
+	mem_give_back();
 	if (argc > 0)
 		find_program(argv[0]);
 	if (argc < 2) {

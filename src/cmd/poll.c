@@ -24,6 +24,7 @@
 #include "cmd/poll_follow.h"
 #include "cmd/poll_handover.h"
 #include "cmd/poll_sink.h"
+#include "cmd/visible.h"
 #include "conf/conf.h"
 #include "inventory/inventory.h"
 #include "loop/loop.h"
@@ -336,9 +337,9 @@ static void begin_talking(struct poll *p)
 /* Of the server's routes those that say how this process does. */
 static size_t pick_routes(struct poll *p)
 {
-	static const char *const paths[] = {"/metrics",          "/-/healthy",
-					    "/-/ready",          "/api/queues",
-					    "/api/queues/aside", "/api/queues/retry"};
+	static const char *const paths[] = {"/metrics",    "/-/healthy",        "/-/ready",
+					    "/api/queues", "/api/queues/aside", "/api/queues/retry",
+					    "/api/clock",  "/api/clock/accept"};
 	size_t count = 0;
 	for (size_t i = 0; i < api_route_count; i++) {
 		for (size_t k = 0; k < ARRAY_LEN(paths); k++) {
@@ -363,7 +364,7 @@ static int open_http(struct poll *p, struct errbuf *e)
 	p->queues[0] = p->spool;
 	p->api = (struct api){
 		.loop = p->loop,
-		.clock = clock_real(),
+		.clock = lmdb_clock(p->store),
 		.store = p->store,
 		.inventory_conf = &p->queues_only,
 		.queues = p->queues,
@@ -399,8 +400,8 @@ static void print_ready(const struct poll *p)
 	char text[LOOP_ADDRESS_TEXT_BYTES];
 	loop_address_text(&address, text);
 	printf("granary " GRANARY_VERSION " polls as %s for %s with the spool in %s; status at "
-	       "http://%s/\n",
-	       p->name, p->server, p->conf->data, text);
+	       "http://%s/-/ready, http://%s/metrics\n",
+	       p->name, p->server, p->conf->data, text, text);
 	fflush(stdout);
 }
 
@@ -423,13 +424,14 @@ static int run(struct poll *p)
 	struct errbuf e = {""};
 	/* The loop first: the store's writer may report to it as soon as it runs. */
 	p->loop = loop_new();
+	loop_set_kind(p->loop, LOOP_MAIN);
 	p->status = open_spool(p, &e) ? EXIT_FAILED : EXIT_OK;
 	if (!p->status && start(p, &e)) {
 		p->status = EXIT_FAILED;
 		stop(p);
 	}
 	if (p->status)
-		fprintf(stderr, "granary poll: %s\n", e.text);
+		visible_complain("granary poll: %s", e.text);
 	if (p->stop_timer)
 		loop_run(p->loop);
 	if (p->http)
@@ -531,8 +533,8 @@ int command_poll(int argc, char *const *argv)
 	signal(SIGXFSZ, SIG_IGN);
 	int status = EXIT_WRONG_USE;
 	if (read_words(&p, argc, argv, &e))
-		fprintf(stderr, "granary poll: %s; `granary help poll` shows how it is used\n",
-			e.text);
+		visible_complain("granary poll: %s; `granary help poll` shows how it is used",
+				 e.text);
 	else
 		status = run(&p);
 	conf_free(p.conf);

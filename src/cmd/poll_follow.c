@@ -153,13 +153,11 @@ static int ask(struct poll_follow *f, const char *what, struct client_call *call
 /* The server is there, but not its inventory; the one that is used goes on being used. */
 static void leave_long(struct poll_follow *f, const struct errbuf *e)
 {
-	uint64_t left_out;
 	f->problem = *e;
 	f->left_long = true;
 	stat_add(STAT_poll_inventory_too_long, 1);
-	if (log_rate_take(&f->lines, clock_mono_ms(f->options.clock), &left_out))
-		log_error("the inventory is left as it is: %s (%llu such lines left out)", e->text,
-			  (unsigned long long)left_out);
+	log_rated(&f->lines, clock_mono_ms(f->options.clock), LOG_ERROR,
+		  "the inventory is left as it is: %s", e->text);
 }
 
 /* What is the same cannot be read any better the second time. */
@@ -268,13 +266,11 @@ static int report(struct poll_follow *f, struct errbuf *e)
 
 static void say_away(struct poll_follow *f, const char *why)
 {
-	uint64_t left_out;
 	f->away = true;
 	/* It may come back as another one, which knows nothing. */
 	forget_told(f);
-	if (log_rate_take(&f->lines, clock_mono_ms(f->options.clock), &left_out))
-		log_warn("the inventory stays as it is: %s (%llu such lines left out)", why,
-			 (unsigned long long)left_out);
+	log_rated(&f->lines, clock_mono_ms(f->options.clock), LOG_WARN,
+		  "the inventory stays as it is: %s", why);
 }
 
 static void say_back(struct poll_follow *f)

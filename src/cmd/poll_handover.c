@@ -164,13 +164,11 @@ static void all_is_well(struct poll_handover *h)
 
 static void wait_for_server(struct poll_handover *h, int64_t retry_after_ms, const char *why)
 {
-	uint64_t left_out;
 	int64_t ms = h->rest_ms ? 2 * h->rest_ms : HANDOVER_REST_MIN_MS;
 	stat_add(STAT_handover_failures, 1);
 	set_problem(h, why);
-	if (log_rate_take(&h->lines, clock_mono_ms(h->options.clock), &left_out))
-		log_warn("polls wait in the spool: %s (%llu such lines left out)", why,
-			 (unsigned long long)left_out);
+	log_rated(&h->lines, clock_mono_ms(h->options.clock), LOG_WARN,
+		  "polls wait in the spool: %s", why);
 	ms = ms > retry_after_ms ? ms : retry_after_ms;
 	h->rest_ms = ms < HANDOVER_REST_MAX_MS ? ms : HANDOVER_REST_MAX_MS;
 	rest(h, RESTS_TO_SEND, h->rest_ms);
@@ -198,11 +196,9 @@ static void refuse(struct poll_handover *h, const char *why)
 	}
 	const struct queue_message *message = &h->taken->messages[h->done];
 	const char *reason = arena_printf(&h->arena, "%s", why);
-	uint64_t left_out;
 	stat_add(STAT_handover_refused, 1);
-	if (log_rate_take(&h->refusals, clock_mono_ms(h->options.clock), &left_out))
-		log_warn("a poll of " SHOWN " is set aside: %s (%llu such lines left out)",
-			 SHOWN_OF(message->key), why, (unsigned long long)left_out);
+	log_rated(&h->refusals, clock_mono_ms(h->options.clock), LOG_WARN,
+		  "a poll of " SHOWN " is set aside: %s", SHOWN_OF(message->key), why);
 	h->refused[h->refused_count++] =
 		(struct refused){message, reason ? reason : "the server refuses it"};
 	h->done++;

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "cmd/local_agent.h"
 #include "cmd/poll_sink.h"
@@ -17,6 +16,7 @@
 #include "queue/local/unread.h"
 #include "queue/memcached/memcached.h"
 #include "snmp/poller.h"
+#include "store/lmdb/lmdb.h"
 
 enum {
 	TAGS_ARENA_BYTES = 64 << 10,
@@ -42,6 +42,11 @@ struct polling {
 struct persist *polling_persist(const struct polling *polling)
 {
 	return polling->persist;
+}
+
+struct poller *polling_poller(const struct polling *polling)
+{
+	return polling->poller;
 }
 
 struct queue *const *polling_queues(const struct polling *polling)
@@ -93,7 +98,7 @@ static void inventory_changed(struct inventory_listener *listener)
 static int open_poller(struct polling *p, struct errbuf *e)
 {
 	const struct poller_options options = {
-		.clock = clock_real(),
+		.clock = lmdb_clock(p->options.store),
 		.sink = {.put = hand_over, .end = offer, .owner = p},
 		.executor = loop_executor(p->options.loop),
 	};
@@ -119,7 +124,7 @@ static int open_memcached(struct polling *p, const struct queue_def *def, struct
 		.workers = def->workers,
 		.uncorrelated = names,
 		.store = p->options.store,
-		.clock = clock_real(),
+		.clock = lmdb_clock(p->options.store),
 	};
 	for (size_t i = 0; i < def->oidset_count; i++) {
 		if (def->oidsets[i]->kind != OIDSET_COUNTERS)
@@ -140,7 +145,7 @@ static int open_local(struct polling *p, const struct queue_def *def, struct que
 		.messages_max = (uint64_t)c->queue_messages_max,
 		.bytes_max = (uint64_t)c->queue_bytes_max,
 		.store = p->options.store,
-		.clock = clock_real(),
+		.clock = lmdb_clock(p->options.store),
 	};
 	return queue_local_open(&options, queue, e);
 }
@@ -174,7 +179,7 @@ static void open_persist(struct polling *p)
 	const struct persist_options options = {
 		.store = p->options.store,
 		.catalog = p->options.catalog,
-		.clock = clock_real(),
+		.clock = lmdb_clock(p->options.store),
 		.loop = p->options.loop,
 		.conf = p->conf,
 		.queues = p->queues,
@@ -225,7 +230,7 @@ static void look_for_unread_queues(struct polling *p)
 {
 	p->unread = (struct queue_unread){
 		.store = p->options.store,
-		.clock = clock_real(),
+		.clock = lmdb_clock(p->options.store),
 		.executor = loop_executor(p->options.loop),
 		.is_read = is_read,
 		.owner = p,

@@ -38,6 +38,7 @@ void polling_free(struct polling *polling); /* over */
 /* Once it is open. */
 struct queue *const *polling_queues(const struct polling *polling);
 struct persist *polling_persist(const struct polling *polling);
+struct poller *polling_poller(const struct polling *polling);
 
 /* For query_options: series of polled values lie in raw_data, under the frequency of their OIDSet.
  * `owner` is the struct polling. */

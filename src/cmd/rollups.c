@@ -14,6 +14,7 @@
 #include "rollup/since.h"
 #include "rollup/touches.h"
 #include "rollup/track_store.h"
+#include "store/lmdb/lmdb.h"
 #include "wire/timetext.h"
 
 /* A client's write is given up after some times the time that it may wait for its turn. */
@@ -223,7 +224,7 @@ static int open_track(struct rollups *rollups, struct store *store, struct errbu
 		return rollup_track_redis_open(
 			&(struct rollup_track_redis_options){
 				.store = store,
-				.clock = clock_real(),
+				.clock = lmdb_clock(store),
 				.url = rollups->redis,
 				.separator = conf->rollup_redis_separator[0],
 				.writer = slice_of(rollups->name),
@@ -240,7 +241,7 @@ static int open_track(struct rollups *rollups, struct store *store, struct errbu
 int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e)
 {
 	const struct conf *conf = rollups->conf;
-	int64_t now_ms = clock_wall_ms(clock_real());
+	int64_t now_ms = clock_sure_ms(lmdb_clock(store));
 	int err = retention_raise_open(store, conf->retention_raw_ms, now_ms,
 				       conf->ingest_future_max_ms, &rollups->retention, e);
 	if (err)
@@ -279,7 +280,7 @@ static struct rollup_complete *new_complete(struct rollups *rollups, struct stor
 	const struct conf *conf = rollups->conf;
 	return rollup_complete_new(
 		&(struct rollup_complete_options){.store = store,
-						  .clock = clock_real(),
+						  .clock = lmdb_clock(store),
 						  .executor = loop_executor(loop),
 						  .grains = &rollups->grains,
 						  .quiet_ms = conf->rollup_quiet_ms,
@@ -297,7 +298,7 @@ void rollups_start(struct rollups *rollups, struct store *store, struct loop *lo
 		.store = store,
 		.track = rollups->track,
 		.behind = rollups->behind,
-		.clock = clock_real(),
+		.clock = lmdb_clock(store),
 		.grains = rollups->grains,
 		.partitions = (uint32_t)conf->rollup_partitions,
 		.own = rollups->own,
@@ -334,7 +335,7 @@ struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store
 	return rollup_deletions_new(&(struct rollup_deletions_options){
 		.store = store,
 		.track = rollups->track,
-		.clock = clock_real(),
+		.clock = lmdb_clock(store),
 		.executor = loop_executor(loop),
 		.catalog = catalog,
 		.grains = &rollups->grains,

@@ -12,6 +12,7 @@
  *
  * A failed commit stops the server the same way, with a short bound and status 74: the waiting
  * requests are answered with an error, and what the disk holds is known again after a restart. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -30,6 +31,7 @@
 #include "cmd/doors.h"
 #include "cmd/polling.h"
 #include "cmd/rollups.h"
+#include "cmd/visible.h"
 #include "conf/conf.h"
 #include "http/http.h"
 #include "ingest/host.h"
@@ -51,6 +53,10 @@ enum {
 	SWEEP_INTERVAL_MS = 3600 * 1000,
 	INGEST_TICK_MS = 200,
 	HOSTNAME_MAX_BYTES = 256,
+	/* Descriptors that are left to what is opened later: files, a worker that takes the place
+	 * of one that hangs, the spare places of HTTP; and connections to be of any use. */
+	DESCRIPTORS_LATER = 32,
+	DESCRIPTORS_SERVED_MIN = 8,
 };
 
 struct serve {
@@ -60,7 +66,7 @@ struct serve {
 	char *const *argv;
 	struct store *store;
 	struct loop *loop;
-	struct pool *pool;
+	struct pool *pool, *filter_pool;
 	struct catalog *catalog;
 	struct ingest *ingest;
 	struct query_engine *queries;
@@ -139,6 +145,7 @@ static bool queries_over(const struct serve *s)
 {
 	return query_engine_idle(s->queries) && s->api.v2_answers == 0 && s->api.recomputes == 0 &&
 	       s->api.queue_retries == 0 && s->api.rollup_calls == 0 &&
+	       s->api.metadata_writes == 0 &&
 	       (!s->deletions || rollup_deletions_idle(s->deletions));
 }
 
@@ -278,6 +285,42 @@ static void set_log_level(const struct conf *conf)
 	log_set_level(level);
 }
 
+/* Each option that reloads, and how its new value is taken over. */
+static const struct {
+	int option;
+	void (*take_over)(const struct conf *conf);
+} reloads[] = {{CONF_ID_log_level, set_log_level}};
+
+static void check_reloads(void)
+{
+	size_t count = 0;
+	for (int id = 0; id < CONF_OPTIONS; id++)
+		count += conf_options[id].reloads;
+	ASSERT(count == ARRAY_LEN(reloads));
+	for (size_t i = 0; i < count; i++)
+		ASSERT(conf_options[reloads[i].option].reloads);
+}
+
+static void take_over(struct serve *s, const struct conf *conf,
+		      const struct inventory_conf *inventory_conf)
+{
+	const struct inventory_conf *mine = s->inventory_conf;
+	struct buf fixed;
+	buf_init(&fixed, 64 << 10);
+	conf_fixed_changes(s->conf, conf, &fixed);
+	if (inventory_conf->oidset_files_hash != mine->oidset_files_hash)
+		buf_printf(&fixed, "%sthe files of snmp.oidset_files", fixed.len ? " " : "");
+	if (inventory_conf->secrets_hash != mine->secrets_hash)
+		buf_printf(&fixed, "%sthe file of snmp.secrets_file", fixed.len ? " " : "");
+	if (fixed.len)
+		log_warn("reload: these take effect at the next start only: %.*s", (int)fixed.len,
+			 fixed.data);
+	for (size_t i = 0; i < ARRAY_LEN(reloads); i++)
+		reloads[i].take_over(conf);
+	log_info("reload: done%s", fixed.len ? ", but for these" : "");
+	buf_release(&fixed);
+}
+
 /* Only options that reload are taken over; the rest is named. The new struct is not kept: others
  * hold pointers into the first. */
 static void on_reload_signal(void *owner, UNUSED int signum)
@@ -285,21 +328,12 @@ static void on_reload_signal(void *owner, UNUSED int signum)
 	struct serve *s = owner;
 	struct errbuf e = {""};
 	struct conf *conf = conf_new();
-	struct buf fixed;
-	buf_init(&fixed, 64 << 10);
 	struct inventory_conf *inventory_conf = NULL;
 	if (conf_read(conf, files_real(), s->argc, s->argv, &e) ||
-	    inventory_conf_read(conf, files_real(), &inventory_conf, &e)) {
+	    inventory_conf_read(conf, files_real(), &inventory_conf, &e))
 		log_error("reload: nothing is changed: %s", e.text);
-	} else {
-		conf_fixed_changes(s->conf, conf, &fixed);
-		if (fixed.len)
-			log_warn("reload: these take effect at the next start: %.*s",
-				 (int)fixed.len, fixed.data);
-		set_log_level(conf);
-		log_info("reload: done");
-	}
-	buf_release(&fixed);
+	else
+		take_over(s, conf, inventory_conf);
 	inventory_conf_release(inventory_conf);
 	conf_free(conf);
 }
@@ -350,7 +384,7 @@ static struct catalog *new_catalog(struct serve *s)
 	options.index_max_bytes = (size_t)c->catalog_index_max_bytes;
 	options.longest_retention_ms =
 		retention_longest_raw_ms(&s->rollups.retention, c->retention_raw_ms);
-	return catalog_new(s->store, clock_real(), loop_executor(s->loop), &options);
+	return catalog_new(s->store, lmdb_clock(s->store), loop_executor(s->loop), &options);
 }
 
 static struct ingest *new_ingest(struct serve *s)
@@ -358,7 +392,7 @@ static struct ingest *new_ingest(struct serve *s)
 	const struct ingest_options options = {
 		.store = s->store,
 		.catalog = s->catalog,
-		.clock = clock_real(),
+		.clock = lmdb_clock(s->store),
 		.executor = loop_executor(s->loop),
 		.tenant_tag = slice_of(s->conf->ingest_tenant_tag),
 		.retention_ms = s->conf->retention_raw_ms,
@@ -368,6 +402,7 @@ static struct ingest *new_ingest(struct serve *s)
 		.in_flight_max_bytes = (size_t)s->conf->ingest_in_flight_max_bytes,
 		.cache_max_bytes = (size_t)s->conf->ingest_cache_max_bytes,
 		.wait_max_ms = s->conf->ingest_wait_max_ms,
+		.texts_left_out = strcmp(s->conf->line_text_fields, "skip") == 0,
 		.rollup_partitions =
 			s->rollups.grains.count ? (uint32_t)s->conf->rollup_partitions : 0,
 		.rollup_slot_ms = s->conf->rollup_slot_ms,
@@ -387,9 +422,10 @@ static struct query_engine *new_queries(struct serve *s)
 	const struct query_options options = {
 		.store = s->store,
 		.catalog = s->catalog,
-		.clock = clock_real(),
+		.clock = lmdb_clock(s->store),
 		.executor = loop_executor(s->loop),
 		.loop = s->loop,
+		.pool = s->filter_pool,
 		.series_max = (size_t)c->query_series_max,
 		.points_max = (uint64_t)c->query_points_max,
 		.samples_max = (uint64_t)c->query_samples_max,
@@ -457,7 +493,11 @@ static struct http_server *new_http(struct serve *s)
 {
 	const struct conf *c = s->conf;
 	struct http_limits limits = http_limits_default;
+	limits.hosts = c->http_hosts.items;
+	limits.host_count = c->http_hosts.count;
+	limits.hosts_option = "http.hosts";
 	limits.connections_max = (unsigned)c->http_connections_max;
+	limits.per_address_max = (unsigned)c->http_per_address_max;
 	limits.head_max_bytes = (size_t)c->http_head_max_bytes;
 	limits.memory_max_bytes = (size_t)c->http_memory_max_bytes;
 	limits.packed_option = "a quarter of http.memory_max";
@@ -467,7 +507,7 @@ static struct http_server *new_http(struct serve *s)
 	limits.write_timeout_ms = c->http_write_timeout_ms;
 	s->api = (struct api){
 		.loop = s->loop,
-		.clock = clock_real(),
+		.clock = lmdb_clock(s->store),
 		.store = s->store,
 		.catalog = s->catalog,
 		.ingest = s->ingest,
@@ -495,7 +535,7 @@ static int open_inventory(struct serve *s, struct errbuf *e)
 {
 	const struct inventory_options options = {
 		.store = s->store,
-		.clock = clock_real(),
+		.clock = lmdb_clock(s->store),
 		.executor = loop_executor(s->loop),
 		.conf = s->inventory_conf,
 	};
@@ -553,6 +593,22 @@ static void raise_descriptor_limit(void)
 	}
 }
 
+static int check_hosts(const struct conf *conf, struct errbuf *e)
+{
+	const struct conf_list *hosts = &conf->http_hosts;
+	char where[512];
+	for (size_t i = 0; i < hosts->count; i++) {
+		if (!http_host_valid(slice_of(hosts->items[i])))
+			return errbuf_set(
+				e, ERR_INVALID,
+				"%s: '%s' is neither a name nor an address, perhaps with "
+				"a port, such as granary.example:8443",
+				conf_where_item(conf, CONF_ID_http_hosts, i, where, sizeof(where)),
+				hosts->items[i]);
+	}
+	return 0;
+}
+
 static int listen_http(struct serve *s, struct errbuf *e)
 {
 	struct loop_address address;
@@ -562,6 +618,41 @@ static int listen_http(struct serve *s, struct errbuf *e)
 	return err ? errbuf_prefix(e, err, "%s",
 				   conf_where(s->conf, CONF_ID_listen, where, sizeof(where)))
 		   : 0;
+}
+
+static size_t door_connections(const struct conf *c)
+{
+	size_t doors = (*c->line_tcp_listen != 0) + (size_t)(*c->opentsdb_listen != 0);
+	return doors * (size_t)c->streams_connections_max;
+}
+
+/* Connections are not to take the descriptors that the rest of the server needs: the kernel would
+ * let all clients wait, those who ask how the server is among them. */
+static int bound_connections(struct serve *s, struct errbuf *e)
+{
+	struct rlimit limit;
+	size_t most = (size_t)s->conf->http_connections_max;
+	int lowest = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0); /* all below it are in use */
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		limit.rlim_cur = SIZE_MAX / 2;
+	size_t used = lowest < 0 ? (size_t)limit.rlim_cur : (size_t)lowest;
+	size_t later = DESCRIPTORS_LATER + door_connections(s->conf);
+	if (lowest >= 0)
+		close(lowest);
+	if (limit.rlim_cur < used + later + DESCRIPTORS_SERVED_MIN)
+		return errbuf_set(e, ERR_LIMIT,
+				  "the process may have %llu descriptors (`ulimit -n`), but needs "
+				  "%zu at least",
+				  (unsigned long long)limit.rlim_cur,
+				  used + later + DESCRIPTORS_SERVED_MIN);
+	size_t left = (size_t)limit.rlim_cur - used - later;
+	if (left < most) {
+		log_warn("http.connections_max is %zu, but the process may have %llu descriptors "
+			 "(`ulimit -n`): at most %zu connections are served at once",
+			 most, (unsigned long long)limit.rlim_cur, left);
+		http_server_bound(s->http, (unsigned)left);
+	}
+	return 0;
 }
 
 static void print_ready(struct serve *s)
@@ -590,6 +681,7 @@ static int start(struct serve *s, struct errbuf *e)
 {
 	int err = rollups_open(&s->rollups, s->store, e);
 	s->pool = pool_new(1, 16, "host");
+	s->filter_pool = pool_new(1, (size_t)s->conf->query_concurrent_max, "filter");
 	s->catalog = new_catalog(s);
 	s->ingest = new_ingest(s);
 	s->polling = new_polling(s);
@@ -613,10 +705,14 @@ static int start(struct serve *s, struct errbuf *e)
 		return err;
 	s->api.queues = polling_queues(s->polling);
 	s->api.persist = polling_persist(s->polling);
+	s->api.poller = polling_poller(s->polling);
 	open_host(s);
 	rollups_start(&s->rollups, s->store, s->loop);
 	s->api.rollup = s->rollups.rollup;
 	s->api.rollup_complete = s->rollups.complete;
+	err = bound_connections(s, e);
+	if (err)
+		return err;
 	s->api.ready = true;
 	print_ready(s);
 	return 0;
@@ -635,6 +731,7 @@ static void release(struct serve *s)
 	v2_zones_free(s->zones);
 	pollers_free(s->pollers);
 	pool_close(s->pool);
+	pool_close(s->filter_pool);
 	store_close(s->store);
 	loop_free(s->loop);
 	mem_free(s->routes);
@@ -645,14 +742,15 @@ static int serve(struct serve *s)
 	struct errbuf e = {""};
 	/* The loop first: the store's writer may report to it as soon as it runs. */
 	s->loop = loop_new();
+	loop_set_kind(s->loop, LOOP_MAIN);
 	if (open_store(s, &e)) {
-		fprintf(stderr, "granary serve: %s\n", e.text);
+		visible_complain("granary serve: %s", e.text);
 		loop_free(s->loop);
 		return EXIT_FAILED;
 	}
 	s->status = EXIT_OK;
 	if (start(s, &e)) {
-		fprintf(stderr, "granary serve: %s\n", e.text);
+		visible_complain("granary serve: %s", e.text);
 		s->status = EXIT_FAILED;
 		stop(s);
 	}
@@ -675,9 +773,11 @@ int command_serve(int argc, char *const *argv)
 	int status = EXIT_WRONG_USE;
 	if (conf_read(s.conf, files_real(), argc, argv, &e) ||
 	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||
-	    rollups_read(&s.rollups, s.conf, files_real(), &e) || fault_arm_from_env(&e)) {
-		fprintf(stderr, "granary serve: %s\n", e.text);
+	    check_hosts(s.conf, &e) || rollups_read(&s.rollups, s.conf, files_real(), &e) ||
+	    fault_arm_from_env(&e)) {
+		visible_complain("granary serve: %s", e.text);
 	} else {
+		check_reloads();
 		set_log_level(s.conf);
 		raise_descriptor_limit();
 		status = serve(&s);

@@ -2,7 +2,7 @@
 #include "cmd/client_private.h"
 #include "cmd/visible.h"
 
-enum { TABLE_MAX_BYTES = 512 << 20, NUMBER_TEXT_BYTES = 512 };
+enum { TABLE_MAX_BYTES = 512 << 20, NAMES_MAX_BYTES = 1 << 20, NUMBER_TEXT_BYTES = 512 };
 
 struct text_row {
 	struct text_row *next;
@@ -73,6 +73,21 @@ void text_table_addf(struct text_table *table, const char *fmt, ...)
 	va_end(arguments);
 	ASSERT(n >= 0);
 	text_table_add(table, (struct slice){text, strlen(text)});
+}
+
+void text_table_add_names(struct text_table *table, const struct json *object, const char *key)
+{
+	const struct json *list = json_member(object, key);
+	struct buf names;
+	buf_init(&names, NAMES_MAX_BYTES);
+	for (const struct json *n = list ? list->first : NULL; n; n = n->next) {
+		const struct json *name = n->type == JSON_T_OBJECT ? json_member(n, "name") : n;
+		if (name)
+			buf_printf(&names, "%s%.*s", names.len ? " " : "", (int)name->text.len,
+				   name->text.data);
+	}
+	text_table_add(table, names.len ? buf_slice(&names) : SLICE(""));
+	buf_release(&names);
 }
 
 /* A cell for a terminal, in the arena; `?` where there is no room. */
@@ -202,6 +217,17 @@ static void print_aligned(const struct text_table *table)
 			print_cell(&columns[i], row->cells[i], i + 1 == table->columns);
 	}
 	mem_free(columns);
+}
+
+void text_table_add_member(struct text_table *table, const struct json *object, const char *key)
+{
+	const struct json *member = json_member(object, key);
+	if (member && member->type == JSON_T_BOOL)
+		text_table_add(table, member->boolean ? SLICE("true") : SLICE("false"));
+	else if (member && member->type != JSON_T_NULL)
+		text_table_add(table, member->text);
+	else
+		text_table_add(table, SLICE(""));
 }
 
 /* A program that reads CSV gets what there is, byte for byte; people, on a terminal, see it. */

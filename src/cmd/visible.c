@@ -5,61 +5,19 @@
 
 #include "base/utf8.h"
 
-enum { PIECE_OUT_MAX_BYTES = 512 << 20, PIECE_BYTES = 64 << 10 };
+enum {
+	PIECE_OUT_MAX_BYTES = 512 << 20,
+	PIECE_BYTES = 64 << 10,
+	COMPLAINT_MAX_BYTES = 8192,
+};
 
-/* Of a sequence of two or more bytes. */
-static uint32_t code_of(const uint8_t *p, size_t len)
+/* The character at p; how many bytes of it were taken. */
+static size_t append_one(struct buf *out, const uint8_t *p, size_t left)
 {
-	uint32_t code = p[0] & (0x7fU >> len);
-	for (size_t i = 1; i < len; i++)
-		code = code << 6 | (p[i] & 0x3fU);
-	return code;
-}
-
-static bool is_between(uint32_t code, uint32_t first, uint32_t last)
-{
-	return first <= code && code <= last;
-}
-
-/* C1; ends of lines; marks, embeddings, overrides and isolates of direction. */
-static bool is_command(uint32_t code)
-{
-	return is_between(code, 0x80, 0x9f) || code == 0x61c || is_between(code, 0x200e, 0x200f) ||
-	       is_between(code, 0x2028, 0x202e) || is_between(code, 0x2066, 0x2069);
-}
-
-static void append_byte(struct buf *out, uint8_t byte)
-{
-	static const char names[] = "\tt\nn\rr";
-	const char *name = byte ? strchr(names, byte) : NULL;
-	if (name && byte < 0x20)
-		buf_printf(out, "\\%c", name[1]);
-	else if (byte < 0x20 || byte >= 0x7f)
-		buf_printf(out, "\\x%02x", byte);
-	else
-		buf_append_char(out, (char)byte);
-}
-
-/* The character at p, of `len` bytes (0: it is none); how many bytes of it were taken. */
-static size_t append_one(struct buf *out, const uint8_t *p, size_t len)
-{
-	if (len < 2) {
-		append_byte(out, p[0]);
-		return 1;
-	}
-	uint32_t code = code_of(p, len);
-	if (is_command(code))
-		buf_printf(out, "\\u%04x", (unsigned)code);
-	else
-		buf_append(out, p, len);
-	return len;
-}
-
-void visible_append(struct buf *out, struct slice text)
-{
-	const uint8_t *p = (const uint8_t *)text.data;
-	for (size_t i = 0; i < text.len;)
-		i += append_one(out, p + i, utf8_length(p + i, text.len - i));
+	char shown[VISIBLE_MAX_BYTES];
+	size_t taken;
+	buf_append(out, shown, visible_put(shown, (struct slice){(const char *)p, left}, &taken));
+	return taken;
 }
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
@@ -82,7 +40,7 @@ static size_t append_of_lines(struct buf *out, const uint8_t *p, size_t left)
 {
 	bool crlf = left >= 2 && p[0] == '\r' && p[1] == '\n';
 	if (!crlf && p[0] != '\n' && p[0] != '\t')
-		return append_one(out, p, utf8_length(p, left));
+		return append_one(out, p, left);
 	buf_append(out, p, crlf ? 2 : 1);
 	return crlf ? 2 : 1;
 }
@@ -151,4 +109,24 @@ bool visible_print(struct visible_lines *lines, struct slice piece, bool last)
 		piece = (struct slice){piece.data + PIECE_BYTES, piece.len - PIECE_BYTES};
 	}
 	return good && print_some(lines, piece, last);
+}
+
+/* ---- Standard error -------------------------------------------------------------------------- */
+
+void visible_complain(const char *fmt, ...)
+{
+	struct visible_lines lines = {0};
+	char sentence[COMPLAINT_MAX_BYTES];
+	struct buf out;
+	va_list arguments;
+
+	fflush(stdout);
+	va_start(arguments, fmt);
+	vsnprintf(sentence, sizeof(sentence), fmt, arguments);
+	va_end(arguments);
+	buf_init(&out, VISIBLE_MAX_BYTES * COMPLAINT_MAX_BYTES);
+	visible_append_lines(&lines, &out, slice_of(sentence));
+	visible_end_lines(&lines, &out);
+	fprintf(stderr, "%.*s\n", (int)out.len, out.data);
+	buf_release(&out);
 }

@@ -1,16 +1,8 @@
-/* Text of elsewhere for a terminal: names, descriptions and sentences are what others chose, and
- * what a terminal would take for a command, or that would turn text around, is to be seen and not
- * obeyed.
- *
- * Control characters (C0, DEL, C1), bytes that are no UTF-8, and the characters that end lines or
- * turn the direction of writing become `\n`, `\x1b`, `\u202e`; all else stays as it is. */
+/* What the client commands print of elsewhere (base/visible.h). */
 #ifndef CMD_VISIBLE_H
 #define CMD_VISIBLE_H
 
-#include "base/buf.h"
-
-/* Appends one field of a table or line: nothing of it ends the line. */
-void visible_append(struct buf *out, struct slice text);
+#include "base/visible.h"
 
 /* Text that has lines and tabs of its own, in pieces. Zeroed at the beginning. */
 struct visible_lines {
@@ -25,5 +17,8 @@ void visible_end_lines(struct visible_lines *lines, struct buf *out);
  * out. An empty piece with `last` ends it. */
 bool visible_print(struct visible_lines *lines, struct slice piece, bool last);
 bool visible_is_needed(void);
+
+/* A sentence and the end of its line to standard error: visible, and behind what is printed. */
+void visible_complain(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 #endif

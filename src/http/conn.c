@@ -3,6 +3,8 @@
 #include "base/stats.h"
 #include "http/target.h"
 
+enum { NAME_SHOWN_MAX_BYTES = 100 };
+
 /* ---- What connections share ------------------------------------------------------------------ */
 
 void http_core_init(struct http_core *core, struct clock *clock, const struct http_limits *limits,
@@ -22,6 +24,7 @@ void http_core_init(struct http_core *core, struct clock *clock, const struct ht
 	if (core->read_bytes > LOOP_READ_BYTES)
 		core->read_bytes = LOOP_READ_BYTES;
 	buf_init(&core->scratch, SIZE_MAX / 2);
+	site_init(&core->site, limits->hosts, limits->host_count);
 	head_use_our_limit();
 }
 
@@ -191,10 +194,11 @@ void http_conn_refuse_body(struct http_conn *conn, int err, int status, const ch
 	http_conn_enter(conn, PHASE_LINGER);
 }
 
-void http_conn_refuse_busy(struct http_conn *conn)
+static const char too_many[] = "there are too many connections (http.connections_max)";
+
+void http_conn_is_spare(struct http_conn *conn)
 {
-	refuse_head(conn, 503, "there are too many connections (http.connections_max)");
-	http_conn_settle(conn);
+	conn->spare = true;
 }
 
 /* ---- HEAD ------------------------------------------------------------------------------------ */
@@ -235,7 +239,7 @@ static void init_body(struct http_conn *conn)
 	conn->paused = false;
 	conn->streaming = false;
 	conn->wants_drain = false;
-	conn->closing = !conn->head.keep_alive;
+	conn->closing = !conn->head.keep_alive || conn->spare;
 	conn->chunked = (struct chunked){0};
 	conn->body_left = conn->head.length;
 	conn->framed = 0;
@@ -246,48 +250,73 @@ static void init_body(struct http_conn *conn)
 
 /* ---- The choice of a handler ----------------------------------------------------------------- */
 
-/* Whether a page of another site has its visitor's browser send this, who may reach servers that
- * the page's author cannot. Browsers say so, and nobody else says either. */
-static bool is_of_foreign_page(const struct http_request *request)
+/* The connection ends with it: a page that is refused is to hold no place. */
+static void refuse_stranger(struct http_conn *conn, enum stat_id counter, int status,
+			    const char *message)
 {
-	struct slice site = http_header(request, "Sec-Fetch-Site");
-	struct slice origin = http_header(request, "Origin");
-	struct slice host = http_header(request, "Host");
-	if (site.data)
-		return !slice_equal(site, SLICE("same-origin")) &&
-		       !slice_equal(site, SLICE("none"));
-	if (!origin.data)
-		return false;
-	const char *name = memmem(origin.data, origin.len, "://", 3);
-	size_t len = name ? (size_t)(origin.data + origin.len - (name + 3)) : 0;
-	return !name || len != host.len || strncasecmp(name + 3, host.data, len) != 0;
+	stat_add(counter, 1);
+	conn->closing = true;
+	http_reply_error(&conn->request, status, "%s", message);
+}
+
+static void refuse_name(struct http_conn *conn)
+{
+	char message[HTTP_MESSAGE_MAX_BYTES];
+	struct slice host = conn->request.authority;
+	if (!host.data)
+		host = http_header(&conn->request, "Host");
+	int shown = host.len > NAME_SHOWN_MAX_BYTES ? NAME_SHOWN_MAX_BYTES : (int)host.len;
+	const char *option = conn->core->limits.hosts_option;
+	snprintf(message, sizeof(message),
+		 "this server is not called '%.*s': it answers for localhost, the addresses that "
+		 "it listens on, and the names in %s",
+		 shown, host.data ? host.data : "", option ? option : "its configuration");
+	refuse_stranger(conn, STAT_http_refused_name, 421, message);
+}
+
+/* The route, or an answer in its place. */
+static const struct http_route *find_route(struct http_conn *conn)
+{
+	struct http_request *request = &conn->request;
+	const struct http_route *route = NULL;
+	struct buf allow;
+	buf_init(&allow, 100);
+	int status = http_route_find(conn->core, request->verb, request->path, &route, &allow);
+	buf_append_char(&allow, 0);
+	request->route = route;
+	if (site_is_foreign(&conn->core->site, request)) {
+		refuse_stranger(conn, STAT_http_refused_foreign, 403,
+				"this comes from the page of another site, which may neither read "
+				"nor change anything here");
+		route = NULL;
+	} else if (conn->spare && !(route && route->always)) {
+		http_reply_header(request, "Retry-After", "1");
+		http_reply_error(request, 503, "%s", too_many);
+		route = NULL;
+	} else if (status == 404) {
+		http_reply_error(request, 404, "there is nothing at %.*s", (int)request->path.len,
+				 request->path.data);
+	} else if (status == 405) {
+		http_reply_header(request, "Allow", allow.data);
+		http_reply_error(request, 405, "the method is not allowed here");
+	}
+	buf_release(&allow);
+	return route;
 }
 
 /* Gives the request to its handler, or answers for it. */
 static void dispatch(struct http_conn *conn)
 {
 	struct http_request *request = &conn->request;
-	const struct http_route *route = NULL;
 	char reason[REASON_MAX_BYTES];
-	struct buf allow;
-	buf_init(&allow, 100);
-	int status = http_route_find(conn->core, request->verb, request->path, &route, &allow);
-	if (status == 405) {
-		buf_append_char(&allow, 0);
-		http_reply_header(request, "Allow", allow.data);
+	if (!site_is_meant(&conn->core->site, request, !conn->head.minor_1)) {
+		refuse_name(conn);
+		return;
 	}
-	buf_release(&allow);
-	request->route = route;
-	if (status == 404)
-		http_reply_error(request, 404, "there is nothing at %.*s", (int)request->path.len,
-				 request->path.data);
-	else if (status == 405)
-		http_reply_error(request, 405, "the method is not allowed here");
-	else if (route->role >= ROLE_WRITE && is_of_foreign_page(request)) {
-		stat_add(STAT_http_refused_foreign, 1);
-		http_reply_error(request, 403,
-				 "the page of another site may not change anything here");
-	} else if (!http_body_begin(conn)) {
+	const struct http_route *route = find_route(conn);
+	if (!route)
+		return;
+	if (!http_body_begin(conn)) {
 		http_reply_header(request, "Accept-Encoding", "gzip");
 		http_reply_error(request, 415, "the only Content-Encoding understood is gzip");
 	} else if (http_body_is_too_large(conn, reason)) {
@@ -575,11 +604,17 @@ static void tick_head(struct http_conn *conn)
 	const struct http_limits *limits = &conn->core->limits;
 	if (conn->deferred || is_backed_up(conn))
 		return; /* it waits for us, or for the client to read: not for a request */
+	if (conn->spare && has_passed(conn, conn->phase_ms, SPARE_HEAD_MAX_MS)) {
+		conn->late = true;
+		refuse_head(conn, 503, too_many);
+		return;
+	}
 	if (!conn->kept.len && has_passed(conn, conn->phase_ms, limits->idle_timeout_ms)) {
 		stat_add(STAT_http_timeouts_idle, 1);
 		http_conn_close(conn);
 	} else if (conn->kept.len && has_passed(conn, conn->head_ms, limits->header_timeout_ms)) {
 		stat_add(STAT_http_timeouts_header, 1);
+		conn->late = true;
 		refuse_head(conn, 408, "the head of the request did not come in time");
 	}
 }
@@ -591,18 +626,30 @@ static void tick_body(struct http_conn *conn)
 		conn->receiving.since_ms = -1;
 	else if (has_stalled(conn, &conn->receiving, conn->received_bytes, timeout_ms)) {
 		stat_add(STAT_http_timeouts_body, 1);
+		conn->late = true;
 		http_conn_refuse_body(conn, ERR_TIMEOUT, 408, "the body did not come in time");
 	}
 }
 
-/* Nobody waits for these bytes but politeness. */
+/* Nobody waits for these bytes but politeness: it has a bound of its own, however well they come.
+ */
 static void tick_rest(struct http_conn *conn)
 {
-	int64_t timeout_ms = conn->core->limits.body_timeout_ms;
-	if (http_conn_unsent(conn))
+	int64_t most_ms = conn->late ? REST_LATE_MAX_MS : REST_MAX_MS;
+	if (http_conn_unsent(conn)) {
 		conn->receiving.since_ms = -1; /* the write deadline rules */
-	else if (has_stalled(conn, &conn->receiving, conn->received_bytes, timeout_ms))
+		conn->phase_ms = http_conn_now_ms(conn);
+	} else if (has_passed(conn, conn->phase_ms, most_ms) ||
+		   has_stalled(conn, &conn->receiving, conn->received_bytes,
+			       conn->core->limits.body_timeout_ms)) {
 		http_conn_close(conn);
+	}
+}
+
+bool http_conn_may_go(struct http_conn *conn)
+{
+	return !conn->deferred && (conn->phase == PHASE_HEAD || conn->phase == PHASE_LINGER) &&
+	       http_conn_unsent(conn) == 0;
 }
 
 static bool tick_write(struct http_conn *conn)

@@ -15,9 +15,9 @@
  *                            |
  *                          CLOSED
  *
- * LINGER: our side is shut down, what the client still sends is thrown away up to a bound, so that
- * it comes to read the answer: closing at once would answer its bytes with a reset, and a reset
- * makes its kernel forget the answer.
+ * LINGER: it is bounded in time, all in all, whatever still comes. Our side is shut down, what the
+ * client still sends is thrown away up to a bound, so that it comes to read the answer: closing at
+ * once would answer its bytes with a reset, and a reset makes its kernel forget the answer.
  *
  * Input that cannot be used yet (a head that is not complete, a paused body, the next pipelined
  * request) is kept; while something is kept that waits for us, not for the client, nothing is
@@ -28,6 +28,7 @@
 #include "http/body.h"
 #include "http/head.h"
 #include "http/http.h"
+#include "http/site.h"
 
 enum {
 	CODERS_IDLE_MAX = 16,       /* of each kind, kept for the next user */
@@ -39,6 +40,9 @@ enum {
 	DISCARD_MAX_BYTES = 256 << 10,  /* of a body nobody wants; more closes the connection */
 	TURN_MAX_BYTES = 1 << 20,       /* decoded bytes before the other connections' turn */
 	AHEAD_MAX_BYTES = 16 << 10,     /* read ahead while an answer is being made */
+	REST_MAX_MS = 30000,            /* in which what nobody wants may come */
+	REST_LATE_MAX_MS = 1000,        /* of a client that has let its time pass */
+	SPARE_HEAD_MAX_MS = 1000,       /* for the request on a spare place */
 	READ_MIN_BYTES = 4 << 10,       /* of a body at once, however many connections there are */
 	GZIP_WHOLE_MAX_BYTES = 4 << 20, /* a larger answer at once goes out as it is */
 	REPLY_HEADERS_MAX_BYTES = 8 << 10,
@@ -54,6 +58,7 @@ struct http_core {
 	const struct http_route *routes;
 	size_t route_count;
 	void *context;
+	struct site site;
 	bool stopping;
 	size_t memory_bytes; /* charged by requests */
 	size_t read_bytes;   /* of a body at once: what a paused request may have to keep */
@@ -117,6 +122,8 @@ struct http_conn {
 	bool deferred;    /* http_conn_step() has been asked for */
 	bool at_end;      /* the client sends no more */
 	bool closing;     /* after this answer */
+	bool late;        /* its time has passed: LINGER is short */
+	bool spare;       /* beyond the number of connections: see http_conn_is_spare() */
 	bool shut;        /* LINGER: our side is shut down */
 
 	struct buf kept;  /* input not yet used; begins where the phase goes on */
@@ -167,8 +174,11 @@ void http_conn_sent(struct http_conn *conn);
 void http_conn_step(struct http_conn *conn);
 /* Looks at the deadlines. */
 void http_conn_tick(struct http_conn *conn);
-/* One connection too many: answers 503 and lingers. */
-void http_conn_refuse_busy(struct http_conn *conn);
+/* One connection too many, right after the init: has one request, soon, which is answered if its
+ * route is always, else with 503. */
+void http_conn_is_spare(struct http_conn *conn);
+/* Whether it may be closed for the sake of another: it waits for a request, or for its end. */
+bool http_conn_may_go(struct http_conn *conn);
 /* The server stops: an idle connection is closed, a busy one after its answer. */
 void http_conn_stop(struct http_conn *conn);
 /* Aborts the request at hand, if any, and closes. */

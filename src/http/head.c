@@ -212,8 +212,8 @@ static int parse_coding(struct slice value, struct http_head *head)
 	return 0;
 }
 
-/* A name or an address and perhaps a port; what stands there is not used, but a list or a path in
- * it would be read differently by a proxy. */
+/* A name or an address and perhaps a port, which http/site.h compares; a list or a path in it would
+ * be read differently by a proxy. */
 static int check_host(struct slice value, struct http_head *head, bool *has_host)
 {
 	if (*has_host)

@@ -21,6 +21,9 @@
  *
  * Threads: everything runs on the loop's thread and every call is made there.
  *
+ * Only who means us is answered, by the name in Host (421 else), and no page of another site (403):
+ * see site.h.
+ *
  * What is ambiguous is refused with 400 and the connection closed: a bare LF, a folded header, a
  * blank before the colon, NUL and other control bytes, Content-Length beside Transfer-Encoding, a
  * doubled length or Host, any transfer coding but `chunked`. See head.h. */
@@ -65,7 +68,8 @@ struct http_handler {
 /* One row of the table. GET routes answer HEAD too. */
 struct http_route {
 	enum http_verb verb;
-	const char *path; /* `/api/put`; with `prefix`, `/v2/` stands for all that begins so */
+	const char *path; /* `/api/put`, also with a slash behind it; with `prefix`, `/v2/` stands
+			   * for all that begins so */
 	bool prefix;
 	enum http_role role;
 	size_t body_max_bytes;    /* as sent; 0: no body is taken (413) */
@@ -75,6 +79,8 @@ struct http_route {
 	const char *example; /* path with query, or a command line; NULL: none */
 	/* Where the two bounds are set, for the answers that name them. May be NULL. */
 	const char *body_option, *decoded_option;
+	bool always; /* answered also when all places for connections are taken */
+	bool page;   /* for people: may be opened by a link on another site */
 };
 
 struct http_header {
@@ -95,7 +101,10 @@ struct http_request {
 	void *context; /* of the server: http_server_new */
 	enum http_verb verb;
 	struct slice target; /* as sent */
-	struct slice path;   /* percent-decoded once */
+	/* Of a target that is a whole address, what stands in front of its path; NULL data: none.
+	 */
+	struct slice authority;
+	struct slice path; /* percent-decoded once */
 	/* The path between its slashes, each part decoded by itself, so that `%2F` is a slash
 	 * within a part: `/a/b%2Fc/` has the parts `a`, `b/c` and ``. */
 	struct slice segments[HTTP_SEGMENTS_MAX];
@@ -191,7 +200,13 @@ void http_stream_break(struct http_request *request);
 /* ---- The server ------------------------------------------------------------------------------ */
 
 struct http_limits {
+	/* What clients may call us besides localhost and the addresses listened on: NAME or
+	 * NAME:PORT, each http_host_valid(), at most 64; and where that is set, for answers. */
+	const char *const *hosts;
+	size_t host_count;
+	const char *hosts_option;
 	unsigned connections_max;
+	unsigned per_address_max; /* of these; 0: no bound of its own */
 	unsigned headers_max, params_max;
 	size_t head_max_bytes;     /* request line and headers */
 	size_t memory_max_bytes;   /* gathered and gzipped bodies, and what handlers charge: all
@@ -210,6 +225,9 @@ struct http_limits {
  * 1 MB unsent, 64 MB drained, 10 s for a head, 60 s idle, 10 s body, 30 s write, 1,000 bytes. */
 extern const struct http_limits http_limits_default;
 
+/* A name or an address, perhaps with a port, as Host has it. */
+bool http_host_valid(struct slice text);
+
 struct http_server;
 
 /* The routes are the caller's and outlive the server. `context` is what requests carry. */
@@ -220,6 +238,8 @@ struct http_server *http_server_new(struct loop *loop, struct clock *clock,
 /* May be called for several addresses (at most 8). */
 int http_server_listen(struct http_server *server, const struct loop_address *address,
 		       struct errbuf *e) MUST_CHECK;
+/* From now on as many connections at most; for a process that may have no more. */
+void http_server_bound(struct http_server *server, unsigned connections_max);
 /* The address of the last one, with the port that was chosen. */
 struct loop_address http_server_address(const struct http_server *server);
 

@@ -92,8 +92,10 @@ static void put_head(struct http_conn *conn, const struct answer *answer)
 	if (answer->content_type) {
 		buf_append_text(out, "Content-Type: ");
 		buf_append_text(out, answer->content_type);
-		/* Data of others is shown in browsers: it is what we say it is, nothing else. */
-		buf_append_text(out, "\r\nX-Content-Type-Options: nosniff\r\n");
+		/* Data of others is shown in browsers: it is what we say it is, nothing else, and
+		 * no page of another site embeds it. */
+		buf_append_text(out, "\r\nX-Content-Type-Options: nosniff\r\n"
+				     "Cross-Origin-Resource-Policy: same-origin\r\n");
 	}
 	if (answer->gzipped)
 		buf_append_text(out, "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n");

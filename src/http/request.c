@@ -28,12 +28,20 @@ const char *http_verb_text(enum http_verb verb)
 
 /* ---- Routes ---------------------------------------------------------------------------------- */
 
-static bool path_matches(const struct http_route *route, struct slice path)
+static bool path_is_below(const struct http_route *route, struct slice path)
 {
 	size_t len = strlen(route->path);
 	if (route->prefix ? path.len < len : path.len != len)
 		return false;
 	return memcmp(path.data, route->path, len) == 0;
+}
+
+/* With a slash at its end a path is the same as without. */
+static bool path_matches(const struct http_route *route, struct slice path)
+{
+	bool slashed = path.len > 1 && path.data[path.len - 1] == '/';
+	return path_is_below(route, path) ||
+	       (slashed && path_is_below(route, (struct slice){path.data, path.len - 1}));
 }
 
 static bool verb_matches(const struct http_route *route, enum http_verb verb)

@@ -4,12 +4,16 @@
  * second that is cheaper than moving a timer with every read. It rests while there are none. */
 #include "http/conn.h"
 
+#include "base/hash.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/stats.h"
 
 enum {
-	LISTENERS_MAX = 8,
-	REFUSED_MAX = 64, /* told 503 at once, beyond the connections; the rest is just closed */
+	LISTENERS_MAX = SITE_ADDRESSES_MAX,
+	SPARES_MAX = 16, /* beyond the connections: see http_conn_is_spare() */
+	ADDRESS_SLOTS = 4096,
+	LOOKS_MAX = 4096, /* at connections, for one that may go */
 	TICKS_PER_DEADLINE = 8,
 	TICK_MIN_MS = 5,
 	TICK_MAX_MS = 500,
@@ -21,8 +25,10 @@ struct server_conn {
 	struct loop_conn *loop;
 	struct task step;
 	bool step_posted, closed;
-	bool refused;
-	struct server_conn *next, **link; /* of server->conns */
+	bool has_place;  /* counted among the connections, or the spare ones */
+	uint16_t slot;   /* of its address */
+	int64_t seen_us; /* the request that it had when its place was last wanted */
+	struct server_conn *older, *newer;
 };
 
 struct http_server {
@@ -30,8 +36,11 @@ struct http_server {
 	struct http_core core;
 	struct loop_listener *listeners[LISTENERS_MAX];
 	size_t listener_count;
-	struct server_conn *conns;
-	unsigned conn_count, refused_count;
+	/* By age, but one that had a request since its place was last wanted is as good as new. */
+	struct server_conn *oldest, *newest;
+	unsigned conn_count, spare_count;
+	unsigned per_slot[ADDRESS_SLOTS]; /* connections by the hash of their address */
+	uint64_t seed;
 	struct log_rate refused_lines;
 	struct loop_timer *tick, *grace;
 	uint64_t tick_ms;
@@ -96,7 +105,7 @@ static void run_stopped(struct task *task)
 /* The owner is told by a task, so that it may free the server. */
 static void consider_stopped(struct http_server *server)
 {
-	if (!server->core.stopping || server->conns || server->stopped_task.run)
+	if (!server->core.stopping || server->oldest || server->stopped_task.run)
 		return;
 	loop_timer_close(server->grace);
 	server->grace = NULL;
@@ -104,31 +113,60 @@ static void consider_stopped(struct http_server *server)
 	loop_executor(server->loop)->post(loop_executor(server->loop), &server->stopped_task);
 }
 
+static void link_newest(struct http_server *server, struct server_conn *conn)
+{
+	conn->older = server->newest;
+	conn->newer = NULL;
+	if (conn->older)
+		conn->older->newer = conn;
+	else
+		server->oldest = conn;
+	server->newest = conn;
+}
+
+static void unlink_conn(struct http_server *server, struct server_conn *conn)
+{
+	if (conn->older)
+		conn->older->newer = conn->newer;
+	else
+		server->oldest = conn->newer;
+	if (conn->newer)
+		conn->newer->older = conn->older;
+	else
+		server->newest = conn->older;
+}
+
+static void take_place(struct http_server *server, struct server_conn *conn)
+{
+	conn->has_place = true;
+	if (conn->http.spare) {
+		server->spare_count++;
+		return;
+	}
+	server->per_slot[conn->slot]++;
+	stat_set(STAT_http_connections, ++server->conn_count);
+}
+
+static void give_place(struct http_server *server, struct server_conn *conn)
+{
+	if (!conn->has_place)
+		return;
+	conn->has_place = false;
+	if (conn->http.spare) {
+		server->spare_count--;
+		return;
+	}
+	server->per_slot[conn->slot]--;
+	stat_set(STAT_http_connections, --server->conn_count);
+}
+
 static void add_conn(struct http_server *server, struct server_conn *conn)
 {
-	conn->next = server->conns;
-	conn->link = &server->conns;
-	if (conn->next)
-		conn->next->link = &conn->next;
-	server->conns = conn;
-	if (conn->refused)
-		server->refused_count++;
-	else
-		stat_set(STAT_http_connections, ++server->conn_count);
+	link_newest(server, conn);
+	take_place(server, conn);
 	if (!server->ticking)
 		loop_timer_start(server->tick, server->tick_ms, server->tick_ms);
 	server->ticking = true;
-}
-
-static void remove_conn(struct http_server *server, struct server_conn *conn)
-{
-	*conn->link = conn->next;
-	if (conn->next)
-		conn->next->link = conn->link;
-	if (conn->refused)
-		server->refused_count--;
-	else
-		stat_set(STAT_http_connections, --server->conn_count);
 }
 
 /* The socket is gone; a step may still be on its way. */
@@ -137,7 +175,8 @@ static void consider_free(struct server_conn *conn)
 	struct http_server *server = conn->server;
 	if (!conn->closed || conn->step_posted)
 		return;
-	remove_conn(server, conn);
+	unlink_conn(server, conn);
+	give_place(server, conn);
 	http_conn_release(&conn->http);
 	mem_free(conn);
 	consider_stopped(server);
@@ -183,46 +222,110 @@ static void on_closed(void *owner)
 
 static const struct loop_conn_events events = {on_read, on_eof, on_broken, on_sent, on_closed};
 
-static void tell_refused(struct http_server *server)
+/* ---- Places ----------------------------------------------------------------------------------
+ *
+ * When all places are taken, of the server or of one address, a new connection has that of the one
+ * that has waited longest for a request: so silent connections, however many, shut out nobody.
+ * Where all are busy a few spare places are left, for the routes that tell how the server is. */
+
+static void tell_full(struct http_server *server, const char *what)
 {
-	uint64_t left_out;
-	if (log_rate_take(&server->refused_lines, loop_now_ms(server->loop), &left_out))
-		log_warn("a connection is refused: there are http.connections_max (%u); %llu were "
-			 "since this was last said",
-			 server->core.limits.connections_max, (unsigned long long)left_out);
+	log_rated(&server->refused_lines, loop_now_ms(server->loop), LOG_WARN,
+		  "%s: there are http.connections_max (%u), or http.connections_per_address (%u) "
+		  "of one address",
+		  what, server->core.limits.connections_max, server->core.limits.per_address_max);
+}
+
+/* Addresses of one hash share their bound. Of IPv6 a client has a whole /64. */
+static uint16_t slot_of(const struct http_server *server, const struct loop_address *peer)
+{
+	size_t len = peer->v6 ? 8 : 4;
+	return (uint16_t)(hash64(peer->bytes, len, server->seed) % ADDRESS_SLOTS);
+}
+
+/* Whether it is closed; one that was of use since the last time is spared once. */
+static bool lets_go(struct http_server *server, struct server_conn *conn)
+{
+	/* One that has come a moment ago may have sent what is not read yet. */
+	bool of_use =
+		conn->http.phase == PHASE_HEAD &&
+		(conn->http.request.begun_us != conn->seen_us || loop_conn_unread(conn->loop));
+	conn->seen_us = conn->http.request.begun_us;
+	if (of_use || !http_conn_may_go(&conn->http)) {
+		unlink_conn(server, conn);
+		link_newest(server, conn);
+		return false;
+	}
+	stat_add(STAT_http_evicted, 1);
+	give_place(server, conn);
+	http_conn_close(&conn->http);
+	return true;
+}
+
+/* Closes one of that kind, and of that slot unless it is -1. */
+static bool make_room(struct http_server *server, bool spare, int slot)
+{
+	unsigned looks = 2 * (server->conn_count + server->spare_count);
+	struct server_conn *conn = server->oldest;
+	looks = looks > LOOKS_MAX ? LOOKS_MAX : looks;
+	while (conn && looks--) {
+		struct server_conn *newer = conn->newer;
+		if (conn->has_place && conn->http.spare == spare &&
+		    (slot < 0 || conn->slot == slot) && lets_go(server, conn)) {
+			tell_full(server, "the connection that was idle longest is closed for a "
+					  "new one");
+			return true;
+		}
+		conn = newer ? newer : server->oldest;
+	}
+	return false;
+}
+
+static bool has_room(struct http_server *server, uint16_t slot)
+{
+	const struct http_limits *limits = &server->core.limits;
+	bool address_full =
+		limits->per_address_max && server->per_slot[slot] >= limits->per_address_max;
+	if (address_full)
+		return make_room(server, false, slot);
+	return server->conn_count < limits->connections_max || make_room(server, false, -1);
 }
 
 static void on_accept(void *owner, struct loop_conn *loop)
 {
 	struct http_server *server = owner;
-	bool refused = server->conn_count >= server->core.limits.connections_max;
-	stat_add(refused ? STAT_http_refused : STAT_http_accepted, 1);
-	if (refused)
-		tell_refused(server);
-	if (refused && server->refused_count >= REFUSED_MAX) {
+	struct loop_address peer = loop_conn_peer(loop);
+	uint16_t slot = slot_of(server, &peer);
+	bool spare = !has_room(server, slot);
+	if (spare) {
+		stat_add(STAT_http_refused, 1);
+		tell_full(server, "a connection is refused");
+	}
+	if (spare && server->spare_count >= SPARES_MAX && !make_room(server, true, -1)) {
 		loop_conn_close(loop);
 		return;
 	}
+	stat_add(STAT_http_accepted, 1);
 	struct server_conn *conn = mem_zalloc(sizeof(*conn));
 	conn->server = server;
 	conn->loop = loop;
+	conn->slot = slot;
 	conn->step.run = run_step;
-	conn->refused = refused;
 	http_conn_init(&conn->http, &server->core, &transport);
+	if (spare)
+		http_conn_is_spare(&conn->http);
 	add_conn(server, conn);
 	loop_conn_start(loop, &events, conn);
-	if (refused)
-		http_conn_refuse_busy(&conn->http);
 }
 
 static void on_tick(void *owner)
 {
 	struct http_server *server = owner;
 	/* Closing takes a connection off the list only later, in its closed event. */
-	for (struct server_conn *conn = server->conns; conn; conn = conn->next)
+	for (struct server_conn *conn = server->oldest; conn; conn = conn->newer)
 		http_conn_tick(&conn->http);
-	server->ticking = server->conns;
-	if (!server->conns)
+	server->ticking = server->oldest;
+	if (!server->oldest)
 		loop_timer_stop(server->tick);
 }
 
@@ -251,6 +354,7 @@ struct http_server *http_server_new(struct loop *loop, struct clock *clock,
 	struct http_server *server = mem_zalloc(sizeof(*server));
 	server->loop = loop;
 	server->refused_lines.lines_max = 1;
+	server->seed = (uint64_t)clock->mono_us(clock);
 	http_core_init(&server->core, clock, limits, routes, route_count, context);
 	server->tick = loop_timer_new(loop, on_tick, server);
 	server->tick_ms = tick_for(limits);
@@ -264,9 +368,17 @@ int http_server_listen(struct http_server *server, const struct loop_address *ad
 		return errbuf_set(e, ERR_LIMIT, "there are %d addresses already", LISTENERS_MAX);
 	int err = loop_listen(server->loop, address, on_accept, server,
 			      &server->listeners[server->listener_count], e);
-	if (!err)
-		server->listener_count++;
-	return err;
+	if (err)
+		return err;
+	struct loop_address bound =
+		loop_listener_address(server->listeners[server->listener_count++]);
+	site_listens(&server->core.site, &bound);
+	return 0;
+}
+
+void http_server_bound(struct http_server *server, unsigned connections_max)
+{
+	server->core.limits.connections_max = connections_max;
 }
 
 struct loop_address http_server_address(const struct http_server *server)
@@ -284,7 +396,7 @@ static void close_listeners(struct http_server *server)
 static void grace_over(void *owner)
 {
 	struct http_server *server = owner;
-	for (struct server_conn *conn = server->conns; conn; conn = conn->next)
+	for (struct server_conn *conn = server->oldest; conn; conn = conn->newer)
 		http_conn_close(&conn->http);
 }
 
@@ -296,7 +408,7 @@ void http_server_stop(struct http_server *server, int64_t grace_ms, void (*done)
 	server->stopped = done;
 	server->stopped_owner = owner;
 	close_listeners(server);
-	for (struct server_conn *conn = server->conns; conn; conn = conn->next)
+	for (struct server_conn *conn = server->oldest; conn; conn = conn->newer)
 		http_conn_stop(&conn->http);
 	server->grace = loop_timer_new(server->loop, grace_over, server);
 	loop_timer_start(server->grace, (uint64_t)grace_ms, 0);
@@ -305,7 +417,7 @@ void http_server_stop(struct http_server *server, int64_t grace_ms, void (*done)
 
 void http_server_free(struct http_server *server)
 {
-	ASSERT(!server->conns);
+	ASSERT(!server->oldest);
 	close_listeners(server);
 	loop_timer_close(server->tick);
 	loop_timer_close(server->grace);

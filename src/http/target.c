@@ -111,8 +111,8 @@ static int parse_params(struct http_request *request, struct slice query, unsign
 }
 
 /* `http://host/path` is what clients send to a proxy; servers must understand it (RFC 9112 3.2.2).
- * The host in it is of no interest here. */
-static int strip_authority(struct slice *target, const char **reason)
+ * Its host counts as Host does: http/site.h. */
+static int strip_authority(struct slice *target, struct slice *authority, const char **reason)
 {
 	static const char scheme[] = "http://";
 	size_t len = sizeof(scheme) - 1;
@@ -122,6 +122,7 @@ static int strip_authority(struct slice *target, const char **reason)
 	const char *slash = memchr(target->data + len, '/', target->len - len);
 	if (!slash)
 		return ERR_INVALID;
+	*authority = (struct slice){target->data + len, (size_t)(slash - target->data) - len};
 	*target = (struct slice){slash, target->len - (size_t)(slash - target->data)};
 	return 0;
 }
@@ -134,7 +135,7 @@ int target_parse(struct http_request *request, unsigned params_max, const char *
 		return ERR_INVALID;
 	}
 	if (rest.data[0] != '/') {
-		int err = strip_authority(&rest, reason);
+		int err = strip_authority(&rest, &request->authority, reason);
 		if (err)
 			return err;
 	}

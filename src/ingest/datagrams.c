@@ -137,6 +137,13 @@ static void take(struct datagrams *d, const struct loop_datagram *datagram)
 			      d->options.datagram_max_bytes);
 		return;
 	}
+	/* A browser sends datagrams of WebRTC and QUIC to where a page wants them, and some of
+	 * their bytes are the page's choice. */
+	if (bytes.len && memchr(bytes.data, 0, bytes.len)) {
+		ingest_refuse(d->feed.r, (struct ingest_place){1, 1}, INGEST_SYNTAX,
+			      (struct slice){0}, "the datagram holds a NUL: it is not text");
+		return;
+	}
 	line_feed_piece(&d->feed, bytes);
 	line_feed_end(&d->feed);
 	d->feed.skipping = false;

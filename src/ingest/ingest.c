@@ -69,6 +69,7 @@ void ingest_free(struct ingest *ingest)
 		store_write_free(ingest->spare[--ingest->spare_count]);
 	if (ingest->line)
 		line_scratch_free(ingest->line);
+	hash_set_release(&ingest->told_texts);
 	mem_free((char *)ingest->options.tenant_tag.data);
 	cache_free(ingest->cache);
 	kept_release(ingest);
@@ -423,6 +424,7 @@ void ingest_piece_begin(struct ingest_request *r)
 	if (ingest->options.rollup_partitions)
 		look_at_marks(ingest, r->now_ms);
 	q->newest_ms = r->now_ms + ingest->options.ahead_ms;
+	q->age_ms = clock_age_ms(ingest->options.clock);
 	kept_begin(q);
 	uint64_t generation = store_series_generation(ingest->options.store);
 	if (generation == ingest->generation)

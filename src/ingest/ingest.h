@@ -75,6 +75,8 @@ struct ingest_options {
 	size_t write_bytes;         /* of one store_write; 0 = 1 MB */
 	size_t cache_max_bytes;     /* 0 = 256 MB */
 	int64_t wait_max_ms;        /* how long a request may pause; 0 = 5 s */
+	/* Fields of line protocol that are texts are left out, not refused. */
+	bool texts_left_out;
 	/* Roll-ups: what is written is marked for them; 0 partitions: it is not. */
 	uint32_t rollup_partitions;
 	int64_t rollup_slot_ms, rollup_quiet_ms, rollup_skew_max_ms;

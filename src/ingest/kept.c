@@ -73,12 +73,12 @@ static bool is_asked(const struct ingest *ingest)
 void kept_begin(struct request *q)
 {
 	const struct ingest *ingest = q->r.ingest;
-	int64_t late_ms = late_from_ms(ingest, q->r.now_ms);
+	int64_t late_ms = late_from_ms(ingest, q->age_ms);
 	int64_t oldest_ms = INT64_MAX, open_ms = 0;
 	q->sure_ms = 0;
 	for (uint8_t i = 0; i < ingest->level_count; i++) {
-		int64_t whole_ms = kept_whole_ms(ingest, i, q->r.now_ms);
-		int64_t from_ms = open_from_ms(ingest, q->r.now_ms, whole_ms);
+		int64_t whole_ms = kept_whole_ms(ingest, i, q->age_ms);
+		int64_t from_ms = open_from_ms(ingest, q->age_ms, whole_ms);
 		q->level_open_ms[i] = ingest->options.late_keep ? from_ms : INT64_MIN;
 		if (from_ms > open_ms)
 			open_ms = from_ms;
@@ -312,7 +312,7 @@ static void find_unseen(struct request *q, const struct unknown *u, const struct
 		int64_t kept_ms =
 			retention_longest_of_ms(rules, &fit, ingest->options.rollup_grains);
 		if (u->ts_ms >= q->level_open_ms[levels[i]] ||
-		    u->ts_ms >= open_from_ms(ingest, q->r.now_ms, kept_ms))
+		    u->ts_ms >= open_from_ms(ingest, q->age_ms, kept_ms))
 			continue;
 		levels[i] = LEVEL_UNSEEN;
 		if (kept_ms > q->unseen_ms)

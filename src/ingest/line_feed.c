@@ -1,10 +1,15 @@
 #include "ingest/line_feed.h"
 
+#include "base/stats.h"
 #include "ingest/kept.h"
 
 _Static_assert((int)LINE_FIELDS_MAX == (int)INGEST_POINTS_MAX, "a line is one ingest_points");
 
-enum { CARRY_MAX_BYTES = 2 * LINE_MAX_BYTES + LINE_PADDING_BYTES };
+enum {
+	CARRY_MAX_BYTES = 2 * LINE_MAX_BYTES + LINE_PADDING_BYTES,
+	TEXTS_TOLD_MAX = 1000,
+	TEXT_LINES_A_MINUTE = 10,
+};
 
 /* One per server, since lines are taken one after the other. */
 struct line_scratch {
@@ -98,7 +103,48 @@ static struct request *request_for(const struct taken *t)
 	return request_of(t->feed->r);
 }
 
-static void refuse_faults(const struct taken *t)
+/* The raw measurement: the key up to a comma without a backslash. */
+static struct slice measurement_of(struct slice key)
+{
+	size_t n = 0;
+	for (; n < key.len && key.data[n] != ','; n++) {
+		if (key.data[n] == '\\' && n + 1 < key.len &&
+		    (key.data[n + 1] == ',' || key.data[n + 1] == '=' || key.data[n + 1] == ' '))
+			n++;
+	}
+	return (struct slice){key.data, n};
+}
+
+/* The raw name of a field of the line. */
+static struct slice field_name(const struct taken *t, const struct shape *expected, size_t field)
+{
+	if (!t->fields->expected)
+		return t->fields->names[field];
+	const uint64_t *words = expected->names.words;
+	for (size_t i = 0; i < field; i++)
+		words += (expected->names.lengths[i] + 7) / 8;
+	return (struct slice){(const char *)words, expected->names.lengths[field] - 1u};
+}
+
+/* Senders such as Telegraf send some texts with every flush, so the log names each metric once. */
+static void leave_text_out(const struct taken *t, const struct shape *expected, size_t field)
+{
+	struct ingest *ingest = t->feed->r->ingest;
+	struct slice measurement = measurement_of(t->key);
+	struct slice name = field_name(t, expected, field);
+	struct hash128 first = hash128(measurement.data, measurement.len, ingest->seed);
+	stat_add(STAT_ingest_texts_left_out, 1);
+	if (!hash_set_add(&ingest->told_texts, hash128(name.data, name.len, first.low),
+			  TEXTS_TOLD_MAX))
+		return;
+	ingest->text_lines.lines_max = TEXT_LINES_A_MINUTE;
+	log_rated(&ingest->text_lines, clock_mono_ms(ingest->options.clock), LOG_WARN,
+		  "line protocol: field " SHOWN " of " SHOWN " is a text and is left out, now and "
+		  "later: only numbers are stored (line.text_fields: refuse answers 400 instead)",
+		  SHOWN_OF(name), SHOWN_OF(measurement));
+}
+
+static void refuse_faults(const struct taken *t, const struct shape *expected)
 {
 	static const struct {
 		enum ingest_reason reason;
@@ -111,21 +157,12 @@ static void refuse_faults(const struct taken *t)
 	};
 	for (size_t i = 0; i < t->fields->fault_count; i++) {
 		const struct line_fault *fault = &t->fields->faults[i];
-		ingest_refuse(t->feed->r, place_at(t, fault->at), means[fault->kind].reason,
-			      (struct slice){0}, "%s", means[fault->kind].sentence);
+		if (fault->kind == LINE_FAULT_TEXT && t->feed->r->ingest->options.texts_left_out)
+			leave_text_out(t, expected, fault->field);
+		else
+			ingest_refuse(t->feed->r, place_at(t, fault->at), means[fault->kind].reason,
+				      (struct slice){0}, "%s", means[fault->kind].sentence);
 	}
-}
-
-/* The raw measurement: the key up to a comma without a backslash. */
-static struct slice measurement_of(struct slice key)
-{
-	size_t n = 0;
-	for (; n < key.len && key.data[n] != ','; n++) {
-		if (key.data[n] == '\\' && n + 1 < key.len &&
-		    (key.data[n + 1] == ',' || key.data[n + 1] == '=' || key.data[n + 1] == ' '))
-			n++;
-	}
-	return (struct slice){key.data, n};
 }
 
 /* The names of a line that had some other names than expected. Some may lie in the shape that was
@@ -300,7 +337,7 @@ static void add_unknown(const struct taken *t, struct shape *shape, struct line_
 static void take_slowly(struct taken *t, const struct cache_entry *entry, struct shape *expected)
 {
 	struct line_scratch *s = t->feed->r->ingest->line;
-	refuse_faults(t);
+	refuse_faults(t, expected);
 	size_t count = gather_numbers(t, s);
 	if (!count)
 		return;

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/stats.h"
+#include "wire/timetext.h"
 
 /* ---- Refusals ------------------------------------------------------------------------------- */
 
@@ -69,6 +70,18 @@ void ingest_refuse(struct ingest_request *r, struct ingest_place place, enum ing
 	};
 }
 
+/* A time as people read it, for a sentence. */
+struct date {
+	char text[TIME_PRINT_MAX_BYTES + 1];
+};
+
+static struct date date_of(int64_t ms)
+{
+	struct date date;
+	date.text[time_print(date.text, ms)] = 0;
+	return date;
+}
+
 /* It is to be kept for longer now, but what is of before leaves as it would have. */
 static void refuse_raised(struct request *q, int64_t kept_ms, int64_t ts_ms,
 			  struct ingest_place place, struct slice source)
@@ -78,10 +91,10 @@ static void refuse_raised(struct request *q, int64_t kept_ms, int64_t ts_ms,
 	if (kept_ms)
 		snprintf(now, sizeof(now), "%lld s", (long long)kept_ms / 1000);
 	ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
-		      "the time %lld ms is older than the retention of %lld s that held before; "
-		      "samples from %lld ms on are kept for %s",
-		      (long long)ts_ms, (long long)raise->kept_ms / 1000,
-		      (long long)raise->until_ms, now);
+		      "the time %s is older than the retention of %lld s that held before; "
+		      "samples from %s on are kept for %s",
+		      date_of(ts_ms).text, (long long)raise->kept_ms / 1000,
+		      date_of(raise->until_ms).text, now);
 }
 
 static void refuse_old(struct request *q, uint8_t level, int64_t ts_ms, struct ingest_place place,
@@ -89,38 +102,38 @@ static void refuse_old(struct request *q, uint8_t level, int64_t ts_ms, struct i
 {
 	const struct ingest_options *options = &q->r.ingest->options;
 	int64_t oldest_ms = q->level_oldest_ms[level];
-	int64_t retention_ms = kept_whole_ms(q->r.ingest, level, q->r.now_ms);
+	int64_t retention_ms = kept_whole_ms(q->r.ingest, level, q->age_ms);
 	int64_t kept_ms = q->r.ingest->levels[level].retention_ms;
-	long long ts = ts_ms;
+	struct date date = date_of(ts_ms);
 	if (oldest_ms == 0)
-		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
-			      "the time %lld ms is before 1970", ts);
+		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source, "the time %s is before 1970",
+			      date.text);
 	else if (options->late_keep && oldest_ms < q->level_open_ms[level])
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
-			      "the time %lld ms is too old to be kept: what is late goes after "
-			      "%lld s, samples before %lld ms are refused",
-			      ts, (long long)options->late_retention_ms / 1000,
-			      (long long)oldest_ms);
-	else if (ts_ms < q->r.now_ms - retention_ms && retention_ms != kept_ms)
+			      "the time %s is too old to be kept: what is late goes after "
+			      "%lld s, samples before %s are refused",
+			      date.text, (long long)options->late_retention_ms / 1000,
+			      date_of(oldest_ms).text);
+	else if (ts_ms < q->age_ms - retention_ms && retention_ms != kept_ms)
 		refuse_raised(q, kept_ms, ts_ms, place, source);
-	else if (ts_ms < q->r.now_ms - retention_ms)
+	else if (ts_ms < q->age_ms - retention_ms)
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
-			      "the time %lld ms is older than the retention of %lld s", ts,
+			      "the time %s is older than the retention of %lld s", date.text,
 			      (long long)retention_ms / 1000);
 	else
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
-			      "the time %lld ms is too old to be rolled up: samples of its slot go "
-			      "after the retention of %lld s, those before %lld ms are refused",
-			      ts, (long long)retention_ms / 1000, (long long)oldest_ms);
+			      "the time %s is too old to be rolled up: samples of its slot go "
+			      "after the retention of %lld s, those before %s are refused",
+			      date.text, (long long)retention_ms / 1000, date_of(oldest_ms).text);
 }
 
 static void refuse_unseen(struct request *q, int64_t ts_ms, struct ingest_place place,
 			  struct slice source)
 {
 	ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
-		      "the time %lld ms is too old to be kept: what is late of its series goes "
+		      "the time %s is too old to be kept: what is late of its series goes "
 		      "after %lld s, as all of its roll-ups do",
-		      (long long)ts_ms, (long long)q->unseen_ms / 1000);
+		      date_of(ts_ms).text, (long long)q->unseen_ms / 1000);
 }
 
 void request_refuse_time(struct request *q, uint8_t level, int64_t ts_ms, struct ingest_place place,
@@ -130,7 +143,7 @@ void request_refuse_time(struct request *q, uint8_t level, int64_t ts_ms, struct
 		refuse_unseen(q, ts_ms, place, source);
 	else if (ts_ms > q->newest_ms)
 		ingest_refuse(&q->r, place, INGEST_TOO_NEW, source,
-			      "the time %lld ms is more than %lld s ahead of now", (long long)ts_ms,
+			      "the time %s is more than %lld s ahead of now", date_of(ts_ms).text,
 			      (long long)q->r.ingest->options.ahead_ms / 1000);
 	else
 		refuse_old(q, level, ts_ms, place, source);

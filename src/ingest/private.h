@@ -8,6 +8,8 @@
 #ifndef INGEST_PRIVATE_H
 #define INGEST_PRIVATE_H
 
+#include "base/hash_set.h"
+#include "base/log.h"
 #include "ingest/cache.h"
 #include "ingest/ingest.h"
 #include "ingest/shape.h"
@@ -72,8 +74,10 @@ struct ingest {
 	struct cache *cache;
 	struct shapes *shapes;
 	struct rollup_touches touches;
-	struct line_scratch *line; /* line.c's, made at first use */
-	struct request *requests;  /* all that live */
+	struct line_scratch *line;  /* line.c's, made at first use */
+	struct hash_set told_texts; /* metrics whose texts the log has named */
+	struct log_rate text_lines;
+	struct request *requests; /* all that live */
 	struct request *paused, **paused_last;
 	size_t bytes;   /* of all requests */
 	size_t opening; /* rounds */
@@ -89,6 +93,7 @@ struct request {
 	bool waits_to_open; /* `gathering` does, until the round of another request is open */
 	int64_t judged_ms;  /* when what is appended now was found to need no mark, or any */
 	int64_t paused_ms;  /* monotonic: since when */
+	int64_t age_ms;     /* by which ages are judged (clock_age_ms), beside r.now_ms */
 	int64_t oldest_ms, newest_ms; /* accepted times, of the level that keeps longest */
 	int64_t sure_ms;              /* from here on, of all of them */
 	/* What is older may be late, and its series have rules of their own: it is taken as if they

@@ -1,6 +1,7 @@
 #include "ingest/put_lines.h"
 
 #include "base/stats.h"
+#include "base/visible.h"
 #include "ingest/private.h"
 #include "wire/put_line.h"
 
@@ -125,22 +126,14 @@ size_t put_lines_feed(struct put_lines *lines, struct slice bytes)
 
 /* ---- Answers -------------------------------------------------------------------------------- */
 
-/* A sentence may quote what came in; an answer is shown on terminals. */
-static void append_shown(struct buf *out, struct slice text)
-{
-	for (size_t i = 0; i < text.len; i++) {
-		char c = text.data[i];
-		buf_append_char(out, (uint8_t)c < ' ' || c == 0x7f ? '?' : c);
-	}
-}
-
 void put_lines_refusals(const struct ingest_request *r, struct buf *out)
 {
 	for (size_t i = 0; i < r->error_count; i++) {
 		const struct ingest_error *error = &r->errors[i];
 		buf_printf(out, "put: illegal argument: line %llu, column %u: ",
 			   (unsigned long long)error->place.index, error->place.column);
-		append_shown(out, slice_of(error->sentence));
+		/* It may quote what came in; an answer is shown on terminals. */
+		visible_append(out, slice_of(error->sentence));
 		buf_append_char(out, '\n');
 	}
 	if (r->refused > r->error_count)
@@ -153,8 +146,9 @@ static void put_stats(int64_t now_s, struct buf *out)
 {
 	for (size_t i = 0; i < STAT_COUNT; i++) {
 		const struct stat_def *stat = &stat_defs[i];
-		buf_printf(out, "%s %lld %lld", stat->name, (long long)now_s,
-			   (long long)stat_get((enum stat_id)i));
+		char text[STAT_TEXT_BYTES];
+		buf_printf(out, "%s %lld %s", stat->name, (long long)now_s,
+			   stat_text((enum stat_id)i, text));
 		if (*stat->label)
 			buf_append_char(out, ' ');
 		for (const char *c = stat->label; *c; c++) {
@@ -182,7 +176,7 @@ void put_lines_answer(struct slice command, int64_t now_s, struct buf *out, bool
 		stat_add(STAT_ingest_refused_syntax, 1);
 		word.len = cut ? SHOWN_MAX_BYTES : word.len;
 		buf_append_text(out, "unknown command: ");
-		append_shown(out, word);
+		visible_append(out, word);
 		if (cut)
 			buf_append_text(out, "...");
 		buf_append_text(out, ".  Try `help'.\n");

@@ -46,6 +46,7 @@ struct stream_conn {
 	size_t tried;      /* of these, found to end in an open text */
 	bool skipping;     /* up to the next newline */
 	bool ended;        /* nothing more comes */
+	bool known;        /* its first line has been looked at */
 	uint64_t line;     /* number of the first line in `in` */
 	int64_t active_ms; /* when bytes came last */
 	int64_t rest_ms, rest_until_ms;
@@ -64,7 +65,7 @@ struct stream {
 	struct loop_timer *tick;
 	struct stream_conn *conns;
 	size_t conn_count;
-	struct log_rate refused_lines;
+	struct log_rate refused_lines, stranger_lines;
 	struct stopping stopping;
 };
 
@@ -332,6 +333,55 @@ static void begin(struct stream_conn *conn, enum stream_batch batch)
 		run_batch(conn);
 }
 
+/* ---- The first line ------------------------------------------------------------------------- */
+
+/* `METHOD target HTTP/1.1` (RFC 9112 3). No line that could be kept looks so: the last word is no
+ * tag and no number, and a text that goes on in the next line has begun with a quote, which targets
+ * do not have. Of a line without its end, which is too long for one of ours, the begin decides. */
+static bool is_request_line(struct slice line, bool whole)
+{
+	size_t method = 0;
+	while (method < line.len && line.data[method] >= 'A' && line.data[method] <= 'Z')
+		method++;
+	if (!method || method + 1 >= line.len || line.data[method] != ' ')
+		return false;
+	struct slice rest = {line.data + method + 1, line.len - method - 1};
+	if (!whole)
+		return rest.data[0] == '/';
+	const char *blank = memchr(rest.data, ' ', rest.len);
+	size_t target = blank ? (size_t)(blank - rest.data) : 0;
+	return target && !memchr(rest.data, '"', target) && rest.len - target > 5 &&
+	       memcmp(blank, " HTTP/", 6) == 0;
+}
+
+/* Browsers send what pages of other sites want sent, also to this port: the body of a request is
+ * not to be taken for lines. So are the first bytes of TLS, which a page may have a say in. */
+static bool is_stranger(const struct stream_conn *conn)
+{
+	struct slice line = buf_slice(&conn->in);
+	const char *newline = line.len ? memchr(line.data, '\n', line.len) : NULL;
+	if (!line.len)
+		return false;
+	if ((uint8_t)line.data[0] < ' ' && !memchr("\t\r\n", line.data[0], 3))
+		return true;
+	if (newline)
+		line.len = (size_t)(newline - line.data);
+	return (newline || line.len > conn->stream->options.line_max_bytes) &&
+	       is_request_line(line, newline);
+}
+
+static void refuse_stranger(struct stream_conn *conn)
+{
+	struct stream *stream = conn->stream;
+	stat_add(STAT_stream_strangers, 1);
+	log_rated(&stream->stranger_lines, now_ms(stream), LOG_WARN,
+		  "a connection of %s is closed: it begins with HTTP or another protocol, as "
+		  "browsers and scanners do",
+		  stream->options.protocol == STREAM_LINES ? "line_tcp" : "opentsdb");
+	consume(conn, conn->in.len);
+	close_conn(conn);
+}
+
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
 /* One command; gives what its answer cost. */
@@ -376,14 +426,20 @@ static bool is_over(const struct stream_conn *conn)
 
 static void step(struct stream_conn *conn)
 {
+	const struct stream_options *options = &conn->stream->options;
 	if (conn->phase != STREAM_GATHER)
 		return;
+	if (!conn->known && is_stranger(conn)) {
+		refuse_stranger(conn);
+		return;
+	}
+	conn->known = conn->known || conn->whole || conn->in.len > options->line_max_bytes;
 	if (is_put_conn(conn) && !answer_commands(conn)) {
 		rest_until(conn, 0);
 		return;
 	}
 	bool over = is_over(conn);
-	bool full = conn->in.len > conn->stream->options.line_max_bytes;
+	bool full = conn->in.len > options->line_max_bytes;
 	if (conn->whole > conn->tried)
 		begin(conn, BATCH_LINES);
 	else if (conn->whole && (over || full))
@@ -490,7 +546,7 @@ int stream_open(const struct stream_options *options, struct stream **out, struc
 	ASSERT(options->line_max_bytes && options->line_max_bytes <= LINE_MAX_BYTES);
 	struct stream *stream = mem_zalloc(sizeof(*stream));
 	stream->options = *options;
-	stream->refused_lines.lines_max = 1;
+	stream->refused_lines.lines_max = stream->stranger_lines.lines_max = 1;
 	int err = loop_listen(options->loop, &options->address, on_accept, stream,
 			      &stream->listener, e);
 	if (err) {

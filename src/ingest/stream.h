@@ -13,6 +13,9 @@
  * A line without its newline at the end of a connection may be half of one, and a half line may be
  * a wrong number: it is refused.
  *
+ * A connection that begins with HTTP, as a browser's does, or with bytes of another protocol is
+ * closed, and nothing of it is stored.
+ *
  * Bounds: connections; bytes kept of each (a read and the longest line); the bytes of all requests
  * together, by ingest/ingest.h. Threads: the loop's. */
 #ifndef INGEST_STREAM_H

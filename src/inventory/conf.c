@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/hash.h"
 #include "conf/conf.h"
 #include "inventory/private.h"
 
@@ -114,6 +115,16 @@ static int add_shipped(struct conf_reader *r)
 	return 0;
 }
 
+/* Adds the content of a file to the hash. */
+static void hash_tree(uint64_t *hash, const struct conf_node *root)
+{
+	struct buf text;
+	buf_init(&text, INVENTORY_CONF_MAX_BYTES);
+	conf_node_dump(root, 0, &text);
+	*hash = hash64(text.data, text.len, *hash);
+	buf_release(&text);
+}
+
 static int add_file(struct conf_reader *r, struct files *files, const char *path)
 {
 	static const char *const keys[] = {"oids", "oidsets", NULL};
@@ -122,6 +133,7 @@ static int add_file(struct conf_reader *r, struct files *files, const char *path
 	err = err ? err : conf_node_check_map(root, keys, r->e);
 	if (err)
 		return err;
+	hash_tree(&r->made->oidset_files_hash, root);
 	r->sources[r->source_count++] = (struct source){conf_node_member(root, "oids"),
 							conf_node_member(root, "oidsets"), false};
 	return 0;
@@ -177,10 +189,12 @@ static int check_mode(struct files *files, const char *path, struct errbuf *e)
 	if (err)
 		return errbuf_set(e, err, "%s: %s", path, err_text(err));
 	if (mode & (S_IRWXO | S_IWGRP))
-		return errbuf_set(e, ERR_INVALID,
-				  "%s: holds secrets, but others may read or change it (mode "
-				  "%03o); chmod 600 it",
-				  path, mode & 0777);
+		return errbuf_set(
+			e, ERR_INVALID,
+			"%s: holds secrets, but others than its owner and group may read "
+			"it, or others than its owner may write it (mode %03o); chmod 600 "
+			"it",
+			path, mode & 0777);
 	return 0;
 }
 
@@ -199,7 +213,10 @@ static int read_secrets(struct conf_reader *r, const struct conf *conf, struct f
 		return errbuf_prefix(
 			r->e, err, "%s",
 			conf_where(conf, CONF_ID_snmp_secrets_file, where, sizeof(where)));
-	return err ? err : credentials_read(r, root, false);
+	if (err)
+		return err;
+	hash_tree(&r->made->secrets_hash, root);
+	return credentials_read(r, root, false);
 }
 
 /* What most devices answer to before anybody has thought about it, and is no secret. */

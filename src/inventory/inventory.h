@@ -193,6 +193,8 @@ struct inventory_conf {
 	size_t queue_count;
 	const struct credentials *const *credentials;
 	size_t credentials_count;
+	/* Hashes of what the files of snmp.oidset_files and snmp.secrets_file held; 0: no file. */
+	uint64_t oidset_files_hash, secrets_hash;
 
 	/* private */
 	_Atomic size_t references;

@@ -1,6 +1,7 @@
 /* From a poll of an OIDSet of interfaces, SAPs, LSPs or outlets to the rows it says there are.
  *
- * A row of such a poll has its dotted index as path, of SAPs and LSPs also what it says in words.
+ * A row of such a poll has its dotted index as path, of SAPs and LSPs also what it says in words;
+ * esmond's messages have the index alone, which is then read here, in the same way.
  * Addresses are rows of their own: ipAdEntIfIndex has the address as index and the interface as
  * value. Attributes are written in one order, so that rows can be compared as bytes. */
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "model/poll.h"
 #include "wire/json.h"
 #include "wire/number.h"
+#include "wire/snmp_index.h"
 
 enum { ATTRIBUTES_MAX_BYTES = 1 << 20, NO_COLUMN = -1 };
 
@@ -246,12 +248,24 @@ static void write_interface(const struct polled *t, struct json_writer *w, size_
 
 /* ---- Others --------------------------------------------------------------------------------- */
 
+/* The index itself where it says nothing. */
+static struct slice name_of_index(const struct polled *t, enum oidset_kind kind, struct slice index)
+{
+	struct index_arcs arcs;
+	struct slice name = index;
+	int err = index_parse(index, &arcs);
+	if (!err)
+		err = kind == OIDSET_SAPS ? index_sap_name(&arcs, t->arena, &name)
+					  : index_lsp_name(&arcs, t->arena, &name);
+	return err ? index : name;
+}
+
 static struct slice other_name(const struct polled *t, enum oidset_kind kind, size_t row)
 {
 	const struct poll_row *of = &t->names->rows[row];
 	if (kind == OIDSET_OUTLETS)
 		return string_at(t, row, find_column(t, "outletID"));
-	return of->part_count > 1 ? of->parts[1] : index_of(t, row);
+	return of->part_count > 1 ? of->parts[1] : name_of_index(t, kind, index_of(t, row));
 }
 
 static void write_other(const struct polled *t, struct json_writer *w, size_t row)

@@ -6,34 +6,26 @@
 
 enum { READ_MAX_BYTES = 64 << 20, CELLS_PER_READ = 100000 };
 
-/* What lived at the time of `from` or later. The engine reads on a thread of its own, and also what
- * was cancelled: the request has its own copy of what it points to. */
+/* Asks for the rows that lived at the time of `from` or later. */
 static struct store_request *add_scan(struct store_read *read, enum oidset_kind kind,
 				      struct slice device, const struct row_column *from)
 {
 	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
-	struct slice name = arena_copy(&read->arena, device);
-	struct slice end = arena_copy(&read->arena, from->parts.part[0]);
-	if (!request || !name.data || !end.data)
-		return NULL;
+	ASSERT(request); /* one of the first of an empty arena */
 	request->cell_scan.table = TABLE_VERSIONED_ROWS;
-	request->cell_scan.key = row_key(kind, name);
-	request->cell_scan.from.part[0] = end;
+	request->cell_scan.key = row_key(kind, device);
+	request->cell_scan.from.part[0] = from->parts.part[0];
 	return request;
 }
 
-/* The newest walk; likewise. */
-static struct store_request *add_walk(struct store_read *read, enum oidset_kind kind,
-				      struct slice device)
+/* The newest walk. */
+static void add_walk(struct store_read *read, enum oidset_kind kind, struct slice device)
 {
 	struct store_request *request = store_read_add(read, STORE_CELL_GET);
-	struct slice name = arena_copy(&read->arena, device);
-	if (!request || !name.data)
-		return NULL;
+	ASSERT(request);
 	request->cell_get = (struct store_cell_get){.table = TABLE_VERSIONED_ROWS,
-						    .key = walk_key(kind, name),
+						    .key = walk_key(kind, device),
 						    .column = walk_column()};
-	return request;
 }
 
 /* ---- Taking a poll -------------------------------------------------------------------------- */
@@ -159,9 +151,8 @@ int inventory_rows_update_start(struct inventory_rows_update *u)
 	u->read->owner = u;
 	u->read->now_ms = clock_wall_ms(u->clock);
 	u->read->points_max = CELLS_PER_READ;
-	struct store_request *walk = add_walk(u->read, u->kind, u->device);
-	struct store_request *rows = add_scan(u->read, u->kind, u->device, &from);
-	ASSERT(walk && rows);
+	add_walk(u->read, u->kind, u->device);
+	add_scan(u->read, u->kind, u->device, &from);
 	int err = store_read_submit(u->read);
 	if (err) {
 		store_read_free(u->read);
@@ -219,7 +210,6 @@ static int submit(struct inventory_rows_read *r, const struct store_token *token
 	struct row_column from;
 	row_column(SLICE(""), 0, r->begin_ms, &from);
 	struct store_request *request = add_scan(r->read, r->kind, r->device, &from);
-	ASSERT(request);
 	request->token = *token;
 	r->read->now_ms = clock_wall_ms(r->clock);
 	return store_read_submit(r->read);
@@ -228,10 +218,6 @@ static int submit(struct inventory_rows_read *r, const struct store_token *token
 static void rows_read(struct store_read *read, int err)
 {
 	struct inventory_rows_read *r = read->owner;
-	if (!r) {
-		store_read_free(read);
-		return;
-	}
 	struct store_token token = {.len = 0};
 	bool on = false;
 	if (!err) {
@@ -272,8 +258,7 @@ void inventory_rows_read_cancel(struct inventory_rows_read *r)
 {
 	if (!r->read)
 		return;
-	r->read->owner = NULL;
-	store_read_cancel(r->read);
+	store_read_free(r->read);
 	r->read = NULL;
 	buf_release(&r->gathered);
 }

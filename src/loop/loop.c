@@ -5,8 +5,13 @@
 #include "loop/loop.h"
 
 #include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/stats.h"
 #include "loop/private.h"
 
 static void post(struct executor *executor, struct task *task)
@@ -51,6 +56,46 @@ static void on_wake(uv_async_t *wake)
 		uv_stop(&loop->uv);
 }
 
+/* ---- Turns ----------------------------------------------------------------------------------- */
+
+static const struct loop_kind_row {
+	const char *name;
+	enum stat_id longest, slow;
+} loop_kinds[] = {
+	[LOOP_OTHER] = {"other", STAT_loop_longest_other, STAT_loop_slow_other},
+	[LOOP_MAIN] = {"main", STAT_loop_longest_main, STAT_loop_slow_main},
+	[LOOP_POLLER] = {"poller", STAT_loop_longest_poller, STAT_loop_slow_poller},
+	[LOOP_PERSIST] = {"persist", STAT_loop_longest_persist, STAT_loop_slow_persist},
+	[LOOP_ROLLUP] = {"rollup", STAT_loop_longest_rollup, STAT_loop_slow_rollup},
+};
+
+void loop_set_kind(struct loop *loop, enum loop_kind kind)
+{
+	atomic_store(&loop->kind, kind);
+}
+
+static void loop_turn_over(struct loop *loop)
+{
+	const struct loop_kind_row *row = &loop_kinds[atomic_load(&loop->kind)];
+	int64_t now_us = clock_thread_us(), took_us = now_us - loop->turn_began_us;
+	loop->turn_began_us = now_us;
+	if (took_us > LOOP_TURN_SLOW_MS * 1000)
+		stat_add(row->slow, 1);
+	if (stat_raise(row->longest, took_us) && took_us >= LOOP_TURN_MAX_MS * 1000)
+		log_warn("one turn of the %s loop took %lld ms of CPU time, the longest so far: "
+			 "whoever is served by it waited as long; if it comes again, look which "
+			 "requests came then",
+			 row->name, (long long)(took_us / 1000));
+}
+
+/* Before each look at the sockets. */
+static void on_turn(uv_prepare_t *turn)
+{
+	loop_turn_over(CONTAINER_OF(turn, struct loop, turn));
+}
+
+/* ---- The loop -------------------------------------------------------------------------------- */
+
 struct loop *loop_new(void)
 {
 	struct loop *loop = mem_zalloc(sizeof(*loop));
@@ -62,15 +107,26 @@ struct loop *loop_new(void)
 	int err = uv_loop_init(&loop->uv);
 	if (!err)
 		err = uv_async_init(&loop->uv, &loop->wake, on_wake);
-	/* Fails only without descriptors or memory, at the start of a process: as good as no
-	 * memory. */
-	ASSERT(!err);
+	if (!err)
+		err = uv_prepare_init(&loop->uv, &loop->turn);
+	if (!err)
+		err = uv_prepare_start(&loop->turn, on_turn);
+	if (err) {
+		/* Nothing goes on without it, as without memory: but descriptors can be had. */
+		log_error("an event loop cannot be made: %s; the process may have too few "
+			  "descriptors (`ulimit -n`)",
+			  err_text(err));
+		_exit(EXIT_FAILURE);
+	}
+	uv_unref((uv_handle_t *)&loop->turn);
 	return loop;
 }
 
 void loop_run(struct loop *loop)
 {
+	loop->turn_began_us = clock_thread_us();
 	uv_run(&loop->uv, UV_RUN_DEFAULT);
+	loop_turn_over(loop);
 }
 
 void loop_stop(struct loop *loop)
@@ -79,17 +135,20 @@ void loop_stop(struct loop *loop)
 	uv_async_send(&loop->wake);
 }
 
-static void check_closing(uv_handle_t *handle, void *wake)
+static void check_closing(uv_handle_t *handle, void *owner)
 {
-	ASSERT(handle == wake || uv_is_closing(handle));
+	struct loop *loop = owner;
+	ASSERT(handle == (uv_handle_t *)&loop->wake || handle == (uv_handle_t *)&loop->turn ||
+	       uv_is_closing(handle));
 }
 
 void loop_free(struct loop *loop)
 {
 	while (run_tasks(loop))
 		;
-	uv_walk(&loop->uv, check_closing, &loop->wake);
+	uv_walk(&loop->uv, check_closing, loop);
 	uv_close((uv_handle_t *)&loop->wake, NULL);
+	uv_close((uv_handle_t *)&loop->turn, NULL);
 	/* A `closed` event may post once more; nobody would run it, so it is run here. */
 	while (uv_run(&loop->uv, UV_RUN_DEFAULT) || run_tasks(loop))
 		;

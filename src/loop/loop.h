@@ -16,8 +16,17 @@
 
 struct loop;
 
-/* Also makes the process ignore SIGPIPE. */
+/* Also makes the process ignore SIGPIPE. Without descriptors the process ends, with a sentence. */
 struct loop *loop_new(void);
+/* Turns. What a loop does from one look at its sockets to the next is a turn; meanwhile nobody else
+ * is served. CPU time of its thread is what counts, so that a busy machine does not: the longest
+ * turn and the number of slow ones are counted by kind of loop (granary_loop_...), and one of
+ * LOOP_TURN_MAX_MS or more that is the longest so far is logged. */
+enum { LOOP_TURN_SLOW_MS = 20, LOOP_TURN_MAX_MS = 200 };
+enum loop_kind { LOOP_OTHER, LOOP_MAIN, LOOP_POLLER, LOOP_PERSIST, LOOP_ROLLUP };
+/* What its turns are counted as from now on; LOOP_OTHER at first. From any thread. */
+void loop_set_kind(struct loop *loop, enum loop_kind kind);
+
 /* Serves until loop_stop(). May be called again afterwards. */
 void loop_run(struct loop *loop);
 /* Makes loop_run() return after the events at hand. From any thread, also before loop_run(). */
@@ -123,6 +132,8 @@ void loop_conn_write(struct loop_conn *conn, const struct slice *pieces, size_t 
 size_t loop_conn_unsent(const struct loop_conn *conn);
 /* Bytes that the kernel has received and that were not read; 0 also when it does not say. */
 size_t loop_conn_unread(const struct loop_conn *conn);
+/* Who is at the other end; of an address that the kernel does not say, all zeros. */
+struct loop_address loop_conn_peer(const struct loop_conn *conn);
 /* After the last byte has gone, tells the peer that no more comes. */
 void loop_conn_shutdown(struct loop_conn *conn);
 /* What is unsent is lost. A connection that was never started has no `closed`. */

@@ -29,6 +29,7 @@ struct loop_conn {
 	uv_tcp_t tcp;
 	uv_shutdown_t shutdown;
 	struct loop *loop;
+	struct loop_address peer;
 	const struct loop_conn_events *events; /* NULL until started */
 	void *owner;
 	size_t read_max_bytes; /* 0: reading rests */
@@ -151,12 +152,18 @@ static void rest(struct loop_listener *listener, int err)
 	loop_timer_start(listener->calm, ACCEPT_CALM_MS, 0);
 }
 
-static int accept_one(struct loop_listener *listener)
+static int accept_one(struct loop_listener *listener, struct loop_address *peer)
 {
+	struct sockaddr_storage from = {0};
+	socklen_t len = sizeof(from);
 	if (fault("loop.accept"))
 		return -EMFILE;
-	int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	int fd =
+		accept4(listener->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*peer = loop_address_of((struct sockaddr *)&from);
+	return fd;
 }
 
 /* Left alone, the kernel takes megabytes for a peer that does not read, times the connections, and
@@ -168,10 +175,11 @@ static void bound_kernel_buffer(int fd)
 		log_debug("TCP_NOTSENT_LOWAT: %s", err_text(-errno)); /* as good without */
 }
 
-static void hand_over(struct loop_listener *listener, int fd)
+static void hand_over(struct loop_listener *listener, int fd, struct loop_address peer)
 {
 	struct loop_conn *conn = mem_zalloc(sizeof(*conn));
 	conn->loop = listener->loop;
+	conn->peer = peer;
 	uv_tcp_init(&listener->loop->uv, &conn->tcp);
 	bound_kernel_buffer(fd);
 	int err = uv_tcp_open(&conn->tcp, fd);
@@ -191,9 +199,10 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 	(void)status; /* an error of the socket is found by accept */
 	(void)events;
 	for (int i = 0; i < ACCEPTS_PER_EVENT_MAX && !uv_is_closing((uv_handle_t *)poll); i++) {
-		int fd = accept_one(listener);
+		struct loop_address peer = {0};
+		int fd = accept_one(listener, &peer);
 		if (fd >= 0)
-			hand_over(listener, fd);
+			hand_over(listener, fd, peer);
 		else if (fd == -EAGAIN)
 			return;
 		else if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM) {
@@ -400,6 +409,11 @@ size_t loop_conn_unread(const struct loop_conn *conn)
 }
 
 /* ---- Closing --------------------------------------------------------------------------------- */
+
+struct loop_address loop_conn_peer(const struct loop_conn *conn)
+{
+	return conn->peer;
+}
 
 void loop_conn_shutdown(struct loop_conn *conn)
 {

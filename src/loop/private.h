@@ -12,7 +12,10 @@ struct loop {
 	uv_loop_t uv;
 	struct executor executor;
 	uv_async_t wake;
-	pthread_mutex_t lock; /* guards first, last */
+	uv_prepare_t turn; /* comes before each look at the sockets */
+	_Atomic(enum loop_kind) kind;
+	int64_t turn_began_us; /* CPU time of the thread in loop_run() */
+	pthread_mutex_t lock;  /* guards first, last */
 	struct task *first, *last;
 	atomic_bool stopping;
 	char *read_buffer; /* LOOP_READ_BYTES: filled and emptied within one read event */

@@ -19,6 +19,17 @@ int counter_key_year(int64_t ts_ms)
 	return (int)(year + era * 400 + (of_year >= 306)); /* January is ten months on */
 }
 
+int64_t counter_key_year_ms(int year)
+{
+	int64_t before = (int64_t)year - 1; /* whole years, from the year 1 */
+	int64_t days = 365 * before + floor_div(before, 4) - floor_div(before, 100) +
+		       floor_div(before, 400);
+	int64_t ms;
+	if (__builtin_mul_overflow(days - 719162, DAY_MS, &ms)) /* days before 1970 */
+		return days < 719162 ? INT64_MIN : INT64_MAX;
+	return ms;
+}
+
 static void append_part(struct buf *out, struct slice part)
 {
 	for (size_t i = 0; i < part.len; i++) {
@@ -151,8 +162,8 @@ bool counter_key_part_matches(struct slice stored, struct slice asked)
 	if (slice_equal(stored, asked))
 		return true;
 	for (size_t i = 0; i < stored.len; i++) {
-		char expected = stored.data[i] == '/' ? '_' : stored.data[i];
-		if (asked.data[i] != expected)
+		char c = stored.data[i];
+		if (asked.data[i] != (c == '/' || c == ' ' ? '_' : c))
 			return false;
 	}
 	return true;

@@ -31,6 +31,8 @@ struct counter_key {
 
 /* The year of a time, as row keys have it. */
 int counter_key_year(int64_t ts_ms);
+/* When it begins. */
+int64_t counter_key_year_ms(int year);
 
 /* Appends the text. ERR_INVALID: a part is missing or a number is outside its range. ERR_LIMIT: the
  * buffer's maximum. */
@@ -41,8 +43,8 @@ int counter_key_encode(const struct counter_key *key, struct buf *out) MUST_CHEC
 int counter_key_decode(struct slice text, bool has_year, struct arena *arena,
 		       struct counter_key *key, struct errbuf *e) MUST_CHECK;
 
-/* Whether `asked` names the part `stored`: as it is, or with `_` for each `/`, as the document
- * writes interfaces (`xe-0_2_0`). */
+/* Whether `asked` names the part `stored`: as it is, or with `_` for each `/` and blank, as the
+ * document writes interfaces (`xe-0_2_0`) and E's first service wrote them (`Fan_Tray_1`). */
 bool counter_key_part_matches(struct slice stored, struct slice asked);
 
 #endif

@@ -244,6 +244,22 @@ static bool take_memory(struct decoder *d, struct arena *arena, int64_t **row_ts
 	return *row_ts_ms && d->values && d->texts;
 }
 
+static int64_t take_row_time(struct cursor *c, const struct poll *poll)
+{
+	return (int64_t)((uint64_t)poll->ts_ms + (uint64_t)zigzag_decode(cursor_varint(c)));
+}
+
+int poll_latest_ms(const struct poll *poll, int64_t *latest_ms, struct errbuf *e)
+{
+	struct cursor c = cursor_of(poll->values.data, poll->values.len);
+	*latest_ms = poll->ts_ms;
+	for (size_t i = 0; i < poll->row_count && !c.bad; i++) {
+		int64_t ts_ms = take_row_time(&c, poll);
+		*latest_ms = ts_ms > *latest_ms ? ts_ms : *latest_ms;
+	}
+	return c.bad ? errbuf_set(e, ERR_INVALID, "a poll whose values are wrong") : 0;
+}
+
 int poll_decode_values(const struct poll *poll, struct arena *arena, struct poll_values *values,
 		       struct errbuf *e)
 {
@@ -259,10 +275,8 @@ int poll_decode_values(const struct poll *poll, struct arena *arena, struct poll
 	if (!take_memory(&d, arena, &row_ts_ms))
 		return errbuf_set(e, ERR_LIMIT, "a poll of %zu rows, more than memory was given",
 				  d.rows);
-	for (size_t i = 0; i < d.rows; i++) {
-		uint64_t after_ms = (uint64_t)zigzag_decode(cursor_varint(&d.c));
-		row_ts_ms[i] = (int64_t)((uint64_t)poll->ts_ms + after_ms);
-	}
+	for (size_t i = 0; i < d.rows; i++)
+		row_ts_ms[i] = take_row_time(&d.c, poll);
 	for (size_t i = 0; i < d.columns && !d.c.bad; i++)
 		take_column(&d, i);
 	if (d.c.bad || cursor_left(&d.c) || d.text_count != d.text_max)

@@ -77,6 +77,8 @@ int poll_open(struct slice message, struct poll *poll, struct errbuf *e) MUST_CH
  * was decoded need not be decoded again. */
 int poll_decode_names(const struct poll *poll, struct arena *arena, struct poll_names *names,
 		      struct errbuf *e) MUST_CHECK;
+/* The latest of its own time and those of its rows. ERR_INVALID likewise. */
+int poll_latest_ms(const struct poll *poll, int64_t *latest_ms, struct errbuf *e) MUST_CHECK;
 int poll_decode_values(const struct poll *poll, struct arena *arena, struct poll_values *values,
 		       struct errbuf *e) MUST_CHECK;
 

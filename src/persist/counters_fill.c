@@ -131,7 +131,7 @@ static int fill_row(struct counters *c, const struct item *item, size_t row, str
 
 bool counters_is_time(const struct counters *c, int64_t ts_ms, int64_t now_ms)
 {
-	return ts_ms > 0 && ts_ms - c->persister.base.future_max_ms <= now_ms;
+	return persist_is_time(ts_ms, now_ms, c->persister.base.future_max_ms);
 }
 
 static size_t values_in_row(const struct item *item, size_t row)

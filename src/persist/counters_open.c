@@ -114,7 +114,7 @@ static void restore(struct counters *c)
 	c->restore->executor = c->persister.base.executor;
 	c->restore->done = restored;
 	c->restore->owner = c;
-	c->restore->now_ms = clock_wall_ms(c->persister.base.clock);
+	c->restore->now_ms = clock_age_ms(c->persister.base.clock);
 	for (size_t i = 0; i < c->count && !err; i++) {
 		if (c->items[i].group_count)
 			err = restore_item(c, &c->items[i]);

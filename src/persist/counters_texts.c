@@ -201,7 +201,7 @@ void counters_look_up_texts(struct counters *c)
 	c->looking_up->read->executor = c->persister.base.executor;
 	c->looking_up->read->done = looked_up;
 	c->looking_up->read->owner = c;
-	c->looking_up->read->now_ms = clock_wall_ms(c->persister.base.clock);
+	c->looking_up->read->now_ms = clock_age_ms(c->persister.base.clock);
 	look_up(c);
 }
 

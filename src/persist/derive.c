@@ -228,7 +228,7 @@ static int start_recompute(struct deriver *d)
 		.from_ms = request->from_ms,
 		.to_ms = request->to_ms,
 		.until_ms = request->newest_ms,
-		.now_ms = clock_wall_ms(d->base->clock),
+		.now_ms = clock_age_ms(d->base->clock),
 		.only_report = request->only_report,
 		.cancelled = &request->cancelled,
 		.done = recomputed,
@@ -264,7 +264,7 @@ static int start_request(struct deriver *d)
 	struct rate_job_options options = {
 		.table = request->table,
 		.until_ms = request->newest_ms,
-		.now_ms = clock_wall_ms(d->base->clock),
+		.now_ms = clock_age_ms(d->base->clock),
 		.awaited = true,
 		.done = request_derived,
 		.owner = d,
@@ -348,7 +348,7 @@ static int start_job(struct derivation *d, struct source *source, struct errbuf 
 	struct rate_job_options options = {
 		.table = &d->table,
 		.until_ms = source->newest_ms,
-		.now_ms = clock_wall_ms(d->deriver->base->clock),
+		.now_ms = clock_age_ms(d->deriver->base->clock),
 		.awaited = d->deriver->is_late && !another_is_idle(d),
 		.done = job_done,
 		.owner = d,

@@ -6,6 +6,7 @@
 #include "persist/private.h"
 #include "persist/silent.h"
 #include "queue/queue.h"
+#include "wire/timetext.h"
 
 enum { LOOK_INTERVAL_MS = 1000 };
 
@@ -147,4 +148,20 @@ void persist_free(struct persist *persist)
 	silent_free(persist->silent);
 	mem_free(persist->posts);
 	mem_free(persist);
+}
+
+int persist_check_time(const struct persist *persist, int64_t ts_ms, struct errbuf *e)
+{
+	const struct persist_options *o = &persist->options;
+	char time[TIME_PRINT_MAX_BYTES];
+	if (persist_is_time(ts_ms, clock_wall_ms(o->clock), o->future_max_ms))
+		return 0;
+	int len = (int)time_print(time, ts_ms);
+	if (ts_ms <= 0)
+		return errbuf_set(e, ERR_INVALID, "the time %.*s is not after 1970 began", len,
+				  time);
+	return errbuf_set(e, ERR_INVALID,
+			  "the time %.*s is more than %lld s ahead of this server's clock: it "
+			  "would keep out all that comes until then; set the sender's clock",
+			  len, time, (long long)(o->future_max_ms / 1000));
 }

@@ -45,4 +45,7 @@ struct persist *persist_new(const struct persist_options *options);
 void persist_stop(struct persist *persist, void (*stopped)(void *owner), void *owner);
 void persist_free(struct persist *persist); /* stopped; NULL is allowed */
 
+/* Whether the workers would take a value of that time. ERR_INVALID with a sentence. */
+int persist_check_time(const struct persist *persist, int64_t ts_ms, struct errbuf *e) MUST_CHECK;
+
 #endif

@@ -34,6 +34,12 @@ struct persist_base {
 	size_t counters_max;       /* whose last values are remembered, of one worker */
 };
 
+/* Values of other times are refused. */
+static inline bool persist_is_time(int64_t ts_ms, int64_t now_ms, int64_t future_max_ms)
+{
+	return ts_ms > 0 && ts_ms - future_max_ms <= now_ms;
+}
+
 struct persist_item {
 	struct poll poll;
 	const struct oidset *oidset;

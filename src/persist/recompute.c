@@ -202,7 +202,7 @@ static int read_samples(struct recompute *r)
 	r->read->executor = loop_executor(r->persist->options.loop);
 	r->read->done = samples_read;
 	r->read->owner = r;
-	r->read->now_ms = clock_wall_ms(r->persist->options.clock);
+	r->read->now_ms = clock_age_ms(r->persist->options.clock);
 	r->newest = store_read_add(r->read, STORE_LAST_BEFORE);
 	r->oldest = store_read_add(r->read, STORE_RANGE);
 	ASSERT(r->newest && r->oldest); /* the first of an empty read */

@@ -55,7 +55,7 @@ static void updated(struct inventory_rows_update *update, int err);
 static bool is_time(const struct rows *r, int64_t ts_ms)
 {
 	const struct persist_base *base = &r->persister.base;
-	return ts_ms > 0 && ts_ms - base->future_max_ms <= clock_wall_ms(base->clock);
+	return persist_is_time(ts_ms, clock_wall_ms(base->clock), base->future_max_ms);
 }
 
 /* Those in a row that are set aside are passed over. ERR_RETRY: the next one has to wait. */

@@ -199,7 +199,7 @@ static void on_timer(void *owner)
 	struct silent *s = owner;
 	s->busy = true;
 	store_read_reset(s->read);
-	s->read->now_ms = clock_wall_ms(s->persist->options.clock);
+	s->read->now_ms = clock_age_ms(s->persist->options.clock);
 	s->request = store_read_add(s->read, STORE_ENUMERATE);
 	ASSERT(s->request); /* the first of an empty read */
 	s->request->enumerate.table = TABLE_RATE_CHECKPOINTS;

@@ -99,12 +99,10 @@ static void rest(struct worker *w, enum state state)
 /* Polls wait meanwhile, and whoever looks for the reason finds it. */
 static void retry(struct worker *w, enum state state, int err)
 {
-	uint64_t left_out;
 	stat_add(STAT_persist_retries, 1);
-	if (log_rate_take(&w->retry_lines, mono_ms(w), &left_out))
-		log_warn("queue " SHOWN ": polls are tried again: %s (%llu such lines left out)",
-			 SHOWN_OF(w->options.def->name), err_text(err),
-			 (unsigned long long)left_out);
+	log_rated(&w->retry_lines, mono_ms(w), LOG_WARN,
+		  "queue " SHOWN ": polls are tried again: %s", SHOWN_OF(w->options.def->name),
+		  err_text(err));
 	rest(w, state);
 }
 
@@ -137,13 +135,10 @@ static void add_odd(struct worker *w, const struct queue_message *message, const
 {
 	/* The batch's arena, where the reason may lie, is reset before all of this is written. */
 	const char *copy = arena_printf(&w->arena, "%s", reason);
-	uint64_t left_out;
 	w->odd[w->odd_count++] = (struct odd){message, copy ? copy : "it is damaged"};
-	if (log_rate_take(&w->aside_lines, mono_ms(w), &left_out))
-		log_warn("queue " SHOWN ": a message of " SHOWN " is set aside: %s (%llu such "
-			 "lines left out)",
-			 SHOWN_OF(w->options.def->name), SHOWN_OF(message->key), reason,
-			 (unsigned long long)left_out);
+	log_rated(&w->aside_lines, mono_ms(w), LOG_WARN,
+		  "queue " SHOWN ": a message of " SHOWN " is set aside: %s",
+		  SHOWN_OF(w->options.def->name), SHOWN_OF(message->key), reason);
 }
 
 /* Of a poll, by the configuration. ERR_NOT_FOUND with a sentence. */
@@ -447,6 +442,7 @@ struct worker *worker_new(const struct worker_options *options)
 	snprintf(name, sizeof(name), "%.10s-%u", options->def->name.data, options->index % 1000);
 	w->thread = loop_thread_new(name);
 	w->loop = loop_thread_loop(w->thread);
+	loop_set_kind(w->loop, LOOP_PERSIST);
 	struct executor *executor = loop_executor(w->loop);
 	executor->post(executor, &w->begin);
 	return w;

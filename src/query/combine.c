@@ -6,6 +6,8 @@
 
 struct combine {
 	struct combine_spec spec;
+	int64_t cell_ms; /* points of such a span become one cell; 0: those of one time */
+	int64_t step_ms; /* from one point to the next where no gap is */
 	/* The point before, of this series. */
 	bool has_before;
 	struct combine_point before;
@@ -33,6 +35,10 @@ struct combine *combine_new(const struct combine_spec *spec)
 	struct combine *combine = mem_zalloc(sizeof(*combine));
 	ASSERT(spec->fill == FILL_NONE || spec->window_ms > 0);
 	combine->spec = *spec;
+	combine->step_ms = spec->window_ms;
+	/* Zeros are counted by window. */
+	if (spec->agg && spec->window_ms < spec->tick_ms && spec->fill != FILL_ZERO)
+		combine->cell_ms = combine->step_ms = spec->tick_ms;
 	return combine;
 }
 
@@ -140,10 +146,9 @@ static void insert_rest(struct combine *combine, size_t first)
 			to[out] = old[at++];
 		else
 			to[out] = (struct timed_cell){.ts_ms = point->ts_ms};
-		if (i < combine->added_count && point->ts_ms == to[out].ts_ms) {
-			cell_add(&to[out].cell, combine->spec.agg, point->value);
-			i++;
-			combine->at = out + 1;
+		for (; i < combine->added_count && combine->added[i].ts_ms == to[out].ts_ms; i++) {
+			cell_add(&to[out].cell, combine->spec.agg, combine->added[i].value);
+			combine->at = out;
 		}
 		out++;
 	}
@@ -156,7 +161,7 @@ static void insert_rest(struct combine *combine, size_t first)
 static int put_together(struct combine *combine, size_t *work)
 {
 	size_t i = 0;
-	for (; i < combine->added_count; i++, combine->at++) {
+	for (; i < combine->added_count; i++) {
 		const struct combine_point *point = &combine->added[i];
 		while (combine->at < combine->cell_count &&
 		       combine->cells[combine->at].ts_ms < point->ts_ms)
@@ -181,10 +186,13 @@ int combine_add(struct combine *combine, const struct query_chunk *chunk, size_t
 	if (!combine->spec.agg)
 		combine->taken = 0;
 	for (size_t i = 0; i < chunk->count; i++) {
-		struct combine_point point = {chunk->ts_ms[i],
-					      {chunk->bits[i], (enum value_type)chunk->types[i]}};
-		if (!combine->spec.rate || rate_of(combine, &point))
-			combine->added[combine->added_count++] = point;
+		struct combine_point point = {
+			chunk->ts_ms[i], {chunk->bits[i], (enum value_type)chunk->types[i]}, false};
+		if (combine->spec.rate && !rate_of(combine, &point))
+			continue;
+		if (combine->cell_ms)
+			point.ts_ms = floor_to(point.ts_ms, combine->cell_ms);
+		combine->added[combine->added_count++] = point;
 	}
 	*work += chunk->count;
 	if (combine->added_count && !combine->counted) {
@@ -208,9 +216,9 @@ static bool next_plain(struct combine *combine, struct combine_point *point)
 	}
 	while (combine->ended && combine->taken < combine->cell_count) {
 		struct timed_cell *cell = &combine->cells[combine->taken++];
-		if (combine->spec.fill == FILL_ZERO)
+		if (combine->spec.fill == FILL_ZERO && agg != AGG_COUNT)
 			cell_add_zeros(&cell->cell, agg, combine->series_count - cell->cell.count);
-		*point = (struct combine_point){cell->ts_ms, cell_value(&cell->cell, agg)};
+		*point = (struct combine_point){cell->ts_ms, cell_value(&cell->cell, agg), false};
 		if (point->value.type != VALUE_NONE)
 			return true;
 	}
@@ -219,10 +227,10 @@ static bool next_plain(struct combine *combine, struct combine_point *point)
 
 static void fill_one(struct combine *combine, struct combine_point *point)
 {
-	*point = (struct combine_point){.ts_ms = combine->next_ms};
+	*point = (struct combine_point){.ts_ms = combine->next_ms, .fills = true};
 	if (combine->spec.fill == FILL_ZERO)
 		point->value = value_i64(0);
-	combine->next_ms += combine->spec.window_ms;
+	combine->next_ms += combine->step_ms;
 }
 
 static bool next_filled(struct combine *combine, struct combine_point *point)
@@ -233,12 +241,12 @@ static bool next_filled(struct combine *combine, struct combine_point *point)
 	if (!combine->peeked)
 		combine->peeked = next_plain(combine, &combine->peek);
 	if (!combine->any && combine->peeked)
-		combine->next_ms = floor_to(spec->start_ms, spec->window_ms);
+		combine->next_ms = floor_to(spec->start_ms, combine->step_ms);
 	combine->any = combine->any || combine->peeked;
 	if (combine->peeked && combine->peek.ts_ms <= combine->next_ms) {
 		*point = combine->peek;
 		combine->peeked = false;
-		combine->next_ms = point->ts_ms + spec->window_ms;
+		combine->next_ms = point->ts_ms + combine->step_ms;
 		return true;
 	}
 	if (!combine->peeked &&
@@ -251,9 +259,11 @@ static bool next_filled(struct combine *combine, struct combine_point *point)
 static void hold(struct combine *combine, const struct combine_point *point)
 {
 	enum query_agg same = combine->spec.same;
+	if (combine->holds && !same && point->fills && !combine->held.fills)
+		return;
 	if (!combine->holds || combine->held.value.type == VALUE_NONE || !same) {
-		int64_t ts_ms = floor_to(point->ts_ms, combine->spec.tick_ms);
-		combine->held = (struct combine_point){ts_ms, point->value};
+		combine->held = *point;
+		combine->held.ts_ms = floor_to(point->ts_ms, combine->spec.tick_ms);
 		combine->held_count = 1;
 	} else if (point->value.type != VALUE_NONE) {
 		if (combine->held_count++ == 1) {

@@ -14,10 +14,14 @@
  * it, else it began again at zero; or, with drop_resets, that point is left out. A rate of such a
  * point beyond reset_value (not 0) is 0. What is not finite is passed over.
  *
- * With agg the points of one time become one; a group has at most COMBINE_TIMES_MAX times.
+ * With agg the points of one time become one; a group has at most COMBINE_TIMES_MAX times. Where
+ * windows are narrower than a tick, or there are none, those of one tick become one at once, so
+ * that each of them counts alike.
  *
  * Gaps. A window within the time that has no point gets one, if the group has any: FILL_NULL
- * without a value, FILL_ZERO 0, and with agg a series that has none there counts as 0.
+ * without a value, FILL_ZERO 0, and with agg a series that has none there counts as 0, but for
+ * AGG_COUNT, which counts what was measured. What fills a gap never takes the place of a point of
+ * its tick.
  *
  * Pure but for its memory; one thread. */
 #ifndef QUERY_COMBINE_H
@@ -43,6 +47,7 @@ struct combine_spec {
 struct combine_point {
 	int64_t ts_ms;
 	struct value value; /* type NONE: null */
+	bool fills;         /* a gap: nothing was measured */
 };
 
 struct combine;

@@ -130,7 +130,8 @@ int estimate_check(struct query_run *run)
 		return 0;
 	return errbuf_set(&query->error, ERR_LIMIT,
 			  "the query would look at about %llu samples (%zu series of about %llu "
-			  "each); at most %llu: ask for fewer series, less time or wider windows",
+			  "each); at most %llu (query.samples_max): ask for fewer series, less "
+			  "time or wider windows",
 			  (unsigned long long)query->estimate, run->find.count,
 			  (unsigned long long)each, (unsigned long long)max);
 }

@@ -13,7 +13,9 @@ uint64_t run_points_allowed(const struct query_run *run)
 static int check_windows(struct query_run *run)
 {
 	const struct query_spec *spec = &run->query.spec;
-	if (spec->fn == FN_NONE || spec->window_ms == 0)
+	/* Of stored buckets there are as many points as there are rows: they are counted as they
+	 * come, unless each gap is to be filled. */
+	if (spec->fn == FN_NONE || spec->window_ms == 0 || (spec->stored && !spec->fill))
 		return 0;
 	size_t rows = run->rows ? run->row_count : run->find.count;
 	uint64_t each = (uint64_t)(floor_div(run->end_ms - 1, spec->window_ms) -
@@ -22,8 +24,8 @@ static int check_windows(struct query_run *run)
 	if (rows == 0 || each <= max / rows)
 		return 0;
 	return errbuf_set(&run->query.error, ERR_LIMIT,
-			  "%zu series in %llu windows are more than the %llu points of an answer; "
-			  "take a wider window, less time or fewer series",
+			  "%zu series in %llu windows are more than the %llu points of an answer "
+			  "(query.points_max); take a wider window, less time or fewer series",
 			  rows, (unsigned long long)each, (unsigned long long)max);
 }
 
@@ -57,20 +59,27 @@ static int find_home(struct query_run *run)
 	return 0;
 }
 
-/* The find had a larger bound where some of what it finds is not meant. */
-static int keep_found(struct query_run *run)
+void found_keep(struct query_run *run)
 {
 	const struct query_spec *spec = &run->query.spec;
-	size_t count = 0, max = run->engine->options.series_max;
-	for (size_t i = 0; i < run->find.count; i++) {
+	size_t count = 0;
+	for (size_t i = 0; i < run->find.count && !atomic_load(&run->keep_dropped); i++) {
 		if (spec->keep(spec->keep_owner, run->find.series[i].tags_text))
 			run->find.series[count++] = run->find.series[i];
 	}
-	run->find.count = run->query.series_read = count;
-	if (count <= max)
+	run->find.count = count;
+}
+
+/* The find had a larger bound where some of what it finds is not meant. */
+static int check_kept(struct query_run *run)
+{
+	size_t max = run->engine->options.series_max;
+	run->query.series_read = run->find.count;
+	if (run->find.count <= max)
 		return 0;
 	return errbuf_set(&run->query.error, ERR_LIMIT,
-			  "%zu series match; at most %zu are read at once", count, max);
+			  "%zu series match; at most %zu are read at once (query.series_max)",
+			  run->find.count, max);
 }
 
 /* The present slot has not ended, and is not rolled up. */
@@ -112,6 +121,22 @@ static void set_grains(const struct query_run *run, struct plan_terms *terms,
 	terms->counter = options->is_counter && options->is_counter(options->rollup_owner, metric);
 }
 
+/* For roll-ups that are read as they are stored. */
+static void note_stored(struct query_run *run, const struct plan_terms *terms)
+{
+	struct query *query = &run->query;
+	enum query_fn fn = terms->fn;
+	bool gauges = fn == FN_MIN || fn == FN_MAX || fn == FN_AVG || fn == FN_COUNT;
+	if (terms->counter && gauges) {
+		query->note = NOTE_COUNTER;
+	} else if (!terms->counter && fn == FN_INCREASE) {
+		query->note = NOTE_NO_COUNTER;
+	} else if (terms->rolled_before_ms < run->end_ms) {
+		query->note = NOTE_NOT_ROLLED_UP;
+		query->note_ms = larger_of(terms->rolled_before_ms, run->start_ms);
+	}
+}
+
 static void make_plan(struct query_run *run)
 {
 	const struct query_options *options = &run->engine->options;
@@ -135,6 +160,10 @@ static void make_plan(struct query_run *run)
 		set_retention(run, &terms, &grains);
 	if (grains.count)
 		set_grains(run, &terms, &grains);
+	if (spec->stored && grains.count)
+		note_stored(run, &terms);
+	if (!run->find.metric_series)
+		run->query.note = NOTE_NO_METRIC;
 	plan_make(&terms, &run->plan);
 	spec->fn = run->plan.fn;
 	spec->window_ms = run->plan.window_ms;
@@ -172,7 +201,7 @@ bool run_is_raw(const struct query_run *run)
 
 int found_check(struct query_run *run)
 {
-	int err = run->query.spec.keep ? keep_found(run) : 0;
+	int err = run->query.spec.keep ? check_kept(run) : 0;
 	err = err || !run->find.count ? err : find_home(run);
 	if (!err) {
 		make_plan(run);

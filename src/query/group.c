@@ -63,7 +63,9 @@ int groups_make(struct query_run *run)
 	run->row_series = arena_alloc(arena, (count + 1) * sizeof(*run->row_series));
 	run->row_first = arena_alloc(arena, (count + 1) * sizeof(*run->row_first));
 	run->series_row = arena_alloc(arena, (count + 1) * sizeof(*run->series_row));
-	bool room = run->rows && run->row_series && run->row_first && run->series_row;
+	run->series_found = arena_zalloc(arena, (count + 1) * sizeof(*run->series_found));
+	bool room = run->rows && run->row_series && run->row_first && run->series_row &&
+		    run->series_found;
 	int err = room ? collect_texts(run, texts) : ERR_LIMIT;
 	if (err) {
 		mem_free(texts);

@@ -133,6 +133,7 @@ static void put_window(struct query_job *job, size_t i, size_t window)
 	size_t at = windows_place(run, job->series[i], window);
 	if (!grown->any)
 		return;
+	run_found_value(run, job->series[i]);
 	struct value value = rollup_total_number(&grown->growth);
 	if (run->query.spec.fn == FN_RATE)
 		value = value_f64(value_as_f64(value) / window_seconds(run, window));

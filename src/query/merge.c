@@ -1,6 +1,7 @@
-/* Points as they are stored, put together over the series of a group where their times are equal. A
- * stage is one group over some time: as long as its different times fit, which is found out by
- * reading; when they do not, the stage ends earlier and what lies behind is read again. */
+/* Points as they are stored, put together over the series of a group where their times are equal,
+ * or lie in one tick. A stage is one group over some time: as long as its different times fit,
+ * which is found out by reading; when they do not, the stage ends earlier and what lies behind is
+ * read again. */
 #include "query/private.h"
 
 /* The part of the plan that a time lies in. */
@@ -10,6 +11,20 @@ static const struct query_part *part_at(const struct query_run *run, int64_t ms)
 	while (ms >= part->to_ms)
 		part++;
 	return part;
+}
+
+/* The time that a point counts at. */
+static int64_t cell_ms(const struct query_run *run, int64_t ms)
+{
+	int64_t tick_ms = run->query.spec.tick_ms;
+	return tick_ms ? floor_to(ms, tick_ms) : ms;
+}
+
+/* Where a stage ends that has a time at least: no tick is in two stages. */
+static int64_t stage_end(const struct query_run *run, int64_t ms)
+{
+	int64_t tick_ms = run->query.spec.tick_ms;
+	return smaller_of(tick_ms ? ceil_to(ms, tick_ms) : ms, run->end_ms);
 }
 
 /* All of a stage is answered by the same. */
@@ -29,8 +44,9 @@ static bool merge_stage(struct query_run *run)
 		if (run->merged_count < CELLS_MAX / 4)
 			span_ms *= 2;
 		stage->from_ms = stage->to_ms;
-		stage->to_ms = run->end_ms - stage->from_ms > span_ms ? stage->from_ms + span_ms
-								      : run->end_ms;
+		stage->to_ms = run->end_ms - stage->from_ms > span_ms
+				       ? stage_end(run, stage->from_ms + span_ms)
+				       : run->end_ms;
 		end_with_part(run);
 	} else {
 		stage->row += stage->row_count;
@@ -100,16 +116,14 @@ static void merge_rest(struct query_run *run, size_t at, const struct store_poin
 	struct timed_cell *to = run->spare;
 	memcpy(to, old, at * sizeof(*to));
 	while (at < run->merged_count || i < count) {
-		bool is_old =
-			i == count || (at < run->merged_count && old[at].ts_ms <= points->ts_ms[i]);
+		int64_t ts_ms = i < count ? cell_ms(run, points->ts_ms[i]) : INT64_MAX;
+		bool is_old = i == count || (at < run->merged_count && old[at].ts_ms <= ts_ms);
 		if (is_old)
 			to[out] = old[at++];
 		else
-			to[out] = (struct timed_cell){.ts_ms = points->ts_ms[i]};
-		if (i < count && points->ts_ms[i] == to[out].ts_ms) {
-			add_point(run, &to[out].cell, points, i);
-			i++;
-		}
+			to[out] = (struct timed_cell){.ts_ms = ts_ms};
+		while (i < count && cell_ms(run, points->ts_ms[i]) == to[out].ts_ms)
+			add_point(run, &to[out].cell, points, i++);
 		out++;
 	}
 	run->spare = run->merged;
@@ -118,15 +132,18 @@ static void merge_rest(struct query_run *run, size_t at, const struct store_poin
 }
 
 /* Most series have the times of those before them. */
-static void merge_points(struct query_run *run, const struct store_points *points)
+static void merge_points(struct query_run *run, size_t series, const struct store_points *points)
 {
 	size_t count = points->count, at = 0, i = 0;
 	while (count && points->ts_ms[count - 1] >= run->stage.to_ms)
 		count--;
-	for (; i < count; i++, at++) {
-		while (at < run->merged_count && run->merged[at].ts_ms < points->ts_ms[i])
+	if (count)
+		run_found_value(run, series);
+	for (; i < count; i++) {
+		int64_t ts_ms = cell_ms(run, points->ts_ms[i]);
+		while (at < run->merged_count && run->merged[at].ts_ms < ts_ms)
 			at++;
-		if (at == run->merged_count || run->merged[at].ts_ms != points->ts_ms[i])
+		if (at == run->merged_count || run->merged[at].ts_ms != ts_ms)
 			break;
 		add_point(run, &run->merged[at].cell, points, i);
 	}
@@ -145,7 +162,7 @@ static bool merge_arrived(struct query_run *run, struct query_job *job)
 	if (part_has_late(run, part_at(run, run->stage.from_ms)))
 		job_join_late(job, job->main);
 	for (size_t i = 0; i < job->count; i++)
-		merge_points(run, &range->points[i]);
+		merge_points(run, job->series[i], &range->points[i]);
 	if (!job->main->more)
 		return false;
 	job->token = job->main->token;

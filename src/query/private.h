@@ -6,6 +6,8 @@
 #ifndef QUERY_PRIVATE_H
 #define QUERY_PRIVATE_H
 
+#include <stdatomic.h>
+
 #include "loop/loop.h"
 #include "query/plan.h"
 #include "rollup/row.h"
@@ -126,7 +128,8 @@ struct timed_cell {
  *
  *   NEW      query_start              -> FINDING, or WAITING while concurrent_max others run
  *   WAITING  a place is free          -> FINDING
- *   FINDING  the series are there     -> READING the first stage
+ *   FINDING  the series are there     -> READING the first stage, or KEEPING
+ *   KEEPING  those meant are known    -> READING the first stage
  *   READING  all its parts are there  -> GIVING, or READING the next where it has no point
  *   GIVING   the last point is taken  -> READING the next
  *   READING  there is no next stage   -> ENDED
@@ -140,6 +143,7 @@ enum run_state {
 	RUN_NEW,
 	RUN_WAITING, /* for a place */
 	RUN_FINDING,
+	RUN_KEEPING, /* a thread of the pool looks which series are meant */
 	RUN_READING,
 	RUN_GIVING, /* a stage is there */
 	RUN_ENDED,
@@ -168,9 +172,12 @@ struct query_run {
 	struct query_run *next;          /* that waits */
 	int64_t now_ms, start_ms, end_ms, deadline_us;
 	struct catalog_find find;
-	struct query_home home; /* of all its series */
-	struct query_plan plan; /* made when they are found */
-	int64_t asked_us;       /* when finding began, or the first of the jobs in flight */
+	struct task keep_task; /* to the pool and back */
+	bool keep_in_flight;
+	atomic_bool keep_dropped; /* nobody wants to know any more */
+	struct query_home home;   /* of all its series */
+	struct query_plan plan;   /* made when they are found */
+	int64_t asked_us;         /* when finding began, or the first of the jobs in flight */
 
 	struct query_job *jobs[JOBS_MAX];
 	size_t in_flight;
@@ -191,6 +198,7 @@ struct query_run {
 	uint32_t *row_series, *row_first;
 	uint32_t *series_row; /* the row of each series */
 	bool ordered;         /* by_order: these are known, but rows are NULL, and stay series */
+	bool *series_found;   /* of each series: a value was found of it; NULL without groups */
 
 	/* raw and stitch */
 	bool part_open; /* it goes on at the job's token */
@@ -239,12 +247,19 @@ size_t run_part_series(const struct query_run *run, size_t windows);
 void run_order_series(struct query_run *run);
 /* A chunk of what lies in run->ts_ms and so on. */
 struct query_chunk run_chunk(const struct query_run *run, size_t row, size_t count);
+static inline void run_found_value(struct query_run *run, size_t series)
+{
+	if (run->series_found)
+		run->series_found[series] = true;
+}
 /* query.c. Whether every sample or row is looked at by itself, not the summaries of many. */
 bool run_reads_points(const struct query_run *run);
 int64_t run_mono_us(const struct query_run *run);
 
-/* found.c: of what was found that stays which is meant; makes its groups. ERR_LIMIT, ERR_INVALID,
- * ERR_DAMAGED with a sentence in query->error. */
+/* found.c: of what was found that stays which is meant, for a spec with `keep`. On any thread. */
+void found_keep(struct query_run *run);
+/* Looks whether that can be answered, and makes its groups. ERR_LIMIT, ERR_INVALID, ERR_DAMAGED
+ * with a sentence in query->error. */
 int found_check(struct query_run *run) MUST_CHECK;
 /* Whether raw data answers all that is answered. */
 bool run_is_raw(const struct query_run *run);

@@ -5,6 +5,7 @@
 #include "query/private.h"
 
 #include "base/stats.h"
+#include "loop/pool.h"
 
 enum {
 	TICK_MS = 1000,
@@ -77,10 +78,11 @@ static void end(struct query_run *run, int err)
 		errbuf_set(&query->error, err, "%s", err_text(err));
 }
 
-static void end_cut(struct query_run *run, const char *why)
+static void end_cut(struct query_run *run, const char *why, const char *option)
 {
 	run->query.cut = true;
 	run->query.cut_why = why;
+	run->query.cut_option = option;
 	stat_add(STAT_queries_cut, 1);
 	end(run, 0);
 }
@@ -91,28 +93,31 @@ static void end_too_much(struct query_run *run)
 {
 	unsigned long long max = run->engine->options.samples_max;
 	if (run->query.points) {
-		end_cut(run, "samples");
+		end_cut(run, "samples", "query.samples_max");
 		return;
 	}
 	errbuf_set(&run->query.error, ERR_LIMIT,
-		   "the query has looked at more than %llu samples (about %llu were expected, from "
-		   "some of its series and time): ask for fewer series, less time or wider windows",
+		   "the query has looked at more than %llu samples (query.samples_max; about %llu "
+		   "were expected, from some of its series and time): ask for fewer series, less "
+		   "time or wider windows",
 		   max, (unsigned long long)run->query.estimate);
 	end(run, ERR_LIMIT);
 }
 
 int query_late(int64_t timeout_ms, struct errbuf *e)
 {
-	return errbuf_set(e, ERR_TIMEOUT,
-			  "the query took longer than %lld ms; ask for fewer series or less time",
-			  (long long)timeout_ms);
+	return errbuf_set(
+		e, ERR_TIMEOUT,
+		"the query took longer than %lld ms (query.timeout); ask for fewer series or less "
+		"time",
+		(long long)timeout_ms);
 }
 
 /* Before the first chunk it can still be refused, afterwards only be cut. */
 static void end_late(struct query_run *run)
 {
 	if (run->query.points) {
-		end_cut(run, "time");
+		end_cut(run, "time", "query.timeout");
 		return;
 	}
 	end(run, query_late(run->engine->options.timeout_ms, &run->query.error));
@@ -385,18 +390,13 @@ static void run_begin_reader(struct query_run *run)
 	run->types = mem_alloc_array(CHUNK_POINTS, sizeof(*run->types));
 }
 
-static void found(struct catalog_find *find, int err)
+/* The series that are meant are known. */
+static void go_on_found(struct query_run *run)
 {
-	struct query_run *run = find->owner;
-	run->query.find_us = run_mono_us(run) - run->asked_us;
-	run->query.series_read = find->count;
-	if (err)
-		run->query.error = find->error;
-	else
-		err = found_check(run);
+	int err = found_check(run);
 	if (err) {
 		end(run, err);
-	} else if (find->count == 0 || run->start_ms >= run->end_ms) {
+	} else if (run->find.count == 0 || run->start_ms >= run->end_ms) {
 		end(run, 0);
 	} else {
 		if (estimate_needed(run))
@@ -407,6 +407,66 @@ static void found(struct catalog_find *find, int err)
 		if (run->state == RUN_READING)
 			return;
 	}
+	run->ready(run->owner);
+}
+
+static void run_kept(struct task *task)
+{
+	struct query_run *run = CONTAINER_OF(task, struct query_run, keep_task);
+	run->keep_in_flight = false;
+	run->query.spec.keep_hold(run->query.spec.keep_owner, false);
+	if (run->dropped)
+		run_free(run);
+	else if (run->state == RUN_KEEPING)
+		go_on_found(run);
+}
+
+/* On a thread of the pool. */
+static void run_keep(struct task *task)
+{
+	struct query_run *run = CONTAINER_OF(task, struct query_run, keep_task);
+	struct executor *executor = run->engine->options.executor;
+	found_keep(run);
+	task->run = run_kept;
+	executor->post(executor, task);
+}
+
+static int keep_elsewhere(struct query_run *run)
+{
+	const struct query_spec *spec = &run->query.spec;
+	run->state = RUN_KEEPING;
+	run->keep_task.run = run_keep;
+	run->keep_in_flight = true;
+	spec->keep_hold(spec->keep_owner, true);
+	int err = pool_submit(run->engine->options.pool, &run->keep_task);
+	if (!err)
+		return 0;
+	run->keep_in_flight = false;
+	spec->keep_hold(spec->keep_owner, false);
+	return errbuf_set(&run->query.error, err,
+			  "too many queries with filters that take long wait; try again later");
+}
+
+static void found(struct catalog_find *find, int err)
+{
+	struct query_run *run = find->owner;
+	const struct query_spec *spec = &run->query.spec;
+	bool elsewhere = spec->keep && spec->keep_hold && run->engine->options.pool;
+	run->query.find_us = run_mono_us(run) - run->asked_us;
+	run->query.series_read = find->count;
+	if (err)
+		run->query.error = find->error;
+	else if (find->count && elsewhere)
+		err = keep_elsewhere(run);
+	else if (spec->keep)
+		found_keep(run);
+	if (!err && run->state == RUN_KEEPING)
+		return;
+	if (!err) {
+		go_on_found(run);
+		return;
+	}
+	end(run, err);
 	run->ready(run->owner);
 }
 
@@ -478,11 +538,12 @@ void query_free(struct query *query)
 		catalog_find_cancel(&run->find);
 	if (run->state != RUN_ENDED)
 		place_leave(run);
-	if (!run->in_flight) {
+	if (!run->in_flight && !run->keep_in_flight) {
 		run_free(run);
 		return;
 	}
 	run->dropped = true;
+	atomic_store(&run->keep_dropped, true);
 	cancel_jobs(run);
 }
 
@@ -509,9 +570,10 @@ static int check_spec(struct query_run *run)
 	if (spec->start_ms > spec->end_ms)
 		return errbuf_set(&query->error, ERR_INVALID, "start lies after end");
 	if (range_max_ms && run->end_ms - 1 - run->start_ms > range_max_ms)
-		return errbuf_set(&query->error, ERR_LIMIT,
-				  "the time from start to end is longer than %lld hours",
-				  (long long)(range_max_ms / 3600000));
+		return errbuf_set(
+			&query->error, ERR_LIMIT,
+			"the time from start to end is longer than %lld hours (query.range_max)",
+			(long long)(range_max_ms / 3600000));
 	return 0;
 }
 
@@ -544,6 +606,7 @@ int query_start(struct query *query)
 		.selectors = query->spec.selectors,
 		.selector_count = query->spec.selector_count,
 		.series_max = engine->options.series_max * (query->spec.keep ? KEPT_OF : 1),
+		.series_option = "query.series_max",
 		.done = found,
 		.owner = run,
 		.arena = &query->arena,
@@ -564,13 +627,17 @@ size_t query_group_of(const struct query *query, size_t series_index)
 	return run->ordered ? run->series_row[series_index] : series_index;
 }
 
-const struct catalog_series *query_group_series(const struct query *query, size_t group, size_t i)
+const struct catalog_series *query_group_next(const struct query *query, size_t group, size_t *i)
 {
 	const struct query_run *run = run_of(query);
 	if (!run->rows && !run->ordered)
-		return i ? NULL : &run->find.series[group];
-	size_t at = run->row_first[group] + i;
-	return at < run->row_first[group + 1] ? &run->find.series[run->row_series[at]] : NULL;
+		return (*i)++ ? NULL : &run->find.series[group];
+	for (size_t at; (at = run->row_first[group] + *i) < run->row_first[group + 1];) {
+		++*i;
+		if (run->series_found[run->row_series[at]])
+			return &run->find.series[run->row_series[at]];
+	}
+	return NULL;
 }
 
 const struct query_part *query_parts(const struct query *query, size_t *count)
@@ -602,10 +669,12 @@ bool query_take(struct query *query, size_t points_max, struct query_chunk *chun
 	run->taken = true;
 	uint64_t left = run_points_allowed(run) - query->points;
 	if (left == 0 && stage_has_points(run)) {
-		end_cut(run, "points");
+		end_cut(run, "points", "query.points_max");
 		return false;
 	}
 	if (left && run->reader->take(run, left < points_max ? (size_t)left : points_max, chunk)) {
+		if (run->ordered)
+			run_found_value(run, chunk->series_index);
 		chunk->first = chunk->series_index + 1 != run->last_given;
 		run->last_given = chunk->series_index + 1;
 		query->points += chunk->count;
@@ -621,7 +690,8 @@ bool query_take(struct query *query, size_t points_max, struct query_chunk *chun
 static bool overdue(const struct query_run *run, int64_t now_us)
 {
 	return now_us >= run->deadline_us &&
-	       (run->state == RUN_WAITING || run->state == RUN_FINDING || run->state == RUN_GIVING);
+	       (run->state == RUN_WAITING || run->state == RUN_FINDING ||
+		run->state == RUN_KEEPING || run->state == RUN_GIVING);
 }
 
 static void end_overdue(struct query_run *run)
@@ -629,6 +699,7 @@ static void end_overdue(struct query_run *run)
 	bool giving = run->state == RUN_GIVING;
 	if (run->state == RUN_FINDING)
 		catalog_find_cancel(&run->find);
+	atomic_store(&run->keep_dropped, true);
 	end_late(run);
 	if (giving)
 		free_buffers(run);

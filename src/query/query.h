@@ -47,6 +47,7 @@
 #include "model/value.h"
 #include "store/store.h"
 
+struct pool;
 struct rollup_grains;
 struct retention_rules;
 
@@ -62,6 +63,7 @@ struct query_options {
 	struct clock *clock;
 	struct executor *executor;
 	struct loop *loop;     /* for a timer; NULL: the caller calls query_engine_tick */
+	struct pool *pool;     /* for what would hold up the executor; NULL: it is held up */
 	size_t series_max;     /* of one query; 0 = 10,000 */
 	uint64_t points_max;   /* of one answer; 0 = 10,000,000 */
 	int64_t range_max_ms;  /* from the first millisecond to the last; 0 = no limit */
@@ -159,6 +161,10 @@ struct query_spec {
 	 * cannot say. */
 	bool (*keep)(void *owner, struct slice tags_text);
 	void *keep_owner;
+	/* Not NULL: keep takes long, and is called on a thread of the engine's pool. So its owner
+	 * is needed from hold(owner, true) to hold(owner, false), whatever becomes of the query.
+	 * Both come on the executor's thread, the second never from within a call of the owner. */
+	void (*keep_hold)(void *owner, bool held);
 	int64_t start_ms, end_ms; /* start <= time < end */
 	/* Windows lie on multiples of window_ms since 1970 UTC, and their point has the time at
 	 * which they begin; the first and the last hold only what lies between start and end. A
@@ -179,6 +185,9 @@ struct query_spec {
 	 * is one while it fits 64 bits. AGG_AVG with FN_AVG is the average of all samples (the sum
 	 * of their sums by the sum of their counts), not that of the averages. */
 	enum query_agg agg;
+	/* With agg and without fn: samples count as if each lay at the beginning of such a span of
+	 * time; 0: only those of equal times are put together. */
+	int64_t tick_ms;
 	const struct slice *by;
 	size_t by_count;
 	/* Without agg: series whose tags `by` are equal come one behind the other, for those who
@@ -201,6 +210,15 @@ struct query_chunk {
 	const uint8_t *types; /* enum value_type; NONE with FILL_NULL only */
 };
 
+/* Why an answer has less than whoever asks may think. */
+enum query_note {
+	NOTE_NONE,
+	NOTE_NO_METRIC,     /* the metric has no series */
+	NOTE_NOT_ROLLED_UP, /* `stored`, and samples from note_ms on may not be rolled up yet */
+	NOTE_COUNTER,       /* `stored`: roll-ups of a counter do not have `fn` */
+	NOTE_NO_COUNTER,    /* `stored`: only those of a counter have it */
+};
+
 typedef void query_ready(void *owner);
 
 struct query {
@@ -211,14 +229,17 @@ struct query {
 	bool ended;
 	int err; /* ERR_LIMIT, ERR_TIMEOUT, or the store's */
 	struct errbuf error;
-	bool cut;            /* more points match than were given */
-	const char *cut_why; /* a constant: "points", "samples" or "time" */
-	uint64_t points;     /* given so far */
-	uint64_t estimate;   /* samples that it was thought to look at; 0: few enough not to ask */
-	size_t series_read;  /* that matched */
-	size_t reads;        /* of the store */
-	int64_t find_us;     /* what the catalog took */
-	int64_t store_us;    /* from asking the store to its answer, without overlaps */
+	bool cut;               /* more points match than were given */
+	const char *cut_why;    /* a constant: "points", "samples" or "time" */
+	const char *cut_option; /* the one that sets that limit */
+	uint64_t points;        /* given so far */
+	enum query_note note;
+	int64_t note_ms;
+	uint64_t estimate;  /* samples that it was thought to look at; 0: few enough not to ask */
+	size_t series_read; /* that matched */
+	size_t reads;       /* of the store */
+	int64_t find_us;    /* what the catalog took */
+	int64_t store_us;   /* from asking the store to its answer, without overlaps */
 	struct store_read_work work;
 };
 
@@ -237,8 +258,9 @@ const struct catalog_series *query_series(const struct query *query, size_t *cou
 /* Likewise: the group that such a row belongs to. With agg it is the row itself, without agg and
  * by_order each series is one. */
 size_t query_group_of(const struct query *query, size_t series_index);
-/* The series of a group; NULL: it has not so many. */
-const struct catalog_series *query_group_series(const struct query *query, size_t group, size_t i);
+/* The next series of a group that a value was found of so far, beginning at *i (0 at first), which
+ * moves on; NULL: there are no more. All are known when the points of the group have been taken. */
+const struct catalog_series *query_group_next(const struct query *query, size_t group, size_t *i);
 /* Likewise: what answers which part of the time, in order of time and side by side. */
 const struct query_part *query_parts(const struct query *query, size_t *count);
 /* The granularities that the engine knows; NULL: none. */

@@ -280,6 +280,7 @@ static void take_samples(struct query_job *job, size_t series, size_t window,
 {
 	struct query_run *run = job->run;
 	int32_t shared = run->shared[window];
+	run_found_value(run, job->series[series]);
 	if (shared >= 0)
 		merge_summary(&job->made[series * run->shared_count + (size_t)shared], samples);
 	else if (!job->redo)
@@ -329,10 +330,13 @@ static void take_plain(struct query_job *job, const struct job_ask *ask, size_t 
 	for (size_t i = 0; i < rows->count; i++) {
 		size_t at = place + windows_walk_to(&walk, rows->ts_ms[i]);
 		struct value value = bucket_field(rows, i, ask->field);
-		if (!agg)
-			run->values[at] = value;
-		else if (value.type != VALUE_NONE)
+		if (value.type == VALUE_NONE)
+			continue;
+		run_found_value(run, job->series[series]);
+		if (agg)
 			cell_add(&run->cells[at], agg, value);
+		else
+			run->values[at] = value;
 	}
 }
 

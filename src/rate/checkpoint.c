@@ -83,19 +83,13 @@ int checkpoint_states(const struct checkpoint *c, struct checkpoint_row *row,
 {
 	struct cursor from = cursor_of(c->states.data, c->states.len);
 	struct counter *states[RATE_COLUMNS_MAX];
-	uint64_t behind_ms[RATE_COLUMNS_MAX];
+	uint64_t unused[RATE_COLUMNS_MAX];
 	size_t count = 0;
 
 	for (size_t i = 0; i < c->column_count; i++)
 		if (row->columns >> i & 1)
 			states[count++] = places && places[i] ? places[i] : &row->states[i];
-	size_t of = numbers_take(&from, behind_ms, count) ? 0 : SIZE_MAX;
-	for (size_t i = 0, at = 0; i < c->column_count; i++) {
-		if (!(row->columns >> i & 1))
-			continue;
-		row->until_ms[i] = (int64_t)((uint64_t)c->until_ms - behind_ms[at++ & of]);
-		from.bad |= row->until_ms[i] > c->until_ms;
-	}
+	numbers_take(&from, unused, count);
 	int err = from.bad ? ERR_DAMAGED : counter_decode(&c->config, &from, states, count);
 	return !err && cursor_left(&from) ? ERR_DAMAGED : err;
 }
@@ -124,7 +118,6 @@ void checkpoint_begin(struct checkpoint_writer *w, const struct counter_config *
 
 	buf_clear(&w->bytes);
 	w->config = config;
-	w->until_ms = until_ms;
 	w->rows = 0;
 	buf_append_char(&w->bytes, CHECKPOINT_VERSION);
 	append_varint(&w->bytes, (uint64_t)config->base_ms);
@@ -142,24 +135,21 @@ void checkpoint_begin(struct checkpoint_writer *w, const struct counter_config *
 }
 
 void checkpoint_add(struct checkpoint_writer *w, uint64_t id, uint64_t columns,
-		    const struct counter *states, const int64_t *until_ms)
+		    const struct counter *states)
 {
+	static const uint64_t zeros[RATE_COLUMNS_MAX];
 	const struct counter *known[RATE_COLUMNS_MAX];
-	uint64_t behind_ms[RATE_COLUMNS_MAX];
 	size_t count = 0;
 
-	for (size_t i = 0; i < RATE_COLUMNS_MAX && columns >> i; i++) {
-		if (!(columns >> i & 1))
-			continue;
-		behind_ms[count] = (uint64_t)w->until_ms - (uint64_t)until_ms[i];
-		known[count++] = &states[i];
-	}
+	for (size_t i = 0; i < RATE_COLUMNS_MAX && columns >> i; i++)
+		if (columns >> i & 1)
+			known[count++] = &states[i];
 	buf_append(&w->bytes, &id, sizeof(id));
 	append_varint(&w->bytes, columns);
 	size_t len_at = w->bytes.len;
 	uint32_t len = 0;
 	buf_append(&w->bytes, &len, sizeof(len));
-	append_numbers(&w->bytes, behind_ms, count);
+	append_numbers(&w->bytes, zeros, count);
 	if (counter_encode(w->config, known, count, &w->bytes))
 		w->bytes.failed = true;
 	if (w->bytes.failed)

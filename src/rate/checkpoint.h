@@ -1,14 +1,15 @@
-/* The checkpoint cell of a run of rows: up to when raw data is in their bins, and the state of each
- * counter then. Table rate_checkpoints, key device and OIDSet; the column is the least id that the
- * run may hold, and the run ends where the next one begins. Private to rate/.
+/* The checkpoint cell of a run of rows: up to when raw data was looked at, and the state of each
+ * counter, which goes on after its last sample: what came of it later may be older than that. Table
+ * rate_checkpoints, key device and OIDSet; the column is the least id that the run may hold, and
+ * the run ends where the next one begins. Private to rate/.
  *
  *  u8 version
  *  varint base_ms; varint periods; varint period_ms each
  *  varint until_ms (zigzag)
  *  varint columns; varint bytes, name each
  *  u32 rows; of each: u64 id, varint of the columns that have a state (bit 0 the first, at least
- * one), u32 bytes that follow; of these columns together: numbers (numbers.h) of the ms by which
- * they are behind until_ms (a job's table did not have them), states (counter_state.c)
+ * one), u32 bytes that follow; of these columns together: numbers (numbers.h), 0 each (once the
+ * ms by which a counter was fed less far; not looked at), states (counter_state.c)
  */
 #ifndef RATE_CHECKPOINT_H
 #define RATE_CHECKPOINT_H
@@ -42,7 +43,6 @@ struct checkpoint_row {
 	uint64_t id;
 	uint64_t columns;                        /* bits */
 	struct counter states[RATE_COLUMNS_MAX]; /* of these */
-	int64_t until_ms[RATE_COLUMNS_MAX];      /* likewise, up to when each was fed */
 };
 /* The next row, of which only id and columns are set; ERR_NOT_FOUND after the last, ERR_DAMAGED. */
 int checkpoint_next(struct checkpoint *checkpoint, struct checkpoint_row *row) MUST_CHECK;
@@ -54,7 +54,6 @@ int checkpoint_states(const struct checkpoint *checkpoint, struct checkpoint_row
 /* Writing: begin, rows in order, end. */
 struct checkpoint_writer {
 	const struct counter_config *config;
-	int64_t until_ms;
 	struct buf bytes;
 	size_t count_at; /* where the number of rows stands */
 	uint32_t rows;
@@ -63,7 +62,7 @@ void checkpoint_begin(struct checkpoint_writer *writer, const struct counter_con
 		      int64_t until_ms, const struct slice *columns, size_t column_count);
 /* At least one column. */
 void checkpoint_add(struct checkpoint_writer *writer, uint64_t id, uint64_t columns,
-		    const struct counter *states, const int64_t *until_ms);
+		    const struct counter *states);
 /* ERR_LIMIT: it has become too long. */
 int checkpoint_end(struct checkpoint_writer *writer, struct slice *bytes) MUST_CHECK;
 

@@ -6,6 +6,7 @@
 enum {
 	READ_MAX_BYTES = 16 << 20,
 	WINDOW_FIRST = 64, /* base intervals */
+	BEHIND_MAX = 4,    /* likewise: counters that missed so many polls are looked at apart */
 	POINTS_FEW = 20000,
 	ROWS_FIRST = 1024,
 };
@@ -104,7 +105,8 @@ void feeder_begin(struct feeder *f, const struct rate_table *table, size_t first
 	f->count = count;
 	f->end_ms = end_ms < COUNTER_TS_MAX ? end_ms : COUNTER_TS_MAX;
 	f->read->now_ms = now_ms;
-	f->looked_for_firsts = false;
+	f->step = FEEDER_BEGINS;
+	f->knows_newest = false;
 	f->wants_speeds = has_octets(table);
 	f->window_ms = WINDOW_FIRST * table->config.base_ms;
 	f->hi_ms = FEEDER_BEGINNING;
@@ -113,6 +115,7 @@ void feeder_begin(struct feeder *f, const struct rate_table *table, size_t first
 	sort_places(f);
 	for (size_t i = 0; i < counters; i++) {
 		f->states[i].known = false;
+		f->until_ms[i] = FEEDER_NOTHING;
 		f->from_ms[i] = table->rows[first + i / table->column_count]
 						.handles[i % table->column_count]
 					? FEEDER_BEGINNING
@@ -222,6 +225,7 @@ static int read_firsts(struct feeder *f)
 {
 	size_t count = gather_unknown(f);
 
+	f->step = FEEDER_FIRSTS;
 	store_read_reset(f->read);
 	f->values = add_range(f, f->handles, count, -COUNTER_TS_MAX, f->end_ms);
 	if (!f->values)
@@ -247,13 +251,24 @@ static void take_firsts(struct feeder *f)
 			f->from_ms[i] = range->points[f->slot[i]].ts_ms[0];
 }
 
+/* Counters without raw data. */
+static void leave_out_empty(struct feeder *f)
+{
+	for (size_t i = 0; i < f->count * f->table->column_count; i++)
+		if (f->from_ms[i] == FEEDER_BEGINNING)
+			f->from_ms[i] = FEEDER_NOTHING;
+}
+
 /* Companions are wanted a little beyond the window; with them come samples that are not. */
 static int read_window(struct feeder *f)
 {
 	int64_t reach = feeder_reach_ms(f->table);
 	size_t count;
 
+	f->step = FEEDER_WINDOWS;
 	f->hi_ms = f->end_ms - f->lo_ms > f->window_ms ? f->lo_ms + f->window_ms : f->end_ms;
+	if (f->lo_ms < f->ahead_ms && f->knows_newest && f->hi_ms > f->ahead_ms)
+		f->hi_ms = f->ahead_ms;
 	count = gather_window(f);
 	store_read_reset(f->read);
 	f->values = add_range(f, f->handles, count, f->lo_ms - reach, f->hi_ms + reach + 1);
@@ -266,39 +281,92 @@ static bool choose_window(struct feeder *f)
 	f->lo_ms = f->hi_ms;
 	if (f->lo_ms == FEEDER_BEGINNING) {
 		f->lo_ms = FEEDER_NOTHING;
-		for (size_t i = 0; i < f->count * f->table->column_count; i++)
+		f->ahead_ms = FEEDER_BEGINNING;
+		for (size_t i = 0; i < f->count * f->table->column_count; i++) {
+			if (f->from_ms[i] == FEEDER_NOTHING)
+				continue;
 			if (f->from_ms[i] < f->lo_ms)
 				f->lo_ms = f->from_ms[i];
+			if (f->from_ms[i] > f->ahead_ms)
+				f->ahead_ms = f->from_ms[i];
+		}
 		if (f->lo_ms < -COUNTER_TS_MAX)
 			f->lo_ms = -COUNTER_TS_MAX;
 	}
 	return f->lo_ms < f->end_ms;
 }
 
-int feeder_next(struct feeder *f)
+/* What all counters have as their newest, unless one window holds all that there is. Also where
+ * some are far behind: most of these have just fallen silent, and need nothing to be read. */
+static bool wants_newest(const struct feeder *f)
 {
-	if (!f->looked_for_firsts) {
-		f->looked_for_firsts = true;
-		if (has_unknown(f))
-			return read_firsts(f);
-	}
-	if (!choose_window(f)) {
-		f->done(f, ERR_NOT_FOUND);
-		return 0;
-	}
-	return read_window(f);
+	return !f->knows_newest && (f->end_ms - f->lo_ms > f->window_ms ||
+				    f->ahead_ms - f->lo_ms > BEHIND_MAX * f->table->config.base_ms);
 }
 
-static void go_on(struct feeder *f)
+static int read_newest(struct feeder *f)
+{
+	size_t counters = f->count * f->table->column_count, n = 0;
+	struct store_request *request;
+
+	for (size_t i = 0; i < counters; i++) {
+		bool wanted = f->from_ms[i] < f->end_ms;
+		f->slot[i] = wanted ? (uint32_t)n : no_slot;
+		f->until_ms[i] = f->from_ms[i];
+		if (wanted)
+			f->handles[n++] = feeder_handle(f, i);
+	}
+	f->step = FEEDER_NEWEST;
+	store_read_reset(f->read);
+	request = store_read_add(f->read, STORE_LAST_BEFORE);
+	if (!request)
+		return ERR_LIMIT;
+	request->last_before = (struct store_last_before){.table = TABLE_RAW_DATA,
+							  .period_ms = f->table->config.base_ms,
+							  .handles = f->handles,
+							  .handle_count = n,
+							  .before_ms = f->end_ms};
+	f->values = request;
+	return store_read_submit(f->read);
+}
+
+static void take_newest(struct feeder *f)
+{
+	const struct store_points *points = f->values->last_before.points;
+
+	for (size_t i = 0; i < f->count * f->table->column_count; i++)
+		if (f->slot[i] != no_slot && points[f->slot[i]].count)
+			f->until_ms[i] = points[f->slot[i]].ts_ms[0] + 1;
+}
+
+static void leave_out_silent(struct feeder *f)
+{
+	for (size_t i = 0; i < f->count * f->table->column_count; i++)
+		if (f->until_ms[i] <= f->from_ms[i])
+			f->from_ms[i] = FEEDER_NOTHING;
+	f->knows_newest = true;
+	f->hi_ms = FEEDER_BEGINNING;
+}
+
+/* ERR_NOT_FOUND: there is nothing more. */
+static int go_on(struct feeder *f)
+{
+	if (!choose_window(f))
+		return ERR_NOT_FOUND;
+	return wants_newest(f) ? read_newest(f) : read_window(f);
+}
+
+int feeder_next(struct feeder *f)
 {
 	int err;
 
-	for (size_t i = 0; i < f->count * f->table->column_count; i++)
-		if (f->from_ms[i] == FEEDER_BEGINNING)
-			f->from_ms[i] = FEEDER_NOTHING;
-	err = choose_window(f) ? read_window(f) : ERR_NOT_FOUND;
-	if (err)
-		f->done(f, err);
+	if (f->step == FEEDER_BEGINS && has_unknown(f))
+		return read_firsts(f);
+	err = go_on(f);
+	if (err != ERR_NOT_FOUND)
+		return err;
+	f->done(f, err);
+	return 0;
 }
 
 /* Leaves those inside the window. */
@@ -345,26 +413,32 @@ static void window_read(struct feeder *f, int err)
 		return;
 	}
 	f->window_ms = (f->hi_ms - f->lo_ms) / 2;
-	err = read_window(f);
+	err = wants_newest(f) ? read_newest(f) : read_window(f);
 	if (err)
 		f->done(f, err);
 }
 
+/* Firsts and newest come in slices. */
 static void read_done(struct store_read *read, int err)
 {
 	struct feeder *f = read->owner;
 
-	if (f->values->range.limit != 1) {
+	if (f->step == FEEDER_WINDOWS) {
 		window_read(f, err);
 		return;
 	}
-	if (!err)
+	if (!err && f->step == FEEDER_FIRSTS)
 		take_firsts(f);
-	if (!err && f->values->more)
+	else if (!err)
+		take_newest(f);
+	if (!err && f->values->more) {
 		err = store_read_submit(read);
-	else if (!err) {
-		go_on(f);
-		return;
+	} else if (!err) {
+		if (f->step == FEEDER_FIRSTS)
+			leave_out_empty(f);
+		else
+			leave_out_silent(f);
+		err = go_on(f);
 	}
 	if (err)
 		f->done(f, err);
@@ -512,7 +586,7 @@ static size_t count_u64(const uint8_t *types, size_t count)
 static void feed_column(struct feeder *f, size_t row, size_t column,
 			const struct store_points *points)
 {
-	size_t counter = feeder_counter(f, row, column), i = 0, steady;
+	size_t counter = feeder_counter(f, row, column), i = 0, count = points->count, steady;
 	struct counter_def def = def_of(f, column);
 	struct counter *state = &f->states[counter];
 	size_t rows_max = counter_rows_max(&f->table->config);
@@ -520,9 +594,12 @@ static void feed_column(struct feeder *f, size_t row, size_t column,
 	struct counter_out out = begin_out(f);
 
 	take_samples(f, row, points);
-	while (i < points->count && points->ts_ms[i] < f->from_ms[counter])
+	while (count && points->ts_ms[count - 1] >= f->until_ms[counter])
+		count--;
+	numbers = numbers < count ? numbers : count;
+	while (i < count && points->ts_ms[i] < f->from_ms[counter])
 		i++;
-	while (i < points->count) {
+	while (i < count) {
 		if (UNLIKELY(out.max - out.count < rows_max))
 			make_room_for_rows(f, &out, rows_max);
 		steady = i < numbers ? counter_feed_steady(&def, state, points->bits[0] + i,

@@ -5,7 +5,13 @@
  * With each sample goes what is known of the device at that poll: the newest sysUpTime,
  * discontinuity time and speed within half a base interval of it. So that a sample is never judged
  * before its companions are there, feeding for keeps ends half a base interval before the newest
- * raw data. */
+ * raw data.
+ *
+ * Samples of one counter are stored in the order of their times, but those of one may come long
+ * after those of others: when history is carried over. So a counter goes on after the last sample
+ * that it was fed, however far the others are. And where more than one window is read, each counter
+ * is fed up to the sample that was its newest before the first of them: later ones may be stored
+ * between two windows, in the time of both. */
 #ifndef RATE_FEEDER_H
 #define RATE_FEEDER_H
 
@@ -47,7 +53,6 @@ struct feeder {
 	struct feeder_place *places;
 	struct counter *states; /* by row and column */
 	int64_t *from_ms;       /* likewise: older raw data is in the state */
-	int64_t *until_ms;      /* likewise; the owner's, for what it does not let be fed */
 	int64_t lo_ms, hi_ms, end_ms;
 
 	struct feeder_rows rows;                   /* of the last feeder_row */
@@ -57,7 +62,10 @@ struct feeder {
 	int64_t window_ms; /* of the next window; may be set after feeder_begin */
 
 	/* the feeder's */
-	bool looked_for_firsts;
+	enum { FEEDER_BEGINS, FEEDER_FIRSTS, FEEDER_NEWEST, FEEDER_WINDOWS } step;
+	bool knows_newest;
+	int64_t *until_ms; /* by counter: its raw data from then on waits for the next time */
+	int64_t ahead_ms;  /* from then on all counters are fed; those behind come there first */
 	bool wants_speeds; /* a column has octets */
 	size_t cap, place_cap;
 	uint64_t *handles;
@@ -97,6 +105,13 @@ static inline uint64_t feeder_handle(const struct feeder *f, size_t counter)
 {
 	size_t columns = f->table->column_count;
 	return f->table->rows[f->first + counter / columns].handles[counter % columns];
+}
+
+/* The counter's state was put in, and it has raw data: it goes on after its last sample. */
+static inline void feeder_go_on(struct feeder *f, size_t counter)
+{
+	if (f->states[counter].known && f->from_ms[counter] != FEEDER_NOTHING)
+		f->from_ms[counter] = f->states[counter].last.ts_ms + 1;
 }
 
 /* Half a base interval. */

@@ -3,10 +3,12 @@
  * feeder reads, write_window appends row by row and submits when the batch is full or the window
  * done.
  *
- * A run whose checkpoint is damaged begins anew with the raw data that is there. Its oldest may
- * have expired: rows that begin before a counter's first raw sample are then known only in part, so
- * look_for_stored asks which of them are stored, and these stay as they are. Until all of the raw
- * data is fed no checkpoint is written, so that whatever breaks off begins anew again. */
+ * A run whose checkpoint is damaged begins anew with the raw data that is there; so does a counter
+ * that the checkpoint does not have, as when its OID was left out of the OIDSet for a time. The
+ * oldest raw data may have expired: rows that begin before a counter's first raw sample are then
+ * known only in part, so look_for_stored asks which of them are stored, and these stay as they are.
+ * Until all of the raw data is fed no checkpoint is written, so that whatever breaks off begins
+ * anew again. */
 #include "rate/job.h"
 
 #include "base/log.h"
@@ -42,16 +44,20 @@ struct rate_job {
 	uint64_t end_id;      /* where the next run begins; UINT64_MAX: nowhere */
 	bool divides;         /* rows from `divide_id` on go to a cell of their own */
 	uint64_t divide_id;
-	bool anew, looked; /* the old cell is damaged; what is stored has been asked for */
+	bool anew;   /* the old cell is damaged */
+	bool looked; /* which counters begin is known */
+	bool begins; /* some do, and may have been there before */
 	struct stored_starts {
-		bool known;    /* or else all are taken to be stored */
-		size_t cap;    /* counters */
-		uint8_t *bits; /* by counter: the levels whose row before the first sample is stored
-				*/
+		size_t cap; /* counters */
+		/* By counter: the levels whose row before the first sample is stored; 0 of those
+		 * that go on. */
+		uint8_t *bits;
 	} stored;
-	size_t place; /* of the window: the feeder's, of the next row to be written */
-	bool row_fed; /* its rows wait in the feeder */
-	struct bins { /* of that row, by column; for append_bins */
+	struct buf old_kept; /* the old cell, once `read` has been used again */
+	bool written;        /* a window of it */
+	size_t place;        /* of the window: the feeder's, of the next row to be written */
+	bool row_fed;        /* its rows wait in the feeder */
+	struct bins {        /* of that row, by column; for append_bins */
 		size_t cap;
 		int64_t *ts_ms;
 		uint64_t *vals;
@@ -85,6 +91,7 @@ struct rate_job *rate_job_new(struct store *store, struct executor *executor)
 	job->write->owner = job;
 	job->write->in_runs = true;
 	buf_init(&job->writer.bytes, CHECKPOINT_MAX_BYTES);
+	buf_init(&job->old_kept, CHECKPOINT_MAX_BYTES);
 	return job;
 }
 
@@ -94,6 +101,7 @@ void rate_job_free(struct rate_job *job)
 	store_read_free(job->read);
 	store_write_free(job->write);
 	buf_release(&job->writer.bytes);
+	buf_release(&job->old_kept);
 	mem_free(job->stored.bits);
 	mem_free(job->bins.vals);
 	mem_free(job->bins.ts_ms);
@@ -159,7 +167,8 @@ static int load_run(struct rate_job *job)
 	uint8_t *bound;
 	int err;
 
-	job->anew = false;
+	job->anew = job->looked = job->begins = job->written = false;
+	buf_release(&job->old_kept);
 	store_read_reset(job->read);
 	job->read->now_ms = job->options.now_ms;
 	bound = arena_alloc(&job->read->arena, 8);
@@ -196,9 +205,7 @@ static int take_states(struct rate_job *job, const struct checkpoint *c, const s
 			continue;
 		at = feeder_counter(f, row, match[i]);
 		counter_convert(&c->config, &job->table->config, &f->states[at]);
-		f->until_ms[at] = job->old_row.until_ms[i];
-		if (f->from_ms[at] != FEEDER_NOTHING)
-			f->from_ms[at] = f->until_ms[at];
+		feeder_go_on(f, at);
 	}
 	return 0;
 }
@@ -213,6 +220,10 @@ static int open_checkpoint(struct rate_job *job)
 	if (err)
 		return err;
 	job->old_until_ms = c.until_ms;
+	/* What one job could judge every later one can, though it may have heard of nothing newer.
+	 */
+	if (c.until_ms > job->feeder.end_ms && c.until_ms <= COUNTER_TS_MAX)
+		job->feeder.end_ms = c.until_ms;
 	/* Another frequency has raw data of its own, from which everything begins anew. */
 	if (c.config.base_ms != job->table->config.base_ms) {
 		job->old = (struct slice){NULL, 0};
@@ -297,7 +308,6 @@ static int begin_anew(struct rate_job *job)
 	job->old = (struct slice){NULL, 0};
 	job->old_until_ms = CHECKPOINT_NEVER;
 	job->anew = true;
-	job->looked = false;
 	return 0;
 }
 
@@ -306,7 +316,7 @@ static void on_cells(struct store_read *read, int err)
 	struct rate_job *job = read->owner;
 	struct store_request *here = read->requests;
 
-	if (job->anew) {
+	if (job->begins) {
 		on_stored(job, err);
 		return;
 	}
@@ -335,6 +345,29 @@ static void on_cells(struct store_read *read, int err)
 
 /* ---- Beginning anew ------------------------------------------------------------------------- */
 
+/* The counter begins with raw data, but may have had rows before. */
+static bool counter_begins(const struct rate_job *job, size_t counter)
+{
+	return (job->anew || job->old.data) && !job->feeder.states[counter].known &&
+	       job->feeder.from_ms[counter] != FEEDER_NOTHING;
+}
+
+/* Before anything is fed. */
+static bool note_beginnings(struct rate_job *job)
+{
+	size_t counters = job->feeder.count * job->table->column_count;
+
+	if (counters > job->stored.cap) {
+		job->stored.bits = mem_resize_array(job->stored.bits, counters, 1);
+		job->stored.cap = counters;
+	}
+	memset(job->stored.bits, 0, counters);
+	job->looked = true;
+	for (size_t i = 0; i < counters && !job->begins; i++)
+		job->begins = counter_begins(job, i);
+	return job->begins;
+}
+
 /* The row of a level that a counter's first raw sample lies in. */
 static int64_t first_start_ms(const struct rate_job *job, size_t counter, size_t level)
 {
@@ -360,7 +393,16 @@ static int add_level(struct rate_job *job, size_t level, const uint64_t *handles
 	return 0;
 }
 
-/* Of the counters that have raw data, in their order; on_stored follows. */
+/* The old cell lies in the memory of the read that brought it. */
+static int keep_old(struct rate_job *job)
+{
+	int err = buf_append(&job->old_kept, job->old.data, job->old.len);
+
+	job->old = buf_slice(&job->old_kept);
+	return err;
+}
+
+/* Reads the counters that begin, in their order; on_stored follows. */
 static int look_for_stored(struct rate_job *job)
 {
 	const struct feeder *f = &job->feeder;
@@ -368,18 +410,13 @@ static int look_for_stored(struct rate_job *job)
 	int64_t from_ms = FEEDER_NOTHING, to_ms = FEEDER_BEGINNING;
 	uint64_t *handles;
 	size_t n = 0;
-	int err;
+	int err = job->old.data ? keep_old(job) : 0;
 
-	if (counters > job->stored.cap) {
-		job->stored.bits = mem_resize_array(job->stored.bits, counters, 1);
-		job->stored.cap = counters;
-	}
-	memset(job->stored.bits, 0, counters);
 	store_read_reset(job->read);
 	handles = arena_alloc(&job->read->arena, counters * sizeof(*handles));
-	err = handles ? 0 : ERR_LIMIT;
+	err = err ? err : handles ? 0 : ERR_LIMIT;
 	for (size_t i = 0; !err && i < counters; i++) {
-		if (f->from_ms[i] == FEEDER_NOTHING)
+		if (!counter_begins(job, i))
 			continue;
 		handles[n++] = feeder_handle(f, i);
 		from_ms = f->from_ms[i] < from_ms ? f->from_ms[i] : from_ms;
@@ -396,7 +433,7 @@ static void take_stored(struct rate_job *job, const struct store_request *reques
 	const struct store_points *p = request->range.points;
 
 	for (size_t i = 0; i < f->count * job->table->column_count; i++) {
-		if (f->from_ms[i] == FEEDER_NOTHING)
+		if (!counter_begins(job, i))
 			continue;
 		for (size_t n = 0; n < p->count; n++)
 			if (p->ts_ms[n] == first_start_ms(job, i, level))
@@ -408,16 +445,18 @@ static void take_stored(struct rate_job *job, const struct store_request *reques
 static void on_stored(struct rate_job *job, int err)
 {
 	const struct store_request *request = job->read->requests;
+	bool more = false;
 
-	job->stored.known = err != ERR_LIMIT;
 	for (size_t level = 0; !err && request; request = request->next, level++) {
-		job->stored.known &= !request->more;
+		more |= request->more;
 		take_stored(job, request, level);
 	}
-	if (err && err != ERR_LIMIT) {
+	if (!err && more)
+		err = store_read_submit(job->read);
+	if (err) {
 		errbuf_set(&job->error, err, "%s", store_read_sentence(job->read, err));
 		finish(job, err);
-	} else {
+	} else if (!more) {
 		write_window(job);
 	}
 }
@@ -425,8 +464,8 @@ static void on_stored(struct rate_job *job, int err)
 /* Whether a row is known only in part, and as a whole stored. */
 static bool stays_stored(const struct rate_job *job, size_t counter, const struct counter_row *row)
 {
-	return job->anew && row->start_ms < job->feeder.from_ms[counter] &&
-	       (!job->stored.known || job->stored.bits[counter] >> row->level & 1);
+	return job->stored.bits[counter] >> row->level & 1 &&
+	       row->start_ms < job->feeder.from_ms[counter];
 }
 
 /* ---- Rows into the store -------------------------------------------------------------------- */
@@ -456,7 +495,7 @@ static int append_moment(struct rate_job *job, size_t level, int64_t ts_ms, cons
 	int64_t period_ms = counter_level_ms(config, level);
 	enum retention_class retention = job->options.retention[level];
 	struct value values[RATE_COLUMNS_MAX * ROW_FIELDS];
-	unsigned fields = rows_fields(config, m->rows, m->count, job->anew, values);
+	unsigned fields = rows_fields(config, m->rows, m->count, job->begins, values);
 	int err = store_append_fields(job->write, rate_level_table(level), period_ms, retention,
 				      ts_ms, fields, m->handles, m->count, values);
 
@@ -584,7 +623,7 @@ static int append_bins(struct rate_job *job, size_t row)
 	const struct store_columns *columns = &job->bins.columns;
 	int err;
 
-	if (job->anew || !gather_bins(job, row))
+	if (job->begins || !gather_bins(job, row))
 		return append_level(job, row, 0);
 	err = store_append_columns(job->write, rate_level_table(0), job->table->config.base_ms,
 				   job->options.retention[0], columns);
@@ -606,29 +645,23 @@ static int append_row(struct rate_job *job, size_t row)
 
 /* ---- The checkpoint ------------------------------------------------------------------------- */
 
-/* Counters of the row that the table has no handle of stay as far as they were. */
+/* Also with counters of the row that the table has no handle of. */
 static void add_fed_row(struct rate_job *job, size_t row)
 {
 	const struct feeder *f = &job->feeder;
 	size_t at = feeder_counter(f, row, 0);
-	int64_t until_ms[RATE_COLUMNS_MAX];
 	uint64_t columns = 0;
 
-	for (size_t c = 0; c < job->table->column_count; c++) {
+	for (size_t c = 0; c < job->table->column_count; c++)
 		columns |= (uint64_t)f->states[at + c].known << c;
-		until_ms[c] = job->table->rows[row].handles[c] ? job->writer.until_ms
-							       : f->until_ms[at + c];
-	}
 	if (columns)
-		checkpoint_add(&job->writer, job->table->rows[row].id, columns, &f->states[at],
-			       until_ms);
+		checkpoint_add(&job->writer, job->table->rows[row].id, columns, &f->states[at]);
 }
 
 /* A row that the table does not have, with its columns under their places in the table. */
 static int add_kept_row(struct rate_job *job, const struct checkpoint *c, const size_t *match)
 {
 	struct counter states[RATE_COLUMNS_MAX];
-	int64_t until_ms[RATE_COLUMNS_MAX];
 	uint64_t columns = 0;
 	int err = checkpoint_states(c, &job->old_row, NULL);
 
@@ -640,12 +673,11 @@ static int add_kept_row(struct rate_job *job, const struct checkpoint *c, const 
 		    old->last.ts_ms < job->feeder.end_ms - RATE_JOB_SILENT_MS)
 			continue;
 		states[match[i]] = *old;
-		until_ms[match[i]] = job->old_row.until_ms[i];
 		counter_convert(&c->config, &job->table->config, &states[match[i]]);
 		columns |= UINT64_C(1) << match[i];
 	}
 	if (columns)
-		checkpoint_add(&job->writer, job->old_row.id, columns, states, until_ms);
+		checkpoint_add(&job->writer, job->old_row.id, columns, states);
 	return 0;
 }
 
@@ -792,13 +824,22 @@ static void begin_window(struct rate_job *job)
 {
 	int err = 0;
 
-	if (job->anew && !job->looked)
+	job->written = true;
+	if (!job->looked && note_beginnings(job))
 		err = look_for_stored(job);
 	else
 		write_window(job);
-	job->looked = true;
 	if (err)
 		finish(job, err);
+}
+
+/* The window has no samples; nor had those before, if it is the last, which a checkpoint has. */
+static bool has_nothing(const struct rate_job *job)
+{
+	const struct feeder *f = &job->feeder;
+
+	return !f->points &&
+	       (f->hi_ms < f->end_ms || (!job->written && f->end_ms == job->old_until_ms));
 }
 
 static void on_window(struct feeder *feeder, int err)
@@ -811,7 +852,7 @@ static void on_window(struct feeder *feeder, int err)
 	} else if (err) {
 		errbuf_set(&job->error, err, "%s", store_read_sentence(feeder->read, err));
 		finish(job, err);
-	} else if (!feeder->points && feeder->hi_ms < feeder->end_ms) {
+	} else if (has_nothing(job)) {
 		next_window(job);
 	} else {
 		store_write_reset(job->write);

@@ -29,7 +29,8 @@ struct rate_read {
 	uint64_t *handles;
 	size_t *counters; /* of each handle of a range, its counter */
 	struct store_request *request;
-	uint8_t bound[8]; /* of the scan */
+	struct store_request asked; /* as it was filled in, for its next slice */
+	uint8_t bound[8];           /* of the scan */
 };
 
 static void on_read(struct store_read *read, int err);
@@ -118,6 +119,14 @@ static int list_add(struct rate_read *read, struct row_list *list, const struct 
 	return 0;
 }
 
+/* What a request points to belongs to the read once it is submitted: so the next slice is asked for
+ * as the first was. */
+static int submit(struct rate_read *read)
+{
+	read->asked = *read->request;
+	return store_read_submit(read->read);
+}
+
 /* ---- Checkpoints ---------------------------------------------------------------------------- */
 
 /* Of one row only its own run's is read: the last that begins at or before its id. */
@@ -138,7 +147,7 @@ static int read_checkpoints(struct rate_read *read)
 					 .to = {{{(const char *)read->bound, 8}}},
 					 .backward = table->row_count == 1,
 					 .limit = table->row_count == 1};
-	return store_read_submit(read->read);
+	return submit(read);
 }
 
 static void take_row(struct rate_read *read, const struct checkpoint *c, const size_t *match,
@@ -154,11 +163,12 @@ static void take_row(struct rate_read *read, const struct checkpoint *c, const s
 		if (f->from_ms[at] == FEEDER_NOTHING)
 			continue;
 		/* Left behind where a run was divided and the write did not end. */
-		if (f->states[at].known && f->from_ms[at] > read->old_row.until_ms[i])
+		if (f->states[at].known &&
+		    f->states[at].last.ts_ms > read->old_row.states[i].last.ts_ms)
 			continue;
 		f->states[at] = read->old_row.states[i];
 		counter_convert(&c->config, &read->table->config, &f->states[at]);
-		f->from_ms[at] = read->old_row.until_ms[i];
+		feeder_go_on(f, at);
 	}
 }
 
@@ -226,7 +236,7 @@ static int read_stored(struct rate_read *read, enum read_state state)
 		.handle_count = count,
 		.start_ms = read->options.from_ms,
 		.end_ms = read->options.to_ms};
-	return store_read_submit(read->read);
+	return submit(read);
 }
 
 static int take_rows(struct rate_read *read, struct row_list *list, const struct store_points *p)
@@ -367,15 +377,11 @@ static void on_read(struct store_read *store_read, int err)
 		return;
 	}
 	if (read->request->more) {
-		struct store_request old = *read->request;
+		read->asked.token = read->request->token;
 		store_read_reset(store_read);
-		read->request = store_read_add(store_read, old.op);
+		read->request = store_read_add(store_read, read->asked.op);
 		ASSERT(read->request);
-		read->request->token = old.token;
-		if (old.op == STORE_RANGE)
-			read->request->range = old.range;
-		else
-			read->request->cell_scan = old.cell_scan;
+		*read->request = read->asked; /* the only one */
 		err = store_read_submit(store_read);
 	} else if (read->state == READ_CHECKPOINTS) {
 		err = read_stored(read, READ_ROWS);

@@ -119,7 +119,7 @@ static int64_t whole_ms(const struct rollup_complete *c, uint8_t level)
 	return retention_level_whole_ms(o->retention_rules, level,
 					level ? o->retention_rules->levels_ms[level]
 					      : o->raw_retention_ms,
-					clock_wall_ms(o->clock));
+					clock_age_ms(o->clock));
 }
 
 static uint8_t level_count(const struct rollup_complete *c)
@@ -145,7 +145,7 @@ static void look_at_passes(struct rollup_complete *c)
 {
 	const struct rollup_complete_options *o = &c->options;
 	struct rollup_progress progress = o->progress(o->owner);
-	int64_t now_ms = clock_wall_ms(o->clock);
+	int64_t now_ms = clock_age_ms(o->clock);
 	bool stays = !retention_shortest_whole_ms(o->retention_rules, o->raw_retention_ms, now_ms);
 	c->passed = progress.over > c->passes &&
 		    (stays || progress.before_ms >= last_since_ms(c, c->rebuilt));
@@ -156,7 +156,7 @@ static void look_at_passes(struct rollup_complete *c)
 
 static bool closed_are_gone(const struct rollup_complete *c)
 {
-	int64_t now_ms = clock_wall_ms(c->options.clock);
+	int64_t now_ms = clock_age_ms(c->options.clock);
 	for (uint8_t level = 0; level < level_count(c); level++) {
 		int64_t raw_ms = whole_ms(c, level);
 		if (c->closed_ms[level] && (!raw_ms || now_ms - raw_ms < c->closed_ms[level]))
@@ -193,7 +193,7 @@ static unsigned all_grains(const struct rollup_complete *c)
 bool rollup_complete_is_all(const struct rollup_complete *c, int64_t from_ms, int64_t to_ms)
 {
 	const struct rollup_complete_options *o = &c->options;
-	int64_t now_ms = clock_wall_ms(o->clock);
+	int64_t now_ms = clock_age_ms(o->clock);
 	int64_t longest_ms =
 		retention_longest_whole_ms(o->retention_rules, o->raw_retention_ms, now_ms);
 	return from_ms <=

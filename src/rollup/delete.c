@@ -146,7 +146,7 @@ static void add_grain(struct rollup_delete *d, size_t grain, int64_t open_from_m
 static void list_spans(struct rollup_delete *d, int64_t raw_ms)
 {
 	const struct rollup_delete_options *o = &d->options;
-	int64_t now_ms = clock_wall_ms(o->clock), open_from_ms = INT64_MAX;
+	int64_t now_ms = clock_age_ms(o->clock), open_from_ms = INT64_MAX;
 	bool marks = o->grains->count && !o->whole;
 	d->span_count = 0;
 	if (marks)

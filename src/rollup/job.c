@@ -86,7 +86,7 @@ static void keep_error(struct rollup_job *job, int err)
 static int64_t closed_before_s(const struct rollup_job *job)
 {
 	const struct rollup_job_options *options = &job->options;
-	int64_t now_ms = clock_wall_ms(options->clock);
+	int64_t now_ms = clock_age_ms(options->clock);
 	int64_t raw_ms = retention_longest_whole_ms(options->retention_rules,
 						    options->raw_retention_ms, now_ms);
 	if (!options->late.after_ms)

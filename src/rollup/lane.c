@@ -88,7 +88,7 @@ static int compare_ready(const void *a, const void *b)
 static bool expired_after(const struct rollup_lane *lane, int64_t retention_ms)
 {
 	return retention_ms &&
-	       lane->slot_s * 1000 < clock_wall_ms(lane->options.clock) - retention_ms;
+	       lane->slot_s * 1000 < clock_age_ms(lane->options.clock) - retention_ms;
 }
 
 /* For how long raw data of the mark's series counts as kept. */
@@ -98,7 +98,7 @@ static int64_t whole_ms(struct rollup_lane *lane, const struct rollup_mark *mark
 	struct retention_fit fit =
 		retention_find_encoded(rules, &lane->memo, mark->tenant, mark->series_set.metric);
 	return retention_whole_ms(rules, fit.raw, lane->options.raw_retention_ms,
-				  clock_wall_ms(lane->options.clock));
+				  clock_age_ms(lane->options.clock));
 }
 
 /* The same of the series that keeps it for the shortest time. */
@@ -106,7 +106,7 @@ static int64_t shortest_whole_ms(const struct rollup_lane *lane)
 {
 	return retention_shortest_whole_ms(lane->options.retention_rules,
 					   lane->options.raw_retention_ms,
-					   clock_wall_ms(lane->options.clock));
+					   clock_age_ms(lane->options.clock));
 }
 
 static void count_expired(struct rollup_lane *lane, uint64_t count)
@@ -205,7 +205,7 @@ static void take_marks(struct rollup_lane *lane)
 		drop_expired(lane, marks, count);
 	choose_ready(lane, marks, count,
 		     rollup_settled_ms(lane->slot_s, shortest_ms, quiet_ms) - quiet_ms <=
-			     clock_wall_ms(lane->options.clock));
+			     clock_age_ms(lane->options.clock));
 	if (lane->options.behind)
 		rollup_behind_found(lane->options.behind, lane->slot_s, marks, count);
 }
@@ -276,14 +276,13 @@ static void count_unread(struct rollup_lane *lane)
 {
 	size_t unread = rollup_reading_unread(lane->reading);
 	const char *name = rollup_reading_unread_name(lane->reading);
-	uint64_t left_out;
 	lane->result.unread += unread;
-	if (!unread || !hash_set_add(&lane->told, hash128(name, strlen(name), unread), TOLD_MAX) ||
-	    !log_rate_take(&lane->lines, clock_mono_ms(lane->options.clock), &left_out))
+	if (!unread || !hash_set_add(&lane->told, hash128(name, strlen(name), unread), TOLD_MAX))
 		return;
-	log_warn("roll-ups: marks of the slot at %lld cannot be read and are left as they are: %s, "
-		 "and %zu others (%llu such lines left out)",
-		 (long long)lane->slot_s, name, unread - 1, (unsigned long long)left_out);
+	log_rated(&lane->lines, clock_mono_ms(lane->options.clock), LOG_WARN,
+		  "roll-ups: marks of the slot at %lld cannot be read and are left as they are: "
+		  "%s, and %zu others",
+		  (long long)lane->slot_s, name, unread - 1);
 }
 
 static void on_marks(void *owner, int err)

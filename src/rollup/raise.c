@@ -3,95 +3,16 @@
 #include "base/exec.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "wire/number.h"
+#include "rollup/raise_cell.h"
 
-enum {
-	READ_MAX_BYTES = 1 << 20,
-	WRITE_MAX_BYTES = 1 << 20,
-	HEAD_NUMBERS = 5,
-	NUMBERS_MAX = HEAD_NUMBERS + 2 * RETENTION_RULES_MAX,
-	TEXT_MAX_BYTES = NUMBERS_MAX * (NUMBER_PRINT_MAX_BYTES + 1),
-};
+enum { READ_MAX_BYTES = 1 << 20, WRITE_MAX_BYTES = 1 << 20 };
 
 static const struct store_parts row = {{SLICE("retention-raw")}}, column = {{SLICE("kept")}};
 
-/* What the cell says. */
-struct kept {
-	int64_t preset_ms;
-	int64_t until_ms, kept_ms;
-	bool preset;    /* it was raised */
-	uint64_t rules; /* likewise, bit by place in: */
-	size_t count;
-	struct {
-		uint64_t hash;
-		int64_t ms;
-	} list[RETENTION_RULES_MAX];
-};
-
-/* ---- The cell -------------------------------------------------------------------------------- */
-
-/* Numbers with a blank between two. Gives how many, or NUMBERS_MAX + 1: they are none. */
-static size_t scan(struct slice text, uint64_t numbers[NUMBERS_MAX])
+static bool is_same(const struct raise_cell *a, const struct raise_cell *b)
 {
-	const char *at = text.data, *end = text.data + text.len;
-	for (size_t n = 0; n < NUMBERS_MAX; at++) {
-		const char *stop = memchr(at, ' ', (size_t)(end - at));
-		if (number_parse_u64(at, stop ? stop : end, &numbers[n++]))
-			break;
-		if (!stop)
-			return n;
-		at = stop;
-	}
-	return NUMBERS_MAX + 1;
-}
-
-static bool is_time(uint64_t ms)
-{
-	return ms <= INT64_MAX / 4;
-}
-
-static int decode(struct slice text, struct kept *kept)
-{
-	uint64_t numbers[NUMBERS_MAX];
-	size_t n = scan(text, numbers);
-	if (n > NUMBERS_MAX || n < HEAD_NUMBERS || (n - HEAD_NUMBERS) % 2 || !is_time(numbers[0]) ||
-	    !is_time(numbers[1]) || !is_time(numbers[2]))
-		return ERR_DAMAGED;
-	*kept = (struct kept){.preset_ms = (int64_t)numbers[0],
-			      .until_ms = (int64_t)numbers[1],
-			      .kept_ms = (int64_t)numbers[2],
-			      .preset = numbers[3] != 0,
-			      .rules = numbers[4]};
-	for (size_t i = HEAD_NUMBERS; i < n; i += 2) {
-		if (!is_time(numbers[i + 1]))
-			return ERR_DAMAGED;
-		kept->list[kept->count].hash = numbers[i];
-		kept->list[kept->count++].ms = (int64_t)numbers[i + 1];
-	}
-	return 0;
-}
-
-static struct slice encode(const struct kept *kept, char to[TEXT_MAX_BYTES])
-{
-	uint64_t numbers[NUMBERS_MAX] = {(uint64_t)kept->preset_ms, (uint64_t)kept->until_ms,
-					 (uint64_t)kept->kept_ms, kept->preset, kept->rules};
-	size_t n = HEAD_NUMBERS, len = 0;
-	for (size_t i = 0; i < kept->count; i++) {
-		numbers[n++] = kept->list[i].hash;
-		numbers[n++] = (uint64_t)kept->list[i].ms;
-	}
-	for (size_t i = 0; i < n; i++) {
-		if (i)
-			to[len++] = ' ';
-		len += number_print_u64(to + len, numbers[i]);
-	}
-	return (struct slice){to, len};
-}
-
-static bool is_same(const struct kept *a, const struct kept *b)
-{
-	char text[2][TEXT_MAX_BYTES];
-	return slice_equal(encode(a, text[0]), encode(b, text[1]));
+	char text[2][RAISE_CELL_MAX_BYTES];
+	return slice_equal(raise_cell_encode(a, text[0]), raise_cell_encode(b, text[1]));
 }
 
 /* ---- What was raised ------------------------------------------------------------------------- */
@@ -101,9 +22,9 @@ static bool is_raw(const struct retention_rule *rule)
 	return rule->grain == RETENTION_RAW || rule->grain == RETENTION_ALL;
 }
 
-static struct kept kept_of(const struct retention_rules *rules, int64_t preset_ms)
+static struct raise_cell kept_of(const struct retention_rules *rules, int64_t preset_ms)
 {
-	struct kept kept = {.preset_ms = preset_ms};
+	struct raise_cell kept = {.preset_ms = preset_ms};
 	for (size_t i = 0; i < rules->count; i++) {
 		const struct retention_rule *rule = &rules->list[i];
 		if (!is_raw(rule))
@@ -116,7 +37,7 @@ static struct kept kept_of(const struct retention_rules *rules, int64_t preset_m
 }
 
 /* For how long samples of before a raise count as kept by now. */
-static int64_t left_ms(const struct kept *kept, int64_t now_ms)
+static int64_t left_ms(const struct raise_cell *kept, int64_t now_ms)
 {
 	int64_t since_ms = now_ms - kept->until_ms;
 	return since_ms > kept->kept_ms ? since_ms : kept->kept_ms;
@@ -128,19 +49,20 @@ struct before {
 	int64_t ms, held_ms;
 };
 
-static struct before before_of(const struct kept *kept, int64_t ms, bool raised, int64_t now_ms)
+static struct before before_of(const struct raise_cell *kept, int64_t ms, bool raised,
+			       int64_t now_ms)
 {
 	bool less = raised && kept->until_ms;
 	return (struct before){ms, less ? retention_shorter(ms, left_ms(kept, now_ms)) : ms};
 }
 
-static struct before rule_before(const struct kept *kept, size_t i, int64_t now_ms)
+static struct before rule_before(const struct raise_cell *kept, size_t i, int64_t now_ms)
 {
 	return before_of(kept, kept->list[i].ms, kept->rules >> i & 1, now_ms);
 }
 
 /* Whose rule was which of those from `same` on is not known: the shortest is taken for all. */
-static struct before least_before(const struct kept *kept, size_t same, int64_t now_ms)
+static struct before least_before(const struct raise_cell *kept, size_t same, int64_t now_ms)
 {
 	struct before least = before_of(kept, kept->preset_ms, kept->preset, now_ms);
 	for (size_t i = same; i < kept->count; i++) {
@@ -152,7 +74,7 @@ static struct before least_before(const struct kept *kept, size_t same, int64_t 
 }
 
 /* Whether what is kept for `ms` now was kept for less. */
-static bool add_raised(struct kept *now, int64_t ms, struct before before)
+static bool add_raised(struct raise_cell *now, int64_t ms, struct before before)
 {
 	if (!retention_is_longer(ms, before.ms))
 		return false;
@@ -161,7 +83,7 @@ static bool add_raised(struct kept *now, int64_t ms, struct before before)
 }
 
 /* Rules that stand in both in the same places, before any other. */
-static size_t same_rules(const struct kept *a, const struct kept *b)
+static size_t same_rules(const struct raise_cell *a, const struct raise_cell *b)
 {
 	size_t i = 0;
 	while (i < a->count && i < b->count && a->list[i].hash == b->list[i].hash)
@@ -169,7 +91,7 @@ static size_t same_rules(const struct kept *a, const struct kept *b)
 	return i == a->count && i == b->count ? RETENTION_RULES_MAX : i;
 }
 
-static void find_raised(const struct kept *before, struct kept *now, int64_t now_ms,
+static void find_raised(const struct raise_cell *before, struct raise_cell *now, int64_t now_ms,
 			int64_t ahead_ms)
 {
 	size_t same = same_rules(before, now);
@@ -184,7 +106,7 @@ static void find_raised(const struct kept *before, struct kept *now, int64_t now
 }
 
 /* Whether there is anything that the raise before says otherwise than the configuration. */
-static bool goes_on(const struct kept *before, const struct kept *now, int64_t now_ms)
+static bool goes_on(const struct raise_cell *before, const struct raise_cell *now, int64_t now_ms)
 {
 	int64_t since_ms = now_ms - before->until_ms;
 	bool on = since_ms < before->kept_ms || retention_is_longer(now->preset_ms, since_ms);
@@ -195,7 +117,7 @@ static bool goes_on(const struct kept *before, const struct kept *now, int64_t n
 
 /* By itself, or as part of this one. Whom it concerns among rules that are others now is not known.
  */
-static void go_on(const struct kept *before, struct kept *now, int64_t now_ms)
+static void go_on(const struct raise_cell *before, struct raise_cell *now, int64_t now_ms)
 {
 	size_t same = same_rules(before, now);
 	bool others = same < RETENTION_RULES_MAX;
@@ -206,7 +128,7 @@ static void go_on(const struct kept *before, struct kept *now, int64_t now_ms)
 	now->rules |= before->rules | (others ? UINT64_MAX << same : 0);
 }
 
-static void set_raise(const struct kept *now, struct retention_rules *rules)
+static void set_raise(const struct raise_cell *now, struct retention_rules *rules)
 {
 	size_t raw = 0;
 	rules->raise = (struct retention_raise){now->until_ms, now->kept_ms, now->preset};
@@ -250,7 +172,7 @@ static int wait_done(struct asked *asked, int err)
 }
 
 /* The cell's version, 0: there is none. */
-static int load(struct asked *asked, struct store *store, int64_t now_ms, struct kept *before,
+static int load(struct asked *asked, struct store *store, int64_t now_ms, struct raise_cell *before,
 		uint64_t *version)
 {
 	struct store_read *read = store_read_new(store, READ_MAX_BYTES);
@@ -266,22 +188,23 @@ static int load(struct asked *asked, struct store *store, int64_t now_ms, struct
 	const struct store_cell_scan *scanned = &request->cell_scan;
 	*version = !err && scanned->count ? scanned->cells[0].version : 0;
 	if (!err && scanned->count)
-		err = decode(scanned->cells[0].value, before);
+		err = raise_cell_decode(scanned->cells[0].value, before);
 	store_read_free(read);
 	return err;
 }
 
 /* A store without room serves what it has, and the next start finds the same raise, later. */
-static int save(struct asked *asked, struct store *store, const struct kept *now, uint64_t version)
+static int save(struct asked *asked, struct store *store, const struct raise_cell *now,
+		uint64_t version)
 {
-	char text[TEXT_MAX_BYTES];
+	char text[RAISE_CELL_MAX_BYTES];
 	struct store_write_cond *outcome;
 	struct store_write *write = store_write_new(store, WRITE_MAX_BYTES);
 	write->executor = &asked->queue.executor;
 	write->done = write_done;
 	write->owner = asked;
-	int err = store_cell_put_if(write, TABLE_LEASES, &row, &column, version, encode(now, text),
-				    0, &outcome);
+	int err = store_cell_put_if(write, TABLE_LEASES, &row, &column, version,
+				    raise_cell_encode(now, text), 0, &outcome);
 	err = wait_done(asked, err ? err : store_write_submit(write));
 	store_write_free(write);
 	if (err != ERR_FULL && err != ERR_READ_ONLY)
@@ -293,7 +216,7 @@ static int save(struct asked *asked, struct store *store, const struct kept *now
 int retention_raise_open(struct store *store, int64_t preset_ms, int64_t now_ms, int64_t ahead_ms,
 			 struct retention_rules *rules, struct errbuf *e)
 {
-	struct kept now = kept_of(rules, preset_ms), before = now;
+	struct raise_cell now = kept_of(rules, preset_ms), before = now;
 	struct asked asked = {.done = false};
 	uint64_t version;
 	task_queue_init(&asked.queue);

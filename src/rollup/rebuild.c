@@ -112,7 +112,7 @@ static int64_t open_from_ms(struct rollup_rebuild *r, const struct store_series 
 	const struct rollup_rebuild_options *o = &r->options;
 	struct retention_fit fit =
 		retention_find(o->retention_rules, &r->memo, series->tenant, series->metric);
-	int64_t now_ms = clock_wall_ms(o->clock);
+	int64_t now_ms = clock_age_ms(o->clock);
 	int64_t whole_ms =
 		retention_whole_ms(o->retention_rules, fit.raw, o->raw_retention_ms, now_ms);
 	return rollup_open_from_ms(now_ms, whole_ms, o->slot_ms, o->quiet_ms);

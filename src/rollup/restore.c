@@ -30,11 +30,10 @@ void rollup_restore_free(struct rollup_restore *r)
 
 static void say_failed(struct rollup_restore *r, int err)
 {
-	uint64_t left_out;
-	if (log_rate_take(&r->lines, clock_mono_ms(r->options.clock), &left_out))
-		log_warn("roll-ups: marks that were lost could not be made anew: %s; begun again "
-			 "(%llu such lines left out)",
-			 err_text(err), (unsigned long long)left_out);
+	log_rated(&r->lines, clock_mono_ms(r->options.clock), LOG_WARN,
+		  "roll-ups: marks that were lost could not be made again: %s; making them begins "
+		  "again from the start",
+		  err_text(err));
 }
 
 static void on_rebuilt(void *owner, int err)
@@ -62,8 +61,9 @@ void rollup_restore_look(struct rollup_restore *r, int64_t asof_ms)
 	const struct rollup_restore_options *options = &r->options;
 	struct rollup_track_state state = rollup_track_state(options->track);
 	int64_t now_ms = clock_wall_ms(options->clock), slot_ms = options->slot_ms;
+	int64_t age_ms = clock_age_ms(options->clock);
 	int64_t longest_ms = retention_longest_whole_ms(options->retention_rules,
-							options->raw_retention_ms, now_ms);
+							options->raw_retention_ms, age_ms);
 	if (r->rebuild || r->stopping || !state.incomplete || state.degraded ||
 	    asof_ms < state.lost_ms + options->quiet_ms)
 		return;
@@ -75,7 +75,7 @@ void rollup_restore_look(struct rollup_restore *r, int64_t asof_ms)
 		.executor = options->executor,
 		.slot_ms = slot_ms,
 		.partitions = options->partitions,
-		.from_ms = rollup_open_from_ms(now_ms, longest_ms, slot_ms, options->quiet_ms),
+		.from_ms = rollup_open_from_ms(age_ms, longest_ms, slot_ms, options->quiet_ms),
 		.to_ms = (now_ms + options->ahead_ms) / slot_ms * slot_ms + slot_ms,
 		.quiet_ms = options->quiet_ms,
 		.raw_retention_ms = options->raw_retention_ms,

@@ -89,10 +89,8 @@ static void show(struct rollup *r, int err)
 
 static void say(struct rollup *r, const char *what, const char *why)
 {
-	uint64_t left_out;
-	if (log_rate_take(&r->lines, clock_mono_ms(r->options.clock), &left_out))
-		log_warn("roll-ups: %s: %s; tried again (%llu such lines left out)", what, why,
-			 (unsigned long long)left_out);
+	log_rated(&r->lines, clock_mono_ms(r->options.clock), LOG_WARN,
+		  "roll-ups: %s: %s; tried again", what, why);
 }
 
 /* ---- Ending ---------------------------------------------------------------------------------- */
@@ -318,6 +316,7 @@ struct rollup *rollup_new(const struct rollup_options *options)
 	r->stop.run = run_stop;
 	r->thread = loop_thread_new("rollup");
 	r->loop = loop_thread_loop(r->thread);
+	loop_set_kind(r->loop, LOOP_ROLLUP);
 	struct executor *executor = loop_executor(r->loop);
 	executor->post(executor, &r->begin);
 	return r;

@@ -7,10 +7,13 @@ enum { SERIES_SET_MAX_BYTES = 2 * METRIC_MAX_BYTES + TAGS_TEXT_MAX_BYTES + 1 };
 struct series_walk {
 	struct series_walk_options options;
 	char tenant[TENANT_MAX_BYTES], metric[METRIC_MAX_BYTES];
-	struct task begin;
+	struct task task; /* begins, or goes on within the list */
 	struct store_read *list;
 	struct store_request *listed;
 	uint64_t *handles;
+	/* The group within the list: the store gives more than it was asked for where many series
+	 * are being registered. */
+	size_t from, count;
 	bool cancelled;
 };
 
@@ -35,8 +38,8 @@ struct series_walk *series_walk_start(const struct series_walk_options *options)
 	walk->options.metric = keep(walk->metric, sizeof(walk->metric), options->metric);
 	walk->list = series_walk_read_new(walk, on_list, walk);
 	walk->handles = mem_alloc_array(options->group_max, sizeof(*walk->handles));
-	walk->begin.run = run_begin;
-	options->executor->post(options->executor, &walk->begin);
+	walk->task.run = run_begin;
+	options->executor->post(options->executor, &walk->task);
 	return walk;
 }
 
@@ -76,7 +79,7 @@ struct store_read *series_walk_read_new(const struct series_walk *walk, store_re
 
 void series_walk_submit(struct series_walk *walk, struct store_read *read)
 {
-	read->now_ms = clock_wall_ms(walk->options.clock);
+	read->now_ms = clock_age_ms(walk->options.clock);
 	int err = walk->cancelled ? ERR_CANCELLED : store_read_submit(read);
 	if (err)
 		end(walk, err);
@@ -98,29 +101,50 @@ static void list_series(struct series_walk *walk, struct store_token token)
 
 static void run_begin(struct task *task)
 {
-	list_series(CONTAINER_OF(task, struct series_walk, begin), (struct store_token){0});
+	list_series(CONTAINER_OF(task, struct series_walk, task), (struct store_token){0});
+}
+
+/* The series from `from` on, as many as a group has. */
+static void give_group(struct series_walk *walk)
+{
+	const struct store_series_list *list = &walk->listed->series_list;
+	size_t left = list->count - walk->from;
+	walk->count = left < walk->options.group_max ? left : walk->options.group_max;
+	for (size_t i = 0; i < walk->count; i++)
+		walk->handles[i] = list->series[walk->from + i].handle;
+	walk->options.group(walk->options.owner);
+}
+
+static void run_group(struct task *task)
+{
+	struct series_walk *walk = CONTAINER_OF(task, struct series_walk, task);
+	if (walk->cancelled)
+		end(walk, ERR_CANCELLED);
+	else
+		give_group(walk);
 }
 
 void series_walk_next(struct series_walk *walk)
 {
-	if (walk->listed->more)
+	walk->from += walk->count;
+	if (walk->from < walk->listed->series_list.count) {
+		walk->task.run = run_group;
+		walk->options.executor->post(walk->options.executor, &walk->task);
+	} else if (walk->listed->more) {
 		list_series(walk, walk->listed->token);
-	else
+	} else {
 		end(walk, 0);
+	}
 }
 
 static void on_list(struct store_read *read, int err)
 {
 	struct series_walk *walk = read->owner;
-	const struct store_series_list *list = &walk->listed->series_list;
-	if (err) {
+	walk->from = walk->count = 0;
+	if (err)
 		end(walk, err);
-		return;
-	}
-	for (size_t i = 0; i < list->count; i++)
-		walk->handles[i] = list->series[i].handle;
-	if (list->count)
-		walk->options.group(walk->options.owner);
+	else if (walk->listed->series_list.count)
+		give_group(walk);
 	else
 		series_walk_next(walk);
 }
@@ -128,7 +152,7 @@ static void on_list(struct store_read *read, int err)
 struct series_group series_walk_group(const struct series_walk *walk)
 {
 	const struct store_series_list *list = &walk->listed->series_list;
-	return (struct series_group){list->series, walk->handles, list->count};
+	return (struct series_group){list->series + walk->from, walk->handles, walk->count};
 }
 
 int series_walk_name(const struct store_series *series, struct tags tags, struct arena *arena,

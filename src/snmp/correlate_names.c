@@ -1,6 +1,6 @@
 #include "snmp/correlate_names.h"
 
-#include "snmp/correlate_index.h"
+#include "wire/snmp_index.h"
 
 enum {
 	TICK_MS = 10,

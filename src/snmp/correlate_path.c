@@ -1,6 +1,6 @@
 /* What rows are called: one function for each correlator. */
 #include "snmp/correlate.h"
-#include "snmp/correlate_index.h"
+#include "wire/snmp_index.h"
 
 struct naming_row {
 	struct correlate_set *set;
@@ -171,13 +171,11 @@ static int path_jnx_firewall(struct naming_row *r)
 
 static int path_alu_sap(struct naming_row *r)
 {
-	char port[PORT_TEXT_BYTES];
-	if (r->arcs.count != 3)
+	struct slice name;
+	int err = index_sap_name(&r->arcs, &r->set->arena, &name);
+	if (err == ERR_INVALID)
 		return leave_out(r, TROUBLE_INDEX, "it is not service, port and encapsulation");
-	index_port_text(r->arcs.list[1], port);
-	const char *text =
-		arena_printf(&r->set->arena, "%u-%s-%u", r->arcs.list[0], port, r->arcs.list[2]);
-	return push(r, (struct slice){text, text ? strlen(text) : 0});
+	return err ? err : push(r, name);
 }
 
 /* ---- What another column says ---------------------------------------------------------------- */
@@ -255,10 +253,10 @@ static int path_versioned(struct naming_row *r)
 	case OIDSET_SAPS:
 		return path_alu_sap(r);
 	case OIDSET_LSPS:
-		err = index_last_string(&r->arcs, 0, &r->set->arena, &name);
+		err = index_lsp_name(&r->arcs, &r->set->arena, &name);
 		if (err == ERR_INVALID)
 			return 0; /* not indexed by a name: the index has to do */
-		return err ? err : push(r, octets_text(name, &r->set->arena));
+		return err ? err : push(r, name);
 	default:
 		return err;
 	}

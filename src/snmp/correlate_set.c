@@ -2,7 +2,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "snmp/correlate_index.h"
+#include "wire/snmp_index.h"
 
 enum { ROWS_MIN = 64, REPLIES_MIN = 16, INDEX_MAX_BYTES = OID_MAX_BYTES };
 

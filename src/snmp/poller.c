@@ -92,6 +92,23 @@ static void use_inventory(struct task *task)
 	mem_free(wish);
 }
 
+struct poll_wish {
+	struct task task;
+	struct poller *poller;
+	struct slice device; /* a copy */
+};
+
+static void use_poll_wish(struct task *task)
+{
+	struct poll_wish *wish = CONTAINER_OF(task, struct poll_wish, task);
+	if (wish->poller->core) {
+		core_poll_now(wish->poller->core, wish->device);
+		step(wish->poller);
+	}
+	mem_free((char *)wish->device.data);
+	mem_free(wish);
+}
+
 static void sink_ready(struct task *task)
 {
 	struct poller *poller = CONTAINER_OF(task, struct poller, ready_task);
@@ -153,6 +170,7 @@ int poller_open(const struct poller_options *options, struct poller **out, struc
 	poller->closed_task.run = run_closed;
 	task_queue_init(&poller->opened);
 	poller->thread = loop_thread_new("poller");
+	loop_set_kind(loop_thread_loop(poller->thread), LOOP_POLLER);
 	post(poller, &poller->open_task);
 	task_queue_wait(&poller->opened);
 	if (poller->open_err) {
@@ -171,6 +189,14 @@ void poller_set_inventory(struct poller *poller, const struct inventory *invento
 	struct new_inventory *wish = mem_zalloc(sizeof(*wish));
 	*wish = (struct new_inventory){{.run = use_inventory}, poller, inventory};
 	inventory_take(inventory);
+	post(poller, &wish->task);
+}
+
+void poller_poll_now(struct poller *poller, struct slice device)
+{
+	struct poll_wish *wish = mem_zalloc(sizeof(*wish));
+	*wish = (struct poll_wish){
+		{.run = use_poll_wish}, poller, {mem_copy_text(device), device.len}};
 	post(poller, &wish->task);
 }
 

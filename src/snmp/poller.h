@@ -64,6 +64,8 @@ int poller_open(const struct poller_options *options, struct poller **poller,
  * listener. Where its configuration is another one than before, messages that wait still come to
  * the sink, with OIDSets that may be gone. */
 void poller_set_inventory(struct poller *poller, const struct inventory *inventory);
+/* Polls a device now, whatever its slots; nothing where there is none of that name. */
+void poller_poll_now(struct poller *poller, struct slice device);
 /* The sink, having said ERR_BUSY or ERR_FULL, may take something again: sooner than it would be
  * offered anyway (POLLER_SINK_RETRY_MS). */
 void poller_sink_ready(struct poller *poller);

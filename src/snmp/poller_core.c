@@ -108,9 +108,12 @@ static void update_sets(struct core *core, struct polled_device *d)
 
 static void drop_session(struct core *core, struct polled_device *d)
 {
-	for (size_t i = 0; i < d->set_count; i++)
+	for (size_t i = 0; i < d->set_count; i++) {
 		if (d->sets[i]->run)
 			run_cancel(core, d->sets[i]->run);
+		d->sets[i]->hung = 0;
+		d->sets[i]->rest_slots = 0;
+	}
 	if (d->session)
 		core->io->session_free(core->io, d->session);
 	d->session = NULL;
@@ -136,6 +139,22 @@ static void use_address(struct core *core, struct polled_device *d,
 
 static void device_free(struct polled_device *d);
 
+/* A poll that was asked for waits for nothing but the device's address. */
+static void hurry(struct polled_device *d)
+{
+	struct core *core = d->core;
+	for (size_t i = 0; i < d->set_count; i++)
+		if (d->sets[i]->wanted && d->session)
+			schedule_hurry(&core->schedule, &d->sets[i]->entry, core_wall_ms(core));
+}
+
+static void poll_now(struct polled_device *d)
+{
+	for (size_t i = 0; i < d->set_count; i++)
+		d->sets[i]->wanted = true;
+	hurry(d);
+}
+
 static void resolved(void *owner, const struct loop_address *address, const char *why)
 {
 	struct polled_device *d = owner;
@@ -148,6 +167,7 @@ static void resolved(void *owner, const struct loop_address *address, const char
 		d->resolved_ms = core_mono_ms(d->core);
 		d->why_unresolved.text[0] = 0;
 		use_address(d->core, d, address);
+		hurry(d);
 		return;
 	}
 	stat_add(STAT_poll_unresolved, 1);
@@ -250,7 +270,7 @@ void core_set_inventory(struct core *core, const struct inventory *inventory)
 {
 	struct polled_device **list =
 		mem_alloc_array(inventory->device_count, sizeof(struct polled_device *));
-	size_t k = 0, count = 0;
+	size_t k = 0, count = 0, new_count = 0;
 	for (size_t i = 0; i < inventory->device_count; i++) {
 		const struct device *device = inventory->devices[i];
 		if (!slice_equal(device->poller, core->options.name))
@@ -261,7 +281,11 @@ void core_set_inventory(struct core *core, const struct inventory *inventory)
 		bool known = k < core->device_count &&
 			     slice_equal(core->devices[k]->device->name, device->name);
 		list[count] = known ? core->devices[k++] : device_new(core);
-		device_update(core, list[count++], inventory, device);
+		device_update(core, list[count], inventory, device);
+		/* At a start all are new, and none is. */
+		if (!known && core->inventory && new_count++ < POLLER_NEW_AT_ONCE)
+			poll_now(list[count]);
+		count++;
 	}
 	while (k < core->device_count)
 		device_end(core, core->devices[k++]);
@@ -273,11 +297,17 @@ void core_set_inventory(struct core *core, const struct inventory *inventory)
 	core->inventory = inventory;
 }
 
+void core_poll_now(struct core *core, struct slice device)
+{
+	for (size_t i = 0; i < core->device_count; i++)
+		if (slice_equal(core->devices[i]->device->name, device))
+			poll_now(core->devices[i]);
+}
+
 /* ---- Slots ----------------------------------------------------------------------------------- */
 
 void core_failed(struct core *core, struct polled_device *d, bool is_resolved, const char *why)
 {
-	uint64_t left_out;
 	stat_add(STAT_poll_failed, 1);
 	if (d->failures < UINT32_MAX)
 		d->failures++;
@@ -286,9 +316,9 @@ void core_failed(struct core *core, struct polled_device *d, bool is_resolved, c
 		return;
 	}
 	device_state_failed(d->device->state, core_wall_ms(core), is_resolved, why);
-	if (d->failures == 1 && log_rate_take(&core->log_rate, core_mono_ms(core), &left_out))
-		log_warn("polling " SHOWN ": %s (%llu such lines left out)",
-			 SHOWN_OF(d->device->name), why, (unsigned long long)left_out);
+	if (d->failures == 1)
+		log_rated(&core->log_rate, core_mono_ms(core), LOG_WARN, "polling " SHOWN ": %s",
+			  SHOWN_OF(d->device->name), why);
 }
 
 static void poll_unready(struct core *core, struct polled_device *d)
@@ -317,6 +347,11 @@ static void poll_due(struct core *core, struct polled_set *set, int64_t now_ms, 
 	}
 	if (set->run) {
 		stat_add(STAT_poll_skipped, 1);
+		return;
+	}
+	if (set->rest_slots && !set->wanted) {
+		set->rest_slots--;
+		stat_add(STAT_poll_hanging, 1);
 		return;
 	}
 	if (d->is_name && d->session &&
@@ -358,9 +393,9 @@ int64_t core_step(struct core *core)
 	struct schedule_entry *entry;
 	int64_t now_ms = core_wall_ms(core), missed;
 	watch_wall_clock(core, now_ms);
+	run_check_deadlines(core);
 	while ((entry = schedule_take(&core->schedule, now_ms, &missed)))
 		poll_due(core, CONTAINER_OF(entry, struct polled_set, entry), now_ms, missed);
-	run_check_deadlines(core);
 	core_offer(core);
 	return wait_ms(core, now_ms);
 }

@@ -3,12 +3,16 @@
  *   inventory -> devices -> (device, OIDSet) in the schedule -> run -> correlate -> ring -> sink
  *
  * A run is one poll of one OIDSet at one device, a table of states (poller_run.c). At most one of
- * each is under way: a slot that comes meanwhile is skipped and counted. Its deadline is the
- * interval.
+ * each is under way: a slot that comes meanwhile is skipped and counted. Its deadline is the next
+ * slot.
  *
  * A device that has not answered FAILURES_PROBE polls in a row is asked for its uptime first, once,
  * in the slot of each poll: a dead device costs one packet a slot, and one that is back is polled
- * whole in that very slot.
+ * whole in that very slot. A device that hangs - it answers, but not to the end - is left alone
+ * for 0, 1, 3, 7, ... slots of the OIDSet, for POLLER_REST_MAX_MS at most: its polls hold requests
+ * all the time that they last.
+ *
+ * A device that is added to those that are polled is polled at once, as one that somebody asks for.
  *
  * Everything on one thread, time by the clock. */
 #ifndef SNMP_POLLER_CORE_H
@@ -29,6 +33,8 @@ enum {
 	POLLER_RESOLVE_RETRY_MS = 15000,
 	POLLER_SETS_KEPT = 128, /* of correlate_set, warm for the next run */
 	POLLER_STEP_MAX_MS = 1000,
+	POLLER_REST_MAX_MS = 600000,
+	POLLER_NEW_AT_ONCE = 64, /* of one inventory; the others wait for their slots */
 };
 
 struct core;
@@ -49,6 +55,9 @@ struct polled_set {
 	struct core_plan *plan;
 	struct poll_run *run; /* NULL: none is under way */
 	uint64_t index_sum;   /* of the rows of the last poll: another one, another table */
+	bool wanted;          /* its next poll is asked for: it does not wait for a slot */
+	unsigned hung;        /* polls in a row in which the device hung */
+	int64_t rest_slots;   /* to be left out because of that */
 };
 
 struct polled_device {
@@ -85,6 +94,7 @@ struct poll_run {
 	enum run_state state;
 	struct poller_walk *walk;
 	int64_t deadline_ms;                  /* monotonic */
+	bool answered;                        /* the device did, to the probe */
 	struct correlate_set *values, *aside; /* of the OIDSet; of names and probes */
 	struct if_names *before, *after;
 	struct correlate_guard guard; /* read with the first values */
@@ -132,6 +142,8 @@ void core_free(struct core *core);
 
 /* What is polled from now on; takes a reference. */
 void core_set_inventory(struct core *core, const struct inventory *inventory);
+/* Polls all of the device now, of whatever slots; nothing where there is none of that name. */
+void core_poll_now(struct core *core, struct slice device);
 /* Does what is due; returns after how many ms it wants to be called again, at most
  * POLLER_STEP_MAX_MS. */
 int64_t core_step(struct core *core);

@@ -43,6 +43,7 @@ static void look(void *owner)
 		over(one, device->why_unusable.text);
 	} else if (device->session && !one->begun) {
 		one->begun = true;
+		device->sets[0]->wanted = true;
 		run_start(one->core, device->sets[0]);
 	}
 	run_check_deadlines(one->core);

@@ -10,7 +10,7 @@
  * since what it did not give cannot be told from what is not there. */
 #include "base/hash.h"
 #include "base/stats.h"
-#include "snmp/correlate_index.h"
+#include "wire/snmp_index.h"
 #include "snmp/poller_core.h"
 
 static struct core *core_of(const struct poll_run *run)
@@ -45,9 +45,21 @@ void run_cancel(struct core *core, struct poll_run *run)
 	run_free(core, run);
 }
 
+static void rest(struct polled_set *set)
+{
+	int64_t most = POLLER_REST_MAX_MS / set->entry.interval_ms;
+	set->hung += set->hung < 30;
+	set->rest_slots = (INT64_C(1) << (set->hung - 1)) - 1;
+	if (set->rest_slots > most)
+		set->rest_slots = most;
+}
+
+/* One that does not answer at all costs a packet a slot; it does not hang. */
 static void run_fail(struct core *core, struct poll_run *run, const char *why)
 {
 	struct polled_device *device = run->set->device;
+	if (run->answered)
+		rest(run->set);
 	run_free(core, run);
 	core_failed(core, device, true, why);
 }
@@ -62,6 +74,7 @@ void run_check_deadlines(struct core *core)
 		if (run->walk)
 			core->io->cancel(core->io, run->walk);
 		run->walk = NULL;
+		run->answered = true;
 		run_fail(core, run, "the poll was not over when its interval was");
 	}
 }
@@ -91,23 +104,23 @@ static void count_notes(struct core *core, const struct poll_run *run)
 	};
 	const struct correlate_notes *notes = &run->values->notes;
 	const struct polled_device *device = run->set->device;
-	uint64_t left_out;
 	for (size_t i = 0; i < TROUBLES; i++)
 		if (notes->counts[i])
 			stat_add(stats[i], notes->counts[i]);
-	if (notes->first.text[0] && log_rate_take(&core->log_rate, core_mono_ms(core), &left_out))
-		log_info("polling " SHOWN ", " SHOWN ": %s (%llu such lines left out)",
-			 SHOWN_OF(device->device->name),
-			 SHOWN_OF(run->set->plan->plan.oidset->name), notes->first.text,
-			 (unsigned long long)left_out);
+	if (notes->first.text[0])
+		log_rated(&core->log_rate, core_mono_ms(core), LOG_INFO,
+			  "polling " SHOWN ", " SHOWN ": %s", SHOWN_OF(device->device->name),
+			  SHOWN_OF(run->set->plan->plan.oidset->name), notes->first.text);
 }
 
-static void succeed(struct core *core, struct polled_device *device)
+static void succeed(struct core *core, struct polled_set *set)
 {
-	uint64_t left_out;
-	if (device->failures && log_rate_take(&core->log_rate, core_mono_ms(core), &left_out))
-		log_info("polling " SHOWN ": it answers again (%llu such lines left out)",
-			 SHOWN_OF(device->device->name), (unsigned long long)left_out);
+	struct polled_device *device = set->device;
+	set->hung = 0;
+	set->rest_slots = 0;
+	if (device->failures)
+		log_rated(&core->log_rate, core_mono_ms(core), LOG_INFO,
+			  "polling " SHOWN ": it answers again", SHOWN_OF(device->device->name));
 	device->failures = 0;
 	if (core->over)
 		core->over(core->over_owner, NULL);
@@ -132,7 +145,7 @@ static void run_finish(struct core *core, struct poll_run *run, struct if_names 
 	if (run->values->row_count == 0) {
 		/* It is there, and has none of it: nothing to store, nothing to complain of. */
 		stat_add(STAT_poll_empty, 1);
-		succeed(core, device);
+		succeed(core, run->set);
 		run_free(core, run);
 		return;
 	}
@@ -147,7 +160,7 @@ static void run_finish(struct core *core, struct poll_run *run, struct if_names 
 	stat_add(STAT_poll_ok, 1);
 	stat_add(STAT_poll_values, (int64_t)output.values);
 	core_offer(core);
-	succeed(core, device);
+	succeed(core, run->set);
 	run_free(core, run);
 }
 
@@ -209,18 +222,17 @@ static bool names_hold(struct core *core, struct poll_run *run)
 static void check_trust(struct core *core, struct polled_device *device,
 			const struct if_names *before, const struct if_names *after)
 {
-	uint64_t left_out;
 	if (device->guard_distrusted || !correlate_guard_unchanged(&before->guard, &after->guard) ||
 	    !if_names_moved(before, after))
 		return;
 	device->guard_distrusted = true;
 	stat_add(STAT_poll_guards_distrusted, 1);
-	if (log_rate_take(&core->log_rate, core_mono_ms(core), &left_out))
-		log_warn("polling " SHOWN ": interfaces have other names although its "
-			 "ifTableLastChange stands still; what was stored under them since %lld ms "
-			 "ago may be another's. From now on their names are read with every poll",
-			 SHOWN_OF(device->device->name),
-			 (long long)(core_mono_ms(core) - device->names_ms));
+	log_rated(&core->log_rate, core_mono_ms(core), LOG_WARN,
+		  "polling " SHOWN ": interfaces have other names although its "
+		  "ifTableLastChange stands still; what was stored under them since %lld ms "
+		  "ago may be another's. From now on their names are read with every poll",
+		  SHOWN_OF(device->device->name),
+		  (long long)(core_mono_ms(core) - device->names_ms));
 }
 
 /* ---- States ---------------------------------------------------------------------------------- */
@@ -299,6 +311,7 @@ static void step(struct core *core, struct poll_run *run)
 {
 	switch (run->state) {
 	case RUN_PROBE:
+		run->answered = true;
 		begin_values(core, run);
 		break;
 	case RUN_NAMES_BEFORE:
@@ -387,11 +400,19 @@ static void run_enter(struct core *core, struct poll_run *run, enum run_state st
 		run_fail(core, run, err_text(err));
 }
 
+/* Until its next slot; a poll that does not begin in one has as long. */
+static int64_t time_of(const struct core *core, const struct polled_set *set)
+{
+	int64_t left_ms = set->entry.due_ms - core_wall_ms(core), all_ms = set->entry.interval_ms;
+	return set->wanted || left_ms <= 0 || left_ms > all_ms ? all_ms : left_ms;
+}
+
 void run_start(struct core *core, struct polled_set *set)
 {
 	struct poll_run *run = mem_zalloc(sizeof(*run));
 	run->set = set;
-	run->deadline_ms = core_mono_ms(core) + set->entry.interval_ms;
+	run->deadline_ms = core_mono_ms(core) + time_of(core, set);
+	set->wanted = false;
 	run->next = core->runs;
 	if (core->runs)
 		core->runs->previous = run;

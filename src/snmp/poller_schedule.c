@@ -99,6 +99,14 @@ void schedule_remove(struct schedule *schedule, struct schedule_entry *entry)
 	move_down(schedule, last);
 }
 
+void schedule_hurry(struct schedule *schedule, struct schedule_entry *entry, int64_t now_ms)
+{
+	if (entry->due_ms <= now_ms)
+		return;
+	entry->due_ms = now_ms;
+	move_up(schedule, entry);
+}
+
 struct schedule_entry *schedule_take(struct schedule *schedule, int64_t now_ms, int64_t *missed)
 {
 	*missed = 0;

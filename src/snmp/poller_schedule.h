@@ -45,6 +45,9 @@ int64_t schedule_slot_after(const struct schedule_entry *entry, int64_t now_ms);
 void schedule_add(struct schedule *schedule, struct schedule_entry *entry, int64_t now_ms);
 void schedule_remove(struct schedule *schedule, struct schedule_entry *entry);
 
+/* It is due now, and then in its next slot. */
+void schedule_hurry(struct schedule *schedule, struct schedule_entry *entry, int64_t now_ms);
+
 /* The entry that is due longest, moved on to its next slot; NULL: none is. `*missed`: slots that
  * have passed without a turn; where there are some, the clock jumped or the process stood still,
  * and it is better to wait for the next slot than to poll everything at once. */

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "store/read_own.h"
+
 /* ---- Sums ---------------------------------------------------------------------------------- */
 
 double store_mean(double sum, double scaled, uint64_t count)
@@ -160,8 +162,21 @@ void store_write_free(struct store_write *write)
 {
 	if (!write)
 		return;
+	if (write->in_flight) {
+		write->dropped = true;
+		return;
+	}
 	arena_release(&write->arena);
 	mem_free(write);
+}
+
+void store_write_end(struct store_write *write)
+{
+	write->in_flight = false;
+	if (write->dropped)
+		store_write_free(write);
+	else
+		write->done(write, write->err);
 }
 
 /* Called after an engine's adder: only what it took counts. */
@@ -590,8 +605,7 @@ void store_write_next_stage(struct store_write *write)
 
 static void run_empty_write(struct task *task)
 {
-	struct store_write *write = CONTAINER_OF(task, struct store_write, task);
-	write->done(write, 0);
+	store_write_end(CONTAINER_OF(task, struct store_write, task));
 }
 
 int store_write_submit(struct store_write *write)
@@ -602,8 +616,13 @@ int store_write_submit(struct store_write *write)
 	if (write->rekeys && (write->stage_count > 1 || write->stage_requests > 1))
 		return errbuf_set(&write->error, ERR_INVALID,
 				  "what re-keys samples is alone in its batch");
-	if (write->stage_count)
-		return write->store->engine->write_submit(write);
+	write->in_flight = true;
+	if (write->stage_count) {
+		int err = write->store->engine->write_submit(write);
+		if (err)
+			write->in_flight = false;
+		return err;
+	}
 	write->task.run = run_empty_write;
 	write->executor->post(write->executor, &write->task);
 	return 0;
@@ -644,8 +663,22 @@ void store_read_free(struct store_read *read)
 {
 	if (!read)
 		return;
+	if (read->in_flight) {
+		read->dropped = true;
+		store_read_cancel(read);
+		return;
+	}
 	arena_release(&read->arena);
 	mem_free(read);
+}
+
+void store_read_end(struct store_read *read)
+{
+	read->in_flight = false;
+	if (read->dropped)
+		store_read_free(read);
+	else
+		read->done(read, read->err);
 }
 
 struct store_request *store_read_add(struct store_read *read, enum store_op op)
@@ -835,8 +868,7 @@ static int check_requests(struct store_read *read)
 
 static void run_empty_read(struct task *task)
 {
-	struct store_read *read = CONTAINER_OF(task, struct store_read, task);
-	read->done(read, 0);
+	store_read_end(CONTAINER_OF(task, struct store_read, task));
 }
 
 /* Once the engine has taken a read, it is no longer ours to look at: so `ran` is set before, and a
@@ -848,7 +880,11 @@ int store_read_submit(struct store_read *read)
 	int err = check_requests(read);
 	if (err)
 		return err;
+	err = read_own(read);
+	if (err)
+		return err;
 	read->err = 0;
+	read->in_flight = true;
 	if (!read->requests) {
 		read->task.run = run_empty_read;
 		read->executor->post(read->executor, &read->task);
@@ -862,6 +898,7 @@ int store_read_submit(struct store_read *read)
 	err = read->store->engine->read_submit(read);
 	if (!err)
 		return 0;
+	read->in_flight = false;
 	for (struct store_request *r = read->requests; r; r = r->next)
 		r->ran = r->more = r->resumed;
 	return err;

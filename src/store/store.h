@@ -12,10 +12,15 @@
  *    durable). Within a batch, the later of two writes of one sample wins.
  *  - A read carries its query's now: what has expired by then is invisible from the first slice to
  *    the last, and is removed at least one query deadline later.
+ *  - What a batch points to belongs to the batch: names, keys, columns, handles and values are
+ *    copied into its arena, by the adders of a write and by store_read_submit. Whoever asks may go
+ *    away at any moment: the batch may be freed at any time, and its memory goes when the engine
+ *    has let go of it.
  *  - Two kinds of table (schema.h): samples, addressed by handles, and cells, by key and column.
  *
  * Threads: a batch belongs to its caller until submitted, then to the engine until `done` runs on
- * the executor given. Different batches may be submitted from different threads.
+ * the executor given. A batch that is submitted is freed on the executor's thread. Different
+ * batches may be submitted from different threads.
  *
  * Engines: store/lmdb (embedded), store/cassandra (later), tests/contract/naive (the yardstick).
  * All pass tests/contract. */
@@ -104,6 +109,7 @@ struct store_write {
 	struct store_stage *stages, *last_stage;
 	struct task task;
 	int err;
+	bool in_flight, dropped; /* store.c's: submitted; and freed since */
 };
 
 /* `max_bytes` bounds the batch's memory, at most STORE_BATCH_MAX_BYTES. An adder that returns an
@@ -112,6 +118,8 @@ struct store_write *store_write_new(struct store *store, size_t max_bytes);
 /* Before submission or after `done`. Reset keeps memory for the next use, and store, executor, done
  * and owner. */
 void store_write_reset(struct store_write *write);
+/* At any time. One that was submitted is carried out all the same, but `done` comes no more, and
+ * its memory goes when the engine has let go of it. NULL is allowed. */
 void store_write_free(struct store_write *write);
 
 /* One time of `n` series: values[i * fields + f] is field f of handles[i]; VALUE_NONE leaves a
@@ -421,7 +429,8 @@ struct store_series {
  * it, durable or not: a list that begins later has it. */
 struct store_series_list {
 	struct slice tenant, metric;
-	size_t limit;                /* as of enumerate */
+	size_t limit; /* as of enumerate; but series that are just being registered may come on top
+		       */
 	struct store_series *series; /* result */
 	size_t count;
 };
@@ -495,6 +504,7 @@ struct store_request {
 	int err;                  /* result: of this request alone */
 	bool more;                /* result: stopped at a bound; submit again with `token` */
 	bool ran, resumed;        /* store.c's: was part of a submission, of one before this */
+	bool owned;               /* store.c's: all that it points to lies in the read's arena */
 	struct store_token token; /* in and out */
 	union {
 		struct store_range range;
@@ -536,23 +546,29 @@ struct store_read {
 	struct store_request *requests, *last_request;
 	struct store_read_work work; /* result: what it took */
 	_Atomic bool cancelled;      /* set by store_read_cancel */
+	bool in_flight, dropped;     /* store.c's: submitted; and freed since */
 	struct task task;            /* the engine's */
 	int err;
 	struct errbuf error; /* for people: what is damaged, full or busy; else empty */
 };
 
-/* `max_bytes` bounds requests and results together. A request that runs into it says `more`, or
- * ERR_LIMIT when not even one result had room. */
+/* `max_bytes` bounds requests, copies of what they point to, and results together. A request that
+ * runs into it says `more`, or ERR_LIMIT when not even one result had room. */
 struct store_read *store_read_new(struct store *store, size_t max_bytes);
-/* Forgets requests, results and a cancellation; the rest stays as it was set. */
+/* Not of a submitted read. Forgets requests, results and a cancellation; the rest stays as it was
+ * set. */
 void store_read_reset(struct store_read *read);
+/* At any time. One that was submitted is cancelled, `done` comes no more, and its memory goes when
+ * the engine has let go of it. NULL is allowed. */
 void store_read_free(struct store_read *read);
 
-/* A zeroed request to be filled in; NULL when the arena is full. */
+/* A zeroed request to be filled in; NULL when the arena is full. What it points to must stay until
+ * store_read_submit, no longer: the copies are in the request then. */
 struct store_request *store_read_add(struct store_read *read, enum store_op op) MUST_CHECK;
 
 /* ERR_BUSY: too many reads wait. ERR_INVALID, ERR_LIMIT: a request, whose `err` says so, lies
- * outside the contract. In both cases `done` is not called and nothing has begun.
+ * outside the contract, or the arena has no room for what it points to. In both cases `done` is not
+ * called and nothing has begun.
  *
  * Two ways to go on after `more`: submit the same read again, which runs just the requests that
  * said `more` (their earlier results go on lying in the arena, and count); or copy the token,
@@ -617,6 +633,11 @@ size_t store_parts_bytes(const struct store_parts *parts, size_t count);
 int store_parts_encode(const struct store_parts *parts, size_t count, struct buf *out);
 int store_parts_decode(struct slice bytes, size_t count, struct arena *arena,
 		       struct store_parts *parts) MUST_CHECK;
+
+/* How an engine ends a submission, on the executor: with the batch's `err`. Nothing of the batch
+ * may be touched afterwards. */
+void store_write_end(struct store_write *write);
+void store_read_end(struct store_read *read);
 
 /* One table per engine. `append` and the other adders encode at once into the write's arena, on the
  * caller's thread; when the arena is full they return ERR_LIMIT and the batch is as before. store.c

@@ -139,6 +139,10 @@ int json_get_array(const struct json *object, const char *key, const struct json
 		   struct errbuf *e) MUST_CHECK;
 int json_get_object(const struct json *object, const char *key, const struct json **out,
 		    struct errbuf *e) MUST_CHECK;
+/* Whether the object has members of these names only, a list that ends with NULL. ERR_INVALID with
+ * a sentence that names the first other one. */
+int json_check_members(const struct json *object, const char *const *names,
+		       struct errbuf *e) MUST_CHECK;
 
 /* ---- Writer ------------------------------------------------------------------------------- */
 

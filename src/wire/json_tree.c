@@ -103,6 +103,19 @@ const struct json *json_member(const struct json *object, const char *key)
 	return found;
 }
 
+int json_check_members(const struct json *object, const char *const *names, struct errbuf *e)
+{
+	for (const struct json *member = object->first; member; member = member->next) {
+		size_t i = 0;
+		while (names[i] && !slice_equal(member->key, slice_of(names[i])))
+			i++;
+		if (!names[i])
+			return errbuf_set(e, ERR_INVALID, "unknown member \"" SHOWN "\"",
+					  SHOWN_OF(member->key));
+	}
+	return 0;
+}
+
 static int wrong(const char *key, const char *wanted, struct errbuf *e)
 {
 	return errbuf_set(e, ERR_INVALID, "\"%s\" is not %s", key, wanted);

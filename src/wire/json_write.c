@@ -1,5 +1,6 @@
 /* The writer of JSON. */
 #include "base/utf8.h"
+#include "base/visible.h"
 #include "wire/json.h"
 #include "wire/number.h"
 #include "wire/plain.h"
@@ -24,11 +25,34 @@ static void append_escape(struct buf *out, unsigned char c)
 	}
 }
 
+/* Of more than one byte. What a terminal would obey, or what turns text around, is for a reader of
+ * JSON the same character, and a person sees it in an answer and in the sentence of an error. */
+static void append_character(struct buf *out, const char *p, size_t len)
+{
+	uint32_t code = utf8_code((const uint8_t *)p, len);
+	if (visible_is_command(code))
+		buf_printf(out, "\\u%04x", (unsigned)code);
+	else
+		buf_append(out, p, len);
+}
+
+/* ASCII from 0x20 on: DEL is a control character, which JSON does not mind. */
+static void append_plain(struct buf *out, const char *p, const char *end)
+{
+	const char *del;
+	while (p < end && (del = memchr(p, 0x7f, (size_t)(end - p)))) {
+		buf_append(out, p, (size_t)(del - p));
+		buf_append_text(out, "\\u007f");
+		p = del + 1;
+	}
+	buf_append(out, p, (size_t)(end - p));
+}
+
 static void append_escaped(struct buf *out, const char *p, const char *end)
 {
 	while (p < end) {
 		const char *stop = plain_end(p, end);
-		buf_append(out, p, (size_t)(stop - p));
+		append_plain(out, p, stop);
 		if (stop == end)
 			return;
 		size_t len = utf8_length((const uint8_t *)stop, (size_t)(end - stop));
@@ -38,7 +62,7 @@ static void append_escaped(struct buf *out, const char *p, const char *end)
 		else if (len == 1)
 			append_escape(out, (unsigned char)*stop);
 		else
-			buf_append(out, stop, len);
+			append_character(out, stop, len);
 	}
 }
 

@@ -21,14 +21,22 @@ enum step_kind {
 
 struct regex_step {
 	uint8_t kind;
-	bool negated;       /* class */
 	int16_t to, also;   /* jump, split: relative */
-	uint32_t character; /* or the first range of a class */
-	uint16_t ranges;
+	uint32_t character; /* or which class */
 };
 
 struct regex_range {
 	uint32_t low, high;
+};
+
+enum { MAPPED = 256 };
+
+/* A map says it of the characters below MAPPED, in the other case and negated, too. Of the others
+ * the ranges do, negated or not. */
+struct regex_class {
+	uint64_t map[MAPPED / 64];
+	uint32_t first, count; /* ranges */
+	bool negated;
 };
 
 /* ---- Characters ------------------------------------------------------------------------------ */
@@ -78,7 +86,9 @@ struct compiler {
 	const char *p, *end;
 	struct regex_step *steps;
 	struct regex_range *ranges;
-	size_t step_count, range_count;
+	struct regex_class *classes;
+	size_t step_count, range_count, class_count;
+	bool fold_case;
 	unsigned depth;
 	int err;
 	const char *reason; /* why it is wrong; NULL while good */
@@ -209,11 +219,35 @@ static bool take_class_char(struct compiler *c, uint32_t *character)
 	return true;
 }
 
+static bool in_ranges(const struct regex_range *range, size_t count, uint32_t c)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (c >= range[i].low && c <= range[i].high)
+			return true;
+	}
+	return false;
+}
+
+/* A class of all ranges since `first`. There is room: each class has a byte of the pattern, at
+ * least. */
+static void put_class(struct compiler *c, size_t first, bool negated)
+{
+	struct regex_class *class = &c->classes[c->class_count];
+	size_t count = c->range_count - first;
+	*class = (struct regex_class){
+		.first = (uint32_t)first, .count = (uint32_t)count, .negated = negated};
+	for (uint32_t i = 0; i < MAPPED; i++) {
+		bool in = in_ranges(c->ranges + first, count, i) ||
+			  (c->fold_case && in_ranges(c->ranges + first, count, other_case(i)));
+		class->map[i / 64] |= (uint64_t)(in != negated) << i % 64;
+	}
+	put(c, c->step_count, STEP_CLASS)->character = (uint32_t)c->class_count++;
+}
+
 static void compile_class(struct compiler *c)
 {
-	struct regex_step *step = put(c, c->step_count, STEP_CLASS);
 	size_t first = c->range_count;
-	step->negated = take(c, '^');
+	bool negated = take(c, '^');
 	bool any = false;
 	while (c->p < c->end && (*c->p != ']' || !any)) {
 		uint32_t low, high;
@@ -232,8 +266,7 @@ static void compile_class(struct compiler *c)
 	}
 	if (!take(c, ']'))
 		spoil(c, ERR_INVALID, "a [ has no ]");
-	step->character = (uint32_t)first;
-	step->ranges = (uint16_t)(c->range_count - first);
+	put_class(c, first, negated);
 }
 
 static void compile_either(struct compiler *c);
@@ -264,11 +297,10 @@ static void compile_backslash(struct compiler *c)
 		c->p++;
 		put(c, c->step_count, kinds[edge - edges]);
 	} else if (is_named_class(next)) {
-		struct regex_step *step = put(c, c->step_count, STEP_CLASS);
+		size_t first = c->range_count;
 		c->p++;
-		step->character = (uint32_t)c->range_count;
 		add_named_class(c, next);
-		step->ranges = (uint16_t)(c->range_count - step->character);
+		put_class(c, first, false);
 	} else {
 		uint32_t character = take_escaped(c);
 		put(c, c->step_count, STEP_CHAR)->character = character;
@@ -422,17 +454,29 @@ static void compile_either(struct compiler *c)
 	}
 }
 
+static void *keep_part(struct arena *arena, const void *part, size_t bytes)
+{
+	void *kept = arena_alloc(arena, bytes + 1);
+	if (kept)
+		memcpy(kept, part, bytes);
+	return kept;
+}
+
 int regex_compile(struct slice pattern, bool fold_case, struct arena *arena, struct regex *regex,
 		  struct errbuf *e)
 {
-	struct compiler c = {.p = pattern.data, .end = pattern.data + pattern.len};
+	struct compiler c = {
+		.p = pattern.data, .end = pattern.data + pattern.len, .fold_case = fold_case};
 	if (pattern.len > REGEX_MAX_BYTES)
 		return errbuf_set(e, ERR_LIMIT, "the expression is longer than %d bytes",
 				  REGEX_MAX_BYTES);
-	c.steps = arena_alloc(arena, (REGEX_STEPS_MAX + 1) * sizeof(*c.steps));
-	c.ranges = arena_alloc(arena, REGEX_RANGES_MAX * sizeof(*c.ranges));
-	if (!c.steps || !c.ranges)
-		return errbuf_set(e, ERR_LIMIT, "the expressions take too much room");
+	/* Room for the largest; what is kept is as large as it must be. */
+	struct regex_step steps[REGEX_STEPS_MAX + 1];
+	struct regex_range ranges[REGEX_RANGES_MAX];
+	struct regex_class classes[REGEX_MAX_BYTES];
+	c.steps = steps;
+	c.ranges = ranges;
+	c.classes = classes;
 	compile_either(&c);
 	if (c.p < c.end)
 		spoil(&c, ERR_INVALID, "a ) has no (");
@@ -440,7 +484,15 @@ int regex_compile(struct slice pattern, bool fold_case, struct arena *arena, str
 	if (c.reason)
 		return errbuf_set(e, c.err, "the expression \"" SHOWN "\" is not understood: %s",
 				  SHOWN_OF(pattern), c.reason);
-	*regex = (struct regex){c.steps, c.ranges, c.step_count, fold_case};
+	*regex = (struct regex){
+		.steps = keep_part(arena, steps, c.step_count * sizeof(*steps)),
+		.ranges = keep_part(arena, ranges, c.range_count * sizeof(*ranges)),
+		.classes = keep_part(arena, classes, c.class_count * sizeof(*classes)),
+		.step_count = c.step_count,
+		.fold_case = fold_case,
+	};
+	if (!regex->steps || !regex->ranges || !regex->classes)
+		return errbuf_set(e, ERR_LIMIT, "the expressions take too much room");
 	return 0;
 }
 
@@ -506,26 +558,26 @@ static bool follow(const struct regex *regex, struct places *places, const struc
 	return false;
 }
 
-static bool in_class(const struct regex *regex, const struct regex_step *step, uint32_t c)
+static bool in_class(const struct regex *regex, uint32_t which, uint32_t c, uint64_t *work)
 {
-	const struct regex_range *range = &regex->ranges[step->character];
-	for (size_t i = 0; i < step->ranges; i++) {
-		if (c >= range[i].low && c <= range[i].high)
-			return true;
-	}
-	return false;
+	const struct regex_class *class = &regex->classes[which];
+	if (c < MAPPED)
+		return class->map[c / 64] >> c % 64 & 1;
+	*work += class->count;
+	return in_ranges(regex->ranges + class->first, class->count, c) != class->negated;
 }
 
-static bool takes(const struct regex *regex, const struct regex_step *step, uint32_t c)
+static bool takes(const struct regex *regex, const struct regex_step *step, uint32_t c,
+		  uint64_t *work)
 {
-	uint32_t other = regex->fold_case ? other_case(c) : c;
 	switch ((enum step_kind)step->kind) {
 	case STEP_CHAR:
-		return step->character == c || step->character == other;
+		return step->character == c ||
+		       (regex->fold_case && step->character == other_case(c));
 	case STEP_ANY:
 		return c != '\n';
 	case STEP_CLASS:
-		return (in_class(regex, step, c) || in_class(regex, step, other)) != step->negated;
+		return in_class(regex, step->character, c, work);
 	default:
 		return false;
 	}
@@ -557,7 +609,7 @@ bool regex_search(const struct regex *regex, struct slice text, uint64_t *work)
 		word_before = is_word(c);
 		next->count = 0;
 		for (size_t i = 0; i < here->count; i++) {
-			if (takes(regex, &regex->steps[here->place[i]], c))
+			if (takes(regex, &regex->steps[here->place[i]], c, work))
 				add_place(next, here->place[i] + 1u);
 		}
 	}

@@ -1,6 +1,6 @@
 /* Regular expressions whose time is bounded: at most the length of the program for each character
- * of the text, whatever the pattern. There are no back-references and no look-around, which is what
- * makes others explode.
+ * of the text, whatever the pattern, and of a character beyond U+00FF the ranges of its classes.
+ * There are no back-references and no look-around, which is what makes others explode.
  *
  * Taken is what Python's `re` and POSIX's extended expressions have in common: literals, `.`,
  * [classes] with ranges and ^, \d \w \s \D \W \S \b \B, ^ $ \A \Z, groups ( ) and (?: ), | , * + ?
@@ -26,10 +26,12 @@ enum {
 
 struct regex_step;
 struct regex_range;
+struct regex_class;
 
 struct regex {
 	const struct regex_step *steps;
 	const struct regex_range *ranges;
+	const struct regex_class *classes;
 	size_t step_count;
 	bool fold_case;
 };
@@ -39,7 +41,8 @@ struct regex {
 int regex_compile(struct slice pattern, bool fold_case, struct arena *arena, struct regex *regex,
 		  struct errbuf *e) MUST_CHECK;
 
-/* Whether it matches somewhere in the text. Adds what it cost, in steps, to *work. */
+/* Whether it matches somewhere in the text. Adds what it cost, in steps and ranges that were looked
+ * at, to *work. */
 bool regex_search(const struct regex *regex, struct slice text, uint64_t *work);
 
 #endif

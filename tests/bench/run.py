@@ -290,7 +290,8 @@ class Bench:
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="./bench", description=__doc__.split("\n\n")[0])
     parser.add_argument("--quick", action="store_true", help="a small size; writes nothing")
     parser.add_argument("--parts", default=",".join(PARTS), help="of " + ", ".join(PARTS)
                         + "; the page is written only with all of them")

@@ -17,6 +17,7 @@ struct reader {
 	struct side *side;
 	struct store_read *read;
 	struct store_request *requests[REQUESTS_MAX];
+	struct store_request asked[REQUESTS_MAX]; /* the same, as they were filled in */
 	struct answer answers[REQUESTS_MAX];
 	size_t request_count;
 	int err;
@@ -397,7 +398,8 @@ static int submit(struct reader *reader)
 	return err ? err : reader->err;
 }
 
-/* Every second slice goes on in a read that was reset, with the token alone. */
+/* Every second slice goes on in a read that was reset, with the token alone: what the requests
+ * pointed to was the read's. */
 static bool again(struct reader *reader, size_t slice)
 {
 	struct store_request kept[REQUESTS_MAX];
@@ -417,9 +419,11 @@ static bool again(struct reader *reader, size_t slice)
 			continue;
 		struct store_request *r = store_read_add(reader->read, kept[i].op);
 		ASSERT(r);
-		kept[i].next = NULL;
-		kept[i].ran = kept[i].resumed = kept[i].more = false;
-		*r = kept[i];
+		*r = reader->asked[i];
+		r->next = NULL;
+		r->token = kept[i].token;
+		if (r->op == STORE_AGGREGATE)
+			r->aggregate.next_handle = kept[i].aggregate.next_handle;
 		reader->requests[i] = r;
 	}
 	return true;
@@ -471,6 +475,7 @@ static void build_read(struct model *model, struct reader *reader, struct side *
 	for (size_t i = 0; i < reader->request_count; i++) {
 		reader->requests[i] = store_read_add(reader->read, pick_op(model));
 		fill_request(model, side, reader->requests[i]);
+		reader->asked[i] = *reader->requests[i];
 	}
 }
 
@@ -656,7 +661,6 @@ static bool same_answer(struct model *model, const struct store_request *asked, 
 bool model_read_step(struct model *model)
 {
 	struct reader subject, reference;
-	struct store_request asked[REQUESTS_MAX];
 	bool settles = chance(model, 10), trace = model->trace;
 	struct random start = model->random;
 	build_read(model, &subject, &model->subject);
@@ -664,11 +668,10 @@ bool model_read_step(struct model *model)
 	model->trace = false;
 	build_read(model, &reference, &model->reference);
 	model->trace = trace;
-	for (size_t i = 0; i < subject.request_count; i++)
-		asked[i] = *subject.requests[i];
 	bool same = run_reader(model, &subject, settles) && run_reader(model, &reference, false);
 	for (size_t i = 0; same && i < subject.request_count; i++)
-		same = same_answer(model, &asked[i], &subject.answers[i], &reference.answers[i]);
+		same = same_answer(model, &subject.asked[i], &subject.answers[i],
+				   &reference.answers[i]);
 	free_reader(&subject);
 	free_reader(&reference);
 	return same;

@@ -685,7 +685,7 @@ static int apply_stages(struct naive *naive, struct store_write *write)
 static void run_write_done(struct task *task)
 {
 	struct store_write *write = CONTAINER_OF(task, struct store_write, task);
-	write->done(write, write->err);
+	store_write_end(write);
 }
 
 static int naive_write_submit(struct store_write *write)

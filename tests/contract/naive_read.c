@@ -131,7 +131,7 @@ static void run_requests(struct naive *naive, struct store_read *read)
 static void run_read_done(struct task *task)
 {
 	struct store_read *read = CONTAINER_OF(task, struct store_read, task);
-	read->done(read, read->err);
+	store_read_end(read);
 }
 
 int naive_read_submit(struct store_read *read)

@@ -119,6 +119,9 @@ static void run_slice(struct rig *rig, struct store_read *read, struct store_req
 		fail_msg("the read failed: %s, %s", err_text(err), err_text(request->err));
 }
 
+/* What the last request that was added anew points to. */
+static struct arena before;
+
 /* Makes the request ready for its next slice: by a reset and the token alone, every second time. */
 static struct store_request *next_slice(struct store_read *read, struct store_request *request,
 					size_t slice)
@@ -126,12 +129,15 @@ static struct store_request *next_slice(struct store_read *read, struct store_re
 	if (slice % 2)
 		return request;
 	struct store_request copy = *request;
+	arena_release(&before);
+	before = read->arena;
+	arena_init(&read->arena, before.max_bytes);
 	store_read_reset(read);
 	request = add_request(read, copy.op);
 	struct store_request fresh = *request;
 	*request = copy;
 	request->next = fresh.next;
-	request->ran = request->resumed = request->more = false;
+	request->ran = request->resumed = request->more = request->owned = false;
 	return request;
 }
 

@@ -605,6 +605,134 @@ static void cancelled_read_ends(struct rig *rig)
 	store_read_free(read);
 }
 
+static void keep_result(struct store_read *read, int err)
+{
+	*(int *)read->owner = err;
+}
+
+/* Memory that is given back with other bytes in it: whoever reads it later reads these. */
+static void scribble(void *memory, size_t bytes)
+{
+	memset(memory, 0xa5, bytes);
+	mem_free(memory);
+}
+
+/* Whoever asked may go away at once: its names, handles and columns are gone when the engine
+ * reads. */
+static void what_a_read_points_to_is_its_own(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "a=b");
+	rig_put(rig, RAW, h, T0, I(7));
+	rig_cell_put(rig, TABLE_OOPS, PARTS(TEXT("key")), PARTS(TEXT("col")), TEXT("v"), 1, 0);
+	struct store_read *read = rig_read_new(rig);
+	uint64_t *handles = mem_alloc_array(1, sizeof(*handles));
+	char *text = mem_copy_text(TEXT("tcpuabkeycol"));
+	struct slice tenant = {text, 1}, key = {text + 6, 3}, column = {text + 9, 3};
+	struct slice *metrics = mem_alloc_array(1, sizeof(*metrics));
+	struct tag *tags = mem_alloc_array(1, sizeof(*tags));
+	struct store_request *r[10];
+	const enum store_op ops[] = {STORE_RANGE,       STORE_LAST_BEFORE, STORE_AGGREGATE,
+				     STORE_SHARES,      STORE_CELL_GET,    STORE_CELL_SCAN,
+				     STORE_SERIES_OPEN, STORE_SERIES_LIST, STORE_SERIES_DESCRIBE};
+	int result = 1;
+	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+		r[i] = store_read_add(read, ops[i]);
+	handles[0] = h;
+	metrics[0] = (struct slice){text + 1, 3};
+	tags[0] = (struct tag){{text + 4, 1}, {text + 5, 1}};
+	r[0]->range = (struct store_range){.table = TABLE_DATA_RAW,
+					   .handles = handles,
+					   .handle_count = 1,
+					   .start_ms = T0,
+					   .end_ms = T0 + 1};
+	r[1]->last_before = (struct store_last_before){.table = TABLE_DATA_RAW,
+						       .handles = handles,
+						       .handle_count = 1,
+						       .before_ms = T0 + 1};
+	r[2]->aggregate = (struct store_aggregate){.table = TABLE_DATA_RAW,
+						   .handles = handles,
+						   .handle_count = 1,
+						   .start_ms = T0,
+						   .end_ms = T0 + 10,
+						   .window_ms = 10};
+	r[3]->shares = (struct store_shares){
+		.table = TABLE_DATA_RAW, .handles = handles, .handle_count = 1};
+	r[4]->cell_get =
+		(struct store_cell_get){.table = TABLE_OOPS, .key = {{key}}, .column = {{column}}};
+	r[5]->cell_scan =
+		(struct store_cell_scan){.table = TABLE_OOPS, .key = {{key}}, .from = {{column}}};
+	r[6]->series_open = (struct store_series_open){
+		.tenant = tenant, .tags = {tags, 1}, .metrics = metrics, .count = 1};
+	r[7]->series_list = (struct store_series_list){.tenant = tenant, .metric = metrics[0]};
+	r[8]->series_describe = (struct store_series_describe){.handles = handles, .count = 1};
+	read->owner = &result;
+	read->done = keep_result;
+	assert_int_equal(store_read_submit(read), 0);
+	scribble(handles, sizeof(*handles));
+	scribble(text, 12);
+	scribble(metrics, sizeof(*metrics));
+	scribble(tags, sizeof(*tags));
+	while (result == 1)
+		task_queue_wait(&rig->queue);
+	assert_int_equal(result, 0);
+	assert_int_equal(r[0]->range.points[0].count, 1);
+	assert_int_equal(r[0]->range.handles[0], h);
+	assert_int_equal(r[1]->last_before.points[0].count, 1);
+	assert_int_equal(r[2]->aggregate.summaries[0].count, 1);
+	assert_int_equal(r[3]->shares.list[RETENTION_EVER].samples, 1);
+	assert_true(r[4]->cell_get.found);
+	assert_int_equal(r[5]->cell_scan.count, 1);
+	assert_slice(r[5]->cell_scan.cells[0].column.part[0], TEXT("col"));
+	assert_int_equal(r[6]->series_open.handles[0], h);
+	assert_int_equal(r[7]->series_list.count, 1);
+	assert_slice(r[7]->series_list.series[0].metric, TEXT("cpu"));
+	assert_int_equal(r[8]->series_describe.series[0].handle, h);
+	store_read_free(read);
+}
+
+static void never_done_read(struct store_read *read, int err)
+{
+	(void)read;
+	fail_msg("a read that was freed is done, with %d", err);
+}
+
+static void never_done_write(struct store_write *write, int err)
+{
+	(void)write;
+	fail_msg("a write that was freed is done, with %d", err);
+}
+
+/* Submitted and freed at once: the write is carried out, neither is heard of again. What comes of
+ * their memory the address sanitizer says. */
+static void batches_may_be_freed_in_flight(struct rig *rig)
+{
+	uint64_t h = rig_series(rig, "cpu", "");
+	for (int64_t i = 0; i < 20; i++) {
+		struct value value = I(i);
+		struct store_write *write = rig_write_new(rig);
+		write->done = never_done_write;
+		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + i, &h,
+					      1, &value),
+				 0);
+		assert_int_equal(store_write_submit(write), 0);
+		store_write_free(write);
+		struct store_read *read = rig_read_new(rig);
+		read->done = never_done_read;
+		if (i % 2) /* else it is empty */
+			store_read_add(read, STORE_ENUMERATE)->enumerate.table = TABLE_DATA_RAW;
+		assert_int_equal(store_read_submit(read), 0);
+		store_read_free(read);
+	}
+	struct store_write *last = rig_write_new(rig);
+	struct value value = I(20);
+	assert_int_equal(
+		store_append(last, TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + 20, &h, 1, &value), 0);
+	rig_commit(rig, last); /* after the others */
+	struct point point;
+	assert_true(rig_last_before(rig, RAW, h, T0 + 20, 0, &point));
+	assert_int_equal(point.ts_ms, T0 + 19);
+}
+
 static void stamps_rise(struct rig *rig)
 {
 	int64_t last = store_stamp(rig->store);
@@ -739,6 +867,8 @@ const struct contract_case cases_batches[] = {
 	CASE(request_behind_the_last_point_says_more),
 	CASE(deadline_ends_a_read),
 	CASE(cancelled_read_ends),
+	CASE(what_a_read_points_to_is_its_own),
+	CASE(batches_may_be_freed_in_flight),
 	CASE(stamps_rise),
 	CASE(figures_add_up),
 	CASE(many_batches_at_once),

@@ -1,14 +1,24 @@
 """Fixtures of the end-to-end tests: real servers, real sockets, a data directory each."""
 
+import contextlib
 import sys
 
 import pytest
 
-from server import ROOT, Server, running
+from server import ROOT, Server, findings, running, sanitizer
 from snmp_agent import Snmpd
 
 sys.path.append(str(ROOT / "tools"))
 from missing import all_has_to_be_here  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def no_findings():
+    """What a sanitizer finds fails the test, whatever else it says. This comes first, so that it
+    looks when everything that the test started has ended."""
+    yield
+    found = findings()
+    assert not found, "\n".join(found)[:20000]
 
 
 @pytest.fixture
@@ -23,8 +33,9 @@ def make_server(tmp_path, request):
         return server
 
     yield make
-    for server in servers:
-        server.kill()
+    with contextlib.ExitStack() as ends:
+        for server in servers:
+            ends.callback(server.kill)
 
 
 @pytest.fixture
@@ -40,6 +51,23 @@ def agent(tmp_path_factory):
     daemon = Snmpd(tmp_path_factory.mktemp("snmpd")).start()
     yield daemon
     daemon.stop()
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "not_sanitized(reason): measures, or sets up, what a "
+                                       "sanitizer changes; left out of ./test e2e --sanitized")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Under a sanitizer: without the tests that cannot run so. Each is named with its reason."""
+    if not sanitizer():
+        return
+    left_out = [item for item in items if item.get_closest_marker("not_sanitized")]
+    for item in left_out:
+        print(f"not under {sanitizer()}: {item.nodeid}: "
+              f"{item.get_closest_marker('not_sanitized').args[0]}")
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(hookwrapper=True)

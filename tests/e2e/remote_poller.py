@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 
-from server import Server, granary
+from server import Server, check_turns, granary
 
 SECRETS = "lab: {version: 2c, community: public}\n"
 # Every second: two columns of each interface; what interfaces there are.
@@ -80,6 +80,7 @@ class RemotePoller:
         if self.process is not None:
             self.process.wait()
             self.status.close()
+        check_turns(self.log_text())
 
     def stop(self):
         """By TERM; everything but a clean exit is a failure."""
@@ -87,6 +88,7 @@ class RemotePoller:
         self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(40)
         assert status == 0, f"stopped with {status}:\n{self.log_text()}"
+        check_turns(self.log_text())
 
     def log_text(self):
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""

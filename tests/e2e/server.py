@@ -1,20 +1,27 @@
 """A granary server under test, and how to talk to it."""
 
 import contextlib
+import functools
 import gzip
 import http.client
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.parse
+
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 READY_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
+TURN_MAX_MS = 200
+SANITIZED_FACTOR = 20
 
 
 def build_folder():
@@ -35,10 +42,63 @@ def long_run():
     return os.environ.get("GRANARY_LONG", "") not in ("", "0")
 
 
+# ---- Servers that a sanitizer watches (tools/build asan, tsan)
+
+
+# What a sanitizer finds in any process goes to a file of its own, which fails the test
+# (conftest.py).
+FINDINGS = tempfile.TemporaryDirectory(prefix="granary-findings-")
+SUPPRESSED = ROOT / "tests" / "e2e" / "data" / "tsan.supp"
+for name, value in {
+        "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:strict_string_checks=1:"
+                        "detect_stack_use_after_return=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        "TSAN_OPTIONS": f"exitcode=66:second_deadlock_stack=1:suppressions={SUPPRESSED}"}.items():
+    os.environ[name] = f"{value}:log_path={FINDINGS.name}/finding"
+
+
+def sanitizer():
+    """asan or tsan: what all servers of this run are built with (./test e2e --sanitized); or ""."""
+    return os.environ.get("GRANARY_SANITIZED", "")
+
+
+def sanitized_build(flavour):
+    """The program under this sanitizer; ./test builds it."""
+    path = ROOT / f"build-{flavour}" / "granary"
+    if not path.exists():
+        pytest.skip(f"{path} is not built (tools/build {flavour} granary)")
+    return str(path)
+
+
+def findings():
+    """What sanitizers have found since the last call."""
+    texts = []
+    for path in sorted(pathlib.Path(FINDINGS.name).iterdir()):
+        texts.append(path.read_text(errors="replace"))
+        path.unlink()
+    return texts
+
+
 def run(*arguments, timeout=60, **options):
     """A client command: its exit status, standard output and standard error."""
     return subprocess.run([granary(), *map(str, arguments)], capture_output=True, text=True,
                           timeout=timeout, **options)
+
+
+@functools.lru_cache
+def turn_max_ms():
+    """How long a turn of a loop may be, in CPU time; sanitizers make everything slower."""
+    program = pathlib.Path(granary()).read_bytes()
+    sanitized = any(name in program for name in (b"__asan_init", b"__tsan_init"))
+    return TURN_MAX_MS * (SANITIZED_FACTOR if sanitized else 1)
+
+
+def check_turns(log):
+    """No request may stop a loop: a server logs its longest turns from TURN_MAX_MS on, at once, so
+    that they are known of killed ones, too."""
+    turns = re.findall(r"one turn of the (\w+) loop took (\d+) ms", log)
+    long = [f"{ms} ms ({loop})" for loop, ms in turns if int(ms) >= turn_max_ms()]
+    assert not long, f"turns of loops took {', '.join(long)} of CPU time"
 
 
 def free_port():
@@ -138,6 +198,7 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(STOP_TIMEOUT_S)
         assert status == 0, f"stopped with {status}:\n{self.log_tail()}"
+        check_turns(self.log_text())
 
     def kill(self):
         self.close()
@@ -145,6 +206,7 @@ class Server:
             self.process.kill()
         if self.process is not None:
             self.process.wait()
+        check_turns(self.log_text())
 
     def restart(self):
         self.stop()
@@ -227,6 +289,11 @@ class Server:
                 total, seen = total + float(value), True
         assert seen, f"/metrics has no {name} {labels}"
         return total
+
+
+def longest_turn_ms(server):
+    """Of its main loop, by CPU time."""
+    return 1000 * server.metric("granary_loop_longest_turn_seconds", loop="main")
 
 
 def gzipped(data):

@@ -2,13 +2,15 @@
 idle clients, limits on series. Each refusal is counted."""
 
 import json
+import select
 import socket
 import time
+import urllib.parse
 import zlib
 
 import pytest
 
-from server import gzipped
+from server import free_port, gzipped, long_run, run
 
 POINT = {"metric": "m", "timestamp": 1600000000, "value": 1, "tags": {"a": "b"}}
 
@@ -39,7 +41,7 @@ def test_a_body_over_the_limit_gets_413(make_server, path):
     # Chunked: nobody said beforehand how long it is.
     server.close()
     chunk = b"10000\r\n" + b"z" * 65536 + b"\r\n"
-    answer = server.raw(b"POST %s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+    answer = server.raw(b"POST %s HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
                         b"Connection: close\r\n\r\n" % path.encode() + chunk * 40 + b"0\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 413 ")
     still_well(server)
@@ -101,7 +103,7 @@ def test_what_is_refused_is_counted_with_its_reason(server, body):
     assert 'granary_ingest_refused_total{reason="' in server.get("/metrics").text
 
 
-REQUEST = b"POST /api/put HTTP/1.1\r\nHost: x\r\n"
+REQUEST = b"POST /api/put HTTP/1.1\r\nHost: localhost\r\n"
 BODY = json.dumps(POINT).encode()
 
 
@@ -126,7 +128,7 @@ BODY = json.dumps(POINT).encode()
 def test_ambiguous_requests_get_400_and_the_connection_is_closed(server, head):
     # A second request hides behind the first; it must not be answered.
     answer = server.raw(REQUEST + head + b"\r\n" + BODY
-                        + b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n")
+                        + b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 413 ", b"HTTP/1.1 501 ")), answer[:200]
     assert answer.count(b"HTTP/1.1 ") == 1
     assert server.get("/api/metadata/tenants").json == []
@@ -138,16 +140,18 @@ def test_ambiguous_requests_get_400_and_the_connection_is_closed(server, head):
 ])
 def test_requests_that_are_none(server, request_line):
     """The last one has no Host."""
-    answer = server.raw(request_line + b"Host: x\r\n\r\n" if not request_line.endswith(b"\r\n\r\n")
+    rest = b"Host: localhost\r\n\r\n"
+    answer = server.raw(request_line + rest if not request_line.endswith(b"\r\n\r\n")
                         else request_line)
     assert answer == b"" or answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 505 ")), answer[:200]
     still_well(server)
 
 
 def test_head_bytes_are_bounded(server):
-    answer = server.raw(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * (1 << 20) + b"\r\n\r\n")
+    answer = server.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * (1 << 20)
+                        + b"\r\n\r\n")
     assert answer.startswith((b"HTTP/1.1 431 ", b"HTTP/1.1 400 ")), answer[:100]
-    answer = server.raw(b"GET /" + b"a" * (1 << 20) + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+    answer = server.raw(b"GET /" + b"a" * (1 << 20) + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert answer.startswith((b"HTTP/1.1 414 ", b"HTTP/1.1 431 ", b"HTTP/1.1 400 ")), answer[:100]
     still_well(server)
 
@@ -168,7 +172,7 @@ def closed_after(server, data, at_most_s):
 @pytest.mark.parametrize("data", [
     b"", b"GET / HT", REQUEST + b"Content-Length: 1000\r\n\r\n{",
     REQUEST + b"Transfer-Encoding: chunked\r\n\r\n5\r\n[",
-    b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n",
 ])
 def test_slow_and_idle_clients_are_cut_by_deadlines(make_server, data):
     server = make_server(options=["--http.header_timeout=200ms", "--http.body_timeout=200ms",
@@ -204,23 +208,36 @@ def test_connections_are_bounded(make_server):
     while len(held) < 10:
         held.append(socket.create_connection(("127.0.0.1", server.port), timeout=10))
     for sock in held:  # answered, so accepted
-        sock.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n")
+        sock.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert sock.recv(4096).startswith(b"HTTP/1.1 200 ")
-    with socket.create_connection(("127.0.0.1", server.port), timeout=3) as late:
-        late.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n")
-        try:
-            answer = late.recv(4096)
-        except (TimeoutError, ConnectionResetError):
-            answer = b""
-        assert not answer.startswith(b"HTTP/1.1 200 ")
-    # With one of them gone there is room for another, as soon as the server has seen it go.
+    # One more has the place of the one that was idle longest.
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as late:
+        late.sendall(b"GET /api/devices HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert late.recv(4096).startswith(b"HTTP/1.1 200 ")
+    assert [sock.recv(1) for sock in held if select.select([sock], [], [], 0)[0]] == [b""]
     server.close()
-    held.pop().close()
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and server.get("/-/healthy").status != 200:
-        server.close()
     still_well(server)
+    assert server.metric("granary_http_connections") <= 10
     for sock in held[1:]:
+        sock.close()
+
+
+def test_ten_thousand_silent_connections_shut_nobody_out(make_server):
+    """As many as descriptors and time allow: each takes the place of one before it."""
+    server = make_server(options=["--http.connections_max=50"])
+    server.start()
+    server.close()
+    silent = []
+    for n in range(10000 if long_run() else 600):
+        silent.append(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+        if len(silent) > 100:
+            silent.pop(0).close()
+        if n % 100 == 99:
+            assert server.put({"metric": "m", "timestamp": 1600000000 + n, "value": n,
+                               "tags": {"a": "b"}}).status == 204
+            server.close()
+    assert server.metric("granary_http_connections_evicted_total") > 0
+    for sock in silent:
         sock.close()
 
 
@@ -267,9 +284,9 @@ def test_tags_per_series(make_server):
 
 def test_pipelined_requests_are_answered_in_order(server):
     still_well(server)
-    request = (b"GET /api/metadata/tenants HTTP/1.1\r\nHost: x\r\n\r\n"
-               b"GET /no/such HTTP/1.1\r\nHost: x\r\n\r\n"
-               b"GET /ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    request = (b"GET /api/metadata/tenants HTTP/1.1\r\nHost: localhost\r\n\r\n"
+               b"GET /no/such HTTP/1.1\r\nHost: localhost\r\n\r\n"
+               b"GET /ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     answer = server.raw(request)
     at = [answer.find(b"HTTP/1.1 " + code) for code in (b"200", b"404", b"204")]
     assert -1 < at[0] < at[1] < at[2]
@@ -287,7 +304,7 @@ def test_a_body_longer_than_the_memory_for_bodies_gets_413(make_server):
     server = make_server(options=["--http.memory_max=1M"])
     server.start()
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
-        sock.sendall(b"POST /api/put HTTP/1.1\r\nHost: x\r\nContent-Length: 400000\r\n\r\n"
+        sock.sendall(b"POST /api/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: 400000\r\n\r\n"
                      + b"[" * 11)
         assert sock.recv(65536).startswith(b"HTTP/1.1 413 ")
     still_well(server)
@@ -318,3 +335,65 @@ def test_a_half_sent_request_does_not_hold_up_a_stop(make_server):
         still_well(server)
         server.stop()
         assert sock.recv(100) == b""
+
+
+# Controls of C1, overrides and isolates of direction, ends of lines: of two and three bytes each.
+COMMANDS = "\u009b2J\u202egnp\u2066\u2028\u061c"
+
+
+def given_no_commands(shown):
+    text = shown if isinstance(shown, str) else shown.decode()
+    return not set(text) & {*map(chr, range(32)), "\x7f", *COMMANDS} - {*"\r\n\t2Jgnp"}
+
+
+def test_names_give_no_commands_wherever_they_are_shown(make_server):
+    """A name keeps all its characters, and nobody who is shown it obeys one of them."""
+    door = free_port()
+    server = make_server(options=[f"--opentsdb.listen=127.0.0.1:{door}"])
+    server.start()
+    name = f"m{COMMANDS}"
+    assert server.write(f'{name},host={COMMANDS} f=1,{name}="text" 1600000000000000000'
+                        ).status == 204
+    metric = {"tenant": "default", "metricName": f"{name}_f"}
+    shown = {
+        "query": server.get("/api/query", start=0, **metric),
+        "series": server.get("/api/metadata/series", **metric),
+        "names": server.get("/api/metadata/metricNames", tenant="default"),
+        "no metric": server.get("/api/metadata/metric", tenant="default", metricName=name),
+        "no device": server.get("/api/devices/" + urllib.parse.quote(COMMANDS)),
+        "no parameter": server.get("/api/query", **{name: 1}),
+        "no rows": server.get("/v2/device/" + urllib.parse.quote(COMMANDS) + "/"),
+        "refused": server.put({"metric": f"{name}\x9b\t", "timestamp": 1, "value": 1, "tags": {}},
+                              details=""),
+        "opentsdb": server.request("POST", "/api/query", json.dumps(
+            {"start": 1600000000, "queries": [{"metric": f"{name}_f", "aggregator": "none"}]})),
+    }
+    for where, answer in shown.items():
+        assert given_no_commands(answer.body), (where, answer)
+    assert shown["query"].json[0]["metricName"] == f"{name}_f"
+    assert shown["query"].json[0]["tags"] == {"host": COMMANDS}
+    assert f"{name}_f" in shown["names"].json
+    message = shown["no metric"].json["error"]["message"]
+    assert message == f'metric "{name}" of tenant "default" does not exist'
+
+    page = server.get("/").text
+    assert given_no_commands(page)
+    assert r"m\u009b2J\u202egnp\u2066\u2028\u061c_f</a>" in page
+
+    with socket.create_connection(("127.0.0.1", door)) as connection:
+        connection.sendall(f"{name}\nput {name} x 1\nexit\n".encode())
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert given_no_commands(answer) and answer.count(rb"m\u009b2J\u202e") >= 1
+
+    for command in (["metric", "show", name], ["rollup", name], [name], ["help", name],
+                    ["series", f"--{name}"], ["series", "x", name], ["config", f"--{name}", "1"],
+                    ["serve", f"--{name}", "1"], ["poll", f"--{name}", "1"],
+                    ["query", "x", "--start", name], ["serve", "--config", f"/nosuch/{name}"]):
+        if command[0] in ("metric", "query"):
+            command += ["--server", server.url]
+        answer = run(*command)
+        assert answer.returncode in (1, 2) and r"\u009b2J\u202e" in answer.stderr, answer
+        assert given_no_commands(answer.stdout + answer.stderr), answer
+    server.stop()
+    log = server.log_text()
+    assert r"\u009b2J\u202egnp" in log and given_no_commands(log)

@@ -4,7 +4,11 @@ tests/bench/churn drives the store itself, on a clock of its own, so that weeks 
 import json
 import subprocess
 
+import pytest
+
 from server import build_folder, long_run
+
+pytestmark = pytest.mark.not_sanitized("runs a program of tests/bench over gigabytes")
 
 CHURN_GB = 30 if long_run() else 3
 

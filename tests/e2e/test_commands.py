@@ -8,6 +8,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -94,6 +95,32 @@ def test_series(filled):
     rows = list(csv.reader(io.StringIO(ask(filled, "series", "cpu_idle", "host=h-3",
                                            "-o", "csv").stdout)))
     assert len(rows) == 2 and any("h-3" in field for field in rows[1])
+
+
+def test_metric(filled):
+    """What is said is shown by both commands; what is not given stays."""
+    def metric(verb, *arguments, status=0):
+        answer = run("metric", verb, "--server", filled.url, *arguments)
+        assert answer.returncode == status, (arguments, answer.stdout, answer.stderr)
+        return answer
+
+    metric("set", "cpu_idle", "--unit", "%", "--description", "time, \"idle\"")
+    metric("set", "cpu_idle", "--kind=gauge")
+    assert metric("show", "cpu_idle", "-o", "csv").stdout == (
+        "metricName,kind,unit,aggregators,description\n"
+        'cpu_idle,gauge,%,raw,"time, ""idle"""\n')
+    row, = csv.DictReader(io.StringIO(ask(filled, "series", "cpu_idle", "host=h-3").stdout))
+    assert (row["kind"], row["unit"], row["aggregators"]) == ("gauge", "%", "raw")
+    metric("set", "cpu_idle", "--unit", "")
+    assert json.loads(metric("show", "cpu_idle", "-o", "json").stdout)["unit"] == ""
+    answer = metric("set", "cpu_idle", "--kind", "gouge", status=1)
+    assert answer.stderr == (
+        'granary metric set: kind "gouge" is none: it is gauge, counter or rate\n')
+    answer = metric("show", "nosuch", status=1)
+    assert answer.stderr == (
+        'granary metric show: metric "nosuch" of tenant "default" does not exist\n')
+    metric("set", "cpu_idle", status=2)
+    metric("set", "--unit", "%", status=2)
 
 
 def test_series_without_a_metric_lists_metrics(filled):
@@ -254,7 +281,9 @@ def test_a_damaged_journal_is_named_by_verify_and_by_the_start(make_server):
     start = run("serve", "--listen", "127.0.0.1:0", "--data", server.data)
     assert start.returncode == 1
     assert start.stderr == (f"granary serve: the journal in {server.data} cannot be replayed: "
-                            f"page {page} is damaged: the checksum or the header is wrong\n")
+                            f"page {page} is damaged: the checksum or the header is wrong; "
+                            "`granary verify` lists what is damaged, `granary repair` copies what "
+                            "is whole\n")
     assert path.read_bytes() == whole
 
 
@@ -295,9 +324,25 @@ def test_the_commands_to_try_work_from_anywhere(tmp_path):
         commands = [line.strip() for line in lines if line.startswith("  ")]
         assert len(commands) == 3
         for command in commands:
-            answer = subprocess.run(["sh", "-c", command], cwd="/", capture_output=True, text=True)
+            for _ in range(100):  # until this machine's metrics have been collected once
+                answer = subprocess.run(["sh", "-c", command], cwd="/", capture_output=True,
+                                        text=True)
+                if "unknown-metric" not in answer.stderr:
+                    break
+                time.sleep(0.1)
             assert answer.returncode == 0, (command, answer.stderr)
     finally:
         process.send_signal(signal.SIGTERM)
         process.stdout.close()
         assert process.wait(60) == 0
+
+
+def test_a_metric_that_does_not_exist_is_told_from_one_without_data(server):
+    assert server.put({"metric": "m", "timestamp": 1600000000, "value": 1,
+                       "tags": {"host": "a"}}).status == 204
+    for output in ("table", "csv", "json"):
+        there = run("query", "--server", server.url, "m", "-o", output)
+        assert there.returncode == 0 and "unknown" not in there.stderr, there
+        none = run("query", "--server", server.url, "nosuch", "-o", output)
+        assert none.returncode == 1, none
+        assert "unknown-metric: the tenant has no series of this metric" in none.stderr

@@ -11,6 +11,8 @@ import pytest
 
 from server import build_folder, long_run, run, tool
 
+pytestmark = pytest.mark.not_sanitized("is about disks: thousands of starts")
+
 ROUNDS = 1000 if long_run() else 50
 ROUNDS_A_DIRECTORY = 50  # then a fresh one, so that a long run checks more beginnings
 FULL_JOURNAL_SAMPLES = 10_000_000

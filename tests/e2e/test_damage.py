@@ -3,61 +3,144 @@ cut at every page, older copies of the whole. Every value is a function of its s
 (tests/fault/damage_store.c), so a wrong number is recognised whatever was done to the file.
 
 Damage may be harmless (a page that is free), or it is named: the store refuses to open with a
-sentence, a read gives an error, verify tells, or the process ends with a sentence and status 74.
-A pointer of LMDB's may lead anywhere: then the process dies of it, with a word about the file. It
+sentence, a read gives an error, verify tells, or the process ends with a sentence and status 74. It
 never gives a wrong number and never hangs; nothing is missing in silence but where a page was
-replaced by another whole one, since LMDB keeps no sums of pages."""
+replaced by another whole one, since LMDB keeps no sums of pages.
+
+Each file is also given to `granary verify`, which dies of none and finds something wrong with each
+that a reader could not read, and to `granary repair`: its copy is whole, has no wrong number and
+nothing that was deleted, and what of the samples is not in it lies in a line of the report."""
 
 import collections
 import concurrent.futures
+import itertools
+import json
+import math
 import os
 import pathlib
 import random
 import shutil
-import signal
+import struct
 import subprocess
 import tempfile
 
 import pytest
 
-from server import build_folder, long_run
+from server import build_folder, long_run, run
 from test_fault_loops import folder_in_memory
+
+pytestmark = pytest.mark.not_sanitized(
+    "runs a program of tests/fault in which signals are expected")
 
 PAGE = 4096
 HANG_S = 20
+STEP_MS = 600000
 HARMLESS, REFUSED, MISSING, NAMED, LAST_WORDS = 0, 1, 4, 5, 74
-FLIPS_A_PAGE = 40 if long_run() else 3
+FLIPS_A_PAGE = 20 if long_run() else 3
+ALL_COPIED, SOME_LOST, NO_COPY = 0, 1, 3  # of granary repair
 
 
 def program():
     return str(build_folder() / "tests" / "fault" / "damage_store")
 
 
-def make(folder, stage):
-    subprocess.run([program(), "make", "--data", str(folder), "--stage", str(stage)], check=True,
-                   capture_output=True, timeout=60)
+def make(folder, stage, bands):
+    subprocess.run([program(), "make", "--data", str(folder), "--stage", str(stage), "--bands",
+                    str(bands)], check=True, capture_output=True, timeout=60)
+
+
+class Store:
+    """A store, and its data file as it was some time before."""
+
+    def __init__(self, folder, bands):
+        self.folder, self.bands = pathlib.Path(folder), bands
+        make(self.folder / "data", 1, bands)
+        self.older = (self.folder / "data" / "data.mdb").read_bytes()
+        make(self.folder / "data", 2, bands)
+        self.content = (self.folder / "data" / "data.mdb").read_bytes()
+        assert check(self, self.content).returncode == HARMLESS
 
 
 @pytest.fixture(name="store", scope="module")
 def made_store():
-    """A store, and its data file as it was some time before."""
     with tempfile.TemporaryDirectory(dir=folder_in_memory(), prefix="granary-damage-") as name:
-        folder = pathlib.Path(name)
-        make(folder / "data", 1)
-        shutil.copy(folder / "data" / "data.mdb", folder / "older.mdb")
-        make(folder / "data", 2)
-        assert check(folder, (folder / "data" / "data.mdb").read_bytes()).returncode == HARMLESS
-        yield folder
+        yield Store(name, 8)
 
 
-def check(folder, content):
+@pytest.fixture(name="deep", scope="module")
+def made_deep_store():
+    """So large that its trees have branches."""
+    with tempfile.TemporaryDirectory(dir=folder_in_memory(), prefix="granary-damage-") as name:
+        yield Store(name, 240)
+
+
+def look(store, data, *options):
+    return subprocess.run([program(), "check", "--data", str(data), "--bands", str(store.bands),
+                           *options], capture_output=True, text=True, timeout=HANG_S)
+
+
+def directory(store, name, content):
+    data = pathlib.Path(name, "data")
+    shutil.copytree(store.folder / "data", data, ignore=shutil.ignore_patterns("*.mdb", "lock"))
+    (data / "data.mdb").write_bytes(content)
+    return data
+
+
+def check(store, content):
     """What a store with that data file says; in a directory and a process of its own."""
-    with tempfile.TemporaryDirectory(dir=folder) as name:
-        data = pathlib.Path(name, "data")
-        shutil.copytree(folder / "data", data, ignore=shutil.ignore_patterns("*.mdb", "lock"))
-        (data / "data.mdb").write_bytes(content)
-        return subprocess.run([program(), "check", "--data", str(data)], capture_output=True,
-                              text=True, timeout=HANG_S)
+    with tempfile.TemporaryDirectory(dir=store.folder) as name:
+        return look(store, directory(store, name, content))
+
+
+def is_told(gone, lost):
+    """Whether lines of the report cover all that is missing: `gone BAND FROM TO`."""
+    _, band, start, end = gone.split()
+    spans = [(line["from"] or -math.inf, line["to"] or math.inf) for line in lost
+             if line["series"] is None or f"{{band={band}}}" in line["series"]]
+    return all(any(first <= ts <= last for first, last in spans)
+               for ts in range(int(start), int(end) + 1, STEP_MS))
+
+
+def repair(store, data, to, newest=True):
+    """The exit status of granary repair, what is missing in its copy, and what is wrong with it.
+    `newest`: nothing in the file is whole and of an earlier time."""
+    done = run("repair", "--data", data, "--to", to, "-o", "json", timeout=HANG_S)
+    if done.returncode == NO_COPY:
+        return NO_COPY, None, "" if done.stderr.startswith("granary repair: ") else done.stderr
+    if done.returncode not in (ALL_COPIED, SOME_LOST):
+        return done.returncode, None, f"repair: {done.returncode}: {done.stderr[-300:]}"
+    lost = json.loads(done.stdout)["lost"]
+    whole = run("verify", "--data", to, timeout=HANG_S)
+    found = look(store, to, *(["--repaired"] if newest else []))
+    gone = [line for line in found.stdout.splitlines() if line.startswith("gone ")]
+    wrong = ""
+    if whole.returncode != 0:
+        wrong = f"verify of the copy: {whole.returncode}: {whole.stdout[-300:]}"
+    elif found.returncode not in (HARMLESS, MISSING):
+        wrong = f"the copy: {found.returncode}: {found.stderr[-300:]}"
+    elif newest and found.returncode == MISSING and done.returncode == ALL_COPIED:
+        wrong = f"lost in silence: {found.stderr[-300:]}"
+    elif newest and not all(is_told(line, lost) for line in gone):
+        wrong = f"not told: {[line for line in gone if not is_told(line, lost)][:3]}"
+    return done.returncode, found, wrong
+
+
+def check_whole(store, content, silence, number):
+    """What check says; and what is wrong with verify and repair of the same file (of one in
+    three)."""
+    with tempfile.TemporaryDirectory(dir=store.folder) as name:
+        data = directory(store, name, content)
+        if number % 3 and not long_run():
+            return look(store, data), ""
+        verified = run("verify", "--data", data, timeout=HANG_S)
+        _, _, wrong = repair(store, data, pathlib.Path(name, "copy"), not silence)
+        assert (data / "data.mdb").read_bytes() == content
+        found = look(store, data)
+    if verified.returncode not in (0, 1):
+        wrong += f" verify: {verified.returncode}: {verified.stderr[-300:]}"
+    if verified.returncode == 0 and found.returncode not in (HARMLESS, MISSING):
+        wrong += f" verify found nothing, but {found.returncode}: {found.stderr[-300:]}"
+    return found, wrong
 
 
 def check_all(store, cases, silence=False):
@@ -65,17 +148,18 @@ def check_all(store, cases, silence=False):
     found, bad = collections.Counter(), []
     allowed = {HARMLESS, REFUSED, NAMED, LAST_WORDS} | ({MISSING} if silence else set())
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [(name, pool.submit(check, store, content)) for name, content in cases]
+        jobs = [(name, pool.submit(check_whole, store, content, silence, number))
+                for number, (name, content) in enumerate(cases)]
         for name, job in jobs:
             try:
-                ended = job.result()
+                ended, wrong = job.result()
             except subprocess.TimeoutExpired:
                 bad.append(f"{name}: no end")
                 continue
             found[ended.returncode] += 1
-            led_astray = (ended.returncode == -signal.SIGSEGV
-                          and "a damaged page in" in ended.stderr.splitlines()[-1])
-            if ended.returncode not in allowed and not led_astray:
+            if wrong:
+                bad.append(f"{name}: {wrong}")
+            if ended.returncode not in allowed:
                 bad.append(f"{name}: {ended.returncode}: {ended.stderr[-300:]}")
     print(dict(found))
     assert not bad, f"{len(bad)} of {len(jobs)}:\n" + "\n".join(bad[:40])
@@ -83,7 +167,7 @@ def check_all(store, cases, silence=False):
 
 
 def content_of(store):
-    return (store / "data" / "data.mdb").read_bytes()
+    return store.content
 
 
 def pages_of(content):
@@ -103,13 +187,21 @@ def test_a_page_of_zeros(store):
     check_all(store, [(f"page {n}", replaced(content, n, bytes(PAGE))) for n in pages_of(content)])
 
 
+def test_a_page_of_noise(store):
+    content, pick = content_of(store), random.Random(7)
+    check_all(store, [(f"page {n}", replaced(content, n, pick.randbytes(PAGE)))
+                      for _ in range(5 if long_run() else 1) for n in pages_of(content)])
+
+
 def test_a_file_cut_at_every_page(store):
     content = content_of(store)
     found = check_all(store, [(f"{n} pages", content[:n * PAGE]) for n in pages_of(content)]
                       + [(f"{n} pages and a bit", content[:n * PAGE + 100])
                          for n in pages_of(content)])
     # Free pages at the end may be missing: LMDB need not have written them.
-    assert found[REFUSED] >= sum(found.values()) * 9 // 10 and not found[NAMED]
+    stats = json.loads(run("stats", "--data", store.folder / "data", "-o", "json").stdout)
+    assert found[HARMLESS] <= 2 * stats["freeBytes"] // PAGE and not found[NAMED]
+    assert found[REFUSED] + found[HARMLESS] == sum(found.values())
 
 
 def test_flipped_bits(store):
@@ -151,23 +243,144 @@ def test_a_page_twice(store):
 
 def test_a_page_of_an_older_copy(store):
     """What was valid once and is no more: LMDB keeps no sums of pages in their parents."""
-    content, older = content_of(store), (store / "older.mdb").read_bytes()
+    content, older = content_of(store), store.older
     check_all(store, [(f"page {n}", replaced(content, n, page_at(older, n)))
                       for n in pages_of(older)], silence=True)
 
 
 def test_an_older_copy_of_the_file(store):
     """It is a store; just not the newest: what it has is right."""
-    assert check(store, (store / "older.mdb").read_bytes()).returncode in (HARMLESS, MISSING)
+    assert check(store, store.older).returncode in (HARMLESS, MISSING)
 
 
 def test_an_empty_or_missing_file_is_no_new_store(store):
     for content in (b"", None):
-        with tempfile.TemporaryDirectory(dir=store) as name:
-            data = pathlib.Path(name, "data")
-            shutil.copytree(store / "data", data, ignore=shutil.ignore_patterns("*.mdb", "lock"))
-            if content is not None:
-                (data / "data.mdb").write_bytes(content)
-            ended = subprocess.run([program(), "check", "--data", str(data)], text=True,
-                                   capture_output=True, timeout=HANG_S)
+        with tempfile.TemporaryDirectory(dir=store.folder) as name:
+            data = directory(store, name, content or b"")
+            if content is None:
+                (data / "data.mdb").unlink()
+            ended = look(store, data)
             assert ended.returncode == REFUSED and "there was a store" in ended.stderr
+
+
+# ---- What lies where: LMDB's pages, read by their description, not by our reader ---------------
+
+META, BRANCH, LEAF, OVERFLOW = 8, 1, 2, 4
+
+
+def flags_of(content, page):
+    return struct.unpack_from("<H", content, page * PAGE + 10)[0]
+
+
+def trees_of(content):
+    """The roots of the newer meta page: of the free list and of the list of databases."""
+    newer = max((0, 1), key=lambda page: struct.unpack_from("<Q", content, page * PAGE + 144)[0])
+    return [struct.unpack_from("<Q", content, newer * PAGE + at)[0] for at in (80, 128)]
+
+
+def children_of(content, page):
+    for at in range(16, struct.unpack_from("<H", content, page * PAGE + 12)[0], 2):
+        node = page * PAGE + struct.unpack_from("<H", content, page * PAGE + at)[0]
+        low, high = struct.unpack_from("<IH", content, node)
+        yield low | high << 32
+
+
+def roots_of(content):
+    """By name, from the list of databases: one leaf."""
+    roots, main = {}, trees_of(content)[1]
+    assert flags_of(content, main) == LEAF
+    for at in range(16, struct.unpack_from("<H", content, main * PAGE + 12)[0], 2):
+        node = main * PAGE + struct.unpack_from("<H", content, main * PAGE + at)[0]
+        length = struct.unpack_from("<H", content, node + 6)[0]
+        name = content[node + 8:node + 8 + length].decode()
+        roots[name] = struct.unpack_from("<Q", content, node + 8 + length + 40)[0]
+    return roots
+
+
+def spoilt(content, page, pick):
+    """The page in every way: zeros, noise, fields of its header at extremes, bits of it."""
+    yield "zeros", replaced(content, page, bytes(PAGE))
+    yield "noise", replaced(content, page, pick.randbytes(PAGE))
+    for at, length in ((0, 8), (10, 2), (12, 2), (14, 2), (16, 2)):
+        for value in (b"\x00", b"\xff", b"\x7f"):
+            place = page * PAGE + at
+            yield f"{at}: {value}", content[:place] + value * length + content[place + length:]
+    for _ in range(FLIPS_A_PAGE):
+        place = page * PAGE + pick.randrange(16 + 64)
+        yield f"bit at {place}", (content[:place] + bytes([content[place] ^ 1 << pick.randrange(8)])
+                                  + content[place + 1:])
+
+
+def whole_again(store, content, name):
+    """Damage that costs nothing: repair finds everything."""
+    with tempfile.TemporaryDirectory(dir=store.folder) as folder:
+        data = directory(store, folder, content)
+        _, found, wrong = repair(store, data, pathlib.Path(folder, "copy"))
+        assert not wrong, f"{name}: {wrong}"
+        assert found.returncode == HARMLESS, f"{name}: {found.stderr[-300:]}"
+
+
+def test_nothing_is_lost_with_a_branch(deep):
+    """Its leaves are found by themselves."""
+    content, pick = content_of(deep), random.Random(8)
+    branches = [root for root in roots_of(content).values()
+                if root < len(content) // PAGE and flags_of(content, root) == BRANCH]
+    assert len(branches) >= 4
+    for page in branches:
+        for how, damaged in itertools.islice(spoilt(content, page, pick),
+                                             None if long_run() else 4):
+            whole_again(deep, damaged, f"page {page}, {how}")
+
+
+def test_nothing_is_lost_with_an_index_or_the_free_list(deep):
+    content, pick, roots = content_of(deep), random.Random(9), roots_of(content_of(deep))
+    free = trees_of(content)[0]
+    for name, page in (("free", free), ("shape_index", roots["shape_index"]),
+                       ("metric_index", roots["metric_index"]),
+                       ("band_index", roots["band_index"])):
+        for how, damaged in itertools.islice(spoilt(content, page, pick),
+                                             None if long_run() else 4):
+            whole_again(deep, damaged, f"{name}, page {page}, {how}")
+
+
+def test_every_kind_of_page_spoilt_in_every_way(deep):
+    """Meta pages, the free list, the list of databases, roots and a leaf of each tree."""
+    content, pick = content_of(deep), random.Random(10)
+    pages = {0, 1, *trees_of(content)} | {root for root in roots_of(content).values()
+                                          if root < len(content) // PAGE}
+    leaves = [next(children_of(content, page)) for page in pages
+              if page > 1 and flags_of(content, page) == BRANCH]
+    cases = [(f"page {page}, {how}", damaged) for page in sorted(pages | set(leaves))
+             for how, damaged in spoilt(content, page, pick)]
+    check_all(deep, cases if long_run() else pick.sample(cases, 120))
+
+
+def test_a_band_that_the_index_lacks_is_named(store):
+    """One bit of the hash of its tags: the series was not found any more, and nothing said so. The
+    index has the bands' keys, u32 each, behind hashes of 8 bytes."""
+    content = content_of(store)
+    page = roots_of(content)["band_index"]
+    at = content.index(struct.pack(">II", 1, 3), page * PAGE, (page + 1) * PAGE) - 1
+    damaged = content[:at] + bytes([content[at] ^ 8]) + content[at + 1:]
+    with tempfile.TemporaryDirectory(dir=store.folder) as name:
+        verified = run("verify", "--data", directory(store, name, damaged))
+    assert verified.returncode == 1 and "it is not in the index" in verified.stdout
+    whole_again(store, damaged, "the index of bands")
+
+
+def test_a_damaged_free_list_ends_the_start_with_a_sentence(deep, make_server):
+    """It led LMDB astray: the server died of a signal at each start, and verify found nothing."""
+    content, pick = content_of(deep), random.Random(11)
+    server = make_server()
+    server.data.mkdir(parents=True, exist_ok=True)
+    (server.data / "made").write_bytes((deep.folder / "data" / "made").read_bytes())
+    free = trees_of(content)[0]
+    for how, damaged in itertools.islice(spoilt(content, free, pick), 6):
+        (server.data / "data.mdb").write_bytes(damaged)
+        ended = run("serve", "--data", server.data, "--listen", "127.0.0.1:0", timeout=HANG_S)
+        assert ended.returncode == 1, (how, ended.returncode, ended.stderr[-300:])
+        assert f"page {free}, of the list of free pages: " in ended.stderr
+        assert "granary verify" in ended.stderr and "granary repair" in ended.stderr
+        verified = run("verify", "--data", server.data)
+        assert verified.returncode == 1 and f"page {free} of the list of free pages" in (
+            verified.stdout)

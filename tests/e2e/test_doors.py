@@ -168,7 +168,7 @@ def test_any_cut_between_reads(doors):
             eventually(lambda: doors.server.values(f"two{attempt}_f") == {stamp(NOW_S): 3})
         assert doors.server.values(f"one{attempt}_f") == {stamp(NOW_S): 1}
         assert doors.server.values(f"one{attempt}_g") == {stamp(NOW_S): 2}
-    assert doors.refused("not_number") == 20
+    assert doors.server.metric("granary_ingest_text_fields_left_out_total") == 20
     assert doors.refused("syntax") == 0
 
 
@@ -372,7 +372,8 @@ def test_commands(doors):
     assert answers[4] == "unknown command: diediedie.  Try `help'."
     stats = [line.split() for line in answers[5:]]
     assert all(re.fullmatch("granary_[a-z_0-9]+", line[0]) and abs(int(line[1]) - NOW_S) < 10**5
-               and re.fullmatch(r"-?\d+", line[2]) and len(line) in (3, 4) for line in stats)
+               and re.fullmatch(r"-?\d+(\.\d{6})?", line[2]) and len(line) in (3, 4)
+               for line in stats)
     assert ["granary_ingest_refused_total", stats[0][1], "1", "reason=time"] in stats
     # The two commands that there are not.
     assert ["granary_ingest_refused_total", stats[0][1], "2", "reason=syntax"] in stats
@@ -405,6 +406,54 @@ def test_a_client_that_reads_no_answers_is_served(doors):
             dropped = doors.server.metric("granary_stream_answers_dropped_total")
         sock.sendall(f"put m {NOW_S + sent} {sent}\n".encode())
         eventually(lambda: len(doors.server.values("m")) == sent + 1)
+
+
+LONG_TARGET = b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+@pytest.mark.parametrize("door", ["tcp", "puts"])
+@pytest.mark.parametrize("begin", [
+    b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\n\r\n",
+    b"POST /x HTTP/1.1\n", b"GET /?a=1,b=2 HTTP/1.0\r\n\r\n", b"OPTIONS * HTTP/1.1\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"CONNECT a:1 HTTP/1.1\r\n\r\n", LONG_TARGET,
+    b"\x16\x03\x01\x02\x0a", b"\x00\x01\n"],
+    ids=["form", "bare LF", "query", "options", "HTTP/2", "connect", "long", "TLS", "binary"])
+def test_the_body_of_a_browsers_request_was_stored(doors, door, begin):
+    """Nothing of a connection that begins with HTTP is, nor of TLS, with whatever lines behind."""
+    lines = b"foreign value=1 %d\n" % (NOW_S * 10**9)
+    puts = b"put foreign %d 1 a=b\n" % NOW_S
+    before = doors.server.metric("granary_stream_strangers_total")
+    for cut in (1, 5, len(begin)):
+        with doors.connect(getattr(doors, door)) as sock, contextlib.suppress(OSError):
+            sock.sendall(begin[:cut])
+            sock.sendall(begin[cut:] + (lines if door == "tcp" else puts))
+            while sock.recv(65536):
+                pass
+    assert doors.server.metric("granary_stream_strangers_total") == before + 3
+    assert doors.server.metric("granary_stream_lost_bytes_total") == 0
+    eventually(lambda: doors.server.metric("granary_stream_connections") == 0)
+    assert doors.server.get("/api/metadata/tenants").json == []
+    assert "it begins with HTTP or another protocol" in doors.server.log_text()
+
+
+def test_lines_that_only_look_like_http_are_kept(doors):
+    doors.send(doors.tcp, b"GET /x=1,y=2 %d\nPOST value=3 %d\n" % ((NOW_S * 10**9,) * 2))
+    doors.send(doors.tcp, b'LOG text="a HTTP/1.1\nmore",n=4 %d\n' % (NOW_S * 10**9))
+    doors.send(doors.puts, b"put GET %d 5 a=b\n" % NOW_S)
+    server = doors.server
+    assert [list(server.values(name).values()) for name in ("GET_/x", "POST", "LOG_n", "GET")] \
+        == [[1], [3], [4], [5]]
+    assert server.metric("granary_stream_strangers_total") == 0
+
+
+def test_a_datagram_that_is_no_text_is_refused_whole(doors):
+    """As those of WebRTC and QUIC, which carry some bytes of a page's choice."""
+    line = b"foreign value=1 %d\n" % (NOW_S * 10**9)
+    doors.datagram(b"\xc0\x00\x00\x00\x01\n" + line, line + b"\x00",
+                   line.replace(b"foreign", b"ours"))
+    eventually(lambda: list(doors.server.values("ours").values()) == [1])
+    assert doors.server.get("/api/metadata/metricNames", tenant="default").json == ["ours"]
+    assert doors.server.metric("granary_ingest_refused_total", reason="syntax") == 2
 
 
 @pytest.mark.parametrize("door", ["tcp", "puts"])

@@ -17,6 +17,8 @@ import pytest
 
 from server import build_folder, long_run
 
+pytestmark = pytest.mark.not_sanitized("preloads a library, and runs programs of tests/fault")
+
 OVER, REFUSED_TO_OPEN, DISK_GONE = 0, 1, 74
 HANG_S = 30
 ONCE, FOR_EVER = 1, 0

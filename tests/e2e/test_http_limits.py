@@ -161,30 +161,66 @@ def test_the_memory_for_bodies_is_bounded():
             assert third.post("/gather", b"z" * most).status == 200
 
 
+def busy(client):
+    """Its request has begun, and does not end."""
+    client.send(request("POST", "/gather", "Content-Length: 10"), b"x")
+    return client
+
+
 def test_connections_are_bounded():
+    """Where all are at work one more has a spare place, from which nothing is asked but how the
+    server is; /counts stands for that."""
     with Server(connections_max=5) as server:
-        clients = [server.client() for _ in range(5)]
-        for client in clients:
-            assert client.get("/hello").status == 200
+        clients = [busy(server.client()) for _ in range(5)]
+        server.wait_for(lambda counts: counts["begun"] == 5)
         with server.client() as sixth:
-            answer = sixth.answer()
-            assert answer.status == 503
-            assert answer.headers["connection"] == "close"
-        clients[0].send(request("GET", "/hello", "Connection: close"))
-        clients[0].answer()
+            answer = sixth.get("/hello")
+            assert answer.status == 503 and "http.connections_max" in error_of(answer)
+            assert answer.headers["connection"] == "close" and answer.headers["retry-after"] == "1"
+        clients[0].send(b"x" * 9)
+        assert clients[0].answer().status == 200
+        with server.client() as again:  # the place of the one that is idle now
+            assert again.get("/hello").status == 200
         clients[0].assert_closed()
-        clients[0].socket.close()
-        end = time.monotonic() + PATIENCE_S
-        while time.monotonic() < end:
-            with server.client() as again:
-                again.send(request("GET", "/hello"))
-                if again.answer().status == 200:
-                    break
-        else:
-            raise AssertionError("the place was not given back")
         for client in clients[1:]:
-            assert client.get("/hello").status == 200
+            client.send(b"x" * 9)
+            assert client.answer().status == 200
             client.socket.close()
+
+
+@pytest.mark.parametrize("limit", ["connections_max", "per_address_max"])
+def test_silent_connections_shut_nobody_out(limit):
+    """The one that was silent longest goes; one that is used, and one at work, stay."""
+    with Server(**{limit: 5}) as server:
+        used, working = server.client(), busy(server.client())
+        silent = []
+        for begin in (b"", b"G", b"GET /hello HTTP/1.1\r\nHost: h\r\n"):
+            for _ in range(20):
+                assert used.get("/hello").status == 200
+                silent.append(server.client())
+                silent[-1].send(begin)
+        with server.client() as late:
+            assert late.get("/hello").status == 200
+        for client in silent[:-5]:
+            client.assert_closed()
+        working.send(b"x" * 9)
+        assert working.answer().status == 200
+        for client in silent + [used, working]:
+            client.socket.close()
+
+
+def test_silent_connections_on_spare_places_go_soon():
+    with Server(connections_max=1) as server, server.client() as client:
+        busy(client)
+        server.wait_for(lambda counts: counts["begun"] == 1)
+        silent = [server.client() for _ in range(40)]
+        with server.client() as other:
+            assert other.get("/counts").status == 200
+        for one in silent:  # the oldest at once, the rest within a second
+            assert one.rest()[:13] in (b"", b"HTTP/1.1 503 ")
+            one.socket.close()
+        client.send(b"x" * 9)
+        assert client.answer().status == 200
 
 
 # ---- gzip ---------------------------------------------------------------------------------------
@@ -347,6 +383,22 @@ def test_a_head_that_drips_is_cut():
         assert 0.25 < time.monotonic() - started < PATIENCE_S
         assert client.answer().status == 408
         client.assert_closed()
+
+
+@pytest.mark.parametrize("part", ["head", "body"])
+def test_a_client_that_drips_after_408_kept_its_place(part):
+    """It is rid of within a second, though it sends more than enough to be no slow one. The second
+    is the server's; the test only waits for the end."""
+    limits = {"header_timeout_ms": 100, "body_timeout_ms": 100000 if part == "head" else 100}
+    with Server(progress_min_bytes=50 if part == "head" else 1000, **limits) as server:
+        with server.client() as client:
+            client.send(b"GET /hello HT" if part == "head" else
+                        request("POST", "/gather", "Content-Length: 100000") + b"x")
+            assert client.answer().status == 408
+            with pytest.raises((ConnectionResetError, BrokenPipeError)):
+                for _ in range(500):
+                    client.send(b"x" * 100)
+                    select.select([], [], [], 0.02)
 
 
 def test_idle_connections_are_cut():

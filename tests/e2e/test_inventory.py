@@ -156,19 +156,37 @@ def test_queries_call_devices_as_they_are_called_now(inventory):
     ({"Origin": "HERE"}, 400),
     ({"Sec-Fetch-Site": "cross-site"}, 403),
     ({"Sec-Fetch-Site": "same-site", "Origin": "HERE"}, 403),
-    ({"Sec-Fetch-Site": "same-origin", "Origin": "https://before.a.proxy"}, 400),
+    ({"Sec-Fetch-Site": "same-origin", "Origin": "https://before.a.proxy"}, 403),
     ({"Sec-Fetch-Site": "none"}, 400),
     ({}, 400),
 ])
-def test_pages_of_other_sites_change_nothing(inventory, headers, status):
+def test_pages_of_other_sites_read_and_change_nothing(inventory, headers, status):
     """What a browser says of the page that has it send something; 400 is the handler's answer."""
     headers = {name: inventory.url if value == "HERE" else value for name, value in headers.items()}
     for method, path in (("POST", "/api/devices"), ("POST", "/api/put"), ("POST", "/write")):
         answer = inventory.request(method, path, "{", headers)
         assert answer.status == status, path
-    assert inventory.get("/api/devices", headers=headers).status == 200
-    refused = inventory.metric("granary_http_foreign_refused_total")
-    assert refused == (3 if status == 403 else 0)
+    assert inventory.get("/api/devices", headers=headers).status == (403 if status == 403 else 200)
+    refused = inventory.metric("granary_http_foreign_refused_total", reason="page")
+    assert refused == (4 if status == 403 else 0)
+
+
+def test_a_configured_name(make_server):
+    """As a proxy passes it on, or with a Host of its own; and what is no name is named."""
+    with running(make_server(options=["--http.hosts=granary.lan,before.a.proxy:8443"])) as server:
+        for host, origin, status in (("granary.lan", None, 200), ("GRANARY.LAN:1", None, 200),
+                                     ("granary.wan", None, 421), ("", None, 421),
+                                     (None, "https://before.a.proxy:8443", 200),
+                                     (None, "https://before.a.proxy", 403)):
+            headers = {"Origin": origin} if origin else {"Host": host}
+            for path in ("/api/devices", "/-/healthy", "/metrics", "/nowhere"):
+                answer = server.get(path, headers=headers)
+                assert answer.status == (404 if (status, path) == (200, "/nowhere") else status)
+                assert status != 421 or "the names in http.hosts" in answer.text
+        assert server.metric("granary_http_foreign_refused_total", reason="host") == 8
+    wrong = run("serve", "--http.hosts=granary.lan,http://granary.lan")
+    assert wrong.returncode == 2
+    assert "--http.hosts: 'http://granary.lan' is neither a name nor an address" in wrong.stderr
 
 
 def test_a_name_that_is_no_utf8_became_another_one(inventory):
@@ -335,8 +353,9 @@ def test_secrets_that_others_can_read_are_refused(tmp_path, secrets):
     answer = run("config", "--snmp.secrets_file", secrets)
     assert answer.returncode == 2
     assert answer.stderr.strip() == (
-        f"granary config: --snmp.secrets_file: {secrets}: holds secrets, but others may read or "
-        "change it (mode 644); chmod 600 it")
+        f"granary config: --snmp.secrets_file: {secrets}: holds secrets, but others than its "
+        "owner and group may read it, or others than its owner may write it (mode 644); "
+        "chmod 600 it")
     secrets.chmod(0o600)
     assert run("config", "--snmp.secrets_file", secrets).returncode == 0
     secrets.write_text("lab: {version: 3, user: u, auth: SHA, auth_password: topsecr}\n")

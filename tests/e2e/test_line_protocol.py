@@ -103,12 +103,11 @@ def test_bad_lines_are_named_and_good_ones_kept(server):
         f"m v=1 {START_S}\nm v= {START_S}\n# comment\nm,t=x\nm v=2,s=\"no\" {START_S + 1}\n"
         f"m v=3 -5\nm v=NaN {START_S}\nm v=4 {START_S + 2}".encode())
     assert status == 400
-    assert answer["dropped"] == 5
+    assert answer["dropped"] == 4
     assert answer["error"].startswith("partial write: line 2, column 5: this is not a value; ")
-    assert answer["error"].endswith("; and 2 more; dropped=5")
+    assert answer["error"].endswith("; and 1 more; dropped=4")
     assert [(e["line"], e["column"], e["reason"]) for e in answer["errors"]] == [
-        (2, 5, "syntax"), (4, 6, "syntax"), (5, 9, "not_number"), (6, 7, "too_old"),
-        (7, 5, "not_finite")]
+        (2, 5, "syntax"), (4, 6, "syntax"), (6, 7, "too_old"), (7, 5, "not_finite")]
     assert server.values("m_v") == [1.0, 2.0, 4.0]
 
 
@@ -237,7 +236,7 @@ def test_clients_that_go_away_leave_nothing_behind(server):
     body = many_lines(200, 20).encode()
     for cut in (0, 1, 1000, 100_000):
         with socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) as client:
-            client.sendall(b"POST /write?precision=s HTTP/1.1\r\nHost: x\r\n"
+            client.sendall(b"POST /write?precision=s HTTP/1.1\r\nHost: localhost\r\n"
                            b"Content-Length: 10000000\r\n\r\n" + body[:cut])
     deadline = time.monotonic() + PATIENCE_S
     while server.gauge("granary_ingest_in_flight_bytes") or server.gauge(

@@ -360,3 +360,32 @@ def test_harm_to_one_device_is_none_to_others(agent, tmp_path):
     assert int(poller.stats['granary_polls_total{result="failed"}']) >= 3
     # What is 0 is not printed.
     assert "granary_polls_running{}" not in poller.stats
+
+
+@needs_snmpd
+def test_a_new_device_is_polled_at_once_and_when_it_is_asked_for(agent, make_server):
+    """Its slots are an hour apart: what is stored of it before, was not waited for."""
+    server = make_server(config=OIDSETS.replace("frequency: 1s", "frequency: 1h"))
+    server.start()
+
+    def times():
+        return server.values("ifHCInOctets", "interface=lo", tenant="snmp", start="2h-ago")
+
+    def wait_for_polls(count):
+        deadline = time.monotonic() + DEADLINE_S
+        while len(times()) < count:
+            assert time.monotonic() < deadline, server.get("/api/devices").json
+            time.sleep(0.1)
+
+    at = ["--server", server.url]
+    assert run("device", "add", "new", agent.address, "Fast", "--credentials", "public",
+               *at).returncode == 0
+    wait_for_polls(1)
+    assert run("device", "poll", "new", *at).returncode == 0
+    wait_for_polls(2)
+    answer = run("device", "poll", "nobody", *at)
+    assert answer.returncode == 1 and "device nobody: does not exist" in answer.stderr
+    assert run("device", "change", "new", "--poller", "site", *at).returncode == 0
+    answer = run("device", "poll", "new", *at)
+    assert answer.returncode == 1 and "is polled by site" in answer.stderr
+    server.stop()

@@ -6,7 +6,7 @@ import json
 import random
 import threading
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
@@ -83,6 +83,23 @@ def test_frames_that_are_none(server, body, sentence):
     answer = server.request("POST", "/api/polls", body)
     assert answer.status == 400
     assert sentence in answer.json["error"]["message"], answer
+
+
+def test_polls_of_the_future_are_refused_at_the_door(server):
+    """Ten minutes ahead nothing is taken: who sends it hears of it, and which message it was."""
+    now = int(time.time())
+    answer = send(server, [octets(now - 10, 1), octets(now + 590, 2), octets(now + 700, 3)])
+    assert answer.status == 400
+    ahead = datetime.fromtimestamp(now + 700, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert (f"message 3: the time {ahead} is more than 600 s ahead of this server's clock"
+            in answer.json["error"]["message"])
+    # None of a request's messages are taken where one is refused.
+    assert server.metric("granary_queue_messages_added_total") == 0
+    assert send(server, [octets(now - 10, 1), octets(now + 590, 2)]).status == 204
+    wait_persisted(server)
+    found = server.query("ifHCInOctets", tenant="snmp", start=now - 60, end=now + 3600)
+    assert [list(series["values"].values()) for series in found] == [[1, 2]]
+    assert server.metric("granary_persist_refused_total", reason="time") == 0
 
 
 def test_too_many_messages_are_none(server):

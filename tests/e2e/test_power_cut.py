@@ -20,6 +20,8 @@ import mounts
 from server import long_run, run, tool
 from test_crash import check, crash_writer
 
+pytestmark = pytest.mark.not_sanitized("needs block devices, and is about disks")
+
 ROUNDS = 2500 if long_run() else 100  # of each file system
 ROUNDS_A_DIRECTORY = 25  # then a fresh one, so that creating the store is cut, too
 HTTP_ROUNDS = 40 if long_run() else 4

@@ -197,11 +197,12 @@ def test_chunked_and_expect(server):
     body = json.dumps(point()).encode()
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(body[i:i + 7]), body[i:i + 7])
                       for i in range(0, len(body), 7))
-    answer = server.raw(b"POST /api/put HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+    answer = server.raw(b"POST /api/put HTTP/1.1\r\nHost: localhost\r\n"
+                        b"Transfer-Encoding: chunked\r\n"
                         b"Connection: close\r\n\r\n" + chunks + b"0\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 204 ")
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
-        sock.sendall(b"POST /api/put HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+        sock.sendall(b"POST /api/put HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
                      b"Content-Length: %d\r\n\r\n" % len(body))
         assert sock.recv(4096).startswith(b"HTTP/1.1 100 ")
         sock.sendall(body)

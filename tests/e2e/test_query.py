@@ -2,7 +2,10 @@
 
 import csv
 import io
+import json
+import select
 import socket
+import struct
 import time
 
 import pytest
@@ -346,7 +349,7 @@ def test_clients_that_do_not_read_keep_no_place(make_server):
     for _ in range(2):
         sock = socket.create_connection(("127.0.0.1", server.port))
         sock.sendall(f"GET /api/query?metricName=big_v&start={start}&end={start + count} "
-                     "HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+                     "HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         assert sock.recv(4, socket.MSG_PEEK)  # it is being answered
         deaf.append(sock)
     answer = server.get("/api/query", metricName="small_v", start=start, end=start + 1)
@@ -367,8 +370,82 @@ def test_too_much_is_refused_with_the_estimate(make_server):
                        for i in range(10) for host in range(10)]).status == 204
     answer = server.get("/api/query", metricName="m", start=start, end=start + 100)
     assert answer.status == 422
-    assert ("the query would look at about 100 samples (10 series of about 10 each); at most 99"
-            in answer.text)
+    assert ("the query would look at about 100 samples (10 series of about 10 each); at most 99 "
+            "(query.samples_max)" in answer.text)
     answer = server.get("/api/query", metricName="m", tag="host=h-1,h-2", start=start,
                         end=start + 100)
     assert answer.status == 200 and len(answer.json) == 2
+
+
+def test_what_people_say_of_a_metric(make_server):
+    """It is durable when it is answered, changes only what is given, and a metric must be there."""
+    server = make_server()
+    server.start()
+    path = "/api/metadata/metric"
+    of_cpu = {"tenant": "default", "metricName": "cpu_idle"}
+    assert server.write("cpu idle=1 1600000000000000000").status == 204
+
+    def say(body, **params):
+        body = body if isinstance(body, str) else json.dumps(body)
+        return server.request("PUT", path, body, **{**of_cpu, **params})
+
+    answer = say({"unit": "%", "kind": "gauge", "description": "time without \u202e work"})
+    assert answer.status == 200
+    said = {**of_cpu, "kind": "gauge", "unit": "%", "description": "time without \u202e work",
+            "aggregators": ["raw"], "table": "data_raw", "baseFrequencyMs": 0}
+    assert answer.json == said
+    server.kill()
+    server.start()
+    assert server.get(path, **of_cpu).json == said
+    series, = server.get("/api/metadata/series", **of_cpu).json
+    assert {key: series[key] for key in said} == said
+
+    assert say({"unit": None, "kind": ""}).status == 200
+    assert server.get(path, **of_cpu).json == {**said, "unit": "", "kind": "unknown"}
+    assert say({"description": "d" * 1024, "unit": "u" * 64}).status == 200
+    for body, sentence in [
+            ({"kind": "gouge"}, 'kind "gouge" is none: it is gauge, counter or rate'),
+            ({"kind": "unknown"}, 'kind "unknown" is none: it is gauge, counter or rate'),
+            ({"unit": "u" * 65}, "unit has 65 bytes; it may have 64"),
+            ({"description": "d" * 1025}, "description has 1025 bytes; it may have 1024"),
+            ({"description": "a\nb"}, "description has control characters: it is one line"),
+            ({"unit": 1}, "unit is a text, or null"),
+            ({"unti": "%"}, '"unti" cannot be set; kind, unit and description can'),
+            ({}, "the body is to be an object with kind, unit or description"),
+            ([], "the body is to be an object with kind, unit or description"),
+            ("", None), ("{", None)]:
+        answer = say(body)
+        assert answer.status == 400, (body, answer)
+        assert sentence is None or answer.json["error"]["message"] == sentence
+    # What is refused changes nothing, in whole.
+    assert say({"description": "x", "kind": "gouge"}).status == 400
+    assert server.get(path, **of_cpu).json["description"] == "d" * 1024
+
+    absent = {"tenant": "default", "metricName": "cpu_idl"}
+    for answer in (say({"unit": "%"}, **absent), server.get(path, **absent)):
+        assert answer.status == 404
+        assert answer.json["error"]["message"] == (
+            'metric "cpu_idl" of tenant "default" does not exist')
+    assert server.get("/api/metadata/series", **absent).json == []
+    server.stop()
+
+
+def test_a_client_that_leaves_while_it_says_something(make_server):
+    """Each says another unit and is gone; the last that was answered is not undone by any of them,
+    and the server ends as it should."""
+    server = make_server()
+    server.start()
+    assert server.write("cpu idle=1 1600000000000000000").status == 204
+    path = "/api/metadata/metric?tenant=default&metricName=cpu_idle"
+    for i in range(60):
+        body = json.dumps({"unit": f"left-{i}"}).encode()
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.sendall(f"PUT {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+                               f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            # Some leave at once, some while it is described, written, or described again.
+            select.select([connection], [], [], i % 6 / 2000)
+    assert server.get("/-/healthy").status == 200  # what was sent before has been read now
+    assert server.request("PUT", path, '{"unit":"last"}').json["unit"] == "last"
+    assert server.get(path).json["unit"] == "last"
+    server.stop()

@@ -32,6 +32,8 @@ def test_lines_are_rolled_up(short):
     assert list(stored(short, "m", "max", "1s").values()) == [0, 1, 2, 3, 4, 5, 6, 7]
     tables = short.get("/api/stats").json
     assert "data_downsampled" in json.dumps(tables)
+    of_m = short.get("/api/metadata/metric", tenant="default", metricName="m").json
+    assert of_m["aggregators"] == ["avg", "count", "max", "min", "raw", "sum"]
 
 
 def test_a_late_point_is_taken_in(short):
@@ -154,7 +156,8 @@ def test_who_rolls_nothing_up_has_a_name_too(make_server):
     server.start()
     rows = dict(line.split(",", 1) for line in rollup(server, "status").stdout.splitlines())
     assert rows["granularities"] == "none: nothing is rolled up"
-    assert rows["partitions"] == '"1; h1 may have none, has none"'
+    assert rows["partitions"] == (
+        '"1, numbered from 0; h1 may roll up: none; rolls up now: none"')
     server.stop()
 
 
@@ -176,7 +179,8 @@ def test_how_it_is_configured_is_shown(make_server):
     rows = dict(line.split(",", 1) for line in rollup(server, "status").stdout.splitlines())
     assert rows["granularities"] == '"5m for 14d, 1h for 365d, 12h for ever"'
     assert rows["slots"] == '"12h, rolled up after 5m without a sample"'
-    assert rows["partitions"] == '"16; h1 may have 0,5-8, has 0,5-8"'
+    assert rows["partitions"] == (
+        '"16, numbered from 0; h1 may roll up: 0,5-8; rolls up now: 0,5-8"')
     assert rows["behind"] == "nothing waits" and rows["error"] == "-"
     server.stop()
 

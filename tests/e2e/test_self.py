@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 import urllib.error
 import urllib.request
 
@@ -30,7 +31,13 @@ def running_server(tmp_path_factory):
     command = [granary(), "serve", "--data", data, "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        yield re.search(r"http://([0-9.]+:\d+)/", process.stdout.readline()).group(1)
+        address = re.search(r"http://([0-9.]+:\d+)/", process.stdout.readline()).group(1)
+        # Examples are of this machine's own metrics.
+        deadline = time.monotonic() + PATIENCE_S
+        names = "/api/metadata/metricNames?tenant=host&prefix=SystemMetrics.LoadAverage"
+        while fetch(address, names)[2] == b"[]" and time.monotonic() < deadline:
+            time.sleep(0.05)
+        yield address
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
@@ -52,7 +59,12 @@ def test_it_is_ready(address):
     assert fetch(address, "/-/ready")[0] == 200
 
 
+# Devices and pollers of the examples, which a server that has just been started does not have.
+OTHERS = re.compile(r"rtr_a|site_b")
+
+
 def test_every_link_of_the_page_works(address):
+    """An example that names a device is understood, and the device is not there."""
     status, headers, body = fetch(address, "/")
     assert status == 200
     assert headers["Content-Security-Policy"].startswith("default-src 'self'")
@@ -63,7 +75,8 @@ def test_every_link_of_the_page_works(address):
             assert f'id="{link[1:]}"' in body.decode()
             continue
         assert link.startswith("/")
-        assert fetch(address, link)[0] == 200, link
+        status, _, body = fetch(address, link)
+        assert status == 200 or OTHERS.search(link) and b"rror" in body, (link, body)
 
 
 class Tags(html.parser.HTMLParser):
@@ -103,9 +116,13 @@ def test_every_command_of_the_page_works(address):
     assert len(commands) >= 2
     for command in commands:
         assert address in command
-        done = subprocess.run(["sh", "-c", command.replace("curl ", "curl -sSf ", 1)],
-                              capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        command = command.replace("curl ", "curl -sS -w ' %{http_code}' ", 1)
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True,
+                              timeout=PATIENCE_S, check=False)
+        body, _, status = done.stdout.rpartition(" ")
+        named = OTHERS.search(command)
+        assert done.returncode == 0 and (status[0] == "2" or named and named.group() in body), (
+            command, done.stdout, done.stderr)
 
 
 def test_errors_are_json(address):

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from server import granary, run
+from test_doors import eventually
 
 
 def wait_for_log(server, words, at_most_s=10):
@@ -59,21 +60,40 @@ def test_hangup_reads_the_configuration_again(make_server):
     server.start()
     server.config.write_text("log:\n  level: error\nquery:\n  series_max: 200\n")
     server.process.send_signal(signal.SIGHUP)
-    wait_for_log(server, "these take effect at the next start: query.series_max")
+    wait_for_log(server, "these take effect at the next start only: query.series_max")
     server.config.write_text("log:\n  level: debug\nno_such: 1\n")
     server.process.send_signal(signal.SIGHUP)
     wait_for_log(server, "no_such is not an option")
-    server.config.write_text("log:\n  level: info\n")
+    server.config.write_text("log:\n  level: info\nquery:\n  series_max: 100\n")
     server.process.send_signal(signal.SIGHUP)
-    wait_for_log(server, "reload: done")
+    wait_for_log(server, "reload: done\n")
     assert server.get("/-/ready").status == 200
+
+
+def test_hangup_names_files_that_it_does_not_take_over(make_server, tmp_path):
+    secrets, sets = tmp_path / "secrets.yml", tmp_path / "sets.yml"
+    secrets.write_text("lab: {version: 2c, community: one}\n")
+    secrets.chmod(0o600)
+    sets.write_text("oidsets: {}\n")
+    server = make_server(config=f"snmp:\n  secrets_file: {secrets}\n  oidset_files: [{sets}]\n")
+    server.start()
+    server.process.send_signal(signal.SIGHUP)
+    wait_for_log(server, "reload: done\n")
+    secrets.write_text("lab: {version: 2c, community: two}\n")
+    server.process.send_signal(signal.SIGHUP)
+    wait_for_log(server, "next start only: the file of snmp.secrets_file\n")
+    wait_for_log(server, "reload: done, but for these\n")
+    sets.write_text("oids: {}\noidsets: {}\n")
+    server.process.send_signal(signal.SIGHUP)
+    wait_for_log(server, "the files of snmp.oidset_files the file of snmp.secrets_file\n")
 
 
 def test_a_second_signal_does_not_wait(make_server):
     server = make_server(options=["--stop_timeout=10m"])
     server.start()
     with socket.create_connection(("127.0.0.1", server.port)) as sock:
-        sock.sendall(b"POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nm,a=b ")
+        sock.sendall(b"POST /write HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
+                     b"m,a=b ")
         server.get("/-/healthy")  # the loop has seen the bytes above
         server.process.send_signal(signal.SIGTERM)
         wait_for_log(server, "signal 15: stopping")
@@ -88,7 +108,8 @@ def test_a_request_that_never_ends_does_not_hold_a_stop_up(make_server):
     server = make_server(options=["--stop_timeout=300ms"])
     server.start()
     with socket.create_connection(("127.0.0.1", server.port)) as sock:
-        sock.sendall(b"POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nm,a=b ")
+        sock.sendall(b"POST /write HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
+                     b"m,a=b ")
         server.get("/-/healthy")
         begun = time.monotonic()
         server.stop()
@@ -143,3 +164,32 @@ def test_the_manual_page_is_one(tmp_path):
 def test_wrong_values_are_wrong_use(arguments, words):
     answer = run(*arguments)
     assert answer.returncode == 2 and words in answer.stderr
+
+
+@pytest.mark.parametrize("descriptors", [8, 12, 16, 20, 24, 32, 45, 46, 48, 64, 80,
+                                         96, 128])
+def test_few_descriptors_ended_in_an_assertion(make_server, descriptors):
+    """A sentence and status 1, or a server with fewer connections, which answers however many
+    silent ones there are."""
+    server = make_server()
+    allowed = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"]
+    plain = server.command()
+    server.command = lambda: allowed + plain
+    server.spawn()
+    eventually(lambda: not server.running() or "is ready at" in server.log_text())
+    if not server.running():
+        assert server.process.returncode == 1
+        assert descriptors < 96
+        said = server.log_text()
+        assert "Too many open files" in said or f"may have {descriptors} descriptors" in said
+        assert "assert" not in said
+        return
+    assert descriptors > 80
+    assert "connections are served at once" in server.log_text()
+    silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(200)]
+    assert server.get("/-/healthy").status == 200
+    assert server.get("/api/devices").status == 200
+    assert server.metric("granary_loop_accept_rests_total") == 0
+    for sock in silent:
+        sock.close()
+    server.stop()

@@ -1,10 +1,12 @@
 """The network engineer's API with the real server: counters that a poller left in its store."""
 
+import csv
 import datetime
 import json
 import math
 import pathlib
 import random
+import re
 import socket
 import subprocess
 import time
@@ -136,7 +138,7 @@ def test_a_client_that_leaves_costs_nothing(make_v2):
     path = f"/v2/device/rtr_a/interface/xe-0/in?begin={BEGIN}&end={BEGIN + 365 * DAY}"
     for taken in (0, 1, 100000):
         with socket.create_connection(("127.0.0.1", server.port)) as sock:
-            sock.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            sock.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             while taken > 0:
                 taken -= len(sock.recv(min(taken, 65536)))
     assert get(server, "/v2/oidset/")
@@ -237,7 +239,7 @@ def test_many_at_once(make_v2):
     assert [item["path"] for item in answer["data"]] == keys
     assert all(len(item["data"]) == 20 for item in answer["data"])
     found = get(server, "/v2/inventory/", row_key__contains="xe-49:3600000")
-    assert found["meta"]["total_count"] == len(found["children"]) == 1
+    assert found == ["snmp:rtr_a:FastPollHC:ifHCInOctets:xe-49:3600000:2023"]
 
 
 def test_devices_are_changed_and_stay_so(make_v2):
@@ -295,8 +297,8 @@ def test_a_renamed_device_has_one_history(make_v2):
     data = get(server, "/v2/device/new/interface/xe-0/in", begin=BEGIN, end=BEGIN + DAY - 60)
     assert {point["val"] for point in data["data"]} == {10000}
     # The row keeps its key, by which it is found as long as no device has that name.
-    found = get(server, "/v2/inventory/", row_key__contains=":xe-0:30000:")["children"]
-    assert found and all(key["row_key"].startswith("snmp:old:FastPollHC:") for key in found)
+    found = get(server, "/v2/inventory/", row_key__contains=":xe-0:30000:")
+    assert found == ["snmp:old:FastPollHC:ifHCInOctets:xe-0:30000:2023"]
     assert len(get(server, row % ("RawData", "old"), begin=BEGIN * 1000,
                    end=(BEGIN + DAY) * 1000)["data"]) == DAY // 30 + 1
     answer = run("recompute", "--server", server.url, "--device", "new", "--from", str(BEGIN),
@@ -318,6 +320,85 @@ def test_a_renamed_device_has_one_history(make_v2):
     assert volume("old") == [5] and volume("new") == [10000 * DAY]
 
 
+def rows_of(answer):
+    """A table by its columns, which stand apart by two blanks, or CSV."""
+    lines = answer.stdout.splitlines()
+    if "," in lines[0]:
+        return list(csv.DictReader(lines))
+    titles = re.split("  +", lines[0].strip())
+    return [dict(zip(titles, re.split("  +", line.strip()))) for line in lines[1:]]
+
+
+def test_interfaces_on_the_command_line(make_v2):
+    """1,250,000 octets a second are 10 Mbit/s; 864,000,000 octets a day are 10,000 a second."""
+    name = "rtr_a", "FastPollHC"
+    server = make_v2({(*name, "ifHCInOctets", "xe-0/0/0"): steady(10000),
+                      (*name, "ifHCOutOctets", "xe-0/0/0"): steady(1250000),
+                      (*name, "ifHCInOctets", "xe-0/0/1"): steady(124, seconds=600)},
+                     [name])
+
+    def ask(verb, *words, status=0, **options):
+        given = [word for key, value in options.items() for word in (f"--{key}", value)]
+        answer = run("interface", verb, "--server", server.url, *words, *given)
+        assert answer.returncode == status, answer
+        return answer
+
+    day = {"begin": "2023-11-15", "end": "2023-11-15T23:59:59Z"}
+    minute = {"begin": "2023-11-15T00:00:00Z", "end": BEGIN + 60}
+    found = rows_of(ask("rates", "rtr_a", "xe-0/0/0", **minute))
+    assert found == [{"time": f"2023-11-15T00:{at}Z", "in bit/s": "80000.0",
+                      "out bit/s": "10000000.0"} for at in ("00:00", "00:30", "01:00")]
+    found = rows_of(ask("rates", "rtr_a", "xe-0/0/0", output="table", **minute))
+    assert found[2] == {"time": "2023-11-15T00:01:00Z", "in bit/s": "80.0k", "out bit/s": "10.0M"}
+    found = rows_of(ask("rates", "rtr_a", "xe-0/0/0", endpoint="in", cf="delta", agg="1h", **day))
+    assert [row["in octets"] for row in found] == ["36000000"] * 24
+    assert list(found[23]) == ["time", "in octets"]
+    assert found[23]["time"] == "2023-11-15T23:00:00Z"
+    found = rows_of(ask("rates", "rtr_a", "xe-0/0/1", endpoint="in", output="csv",
+                        begin=BEGIN + 570, end=BEGIN + 660))
+    assert [row["in bit/s"] for row in found] == ["992.0", "0.0", "", ""]
+    found = ask("rates", "rtr_a", "xe-0/0/0", "-o", "json", **minute).stdout
+    assert json.loads(found)["data"][0]["data"][0] == {"ts": BEGIN, "val": 10000.0}
+
+    found = rows_of(ask("top", **day))
+    assert [(row["device"], row["interface"], float(row["in bit/s"])) for row in found] == [
+        ("rtr_a", "xe-0/0/0", 80000), ("rtr_a", "xe-0/0/1", 992)]
+    found = rows_of(ask("top", "rtr_a", by="max", agg="1h", limit=1, endpoint="out", **day))
+    assert [(row["interface"], float(row["out bit/s"])) for row in found] == [("xe-0/0/0", 10**7)]
+    assert found[0]["time"].startswith("2023-11-15T00:")
+    found = rows_of(ask("top", by="volume", **day))
+    assert [row["in octets"] for row in found] == [str(10000 * DAY), str(124 * 600)]
+
+    found = rows_of(ask("percentile", "rtr_a", "xe-0/0/0", span="day", **day))
+    assert found == [{"device": "rtr_a", "interface": "xe-0/0/0", "span": "2023-11-15",
+                      "in bit/s": "80000.0", "out bit/s": "10000000.0",
+                      "larger bit/s": "10000000.0", "bins": "288", "bins in": "288",
+                      "bins out": "288", "complete": "true"}]
+    found = rows_of(ask("percentile", "rtr_a", month="2023-11", output="table"))
+    assert [(row["span"], row["in bit/s"]) for row in found] == [("2023-11", "80.0k"),
+                                                               ("2023-11", "992")]
+    found = rows_of(ask("volume", "rtr_a", "xe-0/0/0", **day))
+    assert found == [{"device": "rtr_a", "interface": "xe-0/0/0", "span": "2023-11-15",
+                      "in octets": "864000000", "out octets": "108000000000",
+                      "in covered s": "86400", "out covered s": "86400", "complete": "true"}]
+    found = rows_of(ask("volume", "rtr_a", "xe-0/0/0", output="table", **day))
+    assert found[0]["in octets"] == "864M" and found[0]["out octets"] == "108G"
+
+    for status, words, sentence in (
+            (1, ("rates", "rtr_a", "xe-9"), "xe-9"), (1, ("rates", "nobody", "xe-0"), "nobody"),
+            (1, ("rates", "rtr_a", "xe-0/0/0", "--endpoint", "in,nothing"), "nothing: no OIDSet"),
+            (1, ("rates", "rtr_a", "xe-0/0/0", "--agg", "7s"), "agg 7 is not stored"),
+            (1, ("rates", "rtr_a", "xe-0/0/0", "--begin", "yesterday"), "is not a time"),
+            (1, ("top", "--by", "name"), "none of average, max, volume"),
+            (1, ("top", "--cf", "max"), "unknown parameter"),
+            (1, ("volume", "rtr_a", "--percentile", "95"), "unknown parameter"),
+            (1, ("percentile", "rtr_a", "--zone", "Mars/Olympus"), "time zone"),
+            (2, ("rates", "rtr_a"), "something is missing"),
+            (2, ("percentile",), "something is missing"),
+            (2, ("volume", "rtr_a", "--cf", "max"), "there is no option --cf")):
+        assert sentence in ask(*words, status=status).stderr
+
+
 def test_paths_that_lead_nowhere(make_v2):
     server = make_v2({}, [("rtr_a", "FastPollHC")])
     for path in ("/v2/", "/v2/devicex/", "/v2/device/rtr_a/x/", "/v2/interface/x/",
@@ -325,7 +406,10 @@ def test_paths_that_lead_nowhere(make_v2):
                  "/v2/report/", "/v2/device/%2e%2e/%2e%2e/", "/v2/inventory/1/"):
         assert server.get(path).status == 404, path
     for path in ("/v2/device/@/", "/v2/device/@2F@2F/", "/v2/device/" + "@41" * 3000 + "/",
-                 "/v2/device/rtr_a/interface/x/" + "y" * 5000):
+                 "/v2/pdu/rtr_a/", "/v2/device/x/interface/", "/v2/device/x/interface/y/"):
+        assert server.get(path).status == 404, path
+    for path in ("/v2/device/rtr_a/interface/x/" + "y" * 5000, "/v2/device/x/interface/y/in",
+                 "/v2/device/rtr_a/interface/y/in", "/v2/pdu/rtr_a/outlet/AA/load"):
         assert server.get(path).status == 400, path
     for zone in ("../../../etc/passwd", "/etc/passwd", "Europe/../../passwd", "..", "posixrules/",
                  "x" * 1000, "Europe%2FBerlin", "right/UTC", "tzdata.zi", "leapseconds"):
@@ -367,5 +451,8 @@ def test_samples_are_taken_through_the_queue(make_v2):
         answer = server.request("POST", path, json.dumps(body),
                                 {"Content-Type": "application/json"})
         assert answer.status == 400, (path, answer)
+    ahead = [{"ts": BEGIN * 1000, "val": 2}, {"ts": (int(time.time()) + 700) * 1000, "val": 3}]
+    answer = server.request("POST", row, json.dumps(ahead), {"Content-Type": "application/json"})
+    assert answer.status == 400 and "sample 2: the time" in answer.text, answer
     assert post(server, row, []) == ""
     server.stop()

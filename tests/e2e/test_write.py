@@ -2,7 +2,7 @@
 
 import pytest
 
-from server import gzipped
+from server import gzipped, running
 
 T = "1600000000000000000"
 
@@ -83,14 +83,28 @@ def test_escapes_comments_blanks_and_line_ends(server):
     assert server.query("m2", start=0)[0]["tags"] == {}
 
 
-def test_strings_are_refused_with_a_count_and_the_rest_is_kept(server):
-    line = f'm,a=b text="hello, \\"world\\" = 1",value=1,other="x" {T}\n'
-    answer = server.write(line)
-    assert answer.status == 400, answer
-    assert "2" in answer.text, "both string fields are counted"
-    assert list(server.values("m").values()) == [1.0]
-    names = server.get("/api/metadata/metricNames", tenant="default").json
-    assert names == ["m"]
+def test_strings_are_refused_with_a_count_and_the_rest_is_kept(make_server):
+    with running(make_server(options=["--line.text_fields=refuse"])) as server:
+        line = f'm,a=b text="hello, \\"world\\" = 1",value=1,other="x" {T}\n'
+        answer = server.write(line)
+        assert answer.status == 400, answer
+        assert "2" in answer.text, "both string fields are counted"
+        assert list(server.values("m").values()) == [1.0]
+        names = server.get("/api/metadata/metricNames", tenant="default").json
+        assert names == ["m"]
+
+
+def test_strings_are_left_out_counted_and_named_once(server):
+    """What Telegraf's input "system" sends at every flush."""
+    for second in range(3):
+        line = f'system,host=a load1=0.5,uptime=70i,uptime_format=" 0:01" {int(T[:10]) + second}'
+        assert server.write(line, precision="s").status == 204
+    assert server.metric("granary_ingest_text_fields_left_out_total") == 3
+    assert list(server.values("system_load1").values()) == [0.5] * 3
+    assert sorted(server.get("/api/metadata/metricNames", tenant="default").json) == [
+        "system_load1", "system_uptime"]
+    told = [line for line in server.log_text().splitlines() if "uptime_format" in line]
+    assert len(told) == 1 and "system" in told[0] and "line.text_fields" in told[0], told
 
 
 BAD = [
@@ -143,7 +157,7 @@ def test_gzip_and_chunked(server):
     body = lines.replace("m,a=b", "n,a=b").encode()
     pieces = b"".join(b"%x\r\n%s\r\n" % (len(body[i:i + 997]), body[i:i + 997])
                       for i in range(0, len(body), 997))
-    answer = server.raw(b"POST /write HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+    answer = server.raw(b"POST /write HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
                         b"Connection: close\r\n\r\n" + pieces + b"0\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 204 ")
     assert len(server.values("n")) == 5000

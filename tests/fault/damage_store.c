@@ -1,11 +1,13 @@
 /* A small store to be damaged, and what is read from it then.
  *
- *   damage_store make --data DIR --stage 1|2    2 goes on where 1 ended
- *   damage_store check --data DIR
+ *   damage_store make --data DIR --stage 1|2 [--bands N]    2 goes on where 1 ended
+ *   damage_store check --data DIR [--bands N] [--repaired]
  *
  * Every value is a function of its series and time, every cell of its column, and each is written
- * once: so a wrong one is recognised whatever has happened to the file. The check reads everything
- * in every way, writes, settles and reads again. It ends with
+ * once: so a wrong one is recognised whatever has happened to the file. Some samples are deleted
+ * again, out of extents and out of the journal: in a store that was repaired none of them may come
+ * back. The check reads everything in every way, prints what is missing (`gone BAND FROM TO`, times
+ * in ms), writes, settles and reads again. It ends with
  *
  *   0  everything is there
  *   1  the store was refused when it was opened, with a sentence
@@ -25,7 +27,8 @@
 #include "store/lmdb/lmdb.h"
 
 enum {
-	BANDS = 8,
+	BANDS = 8, /* unless told otherwise */
+	BANDS_MAX = 400,
 	SERIES = 3,
 	ROWS = 600, /* at the end of stage 2 */
 	ROWS_STAGE_1 = 300,
@@ -46,9 +49,13 @@ enum {
 struct look {
 	struct store *store;
 	struct task_queue queue;
-	uint64_t handles[BANDS][SERIES];
+	uint64_t handles[BANDS_MAX][SERIES];
 	size_t missing, named;
+	bool repaired, prints_gone,
+		rewritten; /* rewritten: go_on has written some rows once more */
 };
+
+static unsigned bands = BANDS;
 
 static void wrong(const char *what)
 {
@@ -84,6 +91,26 @@ static struct slice metric_of(unsigned series)
 {
 	static const char *const names[SERIES] = {"damage_a", "damage_b", "damage_c"};
 	return slice_of(names[series]);
+}
+
+/* Rows that were written and deleted: of every third band settled ones, of the others some that are
+ * in the journal. */
+enum { DELETED_FROM = 100, DELETED_TO = 150, DELETED_LATE_FROM = 520, DELETED_LATE_TO = 530 };
+
+static bool is_deleted(const struct look *look, unsigned band, unsigned row)
+{
+	if (look->rewritten && row >= ROWS_SETTLED - 50)
+		return false;
+	return band % 3 == 0 ? row >= DELETED_FROM && row < DELETED_TO
+			     : row >= DELETED_LATE_FROM && row < DELETED_LATE_TO;
+}
+
+static unsigned rows_kept(const struct look *look, unsigned band)
+{
+	unsigned count = 0;
+	for (unsigned row = 0; row < ROWS; row++)
+		count += !is_deleted(look, band, row);
+	return count;
 }
 
 /* ---- Calls that wait ------------------------------------------------------------------------- */
@@ -183,7 +210,7 @@ static int put_rows(struct look *look, unsigned from, unsigned to)
 {
 	struct store_write *write = write_new(look);
 	int err = 0;
-	for (unsigned b = 0; b < BANDS; b++) {
+	for (unsigned b = 0; b < bands; b++) {
 		for (unsigned row = from; row < to && !err; row++) {
 			struct value values[SERIES];
 			for (unsigned s = 0; s < SERIES; s++)
@@ -191,6 +218,22 @@ static int put_rows(struct look *look, unsigned from, unsigned to)
 			err = store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, time_of(row),
 					   look->handles[b], SERIES, values);
 		}
+	}
+	if (!err)
+		err = write_wait(look, write);
+	store_write_free(write);
+	return err;
+}
+
+/* From the bands whose number modulo 3 is 0, or from the others. */
+static int delete_rows(struct look *look, bool thirds, unsigned from, unsigned to)
+{
+	struct store_write *write = write_new(look);
+	int err = 0;
+	for (unsigned b = 0; b < bands && !err; b++) {
+		if ((b % 3 == 0) == thirds)
+			err = store_delete_range(write, TABLE_DATA_RAW, 0, look->handles[b], SERIES,
+						 time_of(from), time_of(to));
 	}
 	if (!err)
 		err = write_wait(look, write);
@@ -238,18 +281,22 @@ static int put_cells(struct look *look, unsigned from, unsigned to)
 static int make(struct look *look, const char *path, int stage)
 {
 	int err = look_open(look, path);
-	for (unsigned b = 0; b < BANDS && !err; b++)
+	for (unsigned b = 0; b < bands && !err; b++)
 		err = open_band(look, b, false);
 	if (!err && stage == 1)
 		err = put_rows(look, 0, ROWS_STAGE_1);
 	if (!err && stage == 2)
 		err = put_rows(look, ROWS_STAGE_1, ROWS_SETTLED);
+	if (!err && stage == 2)
+		err = delete_rows(look, true, DELETED_FROM, DELETED_TO);
 	if (!err)
 		err = put_cells(look, stage == 1 ? 0 : CELLS / 2, stage == 1 ? CELLS / 2 : CELLS);
 	if (!err)
 		err = lmdb_settle(look->store);
 	if (!err && stage == 2)
 		err = put_rows(look, ROWS_SETTLED, ROWS); /* which stay in the journal */
+	if (!err && stage == 2)
+		err = delete_rows(look, false, DELETED_LATE_FROM, DELETED_LATE_TO);
 	if (err)
 		return err;
 	store_close(look->store);
@@ -258,9 +305,29 @@ static int make(struct look *look, const char *path, int stage)
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-static void look_at_points(const struct store_points *points, unsigned band, unsigned series,
-			   size_t *count)
+static void deleted_is_back(const struct look *look)
 {
+	if (look->repaired)
+		wrong("a deleted sample is there again");
+}
+
+/* The runs of rows that are not there, of one series. */
+static void print_gone(const struct look *look, unsigned band, const bool there[ROWS])
+{
+	for (unsigned row = 0, first; row < ROWS; row++) {
+		first = row;
+		while (row < ROWS && !there[row] && !is_deleted(look, band, row))
+			row++;
+		if (row > first)
+			printf("gone %u %lld %lld\n", band, (long long)time_of(first),
+			       (long long)time_of(row - 1));
+	}
+}
+
+static void look_at_points(const struct look *look, const struct store_points *points,
+			   unsigned band, unsigned series, size_t *count)
+{
+	bool there[ROWS] = {false};
 	for (size_t i = 0; i < points->count; i++) {
 		int64_t ts_ms = points->ts_ms[i];
 		int64_t row = floor_div(ts_ms - BASE_MS, STEP_MS);
@@ -271,8 +338,14 @@ static void look_at_points(const struct store_points *points, unsigned band, uns
 			wrong("a value that nobody wrote");
 		if (i && ts_ms <= points->ts_ms[i - 1])
 			wrong("times that do not ascend");
+		there[row] = true;
+		if (is_deleted(look, band, (unsigned)row))
+			deleted_is_back(look);
+		else
+			++*count;
 	}
-	*count += points->count;
+	if (look->prints_gone)
+		print_gone(look, band, there);
 }
 
 static void look_at_range(struct look *look, unsigned band)
@@ -288,10 +361,12 @@ static void look_at_range(struct look *look, unsigned band)
 	int err = read_wait(look, read);
 	if (err)
 		named(look, "range", err);
+	look->prints_gone = !look->rewritten;
 	for (unsigned s = 0; s < SERIES && !err; s++)
-		look_at_points(&r->range.points[s], band, s, &count);
+		look_at_points(look, &r->range.points[s], band, s, &count);
+	look->prints_gone = false;
 	if (!err)
-		missing(look, "samples", (size_t)SERIES * ROWS - count);
+		missing(look, "samples", (size_t)SERIES * rows_kept(look, band) - count);
 	store_read_free(read);
 }
 
@@ -308,7 +383,7 @@ static void look_at_last(struct look *look, unsigned band)
 	if (err)
 		named(look, "last", err);
 	for (unsigned s = 0; s < SERIES && !err; s++)
-		look_at_points(&r->last_before.points[s], band, s, &count);
+		look_at_points(look, &r->last_before.points[s], band, s, &count);
 	if (!err)
 		missing(look, "last samples", SERIES - count);
 	store_read_free(read);
@@ -318,24 +393,33 @@ static void look_at_last(struct look *look, unsigned band)
 static void look_at_summary(struct look *look, const struct store_summary *summary, unsigned band,
 			    unsigned series)
 {
-	uint64_t sum = 0, least = UINT64_MAX, most = 0;
+	uint64_t sum = 0, least = UINT64_MAX, most = 0, kept = rows_kept(look, band);
 	for (unsigned row = 0; row < ROWS; row++) {
 		uint64_t value = value_of(band, series, time_of(row));
-		sum += value;
+		sum += is_deleted(look, band, row) ? 0 : value;
+		/* Of an earlier time deleted ones may be there. */
+		if (is_deleted(look, band, row) && look->repaired)
+			continue;
 		least = value < least ? value : least;
 		most = value > most ? value : most;
 	}
 	if (summary->count > ROWS)
 		wrong("a count of more than there are");
-	missing(look, "samples of a sum", ROWS - summary->count);
+	if (summary->count > kept) { /* whole pages of an earlier time */
+		deleted_is_back(look);
+		return;
+	}
+	missing(look, "samples of a sum", kept - summary->count);
 	if (summary->count == 0)
 		return;
 	if (summary->min.bits < least || summary->max.bits > most ||
 	    summary->min.bits > summary->max.bits)
 		wrong("a minimum or maximum that nobody wrote");
-	if (summary->count == ROWS && (summary->sum != (double)sum || summary->min.bits != least ||
-				       summary->max.bits != most))
+	if (summary->count == kept && summary->sum != (double)sum)
 		wrong("a sum");
+	if (summary->count == kept && look->repaired &&
+	    (summary->min.bits != least || summary->max.bits != most))
+		wrong("a least or greatest value");
 	if (summary->first.bits != value_of(band, series, summary->first_ts_ms) ||
 	    summary->last.bits != value_of(band, series, summary->last_ts_ms))
 		wrong("a first or last value that nobody wrote");
@@ -467,7 +551,7 @@ static void look_over(struct look *look, enum store_op op, const char *what, siz
 
 static void look_at_all(struct look *look)
 {
-	for (unsigned b = 0; b < BANDS; b++) {
+	for (unsigned b = 0; b < bands; b++) {
 		int err = open_band(look, b, true);
 		if (err) {
 			named(look, "open", err);
@@ -480,8 +564,8 @@ static void look_at_all(struct look *look)
 	}
 	look_at_cells(look);
 	look_at_row(look);
-	look_over(look, STORE_SERIES_LIST, "list", (size_t)BANDS * SERIES);
-	look_over(look, STORE_ENUMERATE, "enumerate", (size_t)BANDS * SERIES);
+	look_over(look, STORE_SERIES_LIST, "list", (size_t)bands * SERIES);
+	look_over(look, STORE_ENUMERATE, "enumerate", (size_t)bands * SERIES);
 	look_over(look, STORE_STATS, "stats", 0);
 	look_over(look, STORE_VERIFY, "verify", 0);
 }
@@ -489,7 +573,7 @@ static void look_at_all(struct look *look)
 /* The same values again, and upkeep: whatever it makes of the damage, numbers stay right. */
 static void go_on(struct look *look)
 {
-	for (unsigned b = 0; b < BANDS; b++)
+	for (unsigned b = 0; b < bands; b++)
 		(void)open_band(look, b, false);
 	if (put_rows(look, ROWS_SETTLED - 50, ROWS) || put_cells(look, 0, 3))
 		fprintf(stderr, "damage_store: writes are refused\n");
@@ -502,8 +586,10 @@ static int check(struct look *look, const char *path)
 	if (look_open(look, path))
 		return FOUND_REFUSED;
 	look_at_all(look);
+	fflush(stdout);
 	size_t was_missing = look->missing, was_named = look->named;
 	go_on(look);
+	look->rewritten = true;
 	look_at_all(look);
 	store_close(look->store);
 	if (was_missing && !was_named)
@@ -516,6 +602,8 @@ int main(int argc, char **argv)
 	static const struct option names[] = {
 		{"data", required_argument, NULL, 'd'},
 		{"stage", required_argument, NULL, 's'},
+		{"bands", required_argument, NULL, 'b'},
+		{"repaired", no_argument, NULL, 'r'},
 		{NULL, 0, NULL, 0},
 	};
 	static struct look look;
@@ -526,10 +614,14 @@ int main(int argc, char **argv)
 			data = optarg;
 		else if (option == 's')
 			stage = (int)strtol(optarg, NULL, 10);
+		else if (option == 'b')
+			bands = (unsigned)strtoul(optarg, NULL, 10);
+		else if (option == 'r')
+			look.repaired = true;
 		else
 			return 2;
 	}
-	if (!data || optind + 1 != argc)
+	if (bands > BANDS_MAX || !data || optind + 1 != argc)
 		return 2;
 	if (strcmp(argv[optind], "check") == 0)
 		return check(&look, data);

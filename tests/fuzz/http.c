@@ -172,7 +172,10 @@ static void start(struct fake **fake, bool calm)
 	fuzz.calm = calm;
 	fuzz.begun = fuzz.ended = 0;
 	fuzz.found_count = fuzz.late_count = 0;
+	static const char *const hosts[] = {"h"};
 	struct http_limits limits = http_limits_default;
+	limits.hosts = hosts;
+	limits.host_count = ARRAY_LEN(hosts);
 	limits.unsent_max_bytes = 300000;
 	limits.drain_max_bytes = 50000;
 	limits.memory_max_bytes = 15000;

@@ -286,6 +286,11 @@ int64_t machine_wall_us(void)
 	return machine.wall_us;
 }
 
+int64_t machine_mono_us(void)
+{
+	return machine.mono_us;
+}
+
 /* ---- In front of libc ------------------------------------------------------------------------ */
 
 int clock_gettime(clockid_t id, struct timespec *time)
@@ -429,13 +434,16 @@ int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 	return 0;
 }
 
-int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
 			   const struct timespec *until)
 {
-	typedef int fn(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+	typedef int fn(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *);
+	int64_t until_us = (int64_t)until->tv_sec * 1000000 + until->tv_nsec / 1000;
 	if (!machine.runs)
-		return REAL(fn *, "pthread_cond_timedwait")(cond, mutex, until);
-	wait_signal(cond, mutex, (int64_t)until->tv_sec * 1000000 + until->tv_nsec / 1000);
+		return REAL(fn *, "pthread_cond_clockwait")(cond, mutex, clock, until);
+	if (clock != CLOCK_REALTIME)
+		until_us += machine.wall_us - machine.mono_us;
+	wait_signal(cond, mutex, until_us);
 	return current()->signalled ? 0 : ETIMEDOUT;
 }
 

@@ -32,6 +32,7 @@ void machine_pass(int64_t us);
 /* The wall clock alone is set; may go back. */
 void machine_jump(int64_t us);
 int64_t machine_wall_us(void);
+int64_t machine_mono_us(void);
 
 /* What the machine decides, apart from what the run does. */
 uint64_t machine_pick(uint64_t bound);

@@ -55,12 +55,17 @@ PLANTS = {
          "\t\tcycle->taken = (struct registry_taken){0};\n\telse\n"
          "\t\terr = registry_take(&cycle->engine->registry, cycle->txn, &cycle->taken);")]),
     "cut_far": ("the journal is cut one page too far", [
-        (LMDB + "journal_list.c", "if (entry->first_sequence + entry->records > keep)",
-         "if (PLANTED(cut_far) ? entry->first_sequence > keep\n"
-         "\t\t\t\t     : entry->first_sequence + entry->records > keep)")]),
+        (LMDB + "journal_list.c", "return entry->first_sequence + entry->records <= keep;",
+         "return entry->first_sequence + (PLANTED(cut_far) ? 0 : entry->records) <= keep;")]),
     "expires_early": ("a segment expires while its last day is still in sight", [
         (LMDB + "expire.c", "return id->segment < floor_div(gone_ms, width_ms);",
          "return id->segment < floor_div(gone_ms, width_ms) + PLANTED(expires_early);")]),
+    "clock_believed": ("the clock is believed at once", [
+        ("src/base/clock_watch.c", "mark->stood_us >= CLOCK_STANDS_US)",
+         "mark->stood_us >= (PLANTED(clock_believed) ? 0 : CLOCK_STANDS_US))")]),
+    "doubt_lost": ("a restart believes the clock", [
+        (LMDB + "doubt.c", "\tif (known.sure_us)\n",
+         "\tif (known.sure_us && !PLANTED(doubt_lost))\n")]),
     "delete_short": ("a deletion leaves out the last segment it touches", [
         (LMDB + "delete.c", "segment_of(sheet->table, sheet->period_ms, record->end_ms - 1);",
          "segment_of(sheet->table, sheet->period_ms, record->end_ms - 1) -\n"

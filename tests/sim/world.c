@@ -12,6 +12,9 @@
 #define HOUR_MS  INT64_C(3600000)
 #define DAY_MS   INT64_C(86400000)
 
+/* Far more than clocks are set by without being doubted, also over a stop. */
+#define WRONG_MS (30 * DAY_MS)
+
 enum { WAIT_STEP_US = 20000, WAIT_STEPS_MAX = 20000 };
 
 /* ---- Words ----------------------------------------------------------------------------------- */
@@ -115,18 +118,32 @@ static bool pump_while(struct world *world, bool (*busy)(const struct world *wor
 
 /* ---- What may be seen ------------------------------------------------------------------------ */
 
+/* Whether the clock is so far ahead of the time that has passed that nothing may expire by it, and
+ * has stood there for less than a day. So what the run has set is told from what has passed, and a
+ * store that believes whatever the clock shows is found out when it is set right again. */
+static bool is_clock_wrong(const struct world *world)
+{
+	return world->wrong_ms > WRONG_MS && machine_mono_us() - world->wrong_at_us < DAY_MS * 1000;
+}
+
+static int64_t expired_by_ms(const struct world *world)
+{
+	bool later = now_ms() > world->wall_most_ms && !is_clock_wrong(world);
+	return later ? now_ms() : world->wall_most_ms;
+}
+
 static void note_time(struct world *world)
 {
-	if (now_ms() > world->wall_most_ms)
-		world->wall_most_ms = now_ms();
+	world->wall_most_ms = expired_by_ms(world);
+	if (world->wrong_ms && machine_mono_us() - world->wrong_at_us >= DAY_MS * 1000)
+		world->wrong_ms = 0;
 }
 
 bool in_sight(const struct world *world, const struct row *row, int64_t ts_ms, int64_t at_ms,
 	      bool *must)
 {
 	int64_t lifetime_ms = retention_class_ms(row->retention);
-	int64_t most_ms = now_ms() > world->wall_most_ms ? now_ms() : world->wall_most_ms;
-	*must = lifetime_ms == 0 || ts_ms >= most_ms - lifetime_ms;
+	*must = lifetime_ms == 0 || ts_ms >= expired_by_ms(world) - lifetime_ms;
 	return lifetime_ms == 0 || ts_ms >= at_ms - lifetime_ms;
 }
 
@@ -185,11 +202,12 @@ static bool open_life(struct world *world)
 	if (!open_store(world))
 		return false;
 	struct catalog_options limits = catalog_options_default();
-	world->catalog = catalog_new(world->store, clock_real(), &world->executor, &limits);
+	struct clock *clock = lmdb_clock(world->store);
+	world->catalog = catalog_new(world->store, clock, &world->executor, &limits);
 	struct ingest_options ingest = {
 		.store = world->store,
 		.catalog = world->catalog,
-		.clock = clock_real(),
+		.clock = clock,
 		.executor = &world->executor,
 		.retention_ms = world->retention_ms,
 		.in_flight_max_bytes = world->in_flight_max_bytes,
@@ -200,7 +218,7 @@ static bool open_life(struct world *world)
 	struct query_options query = {
 		.store = world->store,
 		.catalog = world->catalog,
-		.clock = clock_real(),
+		.clock = clock,
 		.executor = &world->executor,
 		.slice_points = world->slice_points,
 	};
@@ -311,13 +329,35 @@ static void pass_time(struct world *world)
 	note_time(world);
 }
 
-static void jump_clock(struct world *world)
+static void set_clock(struct world *world, int64_t ms)
 {
 	note_time(world);
-	int64_t ms = (int64_t)pick(world, 4 * HOUR_MS) - 2 * HOUR_MS;
 	say(world, "the clock is set by %lld ms", (long long)ms);
 	machine_jump(ms * 1000);
+	world->wrong_ms += ms;
+	world->wrong_at_us = machine_mono_us();
 	note_time(world);
+}
+
+/* By an hour or two, by years, or back to where it was. */
+static void jump_clock(struct world *world)
+{
+	int64_t ms = (int64_t)pick(world, 4 * HOUR_MS) - 2 * HOUR_MS;
+	int64_t years_ms = (int64_t)pick(world, 5) * 365 * DAY_MS + 100 * DAY_MS;
+	bool far = world->wrong_ms > WRONG_MS || world->wrong_ms < -WRONG_MS;
+	if (far && chance(world, 60))
+		ms = -world->wrong_ms;
+	else if (chance(world, 40))
+		ms = chance(world, 70) ? years_ms : -years_ms;
+	set_clock(world, ms);
+}
+
+static void accept_clock(struct world *world)
+{
+	say(world, "the clock is accepted");
+	world->wrong_ms = 0;
+	note_time(world);
+	clock_accept(lmdb_clock(world->store));
 }
 
 static void settle(struct world *world)
@@ -384,10 +424,12 @@ static bool do_step(struct world *world)
 		pump(world, 1 + pick(world, 12));
 	else if (kind < 880)
 		machine_idle(1 + (unsigned)pick(world, 40));
-	else if (kind < 958)
+	else if (kind < 949)
 		pass_time(world);
-	else if (kind < 961)
+	else if (kind < 960)
 		jump_clock(world);
+	else if (kind < 961)
+		accept_clock(world);
 	else if (kind < 967)
 		settle(world);
 	else if (kind < 980)

@@ -106,7 +106,11 @@ struct world {
 	struct query_engine *queries;
 	bool catalog_closed;
 
-	int64_t wall_most_ms; /* the latest that the clock has shown */
+	/* The latest by which anything may have expired: what the clock has shown, but for times
+	 * at which it was wrong (is_clock_wrong). */
+	int64_t wall_most_ms;
+	int64_t wrong_ms;    /* by how much it has been set wrong */
+	int64_t wrong_at_us; /* monotonic: since when, or since it was set last */
 	struct series_name names[SERIES];
 	uint64_t handles[SERIES];
 	struct group groups[GROUPS];

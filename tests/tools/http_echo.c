@@ -359,7 +359,7 @@ static const struct http_route routes[] = {
 	{VERB_GET, "/hello", false, ROLE_READ, 0, 0, &hello, "Says hello.", NULL},
 	{VERB_POST, "/gather", false, ROLE_WRITE, BODY, &gatherer, "Gives the body back.", NULL},
 	{VERB_PUT, "/gather", false, ROLE_WRITE, BODY, &gatherer, "Gives the body back.", NULL},
-	{VERB_GET, "/counts", false, ROLE_READ, 0, 0, &counts, "Counts.", NULL},
+	{VERB_GET, "/counts", false, ROLE_READ, 0, 0, &counts, "Counts.", NULL, .always = true},
 	{VERB_POST, "/length", false, ROLE_WRITE, BODY, &length, "Counts the body.", NULL},
 	{VERB_POST, "/flood", false, ROLE_WRITE, SIZE_MAX / 2, SIZE_MAX / 2, &length,
 	 "Counts a body without limit.", NULL},
@@ -385,10 +385,11 @@ struct limit {
 			sizeof(((struct http_limits *)NULL)->member)                               \
 	}
 static const struct limit limits_by_name[] = {
-	LIMIT(connections_max), LIMIT(headers_max),       LIMIT(params_max),
-	LIMIT(head_max_bytes),  LIMIT(memory_max_bytes),  LIMIT(unsent_max_bytes),
-	LIMIT(drain_max_bytes), LIMIT(header_timeout_ms), LIMIT(idle_timeout_ms),
-	LIMIT(body_timeout_ms), LIMIT(write_timeout_ms),  LIMIT(progress_min_bytes),
+	LIMIT(connections_max),    LIMIT(per_address_max), LIMIT(headers_max),
+	LIMIT(params_max),         LIMIT(head_max_bytes),  LIMIT(memory_max_bytes),
+	LIMIT(unsent_max_bytes),   LIMIT(drain_max_bytes), LIMIT(header_timeout_ms),
+	LIMIT(idle_timeout_ms),    LIMIT(body_timeout_ms), LIMIT(write_timeout_ms),
+	LIMIT(progress_min_bytes),
 };
 #undef LIMIT
 
@@ -423,7 +424,10 @@ static void on_term(void *owner, int signum)
 
 int main(int argc, char **argv)
 {
+	static const char *const hosts[] = {"h"};
 	struct http_limits limits = http_limits_default;
+	limits.hosts = hosts;
+	limits.host_count = ARRAY_LEN(hosts);
 	struct loop_address address;
 	struct loop_signal *term;
 	struct errbuf e;

@@ -87,10 +87,65 @@ static void test_stored(void **state)
 	refuse(ASK "&aggregator=avg&points=6", 400,
 	       "points: the coarsest granularity that goes back as far, 1h, has 7 buckets in this "
 	       "time; fn instead of aggregator puts them together");
+	/* From 1970 on there are 444,000 hours, and one row: rows are what an answer may have. */
+	options.points_max = 1;
+	begin_again();
+	expect_grain("/api/query?metricName=m&start=0&aggregator=min&granularity=1h", "1h",
+		     SERIES "\"2020-08-24T10:00:00Z\":1.1}}]");
+	expect_grain("/api/query?metricName=m&start=0&aggregator=min&granularity=1h&agg=max", "1h",
+		     SERIES "\"2020-08-24T10:00:00Z\":1.1}}]");
+	struct client c = {0};
+	ask(&c, "/api/query?metricName=m&start=0&aggregator=min&granularity=1h&fill=null");
+	assert_int_equal(c.status, 422);
+	assert_non_null(strstr(c.body, "(query.points_max)"));
+	mem_free(c.answer);
+	options.points_max = 0;
+	begin_again();
 	/* A bucket that begins before start is not asked for. */
 	expect_grain("/api/query?metricName=m&start=2020-08-24T10:00:01Z&aggregator=min"
 		     "&granularity=1h",
 		     "1h", "[]");
+}
+
+static void expect_note(const char *path, const char *wanted)
+{
+	struct client c = {0};
+	char line[300];
+	ask(&c, path);
+	snprintf(line, sizeof(line), "\r\nX-Granary-Note: %s\r\n", wanted ? wanted : "");
+	if (c.status != 200 || !strstr(c.answer, wanted ? line : "\r\n") ||
+	    (!wanted && strstr(c.answer, "X-Granary-Note")))
+		fail_msg("%s: %s", path, c.answer);
+	mem_free(c.answer);
+}
+
+/* It is 16:40, and the slot from 16:00 on has not ended. */
+static void test_notes(void **state)
+{
+	(void)state;
+	put_hour();
+	open_series("default", "reads", "");
+	expect_note(ASK, NULL);
+	expect_note(ASK "&tag=host=h-9", NULL);
+	expect_note(ASK "&fn=max&window=1h", NULL);
+	expect_note(ASK "&end=2020-08-24T16:00:00Z&aggregator=min&granularity=1h", NULL);
+	expect_note(ASK "&aggregator=min&granularity=1h",
+		    "not-rolled-up: roll-ups may still lack samples from 2020-08-24T16:00:00Z on");
+	expect_note("/api/query?metricName=m&start=16m-ago&aggregator=min",
+		    "not-rolled-up: roll-ups may still lack samples from 2020-08-24T16:24:00Z on");
+	expect_note(ASK "&end=2020-08-24T16:00:00Z&aggregator=increase",
+		    "not-kept: the metric is no counter, so its roll-ups have no increase");
+	expect_note("/api/query?metricName=reads&start=1h-ago&aggregator=min",
+		    "not-kept: the metric is a counter, whose roll-ups have sum and increase, but "
+		    "no min, max, avg and count");
+	expect_note("/api/query?metricName=nosuch&start=1h-ago",
+		    "unknown-metric: the tenant has no series of this metric");
+	expect_note("/api/query?metricName=m&tenant=other&start=1h-ago&format=csv",
+		    "unknown-metric: the tenant has no series of this metric");
+	struct client c = {0};
+	ask(&c, "/api/query?metricName=nosuch&start=1h-ago&explain=1");
+	assert_non_null(strstr(c.body, "\"metricExists\":false,\"note\":\"unknown-metric: "));
+	mem_free(c.answer);
 }
 
 static void test_planned(void **state)
@@ -241,13 +296,10 @@ int main(void)
 {
 #define GRAINS(f) cmocka_unit_test_setup_teardown(f, begin_with_grains, teardown)
 	const struct CMUnitTest tests[] = {
-		GRAINS(test_stored),
-		GRAINS(test_planned),
-		GRAINS(test_explained),
-		GRAINS(test_counter),
-		GRAINS(test_gaps),
-		GRAINS(test_opentsdb),
-		GRAINS(grains_of_each_query_of_a_body),
+		GRAINS(test_stored),   GRAINS(test_notes),
+		GRAINS(test_planned),  GRAINS(test_explained),
+		GRAINS(test_counter),  GRAINS(test_gaps),
+		GRAINS(test_opentsdb), GRAINS(grains_of_each_query_of_a_body),
 		GRAINS(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,7 +218,7 @@ static inline void *run_client(void *context)
 	char request[4096];
 	int fd = dial();
 	int n = snprintf(request, sizeof(request),
-			 "%s %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n%s\r\n",
+			 "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\n",
 			 c->verb ? c->verb : "GET", c->path, c->headers ? c->headers : "");
 	assert_int_equal(write(fd, request, (size_t)n), n);
 	size_t room = 1 << 16;

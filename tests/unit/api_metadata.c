@@ -45,13 +45,17 @@ static void test_metadata_series(void **state)
 	expect("/api/metadata/series?tenant=t-1&metricName=cpu_idle&tag=host=h-4", 200,
 	       "[{\"seriesSet\":\"cpu_idle,deployment=prod,host=h-4,os=linux\",\"tenant\":\"t-1\","
 	       "\"metricName\":\"cpu_idle\",\"tags\":{\"deployment\":\"prod\",\"host\":\"h-4\","
-	       "\"os\":\"linux\"},\"kind\":\"gauge\",\"unit\":\"%\",\"table\":\"data_raw\","
+	       "\"os\":\"linux\"},\"kind\":\"gauge\",\"unit\":\"%\",\"description\":\"\","
+	       "\"aggregators\":[\"raw\"],"
+	       "\"table\":\"data_raw\","
 	       "\"baseFrequencyMs\":10000,\"firstSeen\":\"2020-08-24T16:34:05Z\","
 	       "\"lastSeen\":\"2020-08-24T16:34:05Z\"}]");
 	open_series("t-1", "a,b", "c=d\\=e");
 	expect("/api/metadata/series?tenant=t-1&metricName=a,b", 200,
 	       "[{\"seriesSet\":\"a\\\\,b,c=d\\\\=e\",\"tenant\":\"t-1\",\"metricName\":\"a,b\","
-	       "\"tags\":{\"c\":\"d=e\"},\"kind\":\"unknown\",\"unit\":\"\",\"table\":\"data_raw\","
+	       "\"tags\":{\"c\":\"d=e\"},\"kind\":\"unknown\",\"unit\":\"\",\"description\":\"\","
+	       "\"aggregators\":[\"raw\"],"
+	       "\"table\":\"data_raw\","
 	       "\"baseFrequencyMs\":0,\"firstSeen\":\"2020-08-24T16:40:00Z\",\"lastSeen\":null}]");
 	expect("/api/metadata/series?tenant=t-1&metricName=none", 200, "[]");
 	refuse("/api/metadata/series?tenant=t-1", 400, "metricName is missing");

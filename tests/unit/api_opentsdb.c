@@ -2,6 +2,8 @@
  * example: hosts h-1 (linux, prod), h-2 (windows, prod), h-3 (linux, dev), h-4 (linux, prod). */
 #include "api_harness.h"
 
+#include <math.h>
+
 static void test_constants(void **state)
 {
 	(void)state;
@@ -81,12 +83,8 @@ static void test_suggest_bad(void **state)
 	refuse("/api/suggest", 400, "type is missing: metrics, tagk or tagv");
 	refuse("/api/suggest?type=tags", 400, "type \\\"tags\\\" is none of metrics, tagk, tagv");
 	refuse("/api/suggest?type=", 400, "type \\\"\\\" is none of metrics, tagk, tagv");
-	refuse("/api/suggest?type=tagk&max=0", 400,
-	       "max \\\"0\\\" is not a number from 1 to 10000");
-	refuse("/api/suggest?type=tagk&max=10001", 400,
-	       "max \\\"10001\\\" is not a number from 1 to 10000");
-	refuse("/api/suggest?type=tagk&max=-1", 400,
-	       "max \\\"-1\\\" is not a number from 1 to 10000");
+	refuse("/api/suggest?type=tagk&max=0", 400, "max \\\"0\\\" is not a number from 1 on");
+	refuse("/api/suggest?type=tagk&max=-1", 400, "max \\\"-1\\\" is not a number from 1 on");
 	refuse("/api/suggest?type=tagk&type=tagv", 400, "type is given twice");
 	refuse("/api/suggest?type=tagk&metric=m", 400, "unknown parameter \\\"metric\\\"");
 	refuse("/api/suggest?type=tagk&tenant=a%20b", 400,
@@ -149,7 +147,7 @@ static void test_lookup_bad(void **state)
 	refuse(LOOKUP "a{", 400, "m \\\"a{\\\" does not end with }");
 	refuse(LOOKUP "a{host}", 400, "m: \\\"host\\\" is not of the form key=value");
 	refuse(LOOKUP "a{=b}", 400, "m: a tag's key is empty");
-	refuse(LOOKUP "a&limit=0", 400, "limit \\\"0\\\" is not a number from 1 to 10000");
+	refuse(LOOKUP "a&limit=0", 400, "limit \\\"0\\\" is not a number from 1 on");
 	refuse(LOOKUP "a&query=b", 400, "unknown parameter \\\"query\\\"");
 }
 
@@ -183,8 +181,8 @@ static void expect_post(const char *path, const char *json, int status, const ch
 #define FILTER(t, k, f, by)                                                                        \
 	"{\"type\":\"" t "\",\"tagk\":\"" k "\",\"filter\":\"" f "\",\"groupBy\":" by "}"
 #define GROUP(tags, keys, dps)                                                                     \
-	"{\"metric\":\"cpu_idle\",\"tags\":{" tags "},\"aggregateTags\":[" keys                    \
-	"],\"aggregatedTags\":[" keys "],\"dps\":{" dps "}}"
+	"{\"metric\":\"cpu_idle\",\"dps\":{" dps "},\"tags\":{" tags "},\"aggregateTags\":[" keys  \
+	"],\"aggregatedTags\":[" keys "]}"
 #define TAGS(d, h, o) "\"deployment\":\"" d "\",\"host\":\"" h "\",\"os\":\"" o "\""
 
 /* The four series at 1598286845: 436 (h-1), 111 (h-2), 222 (h-3), 477 (h-4); h-1 also before. */
@@ -375,14 +373,14 @@ static void test_rates_of_groups(void **state)
 	"{\"start\":1598286000,\"end\":1598286020,\"queries\":[{\"metric\":\"c\",\"rate\":true,"   \
 	"\"rateOptions\":{\"counter\":true}," what "}]}"
 	POST(OF_C("\"aggregator\":\"sum\",\"filters\":[" FILTER("wildcard", "z", "*", "true") "]"),
-	     "[{\"metric\":\"c\",\"tags\":{\"z\":\"x\"},\"aggregateTags\":[\"a\"],"
-	     "\"aggregatedTags\":[\"a\"],\"dps\":{\"1598286010\":2.0,\"1598286020\":1.5}},"
-	     "{\"metric\":\"c\",\"tags\":{\"a\":\"2\",\"z\":\"y\"},\"aggregateTags\":[],"
-	     "\"aggregatedTags\":[],\"dps\":{\"1598286010\":100.0,\"1598286020\":200.0}}]");
+	     "[{\"metric\":\"c\",\"dps\":{\"1598286010\":2.0,\"1598286020\":1.5},"
+	     "\"tags\":{\"z\":\"x\"},\"aggregateTags\":[\"a\"],\"aggregatedTags\":[\"a\"]},"
+	     "{\"metric\":\"c\",\"dps\":{\"1598286010\":100.0,\"1598286020\":200.0},"
+	     "\"tags\":{\"a\":\"2\",\"z\":\"y\"},\"aggregateTags\":[],\"aggregatedTags\":[]}]");
 	POST(OF_C("\"aggregator\":\"max\",\"downsample\":\"10s-last-zero\""),
-	     "[{\"metric\":\"c\",\"tags\":{},\"aggregateTags\":[\"a\",\"z\"],"
-	     "\"aggregatedTags\":[\"a\",\"z\"],\"dps\":{\"1598286000\":0,\"1598286010\":100.0,"
-	     "\"1598286020\":200.0}}]");
+	     "[{\"metric\":\"c\",\"dps\":{\"1598286000\":0,\"1598286010\":100.0,"
+	     "\"1598286020\":200.0},\"tags\":{},\"aggregateTags\":[\"a\",\"z\"],"
+	     "\"aggregatedTags\":[\"a\",\"z\"]}]");
 	/* Without putting anything together. */
 	struct client c;
 	post(&c, "/api/query?tenant=t-1", OF_C("\"aggregator\":\"none\""));
@@ -390,6 +388,137 @@ static void test_rates_of_groups(void **state)
 	assert_non_null(strstr(c.body, "\"dps\":{\"1598286010\":100.0,\"1598286020\":200.0}"));
 	assert_non_null(strstr(c.body, "\"dps\":{\"1598286010\":1.0,\"1598286020\":1.0}"));
 	mem_free(c.answer);
+}
+
+/* At the resolution of seconds an average is one of all values, in whatever order they come. */
+static void test_averages_of_a_second(void **state)
+{
+	(void)state;
+	uint64_t a = open_series("t-1", "s", "h=a"), b = open_series("t-1", "s", "h=b");
+	put(a, 1598286000000, value_i64(10));
+	put(b, 1598286000000, value_i64(20));
+	put(b, 1598286000070, value_i64(60));
+	put(a, 1598286001000, value_i64(30));
+	put(b, 1598286001000, value_i64(50));
+#define SECONDS(what)                                                                              \
+	"{\"start\":1598286000,\"end\":\"1598286001999\",\"queries\":[{"                           \
+	"\"metric\":\"s\"," what "}]}"
+#define OF_S(dps)                                                                                  \
+	"[{\"metric\":\"s\",\"dps\":{" dps                                                         \
+	"},\"tags\":{},\"aggregateTags\":[\"h\"],\"aggregatedTags\":[\"h\"]}]"
+	/* (10 + 20 + 60) / 3, and (30 + 50) / 2 */
+	POST(SECONDS("\"aggregator\":\"avg\""), OF_S("\"1598286000\":30.0,\"1598286001\":40.0"));
+	POST(SECONDS("\"aggregator\":\"count\""), OF_S("\"1598286000\":3,\"1598286001\":2"));
+	POST(SECONDS("\"aggregator\":\"sum\""), OF_S("\"1598286000\":90,\"1598286001\":80"));
+	POST(SECONDS("\"aggregator\":\"min\""), OF_S("\"1598286000\":10,\"1598286001\":30"));
+	POST(SECONDS("\"aggregator\":\"max\""), OF_S("\"1598286000\":60,\"1598286001\":50"));
+	/* Windows that are parts of the second: all samples again. */
+	POST(SECONDS("\"aggregator\":\"avg\",\"downsample\":\"50ms-avg\""),
+	     OF_S("\"1598286000\":30.0,\"1598286001\":40.0"));
+	POST(SECONDS("\"aggregator\":\"avg\",\"downsample\":\"50ms-avg-null\""),
+	     OF_S("\"1598286000\":30.0,\"1598286001\":40.0"));
+	/* Of maxima in windows of 50 ms: 10, 20 and 60; 30 and 50. */
+	POST(SECONDS("\"aggregator\":\"avg\",\"downsample\":\"50ms-max\""),
+	     OF_S("\"1598286000\":30.0,\"1598286001\":40.0"));
+	/* Of windows that are no parts of it, [0.9, 1.2) in second 0: the means 10, 40, 30, 50. */
+	POST(SECONDS("\"aggregator\":\"avg\",\"downsample\":\"300ms-avg\""),
+	     OF_S("\"1598286000\":32.5"));
+	/* Rates of one second: 40 in 70 ms; (50 - 60) in 930 ms and (30 - 10) in 1 s. */
+	struct client c;
+	post(&c, "/api/query?tenant=t-1", SECONDS("\"aggregator\":\"avg\",\"rate\":true"));
+	double first = 0, second = 0;
+	assert_int_equal(sscanf(c.body,
+				"[{\"metric\":\"s\",\"dps\":{\"1598286000\":%lf,"
+				"\"1598286001\":%lf}",
+				&first, &second),
+			 2);
+	assert_true(fabs(first - 40 / 0.07) < 1e-9);
+	assert_true(fabs(second - (20.0 - 10 / 0.93) / 2) < 1e-9);
+	mem_free(c.answer);
+}
+
+/* count is how many values were measured; what fills a gap is none of them. */
+static void test_count_does_not_count_zeros(void **state)
+{
+	(void)state;
+	uint64_t a = open_series("t-1", "s", "h=a"), b = open_series("t-1", "s", "h=b");
+	put(a, 1598286000000, value_i64(10));
+	put(b, 1598286000000, value_i64(20));
+	put(b, 1598286020000, value_i64(60));
+#define COUNTED(what)                                                                              \
+	"{\"start\":1598286000,\"end\":1598286029,\"queries\":[{\"metric\":\"s\",\"aggregator\":"  \
+	"\"count\"," what "}]}"
+	POST(COUNTED("\"downsample\":\"10s-sum-zero\""),
+	     OF_S("\"1598286000\":2,\"1598286010\":0,\"1598286020\":1"));
+	POST(COUNTED("\"downsample\":\"10s-sum-null\""),
+	     OF_S("\"1598286000\":2,\"1598286010\":null,\"1598286020\":1"));
+	POST(COUNTED("\"rate\":true,\"downsample\":\"10s-sum-zero\""),
+	     OF_S("\"1598286000\":0,\"1598286010\":0,\"1598286020\":1"));
+	/* As GET says it. */
+	expect("/api/query?tenant=t-1&metricName=s&start=1598286000&end=1598286030&fn=sum&window="
+	       "10s&agg=count&fill=zero",
+	       200,
+	       "[{\"tenant\":\"t-1\",\"metricName\":\"s\",\"tags\":{},\"values\":{"
+	       "\"2020-08-24T16:20:00Z\":2,\"2020-08-24T16:20:10Z\":0,"
+	       "\"2020-08-24T16:20:20Z\":1}}]");
+}
+
+/* A host that is dead has tags, but none that count: clients look in `tags` for the others'. */
+static void test_tags_of_what_has_data(void **state)
+{
+	(void)state;
+	static const char *const asked[] = {
+		"\"aggregator\":\"sum\"",
+		"\"aggregator\":\"sum\",\"downsample\":\"10s-avg\"",
+		"\"aggregator\":\"avg\",\"downsample\":\"10s-avg-zero\"",
+		"\"aggregator\":\"sum\",\"downsample\":\"1s-max\"",
+	};
+	put(open_series("t-1", "s", "dc=x,h=dead"), 1598280000000, value_i64(1));
+	uint64_t live = open_series("t-1", "s", "dc=x,h=live");
+	uint64_t late = open_series("t-1", "s", "dc=x,h=late");
+	put(live, 1598286000000, value_i64(2));
+	put(late, 1598286120000, value_i64(3));
+	struct client c;
+	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+		for (int both = 0; both < 2; both++) {
+			char json[256];
+			snprintf(json, sizeof(json),
+				 "{\"start\":1598286000,\"end\":%d,\"queries\":[{\"metric\":\"s\",%"
+				 "s}"
+				 "]}",
+				 both ? 1598286120 : 1598286119, asked[i]);
+			post(&c, "/api/query?tenant=t-1", json);
+			if (!strstr(c.body,
+				    both ? "\"tags\":{\"dc\":\"x\"},\"aggregateTags\":[\"h\"]"
+					 : "\"tags\":{\"dc\":\"x\",\"h\":\"live\"},"
+					   "\"aggregateTags\":[]"))
+				fail_msg("%s: %s", json, c.body);
+			mem_free(c.answer);
+		}
+	}
+	/* Rates are of series with two values. */
+	put(live, 1598286010000, value_i64(4));
+	post(&c, "/api/query?tenant=t-1",
+	     "{\"start\":1598286000,\"end\":1598286119,\"queries\":[{\"metric\":\"s\","
+	     "\"aggregator\":\"sum\",\"rate\":true}]}");
+	assert_non_null(strstr(c.body, "\"tags\":{\"dc\":\"x\",\"h\":\"live\"}"));
+	mem_free(c.answer);
+}
+
+/* What fills a gap does not replace what was measured in the same second. */
+static void test_a_gap_replaces_no_value(void **state)
+{
+	(void)state;
+	put(open_series("t-1", "m", ""), 1598286845100, value_i64(7));
+#define HALF(fill)                                                                                 \
+	"{\"start\":1598286844,\"end\":1598286846,\"queries\":[{\"metric\":\"m\",\"aggregator\":"  \
+	"\"none\",\"downsample\":\"100ms-last" fill "\"}]}"
+#define ONE_M(dps)                                                                                 \
+	"[{\"metric\":\"m\",\"dps\":{" dps                                                         \
+	"},\"tags\":{},\"aggregateTags\":[],\"aggregatedTags\":[]}]"
+	POST(HALF(""), ONE_M("\"1598286845\":7"));
+	POST(HALF("-null"), ONE_M("\"1598286844\":null,\"1598286845\":7,\"1598286846\":null"));
+	POST(HALF("-zero"), ONE_M("\"1598286844\":0,\"1598286845\":7,\"1598286846\":0"));
 }
 
 static void test_shapes(void **state)
@@ -402,8 +531,8 @@ static void test_shapes(void **state)
 #define OF_M(body, what)                                                                           \
 	"{" body ",\"queries\":[{\"metric\":\"m\",\"aggregator\":\"sum\"" what "}]}"
 #define M(rest, dps)                                                                               \
-	"{\"metric\":\"m\",\"tags\":{},\"aggregateTags\":[],\"aggregatedTags\":[]" rest            \
-	",\"dps\":" dps "}"
+	"{\"metric\":\"m\"" rest ",\"dps\":" dps                                                   \
+	",\"tags\":{},\"aggregateTags\":[],\"aggregatedTags\":[]}"
 	/* Now is 16:40. What lies in one second is put together, as series are. */
 	POST(OF_M("\"start\":\"1h-ago\"", ""), "[" M("", "{\"1598286845\":3}") "]");
 	POST(OF_M("\"start\":\"1h-ago\",\"msResolution\":true", ""),
@@ -567,23 +696,26 @@ static void test_limits(void **state)
 	     "{" ALL ",\"queries\":[" H("h-1") "," H("h-1") "," H("h-2") "]}");
 	assert_int_equal(c.status, 200);
 	assert_non_null(strstr(c.answer, "X-Granary-Cut: points\r\n"));
-	assert_non_null(strstr(c.body, "\"1598286238\":842.0},\"truncated\":true}]"));
+	assert_non_null(strstr(c.body, "\"1598286238\":842.0},\"tags\":{"));
+	assert_non_null(strstr(c.body, "\"aggregatedTags\":[],\"truncated\":true}]"));
 	mem_free(c.answer);
 	/* A part of a sum is no sum: of rates, five points of h-1 and one each of the others. */
 	options.points_max = 7;
 	begin_again();
 	refuse_post(QUERY(SUM "\"rate\":true"), 422,
-		    "the query reached its limit of points in the middle of a group; take a wider "
+		    "the query reached its limit of points (query.points_max) in the middle of a "
+		    "group; take a wider "
 		    "downsample, less time or fewer series");
 	/* 3 windows of 4 series. */
 	refuse_post(QUERY("\"aggregator\":\"none\",\"downsample\":\"1h-avg\""), 422,
-		    "4 series in 3 windows are more than the 7 points of an answer; take a wider "
+		    "4 series in 3 windows are more than the 7 points of an answer "
+		    "(query.points_max); take a wider "
 		    "window, less time or fewer series");
 	options.points_max = 0;
 	options.series_max = 3;
 	begin_again();
 	refuse_post("{" ALL ",\"queries\":[" H("h-1") "," H("*") "]}", 422,
-		    "queries[1]: 4 series match; at most 3 are read at once");
+		    "queries[1]: 4 series match; at most 3 are read at once (query.series_max)");
 }
 
 /* Forty expressions of about 500 steps each over texts of 1,000 characters: 20 million steps for a
@@ -648,7 +780,8 @@ static void check_long(const char *plain)
 		assert_memory_equal(p, pair, (size_t)n);
 		p += n + 1;
 	}
-	assert_string_equal(p - 1, "}}]");
+	assert_string_equal(p - 1, "},\"tags\":{\"host\":\"a\"},\"aggregateTags\":[],"
+				   "\"aggregatedTags\":[]}]");
 }
 
 static void test_long_answers(void **state)
@@ -677,7 +810,7 @@ static void test_long_answers(void **state)
 	/* The 60 seconds end at ms 999 of each: NOW is a whole one. */
 	post(&c, "/api/query?tenant=t-1", LONG(""));
 	assert_non_null(strstr(c.body, "\"dps\":{\"1598287140\":999,\"1598287141\":1999,"));
-	assert_non_null(strstr(c.body, "\"1598287199\":59999}}]"));
+	assert_non_null(strstr(c.body, "\"1598287199\":59999},\"tags\""));
 	mem_free(c.answer);
 }
 
@@ -702,15 +835,28 @@ static void test_vanishing_client(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_constants),       TEST(test_suggest),
-		TEST(test_suggest_max),     TEST(test_suggest_bad),
-		TEST(test_lookup),          TEST(test_lookup_bad),
-		TEST(test_query),           TEST(test_groups),
-		TEST(test_filters),         TEST(test_rates),
-		TEST(test_rates_of_groups), TEST(test_shapes),
-		TEST(test_bad_queries),     TEST(test_bad_bodies),
-		TEST(test_limits),          TEST(test_filters_are_bounded),
-		TEST(test_long_answers),    TEST(test_vanishing_client),
+		TEST(test_constants),
+		TEST(test_suggest),
+		TEST(test_suggest_max),
+		TEST(test_suggest_bad),
+		TEST(test_lookup),
+		TEST(test_lookup_bad),
+		TEST(test_query),
+		TEST(test_groups),
+		TEST(test_filters),
+		TEST(test_rates),
+		TEST(test_rates_of_groups),
+		TEST(test_averages_of_a_second),
+		TEST(test_count_does_not_count_zeros),
+		TEST(test_tags_of_what_has_data),
+		TEST(test_a_gap_replaces_no_value),
+		TEST(test_shapes),
+		TEST(test_bad_queries),
+		TEST(test_bad_bodies),
+		TEST(test_limits),
+		TEST(test_filters_are_bounded),
+		TEST(test_long_answers),
+		TEST(test_vanishing_client),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,8 @@ static void test_several_in_one(void **state)
 
 /* The clock stands still. */
 #define FROM_1630                                                                                  \
-	"\"grains\":[{\"start\":\"2020-08-24T16:30:00Z\",\"end\":\"2020-08-24T16:40:00.001Z\","    \
+	"\"metricExists\":true,\"grains\":[{\"start\":\"2020-08-24T16:30:00Z\",\"end\":\"2020-08-" \
+	"24T16:40:00.001Z\","                                                                      \
 	"\"grain\":\"raw\"}],"
 #define NO_MS "\"catalogMs\":0.000,\"storeMs\":0.000,\"readersMs\":0.000,\"encodingMs\":0.000}"
 
@@ -214,7 +215,8 @@ static void test_refused(void **state)
 	       "fn and window compute from whatever there is, aggregator and granularity read "
 	       "what is stored: give one or the other");
 	refuse("/api/query?metricName=m&start=1h-ago&aggregator=max&granularity=1h", 422,
-	       "no roll-ups are stored; fn=max with a window computes from raw data");
+	       "no roll-ups are stored (rollup.granularities); fn=max with a window computes from "
+	       "raw data");
 	refuse("/api/query?metricName=m&start=1h-ago&aggregator=mean", 400,
 	       "aggregator \\\"mean\\\" is none of raw, min, max, sum, avg, count, increase");
 	refuse("/api/query?metricName=m&start=1h-ago&granularity=1h", 400,
@@ -242,9 +244,9 @@ static void test_limits(void **state)
 	options.points_max = 3;
 	begin_again();
 	refuse(ASK "&tag=deployment=prod&start=1h-ago", 422,
-	       "3 series match; at most 2 are read at once");
+	       "3 series match; at most 2 are read at once (query.series_max)");
 	refuse(ASK "&tag=host=h-1&start=3h-ago", 422,
-	       "the time from start to end is longer than 2 hours");
+	       "the time from start to end is longer than 2 hours (query.range_max)");
 	struct client c = {0};
 	ask(&c, ASK "&tag=host=h-1&start=2h-ago");
 	assert_int_equal(c.status, 200);
@@ -429,7 +431,7 @@ enum {
  * for. What the kernel keeps for the client is little. */
 static int ask_deaf(void)
 {
-	static const char request[] = "GET " ASK_LONG " HTTP/1.1\r\nHost: a\r\n\r\n";
+	static const char request[] = "GET " ASK_LONG " HTTP/1.1\r\nHost: localhost\r\n\r\n";
 	uint64_t h = open_series("default", "long", "host=a");
 	for (int part = 0; part < 8; part++) {
 		struct store_write *write = write_new();

@@ -77,7 +77,7 @@ static const char *get(const char *path)
 	struct buf *out = &test.fake->out;
 	buf_clear(out);
 	test.fake->sent = 0;
-	snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: h:1\r\n\r\n", path);
+	snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: localhost:1\r\n\r\n", path);
 	fake_input(test.fake, slice_of(request), SIZE_MAX);
 	pump();
 	mem_free(test.answer);
@@ -234,11 +234,12 @@ static void test_the_page(void **state)
 	for (size_t i = 0; i < api_route_count; i++) {
 		assert_has(page, api_routes[i].path);
 		assert_true(api_routes[i].help[strlen(api_routes[i].help) - 1] == '.');
+		assert_non_null(api_routes[i].example);
 	}
 	assert_null(strstr(page, "8470"));
 	assert_has(page, "<code>&#39;/a b/granary&#39; verify</code>");
 	assert_null(strstr(page, "all metrics"));
-	assert_has(page, "&#39;http://h:1/write?precision=s&#39;</code>");
+	assert_has(page, "&#39;http://localhost:1/write?precision=s&#39;</code>");
 	/* What a policy of default-src 'self' would stop. */
 	assert_null(strstr(page, "<script"));
 	assert_null(strstr(page, "<style"));
@@ -276,7 +277,7 @@ static void test_nobody_waits_for_the_page(void **state)
 {
 	(void)state;
 	collect("host", "m");
-	fake_input(test.fake, SLICE("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), SIZE_MAX);
+	fake_input(test.fake, SLICE("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), SIZE_MAX);
 	assert_int_equal(test.fake->out.len, 0);
 	http_conn_broken(&test.fake->conn);
 	pump();

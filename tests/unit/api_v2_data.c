@@ -18,7 +18,7 @@ static uint64_t in_octets(const char *interface)
 #define IN "/v2/device/rtr_a/interface/xe-0@2F0@2F0/in"
 
 #define ENVELOPE(path, begin, end, agg, cf, data)                                                  \
-	"{'url':'http://a" path "','resource_uri':'" path "','begin_time':" begin                  \
+	"{'url':'http://localhost" path "','resource_uri':'" path "','begin_time':" begin          \
 	",'end_time':" end ",'agg':'" agg "','cf':'" cf "','data':[" data "]}"
 
 static void refuse_query(const char *path, const char *sentence)
@@ -42,7 +42,7 @@ static void test_endpoint(void **state)
 			     "{'ts':1598284830,'val':4.666666666666667},"
 			     "{'ts':1598284860,'val':null}"));
 	expect_like(IN "/?begin=1598284800.9&end=1598284830&cf=delta", 200,
-		    ENVELOPE(IN "/", "1598284800", "1598284830", "30", "delta",
+		    ENVELOPE(IN, "1598284800", "1598284830", "30", "delta",
 			     "{'ts':1598284800,'val':160},{'ts':1598284830,'val':140}"));
 	expect_like(IN "?begin=1598284800&end=1598284844&cf=raw", 200,
 		    ENVELOPE(IN, "1598284800", "1598284844", "30", "raw",
@@ -61,10 +61,25 @@ static void test_endpoint(void **state)
 			     "{'ts':1598288400,'val':null}"));
 	expect_like(IN "?begin=1598284800&end=1598284800&agg=86400&cf=raw", 200,
 		    ENVELOPE(IN, "1598284800", "1598284800", "86400", "raw", ""));
-	/* The interface by the document's spelling of it. */
-	expect_like("/v2/device/rtr_a/interface/xe-0_0_0/in?begin=1598284800&end=1598284800", 200,
-		    ENVELOPE("/v2/device/rtr_a/interface/xe-0_0_0/in", "1598284800", "1598284800",
-			     "30", "average", "{'ts':1598284800,'val':5.333333333333333}"));
+	/* The interface by other spellings: the address is that of which lists have links. */
+	static const char *const spellings[] = {"xe-0_0_0/in", "xe-0@2f0@2f0/in//",
+						"xe-0%2F0%2F0/in/"};
+	for (size_t i = 0; i < ARRAY_LEN(spellings); i++) {
+		char path[200];
+		snprintf(path, sizeof(path),
+			 "/v2/device/rtr@5Fa/interface/%s?begin=1598284800&end=1598284800",
+			 spellings[i]);
+		expect_like(path, 200,
+			    ENVELOPE(IN, "1598284800", "1598284800", "30", "average",
+				     "{'ts':1598284800,'val':5.333333333333333}"));
+	}
+	/* Both ends by date, and by how long ago: now is 16:40. */
+	expect_like(IN "?begin=40m-ago&end=2400s-ago", 200,
+		    ENVELOPE(IN, "1598284800", "1598284800", "30", "average",
+			     "{'ts':1598284800,'val':5.333333333333333}"));
+	expect_like(IN "?begin=2020-08-24T16:00:00Z&end=2020-08-24T18:00%2B02:00", 200,
+		    ENVELOPE(IN, "1598284800", "1598284800", "30", "average",
+			     "{'ts':1598284800,'val':5.333333333333333}"));
 }
 
 /* A gap beyond three intervals: 166 in the newest bin, the bins between are not valid. */
@@ -131,13 +146,13 @@ static void test_calc(void **state)
 	/* 10, 10, 10, 10 a second, then nothing. */
 	put_steady(in_octets("xe-0/0/0"), 30, HOUR_S, 30, 5, 0, 300);
 	expect_like(IN "?begin=1598284800&end=1598285099&calc=300", 200,
-		    "{'url':'http://a" IN "','resource_uri':'" IN
+		    "{'url':'http://localhost" IN "','resource_uri':'" IN
 		    "','begin_time':1598284800,'end_time':1598285099,'calc':'300',"
 		    "'calc_func':'average','data':[{'ts':1598284800,'val':8.0}]}");
 	/* The bin that the last poll opened has a zero, so five values: 40 / 5; and of ten slots
 	 * 40 / 10. */
 	expect_like(IN "?begin=1598284800&end=1598285099&calc=300&nulls=zero", 200,
-		    "{'url':'http://a" IN "','resource_uri':'" IN
+		    "{'url':'http://localhost" IN "','resource_uri':'" IN
 		    "','begin_time':1598284800,'end_time':1598285099,'calc':'300',"
 		    "'calc_func':'average','data':[{'ts':1598284800,'val':4.0}]}");
 	refuse_query(IN "?calc=45", "calc 45 is no multiple of 30");
@@ -163,15 +178,15 @@ static void test_endpoint_refused(void **state)
 		    "{'error':'no OIDSet of the device has an endpoint \\'in\\''}\n");
 	expect_like("/v2/device/rtr_b/interface/xe-0_0_0/in", 400,
 		    "{'error':'there is no device \\'rtr_b\\''}\n");
-	expect_like("/v2/device/rtr_a/interface/xe-7/in", 404,
-		    "{'detail':'the device has no interface \\'xe-7\\''}\n");
+	expect_like("/v2/device/rtr_a/interface/xe-7/in", 400,
+		    "{'error':'the device has no interface \\'xe-7\\''}\n");
 	/* A hidden one is not there, though it has data. */
-	expect_like("/v2/device/rtr_a/interface/ge-1_0_0/in", 404,
-		    "{'detail':'the device has no interface \\'ge-1_0_0\\''}\n");
+	expect_like("/v2/device/rtr_a/interface/ge-1_0_0/in", 400,
+		    "{'error':'the device has no interface \\'ge-1_0_0\\''}\n");
 	/* One that is there and has none is all nulls. */
 	expect_like("/v2/device/rtr_a/interface/xe-0_0_0/error/in?begin=1598284800&end=1598285100",
 		    200,
-		    ENVELOPE("/v2/device/rtr_a/interface/xe-0_0_0/error/in", "1598284800",
+		    ENVELOPE("/v2/device/rtr_a/interface/xe-0@2F0@2F0/error/in", "1598284800",
 			     "1598285100", "300", "average",
 			     "{'ts':1598284800,'val':null},{'ts':1598285100,'val':null}"));
 }
@@ -412,11 +427,13 @@ static void test_bulk_interfaces(void **state)
 		"'error':'the device has no such interface'}],"
 		"'iface_dataset':['in','up'],'device_names':['rtr_a','nobody','rtr_a'],"
 		"'begin_time':1598284800,'end_time':1598284830,'agg':'30','cf':'average',"
-		"'url':'http://a/v2/bulk/interface/','resource_uri':'/v2/bulk/interface/'}");
+		"'url':'http://localhost/v2/bulk/interface/','resource_uri':'/v2/bulk/interface/"
+		"'}");
 	expect_bulk("/v2/bulk/interface/", "{'interfaces':[],'endpoint':'in','begin':1,'end':2}",
 		    201,
 		    "{'data':[],'iface_dataset':['in'],'device_names':[],'begin_time':1,"
-		    "'end_time':2,'agg':null,'cf':'average','url':'http://a/v2/bulk/interface/',"
+		    "'end_time':2,'agg':null,'cf':'average','url':'http://localhost/v2/bulk/"
+		    "interface/',"
 		    "'resource_uri':'/v2/bulk/interface/'}");
 	expect_bulk("/v2/bulk/interface/", "{'interfaces':[]}", 400,
 		    "{'error':'endpoint is missing'}\n");
@@ -459,7 +476,8 @@ static void test_rows_that_could_not_be_read_hide_nothing_from_the_next_endpoint
 		    "'error':'the device has no such interface'}],"
 		    "'iface_dataset':['in','in'],'device_names':['rtr_a'],"
 		    "'begin_time':1598284800,'end_time':1598284830,'agg':'30','cf':'average',"
-		    "'url':'http://a/v2/bulk/interface/','resource_uri':'/v2/bulk/interface/'}");
+		    "'url':'http://localhost/v2/bulk/interface/','resource_uri':'/v2/bulk/"
+		    "interface/'}");
 	api.store->engine = whole_engine;
 	assert_true(reads_left < 0);
 }
@@ -482,7 +500,7 @@ static void test_bulk_timeseries(void **state)
 		    "of its row, frequency in ms'},"
 		    "{'path':7,'error':'a path is an array of its parts'}],"
 		    "'begin_time':1598284800000,'end_time':1598284800000,'agg':null,"
-		    "'cf':'average','url':'http://a/v2/bulk/timeseries/',"
+		    "'cf':'average','url':'http://localhost/v2/bulk/timeseries/',"
 		    "'resource_uri':'/v2/bulk/timeseries/'}");
 	expect_bulk("/v2/bulk/timeseries/", "{'type':'X','paths':[]}", 400,
 		    "{'error':'type \\'X\\' is none of RawData, BaseRate, Aggs'}\n");
@@ -493,26 +511,51 @@ static void test_bulk_timeseries(void **state)
 
 /* ---- Row keys -------------------------------------------------------------------------------- */
 
+/* Of the years of the data, not of when it came; a gap of a year is one. */
 static void test_row_keys(void **state)
 {
 	(void)state;
+	const int64_t new_year_s = 1577836800; /* 2020 */
 	put_device();
-	put_raw(in_octets("xe-0/0/0"), 30, HOUR_S * 1000, 1);
-	expect_like("/v2/inventory/?row_key__contains=ifHCIn", 200,
-		    "{'children':[{'row_key':'snmp:rtr_a:FastPollHC:ifHCInOctets:xe-0/0/0:30000:"
-		    "2020','frequency':30000,'aggregate':false},"
-		    "{'row_key':'snmp:rtr_a:FastPollHC:ifHCInOctets:xe-0/0/0:3600000:2020',"
-		    "'frequency':3600000,'aggregate':true},"
-		    "{'row_key':'snmp:rtr_a:FastPollHC:ifHCInOctets:xe-0/0/0:86400000:2020',"
-		    "'frequency':86400000,'aggregate':true}],'meta':{'limit':20,'offset':0,"
-		    "'total_count':3,'next':null,'previous':null}}");
-	expect_like("/v2/inventory/?row_key__contains=ifHCOut", 200,
-		    "{'children':[],'meta':{'limit':20,'offset':0,'total_count':0,'next':null,"
-		    "'previous':null}}");
+	uint64_t handle = in_octets("xe-0/0/0");
+	put_raw(handle, 30, (new_year_s - 2 * 365 * 86400) * 1000, 1); /* 2018-01-01T00:00:00Z */
+	put_raw(handle, 30, (new_year_s - 2 * 365 * 86400 + 30) * 1000, 2);
+	put_raw(handle, 30, new_year_s * 1000, 3);
+	put_raw(in_octets("xe-0/0/1"), 30, new_year_s * 1000 - 1, 1);
+#define KEY(interface, freq, year)                                                                 \
+	"'snmp:rtr_a:FastPollHC:ifHCInOctets:" interface ":" freq ":" year "'"
+#define KEYS(interface, freq) KEY(interface, freq, "2018") "," KEY(interface, freq, "2020")
+	expect_like("/v2/inventory/?row_key__contains=0/0/0:", 200,
+		    "[" KEYS("xe-0/0/0", "30000") "," KEYS("xe-0/0/0", "3600000") "," KEYS(
+			    "xe-0/0/0", "86400000") "]");
+	expect_like("/v2/inventory/?row_key__contains=0/0/1:", 200,
+		    "[" KEY("xe-0/0/1", "30000",
+			    "2019") "," KEY("xe-0/0/1", "3600000",
+					    "2019") "," KEY("xe-0/0/1", "86400000", "2019") "]");
+	expect("/v2/inventory/?row_key__contains=ifHCOut", 200, "[]");
 	expect_like("/v2/inventory/?row_key__endswith=86400000:2020&limit=1&offset=0", 200,
-		    "{'children':[{'row_key':'snmp:rtr_a:FastPollHC:ifHCInOctets:xe-0/0/0:"
-		    "86400000:2020','frequency':86400000,'aggregate':true}],'meta':{'limit':1,"
-		    "'offset':0,'total_count':1,'next':null,'previous':null}}");
+		    "[" KEY("xe-0/0/0", "86400000", "2020") "]");
+	expect("/v2/inventory/?row_key__endswith=86400000:2020&limit=1&offset=1", 200, "[]");
+}
+
+/* Rows of an hour whose samples have long gone. */
+static void test_row_keys_without_samples(void **state)
+{
+	(void)state;
+	put_device();
+	uint64_t handle = in_octets("xe-0/0/0");
+	struct store_write *write = write_new();
+	struct value row[5] = {value_u64(1), value_u64(1), value_u64(1), value_u64(1),
+			       value_u64(1)};
+	assert_int_equal(store_append(write, TABLE_RATE_AGGREGATIONS, 3600000, RETENTION_EVER,
+				      (HOUR_S - 366 * 86400) * 1000, &handle, 1, row),
+			 0);
+	write_out(write);
+	put_raw(handle, 30, HOUR_S * 1000, 1);
+	expect_like(
+		"/v2/inventory/", 200,
+		"[" KEY("xe-0/0/0", "30000", "2020") "," KEY("xe-0/0/0", "3600000", "2019") "," KEY(
+			"xe-0/0/0", "3600000", "2020") "," KEY("xe-0/0/0", "86400000", "2020") "]");
 }
 
 int main(void)
@@ -534,6 +577,7 @@ int main(void)
 		V2_TEST(test_rows_that_could_not_be_read_hide_nothing_from_the_next_endpoint),
 		V2_TEST(test_bulk_timeseries),
 		V2_TEST(test_row_keys),
+		V2_TEST(test_row_keys_without_samples),
 	};
 	V2_RUN(tests);
 }

@@ -18,7 +18,7 @@ static void put_example_devices(void)
 #define DEVICE_B                                                                                   \
 	"'name':'rtr_b','active':true,'begin_time':1577836800,'end_time':253402127999,"            \
 	"'oidsets':['ALUFastPollHC','IfRefPoll'],'leaf':false,"                                    \
-	"'url':'http://a/v2/device/rtr_b/','uri':'/v2/device/rtr_b/',"                             \
+	"'url':'http://localhost/v2/device/rtr_b/','uri':'/v2/device/rtr_b/',"                     \
 	"'resource_uri':'/v2/device/rtr_b/','children':[{'leaf':false,'name':'interface',"         \
 	"'uri':'/v2/device/rtr_b/interface/'}]}"
 
@@ -73,13 +73,45 @@ static void test_devices(void **state)
 		1);
 	assert_int_equal(count_in("/v2/device/?end=1577836799", "\"oidsets\""), 0);
 	assert_int_equal(count_in("/v2/device/?begin=0&end=1577836800", "\"oidsets\""), 2);
-	refuse_like("/v2/device/nobody/", 400, "{'error':'there is no device \\'nobody\\''}");
+	refuse_like("/v2/device/nobody/", 404, "{'detail':'there is no device \\'nobody\\''}");
+	refuse_like("/v2/device/nobody/interface/", 404,
+		    "{'detail':'there is no device \\'nobody\\''}");
+	refuse_like("/v2/device/nobody/interface/xe-0/", 404,
+		    "{'detail':'there is no device \\'nobody\\''}");
 	refuse_like("/v2/device/rtr_a/?x=1", 400, "{'error':'unknown parameter \\'x\\''}");
 	refuse_like("/v2/device/?begin=y", 400,
-		    "{'error':'begin \\'y\\' is not a time in seconds since 1970'}");
+		    "{'error':'begin \\'y\\' is not a time: seconds since 1970, "
+		    "2020-08-24T16:34:05Z, or 1h-ago'}");
 	refuse_like("/v2/device/rtr_a/system/", 404,
 		    "{'detail':'there is nothing at /v2/device/rtr_a/system/'}");
 	refuse_like("/v2/devices/", 404, "{'detail':'there is nothing at /v2/devices/'}");
+}
+
+/* The cases of esmond's own test_get_device_list, its rtr_b being one that has ended. */
+static void test_lives(void **state)
+{
+	(void)state;
+	const int64_t begin = 1325376000, end = 1356998400; /* 2012 */
+	add_device_of("rtr_b", "FastPollHC", begin, end * 1000);
+	add_device("rtr_a", "FastPollHC");
+	assert_int_equal(count_in("/v2/device/", "\"name\":\"rtr_"), 1);
+	assert_int_equal(count_in("/v2/device/?begin=1325376000", "\"oidsets\""), 2);
+	assert_int_equal(count_in("/v2/device/?begin=1577836800", "\"oidsets\""), 1);
+	assert_int_equal(count_in("/v2/device/?end=0", "\"oidsets\""), 0);
+	assert_int_equal(count_in("/v2/device/?begin=0&end=1325376000", "rtr_b/\",\"uri"), 1);
+	assert_int_equal(count_in("/v2/device/?begin=0&end=1356998400", "rtr_b/\",\"uri"), 1);
+	assert_int_equal(count_in("/v2/device/?begin=0&end=1356998400", "\"oidsets\""), 1);
+	/* Without a begin it is now, so that one that has ended since is left out. */
+	assert_int_equal(count_in("/v2/device/?end=1340000000", "\"oidsets\""), 0);
+	assert_int_equal(count_in("/v2/device/?begin=1700000000", "\"oidsets\""), 1);
+	/* By name likewise. */
+	refuse_like("/v2/device/rtr_b/", 404, "{'detail':'there is no device \\'rtr_b\\''}");
+	refuse_like("/v2/device/rtr_b/?begin=1356998401", 404,
+		    "{'detail':'there is no device \\'rtr_b\\''}");
+	assert_int_equal(count_in("/v2/device/rtr_b/?begin=1356998400", "\"rtr_b\""), 1);
+	assert_int_equal(count_in("/v2/device/rtr_b/?begin=2012-12-31&end=1h-ago", "\"rtr_b\""), 1);
+	refuse_like("/v2/device/rtr_b/?begin=2&end=1", 400, "{'error':'begin 2 lies after end 1'}");
+	assert_int_equal(count_in("/v2/device/rtr_b/interface/", "\"total_count\":0"), 1);
 }
 
 static void test_put(void **state)
@@ -131,8 +163,8 @@ static void test_put_refused(void **state)
 		   "active are'}");
 	refuse_put("[]", "{'error':'the body is no object'}");
 	refuse_put("{\"oidsets\":[5]}", "{'error':'oidsets is a list of names'}");
-	send_json("PUT", "/v2/device/nobody/", "{}", 400,
-		  "{\"error\":\"there is no device \\\"nobody\\\"\"}\n");
+	send_json("PUT", "/v2/device/nobody/", "{}", 404,
+		  "{\"detail\":\"there is no device \\\"nobody\\\"\"}\n");
 	send_json("PUT", "/v2/device/", "{}", 404,
 		  "{\"detail\":\"there is nothing at /v2/device/\"}\n");
 	struct client c = {.verb = "PUT", .headers = "Content-Length: 2\r\n\r\n{}"};
@@ -159,7 +191,7 @@ static void test_put_refused(void **state)
 
 #define CHILD(interface, name)                                                                     \
 	"{'name':'" name                                                                           \
-	"','leaf':true,'url':'http://a/v2/device/rtr_b/interface/" interface "/" name              \
+	"','leaf':true,'url':'http://localhost/v2/device/rtr_b/interface/" interface "/" name      \
 	"','uri':'/v2/device/rtr_b/interface/" interface "/" name                                  \
 	"','resource_uri':'/v2/device/rtr_b/interface/" interface "/" name "'}"
 
@@ -171,7 +203,7 @@ static void test_interfaces(void **state)
 		    "'device':'rtr_b','device_uri':'/v2/device/rtr_b/','ifIndex':1,'ifDescr':'d1',"
 		    "'ifName':'xe-0/0/0','ifAlias':'intercloud B','ifHighSpeed':10000,"
 		    "'begin_time':1598284800,'end_time':253402127999,'leaf':false,"
-		    "'url':'http://a/v2/device/rtr_b/interface/xe-0@2F0@2F0',"
+		    "'url':'http://localhost/v2/device/rtr_b/interface/xe-0@2F0@2F0',"
 		    "'uri':'/v2/device/rtr_b/interface/xe-0@2F0@2F0',"
 		    "'resource_uri':'/v2/device/rtr_b/interface/xe-0@2F0@2F0','children':[" CHILD(
 			    "xe-0@2F0@2F0", "in") "," CHILD("xe-0@2F0@2F0", "out") "]}");
@@ -237,11 +269,11 @@ static void test_search_pages(void **state)
 	put_example_devices();
 	expect_part("/v2/interface/?limit=2",
 		    "],'meta':{'limit':2,'offset':0,'total_count':3,"
-		    "'next':'http://a/v2/interface/?limit=2&offset=2','previous':null}}");
+		    "'next':'http://localhost/v2/interface/?limit=2&offset=2','previous':null}}");
 	assert_int_equal(count_in("/v2/interface/?limit=2", "\"ifIndex\""), 2);
 	expect_part("/v2/interface/?limit=2&offset=2",
 		    "'total_count':3,'next':null,"
-		    "'previous':'http://a/v2/interface/?limit=2&offset=0'}}");
+		    "'previous':'http://localhost/v2/interface/?limit=2&offset=0'}}");
 	assert_int_equal(count_in("/v2/interface/?limit=2&offset=2", "\"ifIndex\""), 1);
 	assert_int_equal(count_in("/v2/interface/?limit=0", "\"ifIndex\""), 3);
 	expect_like("/v2/interface/?ifName=none", 200,
@@ -278,9 +310,34 @@ static void test_outlets(void **state)
 	put_example_devices();
 	add_device("pdu_a", "SentryPoll SentryOutletRefPoll");
 	poll_rows("pdu_a", OIDSET_OUTLETS, HOUR_S, rows, 2);
-	expect_part("/v2/pdu/", "'total_count':1,");
-	assert_int_equal(count_in("/v2/pdu/", "\"uri\":\"/v2/pdu/pdu_a/outlet/\""), 1);
-	assert_int_equal(count_in("/v2/pdu/pdu_a/", "\"name\":\"pdu_a\""), 1);
+	/* A plain list of what a device is, too. */
+	static const char strip[] =
+		"'name':'pdu_a','active':true,'begin_time':1577836800,'end_time':253402127999,"
+		"'oidsets':['SentryOutletRefPoll','SentryPoll'],'leaf':false,"
+		"'url':'http://localhost/v2/pdu/pdu_a/','uri':'/v2/pdu/pdu_a/',"
+		"'resource_uri':'/v2/pdu/pdu_a/','children':[{'leaf':false,'name':'outlet',"
+		"'uri':'/v2/pdu/pdu_a/outlet/'}]}";
+	struct client c = {0};
+	ask(&c, "/v2/pdu/");
+	assert_int_equal(strncmp(c.body, "[{\"id\":", 7), 0);
+	assert_string_equal(c.body + strlen(c.body) - 2, "}]");
+	mem_free(c.answer);
+	expect_part("/v2/pdu/", strip);
+	expect_part("/v2/pdu/pdu_a/", strip);
+	assert_int_equal(count_in("/v2/pdu/", "\"oidsets\""), 1);
+	assert_int_equal(count_in("/v2/pdu/?name=rtr_a", "\"oidsets\""), 0);
+	assert_int_equal(count_in("/v2/pdu/?end=0", "\"oidsets\""), 0);
+	refuse_like("/v2/pdu/pdu_a/?end=0", 404, "{'detail':'there is no device \\'pdu_a\\''}");
+	expect_part(
+		"/v2/pdu/pdu_a/outlet/AA2/",
+		"'pdu':'pdu_a','pdu_uri':'/v2/pdu/pdu_a/','outletID':'AA2','outletName':'spare',"
+		"'outletStatus':0,'begin_time':1598284800,'end_time':253402127999,"
+		"'leaf':false,'url':'http://localhost/v2/pdu/pdu_a/outlet/AA2',"
+		"'uri':'/v2/pdu/pdu_a/outlet/AA2','resource_uri':'/v2/pdu/pdu_a/outlet/AA2',"
+		"'children':[{'name':'load','leaf':true,"
+		"'url':'http://localhost/v2/pdu/pdu_a/outlet/AA2/load',"
+		"'uri':'/v2/pdu/pdu_a/outlet/AA2/load',"
+		"'resource_uri':'/v2/pdu/pdu_a/outlet/AA2/load'}]}");
 	assert_int_equal(count_in("/v2/pdu/pdu_a/outlet/", "\"outletID\""), 2);
 	assert_int_equal(count_in("/v2/pdu/pdu_a/outlet/AA2/", "\"outletName\":\"spare\""), 1);
 	assert_int_equal(count_in("/v2/pdu/pdu_a/outlet/AA2/", "\"outletID\""), 1);
@@ -288,9 +345,15 @@ static void test_outlets(void **state)
 	assert_int_equal(count_in("/v2/outlet/", "\"outletID\""), 2);
 	refuse_like("/v2/pdu/pdu_a/outlet/AA3/", 404,
 		    "{'detail':'the device has no outlet \\'AA3\\''}");
-	refuse_like("/v2/pdu/rtr_a/", 400, "{'error':'there is no power strip \\'rtr_a\\''}");
-	refuse_like("/v2/pdu/pdu_a/outlet/AA1/load", 404,
-		    "{'detail':'nothing is known of the load of this outlet'}");
+	refuse_like("/v2/pdu/rtr_a/", 404, "{'detail':'there is no device \\'rtr_a\\''}");
+	refuse_like("/v2/pdu/rtr_a/outlet/", 404,
+		    "{'detail':'there is no power strip \\'rtr_a\\''}");
+	refuse_like("/v2/pdu/rtr_a/outlet/AA1/load", 400,
+		    "{'error':'there is no power strip \\'rtr_a\\''}");
+	refuse_like("/v2/pdu/pdu_a/outlet/AA1/load", 400,
+		    "{'error':'nothing is known of the load of this outlet'}");
+	refuse_like("/v2/pdu/pdu_a/outlet/AA1/bogus_dataset", 400,
+		    "{'error':'outlets have a load, and no \\'bogus_dataset\\''}");
 	/* The document's times: 1391216201, 262 and 323 are put down to 160, 220 and 280. */
 	uint64_t handle = open_counter("pdu_a", "SentryPoll", "outletLoadValue", NULL);
 	assert_int_not_equal(handle, 0);
@@ -298,7 +361,10 @@ static void test_outlets(void **state)
 	put_raw(handle, 60, INT64_C(1391216201000), 11);
 	put_raw(handle, 60, INT64_C(1391216262000), 12);
 	put_raw(handle, 60, INT64_C(1391216323000), 13);
-	expect_part("/v2/pdu/pdu_a/outlet/AA1/load?begin=1391216160&end=1391216340",
+	expect_part("/v2/pdu/pdu_a/outlet/AA1/load/?begin=1391216160&end=1391216340",
+		    "{'url':'http://localhost/v2/pdu/pdu_a/outlet/AA1/load',"
+		    "'resource_uri':'/v2/pdu/pdu_a/outlet/AA1/load','begin_time':1391216160,"
+		    "'end_time':1391216340,'agg':'60','cf':'raw',"
 		    "'data':[{'ts':1391216160,'val':11},{'ts':1391216220,'val':12},"
 		    "{'ts':1391216280,'val':13}]}");
 }
@@ -306,9 +372,10 @@ static void test_outlets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		V2_TEST(test_devices),      V2_TEST(test_put),      V2_TEST(test_put_refused),
-		V2_TEST(test_interfaces),   V2_TEST(test_versions), V2_TEST(test_search),
-		V2_TEST(test_search_pages), V2_TEST(test_oidsets),  V2_TEST(test_outlets),
+		V2_TEST(test_devices),     V2_TEST(test_lives),        V2_TEST(test_put),
+		V2_TEST(test_put_refused), V2_TEST(test_interfaces),   V2_TEST(test_versions),
+		V2_TEST(test_search),      V2_TEST(test_search_pages), V2_TEST(test_oidsets),
+		V2_TEST(test_outlets),
 	};
 	V2_RUN(tests);
 }

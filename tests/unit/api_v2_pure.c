@@ -200,6 +200,19 @@ static void test_ranges(void **state)
 	assert_int_equal(range.begin, 1400000000);
 	range = range_of("end=253402300799", 1000);
 	assert_int_equal(range.end, INT64_C(253402300799));
+	/* Dates and durations, in either unit; 2020-08-24T16:34:05Z is 1598286845. */
+	range = range_of("begin=2020-08-24T16:34:05.789Z&end=2020-08-24T16:34:06Z", 1000);
+	assert_int_equal(range.begin, 1598286845);
+	assert_int_equal(range.end, 1598286846);
+	range = range_of("begin=2020-08-24T16:34:05.789Z&end=9999-12-31T23:59:59.999Z", 1);
+	assert_int_equal(range.begin, INT64_C(1598286845789));
+	assert_int_equal(range.end, INT64_C(253402300799999));
+	range = range_of("begin=2h-ago&end=90s-ago", 1);
+	assert_int_equal(range.begin, NOW_MS - 7200000);
+	assert_int_equal(range.end, NOW_MS - 90000);
+	range = range_of("begin=2h-ago&end=now", 1000);
+	assert_int_equal(range.begin, NOW_MS / 1000 - 7200);
+	assert_int_equal(range.end, NOW_MS / 1000);
 }
 
 static void refuse_data(const char *query, const char *sentence)
@@ -214,11 +227,16 @@ static void refuse_data(const char *query, const char *sentence)
 static void test_data_refused(void **state)
 {
 	(void)state;
-	refuse_data("begin=x", "begin \"x\" is not a time in seconds since 1970");
-	refuse_data("begin=", "begin \"\" is not a time in seconds since 1970");
-	refuse_data("begin=nan", "begin \"nan\" is not a time in seconds since 1970");
-	refuse_data("end=253402300800", "end \"253402300800\" is not a time in seconds since 1970");
-	refuse_data("end=1e400", "end \"1e400\" is not a time in seconds since 1970");
+	refuse_data("begin=x", "begin \"x\" is not a time: seconds since 1970, "
+			       "2020-08-24T16:34:05Z, or 1h-ago");
+	refuse_data("begin=", "begin \"\" is not a time: seconds since 1970, "
+			      "2020-08-24T16:34:05Z, or 1h-ago");
+	refuse_data("begin=nan", "begin \"nan\" is not a time: seconds since 1970, "
+				 "2020-08-24T16:34:05Z, or 1h-ago");
+	refuse_data("end=253402300800", "end \"253402300800\" is not a time: seconds since 1970, "
+					"2020-08-24T16:34:05Z, or 1h-ago");
+	refuse_data("end=1e400", "end \"1e400\" is not a time: seconds since 1970, "
+				 "2020-08-24T16:34:05Z, or 1h-ago");
 	refuse_data("begin=2&end=1", "begin 2 lies after end 1");
 	refuse_data("begin=1400003601",
 		    "begin 1400003601 lies after end, which is now, 1400003600");

@@ -11,20 +11,35 @@
 
 static char logged[8192];
 
-/* What log_line writes to standard error. */
-static void capture(enum log_level level, const char *message)
+static int pipe_fds[2], saved;
+
+/* What is written to standard error from here on goes into `logged`. */
+static void capture_begin(void)
 {
-	int pipe_fds[2], saved = dup(STDERR_FILENO);
+	saved = dup(STDERR_FILENO);
 	assert_int_equal(pipe(pipe_fds), 0);
 	assert_true(dup2(pipe_fds[1], STDERR_FILENO) >= 0);
-	log_line(level, "%s", message);
+}
+
+static void capture_end(void)
+{
 	assert_true(dup2(saved, STDERR_FILENO) >= 0);
 	close(saved);
 	close(pipe_fds[1]);
-	ssize_t n = read(pipe_fds[0], logged, sizeof(logged) - 1);
+	size_t len = 0;
+	ssize_t n;
+	while ((n = read(pipe_fds[0], logged + len, sizeof(logged) - 1 - len)) > 0)
+		len += (size_t)n;
 	close(pipe_fds[0]);
-	assert_true(n >= 0);
-	logged[n] = 0;
+	assert_int_equal(n, 0);
+	logged[len] = 0;
+}
+
+static void capture(enum log_level level, const char *message)
+{
+	capture_begin();
+	log_line(level, "%s", message);
+	capture_end();
 }
 
 static void line_has_time_level_and_message(UNUSED void **state)
@@ -39,7 +54,14 @@ static void line_has_time_level_and_message(UNUSED void **state)
 static void control_characters_are_escaped(UNUSED void **state)
 {
 	capture(LOG_WARN, "a\nb\rc\td\x1b[31me\x7f\x01");
-	assert_string_equal(logged + 24, " warn  a\\x0ab\\x0dc\\x09d\\x1b[31me\\x7f\\x01\n");
+	assert_string_equal(logged + 24, " warn  a\\nb\\rc\\td\\x1b[31me\\x7f\\x01\n");
+	/* A C1 control, an override of direction, its C1 byte alone, an end of line. */
+	capture(LOG_WARN, "a\xc2\x9b"
+			  "2Jb\xe2\x80\xae"
+			  "c\x9b"
+			  "d\xe2\x80\xa8"
+			  "e");
+	assert_string_equal(logged + 24, " warn  a\\u009b2Jb\\u202ec\\x9bd\\u2028e\n");
 	capture(LOG_ERROR, "gr\xc3\xbc\xc3\x9f"); /* letters stay letters */
 	assert_string_equal(logged + 24, " error gr\xc3\xbc\xc3\x9f\n");
 }
@@ -97,6 +119,22 @@ static void a_flood_is_counted(UNUSED void **state)
 	assert_int_equal(left_out, 1);
 }
 
+/* A line that may be logged says how many before it were not, and nothing where none was. */
+static void a_line_says_what_was_left_out_before_it(UNUSED void **state)
+{
+	struct log_rate rate = {.lines_max = 1};
+	capture_begin();
+	log_rated(&rate, 0, LOG_WARN, "%s %d", "full", 1);
+	log_rated(&rate, 1, LOG_WARN, "full 2");
+	log_rated(&rate, 2, LOG_WARN, "full 3");
+	log_rated(&rate, 60000, LOG_WARN, "full 4");
+	capture_end();
+	assert_non_null(strstr(logged, "full 1\n"));
+	assert_null(strstr(logged, "full 2"));
+	assert_null(strstr(logged, "full 3"));
+	assert_non_null(strstr(logged, "full 4 (2 more lines like this were left out)\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -105,6 +143,7 @@ int main(void)
 		cmocka_unit_test(long_messages_are_cut_to_one_line),
 		cmocka_unit_test(levels_below_the_threshold_are_silent),
 		cmocka_unit_test(a_flood_is_counted),
+		cmocka_unit_test(a_line_says_what_was_left_out_before_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

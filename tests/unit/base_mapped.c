@@ -12,7 +12,7 @@
 
 #include "base/mapped.h"
 
-static bool leads_astray;
+static enum { TOUCHES, LEADS_ASTRAY, WRITES, PASSES_THE_END } does;
 
 /* Touches a page that has gone, in a child whose standard error is a pipe; gives its status. */
 static int touch_in_child(const char *watched, char *words, size_t cap)
@@ -29,8 +29,15 @@ static int touch_in_child(const char *watched, char *words, size_t cap)
 		mapped_watch("gone.mdb");
 		if (!watched)
 			mapped_forget("gone.mdb");
-		if (leads_astray)
+		if (does == LEADS_ASTRAY)
 			raise(SIGSEGV);
+		mapped_lies("gone.mdb", (uintptr_t)map, 4096);
+		if (does == WRITES) /* as who takes a page for its own */
+			*(volatile char *)map = 1;
+		if (does == PASSES_THE_END) {
+			munmap(map, 4096);
+			mapped_lies("gone.mdb", (uintptr_t)map - 4096, 4096);
+		}
 		_exit(*(volatile char *)map);
 	}
 	close(ends[1]);
@@ -64,11 +71,22 @@ static void a_wild_pointer_is_told_and_stays_one(UNUSED void **state)
 	char words[1000];
 	int status = touch_in_child(NULL, words, sizeof(words));
 	assert_null(strstr(words, "a wild pointer"));
-	leads_astray = true;
+	does = LEADS_ASTRAY;
 	status = touch_in_child("gone.mdb", words, sizeof(words));
 	assert_non_null(strstr(words, "a damaged page in gone.mdb"));
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGSEGV);
+}
+
+static void a_fault_within_the_map_is_damage(UNUSED void **state)
+{
+	for (does = WRITES; does <= PASSES_THE_END; does++) {
+		char words[1000];
+		int status = touch_in_child("gone.mdb", words, sizeof(words));
+		assert_non_null(strstr(words, "a damaged page in gone.mdb led astray"));
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 74);
+	}
 }
 
 static void touch(void *context)
@@ -96,6 +114,7 @@ int main(void)
 		cmocka_unit_test(a_missing_page_ends_the_process_with_a_sentence),
 		cmocka_unit_test(of_another_file_it_stays_a_bus_error),
 		cmocka_unit_test(a_wild_pointer_is_told_and_stays_one),
+		cmocka_unit_test(a_fault_within_the_map_is_damage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

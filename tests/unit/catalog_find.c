@@ -143,7 +143,8 @@ static void test_find_evicts(void **state)
 	find_begin(&f, "t", "large", NULL);
 	pump();
 	assert_int_equal(f.err, ERR_LIMIT);
-	assert_string_equal(f.find.error.text, "large has more series than the index may hold");
+	assert_string_equal(f.find.error.text,
+			    "large has more series than the index may hold (catalog.index_max)");
 	assert_true(catalog_usage(catalog).index_bytes <= 4000);
 }
 
@@ -391,6 +392,59 @@ static void test_describe(void **state)
 	assert_int_equal(d.info.base_frequency_ms, 10000);
 }
 
+static void say(enum catalog_saying saying, const char *text)
+{
+	struct store_write *write = write_new();
+	assert_int_equal(
+		catalog_say(store, write, SLICE("t"), SLICE("cpu"), saying, slice_of(text), NULL),
+		0);
+	write_out(write);
+}
+
+static void write_infos(void)
+{
+	const struct catalog_info info = {KIND_RATE, SLICE("bytes/s"), TABLE_DATA_RAW, 10000};
+	struct store_write *write = write_new();
+	assert_int_equal(catalog_info_put(store, write, SLICE("t"), SLICE("cpu"), &info), 0);
+	write_out(write);
+}
+
+/* What writers say again, as they do at each start, does not take its place. */
+static void test_people_say(void **state)
+{
+	(void)state;
+	struct finding f;
+	struct catalog_describe d;
+	open_and_store("t", "cpu", "host=a");
+	write_infos();
+	say(SAYING_KIND, "counter");
+	say(SAYING_UNIT, "octets");
+	say(SAYING_DESCRIPTION, "what comes in");
+	write_infos();
+	find_begin(&f, "t", "cpu", NULL);
+	pump();
+	f.find.count = 0;
+	describe_now(&d, &f);
+	assert_true(d.exists);
+	assert_int_equal(d.info.kind, KIND_COUNTER);
+	assert_true(slice_equal(d.info.unit, SLICE("octets")));
+	assert_true(slice_equal(d.description, SLICE("what comes in")));
+	assert_int_equal(d.info.base_frequency_ms, 10000);
+	assert_int_equal(d.aggregator_count, 1);
+	assert_true(slice_equal(d.aggregators[0], SLICE("raw")));
+	say(SAYING_KIND, "");
+	say(SAYING_UNIT, "");
+	say(SAYING_DESCRIPTION, "");
+	describe_now(&d, &f);
+	assert_int_equal(d.info.kind, KIND_RATE);
+	assert_true(slice_equal(d.info.unit, SLICE("bytes/s")));
+	assert_int_equal(d.description.len, 0);
+	f.find.metric = SLICE("cp");
+	describe_now(&d, &f);
+	assert_false(d.exists);
+	assert_int_equal(d.aggregator_count, 0);
+}
+
 /* ---- The sweep ----------------------------------------------------------------------------- */
 
 static void test_sweep(void **state)
@@ -456,6 +510,7 @@ int main(void)
 		TEST(test_names_without_series_are_not_listed),
 		TEST(test_list_cancel),
 		TEST(test_describe),
+		TEST(test_people_say),
 		TEST(test_sweep),
 		TEST(test_sweep_close),
 	};

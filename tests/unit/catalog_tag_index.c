@@ -18,8 +18,18 @@ struct found {
 	int err;
 };
 
-static void look(struct found *f, const struct tag_index *index, const char *selectors,
-		 size_t series_max)
+/* All steps of a search. */
+static int search_all(struct tag_index *index, struct catalog_find *find)
+{
+	struct tag_search *search = tag_search_new(index, find);
+	int err;
+	while (!tag_search_step(search, &err))
+		;
+	tag_search_free(search);
+	return err;
+}
+
+static void look(struct found *f, struct tag_index *index, const char *selectors, size_t series_max)
 {
 	struct errbuf e;
 	memset(f, 0, sizeof(*f));
@@ -30,11 +40,11 @@ static void look(struct found *f, const struct tag_index *index, const char *sel
 	if (selectors && catalog_selectors_parse(slice_of(selectors), &f->arena, f->selectors,
 						 &f->find.selector_count, &e))
 		fail_msg("%s", e.text);
-	f->err = tag_index_find(index, &f->find);
+	f->err = search_all(index, &f->find);
 }
 
 /* `wanted`: tags texts with blanks between. */
-static void expect(const struct tag_index *index, const char *selectors, const char *wanted)
+static void expect(struct tag_index *index, const char *selectors, const char *wanted)
 {
 	struct found f;
 	char is[4096] = "";
@@ -141,11 +151,89 @@ static void test_limits(void **state)
 		struct arena arena;
 		arena_init(&arena, max);
 		find.arena = &arena;
-		int err = tag_index_find(index, &find);
+		int err = search_all(index, &find);
 		assert_true(err == 0 || err == ERR_LIMIT);
 		arena_release(&arena);
 	}
 	tag_index_free(index);
+}
+
+enum { MANY = 30000 };
+
+static struct tag_index *many_series(void)
+{
+	struct tag_index *index = tag_index_new();
+	for (unsigned i = 0; i < MANY; i++) {
+		char text[32];
+		snprintf(text, sizeof(text), "host=h-%u,odd=%u", i, i % 2);
+		assert_int_equal(tag_index_add(index, i + 1, slice_of(text)), 0);
+	}
+	return index;
+}
+
+/* Other work is done between two steps: series come, and whoever had the index gives it up. */
+static void test_a_search_goes_on_beside_other_work(void **state)
+{
+	/* A value costs the pieces of its patterns and one: the last pattern is there to cost. */
+	static const char *const selectors[] = {"host=*7*|*~*~*~*~*~*~*~*~*~*~*~*~*~*~*~",
+						"odd=1,host=*7*|*~*~*~*~*~*~*~*~*~*~*~",
+						"host=*7*|*-7|*~*~*~*~*~*~*~*~*~*~*~*~"};
+	(void)state;
+	for (size_t s = 0; s < ARRAY_LEN(selectors); s++) {
+		struct tag_index *index = many_series();
+		struct catalog_selector list[CATALOG_SELECTORS_MAX];
+		struct catalog_find find = {.series_max = MANY, .selectors = list};
+		struct arena arena;
+		struct errbuf e;
+		size_t steps = 1, wanted = 0;
+		int err;
+		arena_init(&arena, 64 << 20);
+		find.arena = &arena;
+		assert_int_equal(catalog_selectors_parse(slice_of(selectors[s]), &arena, list,
+							 &find.selector_count, &e),
+				 0);
+		struct tag_search *search = tag_search_new(index, &find);
+		for (; !tag_search_step(search, &err); steps++) {
+			char text[32];
+			snprintf(text, sizeof(text), "host=new-%zu,odd=1", steps);
+			if (steps == 1)
+				assert_int_equal(tag_index_add(index, MANY + 1, slice_of(text)), 0);
+			if (steps == 2)
+				tag_index_free(index);
+		}
+		for (unsigned i = 0; i < MANY; i++) {
+			char text[32];
+			snprintf(text, sizeof(text), "%u", i);
+			wanted += strchr(text, '7') && (s != 1 || i % 2);
+		}
+		assert_int_equal(err, 0);
+		assert_in_range(steps, 3, 20);
+		assert_int_equal(find.count, wanted);
+		tag_search_free(search);
+		arena_release(&arena);
+	}
+}
+
+/* One that is given up half-way leaves nothing behind. */
+static void test_a_search_is_given_up(void **state)
+{
+	struct tag_index *index = many_series();
+	struct catalog_selector list[CATALOG_SELECTORS_MAX];
+	struct catalog_find find = {.series_max = MANY, .selectors = list};
+	struct arena arena;
+	struct errbuf e;
+	int err;
+	(void)state;
+	arena_init(&arena, 1 << 20);
+	find.arena = &arena;
+	assert_int_equal(catalog_selectors_parse(SLICE("odd=*,host=*7*|*~*~*~*~*~*~"), &arena, list,
+						 &find.selector_count, &e),
+			 0);
+	struct tag_search *search = tag_search_new(index, &find);
+	assert_false(tag_search_step(search, &err));
+	tag_index_free(index);
+	tag_search_free(search);
+	arena_release(&arena);
 }
 
 /* ---- Against the plainest search ----------------------------------------------------------- */
@@ -263,9 +351,14 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_document), cmocka_unit_test(test_odd_names),
-		cmocka_unit_test(test_twice),    cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_random),   cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_document),
+		cmocka_unit_test(test_odd_names),
+		cmocka_unit_test(test_a_search_goes_on_beside_other_work),
+		cmocka_unit_test(test_a_search_is_given_up),
+		cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

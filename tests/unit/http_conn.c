@@ -100,8 +100,11 @@ static const struct http_route routes[] = {
 
 static int set_up(void **state)
 {
+	static const char *const hosts[] = {"h"};
 	struct http_limits limits = http_limits_default;
 	(void)state;
+	limits.hosts = hosts;
+	limits.host_count = ARRAY_LEN(hosts);
 	limits.memory_max_bytes = 4000;
 	limits.unsent_max_bytes = 100000;
 	memset(&test, 0, sizeof(test));
@@ -155,6 +158,7 @@ static void test_an_answer(void **state)
 				       "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
 				       "Content-Type: text/plain\r\n"
 				       "X-Content-Type-Options: nosniff\r\n"
+				       "Cross-Origin-Resource-Policy: same-origin\r\n"
 				       "Content-Length: 2\r\n"
 				       "X: y\r\n"
 				       "\r\n"

@@ -124,7 +124,7 @@ static void fields_of_one_line_may_be_kept_for_different_times(void **state)
 		assert_int_equal(r->accepted, 8);
 		assert_int_equal(r->refused, 4); /* three for the time, one for the text */
 		want_error(r, 0, 1, 27, INGEST_TOO_OLD,
-			   "the time 1699990000000 ms is older than the retention of 7200 s");
+			   "the time 2023-11-14T19:26:40Z is older than the retention of 7200 s");
 		ingest_request_free(r);
 	}
 	harness_expect(&h, "t:x_cpu,h=a 1699990000000=1.0f 1700000000000=4.0f\n"
@@ -242,6 +242,30 @@ static void text_fields_make_no_series(void **state)
 	harness_close(&h);
 }
 
+/* The rest of each line is taken, also when a text stands where a number stood. */
+static void texts_may_be_left_out(UNUSED void **state)
+{
+	struct harness h = {0};
+	harness_open(&h, &(struct ingest_options){.texts_left_out = true});
+	int64_t before = stat_get(STAT_ingest_texts_left_out);
+	struct ingest_request *r = write_text(&h, NULL,
+					      "m v=\"1.0\",n=1i 1\n"
+					      "m v=2,n=2i 2\n"
+					      "m v=3,n=\"three\" 3\n"
+					      "only s=\"x\" 3\n");
+	assert_int_equal(ingest_status(r), 204);
+	assert_int_equal(r->refused, 0);
+	assert_int_equal(r->accepted, 4);
+	assert_int_equal(stat_get(STAT_ingest_texts_left_out) - before, 3);
+	ingest_request_free(r);
+	r = write_text(&h, NULL, "m v=NaN,n=\"x\" 4\n");
+	assert_int_equal(ingest_status(r), 400);
+	want_error(r, 0, 1, 5, INGEST_NOT_FINITE, "the value is not a finite number");
+	ingest_request_free(r);
+	harness_expect(&h, "default:m_n 1=1i 2=2i\ndefault:m_v 2=2.0f 3=3.0f\n");
+	harness_close(&h);
+}
+
 /* In one piece, so that both wait for the same opening. */
 static void different_fields_may_be_text_at_first(void **state)
 {
@@ -299,9 +323,9 @@ static void bad_lines_cost_only_themselves(void **state)
 				 (unsigned long long)r->errors[i].place.index,
 				 r->errors[i].place.column, r->errors[i].sentence);
 	}
-	want_error(r, 8, 11, 8, INGEST_TOO_OLD, "the time -1 ms is before 1970");
+	want_error(r, 8, 11, 8, INGEST_TOO_OLD, "the time 1969-12-31T23:59:59.999Z is before 1970");
 	want_error(r, 9, 13, 8, INGEST_TOO_NEW,
-		   "the time 1700086400001 ms is more than 86400 s ahead of now");
+		   "the time 2023-11-15T22:13:20.001Z is more than 86400 s ahead of now");
 	ingest_request_free(r);
 	harness_expect(&h, "default:m_f 1=1i 2=2i 3=3i 1700086400000=1i\n");
 	harness_close(&h);
@@ -688,6 +712,7 @@ int main(void)
 		cmocka_unit_test(different_fields_may_be_text_at_first),
 		cmocka_unit_test(another_measurement_may_have_the_same_fields),
 		cmocka_unit_test(text_fields_make_no_series),
+		cmocka_unit_test(texts_may_be_left_out),
 		cmocka_unit_test(bad_lines_cost_only_themselves),
 		cmocka_unit_test(integers_out_of_range_cost_only_their_field),
 		cmocka_unit_test(a_bad_tag_is_named_with_its_column),

@@ -105,9 +105,10 @@ static void pump(struct door *d)
 static void send_head(struct door *d, const char *query, const char *headers, size_t length)
 {
 	char head[1024];
-	int n = snprintf(head, sizeof(head),
-			 "POST /api/put%s HTTP/1.1\r\nHost: x\r\n%sContent-Length: %zu\r\n\r\n",
-			 query, headers, length);
+	int n = snprintf(
+		head, sizeof(head),
+		"POST /api/put%s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n",
+		query, headers, length);
 	http_conn_input(&d->conn, (struct slice){head, (size_t)n});
 }
 

@@ -16,8 +16,9 @@ static void old_points_are_refused_by_retention(void **state)
 	harness_finish(&h, r);
 	assert_int_equal(r->accepted, 2);
 	assert_int_equal(r->errors[0].reason, INGEST_TOO_OLD);
-	assert_string_equal(r->errors[0].sentence, "the time 1699996399999 ms is older than the "
-						   "retention of 3600 s");
+	assert_string_equal(r->errors[0].sentence,
+			    "the time 2023-11-14T21:13:19.999Z is older than the "
+			    "retention of 3600 s");
 	assert_int_equal(r->errors[1].reason, INGEST_TOO_NEW);
 	ingest_request_free(r);
 	harness_close(&h);
@@ -41,12 +42,14 @@ static void points_of_a_closed_slot_are_refused(void **state)
 	harness_finish(&h, r);
 	assert_int_equal(r->accepted, 1);
 	assert_int_equal(r->errors[0].reason, INGEST_TOO_OLD);
-	assert_string_equal(r->errors[0].sentence,
-			    "the time 1699991999999 ms is too old to be rolled up: samples of its "
-			    "slot go after the retention of 10800 s, those before 1699992000000 ms "
-			    "are refused");
-	assert_string_equal(r->errors[1].sentence, "the time 1699989199999 ms is older than the "
-						   "retention of 10800 s");
+	assert_string_equal(
+		r->errors[0].sentence,
+		"the time 2023-11-14T19:59:59.999Z is too old to be rolled up: samples of its "
+		"slot go after the retention of 10800 s, those before 2023-11-14T20:00:00Z "
+		"are refused");
+	assert_string_equal(r->errors[1].sentence,
+			    "the time 2023-11-14T19:13:19.999Z is older than the "
+			    "retention of 10800 s");
 	ingest_request_free(r);
 	harness_close(&h);
 }
@@ -96,7 +99,7 @@ static void rules_say_what_is_too_old_and_how_long_it_stays(void **state)
 		assert_int_equal(r->refused, 2);
 		assert_int_equal(r->errors[0].place.index, 7);
 		assert_int_equal(r->errors[1].place.index, 8);
-		assert_string_equal(r->errors[1].sentence, "the time 1699989200000 ms is older "
+		assert_string_equal(r->errors[1].sentence, "the time 2023-11-14T19:13:20Z is older "
 							   "than the retention of 7200 s");
 		ingest_request_free(r);
 	}
@@ -126,9 +129,11 @@ static void what_a_rule_refuses_makes_no_series(void **state)
 	harness_finish(&h, r);
 	assert_int_equal(r->accepted, 2);
 	assert_int_equal(r->refused, 2);
-	assert_string_equal(r->errors[0].sentence, "the time 1699992799999 ms is older than the "
-						   "retention of 7200 s");
-	assert_string_equal(r->errors[1].sentence, "the time -1 ms is before 1970");
+	assert_string_equal(r->errors[0].sentence,
+			    "the time 2023-11-14T20:13:19.999Z is older than the "
+			    "retention of 7200 s");
+	assert_string_equal(r->errors[1].sentence,
+			    "the time 1969-12-31T23:59:59.999Z is before 1970");
 	ingest_request_free(r);
 	harness_expect(&h, "t:cpu,k=v 0=1.0f\nt:debug.b,k=v 1699992800000=1.0f\n");
 	harness_close(&h);
@@ -153,10 +158,11 @@ static void a_slot_closes_by_the_rule_of_its_series(void **state)
 	add(r, "k=v", "cpu", 3, nine_ms - 1);
 	harness_finish(&h, r);
 	assert_int_equal(r->accepted, 2);
-	assert_string_equal(r->errors[0].sentence,
-			    "the time 1699995599999 ms is too old to be rolled up: samples of its "
-			    "slot go after the retention of 7200 s, those before 1699995600000 ms "
-			    "are refused");
+	assert_string_equal(
+		r->errors[0].sentence,
+		"the time 2023-11-14T20:59:59.999Z is too old to be rolled up: samples of its "
+		"slot go after the retention of 7200 s, those before 2023-11-14T21:00:00Z "
+		"are refused");
 	ingest_request_free(r);
 	harness_close(&h);
 }

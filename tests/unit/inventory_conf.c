@@ -494,7 +494,8 @@ static void a_secret_that_others_can_read_is_none(void **state)
 		secrets_mode = bad[i];
 		snprintf(sentence, sizeof(sentence),
 			 "granary.yml:1: snmp.secrets_file: secrets.yml: holds secrets, but others "
-			 "may read or change it (mode %03o); chmod 600 it",
+			 "than its owner and group may read it, or others than its owner may write "
+			 "it (mode %03o); chmod 600 it",
 			 bad[i]);
 		assert_refused(WITH_SECRETS, sentence);
 	}

@@ -263,6 +263,45 @@ static void other_kinds_keep_all_columns(void **state)
 	assert_int_equal(poll_rows(OIDSET_LSPS, &rows), 0); /* a row without a value is none */
 }
 
+/* As it is named where it is polled (snmp_correlate.c); esmond's own test has this SAP. */
+static void rows_of_messages_are_named_like_polled_ones(void **state)
+{
+	(void)state;
+	static const struct {
+		enum oidset_kind kind;
+		const char *index, *name;
+	} cases[] = {
+		{OIDSET_SAPS, "1.270565376.100", "1-8/1/1-100"},
+		{OIDSET_SAPS, "9.1342177285.0", "9-lag-5-0"}, /* 0x50000005 */
+		{OIDSET_SAPS, "4294967295.503316480.4294967295",
+		 "4294967295-invalid-portid-4294967295"},
+		/* No index of a SAP. */
+		{OIDSET_SAPS, "1.270565376", "1.270565376"},
+		{OIDSET_SAPS, "1.270565376.100.", "1.270565376.100."},
+		{OIDSET_SAPS, "1.4294967296.100", "1.4294967296.100"},
+		{OIDSET_SAPS, "1..100", "1..100"},
+		{OIDSET_SAPS, ".1.2.3", ".1.2.3"},
+		{OIDSET_SAPS, "a.b.c", "a.b.c"},
+		/* A string with and without its length; in words, as esmond's SNMP library has it.
+		 */
+		{OIDSET_LSPS, "97.98", "ab"},
+		{OIDSET_LSPS, "2.97.98", "ab"},
+		{OIDSET_LSPS, "'lsp-to-b'", "lsp-to-b"},
+		{OIDSET_LSPS, "\"lsp.7\"", "lsp.7"},
+		{OIDSET_LSPS, "'", "'"},
+		{OIDSET_LSPS, "''", "''"},
+		{OIDSET_LSPS, "300.1", "300.1"},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct inventory_row *rows;
+		poll_start("Any", "column");
+		poll_set(&builder, poll_row_of(cases[i].index, ""), 0, value_u64(2));
+		assert_int_equal(poll_rows(cases[i].kind, &rows), 1);
+		assert_int_equal(rows[0].name.len, strlen(cases[i].name));
+		assert_memory_equal(rows[0].name.data, cases[i].name, rows[0].name.len);
+	}
+}
+
 /* ---- In the store ---------------------------------------------------------------------------- */
 
 static bool is_done;
@@ -500,6 +539,7 @@ int main(void)
 		TEST(interfaces_of_one_name_are_told_apart),
 		TEST(descriptions_of_other_vendors),
 		TEST(other_kinds_keep_all_columns),
+		TEST(rows_of_messages_are_named_like_polled_ones),
 		TEST(versions_lie_behind_each_other),
 		TEST(the_same_poll_twice_changes_nothing),
 		TEST(a_long_name_stopped_the_rows_behind_it),

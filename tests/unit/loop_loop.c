@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/stats.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
 #include "loop/thread.h"
@@ -335,6 +337,55 @@ static void test_descriptors_of_others_are_watched(void **state)
 	loop_free(w.loop);
 }
 
+struct burning {
+	struct loop *loop;
+	struct loop_timer *timer;
+	int64_t turn_us;
+	unsigned left;
+};
+
+static void burn(void *owner)
+{
+	struct burning *b = owner;
+	int64_t end_us = clock_thread_us() + b->turn_us;
+	while (clock_thread_us() < end_us)
+		;
+	if (--b->left == 0)
+		loop_stop(b->loop);
+}
+
+/* Turns of so much CPU time each, with time between them in which nothing is done. */
+static void burn_turns(int64_t turn_us, unsigned count)
+{
+	struct burning b = {loop_new(), NULL, turn_us, count};
+	loop_set_kind(b.loop, LOOP_ROLLUP);
+	b.timer = loop_timer_new(b.loop, burn, &b);
+	loop_timer_start(b.timer, 1, 30);
+	loop_run(b.loop);
+	loop_timer_close(b.timer);
+	loop_free(b.loop);
+}
+
+static void test_the_longest_turn_is_known_and_slow_ones_are_counted(void **state)
+{
+	char text[STAT_TEXT_BYTES];
+	(void)state;
+	burn_turns(11000, 3); /* 33 ms in all, and more on the clock on the wall */
+	int64_t longest = stat_get(STAT_loop_longest_rollup);
+	assert_in_range(longest, 11000, 20000);
+	assert_int_equal(stat_get(STAT_loop_slow_rollup), 0);
+	burn_turns(22000, 2);
+	assert_true(stat_get(STAT_loop_longest_rollup) >= 22000);
+	assert_int_equal(stat_get(STAT_loop_slow_rollup), 2);
+	longest = stat_get(STAT_loop_longest_rollup);
+	burn_turns(1000, 1); /* it stays the longest */
+	assert_int_equal(stat_get(STAT_loop_longest_rollup), longest);
+	assert_int_equal(stat_get(STAT_loop_longest_main), 0);
+	stat_set(STAT_loop_longest_rollup, 1022003);
+	assert_string_equal(stat_text(STAT_loop_longest_rollup, text), "1.022003");
+	assert_string_equal(stat_text(STAT_loop_slow_rollup, text), "2");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +398,7 @@ int main(void)
 		cmocka_unit_test(test_pool_runs_side_by_side),
 		cmocka_unit_test(test_threads_have_loops_of_their_own),
 		cmocka_unit_test(test_descriptors_of_others_are_watched),
+		cmocka_unit_test(test_the_longest_turn_is_known_and_slow_ones_are_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

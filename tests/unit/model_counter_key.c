@@ -181,6 +181,12 @@ static void interfaces_are_found_by_the_documents_names(void **state)
 	assert_false(counter_key_part_matches(SLICE("xe-0/2/0"), SLICE("xe-0_2/0")));
 	assert_false(counter_key_part_matches(SLICE("xe-0/2/0"), SLICE("xe-0_2_00")));
 	assert_false(counter_key_part_matches(SLICE("xe-0_2_0"), SLICE("xe-0/2/0")));
+	/* Blanks likewise, but all or none. */
+	assert_true(counter_key_part_matches(SLICE("Port 1/2 A"), SLICE("Port_1_2_A")));
+	assert_true(counter_key_part_matches(SLICE("Port 1/2 A"), SLICE("Port 1/2 A")));
+	assert_false(counter_key_part_matches(SLICE("Port 1/2 A"), SLICE("Port 1_2 A")));
+	assert_false(counter_key_part_matches(SLICE("Port\t1"), SLICE("Port_1")));
+	assert_false(counter_key_part_matches(SLICE("Port_1"), SLICE("Port 1")));
 }
 
 int main(void)

@@ -214,8 +214,9 @@ static void test_series_in_one(void **state)
 		    "0:0 10000:2 20000:0 ");
 	expect_both((struct combine_spec){.agg = AGG_MAX, .fill = FILL_ZERO},
 		    "0:4 10000:6 20000:8 ");
+	/* Counted are values that were measured. */
 	expect_both((struct combine_spec){.agg = AGG_COUNT, .fill = FILL_ZERO},
-		    "0:2 10000:2 20000:2 ");
+		    "0:1 10000:2 20000:1 ");
 	/* Nothing at all is not a zero of the others. */
 	begin((struct combine_spec){
 		.agg = AGG_AVG, .fill = FILL_ZERO, .window_ms = 10 * S, .end_ms = 10 * S});

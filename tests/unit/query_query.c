@@ -171,17 +171,19 @@ static void test_limits(void **state)
 	options.points_max = 12;
 	engine_again();
 	ask(&a, take_all, NULL, 0, 100);
-	refused(&a, ERR_LIMIT, "3 series match; at most 2 are read at once");
+	refused(&a, ERR_LIMIT, "3 series match; at most 2 are read at once (query.series_max)");
 	/* Two hours from the first millisecond to the last are read, one more is not. */
 	ask(&a, take_all, "h=a", 0, 7200002);
-	refused(&a, ERR_LIMIT, "the time from start to end is longer than 2 hours");
+	refused(&a, ERR_LIMIT,
+		"the time from start to end is longer than 2 hours (query.range_max)");
 	ask(&a, take_all, "h=a", 5, 4);
 	refused(&a, ERR_INVALID, "start lies after end");
 	spec = ask(&a, take_all, "h=a|b", 0, 7);
 	spec->fn = FN_MAX;
 	spec->window_ms = 1;
 	refused(&a, ERR_LIMIT,
-		"2 series in 7 windows are more than the 12 points of an answer; take a wider "
+		"2 series in 7 windows are more than the 12 points of an answer "
+		"(query.points_max); take a wider "
 		"window, less time or fewer series");
 	spec = ask(&a, take_all, "h=a|b", 0, 6);
 	spec->fn = FN_MAX;
@@ -207,7 +209,8 @@ static void test_estimate(void **state)
 	engine_again();
 	ask(&a, take_all, NULL, 0, 10000);
 	refused(&a, ERR_LIMIT,
-		"the query would look at about 15 samples (3 series of about 5 each); at most 14: "
+		"the query would look at about 15 samples (3 series of about 5 each); at most 14 "
+		"(query.samples_max): "
 		"ask for fewer series, less time or wider windows");
 	ask(&a, take_all, "h=a|b", 0, 10000);
 	finish(&a, "h=a: 0=0 1=10 2=20 3=30 4=40; h=b: 0=1 1=11 2=21 3=31 4=41; ");
@@ -216,7 +219,8 @@ static void test_estimate(void **state)
 	spec->window_ms = 1000;
 	/* Whole windows are tried: eight of the ten seconds, in which all 15 are. */
 	refused(&a, ERR_LIMIT,
-		"the query would look at about 18 samples (3 series of about 6 each); at most 14: "
+		"the query would look at about 18 samples (3 series of about 6 each); at most 14 "
+		"(query.samples_max): "
 		"ask for fewer series, less time or wider windows");
 	spec = ask(&a, take_all, NULL, 0, 10000);
 	spec->fn = FN_LAST; /* the newest is not looked for */
@@ -248,7 +252,8 @@ static void test_estimate_is_a_bound(void **state)
 	spec->fn = FN_MAX;
 	spec->window_ms = 7;
 	refused(&a, ERR_LIMIT,
-		"the query has looked at more than 14 samples (about 0 were expected, from some of "
+		"the query has looked at more than 14 samples (query.samples_max; about 0 were "
+		"expected, from some of "
 		"its "
 		"series and time): ask for fewer series, less time or wider windows");
 	options.slice_points = 10; /* the second ten are over it */
@@ -338,7 +343,8 @@ static void test_deadline(void **state)
 	assert_int_equal(a.readies, 1);
 	assert_int_equal(a.query->err, ERR_TIMEOUT);
 	assert_string_equal(a.query->error.text,
-			    "the query took longer than 500 ms; ask for fewer series or less time");
+			    "the query took longer than 500 ms (query.timeout); ask for fewer "
+			    "series or less time");
 	query_free(a.query);
 }
 
@@ -382,9 +388,9 @@ static void test_one_of_several(void **state)
 	assert_int_equal(query_start(a.query), 0);
 	pump();
 	assert_int_equal(a.query->err, ERR_LIMIT);
-	assert_string_equal(a.query->error.text,
-			    "1 series in 4 windows are more than the 3 points of an answer; take a "
-			    "wider window, less time or fewer series");
+	assert_string_equal(a.query->error.text, "1 series in 4 windows are more than the 3 points "
+						 "of an answer (query.points_max); take a "
+						 "wider window, less time or fewer series");
 	query_free(a.query);
 }
 
@@ -423,9 +429,12 @@ static void test_groups_in_order(void **state)
 		assert_int_equal(query_group_of(a.query, 1), 1);
 		assert_int_equal(query_group_of(a.query, 2), 1);
 		assert_int_equal(query_group_of(a.query, 4), 2);
-		assert_string_equal(query_group_series(a.query, 1, 1)->tags_text.data, "h=e,z=1");
-		assert_null(query_group_series(a.query, 1, 2));
-		assert_string_equal(query_group_series(a.query, 2, 0)->tags_text.data, "h=a,z=2");
+		size_t next = 0;
+		assert_string_equal(query_group_next(a.query, 1, &next)->tags_text.data, "h=b,z=1");
+		assert_string_equal(query_group_next(a.query, 1, &next)->tags_text.data, "h=e,z=1");
+		assert_null(query_group_next(a.query, 1, &next));
+		next = 0;
+		assert_string_equal(query_group_next(a.query, 2, &next)->tags_text.data, "h=a,z=2");
 		query_free(a.query);
 	}
 }

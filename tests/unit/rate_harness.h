@@ -230,16 +230,21 @@ static inline void rig_job_done(struct rate_job *job, int err)
 	rig->err = err;
 }
 
-/* What the job may take: everything before the newest, as its owner says. */
-static inline int rig_job_until(struct rig *rig, int64_t until_ms)
+static inline struct rate_job_options rig_job_options(struct rig *rig, int64_t until_ms)
 {
-	struct rate_job_options options = {
+	return (struct rate_job_options){
 		.table = &rig->table,
 		.until_ms = until_ms,
 		.now_ms = clock_wall_ms(clock_real()),
 		.retention = {RETENTION_EVER, RETENTION_EVER, RETENTION_EVER},
 		.done = rig_job_done,
 		.owner = rig};
+}
+
+/* What the job may take: everything before the newest, as its owner says. */
+static inline int rig_job_until(struct rig *rig, int64_t until_ms)
+{
+	struct rate_job_options options = rig_job_options(rig, until_ms);
 	int err = rate_job_start(rig->job, &options);
 
 	if (err)

@@ -4,6 +4,8 @@
 
 #include "base/stats.h"
 
+#define DAY INT64_C(86400000)
+
 static void a_damaged_checkpoint_makes_its_run_begin_anew(void **state)
 {
 	struct rig *rig = rig_new(true, 1);
@@ -102,6 +104,95 @@ static void what_came_from_expired_raw_data_is_not_touched(void **state)
 	rig_free(rig);
 }
 
+static void assert_bin(struct rig *rig, size_t row, int64_t start_ms, uint64_t val)
+{
+	struct rate_series s;
+
+	assert_int_equal(rig_read_table(rig, &rig->table, 0, start_ms, start_ms + 30000), 0);
+	s = rate_read_series(rig->read, row, 0);
+	assert_int_equal(s.count, 1);
+	assert_int_equal(s.rows[0].start_ms, start_ms);
+	assert_int_equal(s.rows[0].val, val);
+}
+
+/* Of so many polls every 30 s, at the edges of bins, each of which counted `step`. */
+static void put_polls(struct rig *rig, size_t row, int64_t first, int64_t count, uint64_t step)
+{
+	struct store_write *write = rig_new_write(rig);
+
+	for (int64_t i = first; i < first + count; i++)
+		rig_put(rig, write, rig->rows[row].handles[0], NEW_YEAR + i * 30000,
+			(uint64_t)i * step);
+	rig_submit(rig, write);
+}
+
+/* The history of one interface comes in pieces, while the other is polled and jobs go on. */
+static void late_samples_of_one_counter_have_rates_beside_live_ones(void **state)
+{
+	(void)state;
+	for (int on_lmdb = 0; on_lmdb < 2; on_lmdb++) {
+		struct rig *rig = rig_new(on_lmdb, 2);
+		put_polls(rig, 0, 0, 1000, 3);
+		for (int64_t piece = 0; piece < 4; piece++) {
+			put_polls(rig, 1, piece * 100, piece == 0 ? 1 : 100, 7);
+			assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+			put_polls(rig, 1, piece * 100 + 1, 99, 7);
+			put_polls(rig, 0, 1000 + piece, 1, 3);
+			assert_bin(rig, 1, NEW_YEAR + (piece * 100 + 50) * 30000, 7);
+			if (piece == 2)
+				rig_reopen(rig);
+			assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+			assert_bin(rig, 1, NEW_YEAR + (piece * 100 + 50) * 30000, 7);
+		}
+		/* A worker that took over knows of the history only. */
+		put_polls(rig, 1, 400, 50, 7);
+		assert_int_equal(rig_job_until(rig, NEW_YEAR + 449 * 30000), 0);
+		for (int64_t i = 0; i < 449; i++)
+			assert_bin(rig, 1, NEW_YEAR + i * 30000, 7);
+		assert_int_equal(rig_recompute(rig, NEW_YEAR, NEW_YEAR + DAY, true).missing, 0);
+		assert_bin(rig, 0, NEW_YEAR + 700 * 30000, 3);
+		rig_free(rig);
+	}
+}
+
+/* Its OID is out of the OIDSet for a time, and the raw data of what is closed expires. */
+static void a_counter_left_out_for_a_time_keeps_what_came_from_expired_raw_data(void **state)
+{
+	struct rig *rig = rig_new(true, 1);
+	struct store_write *write;
+	struct rate_series s;
+
+	(void)state;
+	put_polls(rig, 0, 0, 200, 9);
+	assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+	rig->table.columns = &rig_columns[1];
+	rig->table.column_count = 1;
+	rig->rows[0].handles = &rig->handles[0][1];
+	write = rig_new_write(rig);
+	for (int64_t i = 200; i < 210; i++)
+		rig_put(rig, write, rig->handles[0][1], NEW_YEAR + i * 30000, 1);
+	assert_int_equal(store_delete_range(write, TABLE_RAW_DATA, 30000, rig->handles[0], 1, 0,
+					    NEW_YEAR + 60 * 30000),
+			 0);
+	rig_submit(rig, write);
+	assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+	rig->table.columns = rig_columns;
+	rig->table.column_count = RIG_COLUMNS;
+	rig->rows[0].handles = rig->handles[0];
+	put_polls(rig, 0, 210, 100, 9);
+	assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
+	assert_int_equal(rig_read_table(rig, &rig->table, 1, NEW_YEAR, NEW_YEAR + DAY), 0);
+	s = rate_read_series(rig->read, 0, 0);
+	/* 120 polls an hour. */
+	assert_int_equal(s.rows[0].start_ms, NEW_YEAR);
+	assert_int_equal(s.rows[0].val, 120 * 9);
+	/* Ten polls of it are missing. */
+	assert_int_equal(s.rows[1].val + s.rows[1].unplaced, 120 * 9);
+	assert_bin(rig, 0, NEW_YEAR + 10 * 30000, 9);
+	assert_bin(rig, 0, NEW_YEAR + 60 * 30000, 9);
+	rig_free(rig);
+}
+
 /* A new aggregate begins when it is asked for; those that stay go on. */
 static void aggregates_may_change(void **state)
 {
@@ -159,6 +250,9 @@ int main(void)
 		cmocka_unit_test(a_damaged_checkpoint_makes_its_run_begin_anew),
 		cmocka_unit_test(beginning_anew_keeps_what_came_from_expired_raw_data),
 		cmocka_unit_test(what_came_from_expired_raw_data_is_not_touched),
+		cmocka_unit_test(late_samples_of_one_counter_have_rates_beside_live_ones),
+		cmocka_unit_test(
+			a_counter_left_out_for_a_time_keeps_what_came_from_expired_raw_data),
 		cmocka_unit_test(aggregates_may_change),
 		cmocka_unit_test(tables_have_bounds),
 	};

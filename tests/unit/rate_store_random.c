@@ -58,11 +58,61 @@ static void assert_all(struct rig *rig, struct pass (*passes)[RIG_COLUMNS])
 
 enum { ROWS = 3, POLLS = 60 };
 
+/* What a counter counted while nobody sent it: it comes later, beside what is polled of the others,
+ * in its order. */
+struct history {
+	bool holds;
+	size_t count, sent;
+	struct counter_sample list[POLLS];
+};
+
 struct device {
 	int64_t now_ms, booted_ms;
 	uint64_t values[ROWS][RIG_COLUMNS];
 	uint32_t jumped[ROWS], speeds[ROWS];
+	struct history histories[ROWS][RIG_COLUMNS];
 };
+
+static void hold_back(struct device *d, struct random *r, uint64_t one_of)
+{
+	for (size_t i = 0; i < ROWS * RIG_COLUMNS; i++)
+		if (random_below(r, one_of) == 0)
+			d->histories[i / RIG_COLUMNS][i % RIG_COLUMNS].holds = true;
+}
+
+static void take_sample(struct rig *rig, size_t row, size_t c, struct store_write *write,
+			const struct counter_sample *sample, struct pass (*passes)[RIG_COLUMNS])
+{
+	struct counter_def def = {&rig->table.config, rig_columns[c].width_bits, true};
+	struct pass *p = &passes[row][c];
+
+	rig_put(rig, write, rig->rows[row].handles[c], sample->ts_ms, sample->value);
+	counter_feed(&def, &p->state, sample, &p->out);
+}
+
+/* So many of each counter's at most. */
+static void carry_over(struct rig *rig, struct device *d, size_t most, struct store_write *write,
+		       struct pass (*passes)[RIG_COLUMNS])
+{
+	for (size_t row = 0; row < ROWS; row++) {
+		for (size_t c = 0; c < RIG_COLUMNS; c++) {
+			struct history *h = &d->histories[row][c];
+			for (size_t n = 0; n < most && h->sent < h->count; n++)
+				take_sample(rig, row, c, write, &h->list[h->sent++], passes);
+			if (h->holds && h->sent == h->count)
+				*h = (struct history){.holds = false};
+		}
+	}
+}
+
+static void carry_some(struct rig *rig, struct device *d, size_t most,
+		       struct pass (*passes)[RIG_COLUMNS])
+{
+	struct store_write *write = rig_new_write(rig);
+
+	carry_over(rig, d, most, write, passes);
+	rig_submit(rig, write);
+}
 
 /* Their wraps are possible for the fastest only: up to 50 octets a us are 400 Mbit/s. */
 static void poll_speed(struct rig *rig, struct random *r, struct device *d, size_t row,
@@ -92,8 +142,7 @@ static void poll_row(struct rig *rig, struct random *r, struct device *d, size_t
 	poll_speed(rig, r, d, row, write, &base);
 	for (size_t c = 0; c < RIG_COLUMNS; c++) {
 		uint64_t *value = &d->values[row][c];
-		struct pass *p = &passes[row][c];
-		struct counter_def def = {&rig->table.config, rig_columns[c].width_bits, true};
+		struct history *h = &d->histories[row][c];
 		*value += random_below(r, 1500000000);
 		if (c == 1)
 			*value &= UINT32_MAX;
@@ -102,8 +151,10 @@ static void poll_row(struct rig *rig, struct random *r, struct device *d, size_t
 		base.value = *value;
 		if (random_below(r, 25) == 0)
 			continue; /* not in this poll's reply */
-		rig_put(rig, write, rig->rows[row].handles[c], base.ts_ms, *value);
-		counter_feed(&def, &p->state, &base, &p->out);
+		if (h->holds)
+			h->list[h->count++] = base;
+		else
+			take_sample(rig, row, c, write, &base, passes);
 	}
 }
 
@@ -152,6 +203,40 @@ static void some_job(struct rig *rig, struct random *r)
 		naive_fail_writes(rig->store, 0, 0);
 		naive_refuse_writes(rig->store, 0, 0);
 	}
+}
+
+static void on_carried(struct store_write *write, int err)
+{
+	bool *carried = write->owner;
+
+	assert_int_equal(err, 0);
+	*carried = true;
+}
+
+/* A job over all there is, while more of the past comes between its steps. */
+static void job_beside_history(struct rig *rig, struct random *r, struct device *d,
+			       struct pass (*passes)[RIG_COLUMNS])
+{
+	struct rate_job_options options = rig_job_options(rig, rig->newest_ms);
+	bool carried = true;
+	struct store_write *write = rig_new_write(rig);
+
+	write->done = on_carried;
+	write->owner = &carried;
+	rig->done = false;
+	assert_int_equal(rate_job_start(rig->job, &options), 0);
+	while (!rig->done || !carried) {
+		if (carried && random_below(r, 2)) {
+			carried = false;
+			store_write_reset(write);
+			carry_over(rig, d, 1 + random_below(r, POLLS / 2), write, passes);
+			assert_int_equal(store_write_submit(write), 0);
+		}
+		task_queue_wait(&rig->queue);
+	}
+	rig->done = false;
+	assert_int_equal(rig->err, 0);
+	store_write_free(write);
 }
 
 /* As if it ended after the rows were durable and before the checkpoint was. */
@@ -339,10 +424,12 @@ static void check_random(bool on_lmdb, uint64_t seed)
 	struct random r;
 
 	random_init(&r, seed);
+	hold_back(&d, &r, 3);
 	d.booted_ms = d.now_ms - INT64_C(3000000000);
 	for (size_t i = 0; i < ROWS * RIG_COLUMNS; i++)
 		pass_init(&passes[i / RIG_COLUMNS][i % RIG_COLUMNS]);
 	for (size_t i = 0; i < POLLS; i++) {
+		hold_back(&d, &r, 60);
 		poll(rig, &r, &d, passes);
 		switch (random_below(&r, on_lmdb ? 24 : 12)) {
 		case 0:
@@ -357,10 +444,17 @@ static void check_random(bool on_lmdb, uint64_t seed)
 		case 3:
 			assert_all(rig, passes);
 			break;
+		case 4:
+			job_beside_history(rig, &r, &d, passes);
+			break;
+		case 5:
+			carry_some(rig, &d, 1 + random_below(&r, 20), passes);
+			break;
 		default:
 			break;
 		}
 	}
+	carry_some(rig, &d, POLLS, passes);
 	assert_all(rig, passes);
 	assert_stored_as_by_one_job(rig);
 	assert_all(rig, passes);

@@ -30,6 +30,7 @@ struct rolled {
 	int64_t raw_retention_ms;            /* of the doors and of a job */
 	const struct retention_rules *rules; /* likewise */
 	struct rollup_late late;
+	struct clock *clock; /* of jobs; h.clock unless a test says otherwise */
 	struct rollup_job *job;
 	bool passed;
 };
@@ -44,7 +45,7 @@ static inline struct rollup_job *rolled_job(struct rolled *r)
 	static const char *const counters[] = {"_total"};
 	return rollup_job_new(&(struct rollup_job_options){.store = r->h.store,
 							   .track = r->h.track,
-							   .clock = &r->h.clock.clock,
+							   .clock = r->clock,
 							   .executor = &r->h.queue.executor,
 							   .grains = &r->grains,
 							   .partitions = r->partitions,
@@ -65,8 +66,10 @@ static inline void rolled_begin(struct rolled *r, const char *const *grains, siz
 {
 	struct errbuf e = {""};
 	int64_t shortest_ms = retention_shortest_raw_ms(rules, raw_retention_ms);
-	*r = (struct rolled){
-		.quiet_ms = 5 * MINUTE_MS, .raw_retention_ms = raw_retention_ms, .rules = rules};
+	*r = (struct rolled){.quiet_ms = 5 * MINUTE_MS,
+			     .raw_retention_ms = raw_retention_ms,
+			     .rules = rules,
+			     .clock = &r->h.clock.clock};
 	if (raw_retention_ms)
 		r->late.after_ms = rollup_late_after_ms(shortest_ms, HOUR_MS, r->quiet_ms);
 	assert_int_equal(rollup_grains_parse(grains, count, HOUR_MS, &r->grains, &e), 0);

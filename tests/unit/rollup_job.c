@@ -3,6 +3,7 @@
 
 #include "rollup_drivers.h"
 
+#include "base/clock_watch.h"
 #include "base/fault.h"
 #include "base/stats.h"
 
@@ -438,11 +439,36 @@ static void marks_of_partitions_that_are_no_more_are_not_left(void **state)
 	rolled_close(&r);
 }
 
+/* What waits is rolled up of all its samples, though the clock says that these have expired. */
+static void a_clock_that_is_ahead_loses_no_roll_up(void **state)
+{
+	(void)state;
+	struct rolled r;
+	struct clock_watch watch;
+	rolled_begin(&r, quarter_and_hour, 2, 30 * DAY_MS, NULL);
+	rolled_set_ms(&r, AT(50, 0));
+	clock_watch_init(&watch, &r.h.clock.clock);
+	rollup_job_free(r.job);
+	r.clock = &watch.clock;
+	r.job = rolled_job(&r);
+	write_example(&r);
+	r.h.clock.wall_us += 400 * DAY_MS * 1000;
+	struct rollup_pass pass = rolled_pass(&r);
+	assert_int_equal(pass.expired, 0);
+	assert_int_equal(pass.rolled_up, 1);
+	r.h.clock.wall_us -= 400 * DAY_MS * 1000;
+	rolled_expect(&r, "m,h=a", HOUR_MS, TEN_MS,
+		      "0:min=1.1,max=3.4,sum=7.2,count=4,first=1.2,last=3.4");
+	rolled_close(&r);
+	clock_watch_release(&watch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_documents_example),
 		cmocka_unit_test(a_slot_that_has_begun_to_expire_is_left_as_it_is),
+		cmocka_unit_test(a_clock_that_is_ahead_loses_no_roll_up),
 		cmocka_unit_test(each_series_is_rolled_up_by_its_own_rules),
 		cmocka_unit_test(what_is_read_in_pieces_counts_once),
 		cmocka_unit_test(rows_go_where_samples_were_deleted),

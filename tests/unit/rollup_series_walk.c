@@ -127,6 +127,44 @@ static void each_series_comes_once_in_groups_that_are_not_too_large(void **state
 	end(&w);
 }
 
+static struct store_engine generous;
+static int (*read_as_asked)(struct store_read *read);
+
+static int give_all_series(struct store_read *read)
+{
+	for (struct store_request *r = read->requests; r; r = r->next) {
+		if (r->op == STORE_SERIES_LIST)
+			r->series_list.limit = 0;
+	}
+	return read_as_asked(read);
+}
+
+/* A store gives more series than it was asked for while they are being registered: nine of a list
+ * of four at most are three groups. */
+static void a_list_that_is_too_long_is_given_in_groups(void **state)
+{
+	(void)state;
+	struct walked w;
+	begin(&w);
+	add_series(&w, "t", "m", 9);
+	const struct store_engine *engine = w.h.store->engine;
+	generous = *engine;
+	read_as_asked = generous.read_submit;
+	generous.read_submit = give_all_series;
+	w.h.store->engine = &generous;
+	run(&w, "", "");
+	assert_int_equal(w.err, 0);
+	assert_int_equal(w.series, 9);
+	assert_int_equal(w.most, 4);
+	assert_int_equal(w.groups, 3);
+	w.cancels = true;
+	run(&w, "", "");
+	assert_int_equal(w.err, ERR_CANCELLED);
+	assert_int_equal(w.groups, 1);
+	w.h.store->engine = engine;
+	end(&w);
+}
+
 static void without_series_it_is_done_without_a_group(void **state)
 {
 	(void)state;
@@ -293,6 +331,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_series_comes_once_in_groups_that_are_not_too_large),
+		cmocka_unit_test(a_list_that_is_too_long_is_given_in_groups),
 		cmocka_unit_test(without_series_it_is_done_without_a_group),
 		cmocka_unit_test(names_are_its_own_once_it_has_begun),
 		cmocka_unit_test(a_walk_that_is_cancelled_lists_nothing_further),

@@ -41,7 +41,7 @@ static inline bool slow_chance(struct slow *slow, unsigned of_thousand)
 static inline void slow_run_write(struct task *task)
 {
 	struct store_write *write = CONTAINER_OF(task, struct store_write, task);
-	write->done(write, write->err);
+	store_write_end(write);
 }
 
 static inline void slow_end_write(struct store_write *write, int err)
@@ -54,7 +54,7 @@ static inline void slow_end_write(struct store_write *write, int err)
 static inline void slow_run_read(struct task *task)
 {
 	struct store_read *read = CONTAINER_OF(task, struct store_read, task);
-	read->done(read, read->err);
+	store_read_end(read);
 }
 
 static inline void slow_end_read(struct store_read *read, int err)

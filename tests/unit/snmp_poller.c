@@ -80,7 +80,7 @@ static void every_device_is_polled_in_each_of_its_slots(UNUSED void **state)
 /* Half of them dead, one answering too late, one never: the others notice nothing. */
 static void devices_that_do_not_answer_delay_no_other(UNUSED void **state)
 {
-	int64_t skipped = stat_get(STAT_poll_skipped);
+	int64_t skipped = stat_get(STAT_poll_skipped), left_out = stat_get(STAT_poll_hanging);
 	open_devices(DEVICES, slow_only, 1);
 	for (size_t i = 0; i < 10; i++)
 		net.devices[i].dead = true;
@@ -93,15 +93,58 @@ static void devices_that_do_not_answer_delay_no_other(UNUSED void **state)
 	/* Three polls, then one probe a slot. */
 	assert_int_equal(net.devices[0].walks, 20);
 	assert_int_equal(net.devices[0].probes, 17);
-	/* Over time in the slot after: skipped, and counted; then it begins anew. */
-	assert_int_equal(stat_get(STAT_poll_skipped) - skipped, 20);
-	assert_int_equal(net.devices[11].walks, 10);
+	/* Polled in slots 1, 2, 4, 8 and 16, whose polls end with the slot; 15 are left out. */
+	assert_int_equal(stat_get(STAT_poll_skipped) - skipped, 0);
+	assert_int_equal(stat_get(STAT_poll_hanging) - left_out, 30);
+	assert_int_equal(net.devices[11].walks, 5);
 	struct device_status status = device_state_read(all[0]->state);
 	assert_string_equal(status.error, "no answer");
 	assert_true(status.resolved);
 	assert_in_range(status.failing_since_ms - FAKE_BEGIN_MS, 0, INTERVAL_MS + FAKE_TIMEOUT_MS);
 	assert_string_equal(device_state_read(all[11]->state).error,
 			    "the poll was not over when its interval was");
+	close_devices();
+}
+
+/* It hangs for as long as it is left alone at most, twice; then it has all of its slots again. */
+static void a_device_that_hung_has_all_slots_again(UNUSED void **state)
+{
+	open_devices(1, slow_only, 1);
+	net.devices[0].hangs = true;
+	run_behind_slot(&slow.oidset, 19 * INTERVAL_MS + 1000);
+	net.devices[0].hangs = false;
+	/* The next slots: 21 to 31 left out, 32 polled. */
+	fake_run(&net, 11 * INTERVAL_MS);
+	assert_int_equal(net.taken, 0);
+	fake_run(&net, 3 * INTERVAL_MS);
+	assert_int_equal(net.taken, 3);
+	/* One poll that hangs costs no slot but its own. */
+	net.devices[0].hangs = true;
+	fake_run(&net, INTERVAL_MS);
+	net.devices[0].hangs = false;
+	fake_run(&net, 2 * INTERVAL_MS);
+	assert_int_equal(net.taken, 5);
+	close_devices();
+}
+
+/* One that is added while others are polled, and one that somebody asks for. */
+static void a_new_device_is_polled_at_once(UNUSED void **state)
+{
+	open_devices(2, slow_only, 1);
+	fake_show(&net, all, 1);
+	fake_run(&net, INTERVAL_MS);
+	assert_int_equal(net.devices[1].walks, 0);
+	fake_show(&net, all, 2);
+	fake_run(&net, 10);
+	assert_int_equal(net.devices[1].walks, 1);
+	fake_run(&net, INTERVAL_MS);
+	assert_int_equal(net.devices[1].walks, 2);
+	core_poll_now(net.core, SLICE("r00"));
+	core_poll_now(net.core, SLICE("nobody"));
+	unsigned walks = net.devices[0].walks;
+	fake_run(&net, 10);
+	assert_int_equal(net.devices[0].walks, walks + 1);
+	assert_int_equal(net.devices[1].walks, 2);
 	close_devices();
 }
 
@@ -176,7 +219,8 @@ static void devices_come_and_go_without_a_restart(UNUSED void **state)
 	fake_run(&net, 2 * INTERVAL_MS);
 	assert_int_equal(net.devices[0].walks, walks);
 	assert_int_equal(net.devices[1].walks, 4);
-	assert_int_equal(net.taken, 2 + 2 * 2);
+	/* The new one's two OIDSets at once, then in their slots. */
+	assert_int_equal(net.taken, 2 + 2 + 2 * 2);
 	close_devices();
 }
 
@@ -194,7 +238,7 @@ static void devices_of_other_pollers_are_left_alone(UNUSED void **state)
 	fake_show(&net, all, 3);
 	fake_run(&net, 600000);
 	assert_int_equal(net.devices[0].walks, 20);
-	assert_int_equal(net.devices[1].walks, 20);
+	assert_int_equal(net.devices[1].walks, 1 + 20); /* new here: at once, too */
 	assert_int_equal(net.devices[2].walks, 40);
 	close_devices();
 }
@@ -557,6 +601,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_device_is_polled_in_each_of_its_slots),
 		cmocka_unit_test(devices_that_do_not_answer_delay_no_other),
+		cmocka_unit_test(a_device_that_hung_has_all_slots_again),
+		cmocka_unit_test(a_new_device_is_polled_at_once),
 		cmocka_unit_test(a_device_that_is_back_is_polled_whole_in_its_next_slot),
 		cmocka_unit_test(oidsets_of_a_device_share_its_session),
 		cmocka_unit_test(a_clock_that_jumps_costs_slots_and_no_burst),

@@ -16,6 +16,7 @@
 #include "lmdb_dir.h"
 #include "store/lmdb/env.h"
 #include "store/lmdb/journal.h"
+#include "store/lmdb/ranges.h"
 #include "store/lmdb/tenant_shapes.h"
 
 #define T0 INT64_C(1600000000000)
@@ -736,6 +737,49 @@ static void shapes_of_tenants_are_found_in_order(void **state)
 	tenant_shapes_release(&shapes);
 }
 
+/* Against a plain array, in which ranges are counted by their beginnings. */
+static void check_ranges(const struct ranges *ranges, const bool *has, size_t n)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(ranges_has(ranges, i), has[i]);
+		count += has[i] && (i == 0 || !has[i - 1]);
+	}
+	assert_int_equal(ranges->count, count);
+	/* Leaves of a page, any two neighbours of which have 128 ranges at least. */
+	assert_true(ranges_bytes(ranges) <= (count / 64 + 2) * (4096 + 2 * sizeof(void *)));
+}
+
+/* All numbers, each once and some twice: at random, ascending, descending, and in both directions
+ * first every second one, which is the most ranges there can be. */
+static void ranges_are_those_of_an_array(void **state)
+{
+	(void)state;
+	enum { NUMBERS = 20011, ORDERS = 5 }; /* a prime: every step comes by all numbers */
+	static const size_t steps[ORDERS] = {7919, 1, NUMBERS - 1, 2, NUMBERS - 2};
+	static bool has[NUMBERS];
+	for (size_t order = 0; order < ORDERS; order++) {
+		struct ranges ranges = {0};
+		memset(has, 0, sizeof(has));
+		assert_false(ranges_has(&ranges, 0));
+		for (size_t i = 0, number = 0; i < NUMBERS; i++) {
+			assert_true(ranges_add(&ranges, number));
+			assert_false(ranges_add(&ranges, number));
+			has[number] = true;
+			number = (number + steps[order]) % NUMBERS;
+			if (i % (NUMBERS / 8) == 0)
+				check_ranges(&ranges, has, NUMBERS);
+		}
+		assert_int_equal(ranges.count, 1);
+		assert_false(ranges_has(&ranges, NUMBERS));
+		assert_true(ranges_add(&ranges, UINT64_MAX));
+		assert_true(ranges_has(&ranges, UINT64_MAX));
+		assert_int_equal(ranges.count, 2);
+		assert_true(ranges_bytes(&ranges) <= 2 * 4096);
+		ranges_release(&ranges);
+	}
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 /* Of a cell whose value is longer than one page takes, and of a short one. */
@@ -798,6 +842,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(a_new_tenant_costs_no_look_at_the_others),
 		cmocka_unit_test(shapes_of_tenants_are_found_in_order),
+		cmocka_unit_test(ranges_are_those_of_an_array),
 		CASE(second_process_is_named),
 		CASE(nothing_there_is_said),
 		CASE(looking_makes_no_directory),

@@ -121,8 +121,9 @@ static inline void device_added(struct inventory_change *change, int err)
 	loop_stop(loop);
 }
 
-/* From 2020-01-01 on, for ever. `oidsets` are separated by blanks. */
-static inline void add_device(const char *name, const char *oidsets)
+/* `oidsets` are separated by blanks. */
+static inline void add_device_of(const char *name, const char *oidsets, int64_t begin_s,
+				 int64_t end_ms)
 {
 	struct slice list[16];
 	struct device_spec spec = device_spec_preset();
@@ -131,7 +132,8 @@ static inline void add_device(const char *name, const char *oidsets)
 	spec.name = slice_of(name);
 	spec.address = SLICE("127.0.0.1");
 	spec.credentials = SLICE("lab");
-	spec.begin_ms = INT64_C(1577836800000);
+	spec.begin_ms = begin_s * 1000;
+	spec.end_ms = end_ms;
 	spec.oidsets = list;
 	while (*oidsets) {
 		size_t len = strcspn(oidsets, " ");
@@ -140,6 +142,12 @@ static inline void add_device(const char *name, const char *oidsets)
 	}
 	assert_int_equal(inventory_keeper_change(api.inventory, &change), 0);
 	loop_run(loop);
+}
+
+/* From 2020-01-01 on, for ever. */
+static inline void add_device(const char *name, const char *oidsets)
+{
+	add_device_of(name, oidsets, 1577836800, INVENTORY_FOREVER_MS);
 }
 
 static inline void rows_updated(struct inventory_rows_update *update, int err)

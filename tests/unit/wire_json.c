@@ -569,13 +569,17 @@ static void the_writer_sets_commas_and_escapes(void **state)
 	json_write_f64(&w, -INFINITY);
 	json_write_number(&w, (struct value){0});
 	json_write_string(&w, (struct slice){NULL, 0});
-	json_write_text(&w, "\\/\"\b\f\n\r\t\v\x01\x1f\x7f\xc3\xa9");
+	json_write_text(&w, "\\/\"\b\f\n\r\t\v\x01\x1f\x7f\xc3\xa9\x7f");
+	json_write_text(&w, "\xc2\x80\xc2\x9f\xc2\xa0\xe2\x80\xad\xe2\x80\xaf\xe2\x81\xa9\xd8\x9c"
+			    "\xf0\x9f\x98\x80");
 	json_write_string(&w, SLICE("a\0b"));
 	json_write_array_end(&w);
 	static const char expected[] =
 		"[{\"a\\\"\":-1,\"b\":[],\"c\":{},\"d\":[1]},null,true,false,18446744073709551615,"
 		"477.0,null,null,null,\"\","
-		"\"\\\\/\\\"\\b\\f\\n\\r\\t\\u000b\\u0001\\u001f\x7f\xc3\xa9\",\"a\\u0000b\"]";
+		"\"\\\\/\\\"\\b\\f\\n\\r\\t\\u000b\\u0001\\u001f\\u007f\xc3\xa9\\u007f\","
+		"\"\\u0080\\u009f\xc2\xa0\\u202d\xe2\x80\xaf\\u2069\\u061c\xf0\x9f\x98\x80\","
+		"\"a\\u0000b\"]";
 	assert_int_equal(out.len, sizeof(expected) - 1);
 	assert_memory_equal(out.data, expected, out.len);
 	buf_release(&out);

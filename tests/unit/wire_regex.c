@@ -196,6 +196,65 @@ static void test_work_is_bounded(void **state)
 	}
 }
 
+/* Each of 60 characters beyond U+00FF that a class names is looked at for each such character of
+ * the text, and that is counted; those below are in a map, and cost a step each. */
+static void test_ranges_of_a_class_are_work(void **state)
+{
+	char pattern[200] = "[", snowmen[301] = "", letters[101];
+	struct arena arena;
+	struct regex regex;
+	struct errbuf e;
+	uint64_t work = 0;
+	(void)state;
+	for (unsigned i = 0; i < 60; i++) {
+		char two[3] = {(char)0xc5, (char)(0x80 + i), 0}; /* U+0140 and on */
+		memcpy(pattern + 1 + 2 * i, two, 3);
+	}
+	memcpy(pattern + 121, "]~", 3);
+	for (unsigned i = 0; i < 100; i++)
+		memcpy(snowmen + 3 * i, "\xe2\x98\x83", 4);
+	memset(letters, 'a', 100);
+	letters[100] = 0;
+	arena_init(&arena, 1 << 20);
+	assert_int_equal(regex_compile(slice_of(pattern), false, &arena, &regex, &e), 0);
+	assert_false(regex_search(&regex, slice_of(snowmen), &work));
+	assert_int_equal(work, 100 * 60 + 101);
+	work = 0;
+	assert_false(regex_search(&regex, slice_of(letters), &work));
+	assert_int_equal(work, 101);
+	arena_release(&arena);
+}
+
+static bool finds(const char *pattern, bool fold_case, const char *text)
+{
+	struct arena arena;
+	struct regex regex;
+	struct errbuf e;
+	uint64_t work = 0;
+	arena_init(&arena, 1 << 20);
+	assert_int_equal(regex_compile(slice_of(pattern), fold_case, &arena, &regex, &e), 0);
+	bool found = regex_search(&regex, slice_of(text), &work);
+	arena_release(&arena);
+	return found;
+}
+
+/* On both sides of the end of the map, U+00FF, and of each of its words. */
+static void test_classes_around_the_end_of_their_map(void **state)
+{
+	(void)state;
+	assert_true(finds("^[\u00fe-\u0101]+$", false, "\u00fe\u00ff\u0100\u0101"));
+	assert_false(finds("[\u00fe-\u0101]", false, "\u00fd\u0102"));
+	assert_true(finds("^[^\u00ff]$", false, "\u0100"));
+	assert_false(finds("^[^\u00ff\u0100]$", false, "\u0100"));
+	assert_false(finds("^[^\u00ff\u0100]$", false, "\u00ff"));
+	assert_true(finds("^[?-@]+$", false, "?@"));
+	assert_true(finds("^[k-m]+$", true, "KLMklm"));
+	assert_false(finds("[k-m]", true, "JNjn"));
+	assert_false(finds("[^k]", true, "Kk"));
+	assert_true(finds("^\\D\\W\\S$", false, "a\u0100\u0100"));
+	assert_false(finds("[\\D]", false, "0123456789"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -203,6 +262,8 @@ int main(void)
 		cmocka_unit_test(test_folding),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_work_is_bounded),
+		cmocka_unit_test(test_ranges_of_a_class_are_work),
+		cmocka_unit_test(test_classes_around_the_end_of_their_map),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,7 +83,7 @@ struct rollup_batch_result rollup_batch_result(const struct rollup_batch *b)
 
 bool rollup_batch_has_late(const struct rollup_job_options *options, int64_t slot_s)
 {
-	int64_t age_ms = clock_wall_ms(options->clock) - slot_s * 1000;
+	int64_t age_ms = clock_age_ms(options->clock) - slot_s * 1000;
 	const struct rollup_late *late = &options->late;
 	return late->after_ms && age_ms + options->skew_max_ms > late->after_ms &&
 	       (!late->kept_ms || age_ms <= late->kept_ms);
@@ -91,7 +91,7 @@ bool rollup_batch_has_late(const struct rollup_job_options *options, int64_t slo
 
 bool batch_has_raw(const struct rollup_batch *b, const struct member *m)
 {
-	int64_t now_ms = clock_wall_ms(b->options.clock);
+	int64_t now_ms = clock_age_ms(b->options.clock);
 	int64_t whole_ms = retention_whole_ms(b->options.retention_rules, m->raw_fit,
 					      b->options.raw_retention_ms, now_ms);
 	return !whole_ms || b->slot_s * 1000 >= now_ms - whole_ms;
@@ -101,7 +101,7 @@ bool batch_has_raw(const struct rollup_batch *b, const struct member *m)
 
 void batch_start_read(struct rollup_batch *b)
 {
-	b->read->now_ms = clock_wall_ms(b->options.clock);
+	b->read->now_ms = clock_age_ms(b->options.clock);
 	int err = store_read_submit(b->read);
 	if (err)
 		b->done(b->owner, err);
@@ -150,15 +150,13 @@ void batch_give_up_series(struct rollup_batch *b, struct member *m)
 					   [LATE] = "late data",
 					   [ROWS] = "stored roll-up",
 					   [LOOKS] = "stored roll-up"};
-	uint64_t left_out;
 	m->damaged = true;
 	stat_add(STAT_rollup_failed, 1);
-	if (log_rate_take(&b->damaged_lines, clock_mono_ms(b->options.clock), &left_out))
-		log_warn("roll-ups: the %s of " SHOWN SHOWN " of tenant " SHOWN
-			 " is damaged: %s (%llu such lines left out)",
-			 what[b->phase], SHOWN_OF(m->mark->series_set.metric),
-			 SHOWN_OF(m->mark->series_set.tags), SHOWN_OF(m->mark->tenant),
-			 store_read_sentence(b->read, ERR_DAMAGED), (unsigned long long)left_out);
+	log_rated(&b->damaged_lines, clock_mono_ms(b->options.clock), LOG_WARN,
+		  "roll-ups: the %s of " SHOWN SHOWN " of tenant " SHOWN " is damaged: %s",
+		  what[b->phase], SHOWN_OF(m->mark->series_set.metric),
+		  SHOWN_OF(m->mark->series_set.tags), SHOWN_OF(m->mark->tenant),
+		  store_read_sentence(b->read, ERR_DAMAGED));
 }
 
 /* One damaged block must not hold up the others. */

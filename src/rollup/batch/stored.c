@@ -117,7 +117,7 @@ int batch_settle_member(struct rollup_batch *b, const struct row_place *place, s
 	const struct member *m = &b->members[member];
 	int64_t end_ms = place->ts_ms + b->options.grains->list[place->grain].width_ms;
 	int64_t keep_ms = m->keep_ms[place->grain];
-	if (m->damaged || (keep_ms && end_ms <= clock_wall_ms(b->options.clock) - keep_ms)) {
+	if (m->damaged || (keep_ms && end_ms <= clock_age_ms(b->options.clock) - keep_ms)) {
 		memset(batch_row_in(b, b->late, place->row, member), 0,
 		       ROLLUP_FIELDS * sizeof(*b->late));
 		return 0;

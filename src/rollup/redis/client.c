@@ -98,12 +98,10 @@ struct executor *redis_client_executor(struct redis_client *client)
 
 static void say_down(struct redis_client *client, const char *why)
 {
-	uint64_t left_out;
 	set_why(client, why);
-	if (log_rate_take(&client->lines, loop_now_ms(client->loop), &left_out))
-		log_warn("roll-ups: Redis at %s:%d: %s; tried again (%llu such lines left out)",
-			 client->options.url.host, client->options.url.port, why,
-			 (unsigned long long)left_out);
+	log_rated(&client->lines, loop_now_ms(client->loop), LOG_WARN,
+		  "roll-ups: Redis at %s:%d: %s; tried again", client->options.url.host,
+		  client->options.url.port, why);
 }
 
 /* The next try comes later than the last did, and not when those of others come. */

@@ -4,62 +4,40 @@
 
 #include "base/mem.h"
 
-enum { CELL_MAX_BYTES = 1 << 20, ID_DIGITS = 16 };
+enum { CELL_MAX_BYTES = 1 << 20 };
 
 static const struct store_parts row = {{SLICE("rollup-track")}}, column = {{SLICE("redis")}};
 
 /* ---- The text -------------------------------------------------------------------------------- */
 
-/* `<store> <slot s> <run> <lot>`, the first and last 16 hexadecimal digits. */
-struct parts {
-	char store[ID_DIGITS + 1], run[RUN_MAX_BYTES];
-	long long slot_s;
-};
-
-static bool split(const char *text, struct parts *parts)
-{
-	const char *slot = strchr(text, ' '), *run = slot ? strchr(slot + 1, ' ') : NULL;
-	const char *lot = run ? strchr(run + 1, ' ') : NULL;
-	if (!lot || slot - text != ID_DIGITS || lot - run > RUN_MAX_BYTES)
-		return false;
-	memcpy(parts->store, text, ID_DIGITS);
-	parts->store[ID_DIGITS] = 0;
-	parts->slot_s = strtoll(slot + 1, NULL, 10);
-	memcpy(parts->run, run + 1, (size_t)(lot - run - 1));
-	parts->run[lot - run - 1] = 0;
-	return true;
-}
-
 /* Of the store that has one already. */
 static void make(struct redis_epoch *epoch, char text[EPOCH_MAX_BYTES])
 {
-	struct parts parts;
-	char store[ID_DIGITS + 1];
-	if (split(epoch->stored, &parts))
-		memcpy(store, parts.store, sizeof(store));
-	else
-		snprintf(store, sizeof(store), "%016llx",
-			 (unsigned long long)random_next(&epoch->random));
-	snprintf(text, EPOCH_MAX_BYTES, "%s %lld %s %016llx", store,
-		 (long long)epoch->options.slot_ms / 1000, epoch->run,
-		 (unsigned long long)random_next(&epoch->random));
+	struct epoch_text parts;
+	if (!epoch_text_read(slice_of(epoch->stored), &parts))
+		parts.store = random_next(&epoch->random);
+	parts.slot_s = epoch->options.slot_ms / 1000;
+	parts.run = slice_of(epoch->run);
+	parts.lot = random_next(&epoch->random);
+	epoch_text_write(&parts, text);
 }
 
 static bool is_of_another_store(const struct redis_epoch *epoch)
 {
-	struct parts found, stored;
+	struct epoch_text found, stored;
 	if (!epoch->found[0])
 		return false;
-	return !split(epoch->found, &found) || !split(epoch->stored, &stored) ||
-	       strcmp(found.store, stored.store) != 0;
+	return !epoch_text_read(slice_of(epoch->found), &found) ||
+	       !epoch_text_read(slice_of(epoch->stored), &stored) || found.store != stored.store;
 }
 
 /* Since that was written nothing can have been lost. */
 static bool is_whole(const struct redis_epoch *epoch)
 {
-	struct parts found;
-	return epoch->found[0] && split(epoch->found, &found) &&
-	       found.slot_s == epoch->options.slot_ms / 1000 && strcmp(found.run, epoch->run) == 0;
+	struct epoch_text found;
+	return epoch_text_read(slice_of(epoch->found), &found) &&
+	       found.slot_s == epoch->options.slot_ms / 1000 &&
+	       slice_equal(found.run, slice_of(epoch->run));
 }
 
 /* ---- The store's cell ------------------------------------------------------------------------ */

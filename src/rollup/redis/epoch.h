@@ -19,9 +19,8 @@
 
 #include "base/random.h"
 #include "rollup/redis/client.h"
+#include "rollup/redis/epoch_text.h"
 #include "store/store.h"
-
-enum { EPOCH_MAX_BYTES = 200, RUN_MAX_BYTES = 64 };
 
 struct redis_epoch_options {
 	struct redis_client *client;

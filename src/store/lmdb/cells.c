@@ -126,6 +126,15 @@ static int stamped_wins(struct engine *engine, MDB_txn *txn, const struct cell *
 	return err;
 }
 
+/* By a clock that was set back it would be swept as soon as that is right again, and lower stamps
+ * would win then. */
+static int64_t deleted_at_ms(struct engine *engine)
+{
+	struct clock_judgement now;
+	clock_judge(engine->options.clock, &now);
+	return floor_div(now.sure_us > now.wall_us ? now.sure_us : now.wall_us, 1000);
+}
+
 static int apply_stamped(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
 			 const struct cell_key *key, const struct cell *stored)
 {
@@ -145,7 +154,7 @@ static int apply_stamped(struct engine *engine, MDB_txn *txn, const struct store
 	struct cell cell = {.stamp_us = write->stamp_us, .expires_ms = write->expires_ms};
 	if (write->action == CELL_DELETE) {
 		cell.flags = CELL_DELETED;
-		cell.expires_ms = clock_wall_ms(engine->options.clock);
+		cell.expires_ms = deleted_at_ms(engine);
 	}
 	return put_cell(engine, txn, write, key, &cell, write->value);
 }
@@ -378,10 +387,10 @@ static int drop_cell(struct engine *engine, MDB_txn *txn, MDB_cursor *cursor,
 	return err ? err : drop_row_if_empty(engine, txn, cursor, key);
 }
 
-int cells_sweep(struct engine *engine, MDB_txn *txn, uint8_t at[CELL_KEY_MAX_BYTES], size_t *at_len)
+int cells_sweep(struct engine *engine, MDB_txn *txn, int64_t now_ms, uint8_t at[CELL_KEY_MAX_BYTES],
+		size_t *at_len)
 {
 	MDB_cursor *cursor;
-	int64_t now_ms = clock_wall_ms(engine->options.clock);
 	struct slice key = {(const char *)at, *at_len}, value;
 	if (!key.len)
 		key = SLICE("\0");

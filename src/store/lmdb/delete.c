@@ -3,6 +3,7 @@
  * that holds some is read, the samples are blanked, and it is written anew. The heads lose theirs
  * after the commit (heads_apply_delete), and again at each replay of the record. */
 #include "store/lmdb/engine.h"
+#include "store/lmdb/upkeep.h"
 
 /* Of one strip, those that the record names. */
 static void blank(struct strip *strip, const struct record *record)
@@ -43,7 +44,10 @@ static int delete_in_group(struct engine *engine, MDB_txn *txn, const struct gro
 	if (!err)
 		err = group_store(txn, extents, id, &strips, engine->next_flush++, &bytes);
 	strips_release(&strips);
-	unsettled_add(&engine->unsettled, id, engine_now_us(engine));
+	if (!err && bytes == 0) /* nothing is left of it */
+		settle_leave(engine, id);
+	else
+		unsettled_add(&engine->unsettled, id, engine_now_us(engine));
 	return err;
 }
 

@@ -361,6 +361,11 @@ void lmdb_options_fill(struct lmdb_options *o)
 
 static const struct store_engine lmdb_engine;
 
+struct clock *lmdb_clock(struct store *store)
+{
+	return &engine_of(store)->watch.clock;
+}
+
 static void free_engine(struct engine *engine)
 {
 	readers_release(engine);
@@ -372,6 +377,7 @@ static void free_engine(struct engine *engine)
 	pthread_mutex_destroy(&engine->readers_lock);
 	pthread_cond_destroy(&engine->queue_arrived);
 	pthread_cond_destroy(&engine->settled);
+	clock_watch_release(&engine->watch);
 	mem_free(engine->journal);
 	mem_free(engine->unsettled.slots);
 	mem_free(engine->unsettled.used);
@@ -395,13 +401,30 @@ static int load(struct engine *engine, struct errbuf *e)
 	if (!err) {
 		err = load_counters(engine, txn);
 		if (!err)
+			err = doubt_load(engine, txn);
+		if (!err)
 			err = load_directory(engine, txn);
 		mdb_txn_abort(txn);
 	}
 	if (err)
 		return errbuf_set(e, err, "the store in %s cannot be read: %s",
 				  engine->options.path, err_text(err));
-	return replay(engine, e);
+	err = replay(engine, e);
+	if (!err)
+		doubt_resume(engine);
+	return err;
+}
+
+/* Behind what is the matter, what helps. */
+static int say_what_helps(const struct lmdb_options *options, int err, struct errbuf *e)
+{
+	struct errbuf said = *e;
+	if (err != ERR_DAMAGED || options->inspect)
+		return err;
+	return errbuf_set(e, err,
+			  "%s; `granary verify` lists what is damaged, `granary repair` copies "
+			  "what is whole",
+			  said.text);
 }
 
 int lmdb_open(const struct lmdb_options *options, struct store **store, struct errbuf *e)
@@ -411,6 +434,8 @@ int lmdb_open(const struct lmdb_options *options, struct store **store, struct e
 	engine->options = *options;
 	engine->options.path = mem_copy_text(slice_of(options->path));
 	lmdb_options_fill(&engine->options);
+	clock_watch_init(&engine->watch, engine->options.clock);
+	engine->options.clock = &engine->watch.clock;
 	pthread_mutex_init(&engine->queue_lock, NULL);
 	pthread_mutex_init(&engine->readers_lock, NULL);
 	pthread_cond_init(&engine->queue_arrived, NULL);
@@ -423,7 +448,7 @@ int lmdb_open(const struct lmdb_options *options, struct store **store, struct e
 		err = load(engine, e);
 	if (err) {
 		free_engine(engine);
-		return err;
+		return say_what_helps(options, err, e);
 	}
 	engine->pool = pool_new(engine->options.read_threads, 4096, "store");
 	int failed = pthread_create(&engine->writer, NULL, writer_main, engine);

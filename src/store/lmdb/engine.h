@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "base/clock_watch.h"
 #include "base/log.h"
 #include "loop/pool.h"
 #include "store/lmdb/unsettled.h"
@@ -171,8 +172,14 @@ struct engine {
 
 	/* room.c */
 	int64_t room_due_us;
-	int64_t clock_skew_us; /* wall clock minus monotonic, when it was last looked at */
 	_Atomic bool disk_full;
+
+	/* doubt.c; `watch` is from any thread, and options.clock is its clock */
+	struct clock_watch watch;
+	struct clock_mark kept_mark, new_mark; /* on disk; in the present transaction */
+	bool has_kept_mark, has_new_mark;
+	int64_t mark_due_us;
+	struct clock_mark told_mark; /* in the log */
 
 	struct pool *pool;
 	pthread_mutex_t readers_lock; /* guards what follows */
@@ -236,6 +243,11 @@ int delete_from_extents(struct engine *engine, MDB_txn *txn,
 int rekey(struct engine *engine, MDB_txn *txn, const struct store_rekeying *rekeying) MUST_CHECK;
 bool rekey_wanted(const struct store_write *write);
 
+/* doubt.c: what the last run knew of the clock; then, when the journal has been replayed, that is
+ * what this one goes on with. */
+int doubt_load(struct engine *engine, MDB_txn *txn) MUST_CHECK;
+void doubt_resume(struct engine *engine);
+
 /* room.c: the engine is full, as a transaction has found out. */
 void room_refuse(struct engine *engine);
 /* ERR_FULL, and what is full, with the option that bounds it. From any thread. */
@@ -265,9 +277,10 @@ int cells_scan(struct engine *engine, MDB_txn *txn, struct store_read *read,
 	       struct store_request *request, size_t *budget) MUST_CHECK;
 int cells_enumerate(struct engine *engine, MDB_txn *txn, struct store_read *read,
 		    struct store_request *request, size_t *budget) MUST_CHECK;
-/* Removes expired cells and old tombstones from `key` on; *key_len 0 at the end. */
-int cells_sweep(struct engine *engine, MDB_txn *txn, uint8_t key[CELL_KEY_MAX_BYTES],
-		size_t *key_len) MUST_CHECK;
+/* Removes expired cells and old tombstones from `key` on, by a clock that is believed; *key_len 0
+ * at the end. */
+int cells_sweep(struct engine *engine, MDB_txn *txn, int64_t now_ms,
+		uint8_t key[CELL_KEY_MAX_BYTES], size_t *key_len) MUST_CHECK;
 
 /* read.c: on the pool. */
 int read_submit(struct store_read *read) MUST_CHECK;
@@ -281,6 +294,11 @@ int stats_pages(struct env *env, MDB_txn *txn, struct store_stats *stats) MUST_C
 uint64_t extent_slack_bytes(const struct env *env, size_t key_bytes, size_t value_bytes);
 
 /* inspect.c */
+/* What is wrong with an entry that is to be copied beside what `txn` has; NULL: nothing. */
+const char *inspect_entry(struct engine *engine, MDB_txn *txn, enum db db, struct slice key,
+			  struct slice value);
+/* The one answer about an extent that is whole itself. */
+extern const char inspect_no_band[];
 /* What is wrong with an entry of DB_EXTENTS or its page, or NULL. */
 const char *inspect_extent(struct engine *engine, MDB_txn *txn, struct slice key,
 			   struct slice value);

@@ -1,7 +1,9 @@
 #include "store/lmdb/env.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -10,6 +12,7 @@
 #include "base/log.h"
 #include "base/mapped.h"
 #include "base/stats.h"
+#include "store/lmdb/datafile.h"
 
 /* More than one transaction of the writer takes: with less free, a write may be cut short. */
 enum { ROOM_SHORT_BYTES = 64 << 20 };
@@ -85,10 +88,21 @@ int env_commit(struct env *env, MDB_txn *txn)
 	return -failed;
 }
 
+enum { FREE_DBI = 0 /* LMDB's free list: its values have no limit of ours */ };
+
+/* Longer than any that was stored: its page is damaged, and it would lead out of the file. */
+static int entry_is_damaged(void)
+{
+	stat_add(STAT_store_damaged, 1);
+	return ERR_DAMAGED;
+}
+
 int env_get(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice *value)
 {
 	MDB_val k = val_of(key), v;
 	int err = env_error(mdb_get(txn, dbi, &k, &v));
+	if (!err && v.mv_size > PAGE_VALUE_MAX_BYTES)
+		return entry_is_damaged();
 	if (!err)
 		*value = slice_of_val(v);
 	return err;
@@ -116,6 +130,18 @@ static const struct env *env_of(MDB_txn *txn)
 	return mdb_env_get_userctx(mdb_txn_env(txn));
 }
 
+/* LMDB moves the entries of a leaf as its header says, which may be out of the copy that it makes
+ * of it. What this transaction has changed lies elsewhere than in the map, and was sound before. */
+static bool leaf_is_sound(const struct env *env, struct slice key)
+{
+	uintptr_t at = (uintptr_t)key.data;
+	if (!env->base || at < env->base || at >= env->base + env->map_bytes)
+		return true;
+	uint64_t number = (at - env->base) / env->page_bytes;
+	return pages_leaf_is_sound((const uint8_t *)(env->base + number * env->page_bytes),
+				   env->page_bytes, number);
+}
+
 /* A value that has a page of its own has its header in front: number u64, 2 bytes, flags u16 (4:
  * such a page), count of pages u32. LMDB believes the count when it frees them, and would go
  * through all that a damaged one says. No value of ours takes more than one. */
@@ -123,6 +149,8 @@ bool env_may_free(MDB_txn *txn, struct slice key, struct slice value)
 {
 	uint16_t flags;
 	uint32_t pages;
+	if (!leaf_is_sound(env_of(txn), key))
+		return false;
 	if (!env_has_own_page(env_of(txn), key.len, value.len))
 		return true;
 	memcpy(&flags, value.data - PAGE_HEADER_BYTES + 10, sizeof(flags));
@@ -130,25 +158,40 @@ bool env_may_free(MDB_txn *txn, struct slice key, struct slice value)
 	return (flags & 4) && pages == 1;
 }
 
-int env_delete(MDB_txn *txn, MDB_dbi dbi, struct slice key)
-{
-	MDB_val k = val_of(key);
-	struct slice value;
-	if (env_get(txn, dbi, key, &value) == 0 && !env_may_free(txn, key, value))
-		return ERR_DAMAGED;
-	int err = env_error(mdb_del(txn, dbi, &k, NULL));
-	return err == ERR_NOT_FOUND ? 0 : err;
-}
-
 static int cursor_get(MDB_cursor *cursor, struct slice *key, struct slice *value, MDB_cursor_op op)
 {
 	MDB_val k = val_of(*key), v;
 	int err = env_error(mdb_cursor_get(cursor, &k, &v, op));
+	if (!err && (k.mv_size > KEY_MAX_BYTES || v.mv_size > PAGE_VALUE_MAX_BYTES) &&
+	    mdb_cursor_dbi(cursor) != FREE_DBI)
+		return entry_is_damaged();
 	if (!err) {
 		*key = slice_of_val(k);
 		*value = slice_of_val(v);
 	}
 	return err;
+}
+
+/* As env_get, with the key as it is stored: in its page. */
+static int env_find(MDB_txn *txn, MDB_dbi dbi, struct slice *key, struct slice *value)
+{
+	MDB_cursor *cursor;
+	int err = env_error(mdb_cursor_open(txn, dbi, &cursor));
+	if (err)
+		return err;
+	err = cursor_get(cursor, key, value, MDB_SET_KEY);
+	mdb_cursor_close(cursor);
+	return err;
+}
+
+int env_delete(MDB_txn *txn, MDB_dbi dbi, struct slice key)
+{
+	MDB_val k = val_of(key);
+	struct slice stored = key, value;
+	if (env_find(txn, dbi, &stored, &value) == 0 && !env_may_free(txn, stored, value))
+		return ERR_DAMAGED;
+	int err = env_error(mdb_del(txn, dbi, &k, NULL));
+	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
 int env_seek(MDB_cursor *cursor, struct slice *key, struct slice *value)
@@ -185,6 +228,16 @@ void record_seal(struct slice key, uint8_t *value, size_t len)
 	memcpy(value, &crc, sizeof(crc));
 }
 
+int env_put_record(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice payload)
+{
+	uint8_t value[PAGE_VALUE_MAX_BYTES];
+	size_t len = RECORD_HEADER_BYTES + payload.len;
+	ASSERT(len <= sizeof(value));
+	memcpy(value + RECORD_HEADER_BYTES, payload.data, payload.len);
+	record_seal(key, value, len);
+	return env_put(txn, dbi, key, (struct slice){(const char *)value, len});
+}
+
 int record_open(struct slice key, struct slice value, struct slice *payload)
 {
 	uint32_t stored;
@@ -214,9 +267,9 @@ int env_count_pages(struct env *env, struct env_pages *pages)
 		err = env_error(mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn));
 	if (err)
 		return err;
-	/* Database 0 is LMDB's free list: transaction -> count, page numbers. */
+	/* Transaction -> count, page numbers. */
 	uint64_t free_pages = 0;
-	err = env_error(mdb_cursor_open(txn, 0, &cursor));
+	err = env_error(mdb_cursor_open(txn, FREE_DBI, &cursor));
 	if (!err) {
 		struct slice key = {NULL, 0}, value;
 		err = cursor_get(cursor, &key, &value, MDB_FIRST);
@@ -310,7 +363,7 @@ static bool rest_is_free(struct env *env, uint64_t there, uint64_t last)
 	if (mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn))
 		return false;
 	bool walked = false;
-	if (mdb_cursor_open(txn, 0, &walk.cursor) == 0) {
+	if (mdb_cursor_open(txn, FREE_DBI, &walk.cursor) == 0) {
 		walked = mapped_try(walk_free, &walk) && walk.err == ERR_NOT_FOUND;
 		mdb_cursor_close(walk.cursor);
 	}
@@ -372,8 +425,12 @@ static int open_databases(struct env *env, bool is_new, const char *file, struct
 					  file, db_names[i], err_text(err));
 		}
 	}
+	const uint64_t no_deletion = 0;
 	if (is_new)
 		err = put_format(env, txn);
+	if (is_new && !err)
+		err = env_put_record(txn, env->dbi[DB_META], SLICE(ENV_DELETIONS),
+				     (struct slice){(const char *)&no_deletion, 8});
 	return end_write(txn, err, file, e);
 }
 
@@ -582,19 +639,30 @@ static int write_made(struct env *env, bool is_new, struct errbuf *e)
 	return 0;
 }
 
+int env_mark_made(struct env *env, struct errbuf *e)
+{
+	return write_made(env, true, e);
+}
+
 static int find_pages(struct env *env, const char *file, struct errbuf *e)
 {
+	MDB_envinfo info;
 	MDB_stat stat;
 	MDB_txn *txn;
 	struct slice value;
 	int err = env_error(mdb_env_stat(env->mdb, &stat));
 	if (!err)
+		err = env_error(mdb_env_info(env->mdb, &info));
+	if (!err)
 		err = env_error(mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &txn));
 	if (err)
 		return errbuf_set(e, err, "%s: %s", file, err_text(err));
 	err = env_get(txn, env->dbi[DB_META], SLICE("format"), &value);
-	if (!err)
+	if (!err) {
 		find_base(env, value, stat.ms_psize);
+		env->map_bytes = info.me_mapsize;
+		mapped_lies(env->path, env->base, env->map_bytes);
+	}
 	mdb_txn_abort(txn);
 	return err ? errbuf_set(e, err, "%s: %s", file, err_text(err))
 		   : check_meta_pages(env, file, e);
@@ -605,7 +673,10 @@ static int open_file(struct env *env, const struct lmdb_options *options, const 
 		     bool *is_new, struct errbuf *e)
 {
 	uint32_t found = 0;
+	uint64_t length = 0;
 	int err = remove_rest(options, e);
+	if (!err && !options->inspect && !options->files->length(options->files, file, &length))
+		err = datafile_check_start(file, e);
 	if (!err)
 		err = open_mdb(env, options, e);
 	if (!err)
@@ -628,6 +699,40 @@ static int open_file(struct env *env, const struct lmdb_options *options, const 
 	return find_pages(env, file, e);
 }
 
+int env_lock_to_look(struct env *env, const struct lmdb_options *options, struct errbuf *e)
+{
+	char file[ENV_NAME_MAX_BYTES];
+	bool was_made;
+	struct files *files = options->files ? options->files : files_real();
+	*env = (struct env){.lock_fd = -1,
+			    .sync_fd = -1,
+			    .files = files,
+			    .path = mem_copy_text(slice_of(options->path))};
+	snprintf(file, sizeof(file), "%s/" ENV_FILE, options->path);
+	int err = must_be_there(env, file, e);
+	if (!err)
+		err = lock_directory(env, true, e);
+	if (!err)
+		err = check_made(env, file, &was_made, e);
+	if (err)
+		env_close(env);
+	return err;
+}
+
+/* The segment of code with mdb_env_open in it: LMDB's, as long as it is a library by itself. */
+static int find_reader(struct dl_phdr_info *info, UNUSED size_t size, UNUSED void *context)
+{
+	uintptr_t at = (uintptr_t)dlsym(RTLD_DEFAULT, "mdb_env_open");
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+		uintptr_t end = begin + info->dlpi_phdr[i].p_memsz;
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && at >= begin && at < end &&
+		    strstr(info->dlpi_name, "liblmdb"))
+			mapped_reader(begin, end);
+	}
+	return 0;
+}
+
 int env_open(struct env *env, const struct lmdb_options *options, struct errbuf *e)
 {
 	char file[ENV_NAME_MAX_BYTES];
@@ -639,6 +744,7 @@ int env_open(struct env *env, const struct lmdb_options *options, struct errbuf 
 			    .path = mem_copy_text(slice_of(options->path))};
 	snprintf(file, sizeof(file), "%s/" ENV_FILE, options->path);
 	mapped_watch(env->path);
+	dl_iterate_phdr(find_reader, NULL);
 	int err = only_look || options->must_exist ? must_be_there(env, file, e)
 						   : make_directory(env, e);
 	if (!err)

@@ -25,6 +25,7 @@ enum db {
 enum {
 	FORMAT_VERSION = 2,
 	PAGE_VALUE_MAX_BYTES = 4080, /* a value that fills one page of LMDB and no more */
+	KEY_MAX_BYTES = 511,         /* LMDB's own */
 	RECORD_HEADER_BYTES = 4,     /* CRC-32C over key and the rest of the value */
 };
 
@@ -37,8 +38,11 @@ struct env {
 	char *path;
 	struct files *files;
 	uintptr_t base; /* where page 0 lies in memory */
-	size_t page_bytes;
+	size_t page_bytes, map_bytes;
 };
+
+/* In DB_META: the highest sequence of a deletion, u64 after the checksum. */
+#define ENV_DELETIONS "deletions"
 
 /* The data file, and the one that compaction writes beside it. */
 #define ENV_FILE     "data.mdb"
@@ -51,6 +55,11 @@ extern const char *const db_names[DB_COUNT];
 /* LMDB knows `env` by its address: it stays where it is until env_close. */
 int env_open(struct env *env, const struct lmdb_options *options, struct errbuf *e) MUST_CHECK;
 void env_close(struct env *env);
+/* Says in the directory that a store was made there; env_open does, unless it is not durable. */
+int env_mark_made(struct env *env, struct errbuf *e) MUST_CHECK;
+/* Only the lock of a directory with a store in it, for who reads the data file without LMDB. */
+int env_lock_to_look(struct env *env, const struct lmdb_options *options,
+		     struct errbuf *e) MUST_CHECK;
 
 /* Our number for one of LMDB's. */
 int env_error(int mdb_error);
@@ -77,6 +86,8 @@ int env_last(MDB_txn *txn, MDB_dbi dbi, struct slice *key, struct slice *value) 
 
 /* Fills in the first four bytes of a value of `len` bytes. */
 void record_seal(struct slice key, uint8_t *value, size_t len);
+/* Puts a value behind its checksum. */
+int env_put_record(MDB_txn *txn, MDB_dbi dbi, struct slice key, struct slice payload) MUST_CHECK;
 /* What follows the checksum; ERR_DAMAGED (counted) if it does not match. */
 int record_open(struct slice key, struct slice value, struct slice *payload) MUST_CHECK;
 

@@ -5,7 +5,8 @@
  * slices, then, with the commit that deleted the last of them, its heads, its unsettled groups and
  * its place in the directory. While that lasts upkeep writes no extents (is_expiring). When no
  * segment is left, the cells are swept once, in slices too (expire_cells). All of it once in a
- * minute, by either clock. */
+ * minute, by either clock. While the clock is doubted (doubt.c) nothing goes, and what has begun to
+ * go waits. */
 #include "base/stats.h"
 #include "store/lmdb/upkeep.h"
 
@@ -23,6 +24,13 @@ bool segment_expired(const struct segment_id *id, int64_t now_ms)
 		return false;
 	int64_t gone_ms = now_ms - lifetime_ms - STORE_QUERY_DEADLINE_MAX_MS;
 	return id->segment < floor_div(gone_ms, width_ms);
+}
+
+bool expires_now(struct engine *engine, const struct segment_id *id)
+{
+	struct clock_judgement now; /* of one look: between two the clock may have been set right */
+	clock_judge(engine->options.clock, &now);
+	return !now.doubted && segment_expired(id, floor_div(now.wall_us, 1000));
 }
 
 /* Deletes extents of the expired segment, a slice of them; *done when none is left. */
@@ -116,7 +124,7 @@ int expire(struct engine *engine, MDB_txn *txn, bool *more)
 		return 0;
 	for (size_t i = 0; i < engine->heads.directory_count; i++) {
 		struct segment_id segment = engine->heads.directory[i];
-		if (!segment_expired(&segment, now_ms))
+		if (!expires_now(engine, &segment))
 			continue;
 		bool done;
 		int err = expire_slice(engine, txn, &segment, &done);
@@ -136,9 +144,15 @@ int expire(struct engine *engine, MDB_txn *txn, bool *more)
 
 int expire_cells(struct engine *engine, MDB_txn *txn, bool *more)
 {
+	struct clock_judgement now;
 	if (!engine->is_sweeping)
 		return 0;
-	int err = cells_sweep(engine, txn, engine->sweep_key, &engine->sweep_key_len);
+	clock_judge(engine->options.clock, &now);
+	engine->is_sweeping = !now.doubted;
+	if (now.doubted)
+		return 0;
+	int err = cells_sweep(engine, txn, floor_div(now.wall_us, 1000), engine->sweep_key,
+			      &engine->sweep_key_len);
 	engine->is_sweeping = !err && engine->sweep_key_len;
 	*more = *more || engine->is_sweeping;
 	return err;
@@ -147,6 +161,7 @@ int expire_cells(struct engine *engine, MDB_txn *txn, bool *more)
 void expire_committed(struct engine *engine)
 {
 	if (engine->has_expired) {
+		stat_add(STAT_store_expired_segments, 1);
 		forget_heads(engine, &engine->expired);
 		forget_unsettled(&engine->unsettled, &engine->expired);
 	}

@@ -10,7 +10,7 @@ enum {
 	PART_TRAILER_BYTES = 2,
 };
 
-_Static_assert(sizeof(struct head) == 120 && RETENTION_CLASSES <= 16 && TABLE_COUNT <= UINT8_MAX,
+_Static_assert(sizeof(struct head) == 120 && RETENTION_CLASSES <= 16 && TABLE_DATA_LATE < 16,
 	       "a head and what malloc adds are two cache lines, and its fields are wide enough");
 
 /* ---- Their memory ---------------------------------------------------------------------------- */
@@ -151,12 +151,12 @@ static struct head *add_head(struct heads *heads, struct registry *registry,
 	struct head *head = mem_alloc(sizeof(*head));
 	*head = (struct head){
 		.period_ms = id->sheet.period_ms,
-		.table = (uint8_t)id->sheet.table,
+		.table = (unsigned)id->sheet.table & 0xf,
 		.retention = (unsigned)id->sheet.retention & 0xf,
 		.segment = id->segment,
 		.shape = record->shape,
 		.ordinal = record->ordinal,
-		.columns = (uint16_t)columns,
+		.columns = columns & 0x7fff,
 		.first_sequence = sequence,
 		.older = heads->newest,
 		.max_ts_ms = INT64_MIN,

@@ -29,12 +29,13 @@ struct head {
 	int64_t max_ts_ms;
 	uint64_t last_sequence;
 	uint32_t touched; /* when the last row came, monotonic: head_touched_us */
-	uint16_t columns;
-	uint8_t table;
-	uint8_t retention : 4;
-	bool queued : 1;    /* its group has been asked to be sealed */
-	bool taken : 1;     /* sealed in the transaction that is not yet committed */
+	uint16_t columns : 15;
 	bool unordered : 1; /* a part is older than the one before it */
+	uint8_t table : 4;
+	uint8_t retention : 4;
+	uint8_t : 0; /* the writer's own, changed without the lock: apart from what readers see */
+	bool queued : 1; /* its group has been asked to be sealed */
+	bool taken : 1;  /* sealed in the transaction that is not yet committed */
 	/* No block of its band ends later; INT64_MAX: nobody knows. It holds as long as the head is
 	 * there, since what is sealed of the band is sealed with it. */
 	int64_t blocks_end_ms;

@@ -244,6 +244,7 @@ struct verifying {
 	struct store_read *read;
 	struct store_verify *out;
 	enum db db;
+	bool is_copying; /* indexes are made later */
 	/* Of this database so far, as long as all slices saw one state of the store: else 0. */
 	uint64_t txn_id, entries;
 };
@@ -301,6 +302,8 @@ static const char *check_block(const struct group_id *id, const struct block *bl
 	return NULL;
 }
 
+const char inspect_no_band[] = "a block's band is not registered";
+
 static const char *verify_extent(struct verifying *v, struct slice key, struct slice value)
 {
 	struct group_id id;
@@ -327,7 +330,7 @@ static const char *verify_extent(struct verifying *v, struct slice key, struct s
 			least = block.meta.first_ts_ms;
 		fault = check_block(&id, &block, columns, &run);
 		if (!fault && !has_key(v, DB_BANDS, band, sizeof(band)))
-			fault = "a block's band is not registered";
+			fault = inspect_no_band;
 	}
 	run_release(&run);
 	if (!fault && least != first_ts_ms)
@@ -369,6 +372,22 @@ static const char *verify_shape(struct verifying *v, struct slice key, struct sl
 	return fault;
 }
 
+/* Whether who looks for its tags finds it. */
+static bool is_indexed(struct verifying *v, struct slice key, const struct band_view *band)
+{
+	struct slice shape_key = {key.data, 4}, value;
+	struct shape_view *shape = mem_alloc(sizeof(*shape));
+	uint8_t index[16];
+	bool found = !env_get(v->txn, v->engine->env.dbi[DB_SHAPES], shape_key, &value) &&
+		     !shape_parse(shape_key, value, shape);
+	if (found) {
+		registry_band_index_key(shape, band, index);
+		found = has_key(v, DB_BAND_INDEX, index, sizeof(index));
+	}
+	mem_free(shape);
+	return found;
+}
+
 static const char *verify_band(struct verifying *v, struct slice key, struct slice value)
 {
 	struct band_view band;
@@ -381,7 +400,9 @@ static const char *verify_band(struct verifying *v, struct slice key, struct sli
 	arena_release(&arena);
 	if (err)
 		return "its tags cannot be read";
-	return has_key(v, DB_SHAPES, key.data, 4) ? NULL : "its shape is not registered";
+	if (!has_key(v, DB_SHAPES, key.data, 4))
+		return "its shape is not registered";
+	return v->is_copying || is_indexed(v, key, &band) ? NULL : "it is not in the index";
 }
 
 /* Index entries end in the key of what they point to. */
@@ -443,6 +464,13 @@ static const char *verify_entry(struct verifying *v, struct slice key, struct sl
 		break;
 	}
 	return NULL;
+}
+
+const char *inspect_entry(struct engine *engine, MDB_txn *txn, enum db db, struct slice key,
+			  struct slice value)
+{
+	struct verifying v = {.engine = engine, .txn = txn, .db = db, .is_copying = true};
+	return verify_entry(&v, key, value);
 }
 
 static const char *verify_page_and_entry(struct verifying *v, struct slice key, struct slice value)

@@ -28,14 +28,20 @@ void journal_list_add(struct engine *engine, const struct journal_entry *entry)
 	engine->journal_grown += entry->bytes;
 }
 
-int journal_list_cut(struct engine *engine, MDB_txn *txn, bool *more)
+bool journal_list_can_cut(const struct engine *engine)
 {
 	uint64_t keep =
 		engine->heads.oldest ? engine->heads.oldest->first_sequence : engine->next_sequence;
-	for (int cut = 0; engine->journal_count; cut++) {
+	if (!engine->journal_count)
+		return false;
+	const struct journal_entry *entry = &engine->journal[engine->journal_first];
+	return entry->first_sequence + entry->records <= keep;
+}
+
+int journal_list_cut(struct engine *engine, MDB_txn *txn, bool *more)
+{
+	for (int cut = 0; journal_list_can_cut(engine); cut++) {
 		const struct journal_entry *entry = &engine->journal[engine->journal_first];
-		if (entry->first_sequence + entry->records > keep)
-			return 0;
 		if (cut == CUT_PAGES) {
 			*more = true;
 			return 0;

@@ -17,6 +17,7 @@
  *   heads.lock     the table of heads and the directory of segments (heads.h); the writer alone
  *                  changes them, readers copy
  *   queue_lock     the batches that wait for the writer
+ *   watch.lock     what is thought of the clock (base/clock_watch.h)
  *
  * Failure: an I/O error in a commit ends the engine for good (the waiting batches get ERR_UNKNOWN,
  * later ones ERR_READ_ONLY, and lmdb_options.on_dead is told): what the disk holds is known again
@@ -45,7 +46,7 @@ struct lmdb_options {
 	 * get ERR_READ_ONLY, upkeep rests), and what of the journal cannot be replayed is left out
 	 * rather than an error; STORE_VERIFY names it. */
 	bool inspect;
-	struct clock *clock; /* NULL = the real one */
+	struct clock *clock; /* NULL = the real one; the store watches it */
 	struct files *files; /* NULL = the real ones */
 	/* Runs on the writer thread, once, after a commit failed for another reason than room. */
 	void (*on_dead)(void *context, int err);
@@ -57,6 +58,12 @@ struct lmdb_options {
  * journal cannot be replayed, and e names it. */
 int lmdb_open(const struct lmdb_options *options, struct store **store,
 	      struct errbuf *e) MUST_CHECK;
+
+/* The clock of the options, watched: nothing expires in the store while it is doubted, whose mark
+ * is kept there over restarts. For all who judge ages of what is stored. As long as the store is
+ * open.
+ */
+struct clock *lmdb_clock(struct store *store);
 
 /* Seals all heads, settles all segments, drops what expired, cuts the journal; blocks. */
 int lmdb_settle(struct store *store) MUST_CHECK;
@@ -73,5 +80,38 @@ struct lmdb_compaction {
  * both. ERR_LOCKED: a process has the directory, and e names it. */
 int lmdb_compact(const struct lmdb_options *options, bool all, struct lmdb_compaction *done,
 		 struct errbuf *e) MUST_CHECK;
+
+/* Stored data that cannot be had any more, or may have been there. */
+struct lmdb_lost {
+	const char *what;       /* the database, or the tree */
+	uint64_t page;          /* which is damaged; 0: no one page is */
+	const char *table;      /* NULL: it may be any */
+	const char *series;     /* the same */
+	int64_t from_ms, to_ms; /* times; INT64_MIN, INT64_MAX: any */
+	const char *why;
+};
+/* One line for people; ends with a zero. */
+enum { LMDB_LOST_TEXT_BYTES = 2048 };
+void lmdb_lost_text(const struct lmdb_lost *lost, char to[LMDB_LOST_TEXT_BYTES]);
+
+/* Looks at every page of the data file of a directory that no process has open, without LMDB and
+ * whatever the pages say: each is part of one tree, or free, once. Calls `tell` for what is not so,
+ * with what of the stored data that concerns. An error: the file cannot be looked at. */
+int lmdb_verify_pages(const struct lmdb_options *options,
+		      void (*tell)(void *context, const struct lmdb_lost *lost), void *context,
+		      uint64_t *checked, struct errbuf *e) MUST_CHECK;
+
+struct lmdb_repaired {
+	uint64_t copied; /* entries: extents, pages of the journal, cells, names */
+	uint64_t lost;   /* calls of `tell` */
+};
+
+/* Copies what is whole in a directory that no process has open to the directory `to`, which must
+ * not be there, and calls `tell` for what is not in the copy, or may have been there. Changes
+ * nothing in the first. `to` appears when all is on disk. The copy has nothing that was deleted or
+ * overwritten, as far as the damaged file lets anybody know: DESIGN in repair.c. */
+int lmdb_repair(const struct lmdb_options *options, const char *to,
+		void (*tell)(void *context, const struct lmdb_lost *lost), void *context,
+		struct lmdb_repaired *done, struct errbuf *e) MUST_CHECK;
 
 #endif

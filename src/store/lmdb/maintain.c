@@ -3,6 +3,7 @@
  * stands in a file for each part:
  *
  *   room.c          is there room for more, and what does the store take up
+ *   doubt.c         is the clock believed, so that something may expire
  *   settle.c        groups of several flushes, written once more as one
  *   journal_list.c  the journal's pages, cut where all their records are sealed
  *   expire.c        segments and cells whose time is over
@@ -56,10 +57,12 @@ int maintain(struct engine *engine, MDB_txn *txn, bool *more)
 		budget.until_us = INT64_MAX; /* writers wait rather than memory growing */
 	*more = false;
 	room_look(engine);
+	int err = doubt_look(engine, txn);
 	seal_scan(engine);
 	/* The journal is cut by what was sealed and committed before, and expired segments go whole
 	 * before anything of theirs is written. */
-	int err = settle_find(engine, txn, more);
+	if (!err)
+		err = settle_find(engine, txn, more);
 	if (!err)
 		err = journal_list_cut(engine, txn, more);
 	if (!err)
@@ -74,6 +77,7 @@ int maintain(struct engine *engine, MDB_txn *txn, bool *more)
 void maintain_committed(struct engine *engine)
 {
 	/* Settling last: it asks whether anything is left. */
+	doubt_committed(engine);
 	expire_committed(engine);
 	seal_committed(engine);
 	journal_list_committed(engine);
@@ -82,6 +86,7 @@ void maintain_committed(struct engine *engine)
 
 void maintain_aborted(struct engine *engine)
 {
+	doubt_aborted(engine);
 	journal_list_aborted(engine);
 	expire_aborted(engine);
 	seal_aborted(engine);

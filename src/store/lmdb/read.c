@@ -141,7 +141,7 @@ static bool needs_flush(struct engine *engine, const struct store_request *reque
 
 static void flush_registry(struct engine *engine)
 {
-	if (__atomic_load_n(&engine->registry.pending_count, __ATOMIC_RELAXED) == 0)
+	if (atomic_load_explicit(&engine->registry.pending_count, memory_order_relaxed) == 0)
 		return;
 	pthread_mutex_lock(&engine->queue_lock);
 	pthread_cond_signal(&engine->queue_arrived);
@@ -187,7 +187,7 @@ static int do_request(struct reading *r, struct store_request *request)
 static void post_done(struct task *task)
 {
 	struct store_read *read = CONTAINER_OF(task, struct store_read, task);
-	read->done(read, read->err);
+	store_read_end(read);
 }
 
 static void run_read(struct task *task)

@@ -216,7 +216,7 @@ void registry_release(struct registry *registry)
 		registry->first_shape = shape->next;
 		mem_free(shape);
 	}
-	mem_free(registry->dead);
+	ranges_release(&registry->dead);
 	tenant_shapes_release(&registry->tenants);
 	pthread_mutex_destroy(&registry->lock);
 	pthread_cond_destroy(&registry->committed);
@@ -230,7 +230,7 @@ size_t registry_memory_bytes(struct registry *registry)
 		if (registry->columns[i])
 			bytes += SHAPE_CHUNK * (sizeof(uint16_t) + sizeof(uint32_t));
 	}
-	bytes += registry->pending_bytes + registry->dead_cap * sizeof(*registry->dead);
+	bytes += registry->pending_bytes + ranges_bytes(&registry->dead);
 	bytes += registry->tenants.bytes;
 	pthread_mutex_unlock(&registry->lock);
 	return bytes;
@@ -573,9 +573,45 @@ static int put_band(struct registry *registry, MDB_txn *txn, const struct pendin
 		       (struct slice){(const char *)index, 16}, SLICE(""));
 }
 
+void registry_band_index_key(const struct shape_view *shape, const struct band_view *band,
+			     uint8_t to[16])
+{
+	uint64_t hash = tags_hash(shape->tenant, band->tags_text);
+	if (shape->count == 1)
+		hash = single_hash(hash, shape->metric[0]);
+	be64_put(to, hash);
+	(void)band_key(to + 8, band->shape, band->ordinal);
+}
+
+int registry_index_band(struct env *env, MDB_txn *txn, const struct shape_view *shape,
+			const struct band_view *band)
+{
+	uint8_t index[16];
+	registry_band_index_key(shape, band, index);
+	return env_put(txn, env->dbi[DB_BAND_INDEX],
+		       (struct slice){(const char *)index, sizeof(index)}, SLICE(""));
+}
+
+/* `payload`: of a stored shape, whose hash is that of the index. */
+int registry_index_shape(struct env *env, MDB_txn *txn, const struct shape_view *shape,
+			 struct slice payload)
+{
+	uint8_t index[12];
+	be64_put(index, hash64(payload.data, payload.len, 0));
+	be32_put(index + 8, shape->id);
+	int err = env_put(txn, env->dbi[DB_SHAPE_INDEX], (struct slice){(const char *)index, 12},
+			  SLICE(""));
+	for (unsigned i = 0; !err && i < shape->count; i++) {
+		be64_put(index, single_hash(tenant_seed(shape->tenant), shape->metric[i]));
+		err = env_put(txn, env->dbi[DB_METRIC_INDEX],
+			      (struct slice){(const char *)index, 12}, SLICE(""));
+	}
+	return err;
+}
+
 static int put_shape(struct registry *registry, MDB_txn *txn, const struct pending_shape *shape)
 {
-	uint8_t key_bytes[4], value[PAGE_VALUE_MAX_BYTES], index[12];
+	uint8_t key_bytes[4], value[PAGE_VALUE_MAX_BYTES];
 	be32_put(key_bytes, shape->id);
 	struct slice key = {(const char *)key_bytes, 4};
 	memcpy(value + RECORD_HEADER_BYTES, shape->payload, shape->len);
@@ -584,18 +620,12 @@ static int put_shape(struct registry *registry, MDB_txn *txn, const struct pendi
 	int err = env_put(txn, registry->env->dbi[DB_SHAPES], key, stored);
 	if (err)
 		return err;
-	memcpy(index + 8, key_bytes, 4);
-	be64_put(index, shape->hash);
-	err = env_put(txn, registry->env->dbi[DB_SHAPE_INDEX],
-		      (struct slice){(const char *)index, 12}, SLICE(""));
 	struct shape_view *view = mem_alloc(sizeof(*view));
+	err = shape_parse(key, stored, view);
 	if (!err)
-		err = shape_parse(key, stored, view);
-	for (unsigned i = 0; !err && i < view->count; i++) {
-		be64_put(index, single_hash(tenant_seed(view->tenant), view->metric[i]));
-		err = env_put(txn, registry->env->dbi[DB_METRIC_INDEX],
-			      (struct slice){(const char *)index, 12}, SLICE(""));
-	}
+		err = registry_index_shape(
+			registry->env, txn, view,
+			(struct slice){(const char *)shape->payload, shape->len});
 	mem_free(view);
 	return err;
 }
@@ -623,8 +653,11 @@ int registry_take(struct registry *registry, MDB_txn *txn, struct registry_taken
 	pthread_mutex_unlock(&registry->lock);
 	taken->bands = count;
 	int err = 0;
-	for (size_t i = 0; i < taken->shapes && !err; i++, shapes = shapes->next)
+	/* What follows the last is being set by whoever registers the next. */
+	for (size_t i = 0; i < taken->shapes && !err; i++) {
+		shapes = i ? shapes->next : shapes;
 		err = put_shape(registry, txn, shapes);
+	}
 	/* In the order of the index, whose pages are many: each is then touched once. */
 	if (count)
 		qsort(sorted, count, sizeof(*sorted), band_order);
@@ -686,12 +719,8 @@ void registry_flush(struct registry *registry)
 static int delete_band(struct registry *registry, MDB_txn *txn, struct slice key,
 		       const struct shape_view *shape, const struct band_view *band)
 {
-	uint64_t hash = tags_hash(shape->tenant, band->tags_text);
-	if (shape->count == 1)
-		hash = single_hash(hash, shape->metric[0]);
 	uint8_t index[16];
-	be64_put(index, hash);
-	memcpy(index + 8, key.data, 8);
+	registry_band_index_key(shape, band, index);
 	int err = env_delete(txn, registry->env->dbi[DB_BAND_INDEX],
 			     (struct slice){(const char *)index, 16});
 	return err ? err : env_delete(txn, registry->env->dbi[DB_BANDS], key);
@@ -744,35 +773,21 @@ int registry_forget(struct registry *registry, MDB_txn *txn, uint64_t handle)
 	return err;
 }
 
-static size_t dead_slot(const struct registry *registry, uint64_t handle)
+/* Handles of neighbours have numbers without a gap, so that what was forgotten is few ranges. A
+ * shape without columns has no handles. */
+static uint64_t dead_number(struct registry *registry, uint64_t handle)
 {
-	size_t mask = registry->dead_cap - 1;
-	size_t at = hash64(&handle, sizeof(handle), 0) & mask;
-	while (registry->dead[at] && registry->dead[at] != handle)
-		at = (at + 1) & mask;
-	return at;
+	uint64_t columns = registry_columns(registry, handle_shape(handle));
+	return (uint64_t)handle_shape(handle) << 40 |
+	       (handle_ordinal(handle) * columns + handle_column(handle));
 }
 
 void registry_forgotten(struct registry *registry, uint64_t handle)
 {
 	pthread_mutex_lock(&registry->lock);
-	if (registry->dead_count * 2 >= registry->dead_cap) {
-		uint64_t *old = registry->dead;
-		size_t old_cap = registry->dead_cap;
-		registry->dead_cap = old_cap ? old_cap * 2 : 64;
-		registry->dead = mem_zalloc(registry->dead_cap * sizeof(uint64_t));
-		for (size_t i = 0; i < old_cap; i++) {
-			if (old[i])
-				registry->dead[dead_slot(registry, old[i])] = old[i];
-		}
-		mem_free(old);
-	}
-	size_t at = dead_slot(registry, handle);
-	if (registry->dead[at] == 0) {
-		registry->dead_count++;
+	if (ranges_add(&registry->dead, dead_number(registry, handle)))
 		stat_add(STAT_store_series, -1);
-	}
-	registry->dead[at] = handle;
+	registry->any_dead = true;
 	registry->generation++;
 	pthread_mutex_unlock(&registry->lock);
 }
@@ -780,7 +795,7 @@ void registry_forgotten(struct registry *registry, uint64_t handle)
 bool registry_find_dead(struct registry *registry, uint64_t handle)
 {
 	pthread_mutex_lock(&registry->lock);
-	bool dead = registry->dead[dead_slot(registry, handle)] == handle;
+	bool dead = ranges_has(&registry->dead, dead_number(registry, handle));
 	pthread_mutex_unlock(&registry->lock);
 	return dead;
 }

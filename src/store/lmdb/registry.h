@@ -14,8 +14,10 @@
 #define STORE_LMDB_REGISTRY_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "store/lmdb/env.h"
+#include "store/lmdb/ranges.h"
 #include "store/lmdb/tenant_shapes.h"
 
 enum {
@@ -76,18 +78,21 @@ struct registry {
 	_Atomic(uint16_t *) columns[(SHAPES_MAX + 1) / SHAPE_CHUNK];
 	/* Above all that were given since the start or have a band, so that the handles of what was
 	 * forgotten since then are not given again. Read without the lock, too. */
-	uint32_t *next_ordinal[(SHAPES_MAX + 1) / SHAPE_CHUNK];
+	_Atomic(uint32_t *) next_ordinal[(SHAPES_MAX + 1) / SHAPE_CHUNK];
 	_Atomic uint32_t next_shape;
 	struct tenant_shapes tenants; /* pending shapes, too; guarded by lock */
 	struct pending_band *buckets[PENDING_BUCKETS];
 	struct pending_band *first_band, **last_band;
 	struct pending_shape *first_shape, **last_shape;
-	size_t pending_count, pending_bytes;
+	_Atomic size_t pending_count; /* changed under the lock, read without it, too */
+	size_t pending_bytes;
 	uint64_t committed_count; /* bands ever committed by this process */
 	pthread_cond_t committed;
-	/* Handles that were forgotten since the start: an open hash set; guarded by lock. */
-	uint64_t *dead;
-	size_t dead_count, dead_cap;
+	/* Numbers of the handles that were forgotten since the start; guarded by lock. There are at
+	 * most as many ranges as there are shapes and series that lived at the start or live now.
+	 */
+	struct ranges dead;
+	_Atomic bool any_dead; /* set under the lock, read without it, too */
 	_Atomic uint64_t generation;
 	_Atomic bool full; /* the store has no room: nothing new is registered */
 };
@@ -149,7 +154,7 @@ void registry_forgotten(struct registry *registry, uint64_t handle);
 bool registry_find_dead(struct registry *registry, uint64_t handle);
 static inline bool registry_is_dead(struct registry *registry, uint64_t handle)
 {
-	return __atomic_load_n(&registry->dead_count, __ATOMIC_RELAXED) &&
+	return atomic_load_explicit(&registry->any_dead, memory_order_relaxed) &&
 	       registry_find_dead(registry, handle);
 }
 
@@ -170,5 +175,13 @@ struct shape_view {
 	struct slice metric[SHAPE_COLUMNS_MAX];
 };
 int shape_parse(struct slice key, struct slice value, struct shape_view *shape) MUST_CHECK;
+
+/* The entries of the indexes, as registering makes them: for who copies shapes and bands. */
+int registry_index_shape(struct env *env, MDB_txn *txn, const struct shape_view *shape,
+			 struct slice payload) MUST_CHECK;
+void registry_band_index_key(const struct shape_view *shape, const struct band_view *band,
+			     uint8_t to[16]);
+int registry_index_band(struct env *env, MDB_txn *txn, const struct shape_view *shape,
+			const struct band_view *band) MUST_CHECK;
 
 #endif

@@ -223,8 +223,7 @@ static int clear_wanted(struct moving *m, const struct group_id *from,
  */
 static bool is_going(const struct moving *m, const struct segment_id *segment)
 {
-	int64_t now_ms = clock_wall_ms(m->engine->options.clock);
-	return m->engine->is_expiring && segment_expired(segment, now_ms);
+	return m->engine->is_expiring && expires_now(m->engine, segment);
 }
 
 static int move_group(struct moving *m, const struct group_id *from)

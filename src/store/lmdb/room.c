@@ -1,18 +1,17 @@
 /* Room: LMDB's map and the disk may fill up, and what frees room needs some itself.
  *
  * A delete or a seal writes new pages before it gives old ones back. So the last pages of the map
- * are kept for those: when no more are left, or the disk falls below its own reserve, the engine is
- * full: writes that grow the store are refused, in front of the queue (writer_submit) and behind it
- * (put_batch), until there is room again. Looked at once in a second, before each commit when the
- * file has nearly grown to its end, and told by a transaction that failed for want of room
- * (room_refuse). What takes up room, on disk and in memory, goes into the gauges on the way. */
+ * are kept for those: when no more are left, or the disk falls below its own reserve while the file
+ * has no free pages left to write into without growing, the engine is full: writes that grow the
+ * store are refused, in front of the queue (writer_submit) and behind it (put_batch), until there
+ * is room again. Looked at once in a second, before each commit when the file has nearly grown to
+ * its end, and told by a transaction that failed for want of room (room_refuse). What takes up
+ * room, on disk and in memory, goes into the gauges on the way. */
 #include "base/log.h"
 #include "base/stats.h"
 #include "store/lmdb/upkeep.h"
 
 enum { ROOM_INTERVAL_US = 1000000 };
-
-#define CLOCK_JUMP_US (INT64_C(3600) * 1000000)
 
 /* Pages that only deleting and sealing may take. */
 static uint64_t reserved_pages(uint64_t map_pages)
@@ -29,18 +28,6 @@ static bool near_the_end(struct engine *engine)
 		return true;
 	uint64_t map_pages = info.me_mapsize / engine->env.page_bytes;
 	return info.me_last_pgno + 2 * reserved_pages(map_pages) >= map_pages;
-}
-
-/* Expiry and the age of the journal go by the wall clock: whoever wonders at them finds this. */
-static void look_at_clock(struct engine *engine)
-{
-	struct clock *clock = engine->options.clock;
-	int64_t skew_us = clock->wall_us(clock) - clock->mono_us(clock);
-	int64_t jump_us = skew_us - engine->clock_skew_us;
-	if (engine->clock_skew_us && (jump_us > CLOCK_JUMP_US || jump_us < -CLOCK_JUMP_US))
-		log_warn("store %s: the clock jumped by %lld s", engine->options.path,
-			 (long long)(jump_us / 1000000));
-	engine->clock_skew_us = skew_us;
 }
 
 /* What the lists of upkeep and the registry hold, into the gauges. */
@@ -73,12 +60,30 @@ static int look_at_disk(struct engine *engine)
 	return err;
 }
 
+int room_sentence(struct engine *engine, struct errbuf *e)
+{
+	const char *path = engine->options.path;
+	if (engine->disk_full)
+		return errbuf_set(e, ERR_FULL,
+				  "no room in %s: its file system has less free than "
+				  "store.min_free (%llu bytes), and the file has no free pages",
+				  path, (unsigned long long)engine->options.min_free_bytes);
+	return errbuf_set(e, ERR_FULL,
+			  "no room in %s: its file has grown to store.map_size, or its file system "
+			  "is full",
+			  path);
+}
+
 static void set_full(struct engine *engine, bool full)
 {
-	if (full != engine->full)
-		log_warn("store %s: %s", engine->options.path,
-			 full ? "no room left; writes are refused until there is"
-			      : "there is room again; writes are taken");
+	struct errbuf why = {""};
+	if (full && !engine->full) {
+		room_sentence(engine, &why);
+		log_warn("store %s: writes are refused until there is room: %s",
+			 engine->options.path, why.text);
+	} else if (!full && engine->full) {
+		log_warn("store %s: there is room again; writes are taken", engine->options.path);
+	}
 	engine->full = engine->registry.full = full;
 	stat_set(STAT_store_read_only, full);
 }
@@ -95,29 +100,17 @@ void room_look(struct engine *engine)
 		return;
 	if (due) {
 		engine->room_due_us = now + ROOM_INTERVAL_US;
-		look_at_clock(engine);
 		if (look_at_disk(engine))
 			return;
 		tell_pages(engine, &pages);
 		tell_memory(engine);
 	}
-	set_full(engine, engine->disk_full || pages.map < pages.used + reserved_pages(pages.map));
+	uint64_t reserve = reserved_pages(pages.map);
+	set_full(engine,
+		 (engine->disk_full && pages.free < reserve) || pages.map < pages.used + reserve);
 }
 
 void room_refuse(struct engine *engine)
 {
 	set_full(engine, true);
-}
-
-int room_sentence(struct engine *engine, struct errbuf *e)
-{
-	const char *path = engine->options.path;
-	if (engine->disk_full)
-		return errbuf_set(
-			e, ERR_FULL,
-			"no room in %s: its file system has less free than store.min_free", path);
-	return errbuf_set(e, ERR_FULL,
-			  "no room in %s: its file has grown to store.map_size, or its file system "
-			  "is full",
-			  path);
 }

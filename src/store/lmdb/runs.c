@@ -94,7 +94,7 @@ static bool find_runs(struct engine *engine, const struct store_stage *stage)
 static bool may_have_dead(struct engine *engine)
 {
 	struct registry *registry = &engine->registry;
-	for (size_t i = 0; registry->dead_count && i < engine->runs.count; i++) {
+	for (size_t i = 0; registry->any_dead && i < engine->runs.count; i++) {
 		const struct record_run *run = &engine->runs.list[i];
 		unsigned columns = registry_columns(registry, run->id.shape);
 		for (unsigned c = 0; c < columns; c++) {

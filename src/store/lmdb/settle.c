@@ -37,6 +37,12 @@ static void remember_settled(struct engine *engine, const struct group_id *id)
 	engine->settled_groups[engine->settled_count++] = *id;
 }
 
+void settle_leave(struct engine *engine, const struct group_id *id)
+{
+	remember_settled(engine, id);
+	unsettled_remove(&engine->unsettled, id);
+}
+
 static int settle_group(struct engine *engine, MDB_txn *txn, const struct group_id *id,
 			struct slice_budget *budget)
 {
@@ -52,8 +58,7 @@ static int settle_group(struct engine *engine, MDB_txn *txn, const struct group_
 	if (err)
 		return err;
 	seal_take(engine, &sealing, true);
-	remember_settled(engine, id);
-	unsettled_remove(&engine->unsettled, id);
+	settle_leave(engine, id);
 	return 0;
 }
 
@@ -159,7 +164,8 @@ static bool closed_is_settled(struct engine *engine)
 		if (set->used[i] && segment_closed(&set->slots[i].id.segment, now_ms))
 			return false;
 	}
-	return engine->seals.count == 0 && !engine->is_expiring && engine->found_unsettled;
+	return engine->seals.count == 0 && !journal_list_can_cut(engine) && !engine->is_expiring &&
+	       engine->found_unsettled;
 }
 
 static bool settle_is_done(struct engine *engine)

@@ -77,12 +77,16 @@ int64_t quiet_since_us(const struct engine *engine, int64_t now_us);
 int settle_find(struct engine *engine, MDB_txn *txn, bool *more) MUST_CHECK;
 /* Settles groups that are due, as far as the budget goes. */
 int settle_quiet(struct engine *engine, MDB_txn *txn, struct slice_budget *budget) MUST_CHECK;
+/* The group has nothing to settle, by this transaction; if that is aborted, it waits as before. */
+void settle_leave(struct engine *engine, const struct group_id *id);
 /* Tells whoever waits (lmdb_settle) when nothing is left. */
 void settle_committed(struct engine *engine);
 void settle_aborted(struct engine *engine);
 
 /* ---- journal_list.c -------------------------------------------------------------------------- */
 
+/* Whether the oldest page has only records that are sealed. */
+bool journal_list_can_cut(const struct engine *engine);
 /* Drops pages whose records are all sealed. What this transaction seals counts from the next on. */
 int journal_list_cut(struct engine *engine, MDB_txn *txn, bool *more) MUST_CHECK;
 void journal_list_committed(struct engine *engine);
@@ -92,6 +96,8 @@ void journal_list_aborted(struct engine *engine);
 
 /* Wholly, and for as long as a query may last. */
 bool segment_expired(const struct segment_id *id, int64_t now_ms);
+/* Whether it is to go by now: never while the clock is doubted. */
+bool expires_now(struct engine *engine, const struct segment_id *id);
 /* Deletes some of the first segment that has expired. */
 int expire(struct engine *engine, MDB_txn *txn, bool *more) MUST_CHECK;
 /* Goes on with the sweep of cells that expire() has begun. */
@@ -99,6 +105,13 @@ int expire_cells(struct engine *engine, MDB_txn *txn, bool *more) MUST_CHECK;
 /* A segment of which nothing is left goes from memory. */
 void expire_committed(struct engine *engine);
 void expire_aborted(struct engine *engine);
+
+/* ---- doubt.c --------------------------------------------------------------------------------- */
+
+/* Looks at the clock, says what has come of it, and keeps that for the next start. */
+int doubt_look(struct engine *engine, MDB_txn *txn) MUST_CHECK;
+void doubt_committed(struct engine *engine);
+void doubt_aborted(struct engine *engine);
 
 /* ---- room.c ---------------------------------------------------------------------------------- */
 

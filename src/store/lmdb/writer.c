@@ -29,7 +29,8 @@ struct cycle {
 	struct journal_page page;
 	struct journal_entry *pages;
 	size_t page_count, page_cap;
-	uint64_t sequence; /* of the next record */
+	uint64_t sequence;      /* of the next record */
+	uint64_t last_deletion; /* its sequence; 0: there was none */
 	int64_t now_ms;
 	bool has_cells;
 	uint32_t journaled;            /* bit by table: it has rows in these pages */
@@ -123,7 +124,7 @@ static struct task *take_batches(struct engine *engine)
 static void run_done(struct task *task)
 {
 	struct store_write *write = write_of(task);
-	write->done(write, write->err);
+	store_write_end(write);
 }
 
 static void complete(struct store_write *write, int err)
@@ -204,7 +205,7 @@ static bool has_dead_series(struct cycle *cycle, const struct store_write *write
 
 static bool may_be_dead(const struct cycle *cycle, const struct store_write *write)
 {
-	return cycle->engine->registry.dead_count || forget_wanted(write);
+	return cycle->engine->registry.any_dead || forget_wanted(write);
 }
 
 /* One by one: deletions, and rows whose series may have been forgotten. What is cleared has been
@@ -219,6 +220,8 @@ static int journal_checked(struct cycle *cycle, const struct store_write *write,
 		err = delete_from_extents(cycle->engine, cycle->txn, &parsed);
 	else if (parsed.kind == RECORD_ROW && has_dead_series(cycle, write, stage, &parsed))
 		err = ERR_NOT_FOUND;
+	if (parsed.kind != RECORD_ROW)
+		cycle->last_deletion = cycle->sequence;
 	return err ? err : journal_record(cycle, record, len);
 }
 
@@ -325,14 +328,20 @@ static int put_counters(struct cycle *cycle)
 	struct engine *engine = cycle->engine;
 	uint64_t high[4] = {(uint64_t)engine->stamp_us, engine->next_version, cycle->sequence,
 			    engine->next_flush};
-	uint8_t value[RECORD_HEADER_BYTES + sizeof(high)];
-	struct slice key = SLICE("counters");
 	if (!cycle->has_cells && !engine->cut_count && engine->next_flush == engine->stored_flush)
 		return 0;
-	memcpy(value + RECORD_HEADER_BYTES, high, sizeof(high));
-	record_seal(key, value, sizeof(value));
-	return env_put(cycle->txn, engine->env.dbi[DB_META], key,
-		       (struct slice){(const char *)value, sizeof(value)});
+	return env_put_record(cycle->txn, engine->env.dbi[DB_META], SLICE("counters"),
+			      (struct slice){(const char *)high, sizeof(high)});
+}
+
+/* Repair asks whether a page of the journal that is lost can have held a deletion. */
+static int put_deletions(struct cycle *cycle)
+{
+	if (!cycle->last_deletion)
+		return 0;
+	return env_put_record(
+		cycle->txn, cycle->engine->env.dbi[DB_META], SLICE(ENV_DELETIONS),
+		(struct slice){(const char *)&cycle->last_deletion, sizeof(cycle->last_deletion)});
 }
 
 /* ---- After the commit ------------------------------------------------------------------------ */
@@ -437,6 +446,8 @@ static int fill(struct cycle *cycle)
 		err = flush_page(cycle);
 	if (!err)
 		err = put_counters(cycle);
+	if (!err)
+		err = put_deletions(cycle);
 	return err;
 }
 
@@ -462,6 +473,7 @@ static void begin_empty(struct cycle *cycle)
 {
 	cycle->page_count = 0;
 	cycle->has_cells = cycle->more_upkeep = false;
+	cycle->last_deletion = 0;
 	cycle->journaled = 0;
 	cycle->blamed = NULL;
 	cycle->sequence = cycle->engine->next_sequence;
@@ -586,7 +598,8 @@ void *writer_main(void *context)
 	cycle->engine = engine;
 	bool more = false;
 	while (wait_for_work(engine, cycle, more)) {
-		bool pending = __atomic_load_n(&engine->registry.pending_count, __ATOMIC_RELAXED);
+		bool pending =
+			atomic_load_explicit(&engine->registry.pending_count, memory_order_relaxed);
 		bool again = more;
 		more = false;
 		if (cycle->batches || pending || again || maintain_due(engine))

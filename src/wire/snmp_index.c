@@ -1,7 +1,8 @@
-#include "snmp/correlate_index.h"
+#include "wire/snmp_index.h"
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "wire/number.h"
 
 int index_read(struct slice index, struct index_arcs *arcs)
 {
@@ -12,6 +13,42 @@ int index_read(struct slice index, struct index_arcs *arcs)
 		if (arcs->count == OID_ARCS_MAX || !oid_take_arc(&index, &arcs->list[arcs->count]))
 			return ERR_INVALID;
 		arcs->count++;
+	}
+	return arcs->count ? 0 : ERR_INVALID;
+}
+
+static int parse_quoted(struct slice text, struct index_arcs *arcs)
+{
+	size_t len = text.len - 2;
+	if (len >= OID_ARCS_MAX)
+		return ERR_INVALID;
+	arcs->list[arcs->count++] = (uint32_t)len;
+	for (size_t i = 1; i <= len; i++)
+		arcs->list[arcs->count++] = (uint8_t)text.data[i];
+	return 0;
+}
+
+static bool is_quoted(struct slice text)
+{
+	return text.len > 2 && strchr("'\"", text.data[0]) &&
+	       text.data[text.len - 1] == text.data[0];
+}
+
+int index_parse(struct slice text, struct index_arcs *arcs)
+{
+	const char *at = text.data, *end = at + text.len;
+	arcs->count = 0;
+	if (is_quoted(text))
+		return parse_quoted(text, arcs);
+	while (at < end) {
+		const char *dot = memchr(at, '.', (size_t)(end - at));
+		const char *stop = dot ? dot : end;
+		uint64_t arc;
+		if (arcs->count == OID_ARCS_MAX || number_parse_u64(at, stop, &arc) ||
+		    arc > UINT32_MAX || stop + 1 == end)
+			return ERR_INVALID;
+		arcs->list[arcs->count++] = (uint32_t)arc;
+		at = stop + 1;
 	}
 	return arcs->count ? 0 : ERR_INVALID;
 }
@@ -163,4 +200,25 @@ struct slice octets_colons(struct slice bytes, struct arena *arena)
 		*to++ = hex_digits[(uint8_t)bytes.data[i] & 0xf];
 	}
 	return (struct slice){text, (size_t)(to - text)};
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+int index_sap_name(const struct index_arcs *arcs, struct arena *arena, struct slice *name)
+{
+	char port[PORT_TEXT_BYTES];
+	if (arcs->count != 3)
+		return ERR_INVALID;
+	index_port_text(arcs->list[1], port);
+	const char *text = arena_printf(arena, "%u-%s-%u", arcs->list[0], port, arcs->list[2]);
+	*name = (struct slice){text, text ? strlen(text) : 0};
+	return text ? 0 : ERR_LIMIT;
+}
+
+int index_lsp_name(const struct index_arcs *arcs, struct arena *arena, struct slice *name)
+{
+	int err = index_last_string(arcs, 0, arena, name);
+	if (!err)
+		*name = octets_text(*name, arena);
+	return !err && !name->data ? ERR_LIMIT : err;
 }

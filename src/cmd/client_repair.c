@@ -1,0 +1,129 @@
+/* repair: of a directory that no server has open, to a new one. */
+#include <stdio.h>
+
+#include "cmd/client.h"
+#include "cmd/client_private.h"
+#include "store/lmdb/lmdb.h"
+#include "wire/timetext.h"
+
+const char client_repair_help[] =
+	"usage: granary repair --data DIR --to NEWDIR [options]\n"
+	"\n"
+	"Copies what is whole in a damaged directory that no server has open to a new one, and\n"
+	"prints, by table, series and time, what is not in the copy or may have been there. What\n"
+	"cannot be verified is left out, so no number in the copy is wrong. The first directory "
+	"is\n"
+	"not changed. NEWDIR must not be there; it appears when all of it is on disk.\n"
+	"\n"
+	"Exit status: 0 everything was copied, 1 something is not in the copy, and a line says "
+	"what,\n"
+	"2 wrong command line, 3 there is no copy.\n"
+	"\n"
+	"  --data DIR      the directory\n"
+	"  --to NEWDIR     where the copy goes\n"
+	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
+	"\n"
+	"Examples:\n"
+	"  granary repair --data ./var --to ./var.repaired\n";
+
+static const struct client_command repair_command = {
+	.name = "repair",
+	.help = client_repair_help,
+	.options = OPTION_DATA | OPTION_TO | OPTION_OUTPUT,
+};
+
+enum { NO_COPY = 3 };
+
+struct repair_report {
+	struct text_table table;
+	struct buf json;
+	struct json_writer writer;
+};
+
+static void report_time(struct json_writer *writer, struct text_table *table, const char *key,
+			int64_t ms)
+{
+	char text[TIME_PRINT_MAX_BYTES + 1];
+	bool any = ms == INT64_MIN || ms == INT64_MAX;
+	text[any ? 0 : time_print(text, ms)] = 0;
+	text_table_add(table, any ? SLICE("any") : slice_of(text));
+	json_put_i64_or_null(writer, key, !any, ms);
+}
+
+static void report_text(struct json_writer *writer, struct text_table *table, const char *key,
+			const char *text)
+{
+	text_table_add(table, text ? slice_of(text) : SLICE("any"));
+	if (text)
+		json_put_text(writer, key, text);
+	else
+		json_put_null(writer, key);
+}
+
+static void report_lost(void *context, const struct lmdb_lost *lost)
+{
+	struct repair_report *report = context;
+	struct json_writer *writer = &report->writer;
+	json_write_object_begin(writer);
+	report_text(writer, &report->table, "table", lost->table);
+	report_text(writer, &report->table, "series", lost->series);
+	report_time(writer, &report->table, "from", lost->from_ms);
+	report_time(writer, &report->table, "to", lost->to_ms);
+	report_text(writer, &report->table, "of", lost->what);
+	json_put_u64(writer, "page", lost->page);
+	text_table_addf(&report->table, "%llu", (unsigned long long)lost->page);
+	report_text(writer, &report->table, "why", lost->why);
+	json_write_object_end(writer);
+}
+
+static void report_begin(struct repair_report *report)
+{
+	static const char *const titles[] = {"table", "series", "from", "to", "of", "page", "why"};
+	text_table_init(&report->table, ARRAY_LEN(titles), titles);
+	buf_init(&report->json, CLIENT_ANSWER_MAX_BYTES);
+	json_writer_init(&report->writer, &report->json);
+	json_write_object_begin(&report->writer);
+	json_write_key(&report->writer, "lost");
+	json_write_array_begin(&report->writer);
+}
+
+static void report_print(struct repair_report *report, const struct client_args *args,
+			 const struct lmdb_repaired *done)
+{
+	json_write_array_end(&report->writer);
+	json_put_u64(&report->writer, "copied", done->copied);
+	json_write_object_end(&report->writer);
+	fprintf(stderr, "%llu entries copied to %s; %s\n", (unsigned long long)done->copied,
+		args->to,
+		done->lost ? "what follows is not there, or may have been:" : "nothing is lost");
+	if (args->output == OUTPUT_JSON)
+		printf("%.*s\n", (int)report->json.len, report->json.data);
+	else if (done->lost)
+		text_table_print(&report->table, args->output);
+}
+
+int client_repair(int argc, char *const *argv)
+{
+	struct client_args args;
+	struct lmdb_repaired done;
+	struct repair_report report;
+	struct errbuf e;
+	int err = client_parse(&repair_command, argc, argv, &args);
+
+	if (err)
+		return client_parse_exit(err);
+	if (!args.data || !args.to) {
+		(void)client_usage(&args, "--data and --to are needed");
+		return CLIENT_USAGE;
+	}
+	struct lmdb_options options = {.path = args.data};
+	report_begin(&report);
+	err = lmdb_repair(&options, args.to, report_lost, &report, &done, &e);
+	if (err)
+		client_complain(&args, "%s", e.text);
+	else
+		report_print(&report, &args, &done);
+	text_table_release(&report.table);
+	buf_release(&report.json);
+	return err ? NO_COPY : done.lost ? CLIENT_FAILED : CLIENT_OK;
+}

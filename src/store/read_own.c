@@ -1,0 +1,116 @@
+#include "store/read_own.h"
+
+/* A part that is NULL is not given, and stays so. */
+static int read_own_bytes(struct arena *arena, struct slice *bytes)
+{
+	if (!bytes->data)
+		return 0;
+	*bytes = arena_copy(arena, *bytes);
+	return bytes->data ? 0 : ERR_LIMIT;
+}
+
+static int read_own_parts(struct arena *arena, struct store_parts *parts)
+{
+	int err = 0;
+	for (size_t i = 0; i < TABLE_PARTS_MAX && !err; i++)
+		err = read_own_bytes(arena, &parts->part[i]);
+	return err;
+}
+
+static int read_own_handles(struct arena *arena, const uint64_t **handles, size_t count)
+{
+	uint64_t *copy = arena_alloc(arena, count * sizeof(*copy));
+	if (!copy)
+		return ERR_LIMIT;
+	if (count)
+		memcpy(copy, *handles, count * sizeof(*copy));
+	*handles = copy;
+	return 0;
+}
+
+static int read_own_tags(struct arena *arena, struct tags *tags)
+{
+	struct tag *copy = arena_alloc(arena, tags->count * sizeof(*copy));
+	int err = copy ? 0 : ERR_LIMIT;
+	for (size_t i = 0; i < tags->count && !err; i++) {
+		copy[i] = tags->list[i];
+		err = read_own_bytes(arena, &copy[i].key);
+		err = err ? err : read_own_bytes(arena, &copy[i].value);
+	}
+	tags->list = copy;
+	return err;
+}
+
+static int read_own_series_open(struct arena *arena, struct store_series_open *open)
+{
+	struct slice *metrics = arena_alloc(arena, open->count * sizeof(*metrics));
+	int err = metrics ? read_own_bytes(arena, &open->tenant) : ERR_LIMIT;
+	err = err ? err : read_own_tags(arena, &open->tags);
+	for (size_t i = 0; i < open->count && !err; i++) {
+		metrics[i] = open->metrics[i];
+		err = read_own_bytes(arena, &metrics[i]);
+	}
+	open->metrics = metrics;
+	return err;
+}
+
+static int read_own_cell_scan(struct arena *arena, struct store_cell_scan *scan)
+{
+	int err = read_own_parts(arena, &scan->key);
+	err = err ? err : read_own_parts(arena, &scan->from);
+	return err ? err : read_own_parts(arena, &scan->to);
+}
+
+static int read_own_series_list(struct arena *arena, struct store_series_list *list)
+{
+	int err = read_own_bytes(arena, &list->tenant);
+	return err ? err : read_own_bytes(arena, &list->metric);
+}
+
+/* Everything that a request points to, as it is read by the engine. */
+static int read_own_request(struct arena *arena, struct store_request *r)
+{
+	int err = 0;
+	switch (r->op) {
+	case STORE_RANGE:
+		return read_own_handles(arena, &r->range.handles, r->range.handle_count);
+	case STORE_LAST_BEFORE:
+		return read_own_handles(arena, &r->last_before.handles,
+					r->last_before.handle_count);
+	case STORE_AGGREGATE:
+		return read_own_handles(arena, &r->aggregate.handles, r->aggregate.handle_count);
+	case STORE_SHARES:
+		return read_own_handles(arena, &r->shares.handles, r->shares.handle_count);
+	case STORE_SERIES_DESCRIBE:
+		return read_own_handles(arena, &r->series_describe.handles,
+					r->series_describe.count);
+	case STORE_CELL_GET:
+		err = read_own_parts(arena, &r->cell_get.key);
+		return err ? err : read_own_parts(arena, &r->cell_get.column);
+	case STORE_CELL_SCAN:
+		return read_own_cell_scan(arena, &r->cell_scan);
+	case STORE_SERIES_OPEN:
+		return read_own_series_open(arena, &r->series_open);
+	case STORE_SERIES_LIST:
+		return read_own_series_list(arena, &r->series_list);
+	case STORE_ENUMERATE:
+	case STORE_STATS:
+	case STORE_VERIFY:
+		return 0;
+	}
+	return ERR_INVALID;
+}
+
+int read_own(struct store_read *read)
+{
+	for (struct store_request *r = read->requests; r; r = r->next) {
+		if (r->owned)
+			continue;
+		r->err = read_own_request(&read->arena, r);
+		if (r->err)
+			return errbuf_set(&read->error, r->err,
+					  "the read has no room for what it asks for");
+		r->owned = true;
+	}
+	return 0;
+}

@@ -1,0 +1,186 @@
+"""A clock that is wrong: what would have expired by it stays, until the clock is back, has stood
+for a day, or is accepted. The server runs on clocks that a preloaded hook sets while it serves."""
+
+import json
+import mmap
+import os
+import struct
+import subprocess
+import time
+
+import pytest
+
+from server import Server, build_folder, run
+
+DAY_S = 86400
+AHEAD_S = 400 * DAY_S
+TIMEOUT_S = 60
+HOOK = build_folder() / "tests" / "fault" / "clock_hook.so"
+
+
+class ClockServer(Server):
+    """A server whose clocks can be set: `set_wall`, and `pass_time` for all of them."""
+
+    def __init__(self, folder, config):
+        super().__init__(folder, config)
+        path = self.folder / "clock"
+        path.write_bytes(bytes(8))
+        with open(path, "r+b") as file:
+            self.offsets = mmap.mmap(file.fileno(), 8)
+        self.wall_s = self.passed_s = 0
+
+    def spawn(self):
+        env = {**os.environ, "LD_PRELOAD": str(HOOK), "CLOCK_HOOK": str(self.folder / "clock")}
+        with open(self.log_path, "a") as log:
+            self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, env=env)
+
+    def _store(self):
+        self.offsets[:] = struct.pack("=ii", self.wall_s, self.passed_s)
+
+    def set_wall(self, seconds):
+        self.wall_s = seconds
+        self._store()
+
+    def pass_time(self, seconds):
+        self.wall_s += seconds
+        self.passed_s += seconds
+        self._store()
+
+    def is_doubted(self):
+        return self.metric("granary_store_clock_doubted") == 1
+
+    def upkeep(self):
+        """Upkeep has run since: what expires by the clock was looked for in the commit of this."""
+        assert self.write("upkeep ran=1i").status == 204
+
+
+def wait_until(what, is_so):
+    deadline = time.monotonic() + TIMEOUT_S
+    while not is_so():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def server(tmp_path):
+    if not HOOK.exists():
+        pytest.skip("a sanitizer has its own idea of preloaded calls")
+    server = ClockServer(tmp_path, "retention:\n  raw: 30d\n")
+    server.start()
+    yield server
+    server.kill()
+
+
+def write_samples(server):
+    """A sample for each of the last ten days; what the query of all has to give."""
+    now = int(time.time())
+    times = [now - day * DAY_S for day in range(10, 0, -1)]
+    answer = server.put([{"metric": "room", "timestamp": at, "value": at, "tags": {"k": "v"}}
+                         for at in times])
+    assert answer.status == 204, answer
+    return {time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)): at for at in times}
+
+
+def samples(server):
+    return server.values("room", "k=v")
+
+
+def shows(server):
+    """What `granary clock` prints."""
+    status = run("clock", "--server", server.url, "-o", "json")
+    assert status.returncode == 0, status
+    return json.loads(status.stdout)
+
+
+def test_a_clock_that_is_ahead_for_a_moment(server):
+    written = write_samples(server)
+    assert samples(server) == written
+    assert server.get("/-/ready").text == "ready\n"
+    server.set_wall(AHEAD_S)
+    server.upkeep()
+    wait_until("the clock is doubted", server.is_doubted)
+    server.upkeep()
+    ready = server.get("/-/ready")
+    assert ready.status == 200
+    assert ready.text.startswith("degraded: the clock shows ")
+    assert "granary clock accept" in ready.text
+    assert "Nothing expires" in server.log_text()
+    said = shows(server)
+    assert said["doubted"] is True
+    assert abs(said["shows"] - said["expected"] - AHEAD_S * 1000) < 60000
+    server.set_wall(0)
+    server.upkeep()
+    wait_until("the clock is believed", lambda: not server.is_doubted())
+    assert samples(server) == written
+    assert server.get("/-/ready").text == "ready\n"
+    assert shows(server)["doubted"] is False
+    assert server.metric("granary_store_clock_jumps_total") == 1
+
+
+def test_samples_of_now_are_taken_by_a_clock_that_is_ahead(server):
+    server.set_wall(AHEAD_S)
+    written = write_samples(server)
+    server.set_wall(0)
+    assert samples(server) == written
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_start_by_a_clock_that_is_ahead(server, end):
+    written = write_samples(server)
+    getattr(server, end)()
+    server.set_wall(AHEAD_S)
+    for _ in range(2):  # the second start does not believe what the first has doubted
+        server.start()
+        server.upkeep()
+        server.upkeep()
+        assert server.is_doubted()
+        getattr(server, end)()
+    server.set_wall(0)
+    server.start()
+    assert not server.is_doubted()
+    assert samples(server) == written
+
+
+def test_accepted_what_has_expired_goes(server):
+    write_samples(server)
+    server.stop()
+    server.set_wall(AHEAD_S)
+    server.start()
+    server.upkeep()
+    wait_until("the clock is doubted", server.is_doubted)
+    status = run("clock", "accept", "--server", server.url)
+    assert status.returncode == 0, status
+    assert status.stdout.splitlines()[1].startswith("no,"), status
+    wait_until("it is over", lambda: server.metric("granary_store_expired_segments_total") >= 10)
+    assert server.get("/-/ready").text == "ready\n"
+    server.set_wall(0)
+    assert samples(server) == {}
+    server.stop()  # what was accepted stays so
+    server.set_wall(AHEAD_S)
+    server.start()
+    assert not server.is_doubted()
+
+
+def test_after_a_day_what_has_expired_goes(server):
+    write_samples(server)
+    server.set_wall(AHEAD_S)
+    server.upkeep()
+    wait_until("the clock is doubted", server.is_doubted)
+    server.pass_time(DAY_S - 600)
+    server.upkeep()
+    assert server.is_doubted()
+    server.pass_time(700)
+    wait_until("it is over", lambda: server.metric("granary_store_expired_segments_total") >= 10)
+    assert not server.is_doubted()
+    server.set_wall(server.passed_s)
+    assert samples(server) == {}
+
+
+def test_what_can_be_said_to_the_clock(server):
+    status = run("clock", "believe", "--server", server.url)
+    assert status.returncode == 2
+    assert "believe" in status.stderr
+    assert server.get("/api/clock/accept").status == 405
+    assert server.get("/api/clock", when="now").status == 400
+    assert server.get("/api/clock").json["standsMs"] == DAY_S * 1000
