@@ -29,6 +29,16 @@ static void write_text(struct json_writer *json, const char *key, struct slice t
 		json_write_null(json);
 }
 
+/* `width` empty: null, of all granularities that are configured no more. */
+static void write_grain(struct json_writer *json, struct slice width, uint64_t rows, uint64_t kept)
+{
+	json_write_object_begin(json);
+	write_text(json, "granularity", width);
+	json_put_u64(json, "rows", rows);
+	json_put_u64(json, "kept", kept);
+	json_write_object_end(json);
+}
+
 static void write_rollups(struct json_writer *json, const struct rollup_grains *grains,
 			  const struct rollup_delete_result *result)
 {
@@ -37,12 +47,10 @@ static void write_rollups(struct json_writer *json, const struct rollup_grains *
 	for (size_t g = 0; g < grains->count; g++) {
 		char width[ROLLUP_WIDTH_MAX_BYTES];
 		size_t len = rollup_width_print(width, grains->list[g].width_ms);
-		json_write_object_begin(json);
-		write_text(json, "granularity", (struct slice){width, len});
-		json_put_u64(json, "rows", result->rows[g]);
-		json_put_u64(json, "kept", result->kept[g]);
-		json_write_object_end(json);
+		write_grain(json, (struct slice){width, len}, result->rows[g], result->kept[g]);
 	}
+	if (result->other_rows || result->other_kept)
+		write_grain(json, SLICE(""), result->other_rows, result->other_kept);
 	json_write_array_end(json);
 }
 

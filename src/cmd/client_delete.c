@@ -23,6 +23,7 @@ const char client_delete_help[] =
 	"  raw samples      as they came\n"
 	"  late samples     that came when their raw data had expired\n"
 	"  roll-ups of 5m   rows of that granularity, of buckets that lie in the time as a whole\n"
+	"  roll-ups of other granularities  that are configured no more\n"
 	"  slots made anew  of all series together: rolled up once more from what is left\n"
 	"  series gone      that leave the catalog\n"
 	"\n"
@@ -117,8 +118,10 @@ static int64_t add_rollups(struct text_table *table, const struct json *root)
 	int64_t kept = 0;
 	for (const struct json *one = list ? list->first : NULL; one; one = one->next) {
 		const struct json *width = json_member(one, "granularity");
-		text_table_addf(table, "roll-ups of %.*s", width ? (int)width->text.len : 0,
-				width ? width->text.data : "");
+		struct slice name = width ? width->text : SLICE("");
+		if (!name.len)
+			name = SLICE("other granularities");
+		text_table_addf(table, "roll-ups of %.*s", (int)name.len, name.data);
 		text_table_addf(table, "%lld", (long long)client_i64(one, "rows"));
 		text_table_addf(table, "%lld", (long long)client_i64(one, "kept"));
 		kept += client_i64(one, "kept");

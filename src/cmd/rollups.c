@@ -287,6 +287,7 @@ static struct rollup_complete *new_complete(struct rollups *rollups, struct stor
 						  .raw_retention_ms = conf->retention_raw_ms,
 						  .retention_rules = &rollups->retention,
 						  .since_ms = rollups->since_ms,
+						  .recount = &rollups->recount,
 						  .progress = progress_of,
 						  .owner = rollups});
 }

@@ -13,7 +13,9 @@ struct rollup_complete {
 	struct store_write *write;
 	bool busy;        /* a read or a write is under way */
 	bool known;       /* what an earlier process noted has been read */
-	unsigned rebuilt; /* bit by granularity: all its marks have been made anew */
+	/* Bit by item: all its marks have been made anew. An item is a granularity, or behind these
+	 * all metrics that became counters or ceased to be. */
+	unsigned rebuilt;
 	unsigned noted;   /* of these, those that the store knows of */
 	unsigned writing; /* what becomes of the cells: these are noted, */
 	bool writes_all;  /* or become those of all */
@@ -21,6 +23,20 @@ struct rollup_complete {
 	bool passed;      /* the marks are worked on; of what had been closed by then */
 	int64_t closed_ms[RETENTION_LEVELS_MAX]; /* up to here, by level; 0: nothing */
 };
+
+/* ---- Items ----------------------------------------------------------------------------------- */
+
+static size_t item_count(const struct rollup_complete *c)
+{
+	return c->options.grains->count + 1;
+}
+
+/* Up to when queries take raw data on its account; 0: at no time. */
+static int64_t item_since_ms(const struct rollup_complete *c, size_t item)
+{
+	return item < c->options.grains->count ? c->options.since_ms[item]
+					       : rollup_recount_last_ms(c->options.recount);
+}
 
 /* ---- The cells ------------------------------------------------------------------------------- */
 
@@ -55,11 +71,13 @@ static void finish(struct rollup_complete *c)
 		if (c->writing >> g & 1)
 			c->options.since_ms[g] = 0;
 	}
+	if (c->writing >> c->options.grains->count & 1)
+		buf_clear(c->options.recount);
 	c->rebuilt &= ~c->writing;
 	c->noted &= ~c->writing;
 	c->passed = false;
 	log_info("roll-ups: they are made of all raw data, also of what is older than their "
-		 "granularities");
+		 "granularities or rollup.counter_suffixes");
 }
 
 /* What the store refuses for good is true all the same, until the next start. */
@@ -104,9 +122,9 @@ static void on_looked(struct store_read *read, int err)
 	}
 }
 
-static void begin_keep(struct rollup_complete *c, unsigned grains, bool all)
+static void begin_keep(struct rollup_complete *c, unsigned items, bool all)
 {
-	c->writing = grains;
+	c->writing = items;
 	c->writes_all = all;
 	look(c);
 }
@@ -129,12 +147,12 @@ static uint8_t level_count(const struct rollup_complete *c)
 }
 
 /* The last time of which something may be that is not rolled up. */
-static int64_t last_since_ms(const struct rollup_complete *c, unsigned grains)
+static int64_t last_since_ms(const struct rollup_complete *c, unsigned items)
 {
 	int64_t ms = 0;
-	for (size_t g = 0; g < c->options.grains->count; g++) {
-		if (grains >> g & 1 && c->options.since_ms[g] > ms)
-			ms = c->options.since_ms[g];
+	for (size_t i = 0; i < item_count(c); i++) {
+		if (items >> i & 1 && item_since_ms(c, i) > ms)
+			ms = item_since_ms(c, i);
 	}
 	return ms;
 }
@@ -185,9 +203,9 @@ void rollup_complete_tick(struct rollup_complete *c)
 
 /* ---- Rebuilds -------------------------------------------------------------------------------- */
 
-static unsigned all_grains(const struct rollup_complete *c)
+static unsigned all_items(const struct rollup_complete *c)
 {
-	return (1u << c->options.grains->count) - 1;
+	return (1u << item_count(c)) - 1;
 }
 
 bool rollup_complete_is_all(const struct rollup_complete *c, int64_t from_ms, int64_t to_ms)
@@ -198,17 +216,17 @@ bool rollup_complete_is_all(const struct rollup_complete *c, int64_t from_ms, in
 		retention_longest_whole_ms(o->retention_rules, o->raw_retention_ms, now_ms);
 	return from_ms <=
 		       rollup_open_from_ms(now_ms, longest_ms, o->grains->slot_ms, o->quiet_ms) &&
-	       to_ms >= last_since_ms(c, all_grains(c));
+	       to_ms >= last_since_ms(c, all_items(c));
 }
 
 /* One that is noted already is as good. */
 void rollup_complete_rebuilt(struct rollup_complete *c)
 {
 	const struct rollup_complete_options *o = &c->options;
-	for (size_t g = 0; g < o->grains->count; g++) {
-		if (!o->since_ms[g] || c->rebuilt >> g & 1)
+	for (size_t i = 0; i < item_count(c); i++) {
+		if (!item_since_ms(c, i) || c->rebuilt >> i & 1)
 			continue;
-		c->rebuilt |= 1u << g;
+		c->rebuilt |= 1u << i;
 		c->passed = false;
 		c->passes = o->progress(o->owner).begun;
 	}

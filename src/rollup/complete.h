@@ -1,16 +1,18 @@
 /* Roll-ups that have become those of all raw data.
  *
- * Of what was written before a granularity was configured nobody made roll-ups, so queries take raw
- * data of that time (since.h). A rebuild of everything (rebuild.h) makes the marks; when it is over
+ * Nobody made roll-ups of what was written before a granularity was configured, and those of a
+ * metric may be those of a gauge though it has become a counter, or the other way round; so queries
+ * take raw data of that time (since.h). A rebuild of everything (rebuild.h) makes the marks; when it
+ * is over
  *
- *  1. that is noted in the cells of the granularities, so that a restart does not forget it;
+ *  1. that is noted in the cells of since.h, so that a restart does not forget it;
  *  2. a pass of the job has to begin and be over, which finds the marks that earlier runs made:
  *     until then queries would take rows that are not there;
  *  3. where raw data is not kept for ever, that pass has to leave none of these marks, and then the
  *     raw data of slots that were closed has to be gone: they were not marked, or their marks went
  *     since it was too late for them;
- *  4. `since` becomes 0, in the store and then for queries: whatever raw data there is, roll-ups
- *     are made of it or it is marked.
+ *  4. `since` becomes 0 and `recount` empty, in the store and then for queries: whatever raw data
+ *     there is, roll-ups are made of it or it is marked.
  *
  * The thread of the executor, which is that of the queries. */
 #ifndef ROLLUP_COMPLETE_H
@@ -33,6 +35,8 @@ struct rollup_complete_options {
 	const struct retention_rules *retention_rules; /* NULL: none */
 	/* By granularity, as rollup_since_open gave it: the caller's, is changed here. */
 	int64_t *since_ms;
+	/* As rollup_recount_open made it, likewise. */
+	struct buf *recount;
 	struct rollup_progress (*progress)(void *owner);
 	void *owner;
 };

@@ -15,7 +15,6 @@ enum {
 	READ_MAX_BYTES = 64 << 20,
 	NAMES_MAX_BYTES = 8 << 20,
 	WRITE_MAX_BYTES = 8 << 20,
-	SPANS_MAX = 2 + 3 * ROLLUP_GRAINS_MAX,
 	/* So many slots without samples are marked and deleted with those around them: a few marks
 	 * cost less than a further stretch, for which the store writes a group of series anew. */
 	GAP_MAX_SLOTS = 16,
@@ -69,8 +68,12 @@ struct rollup_delete {
 	uint64_t handles[GROUP_MAX];
 	size_t count;
 	struct series_part part; /* of members: those at hand */
-	struct span spans[SPANS_MAX];
-	size_t span_count, span;
+	/* Granularities that have rows though they are configured no more. */
+	struct store_read *periods;
+	int64_t *others_ms;
+	size_t other_count;
+	struct span *spans;
+	size_t span_count, span, span_cap;
 	int64_t at_ms, part_ms; /* up to where the span is done; where the part at hand ends */
 	int64_t next_ms;        /* what there is next */
 	size_t counted;         /* of the members at hand */
@@ -87,6 +90,7 @@ static void begin_group(void *owner);
 static void on_found(void *owner, int err, int64_t next_ms);
 static void on_counted(struct store_read *read, int err);
 static void on_written(struct store_write *write, int err);
+static void on_periods(struct store_read *read, int err);
 static void next_members(struct rollup_delete *d);
 static void find_next(struct rollup_delete *d);
 static void count_part(struct rollup_delete *d);
@@ -97,30 +101,36 @@ static void end(void *owner, int err);
 
 static void add_span(struct rollup_delete *d, struct span span)
 {
-	ASSERT(d->span_count < SPANS_MAX);
-	if (span.from_ms < span.to_ms)
-		d->spans[d->span_count++] = span;
+	if (span.from_ms >= span.to_ms)
+		return;
+	if (d->span_count == d->span_cap) {
+		d->span_cap = d->span_cap ? d->span_cap * 2 : 16;
+		d->spans = mem_resize_array(d->spans, d->span_cap, sizeof(*d->spans));
+	}
+	d->spans[d->span_count++] = span;
 }
 
-/* Of a bucket of which a part is in the time: the row of one in a closed slot. That of its late
- * points, which stands behind it, is made anew of these. */
-static void add_cut(struct rollup_delete *d, size_t grain, int64_t bucket_ms, int64_t open_from_ms)
+/* The row of a bucket that the time cuts, if its slot is closed. The row of the bucket's late
+ * points, which stands behind it, is made again from the points that are left. */
+static void add_cut(struct rollup_delete *d, int64_t width_ms, int64_t bucket_ms,
+		    int64_t open_from_ms, uint64_t *kept)
 {
-	int64_t width_ms = d->options.grains->list[grain].width_ms;
-	if (floor_to(bucket_ms, d->options.grains->slot_ms) < open_from_ms)
+	if (open_from_ms == INT64_MAX ||
+	    floor_to(bucket_ms, d->options.grains->slot_ms) < open_from_ms)
 		add_span(d, (struct span){.table = TABLE_DATA_DOWNSAMPLED,
 					  .period_ms = width_ms,
 					  .field = ROLLUP_FIRST,
 					  .from_ms = bucket_ms,
 					  .to_ms = bucket_ms + LATE_ROW_BEHIND_MS,
 					  .only_count = true,
-					  .total = &d->result.kept[grain]});
+					  .total = kept});
 }
 
-static void add_grain(struct rollup_delete *d, size_t grain, int64_t open_from_ms)
+/* Slots that begin before open_from_ms are closed: nothing makes rows of their buckets. */
+static void add_grain(struct rollup_delete *d, int64_t width_ms, int64_t open_from_ms,
+		      uint64_t *rows, uint64_t *kept)
 {
 	int64_t from_ms = d->options.from_ms, to_ms = d->options.to_ms;
-	int64_t width_ms = d->options.grains->list[grain].width_ms;
 	int64_t first_ms = floor_to(from_ms, width_ms), last_ms = floor_to(to_ms, width_ms);
 	bool whole = d->options.whole;
 	add_span(d, (struct span){.table = TABLE_DATA_DOWNSAMPLED,
@@ -128,13 +138,13 @@ static void add_grain(struct rollup_delete *d, size_t grain, int64_t open_from_m
 				  .field = ROLLUP_SUM,
 				  .from_ms = whole ? from_ms : ceil_to(from_ms, width_ms),
 				  .to_ms = whole ? to_ms : last_ms,
-				  .total = &d->result.rows[grain]});
+				  .total = rows});
 	if (whole)
 		return;
 	if (first_ms != from_ms)
-		add_cut(d, grain, first_ms, open_from_ms);
+		add_cut(d, width_ms, first_ms, open_from_ms, kept);
 	if (last_ms != to_ms && (last_ms != first_ms || first_ms == from_ms))
-		add_cut(d, grain, last_ms, open_from_ms);
+		add_cut(d, width_ms, last_ms, open_from_ms, kept);
 }
 
 /* Rows come first: one that is made anew meanwhile is of samples that go, and mark it, or of some
@@ -152,7 +162,11 @@ static void list_spans(struct rollup_delete *d, int64_t raw_ms)
 	if (marks)
 		open_from_ms = rollup_open_from_ms(now_ms, raw_ms, o->grains->slot_ms, o->quiet_ms);
 	for (size_t g = 0; g < o->grains->count; g++)
-		add_grain(d, g, open_from_ms);
+		add_grain(d, o->grains->list[g].width_ms, open_from_ms, &d->result.rows[g],
+			  &d->result.kept[g]);
+	for (size_t i = 0; i < d->other_count; i++)
+		add_grain(d, d->others_ms[i], INT64_MAX, &d->result.other_rows,
+			  &d->result.other_kept);
 	add_span(d, (struct span){.table = TABLE_DATA_RAW,
 				  .from_ms = o->from_ms,
 				  .to_ms = o->to_ms,
@@ -188,6 +202,7 @@ struct rollup_delete *rollup_delete_start(const struct rollup_delete_options *op
 								  .owner = d});
 	d->next = next_sample_new(d->walk, on_found, d);
 	d->read = series_walk_read_new(d->walk, on_counted, d);
+	d->periods = series_walk_read_new(d->walk, on_periods, d);
 	d->write = store_write_new(options->store, WRITE_MAX_BYTES);
 	d->write->executor = options->executor;
 	d->write->done = on_written;
@@ -201,12 +216,15 @@ struct rollup_delete *rollup_delete_start(const struct rollup_delete_options *op
 void rollup_delete_free(struct rollup_delete *d)
 {
 	store_read_free(d->read);
+	store_read_free(d->periods);
 	next_sample_free(d->next);
 	series_walk_free(d->walk);
 	store_write_free(d->write);
 	arena_release(&d->arena);
 	retention_memo_release(&d->memo);
 	mem_free(d->touches);
+	mem_free(d->others_ms);
+	mem_free(d->spans);
 	mem_free(d);
 }
 
@@ -277,14 +295,49 @@ static int take_series(struct rollup_delete *d)
 	return 0;
 }
 
+static void ask_periods(struct rollup_delete *d)
+{
+	struct store_request *request = store_read_add(d->periods, STORE_PERIODS);
+	ASSERT(request); /* the first of an empty arena */
+	request->periods.table = TABLE_DATA_DOWNSAMPLED;
+	series_walk_submit(d->walk, d->periods);
+}
+
+static bool is_configured(const struct rollup_grains *grains, int64_t width_ms)
+{
+	for (size_t g = 0; g < grains->count; g++) {
+		if (grains->list[g].width_ms == width_ms)
+			return true;
+	}
+	return false;
+}
+
+static void on_periods(struct store_read *read, int err)
+{
+	struct rollup_delete *d = read->owner;
+	const struct store_periods *periods = &read->requests->periods;
+	if (err) {
+		end(d, err);
+		return;
+	}
+	d->others_ms = mem_alloc_array(periods->count + 1, sizeof(*d->others_ms));
+	for (size_t i = 0; i < periods->count; i++) {
+		if (!is_configured(d->options.grains, periods->periods_ms[i]))
+			d->others_ms[d->other_count++] = periods->periods_ms[i];
+	}
+	next_members(d);
+}
+
 static void begin_group(void *owner)
 {
 	struct rollup_delete *d = owner;
 	int err = take_series(d);
 	if (err)
 		end(d, err);
-	else
+	else if (d->others_ms)
 		next_members(d);
+	else
+		ask_periods(d);
 }
 
 /* ---- Spans of some series -------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
  *        |                       v
  *        +---- FORGETS <---- the next span
  *
- * Its spans are of each granularity the rows of the buckets that lie in the time as a whole, then
- * the raw samples and the late ones. Of some series at a time one span is gone through after the
+ * Its spans are of each granularity the rows of the buckets that lie in the time as a whole, also of
+ * granularities that are configured no more; then the raw samples and the late ones. Of some series at a time one span is gone through after the
  * other, and of each span some of its time, in writes that are so small that others are not held
  * up. So memory is bounded, and whatever breaks off is done by doing all of it once more.
  *
@@ -74,6 +74,7 @@ struct rollup_delete_result {
 	uint64_t samples, late;           /* deleted, or to be deleted */
 	uint64_t rows[ROLLUP_GRAINS_MAX]; /* likewise, by granularity */
 	uint64_t kept[ROLLUP_GRAINS_MAX]; /* rows of buckets that are cut and cannot be made anew */
+	uint64_t other_rows, other_kept;  /* both, of granularities that are configured no more */
 	uint64_t marks;                   /* slots of series that are made anew, or looked at */
 };
 

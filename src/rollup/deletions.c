@@ -77,7 +77,7 @@ static void put_spec(const struct rollup_deletion_spec *spec, struct buf *out)
 
 static uint64_t row_count(const struct rollup_delete_result *result)
 {
-	uint64_t rows = 0;
+	uint64_t rows = result->other_rows;
 	for (size_t g = 0; g < ROLLUP_GRAINS_MAX; g++)
 		rows += result->rows[g];
 	return rows;

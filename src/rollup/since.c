@@ -127,6 +127,23 @@ static int drop_others(struct asked *asked, const struct store_cell_scan *cells,
 	return 0;
 }
 
+/* The next line, cut off from `rest`; each ends with its end. */
+static bool next_line(struct slice *rest, struct slice *line)
+{
+	const char *at = rest->len ? memchr(rest->data, '\n', rest->len) : NULL;
+	if (!at)
+		return false;
+	*line = (struct slice){rest->data, (size_t)(at - rest->data)};
+	*rest = (struct slice){at + 1, rest->len - line->len - 1};
+	return true;
+}
+
+static void add_line(struct buf *to, struct slice line)
+{
+	buf_append(to, line.data, line.len);
+	buf_append_char(to, '\n');
+}
+
 static int64_t number_of(struct slice text)
 {
 	uint64_t number = 0;
@@ -134,7 +151,7 @@ static int64_t number_of(struct slice text)
 	return end == text.data + text.len && number <= INT64_MAX ? (int64_t)number : INT64_MAX;
 }
 
-/* Of a granularity's cell, without what may follow. */
+/* Of a granularity's cell, or of the first line of "recount", without what may follow. */
 static struct slice time_of(struct slice text)
 {
 	if (slice_ends_with(text, rebuilt_mark))
@@ -284,7 +301,32 @@ unsigned rollup_since_rebuilt(const struct store_cell_scan *cells,
 		if (cell && slice_ends_with(cell->value, rebuilt_mark))
 			rebuilt |= 1u << g;
 	}
+	const struct store_cell *recount = cell_of(cells, recount_name);
+	struct slice rest = recount ? recount->value : SLICE(""), time;
+	if (next_line(&rest, &time) && slice_ends_with(time, rebuilt_mark))
+		rebuilt |= 1u << grains->count;
 	return rebuilt;
+}
+
+static int keep_recount(struct store_write *write, const struct store_cell *cell, bool all)
+{
+	struct store_write_cond *outcome;
+	struct slice rest = cell->value, time;
+	struct buf text;
+	if (all)
+		return store_cell_delete_if(write, TABLE_LEASES, &row, &cell->column, cell->version,
+					    &outcome);
+	if (!next_line(&rest, &time))
+		return ERR_DAMAGED;
+	buf_init(&text, cell->value.len + rebuilt_mark.len);
+	time = time_of(time);
+	buf_append(&text, time.data, time.len);
+	add_line(&text, rebuilt_mark);
+	buf_append(&text, rest.data, rest.len);
+	int err = store_cell_put_if(write, TABLE_LEASES, &row, &cell->column, cell->version,
+				    buf_slice(&text), 0, &outcome);
+	buf_release(&text);
+	return err;
 }
 
 static int keep_cell(struct store_write *write, const struct store_cell *cell, bool all)
@@ -313,27 +355,13 @@ int rollup_since_keep(struct store_write *write, const struct store_cell_scan *c
 		if (cell && which >> g & 1)
 			err = keep_cell(write, cell, all);
 	}
+	const struct store_cell *recount = cell_of(cells, recount_name);
+	if (!err && recount && which >> grains->count & 1)
+		err = keep_recount(write, recount, all);
 	return err;
 }
 
 /* ---- Counters -------------------------------------------------------------------------------- */
-
-/* The next line, cut off from `rest`; each ends with its end. */
-static bool next_line(struct slice *rest, struct slice *line)
-{
-	const char *at = rest->len ? memchr(rest->data, '\n', rest->len) : NULL;
-	if (!at)
-		return false;
-	*line = (struct slice){rest->data, (size_t)(at - rest->data)};
-	*rest = (struct slice){at + 1, rest->len - line->len - 1};
-	return true;
-}
-
-static void add_line(struct buf *to, struct slice line)
-{
-	buf_append(to, line.data, line.len);
-	buf_append_char(to, '\n');
-}
 
 static bool has_line(struct slice lines, struct slice wanted)
 {
@@ -445,7 +473,13 @@ int64_t rollup_recount_before_ms(const struct buf *recount, struct slice metric)
 		return 0;
 	while (next_line(&rest, &suffix)) {
 		if (slice_ends_with(metric, suffix))
-			return number_of(time);
+			return number_of(time_of(time));
 	}
 	return 0;
+}
+
+int64_t rollup_recount_last_ms(const struct buf *recount)
+{
+	struct slice rest = buf_slice(recount), time;
+	return next_line(&rest, &time) ? number_of(time_of(time)) : 0;
 }

@@ -12,7 +12,8 @@
  *
  * Likewise which ends of names are those of counters (name "counters", each with the end of a line)
  * and, once that has changed, which ones came or went at some time, and up to when rows may be of
- * the other kind therefore (name "recount", `<ms>` and the ends, a line each). */
+ * the other kind therefore (name "recount", `<ms>` and the ends, a line each). `<ms>` is followed by
+ * " rebuilt", too, and the cell is deleted when the marks are worked on. */
 #ifndef ROLLUP_SINCE_H
 #define ROLLUP_SINCE_H
 
@@ -32,11 +33,11 @@ int rollup_since_open(struct store *store, const struct rollup_grains *grains, i
 
 /* For complete.h. Has a request read the cells; */
 void rollup_since_scan(struct store_request *scan);
-/* which of `grains` have been rebuilt, bit by place; */
+/* which of `grains` have been rebuilt, bit by place, and behind these whether "recount" has; */
 unsigned rollup_since_rebuilt(const struct store_cell_scan *cells,
 			      const struct rollup_grains *grains);
-/* says of those in `which` that they have been, or that since then they are of all there is. Cells
- * that are not there are not made. */
+/* says of those in `which` that they have been, or that since then they are of all there is, and
+ * that no rows are of the other kind. Cells that are not there are not made. */
 int rollup_since_keep(struct store_write *write, const struct store_cell_scan *cells,
 		      const struct rollup_grains *grains, unsigned which, bool all) MUST_CHECK;
 
@@ -48,5 +49,8 @@ int rollup_recount_open(struct store *store, const char *const *suffixes, size_t
 /* Rows of a metric of earlier times may be those of a gauge though it is a counter, or the other
  * way round; 0: they are not. */
 int64_t rollup_recount_before_ms(const struct buf *recount, struct slice metric);
+
+/* The latest such time of all metrics; 0: there is none. */
+int64_t rollup_recount_last_ms(const struct buf *recount);
 
 #endif

@@ -94,6 +94,7 @@ static int read_own_request(struct arena *arena, struct store_request *r)
 	case STORE_SERIES_LIST:
 		return read_own_series_list(arena, &r->series_list);
 	case STORE_ENUMERATE:
+	case STORE_PERIODS:
 	case STORE_STATS:
 	case STORE_VERIFY:
 		return 0;

@@ -833,6 +833,8 @@ static int check_request(struct store_request *request)
 		return check_handles(request->series_describe.count);
 	case STORE_SHARES:
 		return check_shares(&request->shares);
+	case STORE_PERIODS:
+		return is_kind(request->periods.table, TABLE_SAMPLES) ? 0 : ERR_INVALID;
 	case STORE_SERIES_LIST:
 	case STORE_STATS:
 	case STORE_VERIFY:

@@ -270,6 +270,7 @@ enum store_op {
 	STORE_SERIES_LIST,
 	STORE_SERIES_DESCRIBE,
 	STORE_SHARES,
+	STORE_PERIODS,
 	STORE_STATS,
 	STORE_VERIFY,
 };
@@ -462,6 +463,14 @@ struct store_shares {
 	size_t next_handle;
 };
 
+/* The periods of a table of samples under which rows are stored, ascending, each once. The rows of
+ * one may have gone since. Never in slices. */
+struct store_periods {
+	enum table table;
+	int64_t *periods_ms; /* result */
+	size_t count;
+};
+
 /* What is stored, by table. Counted in slices: add up over the slices of one resumed request (the
  * result already holds the running sum that the caller passes in again). */
 struct store_table_stats {
@@ -517,6 +526,7 @@ struct store_request {
 		struct store_series_list series_list;
 		struct store_series_describe series_describe;
 		struct store_shares shares;
+		struct store_periods periods;
 		struct store_stats stats;
 		struct store_verify verify;
 	};

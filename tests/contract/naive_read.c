@@ -96,6 +96,8 @@ static int run_request(struct budget *budget, struct store_request *request)
 		return naive_series_describe(budget, request);
 	case STORE_SHARES:
 		return naive_shares(budget, request);
+	case STORE_PERIODS:
+		return naive_periods(budget, &request->periods);
 	case STORE_STATS:
 		return run_stats(budget, request);
 	case STORE_VERIFY:

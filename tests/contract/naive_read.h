@@ -68,6 +68,7 @@ int naive_range(struct budget *budget, struct store_request *request,
 		const struct store_range *range, struct store_points **result);
 int naive_last_before(struct budget *budget, struct store_request *request);
 int naive_aggregate(struct budget *budget, struct store_request *request);
+int naive_periods(struct budget *budget, struct store_periods *out);
 int naive_shares(struct budget *budget, struct store_request *request);
 
 /* naive_cells.c */

@@ -57,6 +57,32 @@ static int enumerate_samples(struct budget *budget, struct store_request *reques
 	return 0;
 }
 
+int naive_periods(struct budget *budget, struct store_periods *out)
+{
+	const struct naive *naive = budget->naive;
+	out->count = 0;
+	out->periods_ms =
+		alloc_array(budget->read, naive_all_rows(naive) + 1, sizeof(*out->periods_ms));
+	if (!out->periods_ms)
+		return ERR_LIMIT;
+	for (size_t s = 0; s < naive->series_count; s++) {
+		for (size_t r = 0; r < naive->series[s].row_count; r++) {
+			const struct naive_row *row = &naive->series[s].rows[r];
+			size_t at = 0;
+			if (row->table != out->table || !row->count)
+				continue;
+			while (at < out->count && out->periods_ms[at] < row->period_ms)
+				at++;
+			if (at < out->count && out->periods_ms[at] == row->period_ms)
+				continue;
+			memmove(&out->periods_ms[at + 1], &out->periods_ms[at],
+				(out->count++ - at) * sizeof(*out->periods_ms));
+			out->periods_ms[at] = row->period_ms;
+		}
+	}
+	return 0;
+}
+
 static bool has_visible_cell(const struct budget *budget, const struct naive_cells *row)
 {
 	for (size_t i = 0; i < row->count; i++) {

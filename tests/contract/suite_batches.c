@@ -269,6 +269,7 @@ static void reads_outside_the_contract(struct rig *rig)
 		  .cell_scan = {.table = TABLE_OOPS, .key = {{metric}}, .from = {{long_key}}}},
 		 ERR_LIMIT},
 		{{.op = STORE_ENUMERATE, .enumerate = {.table = TABLE_COUNT}}, ERR_INVALID},
+		{{.op = STORE_PERIODS, .periods = {.table = TABLE_OOPS}}, ERR_INVALID},
 		{{.op = STORE_SERIES_OPEN,
 		  .series_open = {.tenant = TEXT("t"), .metrics = &metric}},
 		 ERR_INVALID},

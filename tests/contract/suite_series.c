@@ -605,6 +605,32 @@ static void every_row_of_samples_is_enumerated(struct rig *rig)
 	}
 }
 
+/* Ascending, each once; other tables have their own. */
+static void periods_of_a_table(struct rig *rig)
+{
+	uint64_t a = rig_series(rig, "a", ""), b = rig_series(rig, "b", "");
+	const int64_t periods_ms[] = {60000, 1000, 86400000, 1000};
+	for (size_t i = 0; i < ARRAY_LEN(periods_ms); i++)
+		rig_put(rig, (struct place){TABLE_RAW_DATA, periods_ms[i], RETENTION_EVER},
+			i % 2 ? b : a, T0 + (int64_t)i, I(1));
+	rig_put(rig, (struct place){TABLE_RAW_DATA, 1000, RETENTION_400_DAYS}, a, T0, I(1));
+	for (int pass = 0; pass < 2; pass++) {
+		struct store_read *read = rig_read_new(rig);
+		struct store_request *counters = store_read_add(read, STORE_PERIODS);
+		struct store_request *none = store_read_add(read, STORE_PERIODS);
+		counters->periods.table = TABLE_RAW_DATA;
+		none->periods.table = TABLE_DATA_DOWNSAMPLED;
+		assert_int_equal(rig_read(rig, read), 0);
+		assert_int_equal(counters->periods.count, 3);
+		assert_true(counters->periods.periods_ms[0] == 1000 &&
+			    counters->periods.periods_ms[1] == 60000 &&
+			    counters->periods.periods_ms[2] == 86400000);
+		assert_int_equal(none->periods.count, 0);
+		store_read_free(read);
+		rig_settle(rig);
+	}
+}
+
 /* Rows that are there throughout are all given, whatever is written, sealed or deleted beside. */
 static void enumeration_during_writes_misses_nothing(struct rig *rig)
 {
@@ -680,6 +706,7 @@ const struct contract_case cases_series[] = {
 	CASE(series_sets_are_the_documents),
 	CASE(series_sets_escape_and_forget),
 	CASE(every_row_of_samples_is_enumerated),
+	CASE(periods_of_a_table),
 	CASE(enumeration_during_writes_misses_nothing),
 	{0},
 };

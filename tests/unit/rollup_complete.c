@@ -18,6 +18,8 @@ struct server {
 	struct retention_rules rules;
 	int64_t raw_ms;
 	int64_t since_ms[ROLLUP_GRAINS_MAX];
+	const char *counters; /* the end of their names */
+	struct buf recount;
 	struct rollup_progress progress;
 	struct rollup_complete *complete;
 };
@@ -34,6 +36,9 @@ static void start(struct server *s, const char *const *items, size_t count)
 	assert_int_equal(rollup_since_open(s->r.h.store, &s->grains, rolled_now_ms(&s->r),
 					   s->since_ms, &no_late, &e),
 			 0);
+	assert_int_equal(rollup_recount_open(s->r.h.store, &s->counters, s->counters ? 1 : 0,
+					     HOUR_MS, rolled_now_ms(&s->r), &s->recount, &e),
+			 0);
 	s->progress = (struct rollup_progress){0};
 	s->complete = rollup_complete_new(
 		&(struct rollup_complete_options){.store = s->r.h.store,
@@ -44,6 +49,7 @@ static void start(struct server *s, const char *const *items, size_t count)
 						  .raw_retention_ms = s->raw_ms,
 						  .retention_rules = &s->rules,
 						  .since_ms = s->since_ms,
+						  .recount = &s->recount,
 						  .progress = progress_of,
 						  .owner = s});
 }
@@ -53,6 +59,7 @@ static void stop(struct server *s)
 	harness_pump(&s->r.h);
 	assert_true(rollup_complete_idle(s->complete));
 	rollup_complete_free(s->complete);
+	buf_release(&s->recount);
 }
 
 /* At 12:10 the server is started with items, and has data of an hour before. */
@@ -247,6 +254,49 @@ static void a_store_that_refuses(void **state)
 	server_close(&s);
 }
 
+static int64_t recount(const struct server *s)
+{
+	return rollup_recount_before_ms(&s->recount, SLICE("reads"));
+}
+
+/* Metrics become counters at 12:10, and gauges again a day later. Each change has queries take raw
+ * data until a rebuild that began after it. */
+static void metrics_of_another_kind(void **state)
+{
+	(void)state;
+	struct server s;
+	server_open(&s, one, 1, 0);
+	rollup_complete_rebuilt(s.complete);
+	pass(&s, NOON_MS + HOUR_MS);
+	assert_true(since(&s, 0) == 0 && recount(&s) == 0);
+	stop(&s);
+	s.counters = "reads";
+	start(&s, one, 1);
+	pass(&s, NOON_MS + HOUR_MS);
+	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + HOUR_MS);
+	assert_false(rollup_complete_is_all(s.complete, 0, NOON_MS + HOUR_MS - 1));
+	assert_true(rollup_complete_is_all(s.complete, 0, NOON_MS + HOUR_MS));
+	rollup_complete_rebuilt(s.complete);
+	(void)since(&s, 0);
+	stop(&s);
+	start(&s, one, 1); /* its marks are noted, and not yet worked on */
+	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + HOUR_MS);
+	stop(&s);
+	rolled_set_ms(&s.r, NOON_MS + DAY_MS + 10 * MINUTE_MS);
+	s.counters = NULL;
+	start(&s, one, 1); /* that rebuild was of counters */
+	pass(&s, NOON_MS + DAY_MS);
+	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + DAY_MS + HOUR_MS);
+	rollup_complete_rebuilt(s.complete);
+	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + DAY_MS + HOUR_MS);
+	pass(&s, NOON_MS + DAY_MS);
+	assert_true(since(&s, 0) == 0 && recount(&s) == 0);
+	stop(&s);
+	start(&s, one, 1);
+	assert_true(recount(&s) == 0);
+	server_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -258,6 +308,7 @@ int main(void)
 		cmocka_unit_test(the_longest_and_the_shortest_are_looked_at),
 		cmocka_unit_test(which_rebuild_is_one_of_all),
 		cmocka_unit_test(a_store_that_refuses),
+		cmocka_unit_test(metrics_of_another_kind),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,6 +251,33 @@ static void rows_that_cannot_be_made_anew_are_kept_and_counted(void **state)
 	deleting_close(&d);
 }
 
+/* Rows of 15 minutes are made; then only hours are configured. From 10:15 to 10:40 the quarter from
+ * 10:15 goes, and that from 10:30 is cut: nothing makes it again. */
+static void rows_of_a_granularity_of_before_go_too(void **state)
+{
+	(void)state;
+	for (int whole = 0; whole < 2; whole++) {
+		struct deleting d;
+		deleting_open(&d);
+		write_example(&d, "m");
+		roll_up(&d);
+		d.r.grains.list[0] = d.r.grains.list[--d.r.grains.count];
+		if (whole) {
+			expect(&d, 0, 0, "1 4 1 0 0 0 0 1 0");
+			assert_int_equal(d.result.other_rows, 4);
+			assert_int_equal(d.result.other_kept, 0);
+		} else {
+			expect(&d, AT(15, 0), AT(40, 0), "1 2 0 0 0 0 1 0 0");
+			assert_int_equal(d.result.other_rows, 1);
+			assert_int_equal(d.result.other_kept, 1);
+			rolled_expect(&d.r, "m", 15 * MINUTE_MS, TEN_MS,
+				      QUARTER("0", "1.2") " " QUARTER("30", "1.1") " " QUARTER(
+					      "45", "3.4"));
+		}
+		deleting_close(&d);
+	}
+}
+
 /* A slot that is closed but not over: what a job makes of it now is made once more. */
 static void a_slot_that_is_about_to_expire_is_marked(void **state)
 {
@@ -554,6 +581,7 @@ int main(void)
 		cmocka_unit_test(slots_between_are_marked_where_they_are_few),
 		cmocka_unit_test(series_that_go_as_a_whole_are_not_there_any_more),
 		cmocka_unit_test(rows_that_cannot_be_made_anew_are_kept_and_counted),
+		cmocka_unit_test(rows_of_a_granularity_of_before_go_too),
 		cmocka_unit_test(a_slot_that_is_about_to_expire_is_marked),
 		cmocka_unit_test(late_samples_go_and_their_rows_are_made_anew),
 		cmocka_unit_test(a_damaged_series_is_left_and_counted),

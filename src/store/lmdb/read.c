@@ -176,6 +176,8 @@ static int do_request(struct reading *r, struct store_request *request)
 						&request->series_describe, &r->read->arena);
 	case STORE_SHARES:
 		return reading_shares(r, request);
+	case STORE_PERIODS:
+		return reading_periods(r, &request->periods);
 	case STORE_STATS:
 		return inspect_stats(engine, r->reader, request);
 	case STORE_VERIFY:

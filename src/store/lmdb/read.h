@@ -108,6 +108,7 @@ int reading_range(struct reading *r, struct store_request *request) MUST_CHECK;
 int reading_last_before(struct reading *r, struct store_request *request) MUST_CHECK;
 int reading_aggregate(struct reading *r, struct store_request *request) MUST_CHECK;
 int reading_enumerate_samples(struct reading *r, struct store_request *request) MUST_CHECK;
+int reading_periods(struct reading *r, struct store_periods *out) MUST_CHECK;
 int reading_shares(struct reading *r, struct store_request *request) MUST_CHECK;
 
 /* read_range.c: the first `count` rows of `run` into the arena, as fields `first` and following. */

@@ -18,20 +18,35 @@ static bool add_row(struct reading *r, struct store_enumerate *out, uint64_t han
 	return true;
 }
 
-/* The periods of a table that have segments, ascending, each once. */
-static size_t list_periods(struct reading *r, enum table table, int64_t *periods, size_t max)
+/* The periods of a table that have segments, ascending, each once; none where `to` is NULL, which
+ * only counts them. With the read lock of the heads. */
+static size_t copy_periods(const struct heads *heads, enum table table, int64_t *to)
 {
-	struct heads *heads = &r->engine->heads;
 	size_t count = 0;
-	pthread_rwlock_rdlock(&heads->lock);
+	int64_t last_ms = 0;
 	for (size_t i = 0; i < heads->directory_count; i++) {
 		const struct sheet *sheet = &heads->directory[i].sheet;
-		if (sheet->table == table && count < max &&
-		    (count == 0 || periods[count - 1] != sheet->period_ms))
-			periods[count++] = sheet->period_ms;
+		if (sheet->table != table || (count && last_ms == sheet->period_ms))
+			continue;
+		last_ms = sheet->period_ms;
+		if (to)
+			to[count] = last_ms;
+		count++;
 	}
-	pthread_rwlock_unlock(&heads->lock);
 	return count;
+}
+
+int reading_periods(struct reading *r, struct store_periods *out)
+{
+	struct heads *heads = &r->engine->heads;
+	pthread_rwlock_rdlock(&heads->lock);
+	out->count = copy_periods(heads, out->table, NULL);
+	out->periods_ms =
+		arena_alloc(&r->read->arena, (out->count + 1) * sizeof(*out->periods_ms));
+	if (out->periods_ms)
+		copy_periods(heads, out->table, out->periods_ms);
+	pthread_rwlock_unlock(&heads->lock);
+	return out->periods_ms ? 0 : ERR_LIMIT;
 }
 
 static int has_samples(struct reading *r, enum table table, int64_t period_ms, uint64_t handle,
@@ -54,15 +69,15 @@ static int has_samples(struct reading *r, enum table table, int64_t period_ms, u
 	return err;
 }
 
-enum { PERIODS_MAX = 1024, LIST_SLICE = 256 };
+enum { LIST_SLICE = 256 };
 
 /* An enumeration of samples: by series of the registry, then by period. Token: the registry's for
  * the series that comes next, then its next period i64. */
 struct enumeration {
 	struct reading *r;
 	struct store_request *request;
-	int64_t *periods;
-	size_t period_count, max, cap;
+	struct store_periods periods;
+	size_t max, cap;
 	int64_t from_period; /* of the first series of this slice */
 };
 
@@ -70,21 +85,21 @@ struct enumeration {
 static int enumerate_series(struct enumeration *n, uint64_t handle, bool *stopped)
 {
 	struct store_enumerate *out = &n->request->enumerate;
-	for (size_t p = 0; p < n->period_count; p++) {
+	for (size_t p = 0; p < n->periods.count; p++) {
 		bool has = false;
-		if (n->periods[p] < n->from_period)
+		if (n->periods.periods_ms[p] < n->from_period)
 			continue;
 		int err = reading_check_time(n->r);
 		if (!err)
-			err = has_samples(n->r, out->table, n->periods[p], handle, &has);
+			err = has_samples(n->r, out->table, n->periods.periods_ms[p], handle, &has);
 		*stopped = err == ERR_TIMEOUT && out->count;
 		if (!err && has)
 			*stopped = out->count == n->max ||
-				   !add_row(n->r, out, handle, n->periods[p], &n->cap);
+				   !add_row(n->r, out, handle, n->periods.periods_ms[p], &n->cap);
 		if (*stopped) {
 			struct store_token *token = &n->request->token;
 			registry_list_token(handle, token);
-			memcpy(token->bytes + token->len, &n->periods[p], 8);
+			memcpy(token->bytes + token->len, &n->periods.periods_ms[p], 8);
 			token->len += 8;
 			return out->count || n->max == 0 ? 0 : ERR_LIMIT;
 		}
@@ -124,18 +139,18 @@ static int enumerate_slices(struct enumeration *n, struct arena *arena)
 int reading_enumerate_samples(struct reading *r, struct store_request *request)
 {
 	struct store_enumerate *out = &request->enumerate;
-	struct enumeration n = {.r = r, .request = request};
+	struct enumeration n = {
+		.r = r, .request = request, .periods = {.table = out->table}};
 	struct arena arena;
 	arena_init(&arena, 64 << 20);
-	n.periods = mem_alloc_array(PERIODS_MAX, sizeof(*n.periods));
-	n.period_count = list_periods(r, out->table, n.periods, PERIODS_MAX);
 	n.max = out->limit && out->limit < r->budget ? out->limit : r->budget;
 	out->rows = NULL;
 	out->count = 0;
 	request->more = false;
-	int err = enumerate_slices(&n, &arena);
+	int err = reading_periods(r, &n.periods);
+	if (!err)
+		err = enumerate_slices(&n, &arena);
 	r->budget -= out->count;
 	arena_release(&arena);
-	mem_free(n.periods);
 	return err;
 }
