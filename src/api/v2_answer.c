@@ -102,6 +102,9 @@ void v2_answer_fail(struct v2_answer *answer, int status, const char *fmt, ...)
 
 void v2_answer_fail_with(struct v2_answer *answer, int err, const char *sentence)
 {
+	struct errbuf late;
+	if (err == ERR_TIMEOUT && v2_answer_check_time(answer, &late))
+		sentence = late.text;
 	v2_answer_fail(answer, query_status(err), "%s", sentence[0] ? sentence : err_text(err));
 }
 

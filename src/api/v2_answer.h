@@ -41,6 +41,7 @@ struct v2_answer {
 	void (*release)(struct v2_answer *answer); /* frees the owner */
 	unsigned held;
 	size_t charged_bytes; /* v2_fetch.c's */
+	int64_t deadline_us;  /* monotonic; also that of what it reads */
 
 	/* What works on it at present: of v2_rows.c and v2_data.c. */
 	struct v2_rows *walk;
@@ -49,7 +50,7 @@ struct v2_answer {
 	/* private */
 	struct task turn;
 	bool turn_posted;
-	int64_t timeout_ms, deadline_us, stalled_us; /* monotonic */
+	int64_t timeout_ms, stalled_us; /* stalled_us: monotonic */
 };
 
 enum { V2_ANSWER_ARENA_BYTES = 64 << 20 };

@@ -116,6 +116,7 @@ static int read_rows(struct v2_fetch *fetch)
 		.from_ms = from_ms,
 		.to_ms = to_ms,
 		.now_ms = fetch->answer->now_ms,
+		.deadline_us = fetch->answer->deadline_us,
 		.rows_max = 2 * PIECE_SLOTS, /* stored and computed are counted both */
 		.done = rows_read,
 		.owner = work,
@@ -186,6 +187,7 @@ static struct store_read *begin_read(struct v2_fetch *fetch)
 	work->read->done = samples_read;
 	work->read->owner = work;
 	work->read->now_ms = fetch->answer->now_ms;
+	work->read->deadline_us = fetch->answer->deadline_us;
 	return work->read;
 }
 

@@ -262,6 +262,7 @@ static void ask_years(struct call *call)
 	read->done = years_read;
 	read->owner = call;
 	read->now_ms = answer->now_ms;
+	read->deadline_us = answer->deadline_us;
 	for (size_t i = 0; i < call->group_count; i++) {
 		struct group *group = &call->groups[i];
 		group->request = group->count ? store_read_add(read, STORE_LAST_BEFORE) : NULL;
@@ -383,6 +384,7 @@ static void read_slice(struct call *call)
 	read->done = slice_read;
 	read->owner = call;
 	read->now_ms = answer->now_ms;
+	read->deadline_us = answer->deadline_us;
 	call->request = store_read_add(read, STORE_SERIES_LIST);
 	ASSERT(call->request); /* the first of an empty read */
 	call->request->token = call->token;

@@ -147,6 +147,7 @@ static int read_data(struct v2_polled *polled)
 	polled->read->done = data_read;
 	polled->read->owner = polled;
 	polled->read->now_ms = polled->answer->now_ms;
+	polled->read->deadline_us = polled->answer->deadline_us;
 	int err = ask_last(polled, TABLE_RAW_DATA, oidset->frequency_ms, handles);
 	if (!err)
 		err = ask_last(polled, TABLE_BASE_RATES, oidset->frequency_ms, handles);

@@ -129,6 +129,7 @@ static void read_device(struct v2_rows *rows)
 		.device = device_stored_as(answer->inventory->devices[rows->next]),
 		.begin_ms = rows->begin_ms,
 		.end_ms = rows->end_ms,
+		.deadline_us = answer->deadline_us,
 		.done = read_done,
 		.owner = rows,
 	};

@@ -212,6 +212,7 @@ static int submit(struct inventory_rows_read *r, const struct store_token *token
 	struct store_request *request = add_scan(r->read, r->kind, r->device, &from);
 	request->token = *token;
 	r->read->now_ms = clock_wall_ms(r->clock);
+	r->read->deadline_us = r->deadline_us;
 	return store_read_submit(r->read);
 }
 

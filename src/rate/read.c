@@ -137,6 +137,7 @@ static int read_checkpoints(struct rate_read *read)
 	read->state = READ_CHECKPOINTS;
 	store_read_reset(read->read);
 	read->read->now_ms = read->options.now_ms;
+	read->read->deadline_us = read->options.deadline_us;
 	read->request = store_read_add(read->read, STORE_CELL_SCAN);
 	if (!read->request)
 		return ERR_LIMIT;
@@ -411,6 +412,7 @@ int rate_read_start(struct rate_read *read, const struct rate_read_options *opti
 	begin_lists(read);
 	feeder_begin(&read->feeder, table, 0, table->row_count,
 		     options->now_ms + RATE_READ_AHEAD_MS, options->now_ms);
+	read->feeder.read->deadline_us = options->deadline_us;
 	read->feeder.window_ms = COUNTER_TS_MAX; /* all at once, if it fits */
 	return read_checkpoints(read);
 }

@@ -19,6 +19,7 @@ struct rate_read_options {
 	size_t level;                   /* 0: bins; 1 ...: the period of that number */
 	int64_t from_ms, to_ms;         /* rows that begin in from <= start < to */
 	int64_t now_ms;                 /* wall clock */
+	int64_t deadline_us;            /* monotonic, of each read; 0: the store's own */
 	size_t rows_max;                /* of all counters together */
 	rate_read_done *done;
 	void *owner;

@@ -821,6 +821,11 @@ void naive_refuse_reads(struct store *store, int err, unsigned times)
 	naive_of(store)->refuse_reads = times;
 }
 
+uint64_t naive_endless_reads(struct store *store)
+{
+	return naive_of(store)->endless_reads;
+}
+
 void naive_damage(struct store *store, uint64_t handle)
 {
 	naive_of(store)->damaged = handle;

@@ -23,6 +23,8 @@ void naive_refuse_writes(struct store *store, int err, unsigned times);
 /* The next `times` batches complete with `err`, and nothing of them is kept. */
 void naive_fail_writes(struct store *store, int err, unsigned times);
 void naive_refuse_reads(struct store *store, int err, unsigned times);
+/* Reads of samples and cells that came without a deadline. */
+uint64_t naive_endless_reads(struct store *store);
 /* Reads of the samples of this series end with ERR_DAMAGED; 0: of none. */
 void naive_damage(struct store *store, uint64_t handle);
 

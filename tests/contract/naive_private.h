@@ -60,6 +60,7 @@ struct naive {
 	int64_t last_stamp_us;
 	int refuse_writes_err, fail_writes_err, refuse_reads_err;
 	unsigned refuse_writes, fail_writes, refuse_reads;
+	uint64_t endless_reads;
 	uint64_t damaged; /* handle, 0: none */
 	enum naive_bug bug;
 };

@@ -140,6 +140,7 @@ int naive_read_submit(struct store_read *read)
 {
 	struct naive *naive = naive_of(read->store);
 	pthread_mutex_lock(&naive->lock);
+	naive->endless_reads += read->deadline_us == 0 && read->requests->op <= STORE_CELL_SCAN;
 	int refused = naive->refuse_reads ? naive->refuse_reads_err : 0;
 	if (refused)
 		naive->refuse_reads--;
