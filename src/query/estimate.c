@@ -97,8 +97,10 @@ static uint64_t looked_at(const struct query_run *run, const struct query_job *j
 	uint64_t samples = 0;
 	for (const struct store_request *q = job->read->requests; q; q = q->next) {
 		const struct store_aggregate *in = &q->aggregate;
-		for (size_t i = 0; i < in->next_handle * in->window_count; i++)
-			samples += in->summaries[i].count;
+		for (size_t h = 0; h < in->next_handle; h++) {
+			for (size_t i = 0; i < in->windows[h].count; i++)
+				samples += in->windows[h].list[i].count;
+		}
 	}
 	return samples;
 }

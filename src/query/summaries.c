@@ -290,8 +290,6 @@ static void take_samples(struct query_job *job, size_t series, size_t window,
 static void take_one(struct query_job *job, const struct job_ask *ask, size_t series, size_t window,
 		     const struct store_summary *rows)
 {
-	if (!rows->count)
-		return;
 	job->beyond = job->beyond ||
 		      (ask->grain >= 0 && ask->field == ROLLUP_SUM && !isfinite(rows->sum));
 	struct store_summary samples = of_samples(ask, job->run->query.spec.fn, rows);
@@ -363,10 +361,10 @@ static bool take_new(struct query_job *job, struct job_ask *ask)
 	if (ask->have == job->count)
 		return false;
 	for (; ask->have < answer->next_handle; ask->have++) {
-		const struct store_summary *from =
-			answer->summaries + ask->have * answer->window_count;
-		for (size_t w = 0; w < answer->window_count; w++)
-			take_one(job, ask, ask->have, ask->first + w, &from[w]);
+		const struct store_windows *from = &answer->windows[ask->have];
+		for (size_t i = 0; i < from->count; i++)
+			take_one(job, ask, ask->have, ask->first + from->numbers[i],
+				 &from->list[i]);
 	}
 	return ask->request->more;
 }

@@ -506,14 +506,14 @@ static void take_counts(struct rollup_delete *d)
 	const struct store_aggregate *answer = &d->request->aggregate;
 	for (; d->counted < answer->next_handle; d->counted++) {
 		struct member *m = &d->members[d->part.from + d->counted];
-		const struct store_summary *sums =
-			answer->summaries + d->counted * answer->window_count;
+		const struct store_windows *windows = &answer->windows[d->counted];
 		m->count = m->touches = m->stretches = 0;
 		m->first_touch = d->touch_count;
-		for (size_t w = 0; w < answer->window_count; w++) {
-			m->count += sums[w].count;
-			if (sums[w].count)
-				add_window(d, m, answer->start_ms + (int64_t)w * answer->window_ms);
+		for (size_t i = 0; i < windows->count; i++) {
+			m->count += windows->list[i].count;
+			add_window(d, m,
+				   answer->start_ms +
+					   (int64_t)windows->numbers[i] * answer->window_ms);
 		}
 	}
 }

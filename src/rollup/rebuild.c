@@ -271,12 +271,12 @@ static void take_counts(struct rollup_rebuild *r)
 {
 	const struct store_aggregate *answer = &r->request->aggregate;
 	for (; r->counted < answer->next_handle; r->counted++) {
-		const struct store_summary *sums =
-			answer->summaries + r->counted * answer->window_count;
-		for (size_t w = 0; w < answer->window_count; w++) {
-			int64_t begin_ms = answer->start_ms + (int64_t)w * answer->window_ms;
+		const struct store_windows *windows = &answer->windows[r->counted];
+		for (size_t i = 0; i < windows->count; i++) {
+			int64_t begin_ms = answer->start_ms +
+					   (int64_t)windows->numbers[i] * answer->window_ms;
 			struct member *m = &r->members[r->part.from + r->counted];
-			if (sums[w].count && (r->late || begin_ms >= m->open_ms))
+			if (r->late || begin_ms >= m->open_ms)
 				add_touch(r, m, begin_ms / 1000);
 		}
 	}

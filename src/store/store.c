@@ -8,6 +8,16 @@
 
 /* ---- Sums ---------------------------------------------------------------------------------- */
 
+void store_windows_spread(const struct store_windows *windows, size_t window_count,
+			  struct store_summary *to)
+{
+	memset(to, 0, window_count * sizeof(*to));
+	for (size_t i = 0; i < windows->count; i++) {
+		ASSERT(windows->numbers[i] < window_count);
+		to[windows->numbers[i]] = windows->list[i];
+	}
+}
+
 double store_mean(double sum, double scaled, uint64_t count)
 {
 	if (isfinite(sum))

@@ -343,7 +343,18 @@ static inline double store_sum(double sum, double scaled)
 }
 double store_mean(double sum, double scaled, uint64_t count);
 
-/* summaries[h * window_count + w] for window [start + w * window, + window), cut at end.
+/* The windows of one series in which there are samples, ascending: list[i] is of window number
+ * numbers[i]. */
+struct store_windows {
+	size_t count;
+	const uint32_t *numbers;
+	const struct store_summary *list;
+};
+/* All of them, to[window_count]: a window without samples becomes zero. */
+void store_windows_spread(const struct store_windows *windows, size_t window_count,
+			  struct store_summary *to);
+
+/* Window number w is [start + w * window, + window), cut at end.
  * window_count = ceil((end - start) / window), STORE_WINDOWS_MAX in all handles together. */
 struct store_aggregate {
 	enum table table;
@@ -353,9 +364,9 @@ struct store_aggregate {
 	unsigned field;
 	int64_t start_ms, end_ms, window_ms;
 	size_t window_count; /* set by store_read_submit */
-	/* Result, for each slice anew: those from the last slice's next_handle (0 at first) to this
-	 * one's are whole, all others zero. Without `more` next_handle is handle_count. */
-	struct store_summary *summaries;
+	/* Result by handle, for each slice: those from the last slice's next_handle (0 at first) to
+	 * this one's are whole, all others have none. Without `more` next_handle is handle_count. */
+	struct store_windows *windows;
 	size_t next_handle;
 };
 
@@ -550,7 +561,7 @@ struct store_read {
 	int64_t now_ms;      /* the query's now, wall clock; must be set */
 	int64_t deadline_us; /* monotonic; 0 = one default query deadline from submission */
 	/* Points, cells, rows and series that one submission gives at most; 0 = 1,000,000. Of an
-	 * aggregate its summaries, but never less than one handle. */
+	 * aggregate its windows, also the empty ones, but never less than one handle. */
 	size_t points_max;
 	struct arena arena; /* requests and results */
 	struct store_request *requests, *last_request;

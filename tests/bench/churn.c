@@ -135,7 +135,9 @@ static uint64_t count_samples(struct churn *churn, int64_t start_ms, int64_t end
 			store_wait(&churn->waiter, read);
 			size_t to = request->more ? request->aggregate.next_handle : METRICS;
 			for (size_t i = from; i < to; i++)
-				count += request->aggregate.summaries[i].count;
+				count += request->aggregate.windows[i].count
+						 ? request->aggregate.windows[i].list[0].count
+						 : 0;
 		} while (request->more);
 	}
 	store_read_free(read);

@@ -139,10 +139,11 @@ static void take_summaries(struct model *model, struct answer *answer,
 	answer->windows = a->window_count;
 	size_t all = a->window_count * a->handle_count;
 	if (!answer->summaries)
-		answer->summaries = arena_zalloc(&model->arena, (all + 1) * sizeof(*a->summaries));
-	memcpy(answer->summaries + from_handle * a->window_count,
-	       a->summaries + from_handle * a->window_count,
-	       (a->next_handle - from_handle) * a->window_count * sizeof(*a->summaries));
+		answer->summaries =
+			arena_zalloc(&model->arena, (all + 1) * sizeof(*answer->summaries));
+	for (size_t h = from_handle; h < a->next_handle; h++)
+		store_windows_spread(&a->windows[h], a->window_count,
+				     answer->summaries + h * a->window_count);
 }
 
 /* What this slice gave; how many points, cells, rows and series. */

@@ -259,15 +259,32 @@ static void aggregate_row(const struct budget *budget, const struct store_aggreg
 	mem_free(sums);
 }
 
+/* Those with samples come first. */
+static struct store_windows pack(struct store_summary *all, uint32_t *numbers, size_t windows)
+{
+	struct store_windows packed = {.numbers = numbers, .list = all};
+	for (size_t w = 0; w < windows; w++) {
+		if (!all[w].count)
+			continue;
+		numbers[packed.count] = (uint32_t)w;
+		all[packed.count++] = all[w];
+	}
+	return packed;
+}
+
 int naive_aggregate(struct budget *budget, struct store_request *request)
 {
 	struct store_aggregate *aggregate = &request->aggregate;
 	size_t windows = aggregate->window_count, handle, first;
 	token_get(request, &handle, sizeof(handle));
 	first = handle;
-	aggregate->summaries = alloc_array(budget->read, windows * aggregate->handle_count,
-					   sizeof(*aggregate->summaries));
-	if (!aggregate->summaries)
+	aggregate->windows = alloc_array(budget->read, aggregate->handle_count + 1,
+					 sizeof(*aggregate->windows));
+	struct store_summary *all =
+		alloc_array(budget->read, windows * aggregate->handle_count, sizeof(*all));
+	uint32_t *numbers =
+		alloc_array(budget->read, windows * aggregate->handle_count, sizeof(*numbers));
+	if (!aggregate->windows || !all || !numbers)
 		return ERR_LIMIT;
 	for (; windows && handle < aggregate->handle_count; handle++) {
 		if (handle > first && budget->points < windows)
@@ -276,7 +293,9 @@ int naive_aggregate(struct budget *budget, struct store_request *request)
 			naive_series_of(budget->naive, aggregate->handles[handle]);
 		struct naive_row *row =
 			naive_row_of(series, aggregate->table, aggregate->period_ms);
-		aggregate_row(budget, aggregate, row, &aggregate->summaries[handle * windows]);
+		aggregate_row(budget, aggregate, row, &all[handle * windows]);
+		aggregate->windows[handle] =
+			pack(&all[handle * windows], &numbers[handle * windows], windows);
 		budget->points -= smaller(windows, budget->points);
 	}
 	aggregate->next_handle = windows ? handle : aggregate->handle_count;

@@ -440,9 +440,8 @@ struct store_summary *rig_aggregate(struct rig *rig, const struct store_aggregat
 			all = grow(rig, NULL, 0, windows * aggregate->handle_count + 1,
 				   sizeof(*all));
 		assert_true(result->next_handle > next || !request->more);
-		memcpy(all + next * windows, result->summaries + next * windows,
-		       (result->next_handle - next) * windows * sizeof(*all));
-		next = result->next_handle;
+		for (; next < result->next_handle; next++)
+			store_windows_spread(&result->windows[next], windows, all + next * windows);
 		if (!request->more)
 			break;
 		request = next_slice(read, request, slice);

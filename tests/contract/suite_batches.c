@@ -679,7 +679,7 @@ static void what_a_read_points_to_is_its_own(struct rig *rig)
 	assert_int_equal(r[0]->range.points[0].count, 1);
 	assert_int_equal(r[0]->range.handles[0], h);
 	assert_int_equal(r[1]->last_before.points[0].count, 1);
-	assert_int_equal(r[2]->aggregate.summaries[0].count, 1);
+	assert_int_equal(r[2]->aggregate.windows[0].list[0].count, 1);
 	assert_int_equal(r[3]->shares.list[RETENTION_EVER].samples, 1);
 	assert_true(r[4]->cell_get.found);
 	assert_int_equal(r[5]->cell_scan.count, 1);

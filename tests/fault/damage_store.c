@@ -438,8 +438,11 @@ static void look_at_aggregate(struct look *look, unsigned band)
 	int err = read_wait(look, read);
 	if (err)
 		named(look, "aggregate", err);
-	for (unsigned s = 0; s < SERIES && !err; s++)
-		look_at_summary(look, &r->aggregate.summaries[s], band, s);
+	for (unsigned s = 0; s < SERIES && !err; s++) {
+		struct store_summary summary;
+		store_windows_spread(&r->aggregate.windows[s], 1, &summary);
+		look_at_summary(look, &summary, band, s);
+	}
 	store_read_free(read);
 }
 

@@ -310,17 +310,19 @@ static bool check_window(struct direct_read *r, struct row *row, int64_t from_ms
 static bool check_aggregate(struct direct_read *r)
 {
 	const struct store_aggregate *a = &r->request->aggregate;
-	for (size_t i = 0; i < a->next_handle; i++) {
-		for (size_t w = 0; w < a->window_count; w++) {
+	struct store_summary *all = mem_alloc_array(a->window_count, sizeof(*all));
+	bool good = true;
+	for (size_t i = 0; i < a->next_handle && good; i++) {
+		store_windows_spread(&a->windows[i], a->window_count, all);
+		for (size_t w = 0; w < a->window_count && good; w++) {
 			int64_t from_ms = a->start_ms + (int64_t)w * a->window_ms;
 			int64_t to_ms = from_ms + a->window_ms;
-			if (!check_window(r, r->rows[i], from_ms,
-					  to_ms < a->end_ms ? to_ms : a->end_ms,
-					  &a->summaries[i * a->window_count + w]))
-				return false;
+			good = check_window(r, r->rows[i], from_ms,
+					    to_ms < a->end_ms ? to_ms : a->end_ms, &all[w]);
 		}
 	}
-	return true;
+	mem_free(all);
+	return good;
 }
 
 /* ---- Cells ----------------------------------------------------------------------------------- */

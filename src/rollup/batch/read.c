@@ -219,8 +219,7 @@ static void take_gauges(struct rollup_batch *b)
 {
 	const struct store_aggregate *answer = &b->gauges->aggregate;
 	for (; b->gauge_at < answer->next_handle; b->gauge_at++) {
-		memcpy(b->coarse, answer->summaries + b->gauge_at * answer->window_count,
-		       b->windows * sizeof(*b->coarse));
+		store_windows_spread(&answer->windows[b->gauge_at], b->windows, b->coarse);
 		make_rows(b, b->places[0][b->gauge_at], (struct windows){.gauge = b->coarse});
 	}
 }

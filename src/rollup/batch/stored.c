@@ -187,14 +187,15 @@ static void look(struct rollup_batch *b, const struct store_token *token)
 
 /* From the first row that is to go to the last; those between that are to stay are put behind it.
  */
-static int remove_rows(struct rollup_batch *b, size_t member, const struct store_summary *stored)
+static int remove_rows(struct rollup_batch *b, size_t member, const struct store_windows *stored)
 {
 	const struct rollup_grain *grain = &b->options.grains->list[b->look_grain];
 	size_t row = batch_first_row(b, b->look_grain);
 	size_t count = batch_windows(b->options.grains, b->look_grain);
 	size_t from = count, to = 0;
-	for (size_t w = 0; w < count; w++) {
-		if (!stored[w].count || batch_has_row(b, row + w, member))
+	for (size_t i = 0; i < stored->count; i++) {
+		size_t w = stored->numbers[i];
+		if (batch_has_row(b, row + w, member))
 			continue;
 		from = from == count ? w : from;
 		to = w + 1;
@@ -214,7 +215,7 @@ static int take_looked(struct rollup_batch *b)
 	int err = 0;
 	for (; b->look_at < answer->next_handle && !err; b->look_at++)
 		err = remove_rows(b, b->places[0][b->look_at],
-				  answer->summaries + b->look_at * answer->window_count);
+				  &answer->windows[b->look_at]);
 	return err;
 }
 

@@ -33,7 +33,10 @@ struct look {
 struct scratch {
 	struct segment_id *segments;
 	size_t segments_cap;
-	struct block_summary *windows; /* of an aggregate */
+	/* Of an aggregate: windows, all empty between two groups of series, and a bit for each that is
+	 * not. */
+	struct block_summary *windows;
+	uint64_t *touched;
 	size_t windows_cap;
 	struct look looks[LOOKS_MAX]; /* of one group */
 	struct look one;              /* of a series that is read alone */
@@ -108,6 +111,7 @@ int reading_range(struct reading *r, struct store_request *request) MUST_CHECK;
 int reading_last_before(struct reading *r, struct store_request *request) MUST_CHECK;
 int reading_aggregate(struct reading *r, struct store_request *request) MUST_CHECK;
 int reading_enumerate_samples(struct reading *r, struct store_request *request) MUST_CHECK;
+void scratch_free_windows(struct scratch *scratch);
 int reading_periods(struct reading *r, struct store_periods *out) MUST_CHECK;
 int reading_shares(struct reading *r, struct store_request *request) MUST_CHECK;
 

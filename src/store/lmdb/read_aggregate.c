@@ -13,17 +13,19 @@ enum {
 struct folding {
 	struct reading *r;
 	const struct store_aggregate *in;
-	struct block_summary *windows; /* of the looks at hand, window_count each */
 	size_t looks_max;
 	size_t segment_count;
 };
 
+/* The windows of one series: of `list` those from `first` on. */
+struct series_windows {
+	struct block_summary *list;
+	uint64_t *touched; /* bit by place in `list` */
+	size_t first;
+};
+
 static void show_summary(const struct block_summary *from, struct store_summary *to)
 {
-	if (from->count == 0) {
-		*to = (struct store_summary){.count = 0};
-		return;
-	}
 	*to = (struct store_summary){
 		.count = from->count,
 		.integers = from->integers,
@@ -37,6 +39,14 @@ static void show_summary(const struct block_summary *from, struct store_summary 
 		.first_ts_ms = from->first_ts_ms,
 		.last_ts_ms = from->last_ts_ms,
 	};
+}
+
+static void add_to_window(const struct series_windows *windows, size_t window,
+			  const struct block_summary *later)
+{
+	size_t at = windows->first + window;
+	windows->touched[at / 64] |= UINT64_C(1) << at % 64;
+	block_summary_merge(&windows->list[at], later);
 }
 
 static size_t window_of(const struct store_aggregate *in, int64_t ts_ms)
@@ -89,8 +99,8 @@ static size_t row_after(const struct rows *rows, size_t from, size_t to, uint64_
 	return low;
 }
 
-static void fold_window(struct block_summary *window, const struct rows *rows, size_t from,
-			size_t to)
+static void fold_window(const struct series_windows *windows, size_t window,
+			const struct rows *rows, size_t from, size_t to)
 {
 	struct block_summary summary;
 	const int64_t *ts_ms = rows->ts_ms ? rows->ts_ms + from : NULL;
@@ -104,11 +114,11 @@ static void fold_window(struct block_summary *window, const struct rows *rows, s
 		summary.first_ts_ms = time_of(rows, from);
 		summary.last_ts_ms = time_of(rows, to - 1);
 	}
-	block_summary_merge(window, &summary);
+	add_to_window(windows, window, &summary);
 }
 
 /* Rows from .. to, window by window: mostly the next one, which is found without a division. */
-static void fold_rows(const struct store_aggregate *in, struct block_summary *windows,
+static void fold_rows(const struct store_aggregate *in, const struct series_windows *windows,
 		      const struct rows *rows, size_t from, size_t to)
 {
 	uint64_t width = (uint64_t)in->window_ms, begins = 0;
@@ -120,12 +130,12 @@ static void fold_rows(const struct store_aggregate *in, struct block_summary *wi
 		window = next ? window + 1 : window_of(in, ts_ms);
 		begins = next ? begins + width : window * width;
 		size_t end = row_after(rows, from, to, width - (since - begins));
-		fold_window(&windows[window], rows, from, end);
+		fold_window(windows, window, rows, from, end);
 		from = end;
 	}
 }
 
-static void fold_run(const struct store_aggregate *in, struct block_summary *windows,
+static void fold_run(const struct store_aggregate *in, const struct series_windows *windows,
 		     const struct run *run, size_t from, size_t to)
 {
 	struct rows rows = {.ts_ms = run->ts_ms, .bits = run->bits[0], .types = run->types[0]};
@@ -176,7 +186,7 @@ static int decode(struct scratch *s, const struct block *block, unsigned column,
 	return block_decode_times(block, s->ts_ms);
 }
 
-static int fold_decoded(struct folding *f, struct block_summary *windows, int64_t start_ms,
+static int fold_decoded(struct folding *f, const struct series_windows *windows, int64_t start_ms,
 			int64_t end_ms, const struct block *block, unsigned column)
 {
 	struct rows rows;
@@ -193,7 +203,7 @@ static int fold_decoded(struct folding *f, struct block_summary *windows, int64_
 	return 0;
 }
 
-static int fold_block(struct folding *f, struct block_summary *windows, const struct target *t,
+static int fold_block(struct folding *f, const struct series_windows *windows, const struct target *t,
 		      int64_t start_ms, const struct block *block)
 {
 	const struct block_meta *meta = &block->meta;
@@ -207,7 +217,7 @@ static int fold_block(struct folding *f, struct block_summary *windows, const st
 	struct block_summary summary;
 	int err = whole ? block_read_summary(block, column, &summary) : 0;
 	if (whole && !err && isfinite(summary.doubles)) {
-		block_summary_merge(&windows[window], &summary);
+		add_to_window(windows, window, &summary);
 		f->r->read->work.blocks_summarised++;
 	} else if (!err) {
 		err = fold_decoded(f, windows, start_ms, t->end_ms, block, column);
@@ -233,7 +243,7 @@ static bool touches(const struct run *head, const struct block_refs *refs)
 }
 
 /* Everything decoded and merged. */
-static int fold_merged(struct folding *f, struct block_summary *windows, struct look *look,
+static int fold_merged(struct folding *f, const struct series_windows *windows, struct look *look,
 		       int64_t start_ms)
 {
 	struct run run;
@@ -246,7 +256,7 @@ static int fold_merged(struct folding *f, struct block_summary *windows, struct 
 }
 
 /* Blocks and rows of the head in order of time, where they do not mix. */
-static int fold_look(struct folding *f, struct block_summary *windows, struct look *look,
+static int fold_look(struct folding *f, const struct series_windows *windows, struct look *look,
 		     int64_t start_ms)
 {
 	const struct run *head = &look->head;
@@ -268,7 +278,7 @@ static int fold_look(struct folding *f, struct block_summary *windows, struct lo
 	return err;
 }
 
-static int fold_classes(struct folding *f, struct block_summary *windows, const struct target *t,
+static int fold_classes(struct folding *f, const struct series_windows *windows, const struct target *t,
 			const struct segment_id *segments, size_t count)
 {
 	struct run run;
@@ -278,6 +288,12 @@ static int fold_classes(struct folding *f, struct block_summary *windows, const 
 		fold_run(f->in, windows, &run, 0, run.count);
 	run_release(&run);
 	return err;
+}
+
+static struct series_windows windows_of(const struct folding *f, size_t look)
+{
+	const struct scratch *s = f->r->scratch;
+	return (struct series_windows){s->windows, s->touched, look * f->in->window_count};
 }
 
 /* The segments of one time. */
@@ -294,37 +310,88 @@ static int fold_segment(struct folding *f, const struct segment_id *segments, si
 	if (classes == 1)
 		err = reading_lookup(r, segments, list, looks, start_ms);
 	for (size_t i = 0; i < looks && !err; i++) {
-		struct block_summary *windows = f->windows + i * f->in->window_count;
-		err = classes == 1 ? fold_look(f, windows, &list[i], start_ms)
-				   : fold_classes(f, windows, &list[i].target, segments, classes);
+		struct series_windows windows = windows_of(f, i);
+		err = classes == 1 ? fold_look(f, &windows, &list[i], start_ms)
+				   : fold_classes(f, &windows, &list[i].target, segments, classes);
 	}
 	return err;
 }
 
+/* ---- Results --------------------------------------------------------------------------------- */
+
+/* The next touched window from `at` on, or `end`. */
+static size_t next_touched(const uint64_t *touched, size_t at, size_t end)
+{
+	while (at < end) {
+		uint64_t word = touched[at / 64] >> at % 64;
+		if (word) {
+			at += (size_t)__builtin_ctzll(word);
+			return at < end ? at : end;
+		}
+		at = (at / 64 + 1) * 64;
+	}
+	return end;
+}
+
+/* Touched ones may be empty: a value of theirs was read that is NONE. */
+static size_t count_filled(const struct series_windows *windows, size_t end)
+{
+	size_t count = 0;
+	for (size_t at = next_touched(windows->touched, windows->first, end); at < end;
+	     at = next_touched(windows->touched, at + 1, end))
+		count += windows->list[at].count > 0;
+	return count;
+}
+
+/* ERR_LIMIT: the arena has no room for them. */
+static int give_windows(struct folding *f, size_t look)
+{
+	const struct series_windows windows = windows_of(f, look);
+	struct store_windows *out = &f->in->windows[f->r->scratch->looks[look].index];
+	size_t end = windows.first + f->in->window_count, count = count_filled(&windows, end);
+	struct store_summary *list = arena_alloc(&f->r->read->arena, count * sizeof(*list));
+	uint32_t *numbers = arena_alloc(&f->r->read->arena, count * sizeof(*numbers));
+	if (count && (!list || !numbers))
+		return ERR_LIMIT;
+	*out = (struct store_windows){.numbers = numbers, .list = list};
+	for (size_t at = next_touched(windows.touched, windows.first, end); at < end;
+	     at = next_touched(windows.touched, at + 1, end)) {
+		if (!windows.list[at].count)
+			continue;
+		numbers[out->count] = (uint32_t)(at - windows.first);
+		show_summary(&windows.list[at], &list[out->count++]);
+	}
+	return 0;
+}
+
+static void empty_windows(struct folding *f, size_t looks)
+{
+	struct scratch *s = f->r->scratch;
+	size_t end = looks * f->in->window_count;
+	for (size_t at = next_touched(s->touched, 0, end); at < end;
+	     at = next_touched(s->touched, at + 1, end))
+		s->windows[at] = (struct block_summary){.count = 0};
+	memset(s->touched, 0, (end + 63) / 64 * sizeof(*s->touched));
+}
+
 static int fold_group(struct folding *f, size_t looks)
 {
-	const struct store_aggregate *in = f->in;
 	int err = 0;
-	memset(f->windows, 0, looks * in->window_count * sizeof(*f->windows));
 	for (size_t at = 0; at < f->segment_count && !err;) {
 		size_t n = reading_same_segment(f->r->segments, at, f->segment_count);
 		err = fold_segment(f, f->r->segments + at, n, looks);
 		at += n;
 	}
-	for (size_t i = 0; i < looks && !err; i++) {
-		struct store_summary *to =
-			in->summaries + f->r->scratch->looks[i].index * in->window_count;
-		for (size_t w = 0; w < in->window_count; w++)
-			show_summary(&f->windows[i * in->window_count + w], &to[w]);
-	}
+	for (size_t i = 0; i < looks && !err; i++)
+		err = give_windows(f, i);
+	empty_windows(f, looks);
 	return err;
 }
 
-/* Of the handles first .. end: they have none. */
-static void clear_summaries(const struct store_aggregate *in, size_t first, size_t end)
+/* The handles first .. end have none. */
+static void give_nothing(const struct store_aggregate *in, size_t first, size_t end)
 {
-	memset(in->summaries + first * in->window_count, 0,
-	       (end - first) * in->window_count * sizeof(*in->summaries));
+	memset(in->windows + first, 0, (end - first) * sizeof(*in->windows));
 }
 
 /* The handles at `order` that lie in one group become looks; how many handles that took. */
@@ -344,17 +411,15 @@ static size_t begin_group(struct folding *f, const uint32_t *order, size_t count
 				   .start_ms = in->start_ms,
 				   .end_ms = in->end_ms};
 		struct look *look = &f->r->scratch->looks[*looks];
-		if (!look_begin(f->r, look, &t)) {
-			clear_summaries(in, order[taken], order[taken] + 1);
+		if (!look_begin(f->r, look, &t))
 			continue;
-		}
 		look->index = order[taken];
 		++*looks;
 	}
 	return taken;
 }
 
-/* The handles first .. first + count, all or none: after an error their summaries are zero. */
+/* The handles first .. first + count, all or none. */
 static int fold_turn(struct folding *f, size_t first, size_t count)
 {
 	const struct store_aggregate *in = f->in;
@@ -369,7 +434,7 @@ static int fold_turn(struct folding *f, size_t first, size_t count)
 			err = fold_group(f, looks);
 	}
 	if (err)
-		clear_summaries(in, first, first + count);
+		give_nothing(in, first, first + count);
 	return err;
 }
 
@@ -392,7 +457,7 @@ static int fold_all(struct folding *f, struct store_request *request, uint64_t *
 	while (*next < f->in->handle_count) {
 		size_t count = turn_handles(f, *next, first);
 		int err = count ? fold_turn(f, *next, count) : 0;
-		if (count == 0 || (err == ERR_TIMEOUT && !first)) {
+		if (count == 0 || ((err == ERR_TIMEOUT || err == ERR_LIMIT) && !first)) {
 			request->more = true;
 			return 0;
 		}
@@ -406,6 +471,15 @@ static int fold_all(struct folding *f, struct store_request *request, uint64_t *
 	return 0;
 }
 
+void scratch_free_windows(struct scratch *scratch)
+{
+	mem_free(scratch->windows);
+	mem_free(scratch->touched);
+	scratch->windows = NULL;
+	scratch->touched = NULL;
+	scratch->windows_cap = 0;
+}
+
 /* Room for the windows of as many series as are looked up at once. */
 static void take_windows(struct folding *f)
 {
@@ -414,22 +488,19 @@ static void take_windows(struct folding *f)
 	f->looks_max = max < 1 ? 1 : max > LOOKS_MAX ? LOOKS_MAX : max;
 	if (f->looks_max > f->in->handle_count)
 		f->looks_max = f->in->handle_count ? f->in->handle_count : 1;
-	if (s->windows_cap < f->looks_max * each) {
-		mem_free(s->windows);
-		s->windows_cap = f->looks_max * each;
-		s->windows = mem_alloc_array(s->windows_cap, sizeof(*s->windows));
-	}
-	f->windows = s->windows;
+	if (s->windows_cap >= f->looks_max * each)
+		return;
+	scratch_free_windows(s);
+	s->windows_cap = f->looks_max * each;
+	s->windows = mem_zalloc(s->windows_cap * sizeof(*s->windows));
+	s->touched = mem_zalloc((s->windows_cap + 63) / 64 * sizeof(*s->touched));
 }
 
 /* What a rare request of very many windows took is not kept. */
 static void leave_windows(struct scratch *s)
 {
-	if (s->windows_cap <= GROUP_WINDOWS_MAX)
-		return;
-	mem_free(s->windows);
-	s->windows = NULL;
-	s->windows_cap = 0;
+	if (s->windows_cap > GROUP_WINDOWS_MAX)
+		scratch_free_windows(s);
 }
 
 /* Token: the handle that comes next, u64. */
@@ -443,18 +514,16 @@ int reading_aggregate(struct reading *r, struct store_request *request)
 	if (next > in->handle_count)
 		next = in->handle_count;
 	request->more = false;
-	in->summaries = arena_alloc(&r->read->arena, (in->handle_count * in->window_count + 1) *
-							     sizeof(*in->summaries));
-	if (!in->summaries)
+	in->windows =
+		arena_zalloc(&r->read->arena, (in->handle_count + 1) * sizeof(*in->windows));
+	if (!in->windows)
 		return ERR_LIMIT;
-	clear_summaries(in, 0, next);
 	int err = reading_list_segments(r, in->table, in->period_ms, in->start_ms, in->end_ms,
 					&f.segment_count);
 	take_windows(&f);
 	if (!err)
 		err = fold_all(&f, request, &next);
 	leave_windows(r->scratch);
-	clear_summaries(in, next, in->handle_count);
 	in->next_handle = next;
 	request->token.len = sizeof(next);
 	memcpy(request->token.bytes, &next, sizeof(next));

@@ -22,7 +22,7 @@ void scratch_free(struct scratch *scratch)
 	run_release(&scratch->blocks);
 	run_release(&scratch->range);
 	mem_free(scratch->segments);
-	mem_free(scratch->windows);
+	scratch_free_windows(scratch);
 	mem_free(scratch);
 }
 
