@@ -13,6 +13,7 @@ nothing that was deleted, and what of the samples is not in it lies in a line of
 
 import collections
 import concurrent.futures
+import contextlib
 import itertools
 import json
 import math
@@ -23,10 +24,12 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import time
 
 import pytest
 
-from server import build_folder, long_run, run
+import mounts
+from server import build_folder, granary, long_run, run
 from test_fault_loops import folder_in_memory
 
 pytestmark = pytest.mark.not_sanitized(
@@ -384,3 +387,44 @@ def test_a_damaged_free_list_ends_the_start_with_a_sentence(deep, make_server):
         verified = run("verify", "--data", server.data)
         assert verified.returncode == 1 and f"page {free} of the list of free pages" in (
             verified.stdout)
+
+
+# ---- What stops a repair
+
+
+def test_a_repair_without_room_says_so_and_leaves_nothing(deep, tmp_path):
+    size = len(content_of(deep))
+    with mounts.memory(tmp_path / "small", f"{size // 3 // 1024}k") as place:
+        done = run("repair", "--data", deep.folder / "data", "--to", place.folder / "copy")
+        assert done.returncode == NO_COPY
+        assert done.stderr.startswith("granary repair: cannot write ")
+        assert f"no room there; the copy takes up to {size // 10**6 + 1} MB" in done.stderr
+        assert not list(place.folder.iterdir())
+
+
+def test_a_repair_that_is_killed_has_no_copy_or_all_of_it(deep, tmp_path):
+    """And what it has begun is in the way of the next, which says so."""
+    pick = random.Random(12)
+    begun = time.monotonic()
+    assert run("repair", "--data", deep.folder / "data", "--to", tmp_path / "0").returncode == 0
+    took_s = time.monotonic() - begun
+    broken_off = 0
+    for number in range(1, 101 if long_run() else 13):
+        to, part = tmp_path / str(number), tmp_path / f"{number}.part"
+        process = subprocess.Popen([granary(), "repair", "--data", deep.folder / "data", "--to", to],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(pick.uniform(0, took_s))
+        process.kill()
+        process.wait()
+        if to.exists():
+            assert not part.exists()
+            assert look(deep, to).returncode == HARMLESS
+        elif part.exists():
+            broken_off += 1
+            again = run("repair", "--data", deep.folder / "data", "--to", to)
+            assert again.returncode == NO_COPY
+            assert f"{part} is there already" in again.stderr
+            shutil.rmtree(part)
+        assert run("verify", "--data", deep.folder / "data").returncode == 0
+    assert broken_off

@@ -127,7 +127,7 @@ static int count_entry(struct repairing *r)
 
 int repair_commit(struct repairing *r)
 {
-	int err = r->txn ? env_error(mdb_txn_commit(r->txn)) : 0;
+	int err = r->txn ? env_commit(&r->engine->env, r->txn) : 0;
 	r->txn = NULL;
 	r->uncommitted = 0;
 	return err ? err : env_error(mdb_txn_begin(r->engine->env.mdb, NULL, 0, &r->txn));
@@ -526,6 +526,11 @@ static int make_new(struct repairing *r, const struct lmdb_options *options, con
 		err = env_error(mdb_env_sync(r->engine->env.mdb, 1));
 	if (!err)
 		err = env_mark_made(&r->engine->env, e);
+	if (err == ERR_FULL)
+		return errbuf_set(e, err,
+				  "cannot write %s: no room there; the copy takes up to %llu MB",
+				  part,
+				  (unsigned long long)(r->file.pages.source.bytes / 1000000 + 1));
 	return err ? errbuf_set(e, err, "cannot write %s: %s", part, err_text(err)) : 0;
 }
 
