@@ -30,7 +30,7 @@ enum {
 #define HOUR_MS INT64_C(3600000)
 
 struct call {
-	struct http_request *request;
+	struct http_request *request; /* NULL: it has ended */
 	struct arena arena, tags_arena;
 	struct slice tenant;
 	struct buf uri, out; /* `uri`: the body that the address stands for */
@@ -40,19 +40,25 @@ struct call {
 	struct query *query;
 	struct opentsdb_filters filters;
 	struct device_names names;
+	bool held; /* a thread of the pool looks at filters and names */
 	uint64_t points;
+	size_t charged_bytes; /* of `out` */
 };
 
 static void end_query(struct call *call)
 {
 	query_free(call->query);
-	device_names_release(&call->names);
+	if (!call->held)
+		device_names_release(&call->names);
 	call->query = NULL;
 }
 
 static void call_free(struct call *call)
 {
 	end_query(call);
+	call->request = NULL;
+	if (call->held)
+		return;
 	arena_release(&call->arena);
 	arena_release(&call->tags_arena);
 	buf_release(&call->uri);
@@ -103,6 +109,16 @@ static int write_point(struct call *call, const struct query_chunk *chunk, size_
 	return 0;
 }
 
+/* Against the server's bound. */
+static int charge_answer(struct call *call)
+{
+	size_t more = call->out.len - call->charged_bytes;
+	int err = http_request_charge(call->request, more);
+	if (!err)
+		call->charged_bytes += more;
+	return err;
+}
+
 static int take_points(struct call *call, struct errbuf *e)
 {
 	struct query_chunk chunk;
@@ -114,6 +130,8 @@ static int take_points(struct call *call, struct errbuf *e)
 		}
 		if (call->out.failed)
 			return errbuf_set(e, ERR_LIMIT, "the answer is too long; ask for less");
+		if (charge_answer(call))
+			return errbuf_set(e, ERR_BUSY, "the memory for answers is in use");
 	}
 	*e = call->query->error;
 	return call->query->ended ? call->query->err : 0;
@@ -122,6 +140,20 @@ static int take_points(struct call *call, struct errbuf *e)
 /* ---- One query ------------------------------------------------------------------------------- */
 
 static void ready(void *owner);
+
+static bool keep(void *owner, struct slice tags_text)
+{
+	struct call *call = owner;
+	return opentsdb_filters_keep(&call->filters, tags_text);
+}
+
+static void hold(void *owner, bool held)
+{
+	struct call *call = owner;
+	call->held = held;
+	if (!held && !call->request)
+		call_free(call);
+}
 
 static int fill_spec(struct call *call, struct errbuf *e)
 {
@@ -142,17 +174,18 @@ static int fill_spec(struct call *call, struct errbuf *e)
 		err = metric_check(spec->metric, e);
 	if (!err)
 		err = opentsdb_filters_read(filters, NULL, json_member(call->asked, "tags"),
-					    &call->query->arena, e);
+					    &call->arena, e);
 	if (err)
 		return err == ERR_NOT_FOUND ? ERR_INVALID : err;
 	spec->selectors = filters->selectors;
 	spec->selector_count = filters->selector_count;
 	device_names_init(&call->names, api_of(call->request), call->tenant);
 	err = device_names_select(&call->names, filters->selectors, filters->selector_count,
-				  &call->query->arena, &filters->strict);
+				  &call->arena, &filters->strict);
 	filters->names = call->names.inventory ? &call->names : NULL;
-	spec->keep = opentsdb_filters_must_keep(filters) ? opentsdb_filters_keep : NULL;
-	spec->keep_owner = filters;
+	spec->keep = opentsdb_filters_must_keep(filters) ? keep : NULL;
+	spec->keep_owner = call;
+	spec->keep_hold = hold;
 	if (alias_is_asked(spec))
 		return errbuf_set(e, ERR_INVALID, "counters have no tag alias");
 	return err ? errbuf_set(e, err, "too many devices were renamed") : 0;
@@ -161,7 +194,7 @@ static int fill_spec(struct call *call, struct errbuf *e)
 static int start_query(struct call *call, struct errbuf *e)
 {
 	stat_add(STAT_queries, 1);
-	call->filters = (struct opentsdb_filters){0};
+	call->filters = (struct opentsdb_filters){.work = call->filters.work};
 	call->query = query_new(api_of(call->request)->queries, ready, call);
 	int err = fill_spec(call, e);
 	if (err)

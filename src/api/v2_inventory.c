@@ -369,7 +369,10 @@ static void slice_read(struct store_read *read, int err)
 	const struct store_series_list *list = &call->request->series_list;
 	for (size_t i = 0; i < list->count && !err; i++)
 		err = group_series(call, i, &list->series[i]);
-	if (err)
+	if (err == ERR_LIMIT && call->group_count == GROUPS_MAX)
+		v2_answer_fail(answer, 422, "the OIDSets have more than %d frequencies in all",
+			       GROUPS_MAX);
+	else if (err)
 		v2_answer_fail_with(answer, err, store_read_sentence(read, err));
 	else
 		ask_years(call);

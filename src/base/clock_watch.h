@@ -20,7 +20,7 @@
  * CLOCK_SETTLES_US: machines without a battery begin where they went down, and then ask another
  * clock.
  *
- * From any thread; the lock is taken last of all and held for arithmetic only. */
+ * From any thread; the lock is taken last of all, and held while the clocks are read. */
 #ifndef BASE_CLOCK_WATCH_H
 #define BASE_CLOCK_WATCH_H
 

@@ -175,7 +175,8 @@ static void add_column(struct rates *rates, const struct json *item, bool is_gro
 		 is_growth ? (octets ? " octets" : "")
 		 : octets  ? " bit/s"
 			   : " /s");
-	rates->columns[rates->count++] = json_member(item, "data")->first;
+	const struct json *data = json_member(item, "data");
+	rates->columns[rates->count++] = data ? data->first : NULL;
 }
 
 static void print_rates(const struct client_args *args, const struct rates *rates)

@@ -96,7 +96,9 @@ static void report_print(struct repair_report *report, const struct client_args 
 	fprintf(stderr, "%llu entries copied to %s; %s\n", (unsigned long long)done->copied,
 		args->to,
 		done->lost ? "what follows is not there, or may have been:" : "nothing is lost");
-	if (args->output == OUTPUT_JSON)
+	if (args->output == OUTPUT_JSON && report->json.failed)
+		client_complain(args, "the report is too long for JSON: -o csv has all of it");
+	else if (args->output == OUTPUT_JSON)
 		printf("%.*s\n", (int)report->json.len, report->json.data);
 	else if (done->lost)
 		text_table_print(&report->table, args->output);

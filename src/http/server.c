@@ -13,7 +13,6 @@ enum {
 	LISTENERS_MAX = SITE_ADDRESSES_MAX,
 	SPARES_MAX = 16, /* beyond the connections: see http_conn_is_spare() */
 	ADDRESS_SLOTS = 4096,
-	LOOKS_MAX = 4096, /* at connections, for one that may go */
 	TICKS_PER_DEADLINE = 8,
 	TICK_MIN_MS = 5,
 	TICK_MAX_MS = 500,
@@ -267,7 +266,6 @@ static bool make_room(struct http_server *server, bool spare, int slot)
 {
 	unsigned looks = 2 * (server->conn_count + server->spare_count);
 	struct server_conn *conn = server->oldest;
-	looks = looks > LOOKS_MAX ? LOOKS_MAX : looks;
 	while (conn && looks--) {
 		struct server_conn *newer = conn->newer;
 		if (conn->has_place && conn->http.spare == spare &&
@@ -299,7 +297,7 @@ static void on_accept(void *owner, struct loop_conn *loop)
 	bool spare = !has_room(server, slot);
 	if (spare) {
 		stat_add(STAT_http_refused, 1);
-		tell_full(server, "a connection is refused");
+		tell_full(server, "there is no place for a connection");
 	}
 	if (spare && server->spare_count >= SPARES_MAX && !make_room(server, true, -1)) {
 		loop_conn_close(loop);
@@ -354,7 +352,7 @@ struct http_server *http_server_new(struct loop *loop, struct clock *clock,
 	struct http_server *server = mem_zalloc(sizeof(*server));
 	server->loop = loop;
 	server->refused_lines.lines_max = 1;
-	server->seed = (uint64_t)clock->mono_us(clock);
+	server->seed = random_system_seed();
 	http_core_init(&server->core, clock, limits, routes, route_count, context);
 	server->tick = loop_timer_new(loop, on_tick, server);
 	server->tick_ms = tick_for(limits);

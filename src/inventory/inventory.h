@@ -514,7 +514,7 @@ struct inventory_rows_read {
 	enum oidset_kind kind;
 	struct slice device;
 	int64_t begin_ms, end_ms;
-	size_t limit; /* of rows; 0: as many as the arena takes */
+	size_t limit;        /* of rows; 0: as many as the arena takes */
 	int64_t deadline_us; /* monotonic; 0: the store's own for each read */
 	inventory_rows_read_done *done;
 	void *owner;

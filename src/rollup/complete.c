@@ -11,8 +11,8 @@ struct rollup_complete {
 	struct store_read *read;
 	struct store_request *cells;
 	struct store_write *write;
-	bool busy;        /* a read or a write is under way */
-	bool known;       /* what an earlier process noted has been read */
+	bool busy;  /* a read or a write is under way */
+	bool known; /* what an earlier process noted has been read */
 	/* Bit by item: all its marks have been made anew. An item is a granularity, or behind these
 	 * all metrics that became counters or ceased to be. */
 	unsigned rebuilt;

@@ -2,8 +2,8 @@
  *
  * Nobody made roll-ups of what was written before a granularity was configured, and those of a
  * metric may be those of a gauge though it has become a counter, or the other way round; so queries
- * take raw data of that time (since.h). A rebuild of everything (rebuild.h) makes the marks; when it
- * is over
+ * take raw data of that time (since.h). A rebuild of everything (rebuild.h) makes the marks; when
+ * it is over
  *
  *  1. that is noted in the cells of since.h, so that a restart does not forget it;
  *  2. a pass of the job has to begin and be over, which finds the marks that earlier runs made:

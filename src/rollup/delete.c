@@ -256,7 +256,7 @@ static int64_t raw_ms_of(struct rollup_delete *d, struct slice metric)
 	const struct rollup_delete_options *o = &d->options;
 	struct retention_fit fit = retention_find(o->retention_rules, &d->memo, o->tenant, metric);
 	return retention_whole_ms(o->retention_rules, fit.raw, o->raw_retention_ms,
-				  clock_wall_ms(o->clock));
+				  clock_age_ms(o->clock));
 }
 
 static int name_member(struct rollup_delete *d, const struct store_series *series, struct tags tags,

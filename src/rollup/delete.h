@@ -6,10 +6,11 @@
  *        |                       v
  *        +---- FORGETS <---- the next span
  *
- * Its spans are of each granularity the rows of the buckets that lie in the time as a whole, also of
- * granularities that are configured no more; then the raw samples and the late ones. Of some series at a time one span is gone through after the
- * other, and of each span some of its time, in writes that are so small that others are not held
- * up. So memory is bounded, and whatever breaks off is done by doing all of it once more.
+ * Its spans are of each granularity the rows of the buckets that lie in the time as a whole, also
+ * of granularities that are configured no more; then the raw samples and the late ones. Of some
+ * series at a time one span is gone through after the other, and of each span some of its time, in
+ * writes that are so small that others are not held up. So memory is bounded, and whatever breaks
+ * off is done by doing all of it once more.
  *
  * Slots of which raw samples go are marked first, in the write that deletes them: so a bucket that
  * the time cuts is made anew of what is left, and what a job writes that had read the samples

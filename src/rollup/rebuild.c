@@ -273,8 +273,8 @@ static void take_counts(struct rollup_rebuild *r)
 	for (; r->counted < answer->next_handle; r->counted++) {
 		const struct store_windows *windows = &answer->windows[r->counted];
 		for (size_t i = 0; i < windows->count; i++) {
-			int64_t begin_ms = answer->start_ms +
-					   (int64_t)windows->numbers[i] * answer->window_ms;
+			int64_t begin_ms =
+				answer->start_ms + (int64_t)windows->numbers[i] * answer->window_ms;
 			struct member *m = &r->members[r->part.from + r->counted];
 			if (r->late || begin_ms >= m->open_ms)
 				add_touch(r, m, begin_ms / 1000);

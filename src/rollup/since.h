@@ -12,8 +12,8 @@
  *
  * Likewise which ends of names are those of counters (name "counters", each with the end of a line)
  * and, once that has changed, which ones came or went at some time, and up to when rows may be of
- * the other kind therefore (name "recount", `<ms>` and the ends, a line each). `<ms>` is followed by
- * " rebuilt", too, and the cell is deleted when the marks are worked on. */
+ * the other kind therefore (name "recount", `<ms>` and the ends, a line each). `<ms>` is followed
+ * by " rebuilt", too, and the cell is deleted when the marks are worked on. */
 #ifndef ROLLUP_SINCE_H
 #define ROLLUP_SINCE_H
 

@@ -365,7 +365,8 @@ struct store_aggregate {
 	int64_t start_ms, end_ms, window_ms;
 	size_t window_count; /* set by store_read_submit */
 	/* Result by handle, for each slice: those from the last slice's next_handle (0 at first) to
-	 * this one's are whole, all others have none. Without `more` next_handle is handle_count. */
+	 * this one's are whole, all others have none. Without `more` next_handle is handle_count.
+	 */
 	struct store_windows *windows;
 	size_t next_handle;
 };

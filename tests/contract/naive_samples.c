@@ -278,8 +278,8 @@ int naive_aggregate(struct budget *budget, struct store_request *request)
 	size_t windows = aggregate->window_count, handle, first;
 	token_get(request, &handle, sizeof(handle));
 	first = handle;
-	aggregate->windows = alloc_array(budget->read, aggregate->handle_count + 1,
-					 sizeof(*aggregate->windows));
+	aggregate->windows =
+		alloc_array(budget->read, aggregate->handle_count + 1, sizeof(*aggregate->windows));
 	struct store_summary *all =
 		alloc_array(budget->read, windows * aggregate->handle_count, sizeof(*all));
 	uint32_t *numbers =

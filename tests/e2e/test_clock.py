@@ -4,6 +4,7 @@ for a day, or is accepted. The server runs on clocks that a preloaded hook sets 
 import json
 import mmap
 import os
+import re
 import struct
 import subprocess
 import time
@@ -139,6 +140,46 @@ def test_a_start_by_a_clock_that_is_ahead(server, end):
     server.set_wall(0)
     server.start()
     assert not server.is_doubted()
+    assert samples(server) == written
+
+
+def test_a_copy_of_repair_doubts_as_the_store_did(server):
+    written = write_samples(server)
+    server.set_wall(AHEAD_S)
+    server.upkeep()
+    wait_until("the clock is doubted", server.is_doubted)
+    server.stop()
+    copy = server.folder / "copy"
+    assert run("repair", "--data", server.data, "--to", copy).returncode == 0
+    server.data = copy
+    server.start()
+    server.upkeep()
+    server.upkeep()
+    assert server.is_doubted()
+    server.set_wall(0)
+    server.upkeep()
+    wait_until("the clock is believed", lambda: not server.is_doubted())
+    assert samples(server) == written
+
+
+def test_a_record_of_the_clock_that_is_damaged(server):
+    """A wrong clock may have written all that the store knows of time: any clock is doubted."""
+    written = write_samples(server)
+    server.set_wall(AHEAD_S)
+    server.upkeep()
+    wait_until("the clock is doubted", server.is_doubted)
+    server.stop()
+    content = bytearray((server.data / "data.mdb").read_bytes())
+    places = [at.end() for at in re.finditer(rb"clock", content)]
+    assert places
+    for at in places:  # in pages that are no longer in use, too
+        content[at + 20] ^= 1
+    (server.data / "data.mdb").write_bytes(content)
+    server.start()
+    server.upkeep()
+    server.upkeep()
+    assert server.is_doubted()
+    server.set_wall(0)
     assert samples(server) == written
 
 

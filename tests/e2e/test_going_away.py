@@ -113,16 +113,19 @@ def device(world):
             "oidsets": ["FastPollHC", "IfRefPoll"], "begin": "2020-01-01"}
 
 
+FILTERS = [{"type": "wildcard", "tagk": "h", "filter": "*", "groupBy": True},
+           {"type": "regexp", "tagk": "h", "filter": "(o|n)(l|[0-9]+)*.*1", "groupBy": True}]
+
+
 def tsdb_query(world):
     queries = [{"metric": world.metric(), "aggregator": world.random.choice(["sum", "none"]),
                 "downsample": world.random.choice(["1s-avg", "1m-max"]),
-                "filters": [{"type": "wildcard", "tagk": "h", "filter": "*", "groupBy": True}]}
+                "filters": [world.random.choice(FILTERS)]}
                for _ in range(world.random.choice([1, 8]))]
     return {"start": world.random.choice(["1h-ago", "10s-ago"]), "queries": queries}
 
 
 INTERFACE = "/v2/device/{d}/interface/xe-0@2F0@2F1/in"
-ROW_KEY = "snmp:{d}:FastPollHC:ifHCInOctets:xe-0@2F0@2F1:30000"
 
 REQUESTS = {
     "GET /": get("/"),
@@ -166,7 +169,8 @@ REQUESTS = {
     "GET /api/query/last": any_of("/api/query/last?timeseries={m}",
                                   "/api/query/last?tenant=snmp&timeseries=ifHCInOctets"),
     "POST /api/query/last": sends("/api/query/last", lambda world: {
-        "queries": [{"metric": world.metric()} for _ in range(3)]}),
+        "queries": [{"metric": world.metric(), **world.random.choice(
+            [{}, {"tags": {"h": "regexp((o|n)(l|[0-9]+)*.*1)"}}])} for _ in range(3)]}),
     "GET /api/version": get("/api/version"),
     "POST /api/polls/now": get("/api/polls/now?device={d}"),
     "GET /api/aggregators": get("/api/aggregators"),
@@ -204,7 +208,8 @@ REQUESTS = {
     "POST /api/polls": sends("/api/polls", polls),
     "GET /api/pollers": get("/api/pollers"),
     "GET /api/pollers/…": get("/api/pollers/site_{n}/inventory"),
-    "POST /api/pollers/…": sends("/api/pollers/site_b/report", {"problem": "", "pending": 1}, []),
+    "POST /api/pollers/…": sends("/api/pollers/site_b/report", {
+        "problem": "", "pending": 1, "pendingBytes": 9, "aside": 0, "dropped": 0, "devices": []}, []),
     "GET /query": any_of("/query?q=SHOW%20DATABASES", "/query?q=CREATE%20DATABASE%20{n}"),
     "POST /query": sends("/query", b"q=SHOW+DATABASES"),
     "GET /ping": any_of("/ping", "/ping?verbose=true"),
@@ -222,10 +227,10 @@ REQUESTS = {
     "GET /v2/oidsetmap…": get("/v2/oidsetmap/"),
     "GET /v2/oidset…": get("/v2/oidset/"),
     "GET /v2/timeseries/…": any_of(
-        *(f"/v2/timeseries/{kind}/{{d}}/FastPollHC/ifHCInOctets/xe-0@2F0@2F1/30000"
+        *(f"/v2/timeseries/{kind}/snmp/{{d}}/FastPollHC/ifHCInOctets/xe-0@2F0@2F1/30000"
           for kind in ("RawData", "BaseRate", "Aggs"))),
     "POST /v2/timeseries/…": sends(
-        "/v2/timeseries/RawData/{d}/FastPollHC/ifHCInOctets/xe-0@2F0@2F1/30000",
+        "/v2/timeseries/RawData/snmp/{d}/FastPollHC/ifHCInOctets/xe-0@2F0@2F1/30000",
         lambda world: [{"ts": int(time.time() * 1000), "val": world.new()}]),
     "POST /v2/bulk/interface…": sends(
         "/v2/bulk/interface/", lambda world: {
@@ -233,8 +238,8 @@ REQUESTS = {
             "endpoint": ["in", "out"]}),
     "POST /v2/bulk/timeseries…": sends(
         "/v2/bulk/timeseries/", lambda world: {
-            "queries": [{"path": ["snmp", world.device(), "FastPollHC", "ifHCInOctets",
-                                  f"xe-0/0/{i}", "30000"], "id": str(i)} for i in range(5)]}),
+            "type": "BaseRate", "paths": [["snmp", world.device(), "FastPollHC", "ifHCInOctets",
+                                           f"xe-0/0/{i}", 30000] for i in range(5)]}),
     "GET /v2/report/percentile…": any_of(
         "/v2/report/percentile?device={d}&interface=xe-0/0/1&zone=Europe/Berlin",
         "/v2/report/percentile?device={d}&format=csv"),
@@ -373,6 +378,29 @@ def seed_of_run():
 
 def test_every_route_is_asked(server):
     assert sorted(routes_of(server)) == sorted(REQUESTS)
+
+
+def test_every_route_answers_some(make_server, tmp_path):
+    """What is asked of it is not only refused."""
+    secrets = tmp_path / "secrets.yml"
+    secrets.write_text(SECRETS)
+    secrets.chmod(0o600)
+    server, world = make_server(config=f"snmp:\n  secrets_file: {secrets}\n", options=OPTIONS,
+                                host_metrics=True), World(1)
+    server.start()
+    routes = dict.fromkeys(routes_of(server), "never asked")
+    deadline = time.monotonic() + PATIENCE_S
+    while routes:
+        assert time.monotonic() < deadline, routes
+        for route in list(routes):
+            path, body = REQUESTS[route](world)
+            kind = {"Content-Type": "application/json"} if body[:1] in (b"{", b"[") else {}
+            answer = server.request(route.split()[0], path, body, kind)
+            if 200 <= answer.status < 300:
+                del routes[route]
+            else:
+                routes[route] = (path, answer.status, answer.text[:100])
+    server.stop()
 
 
 def test_clients_that_go_away(make_sanitized):

@@ -410,6 +410,21 @@ def test_the_work_of_filters_is_bounded_by_request(long_names):
     assert "the filters take too long" in answer.json["error"]["message"]
 
 
+def last(server, count, expression, **more):
+    queries = count * [{"metric": "m_v", "tags": {"name": f"regexp({expression})", **more}}]
+    return server.request("POST", "/api/query/last", json.dumps({"queries": queries}))
+
+
+def test_the_newest_points_by_expressions_do_not_stop_the_loop(long_names):
+    """As those of /api/query: 10 million steps a query, and 50 million of a request."""
+    assert last(long_names, 32, f"({WIDE}?{WIDE}?)*({WIDE}?{WIDE}?)*~").status in (200, 422)
+    answer = last(long_names, 1, "(a?){250}~", few="f1")
+    assert answer.status == 200 and answer.json == [], answer
+    answer = last(long_names, 32, "(a?){250}~", few="f1")
+    assert answer.status == 422 and "the filters take too long" in answer.text, answer
+    assert longest_turn_ms(long_names) < turn_max_ms()
+
+
 def test_many_patterns_do_not_stop_the_loop(server):
     """Each of 20,000 values is compared with 255 patterns, three times, before one matches."""
     for begin in range(0, 20000, 5000):

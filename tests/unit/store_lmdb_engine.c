@@ -780,6 +780,42 @@ static void ranges_are_those_of_an_array(void **state)
 	}
 }
 
+/* The second leaf has one range, and its neighbours are too full to take it in: then it joins the
+ * range before it. */
+static void a_leaf_whose_last_range_goes(void **state)
+{
+	(void)state;
+	struct ranges ranges = {0};
+	bool has[600] = {false};
+	for (size_t number = 0; number <= 510; number += 2)
+		has[number] = ranges_add(&ranges, number);
+	has[509] = ranges_add(&ranges, 509);
+	check_ranges(&ranges, has, ARRAY_LEN(has));
+	assert_false(ranges_add(&ranges, 510));
+	ranges_release(&ranges);
+}
+
+/* As handles of series that came one after the other go: about in order, and once more some. */
+static void ranges_about_in_order(void **state)
+{
+	(void)state;
+	enum { NUMBERS = 20000, ROUNDS = 300, NEAR = 64 };
+	static bool has[NUMBERS + NEAR];
+	uint64_t random = 1;
+	for (size_t round = 0; round < ROUNDS; round++) {
+		struct ranges ranges = {0};
+		memset(has, 0, sizeof(has));
+		for (size_t i = 0; i < NUMBERS; i++) {
+			random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+			size_t number = i + (random >> 33) % (1 + round % NEAR);
+			assert_int_equal(ranges_add(&ranges, number), !has[number]);
+			has[number] = true;
+		}
+		check_ranges(&ranges, has, ARRAY_LEN(has));
+		ranges_release(&ranges);
+	}
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 /* Of a cell whose value is longer than one page takes, and of a short one. */
@@ -843,6 +879,8 @@ int main(void)
 		CASE(a_new_tenant_costs_no_look_at_the_others),
 		cmocka_unit_test(shapes_of_tenants_are_found_in_order),
 		cmocka_unit_test(ranges_are_those_of_an_array),
+		cmocka_unit_test(a_leaf_whose_last_range_goes),
+		cmocka_unit_test(ranges_about_in_order),
 		CASE(second_process_is_named),
 		CASE(nothing_there_is_said),
 		CASE(looking_makes_no_directory),

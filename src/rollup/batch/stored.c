@@ -214,8 +214,7 @@ static int take_looked(struct rollup_batch *b)
 	const struct store_aggregate *answer = &b->looked->aggregate;
 	int err = 0;
 	for (; b->look_at < answer->next_handle && !err; b->look_at++)
-		err = remove_rows(b, b->places[0][b->look_at],
-				  &answer->windows[b->look_at]);
+		err = remove_rows(b, b->places[0][b->look_at], &answer->windows[b->look_at]);
 	return err;
 }
 

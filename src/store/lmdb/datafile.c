@@ -181,7 +181,8 @@ struct telling {
 	struct lmdb_lost lost;
 	void (*tell)(void *context, const struct lmdb_lost *lost);
 	void *context;
-	struct shape_view shape; /* of the bands that come; id 0: none yet */
+	struct shape_view shape; /* of the bands that come, in shape_bytes; id 0: none yet */
+	struct buf shape_bytes;
 	size_t told, told_max;
 };
 
@@ -196,7 +197,12 @@ static int shape_entry(struct pages_walk *walk, struct slice key, struct slice v
 		       UNUSED uint64_t page)
 {
 	struct telling *t = walk->context;
-	if (shape_parse(key, value, &t->shape))
+	buf_clear(&t->shape_bytes);
+	buf_append(&t->shape_bytes, key.data, key.len);
+	buf_append(&t->shape_bytes, value.data, value.len);
+	struct slice own_key = {t->shape_bytes.data, key.len};
+	struct slice own_value = {t->shape_bytes.data + key.len, value.len};
+	if (t->shape_bytes.failed || shape_parse(own_key, own_value, &t->shape))
 		t->shape.id = 0;
 	return ERR_CANCELLED;
 }
@@ -328,6 +334,7 @@ void datafile_tell_lost(struct datafile *file, enum db db, const struct pages_lo
 			void *context)
 {
 	struct telling *t = mem_zalloc(sizeof(*t));
+	buf_init(&t->shape_bytes, 2 * PAGE_VALUE_MAX_BYTES);
 	t->file = file;
 	t->told_max = told_max;
 	t->tell = tell;
@@ -346,5 +353,6 @@ void datafile_tell_lost(struct datafile *file, enum db db, const struct pages_lo
 			t->lost.table = schema[(uint8_t)loss->from.data[0]].name;
 		tell_one(t, NULL);
 	}
+	buf_release(&t->shape_bytes);
 	mem_free(t);
 }

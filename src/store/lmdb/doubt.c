@@ -5,7 +5,9 @@
  * also the time of the newest commit, give or take a minute, and a start whose clock is far from it
  * doubts. That of the newest sample would not do: a client may write what is yet to come, and a
  * wrong clock has this machine's own metrics written so. A store of an earlier program has no mark;
- * the newest page of its journal says when that was written, or else the newest stamp of a cell. */
+ * the newest page of its journal says when that was written, or else the newest stamp of a cell.
+ * Where the mark was damaged, a wrong clock may have written these, too: then a start doubts any.
+ */
 #include "base/stats.h"
 #include "store/lmdb/upkeep.h"
 #include "wire/timetext.h"
@@ -13,14 +15,13 @@
 #define MARK_INTERVAL_US (INT64_C(60) * 1000000)
 #define REMIND_US        (INT64_C(3600) * 1000000)
 
-static const struct slice mark_name = SLICE("clock");
+static const struct slice mark_name = SLICE(ENV_CLOCK);
 
 struct mark_numbers {
 	uint64_t doubted;
 	int64_t sure_us, shown_us, stood_us;
 };
 
-/* One that is damaged is as good as none. */
 int doubt_load(struct engine *engine, MDB_txn *txn)
 {
 	struct slice value, payload;
@@ -28,7 +29,8 @@ int doubt_load(struct engine *engine, MDB_txn *txn)
 	int err = env_get(txn, engine->env.dbi[DB_META], mark_name, &value);
 	if (err)
 		return err == ERR_NOT_FOUND ? 0 : err;
-	if (record_open(mark_name, value, &payload) || payload.len != sizeof(n))
+	engine->mark_is_lost = record_open(mark_name, value, &payload) || payload.len != sizeof(n);
+	if (engine->mark_is_lost)
 		return 0;
 	memcpy(&n, payload.data, sizeof(n));
 	engine->kept_mark = (struct clock_mark){n.sure_us, n.doubted != 0, n.shown_us, n.stood_us};
@@ -49,6 +51,8 @@ void doubt_resume(struct engine *engine)
 	struct clock_mark known = {.sure_us = newest_write_us(engine)};
 	if (engine->has_kept_mark)
 		known = engine->kept_mark;
+	else if (engine->mark_is_lost && known.sure_us)
+		known.sure_us -= CLOCK_GAP_US + 2 * CLOCK_TOLERANCE_US;
 	if (known.sure_us)
 		clock_watch_resume(&engine->watch, &known);
 }

@@ -177,7 +177,7 @@ struct engine {
 	/* doubt.c; `watch` is from any thread, and options.clock is its clock */
 	struct clock_watch watch;
 	struct clock_mark kept_mark, new_mark; /* on disk; in the present transaction */
-	bool has_kept_mark, has_new_mark;
+	bool has_kept_mark, has_new_mark, mark_is_lost;
 	int64_t mark_due_us;
 	struct clock_mark told_mark; /* in the log */
 

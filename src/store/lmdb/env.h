@@ -8,7 +8,7 @@
 #include "store/lmdb/lmdb.h"
 
 enum db {
-	DB_META,         /* text -> format version, highest stamp */
+	DB_META,         /* text -> format version, counters, deletions, clock */
 	DB_SHAPES,       /* shape -> tenant, metrics */
 	DB_SHAPE_INDEX,  /* hash(tenant, metrics), shape */
 	DB_METRIC_INDEX, /* hash(tenant, metric), shape */
@@ -43,6 +43,7 @@ struct env {
 
 /* In DB_META: the highest sequence of a deletion, u64 after the checksum. */
 #define ENV_DELETIONS "deletions"
+#define ENV_CLOCK     "clock"
 
 /* The data file, and the one that compaction writes beside it. */
 #define ENV_FILE     "data.mdb"

@@ -109,7 +109,7 @@ struct lmdb_repaired {
 /* Copies what is whole in a directory that no process has open to the directory `to`, which must
  * not be there, and calls `tell` for what is not in the copy, or may have been there. Changes
  * nothing in the first. `to` appears when all is on disk. The copy has nothing that was deleted or
- * overwritten, as far as the damaged file lets anybody know: DESIGN in repair.c. */
+ * overwritten, as far as the damaged file lets anybody know (see repair.c). */
 int lmdb_repair(const struct lmdb_options *options, const char *to,
 		void (*tell)(void *context, const struct lmdb_lost *lost), void *context,
 		struct lmdb_repaired *done, struct errbuf *e) MUST_CHECK;

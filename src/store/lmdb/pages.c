@@ -5,18 +5,34 @@
 
 /* A page:
  *
- *   number u64 | pad u16 | flags u16 | lower u16, upper u16 | offsets u16 each, up to `lower` |
- * free room | from `upper` to its end the nodes, each at an even offset, without gaps
+ *     number u64, pad u16, flags u16, lower u16, upper u16
+ *     offsets, u16 each, up to `lower`
+ *     free room, up to `upper`
+ *     nodes, each at an even offset, without gaps, up to the end
  *
- * An overflow page has its count of pages, u32, in the place of lower and upper, then bytes.
+ * An overflow page has its count of pages, u32, in the place of lower and upper; then bytes.
  *
- *   node of a branch  child's number, low u32 and in the place of flags high u16 | key's length u16
- * | key (of the first one: any, it stands for the least) node of a leaf    value's length u32 |
- * flags u16 | key's length u16 | key | value; BIG: in the place of the value the number, u64, of
- * the first of its overflow pages meta page         behind the header of 16 bytes: mark u32 |
- * version u32 | address u64 | size of the map u64 | tree of free pages | main tree | last page u64
- * | transaction u64 tree              u32 (of the free one: bytes of a page) | flags u16 | depth
- * u16 | pages: branch, leaf, overflow u64 each | entries u64 | root u64 (all ones: none)
+ * A node of a branch. The first one's key stands for the least key, whatever it is:
+ *
+ *     child's number, low 32 bits u32; high 16 bits u16
+ *     key's length u16, key
+ *
+ * A node of a leaf. With the flag BIG the value's place has the number, u64, of the first of the
+ * overflow pages that it lies in:
+ *
+ *     value's length u32, flags u16, key's length u16, key, value
+ *
+ * A meta page, behind the header of 16 bytes:
+ *
+ *     mark u32, version u32, address u64, size of the map u64
+ *     tree of free pages, main tree
+ *     last page u64, transaction u64
+ *
+ * A tree:
+ *
+ *     u32 (of the free one: bytes of a page), flags u16, depth u16
+ *     pages u64 each: branch, leaf, overflow
+ *     entries u64, root u64 (all ones: none)
  *
  * The free tree has under the number of a transaction, u64 as the machine has it, a count u64 and
  * as many numbers of pages u64, descending; room may follow. The main tree has trees by name. */
@@ -497,8 +513,8 @@ int pages_leaf(struct pages_walk *walk, uint64_t number)
 
 static const char *mark_free(struct pages *pages, const uint8_t *value, uint64_t len)
 {
-	uint64_t count = len < 8 ? UINT64_MAX : u64_at(value), before = UINT64_MAX;
-	if (count > len / 8 - 1)
+	uint64_t count = len < 8 ? 0 : u64_at(value), before = UINT64_MAX;
+	if (len < 8 || count > len / 8 - 1)
 		return "it lists more pages than it has room for";
 	for (uint64_t i = 1; i <= count; i++) {
 		uint64_t page = u64_at(value + 8 * i);

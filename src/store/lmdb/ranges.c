@@ -119,7 +119,10 @@ static void ranges_remove(struct ranges *ranges, size_t leaf_at, size_t at)
 	leaf->count--;
 	memmove(leaf->list + at, leaf->list + at + 1, (leaf->count - at) * sizeof(*leaf->list));
 	ranges->count--;
-	ranges_join_leaves(ranges, leaf_at);
+	if (leaf->count)
+		ranges_join_leaves(ranges, leaf_at);
+	else
+		ranges_remove_leaf(ranges, leaf_at);
 	if (leaf_at > 0)
 		ranges_join_leaves(ranges, leaf_at - 1);
 }

@@ -33,8 +33,8 @@ struct look {
 struct scratch {
 	struct segment_id *segments;
 	size_t segments_cap;
-	/* Of an aggregate: windows, all empty between two groups of series, and a bit for each that is
-	 * not. */
+	/* Of an aggregate: windows, all empty between two groups of series, and a bit for each that
+	 * is not. */
 	struct block_summary *windows;
 	uint64_t *touched;
 	size_t windows_cap;

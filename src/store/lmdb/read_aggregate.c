@@ -203,8 +203,8 @@ static int fold_decoded(struct folding *f, const struct series_windows *windows,
 	return 0;
 }
 
-static int fold_block(struct folding *f, const struct series_windows *windows, const struct target *t,
-		      int64_t start_ms, const struct block *block)
+static int fold_block(struct folding *f, const struct series_windows *windows,
+		      const struct target *t, int64_t start_ms, const struct block *block)
 {
 	const struct block_meta *meta = &block->meta;
 	unsigned column = t->first_column - meta->first_column;
@@ -278,8 +278,8 @@ static int fold_look(struct folding *f, const struct series_windows *windows, st
 	return err;
 }
 
-static int fold_classes(struct folding *f, const struct series_windows *windows, const struct target *t,
-			const struct segment_id *segments, size_t count)
+static int fold_classes(struct folding *f, const struct series_windows *windows,
+			const struct target *t, const struct segment_id *segments, size_t count)
 {
 	struct run run;
 	run_init(&run, 1);
@@ -514,8 +514,7 @@ int reading_aggregate(struct reading *r, struct store_request *request)
 	if (next > in->handle_count)
 		next = in->handle_count;
 	request->more = false;
-	in->windows =
-		arena_zalloc(&r->read->arena, (in->handle_count + 1) * sizeof(*in->windows));
+	in->windows = arena_zalloc(&r->read->arena, (in->handle_count + 1) * sizeof(*in->windows));
 	if (!in->windows)
 		return ERR_LIMIT;
 	int err = reading_list_segments(r, in->table, in->period_ms, in->start_ms, in->end_ms,

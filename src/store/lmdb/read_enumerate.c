@@ -41,8 +41,7 @@ int reading_periods(struct reading *r, struct store_periods *out)
 	struct heads *heads = &r->engine->heads;
 	pthread_rwlock_rdlock(&heads->lock);
 	out->count = copy_periods(heads, out->table, NULL);
-	out->periods_ms =
-		arena_alloc(&r->read->arena, (out->count + 1) * sizeof(*out->periods_ms));
+	out->periods_ms = arena_alloc(&r->read->arena, (out->count + 1) * sizeof(*out->periods_ms));
 	if (out->periods_ms)
 		copy_periods(heads, out->table, out->periods_ms);
 	pthread_rwlock_unlock(&heads->lock);
@@ -139,8 +138,7 @@ static int enumerate_slices(struct enumeration *n, struct arena *arena)
 int reading_enumerate_samples(struct reading *r, struct store_request *request)
 {
 	struct store_enumerate *out = &request->enumerate;
-	struct enumeration n = {
-		.r = r, .request = request, .periods = {.table = out->table}};
+	struct enumeration n = {.r = r, .request = request, .periods = {.table = out->table}};
 	struct arena arena;
 	arena_init(&arena, 64 << 20);
 	n.max = out->limit && out->limit < r->budget ? out->limit : r->budget;

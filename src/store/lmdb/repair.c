@@ -76,15 +76,19 @@ static void release_losses(struct repairing *r)
 	}
 }
 
+/* Whether it lies below a lost branch. */
 static bool is_lost(const struct kept_losses *kept, struct slice key)
 {
-	for (size_t i = 0; i < kept->count; i++) {
-		const struct pages_loss *loss = &kept->list[i];
-		if (!loss->one && (!loss->from.len || slice_compare(key, loss->from) >= 0) &&
-		    (!loss->to.len || slice_compare(key, loss->to) < 0))
-			return true;
+	size_t low = 0, high = kept->walked;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (slice_compare(kept->list[middle].from, key) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return false;
+	const struct pages_loss *loss = low ? &kept->list[low - 1] : NULL;
+	return loss && !loss->one && (!loss->to.len || slice_compare(key, loss->to) < 0);
 }
 
 /* An entry that is there, but not as it was written. */
@@ -176,13 +180,18 @@ static void see_counters(struct repairing *r, struct slice key, struct slice val
 	}
 }
 
+/* Beside the counters: a doubt of the clock stays one; where none can be read, a start doubts. */
 static int put_counters(struct repairing *r)
 {
 	MDB_dbi meta = r->engine->env.dbi[DB_META];
 	struct slice deletions = {(const char *)&r->last_deletion, sizeof(r->last_deletion)};
 	int err = env_put_record(r->txn, meta, SLICE("counters"),
 				 (struct slice){(const char *)r->counters, sizeof(r->counters)});
-	return err ? err : env_put_record(r->txn, meta, SLICE(ENV_DELETIONS), deletions);
+	if (!err)
+		err = env_put_record(r->txn, meta, SLICE(ENV_DELETIONS), deletions);
+	return err ? err
+		   : env_put_record(r->txn, meta, SLICE(ENV_CLOCK),
+				    (struct slice){(const char *)r->clock, r->clock_len});
 }
 
 /* ---- Entries --------------------------------------------------------------------------------- */
@@ -338,9 +347,9 @@ static int own_pages(struct repairing *r, enum db db)
 				  .context = r,
 				  .lost = keep_loss};
 	r->db = db;
-	if (!r->file.found[db])
-		return 0;
-	return pages_walk(&walk);
+	int err = r->file.found[db] ? pages_walk(&walk) : 0;
+	r->losses[db].walked = r->losses[db].count;
+	return err;
 }
 
 static int copy_db(struct repairing *r, enum db db)
@@ -372,6 +381,8 @@ static int meta_entry(struct pages_walk *walk, struct slice key, struct slice va
 		return 0;
 	if (slice_equal(key, SLICE("counters")) && payload.len == sizeof(r->counters))
 		memcpy(r->counters, payload.data, sizeof(r->counters));
+	if (slice_equal(key, SLICE(ENV_CLOCK)) && payload.len == sizeof(r->clock))
+		memcpy(r->clock, payload.data, r->clock_len = payload.len);
 	if (slice_equal(key, SLICE(ENV_DELETIONS)) && payload.len == sizeof(r->last_deletion))
 		memcpy(&r->last_deletion, payload.data, sizeof(r->last_deletion));
 	return 0;
@@ -527,10 +538,9 @@ static int make_new(struct repairing *r, const struct lmdb_options *options, con
 	if (!err)
 		err = env_mark_made(&r->engine->env, e);
 	if (err == ERR_FULL)
-		return errbuf_set(e, err,
-				  "cannot write %s: no room there; the copy takes up to %llu MB",
-				  part,
-				  (unsigned long long)(r->file.pages.source.bytes / 1000000 + 1));
+		return errbuf_set(
+			e, err, "cannot write %s: no room there; the copy takes up to %llu MB",
+			part, (unsigned long long)(r->file.pages.source.bytes / 1000000 + 1));
 	return err ? errbuf_set(e, err, "cannot write %s: %s", part, err_text(err)) : 0;
 }
 
@@ -594,8 +604,10 @@ int lmdb_repair(const struct lmdb_options *wanted, const char *to,
 	}
 	if (!err) {
 		err = options.files->rename(options.files, part, to);
-		if (err)
+		if (err) {
 			errbuf_set(e, err, "cannot name %s %s: %s", part, to, err_text(err));
+			remove_part(options.files, part);
+		}
 	}
 	mem_free(r);
 	return err;

@@ -13,6 +13,7 @@ enum { COUNTER_STAMP, COUNTER_VERSION, COUNTER_SEQUENCE, COUNTER_FLUSH, COUNTERS
 struct kept_losses {
 	struct pages_loss *list; /* its keys are copies */
 	size_t count, cap;
+	size_t walked;   /* of these from the walk over the tree: in the order of their keys */
 	size_t branches; /* those that are not of one entry */
 	size_t unread;   /* entries whose values could not be read */
 	bool more;       /* than the list takes */
@@ -40,6 +41,8 @@ struct repairing {
 	uint64_t seen[DB_COUNT]; /* entries of the old trees that could be read */
 	uint64_t counters[COUNTERS];
 	uint64_t last_deletion; /* the highest sequence of one; UINT64_MAX: not known */
+	uint8_t clock[32];      /* the record of doubt.c, as it is */
+	size_t clock_len;       /* 0: there is none that can be read */
 
 	/* repair_lost.c */
 	struct group_id *groups; /* that hold blocks of lost bands */

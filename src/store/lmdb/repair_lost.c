@@ -197,6 +197,8 @@ static uint64_t unsure_below(const struct repairing *r)
 		least = from < least ? from : least;
 		below = end > below ? end : below;
 	}
+	if (kept->more) /* of these nothing is known */
+		below = UINT64_MAX;
 	if (some_lost && !kept->count) {
 		below = UINT64_MAX;
 		least = 0;

@@ -79,6 +79,7 @@ int repair_find_newest(struct repairing *r, bool *found)
 {
 	struct datafile *file = &r->file;
 	struct progress best, other;
+	struct pages_meta known = file->pages.meta;
 	*found = false;
 	int err = datafile_find(file, NULL, NULL);
 	if (!err)
@@ -97,5 +98,7 @@ int repair_find_newest(struct repairing *r, bool *found)
 			*found = true;
 		}
 	}
+	if (!err && !*found)
+		err = pages_take(&file->pages, &known);
 	return err;
 }
