@@ -182,7 +182,7 @@ char *arena_printf(struct arena *arena, const char *fmt, ...)
 
 enum {
 	MAPPED_FROM_BYTES = 2 * ARENA_CHUNK_MAX_BYTES, /* chunks of arenas are no mappings */
-	KEPT_MAX_BYTES = 1 << 20,
+	KEPT_MAX_BYTES = 16 << 20,
 };
 
 /* Unless told so, glibc raises both by itself, up to 64 MB that each thread may keep, whenever it

@@ -74,11 +74,24 @@ void loop_set_kind(struct loop *loop, enum loop_kind kind)
 	atomic_store(&loop->kind, kind);
 }
 
+enum { TURNS_TOGETHER_US = 2000 };
+
+static void loop_begin_turns(struct loop *loop)
+{
+	loop->turns_began_us = clock_thread_us();
+	loop->turns_seen_us = (int64_t)(uv_hrtime() / 1000);
+}
+
+/* The clock of a thread is a call of the system. So the turns of TURNS_TOGETHER_US, or a
+ * longer one and those just before it, are looked at as one. */
 static void loop_turn_over(struct loop *loop)
 {
 	const struct loop_kind_row *row = &loop_kinds[atomic_load(&loop->kind)];
-	int64_t now_us = clock_thread_us(), took_us = now_us - loop->turn_began_us;
-	loop->turn_began_us = now_us;
+	if ((int64_t)(uv_hrtime() / 1000) - loop->turns_seen_us < TURNS_TOGETHER_US)
+		return;
+	int64_t began_us = loop->turns_began_us;
+	loop_begin_turns(loop);
+	int64_t took_us = loop->turns_began_us - began_us;
 	if (took_us > LOOP_TURN_SLOW_MS * 1000)
 		stat_add(row->slow, 1);
 	if (stat_raise(row->longest, took_us) && took_us >= LOOP_TURN_MAX_MS * 1000)
@@ -124,7 +137,7 @@ struct loop *loop_new(void)
 
 void loop_run(struct loop *loop)
 {
-	loop->turn_began_us = clock_thread_us();
+	loop_begin_turns(loop);
 	uv_run(&loop->uv, UV_RUN_DEFAULT);
 	loop_turn_over(loop);
 }

@@ -21,7 +21,7 @@ struct loop *loop_new(void);
 /* Turns. What a loop does from one look at its sockets to the next is a turn; meanwhile nobody else
  * is served. CPU time of its thread is what counts, so that a busy machine does not: the longest
  * turn and the number of slow ones are counted by kind of loop (granary_loop_...), and one of
- * LOOP_TURN_MAX_MS or more that is the longest so far is logged. */
+ * LOOP_TURN_MAX_MS or more that is the longest so far is logged. It may count 2 ms too much. */
 enum { LOOP_TURN_SLOW_MS = 20, LOOP_TURN_MAX_MS = 200 };
 enum loop_kind { LOOP_OTHER, LOOP_MAIN, LOOP_POLLER, LOOP_PERSIST, LOOP_ROLLUP };
 /* What its turns are counted as from now on; LOOP_OTHER at first. From any thread. */

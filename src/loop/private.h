@@ -14,7 +14,8 @@ struct loop {
 	uv_async_t wake;
 	uv_prepare_t turn; /* comes before each look at the sockets */
 	_Atomic(enum loop_kind) kind;
-	int64_t turn_began_us; /* CPU time of the thread in loop_run() */
+	/* Turns that are not looked at yet: CPU time of the thread in loop_run(), and monotonic. */
+	int64_t turns_began_us, turns_seen_us;
 	pthread_mutex_t lock;  /* guards first, last */
 	struct task *first, *last;
 	atomic_bool stopping;

@@ -333,33 +333,43 @@ static size_t next_touched(const uint64_t *touched, size_t at, size_t end)
 	return end;
 }
 
-/* Touched ones may be empty: a value of theirs was read that is NONE. */
-static size_t count_filled(const struct series_windows *windows, size_t end)
+/* Of a window at either end of `first` .. `end` some bits of its word are of others. */
+static size_t count_touched(const uint64_t *touched, size_t first, size_t end)
 {
 	size_t count = 0;
-	for (size_t at = next_touched(windows->touched, windows->first, end); at < end;
-	     at = next_touched(windows->touched, at + 1, end))
-		count += windows->list[at].count > 0;
+	for (size_t at = first; at < end; at = (at / 64 + 1) * 64) {
+		uint64_t word = touched[at / 64] >> at % 64;
+		size_t bits = 64 - at % 64;
+		if (end - at < bits)
+			word &= (UINT64_C(1) << (end - at)) - 1;
+		count += (size_t)__builtin_popcountll(word);
+	}
 	return count;
 }
 
-/* ERR_LIMIT: the arena has no room for them. */
+/* Gives what lies in the windows of a series, and leaves them empty. One that was touched may be
+ * empty: what was read of it is NONE. ERR_LIMIT: the arena has no room. */
 static int give_windows(struct folding *f, size_t look)
 {
 	const struct series_windows windows = windows_of(f, look);
 	struct store_windows *out = &f->in->windows[f->r->scratch->looks[look].index];
-	size_t end = windows.first + f->in->window_count, count = count_filled(&windows, end);
-	struct store_summary *list = arena_alloc(&f->r->read->arena, count * sizeof(*list));
-	uint32_t *numbers = arena_alloc(&f->r->read->arena, count * sizeof(*numbers));
-	if (count && (!list || !numbers))
+	size_t end = windows.first + f->in->window_count;
+	size_t most = count_touched(windows.touched, windows.first, end);
+	size_t list_bytes = most * sizeof(struct store_summary);
+	char *room = arena_alloc(&f->r->read->arena, list_bytes + most * sizeof(uint32_t));
+	if (!room)
 		return ERR_LIMIT;
+	struct store_summary *list = (struct store_summary *)room;
+	uint32_t *numbers = (uint32_t *)(room + list_bytes);
 	*out = (struct store_windows){.numbers = numbers, .list = list};
 	for (size_t at = next_touched(windows.touched, windows.first, end); at < end;
 	     at = next_touched(windows.touched, at + 1, end)) {
-		if (!windows.list[at].count)
+		struct block_summary *window = &windows.list[at];
+		if (!window->count)
 			continue;
 		numbers[out->count] = (uint32_t)(at - windows.first);
-		show_summary(&windows.list[at], &list[out->count++]);
+		show_summary(window, &list[out->count++]);
+		window->count = 0;
 	}
 	return 0;
 }
@@ -370,12 +380,12 @@ static void empty_windows(struct folding *f, size_t looks)
 	size_t end = looks * f->in->window_count;
 	for (size_t at = next_touched(s->touched, 0, end); at < end;
 	     at = next_touched(s->touched, at + 1, end))
-		s->windows[at] = (struct block_summary){.count = 0};
-	memset(s->touched, 0, (end + 63) / 64 * sizeof(*s->touched));
+		s->windows[at].count = 0;
 }
 
 static int fold_group(struct folding *f, size_t looks)
 {
+	struct scratch *s = f->r->scratch;
 	int err = 0;
 	for (size_t at = 0; at < f->segment_count && !err;) {
 		size_t n = reading_same_segment(f->r->segments, at, f->segment_count);
@@ -384,7 +394,9 @@ static int fold_group(struct folding *f, size_t looks)
 	}
 	for (size_t i = 0; i < looks && !err; i++)
 		err = give_windows(f, i);
-	empty_windows(f, looks);
+	if (err)
+		empty_windows(f, looks);
+	memset(s->touched, 0, (looks * f->in->window_count + 63) / 64 * sizeof(*s->touched));
 	return err;
 }
 
