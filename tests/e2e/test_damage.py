@@ -418,8 +418,9 @@ def test_a_repair_that_is_killed_has_no_copy_or_all_of_it(deep, tmp_path):
     broken_off = 0
     for number in range(1, 101 if long_run() else 13):
         to, part = tmp_path / str(number), tmp_path / f"{number}.part"
-        process = subprocess.Popen([granary(), "repair", "--data", deep.folder / "data", "--to", to],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [granary(), "repair", "--data", deep.folder / "data", "--to", to]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
         if number % 2:
             while not part.exists() and process.poll() is None:
                 pass

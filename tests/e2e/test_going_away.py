@@ -209,7 +209,8 @@ REQUESTS = {
     "GET /api/pollers": get("/api/pollers"),
     "GET /api/pollers/…": get("/api/pollers/site_{n}/inventory"),
     "POST /api/pollers/…": sends("/api/pollers/site_b/report", {
-        "problem": "", "pending": 1, "pendingBytes": 9, "aside": 0, "dropped": 0, "devices": []}, []),
+        "problem": "", "pending": 1, "pendingBytes": 9, "aside": 0, "dropped": 0, "devices": []},
+        []),
     "GET /query": any_of("/query?q=SHOW%20DATABASES", "/query?q=CREATE%20DATABASE%20{n}"),
     "POST /query": sends("/query", b"q=SHOW+DATABASES"),
     "GET /ping": any_of("/ping", "/ping?verbose=true"),

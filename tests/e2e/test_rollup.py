@@ -321,7 +321,7 @@ def test_a_gauge_that_is_a_counter_now(make_server):
         assert rebuilt(server)["marks"] == "9"
         until_nothing_waits(server)
     assert list(stored(server, "bytes", "increase", "2s").values()) == [1] * 6
-    until(server, lambda _: sums(server, "bytes")[1] == sums(server, "m")[1], "roll-ups of counters")
+    until(server, lambda _: sums(server, "bytes")[1] == sums(server, "m")[1], "use of roll-ups")
     assert sums(server, "bytes")[0] == [1, 5, 9, 13]
     server.stop()
 
