@@ -2,6 +2,7 @@
 #include "base/mem.h"
 
 #include <malloc.h>
+#include <pthread.h>
 #include <stdalign.h>
 
 static NORETURN void out_of_memory(size_t size_bytes)
@@ -71,6 +72,8 @@ enum {
 	ARENA_CHUNK_SMALL_BYTES = 192,
 	ARENA_CHUNK_MIN_BYTES = 4096,
 	ARENA_CHUNK_MAX_BYTES = 1 << 20,
+	/* What would be more than that has one of the largest chunks, if one is spare. */
+	ARENA_CHUNK_LARGE_BYTES = 128 << 10,
 };
 
 struct arena_chunk {
@@ -89,11 +92,54 @@ void arena_init_small(struct arena *arena, size_t max_bytes)
 	*arena = (struct arena){.max_bytes = max_bytes, .first_bytes = ARENA_CHUNK_SMALL_BYTES};
 }
 
+/* The largest chunks that nobody has, for the next who needs one: given back to the system they
+ * would have to be mapped again, page by page, for each query. A sanitizer is to see who uses one
+ * after it was freed. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+	defined(FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
+enum { SPARE_CHUNKS_MAX = 0 };
+#else
+enum { SPARE_CHUNKS_MAX = 8 };
+#endif
+static struct {
+	pthread_mutex_t lock;
+	struct arena_chunk *list;
+	size_t count;
+} spare_chunks = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* NULL: there is none. */
+static struct arena_chunk *take_spare_chunk(void)
+{
+	pthread_mutex_lock(&spare_chunks.lock);
+	struct arena_chunk *chunk = spare_chunks.list;
+	if (chunk) {
+		spare_chunks.list = chunk->older;
+		spare_chunks.count--;
+	}
+	pthread_mutex_unlock(&spare_chunks.lock);
+	return chunk;
+}
+
+/* False: there are enough. */
+static bool keep_spare_chunk(struct arena_chunk *chunk)
+{
+	pthread_mutex_lock(&spare_chunks.lock);
+	bool kept = spare_chunks.count < SPARE_CHUNKS_MAX;
+	if (kept) {
+		chunk->older = spare_chunks.list;
+		spare_chunks.list = chunk;
+		spare_chunks.count++;
+	}
+	pthread_mutex_unlock(&spare_chunks.lock);
+	return kept;
+}
+
 static void free_chunks(struct arena_chunk *chunk)
 {
 	while (chunk) {
 		struct arena_chunk *older = chunk->older;
-		free(chunk);
+		if (chunk->size_bytes != ARENA_CHUNK_MAX_BYTES || !keep_spare_chunk(chunk))
+			free(chunk);
 		chunk = older;
 	}
 }
@@ -124,7 +170,13 @@ static struct arena_chunk *add_chunk(struct arena *arena, size_t need_bytes)
 		size_bytes = ARENA_CHUNK_MAX_BYTES;
 	if (size_bytes < need_bytes)
 		size_bytes = need_bytes;
-	struct arena_chunk *chunk = mem_alloc(sizeof(*chunk) + size_bytes);
+	struct arena_chunk *chunk = NULL;
+	if (size_bytes > ARENA_CHUNK_LARGE_BYTES && size_bytes <= ARENA_CHUNK_MAX_BYTES)
+		chunk = take_spare_chunk();
+	if (chunk)
+		size_bytes = chunk->size_bytes;
+	else
+		chunk = mem_alloc(sizeof(*chunk) + size_bytes);
 	*chunk = (struct arena_chunk){.older = arena->chunks, .size_bytes = size_bytes};
 	arena->chunks = chunk;
 	return chunk;
@@ -182,7 +234,7 @@ char *arena_printf(struct arena *arena, const char *fmt, ...)
 
 enum {
 	MAPPED_FROM_BYTES = 2 * ARENA_CHUNK_MAX_BYTES, /* chunks of arenas are no mappings */
-	KEPT_MAX_BYTES = 16 << 20,
+	KEPT_MAX_BYTES = 1 << 20,
 };
 
 /* Unless told so, glibc raises both by itself, up to 64 MB that each thread may keep, whenever it
@@ -197,5 +249,8 @@ void mem_give_back(void)
 
 size_t mem_kept_bytes(void)
 {
-	return mallinfo2().fordblks;
+	pthread_mutex_lock(&spare_chunks.lock);
+	size_t spare_bytes = spare_chunks.count * ARENA_CHUNK_MAX_BYTES;
+	pthread_mutex_unlock(&spare_chunks.lock);
+	return mallinfo2().fordblks + spare_bytes;
 }
