@@ -87,7 +87,7 @@ SMALL = ["--log.level=warn", "--store.journal_max=1M", "--store.journal_max_age=
          "--persist.derive_every=1s", "--persist.counters_max=1000"]
 SERIES, METRICS, DEVICES, POLLS, LIVES = 250, 5, 2, 3, 3
 WARM_ROUNDS, ROUNDS = (600, 4000) if long_run() else (40, 100)
-# What a request may leave: less than the smallest allocation takes. A round has as many requests as
+# What a request may leave: no more than the smallest allocation takes. A round has as many requests as
 # it takes for that to be more than what samples of memory differ by.
 CHEAP = 1200
 LEFT_MAX_BYTES = 16 if long_run() else 32  # in seconds, heaps of threads grow by some pages still
