@@ -33,7 +33,8 @@ struct call {
 	struct http_request *request; /* NULL: it has ended */
 	struct arena arena, tags_arena;
 	struct slice tenant;
-	struct buf uri, out; /* `uri`: the body that the address stands for */
+	/* `text`: the body, or what the address stands for; names and filters point into it. */
+	struct buf text, out;
 	struct json_writer writer;
 	int64_t start_ms, end_ms;
 	const struct json *asked; /* the query at work, in its list */
@@ -61,7 +62,7 @@ static void call_free(struct call *call)
 		return;
 	arena_release(&call->arena);
 	arena_release(&call->tags_arena);
-	buf_release(&call->uri);
+	buf_release(&call->text);
 	buf_release(&call->out);
 	mem_free(call);
 }
@@ -284,11 +285,10 @@ static int read_request(struct call *call, struct errbuf *e)
 	static const char *const names[] = {"tenant", NULL};
 	bool has_body = call->request->verb == VERB_POST;
 	int err = has_body ? params_check(call->request, names, e)
-			   : opentsdb_uri_last(call->request, &call->uri, e);
+			   : opentsdb_uri_last(call->request, &call->text, e);
 	if (!err)
 		err = params_tenant(call->request, &call->tenant, e);
-	return err ? err
-		   : read_body(call, buf_slice(has_body ? &call->request->body : &call->uri), e);
+	return err ? err : read_body(call, buf_slice(&call->text), e);
 }
 
 static void end(struct http_request *request)
@@ -299,7 +299,10 @@ static void end(struct http_request *request)
 	request->owner = call;
 	arena_init(&call->arena, TREE_BYTES);
 	arena_init(&call->tags_arena, TAGS_MAX_BYTES);
-	buf_init(&call->uri, OPENTSDB_URI_MAX_BYTES);
+	if (request->verb == VERB_POST)
+		call->text = http_request_take_body(request);
+	else
+		buf_init(&call->text, OPENTSDB_URI_MAX_BYTES);
 	buf_init(&call->out, ANSWER_MAX_BYTES);
 	json_writer_init(&call->writer, &call->out);
 	int err = read_request(call, &e);

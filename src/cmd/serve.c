@@ -309,9 +309,9 @@ static void take_over(struct serve *s, const struct conf *conf,
 	buf_init(&fixed, 64 << 10);
 	conf_fixed_changes(s->conf, conf, &fixed);
 	if (inventory_conf->oidset_files_hash != mine->oidset_files_hash)
-		buf_printf(&fixed, "%sthe files of snmp.oidset_files", fixed.len ? " " : "");
+		buf_printf(&fixed, "%sthe files of snmp.oidset_files", fixed.len ? ", " : "");
 	if (inventory_conf->secrets_hash != mine->secrets_hash)
-		buf_printf(&fixed, "%sthe file of snmp.secrets_file", fixed.len ? " " : "");
+		buf_printf(&fixed, "%sthe file of snmp.secrets_file", fixed.len ? ", " : "");
 	if (fixed.len)
 		log_warn("reload: these take effect at the next start only: %.*s", (int)fixed.len,
 			 fixed.data);

@@ -233,6 +233,12 @@ static void fill_one(struct combine *combine, struct combine_point *point)
 	combine->next_ms += combine->step_ms;
 }
 
+/* The step in which the window begins that this time lies in. */
+static int64_t step_of_window(const struct combine *combine, int64_t ts_ms)
+{
+	return floor_to(floor_to(ts_ms, combine->spec.window_ms), combine->step_ms);
+}
+
 static bool next_filled(struct combine *combine, struct combine_point *point)
 {
 	const struct combine_spec *spec = &combine->spec;
@@ -241,7 +247,7 @@ static bool next_filled(struct combine *combine, struct combine_point *point)
 	if (!combine->peeked)
 		combine->peeked = next_plain(combine, &combine->peek);
 	if (!combine->any && combine->peeked)
-		combine->next_ms = floor_to(spec->start_ms, combine->step_ms);
+		combine->next_ms = step_of_window(combine, spec->start_ms);
 	combine->any = combine->any || combine->peeked;
 	if (combine->peeked && combine->peek.ts_ms <= combine->next_ms) {
 		*point = combine->peek;
@@ -250,7 +256,8 @@ static bool next_filled(struct combine *combine, struct combine_point *point)
 		return true;
 	}
 	if (!combine->peeked &&
-	    !(combine->any && combine->ended && combine->next_ms < spec->end_ms))
+	    !(combine->any && combine->ended &&
+	      combine->next_ms <= step_of_window(combine, spec->end_ms - 1)))
 		return false;
 	fill_one(combine, point);
 	return true;
