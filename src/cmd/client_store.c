@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +78,7 @@ struct local {
 	int err;
 	struct store_stats stats;
 	uint64_t checked, problems;
+	bool is_silent;                       /* its child, which was ended for that */
 	const char *sentences[SENTENCES_MAX]; /* in `arena` */
 	size_t sentence_count;
 	struct arena arena;
@@ -160,10 +163,16 @@ static int local_slice(struct local *local, enum store_op op, struct store_token
 /* ---- In a process of its own -----------------------------------------------------------------
  * LMDB trusts the pages that it reads: a damaged one may lead it anywhere. So it reads in a child,
  * whose end by a signal is one more sentence. What it finds it writes to a pipe as it goes, so that
- * the sentences before such an end are kept. */
+ * the sentences before such an end are kept. A child of which nothing comes for long goes round in
+ * a circle, and is ended. */
 
-/* A sentence has its end, a zero, with it; what has been found otherwise comes last. */
-enum { FOUND_MARK = 1 };
+/* A sentence has its end, a zero, with it; an empty one only says that the child goes on. What has
+ * been found otherwise comes last. */
+enum {
+	FOUND_MARK = 1,
+	SILENT_MAX_MS = 600000,
+	SILENT_DAMAGED_MAX_MS = 10000, /* where a damaged page has been found already */
+};
 
 static void write_all(int fd, const void *bytes, size_t len)
 {
@@ -190,6 +199,7 @@ static NORETURN void child_main(const struct client_args *args, struct local *lo
 		_exit(CLIENT_FAILED);
 	while (more && !err) {
 		size_t before = local->sentence_count;
+		write_all(fd, "", 1);
 		err = local_slice(local, op, &token, &more);
 		for (size_t i = before; i < local->sentence_count; i++)
 			write_all(fd, local->sentences[i], strlen(local->sentences[i]) + 1);
@@ -206,17 +216,23 @@ static NORETURN void child_main(const struct client_args *args, struct local *lo
 	_exit(CLIENT_OK);
 }
 
-static void read_all(int fd, struct buf *out)
+/* Up to its end. False: nothing came for silent_ms. */
+static bool read_all(int fd, int silent_ms, struct buf *out)
 {
 	char *to;
 	while ((to = buf_reserve(out, PIPE_BUF)) != NULL) {
-		ssize_t n = read(fd, to, PIPE_BUF);
+		struct pollfd wanted = {.fd = fd, .events = POLLIN};
+		int ready = poll(&wanted, 1, silent_ms);
+		ssize_t n = ready > 0 ? read(fd, to, PIPE_BUF) : ready;
 		if (n < 0 && errno == EINTR)
 			continue;
+		if (ready == 0)
+			return false;
 		if (n <= 0)
-			return;
+			break;
 		out->len += (size_t)n;
 	}
+	return true;
 }
 
 /* Adds what the child has found to `local`. */
@@ -227,11 +243,13 @@ static void take_found(struct local *local, struct slice bytes)
 		const char *end = memchr(bytes.data, 0, bytes.len);
 		if (!end)
 			return; /* cut by its end */
-		local->problems++;
-		keep_sentence(local, bytes.data);
+		if (end > bytes.data) {
+			local->problems++;
+			keep_sentence(local, bytes.data);
+			problems++;
+		}
 		bytes.len -= (size_t)(end + 1 - bytes.data);
 		bytes.data = end + 1;
-		problems++;
 	}
 	if (bytes.len != 1 + sizeof(local->stats) + 2 * sizeof(checked))
 		return;
@@ -246,7 +264,10 @@ static void take_found(struct local *local, struct slice bytes)
 static void name_end(struct local *local, int status)
 {
 	char sentence[256];
-	if (WIFSIGNALED(status))
+	if (local->is_silent)
+		snprintf(sentence, sizeof(sentence),
+			 "reading the store was ended: a damaged page led round in a circle");
+	else if (WIFSIGNALED(status))
 		snprintf(sentence, sizeof(sentence),
 			 "reading the store ended by signal %d (%s): a damaged page led there",
 			 WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -270,12 +291,15 @@ static int read_in_child(const struct client_args *args, struct local *local, en
 	if (child == 0) {
 		struct local *own = mem_zalloc(sizeof(*own));
 		close(ends[0]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		child_main(args, own, op, ends[1]);
 	}
 	close(ends[1]);
 	buf_init(&found, SLICE_MAX_BYTES);
-	if (child > 0)
-		read_all(ends[0], &found);
+	int silent_ms = local->problems ? SILENT_DAMAGED_MAX_MS : SILENT_MAX_MS;
+	local->is_silent = child > 0 && !read_all(ends[0], silent_ms, &found);
+	if (local->is_silent)
+		kill(child, SIGKILL);
 	close(ends[0]);
 	while (child > 0 && waitpid(child, status, 0) < 0 && errno == EINTR)
 		;

@@ -353,6 +353,10 @@ static bool step_head(struct http_conn *conn, struct slice *in)
 	size_t len = 0;
 	if (!in->len || is_backed_up(conn))
 		return false;
+	if (conn->turn_requests == TURN_REQUESTS_MAX) {
+		http_conn_defer(conn);
+		return false;
+	}
 	if (!conn->head_seen)
 		conn->head_ms = http_conn_now_ms(conn);
 	enum head_result result = head_find(*in, &conn->head_seen, &len, &reason);
@@ -368,6 +372,7 @@ static bool step_head(struct http_conn *conn, struct slice *in)
 	if (result == HEAD_MORE)
 		return false;
 	conn->head_seen = 0;
+	conn->turn_requests++;
 	struct slice head = {in->data, len};
 	*in = (struct slice){in->data + len, in->len - len};
 	begin_request(conn, head);
@@ -440,6 +445,7 @@ static void run(struct http_conn *conn, struct slice *in)
 	ASSERT(!conn->running);
 	conn->running = true;
 	conn->turn_bytes = 0;
+	conn->turn_requests = 0;
 	while (conn->phase != PHASE_CLOSED && steps[conn->phase](conn, in))
 		;
 	conn->running = false;

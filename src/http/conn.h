@@ -39,6 +39,7 @@ enum {
 	OUT_COPY_MAX_BYTES = 16 << 10,  /* larger pieces are written from where they are */
 	DISCARD_MAX_BYTES = 256 << 10,  /* of a body nobody wants; more closes the connection */
 	TURN_MAX_BYTES = 1 << 20,       /* decoded bytes before the other connections' turn */
+	TURN_REQUESTS_MAX = 8,          /* one behind the other, likewise */
 	AHEAD_MAX_BYTES = 16 << 10,     /* read ahead while an answer is being made */
 	REST_MAX_MS = 30000,            /* in which what nobody wants may come */
 	REST_LATE_MAX_MS = 1000,        /* of a client that has let its time pass */
@@ -136,6 +137,8 @@ struct http_conn {
 	struct http_head head;
 	bool held; /* the request holds memory */
 	bool live; /* and is the handler's: neither answered nor aborted */
+
+	unsigned turn_requests; /* begun in this turn */
 
 	/* BODY */
 	bool paused;

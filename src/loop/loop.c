@@ -104,7 +104,10 @@ static void loop_turn_over(struct loop *loop)
 /* Before each look at the sockets. */
 static void on_turn(uv_prepare_t *turn)
 {
-	loop_turn_over(CONTAINER_OF(turn, struct loop, turn));
+	struct loop *loop = CONTAINER_OF(turn, struct loop, turn);
+	loop->reads_began_us = 0;
+	loop->turns++;
+	loop_turn_over(loop);
 }
 
 /* ---- The loop -------------------------------------------------------------------------------- */

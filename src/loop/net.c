@@ -17,6 +17,9 @@
 #include "loop/private.h"
 
 enum {
+	READS_MAX_US = 30000, /* of all connections in one turn, and what comes of it */
+	READS_EACH = 4,
+	READ_LITTLE_BYTES = 1024, /* a short request */
 	LISTEN_BACKLOG = 1024,
 	ACCEPTS_PER_EVENT_MAX = 64, /* then the other sockets have their turn */
 	ACCEPT_REST_MS = 100,
@@ -33,6 +36,8 @@ struct loop_conn {
 	const struct loop_conn_events *events; /* NULL until started */
 	void *owner;
 	size_t read_max_bytes; /* 0: reading rests */
+	uint64_t turn;         /* of the loop, in which it last read, */
+	unsigned turn_reads;   /* and how often */
 	bool at_end;           /* the peer has said that no more comes */
 	bool broken;           /* said so */
 };
@@ -287,13 +292,34 @@ static void fail(struct loop_conn *conn, int err)
 	conn->events->broken(conn->owner, err);
 }
 
+/* How much may be read from a connection now. What it has sent beyond that waits for the next turn,
+ * so that neither it nor many others together hold up timers, tasks and each other: each reads at
+ * most READS_EACH times a turn, and when all have taken READS_MAX_US, once and a little. */
+static size_t readable_now(struct loop_conn *conn)
+{
+	struct loop *loop = conn->loop;
+	int64_t now_us = (int64_t)(uv_hrtime() / 1000);
+	if (conn->turn != loop->turns) {
+		conn->turn = loop->turns;
+		conn->turn_reads = 0;
+	}
+	if (!loop->reads_began_us)
+		loop->reads_began_us = now_us;
+	bool is_over = now_us - loop->reads_began_us > READS_MAX_US;
+	if (conn->turn_reads++ >= (is_over ? 1 : READS_EACH))
+		return 0;
+	return is_over && conn->read_max_bytes > READ_LITTLE_BYTES ? READ_LITTLE_BYTES
+								   : conn->read_max_bytes;
+}
+
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	struct loop_conn *conn = CONTAINER_OF((uv_tcp_t *)handle, struct loop_conn, tcp);
+	size_t max_bytes = readable_now(conn);
 	(void)suggested;
 	/* libuv reads into it and calls on_read before it does anything else, so that all
 	 * connections can share one. */
-	*buf = uv_buf_init(conn->loop->read_buffer, (unsigned)conn->read_max_bytes);
+	*buf = uv_buf_init(max_bytes ? conn->loop->read_buffer : NULL, (unsigned)max_bytes);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
@@ -305,7 +331,7 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 		conn->at_end = true;
 		uv_read_stop(stream);
 		conn->events->eof(conn->owner);
-	} else if (len < 0) {
+	} else if (len < 0 && len != UV_ENOBUFS) {
 		fail(conn, (int)len);
 	}
 }

@@ -16,7 +16,9 @@ struct loop {
 	_Atomic(enum loop_kind) kind;
 	/* Turns that are not looked at yet: CPU time of the thread in loop_run(), and monotonic. */
 	int64_t turns_began_us, turns_seen_us;
-	pthread_mutex_t lock; /* guards first, last */
+	uint64_t turns;
+	int64_t reads_began_us; /* monotonic, of connections in this turn; 0: none yet */
+	pthread_mutex_t lock;   /* guards first, last */
 	struct task *first, *last;
 	atomic_bool stopping;
 	char *read_buffer; /* LOOP_READ_BYTES: filled and emptied within one read event */

@@ -167,13 +167,11 @@ int series_set_encode(struct slice metric, struct tags tags, struct buf *out)
 	return tags_encode(tags, out);
 }
 
-/* One escaped name up to an unescaped `stop` or `,` or the end; *at is left on the stop. */
-static int decode_name(struct slice text, size_t *at, char stop, struct arena *arena,
-		       struct slice *name)
+/* One escaped name up to an unescaped `stop` or `,` or the end; *at is left on the stop. The name
+ * is put into *room, which is never longer than the text, and *room stands after it then. */
+static int decode_name(struct slice text, size_t *at, char stop, char **room, struct slice *name)
 {
-	char *copy = arena_alloc(arena, text.len - *at + 1);
-	if (!copy)
-		return ERR_LIMIT;
+	char *copy = *room;
 	size_t n = 0;
 	for (; *at < text.len; (*at)++) {
 		char c = text.data[*at];
@@ -191,26 +189,37 @@ static int decode_name(struct slice text, size_t *at, char stop, struct arena *a
 		copy[n++] = c;
 	}
 	*name = (struct slice){copy, n};
+	*room += n;
 	return n ? 0 : ERR_INVALID;
+}
+
+/* At least as many as there are, but for more than TAGS_MAX. */
+static size_t tags_most(struct slice text)
+{
+	size_t most = 1;
+	for (size_t i = 0; i < text.len && most < TAGS_MAX; i++)
+		most += text.data[i] == ',';
+	return most;
 }
 
 static int decode_tags_at(struct slice text, size_t at, struct arena *arena, struct tags *tags)
 {
-	struct tag *list = arena_alloc(arena, TAGS_MAX * sizeof(*list));
-	if (!list)
+	size_t most = tags_most(text), count = 0;
+	struct tag *list = arena_alloc(arena, most * sizeof(*list));
+	char *room = arena_alloc(arena, text.len + 1);
+	if (!list || !room)
 		return ERR_LIMIT;
-	size_t count = 0;
 	while (at < text.len) {
-		if (count == TAGS_MAX)
+		if (count == most)
 			return ERR_INVALID;
 		struct tag *tag = &list[count];
-		int err = decode_name(text, &at, '=', arena, &tag->key);
+		int err = decode_name(text, &at, '=', &room, &tag->key);
 		if (err)
 			return err;
 		if (at == text.len || text.data[at] != '=')
 			return ERR_INVALID;
 		at++;
-		err = decode_name(text, &at, ',', arena, &tag->value);
+		err = decode_name(text, &at, ',', &room, &tag->value);
 		if (err)
 			return err;
 		if (count && slice_compare(list[count - 1].key, tag->key) >= 0)
@@ -251,7 +260,8 @@ int series_set_decode(struct series_set set, struct arena *arena, struct slice *
 		      struct tags *tags)
 {
 	size_t at = 0;
-	int err = decode_name(set.metric, &at, ',', arena, metric);
+	char *room = arena_alloc(arena, set.metric.len + 1);
+	int err = room ? decode_name(set.metric, &at, ',', &room, metric) : ERR_LIMIT;
 	if (err)
 		return err;
 	bool lone_comma = set.tags.len == 1;

@@ -378,6 +378,17 @@ def test_a_band_that_the_index_lacks_is_named(store):
     whole_again(store, damaged, "the index of bands")
 
 
+@pytest.mark.parametrize("db", ["metric_index"])
+def test_verify_ends_where_a_page_leads_round_in_a_circle(store, db):
+    """The header says that the page is of every kind, and holds nothing: LMDB never comes back."""
+    content = bytearray(content_of(store))
+    page = roots_of(content)[db]
+    content[page * PAGE + 10], content[page * PAGE + 12:page * PAGE + 14] = 255, b"\0\0"
+    with tempfile.TemporaryDirectory(dir=store.folder) as name:
+        verified = run("verify", "--data", directory(store, name, bytes(content)), timeout=60)
+    assert verified.returncode == 1 and f"page {page} of {db}: " in verified.stdout
+
+
 def test_a_damaged_free_list_ends_the_start_with_a_sentence(deep, make_server):
     """It led LMDB astray: the server died of a signal at each start, and verify found nothing."""
     content, pick = content_of(deep), random.Random(11)

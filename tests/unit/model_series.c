@@ -106,13 +106,31 @@ static void decoding_in_a_full_arena(UNUSED void **state)
 	struct arena arena;
 	struct slice metric;
 	struct tags tags;
-	for (size_t max = 0; max < 200; max += 16) {
+	for (size_t max = 0; max < 64; max += 16) {
 		arena_init(&arena, max);
 		assert_int_equal(
 			series_set_decode(series_set_split(TEXT("m,k=v")), &arena, &metric, &tags),
 			ERR_LIMIT);
 		arena_release(&arena);
 	}
+}
+
+/* As many tags as there may be take some times their text, and no more: thousands of series are
+ * decoded together. */
+static void decoding_takes_some_times_the_text(UNUSED void **state)
+{
+	struct buf text;
+	struct arena arena;
+	struct tags tags;
+	buf_init(&text, TAGS_TEXT_MAX_BYTES);
+	for (int i = 10; i < 10 + TAGS_MAX; i++)
+		buf_printf(&text, "%sk%d=%040d", i > 10 ? "," : "", i, i);
+	arena_init(&arena, TAGS_MAX * sizeof(struct tag) + text.len + 64);
+	assert_int_equal(tags_decode(buf_slice(&text), &arena, &tags), 0);
+	assert_int_equal(tags.count, TAGS_MAX);
+	assert_int_equal(tags.list[TAGS_MAX - 1].value.len, 40);
+	arena_release(&arena);
+	buf_release(&text);
 }
 
 static void encoding_into_a_full_buffer(UNUSED void **state)
@@ -259,6 +277,7 @@ int main(void)
 		cmocka_unit_test(series_sets_both_ways),
 		cmocka_unit_test(what_no_encoder_wrote_is_refused),
 		cmocka_unit_test(decoding_in_a_full_arena),
+		cmocka_unit_test(decoding_takes_some_times_the_text),
 		cmocka_unit_test(encoding_into_a_full_buffer),
 		cmocka_unit_test(tags_are_sorted_and_checked),
 		cmocka_unit_test(bad_tags_get_a_sentence),
