@@ -255,9 +255,8 @@ static bool next_filled(struct combine *combine, struct combine_point *point)
 		combine->next_ms = point->ts_ms + combine->step_ms;
 		return true;
 	}
-	if (!combine->peeked &&
-	    !(combine->any && combine->ended &&
-	      combine->next_ms <= step_of_window(combine, spec->end_ms - 1)))
+	if (!combine->peeked && !(combine->any && combine->ended &&
+				  combine->next_ms <= step_of_window(combine, spec->end_ms - 1)))
 		return false;
 	fill_one(combine, point);
 	return true;

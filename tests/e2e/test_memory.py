@@ -87,10 +87,11 @@ SMALL = ["--log.level=warn", "--store.journal_max=1M", "--store.journal_max_age=
          "--persist.derive_every=1s", "--persist.counters_max=1000"]
 SERIES, METRICS, DEVICES, POLLS, LIVES = 250, 5, 2, 3, 3
 WARM_ROUNDS, ROUNDS = (600, 4000) if long_run() else (40, 100)
-# What a request may leave: no more than the smallest allocation takes. A round has as many requests as
-# it takes for that to be more than what samples of memory differ by.
+# What a request may leave: no more than the smallest allocation takes. A round has as many requests
+# as it takes for that to be more than what samples of memory differ by.
 CHEAP = 1200
-LEFT_MAX_BYTES = 16 if long_run() else 32  # in seconds, heaps of threads grow by some pages still
+# In seconds the heaps of threads grow by some pages still.
+LEFT_MAX_BYTES = 16 if long_run() else 32
 # Four bytes for its next number, two for its columns, four in a list that grows by doubling; the
 # first two for 4,096 shapes at once. A series that was remembered would take 8 of its own.
 SHAPE_BYTES, SHAPES_AT_ONCE_BYTES = 4 + 2 + 8, 4096 * (4 + 2) + 8192

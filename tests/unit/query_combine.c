@@ -318,6 +318,16 @@ static void test_points_of_one_second(void **state)
 				    .end_ms = 2 * S});
 	ADD(half, 1);
 	expect("0:3 1000:null ");
+	/* Windows of 300 ms from that at 900 to that at 3000, which begin in these seconds. */
+	const struct sample late[] = {{2100, value_i64(4)}};
+	begin((struct combine_spec){.tick_ms = S,
+				    .agg = AGG_AVG,
+				    .fill = FILL_NULL,
+				    .window_ms = 300,
+				    .start_ms = 1100,
+				    .end_ms = 3100});
+	ADD(late, 1);
+	expect("0:null 1000:null 2000:4.0 3000:null ");
 }
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
