@@ -119,9 +119,8 @@ def repair(store, data, to, newest=True):
     gone = [line for line in found.stdout.splitlines() if line.startswith("gone ")]
     wrong = ""
     names = [line["series"] for line in lost if line["series"] is not None
-             and not re.fullmatch(r"damage_a,damage_b,damage_c\{band=\d+\}|and others|"
-                              "series whose names are lost",
-                                  line["series"])]
+             and not re.fullmatch(r"damage_a,damage_b,damage_c\{(band=\d+|\?)\}|and others|"
+                                  "series whose names are lost", line["series"])]
     if names:
         wrong = f"series that there are not: {names[:3]}"
     if whole.returncode != 0:

@@ -212,7 +212,7 @@ REQUESTS = {
         "problem": "", "pending": 1, "pendingBytes": 9, "aside": 0, "dropped": 0, "devices": []},
         []),
     "GET /query": any_of("/query?q=SHOW%20DATABASES", "/query?q=CREATE%20DATABASE%20{n}"),
-    "POST /query": sends("/query", b"q=SHOW+DATABASES"),
+    "POST /query": get("/query?q=SHOW%20DATABASES"),
     "GET /ping": any_of("/ping", "/ping?verbose=true"),
     "GET /health": get("/health"),
     "GET /api/v2/health": get("/api/v2/health"),
@@ -389,17 +389,18 @@ def test_every_route_answers_some(make_server, tmp_path):
     server, world = make_server(config=f"snmp:\n  secrets_file: {secrets}\n", options=OPTIONS,
                                 host_metrics=True), World(1)
     server.start()
-    routes = dict.fromkeys(routes_of(server), "never asked")
+    routes, answered = {}, set()
     deadline = time.monotonic() + PATIENCE_S
-    while routes:
+    while answered != set(REQUESTS):
         assert time.monotonic() < deadline, routes
-        for route in list(routes):
+        for route in routes_of(server):  # once more those that answered: others need what they do
             path, body = REQUESTS[route](world)
             kind = {"Content-Type": "application/json"} if body[:1] in (b"{", b"[") else {}
             answer = server.request(route.split()[0], path, body, kind)
             if 200 <= answer.status < 300:
-                del routes[route]
-            else:
+                answered.add(route)
+                routes.pop(route, None)
+            elif route not in answered:
                 routes[route] = (path, answer.status, answer.text[:100])
     server.stop()
 

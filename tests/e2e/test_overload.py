@@ -288,7 +288,7 @@ def test_a_full_house_says_when_to_come_again(make_server):
             late.sendall(ask % path)
             assert late.recv(4096).startswith(b"HTTP/1.1 200 ")
     # Four had no place of their own, one line says so.
-    said = "a connection is refused: there are http.connections_max (3)"
+    said = "there is no place for a connection: there are http.connections_max (3)"
     assert server.log_text().count(said) == 1
     for sock in held:
         sock.close()

@@ -85,7 +85,7 @@ def test_hangup_names_files_that_it_does_not_take_over(make_server, tmp_path):
     wait_for_log(server, "reload: done, but for these\n")
     sets.write_text("oids: {}\noidsets: {}\n")
     server.process.send_signal(signal.SIGHUP)
-    wait_for_log(server, "the files of snmp.oidset_files the file of snmp.secrets_file\n")
+    wait_for_log(server, "the files of snmp.oidset_files, the file of snmp.secrets_file\n")
 
 
 def test_a_second_signal_does_not_wait(make_server):
