@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -114,6 +115,16 @@ def running(server):
     yield server
     if server.running():
         server.stop()
+
+
+def was_closed(connection):
+    """Whether the server has closed a kept connection, which it does after 60 s without a
+    request: between two requests there is nothing else to read."""
+    if connection.sock is None:
+        return False
+    readable = select.poll()
+    readable.register(connection.sock, select.POLLIN)
+    return bool(readable.poll(0))
 
 
 class Answer:
@@ -231,6 +242,8 @@ class Server:
             path += "?" + urllib.parse.urlencode(params, doseq=True)
         if isinstance(body, str):
             body = body.encode()
+        if self.connection is not None and was_closed(self.connection):
+            self.close()
         if self.connection is None:
             self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
