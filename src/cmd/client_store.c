@@ -15,6 +15,7 @@
 #include "cmd/client.h"
 #include "cmd/client_private.h"
 #include "store/lmdb/lmdb.h"
+#include "store/wait.h"
 
 enum { SLICE_MAX_BYTES = 64 << 20, SENTENCES_MAX = 1000 };
 
@@ -74,8 +75,6 @@ struct local {
 	struct store *store;
 	struct task_queue queue;
 	struct store_read *read;
-	bool done;
-	int err;
 	struct store_stats stats;
 	uint64_t checked, problems;
 	bool is_silent;                       /* its child, which was ended for that */
@@ -83,14 +82,6 @@ struct local {
 	size_t sentence_count;
 	struct arena arena;
 };
-
-static void read_done(struct store_read *read, int err)
-{
-	struct local *local = read->owner;
-
-	local->err = err;
-	local->done = true;
-}
 
 static int local_open(const struct client_args *args, struct local *local)
 {
@@ -105,9 +96,6 @@ static int local_open(const struct client_args *args, struct local *local)
 	task_queue_init(&local->queue);
 	arena_init(&local->arena, SLICE_MAX_BYTES);
 	local->read = store_read_new(local->store, SLICE_MAX_BYTES);
-	local->read->executor = &local->queue.executor;
-	local->read->done = read_done;
-	local->read->owner = local;
 	return 0;
 }
 
@@ -141,12 +129,7 @@ static int local_slice(struct local *local, enum store_op op, struct store_token
 		request->verify = (struct store_verify){.checked = local->checked,
 							.problems = local->problems};
 	local->read->now_ms = clock_wall_ms(clock_real());
-	local->done = false;
-	int err = store_read_submit(local->read);
-	if (err)
-		return err;
-	while (!local->done)
-		task_queue_wait(&local->queue);
+	int err = store_read_wait(local->read, &local->queue);
 	if (op == STORE_STATS) {
 		local->stats = request->stats;
 	} else {
@@ -157,7 +140,7 @@ static int local_slice(struct local *local, enum store_op op, struct store_token
 	}
 	*token = request->token;
 	*more = request->more;
-	return local->err;
+	return err;
 }
 
 /* ---- In a process of its own -----------------------------------------------------------------

@@ -10,10 +10,10 @@
 #include "base/hash_set.h"
 #include "base/log.h"
 #include "inventory/private.h"
+#include "store/wait.h"
 
 enum {
 	WAITING_MAX = 64,
-	LOAD_MAX_BYTES = 64 << 20,
 	/* All that can be said in one change: 100,000 devices of some hundred bytes. */
 	WRITE_MAX_BYTES = 64 << 20,
 };
@@ -100,23 +100,14 @@ static const struct inventory *list_picture(struct inventory_keeper *keeper, str
 
 struct load {
 	struct inventory_keeper *keeper;
-	struct task_queue queue;
-	struct store_read *read;
 	struct list list;
-	bool done;
-	int err;
+	size_t room;
 };
 
-static void loaded(struct store_read *read, int err)
-{
-	struct load *load = read->owner;
-	load->done = true;
-	load->err = err;
-}
-
 /* What cannot be read is named and left alone: a later version may know it. */
-static void load_one(struct load *load, const struct store_cell *cell)
+static int load_one(const struct store_cell *cell, void *owner)
 {
+	struct load *load = owner;
 	struct slice host, name = cell->column.part[0];
 	struct device_spec spec;
 	struct arena arena;
@@ -127,46 +118,17 @@ static void load_one(struct load *load, const struct store_cell *cell)
 	if (device_decode(name, cell->value, &arena, &spec) == 0 &&
 	    device_spec_check(&spec, NULL, &host, &port, &e) == 0)
 		device = device_new(&spec, host, port, load->keeper->options.conf, NULL);
+	if (load->list.count == load->room) {
+		load->room = load->room ? 2 * load->room : 64;
+		load->list.devices = mem_resize_array(load->list.devices, load->room,
+						      sizeof(*load->list.devices));
+	}
 	if (device)
 		load->list.devices[load->list.count++] = device;
 	else
 		log_warn("inventory: the device " SHOWN " is stored in a way that cannot be read",
 			 SHOWN_OF(name));
 	arena_release(&arena);
-}
-
-static void load_slice(struct load *load, const struct store_cell_scan *scan)
-{
-	load->list.devices =
-		mem_resize_array(load->list.devices, load->list.count + scan->count + 1,
-				 sizeof(*load->list.devices));
-	for (size_t i = 0; i < scan->count; i++)
-		load_one(load, &scan->cells[i]);
-}
-
-static int load_all(struct load *load)
-{
-	struct store_token token = {.len = 0};
-	for (bool more = true; more;) {
-		store_read_reset(load->read);
-		struct store_request *request = store_read_add(load->read, STORE_CELL_SCAN);
-		ASSERT(request);
-		request->token = token;
-		request->cell_scan.table = TABLE_DEVICES;
-		request->cell_scan.key.part[0] = row_kind;
-		load->read->now_ms = clock_wall_ms(load->keeper->options.clock);
-		load->done = false;
-		int err = store_read_submit(load->read);
-		if (err)
-			return err;
-		while (!load->done)
-			task_queue_wait(&load->queue);
-		if (load->err)
-			return load->err;
-		load_slice(load, &request->cell_scan);
-		token = request->token;
-		more = request->more;
-	}
 	return 0;
 }
 
@@ -174,23 +136,20 @@ int inventory_keeper_open(const struct inventory_options *options, struct invent
 			  struct errbuf *e)
 {
 	struct inventory_keeper *keeper = mem_zalloc(sizeof(*keeper));
+	const struct store_parts row = {{row_kind}};
 	struct load load = {.keeper = keeper};
+	struct task_queue queue;
 	keeper->options = *options;
 	inventory_conf_take(options->conf);
 	pthread_mutex_init(&keeper->lock, NULL);
-	task_queue_init(&load.queue);
-	load.read = store_read_new(options->store, LOAD_MAX_BYTES);
-	load.read->executor = &load.queue.executor;
-	load.read->done = loaded;
-	load.read->owner = &load;
-	int err = load_all(&load);
+	task_queue_init(&queue);
+	int err = store_row_wait(options->store, &queue, clock_wall_ms(options->clock),
+				 TABLE_DEVICES, &row, load_one, &load, e);
 	if (err)
-		errbuf_set(e, err, "the devices could not be read: %s",
-			   store_read_sentence(load.read, err));
+		errbuf_prefix(e, err, "the devices could not be read");
 	keeper->picture = list_picture(keeper, &load.list, 1);
-	store_read_free(load.read);
 	list_release(&load.list);
-	task_queue_release(&load.queue);
+	task_queue_release(&queue);
 	*opened = err ? NULL : keeper;
 	if (err)
 		inventory_keeper_free(keeper);

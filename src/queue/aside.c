@@ -2,7 +2,7 @@
 
 #include "base/cursor.h"
 #include "base/stats.h"
-#include "queue/wait.h"
+#include "store/wait.h"
 
 /* Value: at i64 (ms) | whole length u64 | key length u16 | reason length u16 | key | reason |
  * bytes.
@@ -65,7 +65,12 @@ int queue_aside_open(struct queue_aside *aside, struct slice queue, struct store
 {
 	const struct store_parts key = {{queue}};
 	*aside = (struct queue_aside){.queue = queue, .first = 1, .next = 1};
-	return queue_read_row(store, clock, TABLE_QUEUE_ASIDE, &key, count_one, aside, e);
+	struct task_queue tasks;
+	task_queue_init(&tasks);
+	int err = store_row_wait(store, &tasks, clock_wall_ms(clock), TABLE_QUEUE_ASIDE, &key,
+				 count_one, aside, e);
+	task_queue_release(&tasks);
+	return err;
 }
 
 static int remove_below(const struct queue_aside *aside, uint64_t sequence,

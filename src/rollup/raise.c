@@ -4,8 +4,9 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "rollup/raise_cell.h"
+#include "store/wait.h"
 
-enum { READ_MAX_BYTES = 1 << 20, WRITE_MAX_BYTES = 1 << 20 };
+enum { WRITE_MAX_BYTES = 1 << 20 };
 
 static const struct store_parts row = {{SLICE("retention-raw")}}, column = {{SLICE("kept")}};
 
@@ -140,72 +141,28 @@ static void set_raise(const struct raise_cell *now, struct retention_rules *rule
 
 /* ---- Asking the store ------------------------------------------------------------------------ */
 
-struct asked {
-	struct task_queue queue;
-	bool done;
-	int err;
+struct found {
+	uint64_t version; /* 0: there is no cell */
+	struct raise_cell *cell;
 };
 
-static void answered(struct asked *asked, int err)
+static int take_cell(const struct store_cell *cell, void *owner)
 {
-	asked->done = true;
-	asked->err = err;
-}
-
-static void read_done(struct store_read *read, int err)
-{
-	answered(read->owner, err);
-}
-
-static void write_done(struct store_write *write, int err)
-{
-	answered(write->owner, err);
-}
-
-static int wait_done(struct asked *asked, int err)
-{
-	asked->done = err != 0;
-	asked->err = err;
-	while (!asked->done)
-		task_queue_wait(&asked->queue);
-	return asked->err;
-}
-
-/* The cell's version, 0: there is none. */
-static int load(struct asked *asked, struct store *store, int64_t now_ms, struct raise_cell *before,
-		uint64_t *version)
-{
-	struct store_read *read = store_read_new(store, READ_MAX_BYTES);
-	read->executor = &asked->queue.executor;
-	read->done = read_done;
-	read->owner = asked;
-	read->now_ms = now_ms;
-	struct store_request *request = store_read_add(read, STORE_CELL_SCAN);
-	ASSERT(request); /* the first of an empty arena */
-	request->cell_scan.table = TABLE_LEASES;
-	request->cell_scan.key = row;
-	int err = wait_done(asked, store_read_submit(read));
-	const struct store_cell_scan *scanned = &request->cell_scan;
-	*version = !err && scanned->count ? scanned->cells[0].version : 0;
-	if (!err && scanned->count)
-		err = raise_cell_decode(scanned->cells[0].value, before);
-	store_read_free(read);
-	return err;
+	struct found *found = owner;
+	found->version = cell->version;
+	return raise_cell_decode(cell->value, found->cell);
 }
 
 /* A store without room serves what it has, and the next start finds the same raise, later. */
-static int save(struct asked *asked, struct store *store, const struct raise_cell *now,
+static int save(struct store *store, struct task_queue *queue, const struct raise_cell *now,
 		uint64_t version)
 {
 	char text[RAISE_CELL_MAX_BYTES];
 	struct store_write_cond *outcome;
 	struct store_write *write = store_write_new(store, WRITE_MAX_BYTES);
-	write->executor = &asked->queue.executor;
-	write->done = write_done;
-	write->owner = asked;
 	int err = store_cell_put_if(write, TABLE_LEASES, &row, &column, version,
 				    raise_cell_encode(now, text), 0, &outcome);
-	err = wait_done(asked, err ? err : store_write_submit(write));
+	err = err ? err : store_write_wait(write, queue);
 	store_write_free(write);
 	if (err != ERR_FULL && err != ERR_READ_ONLY)
 		return err;
@@ -217,18 +174,18 @@ int retention_raise_open(struct store *store, int64_t preset_ms, int64_t now_ms,
 			 struct retention_rules *rules, struct errbuf *e)
 {
 	struct raise_cell now = kept_of(rules, preset_ms), before = now;
-	struct asked asked = {.done = false};
-	uint64_t version;
-	task_queue_init(&asked.queue);
-	int err = load(&asked, store, now_ms, &before, &version);
+	struct found found = {.cell = &before};
+	struct task_queue queue;
+	task_queue_init(&queue);
+	int err = store_row_wait(store, &queue, now_ms, TABLE_LEASES, &row, take_cell, &found, e);
 	find_raised(&before, &now, now_ms, ahead_ms);
 	if (goes_on(&before, &now, now_ms))
 		go_on(&before, &now, now_ms);
-	if (!err && (!version || !is_same(&before, &now)))
-		err = save(&asked, store, &now, version);
-	task_queue_release(&asked.queue);
+	if (!err && (!found.version || !is_same(&before, &now)))
+		err = save(store, &queue, &now, found.version);
+	task_queue_release(&queue);
 	set_raise(&now, rules);
-	return err ? errbuf_set(e, err, "for how long raw samples were kept cannot be told: %s",
-				err_text(err))
+	return err ? errbuf_set(e, err, "cannot read how long raw samples were kept (table "
+				"leases, row retention-raw): %s", err_text(err))
 		   : 0;
 }

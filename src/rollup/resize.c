@@ -13,30 +13,26 @@ struct resize {
 	struct rollup_slot
 		*slots; /* all that had marks at first: those that are made are not resized */
 	size_t slot_count;
-	bool done;
-	int err;
+	struct task_answer answer;
 };
 
-static void on_done(void *owner, int err)
+static void resize_done(void *owner, int err)
 {
-	struct resize *r = owner;
-	r->done = true;
-	r->err = err;
+	((struct resize *)owner)->answer = (struct task_answer){true, err};
 }
 
 /* Of what has been submitted with `err`. */
-static int wait_done(struct resize *r, int err)
+static int resize_wait(struct resize *r, int err)
 {
-	while (!err && !r->done)
-		task_queue_wait(&r->queue);
-	r->done = false;
-	return err ? err : r->err;
+	err = err ? err : task_queue_wait_for(&r->queue, &r->answer);
+	r->answer.there = false;
+	return err;
 }
 
 static int list_slots(struct resize *r)
 {
 	bool more = true;
-	int err = wait_done(r, rollup_listing_begin(r->listing, r->now_ms));
+	int err = resize_wait(r, rollup_listing_begin(r->listing, r->now_ms));
 	while (!err && more) {
 		size_t count;
 		const struct rollup_slot *page = rollup_listing_page(r->listing, &count, &more);
@@ -45,7 +41,7 @@ static int list_slots(struct resize *r)
 			memcpy(r->slots + r->slot_count, page, count * sizeof(*page));
 		r->slot_count += count;
 		if (more)
-			err = wait_done(r, rollup_listing_next(r->listing, r->now_ms));
+			err = resize_wait(r, rollup_listing_next(r->listing, r->now_ms));
 	}
 	return err;
 }
@@ -61,7 +57,7 @@ static int mark_slot(struct resize *r, struct rollup_slot slot, const struct rol
 						   .series_set = marks[i].series_set,
 						   .deleted = marks[i].deleted};
 	rollup_touches_sort(touches, count);
-	int err = wait_done(r, rollup_marking_begin(r->marking, r->now_ms, touches, count));
+	int err = resize_wait(r, rollup_marking_begin(r->marking, r->now_ms, touches, count));
 	mem_free(touches);
 	return err;
 }
@@ -83,7 +79,7 @@ static int resize_part(struct resize *r, struct rollup_slot old)
 	for (size_t i = 0; i < count; i++)
 		marks[i].finished = true;
 	if (!err && !stays)
-		err = wait_done(r, rollup_reading_finish(r->reading, on_done));
+		err = resize_wait(r, rollup_reading_finish(r->reading, resize_done));
 	return err;
 }
 
@@ -91,12 +87,12 @@ static int resize_slot(struct resize *r, struct rollup_slot old)
 {
 	size_t count;
 	bool more = true;
-	int err = wait_done(r, rollup_reading_begin(r->reading, &old, 1, r->now_ms));
+	int err = resize_wait(r, rollup_reading_begin(r->reading, &old, 1, r->now_ms));
 	while (!err && more) {
 		err = resize_part(r, old);
 		(void)rollup_reading_marks(r->reading, &count, &more);
 		if (!err && more)
-			err = wait_done(r, rollup_reading_next(r->reading, r->now_ms));
+			err = resize_wait(r, rollup_reading_next(r->reading, r->now_ms));
 	}
 	return err;
 }
@@ -108,9 +104,9 @@ int rollup_resize(struct store *store, int64_t from_slot_ms, int64_t to_slot_ms,
 	struct rollup_track *track = rollup_track_store_open(
 		&(struct rollup_track_store_options){.store = store, .writer = writer});
 	task_queue_init(&r.queue);
-	r.marking = rollup_marking_new(track, &r.queue.executor, on_done, &r);
-	r.listing = rollup_listing_new(track, &r.queue.executor, on_done, &r);
-	r.reading = rollup_reading_new(track, &r.queue.executor, on_done, &r);
+	r.marking = rollup_marking_new(track, &r.queue.executor, resize_done, &r);
+	r.listing = rollup_listing_new(track, &r.queue.executor, resize_done, &r);
+	r.reading = rollup_reading_new(track, &r.queue.executor, resize_done, &r);
 	int err = list_slots(&r);
 	for (size_t i = 0; i < r.slot_count && !err; i++)
 		err = resize_slot(&r, r.slots[i]);

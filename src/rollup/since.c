@@ -4,6 +4,7 @@
 #include "base/exec.h"
 #include "base/log.h"
 #include "rollup/resize.h"
+#include "store/wait.h"
 #include "wire/number.h"
 
 enum {
@@ -25,31 +26,7 @@ struct asked {
 	struct task_queue queue;
 	struct store_read *read;
 	struct store_write *write;
-	bool done;
-	int err;
 };
-
-static void read_done(struct store_read *read, int err)
-{
-	struct asked *asked = read->owner;
-	asked->done = true;
-	asked->err = err;
-}
-
-static void write_done(struct store_write *write, int err)
-{
-	struct asked *asked = write->owner;
-	asked->done = true;
-	asked->err = err;
-}
-
-static int wait_done(struct asked *asked)
-{
-	while (!asked->done)
-		task_queue_wait(&asked->queue);
-	asked->done = false;
-	return asked->err;
-}
 
 /* ---- What is known --------------------------------------------------------------------------- */
 
@@ -63,9 +40,7 @@ static int read_cells(struct asked *asked, int64_t now_ms, const struct store_ce
 	ASSERT(scan && list); /* the first of an empty arena */
 	rollup_since_scan(scan);
 	list->series_list.limit = 1;
-	int err = store_read_submit(asked->read);
-	if (!err)
-		err = wait_done(asked);
+	int err = store_read_wait(asked->read, &asked->queue);
 	*cells = &scan->cell_scan;
 	*empty = list->series_list.count == 0;
 	return err;
@@ -163,9 +138,7 @@ static struct slice time_of(struct slice text)
  * later time. */
 static int keep(struct asked *asked)
 {
-	int err = store_write_submit(asked->write);
-	if (!err)
-		err = wait_done(asked);
+	int err = store_write_wait(asked->write, &asked->queue);
 	if (err != ERR_FULL && err != ERR_READ_ONLY)
 		return err;
 	log_warn("roll-ups: since when they are made is not kept: %s", err_text(err));
@@ -254,13 +227,7 @@ static void begin(struct asked *asked, struct store *store)
 	*asked = (struct asked){.store = store};
 	task_queue_init(&asked->queue);
 	asked->read = store_read_new(store, READ_MAX_BYTES);
-	asked->read->executor = &asked->queue.executor;
-	asked->read->done = read_done;
-	asked->read->owner = asked;
 	asked->write = store_write_new(store, WRITE_MAX_BYTES);
-	asked->write->executor = &asked->queue.executor;
-	asked->write->done = write_done;
-	asked->write->owner = asked;
 }
 
 static void end(struct asked *asked)

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/exec.h"
 #include "base/mem.h"
-#include "store/store.h"
+#include "store/wait.h"
 
 struct store_waiter {
 	struct store *store;
@@ -15,38 +15,19 @@ struct store_waiter {
 	void (*die)(const char *what, int err);
 };
 
-struct store_waited {
-	bool done;
-	int err;
-};
-
-static inline void store_waited(struct store_read *read, int err)
-{
-	*(struct store_waited *)read->owner = (struct store_waited){true, err};
-}
-
 static inline struct store_read *store_wait_new(const struct store_waiter *waiter, size_t max_bytes)
 {
 	struct store_read *read = store_read_new(waiter->store, max_bytes);
 
-	read->executor = &waiter->queue->executor;
-	read->done = store_waited;
 	read->now_ms = clock_wall_ms(waiter->clock);
 	return read;
 }
 
 static inline void store_wait(const struct store_waiter *waiter, struct store_read *read)
 {
-	struct store_waited waited = {false, 0};
-
-	read->owner = &waited;
-	int err = store_read_submit(read);
+	int err = store_read_wait(read, waiter->queue);
 	if (err)
 		waiter->die("read", err);
-	while (!waited.done)
-		task_queue_wait(waiter->queue);
-	if (waited.err)
-		waiter->die("read", waited.err);
 }
 
 /* Of those from `first` on as many as one read takes; returns how many. */

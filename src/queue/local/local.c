@@ -3,7 +3,7 @@
 #include "base/cursor.h"
 #include "model/poll.h"
 #include "queue/local/private.h"
-#include "queue/wait.h"
+#include "store/wait.h"
 
 _Static_assert((int)POLL_BYTES_MAX <= (int)QUEUE_MESSAGE_MAX_BYTES, "every poll fits into a queue");
 
@@ -49,15 +49,18 @@ static int count_cell(const struct store_cell *cell, void *owner)
 
 static int count_shards(struct local *local, struct errbuf *e)
 {
+	struct task_queue tasks;
 	int err = 0;
+	task_queue_init(&tasks);
 	for (unsigned s = 0; s < QUEUE_SHARDS && !err; s++) {
 		struct local_place place;
 		struct counting counting = {local, &local->shards[s]};
 		local->shards[s] = (struct shard){.first = 1, .durable = 1, .next = 1};
 		local_place_of(&local->queue, s, 0, &place);
-		err = queue_read_row(local->queue.store, local->queue.clock, TABLE_QUEUE,
-				     &place.row, count_cell, &counting, e);
+		err = store_row_wait(local->queue.store, &tasks, clock_wall_ms(local->queue.clock),
+				     TABLE_QUEUE, &place.row, count_cell, &counting, e);
 	}
+	task_queue_release(&tasks);
 	return err;
 }
 

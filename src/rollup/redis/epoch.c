@@ -3,6 +3,7 @@
 #include <hiredis/hiredis.h>
 
 #include "base/mem.h"
+#include "store/wait.h"
 
 enum { CELL_MAX_BYTES = 1 << 20 };
 
@@ -42,47 +43,23 @@ static bool is_whole(const struct redis_epoch *epoch)
 
 /* ---- The store's cell ------------------------------------------------------------------------ */
 
-struct asked {
-	struct task_queue queue;
-	bool done;
-	int err;
-};
-
-static void on_cell(struct store_read *read, int err)
-{
-	struct asked *asked = read->owner;
-	asked->done = true;
-	asked->err = err;
-}
-
-static int ask_cell(struct store_read *read, struct asked *asked)
-{
-	read->executor = &asked->queue.executor;
-	read->done = on_cell;
-	read->owner = asked;
-	int err = store_read_submit(read);
-	while (!err && !asked->done)
-		task_queue_wait(&asked->queue);
-	return err ? err : asked->err;
-}
-
 int redis_epoch_read(struct redis_epoch *epoch, struct store *store)
 {
-	struct asked asked = {0};
+	struct task_queue queue;
 	struct store_read *read = store_read_new(store, CELL_MAX_BYTES);
 	struct store_request *request = store_read_add(read, STORE_CELL_GET);
 	ASSERT(request); /* the first of an empty arena */
 	request->cell_get.table = TABLE_LEASES;
 	request->cell_get.key = row;
 	request->cell_get.column = column;
-	task_queue_init(&asked.queue);
-	int err = ask_cell(read, &asked);
+	task_queue_init(&queue);
+	int err = store_read_wait(read, &queue);
 	struct slice text = request->cell_get.cell.value;
 	if (!err && request->cell_get.found && text.len < EPOCH_MAX_BYTES) {
 		memcpy(epoch->stored, text.data, text.len);
 		epoch->version = request->cell_get.cell.version;
 	}
-	task_queue_release(&asked.queue);
+	task_queue_release(&queue);
 	store_read_free(read);
 	return err;
 }

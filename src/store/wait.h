@@ -1,0 +1,29 @@
+/* Waiting for the store: a batch is submitted, and the call returns when it has ended.
+ *
+ * For threads that may stand still: jobs (loop/job.h), a start before anything else runs, commands.
+ * Never on a loop, whose other work would stand still as well.
+ *
+ * The batch ends on `queue`, which is the calling thread's; its executor, `done` and `owner` are
+ * set here. When the queue has been stopped nothing is submitted any more, and a read that is under
+ * way is cancelled: both give ERR_CANCELLED. A write that is under way is waited for, so that its
+ * caller knows what became of it. */
+#ifndef STORE_WAIT_H
+#define STORE_WAIT_H
+
+#include "base/exec.h"
+#include "store/store.h"
+
+/* What store_read_submit refuses, or what the read ended with. */
+int store_read_wait(struct store_read *read, struct task_queue *queue) MUST_CHECK;
+
+/* What store_write_submit refuses, or what the write ended with. */
+int store_write_wait(struct store_write *write, struct task_queue *queue) MUST_CHECK;
+
+/* Gives each cell of a row to `each`, in the order of columns, as of now_ms (wall clock), some MB
+ * at a time; stops at the first error of `each`. An error of the store has its sentence in `e`. */
+int store_row_wait(struct store *store, struct task_queue *queue, int64_t now_ms, enum table table,
+		   const struct store_parts *key,
+		   int (*each)(const struct store_cell *cell, void *owner), void *owner,
+		   struct errbuf *e) MUST_CHECK;
+
+#endif
