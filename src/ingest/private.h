@@ -20,6 +20,9 @@ enum {
 	INGEST_SPARE_WRITES = 8,
 	INGEST_ARENA_MAX_BYTES = 2 << 20,
 	ROUND_OPEN_BYTES = 4 << 20, /* a round that has grown so much is opened within a piece */
+	/* A round that has grown so much while another one is opened pauses its request: all of it
+	 * is applied in one turn of the loop, some 60 ms of work. */
+	ROUND_CROWDED_BYTES = 8 << 20,
 	ROUND_MAX_BYTES = 64 << 20,
 	ROUND_FIXED_BYTES = 4096,
 	/* Rounds of all requests that are being opened at once: each takes the catalog and the

@@ -60,7 +60,7 @@ size_t round_bytes(const struct request *q)
 bool round_crowded(const struct request *q)
 {
 	return round_pending(q) && q->gathering &&
-	       q->gathering->arena.used_bytes > ROUND_MAX_BYTES / 2;
+	       q->gathering->arena.used_bytes > ROUND_CROWDED_BYTES;
 }
 
 static void finish_opening(struct round *round, int err)
