@@ -1,3 +1,4 @@
+#include "api/job_call.h"
 #include "api/json_reply.h"
 #include "api/query_params.h"
 #include "api/rollups.h"
@@ -12,13 +13,12 @@
 
 enum { ANSWER_MAX_BYTES = 64 << 10 };
 
-/* request->owner; it lives until the rebuild is over. */
-struct call {
-	struct http_request *request; /* NULL: the client has gone */
-	struct api *api;
-	struct rollup_rebuild *rebuild;
-	int64_t from_ms, to_ms; /* what is meant, whole slots */
-	bool only_count;
+struct rebuild_call {
+	struct job_call call; /* first */
+	struct rollup_rebuild_options options;
+	struct rollup_rebuild_result result;
+	int err;
+	char tenant[TENANT_MAX_BYTES], metric[METRIC_MAX_BYTES]; /* what the options point to */
 	/* It makes anew all that was lost (rollup_track_state) when losses were so many. */
 	bool restores;
 	uint64_t losses;
@@ -33,9 +33,9 @@ struct question {
 
 /* ---- Answering ------------------------------------------------------------------------------- */
 
-static void answer(const struct call *call)
+static void rebuild_answer(const struct rebuild_call *call)
 {
-	struct rollup_rebuild_result result = rollup_rebuild_result(call->rebuild);
+	struct rollup_rebuild_result result = call->result;
 	const struct {
 		const char *key;
 		uint64_t number;
@@ -46,9 +46,9 @@ static void answer(const struct call *call)
 	struct json_reply reply;
 	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
 	json_write_object_begin(json);
-	json_put_bool(json, "dryRun", call->only_count);
-	json_put_i64(json, "from", call->from_ms);
-	json_put_i64(json, "to", call->to_ms);
+	json_put_bool(json, "dryRun", call->options.only_count);
+	json_put_i64(json, "from", call->options.from_ms);
+	json_put_i64(json, "to", call->options.to_ms);
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
 		json_put_u64(json, numbers[i].key, numbers[i].number);
 	/* Without marks there are no such slots, but the ends of all time. */
@@ -57,35 +57,40 @@ static void answer(const struct call *call)
 	json_put_i64_or_null(json, "newestSlot", result.marks,
 			     result.marks ? result.newest_slot_s * 1000 : 0);
 	json_write_object_end(json);
-	json_reply_send(&reply, call->request);
+	json_reply_send(&reply, call->call.request);
 }
 
-static void fail(const struct call *call, int err)
+static void rebuild_fail(const struct rebuild_call *call)
 {
+	int err = call->err;
 	bool later = err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_CANCELLED;
-	http_reply_error(call->request,
+	http_reply_error(call->call.request,
 			 later             ? 503
 			 : err == ERR_FULL ? 507
 					   : 500,
 			 "%s; %llu marks were made and stay, and another run makes the rest",
-			 err_text(err),
-			 (unsigned long long)rollup_rebuild_result(call->rebuild).marks);
+			 err_text(err), (unsigned long long)call->result.marks);
 }
 
-static void on_rebuilt(void *owner, int err)
+static void rebuild_run(struct job_call *job_call)
 {
-	struct call *call = owner;
-	if (call->request && err)
-		fail(call, err);
-	else if (call->request)
-		answer(call);
-	if (!err && call->restores)
-		rollup_track_restored(call->api->rollup_track, call->losses);
-	if (!err && call->is_all && !rollup_rebuild_result(call->rebuild).failed)
-		rollup_complete_rebuilt(call->api->rollup_complete);
-	rollup_rebuild_free(call->rebuild);
-	call->api->rollup_calls--;
-	call->api->rollup_rebuilding = false;
+	struct rebuild_call *call = (struct rebuild_call *)job_call;
+	call->options.queue = job_queue(job_call->job);
+	call->err = rollup_rebuild(&call->options, &call->result);
+}
+
+static void rebuild_over(struct job_call *job_call)
+{
+	struct rebuild_call *call = (struct rebuild_call *)job_call;
+	const struct api *api = job_call->api;
+	if (job_call->request && call->err)
+		rebuild_fail(call);
+	else if (job_call->request)
+		rebuild_answer(call);
+	if (!call->err && call->restores)
+		rollup_track_restored(api->rollup_track, call->losses);
+	if (!call->err && call->is_all && !call->result.failed)
+		rollup_complete_rebuilt(api->rollup_complete);
 	mem_free(call);
 }
 
@@ -153,31 +158,32 @@ static bool is_all(const struct api *api, const struct question *q)
 	       rollup_complete_is_all(api->rollup_complete, q->from_ms, q->to_ms);
 }
 
-static void begin(struct http_request *request, const struct question *q)
+static struct slice rebuild_keep(char *to, struct slice text)
 {
-	struct api *api = api_of(request);
-	struct call *call = mem_zalloc(sizeof(*call));
-	call->request = request;
-	call->api = api;
-	call->from_ms = q->from_ms;
-	call->to_ms = q->to_ms;
-	call->only_count = q->only_count;
+	if (text.len)
+		memcpy(to, text.data, text.len);
+	return (struct slice){to, text.len};
+}
+
+static void rebuild_begin(struct http_request *request, const struct question *q)
+{
+	const struct api *api = api_of(request);
+	struct rebuild_call *call = mem_zalloc(sizeof(*call));
 	struct rollup_track_state state = rollup_track_state(api->rollup_track);
+	ASSERT(q->tenant.len <= sizeof(call->tenant) && q->metric.len <= sizeof(call->metric));
+	call->call.run = rebuild_run;
+	call->call.over = rebuild_over;
 	call->restores = !q->only_count && is_whole(request, api, &state);
 	call->losses = state.losses;
 	call->is_all = is_all(api, q);
-	request->owner = call;
-	api->rollup_calls++;
-	api->rollup_rebuilding = true;
-	call->rebuild = rollup_rebuild_start(&(struct rollup_rebuild_options){
+	call->options = (struct rollup_rebuild_options){
 		.store = api->store,
 		.track = api->rollup_track,
 		.clock = api->clock,
-		.executor = loop_executor(api->loop),
 		.slot_ms = api->conf->rollup_slot_ms,
 		.partitions = (uint32_t)api->conf->rollup_partitions,
-		.tenant = q->tenant,
-		.metric = q->metric,
+		.tenant = rebuild_keep(call->tenant, q->tenant),
+		.metric = rebuild_keep(call->metric, q->metric),
 		.from_ms = q->from_ms,
 		.to_ms = q->to_ms,
 		.quiet_ms = api->conf->rollup_quiet_ms,
@@ -185,9 +191,9 @@ static void begin(struct http_request *request, const struct question *q)
 		.retention_rules = api->retention,
 		.with_late = api->late->after_ms != 0,
 		.only_count = q->only_count,
-		.done = on_rebuilt,
-		.owner = call,
-	});
+	};
+	call->err = ERR_CANCELLED; /* until it has run */
+	job_call_start(&call->call, "rebuild", request);
 }
 
 static void on_end(struct http_request *request)
@@ -200,19 +206,10 @@ static void on_end(struct http_request *request)
 	else if (!api->grains->count)
 		http_reply_error(request, 422,
 				 "rollup.granularities has none: nothing is rolled up");
-	else if (api->rollup_rebuilding)
+	else if (job_call_runs(api, rebuild_run))
 		http_reply_error(request, 503, "marks are being made anew already");
 	else
-		begin(request, &q);
+		rebuild_begin(request, &q);
 }
 
-static void on_abort(struct http_request *request, UNUSED int err)
-{
-	struct call *call = request->owner;
-	if (!call)
-		return;
-	call->request = NULL;
-	rollup_rebuild_cancel(call->rebuild);
-}
-
-const struct http_handler rollups_rebuild_handler = {.end = on_end, .abort = on_abort};
+const struct http_handler rollups_rebuild_handler = {.end = on_end, .abort = job_call_abort};

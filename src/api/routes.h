@@ -14,6 +14,7 @@ struct conf;
 struct ingest;
 struct inventory_conf;
 struct inventory_keeper;
+struct job_call;
 struct persist;
 struct poller;
 struct pollers;
@@ -57,8 +58,7 @@ struct api {
 	struct rollup *rollup;                   /* NULL: this process rolls nothing up */
 	struct rollup_complete *rollup_complete; /* NULL likewise */
 	size_t rollup_calls;                     /* at work: none may be when the store ends */
-	bool rollup_rebuilding;                  /* one of them is a rebuild */
-	bool retention_surveying;                /* and one looks at what is stored */
+	struct job_call *job_calls;              /* likewise */
 	struct rollup_deletions *deletions;
 	struct v2_zones *zones; /* of reports */
 	size_t v2_answers;      /* that are at work: none may be when catalog and store end */

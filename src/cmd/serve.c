@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "api/inventory.h"
+#include "api/job_call.h"
 #include "api/pollers.h"
 #include "api/routes.h"
 #include "api/v2_zone.h"
@@ -135,6 +136,7 @@ static void begin_host(struct serve *s)
 /* What is left of a deletion is done after the next start. */
 static void begin_queries(struct serve *s)
 {
+	job_calls_stop(&s->api);
 	if (s->deletions)
 		rollup_deletions_stop(s->deletions);
 }
@@ -145,7 +147,7 @@ static bool queries_over(const struct serve *s)
 {
 	return query_engine_idle(s->queries) && s->api.v2_answers == 0 && s->api.recomputes == 0 &&
 	       s->api.queue_retries == 0 && s->api.rollup_calls == 0 &&
-	       s->api.metadata_writes == 0 &&
+	       s->api.metadata_writes == 0 && !s->api.job_calls &&
 	       (!s->deletions || rollup_deletions_idle(s->deletions));
 }
 

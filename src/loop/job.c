@@ -34,7 +34,8 @@ static void *job_main(void *argument)
 }
 
 int job_start(const char *name, void (*run)(struct job *job, void *owner),
-	      void (*done)(void *owner), void *owner, struct executor *executor, struct job **started)
+	      void (*done)(void *owner), void *owner, struct executor *executor,
+	      struct job **started)
 {
 	char shown[16]; /* what the kernel keeps */
 	if (atomic_fetch_add(&jobs_running, 1) >= JOBS_MAX) {

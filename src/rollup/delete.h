@@ -1,11 +1,5 @@
 /* Deleting what is stored of series over a time: their samples, and the roll-ups of these.
  *
- *     LISTS some series ----> FINDS what there is next ----> COUNTS ----> WRITES
- *        ^                       | nothing    ^                             |
- *        |                       |            +-----------------------------+
- *        |                       v
- *        +---- FORGETS <---- the next span
- *
  * Its spans are of each granularity the rows of the buckets that lie in the time as a whole, also
  * of granularities that are configured no more; then the raw samples and the late ones. Of some
  * series at a time one span is gone through after the other, and of each span some of its time, in
@@ -27,12 +21,12 @@
  * Series whose data is damaged are tried one by one, left as they are from where the damage was
  * met, and counted.
  *
- * The thread of the executor, which is that of the catalog. */
+ * It waits for the store, on the thread of its queue. */
 #ifndef ROLLUP_DELETE_H
 #define ROLLUP_DELETE_H
 
 #include "base/clock.h"
-#include "catalog/catalog.h"
+#include "catalog/selector.h"
 #include "rollup/grain.h"
 #include "rollup/retention.h"
 #include "rollup/track.h"
@@ -41,20 +35,17 @@
 #define ROLLUP_DELETE_EARLIEST_MS (-(INT64_C(1) << 61))
 #define ROLLUP_DELETE_LATEST_MS   (INT64_C(1) << 61)
 
-struct rollup_delete;
-
 struct rollup_delete_options {
 	struct store *store;
 	struct rollup_track *track;
 	struct clock *clock;
-	struct executor *executor;
-	struct catalog *catalog;            /* that is told of series that leave; NULL: none */
+	struct task_queue *queue;           /* of the thread, which waits */
 	const struct rollup_grains *grains; /* none in it: nothing is rolled up */
 	uint32_t partitions;
 	int64_t quiet_ms;
 	int64_t raw_retention_ms;                      /* 0: for ever */
 	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
-	/* Which series. What is pointed to is the caller's, until `done`. */
+	/* Which series. */
 	struct slice tenant, metric; /* metric empty: all */
 	const struct catalog_selector *selectors;
 	size_t selector_count;
@@ -63,8 +54,8 @@ struct rollup_delete_options {
 	int64_t from_ms, to_ms;
 	bool whole;
 	bool only_count; /* change nothing */
-	/* `err`: of the store, or ERR_CANCELLED. What was deleted by then is. */
-	void (*done)(void *owner, int err);
+	/* Is told of series that have left the store, by their metrics; NULL: nobody. */
+	void (*forgotten)(void *owner, const struct slice *metrics, size_t count);
 	void *owner;
 };
 
@@ -79,14 +70,8 @@ struct rollup_delete_result {
 	uint64_t marks;                   /* slots of series that are made anew, or looked at */
 };
 
-/* `done` follows, never from within. */
-struct rollup_delete *rollup_delete_start(const struct rollup_delete_options *options);
-/* From within `done` or later. */
-void rollup_delete_free(struct rollup_delete *d);
-/* Begins nothing further. */
-void rollup_delete_cancel(struct rollup_delete *d);
-struct rollup_delete_result rollup_delete_result(const struct rollup_delete *d);
-/* What to tell people of the error that it ended with. */
-const char *rollup_delete_sentence(const struct rollup_delete *d, int err);
+/* The store's error, or ERR_CANCELLED, with a sentence; *result is what was deleted by then. */
+int rollup_delete(const struct rollup_delete_options *options, struct rollup_delete_result *result,
+		  struct errbuf *e) MUST_CHECK;
 
 #endif

@@ -2,7 +2,9 @@
 
 #include "base/log.h"
 #include "base/stats.h"
+#include "loop/job.h"
 #include "rollup/deletion_note.h"
+#include "store/wait.h"
 #include "wire/timetext.h"
 
 enum {
@@ -16,40 +18,29 @@ enum {
 
 static const struct store_parts row = {{SLICE("deletion")}};
 
-enum state { RESTS, NOTES, WORKS, CROSSES_OUT };
-
 struct rollup_deletions {
 	struct rollup_deletions_options options;
-	enum state state;
-	bool stopping, resuming; /* resuming: the one at work was left at the start */
-	struct store_read *read; /* of the notes at the start */
-	struct store_request *left;
-	bool looked;
-	struct store_write *write;
-	struct store_write_cond *outcome;
-	size_t left_at; /* of those left at the start */
+	bool stopping;
+	struct job *job;            /* NULL: none is at work */
+	struct store_read *left;    /* the notes that were there at the start */
+	rollup_deletion_done *done; /* NULL: nobody waits */
+	void *owner;
 
-	/* The one at work. */
+	/* The one at work: the job's while there is one. */
 	struct rollup_deletion_spec spec;
 	struct catalog_selector selectors[CATALOG_SELECTORS_MAX];
 	size_t selector_count;
 	struct arena arena; /* what the spec points to */
 	char name[NAME_MAX_BYTES];
 	uint64_t version; /* of its note; 0: there is none */
-	struct rollup_delete *work;
-	rollup_deletion_done *done; /* NULL: nobody waits */
-	void *owner;
 	struct rollup_delete_result result;
 	struct errbuf error;
 	int err;
 };
 
-static void begin_work(struct rollup_deletions *d);
-static void next_left(struct rollup_deletions *d);
-
 /* ---- The log --------------------------------------------------------------------------------- */
 
-static void put_span(const struct rollup_deletion_spec *spec, struct buf *out)
+static void deletion_put_span(const struct rollup_deletion_spec *spec, struct buf *out)
 {
 	char from[TIME_PRINT_MAX_BYTES], to[TIME_PRINT_MAX_BYTES];
 	if (spec->whole) {
@@ -61,7 +52,7 @@ static void put_span(const struct rollup_deletion_spec *spec, struct buf *out)
 }
 
 /* Whose it is and what it is. */
-static void put_spec(const struct rollup_deletion_spec *spec, struct buf *out)
+static void deletion_put_spec(const struct rollup_deletion_spec *spec, struct buf *out)
 {
 	buf_printf(out, "deletion by %.*s of tenant %.*s, ", spec->by.len ? (int)spec->by.len : 7,
 		   spec->by.len ? spec->by.data : "unknown", (int)spec->tenant.len,
@@ -72,10 +63,10 @@ static void put_spec(const struct rollup_deletion_spec *spec, struct buf *out)
 		buf_append_text(out, "all metrics, ");
 	for (size_t i = 0; i < spec->tag_count; i++)
 		buf_printf(out, "tag %.*s, ", (int)spec->tags[i].len, spec->tags[i].data);
-	put_span(spec, out);
+	deletion_put_span(spec, out);
 }
 
-static uint64_t row_count(const struct rollup_delete_result *result)
+static uint64_t deletion_row_count(const struct rollup_delete_result *result)
 {
 	uint64_t rows = result->other_rows;
 	for (size_t g = 0; g < ROLLUP_GRAINS_MAX; g++)
@@ -83,43 +74,41 @@ static uint64_t row_count(const struct rollup_delete_result *result)
 	return rows;
 }
 
-static void put_result(const struct rollup_delete_result *result, struct buf *out)
+static void deletion_put_result(const struct rollup_delete_result *result, struct buf *out)
 {
 	buf_printf(out,
 		   "%llu series, %llu samples, %llu late ones, %llu rows of roll-ups deleted; "
 		   "%llu series left the catalog, %llu are damaged",
 		   (unsigned long long)result->series, (unsigned long long)result->samples,
-		   (unsigned long long)result->late, (unsigned long long)row_count(result),
+		   (unsigned long long)result->late, (unsigned long long)deletion_row_count(result),
 		   (unsigned long long)result->forgotten, (unsigned long long)result->failed);
 }
 
 /* What it is, and what becomes of it; counts are nobody's business. */
-static void say(const struct rollup_deletions *d, const char *what)
+static void deletion_say(const struct rollup_deletions *d, const char *what)
 {
 	struct buf line;
 	if (d->spec.only_count)
 		return;
 	buf_init(&line, LINE_MAX_BYTES);
-	put_spec(&d->spec, &line);
+	deletion_put_spec(&d->spec, &line);
 	log_info("%.*s: %s", (int)line.len, line.data, what);
 	buf_release(&line);
 }
 
-static void say_end(const struct rollup_deletions *d)
+static void deletion_say_end(const struct rollup_deletions *d)
 {
 	struct buf what;
 	buf_init(&what, LINE_MAX_BYTES);
 	if (d->err)
 		buf_printf(&what, "%s; until then ", d->error.text);
-	put_result(&d->result, &what);
+	deletion_put_result(&d->result, &what);
 	buf_append_char(&what, 0);
-	say(d, what.data);
+	deletion_say(d, what.data);
 	buf_release(&what);
 }
 
-/* ---- Ends ------------------------------------------------------------------------------------ */
-
-static void count_end(const struct rollup_deletions *d)
+static void deletion_count_end(const struct rollup_deletions *d)
 {
 	const struct rollup_delete_result *result = &d->result;
 	if (d->spec.only_count)
@@ -128,85 +117,100 @@ static void count_end(const struct rollup_deletions *d)
 	stat_add(STAT_delete_series, (int64_t)result->forgotten);
 	stat_add(STAT_delete_samples, (int64_t)result->samples);
 	stat_add(STAT_delete_late, (int64_t)result->late);
-	stat_add(STAT_delete_rows, (int64_t)row_count(result));
+	stat_add(STAT_delete_rows, (int64_t)deletion_row_count(result));
 }
 
-/* The next one may be asked for from within. */
-static void finish(struct rollup_deletions *d)
+/* ---- The job --------------------------------------------------------------------------------- */
+
+/* Carried out also when the job is to end: what is noted of a deletion is what becomes of it. */
+static int deletion_write(struct store_write *write)
 {
-	rollup_deletion_done *done = d->done;
-	struct rollup_delete_result result = d->result;
-	struct errbuf error = d->error;
-	int err = d->err;
-	count_end(d);
-	stat_add(STAT_delete_running, -1);
-	say_end(d);
-	d->done = NULL;
-	d->state = RESTS;
-	if (d->resuming)
-		next_left(d);
-	if (done)
-		done(d->owner, err, err ? error.text : NULL, &result);
+	struct task_queue queue;
+	task_queue_init(&queue);
+	int err = store_write_wait(write, &queue);
+	task_queue_release(&queue);
+	return err;
 }
 
-static void keep_error(struct rollup_deletions *d, int err, const char *sentence)
+static int deletion_put_note(struct rollup_deletions *d, struct store_write *write,
+			     struct store_write_cond **outcome)
 {
-	d->err = err;
-	if (err)
-		errbuf_set(&d->error, err, "%s", sentence);
+	struct buf note;
+	snprintf(d->name, sizeof(d->name), "%020lld", (long long)store_stamp(d->options.store));
+	struct store_parts column = {{slice_of(d->name)}};
+	buf_init(&note, NOTE_MAX_BYTES);
+	deletion_note_put(&d->spec, &note);
+	int err = note.failed ? ERR_LIMIT
+			      : store_cell_put_if(write, TABLE_LEASES, &row, &column, 0,
+						  buf_slice(&note), 0, outcome);
+	buf_release(&note);
+	return err;
+}
+
+/* A store without room takes no note, but the deletion makes room. */
+static int deletion_note(struct rollup_deletions *d)
+{
+	struct store_write_cond *outcome;
+	struct store_write *write = store_write_new(d->options.store, WRITE_MAX_BYTES);
+	int err = deletion_put_note(d, write, &outcome);
+	err = err ? err : deletion_write(write);
+	if (!err && !outcome->applied)
+		err = ERR_EXISTS;
+	d->version = err ? 0 : outcome->version;
+	store_write_free(write);
+	if (err != ERR_FULL)
+		return err;
+	log_warn("the store has no room to note a deletion: if it is broken off, it has to be "
+		 "asked for once more");
+	return 0;
 }
 
 /* What is written from now on would be deleted by the next start. Another one that has taken the
  * note away is no fault. */
-static void on_crossed_out(struct rollup_deletions *d, int err)
+static void deletion_cross_out(struct rollup_deletions *d)
 {
+	struct store_write_cond *outcome;
+	const struct store_parts column = {{slice_of(d->name)}};
+	struct store_write *write = store_write_new(d->options.store, WRITE_MAX_BYTES);
+	int err = store_cell_delete_if(write, TABLE_LEASES, &row, &column, d->version, &outcome);
+	err = err ? err : deletion_write(write);
+	store_write_free(write);
 	if (err)
-		keep_error(d, err,
-			   "all of it is deleted, but the note of it stays: the next start will "
-			   "delete once more what is there then");
-	finish(d);
+		d->err = errbuf_set(&d->error, err,
+				    "all of it is deleted, but the note of it stays: the next "
+				    "start will delete once more what is there then");
 }
 
-/* One that was broken off is gone on with at the next start. */
-static void cross_out(struct rollup_deletions *d)
+struct deletion_telling {
+	struct rollup_deletions *deletions;
+	const struct slice *metrics;
+	size_t count;
+};
+
+static void deletion_tell_catalog(void *argument)
 {
-	struct store_parts column = {{slice_of(d->name)}};
-	if (!d->version || d->err == ERR_CANCELLED) {
-		finish(d);
-		return;
-	}
-	d->state = CROSSES_OUT;
-	store_write_reset(d->write);
-	int err = store_cell_delete_if(d->write, TABLE_LEASES, &row, &column, d->version,
-				       &d->outcome);
-	if (!err)
-		err = store_write_submit(d->write);
-	if (err)
-		on_crossed_out(d, err);
+	const struct deletion_telling *telling = argument;
+	const struct rollup_deletions *d = telling->deletions;
+	for (size_t i = 0; i < telling->count; i++)
+		catalog_forgotten(d->options.catalog, d->spec.tenant, telling->metrics[i]);
 }
 
-/* ---- Work ------------------------------------------------------------------------------------ */
-
-static void on_worked(void *owner, int err)
+static void deletion_forgotten(void *owner, const struct slice *metrics, size_t count)
 {
 	struct rollup_deletions *d = owner;
-	d->result = rollup_delete_result(d->work);
-	keep_error(d, err, err ? rollup_delete_sentence(d->work, err) : "");
-	rollup_delete_free(d->work);
-	d->work = NULL;
-	cross_out(d);
+	struct deletion_telling telling = {d, metrics, count};
+	job_call(d->job, d->options.executor, deletion_tell_catalog, &telling);
 }
 
-static void begin_work(struct rollup_deletions *d)
+/* One that was broken off stays noted, and goes on at the next start. */
+static void deletion_work(struct rollup_deletions *d)
 {
 	const struct rollup_deletions_options *o = &d->options;
-	d->state = WORKS;
-	d->work = rollup_delete_start(&(struct rollup_delete_options){
+	const struct rollup_delete_options options = {
 		.store = o->store,
 		.track = o->track,
 		.clock = o->clock,
-		.executor = o->executor,
-		.catalog = o->catalog,
+		.queue = job_queue(d->job),
 		.grains = o->grains,
 		.partitions = o->partitions,
 		.quiet_ms = o->quiet_ms,
@@ -220,63 +224,35 @@ static void begin_work(struct rollup_deletions *d)
 		.to_ms = d->spec.to_ms,
 		.whole = d->spec.whole,
 		.only_count = d->spec.only_count,
-		.done = on_worked,
+		.forgotten = o->catalog ? deletion_forgotten : NULL,
 		.owner = d,
-	});
-	if (d->stopping)
-		rollup_delete_cancel(d->work);
+	};
+	d->err = rollup_delete(&options, &d->result, &d->error);
+	if (d->version && d->err != ERR_CANCELLED)
+		deletion_cross_out(d);
 }
 
-static void work_without_note(struct rollup_deletions *d)
+static void deletion_end(struct rollup_deletions *d)
 {
-	log_warn("the store has no room to note a deletion: if it is broken off, it has to be "
-		 "asked for once more");
-	begin_work(d);
+	deletion_count_end(d);
+	stat_add(STAT_delete_running, -1);
+	deletion_say_end(d);
 }
 
-static void on_noted(struct rollup_deletions *d, int err)
+static void deletion_run(UNUSED struct job *job, void *owner)
 {
-	if (!err && !d->outcome->applied)
-		err = ERR_EXISTS;
-	d->version = err ? 0 : d->outcome->version;
-	if (err == ERR_FULL) {
-		work_without_note(d);
-	} else if (err) {
-		keep_error(d, err, err_text(err));
-		finish(d);
-	} else {
-		begin_work(d);
-	}
-}
-
-static int write_note(struct rollup_deletions *d)
-{
-	struct buf note;
-	d->state = NOTES;
-	snprintf(d->name, sizeof(d->name), "%020lld", (long long)store_stamp(d->options.store));
-	struct store_parts column = {{slice_of(d->name)}};
-	buf_init(&note, NOTE_MAX_BYTES);
-	deletion_note_put(&d->spec, &note);
-	store_write_reset(d->write);
-	int err = note.failed ? ERR_LIMIT
-			      : store_cell_put_if(d->write, TABLE_LEASES, &row, &column, 0,
-						  buf_slice(&note), 0, &d->outcome);
-	buf_release(&note);
-	return err ? err : store_write_submit(d->write);
-}
-
-static void on_written(struct store_write *write, int err)
-{
-	struct rollup_deletions *d = write->owner;
-	if (d->state == NOTES)
-		on_noted(d, err);
+	struct rollup_deletions *d = owner;
+	d->err = d->spec.only_count ? 0 : deletion_note(d);
+	if (d->err)
+		errbuf_set(&d->error, d->err, "%s", err_text(d->err));
 	else
-		on_crossed_out(d, err);
+		deletion_work(d);
+	deletion_end(d);
 }
 
 /* ---- What was left --------------------------------------------------------------------------- */
 
-static int read_selectors(struct rollup_deletions *d, struct errbuf *e)
+static int deletion_read_selectors(struct rollup_deletions *d, struct errbuf *e)
 {
 	int err = 0;
 	d->selector_count = 0;
@@ -286,7 +262,7 @@ static int read_selectors(struct rollup_deletions *d, struct errbuf *e)
 	return err;
 }
 
-static void forget_last(struct rollup_deletions *d)
+static void deletion_forget_last(struct rollup_deletions *d)
 {
 	d->result = (struct rollup_delete_result){0};
 	d->error.text[0] = 0;
@@ -295,68 +271,75 @@ static void forget_last(struct rollup_deletions *d)
 	arena_reset(&d->arena);
 }
 
-/* Of the next note that can be read. */
-static bool take_left(struct rollup_deletions *d)
+/* One of the notes is now the one at work. */
+static int deletion_take_left(struct rollup_deletions *d, const struct store_cell *cell,
+			      struct errbuf *e)
 {
-	const struct store_cell_scan *scan = &d->left->cell_scan;
-	while (d->left_at < scan->count && !d->stopping) {
-		const struct store_cell *cell = &scan->cells[d->left_at++];
+	deletion_forget_last(d);
+	int err = deletion_note_read(cell->value, &d->arena, &d->spec, e);
+	err = err ? err : deletion_read_selectors(d, e);
+	if (err)
+		return err;
+	d->version = cell->version;
+	snprintf(d->name, sizeof(d->name), SHOWN, SHOWN_OF(cell->column.part[0]));
+	return 0;
+}
+
+static void deletion_run_left(struct job *job, void *owner)
+{
+	struct rollup_deletions *d = owner;
+	const struct store_cell_scan *scan = &d->left->requests->cell_scan;
+	for (size_t i = 0; i < scan->count && !job_is_stopping(job); i++) {
 		struct errbuf e = {""};
-		forget_last(d);
-		int err = deletion_note_read(cell->value, &d->arena, &d->spec, &e);
-		err = err ? err : read_selectors(d, &e);
-		if (!err) {
-			d->version = cell->version;
-			snprintf(d->name, sizeof(d->name), SHOWN, SHOWN_OF(cell->column.part[0]));
-			return true;
+		if (deletion_take_left(d, &scan->cells[i], &e)) {
+			log_error("cannot continue a deletion that the last run left: %s", e.text);
+			continue;
 		}
-		log_error("a deletion that was left by the last run is not gone on with: %s",
-			  e.text);
+		stat_add(STAT_delete_resumed, 1);
+		stat_add(STAT_delete_running, 1);
+		deletion_say(d, "goes on, since it was broken off");
+		deletion_work(d);
+		deletion_end(d);
 	}
-	return false;
 }
 
-static void next_left(struct rollup_deletions *d)
+/* The next one may be asked for from within. */
+static void deletion_done(void *owner)
 {
-	d->resuming = take_left(d);
-	if (!d->resuming) {
-		d->state = RESTS;
-		return;
-	}
-	stat_add(STAT_delete_resumed, 1);
-	stat_add(STAT_delete_running, 1);
-	say(d, "goes on, since it was broken off");
-	begin_work(d);
+	struct rollup_deletions *d = owner;
+	rollup_deletion_done *done = d->done;
+	struct rollup_delete_result result = d->result;
+	struct errbuf error = d->error;
+	int err = d->err;
+	job_free(d->job);
+	d->job = NULL;
+	d->done = NULL;
+	if (done)
+		done(d->owner, err, err ? error.text : NULL, &result);
 }
 
-static void on_looked(struct store_read *read, int err)
+static int deletion_start(struct rollup_deletions *d, void (*run)(struct job *job, void *owner))
 {
-	struct rollup_deletions *d = read->owner;
-	d->looked = true;
-	d->err = err;
+	return job_start("deletion", run, deletion_done, d, d->options.executor, &d->job);
 }
 
 /* Waits for the answer, so that nobody who asks at once is told that another one is at work. */
-static void look(struct rollup_deletions *d)
+static void deletion_look(struct rollup_deletions *d)
 {
 	struct task_queue queue;
+	struct store_request *request = store_read_add(d->left, STORE_CELL_SCAN);
+	ASSERT(request); /* the first of an empty arena */
+	request->cell_scan.table = TABLE_LEASES;
+	request->cell_scan.key = row;
+	d->left->now_ms = clock_wall_ms(d->options.clock);
 	task_queue_init(&queue);
-	d->read->executor = &queue.executor;
-	d->left = store_read_add(d->read, STORE_CELL_SCAN);
-	ASSERT(d->left); /* the first of an empty arena */
-	d->left->cell_scan.table = TABLE_LEASES;
-	d->left->cell_scan.key = row;
-	d->read->now_ms = clock_wall_ms(d->options.clock);
-	int err = store_read_submit(d->read);
-	while (!err && !d->looked)
-		task_queue_wait(&queue);
+	int err = store_read_wait(d->left, &queue);
 	task_queue_release(&queue);
-	err = err ? err : d->err;
+	if (!err && request->cell_scan.count)
+		err = deletion_start(d, deletion_run_left);
 	if (err)
-		log_error("deletions that were broken off cannot be looked for: %s",
-			  store_read_sentence(d->read, err));
-	else
-		next_left(d);
+		log_error("cannot look for deletions that the last run left: %s",
+			  store_read_sentence(d->left, err));
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
@@ -366,40 +349,34 @@ struct rollup_deletions *rollup_deletions_new(const struct rollup_deletions_opti
 	struct rollup_deletions *d = mem_zalloc(sizeof(*d));
 	d->options = *options;
 	arena_init(&d->arena, SPEC_MAX_BYTES);
-	d->read = store_read_new(options->store, READ_MAX_BYTES);
-	d->read->done = on_looked;
-	d->read->owner = d;
-	d->write = store_write_new(options->store, WRITE_MAX_BYTES);
-	d->write->executor = options->executor;
-	d->write->done = on_written;
-	d->write->owner = d;
-	look(d);
+	d->left = store_read_new(options->store, READ_MAX_BYTES);
+	deletion_look(d);
 	return d;
 }
 
 void rollup_deletions_stop(struct rollup_deletions *d)
 {
 	d->stopping = true;
-	if (d->work)
-		rollup_delete_cancel(d->work);
+	if (d->job)
+		job_stop(d->job);
 }
 
 bool rollup_deletions_idle(const struct rollup_deletions *d)
 {
-	return d->state == RESTS;
+	return !d->job;
 }
 
 void rollup_deletions_free(struct rollup_deletions *d)
 {
-	store_read_free(d->read);
-	store_write_free(d->write);
+	ASSERT(!d->job);
+	store_read_free(d->left);
 	arena_release(&d->arena);
 	mem_free(d);
 }
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-static int copy_spec(struct rollup_deletions *d, const struct rollup_deletion_spec *spec)
+static int deletion_copy_spec(struct rollup_deletions *d, const struct rollup_deletion_spec *spec)
 {
 	struct slice *texts[3 + ROLLUP_DELETION_TAGS_MAX] = {&d->spec.tenant, &d->spec.metric,
 							     &d->spec.by};
@@ -419,34 +396,28 @@ static int copy_spec(struct rollup_deletions *d, const struct rollup_deletion_sp
 int rollup_deletions_start(struct rollup_deletions *d, const struct rollup_deletion_spec *spec,
 			   rollup_deletion_done *done, void *owner, struct errbuf *e)
 {
-	if (d->state != RESTS || d->stopping)
+	if (d->job || d->stopping)
 		return errbuf_set(e, ERR_BUSY, "another deletion is at work");
-	forget_last(d);
-	if (copy_spec(d, spec))
+	deletion_forget_last(d);
+	if (deletion_copy_spec(d, spec))
 		return errbuf_set(e, ERR_INVALID, "the tags take too much room");
-	int err = read_selectors(d, e);
+	int err = deletion_read_selectors(d, e);
 	if (err)
 		return errbuf_prefix(e, ERR_INVALID, "tag");
 	d->done = done;
 	d->owner = owner;
-	d->resuming = false;
-	err = spec->only_count ? 0 : write_note(d);
-	if (err && err != ERR_FULL) {
-		d->state = RESTS;
-		return errbuf_set(e, err, "%s", err_text(err));
-	}
 	stat_add(STAT_delete_running, 1);
-	say(d, "begins");
-	if (err)
-		work_without_note(d);
-	else if (spec->only_count)
-		begin_work(d);
+	deletion_say(d, "begins");
+	if (deletion_start(d, deletion_run)) {
+		stat_add(STAT_delete_running, -1);
+		return errbuf_set(e, ERR_BUSY, "too many jobs are at work");
+	}
 	return 0;
 }
 
 void rollup_deletions_leave(struct rollup_deletions *d)
 {
 	d->done = NULL;
-	if (d->work && d->spec.only_count)
-		rollup_delete_cancel(d->work);
+	if (d->job && d->spec.only_count)
+		job_stop(d->job);
 }

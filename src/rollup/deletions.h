@@ -6,12 +6,14 @@
  * note; there the deletion is made without it, since it is what makes room, and whoever saw no
  * answer asks once more.
  *
- *     [left at the start] --> NOTES ----> WORKS ----> CROSSES OUT ----> done
+ * Counts only are not written down.
  *
- * Counts only are not written down. The thread of the executor. */
+ * The work is done by a job (loop/job.h); everything here belongs to the thread of the executor,
+ * which is that of the catalog. */
 #ifndef ROLLUP_DELETIONS_H
 #define ROLLUP_DELETIONS_H
 
+#include "catalog/catalog.h"
 #include "rollup/delete.h"
 
 enum { ROLLUP_DELETION_TAGS_MAX = CATALOG_SELECTORS_MAX, ROLLUP_DELETION_BY_MAX_BYTES = 256 };
@@ -23,7 +25,7 @@ struct rollup_deletions_options {
 	struct rollup_track *track;
 	struct clock *clock;
 	struct executor *executor;
-	struct catalog *catalog;
+	struct catalog *catalog; /* that is told of series that leave; NULL: none */
 	const struct rollup_grains *grains;
 	uint32_t partitions;
 	int64_t quiet_ms, raw_retention_ms;
@@ -54,8 +56,8 @@ struct rollup_deletion_spec {
 typedef void rollup_deletion_done(void *owner, int err, const char *sentence,
 				  const struct rollup_delete_result *result);
 
-/* ERR_BUSY: another one is at work. ERR_INVALID: a tag. Or the store's error. Each with a sentence;
- * then `done` does not come. The spec is copied. */
+/* `done` follows, never from within. ERR_BUSY: another one is at work. ERR_INVALID: a tag. Each
+ * with a sentence; then `done` does not come. The spec is copied. */
 int rollup_deletions_start(struct rollup_deletions *deletions,
 			   const struct rollup_deletion_spec *spec, rollup_deletion_done *done,
 			   void *owner, struct errbuf *e) MUST_CHECK;

@@ -185,7 +185,9 @@ int retention_raise_open(struct store *store, int64_t preset_ms, int64_t now_ms,
 		err = save(store, &queue, &now, found.version);
 	task_queue_release(&queue);
 	set_raise(&now, rules);
-	return err ? errbuf_set(e, err, "cannot read how long raw samples were kept (table "
-				"leases, row retention-raw): %s", err_text(err))
+	return err ? errbuf_set(e, err,
+				"cannot read how long raw samples were kept (table "
+				"leases, row retention-raw): %s",
+				err_text(err))
 		   : 0;
 }

@@ -2,14 +2,18 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "loop/job.h"
 #include "rollup/rebuild.h"
 
 enum { LINES_A_MINUTE = 3 };
 
 struct rollup_restore {
 	struct rollup_restore_options options;
-	struct rollup_rebuild *rebuild; /* NULL: none runs */
-	uint64_t losses;                /* that it makes good */
+	struct job *job; /* NULL: none runs */
+	uint64_t losses; /* that it makes good */
+	struct rollup_rebuild_options rebuild;
+	struct rollup_rebuild_result result;
+	int err;
 	bool stopping;
 	struct log_rate lines;
 };
@@ -24,7 +28,7 @@ struct rollup_restore *rollup_restore_new(const struct rollup_restore_options *o
 
 void rollup_restore_free(struct rollup_restore *r)
 {
-	ASSERT(!r->rebuild);
+	ASSERT(!r->job);
 	mem_free(r);
 }
 
@@ -36,23 +40,29 @@ static void say_failed(struct rollup_restore *r, int err)
 		  err_text(err));
 }
 
-static void on_rebuilt(void *owner, int err)
+static void restore_run(struct job *job, void *owner)
 {
 	struct rollup_restore *r = owner;
-	struct rollup_rebuild_result result = rollup_rebuild_result(r->rebuild);
-	rollup_rebuild_free(r->rebuild);
-	r->rebuild = NULL;
+	r->rebuild.queue = job_queue(job);
+	r->err = rollup_rebuild(&r->rebuild, &r->result);
+}
+
+static void restore_done(void *owner)
+{
+	struct rollup_restore *r = owner;
+	job_free(r->job);
+	r->job = NULL;
 	if (r->stopping) {
 		r->options.stopped(r->options.owner);
 		return;
 	}
-	if (err) {
-		say_failed(r, err);
+	if (r->err) {
+		say_failed(r, r->err);
 		return;
 	}
 	log_info("roll-ups: marks that were lost are made anew: %llu of %llu series in %llu slots",
-		 (unsigned long long)result.marks, (unsigned long long)result.marked,
-		 (unsigned long long)result.slots);
+		 (unsigned long long)r->result.marks, (unsigned long long)r->result.marked,
+		 (unsigned long long)r->result.slots);
 	rollup_track_restored(r->options.track, r->losses);
 }
 
@@ -64,15 +74,14 @@ void rollup_restore_look(struct rollup_restore *r, int64_t asof_ms)
 	int64_t age_ms = clock_age_ms(options->clock);
 	int64_t longest_ms = retention_longest_whole_ms(options->retention_rules,
 							options->raw_retention_ms, age_ms);
-	if (r->rebuild || r->stopping || !state.incomplete || state.degraded ||
+	if (r->job || r->stopping || !state.incomplete || state.degraded ||
 	    asof_ms < state.lost_ms + options->quiet_ms)
 		return;
 	r->losses = state.losses;
-	r->rebuild = rollup_rebuild_start(&(struct rollup_rebuild_options){
+	r->rebuild = (struct rollup_rebuild_options){
 		.store = options->store,
 		.track = options->track,
 		.clock = options->clock,
-		.executor = options->executor,
 		.slot_ms = slot_ms,
 		.partitions = options->partitions,
 		.from_ms = rollup_open_from_ms(age_ms, longest_ms, slot_ms, options->quiet_ms),
@@ -80,15 +89,16 @@ void rollup_restore_look(struct rollup_restore *r, int64_t asof_ms)
 		.quiet_ms = options->quiet_ms,
 		.raw_retention_ms = options->raw_retention_ms,
 		.retention_rules = options->retention_rules,
-		.done = on_rebuilt,
-		.owner = r,
-	});
+	};
+	int err = job_start("remark", restore_run, restore_done, r, options->executor, &r->job);
+	if (err)
+		say_failed(r, err);
 }
 
 bool rollup_restore_stop(struct rollup_restore *r)
 {
 	r->stopping = true;
-	if (r->rebuild)
-		rollup_rebuild_cancel(r->rebuild);
-	return !r->rebuild;
+	if (r->job)
+		job_stop(r->job);
+	return !r->job;
 }

@@ -1,37 +1,28 @@
 #include "rollup/shares.h"
 
 struct shares {
-	struct shares_options options; /* but for tenant and metric, which the walk has */
+	struct shares_options options;
 	struct series_walk *walk;
 	struct store_read *read;
-	struct store_request *counted[SHARES_PLACES_MAX];
-	size_t taken[SHARES_PLACES_MAX]; /* series */
 	struct retention_memo memo;
 };
 
-static void count_group(void *owner);
-static void on_counted(struct store_read *read, int err);
-static void end(void *owner, int err);
-
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-struct shares *shares_start(const struct shares_options *options)
+struct shares *shares_new(const struct shares_options *options)
 {
 	struct shares *shares = mem_zalloc(sizeof(*shares));
 	const struct retention_scope *scope = &options->scope;
 	shares->options = *options;
-	shares->walk = series_walk_start(
+	shares->walk = series_walk_new(
 		&(struct series_walk_options){.store = scope->store,
 					      .clock = scope->clock,
-					      .executor = scope->executor,
+					      .queue = scope->queue,
 					      .tenant = scope->tenant,
 					      .metric = scope->metric,
 					      .group_max = options->group_max,
-					      .read_max_bytes = options->read_max_bytes,
-					      .group = count_group,
-					      .done = end,
-					      .owner = shares});
-	shares->read = series_walk_read_new(shares->walk, on_counted, shares);
+					      .list_max_bytes = options->read_max_bytes});
+	shares->read = store_read_new(scope->store, options->read_max_bytes);
 	return shares;
 }
 
@@ -41,17 +32,6 @@ void shares_free(struct shares *shares)
 	series_walk_free(shares->walk);
 	retention_memo_release(&shares->memo);
 	mem_free(shares);
-}
-
-struct series_walk *shares_walk(const struct shares *shares)
-{
-	return shares->walk;
-}
-
-static void end(void *owner, int err)
-{
-	struct shares *shares = owner;
-	shares->options.done(shares->options.owner, err);
 }
 
 /* ---- Places ---------------------------------------------------------------------------------- */
@@ -92,49 +72,48 @@ struct shares_kept shares_kept(struct shares *shares, struct slice tenant, struc
 
 /* ---- Counting -------------------------------------------------------------------------------- */
 
-static void count_group(void *owner)
-{
-	struct shares *shares = owner;
-	struct series_group group = series_walk_group(shares->walk);
-	store_read_reset(shares->read);
-	for (size_t place = 0; place < shares_places(shares); place++) {
-		struct store_request *request = store_read_add(shares->read, STORE_SHARES);
-		ASSERT(request);
-		request->shares =
-			(struct store_shares){.table = shares_table(shares, place),
-					      .period_ms = shares_period_ms(shares, place),
-					      .handles = group.handles,
-					      .handle_count = group.count};
-		shares->counted[place] = request;
-		shares->taken[place] = 0;
-	}
-	series_walk_submit(shares->walk, shares->read);
-}
-
 /* Each slice gives the shares of some more series, of each place its own number of them. */
-static void take_slice(struct shares *shares, size_t place)
+static void shares_take_slice(struct shares *shares, const struct store_series *series,
+			      const struct store_shares *slice, size_t place, size_t *taken)
 {
 	const struct shares_options *o = &shares->options;
-	const struct store_series *series = series_walk_group(shares->walk).series;
-	const struct store_shares *slice = &shares->counted[place]->shares;
-	for (size_t *i = &shares->taken[place]; *i < slice->next_handle; ++*i)
+	for (size_t *i = taken; *i < slice->next_handle; ++*i)
 		o->take(o->owner, *i, &series[*i], place, &slice->list[*i * RETENTION_CLASSES]);
 }
 
-static void on_counted(struct store_read *read, int err)
+static void shares_ask(struct shares *shares, const struct series_group *group,
+		       struct store_request *asked[SHARES_PLACES_MAX])
 {
-	struct shares *shares = read->owner;
-	bool more = false;
-	if (err) {
-		end(shares, err);
-		return;
-	}
+	store_read_reset(shares->read);
 	for (size_t place = 0; place < shares_places(shares); place++) {
-		take_slice(shares, place);
-		more |= shares->counted[place]->more;
+		asked[place] = store_read_add(shares->read, STORE_SHARES);
+		ASSERT(asked[place]); /* some of an empty arena */
+		asked[place]->shares =
+			(struct store_shares){.table = shares_table(shares, place),
+					      .period_ms = shares_period_ms(shares, place),
+					      .handles = group->handles,
+					      .handle_count = group->count};
 	}
-	if (more)
-		series_walk_submit(shares->walk, read);
-	else
-		shares->options.counted(shares->options.owner);
+}
+
+int shares_next(struct shares *shares, struct series_group *group)
+{
+	struct store_request *asked[SHARES_PLACES_MAX];
+	size_t taken[SHARES_PLACES_MAX] = {0};
+	int err = series_walk_next(shares->walk, group);
+	if (err || !group->count)
+		return err;
+	shares_ask(shares, group, asked);
+	for (bool more = true; more;) {
+		err = series_walk_read(shares->walk, shares->read);
+		if (err)
+			return err;
+		more = false;
+		for (size_t place = 0; place < shares_places(shares); place++) {
+			shares_take_slice(shares, group->series, &asked[place]->shares, place,
+					  &taken[place]);
+			more |= asked[place]->more;
+		}
+	}
+	return 0;
 }

@@ -1,15 +1,11 @@
 /* A walk over series that counts what of them lies in which class of the store: of their raw
  * samples and of their rows of each granularity.
  *
- *     LISTS a group (series_walk.h) ----> COUNTS ----> `counted`
- *         ^                                               |
- *         +-----------------------------------------------+ series_walk_next
- *
  * What is counted of a series is a place: 0 its raw samples, then the granularities from the finest
  * on, then its late samples. Numbers are the store's (struct store_share): about, and without what
  * has expired.
  *
- * It is its owner's. The thread of the executor. */
+ * It waits as the walk does (series_walk.h), and belongs to the thread of its queue. */
 #ifndef ROLLUP_SHARES_H
 #define ROLLUP_SHARES_H
 
@@ -22,35 +18,31 @@ enum { SHARES_PLACES_MAX = 2 + ROLLUP_GRAINS_MAX };
 struct retention_scope {
 	struct store *store;
 	struct clock *clock;
-	struct executor *executor;
+	struct task_queue *queue;           /* of the thread that looks */
 	const struct rollup_grains *grains; /* the caller's */
 	int64_t raw_retention_ms;
 	int64_t late_retention_ms;           /* as those that write late samples have it */
 	const struct retention_rules *rules; /* the caller's */
-	struct slice tenant, metric;         /* empty: all; copied */
+	struct slice tenant, metric;         /* empty: all; the caller's */
 };
 
 struct shares_options {
 	struct retention_scope scope;
-	size_t group_max, read_max_bytes; /* as a walk's */
+	size_t group_max, read_max_bytes; /* of memory, for a list and for what is counted */
 	/* Of a series, which is the group's at `i`, and a place: one share for each class. Once for
 	 * each, in any order; what is pointed to is gone after that. */
 	void (*take)(void *owner, size_t i, const struct store_series *series, size_t place,
 		     const struct store_share *shares);
-	void (*counted)(void *owner); /* all of the group are taken; then series_walk_next */
-	/* `err`: 0 when there are no more, else of the store, or ERR_CANCELLED. */
-	void (*done)(void *owner, int err);
 	void *owner;
 };
 
 struct shares;
 
-/* What is called follows, never from within. */
-struct shares *shares_start(const struct shares_options *options);
-/* From within `done` or later; where the owner is over by itself, while nothing is under way. */
+struct shares *shares_new(const struct shares_options *options);
 void shares_free(struct shares *shares);
-/* To be cancelled and gone on with. */
-struct series_walk *shares_walk(const struct shares *shares);
+/* The next group, of which all was given to `take`; its count is 0 when there are no more series.
+ * Or the store's error. */
+int shares_next(struct shares *shares, struct series_group *group) MUST_CHECK;
 
 size_t shares_places(const struct shares *shares);
 enum table shares_table(const struct shares *shares, size_t place);

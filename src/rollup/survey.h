@@ -1,30 +1,21 @@
 /* A survey of retention: how much of which metric is stored in which class of the store, and which
  * rule says for how long it is to be kept.
  *
- *     LISTS some series ----> COUNTS their raw samples and their rows of each granularity
- *         ^                        |
- *         +------------------------+ until there are no more
- *
  * Numbers are the store's (struct store_share): about, and without what has expired. What was
  * written before a rule was another lies in another class than what is written now; the sums tell
  * how much, by from and to.
  *
- * The thread of the executor. */
+ * It waits for the store (shares.h). */
 #ifndef ROLLUP_SURVEY_H
 #define ROLLUP_SURVEY_H
 
 #include "rollup/shares.h"
-
-struct retention_survey;
 
 enum { RETENTION_SURVEY_LINES_MAX = 10000 };
 
 struct retention_survey_options {
 	struct retention_scope scope;
 	size_t lines_max; /* at most RETENTION_SURVEY_LINES_MAX */
-	/* `err`: of the store, or ERR_CANCELLED. */
-	void (*done)(void *owner, int err);
-	void *owner;
 };
 
 /* What lies in one class. */
@@ -43,24 +34,22 @@ struct retention_line {
 	struct retention_amount amounts[RETENTION_CLASSES];
 };
 
-struct retention_survey_result {
+struct retention_survey {
 	uint64_t series;
 	/* By tenant, metric and granularity, in that order. */
-	const struct retention_line *lines;
+	struct retention_line *lines;
 	size_t line_count;
 	bool cut; /* there would be more; the sums below are of all */
 	/* Raw samples, then the granularities, then late samples: from which class to which. */
 	struct retention_amount moves[2 + ROLLUP_GRAINS_MAX][RETENTION_CLASSES][RETENTION_CLASSES];
+	struct arena names;
 };
 
-/* `done` follows, never from within. */
-struct retention_survey *retention_survey_start(const struct retention_survey_options *options);
-/* From within `done` or later. */
-void retention_survey_free(struct retention_survey *survey);
-/* Reads nothing further. */
-void retention_survey_cancel(struct retention_survey *survey);
-/* When it is done; as long as the survey is there. */
-const struct retention_survey_result *
-retention_survey_result(const struct retention_survey *survey);
+/* Fills *survey, which is released in any case. The store's error: it is of a part. */
+int retention_survey(const struct retention_survey_options *options,
+		     struct retention_survey *survey) MUST_CHECK;
+void retention_survey_release(struct retention_survey *survey);
+/* Something lies in another class than it would be written to now. */
+bool retention_survey_moves(const struct retention_survey *survey);
 
 #endif

@@ -43,8 +43,8 @@ static void rig_done(void *owner)
 
 static void rig_start(struct rig *rig, void (*run)(struct job *job, void *owner))
 {
-	assert_int_equal(job_start("a long name of a job", run, rig_done, rig,
-				   &rig->queue.executor, &rig->job),
+	assert_int_equal(job_start("a long name of a job", run, rig_done, rig, &rig->queue.executor,
+				   &rig->job),
 			 0);
 }
 
@@ -154,9 +154,9 @@ static void there_are_only_so_many(UNUSED void **state)
 		rig_start(&rigs[i], run_named);
 	}
 	rig_open(&more);
-	assert_int_equal(job_start("more", run_named, rig_done, &more, &more.queue.executor,
-				   &more.job),
-			 ERR_LIMIT);
+	assert_int_equal(
+		job_start("more", run_named, rig_done, &more, &more.queue.executor, &more.job),
+		ERR_LIMIT);
 	sem_post(&rigs[3].may_end);
 	rig_finish(&rigs[3]);
 	sem_post(&more.may_end);

@@ -15,16 +15,8 @@ struct classed {
 	struct rollup_grains grains;
 	struct retention_rules rules;
 	struct store_write *write;
-	bool done;
-	int err;
+	int err; /* what the last call ended with */
 };
-
-static inline void classed_on_done(void *owner, int err)
-{
-	struct classed *c = owner;
-	c->done = true;
-	c->err = err;
-}
 
 static inline void classed_open(struct classed *c, const char *const *items, size_t count)
 {
@@ -69,20 +61,11 @@ static inline void classed_put(struct classed *c, uint64_t handle, enum retentio
 		store_append(c->write, TABLE_DATA_RAW, 0, retention, ts_ms, &handle, 1, &one), 0);
 }
 
-/* What was put is stored, and something that calls classed_on_done is to begin. */
+/* What was put is stored. */
 static inline void classed_write(struct classed *c)
 {
 	harness_write(&c->h, c->write);
 	store_write_reset(c->write);
-	c->done = false;
-}
-
-/* It has begun, and is waited for. */
-static inline void classed_wait(struct classed *c)
-{
-	assert_false(c->done);
-	harness_pump(&c->h);
-	assert_true(c->done);
 }
 
 static inline struct retention_scope classed_scope(struct classed *c, const char *tenant,
@@ -90,7 +73,7 @@ static inline struct retention_scope classed_scope(struct classed *c, const char
 {
 	return (struct retention_scope){.store = c->h.store,
 					.clock = &c->h.clock.clock,
-					.executor = &c->h.queue.executor,
+					.queue = &c->h.queue,
 					.grains = &c->grains,
 					.late_retention_ms = 365 * DAY_MS,
 					.rules = &c->rules,

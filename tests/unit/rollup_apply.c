@@ -6,16 +6,13 @@
 
 static void apply(struct classed *c, enum store_rekey_step step, const char *metric)
 {
+	uint64_t failed = 0;
 	classed_write(c);
-	struct retention_apply *apply = retention_apply_start(
+	c->err = retention_apply_step(
 		&(struct retention_apply_options){.scope = classed_scope(c, "t", metric),
-						  .step = step,
-						  .asof_ms = HARNESS_NOW_MS,
-						  .done = classed_on_done,
-						  .owner = c});
-	classed_wait(c);
-	assert_int_equal(retention_apply_failed(apply), 0);
-	retention_apply_free(apply);
+						  .asof_ms = HARNESS_NOW_MS},
+		step, &failed);
+	assert_int_equal(failed, 0);
 }
 
 static uint64_t samples_in(struct classed *c, uint64_t handle, enum table table,
@@ -139,6 +136,59 @@ static void what_breaks_off_is_done_by_another_run(void **state)
 	classed_close(&c);
 }
 
+/* One sample lies in the class of 7 days and belongs for ever. */
+static void both_steps_are_made_if_there_is_anything(void **state)
+{
+	(void)state;
+	struct classed c;
+	struct retention_survey survey;
+	uint64_t failed = 0;
+	classed_open(&c, NULL, 0);
+	uint64_t x = classed_series(&c, "t", "x", 0);
+	classed_put(&c, x, RETENTION_7_DAYS, HARNESS_NOW_MS);
+	classed_write(&c);
+	const struct retention_apply_options options = {
+		.scope = classed_scope(&c, "t", ""), .asof_ms = HARNESS_NOW_MS, .reads_ms = 1};
+	for (int moves = 1; moves >= 0; moves--) {
+		assert_int_equal(
+			retention_survey(&(struct retention_survey_options){options.scope, 10},
+					 &survey),
+			0);
+		assert_int_equal(retention_survey_moves(&survey), moves);
+		assert_int_equal(retention_apply(&options, &survey, &failed), 0);
+		retention_survey_release(&survey);
+		assert_int_equal(samples_in(&c, x, TABLE_DATA_RAW, RETENTION_7_DAYS), 0);
+		assert_int_equal(samples_in(&c, x, TABLE_DATA_RAW, RETENTION_EVER), 1);
+	}
+	assert_int_equal(failed, 0);
+	classed_close(&c);
+}
+
+/* What was copied is there, and another run does the rest. */
+static void a_stop_ends_the_wait_between_the_steps(void **state)
+{
+	(void)state;
+	struct classed c;
+	struct retention_survey survey = {.moves[0][0][1].series = 1};
+	uint64_t failed = 0;
+	classed_open(&c, NULL, 0);
+	uint64_t x = classed_series(&c, "t", "x", 0);
+	classed_put(&c, x, RETENTION_7_DAYS, HARNESS_NOW_MS);
+	classed_write(&c);
+	struct retention_apply_options options = {.scope = classed_scope(&c, "t", ""),
+						  .asof_ms = HARNESS_NOW_MS,
+						  .reads_ms = INT64_C(1000) * DAY_MS};
+	assert_int_equal(retention_apply_step(&options, STORE_REKEY_COPY, &failed), 0);
+	struct task_queue queue;
+	task_queue_init(&queue);
+	task_queue_stop(&queue);
+	options.scope.queue = &queue;
+	assert_int_equal(retention_apply(&options, &survey, &failed), ERR_CANCELLED);
+	task_queue_release(&queue);
+	assert_int_equal(samples_in(&c, x, TABLE_DATA_RAW, RETENTION_EVER), 1);
+	classed_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +196,8 @@ int main(void)
 		cmocka_unit_test(late_samples_go_where_they_are_written_now),
 		cmocka_unit_test(only_what_is_asked_for_goes),
 		cmocka_unit_test(what_breaks_off_is_done_by_another_run),
+		cmocka_unit_test(both_steps_are_made_if_there_is_anything),
+		cmocka_unit_test(a_stop_ends_the_wait_between_the_steps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void run_step(struct model *m)
 	unsigned kind = (unsigned)pick(m, 1000);
 	if (m->deletes && chance(m, 10)) {
 		deleter_tick(&m->deleter);
-		task_step(&m->deleter.p.queue);
+		deleter_step(&m->deleter);
 	}
 	if (kind >= 350 && kind < 750 && !chance(m, m->store))
 		return;
@@ -103,7 +103,7 @@ static bool work_off(struct model *m)
 		any |= task_step(&m->takers[i].p.queue);
 	for (size_t i = 0; i < WORKERS; i++)
 		any |= task_step(&m->workers[i].p.queue);
-	any |= task_step(&m->deleter.p.queue);
+	any |= deleter_step(&m->deleter);
 	any |= m->slow.write_count || m->slow.read_count;
 	slow_write(&m->slow);
 	if (m->slow.read_count)
@@ -133,7 +133,7 @@ static bool come_to_rest(struct model *m)
 	for (; rounds < RESTS_MAX; rounds++) {
 		if (work_off(m))
 			continue;
-		if (m->deleter.wanted && !m->deleter.work)
+		if (m->deleter.wanted && !m->deleter.works)
 			deleter_begin(&m->deleter);
 		if (all_sent(m) && !marked_rows(m) && !m->deleter.wanted)
 			break;

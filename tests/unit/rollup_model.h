@@ -15,6 +15,7 @@
 #include "rollup/job.h"
 #include "rollup/leases.h"
 #include "slow_store.h"
+#include "stepped.h"
 #include "task_step.h"
 
 enum {
@@ -78,9 +79,10 @@ struct worker {
 struct deleter {
 	struct process p;
 	struct model *model;
-	struct rollup_delete
-		*work; /* NULL: it is to be begun (again) if there is something to do */
+	struct stepped work;
+	bool works; /* else it is to be begun (again) if there is something to do */
 	bool wanted, whole;
+	int err;         /* what it ended with */
 	unsigned series; /* of its hosts any, if there is no selector */
 	char name[64];
 	struct slice host;
@@ -210,6 +212,8 @@ void deleter_open(struct model *m);
 /* Does what is wanted. */
 void deleter_begin(struct deleter *d);
 void deleter_tick(struct deleter *d);
+/* Goes on by a step. False: there is nothing that it could do. */
+bool deleter_step(struct deleter *d);
 /* What was wanted is wanted still. */
 void deleter_kill(struct deleter *d);
 

@@ -162,18 +162,6 @@ static void take_deleted(struct model *m)
 	}
 }
 
-static void on_deleted(void *owner, int err)
-{
-	struct deleter *d = owner;
-	struct model *m = d->model;
-	trace(m, "deleter: done, error %d", err);
-	d->wanted = err != 0;
-	if (!err)
-		take_deleted(m);
-	rollup_delete_free(d->work);
-	d->work = NULL;
-}
-
 static void choose_deletion(struct deleter *d)
 {
 	static const struct slice hosts[HOSTS] = {SLICE("0"), SLICE("1")};
@@ -194,6 +182,34 @@ static void choose_deletion(struct deleter *d)
 	metric_name(d->series, d->name);
 }
 
+static void run_deletion(struct task_queue *queue, void *owner)
+{
+	struct deleter *d = owner;
+	struct model *m = d->model;
+	struct rollup_delete_result result;
+	struct errbuf e;
+	d->err = rollup_delete(
+		&(struct rollup_delete_options){
+			.store = &d->p.store.store,
+			.track = d->p.track,
+			.clock = &m->clock.clock,
+			.queue = queue,
+			.grains = &m->grains,
+			.partitions = PARTITIONS,
+			.quiet_ms = QUIET_MS,
+			.raw_retention_ms = m->raw_ms,
+			.tenant = d->series / FIELDS / HOSTS / MEASUREMENTS ? SLICE("u")
+									    : SLICE("default"),
+			.metric = slice_of(d->name),
+			.selectors = &d->selector,
+			.selector_count = d->has_selector,
+			.from_ms = d->from_ms,
+			.to_ms = d->to_ms,
+			.whole = d->whole,
+		},
+		&result, &e);
+}
+
 void deleter_begin(struct deleter *d)
 {
 	struct model *m = d->model;
@@ -201,47 +217,47 @@ void deleter_begin(struct deleter *d)
 	      (long long)(d->to_ms - BEGIN_MS));
 	d->host_pattern = (struct catalog_pattern){&d->host, 1};
 	d->selector = (struct catalog_selector){SLICE("h"), &d->host_pattern, 1};
-	d->work = rollup_delete_start(&(struct rollup_delete_options){
-		.store = &d->p.store.store,
-		.track = d->p.track,
-		.clock = &m->clock.clock,
-		.executor = &d->p.queue.executor,
-		.grains = &m->grains,
-		.partitions = PARTITIONS,
-		.quiet_ms = QUIET_MS,
-		.raw_retention_ms = m->raw_ms,
-		.tenant = d->series / FIELDS / HOSTS / MEASUREMENTS ? SLICE("u") : SLICE("default"),
-		.metric = slice_of(d->name),
-		.selectors = &d->selector,
-		.selector_count = d->has_selector,
-		.from_ms = d->from_ms,
-		.to_ms = d->to_ms,
-		.whole = d->whole,
-		.done = on_deleted,
-		.owner = d,
-	});
+	stepped_start(&d->work, run_deletion, d);
+	d->works = true;
+}
+
+bool deleter_step(struct deleter *d)
+{
+	struct model *m = d->model;
+	if (!d->works || !stepped_ready(&d->work))
+		return false;
+	if (stepped_step(&d->work))
+		return true;
+	stepped_release(&d->work);
+	d->works = false;
+	trace(m, "deleter: done, error %d", d->err);
+	d->wanted = d->err != 0;
+	if (!d->err)
+		take_deleted(m);
+	return true;
 }
 
 void deleter_open(struct model *m)
 {
 	struct deleter *d = &m->deleter;
 	d->model = m;
-	d->work = NULL;
+	d->works = false;
 	process_open(m, &d->p, "deleter", 0);
 }
 
 void deleter_tick(struct deleter *d)
 {
-	if (!d->work && !d->wanted && chance(d->model, d->model->deletes))
+	if (!d->works && !d->wanted && chance(d->model, d->model->deletes))
 		choose_deletion(d);
-	if (!d->work && d->wanted)
+	if (!d->works && d->wanted)
 		deleter_begin(d);
 }
 
 void deleter_kill(struct deleter *d)
 {
 	slow_kill(&d->p.store);
-	run_all(&d->p);
-	ASSERT(!d->work);
+	while (deleter_step(d))
+		;
+	ASSERT(!d->works);
 	process_release(&d->p);
 }

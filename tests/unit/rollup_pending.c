@@ -165,25 +165,22 @@ struct range {
 
 static struct rollup_rebuild_result rebuild(struct rolled *r, const struct range *range)
 {
-	struct asked asked = {false, 0};
-	struct rollup_rebuild *b = rollup_rebuild_start(&(struct rollup_rebuild_options){
-		.store = r->h.store,
-		.track = r->h.track,
-		.clock = &r->h.clock.clock,
-		.executor = &r->h.queue.executor,
-		.slot_ms = HOUR_MS,
-		.partitions = 8,
-		.tenant = slice_of(range->tenant ? range->tenant : ""),
-		.metric = slice_of(range->metric ? range->metric : ""),
-		.from_ms = range->from_ms,
-		.to_ms = range->to_ms ? range->to_ms : AT(120, 0),
-		.only_count = range->only_count,
-		.done = on_done,
-		.owner = &asked});
-	harness_pump_until(&r->h, &asked.done);
-	assert_int_equal(asked.err, 0);
-	struct rollup_rebuild_result result = rollup_rebuild_result(b);
-	rollup_rebuild_free(b);
+	struct rollup_rebuild_result result;
+	int err = rollup_rebuild(
+		&(struct rollup_rebuild_options){
+			.store = r->h.store,
+			.track = r->h.track,
+			.clock = &r->h.clock.clock,
+			.queue = &r->h.queue,
+			.slot_ms = HOUR_MS,
+			.partitions = 8,
+			.tenant = slice_of(range->tenant ? range->tenant : ""),
+			.metric = slice_of(range->metric ? range->metric : ""),
+			.from_ms = range->from_ms,
+			.to_ms = range->to_ms ? range->to_ms : AT(120, 0),
+			.only_count = range->only_count},
+		&result);
+	assert_int_equal(err, 0);
 	return result;
 }
 

@@ -8,7 +8,7 @@
 #include "rollup/delete.h"
 #include "rollup/partition.h"
 #include "rollup_drivers.h"
-#include "task_step.h"
+#include "stepped.h"
 
 #define STEPS_MAX 200
 
@@ -248,44 +248,49 @@ static void whatever_fails_is_done_by_the_next_pass(void **state)
 
 /* ---- Deletions beside a pass ----------------------------------------------------------------- */
 
-static void on_deleted(void *owner, int err)
+/* Of the metric m; all that there is if no time lies between. */
+struct deletion {
+	struct rolled *r;
+	int64_t from_ms, to_ms;
+};
+
+static void tell_catalog(void *owner, const struct slice *metrics, size_t count)
 {
-	assert_int_equal(err, 0);
-	*(bool *)owner = true;
+	struct rolled *r = owner;
+	for (size_t i = 0; i < count; i++)
+		catalog_forgotten(r->h.catalog, SLICE("default"), metrics[i]);
 }
 
-/* Of the metric m, from its own queue; all that there is if no time lies between. */
-static struct rollup_delete *start_deletion(struct racer *racer, struct executor *executor,
-					    int64_t from_ms, int64_t to_ms, bool *over)
+static void run_deletion(struct task_queue *queue, void *owner)
 {
-	struct rolled *r = &racer->r;
-	*over = false;
-	return rollup_delete_start(&(struct rollup_delete_options){.store = r->h.store,
-								   .track = r->h.track,
-								   .clock = &r->h.clock.clock,
-								   .executor = executor,
-								   .catalog = r->h.catalog,
-								   .grains = &r->grains,
-								   .partitions = 8,
-								   .quiet_ms = r->quiet_ms,
-								   .tenant = SLICE("default"),
-								   .metric = SLICE("m"),
-								   .from_ms = from_ms,
-								   .to_ms = to_ms,
-								   .whole = from_ms == to_ms,
-								   .done = on_deleted,
-								   .owner = over});
+	const struct deletion *deletion = owner;
+	struct rolled *r = deletion->r;
+	struct rollup_delete_result result;
+	struct errbuf e;
+	int err = rollup_delete(
+		&(struct rollup_delete_options){.store = r->h.store,
+						.track = r->h.track,
+						.clock = &r->h.clock.clock,
+						.queue = queue,
+						.grains = &r->grains,
+						.partitions = 8,
+						.quiet_ms = r->quiet_ms,
+						.tenant = SLICE("default"),
+						.metric = SLICE("m"),
+						.from_ms = deletion->from_ms,
+						.to_ms = deletion->to_ms,
+						.whole = deletion->from_ms == deletion->to_ms,
+						.forgotten = tell_catalog,
+						.owner = r},
+		&result, &e);
+	ASSERT(!err); /* on any thread */
 }
 
 static void delete_of(struct racer *racer, int64_t from_ms, int64_t to_ms)
 {
 	struct rolled *r = &racer->r;
-	bool over;
-	struct rollup_delete *work =
-		start_deletion(racer, &r->h.queue.executor, from_ms, to_ms, &over);
+	run_deletion(&r->h.queue, &(struct deletion){r, from_ms, to_ms});
 	harness_pump(&r->h);
-	assert_true(over);
-	rollup_delete_free(work);
 }
 
 static void delete_second_quarter(struct racer *racer)
@@ -379,26 +384,23 @@ static bool race_deletion(size_t job_steps, size_t deletion_steps, int64_t minut
 			  bool *job_reached)
 {
 	struct racer racer;
-	struct task_queue queue;
-	bool over;
+	struct stepped work;
+	struct deletion deletion = {&racer.r, AT(0, 0), AT(240, 0)};
 	char line[64];
 	open_with_a_mark(&racer, minute);
-	task_queue_init(&queue);
 	rollup_job_start(racer.job, &racer.r.own, rolled_now_ms(&racer.r));
 	*job_reached = racer_steps(&racer, job_steps) == job_steps;
-	struct rollup_delete *work =
-		start_deletion(&racer, &queue.executor, AT(0, 0), AT(240, 0), &over);
+	stepped_start(&work, run_deletion, &deletion);
 	size_t steps = 0;
-	while (steps < deletion_steps && task_step(&queue))
+	while (steps < deletion_steps && stepped_step(&work))
 		steps++;
 	snprintf(line, sizeof(line), "m value=9 %lld\n", (long long)AT(minute, 0));
 	rolled_write(&racer.r, line);
 	racer_steps(&racer, STEPS_MAX);
-	while (task_step(&queue))
+	while (stepped_step(&work))
 		;
-	assert_true(over && racer.passed);
-	rollup_delete_free(work);
-	task_queue_release(&queue);
+	assert_true(racer.passed);
+	stepped_release(&work);
 	come_to_rest(&racer.r);
 	snprintf(line, sizeof(line), "%lld:min=9.0,max=9.0,sum=9.0,count=1,first=9.0,last=9.0",
 		 (long long)minute / 60 * 60);

@@ -168,9 +168,8 @@ static int read_row(struct rig *rig, const char *want)
 	struct errbuf e = {""};
 	struct buf found;
 	buf_init(&found, 1000);
-	int err = store_row_wait(&rig->store.store, &rig->queue,
-				 clock_wall_ms(&rig->clock.clock), TABLE_DEVICES, &row, add_cell,
-				 &found, &e);
+	int err = store_row_wait(&rig->store.store, &rig->queue, clock_wall_ms(&rig->clock.clock),
+				 TABLE_DEVICES, &row, add_cell, &found, &e);
 	buf_append_char(&found, 0);
 	assert_string_equal(found.data, want);
 	buf_release(&found);
