@@ -1,5 +1,6 @@
 #include "api/rollups.h"
 
+#include "api/job_call.h"
 #include "api/json_reply.h"
 #include "api/query_params.h"
 #include "api/routes.h"
@@ -13,16 +14,14 @@ enum {
 	ANSWER_MAX_BYTES = 4 << 20,
 	LIST_MAX_BYTES = 32 << 10, /* of partitions */
 	SLOTS_PRESET = 100,
-	/* Read on the loop's thread, in parts: some 100 ms of it in all. */
 	MARKS_MAX = 1000000,
 };
 
-/* request->owner; it lives until what waits is listed. */
-struct call {
-	struct http_request *request; /* NULL: the client has gone */
-	struct api *api;
-	struct rollup_pending *pending;
-	bool partial; /* not all that waits could be read */
+struct rollups_call {
+	struct job_call call; /* first */
+	struct rollup_pending_options options;
+	struct rollup_pending pending;
+	int err;
 };
 
 /* ---- Configuration --------------------------------------------------------------------------- */
@@ -180,55 +179,58 @@ static int64_t behind_ms(const struct rollup_pending_slot *slots, size_t count, 
 	return now_ms - since_ms;
 }
 
-static void write_pending(struct json_writer *json, const struct call *call)
+/* While Redis is not reached, or was emptied just now, what the store has is shown. */
+static bool rollups_is_partial(const struct rollups_call *call)
 {
-	size_t count;
-	bool cut;
-	const struct rollup_pending_slot *slots = rollup_pending_slots(call->pending, &count, &cut);
-	int64_t now_ms = clock_wall_ms(call->api->clock);
-	json_put_i64(json, "now", now_ms);
-	json_put_i64(json, "behindMs", behind_ms(slots, count, now_ms));
-	json_put_i64_or_null(json, "oldestSlot", count, count ? slots[0].slot_s * 1000 : 0);
-	json_write_key(json, "pending");
-	json_write_array_begin(json);
-	for (size_t i = 0; i < count; i++)
-		write_slot(json, &slots[i]);
-	json_write_array_end(json);
-	json_put_bool(json, "cut", cut || call->partial);
+	return call->err == ERR_RETRY && !rollup_track_in_writes(call->call.api->rollup_track);
 }
 
-static void answer(const struct call *call)
+static void write_pending(struct json_writer *json, const struct rollups_call *call)
+{
+	const struct rollup_pending *pending = &call->pending;
+	const struct rollup_pending_slot *slots = pending->slots;
+	int64_t now_ms = clock_wall_ms(call->call.api->clock);
+	json_put_i64(json, "now", now_ms);
+	json_put_i64(json, "behindMs", behind_ms(slots, pending->count, now_ms));
+	json_put_i64_or_null(json, "oldestSlot", pending->count,
+			     pending->count ? slots[0].slot_s * 1000 : 0);
+	json_write_key(json, "pending");
+	json_write_array_begin(json);
+	for (size_t i = 0; i < pending->count; i++)
+		write_slot(json, &slots[i]);
+	json_write_array_end(json);
+	json_put_bool(json, "cut", pending->cut || rollups_is_partial(call));
+}
+
+static void rollups_answer(const struct rollups_call *call)
 {
 	struct json_reply reply;
 	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
 	json_write_object_begin(json);
-	write_conf(json, call->api);
-	write_state(json, call->api);
+	write_conf(json, call->call.api);
+	write_state(json, call->call.api);
 	write_pending(json, call);
 	json_write_object_end(json);
-	json_reply_send(&reply, call->request);
+	json_reply_send(&reply, call->call.request);
 }
 
-/* While Redis is not reached, or was emptied just now, what the store has is shown. */
-static bool is_partial(const struct call *call, int err)
+static void rollups_run(struct job_call *job_call)
 {
-	return err == ERR_RETRY && !rollup_track_in_writes(call->api->rollup_track);
+	struct rollups_call *call = (struct rollups_call *)job_call;
+	call->options.queue = job_queue(job_call->job);
+	call->err = rollup_pending_list(&call->options, &call->pending);
 }
 
-static void on_pending(void *owner, int err)
+static void rollups_over(struct job_call *job_call)
 {
-	struct call *call = owner;
-	if (is_partial(call, err)) {
-		call->partial = true;
-		err = 0;
-	}
-	if (call->request && err)
-		http_reply_error(call->request, err == ERR_BUSY ? 503 : 500,
+	struct rollups_call *call = (struct rollups_call *)job_call;
+	int err = rollups_is_partial(call) ? 0 : call->err;
+	if (job_call->request && err)
+		http_reply_error(job_call->request, err == ERR_BUSY ? 503 : 500,
 				 "what waits to be rolled up could not be read: %s", err_text(err));
-	else if (call->request)
-		answer(call);
-	rollup_pending_free(call->pending);
-	call->api->rollup_calls--;
+	else if (job_call->request)
+		rollups_answer(call);
+	rollup_pending_release(&call->pending);
 	mem_free(call);
 }
 
@@ -241,38 +243,24 @@ static int read_params(const struct http_request *request, size_t *limit, struct
 
 static void on_end(struct http_request *request)
 {
-	struct api *api = api_of(request);
+	const struct api *api = api_of(request);
 	struct errbuf e = {""};
 	size_t limit;
 	if (read_params(request, &limit, &e)) {
 		http_reply_error(request, 400, "%s", e.text);
 		return;
 	}
-	struct call *call = mem_zalloc(sizeof(*call));
-	call->request = request;
-	call->api = api;
-	request->owner = call;
-	api->rollup_calls++;
-	call->pending = rollup_pending_start(&(struct rollup_pending_options){
-		.track = api->rollup_track,
-		.clock = api->clock,
-		.executor = loop_executor(api->loop),
-		.slot_ms = api->conf->rollup_slot_ms,
-		.quiet_ms = api->conf->rollup_quiet_ms,
-		.slots_max = limit,
-		.marks_max = MARKS_MAX,
-		.done = on_pending,
-		.owner = call,
-	});
+	struct rollups_call *call = mem_zalloc(sizeof(*call));
+	call->call.run = rollups_run;
+	call->call.over = rollups_over;
+	call->options = (struct rollup_pending_options){.track = api->rollup_track,
+							.clock = api->clock,
+							.slot_ms = api->conf->rollup_slot_ms,
+							.quiet_ms = api->conf->rollup_quiet_ms,
+							.slots_max = limit,
+							.marks_max = MARKS_MAX};
+	call->err = ERR_CANCELLED; /* until it has run */
+	job_call_start(&call->call, "pending", request);
 }
 
-static void on_abort(struct http_request *request, UNUSED int err)
-{
-	struct call *call = request->owner;
-	if (!call)
-		return;
-	call->request = NULL;
-	rollup_pending_cancel(call->pending);
-}
-
-const struct http_handler rollups_handler = {.end = on_end, .abort = on_abort};
+const struct http_handler rollups_handler = {.end = on_end, .abort = job_call_abort};

@@ -57,8 +57,7 @@ struct api {
 	const char *rollup_name;                 /* of this process among those that roll up */
 	struct rollup *rollup;                   /* NULL: this process rolls nothing up */
 	struct rollup_complete *rollup_complete; /* NULL likewise */
-	size_t rollup_calls;                     /* at work: none may be when the store ends */
-	struct job_call *job_calls;              /* likewise */
+	struct job_call *job_calls;              /* at work: none may be when the store ends */
 	struct rollup_deletions *deletions;
 	struct v2_zones *zones; /* of reports */
 	size_t v2_answers;      /* that are at work: none may be when catalog and store end */

@@ -211,12 +211,6 @@ int rollups_read(struct rollups *rollups, const struct conf *conf, struct files 
 	return 0;
 }
 
-static void run_stopped(struct task *task)
-{
-	struct rollups *rollups = CONTAINER_OF(task, struct rollups, stopped);
-	rollups->over = true;
-}
-
 static int open_track(struct rollups *rollups, struct store *store, struct errbuf *e)
 {
 	const struct conf *conf = rollups->conf;
@@ -300,6 +294,7 @@ void rollups_start(struct rollups *rollups, struct store *store, struct loop *lo
 		.track = rollups->track,
 		.behind = rollups->behind,
 		.clock = lmdb_clock(store),
+		.executor = loop_executor(loop),
 		.grains = rollups->grains,
 		.partitions = (uint32_t)conf->rollup_partitions,
 		.own = rollups->own,
@@ -316,7 +311,6 @@ void rollups_start(struct rollups *rollups, struct store *store, struct loop *lo
 		.counter_suffix_count = conf->rollup_counter_suffixes.count,
 		.name = slice_of(rollups->name),
 	};
-	rollups->stopped.run = run_stopped;
 	if (!rollups->grains.count || !rollups->own.count)
 		return;
 	rollups->rollup = rollup_new(&options);
@@ -347,18 +341,17 @@ struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store
 	});
 }
 
-void rollups_stop(struct rollups *rollups, struct executor *executor)
+void rollups_stop(struct rollups *rollups)
 {
 	rollups->stopping = true;
 	if (rollups->rollup)
-		rollup_stop(rollups->rollup, executor, &rollups->stopped);
-	else
-		rollups->over = true;
+		rollup_stop(rollups->rollup);
 }
 
 bool rollups_over(const struct rollups *rollups)
 {
-	return rollups->over && (!rollups->complete || rollup_complete_idle(rollups->complete));
+	return (!rollups->rollup || rollup_is_over(rollups->rollup)) &&
+	       (!rollups->complete || rollup_complete_idle(rollups->complete));
 }
 
 void rollups_free(struct rollups *rollups)

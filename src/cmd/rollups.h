@@ -29,8 +29,7 @@ struct rollups {
 	char name[256];                   /* of this process among those that roll up */
 	struct rollup *rollup;            /* NULL: this process rolls nothing up */
 	struct rollup_complete *complete; /* NULL likewise */
-	struct task stopped;
-	bool stopping, over;
+	bool stopping;
 };
 
 /* What belongs together is checked; the sentence names the option, its file and line. */
@@ -41,7 +40,7 @@ int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e)
 void rollups_start(struct rollups *rollups, struct store *store, struct loop *loop);
 /* From time to time. */
 void rollups_tick(struct rollups *rollups);
-void rollups_stop(struct rollups *rollups, struct executor *executor);
+void rollups_stop(struct rollups *rollups);
 /* It has stopped, or never started. */
 bool rollups_over(const struct rollups *rollups);
 void rollups_free(struct rollups *rollups);

@@ -146,8 +146,7 @@ static void begin_queries(struct serve *s)
 static bool queries_over(const struct serve *s)
 {
 	return query_engine_idle(s->queries) && s->api.v2_answers == 0 && s->api.recomputes == 0 &&
-	       s->api.queue_retries == 0 && s->api.rollup_calls == 0 &&
-	       s->api.metadata_writes == 0 && !s->api.job_calls &&
+	       s->api.queue_retries == 0 && s->api.metadata_writes == 0 && !s->api.job_calls &&
 	       (!s->deletions || rollup_deletions_idle(s->deletions));
 }
 
@@ -164,7 +163,7 @@ static bool inventory_over(const struct serve *s)
 
 static void begin_rollups(struct serve *s)
 {
-	rollups_stop(&s->rollups, loop_executor(s->loop));
+	rollups_stop(&s->rollups);
 }
 
 static bool are_rollups_over(const struct serve *s)

@@ -17,6 +17,17 @@ struct job {
 
 static _Atomic int jobs_running;
 
+static pthread_t job_thread(const char *name, void *(*run)(void *argument), void *argument)
+{
+	char shown[16]; /* what the kernel keeps */
+	pthread_t thread;
+	/* Fails only when the system has no room for a thread: as good as no memory. */
+	ASSERT(pthread_create(&thread, NULL, run, argument) == 0);
+	snprintf(shown, sizeof(shown), "%.15s", name);
+	pthread_setname_np(thread, shown);
+	return thread;
+}
+
 static void job_over(struct task *task)
 {
 	struct job *job = CONTAINER_OF(task, struct job, over);
@@ -37,7 +48,6 @@ int job_start(const char *name, void (*run)(struct job *job, void *owner),
 	      void (*done)(void *owner), void *owner, struct executor *executor,
 	      struct job **started)
 {
-	char shown[16]; /* what the kernel keeps */
 	if (atomic_fetch_add(&jobs_running, 1) >= JOBS_MAX) {
 		atomic_fetch_sub(&jobs_running, 1);
 		return ERR_LIMIT;
@@ -50,10 +60,7 @@ int job_start(const char *name, void (*run)(struct job *job, void *owner),
 			    .over = {.run = job_over}};
 	task_queue_init(&job->queue);
 	*started = job;
-	/* Fails only when the system has no room for a thread: as good as no memory. */
-	ASSERT(pthread_create(&job->thread, NULL, job_main, job) == 0);
-	snprintf(shown, sizeof(shown), "%.15s", name);
-	pthread_setname_np(job->thread, shown);
+	job->thread = job_thread(name, job_main, job);
 	return 0;
 }
 
@@ -116,4 +123,36 @@ void job_call(struct job *job, struct executor *executor, void (*fn)(void *argum
 				      .argument = argument};
 	executor->post(executor, &calling.there);
 	(void)task_queue_wait_for(&job->queue, &calling.answer);
+}
+
+/* ---- At once --------------------------------------------------------------------------------- */
+
+struct job_part {
+	void (*run)(struct task_queue *queue, void *owner);
+	void *owner;
+};
+
+static void *job_part_main(void *argument)
+{
+	const struct job_part *part = argument;
+	struct task_queue queue;
+	task_queue_init(&queue);
+	part->run(&queue, part->owner);
+	task_queue_release(&queue);
+	return NULL;
+}
+
+void jobs_run_all(const char *name, void (*run)(struct task_queue *queue, void *owner),
+		  void *const *owners, size_t count)
+{
+	struct job_part parts[JOBS_ALL_OF_MAX];
+	pthread_t threads[JOBS_ALL_OF_MAX];
+	ASSERT(count && count <= JOBS_ALL_OF_MAX);
+	for (size_t i = 0; i < count; i++)
+		parts[i] = (struct job_part){run, owners[i]};
+	for (size_t i = 1; i < count; i++)
+		threads[i] = job_thread(name, job_part_main, &parts[i]);
+	job_part_main(&parts[0]);
+	for (size_t i = 1; i < count; i++)
+		pthread_join(threads[i], NULL);
 }

@@ -10,7 +10,10 @@
 
 #include "base/exec.h"
 
-enum { JOBS_MAX = 32 }; /* that run at once in this process */
+enum {
+	JOBS_MAX = 32,       /* that run at once in this process */
+	JOBS_ALL_OF_MAX = 8, /* threads of one jobs_run_all */
+};
 
 struct job;
 
@@ -25,6 +28,12 @@ void job_free(struct job *job);
 
 /* Asks it to end soon. From any thread, as often as one likes. */
 void job_stop(struct job *job);
+
+/* Calls run(queue, owners[i]) for each of `count` owners, all at the same time: the first on the
+ * calling thread, the others on threads called `name`; each has a queue of its own to wait on.
+ * Returns when all have returned. */
+void jobs_run_all(const char *name, void (*run)(struct task_queue *queue, void *owner),
+		  void *const *owners, size_t count);
 
 /* ---- For `run`, on the job's thread ---------------------------------------------------------- */
 

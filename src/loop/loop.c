@@ -66,7 +66,6 @@ static const struct loop_kind_row {
 	[LOOP_MAIN] = {"main", STAT_loop_longest_main, STAT_loop_slow_main},
 	[LOOP_POLLER] = {"poller", STAT_loop_longest_poller, STAT_loop_slow_poller},
 	[LOOP_PERSIST] = {"persist", STAT_loop_longest_persist, STAT_loop_slow_persist},
-	[LOOP_ROLLUP] = {"rollup", STAT_loop_longest_rollup, STAT_loop_slow_rollup},
 };
 
 void loop_set_kind(struct loop *loop, enum loop_kind kind)

@@ -23,7 +23,7 @@ struct loop *loop_new(void);
  * turn and the number of slow ones are counted by kind of loop (granary_loop_...), and one of
  * LOOP_TURN_MAX_MS or more that is the longest so far is logged. It may count 2 ms too much. */
 enum { LOOP_TURN_SLOW_MS = 20, LOOP_TURN_MAX_MS = 200 };
-enum loop_kind { LOOP_OTHER, LOOP_MAIN, LOOP_POLLER, LOOP_PERSIST, LOOP_ROLLUP };
+enum loop_kind { LOOP_OTHER, LOOP_MAIN, LOOP_POLLER, LOOP_PERSIST };
 /* What its turns are counted as from now on; LOOP_OTHER at first. From any thread. */
 void loop_set_kind(struct loop *loop, enum loop_kind kind);
 

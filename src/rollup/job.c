@@ -1,76 +1,60 @@
 #include "rollup/job.h"
 
 #include "base/stats.h"
+#include "loop/job.h"
 #include "rollup/behind.h"
 #include "rollup/lane.h"
 
 /* Slots that are worked on at once: while one writes, others read. */
 enum { LANES = 3 };
 
-struct rollup_job {
-	struct rollup_job_options options;
-	struct rollup_partitions own;
-	int64_t asof_ms;
-	int64_t seen_ms; /* asof_ms of the last pass that saw all that there is; 0: of none */
-	struct rollup_listing *listing;
-	struct rollup_slot *page; /* those of the page that are to be worked on, by slot */
-	size_t page_count, page_at;
-	bool listing_now, last_page, running, stopping;
-	struct rollup_lane *lanes[LANES];
-	int64_t at_work[LANES]; /* their slots */
-	bool busy[LANES];
-	size_t busy_count;
-	struct task next_step;
-	bool step_posted;
-	bool partial;         /* there are slots that this pass does not look at */
-	bool cut;             /* it does not see all that there is */
-	int64_t cut_since_ms; /* nor did those since then; 0: the last did */
-	struct rollup_pass pass, over;
-	uint64_t losses; /* of marks, when it began */
+/* A lane, as its thread knows it. */
+struct job_lane {
+	struct rollup_job *job;
+	struct rollup_lane *lane;
 };
 
-static void on_listed(void *owner, int err);
-static void on_lane(struct rollup_lane *lane, int err);
-static void run_step(struct task *task);
+struct rollup_job {
+	struct rollup_job_options options;
+	struct rollup_listing *listing;
+	struct job_lane lanes[LANES];
+	int64_t seen_ms;      /* asof_ms of the last pass that saw all that there is; 0: of none */
+	int64_t cut_since_ms; /* passes since then were incomplete; 0: the last pass was complete */
+
+	/* The pass. */
+	struct task_queue *queue;
+	struct rollup_partitions own;
+	int64_t asof_ms, until_ms;
+	uint64_t losses;          /* of marks, when it began */
+	pthread_mutex_t lock;     /* guards the rest, while lanes run */
+	struct rollup_slot *page; /* those of the page that are to be worked on, by slot */
+	size_t page_count, page_at;
+	bool partial; /* there are slots that this pass does not look at */
+	bool cut;     /* it does not see all that there is */
+	struct rollup_pass pass;
+};
 
 struct rollup_job *rollup_job_new(const struct rollup_job_options *options)
 {
 	struct rollup_job *job = mem_zalloc(sizeof(*job));
 	job->options = *options;
-	job->next_step.run = run_step;
-	job->over = (struct rollup_pass){.oldest_slot_s = INT64_MAX,
-					 .oldest_open_slot_s = INT64_MAX,
-					 .next_ready_ms = INT64_MAX,
-					 .ready_since_ms = INT64_MAX};
-	job->listing = rollup_listing_new(options->track, options->executor, on_listed, job);
+	if (!job->options.run_all)
+		job->options.run_all = jobs_run_all;
+	pthread_mutex_init(&job->lock, NULL);
+	job->listing = rollup_listing_new(options->track);
 	for (size_t i = 0; i < LANES; i++)
-		job->lanes[i] = rollup_lane_new(options, on_lane, job);
+		job->lanes[i] = (struct job_lane){job, rollup_lane_new(options)};
 	return job;
 }
 
 void rollup_job_free(struct rollup_job *job)
 {
-	ASSERT(!job->running);
 	rollup_listing_free(job->listing);
 	for (size_t i = 0; i < LANES; i++)
-		rollup_lane_free(job->lanes[i]);
+		rollup_lane_free(job->lanes[i].lane);
+	pthread_mutex_destroy(&job->lock);
 	mem_free(job->page);
 	mem_free(job);
-}
-
-bool rollup_job_running(const struct rollup_job *job)
-{
-	return job->running;
-}
-
-void rollup_job_stop(struct rollup_job *job)
-{
-	job->stopping = true;
-}
-
-struct rollup_pass rollup_job_pass(const struct rollup_job *job)
-{
-	return job->over;
 }
 
 /* ---- What a pass has seen -------------------------------------------------------------------- */
@@ -109,13 +93,11 @@ static void keep_oldest(struct rollup_job *job, int64_t slot_s)
 		job->pass.oldest_open_slot_s = slot_s;
 }
 
-/* What there is behind the page is not known: it may be anything. */
-static void end_listing(struct rollup_job *job, int err)
+/* The slots that were not looked at may be any: the oldest is assumed. */
+static void leave_rest(struct rollup_job *job)
 {
-	keep_error(job, err);
 	keep_oldest(job, 0);
 	job->cut = job->partial = true;
-	job->last_page = true;
 }
 
 static void keep_next(struct rollup_job *job, int64_t ready_ms)
@@ -182,14 +164,11 @@ static void end_pass(struct rollup_job *job)
 	keep_cut(job);
 	if (!job->cut && !job->pass.err)
 		job->seen_ms = job->asof_ms;
-	job->running = false;
-	job->over = job->pass;
 	end_behind(job, now_ms);
 	stat_add(STAT_rollup_passes, 1);
-	stat_set(STAT_rollup_waiting, (int64_t)job->over.waiting);
-	stat_set(STAT_rollup_unread, (int64_t)job->over.unread);
-	stat_set(STAT_rollup_behind_seconds, behind_ms(&job->over, now_ms) / 1000);
-	job->options.done(job->options.owner);
+	stat_set(STAT_rollup_waiting, (int64_t)job->pass.waiting);
+	stat_set(STAT_rollup_unread, (int64_t)job->pass.unread);
+	stat_set(STAT_rollup_behind_seconds, behind_ms(&job->pass, now_ms) / 1000);
 }
 
 /* ---- Slots ----------------------------------------------------------------------------------- */
@@ -220,14 +199,11 @@ static bool is_own(const struct rollup_job *job, uint32_t partition)
 	return partition < ROLLUP_PARTITIONS_MAX && rollup_partitions_has(&job->own, partition);
 }
 
-static void take_page(struct rollup_job *job)
+/* The slots of the page that are to be worked on. */
+static void choose_page(struct rollup_job *job, const struct rollup_slot *slots, size_t count)
 {
-	size_t count;
-	bool more;
-	const struct rollup_slot *slots = rollup_listing_page(job->listing, &count, &more);
 	job->page = mem_resize_array(job->page, count + 1, sizeof(*job->page));
 	job->page_count = job->page_at = 0;
-	job->last_page = !more;
 	for (size_t i = 0; i < count; i++) {
 		if (!is_own(job, slots[i].partition))
 			continue;
@@ -248,133 +224,123 @@ static size_t count_of_one_slot(const struct rollup_job *job)
 	return count;
 }
 
-static void start_lanes(struct rollup_job *job)
+static bool must_end(const struct rollup_job *job)
 {
-	for (size_t i = 0; i < LANES && job->page_at < job->page_count; i++) {
-		if (job->busy[i])
-			continue;
-		job->busy[i] = true;
-		job->busy_count++;
-		const struct rollup_slot *slots = &job->page[job->page_at];
-		size_t count = count_of_one_slot(job);
-		job->page_at += count;
-		job->at_work[i] = slots->slot_s;
-		rollup_lane_start(job->lanes[i], slots, count, job->asof_ms, job->seen_ms);
-	}
+	return task_queue_is_stopped(job->queue) ||
+	       clock_wall_ms(job->options.clock) >= job->until_ms;
 }
 
-static void post_step(struct rollup_job *job)
+/* The next slot of the page, in *count partitions; 0: there is none, or none is to be begun. */
+static const struct rollup_slot *next_slot(struct rollup_job *job, size_t *count)
 {
-	if (!job->step_posted)
-		job->options.executor->post(job->options.executor, &job->next_step);
-	job->step_posted = true;
+	pthread_mutex_lock(&job->lock);
+	const struct rollup_slot *slots = &job->page[job->page_at];
+	*count = job->page_at < job->page_count && !must_end(job) ? count_of_one_slot(job) : 0;
+	job->page_at += *count;
+	pthread_mutex_unlock(&job->lock);
+	return slots;
 }
 
-static void on_lane(struct rollup_lane *lane, int err)
+static void take_result(struct rollup_job *job, int64_t slot_s, int err,
+			const struct rollup_lane_result *result)
 {
-	struct rollup_job *job = rollup_lane_owner(lane);
-	struct rollup_lane_result result = rollup_lane_result(lane);
-	size_t i = 0;
-	while (job->lanes[i] != lane)
-		i++;
-	job->busy[i] = false;
-	job->busy_count--;
-	job->pass.series += result.series;
-	job->pass.waiting += result.waiting;
-	job->pass.rolled_up += result.rolled_up;
-	job->pass.expired += result.expired;
-	job->pass.failed += result.failed;
-	job->pass.unread += result.unread;
-	job->pass.rows += result.rows;
-	keep_next(job, result.next_ready_ms);
+	pthread_mutex_lock(&job->lock);
+	job->pass.series += result->series;
+	job->pass.waiting += result->waiting;
+	job->pass.rolled_up += result->rolled_up;
+	job->pass.expired += result->expired;
+	job->pass.failed += result->failed;
+	job->pass.unread += result->unread;
+	job->pass.rows += result->rows;
+	keep_next(job, result->next_ready_ms);
 	if (err)
 		keep_error(job, err);
 	if (err && job->options.behind)
-		rollup_behind_found_any(job->options.behind, job->at_work[i]);
+		rollup_behind_found_any(job->options.behind, slot_s);
 	job->cut |= err != 0;
-	if (err || result.failed)
-		keep_ready(job, result.ready_since_ms);
-	if (err || result.waiting)
-		keep_oldest(job, job->at_work[i]);
-	else if (result.failed && job->at_work[i] < job->pass.oldest_slot_s)
-		job->pass.oldest_slot_s = job->at_work[i];
-	post_step(job);
+	if (err || result->failed)
+		keep_ready(job, result->ready_since_ms);
+	if (err || result->waiting)
+		keep_oldest(job, slot_s);
+	else if (result->failed && slot_s < job->pass.oldest_slot_s)
+		job->pass.oldest_slot_s = slot_s;
+	pthread_mutex_unlock(&job->lock);
 }
 
-/* ---- Steps ----------------------------------------------------------------------------------- */
-
-static void list_next(struct rollup_job *job, bool first)
+/* A lane: the next slot of the page, and the next. */
+static void run_lane(struct task_queue *queue, void *owner)
 {
-	int64_t now_ms = clock_wall_ms(job->options.clock);
-	int err = first ? rollup_listing_begin(job->listing, now_ms)
-			: rollup_listing_next(job->listing, now_ms);
-	job->listing_now = !err;
-	if (err)
-		end_listing(job, err);
-}
-
-/* What was not looked at may be anything, too. */
-static void leave_rest(struct rollup_job *job)
-{
-	if (job->page_at < job->page_count || !job->last_page) {
-		keep_oldest(job, 0);
-		job->cut = job->partial = true;
+	const struct job_lane *lane = owner;
+	struct rollup_job *job = lane->job;
+	size_t count;
+	const struct rollup_slot *slots = next_slot(job, &count);
+	while (count) {
+		struct rollup_lane_result result;
+		int err = rollup_lane_run(lane->lane, queue, slots, count, job->asof_ms,
+					  job->seen_ms, &result);
+		take_result(job, slots->slot_s, err, &result);
+		slots = next_slot(job, &count);
 	}
-	job->page_at = job->page_count;
-	job->last_page = true;
 }
 
-static void step(struct rollup_job *job)
+/* As many lanes as have a slot to begin with. */
+static void work_on_page(struct rollup_job *job)
 {
-	if (!job->running || job->listing_now)
-		return;
-	if (job->stopping)
-		leave_rest(job);
-	start_lanes(job);
-	if (job->busy_count || job->page_at < job->page_count)
-		return;
-	if (!job->last_page)
-		list_next(job, false);
-	if (!job->listing_now && job->last_page)
-		end_pass(job);
+	void *owners[LANES];
+	size_t lanes = 0;
+	for (size_t i = 0; i < job->page_count && lanes < LANES; i++) {
+		if (!i || job->page[i].slot_s != job->page[i - 1].slot_s) {
+			owners[lanes] = &job->lanes[lanes];
+			lanes++;
+		}
+	}
+	if (lanes)
+		job->options.run_all("rollup-lane", run_lane, owners, lanes);
 }
 
-static void run_step(struct task *task)
-{
-	struct rollup_job *job = CONTAINER_OF(task, struct rollup_job, next_step);
-	job->step_posted = false;
-	step(job);
-}
+/* ---- A pass ---------------------------------------------------------------------------------- */
 
-static void on_listed(void *owner, int err)
+static void begin_pass(struct rollup_job *job, struct task_queue *queue,
+		       const struct rollup_partitions *own, int64_t asof_ms, int64_t until_ms)
 {
-	struct rollup_job *job = owner;
-	job->listing_now = false;
-	if (err)
-		end_listing(job, err);
-	else
-		take_page(job);
-	step(job);
-}
-
-void rollup_job_start(struct rollup_job *job, const struct rollup_partitions *own, int64_t asof_ms)
-{
-	ASSERT(!job->running);
 	/* Of what others had nothing is known; nor of what comes after the clock was set back. */
 	if (memcmp(&job->own, own, sizeof(*own)) != 0 || asof_ms < job->seen_ms)
 		job->seen_ms = 0;
+	job->queue = queue;
 	job->own = *own;
 	job->asof_ms = asof_ms;
-	job->running = true;
-	job->stopping = false;
-	job->page_count = job->page_at = 0;
-	job->last_page = job->cut = job->partial = false;
+	job->until_ms = until_ms;
+	job->cut = job->partial = false;
 	job->pass = (struct rollup_pass){.oldest_slot_s = INT64_MAX,
 					 .oldest_open_slot_s = INT64_MAX,
 					 .next_ready_ms = INT64_MAX,
 					 .ready_since_ms = INT64_MAX};
 	begin_behind(job);
-	list_next(job, true);
-	if (!job->listing_now)
-		post_step(job);
+}
+
+struct rollup_pass rollup_job_run(struct rollup_job *job, struct task_queue *queue,
+				  const struct rollup_partitions *own, int64_t asof_ms,
+				  int64_t until_ms)
+{
+	struct clock *clock = job->options.clock;
+	begin_pass(job, queue, own, asof_ms, until_ms);
+	int err = rollup_listing_begin(job->listing, queue, clock_wall_ms(clock));
+	for (bool more = true; more && !err;) {
+		size_t count;
+		const struct rollup_slot *slots = rollup_listing_page(job->listing, &count, &more);
+		choose_page(job, slots, count);
+		work_on_page(job);
+		if (job->page_at < job->page_count || (more && must_end(job))) {
+			leave_rest(job);
+			more = false;
+		} else if (more) {
+			err = rollup_listing_next(job->listing, queue, clock_wall_ms(clock));
+		}
+	}
+	if (err) {
+		keep_error(job, err);
+		leave_rest(job);
+	}
+	end_pass(job);
+	return job->pass;
 }

@@ -18,7 +18,8 @@
  * What cannot be read (a damaged block) is tried series by series, counted, logged, and left
  * marked; the rest goes on.
  *
- * Everything belongs to the thread of the executor. */
+ * A pass waits for the store, on the thread that calls it; slots are worked on by some threads at
+ * once, its lanes (lane.h), which end with the pass. */
 #ifndef ROLLUP_JOB_H
 #define ROLLUP_JOB_H
 
@@ -35,7 +36,6 @@ struct rollup_job_options {
 	struct store *store;
 	struct rollup_track *track;
 	struct clock *clock;
-	struct executor *executor;
 	const struct rollup_grains *grains; /* the caller's; one at least */
 	uint32_t partitions; /* a mark of one beyond them is taken for one of them; 0: is left */
 	int64_t quiet_ms, skew_max_ms;
@@ -49,23 +49,15 @@ struct rollup_job_options {
 	size_t counter_suffix_count;
 	struct rollup_behind *behind; /* is told what stays behind (behind.h); NULL: nobody asks */
 	size_t slice_points; /* of one read; 0: as many as the store gives; fewer are for tests */
-	void (*done)(void *owner); /* a pass is over */
-	void *owner;
+	/* How lanes run at once (loop/job.h: jobs_run_all); NULL: so. */
+	void (*run_all)(const char *name, void (*run)(struct task_queue *queue, void *owner),
+			void *const *owners, size_t count);
 };
 
 struct rollup_job *rollup_job_new(const struct rollup_job_options *options);
-/* Not while a pass runs. */
 void rollup_job_free(struct rollup_job *job);
 
-/* Begins a pass over the partitions in *own, a copy of which is kept. Not while one runs.
- * Everything that was handed to the store before asof_ms is durable: a mark is ready by the time
- * that it was then. */
-void rollup_job_start(struct rollup_job *job, const struct rollup_partitions *own, int64_t asof_ms);
-bool rollup_job_running(const struct rollup_job *job);
-/* Ends the pass after what is at hand; `done` comes. */
-void rollup_job_stop(struct rollup_job *job);
-
-/* Of the last pass that is over. */
+/* What a pass came to. */
 struct rollup_pass {
 	uint64_t slots, series; /* that were found marked; a series once per slot */
 	uint64_t waiting;       /* of these series, something may come still: they stay marked */
@@ -86,6 +78,12 @@ struct rollup_pass {
 	int64_t ready_since_ms;
 	int err; /* the first error of the store, 0 none */
 };
-struct rollup_pass rollup_job_pass(const struct rollup_job *job);
+
+/* A pass over the partitions in *own. Everything that was handed to the store before asof_ms is
+ * durable: a mark is ready by the time that it was then. No slot is begun at until_ms (wall clock)
+ * or later, nor when the queue, on which it waits, has been stopped. */
+struct rollup_pass rollup_job_run(struct rollup_job *job, struct task_queue *queue,
+				  const struct rollup_partitions *own, int64_t asof_ms,
+				  int64_t until_ms);
 
 #endif

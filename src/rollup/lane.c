@@ -11,38 +11,25 @@ enum { DAMAGED_LINES_A_MINUTE = 3, TOLD_MAX = 1000 };
 
 struct rollup_lane {
 	struct rollup_job_options options;
-	rollup_lane_done *done;
-	void *owner;
-	struct task failed; /* a start that could not even begin */
-	int err;
 	int64_t slot_s;
 	int64_t asof_ms, seen_ms;
 	struct rollup_reading *reading;
 	struct rollup_batch *batch;
 	struct rollup_batch_mark *ready; /* of the part */
-	size_t ready_count, at;          /* at: of those, up to where batches have gone */
-	size_t batch_count;              /* of the batch at hand */
-	struct log_rate lines;           /* of marks that cannot be read */
-	struct hash_set told;            /* of these */
+	size_t ready_count;
+	struct log_rate lines; /* of marks that cannot be read */
+	struct hash_set told;  /* of these */
 	struct retention_memo memo;
 	struct rollup_lane_result result;
 };
 
-static void on_marks(void *owner, int err);
-static void on_batch(void *owner, int err);
-static void run_failed(struct task *task);
-
-struct rollup_lane *rollup_lane_new(const struct rollup_job_options *options,
-				    rollup_lane_done *done, void *owner)
+struct rollup_lane *rollup_lane_new(const struct rollup_job_options *options)
 {
 	struct rollup_lane *lane = mem_zalloc(sizeof(*lane));
 	lane->options = *options;
-	lane->done = done;
-	lane->owner = owner;
-	lane->failed.run = run_failed;
 	lane->lines = (struct log_rate){.lines_max = DAMAGED_LINES_A_MINUTE};
-	lane->reading = rollup_reading_new(options->track, options->executor, on_marks, lane);
-	lane->batch = rollup_batch_new(options, on_batch, lane);
+	lane->reading = rollup_reading_new(options->track);
+	lane->batch = rollup_batch_new(options);
 	return lane;
 }
 
@@ -54,16 +41,6 @@ void rollup_lane_free(struct rollup_lane *lane)
 	hash_set_release(&lane->told);
 	mem_free(lane->ready);
 	mem_free(lane);
-}
-
-void *rollup_lane_owner(const struct rollup_lane *lane)
-{
-	return lane->owner;
-}
-
-struct rollup_lane_result rollup_lane_result(const struct rollup_lane *lane)
-{
-	return lane->result;
 }
 
 /* ---- Which are ready ------------------------------------------------------------------------- */
@@ -191,14 +168,12 @@ static void choose_ready(struct rollup_lane *lane, struct rollup_mark *marks, si
 	qsort(lane->ready, lane->ready_count, sizeof(*lane->ready), compare_ready);
 }
 
-static void take_marks(struct rollup_lane *lane)
+/* The marks of the part: which are ready, and which wait. */
+static void choose_marks(struct rollup_lane *lane, struct rollup_mark *marks, size_t count)
 {
-	size_t count;
-	bool more;
 	int64_t shortest_ms = shortest_whole_ms(lane), quiet_ms = lane->options.quiet_ms;
-	struct rollup_mark *marks = rollup_reading_marks(lane->reading, &count, &more);
 	lane->ready = mem_resize_array(lane->ready, count + 1, sizeof(*lane->ready));
-	lane->ready_count = lane->at = 0;
+	lane->ready_count = 0;
 	lane->result.series += count;
 	if (!rollup_batch_has_late(&lane->options, lane->slot_s) &&
 	    expired_after(lane, shortest_ms))
@@ -210,64 +185,35 @@ static void take_marks(struct rollup_lane *lane)
 		rollup_behind_found(lane->options.behind, lane->slot_s, marks, count);
 }
 
-/* ---- Steps ----------------------------------------------------------------------------------- */
+/* ---- Rolling up ------------------------------------------------------------------------------ */
 
-static void read_next(struct rollup_lane *lane)
+static void count_batch(struct rollup_lane *lane, size_t count,
+			const struct rollup_batch_result *result)
 {
-	size_t count;
-	bool more;
-	(void)rollup_reading_marks(lane->reading, &count, &more);
-	int err = more ? rollup_reading_next(lane->reading, clock_wall_ms(lane->options.clock)) : 0;
-	if (err || !more)
-		lane->done(lane, err);
-}
-
-static void on_finished(void *owner, int err)
-{
-	struct rollup_lane *lane = owner;
-	if (err)
-		lane->done(lane, err);
-	else
-		read_next(lane);
-}
-
-static void finish_part(struct rollup_lane *lane)
-{
-	int err = rollup_reading_finish(lane->reading, on_finished);
-	if (err)
-		lane->done(lane, err);
-}
-
-static void next_batch(struct rollup_lane *lane)
-{
-	size_t left = lane->ready_count - lane->at, max = rollup_batch_max(lane->options.grains);
-	if (!left) {
-		finish_part(lane);
-		return;
-	}
-	lane->batch_count = left < max ? left : max;
-	rollup_batch_start(lane->batch, lane->slot_s, &lane->ready[lane->at], lane->batch_count);
-	lane->at += lane->batch_count;
-}
-
-static void on_batch(void *owner, int err)
-{
-	struct rollup_lane *lane = owner;
-	struct rollup_batch_result result = rollup_batch_result(lane->batch);
-	if (!err)
-		err = fault("rollup_finish");
-	if (err) {
-		lane->done(lane, err);
-		return;
-	}
-	uint64_t rolled_up = lane->batch_count - result.failed - result.expired;
-	lane->result.failed += result.failed;
+	uint64_t rolled_up = count - result->failed - result->expired;
+	lane->result.failed += result->failed;
 	lane->result.rolled_up += rolled_up;
-	lane->result.rows += result.rows;
+	lane->result.rows += result->rows;
 	stat_add(STAT_rollup_series, (int64_t)rolled_up);
-	count_expired(lane, result.expired + result.halved);
-	stat_add(STAT_rollup_rows, (int64_t)result.rows);
-	next_batch(lane);
+	count_expired(lane, result->expired + result->halved);
+	stat_add(STAT_rollup_rows, (int64_t)result->rows);
+}
+
+/* What is ready of the part, a batch after the other. */
+static int roll_up_ready(struct rollup_lane *lane, struct task_queue *queue)
+{
+	size_t max = rollup_batch_max(lane->options.grains);
+	for (size_t at = 0, count; at < lane->ready_count; at += count) {
+		struct rollup_batch_result result;
+		count = lane->ready_count - at < max ? lane->ready_count - at : max;
+		int err = rollup_batch_run(lane->batch, queue, lane->slot_s, &lane->ready[at],
+					   count, &result);
+		err = err ? err : fault("rollup_finish");
+		if (err)
+			return err;
+		count_batch(lane, count, &result);
+	}
+	return 0;
 }
 
 /* They hold up nobody. What they stand for is not done; `granary rollup rebuild` marks it anew.
@@ -285,34 +231,28 @@ static void count_unread(struct rollup_lane *lane)
 		  (long long)lane->slot_s, name, unread - 1);
 }
 
-static void on_marks(void *owner, int err)
+int rollup_lane_run(struct rollup_lane *lane, struct task_queue *queue,
+		    const struct rollup_slot *slots, size_t count, int64_t asof_ms, int64_t seen_ms,
+		    struct rollup_lane_result *result)
 {
-	struct rollup_lane *lane = owner;
-	if (err) {
-		lane->done(lane, err);
-		return;
-	}
-	count_unread(lane);
-	take_marks(lane);
-	next_batch(lane);
-}
-
-static void run_failed(struct task *task)
-{
-	struct rollup_lane *lane = CONTAINER_OF(task, struct rollup_lane, failed);
-	lane->done(lane, lane->err);
-}
-
-void rollup_lane_start(struct rollup_lane *lane, const struct rollup_slot *slots, size_t count,
-		       int64_t asof_ms, int64_t seen_ms)
-{
+	struct clock *clock = lane->options.clock;
 	lane->asof_ms = asof_ms;
 	lane->seen_ms = seen_ms;
 	lane->slot_s = slots[0].slot_s;
 	lane->result = (struct rollup_lane_result){.next_ready_ms = INT64_MAX,
 						   .ready_since_ms = INT64_MAX};
-	lane->err = rollup_reading_begin(lane->reading, slots, count,
-					 clock_wall_ms(lane->options.clock));
-	if (lane->err)
-		lane->options.executor->post(lane->options.executor, &lane->failed);
+	int err = rollup_reading_begin(lane->reading, queue, slots, count, clock_wall_ms(clock));
+	for (bool more = true; more && !err;) {
+		size_t n;
+		struct rollup_mark *marks = rollup_reading_marks(lane->reading, &n, &more);
+		count_unread(lane);
+		choose_marks(lane, marks, n);
+		err = roll_up_ready(lane, queue);
+		if (!err)
+			err = rollup_reading_finish(lane->reading, queue);
+		if (!err && more)
+			err = rollup_reading_next(lane->reading, queue, clock_wall_ms(clock));
+	}
+	*result = lane->result;
+	return err;
 }

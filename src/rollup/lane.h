@@ -1,33 +1,19 @@
-/* Private: works through the marks of one slot in some partitions, part by part and batch by batch.
- * The series of a batch are those that lie together in the store: of one set of tags after the
- * other, whatever partitions they are in.
+/* Private: rolls up the marks of one slot in some partitions, part by part and batch by batch. The
+ * series of a batch are those that lie together in the store: of one set of tags after the other,
+ * whatever partitions they are in.
  *
- *     begin: READS ----> ROLLS (a batch after the other) ----> FINISHES ----> READS the next part
- *                                                                            or done
- *
- * A part's marks are finished together when the rows of all its batches are durable. The thread of
- * the executor. */
+ * A part's marks are finished together when the rows of all its batches are durable. A lane waits
+ * for the store, and belongs to one thread at a time. */
 #ifndef ROLLUP_LANE_H
 #define ROLLUP_LANE_H
 
 #include "rollup/job.h"
 
 struct rollup_lane;
-typedef void rollup_lane_done(struct rollup_lane *lane, int err);
 
-struct rollup_lane *rollup_lane_new(const struct rollup_job_options *options,
-				    rollup_lane_done *done, void *owner);
-/* Not while it works. */
+struct rollup_lane *rollup_lane_new(const struct rollup_job_options *options);
 void rollup_lane_free(struct rollup_lane *lane);
-void *rollup_lane_owner(const struct rollup_lane *lane);
 
-/* `slots`: one slot in up to ROLLUP_READING_MAX partitions. `done` comes, never from within.
- * asof_ms: see rollup_job_start; seen_ms: what was ready at this time has been rolled up, 0: of
- * nothing that is known. */
-void rollup_lane_start(struct rollup_lane *lane, const struct rollup_slot *slots, size_t count,
-		       int64_t asof_ms, int64_t seen_ms);
-
-/* Of the last slot. */
 struct rollup_lane_result {
 	uint64_t series, rolled_up, expired, failed, rows;
 	uint64_t unread;  /* marks that are none, for all that can be read of them */
@@ -36,6 +22,12 @@ struct rollup_lane_result {
 	int64_t ready_since_ms; /* when the first of what was ready became so; INT64_MAX: none was
 				 */
 };
-struct rollup_lane_result rollup_lane_result(const struct rollup_lane *lane);
+
+/* `slots`: one slot in up to ROLLUP_READING_MAX partitions. asof_ms: see rollup_job_run; seen_ms:
+ * what was ready at this time has been rolled up, 0: of nothing that is known. After an error of
+ * the store *result is what was done by then. */
+int rollup_lane_run(struct rollup_lane *lane, struct task_queue *queue,
+		    const struct rollup_slot *slots, size_t count, int64_t asof_ms, int64_t seen_ms,
+		    struct rollup_lane_result *result) MUST_CHECK;
 
 #endif

@@ -1,5 +1,6 @@
 #include "rollup/leases.h"
 
+#include "store/wait.h"
 #include "wire/number.h"
 
 enum {
@@ -9,14 +10,11 @@ enum {
 	NOT_HELD = 0,
 };
 
-enum step { RENEWS, LOOKS, CHANGES };
-
 struct rollup_leases {
 	struct rollup_leases_options options;
 	struct store_write *write;
 	struct store_read *read;
 	struct store_request *members, *leases;
-	enum step step;
 	struct rollup_partitions wanted, held;
 	struct rollup_partitions asked, given;    /* by the write at hand */
 	uint64_t versions[ROLLUP_PARTITIONS_MAX]; /* NOT_HELD, or what the cell was given */
@@ -24,24 +22,14 @@ struct rollup_leases {
 	uint64_t member_version;
 	struct store_write_cond *member; /* NULL: not asked */
 	int64_t until_ms;
-	bool again; /* those that turned out to be ours are taken with their version */
 };
-
-static void on_written(struct store_write *write, int err);
-static void on_looked(struct store_read *read, int err);
 
 struct rollup_leases *rollup_leases_new(const struct rollup_leases_options *options)
 {
 	struct rollup_leases *l = mem_zalloc(sizeof(*l));
 	l->options = *options;
 	l->write = store_write_new(options->store, WRITE_MAX_BYTES);
-	l->write->executor = options->executor;
-	l->write->done = on_written;
-	l->write->owner = l;
 	l->read = store_read_new(options->store, READ_MAX_BYTES);
-	l->read->executor = options->executor;
-	l->read->done = on_looked;
-	l->read->owner = l;
 	return l;
 }
 
@@ -50,11 +38,6 @@ void rollup_leases_free(struct rollup_leases *l)
 	store_write_free(l->write);
 	store_read_free(l->read);
 	mem_free(l);
-}
-
-static void end(struct rollup_leases *l, int err)
-{
-	l->options.done(l->options.owner, err, &l->held, l->until_ms);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -93,13 +76,14 @@ static int put_member(struct rollup_leases *l)
 				 l->options.holder, l->until_ms, &l->member);
 }
 
-static int submit(struct rollup_leases *l)
+/* Asks for those in `asked`, gives back those in `given`, and renews the membership if wanted. */
+static int write_once(struct rollup_leases *l, struct task_queue *queue, bool member)
 {
 	int err = 0;
 	store_write_reset(l->write);
 	memset(l->outcomes, 0, sizeof(l->outcomes));
 	l->member = NULL;
-	if (l->step == RENEWS)
+	if (member)
 		err = put_member(l);
 	for (uint32_t p = 0; p < ROLLUP_PARTITIONS_MAX && !err; p++) {
 		if (rollup_partitions_has(&l->asked, p))
@@ -107,7 +91,7 @@ static int submit(struct rollup_leases *l)
 		else if (rollup_partitions_has(&l->given, p))
 			err = give_one(l, p);
 	}
-	return err ? err : store_write_submit(l->write);
+	return err ? err : store_write_wait(l->write, queue);
 }
 
 /* Another one's, or our own: from before a restart, of a renewal whose outcome was lost, or one
@@ -146,11 +130,23 @@ static bool take_outcomes(struct rollup_leases *l)
 	return ours;
 }
 
+/* Those that turn out to be ours are asked for once more, by their version. */
+static int write_leases(struct rollup_leases *l, struct task_queue *queue, bool member)
+{
+	int err = write_once(l, queue, member);
+	if (err || !take_outcomes(l))
+		return err;
+	err = write_once(l, queue, member);
+	if (!err)
+		(void)take_outcomes(l);
+	return err;
+}
+
 /* ---- Sharing --------------------------------------------------------------------------------- */
 
-static int look(struct rollup_leases *l)
+/* Who shares, and who has what. */
+static int look(struct rollup_leases *l, struct task_queue *queue)
 {
-	l->step = LOOKS;
 	store_read_reset(l->read);
 	l->members = store_read_add(l->read, STORE_CELL_SCAN);
 	l->leases = store_read_add(l->read, STORE_CELL_SCAN);
@@ -158,7 +154,8 @@ static int look(struct rollup_leases *l)
 	l->members->cell_scan = (struct store_cell_scan){.table = TABLE_LEASES, .key = member_key};
 	l->leases->cell_scan = (struct store_cell_scan){.table = TABLE_LEASES, .key = lease_key};
 	l->read->now_ms = clock_wall_ms(l->options.clock);
-	return store_read_submit(l->read);
+	int err = store_read_wait(l->read, queue);
+	return !err && (l->members->more || l->leases->more) ? ERR_LIMIT : err;
 }
 
 /* The holder's place among the members, or how many there are. */
@@ -228,51 +225,31 @@ static void choose(struct rollup_leases *l)
 	give_what_is_beyond(l, share);
 }
 
-static void on_looked(struct store_read *read, int err)
+/* ---- Taking and giving ----------------------------------------------------------------------- */
+
+/* Renews what it has, and its membership; then it looks who else there is, and takes what is free
+ * up to its share or gives back what is beyond it. */
+static int take_share(struct rollup_leases *l, struct task_queue *queue)
 {
-	struct rollup_leases *l = read->owner;
-	if (!err && (l->members->more || l->leases->more))
-		err = ERR_LIMIT;
-	l->step = CHANGES;
-	l->again = false;
-	if (!err) {
-		choose(l);
-		/* A write of nothing comes back as well. */
-		err = submit(l);
-	}
+	l->asked = l->held;
+	int err = write_leases(l, queue, true);
+	err = err ? err : look(l, queue);
 	if (err)
-		end(l, err);
+		return err;
+	choose(l);
+	return write_leases(l, queue, false);
 }
 
-/* ---- Steps ----------------------------------------------------------------------------------- */
-
-static void on_written(struct store_write *write, int err)
+int rollup_leases_take(struct rollup_leases *l, struct task_queue *queue,
+		       const struct rollup_partitions *wanted, struct rollup_partitions *held,
+		       int64_t *until_ms)
 {
-	struct rollup_leases *l = write->owner;
-	bool ours = !err && take_outcomes(l);
-	if (ours && !l->again) {
-		l->again = true;
-		err = submit(l);
-		if (!err)
-			return;
-	}
-	if (!err && l->step == RENEWS) {
-		err = look(l);
-		if (!err)
-			return;
-	}
-	end(l, err);
-}
-
-int rollup_leases_take(struct rollup_leases *l, const struct rollup_partitions *wanted)
-{
-	l->wanted = *wanted;
-	l->step = l->options.share ? RENEWS : CHANGES;
-	l->asked = l->options.share ? l->held : *wanted;
+	l->wanted = l->asked = *wanted;
 	l->given = (struct rollup_partitions){0};
-	l->again = false;
-	l->until_ms = clock_wall_ms(l->options.clock) + l->options.lease_ms;
-	return submit(l);
+	l->until_ms = *until_ms = clock_wall_ms(l->options.clock) + l->options.lease_ms;
+	int err = l->options.share ? take_share(l, queue) : write_leases(l, queue, false);
+	*held = err ? (struct rollup_partitions){0} : l->held;
+	return err;
 }
 
 static int give_member(struct rollup_leases *l)
@@ -286,21 +263,15 @@ static int give_member(struct rollup_leases *l)
 		       : 0;
 }
 
-int rollup_leases_give(struct rollup_leases *l)
+int rollup_leases_give(struct rollup_leases *l, struct task_queue *queue)
 {
 	store_write_reset(l->write);
-	memset(l->outcomes, 0, sizeof(l->outcomes));
-	l->member = NULL;
-	l->step = CHANGES;
-	l->again = true;
-	l->asked = (struct rollup_partitions){0};
-	l->given = l->held;
 	int err = give_member(l);
 	for (uint32_t p = 0; p < ROLLUP_PARTITIONS_MAX && !err; p++) {
 		if (l->versions[p] != NOT_HELD)
 			err = give_one(l, p);
+		l->versions[p] = NOT_HELD;
 	}
-	if (err || !l->write->cells)
-		return err ? err : ERR_NOT_FOUND;
-	return store_write_submit(l->write);
+	l->held = (struct rollup_partitions){0};
+	return err || !l->write->cells ? err : store_write_wait(l->write, queue);
 }

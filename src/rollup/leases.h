@@ -8,10 +8,9 @@
  * even some looks after somebody came or went, and what one that died had is taken over when its
  * leases end.
  *
- *     share:  RENEWS ----> LOOKS ----> CHANGES ----> done         else:  CHANGES ----> done
+ * Once they are taken, whatever was handed to the store before is durable, which the job relies on.
  *
- * Once it is done, whatever was handed to the store before it is durable, which the job relies on.
- * The thread of the executor. */
+ * It waits for the store, on the thread of the queue that it is given. */
 #ifndef ROLLUP_LEASES_H
 #define ROLLUP_LEASES_H
 
@@ -20,31 +19,24 @@
 #include "store/store.h"
 
 struct rollup_leases;
-/* `err` 0: *held says which of those that were wanted are held until at least until_ms, by the
- * wall clock. */
-typedef void rollup_leases_done(void *owner, int err, const struct rollup_partitions *held,
-				int64_t until_ms);
 
 struct rollup_leases_options {
 	struct store *store;
 	struct clock *clock;
-	struct executor *executor;
 	struct slice holder; /* the caller's */
 	int64_t lease_ms;
 	bool share; /* take no more than others that share */
-	rollup_leases_done *done;
-	void *owner;
 };
 
 struct rollup_leases *rollup_leases_new(const struct rollup_leases_options *options);
-/* Not while it is asked. */
 void rollup_leases_free(struct rollup_leases *leases);
 
-/* Takes and renews, and gives back. The wanted ones are always the same. ERR_BUSY as of the store;
- * then `done` is not called. */
-int rollup_leases_take(struct rollup_leases *leases,
-		       const struct rollup_partitions *wanted) MUST_CHECK;
-/* Gives back all that are held, so that others need not wait. ERR_NOT_FOUND: there are none. */
-int rollup_leases_give(struct rollup_leases *leases) MUST_CHECK;
+/* Takes and renews, and gives back: *held says which of those that are wanted are held until at
+ * least *until_ms, by the wall clock. The wanted ones are always the same. Or the store's error. */
+int rollup_leases_take(struct rollup_leases *leases, struct task_queue *queue,
+		       const struct rollup_partitions *wanted, struct rollup_partitions *held,
+		       int64_t *until_ms) MUST_CHECK;
+/* Gives back all that are held, so that others need not wait. */
+int rollup_leases_give(struct rollup_leases *leases, struct task_queue *queue) MUST_CHECK;
 
 #endif

@@ -5,14 +5,12 @@
  * is looked at, the oldest slots first: what was left out is said. It is what was seen while it was
  * looked; others mark and roll up meanwhile.
  *
- * The thread of the executor. */
+ * It waits for the store and for Redis, on the thread of its queue. */
 #ifndef ROLLUP_PENDING_H
 #define ROLLUP_PENDING_H
 
 #include "base/clock.h"
 #include "rollup/track.h"
-
-struct rollup_pending;
 
 struct rollup_pending_slot {
 	int64_t slot_s;
@@ -29,25 +27,24 @@ struct rollup_pending_slot {
 struct rollup_pending_options {
 	struct rollup_track *track;
 	struct clock *clock;
-	struct executor *executor;
+	struct task_queue *queue;
 	int64_t slot_ms, quiet_ms;
 	size_t slots_max;   /* 1 to ROLLUP_PENDING_SLOTS_MAX */
 	uint64_t marks_max; /* after so many no further part is read */
-	void (*done)(void *owner, int err);
-	void *owner;
 };
 
 enum { ROLLUP_PENDING_SLOTS_MAX = 1000 };
 
-/* `done` follows, never from within. */
-struct rollup_pending *rollup_pending_start(const struct rollup_pending_options *options);
-/* From within `done` or later. */
-void rollup_pending_free(struct rollup_pending *pending);
-/* Reads nothing further; `done` comes with ERR_CANCELLED, unless all was over. */
-void rollup_pending_cancel(struct rollup_pending *pending);
+struct rollup_pending {
+	struct rollup_pending_slot *slots; /* oldest first */
+	size_t count;
+	bool cut; /* there are later slots */
+};
 
-/* Oldest first; from `done` on, until it is freed. *cut: there are later slots. */
-const struct rollup_pending_slot *rollup_pending_slots(const struct rollup_pending *pending,
-						       size_t *count, bool *cut);
+/* Fills *pending, which is released in any case. After an error it has what was seen by then:
+ * ERR_RETRY, Redis could not be asked; ERR_CANCELLED, or the store's. */
+int rollup_pending_list(const struct rollup_pending_options *options,
+			struct rollup_pending *pending) MUST_CHECK;
+void rollup_pending_release(struct rollup_pending *pending);
 
 #endif

@@ -27,8 +27,6 @@ struct rebuild {
 	const struct rollup_rebuild_options *options;
 	struct series_walk *walk;
 	struct store_read *read;
-	struct rollup_marking *marking;
-	struct task_answer marked;
 	struct arena arena; /* names of the members */
 	struct rebuild_member members[GROUP_MAX];
 	struct series_group group;
@@ -136,23 +134,15 @@ static int rebuild_count(struct rebuild *r, struct store_range *range, int64_t *
 	return 0;
 }
 
-static void rebuild_marked(void *owner, int err)
-{
-	((struct rebuild *)owner)->marked = (struct task_answer){true, err};
-}
-
 static int rebuild_mark(struct rebuild *r)
 {
 	const struct rollup_rebuild_options *o = r->options;
 	int err = fault("rollup_rebuild");
 	if (err || o->only_count || !r->touch_count)
 		return err;
-	if (task_queue_is_stopped(o->queue))
-		return ERR_CANCELLED;
 	rollup_touches_sort(r->touches, r->touch_count);
-	r->marked.there = false;
-	err = rollup_marking_begin(r->marking, clock_wall_ms(o->clock), r->touches, r->touch_count);
-	err = err ? err : task_queue_wait_for(o->queue, &r->marked);
+	err = rollup_mark_wait(o->track, o->queue, clock_wall_ms(o->clock), r->touches,
+			       r->touch_count);
 	if (!err)
 		stat_add(STAT_rollup_marks_added, (int64_t)r->touch_count);
 	return err;
@@ -218,8 +208,6 @@ int rollup_rebuild(const struct rollup_rebuild_options *options,
 								.group_max = GROUP_MAX,
 								.list_max_bytes = READ_MAX_BYTES});
 	r->read = store_read_new(options->store, READ_MAX_BYTES);
-	r->marking =
-		rollup_marking_new(options->track, &options->queue->executor, rebuild_marked, r);
 	arena_init(&r->arena, NAMES_MAX_BYTES);
 	r->touches = mem_alloc_array(GROUP_MAX * WINDOWS_MAX, sizeof(*r->touches));
 	int err = series_walk_next(r->walk, &r->group);
@@ -230,7 +218,6 @@ int rollup_rebuild(const struct rollup_rebuild_options *options,
 	}
 	store_read_free(r->read);
 	series_walk_free(r->walk);
-	rollup_marking_free(r->marking);
 	arena_release(&r->arena);
 	hash_set_release(&r->slots);
 	retention_memo_release(&r->memo);

@@ -7,32 +7,18 @@
 struct resize {
 	int64_t from_ms, to_ms, now_ms;
 	struct task_queue queue;
-	struct rollup_marking *marking;
+	struct rollup_track *track;
 	struct rollup_listing *listing;
 	struct rollup_reading *reading;
 	struct rollup_slot
 		*slots; /* all that had marks at first: those that are made are not resized */
 	size_t slot_count;
-	struct task_answer answer;
 };
-
-static void resize_done(void *owner, int err)
-{
-	((struct resize *)owner)->answer = (struct task_answer){true, err};
-}
-
-/* Of what has been submitted with `err`. */
-static int resize_wait(struct resize *r, int err)
-{
-	err = err ? err : task_queue_wait_for(&r->queue, &r->answer);
-	r->answer.there = false;
-	return err;
-}
 
 static int list_slots(struct resize *r)
 {
 	bool more = true;
-	int err = resize_wait(r, rollup_listing_begin(r->listing, r->now_ms));
+	int err = rollup_listing_begin(r->listing, &r->queue, r->now_ms);
 	while (!err && more) {
 		size_t count;
 		const struct rollup_slot *page = rollup_listing_page(r->listing, &count, &more);
@@ -41,7 +27,7 @@ static int list_slots(struct resize *r)
 			memcpy(r->slots + r->slot_count, page, count * sizeof(*page));
 		r->slot_count += count;
 		if (more)
-			err = resize_wait(r, rollup_listing_next(r->listing, r->now_ms));
+			err = rollup_listing_next(r->listing, &r->queue, r->now_ms);
 	}
 	return err;
 }
@@ -57,7 +43,7 @@ static int mark_slot(struct resize *r, struct rollup_slot slot, const struct rol
 						   .series_set = marks[i].series_set,
 						   .deleted = marks[i].deleted};
 	rollup_touches_sort(touches, count);
-	int err = resize_wait(r, rollup_marking_begin(r->marking, r->now_ms, touches, count));
+	int err = rollup_mark_wait(r->track, &r->queue, r->now_ms, touches, count);
 	mem_free(touches);
 	return err;
 }
@@ -79,7 +65,7 @@ static int resize_part(struct resize *r, struct rollup_slot old)
 	for (size_t i = 0; i < count; i++)
 		marks[i].finished = true;
 	if (!err && !stays)
-		err = resize_wait(r, rollup_reading_finish(r->reading, resize_done));
+		err = rollup_reading_finish(r->reading, &r->queue);
 	return err;
 }
 
@@ -87,12 +73,12 @@ static int resize_slot(struct resize *r, struct rollup_slot old)
 {
 	size_t count;
 	bool more = true;
-	int err = resize_wait(r, rollup_reading_begin(r->reading, &old, 1, r->now_ms));
+	int err = rollup_reading_begin(r->reading, &r->queue, &old, 1, r->now_ms);
 	while (!err && more) {
 		err = resize_part(r, old);
 		(void)rollup_reading_marks(r->reading, &count, &more);
 		if (!err && more)
-			err = resize_wait(r, rollup_reading_next(r->reading, r->now_ms));
+			err = rollup_reading_next(r->reading, &r->queue, r->now_ms);
 	}
 	return err;
 }
@@ -101,19 +87,17 @@ int rollup_resize(struct store *store, int64_t from_slot_ms, int64_t to_slot_ms,
 		  struct slice writer)
 {
 	struct resize r = {.from_ms = from_slot_ms, .to_ms = to_slot_ms, .now_ms = now_ms};
-	struct rollup_track *track = rollup_track_store_open(
+	r.track = rollup_track_store_open(
 		&(struct rollup_track_store_options){.store = store, .writer = writer});
 	task_queue_init(&r.queue);
-	r.marking = rollup_marking_new(track, &r.queue.executor, resize_done, &r);
-	r.listing = rollup_listing_new(track, &r.queue.executor, resize_done, &r);
-	r.reading = rollup_reading_new(track, &r.queue.executor, resize_done, &r);
+	r.listing = rollup_listing_new(r.track);
+	r.reading = rollup_reading_new(r.track);
 	int err = list_slots(&r);
 	for (size_t i = 0; i < r.slot_count && !err; i++)
 		err = resize_slot(&r, r.slots[i]);
 	rollup_reading_free(r.reading);
 	rollup_listing_free(r.listing);
-	rollup_marking_free(r.marking);
-	rollup_track_close(track);
+	rollup_track_close(r.track);
 	mem_free(r.slots);
 	task_queue_release(&r.queue);
 	return err;

@@ -52,10 +52,8 @@ static void restore_done(void *owner)
 	struct rollup_restore *r = owner;
 	job_free(r->job);
 	r->job = NULL;
-	if (r->stopping) {
-		r->options.stopped(r->options.owner);
+	if (r->stopping)
 		return;
-	}
 	if (r->err) {
 		say_failed(r, r->err);
 		return;
@@ -95,10 +93,14 @@ void rollup_restore_look(struct rollup_restore *r, int64_t asof_ms)
 		say_failed(r, err);
 }
 
-bool rollup_restore_stop(struct rollup_restore *r)
+void rollup_restore_stop(struct rollup_restore *r)
 {
 	r->stopping = true;
 	if (r->job)
 		job_stop(r->job);
+}
+
+bool rollup_restore_rests(const struct rollup_restore *r)
+{
 	return !r->job;
 }

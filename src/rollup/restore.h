@@ -26,8 +26,6 @@ struct rollup_restore_options {
 	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
 	int64_t ahead_ms;                              /* how far after now there may be samples */
 	uint32_t partitions;
-	void (*stopped)(void *owner);
-	void *owner;
 };
 
 struct rollup_restore *rollup_restore_new(const struct rollup_restore_options *options);
@@ -36,7 +34,8 @@ void rollup_restore_free(struct rollup_restore *restore);
 /* Begins if there is something to be made and nothing begun. Everything that was handed to the
  * store before asof_ms is durable. */
 void rollup_restore_look(struct rollup_restore *restore, int64_t asof_ms);
-/* Begins nothing more. True: it has stopped; else `stopped` comes. */
-bool rollup_restore_stop(struct rollup_restore *restore);
+/* Begins nothing more, and ends what runs; that is over when it rests. */
+void rollup_restore_stop(struct rollup_restore *restore);
+bool rollup_restore_rests(const struct rollup_restore *restore);
 
 #endif

@@ -12,8 +12,9 @@
  * twice is once. A lease that ends during a pass ends the pass. A store that refuses is asked again
  * at the next look.
  *
- * Threads: rollup_new, rollup_stop and rollup_free belong to the caller's; rollup_before_ms,
- * rollup_progress and rollup_state may be called on any. */
+ * Threads: a job (loop/job.h) does all of it. rollup_new, rollup_stop, rollup_is_over and
+ * rollup_free belong to the thread of the executor; rollup_before_ms, rollup_progress and
+ * rollup_state may be called on any. */
 #ifndef ROLLUP_ROLLUP_H
 #define ROLLUP_ROLLUP_H
 
@@ -30,6 +31,7 @@ struct rollup_options {
 	struct rollup_track *track;
 	struct rollup_behind *behind; /* that the track tells; the caller's */
 	struct clock *clock;
+	struct executor *executor;   /* the caller's */
 	struct rollup_grains grains; /* one at least */
 	uint32_t partitions;
 	struct rollup_partitions own;                  /* one at least */
@@ -45,9 +47,10 @@ struct rollup_options {
 };
 
 struct rollup *rollup_new(const struct rollup_options *options);
-/* Ends a pass after what is at hand, gives the leases back; then posts `stopped`. */
-void rollup_stop(struct rollup *rollup, struct executor *executor, struct task *stopped);
-/* Once it has stopped. */
+/* Ends a pass after what is being worked on, gives the leases back; then it is over. */
+void rollup_stop(struct rollup *rollup);
+bool rollup_is_over(const struct rollup *rollup);
+/* When it is over. */
 void rollup_free(struct rollup *rollup);
 
 /* Everything of the metric and of an earlier time is rolled up in all granularities, so far as this

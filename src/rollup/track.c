@@ -143,11 +143,30 @@ int rollup_marking_begin(struct rollup_marking *marking, int64_t now_ms,
 	return marking->track->ops->marking_begin(marking, now_ms, touches, count);
 }
 
-struct rollup_listing *rollup_listing_new(struct rollup_track *track, struct executor *executor,
-					  rollup_listing_done *done, void *owner)
+static void track_marked(void *owner, int err)
 {
-	return track->ops->listing_new(&(struct rollup_listing){
-		.track = track, .executor = executor, .done = done, .owner = owner});
+	*(struct task_answer *)owner = (struct task_answer){true, err};
+}
+
+int rollup_mark_wait(struct rollup_track *track, struct task_queue *queue, int64_t now_ms,
+		     const struct rollup_touch *touches, size_t count)
+{
+	struct task_answer answer = {false, 0};
+	if (task_queue_is_stopped(queue))
+		return ERR_CANCELLED;
+	struct rollup_marking *marking =
+		rollup_marking_new(track, &queue->executor, track_marked, &answer);
+	int err = rollup_marking_begin(marking, now_ms, touches, count);
+	err = err ? err : task_queue_wait_for(queue, &answer);
+	rollup_marking_free(marking);
+	return err;
+}
+
+struct rollup_listing *rollup_listing_new(struct rollup_track *track)
+{
+	struct rollup_listing *listing = track->ops->listing_new(track);
+	listing->track = track;
+	return listing;
 }
 
 void rollup_listing_free(struct rollup_listing *listing)
@@ -155,14 +174,14 @@ void rollup_listing_free(struct rollup_listing *listing)
 	listing->track->ops->listing_free(listing);
 }
 
-int rollup_listing_begin(struct rollup_listing *listing, int64_t now_ms)
+int rollup_listing_begin(struct rollup_listing *listing, struct task_queue *queue, int64_t now_ms)
 {
-	return listing->track->ops->listing_begin(listing, now_ms);
+	return listing->track->ops->listing_begin(listing, queue, now_ms);
 }
 
-int rollup_listing_next(struct rollup_listing *listing, int64_t now_ms)
+int rollup_listing_next(struct rollup_listing *listing, struct task_queue *queue, int64_t now_ms)
 {
-	return listing->track->ops->listing_next(listing, now_ms);
+	return listing->track->ops->listing_next(listing, queue, now_ms);
 }
 
 const struct rollup_slot *rollup_listing_page(const struct rollup_listing *listing, size_t *count,
@@ -173,11 +192,11 @@ const struct rollup_slot *rollup_listing_page(const struct rollup_listing *listi
 	return listing->slots;
 }
 
-struct rollup_reading *rollup_reading_new(struct rollup_track *track, struct executor *executor,
-					  rollup_reading_done *done, void *owner)
+struct rollup_reading *rollup_reading_new(struct rollup_track *track)
 {
-	return track->ops->reading_new(&(struct rollup_reading){
-		.track = track, .executor = executor, .done = done, .owner = owner});
+	struct rollup_reading *reading = track->ops->reading_new(track);
+	reading->track = track;
+	return reading;
 }
 
 void rollup_reading_free(struct rollup_reading *reading)
@@ -185,16 +204,16 @@ void rollup_reading_free(struct rollup_reading *reading)
 	reading->track->ops->reading_free(reading);
 }
 
-int rollup_reading_begin(struct rollup_reading *reading, const struct rollup_slot *slots,
-			 size_t count, int64_t now_ms)
+int rollup_reading_begin(struct rollup_reading *reading, struct task_queue *queue,
+			 const struct rollup_slot *slots, size_t count, int64_t now_ms)
 {
 	ASSERT(count && count <= ROLLUP_READING_MAX);
-	return reading->track->ops->reading_begin(reading, slots, count, now_ms);
+	return reading->track->ops->reading_begin(reading, queue, slots, count, now_ms);
 }
 
-int rollup_reading_next(struct rollup_reading *reading, int64_t now_ms)
+int rollup_reading_next(struct rollup_reading *reading, struct task_queue *queue, int64_t now_ms)
 {
-	return reading->track->ops->reading_next(reading, now_ms);
+	return reading->track->ops->reading_next(reading, queue, now_ms);
 }
 
 struct rollup_mark *rollup_reading_marks(struct rollup_reading *reading, size_t *count, bool *more)
@@ -224,8 +243,7 @@ void rollup_reading_skip(struct rollup_reading *reading, const char *fmt, ...)
 	va_end(args);
 }
 
-int rollup_reading_finish(struct rollup_reading *reading, rollup_reading_done *finished)
+int rollup_reading_finish(struct rollup_reading *reading, struct task_queue *queue)
 {
-	reading->finished = finished;
-	return reading->track->ops->reading_finish(reading);
+	return reading->track->ops->reading_finish(reading, queue);
 }

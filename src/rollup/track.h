@@ -8,8 +8,9 @@
  *
  * Drivers: the store itself (track_store.h).
  *
- * Threads: a track may be used on any; a marking, a listing and a reading belong to the thread of
- * their executor. */
+ * Threads: a track may be used on any. A marking belongs to the thread of its executor; a listing
+ * and a reading wait (store/wait.h), and belong to the thread whose queue they are given: a queue
+ * that was stopped gives ERR_CANCELLED. */
 #ifndef ROLLUP_TRACK_H
 #define ROLLUP_TRACK_H
 
@@ -130,21 +131,24 @@ void rollup_marking_free(struct rollup_marking *marking);
 int rollup_marking_begin(struct rollup_marking *marking, int64_t now_ms,
 			 const struct rollup_touch *touches, size_t count) MUST_CHECK;
 
+/* The same, waited for. */
+int rollup_mark_wait(struct rollup_track *track, struct task_queue *queue, int64_t now_ms,
+		     const struct rollup_touch *touches, size_t count) MUST_CHECK;
+
 /* ---- Listing ------------------------------------------------------------------------------- */
 
 struct rollup_listing;
-typedef void rollup_listing_done(void *owner, int err);
 
 /* The slots that have marks, in any order; while others mark, those that had some throughout are
  * never missed. */
-struct rollup_listing *rollup_listing_new(struct rollup_track *track, struct executor *executor,
-					  rollup_listing_done *done, void *owner);
-/* Not while it runs. */
+struct rollup_listing *rollup_listing_new(struct rollup_track *track);
 void rollup_listing_free(struct rollup_listing *listing);
-/* The first page, or the one behind the last. ERR_BUSY as of the store; then `done` is not called.
- */
-int rollup_listing_begin(struct rollup_listing *listing, int64_t now_ms) MUST_CHECK;
-int rollup_listing_next(struct rollup_listing *listing, int64_t now_ms) MUST_CHECK;
+/* The first page, or the one after the last. The store's error, or ERR_RETRY: Redis could not be
+ * asked. */
+int rollup_listing_begin(struct rollup_listing *listing, struct task_queue *queue,
+			 int64_t now_ms) MUST_CHECK;
+int rollup_listing_next(struct rollup_listing *listing, struct task_queue *queue,
+			int64_t now_ms) MUST_CHECK;
 /* Of the last page; until the next call. *more: there are further ones. */
 const struct rollup_slot *rollup_listing_page(const struct rollup_listing *listing, size_t *count,
 					      bool *more);
@@ -165,27 +169,24 @@ struct rollup_mark {
 };
 
 struct rollup_reading;
-typedef void rollup_reading_done(void *owner, int err);
 
 /* The marks of one slot in some partitions, each series once, some MB at a time. */
-struct rollup_reading *rollup_reading_new(struct rollup_track *track, struct executor *executor,
-					  rollup_reading_done *done, void *owner);
-/* Not while it runs. */
+struct rollup_reading *rollup_reading_new(struct rollup_track *track);
 void rollup_reading_free(struct rollup_reading *reading);
-/* The first part, or the one behind the last. `slots` are one slot in up to ROLLUP_READING_MAX
- * partitions. ERR_BUSY as of the store; then `done` is not called. What is damaged or of a later
- * program is left as it is and counted. */
-int rollup_reading_begin(struct rollup_reading *reading, const struct rollup_slot *slots,
-			 size_t count, int64_t now_ms) MUST_CHECK;
-int rollup_reading_next(struct rollup_reading *reading, int64_t now_ms) MUST_CHECK;
+/* The first part, or the one after the last. `slots` are one slot in up to ROLLUP_READING_MAX
+ * partitions. Errors as of a listing. What is damaged or of a later program is left as it is and
+ * counted. */
+int rollup_reading_begin(struct rollup_reading *reading, struct task_queue *queue,
+			 const struct rollup_slot *slots, size_t count, int64_t now_ms) MUST_CHECK;
+int rollup_reading_next(struct rollup_reading *reading, struct task_queue *queue,
+			int64_t now_ms) MUST_CHECK;
 /* Of the last part; until the next call. */
 struct rollup_mark *rollup_reading_marks(struct rollup_reading *reading, size_t *count, bool *more);
 /* What of the last part could not be read, and which the first of it is: words. */
 size_t rollup_reading_unread(const struct rollup_reading *reading);
 const char *rollup_reading_unread_name(const struct rollup_reading *reading);
 /* Takes away the marks of this part that are finished, as far as nothing has touched them since
- * they were read. What was computed of them is durable. `finished` follows, never from within, or
- * an error is returned; after one, some may be left. */
-int rollup_reading_finish(struct rollup_reading *reading, rollup_reading_done *finished) MUST_CHECK;
+ * they were read. What was computed of them is durable. After an error some may be left. */
+int rollup_reading_finish(struct rollup_reading *reading, struct task_queue *queue) MUST_CHECK;
 
 #endif

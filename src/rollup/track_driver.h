@@ -22,17 +22,20 @@ struct rollup_track_ops {
 	int (*marking_begin)(struct rollup_marking *marking, int64_t now_ms,
 			     const struct rollup_touch *touches, size_t count);
 
-	struct rollup_listing *(*listing_new)(const struct rollup_listing *begun);
+	struct rollup_listing *(*listing_new)(struct rollup_track *track);
 	void (*listing_free)(struct rollup_listing *listing);
-	int (*listing_begin)(struct rollup_listing *listing, int64_t now_ms);
-	int (*listing_next)(struct rollup_listing *listing, int64_t now_ms);
+	int (*listing_begin)(struct rollup_listing *listing, struct task_queue *queue,
+			     int64_t now_ms);
+	int (*listing_next)(struct rollup_listing *listing, struct task_queue *queue,
+			    int64_t now_ms);
 
-	struct rollup_reading *(*reading_new)(const struct rollup_reading *begun);
+	struct rollup_reading *(*reading_new)(struct rollup_track *track);
 	void (*reading_free)(struct rollup_reading *reading);
-	int (*reading_begin)(struct rollup_reading *reading, const struct rollup_slot *slots,
-			     size_t count, int64_t now_ms);
-	int (*reading_next)(struct rollup_reading *reading, int64_t now_ms);
-	int (*reading_finish)(struct rollup_reading *reading);
+	int (*reading_begin)(struct rollup_reading *reading, struct task_queue *queue,
+			     const struct rollup_slot *slots, size_t count, int64_t now_ms);
+	int (*reading_next)(struct rollup_reading *reading, struct task_queue *queue,
+			    int64_t now_ms);
+	int (*reading_finish)(struct rollup_reading *reading, struct task_queue *queue);
 };
 
 struct rollup_track {
@@ -59,9 +62,6 @@ struct rollup_marking {
 
 struct rollup_listing {
 	struct rollup_track *track;
-	struct executor *executor;
-	rollup_listing_done *done;
-	void *owner;
 	/* The page, in the driver's memory. */
 	struct rollup_slot *slots;
 	size_t count;
@@ -70,9 +70,6 @@ struct rollup_listing {
 
 struct rollup_reading {
 	struct rollup_track *track;
-	struct executor *executor;
-	rollup_reading_done *done, *finished;
-	void *owner;
 	/* The part, in the driver's memory. */
 	struct rollup_mark *marks;
 	size_t count, unread;

@@ -4,6 +4,7 @@
 #include "rollup/mark_cell.h"
 #include "rollup/mark_set.h"
 #include "rollup/track_driver.h"
+#include "store/wait.h"
 
 enum {
 	CELL_MAX_BYTES = 32 << 10,
@@ -24,16 +25,11 @@ static const struct store_track *of_track(const struct rollup_track *track)
 	return CONTAINER_OF(track, struct store_track, base);
 }
 
-static struct store_write *new_write(const struct rollup_track *track, struct executor *executor,
-				     void (*done)(struct store_write *write, int err), void *owner)
+static struct store_write *track_write_new(const struct rollup_track *track)
 {
 	const struct rollup_track_store_options *options = &of_track(track)->options;
-	size_t max_bytes = options->write_max_bytes ? options->write_max_bytes : WRITE_MAX_BYTES;
-	struct store_write *write = store_write_new(options->store, max_bytes);
-	write->executor = executor;
-	write->done = done;
-	write->owner = owner;
-	return write;
+	return store_write_new(options->store, options->write_max_bytes ? options->write_max_bytes
+									: WRITE_MAX_BYTES);
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
@@ -149,7 +145,10 @@ static struct rollup_marking *marking_new(const struct rollup_marking *begun)
 {
 	struct store_marking *m = mem_zalloc(sizeof(*m));
 	m->base = *begun;
-	m->write = new_write(begun->track, begun->executor, on_marked, m);
+	m->write = track_write_new(begun->track);
+	m->write->executor = begun->executor;
+	m->write->done = on_marked;
+	m->write->owner = m;
 	m->nothing.run = run_nothing;
 	return &m->base;
 }
@@ -180,7 +179,7 @@ static int marking_begin(struct rollup_marking *marking, int64_t now_ms,
 struct store_listing {
 	struct rollup_listing base;
 	struct store_read *read;
-	struct store_request *request;
+	struct store_token token; /* where the next page begins */
 };
 
 static struct store_listing *of_listing(struct rollup_listing *listing)
@@ -188,31 +187,10 @@ static struct store_listing *of_listing(struct rollup_listing *listing)
 	return CONTAINER_OF(listing, struct store_listing, base);
 }
 
-static void on_listed(struct store_read *read, int err)
-{
-	struct store_listing *l = read->owner;
-	struct rollup_listing *page = &l->base;
-	const struct store_enumerate *rows = &l->request->enumerate;
-	page->count = 0;
-	page->more = l->request->more;
-	page->slots = mem_resize_array(page->slots, rows->count + 1, sizeof(*page->slots));
-	for (size_t i = 0; !err && i < rows->count; i++) {
-		const struct store_parts *key = &rows->rows[i].key;
-		page->slots[page->count++] =
-			(struct rollup_slot){.slot_s = (int64_t)number_of(key->part[1]),
-					     .partition = (uint32_t)number_of(key->part[0])};
-	}
-	page->done(page->owner, err);
-}
-
-static struct rollup_listing *listing_new(const struct rollup_listing *begun)
+static struct rollup_listing *listing_new(struct rollup_track *track)
 {
 	struct store_listing *l = mem_zalloc(sizeof(*l));
-	l->base = *begun;
-	l->read = store_read_new(of_track(begun->track)->options.store, LISTING_MAX_BYTES);
-	l->read->executor = begun->executor;
-	l->read->done = on_listed;
-	l->read->owner = l;
+	l->read = store_read_new(of_track(track)->options.store, LISTING_MAX_BYTES);
 	return &l->base;
 }
 
@@ -224,28 +202,37 @@ static void listing_free(struct rollup_listing *listing)
 	mem_free(l);
 }
 
-static int list_from(struct store_listing *l, const struct store_token *token, int64_t now_ms)
+static int listing_next(struct rollup_listing *page, struct task_queue *queue, int64_t now_ms)
 {
+	struct store_listing *l = of_listing(page);
 	store_read_reset(l->read);
 	l->read->now_ms = now_ms;
 	struct store_request *request = store_read_add(l->read, STORE_ENUMERATE);
 	ASSERT(request); /* the first of an empty arena */
 	request->enumerate.table = TABLE_MARKS;
 	request->enumerate.limit = LISTING_ROWS;
-	request->token = *token;
-	l->request = request;
-	return store_read_submit(l->read);
+	request->token = l->token;
+	int err = store_read_wait(l->read, queue);
+	page->count = 0;
+	if (err)
+		return err;
+	const struct store_enumerate *rows = &request->enumerate;
+	page->more = request->more;
+	l->token = request->token;
+	page->slots = mem_resize_array(page->slots, rows->count + 1, sizeof(*page->slots));
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct store_parts *key = &rows->rows[i].key;
+		page->slots[page->count++] =
+			(struct rollup_slot){.slot_s = (int64_t)number_of(key->part[1]),
+					     .partition = (uint32_t)number_of(key->part[0])};
+	}
+	return 0;
 }
 
-static int listing_begin(struct rollup_listing *listing, int64_t now_ms)
+static int listing_begin(struct rollup_listing *listing, struct task_queue *queue, int64_t now_ms)
 {
-	return list_from(of_listing(listing), &(struct store_token){0}, now_ms);
-}
-
-static int listing_next(struct rollup_listing *listing, int64_t now_ms)
-{
-	struct store_token token = of_listing(listing)->request->token;
-	return list_from(of_listing(listing), &token, now_ms);
+	of_listing(listing)->token = (struct store_token){0};
+	return listing_next(listing, queue, now_ms);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -271,7 +258,6 @@ struct store_reading {
 	struct rollup_reading base;
 	struct store_read *read;
 	struct store_write *write;
-	struct task nothing;
 	struct mark_row rows[ROLLUP_READING_MAX];
 	size_t row_count;
 	struct mark_cell *cells;
@@ -382,32 +368,12 @@ static void show_part(struct store_reading *r)
 		r->base.more |= r->rows[i].more;
 }
 
-static void on_read(struct store_read *read, int err)
-{
-	struct store_reading *r = read->owner;
-	forget_part(r);
-	if (!err || err == ERR_LIMIT)
-		err = take_rows(r);
-	if (err)
-		forget_part(r);
-	show_part(r);
-	r->base.done(r->base.owner, err);
-}
-
-static void on_finished(struct store_write *write, int err);
-static void run_finished(struct task *task);
-
-static struct rollup_reading *reading_new(const struct rollup_reading *begun)
+static struct rollup_reading *reading_new(struct rollup_track *track)
 {
 	struct store_reading *r = mem_zalloc(sizeof(*r));
-	r->base = *begun;
-	r->read = store_read_new(of_track(begun->track)->options.store, READING_MAX_BYTES);
-	r->read->executor = begun->executor;
-	r->read->done = on_read;
-	r->read->owner = r;
+	r->read = store_read_new(of_track(track)->options.store, READING_MAX_BYTES);
 	r->read->points_max = READING_CELLS;
-	r->write = new_write(begun->track, begun->executor, on_finished, r);
-	r->nothing.run = run_finished;
+	r->write = track_write_new(track);
 	return &r->base;
 }
 
@@ -438,7 +404,7 @@ static void add_scan(struct store_reading *r, struct mark_row *row)
 	row->request = request;
 }
 
-static int reading_next(struct rollup_reading *reading, int64_t now_ms)
+static int reading_next(struct rollup_reading *reading, struct task_queue *queue, int64_t now_ms)
 {
 	struct store_reading *r = of_reading(reading);
 	forget_part(r);
@@ -449,17 +415,23 @@ static int reading_next(struct rollup_reading *reading, int64_t now_ms)
 		if (r->rows[i].more)
 			add_scan(r, &r->rows[i]);
 	}
-	return store_read_submit(r->read);
+	int err = store_read_wait(r->read, queue);
+	if (!err || err == ERR_LIMIT)
+		err = take_rows(r);
+	if (err)
+		forget_part(r);
+	show_part(r);
+	return err;
 }
 
-static int reading_begin(struct rollup_reading *reading, const struct rollup_slot *slots,
-			 size_t count, int64_t now_ms)
+static int reading_begin(struct rollup_reading *reading, struct task_queue *queue,
+			 const struct rollup_slot *slots, size_t count, int64_t now_ms)
 {
 	struct store_reading *r = of_reading(reading);
 	r->row_count = count;
 	for (size_t i = 0; i < count; i++)
 		r->rows[i] = (struct mark_row){.slot = slots[i], .more = true};
-	return reading_next(reading, now_ms);
+	return reading_next(reading, queue, now_ms);
 }
 
 /* ---- Finishing ------------------------------------------------------------------------------- */
@@ -507,7 +479,7 @@ static int finish_cell(const struct store_reading *r, const struct mark_cell *ce
 }
 
 /* As many as one write has room for. */
-static int finish_some(struct store_reading *r)
+static int finish_some(struct store_reading *r, struct task_queue *queue)
 {
 	struct buf value;
 	int err = 0;
@@ -520,34 +492,17 @@ static int finish_some(struct store_reading *r)
 	buf_release(&value);
 	if (err == ERR_LIMIT && r->write->cells)
 		err = 0;
-	if (err)
-		return err;
-	if (r->write->cells)
-		return store_write_submit(r->write);
-	r->base.executor->post(r->base.executor, &r->nothing);
-	return 0;
+	return err || !r->write->cells ? err : store_write_wait(r->write, queue);
 }
 
-static void on_finished(struct store_write *write, int err)
+static int reading_finish(struct rollup_reading *reading, struct task_queue *queue)
 {
-	struct store_reading *r = write->owner;
-	bool over = r->finished == r->cell_count;
-	if (!err && !over)
-		err = finish_some(r);
-	if (err || over)
-		r->base.finished(r->base.owner, err);
-}
-
-static void run_finished(struct task *task)
-{
-	struct store_reading *r = CONTAINER_OF(task, struct store_reading, nothing);
-	r->base.finished(r->base.owner, 0);
-}
-
-static int reading_finish(struct rollup_reading *reading)
-{
-	of_reading(reading)->finished = 0;
-	return finish_some(of_reading(reading));
+	struct store_reading *r = of_reading(reading);
+	int err = 0;
+	r->finished = 0;
+	while (r->finished < r->cell_count && !err)
+		err = finish_some(r, queue);
+	return err;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */

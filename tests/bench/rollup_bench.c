@@ -142,11 +142,6 @@ static void mark_slot(int64_t slot_s)
 
 /* ---- Rolling up ------------------------------------------------------------------------------ */
 
-static void pass_done(UNUSED void *owner)
-{
-	bench.done = true;
-}
-
 static struct rollup_pass run_pass(void)
 {
 	static const char *const items[] = {"5m:14d", "1h:365d"};
@@ -158,17 +153,13 @@ static struct rollup_pass run_pass(void)
 	if (rollup_grains_parse(items, 2, HOUR_S * 1000, &grains, &e) ||
 	    rollup_partitions_parse(slice_of(all), bench.partitions, &own, &e))
 		die(e.text, ERR_INVALID);
-	struct rollup_job *job =
-		rollup_job_new(&(struct rollup_job_options){.store = bench.store,
-							    .track = bench.track,
-							    .clock = clock_real(),
-							    .executor = &bench.queue.executor,
-							    .grains = &grains,
-							    .quiet_ms = QUIET_MS,
-							    .done = pass_done});
-	rollup_job_start(job, &own, clock_wall_ms(clock_real()) + 2 * QUIET_MS);
-	wait_done("pass");
-	struct rollup_pass pass = rollup_job_pass(job);
+	struct rollup_job *job = rollup_job_new(&(struct rollup_job_options){.store = bench.store,
+									     .track = bench.track,
+									     .clock = clock_real(),
+									     .grains = &grains,
+									     .quiet_ms = QUIET_MS});
+	struct rollup_pass pass = rollup_job_run(
+		job, &bench.queue, &own, clock_wall_ms(clock_real()) + 2 * QUIET_MS, INT64_MAX);
 	rollup_job_free(job);
 	if (pass.err)
 		die("pass", pass.err);

@@ -358,7 +358,7 @@ static void burn(void *owner)
 static void burn_turns(int64_t turn_us, unsigned count)
 {
 	struct burning b = {loop_new(), NULL, turn_us, count};
-	loop_set_kind(b.loop, LOOP_ROLLUP);
+	loop_set_kind(b.loop, LOOP_POLLER);
 	b.timer = loop_timer_new(b.loop, burn, &b);
 	loop_timer_start(b.timer, 1, 30);
 	loop_run(b.loop);
@@ -371,19 +371,19 @@ static void test_the_longest_turn_is_known_and_slow_ones_are_counted(void **stat
 	char text[STAT_TEXT_BYTES];
 	(void)state;
 	burn_turns(11000, 3); /* 33 ms in all, and more on the clock on the wall */
-	int64_t longest = stat_get(STAT_loop_longest_rollup);
+	int64_t longest = stat_get(STAT_loop_longest_poller);
 	assert_in_range(longest, 11000, 20000);
-	assert_int_equal(stat_get(STAT_loop_slow_rollup), 0);
+	assert_int_equal(stat_get(STAT_loop_slow_poller), 0);
 	burn_turns(22000, 2);
-	assert_true(stat_get(STAT_loop_longest_rollup) >= 22000);
-	assert_int_equal(stat_get(STAT_loop_slow_rollup), 2);
-	longest = stat_get(STAT_loop_longest_rollup);
+	assert_true(stat_get(STAT_loop_longest_poller) >= 22000);
+	assert_int_equal(stat_get(STAT_loop_slow_poller), 2);
+	longest = stat_get(STAT_loop_longest_poller);
 	burn_turns(1000, 1); /* it stays the longest */
-	assert_int_equal(stat_get(STAT_loop_longest_rollup), longest);
+	assert_int_equal(stat_get(STAT_loop_longest_poller), longest);
 	assert_int_equal(stat_get(STAT_loop_longest_main), 0);
-	stat_set(STAT_loop_longest_rollup, 1022003);
-	assert_string_equal(stat_text(STAT_loop_longest_rollup, text), "1.022003");
-	assert_string_equal(stat_text(STAT_loop_slow_rollup, text), "2");
+	stat_set(STAT_loop_longest_poller, 1022003);
+	assert_string_equal(stat_text(STAT_loop_longest_poller, text), "1.022003");
+	assert_string_equal(stat_text(STAT_loop_slow_poller, text), "2");
 }
 
 int main(void)

@@ -32,13 +32,7 @@ struct rolled {
 	struct rollup_late late;
 	struct clock *clock; /* of jobs; h.clock unless a test says otherwise */
 	struct rollup_job *job;
-	bool passed;
 };
-
-static inline void rolled_passed(void *owner)
-{
-	((struct rolled *)owner)->passed = true;
-}
 
 static inline struct rollup_job *rolled_job(struct rolled *r)
 {
@@ -46,7 +40,6 @@ static inline struct rollup_job *rolled_job(struct rolled *r)
 	return rollup_job_new(&(struct rollup_job_options){.store = r->h.store,
 							   .track = r->h.track,
 							   .clock = r->clock,
-							   .executor = &r->h.queue.executor,
 							   .grains = &r->grains,
 							   .partitions = r->partitions,
 							   .slice_points = r->slice_points,
@@ -55,9 +48,7 @@ static inline struct rollup_job *rolled_job(struct rolled *r)
 							   .late = r->late,
 							   .quiet_ms = r->quiet_ms,
 							   .counter_suffixes = counters,
-							   .counter_suffix_count = 1,
-							   .done = rolled_passed,
-							   .owner = r});
+							   .counter_suffix_count = 1});
 }
 
 /* Late points are kept where raw ones are not kept for ever. `rules` may be NULL. */
@@ -139,10 +130,8 @@ static inline void rolled_put(struct rolled *r, const char *series, const char *
 
 static inline struct rollup_pass rolled_pass_of(struct rolled *r, struct rollup_job *job)
 {
-	r->passed = false;
-	rollup_job_start(job, &r->own, rolled_now_ms(r));
-	harness_pump_until(&r->h, &r->passed);
-	return rollup_job_pass(job);
+	harness_pump(&r->h);
+	return rollup_job_run(job, &r->h.queue, &r->own, rolled_now_ms(r), INT64_MAX);
 }
 
 static inline struct rollup_pass rolled_pass(struct rolled *r)

@@ -151,7 +151,6 @@ static void a_point_between_read_and_removal_is_not_lost(void **state)
 	begin(&r, quarter_and_hour, 2);
 	write_example(&r);
 	rolled_set_ms(&r, AT(65, 0));
-	r.passed = false;
 	fault_arm("rollup_finish", FAULT_ERROR, 1, 1);
 	struct rollup_pass pass = rolled_pass(&r);
 	fault_disarm_all();
@@ -177,19 +176,21 @@ static void a_pass_that_is_stopped_does_not_say_that_all_is_done(void **state)
 	begin(&r, quarter_and_hour, 2);
 	write_example(&r);
 	rolled_set_ms(&r, AT(65, 0));
-	rollup_job_start(r.job, &r.own, rolled_now_ms(&r));
-	rollup_job_stop(r.job);
-	harness_pump_until(&r.h, &r.passed);
-	struct rollup_pass pass = rollup_job_pass(r.job);
+	/* Its lease ends now. */
+	struct rollup_pass pass =
+		rollup_job_run(r.job, &r.h.queue, &r.own, rolled_now_ms(&r), rolled_now_ms(&r));
+	assert_int_equal(pass.err, 0);
 	assert_int_equal(pass.rolled_up, 0);
 	assert_true(pass.oldest_slot_s <= TEN_MS / 1000);
 	assert_true(pass.ready_since_ms == AT(65, 0));
 	/* A second one that is broken off ten minutes later: it is behind since the first. */
 	rolled_set_ms(&r, AT(75, 0));
-	r.passed = false;
-	rollup_job_start(r.job, &r.own, rolled_now_ms(&r));
-	rollup_job_stop(r.job);
-	harness_pump_until(&r.h, &r.passed);
+	struct task_queue stopped;
+	task_queue_init(&stopped);
+	task_queue_stop(&stopped);
+	pass = rollup_job_run(r.job, &stopped, &r.own, rolled_now_ms(&r), INT64_MAX);
+	task_queue_release(&stopped);
+	assert_int_equal(pass.err, ERR_CANCELLED);
 	assert_int_equal(stat_get(STAT_rollup_behind_seconds), 600);
 	assert_int_equal(rolled_pass(&r).rolled_up, 1);
 	assert_int_equal(stat_get(STAT_rollup_behind_seconds), 0);

@@ -10,8 +10,6 @@ enum { HOLDERS_MAX = 4 };
 struct holder {
 	struct rollup_leases *leases;
 	struct rollup_partitions held;
-	bool done;
-	int err;
 };
 
 struct shared {
@@ -19,15 +17,6 @@ struct shared {
 	struct rollup_partitions wanted;
 	struct holder holders[HOLDERS_MAX];
 };
-
-static void on_leases(void *owner, int err, const struct rollup_partitions *held, int64_t until_ms)
-{
-	struct holder *holder = owner;
-	assert_true(err || until_ms > 0);
-	holder->err = err;
-	holder->held = *held;
-	holder->done = true;
-}
 
 static void open_all(struct shared *s, uint32_t partitions)
 {
@@ -43,12 +32,9 @@ static void begin(struct shared *s, size_t i, bool share)
 	s->holders[i].leases =
 		rollup_leases_new(&(struct rollup_leases_options){.store = s->h.store,
 								  .clock = &s->h.clock.clock,
-								  .executor = &s->h.queue.executor,
 								  .holder = slice_of(names[i]),
 								  .lease_ms = LEASE_MS,
-								  .share = share,
-								  .done = on_leases,
-								  .owner = &s->holders[i]});
+								  .share = share});
 }
 
 static void die(struct shared *s, size_t i)
@@ -66,13 +52,18 @@ static void close_all(struct shared *s)
 	harness_close(&s->h);
 }
 
+static int try_to_take(struct shared *s, size_t i, const struct rollup_partitions *wanted)
+{
+	int64_t until_ms;
+	struct holder *holder = &s->holders[i];
+	int err = rollup_leases_take(holder->leases, &s->h.queue, wanted, &holder->held, &until_ms);
+	assert_true(until_ms == clock_wall_ms(&s->h.clock.clock) + LEASE_MS);
+	return err;
+}
+
 static void take_of(struct shared *s, size_t i, const struct rollup_partitions *wanted)
 {
-	s->holders[i].done = false;
-	assert_int_equal(rollup_leases_take(s->holders[i].leases, wanted), 0);
-	harness_pump(&s->h);
-	assert_true(s->holders[i].done);
-	assert_int_equal(s->holders[i].err, 0);
+	assert_int_equal(try_to_take(s, i, wanted), 0);
 }
 
 /* Which of 0 to 3 it has after it has asked for `wanted`. */
@@ -89,11 +80,8 @@ static unsigned take(struct shared *s, size_t i, const char *wanted)
 
 static void give(struct shared *s, size_t i)
 {
-	s->holders[i].done = false;
-	assert_int_equal(rollup_leases_give(s->holders[i].leases), 0);
-	harness_pump(&s->h);
-	assert_true(s->holders[i].done);
-	assert_int_equal(s->holders[i].held.count, 0);
+	assert_int_equal(rollup_leases_give(s->holders[i].leases, &s->h.queue), 0);
+	s->holders[i].held = (struct rollup_partitions){0};
 }
 
 /* All that live look once, a minute later. */
@@ -226,7 +214,9 @@ static void who_ends_gives_back_at_once(void **state)
 	take_of(&s, 0, &s.wanted);
 	expect_shares(&s, "a:12 b:0");
 	/* What others have by now is not given back for them. */
-	assert_true(rollup_leases_give(s.holders[1].leases) != 0);
+	give(&s, 1);
+	take_of(&s, 0, &s.wanted);
+	expect_shares(&s, "a:12 b:0");
 	close_all(&s);
 }
 
@@ -236,7 +226,9 @@ static void who_has_nothing_gives_nothing_back(void **state)
 	struct shared s;
 	open_all(&s, 4);
 	begin(&s, 0, false);
-	assert_true(rollup_leases_give(s.holders[0].leases) != 0);
+	naive_fail_writes(s.h.store, ERR_UNKNOWN, 1); /* there is none */
+	give(&s, 0);
+	naive_fail_writes(s.h.store, 0, 0);
 	assert_int_equal(take(&s, 0, "0-3"), 15);
 	close_all(&s);
 }
@@ -323,11 +315,10 @@ static void a_write_that_fails_or_is_refused_is_tried_again(void **state)
 	open_all(&s, 4);
 	begin(&s, 0, false);
 	naive_refuse_writes(s.h.store, ERR_BUSY, 1);
-	assert_int_equal(rollup_leases_take(s.holders[0].leases, &s.wanted), ERR_BUSY);
+	assert_int_equal(try_to_take(&s, 0, &s.wanted), ERR_BUSY);
+	assert_int_equal(s.holders[0].held.count, 0);
 	naive_fail_writes(s.h.store, ERR_UNKNOWN, 1);
-	assert_int_equal(rollup_leases_take(s.holders[0].leases, &s.wanted), 0);
-	harness_pump(&s.h);
-	assert_int_equal(s.holders[0].err, ERR_UNKNOWN);
+	assert_int_equal(try_to_take(&s, 0, &s.wanted), ERR_UNKNOWN);
 	assert_int_equal(take(&s, 0, "0-3"), 15);
 	close_all(&s);
 }

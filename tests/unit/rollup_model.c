@@ -28,12 +28,15 @@ static void advance_to_edge(struct model *m)
 	advance(m, by_ms + (int64_t)pick(m, 3) - 1);
 }
 
-static struct process *some_process(struct model *m)
+static void step_some_process(struct model *m)
 {
 	size_t i = pick(m, TAKERS + WORKERS);
 	if (i == m->which && !chance(m, m->sluggish))
 		i = pick(m, TAKERS + WORKERS);
-	return i < TAKERS ? &m->takers[i].p : &m->workers[i - TAKERS].p;
+	if (i < TAKERS)
+		task_step(&m->takers[i].p.queue);
+	else
+		worker_step(&m->workers[i - TAKERS]);
 }
 
 static void restart_something(struct model *m)
@@ -75,7 +78,7 @@ static void run_step(struct model *m)
 	if (kind >= 350 && kind < 750 && !chance(m, m->store))
 		return;
 	if (kind < 350)
-		task_step(&some_process(m)->queue);
+		step_some_process(m);
 	else if (kind < 550)
 		slow_write(&m->slow);
 	else if (kind < 750)
@@ -102,7 +105,7 @@ static bool work_off(struct model *m)
 	for (size_t i = 0; i < TAKERS; i++)
 		any |= task_step(&m->takers[i].p.queue);
 	for (size_t i = 0; i < WORKERS; i++)
-		any |= task_step(&m->workers[i].p.queue);
+		any |= worker_step(&m->workers[i]);
 	any |= deleter_step(&m->deleter);
 	any |= m->slow.write_count || m->slow.read_count;
 	slow_write(&m->slow);

@@ -26,6 +26,7 @@ enum {
 	TICK_MS = 1000,
 	PARTITIONS = 4,
 	TAKERS = 2,
+	LANES_MAX = 8,
 	WORKERS = 3,
 	CLIENTS = 6,
 	TEXT_MAX_BYTES = 4096,
@@ -62,17 +63,17 @@ struct taker {
 	bool closed;
 };
 
-enum state { RESTS, TAKES, WORKS };
-
-/* Rolls up, as rollup.c does. */
+/* Rolls up, as rollup.c does: takes its leases and does a pass, with some lanes. */
 struct worker {
 	struct process p;
 	struct model *model;
 	struct rollup_leases *leases;
 	struct rollup_job *job;
 	struct rollup_partitions own;
-	enum state state;
-	int64_t next_ms, asof_ms, until_ms;
+	struct stepped work, lanes[LANES_MAX];
+	size_t lane_count; /* that it waits for */
+	bool works;
+	int64_t next_ms;
 };
 
 /* Deletes samples of one series, or of all hosts. */
@@ -200,6 +201,8 @@ void taker_open(struct model *m, struct taker *t, size_t i);
 void taker_kill(struct model *m, struct taker *t);
 void worker_open(struct model *m, struct worker *w, size_t i);
 void worker_tick(struct worker *w);
+/* Goes on by a step. False: there is nothing that it could do. */
+bool worker_step(struct worker *w);
 void worker_kill(struct worker *w);
 
 /* ---- rollup_model_clients.c ------------------------------------------------------------------ */

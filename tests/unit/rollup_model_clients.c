@@ -226,7 +226,8 @@ bool deleter_step(struct deleter *d)
 	struct model *m = d->model;
 	if (!d->works || !stepped_ready(&d->work))
 		return false;
-	if (stepped_step(&d->work))
+	(void)stepped_step(&d->work);
+	if (!stepped_over(&d->work))
 		return true;
 	stepped_release(&d->work);
 	d->works = false;

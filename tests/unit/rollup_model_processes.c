@@ -79,30 +79,80 @@ void taker_kill(struct model *m, struct taker *t)
 
 /* ---- Who rolls up ---------------------------------------------------------------------------- */
 
-static void on_pass(void *owner)
+static struct worker *stepping; /* whose step it is */
+
+static bool lanes_over(const struct worker *w)
+{
+	bool over = true;
+	for (size_t i = 0; i < w->lane_count; i++)
+		over &= stepped_over(&w->lanes[i]);
+	return over;
+}
+
+/* The first lane runs on the thread of the pass, which then waits for the others. */
+static void run_lanes(UNUSED const char *name, void (*run)(struct task_queue *queue, void *owner),
+		      void *const *owners, size_t count)
+{
+	struct worker *w = stepping;
+	ASSERT(count <= LANES_MAX + 1);
+	for (size_t i = 1; i < count; i++)
+		stepped_start(&w->lanes[i - 1], run, owners[i]);
+	w->lane_count = count - 1;
+	run(&w->work.queue, owners[0]);
+	while (!lanes_over(w))
+		stepped_yield(&w->work);
+	for (size_t i = 0; i < w->lane_count; i++)
+		stepped_release(&w->lanes[i]);
+	w->lane_count = 0;
+}
+
+static void run_worker(struct task_queue *queue, void *owner)
 {
 	struct worker *w = owner;
-	struct rollup_pass pass = rollup_job_pass(w->job);
-	int64_t now = now_ms(w->model);
-	w->state = RESTS;
-	w->next_ms = now + (pass.err ? TICK_MS : EVERY_MS);
+	struct model *m = w->model;
+	struct rollup_partitions held;
+	int64_t asof_ms = now_ms(m), until_ms;
+	int err = rollup_leases_take(w->leases, queue, &w->own, &held, &until_ms);
+	trace(m, "%s: leases of %zu, error %d", w->p.name, held.count, err);
+	w->next_ms = now_ms(m) + (err ? TICK_MS : EVERY_MS);
+	if (err || !held.count)
+		return;
+	struct rollup_pass pass =
+		rollup_job_run(w->job, queue, &held, asof_ms, until_ms - LEASE_MS / 4);
+	w->next_ms = now_ms(m) + (pass.err ? TICK_MS : EVERY_MS);
 	if (pass.next_ready_ms < w->next_ms)
 		w->next_ms = pass.next_ready_ms;
-	trace(w->model, "%s: %llu rolled up, %llu wait, error %d", w->p.name,
+	trace(m, "%s: %llu rolled up, %llu wait, error %d", w->p.name,
 	      (unsigned long long)pass.rolled_up, (unsigned long long)pass.waiting, pass.err);
 }
 
-static void on_leases(void *owner, int err, const struct rollup_partitions *held, int64_t until_ms)
+/* Those that can go on: a lane, or the pass if it does not wait for lanes. */
+static size_t list_ready(struct worker *w, struct stepped *ready[LANES_MAX + 1])
 {
-	struct worker *w = owner;
-	w->until_ms = until_ms;
-	w->state = RESTS;
-	w->next_ms = now_ms(w->model) + (err ? TICK_MS : EVERY_MS);
-	trace(w->model, "%s: leases of %zu, error %d", w->p.name, held->count, err);
-	if (err || !held->count)
-		return;
-	w->state = WORKS;
-	rollup_job_start(w->job, held, w->asof_ms);
+	size_t n = 0;
+	bool waits = w->lane_count && w->work.begun && !w->work.queue.first;
+	if (stepped_ready(&w->work) || (waits && lanes_over(w)))
+		ready[n++] = &w->work;
+	for (size_t i = 0; i < w->lane_count; i++) {
+		if (stepped_ready(&w->lanes[i]))
+			ready[n++] = &w->lanes[i];
+	}
+	return n;
+}
+
+bool worker_step(struct worker *w)
+{
+	struct stepped *ready[LANES_MAX + 1];
+	size_t n = w->works ? list_ready(w, ready) : 0;
+	if (!n)
+		return false;
+	stepping = w;
+	(void)stepped_step(ready[n == 1 ? 0 : pick(w->model, n)]);
+	if (stepped_over(&w->work)) {
+		stepped_release(&w->work);
+		w->works = false;
+	}
+	return true;
 }
 
 static struct rollup_late late_of(const struct model *m)
@@ -120,7 +170,6 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 	w->job = rollup_job_new(&(struct rollup_job_options){.store = &w->p.store.store,
 							     .track = w->p.track,
 							     .clock = &m->clock.clock,
-							     .executor = &w->p.queue.executor,
 							     .grains = &m->grains,
 							     .slice_points = m->slice_points,
 							     .quiet_ms = QUIET_MS,
@@ -128,38 +177,27 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 							     .late = late_of(m),
 							     .counter_suffixes = counters,
 							     .counter_suffix_count = 1,
-							     .done = on_pass,
-							     .owner = w});
-	w->leases =
-		rollup_leases_new(&(struct rollup_leases_options){.store = &w->p.store.store,
-								  .clock = &m->clock.clock,
-								  .executor = &w->p.queue.executor,
-								  .holder = slice_of(w->p.name),
-								  .lease_ms = LEASE_MS,
-								  .done = on_leases,
-								  .owner = w});
+							     .run_all = run_lanes});
+	w->leases = rollup_leases_new(&(struct rollup_leases_options){.store = &w->p.store.store,
+								      .clock = &m->clock.clock,
+								      .holder = slice_of(w->p.name),
+								      .lease_ms = LEASE_MS});
 }
 
 void worker_tick(struct worker *w)
 {
-	int64_t now = now_ms(w->model);
-	if (w->state == WORKS && now > w->until_ms - LEASE_MS / 4)
-		rollup_job_stop(w->job);
-	if (w->state != RESTS || now < w->next_ms)
+	if (w->works || now_ms(w->model) < w->next_ms)
 		return;
-	w->asof_ms = now;
-	w->state = TAKES;
-	if (!rollup_leases_take(w->leases, &w->own))
-		return;
-	w->state = RESTS;
-	w->next_ms = now + TICK_MS;
+	stepped_start(&w->work, run_worker, w);
+	w->works = true;
 }
 
 void worker_kill(struct worker *w)
 {
 	slow_kill(&w->p.store);
-	run_all(&w->p);
-	ASSERT(w->state == RESTS);
+	while (worker_step(w))
+		;
+	ASSERT(!w->works);
 	rollup_job_free(w->job);
 	rollup_leases_free(w->leases);
 	process_release(&w->p);

@@ -8,47 +8,31 @@
 
 static const char *const hour[] = {"1h:365d"};
 
-struct asked {
-	bool done;
-	int err;
-};
-
-static void on_done(void *owner, int err)
+static struct rollup_pending look(struct rolled *r, size_t slots_max, uint64_t marks_max)
 {
-	*(struct asked *)owner = (struct asked){true, err};
-}
-
-static struct rollup_pending *look(struct rolled *r, size_t slots_max, uint64_t marks_max)
-{
-	struct asked asked = {false, 0};
-	struct rollup_pending *p = rollup_pending_start(
-		&(struct rollup_pending_options){.track = r->h.track,
-						 .clock = &r->h.clock.clock,
-						 .executor = &r->h.queue.executor,
-						 .slot_ms = HOUR_MS,
-						 .quiet_ms = 5 * MINUTE_MS,
-						 .slots_max = slots_max,
-						 .marks_max = marks_max,
-						 .done = on_done,
-						 .owner = &asked});
-	assert_false(asked.done);
-	harness_pump_until(&r->h, &asked.done);
-	assert_int_equal(asked.err, 0);
-	return p;
+	struct rollup_pending pending;
+	harness_pump(&r->h);
+	int err = rollup_pending_list(&(struct rollup_pending_options){.track = r->h.track,
+								       .clock = &r->h.clock.clock,
+								       .queue = &r->h.queue,
+								       .slot_ms = HOUR_MS,
+								       .quiet_ms = 5 * MINUTE_MS,
+								       .slots_max = slots_max,
+								       .marks_max = marks_max},
+				      &pending);
+	assert_int_equal(err, 0);
+	return pending;
 }
 
 /* `minute:series/ready<minute@minute` of each slot: since when something is ready, and when all
  * will be; `+` where not all was counted, `...` if there are more. */
 static void expect_pending(struct rolled *r, size_t slots_max, uint64_t marks_max, const char *want)
 {
-	struct rollup_pending *p = look(r, slots_max, marks_max);
+	struct rollup_pending p = look(r, slots_max, marks_max);
 	struct buf out;
-	size_t count;
-	bool cut;
-	const struct rollup_pending_slot *slots = rollup_pending_slots(p, &count, &cut);
 	buf_init(&out, 1 << 16);
-	for (size_t i = 0; i < count; i++) {
-		const struct rollup_pending_slot *slot = &slots[i];
+	for (size_t i = 0; i < p.count; i++) {
+		const struct rollup_pending_slot *slot = &p.slots[i];
 		buf_printf(&out, "%s%lld:%llu/%llu", i ? " " : "",
 			   (long long)(slot->slot_s * 1000 - TEN_MS) / MINUTE_MS,
 			   (unsigned long long)slot->series, (unsigned long long)slot->ready);
@@ -59,11 +43,11 @@ static void expect_pending(struct rolled *r, size_t slots_max, uint64_t marks_ma
 		buf_append_text(&out, slot->counted ? "" : "+");
 		assert_in_range(slot->partitions, 1, 8);
 	}
-	buf_append_text(&out, cut ? " ..." : "");
+	buf_append_text(&out, p.cut ? " ..." : "");
 	buf_append_char(&out, 0);
 	assert_string_equal(out.data, want);
 	buf_release(&out);
-	rollup_pending_free(p);
+	rollup_pending_release(&p);
 }
 
 static void begin(struct rolled *r)
@@ -120,14 +104,11 @@ static void the_oldest_slots_are_those_that_are_listed(void **state)
 	expect_pending(&r, 3, 1000, "-540:2/0@55 -480:2/0@55 -420:2/0@55 ...");
 	expect_pending(&r, 1, 1000, "-540:2/0@55 ...");
 	/* After three marks no further part is read: the second slot may be half-way. */
-	struct rollup_pending *p = look(&r, 3, 3);
-	size_t count;
-	bool cut;
-	const struct rollup_pending_slot *slots = rollup_pending_slots(p, &count, &cut);
-	assert_true(count == 3 && slots[0].counted && !slots[2].counted);
-	assert_int_equal(slots[0].series, 2);
-	assert_int_equal(slots[2].series, 0);
-	rollup_pending_free(p);
+	struct rollup_pending p = look(&r, 3, 3);
+	assert_true(p.count == 3 && p.slots[0].counted && !p.slots[2].counted);
+	assert_int_equal(p.slots[0].series, 2);
+	assert_int_equal(p.slots[2].series, 0);
+	rollup_pending_release(&p);
 	rolled_close(&r);
 }
 
@@ -135,23 +116,23 @@ static void a_look_that_is_given_up_ends(void **state)
 {
 	(void)state;
 	struct rolled r;
-	struct asked asked = {false, 0};
+	struct rollup_pending p;
+	struct task_queue queue;
 	begin(&r);
 	rolled_put(&r, "m,h=a", "1", AT(1, 0));
-	struct rollup_pending *p = rollup_pending_start(
-		&(struct rollup_pending_options){.track = r.h.track,
-						 .clock = &r.h.clock.clock,
-						 .executor = &r.h.queue.executor,
-						 .slot_ms = HOUR_MS,
-						 .quiet_ms = 5 * MINUTE_MS,
-						 .slots_max = 1,
-						 .marks_max = 1,
-						 .done = on_done,
-						 .owner = &asked});
-	rollup_pending_cancel(p);
-	harness_pump_until(&r.h, &asked.done);
-	assert_int_equal(asked.err, ERR_CANCELLED);
-	rollup_pending_free(p);
+	task_queue_init(&queue);
+	task_queue_stop(&queue);
+	int err = rollup_pending_list(&(struct rollup_pending_options){.track = r.h.track,
+								       .clock = &r.h.clock.clock,
+								       .queue = &queue,
+								       .slot_ms = HOUR_MS,
+								       .quiet_ms = 5 * MINUTE_MS,
+								       .slots_max = 1,
+								       .marks_max = 1},
+				      &p);
+	assert_int_equal(err, ERR_CANCELLED);
+	rollup_pending_release(&p);
+	task_queue_release(&queue);
 	rolled_close(&r);
 }
 

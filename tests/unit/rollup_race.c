@@ -12,36 +12,37 @@
 
 #define STEPS_MAX 200
 
-/* A job with a queue of its own beside that of the harness. */
+/* A job beside that of the harness, whose passes go on a step at a time. */
 struct racer {
 	struct rolled r;
-	struct task_queue queue;
+	struct stepped work;
 	struct rollup_behind *behind;
 	struct rollup_job *job;
-	bool passed;
 };
 
-static void on_passed(void *owner)
+static struct task_queue *lanes_queue; /* of the pass that goes on */
+
+/* One lane after the other, on the thread of the pass. */
+static void run_lanes(const char *name, void (*run)(struct task_queue *queue, void *owner),
+		      void *const *owners, size_t count)
 {
-	*(bool *)owner = true;
+	(void)name;
+	for (size_t i = 0; i < count; i++)
+		run(lanes_queue, owners[i]);
 }
 
 static void racer_open(struct racer *racer)
 {
 	rolled_open(&racer->r, quarter_and_hour, 2);
-	racer->passed = false;
-	task_queue_init(&racer->queue);
 	racer->behind = rollup_behind_new(HOUR_MS, racer->r.quiet_ms);
 	rollup_track_tell(racer->r.h.track, racer->behind);
 	racer->job = rollup_job_new(&(struct rollup_job_options){.store = racer->r.h.store,
 								 .track = racer->r.h.track,
 								 .clock = &racer->r.h.clock.clock,
-								 .executor = &racer->queue.executor,
 								 .grains = &racer->r.grains,
 								 .quiet_ms = racer->r.quiet_ms,
 								 .behind = racer->behind,
-								 .done = on_passed,
-								 .owner = &racer->passed});
+								 .run_all = run_lanes});
 	rolled_set_ms(&racer->r, AT(50, 0));
 	rolled_write(&racer->r, "m value=1 1598263200000\nm value=2 1598264100000\n"
 				"n,h=a value=1 1598263200000\n");
@@ -51,33 +52,38 @@ static void racer_open(struct racer *racer)
 static void racer_close(struct racer *racer)
 {
 	rollup_job_free(racer->job);
-	task_queue_release(&racer->queue);
 	rolled_close(&racer->r);
 	rollup_behind_free(racer->behind);
 }
 
-/* NULL: nothing more comes. */
-static struct task *take_task(struct racer *racer)
+static void run_pass(struct task_queue *queue, void *owner)
 {
-	struct task_queue *queue = &racer->queue;
-	pthread_mutex_lock(&queue->lock);
-	while (!queue->first && driver.in_redis && !racer->passed)
-		pthread_cond_wait(&queue->arrived, &queue->lock);
-	struct task *task = queue->first;
-	if (task)
-		queue->first = task->next;
-	if (!queue->first)
-		queue->last = NULL;
-	pthread_mutex_unlock(&queue->lock);
-	return task;
+	struct racer *racer = owner;
+	(void)rollup_job_run(racer->job, queue, &racer->r.own, rolled_now_ms(&racer->r), INT64_MAX);
 }
 
+static void racer_start(struct racer *racer)
+{
+	lanes_queue = &racer->work.queue;
+	stepped_start(&racer->work, run_pass, racer);
+}
+
+/* Redis answers when it likes. */
+static void wait_for_answer(struct stepped *work)
+{
+	struct task_queue *queue = &work->queue;
+	pthread_mutex_lock(&queue->lock);
+	while (work->begun && !queue->first)
+		pthread_cond_wait(&queue->arrived, &queue->lock);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+/* False: the pass is over. */
 static bool racer_step(struct racer *racer)
 {
-	struct task *task = take_task(racer);
-	if (task)
-		task->run(task);
-	return task;
+	if (driver.in_redis && !stepped_over(&racer->work))
+		wait_for_answer(&racer->work);
+	return stepped_step(&racer->work);
 }
 
 static size_t racer_steps(struct racer *racer, size_t steps)
@@ -86,6 +92,13 @@ static size_t racer_steps(struct racer *racer, size_t steps)
 	while (n < steps && racer_step(racer))
 		n++;
 	return n;
+}
+
+static void racer_finish(struct racer *racer)
+{
+	racer_steps(racer, STEPS_MAX);
+	assert_true(stepped_over(&racer->work));
+	stepped_release(&racer->work);
 }
 
 static void come_to_rest(struct rolled *r)
@@ -116,11 +129,10 @@ static bool race(size_t steps, void (*meanwhile)(struct racer *racer),
 {
 	struct racer racer;
 	racer_open(&racer);
-	rollup_job_start(racer.job, &racer.r.own, rolled_now_ms(&racer.r));
+	racer_start(&racer);
 	bool reached = racer_steps(&racer, steps) == steps;
 	meanwhile(&racer);
-	racer_steps(&racer, STEPS_MAX);
-	assert_true(racer.passed);
+	racer_finish(&racer);
 	fault_disarm_all();
 	naive_fail_writes(racer.r.h.store, 0, 0);
 	naive_refuse_writes(racer.r.h.store, 0, 0);
@@ -164,19 +176,16 @@ static bool late_is_not_passed_over(size_t steps)
 {
 	struct racer racer;
 	racer_open(&racer);
-	rollup_job_start(racer.job, &racer.r.own, rolled_now_ms(&racer.r));
+	racer_start(&racer);
 	bool reached = racer_steps(&racer, steps) == steps;
 	write_late(&racer);
 	assert_true(before_ms(&racer, SLICE("m")) <= TEN_MS);
-	racer_steps(&racer, STEPS_MAX);
-	assert_true(racer.passed);
+	racer_finish(&racer);
 	assert_int_equal(before_ms(&racer, SLICE("m")), TEN_MS);
 	assert_int_equal(before_ms(&racer, SLICE("n")), TEN_MS + HOUR_MS);
-	racer.passed = false;
 	rolled_set_ms(&racer.r, AT(70, 0));
-	rollup_job_start(racer.job, &racer.r.own, rolled_now_ms(&racer.r));
-	racer_steps(&racer, STEPS_MAX);
-	assert_true(racer.passed);
+	racer_start(&racer);
+	racer_finish(&racer);
 	assert_int_equal(before_ms(&racer, SLICE("m")), TEN_MS + HOUR_MS);
 	expect_late(&racer.r);
 	racer_close(&racer);
@@ -283,7 +292,7 @@ static void run_deletion(struct task_queue *queue, void *owner)
 						.forgotten = tell_catalog,
 						.owner = r},
 		&result, &e);
-	ASSERT(!err); /* on any thread */
+	ASSERT(!err); /* on any stack */
 }
 
 static void delete_of(struct racer *racer, int64_t from_ms, int64_t to_ms)
@@ -344,27 +353,16 @@ static void what_is_deleted_at_any_step_of_a_pass_does_not_come_back(void **stat
 	race_all_to(delete_all, expect_no_series);
 }
 
-static void on_marked(void *owner, int err)
-{
-	assert_int_equal(err, 0);
-	*(bool *)owner = true;
-}
-
 /* As a write does that fails, or whose answer is late. */
 static void mark_without_samples(struct rolled *r, int64_t ts_ms)
 {
-	bool over = false;
 	struct slice tenant = SLICE("default");
 	struct series_set series_set = {.metric = SLICE("m")};
 	struct rollup_touch touch = {
 		.slot = {rollup_slot_s(ts_ms, HOUR_MS), rollup_partition(tenant, series_set, 8)},
 		.tenant = tenant,
 		.series_set = series_set};
-	struct rollup_marking *marking =
-		rollup_marking_new(r->h.track, &r->h.queue.executor, on_marked, &over);
-	assert_int_equal(rollup_marking_begin(marking, rolled_now_ms(r), &touch, 1), 0);
-	harness_pump_until(&r->h, &over);
-	rollup_marking_free(marking);
+	assert_int_equal(rollup_mark_wait(r->h.track, &r->h.queue, rolled_now_ms(r), &touch, 1), 0);
 }
 
 /* In the slot of `minute` there is a mark and nothing else, in the hours from ten and from twelve
@@ -388,7 +386,7 @@ static bool race_deletion(size_t job_steps, size_t deletion_steps, int64_t minut
 	struct deletion deletion = {&racer.r, AT(0, 0), AT(240, 0)};
 	char line[64];
 	open_with_a_mark(&racer, minute);
-	rollup_job_start(racer.job, &racer.r.own, rolled_now_ms(&racer.r));
+	racer_start(&racer);
 	*job_reached = racer_steps(&racer, job_steps) == job_steps;
 	stepped_start(&work, run_deletion, &deletion);
 	size_t steps = 0;
@@ -396,10 +394,9 @@ static bool race_deletion(size_t job_steps, size_t deletion_steps, int64_t minut
 		steps++;
 	snprintf(line, sizeof(line), "m value=9 %lld\n", (long long)AT(minute, 0));
 	rolled_write(&racer.r, line);
-	racer_steps(&racer, STEPS_MAX);
+	racer_finish(&racer);
 	while (stepped_step(&work))
 		;
-	assert_true(racer.passed);
 	stepped_release(&work);
 	come_to_rest(&racer.r);
 	snprintf(line, sizeof(line), "%lld:min=9.0,max=9.0,sum=9.0,count=1,first=9.0,last=9.0",
@@ -452,18 +449,13 @@ static void aggregators_of_a_refused_write_are_written_by_the_next(void **state)
 	(void)state;
 	struct racer racer;
 	racer_open(&racer);
-	racer.r.passed = false;
-	rollup_job_start(racer.job, &racer.r.own, rolled_now_ms(&racer.r));
-	naive_refuse_writes(racer.r.h.store, ERR_BUSY, 10);
-	racer_steps(&racer, STEPS_MAX);
-	assert_int_equal(rollup_job_pass(racer.job).err, ERR_BUSY);
-	assert_false(has_aggregators(&racer.r, "m"));
-	naive_refuse_writes(racer.r.h.store, 0, 0);
-	racer.passed = false;
-	rollup_job_start(racer.job, &racer.r.own, rolled_now_ms(&racer.r));
-	racer_steps(&racer, STEPS_MAX);
-	assert_int_equal(rollup_job_pass(racer.job).err, 0);
-	assert_true(has_aggregators(&racer.r, "m"));
+	struct rolled *r = &racer.r;
+	naive_refuse_writes(r->h.store, ERR_BUSY, 10);
+	assert_int_equal(rolled_pass(r).err, ERR_BUSY);
+	assert_false(has_aggregators(r, "m"));
+	naive_refuse_writes(r->h.store, 0, 0);
+	assert_int_equal(rolled_pass(r).err, 0);
+	assert_true(has_aggregators(r, "m"));
 	racer_close(&racer);
 }
 

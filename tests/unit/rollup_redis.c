@@ -20,24 +20,7 @@ struct rig {
 	struct store *store;
 	struct rollup_track *track;
 	struct rollup_reading *reading;
-	bool done;
-	int err;
 };
-
-static void on_done(void *owner, int err)
-{
-	struct rig *rig = owner;
-	rig->done = true;
-	rig->err = err;
-}
-
-static int wait_done(struct rig *rig, int begun)
-{
-	while (!begun && !rig->done)
-		task_queue_wait(&rig->queue);
-	rig->done = false;
-	return begun ? begun : rig->err;
-}
 
 static int64_t now_ms(struct rig *rig)
 {
@@ -47,7 +30,7 @@ static int64_t now_ms(struct rig *rig)
 static void open_track(struct rig *rig)
 {
 	rig->track = driver_open_redis(rig->store, &rig->clock.clock, SLOT_MS, QUIET_MS);
-	rig->reading = rollup_reading_new(rig->track, &rig->queue.executor, on_done, rig);
+	rig->reading = rollup_reading_new(rig->track);
 }
 
 static void close_track(struct rig *rig)
@@ -79,20 +62,15 @@ static int mark(struct rig *rig, const char *series)
 	struct rollup_touch touch = {.slot = slot,
 				     .tenant = SLICE("tenant-1"),
 				     .series_set = series_set_split(slice_of(series))};
-	struct rollup_marking *marking =
-		rollup_marking_new(rig->track, &rig->queue.executor, on_done, rig);
-	int err = wait_done(rig, rollup_marking_begin(marking, now_ms(rig), &touch, 1));
-	rollup_marking_free(marking);
-	return err;
+	return rollup_mark_wait(rig->track, &rig->queue, now_ms(rig), &touch, 1);
 }
 
 /* Marks of the next part: the first series and when it was touched. */
 static size_t read_part(struct rig *rig, bool first, struct rollup_mark *mark, bool *more)
 {
 	size_t count;
-	rig->err = 0;
-	int err = wait_done(rig, first ? rollup_reading_begin(rig->reading, &slot, 1, now_ms(rig))
-				       : rollup_reading_next(rig->reading, now_ms(rig)));
+	int err = first ? rollup_reading_begin(rig->reading, &rig->queue, &slot, 1, now_ms(rig))
+			: rollup_reading_next(rig->reading, &rig->queue, now_ms(rig));
 	assert_int_equal(err, 0);
 	struct rollup_mark *marks = rollup_reading_marks(rig->reading, &count, more);
 	if (count)
@@ -140,7 +118,7 @@ static void keys_are_those_of_the_document(void **state)
 	assert_false(more);
 	assert_true(slice_equal(found.tenant, SLICE("tenant-1")));
 	assert_true(series_set_equal(found.series_set, series_set_split(SLICE(SERIES))));
-	assert_int_equal(wait_done(&rig, rollup_reading_finish(rig.reading, on_done)), 0);
+	assert_int_equal(rollup_reading_finish(rig.reading, &rig.queue), 0);
 	expect_say("KEYS *0", "ingesting:50:1599933600");
 	rig_close(&rig);
 }
@@ -163,7 +141,7 @@ static void the_separator_of_the_documents_program(void **state)
 						     .quiet_ms = QUIET_MS};
 	snprintf(options.url.host, sizeof(options.url.host), "localhost");
 	assert_int_equal(rollup_track_redis_open(&options, &rig.track, &e), 0);
-	rig.reading = rollup_reading_new(rig.track, &rig.queue.executor, on_done, &rig);
+	rig.reading = rollup_reading_new(rig.track);
 	assert_int_equal(mark(&rig, SERIES), 0);
 	expect_say("SMEMBERS pending|50|1599933600", "tenant-1|" SERIES);
 	expect_say("EXISTS ingesting|50|1599933600", "1");
@@ -187,7 +165,7 @@ static void a_member_of_another_program_waits_for_its_ingesting(void **state)
 	redis_say(&driver.redis, "DEL ingesting:50:1599933600");
 	assert_int_equal(read_part(&rig, true, &found, &more), 1);
 	assert_int_equal(found.touched_ms, 0);
-	assert_int_equal(wait_done(&rig, rollup_reading_finish(rig.reading, on_done)), 0);
+	assert_int_equal(rollup_reading_finish(rig.reading, &rig.queue), 0);
 	expect_say("EXISTS pending:50:1599933600", "0");
 	rig_close(&rig);
 }
@@ -206,7 +184,7 @@ static void what_is_no_mark_of_ours_is_left_and_counted(void **state)
 	assert_int_equal(rollup_reading_unread(rig.reading), 3);
 	assert_non_null(strstr(rollup_reading_unread_name(rig.reading),
 			       "of pending:50:1599933600 in Redis"));
-	assert_int_equal(wait_done(&rig, rollup_reading_finish(rig.reading, on_done)), 0);
+	assert_int_equal(rollup_reading_finish(rig.reading, &rig.queue), 0);
 	expect_say("SCARD pending:50:1599933600", "3");
 	redis_say(&driver.redis, "DEL pending:50:1599933600");
 	redis_say(&driver.redis, "SET pending:50:1599933600 text");
@@ -214,9 +192,8 @@ static void what_is_no_mark_of_ours_is_left_and_counted(void **state)
 	assert_int_equal(rollup_reading_unread(rig.reading), 1);
 	assert_string_equal(rollup_reading_unread_name(rig.reading),
 			    "pending:50:1599933600 in Redis, which is no set");
-	struct rollup_listing *listing =
-		rollup_listing_new(rig.track, &rig.queue.executor, on_done, &rig);
-	assert_int_equal(wait_done(&rig, rollup_listing_begin(listing, now_ms(&rig))), 0);
+	struct rollup_listing *listing = rollup_listing_new(rig.track);
+	assert_int_equal(rollup_listing_begin(listing, &rig.queue, now_ms(&rig)), 0);
 	size_t count;
 	const struct rollup_slot *slots = rollup_listing_page(listing, &count, &more);
 	assert_int_equal(count, 1);
@@ -240,14 +217,13 @@ static void marks_are_kept_in_the_store_while_redis_is_away(void **state)
 	assert_int_equal(mark(&rig, "b"), 0);
 	assert_int_equal(read_part(&rig, true, &found, &more), 2);
 	assert_true(more);
-	assert_int_equal(wait_done(&rig, rollup_reading_next(rig.reading, now_ms(&rig))),
-			 ERR_RETRY);
+	assert_int_equal(rollup_reading_next(rig.reading, &rig.queue, now_ms(&rig)), ERR_RETRY);
 	redis_start(&driver.redis);
 	wait_state(&rig, false, 1);
 	assert_int_equal(mark(&rig, "c"), 0);
 	expect_say("SMEMBERS pending:50:1599933600", "tenant-1:c");
 	assert_int_equal(read_part(&rig, true, &found, &more), 2);
-	assert_int_equal(wait_done(&rig, rollup_reading_finish(rig.reading, on_done)), 0);
+	assert_int_equal(rollup_reading_finish(rig.reading, &rig.queue), 0);
 	assert_int_equal(read_part(&rig, false, &found, &more), 1);
 	assert_true(series_set_equal(found.series_set, series_set_split(SLICE("c"))));
 	assert_false(more);
@@ -510,7 +486,7 @@ static void it_logs_in_with_a_password(void **state)
 	assert_true(seen.degraded);
 	assert_non_null(strstr(seen.why, "WRONGPASS"));
 	redis_say(&driver.redis, "CONFIG SET requirepass \"\"");
-	rig.reading = rollup_reading_new(rig.track, &rig.queue.executor, on_done, &rig);
+	rig.reading = rollup_reading_new(rig.track);
 	rig_close(&rig);
 }
 

@@ -14,16 +14,7 @@ struct track {
 	struct store *store;
 	struct rollup_track *track;
 	struct rollup_reading *reading;
-	int err;
-	bool done;
 };
-
-static void on_read(void *owner, int err)
-{
-	struct track *t = owner;
-	t->err = err;
-	t->done = true;
-}
 
 static void on_written(struct store_write *write, int err)
 {
@@ -39,7 +30,7 @@ static void track_open_writing(struct track *t, size_t write_max_bytes)
 	t->store = naive_open(&t->clock.clock);
 	t->track = rollup_track_store_open(&(struct rollup_track_store_options){
 		.store = t->store, .writer = SLICE("w"), .write_max_bytes = write_max_bytes});
-	t->reading = rollup_reading_new(t->track, &t->queue.executor, on_read, t);
+	t->reading = rollup_reading_new(t->track);
 }
 
 static void track_open(struct track *t)
@@ -49,7 +40,7 @@ static void track_open(struct track *t)
 	task_queue_init(&t->queue);
 	t->store = naive_open(&t->clock.clock);
 	t->track = driver_open(t->store, &t->clock.clock, 3600000, 300000);
-	t->reading = rollup_reading_new(t->track, &t->queue.executor, on_read, t);
+	t->reading = rollup_reading_new(t->track);
 }
 
 static void track_close(struct track *t)
@@ -90,15 +81,7 @@ static void touch_in(struct track *t, struct rollup_slot in, const char *names, 
 			(struct rollup_touch){.slot = in,
 					      .tenant = SLICE("t"),
 					      .series_set = series_set_split(slice_of(name))};
-	struct rollup_marking *marking =
-		rollup_marking_new(t->track, &t->queue.executor, on_read, t);
-	t->done = false;
-	assert_int_equal(rollup_marking_begin(marking, now_ms, touches, count), 0);
-	assert_false(t->done);
-	while (!t->done)
-		task_queue_wait(&t->queue);
-	assert_int_equal(t->err, 0);
-	rollup_marking_free(marking);
+	assert_int_equal(rollup_mark_wait(t->track, &t->queue, now_ms, touches, count), 0);
 }
 
 static void touch(struct track *t, const char *names, int64_t now_ms)
@@ -108,11 +91,7 @@ static void touch(struct track *t, const char *names, int64_t now_ms)
 
 static void read_marks(struct track *t)
 {
-	t->done = false;
-	assert_int_equal(rollup_reading_begin(t->reading, &slot, 1, SLOT_S * 1000), 0);
-	while (!t->done)
-		task_queue_wait(&t->queue);
-	assert_int_equal(t->err, 0);
+	assert_int_equal(rollup_reading_begin(t->reading, &t->queue, &slot, 1, SLOT_S * 1000), 0);
 }
 
 static int by_name(const void *a, const void *b)
@@ -155,12 +134,7 @@ static void set_finished(struct track *t, const char *name)
 
 static void finish(struct track *t)
 {
-	t->done = false;
-	assert_int_equal(rollup_reading_finish(t->reading, on_read), 0);
-	assert_false(t->done);
-	while (!t->done)
-		task_queue_wait(&t->queue);
-	assert_int_equal(t->err, 0);
+	assert_int_equal(rollup_reading_finish(t->reading, &t->queue), 0);
 }
 
 static size_t count_cells(struct track *t)
@@ -358,18 +332,14 @@ static void a_long_row_does_not_crowd_out_the_others(void **state)
 			end_write(&t, write);
 		}
 	}
-	t.done = false;
-	assert_int_equal(rollup_reading_begin(t.reading, slots, ROWS, SLOT_S * 1000), 0);
+	int err = rollup_reading_begin(t.reading, &t.queue, slots, ROWS, SLOT_S * 1000);
 	while (more) {
 		size_t count;
-		while (!t.done)
-			task_queue_wait(&t.queue);
-		assert_int_equal(t.err, 0);
+		assert_int_equal(err, 0);
 		(void)rollup_reading_marks(t.reading, &count, &more);
 		found += count;
-		t.done = false;
 		if (more)
-			assert_int_equal(rollup_reading_next(t.reading, SLOT_S * 1000), 0);
+			err = rollup_reading_next(t.reading, &t.queue, SLOT_S * 1000);
 		assert_true(++parts < 20);
 	}
 	assert_int_equal(found, 2 * CELLS + 1);

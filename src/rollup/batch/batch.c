@@ -3,6 +3,7 @@
 
 #include "base/fault.h"
 #include "base/stats.h"
+#include "store/wait.h"
 
 enum {
 	ROWS_MAX = 32 << 10, /* of all granularities, that one batch makes */
@@ -30,14 +31,11 @@ size_t rollup_batch_max(const struct rollup_grains *grains)
 	return max ? max : 1;
 }
 
-struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options,
-				      rollup_batch_done *done, void *owner)
+struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options)
 {
 	struct rollup_batch *b = mem_zalloc(sizeof(*b));
 	size_t max = rollup_batch_max(options->grains);
 	b->options = *options;
-	b->done = done;
-	b->owner = owner;
 	b->windows = batch_windows(options->grains, 0);
 	b->rows = rows_of(options->grains);
 	b->growths = mem_alloc_array(max * b->windows, sizeof(*b->growths));
@@ -48,14 +46,8 @@ struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options,
 		b->there = mem_alloc_array(b->rows * max, sizeof(*b->there));
 	}
 	b->read = store_read_new(options->store, READ_MAX_BYTES);
-	b->read->executor = options->executor;
-	b->read->done = batch_on_read;
-	b->read->owner = b;
 	b->read->points_max = options->slice_points;
 	b->write = store_write_new(options->store, WRITE_MAX_BYTES);
-	b->write->executor = options->executor;
-	b->write->done = batch_on_written;
-	b->write->owner = b;
 	b->damaged_lines = (struct log_rate){.lines_max = DAMAGED_LINES_A_MINUTE};
 	arena_init(&b->arena, NAMES_MAX_BYTES);
 	return b;
@@ -76,11 +68,6 @@ void rollup_batch_free(struct rollup_batch *b)
 	mem_free(b);
 }
 
-struct rollup_batch_result rollup_batch_result(const struct rollup_batch *b)
-{
-	return b->result;
-}
-
 bool rollup_batch_has_late(const struct rollup_job_options *options, int64_t slot_s)
 {
 	int64_t age_ms = clock_age_ms(options->clock) - slot_s * 1000;
@@ -97,59 +84,27 @@ bool batch_has_raw(const struct rollup_batch *b, const struct member *m)
 	return !whole_ms || b->slot_s * 1000 >= now_ms - whole_ms;
 }
 
-/* ---- Steps ----------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
-void batch_start_read(struct rollup_batch *b)
+int batch_read(struct rollup_batch *b)
 {
 	b->read->now_ms = clock_age_ms(b->options.clock);
-	int err = store_read_submit(b->read);
-	if (err)
-		b->done(b->owner, err);
+	int err = store_read_wait(b->read, b->queue);
+	return err ? err : fault("rollup_read");
 }
 
 bool batch_reads(const struct rollup_batch *b, const struct member *m)
 {
-	return m->handle && !m->mark->finished && !m->damaged && (m->has_raw || b->phase != RAW);
-}
-
-static void begin_phase(struct rollup_batch *b, enum phase phase)
-{
-	size_t rows = b->rows * b->count;
-	b->phase = phase;
-	b->from = b->to = b->rows_grain = 0;
-	b->one_by_one = false;
-	if (phase == RAW)
-		memset(b->values, 0, rows * ROLLUP_FIELDS * sizeof(*b->values));
-	if (phase == LATE)
-		memset(b->late, 0, rows * ROLLUP_FIELDS * sizeof(*b->late));
-	if (phase == ROWS)
-		memset(b->there, 0, rows * sizeof(*b->there));
-}
-
-static enum phase next_phase(const struct rollup_batch *b)
-{
-	return b->phase == RAW && !b->has_late ? LOOKS : b->phase + 1;
-}
-
-void batch_step(struct rollup_batch *b)
-{
-	if (b->from == b->count)
-		begin_phase(b, next_phase(b));
-	b->to = b->one_by_one ? b->from + 1 : b->count;
-	if (b->phase == LOOKS)
-		batch_begin_write(b);
-	else if (b->phase == ROWS)
-		batch_read_rows(b, &(struct store_token){0});
-	else
-		batch_read_data(b);
+	return m->handle && !m->mark->finished && !m->damaged &&
+	       (m->has_raw || b->phase != BATCH_RAW);
 }
 
 void batch_give_up_series(struct rollup_batch *b, struct member *m)
 {
-	static const char *const what[] = {[RAW] = "raw data",
-					   [LATE] = "late data",
-					   [ROWS] = "stored roll-up",
-					   [LOOKS] = "stored roll-up"};
+	static const char *const what[] = {[BATCH_RAW] = "raw data",
+					   [BATCH_LATE] = "late data",
+					   [BATCH_ROWS] = "stored roll-up",
+					   [BATCH_REMOVALS] = "stored roll-up"};
 	m->damaged = true;
 	stat_add(STAT_rollup_failed, 1);
 	log_rated(&b->damaged_lines, clock_mono_ms(b->options.clock), LOG_WARN,
@@ -159,55 +114,72 @@ void batch_give_up_series(struct rollup_batch *b, struct member *m)
 		  store_read_sentence(b->read, ERR_DAMAGED));
 }
 
-/* One damaged block must not hold up the others. */
-static void on_damaged(struct rollup_batch *b)
+/* All members in one phase: together, or one by one where something is damaged, so that it holds up
+ * nobody else. */
+static int batch_read_phase(struct rollup_batch *b, enum batch_phase phase,
+			    int (*read)(struct rollup_batch *b))
 {
-	if (b->to - b->from > 1) {
-		b->one_by_one = true;
-	} else {
-		batch_give_up_series(b, &b->members[b->from]);
-		b->from++;
+	bool one_by_one = false;
+	b->phase = phase;
+	b->from = 0;
+	while (b->from < b->count) {
+		b->to = one_by_one ? b->from + 1 : b->count;
+		int err = read(b);
+		if (err && err != ERR_DAMAGED)
+			return err;
+		if (err && b->to - b->from > 1) {
+			one_by_one = true;
+			continue;
+		}
+		if (err)
+			batch_give_up_series(b, &b->members[b->from]);
+		b->from = b->to;
 	}
-	b->rows_grain = 0;
-	batch_step(b);
+	return 0;
 }
 
-void batch_on_read(struct store_read *read, int err)
-{
-	struct rollup_batch *b = read->owner;
-	if (!err)
-		err = fault("rollup_read");
-	if (err == ERR_DAMAGED && b->phase == LOOKS) {
-		batch_on_damaged_rows(b);
-	} else if (err == ERR_DAMAGED && b->phase != OPENS) {
-		on_damaged(b);
-	} else if (err) {
-		b->done(b->owner, err);
-	} else if (b->phase == LOOKS) {
-		batch_on_looked(b);
-	} else if (b->phase == ROWS) {
-		batch_on_rows(b);
-	} else if (b->phase == OPENS) {
-		batch_take_handles(b);
-		b->from = b->count;
-		batch_step(b);
-	} else {
-		batch_on_data(b);
-	}
-}
+/* ---- A batch --------------------------------------------------------------------------------- */
 
-void rollup_batch_start(struct rollup_batch *b, int64_t slot_s,
+static void batch_begin(struct rollup_batch *b, int64_t slot_s,
 			const struct rollup_batch_mark *marks, size_t count)
 {
 	ASSERT(count && count <= rollup_batch_max(b->options.grains));
+	size_t rows = b->rows * count;
 	b->slot_s = slot_s;
 	b->begun_ms = clock_wall_ms(b->options.clock);
 	b->count = count;
 	b->has_late = rollup_batch_has_late(&b->options, slot_s);
-	begin_phase(b, OPENS);
 	b->result = (struct rollup_batch_result){0};
+	b->removals = 0;
 	for (size_t i = 0; i < count; i++)
 		b->members[i] = (struct member){
 			.mark = marks[i].mark, .stays = marks[i].stays, .lost = marks[i].lost};
-	batch_open_series(b);
+	memset(b->values, 0, rows * ROLLUP_FIELDS * sizeof(*b->values));
+	if (b->has_late) {
+		memset(b->late, 0, rows * ROLLUP_FIELDS * sizeof(*b->late));
+		memset(b->there, 0, rows * sizeof(*b->there));
+	}
+	store_write_reset(b->write);
+}
+
+int rollup_batch_run(struct rollup_batch *b, struct task_queue *queue, int64_t slot_s,
+		     const struct rollup_batch_mark *marks, size_t count,
+		     struct rollup_batch_result *result)
+{
+	b->queue = queue;
+	batch_begin(b, slot_s, marks, count);
+	int err = batch_open_series(b);
+	if (!err)
+		err = batch_read_phase(b, BATCH_RAW, batch_read_data);
+	if (!err && b->has_late)
+		err = batch_read_phase(b, BATCH_LATE, batch_read_data);
+	if (!err && b->has_late)
+		err = batch_read_phase(b, BATCH_ROWS, batch_read_rows);
+	b->phase = BATCH_REMOVALS;
+	if (!err)
+		err = batch_remove_rows(b);
+	if (!err)
+		err = batch_write_rows(b);
+	*result = b->result;
+	return err;
 }

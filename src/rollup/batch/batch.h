@@ -1,28 +1,20 @@
 /* Private: the roll-ups of some series in one slot, read, computed and written.
  *
- *     OPENS ----> RAW ----> LATE ----> ROWS ----> LOOKS ----> WRITES ----> done
- *                 |  ^ damaged: one series at a time, also in the next two
- *                 +--+
+ * Raw data is read of those series whose raw data of the slot is all there. Late points (late.h)
+ * are read where some can have come for the slot, and then which rows there are: what a row of late
+ * points says depends on them. Rows that are to go are looked for only where samples were deleted:
+ * of buckets that have none any more. Series that lie together are read together; where something
+ * of them is damaged they are read one by one.
  *
- * RAW is of those series whose raw data of the slot is all there. Late points (late.h) are read
- * where some can have come for the slot, and then which rows there are: what a row of late points
- * says depends on them. It looks for rows only where samples were deleted: of buckets that have
- * none any more the rows go.
- *
- * The thread of the executor. */
+ * It waits for the store, on the thread of the queue that it is given. */
 #ifndef ROLLUP_BATCH_H
 #define ROLLUP_BATCH_H
 
 #include "rollup/job.h"
 
 struct rollup_batch;
-/* `err` 0: what could be computed of each series is durable, and its mark says `finished`, or else
- * its data is damaged or the mark stays. Otherwise the store's error; nothing is finished. */
-typedef void rollup_batch_done(void *owner, int err);
 
-struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options,
-				      rollup_batch_done *done, void *owner);
-/* Not while it runs. */
+struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options);
 void rollup_batch_free(struct rollup_batch *batch);
 
 /* Whether late points may have come for the slot. */
@@ -36,15 +28,18 @@ struct rollup_batch_mark {
 	bool stays; /* it is not finished by that: late points come still */
 	bool lost;  /* raw data of it there was, and it has begun to expire */
 };
-/* The marks are of one slot, stay until `done`, and are at most rollup_batch_max many. */
-void rollup_batch_start(struct rollup_batch *batch, int64_t slot_s,
-			const struct rollup_batch_mark *marks, size_t count);
 
 struct rollup_batch_result {
 	uint64_t rows, failed;
 	uint64_t expired; /* of these series nothing is left to make rows of */
 	uint64_t halved;  /* of these only late points are, raw data was lost */
 };
-struct rollup_batch_result rollup_batch_result(const struct rollup_batch *batch);
+
+/* Rolls up these marks of one slot, at most rollup_batch_max many. 0: what could be computed of
+ * each series is durable, and its mark says `finished`, or else its data is damaged or the mark
+ * stays. Otherwise the store's error; nothing is finished. */
+int rollup_batch_run(struct rollup_batch *batch, struct task_queue *queue, int64_t slot_s,
+		     const struct rollup_batch_mark *marks, size_t count,
+		     struct rollup_batch_result *result) MUST_CHECK;
 
 #endif

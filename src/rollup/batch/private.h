@@ -1,9 +1,7 @@
 /* Private to rollup/batch/: the batch, and what its parts share.
  *
- * batch.c has its life and its steps, read.c opens the series and makes rows of what was read,
- * stored.c looks for rows that are there already, write.c writes. A part that has begun something
- * with the store returns to the loop; what comes then goes to batch_on_read or
- * batch_on_written. */
+ * batch.c has its life and what comes after what, read.c opens the series and makes rows of what
+ * was read, stored.c looks for rows that are there already, write.c writes. */
 #ifndef ROLLUP_BATCH_PRIVATE_H
 #define ROLLUP_BATCH_PRIVATE_H
 
@@ -12,7 +10,7 @@
 #include "rollup/batch/batch.h"
 #include "rollup/row.h"
 
-enum phase { OPENS, RAW, LATE, ROWS, LOOKS };
+enum batch_phase { BATCH_RAW, BATCH_LATE, BATCH_ROWS, BATCH_REMOVALS };
 
 /* Of a bucket of a series, what rows there are. */
 enum {
@@ -37,10 +35,9 @@ struct member {
 
 struct rollup_batch {
 	struct rollup_job_options options;
-	rollup_batch_done *done;
-	void *owner;
-	size_t windows; /* of the finest granularity in a slot */
-	size_t rows;    /* of all granularities in a slot */
+	struct task_queue *queue; /* of the thread that works on it */
+	size_t windows;           /* of the finest granularity in a slot */
+	size_t rows;              /* of all granularities in a slot */
 
 	int64_t slot_s;
 	int64_t begun_ms;   /* wall clock */
@@ -48,16 +45,9 @@ struct rollup_batch {
 	struct member members[STORE_GROUP_MAX];
 	size_t count;
 	size_t from, to; /* of members: what is being read */
-	bool one_by_one;
-	enum phase phase;
+	enum batch_phase phase;
 	bool has_late;
 	struct store_read *read;
-	struct store_request *gauges, *counters; /* NULL: there are none */
-	size_t gauge_at;                         /* of the gauges, those that have their rows */
-	size_t look_grain, look_at;              /* look_at: of the handles, those looked at */
-	struct store_request *looked;
-	size_t rows_grain; /* of ROWS, as look_grain of LOOKS */
-	struct store_request *rows_read;
 	size_t removals;
 	/* Of gauges, of counters; [0] also of those whose stored rows are looked for. */
 	uint64_t handles[2][STORE_GROUP_MAX];
@@ -125,39 +115,30 @@ struct row_place {
 bool batch_has_raw(const struct rollup_batch *b, const struct member *m);
 /* Whether there is something of the member to be read in this phase. */
 bool batch_reads(const struct rollup_batch *b, const struct member *m);
-void batch_start_read(struct rollup_batch *b);
-/* The end of a read; also called where there was nothing to read. */
-void batch_on_read(struct store_read *read, int err);
-/* The next series, or the next phase. */
-void batch_step(struct rollup_batch *b);
+/* Reads what was added to b->read, as of now. */
+int batch_read(struct rollup_batch *b) MUST_CHECK;
 /* It stays marked, and is counted and told. */
 void batch_give_up_series(struct rollup_batch *b, struct member *m);
 
 /* ---- read.c ---------------------------------------------------------------------------------- */
 
-void batch_open_series(struct rollup_batch *b);
-void batch_take_handles(struct rollup_batch *b);
-/* What there is of members from..to. */
-void batch_read_data(struct rollup_batch *b);
-/* Of a slice of that; reads the next one or steps on. */
-void batch_on_data(struct rollup_batch *b);
+/* The handles of the members. */
+int batch_open_series(struct rollup_batch *b) MUST_CHECK;
+/* The rows of what there is of members from..to, in the table of the phase. */
+int batch_read_data(struct rollup_batch *b) MUST_CHECK;
 
 /* ---- stored.c -------------------------------------------------------------------------------- */
 
-/* Which rows there are of members from..to in the granularity at hand; from the token on. */
-void batch_read_rows(struct rollup_batch *b, const struct store_token *token);
-void batch_on_rows(struct rollup_batch *b);
+/* Which rows there are of members from..to. */
+int batch_read_rows(struct rollup_batch *b) MUST_CHECK;
 /* A row of late points of one member, before it is written: what it may say, and whether one that
  * is there has to go first. */
 int batch_settle_member(struct rollup_batch *b, const struct row_place *place, size_t member);
-/* Rows that are to go, then all is written. */
-void batch_begin_write(struct rollup_batch *b);
-void batch_on_looked(struct rollup_batch *b);
-void batch_on_damaged_rows(struct rollup_batch *b);
+/* Adds rows that are to go to the write. */
+int batch_remove_rows(struct rollup_batch *b) MUST_CHECK;
 
 /* ---- write.c --------------------------------------------------------------------------------- */
 
-void batch_write_rows(struct rollup_batch *b);
-void batch_on_written(struct store_write *write, int err);
+int batch_write_rows(struct rollup_batch *b) MUST_CHECK;
 
 #endif

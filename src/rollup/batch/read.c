@@ -57,24 +57,8 @@ static int add_open(struct rollup_batch *b, struct member *m)
 	return 0;
 }
 
-void batch_open_series(struct rollup_batch *b)
-{
-	int err = 0;
-	store_read_reset(b->read);
-	arena_reset(&b->arena);
-	memset(b->classes, 0, sizeof(b->classes));
-	for (size_t i = 0; i < b->count && !err; i++)
-		err = add_open(b, &b->members[i]);
-	if (err)
-		b->done(b->owner, err);
-	else if (b->read->requests)
-		batch_start_read(b);
-	else
-		batch_on_read(b->read, 0);
-}
-
 /* The requests stand in the order of the members that have one. */
-void batch_take_handles(struct rollup_batch *b)
+static void take_handles(struct rollup_batch *b)
 {
 	const struct store_request *request = b->read->requests;
 	for (size_t i = 0; i < b->count; i++) {
@@ -85,70 +69,91 @@ void batch_take_handles(struct rollup_batch *b)
 	}
 }
 
+int batch_open_series(struct rollup_batch *b)
+{
+	int err = 0;
+	store_read_reset(b->read);
+	arena_reset(&b->arena);
+	memset(b->classes, 0, sizeof(b->classes));
+	for (size_t i = 0; i < b->count && !err; i++)
+		err = add_open(b, &b->members[i]);
+	if (err || !b->read->requests)
+		return err;
+	err = batch_read(b);
+	if (!err)
+		take_handles(b);
+	return err;
+}
+
 /* ---- Reading --------------------------------------------------------------------------------- */
+
+/* What is read of members from..to: of gauges, whose handles are handles[0], summaries by window;
+ * of counters, whose are handles[1], samples. NULL: nothing is left of these. */
+struct data {
+	struct store_request *gauges, *counters;
+	size_t gauge_at; /* of the gauges, those that have their rows */
+};
 
 static enum table table_of(const struct rollup_batch *b)
 {
-	return b->phase == RAW ? TABLE_DATA_RAW : TABLE_DATA_LATE;
+	return b->phase == BATCH_RAW ? TABLE_DATA_RAW : TABLE_DATA_LATE;
 }
 
 /* From `token` on, the beginning or where the last slice ended. */
-static int add_gauges(struct rollup_batch *b, const struct store_token *token)
+static int add_gauges(struct rollup_batch *b, const struct store_token *token,
+		      struct store_request **request)
 {
 	int64_t start_ms = b->slot_s * 1000;
-	struct store_request *request = store_read_add(b->read, STORE_AGGREGATE);
-	if (!request)
+	*request = store_read_add(b->read, STORE_AGGREGATE);
+	if (!*request)
 		return ERR_LIMIT;
-	request->token = *token;
-	request->aggregate =
+	(*request)->token = *token;
+	(*request)->aggregate =
 		(struct store_aggregate){.table = table_of(b),
 					 .handles = b->handles[0],
 					 .handle_count = b->place_count[0],
 					 .start_ms = start_ms,
 					 .end_ms = start_ms + b->options.grains->slot_ms,
 					 .window_ms = b->options.grains->list[0].width_ms};
-	b->gauges = request;
 	return 0;
 }
 
-static int add_counters(struct rollup_batch *b, const struct store_token *token)
+static int add_counters(struct rollup_batch *b, const struct store_token *token,
+			struct store_request **request)
 {
 	int64_t start_ms = b->slot_s * 1000;
-	struct store_request *request = store_read_add(b->read, STORE_RANGE);
-	if (!request)
+	*request = store_read_add(b->read, STORE_RANGE);
+	if (!*request)
 		return ERR_LIMIT;
-	request->token = *token;
-	request->range = (struct store_range){.table = table_of(b),
-					      .handles = b->handles[1],
-					      .handle_count = b->place_count[1],
-					      .start_ms = start_ms,
-					      .end_ms = start_ms + b->options.grains->slot_ms};
-	b->counters = request;
+	(*request)->token = *token;
+	(*request)->range = (struct store_range){.table = table_of(b),
+						 .handles = b->handles[1],
+						 .handle_count = b->place_count[1],
+						 .start_ms = start_ms,
+						 .end_ms = start_ms + b->options.grains->slot_ms};
 	return 0;
 }
 
-/* A slice of the gauges and of the counters; NULL: of these nothing is left. */
-static void read_slice(struct rollup_batch *b, const struct store_token *gauges,
-		       const struct store_token *counters)
+/* The next slice of both; its memory is that of the last one. */
+static int read_slice(struct rollup_batch *b, struct data *data)
 {
+	struct store_token tokens[2] = {{0}};
+	struct store_request *gauges = data->gauges, *counters = data->counters;
 	int err = 0;
-	store_read_reset(b->read);
-	b->gauges = b->counters = NULL;
 	if (gauges)
-		err = add_gauges(b, gauges);
+		tokens[0] = gauges->token;
+	if (counters)
+		tokens[1] = counters->token;
+	store_read_reset(b->read);
+	if (gauges)
+		err = add_gauges(b, &tokens[0], &data->gauges);
 	if (counters && !err)
-		err = add_counters(b, counters);
-	if (err)
-		b->done(b->owner, err);
-	else if (b->gauges || b->counters)
-		batch_start_read(b);
-	else
-		batch_on_read(b->read, 0);
+		err = add_counters(b, &tokens[1], &data->counters);
+	return err ? err : batch_read(b);
 }
 
-void batch_read_data(struct rollup_batch *b)
+static void choose_handles(struct rollup_batch *b)
 {
-	static const struct store_token begin = {0};
 	b->place_count[0] = b->place_count[1] = 0;
 	for (size_t i = b->from; i < b->to; i++) {
 		const struct member *m = &b->members[i];
@@ -158,9 +163,6 @@ void batch_read_data(struct rollup_batch *b)
 		b->handles[m->counter][at] = m->handle;
 		b->places[m->counter][at] = (uint16_t)i;
 	}
-	b->gauge_at = 0;
-	memset(b->growths, 0, b->place_count[1] * b->windows * sizeof(*b->growths));
-	read_slice(b, b->place_count[0] ? &begin : NULL, b->place_count[1] ? &begin : NULL);
 }
 
 /* ---- Computing ------------------------------------------------------------------------------- */
@@ -168,8 +170,8 @@ void batch_read_data(struct rollup_batch *b)
 /* Where the row of what is being read belongs. */
 static struct value *row_to_make(struct rollup_batch *b, size_t row, size_t member)
 {
-	b->members[member].late |= b->phase == LATE;
-	return batch_row_in(b, b->phase == RAW ? b->values : b->late, row, member);
+	b->members[member].late |= b->phase == BATCH_LATE;
+	return batch_row_in(b, b->phase == BATCH_RAW ? b->values : b->late, row, member);
 }
 
 /* The windows of one series, first of the finest granularity, then of the next: as a gauge has them
@@ -215,18 +217,20 @@ static void make_rows(struct rollup_batch *b, size_t member, struct windows of)
 	}
 }
 
-static void take_gauges(struct rollup_batch *b)
+static void take_gauges(struct rollup_batch *b, struct data *data)
 {
-	const struct store_aggregate *answer = &b->gauges->aggregate;
-	for (; b->gauge_at < answer->next_handle; b->gauge_at++) {
-		store_windows_spread(&answer->windows[b->gauge_at], b->windows, b->coarse);
-		make_rows(b, b->places[0][b->gauge_at], (struct windows){.gauge = b->coarse});
+	const struct store_aggregate *answer = &data->gauges->aggregate;
+	for (; data->gauge_at < answer->next_handle; data->gauge_at++) {
+		store_windows_spread(&answer->windows[data->gauge_at], b->windows, b->coarse);
+		make_rows(b, b->places[0][data->gauge_at], (struct windows){.gauge = b->coarse});
 	}
+	if (!data->gauges->more)
+		data->gauges = NULL;
 }
 
-static void take_counters(struct rollup_batch *b)
+static void take_counters(struct rollup_batch *b, struct data *data)
 {
-	const struct store_range *answer = &b->counters->range;
+	const struct store_range *answer = &data->counters->range;
 	for (size_t i = 0; i < answer->handle_count; i++) {
 		const struct store_points *points = &answer->points[i];
 		for (size_t p = 0; p < points->count; p++) {
@@ -238,6 +242,8 @@ static void take_counters(struct rollup_batch *b)
 				rollup_growth_sample(&b->growths[i * b->windows + window], value);
 		}
 	}
+	if (!data->counters->more)
+		data->counters = NULL;
 }
 
 static void make_counters(struct rollup_batch *b)
@@ -247,25 +253,23 @@ static void make_counters(struct rollup_batch *b)
 			  (struct windows){.counter = &b->growths[i * b->windows]});
 }
 
-void batch_on_data(struct rollup_batch *b)
+int batch_read_data(struct rollup_batch *b)
 {
-	bool more_gauges = b->gauges && b->gauges->more;
-	bool more_counters = b->counters && b->counters->more;
-	struct store_token tokens[2];
-	if (b->gauges)
-		take_gauges(b);
-	if (b->counters)
-		take_counters(b);
-	/* The next slice takes the memory of this one. */
-	if (more_gauges)
-		tokens[0] = b->gauges->token;
-	if (more_counters)
-		tokens[1] = b->counters->token;
-	if (more_gauges || more_counters) {
-		read_slice(b, more_gauges ? &tokens[0] : NULL, more_counters ? &tokens[1] : NULL);
-		return;
+	struct store_request first = {.token = {0}}; /* the beginning */
+	struct data data = {0};
+	choose_handles(b);
+	memset(b->growths, 0, b->place_count[1] * b->windows * sizeof(*b->growths));
+	data.gauges = b->place_count[0] ? &first : NULL;
+	data.counters = b->place_count[1] ? &first : NULL;
+	while (data.gauges || data.counters) {
+		int err = read_slice(b, &data);
+		if (err)
+			return err;
+		if (data.gauges)
+			take_gauges(b, &data);
+		if (data.counters)
+			take_counters(b, &data);
 	}
 	make_counters(b);
-	b->from = b->to;
-	batch_step(b);
+	return 0;
 }

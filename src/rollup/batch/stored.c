@@ -6,38 +6,6 @@
 
 /* ---- Rows beside late ones ------------------------------------------------------------------- */
 
-void batch_read_rows(struct rollup_batch *b, const struct store_token *token)
-{
-	int64_t start_ms = b->slot_s * 1000;
-	size_t n = 0;
-	for (size_t i = b->from; i < b->to; i++) {
-		if (!batch_reads(b, &b->members[i]))
-			continue;
-		b->handles[0][n] = b->members[i].handle;
-		b->places[0][n++] = (uint16_t)i;
-	}
-	store_read_reset(b->read);
-	b->rows_read = n ? store_read_add(b->read, STORE_RANGE) : NULL;
-	if (!b->rows_read && n) {
-		b->done(b->owner, ERR_LIMIT);
-		return;
-	}
-	if (!b->rows_read) {
-		batch_on_read(b->read, 0);
-		return;
-	}
-	b->rows_read->token = *token;
-	b->rows_read->range =
-		(struct store_range){.table = TABLE_DATA_DOWNSAMPLED,
-				     .period_ms = b->options.grains->list[b->rows_grain].width_ms,
-				     .handles = b->handles[0],
-				     .handle_count = n,
-				     .fields = 1u << ROLLUP_SUM | 1u << ROLLUP_FIRST,
-				     .start_ms = start_ms,
-				     .end_ms = start_ms + b->options.grains->slot_ms};
-	batch_start_read(b);
-}
-
 static uint8_t row_says(const struct store_points *rows, size_t i)
 {
 	if (!rollup_row_is_late(rows->ts_ms[i]))
@@ -46,10 +14,9 @@ static uint8_t row_says(const struct store_points *rows, size_t i)
 							  : LATE_ROW_THERE | LATE_ROW_WHOLE;
 }
 
-static void take_rows(struct rollup_batch *b)
+static void take_rows(struct rollup_batch *b, size_t grain, const struct store_range *answer)
 {
-	const struct store_range *answer = &b->rows_read->range;
-	size_t first = batch_first_row(b, b->rows_grain);
+	size_t first = batch_first_row(b, grain);
 	for (size_t h = 0; h < answer->handle_count; h++) {
 		const struct store_points *rows = &answer->points[h];
 		for (size_t i = 0; i < rows->count; i++) {
@@ -60,23 +27,48 @@ static void take_rows(struct rollup_batch *b)
 	}
 }
 
-void batch_on_rows(struct rollup_batch *b)
+/* In one granularity, of so many handles. */
+static int read_rows(struct rollup_batch *b, size_t grain, size_t count)
 {
+	int64_t start_ms = b->slot_s * 1000;
 	struct store_token token = {0};
-	bool more = b->rows_read && b->rows_read->more;
-	if (b->rows_read)
-		take_rows(b);
-	if (more)
-		token = b->rows_read->token;
-	else
-		b->rows_grain++;
-	if (b->rows_grain < b->options.grains->count) {
-		batch_read_rows(b, &token);
-		return;
+	for (bool more = true; more;) {
+		store_read_reset(b->read);
+		struct store_request *request = store_read_add(b->read, STORE_RANGE);
+		if (!request)
+			return ERR_LIMIT;
+		request->token = token;
+		request->range =
+			(struct store_range){.table = TABLE_DATA_DOWNSAMPLED,
+					     .period_ms = b->options.grains->list[grain].width_ms,
+					     .handles = b->handles[0],
+					     .handle_count = count,
+					     .fields = 1u << ROLLUP_SUM | 1u << ROLLUP_FIRST,
+					     .start_ms = start_ms,
+					     .end_ms = start_ms + b->options.grains->slot_ms};
+		int err = batch_read(b);
+		if (err)
+			return err;
+		take_rows(b, grain, &request->range);
+		more = request->more;
+		token = request->token;
 	}
-	b->rows_grain = 0;
-	b->from = b->to;
-	batch_step(b);
+	return 0;
+}
+
+int batch_read_rows(struct rollup_batch *b)
+{
+	size_t n = 0;
+	int err = 0;
+	for (size_t i = b->from; i < b->to; i++) {
+		if (!batch_reads(b, &b->members[i]))
+			continue;
+		b->handles[0][n] = b->members[i].handle;
+		b->places[0][n++] = (uint16_t)i;
+	}
+	for (size_t g = 0; g < b->options.grains->count && n && !err; g++)
+		err = read_rows(b, g, n);
+	return err;
 }
 
 /* Whether a row of the bucket that is not of late points is there when all this is written. */
@@ -139,14 +131,14 @@ static bool lacks_rows(struct rollup_batch *b, size_t grain, size_t member)
 }
 
 /* Those of which rows of the grain may have to go. */
-static size_t list_lacking(struct rollup_batch *b)
+static size_t list_lacking(struct rollup_batch *b, size_t grain)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < b->count; i++) {
 		const struct member *m = &b->members[i];
 		/* Where raw data has begun to expire since, rows may be of more than was read. */
 		if (!m->mark->deleted || !m->handle || m->damaged || !m->has_raw ||
-		    !batch_has_raw(b, m) || !lacks_rows(b, b->look_grain, i))
+		    !batch_has_raw(b, m) || !lacks_rows(b, grain, i))
 			continue;
 		b->handles[0][n] = m->handle;
 		b->places[0][n++] = (uint16_t)i;
@@ -154,44 +146,13 @@ static size_t list_lacking(struct rollup_batch *b)
 	return n;
 }
 
-static int add_look(struct rollup_batch *b, const struct store_token *token)
-{
-	const struct rollup_grain *grain = &b->options.grains->list[b->look_grain];
-	int64_t start_ms = b->slot_s * 1000;
-	struct store_request *request = store_read_add(b->read, STORE_AGGREGATE);
-	if (!request)
-		return ERR_LIMIT;
-	request->token = *token;
-	request->aggregate =
-		(struct store_aggregate){.table = TABLE_DATA_DOWNSAMPLED,
-					 .period_ms = grain->width_ms,
-					 .handles = b->handles[0],
-					 .handle_count = b->place_count[0],
-					 .field = ROLLUP_FIRST,
-					 .start_ms = start_ms,
-					 .end_ms = start_ms + b->options.grains->slot_ms,
-					 .window_ms = grain->width_ms};
-	b->looked = request;
-	return 0;
-}
-
-static void look(struct rollup_batch *b, const struct store_token *token)
-{
-	store_read_reset(b->read);
-	int err = add_look(b, token);
-	if (err)
-		b->done(b->owner, err);
-	else
-		batch_start_read(b);
-}
-
 /* From the first row that is to go to the last; those between that are to stay are put behind it.
  */
-static int remove_rows(struct rollup_batch *b, size_t member, const struct store_windows *stored)
+static int remove_rows(struct rollup_batch *b, size_t grain, size_t member,
+		       const struct store_windows *stored)
 {
-	const struct rollup_grain *grain = &b->options.grains->list[b->look_grain];
-	size_t row = batch_first_row(b, b->look_grain);
-	size_t count = batch_windows(b->options.grains, b->look_grain);
+	int64_t width_ms = b->options.grains->list[grain].width_ms;
+	size_t row = batch_first_row(b, grain), count = batch_windows(b->options.grains, grain);
 	size_t from = count, to = 0;
 	for (size_t i = 0; i < stored->count; i++) {
 		size_t w = stored->numbers[i];
@@ -203,64 +164,56 @@ static int remove_rows(struct rollup_batch *b, size_t member, const struct store
 	if (!to)
 		return 0;
 	b->removals++;
-	return store_delete_range(b->write, TABLE_DATA_DOWNSAMPLED, grain->width_ms,
+	return store_delete_range(b->write, TABLE_DATA_DOWNSAMPLED, width_ms,
 				  &b->members[member].handle, 1,
-				  b->slot_s * 1000 + (int64_t)from * grain->width_ms,
-				  b->slot_s * 1000 + (int64_t)to * grain->width_ms);
+				  b->slot_s * 1000 + (int64_t)from * width_ms,
+				  b->slot_s * 1000 + (int64_t)to * width_ms);
 }
 
-static int take_looked(struct rollup_batch *b)
+/* Looks which rows of a granularity there are of the first `count` handles; *looked: of these,
+ * those of which it is known. */
+static int look_for_rows(struct rollup_batch *b, size_t grain, size_t count, size_t *looked)
 {
-	const struct store_aggregate *answer = &b->looked->aggregate;
-	int err = 0;
-	for (; b->look_at < answer->next_handle && !err; b->look_at++)
-		err = remove_rows(b, b->places[0][b->look_at], &answer->windows[b->look_at]);
-	return err;
-}
-
-/* In the next granularity of which some may be there. */
-static void look_for_rows(struct rollup_batch *b)
-{
-	static const struct store_token begin = {0};
-	b->look_at = 0;
-	for (; b->look_grain < b->options.grains->count; b->look_grain++) {
-		b->place_count[0] = list_lacking(b);
-		if (b->place_count[0]) {
-			look(b, &begin);
-			return;
-		}
+	int64_t width_ms = b->options.grains->list[grain].width_ms, start_ms = b->slot_s * 1000;
+	struct store_token token = {0};
+	for (bool more = true; more;) {
+		store_read_reset(b->read);
+		struct store_request *request = store_read_add(b->read, STORE_AGGREGATE);
+		if (!request)
+			return ERR_LIMIT;
+		request->token = token;
+		request->aggregate =
+			(struct store_aggregate){.table = TABLE_DATA_DOWNSAMPLED,
+						 .period_ms = width_ms,
+						 .handles = b->handles[0],
+						 .handle_count = count,
+						 .field = ROLLUP_FIRST,
+						 .start_ms = start_ms,
+						 .end_ms = start_ms + b->options.grains->slot_ms,
+						 .window_ms = width_ms};
+		int err = batch_read(b);
+		for (; !err && *looked < request->aggregate.next_handle; ++*looked)
+			err = remove_rows(b, grain, b->places[0][*looked],
+					  &request->aggregate.windows[*looked]);
+		if (err)
+			return err;
+		more = request->more;
+		token = request->token;
 	}
-	batch_write_rows(b);
+	return 0;
 }
 
-void batch_begin_write(struct rollup_batch *b)
+/* Which of them is damaged is not looked for: all that were not looked at stay marked, and have the
+ * rows that were made. */
+int batch_remove_rows(struct rollup_batch *b)
 {
-	store_write_reset(b->write);
-	b->removals = 0;
-	b->look_grain = 0;
-	look_for_rows(b);
-}
-
-void batch_on_looked(struct rollup_batch *b)
-{
-	struct store_token token = b->looked->token;
-	bool more = b->looked->more;
-	int err = take_looked(b);
-	if (err) {
-		b->done(b->owner, err);
-	} else if (more) {
-		look(b, &token);
-	} else {
-		b->look_grain++;
-		look_for_rows(b);
+	for (size_t grain = 0; grain < b->options.grains->count; grain++) {
+		size_t count = list_lacking(b, grain), looked = 0;
+		int err = count ? look_for_rows(b, grain, count, &looked) : 0;
+		if (err && err != ERR_DAMAGED)
+			return err;
+		for (; err && looked < count; looked++)
+			batch_give_up_series(b, &b->members[b->places[0][looked]]);
 	}
-}
-
-/* Which of them it is, is not looked for: all stay marked, and have the rows that were made. */
-void batch_on_damaged_rows(struct rollup_batch *b)
-{
-	for (size_t i = b->look_at; i < b->place_count[0]; i++)
-		batch_give_up_series(b, &b->members[b->places[0][i]]);
-	b->look_grain++;
-	look_for_rows(b);
+	return 0;
 }

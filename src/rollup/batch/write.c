@@ -3,6 +3,7 @@
 
 #include "rollup/late.h"
 #include "rollup/touches.h"
+#include "store/wait.h"
 
 enum { NAMES_MAX = 100000 }; /* of metrics whose aggregators are known to be stored */
 
@@ -132,15 +133,6 @@ static void finish(struct rollup_batch *b)
 		b->result.halved += gone && m->late && m->lost;
 		m->mark->finished = !m->damaged && !m->stays;
 	}
-	b->done(b->owner, 0);
-}
-
-/* Nothing is written; what was to be is not known to be stored. */
-static void give_up_write(struct rollup_batch *b, int err)
-{
-	hash_set_release(&b->names);
-	b->names = (struct hash_set){0};
-	b->done(b->owner, err);
 }
 
 /* Whoever has the lease by now may have read newer data, and its rows may be there. A sample that
@@ -164,29 +156,29 @@ static bool raw_went(const struct rollup_batch *b)
 	return false;
 }
 
-void batch_write_rows(struct rollup_batch *b)
+/* ERR_LIMIT: a set of aggregators is full; the rows are there all the same. */
+static int submit(struct rollup_batch *b)
+{
+	int err = store_write_wait(b->write, b->queue);
+	return err == ERR_LIMIT ? 0 : err;
+}
+
+int batch_write_rows(struct rollup_batch *b)
 {
 	int err = append_rows(b);
 	if (!err)
 		err = append_names(b);
-	if (!err && !b->write->samples && !b->write->cells && !b->removals) {
-		finish(b);
-		return;
-	}
-	if (!err && (read_too_long_ago(b) || raw_went(b)))
+	bool any = b->write->samples || b->write->cells || b->removals;
+	if (!err && any && (read_too_long_ago(b) || raw_went(b)))
 		err = ERR_TIMEOUT;
-	if (!err)
-		err = store_write_submit(b->write);
-	if (err)
-		give_up_write(b, err);
-}
-
-/* ERR_LIMIT: a set of aggregators is full; the rows are there all the same. */
-void batch_on_written(struct store_write *write, int err)
-{
-	struct rollup_batch *b = write->owner;
-	if (err && err != ERR_LIMIT)
-		give_up_write(b, err);
-	else
+	if (!err && any)
+		err = submit(b);
+	if (!err) {
 		finish(b);
+		return 0;
+	}
+	/* Nothing is written; what was to be is not known to be stored. */
+	hash_set_release(&b->names);
+	b->names = (struct hash_set){0};
+	return err;
 }

@@ -47,6 +47,7 @@ struct redis_request {
 	int64_t deadline_ms;
 	bool greets;
 	struct task send, over;
+	struct task_answer waited;
 	struct redis_request *next;
 };
 
@@ -61,6 +62,9 @@ void redis_word(struct redis_request *request, struct slice word);
 void redis_number(struct redis_request *request, int64_t number);
 /* On any thread; `done` follows, never from within. */
 void redis_ask(struct redis_request *request);
+/* Asks, and waits for what `done` would say; executor and `done` are set here. ERR_CANCELLED: the
+ * queue was stopped before. */
+int redis_ask_wait(struct redis_request *request, struct task_queue *queue) MUST_CHECK;
 
 /* ---- The connection -------------------------------------------------------------------------- */
 

@@ -88,7 +88,7 @@ static void on_answer(struct redis_request *request, size_t command, const redis
 	}
 }
 
-static void scan(struct redis_listing *l)
+static int scan(struct redis_listing *l, struct task_queue *queue)
 {
 	char pattern[KEY_MAX_BYTES];
 	int len = snprintf(pattern, sizeof(pattern), "pending%c*", track_of(l)->options.separator);
@@ -103,7 +103,7 @@ static void scan(struct redis_listing *l)
 	redis_word(&l->request, (struct slice){pattern, (size_t)len});
 	redis_word(&l->request, SLICE("COUNT"));
 	redis_number(&l->request, SCAN_KEYS);
-	redis_ask(&l->request);
+	return redis_ask_wait(&l->request, queue);
 }
 
 static int by_slot(const void *a, const void *b)
@@ -124,75 +124,67 @@ static void drop_doubles(struct redis_listing *l)
 	l->count = n;
 }
 
-static void on_scanned(struct redis_request *request, int err)
+static bool has_more(const struct redis_listing *l)
 {
-	struct redis_listing *l = request->owner;
-	bool more = strcmp(l->cursor, "0") != 0;
-	if (!err && more && l->count < PAGE_SLOTS) {
-		scan(l);
-		return;
-	}
+	return strcmp(l->cursor, "0") != 0;
+}
+
+static int scan_page(struct redis_listing *l, struct task_queue *queue)
+{
+	l->count = 0;
+	int err = scan(l, queue);
+	while (!err && has_more(l) && l->count < PAGE_SLOTS)
+		err = scan(l, queue);
 	drop_doubles(l);
 	l->base.slots = l->slots;
 	l->base.count = err ? 0 : l->count;
-	l->base.more = more;
-	l->base.done(l->base.owner, err);
+	l->base.more = has_more(l);
+	return err;
 }
 
-static void begin_scan(struct redis_listing *l)
+/* Of the store, which has been asked; a page without any is none. */
+static int take_store_page(struct redis_listing *l, struct task_queue *queue, int err)
 {
-	l->in_redis = true;
-	snprintf(l->cursor, sizeof(l->cursor), "0");
-	l->count = 0;
-	scan(l);
-}
-
-/* A page without any is none. */
-static void on_store(void *owner, int err)
-{
-	struct redis_listing *l = owner;
 	bool more;
 	l->base.slots =
 		(struct rollup_slot *)rollup_listing_page(l->of_store, &l->base.count, &more);
 	l->base.more = true;
-	if (!err && !l->base.count && !more)
-		begin_scan(l);
-	else
-		l->base.done(l->base.owner, err);
+	if (err || l->base.count || more)
+		return err;
+	l->in_redis = true;
+	snprintf(l->cursor, sizeof(l->cursor), "0");
+	return scan_page(l, queue);
 }
 
-int redis_listing_begin(struct rollup_listing *listing, int64_t now_ms)
+int redis_listing_begin(struct rollup_listing *listing, struct task_queue *queue, int64_t now_ms)
 {
 	struct redis_listing *l = CONTAINER_OF(listing, struct redis_listing, base);
 	l->in_redis = false;
-	return rollup_listing_begin(l->of_store, now_ms);
+	return take_store_page(l, queue, rollup_listing_begin(l->of_store, queue, now_ms));
 }
 
-int redis_listing_next(struct rollup_listing *listing, int64_t now_ms)
+int redis_listing_next(struct rollup_listing *listing, struct task_queue *queue, int64_t now_ms)
 {
 	struct redis_listing *l = CONTAINER_OF(listing, struct redis_listing, base);
 	size_t count;
 	bool more;
 	(void)rollup_listing_page(l->of_store, &count, &more);
 	if (!l->in_redis && more)
-		return rollup_listing_next(l->of_store, now_ms);
-	l->count = 0;
-	if (l->in_redis)
-		scan(l);
-	else
-		begin_scan(l);
-	return 0;
+		return take_store_page(l, queue, rollup_listing_next(l->of_store, queue, now_ms));
+	if (!l->in_redis)
+		snprintf(l->cursor, sizeof(l->cursor), "0");
+	l->in_redis = true;
+	return scan_page(l, queue);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-struct rollup_listing *redis_listing_new(const struct rollup_listing *begun)
+struct rollup_listing *redis_listing_new(struct rollup_track *track)
 {
 	struct redis_listing *l = mem_zalloc(sizeof(*l));
-	l->base = *begun;
-	l->of_store = rollup_listing_new(track_of(l)->of_store, begun->executor, on_store, l);
-	l->request = (struct redis_request){
-		.executor = begun->executor, .answer = on_answer, .done = on_scanned, .owner = l};
+	l->base.track = track;
+	l->of_store = rollup_listing_new(track_of(l)->of_store);
+	l->request = (struct redis_request){.answer = on_answer, .owner = l};
 	redis_request_init(&l->request, track_of(l)->client);
 	return &l->base;
 }

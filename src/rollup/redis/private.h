@@ -41,16 +41,16 @@ void redis_marking_free(struct rollup_marking *marking);
 int redis_marking_begin(struct rollup_marking *marking, int64_t now_ms,
 			const struct rollup_touch *touches, size_t count);
 
-struct rollup_listing *redis_listing_new(const struct rollup_listing *begun);
+struct rollup_listing *redis_listing_new(struct rollup_track *track);
 void redis_listing_free(struct rollup_listing *listing);
-int redis_listing_begin(struct rollup_listing *listing, int64_t now_ms);
-int redis_listing_next(struct rollup_listing *listing, int64_t now_ms);
+int redis_listing_begin(struct rollup_listing *listing, struct task_queue *queue, int64_t now_ms);
+int redis_listing_next(struct rollup_listing *listing, struct task_queue *queue, int64_t now_ms);
 
-struct rollup_reading *redis_reading_new(const struct rollup_reading *begun);
+struct rollup_reading *redis_reading_new(struct rollup_track *track);
 void redis_reading_free(struct rollup_reading *reading);
-int redis_reading_begin(struct rollup_reading *reading, const struct rollup_slot *slots,
-			size_t count, int64_t now_ms);
-int redis_reading_next(struct rollup_reading *reading, int64_t now_ms);
-int redis_reading_finish(struct rollup_reading *reading);
+int redis_reading_begin(struct rollup_reading *reading, struct task_queue *queue,
+			const struct rollup_slot *slots, size_t count, int64_t now_ms);
+int redis_reading_next(struct rollup_reading *reading, struct task_queue *queue, int64_t now_ms);
+int redis_reading_finish(struct rollup_reading *reading, struct task_queue *queue);
 
 #endif

@@ -60,7 +60,7 @@ static struct redis_reading *of_reading(struct rollup_reading *reading)
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
-static void end_part(struct redis_reading *r, int err)
+static int end_part(struct redis_reading *r, int err)
 {
 	if (err)
 		rollup_mark_set_clear(&r->set);
@@ -69,7 +69,7 @@ static void end_part(struct redis_reading *r, int err)
 	r->base.more = false;
 	for (size_t i = 0; i < r->row_count; i++)
 		r->base.more |= r->rows[i].more;
-	r->base.done(r->base.owner, err);
+	return err;
 }
 
 /* A member without a touch was put there by another program. */
@@ -141,14 +141,6 @@ static void on_touches_answer(struct redis_request *request, UNUSED size_t comma
 	}
 }
 
-static void on_touches(struct redis_request *request, int err)
-{
-	struct redis_reading *r = request->owner;
-	if (!err)
-		enter_marks(r);
-	end_part(r, err);
-}
-
 /* Of entries from `from` on that are of one row, as many as one command takes. */
 static size_t count_of_row(const struct redis_reading *r, size_t from, size_t max)
 {
@@ -158,7 +150,7 @@ static size_t count_of_row(const struct redis_reading *r, size_t from, size_t ma
 	return n;
 }
 
-static void read_touches(struct redis_reading *r)
+static int read_touches(struct redis_reading *r, struct task_queue *queue)
 {
 	char key[KEY_MAX_BYTES];
 	redis_request_clear(&r->touches);
@@ -172,7 +164,10 @@ static void read_touches(struct redis_reading *r)
 		for (size_t end = at + n; at < end; at++)
 			redis_word(&r->touches, r->entries[at].member);
 	}
-	redis_ask(&r->touches);
+	int err = redis_ask_wait(&r->touches, queue);
+	if (!err)
+		enter_marks(r);
+	return err;
 }
 
 /* ---- Members --------------------------------------------------------------------------------- */
@@ -255,61 +250,48 @@ static void put_scan(struct redis_reading *r, const struct redis_row *row, int64
 	redis_number(&r->scan, members);
 }
 
-/* Rows that are done are asked no more: without any, the part is empty. */
-static void scan_rows(struct redis_reading *r)
+/* Rows that are done are asked no more: without any, *asked is 0. */
+static int scan_rows(struct redis_reading *r, struct task_queue *queue, size_t *asked)
 {
-	size_t rows = choose_rows(r);
+	*asked = choose_rows(r);
 	redis_request_clear(&r->scan);
-	for (size_t i = 0; i < rows; i++)
-		put_scan(r, &r->rows[r->asked[i]], members_of(rows));
-	redis_ask(&r->scan);
+	for (size_t i = 0; i < *asked; i++)
+		put_scan(r, &r->rows[r->asked[i]], members_of(*asked));
+	return redis_ask_wait(&r->scan, queue);
 }
 
-static void on_scanned(struct redis_request *request, int err)
+static int read_part(struct redis_reading *r, struct task_queue *queue)
 {
-	struct redis_reading *r = request->owner;
-	bool asked = request->count;
-	if (err || (!r->count && !asked))
-		end_part(r, err);
-	else if (r->count)
-		read_touches(r);
-	else
-		scan_rows(r);
-}
-
-static void read_part(struct redis_reading *r)
-{
+	size_t asked = 1;
+	int err = 0;
 	r->in_redis = true;
 	r->count = r->base.unread = 0;
 	arena_reset(&r->arena);
 	rollup_mark_set_clear(&r->set);
-	scan_rows(r);
+	while (!err && asked && !r->count)
+		err = scan_rows(r, queue, &asked);
+	if (!err && r->count)
+		err = read_touches(r, queue);
+	return end_part(r, err);
 }
 
 /* ---- The store's ----------------------------------------------------------------------------- */
 
-static void on_store(void *owner, int err)
+/* What the store has been asked for. */
+static int take_store_part(struct redis_reading *r, struct task_queue *queue, int err)
 {
-	struct redis_reading *r = owner;
 	bool more;
 	r->base.marks = rollup_reading_marks(r->of_store, &r->base.count, &more);
 	r->base.unread = rollup_reading_unread(r->of_store);
 	memcpy(r->base.unread_name, r->of_store->unread_name, sizeof(r->base.unread_name));
 	r->base.more = true;
 	if (!err && !more && !r->base.count && !r->base.unread)
-		read_part(r);
-	else
-		r->base.done(r->base.owner, err);
+		return read_part(r, queue);
+	return err;
 }
 
-static void on_store_finished(void *owner, int err)
-{
-	struct redis_reading *r = owner;
-	r->base.finished(r->base.owner, err);
-}
-
-int redis_reading_begin(struct rollup_reading *reading, const struct rollup_slot *slots,
-			size_t count, int64_t now_ms)
+int redis_reading_begin(struct rollup_reading *reading, struct task_queue *queue,
+			const struct rollup_slot *slots, size_t count, int64_t now_ms)
 {
 	struct redis_reading *r = of_reading(reading);
 	r->in_redis = false;
@@ -317,20 +299,20 @@ int redis_reading_begin(struct rollup_reading *reading, const struct rollup_slot
 	r->row_count = count;
 	for (size_t i = 0; i < count; i++)
 		r->rows[i] = (struct redis_row){.slot = slots[i], .cursor = "0", .more = true};
-	return rollup_reading_begin(r->of_store, slots, count, now_ms);
+	int err = rollup_reading_begin(r->of_store, queue, slots, count, now_ms);
+	return take_store_part(r, queue, err);
 }
 
-int redis_reading_next(struct rollup_reading *reading, int64_t now_ms)
+int redis_reading_next(struct rollup_reading *reading, struct task_queue *queue, int64_t now_ms)
 {
 	struct redis_reading *r = of_reading(reading);
 	size_t count;
 	bool more;
 	r->now_ms = now_ms;
 	(void)rollup_reading_marks(r->of_store, &count, &more);
-	if (!r->in_redis && more)
-		return rollup_reading_next(r->of_store, now_ms);
-	read_part(r);
-	return 0;
+	if (r->in_redis || !more)
+		return read_part(r, queue);
+	return take_store_part(r, queue, rollup_reading_next(r->of_store, queue, now_ms));
 }
 
 /* ---- Finishing ------------------------------------------------------------------------------- */
@@ -372,11 +354,11 @@ static void keep_finished(struct redis_reading *r)
 	r->count = n;
 }
 
-int redis_reading_finish(struct rollup_reading *reading)
+int redis_reading_finish(struct rollup_reading *reading, struct task_queue *queue)
 {
 	struct redis_reading *r = of_reading(reading);
 	if (!r->in_redis)
-		return rollup_reading_finish(r->of_store, on_store_finished);
+		return rollup_reading_finish(r->of_store, queue);
 	keep_finished(r);
 	redis_request_clear(&r->removal);
 	for (size_t at = 0; at < r->count;) {
@@ -384,37 +366,28 @@ int redis_reading_finish(struct rollup_reading *reading)
 		put_removal(r, &r->entries[at], n);
 		at += n;
 	}
-	redis_ask(&r->removal);
-	return 0;
-}
-
-static void on_removed(struct redis_request *request, int err)
-{
-	struct redis_reading *r = request->owner;
-	r->base.finished(r->base.owner, err);
+	return redis_ask_wait(&r->removal, queue);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
 static void begin_request(struct redis_reading *r, struct redis_request *request,
 			  void (*answer)(struct redis_request *request, size_t command,
-					 const redisReply *reply),
-			  void (*done)(struct redis_request *request, int err))
+					 const redisReply *reply))
 {
-	*request = (struct redis_request){
-		.executor = r->base.executor, .answer = answer, .done = done, .owner = r};
+	*request = (struct redis_request){.answer = answer, .owner = r};
 	redis_request_init(request, track_of(r)->client);
 }
 
-struct rollup_reading *redis_reading_new(const struct rollup_reading *begun)
+struct rollup_reading *redis_reading_new(struct rollup_track *track)
 {
 	struct redis_reading *r = mem_zalloc(sizeof(*r));
-	r->base = *begun;
-	r->of_store = rollup_reading_new(track_of(r)->of_store, begun->executor, on_store, r);
-	begin_request(r, &r->scan, on_scan_answer, on_scanned);
+	r->base.track = track;
+	r->of_store = rollup_reading_new(track_of(r)->of_store);
+	begin_request(r, &r->scan, on_scan_answer);
 	r->scan.takes_errors = true;
-	begin_request(r, &r->touches, on_touches_answer, on_touches);
-	begin_request(r, &r->removal, NULL, on_removed);
+	begin_request(r, &r->touches, on_touches_answer);
+	begin_request(r, &r->removal, NULL);
 	arena_init(&r->arena, PART_MAX_BYTES);
 	return &r->base;
 }

@@ -56,3 +56,19 @@ void redis_number(struct redis_request *request, int64_t number)
 	int len = snprintf(text, sizeof(text), "%lld", (long long)number);
 	redis_word(request, (struct slice){text, (size_t)len});
 }
+
+static void redis_waited(struct redis_request *request, int err)
+{
+	request->waited = (struct task_answer){true, err};
+}
+
+int redis_ask_wait(struct redis_request *request, struct task_queue *queue)
+{
+	if (task_queue_is_stopped(queue))
+		return ERR_CANCELLED;
+	request->executor = &queue->executor;
+	request->done = redis_waited;
+	request->waited.there = false;
+	redis_ask(request);
+	return task_queue_wait_for(queue, &request->waited);
+}
