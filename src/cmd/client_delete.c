@@ -1,4 +1,5 @@
-/* delete: takes samples and their roll-ups out of the store, after saying how many (api/delete.h).
+/* delete: takes samples and their roll-ups out of the store, after saying how many
+ * (api/admin/delete.h).
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* device, oidset: what is polled, by a server's API (api/inventory.h). */
+/* device, oidset: what is polled, by a server's API (api/admin/inventory.h). */
 #include <stdio.h>
 
-#include "api/inventory_json.h"
+#include "api/admin/inventory_json.h"
 #include "base/file.h"
 #include "base/utf8.h"
 #include "cmd/client.h"

@@ -1,4 +1,4 @@
-/* poller: who polls devices for a server from elsewhere (api/pollers.h). */
+/* poller: who polls devices for a server from elsewhere (api/admin/pollers.h). */
 #include "cmd/client.h"
 #include "cmd/client_private.h"
 

@@ -1,4 +1,5 @@
-/* recompute: bins and aggregates once more from raw data, by a server's API (api/recompute.h). */
+/* recompute: bins and aggregates once more from raw data, by a server's API
+ * (api/admin/recompute.h). */
 #include "cmd/client.h"
 #include "cmd/client_private.h"
 #include "wire/timetext.h"

@@ -1,8 +1,8 @@
 /* retention: how long what is kept, how much is stored for how long, and what is stored for another
- * time than it would be now (api/retention.h). */
+ * time than it would be now (api/admin/retention.h). */
 #include "cmd/client.h"
 #include "cmd/client_private.h"
-#include "rollup/grain.h"
+#include "retention/granularity.h"
 #include "wire/timetext.h"
 
 const char client_retention_help[] =

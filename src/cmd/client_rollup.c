@@ -1,7 +1,7 @@
-/* rollup: how roll-ups are made, what waits for them, and marks made anew (api/rollups.h). */
+/* rollup: how roll-ups are made, what waits for them, and marks made anew (api/admin/rollups.h). */
 #include "cmd/client.h"
 #include "cmd/client_private.h"
-#include "rollup/grain.h"
+#include "retention/granularity.h"
 #include "wire/timetext.h"
 
 enum { SPAN_MAX_BYTES = ROLLUP_WIDTH_MAX_BYTES, TEXT_MAX_BYTES = 64 << 10 };

@@ -1,5 +1,5 @@
 /* stats and verify: of a server by its API, or of a directory that no server has open. Both ways
- * give the same JSON (api/store_json.h), from which the tables are made. */
+ * give the same JSON (api/admin/store_json.h), from which the tables are made. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/store_json.h"
+#include "api/admin/store_json.h"
 #include "base/clock.h"
 #include "base/exec.h"
 #include "cmd/client.h"

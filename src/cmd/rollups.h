@@ -3,10 +3,10 @@
 #define CMD_ROLLUPS_H
 
 #include "base/buf.h"
-#include "rollup/complete.h"
+#include "rollup/backfill.h"
 #include "rollup/deletions.h"
-#include "rollup/redis/url.h"
-#include "rollup/retention.h"
+#include "marks/redis/url.h"
+#include "retention/retention.h"
 #include "rollup/rollup.h"
 
 struct conf;
@@ -22,7 +22,7 @@ struct rollups {
 	struct redis_url redis; /* rollup.tracking; no host: the store */
 	struct rollup_track *track;
 	struct rollup_behind *behind;        /* NULL: this process rolls nothing up */
-	int64_t since_ms[ROLLUP_GRAINS_MAX]; /* see rollup/since.h, also for the next */
+	int64_t since_ms[ROLLUP_GRAINS_MAX]; /* see rollup/stored_settings.h, also for the next */
 	struct buf recount;
 	struct rollup_late late;
 	bool keeps_late;                  /* points that come after their slot is closed are kept */

@@ -18,11 +18,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "api/inventory.h"
+#include "api/admin/inventory.h"
 #include "api/job_call.h"
-#include "api/pollers.h"
+#include "api/admin/pollers.h"
 #include "api/routes.h"
-#include "api/v2_zone.h"
+#include "api/esmond/zone.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/file.h"

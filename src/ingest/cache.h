@@ -18,17 +18,17 @@
 
 #include "base/base.h"
 #include "base/hash.h"
-#include "rollup/retention.h"
+#include "retention/retention.h"
 
 struct shape;
 struct cache;
 
 struct cache_entry {
 	uint64_t low;
-	uint32_t slot;        /* in which they are marked, see rollup/touches.h; 0: in none */
+	uint32_t slot;        /* in which they are marked, see marks/recent.h; 0: in none */
 	uint16_t high;        /* as much of it as has room in half a cache line */
 	uint16_t count : 10;  /* of handles; 0: the place is free */
-	uint16_t level : 4;   /* of all its metrics (rollup/retention.h), or CACHE_LEVELS */
+	uint16_t level : 4;   /* of all its metrics (retention/retention.h), or CACHE_LEVELS */
 	uint16_t is_list : 1; /* of the handles */
 	uint16_t used : 1;    /* since the hand last passed */
 	union {

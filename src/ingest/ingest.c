@@ -3,7 +3,7 @@
 #include "base/random.h"
 #include "base/stats.h"
 #include "ingest/marks.h"
-#include "rollup/track.h"
+#include "marks/marks.h"
 
 enum {
 	DEFAULT_IN_FLIGHT_BYTES = 128 << 20,

@@ -47,7 +47,7 @@
 #include "catalog/catalog.h"
 #include "model/series.h"
 #include "model/value.h"
-#include "rollup/track.h"
+#include "marks/marks.h"
 #include "store/store.h"
 
 struct retention_rules;
@@ -81,8 +81,8 @@ struct ingest_options {
 	uint32_t rollup_partitions;
 	int64_t rollup_slot_ms, rollup_quiet_ms, rollup_skew_max_ms;
 	struct rollup_track *rollup_track; /* the caller's */
-	/* What comes when its slot is closed goes to data_late (rollup/late.h), and is kept for so
-	 * long, 0 for ever. Else it is refused. */
+	/* What comes when its slot is closed goes to data_late (retention/late.h), and is kept for
+	 * so long, 0 for ever. Else it is refused. */
 	bool late_keep;
 	int64_t late_retention_ms;
 	/* What is older than all roll-ups of its series are kept is refused all the same; the

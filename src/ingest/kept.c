@@ -2,7 +2,7 @@
 
 #include <limits.h>
 
-#include "rollup/track.h"
+#include "marks/marks.h"
 
 /* ---- Levels ---------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* Private to ingest/: how long samples are kept, where rules say different things of different
- * series (rollup/retention.h).
+ * series (retention/retention.h).
  *
  * Of raw samples there are a few retentions, the levels, level 0 that of whom no rule names. The
  * cache keeps the level of each series; one whose samples are of several is rare. Each level has a

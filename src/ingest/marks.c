@@ -1,8 +1,8 @@
 #include "ingest/marks.h"
 
 #include "base/stats.h"
-#include "rollup/partition.h"
-#include "rollup/track.h"
+#include "lease/partition.h"
+#include "marks/marks.h"
 
 /* A group in a slot of which the round has points. */
 struct mark {

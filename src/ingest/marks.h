@@ -1,4 +1,4 @@
-/* Private to ingest/: marks for roll-ups, made of a round that has been opened (rollup/track.h).
+/* Private to ingest/: marks for roll-ups, made of a round that has been opened (marks/marks.h).
  *
  * A point of a known series whose slot this process has not marked is taken for unknown: so it
  * goes through a round, where the names of its series are at hand. */

@@ -13,8 +13,8 @@
 #include "ingest/cache.h"
 #include "ingest/ingest.h"
 #include "ingest/shape.h"
-#include "rollup/retention.h"
-#include "rollup/touches.h"
+#include "retention/retention.h"
+#include "marks/recent.h"
 
 enum {
 	INGEST_SPARE_WRITES = 8,

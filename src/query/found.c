@@ -1,7 +1,7 @@
 /* What the catalog found for a query, before any of it is read: whether it is what was meant, may
  * be read together, and fits into an answer. */
 #include "query/private.h"
-#include "rollup/retention.h"
+#include "retention/retention.h"
 
 uint64_t run_points_allowed(const struct query_run *run)
 {

@@ -1,6 +1,6 @@
-/* Rows of late points (rollup/late.h). Windows need nothing of this: a row lies in the window of
+/* Rows of late points (retention/late.h). Windows need nothing of this: a row lies in the window of
  * its bucket. Where buckets are points of their own, the two rows of one become one. */
-#include "rollup/late.h"
+#include "retention/late.h"
 
 #include <math.h>
 

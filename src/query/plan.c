@@ -1,6 +1,6 @@
 #include "query/plan.h"
 
-#include "rollup/track.h"
+#include "marks/marks.h"
 
 #define SECOND_MS INT64_C(1000)
 #define MINUTE_MS (60 * SECOND_MS)

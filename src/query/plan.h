@@ -18,7 +18,7 @@
 #define QUERY_PLAN_H
 
 #include "query/query.h"
-#include "rollup/grain.h"
+#include "retention/granularity.h"
 
 /* Times of queries are cut to this, 36 million years either way: sums with them are safe. */
 #define PLAN_TIME_MAX_MS (INT64_C(1) << 60)
@@ -28,7 +28,7 @@ struct plan_terms {
 	const struct rollup_grains *grains; /* NULL: none */
 	int64_t raw_retention_ms;           /* 0: for ever */
 	int64_t raw_whole_ms; /* what is older may be gone sooner, after a raise; 0: not so */
-	/* Not 0: late points are kept (rollup/late.h), and this is the quiet time. Raw data of a
+	/* Not 0: late points are kept (retention/late.h), and this is the quiet time. Raw data of a
 	 * slot that is closed does not have them: it counts as gone. */
 	int64_t late_quiet_ms;
 	int64_t rolled_before_ms; /* all data before it is rolled up, but what is */

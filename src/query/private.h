@@ -10,7 +10,7 @@
 
 #include "loop/loop.h"
 #include "query/plan.h"
-#include "rollup/row.h"
+#include "rollup/aggregate_row.h"
 
 enum {
 	JOBS_MAX = 8,
@@ -284,8 +284,8 @@ struct windows_walk {
 struct windows_walk windows_walk(const struct query_run *run);
 size_t windows_walk_to(struct windows_walk *walk, int64_t ts_ms);
 
-/* late.c: whether a part of the plan may have rows of late points (rollup/late.h) beside those of
- * its buckets. */
+/* late.c: whether a part of the plan may have rows of late points (retention/late.h) beside those
+ * of its buckets. */
 bool part_has_late(const struct query_run *run, const struct query_part *part);
 /* When a read has arrived: what was joined of the one before it is forgotten. */
 void job_join_begin(struct query_job *job);

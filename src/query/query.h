@@ -94,8 +94,8 @@ struct query_options {
 	/* Whether a metric's roll-ups are those of a counter: sum, increase, first and last instead
 	 * of min, max, sum, avg, count, first and last. NULL: none are. */
 	bool (*is_counter)(void *owner, struct slice metric);
-	/* Late points (rollup/late.h): how long ago a time lies at least that may have any, 0: none
-	 * has; and if more are kept, the quiet time of roll-ups, else 0. */
+	/* Late points (retention/late.h): how long ago a time lies at least that may have any, 0:
+	 * none has; and if more are kept, the quiet time of roll-ups, else 0. */
 	int64_t late_after_ms, late_quiet_ms;
 	void *rollup_owner;
 };

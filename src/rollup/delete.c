@@ -2,10 +2,10 @@
 
 #include "base/fault.h"
 #include "model/series.h"
-#include "rollup/late.h"
-#include "rollup/partition.h"
-#include "rollup/row.h"
-#include "rollup/series_walk.h"
+#include "retention/late.h"
+#include "lease/partition.h"
+#include "rollup/aggregate_row.h"
+#include "store/series_walk.h"
 #include "store/wait.h"
 
 enum {

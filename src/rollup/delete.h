@@ -27,9 +27,9 @@
 
 #include "base/clock.h"
 #include "catalog/selector.h"
-#include "rollup/grain.h"
-#include "rollup/retention.h"
-#include "rollup/track.h"
+#include "retention/granularity.h"
+#include "retention/retention.h"
+#include "marks/marks.h"
 
 /* Times of samples, with room to add and subtract. */
 #define ROLLUP_DELETE_EARLIEST_MS (-(INT64_C(1) << 61))

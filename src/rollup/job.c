@@ -2,8 +2,8 @@
 
 #include "base/stats.h"
 #include "loop/job.h"
-#include "rollup/behind.h"
-#include "rollup/lane.h"
+#include "marks/watermark.h"
+#include "rollup/slot_worker.h"
 
 /* Slots that are worked on at once: while one writes, others read. */
 enum { LANES = 3 };

@@ -24,11 +24,11 @@
 #define ROLLUP_JOB_H
 
 #include "base/clock.h"
-#include "rollup/grain.h"
-#include "rollup/late.h"
-#include "rollup/partition.h"
-#include "rollup/retention.h"
-#include "rollup/track.h"
+#include "retention/granularity.h"
+#include "retention/late.h"
+#include "lease/partition.h"
+#include "retention/retention.h"
+#include "marks/marks.h"
 
 struct rollup_job;
 

@@ -4,9 +4,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "loop/job.h"
-#include "rollup/behind.h"
-#include "rollup/leases.h"
-#include "rollup/restore.h"
+#include "marks/watermark.h"
+#include "lease/lease.h"
+#include "rollup/remark_after_loss.h"
 
 enum {
 	TICK_MS = 1000,

@@ -20,9 +20,9 @@
 
 #include "base/clock.h"
 #include "base/exec.h"
-#include "rollup/grain.h"
+#include "retention/granularity.h"
 #include "rollup/job.h"
-#include "rollup/partition.h"
+#include "lease/partition.h"
 
 struct rollup;
 

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
-#include "store/lmdb/extent.h"
+#include "store/lmdb/codec/extent.h"
 
 enum { ROWS_MAX = 8640, COLUMNS_MAX = 10, EXTENTS_MAX = 4096, STEP_MS = 10000 };
 

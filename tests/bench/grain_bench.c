@@ -18,9 +18,9 @@
 #include "base/random.h"
 #include "bench/cpu_time.h"
 #include "query/query.h"
-#include "rollup/grain.h"
-#include "rollup/late.h"
-#include "rollup/row.h"
+#include "retention/granularity.h"
+#include "retention/late.h"
+#include "rollup/aggregate_row.h"
 #include "store/lmdb/lmdb.h"
 #include "tools/store_wait.h"
 

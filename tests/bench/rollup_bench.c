@@ -17,7 +17,7 @@
 #include "base/random.h"
 #include "bench/cpu_time.h"
 #include "rollup/job.h"
-#include "rollup/track_store.h"
+#include "marks/store.h"
 #include "store/lmdb/lmdb.h"
 #include "tools/store_wait.h"
 

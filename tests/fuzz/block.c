@@ -1,7 +1,7 @@
 /* Rows made of any bytes come back bit for bit from however many blocks they fill. The first bytes
  * choose columns, room and how the rest becomes values and times. */
 #include "base/mem.h"
-#include "store/lmdb/block.h"
+#include "store/lmdb/codec/block.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* Any bytes as the text of an epoch: what is taken for one lies within it, and written and read
  * again it says the same. */
-#include "rollup/redis/epoch_text.h"
+#include "marks/redis/epoch_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

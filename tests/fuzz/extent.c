@@ -1,7 +1,7 @@
 /* Any bytes as an extent, without the checksum: nothing is read outside, what opens can be
  * iterated, and what decodes has times in order. */
 #include "base/mem.h"
-#include "store/lmdb/extent.h"
+#include "store/lmdb/codec/extent.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* Any bytes as a cell of marks: nothing is read outside, what is taken for one is read to its end,
  * and written again it says the same. */
-#include "rollup/mark_cell.h"
+#include "marks/cell.h"
 
 enum { SERIES_MAX = 4096 };
 

@@ -1,5 +1,5 @@
 /* Bodies of POST /api/query: what is taken keeps its limits, and its filters end on any tags. */
-#include "api/opentsdb_body.h"
+#include "api/opentsdb/body.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

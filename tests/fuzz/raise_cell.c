@@ -1,6 +1,6 @@
 /* Any bytes as the cell that remembers retentions: what is taken for one has no more rules than
  * there may be, and written and read again it says the same. */
-#include "rollup/raise_cell.h"
+#include "retention/lengthened_cell.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

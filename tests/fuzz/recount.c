@@ -1,6 +1,6 @@
 /* Any bytes as what is stored of metrics that became counters, or ceased to be. The first line of
  * the input is the metric that is asked for. */
-#include "rollup/since.h"
+#include "rollup/stored_settings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -55,19 +55,19 @@ PLANTS = {
          "\t\tcycle->taken = (struct registry_taken){0};\n\telse\n"
          "\t\terr = registry_take(&cycle->engine->registry, cycle->txn, &cycle->taken);")]),
     "cut_far": ("the journal is cut one page too far", [
-        (LMDB + "journal_list.c", "return entry->first_sequence + entry->records <= keep;",
+        (LMDB + "upkeep/journal_list.c", "return entry->first_sequence + entry->records <= keep;",
          "return entry->first_sequence + (PLANTED(cut_far) ? 0 : entry->records) <= keep;")]),
     "expires_early": ("a segment expires while its last day is still in sight", [
-        (LMDB + "expire.c", "return id->segment < floor_div(gone_ms, width_ms);",
+        (LMDB + "upkeep/expire.c", "return id->segment < floor_div(gone_ms, width_ms);",
          "return id->segment < floor_div(gone_ms, width_ms) + PLANTED(expires_early);")]),
     "clock_believed": ("the clock is believed at once", [
         ("src/base/clock_watch.c", "mark->stood_us >= CLOCK_STANDS_US)",
          "mark->stood_us >= (PLANTED(clock_believed) ? 0 : CLOCK_STANDS_US))")]),
     "doubt_lost": ("a restart believes the clock", [
-        (LMDB + "doubt.c", "\tif (known.sure_us)\n",
+        (LMDB + "upkeep/doubt.c", "\tif (known.sure_us)\n",
          "\tif (known.sure_us && !PLANTED(doubt_lost))\n")]),
     "delete_short": ("a deletion leaves out the last segment it touches", [
-        (LMDB + "delete.c", "segment_of(sheet->table, sheet->period_ms, record->end_ms - 1);",
+        (LMDB + "upkeep/delete.c", "segment_of(sheet->table, sheet->period_ms, record->end_ms - 1);",
          "segment_of(sheet->table, sheet->period_ms, record->end_ms - 1) -\n"
          "\t\t       PLANTED(delete_short);")]),
     "flush_reused": ("flush numbers begin anew after a restart", [
@@ -114,11 +114,11 @@ PLANTS = {
          "runs_put(cycle->engine, cycle->txn, s,\n"
          "\t\t\t\t       cycle->sequence - !PLANTED(runs_ahead));")]),
     "runs_alone": ("rows go straight to extents without what their heads hold", [
-        (LMDB + "runs.c", "\tseal_collect(engine, &runs->id, true, &sealing);\n",
+        (LMDB + "upkeep/bulk_append.c", "\tseal_collect(engine, &runs->id, true, &sealing);\n",
          "\tseal_collect(engine, &runs->id, true, &sealing);\n"
          "\tif (PLANTED(runs_alone))\n\t\tsealing.count = 0;\n")]),
     "runs_after": ("rows go straight to extents past rows that the same commit journals", [
-        (LMDB + "runs.c", "UINT32_C(1) << t & ~journaled;",
+        (LMDB + "upkeep/bulk_append.c", "UINT32_C(1) << t & ~journaled;",
          "UINT32_C(1) << t & ~(PLANTED(runs_after) ? 0 : journaled);")]),
     "stamp_order": ("of two cells the one that comes later wins, whatever its stamp", [
         (LMDB + "cells.c", "\tif (write->stamp_us != stored->stamp_us)\n\t\treturn 0;",
@@ -129,7 +129,7 @@ PLANTS = {
          "{.applied = version == write->version ||\n"
          "\t\t\t\t\t\t\t(version && PLANTED(condition_passed))};")]),
     "token_repeats": ("the next slice of a read begins with the sample that ended the last", [
-        (LMDB + "read_range.c", "run->ts_ms[count - 1] : run->ts_ms[count - 1] + 1;",
+        (LMDB + "read/read_range.c", "run->ts_ms[count - 1] : run->ts_ms[count - 1] + 1;",
          "run->ts_ms[count - 1]\n\t\t\t\t\t\t\t: run->ts_ms[count - 1] +\n"
          "\t\t\t\t\t\t\t\t\t  !PLANTED(token_repeats);")]),
     "ingest_deaf": ("ingest answers for samples that the store refused", [

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "base/random.h"
-#include "store/lmdb/extent.h"
+#include "store/lmdb/codec/extent.h"
 
 enum { ROWS = 600, COLUMNS = 5 };
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "api/inventory_json.h"
+#include "api/admin/inventory_json.h"
 #include "base/buf.h"
 #include "conf/conf.h"
 #include "inventory/private.h"

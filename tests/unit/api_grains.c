@@ -1,7 +1,7 @@
 /* /api/query over roll-ups: how they are asked for, and what the answer says of them. Now is
  * 2020-08-24T16:40:00Z; raw data is kept for 2 h, 5 min for a day, 1 h for ever. */
 #include "api_harness.h"
-#include "rollup/grain.h"
+#include "retention/granularity.h"
 
 static const struct rollup_grains grains = {
 	.slot_ms = 3600000, .count = 2, .list = {{300000, 86400000}, {3600000, 0}}};

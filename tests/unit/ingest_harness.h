@@ -15,7 +15,7 @@
 #include "catalog/catalog.h"
 #include "ingest/ingest.h"
 #include "naive.h"
-#include "rollup/track_store.h"
+#include "marks/store.h"
 #include "store/store.h"
 #include "wire/number.h"
 

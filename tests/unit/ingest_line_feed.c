@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "base/stats.h"
 #include "ingest/line_feed.h"
-#include "rollup/retention.h"
+#include "retention/retention.h"
 
 /* At most 511 bytes at `to`. */
 static size_t PRINTF_LIKE(2, 3) print(char *to, const char *fmt, ...)

@@ -2,7 +2,7 @@
 #include "rollup_harness.h"
 
 #include "base/stats.h"
-#include "rollup/touches.h"
+#include "marks/recent.h"
 
 static const char *const hours[] = {"1h:0"};
 

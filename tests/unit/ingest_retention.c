@@ -1,7 +1,7 @@
 /* What the push doors refuse since it would not be kept, or its slot is closed. */
 #include "ingest_points.h"
 
-#include "rollup/retention.h"
+#include "retention/retention.h"
 
 static void old_points_are_refused_by_retention(void **state)
 {

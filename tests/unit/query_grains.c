@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "query_harness.h"
-#include "rollup/grain.h"
-#include "rollup/retention.h"
+#include "retention/granularity.h"
+#include "retention/retention.h"
 
 #define MINUTE_MS INT64_C(60000)
 #define HOUR_MS   (60 * MINUTE_MS)

@@ -5,7 +5,7 @@
 
 #include "ingest_harness.h"
 
-#include "rollup/shares.h"
+#include "retention/usage_walk.h"
 
 #define HOUR_MS INT64_C(3600000)
 #define DAY_MS  (24 * HOUR_MS)

@@ -1,12 +1,12 @@
-/* The same tests over each driver of tracking (rollup/track.h): the store, and a real Redis that
+/* The same tests over each driver of tracking (marks/marks.h): the store, and a real Redis that
  * the test starts. */
 #ifndef TESTS_UNIT_ROLLUP_DRIVERS_H
 #define TESTS_UNIT_ROLLUP_DRIVERS_H
 
 #include "redis_server.h"
 
-#include "rollup/redis/track_redis.h"
-#include "rollup/track_store.h"
+#include "marks/redis/redis.h"
+#include "marks/store.h"
 
 struct driver {
 	struct redis_server redis;

@@ -7,8 +7,8 @@
 
 #include "ingest/line_feed.h"
 #include "rollup/job.h"
-#include "rollup/late.h"
-#include "rollup/row.h"
+#include "retention/late.h"
+#include "rollup/aggregate_row.h"
 
 #define MINUTE_MS INT64_C(60000)
 #define HOUR_MS   (60 * MINUTE_MS)

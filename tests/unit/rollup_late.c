@@ -3,7 +3,7 @@
 #include "rollup_harness.h"
 
 #include "base/fault.h"
-#include "rollup/raise.h"
+#include "retention/lengthened.h"
 
 #define QUARTER (15 * MINUTE_MS)
 

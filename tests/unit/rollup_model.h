@@ -13,7 +13,7 @@
 #include "ingest/line_feed.h"
 #include "rollup/delete.h"
 #include "rollup/job.h"
-#include "rollup/leases.h"
+#include "lease/lease.h"
 #include "slow_store.h"
 #include "stepped.h"
 #include "task_step.h"

@@ -1,8 +1,8 @@
 /* Of the model of roll-ups: processes that take line protocol, and such that roll up. */
 #include "rollup_model.h"
 
-#include "rollup/late.h"
-#include "rollup/track_store.h"
+#include "retention/late.h"
+#include "marks/store.h"
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /* Of the model of roll-ups: what is to be there when all is at rest. */
 #include "rollup_model.h"
 
-#include "rollup/late.h"
-#include "rollup/row.h"
+#include "retention/late.h"
+#include "rollup/aggregate_row.h"
 
 static void on_own_read(struct store_read *read, int err)
 {

@@ -4,9 +4,9 @@
 
 #include "base/cursor.h"
 #include "base/fault.h"
-#include "rollup/behind.h"
+#include "marks/watermark.h"
 #include "rollup/delete.h"
-#include "rollup/partition.h"
+#include "lease/partition.h"
 #include "rollup_drivers.h"
 #include "stepped.h"
 

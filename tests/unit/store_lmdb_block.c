@@ -1,4 +1,4 @@
-#include "store/lmdb/block.h"
+#include "store/lmdb/codec/block.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
-#include "store/lmdb/column.h"
+#include "store/lmdb/codec/column.h"
 #include "store/store.h"
 
 enum { ROOM = 1 << 20 };

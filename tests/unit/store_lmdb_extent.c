@@ -1,4 +1,4 @@
-#include "store/lmdb/extent.h"
+#include "store/lmdb/codec/extent.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Packing worked by hand, and the plain loops beside those for AVX2 over all widths and counts. */
-#include "store/lmdb/kernels.h"
+#include "store/lmdb/codec/kernels.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
-#include "store/lmdb/stream.h"
+#include "store/lmdb/codec/stream.h"
 
 enum { COUNT_MAX = 300 };
 

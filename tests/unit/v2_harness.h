@@ -10,7 +10,7 @@ static struct store *open_either_store(void);
 
 #include "api_harness.h"
 
-#include "api/v2_zone.h"
+#include "api/esmond/zone.h"
 #include "base/cursor.h"
 #include "base/file.h"
 #include "conf/conf.h"

@@ -8,7 +8,7 @@
 #include "base/hash_set.h"
 #include "base/log.h"
 #include "rollup/batch/batch.h"
-#include "rollup/row.h"
+#include "rollup/aggregate_row.h"
 
 enum batch_phase { BATCH_RAW, BATCH_LATE, BATCH_ROWS, BATCH_REMOVALS };
 

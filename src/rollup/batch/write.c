@@ -1,8 +1,8 @@
 /* One write of all rows that were computed, and of what tells that there are such rows. */
 #include "rollup/batch/private.h"
 
-#include "rollup/late.h"
-#include "rollup/touches.h"
+#include "retention/late.h"
+#include "marks/recent.h"
 #include "store/wait.h"
 
 enum { NAMES_MAX = 100000 }; /* of metrics whose aggregators are known to be stored */

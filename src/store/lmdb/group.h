@@ -6,7 +6,7 @@
 #ifndef STORE_LMDB_GROUP_H
 #define STORE_LMDB_GROUP_H
 
-#include "store/lmdb/extent.h"
+#include "store/lmdb/codec/extent.h"
 #include "store/lmdb/heads.h"
 
 enum {

@@ -10,7 +10,7 @@
 #ifndef STORE_LMDB_HEADS_H
 #define STORE_LMDB_HEADS_H
 
-#include "store/lmdb/block.h"
+#include "store/lmdb/codec/block.h"
 #include "store/lmdb/journal.h"
 
 /* The fields stand by use: a new row touches little behind the first cache line. There are very

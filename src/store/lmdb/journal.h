@@ -7,7 +7,7 @@
 #define STORE_LMDB_JOURNAL_H
 
 #include "store/lmdb/registry.h"
-#include "store/lmdb/row.h"
+#include "store/lmdb/codec/row_codec.h"
 
 enum record_kind {
 	RECORD_ROW = 1,

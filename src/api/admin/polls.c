@@ -1,0 +1,268 @@
+#include "api/admin/polls.h"
+
+#include "api/routes.h"
+#include "base/cursor.h"
+#include "base/stats.h"
+#include "inventory/inventory.h"
+#include "model/poll.h"
+#include "persist/persist.h"
+#include "queue/queue.h"
+#include "wire/esmond_message.h"
+#include "wire/json.h"
+
+enum {
+	MESSAGES_MAX = 10000, /* of one request */
+	ENCODED_MAX_BYTES = 128 << 20,
+	JSON_ARENA_MAX_BYTES = 256 << 20,
+};
+
+/* request->owner. Freed when the last put is done, whatever has become of the request. */
+struct polls {
+	struct http_request *http; /* NULL: the client has gone */
+	struct api *api;
+	const struct inventory *inventory;
+	struct buf body; /* frames, as sent or made of JSON */
+	struct arena arena;
+	struct item {
+		struct queue_put put;
+		struct queue *queue;
+	} * items;
+	size_t count, waiting;
+	int err; /* of the first put that failed */
+};
+
+static void polls_free(struct polls *p)
+{
+	inventory_release(p->inventory);
+	buf_release(&p->body);
+	arena_release(&p->arena);
+	mem_free(p->items);
+	mem_free(p);
+}
+
+static void answer(struct polls *p)
+{
+	struct http_request *http = p->http;
+	int err = p->err;
+	size_t count = p->count;
+	polls_free(p);
+	if (!http)
+		return;
+	if (!err) {
+		stat_add(STAT_polls_taken, (int64_t)count);
+		http_reply(http, 204, NULL, (struct slice){NULL, 0});
+		return;
+	}
+	stat_add(STAT_polls_refused, (int64_t)count);
+	if (err == ERR_LIMIT) {
+		http_reply_error(http, 413, "a message is too long for its queue");
+		return;
+	}
+	http_reply_header(http, "Retry-After", "5");
+	http_reply_error(http, 503, "%s",
+			 err == ERR_FULL ? "a queue has no room for these polls, send them later"
+					 : err_text(err));
+}
+
+static void put_done(struct queue_put *put, int err)
+{
+	struct polls *p = put->owner;
+	if (err && !p->err)
+		p->err = err;
+	if (--p->waiting == 0)
+		answer(p);
+}
+
+/* ---- What was sent --------------------------------------------------------------------------- */
+
+static int refuse_count(struct errbuf *e)
+{
+	return errbuf_set(e, ERR_LIMIT,
+			  "there are more than %d messages, which is what one request may have; "
+			  "none of them was taken: send them in several requests",
+			  MESSAGES_MAX);
+}
+
+/* Refuses here what the workers would refuse later, when no client hears of it. */
+static int check_time(const struct polls *p, const struct poll *poll, struct errbuf *e)
+{
+	int64_t latest_ms;
+	int err = poll_latest_ms(poll, &latest_ms, e);
+	return err ? err : persist_check_time(p->api->persist, latest_ms, e);
+}
+
+static int add_item(struct polls *p, struct slice message, struct errbuf *e)
+{
+	struct poll poll;
+	if (p->count == MESSAGES_MAX)
+		return refuse_count(e);
+	int err = poll_open(message, &poll, e);
+	if (!err)
+		err = check_time(p, &poll, e);
+	if (err)
+		return errbuf_prefix(e, ERR_INVALID, "message %zu", p->count + 1);
+	const struct oidset *set = inventory_conf_oidset(p->api->inventory_conf, poll.oidset);
+	if (!set)
+		return errbuf_set(e, ERR_INVALID, "message %zu: there is no OIDSet " SHOWN,
+				  p->count + 1, SHOWN_OF(poll.oidset));
+	p->items = mem_resize_array(p->items, p->count + 1, sizeof(*p->items));
+	p->items[p->count++] = (struct item){
+		.put = {.key = poll.device, .bytes = message, .done = put_done, .owner = p},
+		.queue = p->api->queues[set->queue->place],
+	};
+	return 0;
+}
+
+static int read_frames(struct polls *p, struct errbuf *e)
+{
+	struct cursor c = cursor_of(p->body.data, p->body.len);
+	int err = 0;
+	while (cursor_left(&c) && !err) {
+		uint32_t len = cursor_u32(&c);
+		struct slice message = {(const char *)cursor_take(&c, len), len};
+		if (c.bad)
+			return errbuf_set(e, ERR_INVALID,
+					  "message %zu is cut off: its length does not lie within "
+					  "the body",
+					  p->count + 1);
+		err = add_item(p, message, e);
+	}
+	return err;
+}
+
+/* Esmond's pollers call devices as people do; ours say what they are stored under. */
+static void call_as_stored(const struct polls *p, struct poll_builder *builder)
+{
+	struct slice name = buf_slice(&builder->device);
+	const struct device *device = inventory_device(p->inventory, name);
+	if (!device || !device->stored_as.len)
+		return;
+	buf_clear(&builder->device);
+	buf_append(&builder->device, device->stored_as.data, device->stored_as.len);
+}
+
+/* Appends the poll that one of esmond's messages is, as a frame. */
+static int convert_one(struct polls *p, struct slice json, struct poll_builder *builder,
+		       struct buf *frames, struct errbuf *e)
+{
+	uint8_t head[4];
+	size_t at = frames->len;
+	int err = esmond_message_read(json, &p->arena, builder, e);
+	if (!err)
+		call_as_stored(p, builder);
+	if (!err)
+		err = buf_append(frames, (const char *)head, sizeof(head));
+	if (!err)
+		err = poll_encode(builder, 0, true, frames, e);
+	if (err)
+		return err;
+	uint32_t len = (uint32_t)(frames->len - at - sizeof(head));
+	memcpy(frames->data + at, &len, sizeof(len)); /* least byte first on all that we run on */
+	return 0;
+}
+
+static int convert_each(struct polls *p, struct json_reader *reader, struct poll_builder *builder,
+			struct buf *frames, struct errbuf *e)
+{
+	enum json_event event = json_next(reader);
+	bool array = event == JSON_ARRAY_BEGIN;
+	int err = 0;
+	if (array)
+		event = json_next(reader);
+	for (size_t number = 1; !err && event == JSON_OBJECT_BEGIN; number++) {
+		size_t offset = reader->offset;
+		if (number > MESSAGES_MAX)
+			return refuse_count(e);
+		if (!json_skip(reader, event))
+			break;
+		err = convert_one(p, json_text_from(reader, offset), builder, frames, e);
+		if (err)
+			return e->text[0] ? errbuf_prefix(e, err, "message %zu", number) : err;
+		event = json_next(reader);
+	}
+	if (array && event == JSON_ARRAY_END)
+		event = json_next(reader);
+	if (event == JSON_BAD)
+		return json_error(reader, e);
+	if (event != JSON_END)
+		return errbuf_set(e, ERR_INVALID,
+				  "a message is a JSON object, and several of them "
+				  "are an array");
+	return 0;
+}
+
+static int read_json(struct polls *p, struct errbuf *e)
+{
+	struct json_reader reader;
+	struct poll_builder builder;
+	struct buf frames;
+	buf_init(&frames, ENCODED_MAX_BYTES);
+	poll_builder_init(&builder);
+	json_reader_init(&reader, buf_slice(&p->body), &p->arena);
+	int err = convert_each(p, &reader, &builder, &frames, e);
+	poll_builder_release(&builder);
+	buf_release(&p->body);
+	p->body = frames;
+	return err ? err : read_frames(p, e);
+}
+
+static bool is_json(const struct http_request *http)
+{
+	struct slice type = http_header(http, "Content-Type");
+	struct slice json = SLICE("application/json");
+	return type.len >= json.len && memcmp(type.data, json.data, json.len) == 0;
+}
+
+/* ---- Putting --------------------------------------------------------------------------------- */
+
+/* What a queue takes is waited for, whatever becomes of the rest. */
+static void put_all(struct polls *p)
+{
+	p->waiting = 1; /* this loop */
+	for (size_t i = 0; i < p->count && !p->err; i++) {
+		struct item *item = &p->items[i];
+		item->put.executor = loop_executor(p->api->loop);
+		int err = queue_put(item->queue, &item->put);
+		if (err)
+			p->err = err;
+		else
+			p->waiting++;
+	}
+	if (--p->waiting == 0)
+		answer(p);
+}
+
+static void on_end(struct http_request *http)
+{
+	struct errbuf e = {""};
+	struct polls *p = mem_zalloc(sizeof(*p));
+	p->http = http;
+	p->api = api_of(http);
+	p->inventory = inventory_keeper_take(p->api->inventory);
+	p->body = http_request_take_body(http);
+	arena_init(&p->arena, JSON_ARENA_MAX_BYTES);
+	http->owner = p;
+	int err = is_json(http) ? read_json(p, &e) : read_frames(p, &e);
+	if (!err) {
+		put_all(p);
+		return;
+	}
+	stat_add(STAT_polls_refused, 1);
+	polls_free(p);
+	if (!e.text[0])
+		errbuf_set(
+			&e, err,
+			"these polls take more memory than one request may have (%d MB); none of "
+			"them was taken: send them in several requests",
+			ENCODED_MAX_BYTES >> 20);
+	http_reply_error(http, err == ERR_LIMIT ? 413 : 400, "%s", e.text);
+}
+
+static void on_abort(struct http_request *http, UNUSED int err)
+{
+	struct polls *p = http->owner;
+	if (p)
+		p->http = NULL;
+}
+
+const struct http_handler polls_handler = {.end = on_end, .abort = on_abort};

@@ -1,0 +1,299 @@
+#include "api/admin/retention.h"
+
+#include "api/job_call.h"
+#include "api/json_reply.h"
+#include "api/metrics/query_params.h"
+#include "api/routes.h"
+#include "base/log.h"
+#include "conf/conf.h"
+#include "retention/rekey.h"
+#include "retention/late.h"
+#include "retention/usage.h"
+#include "wire/json.h"
+
+enum {
+	ANSWER_MAX_BYTES = 32 << 20,
+	LINES_PRESET = 1000,
+	NAMES_MAX_BYTES = 64 << 10,
+	WAIT_EXTRA_MS = 1000,
+};
+
+struct retention_call {
+	struct job_call call;        /* first */
+	struct slice tenant, metric; /* in the arena */
+	struct arena arena;
+	struct retention_survey_options options;
+	struct retention_survey survey;
+	bool moves; /* what lies elsewhere: an apply that is no dry run */
+	struct retention_apply_options apply;
+	uint64_t failed;
+	int err;
+	void (*answer)(const struct retention_call *call, struct json_writer *json);
+};
+
+/* ---- Words ----------------------------------------------------------------------------------- */
+
+static const char *const class_names[RETENTION_CLASSES] = {"2d", "7d", "35d", "400d", "ever"};
+
+static void write_class(struct json_writer *json, const char *key, enum retention_class retention)
+{
+	json_put_text(json, key, class_names[retention]);
+}
+
+static void write_granularity(struct json_writer *json, const struct retention_call *call,
+			      int grain)
+{
+	char text[ROLLUP_WIDTH_MAX_BYTES];
+	json_write_key(json, "granularity");
+	if (grain == (int)call->call.api->grains->count) {
+		json_write_text(json, "late");
+		return;
+	}
+	if (grain == RETENTION_RAW) {
+		json_write_text(json, "raw");
+		return;
+	}
+	size_t len = rollup_width_print(text, call->call.api->grains->list[grain].width_ms);
+	json_write_string(json, (struct slice){text, len});
+}
+
+static void write_amount(struct json_writer *json, const struct retention_amount *amount)
+{
+	json_put_u64(json, "series", amount->series);
+	json_put_u64(json, "samples", amount->samples);
+	json_put_u64(json, "bytes", amount->bytes);
+	json_put_i64(json, "oldest", amount->oldest_ms);
+}
+
+/* ---- What is stored -------------------------------------------------------------------------- */
+
+static void write_rule(struct json_writer *json, const struct retention_call *call, uint8_t rule)
+{
+	json_write_key(json, "rule");
+	if (rule)
+		json_write_string(json, call->call.api->retention->list[rule - 1].text);
+	else
+		json_write_null(json);
+}
+
+static void write_stored(struct json_writer *json, const struct retention_line *line)
+{
+	json_write_key(json, "stored");
+	json_write_array_begin(json);
+	for (int c = 0; c < RETENTION_CLASSES; c++) {
+		if (!line->amounts[c].series)
+			continue;
+		json_write_object_begin(json);
+		write_class(json, "class", (enum retention_class)c);
+		write_amount(json, &line->amounts[c]);
+		json_write_object_end(json);
+	}
+	json_write_array_end(json);
+}
+
+static void write_line(struct json_writer *json, const struct retention_call *call,
+		       const struct retention_line *line)
+{
+	json_write_object_begin(json);
+	json_put_string(json, "tenant", line->tenant);
+	json_put_string(json, "metric", line->metric);
+	write_granularity(json, call, line->grain);
+	write_rule(json, call, line->rule);
+	json_put_i64(json, "retentionMs", line->keep_ms);
+	write_class(json, "class", line->retention);
+	write_stored(json, line);
+	json_write_object_end(json);
+}
+
+static void write_rules(struct json_writer *json, const struct retention_rules *rules)
+{
+	json_write_key(json, "rules");
+	json_write_array_begin(json);
+	for (size_t i = 0; i < rules->count; i++)
+		json_write_string(json, rules->list[i].text);
+	json_write_array_end(json);
+}
+
+static void answer_kept(const struct retention_call *call, struct json_writer *json)
+{
+	const struct retention_survey *result = &call->survey;
+	write_rules(json, call->call.api->retention);
+	json_put_u64(json, "series", result->series);
+	json_write_key(json, "kept");
+	json_write_array_begin(json);
+	for (size_t i = 0; i < result->line_count; i++)
+		write_line(json, call, &result->lines[i]);
+	json_write_array_end(json);
+	json_put_bool(json, "cut", result->cut);
+}
+
+/* ---- What is elsewhere ----------------------------------------------------------------------- */
+
+static void write_move(struct json_writer *json, const struct retention_call *call, int grain,
+		       int from, int to, const struct retention_amount *amount)
+{
+	if (!amount->series)
+		return;
+	json_write_object_begin(json);
+	write_granularity(json, call, grain);
+	write_class(json, "from", (enum retention_class)from);
+	write_class(json, "to", (enum retention_class)to);
+	write_amount(json, amount);
+	json_write_object_end(json);
+}
+
+static void answer_moves(const struct retention_call *call, struct json_writer *json)
+{
+	const struct retention_survey *result = &call->survey;
+	json_put_bool(json, "dryRun", !call->moves);
+	json_put_u64(json, "series", result->series);
+	json_put_u64(json, "failed", call->failed);
+	json_write_key(json, "moves");
+	json_write_array_begin(json);
+	for (int grain = RETENTION_RAW; grain <= (int)call->call.api->grains->count; grain++) {
+		for (int from = 0; from < RETENTION_CLASSES; from++) {
+			for (int to = 0; to < RETENTION_CLASSES; to++)
+				write_move(json, call, grain, from, to,
+					   &result->moves[grain + 1][from][to]);
+		}
+	}
+	json_write_array_end(json);
+}
+
+/* ---- Calls ----------------------------------------------------------------------------------- */
+
+static void retention_answer(const struct retention_call *call)
+{
+	struct json_reply reply;
+	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	json_write_object_begin(json);
+	call->answer(call, json);
+	json_write_object_end(json);
+	json_reply_send(&reply, call->call.request);
+}
+
+static void retention_fail(const struct retention_call *call)
+{
+	int err = call->err;
+	bool later =
+		err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_CANCELLED || err == ERR_RETRY;
+	const char *what = call->moves ? "not all could be moved, and another run moves the rest"
+				       : "what is stored could not be read";
+	int status = later ? 503 : err == ERR_FULL ? 507 : 500;
+	http_reply_error(call->call.request, status, "%s: %s", what, err_text(err));
+}
+
+static void retention_run(struct job_call *job_call)
+{
+	struct retention_call *call = (struct retention_call *)job_call;
+	call->options.scope.queue = job_queue(job_call->job);
+	call->apply.scope = call->options.scope;
+	call->err = retention_survey(&call->options, &call->survey);
+	if (!call->err && call->moves)
+		call->err = retention_apply(&call->apply, &call->survey, &call->failed);
+}
+
+static void retention_over(struct job_call *job_call)
+{
+	struct retention_call *call = (struct retention_call *)job_call;
+	if (job_call->request && call->err)
+		retention_fail(call);
+	else if (job_call->request)
+		retention_answer(call);
+	else if (call->moves && call->err)
+		log_warn("retention apply: not all could be moved, and another run moves the "
+			 "rest: %s",
+			 err_text(call->err));
+	retention_survey_release(&call->survey);
+	arena_release(&call->arena);
+	mem_free(call);
+}
+
+static struct retention_scope retention_scope_of(const struct retention_call *call,
+						 const struct api *api)
+{
+	return (struct retention_scope){.store = api->store,
+					.clock = api->clock,
+					.grains = api->grains,
+					.raw_retention_ms = api->conf->retention_raw_ms,
+					.late_retention_ms = api->late->kept_ms,
+					.rules = api->retention,
+					.tenant = call->tenant,
+					.metric = call->metric};
+}
+
+/* A read ends by its deadline, which is that of queries or the store's own. */
+static int64_t retention_reads_ms(const struct conf *conf)
+{
+	int64_t deadline_ms = conf->query_timeout_ms;
+	if (deadline_ms < STORE_DEADLINE_PRESET_MS)
+		deadline_ms = STORE_DEADLINE_PRESET_MS;
+	return deadline_ms + WAIT_EXTRA_MS;
+}
+
+struct question {
+	struct slice tenant, metric;
+	size_t limit;
+	bool moves; /* it is no dry run of an apply */
+};
+
+/* One at a time: each looks at all that is stored. */
+static void retention_begin(struct http_request *request, const struct question *q,
+			    void (*answer)(const struct retention_call *call,
+					   struct json_writer *json))
+{
+	const struct api *api = api_of(request);
+	if (job_call_runs(api, retention_run)) {
+		http_reply_error(request, 503, "what is stored is being looked at already");
+		return;
+	}
+	struct retention_call *call = mem_zalloc(sizeof(*call));
+	call->call.run = retention_run;
+	call->call.over = retention_over;
+	call->call.carried_through = q->moves;
+	call->answer = answer;
+	call->moves = q->moves;
+	arena_init(&call->arena, NAMES_MAX_BYTES);
+	call->tenant = arena_copy(&call->arena, q->tenant.data ? q->tenant : SLICE(""));
+	call->metric = arena_copy(&call->arena, q->metric.data ? q->metric : SLICE(""));
+	call->options = (struct retention_survey_options){.scope = retention_scope_of(call, api),
+							  .lines_max = q->limit};
+	call->apply = (struct retention_apply_options){.asof_ms = clock_age_ms(api->clock),
+						       .reads_ms = retention_reads_ms(api->conf)};
+	call->err = ERR_CANCELLED; /* until it has run */
+	job_call_start(&call->call, "retention", request);
+}
+
+static void on_show(struct http_request *request)
+{
+	static const char *const names[] = {"tenant", "metric", "limit", NULL};
+	struct errbuf e = {""};
+	struct question q = {.limit = LINES_PRESET};
+	int err = params_check(request, names, &e);
+	err = err ? err : params_narrowing(request, &q.tenant, &q.metric, &e);
+	err = err ? err
+		  : params_limit(request, LINES_PRESET, RETENTION_SURVEY_LINES_MAX, &q.limit, &e);
+	if (err)
+		http_reply_error(request, 400, "%s", e.text);
+	else
+		retention_begin(request, &q, answer_kept);
+}
+
+static void on_apply(struct http_request *request)
+{
+	static const char *const names[] = {"tenant", "metric", "dryRun", NULL};
+	struct errbuf e = {""};
+	struct question q = {0};
+	bool only_count = false;
+	int err = params_check(request, names, &e);
+	err = err ? err : params_narrowing(request, &q.tenant, &q.metric, &e);
+	err = err ? err : params_flag(request, "dryRun", &only_count, &e);
+	q.moves = !only_count;
+	if (err)
+		http_reply_error(request, 400, "%s", e.text);
+	else
+		retention_begin(request, &q, answer_moves);
+}
+
+const struct http_handler retention_handler = {.end = on_show, .abort = job_call_abort};
+const struct http_handler retention_apply_handler = {.end = on_apply, .abort = job_call_abort};

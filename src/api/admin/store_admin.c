@@ -1,0 +1,153 @@
+#include "api/admin/store_admin.h"
+
+#include "api/json_reply.h"
+#include "api/admin/memory_json.h"
+#include "api/routes.h"
+#include "api/admin/store_json.h"
+
+enum {
+	SLICE_MAX_BYTES = 16 << 20,
+	ANSWER_MAX_BYTES = 1 << 20,
+	SENTENCES_MAX = 1000,
+	SENTENCES_MAX_BYTES = 256 << 10,
+};
+
+/* One request at work. */
+struct admin {
+	struct http_request *request;
+	enum store_op op;
+	struct clock *clock;
+	struct store_read *read;
+	struct store_request *slice;
+	struct store_token token;
+	struct store_stats stats;
+	uint64_t checked, problems;
+	const char *sentences[SENTENCES_MAX]; /* in `arena` */
+	size_t sentence_count;
+	struct arena arena;
+};
+
+static void admin_free(struct admin *admin)
+{
+	store_read_free(admin->read);
+	arena_release(&admin->arena);
+	mem_free(admin);
+}
+
+static void answer_error(struct admin *admin, int err)
+{
+	int status = err == ERR_BUSY ? 503 : 500;
+	http_reply_error(admin->request, status, "the store could not be read: %s",
+			 store_read_sentence(admin->read, err));
+	admin_free(admin);
+}
+
+static void answer(struct admin *admin)
+{
+	struct json_reply reply;
+
+	struct json_writer *json = json_reply_begin(&reply, ANSWER_MAX_BYTES);
+	if (admin->op == STORE_STATS)
+		store_stats_json(&admin->stats, memory_json, json);
+	else
+		store_verify_json(admin->checked, admin->problems, admin->sentences,
+				  admin->sentence_count, json);
+	json_reply_send(&reply, admin->request);
+	admin_free(admin);
+}
+
+/* Reads on from the token. */
+static void next_slice(struct admin *admin)
+{
+	store_read_reset(admin->read);
+	admin->slice = store_read_add(admin->read, admin->op);
+	ASSERT(admin->slice);
+	admin->slice->token = admin->token;
+	if (admin->op == STORE_STATS)
+		admin->slice->stats = admin->stats;
+	else
+		admin->slice->verify = (struct store_verify){.checked = admin->checked,
+							     .problems = admin->problems};
+	admin->read->now_ms = clock_wall_ms(admin->clock);
+	int err = store_read_submit(admin->read);
+	if (err)
+		answer_error(admin, err);
+}
+
+static void keep_sentences(struct admin *admin, const struct store_verify *verify)
+{
+	for (size_t i = 0; i < verify->sentence_count; i++) {
+		if (admin->sentence_count == SENTENCES_MAX)
+			return;
+		struct slice copy = arena_copy(&admin->arena, slice_of(verify->sentences[i]));
+		if (copy.data)
+			admin->sentences[admin->sentence_count++] = copy.data;
+	}
+}
+
+static void take_slice(struct admin *admin)
+{
+	const struct store_request *slice = admin->slice;
+
+	admin->token = slice->token;
+	if (admin->op == STORE_STATS) {
+		admin->stats = slice->stats;
+		return;
+	}
+	admin->checked = slice->verify.checked;
+	admin->problems = slice->verify.problems;
+	keep_sentences(admin, &slice->verify);
+}
+
+static void slice_done(struct store_read *read, int err)
+{
+	struct admin *admin = read->owner;
+
+	if (err) {
+		answer_error(admin, err);
+		return;
+	}
+	take_slice(admin);
+	if (admin->slice->more)
+		next_slice(admin);
+	else
+		answer(admin);
+}
+
+static void begin(struct http_request *request, enum store_op op)
+{
+	struct api *api = api_of(request);
+	if (http_reply_head(request, "application/json"))
+		return;
+	struct admin *admin = mem_zalloc(sizeof(*admin));
+
+	admin->request = request;
+	admin->op = op;
+	admin->clock = api->clock;
+	arena_init(&admin->arena, SENTENCES_MAX_BYTES);
+	admin->read = store_read_new(api->store, SLICE_MAX_BYTES);
+	admin->read->executor = loop_executor(api->loop);
+	admin->read->done = slice_done;
+	admin->read->owner = admin;
+	request->owner = admin;
+	next_slice(admin);
+}
+
+static void stats_end(struct http_request *request)
+{
+	begin(request, STORE_STATS);
+}
+
+static void verify_end(struct http_request *request)
+{
+	begin(request, STORE_VERIFY);
+}
+
+static void admin_abort(struct http_request *request, UNUSED int err)
+{
+	if (request->owner)
+		admin_free(request->owner);
+}
+
+const struct http_handler store_admin_stats = {.end = stats_end, .abort = admin_abort};
+const struct http_handler store_admin_verify = {.end = verify_end, .abort = admin_abort};

@@ -1,0 +1,342 @@
+/* /v2/device/: the list, one device, and replacing what it polls. What lies below a device is in
+ * v2_interface.c and v2_endpoint.c. Power strips (/v2/pdu/) are listed and shown here, too. */
+#include "api/esmond/device.h"
+
+#include "api/metrics/query.h"
+#include "api/esmond/esmond.h"
+#include "api/esmond/answer.h"
+#include "api/esmond/interface.h"
+#include "api/esmond/name.h"
+#include "api/esmond/params.h"
+#include "api/esmond/path.h"
+
+enum { DEVICES_A_TURN = 200, URI_MAX_BYTES = 4096 };
+
+/* One request at work. */
+struct call {
+	struct v2_answer answer;
+	/* list */
+	const struct v2_device_kind *kind;
+	struct v2_life life;
+	struct v2_lookups lookups;
+	struct v2_page page;
+	size_t next; /* device */
+	uint64_t listed;
+	/* PUT */
+	struct inventory_change change;
+	struct device_spec spec;
+};
+
+static void release(struct v2_answer *answer)
+{
+	mem_free(CONTAINER_OF(answer, struct call, answer));
+}
+
+static struct call *call_new(struct http_request *request, void (*advance)(struct v2_answer *))
+{
+	struct call *call = mem_zalloc(sizeof(*call));
+	v2_answer_init(&call->answer, request, advance, release);
+	return call;
+}
+
+/* ---- One device ------------------------------------------------------------------------------ */
+
+static bool is_any(UNUSED const struct device *device)
+{
+	return true;
+}
+
+static const struct v2_device_kind devices = {"device", "interface", is_any};
+
+void v2_device_kind_uri(const struct v2_device_kind *kind, struct slice device, struct buf *out)
+{
+	buf_printf(out, "/v2/%s/", kind->noun);
+	v2_name_encode(device, out);
+	buf_append_char(out, '/');
+}
+
+static void put_child(struct v2_answer *answer, const char *name, struct buf *uri)
+{
+	buf_printf(uri, "%s/", name);
+	json_write_object_begin(&answer->json);
+	json_put_bool(&answer->json, "leaf", false);
+	v2_put_text(&answer->json, "name", slice_of(name));
+	v2_put_text(&answer->json, "uri", buf_slice(uri));
+	json_write_object_end(&answer->json);
+}
+
+static void put_oidsets(struct json_writer *json, const struct device *device)
+{
+	json_write_key(json, "oidsets");
+	json_write_array_begin(json);
+	for (size_t i = 0; i < device->oidset_count; i++)
+		json_write_string(json, device->oidsets[i]->name);
+	json_write_array_end(json);
+}
+
+static void put_device(struct v2_answer *answer, const struct v2_device_kind *kind,
+		       const struct device *device)
+{
+	struct json_writer *json = &answer->json;
+	struct buf uri;
+	buf_init(&uri, URI_MAX_BYTES);
+	v2_device_kind_uri(kind, device->name, &uri);
+	json_write_object_begin(json);
+	v2_put_number(json, "id", v2_id_of(device_stored_as(device), SLICE(""), 0));
+	v2_put_text(json, "name", device->name);
+	json_put_bool(json, "active", device->active);
+	v2_put_number(json, "begin_time", v2_seconds(device->begin_ms));
+	v2_put_number(json, "end_time", v2_seconds(device->end_ms));
+	put_oidsets(json, device);
+	json_put_bool(json, "leaf", false);
+	v2_put_links(answer, buf_slice(&uri));
+	json_write_key(json, "children");
+	json_write_array_begin(json);
+	put_child(answer, kind->child, &uri);
+	json_write_array_end(json);
+	json_write_object_end(json);
+	buf_release(&uri);
+}
+
+/* ---- The list -------------------------------------------------------------------------------- */
+
+static bool is_listed(struct call *call, const struct device *device, uint64_t *work)
+{
+	bool lived = call->life.given ? v2_life_has(&call->life, device->begin_ms, device->end_ms)
+				      : device_is_active(device, call->answer.now_ms);
+	return lived && call->kind->is(device) &&
+	       v2_lookups_match(&call->lookups, &device->name, work);
+}
+
+static void list_on(struct v2_answer *answer)
+{
+	struct call *call = CONTAINER_OF(answer, struct call, answer);
+	const struct inventory *inventory = answer->inventory;
+	uint64_t work = 0;
+	if (!v2_answer_room(answer))
+		return;
+	if (!call->next)
+		json_write_array_begin(&answer->json);
+	for (size_t i = 0;
+	     i < DEVICES_A_TURN && work < V2_TURN_WORK && call->next < inventory->device_count;
+	     i++) {
+		const struct device *device = inventory->devices[call->next++];
+		if (is_listed(call, device, &work) && v2_page_has(&call->page, call->listed++))
+			put_device(answer, call->kind, device);
+	}
+	if (call->next < inventory->device_count) {
+		v2_answer_later(answer);
+		return;
+	}
+	json_write_array_end(&answer->json);
+	v2_answer_end(answer);
+}
+
+/* A plain list: all of it, where no page is asked for. */
+static int read_list(struct call *call, const struct http_request *request, struct errbuf *e)
+{
+	static const char *const names[] = {"begin", "end", NULL};
+	static const char *const fields[] = {"name", NULL};
+	struct v2_answer *answer = &call->answer;
+	int err = v2_params_lookups(request, names, fields, &answer->arena, &call->lookups, e);
+	if (!err)
+		err = v2_params_life(request, answer->now_ms, &call->life, e);
+	if (!err)
+		err = v2_page_read(request, &call->page, e);
+	if (!http_param(request, "limit").data)
+		call->page.limit = 0;
+	return err;
+}
+
+void v2_device_list(struct http_request *request, const struct v2_device_kind *kind)
+{
+	struct call *call = call_new(request, list_on);
+	call->kind = kind;
+	struct errbuf e;
+	int err = read_list(call, request, &e);
+	if (err)
+		v2_answer_fail(&call->answer, 400, "%s", e.text);
+	else
+		list_on(&call->answer);
+}
+
+/* ---- Dispatch -------------------------------------------------------------------------------- */
+
+/* One of the kind that lived at that time, or NULL. */
+static const struct device *find_living(struct v2_answer *answer, const struct v2_device_kind *kind,
+					const struct v2_life *life)
+{
+	const struct device *device =
+		v2_find_device(answer->inventory, v2_part(answer->request, 1), &answer->arena);
+	return device && kind->is(device) && v2_life_has(life, device->begin_ms, device->end_ms)
+		       ? device
+		       : NULL;
+}
+
+void v2_device_get(struct http_request *request, const struct v2_device_kind *kind)
+{
+	static const char *const names[] = {"begin", "end", NULL};
+	struct call *call = call_new(request, NULL);
+	struct v2_answer *answer = &call->answer;
+	const struct device *device;
+	struct v2_life life;
+	struct errbuf e;
+	if (v2_params_check(request, names, &e) ||
+	    v2_params_life(request, answer->now_ms, &life, &e)) {
+		v2_answer_fail(answer, 400, "%s", e.text);
+	} else if (!(device = find_living(answer, kind, &life))) {
+		v2_no_device(answer, 404, v2_part(request, 1));
+	} else {
+		put_device(answer, kind, device);
+		v2_answer_end(answer);
+	}
+}
+
+static void device_end(struct http_request *request)
+{
+	size_t parts = v2_part_count(request);
+	if (!slice_equal(v2_part(request, 0), SLICE("device")) ||
+	    (parts > 2 && !slice_equal(v2_part(request, 2), SLICE("interface"))))
+		v2_no_such_path(request);
+	else if (parts == 1)
+		v2_device_list(request, &devices);
+	else if (parts == 2)
+		v2_device_get(request, &devices);
+	else
+		v2_below_device(request, parts);
+}
+
+const struct http_handler v2_device = V2_HANDLER(device_end);
+
+/* ---- PUT ------------------------------------------------------------------------------------- */
+
+static void changed(struct inventory_change *change, int err)
+{
+	struct call *call = change->owner;
+	struct v2_answer *answer = &call->answer;
+	const struct device *device;
+	if (!v2_answer_settle(answer))
+		return;
+	/* The name that was changed lies in the picture that it was made from. */
+	const struct inventory *before = answer->inventory;
+	answer->inventory = inventory_keeper_take(answer->api->inventory);
+	device = inventory_device(answer->inventory, call->spec.name);
+	inventory_release(before);
+	if (err == ERR_INVALID || err == ERR_NOT_FOUND || err == ERR_EXISTS || !device) {
+		v2_answer_fail(answer, 400, "%s", change->error.text);
+	} else if (err) {
+		v2_answer_fail_with(answer, err, change->error.text);
+	} else {
+		put_device(answer, &devices, device);
+		v2_answer_end(answer);
+	}
+}
+
+static int read_oidsets(const struct json *body, struct call *call, struct errbuf *e)
+{
+	const struct json *list, *item;
+	size_t count = 0;
+	int err = json_get_array(body, "oidsets", &list, e);
+	if (err)
+		return err == ERR_NOT_FOUND ? 0 : err;
+	if (list->count > DEVICE_OIDSETS_MAX)
+		return errbuf_set(e, ERR_INVALID, "a device has at most %d oidsets",
+				  DEVICE_OIDSETS_MAX);
+	struct slice *names = arena_alloc(&call->answer.arena, (list->count + 1) * sizeof(*names));
+	if (!names)
+		return errbuf_set(e, ERR_LIMIT, "the body is too large");
+	for (item = list->first; item; item = item->next) {
+		if (item->type != JSON_T_STRING)
+			return errbuf_set(e, ERR_INVALID, "oidsets is a list of names");
+		names[count++] = item->text;
+	}
+	call->spec.oidsets = names;
+	call->spec.oidset_count = count;
+	return 0;
+}
+
+/* Clients send back what they were given. What would change something that is not changed here is
+ * refused rather than passed over. */
+static int check_member(const struct json *member, const struct device *device, struct errbuf *e)
+{
+	static const char *const passed[] = {"id",   "url",      "uri",     "resource_uri",
+					     "leaf", "children", "oidsets", "active"};
+	int64_t seconds;
+	if (slice_equal(member->key, SLICE("name"))) {
+		if (member->type == JSON_T_STRING && slice_equal(member->text, device->name))
+			return 0;
+	} else if (slice_equal(member->key, SLICE("begin_time")) ||
+		   slice_equal(member->key, SLICE("end_time"))) {
+		bool is_begin = slice_equal(member->key, SLICE("begin_time"));
+		seconds = v2_seconds(is_begin ? device->begin_ms : device->end_ms);
+		if (member->type == JSON_T_NUMBER &&
+		    value_equal(member->number, value_i64(seconds)))
+			return 0;
+	} else {
+		for (size_t i = 0; i < ARRAY_LEN(passed); i++) {
+			if (slice_equal(member->key, slice_of(passed[i])))
+				return 0;
+		}
+	}
+	return errbuf_set(e, ERR_INVALID,
+			  "\"" SHOWN "\" is not changed here: only oidsets and active are",
+			  SHOWN_OF(member->key));
+}
+
+static int read_put(struct call *call, const struct http_request *request,
+		    const struct device *device, struct errbuf *e)
+{
+	struct json *body;
+	int err = v2_check_json(request, e);
+	if (!err)
+		err = json_parse(buf_slice(&call->answer.body), &call->answer.arena, &body, e);
+	if (err)
+		return err;
+	if (body->type != JSON_T_OBJECT)
+		return errbuf_set(e, ERR_INVALID, "the body is no object");
+	for (const struct json *member = body->first; member; member = member->next) {
+		err = check_member(member, device, e);
+		if (err)
+			return err;
+	}
+	call->spec = device_spec_of(device, &call->answer.arena);
+	err = json_get_bool(body, "active", &call->spec.active, e);
+	return err && err != ERR_NOT_FOUND ? err : read_oidsets(body, call, e);
+}
+
+static void put_end(struct http_request *request)
+{
+	struct call *call;
+	struct errbuf e;
+	if (v2_part_count(request) != 2 || !slice_equal(v2_part(request, 0), SLICE("device"))) {
+		v2_no_such_path(request);
+		return;
+	}
+	call = call_new(request, NULL);
+	struct v2_answer *answer = &call->answer;
+	struct v2_life now = {.begin_ms = answer->now_ms, .end_ms = answer->now_ms};
+	const struct device *device = find_living(answer, &devices, &now);
+	if (!device) {
+		v2_no_device(answer, 404, v2_part(request, 1));
+		return;
+	}
+	int err = read_put(call, request, device, &e);
+	if (err) {
+		v2_answer_fail(answer, err == ERR_LIMIT ? 422 : 400, "%s", e.text);
+		return;
+	}
+	call->change = (struct inventory_change){
+		.op = INVENTORY_CHANGE,
+		.specs = &call->spec,
+		.count = 1,
+		.done = changed,
+		.owner = call,
+	};
+	err = inventory_keeper_change(answer->api->inventory, &call->change);
+	if (err)
+		v2_answer_fail_with(answer, err, "");
+	else
+		answer->held++;
+}
+
+const struct http_handler v2_device_put = V2_HANDLER(put_end);

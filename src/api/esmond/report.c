@@ -1,0 +1,354 @@
+#include "api/esmond/report.h"
+
+#include "wire/calendar.h"
+
+enum { NAMES_MAX = 32, REFUSED_MAX_BYTES = 4 << 20 };
+
+static void advance(struct v2_answer *answer);
+
+/* ---- The question ---------------------------------------------------------------------------- */
+
+int v2_report_read(struct v2_report *report, const char *const *names, struct errbuf *e)
+{
+	struct v2_answer *answer = &report->answer;
+	struct http_request *request = answer->request;
+	const char *all[NAMES_MAX] = {"interface", "begin", "end"};
+	size_t count = 3;
+	for (; *names; names++) {
+		ASSERT(count < NAMES_MAX - 1);
+		all[count++] = *names;
+	}
+	int err = v2_params_lookups(request, all, v2_interface_fields, &answer->arena,
+				    &report->rows.lookups, e);
+	if (err)
+		return err;
+	report->interface = http_param(request, "interface");
+	report->device = v2_lookups_exact(&report->rows.lookups, FIELD_DEVICE);
+	if (!report->device.data)
+		report->device = v2_lookups_exact(&report->rows.lookups, FIELD_DEVICE_NAME);
+	report->rows.name = report->interface;
+	return 0;
+}
+
+void v2_report_set_range(struct v2_report *report, const struct v2_range *range)
+{
+	report->rows.begin_ms = v2_range_begin_ms(range);
+	report->rows.end_ms = v2_range_end_ms(range);
+}
+
+static void begin(struct v2_report *report)
+{
+	if (report->kind->begin)
+		report->kind->begin(report);
+	report->answer.advance = advance;
+	v2_answer_later(&report->answer);
+}
+
+void v2_report_start(struct v2_report *report)
+{
+	buf_init(&report->refused, REFUSED_MAX_BYTES);
+	report->select.done = begin;
+	v2_report_select(report);
+}
+
+/* ---- Series after series --------------------------------------------------------------------- */
+
+/* Goes on to the next endpoint, span, interface. */
+static void pass(struct v2_report *report)
+{
+	if (++report->endpoint == report->endpoint_count) {
+		report->kind->close(report);
+		report->endpoint = 0;
+		if (++report->span == report->span_count) {
+			report->span = 0;
+			report->at++;
+		}
+	}
+	report->answer.advance = advance;
+	v2_answer_later(&report->answer);
+}
+
+static void got(struct v2_fetch *fetch)
+{
+	struct v2_report *report = CONTAINER_OF(fetch, struct v2_report, fetch);
+	report->fetching = false;
+	if (fetch->err) {
+		v2_answer_fail_with(&report->answer, fetch->err, fetch->error.text);
+		return;
+	}
+	report->found[report->endpoint] = fetch->found;
+	report->kind->rows(report);
+	if (fetch->more) {
+		report->fetching = true;
+		v2_fetch_next(fetch);
+	} else {
+		pass(report);
+	}
+}
+
+static bool open_series(struct v2_report *report)
+{
+	const struct v2_selected *selected = v2_report_selected(report);
+	struct v2_fetch *fetch = &report->fetch;
+	struct v2_endpoint endpoint;
+	report->found[report->endpoint] = false;
+	if (report->endpoint == 0 && report->kind->span)
+		report->kind->span(report);
+	if (!v2_find_endpoint(selected->device, report->endpoints[report->endpoint], SLICE(""),
+			      &endpoint) ||
+	    !endpoint.oid->aggregate)
+		return false;
+	v2_fetch_release(fetch);
+	*fetch = (struct v2_fetch){
+		.answer = &report->answer,
+		.target = {.device = device_stored_as(selected->device),
+			   .oidset = endpoint.oidset,
+			   .oid = endpoint.oid,
+			   .path = {selected->name},
+			   .path_count = 1},
+		.got = got,
+	};
+	return report->kind->open(report);
+}
+
+static void advance(struct v2_answer *answer)
+{
+	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
+	if (report->fetching || !v2_answer_room(answer))
+		return;
+	if (report->at == report->count) {
+		report->kind->end(report);
+	} else if (open_series(report)) {
+		report->fetching = true;
+		v2_fetch_start(&report->fetch);
+	} else {
+		pass(report);
+	}
+}
+
+void v2_report_release(struct v2_report *report)
+{
+	v2_report_select_release(report);
+	v2_fetch_release(&report->fetch);
+	buf_release(&report->refused);
+}
+
+void v2_report_put_selected(struct v2_report *report)
+{
+	const struct v2_selected *selected = v2_report_selected(report);
+	struct json_writer *json = &report->answer.json;
+	v2_put_text(json, "device", selected->device->name);
+	v2_put_text(json, "interface", selected->name);
+	v2_put_text(json, "ifAlias", selected->alias);
+}
+
+void v2_report_refuse(struct v2_report *report, const char *sentence)
+{
+	struct json_writer json;
+	json_writer_init(&json, &report->refused);
+	if (report->refused.len)
+		buf_append_char(&report->refused, ',');
+	json_write_object_begin(&json);
+	v2_put_text(&json, "device", v2_report_selected(report)->device->name);
+	v2_put_text(&json, "interface", v2_report_selected(report)->name);
+	v2_put_text(&json, "error", slice_of(sentence));
+	json_write_object_end(&json);
+	if (report->refused.failed)
+		report->answer.out.failed = true; /* the answer ends with that */
+}
+
+void v2_report_refuse_unknown(struct v2_report *report)
+{
+	struct v2_endpoint endpoint;
+	if (!v2_find_endpoint(v2_report_selected(report)->device, report->endpoints[0], SLICE(""),
+			      &endpoint))
+		v2_report_refuse(report, "no OIDSet of the device has such an endpoint");
+}
+
+void v2_report_put_refused(struct v2_report *report)
+{
+	struct buf *out = &report->answer.out;
+	json_write_key(&report->answer.json, "errors");
+	json_write_raw(&report->answer.json, SLICE("["));
+	buf_append(out, report->refused.data, report->refused.len);
+	buf_append_char(out, ']');
+}
+
+void v2_report_sum_rows(const struct v2_report *report, struct v2_sums *sums)
+{
+	const struct v2_fetch *fetch = &report->fetch;
+	for (size_t i = 0; i < fetch->count; i++) {
+		const struct counter_row *row = &fetch->rows[i];
+		struct v2_bin bin = {row->start_ms, fetch->period_ms, row->val,
+				     row->unplaced, row->covered_ms,  row->flags};
+		v2_sums_add(sums, &bin);
+	}
+}
+
+bool v2_report_is_measured(const struct v2_report *report, const int64_t *covered)
+{
+	bool any = false;
+	for (size_t i = 0; i < report->endpoint_count; i++) {
+		if (report->found[i] && !covered[i])
+			return false;
+		any |= report->found[i];
+	}
+	return any;
+}
+
+/* ---- Days and months ------------------------------------------------------------------------- */
+
+void v2_report_set_days(struct v2_report *report, const struct v2_calendar *calendar)
+{
+	report->rows.begin_ms = calendar->edges_s[0] * 1000;
+	report->rows.end_ms = calendar->edges_s[calendar->count] * 1000 - 1;
+}
+
+static int read_span(const struct http_request *request, enum v2_span preset, enum v2_span *span,
+		     struct errbuf *e)
+{
+	struct slice text = http_param(request, "span");
+	*span = slice_equal(text, SLICE("day")) ? SPAN_DAY : SPAN_MONTH;
+	if (!text.data)
+		*span = preset;
+	else if (*span == SPAN_MONTH && !slice_equal(text, SLICE("month")))
+		return errbuf_set(e, ERR_INVALID, "span \"" SHOWN "\" is neither day nor month",
+				  SHOWN_OF(text));
+	return 0;
+}
+
+/* What is asked: a month, or begin and end, or the month until now. In seconds. */
+static int read_time(struct v2_answer *answer, const struct zone *zone, int64_t *begin_s,
+		     int64_t *end_s, struct errbuf *e)
+{
+	const struct http_request *request = answer->request;
+	struct slice month = http_param(request, "month");
+	struct v2_range range;
+	int64_t day;
+	int err = v2_params_range(request, 1000, answer->now_ms, &range, e);
+	if (err)
+		return err;
+	*begin_s = range.begin;
+	*end_s = range.end;
+	if (range.has_begin || range.has_end)
+		return month.data
+			       ? errbuf_set(e, ERR_INVALID, "month is given beside begin and end")
+			       : 0;
+	day = zone_day_of(zone, v2_seconds(answer->now_ms));
+	if (month.data && v2_month_parse(month, &day))
+		return errbuf_set(e, ERR_INVALID, "month \"" SHOWN "\" is not like 2026-10",
+				  SHOWN_OF(month));
+	day -= date_of_days(day).day - 1;
+	*begin_s = zone_day_begin(zone, day);
+	*end_s = v2_seconds(answer->now_ms);
+	if (month.data)
+		*end_s = zone_day_begin(zone, v2_next_month(day)) - 1;
+	return 0;
+}
+
+static int read_format(const struct http_request *request, bool *csv, struct errbuf *e)
+{
+	struct slice text = http_param(request, "format");
+	*csv = slice_equal(text, SLICE("csv"));
+	if (!text.data || *csv || slice_equal(text, SLICE("json")))
+		return 0;
+	return errbuf_set(e, ERR_INVALID, "format \"" SHOWN "\" is neither json nor csv",
+			  SHOWN_OF(text));
+}
+
+int v2_calendar_read(struct v2_answer *answer, enum v2_span preset, struct v2_calendar *calendar,
+		     struct errbuf *e)
+{
+	const struct http_request *request = answer->request;
+	struct slice name = http_param(request, "zone");
+	size_t bytes = (V2_SPANS_MAX + 1) * sizeof(int64_t);
+	const struct zone *zone;
+	int64_t begin_s, end_s;
+	calendar->zone_name = name.data ? name : SLICE("UTC");
+	calendar->edges_s = arena_alloc(&answer->arena, bytes);
+	calendar->days = arena_alloc(&answer->arena, bytes);
+	ASSERT(calendar->edges_s && calendar->days); /* the arena was empty */
+	int err = v2_zones_get(answer->api->zones, calendar->zone_name, &zone, e);
+	err = err ? err : read_span(request, preset, &calendar->span, e);
+	err = err ? err : read_format(request, &calendar->csv, e);
+	err = err ? err : read_time(answer, zone, &begin_s, &end_s, e);
+	if (err)
+		return err;
+	if (v2_spans(zone, calendar->span, begin_s, end_s, calendar->edges_s, calendar->days,
+		     &calendar->count))
+		return errbuf_set(e, ERR_INVALID,
+				  "more than %d days or months are asked for: ask for less time",
+				  V2_SPANS_MAX);
+	return 0;
+}
+
+static bool is_over(const struct v2_answer *answer, const struct v2_calendar *calendar, size_t i)
+{
+	return calendar->edges_s[i + 1] * 1000 <= answer->now_ms;
+}
+
+void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calendar, size_t i,
+		     bool is_measured)
+{
+	char text[V2_SPAN_TEXT_BYTES];
+	v2_span_text(calendar->span, calendar->days[i], text);
+	v2_put_text(&answer->json, calendar->span == SPAN_DAY ? "day" : "month", slice_of(text));
+	v2_put_number(&answer->json, "begin", calendar->edges_s[i]);
+	v2_put_number(&answer->json, "end", calendar->edges_s[i + 1]);
+	json_put_bool(&answer->json, "complete", is_measured && is_over(answer, calendar, i));
+}
+
+/* ---- CSV ------------------------------------------------------------------------------------- */
+
+/* In quotes where it must be. */
+static void put_field(struct buf *out, struct slice field)
+{
+	bool plain = true;
+	for (size_t i = 0; i < field.len; i++)
+		plain = plain && !(field.data[i] && strchr(",\"\r\n", field.data[i]));
+	if (plain) {
+		buf_append(out, field.data, field.len);
+		return;
+	}
+	buf_append_char(out, '"');
+	for (size_t i = 0; i < field.len; i++) {
+		if (field.data[i] == '"')
+			buf_append_char(out, '"');
+		buf_append_char(out, field.data[i]);
+	}
+	buf_append_char(out, '"');
+}
+
+void v2_report_begin_csv(struct v2_report *report, const char *columns)
+{
+	report->answer.sending.content_type = "text/csv";
+	buf_printf(&report->answer.out, "device,interface,ifAlias,span,begin,end,complete,%s\n",
+		   columns);
+}
+
+void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calendar, size_t i,
+		       bool is_measured)
+{
+	struct v2_answer *answer = &report->answer;
+	const struct v2_selected *selected = v2_report_selected(report);
+	const struct slice fields[] = {selected->device->name, selected->name, selected->alias};
+	char text[V2_SPAN_TEXT_BYTES];
+	for (size_t f = 0; f < ARRAY_LEN(fields); f++) {
+		put_field(&answer->out, fields[f]);
+		buf_append_char(&answer->out, ',');
+	}
+	v2_span_text(calendar->span, calendar->days[i], text);
+	buf_printf(&answer->out, "%s,%lld,%lld,%s", text, (long long)calendar->edges_s[i],
+		   (long long)calendar->edges_s[i + 1],
+		   is_measured && is_over(answer, calendar, i) ? "true" : "false");
+}
+
+void v2_report_end(struct v2_report *report, const struct v2_calendar *calendar)
+{
+	struct v2_answer *answer = &report->answer;
+	if (!calendar->csv) {
+		json_write_array_end(&answer->json);
+		json_write_object_end(&answer->json);
+	}
+	v2_answer_end(answer);
+}

@@ -1,0 +1,139 @@
+/* What the reports of /v2 share: which interfaces they are about, and reading the counters of one
+ * after the other.
+ *
+ * A report is embedded in its owner. It finds the interfaces that the parameters select (`device`,
+ * `interface`, look-ups), then reads for each of them each span of time, and in it each endpoint;
+ * what is made of it is the kind's. At most query.series_max interfaces. */
+#ifndef API_V2_REPORT_H
+#define API_V2_REPORT_H
+
+#include "api/esmond/fetch.h"
+#include "api/esmond/path.h"
+#include "api/esmond/polled.h"
+#include "api/esmond/rows.h"
+#include "api/esmond/sums.h"
+#include "api/esmond/zone.h"
+
+enum { REPORT_ENDPOINTS_MAX = 2 };
+
+struct v2_selected {
+	const struct device *device;
+	struct slice name, alias;
+};
+
+struct v2_report;
+
+struct v2_report_kind {
+	/* The interfaces are known: report->list. May be NULL. */
+	void (*begin)(struct v2_report *report);
+	/* A span of an interface begins; may be NULL. */
+	void (*span)(struct v2_report *report);
+	/* An endpoint's series in a span is about to be read: sets fetch.period_ms, from_ms and
+	 * to_ms. False: there is nothing to read of it. */
+	bool (*open)(struct v2_report *report);
+	/* A piece of it is there: fetch.rows. */
+	void (*rows)(struct v2_report *report);
+	/* All endpoints of an interface in a span have been read. */
+	void (*close)(struct v2_report *report);
+	void (*end)(struct v2_report *report);
+};
+
+/* How the interfaces are found; v2_report_select.c's. */
+struct v2_select {
+	void (*done)(struct v2_report *report);
+	bool too_many;
+	const struct device **bare; /* of these no rows are of the report's time */
+	size_t bare_count, bare_at;
+	/* Of the one at work: its rows of all times, what they hide, its counters. */
+	struct v2_rows ever;
+	struct slice *hidden;
+	size_t hidden_count, hidden_room;
+	struct arena arena;
+	struct v2_polled polled;
+};
+
+struct v2_report {
+	struct v2_answer answer;
+	const struct v2_report_kind *kind;
+	struct v2_rows rows;
+	struct v2_fetch fetch;
+	struct slice endpoints[REPORT_ENDPOINTS_MAX];
+	size_t endpoint_count, span_count;
+
+	struct v2_selected *list;
+	size_t count;
+	size_t at, span, endpoint; /* what is being read */
+
+	/* private */
+	size_t room;
+	struct slice device, interface; /* as asked, where each is one by name */
+	struct v2_select select;
+	bool fetching;
+	bool found[REPORT_ENDPOINTS_MAX]; /* of the selected: there is such a counter */
+	struct buf refused;               /* JSON, comma separated */
+};
+
+/* Reads the look-ups, `device` and `interface` besides `names`. ERR_INVALID with a sentence. */
+int v2_report_read(struct v2_report *report, const char *const *names, struct errbuf *e) MUST_CHECK;
+/* The interfaces that lived at some time of it are selected. */
+void v2_report_set_range(struct v2_report *report, const struct v2_range *range);
+void v2_report_start(struct v2_report *report);
+void v2_report_release(struct v2_report *report);
+
+/* Private: fills report->list and calls select.done, or fails the answer. */
+void v2_report_select(struct v2_report *report);
+void v2_report_select_release(struct v2_report *report);
+
+static inline const struct v2_selected *v2_report_selected(const struct v2_report *report)
+{
+	return &report->list[report->at];
+}
+
+/* "device", "interface", "ifAlias" of the selected, into the object that is open. */
+void v2_report_put_selected(struct v2_report *report);
+
+/* For reports of one endpoint: what cannot be said of the selected, and why. */
+void v2_report_refuse(struct v2_report *report, const char *sentence);
+/* Refuses it if its device has no such endpoint. */
+void v2_report_refuse_unknown(struct v2_report *report);
+/* "errors": the refused, into the object that is open. */
+void v2_report_put_refused(struct v2_report *report);
+
+/* Puts the rows that were read into their windows. */
+void v2_report_sum_rows(const struct v2_report *report, struct v2_sums *sums);
+/* Whether a span of the selected was measured, `covered` saying by endpoint how much of it, in
+ * whatever unit: some of it by each of the counters that there are, and there is one. */
+bool v2_report_is_measured(const struct v2_report *report, const int64_t *covered);
+
+/* ---- Days and months --------------------------------------------------------------------------
+ */
+
+struct v2_calendar {
+	struct slice zone_name;
+	enum v2_span span;
+	size_t count;
+	int64_t *edges_s, *days;
+	bool csv;
+};
+
+/* `zone` (UTC where it is not given), `span` (day, month), `month` (2026-10) or begin and end (this
+ * month so far where neither is given), `format` (json, csv). In the answer's arena. */
+int v2_calendar_read(struct v2_answer *answer, enum v2_span preset, struct v2_calendar *calendar,
+		     struct errbuf *e) MUST_CHECK;
+/* The interfaces that lived at some time of these days are selected. */
+void v2_report_set_days(struct v2_report *report, const struct v2_calendar *calendar);
+
+/* "month": "2026-10", "begin", "end", "complete": whether it is over and was measured. */
+void v2_calendar_put(struct v2_answer *answer, const struct v2_calendar *calendar, size_t i,
+		     bool is_measured);
+
+/* CSV: the line of names, to which `columns` belong behind those of the interface and of the day;
+ * and those fields of the selected interface on day `i`. */
+void v2_report_begin_csv(struct v2_report *report, const char *columns);
+void v2_report_put_csv(struct v2_report *report, const struct v2_calendar *calendar, size_t i,
+		       bool is_measured);
+
+/* The end of either: in JSON of the list within the object that the answer is. */
+void v2_report_end(struct v2_report *report, const struct v2_calendar *calendar);
+
+#endif

@@ -1,0 +1,331 @@
+/* /v2/report/percentile: what is billed by the 95th percentile.
+ *
+ * A month's (or day's) intervals of five minutes, aligned to the epoch, each with the rate at which
+ * octets were counted in it: the growth in its bins by the time that was really covered. An
+ * interval of which less than half was covered is missing. Growth over gaps that lies in no bin is
+ * in no interval; it is shown as unplaced. The percentile is that of nearest rank (v2_sums.h) over
+ * the intervals that are there, or with missing=zero over all that are past, the missing ones as 0.
+ *
+ * in, out: of each direction. larger: the larger of these two. larger_of_bins: of the larger
+ * direction of each interval. sum: of both directions together in each interval; the last two are
+ * over the intervals in which both directions are there. */
+#include <math.h>
+
+#include "api/esmond/esmond.h"
+#include "api/esmond/report.h"
+#include "wire/number.h"
+
+enum {
+	BIN_MS = 300000,
+	COVERED_LEAST_MS = BIN_MS / 2,
+	/* 31 days and two hours; a zone that has more is none. */
+	BINS_MAX = 33 * 288,
+};
+
+enum { IN, OUT, DIRECTIONS };
+
+struct call {
+	struct v2_report report;
+	struct v2_calendar calendar;
+	struct slice percentile;
+	uint32_t milli;
+	bool missing_is_zero;
+
+	/* Of the span at work. */
+	size_t bins, past; /* of them, how many are over */
+	int64_t edges_ms[BINS_MAX + 1];
+	struct v2_sum sums[DIRECTIONS][BINS_MAX];
+	struct v2_sums all[DIRECTIONS];
+	double values[BINS_MAX];
+};
+
+struct figures {
+	double in, out, larger, larger_of_bins, sum;
+	size_t bins_in, bins_out, bins_both;
+	uint64_t unplaced[DIRECTIONS];
+};
+
+static struct call *call_of(struct v2_report *report)
+{
+	return CONTAINER_OF(report, struct call, report);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static int64_t up_to_bin(int64_t ms)
+{
+	return -floor_to(-ms, BIN_MS);
+}
+
+/* An interval belongs to the span in which it begins. */
+static void open_span(struct v2_report *report)
+{
+	struct call *call = call_of(report);
+	const int64_t *edges_s = &call->calendar.edges_s[call->report.span];
+	int64_t from_ms = up_to_bin(edges_s[0] * 1000), to_ms = up_to_bin(edges_s[1] * 1000);
+	int64_t now_ms = call->report.answer.now_ms;
+	call->bins = (size_t)((to_ms - from_ms) / BIN_MS);
+	if (call->bins > BINS_MAX)
+		call->bins = BINS_MAX;
+	call->past = 0;
+	for (size_t i = 0; i <= call->bins; i++) {
+		call->edges_ms[i] = from_ms + (int64_t)i * BIN_MS;
+		call->past += i && call->edges_ms[i] <= now_ms;
+	}
+	for (size_t d = 0; d < DIRECTIONS; d++) {
+		memset(call->sums[d], 0, call->bins * sizeof(call->sums[d][0]));
+		call->all[d] = (struct v2_sums){
+			.edges_ms = call->edges_ms, .count = call->bins, .sums = call->sums[d]};
+	}
+}
+
+static bool open_series(struct v2_report *report)
+{
+	struct call *call = call_of(report);
+	struct v2_fetch *fetch = &report->fetch;
+	int64_t base_ms = fetch->target.oidset->frequency_ms;
+	fetch->period_ms = base_ms;
+	fetch->from_ms = floor_to(call->edges_ms[0], base_ms);
+	fetch->to_ms = call->edges_ms[call->bins];
+	return base_ms <= BIN_MS;
+}
+
+static void take_rows(struct v2_report *report)
+{
+	v2_report_sum_rows(report, &call_of(report)->all[report->endpoint]);
+}
+
+/* ---- Figures --------------------------------------------------------------------------------- */
+
+static bool is_there(const struct v2_sum *sum)
+{
+	return sum->covered_ms >= COVERED_LEAST_MS;
+}
+
+/* Bits a second. */
+static double rate_of(const struct v2_sum *sum)
+{
+	return (double)sum->val * 8.0 * 1000.0 / (double)sum->covered_ms;
+}
+
+static double of_values(struct call *call, size_t count)
+{
+	return v2_percentile(call->values, count, call->milli);
+}
+
+static double of_direction(struct call *call, size_t d, size_t *there)
+{
+	size_t count = 0;
+	*there = 0;
+	for (size_t i = 0; i < call->past; i++) {
+		bool is = is_there(&call->sums[d][i]);
+		*there += is;
+		if (is || call->missing_is_zero)
+			call->values[count++] = is ? rate_of(&call->sums[d][i]) : 0;
+	}
+	return of_values(call, count);
+}
+
+static double of_both(struct call *call, bool sum, size_t *there)
+{
+	size_t count = 0;
+	*there = 0;
+	for (size_t i = 0; i < call->past; i++) {
+		bool in = is_there(&call->sums[IN][i]), out = is_there(&call->sums[OUT][i]);
+		double rate_in = in ? rate_of(&call->sums[IN][i]) : 0;
+		double rate_out = out ? rate_of(&call->sums[OUT][i]) : 0;
+		*there += in && out;
+		if ((in && out) || call->missing_is_zero)
+			call->values[count++] = sum ? rate_in + rate_out : fmax(rate_in, rate_out);
+	}
+	return of_values(call, count);
+}
+
+static struct figures figures_of(struct call *call)
+{
+	struct figures f = {0};
+	f.in = of_direction(call, IN, &f.bins_in);
+	f.out = of_direction(call, OUT, &f.bins_out);
+	f.larger = fmax(f.in, f.out); /* the other, where one is NaN */
+	f.larger_of_bins = of_both(call, false, &f.bins_both);
+	f.sum = of_both(call, true, &f.bins_both);
+	for (size_t d = 0; d < DIRECTIONS; d++) {
+		for (size_t i = 0; i < call->bins; i++)
+			f.unplaced[d] = v2_sum_of(f.unplaced[d], call->sums[d][i].unplaced);
+	}
+	return f;
+}
+
+static bool is_measured(const struct call *call, const struct figures *f)
+{
+	const int64_t there[] = {(int64_t)f->bins_in, (int64_t)f->bins_out};
+	return v2_report_is_measured(&call->report, there);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void put_rate(struct json_writer *json, const char *key, double rate)
+{
+	json_put_f64(json, key, rate);
+}
+
+static void put_figures(struct call *call, const struct figures *f)
+{
+	struct v2_answer *answer = &call->report.answer;
+	struct json_writer *json = &answer->json;
+	json_write_object_begin(json);
+	v2_calendar_put(answer, &call->calendar, call->report.span, is_measured(call, f));
+	put_rate(json, "in", f->in);
+	put_rate(json, "out", f->out);
+	put_rate(json, "larger", f->larger);
+	put_rate(json, "larger_of_bins", f->larger_of_bins);
+	put_rate(json, "sum", f->sum);
+	v2_put_number(json, "bins", (int64_t)call->past);
+	v2_put_number(json, "bins_in", (int64_t)f->bins_in);
+	v2_put_number(json, "bins_out", (int64_t)f->bins_out);
+	v2_put_number(json, "bins_both", (int64_t)f->bins_both);
+	json_put_u64(json, "unplaced_in", f->unplaced[IN]);
+	json_put_u64(json, "unplaced_out", f->unplaced[OUT]);
+	json_write_object_end(json);
+}
+
+static void begin_json(struct call *call)
+{
+	struct json_writer *json = &call->report.answer.json;
+	json_write_object_begin(json);
+	v2_put_text(json, "zone", call->calendar.zone_name);
+	json_write_key(json, "percentile");
+	json_write_raw(json, call->percentile);
+	v2_put_text(json, "definition", SLICE("nearest rank of averages over 300 s"));
+	v2_put_text(json, "missing", call->missing_is_zero ? SLICE("zero") : SLICE("skip"));
+	v2_put_text(json, "unit", SLICE("bit/s"));
+	json_write_key(json, "children");
+	json_write_array_begin(json);
+}
+
+/* ---- CSV ------------------------------------------------------------------------------------- */
+
+static void put_csv_rate(struct buf *out, double rate)
+{
+	buf_append_char(out, ',');
+	if (isfinite(rate))
+		number_append(out, value_f64(rate));
+}
+
+static void put_csv(struct call *call, const struct figures *f)
+{
+	struct buf *out = &call->report.answer.out;
+	v2_report_put_csv(&call->report, &call->calendar, call->report.span, is_measured(call, f));
+	put_csv_rate(out, f->in);
+	put_csv_rate(out, f->out);
+	put_csv_rate(out, f->larger);
+	put_csv_rate(out, f->larger_of_bins);
+	put_csv_rate(out, f->sum);
+	buf_printf(out, ",%zu,%zu,%zu,%zu,%llu,%llu\n", call->past, f->bins_in, f->bins_out,
+		   f->bins_both, (unsigned long long)f->unplaced[IN],
+		   (unsigned long long)f->unplaced[OUT]);
+}
+
+/* ---- The report ------------------------------------------------------------------------------ */
+
+static void begin_report(struct v2_report *report)
+{
+	struct call *call = call_of(report);
+	if (call->calendar.csv)
+		v2_report_begin_csv(report, "in,out,larger,larger_of_bins,sum,bins,bins_in,"
+					    "bins_out,bins_both,unplaced_in,unplaced_out");
+	else
+		begin_json(call);
+}
+
+static void close_span(struct v2_report *report)
+{
+	struct call *call = call_of(report);
+	struct json_writer *json = &report->answer.json;
+	struct figures figures = figures_of(call);
+	if (call->calendar.csv) {
+		put_csv(call, &figures);
+		return;
+	}
+	if (report->span == 0) {
+		json_write_object_begin(json);
+		v2_report_put_selected(report);
+		json_write_key(json, "spans");
+		json_write_array_begin(json);
+	}
+	put_figures(call, &figures);
+	if (report->span + 1 < report->span_count)
+		return;
+	json_write_array_end(json);
+	json_write_object_end(json);
+}
+
+static void end_report(struct v2_report *report)
+{
+	v2_report_end(report, &call_of(report)->calendar);
+}
+
+static const struct v2_report_kind kind = {
+	.begin = begin_report,
+	.span = open_span,
+	.open = open_series,
+	.rows = take_rows,
+	.close = close_span,
+	.end = end_report,
+};
+
+static void release(struct v2_answer *answer)
+{
+	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
+	v2_report_release(report);
+	mem_free(call_of(report));
+}
+
+static int read_question(struct call *call, struct errbuf *e)
+{
+	static const char *const names[] = {"zone",       "span",    "month", "format",
+					    "percentile", "missing", NULL};
+	const struct http_request *request = call->report.answer.request;
+	struct slice missing = http_param(request, "missing");
+	int err = v2_report_read(&call->report, names, e);
+	err = err ? err : v2_calendar_read(&call->report.answer, SPAN_MONTH, &call->calendar, e);
+	if (err)
+		return err;
+	call->percentile = http_param(request, "percentile");
+	if (!call->percentile.data)
+		call->percentile = SLICE("95");
+	if (v2_percentile_parse(call->percentile, &call->milli))
+		return errbuf_set(e, ERR_INVALID,
+				  "percentile \"" SHOWN "\" is not a number like 95 or 99.9",
+				  SHOWN_OF(call->percentile));
+	call->missing_is_zero = slice_equal(missing, SLICE("zero"));
+	if (missing.data && !call->missing_is_zero && !slice_equal(missing, SLICE("skip")))
+		return errbuf_set(e, ERR_INVALID, "missing \"" SHOWN "\" is neither skip nor zero",
+				  SHOWN_OF(missing));
+	return 0;
+}
+
+static void percentile_end(struct http_request *request)
+{
+	struct call *call = mem_zalloc(sizeof(*call));
+	struct v2_report *report = &call->report;
+	struct errbuf e;
+	v2_answer_init(&report->answer, request, NULL, release);
+	report->kind = &kind;
+	if (read_question(call, &e)) {
+		v2_answer_fail(&report->answer, 400, "%s", e.text);
+		return;
+	}
+	if (http_request_charge(request, sizeof(*call))) {
+		v2_answer_fail(&report->answer, 503, "the memory for answers is in use");
+		return;
+	}
+	report->endpoints[IN] = SLICE("in");
+	report->endpoints[OUT] = SLICE("out");
+	report->endpoint_count = DIRECTIONS;
+	report->span_count = call->calendar.count;
+	v2_report_set_days(report, &call->calendar);
+	v2_report_start(report);
+}
+
+const struct http_handler v2_report_percentile = V2_HANDLER(percentile_end);

@@ -1,0 +1,220 @@
+/* /v2/report/top: the interfaces with the largest figures.
+ *
+ * by=average: growth by the time really covered; max: the largest rate of a row (of an aggregate
+ * the largest of a single delta); volume: growth, with what is unplaced. Those without any data are
+ * left out; of equal figures the one that comes first by name is before the other. Interfaces that
+ * have no such endpoint, or another frequency than is asked for, are named. */
+#include "api/esmond/esmond.h"
+#include "api/esmond/data.h"
+#include "api/esmond/report.h"
+
+enum { TOP_PRESET = 10, TOP_MAX = 1000 };
+
+enum order { BY_AVERAGE, BY_MAX, BY_VOLUME };
+
+struct place {
+	size_t at; /* in report->list */
+	double figure;
+	uint64_t volume;
+	int64_t ts_ms; /* BY_MAX: of the row or delta */
+};
+
+struct call {
+	struct v2_report report;
+	struct v2_data_params params;
+	enum order order;
+	uint64_t wanted;
+	struct place *places; /* descending */
+	size_t place_count;
+	struct place now; /* of the interface at work */
+	int64_t covered_ms;
+	bool any;
+};
+
+static struct call *call_of(struct v2_report *report)
+{
+	return CONTAINER_OF(report, struct call, report);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static void begin_interface(struct v2_report *report)
+{
+	struct call *call = call_of(report);
+	call->now = (struct place){.at = report->at};
+	call->covered_ms = 0;
+	call->any = false;
+}
+
+static bool open_series(struct v2_report *report)
+{
+	struct call *call = call_of(report);
+	struct v2_fetch *fetch = &report->fetch;
+	struct v2_plan plan;
+	struct errbuf e;
+	if (v2_plan_make(&report->answer, &fetch->target, &call->params, &plan, &e)) {
+		v2_report_refuse(report, e.text);
+		return false;
+	}
+	struct v2_grid grid = v2_grid_of(&call->params.range, plan.period_ms);
+	fetch->period_ms = plan.period_ms;
+	fetch->from_ms = grid.first_ms;
+	fetch->to_ms = grid.count ? grid.last_ms + plan.period_ms : grid.first_ms;
+	return true;
+}
+
+static void take_largest(struct call *call, const struct counter_row *row)
+{
+	int64_t base_ms = call->report.fetch.target.oidset->frequency_ms, m_ts_ms;
+	enum v2_cf cf = row->level ? CF_MAX : CF_AVERAGE;
+	struct value value = v2_value_of(cf, base_ms, row, &m_ts_ms);
+	if (value.type == VALUE_NONE || (call->any && value_as_f64(value) <= call->now.figure))
+		return;
+	call->any = true;
+	call->now.figure = value_as_f64(value);
+	call->now.ts_ms = row->level ? m_ts_ms : row->start_ms;
+}
+
+static void take_rows(struct v2_report *report)
+{
+	struct call *call = call_of(report);
+	for (size_t i = 0; i < report->fetch.count; i++) {
+		const struct counter_row *row = &report->fetch.rows[i];
+		call->now.volume = v2_sum_of(call->now.volume, row->val);
+		if (call->order == BY_VOLUME)
+			call->now.volume = v2_sum_of(call->now.volume, row->unplaced);
+		call->covered_ms += row->covered_ms;
+		if (call->order == BY_MAX)
+			take_largest(call, row);
+		else
+			call->any |= row->count || row->unplaced;
+	}
+}
+
+/* ---- The best -------------------------------------------------------------------------------- */
+
+static bool is_above(const struct call *call, const struct place *a, const struct place *b)
+{
+	return call->order == BY_VOLUME ? a->volume > b->volume : a->figure > b->figure;
+}
+
+static void close_interface(struct v2_report *report)
+{
+	struct call *call = call_of(report);
+	size_t at = call->place_count;
+	v2_report_refuse_unknown(report);
+	if (call->order == BY_AVERAGE) {
+		call->any = call->covered_ms > 0;
+		call->now.figure =
+			(double)call->now.volume * 1000.0 / (double)(call->covered_ms + !call->any);
+	}
+	if (!call->any)
+		return;
+	while (at && is_above(call, &call->now, &call->places[at - 1]))
+		at--;
+	if (at == call->wanted)
+		return;
+	if (call->place_count < call->wanted)
+		call->place_count++;
+	memmove(&call->places[at + 1], &call->places[at],
+		(call->place_count - 1 - at) * sizeof(*call->places));
+	call->places[at] = call->now;
+}
+
+static void put_place(struct call *call, const struct place *place)
+{
+	struct v2_report *report = &call->report;
+	struct json_writer *json = &report->answer.json;
+	report->at = place->at;
+	json_write_object_begin(json);
+	v2_report_put_selected(report);
+	json_write_key(json, "val");
+	if (call->order == BY_VOLUME)
+		json_write_u64(json, place->volume);
+	else
+		json_write_f64(json, place->figure);
+	if (call->order == BY_MAX)
+		v2_put_number(json, "ts", v2_seconds(place->ts_ms));
+	json_write_object_end(json);
+}
+
+static void end_report(struct v2_report *report)
+{
+	static const char *const orders[] = {"average", "max", "volume"};
+	struct call *call = call_of(report);
+	struct json_writer *json = &report->answer.json;
+	size_t count = report->count;
+	json_write_object_begin(json);
+	v2_put_text(json, "endpoint", report->endpoints[0]);
+	v2_put_text(json, "by", slice_of(orders[call->order]));
+	v2_put_number(json, "begin_time", call->params.range.begin);
+	v2_put_number(json, "end_time", call->params.range.end);
+	v2_put_number(json, "interfaces", (int64_t)count);
+	v2_report_put_refused(report);
+	json_write_key(json, "children");
+	json_write_array_begin(json);
+	for (size_t i = 0; i < call->place_count; i++)
+		put_place(call, &call->places[i]);
+	json_write_array_end(json);
+	json_write_object_end(json);
+	v2_answer_end(&report->answer);
+}
+
+static const struct v2_report_kind kind = {
+	.span = begin_interface,
+	.open = open_series,
+	.rows = take_rows,
+	.close = close_interface,
+	.end = end_report,
+};
+
+static void release(struct v2_answer *answer)
+{
+	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
+	v2_report_release(report);
+	mem_free(call_of(report));
+}
+
+static int read_question(struct call *call, struct errbuf *e)
+{
+	static const char *const names[] = {"endpoint", "agg", "by", "n", NULL};
+	struct v2_answer *answer = &call->report.answer;
+	struct slice by = http_param(answer->request, "by");
+	int err = v2_report_read(&call->report, names, e);
+	if (!err)
+		err = v2_params_number(answer->request, "n", TOP_PRESET, 1, TOP_MAX, &call->wanted,
+				       e);
+	if (!err)
+		err = v2_params_data(answer->request, 1000, answer->now_ms, &call->params, e);
+	if (err)
+		return err;
+	call->order = slice_equal(by, SLICE("max"))      ? BY_MAX
+		      : slice_equal(by, SLICE("volume")) ? BY_VOLUME
+							 : BY_AVERAGE;
+	if (by.data && call->order == BY_AVERAGE && !slice_equal(by, SLICE("average")))
+		return errbuf_set(e, ERR_INVALID,
+				  "by \"" SHOWN "\" is none of average, max, volume", SHOWN_OF(by));
+	call->report.endpoints[0] = http_param(answer->request, "endpoint");
+	if (!call->report.endpoints[0].data)
+		return errbuf_set(e, ERR_INVALID, "endpoint is missing: in, out, error/in ...");
+	call->places = arena_alloc(&answer->arena, (TOP_MAX + 1) * sizeof(*call->places));
+	return call->places ? 0 : errbuf_set(e, ERR_INVALID, "the look-ups are too long");
+}
+
+static void top_end(struct http_request *request)
+{
+	struct call *call = mem_zalloc(sizeof(*call));
+	struct v2_report *report = &call->report;
+	struct errbuf e;
+	v2_answer_init(&report->answer, request, NULL, release);
+	report->kind = &kind;
+	if (read_question(call, &e)) {
+		v2_answer_fail(&report->answer, 400, "%s", e.text);
+		return;
+	}
+	report->endpoint_count = report->span_count = 1;
+	v2_report_set_range(report, &call->params.range);
+	v2_report_start(report);
+}
+
+const struct http_handler v2_report_top = V2_HANDLER(top_end);

@@ -1,0 +1,198 @@
+/* /v2/report/volume: how many octets were counted in each day or month, exactly.
+ *
+ * What lies in bins, and what was counted over gaps and could be put into no bin (unplaced, booked
+ * where the gap begins): both are shown, and their total is what the counter grew by, as long as it
+ * was polled. A day of which nobody measured anything is not complete, however long it is over. */
+#include "api/esmond/esmond.h"
+#include "api/esmond/report.h"
+
+enum { IN, OUT, DIRECTIONS };
+
+struct call {
+	struct v2_report report;
+	struct v2_calendar calendar;
+	int64_t *edges_ms;
+	struct v2_sum *sums[DIRECTIONS]; /* by span */
+	struct v2_sums all[DIRECTIONS];
+};
+
+static struct call *call_of(struct v2_report *report)
+{
+	return CONTAINER_OF(report, struct call, report);
+}
+
+/* ---- Reading: all spans of a series at once ---------------------------------------------------
+ */
+
+static bool open_series(struct v2_report *report)
+{
+	struct call *call = call_of(report);
+	struct v2_fetch *fetch = &report->fetch;
+	size_t count = call->calendar.count;
+	int64_t base_ms = fetch->target.oidset->frequency_ms;
+	fetch->period_ms = base_ms;
+	fetch->from_ms = floor_to(call->edges_ms[0], base_ms);
+	fetch->to_ms = call->edges_ms[count];
+	return true;
+}
+
+static void take_rows(struct v2_report *report)
+{
+	v2_report_sum_rows(report, &call_of(report)->all[report->endpoint]);
+}
+
+static void clear(struct call *call)
+{
+	for (size_t d = 0; d < DIRECTIONS; d++) {
+		memset(call->sums[d], 0, call->calendar.count * sizeof(*call->sums[d]));
+		call->all[d] = (struct v2_sums){.edges_ms = call->edges_ms,
+						.count = call->calendar.count,
+						.sums = call->sums[d]};
+	}
+}
+
+/* ---- Text ------------------------------------------------------------------------------------ */
+
+static void put_octets(struct json_writer *json, const char *key, uint64_t octets)
+{
+	json_put_u64(json, key, octets);
+}
+
+static void put_direction(struct json_writer *json, const char *name, const struct v2_sum *sum)
+{
+	json_write_key(json, name);
+	json_write_object_begin(json);
+	put_octets(json, "total", v2_sum_of(sum->val, sum->unplaced));
+	put_octets(json, "bins", sum->val);
+	put_octets(json, "unplaced", sum->unplaced);
+	v2_put_number(json, "covered_s", sum->covered_ms / 1000);
+	json_write_object_end(json);
+}
+
+static bool is_measured(const struct call *call, size_t i)
+{
+	const int64_t covered[] = {call->sums[IN][i].covered_ms, call->sums[OUT][i].covered_ms};
+	return v2_report_is_measured(&call->report, covered);
+}
+
+static void put_interface(struct call *call)
+{
+	struct v2_answer *answer = &call->report.answer;
+	struct json_writer *json = &answer->json;
+	json_write_object_begin(json);
+	v2_report_put_selected(&call->report);
+	json_write_key(json, "spans");
+	json_write_array_begin(json);
+	for (size_t i = 0; i < call->calendar.count; i++) {
+		json_write_object_begin(json);
+		v2_calendar_put(answer, &call->calendar, i, is_measured(call, i));
+		put_direction(json, "in", &call->sums[IN][i]);
+		put_direction(json, "out", &call->sums[OUT][i]);
+		json_write_object_end(json);
+	}
+	json_write_array_end(json);
+	json_write_object_end(json);
+}
+
+static void put_csv(struct call *call)
+{
+	struct buf *out = &call->report.answer.out;
+	for (size_t i = 0; i < call->calendar.count; i++) {
+		v2_report_put_csv(&call->report, &call->calendar, i, is_measured(call, i));
+		for (size_t d = 0; d < DIRECTIONS; d++) {
+			const struct v2_sum *sum = &call->sums[d][i];
+			buf_printf(out, ",%llu,%llu,%llu,%lld",
+				   (unsigned long long)v2_sum_of(sum->val, sum->unplaced),
+				   (unsigned long long)sum->val, (unsigned long long)sum->unplaced,
+				   (long long)sum->covered_ms / 1000);
+		}
+		buf_append_char(out, '\n');
+	}
+}
+
+/* ---- The report ------------------------------------------------------------------------------ */
+
+static void begin_report(struct v2_report *report)
+{
+	struct call *call = call_of(report);
+	struct json_writer *json = &report->answer.json;
+	clear(call);
+	if (call->calendar.csv) {
+		v2_report_begin_csv(report, "in,in_bins,in_unplaced,in_covered_s,"
+					    "out,out_bins,out_unplaced,out_covered_s");
+		return;
+	}
+	json_write_object_begin(json);
+	v2_put_text(json, "zone", call->calendar.zone_name);
+	v2_put_text(json, "unit", SLICE("octets"));
+	json_write_key(json, "children");
+	json_write_array_begin(json);
+}
+
+static void close_interface(struct v2_report *report)
+{
+	struct call *call = call_of(report);
+	if (call->calendar.csv)
+		put_csv(call);
+	else
+		put_interface(call);
+	clear(call);
+}
+
+static void end_report(struct v2_report *report)
+{
+	v2_report_end(report, &call_of(report)->calendar);
+}
+
+static const struct v2_report_kind kind = {
+	.begin = begin_report,
+	.open = open_series,
+	.rows = take_rows,
+	.close = close_interface,
+	.end = end_report,
+};
+
+static void release(struct v2_answer *answer)
+{
+	struct v2_report *report = CONTAINER_OF(answer, struct v2_report, answer);
+	v2_report_release(report);
+	mem_free(call_of(report));
+}
+
+static void make_room(struct call *call)
+{
+	struct arena *arena = &call->report.answer.arena;
+	size_t count = call->calendar.count;
+	call->edges_ms = arena_alloc(arena, (count + 1) * sizeof(*call->edges_ms));
+	ASSERT(call->edges_ms); /* at most V2_SPANS_MAX, in an arena that was empty */
+	for (size_t i = 0; i <= count; i++)
+		call->edges_ms[i] = call->calendar.edges_s[i] * 1000;
+	for (size_t d = 0; d < DIRECTIONS; d++) {
+		call->sums[d] = arena_alloc(arena, (count + 1) * sizeof(*call->sums[d]));
+		ASSERT(call->sums[d]);
+	}
+}
+
+static void volume_end(struct http_request *request)
+{
+	static const char *const names[] = {"zone", "span", "month", "format", NULL};
+	struct call *call = mem_zalloc(sizeof(*call));
+	struct v2_report *report = &call->report;
+	struct errbuf e;
+	v2_answer_init(&report->answer, request, NULL, release);
+	report->kind = &kind;
+	if (v2_report_read(report, names, &e) ||
+	    v2_calendar_read(&report->answer, SPAN_DAY, &call->calendar, &e)) {
+		v2_answer_fail(&report->answer, 400, "%s", e.text);
+		return;
+	}
+	report->endpoints[IN] = SLICE("in");
+	report->endpoints[OUT] = SLICE("out");
+	report->endpoint_count = DIRECTIONS;
+	report->span_count = 1;
+	make_room(call);
+	v2_report_set_days(report, &call->calendar);
+	v2_report_start(report);
+}
+
+const struct http_handler v2_report_volume = V2_HANDLER(volume_end);

@@ -1,0 +1,323 @@
+/* /api/query/last: the newest value of each series, as OpenTSDB has it:
+ *
+ *     {"queries":[{"metric":"cpu","tags":{"host":"a"}}],"resolveNames":true,"backScan":24}
+ *
+ * One query runs after the other; the answer leaves when the last has ended. Names are always said,
+ * since series have no ids that could stand for them. */
+#include "api/metrics/interface_alias.h"
+#include "api/metrics/device_names.h"
+#include "api/opentsdb/opentsdb.h"
+#include "api/opentsdb/filter.h"
+#include "api/opentsdb/uri.h"
+#include "api/metrics/query.h"
+#include "api/metrics/query_params.h"
+#include "api/routes.h"
+#include "base/stats.h"
+#include "conf/conf.h"
+#include "query/plan.h"
+#include "wire/json.h"
+#include "wire/number.h"
+
+enum {
+	QUERIES_MAX = 32,
+	POINTS_EACH = 1024, /* of one chunk */
+	TREE_BYTES = 64 << 20,
+	TAGS_MAX_BYTES = 256 << 10, /* of one series */
+	ANSWER_MAX_BYTES = 64 << 20,
+	VALUE_MAX_BYTES = 64,
+};
+
+#define HOUR_MS INT64_C(3600000)
+
+struct call {
+	struct http_request *request; /* NULL: it has ended */
+	struct arena arena, tags_arena;
+	struct slice tenant;
+	/* `text`: the body, or what the address stands for; names and filters point into it. */
+	struct buf text, out;
+	struct json_writer writer;
+	int64_t start_ms, end_ms;
+	const struct json *asked; /* the query at work, in its list */
+	struct query *query;
+	struct opentsdb_filters filters;
+	struct device_names names;
+	bool held; /* a thread of the pool looks at filters and names */
+	uint64_t points;
+	size_t charged_bytes; /* of `out` */
+};
+
+static void end_query(struct call *call)
+{
+	query_free(call->query);
+	if (!call->held)
+		device_names_release(&call->names);
+	call->query = NULL;
+}
+
+static void call_free(struct call *call)
+{
+	end_query(call);
+	call->request = NULL;
+	if (call->held)
+		return;
+	arena_release(&call->arena);
+	arena_release(&call->tags_arena);
+	buf_release(&call->text);
+	buf_release(&call->out);
+	mem_free(call);
+}
+
+static void fail(struct call *call, int err, const struct errbuf *error)
+{
+	struct errbuf e = *error; /* it may be the query's */
+	stat_add(STAT_queries_refused, 1);
+	http_reply_error(call->request, query_status(err), "%s", e.text);
+	call_free(call);
+}
+
+/* ---- The answer ------------------------------------------------------------------------------ */
+
+/* A value is a text there. */
+static void write_value(struct json_writer *writer, struct value value)
+{
+	char text[VALUE_MAX_BYTES];
+	json_put_string(writer, "value", (struct slice){text, number_print(text, value)});
+}
+
+static int write_point(struct call *call, const struct query_chunk *chunk, size_t i)
+{
+	struct json_writer *writer = &call->writer;
+	size_t count;
+	struct tags tags;
+	arena_reset(&call->tags_arena);
+	const struct catalog_series *series = query_series(call->query, &count);
+	struct slice text = device_names_tags(&call->names, series[chunk->series_index].tags_text,
+					      &call->tags_arena);
+	if (tags_decode(text, &call->tags_arena, &tags))
+		return ERR_DAMAGED;
+	json_write_object_begin(writer);
+	json_put_string(writer, "metric", call->query->spec.metric);
+	json_put_i64(writer, "timestamp", chunk->ts_ms[i]);
+	write_value(writer, (struct value){chunk->bits[i], (enum value_type)chunk->types[i]});
+	json_write_key(writer, "tags");
+	json_write_object_begin(writer);
+	for (size_t t = 0; t < tags.count; t++) {
+		json_write_key_slice(writer, tags.list[t].key);
+		json_write_string(writer, tags.list[t].value);
+	}
+	json_write_object_end(writer);
+	json_write_object_end(writer);
+	return 0;
+}
+
+/* Against the server's bound. */
+static int charge_answer(struct call *call)
+{
+	size_t more = call->out.len - call->charged_bytes;
+	int err = http_request_charge(call->request, more);
+	if (!err)
+		call->charged_bytes += more;
+	return err;
+}
+
+static int take_points(struct call *call, struct errbuf *e)
+{
+	struct query_chunk chunk;
+	while (query_take(call->query, POINTS_EACH, &chunk)) {
+		for (size_t i = 0; i < chunk.count; i++) {
+			if (write_point(call, &chunk, i))
+				return errbuf_set(e, ERR_DAMAGED,
+						  "the names of a series could not be read");
+		}
+		if (call->out.failed)
+			return errbuf_set(e, ERR_LIMIT, "the answer is too long; ask for less");
+		if (charge_answer(call))
+			return errbuf_set(e, ERR_BUSY, "the memory for answers is in use");
+	}
+	*e = call->query->error;
+	return call->query->ended ? call->query->err : 0;
+}
+
+/* ---- One query ------------------------------------------------------------------------------- */
+
+static void ready(void *owner);
+
+static bool keep(void *owner, struct slice tags_text)
+{
+	struct call *call = owner;
+	return opentsdb_filters_keep(&call->filters, tags_text);
+}
+
+static void hold(void *owner, bool held)
+{
+	struct call *call = owner;
+	call->held = held;
+	if (!held && !call->request)
+		call_free(call);
+}
+
+static int fill_spec(struct call *call, struct errbuf *e)
+{
+	struct query_spec *spec = &call->query->spec;
+	struct opentsdb_filters *filters = &call->filters;
+	spec->tenant = call->tenant;
+	spec->fn = FN_LAST;
+	spec->start_ms = call->start_ms;
+	spec->end_ms = call->end_ms;
+	spec->points_spent = call->points;
+	if (json_member(call->asked, "tsuids"))
+		return errbuf_set(
+			e, ERR_INVALID,
+			"tsuids is not supported: series have no such ids, a metric and its "
+			"tags name them");
+	int err = json_get_text(call->asked, "metric", &spec->metric, e);
+	if (!err)
+		err = metric_check(spec->metric, e);
+	if (!err)
+		err = opentsdb_filters_read(filters, NULL, json_member(call->asked, "tags"),
+					    &call->arena, e);
+	if (err)
+		return err == ERR_NOT_FOUND ? ERR_INVALID : err;
+	spec->selectors = filters->selectors;
+	spec->selector_count = filters->selector_count;
+	device_names_init(&call->names, api_of(call->request), call->tenant);
+	err = device_names_select(&call->names, filters->selectors, filters->selector_count,
+				  &call->arena, &filters->strict);
+	filters->names = call->names.inventory ? &call->names : NULL;
+	spec->keep = opentsdb_filters_must_keep(filters) ? keep : NULL;
+	spec->keep_owner = call;
+	spec->keep_hold = hold;
+	if (alias_is_asked(spec))
+		return errbuf_set(e, ERR_INVALID, "counters have no tag alias");
+	return err ? errbuf_set(e, err, "too many devices were renamed") : 0;
+}
+
+static int start_query(struct call *call, struct errbuf *e)
+{
+	stat_add(STAT_queries, 1);
+	call->filters = (struct opentsdb_filters){.work = call->filters.work};
+	call->query = query_new(api_of(call->request)->queries, ready, call);
+	int err = fill_spec(call, e);
+	if (err)
+		return errbuf_prefix(e, err, "queries");
+	err = query_start(call->query);
+	*e = call->query->error;
+	return err;
+}
+
+static void finish(struct call *call)
+{
+	stat_add(STAT_query_points, (int64_t)call->points);
+	json_write_array_end(&call->writer);
+	http_reply(call->request, 200, "application/json", buf_slice(&call->out));
+	call_free(call);
+}
+
+static void ready(void *owner)
+{
+	struct call *call = owner;
+	struct errbuf e;
+	int err = take_points(call, &e);
+	if (!err && call->filters.work > OPENTSDB_FILTER_WORK_MAX)
+		err = errbuf_set(&e, ERR_LIMIT, "the filters take too long over so many series");
+	if (!err && !call->query->ended)
+		return;
+	if (!err && call->query->cut)
+		err = errbuf_set(&e, ERR_LIMIT, "the queries reached their limit of %s (%s)",
+				 call->query->cut_why, call->query->cut_option);
+	if (!err) {
+		call->points += call->query->points;
+		end_query(call);
+		call->asked = call->asked->next;
+		if (!call->asked) {
+			finish(call);
+			return;
+		}
+		err = start_query(call, &e);
+	}
+	if (err)
+		fail(call, err, &e);
+}
+
+/* ---- The request ----------------------------------------------------------------------------- */
+
+/* Without backScan since ever, or as long ago as a query may ask. */
+static int read_times(struct call *call, const struct json *root, struct errbuf *e)
+{
+	struct api *api = api_of(call->request);
+	const struct json *scan = json_member(root, "backScan");
+	int64_t range_max_ms = api->conf ? api->conf->query_range_max_ms : 0, hours = 0;
+	call->end_ms = clock_wall_ms(api->clock) + 1;
+	call->start_ms = range_max_ms ? call->end_ms - range_max_ms : -PLAN_TIME_MAX_MS;
+	int err = scan ? json_get_i64(root, "backScan", &hours, e) : 0;
+	if (!err && (hours < 0 || hours > PLAN_TIME_MAX_MS / HOUR_MS))
+		err = errbuf_set(e, ERR_INVALID, "backScan is not a number of hours");
+	if (!err && hours)
+		call->start_ms = larger_of(call->start_ms, call->end_ms - 1 - hours * HOUR_MS);
+	return err;
+}
+
+static int read_body(struct call *call, struct slice text, struct errbuf *e)
+{
+	static const char *const names[] = {"queries", "resolveNames", "backScan", NULL};
+	const struct json *list;
+	struct json *root;
+	int err = json_parse(text, &call->arena, &root, e);
+	if (err)
+		return err;
+	if (root->type != JSON_T_OBJECT)
+		return errbuf_set(e, ERR_INVALID, "the body is no object");
+	err = json_check_members(root, names, e);
+	if (err)
+		return err;
+	err = json_get_array(root, "queries", &list, e);
+	if (err)
+		return ERR_INVALID;
+	if (list->count < 1 || list->count > QUERIES_MAX)
+		return errbuf_set(e, ERR_INVALID, "%zu queries of 1 to %d", list->count,
+				  QUERIES_MAX);
+	call->asked = list->first;
+	return read_times(call, root, e);
+}
+
+static int read_request(struct call *call, struct errbuf *e)
+{
+	static const char *const names[] = {"tenant", NULL};
+	bool has_body = call->request->verb == VERB_POST;
+	int err = has_body ? params_check(call->request, names, e)
+			   : opentsdb_uri_last(call->request, &call->text, e);
+	if (!err)
+		err = params_tenant(call->request, &call->tenant, e);
+	return err ? err : read_body(call, buf_slice(&call->text), e);
+}
+
+static void end(struct http_request *request)
+{
+	struct call *call = mem_zalloc(sizeof(*call));
+	struct errbuf e;
+	call->request = request;
+	request->owner = call;
+	arena_init(&call->arena, TREE_BYTES);
+	arena_init(&call->tags_arena, TAGS_MAX_BYTES);
+	if (request->verb == VERB_POST)
+		call->text = http_request_take_body(request);
+	else
+		buf_init(&call->text, OPENTSDB_URI_MAX_BYTES);
+	buf_init(&call->out, ANSWER_MAX_BYTES);
+	json_writer_init(&call->writer, &call->out);
+	int err = read_request(call, &e);
+	if (!err) {
+		json_write_array_begin(&call->writer);
+		err = start_query(call, &e);
+	}
+	if (err)
+		fail(call, err, &e);
+}
+
+static void aborted(struct http_request *request, UNUSED int err)
+{
+	if (request->owner)
+		call_free(request->owner);
+}
+
+const struct http_handler opentsdb_last_handler = {.end = end, .abort = aborted};

@@ -1,0 +1,430 @@
+/* /api/suggest, /api/aggregators, /api/config/filters, /api/version: what can be written into a
+ * query.
+ *
+ * Metrics of a tenant are one list of the catalog. Tag keys and values belong to metrics there, so
+ * those of a tenant are put together: of one metric after the other, in the order of names, the
+ * first `max` are kept. */
+#include "api/metrics/device_names.h"
+#include "api/opentsdb/opentsdb.h"
+#include "api/metrics/query.h"
+#include "api/metrics/query_params.h"
+#include "api/routes.h"
+#include "catalog/catalog.h"
+#include "conf/conf.h"
+#include "wire/json.h"
+#include "wire/number.h"
+
+enum {
+	MAX_PRESET = 25,
+	MAX_MAX = 10000,
+	METRICS_MAX = 1000, /* whose tags are looked through */
+	DEVICES_MAX = 100000,
+	KEYS_MAX = 10000, /* of one metric, more than it may have in practice */
+	TIMEOUT_PRESET_MS = 60000,
+	CALL_MAX_BYTES = 64 << 20,
+	ANSWER_MAX_BYTES = 16 << 20,
+};
+
+/* ---- Constants ----------------------------------------------------------------------------- */
+
+static void aggregators_end(struct http_request *request)
+{
+	static const char *const none[] = {NULL};
+	struct errbuf e;
+	if (params_check(request, none, &e))
+		http_reply_error(request, 400, "%s", e.text);
+	else
+		http_reply(request, 200, "application/json",
+			   SLICE("[\"avg\",\"count\",\"max\",\"mimmax\",\"mimmin\",\"min\","
+				 "\"none\",\"sum\",\"zimsum\"]"));
+}
+
+static const struct {
+	const char *type, *filter, *description;
+} filters[] = {
+	{"literal_or", "web01|web02",
+	 "The tag has one of these values; `|` stands between them. Upper and lower case differ."},
+	{"not_literal_or", "web01|web02",
+	 "The tag has none of these values, or the series has no such tag."},
+	{"regexp", "^web0[12]$",
+	 "The expression is found in the tag's value; ^ and $ stand for its ends."},
+	{"wildcard", "web*.example.net",
+	 "The tag's value is this text, where each `*` stands for any characters, even none."},
+};
+
+static void write_filter(struct json_writer *writer, size_t i)
+{
+	struct buf examples;
+	buf_init(&examples, 1024);
+	buf_printf(&examples,
+		   "host=%s(%s) {\"type\":\"%s\",\"tagk\":\"host\",\"filter\":\"%s\",\"groupBy\":"
+		   "false}",
+		   filters[i].type, filters[i].filter, filters[i].type, filters[i].filter);
+	json_write_key(writer, filters[i].type);
+	json_write_object_begin(writer);
+	json_put_string(writer, "examples", buf_slice(&examples));
+	json_put_text(writer, "description", filters[i].description);
+	json_write_object_end(writer);
+	buf_release(&examples);
+}
+
+static void filters_end(struct http_request *request)
+{
+	static const char *const none[] = {NULL};
+	struct json_writer writer;
+	struct buf body;
+	struct errbuf e;
+	if (params_check(request, none, &e)) {
+		http_reply_error(request, 400, "%s", e.text);
+		return;
+	}
+	buf_init(&body, ANSWER_MAX_BYTES);
+	json_writer_init(&writer, &body);
+	json_write_object_begin(&writer);
+	for (size_t i = 0; i < ARRAY_LEN(filters); i++)
+		write_filter(&writer, i);
+	json_write_object_end(&writer);
+	http_reply(request, 200, "application/json", buf_slice(&body));
+	buf_release(&body);
+}
+
+/* The version of OpenTSDB whose requests are understood; `full_revision` says which server this is.
+ */
+#define OPENTSDB_VERSION "2.4.0"
+
+static void version_end(struct http_request *request)
+{
+	static const char *const none[] = {NULL};
+	struct errbuf e;
+	if (params_check(request, none, &e))
+		http_reply_error(request, 400, "%s", e.text);
+	else
+		http_reply(request, 200, "application/json",
+			   SLICE("{\"version\":\"" OPENTSDB_VERSION
+				 "\",\"short_revision\":\"" GRANARY_VERSION
+				 "\",\"full_revision\":\"granary-" GRANARY_VERSION
+				 "\",\"repo_status\":\"MINT\",\"repo\":\"granary\","
+				 "\"user\":\"granary\",\"host\":\"localhost\"}"));
+}
+
+/* ---- One request --------------------------------------------------------------------------- */
+
+struct call {
+	struct http_request *request;
+	struct clock *clock;
+	int64_t timeout_ms, deadline_us;
+	struct arena arena, list_arena;
+	const struct json *body; /* NULL: the question stands in the address */
+	enum catalog_listing what;
+	struct slice tenant, prefix;
+	size_t max;
+	bool listing;
+	const char *cut; /* a constant: by what the answer was cut */
+
+	struct catalog_list list;
+	struct device_names names;
+	/* Of a tenant's tags: its metrics, the keys of one of them, and what was found so far. */
+	struct slice *metrics, *keys, *found;
+	size_t metric_count, metric, key_count, key, found_count;
+};
+
+static void call_free(struct call *call)
+{
+	if (call->listing)
+		catalog_list_cancel(&call->list);
+	device_names_release(&call->names);
+	arena_release(&call->list_arena);
+	arena_release(&call->arena);
+	mem_free(call);
+}
+
+static void aborted(struct http_request *request, UNUSED int err)
+{
+	if (request->owner)
+		call_free(request->owner);
+}
+
+static void fail(struct call *call, int err, const char *sentence)
+{
+	http_reply_error(call->request, query_status(err), "%s", sentence);
+	call_free(call);
+}
+
+static void reply(struct call *call, const struct slice *names, size_t count)
+{
+	struct json_writer writer;
+	struct buf body;
+	buf_init(&body, ANSWER_MAX_BYTES);
+	json_writer_init(&writer, &body);
+	json_write_array_begin(&writer);
+	for (size_t i = 0; i < count; i++)
+		json_write_string(&writer, names[i]);
+	json_write_array_end(&writer);
+	if (body.failed) {
+		fail(call, ERR_LIMIT, "the answer is too long; ask for less");
+	} else {
+		if (call->cut)
+			http_reply_header(call->request, "X-Granary-Cut", call->cut);
+		http_reply(call->request, 200, "application/json", buf_slice(&body));
+		call_free(call);
+	}
+	buf_release(&body);
+}
+
+/* ---- Tags of a tenant ---------------------------------------------------------------------- */
+
+static void listed(struct catalog_list *list, int err);
+
+static void list_names(struct call *call, enum catalog_listing what, struct slice prefix,
+		       size_t limit, struct arena *arena)
+{
+	struct slice metric = {NULL, 0}, key = {NULL, 0};
+	if (what != CATALOG_METRIC_NAMES)
+		metric = call->metrics[call->metric];
+	if (what == CATALOG_TAG_VALUES)
+		key = call->keys[call->key];
+	call->list = (struct catalog_list){
+		.catalog = api_of(call->request)->catalog,
+		.what = what,
+		.tenant = call->tenant,
+		.metric = metric,
+		.tag_key = key,
+		.prefix = prefix,
+		.limit = limit,
+		.done = listed,
+		.owner = call,
+		.arena = arena,
+	};
+	call->listing = true;
+	catalog_list_start(&call->list);
+}
+
+/* Both are ascending; of equal names one is kept, and of all the first `max`. */
+static int add_found(struct call *call, const struct slice *names, size_t count)
+{
+	size_t room = call->found_count + count, kept = 0, a = 0, b = 0;
+	struct slice *both = mem_alloc_array(room + 1, sizeof(*both));
+	int err = 0;
+	while ((a < call->found_count || b < count) && kept < call->max && !err) {
+		int order = a == call->found_count ? 1
+			    : b == count           ? -1
+						   : slice_compare(call->found[a], names[b]);
+		if (order <= 0)
+			both[kept] = call->found[a++];
+		else
+			both[kept] = arena_copy(&call->arena, names[b]);
+		b += order >= 0;
+		err = both[kept++].data ? 0 : ERR_LIMIT;
+	}
+	if (a < call->found_count || b < count)
+		call->cut = "limit";
+	memcpy(call->found, both, kept * sizeof(*both));
+	call->found_count = kept;
+	mem_free(both);
+	return err;
+}
+
+/* Values that stand for devices which may be called otherwise now. */
+static bool are_devices(const struct call *call)
+{
+	return call->names.inventory && slice_equal(call->list.tag_key, SLICE("device"));
+}
+
+/* Of devices all are asked for: what one is called may come before or after what it is stored
+ * under. */
+static void list_values(struct call *call)
+{
+	bool devices = call->names.inventory && slice_equal(call->keys[call->key], SLICE("device"));
+	list_names(call, CATALOG_TAG_VALUES, devices ? SLICE("") : call->prefix,
+		   devices ? DEVICES_MAX : call->max, &call->list_arena);
+}
+
+/* The next list of one metric, or the answer. */
+static void go_on(struct call *call)
+{
+	arena_reset(&call->list_arena);
+	if (call->what == CATALOG_TAG_VALUES && call->key < call->key_count) {
+		list_values(call);
+		return;
+	}
+	if (call->keys) { /* all of this metric have been asked for */
+		call->keys = NULL;
+		call->metric++;
+	}
+	struct errbuf e;
+	if (call->metric == call->metric_count)
+		reply(call, call->found, call->found_count);
+	else if (call->clock->mono_us(call->clock) >= call->deadline_us)
+		fail(call, query_late(call->timeout_ms, &e), e.text);
+	else if (call->what == CATALOG_TAG_VALUES)
+		list_names(call, CATALOG_TAG_KEYS, SLICE(""), KEYS_MAX, &call->arena);
+	else
+		list_names(call, CATALOG_TAG_KEYS, call->prefix, call->max, &call->list_arena);
+}
+
+static int take_metrics(struct call *call)
+{
+	call->metrics = call->list.names;
+	call->metric_count = call->list.count;
+	if (call->list.cut)
+		call->cut = "metrics";
+	call->found = arena_alloc(&call->arena, call->max * sizeof(*call->found));
+	return call->found ? 0 : ERR_LIMIT;
+}
+
+static int take_list(struct call *call)
+{
+	struct catalog_list *list = &call->list;
+	if (list->what == CATALOG_METRIC_NAMES)
+		return take_metrics(call);
+	if (list->what != call->what) {
+		call->keys = list->names;
+		call->key_count = list->count;
+		call->key = 0;
+		return 0;
+	}
+	call->key++;
+	call->metric += call->what == CATALOG_TAG_KEYS;
+	if (list->cut)
+		call->cut = "limit";
+	int err = are_devices(call)
+			  ? device_names_list(&call->names, call->prefix, &call->list_arena,
+					      list->names, &list->count)
+			  : 0;
+	return err ? err : add_found(call, list->names, list->count);
+}
+
+static void listed(struct catalog_list *list, int err)
+{
+	struct call *call = list->owner;
+	call->listing = false;
+	if (err) {
+		struct errbuf e = list->error;
+		fail(call, err, e.text);
+		return;
+	}
+	if (call->what == CATALOG_METRIC_NAMES) {
+		call->cut = list->cut ? "limit" : NULL;
+		reply(call, list->names, list->count);
+		return;
+	}
+	if (take_list(call))
+		fail(call, ERR_LIMIT, "the answer is too long; ask for less");
+	else
+		go_on(call);
+}
+
+/* ---- The request --------------------------------------------------------------------------- */
+
+static const char *const asked_names[] = {"type", "q", "max", NULL};
+
+/* A member of the body, or a parameter; numbers as they are written. */
+static struct slice asked(const struct call *call, const char *name)
+{
+	const struct json *member = call->body ? json_member(call->body, name) : NULL;
+	return call->body ? member ? member->text : (struct slice){NULL, 0}
+			  : http_param(call->request, name);
+}
+
+static int check_member(const struct json *member, struct errbuf *e)
+{
+	for (const char *const *name = asked_names; *name; name++) {
+		if (!slice_equal(member->key, slice_of(*name)))
+			continue;
+		if (member->type == JSON_T_STRING || member->type == JSON_T_NUMBER)
+			return 0;
+		return errbuf_set(e, ERR_INVALID, "%s is neither a text nor a number", *name);
+	}
+	return errbuf_set(e, ERR_INVALID, "unknown member \"" SHOWN "\"", SHOWN_OF(member->key));
+}
+
+static int read_body(struct call *call, struct errbuf *e)
+{
+	struct json *root;
+	int err = json_parse(buf_slice(&call->request->body), &call->arena, &root, e);
+	if (err)
+		return err;
+	if (root->type != JSON_T_OBJECT)
+		return errbuf_set(e, ERR_INVALID, "the body is no object");
+	call->body = root;
+	for (const struct json *member = root->first; member && !err; member = member->next)
+		err = check_member(member, e);
+	return err;
+}
+
+static int read_type(struct call *call, struct errbuf *e)
+{
+	struct slice type = asked(call, "type");
+	if (!type.data)
+		return errbuf_set(e, ERR_INVALID, "type is missing: metrics, tagk or tagv");
+	if (slice_equal(type, SLICE("metrics")))
+		call->what = CATALOG_METRIC_NAMES;
+	else if (slice_equal(type, SLICE("tagk")))
+		call->what = CATALOG_TAG_KEYS;
+	else if (slice_equal(type, SLICE("tagv")))
+		call->what = CATALOG_TAG_VALUES;
+	else
+		return errbuf_set(e, ERR_INVALID,
+				  "type \"" SHOWN "\" is none of metrics, tagk, tagv",
+				  SHOWN_OF(type));
+	return 0;
+}
+
+static int read_max(struct call *call, struct errbuf *e)
+{
+	struct slice text = asked(call, "max");
+	uint64_t number = MAX_PRESET;
+	if (text.data && (number_parse_u64(text.data, text.data + text.len, &number) || number < 1))
+		return errbuf_set(e, ERR_INVALID, "max \"" SHOWN "\" is not a number from 1 on",
+				  SHOWN_OF(text));
+	call->max = number < MAX_MAX ? (size_t)number : MAX_MAX;
+	return 0;
+}
+
+static int read_call(struct call *call, struct errbuf *e)
+{
+	static const char *const names[] = {"type", "q", "max", "tenant", NULL};
+	bool has_body = call->request->verb == VERB_POST;
+	int err = params_check(call->request, has_body ? &names[3] : names, e);
+	if (!err && has_body)
+		err = read_body(call, e);
+	struct slice q = err ? SLICE("") : asked(call, "q");
+	if (!err)
+		err = params_tenant(call->request, &call->tenant, e);
+	if (!err)
+		err = read_type(call, e);
+	if (!err)
+		err = read_max(call, e);
+	if (!err && q.len > TAG_VALUE_MAX_BYTES)
+		err = errbuf_set(e, ERR_INVALID, "q is longer than any name");
+	call->prefix = q.data ? q : SLICE("");
+	return err;
+}
+
+static void suggest_end(struct http_request *request)
+{
+	struct api *api = api_of(request);
+	struct call *call = mem_zalloc(sizeof(*call));
+	struct errbuf e;
+	call->request = request;
+	call->clock = api->clock;
+	call->timeout_ms = api->conf ? api->conf->query_timeout_ms : TIMEOUT_PRESET_MS;
+	call->deadline_us = call->clock->mono_us(call->clock) + call->timeout_ms * 1000;
+	arena_init(&call->arena, CALL_MAX_BYTES);
+	arena_init(&call->list_arena, CALL_MAX_BYTES);
+	request->owner = call;
+	int err = read_call(call, &e);
+	if (!err && call->what == CATALOG_TAG_VALUES)
+		device_names_init(&call->names, api, call->tenant);
+	if (err)
+		fail(call, err, e.text);
+	else if (call->what == CATALOG_METRIC_NAMES)
+		list_names(call, CATALOG_METRIC_NAMES, call->prefix, call->max, &call->arena);
+	else
+		list_names(call, CATALOG_METRIC_NAMES, SLICE(""), METRICS_MAX, &call->arena);
+}
+
+const struct http_handler opentsdb_aggregators = {.end = aggregators_end};
+const struct http_handler opentsdb_filters = {.end = filters_end};
+const struct http_handler opentsdb_version = {.end = version_end};
+const struct http_handler opentsdb_suggest = {.end = suggest_end, .abort = aborted};

@@ -1,0 +1,277 @@
+#include "lease/lease.h"
+
+#include "store/wait.h"
+#include "wire/number.h"
+
+enum {
+	WRITE_MAX_BYTES = 4 << 20,
+	READ_MAX_BYTES = 8 << 20,
+	NAME_MAX_BYTES = 24,
+	NOT_HELD = 0,
+};
+
+struct rollup_leases {
+	struct rollup_leases_options options;
+	struct store_write *write;
+	struct store_read *read;
+	struct store_request *members, *leases;
+	struct rollup_partitions wanted, held;
+	struct rollup_partitions asked, given;    /* by the write at hand */
+	uint64_t versions[ROLLUP_PARTITIONS_MAX]; /* NOT_HELD, or what the cell was given */
+	struct store_write_cond *outcomes[ROLLUP_PARTITIONS_MAX]; /* of those asked for */
+	uint64_t member_version;
+	struct store_write_cond *member; /* NULL: not asked */
+	int64_t until_ms;
+};
+
+struct rollup_leases *rollup_leases_new(const struct rollup_leases_options *options)
+{
+	struct rollup_leases *l = mem_zalloc(sizeof(*l));
+	l->options = *options;
+	l->write = store_write_new(options->store, WRITE_MAX_BYTES);
+	l->read = store_read_new(options->store, READ_MAX_BYTES);
+	return l;
+}
+
+void rollup_leases_free(struct rollup_leases *l)
+{
+	store_write_free(l->write);
+	store_read_free(l->read);
+	mem_free(l);
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static const struct store_parts lease_key = {{SLICE("rollup")}};
+static const struct store_parts member_key = {{SLICE("rollup-member")}};
+
+static struct store_parts name_of(uint32_t partition, char to[NAME_MAX_BYTES])
+{
+	size_t len = number_print_u64(to, partition);
+	return (struct store_parts){{{to, len}}};
+}
+
+static int put_one(struct rollup_leases *l, uint32_t partition)
+{
+	char name[NAME_MAX_BYTES];
+	struct store_parts column = name_of(partition, name);
+	return store_cell_put_if(l->write, TABLE_LEASES, &lease_key, &column,
+				 l->versions[partition], l->options.holder, l->until_ms,
+				 &l->outcomes[partition]);
+}
+
+static int give_one(struct rollup_leases *l, uint32_t partition)
+{
+	char name[NAME_MAX_BYTES];
+	struct store_parts column = name_of(partition, name);
+	struct store_write_cond *outcome;
+	return store_cell_delete_if(l->write, TABLE_LEASES, &lease_key, &column,
+				    l->versions[partition], &outcome);
+}
+
+static int put_member(struct rollup_leases *l)
+{
+	struct store_parts column = {{l->options.holder}};
+	return store_cell_put_if(l->write, TABLE_LEASES, &member_key, &column, l->member_version,
+				 l->options.holder, l->until_ms, &l->member);
+}
+
+/* Asks for those in `asked`, gives back those in `given`, and renews the membership if wanted. */
+static int write_once(struct rollup_leases *l, struct task_queue *queue, bool member)
+{
+	int err = 0;
+	store_write_reset(l->write);
+	memset(l->outcomes, 0, sizeof(l->outcomes));
+	l->member = NULL;
+	if (member)
+		err = put_member(l);
+	for (uint32_t p = 0; p < ROLLUP_PARTITIONS_MAX && !err; p++) {
+		if (rollup_partitions_has(&l->asked, p))
+			err = put_one(l, p);
+		else if (rollup_partitions_has(&l->given, p))
+			err = give_one(l, p);
+	}
+	return err ? err : store_write_wait(l->write, queue);
+}
+
+/* Another one's, or our own: from before a restart, of a renewal whose outcome was lost, or one
+ * that has ended meanwhile. */
+static bool is_ours(const struct rollup_leases *l, const struct store_write_cond *outcome)
+{
+	return !outcome->version || slice_equal(outcome->value, l->options.holder);
+}
+
+/* What the cell has now; true if it is ours, but has to be asked for by that version. */
+static bool take_outcome(const struct rollup_leases *l, const struct store_write_cond *outcome,
+			 uint64_t *version)
+{
+	bool ours = !outcome->applied && is_ours(l, outcome);
+	*version = outcome->applied || ours ? outcome->version : NOT_HELD;
+	return ours;
+}
+
+static bool take_outcomes(struct rollup_leases *l)
+{
+	bool ours = l->member && take_outcome(l, l->member, &l->member_version);
+	for (uint32_t p = 0; p < ROLLUP_PARTITIONS_MAX; p++) {
+		const struct store_write_cond *outcome = l->outcomes[p];
+		if (rollup_partitions_has(&l->given, p)) {
+			l->versions[p] = NOT_HELD;
+			rollup_partitions_remove(&l->held, p);
+		}
+		if (!outcome)
+			continue;
+		ours |= take_outcome(l, outcome, &l->versions[p]);
+		if (outcome->applied)
+			rollup_partitions_add(&l->held, p);
+		else
+			rollup_partitions_remove(&l->held, p);
+	}
+	return ours;
+}
+
+/* Those that turn out to be ours are asked for once more, by their version. */
+static int write_leases(struct rollup_leases *l, struct task_queue *queue, bool member)
+{
+	int err = write_once(l, queue, member);
+	if (err || !take_outcomes(l))
+		return err;
+	err = write_once(l, queue, member);
+	if (!err)
+		(void)take_outcomes(l);
+	return err;
+}
+
+/* ---- Sharing --------------------------------------------------------------------------------- */
+
+/* Who shares, and who has what. */
+static int look(struct rollup_leases *l, struct task_queue *queue)
+{
+	store_read_reset(l->read);
+	l->members = store_read_add(l->read, STORE_CELL_SCAN);
+	l->leases = store_read_add(l->read, STORE_CELL_SCAN);
+	ASSERT(l->members && l->leases); /* the first of an empty arena */
+	l->members->cell_scan = (struct store_cell_scan){.table = TABLE_LEASES, .key = member_key};
+	l->leases->cell_scan = (struct store_cell_scan){.table = TABLE_LEASES, .key = lease_key};
+	l->read->now_ms = clock_wall_ms(l->options.clock);
+	int err = store_read_wait(l->read, queue);
+	return !err && (l->members->more || l->leases->more) ? ERR_LIMIT : err;
+}
+
+/* The holder's place among the members, or how many there are. */
+static size_t place_of(const struct rollup_leases *l, struct slice holder)
+{
+	const struct store_cell_scan *scan = &l->members->cell_scan;
+	size_t at = 0;
+	while (at < scan->count && !slice_equal(scan->cells[at].column.part[0], holder))
+		at++;
+	return at;
+}
+
+/* Of the wanted ones, those that others have; how many of them strangers have, who do not share. */
+static size_t note_taken(struct rollup_leases *l, struct rollup_partitions *taken)
+{
+	const struct store_cell_scan *scan = &l->leases->cell_scan;
+	size_t strange = 0;
+	for (size_t i = 0; i < scan->count; i++) {
+		struct slice name = scan->cells[i].column.part[0];
+		uint64_t p;
+		if (number_parse_u64(name.data, name.data + name.len, &p) ||
+		    p >= ROLLUP_PARTITIONS_MAX || !rollup_partitions_has(&l->wanted, (uint32_t)p))
+			continue;
+		if (slice_equal(scan->cells[i].value, l->options.holder)) {
+			l->versions[p] = scan->cells[i].version;
+			continue;
+		}
+		rollup_partitions_add(taken, (uint32_t)p);
+		strange += place_of(l, scan->cells[i].value) == l->members->cell_scan.count;
+	}
+	return strange;
+}
+
+/* What is free is asked for from our own place on, so that not all ask for the same. */
+static void ask_for_more(struct rollup_leases *l, const struct rollup_partitions *taken,
+			 size_t share)
+{
+	uint32_t first = (uint32_t)(place_of(l, l->options.holder) * share);
+	for (uint32_t i = 0; i < ROLLUP_PARTITIONS_MAX; i++) {
+		uint32_t p = (first + i) % ROLLUP_PARTITIONS_MAX;
+		if (l->held.count + l->asked.count >= share)
+			return;
+		if (rollup_partitions_has(&l->wanted, p) && !rollup_partitions_has(taken, p) &&
+		    !rollup_partitions_has(&l->held, p))
+			rollup_partitions_add(&l->asked, p);
+	}
+}
+
+static void give_what_is_beyond(struct rollup_leases *l, size_t share)
+{
+	for (uint32_t p = ROLLUP_PARTITIONS_MAX; p-- > 0;) {
+		if (l->held.count - l->given.count <= share)
+			return;
+		if (rollup_partitions_has(&l->held, p))
+			rollup_partitions_add(&l->given, p);
+	}
+}
+
+static void choose(struct rollup_leases *l)
+{
+	struct rollup_partitions taken = {0};
+	size_t left = l->wanted.count - note_taken(l, &taken);
+	size_t members = l->members->cell_scan.count ? l->members->cell_scan.count : 1;
+	size_t share = (left + members - 1) / members;
+	l->asked = l->given = (struct rollup_partitions){0};
+	ask_for_more(l, &taken, share);
+	give_what_is_beyond(l, share);
+}
+
+/* ---- Taking and giving ----------------------------------------------------------------------- */
+
+/* Renews what it has, and its membership; then it looks who else there is, and takes what is free
+ * up to its share or gives back what is beyond it. */
+static int take_share(struct rollup_leases *l, struct task_queue *queue)
+{
+	l->asked = l->held;
+	int err = write_leases(l, queue, true);
+	err = err ? err : look(l, queue);
+	if (err)
+		return err;
+	choose(l);
+	return write_leases(l, queue, false);
+}
+
+int rollup_leases_take(struct rollup_leases *l, struct task_queue *queue,
+		       const struct rollup_partitions *wanted, struct rollup_partitions *held,
+		       int64_t *until_ms)
+{
+	l->wanted = l->asked = *wanted;
+	l->given = (struct rollup_partitions){0};
+	l->until_ms = *until_ms = clock_wall_ms(l->options.clock) + l->options.lease_ms;
+	int err = l->options.share ? take_share(l, queue) : write_leases(l, queue, false);
+	*held = err ? (struct rollup_partitions){0} : l->held;
+	return err;
+}
+
+static int give_member(struct rollup_leases *l)
+{
+	struct store_parts column = {{l->options.holder}};
+	struct store_write_cond *outcome;
+	uint64_t version = l->member_version;
+	l->member_version = 0;
+	return version ? store_cell_delete_if(l->write, TABLE_LEASES, &member_key, &column, version,
+					      &outcome)
+		       : 0;
+}
+
+int rollup_leases_give(struct rollup_leases *l, struct task_queue *queue)
+{
+	store_write_reset(l->write);
+	int err = give_member(l);
+	for (uint32_t p = 0; p < ROLLUP_PARTITIONS_MAX && !err; p++) {
+		if (l->versions[p] != NOT_HELD)
+			err = give_one(l, p);
+		l->versions[p] = NOT_HELD;
+	}
+	l->held = (struct rollup_partitions){0};
+	return err || !l->write->cells ? err : store_write_wait(l->write, queue);
+}

@@ -1,0 +1,174 @@
+#include "marks/pending.h"
+
+#include "lease/partition.h"
+
+struct found {
+	struct rollup_pending_slot slot;
+	struct rollup_partitions in;
+};
+
+struct looking {
+	const struct rollup_pending_options *options;
+	struct rollup_listing *listing;
+	struct rollup_reading *reading;
+	struct found *found; /* ascending by time */
+	size_t count;
+	bool cut;
+	uint64_t marks; /* that were read */
+};
+
+/* ---- Which slots there are ------------------------------------------------------------------- */
+
+/* Where the slot stands or would. */
+static size_t pending_place(const struct looking *p, int64_t slot_s)
+{
+	size_t low = 0, high = p->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (p->found[middle].slot.slot_s < slot_s)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Room for a slot; the newest has to go where there is none. NULL: the newest is this one. One that
+ * went cannot come back, since there are as many older ones. */
+static struct found *pending_enter(struct looking *p, size_t at, int64_t slot_s)
+{
+	if (p->count == p->options->slots_max) {
+		p->cut = true;
+		p->count -= at < p->count;
+	}
+	if (at == p->options->slots_max)
+		return NULL;
+	memmove(&p->found[at + 1], &p->found[at], (p->count - at) * sizeof(*p->found));
+	p->found[at] = (struct found){.slot.slot_s = slot_s};
+	p->count++;
+	return &p->found[at];
+}
+
+static void pending_take_row(struct looking *p, const struct rollup_slot *row)
+{
+	size_t at = pending_place(p, row->slot_s);
+	bool there = at < p->count && p->found[at].slot.slot_s == row->slot_s;
+	struct found *found = there ? &p->found[at] : pending_enter(p, at, row->slot_s);
+	/* A row may be given twice. */
+	if (!found || row->partition >= ROLLUP_PARTITIONS_MAX ||
+	    rollup_partitions_has(&found->in, row->partition))
+		return;
+	rollup_partitions_add(&found->in, row->partition);
+	found->slot.partitions++;
+}
+
+static int pending_list_slots(struct looking *p)
+{
+	const struct rollup_pending_options *o = p->options;
+	bool more;
+	int err = rollup_listing_begin(p->listing, o->queue, clock_wall_ms(o->clock));
+	while (!err) {
+		size_t count;
+		const struct rollup_slot *rows = rollup_listing_page(p->listing, &count, &more);
+		for (size_t i = 0; i < count; i++)
+			pending_take_row(p, &rows[i]);
+		if (!more)
+			return 0;
+		err = rollup_listing_next(p->listing, o->queue, clock_wall_ms(o->clock));
+	}
+	return err;
+}
+
+/* ---- What they hold -------------------------------------------------------------------------- */
+
+static void pending_take_mark(const struct looking *p, struct rollup_pending_slot *slot,
+			      const struct rollup_mark *mark, int64_t now_ms)
+{
+	int64_t at_ms = rollup_ready_ms(slot->slot_s, mark->touched_ms, p->options->slot_ms,
+					p->options->quiet_ms, now_ms);
+	slot->series++;
+	if (at_ms <= now_ms && (!slot->ready++ || at_ms < slot->since_ms))
+		slot->since_ms = at_ms;
+	if (at_ms > slot->ready_ms)
+		slot->ready_ms = at_ms;
+}
+
+static bool pending_is_enough(const struct looking *p)
+{
+	return p->marks >= p->options->marks_max;
+}
+
+/* Marks of a slot in some partitions, part by part, until it is enough. */
+static int pending_read(struct looking *p, struct rollup_pending_slot *slot,
+			const struct rollup_slot *in, size_t in_count)
+{
+	const struct rollup_pending_options *o = p->options;
+	int64_t now_ms = clock_wall_ms(o->clock);
+	int err = rollup_reading_begin(p->reading, o->queue, in, in_count, now_ms);
+	while (!err) {
+		size_t count;
+		bool more;
+		const struct rollup_mark *marks = rollup_reading_marks(p->reading, &count, &more);
+		now_ms = clock_wall_ms(o->clock);
+		for (size_t i = 0; i < count; i++)
+			pending_take_mark(p, slot, &marks[i], now_ms);
+		slot->unread += rollup_reading_unread(p->reading);
+		p->marks += count;
+		slot->counted = !more;
+		if (!more || pending_is_enough(p))
+			return 0;
+		err = rollup_reading_next(p->reading, o->queue, now_ms);
+	}
+	return err;
+}
+
+/* The slot is counted if all of its partitions are read. */
+static int pending_read_slot(struct looking *p, struct found *found)
+{
+	struct rollup_slot in[ROLLUP_READING_MAX];
+	uint32_t partition = 0;
+	found->slot.counted = true;
+	for (;;) {
+		size_t n = 0;
+		for (; partition < ROLLUP_PARTITIONS_MAX && n < ROLLUP_READING_MAX; partition++) {
+			if (rollup_partitions_has(&found->in, partition))
+				in[n++] = (struct rollup_slot){found->slot.slot_s, partition};
+		}
+		if (!n)
+			return 0;
+		found->slot.counted = false;
+		if (pending_is_enough(p))
+			return 0;
+		int err = pending_read(p, &found->slot, in, n);
+		if (err || !found->slot.counted)
+			return err;
+	}
+}
+
+int rollup_pending_list(const struct rollup_pending_options *options,
+			struct rollup_pending *pending)
+{
+	struct looking p = {.options = options};
+	ASSERT(options->slots_max >= 1 && options->slots_max <= ROLLUP_PENDING_SLOTS_MAX);
+	p.found = mem_alloc_array(options->slots_max, sizeof(*p.found));
+	p.listing = rollup_listing_new(options->track);
+	p.reading = rollup_reading_new(options->track);
+	int err = pending_list_slots(&p);
+	for (size_t i = 0; i < p.count && !err && !pending_is_enough(&p); i++)
+		err = pending_read_slot(&p, &p.found[i]);
+	*pending = (struct rollup_pending){
+		.slots = mem_alloc_array(p.count + 1, sizeof(*pending->slots)),
+		.count = p.count,
+		.cut = p.cut};
+	for (size_t i = 0; i < p.count; i++)
+		pending->slots[i] = p.found[i].slot;
+	rollup_listing_free(p.listing);
+	rollup_reading_free(p.reading);
+	mem_free(p.found);
+	return err;
+}
+
+void rollup_pending_release(struct rollup_pending *pending)
+{
+	mem_free(pending->slots);
+}

@@ -1,0 +1,72 @@
+/* Private to rollup/redis/: whether Redis still has the marks that were put there.
+ *
+ * A key of ours bears a text, the epoch: whose marks these are, how wide their slots are, which run
+ * of Redis that is (its own run_id) and a number drawn by lot. It is read at each connection, about
+ * every second, and with all that is marked. If it is not there, Redis was emptied; if it is of
+ * another run, Redis was restarted, and may have what it once had; if the slots are others, the
+ * marks are of no use. Then a new epoch begins, and whatever was marked before counts as lost.
+ *
+ * The store has a cell (table `leases`, kind "rollup-track", name "redis") with the epoch up to
+ * which all lost marks have been made anew. So neither a crash nor a start of this process forgets
+ * that there is something to be made. An epoch of another store is left alone, and with it that
+ * Redis: two must not take one's marks for the other's.
+ *
+ * The client's thread. */
+#ifndef ROLLUP_REDIS_EPOCH_H
+#define ROLLUP_REDIS_EPOCH_H
+
+#include <pthread.h>
+
+#include "base/random.h"
+#include "marks/redis/client.h"
+#include "marks/redis/epoch_text.h"
+#include "store/store.h"
+
+struct redis_epoch_options {
+	struct redis_client *client;
+	struct store *store;
+	const char *key;
+	int64_t slot_ms;
+	/* Marks that were made are lost, or may be. */
+	void (*lost)(void *owner, const char *why);
+	/* They have been made anew, and the store knows it. */
+	void (*restored)(void *owner);
+	void *owner;
+};
+
+struct redis_epoch {
+	struct redis_epoch_options options;
+	struct random random;
+	char present[EPOCH_MAX_BYTES]; /* empty: none is known yet */
+	char stored[EPOCH_MAX_BYTES];  /* in the store; empty: there is none */
+	char written[EPOCH_MAX_BYTES]; /* is on its way there */
+	uint64_t version;
+	char found[EPOCH_MAX_BYTES], run[RUN_MAX_BYTES]; /* what a greeting has told */
+	bool greeting, looking;
+	pthread_mutex_t lock; /* guards the next two */
+	pthread_cond_t over;
+	bool writing, closing;
+	struct redis_request greet, set, look;
+	struct store_write *write;
+	struct store_write_cond *outcome;
+};
+
+/* Reads what the store has; blocks. */
+int redis_epoch_read(struct redis_epoch *epoch, struct store *store) MUST_CHECK;
+/* Once the client is there. */
+void redis_epoch_init(struct redis_epoch *epoch, const struct redis_epoch_options *options);
+/* Waits until the store has nothing of it; on any thread, before the client goes. */
+void redis_epoch_close(struct redis_epoch *epoch);
+/* When the client has gone. */
+void redis_epoch_release(struct redis_epoch *epoch);
+
+/* The client is connected. */
+void redis_epoch_greet(struct redis_epoch *epoch);
+/* It has been for a while. */
+void redis_epoch_look(struct redis_epoch *epoch);
+/* What GET of the key has answered. False: it is not what it was before. */
+bool redis_epoch_seen(struct redis_epoch *epoch, const struct redisReply *reply);
+/* What was lost has been made anew. */
+void redis_epoch_restored(struct redis_epoch *epoch);
+
+#endif

@@ -1,0 +1,162 @@
+#include "marks/redis/redis.h"
+
+#include <stdatomic.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "marks/redis/private.h"
+#include "marks/store.h"
+
+enum { TIMEOUT_MAX_MS = 2000, TIMEOUT_PART = 4 };
+
+struct slice redis_key(const struct redis_track *track, const char *kind, struct rollup_slot slot,
+		       char to[KEY_MAX_BYTES])
+{
+	char separator = track->options.separator;
+	int len = snprintf(to, KEY_MAX_BYTES, "%s%c%u%c%lld", kind, separator, slot.partition,
+			   separator, (long long)slot.slot_s);
+	return (struct slice){to, (size_t)len};
+}
+
+/* ---- What is lost ---------------------------------------------------------------------------- */
+
+static void on_lost(void *owner, const char *why)
+{
+	struct redis_track *t = owner;
+	log_warn(
+		"roll-ups: of what is marked in Redis some is lost: %s; it is marked anew from raw "
+		"data",
+		why);
+	rollup_track_lose(&t->base, clock_wall_ms(t->options.clock));
+}
+
+static void on_restored(void *owner)
+{
+	struct redis_track *t = owner;
+	if (rollup_track_regain(&t->base, atomic_load(&t->restored_losses)))
+		log_info("roll-ups: what was marked in Redis is marked again");
+}
+
+static void run_restored(struct task *task)
+{
+	struct redis_track *t = CONTAINER_OF(task, struct redis_track, restored);
+	atomic_store(&t->restored_posted, false);
+	if (rollup_track_losses(&t->base) == atomic_load(&t->restored_losses))
+		redis_epoch_restored(&t->epoch);
+}
+
+static void track_restored(struct rollup_track *track, uint64_t losses)
+{
+	struct redis_track *t = redis_track_of(track);
+	struct executor *executor = redis_client_executor(t->client);
+	atomic_store(&t->restored_losses, losses);
+	if (!atomic_exchange(&t->restored_posted, true))
+		executor->post(executor, &t->restored);
+}
+
+/* ---- The connection -------------------------------------------------------------------------- */
+
+static void on_connected(void *owner)
+{
+	struct redis_track *t = owner;
+	redis_epoch_greet(&t->epoch);
+}
+
+static void on_look(void *owner)
+{
+	struct redis_track *t = owner;
+	redis_epoch_look(&t->epoch);
+}
+
+static void track_state(const struct rollup_track *track, struct rollup_track_state *state)
+{
+	const struct redis_track *t = redis_track_of(track);
+	state->degraded = !redis_client_is_up(t->client);
+	redis_client_why(t->client, state->why);
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static int add_to_store(struct rollup_track *track, struct store_write *write, int64_t now_ms,
+			const struct rollup_touch *touches, size_t count, size_t *added)
+{
+	return rollup_touches_add(redis_track_of(track)->of_store, write, now_ms, touches, count,
+				  added);
+}
+
+static void track_close(struct rollup_track *track)
+{
+	struct redis_track *t = redis_track_of(track);
+	redis_epoch_close(&t->epoch);
+	redis_client_free(t->client);
+	redis_epoch_release(&t->epoch);
+	rollup_track_close(t->of_store);
+	rollup_track_release(&t->base);
+	mem_free(t);
+}
+
+static const struct rollup_track_ops ops = {
+	.close = track_close,
+	.state = track_state,
+	.restored = track_restored,
+	.touches_add = add_to_store,
+	.marking_new = redis_marking_new,
+	.marking_free = redis_marking_free,
+	.marking_begin = redis_marking_begin,
+	.listing_new = redis_listing_new,
+	.listing_free = redis_listing_free,
+	.listing_begin = redis_listing_begin,
+	.listing_next = redis_listing_next,
+	.reading_new = redis_reading_new,
+	.reading_free = redis_reading_free,
+	.reading_begin = redis_reading_begin,
+	.reading_next = redis_reading_next,
+	.reading_finish = redis_reading_finish,
+};
+
+/* What has waited for it in vain must still be in time for the store (marks/recent.h). */
+static int64_t timeout_ms(const struct redis_track *t)
+{
+	int64_t part_ms = t->options.quiet_ms / TIMEOUT_PART;
+	return part_ms < TIMEOUT_MAX_MS ? part_ms : TIMEOUT_MAX_MS;
+}
+
+static void connect_track(struct redis_track *t)
+{
+	snprintf(t->epoch_key, sizeof(t->epoch_key), "granary%cepoch", t->options.separator);
+	t->client = redis_client_new(&(struct redis_client_options){.url = t->options.url,
+								    .timeout_ms = timeout_ms(t),
+								    .connected = on_connected,
+								    .look = on_look,
+								    .owner = t});
+	redis_epoch_init(&t->epoch, &(struct redis_epoch_options){.client = t->client,
+								  .store = t->options.store,
+								  .key = t->epoch_key,
+								  .slot_ms = t->options.slot_ms,
+								  .lost = on_lost,
+								  .restored = on_restored,
+								  .owner = t});
+	redis_client_start(t->client);
+	redis_client_wait_first(t->client);
+}
+
+int rollup_track_redis_open(const struct rollup_track_redis_options *options,
+			    struct rollup_track **track, struct errbuf *e)
+{
+	struct redis_track *t = mem_zalloc(sizeof(*t));
+	int err = redis_epoch_read(&t->epoch, options->store);
+	if (err) {
+		mem_free(t);
+		return errbuf_set(e, err, "what was marked in Redis before cannot be told: %s",
+				  err_text(err));
+	}
+	t->options = *options;
+	rollup_track_init(&t->base, &ops);
+	t->restored.run = run_restored;
+	atomic_init(&t->stamps, random_system_seed());
+	t->of_store = rollup_track_store_open(&(struct rollup_track_store_options){
+		.store = options->store, .writer = options->writer});
+	connect_track(t);
+	*track = &t->base;
+	return 0;
+}

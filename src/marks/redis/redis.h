@@ -1,0 +1,45 @@
+/* Tracking in Redis, with the keys of the Ceres document (doc/rollups.md), and in the store where
+ * Redis is not reached (marks/marks.h).
+ *
+ *     ingesting:<partition>:<slot>   "", expires when all of the slot has been quiet for long
+ * enough pending:<partition>:<slot>     set of <tenant>:<series-set> touches:<partition>:<slot>
+ * hash: such a member, its last touch <ms>-<stamp> granary:epoch                  whose marks these
+ * are, and since when none was lost
+ *
+ * The first two are the document's. By the third a mark is taken away only if nothing has touched
+ * it since it was read, in one script; and each series is quiet by itself. A member without a touch
+ * is of another program: it is quiet when `ingesting` has gone.
+ *
+ * Redis away. Marks are then kept in the store, and those that were on their way are made there as
+ * well; listings and readings always go over the store's first, so nobody has to give them back. A
+ * listing or reading ends with an error behind them.
+ *
+ * Redis emptied or restarted: see epoch.h. Marks that were there are lost; rollup_track_state says
+ * so until they are made anew.
+ *
+ * Threads: the connection has its own; everything else as in marks/marks.h. */
+#ifndef ROLLUP_REDIS_TRACK_REDIS_H
+#define ROLLUP_REDIS_TRACK_REDIS_H
+
+#include "base/clock.h"
+#include "marks/redis/url.h"
+#include "marks/marks.h"
+
+struct rollup_track_redis_options {
+	struct store *store;
+	struct clock *clock;
+	struct redis_url url;
+	char separator;      /* ':' or '|' */
+	struct slice writer; /* names this process in marks of the store; the caller's */
+	int64_t slot_ms, quiet_ms;
+	/* What is older may be late (retention/late.h): its marks are made in the store, since they
+	 * could not be made anew from raw data. 0: late points are not kept. */
+	int64_t late_after_ms;
+};
+
+/* Blocks until Redis is reached or was not, some seconds at most; that it was not is no error. The
+ * store's error, with a sentence. */
+int rollup_track_redis_open(const struct rollup_track_redis_options *options,
+			    struct rollup_track **track, struct errbuf *e) MUST_CHECK;
+
+#endif

@@ -1,0 +1,547 @@
+#include "marks/store.h"
+
+#include "base/buf.h"
+#include "marks/cell.h"
+#include "marks/set.h"
+#include "marks/driver.h"
+#include "store/wait.h"
+
+enum {
+	CELL_MAX_BYTES = 32 << 10,
+	WRITE_MAX_BYTES = 48 << 20,
+	LISTING_ROWS = 20000,
+	LISTING_MAX_BYTES = 16 << 20,
+	READING_CELLS = 20000,
+	READING_MAX_BYTES = 4 << 20, /* in memory a mark is some times what it is in its cell */
+};
+
+struct store_track {
+	struct rollup_track base;
+	struct rollup_track_store_options options;
+};
+
+static const struct store_track *of_track(const struct rollup_track *track)
+{
+	return CONTAINER_OF(track, struct store_track, base);
+}
+
+static struct store_write *track_write_new(const struct rollup_track *track)
+{
+	const struct rollup_track_store_options *options = &of_track(track)->options;
+	return store_write_new(options->store, options->write_max_bytes ? options->write_max_bytes
+									: WRITE_MAX_BYTES);
+}
+
+/* ---- Keys ------------------------------------------------------------------------------------ */
+
+struct place {
+	uint8_t numbers[3][8]; /* partition, slot, stamp */
+	struct store_parts row, column;
+};
+
+static struct slice number_part(uint8_t bytes[8], uint64_t number)
+{
+	be64_put(bytes, number);
+	return (struct slice){(const char *)bytes, 8};
+}
+
+static void place_of(struct place *place, struct rollup_slot slot, int64_t stamp_us,
+		     struct slice writer)
+{
+	*place = (struct place){0};
+	place->row.part[0] = number_part(place->numbers[0], slot.partition);
+	place->row.part[1] = number_part(place->numbers[1], (uint64_t)slot.slot_s);
+	place->column.part[0] = number_part(place->numbers[2], (uint64_t)stamp_us);
+	place->column.part[1] = writer;
+}
+
+static uint64_t number_of(struct slice part)
+{
+	return part.len == 8 ? be64_get((const uint8_t *)part.data) : 0;
+}
+
+/* ---- Marking --------------------------------------------------------------------------------- */
+
+static bool is_of_one_cell(const struct rollup_touch *a, const struct rollup_touch *b)
+{
+	return rollup_slot_compare(&a->slot, &b->slot) == 0 && a->deleted == b->deleted;
+}
+
+/* What one cell holds: touches of one slot, as many as have room. Returns how many. */
+static size_t fill_cell(struct buf *value, int64_t now_ms, const struct rollup_touch *touches,
+			size_t count)
+{
+	struct mark_cell_writer writer;
+	size_t n = 0;
+	mark_cell_begin(&writer, value, touches->deleted, now_ms);
+	while (n < count && is_of_one_cell(&touches[n], touches)) {
+		const struct rollup_touch *touch = &touches[n];
+		size_t bytes = mark_cell_bytes(touch->tenant, touch->series_set);
+		if (n && value->len + bytes > CELL_MAX_BYTES)
+			break;
+		mark_cell_put(&writer, touch->tenant, touch->series_set);
+		n++;
+	}
+	return n;
+}
+
+static int touches_add(struct rollup_track *track, struct store_write *write, int64_t now_ms,
+		       const struct rollup_touch *touches, size_t count, size_t *added)
+{
+	struct buf value;
+	int err = 0;
+	buf_init(&value, CELL_MAX_BYTES + UINT16_MAX);
+	while (*added < count && !err) {
+		struct place place;
+		const struct rollup_touch *first = &touches[*added];
+		size_t n = fill_cell(&value, now_ms, first, count - *added);
+		place_of(&place, first->slot, store_stamp(write->store),
+			 of_track(track)->options.writer);
+		err = store_log_put(write, TABLE_MARKS, &place.row, &place.column,
+				    buf_slice(&value));
+		if (!err)
+			*added += n;
+	}
+	buf_release(&value);
+	return err;
+}
+
+struct store_marking {
+	struct rollup_marking base;
+	struct store_write *write;
+	struct task nothing;
+	const struct rollup_touch *touches;
+	size_t count, added;
+	int64_t now_ms;
+};
+
+/* As many as one write has room for. */
+static int mark_some(struct store_marking *m)
+{
+	store_write_reset(m->write);
+	int err = touches_add(m->base.track, m->write, m->now_ms, m->touches, m->count, &m->added);
+	if (err == ERR_LIMIT && m->write->cells)
+		err = 0;
+	return err ? err : store_write_submit(m->write);
+}
+
+static void on_marked(struct store_write *write, int err)
+{
+	struct store_marking *m = write->owner;
+	bool over = m->added == m->count;
+	if (!err && !over)
+		err = mark_some(m);
+	if (err || over)
+		m->base.done(m->base.owner, err);
+}
+
+static void run_nothing(struct task *task)
+{
+	struct store_marking *m = CONTAINER_OF(task, struct store_marking, nothing);
+	m->base.done(m->base.owner, 0);
+}
+
+static struct rollup_marking *marking_new(const struct rollup_marking *begun)
+{
+	struct store_marking *m = mem_zalloc(sizeof(*m));
+	m->base = *begun;
+	m->write = track_write_new(begun->track);
+	m->write->executor = begun->executor;
+	m->write->done = on_marked;
+	m->write->owner = m;
+	m->nothing.run = run_nothing;
+	return &m->base;
+}
+
+static void marking_free(struct rollup_marking *marking)
+{
+	struct store_marking *m = CONTAINER_OF(marking, struct store_marking, base);
+	store_write_free(m->write);
+	mem_free(m);
+}
+
+static int marking_begin(struct rollup_marking *marking, int64_t now_ms,
+			 const struct rollup_touch *touches, size_t count)
+{
+	struct store_marking *m = CONTAINER_OF(marking, struct store_marking, base);
+	m->touches = touches;
+	m->count = count;
+	m->added = 0;
+	m->now_ms = now_ms;
+	if (count)
+		return mark_some(m);
+	marking->executor->post(marking->executor, &m->nothing);
+	return 0;
+}
+
+/* ---- Listing --------------------------------------------------------------------------------- */
+
+struct store_listing {
+	struct rollup_listing base;
+	struct store_read *read;
+	struct store_token token; /* where the next page begins */
+};
+
+static struct store_listing *of_listing(struct rollup_listing *listing)
+{
+	return CONTAINER_OF(listing, struct store_listing, base);
+}
+
+static struct rollup_listing *listing_new(struct rollup_track *track)
+{
+	struct store_listing *l = mem_zalloc(sizeof(*l));
+	l->read = store_read_new(of_track(track)->options.store, LISTING_MAX_BYTES);
+	return &l->base;
+}
+
+static void listing_free(struct rollup_listing *listing)
+{
+	struct store_listing *l = of_listing(listing);
+	store_read_free(l->read);
+	mem_free(l->base.slots);
+	mem_free(l);
+}
+
+static int listing_next(struct rollup_listing *page, struct task_queue *queue, int64_t now_ms)
+{
+	struct store_listing *l = of_listing(page);
+	store_read_reset(l->read);
+	l->read->now_ms = now_ms;
+	struct store_request *request = store_read_add(l->read, STORE_ENUMERATE);
+	ASSERT(request); /* the first of an empty arena */
+	request->enumerate.table = TABLE_MARKS;
+	request->enumerate.limit = LISTING_ROWS;
+	request->token = l->token;
+	int err = store_read_wait(l->read, queue);
+	page->count = 0;
+	if (err)
+		return err;
+	const struct store_enumerate *rows = &request->enumerate;
+	page->more = request->more;
+	l->token = request->token;
+	page->slots = mem_resize_array(page->slots, rows->count + 1, sizeof(*page->slots));
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct store_parts *key = &rows->rows[i].key;
+		page->slots[page->count++] =
+			(struct rollup_slot){.slot_s = (int64_t)number_of(key->part[1]),
+					     .partition = (uint32_t)number_of(key->part[0])};
+	}
+	return 0;
+}
+
+static int listing_begin(struct rollup_listing *listing, struct task_queue *queue, int64_t now_ms)
+{
+	of_listing(listing)->token = (struct store_token){0};
+	return listing_next(listing, queue, now_ms);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* A row that is being read. */
+struct mark_row {
+	struct rollup_slot slot;
+	struct store_token token; /* where the next part begins */
+	bool more;
+	struct store_request *request; /* of this part, or NULL */
+};
+
+/* A cell that was read, and which marks stand in it: refs[first] and on. */
+struct mark_cell {
+	struct rollup_slot slot;
+	int64_t stamp_us, touched_ms;
+	bool deleted;
+	struct slice writer;
+	size_t first, count;
+};
+
+struct store_reading {
+	struct rollup_reading base;
+	struct store_read *read;
+	struct store_write *write;
+	struct mark_row rows[ROLLUP_READING_MAX];
+	size_t row_count;
+	struct mark_cell *cells;
+	size_t cell_count, finished; /* finished: up to where cells are */
+	uint32_t *refs;              /* indexes of marks */
+	size_t ref_count, ref_room;
+	struct rollup_mark_set set;
+};
+
+static struct store_reading *of_reading(struct rollup_reading *reading)
+{
+	return CONTAINER_OF(reading, struct store_reading, base);
+}
+
+static void add_ref(struct store_reading *r, uint32_t mark)
+{
+	if (r->ref_count == r->ref_room) {
+		r->ref_room = r->ref_room ? r->ref_room * 2 : 256;
+		r->refs = mem_resize_array(r->refs, r->ref_room, sizeof(*r->refs));
+	}
+	r->refs[r->ref_count++] = mark;
+}
+
+static void take_mark(struct store_reading *r, const struct mark_cell *cell, struct slice tenant,
+		      struct series_set series_set)
+{
+	uint32_t at = rollup_mark_set_enter(&r->set, tenant, series_set);
+	struct rollup_mark *mark = &r->set.marks[at];
+	if (mark->stamp_us <= cell->stamp_us)
+		mark->stamp_us = cell->stamp_us;
+	/* The later stamp need not be that of the later touch: clocks differ. */
+	if (mark->touched_ms < cell->touched_ms)
+		mark->touched_ms = cell->touched_ms;
+	if (mark->first_ms > cell->touched_ms)
+		mark->first_ms = cell->touched_ms;
+	mark->deleted |= cell->deleted;
+	add_ref(r, at);
+}
+
+static void take_cell(struct store_reading *r, struct rollup_slot slot,
+		      const struct store_cell *stored)
+{
+	struct mark_cell_reader reader;
+	struct slice tenant;
+	struct series_set series_set;
+	if (!mark_cell_open(&reader, stored->value)) {
+		rollup_reading_skip(&r->base,
+				    "a cell of the store (table marks, partition %u, slot %lld, "
+				    "writer " SHOWN ", %zu bytes)",
+				    slot.partition, (long long)slot.slot_s,
+				    SHOWN_OF(stored->column.part[1]), stored->value.len);
+		return;
+	}
+	struct mark_cell *cell = &r->cells[r->cell_count++];
+	*cell = (struct mark_cell){.slot = slot,
+				   .stamp_us = (int64_t)number_of(stored->column.part[0]),
+				   .touched_ms = reader.touched_ms,
+				   .deleted = reader.deleted,
+				   .writer = stored->column.part[1],
+				   .first = r->ref_count};
+	while (mark_cell_next(&reader, &tenant, &series_set))
+		take_mark(r, cell, tenant, series_set);
+	cell->count = r->ref_count - cell->first;
+}
+
+static void forget_part(struct store_reading *r)
+{
+	r->cell_count = r->ref_count = r->base.count = r->base.unread = 0;
+	rollup_mark_set_clear(&r->set);
+}
+
+static void take_row(struct store_reading *r, struct mark_row *row)
+{
+	const struct store_cell_scan *scan = &row->request->cell_scan;
+	row->more = row->request->more;
+	row->token = row->request->token;
+	r->cells = mem_resize_array(r->cells, r->cell_count + scan->count + 1, sizeof(*r->cells));
+	for (size_t i = 0; i < scan->count; i++)
+		take_cell(r, row->slot, &scan->cells[i]);
+}
+
+/* Rows that the others have left no room for come with the next part. */
+static int take_rows(struct store_reading *r)
+{
+	size_t taken = 0, left = 0;
+	for (size_t i = 0; i < r->row_count; i++) {
+		struct mark_row *row = &r->rows[i];
+		if (!row->request)
+			continue;
+		if (row->request->err && row->request->err != ERR_LIMIT)
+			return row->request->err;
+		if (row->request->err) {
+			left++;
+			continue;
+		}
+		take_row(r, row);
+		taken++;
+	}
+	return left && !taken ? ERR_LIMIT : 0;
+}
+
+static void show_part(struct store_reading *r)
+{
+	r->base.marks = r->set.marks;
+	r->base.count = r->set.count;
+	r->base.more = false;
+	for (size_t i = 0; i < r->row_count; i++)
+		r->base.more |= r->rows[i].more;
+}
+
+static struct rollup_reading *reading_new(struct rollup_track *track)
+{
+	struct store_reading *r = mem_zalloc(sizeof(*r));
+	r->read = store_read_new(of_track(track)->options.store, READING_MAX_BYTES);
+	r->read->points_max = READING_CELLS;
+	r->write = track_write_new(track);
+	return &r->base;
+}
+
+static void reading_free(struct rollup_reading *reading)
+{
+	struct store_reading *r = of_reading(reading);
+	store_read_free(r->read);
+	store_write_free(r->write);
+	mem_free(r->cells);
+	mem_free(r->refs);
+	rollup_mark_set_release(&r->set);
+	mem_free(r);
+}
+
+/* The arena is empty but for requests such as this. */
+static void add_scan(struct store_reading *r, struct mark_row *row)
+{
+	struct place place;
+	place_of(&place, row->slot, 0, (struct slice){0});
+	struct store_request *request = store_read_add(r->read, STORE_CELL_SCAN);
+	ASSERT(request);
+	request->cell_scan.table = TABLE_MARKS;
+	for (size_t i = 0; i < 2; i++) {
+		request->cell_scan.key.part[i] = arena_copy(&r->read->arena, place.row.part[i]);
+		ASSERT(request->cell_scan.key.part[i].data);
+	}
+	request->token = row->token;
+	row->request = request;
+}
+
+static int reading_next(struct rollup_reading *reading, struct task_queue *queue, int64_t now_ms)
+{
+	struct store_reading *r = of_reading(reading);
+	forget_part(r);
+	store_read_reset(r->read);
+	r->read->now_ms = now_ms;
+	for (size_t i = 0; i < r->row_count; i++) {
+		r->rows[i].request = NULL;
+		if (r->rows[i].more)
+			add_scan(r, &r->rows[i]);
+	}
+	int err = store_read_wait(r->read, queue);
+	if (!err || err == ERR_LIMIT)
+		err = take_rows(r);
+	if (err)
+		forget_part(r);
+	show_part(r);
+	return err;
+}
+
+static int reading_begin(struct rollup_reading *reading, struct task_queue *queue,
+			 const struct rollup_slot *slots, size_t count, int64_t now_ms)
+{
+	struct store_reading *r = of_reading(reading);
+	r->row_count = count;
+	for (size_t i = 0; i < count; i++)
+		r->rows[i] = (struct mark_row){.slot = slots[i], .more = true};
+	return reading_next(reading, queue, now_ms);
+}
+
+/* ---- Finishing ------------------------------------------------------------------------------- */
+
+/* What has to stay of a cell: not what is finished, nor what a later cell says as well. (A later
+ * one need not say that samples were deleted, nor when the first touch was.) */
+static bool stays(const struct store_reading *r, const struct mark_cell *cell, size_t i)
+{
+	const struct rollup_mark *mark = &r->set.marks[r->refs[cell->first + i]];
+	return !mark->finished &&
+	       (mark->stamp_us == cell->stamp_us || cell->deleted || mark->unseen);
+}
+
+static int remove_cell(struct store_write *write, const struct place *place, struct buf *end)
+{
+	/* Just behind the column: its last part and a zero byte. */
+	struct store_parts to = place->column;
+	buf_clear(end);
+	buf_append(end, to.part[1].data, to.part[1].len);
+	buf_append_char(end, 0);
+	to.part[1] = buf_slice(end);
+	return store_log_remove(write, TABLE_MARKS, &place->row, &place->column, &to);
+}
+
+static int finish_cell(const struct store_reading *r, const struct mark_cell *cell,
+		       struct buf *value)
+{
+	struct mark_cell_writer writer;
+	struct place place;
+	size_t left = 0;
+	for (size_t i = 0; i < cell->count; i++)
+		left += stays(r, cell, i);
+	if (left == cell->count && left)
+		return 0;
+	place_of(&place, cell->slot, cell->stamp_us, cell->writer);
+	if (!left)
+		return remove_cell(r->write, &place, value);
+	mark_cell_begin(&writer, value, cell->deleted, cell->touched_ms);
+	for (size_t i = 0; i < cell->count; i++) {
+		const struct rollup_mark *mark = &r->set.marks[r->refs[cell->first + i]];
+		if (stays(r, cell, i))
+			mark_cell_put(&writer, mark->tenant, mark->series_set);
+	}
+	return store_log_put(r->write, TABLE_MARKS, &place.row, &place.column, buf_slice(value));
+}
+
+/* As many as one write has room for. */
+static int finish_some(struct store_reading *r, struct task_queue *queue)
+{
+	struct buf value;
+	int err = 0;
+	store_write_reset(r->write);
+	buf_init(&value, CELL_MAX_BYTES + UINT16_MAX);
+	while (r->finished < r->cell_count && !err) {
+		err = finish_cell(r, &r->cells[r->finished], &value);
+		r->finished += !err;
+	}
+	buf_release(&value);
+	if (err == ERR_LIMIT && r->write->cells)
+		err = 0;
+	return err || !r->write->cells ? err : store_write_wait(r->write, queue);
+}
+
+static int reading_finish(struct rollup_reading *reading, struct task_queue *queue)
+{
+	struct store_reading *r = of_reading(reading);
+	int err = 0;
+	r->finished = 0;
+	while (r->finished < r->cell_count && !err)
+		err = finish_some(r, queue);
+	return err;
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static void track_close(struct rollup_track *track)
+{
+	rollup_track_release(track);
+	mem_free(CONTAINER_OF(track, struct store_track, base));
+}
+
+/* What the store has, it does not lose. */
+static void track_restored(struct rollup_track *track, uint64_t losses)
+{
+	(void)rollup_track_regain(track, losses);
+}
+
+static const struct rollup_track_ops ops = {
+	.close = track_close,
+	.restored = track_restored,
+	.in_writes = true,
+	.touches_add = touches_add,
+	.marking_new = marking_new,
+	.marking_free = marking_free,
+	.marking_begin = marking_begin,
+	.listing_new = listing_new,
+	.listing_free = listing_free,
+	.listing_begin = listing_begin,
+	.listing_next = listing_next,
+	.reading_new = reading_new,
+	.reading_free = reading_free,
+	.reading_begin = reading_begin,
+	.reading_next = reading_next,
+	.reading_finish = reading_finish,
+};
+
+struct rollup_track *rollup_track_store_open(const struct rollup_track_store_options *options)
+{
+	struct store_track *t = mem_zalloc(sizeof(*t));
+	rollup_track_init(&t->base, &ops);
+	t->options = *options;
+	return &t->base;
+}

@@ -1,0 +1,57 @@
+/* Up to which time a metric is rolled up, as queries ask it: from the slot on that is returned
+ * samples may be there that no row says anything of.
+ *
+ * Two sources, so that the answer is never older than the last sample that can be read:
+ *
+ *  - touches of this process (track.h), before their samples can be read, if their slot has ended;
+ *  - marks that wait while a pass of the job goes by (job.h), of whatever process they are. So
+ *    marks of earlier runs count as soon as one pass has seen all there are; until then nothing is
+ *    rolled up, for all that is known.
+ *
+ * Slots that have not been over for the quiet time count as behind without being told. What was
+ * touched goes when the touch is as old as the quiet time when a pass begins: by then its mark is
+ * durable, and the pass finds it or finishes it. What was found goes when a pass that saw all there
+ * is does not find it again. A pass that broke off takes nothing away.
+ *
+ * By tenant and metric, so that late points of one do not slow down questions for others; of what
+ * is beyond ROLLUP_BEHIND_MAX metrics the oldest slot stands for all.
+ *
+ * Threads: any; a lock of its own, under which nothing else is taken. */
+#ifndef ROLLUP_BEHIND_H
+#define ROLLUP_BEHIND_H
+
+#include "marks/marks.h"
+
+enum { ROLLUP_BEHIND_MAX = 1 << 12 };
+
+struct rollup_behind;
+
+struct rollup_behind *rollup_behind_new(int64_t slot_ms, int64_t quiet_ms);
+void rollup_behind_free(struct rollup_behind *behind);
+
+/* Everything of an earlier time is rolled up, in ms; 0: nothing, for all that is known. `metric` is
+ * as series-sets have it. */
+int64_t rollup_behind_before_ms(struct rollup_behind *behind, struct slice tenant,
+				struct slice metric);
+
+/* Touches at now_ms, by the wall clock; before their samples can be read. */
+void rollup_behind_touch(struct rollup_behind *behind, int64_t now_ms,
+			 const struct rollup_touch *touches, size_t count);
+
+/* ---- A pass ---------------------------------------------------------------------------------- */
+
+/* See rollup_job_start. What lies in slots before closed_s nobody reads but in rows: they do not
+ * count. */
+void rollup_behind_begin(struct rollup_behind *behind, int64_t asof_ms, int64_t closed_s);
+/* Marks of a slot, of which those count that wait: what cannot be made of the others is in no
+ * answer, and does not put off what is. */
+void rollup_behind_found(struct rollup_behind *behind, int64_t slot_s,
+			 const struct rollup_mark *marks, size_t count);
+/* There may be further ones of the slot, of whomever. */
+void rollup_behind_found_any(struct rollup_behind *behind, int64_t slot_s);
+/* `all`: the pass saw all marks there are. */
+void rollup_behind_end(struct rollup_behind *behind, int64_t now_ms, bool all);
+/* From now on others roll up, too: nothing is known, until a pass sees all there is. */
+void rollup_behind_forget(struct rollup_behind *behind);
+
+#endif

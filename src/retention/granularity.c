@@ -1,0 +1,173 @@
+#include "retention/granularity.h"
+
+#include "wire/number.h"
+#include "wire/timetext.h"
+
+#define SECOND_MS INT64_C(1000)
+
+static const struct unit {
+	struct slice name;
+	int64_t ms;
+} units[] = {
+	{SLICE("w"), 7 * 86400 * SECOND_MS},
+	{SLICE("d"), 86400 * SECOND_MS},
+	{SLICE("h"), 3600 * SECOND_MS},
+	{SLICE("m"), 60 * SECOND_MS},
+	{SLICE("s"), SECOND_MS},
+	{SLICE("ms"), 1},
+};
+
+/* The quantity that `rest` begins with, in ms, cut off from it. */
+static int take_quantity(struct slice *rest, int64_t *ms, struct errbuf *e)
+{
+	int64_t quantity = 0;
+	size_t digits = 0, letters;
+	while (digits < rest->len && number_is_digit(rest->data[digits])) {
+		if (__builtin_mul_overflow(quantity, 10, &quantity) ||
+		    __builtin_add_overflow(quantity, rest->data[digits] - '0', &quantity))
+			return errbuf_set(e, ERR_INVALID, "it is too long");
+		digits++;
+	}
+	for (letters = digits; letters < rest->len && !number_is_digit(rest->data[letters]);)
+		letters++;
+	struct slice name = {rest->data + digits, letters - digits};
+	for (size_t i = 0; digits && i < ARRAY_LEN(units); i++) {
+		if (!slice_equal(name, units[i].name))
+			continue;
+		*rest = (struct slice){rest->data + letters, rest->len - letters};
+		if (__builtin_mul_overflow(quantity, units[i].ms, ms))
+			return errbuf_set(e, ERR_INVALID, "it is too long");
+		return 0;
+	}
+	if (digits && (slice_equal(name, SLICE("y")) || slice_equal(name, SLICE("mo"))))
+		return errbuf_set(e, ERR_INVALID, "months and years have no one length");
+	return errbuf_set(e, ERR_INVALID, "it is no number and unit (w, d, h, m, s)");
+}
+
+static int parse_quantities(struct slice text, int64_t *width_ms, struct errbuf *e)
+{
+	int64_t sum = 0, part = 0;
+	while (text.len) {
+		int err = take_quantity(&text, &part, e);
+		if (err)
+			return err;
+		if (__builtin_add_overflow(sum, part, &sum))
+			return errbuf_set(e, ERR_INVALID, "it is too long");
+	}
+	*width_ms = sum;
+	return 0;
+}
+
+int rollup_width_parse(struct slice text, int64_t *width_ms, struct errbuf *e)
+{
+	struct errbuf why = {""};
+	bool iso = text.len && text.data[0] == 'P';
+	int err = iso ? duration_parse(text, width_ms, e) : parse_quantities(text, width_ms, &why);
+	if (err && iso)
+		return err;
+	if (!err && (*width_ms <= 0 || *width_ms % SECOND_MS))
+		err = errbuf_set(&why, ERR_INVALID, "a width is whole seconds, one at least");
+	return err ? errbuf_set(e, err, "\"" SHOWN "\": %s", SHOWN_OF(text), why.text) : 0;
+}
+
+size_t rollup_width_print(char to[ROLLUP_WIDTH_MAX_BYTES], int64_t width_ms)
+{
+	char *p = to;
+	/* Days are the largest: what people say. */
+	for (size_t i = 1; i < ARRAY_LEN(units); i++) {
+		int64_t quantity = width_ms / units[i].ms;
+		width_ms %= units[i].ms;
+		if (!quantity)
+			continue;
+		p += number_print_u64(p, (uint64_t)quantity);
+		memcpy(p, units[i].name.data, units[i].name.len);
+		p += units[i].name.len;
+	}
+	return (size_t)(p - to);
+}
+
+static int parse_item(struct slice item, struct rollup_grain *grain, struct errbuf *e)
+{
+	const char *colon = item.len ? memchr(item.data, ':', item.len) : NULL;
+	struct slice width = {item.data, colon ? (size_t)(colon - item.data) : item.len};
+	int err = rollup_width_parse(width, &grain->width_ms, e);
+	grain->retention_ms = 0;
+	if (err || !colon)
+		return err;
+	struct slice retention = {colon + 1, item.len - width.len - 1};
+	if (slice_equal(retention, SLICE("0")))
+		return 0;
+	err = duration_parse(retention, &grain->retention_ms, e);
+	if (!err && grain->retention_ms > ROLLUP_KEPT_MAX_MS)
+		err = errbuf_set(e, ERR_INVALID,
+				 "\"" SHOWN "\" is above the maximum of 36500d; for ever is 0",
+				 SHOWN_OF(retention));
+	return err;
+}
+
+static int check(const struct rollup_grain *grain, const struct rollup_grain *finer,
+		 int64_t slot_ms, struct errbuf *e)
+{
+	char width[ROLLUP_WIDTH_MAX_BYTES], slot[ROLLUP_WIDTH_MAX_BYTES];
+	char other[ROLLUP_WIDTH_MAX_BYTES];
+	int width_len = (int)rollup_width_print(width, grain->width_ms);
+	int slot_len = (int)rollup_width_print(slot, slot_ms);
+	if (slot_ms / grain->width_ms > ROLLUP_BUCKETS_MAX)
+		return errbuf_set(e, ERR_INVALID, "a slot of %.*s has more than %d buckets of %.*s",
+				  slot_len, slot, ROLLUP_BUCKETS_MAX, width_len, width);
+	if (slot_ms % grain->width_ms)
+		return errbuf_set(e, ERR_INVALID,
+				  "a slot of %.*s is no multiple of the granularity %.*s", slot_len,
+				  slot, width_len, width);
+	if (grain->retention_ms && grain->retention_ms < slot_ms)
+		return errbuf_set(e, ERR_INVALID,
+				  "the granularity %.*s is kept for less than a slot of %.*s",
+				  width_len, width, slot_len, slot);
+	if (!finer)
+		return 0;
+	int other_len = (int)rollup_width_print(other, finer->width_ms);
+	if (grain->width_ms <= finer->width_ms)
+		return errbuf_set(
+			e, ERR_INVALID,
+			"the granularity %.*s stands behind %.*s: the finer ones go first",
+			width_len, width, other_len, other);
+	if (grain->width_ms % finer->width_ms)
+		return errbuf_set(e, ERR_INVALID,
+				  "the granularity %.*s is no multiple of the one before it, %.*s",
+				  width_len, width, other_len, other);
+	return 0;
+}
+
+int rollup_slot_check(int64_t slot_ms, struct errbuf *e)
+{
+	if (slot_ms < SECOND_MS || slot_ms % SECOND_MS)
+		return errbuf_set(e, ERR_INVALID, "a slot is whole seconds wide, one at least");
+	return 0;
+}
+
+int rollup_grains_parse(const char *const *items, size_t count, int64_t slot_ms,
+			struct rollup_grains *grains, struct errbuf *e)
+{
+	*grains = (struct rollup_grains){.slot_ms = slot_ms};
+	if (count > ROLLUP_GRAINS_MAX)
+		return errbuf_set(e, ERR_INVALID, "%zu granularities are more than %d", count,
+				  ROLLUP_GRAINS_MAX);
+	int err = rollup_slot_check(slot_ms, e);
+	while (grains->count < count && !err) {
+		struct rollup_grain *grain = &grains->list[grains->count];
+		err = parse_item(slice_of(items[grains->count]), grain, e);
+		if (!err)
+			err = check(grain, grains->count ? grain - 1 : NULL, slot_ms, e);
+		grains->count += !err;
+	}
+	return err;
+}
+
+const struct rollup_grain *rollup_grain_find(const struct rollup_grains *grains, int64_t width_ms)
+{
+	for (size_t i = 0; i < grains->count; i++) {
+		if (grains->list[i].width_ms == width_ms)
+			return &grains->list[i];
+	}
+	return NULL;
+}

@@ -1,0 +1,193 @@
+#include "retention/lengthened.h"
+
+#include "base/exec.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "retention/lengthened_cell.h"
+#include "store/wait.h"
+
+enum { WRITE_MAX_BYTES = 1 << 20 };
+
+static const struct store_parts row = {{SLICE("retention-raw")}}, column = {{SLICE("kept")}};
+
+static bool is_same(const struct raise_cell *a, const struct raise_cell *b)
+{
+	char text[2][RAISE_CELL_MAX_BYTES];
+	return slice_equal(raise_cell_encode(a, text[0]), raise_cell_encode(b, text[1]));
+}
+
+/* ---- What was raised ------------------------------------------------------------------------- */
+
+static bool is_raw(const struct retention_rule *rule)
+{
+	return rule->grain == RETENTION_RAW || rule->grain == RETENTION_ALL;
+}
+
+static struct raise_cell kept_of(const struct retention_rules *rules, int64_t preset_ms)
+{
+	struct raise_cell kept = {.preset_ms = preset_ms};
+	for (size_t i = 0; i < rules->count; i++) {
+		const struct retention_rule *rule = &rules->list[i];
+		if (!is_raw(rule))
+			continue;
+		uint64_t tenant = hash64(rule->tenant.data, rule->tenant.len, 0);
+		kept.list[kept.count].hash = hash64(rule->metric.data, rule->metric.len, tenant);
+		kept.list[kept.count++].ms = rule->keep_ms;
+	}
+	return kept;
+}
+
+/* For how long samples of before a raise count as kept by now. */
+static int64_t left_ms(const struct raise_cell *kept, int64_t now_ms)
+{
+	int64_t since_ms = now_ms - kept->until_ms;
+	return since_ms > kept->kept_ms ? since_ms : kept->kept_ms;
+}
+
+/* Of the preset, of a rule or of several rules: what was configured, and for how long samples were
+ * there, of which an earlier raise may have less. */
+struct before {
+	int64_t ms, held_ms;
+};
+
+static struct before before_of(const struct raise_cell *kept, int64_t ms, bool raised,
+			       int64_t now_ms)
+{
+	bool less = raised && kept->until_ms;
+	return (struct before){ms, less ? retention_shorter(ms, left_ms(kept, now_ms)) : ms};
+}
+
+static struct before rule_before(const struct raise_cell *kept, size_t i, int64_t now_ms)
+{
+	return before_of(kept, kept->list[i].ms, kept->rules >> i & 1, now_ms);
+}
+
+/* Whose rule was which of those from `same` on is not known: the shortest is taken for all. */
+static struct before least_before(const struct raise_cell *kept, size_t same, int64_t now_ms)
+{
+	struct before least = before_of(kept, kept->preset_ms, kept->preset, now_ms);
+	for (size_t i = same; i < kept->count; i++) {
+		struct before rule = rule_before(kept, i, now_ms);
+		least.ms = retention_shorter(least.ms, rule.ms);
+		least.held_ms = retention_shorter(least.held_ms, rule.held_ms);
+	}
+	return least;
+}
+
+/* Whether what is kept for `ms` now was kept for less. */
+static bool add_raised(struct raise_cell *now, int64_t ms, struct before before)
+{
+	if (!retention_is_longer(ms, before.ms))
+		return false;
+	now->kept_ms = retention_shorter(now->kept_ms, before.held_ms);
+	return true;
+}
+
+/* Rules that stand in both in the same places, before any other. */
+static size_t same_rules(const struct raise_cell *a, const struct raise_cell *b)
+{
+	size_t i = 0;
+	while (i < a->count && i < b->count && a->list[i].hash == b->list[i].hash)
+		i++;
+	return i == a->count && i == b->count ? RETENTION_RULES_MAX : i;
+}
+
+static void find_raised(const struct raise_cell *before, struct raise_cell *now, int64_t now_ms,
+			int64_t ahead_ms)
+{
+	size_t same = same_rules(before, now);
+	struct before least = least_before(before, same, now_ms);
+	for (size_t i = 0; i < now->count; i++) {
+		struct before rule = i < same ? rule_before(before, i, now_ms) : least;
+		now->rules |= (uint64_t)add_raised(now, now->list[i].ms, rule) << i;
+	}
+	now->preset = add_raised(now, now->preset_ms, least);
+	if (now->preset || now->rules)
+		now->until_ms = now_ms + ahead_ms;
+}
+
+/* Whether there is anything that the raise before says otherwise than the configuration. */
+static bool goes_on(const struct raise_cell *before, const struct raise_cell *now, int64_t now_ms)
+{
+	int64_t since_ms = now_ms - before->until_ms;
+	bool on = since_ms < before->kept_ms || retention_is_longer(now->preset_ms, since_ms);
+	for (size_t i = 0; i < now->count; i++)
+		on |= retention_is_longer(now->list[i].ms, since_ms);
+	return before->until_ms && on;
+}
+
+/* By itself, or as part of this one. Whom it concerns among rules that are others now is not known.
+ */
+static void go_on(const struct raise_cell *before, struct raise_cell *now, int64_t now_ms)
+{
+	size_t same = same_rules(before, now);
+	bool others = same < RETENTION_RULES_MAX;
+	now->kept_ms = now->until_ms ? retention_shorter(now->kept_ms, left_ms(before, now_ms))
+				     : before->kept_ms;
+	now->until_ms = now->until_ms ? now->until_ms : before->until_ms;
+	now->preset |= before->preset || others;
+	now->rules |= before->rules | (others ? UINT64_MAX << same : 0);
+}
+
+static void set_raise(const struct raise_cell *now, struct retention_rules *rules)
+{
+	size_t raw = 0;
+	rules->raise = (struct retention_raise){now->until_ms, now->kept_ms, now->preset};
+	for (size_t i = 0; i < rules->count; i++) {
+		if (is_raw(&rules->list[i]) && now->rules >> raw++ & 1)
+			rules->raise.levels |= 1u << rules->list[i].level;
+	}
+}
+
+/* ---- Asking the store ------------------------------------------------------------------------ */
+
+struct found {
+	uint64_t version; /* 0: there is no cell */
+	struct raise_cell *cell;
+};
+
+static int take_cell(const struct store_cell *cell, void *owner)
+{
+	struct found *found = owner;
+	found->version = cell->version;
+	return raise_cell_decode(cell->value, found->cell);
+}
+
+/* A store without room serves what it has, and the next start finds the same raise, later. */
+static int save(struct store *store, struct task_queue *queue, const struct raise_cell *now,
+		uint64_t version)
+{
+	char text[RAISE_CELL_MAX_BYTES];
+	struct store_write_cond *outcome;
+	struct store_write *write = store_write_new(store, WRITE_MAX_BYTES);
+	int err = store_cell_put_if(write, TABLE_LEASES, &row, &column, version,
+				    raise_cell_encode(now, text), 0, &outcome);
+	err = err ? err : store_write_wait(write, queue);
+	store_write_free(write);
+	if (err != ERR_FULL && err != ERR_READ_ONLY)
+		return err;
+	log_warn("retention: for how long raw samples are kept is not noted: %s", err_text(err));
+	return 0;
+}
+
+int retention_raise_open(struct store *store, int64_t preset_ms, int64_t now_ms, int64_t ahead_ms,
+			 struct retention_rules *rules, struct errbuf *e)
+{
+	struct raise_cell now = kept_of(rules, preset_ms), before = now;
+	struct found found = {.cell = &before};
+	struct task_queue queue;
+	task_queue_init(&queue);
+	int err = store_row_wait(store, &queue, now_ms, TABLE_LEASES, &row, take_cell, &found, e);
+	find_raised(&before, &now, now_ms, ahead_ms);
+	if (goes_on(&before, &now, now_ms))
+		go_on(&before, &now, now_ms);
+	if (!err && (!found.version || !is_same(&before, &now)))
+		err = save(store, &queue, &now, found.version);
+	task_queue_release(&queue);
+	set_raise(&now, rules);
+	return err ? errbuf_set(e, err,
+				"cannot read how long raw samples were kept (table "
+				"leases, row retention-raw): %s",
+				err_text(err))
+		   : 0;
+}

@@ -1,0 +1,31 @@
+/* Private to raise.c: the cell that remembers for how long raw samples were kept, as numbers in
+ * decimal with blanks between them; raise.h says which. */
+#ifndef ROLLUP_RAISE_CELL_H
+#define ROLLUP_RAISE_CELL_H
+
+#include "retention/retention.h"
+#include "wire/number.h"
+
+enum {
+	RAISE_CELL_HEAD = 5, /* numbers before those of rules */
+	RAISE_CELL_NUMBERS_MAX = RAISE_CELL_HEAD + 2 * RETENTION_RULES_MAX,
+	RAISE_CELL_MAX_BYTES = RAISE_CELL_NUMBERS_MAX * (NUMBER_PRINT_MAX_BYTES + 1),
+};
+
+struct raise_cell {
+	int64_t preset_ms;
+	int64_t until_ms, kept_ms;
+	bool preset;    /* it was raised */
+	uint64_t rules; /* likewise, bit by place in: */
+	size_t count;
+	struct {
+		uint64_t hash;
+		int64_t ms;
+	} list[RETENTION_RULES_MAX];
+};
+
+/* ERR_DAMAGED: it is none. */
+int raise_cell_decode(struct slice text, struct raise_cell *kept) MUST_CHECK;
+struct slice raise_cell_encode(const struct raise_cell *kept, char to[RAISE_CELL_MAX_BYTES]);
+
+#endif

@@ -1,0 +1,419 @@
+#include "retention/retention.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "model/series.h"
+#include "wire/timetext.h"
+
+enum { MEMO_ENTRIES = 1 << 12, MATCH_MAX_BYTES = 16 << 10 };
+
+/* ---- Patterns -------------------------------------------------------------------------------- */
+
+/* Where a star has taken too little, the last one takes a byte more. */
+static bool matches(struct slice pattern, struct slice text)
+{
+	size_t p = 0, t = 0, star = SIZE_MAX, behind = 0;
+	while (t < text.len) {
+		if (p < pattern.len && pattern.data[p] == '*') {
+			star = p++;
+			behind = t;
+		} else if (p < pattern.len && pattern.data[p] == text.data[t]) {
+			p++;
+			t++;
+		} else if (star != SIZE_MAX) {
+			p = star + 1;
+			t = ++behind;
+		} else {
+			return false;
+		}
+	}
+	while (p < pattern.len && pattern.data[p] == '*')
+		p++;
+	return p == pattern.len;
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static size_t last_index(struct slice text, char byte)
+{
+	const char *at = text.len ? memrchr(text.data, byte, text.len) : NULL;
+	return at ? (size_t)(at - text.data) : SIZE_MAX;
+}
+
+static int refuse_form(struct errbuf *e)
+{
+	return errbuf_set(e, ERR_INVALID,
+			  "it is not TENANT/METRIC/GRANULARITY:DURATION, such as acme/*/raw:7d");
+}
+
+/* Names of metrics may hold a `/` and a `:`, the other parts may not. */
+static int split(struct slice text, struct slice *tenant, struct slice *metric,
+		 struct slice *granularity, struct slice *duration, struct errbuf *e)
+{
+	size_t colon = last_index(text, ':');
+	if (colon == SIZE_MAX)
+		return refuse_form(e);
+	*duration = (struct slice){text.data + colon + 1, text.len - colon - 1};
+	size_t last = last_index((struct slice){text.data, colon}, '/');
+	const char *first = memchr(text.data, '/', colon);
+	if (!first || first == text.data + last)
+		return refuse_form(e);
+	*tenant = (struct slice){text.data, (size_t)(first - text.data)};
+	*metric = (struct slice){first + 1, (size_t)(text.data + last - first - 1)};
+	*granularity = (struct slice){text.data + last + 1, colon - last - 1};
+	return 0;
+}
+
+/* A tenant's name in which stars stand for others of its bytes. */
+static int check_tenant(struct slice pattern, struct errbuf *e)
+{
+	char name[TENANT_MAX_BYTES];
+	if (pattern.len && pattern.len <= sizeof(name)) {
+		for (size_t i = 0; i < pattern.len; i++)
+			name[i] = pattern.data[i] == '*' ? 'x' : pattern.data[i];
+		if (tenant_valid((struct slice){name, pattern.len}))
+			return 0;
+	}
+	return errbuf_set(e, ERR_INVALID,
+			  "the tenant \"" SHOWN "\" is not 1 to %d of A-Z a-z 0-9 _ . - and *",
+			  SHOWN_OF(pattern), TENANT_MAX_BYTES);
+}
+
+static void list_grains(const struct rollup_grains *grains, char *to, size_t room)
+{
+	size_t len = (size_t)snprintf(to, room, "raw");
+	for (size_t i = 0; i < grains->count; i++) {
+		char width[ROLLUP_WIDTH_MAX_BYTES];
+		int width_len = (int)rollup_width_print(width, grains->list[i].width_ms);
+		len += (size_t)snprintf(to + len, room - len, ", %.*s", width_len, width);
+	}
+}
+
+static int read_grain(struct slice text, const struct rollup_grains *grains, int *grain,
+		      struct errbuf *e)
+{
+	char names[(ROLLUP_GRAINS_MAX + 1) * (ROLLUP_WIDTH_MAX_BYTES + 2)];
+	int64_t width_ms;
+	struct errbuf why;
+	*grain = slice_equal(text, SLICE("*")) ? RETENTION_ALL : RETENTION_RAW;
+	if (*grain == RETENTION_ALL || slice_equal(text, SLICE("raw")))
+		return 0;
+	const struct rollup_grain *found = NULL;
+	if (rollup_width_parse(text, &width_ms, &why) == 0)
+		found = rollup_grain_find(grains, width_ms);
+	if (found) {
+		*grain = (int)(found - grains->list);
+		return 0;
+	}
+	list_grains(grains, names, sizeof(names));
+	return errbuf_set(e, ERR_INVALID,
+			  "there is no granularity \"" SHOWN "\": it is one of %s, or * for all",
+			  SHOWN_OF(text), names);
+}
+
+static int read_duration(struct slice text, int64_t *keep_ms, struct errbuf *e)
+{
+	*keep_ms = 0;
+	if (slice_equal(text, SLICE("0")))
+		return 0;
+	int err = duration_parse(text, keep_ms, e);
+	if (err)
+		return err;
+	if (*keep_ms == 0)
+		return errbuf_set(e, ERR_INVALID, "\"" SHOWN "\" is no time; for ever is 0",
+				  SHOWN_OF(text));
+	if (*keep_ms > RETENTION_MAX_MS)
+		return errbuf_set(e, ERR_INVALID,
+				  "\"" SHOWN "\" is above the maximum of 36500d; for ever is 0",
+				  SHOWN_OF(text));
+	return 0;
+}
+
+static int read_rule(struct slice text, const struct rollup_grains *grains,
+		     struct retention_rule *rule, struct errbuf *e)
+{
+	struct slice granularity = {0}, duration = {0};
+	*rule = (struct retention_rule){.text = text};
+	int err = split(text, &rule->tenant, &rule->metric, &granularity, &duration, e);
+	err = err ? err : check_tenant(rule->tenant, e);
+	err = err ? err : metric_check(rule->metric, e);
+	err = err ? err : read_grain(granularity, grains, &rule->grain, e);
+	return err ? err : read_duration(duration, &rule->keep_ms, e);
+}
+
+/* ---- Checking -------------------------------------------------------------------------------- */
+
+static bool is_about(const struct retention_rule *rule, int grain)
+{
+	return rule->grain == grain || rule->grain == RETENTION_ALL;
+}
+
+static int check_length(const struct retention_rule *rule, const struct rollup_grains *grains,
+			int64_t raw_least_ms, struct errbuf *e)
+{
+	char slot[ROLLUP_WIDTH_MAX_BYTES], least[DURATION_PRINT_MAX_BYTES];
+	if (!rule->keep_ms)
+		return 0;
+	if (is_about(rule, RETENTION_RAW) && rule->keep_ms < raw_least_ms)
+		return errbuf_set(
+			e, ERR_INVALID,
+			"raw samples have to be kept for %s at least: a slot and "
+			"twice the quiet time, or they are gone before they are rolled up",
+			duration_print(least, raw_least_ms));
+	if (rule->grain == RETENTION_RAW || !grains->count || rule->keep_ms >= grains->slot_ms)
+		return 0;
+	return errbuf_set(e, ERR_INVALID, "nothing is kept for less than a slot of %.*s",
+			  (int)rollup_width_print(slot, grains->slot_ms), slot);
+}
+
+/* The first rule that takes all of this granularity before the last rule can: a pattern that
+ * matches another one matches whatever that one does, since a star of it is a byte that only a star
+ * can take. */
+static const struct retention_rule *taken_by(const struct retention_rules *rules, int grain)
+{
+	const struct retention_rule *last = &rules->list[rules->count - 1];
+	for (const struct retention_rule *rule = rules->list; rule < last; rule++) {
+		if (is_about(rule, grain) && matches(rule->tenant, last->tenant) &&
+		    matches(rule->metric, last->metric))
+			return rule;
+	}
+	return NULL;
+}
+
+static int check_reached(const struct retention_rules *rules, const struct rollup_grains *grains,
+			 struct errbuf *e)
+{
+	const struct retention_rule *taker = NULL, *last = &rules->list[rules->count - 1];
+	for (int grain = RETENTION_RAW; grain < (int)grains->count; grain++) {
+		if (!is_about(last, grain))
+			continue;
+		taker = taken_by(rules, grain);
+		if (!taker)
+			return 0;
+	}
+	return errbuf_set(e, ERR_INVALID,
+			  "it is never reached: \"" SHOWN "\" before it takes all that it is about",
+			  SHOWN_OF(taker->text));
+}
+
+static int set_level(struct retention_rules *rules, struct retention_rule *rule, struct errbuf *e)
+{
+	if (!is_about(rule, RETENTION_RAW))
+		return 0;
+	for (size_t level = 1; level < rules->level_count; level++) {
+		if (rules->levels_ms[level] == rule->keep_ms) {
+			rule->level = (uint8_t)level;
+			return 0;
+		}
+	}
+	if (rules->level_count == RETENTION_LEVELS_MAX)
+		return errbuf_set(e, ERR_INVALID,
+				  "there are more than %d different retentions of raw samples",
+				  RETENTION_LEVELS_MAX - 1);
+	rule->level = (uint8_t)rules->level_count;
+	rules->levels_ms[rules->level_count++] = rule->keep_ms;
+	return 0;
+}
+
+static int add_rule(struct retention_rules *rules, struct slice text,
+		    const struct rollup_grains *grains, int64_t raw_least_ms, struct errbuf *e)
+{
+	struct retention_rule *rule = &rules->list[rules->count];
+	int err = read_rule(text, grains, rule, e);
+	err = err ? err : check_length(rule, grains, raw_least_ms, e);
+	if (err)
+		return err;
+	rules->count++;
+	err = check_reached(rules, grains, e);
+	return err ? err : set_level(rules, rule, e);
+}
+
+int retention_parse(const char *const *items, size_t count, const struct rollup_grains *grains,
+		    int64_t raw_least_ms, struct retention_rules *rules, struct errbuf *e)
+{
+	*rules = (struct retention_rules){.level_count = 1};
+	if (count > RETENTION_RULES_MAX)
+		return errbuf_set(e, ERR_INVALID, "%zu rules are more than %d", count,
+				  RETENTION_RULES_MAX);
+	for (size_t i = 0; i < count; i++) {
+		struct slice text = slice_of(items[i]);
+		int err = add_rule(rules, text, grains, raw_least_ms, e);
+		rules->count = err ? i : i + 1;
+		if (err)
+			return errbuf_prefix(e, err, "\"" SHOWN "\"", SHOWN_OF(text));
+	}
+	return 0;
+}
+
+/* ---- Matching -------------------------------------------------------------------------------- */
+
+static void take(uint8_t *fit, size_t rule)
+{
+	if (!*fit)
+		*fit = (uint8_t)(rule + 1);
+}
+
+struct retention_fit retention_match(const struct retention_rules *rules, struct slice tenant,
+				     struct slice metric)
+{
+	struct retention_fit fit = {0};
+	for (size_t i = 0; rules && i < rules->count; i++) {
+		const struct retention_rule *rule = &rules->list[i];
+		if (!matches(rule->tenant, tenant) || !matches(rule->metric, metric))
+			continue;
+		if (is_about(rule, RETENTION_RAW))
+			take(&fit.raw, i);
+		for (int g = 0; g < ROLLUP_GRAINS_MAX; g++) {
+			if (is_about(rule, g))
+				take(&fit.grains[g], i);
+		}
+	}
+	return fit;
+}
+
+int64_t retention_longest_raw_ms(const struct retention_rules *rules, int64_t preset_ms)
+{
+	int64_t ms = preset_ms;
+	for (size_t level = 1; rules && level < rules->level_count; level++)
+		ms = retention_longer(ms, rules->levels_ms[level]);
+	return ms;
+}
+
+int64_t retention_shortest_raw_ms(const struct retention_rules *rules, int64_t preset_ms)
+{
+	int64_t ms = preset_ms;
+	for (size_t level = 1; rules && level < rules->level_count; level++)
+		ms = retention_shorter(ms, rules->levels_ms[level]);
+	return ms;
+}
+
+/* What was there at the raise goes on leaving as before, until it is gone. */
+int64_t retention_level_whole_ms(const struct retention_rules *rules, uint8_t level,
+				 int64_t keep_ms, int64_t now_ms)
+{
+	if (!rules || !rules->raise.until_ms || !(rules->raise.levels >> level & 1))
+		return keep_ms;
+	int64_t since_ms = now_ms - rules->raise.until_ms, kept_ms = rules->raise.kept_ms;
+	return retention_shorter(keep_ms, since_ms > kept_ms ? since_ms : kept_ms);
+}
+
+int64_t retention_whole_ms(const struct retention_rules *rules, uint8_t fit, int64_t preset_ms,
+			   int64_t now_ms)
+{
+	return retention_level_whole_ms(rules, retention_level(rules, fit),
+					retention_keep_ms(rules, fit, preset_ms), now_ms);
+}
+
+int64_t retention_longest_whole_ms(const struct retention_rules *rules, int64_t preset_ms,
+				   int64_t now_ms)
+{
+	int64_t ms = retention_level_whole_ms(rules, 0, preset_ms, now_ms);
+	for (uint8_t level = 1; rules && level < rules->level_count; level++)
+		ms = retention_longer(ms, retention_level_whole_ms(
+						  rules, level, rules->levels_ms[level], now_ms));
+	return ms;
+}
+
+int64_t retention_shortest_whole_ms(const struct retention_rules *rules, int64_t preset_ms,
+				    int64_t now_ms)
+{
+	int64_t ms = retention_level_whole_ms(rules, 0, preset_ms, now_ms);
+	for (uint8_t level = 1; rules && level < rules->level_count; level++)
+		ms = retention_shorter(ms, retention_level_whole_ms(
+						   rules, level, rules->levels_ms[level], now_ms));
+	return ms;
+}
+
+int64_t retention_longest_ms(const struct retention_rules *rules,
+			     const struct rollup_grains *grains)
+{
+	int64_t ms = grains->count ? grains->list[0].retention_ms : 0;
+	for (size_t g = 1; g < grains->count; g++)
+		ms = retention_longer(ms, grains->list[g].retention_ms);
+	for (size_t i = 0; rules && i < rules->count; i++) {
+		if (rules->list[i].grain != RETENTION_RAW)
+			ms = retention_longer(ms, rules->list[i].keep_ms);
+	}
+	return ms;
+}
+
+int64_t retention_longest_of_ms(const struct retention_rules *rules,
+				const struct retention_fit *fit, const struct rollup_grains *grains)
+{
+	int64_t ms = 1; /* less than anything is kept */
+	for (size_t g = 0; g < grains->count; g++)
+		ms = retention_longer(
+			ms, retention_keep_ms(rules, fit->grains[g], grains->list[g].retention_ms));
+	return ms;
+}
+
+/* ---- Remembering ----------------------------------------------------------------------------- */
+
+/* By a hash of 128 bits of tenant and metric, or of tenant and the metric as a series-set has it;
+ * another one takes its place. */
+struct retention_known {
+	struct hash128 key;
+	struct retention_fit fit;
+	bool used;
+};
+
+void retention_memo_release(struct retention_memo *memo)
+{
+	mem_free(memo->known);
+	memo->known = NULL;
+}
+
+/* The place of the key; *known: its fit is there. */
+static struct retention_known *look_up(struct retention_memo *memo, struct slice tenant,
+				       struct slice metric, bool encoded, bool *known)
+{
+	if (!memo->known)
+		memo->known = mem_zalloc(MEMO_ENTRIES * sizeof(*memo->known));
+	struct hash128 of_tenant = hash128(tenant.data, tenant.len, encoded);
+	struct hash128 key = hash128(metric.data, metric.len, of_tenant.low);
+	struct retention_known *place = &memo->known[key.low % MEMO_ENTRIES];
+	*known = place->used && place->key.low == key.low && place->key.high == key.high;
+	place->key = key;
+	place->used = true;
+	return place;
+}
+
+struct retention_fit retention_find(const struct retention_rules *rules,
+				    struct retention_memo *memo, struct slice tenant,
+				    struct slice metric)
+{
+	bool known;
+	if (!rules || !rules->count)
+		return (struct retention_fit){0};
+	struct retention_known *place = look_up(memo, tenant, metric, false, &known);
+	if (!known)
+		place->fit = retention_match(rules, tenant, metric);
+	return place->fit;
+}
+
+static struct retention_fit match_encoded(const struct retention_rules *rules, struct slice tenant,
+					  struct slice encoded)
+{
+	struct retention_fit fit = {0};
+	struct arena arena;
+	struct slice metric;
+	struct tags tags;
+	arena_init(&arena, MATCH_MAX_BYTES);
+	if (series_set_decode((struct series_set){encoded, {0}}, &arena, &metric, &tags) == 0)
+		fit = retention_match(rules, tenant, metric);
+	arena_release(&arena);
+	return fit;
+}
+
+struct retention_fit retention_find_encoded(const struct retention_rules *rules,
+					    struct retention_memo *memo, struct slice tenant,
+					    struct slice metric)
+{
+	bool known;
+	if (!rules || !rules->count)
+		return (struct retention_fit){0};
+	struct retention_known *place = look_up(memo, tenant, metric, true, &known);
+	if (!known)
+		place->fit = match_encoded(rules, tenant, metric);
+	return place->fit;
+}

@@ -1,0 +1,140 @@
+/* Retention: how long samples and roll-ups are kept, by tenant, metric and granularity.
+ *
+ * A rule is TENANT/METRIC/GRANULARITY:DURATION, such as `acme/debug/raw:2d`. In tenant and metric
+ * a `*` stands for any text, also none; the granularity is `raw`, a configured width, or `*` for
+ * each of these; the duration 0 is for ever. The first rule that fits holds; where none does, the
+ * preset does, which the callers have: retention.raw, and what rollup.granularities say.
+ *
+ * Rules are for what lies in data_raw and data_downsampled. They are matched once for each series
+ * and remembered, never for a sample: raw samples have few different retentions, each of which is a
+ * level, a small number that is kept beside the series' handle.
+ *
+ * Rules are only read once they are made: any thread. A memo belongs to one. */
+#ifndef ROLLUP_RETENTION_H
+#define ROLLUP_RETENTION_H
+
+#include "retention/granularity.h"
+
+enum {
+	RETENTION_RULES_MAX = 64,
+	RETENTION_LEVELS_MAX = 15,
+	RETENTION_RAW = -1, /* in the place of a granularity */
+	RETENTION_ALL = -2, /* raw, and each granularity */
+};
+
+/* What the store takes, and retention.raw. */
+#define RETENTION_MAX_MS ROLLUP_KEPT_MAX_MS
+
+struct retention_rule {
+	struct slice text;           /* as it was written; the caller's, and so are: */
+	struct slice tenant, metric; /* patterns */
+	int grain;                   /* a place in the granularities, or one of the above */
+	int64_t keep_ms;             /* 0: for ever */
+	uint8_t level;               /* of raw samples, where it is about these */
+};
+
+/* Raw samples of some levels are kept for longer than once, as raise.h remembers: those of before
+ * until_ms (0: there are none) leave as they would have, when they are older than kept_ms. */
+struct retention_raise {
+	int64_t until_ms, kept_ms;
+	uint32_t levels; /* bit by level */
+};
+
+struct retention_rules {
+	size_t count;
+	struct retention_rule list[RETENTION_RULES_MAX];
+	/* How long raw samples of each level are kept. Level 0 is the preset, whatever that is. */
+	size_t level_count;
+	int64_t levels_ms[RETENTION_LEVELS_MAX];
+	struct retention_raise raise;
+};
+
+/* The texts stay the caller's. `raw_least_ms`: for less time raw samples may not be kept. Refuses
+ * with ERR_INVALID and a sentence that names the rule: what is none, a granularity that is not
+ * configured, less than a slot, more than the store takes, more levels than there may be, and a
+ * rule that no series ever reaches since others before it take them all. Then rules->count is the
+ * place of that rule. */
+int retention_parse(const char *const *items, size_t count, const struct rollup_grains *grains,
+		    int64_t raw_least_ms, struct retention_rules *rules,
+		    struct errbuf *e) MUST_CHECK;
+
+/* Which rules hold for a metric of a tenant: 0 is the preset, else one more than the rule's place
+ * in the list. */
+struct retention_fit {
+	uint8_t raw;
+	uint8_t grains[ROLLUP_GRAINS_MAX];
+};
+
+/* Looks through all rules. `rules` may be NULL: none. */
+struct retention_fit retention_match(const struct retention_rules *rules, struct slice tenant,
+				     struct slice metric);
+
+/* What that means; `fit` is a place of a retention_fit. */
+static inline int64_t retention_keep_ms(const struct retention_rules *rules, uint8_t fit,
+					int64_t preset_ms)
+{
+	return fit ? rules->list[fit - 1].keep_ms : preset_ms;
+}
+
+static inline uint8_t retention_level(const struct retention_rules *rules, uint8_t fit)
+{
+	return fit ? rules->list[fit - 1].level : 0;
+}
+
+/* Of two times that something is kept, where 0 is for ever. */
+static inline bool retention_is_longer(int64_t ms, int64_t than_ms)
+{
+	return than_ms && (!ms || ms > than_ms);
+}
+
+static inline int64_t retention_longer(int64_t a_ms, int64_t b_ms)
+{
+	return retention_is_longer(a_ms, b_ms) ? a_ms : b_ms;
+}
+
+static inline int64_t retention_shorter(int64_t a_ms, int64_t b_ms)
+{
+	return retention_is_longer(a_ms, b_ms) ? b_ms : a_ms;
+}
+
+/* The longest and the shortest that raw samples of anything are kept; 0: for ever. */
+int64_t retention_longest_raw_ms(const struct retention_rules *rules, int64_t preset_ms);
+int64_t retention_shortest_raw_ms(const struct retention_rules *rules, int64_t preset_ms);
+
+/* How old raw samples of a level that is kept for keep_ms may be now, so that none of that time has
+ * gone: that, or less after a raise. 0: of any age. `rules` may be NULL. */
+int64_t retention_level_whole_ms(const struct retention_rules *rules, uint8_t level,
+				 int64_t keep_ms, int64_t now_ms);
+/* The same of a place of a retention_fit; and the longest and the shortest of anything. */
+int64_t retention_whole_ms(const struct retention_rules *rules, uint8_t fit, int64_t preset_ms,
+			   int64_t now_ms);
+int64_t retention_longest_whole_ms(const struct retention_rules *rules, int64_t preset_ms,
+				   int64_t now_ms);
+int64_t retention_shortest_whole_ms(const struct retention_rules *rules, int64_t preset_ms,
+				    int64_t now_ms);
+
+/* The longest that rows of any granularity are kept of anything; 0: for ever. */
+int64_t retention_longest_ms(const struct retention_rules *rules,
+			     const struct rollup_grains *grains);
+
+/* The same of what `fit` was found for. */
+int64_t retention_longest_of_ms(const struct retention_rules *rules,
+				const struct retention_fit *fit,
+				const struct rollup_grains *grains);
+
+/* What has been matched lately. Zeroed, it is empty. */
+struct retention_memo {
+	struct retention_known *known;
+};
+
+void retention_memo_release(struct retention_memo *memo);
+/* As retention_match, and mostly without. */
+struct retention_fit retention_find(const struct retention_rules *rules,
+				    struct retention_memo *memo, struct slice tenant,
+				    struct slice metric);
+/* The same of a metric that is escaped, as in a series-set; of a text that is none the preset. */
+struct retention_fit retention_find_encoded(const struct retention_rules *rules,
+					    struct retention_memo *memo, struct slice tenant,
+					    struct slice metric);
+
+#endif

@@ -1,0 +1,219 @@
+/* Rows that are stored already: those beside which late ones are to stand, and those that are to go
+ * since their samples were deleted. */
+#include "rollup/batch/private.h"
+
+#include "retention/late.h"
+
+/* ---- Rows beside late ones ------------------------------------------------------------------- */
+
+static uint8_t row_says(const struct store_points *rows, size_t i)
+{
+	if (!rollup_row_is_late(rows->ts_ms[i]))
+		return ROW_THERE;
+	return rows->types[ROLLUP_FIRST][i] == VALUE_NONE ? LATE_ROW_THERE
+							  : LATE_ROW_THERE | LATE_ROW_WHOLE;
+}
+
+static void take_rows(struct rollup_batch *b, size_t grain, const struct store_range *answer)
+{
+	size_t first = batch_first_row(b, grain);
+	for (size_t h = 0; h < answer->handle_count; h++) {
+		const struct store_points *rows = &answer->points[h];
+		for (size_t i = 0; i < rows->count; i++) {
+			int64_t since_ms = rows->ts_ms[i] - answer->start_ms;
+			size_t row = first + (size_t)(since_ms / answer->period_ms);
+			b->there[batch_place(b, row, b->places[0][h])] |= row_says(rows, i);
+		}
+	}
+}
+
+/* In one granularity, of so many handles. */
+static int read_rows(struct rollup_batch *b, size_t grain, size_t count)
+{
+	int64_t start_ms = b->slot_s * 1000;
+	struct store_token token = {0};
+	for (bool more = true; more;) {
+		store_read_reset(b->read);
+		struct store_request *request = store_read_add(b->read, STORE_RANGE);
+		if (!request)
+			return ERR_LIMIT;
+		request->token = token;
+		request->range =
+			(struct store_range){.table = TABLE_DATA_DOWNSAMPLED,
+					     .period_ms = b->options.grains->list[grain].width_ms,
+					     .handles = b->handles[0],
+					     .handle_count = count,
+					     .fields = 1u << ROLLUP_SUM | 1u << ROLLUP_FIRST,
+					     .start_ms = start_ms,
+					     .end_ms = start_ms + b->options.grains->slot_ms};
+		int err = batch_read(b);
+		if (err)
+			return err;
+		take_rows(b, grain, &request->range);
+		more = request->more;
+		token = request->token;
+	}
+	return 0;
+}
+
+int batch_read_rows(struct rollup_batch *b)
+{
+	size_t n = 0;
+	int err = 0;
+	for (size_t i = b->from; i < b->to; i++) {
+		if (!batch_reads(b, &b->members[i]))
+			continue;
+		b->handles[0][n] = b->members[i].handle;
+		b->places[0][n++] = (uint16_t)i;
+	}
+	for (size_t g = 0; g < b->options.grains->count && n && !err; g++)
+		err = read_rows(b, g, n);
+	return err;
+}
+
+/* Whether a row of the bucket that is not of late points is there when all this is written. */
+static bool has_other_row(struct rollup_batch *b, const struct row_place *place, size_t member)
+{
+	const struct member *m = &b->members[member];
+	bool goes = m->mark->deleted && m->has_raw;
+	return batch_has_row(b, place->row, member) ||
+	       (!goes && b->there[batch_place(b, place->row, member)] & ROW_THERE);
+}
+
+/* What came first and last is known only where no other row tells of the bucket. */
+static void settle_late(struct rollup_batch *b, const struct row_place *place, size_t member)
+{
+	struct value *late = batch_row_in(b, b->late, place->row, member);
+	if (has_other_row(b, place, member))
+		late[ROLLUP_FIRST] = late[ROLLUP_LAST] = late[ROLLUP_INCREASE] = (struct value){0};
+}
+
+/* One that said more than what takes its place, or that nothing speaks for any more. */
+static int drop_late(struct rollup_batch *b, const struct row_place *place, size_t member)
+{
+	const struct value *late = batch_row_in(b, b->late, place->row, member);
+	uint8_t there = b->there[batch_place(b, place->row, member)];
+	bool made = late[ROLLUP_SUM].type != VALUE_NONE;
+	bool less = there & LATE_ROW_WHOLE && late[ROLLUP_FIRST].type == VALUE_NONE;
+	if (!(there & LATE_ROW_THERE) || (made && !less))
+		return 0;
+	b->removals++;
+	return store_delete_range(b->write, TABLE_DATA_DOWNSAMPLED,
+				  b->options.grains->list[place->grain].width_ms,
+				  &b->members[member].handle, 1, place->ts_ms, place->ts_ms + 1);
+}
+
+/* Of a damaged series nothing is known, and what has expired is not made once more. */
+int batch_settle_member(struct rollup_batch *b, const struct row_place *place, size_t member)
+{
+	const struct member *m = &b->members[member];
+	int64_t end_ms = place->ts_ms + b->options.grains->list[place->grain].width_ms;
+	int64_t keep_ms = m->keep_ms[place->grain];
+	if (m->damaged || (keep_ms && end_ms <= clock_age_ms(b->options.clock) - keep_ms)) {
+		memset(batch_row_in(b, b->late, place->row, member), 0,
+		       ROLLUP_FIELDS * sizeof(*b->late));
+		return 0;
+	}
+	settle_late(b, place, member);
+	return drop_late(b, place, member);
+}
+
+/* ---- Rows that are to go --------------------------------------------------------------------- */
+
+static bool lacks_rows(struct rollup_batch *b, size_t grain, size_t member)
+{
+	size_t first = batch_first_row(b, grain);
+	for (size_t w = 0; w < batch_windows(b->options.grains, grain); w++) {
+		if (!batch_has_row(b, first + w, member))
+			return true;
+	}
+	return false;
+}
+
+/* Those of which rows of the grain may have to go. */
+static size_t list_lacking(struct rollup_batch *b, size_t grain)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < b->count; i++) {
+		const struct member *m = &b->members[i];
+		/* Where raw data has begun to expire since, rows may be of more than was read. */
+		if (!m->mark->deleted || !m->handle || m->damaged || !m->has_raw ||
+		    !batch_has_raw(b, m) || !lacks_rows(b, grain, i))
+			continue;
+		b->handles[0][n] = m->handle;
+		b->places[0][n++] = (uint16_t)i;
+	}
+	return n;
+}
+
+/* From the first row that is to go to the last; those between that are to stay are put behind it.
+ */
+static int remove_rows(struct rollup_batch *b, size_t grain, size_t member,
+		       const struct store_windows *stored)
+{
+	int64_t width_ms = b->options.grains->list[grain].width_ms;
+	size_t row = batch_first_row(b, grain), count = batch_windows(b->options.grains, grain);
+	size_t from = count, to = 0;
+	for (size_t i = 0; i < stored->count; i++) {
+		size_t w = stored->numbers[i];
+		if (batch_has_row(b, row + w, member))
+			continue;
+		from = from == count ? w : from;
+		to = w + 1;
+	}
+	if (!to)
+		return 0;
+	b->removals++;
+	return store_delete_range(b->write, TABLE_DATA_DOWNSAMPLED, width_ms,
+				  &b->members[member].handle, 1,
+				  b->slot_s * 1000 + (int64_t)from * width_ms,
+				  b->slot_s * 1000 + (int64_t)to * width_ms);
+}
+
+/* Looks which rows of a granularity there are of the first `count` handles; *looked: of these,
+ * those of which it is known. */
+static int look_for_rows(struct rollup_batch *b, size_t grain, size_t count, size_t *looked)
+{
+	int64_t width_ms = b->options.grains->list[grain].width_ms, start_ms = b->slot_s * 1000;
+	struct store_token token = {0};
+	for (bool more = true; more;) {
+		store_read_reset(b->read);
+		struct store_request *request = store_read_add(b->read, STORE_AGGREGATE);
+		if (!request)
+			return ERR_LIMIT;
+		request->token = token;
+		request->aggregate =
+			(struct store_aggregate){.table = TABLE_DATA_DOWNSAMPLED,
+						 .period_ms = width_ms,
+						 .handles = b->handles[0],
+						 .handle_count = count,
+						 .field = ROLLUP_FIRST,
+						 .start_ms = start_ms,
+						 .end_ms = start_ms + b->options.grains->slot_ms,
+						 .window_ms = width_ms};
+		int err = batch_read(b);
+		for (; !err && *looked < request->aggregate.next_handle; ++*looked)
+			err = remove_rows(b, grain, b->places[0][*looked],
+					  &request->aggregate.windows[*looked]);
+		if (err)
+			return err;
+		more = request->more;
+		token = request->token;
+	}
+	return 0;
+}
+
+/* Which of them is damaged is not looked for: all that were not looked at stay marked, and have the
+ * rows that were made. */
+int batch_remove_rows(struct rollup_batch *b)
+{
+	for (size_t grain = 0; grain < b->options.grains->count; grain++) {
+		size_t count = list_lacking(b, grain), looked = 0;
+		int err = count ? look_for_rows(b, grain, count, &looked) : 0;
+		if (err && err != ERR_DAMAGED)
+			return err;
+		for (; err && looked < count; looked++)
+			batch_give_up_series(b, &b->members[b->places[0][looked]]);
+	}
+	return 0;
+}

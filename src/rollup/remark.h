@@ -1,0 +1,44 @@
+/* Marks made anew from raw data and late points, where tracking was lost: whatever has any is
+ * rolled up once more, which changes nothing where it was rolled up already.
+ *
+ * Of some series at a time the next sample is looked for, so that stretches without data cost
+ * nothing; from there on samples are counted by slots, and slots that have some are marked. Memory
+ * is that of some series and slots. Series whose data is damaged are read one by one, left out and
+ * counted. What was marked before an error or an end stays; running it again completes it. */
+#ifndef ROLLUP_REBUILD_H
+#define ROLLUP_REBUILD_H
+
+#include "base/clock.h"
+#include "retention/retention.h"
+#include "marks/marks.h"
+
+struct rollup_rebuild_options {
+	struct store *store;
+	struct rollup_track *track;
+	struct clock *clock;
+	struct task_queue *queue; /* of the thread, which waits */
+	int64_t slot_ms;
+	uint32_t partitions;
+	struct slice tenant, metric; /* empty: all */
+	int64_t from_ms, to_ms;      /* slots that begin in from <= begin < to; from 1970 on */
+	/* Of each series only slots that are open still (rollup_open_from_ms); 0: for ever. */
+	int64_t quiet_ms, raw_retention_ms;
+	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
+	bool with_late;  /* also slots of late points (late.h), whether open or not */
+	bool only_count; /* write nothing */
+};
+
+struct rollup_rebuild_result {
+	uint64_t series; /* looked at */
+	uint64_t marked; /* of these series */
+	uint64_t marks;  /* series and slot */
+	uint64_t slots;
+	uint64_t failed;                      /* of these series: their data is damaged */
+	int64_t oldest_slot_s, newest_slot_s; /* of those marked; if there are any */
+};
+
+/* The store's error, or ERR_CANCELLED; *result is what was done by then. */
+int rollup_rebuild(const struct rollup_rebuild_options *options,
+		   struct rollup_rebuild_result *result) MUST_CHECK;
+
+#endif

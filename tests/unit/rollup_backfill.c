@@ -1,0 +1,314 @@
+/* When roll-ups are taken for those of all raw data: after a rebuild, and when nothing can be
+ * missing. */
+#include "rollup_harness.h"
+
+#include "rollup/backfill.h"
+#include "rollup/stored_settings.h"
+
+#define NOON_MS INT64_C(1700049600000) /* 2023-11-15T12:00:00Z */
+#define DAY_MS  (24 * HOUR_MS)
+
+static struct rollup_late no_late;
+static const char *const one[] = {"1h"}, *const two[] = {"5m", "1h"};
+
+/* A server that was started with granularities when there was data already. */
+struct server {
+	struct rolled r;
+	struct rollup_grains grains;
+	struct retention_rules rules;
+	int64_t raw_ms;
+	int64_t since_ms[ROLLUP_GRAINS_MAX];
+	const char *counters; /* the end of their names */
+	struct buf recount;
+	struct rollup_progress progress;
+	struct rollup_complete *complete;
+};
+
+static struct rollup_progress progress_of(void *owner)
+{
+	return ((struct server *)owner)->progress;
+}
+
+static void start(struct server *s, const char *const *items, size_t count)
+{
+	struct errbuf e = {""};
+	assert_int_equal(rollup_grains_parse(items, count, HOUR_MS, &s->grains, &e), 0);
+	assert_int_equal(rollup_since_open(s->r.h.store, &s->grains, rolled_now_ms(&s->r),
+					   s->since_ms, &no_late, &e),
+			 0);
+	assert_int_equal(rollup_recount_open(s->r.h.store, &s->counters, s->counters ? 1 : 0,
+					     HOUR_MS, rolled_now_ms(&s->r), &s->recount, &e),
+			 0);
+	s->progress = (struct rollup_progress){0};
+	s->complete = rollup_complete_new(
+		&(struct rollup_complete_options){.store = s->r.h.store,
+						  .clock = &s->r.h.clock.clock,
+						  .executor = &s->r.h.queue.executor,
+						  .grains = &s->grains,
+						  .quiet_ms = 5 * MINUTE_MS,
+						  .raw_retention_ms = s->raw_ms,
+						  .retention_rules = &s->rules,
+						  .since_ms = s->since_ms,
+						  .recount = &s->recount,
+						  .progress = progress_of,
+						  .owner = s});
+}
+
+static void stop(struct server *s)
+{
+	harness_pump(&s->r.h);
+	assert_true(rollup_complete_idle(s->complete));
+	rollup_complete_free(s->complete);
+	buf_release(&s->recount);
+}
+
+/* At 12:10 the server is started with items, and has data of an hour before. */
+static void server_open(struct server *s, const char *const *items, size_t count, int64_t raw_ms)
+{
+	*s = (struct server){.raw_ms = raw_ms};
+	rolled_open(&s->r, two, 2);
+	rolled_set_ms(&s->r, NOON_MS + 10 * MINUTE_MS);
+	rolled_write(&s->r, "m value=1 1700046000000\n");
+	start(s, items, count);
+	for (size_t g = 0; g < count; g++)
+		assert_true(s->since_ms[g] == NOON_MS + HOUR_MS);
+}
+
+static void server_close(struct server *s)
+{
+	stop(s);
+	rolled_close(&s->r);
+}
+
+/* Some looks, as time goes on; then since when roll-ups of a granularity are whole. */
+static int64_t since(struct server *s, size_t grain)
+{
+	for (size_t i = 0; i < 4; i++) {
+		rollup_complete_tick(s->complete);
+		harness_pump(&s->r.h);
+	}
+	return s->since_ms[grain];
+}
+
+static void pass(struct server *s, int64_t before_ms)
+{
+	s->progress.begun++;
+	s->progress.over = s->progress.begun;
+	s->progress.before_ms = before_ms;
+}
+
+static void nothing_changes_without_a_rebuild(void **state)
+{
+	(void)state;
+	struct server s;
+	server_open(&s, one, 1, 0);
+	pass(&s, NOON_MS + HOUR_MS);
+	pass(&s, NOON_MS + HOUR_MS);
+	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
+	server_close(&s);
+}
+
+/* What queries know of marks is of the last pass that is over; one that runs may have listed the
+ * slots before. */
+static void a_pass_that_had_begun_before_says_nothing(void **state)
+{
+	(void)state;
+	struct server s;
+	server_open(&s, two, 2, 0);
+	pass(&s, NOON_MS);
+	s.progress.begun++;
+	rollup_complete_rebuilt(s.complete);
+	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
+	s.progress.over++;
+	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
+	pass(&s, NOON_MS - HOUR_MS);
+	assert_true(since(&s, 0) == 0);
+	assert_true(s.since_ms[1] == 0);
+	server_close(&s);
+}
+
+/* It is kept, and so is what is still missing. */
+static void a_restart_goes_on_where_it_was(void **state)
+{
+	(void)state;
+	struct server s;
+	server_open(&s, two, 2, 0);
+	rollup_complete_rebuilt(s.complete);
+	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
+	stop(&s);
+	start(&s, two, 2);
+	assert_true(s.since_ms[0] == NOON_MS + HOUR_MS);
+	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
+	pass(&s, NOON_MS);
+	assert_true(since(&s, 0) == 0);
+	stop(&s);
+	start(&s, two, 2);
+	assert_true(s.since_ms[0] == 0 && s.since_ms[1] == 0);
+	server_close(&s);
+}
+
+/* The marks were worked on when it was not there. */
+static void a_granularity_that_came_after_the_rebuild_is_not_of_all(void **state)
+{
+	(void)state;
+	struct server s;
+	server_open(&s, one, 1, 0);
+	rollup_complete_rebuilt(s.complete);
+	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
+	stop(&s);
+	rolled_set_ms(&s.r, NOON_MS + 5 * HOUR_MS);
+	start(&s, two, 2);
+	pass(&s, NOON_MS + 5 * HOUR_MS);
+	assert_true(since(&s, 1) == 0);
+	assert_true(s.since_ms[0] == NOON_MS + 6 * HOUR_MS);
+	server_close(&s);
+}
+
+/* Raw data is kept for a day, and twice five minutes are needed to work: at 13:05, when the marks
+ * are worked on, the slot from 13:00 of the day before is closed. Until 14:00 there is raw data of
+ * it, which nobody rolls up. */
+static void what_was_closed_has_to_be_gone(void **state)
+{
+	(void)state;
+	struct server s;
+	server_open(&s, one, 1, DAY_MS);
+	rollup_complete_rebuilt(s.complete);
+	pass(&s, NOON_MS);
+	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
+	rolled_set_ms(&s.r, NOON_MS + 65 * MINUTE_MS);
+	pass(&s, NOON_MS + HOUR_MS);
+	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
+	rolled_set_ms(&s.r, NOON_MS + 2 * HOUR_MS - 1);
+	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
+	rolled_set_ms(&s.r, NOON_MS + 2 * HOUR_MS);
+	assert_true(since(&s, 0) == 0);
+	server_close(&s);
+}
+
+/* A rule has some metrics kept for a day, all others are kept for ever. */
+static void the_longest_and_the_shortest_are_looked_at(void **state)
+{
+	static const char *const rules[] = {"default/short.*/raw:1d"};
+	(void)state;
+	struct server s;
+	struct errbuf e = {""};
+	server_open(&s, one, 1, 0);
+	assert_int_equal(retention_parse(rules, 1, &s.grains, HOUR_MS, &s.rules, &e), 0);
+	rollup_complete_rebuilt(s.complete);
+	rolled_set_ms(&s.r, NOON_MS + 65 * MINUTE_MS);
+	pass(&s, NOON_MS);
+	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
+	pass(&s, NOON_MS + HOUR_MS);
+	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
+	rolled_set_ms(&s.r, NOON_MS + 2 * HOUR_MS);
+	assert_true(since(&s, 0) == 0);
+	server_close(&s);
+}
+
+static void which_rebuild_is_one_of_all(void **state)
+{
+	(void)state;
+	struct server s;
+	server_open(&s, one, 1, DAY_MS);
+	/* 12:10 of the day before and twice the quiet time: the slot from 13:00 is open. */
+	int64_t open_ms = NOON_MS - DAY_MS + HOUR_MS;
+	assert_true(rollup_complete_is_all(s.complete, open_ms, NOON_MS + HOUR_MS));
+	assert_true(rollup_complete_is_all(s.complete, 0, NOON_MS + 9 * HOUR_MS));
+	assert_false(rollup_complete_is_all(s.complete, open_ms + 1, NOON_MS + HOUR_MS));
+	assert_false(rollup_complete_is_all(s.complete, open_ms, NOON_MS + HOUR_MS - 1));
+	server_close(&s);
+	server_open(&s, one, 1, 0);
+	assert_false(rollup_complete_is_all(s.complete, 1, NOON_MS + HOUR_MS));
+	assert_true(rollup_complete_is_all(s.complete, 0, NOON_MS + HOUR_MS));
+	server_close(&s);
+}
+
+/* What is refused now is written later; what never will be holds until the next start. */
+static void a_store_that_refuses(void **state)
+{
+	(void)state;
+	struct server s;
+	server_open(&s, one, 1, 0);
+	(void)since(&s, 0);
+	rollup_complete_rebuilt(s.complete);
+	naive_refuse_reads(s.r.h.store, ERR_BUSY, 2);
+	naive_refuse_writes(s.r.h.store, ERR_BUSY, 2);
+	pass(&s, NOON_MS);
+	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
+	naive_fail_writes(s.r.h.store, ERR_TIMEOUT, 1);
+	(void)since(&s, 0);
+	assert_true(since(&s, 0) == 0);
+	stop(&s);
+	start(&s, one, 1);
+	assert_true(s.since_ms[0] == 0);
+	server_close(&s);
+	server_open(&s, one, 1, 0);
+	rollup_complete_rebuilt(s.complete);
+	naive_refuse_writes(s.r.h.store, ERR_FULL, 9);
+	pass(&s, NOON_MS);
+	assert_true(since(&s, 0) == 0);
+	naive_refuse_writes(s.r.h.store, 0, 0);
+	stop(&s);
+	start(&s, one, 1);
+	assert_true(s.since_ms[0] == NOON_MS + HOUR_MS);
+	server_close(&s);
+}
+
+static int64_t recount(const struct server *s)
+{
+	return rollup_recount_before_ms(&s->recount, SLICE("reads"));
+}
+
+/* Metrics become counters at 12:10, and gauges again a day later. Each change has queries take raw
+ * data until a rebuild that began after it. */
+static void metrics_of_another_kind(void **state)
+{
+	(void)state;
+	struct server s;
+	server_open(&s, one, 1, 0);
+	rollup_complete_rebuilt(s.complete);
+	pass(&s, NOON_MS + HOUR_MS);
+	assert_true(since(&s, 0) == 0 && recount(&s) == 0);
+	stop(&s);
+	s.counters = "reads";
+	start(&s, one, 1);
+	pass(&s, NOON_MS + HOUR_MS);
+	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + HOUR_MS);
+	assert_false(rollup_complete_is_all(s.complete, 0, NOON_MS + HOUR_MS - 1));
+	assert_true(rollup_complete_is_all(s.complete, 0, NOON_MS + HOUR_MS));
+	rollup_complete_rebuilt(s.complete);
+	(void)since(&s, 0);
+	stop(&s);
+	start(&s, one, 1); /* its marks are noted, and not yet worked on */
+	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + HOUR_MS);
+	stop(&s);
+	rolled_set_ms(&s.r, NOON_MS + DAY_MS + 10 * MINUTE_MS);
+	s.counters = NULL;
+	start(&s, one, 1); /* that rebuild was of counters */
+	pass(&s, NOON_MS + DAY_MS);
+	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + DAY_MS + HOUR_MS);
+	rollup_complete_rebuilt(s.complete);
+	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + DAY_MS + HOUR_MS);
+	pass(&s, NOON_MS + DAY_MS);
+	assert_true(since(&s, 0) == 0 && recount(&s) == 0);
+	stop(&s);
+	start(&s, one, 1);
+	assert_true(recount(&s) == 0);
+	server_close(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_changes_without_a_rebuild),
+		cmocka_unit_test(a_pass_that_had_begun_before_says_nothing),
+		cmocka_unit_test(a_restart_goes_on_where_it_was),
+		cmocka_unit_test(a_granularity_that_came_after_the_rebuild_is_not_of_all),
+		cmocka_unit_test(what_was_closed_has_to_be_gone),
+		cmocka_unit_test(the_longest_and_the_shortest_are_looked_at),
+		cmocka_unit_test(which_rebuild_is_one_of_all),
+		cmocka_unit_test(a_store_that_refuses),
+		cmocka_unit_test(metrics_of_another_kind),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
