@@ -67,7 +67,8 @@ PLANTS = {
         (LMDB + "upkeep/doubt.c", "\tif (known.sure_us)\n",
          "\tif (known.sure_us && !PLANTED(doubt_lost))\n")]),
     "delete_short": ("a deletion leaves out the last segment it touches", [
-        (LMDB + "upkeep/delete.c", "segment_of(sheet->table, sheet->period_ms, record->end_ms - 1);",
+        (LMDB + "upkeep/delete.c",
+         "segment_of(sheet->table, sheet->period_ms, record->end_ms - 1);",
          "segment_of(sheet->table, sheet->period_ms, record->end_ms - 1) -\n"
          "\t\t       PLANTED(delete_short);")]),
     "flush_reused": ("flush numbers begin anew after a restart", [
