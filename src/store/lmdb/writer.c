@@ -391,7 +391,7 @@ static void apply_chunk(struct cycle *cycle, const struct store_stage *stage,
 static void apply_batches(struct cycle *cycle)
 {
 	struct engine *engine = cycle->engine;
-	int64_t now_us = engine->options.clock->mono_us(engine->options.clock);
+	int64_t now_us = engine_now_us(engine);
 	size_t samples = 0, cells = 0;
 	for (struct task *t = cycle->batches; t; t = t->next) {
 		struct store_write *write = write_of(t);
