@@ -270,8 +270,8 @@ static int append_late(struct request *q, int64_t ts_ms, const uint64_t *handles
 		       const struct value *values, size_t count)
 {
 	struct flight *flight = request_flight(q);
-	int err = store_append(flight->write, TABLE_DATA_LATE, 0, q->r.ingest->late_retention,
-			       ts_ms, handles, count, values);
+	struct store_target target = {TABLE_DATA_LATE, q->r.ingest->late_retention};
+	int err = store_append(flight->write, &target, ts_ms, handles, count, values);
 	flight->late += err ? 0 : count;
 	return err;
 }
@@ -281,8 +281,8 @@ static int append(struct request *q, uint8_t level, int64_t ts_ms, const uint64_
 {
 	if (UNLIKELY(ts_ms < q->level_open_ms[level]))
 		return append_late(q, ts_ms, handles, values, count);
-	return store_append(request_flight(q)->write, TABLE_DATA_RAW, 0,
-			    q->r.ingest->levels[level].retention, ts_ms, handles, count, values);
+	struct store_target target = {TABLE_DATA_RAW, q->r.ingest->levels[level].retention};
+	return store_append(request_flight(q)->write, &target, ts_ms, handles, count, values);
 }
 
 void request_append(struct request *q, uint8_t level, int64_t ts_ms, const uint64_t *handles,

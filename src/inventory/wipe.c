@@ -130,9 +130,10 @@ static int delete_rows(struct device_wipe *wipe, const struct store_enumerate *r
 	int err = 0;
 	for (size_t i = 0; i < rows->count && !err; i++) {
 		const struct store_row *row = &rows->rows[i];
+		struct store_target target = {.table = rows->table, .period_ms = row->period_ms};
 		if (bsearch(&row->handle, handles, count, sizeof(*handles), by_handle))
-			err = store_delete_range(wipe->write, rows->table, row->period_ms,
-						 &row->handle, 1, STORE_TS_MIN, STORE_TS_MAX);
+			err = store_delete_range(wipe->write, &target, &row->handle, 1,
+						 STORE_TS_MIN, STORE_TS_MAX);
 	}
 	return err;
 }

@@ -46,12 +46,19 @@ static void apply_take_shares(void *owner, size_t i, const struct store_series *
 static int apply_slice(struct applying *a, size_t place, enum retention_class to,
 		       const uint64_t *handles, size_t count, int64_t start_ms, int64_t end_ms)
 {
+	struct store_rekeying rekeying = {
+		.target = {shares_table(a->shares, place), to, shares_period_ms(a->shares, place)},
+		.step = a->step,
+		.handles = handles,
+		.n = count,
+		.start_ms = start_ms,
+		.end_ms = end_ms,
+		.now_ms = a->options->asof_ms,
+	};
 	store_write_reset(a->write);
 	int err = fault("retention_apply");
 	if (!err)
-		err = store_rekey(a->write, shares_table(a->shares, place),
-				  shares_period_ms(a->shares, place), to, a->step, handles, count,
-				  start_ms, end_ms, a->options->asof_ms);
+		err = store_rekey(a->write, &rekeying);
 	if (!err)
 		err = store_write_wait(a->write, a->options->scope.queue);
 	a->failed += err == ERR_DAMAGED;

@@ -366,11 +366,11 @@ static int delete_add_marks(struct deleting *d, const struct delete_part *part,
 static int delete_add_member(struct deleting *d, const struct delete_span *span, size_t member)
 {
 	const struct delete_member *m = &d->members[member];
+	struct store_target target = {.table = span->table, .period_ms = span->period_ms};
 	int err = 0;
 	for (size_t i = 0; i < m->stretches && !err; i++)
-		err = store_delete_range(d->write, span->table, span->period_ms,
-					 &d->handles[member], 1, m->stretch[i].from_ms,
-					 m->stretch[i].to_ms);
+		err = store_delete_range(d->write, &target, &d->handles[member], 1,
+					 m->stretch[i].from_ms, m->stretch[i].to_ms);
 	return err;
 }
 
@@ -390,9 +390,12 @@ static int delete_add_part(struct deleting *d, const struct delete_part *part,
 static int delete_add_forgetting(struct deleting *d, const struct delete_batch *batch)
 {
 	int err = 0;
-	for (size_t s = 0; s < d->span_count && !err; s++)
-		err = store_delete_range(d->write, d->spans[s].table, d->spans[s].period_ms,
-					 batch->handles, batch->count, STORE_TS_MIN, STORE_TS_MAX);
+	for (size_t s = 0; s < d->span_count && !err; s++) {
+		struct store_target target = {.table = d->spans[s].table,
+					      .period_ms = d->spans[s].period_ms};
+		err = store_delete_range(d->write, &target, batch->handles, batch->count,
+					 STORE_TS_MIN, STORE_TS_MAX);
+	}
 	return err ? err : store_series_forget(d->write, batch->handles, batch->count);
 }
 

@@ -91,8 +91,9 @@ static void append_hosts(size_t first, int64_t ts_s)
 			at[m] += (double)(random_next(&bench.random) % 21) / 10 - 1;
 			values[m] = value_f64(at[m]);
 		}
-		int err = store_append(bench.write, TABLE_DATA_RAW, 0, RETENTION_EVER, ts_s * 1000,
-				       &bench.handles[h * METRICS], METRICS, values);
+		int err = store_append(bench.write,
+				       &(struct store_target){TABLE_DATA_RAW, RETENTION_EVER},
+				       ts_s * 1000, &bench.handles[h * METRICS], METRICS, values);
 		if (err)
 			die("append", err);
 	}

@@ -205,9 +205,8 @@ struct store_write *queue_rig_write_of(struct queue_rig *q, struct queue_batch *
 	struct store_write *write = rig_write_new(&q->rig);
 	for (size_t i = 0; i < batch->count; i++) {
 		struct value value = value_u64(queue_rig_number(&batch->messages[i]));
-		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
-					      T0 + (int64_t)value.bits * 1000, &q->handle, 1,
-					      &value),
+		assert_int_equal(store_append(write, &RAW, T0 + (int64_t)value.bits * 1000,
+					      &q->handle, 1, &value),
 				 0);
 	}
 	assert_int_equal(queue_acknowledge(batch, write), 0);

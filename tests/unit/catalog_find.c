@@ -342,9 +342,9 @@ static void append_at(uint64_t handle, int64_t ts_ms)
 {
 	struct store_write *write = write_new();
 	struct value value = value_f64(1);
-	assert_int_equal(
-		store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, ts_ms, &handle, 1, &value),
-		0);
+	assert_int_equal(store_append(write, &(struct store_target){TABLE_DATA_RAW, RETENTION_EVER},
+				      ts_ms, &handle, 1, &value),
+			 0);
 	write_out(write);
 }
 

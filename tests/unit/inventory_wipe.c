@@ -79,16 +79,19 @@ static uint64_t put_series(const char *tenant, const char *metric, struct tag *l
 	struct store_write *write = store_write_new(store, 1 << 20);
 	write->executor = &queue.executor;
 	write->done = write_done;
-	assert_int_equal(store_append(write, TABLE_RAW_DATA, 30000, RETENTION_EVER, T0_MS, &handle,
-				      1, values),
+	assert_int_equal(store_append(write,
+				      &(struct store_target){TABLE_RAW_DATA, RETENTION_EVER, 30000},
+				      T0_MS, &handle, 1, values),
 			 0);
-	assert_int_equal(store_append(write, TABLE_BASE_RATES, 30000, RETENTION_EVER, T0_MS,
-				      &handle, 1, values),
-			 0);
+	assert_int_equal(
+		store_append(write, &(struct store_target){TABLE_BASE_RATES, RETENTION_EVER, 30000},
+			     T0_MS, &handle, 1, values),
+		0);
 	/* Of another period, as an earlier configuration may have had. */
-	assert_int_equal(store_append(write, TABLE_BASE_RATES, 60000, RETENTION_EVER, T0_MS,
-				      &handle, 1, values),
-			 0);
+	assert_int_equal(
+		store_append(write, &(struct store_target){TABLE_BASE_RATES, RETENTION_EVER, 60000},
+			     T0_MS, &handle, 1, values),
+		0);
 	assert_int_equal(store_write_submit(write), 0);
 	pump();
 	assert_int_equal(done_err, 0);

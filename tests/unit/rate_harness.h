@@ -216,9 +216,10 @@ static inline void rig_put(struct rig *rig, struct store_write *write, uint64_t 
 {
 	struct value v = value_u64(value);
 
-	assert_int_equal(
-		store_append(write, TABLE_RAW_DATA, 30000, RETENTION_EVER, ts_ms, &handle, 1, &v),
-		0);
+	assert_int_equal(store_append(write,
+				      &(struct store_target){TABLE_RAW_DATA, RETENTION_EVER, 30000},
+				      ts_ms, &handle, 1, &v),
+			 0);
 	if (ts_ms > rig->newest_ms)
 		rig->newest_ms = ts_ms;
 }

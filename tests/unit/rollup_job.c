@@ -338,7 +338,8 @@ static void take_away(struct rolled *r, int64_t from_ms, int64_t to_ms, bool del
 	size_t added = 0;
 	assert_int_equal(rollup_touches_add(r->h.track, write, rolled_now_ms(r), &touch, 1, &added),
 			 0);
-	assert_int_equal(store_delete_range(write, TABLE_DATA_RAW, 0, &handle, 1, from_ms, to_ms),
+	assert_int_equal(store_delete_range(write, &(struct store_target){.table = TABLE_DATA_RAW},
+					    &handle, 1, from_ms, to_ms),
 			 0);
 	harness_write(&r->h, write);
 	store_write_free(write);

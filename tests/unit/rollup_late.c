@@ -177,8 +177,9 @@ static void put_raw(struct rolled *r, const char *series_set, int64_t ts_ms, dou
 	uint64_t handle = rolled_handle(r, series_set);
 	struct store_write *write = store_write_new(r->h.store, 1 << 20);
 	struct value number = value_f64(value);
-	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_2_DAYS, ts_ms, &handle, 1,
-				      &number),
+	assert_int_equal(store_append(write,
+				      &(struct store_target){TABLE_DATA_RAW, RETENTION_2_DAYS},
+				      ts_ms, &handle, 1, &number),
 			 0);
 	write->executor = &r->h.queue.executor;
 	write->done = put_done;

@@ -98,9 +98,10 @@ static int drop_late(struct rollup_batch *b, const struct row_place *place, size
 	if (!(there & LATE_ROW_THERE) || (made && !less))
 		return 0;
 	b->removals++;
-	return store_delete_range(b->write, TABLE_DATA_DOWNSAMPLED,
-				  b->options.grains->list[place->grain].width_ms,
-				  &b->members[member].handle, 1, place->ts_ms, place->ts_ms + 1);
+	struct store_target target = {.table = TABLE_DATA_DOWNSAMPLED,
+				      .period_ms = b->options.grains->list[place->grain].width_ms};
+	return store_delete_range(b->write, &target, &b->members[member].handle, 1, place->ts_ms,
+				  place->ts_ms + 1);
 }
 
 /* Of a damaged series nothing is known, and what has expired is not made once more. */
@@ -164,8 +165,8 @@ static int remove_rows(struct rollup_batch *b, size_t grain, size_t member,
 	if (!to)
 		return 0;
 	b->removals++;
-	return store_delete_range(b->write, TABLE_DATA_DOWNSAMPLED, width_ms,
-				  &b->members[member].handle, 1,
+	struct store_target target = {.table = TABLE_DATA_DOWNSAMPLED, .period_ms = width_ms};
+	return store_delete_range(b->write, &target, &b->members[member].handle, 1,
 				  b->slot_s * 1000 + (int64_t)from * width_ms,
 				  b->slot_s * 1000 + (int64_t)to * width_ms);
 }

@@ -36,9 +36,9 @@ static int append_fields(struct rollup_batch *b, const struct row_place *place, 
 		}
 	}
 	b->result.rows += fields == 1u << ROLLUP_AVG ? 0 : n;
-	return n ? store_append_fields(b->write, TABLE_DATA_DOWNSAMPLED,
-				       b->options.grains->list[place->grain].width_ms,
-				       place->retention, place->ts_ms, fields, handles, n, values)
+	struct store_target target = {TABLE_DATA_DOWNSAMPLED, place->retention,
+				      b->options.grains->list[place->grain].width_ms};
+	return n ? store_append_fields(b->write, &target, place->ts_ms, fields, handles, n, values)
 		 : 0;
 }
 

@@ -317,7 +317,7 @@ uint64_t head_samples(const struct head *head)
 
 /* ---- Taking in ------------------------------------------------------------------------------- */
 
-static const struct segment_id *segment_at(struct heads *heads, const struct sheet *sheet,
+static const struct segment_id *segment_at(struct heads *heads, const struct store_target *sheet,
 					   int64_t ts_ms)
 {
 	struct segment_id *last = &heads->last;

@@ -45,7 +45,7 @@ struct head {
 
 /* A segment of a sheet: all that one key prefix of the extents begins with. */
 struct segment_id {
-	struct sheet sheet;
+	struct store_target sheet;
 	int64_t segment;
 };
 
@@ -89,8 +89,8 @@ static inline bool head_is_full(const struct head *head)
 
 static inline struct segment_id head_segment(const struct head *head)
 {
-	struct sheet sheet = {(enum table)head->table, (enum retention_class)head->retention,
-			      head->period_ms};
+	struct store_target sheet = {(enum table)head->table, (enum retention_class)head->retention,
+				     head->period_ms};
 	return (struct segment_id){sheet, head->segment};
 }
 

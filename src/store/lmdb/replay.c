@@ -66,7 +66,7 @@ static int replay_record(struct replaying *r, const struct incoming *row)
 		heads_apply_delete(&engine->heads, record);
 		return 0;
 	}
-	const struct sheet *sheet = &record->sheet;
+	const struct store_target *sheet = &record->sheet;
 	if (!record_fits(&engine->registry, record))
 		return ERR_DAMAGED;
 	struct segment_id segment = {*sheet,

@@ -25,7 +25,7 @@ static size_t copy_periods(const struct heads *heads, enum table table, int64_t 
 	size_t count = 0;
 	int64_t last_ms = 0;
 	for (size_t i = 0; i < heads->directory_count; i++) {
-		const struct sheet *sheet = &heads->directory[i].sheet;
+		const struct store_target *sheet = &heads->directory[i].sheet;
 		if (sheet->table != table || (count && last_ms == sheet->period_ms))
 			continue;
 		last_ms = sheet->period_ms;

@@ -48,7 +48,7 @@ static void add_record(struct engine *engine, const struct record *row, const ui
 {
 	size_t rows;
 	int64_t end_ms = last_ts_ms(row, &rows);
-	const struct sheet *sheet = &row->sheet;
+	const struct store_target *sheet = &row->sheet;
 	struct segment_id segment = {*sheet,
 				     segment_of(sheet->table, sheet->period_ms, row->ts_ms)};
 	struct run_list *runs = &engine->runs;
@@ -117,7 +117,7 @@ struct tally {
 static void count_runs(const struct run_list *runs, struct tally tallies[TABLE_COUNT])
 {
 	for (const struct record_run *run = runs->list; run < runs->list + runs->count; run++) {
-		const struct sheet *sheet = &run->id.segment.sheet;
+		const struct store_target *sheet = &run->id.segment.sheet;
 		struct tally *tally = &tallies[sheet->table];
 		if (!tally->rows || sheet->period_ms < tally->period_ms)
 			tally->period_ms = sheet->period_ms;
