@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/grow.h"
 #include "base/hash_set.h"
 #include "base/log.h"
 #include "inventory/private.h"
@@ -118,11 +119,7 @@ static int load_one(const struct store_cell *cell, void *owner)
 	if (device_decode(name, cell->value, &arena, &spec) == 0 &&
 	    device_spec_check(&spec, NULL, &host, &port, &e) == 0)
 		device = device_new(&spec, host, port, load->keeper->options.conf, NULL);
-	if (load->list.count == load->room) {
-		load->room = load->room ? 2 * load->room : 64;
-		load->list.devices = mem_resize_array(load->list.devices, load->room,
-						      sizeof(*load->list.devices));
-	}
+	GROW(load->list.devices, load->room, load->list.count + 1);
 	if (device)
 		load->list.devices[load->list.count++] = device;
 	else
@@ -365,7 +362,7 @@ static int add_made(struct inventory_change *change, const struct device_spec *s
  * are. */
 static int fill_add(struct inventory_change *change, struct list *list)
 {
-	struct hash_set taken = {NULL};
+	struct hash_set taken = {0};
 	char text[INVENTORY_NAME_MAX_BYTES];
 	int err = 0;
 	note_stored(change->keeper->picture, &taken);

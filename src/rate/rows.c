@@ -1,16 +1,12 @@
 #include "rate/rows.h"
 
+#include "base/grow.h"
 #include "base/mem.h"
 #include "rate/feeder.h"
 
-enum { ROWS_FIRST = 64 };
-
 void row_list_add(struct row_list *list, const struct counter_row *row)
 {
-	if (list->count == list->cap) {
-		list->cap = list->cap ? list->cap * 2 : ROWS_FIRST;
-		list->rows = mem_resize_array(list->rows, list->cap, sizeof(*list->rows));
-	}
+	GROW(list->rows, list->cap, list->count + 1);
 	list->rows[list->count++] = *row;
 }
 

@@ -734,7 +734,7 @@ static void shapes_of_tenants_are_found_in_order(void **state)
 		} while (id);
 	}
 	assert_int_equal(tenant_shapes_next(&shapes, SLICE("nobody"), 0), 0);
-	assert_true(shapes.bytes >= SHAPES * sizeof(uint32_t));
+	assert_true(tenant_shapes_bytes(&shapes) >= SHAPES * sizeof(uint32_t));
 	tenant_shapes_release(&shapes);
 }
 

@@ -93,7 +93,7 @@ static void device_read(struct inventory_rows_read *read, int err)
 		alias->error = read->error;
 	else
 		take_rows(alias);
-	if (!err && alias->rows.count > ALIAS_ROWS_MAX)
+	if (!err && alias->rows.table.count > ALIAS_ROWS_MAX)
 		err = errbuf_set(&alias->error, ERR_LIMIT,
 				 "more than %d interfaces have such an alias: ask for less",
 				 ALIAS_ROWS_MAX);

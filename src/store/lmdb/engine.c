@@ -376,8 +376,7 @@ static void free_engine(struct engine *engine)
 	pthread_cond_destroy(&engine->settled);
 	clock_watch_release(&engine->watch);
 	mem_free(engine->journal);
-	mem_free(engine->unsettled.slots);
-	mem_free(engine->unsettled.used);
+	hash_table_release(&engine->unsettled.table);
 	mem_free(engine->seals.list);
 	mem_free(engine->sealed);
 	strips_release(&engine->strips);

@@ -57,6 +57,8 @@ enum { SPARE_SIZES = 128, SPARE_MAX_BYTES = 1 << 20 };
 
 struct heads {
 	pthread_rwlock_t lock;
+	/* Chained through the heads themselves, not a table of base/: each row that is written
+	 * looks here, and what it will need is fetched ahead of time (heads_foresee). */
 	struct head **buckets;
 	size_t bucket_count, count;
 	uint64_t bytes;

@@ -230,7 +230,7 @@ size_t registry_memory_bytes(struct registry *registry)
 			bytes += SHAPE_CHUNK * (sizeof(uint16_t) + sizeof(uint32_t));
 	}
 	bytes += registry->pending_bytes + ranges_bytes(&registry->dead);
-	bytes += registry->tenants.bytes;
+	bytes += tenant_shapes_bytes(&registry->tenants);
 	pthread_mutex_unlock(&registry->lock);
 	return bytes;
 }

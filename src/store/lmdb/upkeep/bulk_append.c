@@ -7,6 +7,7 @@
  * sequence than a row of its band that is not in it: replay would pass over that. For the same
  * reason, and so that the later of two writes wins, a table goes to the journal as a whole if the
  * transaction has put rows of it there before, or if there are deletions among them. */
+#include "base/grow.h"
 #include "store/lmdb/upkeep/upkeep.h"
 
 enum { ROWS_LEAST = 4 }; /* of a band, on average: fewer are gathered, if more come in time */
@@ -15,10 +16,7 @@ enum { ROWS_LEAST = 4 }; /* of a band, on average: fewer are gathered, if more c
 
 static struct record_run *add_run(struct run_list *runs)
 {
-	if (runs->count == runs->cap) {
-		runs->cap = runs->cap ? runs->cap * 2 : 64;
-		runs->list = mem_resize_array(runs->list, runs->cap, sizeof(*runs->list));
-	}
+	GROW(runs->list, runs->cap, runs->count + 1);
 	return &runs->list[runs->count++];
 }
 
