@@ -125,8 +125,8 @@ struct catalog_ask *ask_new(struct catalog *catalog, void (*done)(void *owner, i
 	return ask;
 }
 
-struct store_request *ask_again(struct catalog_ask *ask, enum store_op op,
-				const struct store_token *token)
+struct store_request *catalog_ask_again(struct catalog_ask *ask, enum store_op op,
+					const struct store_token *token)
 {
 	struct store_token from = {0};
 	if (token)

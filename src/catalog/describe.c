@@ -149,7 +149,7 @@ static int read_info(struct catalog_describe *describe)
 {
 	/* The next text after the metric's: itself and a zero byte. */
 	struct slice next = arena_copy(describe->arena, describe->metric);
-	struct store_request *request = ask_again(describe->ask, STORE_CELL_SCAN, NULL);
+	struct store_request *request = catalog_ask_again(describe->ask, STORE_CELL_SCAN, NULL);
 	struct store_cell_scan *scan = &request->cell_scan;
 	if (!next.data)
 		return ERR_LIMIT;
@@ -233,7 +233,7 @@ static int read_batch(struct catalog_describe *describe)
 	const struct catalog_series *series = describe->series + describe->described;
 	size_t left = describe->count - describe->described;
 	enum table home = describe->info.home;
-	struct store_request *first = ask_again(describe->ask, STORE_SERIES_DESCRIBE, NULL);
+	struct store_request *first = catalog_ask_again(describe->ask, STORE_SERIES_DESCRIBE, NULL);
 	describe->batch = left < BATCH_SERIES ? left : BATCH_SERIES;
 	uint64_t *handles =
 		arena_alloc(&describe->ask->read->arena, describe->batch * sizeof(*handles));
@@ -248,7 +248,8 @@ static int read_batch(struct catalog_describe *describe)
 	return ask_submit(describe->ask);
 }
 
-static void take_last(struct catalog_describe *describe, const struct store_last_before *last)
+static void describe_take_last(struct catalog_describe *describe,
+			       const struct store_last_before *last)
 {
 	struct catalog_entry *entries = describe->entries + describe->described;
 	for (size_t i = 0; last->points && i < describe->batch; i++) {
@@ -295,7 +296,7 @@ static bool take_batch(struct catalog_describe *describe)
 		else if (r->op == STORE_RANGE)
 			take_oldest(describe, &r->range);
 		else
-			take_last(describe, &r->last_before);
+			describe_take_last(describe, &r->last_before);
 	}
 	return more;
 }
@@ -327,7 +328,7 @@ static void describe_end(struct catalog_describe *describe, int err)
 }
 
 /* The info comes first, then batch by batch. */
-static void answered(void *owner, int err)
+static void describe_answered(void *owner, int err)
 {
 	struct catalog_describe *describe = owner;
 	bool again = false;
@@ -350,7 +351,7 @@ static void answered(void *owner, int err)
 		describe_end(describe, err);
 }
 
-static int prepare(struct catalog_describe *describe)
+static int describe_prepare(struct catalog_describe *describe)
 {
 	size_t bytes = describe->count * sizeof(*describe->entries);
 	describe->entries = arena_zalloc(describe->arena, bytes);
@@ -364,11 +365,11 @@ static int prepare(struct catalog_describe *describe)
 	return describe->catalog->closing ? ERR_CANCELLED : 0;
 }
 
-static void start(struct catalog_later *later)
+static void describe_start(struct catalog_later *later)
 {
 	struct catalog_describe *describe = CONTAINER_OF(later, struct catalog_describe, later);
-	describe->ask = ask_new(describe->catalog, answered, describe);
-	int err = prepare(describe);
+	describe->ask = ask_new(describe->catalog, describe_answered, describe);
+	int err = describe_prepare(describe);
 	if (!err)
 		err = read_info(describe);
 	if (err)
@@ -385,7 +386,7 @@ void catalog_describe_start(struct catalog_describe *describe)
 	describe->described = describe->batch = 0;
 	describe->error.text[0] = 0;
 	describe->ask = NULL;
-	later_do(describe->catalog, &describe->later, start);
+	later_do(describe->catalog, &describe->later, describe_start);
 }
 
 void catalog_describe_cancel(struct catalog_describe *describe)

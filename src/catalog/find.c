@@ -76,7 +76,7 @@ static void publish_usage(struct catalog *catalog)
 	stat_set(STAT_catalog_indexed_series, (int64_t)catalog->indexed_series);
 }
 
-static void count_entry(struct index_entry *entry, size_t bytes, size_t series)
+static void find_count_entry(struct index_entry *entry, size_t bytes, size_t series)
 {
 	struct catalog *catalog = entry->catalog;
 	catalog->index_bytes += bytes - entry->counted_bytes;
@@ -103,7 +103,7 @@ static struct index_entry *entry_new(struct catalog *catalog, uint64_t hash, str
 	catalog->index_count++;
 	pthread_mutex_unlock(&catalog->lock);
 	use_first(catalog, entry);
-	count_entry(entry, ENTRY_BYTES, 0);
+	find_count_entry(entry, ENTRY_BYTES, 0);
 	return entry;
 }
 
@@ -119,7 +119,7 @@ static void entry_free(struct index_entry *entry)
 	catalog->fresh_bytes -= entry->fresh.len;
 	pthread_mutex_unlock(&catalog->lock);
 	use_remove(catalog, entry);
-	count_entry(entry, 0, 0);
+	find_count_entry(entry, 0, 0);
 	tag_index_free(entry->index);
 	buf_release(&entry->fresh);
 	ask_release(entry->ask);
@@ -129,7 +129,7 @@ static void entry_free(struct index_entry *entry)
 }
 
 /* The least used go, but never `keep` nor what is being built. */
-static void evict(struct catalog *catalog, const struct index_entry *keep)
+static void find_evict(struct catalog *catalog, const struct index_entry *keep)
 {
 	struct index_entry *entry = catalog->oldest;
 	while (entry && catalog->index_bytes > catalog->options.index_max_bytes) {
@@ -152,7 +152,7 @@ static bool fresh_full(const struct index_entry *entry, size_t more)
 	       entry->catalog->fresh_bytes + more > FRESH_TOTAL_MAX_BYTES;
 }
 
-static void note_series(struct index_entry *entry, uint64_t handle, const struct buf *text)
+static void find_note_series(struct index_entry *entry, uint64_t handle, const struct buf *text)
 {
 	uint16_t len = (uint16_t)text->len;
 	size_t more = sizeof(handle) + sizeof(len) + len;
@@ -183,7 +183,7 @@ void indexes_note(struct catalog *catalog, const struct catalog_group *group)
 		struct index_entry *entry =
 			entry_find(catalog, hash, group->tenant, group->metrics[i]);
 		if (entry && group->handles[i])
-			note_series(entry, group->handles[i], text);
+			find_note_series(entry, group->handles[i], text);
 	}
 }
 
@@ -216,8 +216,8 @@ static bool entry_refresh(struct index_entry *entry)
 	pthread_mutex_unlock(&catalog->lock);
 	bool whole = !lost && add_fresh(entry, &fresh) == 0;
 	if (fresh.len)
-		count_entry(entry, ENTRY_BYTES + tag_index_bytes(entry->index),
-			    tag_index_series(entry->index));
+		find_count_entry(entry, ENTRY_BYTES + tag_index_bytes(entry->index),
+				 tag_index_series(entry->index));
 	buf_release(&fresh);
 	return whole && entry->counted_bytes <= catalog->options.index_max_bytes;
 }
@@ -261,12 +261,6 @@ static void find_step(struct catalog_later *later)
 		find_finish(find, err);
 }
 
-static void find_answer(struct index_entry *entry, struct catalog_find *find)
-{
-	find->search = tag_search_new(entry->index, find);
-	find_step(&find->later);
-}
-
 static void build_failed(struct catalog_find *find, int err, const char *why)
 {
 	if (err == ERR_LIMIT)
@@ -300,9 +294,9 @@ static void build_end(struct index_entry *entry, int err)
 		entry_free(entry);
 	} else {
 		tag_index_optimize(entry->index);
-		count_entry(entry, ENTRY_BYTES + tag_index_bytes(entry->index),
-			    tag_index_series(entry->index));
-		evict(catalog, entry);
+		find_count_entry(entry, ENTRY_BYTES + tag_index_bytes(entry->index),
+				 tag_index_series(entry->index));
+		find_evict(catalog, entry);
 	}
 	publish_usage(catalog);
 	while ((later = later_take(&waiting))) {
@@ -317,7 +311,7 @@ static void build_end(struct index_entry *entry, int err)
 
 static int build_slice(struct index_entry *entry, const struct store_token *token)
 {
-	entry->list = ask_again(entry->ask, STORE_SERIES_LIST, token);
+	entry->list = catalog_ask_again(entry->ask, STORE_SERIES_LIST, token);
 	entry->list->series_list.tenant = entry->tenant;
 	entry->list->series_list.metric = entry->metric;
 	entry->list->series_list.limit = BUILD_SLICE_SERIES;
@@ -334,7 +328,7 @@ static int take_listed(struct index_entry *entry)
 			return err;
 	}
 	size_t bytes = tag_index_bytes(entry->index);
-	count_entry(entry, ENTRY_BYTES + bytes, tag_index_series(entry->index));
+	find_count_entry(entry, ENTRY_BYTES + bytes, tag_index_series(entry->index));
 	return bytes <= entry->catalog->options.index_max_bytes ? 0 : ERR_LIMIT;
 }
 
@@ -401,9 +395,10 @@ static void find_run(struct catalog_later *later)
 		later_append(&entry->waiting, later);
 		return;
 	}
-	evict(catalog, entry);
+	find_evict(catalog, entry);
 	publish_usage(catalog);
-	find_answer(entry, find);
+	find->search = tag_search_new(entry->index, find);
+	find_step(&find->later);
 }
 
 void catalog_find_start(struct catalog_find *find)

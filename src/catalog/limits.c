@@ -96,7 +96,7 @@ void tenant_forget_count(struct catalog *catalog, struct slice name)
 
 /* ---- Counting ------------------------------------------------------------------------------ */
 
-struct load {
+struct limits_load {
 	struct catalog *catalog;
 	struct tenant *tenant;
 	struct catalog_ask *ask;
@@ -104,7 +104,7 @@ struct load {
 	uint64_t series;
 };
 
-static void load_end(struct load *load, int err)
+static void load_end(struct limits_load *load, int err)
 {
 	struct catalog *catalog = load->catalog;
 	struct tenant *tenant = load->tenant;
@@ -124,9 +124,9 @@ static void load_end(struct load *load, int err)
 	}
 }
 
-static int load_slice(struct load *load, const struct store_token *token)
+static int load_slice(struct limits_load *load, const struct store_token *token)
 {
-	load->list = ask_again(load->ask, STORE_SERIES_LIST, token);
+	load->list = catalog_ask_again(load->ask, STORE_SERIES_LIST, token);
 	load->list->series_list.tenant = load->tenant->name;
 	load->list->series_list.limit = LOAD_SLICE_SERIES;
 	return ask_submit(load->ask);
@@ -134,7 +134,7 @@ static int load_slice(struct load *load, const struct store_token *token)
 
 static void load_done(void *owner, int err)
 {
-	struct load *load = owner;
+	struct limits_load *load = owner;
 	load->series += load->list->series_list.count;
 	bool more = !err && load->list->more;
 	if (more)
@@ -145,7 +145,7 @@ static void load_done(void *owner, int err)
 
 void tenant_load(struct catalog *catalog, struct tenant *tenant)
 {
-	struct load *load = mem_zalloc(sizeof(*load));
+	struct limits_load *load = mem_zalloc(sizeof(*load));
 	load->catalog = catalog;
 	load->tenant = tenant;
 	load->ask = ask_new(catalog, load_done, load);

@@ -13,7 +13,7 @@ enum {
 	TRIM_NAMES = 4096,
 };
 
-static int by_bytes(const void *a, const void *b)
+static int list_by_bytes(const void *a, const void *b)
 {
 	return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
@@ -24,7 +24,7 @@ static int finish_names(struct catalog_list *list)
 	struct slice *names = (struct slice *)(void *)list->gathered.data;
 	size_t count = list->gathered.len / sizeof(*names), kept = 0;
 	if (count > 1)
-		qsort(names, count, sizeof(*names), by_bytes);
+		qsort(names, count, sizeof(*names), list_by_bytes);
 	for (size_t i = 0; i < count; i++) {
 		if (kept == 0 || !slice_equal(names[kept - 1], names[i]))
 			names[kept++] = names[i];
@@ -51,7 +51,7 @@ static void list_finish(struct catalog_list *list, int err)
 	list->done(list, err);
 }
 
-static int gather(struct catalog_list *list, struct slice name)
+static int list_gather(struct catalog_list *list, struct slice name)
 {
 	struct slice copy = arena_copy(list->arena, name);
 	if (copy.data && buf_append(&list->gathered, &copy, sizeof(copy)) == 0)
@@ -68,7 +68,7 @@ static void trim_names(struct catalog_list *list)
 	size_t count = list->gathered.len / sizeof(*names);
 	if (count < TRIM_NAMES || count / 2 <= list->limit)
 		return;
-	qsort(names, count, sizeof(*names), by_bytes);
+	qsort(names, count, sizeof(*names), list_by_bytes);
 	list->cut = true;
 	list->gathered.len = list->limit * sizeof(*names);
 }
@@ -127,7 +127,7 @@ static size_t gathered_count(const struct catalog_list *list)
 	return list->gathered.len / sizeof(struct slice);
 }
 
-static void add_scan(struct catalog_list *list, struct store_request *request)
+static void list_add_scan(struct catalog_list *list, struct store_request *request)
 {
 	struct store_cell_scan *scan = &request->cell_scan;
 	scan->table = TABLE_METRIC_NAMES;
@@ -157,7 +157,7 @@ static int take_scan(struct catalog_list *list, const struct store_request *requ
 	list->at_end = !request->more && scan->count < scan->limit;
 	for (size_t i = 0; i < scan->count; i++) {
 		struct slice name = scan->cells[i].column.part[0];
-		int err = name_starts(name, list->prefix) ? gather(list, name) : 0;
+		int err = name_starts(name, list->prefix) ? list_gather(list, name) : 0;
 		if (err)
 			return err;
 	}
@@ -168,14 +168,14 @@ static int take_scan(struct catalog_list *list, const struct store_request *requ
 
 /* ---- Whether a metric has series ----------------------------------------------------------- */
 
-static int check_names(struct catalog_list *list)
+static int list_check_names(struct catalog_list *list)
 {
 	const struct slice *names = (const struct slice *)(const void *)list->gathered.data;
 	size_t count = gathered_count(list) - list->checked;
 	for (size_t i = 0; i < count && i < CHECK_NAMES; i++) {
 		struct store_request *request =
 			i ? store_read_add(list->ask->read, STORE_SERIES_LIST)
-			  : ask_again(list->ask, STORE_SERIES_LIST, NULL);
+			  : catalog_ask_again(list->ask, STORE_SERIES_LIST, NULL);
 		request->series_list = (struct store_series_list){
 			.tenant = list->tenant, .metric = names[list->checked + i], .limit = 1};
 	}
@@ -200,12 +200,6 @@ static void take_checks(struct catalog_list *list)
 
 /* ---- Tenants ------------------------------------------------------------------------------- */
 
-static void add_enumerate(struct store_request *request)
-{
-	request->enumerate.table = TABLE_METRIC_NAMES;
-	request->enumerate.limit = SLICE_ROWS;
-}
-
 static bool gathered_last(const struct catalog_list *list, struct slice name)
 {
 	size_t len = list->gathered.len;
@@ -223,7 +217,7 @@ static int take_enumerate(struct catalog_list *list, const struct store_request 
 		struct slice tenant = rows->rows[i].key.part[0];
 		if (gathered_last(list, tenant) || !name_starts(tenant, list->prefix))
 			continue;
-		int err = gather(list, tenant);
+		int err = list_gather(list, tenant);
 		if (err)
 			return err;
 	}
@@ -232,12 +226,13 @@ static int take_enumerate(struct catalog_list *list, const struct store_request 
 
 /* ---- Reads of the store -------------------------------------------------------------------- */
 
-static int read_slice(struct catalog_list *list, const struct store_token *token)
+static int list_read_slice(struct catalog_list *list, const struct store_token *token)
 {
 	if (list->what == CATALOG_TENANTS)
-		add_enumerate(ask_again(list->ask, STORE_ENUMERATE, token));
+		catalog_ask_again(list->ask, STORE_ENUMERATE, token)->enumerate =
+			(struct store_enumerate){.table = TABLE_METRIC_NAMES, .limit = SLICE_ROWS};
 	else
-		add_scan(list, ask_again(list->ask, STORE_CELL_SCAN, token));
+		list_add_scan(list, catalog_ask_again(list->ask, STORE_CELL_SCAN, token));
 	return ask_submit(list->ask);
 }
 
@@ -258,12 +253,12 @@ static void check_done(struct catalog_list *list, int err)
 	bool unchecked = gathered_count(list) > list->checked;
 	bool over = !unchecked && (list->at_end || gathered_count(list) > list->limit);
 	if (!err && !over)
-		err = unchecked ? check_names(list) : read_slice(list, NULL);
+		err = unchecked ? list_check_names(list) : list_read_slice(list, NULL);
 	if (err || over)
 		end_read(list, err);
 }
 
-static void read_done(void *owner, int err)
+static void list_read_done(void *owner, int err)
 {
 	struct catalog_list *list = owner;
 	const struct store_request *request = list->ask->read->requests;
@@ -278,7 +273,7 @@ static void read_done(void *owner, int err)
 						    : take_scan(list, request);
 	bool more = !err && request->more;
 	if (more)
-		err = read_slice(list, &request->token);
+		err = list_read_slice(list, &request->token);
 	if (!more || err)
 		end_read(list, err);
 }
@@ -287,8 +282,8 @@ static void start_read(struct catalog_later *later)
 {
 	struct catalog_list *list = CONTAINER_OF(later, struct catalog_list, later);
 	list->after_prefix = after_prefix(list->prefix, list->arena);
-	list->ask = ask_new(list->catalog, read_done, list);
-	int err = list->catalog->closing ? ERR_CANCELLED : read_slice(list, NULL);
+	list->ask = ask_new(list->catalog, list_read_done, list);
+	int err = list->catalog->closing ? ERR_CANCELLED : list_read_slice(list, NULL);
 	if (err)
 		end_read(list, err);
 }

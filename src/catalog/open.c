@@ -65,7 +65,7 @@ static void group_fail(struct catalog_round *round, struct catalog_group *group,
 	work->state = GROUP_DONE;
 }
 
-static void refuse(struct catalog_open *open, size_t i, enum permit why)
+static void open_refuse(struct catalog_open *open, size_t i, enum permit why)
 {
 	const struct catalog_options *options = &open->catalog->options;
 	struct catalog_group *group = &open->groups[i];
@@ -88,8 +88,8 @@ static void refuse(struct catalog_open *open, size_t i, enum permit why)
 
 /* ---- Configured limits --------------------------------------------------------------------- */
 
-static int check_lengths(const struct catalog_options *options, const struct catalog_group *group,
-			 struct errbuf *e)
+static int open_check_lengths(const struct catalog_options *options,
+			      const struct catalog_group *group, struct errbuf *e)
 {
 	for (size_t i = 0; i < group->count; i++) {
 		struct slice metric = group->metrics[i];
@@ -110,13 +110,13 @@ static int check_lengths(const struct catalog_options *options, const struct cat
 	return 0;
 }
 
-static int check_group(const struct catalog_options *options, const struct catalog_group *group,
-		       struct errbuf *e)
+static int open_check_group(const struct catalog_options *options,
+			    const struct catalog_group *group, struct errbuf *e)
 {
 	ASSERT(group->count >= 1 && group->count <= STORE_GROUP_MAX);
 	if (group->tags.count > options->tags_max)
 		return errbuf_set(e, ERR_LIMIT, "there are more than %zu tags", options->tags_max);
-	return check_lengths(options, group, e);
+	return open_check_lengths(options, group, e);
 }
 
 static void check_groups(struct catalog_open *open)
@@ -127,7 +127,7 @@ static void check_groups(struct catalog_open *open)
 		memset(group->handles, 0, group->count * sizeof(*group->handles));
 		group->err = 0;
 		group->sentence = NULL;
-		if (!check_group(&open->catalog->options, group, &e))
+		if (!open_check_group(&open->catalog->options, group, &e))
 			continue;
 		stat_add(STAT_catalog_refused_size, (int64_t)group->count);
 		group_fail(open->round, group, &open->round->work[i], ERR_LIMIT, &e);
@@ -205,7 +205,7 @@ static bool choose_next_pass(struct catalog_open *open)
 		else if (permit == PERMIT_WAIT)
 			waits = wait_for(open, tenant, &load);
 		else if (permit != PERMIT_YES)
-			refuse(open, i, permit);
+			open_refuse(open, i, permit);
 	}
 	pthread_mutex_unlock(&catalog->lock);
 	if (load)
@@ -215,7 +215,7 @@ static bool choose_next_pass(struct catalog_open *open)
 
 /* ---- Reads --------------------------------------------------------------------------------- */
 
-static bool add_request(struct catalog_open *open, size_t i)
+static bool open_add_request(struct catalog_open *open, size_t i)
 {
 	const struct catalog_group *group = &open->groups[i];
 	struct group_work *work = &open->round->work[i];
@@ -246,21 +246,21 @@ static size_t fill_read(struct catalog_open *open)
 			continue;
 		bytes += GROUP_BYTES + open->groups[round->next].count * METRIC_BYTES;
 		if (added == BATCH_GROUPS || (added && bytes > OPEN_READ_MAX_BYTES) ||
-		    !add_request(open, round->next))
+		    !open_add_request(open, round->next))
 			break;
 		added++;
 	}
 	return added;
 }
 
-static void give_back(struct group_work *work, size_t created)
+static void open_give_back(struct group_work *work, size_t created)
 {
 	tenant_give_back(work->tenant, work->reserved - created, work->epoch);
 	work->reserved = 0;
 }
 
 /* Handles of one group that the store has answered. With the lock held. */
-static void take_handles(struct catalog_open *open, size_t i)
+static void open_take_handles(struct catalog_open *open, size_t i)
 {
 	struct catalog_group *group = &open->groups[i];
 	struct group_work *work = &open->round->work[i];
@@ -274,7 +274,7 @@ static void take_handles(struct catalog_open *open, size_t i)
 		indexes_note(open->catalog, group);
 	}
 	if (work->state == GROUP_CREATE)
-		give_back(work, answer->created);
+		open_give_back(work, answer->created);
 	work->missing = (uint16_t)missing;
 	if (missing == 0)
 		work->state = GROUP_DONE;
@@ -299,10 +299,10 @@ static void take_answers(struct catalog_open *open, int err)
 		if (!group_err && !work->request->series_open.handles)
 			group_err = err ? err : ERR_RETRY;
 		if (!group_err) {
-			take_handles(open, i);
+			open_take_handles(open, i);
 		} else {
 			if (work->state == GROUP_CREATE)
-				give_back(work, 0);
+				open_give_back(work, 0);
 			group_fail(round, &open->groups[i], work, group_err,
 				   group_err == round->read->err && round->read->error.text[0]
 					   ? &round->read->error
@@ -315,7 +315,7 @@ static void take_answers(struct catalog_open *open, int err)
 
 /* ---- The machine --------------------------------------------------------------------------- */
 
-static void run_done(struct task *task)
+static void open_run_done(struct task *task)
 {
 	struct catalog_open *open = CONTAINER_OF(task, struct catalog_open, task);
 	stat_add(STAT_catalog_series_created, (int64_t)open->created);
@@ -324,12 +324,12 @@ static void run_done(struct task *task)
 
 static void open_step(struct catalog_open *open);
 
-static void run_step(struct task *task)
+static void open_run_step(struct task *task)
 {
 	open_step(CONTAINER_OF(task, struct catalog_open, task));
 }
 
-static void read_done(struct store_read *read, int err)
+static void open_read_done(struct store_read *read, int err)
 {
 	struct catalog_open *open = read->owner;
 	take_answers(open, err);
@@ -374,14 +374,14 @@ static void open_step(struct catalog_open *open)
 		if (!has_work(open))
 			break;
 	}
-	run_done(&open->task);
+	open_run_done(&open->task);
 }
 
 void open_resume(struct catalog_open *open, int err)
 {
 	open->round->load_err = err;
 	open->round->next = open->count; /* this pass is over: the next is chosen */
-	open->task.run = run_step;
+	open->task.run = open_run_step;
 	open->executor->post(open->executor, &open->task);
 }
 
@@ -404,12 +404,12 @@ static struct catalog_round *round_new(struct catalog_open *open)
 	arena_init(&round->sentences, SENTENCES_MAX_BYTES);
 	round->read = spare_read(open->catalog);
 	round->read->executor = open->executor;
-	round->read->done = read_done;
+	round->read->done = open_read_done;
 	round->read->owner = open;
 	return round;
 }
 
-static void round_free(struct catalog *catalog, struct catalog_round *round)
+static void open_round_free(struct catalog *catalog, struct catalog_round *round)
 {
 	store_read_reset(round->read);
 	pthread_mutex_lock(&catalog->lock);
@@ -430,10 +430,10 @@ static void undo_start(struct catalog_open *open)
 	pthread_mutex_lock(&open->catalog->lock);
 	for (size_t i = 0; i < open->count; i++) {
 		if (open->round->work[i].state == GROUP_CREATE)
-			give_back(&open->round->work[i], 0);
+			open_give_back(&open->round->work[i], 0);
 	}
 	pthread_mutex_unlock(&open->catalog->lock);
-	round_free(open->catalog, open->round);
+	open_round_free(open->catalog, open->round);
 	open->round = NULL;
 }
 
@@ -450,7 +450,7 @@ int catalog_open_start(struct catalog_open *open)
 		return submitted;
 	}
 	if (submitted == 0) {
-		open->task.run = run_done;
+		open->task.run = open_run_done;
 		open->executor->post(open->executor, &open->task);
 	}
 	return 0;
@@ -478,7 +478,7 @@ static void gather_names(struct catalog_open *open)
 		for (size_t m = 0; m < group->count; m++) {
 			if (!group->handles[m])
 				continue;
-			struct hash128 hash = name_hash(seed, group->metrics[m]);
+			struct hash128 hash = metric_hash(seed, group->metrics[m]);
 			if (!hash_set_has(&catalog->stored_names, hash))
 				gather_name(open->round, &seen, group->tenant, group->metrics[m],
 					    hash);
@@ -513,6 +513,6 @@ void catalog_open_finish(struct catalog_open *open, int write_err)
 	for (size_t i = 0; !write_err && i < round->names_added; i++)
 		hash_set_add(&catalog->stored_names, round->names[i].hash, STORED_NAMES_MAX);
 	pthread_mutex_unlock(&catalog->lock);
-	round_free(catalog, round);
+	open_round_free(catalog, round);
 	open->round = NULL;
 }

@@ -18,10 +18,18 @@ enum {
 	ASK_MAX_BYTES = 16 << 20,
 };
 
-/* ---- names.c: 128-bit hashes of (tenant, metric) ------------------------------------------- */
+/* ---- Hashes of (tenant, metric) ---------------------------------------------------------------
+ */
 
-uint64_t name_seed(struct slice tenant);
-struct hash128 name_hash(uint64_t seed, struct slice metric);
+static inline uint64_t name_seed(struct slice tenant)
+{
+	return hash64(tenant.data, tenant.len, 0);
+}
+
+static inline struct hash128 metric_hash(uint64_t seed, struct slice metric)
+{
+	return hash128(metric.data, metric.len, seed);
+}
 
 /* ---- limits.c: how many series a tenant has and may get ------------------------------------- */
 
@@ -176,8 +184,8 @@ struct catalog_ask *ask_new(struct catalog *catalog, void (*done)(void *owner, i
 			    void *owner);
 /* Forgets the last requests and results and adds a request that goes on at `token`; NULL: begins.
  */
-struct store_request *ask_again(struct catalog_ask *ask, enum store_op op,
-				const struct store_token *token);
+struct store_request *catalog_ask_again(struct catalog_ask *ask, enum store_op op,
+					const struct store_token *token);
 int ask_submit(struct catalog_ask *ask) MUST_CHECK;
 /* Frees it, now or when the store has let go of it: `done` comes no more. NULL is allowed. */
 void ask_release(struct catalog_ask *ask);

@@ -57,7 +57,7 @@ bool selector_exact(const struct catalog_selector *selector)
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-struct reader {
+struct selector_reader {
 	struct slice text;
 	size_t at;
 	char *copy; /* room for all literals: together they are no longer than the text */
@@ -65,13 +65,13 @@ struct reader {
 	struct errbuf *e;
 };
 
-static int too_large(struct reader *r)
+static int selector_too_large(struct selector_reader *r)
 {
 	return errbuf_set(r->e, ERR_LIMIT, "the tags take too much room");
 }
 
 /* Whether an unescaped `=` stands before the next unescaped comma: then a key begins here. */
-static bool key_ahead(const struct reader *r)
+static bool key_ahead(const struct selector_reader *r)
 {
 	for (size_t i = r->at; i < r->text.len; i++) {
 		char c = r->text.data[i];
@@ -86,7 +86,8 @@ static bool key_ahead(const struct reader *r)
 }
 
 /* What stands before an unescaped character of `stops`, which is left at r->at. */
-static int read_literal(struct reader *r, const char *stops, struct slice *literal)
+static int selector_read_literal(struct selector_reader *r, const char *stops,
+				 struct slice *literal)
 {
 	char *start = r->copy;
 	for (; r->at < r->text.len; r->at++) {
@@ -107,16 +108,16 @@ static int read_literal(struct reader *r, const char *stops, struct slice *liter
 	return 0;
 }
 
-static int read_key(struct reader *r, struct slice *key)
+static int selector_read_key(struct selector_reader *r, struct slice *key)
 {
-	int err = read_literal(r, "=", key);
+	int err = selector_read_literal(r, "=", key);
 	if (err)
 		return err;
 	r->at++; /* the `=` */
 	return key->len ? 0 : errbuf_set(r->e, ERR_INVALID, "a tag's key is empty");
 }
 
-static size_t count_pieces(const struct reader *r)
+static size_t count_pieces(const struct selector_reader *r)
 {
 	size_t pieces = 1;
 	for (size_t i = r->at; i < r->text.len; i++) {
@@ -132,15 +133,15 @@ static size_t count_pieces(const struct reader *r)
 }
 
 /* One value, up to a `|`, a comma or the end. */
-static int read_pattern(struct reader *r, struct catalog_pattern *pattern)
+static int read_pattern(struct selector_reader *r, struct catalog_pattern *pattern)
 {
 	struct slice *pieces = arena_alloc(r->arena, count_pieces(r) * sizeof(*pieces));
 	if (!pieces)
-		return too_large(r);
+		return selector_too_large(r);
 	size_t count = 0, total = 0;
 	for (;; r->at++) {
 		struct slice literal;
-		int err = read_literal(r, "*|,", &literal);
+		int err = selector_read_literal(r, "*|,", &literal);
 		if (err)
 			return err;
 		bool star = r->at < r->text.len && r->text.data[r->at] == '*';
@@ -158,7 +159,7 @@ static int read_pattern(struct reader *r, struct catalog_pattern *pattern)
 }
 
 /* The values of one key: separated by `|`, or by a comma where no new key follows it. */
-static int read_values(struct reader *r, struct catalog_selector *selector)
+static int selector_read_values(struct selector_reader *r, struct catalog_selector *selector)
 {
 	struct catalog_pattern *values = NULL;
 	size_t count = 0, capacity = 0;
@@ -172,7 +173,7 @@ static int read_values(struct reader *r, struct catalog_selector *selector)
 			capacity = capacity ? capacity * 4 : 2;
 			more = arena_alloc(r->arena, capacity * sizeof(*more));
 			if (!more)
-				return too_large(r);
+				return selector_too_large(r);
 			if (count)
 				memcpy(more, values, count * sizeof(*more));
 			values = more;
@@ -191,22 +192,22 @@ static int read_values(struct reader *r, struct catalog_selector *selector)
 	return 0;
 }
 
-static int read_selector(struct reader *r, struct catalog_selector *selector)
+static int read_selector(struct selector_reader *r, struct catalog_selector *selector)
 {
 	if (!key_ahead(r))
 		return errbuf_set(r->e, ERR_INVALID, "\"" SHOWN "\" is not of the form key=value",
 				  SHOWN_OF(r->text));
-	int err = read_key(r, &selector->key);
-	return err ? err : read_values(r, selector);
+	int err = selector_read_key(r, &selector->key);
+	return err ? err : selector_read_values(r, selector);
 }
 
 int catalog_selectors_parse(struct slice text, struct arena *arena, struct catalog_selector *list,
 			    size_t *count, struct errbuf *e)
 {
-	struct reader r = {.text = text, .arena = arena, .e = e};
+	struct selector_reader r = {.text = text, .arena = arena, .e = e};
 	r.copy = arena_alloc(arena, text.len + 1);
 	if (!r.copy)
-		return too_large(&r);
+		return selector_too_large(&r);
 	do {
 		if (*count == CATALOG_SELECTORS_MAX)
 			return errbuf_set(e, ERR_INVALID, "more than %d tags",

@@ -32,7 +32,7 @@ static void sweep_free(struct sweep *sweep)
 
 static int list_slice(struct sweep *sweep, const struct store_token *token)
 {
-	sweep->slice = ask_again(sweep->list, STORE_SERIES_LIST, token);
+	sweep->slice = catalog_ask_again(sweep->list, STORE_SERIES_LIST, token);
 	sweep->slice->series_list.limit = SLICE_SERIES;
 	return ask_submit(sweep->list);
 }
@@ -127,7 +127,7 @@ static void last_known(void *owner, int err)
 
 static int ask_last(struct sweep *sweep)
 {
-	struct store_request *request = ask_again(sweep->last, STORE_LAST_BEFORE, NULL);
+	struct store_request *request = catalog_ask_again(sweep->last, STORE_LAST_BEFORE, NULL);
 	request->last_before = (struct store_last_before){
 		.table = TABLE_DATA_RAW,
 		.handles = sweep->handles,

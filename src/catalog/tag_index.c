@@ -50,7 +50,7 @@ struct posting {
 	};
 };
 
-struct key {
+struct tag_index_key {
 	uint32_t newest_pair, pair_count;
 };
 
@@ -61,7 +61,7 @@ struct tag_index {
 	struct texts pairs, keys;
 	struct posting *postings;
 	size_t posting_bytes; /* held by lists and bitmaps; of bitmaps an upper bound */
-	struct key *key_list;
+	struct tag_index_key *key_list;
 	size_t posting_capacity, key_capacity;
 
 	uint64_t *handles; /* by id */
@@ -114,7 +114,8 @@ void tag_index_free(struct tag_index *index)
 
 /* ---- Texts --------------------------------------------------------------------------------- */
 
-static struct slice text_of(const struct tag_index *index, const struct texts *texts, uint32_t n)
+static struct slice tag_index_text_of(const struct tag_index *index, const struct texts *texts,
+				      uint32_t n)
 {
 	const struct text *text = &texts->list[n];
 	return (struct slice){index->pool + text->at, text->len};
@@ -129,7 +130,8 @@ static uint32_t text_find(const struct tag_index *index, const struct texts *tex
 		uint32_t n = texts->slots[at];
 		if (n == NONE)
 			return NONE;
-		if (texts->list[n].hash == hash && slice_equal(text_of(index, texts, n), bytes))
+		if (texts->list[n].hash == hash &&
+		    slice_equal(tag_index_text_of(index, texts, n), bytes))
 			return n;
 	}
 }
@@ -199,7 +201,7 @@ static uint32_t key_number(struct tag_index *index, struct slice key)
 	GROW_BY_HALF(index->key_list, index->keys.count, index->key_capacity);
 	n = text_add(index, &index->keys, key, hash);
 	if (n != NONE)
-		index->key_list[n] = (struct key){.newest_pair = NONE};
+		index->key_list[n] = (struct tag_index_key){.newest_pair = NONE};
 	return n;
 }
 
@@ -223,7 +225,7 @@ static int pair_add(struct tag_index *index, struct slice pair, uint32_t hash, u
 /* `hint`: the pair that stood here in the series before, often the same. */
 static int pair_number(struct tag_index *index, struct slice pair, uint32_t hint, uint32_t *number)
 {
-	if (hint != NONE && slice_equal(text_of(index, &index->pairs, hint), pair)) {
+	if (hint != NONE && slice_equal(tag_index_text_of(index, &index->pairs, hint), pair)) {
 		*number = hint;
 		return 0;
 	}
@@ -297,7 +299,7 @@ static size_t tags_begin(const struct tag_index *index, uint32_t id)
 }
 
 /* Appends the numbers of the pairs of `text` to index->tags. */
-static int add_pairs(struct tag_index *index, struct slice text)
+static int tag_index_add_pairs(struct tag_index *index, struct slice text)
 {
 	size_t hints = index->count ? tags_begin(index, (uint32_t)index->count - 1) : 0;
 	size_t hints_end = index->tag_count;
@@ -325,7 +327,7 @@ int tag_index_add(struct tag_index *index, uint64_t handle, struct slice tags_te
 	if (index->handle_slots[slot] != NONE)
 		return 0;
 	size_t begin = index->tag_count;
-	int err = add_pairs(index, tags_text);
+	int err = tag_index_add_pairs(index, tags_text);
 	if (err) {
 		index->tag_count = begin;
 		return err;
@@ -385,7 +387,7 @@ size_t tag_index_bytes(const struct tag_index *index)
 
 /* ---- Matching ------------------------------------------------------------------------------ */
 
-static void append_escaped(char *to, size_t *len, struct slice name)
+static void tag_index_append_escaped(char *to, size_t *len, struct slice name)
 {
 	for (size_t i = 0; i < name.len; i++) {
 		char c = name.data[i];
@@ -401,7 +403,7 @@ static uint32_t find_key(const struct tag_index *index, struct slice key)
 	size_t len = 0;
 	if (key.len > TAG_KEY_MAX_BYTES)
 		return NONE;
-	append_escaped(text, &len, key);
+	tag_index_append_escaped(text, &len, key);
 	struct slice escaped = {text, len};
 	return text_find(index, &index->keys, escaped, text_hash(escaped));
 }
@@ -412,15 +414,15 @@ static uint32_t find_pair(const struct tag_index *index, struct slice key, struc
 	size_t len = 0;
 	if (key.len > TAG_KEY_MAX_BYTES || value.len > TAG_VALUE_MAX_BYTES)
 		return NONE;
-	append_escaped(text, &len, key);
+	tag_index_append_escaped(text, &len, key);
 	text[len++] = '=';
-	append_escaped(text, &len, value);
+	tag_index_append_escaped(text, &len, value);
 	struct slice escaped = {text, len};
 	return text_find(index, &index->pairs, escaped, text_hash(escaped));
 }
 
 /* A name without its backslashes, in `room` (of its length) unless it has none. */
-static struct slice unescape(struct slice name, char *room)
+static struct slice tag_index_unescape(struct slice name, char *room)
 {
 	if (!memchr(name.data, '\\', name.len))
 		return name;
@@ -434,7 +436,7 @@ static struct slice unescape(struct slice name, char *room)
 
 static struct slice pair_value(const struct tag_index *index, uint32_t pair)
 {
-	struct slice text = text_of(index, &index->pairs, pair);
+	struct slice text = tag_index_text_of(index, &index->pairs, pair);
 	size_t skip = index->keys.list[index->postings[pair].key].len + 1;
 	return (struct slice){text.data + skip, text.len - skip};
 }
@@ -446,7 +448,7 @@ static bool pair_matches(const struct tag_index *index, uint32_t pair,
 	struct slice value = pair_value(index, pair);
 	if (value.len > sizeof(room))
 		return false;
-	return selector_match(selector, unescape(value, room));
+	return selector_match(selector, tag_index_unescape(value, room));
 }
 
 static void posting_into(const struct posting *p, roaring_bitmap_t *set)
@@ -577,7 +579,7 @@ static bool search_begin_selector(struct tag_search *search, uint64_t *work)
 	search->found = roaring_bitmap_create();
 	if (search->key == NONE)
 		return true;
-	const struct key *key = &index->key_list[search->key];
+	const struct tag_index_key *key = &index->key_list[search->key];
 	if (search->set && roaring_bitmap_get_cardinality(search->set) < key->pair_count)
 		search->ids = roaring_create_iterator(search->set);
 	else
@@ -631,7 +633,7 @@ static struct slice tags_text(const struct tag_index *index, uint32_t id, struct
 		return (struct slice){NULL, 0};
 	len = 0;
 	for (size_t i = begin; i < end; i++) {
-		struct slice pair = text_of(index, &index->pairs, index->tags[i]);
+		struct slice pair = tag_index_text_of(index, &index->pairs, index->tags[i]);
 		if (i > begin)
 			text[len++] = ',';
 		memcpy(text + len, pair.data, pair.len);
@@ -647,7 +649,7 @@ struct output {
 };
 
 /* False, which ends the iteration, when the arena is full. */
-static bool emit(uint32_t id, void *context)
+static bool tag_index_emit(uint32_t id, void *context)
 {
 	struct output *out = context;
 	struct slice text = tags_text(out->index, id, out->find->arena);
@@ -658,7 +660,7 @@ static bool emit(uint32_t id, void *context)
 	return true;
 }
 
-static int by_tags_text(const void *a, const void *b)
+static int tag_index_by_tags_text(const void *a, const void *b)
 {
 	const struct catalog_series *left = a, *right = b;
 	return slice_compare(left->tags_text, right->tags_text);
@@ -677,14 +679,14 @@ static int emit_all(const struct tag_index *index, struct catalog_find *find,
 	find->series = arena_alloc(find->arena, count * sizeof(*find->series));
 	bool whole = find->series != NULL;
 	if (set)
-		whole = whole && roaring_iterate(set, emit, &out);
+		whole = whole && roaring_iterate(set, tag_index_emit, &out);
 	for (size_t id = 0; !set && whole && id < count; id++)
-		whole = emit((uint32_t)id, &out);
+		whole = tag_index_emit((uint32_t)id, &out);
 	if (!whole)
 		return errbuf_set(&find->error, ERR_LIMIT,
 				  "the names of %zu series take too much memory", count);
 	if (count > 1)
-		qsort(find->series, count, sizeof(*find->series), by_tags_text);
+		qsort(find->series, count, sizeof(*find->series), tag_index_by_tags_text);
 	return 0;
 }
 
@@ -696,12 +698,12 @@ static int search_result(const struct tag_search *search)
 	return emit_all(search->index, search->find, set, count);
 }
 
-static int gather(struct catalog_list *list, struct slice name)
+static int tag_index_gather(struct catalog_list *list, struct slice name)
 {
 	char room[ESCAPED_PAIR_MAX];
 	if (name.len > sizeof(room))
 		return 0;
-	name = unescape(name, room);
+	name = tag_index_unescape(name, room);
 	if (!name_starts(name, list->prefix))
 		return 0;
 	struct slice copy = arena_copy(list->arena, name);
@@ -715,7 +717,7 @@ static int gather_keys(const struct tag_index *index, struct catalog_list *list)
 {
 	int err = 0;
 	for (uint32_t key = 0; key < index->keys.count && !err; key++)
-		err = gather(list, text_of(index, &index->keys, key));
+		err = tag_index_gather(list, tag_index_text_of(index, &index->keys, key));
 	return err;
 }
 
@@ -723,7 +725,7 @@ static int gather_values(struct tag_search *search, uint64_t *work)
 {
 	int err = 0;
 	for (; search->pair != NONE && *work < SEARCH_STEP_WORK && !err; *work += 5) {
-		err = gather(search->find->list, pair_value(search->index, search->pair));
+		err = tag_index_gather(search->find->list, pair_value(search->index, search->pair));
 		search->pair = search->index->postings[search->pair].next;
 	}
 	return err;

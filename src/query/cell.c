@@ -4,7 +4,7 @@
 #include "query/private.h"
 
 /* Of equal numbers one is always before the other, so that it does not matter which came first. */
-static int compare(struct value a, struct value b)
+static int cell_compare(struct value a, struct value b)
 {
 	int order = value_compare(a, b);
 	if (order || a.type != b.type)
@@ -12,22 +12,22 @@ static int compare(struct value a, struct value b)
 	return (a.bits > b.bits) - (a.bits < b.bits);
 }
 
-static void take_min_max(struct cell *cell, struct value value)
+static void cell_take_min_max(struct query_cell *cell, struct value value)
 {
 	if (value.type == VALUE_F64 && isnan(value_as_f64(value)))
 		return;
-	if (cell->min.type == VALUE_NONE || compare(value, cell->min) < 0)
+	if (cell->min.type == VALUE_NONE || cell_compare(value, cell->min) < 0)
 		cell->min = value;
-	if (cell->max.type == VALUE_NONE || compare(value, cell->max) > 0)
+	if (cell->max.type == VALUE_NONE || cell_compare(value, cell->max) > 0)
 		cell->max = value;
 }
 
-void cell_add(struct cell *cell, enum query_agg agg, struct value value)
+void cell_add(struct query_cell *cell, enum query_agg agg, struct value value)
 {
 	cell->count++;
 	cell->weight++;
 	if (agg == AGG_MIN || agg == AGG_MAX) {
-		take_min_max(cell, value);
+		cell_take_min_max(cell, value);
 	} else if (value.type == VALUE_F64) {
 		wide_add(&cell->doubles, value_as_f64(value));
 		cell->any_double = true;
@@ -37,7 +37,7 @@ void cell_add(struct cell *cell, enum query_agg agg, struct value value)
 	}
 }
 
-void cell_add_sum(struct cell *cell, const struct store_summary *summary, uint64_t weight)
+void cell_add_sum(struct query_cell *cell, const struct store_summary *summary, uint64_t weight)
 {
 	cell->count++;
 	cell->weight += weight;
@@ -49,24 +49,24 @@ void cell_add_sum(struct cell *cell, const struct store_summary *summary, uint64
 	cell->any_double = true;
 }
 
-void cell_add_zeros(struct cell *cell, enum query_agg agg, uint64_t count)
+void cell_add_zeros(struct query_cell *cell, enum query_agg agg, uint64_t count)
 {
 	if (!count)
 		return;
 	cell->count += count;
 	cell->weight += count;
 	if (agg == AGG_MIN || agg == AGG_MAX)
-		take_min_max(cell, value_i64(0));
+		cell_take_min_max(cell, value_i64(0));
 }
 
-static double mean_of(const struct cell *cell)
+static double cell_mean_of(const struct query_cell *cell)
 {
 	double scaled, sum = wide_total(&cell->doubles, cell->integers, &scaled);
 	return store_mean(sum, scaled, cell->weight);
 }
 
 /* An integer while it is one and fits. */
-static struct value sum_of(const struct cell *cell)
+static struct value cell_sum_of(const struct query_cell *cell)
 {
 	__int128 n = cell->integers;
 	double scaled;
@@ -75,7 +75,7 @@ static struct value sum_of(const struct cell *cell)
 	return n <= INT64_MAX ? value_i64((int64_t)n) : value_u64((uint64_t)n);
 }
 
-struct value cell_value(const struct cell *cell, enum query_agg agg)
+struct value cell_value(const struct query_cell *cell, enum query_agg agg)
 {
 	if (!cell->count)
 		return (struct value){0};
@@ -85,9 +85,9 @@ struct value cell_value(const struct cell *cell, enum query_agg agg)
 	case AGG_MAX:
 		return cell->max;
 	case AGG_SUM:
-		return sum_of(cell);
+		return cell_sum_of(cell);
 	case AGG_AVG:
-		return value_f64(mean_of(cell));
+		return value_f64(cell_mean_of(cell));
 	case AGG_COUNT:
 		return value_u64(cell->count);
 	case AGG_NONE:

@@ -27,7 +27,7 @@ struct combine {
 	bool holds;      /* a point that others of its tick may follow */
 	struct combine_point held;
 	size_t held_count;
-	struct cell held_cell;
+	struct query_cell held_cell;
 };
 
 struct combine *combine_new(const struct combine_spec *spec)
@@ -71,7 +71,7 @@ void combine_end(struct combine *combine)
 
 /* ---- Rates --------------------------------------------------------------------------------- */
 
-static __int128 integer_of(struct value v)
+static __int128 combine_integer_of(struct value v)
 {
 	return v.type == VALUE_I64 ? (__int128)(int64_t)v.bits : (__int128)v.bits;
 }
@@ -81,7 +81,7 @@ static double minus(struct value a, struct value b)
 {
 	if (a.type == VALUE_F64 || b.type == VALUE_F64)
 		return value_as_f64(a) - value_as_f64(b);
-	return (double)(integer_of(a) - integer_of(b));
+	return (double)(combine_integer_of(a) - combine_integer_of(b));
 }
 
 /* The growth of a counter that fell. */
@@ -93,7 +93,7 @@ static double growth_over_reset(const struct combine_spec *spec, struct value fr
 }
 
 /* False: this point has no rate. */
-static bool rate_of(struct combine *combine, struct combine_point *point)
+static bool combine_rate_of(struct combine *combine, struct combine_point *point)
 {
 	const struct combine_spec *spec = &combine->spec;
 	struct combine_point from = combine->before;
@@ -119,7 +119,7 @@ static bool rate_of(struct combine *combine, struct combine_point *point)
 
 /* ---- Several series in one ----------------------------------------------------------------- */
 
-static void make_room(struct combine *combine, size_t most)
+static void combine_make_room(struct combine *combine, size_t most)
 {
 	if (combine->cell_cap >= most)
 		return;
@@ -134,7 +134,7 @@ static void make_room(struct combine *combine, size_t most)
 static void insert_rest(struct combine *combine, size_t first)
 {
 	size_t at = combine->at, i = first, out = at;
-	make_room(combine, combine->cell_count + combine->added_count - first);
+	combine_make_room(combine, combine->cell_count + combine->added_count - first);
 	const struct timed_cell *old = combine->cells;
 	struct timed_cell *to = combine->spare;
 	memcpy(to, old, at * sizeof(*to));
@@ -188,7 +188,7 @@ int combine_add(struct combine *combine, const struct query_chunk *chunk, size_t
 	for (size_t i = 0; i < chunk->count; i++) {
 		struct combine_point point = {
 			chunk->ts_ms[i], {chunk->bits[i], (enum value_type)chunk->types[i]}, false};
-		if (combine->spec.rate && !rate_of(combine, &point))
+		if (combine->spec.rate && !combine_rate_of(combine, &point))
 			continue;
 		if (combine->cell_ms)
 			point.ts_ms = floor_to(point.ts_ms, combine->cell_ms);
@@ -262,7 +262,7 @@ static bool next_filled(struct combine *combine, struct combine_point *point)
 	return true;
 }
 
-static void hold(struct combine *combine, const struct combine_point *point)
+static void combine_hold(struct combine *combine, const struct combine_point *point)
 {
 	enum query_agg same = combine->spec.same;
 	if (combine->holds && !same && point->fills && !combine->held.fills)
@@ -273,7 +273,7 @@ static void hold(struct combine *combine, const struct combine_point *point)
 		combine->held_count = 1;
 	} else if (point->value.type != VALUE_NONE) {
 		if (combine->held_count++ == 1) {
-			combine->held_cell = (struct cell){0};
+			combine->held_cell = (struct query_cell){0};
 			cell_add(&combine->held_cell, same, combine->held.value);
 		}
 		cell_add(&combine->held_cell, same, point->value);
@@ -297,7 +297,7 @@ static bool next_ticked(struct combine *combine, struct combine_point *point)
 		bool other = combine->holds && combine->held.ts_ms != ts_ms;
 		if (other)
 			let_go(combine, point);
-		hold(combine, &next);
+		combine_hold(combine, &next);
 		if (other)
 			return true;
 	}

@@ -62,7 +62,8 @@ static int64_t piece_ms(const struct query_run *run, int64_t all_ms)
 	return piece > 0 ? piece : 1;
 }
 
-static void add_piece(struct query_run *run, struct query_job *job, int64_t from_ms, int64_t to_ms)
+static void estimate_add_piece(struct query_run *run, struct query_job *job, int64_t from_ms,
+			       int64_t to_ms)
 {
 	int64_t window_ms = run->query.spec.window_ms;
 	/* Where every sample is a window the store has to look at each, as for what has none. */
@@ -84,7 +85,8 @@ static void estimate_part(struct query_run *run, struct query_job *job)
 	for (int64_t i = 0; i < SAMPLE_PIECES && i * piece < all_ms; i++) {
 		int64_t from_ms = longest.from_ms + i * (all_ms / SAMPLE_PIECES);
 		int64_t left_ms = longest.to_ms - from_ms;
-		add_piece(run, job, from_ms, from_ms + (piece < left_ms ? piece : left_ms));
+		estimate_add_piece(run, job, from_ms,
+				   from_ms + (piece < left_ms ? piece : left_ms));
 	}
 }
 

@@ -29,7 +29,7 @@ static int check_windows(struct query_run *run)
 			  rows, (unsigned long long)each, (unsigned long long)max);
 }
 
-static struct query_home home_of(const struct query_run *run, size_t series)
+static struct query_home found_home_of(const struct query_run *run, size_t series)
 {
 	const struct query_options *options = &run->engine->options;
 	struct query_home home = {.table = TABLE_DATA_RAW};
@@ -41,9 +41,9 @@ static struct query_home home_of(const struct query_run *run, size_t series)
 
 static int find_home(struct query_run *run)
 {
-	run->home = home_of(run, 0);
+	run->home = found_home_of(run, 0);
 	for (size_t i = 1; i < run->find.count && run->engine->options.home_of; i++) {
-		struct query_home home = home_of(run, i);
+		struct query_home home = found_home_of(run, i);
 		if (home.table != run->home.table)
 			return errbuf_set(&run->query.error, ERR_INVALID,
 					  "some of these series are in %s, some in %s: name the "
@@ -93,8 +93,8 @@ static int64_t rolled_before_ms(const struct query_run *run)
 }
 
 /* All series of a query are of one metric, so rules say the same of each. */
-static void set_retention(const struct query_run *run, struct plan_terms *terms,
-			  struct rollup_grains *grains)
+static void found_set_retention(const struct query_run *run, struct plan_terms *terms,
+				struct rollup_grains *grains)
 {
 	const struct retention_rules *rules = run->engine->options.retention_rules;
 	const struct query_spec *spec = &run->query.spec;
@@ -122,7 +122,7 @@ static void set_grains(const struct query_run *run, struct plan_terms *terms,
 }
 
 /* For roll-ups that are read as they are stored. */
-static void note_stored(struct query_run *run, const struct plan_terms *terms)
+static void found_note_stored(struct query_run *run, const struct plan_terms *terms)
 {
 	struct query *query = &run->query;
 	enum query_fn fn = terms->fn;
@@ -157,11 +157,11 @@ static void make_plan(struct query_run *run)
 	if (is_raw && options->grains)
 		grains = *options->grains;
 	if (is_raw && options->retention_rules)
-		set_retention(run, &terms, &grains);
+		found_set_retention(run, &terms, &grains);
 	if (grains.count)
 		set_grains(run, &terms, &grains);
 	if (spec->stored && grains.count)
-		note_stored(run, &terms);
+		found_note_stored(run, &terms);
 	if (!run->find.metric_series)
 		run->query.note = NOTE_NO_METRIC;
 	plan_make(&terms, &run->plan);

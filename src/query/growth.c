@@ -25,7 +25,7 @@ struct grown {
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-static bool is_finite(struct value value)
+static bool growth_is_finite(struct value value)
 {
 	return value.type != VALUE_NONE && isfinite(value_as_f64(value));
 }
@@ -43,7 +43,7 @@ static void add_step(struct grown *to, struct value *before, struct value next)
 
 /* Of the part of the plan at hand, what lies in the stage; false: there is none, and none behind.
  */
-static bool ask_part(struct query_run *run, struct query_job *job)
+static bool growth_ask_part(struct query_run *run, struct query_job *job)
 {
 	const struct query_stage *stage = &run->stage;
 	for (; job->part < run->plan.count; job->part++) {
@@ -69,7 +69,7 @@ static void growth_part(struct query_run *run, struct query_job *job)
 	mem_free(job->grown);
 	job->grown = mem_zalloc(count * stage->windows * sizeof(*job->grown));
 	/* A stage lies between start and end, where something is answered. */
-	if (!ask_part(run, job))
+	if (!growth_ask_part(run, job))
 		job_ask_points(job, QUERY_PART_RAW, 0, stage->from_ms, stage->from_ms);
 }
 
@@ -77,28 +77,28 @@ static void take_raw(struct grown *grown, struct value *before, const struct sto
 		     size_t i)
 {
 	struct value value = {points->bits[0][i], (enum value_type)points->types[0][i]};
-	if (is_finite(value))
+	if (growth_is_finite(value))
 		add_step(grown, before, value);
 }
 
-static void take_row(struct grown *grown, struct value *before, const struct store_points *rows,
-		     size_t i)
+static void growth_take_row(struct grown *grown, struct value *before,
+			    const struct store_points *rows, size_t i)
 {
 	struct value first = bucket_field(rows, i, ROLLUP_FIRST),
 		     last = bucket_field(rows, i, ROLLUP_LAST);
 	struct value increase = bucket_field(rows, i, ROLLUP_INCREASE);
-	if (!is_finite(first) || !is_finite(last))
+	if (!growth_is_finite(first) || !growth_is_finite(last))
 		return;
 	add_step(grown, before, first);
 	*before = last;
 	/* A gauge's: it was made when the metric was not configured as a counter. */
 	if (increase.type == VALUE_NONE)
 		rollup_total_step(&grown->growth, first, last);
-	else if (is_finite(increase))
+	else if (growth_is_finite(increase))
 		rollup_total_value(&grown->growth, increase);
 }
 
-static void take_series(struct query_job *job, size_t i)
+static void growth_take_series(struct query_job *job, size_t i)
 {
 	struct query_run *run = job->run;
 	const struct store_points *points = &job->main->range.points[i];
@@ -111,7 +111,7 @@ static void take_series(struct query_job *job, size_t i)
 		if (raw)
 			take_raw(grown, before, points, p);
 		else
-			take_row(grown, before, points, p);
+			growth_take_row(grown, before, points, p);
 	}
 }
 
@@ -126,7 +126,7 @@ static double window_seconds(const struct query_run *run, size_t window)
 	return (double)(end_ms - begin_ms) / 1e3;
 }
 
-static void put_window(struct query_job *job, size_t i, size_t window)
+static void growth_put_window(struct query_job *job, size_t i, size_t window)
 {
 	struct query_run *run = job->run;
 	const struct grown *grown = &job->grown[i * run->stage.windows + window];
@@ -143,18 +143,18 @@ static void put_window(struct query_job *job, size_t i, size_t window)
 		run->values[at] = value;
 }
 
-static void put_all(struct query_job *job)
+static void growth_put_all(struct query_job *job)
 {
 	for (size_t i = 0; i < job->count; i++) {
 		for (size_t w = 0; w < job->run->stage.windows; w++)
-			put_window(job, i, w);
+			growth_put_window(job, i, w);
 	}
 }
 
 static bool growth_arrived(struct query_run *run, struct query_job *job)
 {
 	for (size_t i = 0; i < job->count; i++)
-		take_series(job, i);
+		growth_take_series(job, i);
 	bool more = job->main->more;
 	job->token = job->main->token;
 	store_read_reset(job->read);
@@ -162,9 +162,9 @@ static bool growth_arrived(struct query_run *run, struct query_job *job)
 		job->part++;
 		job->token.len = 0;
 	}
-	if (ask_part(run, job))
+	if (growth_ask_part(run, job))
 		return true;
-	put_all(job);
+	growth_put_all(job);
 	return false;
 }
 

@@ -33,7 +33,7 @@ static const struct store_points *view_of(struct late_view *view, const struct l
 	return &view->points;
 }
 
-static struct late_row row_at(const struct store_points *rows, size_t i)
+static struct late_row late_row_at(const struct store_points *rows, size_t i)
 {
 	struct late_row row = {.ts_ms = rows->ts_ms[i] - rollup_row_is_late(rows->ts_ms[i])};
 	for (size_t f = 0; f < ROLLUP_FIELDS; f++) {
@@ -43,7 +43,7 @@ static struct late_row row_at(const struct store_points *rows, size_t i)
 	return row;
 }
 
-static struct value sum_of(struct value a, struct value b)
+static struct value late_sum_of(struct value a, struct value b)
 {
 	struct rollup_total total = {0};
 	if (a.type != VALUE_NONE)
@@ -54,7 +54,7 @@ static struct value sum_of(struct value a, struct value b)
 }
 
 /* The mean of both, which is kept where their sum is beyond all doubles. */
-static struct value mean_of(const struct late_row *a, const struct late_row *b)
+static struct value late_mean_of(const struct late_row *a, const struct late_row *b)
 {
 	struct late_view views[2];
 	struct store_summary x, y;
@@ -68,12 +68,13 @@ static struct value mean_of(const struct late_row *a, const struct late_row *b)
 /* Only one of the two says what came last. */
 static void join_row(struct late_row *row, const struct late_row *late)
 {
-	struct value sum = sum_of(row->fields[ROLLUP_SUM], late->fields[ROLLUP_SUM]);
+	struct value sum = late_sum_of(row->fields[ROLLUP_SUM], late->fields[ROLLUP_SUM]);
 	struct value none = {0};
 	bool beyond = sum.type == VALUE_F64 && !isfinite(value_as_f64(sum));
-	row->fields[ROLLUP_AVG] = beyond ? mean_of(row, late) : none;
+	row->fields[ROLLUP_AVG] = beyond ? late_mean_of(row, late) : none;
 	row->fields[ROLLUP_SUM] = sum;
-	row->fields[ROLLUP_COUNT] = sum_of(row->fields[ROLLUP_COUNT], late->fields[ROLLUP_COUNT]);
+	row->fields[ROLLUP_COUNT] =
+		late_sum_of(row->fields[ROLLUP_COUNT], late->fields[ROLLUP_COUNT]);
 	if (row->fields[ROLLUP_LAST].type == VALUE_NONE)
 		row->fields[ROLLUP_LAST] = late->fields[ROLLUP_LAST];
 }
@@ -88,7 +89,7 @@ struct joining {
 	uint8_t *types[ROLLUP_FIELDS];
 };
 
-static void *take_memory(struct query_job *job, size_t bytes)
+static void *late_take_memory(struct query_job *job, size_t bytes)
 {
 	void *memory = arena_alloc(&job->joined, bytes);
 	ASSERT(memory); /* it holds whatever a read can give, and a row */
@@ -100,18 +101,18 @@ static void begin_joining(struct query_job *job, struct joining *joining, size_t
 {
 	*joining = (struct joining){.to = to};
 	*to = (struct store_points){0};
-	to->ts_ms = joining->ts_ms = take_memory(job, rows_max * sizeof(*joining->ts_ms));
+	to->ts_ms = joining->ts_ms = late_take_memory(job, rows_max * sizeof(*joining->ts_ms));
 	for (size_t f = 0; f < ROLLUP_FIELDS; f++) {
 		if (!(BUCKET_VALUE_FIELDS >> f & 1))
 			continue;
 		to->bits[f] = joining->bits[f] =
-			take_memory(job, rows_max * sizeof(*joining->bits[f]));
+			late_take_memory(job, rows_max * sizeof(*joining->bits[f]));
 		to->types[f] = joining->types[f] =
-			take_memory(job, rows_max * sizeof(*joining->types[f]));
+			late_take_memory(job, rows_max * sizeof(*joining->types[f]));
 	}
 }
 
-static void put_row(struct joining *joining, const struct late_row *row)
+static void late_put_row(struct joining *joining, const struct late_row *row)
 {
 	size_t at = joining->to->count++;
 	joining->ts_ms[at] = row->ts_ms;
@@ -143,17 +144,17 @@ static void join_series(struct query_job *job, struct store_points *rows, bool h
 		return;
 	begin_joining(job, &joining, from.count + 1, rows);
 	for (size_t i = 0; i < from.count; i++) {
-		struct late_row next = row_at(&from, i);
+		struct late_row next = late_row_at(&from, i);
 		if (begun && next.ts_ms == row.ts_ms) {
 			join_row(&row, &next);
 			continue;
 		}
 		if (begun)
-			put_row(&joining, &row);
+			late_put_row(&joining, &row);
 		row = next;
 		begun = true;
 	}
-	put_row(&joining, &row);
+	late_put_row(&joining, &row);
 }
 
 /* The row behind may be its late one. */
@@ -166,7 +167,7 @@ static void hold_last(struct query_job *job, struct store_points *points, size_t
 		return;
 	job->held = true;
 	job->held_series = i - 1;
-	job->held_row = row_at(&points[i - 1], --points[i - 1].count);
+	job->held_row = late_row_at(&points[i - 1], --points[i - 1].count);
 }
 
 void job_join_begin(struct query_job *job)

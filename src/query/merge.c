@@ -85,8 +85,8 @@ static void merge_part(struct query_run *run, struct query_job *job)
 }
 
 /* The mean of a bucket weighs as much as its samples. */
-static void add_point(struct query_run *run, struct cell *cell, const struct store_points *points,
-		      size_t i)
+static void merge_add_point(struct query_run *run, struct query_cell *cell,
+			    const struct store_points *points, size_t i)
 {
 	enum query_agg agg = run->query.spec.agg;
 	if (part_at(run, run->stage.from_ms)->grain < 0) {
@@ -123,7 +123,7 @@ static void merge_rest(struct query_run *run, size_t at, const struct store_poin
 		else
 			to[out] = (struct timed_cell){.ts_ms = ts_ms};
 		while (i < count && cell_ms(run, points->ts_ms[i]) == to[out].ts_ms)
-			add_point(run, &to[out].cell, points, i++);
+			merge_add_point(run, &to[out].cell, points, i++);
 		out++;
 	}
 	run->spare = run->merged;
@@ -145,7 +145,7 @@ static void merge_points(struct query_run *run, size_t series, const struct stor
 			at++;
 		if (at == run->merged_count || run->merged[at].ts_ms != ts_ms)
 			break;
-		add_point(run, &run->merged[at].cell, points, i);
+		merge_add_point(run, &run->merged[at].cell, points, i);
 	}
 	if (i < count)
 		merge_rest(run, at, points, i, count);

@@ -13,7 +13,7 @@ void job_take_series(struct query_job *job, size_t at, size_t count)
 }
 
 /* Where what answers a part of the time lies. */
-static struct query_home home_of(const struct query_run *run, int grain)
+static struct query_home parts_home_of(const struct query_run *run, int grain)
 {
 	if (grain < 0)
 		return run->home;
@@ -31,7 +31,7 @@ static int64_t edge_of(int grain, int64_t ms)
 struct store_request *job_ask_windows(struct query_job *job, int grain, enum rollup_field field,
 				      int64_t start_ms, int64_t end_ms, int64_t window_ms)
 {
-	struct query_home home = home_of(job->run, grain);
+	struct query_home home = parts_home_of(job->run, grain);
 	struct store_request *request = store_read_add(job->read, STORE_AGGREGATE);
 	request->aggregate = (struct store_aggregate){
 		.table = home.table,
@@ -49,7 +49,7 @@ struct store_request *job_ask_windows(struct query_job *job, int grain, enum rol
 void job_ask_points(struct query_job *job, int grain, unsigned fields, int64_t start_ms,
 		    int64_t end_ms)
 {
-	struct query_home home = home_of(job->run, grain);
+	struct query_home home = parts_home_of(job->run, grain);
 	job->main = store_read_add(job->read, STORE_RANGE);
 	job->main->token = job->token;
 	job->main->range = (struct store_range){
@@ -88,7 +88,7 @@ size_t run_part_series(const struct query_run *run, size_t windows)
 	return count < left ? count : left;
 }
 
-static int by_handle(const void *a, const void *b, void *series)
+static int parts_by_handle(const void *a, const void *b, void *series)
 {
 	uint64_t x = ((const struct catalog_series *)series)[*(const uint32_t *)a].handle;
 	uint64_t y = ((const struct catalog_series *)series)[*(const uint32_t *)b].handle;
@@ -106,7 +106,7 @@ void run_order_series(struct query_run *run)
 	}
 	for (size_t i = 0; i < count; i++)
 		run->order[i] = run->rows ? run->row_series[first + i] : (uint32_t)(first + i);
-	qsort_r(run->order, count, sizeof(*run->order), by_handle, run->find.series);
+	qsort_r(run->order, count, sizeof(*run->order), parts_by_handle, run->find.series);
 	stage->series = run->order;
 	stage->series_count = count;
 }

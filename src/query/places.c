@@ -5,12 +5,12 @@
 
 #include "base/stats.h"
 
-static bool has_place(const struct query_run *run)
+static bool places_has_place(const struct query_run *run)
 {
 	return run->state >= RUN_FINDING && run->state <= RUN_GIVING && !run->rests;
 }
 
-static void begin(struct query_run *run)
+static void places_begin(struct query_run *run)
 {
 	run->engine->running++;
 	run->state = RUN_FINDING;
@@ -36,7 +36,7 @@ static void begin_waiting(struct query_engine *engine)
 	while (engine->first && engine->running < engine->options.concurrent_max) {
 		struct query_run *run = engine->first;
 		wait_remove(run);
-		begin(run);
+		places_begin(run);
 	}
 }
 
@@ -51,7 +51,7 @@ void place_leave(struct query_run *run)
 	struct query_engine *engine = run->engine;
 	if (run->state == RUN_WAITING)
 		wait_remove(run);
-	else if (has_place(run))
+	else if (places_has_place(run))
 		give_up_place(run);
 	engine->resting -= run->rests;
 	run->rests = false;
@@ -61,7 +61,7 @@ void place_leave(struct query_run *run)
 
 /* Whoever asked reads no further: others do not wait for him. What he is to get stays in memory, so
  * at most as many rest as there are places. */
-static void rest(struct query_run *run)
+static void places_rest(struct query_run *run)
 {
 	struct query_engine *engine = run->engine;
 	if (engine->resting >= engine->options.concurrent_max)
@@ -86,7 +86,7 @@ void places_tick(struct query_engine *engine)
 {
 	for (struct query_run *run = engine->runs; run; run = run->older) {
 		if (run->state == RUN_GIVING && !run->rests && !run->taken)
-			rest(run);
+			places_rest(run);
 		run->taken = false;
 	}
 	begin_waiting(engine);
@@ -96,7 +96,7 @@ int place_begin(struct query_run *run)
 {
 	struct query_engine *engine = run->engine;
 	if (engine->running < engine->options.concurrent_max) {
-		begin(run);
+		places_begin(run);
 		return 0;
 	}
 	if (engine->waiting == engine->options.waiting_max)

@@ -86,7 +86,7 @@ static int64_t raw_from(const struct planning *p)
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
-static void add(struct planning *p, int64_t from_ms, int64_t to_ms, int grain)
+static void plan_add(struct planning *p, int64_t from_ms, int64_t to_ms, int grain)
 {
 	struct query_plan *plan = p->plan;
 	struct query_part *last = plan->count ? &plan->parts[plan->count - 1] : NULL;
@@ -111,11 +111,11 @@ static void add_cut(struct planning *p, int64_t from_ms, int64_t to_ms)
 		bool ends = to_ms == p->terms->end_ms || to_ms % grain_width(p->terms, i) == 0;
 		if (!serves(p, i) || !ends || kept_ms >= to_ms)
 			continue;
-		add(p, from_ms, kept_ms, QUERY_PART_NONE);
-		add(p, kept_ms, to_ms, (int)i);
+		plan_add(p, from_ms, kept_ms, QUERY_PART_NONE);
+		plan_add(p, kept_ms, to_ms, (int)i);
 		return;
 	}
-	add(p, from_ms, to_ms, QUERY_PART_NONE);
+	plan_add(p, from_ms, to_ms, QUERY_PART_NONE);
 }
 
 /* Raw data answers from here on: from where it is kept or, if buckets stand before it, from the
@@ -131,7 +131,7 @@ static int64_t raw_begin(const struct planning *p, int64_t from_ms, int64_t to_m
 }
 
 /* Parts of from <= time < to, by the granularities below `grain_end` and raw data. */
-static void divide(struct planning *p, int64_t from_ms, int64_t to_ms, size_t grain_end)
+static void plan_divide(struct planning *p, int64_t from_ms, int64_t to_ms, size_t grain_end)
 {
 	const struct plan_terms *terms = p->terms;
 	if (from_ms >= to_ms)
@@ -139,7 +139,7 @@ static void divide(struct planning *p, int64_t from_ms, int64_t to_ms, size_t gr
 	if (grain_end == 0) {
 		int64_t raw_ms = raw_begin(p, from_ms, to_ms);
 		add_cut(p, from_ms, raw_ms);
-		add(p, raw_ms, to_ms, QUERY_PART_RAW);
+		plan_add(p, raw_ms, to_ms, QUERY_PART_RAW);
 		return;
 	}
 	size_t grain = grain_end - 1;
@@ -153,12 +153,12 @@ static void divide(struct planning *p, int64_t from_ms, int64_t to_ms, size_t gr
 		larger_of(larger_of(from_ms, since_ms), grain_from(terms, grain)), width_ms);
 	int64_t last_ms = floor_to(smaller_of(to_ms, rolled_ms), width_ms);
 	if (!serves(p, grain) || first_ms >= last_ms) {
-		divide(p, from_ms, to_ms, grain);
+		plan_divide(p, from_ms, to_ms, grain);
 		return;
 	}
-	divide(p, from_ms, first_ms, grain);
-	add(p, first_ms, last_ms, (int)grain);
-	divide(p, last_ms, to_ms, grain);
+	plan_divide(p, from_ms, first_ms, grain);
+	plan_add(p, first_ms, last_ms, (int)grain);
+	plan_divide(p, last_ms, to_ms, grain);
 }
 
 /* ---- Points as they are stored -----------------------------------------------------------------
@@ -240,7 +240,7 @@ static void add_stored(struct planning *p)
 	if (!terms->window_ms && p->grain_count)
 		grain = choose_grain(p);
 	if (grain == p->grain_count) {
-		add(p, terms->start_ms, terms->end_ms, QUERY_PART_NONE);
+		plan_add(p, terms->start_ms, terms->end_ms, QUERY_PART_NONE);
 		return;
 	}
 	int64_t kept_ms = larger_of(terms->start_ms, grain_from(terms, grain));
@@ -248,8 +248,8 @@ static void add_stored(struct planning *p)
 	p->plan->window_ms = grain_width(terms, grain);
 	if (terms->points && buckets_of(p, grain) > terms->points)
 		p->plan->buckets_over = buckets_of(p, grain);
-	add(p, terms->start_ms, kept_ms, QUERY_PART_NONE);
-	add(p, kept_ms, terms->end_ms, (int)grain);
+	plan_add(p, terms->start_ms, kept_ms, QUERY_PART_NONE);
+	plan_add(p, kept_ms, terms->end_ms, (int)grain);
 }
 
 /* ---- Windows --------------------------------------------------------------------------------- */
@@ -275,7 +275,7 @@ static int64_t unit_of(const struct planning *p, int64_t least_ms)
 }
 
 /* The narrowest window of a length that people use, of which there are not more than `points`. */
-static int64_t choose_window(const struct planning *p)
+static int64_t plan_choose_window(const struct planning *p)
 {
 	static const int64_t usual[] = {
 		1 * SECOND_MS,  2 * SECOND_MS,  5 * SECOND_MS, 10 * SECOND_MS, 15 * SECOND_MS,
@@ -313,7 +313,7 @@ void plan_make(const struct plan_terms *terms, struct query_plan *plan)
 		return;
 	}
 	if (terms->points && !plan->window_ms)
-		plan->window_ms = choose_window(&p);
+		plan->window_ms = plan_choose_window(&p);
 	if (plan->fn == FN_NONE) {
 		add_backward(&p);
 		return;
@@ -321,5 +321,5 @@ void plan_make(const struct plan_terms *terms, struct query_plan *plan)
 	/* The newest sample of all is looked for in raw data only. */
 	if (plan->window_ms == 0)
 		p.grain_count = 0;
-	divide(&p, terms->start_ms, terms->end_ms, p.grain_count);
+	plan_divide(&p, terms->start_ms, terms->end_ms, p.grain_count);
 }

@@ -110,7 +110,7 @@ struct wide_sum {
 };
 
 /* The values of one point of a group, put together; in whatever order, it comes to the same. */
-struct cell {
+struct query_cell {
 	uint64_t count;  /* values taken */
 	uint64_t weight; /* samples behind them, for avg */
 	__int128 integers;
@@ -121,7 +121,7 @@ struct cell {
 
 struct timed_cell {
 	int64_t ts_ms;
-	struct cell cell;
+	struct query_cell cell;
 };
 
 /* What leads from one to the next:
@@ -212,7 +212,7 @@ struct query_run {
 	/* windows and last: by row and window, or by row */
 	struct value *values;
 	int64_t *times; /* last */
-	struct cell *cells;
+	struct query_cell *cells;
 	/* merge: by time */
 	struct timed_cell *merged, *spare;
 	size_t merged_count, merged_cap;
@@ -319,13 +319,13 @@ int groups_make(struct query_run *run) MUST_CHECK;
 int groups_order(struct query_run *run) MUST_CHECK;
 
 /* cell.c: what `agg` needs of a value is put into the cell; one agg for all of a cell's life. */
-void cell_add(struct cell *cell, enum query_agg agg, struct value value);
+void cell_add(struct query_cell *cell, enum query_agg agg, struct value value);
 /* The sum of a window, which weighs as much as so many values. */
-void cell_add_sum(struct cell *cell, const struct store_summary *summary, uint64_t weight);
+void cell_add_sum(struct query_cell *cell, const struct store_summary *summary, uint64_t weight);
 /* So many zeros. */
-void cell_add_zeros(struct cell *cell, enum query_agg agg, uint64_t count);
+void cell_add_zeros(struct query_cell *cell, enum query_agg agg, uint64_t count);
 /* Type NONE: there is none. */
-struct value cell_value(const struct cell *cell, enum query_agg agg);
+struct value cell_value(const struct query_cell *cell, enum query_agg agg);
 struct value summary_value(const struct store_summary *summary, enum query_fn fn);
 
 /* wide.c: at most 2^31 doubles in one sum. Of wide_add_scaled `d` is 2^-64 of what is added. */

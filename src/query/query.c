@@ -56,19 +56,19 @@ bool query_engine_idle(const struct query_engine *engine)
 	return !engine->runs;
 }
 
-static int64_t mono_us(const struct query_engine *engine)
+static int64_t query_mono_us(const struct query_engine *engine)
 {
 	return engine->options.clock->mono_us(engine->options.clock);
 }
 
 int64_t run_mono_us(const struct query_run *run)
 {
-	return mono_us(run->engine);
+	return query_mono_us(run->engine);
 }
 
 /* ---- Ends ---------------------------------------------------------------------------------- */
 
-static void end(struct query_run *run, int err)
+static void query_finish(struct query_run *run, int err)
 {
 	struct query *query = &run->query;
 	place_leave(run);
@@ -84,7 +84,7 @@ static void end_cut(struct query_run *run, const char *why, const char *option)
 	run->query.cut_why = why;
 	run->query.cut_option = option;
 	stat_add(STAT_queries_cut, 1);
-	end(run, 0);
+	query_finish(run, 0);
 }
 
 /* The estimate is made of some series and some time: where the others hold more, this is the end.
@@ -101,7 +101,7 @@ static void end_too_much(struct query_run *run)
 		   "were expected, from some of its series and time): ask for fewer series, less "
 		   "time or wider windows",
 		   max, (unsigned long long)run->query.estimate);
-	end(run, ERR_LIMIT);
+	query_finish(run, ERR_LIMIT);
 }
 
 int query_late(int64_t timeout_ms, struct errbuf *e)
@@ -120,12 +120,12 @@ static void end_late(struct query_run *run)
 		end_cut(run, "time", "query.timeout");
 		return;
 	}
-	end(run, query_late(run->engine->options.timeout_ms, &run->query.error));
+	query_finish(run, query_late(run->engine->options.timeout_ms, &run->query.error));
 }
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-static void run_free(struct query_run *run);
+static void query_run_free(struct query_run *run);
 static void run_begin_reader(struct query_run *run);
 static void stage_read(struct query_run *run);
 static void parts_ask(struct query_run *run);
@@ -151,7 +151,7 @@ static void job_ended(struct query_job *job)
 	stat_set(STAT_query_reads_running, (int64_t)run->engine->reading);
 }
 
-static int submit(struct query_job *job)
+static int query_submit(struct query_job *job)
 {
 	job_started(job);
 	int err = store_read_submit(job->read);
@@ -207,7 +207,7 @@ static void end_reading(struct query_run *run, int err)
 	if (err == ERR_TIMEOUT)
 		end_late(run);
 	else
-		end(run, err);
+		query_finish(run, err);
 }
 
 /* All parts of the stage are there. */
@@ -216,7 +216,7 @@ static void stage_arrived(struct query_run *run)
 	if (run->reader == &reader_estimate) {
 		int err = estimate_check(run);
 		if (err) {
-			end(run, err);
+			query_finish(run, err);
 			return;
 		}
 		run_begin_reader(run);
@@ -230,14 +230,14 @@ static void stage_arrived(struct query_run *run)
 		stage_read(run);
 }
 
-static void job_done(struct store_read *read, int err)
+static void query_job_done(struct store_read *read, int err)
 {
 	struct query_job *job = read->owner;
 	struct query_run *run = job->run;
 	job_ended(job);
 	if (run->dropped) {
 		if (!run->in_flight)
-			run_free(run);
+			query_run_free(run);
 		return;
 	}
 	if (run->state == RUN_ENDED)
@@ -246,7 +246,7 @@ static void job_done(struct store_read *read, int err)
 	bool too_much = run->reader != &reader_estimate &&
 			run->parts_rows > run->engine->options.samples_max;
 	if (!err && !too_much && run->reader->arrived(run, job))
-		err = submit(job);
+		err = query_submit(job);
 	else if (!err)
 		run->parts_series += job->count;
 	if (err == ERR_DAMAGED)
@@ -270,7 +270,7 @@ static struct query_job *job_new(struct query_run *run)
 	job->run = run;
 	job->read = store_read_new(options->store, READ_MAX_BYTES);
 	job->read->executor = options->executor;
-	job->read->done = job_done;
+	job->read->done = query_job_done;
 	job->read->owner = job;
 	job->read->now_ms = run->now_ms;
 	job->read->deadline_us = run->deadline_us;
@@ -280,7 +280,7 @@ static struct query_job *job_new(struct query_run *run)
 }
 
 /* Whether one more job may read: the first of a run always. */
-static bool may_read(const struct query_run *run)
+static bool query_may_read(const struct query_run *run)
 {
 	size_t parallel = run->engine->options.parallel_max;
 	return !run->in_flight || (run->in_flight < parallel && run->engine->reading < parallel);
@@ -302,12 +302,12 @@ static struct query_job *free_job(struct query_run *run)
 static void parts_ask(struct query_run *run)
 {
 	struct query_stage *stage = &run->stage;
-	while (stage->series_next < stage->series_count && may_read(run)) {
+	while (stage->series_next < stage->series_count && query_may_read(run)) {
 		struct query_job *job = free_job(run);
 		ASSERT(job);
 		store_read_reset(job->read);
 		run->reader->part(run, job);
-		int err = submit(job);
+		int err = query_submit(job);
 		if (err == ERR_BUSY && run->in_flight) {
 			stage->series_next -= job->count;
 			return;
@@ -329,7 +329,7 @@ static void stage_read(struct query_run *run)
 	if (run_mono_us(run) >= run->deadline_us) {
 		end_late(run);
 	} else if (!run->reader->stage(run)) {
-		end(run, 0);
+		query_finish(run, 0);
 	} else {
 		run->state = RUN_READING;
 		parts_ask(run);
@@ -395,9 +395,9 @@ static void go_on_found(struct query_run *run)
 {
 	int err = found_check(run);
 	if (err) {
-		end(run, err);
+		query_finish(run, err);
 	} else if (run->find.count == 0 || run->start_ms >= run->end_ms) {
-		end(run, 0);
+		query_finish(run, 0);
 	} else {
 		if (estimate_needed(run))
 			run->reader = &reader_estimate;
@@ -410,13 +410,13 @@ static void go_on_found(struct query_run *run)
 	run->ready(run->owner);
 }
 
-static void run_kept(struct task *task)
+static void query_run_kept(struct task *task)
 {
 	struct query_run *run = CONTAINER_OF(task, struct query_run, keep_task);
 	run->keep_in_flight = false;
 	run->query.spec.keep_hold(run->query.spec.keep_owner, false);
 	if (run->dropped)
-		run_free(run);
+		query_run_free(run);
 	else if (run->state == RUN_KEEPING)
 		go_on_found(run);
 }
@@ -427,7 +427,7 @@ static void run_keep(struct task *task)
 	struct query_run *run = CONTAINER_OF(task, struct query_run, keep_task);
 	struct executor *executor = run->engine->options.executor;
 	found_keep(run);
-	task->run = run_kept;
+	task->run = query_run_kept;
 	executor->post(executor, task);
 }
 
@@ -447,7 +447,7 @@ static int keep_elsewhere(struct query_run *run)
 			  "too many queries with filters that take long wait; try again later");
 }
 
-static void found(struct catalog_find *find, int err)
+static void query_found(struct catalog_find *find, int err)
 {
 	struct query_run *run = find->owner;
 	const struct query_spec *spec = &run->query.spec;
@@ -466,7 +466,7 @@ static void found(struct catalog_find *find, int err)
 		go_on_found(run);
 		return;
 	}
-	end(run, err);
+	query_finish(run, err);
 	run->ready(run->owner);
 }
 
@@ -491,7 +491,7 @@ static struct query_run *run_of(const struct query *query)
 	return CONTAINER_OF(query, struct query_run, query);
 }
 
-static void job_free(struct query_job *job)
+static void query_job_free(struct query_job *job)
 {
 	if (!job)
 		return;
@@ -510,7 +510,7 @@ static void free_buffers(struct query_run *run)
 			    (void **)&run->ts_ms,  (void **)&run->bits,   (void **)&run->types,
 			    (void **)&run->before, (void **)&run->shared};
 	for (size_t i = 0; i < JOBS_MAX; i++) {
-		job_free(run->jobs[i]);
+		query_job_free(run->jobs[i]);
 		run->jobs[i] = NULL;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(buffers); i++) {
@@ -519,7 +519,7 @@ static void free_buffers(struct query_run *run)
 	}
 }
 
-static void run_free(struct query_run *run)
+static void query_run_free(struct query_run *run)
 {
 	*(run->newer ? &run->newer->older : &run->engine->runs) = run->older;
 	if (run->older)
@@ -539,7 +539,7 @@ void query_free(struct query *query)
 	if (run->state != RUN_ENDED)
 		place_leave(run);
 	if (!run->in_flight && !run->keep_in_flight) {
-		run_free(run);
+		query_run_free(run);
 		return;
 	}
 	run->dropped = true;
@@ -577,13 +577,13 @@ static int check_spec(struct query_run *run)
 	return 0;
 }
 
-static void set_times(struct query_run *run)
+static void query_set_times(struct query_run *run)
 {
 	struct query_engine *engine = run->engine;
 	const struct query_options *options = &engine->options;
 	const struct query_spec *spec = &run->query.spec;
 	run->now_ms = clock_wall_ms(options->clock);
-	run->deadline_us = mono_us(engine) + options->timeout_ms * 1000;
+	run->deadline_us = query_mono_us(engine) + options->timeout_ms * 1000;
 	if (spec->deadline_us && spec->deadline_us < run->deadline_us)
 		run->deadline_us = spec->deadline_us;
 	run->start_ms = clamp_time(spec->start_ms);
@@ -595,7 +595,7 @@ int query_start(struct query *query)
 	struct query_run *run = run_of(query);
 	struct query_engine *engine = run->engine;
 	ASSERT(run->state == RUN_NEW);
-	set_times(run);
+	query_set_times(run);
 	int err = check_spec(run);
 	if (err)
 		return err;
@@ -607,7 +607,7 @@ int query_start(struct query *query)
 		.selector_count = query->spec.selector_count,
 		.series_max = engine->options.series_max * (query->spec.keep ? KEPT_OF : 1),
 		.series_option = "query.series_max",
-		.done = found,
+		.done = query_found,
 		.owner = run,
 		.arena = &query->arena,
 	};
@@ -710,7 +710,7 @@ static void end_overdue(struct query_run *run)
 
 void query_engine_tick(struct query_engine *engine)
 {
-	int64_t now_us = mono_us(engine);
+	int64_t now_us = query_mono_us(engine);
 	places_tick(engine);
 	for (struct query_run *run = engine->runs; run;) {
 		if (!overdue(run, now_us)) {

@@ -7,7 +7,7 @@
 enum { USUAL_PERIOD_MS = 10000 }; /* from one raw sample to the next */
 
 /* The parts that are answered. */
-static const struct query_part *next_part(const struct query_run *run, size_t *at)
+static const struct query_part *stitch_next_part(const struct query_run *run, size_t *at)
 {
 	while (*at < run->plan.count && run->plan.parts[*at].grain == QUERY_PART_NONE)
 		++*at;
@@ -44,7 +44,7 @@ static bool stitch_stage(struct query_run *run)
 	return stage->row_count != 0;
 }
 
-static void ask_part(struct query_job *job, const struct query_part *part, size_t number)
+static void stitch_ask_part(struct query_job *job, const struct query_part *part, size_t number)
 {
 	job_ask_points(job, part->grain, BUCKET_VALUE_FIELDS, part->from_ms, part->to_ms);
 	job->asks[job->ask_count++] =
@@ -66,8 +66,8 @@ static void stitch_part(struct query_run *run, struct query_job *job)
 		job->part = 0;
 		job->held = false;
 	}
-	for (size_t at = job->part; (part = next_part(run, &at)) != NULL;) {
-		ask_part(job, part, at - 1);
+	for (size_t at = job->part; (part = stitch_next_part(run, &at)) != NULL;) {
+		stitch_ask_part(job, part, at - 1);
 		if (run->part_open)
 			return;
 	}
@@ -98,7 +98,7 @@ static void open_part(struct query_run *run, struct query_job *job)
 	while (at + 1 < job->ask_count && !job->asks[at].request->more)
 		at++;
 	size_t next = job->asks[at].first + !job->asks[at].request->more;
-	run->part_open = next_part(run, &next) != NULL;
+	run->part_open = stitch_next_part(run, &next) != NULL;
 	job->part = job->asks[at].first + !job->asks[at].request->more;
 	job->token = job->asks[at].request->token;
 	if (!job->asks[at].request->more)
@@ -155,8 +155,8 @@ static size_t put_rows(struct query_run *run, const struct store_points *rows, s
 	return count;
 }
 
-static size_t take_points(struct query_run *run, const struct job_ask *ask, size_t points_max,
-			  struct query_chunk *chunk)
+static size_t stitch_take_points(struct query_run *run, const struct job_ask *ask,
+				 size_t points_max, struct query_chunk *chunk)
 {
 	const struct store_points *points = &ask->request->range.points[run->next_row];
 	size_t row = run->stage.row + run->next_row, left = points->count - run->offset;
@@ -186,7 +186,8 @@ static bool stitch_take(struct query_run *run, size_t points_max, struct query_c
 			const struct job_ask *ask = &job->asks[run->next_ask];
 			const struct store_points *points =
 				&ask->request->range.points[run->next_row];
-			if (run->offset < points->count && take_points(run, ask, points_max, chunk))
+			if (run->offset < points->count &&
+			    stitch_take_points(run, ask, points_max, chunk))
 				return true;
 		}
 	}

@@ -29,7 +29,7 @@ static size_t fields_of(enum query_fn fn, enum rollup_field fields[2])
 	return fn == FN_AVG ? 2 : 1;
 }
 
-static bool is_sum(enum query_fn fn)
+static bool summaries_is_sum(enum query_fn fn)
 {
 	return fn == FN_SUM || fn == FN_AVG;
 }
@@ -47,7 +47,8 @@ static bool by_rows(const struct query_run *run, const struct query_part *part, 
  * rows may, too. */
 static unsigned told_by(const struct query_run *run, const struct query_part *part)
 {
-	bool one = part->grain < 0 || by_rows(run, part, false) || !is_sum(run->query.spec.fn);
+	bool one = part->grain < 0 || by_rows(run, part, false) ||
+		   !summaries_is_sum(run->query.spec.fn);
 	if (by_rows(run, part, false) && part_has_late(run, part))
 		one = false;
 	return one ? 1 : 2;
@@ -117,7 +118,8 @@ static void put_ask(struct query_job *job, struct job_ask *ask, const struct sto
 					       ask->to_ms, ask->window_ms);
 		ask->request->token = *token;
 	} else {
-		job_ask_points(job, ask->grain, is_sum(fn) ? BUCKET_SUM_FIELDS : 1u << ask->field,
+		job_ask_points(job, ask->grain,
+			       summaries_is_sum(fn) ? BUCKET_SUM_FIELDS : 1u << ask->field,
 			       ask->from_ms, ask->to_ms);
 		ask->request = job->main;
 	}
@@ -142,7 +144,7 @@ static void add_ask(struct query_job *job, int grain, enum rollup_field field, i
 }
 
 /* What there is more of is asked anew, so that what was taken leaves the memory. */
-static void ask_again(struct query_job *job)
+static void summaries_ask_again(struct query_job *job)
 {
 	struct store_token *tokens = mem_alloc_array(job->ask_count, sizeof(*tokens));
 	size_t left = 0;
@@ -171,7 +173,7 @@ static void ask_field(struct query_job *job, int grain, enum rollup_field field,
 		add_ask(job, grain, field, whole_ms, to_ms, window_ms);
 }
 
-static void ask_part(struct query_job *job, const struct query_part *part)
+static void summaries_ask_part(struct query_job *job, const struct query_part *part)
 {
 	const struct query_run *run = job->run;
 	enum rollup_field fields[2];
@@ -191,7 +193,7 @@ static void ask_all(struct query_job *job)
 {
 	job->ask_count = 0;
 	for (size_t i = 0; i < job->run->plan.count; i++)
-		ask_part(job, &job->run->plan.parts[i]);
+		summaries_ask_part(job, &job->run->plan.parts[i]);
 }
 
 static void summaries_part(struct query_run *run, struct query_job *job)
@@ -275,8 +277,8 @@ static void merge_summary(struct store_summary *into, const struct store_summary
 }
 
 /* What is known of a window, of samples. The second time only what was put together is. */
-static void take_samples(struct query_job *job, size_t series, size_t window,
-			 const struct store_summary *samples)
+static void summaries_take_samples(struct query_job *job, size_t series, size_t window,
+				   const struct store_summary *samples)
 {
 	struct query_run *run = job->run;
 	int32_t shared = run->shared[window];
@@ -293,7 +295,7 @@ static void take_one(struct query_job *job, const struct job_ask *ask, size_t se
 	job->beyond = job->beyond ||
 		      (ask->grain >= 0 && ask->field == ROLLUP_SUM && !isfinite(rows->sum));
 	struct store_summary samples = of_samples(ask, job->run->query.spec.fn, rows);
-	take_samples(job, series, window, &samples);
+	summaries_take_samples(job, series, window, &samples);
 }
 
 /* The buckets of one series. */
@@ -306,12 +308,12 @@ static void take_buckets(struct query_job *job, const struct job_ask *ask, size_
 	for (size_t i = 0; i < rows->count; i++) {
 		size_t window = windows_walk_to(&walk, rows->ts_ms[i]);
 		if (bucket_samples(rows, i, run->query.spec.fn, ask->field, &samples))
-			take_samples(job, series, window, &samples);
+			summaries_take_samples(job, series, window, &samples);
 	}
 }
 
 /* Where a bucket's field is the value of its window. */
-static bool is_plain(const struct query_job *job)
+static bool summaries_is_plain(const struct query_job *job)
 {
 	enum query_fn fn = job->run->query.spec.fn;
 	return !job->run->shared_count &&
@@ -338,12 +340,12 @@ static void take_plain(struct query_job *job, const struct job_ask *ask, size_t 
 	}
 }
 
-static bool take_rows(struct query_job *job, struct job_ask *ask)
+static bool summaries_take_rows(struct query_job *job, struct job_ask *ask)
 {
 	if (ask->have == job->count)
 		return false;
 	for (size_t i = 0; i < job->count; i++) {
-		if (is_plain(job))
+		if (summaries_is_plain(job))
 			take_plain(job, ask, i);
 		else
 			take_buckets(job, ask, i);
@@ -356,7 +358,7 @@ static bool take_rows(struct query_job *job, struct job_ask *ask)
 static bool take_new(struct query_job *job, struct job_ask *ask)
 {
 	if (!ask->window_ms)
-		return take_rows(job, ask);
+		return summaries_take_rows(job, ask);
 	const struct store_aggregate *answer = &ask->request->aggregate;
 	if (ask->have == job->count)
 		return false;
@@ -387,7 +389,7 @@ static bool summaries_arrived(struct query_run *run, struct query_job *job)
 	for (size_t i = 0; i < job->ask_count; i++)
 		more = take_new(job, &job->asks[i]) || more;
 	if (more)
-		ask_again(job);
+		summaries_ask_again(job);
 	if (more || !job->made)
 		return more;
 	if (job->beyond && !job->redo) {

@@ -17,7 +17,7 @@ enum {
 };
 
 /* Higher places come: the lowest leave. */
-static void make_room(struct wide_sum *sum, unsigned top)
+static void wide_make_room(struct wide_sum *sum, unsigned top)
 {
 	unsigned by = top - sum->top;
 	for (unsigned i = WIDE_DIGITS; i-- > 0;)
@@ -32,7 +32,7 @@ static void add_bits(struct wide_sum *sum, bool negative, uint64_t m, unsigned s
 	unsigned __int128 bits = (unsigned __int128)m << (shift % DIGIT_BITS);
 	unsigned highest = place + (bits >> DIGIT_BITS != 0) + (bits >> 2 * DIGIT_BITS != 0);
 	if (highest > sum->top)
-		make_room(sum, highest);
+		wide_make_room(sum, highest);
 	for (unsigned at = sum->top - place; bits; at--, bits >>= DIGIT_BITS) {
 		int64_t digit = (uint32_t)bits;
 		if (at < WIDE_DIGITS)

@@ -99,7 +99,7 @@ static struct value window_value(const struct query_run *run, size_t window)
 	return agg ? cell_value(&run->cells[at], agg) : run->values[at];
 }
 
-static void put_point(struct query_run *run, size_t at, size_t window, struct value value)
+static void windows_put_point(struct query_run *run, size_t at, size_t window, struct value value)
 {
 	run->ts_ms[at] = window_begin_ms(run, window);
 	run->bits[at] = value.bits;
@@ -108,7 +108,7 @@ static void put_point(struct query_run *run, size_t at, size_t window, struct va
 
 /* Gaps before a value are filled when it is there: a row without any has no points. Windows are
  * counted from the run's start, so that a row goes on in the next stage. */
-static size_t take_row(struct query_run *run, size_t points_max)
+static size_t windows_take_row(struct query_run *run, size_t points_max)
 {
 	const struct query_stage *stage = &run->stage;
 	enum query_fill fill = run->query.spec.fill;
@@ -118,12 +118,12 @@ static size_t take_row(struct query_run *run, size_t points_max)
 		struct value value = window_value(run, run->offset);
 		bool filled = fill && (value.type != VALUE_NONE || run->row_has_points);
 		if (filled && run->windows_done < first + run->offset) {
-			put_point(run, count++, run->windows_done++, gap);
+			windows_put_point(run, count++, run->windows_done++, gap);
 			continue;
 		}
 		if (filled || value.type != VALUE_NONE) {
-			put_point(run, count++, first + run->offset,
-				  value.type == VALUE_NONE ? gap : value);
+			windows_put_point(run, count++, first + run->offset,
+					  value.type == VALUE_NONE ? gap : value);
 			run->windows_done = first + run->offset + 1;
 			run->row_has_points = true;
 		}
@@ -138,7 +138,7 @@ bool windows_take(struct query_run *run, size_t points_max, struct query_chunk *
 	if (points_max > CHUNK_POINTS)
 		points_max = CHUNK_POINTS;
 	while (run->next_row < stage->row_count) {
-		size_t count = take_row(run, points_max), row = stage->row + run->next_row;
+		size_t count = windows_take_row(run, points_max), row = stage->row + run->next_row;
 		bool over = run->offset == stage->windows;
 		if (over) {
 			run->next_row++;

@@ -9,7 +9,7 @@
  */
 enum { HEADER_BYTES = 8 + 8 + 2 + 2 };
 
-static void put_column(uint8_t bytes[8], uint64_t sequence, struct store_parts *column)
+static void aside_put_column(uint8_t bytes[8], uint64_t sequence, struct store_parts *column)
 {
 	be64_put(bytes, sequence);
 	*column = (struct store_parts){{{(const char *)bytes, 8}}};
@@ -25,7 +25,7 @@ static uint32_t *size_at(struct queue_aside *aside, uint64_t sequence)
 	return &aside->sizes[sequence % ASIDE_MESSAGES_MAX];
 }
 
-static void append(struct queue_aside *aside, uint32_t size)
+static void aside_append(struct queue_aside *aside, uint32_t size)
 {
 	*size_at(aside, aside->next++) = size;
 	aside->count += size != 0;
@@ -33,7 +33,7 @@ static void append(struct queue_aside *aside, uint32_t size)
 }
 
 /* Leaves a hole where one was, and no holes in front. */
-static void take_out(struct queue_aside *aside, uint64_t sequence)
+static void aside_take_out(struct queue_aside *aside, uint64_t sequence)
 {
 	uint32_t *size = size_at(aside, sequence);
 	aside->count -= *size != 0;
@@ -51,12 +51,12 @@ static int count_one(const struct store_cell *cell, void *owner)
 	if (aside->first == aside->next)
 		aside->first = aside->next = sequence;
 	while (sequence - aside->first >= ASIDE_MESSAGES_MAX && aside->first < aside->next)
-		take_out(aside, aside->first);
+		aside_take_out(aside, aside->first);
 	if (aside->first == aside->next)
 		aside->first = aside->next = sequence;
 	while (aside->next < sequence)
-		append(aside, 0);
-	append(aside, (uint32_t)cell->value.len);
+		aside_append(aside, 0);
+	aside_append(aside, (uint32_t)cell->value.len);
 	return 0;
 }
 
@@ -79,12 +79,12 @@ static int remove_below(const struct queue_aside *aside, uint64_t sequence,
 	const struct store_parts key = {{aside->queue}}, from = {{{0}}};
 	struct store_parts to;
 	uint8_t bytes[8];
-	put_column(bytes, sequence, &to);
+	aside_put_column(bytes, sequence, &to);
 	return store_log_remove(write, TABLE_QUEUE_ASIDE, &key, &from, &to);
 }
 
-static int put_one(const struct queue_aside *aside, const struct queue_aside_message *message,
-		   struct store_write *write, uint32_t *size)
+static int aside_put_one(const struct queue_aside *aside, const struct queue_aside_message *message,
+			 struct store_write *write, uint32_t *size)
 {
 	struct slice reason = message->reason, bytes = message->bytes;
 	struct store_parts column;
@@ -104,7 +104,7 @@ static int put_one(const struct queue_aside *aside, const struct queue_aside_mes
 	buf_append(&value, message->key.data, key_len);
 	buf_append(&value, reason.data, reason.len);
 	buf_append(&value, bytes.data, bytes.len);
-	put_column(column_bytes, aside->next, &column);
+	aside_put_column(column_bytes, aside->next, &column);
 	int err = store_log_put(write, TABLE_QUEUE_ASIDE, &key, &column, buf_slice(&value));
 	*size = (uint32_t)value.len;
 	buf_release(&value);
@@ -116,7 +116,7 @@ int queue_aside_add(struct queue_aside *aside, const struct queue_aside_message 
 {
 	uint32_t size = 0;
 	uint64_t first = aside->first, bytes = aside->bytes;
-	int err = put_one(aside, message, write, &size);
+	int err = aside_put_one(aside, message, write, &size);
 	if (err)
 		return err;
 	bytes += size;
@@ -128,10 +128,10 @@ int queue_aside_add(struct queue_aside *aside, const struct queue_aside_message 
 		return err;
 	uint64_t before = aside->count;
 	while (aside->first < first)
-		take_out(aside, aside->first);
+		aside_take_out(aside, aside->first);
 	aside->dropped += before - aside->count;
 	stat_add(STAT_queue_aside_dropped, (int64_t)(before - aside->count));
-	append(aside, size);
+	aside_append(aside, size);
 	return 0;
 }
 
@@ -141,15 +141,15 @@ int queue_aside_remove(const struct queue_aside *aside, uint64_t sequence,
 	const struct store_parts key = {{aside->queue}};
 	struct store_parts from, to;
 	uint8_t from_bytes[8], to_bytes[8];
-	put_column(from_bytes, sequence, &from);
-	put_column(to_bytes, sequence + 1, &to);
+	aside_put_column(from_bytes, sequence, &from);
+	aside_put_column(to_bytes, sequence + 1, &to);
 	return store_log_remove(write, TABLE_QUEUE_ASIDE, &key, &from, &to);
 }
 
 void queue_aside_removed(struct queue_aside *aside, uint64_t sequence)
 {
 	if (sequence >= aside->first) /* or it had to go meanwhile */
-		take_out(aside, sequence);
+		aside_take_out(aside, sequence);
 }
 
 void queue_aside_scan(struct slice queue, struct store_cell_scan *scan)
@@ -168,8 +168,8 @@ int queue_aside_scan_from(const struct queue_aside *aside, uint64_t from, uint64
 	if (!bytes)
 		return ERR_LIMIT;
 	*scan = (struct store_cell_scan){.table = TABLE_QUEUE_ASIDE, .key = {{aside->queue}}};
-	put_column(bytes, from, &scan->from);
-	put_column(bytes + 8, to, &scan->to);
+	aside_put_column(bytes, from, &scan->from);
+	aside_put_column(bytes + 8, to, &scan->to);
 	return 0;
 }
 

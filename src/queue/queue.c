@@ -29,7 +29,7 @@ int queue_put(struct queue *queue, struct queue_put *put)
 	return err;
 }
 
-static void offer(struct queue *queue)
+static void queue_offer_locked(struct queue *queue)
 {
 	for (unsigned i = 0; i < queue->worker_count; i++)
 		queue_wake(queue, i);
@@ -38,7 +38,7 @@ static void offer(struct queue *queue)
 void queue_offer(struct queue *queue)
 {
 	pthread_mutex_lock(&queue->lock);
-	offer(queue);
+	queue_offer_locked(queue);
 	pthread_mutex_unlock(&queue->lock);
 }
 
@@ -47,7 +47,7 @@ void queue_tick(struct queue *queue)
 	pthread_mutex_lock(&queue->lock);
 	if (queue->ops->tick)
 		queue->ops->tick(queue);
-	offer(queue);
+	queue_offer_locked(queue);
 	pthread_mutex_unlock(&queue->lock);
 }
 
@@ -63,12 +63,12 @@ void *queue_worker_owner(const struct queue_worker *worker)
 	return worker->options.owner;
 }
 
-static bool ended(const struct queue_worker *worker)
+static bool queue_ended(const struct queue_worker *worker)
 {
 	return worker->stale || worker->cancelled;
 }
 
-static void give(struct task *task)
+static void queue_give(struct task *task)
 {
 	struct queue_worker *worker = CONTAINER_OF(task, struct queue_worker, task);
 	struct queue *queue = worker->queue;
@@ -76,7 +76,7 @@ static void give(struct task *task)
 	struct queue_batch *batch = worker->fetched;
 	int err = worker->err;
 	worker->fetched = NULL;
-	if (ended(worker)) {
+	if (queue_ended(worker)) {
 		if (batch)
 			queue->ops->finish(batch, false);
 		batch = NULL;
@@ -87,12 +87,12 @@ static void give(struct task *task)
 	worker->options.taken(worker, batch, err);
 }
 
-static void post(struct queue_worker *worker, struct queue_batch *batch, int err)
+static void queue_post_batch(struct queue_worker *worker, struct queue_batch *batch, int err)
 {
 	worker->state = WORKER_FETCHES;
 	worker->fetched = batch;
 	worker->err = err;
-	worker->task.run = give;
+	worker->task.run = queue_give;
 	worker->options.executor->post(worker->options.executor, &worker->task);
 }
 
@@ -107,7 +107,7 @@ static void fetch_or_wait(struct queue_worker *worker)
 static void end_wait(struct queue_worker *worker)
 {
 	if (worker->state == WORKER_WAITS)
-		post(worker, NULL, ERR_CANCELLED);
+		queue_post_batch(worker, NULL, ERR_CANCELLED);
 }
 
 struct queue_worker *queue_worker_new(struct queue *queue,
@@ -128,7 +128,7 @@ struct queue_worker *queue_worker_new(struct queue *queue,
 	return worker;
 }
 
-static void leave(const struct queue_worker *worker)
+static void queue_leave(const struct queue_worker *worker)
 {
 	struct queue *queue = worker->queue;
 	if (queue->ops->leave && !queue_takes(queue, worker->options.index))
@@ -140,7 +140,7 @@ void queue_worker_cancel(struct queue_worker *worker)
 	pthread_mutex_lock(&worker->queue->lock);
 	worker->cancelled = true;
 	end_wait(worker);
-	leave(worker);
+	queue_leave(worker);
 	pthread_mutex_unlock(&worker->queue->lock);
 }
 
@@ -153,7 +153,7 @@ void queue_worker_free(struct queue_worker *worker)
 	ASSERT(worker->state == WORKER_IDLE);
 	if (queue->workers[worker->options.index] == worker)
 		queue->workers[worker->options.index] = NULL;
-	leave(worker);
+	queue_leave(worker);
 	pthread_mutex_unlock(&queue->lock);
 	mem_free(worker);
 }
@@ -162,8 +162,8 @@ void queue_take(struct queue_worker *worker)
 {
 	pthread_mutex_lock(&worker->queue->lock);
 	ASSERT(worker->state == WORKER_IDLE);
-	if (ended(worker))
-		post(worker, NULL, ERR_CANCELLED);
+	if (queue_ended(worker))
+		queue_post_batch(worker, NULL, ERR_CANCELLED);
 	else
 		fetch_or_wait(worker);
 	pthread_mutex_unlock(&worker->queue->lock);
@@ -179,8 +179,8 @@ void queue_wake(struct queue *queue, unsigned shard)
 void queue_fetched(struct queue_worker *worker, struct queue_batch *batch, int err)
 {
 	ASSERT(worker->state == WORKER_FETCHES);
-	if (batch || err || ended(worker))
-		post(worker, batch, err);
+	if (batch || err || queue_ended(worker))
+		queue_post_batch(worker, batch, err);
 	else
 		fetch_or_wait(worker);
 }

@@ -22,7 +22,6 @@ static void read_config(struct checkpoint *c)
 static void read_columns(struct checkpoint *c)
 {
 	uint64_t count = cursor_varint(&c->from);
-
 	if (count > RATE_COLUMNS_MAX)
 		c->from.bad = true;
 	for (c->column_count = 0; !c->from.bad && c->column_count < count; c->column_count++) {
@@ -85,7 +84,6 @@ int checkpoint_states(const struct checkpoint *c, struct checkpoint_row *row,
 	struct counter *states[RATE_COLUMNS_MAX];
 	uint64_t unused[RATE_COLUMNS_MAX];
 	size_t count = 0;
-
 	for (size_t i = 0; i < c->column_count; i++)
 		if (row->columns >> i & 1)
 			states[count++] = places && places[i] ? places[i] : &row->states[i];
@@ -94,17 +92,15 @@ int checkpoint_states(const struct checkpoint *c, struct checkpoint_row *row,
 	return !err && cursor_left(&from) ? ERR_DAMAGED : err;
 }
 
-static void append_varint(struct buf *out, uint64_t value)
+static void checkpoint_append_varint(struct buf *out, uint64_t value)
 {
 	uint8_t bytes[10];
-
 	buf_append(out, bytes, varint_put(bytes, value));
 }
 
-static void append_numbers(struct buf *out, const uint64_t *numbers, size_t count)
+static void checkpoint_append_numbers(struct buf *out, const uint64_t *numbers, size_t count)
 {
 	uint8_t *to = (uint8_t *)buf_reserve(out, numbers_room(count));
-
 	if (to)
 		out->len += (size_t)(numbers_put(to, numbers, count) - to);
 	else
@@ -115,19 +111,18 @@ void checkpoint_begin(struct checkpoint_writer *w, const struct counter_config *
 		      int64_t until_ms, const struct slice *columns, size_t column_count)
 {
 	static const uint8_t no_rows[COUNT_BYTES];
-
 	buf_clear(&w->bytes);
 	w->config = config;
 	w->rows = 0;
 	buf_append_char(&w->bytes, CHECKPOINT_VERSION);
-	append_varint(&w->bytes, (uint64_t)config->base_ms);
-	append_varint(&w->bytes, config->period_count);
+	checkpoint_append_varint(&w->bytes, (uint64_t)config->base_ms);
+	checkpoint_append_varint(&w->bytes, config->period_count);
 	for (size_t i = 0; i < config->period_count; i++)
-		append_varint(&w->bytes, (uint64_t)config->periods_ms[i]);
-	append_varint(&w->bytes, zigzag_encode(until_ms));
-	append_varint(&w->bytes, column_count);
+		checkpoint_append_varint(&w->bytes, (uint64_t)config->periods_ms[i]);
+	checkpoint_append_varint(&w->bytes, zigzag_encode(until_ms));
+	checkpoint_append_varint(&w->bytes, column_count);
 	for (size_t i = 0; i < column_count; i++) {
-		append_varint(&w->bytes, columns[i].len);
+		checkpoint_append_varint(&w->bytes, columns[i].len);
 		buf_append(&w->bytes, columns[i].data, columns[i].len);
 	}
 	w->count_at = w->bytes.len;
@@ -140,16 +135,15 @@ void checkpoint_add(struct checkpoint_writer *w, uint64_t id, uint64_t columns,
 	static const uint64_t zeros[RATE_COLUMNS_MAX];
 	const struct counter *known[RATE_COLUMNS_MAX];
 	size_t count = 0;
-
 	for (size_t i = 0; i < RATE_COLUMNS_MAX && columns >> i; i++)
 		if (columns >> i & 1)
 			known[count++] = &states[i];
 	buf_append(&w->bytes, &id, sizeof(id));
-	append_varint(&w->bytes, columns);
+	checkpoint_append_varint(&w->bytes, columns);
 	size_t len_at = w->bytes.len;
 	uint32_t len = 0;
 	buf_append(&w->bytes, &len, sizeof(len));
-	append_numbers(&w->bytes, zeros, count);
+	checkpoint_append_numbers(&w->bytes, zeros, count);
 	if (counter_encode(w->config, known, count, &w->bytes))
 		w->bytes.failed = true;
 	if (w->bytes.failed)

@@ -51,7 +51,6 @@ int64_t counter_level_ms(const struct counter_config *config, size_t level)
 int64_t counter_widest_ms(const struct counter_config *config)
 {
 	int64_t widest_ms = 0;
-
 	for (size_t level = 0; level <= config->period_count; level++)
 		if (counter_level_ms(config, level) > widest_ms)
 			widest_ms = counter_level_ms(config, level);
@@ -92,7 +91,6 @@ static bool rate_possible(uint64_t growth, int64_t span_ms, uint64_t rate)
 static uint64_t octets_of(uint32_t speed_mbit)
 {
 	uint64_t octets = speed_mbit * OCTETS_OF_MBIT;
-
 	return octets <= COUNTER_RATE_MAX ? octets * SPEED_HEADROOM_PERCENT / 100 : 0;
 }
 
@@ -102,7 +100,6 @@ static uint64_t rate_of_line(const struct counter_def *def, const struct counter
 {
 	uint64_t from = octets_of(step->from.speed_mbit), to = octets_of(step->to.speed_mbit);
 	uint64_t larger = from > to ? from : to;
-
 	return def->octets && larger ? larger : COUNTER_RATE_UNKNOWN;
 }
 
@@ -115,7 +112,6 @@ static int64_t judged_span_ms(const struct counter_step *step)
 static uint64_t largest_sure(const struct counter_step *step)
 {
 	uint64_t most;
-
 	if (__builtin_mul_overflow(COUNTER_RATE_UNKNOWN / 1000, (uint64_t)judged_span_ms(step),
 				   &most) ||
 	    most > DELTA_MAX)
@@ -130,18 +126,16 @@ enum uptime { UPTIME_UNKNOWN, UPTIME_ROSE, UPTIME_FELL };
  * steps back a little did neither. */
 static enum uptime uptime_of(const struct counter_poll *last, const struct counter_sample *now)
 {
-	int64_t elapsed, slack, went_on, since_start;
-
 	if (!last->has_uptime || !now->has_uptime || last->uptime_ticks == now->uptime_ticks)
 		return UPTIME_UNKNOWN;
-	elapsed = now->uptime_ts_ms - (last->ts_ms + last->uptime_offset_ms);
+	int64_t elapsed = now->uptime_ts_ms - (last->ts_ms + last->uptime_offset_ms);
 	if (elapsed <= 0 || elapsed >= TICKS_WRAP_MS)
 		return UPTIME_UNKNOWN;
-	slack = UPTIME_SLACK_MS + elapsed / 16;
-	went_on = (int64_t)(uint32_t)(now->uptime_ticks - last->uptime_ticks) * TICK_MS;
+	int64_t slack = UPTIME_SLACK_MS + elapsed / 16;
+	int64_t went_on = (int64_t)(uint32_t)(now->uptime_ticks - last->uptime_ticks) * TICK_MS;
 	if (went_on <= elapsed + slack && went_on >= elapsed - slack)
 		return UPTIME_ROSE;
-	since_start = (int64_t)now->uptime_ticks * TICK_MS;
+	int64_t since_start = (int64_t)now->uptime_ticks * TICK_MS;
 	if (since_start <= elapsed + slack &&
 	    (now->uptime_ticks < last->uptime_ticks || since_start < elapsed - slack))
 		return UPTIME_FELL;
@@ -155,7 +149,6 @@ RARE static enum counter_outcome judge_rise(const struct counter_def *def,
 					    const struct counter_step *step, struct delta *delta)
 {
 	uint64_t rate = rate_of_line(def, step);
-
 	if (!step->uptime_fell && step->discontinuity_moved)
 		return COUNTER_LOST; /* RFC 2863: what lies between says nothing */
 	if (!step->uptime_fell && rate < COUNTER_RATE_UNKNOWN)
@@ -174,7 +167,6 @@ static bool wrap_possible(const struct counter_def *def, const struct counter_st
 {
 	uint64_t largest = def->width_bits == 32 ? UINT32_MAX : UINT64_MAX;
 	uint64_t back = last - now;
-
 	if (last > largest || back <= largest / 16)
 		return false;
 	delta->growth = largest - back + 1;
@@ -204,13 +196,11 @@ static inline enum counter_outcome judge(const struct counter_def *def,
 					 const struct counter_step *step, uint64_t last,
 					 uint64_t now, struct delta *delta)
 {
-	enum counter_outcome outcome;
-
 	*delta = (struct delta){now - last, step->gap ? COUNTER_GAP : 0};
 	if (LIKELY(now >= last && delta->growth < step->sure_below))
 		return COUNTER_COUNTED;
-	outcome = now >= last ? judge_rise(def, step, delta)
-			      : judge_fall(def, step, last, now, delta);
+	enum counter_outcome outcome = now >= last ? judge_rise(def, step, delta)
+						   : judge_fall(def, step, last, now, delta);
 	if (outcome == COUNTER_LOST) {
 		delta->growth = 0;
 		delta->flags |= COUNTER_RESET;
@@ -222,10 +212,9 @@ static inline enum counter_outcome judge(const struct counter_def *def,
 
 /* n / by, for n below 2^53: a double's quotient is at most one too large, and takes a fraction of
  * the time of a division of 64-bit integers. */
-static inline uint64_t quotient(uint64_t n, uint64_t by)
+static inline uint64_t counter_quotient(uint64_t n, uint64_t by)
 {
 	uint64_t q = (uint64_t)(int64_t)((double)(int64_t)n / (double)(int64_t)by);
-
 	return q - (q * by > n);
 }
 
@@ -238,7 +227,7 @@ static inline uint64_t share_of(uint64_t growth, uint32_t part, int64_t whole, b
 	if (LIKELY(!__builtin_mul_overflow(growth, 2 * (uint64_t)part, &product) &&
 		   product < (UINT64_C(1) << 53) - (uint64_t)whole)) {
 		product += (uint64_t)whole;
-		share = quotient(product, twice);
+		share = counter_quotient(product, twice);
 		*half = product == share * twice;
 		return share;
 	}
@@ -253,7 +242,6 @@ static inline uint64_t share_of(uint64_t growth, uint32_t part, int64_t whole, b
 static void settle_rest(struct counter_pieces *p, int64_t rest)
 {
 	size_t order[COUNTER_PIECES_MAX], n = p->count;
-
 	for (size_t i = 0; i < n; i++) {
 		size_t piece = i == 0 ? 0 : i == 1 ? n - 1 : i - 1, at = i;
 		uint32_t covered = p->covered_ms[piece];
@@ -282,7 +270,6 @@ static void cut(int64_t span, uint32_t offset, int64_t width, struct counter_pie
 	uint32_t first = (uint32_t)(width - offset);
 	size_t between = 0;
 	int64_t left = span - first;
-
 	for (; left >= width && between < COUNTER_PIECES_MAX; left -= width)
 		between++;
 	p->count = between + 2;
@@ -299,7 +286,6 @@ static inline uint64_t first_of_two(uint64_t growth, int64_t span, uint32_t firs
 {
 	bool half;
 	uint64_t share = share_of(growth, first, span, &half);
-
 	return UNLIKELY(half) && first <= last ? share - 1 : share;
 }
 
@@ -307,7 +293,6 @@ static void share_out(uint64_t growth, int64_t span, struct counter_pieces *p)
 {
 	uint64_t given = 0;
 	bool half;
-
 	if (p->count == 2) {
 		p->growth[0] = first_of_two(growth, span, p->covered_ms[0], p->covered_ms[1]);
 		p->growth[1] = growth - p->growth[0];
@@ -335,7 +320,6 @@ static inline void row_of(const struct counter *c, size_t level, int64_t start_m
 			  struct counter_row *row)
 {
 	const struct counter_open *open = &c->open[level];
-
 	*row = (struct counter_row){
 		.start_ms = start_ms,
 		.val = open->val,
@@ -368,18 +352,17 @@ static inline void open_slot(struct counter *c, size_t level, uint8_t flags)
 	forget_extremes(c, level);
 }
 
-static inline void emit(struct counter_out *out, const struct counter *c, size_t level,
-			int64_t start_ms)
+static inline void counter_emit(struct counter_out *out, const struct counter *c, size_t level,
+				int64_t start_ms)
 {
 	struct counter_row *row = &out->rows[out->count];
-
 	row_of(c, level, start_ms, row);
 	out->count += counter_row_exists(row);
 	out->levels |= (unsigned)counter_row_exists(row) << level;
 }
 
-static inline void add_piece(struct counter_open *open, const struct counter_pieces *p, size_t i,
-			     uint8_t flags)
+static inline void counter_add_piece(struct counter_open *open, const struct counter_pieces *p,
+				     size_t i, uint8_t flags)
 {
 	open->val += p->growth[i];
 	open->covered_ms += p->covered_ms[i];
@@ -393,12 +376,11 @@ static inline void place_over_edge(const struct counter_step *step, struct count
 	struct counter_open *open = &c->open[0];
 	uint64_t first = first_of_two(d->growth, step->span_ms, step->bins.covered_ms[0],
 				      step->bins.covered_ms[1]);
-
 	open->val += first;
 	open->covered_ms += step->bins.covered_ms[0];
 	open->flags |= d->flags;
 	open->count++;
-	emit(out, c, 0, step->from.ts_ms - step->from.offset_ms[0]);
+	counter_emit(out, c, 0, step->from.ts_ms - step->from.offset_ms[0]);
 	*open = (struct counter_open){.val = d->growth - first,
 				      .covered_ms = step->bins.covered_ms[1],
 				      .count = 1,
@@ -413,12 +395,12 @@ static void place_pieces(struct counter *c, size_t level, int64_t start, int64_t
 {
 	for (size_t i = 0; i < p->count; i++, at += step_ms) {
 		if (at >= width) {
-			emit(out, c, level, start);
+			counter_emit(out, c, level, start);
 			open_slot(c, level, 0);
 			start += width;
 			at -= width;
 		}
-		add_piece(&c->open[level], p, i, flags);
+		counter_add_piece(&c->open[level], p, i, flags);
 		c->open[level].count += level == 0;
 	}
 }
@@ -449,7 +431,6 @@ RARE static void place_across(const struct counter_config *config, struct counte
 {
 	int64_t width = level_ms(config, level);
 	struct counter_pieces own;
-
 	counter_split(d->growth, span, offset, width, &own);
 	place_pieces(c, level, from_ms - offset, width, width, 0, &own, d->flags, out);
 }
@@ -462,7 +443,6 @@ RARE static void place_bins(const struct counter_config *config, const struct co
 	int64_t width = level_ms(config, level);
 	uint32_t offset = step->from.offset_ms[level], bin_offset = step->from.offset_ms[0];
 	struct counter_pieces bins = step->bins;
-
 	share_out(d->growth, step->span_ms, &bins);
 	place_pieces(c, level, step->from.ts_ms - offset, width, config->base_ms,
 		     (int64_t)offset - bin_offset, &bins, d->flags, out);
@@ -473,7 +453,6 @@ static inline void place_delta(const struct counter_config *config, const struct
 			       struct counter *c, const struct delta *d, struct counter_out *out)
 {
 	double rate = (double)(int64_t)d->growth * 1000.0 / (double)step->span_ms;
-
 	if (LIKELY(step->bins.count == 2)) {
 		place_over_edge(step, c, d, out);
 	} else if (step->bins.count) {
@@ -500,8 +479,9 @@ static inline void place_delta(const struct counter_config *config, const struct
 /* Passes over `span` ms on one level: the slots in them are flagged, and hold nothing but
  * `unplaced`, which lies `unplaced_at` ms ahead. After so many empty slots the rest are left out:
  * a gap of years is as well told by what stands at its ends. */
-static void skip(const struct counter_config *config, struct counter *c, size_t level, int64_t span,
-		 uint8_t flags, uint64_t unplaced, int64_t unplaced_at, struct counter_out *out)
+static void counter_skip(const struct counter_config *config, struct counter *c, size_t level,
+			 int64_t span, uint8_t flags, uint64_t unplaced, int64_t unplaced_at,
+			 struct counter_out *out)
 {
 	struct counter_open *open = &c->open[level];
 	int64_t width = level_ms(config, level);
@@ -509,11 +489,10 @@ static void skip(const struct counter_config *config, struct counter *c, size_t 
 	int64_t start = c->last.ts_ms - offset;
 	int64_t holder = (offset + unplaced_at) / width;
 	int64_t last = (offset + span) / width;
-
 	open->flags |= flags;
 	open->unplaced += holder == 0 ? unplaced : 0;
 	for (int64_t i = 0; i < last && i <= COUNTER_GAP_ROWS_MAX; i++) {
-		emit(out, c, level, start + i * width);
+		counter_emit(out, c, level, start + i * width);
 		open_slot(c, level, flags);
 		open->unplaced = holder == i + 1 ? unplaced : 0;
 	}
@@ -528,13 +507,12 @@ RARE static void place_over_gap(const struct counter_config *config,
 	int64_t until_bin = floor_to(bin_offset + step->span_ms, config->base_ms) - bin_offset;
 	int64_t next_bin = config->base_ms - bin_offset, span = step->span_ms - until_bin;
 	struct delta share = {.flags = d->flags};
-
 	share.growth = (uint64_t)((wide)d->growth * (uint64_t)span / (uint64_t)step->span_ms);
 	for (size_t level = 0; level <= config->period_count; level++) {
 		int64_t width = level_ms(config, level);
 		uint32_t offset = (uint32_t)((c->last.offset_ms[level] + until_bin) % width);
-		skip(config, c, level, until_bin, d->flags, d->growth - share.growth, next_bin,
-		     out);
+		counter_skip(config, c, level, until_bin, d->flags, d->growth - share.growth,
+			     next_bin, out);
 		if (offset + span < width)
 			place_inside(&c->open[level], &share, span);
 		else
@@ -549,7 +527,7 @@ RARE static void pass_over_loss(const struct counter_config *config,
 				const struct delta *d, struct counter_out *out)
 {
 	for (size_t level = 0; level <= config->period_count; level++)
-		skip(config, c, level, step->span_ms, d->flags, 0, 0, out);
+		counter_skip(config, c, level, step->span_ms, d->flags, 0, 0, out);
 }
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
@@ -567,7 +545,6 @@ static struct counter_poll poll_of(const struct counter_sample *s)
 {
 	int64_t offset = s->uptime_ts_ms - s->ts_ms;
 	struct counter_poll poll = {.ts_ms = s->ts_ms, .speed_mbit = s->speed_mbit};
-
 	/* An uptime of another time than the sample's says nothing about it. */
 	poll.has_uptime = s->has_uptime && offset >= INT32_MIN && offset <= INT32_MAX;
 	poll.uptime_ticks = poll.has_uptime ? s->uptime_ticks : 0;
@@ -586,7 +563,6 @@ static uint32_t offset_in(int64_t ts_ms, int64_t width)
 static inline uint32_t offset_after(uint32_t offset, int64_t span, int64_t width)
 {
 	int64_t after = offset + span;
-
 	if (after < width)
 		return (uint32_t)after;
 	after -= width;
@@ -597,7 +573,6 @@ static void make_step(const struct counter_config *config, const struct counter_
 		      const struct counter_sample *sample, struct counter_step *step)
 {
 	enum uptime uptime = uptime_of(from, sample);
-
 	step->from = *from;
 	step->to = poll_of(sample);
 	step->span_ms = sample->ts_ms - from->ts_ms;
@@ -625,18 +600,19 @@ static void make_step(const struct counter_config *config, const struct counter_
 
 /* ---- Feeding -------------------------------------------------------------------------------- */
 
-static void begin_level(const struct counter_config *config, struct counter *c, size_t level)
+static void counter_begin_level(const struct counter_config *config, struct counter *c,
+				size_t level)
 {
 	open_slot(c, level, 0);
 	c->last.offset_ms[level] = offset_in(c->last.ts_ms, level_ms(config, level));
 }
 
-static void begin(const struct counter_config *config, struct counter *c,
-		  const struct counter_sample *s)
+static void counter_begin(const struct counter_config *config, struct counter *c,
+			  const struct counter_sample *s)
 {
 	*c = (struct counter){.last = poll_of(s), .value = s->value, .known = true};
 	for (size_t level = 0; level <= config->period_count; level++)
-		begin_level(config, c, level);
+		counter_begin_level(config, c, level);
 }
 
 /* COUNTER_COUNTED: there is a step to the sample. */
@@ -649,7 +625,7 @@ RARE static enum counter_outcome step_to(const struct counter_config *config,
 	if (sample->ts_ms > COUNTER_TS_MAX || sample->ts_ms < -COUNTER_TS_MAX)
 		return COUNTER_REFUSED;
 	if (!counter->known) {
-		begin(config, counter, sample);
+		counter_begin(config, counter, sample);
 		return COUNTER_FIRST;
 	}
 	if (sample->ts_ms <= counter->last.ts_ms)
@@ -668,7 +644,6 @@ enum counter_outcome counter_feed_together(const struct counter_def *def, struct
 {
 	enum counter_outcome outcome = COUNTER_COUNTED;
 	struct delta delta;
-
 	ASSERT(out->max - out->count >= counter_rows_max(def->config));
 	out->delta = 0;
 	out->gap = false;
@@ -694,7 +669,6 @@ enum counter_outcome counter_feed(const struct counter_def *def, struct counter 
 				  const struct counter_sample *sample, struct counter_out *out)
 {
 	struct counter_step step;
-
 	step.span_ms = 0;
 	return counter_feed_together(def, counter, sample, NULL, &step, out);
 }
@@ -705,7 +679,6 @@ size_t counter_feed_steady(const struct counter_def *def, struct counter *counte
 {
 	uint64_t last = counter->value;
 	size_t i = 0;
-
 	if (!counter->known || !count || !steps->span_ms ||
 	    !same_poll(&steps->from, &counter->last))
 		return 0;
@@ -728,13 +701,11 @@ size_t counter_feed_steady(const struct counter_def *def, struct counter *counte
 void counter_convert(const struct counter_config *from, const struct counter_config *to,
 		     struct counter *c)
 {
-	struct counter old;
-
 	if (counter_config_equal(from, to))
 		return;
-	old = *c;
+	struct counter old = *c;
 	for (size_t level = 1; level <= to->period_count; level++) {
-		begin_level(to, c, level);
+		counter_begin_level(to, c, level);
 		for (size_t was = 1; was <= from->period_count; was++) {
 			if (level_ms(from, was) != level_ms(to, level))
 				continue;
@@ -749,5 +720,6 @@ void counter_emit_open(const struct counter_config *config, const struct counter
 {
 	ASSERT(out->max - out->count > config->period_count);
 	for (size_t level = 0; counter->known && level <= config->period_count; level++)
-		emit(out, counter, level, counter->last.ts_ms - counter->last.offset_ms[level]);
+		counter_emit(out, counter, level,
+			     counter->last.ts_ms - counter->last.offset_ms[level]);
 }

@@ -80,7 +80,6 @@ static uint8_t *put_fields(uint8_t *to, const struct counter *const *counters, s
 			   size_t base, const struct state_field *fields, size_t field_count)
 {
 	uint64_t numbers[NUMBERS_MAX];
-
 	for (const struct state_field *f = fields; f < fields + field_count; f++) {
 		load_field(counters, count, base + f->offset, f->bytes, numbers);
 		to = numbers_put(to, numbers, count);
@@ -91,7 +90,6 @@ static uint8_t *put_fields(uint8_t *to, const struct counter *const *counters, s
 static uint8_t *put_what(uint8_t *to, const struct counter *const *counters, size_t count)
 {
 	uint64_t numbers[NUMBERS_MAX];
-
 	for (size_t i = 0; i < count; i++)
 		numbers[i] = (counters[i]->known ? STATE_KNOWN : 0u) |
 			     (counters[i]->last.has_uptime ? STATE_UPTIME : 0u) |
@@ -104,7 +102,6 @@ int counter_encode(const struct counter_config *config, const struct counter *co
 {
 	uint8_t *begin = (uint8_t *)buf_reserve(out, 2 + STATE_FIELDS_MAX * numbers_room(count));
 	uint8_t *to = begin;
-
 	if (!begin)
 		return ERR_LIMIT;
 	*to++ = STATE_VERSION;
@@ -129,7 +126,6 @@ static bool store_field(struct counter *const *counters, size_t count, size_t at
 			const uint64_t *numbers, size_t of)
 {
 	uint64_t all = 0;
-
 	if (bytes == sizeof(uint8_t)) {
 		for (size_t i = 0; i < count; i++) {
 			all |= numbers[i & of] >> 8;
@@ -152,7 +148,6 @@ static void take_fields(struct cursor *from, struct counter *const *counters, si
 			size_t base, const struct state_field *fields, size_t field_count)
 {
 	uint64_t numbers[NUMBERS_MAX];
-
 	for (const struct state_field *f = fields; f < fields + field_count; f++) {
 		size_t of = numbers_take(from, numbers, count) ? 0 : SIZE_MAX;
 		from->bad |= !store_field(counters, count, base + f->offset, f->bytes, numbers, of);
@@ -162,7 +157,6 @@ static void take_fields(struct cursor *from, struct counter *const *counters, si
 static void take_what(struct cursor *from, struct counter *const *counters, size_t count)
 {
 	uint64_t numbers[NUMBERS_MAX];
-
 	size_t of = numbers_take(from, numbers, count) ? 0 : SIZE_MAX;
 	for (size_t i = 0; i < count; i++) {
 		uint64_t what = numbers[i & of];
@@ -191,7 +185,6 @@ static bool extremes_are_sound(const struct counter_extremes *of, int64_t width)
 static bool are_sound(struct counter *const *counters, size_t count, size_t level, int64_t width)
 {
 	bool sound = true;
-
 	for (size_t i = 0; i < count; i++) {
 		const struct counter *c = counters[i];
 		sound &= !c->known ||
@@ -202,11 +195,10 @@ static bool are_sound(struct counter *const *counters, size_t count, size_t leve
 	return sound;
 }
 
-static void take_last(struct cursor *from, struct counter *const *counters, size_t count,
-		      uint8_t version)
+static void counter_state_take_last(struct cursor *from, struct counter *const *counters,
+				    size_t count, uint8_t version)
 {
 	bool speedless = version == STATE_VERSION_SPEEDLESS;
-
 	take_fields(from, counters, count, 0, of_counter, ARRAY_LEN(of_counter) - speedless);
 	for (size_t i = 0; speedless && i < count; i++)
 		counters[i]->last.speed_mbit = 0;
@@ -233,7 +225,6 @@ int counter_decode(const struct counter_config *config, struct cursor *from,
 		   struct counter *const *counters, size_t count)
 {
 	uint8_t version = cursor_u8(from), periods = cursor_u8(from);
-
 	if (!from->bad && version > STATE_VERSION)
 		return ERR_VERSION;
 	if (version < STATE_VERSION_SPEEDLESS || periods != config->period_count)
@@ -241,7 +232,7 @@ int counter_decode(const struct counter_config *config, struct cursor *from,
 	if (from->bad)
 		return ERR_DAMAGED;
 	take_what(from, counters, count);
-	take_last(from, counters, count, version);
+	counter_state_take_last(from, counters, count, version);
 	for (size_t level = 0; level <= config->period_count; level++)
 		take_fields(from, counters, count, offsetof(struct counter, open[level]), of_open,
 			    ARRAY_LEN(of_open));

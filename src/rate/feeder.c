@@ -14,7 +14,7 @@ enum {
 
 static const uint32_t no_slot = UINT32_MAX;
 
-static void read_done(struct store_read *read, int err);
+static void feeder_read_done(struct store_read *read, int err);
 
 void feeder_init(struct feeder *f, struct store *store, struct executor *executor,
 		 feeder_done *done, void *owner)
@@ -22,7 +22,7 @@ void feeder_init(struct feeder *f, struct store *store, struct executor *executo
 	*f = (struct feeder){.done = done, .owner = owner};
 	f->read = store_read_new(store, READ_MAX_BYTES);
 	f->read->executor = executor;
-	f->read->done = read_done;
+	f->read->done = feeder_read_done;
 	f->read->owner = f;
 }
 
@@ -41,7 +41,7 @@ void feeder_release(struct feeder *f)
 	mem_free(f->steps);
 }
 
-static void make_room(struct feeder *f, size_t counters)
+static void feeder_make_room(struct feeder *f, size_t counters)
 {
 	if (counters <= f->cap)
 		return;
@@ -57,10 +57,9 @@ static void make_room(struct feeder *f, size_t counters)
 		mem_resize_array(f->companion_slot, counters, sizeof(*f->companion_slot));
 }
 
-static int place_order(const void *a, const void *b)
+static int feeder_place_order(const void *a, const void *b)
 {
 	const struct feeder_place *x = a, *y = b;
-
 	if (x->handle != y->handle)
 		return x->handle < y->handle ? -1 : 1;
 	return (x->row > y->row) - (x->row < y->row);
@@ -81,7 +80,7 @@ static void sort_places(struct feeder *f)
 		f->places[i] =
 			(struct feeder_place){some_handle(f->table, f->first + i), f->first + i};
 	if (f->count)
-		qsort(f->places, f->count, sizeof(*f->places), place_order);
+		qsort(f->places, f->count, sizeof(*f->places), feeder_place_order);
 }
 
 static bool has_octets(const struct rate_table *table)
@@ -96,8 +95,7 @@ void feeder_begin(struct feeder *f, const struct rate_table *table, size_t first
 		  int64_t end_ms, int64_t now_ms)
 {
 	size_t counters = count * table->column_count;
-
-	make_room(f, counters);
+	feeder_make_room(f, counters);
 	f->table = table;
 	f->first = first;
 	f->count = count;
@@ -123,11 +121,10 @@ void feeder_begin(struct feeder *f, const struct rate_table *table, size_t first
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-static struct store_request *add_range(struct feeder *f, const uint64_t *handles, size_t count,
-				       int64_t start_ms, int64_t end_ms)
+static struct store_request *feeder_add_range(struct feeder *f, const uint64_t *handles,
+					      size_t count, int64_t start_ms, int64_t end_ms)
 {
 	struct store_request *request = store_read_add(f->read, STORE_RANGE);
-
 	if (request)
 		request->range = (struct store_range){.table = TABLE_RAW_DATA,
 						      .period_ms = f->table->config.base_ms,
@@ -142,7 +139,6 @@ static struct store_request *add_range(struct feeder *f, const uint64_t *handles
 static size_t gather_unknown(struct feeder *f)
 {
 	size_t counters = f->count * f->table->column_count, n = 0;
-
 	for (size_t i = 0; i < counters; i++) {
 		bool wanted = f->from_ms[i] == FEEDER_BEGINNING;
 		f->slot[i] = wanted ? (uint32_t)n : no_slot;
@@ -153,7 +149,7 @@ static size_t gather_unknown(struct feeder *f)
 }
 
 /* To be read as the series `n` of the window; how many there are with it. */
-static size_t gather(struct feeder *f, size_t n, uint64_t handle, uint32_t *slot)
+static size_t feeder_gather(struct feeder *f, size_t n, uint64_t handle, uint32_t *slot)
 {
 	*slot = (uint32_t)n;
 	f->handles[n] = handle;
@@ -171,7 +167,6 @@ static size_t list_companions(struct feeder *f, size_t row, struct companion *li
 	const struct rate_row *r = &f->table->rows[f->first + row];
 	uint32_t *slots = f->companion_slot[row];
 	size_t n = 0;
-
 	slots[FEEDER_DISCONTINUITY] = slots[FEEDER_SPEED] = no_slot;
 	if (r->discontinuity)
 		list[n++] = (struct companion){r->discontinuity, &slots[FEEDER_DISCONTINUITY]};
@@ -190,28 +185,26 @@ static size_t list_companions(struct feeder *f, size_t row, struct companion *li
 static size_t gather_row(struct feeder *f, size_t row, size_t n)
 {
 	const uint64_t *handles = f->table->rows[f->first + row].handles;
-	size_t columns = f->table->column_count, before = n, next = 0, count;
+	size_t columns = f->table->column_count, before = n, next = 0;
 	struct companion list[FEEDER_COMPANIONS];
-
-	count = list_companions(f, row, list);
+	size_t count = list_companions(f, row, list);
 	for (size_t c = 0; c < columns; c++) {
 		uint32_t *slot = &f->slot[row * columns + c];
 		*slot = no_slot;
 		if (f->from_ms[row * columns + c] >= f->hi_ms)
 			continue;
 		for (; next < count && list[next].handle < handles[c]; next++)
-			n = gather(f, n, list[next].handle, list[next].slot);
-		n = gather(f, n, handles[c], slot);
+			n = feeder_gather(f, n, list[next].handle, list[next].slot);
+		n = feeder_gather(f, n, handles[c], slot);
 	}
 	for (; n > before && next < count; next++)
-		n = gather(f, n, list[next].handle, list[next].slot);
+		n = feeder_gather(f, n, list[next].handle, list[next].slot);
 	return n;
 }
 
 static size_t gather_window(struct feeder *f)
 {
 	size_t n = 0;
-
 	if (f->table->uptime)
 		f->handles[n++] = f->table->uptime;
 	for (size_t i = 0; i < f->count; i++)
@@ -222,10 +215,9 @@ static size_t gather_window(struct feeder *f)
 static int read_firsts(struct feeder *f)
 {
 	size_t count = gather_unknown(f);
-
 	f->step = FEEDER_FIRSTS;
 	store_read_reset(f->read);
-	f->values = add_range(f, f->handles, count, -COUNTER_TS_MAX, f->end_ms);
+	f->values = feeder_add_range(f, f->handles, count, -COUNTER_TS_MAX, f->end_ms);
 	if (!f->values)
 		return ERR_LIMIT;
 	f->values->range.limit = 1;
@@ -243,7 +235,6 @@ static bool has_unknown(const struct feeder *f)
 static void take_firsts(struct feeder *f)
 {
 	const struct store_range *range = &f->values->range;
-
 	for (size_t i = 0; i < f->count * f->table->column_count; i++)
 		if (f->slot[i] != no_slot && range->points[f->slot[i]].count)
 			f->from_ms[i] = range->points[f->slot[i]].ts_ms[0];
@@ -258,23 +249,21 @@ static void leave_out_empty(struct feeder *f)
 }
 
 /* Companions are wanted a little beyond the window; with them come samples that are not. */
-static int read_window(struct feeder *f)
+static int feeder_read_window(struct feeder *f)
 {
 	int64_t reach = feeder_reach_ms(f->table);
-	size_t count;
-
 	f->step = FEEDER_WINDOWS;
 	f->hi_ms = f->end_ms - f->lo_ms > f->window_ms ? f->lo_ms + f->window_ms : f->end_ms;
 	if (f->lo_ms < f->ahead_ms && f->knows_newest && f->hi_ms > f->ahead_ms)
 		f->hi_ms = f->ahead_ms;
-	count = gather_window(f);
+	size_t count = gather_window(f);
 	store_read_reset(f->read);
-	f->values = add_range(f, f->handles, count, f->lo_ms - reach, f->hi_ms + reach + 1);
+	f->values = feeder_add_range(f, f->handles, count, f->lo_ms - reach, f->hi_ms + reach + 1);
 	return f->values ? store_read_submit(f->read) : ERR_LIMIT;
 }
 
 /* The next window begins where the last one ended, or with the oldest sample that is wanted. */
-static bool choose_window(struct feeder *f)
+static bool feeder_choose_window(struct feeder *f)
 {
 	f->lo_ms = f->hi_ms;
 	if (f->lo_ms == FEEDER_BEGINNING) {
@@ -302,11 +291,9 @@ static bool wants_newest(const struct feeder *f)
 				    f->ahead_ms - f->lo_ms > BEHIND_MAX * f->table->config.base_ms);
 }
 
-static int read_newest(struct feeder *f)
+static int feeder_read_newest(struct feeder *f)
 {
 	size_t counters = f->count * f->table->column_count, n = 0;
-	struct store_request *request;
-
 	for (size_t i = 0; i < counters; i++) {
 		bool wanted = f->from_ms[i] < f->end_ms;
 		f->slot[i] = wanted ? (uint32_t)n : no_slot;
@@ -316,7 +303,7 @@ static int read_newest(struct feeder *f)
 	}
 	f->step = FEEDER_NEWEST;
 	store_read_reset(f->read);
-	request = store_read_add(f->read, STORE_LAST_BEFORE);
+	struct store_request *request = store_read_add(f->read, STORE_LAST_BEFORE);
 	if (!request)
 		return ERR_LIMIT;
 	request->last_before = (struct store_last_before){.table = TABLE_RAW_DATA,
@@ -328,10 +315,9 @@ static int read_newest(struct feeder *f)
 	return store_read_submit(f->read);
 }
 
-static void take_newest(struct feeder *f)
+static void feeder_take_newest(struct feeder *f)
 {
 	const struct store_points *points = f->values->last_before.points;
-
 	for (size_t i = 0; i < f->count * f->table->column_count; i++)
 		if (f->slot[i] != no_slot && points[f->slot[i]].count)
 			f->until_ms[i] = points[f->slot[i]].ts_ms[0] + 1;
@@ -347,20 +333,18 @@ static void leave_out_silent(struct feeder *f)
 }
 
 /* ERR_NOT_FOUND: there is nothing more. */
-static int go_on(struct feeder *f)
+static int feeder_advance(struct feeder *f)
 {
-	if (!choose_window(f))
+	if (!feeder_choose_window(f))
 		return ERR_NOT_FOUND;
-	return wants_newest(f) ? read_newest(f) : read_window(f);
+	return wants_newest(f) ? feeder_read_newest(f) : feeder_read_window(f);
 }
 
 int feeder_next(struct feeder *f)
 {
-	int err;
-
 	if (f->step == FEEDER_BEGINS && has_unknown(f))
 		return read_firsts(f);
-	err = go_on(f);
+	int err = feeder_advance(f);
 	if (err != ERR_NOT_FOUND)
 		return err;
 	f->done(f, err);
@@ -368,10 +352,9 @@ int feeder_next(struct feeder *f)
 }
 
 /* Leaves those inside the window. */
-static void trim(const struct feeder *f, struct store_points *p)
+static void feeder_trim(const struct feeder *f, struct store_points *p)
 {
 	size_t first = 0;
-
 	while (p->count && p->ts_ms[p->count - 1] >= f->hi_ms)
 		p->count--;
 	while (first < p->count && p->ts_ms[first] < f->lo_ms)
@@ -387,11 +370,10 @@ static void trim(const struct feeder *f, struct store_points *p)
 static size_t trim_samples(struct feeder *f)
 {
 	size_t points = 0;
-
 	for (size_t i = 0; i < f->count * f->table->column_count; i++) {
 		if (f->slot[i] == no_slot)
 			continue;
-		trim(f, &f->values->range.points[f->slot[i]]);
+		feeder_trim(f, &f->values->range.points[f->slot[i]]);
 		points += f->values->range.points[f->slot[i]].count;
 	}
 	return points;
@@ -411,16 +393,15 @@ static void window_read(struct feeder *f, int err)
 		return;
 	}
 	f->window_ms = (f->hi_ms - f->lo_ms) / 2;
-	err = wants_newest(f) ? read_newest(f) : read_window(f);
+	err = wants_newest(f) ? feeder_read_newest(f) : feeder_read_window(f);
 	if (err)
 		f->done(f, err);
 }
 
 /* Firsts and newest come in slices. */
-static void read_done(struct store_read *read, int err)
+static void feeder_read_done(struct store_read *read, int err)
 {
 	struct feeder *f = read->owner;
-
 	if (f->step == FEEDER_WINDOWS) {
 		window_read(f, err);
 		return;
@@ -428,7 +409,7 @@ static void read_done(struct store_read *read, int err)
 	if (!err && f->step == FEEDER_FIRSTS)
 		take_firsts(f);
 	else if (!err)
-		take_newest(f);
+		feeder_take_newest(f);
 	if (!err && f->values->more) {
 		err = store_read_submit(read);
 	} else if (!err) {
@@ -436,7 +417,7 @@ static void read_done(struct store_read *read, int err)
 			leave_out_empty(f);
 		else
 			leave_out_silent(f);
-		err = go_on(f);
+		err = feeder_advance(f);
 	}
 	if (err)
 		f->done(f, err);
@@ -447,7 +428,6 @@ static void read_done(struct store_read *read, int err)
 bool feeder_value(uint8_t type, uint64_t bits, uint64_t *value)
 {
 	double d;
-
 	*value = bits;
 	if (LIKELY(type == VALUE_U64))
 		return true;
@@ -481,7 +461,6 @@ static inline bool along_at(struct along *a, int64_t ts_ms, int64_t reach, uint3
 {
 	const struct store_points *p = a->points;
 	uint64_t value;
-
 	if (!p || !p->count)
 		return false;
 	while (a->at + 1 < p->count && p->ts_ms[a->at + 1] <= ts_ms + reach)
@@ -497,14 +476,13 @@ static inline bool along_at(struct along *a, int64_t ts_ms, int64_t reach, uint3
 
 /* The samples of a row without their values, which are the same for all columns that were polled at
  * the same times: the store gives those the same array. */
-static void take_samples(struct feeder *f, size_t row, const struct store_points *points)
+static void feeder_take_samples(struct feeder *f, size_t row, const struct store_points *points)
 {
 	struct along uptime = along_of(f, f->table->uptime ? 0 : no_slot);
 	const uint32_t *companions = f->companion_slot[row - f->first];
 	struct along jumps = along_of(f, companions[FEEDER_DISCONTINUITY]);
 	struct along speed = along_of(f, companions[FEEDER_SPEED]);
 	int64_t reach = feeder_reach_ms(f->table), unused;
-
 	if (f->samples_ts_ms == points->ts_ms && f->sample_count == points->count)
 		return;
 	if (points->count > f->sample_cap) {
@@ -552,7 +530,6 @@ static void end_out(struct feeder *f, const struct counter_out *out)
 static struct counter_def def_of(const struct feeder *f, size_t column)
 {
 	const struct rate_column *c = &f->table->columns[column];
-
 	return (struct counter_def){&f->table->config, c->width_bits, c->octets};
 }
 
@@ -562,7 +539,6 @@ static void feed_sample(struct feeder *f, const struct counter_def *def, struct 
 {
 	struct counter_sample *s = &f->samples[i];
 	const struct counter_step *before = i ? &f->steps[i - 1] : NULL;
-
 	if (!feeder_value(points->types[0][i], points->bits[0][i], &s->value))
 		return;
 	f->outcomes[counter_feed_together(def, state, s, before, &f->steps[i], out)]++;
@@ -573,7 +549,6 @@ static void feed_sample(struct feeder *f, const struct counter_def *def, struct 
 static size_t count_u64(const uint8_t *types, size_t count)
 {
 	size_t n = 0;
-
 	while (n < count && types[n] == VALUE_U64)
 		n++;
 	return n;
@@ -588,8 +563,7 @@ static void feed_column(struct feeder *f, size_t row, size_t column,
 	size_t rows_max = counter_rows_max(&f->table->config);
 	size_t numbers = count_u64(points->types[0], points->count);
 	struct counter_out out = begin_out(f);
-
-	take_samples(f, row, points);
+	feeder_take_samples(f, row, points);
 	while (count && points->ts_ms[count - 1] >= f->until_ms[counter])
 		count--;
 	numbers = numbers < count ? numbers : count;
@@ -626,7 +600,6 @@ void feeder_row(struct feeder *f, size_t row)
 void feeder_row_open(struct feeder *f, size_t row)
 {
 	size_t rows_max = counter_rows_max(&f->table->config);
-
 	f->rows.count = 0;
 	for (size_t column = 0; column < f->table->column_count; column++) {
 		struct counter_out out = begin_out(f);

@@ -69,8 +69,8 @@ struct rate_job {
 };
 
 static void on_cells(struct store_read *read, int err);
-static void on_window(struct feeder *feeder, int err);
-static void on_written(struct store_write *write, int err);
+static void rate_job_on_window(struct feeder *feeder, int err);
+static void rate_job_on_written(struct store_write *write, int err);
 static void on_stored(struct rate_job *job, int err);
 static void write_window(struct rate_job *job);
 static int load_run(struct rate_job *job);
@@ -78,16 +78,15 @@ static int load_run(struct rate_job *job);
 struct rate_job *rate_job_new(struct store *store, struct executor *executor)
 {
 	struct rate_job *job = mem_zalloc(sizeof(*job));
-
 	job->store = store;
-	feeder_init(&job->feeder, store, executor, on_window, job);
+	feeder_init(&job->feeder, store, executor, rate_job_on_window, job);
 	job->read = store_read_new(store, CELLS_MAX_BYTES);
 	job->read->executor = executor;
 	job->read->done = on_cells;
 	job->read->owner = job;
 	job->write = store_write_new(store, WRITE_MAX_BYTES);
 	job->write->executor = executor;
-	job->write->done = on_written;
+	job->write->done = rate_job_on_written;
 	job->write->owner = job;
 	job->write->in_runs = true;
 	buf_init(&job->writer.bytes, CHECKPOINT_MAX_BYTES);
@@ -123,7 +122,7 @@ struct rate_job_result rate_job_result(const struct rate_job *job)
 	return job->result;
 }
 
-static void finish(struct rate_job *job, int err)
+static void rate_job_finish(struct rate_job *job, int err)
 {
 	if (err && !job->error.text[0])
 		errbuf_set(&job->error, err, "%s", err_text(err));
@@ -136,20 +135,19 @@ static void finish(struct rate_job *job, int err)
 
 /* ---- A run ---------------------------------------------------------------------------------- */
 
-static struct store_parts key_of(const struct rate_table *table)
+static struct store_parts rate_job_key(const struct rate_table *table)
 {
 	return (struct store_parts){{table->device, table->oidset}};
 }
 
-static int add_scan(struct rate_job *job, const uint8_t *bound, bool backward)
+static int rate_job_add_scan(struct rate_job *job, const uint8_t *bound, bool backward)
 {
 	struct store_request *request = store_read_add(job->read, STORE_CELL_SCAN);
 	struct slice part = {(const char *)bound, 8};
-
 	if (!request)
 		return ERR_LIMIT;
 	request->cell_scan = (struct store_cell_scan){.table = TABLE_RATE_CHECKPOINTS,
-						      .key = key_of(job->table),
+						      .key = rate_job_key(job->table),
 						      .backward = backward,
 						      .limit = 1};
 	if (backward)
@@ -164,24 +162,21 @@ static int add_scan(struct rate_job *job, const uint8_t *bound, bool backward)
 static int load_run(struct rate_job *job)
 {
 	uint64_t id = job->table->rows[job->first].id;
-	uint8_t *bound;
-	int err;
-
 	job->anew = job->looked = job->begins = job->written = false;
 	buf_release(&job->old_kept);
 	store_read_reset(job->read);
 	job->read->now_ms = job->options.now_ms;
-	bound = arena_alloc(&job->read->arena, 8);
+	uint8_t *bound = arena_alloc(&job->read->arena, 8);
 	if (!bound)
 		return ERR_LIMIT;
 	be64_put(bound, id + 1);
-	err = add_scan(job, bound, true);
+	int err = rate_job_add_scan(job, bound, true);
 	if (!err)
-		err = add_scan(job, bound, false);
+		err = rate_job_add_scan(job, bound, false);
 	return err ? err : store_read_submit(job->read);
 }
 
-static uint64_t column_of(const struct store_cell *cell)
+static uint64_t rate_job_column_of(const struct store_cell *cell)
 {
 	return be64_get((const uint8_t *)cell->column.part[0].data);
 }
@@ -191,7 +186,6 @@ static int take_states(struct rate_job *job, const struct checkpoint *c, const s
 {
 	struct counter *places[RATE_COLUMNS_MAX];
 	struct feeder *f = &job->feeder;
-
 	for (size_t i = 0; i < c->column_count; i++)
 		places[i] = match[i] == RATE_COLUMNS_MAX
 				    ? NULL
@@ -216,7 +210,6 @@ static int open_checkpoint(struct rate_job *job)
 	size_t match[RATE_COLUMNS_MAX], row = job->first;
 	struct checkpoint c;
 	int err = checkpoint_open(job->old, &c);
-
 	if (err)
 		return err;
 	job->old_until_ms = c.until_ms;
@@ -246,7 +239,6 @@ static int open_checkpoint(struct rate_job *job)
 static bool nothing_to_do(const struct rate_job *job)
 {
 	const struct feeder *f = &job->feeder;
-
 	for (size_t i = 0; i < f->count * job->table->column_count; i++)
 		if (f->from_ms[i] < f->end_ms)
 			return false;
@@ -259,10 +251,9 @@ static void bound_run(struct rate_job *job, const struct store_cell_scan *here,
 {
 	const struct rate_table *table = job->table;
 	size_t rows_max = RATE_RUN_COUNTERS / table->column_count + 1;
-
 	job->old = here->count ? here->cells[0].value : (struct slice){NULL, 0};
-	job->first_id = here->count ? column_of(&here->cells[0]) : 0;
-	job->end_id = next->count ? column_of(&next->cells[0]) : UINT64_MAX;
+	job->first_id = here->count ? rate_job_column_of(&here->cells[0]) : 0;
+	job->end_id = next->count ? rate_job_column_of(&next->cells[0]) : UINT64_MAX;
 	job->last = job->first;
 	while (job->last < table->row_count && table->rows[job->last].id < job->end_id)
 		job->last++;
@@ -275,24 +266,21 @@ static void bound_run(struct rate_job *job, const struct store_cell_scan *here,
 
 static void next_run(struct rate_job *job)
 {
-	int err;
-
 	job->first = job->last;
 	if (job->first == job->table->row_count) {
-		finish(job, 0);
+		rate_job_finish(job, 0);
 		return;
 	}
-	err = load_run(job);
+	int err = load_run(job);
 	if (err)
-		finish(job, err);
+		rate_job_finish(job, err);
 }
 
-static void next_window(struct rate_job *job)
+static void rate_job_next_window(struct rate_job *job)
 {
 	int err = feeder_next(&job->feeder);
-
 	if (err)
-		finish(job, err);
+		rate_job_finish(job, err);
 }
 
 /* Nobody knows any more what was in its bins. */
@@ -315,7 +303,6 @@ static void on_cells(struct store_read *read, int err)
 {
 	struct rate_job *job = read->owner;
 	struct store_request *here = read->requests;
-
 	if (job->begins) {
 		on_stored(job, err);
 		return;
@@ -323,7 +310,7 @@ static void on_cells(struct store_read *read, int err)
 	if (!err && (here->more || here->next->more))
 		err = ERR_LIMIT;
 	if (err) {
-		finish(job, err);
+		rate_job_finish(job, err);
 		return;
 	}
 	bound_run(job, &here->cell_scan, &here->next->cell_scan);
@@ -335,11 +322,11 @@ static void on_cells(struct store_read *read, int err)
 		err = begin_anew(job);
 	if (err) {
 		errbuf_set(&job->error, err, "the checkpoint cannot be read: %s", err_text(err));
-		finish(job, err);
+		rate_job_finish(job, err);
 	} else if (nothing_to_do(job)) {
 		next_run(job);
 	} else {
-		next_window(job);
+		rate_job_next_window(job);
 	}
 }
 
@@ -356,7 +343,6 @@ static bool counter_begins(const struct rate_job *job, size_t counter)
 static bool note_beginnings(struct rate_job *job)
 {
 	size_t counters = job->feeder.count * job->table->column_count;
-
 	if (counters > job->stored.cap) {
 		job->stored.bits = mem_resize_array(job->stored.bits, counters, 1);
 		job->stored.cap = counters;
@@ -372,7 +358,6 @@ static bool note_beginnings(struct rate_job *job)
 static int64_t first_start_ms(const struct rate_job *job, size_t counter, size_t level)
 {
 	int64_t first_ms = job->feeder.from_ms[counter];
-
 	return floor_to(first_ms, counter_level_ms(&job->table->config, level));
 }
 
@@ -381,7 +366,6 @@ static int add_level(struct rate_job *job, size_t level, const uint64_t *handles
 {
 	int64_t width = counter_level_ms(&job->table->config, level);
 	struct store_request *request = store_read_add(job->read, STORE_RANGE);
-
 	if (!request)
 		return ERR_LIMIT;
 	request->range = (struct store_range){.table = rate_level_table(level),
@@ -397,7 +381,6 @@ static int add_level(struct rate_job *job, size_t level, const uint64_t *handles
 static int keep_old(struct rate_job *job)
 {
 	int err = buf_append(&job->old_kept, job->old.data, job->old.len);
-
 	job->old = buf_slice(&job->old_kept);
 	return err;
 }
@@ -411,7 +394,6 @@ static int look_for_stored(struct rate_job *job)
 	uint64_t *handles;
 	size_t n = 0;
 	int err = job->old.data ? keep_old(job) : 0;
-
 	store_read_reset(job->read);
 	handles = arena_alloc(&job->read->arena, counters * sizeof(*handles));
 	err = err ? err : handles ? 0 : ERR_LIMIT;
@@ -431,7 +413,6 @@ static void take_stored(struct rate_job *job, const struct store_request *reques
 {
 	const struct feeder *f = &job->feeder;
 	const struct store_points *p = request->range.points;
-
 	for (size_t i = 0; i < f->count * job->table->column_count; i++) {
 		if (!counter_begins(job, i))
 			continue;
@@ -446,7 +427,6 @@ static void on_stored(struct rate_job *job, int err)
 {
 	const struct store_request *request = job->read->requests;
 	bool more = false;
-
 	for (size_t level = 0; !err && request; request = request->next, level++) {
 		more |= request->more;
 		take_stored(job, request, level);
@@ -455,7 +435,7 @@ static void on_stored(struct rate_job *job, int err)
 		err = store_read_submit(job->read);
 	if (err) {
 		errbuf_set(&job->error, err, "%s", store_read_sentence(job->read, err));
-		finish(job, err);
+		rate_job_finish(job, err);
 	} else if (!more) {
 		write_window(job);
 	}
@@ -498,7 +478,6 @@ static int append_moment(struct rate_job *job, size_t level, int64_t ts_ms, cons
 	unsigned fields = rows_fields(config, m->rows, m->count, job->begins, values);
 	int err = store_append_fields(job->write, &target, ts_ms, fields, m->handles, m->count,
 				      values);
-
 	if (err)
 		return err;
 	job->rows_added += m->count;
@@ -510,12 +489,12 @@ static int append_moment(struct rate_job *job, size_t level, int64_t ts_ms, cons
 }
 
 /* The next row of a level that a column has from `at` on, and its time; none: INT64_MAX. */
-static inline const struct counter_row *find_level(const struct feeder_rows *rows, size_t column,
-						   const struct counter_row *at, size_t level,
-						   int64_t *ts_ms)
+static inline const struct counter_row *rate_job_find_level(const struct feeder_rows *rows,
+							    size_t column,
+							    const struct counter_row *at,
+							    size_t level, int64_t *ts_ms)
 {
 	const struct counter_row *end = rows->list + rows->start[column + 1];
-
 	while (at < end && at->level != level)
 		at++;
 	*ts_ms = at < end ? at->start_ms : INT64_MAX;
@@ -525,7 +504,6 @@ static inline const struct counter_row *find_level(const struct feeder_rows *row
 static inline int64_t earliest(const int64_t *ts_ms, size_t count)
 {
 	int64_t first_ms = INT64_MAX;
-
 	for (size_t i = 0; i < count; i++)
 		first_ms = ts_ms[i] < first_ms ? ts_ms[i] : first_ms;
 	return first_ms;
@@ -541,9 +519,9 @@ static int append_level(struct rate_job *job, size_t row, size_t level)
 	int64_t next_ms[RATE_COLUMNS_MAX];
 	struct moment m;
 	int err = 0;
-
 	for (size_t c = 0; c < columns; c++)
-		next[c] = find_level(rows, c, rows->list + rows->start[c], level, &next_ms[c]);
+		next[c] = rate_job_find_level(rows, c, rows->list + rows->start[c], level,
+					      &next_ms[c]);
 	while (!err) {
 		int64_t ts_ms = earliest(next_ms, columns);
 		if (ts_ms == INT64_MAX)
@@ -554,7 +532,7 @@ static int append_level(struct rate_job *job, size_t row, size_t level)
 				continue;
 			if (!stays_stored(job, feeder_counter(&job->feeder, row, c), next[c]))
 				add_to_moment(&m, handles[c], next[c]);
-			next[c] = find_level(rows, c, next[c] + 1, level, &next_ms[c]);
+			next[c] = rate_job_find_level(rows, c, next[c] + 1, level, &next_ms[c]);
 		}
 		err = m.count ? append_moment(job, level, ts_ms, &m) : 0;
 	}
@@ -568,7 +546,6 @@ static bool gather_column(struct bins *bins, const struct counter_row *row,
 {
 	size_t count = 0, max = bins->columns.n ? bins->columns.count : SIZE_MAX;
 	uint64_t *vals = bins->vals + bins->columns.n * bins->columns.count, others = 0;
-
 	for (; row < end; row++) {
 		if (row->level)
 			continue;
@@ -602,7 +579,6 @@ static bool gather_bins(struct rate_job *job, size_t row)
 	struct counter_row usual = row_usual(&job->table->config, 0);
 	const struct feeder_rows *rows = &job->feeder.rows;
 	struct bins *bins = &job->bins;
-
 	bins->columns = (struct store_columns){.fields = 1, .type = VALUE_U64};
 	make_room_for_bins(bins, rows->count);
 	for (size_t c = 0; c < job->table->column_count; c++) {
@@ -622,23 +598,20 @@ static bool gather_bins(struct rate_job *job, size_t row)
 static int append_bins(struct rate_job *job, size_t row)
 {
 	const struct store_columns *columns = &job->bins.columns;
-	int err;
-
 	if (job->begins || !gather_bins(job, row))
 		return append_level(job, row, 0);
 	struct store_target target = {rate_level_table(0), job->options.retention[0],
 				      job->table->config.base_ms};
-	err = store_append_columns(job->write, &target, columns);
+	int err = store_append_columns(job->write, &target, columns);
 	if (!err)
 		job->rows_added += columns->n * columns->count;
 	return err;
 }
 
-static int append_row(struct rate_job *job, size_t row)
+static int rate_job_append_row(struct rate_job *job, size_t row)
 {
 	unsigned levels = job->feeder.rows.levels;
 	int err = levels & 1 ? append_bins(job, row) : 0;
-
 	for (size_t level = 1; !err && level <= job->table->config.period_count; level++)
 		if (levels >> level & 1)
 			err = append_level(job, row, level);
@@ -653,7 +626,6 @@ static void add_fed_row(struct rate_job *job, size_t row)
 	const struct feeder *f = &job->feeder;
 	size_t at = feeder_counter(f, row, 0);
 	uint64_t columns = 0;
-
 	for (size_t c = 0; c < job->table->column_count; c++)
 		columns |= (uint64_t)f->states[at + c].known << c;
 	if (columns)
@@ -666,7 +638,6 @@ static int add_kept_row(struct rate_job *job, const struct checkpoint *c, const 
 	struct counter states[RATE_COLUMNS_MAX];
 	uint64_t columns = 0;
 	int err = checkpoint_states(c, &job->old_row, NULL);
-
 	if (err)
 		return err;
 	for (size_t i = 0; i < c->column_count; i++) {
@@ -686,7 +657,6 @@ static int add_kept_row(struct rate_job *job, const struct checkpoint *c, const 
 static int next_old_row(struct rate_job *job, struct checkpoint *c, bool *there)
 {
 	int err = *there ? checkpoint_next(c, &job->old_row) : 0;
-
 	*there = *there && !err;
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
@@ -699,7 +669,6 @@ static int merge_rows(struct rate_job *job, struct checkpoint *c, bool fed)
 	size_t match[RATE_COLUMNS_MAX], row = fed ? job->first : job->last;
 	bool there = job->old.data != NULL;
 	int err = 0;
-
 	if (there)
 		checkpoint_match(c, job->table, match);
 	while (!err && !(err = next_old_row(job, c, &there)) && there) {
@@ -716,22 +685,20 @@ static int merge_rows(struct rate_job *job, struct checkpoint *c, bool fed)
 	return err;
 }
 
-static int put_bytes(struct rate_job *job, uint64_t column_id, struct slice bytes)
+static int rate_job_put_bytes(struct rate_job *job, uint64_t column_id, struct slice bytes)
 {
 	uint8_t column[8];
-
 	be64_put(column, column_id);
-	struct store_parts key = key_of(job->table), at = {{{(const char *)column, 8}}};
+	struct store_parts key = rate_job_key(job->table), at = {{{(const char *)column, 8}}};
 	return store_cell_put(job->write, TABLE_RATE_CHECKPOINTS, &key, &at, bytes,
 			      store_stamp(job->store), 0);
 }
 
-static int put_cell(struct rate_job *job, uint64_t column_id, int64_t until_ms, bool fed)
+static int rate_job_put_cell(struct rate_job *job, uint64_t column_id, int64_t until_ms, bool fed)
 {
 	struct slice columns[RATE_COLUMNS_MAX] = {{NULL, 0}}, bytes;
 	struct checkpoint old = {.rows_left = 0};
 	int err = job->old.data ? checkpoint_open(job->old, &old) : 0;
-
 	for (size_t c = 0; c < job->table->column_count; c++)
 		columns[c] = job->table->columns[c].name;
 	checkpoint_begin(&job->writer, &job->table->config, until_ms, columns,
@@ -740,7 +707,7 @@ static int put_cell(struct rate_job *job, uint64_t column_id, int64_t until_ms, 
 		err = merge_rows(job, &old, fed);
 	if (!err)
 		err = checkpoint_end(&job->writer, &bytes);
-	return err ? err : put_bytes(job, column_id, bytes);
+	return err ? err : rate_job_put_bytes(job, column_id, bytes);
 }
 
 /* Stage 2. While some counters still catch up with the others, the old checkpoint stays; also while
@@ -748,33 +715,31 @@ static int put_cell(struct rate_job *job, uint64_t column_id, int64_t until_ms, 
 static int add_checkpoint(struct rate_job *job)
 {
 	int err = 0;
-
 	if (job->feeder.hi_ms < (job->anew ? job->feeder.end_ms : job->old_until_ms))
 		return 0;
 	store_write_next_stage(job->write);
 	/* The part that is left behind comes first: if the batch is full between the two, both the
 	 * old cell and this one are there, and say the same. */
 	if (job->divides && job->anew)
-		err = put_bytes(job, job->divide_id, SLICE(""));
+		err = rate_job_put_bytes(job, job->divide_id, SLICE(""));
 	else if (job->divides)
-		err = put_cell(job, job->divide_id, job->old_until_ms, false);
+		err = rate_job_put_cell(job, job->divide_id, job->old_until_ms, false);
 	if (!err)
-		err = put_cell(job, job->first_id, job->feeder.hi_ms, true);
+		err = rate_job_put_cell(job, job->first_id, job->feeder.hi_ms, true);
 	return err;
 }
 
 /* ---- A window ------------------------------------------------------------------------------- */
 
-static void submit(struct rate_job *job)
+static void rate_job_submit(struct rate_job *job)
 {
 	int err = store_write_submit(job->write);
-
 	if (err)
-		finish(job, err);
+		rate_job_finish(job, err);
 }
 
 /* True: the batch is full, and what did not fit goes into the next one. */
-static bool is_full(const struct rate_job *job, int err)
+static bool rate_job_is_full(const struct rate_job *job, int err)
 {
 	return err == ERR_LIMIT && job->write->samples + job->write->cells > 0;
 }
@@ -782,7 +747,6 @@ static bool is_full(const struct rate_job *job, int err)
 static void write_window(struct rate_job *job)
 {
 	int err = 0;
-
 	for (; job->place < job->feeder.count; job->place++, job->row_fed = false) {
 		size_t row = job->feeder.places[job->place].row;
 		if (!job->row_fed) {
@@ -790,7 +754,7 @@ static void write_window(struct rate_job *job)
 			job->result.rows += job->feeder.rows.count;
 		}
 		job->row_fed = true;
-		err = append_row(job, row);
+		err = rate_job_append_row(job, row);
 		if (err)
 			break;
 	}
@@ -798,16 +762,15 @@ static void write_window(struct rate_job *job)
 		err = add_checkpoint(job);
 		job->checkpoint_waits = err != 0;
 	}
-	if (err && !is_full(job, err))
-		finish(job, err);
+	if (err && !rate_job_is_full(job, err))
+		rate_job_finish(job, err);
 	else
-		submit(job);
+		rate_job_submit(job);
 }
 
 static void take_tally(struct rate_job *job)
 {
 	const struct feeder *f = &job->feeder;
-
 	job->result.samples += f->outcomes[COUNTER_FIRST] + f->outcomes[COUNTER_COUNTED] +
 			       f->outcomes[COUNTER_WRAPPED] + f->outcomes[COUNTER_RESTARTED] +
 			       f->outcomes[COUNTER_LOST];
@@ -825,37 +788,34 @@ static void take_tally(struct rate_job *job)
 static void begin_window(struct rate_job *job)
 {
 	int err = 0;
-
 	job->written = true;
 	if (!job->looked && note_beginnings(job))
 		err = look_for_stored(job);
 	else
 		write_window(job);
 	if (err)
-		finish(job, err);
+		rate_job_finish(job, err);
 }
 
 /* The window has no samples; nor had those before, if it is the last, which a checkpoint has. */
 static bool has_nothing(const struct rate_job *job)
 {
 	const struct feeder *f = &job->feeder;
-
 	return !f->points &&
 	       (f->hi_ms < f->end_ms || (!job->written && f->end_ms == job->old_until_ms));
 }
 
-static void on_window(struct feeder *feeder, int err)
+static void rate_job_on_window(struct feeder *feeder, int err)
 {
 	struct rate_job *job = feeder->owner;
-
 	if (err == ERR_NOT_FOUND) {
 		take_tally(job);
 		next_run(job);
 	} else if (err) {
 		errbuf_set(&job->error, err, "%s", store_read_sentence(feeder->read, err));
-		finish(job, err);
+		rate_job_finish(job, err);
 	} else if (has_nothing(job)) {
-		next_window(job);
+		rate_job_next_window(job);
 	} else {
 		store_write_reset(job->write);
 		job->place = 0;
@@ -866,35 +826,32 @@ static void on_window(struct feeder *feeder, int err)
 }
 
 /* After a batch that was full the window goes on; else the next one is read. */
-static void on_written(struct store_write *write, int err)
+static void rate_job_on_written(struct store_write *write, int err)
 {
 	struct rate_job *job = write->owner;
 	bool rest = job->place < job->feeder.count || job->checkpoint_waits;
-
 	stat_add(STAT_rate_rows, err ? 0 : (int64_t)job->rows_added);
 	job->rows_added = 0;
 	if (err) {
 		errbuf_set(&job->error, err, "%s",
 			   write->error.text[0] ? write->error.text : err_text(err));
-		finish(job, err);
+		rate_job_finish(job, err);
 	} else if (rest) {
 		store_write_reset(write);
 		write_window(job);
 	} else {
-		next_window(job);
+		rate_job_next_window(job);
 	}
 }
 
 int rate_job_start(struct rate_job *job, const struct rate_job_options *options)
 {
-	int err;
-
 	job->error.text[0] = 0;
 	job->options = *options;
 	job->table = options->table;
 	job->write->can_wait = !options->awaited;
 	job->result = (struct rate_job_result){0};
-	err = rate_table_check(job->table, &job->error);
+	int err = rate_table_check(job->table, &job->error);
 	if (err)
 		return err;
 	if (!job->table->row_count)

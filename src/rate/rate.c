@@ -11,7 +11,6 @@ uint64_t rate_row_id(struct slice tags_text)
 static void sink_down(struct rate_row *rows, size_t at, size_t count)
 {
 	struct rate_row row = rows[at];
-
 	for (size_t child; (child = 2 * at + 1) < count; at = child) {
 		if (child + 1 < count && rows[child + 1].id > rows[child].id)
 			child++;
@@ -37,7 +36,6 @@ void rate_rows_sort(struct rate_row *rows, size_t count)
 int rate_table_check(const struct rate_table *table, struct errbuf *e)
 {
 	int err = counter_config_check(&table->config, e);
-
 	if (err)
 		return err;
 	if (!table->device.len || !table->oidset.len)

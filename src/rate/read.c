@@ -33,17 +33,16 @@ struct rate_read {
 	uint8_t bound[8];           /* of the scan */
 };
 
-static void on_read(struct store_read *read, int err);
-static void on_window(struct feeder *feeder, int err);
+static void rate_read_on_read(struct store_read *read, int err);
+static void rate_read_on_window(struct feeder *feeder, int err);
 
 struct rate_read *rate_read_new(struct store *store, struct executor *executor)
 {
 	struct rate_read *read = mem_zalloc(sizeof(*read));
-
-	feeder_init(&read->feeder, store, executor, on_window, read);
+	feeder_init(&read->feeder, store, executor, rate_read_on_window, read);
 	read->read = store_read_new(store, READ_MAX_BYTES);
 	read->read->executor = executor;
-	read->read->done = on_read;
+	read->read->done = rate_read_on_read;
 	read->read->owner = read;
 	return read;
 }
@@ -79,7 +78,7 @@ static size_t counter_count(const struct rate_read *read)
 	return read->table->row_count * read->table->column_count;
 }
 
-static void finish(struct rate_read *read, int err)
+static void rate_read_finish(struct rate_read *read, int err)
 {
 	if (err && !read->error.text[0])
 		errbuf_set(&read->error, err, "%s", err_text(err));
@@ -89,7 +88,6 @@ static void finish(struct rate_read *read, int err)
 static void begin_lists(struct rate_read *read)
 {
 	size_t count = counter_count(read);
-
 	if (count > read->cap) {
 		read->stored = mem_resize_array(read->stored, count, sizeof(*read->stored));
 		read->computed = mem_resize_array(read->computed, count, sizeof(*read->computed));
@@ -121,7 +119,7 @@ static int list_add(struct rate_read *read, struct row_list *list, const struct 
 
 /* What a request points to belongs to the read once it is submitted: so the next slice is asked for
  * as the first was. */
-static int submit(struct rate_read *read)
+static int rate_read_submit(struct rate_read *read)
 {
 	read->asked = *read->request;
 	return store_read_submit(read->read);
@@ -133,7 +131,6 @@ static int submit(struct rate_read *read)
 static int read_checkpoints(struct rate_read *read)
 {
 	const struct rate_table *table = read->table;
-
 	read->state = READ_CHECKPOINTS;
 	store_read_reset(read->read);
 	read->read->now_ms = read->options.now_ms;
@@ -148,14 +145,13 @@ static int read_checkpoints(struct rate_read *read)
 					 .to = {{{(const char *)read->bound, 8}}},
 					 .backward = table->row_count == 1,
 					 .limit = table->row_count == 1};
-	return submit(read);
+	return rate_read_submit(read);
 }
 
-static void take_row(struct rate_read *read, const struct checkpoint *c, const size_t *match,
-		     size_t row)
+static void rate_read_take_row(struct rate_read *read, const struct checkpoint *c,
+			       const size_t *match, size_t row)
 {
 	struct feeder *f = &read->feeder;
-
 	for (size_t i = 0; i < c->column_count; i++) {
 		size_t at;
 		if (!(read->old_row.columns >> i & 1) || match[i] == RATE_COLUMNS_MAX)
@@ -178,7 +174,6 @@ static int take_checkpoint(struct rate_read *read, struct slice bytes)
 	size_t match[RATE_COLUMNS_MAX], row = 0;
 	struct checkpoint c;
 	int err = checkpoint_open(bytes, &c);
-
 	if (err || c.config.base_ms != read->table->config.base_ms)
 		return err;
 	checkpoint_match(&c, read->table, match);
@@ -190,7 +185,7 @@ static int take_checkpoint(struct rate_read *read, struct slice bytes)
 		err = checkpoint_states(&c, &read->old_row, NULL);
 		if (err)
 			return err;
-		take_row(read, &c, match, row);
+		rate_read_take_row(read, &c, match, row);
 	}
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
@@ -198,7 +193,6 @@ static int take_checkpoint(struct rate_read *read, struct slice bytes)
 static int take_checkpoints(struct rate_read *read)
 {
 	const struct store_cell_scan *scan = &read->request->cell_scan;
-
 	for (size_t i = 0; i < scan->count; i++) {
 		int err = take_checkpoint(read, scan->cells[i].value);
 		/* The next job begins anew, and so does this. */
@@ -211,11 +205,10 @@ static int take_checkpoints(struct rate_read *read)
 
 /* ---- What is stored ------------------------------------------------------------------------- */
 
-static int read_stored(struct rate_read *read, enum read_state state)
+static int rate_read_stored(struct rate_read *read, enum read_state state)
 {
 	const struct rate_table *table = read->table;
 	size_t count = 0;
-
 	read->state = state;
 	store_read_reset(read->read);
 	read->request = store_read_add(read->read, STORE_RANGE);
@@ -237,14 +230,14 @@ static int read_stored(struct rate_read *read, enum read_state state)
 		.handle_count = count,
 		.start_ms = read->options.from_ms,
 		.end_ms = read->options.to_ms};
-	return submit(read);
+	return rate_read_submit(read);
 }
 
-static int take_rows(struct rate_read *read, struct row_list *list, const struct store_points *p)
+static int rate_read_take_rows(struct rate_read *read, struct row_list *list,
+			       const struct store_points *p)
 {
 	struct counter_row usual = row_usual(&read->table->config, read->options.level);
 	int err = 0;
-
 	for (size_t i = 0; !err && i < p->count; i++) {
 		struct counter_row row = row_of_points(p, i, &usual);
 		err = list_add(read, list, &row);
@@ -252,15 +245,14 @@ static int take_rows(struct rate_read *read, struct row_list *list, const struct
 	return err;
 }
 
-static int take_slice(struct rate_read *read)
+static int rate_read_take_slice(struct rate_read *read)
 {
 	const struct store_range *range = &read->request->range;
 	int err = 0;
-
 	for (size_t i = 0; !err && i < range->handle_count; i++) {
 		struct row_list *list = &read->stored[read->counters[i]];
 		if (read->state == READ_ROWS)
-			err = take_rows(read, list, &range->points[i]);
+			err = rate_read_take_rows(read, list, &range->points[i]);
 		else if (range->points[i].count)
 			row_list_extremes(list, &range->points[i]);
 	}
@@ -269,12 +261,11 @@ static int take_slice(struct rate_read *read)
 
 /* ---- What is not ---------------------------------------------------------------------------- */
 
-static int keep_computed(struct rate_read *read, size_t row)
+static int rate_read_keep_computed(struct rate_read *read, size_t row)
 {
 	const struct feeder_rows *rows = &read->feeder.rows;
 	const struct rate_read_options *o = &read->options;
 	int err = 0;
-
 	for (size_t c = 0; c < read->table->column_count; c++) {
 		struct row_list *list = &read->computed[feeder_counter(&read->feeder, row, c)];
 		for (size_t i = rows->start[c]; !err && i < rows->start[c + 1]; i++) {
@@ -288,11 +279,10 @@ static int keep_computed(struct rate_read *read, size_t row)
 }
 
 /* Stored rows before the first computed one, and those between that nobody computed. */
-static void merge(struct row_list *stored, struct row_list *computed, int64_t first_ms)
+static void rate_read_merge(struct row_list *stored, struct row_list *computed, int64_t first_ms)
 {
 	struct row_list out = {NULL, 0, 0};
 	size_t s = 0, c = 0;
-
 	if (!computed->count)
 		return;
 	out.cap = stored->count + computed->count;
@@ -315,25 +305,23 @@ static void merge(struct row_list *stored, struct row_list *computed, int64_t fi
 static void finish_rows(struct rate_read *read)
 {
 	int err = 0;
-
 	for (size_t row = 0; !err && row < read->table->row_count; row++) {
 		feeder_row_open(&read->feeder, row);
-		err = keep_computed(read, row);
+		err = rate_read_keep_computed(read, row);
 	}
 	for (size_t i = 0; !err && i < counter_count(read); i++)
-		merge(&read->stored[i], &read->computed[i], read->first_ms[i]);
-	finish(read, err);
+		rate_read_merge(&read->stored[i], &read->computed[i], read->first_ms[i]);
+	rate_read_finish(read, err);
 }
 
-static void next_window(struct rate_read *read)
+static void rate_read_next_window(struct rate_read *read)
 {
 	int err = feeder_next(&read->feeder);
-
 	if (err)
-		finish(read, err);
+		rate_read_finish(read, err);
 }
 
-static void note_firsts(struct rate_read *read)
+static void rate_read_note_firsts(struct rate_read *read)
 {
 	for (size_t i = 0; i < counter_count(read); i++)
 		if (!read->feeder.states[i].known)
@@ -341,40 +329,39 @@ static void note_firsts(struct rate_read *read)
 	read->knows_firsts = true;
 }
 
-static void on_window(struct feeder *feeder, int err)
+static void rate_read_on_window(struct feeder *feeder, int err)
 {
 	struct rate_read *read = feeder->owner;
-
 	if (err == ERR_NOT_FOUND) {
 		finish_rows(read);
 		return;
 	}
 	if (!err && !read->knows_firsts)
-		note_firsts(read);
+		rate_read_note_firsts(read);
 	if (err)
 		errbuf_set(&read->error, err, "%s", store_read_sentence(feeder->read, err));
 	for (size_t row = 0; !err && row < read->table->row_count; row++) {
 		feeder_row(feeder, row);
-		err = keep_computed(read, row);
+		err = rate_read_keep_computed(read, row);
 	}
 	if (err)
-		finish(read, err);
+		rate_read_finish(read, err);
 	else
-		next_window(read);
+		rate_read_next_window(read);
 }
 
 /* ---- Order of events ------------------------------------------------------------------------ */
 
-static void on_read(struct store_read *store_read, int err)
+static void rate_read_on_read(struct store_read *store_read, int err)
 {
 	struct rate_read *read = store_read->owner;
-
 	if (err)
 		errbuf_set(&read->error, err, "%s", store_read_sentence(store_read, err));
 	else
-		err = read->state == READ_CHECKPOINTS ? take_checkpoints(read) : take_slice(read);
+		err = read->state == READ_CHECKPOINTS ? take_checkpoints(read)
+						      : rate_read_take_slice(read);
 	if (err) {
-		finish(read, err);
+		rate_read_finish(read, err);
 		return;
 	}
 	if (read->request->more) {
@@ -385,25 +372,23 @@ static void on_read(struct store_read *store_read, int err)
 		*read->request = read->asked; /* the only one */
 		err = store_read_submit(store_read);
 	} else if (read->state == READ_CHECKPOINTS) {
-		err = read_stored(read, READ_ROWS);
+		err = rate_read_stored(read, READ_ROWS);
 	} else if (read->state == READ_ROWS && read->options.level > 0) {
-		err = read_stored(read, READ_EXTREMES);
+		err = rate_read_stored(read, READ_EXTREMES);
 	} else {
-		next_window(read);
+		rate_read_next_window(read);
 	}
 	if (err)
-		finish(read, err);
+		rate_read_finish(read, err);
 }
 
 int rate_read_start(struct rate_read *read, const struct rate_read_options *options)
 {
 	const struct rate_table *table = options->table;
-	int err;
-
 	read->error.text[0] = 0;
 	read->options = *options;
 	read->table = table;
-	err = rate_table_check(table, &read->error);
+	int err = rate_table_check(table, &read->error);
 	if (err)
 		return err;
 	if (!table->row_count || options->level > table->config.period_count ||
@@ -420,6 +405,5 @@ int rate_read_start(struct rate_read *read, const struct rate_read_options *opti
 struct rate_series rate_read_series(const struct rate_read *read, size_t row, size_t column)
 {
 	const struct row_list *list = &read->stored[row * read->table->column_count + column];
-
 	return (struct rate_series){list->rows, list->count};
 }

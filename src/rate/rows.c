@@ -17,7 +17,7 @@ struct counter_row row_usual(const struct counter_config *config, size_t level)
 				    .covered_ms = (uint32_t)counter_level_ms(config, level)};
 }
 
-static inline uint64_t number_of(const struct counter_row *row, size_t field)
+static inline uint64_t row_number_of(const struct counter_row *row, size_t field)
 {
 	switch (field) {
 	case 0:
@@ -38,7 +38,6 @@ static unsigned unusual_fields(const struct counter_row *const *rows, size_t cou
 			       const struct counter_row *usual)
 {
 	uint64_t counts = 0, covered = 0, flags = 0, unplaced = 0;
-
 	for (size_t i = 0; i < count; i++) {
 		counts |= rows[i]->count ^ usual->count;
 		covered |= rows[i]->covered_ms ^ usual->covered_ms;
@@ -59,16 +58,15 @@ unsigned rows_fields(const struct counter_config *config, const struct counter_r
 		if (!(given >> f & 1))
 			continue;
 		for (size_t i = 0; i < count; i++)
-			values[i * step] = value_u64(number_of(rows[i], f));
+			values[i * step] = value_u64(row_number_of(rows[i], f));
 		values++;
 	}
 	return given;
 }
 
-static uint64_t number_at(const struct store_points *p, size_t field, size_t i, uint64_t usual)
+static uint64_t row_number_at(const struct store_points *p, size_t field, size_t i, uint64_t usual)
 {
 	uint64_t value;
-
 	return p->bits[field] && feeder_value(p->types[field][i], p->bits[field][i], &value)
 		       ? value
 		       : usual;
@@ -79,11 +77,12 @@ struct counter_row row_of_points(const struct store_points *p, size_t i,
 {
 	return (struct counter_row){.start_ms = p->ts_ms[i],
 				    .level = usual->level,
-				    .val = number_at(p, 0, i, 0),
-				    .count = (uint32_t)number_at(p, 1, i, usual->count),
-				    .covered_ms = (uint32_t)number_at(p, 2, i, usual->covered_ms),
-				    .flags = (uint8_t)(number_at(p, 3, i, 0) & COUNTER_FLAGS),
-				    .unplaced = number_at(p, 4, i, 0)};
+				    .val = row_number_at(p, 0, i, 0),
+				    .count = (uint32_t)row_number_at(p, 1, i, usual->count),
+				    .covered_ms =
+					    (uint32_t)row_number_at(p, 2, i, usual->covered_ms),
+				    .flags = (uint8_t)(row_number_at(p, 3, i, 0) & COUNTER_FLAGS),
+				    .unplaced = row_number_at(p, 4, i, 0)};
 }
 
 void row_extremes_fields(const struct counter_row *row, struct value fields[ROW_EXTREMES_FIELDS])
@@ -97,7 +96,6 @@ void row_extremes_fields(const struct counter_row *row, struct value fields[ROW_
 void row_list_extremes(struct row_list *list, const struct store_points *p)
 {
 	size_t at = 0;
-
 	for (size_t i = 0; i < p->count; i++) {
 		struct value min = {p->bits[0][i], (enum value_type)p->types[0][i]};
 		struct value max = {p->bits[1][i], (enum value_type)p->types[1][i]};
@@ -122,11 +120,9 @@ int row_store(struct store_write *write, const struct counter_config *config,
 	int64_t at = row->start_ms;
 	struct value values[ROW_FIELDS], extremes[ROW_EXTREMES_FIELDS];
 	unsigned fields = rows_fields(config, &row, 1, true, values);
-	int err;
-
 	row_extremes_fields(row, extremes);
-	err = none ? store_delete_range(write, &target, &handle, 1, at, at + 1)
-		   : store_append_fields(write, &target, at, fields, &handle, 1, values);
+	int err = none ? store_delete_range(write, &target, &handle, 1, at, at + 1)
+		       : store_append_fields(write, &target, at, fields, &handle, 1, values);
 	if (err || !row->level)
 		return err;
 	target.table = TABLE_STAT_AGGREGATIONS;

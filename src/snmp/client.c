@@ -137,8 +137,8 @@ struct arrival {
 	struct snmp_operation *op; /* perhaps its own: to foresee only */
 };
 
-static void read_one(const struct snmp_client *client, struct arrival *arrival,
-		     const struct loop_datagram *datagram)
+static void client_read_one(const struct snmp_client *client, struct arrival *arrival,
+			    const struct loop_datagram *datagram)
 {
 	const char *why;
 	arrival->datagram = datagram;
@@ -192,7 +192,7 @@ static void receive_some(struct snmp_client *client, const struct loop_datagram 
 {
 	struct arrival arrivals[BATCH_MAX];
 	for (size_t i = 0; i < count; i++)
-		read_one(client, &arrivals[i], &datagrams[i]);
+		client_read_one(client, &arrivals[i], &datagrams[i]);
 	foresee(arrivals, count);
 	for (size_t i = 0; i < count; i++)
 		receive_one(client, &arrivals[i]);
@@ -276,7 +276,7 @@ static void read_as_is_due(struct on_loop *on)
 		read_by_event(on, false);
 }
 
-static void on_tick(void *owner)
+static void client_on_tick(void *owner)
 {
 	struct on_loop *on = owner;
 	snmp_client_tick(on->client);
@@ -284,7 +284,7 @@ static void on_tick(void *owner)
 	rest_if_idle(on);
 }
 
-static void on_received(void *owner, const struct loop_datagram *datagrams, size_t count)
+static void client_on_received(void *owner, const struct loop_datagram *datagrams, size_t count)
 {
 	struct on_loop *on = owner;
 	snmp_client_receive(on->client, datagrams, count);
@@ -323,7 +323,7 @@ static int open_sockets(struct on_loop *on, size_t buffer_bytes, struct errbuf *
 		.client = true,
 		.datagram_max_bytes = REPLY_MAX_BYTES,
 		.buffer_bytes = buffer_bytes ? buffer_bytes : BUFFER_DEFAULT_BYTES,
-		.received = on_received,
+		.received = client_on_received,
 		.owner = on,
 	};
 	int err = loop_udp_open(on->loop, &options, &on->udp[0], e);
@@ -346,7 +346,7 @@ int snmp_client_open(struct loop *loop, struct clock *clock,
 		mem_free(on);
 		return err;
 	}
-	on->timer = loop_timer_new(loop, on_tick, on);
+	on->timer = loop_timer_new(loop, client_on_tick, on);
 	on->gather = loop_timer_new(loop, on_gathered, on);
 	on->client = snmp_client_new(clock, &on->port, options->in_flight_max);
 	*client = on->client;

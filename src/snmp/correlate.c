@@ -7,7 +7,7 @@ enum { MESSAGE_CELLS = POLL_CELLS_MAX / 4, MESSAGE_BYTES = POLL_BYTES_MAX / 4, P
 
 enum { ROWS_AHEAD = 4 }; /* whose memory is fetched while a row is named */
 
-struct emission {
+struct correlate_emission {
 	struct correlate_set *set;
 	struct correlate_output *output;
 	struct arena *scratch;
@@ -20,7 +20,7 @@ struct emission {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-static int begin_message(struct emission *em)
+static int begin_message(struct correlate_emission *em)
 {
 	const struct correlate_plan *plan = em->set->plan;
 	struct poll_builder *builder = em->output->builder;
@@ -34,7 +34,7 @@ static int begin_message(struct emission *em)
 	return err;
 }
 
-static int end_message(struct emission *em, bool last)
+static int end_message(struct correlate_emission *em, bool last)
 {
 	struct buf *message = em->output->message;
 	buf_clear(message);
@@ -43,7 +43,7 @@ static int end_message(struct emission *em, bool last)
 	return err ? err : em->output->emit(em->output->owner, buf_slice(message));
 }
 
-static int next_message(struct emission *em)
+static int next_message(struct correlate_emission *em)
 {
 	int err = end_message(em, false);
 	return err ? err : begin_message(em);
@@ -58,7 +58,7 @@ static bool is_crowded(const struct poll_builder *builder)
 	       builder->texts.len > MESSAGE_BYTES || builder->rows.len > MESSAGE_BYTES;
 }
 
-static int add_row(struct emission *em, int64_t ts_ms)
+static int correlate_add_row(struct correlate_emission *em, int64_t ts_ms)
 {
 	struct poll_builder *builder = em->output->builder;
 	int err = is_crowded(builder) ? next_message(em) : 0;
@@ -71,7 +71,7 @@ static int add_row(struct emission *em, int64_t ts_ms)
 	return err ? err : poll_add_row(builder, em->path.parts, em->path.count, ts_ms, em->e);
 }
 
-static int set_text(struct emission *em, size_t column, const struct correlate_cell *cell)
+static int set_text(struct correlate_emission *em, size_t column, const struct correlate_cell *cell)
 {
 	struct poll_builder *builder = em->output->builder;
 	struct slice text = correlate_cell_text(cell);
@@ -80,11 +80,11 @@ static int set_text(struct emission *em, size_t column, const struct correlate_c
 		return err;
 	/* The row begins once more in the next message, with what is left of it. */
 	err = next_message(em);
-	err = err ? err : add_row(em, correlate_cell_ms(em->set, cell));
+	err = err ? err : correlate_add_row(em, correlate_cell_ms(em->set, cell));
 	return err ? err : poll_set_text(builder, em->builder_row, column, text, false, em->e);
 }
 
-static int set_cell(struct emission *em, size_t column, const struct correlate_cell *cell)
+static int set_cell(struct correlate_emission *em, size_t column, const struct correlate_cell *cell)
 {
 	em->output->values++;
 	if (cell->type == CELL_TEXT)
@@ -92,11 +92,6 @@ static int set_cell(struct emission *em, size_t column, const struct correlate_c
 	poll_set(em->output->builder, em->builder_row, column,
 		 (struct value){cell->bits, (enum value_type)cell->type});
 	return 0;
-}
-
-static bool is_versioned(const struct correlate_plan *plan)
-{
-	return plan->oidset->kind != OIDSET_COUNTERS;
 }
 
 /* The cells of a row of the poll, and the earliest time that one of them has. */
@@ -114,7 +109,7 @@ static void gather_cell(const struct correlate_set *set, struct gathered *gather
 }
 
 /* What of a row of the walk has a path. */
-static void gather(const struct correlate_set *set, size_t row, struct gathered *gathered)
+static void correlate_gather(const struct correlate_set *set, size_t row, struct gathered *gathered)
 {
 	const struct correlate_plan *plan = set->plan;
 	const struct correlate_cell *cells = correlate_cell(set, row, 0);
@@ -135,12 +130,12 @@ static bool has_values(const struct correlate_set *set, size_t row)
 }
 
 /* The values of that time; *next_ms: the next one that others have, INT64_MAX if all are done. */
-static int emit_time(struct emission *em, const struct gathered *gathered, int64_t at_ms,
+static int emit_time(struct correlate_emission *em, const struct gathered *gathered, int64_t at_ms,
 		     int64_t *next_ms)
 {
 	const struct correlate_plan *plan = em->set->plan;
-	bool whole = is_versioned(plan);
-	int err = add_row(em, at_ms);
+	bool whole = plan->oidset->kind != OIDSET_COUNTERS; /* its rows have versions */
+	int err = correlate_add_row(em, at_ms);
 	em->output->rows++;
 	*next_ms = INT64_MAX;
 	for (size_t i = 0; !err && i < plan->value_count; i++) {
@@ -157,7 +152,7 @@ static int emit_time(struct emission *em, const struct gathered *gathered, int64
 }
 
 /* The values of one row, once for each time that they have. Versioned rows stay whole. */
-static int emit_cells(struct emission *em, const struct gathered *gathered)
+static int emit_cells(struct correlate_emission *em, const struct gathered *gathered)
 {
 	int err = 0;
 	for (int64_t at_ms = gathered->first_ms; !err && at_ms != INT64_MAX;)
@@ -167,7 +162,7 @@ static int emit_cells(struct emission *em, const struct gathered *gathered)
 
 /* Nearly all rows: numbers that came in one reply. False: it is none of these, and nothing was
  * done. */
-static bool emit_plain(struct emission *em, size_t row, int *err)
+static bool emit_plain(struct correlate_emission *em, size_t row, int *err)
 {
 	const struct correlate_set *set = em->set;
 	const struct correlate_plan *plan = set->plan;
@@ -187,7 +182,7 @@ static bool emit_plain(struct emission *em, size_t row, int *err)
 	}
 	if (!first)
 		return false;
-	*err = add_row(em, correlate_cell_ms(set, first));
+	*err = correlate_add_row(em, correlate_cell_ms(set, first));
 	if (!*err)
 		poll_set_row(em->output->builder, em->builder_row, values);
 	em->output->rows++;
@@ -195,7 +190,7 @@ static bool emit_plain(struct emission *em, size_t row, int *err)
 	return true;
 }
 
-static int emit_scalars(struct emission *em)
+static int emit_scalars(struct correlate_emission *em)
 {
 	struct gathered gathered = {.first_ms = INT64_MAX};
 	const struct correlate_plan *plan = em->set->plan;
@@ -208,7 +203,7 @@ static int emit_scalars(struct emission *em)
 
 /* ---- Paths ----------------------------------------------------------------------------------- */
 
-struct named_row {
+struct correlate_named_row {
 	uint32_t row;
 	uint32_t next; /* of the same hash, plus 1 */
 	bool shared;
@@ -223,7 +218,7 @@ static bool same_path(const struct correlate_path *a, const struct correlate_pat
 	return same;
 }
 
-static uint64_t path_hash(const struct correlate_path *path)
+static uint64_t correlate_path_hash(const struct correlate_path *path)
 {
 	uint64_t hash = path->count;
 	for (size_t i = 0; i < path->count; i++)
@@ -232,7 +227,8 @@ static uint64_t path_hash(const struct correlate_path *path)
 }
 
 /* Marks those that have their path in common with another; *found: how many. */
-static int find_shared(struct arena *scratch, struct named_row *list, size_t count, size_t *found)
+static int find_shared(struct arena *scratch, struct correlate_named_row *list, size_t count,
+		       size_t *found)
 {
 	size_t buckets = 64;
 	while (buckets < count)
@@ -244,7 +240,7 @@ static int find_shared(struct arena *scratch, struct named_row *list, size_t cou
 	for (size_t i = 0; i < count; i++)
 		list[i].shared = false;
 	for (size_t i = 0; i < count; i++) {
-		uint32_t *bucket = &first[path_hash(&list[i].path) & (buckets - 1)];
+		uint32_t *bucket = &first[correlate_path_hash(&list[i].path) & (buckets - 1)];
 		uint32_t at = *bucket;
 		while (at && !same_path(&list[at - 1].path, &list[i].path))
 			at = list[at - 1].next;
@@ -260,7 +256,7 @@ static int find_shared(struct arena *scratch, struct named_row *list, size_t cou
 }
 
 /* Drops those without a path; gives back how many are left. */
-static size_t drop_nameless(struct named_row *list, size_t count)
+static size_t drop_nameless(struct correlate_named_row *list, size_t count)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < count; i++)
@@ -269,7 +265,7 @@ static size_t drop_nameless(struct named_row *list, size_t count)
 	return kept;
 }
 
-static int name_by_index(struct correlate_set *set, struct named_row *row)
+static int correlate_name_by_index(struct correlate_set *set, struct correlate_named_row *row)
 {
 	struct correlate_path *path = &row->path;
 	correlate_note(&set->notes, TROUBLE_SHARED,
@@ -283,7 +279,8 @@ static int name_by_index(struct correlate_set *set, struct named_row *row)
 }
 
 /* A name with its index may be what another is called: then these two get theirs once more. */
-static int part_shared(struct emission *em, struct named_row *list, size_t *count)
+static int part_shared(struct correlate_emission *em, struct correlate_named_row *list,
+		       size_t *count)
 {
 	struct correlate_set *set = em->set;
 	size_t found;
@@ -291,7 +288,7 @@ static int part_shared(struct emission *em, struct named_row *list, size_t *coun
 	for (int round = 0; !err && found && round < PARTING_ROUNDS; round++) {
 		for (size_t i = 0; !err && i < *count; i++)
 			if (list[i].shared)
-				err = name_by_index(set, &list[i]);
+				err = correlate_name_by_index(set, &list[i]);
 		*count = drop_nameless(list, *count);
 		err = err ? err : find_shared(em->scratch, list, *count, &found);
 	}
@@ -312,22 +309,22 @@ static inline __attribute__((always_inline)) void fetch_row(const struct correla
 }
 
 /* Rows that have values, with their paths, in the order of their indices. */
-static int name_rows(struct emission *em, const struct correlate_naming *naming,
-		     struct named_row **rows, size_t *count)
+static int name_rows(struct correlate_emission *em, const struct correlate_naming *naming,
+		     struct correlate_named_row **rows, size_t *count)
 {
 	struct correlate_set *set = em->set;
 	const uint32_t *order = correlate_set_order(set, em->scratch);
-	struct named_row *list = arena_alloc(em->scratch, set->row_count * sizeof(*list));
+	struct correlate_named_row *list = arena_alloc(em->scratch, set->row_count * sizeof(*list));
 	*count = 0;
 	if (!order || !list)
 		return ERR_LIMIT;
 	for (size_t i = 0; i < set->row_count; i++) {
-		struct named_row *named = &list[*count];
+		struct correlate_named_row *named = &list[*count];
 		if (i + ROWS_AHEAD < set->row_count)
 			fetch_row(set, order[i + ROWS_AHEAD]);
 		if (!has_values(set, order[i]))
 			continue;
-		*named = (struct named_row){.row = order[i]};
+		*named = (struct correlate_named_row){.row = order[i]};
 		int err = correlate_path(set, naming, order[i], &named->path);
 		if (err && err != ERR_NOT_FOUND)
 			return err;
@@ -337,7 +334,8 @@ static int name_rows(struct emission *em, const struct correlate_naming *naming,
 	return set->may_share ? part_shared(em, list, count) : 0;
 }
 
-static int emit_rows(struct emission *em, const struct named_row *rows, size_t count)
+static int emit_rows(struct correlate_emission *em, const struct correlate_named_row *rows,
+		     size_t count)
 {
 	struct gathered gathered;
 	int err = 0;
@@ -345,7 +343,7 @@ static int emit_rows(struct emission *em, const struct named_row *rows, size_t c
 		em->path = rows[i].path;
 		if (emit_plain(em, rows[i].row, &err))
 			continue;
-		gather(em->set, rows[i].row, &gathered);
+		correlate_gather(em->set, rows[i].row, &gathered);
 		err = emit_cells(em, &gathered);
 	}
 	return err;
@@ -354,9 +352,9 @@ static int emit_rows(struct emission *em, const struct named_row *rows, size_t c
 int correlate(struct correlate_set *set, struct slice device, const struct correlate_naming *naming,
 	      struct correlate_output *output, struct errbuf *e)
 {
-	struct emission em = {.set = set, .output = output, .device = device, .e = e};
+	struct correlate_emission em = {.set = set, .output = output, .device = device, .e = e};
 	em.scratch = output->scratch ? output->scratch : &set->arena;
-	struct named_row *rows;
+	struct correlate_named_row *rows;
 	size_t count;
 	output->rows = output->values = 0;
 	int err = name_rows(&em, naming, &rows, &count);

@@ -75,19 +75,20 @@ static struct slice cell_text(const struct correlate_set *set, size_t row, size_
 	return text.len <= IF_NAME_MAX_BYTES ? text : (struct slice){NULL, 0};
 }
 
-static bool is_text(const struct correlate_set *set, size_t row, size_t column)
+static bool names_is_text(const struct correlate_set *set, size_t row, size_t column)
 {
 	return column < set->plan->count && correlate_cell(set, row, column)->type == CELL_TEXT;
 }
 
 static bool has_name_cell(const struct correlate_set *set, size_t row)
 {
-	return is_text(set, row, set->plan->if_name) || is_text(set, row, set->plan->if_descr);
+	return names_is_text(set, row, set->plan->if_name) ||
+	       names_is_text(set, row, set->plan->if_descr);
 }
 
 /* Rows of scalars, and of tables that are indexed by more, are none of ours. */
-static bool take_row(const struct correlate_set *set, size_t row, struct arena *arena,
-		     struct if_name *made)
+static bool names_take_row(const struct correlate_set *set, size_t row, struct arena *arena,
+			   struct if_name *made)
 {
 	struct index_arcs arcs;
 	const struct correlate_plan *plan = set->plan;
@@ -104,7 +105,7 @@ static bool take_row(const struct correlate_set *set, size_t row, struct arena *
 	return true;
 }
 
-static int by_name(const void *a, const void *b)
+static int names_by_name(const void *a, const void *b)
 {
 	const struct if_name *const *x = a, *const *y = b;
 	return slice_compare((*x)->name, (*y)->name);
@@ -118,21 +119,21 @@ static int mark_shared(struct if_names *names, struct if_name *list)
 		return ERR_LIMIT;
 	for (size_t i = 0; i < names->count; i++)
 		order[i] = &list[i];
-	qsort(order, names->count, sizeof(struct if_name *), by_name);
+	qsort(order, names->count, sizeof(struct if_name *), names_by_name);
 	for (size_t i = 1; i < names->count; i++)
 		if (slice_equal(order[i - 1]->name, order[i]->name))
 			order[i - 1]->shared = order[i]->shared = true;
 	return 0;
 }
 
-static int fill(struct if_names *names, struct correlate_set *set)
+static int names_fill(struct if_names *names, struct correlate_set *set)
 {
 	const uint32_t *order = correlate_set_order(set, &set->arena);
 	struct if_name *list = arena_alloc(&names->arena, set->row_count * sizeof(*list));
 	if (!order || !list)
 		return ERR_LIMIT;
 	for (size_t i = 0; i < set->row_count; i++) {
-		if (!take_row(set, order[i], &names->arena, &list[names->count]))
+		if (!names_take_row(set, order[i], &names->arena, &list[names->count]))
 			continue;
 		if (!list[names->count].name.data)
 			return ERR_LIMIT;
@@ -148,7 +149,7 @@ int if_names_new(struct correlate_set *set, struct if_names **names, struct errb
 	made->references = 1;
 	arena_init(&made->arena, NAMES_ARENA_MAX_BYTES);
 	made->guard = correlate_guard_before(set);
-	int err = fill(made, set);
+	int err = names_fill(made, set);
 	if (err) {
 		if_names_release(made);
 		return errbuf_set(e, err, "the names of the interfaces take more than %d bytes",

@@ -11,7 +11,7 @@ struct naming_row {
 	bool apart; /* no other row that says so has the same path */
 };
 
-static int push(struct naming_row *r, struct slice part)
+static int path_push(struct naming_row *r, struct slice part)
 {
 	if (!part.data)
 		return ERR_LIMIT;
@@ -36,7 +36,7 @@ static int leave_out(struct naming_row *r, enum correlate_trouble trouble, const
 
 static int push_index(struct naming_row *r)
 {
-	return push(r, index_dotted(&r->arcs, &r->set->arena));
+	return path_push(r, index_dotted(&r->arcs, &r->set->arena));
 }
 
 int correlate_path_by_index(struct correlate_set *set, size_t row, struct correlate_path *path)
@@ -68,7 +68,7 @@ int correlate_path_by_index(struct correlate_set *set, size_t row, struct correl
 /* ---- Interfaces ------------------------------------------------------------------------------ */
 
 /* The name that the index had before and has after. NULL: noted, or not wanted. */
-static const struct if_name *name_of(struct naming_row *r, uint32_t index)
+static const struct if_name *path_name_of(struct naming_row *r, uint32_t index)
 {
 	const struct correlate_naming *naming = r->naming;
 	const struct if_name *after = if_names_find_near(naming->after, index, &r->set->name_near);
@@ -90,7 +90,7 @@ static const struct if_name *name_of(struct naming_row *r, uint32_t index)
 static int push_interface(struct naming_row *r, const struct if_name *name, struct slice text)
 {
 	r->path->count = 0;
-	int err = text.len ? push(r, text) : 0;
+	int err = text.len ? path_push(r, text) : 0;
 	if (err || (text.len && !name->shared))
 		return err;
 	if (name->shared && text.len)
@@ -101,25 +101,20 @@ static int push_interface(struct naming_row *r, const struct if_name *name, stru
 	return correlate_path_by_index(r->set, r->row, r->path);
 }
 
-/* Rows of one arc are of different interfaces, and those whose names nobody shares of different
- * names. */
-static bool is_apart(const struct naming_row *r, const struct if_name *name)
-{
-	return r->arcs.count == 1 && name->name.len && !name->shared;
-}
-
 static int path_if_name(struct naming_row *r)
 {
-	const struct if_name *name = name_of(r, r->arcs.list[r->arcs.count - 1]);
+	const struct if_name *name = path_name_of(r, r->arcs.list[r->arcs.count - 1]);
 	if (!name)
 		return ERR_NOT_FOUND;
-	r->apart = is_apart(r, name);
+	/* Rows of one arc are of different interfaces, and those whose names nobody shares of
+	 * different names. */
+	r->apart = r->arcs.count == 1 && name->name.len && !name->shared;
 	return push_interface(r, name, name->name);
 }
 
 static int path_inf_if_name(struct naming_row *r)
 {
-	const struct if_name *name = name_of(r, r->arcs.list[r->arcs.count - 1]);
+	const struct if_name *name = path_name_of(r, r->arcs.list[r->arcs.count - 1]);
 	if (!name)
 		return ERR_NOT_FOUND;
 	struct slice text = name->name;
@@ -132,14 +127,14 @@ static int path_inf_if_name(struct naming_row *r)
 static int path_jnx_cos(struct naming_row *r)
 {
 	struct slice queue;
-	const struct if_name *name = name_of(r, r->arcs.list[0]);
+	const struct if_name *name = path_name_of(r, r->arcs.list[0]);
 	if (!name)
 		return ERR_NOT_FOUND;
 	int err = index_last_string(&r->arcs, 1, &r->set->arena, &queue);
 	if (err == ERR_INVALID)
 		return leave_out(r, TROUBLE_INDEX, "no queue in it");
 	err = err ? err : push_interface(r, name, name->name);
-	return err ? err : push(r, octets_text(queue, &r->set->arena));
+	return err ? err : path_push(r, octets_text(queue, &r->set->arena));
 }
 
 /* ---- What stands in the index ---------------------------------------------------------------- */
@@ -164,9 +159,9 @@ static int path_jnx_firewall(struct naming_row *r)
 	err = err ? err : index_string(&r->arcs, &at, arena, &counter);
 	if (err == ERR_INVALID || (!err && at + 1 != r->arcs.count))
 		return leave_out(r, TROUBLE_INDEX, "it is not filter, counter and type");
-	err = err ? err : push(r, filter_type_text(r->arcs.list[at], arena));
-	err = err ? err : push(r, octets_text(filter, arena));
-	return err ? err : push(r, octets_text(counter, arena));
+	err = err ? err : path_push(r, filter_type_text(r->arcs.list[at], arena));
+	err = err ? err : path_push(r, octets_text(filter, arena));
+	return err ? err : path_push(r, octets_text(counter, arena));
 }
 
 static int path_alu_sap(struct naming_row *r)
@@ -175,7 +170,7 @@ static int path_alu_sap(struct naming_row *r)
 	int err = index_sap_name(&r->arcs, &r->set->arena, &name);
 	if (err == ERR_INVALID)
 		return leave_out(r, TROUBLE_INDEX, "it is not service, port and encapsulation");
-	return err ? err : push(r, name);
+	return err ? err : path_push(r, name);
 }
 
 /* ---- What another column says ---------------------------------------------------------------- */
@@ -201,7 +196,7 @@ static int push_name(struct naming_row *r, size_t row, size_t column)
 	struct slice name = cell_name(r, row, column);
 	if (!name.data)
 		return leave_out(r, TROUBLE_UNNAMED, "the device has no name for it");
-	return name.len ? push(r, name) : correlate_path_by_index(r->set, r->row, r->path);
+	return name.len ? path_push(r, name) : correlate_path_by_index(r->set, r->row, r->path);
 }
 
 static int path_sentry(struct naming_row *r)
@@ -256,7 +251,7 @@ static int path_versioned(struct naming_row *r)
 		err = index_lsp_name(&r->arcs, &r->set->arena, &name);
 		if (err == ERR_INVALID)
 			return 0; /* not indexed by a name: the index has to do */
-		return err ? err : push(r, name);
+		return err ? err : path_push(r, name);
 	default:
 		return err;
 	}

@@ -64,7 +64,8 @@ static int plain_tag(enum oid_type type)
 	}
 }
 
-static size_t add(struct correlate_plan *plan, const struct oid_def *def, enum correlate_role role)
+static size_t plan_put(struct correlate_plan *plan, const struct oid_def *def,
+		       enum correlate_role role)
 {
 	ASSERT(plan->count < CORRELATE_COLUMNS_MAX);
 	plan->columns[plan->count] = (struct correlate_column){
@@ -85,10 +86,10 @@ static size_t find_or_add(struct correlate_plan *plan, const struct oid_def *def
 	for (size_t i = 0; i < plan->count; i++)
 		if (slice_equal(plan->columns[i].def->ber, def->ber))
 			return i;
-	return add(plan, def, role);
+	return plan_put(plan, def, role);
 }
 
-static void clear(struct correlate_plan *plan)
+static void plan_clear(struct correlate_plan *plan)
 {
 	const size_t none = SIZE_MAX;
 	*plan = (struct correlate_plan){
@@ -107,8 +108,8 @@ static void add_guards(struct correlate_plan *plan)
 	const struct oid_def *uptime = oid_companion(SLICE("sysUpTime"));
 	plan->uptime = find_or_add(plan, uptime, CORRELATE_GUARD);
 	plan->last_change = find_or_add(plan, &if_table_last_change, CORRELATE_GUARD);
-	plan->closing_uptime = add(plan, uptime, CORRELATE_GUARD);
-	plan->closing_last_change = add(plan, &if_table_last_change, CORRELATE_GUARD);
+	plan->closing_uptime = plan_put(plan, uptime, CORRELATE_GUARD);
+	plan->closing_last_change = plan_put(plan, &if_table_last_change, CORRELATE_GUARD);
 	plan->columns[plan->closing_uptime].closing = true;
 	plan->columns[plan->closing_last_change].closing = true;
 }
@@ -136,12 +137,12 @@ static bool has_aggregates(const struct oidset *oidset)
 
 void correlate_plan_init(struct correlate_plan *plan, const struct oidset *oidset)
 {
-	clear(plan);
+	plan_clear(plan);
 	plan->oidset = oidset;
 	plan->kind = oidset->correlator->kind;
 	plan->skip_undescribed = oidset->skip_undescribed;
 	for (size_t i = 0; i < oidset->oid_count; i++)
-		add(plan, oidset->oids[i], CORRELATE_VALUE);
+		plan_put(plan, oidset->oids[i], CORRELATE_VALUE);
 	if (oidset->kind == OIDSET_COUNTERS && has_aggregates(oidset)) {
 		plan->uptime =
 			find_or_add(plan, oid_companion(SLICE("sysUpTime")), CORRELATE_VALUE);
@@ -154,24 +155,24 @@ void correlate_plan_init(struct correlate_plan *plan, const struct oidset *oidse
 		return;
 	}
 	for (size_t i = 0; i < oidset->name_oid_count; i++)
-		add(plan, oidset->name_oids[i], CORRELATE_NAME);
+		plan_put(plan, oidset->name_oids[i], CORRELATE_NAME);
 }
 
 void correlate_plan_init_names(struct correlate_plan *plan, bool with_descr, bool with_alias)
 {
-	clear(plan);
+	plan_clear(plan);
 	add_guards(plan);
-	plan->if_name = add(plan, &if_name, CORRELATE_NAME);
+	plan->if_name = plan_put(plan, &if_name, CORRELATE_NAME);
 	if (with_descr)
-		plan->if_descr = add(plan, &if_descr, CORRELATE_NAME);
+		plan->if_descr = plan_put(plan, &if_descr, CORRELATE_NAME);
 	if (with_alias)
-		plan->if_alias = add(plan, &if_alias, CORRELATE_NAME);
+		plan->if_alias = plan_put(plan, &if_alias, CORRELATE_NAME);
 }
 
 void correlate_plan_init_probe(struct correlate_plan *plan)
 {
-	clear(plan);
-	plan->uptime = add(plan, oid_companion(SLICE("sysUpTime")), CORRELATE_GUARD);
+	plan_clear(plan);
+	plan->uptime = plan_put(plan, oid_companion(SLICE("sysUpTime")), CORRELATE_GUARD);
 }
 
 size_t correlate_plan_find_name(const struct correlate_plan *plan, struct slice name)

@@ -118,7 +118,7 @@ size_t correlate_set_find(struct correlate_set *set, struct slice index)
 	return SIZE_MAX;
 }
 
-static void grow(struct correlate_set *set)
+static void correlate_set_grow(struct correlate_set *set)
 {
 	size_t columns = set->plan->count;
 	GROW(set->indices, set->row_cap, set->row_count + 1);
@@ -126,7 +126,7 @@ static void grow(struct correlate_set *set)
 }
 
 /* SIZE_MAX: a limit. */
-static size_t add_row(struct correlate_set *set, struct slice index)
+static size_t correlate_set_add_row(struct correlate_set *set, struct slice index)
 {
 	size_t row = set->row_count, columns = set->plan->count;
 	if (row == POLL_ROWS_MAX || (row + 1) * columns > POLL_CELLS_MAX)
@@ -134,7 +134,7 @@ static size_t add_row(struct correlate_set *set, struct slice index)
 	struct slice copy = arena_copy(&set->arena, index);
 	if (!copy.data)
 		return SIZE_MAX;
-	grow(set);
+	correlate_set_grow(set);
 	set->indices[row] = copy;
 	memset(&set->cells[row * columns], 0, columns * sizeof(*set->cells));
 	set->row_count++;
@@ -152,12 +152,12 @@ static size_t find_or_add_row(struct correlate_set *set, size_t column, struct s
 		return row;
 	/* Behind all others, while they are in order: it is new. */
 	if (set->sorted && (count == 0 || oid_compare(set->indices[count - 1], index) < 0))
-		return add_row(set, index);
+		return correlate_set_add_row(set, index);
 	row = correlate_set_find(set, index);
 	if (row != SIZE_MAX)
 		return row;
 	set->sorted = false;
-	return add_row(set, index);
+	return correlate_set_add_row(set, index);
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */
@@ -211,7 +211,7 @@ static bool to_float(const struct snmp_value *value, struct correlate_cell *cell
 	return true;
 }
 
-static struct slice print_oid(struct slice oid, struct arena *arena)
+static struct slice correlate_set_print_oid(struct slice oid, struct arena *arena)
 {
 	struct buf text;
 	buf_init(&text, (size_t)OID_ARCS_MAX * 11 + 16);
@@ -254,7 +254,8 @@ static struct slice print_value(const struct snmp_value *value, enum oid_type ty
 	case OID_IP_ADDRESS:
 		return value->type == SNMP_IPADDRESS ? print_address(value->bytes, arena) : none;
 	case OID_OBJECT_ID:
-		return value->type == SNMP_OID ? print_oid(value->bytes, arena) : none;
+		return value->type == SNMP_OID ? correlate_set_print_oid(value->bytes, arena)
+					       : none;
 	default:
 		return none;
 	}
@@ -314,8 +315,8 @@ static void note_type(struct correlate_set *set, size_t column, struct slice ind
 		       correlate_index_shown(index, shown), tag, oid_type_text(def->type));
 }
 
-static void put_cell(struct correlate_set *set, size_t row, size_t column, struct slice index,
-		     const struct snmp_value *value)
+static void correlate_set_put_cell(struct correlate_set *set, size_t row, size_t column,
+				   struct slice index, const struct snmp_value *value)
 {
 	struct correlate_cell *cell = &set->cells[row * set->plan->count + column];
 	struct correlate_cell made = {.reply = (uint16_t)(set->reply_count - 1)};
@@ -329,8 +330,8 @@ static void put_cell(struct correlate_set *set, size_t row, size_t column, struc
 }
 
 /* Nearly all values. False: this one has to be looked at. */
-static inline bool put_plain(struct correlate_set *set, size_t row, size_t column,
-			     const struct snmp_value *value)
+static inline bool correlate_set_put_plain(struct correlate_set *set, size_t row, size_t column,
+					   const struct snmp_value *value)
 {
 	const struct correlate_column *made_of = &set->plan->columns[column];
 	struct correlate_cell *cell = &set->cells[row * set->plan->count + column];
@@ -359,8 +360,8 @@ void correlate_set_add(struct correlate_set *set, size_t column, struct slice in
 	if (set->last_row == SIZE_MAX)
 		note_cell(set, column, index, TROUBLE_LIMIT,
 			  ": more rows, or bytes of them, than are taken");
-	else if (!put_plain(set, set->last_row, column, value))
-		put_cell(set, set->last_row, column, index, value);
+	else if (!correlate_set_put_plain(set, set->last_row, column, value))
+		correlate_set_put_cell(set, set->last_row, column, index, value);
 }
 
 void correlate_set_add_beside(struct correlate_set *set, size_t column, struct slice index,
@@ -369,7 +370,7 @@ void correlate_set_add_beside(struct correlate_set *set, size_t column, struct s
 	if (set->last_row == SIZE_MAX || is_absent(value->type))
 		correlate_set_add(set, column, index, value);
 	else
-		put_cell(set, set->last_row, column, index, value);
+		correlate_set_put_cell(set, set->last_row, column, index, value);
 }
 
 void correlate_set_add_cells(struct correlate_set *set, const struct snmp_reply *reply)
@@ -383,7 +384,7 @@ void correlate_set_add_cells(struct correlate_set *set, const struct snmp_reply 
 		if (!beside)
 			correlate_set_add(set, cell->column, cell->index, &cell->value);
 		else if (set->last_row == SIZE_MAX ||
-			 !put_plain(set, set->last_row, cell->column, &cell->value))
+			 !correlate_set_put_plain(set, set->last_row, cell->column, &cell->value))
 			correlate_set_add_beside(set, cell->column, cell->index, &cell->value);
 	}
 }

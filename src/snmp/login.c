@@ -39,7 +39,7 @@ static int check_usm(const struct snmp_credentials *c, struct errbuf *e)
 	return err;
 }
 
-static int check(const struct snmp_credentials *c, struct errbuf *e)
+static int login_check(const struct snmp_credentials *c, struct errbuf *e)
 {
 	if (c->version == SNMP_V3)
 		return check_usm(c, e);
@@ -49,7 +49,7 @@ static int check(const struct snmp_credentials *c, struct errbuf *e)
 	return 0;
 }
 
-static struct slice copy(char **to, struct slice from)
+static struct slice login_copy(char **to, struct slice from)
 {
 	struct slice copied = {*to, from.len};
 	if (from.len)
@@ -70,7 +70,7 @@ static void make_keys(const struct snmp_credentials *c, struct snmp_login *login
 
 int snmp_login_new(const struct snmp_credentials *c, struct snmp_login **out, struct errbuf *e)
 {
-	int err = check(c, e);
+	int err = login_check(c, e);
 	if (err)
 		return err;
 	size_t bytes = c->community.len + c->user.len + c->context.len + c->engine_id.len;
@@ -78,10 +78,10 @@ int snmp_login_new(const struct snmp_credentials *c, struct snmp_login **out, st
 	char *at = login->memory;
 	atomic_init(&login->holders, 1);
 	login->version = c->version;
-	login->community = copy(&at, c->community);
-	login->user = copy(&at, c->user);
-	login->context = copy(&at, c->context);
-	login->engine_id = copy(&at, c->engine_id);
+	login->community = login_copy(&at, c->community);
+	login->user = login_copy(&at, c->user);
+	login->context = login_copy(&at, c->context);
+	login->engine_id = login_copy(&at, c->engine_id);
 	if (c->version == SNMP_V3) {
 		login->level = c->level;
 		login->auth = c->level >= SNMP_AUTH_NO_PRIV ? c->auth : USM_AUTH_NONE;

@@ -30,13 +30,13 @@ static size_t room_of(enum op_kind kind, struct slice oid)
 static uint8_t *set_up_column(struct snmp_operation *op, size_t i, struct slice oid,
 			      uint8_t *memory)
 {
-	struct column *column = &op->columns[i];
+	struct op_column *column = &op->columns[i];
 	uint8_t *end = memory + room_of(op->kind, oid);
 	memcpy(memory, oid.data, oid.len);
-	*column = (struct column){.root = {(char *)memory, oid.len},
-				  .last = memory,
-				  .len = (uint16_t)oid.len,
-				  .cap = 0};
+	*column = (struct op_column){.root = {(char *)memory, oid.len},
+				     .last = memory,
+				     .len = (uint16_t)oid.len,
+				     .cap = 0};
 	if (op->kind == OP_WALK) {
 		column->last = memory + oid.len;
 		column->cap = (uint16_t)(end - column->last);
@@ -48,7 +48,7 @@ static uint8_t *set_up_column(struct snmp_operation *op, size_t i, struct slice 
 }
 
 /* Most operations have the same size, which is too large for what malloc is quick with. */
-static struct snmp_operation *take_memory(struct snmp_client *client, size_t bytes)
+static struct snmp_operation *op_take_memory(struct snmp_client *client, size_t bytes)
 {
 	struct snmp_operation *op = client->spare;
 	bool common = bytes <= COMMON_OPERATION_BYTES;
@@ -73,17 +73,17 @@ static void give_memory(struct snmp_client *client, struct snmp_operation *op)
 struct snmp_operation *op_new(struct snmp_device *device, enum op_kind kind,
 			      const struct slice *oids, size_t count)
 {
-	size_t bytes = sizeof(struct snmp_operation) + sizeof(struct column);
+	size_t bytes = sizeof(struct snmp_operation) + sizeof(struct op_column);
 	for (size_t i = 0; i < count; i++)
-		bytes += sizeof(struct column) + sizeof(enum snmp_column_end) + sizeof(int) +
+		bytes += sizeof(struct op_column) + sizeof(enum snmp_column_end) + sizeof(int) +
 			 sizeof(uint16_t) + room_of(kind, oids[i]);
-	struct snmp_operation *op = take_memory(device->client, bytes);
+	struct snmp_operation *op = op_take_memory(device->client, bytes);
 	memset(op, 0, offsetof(struct snmp_operation, memory));
 	op->common = bytes <= COMMON_OPERATION_BYTES;
 	op->device = device;
 	op->client = device->client;
 	op->kind = kind;
-	op->columns = (struct column *)(op + 1);
+	op->columns = (struct op_column *)(op + 1);
 	op->ends = (enum snmp_column_end *)(op->columns + count);
 	op->errors = (int *)(op->ends + count);
 	op->picked = (uint16_t *)(op->errors + count);
@@ -99,7 +99,7 @@ struct snmp_operation *op_new(struct snmp_device *device, enum op_kind kind,
 	return op;
 }
 
-static void fetch(const void *memory, size_t bytes)
+static void op_fetch(const void *memory, size_t bytes)
 {
 	for (size_t at = 0; at < bytes; at += CACHE_LINE_BYTES)
 		__builtin_prefetch((const char *)memory + at, 1);
@@ -107,14 +107,14 @@ static void fetch(const void *memory, size_t bytes)
 
 void op_foresee(const struct snmp_operation *op)
 {
-	fetch(op, offsetof(struct snmp_operation, memory));
+	op_fetch(op, offsetof(struct snmp_operation, memory));
 }
 
 void op_foresee_more(const struct snmp_operation *op)
 {
-	fetch(op->columns, COLUMNS_FETCHED_BYTES);
-	fetch(op->device, CACHE_LINE_BYTES);
-	fetch(op->owner, CACHE_LINE_BYTES);
+	op_fetch(op->columns, COLUMNS_FETCHED_BYTES);
+	op_fetch(op->device, CACHE_LINE_BYTES);
+	op_fetch(op->owner, CACHE_LINE_BYTES);
 }
 
 void op_free_spare(struct snmp_client *client)
@@ -197,7 +197,7 @@ static bool should_end(const struct snmp_operation *op)
 {
 	size_t closing = 0, scalars = 0, tables = 0, left = rows_left(op);
 	for (size_t i = 0; i < op->column_count; i++) {
-		const struct column *column = &op->columns[i];
+		const struct op_column *column = &op->columns[i];
 		size_t *kind = column->closing ? &closing : column->scalar ? &scalars : &tables;
 		*kind += op_is_open(op, i);
 	}
@@ -232,7 +232,7 @@ static unsigned smaller(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-static unsigned rows_of(const struct snmp_operation *op, unsigned scalars, unsigned repeated)
+static unsigned op_rows_of(const struct snmp_operation *op, unsigned scalars, unsigned repeated)
 {
 	const struct snmp_device *device = op->device;
 	if (!is_bulk(op) || !repeated || device->varbinds_max < scalars + repeated)
@@ -253,7 +253,7 @@ static struct attempt make_attempt(const struct snmp_operation *op)
 	return (struct attempt){
 		.columns = (uint16_t)columns,
 		.scalars = (uint16_t)scalars,
-		.rows = (uint16_t)rows_of(op, scalars, columns - scalars),
+		.rows = (uint16_t)op_rows_of(op, scalars, columns - scalars),
 		.at_ms = op->attempts[op->attempt].at_ms,
 	};
 }
@@ -276,7 +276,7 @@ void op_build(struct snmp_operation *op)
 		.error_index = bulk ? attempt->rows : 0,
 	};
 	for (size_t i = attempt->columns; i-- > 0;) {
-		const struct column *column = &op->columns[op->picked[i]];
+		const struct op_column *column = &op->columns[op->picked[i]];
 		snmp_put_name(&w, (struct slice){(char *)column->last, column->len});
 	}
 	snmp_put_pdu(&w, &pdu, end);
@@ -321,7 +321,7 @@ static void learn_size(struct snmp_device *device, size_t varbinds, size_t bytes
 /* ---- Answers --------------------------------------------------------------------------------- */
 
 /* Hands over what came. False: the operation is gone. */
-static bool deliver(struct snmp_operation *op, size_t count)
+static bool op_deliver(struct snmp_operation *op, size_t count)
 {
 	const struct snmp_client *client = op->device->client;
 	const struct snmp_reply reply = {client->wall_ms, client->cells, count};
@@ -352,7 +352,7 @@ static void recall_walk(struct snmp_operation *op)
 		op->rows_known = known_walk(op)->rows;
 }
 
-static void go_on(struct snmp_operation *op, bool moved)
+static void op_go_on(struct snmp_operation *op, bool moved)
 {
 	op->idle = moved ? 0 : op->idle + 1;
 	if (op->open_count == 0) {
@@ -376,8 +376,8 @@ static bool names_are_those(const struct snmp_operation *op, const struct snmp_c
 	return true;
 }
 
-static void take_values(struct snmp_operation *op, struct snmp_pdu *pdu,
-			const struct attempt *asked, size_t reply_bytes)
+static void op_take_values(struct snmp_operation *op, struct snmp_pdu *pdu,
+			   const struct attempt *asked, size_t reply_bytes)
 {
 	struct snmp_device *device = op->device;
 	struct snmp_cell *cells = device->client->cells;
@@ -402,8 +402,8 @@ static void take_values(struct snmp_operation *op, struct snmp_pdu *pdu,
 	for (size_t i = 0; op->kind == OP_GET && i < count; i++)
 		op_close_column(op, cells[i].column, SNMP_COLUMN_ENDED);
 	bool moved = count || op->open_count < open;
-	if (deliver(op, count))
-		go_on(op, moved);
+	if (op_deliver(op, count))
+		op_go_on(op, moved);
 }
 
 /* What was asked for is halved; a column alone that is too big ends the operation. */
@@ -431,8 +431,8 @@ static void take_error(struct snmp_operation *op, size_t column, int status)
 	*cell = (struct snmp_cell){.column = column,
 				   .oid = op->columns[column].root,
 				   .value = {.type = SNMP_NO_SUCH_OBJECT}};
-	if (deliver(op, missing && op->kind == OP_GET ? 1 : 0))
-		go_on(op, true);
+	if (op_deliver(op, missing && op->kind == OP_GET ? 1 : 0))
+		op_go_on(op, true);
 }
 
 void op_reply(struct snmp_operation *op, unsigned attempt, struct snmp_pdu *pdu, size_t reply_bytes)
@@ -441,7 +441,7 @@ void op_reply(struct snmp_operation *op, unsigned attempt, struct snmp_pdu *pdu,
 	size_t index = (size_t)pdu->error_index;
 	device_measure(op->device, op, attempt);
 	if (pdu->error_status == SNMP_NO_ERROR) {
-		take_values(op, pdu, &asked, reply_bytes);
+		op_take_values(op, pdu, &asked, reply_bytes);
 		return;
 	}
 	stat_add(STAT_snmp_replies, 1);
@@ -460,9 +460,9 @@ void op_reply(struct snmp_operation *op, unsigned attempt, struct snmp_pdu *pdu,
 
 /* ---- What callers call ----------------------------------------------------------------------- */
 
-static int begin(struct snmp_device *device, enum op_kind kind, const struct slice *oids,
-		 const enum snmp_column_kind *kinds, size_t count, const struct snmp_events *events,
-		 void *owner, struct snmp_operation **out)
+static int op_begin(struct snmp_device *device, enum op_kind kind, const struct slice *oids,
+		    const enum snmp_column_kind *kinds, size_t count,
+		    const struct snmp_events *events, void *owner, struct snmp_operation **out)
 {
 	if (count == 0 || count > SNMP_COLUMNS_MAX)
 		return ERR_LIMIT;
@@ -489,14 +489,14 @@ static int begin(struct snmp_device *device, enum op_kind kind, const struct sli
 int snmp_get(struct snmp_device *device, const struct slice *oids, size_t count,
 	     const struct snmp_events *events, void *owner, struct snmp_operation **operation)
 {
-	return begin(device, OP_GET, oids, NULL, count, events, owner, operation);
+	return op_begin(device, OP_GET, oids, NULL, count, events, owner, operation);
 }
 
 int snmp_walk(struct snmp_device *device, const struct slice *columns,
 	      const enum snmp_column_kind *kinds, size_t count, const struct snmp_events *events,
 	      void *owner, struct snmp_operation **operation)
 {
-	return begin(device, OP_WALK, columns, kinds, count, events, owner, operation);
+	return op_begin(device, OP_WALK, columns, kinds, count, events, owner, operation);
 }
 
 void snmp_cancel(struct snmp_operation *operation)

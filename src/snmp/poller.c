@@ -29,20 +29,15 @@ struct poller {
 	void *closed_owner;
 };
 
-static struct executor *executor_of(struct poller *poller)
+static void poller_post(struct poller *poller, struct task *task)
 {
-	return loop_executor(loop_thread_loop(poller->thread));
-}
-
-static void post(struct poller *poller, struct task *task)
-{
-	struct executor *executor = executor_of(poller);
+	struct executor *executor = loop_executor(loop_thread_loop(poller->thread));
 	executor->post(executor, task);
 }
 
 /* ---- On the poller's thread ------------------------------------------------------------------ */
 
-static void step(void *owner)
+static void poller_step(void *owner)
 {
 	struct poller *poller = owner;
 	if (!poller->timer)
@@ -68,8 +63,8 @@ static void open_all(struct task *task)
 	poller->open_err = poller_net_open(&net_options, &poller->net, poller->open_error);
 	if (!poller->open_err) {
 		poller->core = core_new(o, poller_net_io(poller->net));
-		poller->timer = loop_timer_new(net_options.loop, step, poller);
-		step(poller);
+		poller->timer = loop_timer_new(net_options.loop, poller_step, poller);
+		poller_step(poller);
 	}
 	poller->opened.executor.post(&poller->opened.executor, &poller->opened_task);
 }
@@ -86,7 +81,7 @@ static void use_inventory(struct task *task)
 	struct poller *poller = wish->poller;
 	if (poller->core) {
 		core_set_inventory(poller->core, wish->inventory);
-		step(poller);
+		poller_step(poller);
 	}
 	inventory_release(wish->inventory);
 	mem_free(wish);
@@ -103,7 +98,7 @@ static void use_poll_wish(struct task *task)
 	struct poll_wish *wish = CONTAINER_OF(task, struct poll_wish, task);
 	if (wish->poller->core) {
 		core_poll_now(wish->poller->core, wish->device);
-		step(wish->poller);
+		poller_step(wish->poller);
 	}
 	mem_free((char *)wish->device.data);
 	mem_free(wish);
@@ -120,7 +115,7 @@ static void sink_ready(struct task *task)
 /* ---- Closing --------------------------------------------------------------------------------- */
 
 /* Back on the owner's thread. */
-static void run_closed(struct task *task)
+static void poller_run_closed(struct task *task)
 {
 	struct poller *poller = CONTAINER_OF(task, struct poller, closed_task);
 	void (*closed)(void *owner) = poller->closed;
@@ -132,7 +127,7 @@ static void run_closed(struct task *task)
 }
 
 /* Behind the tasks that told what was looked up. */
-static void finish(struct task *task)
+static void poller_finish(struct task *task)
 {
 	struct poller *poller = CONTAINER_OF(task, struct poller, finish_task);
 	struct executor *executor = poller->options.executor;
@@ -148,7 +143,7 @@ static void begin_close(struct task *task)
 	loop_timer_close(poller->timer);
 	poller->timer = NULL;
 	poller_net_stop_resolving(poller->net);
-	post(poller, &poller->finish_task);
+	poller_post(poller, &poller->finish_task);
 }
 
 /* ---- For other threads ----------------------------------------------------------------------- */
@@ -166,12 +161,12 @@ int poller_open(const struct poller_options *options, struct poller **out, struc
 	poller->opened_task.run = nothing;
 	poller->ready_task.run = sink_ready;
 	poller->close_task.run = begin_close;
-	poller->finish_task.run = finish;
-	poller->closed_task.run = run_closed;
+	poller->finish_task.run = poller_finish;
+	poller->closed_task.run = poller_run_closed;
 	task_queue_init(&poller->opened);
 	poller->thread = loop_thread_new("poller");
 	loop_set_kind(loop_thread_loop(poller->thread), LOOP_POLLER);
-	post(poller, &poller->open_task);
+	poller_post(poller, &poller->open_task);
 	task_queue_wait(&poller->opened);
 	if (poller->open_err) {
 		int err = poller->open_err;
@@ -189,7 +184,7 @@ void poller_set_inventory(struct poller *poller, const struct inventory *invento
 	struct new_inventory *wish = mem_zalloc(sizeof(*wish));
 	*wish = (struct new_inventory){{.run = use_inventory}, poller, inventory};
 	inventory_take(inventory);
-	post(poller, &wish->task);
+	poller_post(poller, &wish->task);
 }
 
 void poller_poll_now(struct poller *poller, struct slice device)
@@ -197,18 +192,18 @@ void poller_poll_now(struct poller *poller, struct slice device)
 	struct poll_wish *wish = mem_zalloc(sizeof(*wish));
 	*wish = (struct poll_wish){
 		{.run = use_poll_wish}, poller, {mem_copy_text(device), device.len}};
-	post(poller, &wish->task);
+	poller_post(poller, &wish->task);
 }
 
 void poller_sink_ready(struct poller *poller)
 {
 	if (!atomic_exchange(&poller->ready_posted, true))
-		post(poller, &poller->ready_task);
+		poller_post(poller, &poller->ready_task);
 }
 
 void poller_close(struct poller *poller, void (*closed)(void *owner), void *owner)
 {
 	poller->closed = closed;
 	poller->closed_owner = owner;
-	post(poller, &poller->close_task);
+	poller_post(poller, &poller->close_task);
 }

@@ -190,7 +190,7 @@ static void ask_address(struct core *core, struct polled_device *d)
 }
 
 /* `192.0.2.1` and `2001:db8::1` need nobody to look them up. */
-static bool parse_address(const struct device *device, struct loop_address *address)
+static bool core_parse_address(const struct device *device, struct loop_address *address)
 {
 	char text[INVENTORY_ADDRESS_MAX_BYTES + 16];
 	bool v6 = memchr(device->address.data, ':', device->address.len) != NULL;
@@ -202,7 +202,7 @@ static bool parse_address(const struct device *device, struct loop_address *addr
 static void find_address(struct core *core, struct polled_device *d)
 {
 	struct loop_address address;
-	d->is_name = !parse_address(d->device, &address);
+	d->is_name = !core_parse_address(d->device, &address);
 	d->asked_ms = d->resolved_ms = 0;
 	if (d->is_name)
 		ask_address(core, d);
@@ -212,7 +212,7 @@ static void find_address(struct core *core, struct polled_device *d)
 
 /* ---- Devices --------------------------------------------------------------------------------- */
 
-static struct polled_device *device_new(struct core *core)
+static struct polled_device *core_device_new(struct core *core)
 {
 	struct polled_device *d = mem_zalloc(sizeof(*d));
 	d->core = core;
@@ -228,7 +228,7 @@ static void device_free(struct polled_device *d)
 	mem_free(d);
 }
 
-static void device_end(struct core *core, struct polled_device *d)
+static void core_device_end(struct core *core, struct polled_device *d)
 {
 	drop_session(core, d);
 	for (size_t i = 0; i < d->set_count; i++)
@@ -277,10 +277,10 @@ void core_set_inventory(struct core *core, const struct inventory *inventory)
 			continue;
 		while (k < core->device_count &&
 		       slice_compare(core->devices[k]->device->name, device->name) < 0)
-			device_end(core, core->devices[k++]);
+			core_device_end(core, core->devices[k++]);
 		bool known = k < core->device_count &&
 			     slice_equal(core->devices[k]->device->name, device->name);
-		list[count] = known ? core->devices[k++] : device_new(core);
+		list[count] = known ? core->devices[k++] : core_device_new(core);
 		device_update(core, list[count], inventory, device);
 		/* At a start all are new, and none is. */
 		if (!known && core->inventory && new_count++ < POLLER_NEW_AT_ONCE)
@@ -288,7 +288,7 @@ void core_set_inventory(struct core *core, const struct inventory *inventory)
 		count++;
 	}
 	while (k < core->device_count)
-		device_end(core, core->devices[k++]);
+		core_device_end(core, core->devices[k++]);
 	mem_free(core->devices);
 	core->devices = list;
 	core->device_count = count;
@@ -470,7 +470,7 @@ struct core *core_new(const struct poller_options *options, struct poller_io *io
 void core_free(struct core *core)
 {
 	for (size_t i = 0; i < core->device_count; i++)
-		device_end(core, core->devices[i]);
+		core_device_end(core, core->devices[i]);
 	ASSERT(!core->runs && !core->plans && core->schedule.count == 0);
 	core_drain(core);
 	stat_add(STAT_poll_dropped_full, (int64_t)core->ring.messages);

@@ -98,7 +98,7 @@ static void give_login(struct poller_net *net, struct net_login *login)
 
 /* ---- Sessions -------------------------------------------------------------------------------- */
 
-static struct snmp_device *device_new(const struct poller_session *session, bool probe)
+static struct snmp_device *net_device_new(const struct poller_session *session, bool probe)
 {
 	const struct poller_net_options *o = &session->net->options;
 	const struct snmp_device_options options = {
@@ -124,7 +124,7 @@ static int session_new(struct poller_io *io, const struct loop_address *address,
 	session->net = net;
 	session->login = login;
 	session->address = *address;
-	session->device = device_new(session, false);
+	session->device = net_device_new(session, false);
 	*out = session;
 	return 0;
 }
@@ -140,13 +140,13 @@ static void session_free(struct poller_io *io, struct poller_session *session)
 
 /* ---- Walks ----------------------------------------------------------------------------------- */
 
-static void on_foresee(const void *owner)
+static void poller_net_on_foresee(const void *owner)
 {
 	const struct poller_walk *walk = owner;
 	walk->events.foresee(walk->owner);
 }
 
-static void on_reply(void *owner, const struct snmp_reply *reply)
+static void poller_net_on_reply(void *owner, const struct snmp_reply *reply)
 {
 	struct poller_walk *walk = owner;
 	walk->events.reply(walk->owner, reply);
@@ -161,17 +161,17 @@ static const struct oid_def *find_cut(const struct poller_walk *walk,
 	return NULL;
 }
 
-static void walk_free(struct poller_walk *walk)
+static void net_walk_free(struct poller_walk *walk)
 {
 	if (walk->probes)
 		walk->probes->probes--;
 	mem_free(walk);
 }
 
-static void on_done(void *owner, const struct snmp_result *result)
+static void poller_net_on_done(void *owner, const struct snmp_result *result)
 {
 	struct poller_walk walk = *(struct poller_walk *)owner;
-	walk_free(owner);
+	net_walk_free(owner);
 	walk.events.done(walk.owner, result->err, result->sentence,
 			 result->err ? NULL : find_cut(&walk, result));
 }
@@ -188,7 +188,8 @@ static int walk_start(struct poller_io *io, struct poller_session *session,
 		      const struct poller_walk_events *events, void *owner,
 		      struct poller_walk **out)
 {
-	static const struct snmp_events client_events = {on_reply, on_done, on_foresee};
+	static const struct snmp_events client_events = {poller_net_on_reply, poller_net_on_done,
+							 poller_net_on_foresee};
 	struct slice columns[CORRELATE_COLUMNS_MAX];
 	enum snmp_column_kind kinds[CORRELATE_COLUMNS_MAX];
 	(void)io;
@@ -197,7 +198,7 @@ static int walk_start(struct poller_io *io, struct poller_session *session,
 		kinds[i] = kind_of(&plan->columns[i]);
 	}
 	if (probe && !session->probed)
-		session->probed = device_new(session, true);
+		session->probed = net_device_new(session, true);
 	/* The device is there. Other runs may still wait for their own probes, which would end with
 	 * it. */
 	if (!probe && !session->probes) {
@@ -221,7 +222,7 @@ static void walk_cancel(struct poller_io *io, struct poller_walk *walk)
 {
 	(void)io;
 	snmp_cancel(walk->operation);
-	walk_free(walk);
+	net_walk_free(walk);
 }
 
 /* ---- Names of hosts -------------------------------------------------------------------------- */
@@ -275,8 +276,8 @@ static void look_up_name(struct task *task)
 	executor->post(executor, &look_up->task);
 }
 
-static int resolve(struct poller_io *io, struct slice host, uint16_t port,
-		   poller_resolved_fn *resolved, void *owner)
+static int poller_net_resolve(struct poller_io *io, struct slice host, uint16_t port,
+			      poller_resolved_fn *resolved, void *owner)
 {
 	struct poller_net *net = CONTAINER_OF(io, struct poller_net, io);
 	struct look_up *look_up = mem_zalloc(sizeof(*look_up) + host.len + 1);
@@ -300,7 +301,8 @@ int poller_net_open(const struct poller_net_options *options, struct poller_net 
 	const struct snmp_client_options client_options = {.in_flight_max = options->in_flight_max};
 	struct poller_net *net = mem_zalloc(sizeof(*net));
 	net->options = *options;
-	net->io = (struct poller_io){session_new, session_free, walk_start, walk_cancel, resolve};
+	net->io = (struct poller_io){session_new, session_free, walk_start, walk_cancel,
+				     poller_net_resolve};
 	int err = snmp_client_open(options->loop, options->clock, &client_options, &net->client, e);
 	if (err) {
 		mem_free(net);

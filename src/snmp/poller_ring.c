@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-static size_t size_of(const struct ring_message *message)
+static size_t poller_ring_size_of(const struct ring_message *message)
 {
 	return sizeof(*message) + message->device.len + message->bytes.len;
 }
@@ -26,12 +26,12 @@ void ring_pop(struct ring *ring)
 	if (!ring->first)
 		ring->last = NULL;
 	ring->messages--;
-	ring->bytes -= size_of(message);
+	ring->bytes -= poller_ring_size_of(message);
 	mem_free(message);
 }
 
-static struct ring_message *copy(const struct oidset *oidset, struct slice device,
-				 struct slice bytes)
+static struct ring_message *poller_ring_copy(const struct oidset *oidset, struct slice device,
+					     struct slice bytes)
 {
 	struct ring_message *message = mem_alloc(sizeof(*message) + device.len + bytes.len);
 	char *text = (char *)(message + 1);
@@ -54,7 +54,7 @@ size_t ring_push(struct ring *ring, const struct oidset *oidset, struct slice de
 	for (; ring->messages == ring->messages_max || ring->bytes + size > ring->bytes_max;
 	     dropped++)
 		ring_pop(ring);
-	struct ring_message *message = copy(oidset, device, bytes);
+	struct ring_message *message = poller_ring_copy(oidset, device, bytes);
 	if (ring->last)
 		ring->last->next = message;
 	else

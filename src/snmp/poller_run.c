@@ -20,7 +20,7 @@ static struct core *core_of(const struct poll_run *run)
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
-static void run_free(struct core *core, struct poll_run *run)
+static void poller_run_free(struct core *core, struct poll_run *run)
 {
 	if (run->previous)
 		run->previous->next = run->next;
@@ -42,10 +42,10 @@ void run_cancel(struct core *core, struct poll_run *run)
 	if (run->walk)
 		core->io->cancel(core->io, run->walk);
 	run->walk = NULL;
-	run_free(core, run);
+	poller_run_free(core, run);
 }
 
-static void rest(struct polled_set *set)
+static void poller_run_rest(struct polled_set *set)
 {
 	int64_t most = POLLER_REST_MAX_MS / set->entry.interval_ms;
 	set->hung += set->hung < 30;
@@ -59,8 +59,8 @@ static void run_fail(struct core *core, struct poll_run *run, const char *why)
 {
 	struct polled_device *device = run->set->device;
 	if (run->answered)
-		rest(run->set);
-	run_free(core, run);
+		poller_run_rest(run->set);
+	poller_run_free(core, run);
 	core_failed(core, device, true, why);
 }
 
@@ -81,7 +81,7 @@ void run_check_deadlines(struct core *core)
 
 /* ---- The result ------------------------------------------------------------------------------ */
 
-static int push(void *owner, struct slice message)
+static int poller_run_push(void *owner, struct slice message)
 {
 	struct poll_run *run = owner;
 	struct core *core = core_of(run);
@@ -113,7 +113,7 @@ static void count_notes(struct core *core, const struct poll_run *run)
 			  SHOWN_OF(run->set->plan->plan.oidset->name), notes->first.text);
 }
 
-static void succeed(struct core *core, struct polled_set *set)
+static void poller_run_succeed(struct core *core, struct polled_set *set)
 {
 	struct polled_device *device = set->device;
 	set->hung = 0;
@@ -138,15 +138,15 @@ static void run_finish(struct core *core, struct poll_run *run, struct if_names 
 		.built = core->built,
 		.message = &core->message,
 		.scratch = &core->scratch,
-		.emit = push,
+		.emit = poller_run_push,
 		.owner = run,
 	};
 	struct errbuf e = {""};
 	if (run->values->row_count == 0) {
 		/* It is there, and has none of it: nothing to store, nothing to complain of. */
 		stat_add(STAT_poll_empty, 1);
-		succeed(core, run->set);
-		run_free(core, run);
+		poller_run_succeed(core, run->set);
+		poller_run_free(core, run);
 		return;
 	}
 	arena_reset(&core->scratch);
@@ -160,8 +160,8 @@ static void run_finish(struct core *core, struct poll_run *run, struct if_names 
 	stat_add(STAT_poll_ok, 1);
 	stat_add(STAT_poll_values, (int64_t)output.values);
 	core_offer(core);
-	succeed(core, run->set);
-	run_free(core, run);
+	poller_run_succeed(core, run->set);
+	poller_run_free(core, run);
 }
 
 /* ---- Names ----------------------------------------------------------------------------------- */
@@ -307,7 +307,7 @@ static void begin_values(struct core *core, struct poll_run *run)
 	run_enter(core, run, needs && !run->before ? RUN_NAMES_BEFORE : RUN_VALUES);
 }
 
-static void step(struct core *core, struct poll_run *run)
+static void poller_run_step(struct core *core, struct poll_run *run)
 {
 	switch (run->state) {
 	case RUN_PROBE:
@@ -324,13 +324,13 @@ static void step(struct core *core, struct poll_run *run)
 	}
 }
 
-static void on_foresee(const void *owner)
+static void poller_run_on_foresee(const void *owner)
 {
 	const struct poll_run *run = owner;
 	correlate_set_foresee(run->state == RUN_VALUES ? run->values : run->aside);
 }
 
-static void on_reply(void *owner, const struct snmp_reply *reply)
+static void poller_run_on_reply(void *owner, const struct snmp_reply *reply)
 {
 	struct poll_run *run = owner;
 	struct correlate_set *set = run->state == RUN_VALUES ? run->values : run->aside;
@@ -352,7 +352,7 @@ static bool needs_whole(const struct poll_run *run)
 	}
 }
 
-static void on_done(void *owner, int err, const char *why, const struct oid_def *cut)
+static void poller_run_on_done(void *owner, int err, const char *why, const struct oid_def *cut)
 {
 	struct poll_run *run = owner;
 	struct core *core = core_of(run);
@@ -367,7 +367,7 @@ static void on_done(void *owner, int err, const char *why, const struct oid_def 
 			 SHOWN_OF(cut->name));
 		run_fail(core, run, sentence);
 	} else {
-		step(core, run);
+		poller_run_step(core, run);
 	}
 }
 
@@ -387,7 +387,8 @@ static const struct correlate_plan *plan_of(const struct core *core, const struc
 
 static void run_enter(struct core *core, struct poll_run *run, enum run_state state)
 {
-	static const struct poller_walk_events events = {on_reply, on_done, on_foresee};
+	static const struct poller_walk_events events = {poller_run_on_reply, poller_run_on_done,
+							 poller_run_on_foresee};
 	run->state = state;
 	struct correlate_set **set = state == RUN_VALUES ? &run->values : &run->aside;
 	const struct correlate_plan *plan = plan_of(core, run);
@@ -401,7 +402,7 @@ static void run_enter(struct core *core, struct poll_run *run, enum run_state st
 }
 
 /* Until its next slot; a poll that does not begin in one has as long. */
-static int64_t time_of(const struct core *core, const struct polled_set *set)
+static int64_t poller_run_time_of(const struct core *core, const struct polled_set *set)
 {
 	int64_t left_ms = set->entry.due_ms - core_wall_ms(core), all_ms = set->entry.interval_ms;
 	return set->wanted || left_ms <= 0 || left_ms > all_ms ? all_ms : left_ms;
@@ -411,7 +412,7 @@ void run_start(struct core *core, struct polled_set *set)
 {
 	struct poll_run *run = mem_zalloc(sizeof(*run));
 	run->set = set;
-	run->deadline_ms = core_mono_ms(core) + time_of(core, set);
+	run->deadline_ms = core_mono_ms(core) + poller_run_time_of(core, set);
 	set->wanted = false;
 	run->next = core->runs;
 	if (core->runs)

@@ -123,7 +123,7 @@ struct snmp_device {
 enum op_kind { OP_GET, OP_WALK, OP_DISCOVER };
 
 /* A column of a walk, or an object of a get. */
-struct column {
+struct op_column {
 	struct slice root;
 	uint8_t *last; /* where a walk stands; of a get the root */
 	uint16_t len, cap;
@@ -154,7 +154,7 @@ struct snmp_operation {
 	struct snmp_events events;
 	void *owner;
 	struct link of_device, waiting, wheel;
-	struct column *columns;
+	struct op_column *columns;
 	enum snmp_column_end *ends;
 	int *errors;
 	uint16_t *picked; /* the columns of the request */
@@ -184,7 +184,7 @@ struct snmp_operation {
 };
 
 /* Cells of a reply side by side that have the index of the first of them: a row, as a rule. */
-struct run {
+struct reply_run {
 	uint32_t begin, count;
 	uint16_t place; /* of the first one, among the columns that were asked for */
 	/* The bytes of the index that it was expected behind, and is; NULL: its name has to be
@@ -218,7 +218,7 @@ struct snmp_client {
 	uint8_t *open_memory; /* what is decrypted */
 	/* Of the reply at hand. */
 	struct snmp_cell *cells;
-	struct run *runs;
+	struct reply_run *runs;
 	struct snmp_operation *spare;
 	unsigned spare_count;
 };
@@ -299,7 +299,7 @@ static inline void op_close_column(struct snmp_operation *op, size_t column,
 	op->open_count--;
 }
 
-static inline void op_column_set(struct column *column, struct slice oid)
+static inline void op_column_set(struct op_column *column, struct slice oid)
 {
 	if (UNLIKELY(oid.len > column->cap)) {
 		column->cap = (uint16_t)(oid.len + COLUMN_SPARE_BYTES);
@@ -329,7 +329,7 @@ static inline struct slice op_index_before(const struct snmp_operation *op,
 {
 	if (op->kind != OP_WALK || asked->scalars == asked->columns)
 		return (struct slice){NULL, 0};
-	const struct column *column = &op->columns[op->picked[asked->scalars]];
+	const struct op_column *column = &op->columns[op->picked[asked->scalars]];
 	return op_index_behind(column->root, (struct slice){(char *)column->last, column->len});
 }
 

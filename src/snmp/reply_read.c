@@ -8,7 +8,7 @@
 
 enum { FORESEEN_INDEX_MAX_BYTES = 16 };
 
-struct reading {
+struct reply_reading {
 	const struct snmp_operation *op;
 	const struct attempt *asked;
 	struct ber *varbinds;
@@ -16,12 +16,12 @@ struct reading {
 	size_t count, at, count_max, run_count, unreadable;
 };
 
-static struct slice root_at(const struct reading *r)
+static struct slice root_at(const struct reply_reading *r)
 {
 	return r->op->columns[r->op->picked[r->at]].root;
 }
 
-static struct snmp_cell *next_cell(struct reading *r)
+static struct snmp_cell *next_cell(struct reply_reading *r)
 {
 	struct snmp_cell *cell = &r->op->device->client->cells[r->count++];
 	cell->column = r->op->picked[r->at];
@@ -42,7 +42,7 @@ static bool count_on(struct slice index, uint8_t memory[FORESEEN_INDEX_MAX_BYTES
 	return true;
 }
 
-static bool read_next_row(struct reading *r, struct run *run)
+static bool read_next_row(struct reply_reading *r, struct reply_run *run)
 {
 	uint8_t memory[FORESEEN_INDEX_MAX_BYTES];
 	struct snmp_cell *cell = &r->op->device->client->cells[r->count];
@@ -57,7 +57,7 @@ static bool read_next_row(struct reading *r, struct run *run)
 }
 
 /* A name that has to be looked at: its cell has no index yet. */
-static bool read_any(struct reading *r)
+static bool read_any(struct reply_reading *r)
 {
 	struct snmp_varbind varbind;
 	struct slice root = root_at(r);
@@ -73,7 +73,7 @@ static bool read_any(struct reading *r)
 	return true;
 }
 
-static void read_beside(struct reading *r)
+static void read_beside(struct reply_reading *r)
 {
 	struct snmp_cell *cells = r->op->device->client->cells;
 	while (r->index.data && r->at != r->asked->scalars && r->count <= r->count_max) {
@@ -85,10 +85,10 @@ static void read_beside(struct reading *r)
 	}
 }
 
-static bool read_run(struct reading *r)
+static bool read_run(struct reply_reading *r)
 {
-	struct run *run = &r->op->device->client->runs[r->run_count];
-	*run = (struct run){.begin = (uint32_t)r->count, .place = (uint16_t)r->at};
+	struct reply_run *run = &r->op->device->client->runs[r->run_count];
+	*run = (struct reply_run){.begin = (uint32_t)r->count, .place = (uint16_t)r->at};
 	if (r->count > r->count_max || (!read_next_row(r, run) && !read_any(r)))
 		return false;
 	read_beside(r);
@@ -100,7 +100,7 @@ static bool read_run(struct reading *r)
 size_t op_read_cells(const struct snmp_operation *op, struct snmp_pdu *pdu,
 		     const struct attempt *asked, size_t *count)
 {
-	struct reading r = {
+	struct reply_reading r = {
 		.op = op,
 		.asked = asked,
 		.varbinds = &pdu->varbinds,

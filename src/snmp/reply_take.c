@@ -3,8 +3,8 @@
 #include "snmp/private.h"
 
 /* Whether this name belongs to the walk of its column, behind `before`, or is the end of it. */
-static enum snmp_column_end look_at(const struct snmp_operation *op, struct snmp_cell *cell,
-				    struct slice before)
+static enum snmp_column_end reply_look_at(const struct snmp_operation *op, struct snmp_cell *cell,
+					  struct slice before)
 {
 	struct slice root = op->columns[cell->column].root;
 	if (cell->value.type >= SNMP_NO_SUCH_OBJECT && cell->value.type <= SNMP_END_OF_MIB_VIEW)
@@ -55,13 +55,13 @@ static bool goes_beside(const struct taking *t, const struct snmp_cell *cell, si
 
 /* The cell at `i`, of the column at `at`: kept, or the end of its column. False: what follows is
  * not to be looked at. */
-static bool take_cell(struct taking *t, size_t i, size_t at)
+static bool reply_take_cell(struct taking *t, size_t i, size_t at)
 {
 	struct snmp_cell *cell = &t->cells[i];
-	const struct column *column = &t->op->columns[cell->column];
+	const struct op_column *column = &t->op->columns[cell->column];
 	bool behind_scalars = t->asked->scalars && i >= t->asked->columns;
 	if (!goes_beside(t, cell, at)) {
-		enum snmp_column_end end = look_at(t->op, cell, t->last[at]);
+		enum snmp_column_end end = reply_look_at(t->op, cell, t->last[at]);
 		/* An agent that does not know of non-repeaters gives other columns from the second
 		 * row on. An end is believed where it does, or is seen without them. */
 		if (end != SNMP_COLUMN_OPEN && behind_scalars && !t->op->repeats_right) {
@@ -124,18 +124,18 @@ static void drop_closing(struct taking *t)
 }
 
 /* The cells of a run, one by one. False: what follows is not to be looked at. */
-static bool take_run(struct taking *t, const struct run *run)
+static bool reply_take_run(struct taking *t, const struct reply_run *run)
 {
 	size_t at = run->place, end = run->begin + run->count;
 	for (size_t i = run->begin; i < end; i++, at = op_place_after(t->asked, at))
-		if (op_is_open(t->op, t->cells[i].column) && !take_cell(t, i, at))
+		if (op_is_open(t->op, t->cells[i].column) && !reply_take_cell(t, i, at))
 			return false;
 	return true;
 }
 
 /* A whole row, as nearly all are: since all columns stand at one index, what is behind it for the
  * first of them is so for the others. False: it is none, and nothing was done. */
-static bool take_row(struct taking *t, const struct run *run)
+static bool reply_take_row(struct taking *t, const struct reply_run *run)
 {
 	const struct attempt *asked = t->asked;
 	struct snmp_cell *first = &t->cells[run->begin];
@@ -144,7 +144,7 @@ static bool take_row(struct taking *t, const struct run *run)
 		return false;
 	struct slice before = t->row_at == SIZE_MAX ? t->last[run->place] : t->cells[t->row_at].oid;
 	if ((!run->from || run->from != t->row.data) &&
-	    look_at(t->op, first, before) != SNMP_COLUMN_OPEN)
+	    reply_look_at(t->op, first, before) != SNMP_COLUMN_OPEN)
 		return false;
 	t->row = first->index;
 	t->row_at = run->begin;
@@ -169,7 +169,7 @@ static bool stands_even(const struct taking *t)
 {
 	const struct snmp_operation *op = t->op;
 	for (size_t at = t->asked->scalars; at < t->asked->columns; at++) {
-		const struct column *column = &op->columns[op->picked[at]];
+		const struct op_column *column = &op->columns[op->picked[at]];
 		if (column->scalar || !op_is_open(op, op->picked[at]) ||
 		    !slice_equal(op_index_behind(column->root, t->last[at]), t->row))
 			return false;
@@ -186,7 +186,7 @@ static void take_begin(struct taking *t, struct snmp_operation *op, const struct
 	t->closing = false;
 	t->step = (struct step){{NULL, 0}, {NULL, 0}};
 	for (size_t i = 0; i < asked->columns; i++) {
-		const struct column *column = &op->columns[op->picked[i]];
+		const struct op_column *column = &op->columns[op->picked[i]];
 		t->last[i] = (struct slice){(char *)column->last, column->len};
 		t->index[i] = NULL;
 	}
@@ -197,19 +197,19 @@ static void take_begin(struct taking *t, struct snmp_operation *op, const struct
 
 size_t op_take_rows(struct snmp_operation *op, size_t run_count, const struct attempt *asked)
 {
-	const struct run *runs = op->device->client->runs;
+	const struct reply_run *runs = op->device->client->runs;
 	struct taking t;
 	take_begin(&t, op, asked);
 	for (size_t i = 0; i < run_count; i++) {
-		if (take_row(&t, &runs[i]))
+		if (reply_take_row(&t, &runs[i]))
 			continue;
 		settle_rows(&t);
-		if (!take_run(&t, &runs[i]))
+		if (!reply_take_run(&t, &runs[i]))
 			break;
 	}
 	settle_rows(&t);
 	for (size_t i = 0; i < asked->columns; i++) {
-		struct column *column = &op->columns[op->picked[i]];
+		struct op_column *column = &op->columns[op->picked[i]];
 		if (t.last[i].data != (char *)column->last && !column->scalar)
 			op_column_set(column, t.last[i]);
 	}

@@ -48,12 +48,6 @@ static void take_slot(struct snmp_client *client, struct snmp_operation *op)
 	op->generation = slot->generation;
 }
 
-static void give_slot_back(struct snmp_client *client, struct snmp_operation *op)
-{
-	client->slots[op->slot].op = NULL;
-	client->slots_taken--;
-}
-
 /* ---- Time ------------------------------------------------------------------------------------ */
 
 unsigned device_timeout_ms(const struct snmp_device *device)
@@ -187,7 +181,8 @@ void op_unsend(struct snmp_operation *op)
 		return;
 	wheel_remove(op);
 	uncount(op);
-	give_slot_back(device->client, op);
+	device->client->slots[op->slot].op = NULL;
+	device->client->slots_taken--;
 	op->sent = op->unsent = false;
 	device->in_flight--;
 	stat_add(STAT_snmp_in_flight, -1);

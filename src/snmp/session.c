@@ -172,7 +172,7 @@ int session_seal(struct snmp_operation *op, uint8_t memory[MESSAGE_MAX_BYTES],
 
 /* ---- Reports --------------------------------------------------------------------------------- */
 
-static enum report report_of(struct snmp_pdu *pdu)
+static enum report session_report_of(struct snmp_pdu *pdu)
 {
 	struct snmp_varbind varbind;
 	size_t len = sizeof(usm_stats) - 1;
@@ -183,7 +183,7 @@ static enum report report_of(struct snmp_pdu *pdu)
 	return which < REPORT_COUNT ? (enum report)which : REPORT_OTHER;
 }
 
-static void refuse(struct snmp_operation *op, enum report report)
+static void session_refuse(struct snmp_operation *op, enum report report)
 {
 	stat_add(STAT_snmp_refused, 1);
 	op_end(op, -EACCES, refusals[report]);
@@ -208,11 +208,11 @@ static void take_time_report(struct snmp_operation *op, const struct usm_message
 	again(op);
 }
 
-static void take_report(struct snmp_operation *op, const struct usm_message *message,
-			struct snmp_pdu *pdu, bool verified)
+static void session_take_report(struct snmp_operation *op, const struct usm_message *message,
+				struct snmp_pdu *pdu, bool verified)
 {
 	struct snmp_device *device = op->device;
-	enum report report = report_of(pdu);
+	enum report report = session_report_of(pdu);
 	bool more = op->resyncs < TIME_UNKNOWN_RETRIES;
 	if (report == REPORT_TIME && login_flags(device->login) && !verified) {
 		stat_add(STAT_snmp_ignored_level, 1);
@@ -225,7 +225,7 @@ static void take_report(struct snmp_operation *op, const struct usm_message *mes
 		device->session.known = false;
 		again(op);
 	} else {
-		refuse(op, report);
+		session_refuse(op, report);
 	}
 }
 
@@ -291,7 +291,7 @@ static void take_message(struct snmp_operation *op, unsigned attempt,
 	else if (op->kind == OP_DISCOVER)
 		ignore(STAT_snmp_ignored_content);
 	else if (scoped.pdu.type == SNMP_REPORT)
-		take_report(op, message, &scoped.pdu, is_signed);
+		session_take_report(op, message, &scoped.pdu, is_signed);
 	else if (is_signed || is_genuine(device, message))
 		take_response(op, message, attempt, &scoped.pdu);
 }

@@ -59,7 +59,7 @@ static char *put_inner(char *to, struct slice part)
 }
 
 /* `to` has room for store_parts_bytes. */
-static struct slice put_parts(char *to, const struct store_parts *parts, size_t count)
+static struct slice store_put_parts(char *to, const struct store_parts *parts, size_t count)
 {
 	char *at = to;
 	for (size_t i = 0; i < count && parts->part[i].data; i++) {
@@ -80,7 +80,7 @@ int store_parts_encode(const struct store_parts *parts, size_t count, struct buf
 	char *room = buf_reserve(out, store_parts_bytes(parts, count));
 	if (!room)
 		return ERR_LIMIT;
-	out->len += put_parts(room, parts, count).len;
+	out->len += store_put_parts(room, parts, count).len;
 	return 0;
 }
 
@@ -222,7 +222,7 @@ static int check_samples(enum table table, int64_t period_ms, struct errbuf *e)
 	return 0;
 }
 
-static int check_group(size_t n, struct errbuf *e)
+static int store_check_group(size_t n, struct errbuf *e)
 {
 	if (n == 0)
 		return errbuf_set(e, ERR_INVALID, "no handles given");
@@ -249,7 +249,7 @@ static unsigned all_fields(enum table table)
 	return (1u << schema[table].field_count) - 1;
 }
 
-static int check_time(int64_t ts_ms, struct errbuf *e)
+static int store_check_time(int64_t ts_ms, struct errbuf *e)
 {
 	if (ts_ms < STORE_TS_MIN || ts_ms > STORE_TS_MAX)
 		return errbuf_set(e, ERR_INVALID, "time %lld is out of range", (long long)ts_ms);
@@ -269,7 +269,7 @@ static int check_append(const struct store_target *target, unsigned fields, size
 {
 	int err = check_samples(target->table, target->period_ms, e);
 	if (!err)
-		err = check_group(n, e);
+		err = store_check_group(n, e);
 	if (err)
 		return err;
 	if (!fields || fields & ~all_fields(target->table))
@@ -283,7 +283,7 @@ int store_append_fields(struct store_write *write, const struct store_target *ta
 {
 	int err = check_append(target, fields, n, &write->error);
 	if (!err)
-		err = check_time(ts_ms, &write->error);
+		err = store_check_time(ts_ms, &write->error);
 	if (err)
 		return err;
 	ptrdiff_t there = count_values(values, n * fields_given(fields));
@@ -313,8 +313,8 @@ static int check_columns(const struct store_columns *columns, struct errbuf *e)
 	for (size_t t = 1; t < columns->count; t++)
 		if (columns->ts_ms[t] <= columns->ts_ms[t - 1])
 			return errbuf_set(e, ERR_INVALID, "times that do not ascend");
-	int err = check_time(columns->ts_ms[0], e);
-	return err ? err : check_time(columns->ts_ms[columns->count - 1], e);
+	int err = store_check_time(columns->ts_ms[0], e);
+	return err ? err : store_check_time(columns->ts_ms[columns->count - 1], e);
 }
 
 static int append_one_by_one(struct store_write *write, const struct store_target *target,
@@ -356,7 +356,7 @@ static int check_span(const struct store_target *target, size_t n, int64_t start
 {
 	int err = check_samples(target->table, target->period_ms, e);
 	if (!err)
-		err = check_group(n, e);
+		err = store_check_group(n, e);
 	if (!err && start_ms > end_ms)
 		err = errbuf_set(e, ERR_INVALID, "a range that ends before it starts");
 	return err;
@@ -398,7 +398,7 @@ static int check_parts(const struct store_parts *parts, const struct part_def *d
 	return 0;
 }
 
-static int check_key(enum table table, const struct store_parts *key, struct errbuf *e)
+static int store_check_key(enum table table, const struct store_parts *key, struct errbuf *e)
 {
 	const struct table_def *def = &schema[table];
 	int err = check_parts(key, def->key, def->key_count, e);
@@ -453,7 +453,7 @@ static int add_cell(struct store_write *write, enum cell_kind kind, const struct
 	if (err)
 		return err;
 	const struct table_def *def = &schema[cell->table];
-	err = check_key(cell->table, key, e);
+	err = store_check_key(cell->table, key, e);
 	if (!err)
 		err = check_column(cell->table, column, def->column_count, e);
 	if (err)
@@ -463,8 +463,8 @@ static int add_cell(struct store_write *write, enum cell_kind kind, const struct
 				  cell->value.len, def->name, STORE_VALUE_MAX_BYTES);
 	if (cell->expires_ms < 0)
 		return errbuf_set(e, ERR_INVALID, "an expiry before 1970");
-	cell->key = put_parts(key_bytes, key, def->key_count);
-	cell->column = put_parts(column_bytes, column, def->column_count);
+	cell->key = store_put_parts(key_bytes, key, def->key_count);
+	cell->column = store_put_parts(column_bytes, column, def->column_count);
 	err = write->store->engine->add_cell(write, cell);
 	write->cells += !err;
 	return added(write, err);
@@ -580,16 +580,16 @@ int store_log_remove(struct store_write *write, enum table table, const struct s
 	if (err)
 		return err;
 	const struct table_def *def = &schema[table];
-	err = check_key(table, key, e);
+	err = store_check_key(table, key, e);
 	if (!err)
 		err = check_bound(table, from, e);
 	if (!err)
 		err = check_bound(table, to, e);
 	if (err)
 		return err;
-	cell.key = put_parts(key_bytes, key, def->key_count);
-	cell.column = put_parts(from_bytes, from, def->column_count);
-	cell.to = put_parts(to_bytes, to, def->column_count);
+	cell.key = store_put_parts(key_bytes, key, def->key_count);
+	cell.column = store_put_parts(from_bytes, from, def->column_count);
+	cell.to = store_put_parts(to_bytes, to, def->column_count);
 	cell.to_end = !to->part[0].data;
 	err = write->store->engine->add_cell(write, &cell);
 	write->cells += !err;
@@ -598,7 +598,7 @@ int store_log_remove(struct store_write *write, enum table table, const struct s
 
 int store_series_forget(struct store_write *write, const uint64_t *handles, size_t n)
 {
-	int err = check_group(n, &write->error);
+	int err = store_check_group(n, &write->error);
 	if (err)
 		return err;
 	return added(write, write->store->engine->add_forget(write, handles, n));
@@ -756,7 +756,7 @@ static int check_cell_get(const struct store_cell_get *get)
 {
 	if (!is_kind(get->table, TABLE_CELLS))
 		return ERR_INVALID;
-	int err = check_key(get->table, &get->key, NULL);
+	int err = store_check_key(get->table, &get->key, NULL);
 	if (err)
 		return err;
 	return check_column(get->table, &get->column, schema[get->table].column_count, NULL);
@@ -766,7 +766,7 @@ static int check_cell_scan(const struct store_cell_scan *scan)
 {
 	if (!is_kind(scan->table, TABLE_CELLS))
 		return ERR_INVALID;
-	int err = check_key(scan->table, &scan->key, NULL);
+	int err = store_check_key(scan->table, &scan->key, NULL);
 	if (!err)
 		err = check_bound(scan->table, &scan->from, NULL);
 	if (!err)
@@ -780,7 +780,7 @@ static bool length_valid(struct slice name, size_t max_bytes)
 }
 
 /* As tags_encode writes it. */
-static size_t escaped_bytes(struct slice name)
+static size_t store_escaped_bytes(struct slice name)
 {
 	size_t bytes = name.len;
 	for (size_t i = 0; i < name.len; i++)
@@ -789,7 +789,7 @@ static size_t escaped_bytes(struct slice name)
 }
 
 /* What tags_sort_and_check promises, but for the characters. */
-static int check_tags(struct tags tags)
+static int store_check_tags(struct tags tags)
 {
 	if (tags.count > TAGS_MAX)
 		return ERR_LIMIT;
@@ -801,7 +801,7 @@ static int check_tags(struct tags tags)
 			return ERR_INVALID;
 		if (i && slice_compare(tags.list[i - 1].key, tag->key) >= 0)
 			return ERR_INVALID;
-		text_bytes += escaped_bytes(tag->key) + escaped_bytes(tag->value) + 2;
+		text_bytes += store_escaped_bytes(tag->key) + store_escaped_bytes(tag->value) + 2;
 	}
 	return text_bytes > TAGS_TEXT_MAX_BYTES ? ERR_LIMIT : 0;
 }
@@ -816,7 +816,7 @@ static int check_series_open(const struct store_series_open *open)
 		if (!length_valid(open->metrics[i], METRIC_MAX_BYTES))
 			return ERR_INVALID;
 	}
-	return check_tags(open->tags);
+	return store_check_tags(open->tags);
 }
 
 static int check_request(struct store_request *request)

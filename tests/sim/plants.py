@@ -105,8 +105,8 @@ PLANTS = {
          "at = part_view(at, &part);\n"
          "\t\tif (!PLANTED(seal_short) || at < end)\n\t\t\tput_in_strips(")]),
     "epoch_head": ("readers are not told that a head has gone", [
-        (LMDB + "heads.c", "\theads->epoch++;\n\tgive_back(heads, head->data,",
-         "\theads->epoch += !PLANTED(epoch_head);\n\tgive_back(heads, head->data,")]),
+        (LMDB + "heads.c", "\theads->epoch++;\n\theads_give_back(heads, head->data,",
+         "\theads->epoch += !PLANTED(epoch_head);\n\theads_give_back(heads, head->data,")]),
     "epoch_delete": ("readers are not told that a deletion was applied to the heads", [
         (LMDB + "heads.c", "{\n\theads->epoch++;\n",
          "{\n\theads->epoch += !PLANTED(epoch_delete);\n")]),

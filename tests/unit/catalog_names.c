@@ -11,7 +11,7 @@ static struct hash128 name(const char *tenant, int number)
 {
 	char text[16];
 	snprintf(text, sizeof(text), "m%d", number);
-	return name_hash(name_seed(slice_of(tenant)), slice_of(text));
+	return metric_hash(name_seed(slice_of(tenant)), slice_of(text));
 }
 
 static void names_stay_while_the_set_grows(UNUSED void **state)

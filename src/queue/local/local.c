@@ -16,7 +16,8 @@ void local_place_of(const struct queue *queue, unsigned shard, uint64_t sequence
 	place->at = (struct store_parts){{{(const char *)place->column, 8}}};
 }
 
-void local_count_wait(struct local *local, struct shard *shard, int64_t messages, int64_t bytes)
+void local_count_wait(struct local_queue *local, struct local_shard *shard, int64_t messages,
+		      int64_t bytes)
 {
 	struct queue *queue = &local->queue;
 	queue->messages += (uint64_t)messages;
@@ -30,14 +31,14 @@ void local_count_wait(struct local *local, struct shard *shard, int64_t messages
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 struct counting {
-	struct local *local;
-	struct shard *shard;
+	struct local_queue *local;
+	struct local_shard *shard;
 };
 
 static int count_cell(const struct store_cell *cell, void *owner)
 {
 	struct counting *counting = owner;
-	struct shard *shard = counting->shard;
+	struct local_shard *shard = counting->shard;
 	uint64_t sequence = be64_get((const uint8_t *)cell->column.part[0].data);
 	if (shard->first == shard->next)
 		shard->first = sequence;
@@ -47,7 +48,7 @@ static int count_cell(const struct store_cell *cell, void *owner)
 	return 0;
 }
 
-static int count_shards(struct local *local, struct errbuf *e)
+static int count_shards(struct local_queue *local, struct errbuf *e)
 {
 	struct task_queue tasks;
 	int err = 0;
@@ -55,7 +56,7 @@ static int count_shards(struct local *local, struct errbuf *e)
 	for (unsigned s = 0; s < QUEUE_SHARDS && !err; s++) {
 		struct local_place place;
 		struct counting counting = {local, &local->shards[s]};
-		local->shards[s] = (struct shard){.first = 1, .durable = 1, .next = 1};
+		local->shards[s] = (struct local_shard){.first = 1, .durable = 1, .next = 1};
 		local_place_of(&local->queue, s, 0, &place);
 		err = store_row_wait(local->queue.store, &tasks, clock_wall_ms(local->queue.clock),
 				     TABLE_QUEUE, &place.row, count_cell, &counting, e);
@@ -64,9 +65,9 @@ static int count_shards(struct local *local, struct errbuf *e)
 	return err;
 }
 
-static void local_close(struct queue *queue)
+static void local_queue_close(struct queue *queue)
 {
-	struct local *local = local_of(queue);
+	struct local_queue *local = local_of(queue);
 	ASSERT(local->put_count == 0);
 	stat_add(STAT_queue_messages, -(int64_t)queue->messages);
 	stat_add(STAT_queue_bytes, -(int64_t)queue->bytes);
@@ -82,12 +83,12 @@ static const struct queue_ops local_ops = {
 	.finish = local_finish,
 	.tick = local_tick,
 	.leave = local_leave,
-	.close = local_close,
+	.close = local_queue_close,
 };
 
 int queue_local_open(const struct queue_local_options *o, struct queue **queue, struct errbuf *e)
 {
-	struct local *local = mem_zalloc(sizeof(*local));
+	struct local_queue *local = mem_zalloc(sizeof(*local));
 	int err = queue_init(&local->queue, &local_ops, o->name, o->workers, o->store, o->clock, e);
 	if (err) {
 		mem_free(local);
@@ -101,7 +102,7 @@ int queue_local_open(const struct queue_local_options *o, struct queue **queue, 
 		STORE_VALUE_MAX_BYTES + (o->take_bytes_max ? o->take_bytes_max : 8 << 20);
 	err = count_shards(local, e);
 	if (err) {
-		local_close(&local->queue);
+		local_queue_close(&local->queue);
 		return errbuf_prefix(e, err, "queue " SHOWN, SHOWN_OF(o->name));
 	}
 	*queue = &local->queue;

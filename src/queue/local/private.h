@@ -11,10 +11,10 @@ enum { LOCAL_HEADER_BYTES = 8 + 1 };
 
 /* A message whose put is not over. It stays in the list of its shard until those before it have
  * settled. */
-struct pending {
-	struct pending *next;         /* of the shard, by number */
-	struct pending *next_written; /* by the same write */
-	struct local *local;
+struct local_pending {
+	struct local_pending *next;         /* of the shard, by number */
+	struct local_pending *next_written; /* by the same write */
+	struct local_queue *local;
 	struct queue_put *put; /* not to be touched once it is over */
 	unsigned shard;
 	uint64_t sequence;
@@ -32,21 +32,21 @@ struct pending {
 };
 
 /* first <= durable <= next; but what was held may be acknowledged while it is on its way. */
-struct shard {
-	uint64_t first;                  /* the lowest that is not acknowledged */
-	uint64_t durable;                /* all below are stored, or their put is over */
-	uint64_t next;                   /* the number of the next put */
-	uint64_t messages, bytes;        /* that wait, those that are pending among them */
-	struct pending *puts, *last_put; /* by number; none below `durable` */
+struct local_shard {
+	uint64_t first;                        /* the lowest that is not acknowledged */
+	uint64_t durable;                      /* all below are stored, or their put is over */
+	uint64_t next;                         /* the number of the next put */
+	uint64_t messages, bytes;              /* that wait, those that are pending among them */
+	struct local_pending *puts, *last_put; /* by number; none below `durable` */
 };
 
-struct local {
+struct local_queue {
 	struct queue queue;
 	uint64_t messages_max, bytes_max;
 	size_t take_messages_max, take_bytes_max;
 	size_t put_count; /* that are not over */
 	size_t held_messages, held_bytes;
-	struct shard shards[QUEUE_SHARDS];
+	struct local_shard shards[QUEUE_SHARDS];
 };
 
 /* The names of a row and of a column, and where they lie. */
@@ -55,14 +55,15 @@ struct local_place {
 	struct store_parts row, at;
 };
 
-static inline struct local *local_of(struct queue *queue)
+static inline struct local_queue *local_of(struct queue *queue)
 {
-	return CONTAINER_OF(queue, struct local, queue);
+	return CONTAINER_OF(queue, struct local_queue, queue);
 }
 
 void local_place_of(const struct queue *queue, unsigned shard, uint64_t sequence,
 		    struct local_place *place);
-void local_count_wait(struct local *local, struct shard *shard, int64_t messages, int64_t bytes);
+void local_count_wait(struct local_queue *local, struct local_shard *shard, int64_t messages,
+		      int64_t bytes);
 
 /* ---- putting.c ------------------------------------------------------------------------------- */
 
@@ -72,10 +73,10 @@ void local_tick(struct queue *queue);
 /* Nobody takes from the shards of this worker: writes all that is held of them. */
 void local_leave(struct queue *queue, unsigned worker);
 /* Its message, to a write. */
-int local_pending_add(const struct pending *pending, struct store_write *write) MUST_CHECK;
+int local_pending_add(const struct local_pending *pending, struct store_write *write) MUST_CHECK;
 /* What was held is acknowledged: its put is over. */
-void local_pending_acknowledge(struct pending *pending);
-void local_pending_release(struct pending *pending);
+void local_pending_acknowledge(struct local_pending *pending);
+void local_pending_release(struct local_pending *pending);
 
 /* ---- taking.c -------------------------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@ _Static_assert(HELD_MESSAGES_MAX *WRITE_ROOM_BYTES + HELD_BYTES_MAX <= STORE_BAT
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
-void local_pending_release(struct pending *pending)
+void local_pending_release(struct local_pending *pending)
 {
 	if (--pending->references)
 		return;
@@ -23,9 +23,9 @@ void local_pending_release(struct pending *pending)
 }
 
 /* On its executor. Behind the last of these the queue may be closed. */
-static void end_put(struct pending *pending)
+static void local_put_end(struct local_pending *pending)
 {
-	struct local *local = pending->local;
+	struct local_queue *local = pending->local;
 	struct queue_put *put = pending->put;
 	int err = pending->err;
 	pthread_mutex_lock(&local->queue.lock);
@@ -35,40 +35,40 @@ static void end_put(struct pending *pending)
 	put->done(put, err);
 }
 
-static void run_over(struct task *task)
+static void local_put_run_over(struct task *task)
 {
-	struct pending *pending = CONTAINER_OF(task, struct pending, over);
-	end_put(pending);
+	struct local_pending *pending = CONTAINER_OF(task, struct local_pending, over);
+	local_put_end(pending);
 }
 
-static void post_over(struct pending *pending, int err)
+static void post_over(struct local_pending *pending, int err)
 {
 	struct executor *executor = pending->put->executor;
 	pending->err = err;
-	pending->over.run = run_over;
+	pending->over.run = local_put_run_over;
 	executor->post(executor, &pending->over);
 }
 
-static void hold(struct pending *pending)
+static void local_put_hold(struct local_pending *pending)
 {
 	pending->state = PENDING_HELD;
 	pending->local->held_messages++;
 	pending->local->held_bytes += pending->value.len;
 }
 
-static void hold_no_more(struct pending *pending)
+static void hold_no_more(struct local_pending *pending)
 {
 	pending->local->held_messages--;
 	pending->local->held_bytes -= pending->value.len;
 }
 
 /* All that are settled from the front on move `durable`. */
-static void settle(struct pending *pending)
+static void local_put_settle(struct local_pending *pending)
 {
-	struct shard *shard = &pending->local->shards[pending->shard];
+	struct local_shard *shard = &pending->local->shards[pending->shard];
 	pending->state = PENDING_SETTLED;
 	while (shard->puts && shard->puts->state == PENDING_SETTLED) {
-		struct pending *first = shard->puts;
+		struct local_pending *first = shard->puts;
 		shard->durable = first->sequence + 1;
 		shard->puts = first->next;
 		local_pending_release(first);
@@ -77,13 +77,13 @@ static void settle(struct pending *pending)
 		shard->last_put = NULL;
 }
 
-void local_pending_acknowledge(struct pending *pending)
+void local_pending_acknowledge(struct local_pending *pending)
 {
 	if (pending->state != PENDING_HELD)
 		return; /* its write ends it */
 	hold_no_more(pending);
 	post_over(pending, 0);
-	settle(pending);
+	local_put_settle(pending);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -94,62 +94,62 @@ static void count_added(struct queue *queue)
 	stat_add(STAT_queue_added, 1);
 }
 
-static bool is_acknowledged(const struct pending *pending)
+static bool is_acknowledged(const struct local_pending *pending)
 {
 	return pending->sequence < pending->local->shards[pending->shard].first;
 }
 
-static void count_lost(struct pending *pending)
+static void local_put_count_lost(struct local_pending *pending)
 {
-	struct shard *shard = &pending->local->shards[pending->shard];
+	struct local_shard *shard = &pending->local->shards[pending->shard];
 	local_count_wait(pending->local, shard, -1, -(int64_t)pending->value.len);
 }
 
 /* Of one whose write has failed: somebody will take it, or has it. */
-static bool can_be_held_on(const struct pending *pending)
+static bool can_be_held_on(const struct local_pending *pending)
 {
 	return pending->put->held && (queue_takes(&pending->local->queue, pending->shard) ||
 				      pending->references > REFERENCES_OF_NO_BATCH);
 }
 
 /* Whether its put is over. */
-static bool end_write(struct pending *pending, int err)
+static bool local_put_end_write(struct local_pending *pending, int err)
 {
 	if (is_acknowledged(pending)) {
 		err = 0;
 	} else if (err && can_be_held_on(pending)) {
-		hold(pending);
+		local_put_hold(pending);
 		return false;
 	} else if (err) {
-		count_lost(pending);
+		local_put_count_lost(pending);
 	} else if (!pending->put->held) {
 		count_added(&pending->local->queue);
 	}
 	pending->err = err;
-	settle(pending);
+	local_put_settle(pending);
 	return true;
 }
 
 /* With the lock held. Those of a write whose puts are over. */
-static struct pending *end_writes(struct pending *first, int err)
+static struct local_pending *end_writes(struct local_pending *first, int err)
 {
-	struct pending *over = NULL, **end = &over;
-	for (struct pending *p = first, *next; p; p = next) {
+	struct local_pending *over = NULL, **end = &over;
+	for (struct local_pending *p = first, *next; p; p = next) {
 		next = p->next_written;
-		if (!end_write(p, err))
+		if (!local_put_end_write(p, err))
 			continue;
 		*end = p;
 		end = &p->next_written;
 	}
 	*end = NULL;
-	for (struct pending *p = over; p; p = p->next_written)
+	for (struct local_pending *p = over; p; p = p->next_written)
 		queue_wake(&p->local->queue, p->shard);
 	return over;
 }
 
-static void written(struct store_write *write, int err)
+static void local_put_written(struct store_write *write, int err)
 {
-	struct pending *first = write->owner, *next;
+	struct local_pending *first = write->owner, *next;
 	struct queue *queue = &first->local->queue;
 	store_write_free(write);
 	pthread_mutex_lock(&queue->lock);
@@ -157,11 +157,11 @@ static void written(struct store_write *write, int err)
 	pthread_mutex_unlock(&queue->lock);
 	for (; first; first = next) {
 		next = first->next_written;
-		end_put(first);
+		local_put_end(first);
 	}
 }
 
-int local_pending_add(const struct pending *pending, struct store_write *write)
+int local_pending_add(const struct local_pending *pending, struct store_write *write)
 {
 	struct local_place place;
 	local_place_of(&pending->local->queue, pending->shard, pending->sequence, &place);
@@ -169,7 +169,7 @@ int local_pending_add(const struct pending *pending, struct store_write *write)
 }
 
 /* The store has a copy; what was held may come back to it. */
-static void set_out(struct pending *pending)
+static void set_out(struct local_pending *pending)
 {
 	pending->state = PENDING_ON_ITS_WAY;
 	if (pending->put->held)
@@ -179,14 +179,14 @@ static void set_out(struct pending *pending)
 }
 
 /* One write of these, all with the executor of the first. */
-static int submit(struct pending *first, size_t bytes)
+static int local_put_submit(struct local_pending *first, size_t bytes)
 {
 	struct store_write *write = store_write_new(first->local->queue.store, bytes);
 	write->executor = first->put->executor;
-	write->done = written;
+	write->done = local_put_written;
 	write->owner = first;
 	int err = 0;
-	for (struct pending *p = first; p && !err; p = p->next_written)
+	for (struct local_pending *p = first; p && !err; p = p->next_written)
 		err = local_pending_add(p, write);
 	if (!err)
 		err = store_write_submit(write);
@@ -194,7 +194,7 @@ static int submit(struct pending *first, size_t bytes)
 		store_write_free(write);
 		return err;
 	}
-	for (struct pending *p = first; p; p = p->next_written)
+	for (struct local_pending *p = first; p; p = p->next_written)
 		set_out(p);
 	return 0;
 }
@@ -202,7 +202,8 @@ static int submit(struct pending *first, size_t bytes)
 /* ---- Held ------------------------------------------------------------------------------------ */
 
 /* What a batch has that is about to be stored needs no writing. */
-static bool is_due(const struct pending *pending, int64_t until_ms, const struct pending *first)
+static bool local_put_is_due(const struct local_pending *pending, int64_t until_ms,
+			     const struct local_pending *first)
 {
 	return pending->state == PENDING_HELD && !pending->leaving && pending->put_ms <= until_ms &&
 	       (!first || first->put->executor == pending->put->executor);
@@ -210,14 +211,14 @@ static bool is_due(const struct pending *pending, int64_t until_ms, const struct
 
 /* Messages of a worker's shards that have been held since then; those that are completed on one
  * executor. */
-static struct pending *find_due(struct local *local, unsigned worker, int64_t until_ms,
-				size_t *bytes)
+static struct local_pending *find_due(struct local_queue *local, unsigned worker, int64_t until_ms,
+				      size_t *bytes)
 {
-	struct pending *first = NULL, **end = &first;
+	struct local_pending *first = NULL, **end = &first;
 	*bytes = 0;
 	for (unsigned s = worker; s < QUEUE_SHARDS; s += local->queue.worker_count) {
-		for (struct pending *p = local->shards[s].puts; p; p = p->next) {
-			if (!is_due(p, until_ms, first))
+		for (struct local_pending *p = local->shards[s].puts; p; p = p->next) {
+			if (!local_put_is_due(p, until_ms, first))
 				continue;
 			*end = p;
 			end = &p->next_written;
@@ -228,28 +229,28 @@ static struct pending *find_due(struct local *local, unsigned worker, int64_t un
 	return first;
 }
 
-static void lose(struct pending *first, int err)
+static void local_put_lose(struct local_pending *first, int err)
 {
-	for (struct pending *p = first; p; p = p->next_written) {
+	for (struct local_pending *p = first; p; p = p->next_written) {
 		hold_no_more(p);
-		count_lost(p);
+		local_put_count_lost(p);
 		post_over(p, err);
-		settle(p);
+		local_put_settle(p);
 	}
 }
 
 /* What the store does not take stays where it is while there is somebody to take it. */
-static void write_held(struct local *local, unsigned worker, int64_t until_ms)
+static void write_held(struct local_queue *local, unsigned worker, int64_t until_ms)
 {
-	struct pending *due;
+	struct local_pending *due;
 	size_t bytes;
 	int err = 0;
 	while (!err && (due = find_due(local, worker, until_ms, &bytes))) {
-		err = submit(due, bytes);
-		for (struct pending *p = due; p && !err; p = p->next_written)
+		err = local_put_submit(due, bytes);
+		for (struct local_pending *p = due; p && !err; p = p->next_written)
 			hold_no_more(p);
 		if (err && !queue_takes(&local->queue, worker)) {
-			lose(due, err);
+			local_put_lose(due, err);
 			err = 0;
 		}
 	}
@@ -282,14 +283,14 @@ static struct slice make_value(const struct queue_put *put, int64_t now_ms)
 	return (struct slice){to, len + put->bytes.len};
 }
 
-static bool may_be_held(const struct local *local, const struct pending *pending)
+static bool may_be_held(const struct local_queue *local, const struct local_pending *pending)
 {
 	return pending->put->held && queue_takes(&local->queue, pending->shard) &&
 	       local->held_messages < HELD_MESSAGES_MAX &&
 	       local->held_bytes + pending->value.len <= HELD_BYTES_MAX;
 }
 
-static void append(struct shard *shard, struct pending *pending)
+static void local_put_append(struct local_shard *shard, struct local_pending *pending)
 {
 	if (shard->last_put)
 		shard->last_put->next = pending;
@@ -299,24 +300,24 @@ static void append(struct shard *shard, struct pending *pending)
 }
 
 /* With the lock held: the number is given and the message is held or on its way, or neither. */
-static int take_in(struct local *local, struct pending *pending)
+static int take_in(struct local_queue *local, struct local_pending *pending)
 {
 	struct queue *queue = &local->queue;
-	struct shard *shard = &local->shards[pending->shard];
+	struct local_shard *shard = &local->shards[pending->shard];
 	size_t size = pending->value.len;
 	if (queue->messages >= local->messages_max || queue->bytes + size > local->bytes_max)
 		return ERR_FULL;
 	pending->sequence = shard->next;
 	bool held = may_be_held(local, pending);
-	int err = held ? 0 : submit(pending, size + WRITE_ROOM_BYTES);
+	int err = held ? 0 : local_put_submit(pending, size + WRITE_ROOM_BYTES);
 	if (err)
 		return err;
 	if (held)
-		hold(pending);
+		local_put_hold(pending);
 	if (pending->put->held)
 		count_added(queue);
 	shard->next++;
-	append(shard, pending);
+	local_put_append(shard, pending);
 	local->put_count++;
 	local_count_wait(local, shard, 1, (int64_t)size);
 	return 0;
@@ -324,9 +325,9 @@ static int take_in(struct local *local, struct pending *pending)
 
 int local_put(struct queue *queue, struct queue_put *put)
 {
-	struct local *local = local_of(queue);
-	struct pending *pending = mem_zalloc(sizeof(*pending));
-	*pending = (struct pending){
+	struct local_queue *local = local_of(queue);
+	struct local_pending *pending = mem_zalloc(sizeof(*pending));
+	*pending = (struct local_pending){
 		.local = local,
 		.put = put,
 		.shard = put->shard,

@@ -5,26 +5,26 @@
 enum { READ_ROOM_BYTES = 256 << 10 };
 
 /* What a read asked of one shard. */
-struct asked {
+struct local_take_asked {
 	struct store_request *request;
 	unsigned shard;
 	uint64_t durable; /* when it was asked */
 };
 
-struct batch {
+struct local_take_batch {
 	struct queue_batch batch;
 	struct store_read *read; /* its arena has the messages; NULL: nothing is asked */
 	struct queue_message *messages;
-	struct pending **held; /* the first held_count of the messages; NULL: none are */
+	struct local_pending **held; /* the first held_count of the messages; NULL: none are */
 	size_t held_count;
 	bool acknowledged; /* these are */
 	bool *parked;      /* of each message, whether it is to be; NULL: none is */
 	uint64_t parked_count, parked_bytes;
 	size_t asked_count;
-	struct asked asked[QUEUE_SHARDS];
+	struct local_take_asked asked[QUEUE_SHARDS];
 };
 
-static size_t size_of(const struct queue_message *message)
+static size_t local_take_bytes(const struct queue_message *message)
 {
 	if (message->malformed)
 		return message->bytes.len;
@@ -33,18 +33,19 @@ static size_t size_of(const struct queue_message *message)
 
 /* ---- Taking --------------------------------------------------------------------------------- */
 
-static bool has_stored(const struct shard *shard)
+static bool has_stored(const struct local_shard *shard)
 {
 	return shard->first < shard->durable;
 }
 
 /* All that is held comes after what is stored, so that is taken first. */
-static bool has_held(const struct shard *shard)
+static bool has_held(const struct local_shard *shard)
 {
 	return !has_stored(shard) && shard->puts && shard->puts->state == PENDING_HELD;
 }
 
-static unsigned count_shards_with_some(const struct local *local, const struct queue_worker *worker)
+static unsigned count_shards_with_some(const struct local_queue *local,
+				       const struct queue_worker *worker)
 {
 	unsigned count = 0;
 	for (unsigned s = worker->options.index; s < QUEUE_SHARDS; s += local->queue.worker_count)
@@ -52,42 +53,43 @@ static unsigned count_shards_with_some(const struct local *local, const struct q
 	return count;
 }
 
-static void take_held(struct batch *batch, const struct shard *shard, size_t limit)
+static void take_held(struct local_take_batch *batch, const struct local_shard *shard, size_t limit)
 {
 	size_t end = batch->held_count + limit;
 	if (!batch->held)
 		batch->held = mem_alloc_array(shard->puts->local->held_messages,
-					      sizeof(struct pending *));
-	for (struct pending *p = shard->puts;
+					      sizeof(struct local_pending *));
+	for (struct local_pending *p = shard->puts;
 	     p && p->state == PENDING_HELD && batch->held_count < end; p = p->next) {
 		batch->held[batch->held_count++] = p;
 		p->references++;
 	}
 }
 
-static void read_done(struct store_read *read, int err);
+static void local_take_read_done(struct store_read *read, int err);
 
-static void begin_read(struct local *local, struct batch *batch)
+static void local_take_begin_read(struct local_queue *local, struct local_take_batch *batch)
 {
 	batch->read = store_read_new(local->queue.store, local->take_bytes_max + READ_ROOM_BYTES);
 	batch->read->executor = batch->batch.worker->options.executor;
-	batch->read->done = read_done;
+	batch->read->done = local_take_read_done;
 	batch->read->owner = batch;
 	batch->read->now_ms = clock_wall_ms(local->queue.clock);
 }
 
 /* Messages from `first` up to what is durable now. False: no room for the request. */
-static bool ask(struct local *local, struct batch *batch, unsigned shard, size_t limit)
+static bool local_take_ask(struct local_queue *local, struct local_take_batch *batch,
+			   unsigned shard, size_t limit)
 {
 	if (!batch->read)
-		begin_read(local, batch);
-	struct asked *asked = &batch->asked[batch->asked_count];
+		local_take_begin_read(local, batch);
+	struct local_take_asked *asked = &batch->asked[batch->asked_count];
 	struct local_place *from = arena_alloc(&batch->read->arena, 2 * sizeof(*from)),
 			   *to = from + 1;
 	struct store_request *request = from ? store_read_add(batch->read, STORE_CELL_SCAN) : NULL;
 	if (!request)
 		return false;
-	*asked = (struct asked){request, shard, local->shards[shard].durable};
+	*asked = (struct local_take_asked){request, shard, local->shards[shard].durable};
 	local_place_of(&local->queue, shard, local->shards[shard].first, from);
 	local_place_of(&local->queue, shard, asked->durable, to);
 	request->cell_scan = (struct store_cell_scan){
@@ -102,7 +104,7 @@ static bool ask(struct local *local, struct batch *batch, unsigned shard, size_t
 }
 
 /* With the lock held. */
-static void free_batch(struct batch *batch)
+static void free_batch(struct local_take_batch *batch)
 {
 	if (batch->read)
 		store_read_free(batch->read);
@@ -135,7 +137,7 @@ static bool make_message(struct slice value, unsigned shard, uint64_t sequence,
 
 /* A worker that was replaced may have had a write on its way, and never say that it was stored:
  * what that one took is counted when its shard has been emptied. */
-static void square(struct local *local, struct shard *shard)
+static void square(struct local_queue *local, struct local_shard *shard)
 {
 	if (shard->puts || !shard->messages || shard->first != shard->next)
 		return;
@@ -146,14 +148,15 @@ static void square(struct local *local, struct shard *shard)
 
 /* What was asked for and is not there will not come any more: a put that failed leaves a hole, and
  * so does a worker that was replaced. */
-static void pass_over(struct local *local, struct shard *shard, uint64_t durable)
+static void pass_over(struct local_queue *local, struct local_shard *shard, uint64_t durable)
 {
 	if (shard->first < durable)
 		shard->first = durable;
 	square(local, shard);
 }
 
-static void collect_one(struct local *local, struct batch *batch, const struct asked *asked)
+static void collect_one(struct local_queue *local, struct local_take_batch *batch,
+			const struct local_take_asked *asked)
 {
 	const struct store_cell_scan *scan = &asked->request->cell_scan;
 	if (asked->request->err)
@@ -170,10 +173,10 @@ static void collect_one(struct local *local, struct batch *batch, const struct a
 	}
 }
 
-static void collect_held(struct batch *batch)
+static void collect_held(struct local_take_batch *batch)
 {
 	for (size_t i = 0; i < batch->held_count; i++) {
-		const struct pending *held = batch->held[i];
+		const struct local_pending *held = batch->held[i];
 		bool whole = make_message(held->value, held->shard, held->sequence,
 					  &batch->messages[batch->batch.count++]);
 		ASSERT(whole);
@@ -182,7 +185,7 @@ static void collect_held(struct batch *batch)
 
 /* What was read, and how many messages that is. A shard for which the read had no room is read
  * another time. */
-static int look_at_read(const struct batch *batch, int err, size_t *count)
+static int look_at_read(const struct local_take_batch *batch, int err, size_t *count)
 {
 	*count = 0;
 	for (size_t i = 0; i < batch->asked_count; i++) {
@@ -196,7 +199,7 @@ static int look_at_read(const struct batch *batch, int err, size_t *count)
 }
 
 /* With an error there is what was held, or nothing. */
-static int collect(struct local *local, struct batch *batch, int err)
+static int local_take_collect(struct local_queue *local, struct local_take_batch *batch, int err)
 {
 	size_t count;
 	err = look_at_read(batch, err, &count);
@@ -211,19 +214,19 @@ static int collect(struct local *local, struct batch *batch, int err)
 }
 
 /* With the lock held. */
-static void fetched(struct batch *batch, int err)
+static void fetched(struct local_take_batch *batch, int err)
 {
 	struct queue_worker *worker = batch->batch.worker;
-	err = collect(local_of(worker->queue), batch, err);
+	err = local_take_collect(local_of(worker->queue), batch, err);
 	bool empty = err || batch->batch.count == 0;
 	queue_fetched(worker, empty ? NULL : &batch->batch, err);
 	if (empty)
 		free_batch(batch);
 }
 
-static void read_done(struct store_read *read, int err)
+static void local_take_read_done(struct store_read *read, int err)
 {
-	struct batch *batch = read->owner;
+	struct local_take_batch *batch = read->owner;
 	struct queue *queue = batch->batch.worker->queue;
 	pthread_mutex_lock(&queue->lock);
 	fetched(batch, err);
@@ -232,24 +235,25 @@ static void read_done(struct store_read *read, int err)
 
 /* Of the shards in turn, so that one which is never empty does not keep the others waiting: each
  * has its part of the batch, and what one leaves is not given to another. */
-static void ask_shards(struct local *local, struct batch *batch, unsigned index, size_t limit)
+static void ask_shards(struct local_queue *local, struct local_take_batch *batch, unsigned index,
+		       size_t limit)
 {
 	bool room = true;
 	for (unsigned s = index; s < QUEUE_SHARDS; s += local->queue.worker_count) {
 		if (has_held(&local->shards[s]))
 			take_held(batch, &local->shards[s], limit);
 		else if (room && has_stored(&local->shards[s]))
-			room = ask(local, batch, s, limit);
+			room = local_take_ask(local, batch, s, limit);
 	}
 }
 
 bool local_fetch(struct queue_worker *worker)
 {
-	struct local *local = local_of(worker->queue);
+	struct local_queue *local = local_of(worker->queue);
 	unsigned count = count_shards_with_some(local, worker);
 	if (!count)
 		return false;
-	struct batch *batch = mem_zalloc(sizeof(*batch));
+	struct local_take_batch *batch = mem_zalloc(sizeof(*batch));
 	batch->batch.worker = worker;
 	ask_shards(local, batch, worker->options.index, local->take_messages_max / count + 1);
 	int err = batch->asked_count  ? store_read_submit(batch->read)
@@ -262,42 +266,42 @@ bool local_fetch(struct queue_worker *worker)
 
 /* ---- Acknowledging -------------------------------------------------------------------------- */
 
-static struct batch *batch_of(struct queue_batch *batch)
+static struct local_take_batch *batch_of(struct queue_batch *batch)
 {
-	return CONTAINER_OF(batch, struct batch, batch);
+	return CONTAINER_OF(batch, struct local_take_batch, batch);
 }
 
-static bool is_parked(const struct batch *batch, size_t i)
+static bool is_parked(const struct local_take_batch *batch, size_t i)
 {
 	return batch->parked && batch->parked[i];
 }
 
 int local_park(struct queue_batch *queue_batch, const struct queue_message *message)
 {
-	struct batch *batch = batch_of(queue_batch);
-	const struct local *local = local_of(queue_batch->worker->queue);
+	struct local_take_batch *batch = batch_of(queue_batch);
+	const struct local_queue *local = local_of(queue_batch->worker->queue);
 	const struct queue_parked *parked = &local->queue.parked;
 	size_t i = (size_t)(message - batch->messages);
 	ASSERT(i < batch->batch.count && !is_parked(batch, i));
 	if (parked->messages + batch->parked_count >= local->messages_max ||
-	    parked->bytes + batch->parked_bytes + size_of(message) > local->bytes_max)
+	    parked->bytes + batch->parked_bytes + local_take_bytes(message) > local->bytes_max)
 		return ERR_FULL;
 	if (!batch->parked)
 		batch->parked = mem_zalloc(batch->batch.count * sizeof(*batch->parked));
 	batch->parked[i] = true;
 	batch->parked_count++;
-	batch->parked_bytes += size_of(message);
+	batch->parked_bytes += local_take_bytes(message);
 	return 0;
 }
 
-static bool is_held(const struct batch *batch, size_t i)
+static bool is_held(const struct local_take_batch *batch, size_t i)
 {
 	return i < batch->held_count && batch->held[i]->state == PENDING_HELD;
 }
 
 /* Messages of one shard from `from` on, up to one that is to stay: the index behind the last of
  * them. */
-static size_t end_of_run(const struct batch *batch, size_t from)
+static size_t end_of_run(const struct local_take_batch *batch, size_t from)
 {
 	const struct queue_message *messages = batch->messages;
 	size_t to = from + 1;
@@ -307,7 +311,8 @@ static size_t end_of_run(const struct batch *batch, size_t from)
 	return to;
 }
 
-static int remove_run(const struct batch *batch, size_t from, size_t to, struct store_write *write)
+static int remove_run(const struct local_take_batch *batch, size_t from, size_t to,
+		      struct store_write *write)
 {
 	const struct queue *queue = batch->batch.worker->queue;
 	const struct queue_message *messages = batch->messages;
@@ -318,7 +323,7 @@ static int remove_run(const struct batch *batch, size_t from, size_t to, struct 
 }
 
 /* What is held has nothing in the store to be removed, but for what is parked, and gets there. */
-static int acknowledge_some(const struct batch *batch, size_t from, size_t *to,
+static int acknowledge_some(const struct local_take_batch *batch, size_t from, size_t *to,
 			    struct store_write *write)
 {
 	*to = from + 1;
@@ -332,7 +337,7 @@ static int acknowledge_some(const struct batch *batch, size_t from, size_t *to,
 
 int local_acknowledge(struct queue_batch *queue_batch, struct store_write *write)
 {
-	struct batch *batch = batch_of(queue_batch);
+	struct local_take_batch *batch = batch_of(queue_batch);
 	struct queue *queue = queue_batch->worker->queue;
 	int err = 0;
 	pthread_mutex_lock(&queue->lock);
@@ -347,26 +352,26 @@ int local_acknowledge(struct queue_batch *queue_batch, struct store_write *write
 
 /* A worker that was replaced may have stored its batch all the same, and the other have been given
  * it too: each message counts once. */
-static void book(struct local *local, const struct queue_message *message, bool parked)
+static void book(struct local_queue *local, const struct queue_message *message, bool parked)
 {
-	struct shard *shard = &local->shards[message->shard];
+	struct local_shard *shard = &local->shards[message->shard];
 	if (message->sequence < shard->first)
 		return;
 	shard->first = message->sequence + 1;
 	if (parked) {
-		queue_parked_add(&local->queue.parked, size_of(message));
+		queue_parked_add(&local->queue.parked, local_take_bytes(message));
 	} else {
 		local->queue.done++;
 		stat_add(STAT_queue_done, 1);
 	}
-	local_count_wait(local, shard, -1, -(int64_t)size_of(message));
+	local_count_wait(local, shard, -1, -(int64_t)local_take_bytes(message));
 	square(local, shard);
 }
 
 void local_finish(struct queue_batch *queue_batch, bool stored)
 {
 	struct queue *queue = queue_batch->worker->queue;
-	struct batch *batch = batch_of(queue_batch);
+	struct local_take_batch *batch = batch_of(queue_batch);
 	unsigned index = queue_batch->worker->options.index;
 	for (size_t i = 0; stored && i < batch->batch.count; i++) {
 		book(local_of(queue), &batch->messages[i], is_parked(batch, i));

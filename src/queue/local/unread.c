@@ -4,7 +4,7 @@
 
 enum { SLICE_MAX_BYTES = 4 << 20, SLICE_ROWS_MAX = 1000 };
 
-static void end(struct queue_unread *u, int err)
+static void unread_end(struct queue_unread *u, int err)
 {
 	if (err)
 		log_warn("queues that nobody reads were not looked for: %s",
@@ -14,7 +14,7 @@ static void end(struct queue_unread *u, int err)
 }
 
 /* Rows of one queue, which are its shards, follow each other. */
-static void tell(const struct queue_unread *u)
+static void unread_tell(const struct queue_unread *u)
 {
 	const struct store_enumerate *rows = &u->request->enumerate;
 	for (size_t i = 0; i < rows->count; i++) {
@@ -27,24 +27,24 @@ static void tell(const struct queue_unread *u)
 	}
 }
 
-static void rows_read(struct store_read *read, int err)
+static void unread_rows_read(struct store_read *read, int err)
 {
 	struct queue_unread *u = read->owner;
 	if (!err)
-		tell(u);
+		unread_tell(u);
 	if (!err && u->request->more)
 		err = store_read_submit(read);
 	else if (!err)
-		end(u, 0);
+		unread_end(u, 0);
 	if (err)
-		end(u, err);
+		unread_end(u, err);
 }
 
 void queue_unread_look(struct queue_unread *u)
 {
 	u->read = store_read_new(u->store, SLICE_MAX_BYTES);
 	u->read->executor = u->executor;
-	u->read->done = rows_read;
+	u->read->done = unread_rows_read;
 	u->read->owner = u;
 	u->read->now_ms = clock_wall_ms(u->clock);
 	u->request = store_read_add(u->read, STORE_ENUMERATE);
@@ -53,5 +53,5 @@ void queue_unread_look(struct queue_unread *u)
 	u->request->enumerate.limit = SLICE_ROWS_MAX;
 	int err = store_read_submit(u->read);
 	if (err)
-		end(u, err);
+		unread_end(u, err);
 }

@@ -8,7 +8,7 @@
 
 /* Memcached was started anew, or emptied: what was there and not read has gone. What was read is in
  * the window and stays. */
-static void restarted(struct memcached *m, const struct counters *now)
+static void restarted(struct memcached *m, const struct memcached_counters *now)
 {
 	uint64_t lost = memcached_unread(m);
 	log_warn("queue %s: memcached has forgotten it, and with it %llu messages", m->queue.name,
@@ -25,7 +25,7 @@ static void restarted(struct memcached *m, const struct counters *now)
 	stat_add(STAT_queue_missing, (int64_t)lost);
 }
 
-static void take_over(struct memcached *m, const struct counters *now)
+static void memcached_take_over(struct memcached *m, const struct memcached_counters *now)
 {
 	pthread_mutex_lock(&m->queue.lock);
 	m->last_added = now->last_added;
@@ -37,7 +37,7 @@ static void take_over(struct memcached *m, const struct counters *now)
 
 static int look_at_counters(struct memcached *m)
 {
-	struct counters now;
+	struct memcached_counters now;
 	int err = server_counters(m->server, &now);
 	bool forgot = !err && !now.found;
 	if (forgot)
@@ -47,7 +47,7 @@ static int look_at_counters(struct memcached *m)
 	if (err)
 		return err;
 	if (!m->known) {
-		take_over(m, &now);
+		memcached_take_over(m, &now);
 	} else if (forgot || now.last_added < m->last_added || now.last_read < m->last_read) {
 		restarted(m, &now);
 	} else {
@@ -72,7 +72,7 @@ static void note_reachable(struct memcached *m, bool reachable)
 		log_warn("queue %s: memcached at %s does not answer", m->queue.name, m->address);
 }
 
-static bool work(struct memcached *m)
+static bool memcached_work(struct memcached *m)
 {
 	bool some = false;
 	int err = look_at_counters(m);
@@ -87,7 +87,7 @@ static bool work(struct memcached *m)
 	return some;
 }
 
-static void *run(void *context)
+static void *memcached_run(void *context)
 {
 	struct memcached *m = context;
 	bool stopping = false;
@@ -98,7 +98,7 @@ static void *run(void *context)
 		m->to_do = false;
 		stopping = m->stopping;
 		pthread_mutex_unlock(&m->queue.lock);
-		if (!stopping && work(m)) {
+		if (!stopping && memcached_work(m)) {
 			pthread_mutex_lock(&m->queue.lock);
 			m->to_do = true;
 			pthread_mutex_unlock(&m->queue.lock);
@@ -128,7 +128,7 @@ static void memcached_stats(struct queue *queue, struct queue_stats *stats)
 	stats->restarts = m->restarts;
 }
 
-static void release(struct memcached *m)
+static void memcached_release(struct memcached *m)
 {
 	reading_release(m);
 	putting_release(m);
@@ -148,14 +148,14 @@ static void memcached_close(struct queue *queue)
 	memcached_wake(m);
 	pthread_mutex_unlock(&queue->lock);
 	pthread_join(m->thread, NULL);
-	release(m);
+	memcached_release(m);
 }
 
 static const struct queue_ops memcached_ops = {
 	.put = putting_put,
 	.fetch = reading_fetch,
 	.acknowledge = memcached_acknowledge,
-	.finish = reading_finish,
+	.finish = memcached_read_finish,
 	.stats = memcached_stats,
 	.close = memcached_close,
 };
@@ -180,7 +180,7 @@ static void set_options(struct memcached *m, const struct queue_memcached_option
 }
 
 /* It becomes part of memcached's keys. */
-static int check_name(struct slice name, struct errbuf *e)
+static int memcached_check_name(struct slice name, struct errbuf *e)
 {
 	for (size_t i = 0; i < name.len; i++)
 		if (name.data[i] <= ' ' || name.data[i] > '~')
@@ -193,7 +193,7 @@ static int check_name(struct slice name, struct errbuf *e)
 int queue_memcached_open(const struct queue_memcached_options *o, struct queue **queue,
 			 struct errbuf *e)
 {
-	int err = check_name(o->name, e);
+	int err = memcached_check_name(o->name, e);
 	if (err)
 		return err;
 	struct memcached *m = mem_zalloc(sizeof(*m));
@@ -209,11 +209,11 @@ int queue_memcached_open(const struct queue_memcached_options *o, struct queue *
 	err = server_open(o->server, m->queue.name, &m->server, e);
 	if (!err) {
 		note_reachable(m, look_at_counters(m) == 0);
-		if (pthread_create(&m->thread, NULL, run, m))
+		if (pthread_create(&m->thread, NULL, memcached_run, m))
 			err = errbuf_set(e, ERR_RETRY, "a thread cannot be started");
 	}
 	if (err) {
-		release(m);
+		memcached_release(m);
 		return errbuf_prefix(e, err, "queue " SHOWN, SHOWN_OF(o->name));
 	}
 	*queue = &m->queue;

@@ -11,8 +11,8 @@
 #include "queue/memcached/memcached.h"
 #include "queue/memcached/server.h"
 
-struct item;
-struct pending;
+struct memcached_item;
+struct memcached_put;
 
 /* Puts on their way to memcached. */
 struct putting {
@@ -20,18 +20,18 @@ struct putting {
 	struct slice *uncorrelated; /* names of options.uncorrelated_count OIDSets */
 
 	/* guarded by queue.lock */
-	struct pending *first, *last;
+	struct memcached_put *first, *last;
 	size_t items; /* of them that are not sent */
 	size_t under_way;
 };
 
 /* What was read ahead: the window, by number, and of what is not done the shards. */
-struct reading {
+struct memcached_reading {
 	/* guarded by queue.lock */
-	struct item *first, *last;
+	struct memcached_item *first, *last;
 	size_t count, size_bytes;
-	struct shard {
-		struct item *first, *last;
+	struct memcached_shard {
+		struct memcached_item *first, *last;
 	} shards[QUEUE_SHARDS];
 	uint64_t epoch; /* of memcached's life */
 	uint64_t next;  /* the item to be read next */
@@ -65,7 +65,7 @@ struct memcached {
 	bool reachable;
 
 	struct putting putting;
-	struct reading reading;
+	struct memcached_reading reading;
 };
 
 static inline struct memcached *memcached_of(struct queue *queue)
@@ -128,7 +128,7 @@ void reading_init(struct memcached *m);
 void reading_release(struct memcached *m);
 /* Both as queue_ops has it. */
 bool reading_fetch(struct queue_worker *worker);
-void reading_finish(struct queue_batch *batch, bool stored);
+void memcached_read_finish(struct queue_batch *batch, bool stored);
 /* With the lock held, on the thread: memcached began anew, and `lost` were not read. */
 void reading_begin_anew(struct memcached *m, uint64_t lost);
 /* On the thread: reads what is there, as far as the window has room. *some: a part at least. */

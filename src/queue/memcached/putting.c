@@ -7,8 +7,8 @@
 enum { ARENA_MAX_BYTES = 256 << 20 }; /* while one message is written */
 
 /* A put until memcached has all its items. */
-struct pending {
-	struct pending *next;
+struct memcached_put {
+	struct memcached_put *next;
 	struct queue_put *put;
 	int64_t until_ms;
 	struct slice *items; /* owned, as JSON */
@@ -28,7 +28,7 @@ static bool is_uncorrelated(const struct memcached *m, struct slice oidset)
 	return false;
 }
 
-static void free_pending(struct pending *pending)
+static void free_pending(struct memcached_put *pending)
 {
 	for (size_t i = 0; i < pending->item_count; i++)
 		memcached_free_copy(pending->items[i]);
@@ -36,7 +36,7 @@ static void free_pending(struct pending *pending)
 	mem_free(pending);
 }
 
-static int add_message(struct pending *pending, struct buf *json, int err)
+static int add_message(struct memcached_put *pending, struct buf *json, int err)
 {
 	if (err || json->len > SERVER_ITEM_MAX_BYTES)
 		return ERR_LIMIT;
@@ -45,7 +45,7 @@ static int add_message(struct pending *pending, struct buf *json, int err)
 	return 0;
 }
 
-static int write_messages(const struct memcached *m, struct pending *pending,
+static int write_messages(const struct memcached *m, struct memcached_put *pending,
 			  const struct poll *poll, struct arena *arena)
 {
 	struct poll_names names;
@@ -72,7 +72,7 @@ static int write_messages(const struct memcached *m, struct pending *pending,
 }
 
 /* What nobody could read when it came; it may be read now. */
-static int copy_item(struct pending *pending, struct slice item)
+static int copy_item(struct memcached_put *pending, struct slice item)
 {
 	if (item.len > SERVER_ITEM_MAX_BYTES)
 		return ERR_LIMIT;
@@ -81,7 +81,8 @@ static int copy_item(struct pending *pending, struct slice item)
 	return 0;
 }
 
-static int make_pending(const struct memcached *m, struct queue_put *put, struct pending **out)
+static int make_pending(const struct memcached *m, struct queue_put *put,
+			struct memcached_put **out)
 {
 	struct arena arena;
 	struct poll poll;
@@ -89,7 +90,7 @@ static int make_pending(const struct memcached *m, struct queue_put *put, struct
 	bool is_poll = !err;
 	if (err && !put->again)
 		return err;
-	struct pending *pending = mem_zalloc(sizeof(*pending));
+	struct memcached_put *pending = mem_zalloc(sizeof(*pending));
 	pending->put = put;
 	pending->until_ms = memcached_now_ms(m) + m->options.put_timeout_ms;
 	arena_init(&arena, ARENA_MAX_BYTES);
@@ -105,7 +106,7 @@ static int make_pending(const struct memcached *m, struct queue_put *put, struct
 int putting_put(struct queue *queue, struct queue_put *put)
 {
 	struct memcached *m = memcached_of(queue);
-	struct pending *pending = NULL;
+	struct memcached_put *pending = NULL;
 	int err = make_pending(m, put, &pending);
 	if (err)
 		return err;
@@ -128,16 +129,16 @@ int putting_put(struct queue *queue, struct queue_put *put)
 	return 0;
 }
 
-static void put_done(struct task *task)
+static void memcached_put_done(struct task *task)
 {
-	struct pending *pending = CONTAINER_OF(task, struct pending, task);
+	struct memcached_put *pending = CONTAINER_OF(task, struct memcached_put, task);
 	struct queue_put *put = pending->put;
 	int err = pending->err;
 	free_pending(pending);
 	put->done(put, err);
 }
 
-static void end_put(struct memcached *m, struct pending *pending, int err)
+static void memcached_put_end(struct memcached *m, struct memcached_put *pending, int err)
 {
 	pthread_mutex_lock(&m->queue.lock);
 	m->putting.first = pending->next;
@@ -149,7 +150,7 @@ static void end_put(struct memcached *m, struct pending *pending, int err)
 	if (!err)
 		stat_add(STAT_queue_added, (int64_t)pending->item_count);
 	pending->err = err;
-	pending->task.run = put_done;
+	pending->task.run = memcached_put_done;
 	pending->put->executor->post(pending->put->executor, &pending->task);
 }
 
@@ -157,7 +158,7 @@ static void end_put(struct memcached *m, struct pending *pending, int err)
 
 /* A number that was given is kept until its item is there, so that no hole comes of a connection
  * that broke in between. */
-static int send_items(struct memcached *m, struct pending *pending)
+static int send_items(struct memcached *m, struct memcached_put *pending)
 {
 	while (pending->sent < pending->item_count) {
 		int err = 0;
@@ -178,36 +179,36 @@ static int send_items(struct memcached *m, struct pending *pending)
 	return 0;
 }
 
-static struct pending *first_put(struct memcached *m)
+static struct memcached_put *first_put(struct memcached *m)
 {
 	pthread_mutex_lock(&m->queue.lock);
-	struct pending *pending = m->putting.first;
+	struct memcached_put *pending = m->putting.first;
 	pthread_mutex_unlock(&m->queue.lock);
 	return pending;
 }
 
 int putting_send(struct memcached *m)
 {
-	struct pending *pending;
+	struct memcached_put *pending;
 	while ((pending = first_put(m))) {
 		int err = send_items(m, pending);
 		if (err)
 			return err;
-		end_put(m, pending, 0);
+		memcached_put_end(m, pending, 0);
 	}
 	return 0;
 }
 
 void putting_expire(struct memcached *m)
 {
-	struct pending *pending;
+	struct memcached_put *pending;
 	while ((pending = first_put(m)) && memcached_now_ms(m) >= pending->until_ms)
-		end_put(m, pending, ERR_TIMEOUT);
+		memcached_put_end(m, pending, ERR_TIMEOUT);
 }
 
 void putting_forget_numbers(struct memcached *m)
 {
-	for (struct pending *p = m->putting.first; p; p = p->next)
+	for (struct memcached_put *p = m->putting.first; p; p = p->next)
 		p->number = 0;
 }
 

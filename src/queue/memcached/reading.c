@@ -12,9 +12,9 @@ enum {
 
 /* One message of memcached that was read ahead. Numbers rise by one through the window: what was
  * missing is there as done. */
-struct item {
-	struct item *next;       /* in the window */
-	struct item *shard_next; /* in its shard, until it is done */
+struct memcached_item {
+	struct memcached_item *next;       /* in the window */
+	struct memcached_item *shard_next; /* in its shard, until it is done */
 	uint64_t number, epoch;
 	unsigned shard;
 	bool done;
@@ -23,15 +23,15 @@ struct item {
 	char *malformed;         /* owned; or NULL */
 };
 
-struct batch {
+struct memcached_read_batch {
 	struct queue_batch batch;
 	struct queue_message *messages;
-	struct item **items;
+	struct memcached_item **items;
 };
 
 /* ---- Items ---------------------------------------------------------------------------------- */
 
-static void free_item(struct item *item)
+static void free_item(struct memcached_item *item)
 {
 	memcached_free_copy(item->key);
 	memcached_free_copy(item->bytes);
@@ -39,9 +39,9 @@ static void free_item(struct item *item)
 	mem_free(item);
 }
 
-static void append_item(struct memcached *m, struct item *item)
+static void append_item(struct memcached *m, struct memcached_item *item)
 {
-	struct shard *shard = &m->reading.shards[item->shard];
+	struct memcached_shard *shard = &m->reading.shards[item->shard];
 	if (m->reading.last)
 		m->reading.last->next = item;
 	else
@@ -61,9 +61,9 @@ static void append_item(struct memcached *m, struct item *item)
 	stat_add(STAT_queue_messages, 1);
 }
 
-static void item_done(struct memcached *m, struct item *item)
+static void item_done(struct memcached *m, struct memcached_item *item)
 {
-	struct shard *shard = &m->reading.shards[item->shard];
+	struct memcached_shard *shard = &m->reading.shards[item->shard];
 	if (item->done)
 		return;
 	item->done = true;
@@ -71,7 +71,7 @@ static void item_done(struct memcached *m, struct item *item)
 	m->queue.bytes -= item->bytes.len;
 	stat_add(STAT_queue_messages, -1);
 	/* Batches are taken from the front, so this is one of the first. */
-	struct item **link = &shard->first, *before = NULL;
+	struct memcached_item **link = &shard->first, *before = NULL;
 	while (*link != item) {
 		before = *link;
 		link = &(*link)->shard_next;
@@ -87,7 +87,7 @@ static uint64_t pop_done(struct memcached *m)
 {
 	uint64_t upto = 0;
 	while (m->reading.first && m->reading.first->done) {
-		struct item *item = m->reading.first;
+		struct memcached_item *item = m->reading.first;
 		m->reading.first = item->next;
 		m->reading.count--;
 		m->reading.size_bytes -= item->bytes.len;
@@ -104,7 +104,8 @@ static uint64_t pop_done(struct memcached *m)
 
 /* ---- Reading ahead -------------------------------------------------------------------------- */
 
-static int make_poll(struct memcached *m, struct slice json, struct item *item, struct errbuf *e)
+static int make_poll(struct memcached *m, struct slice json, struct memcached_item *item,
+		     struct errbuf *e)
 {
 	struct poll poll;
 	arena_reset(&m->reading.arena);
@@ -121,10 +122,10 @@ static int make_poll(struct memcached *m, struct slice json, struct item *item, 
 	return 0;
 }
 
-static struct item *make_item(struct memcached *m, uint64_t number, struct slice json)
+static struct memcached_item *make_item(struct memcached *m, uint64_t number, struct slice json)
 {
 	struct errbuf e = {""};
-	struct item *item = mem_zalloc(sizeof(*item));
+	struct memcached_item *item = mem_zalloc(sizeof(*item));
 	item->number = number;
 	item->epoch = m->reading.epoch;
 	if (make_poll(m, json, item, &e)) {
@@ -137,9 +138,9 @@ static struct item *make_item(struct memcached *m, uint64_t number, struct slice
 	return item;
 }
 
-static struct item *make_missing(struct memcached *m, uint64_t number)
+static struct memcached_item *make_missing(struct memcached *m, uint64_t number)
 {
-	struct item *item = mem_zalloc(sizeof(*item));
+	struct memcached_item *item = mem_zalloc(sizeof(*item));
 	item->number = number;
 	item->epoch = m->reading.epoch;
 	item->done = true;
@@ -163,13 +164,13 @@ static bool hole_is_over(struct memcached *m, uint64_t number)
 struct fetched {
 	struct memcached *m;
 	uint64_t from;
-	struct item *items[SERVER_ITEMS_MAX];
+	struct memcached_item *items[SERVER_ITEMS_MAX];
 };
 
 static void keep_item(void *owner, uint64_t number, struct slice json)
 {
 	struct fetched *fetched = owner;
-	struct item **item = &fetched->items[number - fetched->from];
+	struct memcached_item **item = &fetched->items[number - fetched->from];
 	if (!*item)
 		*item = make_item(fetched->m, number, json);
 }
@@ -180,7 +181,7 @@ static size_t put_into_window(struct memcached *m, struct fetched *fetched, size
 	size_t i = 0;
 	pthread_mutex_lock(&m->queue.lock);
 	for (; i < count; i++) {
-		struct item *item = fetched->items[i];
+		struct memcached_item *item = fetched->items[i];
 		if (!item && !hole_is_over(m, fetched->from + i))
 			break;
 		if (!item)
@@ -255,7 +256,7 @@ int reading_forget(struct memcached *m)
 
 /* ---- Taking --------------------------------------------------------------------------------- */
 
-static void add_to_batch(struct batch *batch, struct item *item)
+static void add_to_batch(struct memcached_read_batch *batch, struct memcached_item *item)
 {
 	size_t i = batch->batch.count++;
 	item->batches++;
@@ -279,14 +280,14 @@ bool reading_fetch(struct queue_worker *worker)
 		shards += m->reading.shards[s].first != NULL;
 	if (!shards)
 		return false;
-	struct batch *batch = mem_zalloc(sizeof(*batch));
+	struct memcached_read_batch *batch = mem_zalloc(sizeof(*batch));
 	batch->batch.worker = worker;
 	batch->messages = mem_alloc_array(max + shards, sizeof(*batch->messages));
-	batch->items = mem_alloc_array(max + shards, sizeof(struct item *));
+	batch->items = mem_alloc_array(max + shards, sizeof(struct memcached_item *));
 	batch->batch.messages = batch->messages;
 	for (unsigned s = worker->options.index; s < QUEUE_SHARDS; s += step) {
 		size_t limit = max / shards + 1;
-		for (struct item *i = m->reading.shards[s].first; i && limit;
+		for (struct memcached_item *i = m->reading.shards[s].first; i && limit;
 		     i = i->shard_next, limit--)
 			add_to_batch(batch, i);
 	}
@@ -294,13 +295,14 @@ bool reading_fetch(struct queue_worker *worker)
 	return true;
 }
 
-void reading_finish(struct queue_batch *queue_batch, bool stored)
+void memcached_read_finish(struct queue_batch *queue_batch, bool stored)
 {
 	struct memcached *m = memcached_of(queue_batch->worker->queue);
-	struct batch *batch = CONTAINER_OF(queue_batch, struct batch, batch);
+	struct memcached_read_batch *batch =
+		CONTAINER_OF(queue_batch, struct memcached_read_batch, batch);
 	size_t done = 0;
 	for (size_t i = 0; i < batch->batch.count; i++) {
-		struct item *item = batch->items[i];
+		struct memcached_item *item = batch->items[i];
 		item->batches--;
 		done += stored && !item->done;
 		if (stored)
@@ -336,8 +338,8 @@ void reading_init(struct memcached *m)
 
 void reading_release(struct memcached *m)
 {
-	for (struct item *item = m->reading.first; item;) {
-		struct item *next = item->next;
+	for (struct memcached_item *item = m->reading.first; item;) {
+		struct memcached_item *next = item->next;
 		if (!item->done)
 			stat_add(STAT_queue_messages, -1);
 		free_item(item);

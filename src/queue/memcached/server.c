@@ -16,29 +16,30 @@ struct server {
 	char queue[KEY_BYTES];
 };
 
-struct key {
+struct memcached_server_key {
 	char text[KEY_BYTES + 32];
 	size_t len;
 };
 
-static struct key key_of(const struct server *server, const char *suffix)
+static struct memcached_server_key memcached_server_key_of(const struct server *server,
+							   const char *suffix)
 {
-	struct key key;
+	struct memcached_server_key key;
 	key.len =
 		(size_t)snprintf(key.text, sizeof(key.text), "_mcpq__%s_%s", server->queue, suffix);
 	return key;
 }
 
-static struct key item_key(const struct server *server, uint64_t number)
+static struct memcached_server_key item_key(const struct server *server, uint64_t number)
 {
-	struct key key;
+	struct memcached_server_key key;
 	key.len = (size_t)snprintf(key.text, sizeof(key.text), "_mcpq__%s_%llu", server->queue,
 				   (unsigned long long)number);
 	return key;
 }
 
 /* After an error the connection is in a state that nobody knows. */
-static int answer(struct server *server, memcached_return_t got)
+static int memcached_server_answer(struct server *server, memcached_return_t got)
 {
 	if (got == MEMCACHED_SUCCESS)
 		return 0;
@@ -48,7 +49,7 @@ static int answer(struct server *server, memcached_return_t got)
 	return ERR_RETRY;
 }
 
-static bool parse_address(struct slice address, char host[256], uint64_t *port)
+static bool memcached_server_parse_address(struct slice address, char host[256], uint64_t *port)
 {
 	size_t colon = address.len;
 	while (colon && address.data[colon - 1] != ':')
@@ -77,7 +78,7 @@ int server_open(struct slice address, const char *queue, struct server **server,
 	};
 	char host[256];
 	uint64_t port;
-	if (!parse_address(address, host, &port))
+	if (!memcached_server_parse_address(address, host, &port))
 		return errbuf_set(e, ERR_INVALID, "\"" SHOWN "\" is not HOST:PORT",
 				  SHOWN_OF(address));
 	struct server *s = mem_zalloc(sizeof(*s));
@@ -102,12 +103,12 @@ void server_close(struct server *server)
 /* Memcached pads a counter that got shorter with blanks. */
 static int get_counter(struct server *server, const char *suffix, uint64_t *value)
 {
-	struct key key = key_of(server, suffix);
+	struct memcached_server_key key = memcached_server_key_of(server, suffix);
 	size_t len;
 	uint32_t flags;
 	memcached_return_t got;
 	char *text = memcached_get(server->mc, key.text, key.len, &len, &flags, &got);
-	int err = answer(server, got);
+	int err = memcached_server_answer(server, got);
 	if (err)
 		return err;
 	const char *end = text ? text + len : NULL;
@@ -118,9 +119,9 @@ static int get_counter(struct server *server, const char *suffix, uint64_t *valu
 	return err;
 }
 
-int server_counters(struct server *server, struct counters *counters)
+int server_counters(struct server *server, struct memcached_counters *counters)
 {
-	*counters = (struct counters){0};
+	*counters = (struct memcached_counters){0};
 	int err = get_counter(server, "last_added", &counters->last_added);
 	if (!err)
 		err = get_counter(server, "last_read", &counters->last_read);
@@ -130,10 +131,12 @@ int server_counters(struct server *server, struct counters *counters)
 
 static int make_counter(struct server *server, const char *suffix)
 {
-	struct key key = key_of(server, suffix);
+	struct memcached_server_key key = memcached_server_key_of(server, suffix);
 	memcached_return_t got =
 		memcached_add(server->mc, key.text, key.len, "0", 1, 0, FLAG_INTEGER);
-	return got == MEMCACHED_NOTSTORED || got == MEMCACHED_DATA_EXISTS ? 0 : answer(server, got);
+	return got == MEMCACHED_NOTSTORED || got == MEMCACHED_DATA_EXISTS
+		       ? 0
+		       : memcached_server_answer(server, got);
 }
 
 int server_make_counters(struct server *server)
@@ -144,28 +147,30 @@ int server_make_counters(struct server *server)
 
 int server_next_number(struct server *server, uint64_t *number)
 {
-	struct key key = key_of(server, "last_added");
-	return answer(server, memcached_increment(server->mc, key.text, key.len, 1, number));
+	struct memcached_server_key key = memcached_server_key_of(server, "last_added");
+	return memcached_server_answer(
+		server, memcached_increment(server->mc, key.text, key.len, 1, number));
 }
 
 /* The library takes 32 bits at a time. */
 int server_add_read(struct server *server, uint64_t by, uint64_t *last_read)
 {
-	struct key key = key_of(server, "last_read");
+	struct memcached_server_key key = memcached_server_key_of(server, "last_read");
 	ASSERT(by <= UINT32_MAX);
-	return answer(server,
-		      memcached_increment(server->mc, key.text, key.len, (uint32_t)by, last_read));
+	return memcached_server_answer(server, memcached_increment(server->mc, key.text, key.len,
+								   (uint32_t)by, last_read));
 }
 
 int server_set(struct server *server, uint64_t number, struct slice item)
 {
-	struct key key = item_key(server, number);
-	return answer(server,
-		      memcached_set(server->mc, key.text, key.len, item.data, item.len, 0, 0));
+	struct memcached_server_key key = item_key(server, number);
+	return memcached_server_answer(
+		server, memcached_set(server->mc, key.text, key.len, item.data, item.len, 0, 0));
 }
 
-static int fetch_all(struct server *server, const struct key *keys, uint64_t from, size_t count,
-		     void (*each)(void *owner, uint64_t number, struct slice item), void *owner)
+static int fetch_all(struct server *server, const struct memcached_server_key *keys, uint64_t from,
+		     size_t count, void (*each)(void *owner, uint64_t number, struct slice item),
+		     void *owner)
 {
 	memcached_result_st result;
 	memcached_return_t got = MEMCACHED_SUCCESS;
@@ -181,13 +186,13 @@ static int fetch_all(struct server *server, const struct key *keys, uint64_t fro
 	}
 	memcached_result_free(&result);
 	bool whole = got == MEMCACHED_END || got == MEMCACHED_NOTFOUND || got == MEMCACHED_SUCCESS;
-	return whole ? 0 : answer(server, got);
+	return whole ? 0 : memcached_server_answer(server, got);
 }
 
 int server_get(struct server *server, uint64_t from, size_t count,
 	       void (*each)(void *owner, uint64_t number, struct slice item), void *owner)
 {
-	struct key keys[SERVER_ITEMS_MAX];
+	struct memcached_server_key keys[SERVER_ITEMS_MAX];
 	const char *texts[SERVER_ITEMS_MAX];
 	size_t lengths[SERVER_ITEMS_MAX];
 	ASSERT(count <= SERVER_ITEMS_MAX);
@@ -196,13 +201,15 @@ int server_get(struct server *server, uint64_t from, size_t count,
 		texts[i] = keys[i].text;
 		lengths[i] = keys[i].len;
 	}
-	int err = answer(server, memcached_mget(server->mc, texts, lengths, count));
+	int err =
+		memcached_server_answer(server, memcached_mget(server->mc, texts, lengths, count));
 	return err ? ERR_RETRY : fetch_all(server, keys, from, count, each, owner);
 }
 
 int server_delete(struct server *server, uint64_t number)
 {
-	struct key key = item_key(server, number);
-	int err = answer(server, memcached_delete(server->mc, key.text, key.len, 0));
+	struct memcached_server_key key = item_key(server, number);
+	int err =
+		memcached_server_answer(server, memcached_delete(server->mc, key.text, key.len, 0));
 	return err == ERR_NOT_FOUND ? 0 : err;
 }

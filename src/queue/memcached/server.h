@@ -15,7 +15,7 @@ enum {
 
 struct server;
 
-struct counters {
+struct memcached_counters {
 	bool found; /* both of them */
 	uint64_t last_added, last_read;
 };
@@ -27,7 +27,7 @@ void server_close(struct server *server);
 
 /* All below: ERR_RETRY when memcached cannot be reached or says no; the outcome of what was sent is
  * then not known. */
-int server_counters(struct server *server, struct counters *counters) MUST_CHECK;
+int server_counters(struct server *server, struct memcached_counters *counters) MUST_CHECK;
 /* Makes those that are missing, with 0. */
 int server_make_counters(struct server *server) MUST_CHECK;
 /* ERR_NOT_FOUND: the counter is not there. */

@@ -37,7 +37,7 @@ int cells_add(struct store_write *write, const struct store_cell_write *cell)
 	return 0;
 }
 
-static int put_row(struct engine *engine, MDB_txn *txn, const struct store_cell_write *cell)
+static int cells_put_row(struct engine *engine, MDB_txn *txn, const struct store_cell_write *cell)
 {
 	uint8_t bytes[CELL_ROW_KEY_BYTES], value[PAGE_VALUE_MAX_BYTES];
 	cell_row_key(cell->table, cell->key, bytes);
@@ -51,14 +51,14 @@ static int put_row(struct engine *engine, MDB_txn *txn, const struct store_cell_
 		       (struct slice){(const char *)value, RECORD_HEADER_BYTES + cell->key.len});
 }
 
-static int put_cell(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
-		    const struct cell_key *key, struct cell *cell, struct slice value)
+static int cells_put(struct engine *engine, MDB_txn *txn, const struct store_cell_write *write,
+		     const struct cell_key *key, struct cell *cell, struct slice value)
 {
 	uint8_t bytes[PAGE_VALUE_MAX_BYTES];
 	size_t inline_max_bytes =
 		write->action == CELL_LOG_PUT ? LOG_INLINE_MAX_BYTES : INLINE_MAX_BYTES;
 	uint8_t *p = bytes + RECORD_HEADER_BYTES;
-	int err = put_row(engine, txn, write);
+	int err = cells_put_row(engine, txn, write);
 	if (err)
 		return err;
 	if (value.len > inline_max_bytes) {
@@ -156,7 +156,7 @@ static int apply_stamped(struct engine *engine, MDB_txn *txn, const struct store
 		cell.flags = CELL_DELETED;
 		cell.expires_ms = deleted_at_ms(engine);
 	}
-	return put_cell(engine, txn, write, key, &cell, write->value);
+	return cells_put(engine, txn, write, key, &cell, write->value);
 }
 
 static int drop_row_if_empty(struct engine *engine, MDB_txn *txn, MDB_cursor *cursor,
@@ -207,7 +207,7 @@ static int apply_conditional(struct engine *engine, MDB_txn *txn, struct store_w
 	struct cell cell = {.version = engine->next_version++, .expires_ms = write->expires_ms};
 	outcome->version = cell.version;
 	outcome->value = write->value;
-	return put_cell(engine, txn, write, key, &cell, write->value);
+	return cells_put(engine, txn, write, key, &cell, write->value);
 }
 
 /* Inserts the element into the sorted list (u16 length, text); *grew false if it was there. */
@@ -266,7 +266,7 @@ static int apply_set(struct engine *engine, MDB_txn *txn, const struct store_cel
 		err = cell_blob_delete(engine, txn, stored);
 	struct cell cell = {0};
 	if (!err && grew)
-		err = put_cell(engine, txn, write, key, &cell, buf_slice(&set));
+		err = cells_put(engine, txn, write, key, &cell, buf_slice(&set));
 	buf_release(&set);
 	mem_free(old);
 	return err;
@@ -277,7 +277,7 @@ static int apply_log_put(struct engine *engine, MDB_txn *txn, const struct store
 {
 	struct cell cell = {0};
 	int err = stored ? cell_blob_delete(engine, txn, stored) : 0;
-	return err ? err : put_cell(engine, txn, write, key, &cell, write->value);
+	return err ? err : cells_put(engine, txn, write, key, &cell, write->value);
 }
 
 /* The first cell of the row at or behind `at`, if it lies before `to`: its key there, a copy, and

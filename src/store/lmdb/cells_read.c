@@ -6,8 +6,9 @@
 enum { TOKEN_HEADER_BYTES = 8 + 16 };
 
 /* The cell as the contract shows it; ERR_LIMIT when the arena is full. */
-static int show(struct engine *engine, MDB_txn *txn, enum table table, struct slice column,
-		const struct cell *cell, struct arena *arena, struct store_cell *out)
+static int cells_read_show(struct engine *engine, MDB_txn *txn, enum table table,
+			   struct slice column, const struct cell *cell, struct arena *arena,
+			   struct store_cell *out)
 {
 	struct slice copy = arena_copy(arena, column);
 	*out = (struct store_cell){.expires_ms = cell->expires_ms};
@@ -63,8 +64,8 @@ int cells_get(struct engine *engine, MDB_txn *txn, struct store_read *read,
 			err = cell_parse(cell_key_slice(&key), value, &cell);
 		if (!err && cell_visible(&cell, read->now_ms)) {
 			get->found = true;
-			err = show(engine, txn, get->table, buf_slice(&column), &cell, &read->arena,
-				   &get->cell);
+			err = cells_read_show(engine, txn, get->table, buf_slice(&column), &cell,
+					      &read->arena, &get->cell);
 		}
 	}
 	buf_release(&row);
@@ -75,7 +76,7 @@ int cells_get(struct engine *engine, MDB_txn *txn, struct store_read *read,
 /* One scan while it runs. Bounds are encoded columns. Token: cells
  * given so far u64 | hash of the last column given, 128 bits | that column, or what fits of it
  * (only columns of series_sets may be longer). */
-struct scan {
+struct cells_read_scan {
 	struct engine *engine;
 	MDB_txn *txn;
 	struct store_read *read;
@@ -88,7 +89,7 @@ struct scan {
 	bool open_end; /* `to` is the row's end */
 };
 
-static void put_token(struct store_token *token, uint64_t given, struct slice column)
+static void cells_read_put_token(struct store_token *token, uint64_t given, struct slice column)
 {
 	struct hash128 hash = hash128(column.data, column.len, 0);
 	size_t prefix = STORE_TOKEN_MAX_BYTES - TOKEN_HEADER_BYTES;
@@ -100,7 +101,7 @@ static void put_token(struct store_token *token, uint64_t given, struct slice co
 	token->len = TOKEN_HEADER_BYTES + prefix;
 }
 
-static int scan_add(struct scan *scan, struct slice column, const struct cell *cell)
+static int scan_add(struct cells_read_scan *scan, struct slice column, const struct cell *cell)
 {
 	struct store_cell_scan *out = &scan->request->cell_scan;
 	if (*scan->budget == 0) {
@@ -109,25 +110,25 @@ static int scan_add(struct scan *scan, struct slice column, const struct cell *c
 	}
 	if (!GROW_IN_ARENA(&scan->read->arena, out->cells, scan->cap, out->count + 1))
 		return ERR_LIMIT;
-	int err = show(scan->engine, scan->txn, out->table, column, cell, &scan->read->arena,
-		       &out->cells[out->count]);
+	int err = cells_read_show(scan->engine, scan->txn, out->table, column, cell,
+				  &scan->read->arena, &out->cells[out->count]);
 	if (err)
 		return err;
 	out->count++;
 	scan->given++;
 	--*scan->budget;
-	put_token(&scan->request->token, scan->given, column);
+	cells_read_put_token(&scan->request->token, scan->given, column);
 	return 0;
 }
 
-static bool scan_done(const struct scan *scan)
+static bool scan_done(const struct cells_read_scan *scan)
 {
 	const struct store_cell_scan *out = &scan->request->cell_scan;
 	return scan->stopped || (out->limit && scan->given >= out->limit);
 }
 
 /* Steps over the stored cells of the row between the bounds. */
-static int scan_stored(struct scan *scan)
+static int scan_stored(struct cells_read_scan *scan)
 {
 	const struct store_cell_scan *in = &scan->request->cell_scan;
 	struct cell_key bound;
@@ -174,8 +175,8 @@ static int scan_stored(struct scan *scan)
 
 /* Where a list of all columns goes on: behind the last one given or, if that has gone, at the first
  * (backward: last) that could follow it. Counted in the direction of the scan. */
-static size_t series_sets_resume(const struct scan *scan, const struct series_set_cell *cells,
-				 size_t count)
+static size_t series_sets_resume(const struct cells_read_scan *scan,
+				 const struct series_set_cell *cells, size_t count)
 {
 	const struct store_token *token = &scan->request->token;
 	bool backward = scan->request->cell_scan.backward;
@@ -198,7 +199,7 @@ static size_t series_sets_resume(const struct scan *scan, const struct series_se
 	return follows;
 }
 
-static int scan_series_sets(struct scan *scan)
+static int scan_series_sets(struct cells_read_scan *scan)
 {
 	const struct store_cell_scan *in = &scan->request->cell_scan;
 	struct series_set_cell *cells;
@@ -219,7 +220,7 @@ static int scan_series_sets(struct scan *scan)
 }
 
 /* Narrows the bounds to what lies behind the last column given. */
-static int scan_resume(struct scan *scan, bool by_column)
+static int scan_resume(struct cells_read_scan *scan, bool by_column)
 {
 	struct store_token *token = &scan->request->token;
 	if (token->len == 0)
@@ -247,12 +248,12 @@ int cells_scan(struct engine *engine, MDB_txn *txn, struct store_read *read,
 {
 	struct store_cell_scan *in = &request->cell_scan;
 	const struct table_def *def = &schema[in->table];
-	struct scan scan = {.engine = engine,
-			    .txn = txn,
-			    .read = read,
-			    .request = request,
-			    .open_end = !in->to.part[0].data,
-			    .budget = budget};
+	struct cells_read_scan scan = {.engine = engine,
+				       .txn = txn,
+				       .read = read,
+				       .request = request,
+				       .open_end = !in->to.part[0].data,
+				       .budget = budget};
 	in->cells = NULL;
 	in->count = 0;
 	request->more = false;

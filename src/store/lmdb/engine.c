@@ -122,8 +122,9 @@ static size_t times_together(const struct store_target *sheet, const int64_t *ts
 }
 
 /* Of neighbours. */
-static int put_columns(struct store_write *write, const struct store_target *sheet, uint64_t first,
-		       unsigned series, const struct store_columns *columns, const uint64_t *bits)
+static int engine_put_columns(struct store_write *write, const struct store_target *sheet,
+			      uint64_t first, unsigned series, const struct store_columns *columns,
+			      const uint64_t *bits)
 {
 	struct store_stage *stage = write->last_stage;
 	size_t max = record_columns_max(series, columns->fields);
@@ -164,8 +165,8 @@ static int engine_append_columns(struct store_write *write, const struct store_t
 		if (!err && count > 1)
 			err = check_handle(engine, handles[i + count - 1]);
 		if (!err)
-			err = put_columns(write, target, handles[i], (unsigned)count, columns,
-					  columns->bits + i * step);
+			err = engine_put_columns(write, target, handles[i], (unsigned)count,
+						 columns, columns->bits + i * step);
 	}
 	if (err)
 		take_back(stage, before);
@@ -386,7 +387,7 @@ static void free_engine(struct engine *engine)
 	mem_free(engine);
 }
 
-static int load(struct engine *engine, struct errbuf *e)
+static int engine_load(struct engine *engine, struct errbuf *e)
 {
 	MDB_txn *txn;
 	int err = registry_open(&engine->registry, &engine->env);
@@ -441,7 +442,7 @@ int lmdb_open(const struct lmdb_options *options, struct store **store, struct e
 		engine->dead = ERR_READ_ONLY;
 	int err = env_open(&engine->env, &engine->options, e);
 	if (!err)
-		err = load(engine, e);
+		err = engine_load(engine, e);
 	if (err) {
 		free_engine(engine);
 		return say_what_helps(options, err, e);
@@ -466,7 +467,7 @@ static void engine_close(struct store *store)
 	free_engine(engine);
 }
 
-static int settle(struct engine *engine, bool closed_only)
+static int engine_settle(struct engine *engine, bool closed_only)
 {
 	int err = 0;
 	pthread_mutex_lock(&engine->queue_lock);
@@ -485,12 +486,12 @@ static int settle(struct engine *engine, bool closed_only)
 
 int lmdb_settle(struct store *store)
 {
-	return settle(engine_of(store), false);
+	return engine_settle(engine_of(store), false);
 }
 
 int lmdb_settle_closed(struct store *store)
 {
-	return settle(engine_of(store), true);
+	return engine_settle(engine_of(store), true);
 }
 
 static const struct store_engine lmdb_engine = {

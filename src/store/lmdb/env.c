@@ -315,7 +315,7 @@ static void find_base(struct env *env, struct slice value, size_t page_bytes)
 }
 
 /* LMDB takes the newer of two meta pages for that of its place. */
-static int check_meta_pages(struct env *env, const char *file, struct errbuf *e)
+static int env_check_meta_pages(struct env *env, const char *file, struct errbuf *e)
 {
 	for (uint64_t n = 0; n < 2; n++) {
 		uint64_t number;
@@ -338,7 +338,7 @@ struct free_walk {
 	int err;
 };
 
-static void walk_free(void *context)
+static void env_walk_free_list(void *context)
 {
 	struct free_walk *walk = context;
 	struct slice key = {NULL, 0}, value;
@@ -364,7 +364,7 @@ static bool rest_is_free(struct env *env, uint64_t there, uint64_t last)
 		return false;
 	bool walked = false;
 	if (mdb_cursor_open(txn, FREE_DBI, &walk.cursor) == 0) {
-		walked = mapped_try(walk_free, &walk) && walk.err == ERR_NOT_FOUND;
+		walked = mapped_try(env_walk_free_list, &walk) && walk.err == ERR_NOT_FOUND;
 		mdb_cursor_close(walk.cursor);
 	}
 	mdb_txn_abort(txn);
@@ -372,8 +372,8 @@ static bool rest_is_free(struct env *env, uint64_t there, uint64_t last)
 }
 
 /* LMDB opens a shortened file gladly and dies of SIGBUS at the first missing page. */
-static int check_length(struct env *env, const struct lmdb_options *options, const char *file,
-			struct errbuf *e)
+static int env_check_length(struct env *env, const struct lmdb_options *options, const char *file,
+			    struct errbuf *e)
 {
 	MDB_envinfo info;
 	MDB_stat stat;
@@ -401,7 +401,7 @@ static int put_format(struct env *env, MDB_txn *txn)
 }
 
 /* Commits; after an error undoes it. */
-static int end_write(MDB_txn *txn, int err, const char *file, struct errbuf *e)
+static int env_end_write(MDB_txn *txn, int err, const char *file, struct errbuf *e)
 {
 	if (!err)
 		err = env_error(mdb_txn_commit(txn));
@@ -431,11 +431,11 @@ static int open_databases(struct env *env, bool is_new, const char *file, struct
 	if (is_new && !err)
 		err = env_put_record(txn, env->dbi[DB_META], SLICE(ENV_DELETIONS),
 				     (struct slice){(const char *)&no_deletion, 8});
-	return end_write(txn, err, file, e);
+	return env_end_write(txn, err, file, e);
 }
 
 /* *found 0: there is no store yet. */
-static int check_format(struct env *env, const char *file, uint32_t *found, struct errbuf *e)
+static int env_check_format(struct env *env, const char *file, uint32_t *found, struct errbuf *e)
 {
 	MDB_txn *txn;
 	MDB_dbi meta;
@@ -475,7 +475,7 @@ static int raise_format(struct env *env, const char *file, struct errbuf *e)
 	int err = env_error(mdb_txn_begin(env->mdb, NULL, 0, &txn));
 	if (err)
 		return errbuf_set(e, err, "%s: %s", file, err_text(err));
-	return end_write(txn, put_format(env, txn), file, e);
+	return env_end_write(txn, put_format(env, txn), file, e);
 }
 
 /* LMDB met pages that do not fit together, in the middle of something. */
@@ -665,7 +665,7 @@ static int find_pages(struct env *env, const char *file, struct errbuf *e)
 	}
 	mdb_txn_abort(txn);
 	return err ? errbuf_set(e, err, "%s: %s", file, err_text(err))
-		   : check_meta_pages(env, file, e);
+		   : env_check_meta_pages(env, file, e);
 }
 
 /* The data file, its databases and a descriptor of our own. *is_new: they were made. */
@@ -680,9 +680,9 @@ static int open_file(struct env *env, const struct lmdb_options *options, const 
 	if (!err)
 		err = open_mdb(env, options, e);
 	if (!err)
-		err = check_length(env, options, file, e);
+		err = env_check_length(env, options, file, e);
 	if (!err)
-		err = check_format(env, file, &found, e);
+		err = env_check_format(env, file, &found, e);
 	if (!err && !found && options->inspect)
 		err = errbuf_set(e, ERR_NOT_FOUND, "no store in %s: %s is empty", options->path,
 				 file);

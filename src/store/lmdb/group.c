@@ -51,7 +51,7 @@ static int seek_group(MDB_cursor *cursor, const struct group_id *id,
 	return env_seek(cursor, key, value);
 }
 
-static bool in_group(struct slice key, const uint8_t prefix[GROUP_PREFIX_BYTES])
+static bool group_in_group(struct slice key, const uint8_t prefix[GROUP_PREFIX_BYTES])
 {
 	return key.len >= GROUP_PREFIX_BYTES && memcmp(key.data, prefix, GROUP_PREFIX_BYTES) == 0;
 }
@@ -86,7 +86,7 @@ int group_find(MDB_cursor *cursor, const struct group_id *id, uint32_t ordinal_i
 	uint8_t prefix[GROUP_PREFIX_BYTES];
 	struct slice key, value;
 	int err = seek_group(cursor, id, prefix, &key, &value);
-	while (!err && in_group(key, prefix)) {
+	while (!err && group_in_group(key, prefix)) {
 		struct extent extent;
 		struct block block;
 		err = open_extent(&extent, key, value);
@@ -251,7 +251,7 @@ void block_refs_by_sequence(struct block_refs *refs)
 
 /* What a checksum begins with, which is the first to touch the extent: by the time it comes there,
  * the bytes have. What follows the processor sees for itself. */
-static void fetch(struct slice value)
+static void group_fetch(struct slice value)
 {
 	for (size_t at = 0; at < FETCH_BYTES && at < value.len; at += CACHE_LINE_BYTES)
 		__builtin_prefetch(value.data + at);
@@ -264,12 +264,12 @@ int group_each(MDB_cursor *cursor, const struct group_id *id,
 	uint8_t prefix[GROUP_PREFIX_BYTES];
 	struct slice key, value, next_key, next_value;
 	int err = seek_group(cursor, id, prefix, &key, &value);
-	while (!err && in_group(key, prefix)) {
+	while (!err && group_in_group(key, prefix)) {
 		struct extent extent;
 		struct block block;
 		int next = env_next(cursor, &next_key, &next_value);
 		if (!next)
-			fetch(next_value);
+			group_fetch(next_value);
 		err = open_extent(&extent, key, value);
 		*extents += !err;
 		while (!err && extent_next(&extent, &block))
@@ -339,12 +339,12 @@ int group_spans(MDB_txn *txn, MDB_dbi extents, const struct group_id *id,
 }
 
 /* Whether all extents of the group may be freed. */
-static int check_group(MDB_cursor *cursor, const struct group_id *id)
+static int group_check(MDB_cursor *cursor, const struct group_id *id)
 {
 	uint8_t prefix[GROUP_PREFIX_BYTES];
 	struct slice key, value;
 	int err = seek_group(cursor, id, prefix, &key, &value);
-	while (!err && in_group(key, prefix)) {
+	while (!err && group_in_group(key, prefix)) {
 		if (!env_may_free(mdb_cursor_txn(cursor), key, value))
 			return ERR_DAMAGED;
 		err = env_next(cursor, &key, &value);
@@ -352,12 +352,12 @@ static int check_group(MDB_cursor *cursor, const struct group_id *id)
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
 
-static int delete_group(MDB_cursor *cursor, const struct group_id *id, bool *changed)
+static int group_delete(MDB_cursor *cursor, const struct group_id *id, bool *changed)
 {
 	uint8_t prefix[GROUP_PREFIX_BYTES];
 	struct slice key, value;
 	int err = seek_group(cursor, id, prefix, &key, &value);
-	while (!err && in_group(key, prefix)) {
+	while (!err && group_in_group(key, prefix)) {
 		*changed = true;
 		err = env_error(mdb_cursor_del(cursor, 0));
 		/* After a deletion the cursor stands before what followed. */
@@ -373,9 +373,9 @@ int group_clear(MDB_txn *txn, MDB_dbi extents, const struct group_id *id, bool *
 	int err = env_error(mdb_cursor_open(txn, extents, &cursor));
 	if (err)
 		return err;
-	err = check_group(cursor, id);
+	err = group_check(cursor, id);
 	if (!err)
-		err = delete_group(cursor, id, changed);
+		err = group_delete(cursor, id, changed);
 	mdb_cursor_close(cursor);
 	return err;
 }

@@ -29,7 +29,7 @@ static void *take_spare(struct heads *heads, size_t cap)
 
 /* What heads have outgrown, and leave behind when they are sealed, is what others grow into: kept
  * by size, it costs malloc no walk over memory that nobody has touched for long. */
-static void give_back(struct heads *heads, void *data, size_t cap)
+static void heads_give_back(struct heads *heads, void *data, size_t cap)
 {
 	size_t at = cap / DATA_STEP_BYTES;
 	struct spare *spare = data;
@@ -101,8 +101,8 @@ static bool is_head(const struct head *head, const struct segment_id *id, uint32
 	       head->period_ms == id->sheet.period_ms;
 }
 
-static struct head *find(struct heads *heads, const struct segment_id *segment, uint32_t shape,
-			 uint32_t ordinal, size_t hash)
+static struct head *heads_find_hashed(struct heads *heads, const struct segment_id *segment,
+				      uint32_t shape, uint32_t ordinal, size_t hash)
 {
 	struct head *head = heads->buckets[hash & (heads->bucket_count - 1)];
 	while (head && !is_head(head, segment, shape, ordinal))
@@ -113,7 +113,8 @@ static struct head *find(struct heads *heads, const struct segment_id *segment, 
 struct head *heads_find(struct heads *heads, const struct segment_id *segment, uint32_t shape,
 			uint32_t ordinal)
 {
-	return find(heads, segment, shape, ordinal, segment_hash(segment, shape, ordinal));
+	return heads_find_hashed(heads, segment, shape, ordinal,
+				 segment_hash(segment, shape, ordinal));
 }
 
 static void grow_buckets(struct heads *heads)
@@ -133,7 +134,7 @@ static void grow_buckets(struct heads *heads)
 	heads->bucket_count = count;
 }
 
-static void account(struct heads *heads, int64_t bytes, int64_t count)
+static void heads_account(struct heads *heads, int64_t bytes, int64_t count)
 {
 	heads->bytes = (uint64_t)((int64_t)heads->bytes + bytes);
 	heads->count = (size_t)((int64_t)heads->count + count);
@@ -141,9 +142,9 @@ static void account(struct heads *heads, int64_t bytes, int64_t count)
 	stat_add(STAT_store_heads, count);
 }
 
-static struct head *add_head(struct heads *heads, struct registry *registry,
-			     const struct segment_id *id, const struct record *record,
-			     uint64_t sequence)
+static struct head *heads_add(struct heads *heads, struct registry *registry,
+			      const struct segment_id *id, const struct record *record,
+			      uint64_t sequence)
 {
 	unsigned columns = registry_columns(registry, record->shape) *
 			   (unsigned)schema[id->sheet.table].field_count;
@@ -171,7 +172,7 @@ static struct head *add_head(struct heads *heads, struct registry *registry,
 	else
 		heads->oldest = head;
 	heads->newest = head;
-	account(heads, (int64_t)head_bytes(head), 1);
+	heads_account(heads, (int64_t)head_bytes(head), 1);
 	int64_t end_ms = segment_end_ms(id);
 	if (end_ms < heads->least_end_ms)
 		heads->least_end_ms = end_ms;
@@ -195,9 +196,9 @@ void heads_remove(struct heads *heads, struct head *head)
 		head->newer->older = head->older;
 	else
 		heads->newest = head->older;
-	account(heads, -(int64_t)head_bytes(head), -1);
+	heads_account(heads, -(int64_t)head_bytes(head), -1);
 	heads->epoch++;
-	give_back(heads, head->data, head->cap);
+	heads_give_back(heads, head->data, head->cap);
 	mem_free(head);
 }
 
@@ -265,7 +266,7 @@ static void grow_data(struct heads *heads, struct head *head, size_t need)
 	uint8_t *data = take_spare(heads, cap);
 	if (head->used)
 		memcpy(data, head->data, head->used);
-	give_back(heads, head->data, head->cap);
+	heads_give_back(heads, head->data, head->cap);
 	head->data = data;
 	head->cap = (uint32_t)cap;
 }
@@ -360,15 +361,15 @@ struct head *heads_apply_row(struct heads *heads, struct registry *registry,
 {
 	const struct record *record = &row->record;
 	const struct segment_id *id = segment_at(heads, &record->sheet, record->ts_ms);
-	struct head *head = find(heads, id, record->shape, record->ordinal, row->hash);
+	struct head *head = heads_find_hashed(heads, id, record->shape, record->ordinal, row->hash);
 	if (UNLIKELY(!head))
-		head = add_head(heads, registry, id, record, row->sequence);
+		head = heads_add(heads, registry, id, record, row->sequence);
 	struct part part = {record->ts_ms, record->first_column, record->columns,
 			    record->values_bytes, record->values};
 	uint32_t cap = head->cap;
 	add_part(heads, head, &part);
 	if (UNLIKELY(head->cap != cap))
-		account(heads, (int64_t)(head->cap - cap), 0);
+		heads_account(heads, (int64_t)(head->cap - cap), 0);
 	head->last_sequence = row->sequence;
 	head->touched = (uint32_t)(now_us >> HEAD_TOUCHED_SHIFT);
 	return head;
@@ -412,8 +413,8 @@ static void delete_in_head(struct heads *heads, struct head *head, const struct 
 		else
 			add_part(heads, &blanked, &part);
 	}
-	account(heads, (int64_t)blanked.cap - (int64_t)head->cap, 0);
-	give_back(heads, head->data, head->cap);
+	heads_account(heads, (int64_t)blanked.cap - (int64_t)head->cap, 0);
+	heads_give_back(heads, head->data, head->cap);
 	*head = blanked;
 }
 
@@ -596,14 +597,14 @@ static bool row_empty(const struct run *run, size_t row)
 	return true;
 }
 
-struct place {
+struct heads_place {
 	int64_t ts_ms;
 	size_t row;
 };
 
-static int place_order(const void *a, const void *b)
+static int heads_place_order(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct heads_place *x = a, *y = b;
 	ORDER(x->ts_ms, y->ts_ms);
 	return (x->row > y->row) - (x->row < y->row);
 }
@@ -631,11 +632,11 @@ static bool ascends(const struct run *run)
 
 /* What arrives over several connections is nearly in order: each row has few to pass. Gives up
  * after a number of moves that sorting would cost, too; the order so far is no harm. */
-static bool insert_places(struct place *places, size_t count)
+static bool insert_places(struct heads_place *places, size_t count)
 {
 	size_t moves = 0, moves_max = 16 * count;
 	for (size_t i = 1; i < count && moves < moves_max; i++) {
-		struct place place = places[i];
+		struct heads_place place = places[i];
 		size_t at = i;
 		for (; at > 0 && places[at - 1].ts_ms > place.ts_ms; at--)
 			places[at] = places[at - 1];
@@ -649,11 +650,11 @@ void run_sort(struct run *run)
 {
 	if (ascends(run))
 		return;
-	struct place *places = mem_alloc_array(run->count, sizeof(*places));
+	struct heads_place *places = mem_alloc_array(run->count, sizeof(*places));
 	for (size_t i = 0; i < run->count; i++)
-		places[i] = (struct place){run->ts_ms[i], i};
+		places[i] = (struct heads_place){run->ts_ms[i], i};
 	if (!insert_places(places, run->count))
-		qsort(places, run->count, sizeof(*places), place_order);
+		qsort(places, run->count, sizeof(*places), heads_place_order);
 	struct run sorted;
 	run_init(&sorted, run->fields);
 	run_reserve(&sorted, run->count);
@@ -826,8 +827,8 @@ void head_copy_strips(const struct head *head, unsigned width, struct run *const
 
 /* What of them lies in a strip that begins with the column `first`, as rows behind those that it
  * has. */
-static void put_columns(const struct record *record, const struct record_columns *columns,
-			unsigned first, struct run *run)
+static void heads_put_columns(const struct record *record, const struct record_columns *columns,
+			      unsigned first, struct run *run)
 {
 	unsigned all = (unsigned)schema[record->sheet.table].field_count;
 	unsigned from = record->first_column - first; /* before the strip: very large */
@@ -855,7 +856,7 @@ static void put_columns_in_strips(const struct record *record, unsigned width,
 {
 	struct record_columns columns = record_columns(record);
 	for (unsigned s = 0; s < count; s++)
-		put_columns(record, &columns, s * width, runs[s]);
+		heads_put_columns(record, &columns, s * width, runs[s]);
 }
 
 void rows_copy_strips(const struct record_rows *rows, unsigned width, struct run *const *runs,

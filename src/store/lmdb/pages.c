@@ -61,7 +61,7 @@ enum {
 
 #define META_MARK UINT32_C(0xbeefc0de)
 
-struct node {
+struct pages_node {
 	unsigned flags;
 	uint64_t child; /* of a branch */
 	uint64_t value_bytes;
@@ -138,7 +138,7 @@ static const char *meta_fault(const struct pages *pages, const struct pages_meta
 	return NULL;
 }
 
-static void read_meta(struct pages *pages, uint64_t number, size_t page_bytes)
+static void pages_read_meta(struct pages *pages, uint64_t number, size_t page_bytes)
 {
 	struct pages_meta *meta = &pages->metas[number];
 	uint8_t page[HEADER_BYTES + META_BYTES];
@@ -165,13 +165,13 @@ static void read_meta(struct pages *pages, uint64_t number, size_t page_bytes)
 /* Where the second meta page lies says the first; if that is damaged, every size is tried. */
 static void read_metas(struct pages *pages)
 {
-	read_meta(pages, 0, 0);
+	pages_read_meta(pages, 0, 0);
 	if (!pages->metas[0].fault) {
-		read_meta(pages, 1, pages->metas[0].page_bytes);
+		pages_read_meta(pages, 1, pages->metas[0].page_bytes);
 		return;
 	}
 	for (size_t bytes = PAGE_MIN_BYTES; bytes <= PAGE_MAX_BYTES; bytes *= 2) {
-		read_meta(pages, 1, bytes);
+		pages_read_meta(pages, 1, bytes);
 		if (!pages->metas[1].fault)
 			return;
 	}
@@ -220,7 +220,7 @@ void pages_release(struct pages *pages)
 
 /* ---- One page -------------------------------------------------------------------------------- */
 
-static bool parse_node(const uint8_t *page, size_t page_bytes, unsigned i, struct node *node)
+static bool parse_node(const uint8_t *page, size_t page_bytes, unsigned i, struct pages_node *node)
 {
 	bool branch = u16_at(page + AT_FLAGS) == PAGE_BRANCH;
 	size_t at = u16_at(page + HEADER_BYTES + 2 * (size_t)i);
@@ -258,7 +258,7 @@ static const char *nodes_fault(const struct pages_walk *walk, const uint8_t *pag
 {
 	size_t page_bytes = walk->pages->meta.page_bytes, filled = 0;
 	unsigned known = walk->has_trees ? NODE_TREE : NODE_BIG;
-	struct node node;
+	struct pages_node node;
 	for (unsigned i = 0; i < node_count(page); i++) {
 		if (!parse_node(page, page_bytes, i, &node))
 			return "an entry leads out of it";
@@ -322,7 +322,7 @@ static const char *owner_fault(const struct pages_walk *walk, uint64_t page)
 
 /* ---- A value --------------------------------------------------------------------------------- */
 
-static const char *overflow_fault(const struct pages_walk *walk, const struct node *node,
+static const char *overflow_fault(const struct pages_walk *walk, const struct pages_node *node,
 				  uint64_t page, uint64_t *count)
 {
 	const struct pages *pages = walk->pages;
@@ -344,7 +344,7 @@ static const char *overflow_fault(const struct pages_walk *walk, const struct no
 	return fault;
 }
 
-static void lose(struct pages_walk *walk, const struct pages_loss *loss)
+static void pages_lose(struct pages_walk *walk, const struct pages_loss *loss)
 {
 	walk->losses++;
 	if (walk->lost)
@@ -358,7 +358,7 @@ static int tell_entry(struct pages_walk *walk, struct slice key, const void *val
 	return walk->entry ? walk->entry(walk, key, (struct slice){value, len}, page) : 0;
 }
 
-static int walk_big(struct pages_walk *walk, const struct node *node)
+static int walk_big(struct pages_walk *walk, const struct pages_node *node)
 {
 	uint64_t page = u64_at(node->data), count = 0;
 	const char *fault = overflow_fault(walk, node, page, &count);
@@ -375,7 +375,7 @@ static int walk_big(struct pages_walk *walk, const struct node *node)
 	}
 	if (fault) {
 		struct pages_loss loss = {page, fault, node->key, node->key, true};
-		lose(walk, &loss);
+		pages_lose(walk, &loss);
 	} else {
 		if (walk->owner)
 			memset(walk->pages->owners + page, (int)walk->owner, count);
@@ -388,7 +388,7 @@ static int walk_big(struct pages_walk *walk, const struct node *node)
 
 static int walk_entries(struct pages_walk *walk, const uint8_t *page, uint64_t number)
 {
-	struct node node;
+	struct pages_node node;
 	int err = 0;
 	for (unsigned i = 0; i < node_count(page) && !err; i++) {
 		bool parsed = parse_node(page, walk->pages->meta.page_bytes, i, &node);
@@ -410,7 +410,7 @@ static const char *keys_fault(const struct pages_walk *walk, const uint8_t *page
 	bool by_number = walk->tree.flags & TREE_BY_NUMBER;
 	bool branch = u16_at(page + AT_FLAGS) == PAGE_BRANCH;
 	struct slice before = from;
-	struct node node;
+	struct pages_node node;
 	for (unsigned i = branch; i < node_count(page); i++) {
 		bool parsed = parse_node(page, walk->pages->meta.page_bytes, i, &node);
 		ASSERT(parsed);
@@ -439,7 +439,7 @@ static int walk_children(struct pages_walk *walk, const uint8_t *page, unsigned 
 {
 	size_t page_bytes = walk->pages->meta.page_bytes;
 	unsigned count = node_count(page);
-	struct node node, next;
+	struct pages_node node, next;
 	int err = 0;
 	bool parsed = parse_node(page, page_bytes, 0, &node);
 	for (unsigned i = 0; i < count && !err; i++, node = next) {
@@ -468,7 +468,7 @@ static int walk_page(struct pages_walk *walk, uint64_t number, unsigned level, s
 	int err = 0;
 	if (fault) {
 		struct pages_loss loss = {number, fault, from, to, false};
-		lose(walk, &loss);
+		pages_lose(walk, &loss);
 	} else {
 		if (walk->owner)
 			walk->pages->owners[number] = (uint8_t)walk->owner;
@@ -539,7 +539,7 @@ static int free_entry(struct pages_walk *walk, struct slice key, struct slice va
 		fault = "it is of a transaction that is yet to come";
 	if (fault) {
 		struct pages_loss loss = {page, fault, key, key, true};
-		lose(walk, &loss);
+		pages_lose(walk, &loss);
 	}
 	pages->newest_freed = transaction;
 	return 0;

@@ -7,13 +7,13 @@
 #include "base/stats.h"
 
 /* A shape as a list request sees it: which of its columns are wanted. */
-struct wanted {
+struct registry_wanted {
 	struct shape_view shape;
 	bool column[SHAPE_COLUMNS_MAX];
 	bool any;
 };
 
-static void want(struct wanted *w, const struct store_series_list *list)
+static void want(struct registry_wanted *w, const struct store_series_list *list)
 {
 	w->any = false;
 	bool ours = !list->tenant.len || slice_equal(w->shape.tenant, list->tenant);
@@ -99,8 +99,8 @@ static int out_add(struct series_out *out, const struct shape_view *shape,
 }
 
 /* The wanted columns of a band from *column on. ERR_LIMIT: *column did not fit. */
-static int out_band(struct series_out *out, const struct wanted *w, const struct band_view *band,
-		    unsigned *column)
+static int out_band(struct series_out *out, const struct registry_wanted *w,
+		    const struct band_view *band, unsigned *column)
 {
 	for (; *column < w->shape.count; ++*column) {
 		bool dead = band->dead_count &&
@@ -116,7 +116,7 @@ static int out_band(struct series_out *out, const struct wanted *w, const struct
 
 /* What is registered but in no snapshot yet. */
 static int out_pending(struct registry *registry, MDB_txn *txn, struct series_out *out,
-		       struct wanted *w)
+		       struct registry_wanted *w)
 {
 	int err = 0;
 	uint32_t loaded = 0;
@@ -149,7 +149,7 @@ struct list_place {
 
 /* The bands of one shape from `place` on. *stopped: a bound was reached at `place`. */
 static int out_shape(struct registry *registry, MDB_txn *txn, struct series_out *out,
-		     const struct wanted *w, struct list_place *place, bool *stopped)
+		     const struct registry_wanted *w, struct list_place *place, bool *stopped)
 {
 	MDB_cursor *cursor;
 	int err = env_error(mdb_cursor_open(txn, registry->env->dbi[DB_BANDS], &cursor));
@@ -233,7 +233,7 @@ static int next_shape(struct registry *registry, MDB_txn *txn, const struct stor
 
 /* A tenant's shape may be younger than the snapshot: then none of it is wanted. */
 static int list_shape(struct registry *registry, MDB_txn *txn, const struct store_series_list *list,
-		      uint32_t id, struct wanted *w)
+		      uint32_t id, struct registry_wanted *w)
 {
 	stat_add(STAT_store_listed_shapes, 1);
 	if (!list->tenant.len || list->metric.len)
@@ -246,7 +246,7 @@ static int list_shape(struct registry *registry, MDB_txn *txn, const struct stor
 /* Token: shape u32, ordinal u32, column u32 of what comes next. */
 enum { LIST_TOKEN_BYTES = 12 };
 
-static void put_place(struct store_token *token, const struct list_place *place)
+static void registry_put_place(struct store_token *token, const struct list_place *place)
 {
 	token->len = LIST_TOKEN_BYTES;
 	be32_put(token->bytes, place->shape);
@@ -258,7 +258,7 @@ void registry_list_token(uint64_t handle, struct store_token *token)
 {
 	struct list_place place = {handle_shape(handle), handle_ordinal(handle),
 				   handle_column(handle)};
-	put_place(token, &place);
+	registry_put_place(token, &place);
 }
 
 int registry_series_list(struct registry *registry, MDB_txn *txn, struct store_request *request,
@@ -266,7 +266,7 @@ int registry_series_list(struct registry *registry, MDB_txn *txn, struct store_r
 {
 	struct store_series_list *list = &request->series_list;
 	struct series_out out = {arena, list, 0};
-	struct wanted *w = mem_alloc(sizeof(*w));
+	struct registry_wanted *w = mem_alloc(sizeof(*w));
 	struct list_place place = {.shape = 1};
 	if (request->token.len == LIST_TOKEN_BYTES) {
 		place.shape = be32_get(request->token.bytes);
@@ -309,7 +309,7 @@ int registry_series_list(struct registry *registry, MDB_txn *txn, struct store_r
 	mem_free(w);
 	if (stopped && !err) {
 		request->more = true;
-		put_place(&request->token, &place);
+		registry_put_place(&request->token, &place);
 	}
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
@@ -393,7 +393,7 @@ int registry_series_set_rows(struct registry *registry, MDB_txn *txn, struct sto
 static int describe_pending(struct registry *registry, MDB_txn *txn, uint64_t handle,
 			    struct series_out *out)
 {
-	struct wanted *w = mem_zalloc(sizeof(*w));
+	struct registry_wanted *w = mem_zalloc(sizeof(*w));
 	int err = ERR_NOT_FOUND;
 	for (struct pending_band *p = registry->first_band; p; p = p->next) {
 		if (p->shape != handle_shape(handle) || p->ordinal != handle_ordinal(handle))

@@ -26,7 +26,7 @@ struct replaying {
 	bool page_is_named; /* in the sentence of the error */
 };
 
-static int look_up(struct replaying *r, const struct group_id *id, struct known_group **out)
+static int replay_look_up(struct replaying *r, const struct group_id *id, struct known_group **out)
 {
 	if (r->last && group_same(&r->last->id, id)) {
 		*out = r->last;
@@ -75,7 +75,7 @@ static int replay_record(struct replaying *r, const struct incoming *row)
 	struct group_id id = engine_group_of(engine, &segment, record->shape, record->ordinal,
 					     &ordinal_in_group);
 	struct known_group *known;
-	int err = look_up(r, &id, &known);
+	int err = replay_look_up(r, &id, &known);
 	if (err || row->sequence <= known->highest[ordinal_in_group])
 		return err;
 	struct head *head = heads_apply_row(&engine->heads, &engine->registry, row, r->now_us);
@@ -129,7 +129,7 @@ static int damaged_page(struct replaying *r, struct slice key, struct slice valu
 			  engine->options.path, hex, why ? why : "its records cannot be read");
 }
 
-static void forget_known(struct replaying *r)
+static void replay_forget_known(struct replaying *r)
 {
 	for (size_t i = 0; i < KNOWN_BUCKETS; i++) {
 		while (r->buckets[i]) {
@@ -173,7 +173,7 @@ int replay(struct engine *engine, struct errbuf *e)
 		log_info("store %s: replayed %llu samples in %lld ms", engine->options.path,
 			 (unsigned long long)r->samples,
 			 (long long)(engine_now_us(engine) - r->now_us) / 1000);
-	forget_known(r);
+	replay_forget_known(r);
 	mem_free(r);
 	return err;
 }

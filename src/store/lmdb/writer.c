@@ -122,13 +122,13 @@ static struct task *take_batches(struct engine *engine)
 	return first;
 }
 
-static void run_done(struct task *task)
+static void writer_run_done(struct task *task)
 {
 	struct store_write *write = write_of(task);
 	store_write_end(write);
 }
 
-static void complete(struct store_write *write, int err)
+static void writer_complete(struct store_write *write, int err)
 {
 	unfold_release(write);
 	if (err)
@@ -137,7 +137,7 @@ static void complete(struct store_write *write, int err)
 		err = room_sentence(engine_of(write->store), &write->error);
 	if (!err)
 		write->stages_kept = write->stage_count;
-	write->task.run = run_done;
+	write->task.run = writer_run_done;
 	write->executor->post(write->executor, &write->task);
 }
 
@@ -145,7 +145,7 @@ static void complete_all(struct task *batches, int err)
 {
 	while (batches) {
 		struct task *next = batches->next;
-		complete(write_of(batches), err);
+		writer_complete(write_of(batches), err);
 		batches = next;
 	}
 }
@@ -200,11 +200,6 @@ static bool has_dead_series(struct cycle *cycle, const struct store_write *write
 	return false;
 }
 
-static bool may_be_dead(const struct cycle *cycle, const struct store_write *write)
-{
-	return cycle->engine->registry.any_dead || forget_wanted(write);
-}
-
 /* One by one: deletions, and rows whose series may have been forgotten. What is cleared has been
  * taken out of the extents with its group. */
 static int journal_checked(struct cycle *cycle, const struct store_write *write,
@@ -242,12 +237,12 @@ static size_t journal_rows(struct cycle *cycle, const uint8_t *at, size_t left)
 static int journal_chunk(struct cycle *cycle, const struct store_write *write,
 			 const struct store_stage *stage, const struct record_chunk *chunk)
 {
-	bool check = may_be_dead(cycle, write);
+	bool may_be_dead = cycle->engine->registry.any_dead || forget_wanted(write);
 	const uint8_t *at = chunk->bytes, *record;
 	size_t left = chunk->used, len;
 	int err = 0;
 	while (left && !err) {
-		bool one_by_one = check || stage->straight;
+		bool one_by_one = may_be_dead || stage->straight;
 		size_t taken = one_by_one ? 0 : journal_rows(cycle, at, left);
 		at += taken;
 		left -= taken;
@@ -257,7 +252,7 @@ static int journal_chunk(struct cycle *cycle, const struct store_write *write,
 		record = record_next(&at, &left, &len);
 		if (goes_straight(stage, record_table(record)))
 			continue;
-		err = check || record[0] != RECORD_ROW
+		err = may_be_dead || record[0] != RECORD_ROW
 			      ? journal_checked(cycle, write, stage, record, len)
 			      : journal_record(cycle, record, len);
 	}
@@ -320,7 +315,7 @@ static int put_batch(struct cycle *cycle, struct store_write *write)
 
 /* Where stamps, versions, sequences and flushes go on after a restart. The journal itself says the
  * last, but for what has been cut from it. */
-static int put_counters(struct cycle *cycle)
+static int writer_put_counters(struct cycle *cycle)
 {
 	struct engine *engine = cycle->engine;
 	uint64_t high[4] = {(uint64_t)engine->stamp_us, engine->next_version, cycle->sequence,
@@ -428,7 +423,7 @@ static void committed(struct cycle *cycle)
 /* Heads are sealed before the batches come: a deletion takes its samples out of extents within this
  * transaction and out of heads after it, so what a head holds must be an extent before the deletion
  * or stay a head. Sealed after it, deleted samples would be there again. */
-static int fill(struct cycle *cycle)
+static int writer_fill(struct cycle *cycle)
 {
 	cycle->engine->rekeys = cycle->batches && rekey_wanted(write_of(cycle->batches));
 	int err = registry_take(&cycle->engine->registry, cycle->txn, &cycle->taken);
@@ -442,7 +437,7 @@ static int fill(struct cycle *cycle)
 	if (!err)
 		err = flush_page(cycle);
 	if (!err)
-		err = put_counters(cycle);
+		err = writer_put_counters(cycle);
 	if (!err)
 		err = put_deletions(cycle);
 	return err;
@@ -487,7 +482,7 @@ static int try_commit(struct cycle *cycle)
 	int err = env_error(mdb_txn_begin(engine->env.mdb, NULL, 0, &cycle->txn));
 	if (err)
 		return begin_failed(engine, err);
-	err = fill(cycle);
+	err = writer_fill(cycle);
 	if (!err && fault("store.commit"))
 		err = ERR_FAULT;
 	if (err) {
@@ -547,7 +542,7 @@ static enum verdict after_error(struct cycle *cycle, int err)
 	}
 	if (cycle->blamed) {
 		unlink_batch(cycle, cycle->blamed);
-		complete(cycle->blamed, err);
+		writer_complete(cycle->blamed, err);
 		cycle->blamed = NULL;
 		return cycle->batches ? AGAIN : GIVE_UP;
 	}

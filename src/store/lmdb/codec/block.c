@@ -117,7 +117,7 @@ static uint32_t guess_rows(const struct block_encoder *e, uint32_t fits, size_t 
 }
 
 /* No room for another row like these, or full to a hundredth: more is not worth another look. */
-static bool is_full(const struct block_encoder *e, size_t bytes)
+static bool block_builder_is_full(const struct block_encoder *e, size_t bytes)
 {
 	size_t left = e->room - bytes;
 	return left < e->room / 128 || left < bytes / e->now.rows;
@@ -143,7 +143,7 @@ static enum outcome fill_part(struct block_encoder *e, uint32_t count, size_t fi
 			too_many_bytes = bytes;
 			continue;
 		}
-		if (is_full(e, bytes))
+		if (block_builder_is_full(e, bytes))
 			return FILLED;
 		fits = guess;
 		fits_bytes = bytes;
@@ -152,7 +152,7 @@ static enum outcome fill_part(struct block_encoder *e, uint32_t count, size_t fi
 	return fits && !cost_add(e, fits) ? AGAIN : FILLED;
 }
 
-static enum outcome fill(struct block_encoder *e)
+static enum outcome block_fill(struct block_encoder *e)
 {
 	uint32_t rows = e->rows->rows < BLOCK_ROWS_MAX ? e->rows->rows : BLOCK_ROWS_MAX;
 	size_t bytes = 0;
@@ -176,7 +176,7 @@ static void finish_entropy(struct block_encoder *e)
 		entropy_cost_finish(&e->now_entropy.cost[i]);
 }
 
-static uint8_t *write_body(const struct block_encoder *e, uint8_t *to)
+static uint8_t *block_write_body(const struct block_encoder *e, uint8_t *to)
 {
 	uint32_t columns = e->rows->columns;
 	size_t bytes[BLOCK_COLUMNS_MAX];
@@ -207,13 +207,13 @@ static uint32_t encode_any(const struct block_rows *rows, uint8_t *to, size_t ro
 	e.dense = rows->dense && rows->rows >= DENSE_ROWS_LEAST;
 	memset(e.limits, 0, sizeof(e.limits));
 	ASSERT(rows->rows >= 1 && rows->columns >= 1 && rows->columns <= BLOCK_COLUMNS_MAX);
-	while (fill(&e) == AGAIN)
+	while (block_fill(&e) == AGAIN)
 		continue;
 	finish_entropy(&e);
 	if (!e.now.rows || (e.now.rows < rows_least && e.now.rows < rows->rows))
 		return 0;
 	uint8_t *times_end = times_write(&e.now.times, rows->ts_ms, to);
-	uint8_t *end = write_body(&e, times_end);
+	uint8_t *end = block_write_body(&e, times_end);
 	ASSERT((size_t)(end - to) <= room);
 	out->meta.rows = e.now.rows;
 	out->meta.columns = (uint16_t)rows->columns;
@@ -244,7 +244,7 @@ int block_decode_times(const struct block *block, int64_t *ts_ms)
 }
 
 /* The bytes of one column, by the directory, which must fill the body exactly. */
-static int find_column(const struct block *block, unsigned column, struct slice *bytes)
+static int block_find_column(const struct block *block, unsigned column, struct slice *bytes)
 {
 	struct cursor c = cursor_of(block->body.data, block->body.len);
 	uint64_t before = 0, total = 0;
@@ -270,7 +270,7 @@ int block_open_column(const struct block *block, unsigned number, struct column 
 {
 	struct slice bytes;
 	ASSERT(number < block->meta.columns);
-	if (find_column(block, number, &bytes))
+	if (block_find_column(block, number, &bytes))
 		return ERR_DAMAGED;
 	return column_open(column, bytes, block->meta.rows);
 }
@@ -303,8 +303,8 @@ static bool is_present(const struct column *column, uint32_t row)
 	return !column->presence || (column->presence[row / 8] >> row % 8 & 1);
 }
 
-static int set_times(const struct block *block, const struct column *column,
-		     struct block_summary *summary)
+static int block_set_times(const struct block *block, const struct column *column,
+			   struct block_summary *summary)
 {
 	uint32_t first = 0, last = column->rows - 1;
 	while (!is_present(column, first))
@@ -340,6 +340,6 @@ int block_read_summary(const struct block *block, unsigned number, struct block_
 	if (err || !column.present)
 		return err;
 	if (column_summary(&column, summary))
-		return set_times(block, &column, summary);
+		return block_set_times(block, &column, summary);
 	return summarise_rows(block, &column, summary);
 }

@@ -46,8 +46,8 @@ static bool look_at_types(const struct block_column *column, uint32_t rows, stru
 }
 
 /* The values that are there, at `values` where they do not lie together. */
-static const uint64_t *gather(const struct block_column *column, uint32_t rows,
-			      const struct plan *plan, uint64_t *values)
+static const uint64_t *block_small_gather(const struct block_column *column, uint32_t rows,
+					  const struct plan *plan, uint64_t *values)
 {
 	if (plan->present == low_mask(rows))
 		return column->bits;
@@ -112,7 +112,7 @@ static uint8_t *put_times(const struct small *s, uint8_t *to)
 
 /* ---- Columns -------------------------------------------------------------------------------- */
 
-static uint64_t number_of(const struct plan *plan, uint64_t pattern)
+static uint64_t block_small_number_of(const struct plan *plan, uint64_t pattern)
 {
 	return plan->type == VALUE_U64 ? pattern : zigzag_encode((int64_t)pattern);
 }
@@ -122,16 +122,18 @@ static uint32_t presence_bytes(const struct plan *plan, uint32_t rows)
 	return plan->present == low_mask(rows) ? 0 : (rows + 7) / 8;
 }
 
-static uint32_t head_bytes(const struct plan *plan, const struct pattern_codec *codec)
+static uint32_t block_small_head_bytes(const struct plan *plan, const struct pattern_codec *codec)
 {
-	size_t bytes = 1 + (codec->shift ? 1 : 0) + varint_bytes(number_of(plan, codec->anchor));
+	size_t bytes = 1 + (codec->shift ? 1 : 0) +
+		       varint_bytes(block_small_number_of(plan, codec->anchor));
 	if (has_parameter(codec->codec))
 		bytes += varint_bytes(zigzag_encode((int64_t)codec->parameter));
 	return (uint32_t)bytes;
 }
 
 /* The codec that takes the fewest bytes; plan->bytes are those before it. */
-static void choose(struct plan *plan, uint64_t flip, const struct pattern_survey *survey)
+static void block_small_choose(struct plan *plan, uint64_t flip,
+			       const struct pattern_survey *survey)
 {
 	static const enum codec codecs[] = {CODEC_DELTA, CODEC_FOR, CODEC_DELTA_UP};
 	uint32_t least = UINT32_MAX, count = plan->count;
@@ -140,7 +142,7 @@ static void choose(struct plan *plan, uint64_t flip, const struct pattern_survey
 		if (i && width >= plan->width)
 			continue;
 		struct pattern_codec codec = pattern_codec_fit(codecs[i], true, flip, survey);
-		uint32_t bytes = head_bytes(plan, &codec) + stream_bytes(count, width);
+		uint32_t bytes = block_small_head_bytes(plan, &codec) + stream_bytes(count, width);
 		if (bytes >= least)
 			continue;
 		least = bytes;
@@ -179,22 +181,22 @@ static bool plan_column(const struct block_column *column, uint32_t rows, struct
 		return false;
 	if (!plan->present)
 		return true;
-	const uint64_t *present = gather(column, rows, plan, values);
+	const uint64_t *present = block_small_gather(column, rows, plan, values);
 	if (plan->type == VALUE_F64)
 		return plan_double(present, rows, plan);
 	uint64_t flip = plan->type == VALUE_I64 ? UINT64_C(1) << 63 : 0;
 	kernels->survey(present, plan->count, flip, &survey);
 	plan->bytes = presence_bytes(plan, rows);
 	if (survey.low != survey.high) {
-		choose(plan, flip, &survey);
+		block_small_choose(plan, flip, &survey);
 		return true;
 	}
 	plan->codec = (struct pattern_codec){CODEC_CONSTANT, 0, survey.first, 0};
-	plan->bytes += head_bytes(plan, &plan->codec);
+	plan->bytes += block_small_head_bytes(plan, &plan->codec);
 	return true;
 }
 
-static uint8_t *put_head(const struct plan *plan, uint32_t rows, uint8_t *to)
+static uint8_t *block_small_put_head(const struct plan *plan, uint32_t rows, uint8_t *to)
 {
 	const struct pattern_codec *codec = &plan->codec;
 	uint32_t presence = presence_bytes(plan, rows);
@@ -211,24 +213,25 @@ static uint8_t *put_head(const struct plan *plan, uint32_t rows, uint8_t *to)
 		*to++ = plan->exponent;
 	if (codec->shift)
 		*to++ = codec->shift;
-	to += varint_put(to, number_of(plan, codec->anchor));
+	to += varint_put(to, block_small_number_of(plan, codec->anchor));
 	if (has_parameter(codec->codec))
 		to += varint_put(to, zigzag_encode((int64_t)codec->parameter));
 	return to;
 }
 
-static uint8_t *put_column(const struct plan *plan, const struct block_column *column,
-			   uint32_t rows, uint8_t *to)
+static uint8_t *block_small_put_column(const struct plan *plan, const struct block_column *column,
+				       uint32_t rows, uint8_t *to)
 {
 	uint64_t values[SMALL_ROWS_MAX], residuals[SMALL_ROWS_MAX];
 	if (!plan->bytes)
 		return to;
-	to = put_head(plan, rows, to);
+	to = block_small_put_head(plan, rows, to);
 	if (plan->codec.codec == CODEC_CONSTANT)
 		return to;
 	struct pattern_carry carry = pattern_begin(&plan->codec);
-	(void)kernels->to_residuals(&plan->codec, &carry, gather(column, rows, plan, values),
-				    plan->count, residuals);
+	(void)kernels->to_residuals(&plan->codec, &carry,
+				    block_small_gather(column, rows, plan, values), plan->count,
+				    residuals);
 	return put_stream(plan, residuals, plan->count, to);
 }
 
@@ -246,12 +249,12 @@ static bool plan_block(struct small *s, size_t *bytes)
 	return true;
 }
 
-static uint8_t *put_body(const struct small *s, uint8_t *to)
+static uint8_t *block_small_put_body(const struct small *s, uint8_t *to)
 {
 	for (uint32_t c = 0; c < s->rows->columns; c++)
 		to += varint_put(to, s->column[c].bytes);
 	for (uint32_t c = 0; c < s->rows->columns; c++)
-		to = put_column(&s->column[c], &s->rows->column[c], s->rows->rows, to);
+		to = block_small_put_column(&s->column[c], &s->rows->column[c], s->rows->rows, to);
 	return to;
 }
 
@@ -265,7 +268,7 @@ enum small_outcome small_encode(const struct block_rows *rows, uint8_t *to, size
 		return SMALL_UNLIKELY;
 	if (bytes > room)
 		return SMALL_NO_ROOM;
-	uint8_t *times_end = put_times(&s, to), *end = put_body(&s, times_end);
+	uint8_t *times_end = put_times(&s, to), *end = block_small_put_body(&s, times_end);
 	ASSERT((size_t)(end - to) == bytes);
 	out->meta.rows = rows->rows;
 	out->meta.columns = (uint16_t)rows->columns;

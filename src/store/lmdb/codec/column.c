@@ -33,8 +33,8 @@ static unsigned scan_types(const uint8_t *types, uint32_t count, uint32_t *prese
 	return seen == 4 ? VALUE_U64 : seen;
 }
 
-static void gather(const struct block_column *column, uint32_t from, uint32_t count,
-		   uint32_t present, struct chunk *chunk)
+static void column_gather(const struct block_column *column, uint32_t from, uint32_t count,
+			  uint32_t present, struct chunk *chunk)
 {
 	chunk->patterns = column->bits + from;
 	chunk->count = present;
@@ -77,7 +77,7 @@ static void load_decimals(struct chunk *chunk, unsigned exponent, bool has_previ
 
 /* ---- Choosing ------------------------------------------------------------------------------- */
 
-static bool is_wide(const struct column_cost *cost)
+static bool column_is_wide(const struct column_cost *cost)
 {
 	return cost->limits.mixed || cost->specials ||
 	       (cost->plan.type == VALUE_F64 && !cost->plan.decimal);
@@ -89,12 +89,12 @@ static bool is_signed(const struct column_cost *cost)
 }
 
 /* Patterns are in order as unsigned integers after this. */
-static uint64_t order_flip(const struct column_cost *cost)
+static uint64_t column_order_flip(const struct column_cost *cost)
 {
 	return is_signed(cost) ? UINT64_C(1) << 63 : 0;
 }
 
-static size_t number_bytes(const struct column_cost *cost, uint64_t pattern)
+static size_t column_number_bytes(const struct column_cost *cost, uint64_t pattern)
 {
 	if (cost->limits.mixed || (cost->plan.type == VALUE_F64 && !cost->plan.decimal))
 		return 8;
@@ -104,7 +104,7 @@ static size_t number_bytes(const struct column_cost *cost, uint64_t pattern)
 
 static size_t codec_bytes(const struct column_cost *cost, const struct pattern_codec *codec)
 {
-	size_t bytes = number_bytes(cost, codec->anchor) + (codec->shift ? 1 : 0);
+	size_t bytes = column_number_bytes(cost, codec->anchor) + (codec->shift ? 1 : 0);
 	if (has_parameter(codec->codec))
 		bytes += varint_bytes(zigzag_encode((int64_t)codec->parameter));
 	return bytes;
@@ -133,7 +133,7 @@ static size_t try_fit(const struct column_cost *cost, enum codec number,
 		      const struct pattern_survey *survey, const uint64_t *patterns,
 		      struct pattern_codec *codec)
 {
-	*codec = pattern_codec_fit(number, !cost->limits.no_shift, order_flip(cost), survey);
+	*codec = pattern_codec_fit(number, !cost->limits.no_shift, column_order_flip(cost), survey);
 	return try_codec(cost, codec, patterns, (uint32_t)survey->count);
 }
 
@@ -146,7 +146,7 @@ static void choose_for_entropy(struct column_cost *cost, const struct pattern_su
 	size_t least = SIZE_MAX;
 	for (size_t i = 0; i < ARRAY_LEN(codecs); i++) {
 		struct pattern_codec codec = pattern_codec_fit(codecs[i], !cost->limits.no_shift,
-							       order_flip(cost), survey);
+							       column_order_flip(cost), survey);
 		struct pattern_carry carry = pattern_begin(&codec);
 		if (kernels->to_residuals(&codec, &carry, patterns, survey->count, residuals))
 			continue;
@@ -168,7 +168,7 @@ static void choose_for_integers(struct column_cost *cost, const struct pattern_s
 	bool shift = !cost->limits.no_shift;
 	unsigned width = pattern_codec_width(CODEC_DELTA, shift, survey);
 	size_t least = 0;
-	cost->plan.codec = pattern_codec_fit(CODEC_DELTA, shift, order_flip(cost), survey);
+	cost->plan.codec = pattern_codec_fit(CODEC_DELTA, shift, column_order_flip(cost), survey);
 	for (size_t i = 0; i < ARRAY_LEN(others); i++) {
 		struct pattern_codec codec;
 		if (pattern_codec_width(others[i], shift, survey) >= width)
@@ -195,7 +195,8 @@ static void choose_for_doubles(struct column_cost *cost, const struct pattern_su
 		if (width >= least)
 			continue;
 		least = width;
-		cost->plan.codec = pattern_codec_fit(codecs[i], shift, order_flip(cost), survey);
+		cost->plan.codec =
+			pattern_codec_fit(codecs[i], shift, column_order_flip(cost), survey);
 	}
 }
 
@@ -203,7 +204,7 @@ static void choose_for_doubles(struct column_cost *cost, const struct pattern_su
 static void choose_codec(struct column_cost *cost, const uint64_t *patterns, uint32_t count)
 {
 	struct pattern_survey survey;
-	kernels->survey(patterns, count, order_flip(cost), &survey);
+	kernels->survey(patterns, count, column_order_flip(cost), &survey);
 	if (cost->limits.mixed || (cost->plan.type == VALUE_F64 && !cost->plan.decimal))
 		choose_for_doubles(cost, &survey);
 	else if (cost->stream.entropy)
@@ -234,24 +235,24 @@ void column_cost_init(struct column_cost *cost, struct column_limits limits,
 	cost->range.low = UINT64_MAX;
 }
 
-static void load(const struct column_cost *cost, const struct block_column *column, uint32_t from,
-		 uint32_t count, uint32_t present, bool has_previous, uint64_t previous,
-		 struct chunk *chunk)
+static void column_load(const struct column_cost *cost, const struct block_column *column,
+			uint32_t from, uint32_t count, uint32_t present, bool has_previous,
+			uint64_t previous, struct chunk *chunk)
 {
-	gather(column, from, count, present, chunk);
+	column_gather(column, from, count, present, chunk);
 	if (cost->plan.decimal)
 		load_decimals(chunk, cost->plan.exponent, has_previous, previous);
 }
 
-static void choose(struct column_cost *cost, const struct block_column *column, uint32_t from,
-		   uint32_t count, uint32_t present, unsigned type)
+static void column_choose(struct column_cost *cost, const struct block_column *column,
+			  uint32_t from, uint32_t count, uint32_t present, unsigned type)
 {
 	struct chunk chunk;
 	cost->plan.chosen = true;
 	cost->plan.type = (uint8_t)type;
-	gather(column, from, count, present, &chunk);
+	column_gather(column, from, count, present, &chunk);
 	choose_decimal(cost, &chunk);
-	load(cost, column, from, count, present, false, 0, &chunk);
+	column_load(cost, column, from, count, present, false, 0, &chunk);
 	choose_codec(cost, chunk.patterns, chunk.count);
 }
 
@@ -265,7 +266,7 @@ void column_cost_adopt(struct column_cost *cost, const struct column_cost *other
 }
 
 /* At the first value: rows without any before it are empty mini-blocks. */
-static void begin(struct column_cost *cost, uint64_t first)
+static void column_begin(struct column_cost *cost, uint64_t first)
 {
 	for (uint32_t row = 0; row < cost->rows; row += MINI_ROWS)
 		stream_cost_add(&cost->stream, NULL, 0);
@@ -286,9 +287,10 @@ static bool add_values(struct column_cost *cost, const struct block_column *colu
 {
 	struct chunk chunk;
 	uint64_t residuals[MINI_ROWS];
-	load(cost, column, from, count, present, cost->present > 0, cost->last_pattern, &chunk);
+	column_load(cost, column, from, count, present, cost->present > 0, cost->last_pattern,
+		    &chunk);
 	if (!cost->present)
-		begin(cost, chunk.patterns[0]);
+		column_begin(cost, chunk.patterns[0]);
 	if (kernels->to_residuals(&cost->plan.codec, &cost->carry, chunk.patterns, chunk.count,
 				  residuals)) {
 		limits->no_shift = true;
@@ -303,8 +305,8 @@ static bool add_values(struct column_cost *cost, const struct block_column *colu
 	}
 	if (chunk.count)
 		cost->last_pattern = chunk.patterns[chunk.count - 1];
-	kernels->add_range(&cost->range, cost->first_pattern, order_flip(cost), chunk.patterns,
-			   chunk.count);
+	kernels->add_range(&cost->range, cost->first_pattern, column_order_flip(cost),
+			   chunk.patterns, chunk.count);
 	return true;
 }
 
@@ -340,8 +342,8 @@ static bool add_same(struct column_cost *cost, const struct block_column *column
 	return true;
 }
 
-static bool add_any(struct column_cost *cost, const struct block_column *column, uint32_t from,
-		    uint32_t count, struct column_limits *limits);
+static bool column_add_any(struct column_cost *cost, const struct block_column *column,
+			   uint32_t from, uint32_t count, struct column_limits *limits);
 
 /* Now that it has changed: what was left out. */
 static bool catch_up(struct column_cost *cost, const struct block_column *column,
@@ -352,7 +354,7 @@ static bool catch_up(struct column_cost *cost, const struct block_column *column
 	cost->rows = cost->present = 0;
 	for (uint32_t row = 0; row < rows; row += MINI_ROWS) {
 		uint32_t count = rows - row < MINI_ROWS ? rows - row : MINI_ROWS;
-		if (!add_any(cost, column, row, count, limits))
+		if (!column_add_any(cost, column, row, count, limits))
 			return false;
 	}
 	return true;
@@ -365,11 +367,11 @@ bool column_cost_add(struct column_cost *cost, const struct block_column *column
 		return add_same(cost, column, count);
 	if (cost->same && !catch_up(cost, column, limits))
 		return false;
-	return add_any(cost, column, from, count, limits);
+	return column_add_any(cost, column, from, count, limits);
 }
 
-static bool add_any(struct column_cost *cost, const struct block_column *column, uint32_t from,
-		    uint32_t count, struct column_limits *limits)
+static bool column_add_any(struct column_cost *cost, const struct block_column *column,
+			   uint32_t from, uint32_t count, struct column_limits *limits)
 {
 	uint32_t present = column->type == VALUE_NONE ? 0 : count;
 	unsigned type = column->type;
@@ -382,7 +384,7 @@ static bool add_any(struct column_cost *cost, const struct block_column *column,
 		}
 	}
 	if (present && !cost->plan.chosen)
-		choose(cost, column, from, count, present, type == MANY ? VALUE_U64 : type);
+		column_choose(cost, column, from, count, present, type == MANY ? VALUE_U64 : type);
 	bool begun = present || cost->present;
 	if (begun && !add_values(cost, column, from, count, present, limits))
 		return false;
@@ -399,7 +401,7 @@ static bool is_constant(const struct column_cost *cost)
 
 static struct integer_summary integer_summary_of(const struct column_cost *cost)
 {
-	uint64_t flip = order_flip(cost);
+	uint64_t flip = column_order_flip(cost);
 	__int128 first = (__int128)(cost->first_pattern ^ flip);
 	return (struct integer_summary){
 		.first = cost->first_pattern,
@@ -424,7 +426,7 @@ static size_t summary_bytes(const struct column_cost *cost)
 {
 	if (cost->rows <= BLOCK_NO_SUMMARY_ROWS)
 		return 0;
-	if (is_wide(cost))
+	if (column_is_wide(cost))
 		return 32 + (cost->limits.mixed ? 1 : 0) + (first_in_summary(cost) ? 8 : 0);
 	struct integer_summary s = integer_summary_of(cost);
 	size_t first = 0;
@@ -433,7 +435,7 @@ static size_t summary_bytes(const struct column_cost *cost)
 	return first + integer_summary_bytes(&s);
 }
 
-static size_t head_bytes(const struct column_cost *cost)
+static size_t column_head_bytes(const struct column_cost *cost)
 {
 	size_t bytes = 1 + (cost->plan.decimal ? 1 : 0);
 	if (cost->limits.mixed)
@@ -446,7 +448,7 @@ static size_t head_bytes(const struct column_cost *cost)
 }
 
 /* Packing has won nothing: the patterns as they are take no more. */
-static bool is_raw(const struct column_cost *cost, const struct stream_form *form)
+static bool column_is_raw(const struct column_cost *cost, const struct stream_form *form)
 {
 	return !cost->plan.decimal && form->bytes > 8 * (size_t)cost->present;
 }
@@ -456,11 +458,12 @@ size_t column_cost_bytes(const struct column_cost *cost)
 	if (!cost->present)
 		return 0;
 	if (is_constant(cost))
-		return head_bytes(cost) + number_bytes(cost, cost->first_pattern);
+		return column_head_bytes(cost) + column_number_bytes(cost, cost->first_pattern);
 	struct stream_form form = stream_cost_form(&cost->stream);
 	/* As raw the anchor is the first value, which may be longer than that of FOR. */
-	return head_bytes(cost) + codec_bytes(cost, &cost->plan.codec) + summary_bytes(cost) +
-	       (is_raw(cost, &form) ? 8 * (size_t)cost->present + 10 : form.bytes);
+	return column_head_bytes(cost) + codec_bytes(cost, &cost->plan.codec) +
+	       summary_bytes(cost) +
+	       (column_is_raw(cost, &form) ? 8 * (size_t)cost->present + 10 : form.bytes);
 }
 
 /* ---- Writing -------------------------------------------------------------------------------- */
@@ -505,7 +508,7 @@ static void put_bits(struct column_writer *w, uint64_t bits)
 	w->to += 8;
 }
 
-static void put_number(struct column_writer *w, uint64_t pattern)
+static void column_put_number(struct column_writer *w, uint64_t pattern)
 {
 	const struct column_cost *cost = w->cost;
 	if (cost->limits.mixed || (cost->plan.type == VALUE_F64 && !cost->plan.decimal))
@@ -532,7 +535,7 @@ static void write_specials(struct column_writer *w)
 	}
 }
 
-static void write_head(struct column_writer *w)
+static void column_write_head(struct column_writer *w)
 {
 	const struct column_cost *cost = w->cost;
 	unsigned head = w->codec.codec;
@@ -548,7 +551,7 @@ static void write_head(struct column_writer *w)
 		write_specials(w);
 	if (w->codec.shift)
 		*w->to++ = w->codec.shift;
-	put_number(w, w->codec.anchor);
+	column_put_number(w, w->codec.anchor);
 }
 
 static void write_summary(struct column_writer *w)
@@ -556,7 +559,7 @@ static void write_summary(struct column_writer *w)
 	const struct column_cost *cost = w->cost;
 	if (cost->rows <= BLOCK_NO_SUMMARY_ROWS)
 		return;
-	if (is_wide(cost)) {
+	if (column_is_wide(cost)) {
 		struct block_summary s;
 		bool plain = !cost->limits.mixed && cost->present == cost->rows;
 		block_summarise(NULL, w->column->bits, plain ? NULL : w->column->types,
@@ -585,8 +588,8 @@ static void write_values(struct column_writer *w)
 	for (uint32_t m = 0; m < cost->stream.minis; m++) {
 		uint32_t from = m * MINI_ROWS;
 		uint32_t count = cost->rows - from < MINI_ROWS ? cost->rows - from : MINI_ROWS;
-		load(cost, w->column, from, count, cost->stream.counts[m], seen > 0, previous,
-		     &chunk);
+		column_load(cost, w->column, from, count, cost->stream.counts[m], seen > 0,
+			    previous, &chunk);
 		if (raw) {
 			memcpy(w->to, chunk.patterns, chunk.count * sizeof(uint64_t));
 			w->to += chunk.count * sizeof(uint64_t);
@@ -612,9 +615,9 @@ uint8_t *column_write(const struct column_cost *cost, const struct block_column 
 	struct stream_form form = stream_cost_form(&cost->stream);
 	if (is_constant(cost))
 		w.codec = (struct pattern_codec){CODEC_CONSTANT, 0, cost->first_pattern, 0};
-	else if (is_raw(cost, &form))
+	else if (column_is_raw(cost, &form))
 		w.codec = (struct pattern_codec){CODEC_RAW, 0, cost->first_pattern, 0};
-	write_head(&w);
+	column_write_head(&w);
 	if (w.codec.codec == CODEC_CONSTANT)
 		return w.to;
 	write_summary(&w);

@@ -13,7 +13,7 @@ bool column_is_plain_double(const struct column *column)
 	return column->type == VALUE_NONE || (column->type == VALUE_F64 && !column->decimal);
 }
 
-static uint64_t read_number(const struct column *column, struct cursor *c)
+static uint64_t column_read_number(const struct column *column, struct cursor *c)
 {
 	if (column_is_plain_double(column))
 		return cursor_u64(c);
@@ -86,7 +86,7 @@ static int check_specials(struct column *column, struct cursor *c)
 	return c->bad || index >= column->present ? ERR_DAMAGED : 0;
 }
 
-static int read_decimal(struct column *column, struct cursor *c)
+static int column_read_decimal(struct column *column, struct cursor *c)
 {
 	column->exponent = 0;
 	column->special_count = 0;
@@ -160,11 +160,11 @@ int column_open(struct column *column, struct slice bytes, uint32_t rows)
 	column->decimal = head & HEAD_DECIMAL;
 	if (column->codec_number == CODEC_LATER)
 		return ERR_VERSION;
-	if (read_presence(column, &c, head & HEAD_GAPS) || read_decimal(column, &c) ||
+	if (read_presence(column, &c, head & HEAD_GAPS) || column_read_decimal(column, &c) ||
 	    read_shift(column, &c, head & HEAD_SHIFTED) ||
 	    !head_is_sound(column, head & HEAD_SHIFTED))
 		return ERR_DAMAGED;
-	column->codec.anchor = read_number(column, &c);
+	column->codec.anchor = column_read_number(column, &c);
 	if (read_summary(column, &c))
 		return ERR_DAMAGED;
 	column->codec.parameter = 0;
@@ -211,7 +211,7 @@ static void put_specials(const struct column *column, uint64_t *values)
 	}
 }
 
-static uint8_t stored_type(const struct column *column, uint32_t row)
+static uint8_t column_stored_type(const struct column *column, uint32_t row)
 {
 	if (column->types)
 		return column->types[row / 4] >> row % 4 * 2 & 3;
@@ -223,7 +223,7 @@ static void spread(const struct column *column, uint64_t *bits, uint8_t *types)
 {
 	uint32_t k = column->present;
 	for (uint32_t row = column->rows; row-- > 0;) {
-		types[row] = stored_type(column, row);
+		types[row] = column_stored_type(column, row);
 		bits[row] = types[row] == VALUE_NONE ? 0 : bits[--k];
 	}
 }
@@ -248,8 +248,8 @@ int column_read(struct column *column, uint64_t *bits, uint8_t *types)
 	return 0;
 }
 
-static void summarise_integers(const struct column *column, const struct integer_summary *s,
-			       struct block_summary *summary)
+static void column_summarise_integers(const struct column *column, const struct integer_summary *s,
+				      struct block_summary *summary)
 {
 	*summary = (struct block_summary){.count = column->present};
 	integer_summary_expand(s, (enum value_type)column->type, column->exponent, summary);
@@ -261,7 +261,7 @@ static void summarise_constant(const struct column *column, struct block_summary
 	uint64_t anchor = column->codec.anchor;
 	struct integer_summary s = {anchor, anchor, anchor, anchor, 0};
 	if (!column_is_plain_double(column)) {
-		summarise_integers(column, &s, summary);
+		column_summarise_integers(column, &s, summary);
 		return;
 	}
 	struct value v = {anchor, VALUE_F64};
@@ -280,7 +280,7 @@ bool column_summary(const struct column *column, struct block_summary *summary)
 	if (column->codec_number == CODEC_CONSTANT)
 		summarise_constant(column, summary);
 	else if (column->has_summary && is_integers(column))
-		summarise_integers(column, &column->integers, summary);
+		column_summarise_integers(column, &column->integers, summary);
 	else if (column->has_summary)
 		*summary = column->wide;
 	return column->codec_number == CODEC_CONSTANT || column->has_summary;

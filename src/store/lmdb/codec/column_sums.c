@@ -10,7 +10,7 @@ enum {
 };
 
 /* Patterns are in order as unsigned integers after this. */
-static uint64_t order_flip(const struct column *column)
+static uint64_t column_sums_order_flip(const struct column *column)
 {
 	return column->type == VALUE_U64 ? 0 : UINT64_C(1) << 63;
 }
@@ -22,7 +22,7 @@ bool fold_suits(const struct column *column)
 }
 
 /* Sums of residuals, with nothing added at each step. */
-static bool is_sum(const struct pattern_codec *codec)
+static bool column_sums_is_addition(const struct pattern_codec *codec)
 {
 	return codec->shift <= SYMBOLS_SHIFT_MAX &&
 	       (codec->codec == CODEC_DELTA ||
@@ -32,7 +32,7 @@ static bool is_sum(const struct pattern_codec *codec)
 /* Patterns are added modulo 2^64: whether the greatest sum and the least one remain so. */
 static bool keeps_order(const struct column *column, const uint8_t *pairs)
 {
-	__int128 begin = (__int128)(column->codec.anchor ^ order_flip(column));
+	__int128 begin = (__int128)(column->codec.anchor ^ column_sums_order_flip(column));
 	__int128 unit = (__int128)1 << column->codec.shift, most = column->rows * 15 * unit;
 	struct symbol_sums sums;
 	if (begin >= most && begin + most <= UINT64_MAX)
@@ -46,7 +46,7 @@ static bool begin_pairs(struct fold *fold, uint8_t *pairs)
 {
 	const struct column *column = fold->column;
 	struct stream_reader stream;
-	if (!is_sum(&column->codec) ||
+	if (!column_sums_is_addition(&column->codec) ||
 	    stream_read_begin(&stream, column->rest, column->rows, NULL, column->rows) ||
 	    !stream_is_symbols(&stream) || stream_read_pairs(&stream, pairs))
 		return false;
@@ -77,7 +77,7 @@ static void take_symbols(struct fold *fold, uint32_t rows, struct symbol_sums *s
 	fold->row += rows;
 }
 
-static struct integer_summary sum_symbols(struct fold *fold, uint32_t rows)
+static struct integer_summary column_sums_symbols(struct fold *fold, uint32_t rows)
 {
 	unsigned shift = fold->column->codec.shift;
 	uint64_t carry = fold->carry;
@@ -96,7 +96,7 @@ static struct integer_summary sum_symbols(struct fold *fold, uint32_t rows)
 static struct integer_summary sum_patterns(struct fold *fold, uint32_t rows)
 {
 	const uint64_t *patterns = fold->patterns + fold->row;
-	uint64_t flip = order_flip(fold->column), first = patterns[0];
+	uint64_t flip = column_sums_order_flip(fold->column), first = patterns[0];
 	struct pattern_range range = {.low = UINT64_MAX};
 	kernels->add_range(&range, first, flip, patterns, rows);
 	fold->row += rows;
@@ -125,7 +125,7 @@ void fold_next(struct fold *fold, uint32_t rows, struct block_summary *summary)
 	struct integer_summary s = {anchor, anchor, anchor, anchor, 0};
 	ASSERT(rows && rows <= column->rows - fold->row);
 	if (fold->pairs)
-		s = sum_symbols(fold, rows);
+		s = column_sums_symbols(fold, rows);
 	else if (fold->patterns)
 		s = sum_patterns(fold, rows);
 	else

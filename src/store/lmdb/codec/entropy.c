@@ -103,13 +103,13 @@ static uint8_t choose_low_bits(const struct entropy_cost *cost, const uint64_t *
 }
 
 /* Of wide values the stage saves about as many bits as of narrow ones, which is little of them. */
-static bool is_wide(const struct entropy_cost *cost)
+static bool entropy_is_wide(const struct entropy_cost *cost)
 {
 	return cost->low_bits > LOW_BITS_WORTH_IT;
 }
 
 /* The first values stand for the stream. */
-static void begin(struct entropy_cost *cost, const uint64_t *values, size_t count)
+static void entropy_begin(struct entropy_cost *cost, const uint64_t *values, size_t count)
 {
 	cost->begun = true;
 	if (cost->may_centre) {
@@ -120,7 +120,7 @@ static void begin(struct entropy_cost *cost, const uint64_t *values, size_t coun
 	}
 	cost->low_bits = choose_low_bits(cost, values, count);
 	for (unsigned kind = 0; kind < ENTROPY_KINDS; kind++)
-		cost->tally[kind].out = is_wide(cost);
+		cost->tally[kind].out = entropy_is_wide(cost);
 }
 
 /* -log2 of what a weight stands for, in 1/256 bits. */
@@ -250,9 +250,9 @@ void entropy_cost_add(struct entropy_cost *cost, const uint64_t *values, size_t 
 	if (!count)
 		return;
 	if (!cost->begun)
-		begin(cost, values, count);
+		entropy_begin(cost, values, count);
 	cost->count += (uint32_t)count;
-	if (is_wide(cost))
+	if (entropy_is_wide(cost))
 		return;
 	for (size_t i = 0; i < count; i++)
 		highs[i] = positive(cost, values[i]) >> cost->low_bits;
@@ -272,7 +272,7 @@ void entropy_cost_adopt(struct entropy_cost *cost, const struct entropy_cost *ot
 	cost->centre = other->centre;
 	cost->low_bits = other->low_bits;
 	for (unsigned kind = 0; kind < ENTROPY_KINDS; kind++)
-		cost->tally[kind].out = is_wide(cost);
+		cost->tally[kind].out = entropy_is_wide(cost);
 }
 
 void entropy_cost_finish(struct entropy_cost *cost)
@@ -293,7 +293,7 @@ bool entropy_has_details(const struct entropy_cost *cost, unsigned table)
 	return cost->centred || cost->low_bits || tally_of(cost, table)->exceptions;
 }
 
-static size_t form_bytes(const struct entropy_cost *cost, const struct entropy_tally *tally)
+static size_t entropy_form_bytes(const struct entropy_cost *cost, const struct entropy_tally *tally)
 {
 	const struct entropy_code *code = entropy_code(tally->table);
 	size_t bits = tally->bits;
@@ -315,7 +315,7 @@ struct entropy_form entropy_cost_form(const struct entropy_cost *cost)
 	struct entropy_form best = {0, SIZE_MAX};
 	for (unsigned kind = 0; kind < ENTROPY_KINDS; kind++) {
 		const struct entropy_tally *tally = &cost->tally[kind];
-		size_t bytes = tally->out ? SIZE_MAX : form_bytes(cost, tally);
+		size_t bytes = tally->out ? SIZE_MAX : entropy_form_bytes(cost, tally);
 		if (bytes < best.bytes)
 			best = (struct entropy_form){tally->table, bytes};
 	}

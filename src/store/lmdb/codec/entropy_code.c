@@ -41,14 +41,14 @@ const uint16_t entropy_weights[ENTROPY_TABLES][WEIGHTS] = {
 	{3318, 560, 156, 62},
 };
 
-struct node {
+struct entropy_node {
 	uint64_t weight;
 	uint16_t number;
 };
 
 static int node_order(const void *a, const void *b)
 {
-	const struct node *x = a, *y = b;
+	const struct entropy_node *x = a, *y = b;
 	if (x->weight != y->weight)
 		return x->weight < y->weight ? -1 : 1;
 	return (x->number > y->number) - (x->number < y->number);
@@ -69,22 +69,23 @@ static uint64_t word_weight(unsigned table, unsigned word)
  * beside the sorted words. */
 static void find_lengths(unsigned table, uint8_t lengths[ENTROPY_WORDS])
 {
-	struct node leaves[ENTROPY_WORDS], joined[ENTROPY_WORDS];
+	struct entropy_node leaves[ENTROPY_WORDS], joined[ENTROPY_WORDS];
 	uint16_t parent[2 * ENTROPY_WORDS];
 	unsigned leaf = 0, next = 0, made = 0;
 	for (unsigned w = 0; w < ENTROPY_WORDS; w++)
-		leaves[w] = (struct node){word_weight(table, w), (uint16_t)w};
+		leaves[w] = (struct entropy_node){word_weight(table, w), (uint16_t)w};
 	qsort(leaves, ENTROPY_WORDS, sizeof(leaves[0]), node_order);
 	for (; made < ENTROPY_WORDS - 1; made++) {
 		uint64_t weight = 0;
 		for (int two = 0; two < 2; two++) {
 			bool is_leaf = next == made || (leaf < ENTROPY_WORDS &&
 							leaves[leaf].weight <= joined[next].weight);
-			const struct node *node = is_leaf ? &leaves[leaf++] : &joined[next++];
+			const struct entropy_node *node =
+				is_leaf ? &leaves[leaf++] : &joined[next++];
 			weight += node->weight;
 			parent[node->number] = (uint16_t)(ENTROPY_WORDS + made);
 		}
-		joined[made] = (struct node){weight, (uint16_t)(ENTROPY_WORDS + made)};
+		joined[made] = (struct entropy_node){weight, (uint16_t)(ENTROPY_WORDS + made)};
 	}
 	uint8_t depth[2 * ENTROPY_WORDS];
 	depth[2 * ENTROPY_WORDS - 2] = 0;

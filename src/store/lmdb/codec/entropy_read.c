@@ -19,7 +19,7 @@ enum {
 	IN_STEP_BITS = 84,
 };
 
-static uint64_t bits_at(const uint8_t *from, size_t bit)
+static uint64_t entropy_bits_at(const uint8_t *from, size_t bit)
 {
 	uint64_t bits;
 	memcpy(&bits, from + bit / 8, 8);
@@ -27,9 +27,10 @@ static uint64_t bits_at(const uint8_t *from, size_t bit)
 }
 
 /* One word, if it is longer than the index or ends the lane. */
-static int read_word(const struct entropy_code *code, const uint8_t *from, struct word_lane *lane)
+static int entropy_read_word(const struct entropy_code *code, const uint8_t *from,
+			     struct word_lane *lane)
 {
-	uint64_t bits = bits_at(from, lane->bit);
+	uint64_t bits = entropy_bits_at(from, lane->bit);
 	uint32_t entry = code->lookup[bits & low_mask(ENTROPY_LOOKUP_BITS)];
 	unsigned word = entry >> 6 & 0xff;
 	unsigned length = entry ? code->lengths[word]
@@ -49,7 +50,7 @@ static int read_lane(const struct entropy_code *code, const uint8_t *from, struc
 		kernels->read_words(code, from, lane);
 		if (lane->bit >= lane->end || lane->to == lane->to_end)
 			return 0;
-		if (read_word(code, from, lane))
+		if (entropy_read_word(code, from, lane))
 			return ERR_DAMAGED;
 	}
 }
@@ -58,17 +59,19 @@ static bool is_long(const struct entropy_code *code, const uint8_t *from,
 		    const struct word_lane *lane)
 {
 	return lane->bit < lane->end && lane->to < lane->to_end &&
-	       !code->lookup[bits_at(from, lane->bit) & low_mask(ENTROPY_LOOKUP_BITS)];
+	       !code->lookup[entropy_bits_at(from, lane->bit) & low_mask(ENTROPY_LOOKUP_BITS)];
 }
 
 /* Until one of the lanes is near its end. */
-static int read_lanes(const struct entropy_code *code, const uint8_t *from,
-		      struct word_lane lanes[ENTROPY_LANES])
+static int entropy_read_lanes(const struct entropy_code *code, const uint8_t *from,
+			      struct word_lane lanes[ENTROPY_LANES])
 {
 	int err = 0;
 	while (!err && kernels->read_lanes(code, from, lanes)) {
 		for (unsigned i = 0; i < ENTROPY_LANES && !err; i++)
-			err = is_long(code, from, &lanes[i]) ? read_word(code, from, &lanes[i]) : 0;
+			err = is_long(code, from, &lanes[i])
+				      ? entropy_read_word(code, from, &lanes[i])
+				      : 0;
 	}
 	return err;
 }
@@ -103,14 +106,14 @@ static int read_side_by_side(const struct entropy_code *code, const uint8_t *fro
 		lanes[i] = (struct word_lane){begin[i], begin[i] + IN_STEP_BITS, words[i],
 					      words[i] + wanted};
 	}
-	int err = read_lanes(code, from, lanes);
+	int err = entropy_read_lanes(code, from, lanes);
 	for (unsigned i = 1; i < ENTROPY_LANES; i++) {
 		begin[i] = lanes[i - 1].end = lanes[i].bit;
 		lanes[i].end = bits;
 		lanes[i].to = words[i];
 	}
 	if (!err)
-		err = read_lanes(code, from, lanes);
+		err = entropy_read_lanes(code, from, lanes);
 	*lane = lanes[0];
 	for (unsigned i = 1; i < ENTROPY_LANES && !err; i++) {
 		lane->end = begin[i];
@@ -122,8 +125,8 @@ static int read_side_by_side(const struct entropy_code *code, const uint8_t *fro
 
 /* The words of `count` symbols, which what is left of the cursor holds exactly. Up to ENTROPY_SLACK
  * bytes behind them are changed. */
-static int read_words(const struct entropy_code *code, struct cursor c, uint32_t count,
-		      uint8_t *words)
+static int entropy_read_words(const struct entropy_code *code, struct cursor c, uint32_t count,
+			      uint8_t *words)
 {
 	uint8_t from[STREAM_BYTES_MAX + ZERO_BYTES];
 	size_t bytes = cursor_left(&c), bits = bytes * 8;
@@ -237,8 +240,8 @@ int entropy_read_pairs(struct cursor c, unsigned table, uint32_t count, uint8_t 
 	uint64_t symbols[VALUES_AT_ONCE];
 	const struct entropy_code *code = entropy_code(table);
 	if (entropy_kind_of(table) == ENTROPY_PAIRS)
-		return read_words(code, c, count, pairs);
-	if (read_words(code, c, count, words))
+		return entropy_read_words(code, c, count, pairs);
+	if (entropy_read_words(code, c, count, words))
 		return ERR_DAMAGED;
 	for (uint32_t i = 0; i < count; i += VALUES_AT_ONCE) {
 		size_t some = unpack_some(code, words, i, count, symbols);
@@ -256,7 +259,7 @@ int entropy_read(struct cursor c, unsigned table, bool has_details,
 	struct details details = {.low_bits = 0};
 	if (has_details && read_details(&c, table, count, &details))
 		return ERR_DAMAGED;
-	if (read_words(code, c, count, words))
+	if (entropy_read_words(code, c, count, words))
 		return ERR_DAMAGED;
 	if (!details.low_bits && !details.centred && !details.exceptions) {
 		words_to_patterns(words, code->bits_per_symbol, count, codec, values);

@@ -69,7 +69,7 @@ static uint8_t entry_flags(const struct extent_builder *builder, const struct bl
 	return (uint8_t)flags;
 }
 
-static uint64_t zigzag_between(uint64_t from, uint64_t to)
+static uint64_t extent_zigzag_between(uint64_t from, uint64_t to)
 {
 	return zigzag_encode((int64_t)(to - from));
 }
@@ -78,8 +78,8 @@ static size_t entry_put_times(uint8_t *to, const struct block_meta *previous,
 			      const struct block_meta *meta)
 {
 	size_t n = varint_put(to, meta->rows);
-	n += varint_put(to + n, zigzag_between((uint64_t)previous->first_ts_ms,
-					       (uint64_t)meta->first_ts_ms));
+	n += varint_put(to + n, extent_zigzag_between((uint64_t)previous->first_ts_ms,
+						      (uint64_t)meta->first_ts_ms));
 	if (meta->rows > 1)
 		n += varint_put(to + n, (uint64_t)meta->last_ts_ms - (uint64_t)meta->first_ts_ms);
 	return n;
@@ -102,7 +102,7 @@ static size_t entry_put(uint8_t *to, uint8_t flags, const struct block_meta *pre
 	if (!(flags & SAME_TIMES))
 		n += entry_put_times(to + n, previous, meta);
 	if (!(flags & SAME_SEQUENCE))
-		n += varint_put(to + n, zigzag_between(previous->sequence, meta->sequence));
+		n += varint_put(to + n, extent_zigzag_between(previous->sequence, meta->sequence));
 	if (!(flags & (SAME_TIMES | REGULAR)))
 		n += varint_put(to + n, block->times.len);
 	return n + varint_put(to + n, block->body.len);
@@ -199,7 +199,7 @@ static void read_band(struct cursor *c, uint8_t flags, struct block_meta *meta)
 }
 
 /* The last time must be one, and the rows between must find distinct ones. */
-static void read_span(struct cursor *c, uint8_t flags, struct block_meta *meta)
+static void extent_read_span(struct cursor *c, uint8_t flags, struct block_meta *meta)
 {
 	uint64_t span = meta->rows > 1 ? cursor_varint(c) : 0, steps = meta->rows - 1;
 	uint64_t last = (uint64_t)meta->first_ts_ms + span;
@@ -210,7 +210,7 @@ static void read_span(struct cursor *c, uint8_t flags, struct block_meta *meta)
 	meta->last_ts_ms = (int64_t)last;
 }
 
-static void read_times(struct cursor *c, uint8_t flags, struct block *block)
+static void extent_read_times(struct cursor *c, uint8_t flags, struct block *block)
 {
 	struct block_meta *meta = &block->meta;
 	if (flags & SAME_TIMES) {
@@ -225,12 +225,12 @@ static void read_times(struct cursor *c, uint8_t flags, struct block *block)
 	meta->rows = (uint32_t)rows;
 	meta->first_ts_ms =
 		(int64_t)((uint64_t)meta->first_ts_ms + (uint64_t)zigzag_decode(cursor_varint(c)));
-	read_span(c, flags, meta);
+	extent_read_span(c, flags, meta);
 	block->regular = flags & REGULAR;
 }
 
 /* The next `len` bytes of the bodies; what does not lie inside is bad. */
-static struct slice take_bytes(struct extent *extent, struct cursor *c, uint64_t len)
+static struct slice extent_take_bytes(struct extent *extent, struct cursor *c, uint64_t len)
 {
 	if (c->bad || len > extent->bodies.len - extent->body_at) {
 		c->bad = true;
@@ -249,12 +249,13 @@ static bool read_entry(struct extent *extent, struct block *block)
 	if (flags & ~ALL_FLAGS)
 		return false;
 	read_band(&c, flags, &block->meta);
-	read_times(&c, flags, block);
+	extent_read_times(&c, flags, block);
 	if (!(flags & SAME_SEQUENCE))
 		block->meta.sequence += (uint64_t)zigzag_decode(cursor_varint(&c));
 	if (!(flags & SAME_TIMES))
-		block->times = take_bytes(extent, &c, flags & REGULAR ? 0 : cursor_varint(&c));
-	block->body = take_bytes(extent, &c, cursor_varint(&c));
+		block->times =
+			extent_take_bytes(extent, &c, flags & REGULAR ? 0 : cursor_varint(&c));
+	block->body = extent_take_bytes(extent, &c, cursor_varint(&c));
 	extent->index = (struct slice){(const char *)c.at, cursor_left(&c)};
 	return !c.bad && block->meta.columns;
 }

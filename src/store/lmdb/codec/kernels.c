@@ -6,7 +6,7 @@
 #include "store/lmdb/codec/kernels_loops.h"
 
 /* Value j of width w stands in bits j * w ... j * w + w - 1, low bits first. */
-static void pack(const uint64_t *values, size_t count, unsigned width, uint8_t *to)
+static void plain_pack(const uint64_t *values, size_t count, unsigned width, uint8_t *to)
 {
 	uint64_t pending = 0, mask = low_mask(width);
 	unsigned filled = 0;
@@ -26,7 +26,7 @@ static void pack(const uint64_t *values, size_t count, unsigned width, uint8_t *
 	memcpy(to, &pending, (filled + 7) / 8);
 }
 
-static inline uint64_t load64(const uint8_t *from)
+static inline uint64_t plain_load64(const uint8_t *from)
 {
 	uint64_t word;
 	memcpy(&word, from, 8);
@@ -35,11 +35,11 @@ static inline uint64_t load64(const uint8_t *from)
 
 /* Value j of a group of eight; reads within width + 8 bytes of `from`. With a constant width and j
  * all is constant but the loads. */
-static inline __attribute__((always_inline)) uint64_t bits_at(const uint8_t *from, unsigned width,
-							      unsigned j)
+static inline __attribute__((always_inline)) uint64_t plain_bits_at(const uint8_t *from,
+								    unsigned width, unsigned j)
 {
 	unsigned bit = j * width;
-	uint64_t value = load64(from + bit / 8) >> (bit % 8);
+	uint64_t value = plain_load64(from + bit / 8) >> (bit % 8);
 	if (bit % 8 + width > 64)
 		value |= (uint64_t)from[bit / 8 + 8] << (64 - bit % 8);
 	return value & low_mask(width);
@@ -49,14 +49,14 @@ static inline __attribute__((always_inline)) void unpack_groups(const uint8_t *f
 								unsigned width, uint64_t *values)
 {
 	for (; groups; groups--, from += width, values += 8) {
-		values[0] = bits_at(from, width, 0);
-		values[1] = bits_at(from, width, 1);
-		values[2] = bits_at(from, width, 2);
-		values[3] = bits_at(from, width, 3);
-		values[4] = bits_at(from, width, 4);
-		values[5] = bits_at(from, width, 5);
-		values[6] = bits_at(from, width, 6);
-		values[7] = bits_at(from, width, 7);
+		values[0] = plain_bits_at(from, width, 0);
+		values[1] = plain_bits_at(from, width, 1);
+		values[2] = plain_bits_at(from, width, 2);
+		values[3] = plain_bits_at(from, width, 3);
+		values[4] = plain_bits_at(from, width, 4);
+		values[5] = plain_bits_at(from, width, 5);
+		values[6] = plain_bits_at(from, width, 6);
+		values[7] = plain_bits_at(from, width, 7);
 	}
 }
 
@@ -82,8 +82,8 @@ static void unpack_switch(const uint8_t *from, size_t groups, unsigned width, ui
 	}
 }
 
-static void unpack(const uint8_t *from, const uint8_t *end, size_t count, unsigned width,
-		   uint64_t *values)
+static void plain_unpack(const uint8_t *from, const uint8_t *end, size_t count, unsigned width,
+			 uint64_t *values)
 {
 	if (width == 0) {
 		memset(values, 0, count * sizeof(*values));
@@ -105,16 +105,16 @@ static void unpack(const uint8_t *from, const uint8_t *end, size_t count, unsign
 	}
 }
 
-static void unpack_patterns(const struct pattern_codec *codec, struct pattern_carry *carry,
-			    const uint8_t *from, const uint8_t *end, size_t count, unsigned width,
-			    uint64_t *values)
+static void plain_unpack_patterns(const struct pattern_codec *codec, struct pattern_carry *carry,
+				  const uint8_t *from, const uint8_t *end, size_t count,
+				  unsigned width, uint64_t *values)
 {
-	unpack(from, end, count, width, values);
+	plain_unpack(from, end, count, width, values);
 	pattern_from_residuals(codec, carry, values, count);
 }
 
-static void sum_symbols(const uint8_t *pairs, size_t from, size_t count, bool zigzag,
-			struct symbol_sums *sums)
+static void plain_sum_symbols(const uint8_t *pairs, size_t from, size_t count, bool zigzag,
+			      struct symbol_sums *sums)
 {
 	int64_t sum = symbol_value(pairs, from, zigzag);
 	*sums = (struct symbol_sums){sum, sum, sum, sum, sum};
@@ -127,31 +127,31 @@ static void sum_symbols(const uint8_t *pairs, size_t from, size_t count, bool zi
 	sums->last = sum;
 }
 
-static unsigned count_widths(const uint64_t *values, size_t count, uint16_t *histogram)
+static unsigned plain_count_widths(const uint64_t *values, size_t count, uint16_t *histogram)
 {
 	return count_any(values, count, histogram);
 }
 
 const struct kernels kernels_plain = {
-	.pack = pack,
-	.unpack = unpack,
-	.unpack_patterns = unpack_patterns,
+	.pack = plain_pack,
+	.unpack = plain_unpack,
+	.unpack_patterns = plain_unpack_patterns,
 	.to_residuals = to_residuals,
 	.survey = survey,
-	.count_widths = count_widths,
-	.add_range = add_range,
+	.count_widths = plain_count_widths,
+	.add_range = loop_add_range,
 	.decimals_to_bits = decimals_to_bits,
 	.decimals_from_bits = decimals_from_bits,
-	.read_words = read_words,
-	.read_lanes = read_lanes,
+	.read_words = loop_read_words,
+	.read_lanes = loop_read_lanes,
 	.add_symbols = add_symbols,
-	.sum_symbols = sum_symbols,
+	.sum_symbols = plain_sum_symbols,
 	.about_centre = about_centre,
 };
 
 const struct kernels *kernels = &kernels_plain;
 
-__attribute__((constructor)) static void choose(void)
+__attribute__((constructor)) static void kernels_choose(void)
 {
 	if (kernels_avx2())
 		kernels = kernels_avx2();

@@ -110,8 +110,8 @@ add_groups(const struct unpacker *unpacker, struct adder *a, const uint8_t *from
 	a->carry = carry;
 }
 
-TARGET static void add_any(const struct unpacker *unpacker, struct adder *a, const uint8_t *from,
-			   size_t groups, uint64_t *values)
+TARGET static void avx2_add_any(const struct unpacker *unpacker, struct adder *a,
+				const uint8_t *from, size_t groups, uint64_t *values)
 {
 	if (!a->sum)
 		add_groups(unpacker, a, from, groups, false, false, values);
@@ -132,7 +132,7 @@ TARGET static void unpack_lanes(struct adder *a, const uint8_t *from, const uint
 	size_t safe = readable < reach ? 0 : (readable - reach) / width + 1;
 	if (groups > safe)
 		groups = safe;
-	add_any(&unpacker, a, from, groups, values);
+	avx2_add_any(&unpacker, a, from, groups, values);
 	size_t done = groups * 8, left = count - done;
 	if (!left)
 		return;
@@ -140,12 +140,12 @@ TARGET static void unpack_lanes(struct adder *a, const uint8_t *from, const uint
 	uint64_t rest[COPY_VALUES];
 	ASSERT(left <= COPY_VALUES - 7 && packed_bytes(left, width) <= COPY_BYTES - 32);
 	memcpy(copy, from + groups * width, packed_bytes(left, width));
-	add_any(&unpacker, a, copy, (left + 7) / 8, rest);
+	avx2_add_any(&unpacker, a, copy, (left + 7) / 8, rest);
 	memcpy(values + done, rest, left * sizeof(*rest));
 }
 
-TARGET static void unpack(const uint8_t *from, const uint8_t *end, size_t count, unsigned width,
-			  uint64_t *values)
+TARGET static void avx2_unpack(const uint8_t *from, const uint8_t *end, size_t count,
+			       unsigned width, uint64_t *values)
 {
 	if (width == 0 || width > LANE_WIDTH_MAX) {
 		kernels_plain.unpack(from, end, count, width, values);
@@ -174,14 +174,15 @@ TARGET static struct adder adder_of(const struct pattern_codec *codec,
 	};
 }
 
-TARGET static void unpack_patterns(const struct pattern_codec *codec, struct pattern_carry *carry,
-				   const uint8_t *from, const uint8_t *end, size_t count,
-				   unsigned width, uint64_t *values)
+TARGET static void avx2_unpack_patterns(const struct pattern_codec *codec,
+					struct pattern_carry *carry, const uint8_t *from,
+					const uint8_t *end, size_t count, unsigned width,
+					uint64_t *values)
 {
 	bool adds = codec->codec == CODEC_FOR || codec->codec == CODEC_DELTA ||
 		    codec->codec == CODEC_DELTA_UP;
 	if (!adds || width == 0 || width > LANE_WIDTH_MAX || !count) {
-		unpack(from, end, count, width, values);
+		avx2_unpack(from, end, count, width, values);
 		pattern_from_residuals(codec, carry, values, count);
 		return;
 	}
@@ -205,7 +206,7 @@ TARGET static inline uint64_t eight_bytes(__m256i a, __m256i b)
 	return (uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(words, words));
 }
 
-TARGET static void pack(const uint64_t *values, size_t count, unsigned width, uint8_t *to)
+TARGET static void avx2_pack(const uint64_t *values, size_t count, unsigned width, uint8_t *to)
 {
 	if (width == 0 || width > 8) {
 		kernels_plain.pack(values, count, width, to);
@@ -228,7 +229,7 @@ TARGET static void pack(const uint64_t *values, size_t count, unsigned width, ui
 /* ---- Counting widths ------------------------------------------------------------------------ */
 
 /* 32 values below 256 as bytes, in any order. */
-TARGET static inline __m256i bytes_of(const uint64_t *values)
+TARGET static inline __m256i avx2_bytes_of(const uint64_t *values)
 {
 	__m256i words[2];
 	for (unsigned half = 0; half < 2; half++) {
@@ -270,7 +271,7 @@ TARGET static void count_bytes(const uint64_t *values, size_t vectors, unsigned 
 	__m256i bytes[4];
 	unsigned reached = (unsigned)vectors * 32;
 	for (size_t i = 0; i < vectors; i++)
-		bytes[i] = bytes_of(values + 32 * i);
+		bytes[i] = avx2_bytes_of(values + 32 * i);
 	for (unsigned w = 0; w <= top; w++) {
 		unsigned next = w == top ? 0 : at_least(bytes, vectors, 1u << w);
 		histogram[w] = (uint16_t)(histogram[w] + reached - next);
@@ -278,7 +279,7 @@ TARGET static void count_bytes(const uint64_t *values, size_t vectors, unsigned 
 	}
 }
 
-TARGET static unsigned count_widths(const uint64_t *values, size_t count, uint16_t *histogram)
+TARGET static unsigned avx2_count_widths(const uint64_t *values, size_t count, uint16_t *histogram)
 {
 	unsigned top = bit_width(any_bits(values, count));
 	size_t vectors = top <= 8 ? count / 32 : 0;
@@ -354,8 +355,8 @@ TARGET static inline __m256i carry_on(struct sums *s, __m256i eights)
 }
 
 /* 32 pairs: sums of eight lie within -128 .. 112, or 0 .. 240, and so within a byte. */
-TARGET static inline __attribute__((always_inline)) void add_pairs(struct sums *s, __m256i pairs,
-								   bool zigzag)
+TARGET static inline __attribute__((always_inline)) void avx2_add_pairs(struct sums *s,
+									__m256i pairs, bool zigzag)
 {
 	const __m256i nibble = _mm256_set1_epi8(15);
 	__m256i first = _mm256_and_si256(pairs, nibble);
@@ -408,11 +409,11 @@ sum_pairs(const uint8_t *pairs, size_t count, bool zigzag, struct symbol_sums *s
 			 zero};
 	size_t whole = count / 32 * 32, left = count - whole;
 	for (size_t i = 0; i < whole; i += 32)
-		add_pairs(&s, _mm256_loadu_si256((const __m256i *)(pairs + i)), zigzag);
+		avx2_add_pairs(&s, _mm256_loadu_si256((const __m256i *)(pairs + i)), zigzag);
 	if (left) {
 		__m256i x = _mm256_loadu_si256((const __m256i *)(pairs + whole));
 		x = _mm256_and_si256(x, _mm256_loadu_si256((const __m256i *)(mask + 32 - left)));
-		add_pairs(&s, x, zigzag);
+		avx2_add_pairs(&s, x, zigzag);
 	}
 	/* Each carry stands in four lanes and belongs to sixteen sums. */
 	__m256i total = _mm256_add_epi32(_mm256_slli_epi32(s.carries, 2),
@@ -439,8 +440,8 @@ static void join_symbol(struct symbol_sums *sums, const uint8_t *pairs, size_t a
 	join_sums(sums, &(struct symbol_sums){value, value, value, value, value}, 1);
 }
 
-TARGET static void sum_symbols(const uint8_t *pairs, size_t from, size_t count, bool zigzag,
-			       struct symbol_sums *sums)
+TARGET static void avx2_sum_symbols(const uint8_t *pairs, size_t from, size_t count, bool zigzag,
+				    struct symbol_sums *sums)
 {
 	size_t at = from, end = from + count;
 	*sums = (struct symbol_sums){symbol_value(pairs, from, zigzag), 0, INT64_MAX, INT64_MIN, 0};
@@ -461,19 +462,19 @@ TARGET static void sum_symbols(const uint8_t *pairs, size_t from, size_t count, 
 }
 
 static const struct kernels table = {
-	.pack = pack,
-	.unpack = unpack,
-	.unpack_patterns = unpack_patterns,
+	.pack = avx2_pack,
+	.unpack = avx2_unpack,
+	.unpack_patterns = avx2_unpack_patterns,
 	.to_residuals = to_residuals,
 	.survey = survey,
-	.count_widths = count_widths,
-	.add_range = add_range,
+	.count_widths = avx2_count_widths,
+	.add_range = loop_add_range,
 	.decimals_to_bits = decimals_to_bits,
 	.decimals_from_bits = decimals_from_bits,
-	.read_words = read_words,
-	.read_lanes = read_lanes,
+	.read_words = loop_read_words,
+	.read_lanes = loop_read_lanes,
 	.add_symbols = add_symbols,
-	.sum_symbols = sum_symbols,
+	.sum_symbols = avx2_sum_symbols,
 	.about_centre = about_centre,
 };
 

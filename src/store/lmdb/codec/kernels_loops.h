@@ -201,8 +201,8 @@ TARGET static unsigned count_any(const uint64_t *values, size_t count, uint16_t 
 }
 
 /* Halves of the integers are added, so that 64 bits hold the sum of 2^31 of them. */
-TARGET static void add_range(struct pattern_range *range, uint64_t first, uint64_t flip,
-			     const uint64_t *patterns, size_t count)
+TARGET static void loop_add_range(struct pattern_range *range, uint64_t first, uint64_t flip,
+				  const uint64_t *patterns, size_t count)
 {
 	/* Compared as signed, which every vector unit can do: the top bit is turned once more. */
 	const uint64_t top = UINT64_C(1) << 63;
@@ -274,8 +274,8 @@ TARGET static inline __attribute__((always_inline)) uint64_t load_bits(const uin
 }
 
 /* What is left of the bits. */
-TARGET static inline __attribute__((always_inline)) uint64_t look_up(const uint32_t *lookup,
-								     uint64_t bits, uint8_t **to)
+TARGET static inline __attribute__((always_inline)) uint64_t
+loop_look_up(const uint32_t *lookup, uint64_t bits, uint8_t **to)
 {
 	uint32_t entry = lookup[bits & ((1 << ENTROPY_LOOKUP_BITS) - 1)];
 	uint32_t words = entry >> 6 | entry << 26;
@@ -284,8 +284,8 @@ TARGET static inline __attribute__((always_inline)) uint64_t look_up(const uint3
 	return bits >> (entry & 63);
 }
 
-TARGET static void read_words(const struct entropy_code *code, const uint8_t *from,
-			      struct word_lane *of)
+TARGET static void loop_read_words(const struct entropy_code *code, const uint8_t *from,
+				   struct word_lane *of)
 {
 	struct word_lane lane = *of;
 	for (bool fits = true; fits;) {
@@ -296,7 +296,7 @@ TARGET static void read_words(const struct entropy_code *code, const uint8_t *fr
 			       lane.to + (entry >> 30) <= lane.to_end;
 			if (!fits)
 				break;
-			bits = look_up(code->lookup, bits, &lane.to);
+			bits = loop_look_up(code->lookup, bits, &lane.to);
 			lane.bit += entry & 63;
 		}
 	}
@@ -318,8 +318,8 @@ static inline size_t least_rounds(const struct word_lane lanes[ENTROPY_LANES])
 }
 
 /* A look-up waits for the one before it, but not for those of the other lanes. */
-TARGET static bool read_lanes(const struct entropy_code *code, const uint8_t *from,
-			      struct word_lane lanes[ENTROPY_LANES])
+TARGET static bool loop_read_lanes(const struct entropy_code *code, const uint8_t *from,
+				   struct word_lane lanes[ENTROPY_LANES])
 {
 	const uint32_t *lookup = code->lookup;
 	struct word_lane a = lanes[0], b = lanes[1], c = lanes[2];
@@ -332,9 +332,9 @@ TARGET static bool read_lanes(const struct entropy_code *code, const uint8_t *fr
 		uint64_t y = load_bits(from, b.bit);
 		uint64_t z = load_bits(from, c.bit);
 		for (int i = 0; i < LOOK_UPS; i++) {
-			x = look_up(lookup, x, &a.to);
-			y = look_up(lookup, y, &b.to);
-			z = look_up(lookup, z, &c.to);
+			x = loop_look_up(lookup, x, &a.to);
+			y = loop_look_up(lookup, y, &b.to);
+			z = loop_look_up(lookup, z, &c.to);
 		}
 		a.bit += (size_t)__builtin_clzll(x);
 		b.bit += (size_t)__builtin_clzll(y);

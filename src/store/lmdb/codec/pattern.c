@@ -146,7 +146,7 @@ static unsigned exponent_needed(uint64_t bits)
 	return FIT_EXPONENT_MAX + 1;
 }
 
-static bool is_finite(uint64_t bits)
+static bool pattern_is_finite(uint64_t bits)
 {
 	return (bits >> 52 & 0x7ff) != 0x7ff;
 }
@@ -158,7 +158,7 @@ int decimal_exponent_fit(const uint64_t *bits, size_t count)
 	size_t needed[FIT_EXPONENT_MAX + 2] = {0}, tried = 0, aside = count / 32;
 	size_t *none = &needed[FIT_EXPONENT_MAX + 1];
 	for (size_t i = 0; i < count; i++) {
-		if (!is_finite(bits[i]))
+		if (!pattern_is_finite(bits[i]))
 			continue;
 		needed[exponent_needed(bits[i])]++;
 		if (*none > 2 + tried++ / 8)

@@ -44,7 +44,7 @@ static inline bool is_packed(unsigned types)
 	return types >= PACKED && types < PACKED_END;
 }
 
-static inline bool is_whole(uint64_t bits)
+static inline bool row_codec_is_whole(uint64_t bits)
 {
 	double d;
 	memcpy(&d, &bits, sizeof(d));
@@ -96,7 +96,7 @@ static bool to_numbers(const struct value *values, unsigned step, unsigned count
 	case VALUE_F64:
 		*kind = PACKED_WHOLE;
 		for (unsigned i = 0; i < count; i++, values += step) {
-			if (values->type != VALUE_F64 || !is_whole(values->bits))
+			if (values->type != VALUE_F64 || !row_codec_is_whole(values->bits))
 				return false;
 			numbers[i] = whole_number(values->bits);
 		}
@@ -106,20 +106,21 @@ static bool to_numbers(const struct value *values, unsigned step, unsigned count
 	}
 }
 
-static inline unsigned number_bytes(uint64_t number)
+static inline unsigned row_codec_number_bytes(uint64_t number)
 {
 	return (71 - (unsigned)__builtin_clzll(number | 1)) / 8 - !number; /* without a branch */
 }
 
 /* What numbers have in common, and how many bytes each shape of them would take. */
-struct look {
+struct row_look {
 	bool same;
 	unsigned width;                /* log2 of the bytes of each */
 	size_t sized_bytes;            /* of nibbles and numbers; 0: is not the shorter one */
 	uint8_t bytes[ROW_VALUES_MAX]; /* each needs; where sized_bytes is not 0 */
 };
 
-static void look_at(const uint64_t *numbers, unsigned count, bool wide, struct look *look)
+static void row_codec_look_at(const uint64_t *numbers, unsigned count, bool wide,
+			      struct row_look *look)
 {
 	uint64_t all = 0, others = 0;
 	for (unsigned i = 0; i < count; i++) {
@@ -133,7 +134,7 @@ static void look_at(const uint64_t *numbers, unsigned count, bool wide, struct l
 		return;
 	size_t sized = (count + 1) / 2;
 	for (unsigned i = 0; i < count; i++) {
-		unsigned bytes = number_bytes(numbers[i]);
+		unsigned bytes = row_codec_number_bytes(numbers[i]);
 		look->bytes[i] = (uint8_t)bytes;
 		sized += bytes;
 	}
@@ -237,8 +238,8 @@ static void get_packed(const uint8_t *p, unsigned code, unsigned count, uint64_t
 /* ---- By field -------------------------------------------------------------------------------- */
 
 /* Stores eight bytes for each number, of which the next one overwrites what is too much. */
-static uint8_t *put_sized(uint8_t *p, const uint64_t *numbers, unsigned count,
-			  const struct look *look)
+static uint8_t *row_codec_put_sized(uint8_t *p, const uint64_t *numbers, unsigned count,
+				    const struct row_look *look)
 {
 	uint8_t *nibbles = p;
 	p += (count + 1) / 2;
@@ -272,8 +273,8 @@ static inline uint64_t sized_number(const uint8_t *p, unsigned bytes, const uint
 	return number & masks[bytes];
 }
 
-static uint8_t *put_numbers(uint8_t *p, enum packed_kind kind, const uint64_t *numbers,
-			    unsigned count, const struct look *look)
+static uint8_t *row_codec_put_numbers(uint8_t *p, enum packed_kind kind, const uint64_t *numbers,
+				      unsigned count, const struct row_look *look)
 {
 	unsigned code = 4 * (unsigned)kind + look->width;
 	if (look->same) {
@@ -282,7 +283,7 @@ static uint8_t *put_numbers(uint8_t *p, enum packed_kind kind, const uint64_t *n
 	}
 	if (look->sized_bytes) {
 		*p = (uint8_t)(FIELD_SIZED + code);
-		return put_sized(p + 1, numbers, count, look);
+		return row_codec_put_sized(p + 1, numbers, count, look);
 	}
 	*p = (uint8_t)code;
 	return put_packed(p + 1, look->width, numbers, count);
@@ -373,15 +374,16 @@ static uint64_t field_bits_at(const struct field *field, const uint8_t *end, uns
 }
 
 /* Every `step`-th of the values, `count` of them; NULL if they are not of one type. */
-static uint8_t *put_field(uint8_t *p, const struct value *values, unsigned step, unsigned count)
+static uint8_t *row_codec_put_field(uint8_t *p, const struct value *values, unsigned step,
+				    unsigned count)
 {
 	uint64_t numbers[ROW_VALUES_MAX];
 	enum packed_kind kind;
 	unsigned others = 0;
-	struct look look;
+	struct row_look look;
 	if (to_numbers(values, step, count, &kind, numbers)) {
-		look_at(numbers, count, false, &look);
-		return put_numbers(p, kind, numbers, count, &look);
+		row_codec_look_at(numbers, count, false, &look);
+		return row_codec_put_numbers(p, kind, numbers, count, &look);
 	}
 	for (unsigned i = 0; i < count; i++) {
 		others |= values[i * step].type ^ values->type;
@@ -390,8 +392,8 @@ static uint8_t *put_field(uint8_t *p, const struct value *values, unsigned step,
 	if (others || (values->type != VALUE_F64 && values->type != VALUE_NONE))
 		return NULL;
 	if (values->type == VALUE_F64) {
-		look_at(numbers, count, true, &look);
-		return put_numbers(p, PACKED_F64, numbers, count, &look);
+		row_codec_look_at(numbers, count, true, &look);
+		return row_codec_put_numbers(p, PACKED_F64, numbers, count, &look);
 	}
 	*p = FIELD_NONE;
 	return p + 1;
@@ -405,7 +407,7 @@ static uint8_t *put_by_field(uint8_t *p, const struct value *values, unsigned se
 	*p++ = (uint8_t)(BY_FIELD + fields);
 	for (unsigned f = 0; f < fields && p; f++) {
 		if (given >> f & 1)
-			p = put_field(p, values++, step, series);
+			p = row_codec_put_field(p, values++, step, series);
 		else
 			*p++ = FIELD_NONE;
 	}
@@ -473,12 +475,13 @@ static struct value by_field_value(const uint8_t *bytes, size_t len, unsigned co
 
 /* ---- Value by value -------------------------------------------------------------------------- */
 
-static unsigned stored_type(const struct value *value)
+static unsigned row_codec_stored_type(const struct value *value)
 {
-	return value->type == VALUE_F64 && is_whole(value->bits) ? TYPE_F64_WHOLE : value->type;
+	return value->type == VALUE_F64 && row_codec_is_whole(value->bits) ? TYPE_F64_WHOLE
+									   : value->type;
 }
 
-static uint8_t *put_value(uint8_t *p, unsigned type, uint64_t bits)
+static uint8_t *row_codec_put_value(uint8_t *p, unsigned type, uint64_t bits)
 {
 	switch (type) {
 	case VALUE_F64:
@@ -497,12 +500,12 @@ static uint8_t *put_value(uint8_t *p, unsigned type, uint64_t bits)
 
 static uint8_t *put_one_by_one(uint8_t *p, const struct value *values, unsigned count)
 {
-	unsigned type = stored_type(&values[0]);
+	unsigned type = row_codec_stored_type(&values[0]);
 	uint8_t *types = p++;
 	*types = (uint8_t)type;
 	unsigned i = 0;
-	for (; i < count && stored_type(&values[i]) == type; i++)
-		p = put_value(p, type, values[i].bits);
+	for (; i < count && row_codec_stored_type(&values[i]) == type; i++)
+		p = row_codec_put_value(p, type, values[i].bits);
 	if (i == count)
 		return p;
 	/* Not all of one type: a nibble each, then the values again. */
@@ -512,9 +515,9 @@ static uint8_t *put_one_by_one(uint8_t *p, const struct value *values, unsigned 
 	memset(nibbles, 0, (count + 1) / 2);
 	p += (count + 1) / 2;
 	for (i = 0; i < count; i++) {
-		type = stored_type(&values[i]);
+		type = row_codec_stored_type(&values[i]);
 		nibbles[i / 2] |= (uint8_t)(type << (i % 2 * 4));
-		p = put_value(p, type, values[i].bits);
+		p = row_codec_put_value(p, type, values[i].bits);
 	}
 	return p;
 }
@@ -537,28 +540,28 @@ static struct value get_value(struct cursor *c, unsigned type)
 }
 
 /* Over the values of a row that is not packed, one after the other. */
-struct walk {
+struct row_walk {
 	struct cursor c;
 	unsigned type;
 	const uint8_t *nibbles;
 };
 
-static struct walk walk_begin(const uint8_t *bytes, size_t len, unsigned count)
+static struct row_walk row_walk_begin(const uint8_t *bytes, size_t len, unsigned count)
 {
-	struct walk walk = {.c = cursor_of(bytes, len)};
+	struct row_walk walk = {.c = cursor_of(bytes, len)};
 	walk.type = cursor_u8(&walk.c);
 	if (walk.type == TYPES_MIXED)
 		walk.nibbles = cursor_take(&walk.c, (count + 1) / 2);
 	return walk;
 }
 
-static struct value walk_next(struct walk *walk, unsigned at)
+static struct value row_walk_next(struct row_walk *walk, unsigned at)
 {
 	unsigned type = walk->nibbles ? walk->nibbles[at / 2] >> (at % 2 * 4) & 0xf : walk->type;
 	return get_value(&walk->c, type);
 }
 
-static int walk_end(const struct walk *walk)
+static int walk_end(const struct row_walk *walk)
 {
 	return walk->c.bad || cursor_left(&walk->c) ? ERR_DAMAGED : 0;
 }
@@ -570,13 +573,13 @@ static uint8_t *put_packed_row(uint8_t *p, const struct value *values, unsigned 
 {
 	uint64_t numbers[ROW_VALUES_MAX];
 	enum packed_kind kind;
-	struct look look;
+	struct row_look look;
 	if (!to_numbers(values, 1, count, &kind, numbers))
 		return NULL;
-	look_at(numbers, count, false, &look);
+	row_codec_look_at(numbers, count, false, &look);
 	if (look.sized_bytes) {
 		*p = BY_FIELD + 1;
-		return put_numbers(p + 1, kind, numbers, count, &look);
+		return row_codec_put_numbers(p + 1, kind, numbers, count, &look);
 	}
 	*p = (uint8_t)(PACKED + 4 * (unsigned)kind + look.width);
 	return put_packed(p + 1, look.width, numbers, count);
@@ -619,12 +622,12 @@ static bool packed_fits(const uint8_t *bytes, size_t len, unsigned count)
 static int take_one_by_one(const uint8_t *bytes, size_t len, unsigned count,
 			   struct row_pieces *pieces)
 {
-	struct walk walk = walk_begin(bytes, len, count);
+	struct row_walk walk = row_walk_begin(bytes, len, count);
 	struct row_piece piece = {.step = 1};
 	uint64_t *bits = pieces->bits;
 	pieces->count = 0;
 	for (unsigned i = 0; i < count && !walk.c.bad; i++) {
-		struct value value = walk_next(&walk, i);
+		struct value value = row_walk_next(&walk, i);
 		if (!i || value.type != piece.type) {
 			piece = (struct row_piece){(uint16_t)i, 1, 0, (uint8_t)value.type};
 			pieces->count += value.type != VALUE_NONE;
@@ -678,9 +681,9 @@ int row_check(const uint8_t *bytes, size_t len, unsigned count)
 		return packed_fits(bytes, len, count) ? 0 : ERR_DAMAGED;
 	if (len && is_by_field(bytes[0]))
 		return check_by_field(bytes, len, count);
-	struct walk walk = walk_begin(bytes, len, count);
+	struct row_walk walk = row_walk_begin(bytes, len, count);
 	for (unsigned i = 0; i < count && !walk.c.bad; i++)
-		walk_next(&walk, i);
+		row_walk_next(&walk, i);
 	return walk_end(&walk);
 }
 
@@ -694,8 +697,8 @@ struct value row_value(const uint8_t *bytes, size_t len, unsigned count, unsigne
 	}
 	if (is_by_field(bytes[0]))
 		return by_field_value(bytes, len, count, at);
-	struct walk walk = walk_begin(bytes, len, count);
+	struct row_walk walk = row_walk_begin(bytes, len, count);
 	for (unsigned i = 0; i < at; i++)
-		walk_next(&walk, i);
-	return walk_next(&walk, at);
+		row_walk_next(&walk, i);
+	return row_walk_next(&walk, at);
 }

@@ -62,7 +62,7 @@ void stream_cost_add(struct stream_cost *cost, const uint64_t *values, size_t co
 		entropy_cost_add(cost->entropy, values, count);
 }
 
-static size_t form_bytes(size_t values_bytes, uint32_t exceptions)
+static size_t stream_form_bytes(size_t values_bytes, uint32_t exceptions)
 {
 	return 1 + values_bytes + (exceptions ? varint_bytes(exceptions) : 0);
 }
@@ -83,11 +83,11 @@ static struct stream_form packed_form(const struct stream_cost *cost)
 		one.bytes += ragged_bytes(cost, one.width) - packed_bytes(cost->count, one.width);
 	struct stream_form uniform = {.width = (uint8_t)one.width,
 				      .exceptions = one.exceptions,
-				      .bytes = form_bytes(one.bytes, one.exceptions)};
+				      .bytes = stream_form_bytes(one.bytes, one.exceptions)};
 	struct stream_form varied = {
 		.varied = true,
 		.exceptions = cost->varied_exceptions,
-		.bytes = form_bytes(cost->varied_bytes, cost->varied_exceptions)};
+		.bytes = stream_form_bytes(cost->varied_bytes, cost->varied_exceptions)};
 	return uniform.bytes <= varied.bytes ? uniform : varied;
 }
 

@@ -23,7 +23,7 @@ static bool is_nan(struct value v)
 	return v.type == VALUE_F64 && isnan(value_as_f64(v));
 }
 
-static void take_min_max(struct block_summary *s, struct value min, struct value max)
+static void summary_take_min_max(struct block_summary *s, struct value min, struct value max)
 {
 	if (s->min.type == VALUE_NONE || value_compare(min, s->min) < 0)
 		s->min = min;
@@ -51,7 +51,7 @@ static void add_value(struct block_summary *s, int64_t ts_ms, struct value v)
 	s->last_ts_ms = ts_ms;
 	add_to_sum(s, v);
 	if (!is_nan(v))
-		take_min_max(s, v, v);
+		summary_take_min_max(s, v, v);
 }
 
 static void set_ends(const int64_t *ts_ms, const uint64_t *bits, enum value_type type, size_t count,
@@ -93,8 +93,8 @@ static void summarise_f64(const uint64_t *bits, size_t count, struct block_summa
 	}
 }
 
-static void summarise_integers(const uint64_t *bits, enum value_type type, size_t count,
-			       struct block_summary *s)
+static void summary_integers(const uint64_t *bits, enum value_type type, size_t count,
+			     struct block_summary *s)
 {
 	uint64_t flip = type == VALUE_I64 ? UINT64_C(1) << 63 : 0;
 	struct pattern_range range = {.low = UINT64_MAX};
@@ -116,7 +116,7 @@ static void sum_scaled(const uint64_t *bits, const uint8_t *types, size_t count,
 }
 
 /* Each equals the one before it. */
-static bool one_type(const uint8_t *types, size_t count)
+static bool summary_one_type(const uint8_t *types, size_t count)
 {
 	return count && memcmp(types, types + 1, count - 1) == 0;
 }
@@ -125,7 +125,7 @@ void block_summarise(const int64_t *ts_ms, const uint64_t *bits, const uint8_t *
 		     enum value_type type, size_t count, struct block_summary *summary)
 {
 	*summary = (struct block_summary){.count = 0};
-	if (types && one_type(types, count)) {
+	if (types && summary_one_type(types, count)) {
 		type = (enum value_type)types[0];
 		types = NULL;
 	}
@@ -138,7 +138,7 @@ void block_summarise(const int64_t *ts_ms, const uint64_t *bits, const uint8_t *
 		if (type == VALUE_F64)
 			summarise_f64(bits, count, summary);
 		else
-			summarise_integers(bits, type, count, summary);
+			summary_integers(bits, type, count, summary);
 	}
 	if (UNLIKELY(!isfinite(summary->doubles)))
 		sum_scaled(bits, types, count, summary);
@@ -163,7 +163,7 @@ void block_summary_merge(struct block_summary *into, const struct block_summary 
 		into->scaled =
 			scaled_of(before, into->scaled) + scaled_of(later->doubles, later->scaled);
 	if (later->min.type != VALUE_NONE)
-		take_min_max(into, later->min, later->max);
+		summary_take_min_max(into, later->min, later->max);
 	block_summary_total(into);
 }
 
@@ -207,7 +207,7 @@ static __int128 zigzag128_read(struct cursor *c)
 	return 0;
 }
 
-static uint64_t zigzag_between(uint64_t from, uint64_t to)
+static uint64_t summary_zigzag_between(uint64_t from, uint64_t to)
 {
 	return zigzag_encode((int64_t)(to - from));
 }
@@ -215,7 +215,7 @@ static uint64_t zigzag_between(uint64_t from, uint64_t to)
 size_t integer_summary_bytes(const struct integer_summary *s)
 {
 	return varint_bytes(s->first - s->low) + varint_bytes(s->high - s->first) +
-	       varint_bytes(zigzag_between(s->first, s->last)) +
+	       varint_bytes(summary_zigzag_between(s->first, s->last)) +
 	       varint128_bytes(zigzag128(s->deviation));
 }
 
@@ -223,7 +223,7 @@ uint8_t *integer_summary_put(const struct integer_summary *s, uint8_t *to)
 {
 	to += varint_put(to, s->first - s->low);
 	to += varint_put(to, s->high - s->first);
-	to += varint_put(to, zigzag_between(s->first, s->last));
+	to += varint_put(to, summary_zigzag_between(s->first, s->last));
 	return varint128_put(to, zigzag128(s->deviation));
 }
 

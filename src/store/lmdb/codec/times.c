@@ -55,7 +55,7 @@ static size_t try_kind(struct times_cost *cost, uint8_t kind, uint64_t slope, co
 	return bytes;
 }
 
-static void choose(struct times_cost *cost, const int64_t *ts_ms, uint32_t count)
+static void plain_choose(struct times_cost *cost, const int64_t *ts_ms, uint32_t count)
 {
 	uint64_t patterns[MINI_ROWS], span = (uint64_t)ts_ms[count - 1] - (uint64_t)ts_ms[0];
 	cost->first_ms = ts_ms[0];
@@ -92,7 +92,7 @@ static bool become_irregular(struct times_cost *cost, const int64_t *ts_ms, uint
 {
 	uint32_t rows = cost->rows + count;
 	cost->irregular = true;
-	choose(cost, ts_ms, rows < MINI_ROWS ? rows : MINI_ROWS);
+	plain_choose(cost, ts_ms, rows < MINI_ROWS ? rows : MINI_ROWS);
 	for (uint32_t from = 0; from < cost->rows; from += MINI_ROWS) {
 		if (!add_mini(cost, ts_ms, from, MINI_ROWS))
 			return false;
@@ -161,7 +161,7 @@ static void from_patterns(const struct times_cost *head, int64_t *ts_ms, uint32_
 	}
 }
 
-static int read_head(const struct block *block, struct cursor *c, struct times_cost *head)
+static int times_read_head(const struct block *block, struct cursor *c, struct times_cost *head)
 {
 	head->kind = cursor_u8(c);
 	head->unit = cursor_varint(c);
@@ -191,7 +191,7 @@ static int read_irregular(const struct block *block, int64_t *ts_ms)
 	struct stream_reader stream;
 	struct cursor c = cursor_of(block->times.data, block->times.len);
 	uint32_t rows = block->meta.rows;
-	if (read_head(block, &c, &head) || stream_read_begin(&stream, c, rows, NULL, rows))
+	if (times_read_head(block, &c, &head) || stream_read_begin(&stream, c, rows, NULL, rows))
 		return ERR_DAMAGED;
 	/* Times are filled in as the integers that they are made from. */
 	if (stream_read_all(&stream, &head.codec, rows, NULL, (uint64_t *)ts_ms))

@@ -44,7 +44,7 @@ static int commit_some(struct copying *c)
 }
 
 /* Appending refuses keys that do not ascend: a damaged page does not get into the copy. */
-static int copy_entry(struct copying *c, enum db db, struct slice key, struct slice value)
+static int compact_copy_entry(struct copying *c, enum db db, struct slice key, struct slice value)
 {
 	MDB_val k = val_of(key), v = val_of(value);
 	int err = env_error(mdb_put(c->txn, c->dbi[db], &k, &v, MDB_APPEND));
@@ -53,7 +53,7 @@ static int copy_entry(struct copying *c, enum db db, struct slice key, struct sl
 	return err;
 }
 
-static int copy_db(struct copying *c, const struct env *env, enum db db)
+static int compact_copy_db(struct copying *c, const struct env *env, enum db db)
 {
 	MDB_cursor *cursor;
 	struct slice key = SLICE("\0"), value;
@@ -62,7 +62,7 @@ static int copy_db(struct copying *c, const struct env *env, enum db db)
 		return err;
 	err = env_seek(cursor, &key, &value);
 	while (!err) {
-		err = copy_entry(c, db, key, value);
+		err = compact_copy_entry(c, db, key, value);
 		if (!err)
 			err = env_next(cursor, &key, &value);
 	}
@@ -71,14 +71,14 @@ static int copy_db(struct copying *c, const struct env *env, enum db db)
 }
 
 /* All entries, on disk. */
-static int copy_all(struct env *env, const char *file, uint64_t map_bytes)
+static int compact_copy_all(struct env *env, const char *file, uint64_t map_bytes)
 {
 	struct copying c = {.from = NULL};
 	int err = env_error(mdb_txn_begin(env->mdb, NULL, MDB_RDONLY, &c.from));
 	if (!err)
 		err = open_target(&c, file, map_bytes);
 	for (int db = 0; db < DB_COUNT && !err; db++)
-		err = copy_db(&c, env, (enum db)db);
+		err = compact_copy_db(&c, env, (enum db)db);
 	if (!err) {
 		err = env_error(mdb_txn_commit(c.txn));
 		c.txn = NULL;
@@ -117,7 +117,7 @@ static int replace_file(struct env *env, const struct lmdb_options *options,
 	char file[ENV_NAME_MAX_BYTES], copy[ENV_NAME_MAX_BYTES];
 	snprintf(file, sizeof(file), "%s/" ENV_FILE, options->path);
 	snprintf(copy, sizeof(copy), "%s/" ENV_NEW_FILE, options->path);
-	int err = copy_all(env, copy, options->map_bytes);
+	int err = compact_copy_all(env, copy, options->map_bytes);
 	if (!err)
 		err = files->length(files, copy, &done->after_bytes);
 	if (!err)

@@ -262,7 +262,7 @@ static void problem(struct verifying *v, struct slice key, const char *what)
 		v->out->sentences[v->out->sentence_count++] = text;
 }
 
-static bool has_key(struct verifying *v, enum db db, const void *key, size_t len)
+static bool inspect_has_key(struct verifying *v, enum db db, const void *key, size_t len)
 {
 	struct slice value;
 	return env_get(v->txn, v->engine->env.dbi[db], (struct slice){key, len}, &value) == 0;
@@ -329,7 +329,7 @@ static const char *verify_extent(struct verifying *v, struct slice key, struct s
 		if (block.meta.first_ts_ms < least)
 			least = block.meta.first_ts_ms;
 		fault = check_block(&id, &block, columns, &run);
-		if (!fault && !has_key(v, DB_BANDS, band, sizeof(band)))
+		if (!fault && !inspect_has_key(v, DB_BANDS, band, sizeof(band)))
 			fault = inspect_no_band;
 	}
 	run_release(&run);
@@ -365,7 +365,7 @@ static const char *verify_shape(struct verifying *v, struct slice key, struct sl
 		uint8_t index[12];
 		be64_put(index, hash64(shape->metric[i].data, shape->metric[i].len, seed));
 		be32_put(index + 8, shape->id);
-		if (!has_key(v, DB_METRIC_INDEX, index, sizeof(index)))
+		if (!inspect_has_key(v, DB_METRIC_INDEX, index, sizeof(index)))
 			fault = "a metric is not in the index";
 	}
 	mem_free(shape);
@@ -382,7 +382,7 @@ static bool is_indexed(struct verifying *v, struct slice key, const struct band_
 		     !shape_parse(shape_key, value, shape);
 	if (found) {
 		registry_band_index_key(shape, band, index);
-		found = has_key(v, DB_BAND_INDEX, index, sizeof(index));
+		found = inspect_has_key(v, DB_BAND_INDEX, index, sizeof(index));
 	}
 	mem_free(shape);
 	return found;
@@ -400,7 +400,7 @@ static const char *verify_band(struct verifying *v, struct slice key, struct sli
 	arena_release(&arena);
 	if (err)
 		return "its tags cannot be read";
-	if (!has_key(v, DB_SHAPES, key.data, 4))
+	if (!inspect_has_key(v, DB_SHAPES, key.data, 4))
 		return "its shape is not registered";
 	return v->is_copying || is_indexed(v, key, &band) ? NULL : "it is not in the index";
 }
@@ -410,7 +410,7 @@ static const char *verify_index(struct verifying *v, struct slice key, enum db t
 {
 	if (key.len != 8 + len)
 		return "the key cannot be read";
-	return has_key(v, target, key.data + 8, len) ? NULL : "it points to nothing";
+	return inspect_has_key(v, target, key.data + 8, len) ? NULL : "it points to nothing";
 }
 
 static const char *verify_cell(struct verifying *v, struct slice key, struct slice value)
@@ -421,7 +421,7 @@ static const char *verify_cell(struct verifying *v, struct slice key, struct sli
 		return "the key cannot be read";
 	if (record_open(key, value, &payload))
 		return "the checksum is wrong";
-	return has_key(v, DB_CELL_ROWS, key.data, 17) ? NULL : "its row is not registered";
+	return inspect_has_key(v, DB_CELL_ROWS, key.data, 17) ? NULL : "its row is not registered";
 }
 
 static const char *verify_cell_row(struct slice key, struct slice value)
@@ -492,7 +492,8 @@ const char *inspect_extent(struct engine *engine, MDB_txn *txn, struct slice key
 /* The token: database u8, verifying.txn_id and .entries, then the key that comes next. */
 enum { VERIFY_TOKEN_BYTES = 17 };
 
-static void put_token(const struct verifying *v, struct slice key, struct store_token *token)
+static void inspect_put_token(const struct verifying *v, struct slice key,
+			      struct store_token *token)
 {
 	token->bytes[0] = (uint8_t)v->db;
 	memcpy(token->bytes + 1, &v->txn_id, 8);
@@ -549,7 +550,7 @@ static int verify_db(struct verifying *v, struct slice from, struct store_token 
 	    (slice_compare(key, from) <= 0 || VERIFY_TOKEN_BYTES + key.len > STORE_TOKEN_MAX_BYTES))
 		*at_end = true;
 	if (!err && !*at_end)
-		put_token(v, key, token);
+		inspect_put_token(v, key, token);
 	mdb_cursor_close(cursor);
 	return err == ERR_NOT_FOUND ? 0 : err;
 }
@@ -600,7 +601,7 @@ int inspect_verify(struct engine *engine, struct reader *reader, struct store_re
 	if (at_end && request->more) {
 		v.db++;
 		v.entries = 0;
-		put_token(&v, SLICE(""), &request->token);
+		inspect_put_token(&v, SLICE(""), &request->token);
 	}
 	return err;
 }

@@ -120,7 +120,7 @@ static void tell_losses(struct repairing *r, enum db db)
 
 /* ---- The new store --------------------------------------------------------------------------- */
 
-static int count_entry(struct repairing *r)
+static int repair_count_entry(struct repairing *r)
 {
 	if (++r->uncommitted < COMMIT_ENTRIES)
 		return 0;
@@ -144,7 +144,7 @@ static int put_new(struct repairing *r, enum db db, struct slice key, struct sli
 		return err;
 	err = env_put(r->txn, r->engine->env.dbi[db], key, value);
 	r->done->copied += !err;
-	return err ? err : count_entry(r);
+	return err ? err : repair_count_entry(r);
 }
 
 static void rise(uint64_t *high, uint64_t to)
@@ -179,7 +179,7 @@ static void see_counters(struct repairing *r, struct slice key, struct slice val
 }
 
 /* Beside the counters: a doubt of the clock stays one; where none can be read, a start doubts. */
-static int put_counters(struct repairing *r)
+static int repair_put_counters(struct repairing *r)
 {
 	MDB_dbi meta = r->engine->env.dbi[DB_META];
 	struct slice deletions = {(const char *)&r->last_deletion, sizeof(r->last_deletion)};
@@ -193,11 +193,6 @@ static int put_counters(struct repairing *r)
 }
 
 /* ---- Entries --------------------------------------------------------------------------------- */
-
-static const char *check_shape(struct repairing *r, struct slice key, struct slice value)
-{
-	return shape_parse(key, value, &r->shape) ? "it cannot be read" : NULL;
-}
 
 static const char *check_band(struct repairing *r, struct slice key, struct slice value)
 {
@@ -234,7 +229,7 @@ static const char *check_entry(struct repairing *r, enum db db, struct slice key
 	const char *fault;
 	switch (db) {
 	case DB_SHAPES:
-		return check_shape(r, key, value);
+		return shape_parse(key, value, &r->shape) ? "it cannot be read" : NULL;
 	case DB_BANDS:
 		return check_band(r, key, value);
 	case DB_CELLS:
@@ -261,7 +256,8 @@ static int index_entry(struct repairing *r, enum db db, struct slice key, struct
 	return err ? err : registry_index_band(&r->engine->env, r->txn, &r->shape, &band);
 }
 
-static int copy_entry(struct pages_walk *walk, struct slice key, struct slice value, uint64_t page)
+static int repair_copy_entry(struct pages_walk *walk, struct slice key, struct slice value,
+			     uint64_t page)
 {
 	struct repairing *r = walk->context;
 	bool searching = r->is_searching;
@@ -302,7 +298,7 @@ static int guess_entry(struct pages_walk *walk, struct slice key, struct slice v
 }
 
 /* A leaf does not say which database it is of: its keys and what their sums say do. */
-static bool is_of(struct repairing *r, uint64_t page, enum db db)
+static bool repair_is_of(struct repairing *r, uint64_t page, enum db db)
 {
 	struct guess guess = {.r = r};
 	struct pages_walk walk = {.pages = &r->file.pages, .context = &guess, .entry = guess_entry};
@@ -321,14 +317,14 @@ static int search_leaves(struct repairing *r, enum db db)
 	struct pages_walk walk = {.pages = pages,
 				  .owner = datafile_owner(db),
 				  .context = r,
-				  .entry = copy_entry,
+				  .entry = repair_copy_entry,
 				  .lost = keep_loss};
 	int err = 0;
 	if (!r->free_is_whole || !r->losses[db].branches)
 		return 0;
 	r->is_searching = true;
 	for (uint64_t page = 2; page <= pages->meta.last_page && !err; page++) {
-		if (pages->owners[page] == PAGES_NOBODY && is_of(r, page, db))
+		if (pages->owners[page] == PAGES_NOBODY && repair_is_of(r, page, db))
 			err = pages_leaf(&walk, page);
 	}
 	r->is_searching = false;
@@ -350,14 +346,14 @@ static int own_pages(struct repairing *r, enum db db)
 	return err;
 }
 
-static int copy_db(struct repairing *r, enum db db)
+static int repair_copy_db(struct repairing *r, enum db db)
 {
 	struct pages_walk walk = {.pages = &r->file.pages,
 				  .tree = r->file.trees[db],
 				  .owner = datafile_owner(db),
 				  .again = true,
 				  .context = r,
-				  .entry = copy_entry};
+				  .entry = repair_copy_entry};
 	r->db = db;
 	int err = r->file.found[db] ? pages_walk(&walk) : 0;
 	if (!err)
@@ -386,7 +382,7 @@ static int meta_entry(struct pages_walk *walk, struct slice key, struct slice va
 	return 0;
 }
 
-static int read_meta(struct repairing *r)
+static int repair_read_meta(struct repairing *r)
 {
 	struct pages_walk walk = {.pages = &r->file.pages,
 				  .tree = r->file.trees[DB_META],
@@ -404,12 +400,12 @@ static int read_meta(struct repairing *r)
 static const enum db copied[] = {DB_SHAPES,    DB_BANDS, DB_EXTENTS, DB_JOURNAL,
 				 DB_CELL_ROWS, DB_BLOBS, DB_CELLS};
 
-static int copy_all(struct repairing *r)
+static int repair_copy_all(struct repairing *r)
 {
 	int err = repair_commit(r);
 	r->is_copying = true;
 	for (size_t i = 0; i < ARRAY_LEN(copied) && !err; i++) {
-		err = copy_db(r, copied[i]);
+		err = repair_copy_db(r, copied[i]);
 		if (!err && copied[i] == DB_BANDS)
 			err = registry_open(&r->engine->registry, &r->engine->env);
 	}
@@ -418,7 +414,7 @@ static int copy_all(struct repairing *r)
 	if (!err)
 		err = repair_journal(r);
 	if (!err)
-		err = put_counters(r);
+		err = repair_put_counters(r);
 	if (!err)
 		err = repair_commit(r);
 	for (size_t i = 0; i < ARRAY_LEN(copied) && !err; i++)
@@ -500,7 +496,7 @@ static int open_old(struct repairing *r, const struct lmdb_options *options, str
 	for (int db = 0; db < DB_COUNT && !err; db++)
 		err = own_pages(r, (enum db)db);
 	if (!err)
-		err = read_meta(r);
+		err = repair_read_meta(r);
 	if (err == ERR_VERSION)
 		return errbuf_set(e, err, "%s was written by a newer program: use that", path);
 	return err ? errbuf_set(e, err, "%s: %s", path, err_text(err)) : 0;
@@ -530,7 +526,7 @@ static int make_new(struct repairing *r, const struct lmdb_options *options, con
 	int err = env_open(&r->engine->env, &fresh, e);
 	if (err)
 		return err;
-	err = copy_all(r);
+	err = repair_copy_all(r);
 	if (!err)
 		err = env_error(mdb_env_sync(r->engine->env.mdb, 1));
 	if (!err)

@@ -5,14 +5,14 @@
 #include "store/lmdb/inspect/repair.h"
 
 /* How far a state has got: none of these ever falls, and every commit raises one. */
-struct progress {
+struct newest_progress {
 	uint64_t sequence, version, flush, names;
 };
 
 static int progress_counters(struct pages_walk *walk, struct slice key, struct slice value,
 			     UNUSED uint64_t page)
 {
-	struct progress *progress = walk->context;
+	struct newest_progress *progress = walk->context;
 	uint64_t counters[COUNTERS];
 	struct slice payload;
 	if (!slice_equal(key, SLICE("counters")) || record_open(key, value, &payload) ||
@@ -29,7 +29,7 @@ static int progress_counters(struct pages_walk *walk, struct slice key, struct s
 static int progress_journal(struct pages_walk *walk, struct slice key, struct slice value,
 			    UNUSED uint64_t page)
 {
-	struct progress *progress = walk->context;
+	struct newest_progress *progress = walk->context;
 	struct journal_view view;
 	if (!journal_page_open(key, value, &view) &&
 	    view.first_sequence + view.records > progress->sequence)
@@ -37,7 +37,7 @@ static int progress_journal(struct pages_walk *walk, struct slice key, struct sl
 	return 0;
 }
 
-static int look_at_progress(struct datafile *file, uint64_t above, struct progress *progress)
+static int look_at_progress(struct datafile *file, uint64_t above, struct newest_progress *progress)
 {
 	uint8_t from[8];
 	be64_put(from, above);
@@ -50,13 +50,13 @@ static int look_at_progress(struct datafile *file, uint64_t above, struct progre
 				  .tree = file->trees[DB_META],
 				  .context = progress,
 				  .entry = progress_counters};
-	*progress = (struct progress){.names = file->trees[DB_BANDS].entries +
-					       file->trees[DB_SHAPES].entries};
+	*progress = (struct newest_progress){.names = file->trees[DB_BANDS].entries +
+						      file->trees[DB_SHAPES].entries};
 	int err = pages_walk(&meta);
 	return err ? err : pages_walk(&journal);
 }
 
-static bool is_further(const struct progress *a, const struct progress *b)
+static bool is_further(const struct newest_progress *a, const struct newest_progress *b)
 {
 	if (a->sequence != b->sequence)
 		return a->sequence > b->sequence;
@@ -78,7 +78,7 @@ static int take_all_pages(struct pages *pages)
 int repair_find_newest(struct repairing *r, bool *found)
 {
 	struct datafile *file = &r->file;
-	struct progress best, other;
+	struct newest_progress best, other;
 	struct pages_meta known = file->pages.meta;
 	*found = false;
 	int err = datafile_find(file, NULL, NULL);

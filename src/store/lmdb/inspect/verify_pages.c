@@ -35,7 +35,7 @@ static void check_lost(struct pages_walk *walk, const struct pages_loss *loss)
 	datafile_tell_lost(&check->file, check->db, loss, 1, check->tell, check->context);
 }
 
-static void check_meta_pages(struct page_check *check)
+static void verify_check_meta_pages(struct page_check *check)
 {
 	const struct pages_meta *metas = check->file.pages.metas;
 	bool both = !metas[0].fault && !metas[1].fault;
@@ -96,7 +96,7 @@ static int check_all(struct page_check *check)
 {
 	struct pages *pages = &check->file.pages;
 	size_t losses;
-	check_meta_pages(check);
+	verify_check_meta_pages(check);
 	int err = pages_walk_free(pages, check, check_free_lost, &losses);
 	if (!err && !losses && !pages_free_is_newest(pages))
 		tell_of_tree(check, "the list of free pages", pages->meta.free.root,

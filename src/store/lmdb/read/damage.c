@@ -13,7 +13,7 @@ enum {
 	NAMES_MAX_BYTES = 64 << 10,
 };
 
-struct place {
+struct damage_place {
 	char hex[2 * EXTENT_KEY_BYTES + 1];
 	uint64_t page;
 	const char *what;
@@ -22,11 +22,11 @@ struct place {
 struct damage {
 	struct reading *r;
 	char series[2 * SHOWN_MAX_BYTES + 64], segment[TIME_PRINT_MAX_BYTES + 1];
-	struct place places[FAULTS_MAX];
+	struct damage_place places[FAULTS_MAX];
 	size_t count; /* of faults: may be more than places */
 };
 
-static bool take_line(struct engine *engine, uint64_t *left_out)
+static bool damage_take_line(struct engine *engine, uint64_t *left_out)
 {
 	pthread_mutex_lock(&engine->readers_lock);
 	engine->damage_lines.lines_max = LINES_A_MINUTE_MAX;
@@ -38,7 +38,7 @@ static bool take_line(struct engine *engine, uint64_t *left_out)
 static void log_damage(struct engine *engine, const char *sentence)
 {
 	uint64_t left_out;
-	if (!take_line(engine, &left_out))
+	if (!damage_take_line(engine, &left_out))
 		return;
 	if (left_out)
 		log_error("store %s: %s (%llu more lines like this were left out)",
@@ -54,7 +54,7 @@ static void note(struct damage *d, struct slice key, struct slice value, const c
 	const struct env *env = &d->r->engine->env;
 	if (d->count++ >= FAULTS_MAX)
 		return;
-	struct place *place = &d->places[d->count - 1];
+	struct damage_place *place = &d->places[d->count - 1];
 	for (size_t i = 0; i < key.len && i < EXTENT_KEY_BYTES; i++)
 		snprintf(place->hex + 2 * i, 3, "%02x", (uint8_t)key.data[i]);
 	place->page = ((uintptr_t)value.data - env->base) / env->page_bytes;
@@ -79,7 +79,7 @@ static void look_at_group(struct damage *d)
 }
 
 /* `metric{tags}`; the numbers of the series where its names cannot be read either. */
-static void name_series(struct damage *d)
+static void damage_name_series(struct damage *d)
 {
 	struct reading *r = d->r;
 	struct arena arena;
@@ -105,7 +105,7 @@ static void name_series(struct damage *d)
 	arena_release(&arena);
 }
 
-static void name_segment(struct damage *d)
+static void damage_name_segment(struct damage *d)
 {
 	const struct segment_id *id = &d->r->group.segment;
 	int64_t width_ms = schema_segment_ms(id->sheet.table, id->sheet.period_ms), begin_ms;
@@ -119,7 +119,7 @@ static void tell_group(struct damage *d)
 	const char *table = schema[d->r->group.segment.sheet.table].name;
 	struct errbuf e;
 	for (size_t i = 0; i < d->count && i < FAULTS_MAX; i++) {
-		const struct place *place = &d->places[i];
+		const struct damage_place *place = &d->places[i];
 		errbuf_set(&e, ERR_DAMAGED,
 			   "damaged: table %s, segment of %s, met on reading %s: %s: %s: %s, page "
 			   "%llu",
@@ -141,8 +141,8 @@ static void damaged_group(struct reading *r)
 {
 	struct damage d = {.r = r};
 	look_at_group(&d);
-	name_series(&d);
-	name_segment(&d);
+	damage_name_series(&d);
+	damage_name_segment(&d);
 	tell_group(&d);
 	errbuf_set(&r->read->error, ERR_DAMAGED,
 		   "a block of %s at %s is damaged; granary verify --data %s lists what is",

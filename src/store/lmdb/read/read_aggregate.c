@@ -58,7 +58,7 @@ static size_t window_of(const struct store_aggregate *in, int64_t ts_ms)
 
 /* Sorted samples of one field. ts_ms NULL: their times are first_ts_ms + i * step_ms. fold NULL:
  * their values are bits and types. */
-struct rows {
+struct aggregate_rows {
 	const int64_t *ts_ms;
 	int64_t first_ts_ms;
 	uint64_t step_ms;
@@ -68,12 +68,12 @@ struct rows {
 };
 
 /* Times mostly fit 32 bits once they are differences, and then it is much quicker. */
-static uint64_t quotient(uint64_t n, uint64_t by)
+static uint64_t aggregate_quotient(uint64_t n, uint64_t by)
 {
 	return (n | by) >> 32 ? n / by : (uint32_t)n / (uint32_t)by;
 }
 
-static int64_t time_of(const struct rows *rows, size_t row)
+static int64_t aggregate_time_of(const struct aggregate_rows *rows, size_t row)
 {
 	if (rows->ts_ms)
 		return rows->ts_ms[row];
@@ -81,10 +81,11 @@ static int64_t time_of(const struct rows *rows, size_t row)
 }
 
 /* The first row behind `from` whose time is at least `ms` after that of `from`, or `to`. */
-static size_t row_after(const struct rows *rows, size_t from, size_t to, uint64_t ms)
+static size_t row_after(const struct aggregate_rows *rows, size_t from, size_t to, uint64_t ms)
 {
 	if (!rows->ts_ms) {
-		uint64_t n = rows->step_ms ? quotient(ms - 1, rows->step_ms) + 1 : to - from;
+		uint64_t n =
+			rows->step_ms ? aggregate_quotient(ms - 1, rows->step_ms) + 1 : to - from;
 		return n < to - from ? from + (size_t)n : to;
 	}
 	uint64_t base = (uint64_t)rows->ts_ms[from];
@@ -100,7 +101,7 @@ static size_t row_after(const struct rows *rows, size_t from, size_t to, uint64_
 }
 
 static void fold_window(const struct series_windows *windows, size_t window,
-			const struct rows *rows, size_t from, size_t to)
+			const struct aggregate_rows *rows, size_t from, size_t to)
 {
 	struct block_summary summary;
 	const int64_t *ts_ms = rows->ts_ms ? rows->ts_ms + from : NULL;
@@ -111,20 +112,20 @@ static void fold_window(const struct series_windows *windows, size_t window,
 				&summary);
 	/* A fold knows no times, nor does a summary of values whose times were not wanted. */
 	if ((rows->fold || !ts_ms) && summary.count) {
-		summary.first_ts_ms = time_of(rows, from);
-		summary.last_ts_ms = time_of(rows, to - 1);
+		summary.first_ts_ms = aggregate_time_of(rows, from);
+		summary.last_ts_ms = aggregate_time_of(rows, to - 1);
 	}
 	add_to_window(windows, window, &summary);
 }
 
 /* Rows from .. to, window by window: mostly the next one, which is found without a division. */
 static void fold_rows(const struct store_aggregate *in, const struct series_windows *windows,
-		      const struct rows *rows, size_t from, size_t to)
+		      const struct aggregate_rows *rows, size_t from, size_t to)
 {
 	uint64_t width = (uint64_t)in->window_ms, begins = 0;
 	size_t window = 0;
 	for (bool first = true; from < to; first = false) {
-		int64_t ts_ms = time_of(rows, from);
+		int64_t ts_ms = aggregate_time_of(rows, from);
 		uint64_t since = (uint64_t)ts_ms - (uint64_t)in->start_ms;
 		bool next = !first && since - begins - width < width;
 		window = next ? window + 1 : window_of(in, ts_ms);
@@ -138,21 +139,22 @@ static void fold_rows(const struct store_aggregate *in, const struct series_wind
 static void fold_run(const struct store_aggregate *in, const struct series_windows *windows,
 		     const struct run *run, size_t from, size_t to)
 {
-	struct rows rows = {.ts_ms = run->ts_ms, .bits = run->bits[0], .types = run->types[0]};
+	struct aggregate_rows rows = {
+		.ts_ms = run->ts_ms, .bits = run->bits[0], .types = run->types[0]};
 	fold_rows(in, windows, &rows, from, to);
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-static bool one_type(const uint8_t *types, size_t count)
+static bool aggregate_one_type(const uint8_t *types, size_t count)
 {
 	return types[0] != VALUE_NONE && memcmp(types, types + 1, count - 1) == 0;
 }
 
 /* The first row at or behind `ts_ms`, or the count. */
-static size_t row_at(const struct rows *rows, size_t count, int64_t ts_ms)
+static size_t aggregate_row_at(const struct aggregate_rows *rows, size_t count, int64_t ts_ms)
 {
-	int64_t first_ms = time_of(rows, 0);
+	int64_t first_ms = aggregate_time_of(rows, 0);
 	if (ts_ms <= first_ms)
 		return 0;
 	return row_after(rows, 0, count, (uint64_t)ts_ms - (uint64_t)first_ms);
@@ -160,23 +162,24 @@ static size_t row_at(const struct rows *rows, size_t count, int64_t ts_ms)
 
 /* The column's values, or a fold of it. */
 static int decode_values(struct scratch *s, const struct block *block, unsigned number,
-			 struct rows *rows)
+			 struct aggregate_rows *rows)
 {
 	int err = block_open_column(block, number, &s->column);
-	*rows = (struct rows){.bits = s->bits, .types = s->types};
+	*rows = (struct aggregate_rows){.bits = s->bits, .types = s->types};
 	if (err || !fold_suits(&s->column))
 		return err ? err : column_read(&s->column, s->bits, s->types);
 	rows->fold = &s->fold;
 	return fold_begin(&s->fold, &s->column, s->bits, s->types);
 }
 
-static int decode(struct scratch *s, const struct block *block, unsigned column, struct rows *rows)
+static int aggregate_decode(struct scratch *s, const struct block *block, unsigned column,
+			    struct aggregate_rows *rows)
 {
 	const struct block_meta *meta = &block->meta;
 	int err = decode_values(s, block, column, rows);
 	if (err)
 		return err;
-	if (block->regular && (rows->fold || one_type(s->types, meta->rows))) {
+	if (block->regular && (rows->fold || aggregate_one_type(s->types, meta->rows))) {
 		uint64_t span = (uint64_t)meta->last_ts_ms - (uint64_t)meta->first_ts_ms;
 		rows->first_ts_ms = meta->first_ts_ms;
 		rows->step_ms = meta->rows > 1 ? span / (meta->rows - 1) : 0;
@@ -189,14 +192,15 @@ static int decode(struct scratch *s, const struct block *block, unsigned column,
 static int fold_decoded(struct folding *f, const struct series_windows *windows, int64_t start_ms,
 			int64_t end_ms, const struct block *block, unsigned column)
 {
-	struct rows rows;
+	struct aggregate_rows rows;
 	size_t count = block->meta.rows;
-	int err = decode(f->r->scratch, block, column, &rows);
+	int err = aggregate_decode(f->r->scratch, block, column, &rows);
 	f->r->read->work.blocks_decoded++;
 	f->r->read->work.rows_decoded += count;
 	if (err)
 		return err;
-	size_t from = row_at(&rows, count, start_ms), to = row_at(&rows, count, end_ms);
+	size_t from = aggregate_row_at(&rows, count, start_ms),
+	       to = aggregate_row_at(&rows, count, end_ms);
 	if (rows.fold)
 		fold_skip(rows.fold, (uint32_t)from);
 	fold_rows(f->in, windows, &rows, from, to);
@@ -400,14 +404,9 @@ static int fold_group(struct folding *f, size_t looks)
 	return err;
 }
 
-/* The handles first .. end have none. */
-static void give_nothing(const struct store_aggregate *in, size_t first, size_t end)
-{
-	memset(in->windows + first, 0, (end - first) * sizeof(*in->windows));
-}
-
 /* The handles at `order` that lie in one group become looks; how many handles that took. */
-static size_t begin_group(struct folding *f, const uint32_t *order, size_t count, size_t *looks)
+static size_t aggregate_begin_group(struct folding *f, const uint32_t *order, size_t count,
+				    size_t *looks)
 {
 	const struct store_aggregate *in = f->in;
 	unsigned fields = (unsigned)schema[in->table].field_count;
@@ -440,18 +439,18 @@ static int fold_turn(struct folding *f, size_t first, size_t count)
 	reading_order(in->handles, first, count, order);
 	for (size_t at = 0; at < count && !err;) {
 		size_t looks;
-		at += begin_group(f, order + at, count - at, &looks);
+		at += aggregate_begin_group(f, order + at, count - at, &looks);
 		err = reading_check_time(f->r);
 		if (!err && looks)
 			err = fold_group(f, looks);
 	}
 	if (err)
-		give_nothing(in, first, first + count);
+		memset(in->windows + first, 0, count * sizeof(*in->windows));
 	return err;
 }
 
 /* How many handles the budget allows, at least one at first. */
-static size_t turn_handles(const struct folding *f, size_t next, bool first)
+static size_t aggregate_turn_handles(const struct folding *f, size_t next, bool first)
 {
 	size_t count = f->in->handle_count - next;
 	size_t affordable =
@@ -467,7 +466,7 @@ static int fold_all(struct folding *f, struct store_request *request, uint64_t *
 {
 	bool first = true;
 	while (*next < f->in->handle_count) {
-		size_t count = turn_handles(f, *next, first);
+		size_t count = aggregate_turn_handles(f, *next, first);
 		int err = count ? fold_turn(f, *next, count) : 0;
 		if (count == 0 || ((err == ERR_TIMEOUT || err == ERR_LIMIT) && !first)) {
 			request->more = true;
@@ -508,13 +507,6 @@ static void take_windows(struct folding *f)
 	s->touched = mem_zalloc((s->windows_cap + 63) / 64 * sizeof(*s->touched));
 }
 
-/* What a rare request of very many windows took is not kept. */
-static void leave_windows(struct scratch *s)
-{
-	if (s->windows_cap > GROUP_WINDOWS_MAX)
-		scratch_free_windows(s);
-}
-
 /* Token: the handle that comes next, u64. */
 int reading_aggregate(struct reading *r, struct store_request *request)
 {
@@ -534,7 +526,9 @@ int reading_aggregate(struct reading *r, struct store_request *request)
 	take_windows(&f);
 	if (!err)
 		err = fold_all(&f, request, &next);
-	leave_windows(r->scratch);
+	/* What a rare request of very many windows took is not kept. */
+	if (r->scratch->windows_cap > GROUP_WINDOWS_MAX)
+		scratch_free_windows(r->scratch);
 	in->next_handle = next;
 	request->token.len = sizeof(next);
 	memcpy(request->token.bytes, &next, sizeof(next));

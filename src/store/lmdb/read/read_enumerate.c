@@ -2,8 +2,8 @@
 #include "base/grow.h"
 #include "store/lmdb/read/read.h"
 
-static bool add_row(struct reading *r, struct store_enumerate *out, uint64_t handle,
-		    int64_t period_ms, size_t *cap)
+static bool enumerate_add_row(struct reading *r, struct store_enumerate *out, uint64_t handle,
+			      int64_t period_ms, size_t *cap)
 {
 	if (!GROW_IN_ARENA(&r->read->arena, out->rows, *cap, out->count + 1))
 		return false;
@@ -87,7 +87,8 @@ static int enumerate_series(struct enumeration *n, uint64_t handle, bool *stoppe
 		*stopped = err == ERR_TIMEOUT && out->count;
 		if (!err && has)
 			*stopped = out->count == n->max ||
-				   !add_row(n->r, out, handle, n->periods.periods_ms[p], &n->cap);
+				   !enumerate_add_row(n->r, out, handle, n->periods.periods_ms[p],
+						      &n->cap);
 		if (*stopped) {
 			struct store_token *token = &n->request->token;
 			registry_list_token(handle, token);

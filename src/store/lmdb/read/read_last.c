@@ -5,7 +5,7 @@
 
 enum { TURN_HANDLES = 1024 }; /* whole before the next, so that a token can say how far it got */
 
-static int by_handle(const void *a, const void *b, void *handles)
+static int last_by_handle(const void *a, const void *b, void *handles)
 {
 	uint64_t x = ((const uint64_t *)handles)[*(const uint32_t *)a];
 	uint64_t y = ((const uint64_t *)handles)[*(const uint32_t *)b];
@@ -20,7 +20,7 @@ void reading_order(const uint64_t *handles, size_t first, size_t count, uint32_t
 		ascends = ascends && (i == 0 || handles[first + i - 1] <= handles[first + i]);
 	}
 	if (!ascends)
-		qsort_r(order, count, sizeof(*order), by_handle, (void *)(uintptr_t)handles);
+		qsort_r(order, count, sizeof(*order), last_by_handle, (void *)(uintptr_t)handles);
 }
 
 /* The last row of a sorted run becomes the point. */
@@ -144,8 +144,8 @@ static int last_of_group(struct reading *r, struct look *looks, size_t count, si
 
 /* The handles at `order` that lie in one group become looks, at most LOOKS_MAX; how many handles
  * that took. */
-static size_t begin_group(struct reading *r, const struct store_last_before *last,
-			  const uint32_t *order, size_t count, int64_t start_ms, size_t *looks)
+static size_t last_begin_group(struct reading *r, const struct store_last_before *last,
+			       const uint32_t *order, size_t count, int64_t start_ms, size_t *looks)
 {
 	unsigned fields = (unsigned)schema[last->table].field_count;
 	size_t taken = 0;
@@ -177,7 +177,7 @@ static int last_of_turn(struct reading *r, struct store_last_before *last, size_
 	reading_order(last->handles, first, count, order);
 	for (size_t at = 0; at < count && !err;) {
 		size_t looks;
-		at += begin_group(r, last, order + at, count - at, start_ms, &looks);
+		at += last_begin_group(r, last, order + at, count - at, start_ms, &looks);
 		err = reading_check_time(r);
 		if (!err && looks)
 			err = last_of_group(r, r->scratch->looks, looks, segment_count,
@@ -188,8 +188,8 @@ static int last_of_turn(struct reading *r, struct store_last_before *last, size_
 	return err;
 }
 
-static size_t turn_handles(const struct reading *r, const struct store_last_before *last,
-			   size_t next)
+static size_t last_turn_handles(const struct reading *r, const struct store_last_before *last,
+				size_t next)
 {
 	size_t count = last->handle_count - next;
 	if (count > TURN_HANDLES)
@@ -220,7 +220,7 @@ int reading_last_before(struct reading *r, struct store_request *request)
 					&segment_count);
 	uint64_t begun = next;
 	while (next < last->handle_count && !err) {
-		size_t count = turn_handles(r, last, next);
+		size_t count = last_turn_handles(r, last, next);
 		if (count == 0) {
 			request->more = true;
 			break;

@@ -107,11 +107,6 @@ static void look_clear(struct look *look)
 	look->refs.count = 0;
 }
 
-static void copy_head(const struct head *head, struct look *look, int64_t start_ms)
-{
-	head_copy(head, look->target.first_column, start_ms, look->target.end_ms, &look->head);
-}
-
 /* The heads' parts, and a snapshot that is no older, unless blocks are not needed: none of them is
  * so new. Looks of one band stand side by side. */
 static int copy_heads(struct reading *r, const struct segment_id *segment, struct look *looks,
@@ -127,7 +122,8 @@ static int copy_heads(struct reading *r, const struct segment_id *segment, struc
 			head = heads_find(heads, segment, handle_shape(handle),
 					  handle_ordinal(handle));
 		if (head)
-			copy_head(head, &looks[i], start_ms);
+			head_copy(head, looks[i].target.first_column, start_ms,
+				  looks[i].target.end_ms, &looks[i].head);
 		*blocks = *blocks || !head || head->blocks_end_ms >= start_ms;
 	}
 	bool stale = heads->epoch != r->reader->epoch;

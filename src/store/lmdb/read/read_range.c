@@ -187,7 +187,7 @@ static size_t side_by_side(struct reading *r, const struct store_range *range, s
 	return n;
 }
 
-static bool has_value(const struct store_points *points, unsigned fields, size_t row)
+static bool range_has_value(const struct store_points *points, unsigned fields, size_t row)
 {
 	for (unsigned f = 0; f < fields; f++) {
 		if (points->types[f][row] != VALUE_NONE)
@@ -202,7 +202,7 @@ static void leave_present(struct store_points *points, unsigned fields)
 	int64_t *ts_ms = (int64_t *)points->ts_ms;
 	size_t kept = 0;
 	for (size_t i = 0; i < points->count; i++) {
-		if (!has_value(points, fields, i))
+		if (!range_has_value(points, fields, i))
 			continue;
 		ts_ms[kept] = ts_ms[i];
 		for (unsigned f = 0; f < fields; f++) {

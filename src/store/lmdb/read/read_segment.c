@@ -16,8 +16,8 @@ static void overlay(struct run *blocks, struct run *head, struct run *out)
 	}
 }
 
-static int decode(struct reading *r, const struct look *look, size_t first, int64_t start_ms,
-		  struct run *blocks)
+static int segment_decode(struct reading *r, const struct look *look, size_t first,
+			  int64_t start_ms, struct run *blocks)
 {
 	const struct target *t = &look->target;
 	int err = 0;
@@ -75,14 +75,14 @@ static size_t first_needed(const struct look *look, size_t newest)
 }
 
 /* From the newest backward; with twice the blocks, if those were not enough. */
-static int read_newest(struct reading *r, struct look *look, int64_t start_ms, size_t newest,
-		       struct run *out)
+static int segment_read_newest(struct reading *r, struct look *look, int64_t start_ms,
+			       size_t newest, struct run *out)
 {
 	const struct block_refs *refs = &look->refs;
 	struct run *blocks = &r->scratch->blocks;
 	size_t first = first_needed(look, newest);
 	for (;;) {
-		int err = decode(r, look, first, start_ms, blocks);
+		int err = segment_decode(r, look, first, start_ms, blocks);
 		if (err)
 			return err;
 		/* A time may be in both: so many are certain. */
@@ -104,10 +104,10 @@ int look_read(struct reading *r, struct look *look, int64_t start_ms, size_t new
 {
 	bool disjoint = look_blocks_disjoint(look);
 	if (newest && disjoint)
-		return read_newest(r, look, start_ms, newest, out);
+		return segment_read_newest(r, look, start_ms, newest, out);
 	if (!disjoint)
 		block_refs_by_sequence(&look->refs);
-	int err = decode(r, look, 0, start_ms, &r->scratch->blocks);
+	int err = segment_decode(r, look, 0, start_ms, &r->scratch->blocks);
 	if (!err)
 		overlay(&r->scratch->blocks, &look->head, out);
 	return err;

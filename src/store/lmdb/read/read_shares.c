@@ -4,7 +4,8 @@
 
 enum { SLICE_HANDLES = 4096 };
 
-static void add(struct store_share *share, uint64_t samples, uint64_t bytes, int64_t oldest_ms)
+static void shares_add(struct store_share *share, uint64_t samples, uint64_t bytes,
+		       int64_t oldest_ms)
 {
 	if (!samples)
 		return;
@@ -14,7 +15,7 @@ static void add(struct store_share *share, uint64_t samples, uint64_t bytes, int
 	share->bytes += bytes;
 }
 
-static void add_head(const struct run *head, struct store_share *share)
+static void shares_add_head(const struct run *head, struct store_share *share)
 {
 	uint64_t samples = 0;
 	for (unsigned f = 0; f < head->fields; f++) {
@@ -22,8 +23,9 @@ static void add_head(const struct run *head, struct store_share *share)
 			samples += head->types[f][i] != VALUE_NONE;
 	}
 	if (samples)
-		add(share, samples, head->count * sizeof(int64_t) + samples * sizeof(uint64_t),
-		    head->ts_ms[0]);
+		shares_add(share, samples,
+			   head->count * sizeof(int64_t) + samples * sizeof(uint64_t),
+			   head->ts_ms[0]);
 }
 
 static int add_block(const struct look *look, const struct block *block, int64_t from_ms,
@@ -40,8 +42,8 @@ static int add_block(const struct look *look, const struct block *block, int64_t
 			return err;
 		samples += summary.count;
 	}
-	add(share, samples, bytes * t->fields / block->meta.columns,
-	    first_ms > from_ms ? first_ms : from_ms);
+	shares_add(share, samples, bytes * t->fields / block->meta.columns,
+		   first_ms > from_ms ? first_ms : from_ms);
 	return 0;
 }
 
@@ -56,7 +58,7 @@ static int add_segment(struct reading *r, struct store_shares *in, const struct 
 		const struct look *look = &looks[i];
 		struct store_share *share =
 			&in->list[look->index * RETENTION_CLASSES + (size_t)retention];
-		add_head(&look->head, share);
+		shares_add_head(&look->head, share);
 		for (size_t b = 0; b < look->refs.count && !err; b++)
 			err = add_block(look, &look->refs.list[b].block, from_ms, share);
 	}
@@ -64,8 +66,8 @@ static int add_segment(struct reading *r, struct store_shares *in, const struct 
 }
 
 /* The handles from `at` on that lie in one group become looks; how many handles that took. */
-static size_t begin_group(struct reading *r, const struct store_shares *in, size_t at,
-			  size_t *looks)
+static size_t shares_begin_group(struct reading *r, const struct store_shares *in, size_t at,
+				 size_t *looks)
 {
 	unsigned fields = (unsigned)schema[in->table].field_count;
 	size_t taken = 0;
@@ -88,7 +90,8 @@ static size_t begin_group(struct reading *r, const struct store_shares *in, size
 	return taken;
 }
 
-static int add_group(struct reading *r, struct store_shares *in, size_t segment_count, size_t looks)
+static int shares_add_group(struct reading *r, struct store_shares *in, size_t segment_count,
+			    size_t looks)
 {
 	int err = 0;
 	for (size_t s = 0; s < segment_count && looks && !err; s++)
@@ -116,10 +119,10 @@ int reading_shares(struct reading *r, struct store_request *request)
 			request->more = true;
 			break;
 		}
-		size_t looks, taken = begin_group(r, in, next, &looks);
+		size_t looks, taken = shares_begin_group(r, in, next, &looks);
 		err = reading_check_time(r);
 		if (!err)
-			err = add_group(r, in, segment_count, looks);
+			err = shares_add_group(r, in, segment_count, looks);
 		count += taken;
 		next += taken;
 	}

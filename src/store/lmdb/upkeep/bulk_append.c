@@ -14,15 +14,9 @@ enum { ROWS_LEAST = 4 }; /* of a band, on average: fewer are gathered, if more c
 
 /* ---- The runs of a stage --------------------------------------------------------------------- */
 
-static struct record_run *add_run(struct run_list *runs)
-{
-	GROW(runs->list, runs->cap, runs->count + 1);
-	return &runs->list[runs->count++];
-}
-
 /* Whether the row follows on those of the run, in memory as in its place. */
-static bool goes_on(const struct record_run *run, const struct record *row,
-		    const struct segment_id *segment, const uint8_t *at)
+static bool bulk_goes_on(const struct record_run *run, const struct record *row,
+			 const struct segment_id *segment, const uint8_t *at)
 {
 	return run->at + run->bytes == at && run->id.shape == row->shape &&
 	       run->ordinal == row->ordinal && segment_order(&run->id.segment, segment) == 0;
@@ -51,8 +45,9 @@ static void add_record(struct engine *engine, const struct record *row, const ui
 				     segment_of(sheet->table, sheet->period_ms, row->ts_ms)};
 	struct run_list *runs = &engine->runs;
 	struct record_run *run = runs->count ? &runs->list[runs->count - 1] : NULL;
-	if (!run || !goes_on(run, row, &segment, at)) {
-		run = add_run(runs);
+	if (!run || !bulk_goes_on(run, row, &segment, at)) {
+		GROW(runs->list, runs->cap, runs->count + 1);
+		run = &runs->list[runs->count++];
 		*run = (struct record_run){.ordinal = row->ordinal,
 					   .number = runs->count,
 					   .at = at,
@@ -106,17 +101,17 @@ static bool may_have_dead(struct engine *engine)
 /* ---- Which of them go straight --------------------------------------------------------------- */
 
 /* Of one table in a stage. */
-struct tally {
+struct bulk_tally {
 	size_t rows, bands;
 	int64_t period_ms;       /* the shortest */
 	uint32_t shape, ordinal; /* of the last run */
 };
 
-static void count_runs(const struct run_list *runs, struct tally tallies[TABLE_COUNT])
+static void count_runs(const struct run_list *runs, struct bulk_tally tallies[TABLE_COUNT])
 {
 	for (const struct record_run *run = runs->list; run < runs->list + runs->count; run++) {
 		const struct store_target *sheet = &run->id.segment.sheet;
-		struct tally *tally = &tallies[sheet->table];
+		struct bulk_tally *tally = &tallies[sheet->table];
 		if (!tally->rows || sheet->period_ms < tally->period_ms)
 			tally->period_ms = sheet->period_ms;
 		tally->bands += !tally->rows || tally->shape != run->id.shape ||
@@ -137,7 +132,7 @@ static int64_t gathering_ms(const struct engine *engine)
 }
 
 /* Hours would mostly be alone in their heads. */
-static bool is_enough(const struct tally *tally, int64_t gathers_ms)
+static bool is_enough(const struct bulk_tally *tally, int64_t gathers_ms)
 {
 	return tally->rows >= ROWS_LEAST * tally->bands || tally->period_ms > gathers_ms / 2;
 }
@@ -145,7 +140,7 @@ static bool is_enough(const struct tally *tally, int64_t gathers_ms)
 /* While a segment expires its groups are gone in one moment and looked for in the next. */
 void runs_choose(struct engine *engine, struct store_stage *stage, uint32_t journaled)
 {
-	struct tally tallies[TABLE_COUNT] = {0};
+	struct bulk_tally tallies[TABLE_COUNT] = {0};
 	if (engine->is_expiring || engine->has_expired || !find_runs(engine, stage) ||
 	    may_have_dead(engine))
 		return;
@@ -187,7 +182,7 @@ static int run_order(const void *a, const void *b)
 }
 
 /* Should the transaction be undone, the directory names a segment that is empty. */
-static void name_segment(struct heads *heads, const struct segment_id *segment)
+static void bulk_name_segment(struct heads *heads, const struct segment_id *segment)
 {
 	if (heads_has_segment(heads, segment))
 		return;
@@ -205,7 +200,7 @@ static int put_group(struct engine *engine, MDB_txn *txn, const struct record_ru
 	sealing.runs = runs;
 	sealing.run_count = count;
 	sealing.sequence = sequence;
-	name_segment(&engine->heads, &runs->id.segment);
+	bulk_name_segment(&engine->heads, &runs->id.segment);
 	engine->has_runs = true;
 	return seal_put(engine, txn, &runs->id, &sealing, &bytes);
 }

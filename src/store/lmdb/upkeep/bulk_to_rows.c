@@ -3,8 +3,9 @@
  * so it is done anew each time that the batch is put into a transaction. */
 #include "store/lmdb/engine.h"
 
-static void put_row(struct store_stage *stage, struct record_chunk **last,
-		    const struct record *record, const struct record_columns *columns, size_t t)
+static void unfold_put_row(struct store_stage *stage, struct record_chunk **last,
+			   const struct record *record, const struct record_columns *columns,
+			   size_t t)
 {
 	unsigned all = (unsigned)schema[record->sheet.table].field_count;
 	unsigned given = columns->series * fields_given(columns->fields);
@@ -48,11 +49,11 @@ static void unfold_chunk(struct store_stage *stage, const struct record_chunk *c
 		}
 		struct record_columns columns = record_columns(&record);
 		for (size_t t = 0; t < columns.count; t++)
-			put_row(stage, last, &record, &columns, t);
+			unfold_put_row(stage, last, &record, &columns, t);
 	}
 }
 
-static void release(struct store_stage *stage)
+static void unfold_free(struct store_stage *stage)
 {
 	if (stage->unfolded)
 		arena_release(&stage->unfolded_arena);
@@ -62,7 +63,7 @@ static void release(struct store_stage *stage)
 void unfold(struct store_stage *stage)
 {
 	struct record_chunk *last = NULL;
-	release(stage);
+	unfold_free(stage);
 	if (!(stage->columns & ~stage->straight))
 		return;
 	/* A few times what the batch was allowed to hold. */
@@ -74,5 +75,5 @@ void unfold(struct store_stage *stage)
 void unfold_release(struct store_write *write)
 {
 	for (struct store_stage *s = write->stages; s; s = s->next)
-		release(s);
+		unfold_free(s);
 }

@@ -6,7 +6,7 @@
 #include "store/lmdb/upkeep/upkeep.h"
 
 /* Of one strip, those that the record names. */
-static void blank(struct strip *strip, const struct record *record)
+static void delete_blank(struct strip *strip, const struct record *record)
 {
 	struct run *run = &strip->run;
 	for (unsigned c = 0; c < record->columns; c++) {
@@ -37,7 +37,7 @@ static int delete_in_group(struct engine *engine, MDB_txn *txn, const struct gro
 	err = strips_load(&strips, txn, extents, id);
 	for (size_t i = 0; i < strips.count && !err; i++) {
 		if (strips.list[i].ordinal_in_group == ordinal_in_group)
-			blank(&strips.list[i], record);
+			delete_blank(&strips.list[i], record);
 	}
 	if (!err)
 		err = group_clear(txn, extents, id, &changed);

@@ -69,7 +69,7 @@ static void tell_doubt(const struct engine *engine, const struct clock_mark *mar
 }
 
 /* While it lasts once in an hour. */
-static void tell(struct engine *engine, const struct clock_mark *mark)
+static void doubt_tell(struct engine *engine, const struct clock_mark *mark)
 {
 	const struct clock_mark *told = &engine->told_mark;
 	bool jumped = mark->doubted && (!told->doubted || mark->stood_us < told->stood_us);
@@ -108,7 +108,7 @@ int doubt_look(struct engine *engine, MDB_txn *txn)
 {
 	struct clock_mark mark;
 	clock_watch_mark(&engine->watch, &mark);
-	tell(engine, &mark);
+	doubt_tell(engine, &mark);
 	if (!is_mark_due(engine, &mark, engine_now_us(engine)))
 		return 0;
 	engine->new_mark = mark;

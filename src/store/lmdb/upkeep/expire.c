@@ -98,7 +98,7 @@ static void forget_unsettled(struct unsettled_set *set, const struct segment_id 
 }
 
 /* Finished for now: the sweep of cells comes next. */
-static void rest(struct engine *engine, int64_t now_us, int64_t now_ms)
+static void expire_rest(struct engine *engine, int64_t now_us, int64_t now_ms)
 {
 	engine->is_expiring = false;
 	engine->expire_due_us = now_us + EXPIRE_INTERVAL_US;
@@ -138,7 +138,7 @@ int expire(struct engine *engine, MDB_txn *txn, bool *more)
 		}
 		return 0;
 	}
-	rest(engine, now, now_ms);
+	expire_rest(engine, now, now_ms);
 	return 0;
 }
 

@@ -15,7 +15,7 @@ struct leaving {
 };
 
 /* A walk over those records. */
-struct walk {
+struct forget_walk {
 	const struct leaving *leaving;
 	const struct store_stage *stage;
 	const struct record_chunk *chunk;
@@ -23,22 +23,22 @@ struct walk {
 	size_t left;
 };
 
-static void enter_chunk(struct walk *walk, const struct record_chunk *chunk)
+static void enter_chunk(struct forget_walk *walk, const struct record_chunk *chunk)
 {
 	walk->chunk = chunk;
 	walk->at = chunk ? chunk->bytes : NULL;
 	walk->left = chunk ? chunk->used : 0;
 }
 
-static struct walk walk_begin(const struct leaving *leaving)
+static struct forget_walk forget_walk_begin(const struct leaving *leaving)
 {
-	struct walk walk = {.leaving = leaving, .stage = leaving->write->stages};
+	struct forget_walk walk = {.leaving = leaving, .stage = leaving->write->stages};
 	enter_chunk(&walk, stage_chunks(walk.stage));
 	return walk;
 }
 
 /* The next record of the series' band; false at the end. */
-static bool walk_next(struct walk *walk, struct record *record)
+static bool forget_walk_next(struct forget_walk *walk, struct record *record)
 {
 	uint64_t handle = walk->leaving->handle;
 	size_t len;
@@ -63,12 +63,13 @@ static bool walk_next(struct walk *walk, struct record *record)
 }
 
 /* Whether a sample is deleted by what follows in the walk, which is left as it is. */
-static bool deleted_later(struct walk walk, enum table table, int64_t period_ms, int64_t ts_ms)
+static bool deleted_later(struct forget_walk walk, enum table table, int64_t period_ms,
+			  int64_t ts_ms)
 {
 	unsigned fields = (unsigned)schema[table].field_count;
 	unsigned column = handle_column(walk.leaving->handle) * fields;
 	struct record record;
-	while (walk_next(&walk, &record)) {
+	while (forget_walk_next(&walk, &record)) {
 		if (record.kind == RECORD_DELETE && record.sheet.table == table &&
 		    record.sheet.period_ms == period_ms && record.first_column == column &&
 		    record.ts_ms <= ts_ms && ts_ms < record.end_ms)
@@ -93,9 +94,9 @@ static bool row_has_series(const struct record *record, unsigned column, unsigne
 
 static bool batch_has_data(const struct leaving *leaving)
 {
-	struct walk walk = walk_begin(leaving);
+	struct forget_walk walk = forget_walk_begin(leaving);
 	struct record record;
-	while (walk_next(&walk, &record)) {
+	while (forget_walk_next(&walk, &record)) {
 		unsigned fields = (unsigned)schema[record.sheet.table].field_count;
 		if (record.kind == RECORD_ROW &&
 		    row_has_series(&record, handle_column(leaving->handle) * fields, fields) &&
@@ -113,8 +114,8 @@ static bool head_has_data(const struct leaving *leaving, const struct head *head
 	head_copy(head, handle_column(leaving->handle) * fields, INT64_MIN, INT64_MAX, &run);
 	run_sort(&run);
 	for (size_t i = 0; i < run.count && !has; i++)
-		has = !deleted_later(walk_begin(leaving), (enum table)head->table, head->period_ms,
-				     run.ts_ms[i]);
+		has = !deleted_later(forget_walk_begin(leaving), (enum table)head->table,
+				     head->period_ms, run.ts_ms[i]);
 	run_release(&run);
 	return has;
 }

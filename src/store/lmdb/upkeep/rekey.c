@@ -15,7 +15,7 @@
 #include "store/lmdb/upkeep/upkeep.h"
 
 /* The series of one group that are meant. */
-struct wanted {
+struct rekeyed_series {
 	uint32_t ordinal_in_group[STORE_GROUP_MAX];
 	unsigned first_column[STORE_GROUP_MAX];
 	size_t count;
@@ -26,7 +26,7 @@ struct moving {
 	MDB_txn *txn;
 	const struct store_rekeying *rekeying;
 	unsigned fields;
-	struct wanted wanted;
+	struct rekeyed_series wanted;
 	struct strips source, target;
 };
 
@@ -64,7 +64,7 @@ static int64_t visible_from(enum retention_class retention, int64_t now_ms)
 	return from;
 }
 
-static bool any_value(const struct run *run, size_t row, uint32_t columns)
+static bool rekey_any_value(const struct run *run, size_t row, uint32_t columns)
 {
 	for (unsigned f = 0; f < run->fields; f++) {
 		if (columns >> f & 1 && run->types[f][row] != VALUE_NONE)
@@ -85,8 +85,8 @@ static void copy_row(struct run *to, const struct run *from, size_t row, uint32_
 }
 
 /* The samples of a strip (sorted) that are to be in the class; rows without any are left out. */
-static void take_rows(const struct moving *m, const struct strip *strip, int64_t from_ms,
-		      uint32_t columns, struct run *out)
+static void rekey_take_rows(const struct moving *m, const struct strip *strip, int64_t from_ms,
+			    uint32_t columns, struct run *out)
 {
 	const struct run *run = &strip->run;
 	int64_t end_ms = m->rekeying->end_ms;
@@ -95,7 +95,7 @@ static void take_rows(const struct moving *m, const struct strip *strip, int64_t
 	out->sequence = run->sequence;
 	for (size_t i = 0; i < run->count; i++) {
 		if (run->ts_ms[i] >= from_ms && run->ts_ms[i] < end_ms &&
-		    any_value(run, i, columns))
+		    rekey_any_value(run, i, columns))
 			copy_row(out, run, i, columns);
 	}
 }
@@ -107,7 +107,7 @@ static bool blank_rows(const struct moving *m, struct strip *strip, uint32_t col
 	for (size_t i = 0; i < run->count; i++) {
 		if (run->ts_ms[i] < m->rekeying->start_ms || run->ts_ms[i] >= m->rekeying->end_ms)
 			continue;
-		any |= any_value(run, i, columns);
+		any |= rekey_any_value(run, i, columns);
 		for (unsigned f = 0; f < run->fields; f++) {
 			if (columns >> f & 1)
 				run->types[f][i] = VALUE_NONE;
@@ -124,8 +124,8 @@ static void add_heads(struct strips *strips, const struct sealing *sealing)
 		strips_add_head(strips, sealing->heads[i], sealing->ordinal_in_group[i]);
 }
 
-static int load(struct moving *m, const struct group_id *id, struct strips *strips,
-		struct sealing *sealing)
+static int rekey_load(struct moving *m, const struct group_id *id, struct strips *strips,
+		      struct sealing *sealing)
 {
 	strips_reset(strips);
 	seal_collect(m->engine, id, true, sealing);
@@ -156,7 +156,7 @@ static int store(struct moving *m, const struct group_id *id, struct strips *str
 }
 
 /* Should the transaction be undone, the directory names a segment that is empty. */
-static void name_segment(struct heads *heads, const struct segment_id *segment)
+static void rekey_name_segment(struct heads *heads, const struct segment_id *segment)
 {
 	if (heads_has_segment(heads, segment))
 		return;
@@ -166,7 +166,7 @@ static void name_segment(struct heads *heads, const struct segment_id *segment)
 }
 
 /* Lays the rows over or under what the class has of the strip; of one time the later wins. */
-static void merge(struct strips *target, const struct strip *strip, const struct run *rows)
+static void rekey_merge(struct strips *target, const struct strip *strip, const struct run *rows)
 {
 	struct strip *to =
 		strips_get(target, strip->ordinal_in_group, strip->first_column, strip->run.fields);
@@ -180,7 +180,7 @@ static void merge(struct strips *target, const struct strip *strip, const struct
 	to->run = merged;
 }
 
-static int64_t later(int64_t a, int64_t b)
+static int64_t rekey_later(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
 }
@@ -189,8 +189,8 @@ static int64_t later(int64_t a, int64_t b)
 static void merge_wanted(struct moving *m, const struct group_id *from, bool *any)
 {
 	const struct store_rekeying *r = m->rekeying;
-	int64_t from_ms =
-		later(r->start_ms, later(visible_from(from->segment.sheet.retention, r->now_ms),
+	int64_t from_ms = rekey_later(
+		r->start_ms, rekey_later(visible_from(from->segment.sheet.retention, r->now_ms),
 					 visible_from(r->target.retention, r->now_ms)));
 	for (size_t i = 0; i < m->source.count; i++) {
 		const struct strip *strip = &m->source.list[i];
@@ -198,9 +198,9 @@ static void merge_wanted(struct moving *m, const struct group_id *from, bool *an
 		struct run rows;
 		if (!columns)
 			continue;
-		take_rows(m, strip, from_ms, columns, &rows);
+		rekey_take_rows(m, strip, from_ms, columns, &rows);
 		if (rows.count)
-			merge(&m->target, strip, &rows);
+			rekey_merge(&m->target, strip, &rows);
 		*any |= rows.count != 0;
 		run_release(&rows);
 	}
@@ -232,15 +232,15 @@ static int move_group(struct moving *m, const struct group_id *from)
 	struct group_id to = *from;
 	bool any = false;
 	to.segment.sheet.retention = m->rekeying->target.retention;
-	int err = load(m, from, &m->source, &of_source);
+	int err = rekey_load(m, from, &m->source, &of_source);
 	if (!err)
-		err = load(m, &to, &m->target, &of_target);
+		err = rekey_load(m, &to, &m->target, &of_target);
 	if (err)
 		return err;
 	if (!is_going(m, &to.segment))
 		merge_wanted(m, from, &any);
 	if (any) {
-		name_segment(&m->engine->heads, &to.segment);
+		rekey_name_segment(&m->engine->heads, &to.segment);
 		err = store(m, &to, &m->target, &of_target);
 	}
 	if (!err && m->rekeying->step == STORE_REKEY_CLEAR)
@@ -251,8 +251,8 @@ static int move_group(struct moving *m, const struct group_id *from)
 /* ---- All of it ------------------------------------------------------------------------------- */
 
 /* The handles from `at` on that lie in one group; how many that are. */
-static size_t take_group(struct moving *m, size_t at, const struct segment_id *segment,
-			 struct group_id *id)
+static size_t rekey_take_group(struct moving *m, size_t at, const struct segment_id *segment,
+			       struct group_id *id)
 {
 	const struct store_rekeying *r = m->rekeying;
 	size_t taken = 0;
@@ -279,7 +279,7 @@ static int move_segment(struct moving *m, const struct segment_id *segment)
 	int err = 0;
 	for (size_t at = 0; at < m->rekeying->n && !err;) {
 		struct group_id id;
-		at += take_group(m, at, segment, &id);
+		at += rekey_take_group(m, at, segment, &id);
 		if (m->wanted.count)
 			err = move_group(m, &id);
 	}

@@ -55,7 +55,7 @@ void seal_if_full(struct engine *engine, struct head *head)
 	queue_add(engine, head, false);
 }
 
-static void take_head(struct engine *engine, struct head *head)
+static void seal_take_head(struct engine *engine, struct head *head)
 {
 	GROW(engine->sealed, engine->sealed_cap, engine->sealed_count + 1);
 	head->taken = true;
@@ -65,7 +65,7 @@ static void take_head(struct engine *engine, struct head *head)
 void seal_take(struct engine *engine, const struct sealing *sealing, bool rewritten)
 {
 	for (size_t i = 0; i < sealing->count; i++)
-		take_head(engine, sealing->heads[i]);
+		seal_take_head(engine, sealing->heads[i]);
 	stat_add(STAT_store_seals, (int64_t)sealing->count);
 	stat_add(STAT_store_seal_rewrites, rewritten);
 }
@@ -85,12 +85,12 @@ void seal_collect(struct engine *engine, const struct group_id *id, bool all,
 	}
 }
 
-static int64_t later(int64_t a, int64_t b)
+static int64_t seal_later(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
 }
 
-static void widen(struct band_span *span, int64_t min_ts_ms, int64_t max_ts_ms)
+static void seal_widen(struct band_span *span, int64_t min_ts_ms, int64_t max_ts_ms)
 {
 	if (min_ts_ms < span->min_ts_ms)
 		span->min_ts_ms = min_ts_ms;
@@ -105,15 +105,15 @@ static void get_spans(const struct sealing *sealing, struct band_span spans[GROU
 		spans[i] = (struct band_span){
 			.min_ts_ms = INT64_MAX, .max_ts_ms = INT64_MIN, .end_ms = INT64_MIN};
 	for (size_t i = 0; i < sealing->count; i++)
-		widen(&spans[sealing->ordinal_in_group[i]], head_min_ts_ms(sealing->heads[i]),
-		      sealing->heads[i]->max_ts_ms);
+		seal_widen(&spans[sealing->ordinal_in_group[i]], head_min_ts_ms(sealing->heads[i]),
+			   sealing->heads[i]->max_ts_ms);
 	for (size_t i = 0; i < sealing->run_count; i++)
-		widen(&spans[sealing->runs[i].ordinal_in_group], sealing->runs[i].min_ts_ms,
-		      sealing->runs[i].max_ts_ms);
+		seal_widen(&spans[sealing->runs[i].ordinal_in_group], sealing->runs[i].min_ts_ms,
+			   sealing->runs[i].max_ts_ms);
 }
 
 /* Most often all that is sealed is newer than what is there, and known to be. */
-static bool is_newer(const struct band_span spans[GROUP_BANDS_MAX], int64_t end_ms)
+static bool seal_is_newer(const struct band_span spans[GROUP_BANDS_MAX], int64_t end_ms)
 {
 	for (size_t i = 0; i < GROUP_BANDS_MAX; i++) {
 		if (spans[i].min_ts_ms <= end_ms)
@@ -128,18 +128,18 @@ static int must_rewrite(struct engine *engine, MDB_txn *txn, const struct group_
 {
 	*rewrite = false;
 	*end_ms = unsettled_end_ms(&engine->unsettled, id);
-	if (*end_ms != INT64_MAX && is_newer(spans, *end_ms))
+	if (*end_ms != INT64_MAX && seal_is_newer(spans, *end_ms))
 		return 0;
 	int err = group_spans(txn, engine->env.dbi[DB_EXTENTS], id, spans);
 	*end_ms = err ? INT64_MAX : INT64_MIN;
 	for (size_t i = 0; i < GROUP_BANDS_MAX; i++) {
 		*rewrite = *rewrite || spans[i].overlaps;
-		*end_ms = later(*end_ms, spans[i].end_ms);
+		*end_ms = seal_later(*end_ms, spans[i].end_ms);
 	}
 	return err;
 }
 
-static void add_run(struct engine *engine, const struct record_run *run, uint64_t sequence)
+static void seal_add_run(struct engine *engine, const struct record_run *run, uint64_t sequence)
 {
 	const struct group_id *id = &run->id;
 	enum table table = id->segment.sheet.table;
@@ -159,7 +159,7 @@ int seal_write(struct engine *engine, MDB_txn *txn, const struct group_id *id,
 	for (size_t i = 0; i < sealing->count && !err; i++)
 		strips_add_head(strips, sealing->heads[i], sealing->ordinal_in_group[i]);
 	for (size_t i = 0; i < sealing->run_count && !err; i++)
-		add_run(engine, &sealing->runs[i], sealing->sequence);
+		seal_add_run(engine, &sealing->runs[i], sealing->sequence);
 	if (!err && rewrite)
 		err = group_clear(txn, extents, id, changed);
 	if (!err) {
@@ -196,7 +196,7 @@ int seal_put(struct engine *engine, MDB_txn *txn, const struct group_id *id,
 		return err;
 	seal_take(engine, sealing, rewrite);
 	for (size_t i = 0; i < GROUP_BANDS_MAX; i++)
-		end_ms = later(end_ms, spans[i].max_ts_ms);
+		end_ms = seal_later(end_ms, spans[i].max_ts_ms);
 	unsettled_add_known(&engine->unsettled, id, engine_now_us(engine), end_ms);
 	return 0;
 }

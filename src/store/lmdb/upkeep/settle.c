@@ -26,16 +26,11 @@ int64_t quiet_since_us(const struct engine *engine, int64_t now_us)
 	return engine->settle_wanted ? now_us : now_us - engine->options.settle_delay_ms * 1000;
 }
 
-/* So that an abort can put it back. */
-static void remember_settled(struct engine *engine, const struct group_id *id)
-{
-	GROW(engine->settled_groups, engine->settled_cap, engine->settled_count + 1);
-	engine->settled_groups[engine->settled_count++] = *id;
-}
-
 void settle_leave(struct engine *engine, const struct group_id *id)
 {
-	remember_settled(engine, id);
+	/* So that an abort can put it back. */
+	GROW(engine->settled_groups, engine->settled_cap, engine->settled_count + 1);
+	engine->settled_groups[engine->settled_count++] = *id;
 	unsettled_remove(&engine->unsettled, id);
 }
 
