@@ -50,6 +50,7 @@ void catalog_enter(struct catalog *catalog)
 
 void catalog_leave(struct catalog *catalog)
 {
+	ASSERT(catalog->busy);
 	size_t left = --catalog->busy;
 	if (left || !catalog->closing)
 		return;
@@ -103,7 +104,7 @@ static void run_laters(struct task *task)
 
 static void ask_done(struct store_read *read, int err)
 {
-	struct catalog_ask *ask = read->owner;
+	struct catalog_ask *ask = FROM_OWNER(catalog_ask, read->owner);
 	struct catalog *catalog = ask->catalog;
 	ask->in_flight = false;
 	if (ask->dropped)
@@ -117,7 +118,7 @@ struct catalog_ask *ask_new(struct catalog *catalog, void (*done)(void *owner, i
 			    void *owner)
 {
 	struct catalog_ask *ask = mem_zalloc(sizeof(*ask));
-	*ask = (struct catalog_ask){.catalog = catalog, .done = done, .owner = owner};
+	*ask = (struct catalog_ask){MAGIC_OF(catalog_ask), catalog, .done = done, .owner = owner};
 	ask->read = store_read_new(catalog->store, ASK_MAX_BYTES);
 	ask->read->executor = catalog->executor;
 	ask->read->done = ask_done;
@@ -139,6 +140,7 @@ struct store_request *catalog_ask_again(struct catalog_ask *ask, enum store_op o
 
 int ask_submit(struct catalog_ask *ask)
 {
+	ASSERT(!ask->in_flight && !ask->dropped);
 	ask->read->now_ms = clock_wall_ms(ask->catalog->clock);
 	catalog_enter(ask->catalog);
 	ask->in_flight = true;
@@ -154,12 +156,15 @@ void ask_release(struct catalog_ask *ask)
 {
 	if (!ask)
 		return;
+	ASSERT_IS(catalog_ask, ask);
 	if (ask->in_flight) {
+		ASSERT(!ask->dropped);
 		ask->dropped = true;
 		store_read_cancel(ask->read);
 		return;
 	}
 	store_read_free(ask->read);
+	ask->magic = 0;
 	mem_free(ask);
 }
 

@@ -98,6 +98,7 @@ struct catalog_open {
 	size_t created; /* result: new series, all groups */
 
 	/* the catalog's */
+	uint32_t magic;
 	struct catalog_round *round;
 	struct task task;
 	struct catalog_open *next;
@@ -217,6 +218,7 @@ struct catalog_list {
 	struct errbuf error;
 
 	/* the catalog's */
+	uint32_t magic;
 	struct catalog_find find;
 	struct catalog_later later;
 	struct catalog_ask *ask;
@@ -293,6 +295,7 @@ struct catalog_describe {
 	struct errbuf error;
 
 	/* the catalog's */
+	uint32_t magic;
 	struct catalog_later later;
 	struct catalog_ask *ask;
 	size_t described, batch;

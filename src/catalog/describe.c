@@ -330,7 +330,7 @@ static void describe_end(struct catalog_describe *describe, int err)
 /* The info comes first, then batch by batch. */
 static void describe_answered(void *owner, int err)
 {
-	struct catalog_describe *describe = owner;
+	struct catalog_describe *describe = FROM_OWNER(catalog_describe, owner);
 	bool again = false;
 	if (!err && describe->ask->read->requests->op == STORE_CELL_SCAN)
 		take_info(describe);
@@ -378,6 +378,8 @@ static void describe_start(struct catalog_later *later)
 
 void catalog_describe_start(struct catalog_describe *describe)
 {
+	ASSERT(describe->catalog && describe->done && describe->arena);
+	describe->magic = MAGIC_OF(catalog_describe);
 	describe->info = (struct catalog_info){.home = TABLE_DATA_RAW};
 	describe->description = (struct slice){"", 0};
 	describe->aggregators = NULL;

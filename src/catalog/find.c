@@ -20,6 +20,7 @@ enum {
 };
 
 struct index_entry {
+	uint32_t magic;
 	struct catalog *catalog;
 	struct index_entry *chain;         /* in the table */
 	struct index_entry *older, *newer; /* by last use */
@@ -83,12 +84,14 @@ static void find_count_entry(struct index_entry *entry, size_t bytes, size_t ser
 	catalog->indexed_series += series - entry->counted_series;
 	entry->counted_bytes = bytes;
 	entry->counted_series = series;
+	ASSERT(catalog->index_bytes >= bytes && catalog->indexed_series >= series);
 }
 
 static struct index_entry *entry_new(struct catalog *catalog, uint64_t hash, struct slice tenant,
 				     struct slice metric)
 {
 	struct index_entry *entry = mem_zalloc(sizeof(*entry));
+	entry->magic = MAGIC_OF(index_entry);
 	entry->catalog = catalog;
 	entry->hash = hash;
 	entry->tenant = (struct slice){mem_copy_text(tenant), tenant.len};
@@ -125,6 +128,7 @@ static void entry_free(struct index_entry *entry)
 	ask_release(entry->ask);
 	mem_free((void *)entry->tenant.data);
 	mem_free((void *)entry->metric.data);
+	entry->magic = 0;
 	mem_free(entry);
 }
 
@@ -334,7 +338,7 @@ static int take_listed(struct index_entry *entry)
 
 static void build_done(void *owner, int err)
 {
-	struct index_entry *entry = owner;
+	struct index_entry *entry = FROM_OWNER(index_entry, owner);
 	if (entry->catalog->closing)
 		err = ERR_CANCELLED;
 	if (!err)
@@ -403,6 +407,7 @@ static void find_run(struct catalog_later *later)
 
 void catalog_find_start(struct catalog_find *find)
 {
+	ASSERT(find->catalog && find->done);
 	find->series = NULL;
 	find->count = 0;
 	find->search = NULL;

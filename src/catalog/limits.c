@@ -97,6 +97,7 @@ void tenant_forget_count(struct catalog *catalog, struct slice name)
 /* ---- Counting ------------------------------------------------------------------------------ */
 
 struct limits_load {
+	uint32_t magic;
 	struct catalog *catalog;
 	struct tenant *tenant;
 	struct catalog_ask *ask;
@@ -116,6 +117,7 @@ static void load_end(struct limits_load *load, int err)
 	tenant->waiting = NULL;
 	pthread_mutex_unlock(&catalog->lock);
 	ask_release(load->ask);
+	load->magic = 0;
 	mem_free(load);
 	while (waiting) {
 		struct catalog_open *open = waiting;
@@ -134,7 +136,7 @@ static int load_slice(struct limits_load *load, const struct store_token *token)
 
 static void load_done(void *owner, int err)
 {
-	struct limits_load *load = owner;
+	struct limits_load *load = FROM_OWNER(limits_load, owner);
 	load->series += load->list->series_list.count;
 	bool more = !err && load->list->more;
 	if (more)
@@ -146,6 +148,7 @@ static void load_done(void *owner, int err)
 void tenant_load(struct catalog *catalog, struct tenant *tenant)
 {
 	struct limits_load *load = mem_zalloc(sizeof(*load));
+	load->magic = MAGIC_OF(limits_load);
 	load->catalog = catalog;
 	load->tenant = tenant;
 	load->ask = ask_new(catalog, load_done, load);

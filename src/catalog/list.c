@@ -260,7 +260,7 @@ static void check_done(struct catalog_list *list, int err)
 
 static void list_read_done(void *owner, int err)
 {
-	struct catalog_list *list = owner;
+	struct catalog_list *list = FROM_OWNER(catalog_list, owner);
 	const struct store_request *request = list->ask->read->requests;
 	if (must_check(list)) {
 		if (!err && !list->checking)
@@ -292,6 +292,8 @@ static void start_read(struct catalog_later *later)
 
 void catalog_list_start(struct catalog_list *list)
 {
+	ASSERT(list->catalog && list->done && list->arena && !list->catalog->closing);
+	list->magic = MAGIC_OF(catalog_list);
 	list->names = NULL;
 	list->count = 0;
 	list->cut = false;

@@ -331,7 +331,7 @@ static void open_run_step(struct task *task)
 
 static void open_read_done(struct store_read *read, int err)
 {
-	struct catalog_open *open = read->owner;
+	struct catalog_open *open = FROM_OWNER(catalog_open, read->owner);
 	take_answers(open, err);
 	open_step(open);
 }
@@ -401,6 +401,7 @@ static struct catalog_round *round_new(struct catalog_open *open)
 {
 	struct catalog_round *round =
 		mem_zalloc(sizeof(*round) + open->count * sizeof(round->work[0]));
+	open->magic = MAGIC_OF(catalog_open);
 	arena_init(&round->sentences, SENTENCES_MAX_BYTES);
 	round->read = spare_read(open->catalog);
 	round->read->executor = open->executor;
@@ -491,6 +492,8 @@ static void gather_names(struct catalog_open *open)
 int catalog_open_add_names(struct catalog_open *open, struct store_write *write)
 {
 	struct catalog_round *round = open->round;
+	ASSERT_IS(catalog_open, open);
+	ASSERT(round);
 	if (!round->names_gathered)
 		gather_names(open);
 	round->names_gathered = true;
@@ -509,6 +512,9 @@ void catalog_open_finish(struct catalog_open *open, int write_err)
 {
 	struct catalog *catalog = open->catalog;
 	struct catalog_round *round = open->round;
+	ASSERT_IS(catalog_open, open);
+	ASSERT(round);
+	open->magic = 0;
 	pthread_mutex_lock(&catalog->lock);
 	for (size_t i = 0; !write_err && i < round->names_added; i++)
 		hash_set_add(&catalog->stored_names, round->names[i].hash, STORED_NAMES_MAX);

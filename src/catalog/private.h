@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/hash_set.h"
+#include "base/owner.h"
 #include "base/stats.h"
 #include "catalog/catalog.h"
 #include "catalog/tag_index.h"
@@ -173,6 +174,7 @@ void catalog_leave(struct catalog *catalog);
 
 /* A read whose completion comes on the catalog's thread. */
 struct catalog_ask {
+	uint32_t magic;
 	struct catalog *catalog;
 	void (*done)(void *owner, int err);
 	void *owner;

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "base/owner.h"
 #include "loop/loop.h"
 #include "query/plan.h"
 #include "rollup/aggregate_row.h"
@@ -59,6 +60,7 @@ struct late_row {
 
 /* One read of the store. */
 struct query_job {
+	uint32_t magic;
 	struct query_run *run;
 	struct store_read *read;
 	bool in_flight;
@@ -160,6 +162,7 @@ struct query_stage {
 };
 
 struct query_run {
+	uint32_t magic;
 	struct query query;
 	struct query_engine *engine;
 	query_ready *ready;

@@ -144,6 +144,7 @@ static void job_started(struct query_job *job)
 static void job_ended(struct query_job *job)
 {
 	struct query_run *run = job->run;
+	ASSERT(job->in_flight && run->in_flight && run->engine->reading);
 	job->in_flight = false;
 	if (--run->in_flight == 0)
 		run->query.store_us += run_mono_us(run) - run->asked_us;
@@ -232,7 +233,7 @@ static void stage_arrived(struct query_run *run)
 
 static void query_job_done(struct store_read *read, int err)
 {
-	struct query_job *job = read->owner;
+	struct query_job *job = FROM_OWNER(query_job, read->owner);
 	struct query_run *run = job->run;
 	job_ended(job);
 	if (run->dropped) {
@@ -267,6 +268,7 @@ static struct query_job *job_new(struct query_run *run)
 {
 	struct query_job *job = mem_zalloc(sizeof(*job));
 	const struct query_options *options = &run->engine->options;
+	job->magic = MAGIC_OF(query_job);
 	job->run = run;
 	job->read = store_read_new(options->store, READ_MAX_BYTES);
 	job->read->executor = options->executor;
@@ -449,7 +451,7 @@ static int keep_elsewhere(struct query_run *run)
 
 static void query_found(struct catalog_find *find, int err)
 {
-	struct query_run *run = find->owner;
+	struct query_run *run = FROM_OWNER(query_run, find->owner);
 	const struct query_spec *spec = &run->query.spec;
 	bool elsewhere = spec->keep && spec->keep_hold && run->engine->options.pool;
 	run->query.find_us = run_mono_us(run) - run->asked_us;
@@ -475,6 +477,7 @@ static void query_found(struct catalog_find *find, int err)
 struct query *query_new(struct query_engine *engine, query_ready *ready, void *owner)
 {
 	struct query_run *run = mem_zalloc(sizeof(*run));
+	run->magic = MAGIC_OF(query_run);
 	run->engine = engine;
 	run->ready = ready;
 	run->owner = owner;
@@ -488,7 +491,9 @@ struct query *query_new(struct query_engine *engine, query_ready *ready, void *o
 
 static struct query_run *run_of(const struct query *query)
 {
-	return CONTAINER_OF(query, struct query_run, query);
+	struct query_run *run = CONTAINER_OF(query, struct query_run, query);
+	ASSERT_IS(query_run, run);
+	return run;
 }
 
 static void query_job_free(struct query_job *job)
@@ -499,6 +504,7 @@ static void query_job_free(struct query_job *job)
 	arena_release(&job->joined);
 	mem_free(job->made);
 	mem_free(job->grown);
+	job->magic = 0;
 	mem_free(job);
 }
 
@@ -526,6 +532,7 @@ static void query_run_free(struct query_run *run)
 		run->older->newer = run->newer;
 	free_buffers(run);
 	arena_release(&run->query.arena);
+	run->magic = 0;
 	mem_free(run);
 }
 

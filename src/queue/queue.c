@@ -204,6 +204,7 @@ int queue_put_aside(struct queue_batch *batch, const struct queue_message *messa
 		.whole_bytes = message->bytes.len,
 	};
 	pthread_mutex_lock(&queue->lock);
+	ASSERT(batch->worker->state == WORKER_HAS);
 	int err = batch->worker->stale ? ERR_CANCELLED
 				       : queue_aside_add(&queue->aside, &aside, write);
 	pthread_mutex_unlock(&queue->lock);
@@ -231,6 +232,7 @@ int queue_park(struct queue_batch *batch, const struct queue_message *message, c
 	if (!queue->ops->park)
 		return ERR_INVALID;
 	pthread_mutex_lock(&queue->lock);
+	ASSERT(batch->worker->state == WORKER_HAS);
 	int err = batch->worker->stale ? ERR_CANCELLED : queue->ops->park(batch, message);
 	if (!err)
 		news = queue_parked_is_news(&queue->parked, reason);
@@ -248,6 +250,7 @@ int queue_submit(struct queue_batch *batch, struct store_write *write)
 {
 	struct queue *queue = batch->worker->queue;
 	pthread_mutex_lock(&queue->lock);
+	ASSERT(batch->worker->state == WORKER_HAS);
 	int err = batch->worker->stale ? ERR_CANCELLED : store_write_submit(write);
 	pthread_mutex_unlock(&queue->lock);
 	return err;

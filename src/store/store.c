@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/owner.h"
 #include "store/read_own.h"
 
 /* ---- Sums ---------------------------------------------------------------------------------- */
@@ -149,6 +150,7 @@ struct store_write *store_write_new(struct store *store, size_t max_bytes)
 {
 	ASSERT(max_bytes > 0 && max_bytes <= STORE_BATCH_MAX_BYTES);
 	struct store_write *write = mem_zalloc(sizeof(*write));
+	write->magic = MAGIC_OF(store_write);
 	write->store = store;
 	arena_init(&write->arena, max_bytes);
 	return write;
@@ -156,8 +158,11 @@ struct store_write *store_write_new(struct store *store, size_t max_bytes)
 
 void store_write_reset(struct store_write *write)
 {
+	ASSERT_IS(store_write, write);
+	ASSERT(!write->in_flight);
 	arena_reset(&write->arena);
 	*write = (struct store_write){
+		.magic = write->magic,
 		.store = write->store,
 		.executor = write->executor,
 		.done = write->done,
@@ -172,16 +177,21 @@ void store_write_free(struct store_write *write)
 {
 	if (!write)
 		return;
+	ASSERT_IS(store_write, write);
 	if (write->in_flight) {
+		ASSERT(!write->dropped);
 		write->dropped = true;
 		return;
 	}
+	write->magic = 0;
 	arena_release(&write->arena);
 	mem_free(write);
 }
 
 void store_write_end(struct store_write *write)
 {
+	ASSERT_IS(store_write, write);
+	ASSERT(write->in_flight);
 	write->in_flight = false;
 	if (write->dropped)
 		store_write_free(write);
@@ -619,7 +629,8 @@ static void run_empty_write(struct task *task)
 
 int store_write_submit(struct store_write *write)
 {
-	ASSERT(write->executor && write->done);
+	ASSERT_IS(store_write, write);
+	ASSERT(write->executor && write->done && !write->in_flight);
 	write->stages_kept = 0;
 	write->err = 0;
 	if (write->rekeys && (write->stage_count > 1 || write->stage_requests > 1))
@@ -648,6 +659,7 @@ struct store_read *store_read_new(struct store *store, size_t max_bytes)
 {
 	ASSERT(max_bytes > 0);
 	struct store_read *read = mem_zalloc(sizeof(*read));
+	read->magic = MAGIC_OF(store_read);
 	read->store = store;
 	arena_init(&read->arena, max_bytes);
 	return read;
@@ -655,6 +667,8 @@ struct store_read *store_read_new(struct store *store, size_t max_bytes)
 
 void store_read_reset(struct store_read *read)
 {
+	ASSERT_IS(store_read, read);
+	ASSERT(!read->in_flight);
 	read->error.text[0] = 0;
 	arena_reset(&read->arena);
 	read->requests = read->last_request = NULL;
@@ -672,17 +686,22 @@ void store_read_free(struct store_read *read)
 {
 	if (!read)
 		return;
+	ASSERT_IS(store_read, read);
 	if (read->in_flight) {
+		ASSERT(!read->dropped);
 		read->dropped = true;
 		store_read_cancel(read);
 		return;
 	}
+	read->magic = 0;
 	arena_release(&read->arena);
 	mem_free(read);
 }
 
 void store_read_end(struct store_read *read)
 {
+	ASSERT_IS(store_read, read);
+	ASSERT(read->in_flight);
 	read->in_flight = false;
 	if (read->dropped)
 		store_read_free(read);
@@ -692,6 +711,7 @@ void store_read_end(struct store_read *read)
 
 struct store_request *store_read_add(struct store_read *read, enum store_op op)
 {
+	ASSERT(!read->in_flight);
 	struct store_request *request = arena_zalloc(&read->arena, sizeof(*request));
 	if (!request)
 		return NULL;
@@ -886,7 +906,8 @@ static void run_empty_read(struct task *task)
  * refusal takes it back. `more` of a request that goes on is restored from it having run. */
 int store_read_submit(struct store_read *read)
 {
-	ASSERT(read->executor && read->done);
+	ASSERT_IS(store_read, read);
+	ASSERT(read->executor && read->done && !read->in_flight);
 	unlink_finished(read);
 	int err = check_requests(read);
 	if (err)

@@ -86,6 +86,7 @@ typedef void store_write_done(struct store_write *write, int err);
 struct store_write_cond; /* the outcome of a conditional write, below */
 
 struct store_write {
+	uint32_t magic; /* store.c's, as of a read */
 	struct store *store;
 	struct executor *executor;
 	store_write_done *done;
@@ -565,6 +566,7 @@ struct store_read_work {
 };
 
 struct store_read {
+	uint32_t magic;
 	struct store *store;
 	struct executor *executor;
 	store_read_done *done;

@@ -1,13 +1,17 @@
 /* Small integer helpers, slices and error sentences. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "base/owner.h"
 
 static void floor_div_rounds_down(UNUSED void **state)
 {
@@ -94,6 +98,40 @@ static void what_came_in_is_cut_with_a_mark(UNUSED void **state)
 	assert_string_equal(e.text, "<>");
 }
 
+struct some_job {
+	uint32_t magic;
+	int number;
+};
+
+struct another_job {
+	uint32_t magic;
+	int number;
+};
+
+/* A process of its own takes it back, and says how that ended. */
+static int took_back(void *owner)
+{
+	int status;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		close(STDERR_FILENO);
+		_exit(FROM_OWNER(some_job, owner)->number);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void an_owner_is_what_it_says(UNUSED void **state)
+{
+	struct some_job job = {MAGIC_OF(some_job), 7};
+	struct another_job other = {MAGIC_OF(another_job), 8};
+	assert_int_equal(took_back(&job), 7);
+	assert_int_equal(took_back(&other), -SIGABRT);
+	job.magic = 0;
+	assert_int_equal(took_back(&job), -SIGABRT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +141,7 @@ int main(void)
 		cmocka_unit_test(errors_have_sentences),
 		cmocka_unit_test(long_sentences_are_cut),
 		cmocka_unit_test(what_came_in_is_cut_with_a_mark),
+		cmocka_unit_test(an_owner_is_what_it_says),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -366,6 +366,7 @@ struct clock *lmdb_clock(struct store *store)
 
 static void free_engine(struct engine *engine)
 {
+	engine->magic = 0;
 	readers_release(engine);
 	if (engine->registry.env)
 		registry_release(&engine->registry);
@@ -427,6 +428,7 @@ static int say_what_helps(const struct lmdb_options *options, int err, struct er
 int lmdb_open(const struct lmdb_options *options, struct store **store, struct errbuf *e)
 {
 	struct engine *engine = mem_zalloc(sizeof(*engine));
+	engine->magic = MAGIC_OF(engine);
 	engine->store.engine = &lmdb_engine;
 	engine->options = *options;
 	engine->options.path = mem_copy_text(slice_of(options->path));

@@ -6,6 +6,7 @@
 
 #include "base/clock_watch.h"
 #include "base/log.h"
+#include "base/owner.h"
 #include "loop/pool.h"
 #include "store/lmdb/unsettled.h"
 
@@ -106,6 +107,7 @@ struct reader {
 };
 
 struct engine {
+	uint32_t magic;
 	struct store store;
 	struct lmdb_options options;
 	struct env env;
@@ -189,7 +191,9 @@ struct engine {
 
 static inline struct engine *engine_of(struct store *store)
 {
-	return CONTAINER_OF(store, struct engine, store);
+	struct engine *engine = CONTAINER_OF(store, struct engine, store);
+	ASSERT_IS(engine, engine);
+	return engine;
 }
 
 static inline int64_t engine_now_us(struct engine *engine)

@@ -138,6 +138,7 @@ static void heads_account(struct heads *heads, int64_t bytes, int64_t count)
 {
 	heads->bytes = (uint64_t)((int64_t)heads->bytes + bytes);
 	heads->count = (size_t)((int64_t)heads->count + count);
+	ASSERT((int64_t)heads->bytes >= 0 && !heads->count == !heads->oldest);
 	stat_add(STAT_store_head_bytes, bytes);
 	stat_add(STAT_store_heads, count);
 }

@@ -679,6 +679,7 @@ void registry_committed(struct registry *registry, const struct registry_taken *
 	if (!taken->bands && !taken->shapes)
 		return;
 	pthread_mutex_lock(&registry->lock);
+	ASSERT(registry->pending_count >= taken->bands);
 	for (size_t i = 0; i < taken->bands; i++) {
 		struct pending_band *band = registry->first_band;
 		registry->first_band = band->next;

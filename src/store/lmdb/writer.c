@@ -585,7 +585,7 @@ static bool wait_for_work(struct engine *engine, struct cycle *cycle, bool more)
 
 void *writer_main(void *context)
 {
-	struct engine *engine = context;
+	struct engine *engine = FROM_OWNER(engine, context);
 	struct cycle *cycle = mem_zalloc(sizeof(*cycle));
 	cycle->engine = engine;
 	bool more = false;

@@ -52,6 +52,8 @@ int journal_list_cut(struct engine *engine, MDB_txn *txn, bool *more)
 				     (struct slice){(const char *)key, sizeof(key)});
 		if (err)
 			return err;
+		ASSERT(engine->journal_bytes >= entry->bytes &&
+		       engine->journal_records >= entry->records);
 		engine->journal_bytes -= entry->bytes;
 		engine->journal_records -= entry->records;
 		engine->journal_first = (engine->journal_first + 1) % engine->journal_cap;
