@@ -19,8 +19,7 @@ enum {
 	ASK_MAX_BYTES = 16 << 20,
 };
 
-/* ---- Hashes of (tenant, metric) ---------------------------------------------------------------
- */
+/* ---- Hashes of (tenant, metric) ------------------------------------------------------------- */
 
 static inline uint64_t name_seed(struct slice tenant)
 {

@@ -221,17 +221,15 @@ static inline uint64_t counter_quotient(uint64_t n, uint64_t by)
 /* growth * part / whole; halves go up, and *half tells so. */
 static inline uint64_t share_of(uint64_t growth, uint32_t part, int64_t whole, bool *half)
 {
-	uint64_t product, share, twice = 2 * (uint64_t)whole;
-	wide exact;
-
+	uint64_t product, twice = 2 * (uint64_t)whole;
 	if (LIKELY(!__builtin_mul_overflow(growth, 2 * (uint64_t)part, &product) &&
 		   product < (UINT64_C(1) << 53) - (uint64_t)whole)) {
 		product += (uint64_t)whole;
-		share = counter_quotient(product, twice);
+		uint64_t share = counter_quotient(product, twice);
 		*half = product == share * twice;
 		return share;
 	}
-	exact = (wide)growth * part * 2 + (uint64_t)whole;
+	wide exact = (wide)growth * part * 2 + (uint64_t)whole;
 	*half = exact % twice == 0;
 	return (uint64_t)(exact / twice);
 }
