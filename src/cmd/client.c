@@ -78,7 +78,7 @@ void client_complain(const struct client_args *args, const char *fmt, ...)
 	va_start(arguments, fmt);
 	vsnprintf(sentence, sizeof(sentence), fmt, arguments);
 	va_end(arguments);
-	visible_complain("granary %s: %s", args->command->name, sentence);
+	terminal_complain("granary %s: %s", args->command->name, sentence);
 }
 
 int client_usage(const struct client_args *args, const char *fmt, ...)
@@ -90,8 +90,8 @@ int client_usage(const struct client_args *args, const char *fmt, ...)
 	va_start(arguments, fmt);
 	vsnprintf(sentence, sizeof(sentence), fmt, arguments);
 	va_end(arguments);
-	visible_complain("granary %s: %s; `granary help %s` shows how it is used", name, sentence,
-			 name);
+	terminal_complain("granary %s: %s; `granary help %s` shows how it is used", name, sentence,
+			  name);
 	return ERR_INVALID;
 }
 
@@ -209,7 +209,7 @@ int client_run_verb(const char *noun, const char *help, const struct client_verb
 	buf_init(&names, COMPLAINT_MAX_BYTES);
 	for (size_t i = 0; i < count; i++)
 		buf_printf(&names, "%s%s", i ? ", " : "", verbs[i].name);
-	visible_complain(
+	terminal_complain(
 		"granary %s: %s%.*s%s one of %.*s; `granary help %s` shows how it is used", noun,
 		argc ? "there is no command \"" : "a command is missing:", SLICE_SHOWN_MAX_BYTES,
 		argc ? argv[0] : "", argc ? "\": it is" : "", (int)names.len, names.data, noun);
@@ -277,16 +277,16 @@ static bool take_body(void *owner, long status, struct slice piece)
 	struct client_answer *answer = owner;
 
 	if (answer->to_stdout && status == 200)
-		return visible_print(&answer->printed, piece, false);
+		return terminal_print(&answer->printed, piece, false);
 	return buf_append(&answer->body, piece.data, piece.len) == 0;
 }
 
 void client_print_body(const struct client_answer *answer)
 {
-	struct visible_lines lines = {0};
+	struct terminal_lines lines = {0};
 
-	(void)visible_print(&lines, buf_slice(&answer->body), false);
-	(void)visible_print(&lines, SLICE("\n"), true);
+	(void)terminal_print(&lines, buf_slice(&answer->body), false);
+	(void)terminal_print(&lines, SLICE("\n"), true);
 }
 
 static void complain(const struct client_args *args, struct client_answer *answer,
@@ -371,8 +371,8 @@ static int show_as_it_comes(const struct client_args *args, const char *path,
 	answer->to_stdout = true;
 	int err = client_request(args, path, NULL, (struct slice){NULL, 0}, answer);
 	if (!err)
-		(void)visible_print(&answer->printed,
-				    args->output == OUTPUT_JSON ? SLICE("\n") : SLICE(""), true);
+		(void)terminal_print(&answer->printed,
+				     args->output == OUTPUT_JSON ? SLICE("\n") : SLICE(""), true);
 	return err;
 }
 
@@ -400,7 +400,7 @@ int client_show(const struct client_args *args, const char *path, bool as_it_com
 			      : show_parsed(args, path, &answer, print);
 	/* For people only: what programs read is data and nothing else. */
 	if (!err && !as_it_comes && answer.grains[0]) {
-		visible_complain("answered by: %s", answer.grains);
+		terminal_complain("answered by: %s", answer.grains);
 	}
 	if (!err && answer.cut)
 		client_complain(args, "the result was cut at the server's limit; ask for less");

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "cmd/client_http.h"
-#include "cmd/visible.h"
+#include "cmd/terminal_escape.h"
 #include "wire/json.h"
 
 enum client_exit { CLIENT_OK = 0, CLIENT_FAILED = 1, CLIENT_USAGE = 2 };
@@ -134,7 +134,7 @@ struct client_answer {
 	long status;
 	struct buf body;
 	bool to_stdout; /* in: a body of status 200 goes there instead */
-	struct visible_lines printed;
+	struct terminal_lines printed;
 	bool cut; /* the server says that there is more than it gave */
 	char grains[CLIENT_GRAINS_MAX_BYTES + 1]; /* which data answered a query; empty: none did */
 	char note[CLIENT_NOTE_MAX_BYTES + 1];     /* why it has less than one may think */

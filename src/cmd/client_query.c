@@ -147,7 +147,7 @@ static void print_explain(const struct json *explain)
 			buf_printf(&line, " %.*s %.*s", (int)one->key.len, one->key.data,
 				   (int)one->text.len, one->text.data);
 	}
-	visible_complain("read:%.*s", (int)line.len, line.len ? line.data : "");
+	terminal_complain("read:%.*s", (int)line.len, line.len ? line.data : "");
 	buf_release(&line);
 }
 

@@ -128,11 +128,11 @@ struct asking {
 
 static void print_cell(struct asking *asking, const struct snmp_cell *cell)
 {
-	struct visible_lines lines = {0};
+	struct terminal_lines lines = {0};
 	buf_clear(&asking->line);
 	snmp_text_line(cell->oid, &cell->value, !asking->request->line.numeric, &asking->line);
 	buf_append_char(&asking->line, '\n');
-	(void)visible_print(&lines, buf_slice(&asking->line), true);
+	(void)terminal_print(&lines, buf_slice(&asking->line), true);
 }
 
 static void on_reply(void *owner, const struct snmp_reply *reply)

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "cmd/client.h"
 #include "cmd/command.h"
-#include "cmd/visible.h"
+#include "cmd/terminal_escape.h"
 #include "conf/conf.h"
 #include "inventory/inventory.h"
 
@@ -139,7 +139,7 @@ static int print_help(const struct command *command)
 
 static int unknown(const char *name)
 {
-	visible_complain("granary: there is no command %.100s; `granary help` lists them", name);
+	terminal_complain("granary: there is no command %.100s; `granary help` lists them", name);
 	return EXIT_WRONG_USE;
 }
 
@@ -185,7 +185,7 @@ int command_config(int argc, char *const *argv)
 	int status = EXIT_WRONG_USE;
 	if (conf_read(conf, files_real(), argc, argv, &e) ||
 	    inventory_conf_read(conf, files_real(), &inventory, &e)) {
-		visible_complain("granary config: %s", e.text);
+		terminal_complain("granary config: %s", e.text);
 		buf_release(&out);
 	} else {
 		conf_dump(conf, &out);

@@ -29,10 +29,10 @@
 #include "base/log.h"
 #include "catalog/catalog.h"
 #include "cmd/command.h"
-#include "cmd/doors.h"
-#include "cmd/polling.h"
-#include "cmd/rollups.h"
-#include "cmd/visible.h"
+#include "cmd/serve_listeners.h"
+#include "cmd/serve_polling.h"
+#include "cmd/serve_rollups.h"
+#include "cmd/terminal_escape.h"
 #include "conf/conf.h"
 #include "http/http.h"
 #include "ingest/host.h"
@@ -76,9 +76,9 @@ struct serve {
 	struct pollers *pollers;
 	struct host *host;
 	struct http_server *http;
-	struct doors *doors;
-	struct polling *polling;
-	struct rollups rollups;
+	struct serve_listeners *doors;
+	struct serve_polling *polling;
+	struct serve_rollups rollups;
 	struct rollup_deletions *deletions;
 	struct http_route *routes;
 	struct api api;
@@ -111,18 +111,19 @@ static void begin_doors(struct serve *s)
 {
 	s->phase_over = s->doors == NULL;
 	if (s->doors)
-		doors_stop(s->doors, s->dead_err ? STOP_DEAD_MS : s->conf->stop_timeout_ms,
-			   phase_over, s);
+		serve_listeners_stop(s->doors,
+				     s->dead_err ? STOP_DEAD_MS : s->conf->stop_timeout_ms,
+				     phase_over, s);
 }
 
 static void begin_polling(struct serve *s)
 {
-	polling_stop(s->polling);
+	serve_polling_stop(s->polling);
 }
 
 static bool is_polling_over(const struct serve *s)
 {
-	return polling_over(s->polling);
+	return serve_polling_over(s->polling);
 }
 
 static void begin_host(struct serve *s)
@@ -163,12 +164,12 @@ static bool inventory_over(const struct serve *s)
 
 static void begin_rollups(struct serve *s)
 {
-	rollups_stop(&s->rollups);
+	serve_rollups_stop(&s->rollups);
 }
 
 static bool are_rollups_over(const struct serve *s)
 {
-	return rollups_over(&s->rollups);
+	return serve_rollups_over(&s->rollups);
 }
 
 static void begin_catalog(struct serve *s)
@@ -349,7 +350,7 @@ static void on_ingest_timer(void *owner)
 {
 	struct serve *s = owner;
 	ingest_tick(s->ingest);
-	rollups_tick(&s->rollups);
+	serve_rollups_tick(&s->rollups);
 }
 
 /* ---- Starting ------------------------------------------------------------------------------- */
@@ -436,29 +437,29 @@ static struct query_engine *new_queries(struct serve *s)
 		.concurrent_max = (size_t)c->query_concurrent_max,
 		.retention_ms = c->retention_raw_ms,
 		.retention_rules = &s->rollups.retention,
-		.home_of = polling_home_of,
+		.home_of = serve_polling_home_of,
 		.home_owner = s->polling,
 		.grains = &s->rollups.grains,
-		.rolled_before_ms = rollups_before_ms,
-		.rolled_since_ms = rollups_since_ms,
+		.rolled_before_ms = serve_rollups_before_ms,
+		.rolled_since_ms = serve_rollups_since_ms,
 		.late_after_ms = s->rollups.late.after_ms,
 		.late_quiet_ms = s->rollups.keeps_late ? c->rollup_quiet_ms : 0,
-		.is_counter = rollups_is_counter,
+		.is_counter = serve_rollups_is_counter,
 		.rollup_owner = &s->rollups,
 	};
 	return query_engine_new(&options);
 }
 
-static struct polling *new_polling(struct serve *s)
+static struct serve_polling *new_polling(struct serve *s)
 {
-	const struct polling_options options = {
+	const struct serve_polling_options options = {
 		.conf = s->conf,
 		.inventory_conf = s->inventory_conf,
 		.store = s->store,
 		.catalog = s->catalog,
 		.loop = s->loop,
 	};
-	return polling_new(&options);
+	return serve_polling_new(&options);
 }
 
 /* The rows of the API, with the configured bounds for bodies of samples: those may be compressed,
@@ -680,7 +681,7 @@ static void print_ready(struct serve *s)
 /* Everything that lives on the loop, in the order in which it needs each other. */
 static int start(struct serve *s, struct errbuf *e)
 {
-	int err = rollups_open(&s->rollups, s->store, e);
+	int err = serve_rollups_open(&s->rollups, s->store, e);
 	s->pool = pool_new(1, 16, "host");
 	s->filter_pool = pool_new(1, (size_t)s->conf->query_concurrent_max, "filter");
 	s->catalog = new_catalog(s);
@@ -691,7 +692,7 @@ static int start(struct serve *s, struct errbuf *e)
 	s->pollers = pollers_new();
 	err = err ? err : open_inventory(s, e);
 	if (!err)
-		s->deletions = rollups_deletions(&s->rollups, s->store, s->catalog, s->loop);
+		s->deletions = serve_rollups_deletions(&s->rollups, s->store, s->catalog, s->loop);
 	s->http = new_http(s);
 	s->stop_timer = loop_timer_new(s->loop, on_stop_timer, s);
 	s->sweep_timer = loop_timer_new(s->loop, on_sweep_timer, s);
@@ -700,15 +701,15 @@ static int start(struct serve *s, struct errbuf *e)
 	loop_timer_start(s->ingest_timer, INGEST_TICK_MS, INGEST_TICK_MS);
 	err = err ? err : open_signals(s, e);
 	err = err ? err : listen_http(s, e);
-	err = err ? err : doors_open(s->conf, s->loop, s->ingest, &s->doors, e);
-	err = err ? err : polling_open(s->polling, s->inventory, e);
+	err = err ? err : serve_listeners_open(s->conf, s->loop, s->ingest, &s->doors, e);
+	err = err ? err : serve_polling_open(s->polling, s->inventory, e);
 	if (err)
 		return err;
-	s->api.queues = polling_queues(s->polling);
-	s->api.persist = polling_persist(s->polling);
-	s->api.poller = polling_poller(s->polling);
+	s->api.queues = serve_polling_queues(s->polling);
+	s->api.persist = serve_polling_persist(s->polling);
+	s->api.poller = serve_polling_poller(s->polling);
 	open_host(s);
-	rollups_start(&s->rollups, s->store, s->loop);
+	serve_rollups_start(&s->rollups, s->store, s->loop);
 	s->api.rollup = s->rollups.rollup;
 	s->api.rollup_complete = s->rollups.complete;
 	err = bound_connections(s, e);
@@ -722,12 +723,12 @@ static int start(struct serve *s, struct errbuf *e)
 static void release(struct serve *s)
 {
 	http_server_free(s->http);
-	doors_free(s->doors);
-	polling_free(s->polling);
+	serve_listeners_free(s->doors);
+	serve_polling_free(s->polling);
 	if (s->deletions)
 		rollup_deletions_free(s->deletions);
 	ingest_free(s->ingest);
-	rollups_free(&s->rollups);
+	serve_rollups_free(&s->rollups);
 	inventory_keeper_free(s->inventory);
 	v2_zones_free(s->zones);
 	pollers_free(s->pollers);
@@ -745,13 +746,13 @@ static int serve(struct serve *s)
 	s->loop = loop_new();
 	loop_set_kind(s->loop, LOOP_MAIN);
 	if (open_store(s, &e)) {
-		visible_complain("granary serve: %s", e.text);
+		terminal_complain("granary serve: %s", e.text);
 		loop_free(s->loop);
 		return EXIT_FAILED;
 	}
 	s->status = EXIT_OK;
 	if (start(s, &e)) {
-		visible_complain("granary serve: %s", e.text);
+		terminal_complain("granary serve: %s", e.text);
 		s->status = EXIT_FAILED;
 		stop(s);
 	}
@@ -774,9 +775,9 @@ int command_serve(int argc, char *const *argv)
 	int status = EXIT_WRONG_USE;
 	if (conf_read(s.conf, files_real(), argc, argv, &e) ||
 	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||
-	    check_hosts(s.conf, &e) || rollups_read(&s.rollups, s.conf, files_real(), &e) ||
+	    check_hosts(s.conf, &e) || serve_rollups_read(&s.rollups, s.conf, files_real(), &e) ||
 	    fault_arm_from_env(&e)) {
-		visible_complain("granary serve: %s", e.text);
+		terminal_complain("granary serve: %s", e.text);
 	} else {
 		check_reloads();
 		set_log_level(s.conf);

@@ -1,6 +1,6 @@
 #include "base/base.h"
 #include "cmd/client_private.h"
-#include "cmd/visible.h"
+#include "cmd/terminal_escape.h"
 
 enum { TABLE_MAX_BYTES = 512 << 20, NAMES_MAX_BYTES = 1 << 20, NUMBER_TEXT_BYTES = 512 };
 
@@ -233,7 +233,7 @@ void text_table_add_member(struct text_table *table, const struct json *object, 
 /* A program that reads CSV gets what there is, byte for byte; people, on a terminal, see it. */
 void text_table_print(struct text_table *table, enum client_output output)
 {
-	if (output != OUTPUT_CSV || visible_is_needed())
+	if (output != OUTPUT_CSV || terminal_is_output())
 		make_all_visible(table);
 	if (output == OUTPUT_CSV)
 		print_csv(table);

@@ -118,15 +118,15 @@ static void lines_stay_lines(UNUSED void **state)
 	static const char wanted[] = "a,\\x1b[0m\r\nb\\r\xc3\xbc\\u0085\xe2\x82\xac\tc"
 				     "\xf0\x9f\x98\x80\n\\xf0\\x9f\\r";
 	for (size_t step = 1; step < sizeof(text); step++) {
-		struct visible_lines lines = {0};
+		struct terminal_lines lines = {0};
 		struct buf out;
 		buf_init(&out, 1000);
 		for (size_t at = 0; at < sizeof(text) - 1; at += step) {
 			size_t left = sizeof(text) - 1 - at;
-			visible_append_lines(&lines, &out,
-					     (struct slice){text + at, left < step ? left : step});
+			terminal_append_lines(&lines, &out,
+					      (struct slice){text + at, left < step ? left : step});
 		}
-		visible_end_lines(&lines, &out);
+		terminal_end_lines(&lines, &out);
 		buf_append_char(&out, 0);
 		assert_string_equal(out.data, wanted);
 		buf_release(&out);

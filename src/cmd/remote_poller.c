@@ -1,7 +1,8 @@
 /* `granary poll`: the poller as a process of its own, near the devices (doc/remote-poller.md).
  *
- *   server --GET inventory--> poll_follow --> poller (snmp/) --> spool --> poll_handover --POST-->
- * server
+ *   server --GET inventory--> remote_follow --> poller (snmp/)
+ *                                                  |
+ *   server <--POST polls-- remote_handover <-- spool
  *
  * The spool is the durable queue of queue/local in a small store of its own. Polling waits for
  * nobody: what the spool does not take waits in the poller's ring, within its bound.
@@ -21,10 +22,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/command.h"
-#include "cmd/poll_follow.h"
-#include "cmd/poll_handover.h"
-#include "cmd/poll_sink.h"
-#include "cmd/visible.h"
+#include "cmd/remote_follow.h"
+#include "cmd/remote_handover.h"
+#include "cmd/queue_sink.h"
+#include "cmd/terminal_escape.h"
 #include "conf/conf.h"
 #include "inventory/inventory.h"
 #include "loop/loop.h"
@@ -76,7 +77,7 @@ const char poll_help[] =
 
 static const struct slice spool_name = SLICE("spool");
 
-struct poll {
+struct remote_poller {
 	struct conf *conf;
 	const char *server;
 	char name[INVENTORY_NAME_MAX_BYTES + 1], file[FILE_MAX_BYTES];
@@ -84,9 +85,9 @@ struct poll {
 	struct loop *loop;
 	struct queue *spool;
 	struct poller *poller;
-	struct poll_sink sink;
-	struct poll_handover *handover;
-	struct poll_follow *follow;
+	struct queue_sink sink;
+	struct remote_handover *handover;
+	struct remote_follow *follow;
 	struct http_server *http;
 	/* What the status page's handlers want of a server. */
 	struct api api;
@@ -110,57 +111,57 @@ struct poll {
 
 static void follow_stopped(void *owner)
 {
-	struct poll *p = owner;
+	struct remote_poller *p = owner;
 	p->follow = NULL;
 	p->phase_over = true;
 }
 
-static void begin_follow(struct poll *p)
+static void begin_follow(struct remote_poller *p)
 {
 	p->phase_over = p->follow == NULL;
 	atomic_store(&p->cancelled, true);
 	if (p->follow)
-		poll_follow_stop(p->follow, follow_stopped, p);
+		remote_follow_stop(p->follow, follow_stopped, p);
 }
 
 static void handover_stopped(void *owner)
 {
-	struct poll *p = owner;
+	struct remote_poller *p = owner;
 	p->handover = NULL;
 	p->phase_over = true;
 }
 
-static void begin_handover(struct poll *p)
+static void begin_handover(struct remote_poller *p)
 {
 	p->phase_over = p->handover == NULL;
 	if (p->handover)
-		poll_handover_stop(p->handover, handover_stopped, p);
+		remote_handover_stop(p->handover, handover_stopped, p);
 }
 
 static void poller_closed(void *owner)
 {
-	struct poll *p = owner;
+	struct remote_poller *p = owner;
 	p->poller = NULL;
 }
 
-static void begin_poller(struct poll *p)
+static void begin_poller(struct remote_poller *p)
 {
 	if (p->poller)
 		poller_close(p->poller, poller_closed, p);
 }
 
-static bool poller_over(const struct poll *p)
+static bool poller_over(const struct remote_poller *p)
 {
 	return !p->poller && !p->sink.on_their_way;
 }
 
 static void http_stopped(void *owner)
 {
-	struct poll *p = owner;
+	struct remote_poller *p = owner;
 	p->phase_over = true;
 }
 
-static void begin_http(struct poll *p)
+static void begin_http(struct remote_poller *p)
 {
 	p->api.ready = false;
 	p->phase_over = p->http == NULL;
@@ -168,12 +169,12 @@ static void begin_http(struct poll *p)
 		http_server_stop(p->http, 0, http_stopped, p);
 }
 
-static bool http_over(const struct poll *p)
+static bool http_over(const struct remote_poller *p)
 {
 	return p->phase_over && !p->api.queue_retries;
 }
 
-static void begin_end(struct poll *p)
+static void begin_end(struct remote_poller *p)
 {
 	loop_timer_close(p->stop_timer);
 	for (size_t i = 0; i < ARRAY_LEN(p->signals); i++)
@@ -183,8 +184,8 @@ static void begin_end(struct poll *p)
 
 static const struct phase {
 	const char *name;
-	void (*begin)(struct poll *p);
-	bool (*over)(const struct poll *p); /* NULL: p->phase_over */
+	void (*begin)(struct remote_poller *p);
+	bool (*over)(const struct remote_poller *p); /* NULL: p->phase_over */
 } phases[] = {
 	{"polling", NULL, NULL},
 	{"inventory", begin_follow, NULL},
@@ -194,7 +195,7 @@ static const struct phase {
 	{"end", begin_end, NULL},
 };
 
-static bool is_phase_over(const struct poll *p)
+static bool is_phase_over(const struct remote_poller *p)
 {
 	const struct phase *phase = &phases[p->phase];
 	return phase->over ? phase->over(p) : p->phase_over;
@@ -202,7 +203,7 @@ static bool is_phase_over(const struct poll *p)
 
 static void on_stop_timer(void *owner)
 {
-	struct poll *p = owner;
+	struct remote_poller *p = owner;
 	while (p->phase + 1 < ARRAY_LEN(phases) && is_phase_over(p)) {
 		p->phase++;
 		p->phase_over = false;
@@ -214,7 +215,7 @@ static void on_stop_timer(void *owner)
 	}
 }
 
-static void stop(struct poll *p)
+static void stop(struct remote_poller *p)
 {
 	if (p->give_up_ms)
 		return;
@@ -228,7 +229,7 @@ static void stop(struct poll *p)
 
 static void on_stop_signal(void *owner, int signum)
 {
-	struct poll *p = owner;
+	struct remote_poller *p = owner;
 	if (!p->give_up_ms)
 		log_info("signal %d: stopping", signum);
 	stop(p);
@@ -236,15 +237,15 @@ static void on_stop_signal(void *owner, int signum)
 
 static void on_reload_signal(void *owner, UNUSED int signum)
 {
-	struct poll *p = owner;
+	struct remote_poller *p = owner;
 	log_info("the secrets are read again");
 	if (p->follow)
-		poll_follow_refresh(p->follow);
+		remote_follow_refresh(p->follow);
 }
 
 static void run_dead(struct task *task)
 {
-	struct poll *p = CONTAINER_OF(task, struct poll, dead_task);
+	struct remote_poller *p = CONTAINER_OF(task, struct remote_poller, dead_task);
 	log_error("a commit failed: %s; stopping, since only a restart can tell what is on disk",
 		  err_text(p->dead_err));
 	stop(p);
@@ -253,7 +254,7 @@ static void run_dead(struct task *task)
 /* On the store's writer thread. */
 static void on_dead(void *context, int err)
 {
-	struct poll *p = context;
+	struct remote_poller *p = context;
 	p->dead_err = err;
 	struct executor *executor = loop_executor(p->loop);
 	executor->post(executor, &p->dead_task);
@@ -261,7 +262,7 @@ static void on_dead(void *context, int err)
 
 /* ---- Starting -------------------------------------------------------------------------------- */
 
-static int open_spool(struct poll *p, struct errbuf *e)
+static int open_spool(struct remote_poller *p, struct errbuf *e)
 {
 	const struct conf *c = p->conf;
 	const struct lmdb_options options = {
@@ -291,11 +292,11 @@ static int open_spool(struct poll *p, struct errbuf *e)
 static int put(void *owner, UNUSED const struct oidset *oidset, struct slice device,
 	       struct slice message)
 {
-	struct poll *p = owner;
-	return poll_sink_put(&p->sink, p->spool, device, message);
+	struct remote_poller *p = owner;
+	return queue_sink_put(&p->sink, p->spool, device, message);
 }
 
-static int open_poller(struct poll *p, struct errbuf *e)
+static int open_poller(struct remote_poller *p, struct errbuf *e)
 {
 	const struct poller_options options = {
 		.clock = clock_real(),
@@ -307,9 +308,9 @@ static int open_poller(struct poll *p, struct errbuf *e)
 	return poller_open(&options, &p->poller, e);
 }
 
-static void begin_talking(struct poll *p)
+static void begin_talking(struct remote_poller *p)
 {
-	const struct poll_handover_options handover = {
+	const struct remote_handover_options handover = {
 		.server = p->server,
 		.spool = p->spool,
 		.store = p->store,
@@ -317,8 +318,8 @@ static void begin_talking(struct poll *p)
 		.cancelled = &p->cancelled,
 		.executor = loop_executor(p->loop),
 	};
-	p->handover = poll_handover_new(&handover);
-	const struct poll_follow_options follow = {
+	p->handover = remote_handover_new(&handover);
+	const struct remote_follow_options follow = {
 		.server = p->server,
 		.name = p->name,
 		.file = p->file,
@@ -331,11 +332,11 @@ static void begin_talking(struct poll *p)
 		.cancelled = &p->cancelled,
 		.executor = loop_executor(p->loop),
 	};
-	p->follow = poll_follow_new(&follow);
+	p->follow = remote_follow_new(&follow);
 }
 
 /* Of the server's routes those that say how this process does. */
-static size_t pick_routes(struct poll *p)
+static size_t pick_routes(struct remote_poller *p)
 {
 	static const char *const paths[] = {"/metrics",    "/-/healthy",        "/-/ready",
 					    "/api/queues", "/api/queues/aside", "/api/queues/retry",
@@ -351,7 +352,7 @@ static size_t pick_routes(struct poll *p)
 	return count;
 }
 
-static int open_http(struct poll *p, struct errbuf *e)
+static int open_http(struct remote_poller *p, struct errbuf *e)
 {
 	const struct conf *c = p->conf;
 	bool told = c->origins[CONF_ID_listen].file != NULL;
@@ -379,7 +380,7 @@ static int open_http(struct poll *p, struct errbuf *e)
 	return err ? errbuf_prefix(e, err, "--listen") : 0;
 }
 
-static int open_signals(struct poll *p, struct errbuf *e)
+static int open_signals(struct remote_poller *p, struct errbuf *e)
 {
 	static const struct {
 		int number;
@@ -394,7 +395,7 @@ static int open_signals(struct poll *p, struct errbuf *e)
 	return 0;
 }
 
-static void print_ready(const struct poll *p)
+static void print_ready(const struct remote_poller *p)
 {
 	struct loop_address address = http_server_address(p->http);
 	char text[LOOP_ADDRESS_TEXT_BYTES];
@@ -405,7 +406,7 @@ static void print_ready(const struct poll *p)
 	fflush(stdout);
 }
 
-static int start(struct poll *p, struct errbuf *e)
+static int start(struct remote_poller *p, struct errbuf *e)
 {
 	p->stop_timer = loop_timer_new(p->loop, on_stop_timer, p);
 	int err = open_signals(p, e);
@@ -419,7 +420,7 @@ static int start(struct poll *p, struct errbuf *e)
 	return 0;
 }
 
-static int run(struct poll *p)
+static int run(struct remote_poller *p)
 {
 	struct errbuf e = {""};
 	/* The loop first: the store's writer may report to it as soon as it runs. */
@@ -431,7 +432,7 @@ static int run(struct poll *p)
 		stop(p);
 	}
 	if (p->status)
-		visible_complain("granary poll: %s", e.text);
+		terminal_complain("granary poll: %s", e.text);
 	if (p->stop_timer)
 		loop_run(p->loop);
 	if (p->http)
@@ -479,7 +480,7 @@ static int divide(int argc, char *const *argv, struct words *words, struct errbu
 	return 0;
 }
 
-static int check_words(struct poll *p, const struct words *words, struct errbuf *e)
+static int check_words(struct remote_poller *p, const struct words *words, struct errbuf *e)
 {
 	if (!words->server)
 		return errbuf_set(e, ERR_INVALID, "--server is missing: the URL of the server");
@@ -503,7 +504,7 @@ static int check_words(struct poll *p, const struct words *words, struct errbuf 
 }
 
 /* What is wrong with the secrets is said before anything is begun. */
-static int check_secrets(const struct poll *p, struct errbuf *e)
+static int check_secrets(const struct remote_poller *p, struct errbuf *e)
 {
 	struct inventory_conf *made;
 	int err = inventory_conf_read(p->conf, files_real(), &made, e);
@@ -512,7 +513,7 @@ static int check_secrets(const struct poll *p, struct errbuf *e)
 	return err;
 }
 
-static int read_words(struct poll *p, int argc, char *const *argv, struct errbuf *e)
+static int read_words(struct remote_poller *p, int argc, char *const *argv, struct errbuf *e)
 {
 	static struct words words;
 	enum log_level level;
@@ -528,13 +529,13 @@ static int read_words(struct poll *p, int argc, char *const *argv, struct errbuf
 int command_poll(int argc, char *const *argv)
 {
 	struct errbuf e = {""};
-	struct poll p = {.conf = conf_new(), .dead_task.run = run_dead};
+	struct remote_poller p = {.conf = conf_new(), .dead_task.run = run_dead};
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	int status = EXIT_WRONG_USE;
 	if (read_words(&p, argc, argv, &e))
-		visible_complain("granary poll: %s; `granary help poll` shows how it is used",
-				 e.text);
+		terminal_complain("granary poll: %s; `granary help poll` shows how it is used",
+				  e.text);
 	else
 		status = run(&p);
 	conf_free(p.conf);

@@ -1,10 +1,10 @@
-#include "cmd/polling.h"
+#include "cmd/serve_polling.h"
 
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "cmd/local_agent.h"
-#include "cmd/poll_sink.h"
+#include "cmd/queue_sink.h"
 #include "conf/conf.h"
 #include "inventory/inventory.h"
 #include "loop/loop.h"
@@ -25,8 +25,8 @@ enum {
 	AHEAD_MAX_MS = 600000,
 };
 
-struct polling {
-	struct polling_options options;
+struct serve_polling {
+	struct serve_polling_options options;
 	struct inventory_conf *conf;
 	struct inventory_keeper *keeper;
 	struct queue **queues; /* by place in conf->queues */
@@ -34,30 +34,30 @@ struct polling {
 	struct poller *poller;
 	struct local_agent *agent; /* NULL: nobody asked for it */
 	struct inventory_listener listener;
-	struct poll_sink sink;
+	struct queue_sink sink;
 	struct queue_unread unread;
 	struct arena arena; /* of one set of tags */
 };
 
-struct persist *polling_persist(const struct polling *polling)
+struct persist *serve_polling_persist(const struct serve_polling *polling)
 {
 	return polling->persist;
 }
 
-struct poller *polling_poller(const struct polling *polling)
+struct poller *serve_polling_poller(const struct serve_polling *polling)
 {
 	return polling->poller;
 }
 
-struct queue *const *polling_queues(const struct polling *polling)
+struct queue *const *serve_polling_queues(const struct serve_polling *polling)
 {
 	return polling->queues;
 }
 
-void polling_home_of(void *owner, struct slice tenant, struct slice tags_text,
-		     struct query_home *home)
+void serve_polling_home_of(void *owner, struct slice tenant, struct slice tags_text,
+			   struct query_home *home)
 {
-	struct polling *p = owner;
+	struct serve_polling *p = owner;
 	struct tags tags;
 	if (!slice_equal(tenant, COUNTER_TENANT))
 		return;
@@ -75,27 +75,27 @@ void polling_home_of(void *owner, struct slice tenant, struct slice tags_text,
 static int hand_over(void *owner, const struct oidset *set, struct slice device,
 		     struct slice message)
 {
-	struct polling *p = owner;
-	return poll_sink_put(&p->sink, p->queues[set->queue->place], device, message);
+	struct serve_polling *p = owner;
+	return queue_sink_put(&p->sink, p->queues[set->queue->place], device, message);
 }
 
 /* On the poller's thread. */
 static void offer(void *owner)
 {
-	struct polling *p = owner;
+	struct serve_polling *p = owner;
 	for (size_t i = 0; i < p->conf->queue_count; i++)
 		queue_offer(p->queues[i]);
 }
 
 static void inventory_changed(struct inventory_listener *listener)
 {
-	struct polling *p = CONTAINER_OF(listener, struct polling, listener);
+	struct serve_polling *p = CONTAINER_OF(listener, struct serve_polling, listener);
 	const struct inventory *picture = inventory_keeper_take(p->keeper);
 	poller_set_inventory(p->poller, picture);
 	inventory_release(picture);
 }
 
-static int open_poller(struct polling *p, struct errbuf *e)
+static int open_poller(struct serve_polling *p, struct errbuf *e)
 {
 	const struct poller_options options = {
 		.clock = lmdb_clock(p->options.store),
@@ -114,8 +114,8 @@ static int open_poller(struct polling *p, struct errbuf *e)
 /* ---- Life ------------------------------------------------------------------------------------ */
 
 /* Rows of versions come from polls of many OIDs, which esmond has in one message. */
-static int open_memcached(struct polling *p, const struct queue_def *def, struct queue **queue,
-			  struct errbuf *e)
+static int open_memcached(struct serve_polling *p, const struct queue_def *def,
+			  struct queue **queue, struct errbuf *e)
 {
 	struct slice *names = mem_alloc_array(def->oidset_count + 1, sizeof(*names));
 	struct queue_memcached_options options = {
@@ -135,7 +135,7 @@ static int open_memcached(struct polling *p, const struct queue_def *def, struct
 	return err;
 }
 
-static int open_local(struct polling *p, const struct queue_def *def, struct queue **queue,
+static int open_local(struct serve_polling *p, const struct queue_def *def, struct queue **queue,
 		      struct errbuf *e)
 {
 	const struct conf *c = p->options.conf;
@@ -150,7 +150,7 @@ static int open_local(struct polling *p, const struct queue_def *def, struct que
 	return queue_local_open(&options, queue, e);
 }
 
-static int open_queues(struct polling *p, struct errbuf *e)
+static int open_queues(struct serve_polling *p, struct errbuf *e)
 {
 	p->queues = mem_zalloc((p->conf->queue_count + 1) * sizeof(*p->queues));
 	for (size_t i = 0; i < p->conf->queue_count; i++) {
@@ -163,7 +163,7 @@ static int open_queues(struct polling *p, struct errbuf *e)
 	return 0;
 }
 
-static void close_queues(struct polling *p)
+static void close_queues(struct serve_polling *p)
 {
 	for (size_t i = 0; p->queues && i < p->conf->queue_count; i++) {
 		if (p->queues[i])
@@ -173,7 +173,7 @@ static void close_queues(struct polling *p)
 	p->queues = NULL;
 }
 
-static void open_persist(struct polling *p)
+static void open_persist(struct serve_polling *p)
 {
 	const struct conf *c = p->options.conf;
 	const struct persist_options options = {
@@ -193,9 +193,9 @@ static void open_persist(struct polling *p)
 	p->persist = persist_new(&options);
 }
 
-struct polling *polling_new(const struct polling_options *options)
+struct serve_polling *serve_polling_new(const struct serve_polling_options *options)
 {
-	struct polling *p = mem_zalloc(sizeof(*p));
+	struct serve_polling *p = mem_zalloc(sizeof(*p));
 	p->options = *options;
 	p->conf = options->inventory_conf;
 	p->sink.executor = loop_executor(options->loop);
@@ -204,7 +204,7 @@ struct polling *polling_new(const struct polling_options *options)
 	return p;
 }
 
-static int open_local_agent(struct polling *p, struct errbuf *e)
+static int open_local_agent(struct serve_polling *p, struct errbuf *e)
 {
 	const char *address = p->options.conf->snmp_local_agent;
 	char name[INVENTORY_NAME_MAX_BYTES + 1] = "", where[512];
@@ -221,12 +221,12 @@ static int open_local_agent(struct polling *p, struct errbuf *e)
 
 static bool is_read(void *owner, struct slice name)
 {
-	const struct polling *p = owner;
+	const struct serve_polling *p = owner;
 	const struct queue_def *def = inventory_conf_queue(p->conf, name);
 	return def && def->driver == QUEUE_LOCAL;
 }
 
-static void look_for_unread_queues(struct polling *p)
+static void look_for_unread_queues(struct serve_polling *p)
 {
 	p->unread = (struct queue_unread){
 		.store = p->options.store,
@@ -238,7 +238,8 @@ static void look_for_unread_queues(struct polling *p)
 	queue_unread_look(&p->unread);
 }
 
-int polling_open(struct polling *polling, struct inventory_keeper *keeper, struct errbuf *e)
+int serve_polling_open(struct serve_polling *polling, struct inventory_keeper *keeper,
+		       struct errbuf *e)
 {
 	polling->keeper = keeper;
 	int err = open_queues(polling, e);
@@ -257,7 +258,7 @@ int polling_open(struct polling *polling, struct inventory_keeper *keeper, struc
 
 static void persist_stopped(void *owner)
 {
-	struct polling *p = owner;
+	struct serve_polling *p = owner;
 	persist_free(p->persist);
 	p->persist = NULL;
 }
@@ -265,12 +266,12 @@ static void persist_stopped(void *owner)
 /* What it still had is in the queues, or on its way. */
 static void poller_closed(void *owner)
 {
-	struct polling *p = owner;
+	struct serve_polling *p = owner;
 	p->poller = NULL;
 	persist_stop(p->persist, persist_stopped, p);
 }
 
-void polling_stop(struct polling *polling)
+void serve_polling_stop(struct serve_polling *polling)
 {
 	if (!polling->poller)
 		return;
@@ -278,13 +279,13 @@ void polling_stop(struct polling *polling)
 	poller_close(polling->poller, poller_closed, polling);
 }
 
-bool polling_over(const struct polling *polling)
+bool serve_polling_over(const struct serve_polling *polling)
 {
 	return !polling->poller && !polling->persist && !polling->sink.on_their_way &&
 	       !local_agent_busy(polling->agent) && !queue_unread_busy(&polling->unread);
 }
 
-void polling_free(struct polling *polling)
+void serve_polling_free(struct serve_polling *polling)
 {
 	local_agent_close(polling->agent);
 	close_queues(polling);

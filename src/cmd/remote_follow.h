@@ -6,8 +6,8 @@
  * cannot be read changes nothing; why, the server is told.
  *
  * Threads: one of its own, which blocks in requests; the functions here are the owner's. */
-#ifndef CMD_POLL_FOLLOW_H
-#define CMD_POLL_FOLLOW_H
+#ifndef CMD_REMOTE_FOLLOW_H
+#define CMD_REMOTE_FOLLOW_H
 
 #include <stdatomic.h>
 
@@ -17,8 +17,8 @@
 #include "base/file.h"
 
 struct conf;
-struct poll_follow;
-struct poll_handover;
+struct remote_follow;
+struct remote_handover;
 struct poller;
 struct queue;
 
@@ -28,24 +28,24 @@ enum {
 };
 
 /* What it points to outlives it. */
-struct poll_follow_options {
+struct remote_follow_options {
 	const char *server, *name; /* of the poller */
 	const char *file;          /* where the last inventory lies */
 	const struct conf *conf;   /* names the secrets file */
 	struct files *files;
 	struct clock *clock;
 	struct poller *poller;
-	struct poll_handover *handover;
+	struct remote_handover *handover;
 	struct queue *spool;
-	const atomic_bool *cancelled; /* set before poll_follow_stop */
+	const atomic_bool *cancelled; /* set before remote_follow_stop */
 	struct executor *executor;    /* where `stopped` runs */
 };
 
 /* Reads the file, so that polling begins at once; one that is not there, or not of this poller, is
  * no error. */
-struct poll_follow *poll_follow_new(const struct poll_follow_options *options);
+struct remote_follow *remote_follow_new(const struct remote_follow_options *options);
 /* Reads the secrets file anew with the next inventory, which is asked for at once. */
-void poll_follow_refresh(struct poll_follow *follow);
-void poll_follow_stop(struct poll_follow *follow, void (*stopped)(void *owner), void *owner);
+void remote_follow_refresh(struct remote_follow *follow);
+void remote_follow_stop(struct remote_follow *follow, void (*stopped)(void *owner), void *owner);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cmd/poll_handover.h"
+#include "cmd/remote_handover.h"
 
 #include <pthread.h>
 
@@ -31,8 +31,8 @@ enum state { TAKES, RESTS_TO_TAKE, SENDS, RESTS_TO_SEND, WRITES, RESTS_TO_WRITE 
 
 enum verdict { TAKEN, REFUSED, LATER };
 
-struct poll_handover {
-	struct poll_handover_options options;
+struct remote_handover {
+	struct remote_handover_options options;
 	struct loop_thread *thread;
 	struct loop *loop;
 	struct loop_timer *rest;
@@ -64,33 +64,33 @@ struct poll_handover {
 	struct store_write *write;
 };
 
-static void rest(struct poll_handover *h, enum state state, int64_t ms)
+static void rest(struct remote_handover *h, enum state state, int64_t ms)
 {
 	h->state = state;
 	loop_timer_start(h->rest, (uint64_t)ms, 0);
 }
 
-static void set_problem(struct poll_handover *h, const char *text)
+static void set_problem(struct remote_handover *h, const char *text)
 {
 	pthread_mutex_lock(&h->lock);
 	snprintf(h->problem.text, sizeof(h->problem.text), "%s", text);
 	pthread_mutex_unlock(&h->lock);
 }
 
-void poll_handover_problem(struct poll_handover *h, struct errbuf *problem)
+void remote_handover_problem(struct remote_handover *h, struct errbuf *problem)
 {
 	pthread_mutex_lock(&h->lock);
 	*problem = h->problem;
 	pthread_mutex_unlock(&h->lock);
 }
 
-static void take(struct poll_handover *h)
+static void take(struct remote_handover *h)
 {
 	h->state = TAKES;
 	queue_take(h->taker);
 }
 
-static void give_back(struct poll_handover *h, bool stored)
+static void give_back(struct remote_handover *h, bool stored)
 {
 	queue_finish(h->taken, stored);
 	h->taken = NULL;
@@ -101,13 +101,13 @@ static void give_back(struct poll_handover *h, bool stored)
 
 static bool take_answer(void *owner, UNUSED long status, struct slice piece)
 {
-	struct poll_handover *h = owner;
+	struct remote_handover *h = owner;
 	buf_append(&h->answer, piece.data, piece.len); /* what does not fit is not needed */
 	return true;
 }
 
 /* Each message behind its length. */
-static void make_frames(struct poll_handover *h)
+static void make_frames(struct remote_handover *h)
 {
 	buf_clear(&h->frames);
 	for (size_t i = h->done; i < h->done + h->width; i++) {
@@ -118,7 +118,7 @@ static void make_frames(struct poll_handover *h)
 	}
 }
 
-static enum verdict verdict_of(const struct poll_handover *h, const struct client_call *call,
+static enum verdict verdict_of(const struct remote_handover *h, const struct client_call *call,
 			       struct errbuf *why)
 {
 	char sentence[256];
@@ -133,7 +133,7 @@ static enum verdict verdict_of(const struct poll_handover *h, const struct clien
 	return LATER;
 }
 
-static enum verdict post(struct poll_handover *h, int64_t *retry_after_ms, struct errbuf *why)
+static enum verdict post(struct remote_handover *h, int64_t *retry_after_ms, struct errbuf *why)
 {
 	struct client_call call = {
 		.path = "/api/polls",
@@ -153,7 +153,7 @@ static enum verdict post(struct poll_handover *h, int64_t *retry_after_ms, struc
 	return err ? LATER : verdict_of(h, &call, why);
 }
 
-static void all_is_well(struct poll_handover *h)
+static void all_is_well(struct remote_handover *h)
 {
 	if (h->rest_ms) {
 		log_info("%s takes polls again", h->options.server);
@@ -162,7 +162,7 @@ static void all_is_well(struct poll_handover *h)
 	h->rest_ms = 0;
 }
 
-static void wait_for_server(struct poll_handover *h, int64_t retry_after_ms, const char *why)
+static void wait_for_server(struct remote_handover *h, int64_t retry_after_ms, const char *why)
 {
 	int64_t ms = h->rest_ms ? 2 * h->rest_ms : HANDOVER_REST_MIN_MS;
 	stat_add(STAT_handover_failures, 1);
@@ -174,13 +174,13 @@ static void wait_for_server(struct poll_handover *h, int64_t retry_after_ms, con
 	rest(h, RESTS_TO_SEND, h->rest_ms);
 }
 
-static void move_on(struct poll_handover *h, size_t width)
+static void move_on(struct remote_handover *h, size_t width)
 {
 	size_t left = h->taken->count - h->done;
 	h->width = width < left ? width : left;
 }
 
-static void took(struct poll_handover *h)
+static void took(struct remote_handover *h)
 {
 	stat_add(STAT_handover_taken, (int64_t)h->width);
 	h->done += h->width;
@@ -188,7 +188,7 @@ static void took(struct poll_handover *h)
 }
 
 /* One of those sent is wrong: the fewer the next time, until it is found. */
-static void refuse(struct poll_handover *h, const char *why)
+static void refuse(struct remote_handover *h, const char *why)
 {
 	if (h->width > 1) {
 		move_on(h, h->width / 2);
@@ -205,10 +205,10 @@ static void refuse(struct poll_handover *h, const char *why)
 	move_on(h, 1);
 }
 
-static void write_end(struct poll_handover *h);
+static void write_end(struct remote_handover *h);
 
 /* Until all has been sent, or it has to wait. */
-static void send_all(struct poll_handover *h)
+static void send_all(struct remote_handover *h)
 {
 	h->state = SENDS;
 	while (h->done < h->taken->count) {
@@ -237,7 +237,7 @@ static void send_all(struct poll_handover *h)
 
 static void written(struct store_write *write, int err)
 {
-	struct poll_handover *h = write->owner;
+	struct remote_handover *h = write->owner;
 	give_back(h, !err);
 	if (err)
 		rest(h, RESTS_TO_TAKE, REST_MS);
@@ -245,7 +245,7 @@ static void written(struct store_write *write, int err)
 		take(h);
 }
 
-static void submit(struct poll_handover *h)
+static void submit(struct remote_handover *h)
 {
 	int err = queue_submit(h->taken, h->write);
 	if (!err)
@@ -256,7 +256,7 @@ static void submit(struct poll_handover *h)
 		rest(h, RESTS_TO_WRITE, REST_MS);
 }
 
-static void write_end(struct poll_handover *h)
+static void write_end(struct remote_handover *h)
 {
 	int err = 0;
 	store_write_reset(h->write);
@@ -270,7 +270,7 @@ static void write_end(struct poll_handover *h)
 
 /* ---- Taking ---------------------------------------------------------------------------------- */
 
-static void end(struct poll_handover *h)
+static void end(struct remote_handover *h)
 {
 	loop_timer_close(h->rest);
 	queue_worker_free(h->taker);
@@ -284,7 +284,7 @@ static void end(struct poll_handover *h)
 
 static void on_taken(struct queue_worker *taker, struct queue_batch *taken, int err)
 {
-	struct poll_handover *h = queue_worker_owner(taker);
+	struct remote_handover *h = queue_worker_owner(taker);
 	if (err == ERR_CANCELLED) {
 		end(h);
 		return;
@@ -303,7 +303,7 @@ static void on_taken(struct queue_worker *taker, struct queue_batch *taken, int 
 
 static void on_rest(void *owner)
 {
-	struct poll_handover *h = owner;
+	struct remote_handover *h = owner;
 	if (h->state == RESTS_TO_WRITE)
 		submit(h);
 	else if (h->state == RESTS_TO_SEND)
@@ -316,7 +316,7 @@ static void on_rest(void *owner)
 
 static void run_begin(struct task *task)
 {
-	struct poll_handover *h = CONTAINER_OF(task, struct poll_handover, begin);
+	struct remote_handover *h = CONTAINER_OF(task, struct remote_handover, begin);
 	const struct client_http_options http = {
 		.server = h->options.server,
 		.timeout_ms = HANDOVER_TIMEOUT_MS,
@@ -339,13 +339,13 @@ static void run_begin(struct task *task)
 
 static void run_hurry(struct task *task)
 {
-	struct poll_handover *h = CONTAINER_OF(task, struct poll_handover, hurry);
+	struct remote_handover *h = CONTAINER_OF(task, struct remote_handover, hurry);
 	atomic_store(&h->hurrying, false);
 	if (h->state == RESTS_TO_SEND && !h->stopping)
 		loop_timer_start(h->rest, 0, 0);
 }
 
-void poll_handover_hurry(struct poll_handover *h)
+void remote_handover_hurry(struct remote_handover *h)
 {
 	struct executor *executor = loop_executor(h->loop);
 	if (!atomic_exchange(&h->hurrying, true))
@@ -355,7 +355,7 @@ void poll_handover_hurry(struct poll_handover *h)
 /* Back on the owner's thread. */
 static void run_stopped(struct task *task)
 {
-	struct poll_handover *h = CONTAINER_OF(task, struct poll_handover, stopped_task);
+	struct remote_handover *h = CONTAINER_OF(task, struct remote_handover, stopped_task);
 	void (*stopped)(void *owner) = h->stopped;
 	void *owner = h->owner;
 	loop_thread_free(h->thread);
@@ -366,7 +366,7 @@ static void run_stopped(struct task *task)
 
 static void run_stop(struct task *task)
 {
-	struct poll_handover *h = CONTAINER_OF(task, struct poll_handover, stop);
+	struct remote_handover *h = CONTAINER_OF(task, struct remote_handover, stop);
 	h->stopping = true;
 	queue_worker_cancel(h->taker);
 	if (h->state == RESTS_TO_SEND) {
@@ -378,9 +378,9 @@ static void run_stop(struct task *task)
 	}
 }
 
-struct poll_handover *poll_handover_new(const struct poll_handover_options *options)
+struct remote_handover *remote_handover_new(const struct remote_handover_options *options)
 {
-	struct poll_handover *h = mem_zalloc(sizeof(*h));
+	struct remote_handover *h = mem_zalloc(sizeof(*h));
 	h->options = *options;
 	h->lines.lines_max = LINES_A_MINUTE;
 	h->refusals.lines_max = REFUSALS_A_MINUTE;
@@ -399,7 +399,7 @@ struct poll_handover *poll_handover_new(const struct poll_handover_options *opti
 	return h;
 }
 
-void poll_handover_stop(struct poll_handover *h, void (*stopped)(void *owner), void *owner)
+void remote_handover_stop(struct remote_handover *h, void (*stopped)(void *owner), void *owner)
 {
 	h->stopped = stopped;
 	h->owner = owner;

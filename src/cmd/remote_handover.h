@@ -10,8 +10,8 @@
  *    HANDOVER_REST_MIN_MS, doubled up to HANDOVER_REST_MAX_MS, or as long as the server says.
  *
  * Threads: one of its own, which blocks in requests; the functions here are the owner's. */
-#ifndef CMD_POLL_HANDOVER_H
-#define CMD_POLL_HANDOVER_H
+#ifndef CMD_REMOTE_HANDOVER_H
+#define CMD_REMOTE_HANDOVER_H
 
 #include <stdatomic.h>
 
@@ -21,7 +21,7 @@
 
 struct queue;
 struct store;
-struct poll_handover;
+struct remote_handover;
 
 enum {
 	HANDOVER_REST_MIN_MS = 500,
@@ -29,22 +29,23 @@ enum {
 	HANDOVER_TIMEOUT_MS = 60000, /* of one request */
 };
 
-struct poll_handover_options {
+struct remote_handover_options {
 	const char *server;
 	struct queue *spool;
 	struct store *store;
 	struct clock *clock;
-	const atomic_bool *cancelled; /* set before poll_handover_stop */
+	const atomic_bool *cancelled; /* set before remote_handover_stop */
 	struct executor *executor;    /* where `stopped` runs */
 };
 
-struct poll_handover *poll_handover_new(const struct poll_handover_options *options);
+struct remote_handover *remote_handover_new(const struct remote_handover_options *options);
 /* What is being sent stays in the spool; then `stopped` is called and it is gone. */
-void poll_handover_stop(struct poll_handover *handover, void (*stopped)(void *owner), void *owner);
+void remote_handover_stop(struct remote_handover *handover, void (*stopped)(void *owner),
+			  void *owner);
 
 /* The server is there again: what waits for it waits no longer. Any thread. */
-void poll_handover_hurry(struct poll_handover *handover);
+void remote_handover_hurry(struct remote_handover *handover);
 /* Why nothing can be handed over at present; empty: no reason. Any thread. */
-void poll_handover_problem(struct poll_handover *handover, struct errbuf *problem);
+void remote_handover_problem(struct remote_handover *handover, struct errbuf *problem);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cmd/visible.h"
+#include "cmd/terminal_escape.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -45,7 +45,8 @@ static size_t append_of_lines(struct buf *out, const uint8_t *p, size_t left)
 	return crlf ? 2 : 1;
 }
 
-static void append_lines(struct visible_lines *lines, struct buf *out, struct slice text, bool last)
+static void append_lines(struct terminal_lines *lines, struct buf *out, struct slice text,
+			 bool last)
 {
 	const uint8_t *p = (const uint8_t *)text.data;
 	size_t i = 0;
@@ -57,7 +58,7 @@ static void append_lines(struct visible_lines *lines, struct buf *out, struct sl
 	memcpy(lines->rest, p + i, lines->held);
 }
 
-static void append_piece(struct visible_lines *lines, struct buf *out, struct slice piece,
+static void append_piece(struct terminal_lines *lines, struct buf *out, struct slice piece,
 			 bool last)
 {
 	struct buf whole;
@@ -70,24 +71,24 @@ static void append_piece(struct visible_lines *lines, struct buf *out, struct sl
 	buf_release(&whole);
 }
 
-void visible_append_lines(struct visible_lines *lines, struct buf *out, struct slice piece)
+void terminal_append_lines(struct terminal_lines *lines, struct buf *out, struct slice piece)
 {
 	append_piece(lines, out, piece, false);
 }
 
-void visible_end_lines(struct visible_lines *lines, struct buf *out)
+void terminal_end_lines(struct terminal_lines *lines, struct buf *out)
 {
 	append_piece(lines, out, SLICE(""), true);
 }
 
 /* ---- Standard output ------------------------------------------------------------------------- */
 
-bool visible_is_needed(void)
+bool terminal_is_output(void)
 {
 	return isatty(STDOUT_FILENO);
 }
 
-static bool print_some(struct visible_lines *lines, struct slice piece, bool last)
+static bool print_some(struct terminal_lines *lines, struct slice piece, bool last)
 {
 	struct buf out;
 	buf_init(&out, PIECE_OUT_MAX_BYTES);
@@ -99,9 +100,9 @@ static bool print_some(struct visible_lines *lines, struct slice piece, bool las
 	return whole;
 }
 
-bool visible_print(struct visible_lines *lines, struct slice piece, bool last)
+bool terminal_print(struct terminal_lines *lines, struct slice piece, bool last)
 {
-	if (!visible_is_needed())
+	if (!terminal_is_output())
 		return fwrite(piece.data, 1, piece.len, stdout) == piece.len;
 	bool good = true;
 	while (piece.len > PIECE_BYTES && good) {
@@ -113,9 +114,9 @@ bool visible_print(struct visible_lines *lines, struct slice piece, bool last)
 
 /* ---- Standard error -------------------------------------------------------------------------- */
 
-void visible_complain(const char *fmt, ...)
+void terminal_complain(const char *fmt, ...)
 {
-	struct visible_lines lines = {0};
+	struct terminal_lines lines = {0};
 	char sentence[COMPLAINT_MAX_BYTES];
 	struct buf out;
 	va_list arguments;
@@ -125,8 +126,8 @@ void visible_complain(const char *fmt, ...)
 	vsnprintf(sentence, sizeof(sentence), fmt, arguments);
 	va_end(arguments);
 	buf_init(&out, VISIBLE_MAX_BYTES * COMPLAINT_MAX_BYTES);
-	visible_append_lines(&lines, &out, slice_of(sentence));
-	visible_end_lines(&lines, &out);
+	terminal_append_lines(&lines, &out, slice_of(sentence));
+	terminal_end_lines(&lines, &out);
 	fprintf(stderr, "%.*s\n", (int)out.len, out.data);
 	buf_release(&out);
 }

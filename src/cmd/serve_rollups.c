@@ -1,4 +1,4 @@
-#include "cmd/rollups.h"
+#include "cmd/serve_rollups.h"
 
 #include <unistd.h>
 
@@ -68,7 +68,7 @@ static void warn_of_nobodys(uint32_t partitions, const struct rollup_partitions 
 }
 
 /* The sentence names the file's own line where there is one. */
-static int read_by_host(struct rollups *rollups, const struct conf *conf, struct files *files,
+static int read_by_host(struct serve_rollups *rollups, const struct conf *conf, struct files *files,
 			struct errbuf *e)
 {
 	const char *path = conf->rollup_own_by_host;
@@ -90,7 +90,7 @@ static int read_by_host(struct rollups *rollups, const struct conf *conf, struct
 }
 
 /* `any` without a file: all, shared with others. */
-static int read_own(struct rollups *rollups, const struct conf *conf, struct files *files,
+static int read_own(struct serve_rollups *rollups, const struct conf *conf, struct files *files,
 		    struct errbuf *e)
 {
 	struct slice text = slice_of(conf->rollup_own);
@@ -125,7 +125,7 @@ static int check_raw(const struct conf *conf, struct errbuf *e)
 }
 
 /* What is kept late has to be kept longer than what was in time. */
-static int check_late(struct rollups *rollups, const struct conf *conf, struct errbuf *e)
+static int check_late(struct serve_rollups *rollups, const struct conf *conf, struct errbuf *e)
 {
 	int64_t raw_ms = retention_shortest_raw_ms(&rollups->retention, conf->retention_raw_ms);
 	int64_t longest_ms = retention_longest_ms(&rollups->retention, &rollups->grains);
@@ -139,14 +139,14 @@ static int check_late(struct rollups *rollups, const struct conf *conf, struct e
 			  duration_print(longest, longest_ms), duration_print(raw, raw_ms));
 }
 
-static void read_name(struct rollups *rollups, const struct conf *conf)
+static void read_name(struct serve_rollups *rollups, const struct conf *conf)
 {
 	snprintf(rollups->name, sizeof(rollups->name), "%s", conf->rollup_name);
 	if (!rollups->name[0] && gethostname(rollups->name, sizeof(rollups->name) - 1))
 		snprintf(rollups->name, sizeof(rollups->name), "granary");
 }
 
-static int read_tracking(struct rollups *rollups, const struct conf *conf, struct errbuf *e)
+static int read_tracking(struct serve_rollups *rollups, const struct conf *conf, struct errbuf *e)
 {
 	struct slice text = slice_of(conf->rollup_tracking);
 	if (slice_equal(text, SLICE("store")))
@@ -159,7 +159,7 @@ static int read_tracking(struct rollups *rollups, const struct conf *conf, struc
 }
 
 /* Granularities that nobody has set fit together: if they do not, it is the slot. */
-static int read_grains(struct rollups *rollups, const struct conf *conf, struct errbuf *e)
+static int read_grains(struct serve_rollups *rollups, const struct conf *conf, struct errbuf *e)
 {
 	const struct conf_list *items = &conf->rollup_granularities;
 	if (rollup_slot_check(conf->rollup_slot_ms, e))
@@ -182,10 +182,10 @@ static int check_quiet(const struct conf *conf, struct errbuf *e)
 	return err ? refuse_together(conf, ids, ARRAY_LEN(ids), e) : 0;
 }
 
-int rollups_read(struct rollups *rollups, const struct conf *conf, struct files *files,
-		 struct errbuf *e)
+int serve_rollups_read(struct serve_rollups *rollups, const struct conf *conf, struct files *files,
+		       struct errbuf *e)
 {
-	*rollups = (struct rollups){.conf = conf};
+	*rollups = (struct serve_rollups){.conf = conf};
 	int err = read_grains(rollups, conf, e);
 	if (err)
 		return err;
@@ -211,7 +211,7 @@ int rollups_read(struct rollups *rollups, const struct conf *conf, struct files 
 	return 0;
 }
 
-static int open_track(struct rollups *rollups, struct store *store, struct errbuf *e)
+static int open_track(struct serve_rollups *rollups, struct store *store, struct errbuf *e)
 {
 	const struct conf *conf = rollups->conf;
 	if (rollups->redis.host[0])
@@ -232,7 +232,7 @@ static int open_track(struct rollups *rollups, struct store *store, struct errbu
 	return 0;
 }
 
-int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e)
+int serve_rollups_open(struct serve_rollups *rollups, struct store *store, struct errbuf *e)
 {
 	const struct conf *conf = rollups->conf;
 	int64_t now_ms = clock_sure_ms(lmdb_clock(store));
@@ -264,11 +264,11 @@ int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e)
 
 static struct rollup_progress progress_of(void *owner)
 {
-	const struct rollups *rollups = owner;
+	const struct serve_rollups *rollups = owner;
 	return rollup_progress(rollups->rollup);
 }
 
-static struct rollup_complete *new_complete(struct rollups *rollups, struct store *store,
+static struct rollup_complete *new_complete(struct serve_rollups *rollups, struct store *store,
 					    struct loop *loop)
 {
 	const struct conf *conf = rollups->conf;
@@ -286,7 +286,7 @@ static struct rollup_complete *new_complete(struct rollups *rollups, struct stor
 						  .owner = rollups});
 }
 
-void rollups_start(struct rollups *rollups, struct store *store, struct loop *loop)
+void serve_rollups_start(struct serve_rollups *rollups, struct store *store, struct loop *loop)
 {
 	const struct conf *conf = rollups->conf;
 	const struct rollup_options options = {
@@ -317,14 +317,14 @@ void rollups_start(struct rollups *rollups, struct store *store, struct loop *lo
 	rollups->complete = new_complete(rollups, store, loop);
 }
 
-void rollups_tick(struct rollups *rollups)
+void serve_rollups_tick(struct serve_rollups *rollups)
 {
 	if (rollups->complete && !rollups->stopping)
 		rollup_complete_tick(rollups->complete);
 }
 
-struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store *store,
-					   struct catalog *catalog, struct loop *loop)
+struct rollup_deletions *serve_rollups_deletions(struct serve_rollups *rollups, struct store *store,
+						 struct catalog *catalog, struct loop *loop)
 {
 	const struct conf *conf = rollups->conf;
 	return rollup_deletions_new(&(struct rollup_deletions_options){
@@ -341,20 +341,20 @@ struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store
 	});
 }
 
-void rollups_stop(struct rollups *rollups)
+void serve_rollups_stop(struct serve_rollups *rollups)
 {
 	rollups->stopping = true;
 	if (rollups->rollup)
 		rollup_stop(rollups->rollup);
 }
 
-bool rollups_over(const struct rollups *rollups)
+bool serve_rollups_over(const struct serve_rollups *rollups)
 {
 	return (!rollups->rollup || rollup_is_over(rollups->rollup)) &&
 	       (!rollups->complete || rollup_complete_idle(rollups->complete));
 }
 
-void rollups_free(struct rollups *rollups)
+void serve_rollups_free(struct serve_rollups *rollups)
 {
 	if (rollups->complete)
 		rollup_complete_free(rollups->complete);
@@ -367,22 +367,22 @@ void rollups_free(struct rollups *rollups)
 	buf_release(&rollups->recount);
 }
 
-int64_t rollups_before_ms(void *owner, struct slice tenant, struct slice metric)
+int64_t serve_rollups_before_ms(void *owner, struct slice tenant, struct slice metric)
 {
-	struct rollups *rollups = owner;
+	struct serve_rollups *rollups = owner;
 	return rollups->rollup ? rollup_before_ms(rollups->rollup, tenant, metric) : 0;
 }
 
-int64_t rollups_since_ms(void *owner, struct slice metric, size_t grain)
+int64_t serve_rollups_since_ms(void *owner, struct slice metric, size_t grain)
 {
-	const struct rollups *rollups = owner;
+	const struct serve_rollups *rollups = owner;
 	int64_t recount_ms = rollup_recount_before_ms(&rollups->recount, metric);
 	return recount_ms > rollups->since_ms[grain] ? recount_ms : rollups->since_ms[grain];
 }
 
-bool rollups_is_counter(void *owner, struct slice metric)
+bool serve_rollups_is_counter(void *owner, struct slice metric)
 {
-	const struct rollups *rollups = owner;
+	const struct serve_rollups *rollups = owner;
 	const struct conf_list *suffixes = &rollups->conf->rollup_counter_suffixes;
 	return rollup_is_counter(suffixes->items, suffixes->count, metric);
 }

@@ -1,6 +1,6 @@
 /* Roll-ups as the configuration wants them. The loop's thread. */
-#ifndef CMD_ROLLUPS_H
-#define CMD_ROLLUPS_H
+#ifndef CMD_SERVE_ROLLUPS_H
+#define CMD_SERVE_ROLLUPS_H
 
 #include "base/buf.h"
 #include "rollup/backfill.h"
@@ -13,7 +13,7 @@ struct conf;
 struct files;
 struct loop;
 
-struct rollups {
+struct serve_rollups {
 	struct rollup_grains grains;      /* none: nothing is marked or rolled up */
 	struct retention_rules retention; /* what else than the options say is kept for how long */
 	struct rollup_partitions own;
@@ -33,24 +33,25 @@ struct rollups {
 };
 
 /* What belongs together is checked; the sentence names the option, its file and line. */
-int rollups_read(struct rollups *rollups, const struct conf *conf, struct files *files,
-		 struct errbuf *e) MUST_CHECK;
+int serve_rollups_read(struct serve_rollups *rollups, const struct conf *conf, struct files *files,
+		       struct errbuf *e) MUST_CHECK;
 /* Before anything is written; blocks for a moment. */
-int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e) MUST_CHECK;
-void rollups_start(struct rollups *rollups, struct store *store, struct loop *loop);
+int serve_rollups_open(struct serve_rollups *rollups, struct store *store,
+		       struct errbuf *e) MUST_CHECK;
+void serve_rollups_start(struct serve_rollups *rollups, struct store *store, struct loop *loop);
 /* From time to time. */
-void rollups_tick(struct rollups *rollups);
-void rollups_stop(struct rollups *rollups);
+void serve_rollups_tick(struct serve_rollups *rollups);
+void serve_rollups_stop(struct serve_rollups *rollups);
 /* It has stopped, or never started. */
-bool rollups_over(const struct rollups *rollups);
-void rollups_free(struct rollups *rollups);
+bool serve_rollups_over(const struct serve_rollups *rollups);
+void serve_rollups_free(struct serve_rollups *rollups);
 /* What deletes samples, and their roll-ups with them. */
-struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store *store,
-					   struct catalog *catalog, struct loop *loop);
+struct rollup_deletions *serve_rollups_deletions(struct serve_rollups *rollups, struct store *store,
+						 struct catalog *catalog, struct loop *loop);
 
 /* For queries (query/query.h); the owner is the rollups. */
-int64_t rollups_before_ms(void *owner, struct slice tenant, struct slice metric);
-int64_t rollups_since_ms(void *owner, struct slice metric, size_t grain);
-bool rollups_is_counter(void *owner, struct slice metric);
+int64_t serve_rollups_before_ms(void *owner, struct slice tenant, struct slice metric);
+int64_t serve_rollups_since_ms(void *owner, struct slice metric, size_t grain);
+bool serve_rollups_is_counter(void *owner, struct slice metric);
 
 #endif

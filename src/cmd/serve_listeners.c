@@ -1,4 +1,4 @@
-#include "cmd/doors.h"
+#include "cmd/serve_listeners.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -6,7 +6,7 @@
 #include "ingest/datagrams.h"
 #include "ingest/stream.h"
 
-struct doors {
+struct serve_listeners {
 	const struct conf *conf;
 	struct loop *loop;
 	struct ingest *ingest;
@@ -20,7 +20,7 @@ struct doors {
 
 /* ---- Options -------------------------------------------------------------------------------- */
 
-static int explain(const struct doors *doors, enum conf_id id, int err, struct errbuf *e)
+static int explain(const struct serve_listeners *doors, enum conf_id id, int err, struct errbuf *e)
 {
 	char where[512];
 	return errbuf_prefix(e, err, "%s", conf_where(doors->conf, id, where, sizeof(where)));
@@ -44,7 +44,7 @@ static void say(const char *what, struct loop_address address)
 /* ---- Opening -------------------------------------------------------------------------------- */
 
 /* What is the same for both streams. */
-static int open_stream(struct doors *doors, enum conf_id listen, const char *address,
+static int open_stream(struct serve_listeners *doors, enum conf_id listen, const char *address,
 		       enum conf_id tenant_id, const char *tenant, struct stream_options *options,
 		       struct stream **stream, struct errbuf *e)
 {
@@ -66,7 +66,7 @@ static int open_stream(struct doors *doors, enum conf_id listen, const char *add
 	return 0;
 }
 
-static int open_line_tcp(struct doors *doors, struct errbuf *e)
+static int open_line_tcp(struct serve_listeners *doors, struct errbuf *e)
 {
 	const struct conf *c = doors->conf;
 	struct stream_options options = {.protocol = STREAM_LINES};
@@ -82,7 +82,7 @@ static int open_line_tcp(struct doors *doors, struct errbuf *e)
 	return err;
 }
 
-static int open_opentsdb(struct doors *doors, struct errbuf *e)
+static int open_opentsdb(struct serve_listeners *doors, struct errbuf *e)
 {
 	const struct conf *c = doors->conf;
 	struct stream_options options = {.protocol = STREAM_PUTS};
@@ -96,7 +96,7 @@ static int open_opentsdb(struct doors *doors, struct errbuf *e)
 	return err;
 }
 
-static int open_line_udp(struct doors *doors, struct errbuf *e)
+static int open_line_udp(struct serve_listeners *doors, struct errbuf *e)
 {
 	const struct conf *c = doors->conf;
 	struct datagrams_options options = {
@@ -121,16 +121,16 @@ static int open_line_udp(struct doors *doors, struct errbuf *e)
 	return 0;
 }
 
-int doors_open(const struct conf *conf, struct loop *loop, struct ingest *ingest,
-	       struct doors **out, struct errbuf *e)
+int serve_listeners_open(const struct conf *conf, struct loop *loop, struct ingest *ingest,
+			 struct serve_listeners **out, struct errbuf *e)
 {
-	struct doors *doors = mem_zalloc(sizeof(*doors));
-	*doors = (struct doors){.conf = conf, .loop = loop, .ingest = ingest};
+	struct serve_listeners *doors = mem_zalloc(sizeof(*doors));
+	*doors = (struct serve_listeners){.conf = conf, .loop = loop, .ingest = ingest};
 	int err = open_line_tcp(doors, e);
 	err = err ? err : open_opentsdb(doors, e);
 	err = err ? err : open_line_udp(doors, e);
 	if (err) {
-		doors_free(doors);
+		serve_listeners_free(doors);
 		return err;
 	}
 	*out = doors;
@@ -141,20 +141,21 @@ int doors_open(const struct conf *conf, struct loop *loop, struct ingest *ingest
 
 static void run_stopped(struct task *task)
 {
-	struct doors *doors = CONTAINER_OF(task, struct doors, stopped_task);
+	struct serve_listeners *doors = CONTAINER_OF(task, struct serve_listeners, stopped_task);
 	doors->stopped(doors->stopped_owner);
 }
 
 static void on_stopped(void *owner)
 {
-	struct doors *doors = owner;
+	struct serve_listeners *doors = owner;
 	if (--doors->open_count)
 		return;
 	doors->stopped_task.run = run_stopped;
 	loop_executor(doors->loop)->post(loop_executor(doors->loop), &doors->stopped_task);
 }
 
-void doors_stop(struct doors *doors, int64_t grace_ms, void (*done)(void *owner), void *owner)
+void serve_listeners_stop(struct serve_listeners *doors, int64_t grace_ms,
+			  void (*done)(void *owner), void *owner)
 {
 	doors->stopped = done;
 	doors->stopped_owner = owner;
@@ -168,7 +169,7 @@ void doors_stop(struct doors *doors, int64_t grace_ms, void (*done)(void *owner)
 	on_stopped(doors);
 }
 
-void doors_free(struct doors *doors)
+void serve_listeners_free(struct serve_listeners *doors)
 {
 	if (!doors)
 		return;

@@ -1,4 +1,4 @@
-#include "cmd/poll_follow.h"
+#include "cmd/remote_follow.h"
 
 #include "base/buf.h"
 #include "base/hash.h"
@@ -7,7 +7,7 @@
 #include "base/stats.h"
 #include "cmd/client_http.h"
 #include "cmd/client_private.h"
-#include "cmd/poll_handover.h"
+#include "cmd/remote_handover.h"
 #include "inventory/inventory.h"
 #include "loop/thread.h"
 #include "queue/queue.h"
@@ -26,8 +26,8 @@ struct told {
 	uint64_t reason; /* its hash */
 };
 
-struct poll_follow {
-	struct poll_follow_options options;
+struct remote_follow {
+	struct remote_follow_options options;
 	struct loop_thread *thread;
 	struct loop *loop;
 	struct loop_timer *timer;
@@ -51,7 +51,7 @@ struct poll_follow {
 
 /* ---- The inventory --------------------------------------------------------------------------- */
 
-static void forget_told(struct poll_follow *f)
+static void forget_told(struct remote_follow *f)
 {
 	const struct inventory *picture = inventory_copy_picture(f->copy);
 	mem_free(f->told);
@@ -60,7 +60,7 @@ static void forget_told(struct poll_follow *f)
 }
 
 /* 0: it is polled from now on. ERR_EXISTS: it was already. */
-static int use(struct poll_follow *f, const char *file, struct slice text)
+static int use(struct remote_follow *f, const char *file, struct slice text)
 {
 	struct hash128 hash = hash128(text.data, text.len, 0);
 	forget_told(f);
@@ -83,7 +83,7 @@ static int use(struct poll_follow *f, const char *file, struct slice text)
 	return 0;
 }
 
-static void read_file(struct poll_follow *f)
+static void read_file(struct remote_follow *f)
 {
 	struct files *files = f->options.files;
 	struct buf text;
@@ -97,7 +97,7 @@ static void read_file(struct poll_follow *f)
 }
 
 /* So that what is polled now is polled after a restart, too. */
-static void save(struct poll_follow *f)
+static void save(struct remote_follow *f)
 {
 	struct files *files = f->options.files;
 	int err = files->replace(files, f->options.file, buf_slice(&f->answer), FILE_MODE);
@@ -111,20 +111,21 @@ static void save(struct poll_follow *f)
 
 static bool take_answer(void *owner, UNUSED long status, struct slice piece)
 {
-	struct poll_follow *f = owner;
+	struct remote_follow *f = owner;
 	f->too_long = buf_append(&f->answer, piece.data, piece.len) != 0;
 	return !f->too_long;
 }
 
 /* Of what was long nothing is kept. */
-static void forget_answer(struct poll_follow *f)
+static void forget_answer(struct remote_follow *f)
 {
 	buf_release(&f->answer);
 	buf_init(&f->answer, INVENTORY_DOCUMENT_MAX_BYTES);
 }
 
 /* 0 with an answer of a good status. */
-static int ask(struct poll_follow *f, const char *what, struct client_call *call, struct errbuf *e)
+static int ask(struct remote_follow *f, const char *what, struct client_call *call,
+	       struct errbuf *e)
 {
 	char sentence[256];
 	struct buf path;
@@ -151,7 +152,7 @@ static int ask(struct poll_follow *f, const char *what, struct client_call *call
 }
 
 /* The server is there, but not its inventory; the one that is used goes on being used. */
-static void leave_long(struct poll_follow *f, const struct errbuf *e)
+static void leave_long(struct remote_follow *f, const struct errbuf *e)
 {
 	f->problem = *e;
 	f->left_long = true;
@@ -161,7 +162,7 @@ static void leave_long(struct poll_follow *f, const struct errbuf *e)
 }
 
 /* What is the same cannot be read any better the second time. */
-static int fetch(struct poll_follow *f, struct errbuf *e)
+static int fetch(struct remote_follow *f, struct errbuf *e)
 {
 	char known[CLIENT_ETAG_MAX_BYTES + 32];
 	struct client_call call = {.headers = {f->etag[0] ? known : NULL}};
@@ -202,7 +203,7 @@ static void write_device(const struct device *device, const struct device_status
 }
 
 /* Those of which there is something new; what they say now is told with this report. */
-static void write_devices(struct poll_follow *f, struct json_writer *w)
+static void write_devices(struct remote_follow *f, struct json_writer *w)
 {
 	const struct inventory *picture = inventory_copy_picture(f->copy);
 	json_write_key(w, "devices");
@@ -226,14 +227,14 @@ static void write_number(struct json_writer *w, const char *key, uint64_t number
 	json_put_u64(w, key, number);
 }
 
-static void write_report(struct poll_follow *f, struct buf *out)
+static void write_report(struct remote_follow *f, struct buf *out)
 {
 	struct queue_stats spool;
 	struct errbuf problem = f->problem;
 	struct json_writer w;
 	queue_stats(f->options.spool, &spool);
 	if (!problem.text[0])
-		poll_handover_problem(f->options.handover, &problem);
+		remote_handover_problem(f->options.handover, &problem);
 	json_writer_init(&w, out);
 	json_write_object_begin(&w);
 	json_put_text(&w, "problem", problem.text);
@@ -247,7 +248,7 @@ static void write_report(struct poll_follow *f, struct buf *out)
 	json_write_object_end(&w);
 }
 
-static int report(struct poll_follow *f, struct errbuf *e)
+static int report(struct remote_follow *f, struct errbuf *e)
 {
 	struct client_call call = {.headers = {"Content-Type: application/json"}};
 	struct buf body;
@@ -264,7 +265,7 @@ static int report(struct poll_follow *f, struct errbuf *e)
 
 /* ---- Turns ----------------------------------------------------------------------------------- */
 
-static void say_away(struct poll_follow *f, const char *why)
+static void say_away(struct remote_follow *f, const char *why)
 {
 	f->away = true;
 	/* It may come back as another one, which knows nothing. */
@@ -273,16 +274,16 @@ static void say_away(struct poll_follow *f, const char *why)
 		  "the inventory stays as it is: %s", why);
 }
 
-static void say_back(struct poll_follow *f)
+static void say_back(struct remote_follow *f)
 {
 	f->away = false;
 	log_info("%s is there again", f->options.server);
-	poll_handover_hurry(f->options.handover);
+	remote_handover_hurry(f->options.handover);
 }
 
 static void turn(void *owner)
 {
-	struct poll_follow *f = owner;
+	struct remote_follow *f = owner;
 	struct errbuf e = {""};
 	if (!f->timer)
 		return; /* it is stopping */
@@ -301,14 +302,14 @@ static void turn(void *owner)
 
 static void run_begin(struct task *task)
 {
-	struct poll_follow *f = CONTAINER_OF(task, struct poll_follow, begin);
+	struct remote_follow *f = CONTAINER_OF(task, struct remote_follow, begin);
 	f->timer = loop_timer_new(f->loop, turn, f);
 	turn(f);
 }
 
 static void run_refresh(struct task *task)
 {
-	struct poll_follow *f = CONTAINER_OF(task, struct poll_follow, refresh);
+	struct remote_follow *f = CONTAINER_OF(task, struct remote_follow, refresh);
 	atomic_store(&f->refreshing, false);
 	inventory_copy_forget(f->copy);
 	f->etag[0] = 0;
@@ -319,7 +320,7 @@ static void run_refresh(struct task *task)
 /* Back on the owner's thread. */
 static void run_stopped(struct task *task)
 {
-	struct poll_follow *f = CONTAINER_OF(task, struct poll_follow, stopped_task);
+	struct remote_follow *f = CONTAINER_OF(task, struct remote_follow, stopped_task);
 	void (*stopped)(void *owner) = f->stopped;
 	void *owner = f->owner;
 	loop_thread_free(f->thread);
@@ -333,15 +334,15 @@ static void run_stopped(struct task *task)
 
 static void run_stop(struct task *task)
 {
-	struct poll_follow *f = CONTAINER_OF(task, struct poll_follow, stop);
+	struct remote_follow *f = CONTAINER_OF(task, struct remote_follow, stop);
 	loop_timer_close(f->timer);
 	f->timer = NULL;
 	f->options.executor->post(f->options.executor, &f->stopped_task);
 }
 
-struct poll_follow *poll_follow_new(const struct poll_follow_options *options)
+struct remote_follow *remote_follow_new(const struct remote_follow_options *options)
 {
-	struct poll_follow *f = mem_zalloc(sizeof(*f));
+	struct remote_follow *f = mem_zalloc(sizeof(*f));
 	const struct client_http_options http = {
 		.server = options->server,
 		.timeout_ms = FOLLOW_TIMEOUT_MS,
@@ -364,14 +365,14 @@ struct poll_follow *poll_follow_new(const struct poll_follow_options *options)
 	return f;
 }
 
-void poll_follow_refresh(struct poll_follow *f)
+void remote_follow_refresh(struct remote_follow *f)
 {
 	struct executor *executor = loop_executor(f->loop);
 	if (!atomic_exchange(&f->refreshing, true))
 		executor->post(executor, &f->refresh);
 }
 
-void poll_follow_stop(struct poll_follow *f, void (*stopped)(void *owner), void *owner)
+void remote_follow_stop(struct remote_follow *f, void (*stopped)(void *owner), void *owner)
 {
 	struct executor *executor = loop_executor(f->loop);
 	f->stopped = stopped;

@@ -1,4 +1,4 @@
-#include "cmd/poll_sink.h"
+#include "cmd/queue_sink.h"
 
 #include <stdatomic.h>
 
@@ -9,7 +9,7 @@
 /* One message on its way. */
 struct passage {
 	struct queue_put put;
-	struct poll_sink *sink;
+	struct queue_sink *sink;
 };
 
 /* What the store could not make durable after all is lost as a poll is that came too late: the next
@@ -23,8 +23,8 @@ static void arrived(struct queue_put *put, int err)
 	mem_free(passage);
 }
 
-int poll_sink_put(struct poll_sink *sink, struct queue *queue, struct slice device,
-		  struct slice message)
+int queue_sink_put(struct queue_sink *sink, struct queue *queue, struct slice device,
+		   struct slice message)
 {
 	struct passage *passage = mem_zalloc(sizeof(*passage));
 	passage->sink = sink;
