@@ -10,53 +10,18 @@
 #include "wire/number.h"
 #include "wire/timetext.h"
 
-const char client_interface_help[] =
-	"usage: granary interface list [DEVICE] [options]\n"
-	"       granary interface rates DEVICE INTERFACE [options]\n"
-	"       granary interface top [DEVICE] [options]\n"
-	"       granary interface percentile DEVICE [INTERFACE] [options]\n"
-	"       granary interface volume DEVICE [INTERFACE] [options]\n"
-	"\n"
-	"list        the interfaces of a device or of all, as they are now; with --begin and "
-	"--end\n"
-	"            all their versions of that time\n"
-	"rates       what an interface carried, bin by bin; the last hour unless told otherwise\n"
-	"top         the interfaces with the highest rates, of a device or of all\n"
-	"percentile  the 95th percentile of five minutes, by month\n"
-	"volume      octets by day\n"
-	"\n"
-	"  --begin TIME      with what ended or came at that time or later\n"
-	"  --end TIME        and had begun or came by that time\n"
-	"  --endpoint NAME   rates: in, out, error/in, several with commas (default in,out);\n"
-	"                    top: one (default in)\n"
-	"  --agg TIME        rates, top: 1h, 1d (default: as it is polled)\n"
-	"  --cf NAME         rates: average, exact, min, max, delta (default average)\n"
-	"  --by NAME         top: average, max, volume (default average)\n"
-	"  --limit N         top: so many (default 10)\n"
-	"  --month MONTH     percentile, volume: 2026-10 (default: this month)\n"
-	"  --span NAME       percentile, volume: day, month\n"
-	"  --zone ZONE       percentile, volume: whose days, as Europe/Berlin (default UTC)\n"
-	"  --percentile P    percentile: default 95\n"
-	"  --missing NAME    percentile: skip, zero (default skip)\n"
-	"  --server URL      where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT         table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"A table has SI prefixes (1.25G is 1,250,000,000), csv whole numbers. An empty place: "
-	"nobody\n"
-	"measured that.\n"
-	"\n"
-	"Examples:\n"
-	"  granary interface rates rtr_a xe-0/0/0 --begin 15m-ago\n"
-	"  granary interface rates rtr_a xe-0/0/0 --agg 1h --cf max --begin 1d-ago\n"
-	"  granary interface top --endpoint out --limit 5\n"
-	"  granary interface percentile rtr_a xe-0/0/0 --month 2026-10 --zone Europe/Berlin\n"
-	"  granary interface volume rtr_a --begin 2026-10-01 --end 2026-10-07\n";
+struct client_interface_args {
+	struct command_args line;
+	const char *device, *interface;
+	const char *begin, *end, *endpoint, *agg, *cf, *by, *limit;
+	const char *month, *span, *zone, *percentile, *missing;
+};
 
 enum { BODY_MAX_BYTES = 64 << 10, ENDPOINTS_MAX = 16, TITLE_BYTES = 80, FIGURE_BYTES = 32 };
 
 /* ---- list ------------------------------------------------------------------------------------ */
 
-static void print_interfaces(const struct client_args *args, const struct json *root,
+static void print_interfaces(const struct command_args *args, const struct json *root,
 			     UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {
@@ -75,12 +40,17 @@ static void print_interfaces(const struct client_args *args, const struct json *
 	text_table_release(&table);
 }
 
-static int interface_list(const struct client_args *args)
+static const struct client_interface_args *interface_args(const struct command_args *args)
 {
-	const struct client_value values[] = {{"device", args->word_count ? args->words[0] : NULL},
-					      {"begin", args->begin},
-					      {"end", args->end}};
-	return client_show_route(args, "/api/interfaces", values, ARRAY_LEN(values),
+	return CONTAINER_OF(args, const struct client_interface_args, line);
+}
+
+static int interface_list(const struct command_args *args)
+{
+	const struct client_interface_args *asked = interface_args(args);
+	const struct client_value values[] = {
+		{"device", asked->device}, {"begin", asked->begin}, {"end", asked->end}};
+	return client_show_route(args, NULL, "/api/interfaces", values, ARRAY_LEN(values),
 				 print_interfaces);
 }
 
@@ -103,7 +73,7 @@ static void print_si(char to[FIGURE_BYTES], double figure)
 }
 
 /* Nothing where there is no number. */
-static void add_figure(const struct client_args *args, struct text_table *table,
+static void add_figure(const struct command_args *args, struct text_table *table,
 		       const struct json *number, double factor)
 {
 	char text[FIGURE_BYTES];
@@ -179,7 +149,7 @@ static void add_column(struct rates *rates, const struct json *item, bool is_gro
 	rates->columns[rates->count++] = data ? data->first : NULL;
 }
 
-static void print_rates(const struct client_args *args, const struct rates *rates)
+static void print_rates(const struct command_args *args, const struct rates *rates)
 {
 	const char *titles[ENDPOINTS_MAX + 1] = {"time"};
 	const struct json *points[ENDPOINTS_MAX];
@@ -202,10 +172,11 @@ static void print_rates(const struct client_args *args, const struct rates *rate
 }
 
 /* Whether all of it could be shown. */
-static bool show_rates(const struct client_args *args, const struct json *root)
+static bool show_rates(const struct command_args *args, const struct json *root)
 {
+	const struct client_interface_args *asked = interface_args(args);
 	const struct json *data = json_member(root, "data");
-	bool is_growth = args->cf && strcmp(args->cf, "delta") == 0;
+	bool is_growth = asked->cf && strcmp(asked->cf, "delta") == 0;
 	struct rates rates = {.count = 0};
 	bool whole = true;
 	for (const struct json *item = data ? data->first : NULL; item; item = item->next) {
@@ -214,9 +185,9 @@ static bool show_rates(const struct client_args *args, const struct json *root)
 			add_column(&rates, item, is_growth);
 		whole &= !error;
 		if (error)
-			client_complain(args, "%s %s %.*s: %.*s", args->words[0], args->words[1],
-					(int)endpoint_of(item).len, endpoint_of(item).data,
-					(int)error->text.len, error->text.data);
+			command_complain(args, "%s %s %.*s: %.*s", asked->device, asked->interface,
+					 (int)endpoint_of(item).len, endpoint_of(item).data,
+					 (int)error->text.len, error->text.data);
 	}
 	if (rates.count)
 		print_rates(args, &rates);
@@ -235,7 +206,7 @@ static void write_endpoints(struct json_writer *w, const char *list)
 	json_write_array_end(w);
 }
 
-static void write_question(const struct client_args *args, struct buf *body)
+static void write_question(const struct client_interface_args *args, struct buf *body)
 {
 	const struct client_value times[] = {{"begin", args->begin}, {"end", args->end}};
 	char seconds[FIGURE_BYTES];
@@ -245,11 +216,11 @@ static void write_question(const struct client_args *args, struct buf *body)
 	json_write_key(&w, "interfaces");
 	json_write_array_begin(&w);
 	json_write_object_begin(&w);
-	json_put_text(&w, "device", args->words[0]);
-	json_put_text(&w, "iface", args->words[1]);
+	json_put_text(&w, "device", args->device);
+	json_put_text(&w, "iface", args->interface);
 	json_write_object_end(&w);
 	json_write_array_end(&w);
-	write_endpoints(&w, args->endpoint ? args->endpoint : "in,out");
+	write_endpoints(&w, args->endpoint);
 	for (size_t i = 0; i < ARRAY_LEN(times); i++) {
 		if (times[i].value)
 			json_put_text(&w, times[i].name, times[i].value);
@@ -261,34 +232,34 @@ static void write_question(const struct client_args *args, struct buf *body)
 	json_write_object_end(&w);
 }
 
-static int show_answer(const struct client_args *args, const struct client_answer *answer)
+static int show_answer(const struct command_args *args, const struct client_answer *answer)
 {
 	struct arena arena;
 	struct json *root;
 	struct errbuf e;
 	if (args->output == OUTPUT_JSON) {
 		client_print_body(answer);
-		return CLIENT_OK;
+		return EXIT_OK;
 	}
 	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
 	int err = json_parse(buf_slice(&answer->body), &arena, &root, &e);
 	if (err)
-		client_complain(args, "the answer cannot be read: %s", e.text);
+		command_complain(args, "the answer cannot be read: %s", e.text);
 	bool shown = !err && show_rates(args, root);
 	arena_release(&arena);
-	return shown ? CLIENT_OK : CLIENT_FAILED;
+	return shown ? EXIT_OK : EXIT_FAILED;
 }
 
-static int interface_rates(const struct client_args *args)
+static int interface_rates(const struct command_args *args)
 {
 	struct client_answer answer;
 	struct buf body;
 	buf_init(&body, BODY_MAX_BYTES);
 	client_answer_init(&answer);
-	write_question(args, &body);
-	int err = client_request(args, "/v2/bulk/interface/", "application/json", buf_slice(&body),
-				 &answer);
-	int status = err ? CLIENT_FAILED : show_answer(args, &answer);
+	write_question(interface_args(args), &body);
+	int err = client_request(args, NULL, "/v2/bulk/interface/", "application/json",
+				 buf_slice(&body), &answer);
+	int status = err ? EXIT_FAILED : show_answer(args, &answer);
 	client_answer_release(&answer);
 	buf_release(&body);
 	return status;
@@ -296,7 +267,7 @@ static int interface_rates(const struct client_args *args)
 
 /* ---- top ------------------------------------------------------------------------------------- */
 
-static void print_top(const struct client_args *args, const struct json *root,
+static void print_top(const struct command_args *args, const struct json *root,
 		      UNUSED struct arena *arena)
 {
 	const struct json *endpoint = json_member(root, "endpoint"), *by = json_member(root, "by");
@@ -304,7 +275,7 @@ static void print_top(const struct client_args *args, const struct json *root,
 	bool octets = endpoint && counts_octets(endpoint->text);
 	bool volume = by && slice_equal(by->text, SLICE("volume"));
 	char title[TITLE_BYTES];
-	snprintf(title, sizeof(title), "%s%s", args->endpoint ? args->endpoint : "in",
+	snprintf(title, sizeof(title), "%s%s", interface_args(args)->endpoint,
 		 volume   ? (octets ? " octets" : "")
 		 : octets ? " bit/s"
 			  : " /s");
@@ -321,18 +292,20 @@ static void print_top(const struct client_args *args, const struct json *root,
 	text_table_release(&table);
 }
 
-static int interface_top(const struct client_args *args)
+static int interface_top(const struct command_args *args)
 {
+	const struct client_interface_args *asked = interface_args(args);
 	char seconds[FIGURE_BYTES];
-	const struct client_value values[] = {{"device", args->word_count ? args->words[0] : NULL},
-					      {"endpoint", args->endpoint ? args->endpoint : "in"},
-					      {"begin", args->begin},
-					      {"end", args->end},
-					      {"agg", seconds_of(args->agg, seconds)},
-					      {"by", args->by},
-					      {"n", args->limit},
-					      {"cf", args->cf}};
-	return client_show_route(args, "/v2/report/top", values, ARRAY_LEN(values), print_top);
+	const struct client_value values[] = {{"device", asked->device},
+					      {"endpoint", asked->endpoint},
+					      {"begin", asked->begin},
+					      {"end", asked->end},
+					      {"agg", seconds_of(asked->agg, seconds)},
+					      {"by", asked->by},
+					      {"n", asked->limit},
+					      {"cf", asked->cf}};
+	return client_show_route(args, NULL, "/v2/report/top", values, ARRAY_LEN(values),
+				 print_top);
 }
 
 /* ---- percentile, volume ---------------------------------------------------------------------- */
@@ -342,7 +315,7 @@ struct figure {
 	const char *title, *object, *member;
 };
 
-static void print_spans(const struct client_args *args, const struct json *root,
+static void print_spans(const struct command_args *args, const struct json *root,
 			const struct figure *figures, size_t count)
 {
 	const char *titles[16] = {"device", "interface", "span"};
@@ -374,7 +347,7 @@ static void print_spans(const struct client_args *args, const struct json *root,
 	text_table_release(&table);
 }
 
-static void print_percentiles(const struct client_args *args, const struct json *root,
+static void print_percentiles(const struct command_args *args, const struct json *root,
 			      UNUSED struct arena *arena)
 {
 	static const struct figure figures[] = {
@@ -385,7 +358,7 @@ static void print_percentiles(const struct client_args *args, const struct json 
 	print_spans(args, root, figures, ARRAY_LEN(figures));
 }
 
-static void print_volumes(const struct client_args *args, const struct json *root,
+static void print_volumes(const struct command_args *args, const struct json *root,
 			  UNUSED struct arena *arena)
 {
 	static const struct figure figures[] = {
@@ -397,54 +370,119 @@ static void print_volumes(const struct client_args *args, const struct json *roo
 	print_spans(args, root, figures, ARRAY_LEN(figures));
 }
 
-static int show_spans(const struct client_args *args, const char *route, client_print *print)
+static int show_spans(const struct command_args *args, const char *route, client_print *print)
 {
+	const struct client_interface_args *asked = interface_args(args);
 	const struct client_value values[] = {
-		{"device", args->words[0]},
-		{"interface", args->word_count > 1 ? args->words[1] : NULL},
-		{"begin", args->begin},
-		{"end", args->end},
-		{"month", args->month},
-		{"span", args->span},
-		{"zone", args->zone},
-		{"percentile", args->percentile},
-		{"missing", args->missing}};
-	return client_show_route(args, route, values, ARRAY_LEN(values), print);
+		{"device", asked->device},  {"interface", asked->interface},
+		{"begin", asked->begin},    {"end", asked->end},
+		{"month", asked->month},    {"span", asked->span},
+		{"zone", asked->zone},      {"percentile", asked->percentile},
+		{"missing", asked->missing}};
+	return client_show_route(args, NULL, route, values, ARRAY_LEN(values), print);
 }
 
-static int interface_percentile(const struct client_args *args)
+static int interface_percentile(const struct command_args *args)
 {
 	return show_spans(args, "/v2/report/percentile", print_percentiles);
 }
 
-static int interface_volume(const struct client_args *args)
+static int interface_volume(const struct command_args *args)
 {
 	return show_spans(args, "/v2/report/volume", print_volumes);
 }
 
-/* ---- Verbs ----------------------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------------------- */
 
-#define COMMON (OPTION_SERVER | OPTION_OUTPUT | OPTION_LIFE)
+#define AT(field) offsetof(struct client_interface_args, field)
+#define INTERFACE_COMMON                                                                           \
+	ROW("--begin", "TIME", &command_time, AT(begin),                                           \
+	    "with what ended or came at that time or later"),                                      \
+		ROW("--end", "TIME", &command_time, AT(end),                                       \
+		    "and had begun or came by that time"),                                         \
+		CLIENT_SERVER, CLIENT_OUTPUT
+#define INTERFACE_RATES                                                                            \
+	ROW("--agg", "DURATION", &command_text, AT(agg), "1h, 1d",                                 \
+	    .otherwise = "as it is polled"),                                                       \
+		ROW("--cf", "NAME", &command_text, AT(cf), "average, exact, min, max, delta",      \
+		    .otherwise = "average")
+#define INTERFACE_SPANS                                                                            \
+	ROW("--month", "MONTH", &command_text, AT(month), "such as 2026-10",                       \
+	    .otherwise = "this month"),                                                            \
+		ROW("--span", "NAME", &command_text, AT(span), "day, month"),                      \
+		ROW("--zone", "ZONE", &command_text, AT(zone), "whose days, as Europe/Berlin",     \
+		    .otherwise = "UTC"),                                                           \
+		ROW("--percentile", "P", &command_text, AT(percentile), "which one",               \
+		    .otherwise = "95"),                                                            \
+		ROW("--missing", "NAME", &command_text, AT(missing), "skip, zero",                 \
+		    .otherwise = "skip")
 
-static const struct client_verb interface_verbs[] = {
-	{"list", interface_list, {"interface list", client_interface_help, COMMON, 0, 1}},
-	{"rates",
-	 interface_rates,
-	 {"interface rates", client_interface_help, COMMON | OPTION_ENDPOINT | OPTION_AGG, 2, 2}},
-	{"top",
-	 interface_top,
-	 {"interface top", client_interface_help,
-	  COMMON | OPTION_ENDPOINT | OPTION_AGG | OPTION_BY | OPTION_LIMIT, 0, 1}},
-	{"percentile",
-	 interface_percentile,
-	 {"interface percentile", client_interface_help, COMMON | OPTION_DAYS, 1, 2}},
-	{"volume",
-	 interface_volume,
-	 {"interface volume", client_interface_help, COMMON | OPTION_DAYS, 1, 2}},
+static const struct command_option interface_list_options[] = {
+	ROW(NULL, "DEVICE", &command_text, AT(device)),
+	INTERFACE_COMMON,
 };
 
-int client_interface(int argc, char *const *argv)
-{
-	return client_run_verb("interface", client_interface_help, interface_verbs,
-			       ARRAY_LEN(interface_verbs), argc, argv);
-}
+static const struct command_option interface_rates_options[] = {
+	ROW(NULL, "DEVICE", &command_text, AT(device), .required = true),
+	ROW(NULL, "INTERFACE", &command_text, AT(interface), .required = true),
+	ROW("--endpoint", "NAME,...", &command_text, AT(endpoint), "in, out, error/in and so on",
+	    .preset = "in,out"),
+	INTERFACE_RATES,
+	INTERFACE_COMMON,
+};
+
+static const struct command_option interface_top_options[] = {
+	ROW(NULL, "DEVICE", &command_text, AT(device)),
+	ROW("--endpoint", "NAME", &command_text, AT(endpoint), "in, out, error/in and so on",
+	    .preset = "in"),
+	ROW("--by", "NAME", &command_text, AT(by), "average, max, volume", .otherwise = "average"),
+	ROW("--limit", "N", &command_text, AT(limit), "so many", .otherwise = "10"),
+	INTERFACE_RATES,
+	INTERFACE_COMMON,
+};
+
+static const struct command_option interface_span_options[] = {
+	ROW(NULL, "DEVICE", &command_text, AT(device), .required = true),
+	ROW(NULL, "INTERFACE", &command_text, AT(interface)),
+	INTERFACE_SPANS,
+	INTERFACE_COMMON,
+};
+#undef AT
+
+static const struct command interface_verbs[] = {
+	{.name = "interface list",
+	 .summary = "the interfaces of a device or of all, as they are now; with --begin and --end "
+		    "all their versions of that time",
+	 COMMAND_TAKES(interface_list_options, client_interface_args),
+	 .run = interface_list},
+	{.name = "interface rates",
+	 .summary = "what an interface carried, bin by bin; the last hour unless told otherwise",
+	 COMMAND_TAKES(interface_rates_options, client_interface_args),
+	 .run = interface_rates},
+	{.name = "interface top",
+	 .summary = "the interfaces with the highest rates, of a device or of all",
+	 COMMAND_TAKES(interface_top_options, client_interface_args),
+	 .run = interface_top},
+	{.name = "interface percentile",
+	 .summary = "the 95th percentile of five minutes, by month",
+	 COMMAND_TAKES(interface_span_options, client_interface_args),
+	 .run = interface_percentile},
+	{.name = "interface volume",
+	 .summary = "octets by day",
+	 COMMAND_TAKES(interface_span_options, client_interface_args),
+	 .run = interface_volume},
+};
+
+const struct command client_interface = {
+	.name = "interface",
+	.summary = "print interfaces, their rates, percentiles and volumes",
+	.about = "A table has SI prefixes (1.25G is 1,250,000,000), csv whole numbers. An empty "
+		 "place: nobody measured that.\n",
+	.examples = "granary interface rates rtr_a xe-0/0/0 --begin 15m-ago\n"
+		    "granary interface rates rtr_a xe-0/0/0 --agg 1h --cf max --begin 1d-ago\n"
+		    "granary interface top --endpoint out --limit 5\n"
+		    "granary interface percentile rtr_a xe-0/0/0 --month 2026-10 --zone "
+		    "Europe/Berlin\n"
+		    "granary interface volume rtr_a --begin 2026-10-01 --end 2026-10-07\n",
+	COMMAND_VERBS(interface_verbs),
+};

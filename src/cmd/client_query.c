@@ -4,51 +4,12 @@
 
 enum { EXPLAIN_MAX_BYTES = 64 << 10 };
 
-const char client_query_help[] =
-	"usage: granary query METRIC [TAG=VALUE...] [options]\n"
-	"\n"
-	"Prints the samples of a metric. Every TAG=VALUE must match; VALUE may hold stars for any\n"
-	"run of characters and alternatives between bars.\n"
-	"Behind a table a line on standard error says whether raw data or roll-ups answered.\n"
-	"\n"
-	"  --start TIME    first time that counts (default 1h-ago)\n"
-	"  --end TIME      first time that no longer counts (default now)\n"
-	"  --fn NAME       compute over time: min, max, sum, avg, count, first, last, increase, "
-	"rate\n"
-	"  --window TIME   how much time one computed value covers, as 5m or 1h; --fn last "
-	"without\n"
-	"                  it gives the newest sample of each series\n"
-	"  --points N      instead of --window: at most so many points of each series\n"
-	"  --fill NAME     what windows without samples get: none, null, zero\n"
-	"  --agg NAME      several series in one, at equal times: min, max, sum, avg, count\n"
-	"  --by KEY,...    with --agg: one series for each combination of these tags\n"
-	"  --aggregator NAME   roll-ups as they are stored: min, max, sum, avg, count, increase\n"
-	"  --granularity TIME  which of them, as 5m; default the finest that goes back to start\n"
-	"  --explain       also say what was read for the answer\n"
-	"  --tenant NAME   whose data (default `default`; this machine's own metrics: `host`)\n"
-	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"TIME is ISO 8601 (2020-08-24T16:34:05Z), seconds or milliseconds since 1970, now, or a\n"
-	"time ago: 90s-ago, 5m-ago, 1h-ago, 7d-ago.\n"
-	"\n"
-	"Exit status: 0 answered, 1 there is no such metric, or the server refused it, as it does\n"
-	"wrong values, or cannot be reached, 2 wrong use: the command line cannot be read.\n"
-	"\n"
-	"Examples:\n"
-	"  granary query SystemMetrics.LoadAverage.1 --tenant host --start 5m-ago\n"
-	"  granary query cpu_idle os=linux 'host=web-*' --start 1d-ago -o json\n"
-	"  granary query cpu_idle --fn avg --window 1h --start 7d-ago\n"
-	"  granary query cpu_idle --fn avg --window 1h --agg avg --by host --start 7d-ago\n";
-
-static const struct client_command command = {
-	.name = "query",
-	.help = client_query_help,
-	.options = OPTION_SERVER | OPTION_TENANT | OPTION_OUTPUT | OPTION_START | OPTION_END |
-		   OPTION_FN | OPTION_WINDOW | OPTION_AGG | OPTION_BY | OPTION_EXPLAIN |
-		   OPTION_GRAINS,
-	.words_min = 1,
-	.words_max = CLIENT_WORDS_MAX,
+struct client_query_args {
+	struct command_args line;
+	const char *metric;
+	struct command_words tags;
+	const char *start, *end, *fn, *window, *points, *fill, *agg, *by, *aggregator, *granularity;
+	bool explain;
 };
 
 /* `--by a,b` as `by=a&by=b`. */
@@ -65,14 +26,13 @@ static void put_by(const char *by, struct buf *path)
 	}
 }
 
-static void put_path(const struct client_args *args, struct buf *path)
+static void put_path(const struct client_query_args *args, struct buf *path)
 {
 	buf_append_text(path, "/api/query");
-	client_series_params(path, args);
-	client_param(path, "start", args->start ? args->start : "1h-ago");
-	if (args->end)
-		client_param(path, "end", args->end);
-	const struct client_value values[] = {{"fn", args->fn},
+	client_series_params(path, args->line.tenant, args->metric, args->tags);
+	const struct client_value values[] = {{"start", args->start},
+					      {"end", args->end},
+					      {"fn", args->fn},
 					      {"window", args->window},
 					      {"points", args->points},
 					      {"fill", args->fill},
@@ -83,7 +43,7 @@ static void put_path(const struct client_args *args, struct buf *path)
 	put_by(args->by, path);
 	if (args->explain)
 		client_param(path, "explain", "1");
-	if (args->output == OUTPUT_CSV)
+	if (args->line.output == OUTPUT_CSV)
 		client_param(path, "format", "csv");
 	buf_append_char(path, '\0');
 }
@@ -151,13 +111,15 @@ static void print_explain(const struct json *explain)
 	buf_release(&line);
 }
 
-static void print_table(const struct client_args *args, const struct json *root,
+static void print_table(const struct command_args *args, const struct json *root,
 			struct arena *arena)
 {
 	struct keys keys = {.count = 0};
 	struct text_table table;
 
-	const struct json *explain = args->explain ? json_member(root, "explain") : NULL;
+	const struct client_query_args *query =
+		CONTAINER_OF(args, const struct client_query_args, line);
+	const struct json *explain = query->explain ? json_member(root, "explain") : NULL;
 	const struct json *list = explain ? json_member(root, "result") : root;
 
 	if (!list)
@@ -172,17 +134,65 @@ static void print_table(const struct client_args *args, const struct json *root,
 		print_explain(explain);
 }
 
-int client_query(int argc, char *const *argv)
+static int client_query_run(const struct command_args *args)
 {
-	struct client_args args;
 	struct buf path;
-	int err = client_parse_series(&command, argc, argv, &args);
 
-	if (err)
-		return client_parse_exit(err);
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	put_path(&args, &path);
-	int status = client_show(&args, path.data, args.output != OUTPUT_TABLE, print_table);
+	put_path(CONTAINER_OF(args, const struct client_query_args, line), &path);
+	int status = client_show(args, NULL, path.data, args->output != OUTPUT_TABLE, print_table);
 	buf_release(&path);
 	return status;
 }
+
+#define AT(field) offsetof(struct client_query_args, field)
+static const struct command_option client_query_options[] = {
+	ROW(NULL, "METRIC", &command_text, AT(metric), .required = true),
+	ROW(NULL, "TAG=VALUE", &command_tag, AT(tags),
+	    "must match, each; VALUE may hold stars for any run of characters and alternatives "
+	    "between bars",
+	    .words_max = CLIENT_TAGS_MAX),
+	ROW("--start", "TIME", &command_time, AT(start), "first time that counts",
+	    .preset = "1h-ago"),
+	ROW("--end", "TIME", &command_time, AT(end), "first time that no longer counts",
+	    .otherwise = "now"),
+	ROW("--fn", "NAME", &command_text, AT(fn),
+	    "compute over time: min, max, sum, avg, count, first, last, increase, rate"),
+	ROW("--window", "DURATION", &command_text, AT(window),
+	    "how much time one computed value covers, as 5m or 1h; --fn last without it gives the "
+	    "newest sample of each series"),
+	ROW("--points", "N", &command_text, AT(points),
+	    "instead of --window: at most so many points of each series"),
+	ROW("--fill", "NAME", &command_text, AT(fill),
+	    "what windows without samples get: none, null, zero"),
+	ROW("--agg", "NAME", &command_text, AT(agg),
+	    "several series in one, at equal times: min, max, sum, avg, count"),
+	ROW("--by", "KEY,...", &command_text, AT(by),
+	    "with --agg: one series for each combination of these tags"),
+	ROW("--aggregator", "NAME", &command_text, AT(aggregator),
+	    "roll-ups as they are stored: min, max, sum, avg, count, increase"),
+	ROW("--granularity", "DURATION", &command_text, AT(granularity), "which of them, as 5m",
+	    .otherwise = "the finest that goes back to start"),
+	ROW("--explain", NULL, &command_flag, AT(explain), "also say what was read for the answer"),
+	CLIENT_TENANT("whose data; this machine's own metrics: host"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+#undef AT
+
+const struct command client_query = {
+	.name = "query",
+	.summary = "print samples",
+	.about = "Prints the samples of a metric. Behind a table a line on standard error says "
+		 "whether raw data or roll-ups answered.\n"
+		 "Exit status: 0 answered, 1 there is no such metric, or the server refused it, "
+		 "as it does wrong values, or cannot be reached, 2 wrong use: the command line "
+		 "cannot be read.\n",
+	.examples = "granary query SystemMetrics.LoadAverage.1 --tenant host --start 5m-ago\n"
+		    "granary query cpu_idle os=linux 'host=web-*' --start 1d-ago -o json\n"
+		    "granary query cpu_idle --fn avg --window 1h --start 7d-ago\n"
+		    "granary query cpu_idle --fn avg --window 1h --agg avg --by host --start "
+		    "7d-ago\n",
+	COMMAND_TAKES(client_query_options, client_query_args),
+	.run = client_query_run,
+};

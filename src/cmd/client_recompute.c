@@ -4,33 +4,10 @@
 #include "cmd/client_private.h"
 #include "wire/timetext.h"
 
-const char client_recompute_help[] =
-	"usage: granary recompute --device NAME --from TIME --to TIME [options]\n"
-	"\n"
-	"Makes the rates of a device once more from its raw data, writes what differs from what "
-	"is\n"
-	"stored, and prints it: of each OIDSet how many bins and aggregates were compared, how "
-	"many\n"
-	"differed, were missing, or should not have been there; then the first hundred of them.\n"
-	"Meanwhile the device goes on being polled. Where raw data has expired nothing is "
-	"changed.\n"
-	"\n"
-	"  --device NAME   the device\n"
-	"  --from TIME     bins and aggregates that begin at that time or later: 2020-08-24,\n"
-	"                  2020-08-24T16:34Z, seconds since 1970, 7d-ago\n"
-	"  --to TIME       and before that one\n"
-	"  --oidset NAME   only of this OIDSet; default all that it has counters of\n"
-	"  --dry-run       write nothing\n"
-	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"Examples:\n"
-	"  granary recompute --device rtr_a --from 7d-ago --to now --dry-run\n";
-
-static const struct client_command command = {
-	.name = "recompute",
-	.help = client_recompute_help,
-	.options = OPTION_SERVER | OPTION_OUTPUT | OPTION_RECOMPUTE,
+struct client_recompute_args {
+	struct command_args line;
+	const char *device, *from, *to, *oidset;
+	bool dry_run;
 };
 
 static void add_number(struct text_table *table, const struct json *object, const char *key)
@@ -100,7 +77,7 @@ static void print_differences(const struct json *oidsets, enum client_output out
 	text_table_release(&table);
 }
 
-static void print_result(const struct client_args *args, const struct json *root,
+static void print_result(const struct command_args *args, const struct json *root,
 			 UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"oidset", "compared", "differed", "missing", "extra"};
@@ -119,24 +96,42 @@ static void print_result(const struct client_args *args, const struct json *root
 	print_differences(oidsets, args->output);
 }
 
-int client_recompute(int argc, char *const *argv)
+static int client_recompute_run(const struct command_args *args)
 {
-	struct client_args args;
-	int err = client_parse(&command, argc, argv, &args);
-	if (err)
-		return client_parse_exit(err);
-	if (!args.device || !args.from || !args.to) {
-		(void)client_usage(&args, "%s is missing",
-				   !args.device ? "--device"
-				   : !args.from ? "--from"
-						: "--to");
-		return CLIENT_USAGE;
-	}
-	const struct client_value values[] = {{"device", args.device},
-					      {"from", args.from},
-					      {"to", args.to},
-					      {"oidset", args.oidset},
-					      {"dryRun", args.dry_run ? "true" : NULL}};
-	args.method = "POST";
-	return client_show_route(&args, "/api/recompute", values, ARRAY_LEN(values), print_result);
+	const struct client_recompute_args *asked =
+		CONTAINER_OF(args, const struct client_recompute_args, line);
+	const struct client_value values[] = {{"device", asked->device},
+					      {"from", asked->from},
+					      {"to", asked->to},
+					      {"oidset", asked->oidset},
+					      {"dryRun", asked->dry_run ? "true" : NULL}};
+	return client_show_route(args, "POST", "/api/recompute", values, ARRAY_LEN(values),
+				 print_result);
 }
+
+#define AT(field) offsetof(struct client_recompute_args, field)
+static const struct command_option client_recompute_options[] = {
+	ROW("--device", "NAME", &command_text, AT(device), "the device", .required = true),
+	ROW("--from", "TIME", &command_time, AT(from),
+	    "bins and aggregates that begin at that time or later", .required = true),
+	ROW("--to", "TIME", &command_time, AT(to), "and before that one", .required = true),
+	ROW("--oidset", "NAME", &command_text, AT(oidset), "only of this OIDSet",
+	    .otherwise = "all that the device has counters of"),
+	ROW("--dry-run", NULL, &command_flag, AT(dry_run), "write nothing"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+#undef AT
+
+const struct command client_recompute = {
+	.name = "recompute",
+	.summary = "make a device's rates once more from its raw data",
+	.about = "Makes the rates of a device once more from its raw data, writes what differs "
+		 "from what is stored, and prints it: of each OIDSet how many bins and aggregates "
+		 "were compared, how many differed, were missing, or should not have been there; "
+		 "then the first hundred of them. Meanwhile the device goes on being polled. "
+		 "Where raw data has expired nothing is changed.\n",
+	.examples = "granary recompute --device rtr_a --from 7d-ago --to now --dry-run\n",
+	COMMAND_TAKES(client_recompute_options, client_recompute_args),
+	.run = client_recompute_run,
+};

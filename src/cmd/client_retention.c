@@ -5,44 +5,11 @@
 #include "retention/granularity.h"
 #include "wire/timetext.h"
 
-const char client_retention_help[] =
-	"usage: granary retention show [--tenant NAME] [--metric NAME] [--limit N] [options]\n"
-	"       granary retention apply [--dry-run] [--tenant NAME] [--metric NAME] [options]\n"
-	"\n"
-	"show prints of each metric that has something stored, by granularity (raw samples, "
-	"the\n"
-	"widths of roll-ups, and late samples):\n"
-	"\n"
-	"  kept     for how long it is shown; ever: for ever\n"
-	"  rule     the one of retention.rules that says so; -: retention.raw, or "
-	"rollup.granularities\n"
-	"  class    the class of the store that it lies in, a row each: how long it stays on "
-	"disk; the\n"
-	"           one in which it is written now has no mark, others have a *\n"
-	"  series   how many series have something there\n"
-	"  samples  how many values that is, about, and bytes, which they take\n"
-	"  oldest   the time of the oldest\n"
-	"\n"
-	"apply moves what lies in another class than it would be written to now, since it was "
-	"written\n"
-	"when something else was configured, and prints what it was. That goes on beside all "
-	"else, a\n"
-	"slice at a time; as long as it lasts nothing that has expired is removed. It takes at "
-	"least as\n"
-	"long as a query may, and 30 s. What is older than its new class keeps it is deleted. "
-	"If it ends\n"
-	"early, another run does the rest. With --dry-run it changes nothing.\n"
-	"\n"
-	"  --tenant NAME  only metrics of this tenant; default all\n"
-	"  --metric NAME  only this metric; default all\n"
-	"  --limit N      at most so many metrics and granularities, up to 10000; default 1000\n"
-	"  --dry-run      move nothing, only count\n"
-	"  --server URL   where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT      table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"Examples:\n"
-	"  granary retention show --tenant acme\n"
-	"  granary retention apply --dry-run\n";
+struct client_retention_args {
+	struct command_args line;
+	const char *tenant, *metric, *limit;
+	bool dry_run;
+};
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
@@ -91,7 +58,7 @@ static void add_line(struct text_table *table, const struct json *line)
 	}
 }
 
-static void print_kept(const struct client_args *args, const struct json *root,
+static void print_kept(const struct command_args *args, const struct json *root,
 		       UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"tenant", "metric", "granularity", "kept",  "rule",
@@ -104,27 +71,30 @@ static void print_kept(const struct client_args *args, const struct json *root,
 		add_line(&table, line);
 	text_table_print(&table, args->output);
 	if (json_get_bool(root, "cut", &cut, NULL) == 0 && cut)
-		client_complain(args, "there are more metrics; --limit gives up to 10000");
+		command_complain(args, "there are more metrics; --limit gives up to 10000");
 	text_table_release(&table);
 }
 
-static int ask(const struct client_args *args, const char *route, client_print *print)
+static int ask(const struct command_args *args, const char *method, const char *route,
+	       client_print *print)
 {
-	const struct client_value values[] = {{"tenant", args->only_tenant},
-					      {"metric", args->metric},
-					      {"limit", args->limit},
-					      {"dryRun", args->dry_run ? "true" : NULL}};
-	return client_show_route(args, route, values, ARRAY_LEN(values), print);
+	const struct client_retention_args *asked =
+		CONTAINER_OF(args, const struct client_retention_args, line);
+	const struct client_value values[] = {{"tenant", asked->tenant},
+					      {"metric", asked->metric},
+					      {"limit", asked->limit},
+					      {"dryRun", asked->dry_run ? "true" : NULL}};
+	return client_show_route(args, method, route, values, ARRAY_LEN(values), print);
 }
 
-static int show(const struct client_args *args)
+static int show(const struct command_args *args)
 {
-	return ask(args, "/api/retention", print_kept);
+	return ask(args, NULL, "/api/retention", print_kept);
 }
 
 /* ---- apply ----------------------------------------------------------------------------------- */
 
-static void print_moves(const struct client_args *args, const struct json *root,
+static void print_moves(const struct command_args *args, const struct json *root,
 			UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"granularity", "from",  "to",    "series",
@@ -140,32 +110,71 @@ static void print_moves(const struct client_args *args, const struct json *root,
 	text_table_print(&table, args->output);
 	text_table_release(&table);
 	if (client_i64(root, "failed"))
-		client_complain(args,
-				"some of it is damaged and stays where it is: `granary verify`");
+		command_complain(args,
+				 "some of it is damaged and stays where it is: `granary verify`");
 }
 
-static int apply(const struct client_args *args)
+static int apply(const struct command_args *args)
 {
-	struct client_args sent = *args;
-	sent.method = "POST";
-	return ask(&sent, "/api/retention/apply", print_moves);
+	return ask(args, "POST", "/api/retention/apply", print_moves);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static const struct client_verb verbs[] = {
-	{"show",
-	 show,
-	 {"retention show", client_retention_help,
-	  OPTION_SERVER | OPTION_OUTPUT | OPTION_LIMIT | OPTION_METRICS, 0, 0}},
-	{"apply",
-	 apply,
-	 {"retention apply", client_retention_help,
-	  OPTION_SERVER | OPTION_OUTPUT | OPTION_METRICS | OPTION_DRY_RUN, 0, 0}},
+#define AT(field) offsetof(struct client_retention_args, field)
+#define RETENTION_WHICH                                                                            \
+	ROW("--tenant", "NAME", &command_text, AT(tenant), "only metrics of this tenant",          \
+	    .otherwise = "all"),                                                                   \
+		ROW("--metric", "NAME", &command_text, AT(metric), "only this metric",             \
+		    .otherwise = "all")
+
+static const struct command_option client_retention_show_options[] = {
+	RETENTION_WHICH,
+	ROW("--limit", "N", &command_text, AT(limit),
+	    "at most so many metrics and granularities, up to 10000", .otherwise = "1000"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
 };
 
-int client_retention(int argc, char *const *argv)
-{
-	return client_run_verb("retention", client_retention_help, verbs, ARRAY_LEN(verbs), argc,
-			       argv);
-}
+static const struct command_option client_retention_apply_options[] = {
+	RETENTION_WHICH,
+	ROW("--dry-run", NULL, &command_flag, AT(dry_run), "move nothing, only count"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+#undef AT
+
+static const struct command client_retention_verbs[] = {
+	{.name = "retention show",
+	 .summary = "how long what is kept, and how much of it there is",
+	 .about = "show prints of each metric that has something stored, by granularity (raw "
+		  "samples, the widths of roll-ups, and late samples):\n"
+		  "kept\tfor how long it is shown; ever: for ever\n"
+		  "rule\tthe one of retention.rules that says so; -: retention.raw, or "
+		  "rollup.granularities\n"
+		  "class\tthe class of the store that it lies in, a row each: how long it stays "
+		  "on disk; the one in which it is written now has no mark, others have a *\n"
+		  "series\thow many series have something there\n"
+		  "samples\thow many values that is, about, and bytes, which they take\n"
+		  "oldest\tthe time of the oldest\n",
+	 COMMAND_TAKES(client_retention_show_options, client_retention_args),
+	 .run = show},
+	{.name = "retention apply",
+	 .summary = "moves what is stored for another time than it would be now",
+	 .about = "apply moves what lies in another class than it would be written to now, since "
+		  "it was written when something else was configured, and prints what it was. "
+		  "That goes on beside all else, a slice at a time; as long as it lasts nothing "
+		  "that has expired is removed. It takes at least as long as a query may, and "
+		  "30 s. What is older than its new class keeps it is deleted. If it ends early, "
+		  "another run does the rest.\n",
+	 COMMAND_TAKES(client_retention_apply_options, client_retention_args),
+	 .run = apply},
+};
+
+const struct command client_retention = {
+	.name = "retention",
+	.summary = "print how long what is kept, and how much of it there is",
+	.examples = "granary retention show --tenant acme\n"
+		    "granary retention apply --dry-run\n",
+	COMMAND_VERBS(client_retention_verbs),
+};

@@ -6,45 +6,11 @@
 
 enum { SPAN_MAX_BYTES = ROLLUP_WIDTH_MAX_BYTES, TEXT_MAX_BYTES = 64 << 10 };
 
-const char client_rollup_help[] =
-	"usage: granary rollup status [options]\n"
-	"       granary rollup pending [--limit N] [options]\n"
-	"       granary rollup rebuild [--tenant NAME] [--metric NAME] [--from TIME] [--to TIME]\n"
-	"                              [--dry-run] [options]\n"
-	"\n"
-	"status prints how roll-ups are made, which partitions this server has, what the last "
-	"pass\n"
-	"over the marks did, and how far the roll-ups are behind.\n"
-	"\n"
-	"pending prints the slots that have something marked, oldest first:\n"
-	"\n"
-	"  slot        when it begins; it is marked until it is rolled up\n"
-	"  behind      how long the first of its series has been ready\n"
-	"  partitions  how many of them have something marked in it\n"
-	"  series      how many series are marked in it, and how many of them are ready\n"
-	"  ready at    when all of them are, if nothing more comes\n"
-	"\n"
-	"rebuild marks whatever has raw data to be rolled up once more, for when marks were lost;\n"
-	"where nothing was lost that changes nothing. A slot some of whose raw data has expired "
-	"is\n"
-	"left alone. It prints how many series it looked at, how many of them it marked, in how "
-	"many\n"
-	"slots, how many marks that made, and how many series could not be read.\n"
-	"\n"
-	"  --limit N      at most so many slots, up to 1000; default 100\n"
-	"  --tenant NAME  only series of this tenant; default all\n"
-	"  --metric NAME  only series of this metric; default all\n"
-	"  --from TIME    slots from the one of that time on: 2020-08-24, 2020-08-24T16:34Z, "
-	"seconds\n"
-	"                 since 1970, 7d-ago; default all that has raw data\n"
-	"  --to TIME      and those that begin before that one\n"
-	"  --dry-run      mark nothing, only count\n"
-	"  --server URL   where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT      table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"Examples:\n"
-	"  granary rollup pending --limit 10\n"
-	"  granary rollup rebuild --from 1d-ago --dry-run\n";
+struct client_rollup_args {
+	struct command_args line;
+	const char *tenant, *metric, *from, *to, *limit;
+	bool dry_run;
+};
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
@@ -230,7 +196,7 @@ static void put_error(struct buf *out, const struct json *root)
 	buf_append(out, error.len ? error.data : "-", error.len ? error.len : 1);
 }
 
-static void print_status(const struct client_args *args, const struct json *root,
+static void print_status(const struct command_args *args, const struct json *root,
 			 UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"what", "is"};
@@ -263,9 +229,9 @@ static void print_status(const struct client_args *args, const struct json *root
 	text_table_release(&table);
 }
 
-static int status(const struct client_args *args)
+static int status(const struct command_args *args)
 {
-	return client_show(args, "/api/rollups", args->output == OUTPUT_JSON, print_status);
+	return client_show(args, NULL, "/api/rollups", args->output == OUTPUT_JSON, print_status);
 }
 
 /* ---- pending --------------------------------------------------------------------------------- */
@@ -293,7 +259,7 @@ static void add_slot(struct text_table *table, const struct json *slot, int64_t 
 	add_time(table, slot, "readyAt");
 }
 
-static void print_pending(const struct client_args *args, const struct json *root,
+static void print_pending(const struct command_args *args, const struct json *root,
 			  UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"slot",   "behind", "partitions",
@@ -312,29 +278,30 @@ static void print_pending(const struct client_args *args, const struct json *roo
 	}
 	text_table_print(&table, args->output);
 	if (uncounted)
-		client_complain(args,
-				"there are more marks than are looked at at once: of the last "
-				"%zu of these slots, series were not counted",
-				uncounted);
+		command_complain(args,
+				 "there are more marks than are looked at at once: of the last "
+				 "%zu of these slots, series were not counted",
+				 uncounted);
 	if (unread)
-		client_complain(args,
-				"of these slots %lld marks cannot be read and are left as they "
-				"are; the log of the server names them",
-				unread);
+		command_complain(args,
+				 "of these slots %lld marks cannot be read and are left as they "
+				 "are; the log of the server names them",
+				 unread);
 	if (is_true(root, "cut"))
-		client_complain(args, "there are later slots; --limit gives up to 1000");
+		command_complain(args, "there are later slots; --limit gives up to 1000");
 	text_table_release(&table);
 }
 
-static int pending(const struct client_args *args)
+static int pending(const struct command_args *args)
 {
-	const struct client_value limit = {"limit", args->limit};
-	return client_show_route(args, "/api/rollups", &limit, 1, print_pending);
+	const struct client_value limit = {
+		"limit", CONTAINER_OF(args, const struct client_rollup_args, line)->limit};
+	return client_show_route(args, NULL, "/api/rollups", &limit, 1, print_pending);
 }
 
 /* ---- rebuild --------------------------------------------------------------------------------- */
 
-static void print_rebuilt(const struct client_args *args, const struct json *root,
+static void print_rebuilt(const struct command_args *args, const struct json *root,
 			  UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"from",  "to",    "series", "marked",
@@ -348,40 +315,79 @@ static void print_rebuilt(const struct client_args *args, const struct json *roo
 	text_table_print(&table, args->output);
 	text_table_release(&table);
 	if (client_i64(root, "failed"))
-		client_complain(args, "of %lld series the raw data is damaged: `granary verify`",
-				(long long)client_i64(root, "failed"));
+		command_complain(args, "of %lld series the raw data is damaged: `granary verify`",
+				 (long long)client_i64(root, "failed"));
 }
 
-static int rebuild(const struct client_args *args)
+static int rebuild(const struct command_args *args)
 {
-	struct client_args sent = *args;
-	const struct client_value values[] = {{"tenant", args->only_tenant},
-					      {"metric", args->metric},
-					      {"from", args->from},
-					      {"to", args->to},
-					      {"dryRun", args->dry_run ? "true" : NULL}};
-	sent.method = "POST";
-	return client_show_route(&sent, "/api/rollups/rebuild", values, ARRAY_LEN(values),
+	const struct client_rollup_args *asked =
+		CONTAINER_OF(args, const struct client_rollup_args, line);
+	const struct client_value values[] = {{"tenant", asked->tenant},
+					      {"metric", asked->metric},
+					      {"from", asked->from},
+					      {"to", asked->to},
+					      {"dryRun", asked->dry_run ? "true" : NULL}};
+	return client_show_route(args, "POST", "/api/rollups/rebuild", values, ARRAY_LEN(values),
 				 print_rebuilt);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static const struct client_verb verbs[] = {
-	{"status",
-	 status,
-	 {"rollup status", client_rollup_help, OPTION_SERVER | OPTION_OUTPUT, 0, 0}},
-	{"pending",
-	 pending,
-	 {"rollup pending", client_rollup_help, OPTION_SERVER | OPTION_OUTPUT | OPTION_LIMIT, 0,
-	  0}},
-	{"rebuild",
-	 rebuild,
-	 {"rollup rebuild", client_rollup_help, OPTION_SERVER | OPTION_OUTPUT | OPTION_REBUILD, 0,
-	  0}},
+#define AT(field) offsetof(struct client_rollup_args, field)
+static const struct command_option client_rollup_status_options[] = {CLIENT_SERVER, CLIENT_OUTPUT};
+
+static const struct command_option client_rollup_pending_options[] = {
+	ROW("--limit", "N", &command_text, AT(limit), "at most so many slots, up to 1000",
+	    .otherwise = "100"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
 };
 
-int client_rollup(int argc, char *const *argv)
-{
-	return client_run_verb("rollup", client_rollup_help, verbs, ARRAY_LEN(verbs), argc, argv);
-}
+static const struct command_option client_rollup_rebuild_options[] = {
+	ROW("--tenant", "NAME", &command_text, AT(tenant), "only series of this tenant",
+	    .otherwise = "all"),
+	ROW("--metric", "NAME", &command_text, AT(metric), "only series of this metric",
+	    .otherwise = "all"),
+	ROW("--from", "TIME", &command_time, AT(from), "slots from the one of that time on",
+	    .otherwise = "all that has raw data"),
+	ROW("--to", "TIME", &command_time, AT(to), "and those that begin before that one"),
+	ROW("--dry-run", NULL, &command_flag, AT(dry_run), "mark nothing, only count"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+#undef AT
+
+static const struct command client_rollup_verbs[] = {
+	{.name = "rollup status",
+	 .summary = "how roll-ups are made, which partitions this server has, what the last pass "
+		    "over the marks did, and how far the roll-ups are behind",
+	 COMMAND_TAKES(client_rollup_status_options, client_rollup_args),
+	 .run = status},
+	{.name = "rollup pending",
+	 .summary = "the slots that have something marked, oldest first",
+	 .about = "pending prints of each slot:\n"
+		  "slot\twhen it begins; it is marked until it is rolled up\n"
+		  "behind\thow long the first of its series has been ready\n"
+		  "partitions\thow many of them have something marked in it\n"
+		  "series\thow many series are marked in it, and how many of them are ready\n"
+		  "ready at\twhen all of them are, if nothing more comes\n",
+	 COMMAND_TAKES(client_rollup_pending_options, client_rollup_args),
+	 .run = pending},
+	{.name = "rollup rebuild",
+	 .summary = "marks whatever has raw data to be rolled up once more",
+	 .about = "rebuild is for when marks were lost; where nothing was lost it changes nothing. "
+		  "A slot some of whose raw data has expired is left alone. It prints how many "
+		  "series it looked at, how many of them it marked, in how many slots, how many "
+		  "marks that made, and how many series could not be read.\n",
+	 COMMAND_TAKES(client_rollup_rebuild_options, client_rollup_args),
+	 .run = rebuild},
+};
+
+const struct command client_rollup = {
+	.name = "rollup",
+	.summary = "print what waits to be rolled up; mark it anew",
+	.examples = "granary rollup pending --limit 10\n"
+		    "granary rollup rebuild --from 1d-ago --dry-run\n",
+	COMMAND_VERBS(client_rollup_verbs),
+};

@@ -1,5 +1,6 @@
 /* `granary snmp poll-once`: what the poller would store of one OIDSet of one device, a line a
  * value. The OIDSets are those of the configuration, which is given as for `granary serve`. */
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -11,11 +12,6 @@
 #include "snmp/poller_once.h"
 #include "wire/number.h"
 #include "wire/timetext.h"
-
-static const struct client_command command = {.name = "snmp poll-once", .help = client_snmp_help};
-static const struct client_args complaining = {.command = &command};
-
-enum { ARGS_MAX = 1024 };
 
 /* ---- Printing -------------------------------------------------------------------------------- */
 
@@ -109,31 +105,6 @@ static void print_message(void *owner, struct slice message)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-/* Options with two dashes are the configuration's, the others the request's. */
-struct arguments {
-	char *conf[ARGS_MAX], *letters[ARGS_MAX];
-	int conf_count, letter_count;
-};
-
-static int divide(int argc, char *const *argv, struct arguments *a)
-{
-	if (argc > ARGS_MAX) {
-		client_usage(&complaining, "more than %d words", ARGS_MAX);
-		return ERR_INVALID;
-	}
-	for (int i = 0; i < argc; i++) {
-		bool is_conf = strncmp(argv[i], "--", 2) == 0;
-		if (!is_conf) {
-			a->letters[a->letter_count++] = argv[i];
-			continue;
-		}
-		a->conf[a->conf_count++] = argv[i];
-		if (!strchr(argv[i], '=') && i + 1 < argc)
-			a->conf[a->conf_count++] = argv[++i];
-	}
-	return 0;
-}
-
 static struct credentials credentials_of(const struct snmp_credentials *c)
 {
 	static const enum credentials_level levels[] = {
@@ -155,6 +126,19 @@ static struct credentials credentials_of(const struct snmp_credentials *c)
 	};
 }
 
+/* The host, and the port where it is a number; ERR_INVALID after a complaint. */
+static int read_device(const struct snmp_request *request, char host[SNMP_HOST_MAX_BYTES],
+		       uint16_t *port)
+{
+	char text[SNMP_PORT_MAX_BYTES], *end;
+	snmp_request_split(request->device, host, text);
+	unsigned long number = strtoul(text, &end, 10);
+	*port = (uint16_t)number;
+	if (text[0] >= '0' && text[0] <= '9' && !*end && number && number <= UINT16_MAX && host[0])
+		return 0;
+	return command_usage(&request->line, "%.100s is no HOST or HOST:PORT", request->device);
+}
+
 static int poll_and_print(const struct snmp_request *request, const struct inventory_conf *conf,
 			  const struct oidset *oidset)
 {
@@ -172,49 +156,43 @@ static int poll_and_print(const struct snmp_request *request, const struct inven
 		.message = print_message,
 		.owner = &printing,
 	};
-	if (snmp_request_device(request->words[0], host, &once.port))
-		return CLIENT_USAGE;
+	if (read_device(request, host, &once.port))
+		return EXIT_WRONG_USE;
 	once.host = slice_of(host);
 	buf_init(&printing.text, POLL_PARTS_MAX * (2 * POLL_PART_MAX_BYTES + 1));
 	text_table_init(&printing.table, ARRAY_LEN(titles), titles);
 	int err = poller_once(&once, &e);
 	if (err)
-		client_complain(&complaining, "%s: %s", request->words[0], e.text);
+		command_complain(&request->line, "%s: %s", request->device, e.text);
 	else
 		text_table_print(&printing.table,
 				 isatty(STDOUT_FILENO) ? OUTPUT_TABLE : OUTPUT_CSV);
 	text_table_release(&printing.table);
 	buf_release(&printing.text);
-	return err || fflush(stdout) ? CLIENT_FAILED : CLIENT_OK;
+	return err || fflush(stdout) ? EXIT_FAILED : EXIT_OK;
 }
 
 static int poll_oidset(const struct snmp_request *request, const struct inventory_conf *conf)
 {
-	const struct oidset *oidset = inventory_conf_oidset(conf, slice_of(request->words[1]));
+	const struct oidset *oidset = inventory_conf_oidset(conf, slice_of(request->oidset));
 	if (oidset)
 		return poll_and_print(request, conf, oidset);
-	client_usage(&complaining, "there is no OIDSet called %.100s", request->words[1]);
-	return CLIENT_USAGE;
+	command_usage(&request->line, "there is no OIDSet called %.100s", request->oidset);
+	return EXIT_WRONG_USE;
 }
 
-int client_snmp_poll(int argc, char *const *argv)
+int client_snmp_poll_once(const struct command_args *args)
 {
-	static struct arguments a;
-	struct snmp_request request;
+	struct snmp_request request = *CONTAINER_OF(args, const struct snmp_request, line);
 	struct inventory_conf *inventory;
 	struct errbuf e = {""};
-	if (divide(argc, argv, &a) || snmp_request_parse(a.letter_count, a.letters, &request))
-		return CLIENT_USAGE;
-	if (request.word_count != 2) {
-		client_usage(&complaining, "say DEVICE and OIDSET");
-		return CLIENT_USAGE;
-	}
+	snmp_request_finish(&request);
 	struct conf *conf = conf_new();
-	int err = conf_read(conf, files_real(), a.conf_count, a.conf, &e);
+	int err = conf_read(conf, files_real(), args->conf_argc, args->conf_argv, &e);
 	err = err ? err : inventory_conf_read(conf, files_real(), &inventory, &e);
-	int status = CLIENT_USAGE;
+	int status = EXIT_WRONG_USE;
 	if (err) {
-		client_usage(&complaining, "%s", e.text);
+		command_usage(args, "%s", e.text);
 	} else {
 		status = poll_oidset(&request, inventory);
 		inventory_conf_release(inventory);

@@ -19,53 +19,9 @@
 
 enum { SLICE_MAX_BYTES = 64 << 20, SENTENCES_MAX = 1000 };
 
-const char client_stats_help[] =
-	"usage: granary stats [options]\n"
-	"\n"
-	"Prints what is stored: by table the series or rows, samples, bytes per sample, what\n"
-	"waits to be packed, and where the bytes are: values, headers of blocks, keys, and what\n"
-	"pages have besides; then what the rest of the file is.\n"
-	"\n"
-	"  --data DIR      look into a directory that no server has open\n"
-	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"Examples:\n"
-	"  granary stats\n"
-	"  granary stats --data ./var -o json\n";
-
-const char client_verify_help[] =
-	"usage: granary verify [options]\n"
-	"\n"
-	"Reads everything that is stored and checks each checksum, the order of keys and what "
-	"refers\n"
-	"to what; in a directory first every page of the data file: each is part of one tree, or\n"
-	"free, once. It says which page is damaged and what of the stored data that concerns.\n"
-	"`granary repair` then copies what is whole; a copy of the directory from before it was\n"
-	"damaged has all that was stored by then.\n"
-	"\n"
-	"Exit status: 0 all is whole, 1 something is not, and a line says what, or it could not "
-	"be\n"
-	"looked at, 2 wrong command line.\n"
-	"\n"
-	"  --data DIR      look into a directory that no server has open\n"
-	"  --server URL    where the server is (default http://127.0.0.1:8470)\n"
-	"  -o FORMAT       table, csv or json; default: a table on a terminal, else csv\n"
-	"\n"
-	"Examples:\n"
-	"  granary verify\n"
-	"  granary verify --data ./var\n";
-
-static const struct client_command stats_command = {
-	.name = "stats",
-	.help = client_stats_help,
-	.options = OPTION_SERVER | OPTION_DATA | OPTION_OUTPUT,
-};
-
-static const struct client_command verify_command = {
-	.name = "verify",
-	.help = client_verify_help,
-	.options = OPTION_SERVER | OPTION_DATA | OPTION_OUTPUT,
+struct client_store_args {
+	struct command_args line;
+	const char *data; /* NULL: of a server */
 };
 
 /* ---- A directory ---------------------------------------------------------------------------- */
@@ -83,14 +39,14 @@ struct local {
 	struct arena arena;
 };
 
-static int local_open(const struct client_args *args, struct local *local)
+static int local_open(const struct client_store_args *args, struct local *local)
 {
 	struct lmdb_options options = {.path = args->data, .inspect = true};
 	struct errbuf e;
 	int err = lmdb_open(&options, &local->store, &e);
 
 	if (err) {
-		client_complain(args, "%s", e.text);
+		command_complain(&args->line, "%s", e.text);
 		return err;
 	}
 	task_queue_init(&local->queue);
@@ -165,13 +121,13 @@ static void write_all(int fd, const void *bytes, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			_exit(CLIENT_FAILED);
+			_exit(EXIT_FAILED);
 		at += n;
 		len -= (size_t)n;
 	}
 }
 
-static NORETURN void child_main(const struct client_args *args, struct local *local,
+static NORETURN void child_main(const struct client_store_args *args, struct local *local,
 				enum store_op op, int fd)
 {
 	struct store_token token = {.len = 0};
@@ -179,7 +135,7 @@ static NORETURN void child_main(const struct client_args *args, struct local *lo
 	char mark = FOUND_MARK;
 	int err = local_open(args, local);
 	if (err)
-		_exit(CLIENT_FAILED);
+		_exit(EXIT_FAILED);
 	while (more && !err) {
 		size_t before = local->sentence_count;
 		write_all(fd, "", 1);
@@ -188,15 +144,15 @@ static NORETURN void child_main(const struct client_args *args, struct local *lo
 			write_all(fd, local->sentences[i], strlen(local->sentences[i]) + 1);
 	}
 	if (err) {
-		client_complain(args, "%s: %s", args->data, err_text(err));
-		_exit(CLIENT_FAILED);
+		command_complain(&args->line, "%s: %s", args->data, err_text(err));
+		_exit(EXIT_FAILED);
 	}
 	write_all(fd, &mark, 1);
 	write_all(fd, &local->stats, sizeof(local->stats));
 	write_all(fd, &local->checked, sizeof(local->checked));
 	write_all(fd, &local->problems, sizeof(local->problems));
 	local_close(local);
-	_exit(CLIENT_OK);
+	_exit(EXIT_OK);
 }
 
 /* Up to its end. False: nothing came for silent_ms. */
@@ -262,8 +218,8 @@ static void name_end(struct local *local, int status)
 	keep_sentence(local, sentence);
 }
 
-static int read_in_child(const struct client_args *args, struct local *local, enum store_op op,
-			 int *status)
+static int read_in_child(const struct client_store_args *args, struct local *local,
+			 enum store_op op, int *status)
 {
 	int ends[2];
 	struct buf found;
@@ -302,18 +258,18 @@ static void page_problem(void *context, const struct lmdb_lost *lost)
 	keep_sentence(local, text);
 }
 
-static int look_at_pages(const struct client_args *args, struct local *local)
+static int look_at_pages(const struct client_store_args *args, struct local *local)
 {
 	struct lmdb_options options = {.path = args->data};
 	struct errbuf e;
 	int err = lmdb_verify_pages(&options, page_problem, local, &local->checked, &e);
 	if (err)
-		client_complain(args, "%s", e.text);
+		command_complain(&args->line, "%s", e.text);
 	return err;
 }
 
 /* The JSON that a server would answer. */
-static int local_json(const struct client_args *args, enum store_op op, struct buf *out)
+static int local_json(const struct client_store_args *args, enum store_op op, struct buf *out)
 {
 	struct local *local = mem_zalloc(sizeof(*local));
 	struct json_writer writer;
@@ -323,16 +279,16 @@ static int local_json(const struct client_args *args, enum store_op op, struct b
 	if (!err) {
 		err = read_in_child(args, local, op, &status);
 		if (err)
-			client_complain(args, "no process to read %s: %s", args->data,
-					err_text(err));
+			command_complain(&args->line, "no process to read %s: %s", args->data,
+					 err_text(err));
 	}
 	if (!err && op == STORE_STATS && status) {
 		if (WIFSIGNALED(status))
-			client_complain(args,
-					"%s: reading ended by signal %d (%s): a damaged page; "
-					"granary verify --data %s says which",
-					args->data, WTERMSIG(status), strsignal(WTERMSIG(status)),
-					args->data);
+			command_complain(&args->line,
+					 "%s: reading ended by signal %d (%s): a damaged page; "
+					 "granary verify --data %s says which",
+					 args->data, WTERMSIG(status), strsignal(WTERMSIG(status)),
+					 args->data);
 		err = ERR_DAMAGED;
 	} else if (!err && status) {
 		name_end(local, status);
@@ -352,14 +308,14 @@ static int local_json(const struct client_args *args, enum store_op op, struct b
 
 /* ---- Either --------------------------------------------------------------------------------- */
 
-static int get_json(const struct client_args *args, enum store_op op, struct client_answer *answer,
-		    struct arena *arena, struct json **root)
+static int get_json(const struct client_store_args *args, enum store_op op,
+		    struct client_answer *answer, struct arena *arena, struct json **root)
 {
 	const char *path = op == STORE_STATS ? "/api/stats" : "/api/verify";
 	int err;
 
 	if (!args->data)
-		return client_get_json(args, path, arena, answer, root);
+		return client_ask_json(&args->line, NULL, path, arena, answer, root);
 	err = local_json(args, op, &answer->body);
 	if (err)
 		return err;
@@ -484,7 +440,7 @@ static void print_verify(const struct json *root, enum client_output output)
 }
 
 /* What helps, for people. */
-static void say_help(const struct client_args *args)
+static void say_help(const struct client_store_args *args)
 {
 	const char *data = args->data ? args->data : "DIR";
 	fprintf(stderr,
@@ -494,8 +450,10 @@ static void say_help(const struct client_args *args)
 		data, data);
 }
 
-static int show(const struct client_args *args, enum store_op op)
+static int show(const struct command_args *line, enum store_op op)
 {
+	const struct client_store_args *args =
+		CONTAINER_OF(line, const struct client_store_args, line);
 	struct client_answer answer;
 	struct arena arena;
 	struct json *root;
@@ -503,31 +461,62 @@ static int show(const struct client_args *args, enum store_op op)
 	client_answer_init(&answer);
 	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
 	int err = get_json(args, op, &answer, &arena, &root);
-	if (!err && args->output == OUTPUT_JSON)
+	if (!err && line->output == OUTPUT_JSON)
 		client_print_body(&answer);
 	else if (!err && op == STORE_STATS)
-		print_stats(root, args->output);
+		print_stats(root, line->output);
 	else if (!err)
-		print_verify(root, args->output);
+		print_verify(root, line->output);
 	if (!err && op == STORE_VERIFY && client_f64(root, "problems") > 0) {
 		say_help(args);
 		err = ERR_DAMAGED;
 	}
 	arena_release(&arena);
 	client_answer_release(&answer);
-	return err ? CLIENT_FAILED : CLIENT_OK;
+	return err ? EXIT_FAILED : EXIT_OK;
 }
 
-int client_stats(int argc, char *const *argv)
+static int client_stats_run(const struct command_args *args)
 {
-	struct client_args args;
-	int err = client_parse(&stats_command, argc, argv, &args);
-	return err ? client_parse_exit(err) : show(&args, STORE_STATS);
+	return show(args, STORE_STATS);
 }
 
-int client_verify(int argc, char *const *argv)
+static int client_verify_run(const struct command_args *args)
 {
-	struct client_args args;
-	int err = client_parse(&verify_command, argc, argv, &args);
-	return err ? client_parse_exit(err) : show(&args, STORE_VERIFY);
+	return show(args, STORE_VERIFY);
 }
+
+static const struct command_option client_store_options[] = {
+	ROW("--data", "DIR", &command_text, offsetof(struct client_store_args, data),
+	    "look into a directory that no server has open"),
+	CLIENT_SERVER,
+	CLIENT_OUTPUT,
+};
+
+const struct command client_stats = {
+	.name = "stats",
+	.summary = "print how much is stored",
+	.about = "Prints what is stored: by table the series or rows, samples, bytes per sample, "
+		 "what waits to be packed, and where the bytes are: values, headers of blocks, "
+		 "keys, and what pages have besides; then what the rest of the file is.\n",
+	.examples = "granary stats\n"
+		    "granary stats --data ./var -o json\n",
+	COMMAND_TAKES(client_store_options, client_store_args),
+	.run = client_stats_run,
+};
+
+const struct command client_verify = {
+	.name = "verify",
+	.summary = "read everything that is stored and check it",
+	.about = "Reads everything that is stored and checks each checksum, the order of keys and "
+		 "what refers to what; in a directory first every page of the data file: each is "
+		 "part of one tree, or free, once. It says which page is damaged and what of the "
+		 "stored data that concerns. `granary repair` then copies what is whole; a copy "
+		 "of the directory from before it was damaged has all that was stored by then.\n"
+		 "Exit status: 0 all is whole, 1 something is not, and a line says what, or it "
+		 "could not be looked at, 2 wrong command line.\n",
+	.examples = "granary verify\n"
+		    "granary verify --data ./var\n",
+	COMMAND_TAKES(client_store_options, client_store_args),
+	.run = client_verify_run,
+};

@@ -34,7 +34,6 @@
 #include "store/lmdb/lmdb.h"
 
 enum {
-	ARGS_MAX = 256,
 	STOP_POLL_MS = 5,
 	STOP_MS = 30000,
 	STOP_DEAD_MS = 4000, /* after a failed commit */
@@ -42,38 +41,6 @@ enum {
 };
 
 #define LISTEN_PRESET "127.0.0.1:8471" /* beside the server's own */
-
-const char poll_help[] =
-	"usage: granary poll --server URL --data DIR [--name NAME] [--OPTION VALUE]...\n"
-	"\n"
-	"Polls devices near them for a server elsewhere: those whose `poller` is NAME there\n"
-	"(`granary device add ... --poller NAME`). Follows changes of the inventory without a\n"
-	"restart. Results are kept in DIR until the server has them on disk, so nothing that was\n"
-	"polled is lost while the server is away. SIGHUP reads the secrets again; SIGINT and\n"
-	"SIGTERM stop cleanly.\n"
-	"\n"
-	"  --server URL                where the server is\n"
-	"  --data DIR                  the spool, and the last known inventory; made if absent\n"
-	"  --name NAME                 what devices call this poller (default: the host's name)\n"
-	"  --snmp.secrets_file FILE    credentials, by the names that devices have\n"
-	"  --listen ADDRESS            where /metrics and /api/queues are (default\n"
-	"                              " LISTEN_PRESET ")\n"
-	"  --queue.bytes_max SIZE      how much may wait in the spool (default 1G); beyond it and\n"
-	"                              some memory the oldest polls in memory are dropped and "
-	"counted\n"
-	"  --queue.messages_max N      and how many polls (default 1000000)\n"
-	"  --store.min_free SIZE       takes nothing more while the disk has less room (default "
-	"128M)\n"
-	"  --log.level LEVEL           error, warn, info or debug\n"
-	"  --config FILE               a file with such options, as `granary help serve` lists "
-	"them\n"
-	"\n"
-	"How it goes: `granary poller list` and `granary device list` at the server; here\n"
-	"`granary queue --server http://" LISTEN_PRESET
-	"`, with --aside spool for what the server\n"
-	"refused, with --retry spool to send that once more.\n"
-	"\n"
-	"Exit status: 0 stopped, 1 could not start, 2 wrong use, 74 a commit failed.\n";
 
 static const struct slice spool_name = SLICE("spool");
 
@@ -447,56 +414,28 @@ static int run(struct remote_poller *p)
 
 /* ---- The command line ------------------------------------------------------------------------ */
 
-struct words {
-	char *conf[ARGS_MAX]; /* arguments of the configuration */
-	int conf_count;
-	const char *server, *name;
+struct remote_poller_args {
+	struct command_args line;
+	const char *name;
 };
 
-static const char *take_value(const char *option, int argc, char *const *argv, int *at)
+static int check_words(struct remote_poller *p, const struct remote_poller_args *args,
+		       struct errbuf *e)
 {
-	size_t len = strlen(option);
-	if (strncmp(argv[*at], option, len) != 0)
-		return NULL;
-	if (argv[*at][len] == '=')
-		return argv[*at] + len + 1;
-	if (argv[*at][len] || *at + 1 >= argc)
-		return NULL;
-	return argv[++*at];
-}
-
-static int divide(int argc, char *const *argv, struct words *words, struct errbuf *e)
-{
-	if (argc > ARGS_MAX)
-		return errbuf_set(e, ERR_LIMIT, "more than %d words", ARGS_MAX);
-	for (int i = 0; i < argc; i++) {
-		const char *server = take_value("--server", argc, argv, &i);
-		const char *name = server ? NULL : take_value("--name", argc, argv, &i);
-		if (!server && !name)
-			words->conf[words->conf_count++] = argv[i];
-		words->server = server ? server : words->server;
-		words->name = name ? name : words->name;
-	}
-	return 0;
-}
-
-static int check_words(struct remote_poller *p, const struct words *words, struct errbuf *e)
-{
-	if (!words->server)
-		return errbuf_set(e, ERR_INVALID, "--server is missing: the URL of the server");
-	if (strchr(words->server, '@'))
+	const char *server = args->line.server, *name = args->name;
+	if (strchr(server, '@'))
 		return errbuf_set(
 			e, ERR_INVALID,
 			"--server with a password in it is shown to everybody by ps and the "
 			"log");
 	if (!p->conf->origins[CONF_ID_data].file)
 		return errbuf_set(e, ERR_INVALID, "--data is missing: the directory of the spool");
-	if (words->name && (!*words->name || strlen(words->name) > INVENTORY_NAME_MAX_BYTES))
+	if (name && (!*name || strlen(name) > INVENTORY_NAME_MAX_BYTES))
 		return errbuf_set(e, ERR_INVALID, "--name has 1 to %d bytes",
 				  INVENTORY_NAME_MAX_BYTES);
-	p->server = words->server;
-	if (words->name)
-		snprintf(p->name, sizeof(p->name), "%s", words->name);
+	p->server = server;
+	if (name)
+		snprintf(p->name, sizeof(p->name), "%s", name);
 	else if (gethostname(p->name, sizeof(p->name) - 1) || !p->name[0])
 		snprintf(p->name, sizeof(p->name), "localhost");
 	snprintf(p->file, sizeof(p->file), "%s/inventory.json", p->conf->data);
@@ -513,31 +452,70 @@ static int check_secrets(const struct remote_poller *p, struct errbuf *e)
 	return err;
 }
 
-static int read_words(struct remote_poller *p, int argc, char *const *argv, struct errbuf *e)
+static int read_words(struct remote_poller *p, const struct remote_poller_args *args,
+		      struct errbuf *e)
 {
-	static struct words words;
 	enum log_level level;
-	int err = divide(argc, argv, &words, e);
-	err = err ? err : conf_read(p->conf, files_real(), words.conf_count, words.conf, e);
-	err = err ? err : check_words(p, &words, e);
+	int err = conf_read(p->conf, files_real(), args->line.conf_argc, args->line.conf_argv, e);
+	err = err ? err : check_words(p, args, e);
 	err = err ? err : check_secrets(p, e);
 	if (!err && log_level_parse(p->conf->log_level, &level))
 		log_set_level(level);
 	return err ? err : fault_arm_from_env(e);
 }
 
-int command_poll(int argc, char *const *argv)
+static int remote_poller_run(const struct command_args *args)
 {
 	struct errbuf e = {""};
 	struct remote_poller p = {.conf = conf_new(), .dead_task.run = run_dead};
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	int status = EXIT_WRONG_USE;
-	if (read_words(&p, argc, argv, &e))
-		terminal_complain("granary poll: %s; `granary help poll` shows how it is used",
-				  e.text);
+	if (read_words(&p, CONTAINER_OF(args, const struct remote_poller_args, line), &e))
+		(void)command_usage(args, "%s", e.text);
 	else
 		status = run(&p);
 	conf_free(p.conf);
 	return status;
 }
+
+static const struct command_option remote_poller_options[] = {
+	ROW("--server", "URL", &command_text, offsetof(struct command_args, server),
+	    "where the server is", .required = true),
+	ROW("--data", "DIR", &command_conf, 0,
+	    "the spool, and the last known inventory; made if absent", .required = true),
+	ROW("--name", "NAME", &command_text, offsetof(struct remote_poller_args, name),
+	    "what devices call this poller", .otherwise = "the host's name"),
+	ROW("--snmp.secrets_file", "FILE", &command_conf, 0,
+	    "credentials, by the names that devices have"),
+	ROW("--listen", "ADDRESS", &command_conf, 0, "where /metrics and /api/queues are",
+	    .otherwise = LISTEN_PRESET),
+	ROW("--queue.bytes_max", "SIZE", &command_conf, 0,
+	    "how much may wait in the spool; beyond it and some memory the oldest polls in memory "
+	    "are dropped and counted"),
+	ROW("--queue.messages_max", "N", &command_conf, 0, "and how many polls"),
+	ROW("--store.min_free", "SIZE", &command_conf, 0,
+	    "takes nothing more while the disk has less room"),
+	ROW("--log.level", "LEVEL", &command_conf, 0, "what is logged"),
+	ROW("--config", "FILE", &command_conf, 0,
+	    "a file with such options, as `granary help serve` lists them"),
+};
+
+const struct command command_poll = {
+	.name = "poll",
+	.summary = "poll devices near them, for a server elsewhere",
+	.about = "Polls devices near them for a server elsewhere: those whose `poller` is NAME "
+		 "there "
+		 "(`granary device add ... --poller NAME`). Follows changes of the inventory "
+		 "without a restart. Results are kept in DIR until the server has them on disk, so "
+		 "nothing that was polled is lost while the server is away. SIGHUP reads the "
+		 "secrets again; SIGINT and SIGTERM stop cleanly.\n"
+		 "How it goes: `granary poller list` and `granary device list` at the server; here "
+		 "`granary queue --server http://" LISTEN_PRESET
+		 "`, with --aside spool for what the server refused, with --retry spool to send "
+		 "that once more.\n"
+		 "Exit status: 0 stopped, 1 could not start, 2 wrong use, 74 a commit failed.\n",
+	COMMAND_TAKES(remote_poller_options, remote_poller_args),
+	.run = remote_poller_run,
+	.takes_conf = true,
+};

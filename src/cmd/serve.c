@@ -63,8 +63,7 @@ enum {
 struct serve {
 	struct conf *conf;
 	struct inventory_conf *inventory_conf; /* OIDSets, queues, credentials */
-	int argc;                              /* to read the configuration again */
-	char *const *argv;
+	const struct command_args *args;       /* to read the configuration again */
 	struct store *store;
 	struct loop *loop;
 	struct pool *pool, *filter_pool;
@@ -331,7 +330,7 @@ static void on_reload_signal(void *owner, UNUSED int signum)
 	struct errbuf e = {""};
 	struct conf *conf = conf_new();
 	struct inventory_conf *inventory_conf = NULL;
-	if (conf_read(conf, files_real(), s->argc, s->argv, &e) ||
+	if (conf_read(conf, files_real(), s->args->conf_argc, s->args->conf_argv, &e) ||
 	    inventory_conf_read(conf, files_real(), &inventory_conf, &e))
 		log_error("reload: nothing is changed: %s", e.text);
 	else
@@ -763,17 +762,16 @@ static int serve(struct serve *s)
 	return s->dead_err ? EXIT_IO : s->status;
 }
 
-int command_serve(int argc, char *const *argv)
+static int serve_run(const struct command_args *args)
 {
 	struct errbuf e = {""};
-	struct serve s = {
-		.conf = conf_new(), .argc = argc, .argv = argv, .dead_task.run = run_dead};
+	struct serve s = {.conf = conf_new(), .args = args, .dead_task.run = run_dead};
 	/* A client that has gone is an error of a write, not the end; so is a file that may not
 	 * grow. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	int status = EXIT_WRONG_USE;
-	if (conf_read(s.conf, files_real(), argc, argv, &e) ||
+	if (conf_read(s.conf, files_real(), args->conf_argc, args->conf_argv, &e) ||
 	    inventory_conf_read(s.conf, files_real(), &s.inventory_conf, &e) ||
 	    check_hosts(s.conf, &e) || serve_rollups_read(&s.rollups, s.conf, files_real(), &e) ||
 	    fault_arm_from_env(&e)) {
@@ -788,3 +786,19 @@ int command_serve(int argc, char *const *argv)
 	conf_free(s.conf);
 	return status;
 }
+
+const struct command command_serve = {
+	.name = "serve",
+	.summary = "run the server",
+	.about = "Serves until SIGINT or SIGTERM, then stops cleanly: requests at hand are "
+		 "answered, "
+		 "what was accepted is on disk. When it is ready it prints a line with its "
+		 "address. SIGHUP reads the configuration again; options that reload take "
+		 "effect.\n"
+		 "Exit status: 0 stopped, 1 could not start, 2 wrong configuration, 74 a commit "
+		 "failed.\n",
+	.args_bytes = sizeof(struct command_args),
+	.run = serve_run,
+	.takes_conf = true,
+	.lists_conf = true,
+};

@@ -75,12 +75,12 @@ void text_table_addf(struct text_table *table, const char *fmt, ...)
 	text_table_add(table, (struct slice){text, strlen(text)});
 }
 
-void text_table_add_names(struct text_table *table, const struct json *object, const char *key)
+/* Names of a list, or of its objects, with blanks between them. */
+static void text_table_add_names(struct text_table *table, const struct json *list)
 {
-	const struct json *list = json_member(object, key);
 	struct buf names;
 	buf_init(&names, NAMES_MAX_BYTES);
-	for (const struct json *n = list ? list->first : NULL; n; n = n->next) {
+	for (const struct json *n = list->first; n; n = n->next) {
 		const struct json *name = n->type == JSON_T_OBJECT ? json_member(n, "name") : n;
 		if (name)
 			buf_printf(&names, "%s%.*s", names.len ? " " : "", (int)name->text.len,
@@ -224,6 +224,8 @@ void text_table_add_member(struct text_table *table, const struct json *object, 
 	const struct json *member = json_member(object, key);
 	if (member && member->type == JSON_T_BOOL)
 		text_table_add(table, member->boolean ? SLICE("true") : SLICE("false"));
+	else if (member && member->type == JSON_T_ARRAY)
+		text_table_add_names(table, member);
 	else if (member && member->type != JSON_T_NULL)
 		text_table_add(table, member->text);
 	else
@@ -241,4 +243,17 @@ void text_table_print(struct text_table *table, enum client_output output)
 		print_aligned(table);
 	if (table->full)
 		fprintf(stderr, "granary: only the first %zu rows are shown\n", table->rows);
+}
+
+void text_table_print_list(const struct json *first, const char *const *members, size_t count,
+			   enum client_output output)
+{
+	struct text_table table;
+	text_table_init(&table, count, members);
+	for (const struct json *object = first; object; object = object->next) {
+		for (size_t i = 0; i < count; i++)
+			text_table_add_member(&table, object, members[i]);
+	}
+	text_table_print(&table, output);
+	text_table_release(&table);
 }

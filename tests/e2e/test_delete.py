@@ -261,8 +261,8 @@ def test_the_command_counts_first(short):
     (["m"], "--start is missing; --all means all there is"),
     (["m", "--start", "1"], "--end is missing; --all means all there is"),
     (["m", "--all", "--end", "1"], "--all is given beside --end"),
-    (["m", "h", "--all"], "h is no TAG=VALUE"),
-    (["--all-metrics", "m", "--all"], "m is no TAG=VALUE"),
+    (["m", "h", "--all"], '"h" is not TAG=VALUE'),
+    (["--all-metrics", "m", "--all"], '"m" is not TAG=VALUE'),
 ])
 def test_wrong_use_of_the_command(arguments, sentence):
     done = run("delete", *arguments)
