@@ -29,7 +29,7 @@ bool hash_set_has(const struct hash_set *set, struct hash128 hash)
 	return (slot->low | slot->high) != 0;
 }
 
-static void grow(struct hash_set *set)
+static void hash_set_grow(struct hash_set *set)
 {
 	struct hash_set grown = {.slot_count = set->slot_count ? set->slot_count * 2 : 64};
 	grown.slots = mem_zalloc(grown.slot_count * sizeof(*grown.slots));
@@ -49,7 +49,7 @@ bool hash_set_add(struct hash_set *set, struct hash128 hash, size_t max)
 	if (set->count == max)
 		hash_set_release(set);
 	if (set->count * 3 >= set->slot_count * 2)
-		grow(set);
+		hash_set_grow(set);
 	*find_slot(set, never_zero(hash)) = never_zero(hash);
 	set->count++;
 	return true;
