@@ -22,8 +22,8 @@ struct client_delete_args {
 /* ---- What is asked --------------------------------------------------------------------------- */
 
 /* A time that the server gave back, so that both requests mean the same. */
-static void add_time(struct buf *path, const char *name, const char *given,
-		     const struct json *counted)
+static void client_delete_add_time(struct buf *path, const char *name, const char *given,
+				   const struct json *counted)
 {
 	char text[TIME_PRINT_MAX_BYTES + 1];
 	int64_t ms;
@@ -36,8 +36,8 @@ static void add_time(struct buf *path, const char *name, const char *given,
 }
 
 /* `counted`: the answer of the count before, or NULL. */
-static void put_path(struct buf *path, const struct client_delete_args *args, bool dry_run,
-		     const struct json *counted)
+static void client_delete_path(struct buf *path, const struct client_delete_args *args,
+			       bool dry_run, const struct json *counted)
 {
 	const char *user = getenv("USER");
 	buf_append_text(path, "/api/delete");
@@ -47,8 +47,8 @@ static void put_path(struct buf *path, const struct client_delete_args *args, bo
 			     args->tags);
 	if (args->all_metrics)
 		client_param(path, "allMetrics", "true");
-	add_time(path, "start", args->start, counted);
-	add_time(path, "end", args->end, counted);
+	client_delete_add_time(path, "start", args->start, counted);
+	client_delete_add_time(path, "end", args->end, counted);
 	if (args->all)
 		client_param(path, "all", "true");
 	if (dry_run)
@@ -60,15 +60,15 @@ static void put_path(struct buf *path, const struct client_delete_args *args, bo
 
 /* ---- What is answered ------------------------------------------------------------------------ */
 
-static void add_row(struct text_table *table, const struct json *root, const char *what,
-		    const char *key)
+static void client_delete_add_row(struct text_table *table, const struct json *root,
+				  const char *what, const char *key)
 {
 	text_table_add(table, slice_of(what));
 	text_table_addf(table, "%lld", (long long)client_i64(root, key));
 	text_table_add(table, SLICE(""));
 }
 
-static int64_t add_rollups(struct text_table *table, const struct json *root)
+static int64_t client_delete_add_rollups(struct text_table *table, const struct json *root)
 {
 	const struct json *list = json_member(root, "rollups");
 	int64_t kept = 0;
@@ -85,7 +85,8 @@ static int64_t add_rollups(struct text_table *table, const struct json *root)
 	return kept;
 }
 
-static void complain_of_rest(const struct command_args *args, const struct json *root, int64_t kept)
+static void client_delete_complain_of_rest(const struct command_args *args, const struct json *root,
+					   int64_t kept)
 {
 	if (!client_i64(root, "series"))
 		command_complain(args, "no series matches");
@@ -99,41 +100,42 @@ static void complain_of_rest(const struct command_args *args, const struct json 
 				 (long long)client_i64(root, "failed"));
 }
 
-static void print_counts(const struct command_args *args, const struct json *root)
+static void client_delete_print_counts(const struct command_args *args, const struct json *root)
 {
 	static const char *const titles[] = {"what", "count", "kept"};
 	struct text_table table;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
-	add_row(&table, root, "series", "series");
-	add_row(&table, root, "raw samples", "samples");
-	add_row(&table, root, "late samples", "late");
-	int64_t kept = add_rollups(&table, root);
-	add_row(&table, root, "slots made anew", "slots");
-	add_row(&table, root, "series gone", "forgotten");
+	client_delete_add_row(&table, root, "series", "series");
+	client_delete_add_row(&table, root, "raw samples", "samples");
+	client_delete_add_row(&table, root, "late samples", "late");
+	int64_t kept = client_delete_add_rollups(&table, root);
+	client_delete_add_row(&table, root, "slots made anew", "slots");
+	client_delete_add_row(&table, root, "series gone", "forgotten");
 	text_table_print(&table, args->output);
 	text_table_release(&table);
-	complain_of_rest(args, root, kept);
+	client_delete_complain_of_rest(args, root, kept);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
 /* One request, printed. Texts of the root lie in the answer, which the caller releases. */
-static int ask(const struct client_delete_args *args, bool dry_run, const struct json *counted,
-	       struct arena *arena, struct client_answer *answer, struct json **root)
+static int client_delete_ask(const struct client_delete_args *args, bool dry_run,
+			     const struct json *counted, struct arena *arena,
+			     struct client_answer *answer, struct json **root)
 {
 	struct buf path;
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	put_path(&path, args, dry_run, counted);
+	client_delete_path(&path, args, dry_run, counted);
 	int err = client_ask_json(&args->line, "POST", path.data, arena, answer, root);
 	if (!err && args->line.output == OUTPUT_JSON)
 		client_print_body(answer);
 	else if (!err)
-		print_counts(&args->line, *root);
+		client_delete_print_counts(&args->line, *root);
 	buf_release(&path);
 	return err;
 }
 
-static bool is_wanted(const struct command_args *args)
+static bool client_delete_is_wanted(const struct command_args *args)
 {
 	char reply[REPLY_MAX_BYTES] = "";
 	if (!isatty(STDIN_FILENO)) {
@@ -148,7 +150,7 @@ static bool is_wanted(const struct command_args *args)
 	return false;
 }
 
-static int carry_out(const struct client_delete_args *args)
+static int client_delete_carry_out(const struct client_delete_args *args)
 {
 	struct json *counted = NULL, *deleted;
 	struct client_answer count, deletion;
@@ -156,11 +158,14 @@ static int carry_out(const struct client_delete_args *args)
 	client_answer_init(&count);
 	client_answer_init(&deletion);
 	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
-	int err = args->yes && !args->dry_run ? 0 : ask(args, true, NULL, &arena, &count, &counted);
+	int err = args->yes && !args->dry_run
+			  ? 0
+			  : client_delete_ask(args, true, NULL, &arena, &count, &counted);
 	if (!err && !args->dry_run) {
-		if (!args->yes && !is_wanted(&args->line))
+		if (!args->yes && !client_delete_is_wanted(&args->line))
 			err = ERR_CANCELLED;
-		err = err ? err : ask(args, false, counted, &arena, &deletion, &deleted);
+		err = err ? err
+			  : client_delete_ask(args, false, counted, &arena, &deletion, &deleted);
 		if (!err && client_i64(deleted, "failed"))
 			err = ERR_DAMAGED;
 	}
@@ -170,7 +175,7 @@ static int carry_out(const struct client_delete_args *args)
 	return err ? EXIT_FAILED : EXIT_OK;
 }
 
-static int check(const struct client_delete_args *args)
+static int client_delete_check(const struct client_delete_args *args)
 {
 	if (!args->all_metrics && !args->metric)
 		return command_usage(&args->line,
@@ -190,7 +195,7 @@ static int client_delete_run(const struct command_args *args)
 {
 	const struct client_delete_args *delete =
 		CONTAINER_OF(args, const struct client_delete_args, line);
-	return check(delete) ? EXIT_WRONG_USE : carry_out(delete);
+	return client_delete_check(delete) ? EXIT_WRONG_USE : client_delete_carry_out(delete);
 }
 
 #define AT(field) offsetof(struct client_delete_args, field)

@@ -29,8 +29,8 @@ struct client_oidset_args {
 /* ---- Talking to the server ------------------------------------------------------------------- */
 
 /* Sends and says nothing where it went well. */
-static int send_json(const struct command_args *args, const char *route, const char *name,
-		     struct slice body, struct client_answer *answer)
+static int client_device_send(const struct command_args *args, const char *route, const char *name,
+			      struct slice body, struct client_answer *answer)
 {
 	struct buf path;
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
@@ -58,7 +58,7 @@ static const struct command_type client_device_time = {
 	.note = "TIME is ISO 8601 (2020-08-24, 2020-08-24T16:34:05Z), or seconds or milliseconds "
 		"since 1970."};
 
-static void write_oidsets(struct json_writer *w, struct command_words oidsets)
+static void client_device_write_oidsets(struct json_writer *w, struct command_words oidsets)
 {
 	if (!oidsets.count)
 		return;
@@ -70,7 +70,8 @@ static void write_oidsets(struct json_writer *w, struct command_words oidsets)
 }
 
 /* The members that were given. */
-static void write_device(const struct client_device_args *args, const char *name, struct buf *body)
+static void client_device_write(const struct client_device_args *args, const char *name,
+				struct buf *body)
 {
 	const struct client_value texts[] = {{"name", name},
 					     {"address", args->address},
@@ -87,11 +88,11 @@ static void write_device(const struct client_device_args *args, const char *name
 	}
 	if (args->active)
 		json_put_bool(&w, "active", strcmp(args->active, "true") == 0);
-	write_oidsets(&w, args->oidsets);
+	client_device_write_oidsets(&w, args->oidsets);
 	json_write_object_end(&w);
 }
 
-static bool is_utf8(const char *text)
+static bool client_device_is_utf8(const char *text)
 {
 	for (size_t left = text ? strlen(text) : 0, len = 0; left; left -= len, text += len) {
 		len = utf8_length((const uint8_t *)text, left);
@@ -102,15 +103,15 @@ static bool is_utf8(const char *text)
 }
 
 /* JSON cannot carry anything else, and would name another device. */
-static int check_utf8(const struct client_device_args *args)
+static int client_device_check_utf8(const struct client_device_args *args)
 {
 	const char *const texts[] = {args->name, args->new_name, args->address, args->credentials,
 				     args->poller};
 	bool well = true;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-		well = well && is_utf8(texts[i]);
+		well = well && client_device_is_utf8(texts[i]);
 	for (size_t i = 0; i < args->oidsets.count; i++)
-		well = well && is_utf8(args->oidsets.items[i]);
+		well = well && client_device_is_utf8(args->oidsets.items[i]);
 	if (well)
 		return 0;
 	command_complain(&args->line, "what is given is not UTF-8");
@@ -118,19 +119,19 @@ static int check_utf8(const struct client_device_args *args)
 }
 
 /* `to`: of which device, empty for a new one; `name`: what it is called from now on, or NULL. */
-static int post_device(const struct command_args *args, const char *route, const char *to,
-		       const char *name)
+static int client_device_post(const struct command_args *args, const char *route, const char *to,
+			      const char *name)
 {
 	const struct client_device_args *device =
 		CONTAINER_OF(args, const struct client_device_args, line);
 	struct client_answer answer;
 	struct buf body;
-	if (check_utf8(device))
+	if (client_device_check_utf8(device))
 		return EXIT_WRONG_USE;
 	buf_init(&body, 1 << 20);
 	client_answer_init(&answer);
-	write_device(device, name, &body);
-	int err = send_json(args, route, to, buf_slice(&body), &answer);
+	client_device_write(device, name, &body);
+	int err = client_device_send(args, route, to, buf_slice(&body), &answer);
 	client_answer_release(&answer);
 	buf_release(&body);
 	return err ? EXIT_FAILED : EXIT_OK;
@@ -138,27 +139,27 @@ static int post_device(const struct command_args *args, const char *route, const
 
 /* ---- device ---------------------------------------------------------------------------------- */
 
-static int device_add(const struct command_args *args)
+static int client_device_add(const struct command_args *args)
 {
 	const char *name = CONTAINER_OF(args, const struct client_device_args, line)->name;
-	return post_device(args, "/api/devices", "", name);
+	return client_device_post(args, "/api/devices", "", name);
 }
 
-static int device_change(const struct command_args *args)
+static int client_device_change(const struct command_args *args)
 {
 	const char *name = CONTAINER_OF(args, const struct client_device_args, line)->name;
-	return post_device(args, "/api/devices/", name, NULL);
+	return client_device_post(args, "/api/devices/", name, NULL);
 }
 
-static int device_rename(const struct command_args *args)
+static int client_device_rename(const struct command_args *args)
 {
 	const struct client_device_args *device =
 		CONTAINER_OF(args, const struct client_device_args, line);
-	return post_device(args, "/api/devices/", device->name, device->new_name);
+	return client_device_post(args, "/api/devices/", device->name, device->new_name);
 }
 
 /* Asks without a body, and prints nothing. */
-static int device_tell(const struct command_args *args, const char *method, struct buf *path)
+static int client_device_tell(const struct command_args *args, const char *method, struct buf *path)
 {
 	struct client_answer answer;
 	client_answer_init(&answer);
@@ -169,7 +170,7 @@ static int device_tell(const struct command_args *args, const char *method, stru
 	return err ? EXIT_FAILED : EXIT_OK;
 }
 
-static int device_remove(const struct command_args *args)
+static int client_device_remove(const struct command_args *args)
 {
 	const struct client_device_args *device =
 		CONTAINER_OF(args, const struct client_device_args, line);
@@ -178,35 +179,37 @@ static int device_remove(const struct command_args *args)
 	client_path(&path, "/api/devices/", device->name);
 	if (device->with_data)
 		buf_append_text(&path, "?withData=true");
-	return device_tell(args, "DELETE", &path);
+	return client_device_tell(args, "DELETE", &path);
 }
 
-static int device_poll(const struct command_args *args)
+static int client_device_poll(const struct command_args *args)
 {
 	struct buf path;
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	buf_append_text(&path, "/api/polls/now");
 	client_param(&path, "device",
 		     CONTAINER_OF(args, const struct client_device_args, line)->name);
-	return device_tell(args, "POST", &path);
+	return client_device_tell(args, "POST", &path);
 }
 
-static void print_devices(const struct command_args *args, const struct json *root,
-			  UNUSED struct arena *arena)
+static void client_device_print(const struct command_args *args, const struct json *root,
+				UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"name",    "address", "port",  "credentials", "poller",
 					     "oidsets", "state",   "since", "reason"};
 	text_table_print_list(root->first, titles, ARRAY_LEN(titles), args->output);
 }
 
-static int device_list(const struct command_args *args)
+static int client_device_list(const struct command_args *args)
 {
-	return client_show(args, NULL, "/api/devices", args->output == OUTPUT_JSON, print_devices);
+	return client_show(args, NULL, "/api/devices", args->output == OUTPUT_JSON,
+			   client_device_print);
 }
 
 /* ---- device import --------------------------------------------------------------------------- */
 
-static void write_specs(const struct device_spec *specs, size_t count, struct buf *body)
+static void client_device_write_specs(const struct device_spec *specs, size_t count,
+				      struct buf *body)
 {
 	struct json_writer w;
 	json_writer_init(&w, body);
@@ -217,9 +220,9 @@ static void write_specs(const struct device_spec *specs, size_t count, struct bu
 }
 
 /* Where in the file the device stands that the server refused. */
-static const struct device_spec *refused_spec(const struct client_answer *answer,
-					      const struct device_spec *specs, size_t count,
-					      struct arena *arena)
+static const struct device_spec *client_device_refused_spec(const struct client_answer *answer,
+							    const struct device_spec *specs,
+							    size_t count, struct arena *arena)
 {
 	struct json *root;
 	int64_t item = -1;
@@ -230,18 +233,21 @@ static const struct device_spec *refused_spec(const struct client_answer *answer
 	return &specs[item];
 }
 
-static int send_specs(const struct command_args *args, const char *file,
-		      const struct device_spec *specs, size_t count, struct arena *arena)
+static int client_device_send_specs(const struct command_args *args, const char *file,
+				    const struct device_spec *specs, size_t count,
+				    struct arena *arena)
 {
 	struct client_answer answer;
 	struct buf body;
 	buf_init(&body, 32 << 20);
 	client_answer_init(&answer);
 	answer.quiet = true;
-	write_specs(specs, count, &body);
-	int err = body.failed ? ERR_LIMIT
-			      : send_json(args, "/api/devices", "", buf_slice(&body), &answer);
-	const struct device_spec *refused = err ? refused_spec(&answer, specs, count, arena) : NULL;
+	client_device_write_specs(specs, count, &body);
+	int err = body.failed
+			  ? ERR_LIMIT
+			  : client_device_send(args, "/api/devices", "", buf_slice(&body), &answer);
+	const struct device_spec *refused =
+		err ? client_device_refused_spec(&answer, specs, count, arena) : NULL;
 	if (body.failed)
 		command_complain(args, "%s: too large", file);
 	else if (refused)
@@ -256,8 +262,8 @@ static int send_specs(const struct command_args *args, const char *file,
 	return err ? EXIT_FAILED : EXIT_OK;
 }
 
-static int read_list(const struct command_args *args, const char *file, struct arena *arena,
-		     struct device_spec **specs, size_t *count)
+static int client_device_read_list(const struct command_args *args, const char *file,
+				   struct arena *arena, struct device_spec **specs, size_t *count)
 {
 	struct files *files = files_real();
 	struct errbuf e;
@@ -278,7 +284,7 @@ static int read_list(const struct command_args *args, const char *file, struct a
 	return err;
 }
 
-static int device_import(const struct command_args *args)
+static int client_device_import(const struct command_args *args)
 {
 	const char *file = CONTAINER_OF(args, const struct client_device_args, line)->file;
 	struct device_spec *specs;
@@ -286,8 +292,8 @@ static int device_import(const struct command_args *args)
 	size_t count;
 	arena_init(&arena, IMPORT_ARENA_MAX_BYTES);
 	int status = EXIT_FAILED;
-	if (read_list(args, file, &arena, &specs, &count) == 0)
-		status = send_specs(args, file, specs, count, &arena);
+	if (client_device_read_list(args, file, &arena, &specs, &count) == 0)
+		status = client_device_send_specs(args, file, specs, count, &arena);
 	arena_release(&arena);
 	return status;
 }
@@ -308,7 +314,7 @@ static int device_import(const struct command_args *args)
 		ROW("--end", "TIME", &client_device_time, AT(end), "until when",                   \
 		    .otherwise = "for ever")
 
-static const struct command_option device_add_options[] = {
+static const struct command_option client_device_add_options[] = {
 	DEVICE_NAME,
 	ROW(NULL, "ADDRESS", &command_text, AT(address),
 	    "a host name, an IPv4 or IPv6 address, with a port as HOST:PORT or [IPV6]:PORT",
@@ -320,7 +326,7 @@ static const struct command_option device_add_options[] = {
 	CLIENT_SERVER,
 };
 
-static const struct command_option device_change_options[] = {
+static const struct command_option client_device_change_options[] = {
 	DEVICE_NAME,
 	DEVICE_OIDSETS,
 	ROW("--credentials", "NAME", &command_text, AT(credentials),
@@ -330,23 +336,23 @@ static const struct command_option device_change_options[] = {
 	CLIENT_SERVER,
 };
 
-static const struct command_option device_list_options[] = {CLIENT_SERVER, CLIENT_OUTPUT};
+static const struct command_option client_device_list_options[] = {CLIENT_SERVER, CLIENT_OUTPUT};
 
-static const struct command_option device_rename_options[] = {
+static const struct command_option client_device_rename_options[] = {
 	DEVICE_NAME,
 	ROW(NULL, "NEW-NAME", &command_text, AT(new_name), .required = true),
 	CLIENT_SERVER,
 };
 
-static const struct command_option device_remove_options[] = {
+static const struct command_option client_device_remove_options[] = {
 	DEVICE_NAME,
 	ROW("--with-data", NULL, &command_flag, AT(with_data), "delete what is stored of it"),
 	CLIENT_SERVER,
 };
 
-static const struct command_option device_poll_options[] = {DEVICE_NAME, CLIENT_SERVER};
+static const struct command_option client_device_poll_options[] = {DEVICE_NAME, CLIENT_SERVER};
 
-static const struct command_option device_import_options[] = {
+static const struct command_option client_device_import_options[] = {
 	ROW(NULL, "FILE", &command_text, AT(file),
 	    ".csv (columns name, address, credentials, oidsets with blanks between them, active, "
 	    "begin, end, poller) or YAML (`devices:` and a list of such mappings)",
@@ -355,37 +361,37 @@ static const struct command_option device_import_options[] = {
 };
 #undef AT
 
-static const struct command device_verbs[] = {
+static const struct command client_device_verbs[] = {
 	{.name = "device add",
 	 .summary = "without OIDSETs: IfXTable and IfRefPoll, which are all interfaces",
-	 COMMAND_TAKES(device_add_options, client_device_args),
-	 .run = device_add},
+	 COMMAND_TAKES(client_device_add_options, client_device_args),
+	 .run = client_device_add},
 	{.name = "device change",
 	 .summary = "only what is given; OIDSETs take the place of those it had",
-	 COMMAND_TAKES(device_change_options, client_device_args),
-	 .run = device_change},
+	 COMMAND_TAKES(client_device_change_options, client_device_args),
+	 .run = client_device_change},
 	{.name = "device list",
 	 .summary = "with state and reason: ok, waiting (not polled yet), failing, misconfigured, "
 		    "inactive",
-	 COMMAND_TAKES(device_list_options, client_device_args),
-	 .run = device_list},
+	 COMMAND_TAKES(client_device_list_options, client_device_args),
+	 .run = client_device_list},
 	{.name = "device rename",
 	 .summary = "with all that is stored of it",
-	 COMMAND_TAKES(device_rename_options, client_device_args),
-	 .run = device_rename},
+	 COMMAND_TAKES(client_device_rename_options, client_device_args),
+	 .run = client_device_rename},
 	{.name = "device remove",
 	 .summary = "what is stored stays, too, unless --with-data is given",
-	 COMMAND_TAKES(device_remove_options, client_device_args),
-	 .run = device_remove},
+	 COMMAND_TAKES(client_device_remove_options, client_device_args),
+	 .run = client_device_remove},
 	{.name = "device poll",
 	 .summary = "now, beside its slots; what it says is stored. (One that is new is polled at "
 		    "once. `granary snmp poll-once` prints and stores nothing.)",
-	 COMMAND_TAKES(device_poll_options, client_device_args),
-	 .run = device_poll},
+	 COMMAND_TAKES(client_device_poll_options, client_device_args),
+	 .run = client_device_poll},
 	{.name = "device import",
 	 .summary = "a list from a file; all are added, or none",
-	 COMMAND_TAKES(device_import_options, client_device_args),
-	 .run = device_import},
+	 COMMAND_TAKES(client_device_import_options, client_device_args),
+	 .run = client_device_import},
 };
 
 const struct command client_device = {
@@ -396,12 +402,13 @@ const struct command client_device = {
 		    "granary device add rtr_b rtr-b.example FastPollHC Errors IfRefPoll "
 		    "--credentials core\n"
 		    "granary device import devices.csv\n",
-	COMMAND_VERBS(device_verbs),
+	COMMAND_VERBS(client_device_verbs),
 };
 
 /* ---- oidset ---------------------------------------------------------------------------------- */
 
-static void add_duration(struct text_table *table, const struct json *object, const char *key)
+static void client_oidset_add_duration(struct text_table *table, const struct json *object,
+				       const char *key)
 {
 	int64_t ms = 0;
 	if (json_get_i64(object, key, &ms, NULL))
@@ -410,8 +417,8 @@ static void add_duration(struct text_table *table, const struct json *object, co
 		text_table_addf(table, "%gs", (double)ms / 1000);
 }
 
-static void print_oidsets(const struct command_args *args, const struct json *root,
-			  UNUSED struct arena *arena)
+static void client_oidset_print_list(const struct command_args *args, const struct json *root,
+				     UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"name",       "frequency", "kind",
 					     "correlator", "queue",     "oids"};
@@ -419,7 +426,7 @@ static void print_oidsets(const struct command_args *args, const struct json *ro
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *set = root->first; set; set = set->next) {
 		text_table_add_member(&table, set, "name");
-		add_duration(&table, set, "frequencyMs");
+		client_oidset_add_duration(&table, set, "frequencyMs");
 		text_table_add_member(&table, set, "kind");
 		text_table_add_member(&table, set, "correlator");
 		text_table_add_member(&table, set, "queue");
@@ -429,53 +436,55 @@ static void print_oidsets(const struct command_args *args, const struct json *ro
 	text_table_release(&table);
 }
 
-static int oidset_list(const struct command_args *args)
+static int client_oidset_list(const struct command_args *args)
 {
-	return client_show(args, NULL, "/api/oidsets", args->output == OUTPUT_JSON, print_oidsets);
+	return client_show(args, NULL, "/api/oidsets", args->output == OUTPUT_JSON,
+			   client_oidset_print_list);
 }
 
-static void print_oidset(const struct command_args *args, const struct json *root,
-			 UNUSED struct arena *arena)
+static void client_oidset_print(const struct command_args *args, const struct json *root,
+				UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"name", "oid", "type", "aggregate", "alias"};
 	const struct json *oids = json_member(root, "oids");
 	text_table_print_list(oids ? oids->first : NULL, titles, ARRAY_LEN(titles), args->output);
 }
 
-static int oidset_show(const struct command_args *args)
+static int client_oidset_show(const struct command_args *args)
 {
 	struct buf path;
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	client_path(&path, "/api/oidsets/",
 		    CONTAINER_OF(args, const struct client_oidset_args, line)->name);
 	buf_append_char(&path, 0);
-	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON, print_oidset);
+	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON,
+				 client_oidset_print);
 	buf_release(&path);
 	return status;
 }
 
-static const struct command_option oidset_list_options[] = {CLIENT_SERVER, CLIENT_OUTPUT};
+static const struct command_option client_oidset_list_options[] = {CLIENT_SERVER, CLIENT_OUTPUT};
 
-static const struct command_option oidset_show_options[] = {
+static const struct command_option client_oidset_show_options[] = {
 	ROW(NULL, "NAME", &command_text, offsetof(struct client_oidset_args, name),
 	    .required = true),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
 
-static const struct command oidset_verbs[] = {
+static const struct command client_oidset_verbs[] = {
 	{.name = "oidset list",
 	 .summary = "the OIDSets that a server knows",
-	 COMMAND_TAKES(oidset_list_options, client_oidset_args),
-	 .run = oidset_list},
+	 COMMAND_TAKES(client_oidset_list_options, client_oidset_args),
+	 .run = client_oidset_list},
 	{.name = "oidset show",
 	 .summary = "the OIDs of one",
-	 COMMAND_TAKES(oidset_show_options, client_oidset_args),
-	 .run = oidset_show},
+	 COMMAND_TAKES(client_oidset_show_options, client_oidset_args),
+	 .run = client_oidset_show},
 };
 
 const struct command client_oidset = {
 	.name = "oidset",
 	.summary = "print the sets of OIDs that can be polled",
-	COMMAND_VERBS(oidset_verbs),
+	COMMAND_VERBS(client_oidset_verbs),
 };

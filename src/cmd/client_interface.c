@@ -21,8 +21,8 @@ enum { BODY_MAX_BYTES = 64 << 10, ENDPOINTS_MAX = 16, TITLE_BYTES = 80, FIGURE_B
 
 /* ---- list ------------------------------------------------------------------------------------ */
 
-static void print_interfaces(const struct command_args *args, const struct json *root,
-			     UNUSED struct arena *arena)
+static void client_interface_print_list(const struct command_args *args, const struct json *root,
+					UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {
 		"device",      "name",         "ifIndex",       "ifAlias", "ipAddr",
@@ -40,24 +40,24 @@ static void print_interfaces(const struct command_args *args, const struct json 
 	text_table_release(&table);
 }
 
-static const struct client_interface_args *interface_args(const struct command_args *args)
+static const struct client_interface_args *client_interface_asked(const struct command_args *args)
 {
 	return CONTAINER_OF(args, const struct client_interface_args, line);
 }
 
-static int interface_list(const struct command_args *args)
+static int client_interface_list(const struct command_args *args)
 {
-	const struct client_interface_args *asked = interface_args(args);
+	const struct client_interface_args *asked = client_interface_asked(args);
 	const struct client_value values[] = {
 		{"device", asked->device}, {"begin", asked->begin}, {"end", asked->end}};
 	return client_show_route(args, NULL, "/api/interfaces", values, ARRAY_LEN(values),
-				 print_interfaces);
+				 client_interface_print_list);
 }
 
 /* ---- Figures --------------------------------------------------------------------------------- */
 
 /* Three digits and a prefix: 1.25G, 80.0k, 999. */
-static void print_si(char to[FIGURE_BYTES], double figure)
+static void client_interface_print_si(char to[FIGURE_BYTES], double figure)
 {
 	static const char prefixes[] = " kMGTPE";
 	size_t at = 0;
@@ -73,14 +73,14 @@ static void print_si(char to[FIGURE_BYTES], double figure)
 }
 
 /* Nothing where there is no number. */
-static void add_figure(const struct command_args *args, struct text_table *table,
-		       const struct json *number, double factor)
+static void client_interface_add_figure(const struct command_args *args, struct text_table *table,
+					const struct json *number, double factor)
 {
 	char text[FIGURE_BYTES];
 	if (!number || number->type != JSON_T_NUMBER) {
 		text_table_add(table, SLICE(""));
 	} else if (args->output == OUTPUT_TABLE) {
-		print_si(text, value_as_f64(number->number) * factor);
+		client_interface_print_si(text, value_as_f64(number->number) * factor);
 		text_table_add(table, slice_of(text));
 	} else if (factor == 1) {
 		text_table_add(table, number->text);
@@ -90,7 +90,7 @@ static void add_figure(const struct command_args *args, struct text_table *table
 	}
 }
 
-static void add_time(struct text_table *table, const struct json *seconds)
+static void client_interface_add_time(struct text_table *table, const struct json *seconds)
 {
 	char text[TIME_PRINT_MAX_BYTES];
 	if (seconds && seconds->type == JSON_T_NUMBER)
@@ -102,13 +102,13 @@ static void add_time(struct text_table *table, const struct json *seconds)
 		text_table_add(table, SLICE(""));
 }
 
-static bool counts_octets(struct slice endpoint)
+static bool client_interface_counts_octets(struct slice endpoint)
 {
 	return slice_equal(endpoint, SLICE("in")) || slice_equal(endpoint, SLICE("out"));
 }
 
 /* Seconds, as /v2 wants them, of a duration; as it is where it is none. */
-static const char *seconds_of(const char *duration, char to[FIGURE_BYTES])
+static const char *client_interface_seconds_of(const char *duration, char to[FIGURE_BYTES])
 {
 	int64_t ms;
 	struct errbuf e;
@@ -121,24 +121,25 @@ static const char *seconds_of(const char *duration, char to[FIGURE_BYTES])
 /* ---- rates ----------------------------------------------------------------------------------- */
 
 /* One column for each endpoint that the answer has; all have the same times. */
-struct rates {
+struct client_interface_rates {
 	const struct json *columns[ENDPOINTS_MAX]; /* items of `data` */
 	char titles[ENDPOINTS_MAX][TITLE_BYTES];
 	double factors[ENDPOINTS_MAX];
 	size_t count;
 };
 
-static struct slice endpoint_of(const struct json *item)
+static struct slice client_interface_endpoint_of(const struct json *item)
 {
 	const struct json *path = json_member(item, "path");
 	const struct json *endpoint = path ? json_member(path, "endpoint") : NULL;
 	return endpoint ? endpoint->text : SLICE("");
 }
 
-static void add_column(struct rates *rates, const struct json *item, bool is_growth)
+static void client_interface_add_column(struct client_interface_rates *rates,
+					const struct json *item, bool is_growth)
 {
-	struct slice endpoint = endpoint_of(item);
-	bool octets = counts_octets(endpoint);
+	struct slice endpoint = client_interface_endpoint_of(item);
+	bool octets = client_interface_counts_octets(endpoint);
 	rates->factors[rates->count] = octets && !is_growth ? 8 : 1;
 	snprintf(rates->titles[rates->count], TITLE_BYTES, "%.*s%s", (int)endpoint.len,
 		 endpoint.data,
@@ -149,7 +150,8 @@ static void add_column(struct rates *rates, const struct json *item, bool is_gro
 	rates->columns[rates->count++] = data ? data->first : NULL;
 }
 
-static void print_rates(const struct command_args *args, const struct rates *rates)
+static void client_interface_print_rates(const struct command_args *args,
+					 const struct client_interface_rates *rates)
 {
 	const char *titles[ENDPOINTS_MAX + 1] = {"time"};
 	const struct json *points[ENDPOINTS_MAX];
@@ -160,10 +162,10 @@ static void print_rates(const struct command_args *args, const struct rates *rat
 	}
 	text_table_init(&table, rates->count + 1, titles);
 	while (rates->count && points[0]) {
-		add_time(&table, json_member(points[0], "ts"));
+		client_interface_add_time(&table, json_member(points[0], "ts"));
 		for (size_t i = 0; i < rates->count; i++) {
 			const struct json *val = points[i] ? json_member(points[i], "val") : NULL;
-			add_figure(args, &table, val, rates->factors[i]);
+			client_interface_add_figure(args, &table, val, rates->factors[i]);
 			points[i] = points[i] ? points[i]->next : NULL;
 		}
 	}
@@ -172,29 +174,30 @@ static void print_rates(const struct command_args *args, const struct rates *rat
 }
 
 /* Whether all of it could be shown. */
-static bool show_rates(const struct command_args *args, const struct json *root)
+static bool client_interface_print_answer(const struct command_args *args, const struct json *root)
 {
-	const struct client_interface_args *asked = interface_args(args);
+	const struct client_interface_args *asked = client_interface_asked(args);
 	const struct json *data = json_member(root, "data");
 	bool is_growth = asked->cf && strcmp(asked->cf, "delta") == 0;
-	struct rates rates = {.count = 0};
+	struct client_interface_rates rates = {.count = 0};
 	bool whole = true;
 	for (const struct json *item = data ? data->first : NULL; item; item = item->next) {
 		const struct json *error = json_member(item, "error");
 		if (!error && rates.count < ENDPOINTS_MAX)
-			add_column(&rates, item, is_growth);
+			client_interface_add_column(&rates, item, is_growth);
 		whole &= !error;
 		if (error)
 			command_complain(args, "%s %s %.*s: %.*s", asked->device, asked->interface,
-					 (int)endpoint_of(item).len, endpoint_of(item).data,
+					 (int)client_interface_endpoint_of(item).len,
+					 client_interface_endpoint_of(item).data,
 					 (int)error->text.len, error->text.data);
 	}
 	if (rates.count)
-		print_rates(args, &rates);
+		client_interface_print_rates(args, &rates);
 	return whole;
 }
 
-static void write_endpoints(struct json_writer *w, const char *list)
+static void client_interface_write_endpoints(struct json_writer *w, const char *list)
 {
 	json_write_key(w, "endpoint");
 	json_write_array_begin(w);
@@ -206,7 +209,8 @@ static void write_endpoints(struct json_writer *w, const char *list)
 	json_write_array_end(w);
 }
 
-static void write_question(const struct client_interface_args *args, struct buf *body)
+static void client_interface_write_question(const struct client_interface_args *args,
+					    struct buf *body)
 {
 	const struct client_value times[] = {{"begin", args->begin}, {"end", args->end}};
 	char seconds[FIGURE_BYTES];
@@ -220,19 +224,20 @@ static void write_question(const struct client_interface_args *args, struct buf 
 	json_put_text(&w, "iface", args->interface);
 	json_write_object_end(&w);
 	json_write_array_end(&w);
-	write_endpoints(&w, args->endpoint);
+	client_interface_write_endpoints(&w, args->endpoint);
 	for (size_t i = 0; i < ARRAY_LEN(times); i++) {
 		if (times[i].value)
 			json_put_text(&w, times[i].name, times[i].value);
 	}
 	if (args->agg)
-		json_put_text(&w, "agg", seconds_of(args->agg, seconds));
+		json_put_text(&w, "agg", client_interface_seconds_of(args->agg, seconds));
 	if (args->cf)
 		json_put_text(&w, "cf", args->cf);
 	json_write_object_end(&w);
 }
 
-static int show_answer(const struct command_args *args, const struct client_answer *answer)
+static int client_interface_show_answer(const struct command_args *args,
+					const struct client_answer *answer)
 {
 	struct arena arena;
 	struct json *root;
@@ -245,21 +250,21 @@ static int show_answer(const struct command_args *args, const struct client_answ
 	int err = json_parse(buf_slice(&answer->body), &arena, &root, &e);
 	if (err)
 		command_complain(args, "the answer cannot be read: %s", e.text);
-	bool shown = !err && show_rates(args, root);
+	bool shown = !err && client_interface_print_answer(args, root);
 	arena_release(&arena);
 	return shown ? EXIT_OK : EXIT_FAILED;
 }
 
-static int interface_rates(const struct command_args *args)
+static int client_interface_show_rates(const struct command_args *args)
 {
 	struct client_answer answer;
 	struct buf body;
 	buf_init(&body, BODY_MAX_BYTES);
 	client_answer_init(&answer);
-	write_question(interface_args(args), &body);
+	client_interface_write_question(client_interface_asked(args), &body);
 	int err = client_request(args, NULL, "/v2/bulk/interface/", "application/json",
 				 buf_slice(&body), &answer);
-	int status = err ? EXIT_FAILED : show_answer(args, &answer);
+	int status = err ? EXIT_FAILED : client_interface_show_answer(args, &answer);
 	client_answer_release(&answer);
 	buf_release(&body);
 	return status;
@@ -267,15 +272,15 @@ static int interface_rates(const struct command_args *args)
 
 /* ---- top ------------------------------------------------------------------------------------- */
 
-static void print_top(const struct command_args *args, const struct json *root,
-		      UNUSED struct arena *arena)
+static void client_interface_print_top(const struct command_args *args, const struct json *root,
+				       UNUSED struct arena *arena)
 {
 	const struct json *endpoint = json_member(root, "endpoint"), *by = json_member(root, "by");
 	const struct json *list = json_member(root, "children");
-	bool octets = endpoint && counts_octets(endpoint->text);
+	bool octets = endpoint && client_interface_counts_octets(endpoint->text);
 	bool volume = by && slice_equal(by->text, SLICE("volume"));
 	char title[TITLE_BYTES];
-	snprintf(title, sizeof(title), "%s%s", interface_args(args)->endpoint,
+	snprintf(title, sizeof(title), "%s%s", client_interface_asked(args)->endpoint,
 		 volume   ? (octets ? " octets" : "")
 		 : octets ? " bit/s"
 			  : " /s");
@@ -285,38 +290,41 @@ static void print_top(const struct command_args *args, const struct json *root,
 	for (const struct json *item = list ? list->first : NULL; item; item = item->next) {
 		for (size_t i = 0; i < 3; i++)
 			text_table_add_member(&table, item, titles[i]);
-		add_figure(args, &table, json_member(item, "val"), octets && !volume ? 8 : 1);
-		add_time(&table, json_member(item, "ts"));
+		client_interface_add_figure(args, &table, json_member(item, "val"),
+					    octets && !volume ? 8 : 1);
+		client_interface_add_time(&table, json_member(item, "ts"));
 	}
 	text_table_print(&table, args->output);
 	text_table_release(&table);
 }
 
-static int interface_top(const struct command_args *args)
+static int client_interface_top(const struct command_args *args)
 {
-	const struct client_interface_args *asked = interface_args(args);
+	const struct client_interface_args *asked = client_interface_asked(args);
 	char seconds[FIGURE_BYTES];
-	const struct client_value values[] = {{"device", asked->device},
-					      {"endpoint", asked->endpoint},
-					      {"begin", asked->begin},
-					      {"end", asked->end},
-					      {"agg", seconds_of(asked->agg, seconds)},
-					      {"by", asked->by},
-					      {"n", asked->limit},
-					      {"cf", asked->cf}};
+	const struct client_value values[] = {
+		{"device", asked->device},
+		{"endpoint", asked->endpoint},
+		{"begin", asked->begin},
+		{"end", asked->end},
+		{"agg", client_interface_seconds_of(asked->agg, seconds)},
+		{"by", asked->by},
+		{"n", asked->limit},
+		{"cf", asked->cf}};
 	return client_show_route(args, NULL, "/v2/report/top", values, ARRAY_LEN(values),
-				 print_top);
+				 client_interface_print_top);
 }
 
 /* ---- percentile, volume ---------------------------------------------------------------------- */
 
 /* A column of a report: a figure of each span, or of one of its objects. */
-struct figure {
+struct client_interface_figure {
 	const char *title, *object, *member;
 };
 
-static void print_spans(const struct command_args *args, const struct json *root,
-			const struct figure *figures, size_t count)
+static void client_interface_print_spans(const struct command_args *args, const struct json *root,
+					 const struct client_interface_figure *figures,
+					 size_t count)
 {
 	const char *titles[16] = {"device", "interface", "span"};
 	const struct json *list = json_member(root, "children");
@@ -337,8 +345,9 @@ static void print_spans(const struct command_args *args, const struct json *root
 				const struct json *of =
 					figures[i].object ? json_member(span, figures[i].object)
 							  : span;
-				add_figure(args, &table,
-					   of ? json_member(of, figures[i].member) : NULL, 1);
+				client_interface_add_figure(
+					args, &table,
+					of ? json_member(of, figures[i].member) : NULL, 1);
 			}
 			text_table_add_member(&table, span, "complete");
 		}
@@ -347,32 +356,33 @@ static void print_spans(const struct command_args *args, const struct json *root
 	text_table_release(&table);
 }
 
-static void print_percentiles(const struct command_args *args, const struct json *root,
-			      UNUSED struct arena *arena)
+static void client_interface_print_percentiles(const struct command_args *args,
+					       const struct json *root, UNUSED struct arena *arena)
 {
-	static const struct figure figures[] = {
+	static const struct client_interface_figure figures[] = {
 		{"in bit/s", NULL, "in"},         {"out bit/s", NULL, "out"},
 		{"larger bit/s", NULL, "larger"}, {"bins", NULL, "bins"},
 		{"bins in", NULL, "bins_in"},     {"bins out", NULL, "bins_out"},
 	};
-	print_spans(args, root, figures, ARRAY_LEN(figures));
+	client_interface_print_spans(args, root, figures, ARRAY_LEN(figures));
 }
 
-static void print_volumes(const struct command_args *args, const struct json *root,
-			  UNUSED struct arena *arena)
+static void client_interface_print_volumes(const struct command_args *args, const struct json *root,
+					   UNUSED struct arena *arena)
 {
-	static const struct figure figures[] = {
+	static const struct client_interface_figure figures[] = {
 		{"in octets", "in", "total"},
 		{"out octets", "out", "total"},
 		{"in covered s", "in", "covered_s"},
 		{"out covered s", "out", "covered_s"},
 	};
-	print_spans(args, root, figures, ARRAY_LEN(figures));
+	client_interface_print_spans(args, root, figures, ARRAY_LEN(figures));
 }
 
-static int show_spans(const struct command_args *args, const char *route, client_print *print)
+static int client_interface_show_spans(const struct command_args *args, const char *route,
+				       client_print *print)
 {
-	const struct client_interface_args *asked = interface_args(args);
+	const struct client_interface_args *asked = client_interface_asked(args);
 	const struct client_value values[] = {
 		{"device", asked->device},  {"interface", asked->interface},
 		{"begin", asked->begin},    {"end", asked->end},
@@ -382,14 +392,16 @@ static int show_spans(const struct command_args *args, const char *route, client
 	return client_show_route(args, NULL, route, values, ARRAY_LEN(values), print);
 }
 
-static int interface_percentile(const struct command_args *args)
+static int client_interface_percentile(const struct command_args *args)
 {
-	return show_spans(args, "/v2/report/percentile", print_percentiles);
+	return client_interface_show_spans(args, "/v2/report/percentile",
+					   client_interface_print_percentiles);
 }
 
-static int interface_volume(const struct command_args *args)
+static int client_interface_volume(const struct command_args *args)
 {
-	return show_spans(args, "/v2/report/volume", print_volumes);
+	return client_interface_show_spans(args, "/v2/report/volume",
+					   client_interface_print_volumes);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -417,12 +429,12 @@ static int interface_volume(const struct command_args *args)
 		ROW("--missing", "NAME", &command_text, AT(missing), "skip, zero",                 \
 		    .otherwise = "skip")
 
-static const struct command_option interface_list_options[] = {
+static const struct command_option client_interface_list_options[] = {
 	ROW(NULL, "DEVICE", &command_text, AT(device)),
 	INTERFACE_COMMON,
 };
 
-static const struct command_option interface_rates_options[] = {
+static const struct command_option client_interface_rates_options[] = {
 	ROW(NULL, "DEVICE", &command_text, AT(device), .required = true),
 	ROW(NULL, "INTERFACE", &command_text, AT(interface), .required = true),
 	ROW("--endpoint", "NAME,...", &command_text, AT(endpoint), "in, out, error/in and so on",
@@ -431,7 +443,7 @@ static const struct command_option interface_rates_options[] = {
 	INTERFACE_COMMON,
 };
 
-static const struct command_option interface_top_options[] = {
+static const struct command_option client_interface_top_options[] = {
 	ROW(NULL, "DEVICE", &command_text, AT(device)),
 	ROW("--endpoint", "NAME", &command_text, AT(endpoint), "in, out, error/in and so on",
 	    .preset = "in"),
@@ -441,7 +453,7 @@ static const struct command_option interface_top_options[] = {
 	INTERFACE_COMMON,
 };
 
-static const struct command_option interface_span_options[] = {
+static const struct command_option client_interface_span_options[] = {
 	ROW(NULL, "DEVICE", &command_text, AT(device), .required = true),
 	ROW(NULL, "INTERFACE", &command_text, AT(interface)),
 	INTERFACE_SPANS,
@@ -449,28 +461,28 @@ static const struct command_option interface_span_options[] = {
 };
 #undef AT
 
-static const struct command interface_verbs[] = {
+static const struct command client_interface_verbs[] = {
 	{.name = "interface list",
 	 .summary = "the interfaces of a device or of all, as they are now; with --begin and --end "
 		    "all their versions of that time",
-	 COMMAND_TAKES(interface_list_options, client_interface_args),
-	 .run = interface_list},
+	 COMMAND_TAKES(client_interface_list_options, client_interface_args),
+	 .run = client_interface_list},
 	{.name = "interface rates",
 	 .summary = "what an interface carried, bin by bin; the last hour unless told otherwise",
-	 COMMAND_TAKES(interface_rates_options, client_interface_args),
-	 .run = interface_rates},
+	 COMMAND_TAKES(client_interface_rates_options, client_interface_args),
+	 .run = client_interface_show_rates},
 	{.name = "interface top",
 	 .summary = "the interfaces with the highest rates, of a device or of all",
-	 COMMAND_TAKES(interface_top_options, client_interface_args),
-	 .run = interface_top},
+	 COMMAND_TAKES(client_interface_top_options, client_interface_args),
+	 .run = client_interface_top},
 	{.name = "interface percentile",
 	 .summary = "the 95th percentile of five minutes, by month",
-	 COMMAND_TAKES(interface_span_options, client_interface_args),
-	 .run = interface_percentile},
+	 COMMAND_TAKES(client_interface_span_options, client_interface_args),
+	 .run = client_interface_percentile},
 	{.name = "interface volume",
 	 .summary = "octets by day",
-	 COMMAND_TAKES(interface_span_options, client_interface_args),
-	 .run = interface_volume},
+	 COMMAND_TAKES(client_interface_span_options, client_interface_args),
+	 .run = client_interface_volume},
 };
 
 const struct command client_interface = {
@@ -484,5 +496,5 @@ const struct command client_interface = {
 		    "granary interface percentile rtr_a xe-0/0/0 --month 2026-10 --zone "
 		    "Europe/Berlin\n"
 		    "granary interface volume rtr_a --begin 2026-10-01 --end 2026-10-07\n",
-	COMMAND_VERBS(interface_verbs),
+	COMMAND_VERBS(client_interface_verbs),
 };

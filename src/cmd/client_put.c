@@ -15,7 +15,7 @@ struct client_put_args {
 	struct command_words tags;
 };
 
-static int read_number(const struct client_put_args *args, struct value *number)
+static int client_put_read_number(const struct client_put_args *args, struct value *number)
 {
 	const char *text = args->value;
 	int err = number_parse_json(slice_of(text), number);
@@ -26,7 +26,7 @@ static int read_number(const struct client_put_args *args, struct value *number)
 	return err;
 }
 
-static int read_time(const struct client_put_args *args, int64_t *ts_ms)
+static int client_put_read_time(const struct client_put_args *args, int64_t *ts_ms)
 {
 	int64_t now_ms = clock_wall_ms(clock_real());
 	struct errbuf e;
@@ -41,8 +41,8 @@ static int read_time(const struct client_put_args *args, int64_t *ts_ms)
 }
 
 /* The time as text: a number would be taken for seconds before September 2001. */
-static void write_point(const struct client_put_args *args, struct value number, int64_t ts_ms,
-			struct buf *out)
+static void client_put_write_point(const struct client_put_args *args, struct value number,
+				   int64_t ts_ms, struct buf *out)
 {
 	char time[TIME_PRINT_MAX_BYTES];
 	struct json_writer writer;
@@ -63,8 +63,8 @@ static void write_point(const struct client_put_args *args, struct value number,
 	json_write_object_end(&writer);
 }
 
-static int post(const struct command_args *args, const char *path, const char *type,
-		struct slice body)
+static int client_put_post(const struct command_args *args, const char *path, const char *type,
+			   struct slice body)
 {
 	struct client_answer answer;
 
@@ -74,25 +74,26 @@ static int post(const struct command_args *args, const char *path, const char *t
 	return err;
 }
 
-static int put_one(const struct client_put_args *args)
+static int client_put_one(const struct client_put_args *args)
 {
 	struct value number;
 	struct buf body;
 	int64_t ts_ms;
-	int err = read_number(args, &number);
+	int err = client_put_read_number(args, &number);
 
 	if (!err)
-		err = read_time(args, &ts_ms);
+		err = client_put_read_time(args, &ts_ms);
 	if (err)
 		return err;
 	buf_init(&body, 1 << 20);
-	write_point(args, number, ts_ms, &body);
-	err = post(&args->line, "/api/put?details", "application/json", buf_slice(&body));
+	client_put_write_point(args, number, ts_ms, &body);
+	err = client_put_post(&args->line, "/api/put?details", "application/json",
+			      buf_slice(&body));
 	buf_release(&body);
 	return err;
 }
 
-static int read_input(const struct command_args *args, struct buf *body)
+static int client_put_read_input(const struct command_args *args, struct buf *body)
 {
 	for (;;) {
 		char *room = buf_reserve(body, READ_BYTES);
@@ -108,14 +109,14 @@ static int read_input(const struct command_args *args, struct buf *body)
 	}
 }
 
-static int put_lines(const struct command_args *args)
+static int client_put_lines(const struct command_args *args)
 {
 	struct buf body;
 
 	buf_init(&body, STDIN_MAX_BYTES);
-	int err = read_input(args, &body);
+	int err = client_put_read_input(args, &body);
 	if (!err)
-		err = post(args, "/write", "text/plain", buf_slice(&body));
+		err = client_put_post(args, "/write", "text/plain", buf_slice(&body));
 	buf_release(&body);
 	return err;
 }
@@ -132,7 +133,7 @@ static int client_put_run(const struct command_args *args)
 		err = command_usage(args, "VALUE is missing");
 	if (err)
 		return EXIT_WRONG_USE;
-	return (lines ? put_lines(args) : put_one(put)) ? EXIT_FAILED : EXIT_OK;
+	return (lines ? client_put_lines(args) : client_put_one(put)) ? EXIT_FAILED : EXIT_OK;
 }
 
 #define AT(field) offsetof(struct client_put_args, field)

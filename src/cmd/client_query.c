@@ -13,7 +13,7 @@ struct client_query_args {
 };
 
 /* `--by a,b` as `by=a&by=b`. */
-static void put_by(const char *by, struct buf *path)
+static void client_query_put_by(const char *by, struct buf *path)
 {
 	char key[TAG_KEY_MAX_BYTES + 2];
 
@@ -26,7 +26,7 @@ static void put_by(const char *by, struct buf *path)
 	}
 }
 
-static void put_path(const struct client_query_args *args, struct buf *path)
+static void client_query_path(const struct client_query_args *args, struct buf *path)
 {
 	buf_append_text(path, "/api/query");
 	client_series_params(path, args->line.tenant, args->metric, args->tags);
@@ -40,7 +40,7 @@ static void put_path(const struct client_query_args *args, struct buf *path)
 					      {"aggregator", args->aggregator},
 					      {"granularity", args->granularity}};
 	client_params(path, values, ARRAY_LEN(values));
-	put_by(args->by, path);
+	client_query_put_by(args->by, path);
 	if (args->explain)
 		client_param(path, "explain", "1");
 	if (args->line.output == OUTPUT_CSV)
@@ -50,12 +50,12 @@ static void put_path(const struct client_query_args *args, struct buf *path)
 
 /* ---- The table: time, one column for each tag key that occurs, value ------------------------ */
 
-struct keys {
+struct client_query_keys {
 	const char *titles[TAGS_MAX + 2];
 	size_t count;
 };
 
-static bool keys_has(const struct keys *keys, struct slice key)
+static bool client_query_has_key(const struct client_query_keys *keys, struct slice key)
 {
 	for (size_t i = 1; i < keys->count; i++) {
 		if (slice_equal(slice_of(keys->titles[i]), key))
@@ -64,14 +64,15 @@ static bool keys_has(const struct keys *keys, struct slice key)
 	return false;
 }
 
-static void keys_collect(struct keys *keys, const struct json *list, struct arena *arena)
+static void client_query_collect_keys(struct client_query_keys *keys, const struct json *list,
+				      struct arena *arena)
 {
 	keys->titles[keys->count++] = "time";
 	for (const struct json *series = list->first; series; series = series->next) {
 		const struct json *tags = json_member(series, "tags");
 		const struct json *tag = tags ? tags->first : NULL;
 		for (; tag && keys->count <= TAGS_MAX; tag = tag->next) {
-			if (keys_has(keys, tag->key))
+			if (client_query_has_key(keys, tag->key))
 				continue;
 			const char *title = arena_copy(arena, tag->key).data;
 			if (title)
@@ -81,7 +82,8 @@ static void keys_collect(struct keys *keys, const struct json *list, struct aren
 	keys->titles[keys->count++] = "value";
 }
 
-static void add_series(struct text_table *table, const struct keys *keys, const struct json *series)
+static void client_query_add_series(struct text_table *table, const struct client_query_keys *keys,
+				    const struct json *series)
 {
 	const struct json *tags = json_member(series, "tags");
 	const struct json *values = json_member(series, "values");
@@ -98,7 +100,7 @@ static void add_series(struct text_table *table, const struct keys *keys, const 
 
 /* `name value` pairs on standard error, behind the table. The grains stand in a line of their own.
  */
-static void print_explain(const struct json *explain)
+static void client_query_print_explain(const struct json *explain)
 {
 	struct buf line;
 	buf_init(&line, EXPLAIN_MAX_BYTES);
@@ -111,10 +113,10 @@ static void print_explain(const struct json *explain)
 	buf_release(&line);
 }
 
-static void print_table(const struct command_args *args, const struct json *root,
-			struct arena *arena)
+static void client_query_print_table(const struct command_args *args, const struct json *root,
+				     struct arena *arena)
 {
-	struct keys keys = {.count = 0};
+	struct client_query_keys keys = {.count = 0};
 	struct text_table table;
 
 	const struct client_query_args *query =
@@ -124,14 +126,14 @@ static void print_table(const struct command_args *args, const struct json *root
 
 	if (!list)
 		return;
-	keys_collect(&keys, list, arena);
+	client_query_collect_keys(&keys, list, arena);
 	text_table_init(&table, keys.count, keys.titles);
 	for (const struct json *series = list->first; series; series = series->next)
-		add_series(&table, &keys, series);
+		client_query_add_series(&table, &keys, series);
 	text_table_print(&table, args->output);
 	text_table_release(&table);
 	if (explain)
-		print_explain(explain);
+		client_query_print_explain(explain);
 }
 
 static int client_query_run(const struct command_args *args)
@@ -139,8 +141,9 @@ static int client_query_run(const struct command_args *args)
 	struct buf path;
 
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	put_path(CONTAINER_OF(args, const struct client_query_args, line), &path);
-	int status = client_show(args, NULL, path.data, args->output != OUTPUT_TABLE, print_table);
+	client_query_path(CONTAINER_OF(args, const struct client_query_args, line), &path);
+	int status = client_show(args, NULL, path.data, args->output != OUTPUT_TABLE,
+				 client_query_print_table);
 	buf_release(&path);
 	return status;
 }

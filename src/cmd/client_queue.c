@@ -13,12 +13,13 @@ struct client_queue_args {
 	bool once, retry;
 };
 
-struct counts {
+struct client_queue_counts {
 	double added, done, pending, parked, aside, dropped, unparked;
 };
 
-static void add_line(struct text_table *table, struct slice name, const struct counts *now,
-		     const struct counts *before)
+static void client_queue_add_line(struct text_table *table, struct slice name,
+				  const struct client_queue_counts *now,
+				  const struct client_queue_counts *before)
 {
 	double new = now->added - before->added, done = now->done - before->done;
 	text_table_add(table, name);
@@ -32,7 +33,8 @@ static void add_line(struct text_table *table, struct slice name, const struct c
 	text_table_addf(table, "%.0f", now->dropped);
 }
 
-static void sum_up(struct counts *all, const struct counts *one)
+static void client_queue_sum_up(struct client_queue_counts *all,
+				const struct client_queue_counts *one)
 {
 	all->added += one->added;
 	all->done += one->done;
@@ -42,9 +44,9 @@ static void sum_up(struct counts *all, const struct counts *one)
 	all->dropped += one->dropped;
 }
 
-static struct counts counts_of(const struct json *queue)
+static struct client_queue_counts client_queue_counts_of(const struct json *queue)
 {
-	return (struct counts){
+	return (struct client_queue_counts){
 		.added = client_f64(queue, "added"),
 		.done = client_f64(queue, "done"),
 		.pending = client_f64(queue, "pending"),
@@ -56,13 +58,14 @@ static struct counts counts_of(const struct json *queue)
 }
 
 /* Where parking found no room since the last time; brings `before` up to date. */
-static void complain_of_full(const struct command_args *args, const struct json *queues,
-			     struct counts *before)
+static void client_queue_complain_of_full(const struct command_args *args,
+					  const struct json *queues,
+					  struct client_queue_counts *before)
 {
 	size_t i = 0;
 	for (const struct json *q = queues ? queues->first : NULL; q && i < QUEUES_MAX;
 	     q = q->next, i++) {
-		const struct counts now = counts_of(q);
+		const struct client_queue_counts now = client_queue_counts_of(q);
 		const struct json *name = json_member(q, "name");
 		if (name && now.unparked > before[i].unparked)
 			command_complain(args,
@@ -74,32 +77,32 @@ static void complain_of_full(const struct command_args *args, const struct json 
 }
 
 /* `before` has the counts of the last time, zeros at first, and is brought up to date. */
-static void print_queues(const struct command_args *args, const struct json *root,
-			 struct counts *before)
+static void client_queue_print(const struct command_args *args, const struct json *root,
+			       struct client_queue_counts *before)
 {
 	static const char *const titles[] = {"queue", "pending", "new",   "done",   "delta",
 					     "max",   "parked",  "aside", "dropped"};
 	const struct json *queues = json_member(root, "queues");
-	struct counts all = {0}, all_before = {0};
+	struct client_queue_counts all = {0}, all_before = {0};
 	struct text_table table;
 	size_t i = 0;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *q = queues ? queues->first : NULL; q && i < QUEUES_MAX;
 	     q = q->next, i++) {
-		const struct counts now = counts_of(q);
+		const struct client_queue_counts now = client_queue_counts_of(q);
 		const struct json *name = json_member(q, "name");
-		add_line(&table, name ? name->text : SLICE("-"), &now, &before[i]);
-		sum_up(&all, &now);
-		sum_up(&all_before, &before[i]);
+		client_queue_add_line(&table, name ? name->text : SLICE("-"), &now, &before[i]);
+		client_queue_sum_up(&all, &now);
+		client_queue_sum_up(&all_before, &before[i]);
 	}
-	add_line(&table, SLICE("TOTAL"), &all, &all_before);
+	client_queue_add_line(&table, SLICE("TOTAL"), &all, &all_before);
 	text_table_print(&table, args->output);
 	text_table_release(&table);
 	fflush(stdout);
-	complain_of_full(args, queues, before);
+	client_queue_complain_of_full(args, queues, before);
 }
 
-static int ask(const struct command_args *args, struct counts *before)
+static int client_queue_ask(const struct command_args *args, struct client_queue_counts *before)
 {
 	struct client_answer answer;
 	struct arena arena;
@@ -110,13 +113,13 @@ static int ask(const struct command_args *args, struct counts *before)
 	if (!err && args->output == OUTPUT_JSON)
 		client_print_body(&answer);
 	else if (!err)
-		print_queues(args, root, before);
+		client_queue_print(args, root, before);
 	client_answer_release(&answer);
 	arena_release(&arena);
 	return err;
 }
 
-static void rest(void)
+static void client_queue_rest(void)
 {
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	pthread_cond_t never = PTHREAD_COND_INITIALIZER;
@@ -125,8 +128,8 @@ static void rest(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static void print_aside(const struct command_args *args, const struct json *root,
-			UNUSED struct arena *arena)
+static void client_queue_print_aside(const struct command_args *args, const struct json *root,
+				     UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"at", "device", "bytes", "reason"};
 	struct text_table table;
@@ -145,15 +148,9 @@ static void print_aside(const struct command_args *args, const struct json *root
 	text_table_release(&table);
 }
 
-static int show_aside(const struct command_args *args, const char *name)
-{
-	const struct client_value queue = {"queue", name};
-	return client_show_route(args, NULL, "/api/queues/aside", &queue, 1, print_aside);
-}
-
 /* ---- Trying again ---------------------------------------------------------------------------- */
 
-static void add_retried(struct text_table *table, const struct json *answer)
+static void client_queue_add_retried(struct text_table *table, const struct json *answer)
 {
 	const struct json *name = json_member(answer, "queue");
 	text_table_add(table, name ? name->text : SLICE("-"));
@@ -161,7 +158,8 @@ static void add_retried(struct text_table *table, const struct json *answer)
 	text_table_addf(table, "%.0f", client_f64(answer, "kept"));
 }
 
-static int retry_one(const struct command_args *args, const char *queue, struct text_table *table)
+static int client_queue_retry_one(const struct command_args *args, const char *queue,
+				  struct text_table *table)
 {
 	struct client_answer answer;
 	struct arena arena;
@@ -177,7 +175,7 @@ static int retry_one(const struct command_args *args, const char *queue, struct 
 	if (!err && args->output == OUTPUT_JSON)
 		client_print_body(&answer);
 	else if (!err)
-		add_retried(table, root);
+		client_queue_add_retried(table, root);
 	client_answer_release(&answer);
 	arena_release(&arena);
 	buf_release(&path);
@@ -185,7 +183,7 @@ static int retry_one(const struct command_args *args, const char *queue, struct 
 }
 
 /* All in which something lies; goes on behind one that fails. */
-static int retry_each(const struct command_args *args, struct text_table *table)
+static int client_queue_retry_each(const struct command_args *args, struct text_table *table)
 {
 	struct client_answer answer;
 	struct arena arena;
@@ -201,7 +199,7 @@ static int retry_each(const struct command_args *args, struct text_table *table)
 			     : NULL;
 		if (!text || client_f64(q, "aside") < 1)
 			continue;
-		int failed = retry_one(args, text, table);
+		int failed = client_queue_retry_one(args, text, table);
 		err = err ? err : failed;
 	}
 	client_answer_release(&answer);
@@ -209,12 +207,13 @@ static int retry_each(const struct command_args *args, struct text_table *table)
 	return err;
 }
 
-static int retry(const struct command_args *args, const char *queue)
+static int client_queue_retry(const struct command_args *args, const char *queue)
 {
 	static const char *const titles[] = {"queue", "given", "kept"};
 	struct text_table table;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
-	int err = queue ? retry_one(args, queue, &table) : retry_each(args, &table);
+	int err = queue ? client_queue_retry_one(args, queue, &table)
+			: client_queue_retry_each(args, &table);
 	if (args->output != OUTPUT_JSON)
 		text_table_print(&table, args->output);
 	text_table_release(&table);
@@ -230,14 +229,16 @@ static int client_queue_run(const struct command_args *args)
 		return EXIT_WRONG_USE;
 	}
 	if (asked->retry)
-		return retry(args, asked->queue);
+		return client_queue_retry(args, asked->queue);
 	if (asked->aside)
-		return show_aside(args, asked->aside);
-	struct counts *before = mem_zalloc(QUEUES_MAX * sizeof(*before));
-	int err = ask(args, before);
+		return client_show_route(args, NULL, "/api/queues/aside",
+					 &(struct client_value){"queue", asked->aside}, 1,
+					 client_queue_print_aside);
+	struct client_queue_counts *before = mem_zalloc(QUEUES_MAX * sizeof(*before));
+	int err = client_queue_ask(args, before);
 	while (!err && !asked->once) {
-		rest();
-		err = ask(args, before);
+		client_queue_rest();
+		err = client_queue_ask(args, before);
 	}
 	mem_free(before);
 	return err ? EXIT_FAILED : EXIT_OK;

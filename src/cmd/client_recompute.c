@@ -10,20 +10,22 @@ struct client_recompute_args {
 	bool dry_run;
 };
 
-static void add_number(struct text_table *table, const struct json *object, const char *key)
+static void client_recompute_add_number(struct text_table *table, const struct json *object,
+					const char *key)
 {
 	const struct json *member = object ? json_member(object, key) : NULL;
 	text_table_add(table, member ? member->text : SLICE(""));
 }
 
-static void add_text(struct text_table *table, const struct json *object, const char *key)
+static void client_recompute_add_text(struct text_table *table, const struct json *object,
+				      const char *key)
 {
 	const struct json *member = json_member(object, key);
 	text_table_add(table, member ? member->text : SLICE("-"));
 }
 
 /* Tags of a path, as `xe-0/0/0` or `xe-0/0/0 3`. */
-static void add_path(struct text_table *table, const struct json *difference)
+static void client_recompute_add_path(struct text_table *table, const struct json *difference)
 {
 	const struct json *tags = json_member(difference, "tags");
 	struct buf path;
@@ -39,8 +41,8 @@ static void add_path(struct text_table *table, const struct json *difference)
 	buf_release(&path);
 }
 
-static void add_difference(struct text_table *table, const struct json *oidset,
-			   const struct json *difference)
+static void client_recompute_add_difference(struct text_table *table, const struct json *oidset,
+					    const struct json *difference)
 {
 	const struct json *stored = json_member(difference, "stored");
 	const struct json *computed = json_member(difference, "computed");
@@ -50,18 +52,19 @@ static void add_difference(struct text_table *table, const struct json *oidset,
 	    json_get_i64(difference, "periodMs", &period_ms, NULL))
 		return;
 	size_t len = time_print(start, start_ms);
-	add_text(table, oidset, "oidset");
-	add_text(table, difference, "metric");
-	add_path(table, difference);
+	client_recompute_add_text(table, oidset, "oidset");
+	client_recompute_add_text(table, difference, "metric");
+	client_recompute_add_path(table, difference);
 	text_table_addf(table, "%g", (double)period_ms / 1000);
 	text_table_add(table, (struct slice){start, len});
-	add_number(table, stored, "val");
-	add_number(table, stored, "isValid");
-	add_number(table, computed, "val");
-	add_number(table, computed, "isValid");
+	client_recompute_add_number(table, stored, "val");
+	client_recompute_add_number(table, stored, "isValid");
+	client_recompute_add_number(table, computed, "val");
+	client_recompute_add_number(table, computed, "isValid");
 }
 
-static void print_differences(const struct json *oidsets, enum client_output output)
+static void client_recompute_print_differences(const struct json *oidsets,
+					       enum client_output output)
 {
 	static const char *const titles[] = {"oidset", "metric",     "path",     "seconds", "start",
 					     "stored", "its deltas", "computed", "deltas"};
@@ -70,15 +73,15 @@ static void print_differences(const struct json *oidsets, enum client_output out
 	for (const struct json *set = oidsets->first; set; set = set->next) {
 		const struct json *list = json_member(set, "differences");
 		for (const struct json *d = list ? list->first : NULL; d; d = d->next)
-			add_difference(&table, set, d);
+			client_recompute_add_difference(&table, set, d);
 	}
 	if (table.rows)
 		text_table_print(&table, output);
 	text_table_release(&table);
 }
 
-static void print_result(const struct command_args *args, const struct json *root,
-			 UNUSED struct arena *arena)
+static void client_recompute_print(const struct command_args *args, const struct json *root,
+				   UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"oidset", "compared", "differed", "missing", "extra"};
 	const struct json *oidsets = json_member(root, "oidsets");
@@ -87,13 +90,13 @@ static void print_result(const struct command_args *args, const struct json *roo
 		return;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *set = oidsets->first; set; set = set->next) {
-		add_text(&table, set, "oidset");
+		client_recompute_add_text(&table, set, "oidset");
 		for (size_t i = 1; i < ARRAY_LEN(titles); i++)
-			add_number(&table, set, titles[i]);
+			client_recompute_add_number(&table, set, titles[i]);
 	}
 	text_table_print(&table, args->output);
 	text_table_release(&table);
-	print_differences(oidsets, args->output);
+	client_recompute_print_differences(oidsets, args->output);
 }
 
 static int client_recompute_run(const struct command_args *args)
@@ -106,7 +109,7 @@ static int client_recompute_run(const struct command_args *args)
 					      {"oidset", asked->oidset},
 					      {"dryRun", asked->dry_run ? "true" : NULL}};
 	return client_show_route(args, "POST", "/api/recompute", values, ARRAY_LEN(values),
-				 print_result);
+				 client_recompute_print);
 }
 
 #define AT(field) offsetof(struct client_recompute_args, field)

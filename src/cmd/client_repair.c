@@ -13,14 +13,14 @@ struct client_repair_args {
 
 enum { NO_COPY = 3 };
 
-struct repair_report {
+struct client_repair_report {
 	struct text_table table;
 	struct buf json;
 	struct json_writer writer;
 };
 
-static void report_time(struct json_writer *writer, struct text_table *table, const char *key,
-			int64_t ms)
+static void client_repair_add_time(struct json_writer *writer, struct text_table *table,
+				   const char *key, int64_t ms)
 {
 	char text[TIME_PRINT_MAX_BYTES + 1];
 	bool any = ms == INT64_MIN || ms == INT64_MAX;
@@ -29,8 +29,8 @@ static void report_time(struct json_writer *writer, struct text_table *table, co
 	json_put_i64_or_null(writer, key, !any, ms);
 }
 
-static void report_text(struct json_writer *writer, struct text_table *table, const char *key,
-			const char *text)
+static void client_repair_add_text(struct json_writer *writer, struct text_table *table,
+				   const char *key, const char *text)
 {
 	text_table_add(table, text ? slice_of(text) : SLICE("any"));
 	if (text)
@@ -39,23 +39,23 @@ static void report_text(struct json_writer *writer, struct text_table *table, co
 		json_put_null(writer, key);
 }
 
-static void report_lost(void *context, const struct lmdb_lost *lost)
+static void client_repair_on_lost(void *context, const struct lmdb_lost *lost)
 {
-	struct repair_report *report = context;
+	struct client_repair_report *report = context;
 	struct json_writer *writer = &report->writer;
 	json_write_object_begin(writer);
-	report_text(writer, &report->table, "table", lost->table);
-	report_text(writer, &report->table, "series", lost->series);
-	report_time(writer, &report->table, "from", lost->from_ms);
-	report_time(writer, &report->table, "to", lost->to_ms);
-	report_text(writer, &report->table, "of", lost->what);
+	client_repair_add_text(writer, &report->table, "table", lost->table);
+	client_repair_add_text(writer, &report->table, "series", lost->series);
+	client_repair_add_time(writer, &report->table, "from", lost->from_ms);
+	client_repair_add_time(writer, &report->table, "to", lost->to_ms);
+	client_repair_add_text(writer, &report->table, "of", lost->what);
 	json_put_u64(writer, "page", lost->page);
 	text_table_addf(&report->table, "%llu", (unsigned long long)lost->page);
-	report_text(writer, &report->table, "why", lost->why);
+	client_repair_add_text(writer, &report->table, "why", lost->why);
 	json_write_object_end(writer);
 }
 
-static void report_begin(struct repair_report *report)
+static void client_repair_begin(struct client_repair_report *report)
 {
 	static const char *const titles[] = {"table", "series", "from", "to", "of", "page", "why"};
 	text_table_init(&report->table, ARRAY_LEN(titles), titles);
@@ -66,8 +66,9 @@ static void report_begin(struct repair_report *report)
 	json_write_array_begin(&report->writer);
 }
 
-static void report_print(struct repair_report *report, const struct command_args *args,
-			 const char *to, const struct lmdb_repaired *done)
+static void client_repair_print(struct client_repair_report *report,
+				const struct command_args *args, const char *to,
+				const struct lmdb_repaired *done)
 {
 	json_write_array_end(&report->writer);
 	json_put_u64(&report->writer, "copied", done->copied);
@@ -88,15 +89,15 @@ static int client_repair_run(const struct command_args *args)
 		CONTAINER_OF(args, const struct client_repair_args, line);
 	struct lmdb_options options = {.path = repair->data};
 	struct lmdb_repaired done;
-	struct repair_report report;
+	struct client_repair_report report;
 	struct errbuf e;
 
-	report_begin(&report);
-	int err = lmdb_repair(&options, repair->to, report_lost, &report, &done, &e);
+	client_repair_begin(&report);
+	int err = lmdb_repair(&options, repair->to, client_repair_on_lost, &report, &done, &e);
 	if (err)
 		command_complain(args, "%s", e.text);
 	else
-		report_print(&report, args, repair->to, &done);
+		client_repair_print(&report, args, repair->to, &done);
 	text_table_release(&report.table);
 	buf_release(&report.json);
 	return err ? NO_COPY : done.lost ? EXIT_FAILED : EXIT_OK;

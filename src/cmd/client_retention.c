@@ -13,13 +13,13 @@ struct client_retention_args {
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-static struct slice text_of(const struct json *object, const char *key)
+static struct slice client_retention_text_of(const struct json *object, const char *key)
 {
 	const struct json *member = json_member(object, key);
 	return member && member->text.len ? member->text : SLICE("-");
 }
 
-static void add_kept(struct text_table *table, int64_t ms)
+static void client_retention_add_kept(struct text_table *table, int64_t ms)
 {
 	char text[ROLLUP_WIDTH_MAX_BYTES];
 	if (ms == 0)
@@ -30,7 +30,7 @@ static void add_kept(struct text_table *table, int64_t ms)
 		text_table_add(table, (struct slice){text, rollup_width_print(text, ms)});
 }
 
-static void add_amount(struct text_table *table, const struct json *amount)
+static void client_retention_add_amount(struct text_table *table, const struct json *amount)
 {
 	char text[TIME_PRINT_MAX_BYTES];
 	text_table_addf(table, "%lld", (long long)client_i64(amount, "series"));
@@ -41,25 +41,25 @@ static void add_amount(struct text_table *table, const struct json *amount)
 
 /* ---- show ------------------------------------------------------------------------------------ */
 
-static void add_line(struct text_table *table, const struct json *line)
+static void client_retention_add_line(struct text_table *table, const struct json *line)
 {
-	struct slice class = text_of(line, "class");
+	struct slice class = client_retention_text_of(line, "class");
 	const struct json *stored = json_member(line, "stored");
 	for (const struct json *s = stored ? stored->first : NULL; s; s = s->next) {
-		struct slice there = text_of(s, "class");
-		text_table_add(table, text_of(line, "tenant"));
-		text_table_add(table, text_of(line, "metric"));
-		text_table_add(table, text_of(line, "granularity"));
-		add_kept(table, client_i64(line, "retentionMs"));
-		text_table_add(table, text_of(line, "rule"));
+		struct slice there = client_retention_text_of(s, "class");
+		text_table_add(table, client_retention_text_of(line, "tenant"));
+		text_table_add(table, client_retention_text_of(line, "metric"));
+		text_table_add(table, client_retention_text_of(line, "granularity"));
+		client_retention_add_kept(table, client_i64(line, "retentionMs"));
+		text_table_add(table, client_retention_text_of(line, "rule"));
 		text_table_addf(table, "%.*s%s", (int)there.len, there.data,
 				slice_equal(there, class) ? "" : "*");
-		add_amount(table, s);
+		client_retention_add_amount(table, s);
 	}
 }
 
-static void print_kept(const struct command_args *args, const struct json *root,
-		       UNUSED struct arena *arena)
+static void client_retention_print_kept(const struct command_args *args, const struct json *root,
+					UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"tenant", "metric", "granularity", "kept",  "rule",
 					     "class",  "series", "samples",     "bytes", "oldest"};
@@ -68,15 +68,15 @@ static void print_kept(const struct command_args *args, const struct json *root,
 	bool cut = false;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *line = list ? list->first : NULL; line; line = line->next)
-		add_line(&table, line);
+		client_retention_add_line(&table, line);
 	text_table_print(&table, args->output);
 	if (json_get_bool(root, "cut", &cut, NULL) == 0 && cut)
 		command_complain(args, "there are more metrics; --limit gives up to 10000");
 	text_table_release(&table);
 }
 
-static int ask(const struct command_args *args, const char *method, const char *route,
-	       client_print *print)
+static int client_retention_ask(const struct command_args *args, const char *method,
+				const char *route, client_print *print)
 {
 	const struct client_retention_args *asked =
 		CONTAINER_OF(args, const struct client_retention_args, line);
@@ -87,15 +87,15 @@ static int ask(const struct command_args *args, const char *method, const char *
 	return client_show_route(args, method, route, values, ARRAY_LEN(values), print);
 }
 
-static int show(const struct command_args *args)
+static int client_retention_show(const struct command_args *args)
 {
-	return ask(args, NULL, "/api/retention", print_kept);
+	return client_retention_ask(args, NULL, "/api/retention", client_retention_print_kept);
 }
 
 /* ---- apply ----------------------------------------------------------------------------------- */
 
-static void print_moves(const struct command_args *args, const struct json *root,
-			UNUSED struct arena *arena)
+static void client_retention_print_moves(const struct command_args *args, const struct json *root,
+					 UNUSED struct arena *arena)
 {
 	static const char *const titles[] = {"granularity", "from",  "to",    "series",
 					     "samples",     "bytes", "oldest"};
@@ -104,8 +104,8 @@ static void print_moves(const struct command_args *args, const struct json *root
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (const struct json *move = list ? list->first : NULL; move; move = move->next) {
 		for (size_t i = 0; i < 3; i++)
-			text_table_add(&table, text_of(move, titles[i]));
-		add_amount(&table, move);
+			text_table_add(&table, client_retention_text_of(move, titles[i]));
+		client_retention_add_amount(&table, move);
 	}
 	text_table_print(&table, args->output);
 	text_table_release(&table);
@@ -114,9 +114,10 @@ static void print_moves(const struct command_args *args, const struct json *root
 				 "some of it is damaged and stays where it is: `granary verify`");
 }
 
-static int apply(const struct command_args *args)
+static int client_retention_apply(const struct command_args *args)
 {
-	return ask(args, "POST", "/api/retention/apply", print_moves);
+	return client_retention_ask(args, "POST", "/api/retention/apply",
+				    client_retention_print_moves);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -158,7 +159,7 @@ static const struct command client_retention_verbs[] = {
 		  "samples\thow many values that is, about, and bytes, which they take\n"
 		  "oldest\tthe time of the oldest\n",
 	 COMMAND_TAKES(client_retention_show_options, client_retention_args),
-	 .run = show},
+	 .run = client_retention_show},
 	{.name = "retention apply",
 	 .summary = "moves what is stored for another time than it would be now",
 	 .about = "apply moves what lies in another class than it would be written to now, since "
@@ -168,7 +169,7 @@ static const struct command client_retention_verbs[] = {
 		  "30 s. What is older than its new class keeps it is deleted. If it ends early, "
 		  "another run does the rest.\n",
 	 COMMAND_TAKES(client_retention_apply_options, client_retention_args),
-	 .run = apply},
+	 .run = client_retention_apply},
 };
 
 const struct command client_retention = {

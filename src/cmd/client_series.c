@@ -7,7 +7,7 @@ struct client_series_args {
 	struct command_words tags;
 };
 
-static void print_names(const struct command_args *args, const struct json *list)
+static void client_series_print_names(const struct command_args *args, const struct json *list)
 {
 	static const char *const titles[] = {"metric"};
 	struct text_table table;
@@ -19,7 +19,7 @@ static void print_names(const struct command_args *args, const struct json *list
 	text_table_release(&table);
 }
 
-static void print_series(const struct command_args *args, const struct json *list)
+static void client_series_print(const struct command_args *args, const struct json *list)
 {
 	static const char *const titles[] = {"series",    "kind",     "unit",
 					     "firstSeen", "lastSeen", "aggregators"};
@@ -35,13 +35,13 @@ static void print_series(const struct command_args *args, const struct json *lis
 	text_table_release(&table);
 }
 
-static void print_list(const struct command_args *args, const struct json *root,
-		       UNUSED struct arena *arena)
+static void client_series_print_either(const struct command_args *args, const struct json *root,
+				       UNUSED struct arena *arena)
 {
 	if (CONTAINER_OF(args, const struct client_series_args, line)->metric)
-		print_series(args, root);
+		client_series_print(args, root);
 	else
-		print_names(args, root);
+		client_series_print_names(args, root);
 }
 
 static int client_series_run(const struct command_args *args)
@@ -55,7 +55,8 @@ static int client_series_run(const struct command_args *args)
 			series->metric ? "/api/metadata/series" : "/api/metadata/metricNames");
 	client_series_params(&path, args->tenant, series->metric, series->tags);
 	buf_append_char(&path, '\0');
-	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON, print_list);
+	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON,
+				 client_series_print_either);
 	buf_release(&path);
 	return status;
 }

@@ -11,7 +11,7 @@
 
 enum { LINE_MAX_BYTES = 1 << 20 };
 
-struct request {
+struct client_snmp_request {
 	const struct snmp_request *line;
 	struct slice oids[SNMP_COLUMNS_MAX];
 	size_t oid_count;
@@ -19,7 +19,8 @@ struct request {
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
-static int parse_oids(struct request *r, const char *const *names, size_t count)
+static int client_snmp_parse_oids(struct client_snmp_request *r, const char *const *names,
+				  size_t count)
 {
 	static uint8_t memory[SNMP_COLUMNS_MAX][OID_MAX_BYTES];
 	struct errbuf e = {""};
@@ -39,7 +40,7 @@ static int parse_oids(struct request *r, const char *const *names, size_t count)
 
 /* ---- Where it is ----------------------------------------------------------------------------- */
 
-static int resolve(const struct snmp_request *request, struct loop_address *address)
+static int client_snmp_resolve(const struct snmp_request *request, struct loop_address *address)
 {
 	char host[SNMP_HOST_MAX_BYTES], port[SNMP_PORT_MAX_BYTES];
 	struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found;
@@ -56,19 +57,19 @@ static int resolve(const struct snmp_request *request, struct loop_address *addr
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-struct asking {
-	struct request *request;
+struct client_snmp_asking {
+	struct client_snmp_request *request;
 	struct loop *loop;
 	struct snmp_client *client;
 	struct snmp_device *device;
 	int err;
 	struct buf line;
 
-	struct interface *interfaces;
+	struct client_snmp_interface *interfaces;
 	size_t interface_count;
 };
 
-static void print_cell(struct asking *asking, const struct snmp_cell *cell)
+static void client_snmp_print_cell(struct client_snmp_asking *asking, const struct snmp_cell *cell)
 {
 	struct terminal_lines lines = {0};
 	buf_clear(&asking->line);
@@ -77,14 +78,15 @@ static void print_cell(struct asking *asking, const struct snmp_cell *cell)
 	(void)terminal_print(&lines, buf_slice(&asking->line), true);
 }
 
-static void on_reply(void *owner, const struct snmp_reply *reply)
+static void client_snmp_on_reply(void *owner, const struct snmp_reply *reply)
 {
-	struct asking *asking = owner;
+	struct client_snmp_asking *asking = owner;
 	for (size_t i = 0; i < reply->count; i++)
-		print_cell(asking, &reply->cells[i]);
+		client_snmp_print_cell(asking, &reply->cells[i]);
 }
 
-static void complain_of_columns(const struct asking *asking, const struct snmp_result *result)
+static void client_snmp_complain_of_columns(const struct client_snmp_asking *asking,
+					    const struct snmp_result *result)
 {
 	struct buf name;
 	buf_init(&name, 4096);
@@ -104,25 +106,26 @@ static void complain_of_columns(const struct asking *asking, const struct snmp_r
 	buf_release(&name);
 }
 
-static void on_done(void *owner, const struct snmp_result *result)
+static void client_snmp_on_done(void *owner, const struct snmp_result *result)
 {
-	struct asking *asking = owner;
+	struct client_snmp_asking *asking = owner;
 	asking->err = result->err;
 	if (result->err)
 		command_complain(&asking->request->line->line, "%s: %s",
 				 asking->request->line->device, result->sentence);
-	complain_of_columns(asking, result);
+	client_snmp_complain_of_columns(asking, result);
 	for (size_t i = 0; !asking->err && i < result->count; i++)
 		if (result->ends[i] != SNMP_COLUMN_ENDED)
 			asking->err = ERR_INVALID;
 	loop_stop(asking->loop);
 }
 
-static const struct snmp_events events = {on_reply, on_done};
+static const struct snmp_events client_snmp_events = {client_snmp_on_reply, client_snmp_on_done};
 
-static int ask(struct asking *asking, bool walk, const struct snmp_events *with)
+static int client_snmp_ask(struct client_snmp_asking *asking, bool walk,
+			   const struct snmp_events *with)
 {
-	const struct request *r = asking->request;
+	const struct client_snmp_request *r = asking->request;
 	int err = walk ? snmp_walk(asking->device, r->oids, NULL, r->oid_count, with, asking, NULL)
 		       : snmp_get(asking->device, r->oids, r->oid_count, with, asking, NULL);
 	if (err)
@@ -136,20 +139,21 @@ static int ask(struct asking *asking, bool walk, const struct snmp_events *with)
 enum { INTERFACES_MAX = 65536, INTERFACE_TEXTS = 5, TEXT_MAX_BYTES = 256 };
 
 /* A walk gives columns beside each other; a row is complete at the end. */
-struct interface {
+struct client_snmp_interface {
 	char index[OID_MAX_BYTES]; /* encoded */
 	size_t index_len;
 	char texts[INTERFACE_TEXTS][TEXT_MAX_BYTES];
 };
 
-static const char *const interface_columns[INTERFACE_TEXTS] = {
+static const char *const client_snmp_interface_columns[INTERFACE_TEXTS] = {
 	"ifName", "ifDescr", "ifAlias", "ifHighSpeed", "ifOperStatus",
 };
 
-static struct interface *find_interface(struct asking *asking, struct slice index)
+static struct client_snmp_interface *client_snmp_find_interface(struct client_snmp_asking *asking,
+								struct slice index)
 {
 	for (size_t i = asking->interface_count; i-- > 0;) {
-		struct interface *interface = &asking->interfaces[i];
+		struct client_snmp_interface *interface = &asking->interfaces[i];
 		if (slice_equal(index, (struct slice){interface->index, interface->index_len}))
 			return interface;
 	}
@@ -159,14 +163,14 @@ static struct interface *find_interface(struct asking *asking, struct slice inde
 		asking->interfaces =
 			mem_resize_array(asking->interfaces, asking->interface_count * 2 + 1,
 					 sizeof(*asking->interfaces));
-	struct interface *interface = &asking->interfaces[asking->interface_count++];
+	struct client_snmp_interface *interface = &asking->interfaces[asking->interface_count++];
 	memset(interface, 0, sizeof(*interface));
 	memcpy(interface->index, index.data, index.len);
 	interface->index_len = index.len;
 	return interface;
 }
 
-static void put_status(int64_t status, char *text)
+static void client_snmp_put_status(int64_t status, char *text)
 {
 	static const char *const statuses[] = {
 		"", "up", "down", "testing", "unknown", "dormant", "notPresent", "lowerLayerDown"};
@@ -174,12 +178,13 @@ static void put_status(int64_t status, char *text)
 	snprintf(text, TEXT_MAX_BYTES, "%s", known ? statuses[status] : "?");
 }
 
-static void on_interface(void *owner, const struct snmp_reply *reply)
+static void client_snmp_on_interface(void *owner, const struct snmp_reply *reply)
 {
-	struct asking *asking = owner;
+	struct client_snmp_asking *asking = owner;
 	for (size_t i = 0; i < reply->count; i++) {
 		const struct snmp_cell *cell = &reply->cells[i];
-		struct interface *interface = find_interface(asking, cell->index);
+		struct client_snmp_interface *interface =
+			client_snmp_find_interface(asking, cell->index);
 		if (!interface)
 			continue;
 		char *text = interface->texts[cell->column];
@@ -187,20 +192,20 @@ static void on_interface(void *owner, const struct snmp_reply *reply)
 			snprintf(text, TEXT_MAX_BYTES, "%.*s", (int)cell->value.bytes.len,
 				 cell->value.bytes.data);
 		else if (cell->value.type == SNMP_INTEGER)
-			put_status(cell->value.i64, text);
+			client_snmp_put_status(cell->value.i64, text);
 		else if (cell->value.type == SNMP_GAUGE32)
 			snprintf(text, TEXT_MAX_BYTES, "%llu", (unsigned long long)cell->value.u64);
 	}
 }
 
-static void print_interfaces(const struct asking *asking)
+static void client_snmp_print_interfaces(const struct client_snmp_asking *asking)
 {
 	static const char *const titles[] = {"ifIndex", "name", "description",
 					     "alias",   "Mb/s", "status"};
 	struct text_table table;
 	text_table_init(&table, ARRAY_LEN(titles), titles);
 	for (size_t i = 0; i < asking->interface_count; i++) {
-		const struct interface *interface = &asking->interfaces[i];
+		const struct client_snmp_interface *interface = &asking->interfaces[i];
 		struct slice rest = {interface->index, interface->index_len};
 		uint32_t index = 0;
 		if (!oid_take_arc(&rest, &index))
@@ -213,17 +218,18 @@ static void print_interfaces(const struct asking *asking)
 	text_table_release(&table);
 }
 
-static void on_probed(void *owner, UNUSED const struct snmp_result *result)
+static void client_snmp_on_probed(void *owner, UNUSED const struct snmp_result *result)
 {
-	struct asking *asking = owner;
+	struct client_snmp_asking *asking = owner;
 	loop_stop(asking->loop);
 }
 
 /* Any engine tells its id to anybody. One that does not answer has none of version 3. */
-static void print_engine(struct asking *asking, const struct loop_address *address)
+static void client_snmp_print_engine(struct client_snmp_asking *asking,
+				     const struct loop_address *address)
 {
 	static const struct snmp_credentials nobody = {.version = SNMP_V3};
-	static const struct snmp_events probing = {on_reply, on_probed};
+	static const struct snmp_events probing = {client_snmp_on_reply, client_snmp_on_probed};
 	struct snmp_device_options options = asking->request->line->options;
 	struct snmp_device *device = asking->device;
 	struct snmp_device_view view;
@@ -233,7 +239,7 @@ static void print_engine(struct asking *asking, const struct loop_address *addre
 		ASSERT(snmp_login_new(&nobody, &login, NULL) == 0);
 		asking->device = snmp_device_new(asking->client, address, login, &options);
 		snmp_login_release(login);
-		(void)ask(asking, false, &probing);
+		(void)client_snmp_ask(asking, false, &probing);
 	}
 	snmp_device_view(asking->device, &view);
 	printf("engine id = ");
@@ -245,32 +251,34 @@ static void print_engine(struct asking *asking, const struct loop_address *addre
 	asking->device = device;
 }
 
-static int discover(struct asking *asking, const struct loop_address *address)
+static int client_snmp_ask_all(struct client_snmp_asking *asking,
+			       const struct loop_address *address)
 {
 	static const char *const system[] = {"sysDescr.0", "sysObjectID.0", "sysUpTime.0",
 					     "sysName.0", "sysLocation.0"};
-	static const struct snmp_events rows = {on_interface, on_done};
-	ASSERT(parse_oids(asking->request, system, ARRAY_LEN(system)) == 0);
-	int err = ask(asking, false, &events);
+	static const struct snmp_events rows = {client_snmp_on_interface, client_snmp_on_done};
+	ASSERT(client_snmp_parse_oids(asking->request, system, ARRAY_LEN(system)) == 0);
+	int err = client_snmp_ask(asking, false, &client_snmp_events);
 	if (err)
 		return err;
-	print_engine(asking, address);
-	ASSERT(parse_oids(asking->request, interface_columns, INTERFACE_TEXTS) == 0);
-	err = ask(asking, true, &rows);
-	print_interfaces(asking);
+	client_snmp_print_engine(asking, address);
+	ASSERT(client_snmp_parse_oids(asking->request, client_snmp_interface_columns,
+				      INTERFACE_TEXTS) == 0);
+	err = client_snmp_ask(asking, true, &rows);
+	client_snmp_print_interfaces(asking);
 	mem_free(asking->interfaces);
 	return err;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-enum verb { VERB_GET_OIDS, VERB_WALK_OIDS, VERB_DISCOVER };
+enum client_snmp_verb { VERB_GET_OIDS, VERB_WALK_OIDS, VERB_DISCOVER };
 
-static int talk(struct request *r, const struct loop_address *address, struct snmp_login *login,
-		enum verb verb)
+static int client_snmp_talk(struct client_snmp_request *r, const struct loop_address *address,
+			    struct snmp_login *login, enum client_snmp_verb verb)
 {
 	struct snmp_client_options options = {.in_flight_max = 0};
-	struct asking asking = {.request = r, .loop = loop_new()};
+	struct client_snmp_asking asking = {.request = r, .loop = loop_new()};
 	struct errbuf e;
 	buf_init(&asking.line, LINE_MAX_BYTES);
 	int err = snmp_client_open(asking.loop, clock_real(), &options, &asking.client, &e);
@@ -279,9 +287,9 @@ static int talk(struct request *r, const struct loop_address *address, struct sn
 	} else {
 		asking.device = snmp_device_new(asking.client, address, login, &r->line->options);
 		if (verb == VERB_DISCOVER)
-			err = discover(&asking, address);
+			err = client_snmp_ask_all(&asking, address);
 		else
-			err = ask(&asking, verb == VERB_WALK_OIDS, &events);
+			err = client_snmp_ask(&asking, verb == VERB_WALK_OIDS, &client_snmp_events);
 		snmp_device_free(asking.device);
 		snmp_client_close(asking.client);
 	}
@@ -290,9 +298,9 @@ static int talk(struct request *r, const struct loop_address *address, struct sn
 	return err || fflush(stdout) ? EXIT_FAILED : EXIT_OK;
 }
 
-static int run(const struct command_args *args, enum verb verb)
+static int client_snmp_run(const struct command_args *args, enum client_snmp_verb verb)
 {
-	static struct request r;
+	static struct client_snmp_request r;
 	static struct snmp_request line;
 	struct loop_address address;
 	struct snmp_login *login;
@@ -302,30 +310,33 @@ static int run(const struct command_args *args, enum verb verb)
 	snmp_request_finish(&line);
 	static const char *const everything[] = {"1.3.6.1.2.1"};
 	bool all = verb == VERB_WALK_OIDS && !line.oids.count;
-	if (parse_oids(&r, all ? everything : line.oids.items, all ? 1 : line.oids.count))
+	if (client_snmp_parse_oids(&r, all ? everything : line.oids.items,
+				   all ? 1 : line.oids.count))
 		return EXIT_WRONG_USE;
 	if (snmp_login_new(&line.credentials, &login, &e)) {
 		command_usage(args, "%s", e.text);
 		return EXIT_WRONG_USE;
 	}
-	int status = resolve(&line, &address) ? EXIT_FAILED : talk(&r, &address, login, verb);
+	int status = client_snmp_resolve(&line, &address)
+			     ? EXIT_FAILED
+			     : client_snmp_talk(&r, &address, login, verb);
 	snmp_login_release(login);
 	return status;
 }
 
 static int client_snmp_get(const struct command_args *args)
 {
-	return run(args, VERB_GET_OIDS);
+	return client_snmp_run(args, VERB_GET_OIDS);
 }
 
 static int client_snmp_walk(const struct command_args *args)
 {
-	return run(args, VERB_WALK_OIDS);
+	return client_snmp_run(args, VERB_WALK_OIDS);
 }
 
 static int client_snmp_discover(const struct command_args *args)
 {
-	return run(args, VERB_DISCOVER);
+	return client_snmp_run(args, VERB_DISCOVER);
 }
 
 #define AT(field) offsetof(struct snmp_request, field)

@@ -73,7 +73,7 @@ struct command_help_args {
 		names; /* of a command, perhaps with its verb, which has the same help */
 };
 
-static int command_run_help(const struct command_args *args)
+static int command_help_run(const struct command_args *args)
 {
 	const struct command_help_args *asked =
 		CONTAINER_OF(args, const struct command_help_args, line);
@@ -93,10 +93,10 @@ static const struct command command_help_on = {
 	.summary = "print this, or what a command does",
 	.about = "Prints the commands, or what one of them does.\n",
 	COMMAND_TAKES(command_help_options, command_help_args),
-	.run = command_run_help,
+	.run = command_help_run,
 };
 
-static int command_run_version(UNUSED const struct command_args *args)
+static int command_version_run(UNUSED const struct command_args *args)
 {
 	struct buf out;
 	buf_init(&out, HELP_MAX_BYTES);
@@ -109,10 +109,10 @@ static const struct command command_version = {
 	.summary = "print the version",
 	.about = "Prints the version.\n",
 	.args_bytes = sizeof(struct command_args),
-	.run = command_run_version,
+	.run = command_version_run,
 };
 
-static int command_run_manual(UNUSED const struct command_args *args)
+static int command_manual_run(UNUSED const struct command_args *args)
 {
 	struct buf out;
 	buf_init(&out, HELP_MAX_BYTES);
@@ -133,10 +133,10 @@ static const struct command command_manual_page = {
 	.summary = "print the manual page",
 	.about = "Prints the manual page: granary manual | man -l -\n",
 	.args_bytes = sizeof(struct command_args),
-	.run = command_run_manual,
+	.run = command_manual_run,
 };
 
-static int command_run_config(const struct command_args *args)
+static int command_config_run(const struct command_args *args)
 {
 	struct errbuf e = {""};
 	struct conf *conf = conf_new();
@@ -163,7 +163,7 @@ static const struct command command_config = {
 	.about = "Prints the configuration that `granary serve` would have with these arguments, "
 		 "each value with where it comes from. The output is itself a file for --config.\n",
 	.args_bytes = sizeof(struct command_args),
-	.run = command_run_config,
+	.run = command_config_run,
 	.takes_conf = true,
 };
 
@@ -176,14 +176,14 @@ const char *command_program(void)
 	return program;
 }
 
-static bool is_plain(const char *path)
+static bool command_is_plain(const char *path)
 {
 	return path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 				 "/._-+:@%")] == 0;
 }
 
 /* In single quotes, which take all but themselves. */
-static void quote(const char *path, char *to, size_t size)
+static void command_quote(const char *path, char *to, size_t size)
 {
 	struct buf out;
 	buf_init(&out, size - 1);
@@ -200,29 +200,29 @@ static void quote(const char *path, char *to, size_t size)
 	buf_release(&out);
 }
 
-static void find_program(const char *typed)
+static void command_find_program(const char *typed)
 {
 	char path[PATH_MAX];
 	if (!strchr(typed, '/'))
 		snprintf(path, sizeof(path), "%s", *typed ? typed : "granary");
 	else if (!realpath("/proc/self/exe", path) && !realpath(typed, path))
 		return;
-	if (is_plain(path))
+	if (command_is_plain(path))
 		snprintf(program, sizeof(program), "%s", path);
 	else
-		quote(path, program, sizeof(program));
+		command_quote(path, program, sizeof(program));
 }
 
-static bool asks_for_help(const char *argument)
+static bool command_asks_for_help(const char *argument)
 {
 	return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
 }
 
 /* Wherever it stands, as ./run puts options before it; behind `--` are words. */
-static bool any_asks_for_help(int argc, char *const *argv)
+static bool command_any_asks_for_help(int argc, char *const *argv)
 {
 	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		if (asks_for_help(argv[i]))
+		if (command_asks_for_help(argv[i]))
 			return true;
 	}
 	return false;
@@ -245,19 +245,19 @@ int command_main(int argc, char *const *argv)
 {
 	mem_give_back();
 	if (argc > 0)
-		find_program(argv[0]);
+		command_find_program(argv[0]);
 	if (argc < 2) {
 		command_print_overview();
 		return EXIT_WRONG_USE;
 	}
-	if (asks_for_help(argv[1]))
+	if (command_asks_for_help(argv[1]))
 		return command_print_overview();
 	if (strcmp(argv[1], "--version") == 0)
-		return command_run_version(NULL);
+		return command_version_run(NULL);
 	const struct command *command = command_find(argv[1]);
 	if (!command)
 		return EXIT_WRONG_USE;
-	if (any_asks_for_help(argc - 2, argv + 2))
+	if (command_any_asks_for_help(argc - 2, argv + 2))
 		return command_print_help(command);
 	return command_run(command, argc - 2, argv + 2);
 }

@@ -21,7 +21,7 @@ enum {
 };
 
 /* Of a device what the server was told. */
-struct told {
+struct remote_follow_told {
 	int64_t last_success_ms, failing_since_ms;
 	uint64_t reason; /* its hash */
 };
@@ -37,9 +37,9 @@ struct remote_follow {
 	struct hash128 text;                  /* of what is used */
 	struct errbuf problem;                /* of the inventory */
 	struct buf answer;
-	bool too_long;     /* the answer under way, or the last one, was */
-	bool left_long;    /* `problem` is that it was: the inventory is not the server's */
-	struct told *told; /* of the picture's devices */
+	bool too_long;  /* the answer under way, or the last one, was */
+	bool left_long; /* `problem` is that it was: the inventory is not the server's */
+	struct remote_follow_told *told; /* of the picture's devices */
 	size_t told_count;
 	bool away; /* the server was, the last time */
 	struct log_rate lines;
@@ -51,7 +51,7 @@ struct remote_follow {
 
 /* ---- The inventory --------------------------------------------------------------------------- */
 
-static void forget_told(struct remote_follow *f)
+static void remote_follow_forget_told(struct remote_follow *f)
 {
 	const struct inventory *picture = inventory_copy_picture(f->copy);
 	mem_free(f->told);
@@ -60,10 +60,10 @@ static void forget_told(struct remote_follow *f)
 }
 
 /* 0: it is polled from now on. ERR_EXISTS: it was already. */
-static int use(struct remote_follow *f, const char *file, struct slice text)
+static int remote_follow_use(struct remote_follow *f, const char *file, struct slice text)
 {
 	struct hash128 hash = hash128(text.data, text.len, 0);
-	forget_told(f);
+	remote_follow_forget_told(f);
 	if (hash.low == f->text.low && hash.high == f->text.high) {
 		f->problem.text[0] = 0;
 		return ERR_EXISTS;
@@ -77,27 +77,27 @@ static int use(struct remote_follow *f, const char *file, struct slice text)
 	const struct inventory *picture = inventory_copy_picture(f->copy);
 	f->problem.text[0] = 0;
 	f->text = hash;
-	forget_told(f);
+	remote_follow_forget_told(f);
 	log_info("%zu devices are polled here", picture->device_count);
 	poller_set_inventory(f->options.poller, picture);
 	return 0;
 }
 
-static void read_file(struct remote_follow *f)
+static void remote_follow_read_file(struct remote_follow *f)
 {
 	struct files *files = f->options.files;
 	struct buf text;
 	buf_init(&text, INVENTORY_DOCUMENT_MAX_BYTES);
 	int err = files->read(files, f->options.file, INVENTORY_DOCUMENT_MAX_BYTES, &text);
 	if (!err)
-		err = use(f, f->options.file, buf_slice(&text));
+		err = remote_follow_use(f, f->options.file, buf_slice(&text));
 	else if (err != ERR_NOT_FOUND)
 		log_warn("%s: %s", f->options.file, err_text(err));
 	buf_release(&text);
 }
 
 /* So that what is polled now is polled after a restart, too. */
-static void save(struct remote_follow *f)
+static void remote_follow_save_file(struct remote_follow *f)
 {
 	struct files *files = f->options.files;
 	int err = files->replace(files, f->options.file, buf_slice(&f->answer), FILE_MODE);
@@ -109,7 +109,7 @@ static void save(struct remote_follow *f)
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-static bool take_answer(void *owner, UNUSED long status, struct slice piece)
+static bool remote_follow_take_answer(void *owner, UNUSED long status, struct slice piece)
 {
 	struct remote_follow *f = owner;
 	f->too_long = buf_append(&f->answer, piece.data, piece.len) != 0;
@@ -117,15 +117,15 @@ static bool take_answer(void *owner, UNUSED long status, struct slice piece)
 }
 
 /* Of what was long nothing is kept. */
-static void forget_answer(struct remote_follow *f)
+static void remote_follow_forget_answer(struct remote_follow *f)
 {
 	buf_release(&f->answer);
 	buf_init(&f->answer, INVENTORY_DOCUMENT_MAX_BYTES);
 }
 
 /* 0 with an answer of a good status. */
-static int ask(struct remote_follow *f, const char *what, struct client_call *call,
-	       struct errbuf *e)
+static int remote_follow_ask(struct remote_follow *f, const char *what, struct client_call *call,
+			     struct errbuf *e)
 {
 	char sentence[256];
 	struct buf path;
@@ -136,7 +136,7 @@ static int ask(struct remote_follow *f, const char *what, struct client_call *ca
 	buf_clear(&f->answer);
 	f->too_long = false;
 	call->path = path.data;
-	call->take = take_answer;
+	call->take = remote_follow_take_answer;
 	call->owner = f;
 	int err = client_http_call(f->http, call, e);
 	buf_release(&path);
@@ -152,7 +152,7 @@ static int ask(struct remote_follow *f, const char *what, struct client_call *ca
 }
 
 /* The server is there, but not its inventory; the one that is used goes on being used. */
-static void leave_long(struct remote_follow *f, const struct errbuf *e)
+static void remote_follow_leave_long(struct remote_follow *f, const struct errbuf *e)
 {
 	f->problem = *e;
 	f->left_long = true;
@@ -162,15 +162,15 @@ static void leave_long(struct remote_follow *f, const struct errbuf *e)
 }
 
 /* What is the same cannot be read any better the second time. */
-static int fetch(struct remote_follow *f, struct errbuf *e)
+static int remote_follow_fetch(struct remote_follow *f, struct errbuf *e)
 {
 	char known[CLIENT_ETAG_MAX_BYTES + 32];
 	struct client_call call = {.headers = {f->etag[0] ? known : NULL}};
 	snprintf(known, sizeof(known), "If-None-Match: %s", f->etag);
-	int err = ask(f, "inventory", &call, e);
+	int err = remote_follow_ask(f, "inventory", &call, e);
 	if (err == ERR_LIMIT) {
-		forget_answer(f);
-		leave_long(f, e);
+		remote_follow_forget_answer(f);
+		remote_follow_leave_long(f, e);
 		return 0;
 	}
 	if (!err && f->left_long)
@@ -181,17 +181,17 @@ static int fetch(struct remote_follow *f, struct errbuf *e)
 	if (call.status != 200 || !call.etag[0])
 		return errbuf_set(e, ERR_INVALID, "%s: that is no granary server",
 				  f->options.server);
-	if (use(f, f->options.server, buf_slice(&f->answer)) == 0)
-		save(f);
-	forget_answer(f);
+	if (remote_follow_use(f, f->options.server, buf_slice(&f->answer)) == 0)
+		remote_follow_save_file(f);
+	remote_follow_forget_answer(f);
 	memcpy(f->etag, call.etag, sizeof(f->etag));
 	return 0;
 }
 
 /* ---- The report ------------------------------------------------------------------------------ */
 
-static void write_device(const struct device *device, const struct device_status *status,
-			 struct json_writer *w)
+static void remote_follow_write_device(const struct device *device,
+				       const struct device_status *status, struct json_writer *w)
 {
 	json_write_object_begin(w);
 	json_put_string(w, "name", device->name);
@@ -203,7 +203,7 @@ static void write_device(const struct device *device, const struct device_status
 }
 
 /* Those of which there is something new; what they say now is told with this report. */
-static void write_devices(struct remote_follow *f, struct json_writer *w)
+static void remote_follow_write_devices(struct remote_follow *f, struct json_writer *w)
 {
 	const struct inventory *picture = inventory_copy_picture(f->copy);
 	json_write_key(w, "devices");
@@ -211,23 +211,24 @@ static void write_devices(struct remote_follow *f, struct json_writer *w)
 	for (size_t i = 0; i < f->told_count; i++) {
 		const struct device *device = picture->devices[i];
 		const struct device_status status = device_state_read(device->state);
-		const struct told now = {status.last_success_ms, status.failing_since_ms,
-					 hash64(status.error, strlen(status.error), 0)};
+		const struct remote_follow_told now = {
+			status.last_success_ms, status.failing_since_ms,
+			hash64(status.error, strlen(status.error), 0)};
 		if (memcmp(&now, &f->told[i], sizeof(now)) == 0 ||
 		    (!now.last_success_ms && !now.failing_since_ms))
 			continue;
 		f->told[i] = now;
-		write_device(device, &status, w);
+		remote_follow_write_device(device, &status, w);
 	}
 	json_write_array_end(w);
 }
 
-static void write_number(struct json_writer *w, const char *key, uint64_t number)
+static void remote_follow_write_number(struct json_writer *w, const char *key, uint64_t number)
 {
 	json_put_u64(w, key, number);
 }
 
-static void write_report(struct remote_follow *f, struct buf *out)
+static void remote_follow_write_report(struct remote_follow *f, struct buf *out)
 {
 	struct queue_stats spool;
 	struct errbuf problem = f->problem;
@@ -238,87 +239,84 @@ static void write_report(struct remote_follow *f, struct buf *out)
 	json_writer_init(&w, out);
 	json_write_object_begin(&w);
 	json_put_text(&w, "problem", problem.text);
-	write_number(&w, "pending", spool.pending);
-	write_number(&w, "pendingBytes", spool.pending_bytes);
-	write_number(&w, "aside", spool.aside);
-	write_number(&w, "dropped",
-		     (uint64_t)(stat_get(STAT_poll_dropped_full) +
-				stat_get(STAT_poll_dropped_refused) + stat_get(STAT_polling_lost)));
-	write_devices(f, &w);
+	remote_follow_write_number(&w, "pending", spool.pending);
+	remote_follow_write_number(&w, "pendingBytes", spool.pending_bytes);
+	remote_follow_write_number(&w, "aside", spool.aside);
+	remote_follow_write_number(&w, "dropped",
+				   (uint64_t)(stat_get(STAT_poll_dropped_full) +
+					      stat_get(STAT_poll_dropped_refused) +
+					      stat_get(STAT_polling_lost)));
+	remote_follow_write_devices(f, &w);
 	json_write_object_end(&w);
 }
 
-static int report(struct remote_follow *f, struct errbuf *e)
+static int remote_follow_report(struct remote_follow *f, struct errbuf *e)
 {
 	struct client_call call = {.headers = {"Content-Type: application/json"}};
 	struct buf body;
 	buf_init(&body, REPORT_MAX_BYTES);
-	write_report(f, &body);
+	remote_follow_write_report(f, &body);
 	call.body = buf_slice(&body);
 	int err = body.failed ? errbuf_set(e, ERR_LIMIT, "the report is too long")
-			      : ask(f, "report", &call, e);
+			      : remote_follow_ask(f, "report", &call, e);
 	buf_release(&body);
 	if (err)
-		forget_told(f);
+		remote_follow_forget_told(f);
 	return err;
 }
 
 /* ---- Turns ----------------------------------------------------------------------------------- */
 
-static void say_away(struct remote_follow *f, const char *why)
+static void remote_follow_say_away(struct remote_follow *f, const char *why)
 {
 	f->away = true;
 	/* It may come back as another one, which knows nothing. */
-	forget_told(f);
+	remote_follow_forget_told(f);
 	log_rated(&f->lines, clock_mono_ms(f->options.clock), LOG_WARN,
 		  "the inventory stays as it is: %s", why);
 }
 
-static void say_back(struct remote_follow *f)
-{
-	f->away = false;
-	log_info("%s is there again", f->options.server);
-	remote_handover_hurry(f->options.handover);
-}
-
-static void turn(void *owner)
+static void remote_follow_turn(void *owner)
 {
 	struct remote_follow *f = owner;
 	struct errbuf e = {""};
 	if (!f->timer)
 		return; /* it is stopping */
-	int err = fetch(f, &e);
-	err = err ? err : report(f, &e);
+	int err = remote_follow_fetch(f, &e);
+	err = err ? err : remote_follow_report(f, &e);
 	if (atomic_load(f->options.cancelled))
 		return;
-	if (err)
-		say_away(f, e.text);
-	else if (f->away)
-		say_back(f);
+	if (err) {
+		remote_follow_say_away(f, e.text);
+	} else if (f->away) {
+		f->away = false;
+		log_info("%s is there again", f->options.server);
+		remote_handover_hurry(f->options.handover);
+	}
 	loop_timer_start(f->timer, FOLLOW_EVERY_MS, 0);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static void run_begin(struct task *task)
+static void remote_follow_run_begin(struct task *task)
 {
 	struct remote_follow *f = CONTAINER_OF(task, struct remote_follow, begin);
-	f->timer = loop_timer_new(f->loop, turn, f);
-	turn(f);
+	f->timer = loop_timer_new(f->loop, remote_follow_turn, f);
+	remote_follow_turn(f);
 }
 
-static void run_refresh(struct task *task)
+static void remote_follow_run_refresh(struct task *task)
 {
 	struct remote_follow *f = CONTAINER_OF(task, struct remote_follow, refresh);
 	atomic_store(&f->refreshing, false);
 	inventory_copy_forget(f->copy);
 	f->etag[0] = 0;
 	f->text = (struct hash128){0, 0};
-	turn(f);
+	remote_follow_turn(f);
 }
 
 /* Back on the owner's thread. */
-static void run_stopped(struct task *task)
+static void remote_follow_run_stopped(struct task *task)
 {
 	struct remote_follow *f = CONTAINER_OF(task, struct remote_follow, stopped_task);
 	void (*stopped)(void *owner) = f->stopped;
@@ -332,7 +330,7 @@ static void run_stopped(struct task *task)
 	stopped(owner);
 }
 
-static void run_stop(struct task *task)
+static void remote_follow_run_stop(struct task *task)
 {
 	struct remote_follow *f = CONTAINER_OF(task, struct remote_follow, stop);
 	loop_timer_close(f->timer);
@@ -350,14 +348,14 @@ struct remote_follow *remote_follow_new(const struct remote_follow_options *opti
 	};
 	f->options = *options;
 	f->lines.lines_max = LINES_A_MINUTE;
-	f->begin.run = run_begin;
-	f->refresh.run = run_refresh;
-	f->stop.run = run_stop;
-	f->stopped_task.run = run_stopped;
+	f->begin.run = remote_follow_run_begin;
+	f->refresh.run = remote_follow_run_refresh;
+	f->stop.run = remote_follow_run_stop;
+	f->stopped_task.run = remote_follow_run_stopped;
 	f->http = client_http_new(&http);
 	f->copy = inventory_copy_new(slice_of(options->name), options->conf, options->files);
 	buf_init(&f->answer, INVENTORY_DOCUMENT_MAX_BYTES);
-	read_file(f);
+	remote_follow_read_file(f);
 	f->thread = loop_thread_new("inventory");
 	f->loop = loop_thread_loop(f->thread);
 	struct executor *executor = loop_executor(f->loop);

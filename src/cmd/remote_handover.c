@@ -27,9 +27,9 @@ enum {
  *               |   v                    |   v
  *           RESTS_TO_SEND            RESTS_TO_WRITE
  */
-enum state { TAKES, RESTS_TO_TAKE, SENDS, RESTS_TO_SEND, WRITES, RESTS_TO_WRITE };
+enum remote_handover_state { TAKES, RESTS_TO_TAKE, SENDS, RESTS_TO_SEND, WRITES, RESTS_TO_WRITE };
 
-enum verdict { TAKEN, REFUSED, LATER };
+enum remote_handover_verdict { TAKEN, REFUSED, LATER };
 
 struct remote_handover {
 	struct remote_handover_options options;
@@ -38,7 +38,7 @@ struct remote_handover {
 	struct loop_timer *rest;
 	struct client_http *http;
 	struct queue_worker *taker;
-	enum state state;
+	enum remote_handover_state state;
 	bool stopping;
 	int64_t rest_ms; /* the next rest; 0: all is well */
 	struct log_rate lines, refusals;
@@ -64,13 +64,14 @@ struct remote_handover {
 	struct store_write *write;
 };
 
-static void rest(struct remote_handover *h, enum state state, int64_t ms)
+static void remote_handover_rest(struct remote_handover *h, enum remote_handover_state state,
+				 int64_t ms)
 {
 	h->state = state;
 	loop_timer_start(h->rest, (uint64_t)ms, 0);
 }
 
-static void set_problem(struct remote_handover *h, const char *text)
+static void remote_handover_set_problem(struct remote_handover *h, const char *text)
 {
 	pthread_mutex_lock(&h->lock);
 	snprintf(h->problem.text, sizeof(h->problem.text), "%s", text);
@@ -84,13 +85,13 @@ void remote_handover_problem(struct remote_handover *h, struct errbuf *problem)
 	pthread_mutex_unlock(&h->lock);
 }
 
-static void take(struct remote_handover *h)
+static void remote_handover_take(struct remote_handover *h)
 {
 	h->state = TAKES;
 	queue_take(h->taker);
 }
 
-static void give_back(struct remote_handover *h, bool stored)
+static void remote_handover_give_back(struct remote_handover *h, bool stored)
 {
 	queue_finish(h->taken, stored);
 	h->taken = NULL;
@@ -99,7 +100,7 @@ static void give_back(struct remote_handover *h, bool stored)
 
 /* ---- Sending --------------------------------------------------------------------------------- */
 
-static bool take_answer(void *owner, UNUSED long status, struct slice piece)
+static bool remote_handover_take_answer(void *owner, UNUSED long status, struct slice piece)
 {
 	struct remote_handover *h = owner;
 	buf_append(&h->answer, piece.data, piece.len); /* what does not fit is not needed */
@@ -107,7 +108,7 @@ static bool take_answer(void *owner, UNUSED long status, struct slice piece)
 }
 
 /* Each message behind its length. */
-static void make_frames(struct remote_handover *h)
+static void remote_handover_make_frames(struct remote_handover *h)
 {
 	buf_clear(&h->frames);
 	for (size_t i = h->done; i < h->done + h->width; i++) {
@@ -118,8 +119,9 @@ static void make_frames(struct remote_handover *h)
 	}
 }
 
-static enum verdict verdict_of(const struct remote_handover *h, const struct client_call *call,
-			       struct errbuf *why)
+static enum remote_handover_verdict remote_handover_verdict_of(const struct remote_handover *h,
+							       const struct client_call *call,
+							       struct errbuf *why)
 {
 	char sentence[256];
 	if (call->status == 204)
@@ -133,15 +135,16 @@ static enum verdict verdict_of(const struct remote_handover *h, const struct cli
 	return LATER;
 }
 
-static enum verdict post(struct remote_handover *h, int64_t *retry_after_ms, struct errbuf *why)
+static enum remote_handover_verdict
+remote_handover_post(struct remote_handover *h, int64_t *retry_after_ms, struct errbuf *why)
 {
 	struct client_call call = {
 		.path = "/api/polls",
 		.headers = {"Content-Type: application/octet-stream"},
-		.take = take_answer,
+		.take = remote_handover_take_answer,
 		.owner = h,
 	};
-	make_frames(h);
+	remote_handover_make_frames(h);
 	buf_clear(&h->answer);
 	call.body = buf_slice(&h->frames);
 	int err = h->frames.failed
@@ -150,48 +153,49 @@ static enum verdict post(struct remote_handover *h, int64_t *retry_after_ms, str
 	if (err == ERR_LIMIT)
 		return REFUSED;
 	*retry_after_ms = err ? 0 : call.retry_after_ms;
-	return err ? LATER : verdict_of(h, &call, why);
+	return err ? LATER : remote_handover_verdict_of(h, &call, why);
 }
 
-static void all_is_well(struct remote_handover *h)
+static void remote_handover_all_is_well(struct remote_handover *h)
 {
 	if (h->rest_ms) {
 		log_info("%s takes polls again", h->options.server);
-		set_problem(h, "");
+		remote_handover_set_problem(h, "");
 	}
 	h->rest_ms = 0;
 }
 
-static void wait_for_server(struct remote_handover *h, int64_t retry_after_ms, const char *why)
+static void remote_handover_wait_for_server(struct remote_handover *h, int64_t retry_after_ms,
+					    const char *why)
 {
 	int64_t ms = h->rest_ms ? 2 * h->rest_ms : HANDOVER_REST_MIN_MS;
 	stat_add(STAT_handover_failures, 1);
-	set_problem(h, why);
+	remote_handover_set_problem(h, why);
 	log_rated(&h->lines, clock_mono_ms(h->options.clock), LOG_WARN,
 		  "polls wait in the spool: %s", why);
 	ms = ms > retry_after_ms ? ms : retry_after_ms;
 	h->rest_ms = ms < HANDOVER_REST_MAX_MS ? ms : HANDOVER_REST_MAX_MS;
-	rest(h, RESTS_TO_SEND, h->rest_ms);
+	remote_handover_rest(h, RESTS_TO_SEND, h->rest_ms);
 }
 
-static void move_on(struct remote_handover *h, size_t width)
+static void remote_handover_move_on(struct remote_handover *h, size_t width)
 {
 	size_t left = h->taken->count - h->done;
 	h->width = width < left ? width : left;
 }
 
-static void took(struct remote_handover *h)
+static void remote_handover_took(struct remote_handover *h)
 {
 	stat_add(STAT_handover_taken, (int64_t)h->width);
 	h->done += h->width;
-	move_on(h, 2 * h->width);
+	remote_handover_move_on(h, 2 * h->width);
 }
 
 /* One of those sent is wrong: the fewer the next time, until it is found. */
-static void refuse(struct remote_handover *h, const char *why)
+static void remote_handover_refuse(struct remote_handover *h, const char *why)
 {
 	if (h->width > 1) {
-		move_on(h, h->width / 2);
+		remote_handover_move_on(h, h->width / 2);
 		return;
 	}
 	const struct queue_message *message = &h->taken->messages[h->done];
@@ -202,61 +206,62 @@ static void refuse(struct remote_handover *h, const char *why)
 	h->refused[h->refused_count++] =
 		(struct refused){message, reason ? reason : "the server refuses it"};
 	h->done++;
-	move_on(h, 1);
+	remote_handover_move_on(h, 1);
 }
 
-static void write_end(struct remote_handover *h);
+static void remote_handover_write_end(struct remote_handover *h);
 
 /* Until all has been sent, or it has to wait. */
-static void send_all(struct remote_handover *h)
+static void remote_handover_send_all(struct remote_handover *h)
 {
 	h->state = SENDS;
 	while (h->done < h->taken->count) {
 		struct errbuf why = {""};
 		int64_t retry_after_ms = 0;
-		enum verdict verdict = post(h, &retry_after_ms, &why);
+		enum remote_handover_verdict verdict =
+			remote_handover_post(h, &retry_after_ms, &why);
 		if (atomic_load(h->options.cancelled)) {
-			give_back(h, false);
-			take(h); /* which is cancelled, or soon will be */
+			remote_handover_give_back(h, false);
+			remote_handover_take(h); /* which is cancelled, or soon will be */
 			return;
 		}
 		if (verdict == LATER) {
-			wait_for_server(h, retry_after_ms, why.text);
+			remote_handover_wait_for_server(h, retry_after_ms, why.text);
 			return;
 		}
-		all_is_well(h);
+		remote_handover_all_is_well(h);
 		if (verdict == TAKEN)
-			took(h);
+			remote_handover_took(h);
 		else
-			refuse(h, why.text);
+			remote_handover_refuse(h, why.text);
 	}
-	write_end(h);
+	remote_handover_write_end(h);
 }
 
 /* ---- What is sent leaves the spool ----------------------------------------------------------- */
 
-static void written(struct store_write *write, int err)
+static void remote_handover_written(struct store_write *write, int err)
 {
 	struct remote_handover *h = write->owner;
-	give_back(h, !err);
+	remote_handover_give_back(h, !err);
 	if (err)
-		rest(h, RESTS_TO_TAKE, REST_MS);
+		remote_handover_rest(h, RESTS_TO_TAKE, REST_MS);
 	else
-		take(h);
+		remote_handover_take(h);
 }
 
-static void submit(struct remote_handover *h)
+static void remote_handover_submit(struct remote_handover *h)
 {
 	int err = queue_submit(h->taken, h->write);
 	if (!err)
 		h->state = WRITES;
 	else if (h->stopping)
-		written(h->write, err);
+		remote_handover_written(h->write, err);
 	else
-		rest(h, RESTS_TO_WRITE, REST_MS);
+		remote_handover_rest(h, RESTS_TO_WRITE, REST_MS);
 }
 
-static void write_end(struct remote_handover *h)
+static void remote_handover_write_end(struct remote_handover *h)
 {
 	int err = 0;
 	store_write_reset(h->write);
@@ -265,12 +270,12 @@ static void write_end(struct remote_handover *h)
 				      h->write);
 	err = err ? err : queue_acknowledge(h->taken, h->write);
 	ASSERT(!err); /* a batch is bounded, and so is what is kept of a message */
-	submit(h);
+	remote_handover_submit(h);
 }
 
 /* ---- Taking ---------------------------------------------------------------------------------- */
 
-static void end(struct remote_handover *h)
+static void remote_handover_end(struct remote_handover *h)
 {
 	loop_timer_close(h->rest);
 	queue_worker_free(h->taker);
@@ -282,15 +287,15 @@ static void end(struct remote_handover *h)
 	h->options.executor->post(h->options.executor, &h->stopped_task);
 }
 
-static void on_taken(struct queue_worker *taker, struct queue_batch *taken, int err)
+static void remote_handover_on_taken(struct queue_worker *taker, struct queue_batch *taken, int err)
 {
 	struct remote_handover *h = queue_worker_owner(taker);
 	if (err == ERR_CANCELLED) {
-		end(h);
+		remote_handover_end(h);
 		return;
 	}
 	if (err) {
-		rest(h, RESTS_TO_TAKE, REST_MS);
+		remote_handover_rest(h, RESTS_TO_TAKE, REST_MS);
 		return;
 	}
 	h->taken = taken;
@@ -298,23 +303,23 @@ static void on_taken(struct queue_worker *taker, struct queue_batch *taken, int 
 	ASSERT(h->refused); /* a batch is bounded by its queue */
 	h->refused_count = h->done = 0;
 	h->width = taken->count;
-	send_all(h);
+	remote_handover_send_all(h);
 }
 
-static void on_rest(void *owner)
+static void remote_handover_on_rest(void *owner)
 {
 	struct remote_handover *h = owner;
 	if (h->state == RESTS_TO_WRITE)
-		submit(h);
+		remote_handover_submit(h);
 	else if (h->state == RESTS_TO_SEND)
-		send_all(h);
+		remote_handover_send_all(h);
 	else
-		take(h);
+		remote_handover_take(h);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static void run_begin(struct task *task)
+static void remote_handover_run_begin(struct task *task)
 {
 	struct remote_handover *h = CONTAINER_OF(task, struct remote_handover, begin);
 	const struct client_http_options http = {
@@ -324,20 +329,20 @@ static void run_begin(struct task *task)
 	};
 	const struct queue_worker_options taker = {
 		.executor = loop_executor(h->loop),
-		.taken = on_taken,
+		.taken = remote_handover_on_taken,
 		.owner = h,
 	};
 	h->http = client_http_new(&http);
-	h->rest = loop_timer_new(h->loop, on_rest, h);
+	h->rest = loop_timer_new(h->loop, remote_handover_on_rest, h);
 	h->write = store_write_new(h->options.store, WRITE_MAX_BYTES);
 	h->write->executor = taker.executor;
-	h->write->done = written;
+	h->write->done = remote_handover_written;
 	h->write->owner = h;
 	h->taker = queue_worker_new(h->options.spool, &taker);
-	take(h);
+	remote_handover_take(h);
 }
 
-static void run_hurry(struct task *task)
+static void remote_handover_run_hurry(struct task *task)
 {
 	struct remote_handover *h = CONTAINER_OF(task, struct remote_handover, hurry);
 	atomic_store(&h->hurrying, false);
@@ -353,7 +358,7 @@ void remote_handover_hurry(struct remote_handover *h)
 }
 
 /* Back on the owner's thread. */
-static void run_stopped(struct task *task)
+static void remote_handover_run_stopped(struct task *task)
 {
 	struct remote_handover *h = CONTAINER_OF(task, struct remote_handover, stopped_task);
 	void (*stopped)(void *owner) = h->stopped;
@@ -364,15 +369,15 @@ static void run_stopped(struct task *task)
 	stopped(owner);
 }
 
-static void run_stop(struct task *task)
+static void remote_handover_run_stop(struct task *task)
 {
 	struct remote_handover *h = CONTAINER_OF(task, struct remote_handover, stop);
 	h->stopping = true;
 	queue_worker_cancel(h->taker);
 	if (h->state == RESTS_TO_SEND) {
 		loop_timer_stop(h->rest);
-		give_back(h, false);
-		take(h);
+		remote_handover_give_back(h, false);
+		remote_handover_take(h);
 	} else if (h->state == RESTS_TO_TAKE || h->state == RESTS_TO_WRITE) {
 		loop_timer_start(h->rest, 0, 0);
 	}
@@ -384,10 +389,10 @@ struct remote_handover *remote_handover_new(const struct remote_handover_options
 	h->options = *options;
 	h->lines.lines_max = LINES_A_MINUTE;
 	h->refusals.lines_max = REFUSALS_A_MINUTE;
-	h->begin.run = run_begin;
-	h->hurry.run = run_hurry;
-	h->stop.run = run_stop;
-	h->stopped_task.run = run_stopped;
+	h->begin.run = remote_handover_run_begin;
+	h->hurry.run = remote_handover_run_hurry;
+	h->stop.run = remote_handover_run_stop;
+	h->stopped_task.run = remote_handover_run_stopped;
 	pthread_mutex_init(&h->lock, NULL);
 	arena_init(&h->arena, ARENA_MAX_BYTES);
 	buf_init(&h->frames, FRAMES_MAX_BYTES);

@@ -76,72 +76,72 @@ struct remote_poller {
 
 /* ---- Stopping -------------------------------------------------------------------------------- */
 
-static void follow_stopped(void *owner)
+static void remote_poller_follow_stopped(void *owner)
 {
 	struct remote_poller *p = owner;
 	p->follow = NULL;
 	p->phase_over = true;
 }
 
-static void begin_follow(struct remote_poller *p)
+static void remote_poller_begin_follow(struct remote_poller *p)
 {
 	p->phase_over = p->follow == NULL;
 	atomic_store(&p->cancelled, true);
 	if (p->follow)
-		remote_follow_stop(p->follow, follow_stopped, p);
+		remote_follow_stop(p->follow, remote_poller_follow_stopped, p);
 }
 
-static void handover_stopped(void *owner)
+static void remote_poller_handover_stopped(void *owner)
 {
 	struct remote_poller *p = owner;
 	p->handover = NULL;
 	p->phase_over = true;
 }
 
-static void begin_handover(struct remote_poller *p)
+static void remote_poller_begin_handover(struct remote_poller *p)
 {
 	p->phase_over = p->handover == NULL;
 	if (p->handover)
-		remote_handover_stop(p->handover, handover_stopped, p);
+		remote_handover_stop(p->handover, remote_poller_handover_stopped, p);
 }
 
-static void poller_closed(void *owner)
+static void remote_poller_poller_closed(void *owner)
 {
 	struct remote_poller *p = owner;
 	p->poller = NULL;
 }
 
-static void begin_poller(struct remote_poller *p)
+static void remote_poller_begin_poller(struct remote_poller *p)
 {
 	if (p->poller)
-		poller_close(p->poller, poller_closed, p);
+		poller_close(p->poller, remote_poller_poller_closed, p);
 }
 
-static bool poller_over(const struct remote_poller *p)
+static bool remote_poller_poller_over(const struct remote_poller *p)
 {
 	return !p->poller && !p->sink.on_their_way;
 }
 
-static void http_stopped(void *owner)
+static void remote_poller_http_stopped(void *owner)
 {
 	struct remote_poller *p = owner;
 	p->phase_over = true;
 }
 
-static void begin_http(struct remote_poller *p)
+static void remote_poller_begin_http(struct remote_poller *p)
 {
 	p->api.ready = false;
 	p->phase_over = p->http == NULL;
 	if (p->http)
-		http_server_stop(p->http, 0, http_stopped, p);
+		http_server_stop(p->http, 0, remote_poller_http_stopped, p);
 }
 
-static bool http_over(const struct remote_poller *p)
+static bool remote_poller_http_over(const struct remote_poller *p)
 {
 	return p->phase_over && !p->api.queue_retries;
 }
 
-static void begin_end(struct remote_poller *p)
+static void remote_poller_begin_end(struct remote_poller *p)
 {
 	loop_timer_close(p->stop_timer);
 	for (size_t i = 0; i < ARRAY_LEN(p->signals); i++)
@@ -149,29 +149,29 @@ static void begin_end(struct remote_poller *p)
 	loop_stop(p->loop);
 }
 
-static const struct phase {
+static const struct remote_poller_phase {
 	const char *name;
 	void (*begin)(struct remote_poller *p);
 	bool (*over)(const struct remote_poller *p); /* NULL: p->phase_over */
 } phases[] = {
 	{"polling", NULL, NULL},
-	{"inventory", begin_follow, NULL},
-	{"hand-over", begin_handover, NULL},
-	{"polls at hand", begin_poller, poller_over},
-	{"status page", begin_http, http_over},
-	{"end", begin_end, NULL},
+	{"inventory", remote_poller_begin_follow, NULL},
+	{"hand-over", remote_poller_begin_handover, NULL},
+	{"polls at hand", remote_poller_begin_poller, remote_poller_poller_over},
+	{"status page", remote_poller_begin_http, remote_poller_http_over},
+	{"end", remote_poller_begin_end, NULL},
 };
 
-static bool is_phase_over(const struct remote_poller *p)
+static bool remote_poller_is_phase_over(const struct remote_poller *p)
 {
-	const struct phase *phase = &phases[p->phase];
+	const struct remote_poller_phase *phase = &phases[p->phase];
 	return phase->over ? phase->over(p) : p->phase_over;
 }
 
-static void on_stop_timer(void *owner)
+static void remote_poller_on_stop_timer(void *owner)
 {
 	struct remote_poller *p = owner;
-	while (p->phase + 1 < ARRAY_LEN(phases) && is_phase_over(p)) {
+	while (p->phase + 1 < ARRAY_LEN(phases) && remote_poller_is_phase_over(p)) {
 		p->phase++;
 		p->phase_over = false;
 		phases[p->phase].begin(p);
@@ -182,7 +182,7 @@ static void on_stop_timer(void *owner)
 	}
 }
 
-static void stop(struct remote_poller *p)
+static void remote_poller_stop(struct remote_poller *p)
 {
 	if (p->give_up_ms)
 		return;
@@ -194,15 +194,15 @@ static void stop(struct remote_poller *p)
 	p->phase_over = true;
 }
 
-static void on_stop_signal(void *owner, int signum)
+static void remote_poller_on_stop_signal(void *owner, int signum)
 {
 	struct remote_poller *p = owner;
 	if (!p->give_up_ms)
 		log_info("signal %d: stopping", signum);
-	stop(p);
+	remote_poller_stop(p);
 }
 
-static void on_reload_signal(void *owner, UNUSED int signum)
+static void remote_poller_on_reload_signal(void *owner, UNUSED int signum)
 {
 	struct remote_poller *p = owner;
 	log_info("the secrets are read again");
@@ -210,16 +210,16 @@ static void on_reload_signal(void *owner, UNUSED int signum)
 		remote_follow_refresh(p->follow);
 }
 
-static void run_dead(struct task *task)
+static void remote_poller_run_dead(struct task *task)
 {
 	struct remote_poller *p = CONTAINER_OF(task, struct remote_poller, dead_task);
 	log_error("a commit failed: %s; stopping, since only a restart can tell what is on disk",
 		  err_text(p->dead_err));
-	stop(p);
+	remote_poller_stop(p);
 }
 
 /* On the store's writer thread. */
-static void on_dead(void *context, int err)
+static void remote_poller_on_dead(void *context, int err)
 {
 	struct remote_poller *p = context;
 	p->dead_err = err;
@@ -229,7 +229,7 @@ static void on_dead(void *context, int err)
 
 /* ---- Starting -------------------------------------------------------------------------------- */
 
-static int open_spool(struct remote_poller *p, struct errbuf *e)
+static int remote_poller_open_spool(struct remote_poller *p, struct errbuf *e)
 {
 	const struct conf *c = p->conf;
 	const struct lmdb_options options = {
@@ -237,7 +237,7 @@ static int open_spool(struct remote_poller *p, struct errbuf *e)
 		.map_bytes = (uint64_t)c->store_map_bytes,
 		.queue_max_bytes = (uint64_t)c->store_queue_max_bytes,
 		.min_free_bytes = (uint64_t)c->store_min_free_bytes,
-		.on_dead = on_dead,
+		.on_dead = remote_poller_on_dead,
 		.context = p,
 	};
 	/* Its sentences name the directory. */
@@ -256,26 +256,26 @@ static int open_spool(struct remote_poller *p, struct errbuf *e)
 }
 
 /* On the poller's thread. Whose OIDSet it is the server will find out. */
-static int put(void *owner, UNUSED const struct oidset *oidset, struct slice device,
-	       struct slice message)
+static int remote_poller_put(void *owner, UNUSED const struct oidset *oidset, struct slice device,
+			     struct slice message)
 {
 	struct remote_poller *p = owner;
 	return queue_sink_put(&p->sink, p->spool, device, message);
 }
 
-static int open_poller(struct remote_poller *p, struct errbuf *e)
+static int remote_poller_open_poller(struct remote_poller *p, struct errbuf *e)
 {
 	const struct poller_options options = {
 		.clock = clock_real(),
 		.name = slice_of(p->name),
-		.sink = {.put = put, .owner = p},
+		.sink = {.put = remote_poller_put, .owner = p},
 		.executor = loop_executor(p->loop),
 	};
 	p->sink.executor = options.executor;
 	return poller_open(&options, &p->poller, e);
 }
 
-static void begin_talking(struct remote_poller *p)
+static void remote_poller_begin_talking(struct remote_poller *p)
 {
 	const struct remote_handover_options handover = {
 		.server = p->server,
@@ -303,7 +303,7 @@ static void begin_talking(struct remote_poller *p)
 }
 
 /* Of the server's routes those that say how this process does. */
-static size_t pick_routes(struct remote_poller *p)
+static size_t remote_poller_pick_routes(struct remote_poller *p)
 {
 	static const char *const paths[] = {"/metrics",    "/-/healthy",        "/-/ready",
 					    "/api/queues", "/api/queues/aside", "/api/queues/retry",
@@ -319,7 +319,7 @@ static size_t pick_routes(struct remote_poller *p)
 	return count;
 }
 
-static int open_http(struct remote_poller *p, struct errbuf *e)
+static int remote_poller_open_http(struct remote_poller *p, struct errbuf *e)
 {
 	const struct conf *c = p->conf;
 	bool told = c->origins[CONF_ID_listen].file != NULL;
@@ -341,19 +341,20 @@ static int open_http(struct remote_poller *p, struct errbuf *e)
 		.program = command_program(),
 	};
 	p->http = http_server_new(p->loop, clock_real(), &http_limits_default, p->routes,
-				  pick_routes(p), &p->api);
+				  remote_poller_pick_routes(p), &p->api);
 	int err = loop_address_parse(slice_of(told ? c->listen : LISTEN_PRESET), &address, e);
 	err = err ? err : http_server_listen(p->http, &address, e);
 	return err ? errbuf_prefix(e, err, "--listen") : 0;
 }
 
-static int open_signals(struct remote_poller *p, struct errbuf *e)
+static int remote_poller_open_signals(struct remote_poller *p, struct errbuf *e)
 {
 	static const struct {
 		int number;
 		loop_signal_fn *fn;
-	} rows[] = {
-		{SIGINT, on_stop_signal}, {SIGTERM, on_stop_signal}, {SIGHUP, on_reload_signal}};
+	} rows[] = {{SIGINT, remote_poller_on_stop_signal},
+		    {SIGTERM, remote_poller_on_stop_signal},
+		    {SIGHUP, remote_poller_on_reload_signal}};
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		int err = loop_signal_open(p->loop, rows[i].number, rows[i].fn, p, &p->signals[i]);
 		if (err)
@@ -362,7 +363,7 @@ static int open_signals(struct remote_poller *p, struct errbuf *e)
 	return 0;
 }
 
-static void print_ready(const struct remote_poller *p)
+static void remote_poller_print_ready(const struct remote_poller *p)
 {
 	struct loop_address address = http_server_address(p->http);
 	char text[LOOP_ADDRESS_TEXT_BYTES];
@@ -373,30 +374,30 @@ static void print_ready(const struct remote_poller *p)
 	fflush(stdout);
 }
 
-static int start(struct remote_poller *p, struct errbuf *e)
+static int remote_poller_start(struct remote_poller *p, struct errbuf *e)
 {
-	p->stop_timer = loop_timer_new(p->loop, on_stop_timer, p);
-	int err = open_signals(p, e);
-	err = err ? err : open_http(p, e);
-	err = err ? err : open_poller(p, e);
+	p->stop_timer = loop_timer_new(p->loop, remote_poller_on_stop_timer, p);
+	int err = remote_poller_open_signals(p, e);
+	err = err ? err : remote_poller_open_http(p, e);
+	err = err ? err : remote_poller_open_poller(p, e);
 	if (err)
 		return err;
-	begin_talking(p);
+	remote_poller_begin_talking(p);
 	p->api.ready = true;
-	print_ready(p);
+	remote_poller_print_ready(p);
 	return 0;
 }
 
-static int run(struct remote_poller *p)
+static int remote_poller_loop(struct remote_poller *p)
 {
 	struct errbuf e = {""};
 	/* The loop first: the store's writer may report to it as soon as it runs. */
 	p->loop = loop_new();
 	loop_set_kind(p->loop, LOOP_MAIN);
-	p->status = open_spool(p, &e) ? EXIT_FAILED : EXIT_OK;
-	if (!p->status && start(p, &e)) {
+	p->status = remote_poller_open_spool(p, &e) ? EXIT_FAILED : EXIT_OK;
+	if (!p->status && remote_poller_start(p, &e)) {
 		p->status = EXIT_FAILED;
-		stop(p);
+		remote_poller_stop(p);
 	}
 	if (p->status)
 		terminal_complain("granary poll: %s", e.text);
@@ -419,8 +420,8 @@ struct remote_poller_args {
 	const char *name;
 };
 
-static int check_words(struct remote_poller *p, const struct remote_poller_args *args,
-		       struct errbuf *e)
+static int remote_poller_check_words(struct remote_poller *p, const struct remote_poller_args *args,
+				     struct errbuf *e)
 {
 	const char *server = args->line.server, *name = args->name;
 	if (strchr(server, '@'))
@@ -443,7 +444,7 @@ static int check_words(struct remote_poller *p, const struct remote_poller_args 
 }
 
 /* What is wrong with the secrets is said before anything is begun. */
-static int check_secrets(const struct remote_poller *p, struct errbuf *e)
+static int remote_poller_check_secrets(const struct remote_poller *p, struct errbuf *e)
 {
 	struct inventory_conf *made;
 	int err = inventory_conf_read(p->conf, files_real(), &made, e);
@@ -452,13 +453,13 @@ static int check_secrets(const struct remote_poller *p, struct errbuf *e)
 	return err;
 }
 
-static int read_words(struct remote_poller *p, const struct remote_poller_args *args,
-		      struct errbuf *e)
+static int remote_poller_read_words(struct remote_poller *p, const struct remote_poller_args *args,
+				    struct errbuf *e)
 {
 	enum log_level level;
 	int err = conf_read(p->conf, files_real(), args->line.conf_argc, args->line.conf_argv, e);
-	err = err ? err : check_words(p, args, e);
-	err = err ? err : check_secrets(p, e);
+	err = err ? err : remote_poller_check_words(p, args, e);
+	err = err ? err : remote_poller_check_secrets(p, e);
 	if (!err && log_level_parse(p->conf->log_level, &level))
 		log_set_level(level);
 	return err ? err : fault_arm_from_env(e);
@@ -467,14 +468,15 @@ static int read_words(struct remote_poller *p, const struct remote_poller_args *
 static int remote_poller_run(const struct command_args *args)
 {
 	struct errbuf e = {""};
-	struct remote_poller p = {.conf = conf_new(), .dead_task.run = run_dead};
+	struct remote_poller p = {.conf = conf_new(), .dead_task.run = remote_poller_run_dead};
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	int status = EXIT_WRONG_USE;
-	if (read_words(&p, CONTAINER_OF(args, const struct remote_poller_args, line), &e))
+	if (remote_poller_read_words(&p, CONTAINER_OF(args, const struct remote_poller_args, line),
+				     &e))
 		(void)command_usage(args, "%s", e.text);
 	else
-		status = run(&p);
+		status = remote_poller_loop(&p);
 	conf_free(p.conf);
 	return status;
 }

@@ -72,22 +72,22 @@ void serve_polling_home_of(void *owner, struct slice tenant, struct slice tags_t
 /* ---- From the poller to the queues ----------------------------------------------------------- */
 
 /* On the poller's thread. */
-static int hand_over(void *owner, const struct oidset *set, struct slice device,
-		     struct slice message)
+static int serve_polling_hand_over(void *owner, const struct oidset *set, struct slice device,
+				   struct slice message)
 {
 	struct serve_polling *p = owner;
 	return queue_sink_put(&p->sink, p->queues[set->queue->place], device, message);
 }
 
 /* On the poller's thread. */
-static void offer(void *owner)
+static void serve_polling_offer(void *owner)
 {
 	struct serve_polling *p = owner;
 	for (size_t i = 0; i < p->conf->queue_count; i++)
 		queue_offer(p->queues[i]);
 }
 
-static void inventory_changed(struct inventory_listener *listener)
+static void serve_polling_inventory_changed(struct inventory_listener *listener)
 {
 	struct serve_polling *p = CONTAINER_OF(listener, struct serve_polling, listener);
 	const struct inventory *picture = inventory_keeper_take(p->keeper);
@@ -95,27 +95,27 @@ static void inventory_changed(struct inventory_listener *listener)
 	inventory_release(picture);
 }
 
-static int open_poller(struct serve_polling *p, struct errbuf *e)
+static int serve_polling_open_poller(struct serve_polling *p, struct errbuf *e)
 {
 	const struct poller_options options = {
 		.clock = lmdb_clock(p->options.store),
-		.sink = {.put = hand_over, .end = offer, .owner = p},
+		.sink = {.put = serve_polling_hand_over, .end = serve_polling_offer, .owner = p},
 		.executor = loop_executor(p->options.loop),
 	};
 	int err = poller_open(&options, &p->poller, e);
 	if (err)
 		return err;
-	p->listener.changed = inventory_changed;
+	p->listener.changed = serve_polling_inventory_changed;
 	inventory_keeper_listen(p->keeper, &p->listener);
-	inventory_changed(&p->listener);
+	serve_polling_inventory_changed(&p->listener);
 	return 0;
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
 /* Rows of versions come from polls of many OIDs, which esmond has in one message. */
-static int open_memcached(struct serve_polling *p, const struct queue_def *def,
-			  struct queue **queue, struct errbuf *e)
+static int serve_polling_open_memcached(struct serve_polling *p, const struct queue_def *def,
+					struct queue **queue, struct errbuf *e)
 {
 	struct slice *names = mem_alloc_array(def->oidset_count + 1, sizeof(*names));
 	struct queue_memcached_options options = {
@@ -135,8 +135,8 @@ static int open_memcached(struct serve_polling *p, const struct queue_def *def,
 	return err;
 }
 
-static int open_local(struct serve_polling *p, const struct queue_def *def, struct queue **queue,
-		      struct errbuf *e)
+static int serve_polling_open_local(struct serve_polling *p, const struct queue_def *def,
+				    struct queue **queue, struct errbuf *e)
 {
 	const struct conf *c = p->options.conf;
 	const struct queue_local_options options = {
@@ -150,20 +150,21 @@ static int open_local(struct serve_polling *p, const struct queue_def *def, stru
 	return queue_local_open(&options, queue, e);
 }
 
-static int open_queues(struct serve_polling *p, struct errbuf *e)
+static int serve_polling_open_queues(struct serve_polling *p, struct errbuf *e)
 {
 	p->queues = mem_zalloc((p->conf->queue_count + 1) * sizeof(*p->queues));
 	for (size_t i = 0; i < p->conf->queue_count; i++) {
 		const struct queue_def *def = p->conf->queues[i];
-		int err = def->driver == QUEUE_MEMCACHED ? open_memcached(p, def, &p->queues[i], e)
-							 : open_local(p, def, &p->queues[i], e);
+		int err = def->driver == QUEUE_MEMCACHED
+				  ? serve_polling_open_memcached(p, def, &p->queues[i], e)
+				  : serve_polling_open_local(p, def, &p->queues[i], e);
 		if (err)
 			return errbuf_prefix(e, err, "queue " SHOWN, SHOWN_OF(def->name));
 	}
 	return 0;
 }
 
-static void close_queues(struct serve_polling *p)
+static void serve_polling_close_queues(struct serve_polling *p)
 {
 	for (size_t i = 0; p->queues && i < p->conf->queue_count; i++) {
 		if (p->queues[i])
@@ -173,7 +174,7 @@ static void close_queues(struct serve_polling *p)
 	p->queues = NULL;
 }
 
-static void open_persist(struct serve_polling *p)
+static void serve_polling_open_persist(struct serve_polling *p)
 {
 	const struct conf *c = p->options.conf;
 	const struct persist_options options = {
@@ -204,7 +205,7 @@ struct serve_polling *serve_polling_new(const struct serve_polling_options *opti
 	return p;
 }
 
-static int open_local_agent(struct serve_polling *p, struct errbuf *e)
+static int serve_polling_open_local_agent(struct serve_polling *p, struct errbuf *e)
 {
 	const char *address = p->options.conf->snmp_local_agent;
 	char name[INVENTORY_NAME_MAX_BYTES + 1] = "", where[512];
@@ -219,20 +220,20 @@ static int open_local_agent(struct serve_polling *p, struct errbuf *e)
 		   : 0;
 }
 
-static bool is_read(void *owner, struct slice name)
+static bool serve_polling_is_read(void *owner, struct slice name)
 {
 	const struct serve_polling *p = owner;
 	const struct queue_def *def = inventory_conf_queue(p->conf, name);
 	return def && def->driver == QUEUE_LOCAL;
 }
 
-static void look_for_unread_queues(struct serve_polling *p)
+static void serve_polling_look_for_unread_queues(struct serve_polling *p)
 {
 	p->unread = (struct queue_unread){
 		.store = p->options.store,
 		.clock = lmdb_clock(p->options.store),
 		.executor = loop_executor(p->options.loop),
-		.is_read = is_read,
+		.is_read = serve_polling_is_read,
 		.owner = p,
 	};
 	queue_unread_look(&p->unread);
@@ -242,21 +243,21 @@ int serve_polling_open(struct serve_polling *polling, struct inventory_keeper *k
 		       struct errbuf *e)
 {
 	polling->keeper = keeper;
-	int err = open_queues(polling, e);
-	err = err ? err : open_local_agent(polling, e);
-	err = err ? err : open_poller(polling, e);
+	int err = serve_polling_open_queues(polling, e);
+	err = err ? err : serve_polling_open_local_agent(polling, e);
+	err = err ? err : serve_polling_open_poller(polling, e);
 	if (err) {
 		local_agent_close(polling->agent);
 		polling->agent = NULL;
-		close_queues(polling);
+		serve_polling_close_queues(polling);
 		return err;
 	}
-	open_persist(polling);
-	look_for_unread_queues(polling);
+	serve_polling_open_persist(polling);
+	serve_polling_look_for_unread_queues(polling);
 	return 0;
 }
 
-static void persist_stopped(void *owner)
+static void serve_polling_persist_stopped(void *owner)
 {
 	struct serve_polling *p = owner;
 	persist_free(p->persist);
@@ -264,11 +265,11 @@ static void persist_stopped(void *owner)
 }
 
 /* What it still had is in the queues, or on its way. */
-static void poller_closed(void *owner)
+static void serve_polling_poller_closed(void *owner)
 {
 	struct serve_polling *p = owner;
 	p->poller = NULL;
-	persist_stop(p->persist, persist_stopped, p);
+	persist_stop(p->persist, serve_polling_persist_stopped, p);
 }
 
 void serve_polling_stop(struct serve_polling *polling)
@@ -276,7 +277,7 @@ void serve_polling_stop(struct serve_polling *polling)
 	if (!polling->poller)
 		return;
 	inventory_keeper_unlisten(polling->keeper, &polling->listener);
-	poller_close(polling->poller, poller_closed, polling);
+	poller_close(polling->poller, serve_polling_poller_closed, polling);
 }
 
 bool serve_polling_over(const struct serve_polling *polling)
@@ -288,7 +289,7 @@ bool serve_polling_over(const struct serve_polling *polling)
 void serve_polling_free(struct serve_polling *polling)
 {
 	local_agent_close(polling->agent);
-	close_queues(polling);
+	serve_polling_close_queues(polling);
 	arena_release(&polling->arena);
 	mem_free(polling);
 }

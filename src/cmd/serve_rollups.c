@@ -26,13 +26,14 @@ enum {
 	OWNERS_ARENA_BYTES = 16 << 20,
 };
 
-static int refuse(const struct conf *conf, enum conf_id id, struct errbuf *e)
+static int serve_rollups_refuse(const struct conf *conf, enum conf_id id, struct errbuf *e)
 {
 	char where[512];
 	return errbuf_prefix(e, ERR_INVALID, "%s", conf_where(conf, id, where, sizeof(where)));
 }
 
-static int refuse_item(const struct conf *conf, enum conf_id id, size_t item, struct errbuf *e)
+static int serve_rollups_refuse_item(const struct conf *conf, enum conf_id id, size_t item,
+				     struct errbuf *e)
 {
 	char where[512];
 	return errbuf_prefix(e, ERR_INVALID, "%s",
@@ -40,17 +41,17 @@ static int refuse_item(const struct conf *conf, enum conf_id id, size_t item, st
 }
 
 /* Of options that do not fit together: it is the first that somebody has set. */
-static int refuse_together(const struct conf *conf, const enum conf_id *ids, size_t count,
-			   struct errbuf *e)
+static int serve_rollups_refuse_together(const struct conf *conf, const enum conf_id *ids,
+					 size_t count, struct errbuf *e)
 {
 	size_t set = 0;
 	while (set < count && !conf->origins[ids[set]].file)
 		set++;
-	return refuse(conf, ids[set < count ? set : 0], e);
+	return serve_rollups_refuse(conf, ids[set < count ? set : 0], e);
 }
 
-static void warn_of_nobodys(uint32_t partitions, const struct rollup_partitions *all,
-			    const char *path)
+static void serve_rollups_warn_of_nobodys(uint32_t partitions, const struct rollup_partitions *all,
+					  const char *path)
 {
 	struct rollup_partitions nobodys = {0};
 	struct buf list;
@@ -68,8 +69,8 @@ static void warn_of_nobodys(uint32_t partitions, const struct rollup_partitions 
 }
 
 /* The sentence names the file's own line where there is one. */
-static int read_by_host(struct serve_rollups *rollups, const struct conf *conf, struct files *files,
-			struct errbuf *e)
+static int serve_rollups_read_by_host(struct serve_rollups *rollups, const struct conf *conf,
+				      struct files *files, struct errbuf *e)
 {
 	const char *path = conf->rollup_own_by_host;
 	uint32_t partitions = (uint32_t)conf->rollup_partitions;
@@ -79,27 +80,27 @@ static int read_by_host(struct serve_rollups *rollups, const struct conf *conf, 
 	arena_init(&arena, OWNERS_ARENA_BYTES);
 	int err = conf_tree_read(files, path, OWNERS_FILE_MAX_BYTES, &arena, &root, e);
 	if (err && err != ERR_INVALID)
-		refuse(conf, CONF_ID_rollup_own_by_host, e);
+		serve_rollups_refuse(conf, CONF_ID_rollup_own_by_host, e);
 	if (!err)
 		err = rollup_owners_read(root, partitions, slice_of(rollups->name), &rollups->own,
 					 &all, e);
 	if (!err)
-		warn_of_nobodys(partitions, &all, path);
+		serve_rollups_warn_of_nobodys(partitions, &all, path);
 	arena_release(&arena);
 	return err;
 }
 
 /* `any` without a file: all, shared with others. */
-static int read_own(struct serve_rollups *rollups, const struct conf *conf, struct files *files,
-		    struct errbuf *e)
+static int serve_rollups_read_own(struct serve_rollups *rollups, const struct conf *conf,
+				  struct files *files, struct errbuf *e)
 {
 	struct slice text = slice_of(conf->rollup_own);
 	uint32_t partitions = (uint32_t)conf->rollup_partitions;
 	bool any = slice_equal(text, SLICE("any"));
 	if (any && conf->rollup_own_by_host[0])
-		return read_by_host(rollups, conf, files, e);
+		return serve_rollups_read_by_host(rollups, conf, files, e);
 	if (!any && rollup_partitions_parse(text, partitions, &rollups->own, e))
-		return refuse(conf, CONF_ID_rollup_own, e);
+		return serve_rollups_refuse(conf, CONF_ID_rollup_own, e);
 	rollups->share = any;
 	for (uint32_t p = 0; any && p < partitions; p++)
 		rollup_partitions_add(&rollups->own, p);
@@ -107,14 +108,14 @@ static int read_own(struct serve_rollups *rollups, const struct conf *conf, stru
 }
 
 /* For less time raw samples may not be kept. */
-static int64_t raw_least_ms(const struct conf *conf)
+static int64_t serve_rollups_raw_least_ms(const struct conf *conf)
 {
 	return conf->rollup_slot_ms + 2 * conf->rollup_quiet_ms;
 }
 
-static int check_raw(const struct conf *conf, struct errbuf *e)
+static int serve_rollups_check_raw(const struct conf *conf, struct errbuf *e)
 {
-	int64_t least_ms = raw_least_ms(conf);
+	int64_t least_ms = serve_rollups_raw_least_ms(conf);
 	if (!conf->retention_raw_ms || conf->retention_raw_ms >= least_ms)
 		return 0;
 	char least[DURATION_PRINT_MAX_BYTES];
@@ -125,7 +126,8 @@ static int check_raw(const struct conf *conf, struct errbuf *e)
 }
 
 /* What is kept late has to be kept longer than what was in time. */
-static int check_late(struct serve_rollups *rollups, const struct conf *conf, struct errbuf *e)
+static int serve_rollups_check_late(struct serve_rollups *rollups, const struct conf *conf,
+				    struct errbuf *e)
 {
 	int64_t raw_ms = retention_shortest_raw_ms(&rollups->retention, conf->retention_raw_ms);
 	int64_t longest_ms = retention_longest_ms(&rollups->retention, &rollups->grains);
@@ -139,14 +141,15 @@ static int check_late(struct serve_rollups *rollups, const struct conf *conf, st
 			  duration_print(longest, longest_ms), duration_print(raw, raw_ms));
 }
 
-static void read_name(struct serve_rollups *rollups, const struct conf *conf)
+static void serve_rollups_read_name(struct serve_rollups *rollups, const struct conf *conf)
 {
 	snprintf(rollups->name, sizeof(rollups->name), "%s", conf->rollup_name);
 	if (!rollups->name[0] && gethostname(rollups->name, sizeof(rollups->name) - 1))
 		snprintf(rollups->name, sizeof(rollups->name), "granary");
 }
 
-static int read_tracking(struct serve_rollups *rollups, const struct conf *conf, struct errbuf *e)
+static int serve_rollups_read_tracking(struct serve_rollups *rollups, const struct conf *conf,
+				       struct errbuf *e)
 {
 	struct slice text = slice_of(conf->rollup_tracking);
 	if (slice_equal(text, SLICE("store")))
@@ -159,59 +162,63 @@ static int read_tracking(struct serve_rollups *rollups, const struct conf *conf,
 }
 
 /* Granularities that nobody has set fit together: if they do not, it is the slot. */
-static int read_grains(struct serve_rollups *rollups, const struct conf *conf, struct errbuf *e)
+static int serve_rollups_read_grains(struct serve_rollups *rollups, const struct conf *conf,
+				     struct errbuf *e)
 {
 	const struct conf_list *items = &conf->rollup_granularities;
 	if (rollup_slot_check(conf->rollup_slot_ms, e))
-		return refuse(conf, CONF_ID_rollup_slot_ms, e);
+		return serve_rollups_refuse(conf, CONF_ID_rollup_slot_ms, e);
 	if (rollup_grains_parse(items->items, items->count, conf->rollup_slot_ms, &rollups->grains,
 				e))
 		return conf->origins[CONF_ID_rollup_granularities].file
-			       ? refuse_item(conf, CONF_ID_rollup_granularities,
-					     rollups->grains.count, e)
-			       : refuse(conf, CONF_ID_rollup_slot_ms, e);
+			       ? serve_rollups_refuse_item(conf, CONF_ID_rollup_granularities,
+							   rollups->grains.count, e)
+			       : serve_rollups_refuse(conf, CONF_ID_rollup_slot_ms, e);
 	return 0;
 }
 
-static int check_quiet(const struct conf *conf, struct errbuf *e)
+static int serve_rollups_check_quiet(const struct conf *conf, struct errbuf *e)
 {
 	static const enum conf_id ids[] = {CONF_ID_rollup_quiet_ms, CONF_ID_ingest_wait_max_ms,
 					   CONF_ID_rollup_skew_max_ms};
 	int err = rollup_quiet_check(conf->rollup_quiet_ms, WRITE_WAITS * conf->ingest_wait_max_ms,
 				     conf->rollup_skew_max_ms, e);
-	return err ? refuse_together(conf, ids, ARRAY_LEN(ids), e) : 0;
+	return err ? serve_rollups_refuse_together(conf, ids, ARRAY_LEN(ids), e) : 0;
 }
 
 int serve_rollups_read(struct serve_rollups *rollups, const struct conf *conf, struct files *files,
 		       struct errbuf *e)
 {
 	*rollups = (struct serve_rollups){.conf = conf};
-	int err = read_grains(rollups, conf, e);
+	int err = serve_rollups_read_grains(rollups, conf, e);
 	if (err)
 		return err;
 	if (retention_parse(conf->retention_rules.items, conf->retention_rules.count,
-			    &rollups->grains, rollups->grains.count ? raw_least_ms(conf) : 0,
+			    &rollups->grains,
+			    rollups->grains.count ? serve_rollups_raw_least_ms(conf) : 0,
 			    &rollups->retention, e))
-		return refuse_item(conf, CONF_ID_retention_rules, rollups->retention.count, e);
-	read_name(rollups, conf);
+		return serve_rollups_refuse_item(conf, CONF_ID_retention_rules,
+						 rollups->retention.count, e);
+	serve_rollups_read_name(rollups, conf);
 	if (!rollups->grains.count)
 		return 0;
-	err = read_own(rollups, conf, files, e);
+	err = serve_rollups_read_own(rollups, conf, files, e);
 	if (err)
 		return err;
-	if (read_tracking(rollups, conf, e))
-		return refuse(conf, CONF_ID_rollup_tracking, e);
-	err = check_quiet(conf, e);
+	if (serve_rollups_read_tracking(rollups, conf, e))
+		return serve_rollups_refuse(conf, CONF_ID_rollup_tracking, e);
+	err = serve_rollups_check_quiet(conf, e);
 	if (err)
 		return err;
-	if (check_raw(conf, e))
-		return refuse(conf, CONF_ID_retention_raw_ms, e);
-	if (check_late(rollups, conf, e))
-		return refuse(conf, CONF_ID_rollup_late, e);
+	if (serve_rollups_check_raw(conf, e))
+		return serve_rollups_refuse(conf, CONF_ID_retention_raw_ms, e);
+	if (serve_rollups_check_late(rollups, conf, e))
+		return serve_rollups_refuse(conf, CONF_ID_rollup_late, e);
 	return 0;
 }
 
-static int open_track(struct serve_rollups *rollups, struct store *store, struct errbuf *e)
+static int serve_rollups_open_track(struct serve_rollups *rollups, struct store *store,
+				    struct errbuf *e)
 {
 	const struct conf *conf = rollups->conf;
 	if (rollups->redis.host[0])
@@ -246,7 +253,7 @@ int serve_rollups_open(struct serve_rollups *rollups, struct store *store, struc
 	if (rollups->keeps_late)
 		rollups->late.after_ms =
 			rollup_late_after_ms(raw_ms, conf->rollup_slot_ms, conf->rollup_quiet_ms);
-	err = open_track(rollups, store, e);
+	err = serve_rollups_open_track(rollups, store, e);
 	if (err)
 		return err;
 	if (rollups->grains.count && rollups->own.count) {
@@ -262,14 +269,14 @@ int serve_rollups_open(struct serve_rollups *rollups, struct store *store, struc
 				   now_ms, &rollups->recount, e);
 }
 
-static struct rollup_progress progress_of(void *owner)
+static struct rollup_progress serve_rollups_progress_of(void *owner)
 {
 	const struct serve_rollups *rollups = owner;
 	return rollup_progress(rollups->rollup);
 }
 
-static struct rollup_complete *new_complete(struct serve_rollups *rollups, struct store *store,
-					    struct loop *loop)
+static struct rollup_complete *serve_rollups_new_complete(struct serve_rollups *rollups,
+							  struct store *store, struct loop *loop)
 {
 	const struct conf *conf = rollups->conf;
 	return rollup_complete_new(
@@ -282,7 +289,7 @@ static struct rollup_complete *new_complete(struct serve_rollups *rollups, struc
 						  .retention_rules = &rollups->retention,
 						  .since_ms = rollups->since_ms,
 						  .recount = &rollups->recount,
-						  .progress = progress_of,
+						  .progress = serve_rollups_progress_of,
 						  .owner = rollups});
 }
 
@@ -314,7 +321,7 @@ void serve_rollups_start(struct serve_rollups *rollups, struct store *store, str
 	if (!rollups->grains.count || !rollups->own.count)
 		return;
 	rollups->rollup = rollup_new(&options);
-	rollups->complete = new_complete(rollups, store, loop);
+	rollups->complete = serve_rollups_new_complete(rollups, store, loop);
 }
 
 void serve_rollups_tick(struct serve_rollups *rollups)

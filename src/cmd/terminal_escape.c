@@ -12,7 +12,7 @@ enum {
 };
 
 /* The character at p; how many bytes of it were taken. */
-static size_t append_one(struct buf *out, const uint8_t *p, size_t left)
+static size_t terminal_append_one(struct buf *out, const uint8_t *p, size_t left)
 {
 	char shown[VISIBLE_MAX_BYTES];
 	size_t taken;
@@ -23,7 +23,7 @@ static size_t append_one(struct buf *out, const uint8_t *p, size_t left)
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
 /* Whether more bytes could make a character of these. */
-static bool is_begun(const uint8_t *p, size_t left)
+static bool terminal_is_begun(const uint8_t *p, size_t left)
 {
 	uint8_t whole[4] = {0x80, 0x80, 0x80, 0x80};
 	if (p[0] == '\r')
@@ -36,30 +36,30 @@ static bool is_begun(const uint8_t *p, size_t left)
 	return utf8_length(whole, sizeof(whole)) > left;
 }
 
-static size_t append_of_lines(struct buf *out, const uint8_t *p, size_t left)
+static size_t terminal_append_of_lines(struct buf *out, const uint8_t *p, size_t left)
 {
 	bool crlf = left >= 2 && p[0] == '\r' && p[1] == '\n';
 	if (!crlf && p[0] != '\n' && p[0] != '\t')
-		return append_one(out, p, left);
+		return terminal_append_one(out, p, left);
 	buf_append(out, p, crlf ? 2 : 1);
 	return crlf ? 2 : 1;
 }
 
-static void append_lines(struct terminal_lines *lines, struct buf *out, struct slice text,
-			 bool last)
+static void terminal_append_all(struct terminal_lines *lines, struct buf *out, struct slice text,
+				bool last)
 {
 	const uint8_t *p = (const uint8_t *)text.data;
 	size_t i = 0;
 	while (i < text.len && (last || utf8_length(p + i, text.len - i) > (p[i] == '\r') ||
-				!is_begun(p + i, text.len - i)))
-		i += append_of_lines(out, p + i, text.len - i);
+				!terminal_is_begun(p + i, text.len - i)))
+		i += terminal_append_of_lines(out, p + i, text.len - i);
 	lines->held = text.len - i;
 	ASSERT(lines->held <= sizeof(lines->rest));
 	memcpy(lines->rest, p + i, lines->held);
 }
 
-static void append_piece(struct terminal_lines *lines, struct buf *out, struct slice piece,
-			 bool last)
+static void terminal_append_piece(struct terminal_lines *lines, struct buf *out, struct slice piece,
+				  bool last)
 {
 	struct buf whole;
 	buf_init(&whole, PIECE_OUT_MAX_BYTES);
@@ -67,18 +67,18 @@ static void append_piece(struct terminal_lines *lines, struct buf *out, struct s
 	buf_append(&whole, piece.data, piece.len);
 	out->failed |= whole.failed;
 	if (!whole.failed && whole.len)
-		append_lines(lines, out, buf_slice(&whole), last);
+		terminal_append_all(lines, out, buf_slice(&whole), last);
 	buf_release(&whole);
 }
 
 void terminal_append_lines(struct terminal_lines *lines, struct buf *out, struct slice piece)
 {
-	append_piece(lines, out, piece, false);
+	terminal_append_piece(lines, out, piece, false);
 }
 
 void terminal_end_lines(struct terminal_lines *lines, struct buf *out)
 {
-	append_piece(lines, out, SLICE(""), true);
+	terminal_append_piece(lines, out, SLICE(""), true);
 }
 
 /* ---- Standard output ------------------------------------------------------------------------- */
@@ -88,11 +88,11 @@ bool terminal_is_output(void)
 	return isatty(STDOUT_FILENO);
 }
 
-static bool print_some(struct terminal_lines *lines, struct slice piece, bool last)
+static bool terminal_print_some(struct terminal_lines *lines, struct slice piece, bool last)
 {
 	struct buf out;
 	buf_init(&out, PIECE_OUT_MAX_BYTES);
-	append_piece(lines, &out, piece, last);
+	terminal_append_piece(lines, &out, piece, last);
 	bool whole = !out.failed;
 	if (out.len)
 		whole = whole && fwrite(out.data, 1, out.len, stdout) == out.len;
@@ -106,10 +106,10 @@ bool terminal_print(struct terminal_lines *lines, struct slice piece, bool last)
 		return fwrite(piece.data, 1, piece.len, stdout) == piece.len;
 	bool good = true;
 	while (piece.len > PIECE_BYTES && good) {
-		good = print_some(lines, (struct slice){piece.data, PIECE_BYTES}, false);
+		good = terminal_print_some(lines, (struct slice){piece.data, PIECE_BYTES}, false);
 		piece = (struct slice){piece.data + PIECE_BYTES, piece.len - PIECE_BYTES};
 	}
-	return good && print_some(lines, piece, last);
+	return good && terminal_print_some(lines, piece, last);
 }
 
 /* ---- Standard error -------------------------------------------------------------------------- */

@@ -26,13 +26,7 @@ void text_table_release(struct text_table *table)
 	arena_release(&table->arena);
 }
 
-static struct text_row *row_new(struct text_table *table)
-{
-	size_t bytes = sizeof(struct text_row) + table->columns * sizeof(struct slice);
-	return arena_zalloc(&table->arena, bytes);
-}
-
-static void row_finish(struct text_table *table)
+static void text_table_finish_row(struct text_table *table)
 {
 	if (table->last)
 		table->last->next = table->row;
@@ -46,8 +40,9 @@ static void row_finish(struct text_table *table)
 
 void text_table_add(struct text_table *table, struct slice text)
 {
+	size_t row_bytes = sizeof(struct text_row) + table->columns * sizeof(struct slice);
 	if (!table->row && !table->full)
-		table->row = row_new(table);
+		table->row = arena_zalloc(&table->arena, row_bytes);
 	if (!table->row) {
 		table->full = true;
 		return;
@@ -60,7 +55,7 @@ void text_table_add(struct text_table *table, struct slice text)
 	}
 	table->row->cells[table->cell++] = copy;
 	if (table->cell == table->columns)
-		row_finish(table);
+		text_table_finish_row(table);
 }
 
 void text_table_addf(struct text_table *table, const char *fmt, ...)
@@ -91,7 +86,7 @@ static void text_table_add_names(struct text_table *table, const struct json *li
 }
 
 /* A cell for a terminal, in the arena; `?` where there is no room. */
-static struct slice make_visible(struct text_table *table, struct slice text)
+static struct slice text_table_make_visible(struct text_table *table, struct slice text)
 {
 	struct slice made = {NULL, 0};
 	struct buf out;
@@ -103,19 +98,19 @@ static struct slice make_visible(struct text_table *table, struct slice text)
 	return made.data ? made : SLICE("?");
 }
 
-static void make_all_visible(struct text_table *table)
+static void text_table_make_all_visible(struct text_table *table)
 {
 	for (size_t i = 0; i < table->columns; i++)
-		table->titles[i] = make_visible(table, slice_of(table->titles[i])).data;
+		table->titles[i] = text_table_make_visible(table, slice_of(table->titles[i])).data;
 	for (struct text_row *row = table->first; row; row = row->next) {
 		for (size_t i = 0; i < table->columns; i++)
-			row->cells[i] = make_visible(table, row->cells[i]);
+			row->cells[i] = text_table_make_visible(table, row->cells[i]);
 	}
 }
 
 /* ---- CSV (RFC 4180) ------------------------------------------------------------------------- */
 
-static void print_csv_field(struct slice text)
+static void text_table_print_csv_field(struct slice text)
 {
 	if (!memchr(text.data, '"', text.len) && !memchr(text.data, ',', text.len) &&
 	    !memchr(text.data, '\n', text.len) && !memchr(text.data, '\r', text.len)) {
@@ -131,17 +126,17 @@ static void print_csv_field(struct slice text)
 	putchar('"');
 }
 
-static void print_csv(const struct text_table *table)
+static void text_table_print_csv(const struct text_table *table)
 {
 	for (size_t i = 0; i < table->columns; i++) {
 		fputs(i ? "," : "", stdout);
-		print_csv_field(slice_of(table->titles[i]));
+		text_table_print_csv_field(slice_of(table->titles[i]));
 	}
 	fputs("\r\n", stdout);
 	for (const struct text_row *row = table->first; row; row = row->next) {
 		for (size_t i = 0; i < table->columns; i++) {
 			fputs(i ? "," : "", stdout);
-			print_csv_field(row->cells[i]);
+			text_table_print_csv_field(row->cells[i]);
 		}
 		fputs("\r\n", stdout);
 	}
@@ -150,7 +145,7 @@ static void print_csv(const struct text_table *table)
 /* ---- Aligned -------------------------------------------------------------------------------- */
 
 /* Characters, so that `ü` takes one column. */
-static size_t width_of(struct slice text)
+static size_t text_table_width_of(struct slice text)
 {
 	size_t width = 0;
 
@@ -159,7 +154,7 @@ static size_t width_of(struct slice text)
 	return width;
 }
 
-static bool looks_like_number(struct slice text)
+static bool text_table_looks_like_number(struct slice text)
 {
 	for (size_t i = 0; i < text.len; i++) {
 		if (!strchr("0123456789.-+eE", text.data[i]))
@@ -168,53 +163,57 @@ static bool looks_like_number(struct slice text)
 	return true;
 }
 
-struct column {
+struct text_table_column {
 	size_t width;
 	bool number; /* then it is aligned to the right */
 };
 
-static void print_spaces(size_t count)
+static void text_table_print_spaces(size_t count)
 {
 	while (count--)
 		putchar(' ');
 }
 
-static void print_cell(const struct column *column, struct slice text, bool last)
+static void text_table_print_cell(const struct text_table_column *column, struct slice text,
+				  bool last)
 {
-	size_t pad = column->width - width_of(text);
+	size_t pad = column->width - text_table_width_of(text);
 
 	if (column->number)
-		print_spaces(pad);
+		text_table_print_spaces(pad);
 	fwrite(text.data, 1, text.len, stdout);
 	if (!column->number && !last)
-		print_spaces(pad);
+		text_table_print_spaces(pad);
 	fputs(last ? "\n" : "  ", stdout);
 }
 
-static void measure(const struct text_table *table, struct column *columns)
+static void text_table_measure(const struct text_table *table, struct text_table_column *columns)
 {
 	for (size_t i = 0; i < table->columns; i++)
-		columns[i] = (struct column){width_of(slice_of(table->titles[i])), table->rows > 0};
+		columns[i] = (struct text_table_column){
+			text_table_width_of(slice_of(table->titles[i])), table->rows > 0};
 	for (const struct text_row *row = table->first; row; row = row->next) {
 		for (size_t i = 0; i < table->columns; i++) {
-			size_t width = width_of(row->cells[i]);
+			size_t width = text_table_width_of(row->cells[i]);
 			if (width > columns[i].width)
 				columns[i].width = width;
-			columns[i].number = columns[i].number && looks_like_number(row->cells[i]);
+			columns[i].number =
+				columns[i].number && text_table_looks_like_number(row->cells[i]);
 		}
 	}
 }
 
-static void print_aligned(const struct text_table *table)
+static void text_table_print_aligned(const struct text_table *table)
 {
-	struct column *columns = mem_alloc_array(table->columns, sizeof(*columns));
+	struct text_table_column *columns = mem_alloc_array(table->columns, sizeof(*columns));
 
-	measure(table, columns);
+	text_table_measure(table, columns);
 	for (size_t i = 0; i < table->columns; i++)
-		print_cell(&columns[i], slice_of(table->titles[i]), i + 1 == table->columns);
+		text_table_print_cell(&columns[i], slice_of(table->titles[i]),
+				      i + 1 == table->columns);
 	for (const struct text_row *row = table->first; row; row = row->next) {
 		for (size_t i = 0; i < table->columns; i++)
-			print_cell(&columns[i], row->cells[i], i + 1 == table->columns);
+			text_table_print_cell(&columns[i], row->cells[i], i + 1 == table->columns);
 	}
 	mem_free(columns);
 }
@@ -236,11 +235,11 @@ void text_table_add_member(struct text_table *table, const struct json *object, 
 void text_table_print(struct text_table *table, enum client_output output)
 {
 	if (output != OUTPUT_CSV || terminal_is_output())
-		make_all_visible(table);
+		text_table_make_all_visible(table);
 	if (output == OUTPUT_CSV)
-		print_csv(table);
+		text_table_print_csv(table);
 	else
-		print_aligned(table);
+		text_table_print_aligned(table);
 	if (table->full)
 		fprintf(stderr, "granary: only the first %zu rows are shown\n", table->rows);
 }
