@@ -42,8 +42,9 @@ static int client_clock_run(const struct command_args *args)
 				 client_clock_print);
 }
 
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_clock_args, field, __VA_ARGS__)
 static const struct command_option client_clock_options[] = {
-	ROW(NULL, "accept", &command_choice, offsetof(struct client_clock_args, accept),
+	ROW(choice, accept, NULL, "accept",
 	    "says that the clock is right, as after a month in which the machine was off; what has "
 	    "expired by it is removed then",
 	    .choices = "accept"),

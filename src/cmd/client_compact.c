@@ -49,11 +49,10 @@ static int client_compact_run(const struct command_args *args)
 	return EXIT_OK;
 }
 
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_compact_args, field, __VA_ARGS__)
 static const struct command_option client_compact_options[] = {
-	ROW("--data", "DIR", &command_text, offsetof(struct client_compact_args, data),
-	    "the directory", .required = true),
-	ROW("--all", NULL, &command_flag, offsetof(struct client_compact_args, all),
-	    "settle also segments that are still being written"),
+	ROW(text, data, "--data", "DIR", "the directory", .required = true),
+	ROW(flag, all, "--all", NULL, "settle also segments that are still being written"),
 	CLIENT_OUTPUT,
 };
 

@@ -198,25 +198,24 @@ static int client_delete_run(const struct command_args *args)
 	return client_delete_check(delete) ? EXIT_WRONG_USE : client_delete_carry_out(delete);
 }
 
-#define AT(field) offsetof(struct client_delete_args, field)
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_delete_args, field, __VA_ARGS__)
 static const struct command_option client_delete_options[] = {
-	ROW(NULL, "METRIC", &command_text, AT(metric), "whose samples; none with --all-metrics"),
-	ROW(NULL, "TAG=VALUE", &command_tag, AT(tags),
+	ROW(text, metric, NULL, "METRIC", "whose samples; none with --all-metrics"),
+	ROW(tag, tags, NULL, "TAG=VALUE",
 	    "must match, each (stars and bars as in `granary query`); without one it is every "
 	    "series of the metric",
 	    .words_max = CLIENT_TAGS_MAX),
 	CLIENT_TENANT("whose series"),
-	ROW("--start", "TIME", &command_time, AT(start), "the first time that is deleted"),
-	ROW("--end", "TIME", &command_time, AT(end), "the first time that is kept again"),
-	ROW("--all", NULL, &command_flag, AT(all),
+	ROW(time, start, "--start", "TIME", "the first time that is deleted"),
+	ROW(time, end, "--end", "TIME", "the first time that is kept again"),
+	ROW(flag, all, "--all", NULL,
 	    "everything of these series, and the series themselves, instead of --start and --end"),
-	ROW("--all-metrics", NULL, &command_flag, AT(all_metrics), "of every metric of the tenant"),
-	ROW("--dry-run", NULL, &command_flag, AT(dry_run), "delete nothing, only count"),
-	ROW("--yes", NULL, &command_flag, AT(yes), "do not ask"),
+	ROW(flag, all_metrics, "--all-metrics", NULL, "of every metric of the tenant"),
+	ROW(flag, dry_run, "--dry-run", NULL, "delete nothing, only count"),
+	ROW(flag, yes, "--yes", NULL, "do not ask"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
-#undef AT
 
 const struct command client_delete = {
 	.name = "delete",

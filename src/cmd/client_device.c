@@ -298,30 +298,29 @@ static int client_device_import(const struct command_args *args)
 	return status;
 }
 
-#define AT(field)   offsetof(struct client_device_args, field)
-#define DEVICE_NAME ROW(NULL, "NAME", &command_text, AT(name), .required = true)
-#define DEVICE_OIDSETS                                                                             \
-	ROW(NULL, "OIDSET", &command_text, AT(oidsets), .words_max = COMMAND_WORDS_MAX - 2)
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_device_args, field, __VA_ARGS__)
+#define DEVICE_NAME           ROW(text, name, NULL, "NAME", .required = true)
+#define DEVICE_OIDSETS        ROW(text, oidsets, NULL, "OIDSET", .words_max = COMMAND_WORDS_MAX - 2)
 #define DEVICE_SAYINGS                                                                             \
-	ROW("--poller", "NAME", &command_text, AT(poller),                                         \
+	ROW(text, poller, "--poller", "NAME",                                                      \
 	    "who polls it: a `granary poll` of that name, whose secrets file then has the "        \
 	    "credentials; empty: the server",                                                      \
 	    .otherwise = "empty"),                                                                 \
-		ROW("--active", "BOOL", &command_choice, AT(active), "whether it is polled",       \
+		ROW(choice, active, "--active", "BOOL", "whether it is polled",                    \
 		    .choices = "true false"),                                                      \
-		ROW("--begin", "TIME", &client_device_time, AT(begin), "from when on",             \
-		    .otherwise = "now"),                                                           \
-		ROW("--end", "TIME", &client_device_time, AT(end), "until when",                   \
-		    .otherwise = "for ever")
+		COMMAND_ROW(client_device_time, client_device_args, begin, "--begin", "TIME",      \
+			    "from when on", .otherwise = "now"),                                   \
+		COMMAND_ROW(client_device_time, client_device_args, end, "--end", "TIME",          \
+			    "until when", .otherwise = "for ever")
 
 static const struct command_option client_device_add_options[] = {
 	DEVICE_NAME,
-	ROW(NULL, "ADDRESS", &command_text, AT(address),
+	ROW(text, address, NULL, "ADDRESS",
 	    "a host name, an IPv4 or IPv6 address, with a port as HOST:PORT or [IPV6]:PORT",
 	    .required = true),
 	DEVICE_OIDSETS,
-	ROW("--credentials", "NAME", &command_text, AT(credentials),
-	    "an entry of the server's secrets file", .required = true),
+	ROW(text, credentials, "--credentials", "NAME", "an entry of the server's secrets file",
+	    .required = true),
 	DEVICE_SAYINGS,
 	CLIENT_SERVER,
 };
@@ -329,9 +328,8 @@ static const struct command_option client_device_add_options[] = {
 static const struct command_option client_device_change_options[] = {
 	DEVICE_NAME,
 	DEVICE_OIDSETS,
-	ROW("--credentials", "NAME", &command_text, AT(credentials),
-	    "an entry of the server's secrets file"),
-	ROW("--address", "ADDRESS", &command_text, AT(address), "another address"),
+	ROW(text, credentials, "--credentials", "NAME", "an entry of the server's secrets file"),
+	ROW(text, address, "--address", "ADDRESS", "another address"),
 	DEVICE_SAYINGS,
 	CLIENT_SERVER,
 };
@@ -340,26 +338,25 @@ static const struct command_option client_device_list_options[] = {CLIENT_SERVER
 
 static const struct command_option client_device_rename_options[] = {
 	DEVICE_NAME,
-	ROW(NULL, "NEW-NAME", &command_text, AT(new_name), .required = true),
+	ROW(text, new_name, NULL, "NEW-NAME", .required = true),
 	CLIENT_SERVER,
 };
 
 static const struct command_option client_device_remove_options[] = {
 	DEVICE_NAME,
-	ROW("--with-data", NULL, &command_flag, AT(with_data), "delete what is stored of it"),
+	ROW(flag, with_data, "--with-data", NULL, "delete what is stored of it"),
 	CLIENT_SERVER,
 };
 
 static const struct command_option client_device_poll_options[] = {DEVICE_NAME, CLIENT_SERVER};
 
 static const struct command_option client_device_import_options[] = {
-	ROW(NULL, "FILE", &command_text, AT(file),
+	ROW(text, file, NULL, "FILE",
 	    ".csv (columns name, address, credentials, oidsets with blanks between them, active, "
 	    "begin, end, poller) or YAML (`devices:` and a list of such mappings)",
 	    .required = true),
 	CLIENT_SERVER,
 };
-#undef AT
 
 static const struct command client_device_verbs[] = {
 	{.name = "device add",
@@ -466,8 +463,7 @@ static int client_oidset_show(const struct command_args *args)
 static const struct command_option client_oidset_list_options[] = {CLIENT_SERVER, CLIENT_OUTPUT};
 
 static const struct command_option client_oidset_show_options[] = {
-	ROW(NULL, "NAME", &command_text, offsetof(struct client_oidset_args, name),
-	    .required = true),
+	COMMAND_ROW(command_text, client_oidset_args, name, NULL, "NAME", .required = true),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };

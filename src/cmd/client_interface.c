@@ -406,60 +406,52 @@ static int client_interface_volume(const struct command_args *args)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-#define AT(field) offsetof(struct client_interface_args, field)
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_interface_args, field, __VA_ARGS__)
 #define INTERFACE_COMMON                                                                           \
-	ROW("--begin", "TIME", &command_time, AT(begin),                                           \
-	    "with what ended or came at that time or later"),                                      \
-		ROW("--end", "TIME", &command_time, AT(end),                                       \
-		    "and had begun or came by that time"),                                         \
+	ROW(time, begin, "--begin", "TIME", "with what ended or came at that time or later"),      \
+		ROW(time, end, "--end", "TIME", "and had begun or came by that time"),             \
 		CLIENT_SERVER, CLIENT_OUTPUT
 #define INTERFACE_RATES                                                                            \
-	ROW("--agg", "DURATION", &command_text, AT(agg), "1h, 1d",                                 \
-	    .otherwise = "as it is polled"),                                                       \
-		ROW("--cf", "NAME", &command_text, AT(cf), "average, exact, min, max, delta",      \
+	ROW(text, agg, "--agg", "DURATION", "1h, 1d", .otherwise = "as it is polled"),             \
+		ROW(text, cf, "--cf", "NAME", "average, exact, min, max, delta",                   \
 		    .otherwise = "average")
 #define INTERFACE_SPANS                                                                            \
-	ROW("--month", "MONTH", &command_text, AT(month), "such as 2026-10",                       \
-	    .otherwise = "this month"),                                                            \
-		ROW("--span", "NAME", &command_text, AT(span), "day, month"),                      \
-		ROW("--zone", "ZONE", &command_text, AT(zone), "whose days, as Europe/Berlin",     \
+	ROW(text, month, "--month", "MONTH", "such as 2026-10", .otherwise = "this month"),        \
+		ROW(text, span, "--span", "NAME", "day, month"),                                   \
+		ROW(text, zone, "--zone", "ZONE", "whose days, as Europe/Berlin",                  \
 		    .otherwise = "UTC"),                                                           \
-		ROW("--percentile", "P", &command_text, AT(percentile), "which one",               \
-		    .otherwise = "95"),                                                            \
-		ROW("--missing", "NAME", &command_text, AT(missing), "skip, zero",                 \
-		    .otherwise = "skip")
+		ROW(text, percentile, "--percentile", "P", "which one", .otherwise = "95"),        \
+		ROW(text, missing, "--missing", "NAME", "skip, zero", .otherwise = "skip")
 
 static const struct command_option client_interface_list_options[] = {
-	ROW(NULL, "DEVICE", &command_text, AT(device)),
+	ROW(text, device, NULL, "DEVICE"),
 	INTERFACE_COMMON,
 };
 
 static const struct command_option client_interface_rates_options[] = {
-	ROW(NULL, "DEVICE", &command_text, AT(device), .required = true),
-	ROW(NULL, "INTERFACE", &command_text, AT(interface), .required = true),
-	ROW("--endpoint", "NAME,...", &command_text, AT(endpoint), "in, out, error/in and so on",
+	ROW(text, device, NULL, "DEVICE", .required = true),
+	ROW(text, interface, NULL, "INTERFACE", .required = true),
+	ROW(text, endpoint, "--endpoint", "NAME,...", "in, out, error/in and so on",
 	    .preset = "in,out"),
 	INTERFACE_RATES,
 	INTERFACE_COMMON,
 };
 
 static const struct command_option client_interface_top_options[] = {
-	ROW(NULL, "DEVICE", &command_text, AT(device)),
-	ROW("--endpoint", "NAME", &command_text, AT(endpoint), "in, out, error/in and so on",
-	    .preset = "in"),
-	ROW("--by", "NAME", &command_text, AT(by), "average, max, volume", .otherwise = "average"),
-	ROW("--limit", "N", &command_text, AT(limit), "so many", .otherwise = "10"),
+	ROW(text, device, NULL, "DEVICE"),
+	ROW(text, endpoint, "--endpoint", "NAME", "in, out, error/in and so on", .preset = "in"),
+	ROW(text, by, "--by", "NAME", "average, max, volume", .otherwise = "average"),
+	ROW(text, limit, "--limit", "N", "so many", .otherwise = "10"),
 	INTERFACE_RATES,
 	INTERFACE_COMMON,
 };
 
 static const struct command_option client_interface_span_options[] = {
-	ROW(NULL, "DEVICE", &command_text, AT(device), .required = true),
-	ROW(NULL, "INTERFACE", &command_text, AT(interface)),
+	ROW(text, device, NULL, "DEVICE", .required = true),
+	ROW(text, interface, NULL, "INTERFACE"),
 	INTERFACE_SPANS,
 	INTERFACE_COMMON,
 };
-#undef AT
 
 static const struct command client_interface_verbs[] = {
 	{.name = "interface list",

@@ -71,25 +71,23 @@ static int client_metric_set(const struct command_args *args)
 	return err ? EXIT_FAILED : EXIT_OK;
 }
 
-#define AT(field) offsetof(struct client_metric_args, field)
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_metric_args, field, __VA_ARGS__)
 static const struct command_option client_metric_show_options[] = {
-	ROW(NULL, "METRIC", &command_text, AT(metric), .required = true),
+	ROW(text, metric, NULL, "METRIC", .required = true),
 	CLIENT_TENANT("whose metric"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
 
 static const struct command_option client_metric_set_options[] = {
-	ROW(NULL, "METRIC", &command_text, AT(metric), .required = true),
-	ROW("--kind", "KIND", &command_text, AT(kind), "gauge, counter or rate"),
-	ROW("--unit", "UNIT", &command_text, AT(unit),
+	ROW(text, metric, NULL, "METRIC", .required = true),
+	ROW(text, kind, "--kind", "KIND", "gauge, counter or rate"),
+	ROW(text, unit, "--unit", "UNIT",
 	    "as people write it, such as bytes, % or 1/s; at most 64 bytes"),
-	ROW("--description", "TEXT", &command_text, AT(description),
-	    "one line, at most 1,024 bytes"),
+	ROW(text, description, "--description", "TEXT", "one line, at most 1,024 bytes"),
 	CLIENT_TENANT("whose metric"),
 	CLIENT_SERVER,
 };
-#undef AT
 
 static const struct command client_metric_verbs[] = {
 	{.name = "metric show",

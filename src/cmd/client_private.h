@@ -22,14 +22,15 @@ enum {
 extern const struct command_type client_output_type, client_tenant_type;
 
 #define CLIENT_SERVER                                                                              \
-	ROW("--server", "URL", &command_text, offsetof(struct command_args, server),               \
-	    "where the server is", .preset = "http://127.0.0.1:8470")
+	COMMAND_ROW(command_text, command_args, server, "--server", "URL", "where the server is",  \
+		    .preset = "http://127.0.0.1:8470")
 #define CLIENT_OUTPUT                                                                              \
-	ROW("--output", "FORMAT", &client_output_type, offsetof(struct command_args, output),      \
-	    "table, csv or json", .letter = "-o", .otherwise = "a table on a terminal, else csv")
+	COMMAND_ROW(client_output_type, command_args, output, "--output", "FORMAT",                \
+		    "table, csv or json", .letter = "-o",                                          \
+		    .otherwise = "a table on a terminal, else csv")
 #define CLIENT_TENANT(help)                                                                        \
-	ROW("--tenant", "NAME", &client_tenant_type, offsetof(struct command_args, tenant), help,  \
-	    .preset = "default")
+	COMMAND_ROW(client_tenant_type, command_args, tenant, "--tenant", "NAME", help,            \
+		    .preset = "default")
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 

@@ -136,18 +136,17 @@ static int client_put_run(const struct command_args *args)
 	return (lines ? client_put_lines(args) : client_put_one(put)) ? EXIT_FAILED : EXIT_OK;
 }
 
-#define AT(field) offsetof(struct client_put_args, field)
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_put_args, field, __VA_ARGS__)
 static const struct command_option client_put_options[] = {
-	ROW(NULL, "METRIC", &command_text, AT(metric),
-	    "its metric; a dash: lines from standard input", .required = true),
-	ROW(NULL, "VALUE", &command_text, AT(value), "a number"),
-	ROW(NULL, "TAG=VALUE", &command_tag, AT(tags), "what tells its series from others",
+	ROW(text, metric, NULL, "METRIC", "its metric; a dash: lines from standard input",
+	    .required = true),
+	ROW(text, value, NULL, "VALUE", "a number"),
+	ROW(tag, tags, NULL, "TAG=VALUE", "what tells its series from others",
 	    .words_max = TAGS_MAX),
-	ROW("--time", "TIME", &command_time, AT(time), "when it was measured", .otherwise = "now"),
+	ROW(time, time, "--time", "TIME", "when it was measured", .otherwise = "now"),
 	CLIENT_TENANT("whose data it is"),
 	CLIENT_SERVER,
 };
-#undef AT
 
 const struct command client_put = {
 	.name = "put",

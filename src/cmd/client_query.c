@@ -148,40 +148,36 @@ static int client_query_run(const struct command_args *args)
 	return status;
 }
 
-#define AT(field) offsetof(struct client_query_args, field)
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_query_args, field, __VA_ARGS__)
 static const struct command_option client_query_options[] = {
-	ROW(NULL, "METRIC", &command_text, AT(metric), .required = true),
-	ROW(NULL, "TAG=VALUE", &command_tag, AT(tags),
+	ROW(text, metric, NULL, "METRIC", .required = true),
+	ROW(tag, tags, NULL, "TAG=VALUE",
 	    "must match, each; VALUE may hold stars for any run of characters and alternatives "
 	    "between bars",
 	    .words_max = CLIENT_TAGS_MAX),
-	ROW("--start", "TIME", &command_time, AT(start), "first time that counts",
-	    .preset = "1h-ago"),
-	ROW("--end", "TIME", &command_time, AT(end), "first time that no longer counts",
-	    .otherwise = "now"),
-	ROW("--fn", "NAME", &command_text, AT(fn),
+	ROW(time, start, "--start", "TIME", "first time that counts", .preset = "1h-ago"),
+	ROW(time, end, "--end", "TIME", "first time that no longer counts", .otherwise = "now"),
+	ROW(text, fn, "--fn", "NAME",
 	    "compute over time: min, max, sum, avg, count, first, last, increase, rate"),
-	ROW("--window", "DURATION", &command_text, AT(window),
+	ROW(text, window, "--window", "DURATION",
 	    "how much time one computed value covers, as 5m or 1h; --fn last without it gives the "
 	    "newest sample of each series"),
-	ROW("--points", "N", &command_text, AT(points),
+	ROW(text, points, "--points", "N",
 	    "instead of --window: at most so many points of each series"),
-	ROW("--fill", "NAME", &command_text, AT(fill),
-	    "what windows without samples get: none, null, zero"),
-	ROW("--agg", "NAME", &command_text, AT(agg),
+	ROW(text, fill, "--fill", "NAME", "what windows without samples get: none, null, zero"),
+	ROW(text, agg, "--agg", "NAME",
 	    "several series in one, at equal times: min, max, sum, avg, count"),
-	ROW("--by", "KEY,...", &command_text, AT(by),
+	ROW(text, by, "--by", "KEY,...",
 	    "with --agg: one series for each combination of these tags"),
-	ROW("--aggregator", "NAME", &command_text, AT(aggregator),
+	ROW(text, aggregator, "--aggregator", "NAME",
 	    "roll-ups as they are stored: min, max, sum, avg, count, increase"),
-	ROW("--granularity", "DURATION", &command_text, AT(granularity), "which of them, as 5m",
+	ROW(text, granularity, "--granularity", "DURATION", "which of them, as 5m",
 	    .otherwise = "the finest that goes back to start"),
-	ROW("--explain", NULL, &command_flag, AT(explain), "also say what was read for the answer"),
+	ROW(flag, explain, "--explain", NULL, "also say what was read for the answer"),
 	CLIENT_TENANT("whose data; this machine's own metrics: host"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
-#undef AT
 
 const struct command client_query = {
 	.name = "query",

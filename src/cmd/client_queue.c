@@ -244,14 +244,14 @@ static int client_queue_run(const struct command_args *args)
 	return err ? EXIT_FAILED : EXIT_OK;
 }
 
-#define AT(field) offsetof(struct client_queue_args, field)
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_queue_args, field, __VA_ARGS__)
 static const struct command_option client_queue_options[] = {
-	ROW(NULL, "QUEUE", &command_text, AT(queue), "with --retry: only this one"),
-	ROW("--once", NULL, &command_flag, AT(once),
+	ROW(text, queue, NULL, "QUEUE", "with --retry: only this one"),
+	ROW(flag, once, "--once", NULL,
 	    "print one table, counted from the server's start, and end"),
-	ROW("--aside", "QUEUE", &command_text, AT(aside),
+	ROW(text, aside, "--aside", "QUEUE",
 	    "print what no persister of that queue could read, newest first, and why"),
-	ROW("--retry", NULL, &command_flag, AT(retry),
+	ROW(flag, retry, "--retry", NULL,
 	    "give what lies aside back to the QUEUE, or to each, after a configuration was mended "
 	    "or by a program that can read more. Prints how many messages were given back, and how "
 	    "many stay because not all of their bytes were kept. Values that are older than what "
@@ -260,7 +260,6 @@ static const struct command_option client_queue_options[] = {
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
-#undef AT
 
 const struct command client_queue = {
 	.name = "queue",

@@ -112,19 +112,18 @@ static int client_recompute_run(const struct command_args *args)
 				 client_recompute_print);
 }
 
-#define AT(field) offsetof(struct client_recompute_args, field)
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_recompute_args, field, __VA_ARGS__)
 static const struct command_option client_recompute_options[] = {
-	ROW("--device", "NAME", &command_text, AT(device), "the device", .required = true),
-	ROW("--from", "TIME", &command_time, AT(from),
-	    "bins and aggregates that begin at that time or later", .required = true),
-	ROW("--to", "TIME", &command_time, AT(to), "and before that one", .required = true),
-	ROW("--oidset", "NAME", &command_text, AT(oidset), "only of this OIDSet",
+	ROW(text, device, "--device", "NAME", "the device", .required = true),
+	ROW(time, from, "--from", "TIME", "bins and aggregates that begin at that time or later",
+	    .required = true),
+	ROW(time, to, "--to", "TIME", "and before that one", .required = true),
+	ROW(text, oidset, "--oidset", "NAME", "only of this OIDSet",
 	    .otherwise = "all that the device has counters of"),
-	ROW("--dry-run", NULL, &command_flag, AT(dry_run), "write nothing"),
+	ROW(flag, dry_run, "--dry-run", NULL, "write nothing"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
-#undef AT
 
 const struct command client_recompute = {
 	.name = "recompute",

@@ -103,11 +103,10 @@ static int client_repair_run(const struct command_args *args)
 	return err ? NO_COPY : done.lost ? EXIT_FAILED : EXIT_OK;
 }
 
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_repair_args, field, __VA_ARGS__)
 static const struct command_option client_repair_options[] = {
-	ROW("--data", "DIR", &command_text, offsetof(struct client_repair_args, data),
-	    "the directory", .required = true),
-	ROW("--to", "NEWDIR", &command_text, offsetof(struct client_repair_args, to),
-	    "where the copy goes", .required = true),
+	ROW(text, data, "--data", "DIR", "the directory", .required = true),
+	ROW(text, to, "--to", "NEWDIR", "where the copy goes", .required = true),
 	CLIENT_OUTPUT,
 };
 

@@ -122,28 +122,25 @@ static int client_retention_apply(const struct command_args *args)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-#define AT(field) offsetof(struct client_retention_args, field)
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_retention_args, field, __VA_ARGS__)
 #define RETENTION_WHICH                                                                            \
-	ROW("--tenant", "NAME", &command_text, AT(tenant), "only metrics of this tenant",          \
-	    .otherwise = "all"),                                                                   \
-		ROW("--metric", "NAME", &command_text, AT(metric), "only this metric",             \
-		    .otherwise = "all")
+	ROW(text, tenant, "--tenant", "NAME", "only metrics of this tenant", .otherwise = "all"),  \
+		ROW(text, metric, "--metric", "NAME", "only this metric", .otherwise = "all")
 
 static const struct command_option client_retention_show_options[] = {
 	RETENTION_WHICH,
-	ROW("--limit", "N", &command_text, AT(limit),
-	    "at most so many metrics and granularities, up to 10000", .otherwise = "1000"),
+	ROW(text, limit, "--limit", "N", "at most so many metrics and granularities, up to 10000",
+	    .otherwise = "1000"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
 
 static const struct command_option client_retention_apply_options[] = {
 	RETENTION_WHICH,
-	ROW("--dry-run", NULL, &command_flag, AT(dry_run), "move nothing, only count"),
+	ROW(flag, dry_run, "--dry-run", NULL, "move nothing, only count"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
-#undef AT
 
 static const struct command client_retention_verbs[] = {
 	{.name = "retention show",

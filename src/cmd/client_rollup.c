@@ -344,29 +344,25 @@ static int client_rollup_rebuild(const struct command_args *args)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-#define AT(field) offsetof(struct client_rollup_args, field)
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_rollup_args, field, __VA_ARGS__)
 static const struct command_option client_rollup_status_options[] = {CLIENT_SERVER, CLIENT_OUTPUT};
 
 static const struct command_option client_rollup_pending_options[] = {
-	ROW("--limit", "N", &command_text, AT(limit), "at most so many slots, up to 1000",
-	    .otherwise = "100"),
+	ROW(text, limit, "--limit", "N", "at most so many slots, up to 1000", .otherwise = "100"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
 
 static const struct command_option client_rollup_rebuild_options[] = {
-	ROW("--tenant", "NAME", &command_text, AT(tenant), "only series of this tenant",
-	    .otherwise = "all"),
-	ROW("--metric", "NAME", &command_text, AT(metric), "only series of this metric",
-	    .otherwise = "all"),
-	ROW("--from", "TIME", &command_time, AT(from), "slots from the one of that time on",
+	ROW(text, tenant, "--tenant", "NAME", "only series of this tenant", .otherwise = "all"),
+	ROW(text, metric, "--metric", "NAME", "only series of this metric", .otherwise = "all"),
+	ROW(time, from, "--from", "TIME", "slots from the one of that time on",
 	    .otherwise = "all that has raw data"),
-	ROW("--to", "TIME", &command_time, AT(to), "and those that begin before that one"),
-	ROW("--dry-run", NULL, &command_flag, AT(dry_run), "mark nothing, only count"),
+	ROW(time, to, "--to", "TIME", "and those that begin before that one"),
+	ROW(flag, dry_run, "--dry-run", NULL, "mark nothing, only count"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
-#undef AT
 
 static const struct command client_rollup_verbs[] = {
 	{.name = "rollup status",

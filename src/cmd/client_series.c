@@ -61,18 +61,15 @@ static int client_series_run(const struct command_args *args)
 	return status;
 }
 
-#define AT(field) offsetof(struct client_series_args, field)
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_series_args, field, __VA_ARGS__)
 static const struct command_option client_series_options[] = {
-	ROW(NULL, "METRIC", &command_text, AT(metric),
-	    "whose series; without it the names of all metrics"),
-	ROW(NULL, "TAG=VALUE", &command_tag, AT(tags),
-	    "must match, each (stars and bars as in `granary query`)",
+	ROW(text, metric, NULL, "METRIC", "whose series; without it the names of all metrics"),
+	ROW(tag, tags, NULL, "TAG=VALUE", "must match, each (stars and bars as in `granary query`)",
 	    .words_max = CLIENT_TAGS_MAX),
 	CLIENT_TENANT("whose series; this machine's own metrics: host"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
-#undef AT
 
 const struct command client_series = {
 	.name = "series",

@@ -272,10 +272,13 @@ static int client_snmp_ask_all(struct client_snmp_asking *asking,
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-enum client_snmp_verb { VERB_GET_OIDS, VERB_WALK_OIDS, VERB_DISCOVER };
+static bool client_snmp_is(const struct client_snmp_request *r, const char *command)
+{
+	return strcmp(r->line->line.command->name, command) == 0;
+}
 
 static int client_snmp_talk(struct client_snmp_request *r, const struct loop_address *address,
-			    struct snmp_login *login, enum client_snmp_verb verb)
+			    struct snmp_login *login)
 {
 	struct snmp_client_options options = {.in_flight_max = 0};
 	struct client_snmp_asking asking = {.request = r, .loop = loop_new()};
@@ -286,10 +289,10 @@ static int client_snmp_talk(struct client_snmp_request *r, const struct loop_add
 		command_complain(&r->line->line, "%s", e.text);
 	} else {
 		asking.device = snmp_device_new(asking.client, address, login, &r->line->options);
-		if (verb == VERB_DISCOVER)
-			err = client_snmp_ask_all(&asking, address);
-		else
-			err = client_snmp_ask(&asking, verb == VERB_WALK_OIDS, &client_snmp_events);
+		err = client_snmp_is(r, "snmp discover")
+			      ? client_snmp_ask_all(&asking, address)
+			      : client_snmp_ask(&asking, client_snmp_is(r, "snmp walk"),
+						&client_snmp_events);
 		snmp_device_free(asking.device);
 		snmp_client_close(asking.client);
 	}
@@ -298,8 +301,9 @@ static int client_snmp_talk(struct client_snmp_request *r, const struct loop_add
 	return err || fflush(stdout) ? EXIT_FAILED : EXIT_OK;
 }
 
-static int client_snmp_run(const struct command_args *args, enum client_snmp_verb verb)
+static int client_snmp_run(const struct command_args *args)
 {
+	static const char *const everything[] = {"1.3.6.1.2.1"};
 	static struct client_snmp_request r;
 	static struct snmp_request line;
 	struct loop_address address;
@@ -308,89 +312,64 @@ static int client_snmp_run(const struct command_args *args, enum client_snmp_ver
 	line = *CONTAINER_OF(args, const struct snmp_request, line);
 	r.line = &line;
 	snmp_request_finish(&line);
-	static const char *const everything[] = {"1.3.6.1.2.1"};
-	bool all = verb == VERB_WALK_OIDS && !line.oids.count;
-	if (client_snmp_parse_oids(&r, all ? everything : line.oids.items,
-				   all ? 1 : line.oids.count))
+	if (client_snmp_is(&r, "snmp walk") && !line.oids.count)
+		line.oids = (struct command_words){everything, ARRAY_LEN(everything)};
+	if (client_snmp_parse_oids(&r, line.oids.items, line.oids.count))
 		return EXIT_WRONG_USE;
 	if (snmp_login_new(&line.credentials, &login, &e)) {
 		command_usage(args, "%s", e.text);
 		return EXIT_WRONG_USE;
 	}
-	int status = client_snmp_resolve(&line, &address)
-			     ? EXIT_FAILED
-			     : client_snmp_talk(&r, &address, login, verb);
+	int status = client_snmp_resolve(&line, &address) ? EXIT_FAILED
+							  : client_snmp_talk(&r, &address, login);
 	snmp_login_release(login);
 	return status;
 }
 
-static int client_snmp_get(const struct command_args *args)
-{
-	return client_snmp_run(args, VERB_GET_OIDS);
-}
-
-static int client_snmp_walk(const struct command_args *args)
-{
-	return client_snmp_run(args, VERB_WALK_OIDS);
-}
-
-static int client_snmp_discover(const struct command_args *args)
-{
-	return client_snmp_run(args, VERB_DISCOVER);
-}
-
-#define AT(field) offsetof(struct snmp_request, field)
+#define ROW(type, field, ...) COMMAND_ROW(type, snmp_request, field, __VA_ARGS__)
 #define SNMP_DEVICE                                                                                \
-	ROW(NULL, "DEVICE", &command_text, AT(device),                                             \
+	ROW(command_text, device, NULL, "DEVICE",                                                  \
 	    "a name or address, with or without :PORT (161)", .required = true)
 #define SNMP_LETTERS                                                                               \
-	ROW(NULL, "VERSION", &snmp_request_version, AT(credentials.version), "1, 2c or 3",         \
-	    .letter = "-v", .preset = "2c"),                                                       \
-		ROW(NULL, "COMMUNITY", &snmp_request_text, AT(credentials.community),              \
-		    "community of versions 1 and 2c", .letter = "-c", .preset = "public"),         \
-		ROW(NULL, "USER", &snmp_request_text, AT(credentials.user), "user of version 3",   \
-		    .letter = "-u"),                                                               \
-		ROW(NULL, "LEVEL", &snmp_request_level, AT(level),                                 \
-		    "noAuthNoPriv, authNoPriv, authPriv", .letter = "-l",                          \
-		    .otherwise = "as passwords are given"),                                        \
-		ROW(NULL, "PROTOCOL", &snmp_request_auth, AT(credentials.auth),                    \
-		    "MD5, SHA, SHA-224, SHA-256, SHA-384, SHA-512", .letter = "-a",                \
-		    .preset = "SHA"),                                                              \
-		ROW(NULL, "PASSWORD", &snmp_request_text, AT(credentials.auth_password),           \
-		    "its password, 8 characters or more", .letter = "-A"),                         \
-		ROW(NULL, "PROTOCOL", &snmp_request_priv, AT(credentials.priv),                    \
+	ROW(snmp_request_version, credentials.version, "-v", "VERSION", "1, 2c or 3",              \
+	    .preset = "2c"),                                                                       \
+		ROW(snmp_request_text, credentials.community, "-c", "COMMUNITY",                   \
+		    "community of versions 1 and 2c", .preset = "public"),                         \
+		ROW(snmp_request_text, credentials.user, "-u", "USER", "user of version 3"),       \
+		ROW(snmp_request_level, level, "-l", "LEVEL",                                      \
+		    "noAuthNoPriv, authNoPriv, authPriv", .otherwise = "as passwords are given"),  \
+		ROW(snmp_request_auth, credentials.auth, "-a", "PROTOCOL",                         \
+		    "MD5, SHA, SHA-224, SHA-256, SHA-384, SHA-512", .preset = "SHA"),              \
+		ROW(snmp_request_text, credentials.auth_password, "-A", "PASSWORD",                \
+		    "its password, 8 characters or more"),                                         \
+		ROW(snmp_request_priv, credentials.priv, "-x", "PROTOCOL",                         \
 		    "DES, AES, AES-192, AES-256, AES-192-C, AES-256-C; -C: as Cisco",              \
-		    .letter = "-x", .preset = "AES"),                                              \
-		ROW(NULL, "PASSWORD", &snmp_request_text, AT(credentials.priv_password),           \
-		    "its password", .letter = "-X"),                                               \
-		ROW(NULL, "CONTEXT", &snmp_request_text, AT(credentials.context),                  \
-		    "context of version 3", .letter = "-n"),                                       \
-		ROW(NULL, "ENGINE-ID", &snmp_request_hex, AT(engine_id),                           \
-		    "the device's engine id in hexadecimal", .otherwise = "the device is asked",   \
-		    .letter = "-e"),                                                               \
-		ROW(NULL, "SECONDS", &snmp_request_seconds, AT(timeout_ms),                        \
-		    "how long to wait for a reply; a fraction may be given", .letter = "-t",       \
-		    .preset = "1"),                                                                \
-		ROW(NULL, "RETRIES", &command_number, AT(retries), "how often to ask again",       \
-		    .letter = "-r", .preset = "5", .max = SNMP_RETRIES_MAX),                       \
-		ROW(NULL, "NUMBER", &command_number, AT(repetitions_max), "rows of one GETBULK",   \
-		    .otherwise = "as many as fit", .letter = "-Cr",                                \
-		    .max = SNMP_REPLY_VARBINDS_MAX),                                               \
-		ROW(NULL, NULL, &command_flag, AT(numeric), "no names, as net-snmp prints it",     \
-		    .letter = "-On")
+		    .preset = "AES"),                                                              \
+		ROW(snmp_request_text, credentials.priv_password, "-X", "PASSWORD",                \
+		    "its password"),                                                               \
+		ROW(snmp_request_text, credentials.context, "-n", "CONTEXT",                       \
+		    "context of version 3"),                                                       \
+		ROW(snmp_request_hex, engine_id, "-e", "ENGINE-ID",                                \
+		    "the device's engine id in hexadecimal", .otherwise = "the device is asked"),  \
+		ROW(snmp_request_seconds, timeout_ms, "-t", "SECONDS",                             \
+		    "how long to wait for a reply; a fraction may be given", .preset = "1"),       \
+		ROW(command_number, retries, "-r", "RETRIES", "how often to ask again",            \
+		    .preset = "5", .max = SNMP_RETRIES_MAX),                                       \
+		ROW(command_number, repetitions_max, "-Cr", "NUMBER", "rows of one GETBULK",       \
+		    .otherwise = "as many as fit", .max = SNMP_REPLY_VARBINDS_MAX),                \
+		ROW(command_flag, numeric, "-On", NULL, "no names, as net-snmp prints it")
 
 static const struct command_option client_snmp_get_options[] = {
 	SNMP_DEVICE,
-	ROW(NULL, "OID", &command_text, AT(oids),
-	    "numbers or one of the names that the output shows", .required = true,
-	    .words_max = SNMP_COLUMNS_MAX),
+	ROW(command_text, oids, NULL, "OID", "numbers or one of the names that the output shows",
+	    .required = true, .words_max = SNMP_COLUMNS_MAX),
 	SNMP_LETTERS,
 };
 
 static const struct command_option client_snmp_walk_options[] = {
 	SNMP_DEVICE,
-	ROW(NULL, "OID", &command_text, AT(oids),
-	    "numbers or one of the names that the output shows", .words_max = SNMP_COLUMNS_MAX),
+	ROW(command_text, oids, NULL, "OID", "numbers or one of the names that the output shows",
+	    .words_max = SNMP_COLUMNS_MAX),
 	SNMP_LETTERS,
 };
 
@@ -398,28 +377,27 @@ static const struct command_option client_snmp_discover_options[] = {SNMP_DEVICE
 
 static const struct command_option client_snmp_poll_options[] = {
 	SNMP_DEVICE,
-	ROW(NULL, "OIDSET", &command_text, AT(oidset), .required = true),
+	ROW(command_text, oidset, NULL, "OIDSET", .required = true),
 	SNMP_LETTERS,
 };
-#undef AT
 
 static const struct command client_snmp_verbs[] = {
 	{.name = "snmp get",
 	 .summary = "asks for values",
 	 COMMAND_TAKES(client_snmp_get_options, snmp_request),
-	 .run = client_snmp_get,
+	 .run = client_snmp_run,
 	 .letters = true},
 	{.name = "snmp walk",
 	 .summary =
 		 "asks for all below an OID, without one for 1.3.6.1.2.1; several OIDs are walked "
 		 "side by side",
 	 COMMAND_TAKES(client_snmp_walk_options, snmp_request),
-	 .run = client_snmp_walk,
+	 .run = client_snmp_run,
 	 .letters = true},
 	{.name = "snmp discover",
 	 .summary = "prints what the device is: its name, description, engine and interfaces",
 	 COMMAND_TAKES(client_snmp_discover_options, snmp_request),
-	 .run = client_snmp_discover,
+	 .run = client_snmp_run,
 	 .letters = true},
 	{.name = "snmp poll-once",
 	 .summary = "prints what the poller would store of an OIDSet: path, OID, type, value and "

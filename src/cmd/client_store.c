@@ -495,9 +495,9 @@ static int client_verify_run(const struct command_args *args)
 	return client_store_show(args, STORE_VERIFY);
 }
 
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, client_store_args, field, __VA_ARGS__)
 static const struct command_option client_store_options[] = {
-	ROW("--data", "DIR", &command_text, offsetof(struct client_store_args, data),
-	    "look into a directory that no server has open"),
+	ROW(text, data, "--data", "DIR", "look into a directory that no server has open"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };

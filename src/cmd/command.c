@@ -83,9 +83,9 @@ static int command_help_run(const struct command_args *args)
 	return command ? command_print_help(command) : EXIT_WRONG_USE;
 }
 
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, command_help_args, field, __VA_ARGS__)
 static const struct command_option command_help_options[] = {
-	ROW(NULL, "COMMAND", &command_text, offsetof(struct command_help_args, names),
-	    .words_max = COMMAND_WORDS_MAX),
+	ROW(text, names, NULL, "COMMAND", .words_max = COMMAND_WORDS_MAX),
 };
 
 static const struct command command_help_on = {

@@ -48,12 +48,12 @@ extern const struct command_type command_conf;   /* no field: the configuration'
 
 /* An option, or a word: an argument that its place names. */
 struct command_option {
-	const char *name;  /* `--start`; NULL: a word, or an option that has only a short name */
-	const char *value; /* what help calls its value; NULL: a flag */
 	const struct command_type *type;
 	size_t offset;         /* of its field in the struct of the command's arguments */
-	const char *help;      /* a sentence without its stop */
-	const char *letter;    /* the short name, such as `-o` */
+	const char *name;      /* `--start`, or `-v`; NULL: a word */
+	const char *value;     /* what help calls its value; NULL: a flag */
+	const char *help;      /* a sentence without its stop; NULL: the name says it */
+	const char *letter;    /* a short name besides, such as `-o` */
 	const char *preset;    /* as one would write it; is set */
 	const char *otherwise; /* what holds without it and a preset, for help only */
 	const char *choices;   /* words with blanks between them */
@@ -86,10 +86,11 @@ struct command {
 	bool letters;    /* the value may follow a letter at once, as to net-snmp's tools: -v2c */
 };
 
-/* The members of a struct command_option. */
-#define ROW(...)                                                                                   \
+/* An option of type `type` for this field of a struct `args`; then its name, value, help and more.
+ */
+#define COMMAND_ROW(type, args, field, ...)                                                        \
 	{                                                                                          \
-		__VA_ARGS__                                                                        \
+		&(type), offsetof(struct args, field), __VA_ARGS__                                 \
 	}
 #define COMMAND_TAKES(rows, args)                                                                  \
 	.options = (rows), .option_count = ARRAY_LEN(rows), .args_bytes = sizeof(struct args)

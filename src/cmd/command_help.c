@@ -70,10 +70,9 @@ static void help_about(const struct help_page *page, const char *about)
 
 static void help_usage_part(const struct command_option *option, struct buf *out)
 {
-	const char *name = option->name ? option->name : option->letter;
 	bool optional = !option->required;
-	buf_printf(out, " %s%s%s%s%s%s", optional ? "[" : "", name ? name : "",
-		   name && option->value ? " " : "", option->value ? option->value : "",
+	buf_printf(out, " %s%s%s%s%s%s", optional ? "[" : "", option->name ? option->name : "",
+		   option->name && option->value ? " " : "", option->value ? option->value : "",
 		   option->words_max ? "..." : "", optional ? "]" : "");
 }
 
@@ -84,7 +83,7 @@ static void help_usage(const struct command *command, struct buf *out)
 	buf_printf(out, "granary %s", command->name);
 	for (size_t i = 0; i < command->option_count; i++) {
 		const struct command_option *option = &command->options[i];
-		if (option->required || (!option->name && !option->letter))
+		if (option->required || !option->name)
 			help_usage_part(option, out);
 		else
 			more = true;

@@ -84,14 +84,9 @@ int command_usage(const struct command_args *args, const char *fmt, ...)
 	return ERR_INVALID;
 }
 
-static bool command_is_word(const struct command_option *option)
-{
-	return !option->name && !option->letter;
-}
-
 static const char *command_name_of(const struct command_option *option)
 {
-	return option->name ? option->name : option->letter ? option->letter : option->value;
+	return option->name ? option->name : option->value;
 }
 
 /* Names the option, what was given and what is allowed. */
@@ -100,7 +95,7 @@ static int command_refuse(const struct command_args *args, const struct command_
 {
 	const char *is = option->type->is;
 	char name[COMPLAINT_MAX_BYTES] = "", allowed[COMPLAINT_MAX_BYTES];
-	if (!command_is_word(option))
+	if (option->name)
 		snprintf(name, sizeof(name), "%s: ", command_name_of(option));
 	if (option->choices)
 		snprintf(allowed, sizeof(allowed), "%s%s",
@@ -130,8 +125,7 @@ struct command_line {
 /* Whether what is no option of its own is for the configuration to judge. */
 static bool command_is_all_conf(const struct command *command)
 {
-	return command->takes_conf &&
-	       !(command->option_count && command_is_word(&command->options[0]));
+	return command->takes_conf && !(command->option_count && !command->options[0].name);
 }
 
 /* A negative number is a value, such as one to put, and a single dash is standard input. */
@@ -157,7 +151,7 @@ static const struct command_option *command_find_option(const struct command *co
 {
 	for (size_t i = 0; i < command->option_count; i++) {
 		const struct command_option *option = &command->options[i];
-		if (command_is_name(option->name, false, text, value) ||
+		if (command_is_name(option->name, command->letters, text, value) ||
 		    command_is_name(option->letter, command->letters, text, value))
 			return option;
 	}
@@ -245,9 +239,9 @@ static int command_place_words(struct command_line *line)
 	int err = 0;
 	for (size_t i = 0; i < command->option_count && !err; i++) {
 		const struct command_option *option = &command->options[i];
-		if (command_is_word(option) && option->words_max)
+		if (!option->name && option->words_max)
 			err = command_take_words(line, option, &at);
-		else if (command_is_word(option) && at < line->word_count)
+		else if (!option->name && at < line->word_count)
 			err = command_set(line, option, line->words[at++]);
 	}
 	if (!err && at < line->word_count)

@@ -481,25 +481,26 @@ static int remote_poller_run(const struct command_args *args)
 	return status;
 }
 
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, remote_poller_args, field, __VA_ARGS__)
 static const struct command_option remote_poller_options[] = {
-	ROW("--server", "URL", &command_text, offsetof(struct command_args, server),
-	    "where the server is", .required = true),
-	ROW("--data", "DIR", &command_conf, 0,
-	    "the spool, and the last known inventory; made if absent", .required = true),
-	ROW("--name", "NAME", &command_text, offsetof(struct remote_poller_args, name),
-	    "what devices call this poller", .otherwise = "the host's name"),
-	ROW("--snmp.secrets_file", "FILE", &command_conf, 0,
+	COMMAND_ROW(command_text, command_args, server, "--server", "URL", "where the server is",
+		    .required = true),
+	ROW(conf, line, "--data", "DIR", "the spool, and the last known inventory; made if absent",
+	    .required = true),
+	ROW(text, name, "--name", "NAME", "what devices call this poller",
+	    .otherwise = "the host's name"),
+	ROW(conf, line, "--snmp.secrets_file", "FILE",
 	    "credentials, by the names that devices have"),
-	ROW("--listen", "ADDRESS", &command_conf, 0, "where /metrics and /api/queues are",
+	ROW(conf, line, "--listen", "ADDRESS", "where /metrics and /api/queues are",
 	    .otherwise = LISTEN_PRESET),
-	ROW("--queue.bytes_max", "SIZE", &command_conf, 0,
+	ROW(conf, line, "--queue.bytes_max", "SIZE",
 	    "how much may wait in the spool; beyond it and some memory the oldest polls in memory "
 	    "are dropped and counted"),
-	ROW("--queue.messages_max", "N", &command_conf, 0, "and how many polls"),
-	ROW("--store.min_free", "SIZE", &command_conf, 0,
+	ROW(conf, line, "--queue.messages_max", "N", "and how many polls"),
+	ROW(conf, line, "--store.min_free", "SIZE",
 	    "takes nothing more while the disk has less room"),
-	ROW("--log.level", "LEVEL", &command_conf, 0, "what is logged"),
-	ROW("--config", "FILE", &command_conf, 0,
+	ROW(conf, line, "--log.level", "LEVEL", "what is logged"),
+	ROW(conf, line, "--config", "FILE",
 	    "a file with such options, as `granary help serve` lists them"),
 };
 

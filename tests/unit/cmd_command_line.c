@@ -19,16 +19,15 @@ struct ask_args {
 	bool explain;
 };
 
-#define AT(field) offsetof(struct ask_args, field)
+#define ROW(type, field, ...) COMMAND_ROW(command_##type, ask_args, field, __VA_ARGS__)
 static const struct command_option ask_options[] = {
-	ROW(NULL, "METRIC", &command_text, AT(metric), "whose samples", .required = true),
-	ROW(NULL, "TAG=VALUE", &command_tag, AT(tags), "must match", .words_max = 2),
-	ROW("--start", "TIME", &command_time, AT(start), "first time", .preset = "1h-ago"),
-	ROW("--fill", "NAME", &command_choice, AT(fill), "what is put in", .choices = "none zero"),
-	ROW("--to", "DIR", &command_text, AT(to), "where it goes", .required = true),
-	ROW("--rows", "N", &command_number, AT(rows), "how many", .letter = "-r", .min = 1,
-	    .max = 7),
-	ROW("--explain", NULL, &command_flag, AT(explain), "say how"),
+	ROW(text, metric, NULL, "METRIC", "whose samples", .required = true),
+	ROW(tag, tags, NULL, "TAG=VALUE", "must match", .words_max = 2),
+	ROW(time, start, "--start", "TIME", "first time", .preset = "1h-ago"),
+	ROW(choice, fill, "--fill", "NAME", "what is put in", .choices = "none zero"),
+	ROW(text, to, "--to", "DIR", "where it goes", .required = true),
+	ROW(number, rows, "--rows", "N", "how many", .letter = "-r", .min = 1, .max = 7),
+	ROW(flag, explain, "--explain", NULL, "say how"),
 	CLIENT_TENANT("whose data"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
@@ -44,11 +43,10 @@ static const struct command ask = {
 
 /* Letters as net-snmp's, and options of the configuration. */
 static const struct command_option tell_options[] = {
-	ROW(NULL, "DEVICE", &command_text, AT(metric), "which", .required = true),
-	ROW(NULL, "COMMUNITY", &command_text, AT(start), "its name", .letter = "-c",
-	    .preset = "public"),
-	ROW(NULL, "NUMBER", &command_number, AT(rows), "rows", .letter = "-Cr", .max = 50),
-	ROW(NULL, NULL, &command_flag, AT(explain), "numbers only", .letter = "-On"),
+	ROW(text, metric, NULL, "DEVICE", "which", .required = true),
+	ROW(text, start, "-c", "COMMUNITY", "its name", .preset = "public"),
+	ROW(number, rows, "-Cr", "NUMBER", "rows", .max = 50),
+	ROW(flag, explain, "-On", NULL, "numbers only"),
 };
 
 static const struct command tell_verbs[] = {
