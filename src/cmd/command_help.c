@@ -91,7 +91,7 @@ static void help_usage(const struct command *command, struct buf *out)
 	if (more)
 		buf_append_text(out, " [options]");
 	if (command->takes_conf)
-		buf_append_text(out, " [--CONFIGURATION VALUE]...");
+		buf_append_text(out, " [--OPTION VALUE | --OPTION=VALUE]...");
 }
 
 static void help_usages(const struct help_page *page, const struct command *list, size_t count)

@@ -96,7 +96,7 @@ static int command_refuse(const struct command_args *args, const struct command_
 	const char *is = option->type->is;
 	char name[COMPLAINT_MAX_BYTES] = "", allowed[COMPLAINT_MAX_BYTES];
 	if (option->name)
-		snprintf(name, sizeof(name), "%s: ", command_name_of(option));
+		snprintf(name, sizeof(name), "%s: ", option->name);
 	if (option->choices)
 		snprintf(allowed, sizeof(allowed), "%s%s",
 			 strchr(option->choices, ' ') ? "one of: " : "", option->choices);
