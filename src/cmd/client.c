@@ -53,6 +53,11 @@ static void client_put_escaped(struct buf *path, const char *text)
 		else
 			buf_printf(path, "%%%02X", (unsigned char)*c);
 	}
+	/* One that is too long ends early; it is longer than any request that a server takes. */
+	if (buf_append_char(path, 0) == 0)
+		path->len--;
+	else
+		path->data[path->len - 1] = 0;
 }
 
 void client_param(struct buf *path, const char *name, const char *value)
@@ -63,28 +68,35 @@ void client_param(struct buf *path, const char *name, const char *value)
 	client_put_escaped(path, value);
 }
 
-void client_params(struct buf *path, const struct client_value *values, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (values[i].value)
-			client_param(path, values[i].name, values[i].value);
-	}
-}
-
 void client_path(struct buf *path, const char *route, const char *name)
 {
 	buf_append_text(path, route);
 	client_put_escaped(path, name);
 }
 
-void client_series_params(struct buf *path, const char *tenant, const char *metric,
-			  struct command_words tags)
+/* A flag, words or a text. */
+static void client_send(struct buf *path, const struct command_option *option, const void *field)
 {
-	client_param(path, "tenant", tenant);
-	if (metric)
-		client_param(path, "metricName", metric);
-	for (size_t i = 0; i < tags.count; i++)
-		client_param(path, "tag", tags.items[i]);
+	bool is_flag = option->type == &command_flag;
+	struct command_words words = {.items = field,
+				      .count = !is_flag && *(const void *const *)field};
+	if (option->words_max)
+		words = *(const struct command_words *)field;
+	if (is_flag && *(const bool *)field)
+		client_param(path, option->param, "true");
+	for (size_t i = 0; i < words.count; i++)
+		client_param(path, option->param, words.items[i]);
+}
+
+void client_route(struct buf *path, const struct command_args *args, const char *route)
+{
+	buf_init(path, CLIENT_PATH_MAX_BYTES);
+	client_path(path, route, "");
+	for (size_t i = 0; i < args->command->option_count; i++) {
+		const struct command_option *option = &args->command->options[i];
+		if (option->param)
+			client_send(path, option, (const char *)args + option->offset);
+	}
 }
 
 void client_answer_init(struct client_answer *answer)
@@ -172,6 +184,12 @@ int client_ask_json(const struct command_args *args, const char *method, const c
 	return err ? ERR_INVALID : 0;
 }
 
+void client_put_text(struct json_writer *json, const char *name, const char *text)
+{
+	if (text)
+		json_put_text(json, name, text);
+}
+
 int64_t client_i64(const struct json *object, const char *key)
 {
 	int64_t number = 0;
@@ -230,13 +248,10 @@ int client_show(const struct command_args *args, const char *method, const char 
 }
 
 int client_show_route(const struct command_args *args, const char *method, const char *route,
-		      const struct client_value *values, size_t count, client_print *print)
+		      client_print *print)
 {
 	struct buf path;
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	buf_append_text(&path, route);
-	client_params(&path, values, count);
-	buf_append_char(&path, 0);
+	client_route(&path, args, route);
 	int status = client_show(args, method, path.data, args->output == OUTPUT_JSON, print);
 	buf_release(&path);
 	return status;

@@ -38,7 +38,7 @@ static int client_clock_run(const struct command_args *args)
 	const struct client_clock_args *clock =
 		CONTAINER_OF(args, const struct client_clock_args, line);
 	return client_show_route(args, clock->accept ? "POST" : NULL,
-				 clock->accept ? "/api/clock/accept" : "/api/clock", NULL, 0,
+				 clock->accept ? "/api/clock/accept" : "/api/clock",
 				 client_clock_print);
 }
 

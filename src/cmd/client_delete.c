@@ -40,22 +40,15 @@ static void client_delete_path(struct buf *path, const struct client_delete_args
 			       bool dry_run, const struct json *counted)
 {
 	const char *user = getenv("USER");
-	buf_append_text(path, "/api/delete");
-	if (args->all_metrics && args->metric)
-		client_param(path, "tag", args->metric);
-	client_series_params(path, args->line.tenant, args->all_metrics ? NULL : args->metric,
-			     args->tags);
-	if (args->all_metrics)
-		client_param(path, "allMetrics", "true");
+	client_route(path, &args->line, "/api/delete");
+	if (args->metric)
+		client_param(path, args->all_metrics ? "tag" : "metricName", args->metric);
 	client_delete_add_time(path, "start", args->start, counted);
 	client_delete_add_time(path, "end", args->end, counted);
-	if (args->all)
-		client_param(path, "all", "true");
 	if (dry_run)
 		client_param(path, "dryRun", "true");
 	if (user && user[0])
 		client_param(path, "by", user);
-	buf_append_char(path, 0);
 }
 
 /* ---- What is answered ------------------------------------------------------------------------ */
@@ -124,7 +117,6 @@ static int client_delete_ask(const struct client_delete_args *args, bool dry_run
 			     struct client_answer *answer, struct json **root)
 {
 	struct buf path;
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	client_delete_path(&path, args, dry_run, counted);
 	int err = client_ask_json(&args->line, "POST", path.data, arena, answer, root);
 	if (!err && args->line.output == OUTPUT_JSON)
@@ -204,13 +196,15 @@ static const struct command_option client_delete_options[] = {
 	ROW(tag, tags, NULL, "TAG=VALUE",
 	    "must match, each (stars and bars as in `granary query`); without one it is every "
 	    "series of the metric",
-	    .words_max = CLIENT_TAGS_MAX),
+	    .words_max = CLIENT_TAGS_MAX, .param = "tag"),
 	CLIENT_TENANT("whose series"),
 	ROW(time, start, "--start", "TIME", "the first time that is deleted"),
 	ROW(time, end, "--end", "TIME", "the first time that is kept again"),
 	ROW(flag, all, "--all", NULL,
-	    "everything of these series, and the series themselves, instead of --start and --end"),
-	ROW(flag, all_metrics, "--all-metrics", NULL, "of every metric of the tenant"),
+	    "everything of these series, and the series themselves, instead of --start and --end",
+	    .param = "all"),
+	ROW(flag, all_metrics, "--all-metrics", NULL, "of every metric of the tenant",
+	    .param = "allMetrics"),
 	ROW(flag, dry_run, "--dry-run", NULL, "delete nothing, only count"),
 	ROW(flag, yes, "--yes", NULL, "do not ask"),
 	CLIENT_SERVER,

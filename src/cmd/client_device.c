@@ -35,7 +35,6 @@ static int client_device_send(const struct command_args *args, const char *route
 	struct buf path;
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	client_path(&path, route, name);
-	buf_append_char(&path, 0);
 	int err = client_request(args, NULL, path.data, "application/json", body, answer);
 	buf_release(&path);
 	return err;
@@ -73,19 +72,15 @@ static void client_device_write_oidsets(struct json_writer *w, struct command_wo
 static void client_device_write(const struct client_device_args *args, const char *name,
 				struct buf *body)
 {
-	const struct client_value texts[] = {{"name", name},
-					     {"address", args->address},
-					     {"credentials", args->credentials},
-					     {"poller", args->poller},
-					     {"begin", args->begin},
-					     {"end", args->end}};
 	struct json_writer w;
 	json_writer_init(&w, body);
 	json_write_object_begin(&w);
-	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-		if (texts[i].value)
-			json_put_text(&w, texts[i].name, texts[i].value);
-	}
+	client_put_text(&w, "name", name);
+	client_put_text(&w, "address", args->address);
+	client_put_text(&w, "credentials", args->credentials);
+	client_put_text(&w, "poller", args->poller);
+	client_put_text(&w, "begin", args->begin);
+	client_put_text(&w, "end", args->end);
 	if (args->active)
 		json_put_bool(&w, "active", strcmp(args->active, "true") == 0);
 	client_device_write_oidsets(&w, args->oidsets);
@@ -163,7 +158,6 @@ static int client_device_tell(const struct command_args *args, const char *metho
 {
 	struct client_answer answer;
 	client_answer_init(&answer);
-	buf_append_char(path, 0);
 	int err = client_request(args, method, path->data, NULL, (struct slice){NULL, 0}, &answer);
 	client_answer_release(&answer);
 	buf_release(path);
@@ -178,7 +172,7 @@ static int client_device_remove(const struct command_args *args)
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	client_path(&path, "/api/devices/", device->name);
 	if (device->with_data)
-		buf_append_text(&path, "?withData=true");
+		client_param(&path, "withData", "true");
 	return client_device_tell(args, "DELETE", &path);
 }
 
@@ -202,8 +196,7 @@ static void client_device_print(const struct command_args *args, const struct js
 
 static int client_device_list(const struct command_args *args)
 {
-	return client_show(args, NULL, "/api/devices", args->output == OUTPUT_JSON,
-			   client_device_print);
+	return client_show_route(args, NULL, "/api/devices", client_device_print);
 }
 
 /* ---- device import --------------------------------------------------------------------------- */
@@ -435,8 +428,7 @@ static void client_oidset_print_list(const struct command_args *args, const stru
 
 static int client_oidset_list(const struct command_args *args)
 {
-	return client_show(args, NULL, "/api/oidsets", args->output == OUTPUT_JSON,
-			   client_oidset_print_list);
+	return client_show_route(args, NULL, "/api/oidsets", client_oidset_print_list);
 }
 
 static void client_oidset_print(const struct command_args *args, const struct json *root,
@@ -453,7 +445,6 @@ static int client_oidset_show(const struct command_args *args)
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	client_path(&path, "/api/oidsets/",
 		    CONTAINER_OF(args, const struct client_oidset_args, line)->name);
-	buf_append_char(&path, 0);
 	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON,
 				 client_oidset_print);
 	buf_release(&path);

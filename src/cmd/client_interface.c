@@ -47,11 +47,7 @@ static const struct client_interface_args *client_interface_asked(const struct c
 
 static int client_interface_list(const struct command_args *args)
 {
-	const struct client_interface_args *asked = client_interface_asked(args);
-	const struct client_value values[] = {
-		{"device", asked->device}, {"begin", asked->begin}, {"end", asked->end}};
-	return client_show_route(args, NULL, "/api/interfaces", values, ARRAY_LEN(values),
-				 client_interface_print_list);
+	return client_show_route(args, NULL, "/api/interfaces", client_interface_print_list);
 }
 
 /* ---- Figures --------------------------------------------------------------------------------- */
@@ -212,7 +208,6 @@ static void client_interface_write_endpoints(struct json_writer *w, const char *
 static void client_interface_write_question(const struct client_interface_args *args,
 					    struct buf *body)
 {
-	const struct client_value times[] = {{"begin", args->begin}, {"end", args->end}};
 	char seconds[FIGURE_BYTES];
 	struct json_writer w;
 	json_writer_init(&w, body);
@@ -225,14 +220,10 @@ static void client_interface_write_question(const struct client_interface_args *
 	json_write_object_end(&w);
 	json_write_array_end(&w);
 	client_interface_write_endpoints(&w, args->endpoint);
-	for (size_t i = 0; i < ARRAY_LEN(times); i++) {
-		if (times[i].value)
-			json_put_text(&w, times[i].name, times[i].value);
-	}
-	if (args->agg)
-		json_put_text(&w, "agg", client_interface_seconds_of(args->agg, seconds));
-	if (args->cf)
-		json_put_text(&w, "cf", args->cf);
+	client_put_text(&w, "begin", args->begin);
+	client_put_text(&w, "end", args->end);
+	client_put_text(&w, "agg", client_interface_seconds_of(args->agg, seconds));
+	client_put_text(&w, "cf", args->cf);
 	json_write_object_end(&w);
 }
 
@@ -300,19 +291,16 @@ static void client_interface_print_top(const struct command_args *args, const st
 
 static int client_interface_top(const struct command_args *args)
 {
-	const struct client_interface_args *asked = client_interface_asked(args);
+	const char *agg = client_interface_asked(args)->agg;
 	char seconds[FIGURE_BYTES];
-	const struct client_value values[] = {
-		{"device", asked->device},
-		{"endpoint", asked->endpoint},
-		{"begin", asked->begin},
-		{"end", asked->end},
-		{"agg", client_interface_seconds_of(asked->agg, seconds)},
-		{"by", asked->by},
-		{"n", asked->limit},
-		{"cf", asked->cf}};
-	return client_show_route(args, NULL, "/v2/report/top", values, ARRAY_LEN(values),
+	struct buf path;
+	client_route(&path, args, "/v2/report/top");
+	if (agg)
+		client_param(&path, "agg", client_interface_seconds_of(agg, seconds));
+	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON,
 				 client_interface_print_top);
+	buf_release(&path);
+	return status;
 }
 
 /* ---- percentile, volume ---------------------------------------------------------------------- */
@@ -379,76 +367,65 @@ static void client_interface_print_volumes(const struct command_args *args, cons
 	client_interface_print_spans(args, root, figures, ARRAY_LEN(figures));
 }
 
-static int client_interface_show_spans(const struct command_args *args, const char *route,
-				       client_print *print)
-{
-	const struct client_interface_args *asked = client_interface_asked(args);
-	const struct client_value values[] = {
-		{"device", asked->device},  {"interface", asked->interface},
-		{"begin", asked->begin},    {"end", asked->end},
-		{"month", asked->month},    {"span", asked->span},
-		{"zone", asked->zone},      {"percentile", asked->percentile},
-		{"missing", asked->missing}};
-	return client_show_route(args, NULL, route, values, ARRAY_LEN(values), print);
-}
-
 static int client_interface_percentile(const struct command_args *args)
 {
-	return client_interface_show_spans(args, "/v2/report/percentile",
-					   client_interface_print_percentiles);
+	return client_show_route(args, NULL, "/v2/report/percentile",
+				 client_interface_print_percentiles);
 }
 
 static int client_interface_volume(const struct command_args *args)
 {
-	return client_interface_show_spans(args, "/v2/report/volume",
-					   client_interface_print_volumes);
+	return client_show_route(args, NULL, "/v2/report/volume", client_interface_print_volumes);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, client_interface_args, field, __VA_ARGS__)
+
+#define PARAM(type, field, ...) ROW(type, field, __VA_ARGS__, .param = #field)
+
 #define INTERFACE_COMMON                                                                           \
-	ROW(time, begin, "--begin", "TIME", "with what ended or came at that time or later"),      \
-		ROW(time, end, "--end", "TIME", "and had begun or came by that time"),             \
+	PARAM(time, begin, "--begin", "TIME", "with what ended or came at that time or later"),    \
+		PARAM(time, end, "--end", "TIME", "and had begun or came by that time"),           \
 		CLIENT_SERVER, CLIENT_OUTPUT
 #define INTERFACE_RATES                                                                            \
 	ROW(text, agg, "--agg", "DURATION", "1h, 1d", .otherwise = "as it is polled"),             \
-		ROW(text, cf, "--cf", "NAME", "average, exact, min, max, delta",                   \
-		    .otherwise = "average")
+		PARAM(text, cf, "--cf", "NAME", "average, exact, min, max, delta",                 \
+		      .otherwise = "average")
 #define INTERFACE_SPANS                                                                            \
-	ROW(text, month, "--month", "MONTH", "such as 2026-10", .otherwise = "this month"),        \
-		ROW(text, span, "--span", "NAME", "day, month"),                                   \
-		ROW(text, zone, "--zone", "ZONE", "whose days, as Europe/Berlin",                  \
-		    .otherwise = "UTC"),                                                           \
-		ROW(text, percentile, "--percentile", "P", "which one", .otherwise = "95"),        \
-		ROW(text, missing, "--missing", "NAME", "skip, zero", .otherwise = "skip")
+	PARAM(text, month, "--month", "MONTH", "such as 2026-10", .otherwise = "this month"),      \
+		PARAM(text, span, "--span", "NAME", "day, month"),                                 \
+		PARAM(text, zone, "--zone", "ZONE", "whose days, as Europe/Berlin",                \
+		      .otherwise = "UTC"),                                                         \
+		PARAM(text, percentile, "--percentile", "P", "which one", .otherwise = "95"),      \
+		PARAM(text, missing, "--missing", "NAME", "skip, zero", .otherwise = "skip")
 
 static const struct command_option client_interface_list_options[] = {
-	ROW(text, device, NULL, "DEVICE"),
+	PARAM(text, device, NULL, "DEVICE"),
 	INTERFACE_COMMON,
 };
 
 static const struct command_option client_interface_rates_options[] = {
-	ROW(text, device, NULL, "DEVICE", .required = true),
-	ROW(text, interface, NULL, "INTERFACE", .required = true),
-	ROW(text, endpoint, "--endpoint", "NAME,...", "in, out, error/in and so on",
-	    .preset = "in,out"),
+	PARAM(text, device, NULL, "DEVICE", .required = true),
+	PARAM(text, interface, NULL, "INTERFACE", .required = true),
+	PARAM(text, endpoint, "--endpoint", "NAME,...", "in, out, error/in and so on",
+	      .preset = "in,out"),
 	INTERFACE_RATES,
 	INTERFACE_COMMON,
 };
 
 static const struct command_option client_interface_top_options[] = {
-	ROW(text, device, NULL, "DEVICE"),
-	ROW(text, endpoint, "--endpoint", "NAME", "in, out, error/in and so on", .preset = "in"),
-	ROW(text, by, "--by", "NAME", "average, max, volume", .otherwise = "average"),
-	ROW(text, limit, "--limit", "N", "so many", .otherwise = "10"),
+	PARAM(text, device, NULL, "DEVICE"),
+	PARAM(text, endpoint, "--endpoint", "NAME", "in, out, error/in and so on", .preset = "in"),
+	PARAM(text, by, "--by", "NAME", "average, max, volume", .otherwise = "average"),
+	ROW(text, limit, "--limit", "N", "so many", .otherwise = "10", .param = "n"),
 	INTERFACE_RATES,
 	INTERFACE_COMMON,
 };
 
 static const struct command_option client_interface_span_options[] = {
-	ROW(text, device, NULL, "DEVICE", .required = true),
-	ROW(text, interface, NULL, "INTERFACE"),
+	PARAM(text, device, NULL, "DEVICE", .required = true),
+	PARAM(text, interface, NULL, "INTERFACE"),
 	INTERFACE_SPANS,
 	INTERFACE_COMMON,
 };

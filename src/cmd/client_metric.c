@@ -9,14 +9,6 @@ struct client_metric_args {
 	const char *metric, *kind, *unit, *description;
 };
 
-static void client_metric_path(const struct client_metric_args *args, struct buf *path)
-{
-	buf_init(path, CLIENT_PATH_MAX_BYTES);
-	buf_append_text(path, "/api/metadata/metric");
-	client_series_params(path, args->line.tenant, args->metric, (struct command_words){0});
-	buf_append_char(path, 0);
-}
-
 static void client_metric_print(const struct command_args *args, const struct json *root,
 				UNUSED struct arena *arena)
 {
@@ -27,26 +19,18 @@ static void client_metric_print(const struct command_args *args, const struct js
 
 static int client_metric_show(const struct command_args *args)
 {
-	struct buf path;
-	client_metric_path(CONTAINER_OF(args, const struct client_metric_args, line), &path);
-	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON,
-				 client_metric_print);
-	buf_release(&path);
-	return status;
+	return client_show_route(args, NULL, "/api/metadata/metric", client_metric_print);
 }
 
 static void client_metric_body(const struct client_metric_args *args, struct buf *body)
 {
-	const struct client_value said[] = {
-		{"kind", args->kind}, {"unit", args->unit}, {"description", args->description}};
 	struct json_writer json;
 	buf_init(body, SAID_MAX_BYTES);
 	json_writer_init(&json, body);
 	json_write_object_begin(&json);
-	for (size_t i = 0; i < ARRAY_LEN(said); i++) {
-		if (said[i].value)
-			json_put_text(&json, said[i].name, said[i].value);
-	}
+	client_put_text(&json, "kind", args->kind);
+	client_put_text(&json, "unit", args->unit);
+	client_put_text(&json, "description", args->description);
 	json_write_object_end(&json);
 }
 
@@ -61,7 +45,7 @@ static int client_metric_set(const struct command_args *args)
 		return EXIT_WRONG_USE;
 	}
 	client_answer_init(&answer);
-	client_metric_path(said, &path);
+	client_route(&path, args, "/api/metadata/metric");
 	client_metric_body(said, &body);
 	int err = client_request(args, "PUT", path.data, "application/json", buf_slice(&body),
 				 &answer);
@@ -73,14 +57,14 @@ static int client_metric_set(const struct command_args *args)
 
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, client_metric_args, field, __VA_ARGS__)
 static const struct command_option client_metric_show_options[] = {
-	ROW(text, metric, NULL, "METRIC", .required = true),
+	ROW(text, metric, NULL, "METRIC", .required = true, .param = "metricName"),
 	CLIENT_TENANT("whose metric"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
 
 static const struct command_option client_metric_set_options[] = {
-	ROW(text, metric, NULL, "METRIC", .required = true),
+	ROW(text, metric, NULL, "METRIC", .required = true, .param = "metricName"),
 	ROW(text, kind, "--kind", "KIND", "gauge, counter or rate"),
 	ROW(text, unit, "--unit", "UNIT",
 	    "as people write it, such as bytes, % or 1/s; at most 64 bytes"),

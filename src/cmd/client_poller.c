@@ -13,8 +13,7 @@ static void client_poller_print(const struct command_args *args, const struct js
 
 static int client_poller_list(const struct command_args *args)
 {
-	return client_show(args, NULL, "/api/pollers", args->output == OUTPUT_JSON,
-			   client_poller_print);
+	return client_show_route(args, NULL, "/api/pollers", client_poller_print);
 }
 
 static const struct command_option client_poller_options[] = {CLIENT_SERVER, CLIENT_OUTPUT};

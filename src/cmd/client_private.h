@@ -30,23 +30,16 @@ extern const struct command_type client_output_type, client_tenant_type;
 		    .otherwise = "a table on a terminal, else csv")
 #define CLIENT_TENANT(help)                                                                        \
 	COMMAND_ROW(client_tenant_type, command_args, tenant, "--tenant", "NAME", help,            \
-		    .preset = "default")
+		    .preset = "default", .param = "tenant")
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
-/* A path and query that grows: client_path adds a route and, escaped, a part behind it,
+/* A path and query that grows, and ends with a zero behind its length: client_route begins one with
+ * the parameters that rows name, client_path adds a route and, escaped, a part behind it,
  * client_param `name=value`. */
+void client_route(struct buf *path, const struct command_args *args, const char *route);
 void client_path(struct buf *path, const char *route, const char *name);
 void client_param(struct buf *path, const char *name, const char *value);
-
-struct client_value {
-	const char *name, *value;
-};
-/* Those that have a value; the others are NULL. */
-void client_params(struct buf *path, const struct client_value *values, size_t count);
-/* The tenant and METRIC [TAG=VALUE...]. */
-void client_series_params(struct buf *path, const char *tenant, const char *metric,
-			  struct command_words tags);
 
 struct client_answer {
 	long status;
@@ -77,6 +70,9 @@ int client_ask_json(const struct command_args *args, const char *method, const c
 		    struct arena *arena, struct client_answer *answer,
 		    struct json **root) MUST_CHECK;
 
+/* A member of a body; none where there is no text. */
+void client_put_text(struct json_writer *json, const char *name, const char *text);
+
 /* A number of an answer; 0 where there is none. */
 int64_t client_i64(const struct json *object, const char *key);
 double client_f64(const struct json *object, const char *key);
@@ -86,9 +82,9 @@ typedef void client_print(const struct command_args *args, const struct json *ro
 			  struct arena *arena);
 int client_show(const struct command_args *args, const char *method, const char *path,
 		bool as_it_comes, client_print *print);
-/* The same of a route and its parameters; JSON is printed as it comes. */
+/* The same of a route, with the parameters that rows name; JSON is printed as it comes. */
 int client_show_route(const struct command_args *args, const char *method, const char *route,
-		      const struct client_value *values, size_t count, client_print *print);
+		      client_print *print);
 
 /* ---- Tables --------------------------------------------------------------------------------- */
 

@@ -26,28 +26,6 @@ static void client_query_put_by(const char *by, struct buf *path)
 	}
 }
 
-static void client_query_path(const struct client_query_args *args, struct buf *path)
-{
-	buf_append_text(path, "/api/query");
-	client_series_params(path, args->line.tenant, args->metric, args->tags);
-	const struct client_value values[] = {{"start", args->start},
-					      {"end", args->end},
-					      {"fn", args->fn},
-					      {"window", args->window},
-					      {"points", args->points},
-					      {"fill", args->fill},
-					      {"agg", args->agg},
-					      {"aggregator", args->aggregator},
-					      {"granularity", args->granularity}};
-	client_params(path, values, ARRAY_LEN(values));
-	client_query_put_by(args->by, path);
-	if (args->explain)
-		client_param(path, "explain", "1");
-	if (args->line.output == OUTPUT_CSV)
-		client_param(path, "format", "csv");
-	buf_append_char(path, '\0');
-}
-
 /* ---- The table: time, one column for each tag key that occurs, value ------------------------ */
 
 struct client_query_keys {
@@ -138,10 +116,16 @@ static void client_query_print_table(const struct command_args *args, const stru
 
 static int client_query_run(const struct command_args *args)
 {
+	const struct client_query_args *query =
+		CONTAINER_OF(args, const struct client_query_args, line);
 	struct buf path;
 
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	client_query_path(CONTAINER_OF(args, const struct client_query_args, line), &path);
+	client_route(&path, args, "/api/query");
+	client_query_put_by(query->by, &path);
+	if (query->explain)
+		client_param(&path, "explain", "1");
+	if (args->output == OUTPUT_CSV)
+		client_param(&path, "format", "csv");
 	int status = client_show(args, NULL, path.data, args->output != OUTPUT_TABLE,
 				 client_query_print_table);
 	buf_release(&path);
@@ -149,30 +133,34 @@ static int client_query_run(const struct command_args *args)
 }
 
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, client_query_args, field, __VA_ARGS__)
+
+#define PARAM(type, field, ...) ROW(type, field, __VA_ARGS__, .param = #field)
+
 static const struct command_option client_query_options[] = {
-	ROW(text, metric, NULL, "METRIC", .required = true),
+	ROW(text, metric, NULL, "METRIC", .required = true, .param = "metricName"),
 	ROW(tag, tags, NULL, "TAG=VALUE",
 	    "must match, each; VALUE may hold stars for any run of characters and alternatives "
 	    "between bars",
-	    .words_max = CLIENT_TAGS_MAX),
-	ROW(time, start, "--start", "TIME", "first time that counts", .preset = "1h-ago"),
-	ROW(time, end, "--end", "TIME", "first time that no longer counts", .otherwise = "now"),
-	ROW(text, fn, "--fn", "NAME",
-	    "compute over time: min, max, sum, avg, count, first, last, increase, rate"),
-	ROW(text, window, "--window", "DURATION",
-	    "how much time one computed value covers, as 5m or 1h; --fn last without it gives the "
-	    "newest sample of each series"),
-	ROW(text, points, "--points", "N",
-	    "instead of --window: at most so many points of each series"),
-	ROW(text, fill, "--fill", "NAME", "what windows without samples get: none, null, zero"),
-	ROW(text, agg, "--agg", "NAME",
-	    "several series in one, at equal times: min, max, sum, avg, count"),
+	    .words_max = CLIENT_TAGS_MAX, .param = "tag"),
+	PARAM(time, start, "--start", "TIME", "first time that counts", .preset = "1h-ago"),
+	PARAM(time, end, "--end", "TIME", "first time that no longer counts", .otherwise = "now"),
+	PARAM(text, fn, "--fn", "NAME",
+	      "compute over time: min, max, sum, avg, count, first, last, increase, rate"),
+	PARAM(text, window, "--window", "DURATION",
+	      "how much time one computed value covers, as 5m or 1h; --fn last without it gives "
+	      "the "
+	      "newest sample of each series"),
+	PARAM(text, points, "--points", "N",
+	      "instead of --window: at most so many points of each series"),
+	PARAM(text, fill, "--fill", "NAME", "what windows without samples get: none, null, zero"),
+	PARAM(text, agg, "--agg", "NAME",
+	      "several series in one, at equal times: min, max, sum, avg, count"),
 	ROW(text, by, "--by", "KEY,...",
 	    "with --agg: one series for each combination of these tags"),
-	ROW(text, aggregator, "--aggregator", "NAME",
-	    "roll-ups as they are stored: min, max, sum, avg, count, increase"),
-	ROW(text, granularity, "--granularity", "DURATION", "which of them, as 5m",
-	    .otherwise = "the finest that goes back to start"),
+	PARAM(text, aggregator, "--aggregator", "NAME",
+	      "roll-ups as they are stored: min, max, sum, avg, count, increase"),
+	PARAM(text, granularity, "--granularity", "DURATION", "which of them, as 5m",
+	      .otherwise = "the finest that goes back to start"),
 	ROW(flag, explain, "--explain", NULL, "also say what was read for the answer"),
 	CLIENT_TENANT("whose data; this machine's own metrics: host"),
 	CLIENT_SERVER,

@@ -168,7 +168,6 @@ static int client_queue_retry_one(const struct command_args *args, const char *q
 	buf_init(&path, CLIENT_PATH_MAX_BYTES);
 	buf_append_text(&path, "/api/queues/retry");
 	client_param(&path, "queue", queue);
-	buf_append_char(&path, 0);
 	client_answer_init(&answer);
 	arena_init(&arena, CLIENT_ANSWER_MAX_BYTES);
 	int err = client_ask_json(args, "POST", path.data, &arena, &answer, &root);
@@ -231,9 +230,7 @@ static int client_queue_run(const struct command_args *args)
 	if (asked->retry)
 		return client_queue_retry(args, asked->queue);
 	if (asked->aside)
-		return client_show_route(args, NULL, "/api/queues/aside",
-					 &(struct client_value){"queue", asked->aside}, 1,
-					 client_queue_print_aside);
+		return client_show_route(args, NULL, "/api/queues/aside", client_queue_print_aside);
 	struct client_queue_counts *before = mem_zalloc(QUEUES_MAX * sizeof(*before));
 	int err = client_queue_ask(args, before);
 	while (!err && !asked->once) {
@@ -250,7 +247,8 @@ static const struct command_option client_queue_options[] = {
 	ROW(flag, once, "--once", NULL,
 	    "print one table, counted from the server's start, and end"),
 	ROW(text, aside, "--aside", "QUEUE",
-	    "print what no persister of that queue could read, newest first, and why"),
+	    "print what no persister of that queue could read, newest first, and why",
+	    .param = "queue"),
 	ROW(flag, retry, "--retry", NULL,
 	    "give what lies aside back to the QUEUE, or to each, after a configuration was mended "
 	    "or by a program that can read more. Prints how many messages were given back, and how "

@@ -101,26 +101,21 @@ static void client_recompute_print(const struct command_args *args, const struct
 
 static int client_recompute_run(const struct command_args *args)
 {
-	const struct client_recompute_args *asked =
-		CONTAINER_OF(args, const struct client_recompute_args, line);
-	const struct client_value values[] = {{"device", asked->device},
-					      {"from", asked->from},
-					      {"to", asked->to},
-					      {"oidset", asked->oidset},
-					      {"dryRun", asked->dry_run ? "true" : NULL}};
-	return client_show_route(args, "POST", "/api/recompute", values, ARRAY_LEN(values),
-				 client_recompute_print);
+	return client_show_route(args, "POST", "/api/recompute", client_recompute_print);
 }
 
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, client_recompute_args, field, __VA_ARGS__)
+
+#define PARAM(type, field, ...) ROW(type, field, __VA_ARGS__, .param = #field)
+
 static const struct command_option client_recompute_options[] = {
-	ROW(text, device, "--device", "NAME", "the device", .required = true),
-	ROW(time, from, "--from", "TIME", "bins and aggregates that begin at that time or later",
-	    .required = true),
-	ROW(time, to, "--to", "TIME", "and before that one", .required = true),
-	ROW(text, oidset, "--oidset", "NAME", "only of this OIDSet",
-	    .otherwise = "all that the device has counters of"),
-	ROW(flag, dry_run, "--dry-run", NULL, "write nothing"),
+	PARAM(text, device, "--device", "NAME", "the device", .required = true),
+	PARAM(time, from, "--from", "TIME", "bins and aggregates that begin at that time or later",
+	      .required = true),
+	PARAM(time, to, "--to", "TIME", "and before that one", .required = true),
+	PARAM(text, oidset, "--oidset", "NAME", "only of this OIDSet",
+	      .otherwise = "all that the device has counters of"),
+	ROW(flag, dry_run, "--dry-run", NULL, "write nothing", .param = "dryRun"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };

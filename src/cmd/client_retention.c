@@ -75,21 +75,9 @@ static void client_retention_print_kept(const struct command_args *args, const s
 	text_table_release(&table);
 }
 
-static int client_retention_ask(const struct command_args *args, const char *method,
-				const char *route, client_print *print)
-{
-	const struct client_retention_args *asked =
-		CONTAINER_OF(args, const struct client_retention_args, line);
-	const struct client_value values[] = {{"tenant", asked->tenant},
-					      {"metric", asked->metric},
-					      {"limit", asked->limit},
-					      {"dryRun", asked->dry_run ? "true" : NULL}};
-	return client_show_route(args, method, route, values, ARRAY_LEN(values), print);
-}
-
 static int client_retention_show(const struct command_args *args)
 {
-	return client_retention_ask(args, NULL, "/api/retention", client_retention_print_kept);
+	return client_show_route(args, NULL, "/api/retention", client_retention_print_kept);
 }
 
 /* ---- apply ----------------------------------------------------------------------------------- */
@@ -116,28 +104,32 @@ static void client_retention_print_moves(const struct command_args *args, const 
 
 static int client_retention_apply(const struct command_args *args)
 {
-	return client_retention_ask(args, "POST", "/api/retention/apply",
-				    client_retention_print_moves);
+	return client_show_route(args, "POST", "/api/retention/apply",
+				 client_retention_print_moves);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, client_retention_args, field, __VA_ARGS__)
+
+#define PARAM(type, field, ...) ROW(type, field, __VA_ARGS__, .param = #field)
+
 #define RETENTION_WHICH                                                                            \
-	ROW(text, tenant, "--tenant", "NAME", "only metrics of this tenant", .otherwise = "all"),  \
-		ROW(text, metric, "--metric", "NAME", "only this metric", .otherwise = "all")
+	PARAM(text, tenant, "--tenant", "NAME", "only metrics of this tenant",                     \
+	      .otherwise = "all"),                                                                 \
+		PARAM(text, metric, "--metric", "NAME", "only this metric", .otherwise = "all")
 
 static const struct command_option client_retention_show_options[] = {
 	RETENTION_WHICH,
-	ROW(text, limit, "--limit", "N", "at most so many metrics and granularities, up to 10000",
-	    .otherwise = "1000"),
+	PARAM(text, limit, "--limit", "N", "at most so many metrics and granularities, up to 10000",
+	      .otherwise = "1000"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
 
 static const struct command_option client_retention_apply_options[] = {
 	RETENTION_WHICH,
-	ROW(flag, dry_run, "--dry-run", NULL, "move nothing, only count"),
+	ROW(flag, dry_run, "--dry-run", NULL, "move nothing, only count", .param = "dryRun"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };

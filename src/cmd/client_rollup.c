@@ -235,8 +235,7 @@ static void client_rollup_print_status(const struct command_args *args, const st
 
 static int client_rollup_status(const struct command_args *args)
 {
-	return client_show(args, NULL, "/api/rollups", args->output == OUTPUT_JSON,
-			   client_rollup_print_status);
+	return client_show_route(args, NULL, "/api/rollups", client_rollup_print_status);
 }
 
 /* ---- pending --------------------------------------------------------------------------------- */
@@ -303,10 +302,7 @@ static void client_rollup_print_pending(const struct command_args *args, const s
 
 static int client_rollup_pending(const struct command_args *args)
 {
-	const struct client_value limit = {
-		"limit", CONTAINER_OF(args, const struct client_rollup_args, line)->limit};
-	return client_show_route(args, NULL, "/api/rollups", &limit, 1,
-				 client_rollup_print_pending);
+	return client_show_route(args, NULL, "/api/rollups", client_rollup_print_pending);
 }
 
 /* ---- rebuild --------------------------------------------------------------------------------- */
@@ -331,35 +327,30 @@ static void client_rollup_print_rebuilt(const struct command_args *args, const s
 
 static int client_rollup_rebuild(const struct command_args *args)
 {
-	const struct client_rollup_args *asked =
-		CONTAINER_OF(args, const struct client_rollup_args, line);
-	const struct client_value values[] = {{"tenant", asked->tenant},
-					      {"metric", asked->metric},
-					      {"from", asked->from},
-					      {"to", asked->to},
-					      {"dryRun", asked->dry_run ? "true" : NULL}};
-	return client_show_route(args, "POST", "/api/rollups/rebuild", values, ARRAY_LEN(values),
-				 client_rollup_print_rebuilt);
+	return client_show_route(args, "POST", "/api/rollups/rebuild", client_rollup_print_rebuilt);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, client_rollup_args, field, __VA_ARGS__)
+
+#define PARAM(type, field, ...) ROW(type, field, __VA_ARGS__, .param = #field)
+
 static const struct command_option client_rollup_status_options[] = {CLIENT_SERVER, CLIENT_OUTPUT};
 
 static const struct command_option client_rollup_pending_options[] = {
-	ROW(text, limit, "--limit", "N", "at most so many slots, up to 1000", .otherwise = "100"),
+	PARAM(text, limit, "--limit", "N", "at most so many slots, up to 1000", .otherwise = "100"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };
 
 static const struct command_option client_rollup_rebuild_options[] = {
-	ROW(text, tenant, "--tenant", "NAME", "only series of this tenant", .otherwise = "all"),
-	ROW(text, metric, "--metric", "NAME", "only series of this metric", .otherwise = "all"),
-	ROW(time, from, "--from", "TIME", "slots from the one of that time on",
-	    .otherwise = "all that has raw data"),
-	ROW(time, to, "--to", "TIME", "and those that begin before that one"),
-	ROW(flag, dry_run, "--dry-run", NULL, "mark nothing, only count"),
+	PARAM(text, tenant, "--tenant", "NAME", "only series of this tenant", .otherwise = "all"),
+	PARAM(text, metric, "--metric", "NAME", "only series of this metric", .otherwise = "all"),
+	PARAM(time, from, "--from", "TIME", "slots from the one of that time on",
+	      .otherwise = "all that has raw data"),
+	PARAM(time, to, "--to", "TIME", "and those that begin before that one"),
+	ROW(flag, dry_run, "--dry-run", NULL, "mark nothing, only count", .param = "dryRun"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
 };

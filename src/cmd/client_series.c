@@ -46,26 +46,18 @@ static void client_series_print_either(const struct command_args *args, const st
 
 static int client_series_run(const struct command_args *args)
 {
-	const struct client_series_args *series =
-		CONTAINER_OF(args, const struct client_series_args, line);
-	struct buf path;
-
-	buf_init(&path, CLIENT_PATH_MAX_BYTES);
-	buf_append_text(&path,
-			series->metric ? "/api/metadata/series" : "/api/metadata/metricNames");
-	client_series_params(&path, args->tenant, series->metric, series->tags);
-	buf_append_char(&path, '\0');
-	int status = client_show(args, NULL, path.data, args->output == OUTPUT_JSON,
+	bool all = !CONTAINER_OF(args, const struct client_series_args, line)->metric;
+	return client_show_route(args, NULL,
+				 all ? "/api/metadata/metricNames" : "/api/metadata/series",
 				 client_series_print_either);
-	buf_release(&path);
-	return status;
 }
 
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, client_series_args, field, __VA_ARGS__)
 static const struct command_option client_series_options[] = {
-	ROW(text, metric, NULL, "METRIC", "whose series; without it the names of all metrics"),
+	ROW(text, metric, NULL, "METRIC", "whose series; without it the names of all metrics",
+	    .param = "metricName"),
 	ROW(tag, tags, NULL, "TAG=VALUE", "must match, each (stars and bars as in `granary query`)",
-	    .words_max = CLIENT_TAGS_MAX),
+	    .words_max = CLIENT_TAGS_MAX, .param = "tag"),
 	CLIENT_TENANT("whose series; this machine's own metrics: host"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,

@@ -57,6 +57,7 @@ struct command_option {
 	const char *preset;    /* as one would write it; is set */
 	const char *otherwise; /* what holds without it and a preset, for help only */
 	const char *choices;   /* words with blanks between them */
+	const char *param; /* of the server's route, where that takes it as it is: client_route() */
 	int64_t min, max;
 	bool required;
 	size_t words_max; /* of words only. 0: it is one; else so many, in a struct command_words */

@@ -21,13 +21,14 @@ struct ask_args {
 
 #define ROW(type, field, ...) COMMAND_ROW(command_##type, ask_args, field, __VA_ARGS__)
 static const struct command_option ask_options[] = {
-	ROW(text, metric, NULL, "METRIC", "whose samples", .required = true),
-	ROW(tag, tags, NULL, "TAG=VALUE", "must match", .words_max = 2),
-	ROW(time, start, "--start", "TIME", "first time", .preset = "1h-ago"),
-	ROW(choice, fill, "--fill", "NAME", "what is put in", .choices = "none zero"),
+	ROW(text, metric, NULL, "METRIC", "whose samples", .required = true, .param = "metricName"),
+	ROW(tag, tags, NULL, "TAG=VALUE", "must match", .words_max = 2, .param = "tag"),
+	ROW(time, start, "--start", "TIME", "first time", .preset = "1h-ago", .param = "start"),
+	ROW(choice, fill, "--fill", "NAME", "what is put in", .choices = "none zero",
+	    .param = "fill"),
 	ROW(text, to, "--to", "DIR", "where it goes", .required = true),
 	ROW(number, rows, "--rows", "N", "how many", .letter = "-r", .min = 1, .max = 7),
-	ROW(flag, explain, "--explain", NULL, "say how"),
+	ROW(flag, explain, "--explain", NULL, "say how", .param = "explain"),
 	CLIENT_TENANT("whose data"),
 	CLIENT_SERVER,
 	CLIENT_OUTPUT,
@@ -214,6 +215,28 @@ static void options_of_the_configuration_are_passed_on(UNUSED void **state)
 	command_args_release(&args.line);
 }
 
+/* ---- What is sent -----------------------------------------------------------------------------
+ */
+
+static void a_route_has_the_parameters_that_rows_name(UNUSED void **state)
+{
+	struct ask_args args;
+	struct buf path;
+	assert_int_equal(PARSE(&args, "m", "a=b", "c=", "--explain", "-r", "2"), 0);
+	client_route(&path, &args.line, "/api/ask");
+	assert_string_equal(path.data, "/api/ask?metricName=m&tag=a%3Db&tag=c%3D&start=1h-ago"
+				       "&explain=true&tenant=default");
+	client_param(&path, "x", "y");
+	assert_string_equal(path.data + path.len - 4, "&x=y");
+	buf_release(&path);
+	command_args_release(&args.line);
+	assert_int_equal(PARSE(&args, "m", "--start=now", "--fill", "zero"), 0);
+	client_route(&path, &args.line, "/api/ask");
+	assert_string_equal(path.data, "/api/ask?metricName=m&start=now&fill=zero&tenant=default");
+	buf_release(&path);
+	command_args_release(&args.line);
+}
+
 /* ---- Help ------------------------------------------------------------------------------------ */
 
 static void help_is_made_of_the_rows(UNUSED void **state)
@@ -285,6 +308,7 @@ int main(void)
 		cmocka_unit_test(tags_have_a_name),
 		cmocka_unit_test(letters_take_their_value_at_once_or_next),
 		cmocka_unit_test(options_of_the_configuration_are_passed_on),
+		cmocka_unit_test(a_route_has_the_parameters_that_rows_name),
 		cmocka_unit_test(help_is_made_of_the_rows),
 		cmocka_unit_test(the_manual_has_every_option),
 	};
