@@ -74,18 +74,17 @@ void client_path(struct buf *path, const char *route, const char *name)
 	client_put_escaped(path, name);
 }
 
-/* A flag, words or a text. */
 static void client_send(struct buf *path, const struct command_option *option, const void *field)
 {
-	bool is_flag = option->type == &command_flag;
-	struct command_words words = {.items = field,
-				      .count = !is_flag && *(const void *const *)field};
-	if (option->words_max)
-		words = *(const struct command_words *)field;
-	if (is_flag && *(const bool *)field)
-		client_param(path, option->param, "true");
-	for (size_t i = 0; i < words.count; i++)
-		client_param(path, option->param, words.items[i]);
+	if (option->type == &command_flag) {
+		if (*(const bool *)field)
+			client_param(path, option->param, "true");
+		return;
+	}
+	struct command_words one = {field, *(const char *const *)field != NULL};
+	const struct command_words *words = option->words_max ? field : &one;
+	for (size_t i = 0; i < words->count; i++)
+		client_param(path, option->param, words->items[i]);
 }
 
 void client_route(struct buf *path, const struct command_args *args, const char *route)
