@@ -1,7 +1,7 @@
 /* Private to api/: an answer that is sent while it is made. What is short leaves whole, what is
  * long as a stream, as fast as the client reads. */
-#ifndef API_SENDING_H
-#define API_SENDING_H
+#ifndef API_REPLY_STREAM_H
+#define API_REPLY_STREAM_H
 
 #include "base/base.h"
 #include "base/buf.h"

@@ -158,7 +158,7 @@ int client_request(const struct command_args *args, const char *method, const ch
 	client_http_free(http);
 	answer->status = call.status;
 	answer->cut = call.cut;
-	memcpy(answer->grains, call.grains, sizeof(answer->grains));
+	memcpy(answer->granularities, call.granularities, sizeof(answer->granularities));
 	memcpy(answer->note, call.note, sizeof(answer->note));
 	if (err)
 		return client_refuse(args, answer, e.text);
@@ -235,8 +235,8 @@ int client_show(const struct command_args *args, const char *method, const char 
 	int err = as_it_comes ? client_show_as_it_comes(args, method, path, &answer)
 			      : client_show_parsed(args, method, path, &answer, print);
 	/* For people only: what programs read is data and nothing else. */
-	if (!err && !as_it_comes && answer.grains[0])
-		terminal_complain("answered by: %s", answer.grains);
+	if (!err && !as_it_comes && answer.granularities[0])
+		terminal_complain("answered by: %s", answer.granularities);
 	if (!err && answer.cut)
 		command_complain(args, "the result was cut at the server's limit; ask for less");
 	if (!err && answer.note[0])

@@ -47,9 +47,10 @@ struct client_answer {
 	bool to_stdout; /* in: a body of status 200 goes there instead */
 	struct terminal_lines printed;
 	bool cut; /* the server says that there is more than it gave */
-	char grains[CLIENT_GRAINS_MAX_BYTES + 1]; /* which data answered a query; empty: none did */
-	char note[CLIENT_NOTE_MAX_BYTES + 1];     /* why it has less than one may think */
-	bool quiet;                               /* in: complaints go to `error` instead */
+	char granularities[CLIENT_GRANULARITIES_MAX_BYTES +
+			   1];                /* which data answered a query; empty: none did */
+	char note[CLIENT_NOTE_MAX_BYTES + 1]; /* why it has less than one may think */
+	bool quiet;                           /* in: complaints go to `error` instead */
 	struct errbuf error;
 };
 

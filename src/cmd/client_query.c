@@ -76,7 +76,8 @@ static void client_query_add_series(struct text_table *table, const struct clien
 	}
 }
 
-/* `name value` pairs on standard error, behind the table. The grains stand in a line of their own.
+/* `name value` pairs on standard error, behind the table. The granularities stand in a line of
+ * their own.
  */
 static void client_query_print_explain(const struct json *explain)
 {

@@ -404,15 +404,14 @@ static struct ingest *serve_new_ingest(struct serve *s)
 		.cache_max_bytes = (size_t)s->conf->ingest_cache_max_bytes,
 		.wait_max_ms = s->conf->ingest_wait_max_ms,
 		.texts_left_out = strcmp(s->conf->line_text_fields, "skip") == 0,
-		.rollup_partitions =
-			s->rollups.grains.count ? (uint32_t)s->conf->rollup_partitions : 0,
+		.partitions = s->rollups.granularities.count ? (uint32_t)s->conf->partitions : 0,
 		.rollup_slot_ms = s->conf->rollup_slot_ms,
 		.rollup_quiet_ms = s->conf->rollup_quiet_ms,
 		.rollup_skew_max_ms = s->conf->rollup_skew_max_ms,
-		.rollup_track = s->rollups.track,
+		.marks = s->rollups.track,
 		.late_keep = s->rollups.keeps_late,
 		.late_retention_ms = s->rollups.late.kept_ms,
-		.rollup_grains = &s->rollups.grains,
+		.granularities = &s->rollups.granularities,
 	};
 	return ingest_new(&options);
 }
@@ -438,7 +437,7 @@ static struct query_engine *serve_new_queries(struct serve *s)
 		.retention_rules = &s->rollups.retention,
 		.home_of = serve_polling_home_of,
 		.home_owner = s->polling,
-		.grains = &s->rollups.grains,
+		.granularities = &s->rollups.granularities,
 		.rolled_before_ms = serve_rollups_before_ms,
 		.rolled_since_ms = serve_rollups_since_ms,
 		.late_after_ms = s->rollups.late.after_ms,
@@ -517,11 +516,11 @@ static struct http_server *serve_new_http(struct serve *s)
 		.inventory_conf = s->inventory_conf,
 		.pollers = s->pollers,
 		.zones = s->zones,
-		.grains = &s->rollups.grains,
+		.granularities = &s->rollups.granularities,
 		.retention = &s->rollups.retention,
 		.late = &s->rollups.late,
 		.owned = &s->rollups.own,
-		.rollup_track = s->rollups.track,
+		.marks = s->rollups.track,
 		.rollup_name = s->rollups.name,
 		.deletions = s->deletions,
 		.conf = s->conf,
@@ -711,7 +710,7 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	serve_open_host(s);
 	serve_rollups_start(&s->rollups, s->store, s->loop);
 	s->api.rollup = s->rollups.rollup;
-	s->api.rollup_complete = s->rollups.complete;
+	s->api.backfill = s->rollups.complete;
 	err = serve_bound_connections(s, e);
 	if (err)
 		return err;

@@ -1,7 +1,7 @@
 /* What is thought of the wall clock, by which stored data expires: GET /api/clock; and that what it
  * shows is right: POST /api/clock/accept. */
-#ifndef API_CLOCK_H
-#define API_CLOCK_H
+#ifndef API_ADMIN_CLOCK_H
+#define API_ADMIN_CLOCK_H
 
 #include "base/clock.h"
 #include "http/http.h"

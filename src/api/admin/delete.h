@@ -2,8 +2,8 @@
  * only counts. tenant= and tag= as in `GET /api/query`; metricName=, or allMetrics=true; start= and
  * end=, or all=true, by which the series leave the catalog, too; by= says in the log whose wish it
  * was. A deletion that has begun ends though its client goes. */
-#ifndef API_DELETE_H
-#define API_DELETE_H
+#ifndef API_ADMIN_DELETE_H
+#define API_ADMIN_DELETE_H
 
 #include "http/http.h"
 

@@ -1,6 +1,6 @@
 /* What the server says about itself: `/`, `/style.css`, `/metrics`, `/-/healthy`, `/-/ready`. */
-#ifndef API_SELF_H
-#define API_SELF_H
+#ifndef API_ADMIN_HOME_PAGE_H
+#define API_ADMIN_HOME_PAGE_H
 
 #include "http/http.h"
 

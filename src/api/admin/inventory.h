@@ -1,6 +1,6 @@
 /* The inventory over HTTP: /api/devices, /api/oidsets, /api/interfaces (doc/inventory.md). */
-#ifndef API_INVENTORY_H
-#define API_INVENTORY_H
+#ifndef API_ADMIN_INVENTORY_H
+#define API_ADMIN_INVENTORY_H
 
 #include "http/http.h"
 

@@ -1,6 +1,6 @@
 /* Polls that others made: taken into the queues. */
-#ifndef API_POLLS_H
-#define API_POLLS_H
+#ifndef API_ADMIN_POLLS_H
+#define API_ADMIN_POLLS_H
 
 #include "http/http.h"
 

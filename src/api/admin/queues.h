@@ -1,6 +1,6 @@
 /* What waits in the queues, and what no persister could read. */
-#ifndef API_QUEUES_H
-#define API_QUEUES_H
+#ifndef API_ADMIN_QUEUES_H
+#define API_ADMIN_QUEUES_H
 
 #include "http/http.h"
 

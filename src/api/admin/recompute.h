@@ -1,6 +1,6 @@
 /* Bins and aggregates, rebuilt from raw data (granary recompute). */
-#ifndef API_RECOMPUTE_H
-#define API_RECOMPUTE_H
+#ifndef API_ADMIN_RECOMPUTE_H
+#define API_ADMIN_RECOMPUTE_H
 
 #include "http/http.h"
 

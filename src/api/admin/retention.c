@@ -22,10 +22,10 @@ struct retention_call {
 	struct job_call call;        /* first */
 	struct slice tenant, metric; /* in the arena */
 	struct arena arena;
-	struct retention_survey_options options;
-	struct retention_survey survey;
+	struct retention_usage_options options;
+	struct retention_usage survey;
 	bool moves; /* what lies elsewhere: an apply that is no dry run */
-	struct retention_apply_options apply;
+	struct retention_rekey_options apply;
 	uint64_t failed;
 	int err;
 	void (*answer)(const struct retention_call *call, struct json_writer *json);
@@ -41,19 +41,20 @@ static void write_class(struct json_writer *json, const char *key, enum retentio
 }
 
 static void write_granularity(struct json_writer *json, const struct retention_call *call,
-			      int grain)
+			      int granularity)
 {
-	char text[ROLLUP_WIDTH_MAX_BYTES];
+	char text[GRANULARITY_WIDTH_MAX_BYTES];
 	json_write_key(json, "granularity");
-	if (grain == (int)call->call.api->grains->count) {
+	if (granularity == (int)call->call.api->granularities->count) {
 		json_write_text(json, "late");
 		return;
 	}
-	if (grain == RETENTION_RAW) {
+	if (granularity == RETENTION_RAW) {
 		json_write_text(json, "raw");
 		return;
 	}
-	size_t len = rollup_width_print(text, call->call.api->grains->list[grain].width_ms);
+	size_t len = granularity_width_print(
+		text, call->call.api->granularities->list[granularity].width_ms);
 	json_write_string(json, (struct slice){text, len});
 }
 
@@ -97,7 +98,7 @@ static void write_line(struct json_writer *json, const struct retention_call *ca
 	json_write_object_begin(json);
 	json_put_string(json, "tenant", line->tenant);
 	json_put_string(json, "metric", line->metric);
-	write_granularity(json, call, line->grain);
+	write_granularity(json, call, line->granularity);
 	write_rule(json, call, line->rule);
 	json_put_i64(json, "retentionMs", line->keep_ms);
 	write_class(json, "class", line->retention);
@@ -116,7 +117,7 @@ static void write_rules(struct json_writer *json, const struct retention_rules *
 
 static void answer_kept(const struct retention_call *call, struct json_writer *json)
 {
-	const struct retention_survey *result = &call->survey;
+	const struct retention_usage *result = &call->survey;
 	write_rules(json, call->call.api->retention);
 	json_put_u64(json, "series", result->series);
 	json_write_key(json, "kept");
@@ -129,13 +130,13 @@ static void answer_kept(const struct retention_call *call, struct json_writer *j
 
 /* ---- What is elsewhere ----------------------------------------------------------------------- */
 
-static void write_move(struct json_writer *json, const struct retention_call *call, int grain,
+static void write_move(struct json_writer *json, const struct retention_call *call, int granularity,
 		       int from, int to, const struct retention_amount *amount)
 {
 	if (!amount->series)
 		return;
 	json_write_object_begin(json);
-	write_granularity(json, call, grain);
+	write_granularity(json, call, granularity);
 	write_class(json, "from", (enum retention_class)from);
 	write_class(json, "to", (enum retention_class)to);
 	write_amount(json, amount);
@@ -144,17 +145,18 @@ static void write_move(struct json_writer *json, const struct retention_call *ca
 
 static void answer_moves(const struct retention_call *call, struct json_writer *json)
 {
-	const struct retention_survey *result = &call->survey;
+	const struct retention_usage *result = &call->survey;
 	json_put_bool(json, "dryRun", !call->moves);
 	json_put_u64(json, "series", result->series);
 	json_put_u64(json, "failed", call->failed);
 	json_write_key(json, "moves");
 	json_write_array_begin(json);
-	for (int grain = RETENTION_RAW; grain <= (int)call->call.api->grains->count; grain++) {
+	for (int granularity = RETENTION_RAW;
+	     granularity <= (int)call->call.api->granularities->count; granularity++) {
 		for (int from = 0; from < RETENTION_CLASSES; from++) {
 			for (int to = 0; to < RETENTION_CLASSES; to++)
-				write_move(json, call, grain, from, to,
-					   &result->moves[grain + 1][from][to]);
+				write_move(json, call, granularity, from, to,
+					   &result->moves[granularity + 1][from][to]);
 		}
 	}
 	json_write_array_end(json);
@@ -188,9 +190,9 @@ static void retention_run(struct job_call *job_call)
 	struct retention_call *call = (struct retention_call *)job_call;
 	call->options.scope.queue = job_queue(job_call->job);
 	call->apply.scope = call->options.scope;
-	call->err = retention_survey(&call->options, &call->survey);
+	call->err = retention_usage(&call->options, &call->survey);
 	if (!call->err && call->moves)
-		call->err = retention_apply(&call->apply, &call->survey, &call->failed);
+		call->err = retention_rekey(&call->apply, &call->survey, &call->failed);
 }
 
 static void retention_over(struct job_call *job_call)
@@ -204,7 +206,7 @@ static void retention_over(struct job_call *job_call)
 		log_warn("retention apply: not all could be moved, and another run moves the "
 			 "rest: %s",
 			 err_text(call->err));
-	retention_survey_release(&call->survey);
+	retention_usage_release(&call->survey);
 	arena_release(&call->arena);
 	mem_free(call);
 }
@@ -214,7 +216,7 @@ static struct retention_scope retention_scope_of(const struct retention_call *ca
 {
 	return (struct retention_scope){.store = api->store,
 					.clock = api->clock,
-					.grains = api->grains,
+					.granularities = api->granularities,
 					.raw_retention_ms = api->conf->retention_raw_ms,
 					.late_retention_ms = api->late->kept_ms,
 					.rules = api->retention,
@@ -256,9 +258,9 @@ static void retention_begin(struct http_request *request, const struct question 
 	arena_init(&call->arena, NAMES_MAX_BYTES);
 	call->tenant = arena_copy(&call->arena, q->tenant.data ? q->tenant : SLICE(""));
 	call->metric = arena_copy(&call->arena, q->metric.data ? q->metric : SLICE(""));
-	call->options = (struct retention_survey_options){.scope = retention_scope_of(call, api),
-							  .lines_max = q->limit};
-	call->apply = (struct retention_apply_options){.asof_ms = clock_age_ms(api->clock),
+	call->options = (struct retention_usage_options){.scope = retention_scope_of(call, api),
+							 .lines_max = q->limit};
+	call->apply = (struct retention_rekey_options){.asof_ms = clock_age_ms(api->clock),
 						       .reads_ms = retention_reads_ms(api->conf)};
 	call->err = ERR_CANCELLED; /* until it has run */
 	job_call_start(&call->call, "retention", request);
@@ -272,7 +274,7 @@ static void on_show(struct http_request *request)
 	int err = params_check(request, names, &e);
 	err = err ? err : params_narrowing(request, &q.tenant, &q.metric, &e);
 	err = err ? err
-		  : params_limit(request, LINES_PRESET, RETENTION_SURVEY_LINES_MAX, &q.limit, &e);
+		  : params_limit(request, LINES_PRESET, RETENTION_USAGE_LINES_MAX, &q.limit, &e);
 	if (err)
 		http_reply_error(request, 400, "%s", e.text);
 	else

@@ -1,7 +1,7 @@
 /* How long what is kept: GET /api/retention; and what is in another class of the store than it
  * would be written to now: POST /api/retention/apply moves it there; dryRun=true only counts. */
-#ifndef API_RETENTION_H
-#define API_RETENTION_H
+#ifndef API_ADMIN_RETENTION_H
+#define API_ADMIN_RETENTION_H
 
 #include "http/http.h"
 

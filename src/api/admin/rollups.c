@@ -19,39 +19,39 @@ enum {
 
 struct rollups_call {
 	struct job_call call; /* first */
-	struct rollup_pending_options options;
-	struct rollup_pending pending;
+	struct marks_pending_options options;
+	struct marks_pending pending;
 	int err;
 };
 
 /* ---- Configuration --------------------------------------------------------------------------- */
 
 static void write_partitions(struct json_writer *json, const char *key,
-			     const struct rollup_partitions *set)
+			     const struct partitions *set)
 {
 	struct buf list;
 	buf_init(&list, LIST_MAX_BYTES);
-	rollup_partitions_print(set, &list);
+	partitions_print(set, &list);
 	json_put_string(json, key, list.len ? buf_slice(&list) : SLICE(""));
 	buf_release(&list);
 }
 
 static void write_width(struct json_writer *json, const char *key, int64_t width_ms)
 {
-	char text[ROLLUP_WIDTH_MAX_BYTES];
-	size_t len = rollup_width_print(text, width_ms);
+	char text[GRANULARITY_WIDTH_MAX_BYTES];
+	size_t len = granularity_width_print(text, width_ms);
 	json_put_string(json, key, (struct slice){text, len});
 }
 
-static void write_granularities(struct json_writer *json, const struct rollup_grains *grains)
+static void write_granularities(struct json_writer *json, const struct granularities *granularities)
 {
 	json_write_key(json, "granularities");
 	json_write_array_begin(json);
-	for (size_t i = 0; i < grains->count; i++) {
+	for (size_t i = 0; i < granularities->count; i++) {
 		json_write_object_begin(json);
-		write_width(json, "width", grains->list[i].width_ms);
-		json_put_i64(json, "widthMs", grains->list[i].width_ms);
-		json_put_i64(json, "retentionMs", grains->list[i].retention_ms);
+		write_width(json, "width", granularities->list[i].width_ms);
+		json_put_i64(json, "widthMs", granularities->list[i].width_ms);
+		json_put_i64(json, "retentionMs", granularities->list[i].retention_ms);
 		json_write_object_end(json);
 	}
 	json_write_array_end(json);
@@ -69,7 +69,7 @@ static void write_late(struct json_writer *json, const struct api *api)
 static void write_conf(struct json_writer *json, const struct api *api)
 {
 	const struct conf *conf = api->conf;
-	write_granularities(json, api->grains);
+	write_granularities(json, api->granularities);
 	json_put_i64(json, "slotMs", conf->rollup_slot_ms);
 	json_put_i64(json, "quietMs", conf->rollup_quiet_ms);
 	json_put_i64(json, "everyMs", conf->rollup_every_ms);
@@ -81,7 +81,7 @@ static void write_conf(struct json_writer *json, const struct api *api)
 		json_write_text(json, conf->rollup_counter_suffixes.items[i]);
 	json_write_array_end(json);
 	json_put_text(json, "name", api->rollup_name);
-	json_put_i64(json, "partitions", conf->rollup_partitions);
+	json_put_i64(json, "partitions", conf->partitions);
 	write_partitions(json, "own", api->owned);
 }
 
@@ -125,7 +125,7 @@ static void write_pass(struct json_writer *json, const struct rollup_state *stat
 /* What keeps the marks, and whether it does. */
 static void write_tracking(struct json_writer *json, const struct api *api)
 {
-	struct rollup_track_state state = rollup_track_state(api->rollup_track);
+	struct marks_state state = marks_state(api->marks);
 	json_write_key(json, "tracking");
 	json_write_object_begin(json);
 	json_write_key(json, "in");
@@ -154,7 +154,7 @@ static void write_state(struct json_writer *json, const struct api *api)
 
 /* ---- What waits ------------------------------------------------------------------------------ */
 
-static void write_slot(struct json_writer *json, const struct rollup_pending_slot *slot)
+static void write_slot(struct json_writer *json, const struct marks_pending_slot *slot)
 {
 	json_write_object_begin(json);
 	json_put_i64(json, "slot", slot->slot_s * 1000);
@@ -169,7 +169,7 @@ static void write_slot(struct json_writer *json, const struct rollup_pending_slo
 }
 
 /* How long the first that is ready has been so. */
-static int64_t behind_ms(const struct rollup_pending_slot *slots, size_t count, int64_t now_ms)
+static int64_t behind_ms(const struct marks_pending_slot *slots, size_t count, int64_t now_ms)
 {
 	int64_t since_ms = now_ms;
 	for (size_t i = 0; i < count; i++) {
@@ -182,13 +182,13 @@ static int64_t behind_ms(const struct rollup_pending_slot *slots, size_t count, 
 /* While Redis is not reached, or was emptied just now, what the store has is shown. */
 static bool rollups_is_partial(const struct rollups_call *call)
 {
-	return call->err == ERR_RETRY && !rollup_track_in_writes(call->call.api->rollup_track);
+	return call->err == ERR_RETRY && !marks_in_writes(call->call.api->marks);
 }
 
 static void write_pending(struct json_writer *json, const struct rollups_call *call)
 {
-	const struct rollup_pending *pending = &call->pending;
-	const struct rollup_pending_slot *slots = pending->slots;
+	const struct marks_pending *pending = &call->pending;
+	const struct marks_pending_slot *slots = pending->slots;
 	int64_t now_ms = clock_wall_ms(call->call.api->clock);
 	json_put_i64(json, "now", now_ms);
 	json_put_i64(json, "behindMs", behind_ms(slots, pending->count, now_ms));
@@ -218,7 +218,7 @@ static void rollups_run(struct job_call *job_call)
 {
 	struct rollups_call *call = (struct rollups_call *)job_call;
 	call->options.queue = job_queue(job_call->job);
-	call->err = rollup_pending_list(&call->options, &call->pending);
+	call->err = marks_pending_list(&call->options, &call->pending);
 }
 
 static void rollups_over(struct job_call *job_call)
@@ -230,7 +230,7 @@ static void rollups_over(struct job_call *job_call)
 				 "what waits to be rolled up could not be read: %s", err_text(err));
 	else if (job_call->request)
 		rollups_answer(call);
-	rollup_pending_release(&call->pending);
+	marks_pending_release(&call->pending);
 	mem_free(call);
 }
 
@@ -238,7 +238,7 @@ static int read_params(const struct http_request *request, size_t *limit, struct
 {
 	static const char *const names[] = {"limit", NULL};
 	int err = params_check(request, names, e);
-	return err ? err : params_limit(request, SLOTS_PRESET, ROLLUP_PENDING_SLOTS_MAX, limit, e);
+	return err ? err : params_limit(request, SLOTS_PRESET, MARKS_PENDING_SLOTS_MAX, limit, e);
 }
 
 static void on_end(struct http_request *request)
@@ -253,12 +253,12 @@ static void on_end(struct http_request *request)
 	struct rollups_call *call = mem_zalloc(sizeof(*call));
 	call->call.run = rollups_run;
 	call->call.over = rollups_over;
-	call->options = (struct rollup_pending_options){.track = api->rollup_track,
-							.clock = api->clock,
-							.slot_ms = api->conf->rollup_slot_ms,
-							.quiet_ms = api->conf->rollup_quiet_ms,
-							.slots_max = limit,
-							.marks_max = MARKS_MAX};
+	call->options = (struct marks_pending_options){.track = api->marks,
+						       .clock = api->clock,
+						       .slot_ms = api->conf->rollup_slot_ms,
+						       .quiet_ms = api->conf->rollup_quiet_ms,
+						       .slots_max = limit,
+						       .marks_max = MARKS_MAX};
 	call->err = ERR_CANCELLED; /* until it has run */
 	job_call_start(&call->call, "pending", request);
 }

@@ -1,8 +1,8 @@
 /* `GET /api/rollups`: how roll-ups are configured, what the last pass did, and what waits; limit=
  * bounds the slots that are listed. `POST /api/rollups/rebuild`: marks anew all that has raw data,
  * of tenant=, metric=, from=, to=; dryRun=true only counts. */
-#ifndef API_ROLLUPS_H
-#define API_ROLLUPS_H
+#ifndef API_ADMIN_ROLLUPS_H
+#define API_ADMIN_ROLLUPS_H
 
 #include "http/http.h"
 

@@ -15,8 +15,8 @@
  * while a turn is posted or `held` is not 0, when that has passed; so does a client who goes. What
  * the owner asked for and cannot take back (reads of the store, changes) it counts in `held`, and
  * calls v2_answer_settle when it is back. */
-#ifndef API_V2_ANSWER_H
-#define API_V2_ANSWER_H
+#ifndef API_ESMOND_ANSWER_H
+#define API_ESMOND_ANSWER_H
 
 #include "api/routes.h"
 #include "api/reply_stream.h"

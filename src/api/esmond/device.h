@@ -1,6 +1,6 @@
 /* Devices of /v2, and those of a kind: power strips are devices that have outlets. */
-#ifndef API_V2_DEVICE_H
-#define API_V2_DEVICE_H
+#ifndef API_ESMOND_DEVICE_H
+#define API_ESMOND_DEVICE_H
 
 #include "http/http.h"
 #include "inventory/inventory.h"

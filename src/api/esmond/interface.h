@@ -1,6 +1,6 @@
 /* Interfaces of /v2, and what lies below a device. */
-#ifndef API_V2_INTERFACE_H
-#define API_V2_INTERFACE_H
+#ifndef API_ESMOND_INTERFACE_H
+#define API_ESMOND_INTERFACE_H
 
 #include "api/esmond/rows.h"
 

@@ -10,8 +10,8 @@
  *
  * Names are in byte order, at most `limit` (10,000 unless given; of series as many as a query
  * reads); where there are more, the header X-Granary-Cut is `limit`. */
-#ifndef API_METADATA_H
-#define API_METADATA_H
+#ifndef API_METRICS_METADATA_H
+#define API_METRICS_METADATA_H
 
 #include "http/http.h"
 

@@ -126,7 +126,8 @@ static void advance(struct call *call)
 	size_t turn = 0;
 	struct query_chunk chunk;
 	if (!call->said)
-		grain_reply_header(call->request, call->query, query_grains(call->queries));
+		granularity_reply_header(call->request, call->query,
+					 query_granularities(call->queries));
 	call->said = true;
 	if (call->out.len >= SENDING_FLUSH_BYTES && !send_gathered(call))
 		return;
@@ -245,8 +246,9 @@ static void end_metric(struct http_request *request)
 	bool explain = false;
 	struct errbuf e;
 	stat_add(STAT_queries, 1);
-	int err = params_query(request, clock_wall_ms(call->clock), query_grains(call->queries),
-			       &query->arena, &query->spec, &format, &explain, &e);
+	int err = params_query(request, clock_wall_ms(call->clock),
+			       query_granularities(call->queries), &query->arena, &query->spec,
+			       &format, &explain, &e);
 	encoder_init(&call->encoder, format == QUERY_CSV ? &encoder_csv : &encoder_json, query,
 		     &call->out);
 	call->sending = (struct sending){call->encoder.shape->content_type, .status = 200};
@@ -255,7 +257,7 @@ static void end_metric(struct http_request *request)
 		return;
 	}
 	call->encoder.explain = explain;
-	call->encoder.grains = query_grains(call->queries);
+	call->encoder.granularities = query_granularities(call->queries);
 	if (err)
 		fail(call, err, e.text);
 	else

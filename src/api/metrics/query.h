@@ -6,8 +6,8 @@
  * other work of the loop between them. Where it was cut, the header (or trailer) X-Granary-Cut says
  * by what: `points` or `time`. If the store fails half-way, the connection is closed without the
  * end. */
-#ifndef API_QUERY_H
-#define API_QUERY_H
+#ifndef API_METRICS_QUERY_H
+#define API_METRICS_QUERY_H
 
 #include "http/http.h"
 

@@ -279,8 +279,9 @@ static int read_explain(const struct http_request *request, bool *explain, struc
 }
 
 int params_query(const struct http_request *request, int64_t now_ms,
-		 const struct rollup_grains *grains, struct arena *arena, struct query_spec *spec,
-		 enum query_format *format, bool *explain, struct errbuf *e)
+		 const struct granularities *granularities, struct arena *arena,
+		 struct query_spec *spec, enum query_format *format, bool *explain,
+		 struct errbuf *e)
 {
 	static const char *const names[] = {"tenant",      "metricName", "+tag",    "start",
 					    "end",         "fn",         "window",  "fill",
@@ -301,7 +302,7 @@ int params_query(const struct http_request *request, int64_t now_ms,
 	if (!err)
 		err = read_explain(request, explain, e);
 	if (!err)
-		err = grain_params(request, grains, spec, e);
+		err = granularity_params(request, granularities, spec, e);
 	if (!err)
 		err = read_agg(request, arena, spec, e);
 	if (!err)

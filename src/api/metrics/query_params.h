@@ -1,7 +1,7 @@
 /* What routes are asked, read from their parameters: what several have alike, and all of a
  * `GET /api/query`. Pure. */
-#ifndef API_QUERY_PARAMS_H
-#define API_QUERY_PARAMS_H
+#ifndef API_METRICS_QUERY_PARAMS_H
+#define API_METRICS_QUERY_PARAMS_H
 
 #include "http/http.h"
 #include "query/query.h"
@@ -39,11 +39,12 @@ int params_limit(const struct http_request *request, size_t preset, size_t max, 
 
 enum query_format { QUERY_JSON, QUERY_CSV };
 
-/* All of a query; `grains` are those that are stored, or NULL. ERR_INVALID: the request is wrong
- * (400); ERR_LIMIT: it is right, but cannot be answered here (422). Names and selectors lie in the
- * request or in `arena`. */
+/* All of a query; `granularities` are those that are stored, or NULL. ERR_INVALID: the request is
+ * wrong (400); ERR_LIMIT: it is right, but cannot be answered here (422). Names and selectors lie
+ * in the request or in `arena`. */
 int params_query(const struct http_request *request, int64_t now_ms,
-		 const struct rollup_grains *grains, struct arena *arena, struct query_spec *spec,
-		 enum query_format *format, bool *explain, struct errbuf *e) MUST_CHECK;
+		 const struct granularities *granularities, struct arena *arena,
+		 struct query_spec *spec, enum query_format *format, bool *explain,
+		 struct errbuf *e) MUST_CHECK;
 
 #endif

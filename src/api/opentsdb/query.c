@@ -25,7 +25,7 @@ enum {
 	TREE_FACTOR = 20, /* of JSON's bytes, what its tree may take */
 	TURN_POINTS = 8192,
 	TIMEOUT_PRESET_MS = 60000,
-	GRAINS_MAX_BYTES = 6 << 10, /* of a reply's headers */
+	GRANULARITIES_MAX_BYTES = 6 << 10, /* of a reply's headers */
 };
 
 enum phase {
@@ -54,8 +54,8 @@ struct call {
 	bool held;            /* a thread looks at series with the filters of body.queries[at] */
 	uint64_t filter_work; /* of the queries before it */
 	struct sending sending;
-	struct buf grains; /* which data answers each query */
-	bool said;         /* that of the query at work */
+	struct buf granularities; /* which data answers each query */
+	bool said;                /* that of the query at work */
 	const char *cut;
 	enum phase phase;
 
@@ -105,7 +105,7 @@ static void call_free(struct call *call)
 	arena_release(&call->arena);
 	buf_release(&call->uri);
 	buf_release(&call->out);
-	buf_release(&call->grains);
+	buf_release(&call->granularities);
 	mem_free(call);
 }
 
@@ -128,21 +128,21 @@ static void fail_query(struct call *call, int err, const struct errbuf *error)
 }
 
 /* Of several queries, in their order. What is too long for a header is left out. */
-static void say_grains(struct call *call)
+static void say_granularities(struct call *call)
 {
-	buf_append_char(&call->grains, 0);
-	if (call->body.count == 1 || call->grains.failed)
+	buf_append_char(&call->granularities, 0);
+	if (call->body.count == 1 || call->granularities.failed)
 		return;
 	if (call->sending.streaming)
-		http_stream_trailer(call->request, GRAIN_HEADER, call->grains.data);
+		http_stream_trailer(call->request, GRANULARITY_HEADER, call->granularities.data);
 	else
-		http_reply_header(call->request, GRAIN_HEADER, call->grains.data);
+		http_reply_header(call->request, GRANULARITY_HEADER, call->granularities.data);
 }
 
 static void finish(struct call *call)
 {
 	stat_add(STAT_query_points, (int64_t)call->points);
-	say_grains(call);
+	say_granularities(call);
 	sending_end(&call->sending, call->request, buf_slice(&call->out), call->cut);
 	call_free(call);
 }
@@ -261,19 +261,20 @@ static bool start_query(struct call *call)
 }
 
 /* Of a single query before the answer is on its way. */
-static void say_grain(struct call *call)
+static void say_granularity(struct call *call)
 {
-	const struct rollup_grains *grains = query_grains(api_of(call->request)->queries);
+	const struct granularities *granularities =
+		query_granularities(api_of(call->request)->queries);
 	if (call->said)
 		return;
 	call->said = true;
 	if (call->body.count == 1) {
-		grain_reply_header(call->request, call->query, grains);
+		granularity_reply_header(call->request, call->query, granularities);
 		return;
 	}
 	if (call->at)
-		buf_append_text(&call->grains, "; ");
-	grain_list(&call->grains, call->query, grains);
+		buf_append_text(&call->granularities, "; ");
+	granularity_list(&call->granularities, call->query, granularities);
 }
 
 /* The series are known, and with them the time that is looked at. */
@@ -318,7 +319,7 @@ static bool take_chunk(struct call *call)
 	struct query_chunk chunk;
 	if (!query_take(call->query, COMBINE_CHUNK_MAX, &chunk))
 		return false;
-	say_grain(call);
+	say_granularity(call);
 	memcpy(call->ts_ms, chunk.ts_ms, chunk.count * sizeof(*chunk.ts_ms));
 	memcpy(call->bits, chunk.bits, chunk.count * sizeof(*chunk.bits));
 	memcpy(call->types, chunk.types, chunk.count * sizeof(*chunk.types));
@@ -402,7 +403,7 @@ static bool at_end(struct call *call)
 	struct errbuf e;
 	if (!call->query->ended)
 		return false;
-	say_grain(call);
+	say_granularity(call);
 	int err = check_ended(call, &e);
 	if (err) {
 		fail_query(call, err, &e);
@@ -507,7 +508,7 @@ static struct call *call_new(struct http_request *request)
 	call->sending = (struct sending){"application/json", .status = 200};
 	buf_init(&call->uri, OPENTSDB_URI_MAX_BYTES);
 	buf_init(&call->out, OUT_MAX_BYTES);
-	buf_init(&call->grains, GRAINS_MAX_BYTES);
+	buf_init(&call->granularities, GRANULARITIES_MAX_BYTES);
 	opentsdb_answer_init(&call->answer, &call->out);
 	request->owner = call;
 	return call;
