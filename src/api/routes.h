@@ -48,7 +48,6 @@ struct api {
 	struct persist *persist;
 	struct poller *poller;              /* of this process */
 	size_t metadata_writes;             /* at work: none may be when the store ends */
-	size_t recomputes;                  /* at work: none may be when persisting ends */
 	const struct rollup_grains *grains; /* none in it: nothing is rolled up */
 	const struct retention_rules *retention;
 	const struct rollup_partitions *owned; /* by configuration, or all that may be taken */
@@ -57,7 +56,7 @@ struct api {
 	const char *rollup_name;                 /* of this process among those that roll up */
 	struct rollup *rollup;                   /* NULL: this process rolls nothing up */
 	struct rollup_complete *rollup_complete; /* NULL likewise */
-	struct job_call *job_calls;              /* at work: none may be when the store ends */
+	struct job_call *job_calls;              /* at work: none may be when persisting ends */
 	struct rollup_deletions *deletions;
 	struct v2_zones *zones; /* of reports */
 	size_t v2_answers;      /* that are at work: none may be when catalog and store end */

@@ -200,11 +200,6 @@ static void counters_tick(struct persister *persister)
 	deriver_tick(of(persister)->deriver);
 }
 
-static void counters_derive(struct persister *persister, struct derive_request *request)
-{
-	deriver_take(of(persister)->deriver, request);
-}
-
 static bool counters_idle(const struct persister *persister)
 {
 	return deriver_idle(CONTAINER_OF(persister, const struct counters, persister)->deriver);
@@ -239,7 +234,6 @@ const struct persister_ops persister_of_counters = {
 	.store = counters_store,
 	.stored = counters_stored,
 	.tick = counters_tick,
-	.derive = counters_derive,
 	.idle = counters_idle,
 	.stop = counters_stop,
 	.free = counters_free,

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/stats.h"
-#include "persist/derive_request.h"
+#include "persist/claims.h"
 #include "rate/job.h"
 #include "rate/oidset.h"
 
@@ -17,6 +17,7 @@ struct derivation {
 	struct rate_job *job;
 	struct arena arena; /* of the table */
 	struct rate_table table;
+	struct claim claim;
 	bool running;
 };
 
@@ -26,12 +27,6 @@ struct deriver {
 	struct derivation jobs[JOBS]; /* of what is due */
 	bool stopped;
 	bool is_late; /* the pass over all sources took longer than until the next was due */
-	/* What was asked for, the first of them at work: its rates are brought up to date by a job,
-	 * then recomputed. */
-	struct derive_request *requests, **last_request;
-	struct rate_job *request_job;
-	enum { REQUEST_WAITS, REQUEST_DERIVES, REQUEST_RECOMPUTES } request_state;
-	struct rate_recompute *recompute;
 };
 
 /* ---- The table of a source ------------------------------------------------------------------- */
@@ -182,143 +177,11 @@ static int make_table(struct derivation *d, const struct source *source, struct 
 
 static void begin_due(struct deriver *d);
 
-/* Of one device and OIDSet there is one job at a time. */
-static bool is_at_work(const struct deriver *d, struct slice device, struct slice oidset)
-{
-	for (size_t i = 0; i < JOBS; i++) {
-		const struct rate_table *table = &d->jobs[i].table;
-		if (d->jobs[i].running && slice_equal(table->device, device) &&
-		    slice_equal(table->oidset, oidset))
-			return true;
-	}
-	return false;
-}
-
-static void set_retention(enum retention_class retention[COUNTER_LEVELS_MAX])
-{
-	for (size_t level = 0; level < COUNTER_LEVELS_MAX; level++)
-		retention[level] = RETENTION_EVER;
-}
-
-/* ---- What was asked for ---------------------------------------------------------------------- */
-
-static void end_request(struct deriver *d, int err, const char *sentence)
-{
-	struct derive_request *request = d->requests;
-	d->requests = request->next;
-	if (!d->requests)
-		d->last_request = &d->requests;
-	d->request_state = REQUEST_WAITS;
-	derive_request_end(request, err, sentence);
-}
-
-static void recomputed(struct rate_recompute *recompute, int err)
-{
-	struct deriver *d = rate_recompute_owner(recompute);
-	d->requests->result = *rate_recompute_result(recompute);
-	end_request(d, err, rate_recompute_error(recompute));
-	begin_due(d);
-}
-
-static int start_recompute(struct deriver *d)
-{
-	struct derive_request *request = d->requests;
-	struct rate_recompute_options options = {
-		.table = request->table,
-		.from_ms = request->from_ms,
-		.to_ms = request->to_ms,
-		.until_ms = request->newest_ms,
-		.now_ms = clock_age_ms(d->base->clock),
-		.only_report = request->only_report,
-		.cancelled = &request->cancelled,
-		.done = recomputed,
-		.owner = d,
-	};
-	set_retention(options.retention);
-	d->request_state = REQUEST_RECOMPUTES;
-	return rate_recompute_start(d->recompute, &options);
-}
-
-static void request_derived(struct rate_job *job, int err)
-{
-	struct deriver *d = rate_job_owner(job);
-	const char *sentence = rate_job_error(job);
-	bool any = d->requests->from_ms < d->requests->to_ms;
-	if (!err && any) {
-		err = start_recompute(d);
-		sentence = rate_recompute_error(d->recompute);
-	}
-	if (err || !any)
-		end_request(d, err, sentence);
-	begin_due(d);
-}
-
-/* The worker may have taken on newer values since the newest stored one was looked up. */
-static int start_request(struct deriver *d)
-{
-	struct derive_request *request = d->requests;
-	struct source *source =
-		layouts_source(d->layouts, request->table->device, request->table->oidset);
-	if (source && source->newest_ms > request->newest_ms)
-		request->newest_ms = source->newest_ms;
-	struct rate_job_options options = {
-		.table = request->table,
-		.until_ms = request->newest_ms,
-		.now_ms = clock_age_ms(d->base->clock),
-		.awaited = true,
-		.done = request_derived,
-		.owner = d,
-	};
-	set_retention(options.retention);
-	int err = rate_job_start(d->request_job, &options);
-	if (!err)
-		d->request_state = REQUEST_DERIVES;
-	return err;
-}
-
-static bool request_may_begin(const struct deriver *d)
-{
-	return d->requests && d->request_state == REQUEST_WAITS &&
-	       !is_at_work(d, d->requests->table->device, d->requests->table->oidset);
-}
-
-static void begin_requests(struct deriver *d)
-{
-	while (request_may_begin(d)) {
-		bool over = atomic_load(&d->requests->cancelled);
-		int err = over ? ERR_CANCELLED : start_request(d);
-		if (err)
-			end_request(d, err, over ? "" : rate_job_error(d->request_job));
-	}
-}
-
-void deriver_take(struct deriver *deriver, struct derive_request *request)
-{
-	if (request->only_probe) {
-		const struct rate_table *table = request->table;
-		bool known = layouts_source(deriver->layouts, table->device, table->oidset);
-		derive_request_end(request, known ? ERR_EXISTS : 0, "");
-		return;
-	}
-	request->next = NULL;
-	*deriver->last_request = request;
-	deriver->last_request = &request->next;
-	begin_due(deriver);
-}
-
-static bool is_asked_for(const struct deriver *d, const struct source *source)
-{
-	return d->requests && d->request_state != REQUEST_WAITS &&
-	       slice_equal(d->requests->table->device, source->device) &&
-	       slice_equal(d->requests->table->oidset, source->oidset->name);
-}
-
-/* ---- What is due ----------------------------------------------------------------------------- */
-
 static void job_done(struct rate_job *job, int err)
 {
 	struct derivation *d = rate_job_owner(job);
 	d->running = false;
+	claims_give_back(d->deriver->base->claims, &d->claim);
 	if (err) {
 		log_warn("rates of " SHOWN ", OIDSet " SHOWN ": %s", SHOWN_OF(d->table.device),
 			 SHOWN_OF(d->table.oidset), rate_job_error(job));
@@ -349,11 +212,11 @@ static int start_job(struct derivation *d, struct source *source, struct errbuf 
 		.table = &d->table,
 		.until_ms = source->newest_ms,
 		.now_ms = clock_age_ms(d->deriver->base->clock),
+		.retention = {[0 ... COUNTER_LEVELS_MAX - 1] = RETENTION_EVER},
 		.awaited = d->deriver->is_late && !another_is_idle(d),
 		.done = job_done,
 		.owner = d,
 	};
-	set_retention(options.retention);
 	err = rate_job_start(d->job, &options);
 	if (err)
 		return errbuf_set(e, err, "%s", rate_job_error(d->job));
@@ -366,17 +229,26 @@ static int start_job(struct derivation *d, struct source *source, struct errbuf 
 static bool is_due(struct deriver *d, struct source *source, int64_t now_ms)
 {
 	int64_t every_ms = d->base->derive_every_ms;
-	if (!source->due_ms)
+	if (!source->due_ms) {
 		source->due_ms = now_ms + (int64_t)(source->hash % (uint64_t)every_ms);
-	return source->due_ms <= now_ms && source->newest_ms != INT64_MIN &&
-	       !is_asked_for(d, source) && !is_at_work(d, source->device, source->oidset->name);
+		claims_see(d->base->claims, claims_source(source->device, source->oidset->name));
+	}
+	return source->due_ms <= now_ms && source->newest_ms != INT64_MIN;
 }
 
+/* What another has a claim on stays due. */
 static void begin(struct derivation *d, struct source *source, int64_t now_ms)
 {
+	const struct persist_base *base = d->deriver->base;
 	struct errbuf e = {""};
+	d->claim = (struct claim){claims_source(source->device, source->oidset->name), base->worker,
+				  NULL};
+	if (!claims_take(base->claims, &d->claim))
+		return;
 	int err = start_job(d, source, &e);
-	source->due_ms = now_ms + d->deriver->base->derive_every_ms;
+	if (!d->running)
+		claims_give_back(base->claims, &d->claim);
+	source->due_ms = now_ms + base->derive_every_ms;
 	source->newest_ms = INT64_MIN;
 	if (!err)
 		return;
@@ -400,7 +272,6 @@ static void begin_due(struct deriver *d)
 {
 	struct layouts *layouts = d->layouts;
 	int64_t now_ms = clock_mono_ms(d->base->clock);
-	begin_requests(d);
 	struct derivation *idle = find_idle(d);
 	while (layouts->pass != &layouts->sources && idle && !d->stopped) {
 		struct source *source = layouts->pass;
@@ -432,7 +303,7 @@ bool deriver_idle(const struct deriver *deriver)
 		if (deriver->jobs[i].running)
 			return false;
 	}
-	return deriver->request_state != REQUEST_DERIVES;
+	return true;
 }
 
 struct deriver *deriver_new(const struct persist_base *base, struct layouts *layouts)
@@ -445,9 +316,6 @@ struct deriver *deriver_new(const struct persist_base *base, struct layouts *lay
 		d->jobs[i].job = rate_job_new(base->store, base->executor);
 		arena_init(&d->jobs[i].arena, ARENA_MAX_BYTES);
 	}
-	d->request_job = rate_job_new(base->store, base->executor);
-	d->recompute = rate_recompute_new(base->store, base->executor);
-	d->last_request = &d->requests;
 	return d;
 }
 
@@ -457,7 +325,5 @@ void deriver_free(struct deriver *deriver)
 		rate_job_free(deriver->jobs[i].job);
 		arena_release(&deriver->jobs[i].arena);
 	}
-	rate_job_free(deriver->request_job);
-	rate_recompute_free(deriver->recompute);
 	mem_free(deriver);
 }

@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/stats.h"
+#include "persist/catch_up.h"
 #include "persist/private.h"
-#include "persist/silent.h"
 #include "queue/queue.h"
 #include "wire/timetext.h"
 
@@ -28,7 +28,7 @@ static size_t counters_of_worker(const struct persist_options *o)
 
 static void fill_post(struct post *post)
 {
-	const struct persist *p = post->persist;
+	struct persist *p = post->persist;
 	const struct persist_options *o = &p->options;
 	const struct worker_options options = {
 		.base =
@@ -40,6 +40,7 @@ static void fill_post(struct post *post)
 				.future_max_ms = o->future_max_ms,
 				.derive_every_ms = o->derive_every_ms,
 				.counters_max = counters_of_worker(o),
+				.claims = &p->claims,
 			},
 		.conf = o->conf,
 		.def = post->def,
@@ -57,10 +58,8 @@ static void replace(struct post *post)
 		  (long long)(post->persist->options.hang_timeout_ms / 1000));
 	stat_add(STAT_persist_replaced, 1);
 	worker_abandon(post->worker);
+	claims_drop(&post->persist->claims, post->worker);
 	fill_post(post);
-	/* These go on with what is next, which may be the new one's. */
-	silent_abandon(post->persist->silent, post);
-	recompute_abandon(post);
 }
 
 static void on_look(void *owner)
@@ -87,6 +86,7 @@ struct persist *persist_new(const struct persist_options *options)
 {
 	struct persist *p = mem_zalloc(sizeof(*p));
 	p->options = *options;
+	claims_init(&p->claims);
 	p->post_count = count_posts(options->conf);
 	p->posts = mem_zalloc(p->post_count * sizeof(*p->posts));
 	struct post *post = p->posts;
@@ -97,18 +97,10 @@ struct persist *persist_new(const struct persist_options *options)
 			fill_post(post);
 		}
 	}
-	p->silent = silent_new(p);
+	p->catch_up = catch_up_new(p);
 	p->looks = loop_timer_new(options->loop, on_look, p);
 	loop_timer_start(p->looks, LOOK_INTERVAL_MS, LOOK_INTERVAL_MS);
 	return p;
-}
-
-struct post *persist_post(struct persist *persist, const struct queue_def *def, struct slice device)
-{
-	size_t i = 0;
-	while (persist->posts[i].def != def)
-		i++;
-	return &persist->posts[i + queue_shard(device) % def->workers];
 }
 
 static void post_stopped(struct task *task)
@@ -123,7 +115,6 @@ static void post_stopped(struct task *task)
 static void stop_workers(void *owner)
 {
 	struct persist *p = owner;
-	ASSERT(!p->recomputes);
 	for (size_t i = 0; i < p->post_count; i++) {
 		p->posts[i].stopped.run = post_stopped;
 		worker_stop(p->posts[i].worker, loop_executor(p->options.loop),
@@ -138,14 +129,15 @@ void persist_stop(struct persist *persist, void (*stopped)(void *owner), void *o
 	persist->stopped = stopped;
 	persist->owner = owner;
 	loop_timer_close(persist->looks);
-	silent_stop(persist->silent, stop_workers, persist);
+	catch_up_stop(persist->catch_up, stop_workers, persist);
 }
 
 void persist_free(struct persist *persist)
 {
 	if (!persist)
 		return;
-	silent_free(persist->silent);
+	catch_up_free(persist->catch_up);
+	claims_release(&persist->claims);
 	mem_free(persist->posts);
 	mem_free(persist);
 }

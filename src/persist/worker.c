@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "loop/thread.h"
-#include "persist/derive_request.h"
 #include "queue/queue.h"
 
 enum {
@@ -414,6 +413,7 @@ static void run_begin(struct task *task)
 		.owner = w,
 	};
 	w->options.base.executor = executor;
+	w->options.base.worker = w;
 	w->persister = persisters[w->options.def->persister]->make(&w->options.base);
 	arena_init(&w->arena, ARENA_MAX_BYTES);
 	arena_init(&w->batch.arena, ARENA_MAX_BYTES);
@@ -446,21 +446,6 @@ struct worker *worker_new(const struct worker_options *options)
 	struct executor *executor = loop_executor(w->loop);
 	executor->post(executor, &w->begin);
 	return w;
-}
-
-static void run_derive(struct task *task)
-{
-	struct derive_request *request = CONTAINER_OF(task, struct derive_request, begin);
-	struct worker *w = request->worker;
-	w->persister->ops->derive(w->persister, request);
-}
-
-void worker_derive(struct worker *worker, struct derive_request *request)
-{
-	struct executor *executor = loop_executor(worker->loop);
-	request->worker = worker;
-	request->begin.run = run_derive;
-	executor->post(executor, &request->begin);
 }
 
 static void run_stop(struct task *task)
