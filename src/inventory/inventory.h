@@ -535,35 +535,19 @@ void inventory_rows_read_cancel(struct inventory_rows_read *read);
 
 /* ---- Forgetting a device's data ------------------------------------------------------------- */
 
-struct device_wipe;
-typedef void device_wipe_done(struct device_wipe *wipe, int err);
+/* Of a device's data; for a job. */
+struct device_wipe_options {
+	struct store *store;
+	struct clock *clock;
+	struct task_queue *queue; /* on which it waits (store/wait.h) */
+	struct slice device;
+};
 
 /* Deletes what is stored of a device: its series in every table of counters and what rates know of
  * them, its values that are texts, its rows. To be done when it has been removed; polls of it that
  * still wait in a queue come back. Goes through the whole registry of tenant `snmp`: slow, in small
- * pieces. */
-struct device_wipe {
-	struct store *store;
-	struct executor *executor;
-	struct clock *clock;
-	struct slice device;
-	device_wipe_done *done;
-	void *owner;
-
-	uint64_t series; /* result: how many it had */
-	struct errbuf error;
-
-	/* private */
-	struct store_read *read;
-	struct store_write *write;
-	struct store_token token;
-	struct buf handles; /* uint64_t each */
-	struct buf rows;    /* of other cells; their keys lie in `keys` */
-	struct arena keys;
-	size_t row_next;
-	size_t step;
-};
-
-void device_wipe_start(struct device_wipe *wipe);
+ * pieces. *series: how many it had. ERR_CANCELLED, or an error of the store, with a sentence. */
+int device_wipe(const struct device_wipe_options *options, uint64_t *series,
+		struct errbuf *e) MUST_CHECK;
 
 #endif

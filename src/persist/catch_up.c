@@ -7,11 +7,7 @@
 #include "persist/recompute.h"
 #include "store/wait.h"
 
-enum {
-	SLICE_MAX_BYTES = 16 << 20,
-	SLICE_ROWS_MAX = 10000,
-	TURNS = 2, /* of derive_every_ms, until everything that is polled is known */
-};
+enum { TURNS = 2 }; /* of derive_every_ms, until everything that is polled is known */
 
 struct catch_up {
 	struct persist *persist;
@@ -40,47 +36,32 @@ static void catch_up_derive(struct catch_up *c, struct slice device, const struc
 	stat_add(STAT_persist_rates_failed, 1);
 }
 
-static void catch_up_look(struct catch_up *c, const struct store_row *row)
+static int catch_up_look(const struct store_row *row, void *owner)
 {
+	struct catch_up *c = owner;
 	struct slice device = row->key.part[0], name = row->key.part[1];
 	const struct oidset *set = inventory_conf_oidset_stored(c->persist->options.conf, name);
 	if (set && set->kind == OIDSET_COUNTERS &&
 	    !claims_seen(&c->persist->claims, claims_source(device, name)))
 		catch_up_derive(c, device, set->stored_as);
-}
-
-/* Through all checkpoints. */
-static int catch_up_walk(struct catch_up *c, struct store_read *read)
-{
-	struct store_request *request = store_read_add(read, STORE_ENUMERATE);
-	ASSERT(request); /* the first of an empty read */
-	request->enumerate.table = TABLE_RATE_CHECKPOINTS;
-	request->enumerate.limit = SLICE_ROWS_MAX;
-	read->now_ms = clock_age_ms(c->persist->options.clock);
-	int err = 0;
-	for (bool more = true; more && !err; more = request->more) {
-		err = store_read_wait(read, job_queue(c->job));
-		for (size_t i = 0; !err && i < request->enumerate.count; i++)
-			catch_up_look(c, &request->enumerate.rows[i]);
-	}
-	return err;
+	return job_is_stopping(c->job) ? ERR_CANCELLED : 0;
 }
 
 static void catch_up_run(struct job *job, void *owner)
 {
 	struct catch_up *c = owner;
-	int64_t every_ms = c->persist->options.derive_every_ms;
-	struct store_read *read = store_read_new(c->persist->options.store, SLICE_MAX_BYTES);
-	int err = job_sleep(job, TURNS * every_ms);
-	err = err ? err : catch_up_walk(c, read);
-	while (err == ERR_BUSY && job_sleep(job, every_ms) == 0) {
-		store_read_reset(read);
-		err = catch_up_walk(c, read);
+	const struct persist_options *o = &c->persist->options;
+	struct errbuf e = {""};
+	int err = job_sleep(job, TURNS * o->derive_every_ms);
+	while (!err) {
+		err = store_rows_wait(o->store, job_queue(job), clock_age_ms(o->clock),
+				      TABLE_RATE_CHECKPOINTS, catch_up_look, c, &e);
+		if (err != ERR_BUSY)
+			break;
+		err = job_sleep(job, o->derive_every_ms);
 	}
 	if (err && err != ERR_CANCELLED)
-		log_warn("what is polled no more was not looked through: %s",
-			 store_read_sentence(read, err));
-	store_read_free(read);
+		log_warn("what is polled no more was not looked through: %s", e.text);
 }
 
 static void catch_up_over(void *owner)

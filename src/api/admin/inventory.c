@@ -5,6 +5,7 @@
 #include "api/metrics/query_params.h"
 #include "api/routes.h"
 #include "inventory/inventory.h"
+#include "loop/job.h"
 #include "snmp/poller.h"
 
 enum {
@@ -22,10 +23,14 @@ struct call {
 	struct api *api;
 	struct arena arena;
 	struct inventory_change change;
-	struct device_wipe wipe;
 	struct slice stored_as; /* with_data: what the device's data are stored under */
 	bool with_data,
 		absent; /* the device is not in the inventory, but perhaps its data is there */
+	/* The wipe of these. */
+	struct job *job;
+	uint64_t series;
+	struct errbuf error;
+	int err;
 	struct buf body;
 };
 
@@ -236,7 +241,7 @@ static void succeed(struct call *call, int status, const char *done, size_t devi
 		json_put_text(&w, "done", done);
 		json_put_u64(&w, "devices", devices);
 		if (call->with_data) {
-			json_put_u64(&w, "series", call->wipe.series);
+			json_put_u64(&w, "series", call->series);
 		}
 		json_write_object_end(&w);
 		reply_json(call->request, status, &body);
@@ -244,13 +249,25 @@ static void succeed(struct call *call, int status, const char *done, size_t devi
 	call_free(call);
 }
 
-static void wiped(struct device_wipe *wipe, int err)
+/* Carried through, also when the client has gone. */
+static void wipe_run(struct job *job, void *owner)
 {
-	struct call *call = wipe->owner;
-	if (!err && call->absent && !wipe->series)
+	struct call *call = owner;
+	const struct device_wipe_options options = {.store = call->api->store,
+						    .clock = call->api->clock,
+						    .queue = job_queue(job),
+						    .device = call->stored_as};
+	call->err = device_wipe(&options, &call->series, &call->error);
+}
+
+static void wipe_over(void *owner)
+{
+	struct call *call = owner;
+	job_free(call->job);
+	if (call->err)
+		fail(call, call->err, call->error.text, SIZE_MAX);
+	else if (call->absent && !call->series)
 		fail(call, ERR_NOT_FOUND, call->change.error.text, SIZE_MAX);
-	else if (err)
-		fail(call, err, wipe->error.text, SIZE_MAX);
 	else
 		succeed(call, 200, "removed, with data", !call->absent);
 }
@@ -276,13 +293,9 @@ static void begin_wipe(struct call *call)
 {
 	if (is_of_another(call))
 		return;
-	call->wipe = (struct device_wipe){.store = call->api->store,
-					  .executor = loop_executor(call->api->loop),
-					  .clock = call->api->clock,
-					  .device = call->stored_as,
-					  .done = wiped,
-					  .owner = call};
-	device_wipe_start(&call->wipe);
+	if (job_start("wipe", wipe_run, wipe_over, call, loop_executor(call->api->loop),
+		      &call->job))
+		fail(call, ERR_BUSY, "too many jobs are at work; try again later", SIZE_MAX);
 }
 
 static void changed(struct inventory_change *change, int err)
