@@ -44,7 +44,6 @@ struct api {
 	size_t inventory_calls;      /* changes of it that are at work */
 	struct pollers *pollers;     /* elsewhere, that have been heard of */
 	struct queue *const *queues; /* by place in inventory_conf->queues */
-	size_t queue_retries;        /* at work: none may be when queues are closed */
 	struct persist *persist;
 	struct poller *poller;              /* of this process */
 	size_t metadata_writes;             /* at work: none may be when the store ends */

@@ -146,7 +146,7 @@ static void begin_queries(struct serve *s)
 static bool queries_over(const struct serve *s)
 {
 	return query_engine_idle(s->queries) && s->api.v2_answers == 0 &&
-	       s->api.queue_retries == 0 && s->api.metadata_writes == 0 && !s->api.job_calls &&
+	       s->api.metadata_writes == 0 && !s->api.job_calls &&
 	       (!s->deletions || rollup_deletions_idle(s->deletions));
 }
 
