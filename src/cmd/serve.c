@@ -145,8 +145,8 @@ static void begin_queries(struct serve *s)
  * Nothing tells of their end, so the stop timer looks. */
 static bool queries_over(const struct serve *s)
 {
-	return query_engine_idle(s->queries) && s->api.v2_answers == 0 &&
-	       s->api.metadata_writes == 0 && !s->api.job_calls &&
+	return query_engine_idle(s->queries) && !s->api.calls && s->api.metadata_writes == 0 &&
+	       !s->api.job_calls &&
 	       (!s->deletions || rollup_deletions_idle(s->deletions));
 }
 
