@@ -250,7 +250,7 @@ static void succeed(struct call *call, int status, const char *done, size_t devi
 }
 
 /* Carried through, also when the client has gone. */
-static void wipe_run(struct job *job, void *owner)
+static void inventory_wipe_run(struct job *job, void *owner)
 {
 	struct call *call = owner;
 	const struct device_wipe_options options = {.store = call->api->store,
@@ -260,7 +260,7 @@ static void wipe_run(struct job *job, void *owner)
 	call->err = device_wipe(&options, &call->series, &call->error);
 }
 
-static void wipe_over(void *owner)
+static void inventory_wipe_over(void *owner)
 {
 	struct call *call = owner;
 	job_free(call->job);
@@ -293,8 +293,8 @@ static void begin_wipe(struct call *call)
 {
 	if (is_of_another(call))
 		return;
-	if (job_start("wipe", wipe_run, wipe_over, call, loop_executor(call->api->loop),
-		      &call->job))
+	if (job_start("wipe", inventory_wipe_run, inventory_wipe_over, call,
+		      loop_executor(call->api->loop), &call->job))
 		fail(call, ERR_BUSY, "too many jobs are at work; try again later", SIZE_MAX);
 }
 
