@@ -1,7 +1,7 @@
 /* The keeper of the devices: reads them at the start, changes them one after the other.
  *
- * A change is checked against the picture of its time, written, and only when that is durable
- * becomes a picture of its own; so what anybody sees is on disk. Changes that come meanwhile wait
+ * A change is checked against the snapshot of its time, written, and only when that is durable
+ * becomes a snapshot of its own; so what anybody sees is on disk. Changes that come meanwhile wait
  * in a list with a bound. */
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,28 +23,28 @@ struct inventory_keeper {
 	struct inventory_listener *listeners;
 	struct inventory_change *first, *last; /* the first is at work */
 	size_t waiting;
-	pthread_mutex_t lock; /* guards the pointer `picture` */
-	const struct inventory *picture;
+	pthread_mutex_t lock; /* guards the pointer `snapshot` */
+	const struct inventory *snapshot;
 };
 
 static const struct slice keeper_row_kind = SLICE("device");
 
-/* ---- Pictures ------------------------------------------------------------------------------- */
+/* ---- Snapshots ------------------------------------------------------------------------------- */
 
 const struct inventory *inventory_keeper_take(struct inventory_keeper *keeper)
 {
 	pthread_mutex_lock(&keeper->lock);
-	const struct inventory *picture = keeper->picture;
-	inventory_take(picture);
+	const struct inventory *snapshot = keeper->snapshot;
+	inventory_take(snapshot);
 	pthread_mutex_unlock(&keeper->lock);
-	return picture;
+	return snapshot;
 }
 
-static void keeper_publish(struct inventory_keeper *keeper, const struct inventory *picture)
+static void keeper_publish(struct inventory_keeper *keeper, const struct inventory *snapshot)
 {
 	pthread_mutex_lock(&keeper->lock);
-	const struct inventory *before = keeper->picture;
-	keeper->picture = picture;
+	const struct inventory *before = keeper->snapshot;
+	keeper->snapshot = snapshot;
 	pthread_mutex_unlock(&keeper->lock);
 	inventory_release(before);
 	for (struct inventory_listener *l = keeper->listeners, *next; l; l = next) {
@@ -88,8 +88,8 @@ static int keeper_by_name(const void *left, const void *right)
 			     (*(const struct device *const *)right)->name);
 }
 
-static const struct inventory *device_list_picture(struct inventory_keeper *keeper,
-						   struct device_list *list, uint64_t number)
+static const struct inventory *device_list_snapshot(struct inventory_keeper *keeper,
+						    struct device_list *list, uint64_t number)
 {
 	if (list->count)
 		qsort(list->devices, list->count, sizeof(*list->devices), keeper_by_name);
@@ -147,7 +147,7 @@ int inventory_keeper_open(const struct inventory_options *options, struct invent
 				 TABLE_DEVICES, &row, keeper_load_one, &load, e);
 	if (err)
 		errbuf_prefix(e, err, "the devices could not be read");
-	keeper->picture = device_list_picture(keeper, &load.list, 1);
+	keeper->snapshot = device_list_snapshot(keeper, &load.list, 1);
 	device_list_release(&load.list);
 	task_queue_release(&queue);
 	*opened = err ? NULL : keeper;
@@ -166,7 +166,7 @@ void inventory_keeper_free(struct inventory_keeper *keeper)
 	if (!keeper)
 		return;
 	ASSERT(inventory_keeper_idle(keeper));
-	inventory_release(keeper->picture);
+	inventory_release(keeper->snapshot);
 	inventory_conf_release(keeper->options.conf);
 	pthread_mutex_destroy(&keeper->lock);
 	mem_free(keeper);
@@ -206,15 +206,15 @@ static int keeper_sort_specs(struct inventory_change *change, const struct devic
 
 static int keeper_check_there(struct inventory_change *change, bool must_be)
 {
-	const struct inventory *picture = change->keeper->picture;
+	const struct inventory *snapshot = change->keeper->snapshot;
 	for (size_t i = 0; i < change->count; i++) {
-		bool there = inventory_device(picture, change->specs[i].name) != NULL;
+		bool there = inventory_device(snapshot, change->specs[i].name) != NULL;
 		if (there && !must_be)
 			return keeper_refuse(change, i, ERR_EXISTS, "is there already");
 		if (!there && must_be)
 			return keeper_refuse(change, i, ERR_NOT_FOUND, "does not exist");
 	}
-	if (!must_be && picture->device_count + change->count > INVENTORY_DEVICES_MAX)
+	if (!must_be && snapshot->device_count + change->count > INVENTORY_DEVICES_MAX)
 		return errbuf_set(&change->error, ERR_LIMIT, "more than %d devices",
 				  INVENTORY_DEVICES_MAX);
 	return 0;
@@ -255,14 +255,14 @@ static struct slice keeper_take_free_name(struct hash_set *taken, struct slice n
 	}
 }
 
-static void keeper_note_stored(const struct inventory *picture, struct hash_set *taken)
+static void keeper_note_stored(const struct inventory *snapshot, struct hash_set *taken)
 {
-	for (size_t i = 0; i < picture->device_count; i++)
-		hash_set_add(taken, keeper_hash_of_name(device_stored_as(picture->devices[i])),
+	for (size_t i = 0; i < snapshot->device_count; i++)
+		hash_set_add(taken, keeper_hash_of_name(device_stored_as(snapshot->devices[i])),
 			     SIZE_MAX);
 }
 
-/* ---- Changes: the next picture -------------------------------------------------------------- */
+/* ---- Changes: the next snapshot -------------------------------------------------------------- */
 
 /* What it names is what it named before, though the configuration may no longer have it: a device
  * with a problem can still be switched off. */
@@ -313,14 +313,14 @@ static const struct device *keeper_make_device(struct inventory_change *change,
 	return device;
 }
 
-/* Devices of the present picture but those that `sorted` names. */
+/* Devices of the present snapshot but those that `sorted` names. */
 static void keeper_keep_others(struct inventory_change *change,
 			       const struct device_spec *const *sorted, struct device_list *list)
 {
-	const struct inventory *picture = change->keeper->picture;
+	const struct inventory *snapshot = change->keeper->snapshot;
 	size_t at = 0;
-	for (size_t i = 0; i < picture->device_count; i++) {
-		const struct device *device = picture->devices[i];
+	for (size_t i = 0; i < snapshot->device_count; i++) {
+		const struct device *device = snapshot->devices[i];
 		while (at < change->count && slice_compare(sorted[at]->name, device->name) < 0)
 			at++;
 		if (at < change->count && slice_equal(sorted[at]->name, device->name))
@@ -371,7 +371,7 @@ static int keeper_fill_add(struct inventory_change *change, struct device_list *
 	struct hash_set taken = {NULL};
 	char text[INVENTORY_NAME_MAX_BYTES];
 	int err = 0;
-	keeper_note_stored(change->keeper->picture, &taken);
+	keeper_note_stored(change->keeper->snapshot, &taken);
 	for (size_t i = 0; i < change->count && !err; i++) {
 		const struct device_spec *spec = &change->specs[i];
 		err = keeper_add_made(change, spec, NULL,
@@ -386,7 +386,7 @@ static int keeper_fill_change(struct inventory_change *change, struct device_lis
 	int err = 0;
 	for (size_t i = 0; i < change->count && !err; i++) {
 		const struct device_spec *spec = &change->specs[i];
-		const struct device *same = inventory_device(change->keeper->picture, spec->name);
+		const struct device *same = inventory_device(change->keeper->snapshot, spec->name);
 		err = keeper_add_made(change, spec, same, device_stored_as(same), list);
 	}
 	return err;
@@ -402,13 +402,13 @@ static int keeper_fill_remove(struct inventory_change *change, UNUSED struct dev
 
 static int keeper_fill_rename(struct inventory_change *change, struct device_list *list)
 {
-	const struct inventory *picture = change->keeper->picture;
+	const struct inventory *snapshot = change->keeper->snapshot;
 	struct arena arena;
-	if (inventory_device(picture, change->to))
+	if (inventory_device(snapshot, change->to))
 		return errbuf_set(&change->error, ERR_EXISTS, "device " SHOWN ": is there already",
 				  SHOWN_OF(change->to));
 	arena_init(&arena, DEVICE_MAX_BYTES);
-	const struct device *same = inventory_device(picture, change->specs[0].name);
+	const struct device *same = inventory_device(snapshot, change->specs[0].name);
 	struct device_spec spec = device_spec_of(same, &arena);
 	spec.name = change->to;
 	int err = keeper_add_made(change, &spec, same, device_stored_as(same), list);
@@ -427,14 +427,14 @@ static const struct {
 	[INVENTORY_REMOVE] = {true, keeper_fill_remove},
 };
 
-/* Makes the next picture and the write that makes it durable. */
+/* Makes the next snapshot and the write that makes it durable. */
 static int keeper_prepare_change(struct inventory_change *change)
 {
 	struct inventory_keeper *keeper = change->keeper;
-	const struct inventory *picture = keeper->picture;
+	const struct inventory *snapshot = keeper->snapshot;
 	const struct device_spec **sorted = mem_alloc_array(change->count + 1, sizeof(*sorted));
 	struct device_list list = {
-		mem_alloc_array(picture->device_count + change->count + 1, sizeof(*list.devices)),
+		mem_alloc_array(snapshot->device_count + change->count + 1, sizeof(*list.devices)),
 		0};
 	int err = keeper_sort_specs(change, sorted);
 	err = err ? err : keeper_check_there(change, ops[change->op].must_be);
@@ -445,7 +445,7 @@ static int keeper_prepare_change(struct inventory_change *change)
 	}
 	if (!err) {
 		change->fault = change->count;
-		change->picture = device_list_picture(keeper, &list, picture->number + 1);
+		change->snapshot = device_list_snapshot(keeper, &list, snapshot->number + 1);
 	}
 	device_list_release(&list);
 	mem_free(sorted);
@@ -460,18 +460,18 @@ static void keeper_begin_change(struct inventory_keeper *keeper);
 static void keeper_finish_change(struct inventory_change *change, int err)
 {
 	struct inventory_keeper *keeper = change->keeper;
-	const struct inventory *picture = change->picture;
+	const struct inventory *snapshot = change->snapshot;
 	keeper->first = change->next;
 	if (!keeper->first)
 		keeper->last = NULL;
 	keeper->waiting--;
 	store_write_free(change->write);
 	change->write = NULL;
-	change->picture = NULL;
+	change->snapshot = NULL;
 	if (err)
-		inventory_release(picture);
+		inventory_release(snapshot);
 	else
-		keeper_publish(keeper, picture);
+		keeper_publish(keeper, snapshot);
 	change->done(change, err);
 	keeper_begin_change(keeper);
 }
@@ -517,7 +517,7 @@ int inventory_keeper_change(struct inventory_keeper *keeper, struct inventory_ch
 	change->keeper = keeper;
 	change->next = NULL;
 	change->write = NULL;
-	change->picture = NULL;
+	change->snapshot = NULL;
 	change->error.text[0] = 0;
 	change->fault = change->count;
 	change->task.run = keeper_run_change;

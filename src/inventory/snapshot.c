@@ -1,4 +1,4 @@
-/* A picture of the inventory: immutable, counted. */
+/* A snapshot of the inventory: immutable, counted. */
 #include <stdlib.h>
 
 #include "inventory/private.h"
