@@ -1,9 +1,9 @@
-/* A picture of the inventory: immutable, counted. */
+/* A snapshot of the inventory: immutable, counted. */
 #include <stdlib.h>
 
 #include "inventory/private.h"
 
-static int by_stored_as(const void *left, const void *right)
+static int snapshot_by_stored_as(const void *left, const void *right)
 {
 	return slice_compare((*(const struct device *const *)left)->stored_as,
 			     (*(const struct device *const *)right)->stored_as);
@@ -26,7 +26,7 @@ struct inventory *inventory_new(struct inventory_conf *conf, const struct device
 			made->renamed[made->renamed_count++] = devices[i];
 	}
 	if (renamed > 1)
-		qsort(made->renamed, renamed, sizeof(*made->renamed), by_stored_as);
+		qsort(made->renamed, renamed, sizeof(*made->renamed), snapshot_by_stored_as);
 	inventory_conf_take(conf);
 	made->conf = conf;
 	made->devices = copy;
@@ -81,7 +81,7 @@ const struct device *inventory_device_stored(const struct inventory *inventory,
 	const struct device **found =
 		inventory->renamed_count
 			? bsearch(&key, inventory->renamed, inventory->renamed_count,
-				  sizeof(*inventory->renamed), by_stored_as)
+				  sizeof(*inventory->renamed), snapshot_by_stored_as)
 			: NULL;
 	return found ? *found : NULL;
 }

@@ -32,7 +32,7 @@ struct deriver {
 /* ---- The table of a source ------------------------------------------------------------------- */
 
 /* All OIDs of the OIDSet that rates are made of, in its order. */
-static int make_columns(struct derivation *d, const struct oidset *set, struct errbuf *e)
+static int derive_make_columns(struct derivation *d, const struct oidset *set, struct errbuf *e)
 {
 	struct rate_column *columns = arena_zalloc(&d->arena, set->oid_count * sizeof(*columns));
 	if (!columns)
@@ -49,7 +49,7 @@ static int make_columns(struct derivation *d, const struct oidset *set, struct e
 }
 
 /* column_count: it has none of that OID. */
-static size_t find_column(const struct layout *layout, struct slice oid)
+static size_t derive_find_column(const struct layout *layout, struct slice oid)
 {
 	size_t c = 0;
 	while (c < layout->column_count &&
@@ -59,59 +59,61 @@ static size_t find_column(const struct layout *layout, struct slice oid)
 }
 
 /* Where a layout has what a table is made of. */
-struct columns_at {
+struct derive_columns_at {
 	size_t counters[RATE_COLUMNS_MAX];
 	size_t uptime, discontinuity, speed;
 };
 
-static struct columns_at find_columns(const struct rate_table *table, const struct layout *layout)
+static struct derive_columns_at derive_find_columns(const struct rate_table *table,
+						    const struct layout *layout)
 {
-	struct columns_at at = {
-		.uptime = find_column(layout, SLICE("sysUpTime")),
-		.discontinuity = find_column(layout, SLICE("ifCounterDiscontinuityTime")),
-		.speed = find_column(layout, SLICE("ifHighSpeed")),
+	struct derive_columns_at at = {
+		.uptime = derive_find_column(layout, SLICE("sysUpTime")),
+		.discontinuity = derive_find_column(layout, SLICE("ifCounterDiscontinuityTime")),
+		.speed = derive_find_column(layout, SLICE("ifHighSpeed")),
 	};
 	for (size_t c = 0; c < table->column_count; c++)
-		at.counters[c] = find_column(layout, table->columns[c].name);
+		at.counters[c] = derive_find_column(layout, table->columns[c].name);
 	return at;
 }
 
-static uint64_t handle_at(const struct layout *layout, size_t row, size_t column)
+static uint64_t derive_handle_at(const struct layout *layout, size_t row, size_t column)
 {
 	return column < layout->column_count ? layout_handle(layout, row, column) : 0;
 }
 
 /* ERR_NOT_FOUND: it has no counters, nor what tells about those of another row. */
-static int make_row(struct derivation *d, const struct layout *layout, const struct columns_at *at,
-		    size_t r, struct rate_row *row)
+static int derive_make_row(struct derivation *d, const struct layout *layout,
+			   const struct derive_columns_at *at, size_t r, struct rate_row *row)
 {
 	uint64_t *handles = arena_zalloc(&d->arena, d->table.column_count * sizeof(*handles));
 	bool any = false;
 	if (!handles)
 		return ERR_LIMIT;
 	for (size_t c = 0; c < d->table.column_count; c++) {
-		handles[c] = handle_at(layout, r, at->counters[c]);
+		handles[c] = derive_handle_at(layout, r, at->counters[c]);
 		any = any || handles[c];
 	}
 	*row = (struct rate_row){
 		.id = layout->rows[r].id,
 		.handles = handles,
-		.discontinuity = handle_at(layout, r, at->discontinuity),
-		.speed = handle_at(layout, r, at->speed),
+		.discontinuity = derive_handle_at(layout, r, at->discontinuity),
+		.speed = derive_handle_at(layout, r, at->speed),
 	};
 	return any || row->discontinuity || row->speed ? 0 : ERR_NOT_FOUND;
 }
 
-static int make_rows(struct derivation *d, const struct layout *layout, struct rate_row *rows)
+static int derive_make_rows(struct derivation *d, const struct layout *layout,
+			    struct rate_row *rows)
 {
-	struct columns_at at = find_columns(&d->table, layout);
+	struct derive_columns_at at = derive_find_columns(&d->table, layout);
 	for (size_t r = 0; r < layout->row_count; r++) {
 		if (!layout->rows[r].id)
 			continue;
-		uint64_t uptime = handle_at(layout, r, at.uptime);
+		uint64_t uptime = derive_handle_at(layout, r, at.uptime);
 		if (uptime)
 			d->table.uptime = uptime;
-		int err = make_row(d, layout, &at, r, &rows[d->table.row_count]);
+		int err = derive_make_row(d, layout, &at, r, &rows[d->table.row_count]);
 		if (err == ERR_LIMIT)
 			return err;
 		d->table.row_count += !err;
@@ -119,8 +121,8 @@ static int make_rows(struct derivation *d, const struct layout *layout, struct r
 	return 0;
 }
 
-static void join_rows(const struct rate_table *table, struct rate_row *to,
-		      const struct rate_row *from)
+static void derive_join_rows(const struct rate_table *table, struct rate_row *to,
+			     const struct rate_row *from)
 {
 	uint64_t *handles = (uint64_t *)to->handles; /* made by make_row */
 	for (size_t c = 0; c < table->column_count; c++) {
@@ -135,13 +137,13 @@ static void join_rows(const struct rate_table *table, struct rate_row *to,
 
 /* A path has several rows in a poll when its values came at different times, and in the polls of
  * two OIDSets of one name. */
-static void sort_rows(struct rate_table *table, struct rate_row *rows)
+static void derive_sort_rows(struct rate_table *table, struct rate_row *rows)
 {
 	size_t kept = 0;
 	rate_rows_sort(rows, table->row_count);
 	for (size_t i = 0; i < table->row_count; i++) {
 		if (kept && rows[kept - 1].id == rows[i].id)
-			join_rows(table, &rows[kept - 1], &rows[i]);
+			derive_join_rows(table, &rows[kept - 1], &rows[i]);
 		else
 			rows[kept++] = rows[i];
 	}
@@ -149,7 +151,7 @@ static void sort_rows(struct rate_table *table, struct rate_row *rows)
 	table->rows = rows;
 }
 
-static int make_table(struct derivation *d, const struct source *source, struct errbuf *e)
+static int derive_make_table(struct derivation *d, const struct source *source, struct errbuf *e)
 {
 	size_t most = 0;
 	arena_reset(&d->arena);
@@ -162,22 +164,22 @@ static int make_table(struct derivation *d, const struct source *source, struct 
 		most += layout->row_count;
 	struct rate_row *rows = arena_alloc(&d->arena, most * sizeof(*rows));
 	int err = counter_config_check(&d->table.config, e);
-	err = err ? err : make_columns(d, source->oidset, e);
+	err = err ? err : derive_make_columns(d, source->oidset, e);
 	if (!err && (!rows || !d->table.device.data))
 		err = ERR_LIMIT;
 	for (const struct layout *layout = source->layouts; layout && !err;
 	     layout = layout->sibling)
-		err = make_rows(d, layout, rows);
+		err = derive_make_rows(d, layout, rows);
 	if (!err)
-		sort_rows(&d->table, rows);
+		derive_sort_rows(&d->table, rows);
 	return err;
 }
 
 /* ---- Jobs ------------------------------------------------------------------------------------ */
 
-static void begin_due(struct deriver *d);
+static void derive_begin_due(struct deriver *d);
 
-static void job_done(struct rate_job *job, int err)
+static void derive_job_done(struct rate_job *job, int err)
 {
 	struct derivation *d = rate_job_owner(job);
 	d->running = false;
@@ -189,11 +191,11 @@ static void job_done(struct rate_job *job, int err)
 	} else {
 		stat_add(STAT_persist_rates_made, 1);
 	}
-	begin_due(d->deriver);
+	derive_begin_due(d->deriver);
 }
 
 /* Where none is, what is due waits for one of these to end. */
-static bool another_is_idle(const struct derivation *d)
+static bool derive_another_is_idle(const struct derivation *d)
 {
 	for (size_t i = 0; i < JOBS; i++) {
 		const struct derivation *other = &d->deriver->jobs[i];
@@ -203,9 +205,9 @@ static bool another_is_idle(const struct derivation *d)
 	return false;
 }
 
-static int start_job(struct derivation *d, struct source *source, struct errbuf *e)
+static int derive_start_job(struct derivation *d, struct source *source, struct errbuf *e)
 {
-	int err = make_table(d, source, e);
+	int err = derive_make_table(d, source, e);
 	if (err || !d->table.row_count || !d->table.column_count)
 		return err;
 	struct rate_job_options options = {
@@ -213,8 +215,8 @@ static int start_job(struct derivation *d, struct source *source, struct errbuf 
 		.until_ms = source->newest_ms,
 		.now_ms = clock_age_ms(d->deriver->base->clock),
 		.retention = {[0 ... COUNTER_LEVELS_MAX - 1] = RETENTION_EVER},
-		.awaited = d->deriver->is_late && !another_is_idle(d),
-		.done = job_done,
+		.awaited = d->deriver->is_late && !derive_another_is_idle(d),
+		.done = derive_job_done,
 		.owner = d,
 	};
 	err = rate_job_start(d->job, &options);
@@ -226,7 +228,7 @@ static int start_job(struct derivation *d, struct source *source, struct errbuf 
 
 /* A source that has just come gets its place in the interval by its name, so that all are spread
  * over it. */
-static bool is_due(struct deriver *d, struct source *source, int64_t now_ms)
+static bool derive_is_due(struct deriver *d, struct source *source, int64_t now_ms)
 {
 	int64_t every_ms = d->base->derive_every_ms;
 	if (!source->due_ms) {
@@ -237,7 +239,7 @@ static bool is_due(struct deriver *d, struct source *source, int64_t now_ms)
 }
 
 /* What another has a claim on stays due. */
-static void begin(struct derivation *d, struct source *source, int64_t now_ms)
+static void derive_begin(struct derivation *d, struct source *source, int64_t now_ms)
 {
 	const struct persist_base *base = d->deriver->base;
 	struct errbuf e = {""};
@@ -245,7 +247,7 @@ static void begin(struct derivation *d, struct source *source, int64_t now_ms)
 				  NULL};
 	if (!claims_take(base->claims, &d->claim))
 		return;
-	int err = start_job(d, source, &e);
+	int err = derive_start_job(d, source, &e);
 	if (!d->running)
 		claims_give_back(base->claims, &d->claim);
 	source->due_ms = now_ms + base->derive_every_ms;
@@ -257,7 +259,7 @@ static void begin(struct derivation *d, struct source *source, int64_t now_ms)
 	stat_add(STAT_persist_rates_failed, 1);
 }
 
-static struct derivation *find_idle(struct deriver *d)
+static struct derivation *derive_find_idle(struct deriver *d)
 {
 	for (size_t i = 0; i < JOBS; i++) {
 		if (!d->jobs[i].running)
@@ -268,18 +270,18 @@ static struct derivation *find_idle(struct deriver *d)
 
 /* Goes on with the pass over all sources: with very many, one that began anew after each job would
  * be most of the work. */
-static void begin_due(struct deriver *d)
+static void derive_begin_due(struct deriver *d)
 {
 	struct layouts *layouts = d->layouts;
 	int64_t now_ms = clock_mono_ms(d->base->clock);
-	struct derivation *idle = find_idle(d);
+	struct derivation *idle = derive_find_idle(d);
 	while (layouts->pass != &layouts->sources && idle && !d->stopped) {
 		struct source *source = layouts->pass;
 		layouts->pass = source->after;
-		if (!is_due(d, source, now_ms))
+		if (!derive_is_due(d, source, now_ms))
 			continue;
-		begin(idle, source, now_ms);
-		idle = find_idle(d);
+		derive_begin(idle, source, now_ms);
+		idle = derive_find_idle(d);
 	}
 }
 
@@ -289,7 +291,7 @@ void deriver_tick(struct deriver *deriver)
 	deriver->is_late = layouts->pass != &layouts->sources;
 	if (!deriver->is_late)
 		layouts->pass = layouts->sources.after;
-	begin_due(deriver);
+	derive_begin_due(deriver);
 }
 
 void deriver_stop(struct deriver *deriver)

@@ -17,7 +17,7 @@ const struct persister_ops *const persisters[OIDSET_KINDS] = {
 };
 
 /* The workers of counters share what may be remembered; the others remember none. */
-static size_t counters_of_worker(const struct persist_options *o)
+static size_t persist_counters_of_worker(const struct persist_options *o)
 {
 	size_t workers = 0;
 	for (size_t i = 0; i < o->conf->queue_count; i++)
@@ -26,7 +26,7 @@ static size_t counters_of_worker(const struct persist_options *o)
 	return workers ? o->counters_max / workers : o->counters_max;
 }
 
-static void fill_post(struct post *post)
+static void persist_fill_post(struct post *post)
 {
 	struct persist *p = post->persist;
 	const struct persist_options *o = &p->options;
@@ -39,7 +39,7 @@ static void fill_post(struct post *post)
 				.retention_ms = o->retention_ms,
 				.future_max_ms = o->future_max_ms,
 				.derive_every_ms = o->derive_every_ms,
-				.counters_max = counters_of_worker(o),
+				.counters_max = persist_counters_of_worker(o),
 				.claims = &p->claims,
 			},
 		.conf = o->conf,
@@ -51,7 +51,7 @@ static void fill_post(struct post *post)
 }
 
 /* What the old one holds is never freed: if it moves again it may still look at it. */
-static void replace(struct post *post)
+static void persist_replace_worker(struct post *post)
 {
 	log_error("worker %u of queue " SHOWN " has not moved for %lld s: another takes its place",
 		  post->index, SHOWN_OF(post->def->name),
@@ -59,22 +59,22 @@ static void replace(struct post *post)
 	stat_add(STAT_persist_replaced, 1);
 	worker_abandon(post->worker);
 	claims_drop(&post->persist->claims, post->worker);
-	fill_post(post);
+	persist_fill_post(post);
 }
 
-static void on_look(void *owner)
+static void persist_look(void *owner)
 {
 	struct persist *p = owner;
 	int64_t now_ms = clock_mono_ms(p->options.clock);
 	for (size_t i = 0; i < p->post_count; i++) {
 		if (now_ms - worker_moved_ms(p->posts[i].worker) > p->options.hang_timeout_ms)
-			replace(&p->posts[i]);
+			persist_replace_worker(&p->posts[i]);
 	}
 	for (size_t i = 0; i < p->options.conf->queue_count; i++)
 		queue_tick(p->options.queues[i]);
 }
 
-static size_t count_posts(const struct inventory_conf *conf)
+static size_t persist_count_posts(const struct inventory_conf *conf)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < conf->queue_count; i++)
@@ -87,23 +87,23 @@ struct persist *persist_new(const struct persist_options *options)
 	struct persist *p = mem_zalloc(sizeof(*p));
 	p->options = *options;
 	claims_init(&p->claims);
-	p->post_count = count_posts(options->conf);
+	p->post_count = persist_count_posts(options->conf);
 	p->posts = mem_zalloc(p->post_count * sizeof(*p->posts));
 	struct post *post = p->posts;
 	for (size_t q = 0; q < options->conf->queue_count; q++) {
 		const struct queue_def *def = options->conf->queues[q];
 		for (unsigned i = 0; i < def->workers; i++, post++) {
 			*post = (struct post){p, NULL, {NULL}, def, options->queues[q], i};
-			fill_post(post);
+			persist_fill_post(post);
 		}
 	}
 	p->catch_up = catch_up_new(p);
-	p->looks = loop_timer_new(options->loop, on_look, p);
+	p->looks = loop_timer_new(options->loop, persist_look, p);
 	loop_timer_start(p->looks, LOOK_INTERVAL_MS, LOOK_INTERVAL_MS);
 	return p;
 }
 
-static void post_stopped(struct task *task)
+static void persist_post_stopped(struct task *task)
 {
 	struct post *post = CONTAINER_OF(task, struct post, stopped);
 	struct persist *p = post->persist;
@@ -112,11 +112,11 @@ static void post_stopped(struct task *task)
 		p->stopped(p->owner);
 }
 
-static void stop_workers(void *owner)
+static void persist_stop_workers(void *owner)
 {
 	struct persist *p = owner;
 	for (size_t i = 0; i < p->post_count; i++) {
-		p->posts[i].stopped.run = post_stopped;
+		p->posts[i].stopped.run = persist_post_stopped;
 		worker_stop(p->posts[i].worker, loop_executor(p->options.loop),
 			    &p->posts[i].stopped);
 	}
@@ -129,7 +129,7 @@ void persist_stop(struct persist *persist, void (*stopped)(void *owner), void *o
 	persist->stopped = stopped;
 	persist->owner = owner;
 	loop_timer_close(persist->looks);
-	catch_up_stop(persist->catch_up, stop_workers, persist);
+	catch_up_stop(persist->catch_up, persist_stop_workers, persist);
 }
 
 void persist_free(struct persist *persist)

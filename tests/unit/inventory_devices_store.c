@@ -141,14 +141,14 @@ static void add(const char *name, const char *address)
 /* Names, with blanks between. */
 static void check_names(const char *wanted)
 {
-	const struct inventory *picture = inventory_keeper_take(keeper);
+	const struct inventory *snapshot = inventory_keeper_take(keeper);
 	char is[500] = "";
 	size_t n = 0;
-	for (size_t i = 0; i < picture->device_count; i++)
+	for (size_t i = 0; i < snapshot->device_count; i++)
 		n += (size_t)snprintf(is + n, sizeof(is) - n, "%s%s", i ? " " : "",
-				      picture->devices[i]->name.data);
+				      snapshot->devices[i]->name.data);
 	assert_string_equal(is, wanted);
-	inventory_release(picture);
+	inventory_release(snapshot);
 }
 
 static void devices_outlive_a_restart(void **state)
@@ -162,8 +162,8 @@ static void devices_outlive_a_restart(void **state)
 	add("rtr_f", "1.a");
 	reopen(SECRETS);
 	check_names("rtr_a rtr_b rtr_c rtr_d rtr_e rtr_f");
-	const struct inventory *picture = inventory_keeper_take(keeper);
-	const struct device *a = inventory_device(picture, SLICE("rtr_a"));
+	const struct inventory *snapshot = inventory_keeper_take(keeper);
+	const struct device *a = inventory_device(snapshot, SLICE("rtr_a"));
 	assert_string_equal(a->address.data, "10.0.0.1");
 	assert_int_equal(a->port, 1161);
 	assert_string_equal(a->credentials->community.data, "public");
@@ -176,12 +176,14 @@ static void devices_outlive_a_restart(void **state)
 	assert_int_equal(a->problem.len, 0);
 	assert_true(device_is_active(a, T0_MS));
 	assert_false(device_is_active(a, T0_MS - 1));
-	assert_int_equal(inventory_device(picture, SLICE("rtr_b"))->port, 161);
-	assert_string_equal(inventory_device(picture, SLICE("rtr_c"))->address.data, "2001:db8::1");
-	assert_int_equal(inventory_device(picture, SLICE("rtr_c"))->port, 16100);
-	assert_string_equal(inventory_device(picture, SLICE("rtr_d"))->address.data, "2001:db8::2");
-	assert_null(inventory_device(picture, SLICE("rtr")));
-	inventory_release(picture);
+	assert_int_equal(inventory_device(snapshot, SLICE("rtr_b"))->port, 161);
+	assert_string_equal(inventory_device(snapshot, SLICE("rtr_c"))->address.data,
+			    "2001:db8::1");
+	assert_int_equal(inventory_device(snapshot, SLICE("rtr_c"))->port, 16100);
+	assert_string_equal(inventory_device(snapshot, SLICE("rtr_d"))->address.data,
+			    "2001:db8::2");
+	assert_null(inventory_device(snapshot, SLICE("rtr")));
+	inventory_release(snapshot);
 }
 
 static void assert_refused(struct device_spec spec, const char *sentence)
@@ -286,7 +288,7 @@ static void changing_renaming_removing(void **state)
 	apply(INVENTORY_CHANGE, &spec, 1, "");
 	assert_int_equal(change_err, 0);
 	const struct inventory *after = inventory_keeper_take(keeper);
-	/* Who has the picture of before goes on seeing it. */
+	/* Who has the snapshot of before goes on seeing it. */
 	assert_string_equal(before->devices[0]->address.data, "h");
 	assert_string_equal(after->devices[0]->address.data, "other");
 	assert_false(device_is_active(after->devices[0], T0_MS));
@@ -310,24 +312,24 @@ static void changing_renaming_removing(void **state)
 	assert_int_equal(change_err, 0);
 	reopen(SECRETS);
 	check_names("z");
-	const struct inventory *picture = inventory_keeper_take(keeper);
-	assert_string_equal(picture->devices[0]->address.data, "other");
-	assert_int_equal(picture->devices[0]->port, 99);
-	inventory_release(picture);
+	const struct inventory *snapshot = inventory_keeper_take(keeper);
+	assert_string_equal(snapshot->devices[0]->address.data, "other");
+	assert_int_equal(snapshot->devices[0]->port, 99);
+	inventory_release(snapshot);
 }
 
 /* What its series are called. */
 static void assert_stored_as(const char *name, const char *wanted)
 {
-	const struct inventory *picture = inventory_keeper_take(keeper);
-	const struct device *device = inventory_device(picture, slice_of(name));
+	const struct inventory *snapshot = inventory_keeper_take(keeper);
+	const struct device *device = inventory_device(snapshot, slice_of(name));
 	assert_non_null(device);
 	struct slice stored_as = device_stored_as(device);
 	assert_int_equal(stored_as.len, strlen(wanted));
 	assert_memory_equal(stored_as.data, wanted, stored_as.len);
-	assert_ptr_equal(inventory_device_stored(picture, stored_as), device);
-	assert_true(slice_equal(inventory_stored_as(picture, slice_of(name)), stored_as));
-	inventory_release(picture);
+	assert_ptr_equal(inventory_device_stored(snapshot, stored_as), device);
+	assert_true(slice_equal(inventory_stored_as(snapshot, slice_of(name)), stored_as));
+	inventory_release(snapshot);
 }
 
 static void rename_device(const char *from, const char *to)
@@ -445,8 +447,8 @@ static void what_is_no_longer_configured_is_a_problem(void **state)
 	apply(INVENTORY_ADD, &spec, 1, "");
 	assert_int_equal(change_err, 0);
 	reopen("");
-	const struct inventory *picture = inventory_keeper_take(keeper);
-	const struct device *a = picture->devices[0];
+	const struct inventory *snapshot = inventory_keeper_take(keeper);
+	const struct device *a = snapshot->devices[0];
 	assert_string_equal(a->problem.data, "there is no entry of the secrets file called lab, "
 					     "OIDSet Own");
 	assert_null(a->credentials);
@@ -467,12 +469,12 @@ static void what_is_no_longer_configured_is_a_problem(void **state)
 	apply(INVENTORY_CHANGE, &spec, 1, "");
 	assert_int_equal(change_err, ERR_INVALID);
 	arena_release(&arena);
-	inventory_release(picture);
+	inventory_release(snapshot);
 	reopen(SECRETS "oidsets: {Own: {frequency: 60s, correlator: Index, oids: [ifMtu]}}\n");
-	picture = inventory_keeper_take(keeper);
-	assert_int_equal(picture->devices[0]->problem.len, 0);
-	assert_int_equal(picture->devices[0]->oidset_count, 2);
-	inventory_release(picture);
+	snapshot = inventory_keeper_take(keeper);
+	assert_int_equal(snapshot->devices[0]->problem.len, 0);
+	assert_int_equal(snapshot->devices[0]->oidset_count, 2);
+	inventory_release(snapshot);
 }
 
 static size_t heard;
@@ -532,8 +534,8 @@ static void a_failing_device_says_since_when(void **state)
 {
 	(void)state;
 	add("a", "h");
-	const struct inventory *picture = inventory_keeper_take(keeper);
-	struct device_state *device = picture->devices[0]->state;
+	const struct inventory *snapshot = inventory_keeper_take(keeper);
+	struct device_state *device = snapshot->devices[0]->state;
 	struct device_status status = device_state_read(device);
 	assert_int_equal(status.failing_since_ms, 0);
 	assert_int_equal(status.last_success_ms, 0);
@@ -548,7 +550,7 @@ static void a_failing_device_says_since_when(void **state)
 	assert_int_equal(status.failing_since_ms, 0);
 	assert_int_equal(status.last_success_ms, 3000);
 	assert_string_equal(status.error, "");
-	inventory_release(picture);
+	inventory_release(snapshot);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -179,7 +179,7 @@ static void inventory_http_succeed(struct inventory_call *call, int status, cons
 }
 
 /* Carried through, also when the client has gone or the server stops. */
-static void wipe_run(struct job *job, void *owner)
+static void inventory_wipe_run(struct job *job, void *owner)
 {
 	struct inventory_call *call = owner;
 	const struct device_wipe_options options = {.store = call->call.api->store,
@@ -189,7 +189,7 @@ static void wipe_run(struct job *job, void *owner)
 	call->err = device_wipe(&options, &call->series, &call->error);
 }
 
-static void wipe_over(void *owner)
+static void inventory_wipe_over(void *owner)
 {
 	struct inventory_call *call = owner;
 	job_free(call->wipe);
@@ -222,8 +222,8 @@ static void begin_wipe(struct inventory_call *call)
 {
 	if (is_of_another(call))
 		return;
-	if (job_start("wipe", wipe_run, wipe_over, call, loop_executor(call->call.api->loop),
-		      &call->wipe))
+	if (job_start("wipe", inventory_wipe_run, inventory_wipe_over, call,
+		      loop_executor(call->call.api->loop), &call->wipe))
 		inventory_fail(call, ERR_BUSY, "too many jobs are at work; try again later",
 			       SIZE_MAX);
 }
