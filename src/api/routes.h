@@ -21,11 +21,11 @@ struct pollers;
 struct query_engine;
 struct rollup;
 struct rollup_deletions;
-struct rollup_grains;
+struct granularities;
 struct retention_rules;
-struct rollup_partitions;
-struct rollup_late;
-struct rollup_track;
+struct partitions;
+struct late_samples;
+struct marks;
 struct queue;
 struct store;
 struct v2_zones;
@@ -44,15 +44,15 @@ struct api {
 	struct pollers *pollers;     /* elsewhere, that have been heard of */
 	struct queue *const *queues; /* by place in inventory_conf->queues */
 	struct persist *persist;
-	struct poller *poller;              /* of this process */
-	const struct rollup_grains *grains; /* none in it: nothing is rolled up */
+	struct poller *poller;                     /* of this process */
+	const struct granularities *granularities; /* none in it: nothing is rolled up */
 	const struct retention_rules *retention;
-	const struct rollup_partitions *owned; /* by configuration, or all that may be taken */
-	struct rollup_track *rollup_track;
-	const struct rollup_late *late;          /* as the job's */
-	const char *rollup_name;                 /* of this process among those that roll up */
-	struct rollup *rollup;                   /* NULL: this process rolls nothing up */
-	struct rollup_complete *rollup_complete; /* NULL likewise */
+	const struct partitions *owned; /* by configuration, or all that may be taken */
+	struct marks *marks;
+	const struct late_samples *late; /* as the job's */
+	const char *rollup_name;         /* of this process among those that roll up */
+	struct rollup *rollup;           /* NULL: this process rolls nothing up */
+	struct backfill *backfill;       /* NULL likewise */
 	struct rollup_deletions *deletions;
 	struct v2_zones *zones; /* of reports */
 	struct api_call *calls; /* in flight: none may be when queues, catalog and store end */

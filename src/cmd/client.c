@@ -28,10 +28,10 @@ static const struct {
 	{"--end", OPTION_END, offsetof(struct client_args, end)},
 	{"--fn", OPTION_FN, offsetof(struct client_args, fn)},
 	{"--window", OPTION_WINDOW, offsetof(struct client_args, window)},
-	{"--points", OPTION_GRAINS, offsetof(struct client_args, points)},
-	{"--fill", OPTION_GRAINS, offsetof(struct client_args, fill)},
-	{"--aggregator", OPTION_GRAINS, offsetof(struct client_args, aggregator)},
-	{"--granularity", OPTION_GRAINS, offsetof(struct client_args, granularity)},
+	{"--points", OPTION_GRANULARITIES, offsetof(struct client_args, points)},
+	{"--fill", OPTION_GRANULARITIES, offsetof(struct client_args, fill)},
+	{"--aggregator", OPTION_GRANULARITIES, offsetof(struct client_args, aggregator)},
+	{"--granularity", OPTION_GRANULARITIES, offsetof(struct client_args, granularity)},
 	{"--time", OPTION_TIME, offsetof(struct client_args, time)},
 	{"--agg", OPTION_AGG, offsetof(struct client_args, agg)},
 	{"--by", OPTION_BY, offsetof(struct client_args, by)},
@@ -329,7 +329,7 @@ int client_request(const struct client_args *args, const char *path, const char 
 	client_http_free(http);
 	answer->status = call.status;
 	answer->cut = call.cut;
-	memcpy(answer->grains, call.grains, sizeof(answer->grains));
+	memcpy(answer->granularities, call.granularities, sizeof(answer->granularities));
 	memcpy(answer->note, call.note, sizeof(answer->note));
 	if (err) {
 		complain(args, answer, e.text);
@@ -399,8 +399,8 @@ int client_show(const struct client_args *args, const char *path, bool as_it_com
 	int err = as_it_comes ? show_as_it_comes(args, path, &answer)
 			      : show_parsed(args, path, &answer, print);
 	/* For people only: what programs read is data and nothing else. */
-	if (!err && !as_it_comes && answer.grains[0]) {
-		visible_complain("answered by: %s", answer.grains);
+	if (!err && !as_it_comes && answer.granularities[0]) {
+		visible_complain("answered by: %s", answer.granularities);
 	}
 	if (!err && answer.cut)
 		client_complain(args, "the result was cut at the server's limit; ask for less");

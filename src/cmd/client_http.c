@@ -128,9 +128,9 @@ static void take_headers(CURL *curl, struct client_call *call)
 	if (curl_easy_header(curl, "ETag", 0, CURLH_HEADER, -1, &header) == CURLHE_OK &&
 	    strlen(header->value) <= CLIENT_ETAG_MAX_BYTES)
 		snprintf(call->etag, sizeof(call->etag), "%s", header->value);
-	call->grains[0] = 0;
+	call->granularities[0] = 0;
 	if (curl_easy_header(curl, "X-Granary-Grain", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
-		snprintf(call->grains, sizeof(call->grains), "%s", header->value);
+		snprintf(call->granularities, sizeof(call->granularities), "%s", header->value);
 	call->note[0] = 0;
 	if (curl_easy_header(curl, "X-Granary-Note", 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
 		snprintf(call->note, sizeof(call->note), "%s", header->value);

@@ -22,7 +22,7 @@ struct client_http_options {
 enum {
 	CLIENT_HEADERS_MAX = 4,
 	CLIENT_ETAG_MAX_BYTES = 127,
-	CLIENT_GRAINS_MAX_BYTES = 511,
+	CLIENT_GRANULARITIES_MAX_BYTES = 511,
 	CLIENT_NOTE_MAX_BYTES = 255
 };
 
@@ -40,8 +40,9 @@ struct client_call {
 	int64_t retry_after_ms; /* 0: not said */
 	char etag[CLIENT_ETAG_MAX_BYTES + 1];
 	bool cut; /* the server says that there is more than it gave */
-	char grains[CLIENT_GRAINS_MAX_BYTES + 1]; /* X-Granary-Grain; longer ones are cut */
-	char note[CLIENT_NOTE_MAX_BYTES + 1];     /* X-Granary-Note; likewise */
+	char granularities[CLIENT_GRANULARITIES_MAX_BYTES +
+			   1];                /* X-Granary-Grain; longer ones are cut */
+	char note[CLIENT_NOTE_MAX_BYTES + 1]; /* X-Granary-Note; likewise */
 };
 
 /* The options' texts outlive it. */

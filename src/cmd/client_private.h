@@ -45,11 +45,11 @@ enum client_option_bit {
 	OPTION_DELETE = 1 << 25,  /* --all-metrics, --yes */
 	OPTION_METRICS = 1 << 26, /* --tenant, --metric: only these */
 	OPTION_DRY_RUN = 1 << 27,
-	OPTION_GRAINS = 1 << 28,     /* --points, --fill, --aggregator, --granularity */
-	OPTION_DAYS = 1 << 29,       /* --zone, --span, --month, --percentile, --missing */
-	OPTION_ENDPOINT = 1 << 30,   /* --endpoint, --cf */
-	OPTION_TO = 1u << 31,        /* alone: a directory */
-	OPTION_SAYINGS = 1ull << 32, /* --kind, --unit, --description */
+	OPTION_GRANULARITIES = 1 << 28, /* --points, --fill, --aggregator, --granularity */
+	OPTION_DAYS = 1 << 29,          /* --zone, --span, --month, --percentile, --missing */
+	OPTION_ENDPOINT = 1 << 30,      /* --endpoint, --cf */
+	OPTION_TO = 1u << 31,           /* alone: a directory */
+	OPTION_SAYINGS = 1ull << 32,    /* --kind, --unit, --description */
 };
 
 enum {
@@ -136,9 +136,10 @@ struct client_answer {
 	bool to_stdout; /* in: a body of status 200 goes there instead */
 	struct visible_lines printed;
 	bool cut; /* the server says that there is more than it gave */
-	char grains[CLIENT_GRAINS_MAX_BYTES + 1]; /* which data answered a query; empty: none did */
-	char note[CLIENT_NOTE_MAX_BYTES + 1];     /* why it has less than one may think */
-	bool quiet;                               /* in: complaints go to `error` instead */
+	char granularities[CLIENT_GRANULARITIES_MAX_BYTES +
+			   1];                /* which data answered a query; empty: none did */
+	char note[CLIENT_NOTE_MAX_BYTES + 1]; /* why it has less than one may think */
+	bool quiet;                           /* in: complaints go to `error` instead */
 	struct errbuf error;
 };
 

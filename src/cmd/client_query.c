@@ -46,7 +46,7 @@ static const struct client_command command = {
 	.help = client_query_help,
 	.options = OPTION_SERVER | OPTION_TENANT | OPTION_OUTPUT | OPTION_START | OPTION_END |
 		   OPTION_FN | OPTION_WINDOW | OPTION_AGG | OPTION_BY | OPTION_EXPLAIN |
-		   OPTION_GRAINS,
+		   OPTION_GRANULARITIES,
 	.words_min = 1,
 	.words_max = CLIENT_WORDS_MAX,
 };
@@ -136,7 +136,8 @@ static void add_series(struct text_table *table, const struct keys *keys, const 
 	}
 }
 
-/* `name value` pairs on standard error, behind the table. The grains stand in a line of their own.
+/* `name value` pairs on standard error, behind the table. The granularities stand in a line of
+ * their own.
  */
 static void print_explain(const struct json *explain)
 {

@@ -54,13 +54,13 @@ static struct slice text_of(const struct json *object, const char *key)
 
 static void add_kept(struct text_table *table, int64_t ms)
 {
-	char text[ROLLUP_WIDTH_MAX_BYTES];
+	char text[GRANULARITY_WIDTH_MAX_BYTES];
 	if (ms == 0)
 		text_table_add(table, SLICE("ever"));
 	else if (ms < 1000)
 		text_table_addf(table, "%lldms", (long long)ms);
 	else
-		text_table_add(table, (struct slice){text, rollup_width_print(text, ms)});
+		text_table_add(table, (struct slice){text, granularity_width_print(text, ms)});
 }
 
 static void add_amount(struct text_table *table, const struct json *amount)

@@ -4,7 +4,7 @@
 #include "retention/granularity.h"
 #include "wire/timetext.h"
 
-enum { SPAN_MAX_BYTES = ROLLUP_WIDTH_MAX_BYTES, TEXT_MAX_BYTES = 64 << 10 };
+enum { SPAN_MAX_BYTES = GRANULARITY_WIDTH_MAX_BYTES, TEXT_MAX_BYTES = 64 << 10 };
 
 const char client_rollup_help[] =
 	"usage: granary rollup status [options]\n"
@@ -77,7 +77,7 @@ static void put_span(struct buf *out, int64_t ms)
 	if (ms < 1000)
 		buf_append_text(out, "0s");
 	else
-		buf_append(out, text, rollup_width_print(text, ms / 1000 * 1000));
+		buf_append(out, text, granularity_width_print(text, ms / 1000 * 1000));
 }
 
 static void add_time(struct text_table *table, const struct json *object, const char *key)

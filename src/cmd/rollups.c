@@ -49,19 +49,18 @@ static int refuse_together(const struct conf *conf, const enum conf_id *ids, siz
 	return refuse(conf, ids[set < count ? set : 0], e);
 }
 
-static void warn_of_nobodys(uint32_t partitions, const struct rollup_partitions *all,
-			    const char *path)
+static void warn_of_nobodys(uint32_t partitions, const struct partitions *all, const char *path)
 {
-	struct rollup_partitions nobodys = {0};
+	struct partitions nobodys = {0};
 	struct buf list;
 	for (uint32_t p = 0; p < partitions; p++) {
-		if (!rollup_partitions_has(all, p))
-			rollup_partitions_add(&nobodys, p);
+		if (!partitions_has(all, p))
+			partitions_add(&nobodys, p);
 	}
 	if (!nobodys.count)
 		return;
 	buf_init(&list, LIST_MAX_BYTES);
-	rollup_partitions_print(&nobodys, &list);
+	partitions_print(&nobodys, &list);
 	log_warn("%s: of the partitions of roll-ups no host has %.*s", path, (int)list.len,
 		 list.data);
 	buf_release(&list);
@@ -72,8 +71,8 @@ static int read_by_host(struct rollups *rollups, const struct conf *conf, struct
 			struct errbuf *e)
 {
 	const char *path = conf->rollup_own_by_host;
-	uint32_t partitions = (uint32_t)conf->rollup_partitions;
-	struct rollup_partitions all;
+	uint32_t partitions = (uint32_t)conf->partitions;
+	struct partitions all;
 	const struct conf_node *root;
 	struct arena arena;
 	arena_init(&arena, OWNERS_ARENA_BYTES);
@@ -81,8 +80,8 @@ static int read_by_host(struct rollups *rollups, const struct conf *conf, struct
 	if (err && err != ERR_INVALID)
 		refuse(conf, CONF_ID_rollup_own_by_host, e);
 	if (!err)
-		err = rollup_owners_read(root, partitions, slice_of(rollups->name), &rollups->own,
-					 &all, e);
+		err = owners_read(root, partitions, slice_of(rollups->name), &rollups->own, &all,
+				  e);
 	if (!err)
 		warn_of_nobodys(partitions, &all, path);
 	arena_release(&arena);
@@ -94,15 +93,15 @@ static int read_own(struct rollups *rollups, const struct conf *conf, struct fil
 		    struct errbuf *e)
 {
 	struct slice text = slice_of(conf->rollup_own);
-	uint32_t partitions = (uint32_t)conf->rollup_partitions;
+	uint32_t partitions = (uint32_t)conf->partitions;
 	bool any = slice_equal(text, SLICE("any"));
 	if (any && conf->rollup_own_by_host[0])
 		return read_by_host(rollups, conf, files, e);
-	if (!any && rollup_partitions_parse(text, partitions, &rollups->own, e))
+	if (!any && partitions_parse(text, partitions, &rollups->own, e))
 		return refuse(conf, CONF_ID_rollup_own, e);
 	rollups->share = any;
 	for (uint32_t p = 0; any && p < partitions; p++)
-		rollup_partitions_add(&rollups->own, p);
+		partitions_add(&rollups->own, p);
 	return 0;
 }
 
@@ -128,7 +127,7 @@ static int check_raw(const struct conf *conf, struct errbuf *e)
 static int check_late(struct rollups *rollups, const struct conf *conf, struct errbuf *e)
 {
 	int64_t raw_ms = retention_shortest_raw_ms(&rollups->retention, conf->retention_raw_ms);
-	int64_t longest_ms = retention_longest_ms(&rollups->retention, &rollups->grains);
+	int64_t longest_ms = retention_longest_ms(&rollups->retention, &rollups->granularities);
 	rollups->keeps_late = raw_ms && strcmp(conf->rollup_late, "keep") == 0;
 	if (!rollups->keeps_late || !longest_ms || longest_ms > raw_ms)
 		return 0;
@@ -159,16 +158,16 @@ static int read_tracking(struct rollups *rollups, const struct conf *conf, struc
 }
 
 /* Granularities that nobody has set fit together: if they do not, it is the slot. */
-static int read_grains(struct rollups *rollups, const struct conf *conf, struct errbuf *e)
+static int read_granularities(struct rollups *rollups, const struct conf *conf, struct errbuf *e)
 {
 	const struct conf_list *items = &conf->rollup_granularities;
-	if (rollup_slot_check(conf->rollup_slot_ms, e))
+	if (slot_width_check(conf->rollup_slot_ms, e))
 		return refuse(conf, CONF_ID_rollup_slot_ms, e);
-	if (rollup_grains_parse(items->items, items->count, conf->rollup_slot_ms, &rollups->grains,
-				e))
+	if (granularities_parse(items->items, items->count, conf->rollup_slot_ms,
+				&rollups->granularities, e))
 		return conf->origins[CONF_ID_rollup_granularities].file
 			       ? refuse_item(conf, CONF_ID_rollup_granularities,
-					     rollups->grains.count, e)
+					     rollups->granularities.count, e)
 			       : refuse(conf, CONF_ID_rollup_slot_ms, e);
 	return 0;
 }
@@ -177,8 +176,8 @@ static int check_quiet(const struct conf *conf, struct errbuf *e)
 {
 	static const enum conf_id ids[] = {CONF_ID_rollup_quiet_ms, CONF_ID_ingest_wait_max_ms,
 					   CONF_ID_rollup_skew_max_ms};
-	int err = rollup_quiet_check(conf->rollup_quiet_ms, WRITE_WAITS * conf->ingest_wait_max_ms,
-				     conf->rollup_skew_max_ms, e);
+	int err = quiet_time_check(conf->rollup_quiet_ms, WRITE_WAITS * conf->ingest_wait_max_ms,
+				   conf->rollup_skew_max_ms, e);
 	return err ? refuse_together(conf, ids, ARRAY_LEN(ids), e) : 0;
 }
 
@@ -186,15 +185,16 @@ int rollups_read(struct rollups *rollups, const struct conf *conf, struct files 
 		 struct errbuf *e)
 {
 	*rollups = (struct rollups){.conf = conf};
-	int err = read_grains(rollups, conf, e);
+	int err = read_granularities(rollups, conf, e);
 	if (err)
 		return err;
 	if (retention_parse(conf->retention_rules.items, conf->retention_rules.count,
-			    &rollups->grains, rollups->grains.count ? raw_least_ms(conf) : 0,
+			    &rollups->granularities,
+			    rollups->granularities.count ? raw_least_ms(conf) : 0,
 			    &rollups->retention, e))
 		return refuse_item(conf, CONF_ID_retention_rules, rollups->retention.count, e);
 	read_name(rollups, conf);
-	if (!rollups->grains.count)
+	if (!rollups->granularities.count)
 		return 0;
 	err = read_own(rollups, conf, files, e);
 	if (err)
@@ -215,8 +215,8 @@ static int open_track(struct rollups *rollups, struct store *store, struct errbu
 {
 	const struct conf *conf = rollups->conf;
 	if (rollups->redis.host[0])
-		return rollup_track_redis_open(
-			&(struct rollup_track_redis_options){
+		return marks_redis_open(
+			&(struct marks_redis_options){
 				.store = store,
 				.clock = lmdb_clock(store),
 				.url = rollups->redis,
@@ -227,8 +227,8 @@ static int open_track(struct rollups *rollups, struct store *store, struct errbu
 				.late_after_ms = rollups->late.after_ms,
 			},
 			&rollups->track, e);
-	rollups->track = rollup_track_store_open(&(struct rollup_track_store_options){
-		.store = store, .writer = slice_of(rollups->name)});
+	rollups->track = marks_store_open(
+		&(struct marks_store_options){.store = store, .writer = slice_of(rollups->name)});
 	return 0;
 }
 
@@ -236,26 +236,26 @@ int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e)
 {
 	const struct conf *conf = rollups->conf;
 	int64_t now_ms = clock_sure_ms(lmdb_clock(store));
-	int err = retention_raise_open(store, conf->retention_raw_ms, now_ms,
-				       conf->ingest_future_max_ms, &rollups->retention, e);
+	int err = retention_lengthened_open(store, conf->retention_raw_ms, now_ms,
+					    conf->ingest_future_max_ms, &rollups->retention, e);
 	if (err)
 		return err;
 	int64_t raw_ms =
 		retention_shortest_whole_ms(&rollups->retention, conf->retention_raw_ms, now_ms);
-	rollups->late.kept_ms = retention_longest_ms(&rollups->retention, &rollups->grains);
+	rollups->late.kept_ms = retention_longest_ms(&rollups->retention, &rollups->granularities);
 	if (rollups->keeps_late)
 		rollups->late.after_ms =
-			rollup_late_after_ms(raw_ms, conf->rollup_slot_ms, conf->rollup_quiet_ms);
+			late_samples_after_ms(raw_ms, conf->rollup_slot_ms, conf->rollup_quiet_ms);
 	err = open_track(rollups, store, e);
 	if (err)
 		return err;
-	if (rollups->grains.count && rollups->own.count) {
-		rollups->behind = rollup_behind_new(conf->rollup_slot_ms, conf->rollup_quiet_ms);
-		rollup_track_tell(rollups->track, rollups->behind);
+	if (rollups->granularities.count && rollups->own.count) {
+		rollups->behind = watermark_new(conf->rollup_slot_ms, conf->rollup_quiet_ms);
+		marks_tell(rollups->track, rollups->behind);
 	}
-	err = rollup_since_open(store, &rollups->grains, now_ms, rollups->since_ms, &rollups->late,
-				e);
-	if (err || !rollups->grains.count)
+	err = rollup_since_open(store, &rollups->granularities, now_ms, rollups->since_ms,
+				&rollups->late, e);
+	if (err || !rollups->granularities.count)
 		return err;
 	const struct conf_list *suffixes = &conf->rollup_counter_suffixes;
 	return rollup_recount_open(store, suffixes->items, suffixes->count, conf->rollup_slot_ms,
@@ -268,22 +268,21 @@ static struct rollup_progress progress_of(void *owner)
 	return rollup_progress(rollups->rollup);
 }
 
-static struct rollup_complete *new_complete(struct rollups *rollups, struct store *store,
-					    struct loop *loop)
+static struct backfill *new_complete(struct rollups *rollups, struct store *store,
+				     struct loop *loop)
 {
 	const struct conf *conf = rollups->conf;
-	return rollup_complete_new(
-		&(struct rollup_complete_options){.store = store,
-						  .clock = lmdb_clock(store),
-						  .executor = loop_executor(loop),
-						  .grains = &rollups->grains,
-						  .quiet_ms = conf->rollup_quiet_ms,
-						  .raw_retention_ms = conf->retention_raw_ms,
-						  .retention_rules = &rollups->retention,
-						  .since_ms = rollups->since_ms,
-						  .recount = &rollups->recount,
-						  .progress = progress_of,
-						  .owner = rollups});
+	return backfill_new(&(struct backfill_options){.store = store,
+						       .clock = lmdb_clock(store),
+						       .executor = loop_executor(loop),
+						       .granularities = &rollups->granularities,
+						       .quiet_ms = conf->rollup_quiet_ms,
+						       .raw_retention_ms = conf->retention_raw_ms,
+						       .retention_rules = &rollups->retention,
+						       .since_ms = rollups->since_ms,
+						       .recount = &rollups->recount,
+						       .progress = progress_of,
+						       .owner = rollups});
 }
 
 void rollups_start(struct rollups *rollups, struct store *store, struct loop *loop)
@@ -295,8 +294,8 @@ void rollups_start(struct rollups *rollups, struct store *store, struct loop *lo
 		.behind = rollups->behind,
 		.clock = lmdb_clock(store),
 		.executor = loop_executor(loop),
-		.grains = rollups->grains,
-		.partitions = (uint32_t)conf->rollup_partitions,
+		.granularities = rollups->granularities,
+		.partitions = (uint32_t)conf->partitions,
 		.own = rollups->own,
 		.share = rollups->share,
 		.raw_retention_ms = conf->retention_raw_ms,
@@ -311,7 +310,7 @@ void rollups_start(struct rollups *rollups, struct store *store, struct loop *lo
 		.counter_suffix_count = conf->rollup_counter_suffixes.count,
 		.name = slice_of(rollups->name),
 	};
-	if (!rollups->grains.count || !rollups->own.count)
+	if (!rollups->granularities.count || !rollups->own.count)
 		return;
 	rollups->rollup = rollup_new(&options);
 	rollups->complete = new_complete(rollups, store, loop);
@@ -320,7 +319,7 @@ void rollups_start(struct rollups *rollups, struct store *store, struct loop *lo
 void rollups_tick(struct rollups *rollups)
 {
 	if (rollups->complete && !rollups->stopping)
-		rollup_complete_tick(rollups->complete);
+		backfill_tick(rollups->complete);
 }
 
 struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store *store,
@@ -333,8 +332,8 @@ struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store
 		.clock = lmdb_clock(store),
 		.executor = loop_executor(loop),
 		.catalog = catalog,
-		.grains = &rollups->grains,
-		.partitions = (uint32_t)conf->rollup_partitions,
+		.granularities = &rollups->granularities,
+		.partitions = (uint32_t)conf->partitions,
 		.quiet_ms = conf->rollup_quiet_ms,
 		.raw_retention_ms = conf->retention_raw_ms,
 		.retention_rules = &rollups->retention,
@@ -351,19 +350,19 @@ void rollups_stop(struct rollups *rollups)
 bool rollups_over(const struct rollups *rollups)
 {
 	return (!rollups->rollup || rollup_is_over(rollups->rollup)) &&
-	       (!rollups->complete || rollup_complete_idle(rollups->complete));
+	       (!rollups->complete || backfill_idle(rollups->complete));
 }
 
 void rollups_free(struct rollups *rollups)
 {
 	if (rollups->complete)
-		rollup_complete_free(rollups->complete);
+		backfill_free(rollups->complete);
 	if (rollups->rollup)
 		rollup_free(rollups->rollup);
 	if (rollups->track)
-		rollup_track_close(rollups->track);
+		marks_close(rollups->track);
 	if (rollups->behind)
-		rollup_behind_free(rollups->behind);
+		watermark_free(rollups->behind);
 	buf_release(&rollups->recount);
 }
 
@@ -373,11 +372,12 @@ int64_t rollups_before_ms(void *owner, struct slice tenant, struct slice metric)
 	return rollups->rollup ? rollup_before_ms(rollups->rollup, tenant, metric) : 0;
 }
 
-int64_t rollups_since_ms(void *owner, struct slice metric, size_t grain)
+int64_t rollups_since_ms(void *owner, struct slice metric, size_t granularity)
 {
 	const struct rollups *rollups = owner;
 	int64_t recount_ms = rollup_recount_before_ms(&rollups->recount, metric);
-	return recount_ms > rollups->since_ms[grain] ? recount_ms : rollups->since_ms[grain];
+	return recount_ms > rollups->since_ms[granularity] ? recount_ms
+							   : rollups->since_ms[granularity];
 }
 
 bool rollups_is_counter(void *owner, struct slice metric)

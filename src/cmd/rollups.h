@@ -14,21 +14,21 @@ struct files;
 struct loop;
 
 struct rollups {
-	struct rollup_grains grains;      /* none: nothing is marked or rolled up */
+	struct granularities granularities; /* none: nothing is marked or rolled up */
 	struct retention_rules retention; /* what else than the options say is kept for how long */
-	struct rollup_partitions own;
+	struct partitions own;
 	bool share; /* these are shared with others that say `any` */
 	const struct conf *conf;
 	struct redis_url redis; /* rollup.tracking; no host: the store */
-	struct rollup_track *track;
-	struct rollup_behind *behind;        /* NULL: this process rolls nothing up */
-	int64_t since_ms[ROLLUP_GRAINS_MAX]; /* see rollup/stored_settings.h, also for the next */
+	struct marks *track;
+	struct watermark *behind;            /* NULL: this process rolls nothing up */
+	int64_t since_ms[GRANULARITIES_MAX]; /* see rollup/stored_settings.h, also for the next */
 	struct buf recount;
-	struct rollup_late late;
-	bool keeps_late;                  /* points that come after their slot is closed are kept */
-	char name[256];                   /* of this process among those that roll up */
-	struct rollup *rollup;            /* NULL: this process rolls nothing up */
-	struct rollup_complete *complete; /* NULL likewise */
+	struct late_samples late;
+	bool keeps_late;           /* points that come after their slot is closed are kept */
+	char name[256];            /* of this process among those that roll up */
+	struct rollup *rollup;     /* NULL: this process rolls nothing up */
+	struct backfill *complete; /* NULL likewise */
 	bool stopping;
 };
 
@@ -50,7 +50,7 @@ struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store
 
 /* For queries (query/query.h); the owner is the rollups. */
 int64_t rollups_before_ms(void *owner, struct slice tenant, struct slice metric);
-int64_t rollups_since_ms(void *owner, struct slice metric, size_t grain);
+int64_t rollups_since_ms(void *owner, struct slice metric, size_t granularity);
 bool rollups_is_counter(void *owner, struct slice metric);
 
 #endif

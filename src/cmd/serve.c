@@ -401,15 +401,14 @@ static struct ingest *new_ingest(struct serve *s)
 		.cache_max_bytes = (size_t)s->conf->ingest_cache_max_bytes,
 		.wait_max_ms = s->conf->ingest_wait_max_ms,
 		.texts_left_out = strcmp(s->conf->line_text_fields, "skip") == 0,
-		.rollup_partitions =
-			s->rollups.grains.count ? (uint32_t)s->conf->rollup_partitions : 0,
+		.partitions = s->rollups.granularities.count ? (uint32_t)s->conf->partitions : 0,
 		.rollup_slot_ms = s->conf->rollup_slot_ms,
 		.rollup_quiet_ms = s->conf->rollup_quiet_ms,
 		.rollup_skew_max_ms = s->conf->rollup_skew_max_ms,
-		.rollup_track = s->rollups.track,
+		.marks = s->rollups.track,
 		.late_keep = s->rollups.keeps_late,
 		.late_retention_ms = s->rollups.late.kept_ms,
-		.rollup_grains = &s->rollups.grains,
+		.granularities = &s->rollups.granularities,
 	};
 	return ingest_new(&options);
 }
@@ -435,7 +434,7 @@ static struct query_engine *new_queries(struct serve *s)
 		.retention_rules = &s->rollups.retention,
 		.home_of = polling_home_of,
 		.home_owner = s->polling,
-		.grains = &s->rollups.grains,
+		.granularities = &s->rollups.granularities,
 		.rolled_before_ms = rollups_before_ms,
 		.rolled_since_ms = rollups_since_ms,
 		.late_after_ms = s->rollups.late.after_ms,
@@ -514,11 +513,11 @@ static struct http_server *new_http(struct serve *s)
 		.inventory_conf = s->inventory_conf,
 		.pollers = s->pollers,
 		.zones = s->zones,
-		.grains = &s->rollups.grains,
+		.granularities = &s->rollups.granularities,
 		.retention = &s->rollups.retention,
 		.late = &s->rollups.late,
 		.owned = &s->rollups.own,
-		.rollup_track = s->rollups.track,
+		.marks = s->rollups.track,
 		.rollup_name = s->rollups.name,
 		.deletions = s->deletions,
 		.conf = s->conf,
@@ -707,7 +706,7 @@ static int start(struct serve *s, struct errbuf *e)
 	open_host(s);
 	rollups_start(&s->rollups, s->store, s->loop);
 	s->api.rollup = s->rollups.rollup;
-	s->api.rollup_complete = s->rollups.complete;
+	s->api.backfill = s->rollups.complete;
 	err = bound_connections(s, e);
 	if (err)
 		return err;

@@ -52,8 +52,8 @@ struct ingest *ingest_new(const struct ingest_options *options)
 	ingest->cache = cache_new(ingest->options.cache_max_bytes);
 	ingest->shapes = shapes_new(ingest->seed);
 	ingest->paused_last = &ingest->paused;
-	if (options->rollup_partitions)
-		rollup_touches_init(&ingest->touches, options->rollup_slot_ms,
+	if (options->partitions)
+		recent_touches_init(&ingest->touches, options->rollup_slot_ms,
 				    options->rollup_quiet_ms);
 	return ingest;
 }
@@ -74,7 +74,7 @@ void ingest_free(struct ingest *ingest)
 	mem_free((char *)ingest->options.tenant_tag.data);
 	cache_free(ingest->cache);
 	kept_release(ingest);
-	rollup_touches_release(&ingest->touches);
+	recent_touches_release(&ingest->touches);
 	shapes_free(ingest->shapes);
 	mem_free(ingest);
 }
@@ -172,9 +172,9 @@ struct flight *request_flight(struct request *q)
 static bool judged_too_long_ago(const struct ingest *ingest, const struct flight *flight)
 {
 	const struct ingest_options *options = &ingest->options;
-	int64_t max_ms = rollup_write_max_ms(options->rollup_quiet_ms, options->rollup_skew_max_ms);
-	return options->rollup_partitions &&
-	       clock_wall_ms(options->clock) - flight->judged_ms >= max_ms;
+	int64_t max_ms =
+		recent_touches_write_max_ms(options->rollup_quiet_ms, options->rollup_skew_max_ms);
+	return options->partitions && clock_wall_ms(options->clock) - flight->judged_ms >= max_ms;
 }
 
 #define TOO_LONG_AGO "its samples have waited too long to be written"
@@ -410,10 +410,10 @@ void request_fail(struct request *q, int err, const char *sentence)
 /* What was marked and is lost has to be marked again when more of it comes. */
 static void look_at_marks(struct ingest *ingest, int64_t now_ms)
 {
-	uint64_t losses = rollup_track_losses(ingest->options.rollup_track);
-	rollup_touches_at(&ingest->touches, now_ms);
+	uint64_t losses = marks_losses(ingest->options.marks);
+	recent_touches_at(&ingest->touches, now_ms);
 	if (losses != ingest->losses)
-		rollup_touches_forget(&ingest->touches);
+		recent_touches_forget(&ingest->touches);
 	ingest->losses = losses;
 }
 
@@ -422,7 +422,7 @@ void ingest_piece_begin(struct ingest_request *r)
 	struct request *q = request_of(r);
 	struct ingest *ingest = r->ingest;
 	r->now_ms = q->judged_ms = clock_wall_ms(ingest->options.clock);
-	if (ingest->options.rollup_partitions)
+	if (ingest->options.partitions)
 		look_at_marks(ingest, r->now_ms);
 	q->newest_ms = r->now_ms + ingest->options.ahead_ms;
 	q->age_ms = clock_age_ms(ingest->options.clock);
@@ -560,7 +560,8 @@ static struct request *find_overdue(const struct ingest *ingest)
 static void submit_old(struct ingest *ingest)
 {
 	const struct ingest_options *options = &ingest->options;
-	int64_t max_ms = rollup_write_max_ms(options->rollup_quiet_ms, options->rollup_skew_max_ms);
+	int64_t max_ms =
+		recent_touches_write_max_ms(options->rollup_quiet_ms, options->rollup_skew_max_ms);
 	int64_t now_ms = clock_wall_ms(options->clock);
 	for (struct request *q = ingest->requests; q; q = q->next) {
 		round_settle(q);
@@ -573,7 +574,7 @@ static void submit_old(struct ingest *ingest)
 void ingest_tick(struct ingest *ingest)
 {
 	struct request *q;
-	if (ingest->options.rollup_partitions)
+	if (ingest->options.partitions)
 		submit_old(ingest);
 	while ((q = find_overdue(ingest))) {
 		stat_add(STAT_ingest_overload_waited, 1);

@@ -78,16 +78,16 @@ struct ingest_options {
 	/* Fields of line protocol that are texts are left out, not refused. */
 	bool texts_left_out;
 	/* Roll-ups: what is written is marked for them; 0 partitions: it is not. */
-	uint32_t rollup_partitions;
+	uint32_t partitions;
 	int64_t rollup_slot_ms, rollup_quiet_ms, rollup_skew_max_ms;
-	struct rollup_track *rollup_track; /* the caller's */
+	struct marks *marks; /* the caller's */
 	/* What comes when its slot is closed goes to data_late (retention/late.h), and is kept for
 	 * so long, 0 for ever. Else it is refused. */
 	bool late_keep;
 	int64_t late_retention_ms;
 	/* What is older than all roll-ups of its series are kept is refused all the same; the
 	 * caller's. NULL: it is not known. */
-	const struct rollup_grains *rollup_grains;
+	const struct granularities *granularities;
 };
 
 struct ingest;

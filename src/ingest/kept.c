@@ -38,9 +38,9 @@ void kept_release(struct ingest *ingest)
 static int64_t open_from_ms(const struct ingest *ingest, int64_t now_ms, int64_t retention_ms)
 {
 	const struct ingest_options *options = &ingest->options;
-	if (options->rollup_partitions)
-		return rollup_open_from_ms(now_ms, retention_ms, options->rollup_slot_ms,
-					   options->rollup_quiet_ms);
+	if (options->partitions)
+		return slot_open_from_ms(now_ms, retention_ms, options->rollup_slot_ms,
+					 options->rollup_quiet_ms);
 	return retention_ms && now_ms > retention_ms ? now_ms - retention_ms : 0;
 }
 
@@ -49,7 +49,7 @@ int64_t kept_whole_ms(const struct ingest *ingest, uint8_t level, int64_t now_ms
 {
 	const struct ingest_options *options = &ingest->options;
 	int64_t keep_ms = ingest->levels[level].retention_ms;
-	if (!options->rollup_partitions)
+	if (!options->partitions)
 		return keep_ms;
 	return retention_level_whole_ms(options->retention_rules, level, keep_ms, now_ms);
 }
@@ -66,7 +66,7 @@ static int64_t late_from_ms(const struct ingest *ingest, int64_t now_ms)
 static bool is_asked(const struct ingest *ingest)
 {
 	const struct ingest_options *options = &ingest->options;
-	return options->late_keep && options->rollup_grains && options->retention_rules &&
+	return options->late_keep && options->granularities && options->retention_rules &&
 	       options->retention_rules->count;
 }
 
@@ -310,7 +310,7 @@ static void find_unseen(struct request *q, const struct unknown *u, const struct
 		struct retention_fit fit =
 			retention_find(rules, &ingest->memo, u->tenant, metrics[i]);
 		int64_t kept_ms =
-			retention_longest_of_ms(rules, &fit, ingest->options.rollup_grains);
+			retention_longest_of_ms(rules, &fit, ingest->options.granularities);
 		if (u->ts_ms >= q->level_open_ms[levels[i]] ||
 		    u->ts_ms >= open_from_ms(ingest, q->age_ms, kept_ms))
 			continue;

@@ -5,7 +5,7 @@
 #include "marks/marks.h"
 
 /* A group in a slot of which the round has points. */
-struct mark {
+struct ingest_mark {
 	const struct group *group;
 	int64_t slot_s;
 	bool remembered; /* there is an entry for it */
@@ -13,9 +13,9 @@ struct mark {
 };
 
 struct marked {
-	struct mark *marks;
+	struct ingest_mark *marks;
 	size_t count;
-	struct rollup_touch *touches; /* of all these */
+	struct mark_touch *touches; /* of all these */
 	size_t touch_count;
 };
 
@@ -42,7 +42,7 @@ static uint64_t series_of(const struct cache_entry *entry)
 /* By slots first: so mostly touches come in the order in which they are wanted. */
 static int compare_marks(const void *a, const void *b)
 {
-	const struct mark *x = a, *y = b;
+	const struct ingest_mark *x = a, *y = b;
 	if (x->slot_s != y->slot_s)
 		return x->slot_s < y->slot_s ? -1 : 1;
 	return (x->group->index > y->group->index) - (x->group->index < y->group->index);
@@ -60,14 +60,14 @@ static bool knows_all(const struct cache_entry *entry, const struct group *group
 }
 
 /* Another round that was opened after its points were looked at has made it. */
-static bool is_made(const struct round *round, const struct mark *mark)
+static bool is_made(const struct round *round, const struct ingest_mark *mark)
 {
 	const struct cache_entry *entry = round_entry(round, mark->group);
 	return entry && knows_all(entry, mark->group) &&
 	       marks_touched(round->request, entry, mark->slot_s * 1000);
 }
 
-static size_t without_doubles(const struct round *round, struct mark *marks, size_t count)
+static size_t without_doubles(const struct round *round, struct ingest_mark *marks, size_t count)
 {
 	size_t n = 0;
 	qsort(marks, count, sizeof(*marks), compare_marks);
@@ -81,14 +81,15 @@ static size_t without_doubles(const struct round *round, struct mark *marks, siz
 }
 
 /* Points of a group mostly come in the order of their times. */
-static size_t list_marks(const struct round *round, struct mark *marks)
+static size_t list_marks(const struct round *round, struct ingest_mark *marks)
 {
 	int64_t slot_ms = round->request->r.ingest->options.rollup_slot_ms;
 	size_t n = 0;
 	for (const struct pending *point = round->points; point; point = point->next) {
 		if (!point->group || !has_handles(point->group))
 			continue;
-		struct mark mark = {point->group, rollup_slot_s(point->ts_ms, slot_ms), false, 0};
+		struct ingest_mark mark = {point->group, slot_begin_s(point->ts_ms, slot_ms), false,
+					   0};
 		if (!n || compare_marks(&marks[n - 1], &mark) != 0)
 			marks[n++] = mark;
 	}
@@ -133,18 +134,18 @@ static int encode_tags(struct round *round, const struct group *group, struct bu
 	return encoded->data ? 0 : ERR_LIMIT;
 }
 
-static int add_touch(struct round *round, const struct mark *mark, struct slice metric,
+static int add_touch(struct round *round, const struct ingest_mark *mark, struct slice metric,
 		     struct slice tags, struct buf *scratch)
 {
 	struct marked *marked = round->marked;
 	const struct group *group = mark->group;
-	uint32_t partitions = round->request->r.ingest->options.rollup_partitions;
+	uint32_t partitions = round->request->r.ingest->options.partitions;
 	struct series_set series_set = {.tags = tags};
 	int err = encode_metric(round, metric, scratch, &series_set.metric);
 	if (err)
 		return err;
-	marked->touches[marked->touch_count++] = (struct rollup_touch){
-		.slot = {mark->slot_s, rollup_partition(group->tenant, series_set, partitions)},
+	marked->touches[marked->touch_count++] = (struct mark_touch){
+		.slot = {mark->slot_s, partition_of(group->tenant, series_set, partitions)},
 		.tenant = group->tenant,
 		.series_set = series_set,
 	};
@@ -153,7 +154,7 @@ static int add_touch(struct round *round, const struct mark *mark, struct slice 
 
 /* The metrics that the group asks for and all that its entry in the cache knows, so that what is
  * remembered of the entry holds for whatever a line brings. */
-static int add_touches(struct round *round, struct mark *mark, struct buf *scratch)
+static int add_touches(struct round *round, struct ingest_mark *mark, struct buf *scratch)
 {
 	const struct group *group = mark->group;
 	const struct slice *metrics = group->positions ? group->shape->metrics : group->metrics;
@@ -186,10 +187,11 @@ int marks_collect(struct round *round)
 {
 	struct buf scratch;
 	int err = 0;
-	if (!round->request->r.ingest->options.rollup_partitions)
+	if (!round->request->r.ingest->options.partitions)
 		return 0;
 	struct marked *marked = arena_zalloc(&round->arena, sizeof(*marked));
-	struct mark *marks = arena_alloc(&round->arena, count_points(round) * sizeof(*marks));
+	struct ingest_mark *marks =
+		arena_alloc(&round->arena, count_points(round) * sizeof(*marks));
 	if (!marked || !marks)
 		return ERR_LIMIT;
 	round->marked = marked;
@@ -203,7 +205,7 @@ int marks_collect(struct round *round)
 	for (size_t i = 0; i < marked->count && !err; i++)
 		err = add_touches(round, &marks[i], &scratch);
 	buf_release(&scratch);
-	rollup_touches_sort(marked->touches, marked->touch_count);
+	mark_touches_sort(marked->touches, marked->touch_count);
 	return err;
 }
 
@@ -213,21 +215,21 @@ static void begin_marking(struct round *round, int64_t now_ms)
 {
 	struct ingest *ingest = round->request->r.ingest;
 	round->marked_ms = now_ms;
-	round->losses = rollup_track_losses(ingest->options.rollup_track);
-	rollup_touches_at(&ingest->touches, now_ms);
+	round->losses = marks_losses(ingest->options.marks);
+	recent_touches_at(&ingest->touches, now_ms);
 }
 
 int marks_add(struct round *round, struct store_write *write, size_t *at)
 {
 	const struct ingest_options *options = &round->request->r.ingest->options;
 	struct marked *marked = round->marked;
-	if (!marked || !rollup_track_in_writes(options->rollup_track))
+	if (!marked || !marks_in_writes(options->marks))
 		return 0;
 	if (!round->marked_ms)
 		begin_marking(round, clock_wall_ms(options->clock));
 	size_t before = *at;
-	int err = rollup_touches_add(options->rollup_track, write, round->marked_ms,
-				     marked->touches, marked->touch_count, at);
+	int err = marks_touches_add(options->marks, write, round->marked_ms, marked->touches,
+				    marked->touch_count, at);
 	stat_add(STAT_rollup_marks_added, (int64_t)(*at - before));
 	return err;
 }
@@ -243,13 +245,12 @@ static size_t count_waiting(const struct flight *flight)
 bool marks_wait(const struct flight *flight)
 {
 	const struct ingest_options *options = &flight->request->r.ingest->options;
-	return options->rollup_partitions && !rollup_track_in_writes(options->rollup_track) &&
-	       count_waiting(flight);
+	return options->partitions && !marks_in_writes(options->marks) && count_waiting(flight);
 }
 
 static void gather_touches(struct flight *flight, int64_t now_ms)
 {
-	struct rollup_touch *to = flight->touches;
+	struct mark_touch *to = flight->touches;
 	for (struct round *round = flight->rounds; round; round = round->next) {
 		const struct marked *marked = round->marked;
 		if (!marked || !marked->touch_count)
@@ -260,24 +261,23 @@ static void gather_touches(struct flight *flight, int64_t now_ms)
 	}
 }
 
-int marks_begin(struct flight *flight, rollup_marking_done *done)
+int marks_begin(struct flight *flight, marks_marking_done *done)
 {
 	const struct ingest_options *options = &flight->request->r.ingest->options;
 	size_t count = count_waiting(flight);
 	int64_t now_ms = clock_wall_ms(options->clock);
 	flight->touches = mem_alloc_array(count, sizeof(*flight->touches));
 	gather_touches(flight, now_ms);
-	rollup_touches_sort(flight->touches, count);
-	flight->marking =
-		rollup_marking_new(options->rollup_track, options->executor, done, flight);
+	mark_touches_sort(flight->touches, count);
+	flight->marking = marks_marking_new(options->marks, options->executor, done, flight);
 	stat_add(STAT_rollup_marks_added, (int64_t)count);
-	return rollup_marking_begin(flight->marking, now_ms, flight->touches, count);
+	return marks_marking_begin(flight->marking, now_ms, flight->touches, count);
 }
 
 void marks_end(struct flight *flight)
 {
 	if (flight->marking)
-		rollup_marking_free(flight->marking);
+		marks_marking_free(flight->marking);
 	mem_free(flight->touches);
 }
 
@@ -287,15 +287,15 @@ void marks_remember(const struct round *round)
 	struct ingest *ingest = round->request->r.ingest;
 	const struct marked *marked = round->marked;
 	/* They may be lost by now. */
-	if (marked && round->losses != rollup_track_losses(ingest->options.rollup_track))
+	if (marked && round->losses != marks_losses(ingest->options.marks))
 		return;
 	for (size_t i = 0; marked && i < marked->count; i++) {
-		const struct mark *mark = &marked->marks[i];
+		const struct ingest_mark *mark = &marked->marks[i];
 		struct cache_entry *entry =
 			mark->remembered ? round_entry(round, mark->group) : NULL;
 		if (entry && series_of(entry) == mark->series)
 			entry->slot =
-				rollup_touches_remember(&ingest->touches, mark->series, entry->slot,
+				recent_touches_remember(&ingest->touches, mark->series, entry->slot,
 							mark->slot_s, round->marked_ms);
 	}
 }
@@ -304,6 +304,6 @@ void marks_remember(const struct round *round)
 
 bool marks_touched(struct request *q, const struct cache_entry *entry, int64_t ts_ms)
 {
-	return rollup_touched(&q->r.ingest->touches, series_of(entry), entry->slot, ts_ms,
-			      q->r.now_ms);
+	return recent_touches_has(&q->r.ingest->touches, series_of(entry), entry->slot, ts_ms,
+				  q->r.now_ms);
 }

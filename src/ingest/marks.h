@@ -16,7 +16,7 @@ int marks_add(struct round *round, struct store_write *write, size_t *at) MUST_C
 bool marks_wait(const struct flight *flight);
 /* Marks it; `done` follows with the flight as its owner, never from within, or an error is
  * returned. */
-int marks_begin(struct flight *flight, rollup_marking_done *done) MUST_CHECK;
+int marks_begin(struct flight *flight, marks_marking_done *done) MUST_CHECK;
 /* When the flight is over. */
 void marks_end(struct flight *flight);
 /* Once that is durable. */

@@ -86,7 +86,7 @@ static struct date date_of(int64_t ms)
 static void refuse_raised(struct request *q, int64_t kept_ms, int64_t ts_ms,
 			  struct ingest_place place, struct slice source)
 {
-	const struct retention_raise *raise = &q->r.ingest->options.retention_rules->raise;
+	const struct retention_lengthened *raise = &q->r.ingest->options.retention_rules->raise;
 	char now[32] = "ever";
 	if (kept_ms)
 		snprintf(now, sizeof(now), "%lld s", (long long)kept_ms / 1000);

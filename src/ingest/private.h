@@ -49,8 +49,8 @@ struct flight {
 	/* What has to be marked elsewhere before the write is handed to the store (marks.h); then
 	 * it waits for its turn behind the request's earlier ones. */
 	struct flight *next;
-	struct rollup_marking *marking;
-	struct rollup_touch *touches;
+	struct marks_marking *marking;
+	struct mark_touch *touches;
 	bool marked;
 	int mark_err;
 	int64_t judged_ms; /* when the first of its points was found to need no mark, or any */
@@ -76,7 +76,7 @@ struct ingest {
 	uint64_t losses; /* of marks, when touches were forgotten last */
 	struct cache *cache;
 	struct shapes *shapes;
-	struct rollup_touches touches;
+	struct recent_touches touches;
 	struct line_scratch *line;  /* line.c's, made at first use */
 	struct hash_set told_texts; /* metrics whose texts the log has named */
 	struct log_rate text_lines;
@@ -212,9 +212,9 @@ static inline bool request_touched(struct request *q, const struct cache_entry *
 				   int64_t ts_ms)
 {
 	struct ingest *ingest = q->r.ingest;
-	return !ingest->options.rollup_partitions ||
+	return !ingest->options.partitions ||
 	       (ts_ms >= q->closely_ms &&
-		(rollup_touched_again(&ingest->touches, entry->slot, ts_ms, q->r.now_ms) ||
+		(recent_touches_has_again(&ingest->touches, entry->slot, ts_ms, q->r.now_ms) ||
 		 marks_touched(q, entry, ts_ms)));
 }
 

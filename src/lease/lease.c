@@ -10,30 +10,30 @@ enum {
 	NOT_HELD = 0,
 };
 
-struct rollup_leases {
-	struct rollup_leases_options options;
+struct leases {
+	struct leases_options options;
 	struct store_write *write;
 	struct store_read *read;
 	struct store_request *members, *leases;
-	struct rollup_partitions wanted, held;
-	struct rollup_partitions asked, given;    /* by the write at hand */
-	uint64_t versions[ROLLUP_PARTITIONS_MAX]; /* NOT_HELD, or what the cell was given */
-	struct store_write_cond *outcomes[ROLLUP_PARTITIONS_MAX]; /* of those asked for */
+	struct partitions wanted, held;
+	struct partitions asked, given;    /* by the write at hand */
+	uint64_t versions[PARTITIONS_MAX]; /* NOT_HELD, or what the cell was given */
+	struct store_write_cond *outcomes[PARTITIONS_MAX]; /* of those asked for */
 	uint64_t member_version;
 	struct store_write_cond *member; /* NULL: not asked */
 	int64_t until_ms;
 };
 
-struct rollup_leases *rollup_leases_new(const struct rollup_leases_options *options)
+struct leases *leases_new(const struct leases_options *options)
 {
-	struct rollup_leases *l = mem_zalloc(sizeof(*l));
+	struct leases *l = mem_zalloc(sizeof(*l));
 	l->options = *options;
 	l->write = store_write_new(options->store, WRITE_MAX_BYTES);
 	l->read = store_read_new(options->store, READ_MAX_BYTES);
 	return l;
 }
 
-void rollup_leases_free(struct rollup_leases *l)
+void leases_free(struct leases *l)
 {
 	store_write_free(l->write);
 	store_read_free(l->read);
@@ -51,7 +51,7 @@ static struct store_parts name_of(uint32_t partition, char to[NAME_MAX_BYTES])
 	return (struct store_parts){{{to, len}}};
 }
 
-static int put_one(struct rollup_leases *l, uint32_t partition)
+static int put_one(struct leases *l, uint32_t partition)
 {
 	char name[NAME_MAX_BYTES];
 	struct store_parts column = name_of(partition, name);
@@ -60,7 +60,7 @@ static int put_one(struct rollup_leases *l, uint32_t partition)
 				 &l->outcomes[partition]);
 }
 
-static int give_one(struct rollup_leases *l, uint32_t partition)
+static int give_one(struct leases *l, uint32_t partition)
 {
 	char name[NAME_MAX_BYTES];
 	struct store_parts column = name_of(partition, name);
@@ -69,7 +69,7 @@ static int give_one(struct rollup_leases *l, uint32_t partition)
 				    l->versions[partition], &outcome);
 }
 
-static int put_member(struct rollup_leases *l)
+static int put_member(struct leases *l)
 {
 	struct store_parts column = {{l->options.holder}};
 	return store_cell_put_if(l->write, TABLE_LEASES, &member_key, &column, l->member_version,
@@ -77,7 +77,7 @@ static int put_member(struct rollup_leases *l)
 }
 
 /* Asks for those in `asked`, gives back those in `given`, and renews the membership if wanted. */
-static int write_once(struct rollup_leases *l, struct task_queue *queue, bool member)
+static int write_once(struct leases *l, struct task_queue *queue, bool member)
 {
 	int err = 0;
 	store_write_reset(l->write);
@@ -85,10 +85,10 @@ static int write_once(struct rollup_leases *l, struct task_queue *queue, bool me
 	l->member = NULL;
 	if (member)
 		err = put_member(l);
-	for (uint32_t p = 0; p < ROLLUP_PARTITIONS_MAX && !err; p++) {
-		if (rollup_partitions_has(&l->asked, p))
+	for (uint32_t p = 0; p < PARTITIONS_MAX && !err; p++) {
+		if (partitions_has(&l->asked, p))
 			err = put_one(l, p);
-		else if (rollup_partitions_has(&l->given, p))
+		else if (partitions_has(&l->given, p))
 			err = give_one(l, p);
 	}
 	return err ? err : store_write_wait(l->write, queue);
@@ -96,13 +96,13 @@ static int write_once(struct rollup_leases *l, struct task_queue *queue, bool me
 
 /* Another one's, or our own: from before a restart, of a renewal whose outcome was lost, or one
  * that has ended meanwhile. */
-static bool is_ours(const struct rollup_leases *l, const struct store_write_cond *outcome)
+static bool is_ours(const struct leases *l, const struct store_write_cond *outcome)
 {
 	return !outcome->version || slice_equal(outcome->value, l->options.holder);
 }
 
 /* What the cell has now; true if it is ours, but has to be asked for by that version. */
-static bool take_outcome(const struct rollup_leases *l, const struct store_write_cond *outcome,
+static bool take_outcome(const struct leases *l, const struct store_write_cond *outcome,
 			 uint64_t *version)
 {
 	bool ours = !outcome->applied && is_ours(l, outcome);
@@ -110,28 +110,28 @@ static bool take_outcome(const struct rollup_leases *l, const struct store_write
 	return ours;
 }
 
-static bool take_outcomes(struct rollup_leases *l)
+static bool take_outcomes(struct leases *l)
 {
 	bool ours = l->member && take_outcome(l, l->member, &l->member_version);
-	for (uint32_t p = 0; p < ROLLUP_PARTITIONS_MAX; p++) {
+	for (uint32_t p = 0; p < PARTITIONS_MAX; p++) {
 		const struct store_write_cond *outcome = l->outcomes[p];
-		if (rollup_partitions_has(&l->given, p)) {
+		if (partitions_has(&l->given, p)) {
 			l->versions[p] = NOT_HELD;
-			rollup_partitions_remove(&l->held, p);
+			partitions_remove(&l->held, p);
 		}
 		if (!outcome)
 			continue;
 		ours |= take_outcome(l, outcome, &l->versions[p]);
 		if (outcome->applied)
-			rollup_partitions_add(&l->held, p);
+			partitions_add(&l->held, p);
 		else
-			rollup_partitions_remove(&l->held, p);
+			partitions_remove(&l->held, p);
 	}
 	return ours;
 }
 
 /* Those that turn out to be ours are asked for once more, by their version. */
-static int write_leases(struct rollup_leases *l, struct task_queue *queue, bool member)
+static int write_leases(struct leases *l, struct task_queue *queue, bool member)
 {
 	int err = write_once(l, queue, member);
 	if (err || !take_outcomes(l))
@@ -145,7 +145,7 @@ static int write_leases(struct rollup_leases *l, struct task_queue *queue, bool 
 /* ---- Sharing --------------------------------------------------------------------------------- */
 
 /* Who shares, and who has what. */
-static int look(struct rollup_leases *l, struct task_queue *queue)
+static int look(struct leases *l, struct task_queue *queue)
 {
 	store_read_reset(l->read);
 	l->members = store_read_add(l->read, STORE_CELL_SCAN);
@@ -159,7 +159,7 @@ static int look(struct rollup_leases *l, struct task_queue *queue)
 }
 
 /* The holder's place among the members, or how many there are. */
-static size_t place_of(const struct rollup_leases *l, struct slice holder)
+static size_t place_of(const struct leases *l, struct slice holder)
 {
 	const struct store_cell_scan *scan = &l->members->cell_scan;
 	size_t at = 0;
@@ -169,58 +169,57 @@ static size_t place_of(const struct rollup_leases *l, struct slice holder)
 }
 
 /* Of the wanted ones, those that others have; how many of them strangers have, who do not share. */
-static size_t note_taken(struct rollup_leases *l, struct rollup_partitions *taken)
+static size_t note_taken(struct leases *l, struct partitions *taken)
 {
 	const struct store_cell_scan *scan = &l->leases->cell_scan;
 	size_t strange = 0;
 	for (size_t i = 0; i < scan->count; i++) {
 		struct slice name = scan->cells[i].column.part[0];
 		uint64_t p;
-		if (number_parse_u64(name.data, name.data + name.len, &p) ||
-		    p >= ROLLUP_PARTITIONS_MAX || !rollup_partitions_has(&l->wanted, (uint32_t)p))
+		if (number_parse_u64(name.data, name.data + name.len, &p) || p >= PARTITIONS_MAX ||
+		    !partitions_has(&l->wanted, (uint32_t)p))
 			continue;
 		if (slice_equal(scan->cells[i].value, l->options.holder)) {
 			l->versions[p] = scan->cells[i].version;
 			continue;
 		}
-		rollup_partitions_add(taken, (uint32_t)p);
+		partitions_add(taken, (uint32_t)p);
 		strange += place_of(l, scan->cells[i].value) == l->members->cell_scan.count;
 	}
 	return strange;
 }
 
 /* What is free is asked for from our own place on, so that not all ask for the same. */
-static void ask_for_more(struct rollup_leases *l, const struct rollup_partitions *taken,
-			 size_t share)
+static void ask_for_more(struct leases *l, const struct partitions *taken, size_t share)
 {
 	uint32_t first = (uint32_t)(place_of(l, l->options.holder) * share);
-	for (uint32_t i = 0; i < ROLLUP_PARTITIONS_MAX; i++) {
-		uint32_t p = (first + i) % ROLLUP_PARTITIONS_MAX;
+	for (uint32_t i = 0; i < PARTITIONS_MAX; i++) {
+		uint32_t p = (first + i) % PARTITIONS_MAX;
 		if (l->held.count + l->asked.count >= share)
 			return;
-		if (rollup_partitions_has(&l->wanted, p) && !rollup_partitions_has(taken, p) &&
-		    !rollup_partitions_has(&l->held, p))
-			rollup_partitions_add(&l->asked, p);
+		if (partitions_has(&l->wanted, p) && !partitions_has(taken, p) &&
+		    !partitions_has(&l->held, p))
+			partitions_add(&l->asked, p);
 	}
 }
 
-static void give_what_is_beyond(struct rollup_leases *l, size_t share)
+static void give_what_is_beyond(struct leases *l, size_t share)
 {
-	for (uint32_t p = ROLLUP_PARTITIONS_MAX; p-- > 0;) {
+	for (uint32_t p = PARTITIONS_MAX; p-- > 0;) {
 		if (l->held.count - l->given.count <= share)
 			return;
-		if (rollup_partitions_has(&l->held, p))
-			rollup_partitions_add(&l->given, p);
+		if (partitions_has(&l->held, p))
+			partitions_add(&l->given, p);
 	}
 }
 
-static void choose(struct rollup_leases *l)
+static void choose(struct leases *l)
 {
-	struct rollup_partitions taken = {0};
+	struct partitions taken = {0};
 	size_t left = l->wanted.count - note_taken(l, &taken);
 	size_t members = l->members->cell_scan.count ? l->members->cell_scan.count : 1;
 	size_t share = (left + members - 1) / members;
-	l->asked = l->given = (struct rollup_partitions){0};
+	l->asked = l->given = (struct partitions){0};
 	ask_for_more(l, &taken, share);
 	give_what_is_beyond(l, share);
 }
@@ -229,7 +228,7 @@ static void choose(struct rollup_leases *l)
 
 /* Renews what it has, and its membership; then it looks who else there is, and takes what is free
  * up to its share or gives back what is beyond it. */
-static int take_share(struct rollup_leases *l, struct task_queue *queue)
+static int take_share(struct leases *l, struct task_queue *queue)
 {
 	l->asked = l->held;
 	int err = write_leases(l, queue, true);
@@ -240,19 +239,18 @@ static int take_share(struct rollup_leases *l, struct task_queue *queue)
 	return write_leases(l, queue, false);
 }
 
-int rollup_leases_take(struct rollup_leases *l, struct task_queue *queue,
-		       const struct rollup_partitions *wanted, struct rollup_partitions *held,
-		       int64_t *until_ms)
+int leases_take(struct leases *l, struct task_queue *queue, const struct partitions *wanted,
+		struct partitions *held, int64_t *until_ms)
 {
 	l->wanted = l->asked = *wanted;
-	l->given = (struct rollup_partitions){0};
+	l->given = (struct partitions){0};
 	l->until_ms = *until_ms = clock_wall_ms(l->options.clock) + l->options.lease_ms;
 	int err = l->options.share ? take_share(l, queue) : write_leases(l, queue, false);
-	*held = err ? (struct rollup_partitions){0} : l->held;
+	*held = err ? (struct partitions){0} : l->held;
 	return err;
 }
 
-static int give_member(struct rollup_leases *l)
+static int give_member(struct leases *l)
 {
 	struct store_parts column = {{l->options.holder}};
 	struct store_write_cond *outcome;
@@ -263,15 +261,15 @@ static int give_member(struct rollup_leases *l)
 		       : 0;
 }
 
-int rollup_leases_give(struct rollup_leases *l, struct task_queue *queue)
+int leases_give(struct leases *l, struct task_queue *queue)
 {
 	store_write_reset(l->write);
 	int err = give_member(l);
-	for (uint32_t p = 0; p < ROLLUP_PARTITIONS_MAX && !err; p++) {
+	for (uint32_t p = 0; p < PARTITIONS_MAX && !err; p++) {
 		if (l->versions[p] != NOT_HELD)
 			err = give_one(l, p);
 		l->versions[p] = NOT_HELD;
 	}
-	l->held = (struct rollup_partitions){0};
+	l->held = (struct partitions){0};
 	return err || !l->write->cells ? err : store_write_wait(l->write, queue);
 }

@@ -11,16 +11,16 @@
  * Once they are taken, whatever was handed to the store before is durable, which the job relies on.
  *
  * It waits for the store, on the thread of the queue that it is given. */
-#ifndef ROLLUP_LEASES_H
-#define ROLLUP_LEASES_H
+#ifndef LEASE_LEASE_H
+#define LEASE_LEASE_H
 
 #include "base/clock.h"
 #include "lease/partition.h"
 #include "store/store.h"
 
-struct rollup_leases;
+struct leases;
 
-struct rollup_leases_options {
+struct leases_options {
 	struct store *store;
 	struct clock *clock;
 	struct slice holder; /* the caller's */
@@ -28,15 +28,14 @@ struct rollup_leases_options {
 	bool share; /* take no more than others that share */
 };
 
-struct rollup_leases *rollup_leases_new(const struct rollup_leases_options *options);
-void rollup_leases_free(struct rollup_leases *leases);
+struct leases *leases_new(const struct leases_options *options);
+void leases_free(struct leases *leases);
 
 /* Takes and renews, and gives back: *held says which of those that are wanted are held until at
  * least *until_ms, by the wall clock. The wanted ones are always the same. Or the store's error. */
-int rollup_leases_take(struct rollup_leases *leases, struct task_queue *queue,
-		       const struct rollup_partitions *wanted, struct rollup_partitions *held,
-		       int64_t *until_ms) MUST_CHECK;
+int leases_take(struct leases *leases, struct task_queue *queue, const struct partitions *wanted,
+		struct partitions *held, int64_t *until_ms) MUST_CHECK;
 /* Gives back all that are held, so that others need not wait. */
-int rollup_leases_give(struct rollup_leases *leases, struct task_queue *queue) MUST_CHECK;
+int leases_give(struct leases *leases, struct task_queue *queue) MUST_CHECK;
 
 #endif

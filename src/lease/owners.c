@@ -5,12 +5,12 @@
 enum { LIST_MAX_BYTES = 32 << 10 };
 
 /* The host that has the partition, of those that were read; NULL: none has. */
-static const struct conf_node *owner_of(const struct rollup_partitions *sets,
-					const struct conf_node *root, uint32_t partition)
+static const struct conf_node *owner_of(const struct partitions *sets, const struct conf_node *root,
+					uint32_t partition)
 {
 	size_t i = 0;
 	for (const struct conf_node *host = root->first; host; host = host->next, i++) {
-		if (rollup_partitions_has(&sets[i], partition))
+		if (partitions_has(&sets[i], partition))
 			return host;
 	}
 	return NULL;
@@ -36,8 +36,8 @@ static int join(const struct conf_node *node, struct buf *out, struct errbuf *e)
 	return err;
 }
 
-static int read_list(const struct conf_node *node, uint32_t partitions,
-		     struct rollup_partitions *set, struct errbuf *e)
+static int read_list(const struct conf_node *node, uint32_t partitions, struct partitions *set,
+		     struct errbuf *e)
 {
 	struct errbuf why = {""};
 	struct buf text;
@@ -46,42 +46,41 @@ static int read_list(const struct conf_node *node, uint32_t partitions,
 	if (!err && text.failed)
 		err = conf_node_refuse(node, e, "is too long");
 	if (!err &&
-	    rollup_partitions_parse(text.len ? buf_slice(&text) : SLICE(""), partitions, set, &why))
+	    partitions_parse(text.len ? buf_slice(&text) : SLICE(""), partitions, set, &why))
 		err = conf_node_refuse(node, e, "%s", why.text);
 	buf_release(&text);
 	return err;
 }
 
 static int add_host(const struct conf_node *host, const struct conf_node *root,
-		    struct rollup_partitions *sets, struct rollup_partitions *all,
-		    uint32_t partitions, struct errbuf *e)
+		    struct partitions *sets, struct partitions *all, uint32_t partitions,
+		    struct errbuf *e)
 {
 	char where[300];
-	struct rollup_partitions set;
+	struct partitions set;
 	int err = read_list(host, partitions, &set, e);
 	for (uint32_t p = 0; p < partitions && !err; p++) {
-		if (!rollup_partitions_has(&set, p))
+		if (!partitions_has(&set, p))
 			continue;
 		const struct conf_node *other = owner_of(sets, root, p);
 		if (other)
 			return conf_node_refuse(host, e, "%u belongs to " SHOWN " already, %s", p,
 						SHOWN_OF(other->key),
 						conf_node_where(other, where, sizeof(where)));
-		rollup_partitions_add(all, p);
+		partitions_add(all, p);
 	}
 	if (!err)
 		sets[host->index] = set;
 	return err;
 }
 
-int rollup_owners_read(const struct conf_node *root, uint32_t partitions, struct slice host,
-		       struct rollup_partitions *own, struct rollup_partitions *all,
-		       struct errbuf *e)
+int owners_read(const struct conf_node *root, uint32_t partitions, struct slice host,
+		struct partitions *own, struct partitions *all, struct errbuf *e)
 {
-	*own = *all = (struct rollup_partitions){0};
+	*own = *all = (struct partitions){0};
 	if (root->type != CONF_NODE_MAP)
 		return conf_node_refuse(root, e, "expected host names and lists of partitions");
-	struct rollup_partitions *sets = mem_zalloc((root->count + 1) * sizeof(*sets));
+	struct partitions *sets = mem_zalloc((root->count + 1) * sizeof(*sets));
 	int err = 0;
 	for (const struct conf_node *node = root->first; node && !err; node = node->next) {
 		err = add_host(node, root, sets, all, partitions, e);

@@ -6,7 +6,7 @@
 
 /* With Java's arithmetic, as there: the sum of ints wraps, so once in 2^31 a draw is negative and
  * ends the search. */
-uint32_t rollup_consistent_hash(uint64_t state, uint32_t buckets)
+uint32_t consistent_hash(uint64_t state, uint32_t buckets)
 {
 	uint32_t candidate = 0;
 	for (;;) {
@@ -19,7 +19,7 @@ uint32_t rollup_consistent_hash(uint64_t state, uint32_t buckets)
 	}
 }
 
-uint32_t rollup_partition(struct slice tenant, struct series_set series_set, uint32_t partitions)
+uint32_t partition_of(struct slice tenant, struct series_set series_set, uint32_t partitions)
 {
 	struct murmur3_32 hash;
 	if (partitions == 1)
@@ -28,7 +28,7 @@ uint32_t rollup_partition(struct slice tenant, struct series_set series_set, uin
 	murmur3_32_add(&hash, tenant.data, tenant.len);
 	murmur3_32_add(&hash, series_set.metric.data, series_set.metric.len);
 	murmur3_32_add(&hash, series_set.tags.data, series_set.tags.len);
-	return rollup_consistent_hash(murmur3_32_end(&hash), partitions);
+	return consistent_hash(murmur3_32_end(&hash), partitions);
 }
 
 static bool take_number(struct slice *rest, uint32_t *number)
@@ -50,8 +50,8 @@ static bool take_char(struct slice *rest, char c)
 	return true;
 }
 
-static int add_range(struct rollup_partitions *set, uint32_t first, uint32_t last,
-		     uint32_t partitions, struct errbuf *e)
+static int add_range(struct partitions *set, uint32_t first, uint32_t last, uint32_t partitions,
+		     struct errbuf *e)
 {
 	if (last < first)
 		return errbuf_set(e, ERR_INVALID, "%u-%u: the first is above the last", first,
@@ -60,15 +60,15 @@ static int add_range(struct rollup_partitions *set, uint32_t first, uint32_t las
 		return errbuf_set(e, ERR_INVALID, "%u is no partition: there are %u, from 0", last,
 				  partitions);
 	for (uint32_t p = first; p <= last; p++) {
-		if (rollup_partitions_has(set, p))
+		if (partitions_has(set, p))
 			return errbuf_set(e, ERR_INVALID, "%u stands twice", p);
-		rollup_partitions_add(set, p);
+		partitions_add(set, p);
 	}
 	return 0;
 }
 
-int rollup_partitions_parse(struct slice text, uint32_t partitions, struct rollup_partitions *set,
-			    struct errbuf *e)
+int partitions_parse(struct slice text, uint32_t partitions, struct partitions *set,
+		     struct errbuf *e)
 {
 	struct slice rest = text;
 	memset(set, 0, sizeof(*set));
@@ -91,14 +91,14 @@ int rollup_partitions_parse(struct slice text, uint32_t partitions, struct rollu
 	return 0;
 }
 
-void rollup_partitions_print(const struct rollup_partitions *set, struct buf *out)
+void partitions_print(const struct partitions *set, struct buf *out)
 {
 	const char *separator = "";
-	for (uint32_t p = 0; p < ROLLUP_PARTITIONS_MAX; p++) {
+	for (uint32_t p = 0; p < PARTITIONS_MAX; p++) {
 		uint32_t last = p;
-		if (!rollup_partitions_has(set, p))
+		if (!partitions_has(set, p))
 			continue;
-		while (last + 1 < ROLLUP_PARTITIONS_MAX && rollup_partitions_has(set, last + 1))
+		while (last + 1 < PARTITIONS_MAX && partitions_has(set, last + 1))
 			last++;
 		buf_printf(out, "%s%u", separator, p);
 		if (last > p)

@@ -9,8 +9,8 @@
  *
  * Numbers are little endian. Versions 1 and 2 have no groups: of each series the tenant and the
  * whole text of its series-set, after their lengths. */
-#ifndef ROLLUP_MARK_CELL_H
-#define ROLLUP_MARK_CELL_H
+#ifndef MARKS_CELL_H
+#define MARKS_CELL_H
 
 #include "base/buf.h"
 #include "base/cursor.h"

@@ -1,84 +1,84 @@
 /* Private to the drivers of tracking: what each of them is, and what track.c keeps for it. What a
  * driver makes begins with the struct of that name here. */
-#ifndef ROLLUP_TRACK_DRIVER_H
-#define ROLLUP_TRACK_DRIVER_H
+#ifndef MARKS_DRIVER_H
+#define MARKS_DRIVER_H
 
 #include <pthread.h>
 
 #include "marks/marks.h"
 
-struct rollup_track_ops {
-	void (*close)(struct rollup_track *track);
+struct marks_driver {
+	void (*close)(struct marks *track);
 	/* Adds what only the driver knows; NULL: it is always well. */
-	void (*state)(const struct rollup_track *track, struct rollup_track_state *state);
-	/* See rollup_track_restored; rollup_track_regain follows when that is durable. */
-	void (*restored)(struct rollup_track *track, uint64_t losses);
+	void (*state)(const struct marks *track, struct marks_state *state);
+	/* See marks_restored; marks_regain follows when that is durable. */
+	void (*restored)(struct marks *track, uint64_t losses);
 	bool in_writes;
-	int (*touches_add)(struct rollup_track *track, struct store_write *write, int64_t now_ms,
-			   const struct rollup_touch *touches, size_t count, size_t *added);
+	int (*touches_add)(struct marks *track, struct store_write *write, int64_t now_ms,
+			   const struct mark_touch *touches, size_t count, size_t *added);
 
-	struct rollup_marking *(*marking_new)(const struct rollup_marking *begun);
-	void (*marking_free)(struct rollup_marking *marking);
-	int (*marking_begin)(struct rollup_marking *marking, int64_t now_ms,
-			     const struct rollup_touch *touches, size_t count);
+	struct marks_marking *(*marking_new)(const struct marks_marking *begun);
+	void (*marking_free)(struct marks_marking *marking);
+	int (*marking_begin)(struct marks_marking *marking, int64_t now_ms,
+			     const struct mark_touch *touches, size_t count);
 
-	struct rollup_listing *(*listing_new)(struct rollup_track *track);
-	void (*listing_free)(struct rollup_listing *listing);
-	int (*listing_begin)(struct rollup_listing *listing, struct task_queue *queue,
+	struct marks_listing *(*listing_new)(struct marks *track);
+	void (*listing_free)(struct marks_listing *listing);
+	int (*listing_begin)(struct marks_listing *listing, struct task_queue *queue,
 			     int64_t now_ms);
-	int (*listing_next)(struct rollup_listing *listing, struct task_queue *queue,
+	int (*listing_next)(struct marks_listing *listing, struct task_queue *queue,
 			    int64_t now_ms);
 
-	struct rollup_reading *(*reading_new)(struct rollup_track *track);
-	void (*reading_free)(struct rollup_reading *reading);
-	int (*reading_begin)(struct rollup_reading *reading, struct task_queue *queue,
-			     const struct rollup_slot *slots, size_t count, int64_t now_ms);
-	int (*reading_next)(struct rollup_reading *reading, struct task_queue *queue,
+	struct marks_reading *(*reading_new)(struct marks *track);
+	void (*reading_free)(struct marks_reading *reading);
+	int (*reading_begin)(struct marks_reading *reading, struct task_queue *queue,
+			     const struct mark_slot *slots, size_t count, int64_t now_ms);
+	int (*reading_next)(struct marks_reading *reading, struct task_queue *queue,
 			    int64_t now_ms);
-	int (*reading_finish)(struct rollup_reading *reading, struct task_queue *queue);
+	int (*reading_finish)(struct marks_reading *reading, struct task_queue *queue);
 };
 
-struct rollup_track {
-	const struct rollup_track_ops *ops;
-	struct rollup_behind *behind; /* NULL: nobody asks */
-	pthread_mutex_t lock;         /* guards the next */
-	struct rollup_track_state state;
+struct marks {
+	const struct marks_driver *ops;
+	struct watermark *behind; /* NULL: nobody asks */
+	pthread_mutex_t lock;     /* guards the next */
+	struct marks_state state;
 	_Atomic uint64_t losses;
 };
 
-void rollup_track_init(struct rollup_track *track, const struct rollup_track_ops *ops);
-void rollup_track_release(struct rollup_track *track);
+void marks_init(struct marks *track, const struct marks_driver *ops);
+void marks_release(struct marks *track);
 /* Marks that were made before now are lost, or may be. */
-void rollup_track_lose(struct rollup_track *track, int64_t now_ms);
+void marks_lose(struct marks *track, int64_t now_ms);
 /* They have been made anew. False: others were lost since. */
-bool rollup_track_regain(struct rollup_track *track, uint64_t losses);
+bool marks_regain(struct marks *track, uint64_t losses);
 
-struct rollup_marking {
-	struct rollup_track *track;
+struct marks_marking {
+	struct marks *track;
 	struct executor *executor;
-	rollup_marking_done *done;
+	marks_marking_done *done;
 	void *owner;
 };
 
-struct rollup_listing {
-	struct rollup_track *track;
+struct marks_listing {
+	struct marks *track;
 	/* The page, in the driver's memory. */
-	struct rollup_slot *slots;
+	struct mark_slot *slots;
 	size_t count;
 	bool more;
 };
 
-struct rollup_reading {
-	struct rollup_track *track;
+struct marks_reading {
+	struct marks *track;
 	/* The part, in the driver's memory. */
-	struct rollup_mark *marks;
+	struct mark *marks;
 	size_t count, unread;
-	char unread_name[ROLLUP_UNREAD_NAME_BYTES]; /* of the first of them */
+	char unread_name[MARKS_UNREAD_NAME_BYTES]; /* of the first of them */
 	bool more;
 };
 
 /* Counts something of the part that cannot be read. */
-__attribute__((format(printf, 2, 3))) void rollup_reading_skip(struct rollup_reading *reading,
-							       const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) void marks_reading_skip(struct marks_reading *reading,
+							      const char *fmt, ...);
 
 #endif

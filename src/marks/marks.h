@@ -11,8 +11,8 @@
  * Threads: a track may be used on any. A marking belongs to the thread of its executor; a listing
  * and a reading wait (store/wait.h), and belong to the thread whose queue they are given: a queue
  * that was stopped gives ERR_CANCELLED. */
-#ifndef ROLLUP_TRACK_H
-#define ROLLUP_TRACK_H
+#ifndef MARKS_MARKS_H
+#define MARKS_MARKS_H
 
 #include "base/base.h"
 #include "base/exec.h"
@@ -20,17 +20,17 @@
 #include "store/store.h"
 
 enum {
-	ROLLUP_READING_MAX = 256, /* partitions of one reading */
-	ROLLUP_UNREAD_NAME_BYTES = 160,
+	MARKS_READING_MAX = 256, /* partitions of one reading */
+	MARKS_UNREAD_NAME_BYTES = 160,
 };
 
-struct rollup_slot {
+struct mark_slot {
 	int64_t slot_s;
 	uint32_t partition;
 };
 
 /* By time, those of one time by partition: below 0, 0, above 0. */
-static inline int rollup_slot_compare(const struct rollup_slot *a, const struct rollup_slot *b)
+static inline int mark_slot_compare(const struct mark_slot *a, const struct mark_slot *b)
 {
 	if (a->slot_s != b->slot_s)
 		return a->slot_s < b->slot_s ? -1 : 1;
@@ -38,7 +38,7 @@ static inline int rollup_slot_compare(const struct rollup_slot *a, const struct 
 }
 
 /* The slot of a time at or after 1970. */
-static inline int64_t rollup_slot_s(int64_t ts_ms, int64_t slot_ms)
+static inline int64_t slot_begin_s(int64_t ts_ms, int64_t slot_ms)
 {
 	return ts_ms / slot_ms * (slot_ms / 1000);
 }
@@ -46,11 +46,11 @@ static inline int64_t rollup_slot_s(int64_t ts_ms, int64_t slot_ms)
 /* Where the first open slot begins: the first one all of whose raw data will still be there when a
  * mark that is made now has been worked on. Of earlier ones nothing more is taken. raw_ms is how
  * long raw data is kept, 0 for ever. */
-int64_t rollup_open_from_ms(int64_t now_ms, int64_t raw_ms, int64_t slot_ms, int64_t quiet_ms);
+int64_t slot_open_from_ms(int64_t now_ms, int64_t raw_ms, int64_t slot_ms, int64_t quiet_ms);
 
 /* When all that came for the slot while it was open is durable, whatever has touched it since; then
  * as much time as that took is left for the work. INT64_MAX: it never closes. */
-static inline int64_t rollup_settled_ms(int64_t slot_s, int64_t raw_ms, int64_t quiet_ms)
+static inline int64_t slot_settled_ms(int64_t slot_s, int64_t raw_ms, int64_t quiet_ms)
 {
 	return raw_ms ? slot_s * 1000 + raw_ms - quiet_ms : INT64_MAX;
 }
@@ -59,43 +59,43 @@ static inline int64_t rollup_settled_ms(int64_t slot_s, int64_t raw_ms, int64_t 
  * the slot's end or after the touch, whichever is later. A touch may lie in the future by as much
  * as clocks differ, which is less than the quiet time; one that lies further is from before the
  * clock was set back and says nothing. */
-int64_t rollup_ready_ms(int64_t slot_s, int64_t touched_ms, int64_t slot_ms, int64_t quiet_ms,
-			int64_t now_ms);
+int64_t slot_ready_ms(int64_t slot_s, int64_t touched_ms, int64_t slot_ms, int64_t quiet_ms,
+		      int64_t now_ms);
 
-struct rollup_track;
+struct marks;
 
 /* Nothing of it may be left. */
-void rollup_track_close(struct rollup_track *track);
+void marks_close(struct marks *track);
 
-enum { ROLLUP_TRACK_WHY_BYTES = 200 };
+enum { MARKS_WHY_BYTES = 200 };
 
-struct rollup_track_state {
+struct marks_state {
 	bool degraded; /* what keeps the marks cannot be used; the store keeps them for now */
-	char why[ROLLUP_TRACK_WHY_BYTES]; /* why it cannot, or could not the last time */
+	char why[MARKS_WHY_BYTES]; /* why it cannot, or could not the last time */
 	/* Marks were lost, at lost_ms (wall clock) the last time, and are not all made anew. */
 	bool incomplete;
 	uint64_t losses;
 	int64_t lost_ms;
 };
 
-struct rollup_behind;
+struct watermark;
 
 /* It is told of all touches from now on (behind.h); it outlives the track. Before there are any. */
-void rollup_track_tell(struct rollup_track *track, struct rollup_behind *behind);
+void marks_tell(struct marks *track, struct watermark *behind);
 
 /* All of these on any thread. */
-struct rollup_track_state rollup_track_state(struct rollup_track *track);
+struct marks_state marks_state(struct marks *track);
 /* How often marks were lost: whoever remembers touches that were made when this was another number
  * has to forget them. */
-uint64_t rollup_track_losses(const struct rollup_track *track);
+uint64_t marks_losses(const struct marks *track);
 /* Of all raw data that is still there marks have been made anew since `losses` was that; when it is
  * that still, nothing is incomplete any more. */
-void rollup_track_restored(struct rollup_track *track, uint64_t losses);
+void marks_restored(struct marks *track, uint64_t losses);
 
 /* ---- Marking ------------------------------------------------------------------------------- */
 
-struct rollup_touch {
-	struct rollup_slot slot;
+struct mark_touch {
+	struct mark_slot slot;
 	struct slice tenant;
 	/* One behind the other, series of the same tags take less. */
 	struct series_set series_set;
@@ -107,55 +107,55 @@ struct rollup_touch {
 
 /* Puts touches in the order in which all below wants them: by slot and partition, and in
  * these those of deletions last. */
-void rollup_touches_sort(struct rollup_touch *touches, size_t count);
+void mark_touches_sort(struct mark_touch *touches, size_t count);
 
 /* Whether that is where marks are best made: as part of a write, before the samples that they stand
  * for. */
-bool rollup_track_in_writes(const struct rollup_track *track);
+bool marks_in_writes(const struct marks *track);
 /* Adds marks for touches[*added] and on to `write`, before their samples or in a stage before
  * theirs, and counts *added up. ERR_LIMIT: the write is full; submit it and go on with another.
  * now_ms is this process's wall clock. Any track can do that, for all that there is to mark. */
-int rollup_touches_add(struct rollup_track *track, struct store_write *write, int64_t now_ms,
-		       const struct rollup_touch *touches, size_t count, size_t *added) MUST_CHECK;
+int marks_touches_add(struct marks *track, struct store_write *write, int64_t now_ms,
+		      const struct mark_touch *touches, size_t count, size_t *added) MUST_CHECK;
 
 /* Marks by themselves, of any track: the samples are written when they are durable. */
-struct rollup_marking;
-typedef void rollup_marking_done(void *owner, int err);
+struct marks_marking;
+typedef void marks_marking_done(void *owner, int err);
 
-struct rollup_marking *rollup_marking_new(struct rollup_track *track, struct executor *executor,
-					  rollup_marking_done *done, void *owner);
+struct marks_marking *marks_marking_new(struct marks *track, struct executor *executor,
+					marks_marking_done *done, void *owner);
 /* Not while it runs. */
-void rollup_marking_free(struct rollup_marking *marking);
+void marks_marking_free(struct marks_marking *marking);
 /* The touches are the caller's and stay until `done`, which is never called from within. ERR_BUSY
  * as of the store; then it is not called at all. After an error some may be marked. */
-int rollup_marking_begin(struct rollup_marking *marking, int64_t now_ms,
-			 const struct rollup_touch *touches, size_t count) MUST_CHECK;
+int marks_marking_begin(struct marks_marking *marking, int64_t now_ms,
+			const struct mark_touch *touches, size_t count) MUST_CHECK;
 
 /* The same, waited for. */
-int rollup_mark_wait(struct rollup_track *track, struct task_queue *queue, int64_t now_ms,
-		     const struct rollup_touch *touches, size_t count) MUST_CHECK;
+int marks_mark_wait(struct marks *track, struct task_queue *queue, int64_t now_ms,
+		    const struct mark_touch *touches, size_t count) MUST_CHECK;
 
 /* ---- Listing ------------------------------------------------------------------------------- */
 
-struct rollup_listing;
+struct marks_listing;
 
 /* The slots that have marks, in any order; while others mark, those that had some throughout are
  * never missed. */
-struct rollup_listing *rollup_listing_new(struct rollup_track *track);
-void rollup_listing_free(struct rollup_listing *listing);
+struct marks_listing *marks_listing_new(struct marks *track);
+void marks_listing_free(struct marks_listing *listing);
 /* The first page, or the one after the last. The store's error, or ERR_RETRY: Redis could not be
  * asked. */
-int rollup_listing_begin(struct rollup_listing *listing, struct task_queue *queue,
-			 int64_t now_ms) MUST_CHECK;
-int rollup_listing_next(struct rollup_listing *listing, struct task_queue *queue,
+int marks_listing_begin(struct marks_listing *listing, struct task_queue *queue,
 			int64_t now_ms) MUST_CHECK;
+int marks_listing_next(struct marks_listing *listing, struct task_queue *queue,
+		       int64_t now_ms) MUST_CHECK;
 /* Of the last page; until the next call. *more: there are further ones. */
-const struct rollup_slot *rollup_listing_page(const struct rollup_listing *listing, size_t *count,
-					      bool *more);
+const struct mark_slot *marks_listing_page(const struct marks_listing *listing, size_t *count,
+					   bool *more);
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-struct rollup_mark {
+struct mark {
 	struct slice tenant;
 	struct series_set series_set;
 	int64_t stamp_us;   /* of the last touch; the driver's */
@@ -163,30 +163,30 @@ struct rollup_mark {
 	int64_t first_ms;   /* the same of the first of its touches that is there still */
 	bool deleted;       /* by any of its touches */
 	bool waits;         /* set by who rolls up: more of it may come */
-	/* Likewise, before rollup_reading_finish: */
+	/* Likewise, before marks_reading_finish: */
 	bool finished; /* it was rolled up */
 	bool unseen;   /* it was not, and its first touch is asked for again */
 };
 
-struct rollup_reading;
+struct marks_reading;
 
 /* The marks of one slot in some partitions, each series once, some MB at a time. */
-struct rollup_reading *rollup_reading_new(struct rollup_track *track);
-void rollup_reading_free(struct rollup_reading *reading);
-/* The first part, or the one after the last. `slots` are one slot in up to ROLLUP_READING_MAX
+struct marks_reading *marks_reading_new(struct marks *track);
+void marks_reading_free(struct marks_reading *reading);
+/* The first part, or the one after the last. `slots` are one slot in up to MARKS_READING_MAX
  * partitions. Errors as of a listing. What is damaged or of a later program is left as it is and
  * counted. */
-int rollup_reading_begin(struct rollup_reading *reading, struct task_queue *queue,
-			 const struct rollup_slot *slots, size_t count, int64_t now_ms) MUST_CHECK;
-int rollup_reading_next(struct rollup_reading *reading, struct task_queue *queue,
-			int64_t now_ms) MUST_CHECK;
+int marks_reading_begin(struct marks_reading *reading, struct task_queue *queue,
+			const struct mark_slot *slots, size_t count, int64_t now_ms) MUST_CHECK;
+int marks_reading_next(struct marks_reading *reading, struct task_queue *queue,
+		       int64_t now_ms) MUST_CHECK;
 /* Of the last part; until the next call. */
-struct rollup_mark *rollup_reading_marks(struct rollup_reading *reading, size_t *count, bool *more);
+struct mark *marks_reading_marks(struct marks_reading *reading, size_t *count, bool *more);
 /* What of the last part could not be read, and which the first of it is: words. */
-size_t rollup_reading_unread(const struct rollup_reading *reading);
-const char *rollup_reading_unread_name(const struct rollup_reading *reading);
+size_t marks_reading_unread(const struct marks_reading *reading);
+const char *marks_reading_unread_name(const struct marks_reading *reading);
 /* Takes away the marks of this part that are finished, as far as nothing has touched them since
  * they were read. What was computed of them is durable. After an error some may be left. */
-int rollup_reading_finish(struct rollup_reading *reading, struct task_queue *queue) MUST_CHECK;
+int marks_reading_finish(struct marks_reading *reading, struct task_queue *queue) MUST_CHECK;
 
 #endif

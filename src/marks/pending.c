@@ -3,14 +3,14 @@
 #include "lease/partition.h"
 
 struct found {
-	struct rollup_pending_slot slot;
-	struct rollup_partitions in;
+	struct marks_pending_slot slot;
+	struct partitions in;
 };
 
 struct looking {
-	const struct rollup_pending_options *options;
-	struct rollup_listing *listing;
-	struct rollup_reading *reading;
+	const struct marks_pending_options *options;
+	struct marks_listing *listing;
+	struct marks_reading *reading;
 	struct found *found; /* ascending by time */
 	size_t count;
 	bool cut;
@@ -49,43 +49,43 @@ static struct found *pending_enter(struct looking *p, size_t at, int64_t slot_s)
 	return &p->found[at];
 }
 
-static void pending_take_row(struct looking *p, const struct rollup_slot *row)
+static void pending_take_row(struct looking *p, const struct mark_slot *row)
 {
 	size_t at = pending_place(p, row->slot_s);
 	bool there = at < p->count && p->found[at].slot.slot_s == row->slot_s;
 	struct found *found = there ? &p->found[at] : pending_enter(p, at, row->slot_s);
 	/* A row may be given twice. */
-	if (!found || row->partition >= ROLLUP_PARTITIONS_MAX ||
-	    rollup_partitions_has(&found->in, row->partition))
+	if (!found || row->partition >= PARTITIONS_MAX ||
+	    partitions_has(&found->in, row->partition))
 		return;
-	rollup_partitions_add(&found->in, row->partition);
+	partitions_add(&found->in, row->partition);
 	found->slot.partitions++;
 }
 
 static int pending_list_slots(struct looking *p)
 {
-	const struct rollup_pending_options *o = p->options;
+	const struct marks_pending_options *o = p->options;
 	bool more;
-	int err = rollup_listing_begin(p->listing, o->queue, clock_wall_ms(o->clock));
+	int err = marks_listing_begin(p->listing, o->queue, clock_wall_ms(o->clock));
 	while (!err) {
 		size_t count;
-		const struct rollup_slot *rows = rollup_listing_page(p->listing, &count, &more);
+		const struct mark_slot *rows = marks_listing_page(p->listing, &count, &more);
 		for (size_t i = 0; i < count; i++)
 			pending_take_row(p, &rows[i]);
 		if (!more)
 			return 0;
-		err = rollup_listing_next(p->listing, o->queue, clock_wall_ms(o->clock));
+		err = marks_listing_next(p->listing, o->queue, clock_wall_ms(o->clock));
 	}
 	return err;
 }
 
 /* ---- What they hold -------------------------------------------------------------------------- */
 
-static void pending_take_mark(const struct looking *p, struct rollup_pending_slot *slot,
-			      const struct rollup_mark *mark, int64_t now_ms)
+static void pending_take_mark(const struct looking *p, struct marks_pending_slot *slot,
+			      const struct mark *mark, int64_t now_ms)
 {
-	int64_t at_ms = rollup_ready_ms(slot->slot_s, mark->touched_ms, p->options->slot_ms,
-					p->options->quiet_ms, now_ms);
+	int64_t at_ms = slot_ready_ms(slot->slot_s, mark->touched_ms, p->options->slot_ms,
+				      p->options->quiet_ms, now_ms);
 	slot->series++;
 	if (at_ms <= now_ms && (!slot->ready++ || at_ms < slot->since_ms))
 		slot->since_ms = at_ms;
@@ -99,25 +99,25 @@ static bool pending_is_enough(const struct looking *p)
 }
 
 /* Marks of a slot in some partitions, part by part, until it is enough. */
-static int pending_read(struct looking *p, struct rollup_pending_slot *slot,
-			const struct rollup_slot *in, size_t in_count)
+static int pending_read(struct looking *p, struct marks_pending_slot *slot,
+			const struct mark_slot *in, size_t in_count)
 {
-	const struct rollup_pending_options *o = p->options;
+	const struct marks_pending_options *o = p->options;
 	int64_t now_ms = clock_wall_ms(o->clock);
-	int err = rollup_reading_begin(p->reading, o->queue, in, in_count, now_ms);
+	int err = marks_reading_begin(p->reading, o->queue, in, in_count, now_ms);
 	while (!err) {
 		size_t count;
 		bool more;
-		const struct rollup_mark *marks = rollup_reading_marks(p->reading, &count, &more);
+		const struct mark *marks = marks_reading_marks(p->reading, &count, &more);
 		now_ms = clock_wall_ms(o->clock);
 		for (size_t i = 0; i < count; i++)
 			pending_take_mark(p, slot, &marks[i], now_ms);
-		slot->unread += rollup_reading_unread(p->reading);
+		slot->unread += marks_reading_unread(p->reading);
 		p->marks += count;
 		slot->counted = !more;
 		if (!more || pending_is_enough(p))
 			return 0;
-		err = rollup_reading_next(p->reading, o->queue, now_ms);
+		err = marks_reading_next(p->reading, o->queue, now_ms);
 	}
 	return err;
 }
@@ -125,14 +125,14 @@ static int pending_read(struct looking *p, struct rollup_pending_slot *slot,
 /* The slot is counted if all of its partitions are read. */
 static int pending_read_slot(struct looking *p, struct found *found)
 {
-	struct rollup_slot in[ROLLUP_READING_MAX];
+	struct mark_slot in[MARKS_READING_MAX];
 	uint32_t partition = 0;
 	found->slot.counted = true;
 	for (;;) {
 		size_t n = 0;
-		for (; partition < ROLLUP_PARTITIONS_MAX && n < ROLLUP_READING_MAX; partition++) {
-			if (rollup_partitions_has(&found->in, partition))
-				in[n++] = (struct rollup_slot){found->slot.slot_s, partition};
+		for (; partition < PARTITIONS_MAX && n < MARKS_READING_MAX; partition++) {
+			if (partitions_has(&found->in, partition))
+				in[n++] = (struct mark_slot){found->slot.slot_s, partition};
 		}
 		if (!n)
 			return 0;
@@ -145,30 +145,29 @@ static int pending_read_slot(struct looking *p, struct found *found)
 	}
 }
 
-int rollup_pending_list(const struct rollup_pending_options *options,
-			struct rollup_pending *pending)
+int marks_pending_list(const struct marks_pending_options *options, struct marks_pending *pending)
 {
 	struct looking p = {.options = options};
-	ASSERT(options->slots_max >= 1 && options->slots_max <= ROLLUP_PENDING_SLOTS_MAX);
+	ASSERT(options->slots_max >= 1 && options->slots_max <= MARKS_PENDING_SLOTS_MAX);
 	p.found = mem_alloc_array(options->slots_max, sizeof(*p.found));
-	p.listing = rollup_listing_new(options->track);
-	p.reading = rollup_reading_new(options->track);
+	p.listing = marks_listing_new(options->track);
+	p.reading = marks_reading_new(options->track);
 	int err = pending_list_slots(&p);
 	for (size_t i = 0; i < p.count && !err && !pending_is_enough(&p); i++)
 		err = pending_read_slot(&p, &p.found[i]);
-	*pending = (struct rollup_pending){
+	*pending = (struct marks_pending){
 		.slots = mem_alloc_array(p.count + 1, sizeof(*pending->slots)),
 		.count = p.count,
 		.cut = p.cut};
 	for (size_t i = 0; i < p.count; i++)
 		pending->slots[i] = p.found[i].slot;
-	rollup_listing_free(p.listing);
-	rollup_reading_free(p.reading);
+	marks_listing_free(p.listing);
+	marks_reading_free(p.reading);
 	mem_free(p.found);
 	return err;
 }
 
-void rollup_pending_release(struct rollup_pending *pending)
+void marks_pending_release(struct marks_pending *pending)
 {
 	mem_free(pending->slots);
 }

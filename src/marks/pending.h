@@ -6,13 +6,13 @@
  * looked; others mark and roll up meanwhile.
  *
  * It waits for the store and for Redis, on the thread of its queue. */
-#ifndef ROLLUP_PENDING_H
-#define ROLLUP_PENDING_H
+#ifndef MARKS_PENDING_H
+#define MARKS_PENDING_H
 
 #include "base/clock.h"
 #include "marks/marks.h"
 
-struct rollup_pending_slot {
+struct marks_pending_slot {
 	int64_t slot_s;
 	size_t partitions; /* that have marks */
 	/* Of these series so many are ready for the next pass. A series whose marks are very far
@@ -24,27 +24,27 @@ struct rollup_pending_slot {
 	bool counted;     /* else not all of the slot's marks were looked at, or none */
 };
 
-struct rollup_pending_options {
-	struct rollup_track *track;
+struct marks_pending_options {
+	struct marks *track;
 	struct clock *clock;
 	struct task_queue *queue;
 	int64_t slot_ms, quiet_ms;
-	size_t slots_max;   /* 1 to ROLLUP_PENDING_SLOTS_MAX */
+	size_t slots_max;   /* 1 to MARKS_PENDING_SLOTS_MAX */
 	uint64_t marks_max; /* after so many no further part is read */
 };
 
-enum { ROLLUP_PENDING_SLOTS_MAX = 1000 };
+enum { MARKS_PENDING_SLOTS_MAX = 1000 };
 
-struct rollup_pending {
-	struct rollup_pending_slot *slots; /* oldest first */
+struct marks_pending {
+	struct marks_pending_slot *slots; /* oldest first */
 	size_t count;
 	bool cut; /* there are later slots */
 };
 
 /* Fills *pending, which is released in any case. After an error it has what was seen by then:
  * ERR_RETRY, Redis could not be asked; ERR_CANCELLED, or the store's. */
-int rollup_pending_list(const struct rollup_pending_options *options,
-			struct rollup_pending *pending) MUST_CHECK;
-void rollup_pending_release(struct rollup_pending *pending);
+int marks_pending_list(const struct marks_pending_options *options,
+		       struct marks_pending *pending) MUST_CHECK;
+void marks_pending_release(struct marks_pending *pending);
 
 #endif

@@ -12,17 +12,17 @@ enum {
 #define OPEN_BIT (UINT32_C(1) << 31) /* of the number of a slot that has not ended */
 
 /* Of a slot that had ended. */
-struct rollup_late {
+struct recent_late {
 	uint64_t series;
 	int64_t slot_s, touched_ms;
 };
 
-static int64_t span_ms(const struct rollup_touches *touches)
+static int64_t span_ms(const struct recent_touches *touches)
 {
 	return touches->quiet_ms / LEFT_OUT_PART;
 }
 
-static struct rollup_late *late_of(const struct rollup_touches *touches, uint64_t series,
+static struct recent_late *late_of(const struct recent_touches *touches, uint64_t series,
 				   int64_t slot_s)
 {
 	uint64_t mixed = (series ^ (uint64_t)slot_s) * UINT64_C(0x9e3779b97f4a7c15);
@@ -31,14 +31,14 @@ static struct rollup_late *late_of(const struct rollup_touches *touches, uint64_
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
-static uint64_t slot_index(const struct rollup_touches *touches, int64_t slot_s)
+static uint64_t slot_index(const struct recent_touches *touches, int64_t slot_s)
 {
 	return (uint64_t)slot_s / (uint64_t)(touches->slot_ms / 1000);
 }
 
 /* Of a slot that has not ended. Not NO_NUMBER; another one for each slot of some decades at least,
  * and after all was forgotten. */
-static uint32_t number_of(const struct rollup_touches *touches, int64_t slot_s)
+static uint32_t number_of(const struct recent_touches *touches, int64_t slot_s)
 {
 	uint64_t slot = slot_index(touches, slot_s);
 	return (uint32_t)(slot + touches->set_back * UINT64_C(0x9e3779b9)) | OPEN_BIT;
@@ -46,37 +46,37 @@ static uint32_t number_of(const struct rollup_touches *touches, int64_t slot_s)
 
 /* Of one that has ended, in this span. One that shares its place with an earlier one of the span
  * has none, nor have those of spans that cannot be counted any more. */
-static uint32_t span_number_of(const struct rollup_touches *touches, int64_t slot_s)
+static uint32_t span_number_of(const struct recent_touches *touches, int64_t slot_s)
 {
-	uint32_t place = slot_index(touches, slot_s) % ROLLUP_SPAN_SLOTS;
+	uint32_t place = slot_index(touches, slot_s) % RECENT_SPAN_SLOTS;
 	int64_t *owner = &touches->span_slots[place];
 	if (!*owner)
 		*owner = slot_s + 1;
-	if (*owner != slot_s + 1 || touches->span >= OPEN_BIT / ROLLUP_SPAN_SLOTS)
+	if (*owner != slot_s + 1 || touches->span >= OPEN_BIT / RECENT_SPAN_SLOTS)
 		return NO_NUMBER;
-	return touches->span * ROLLUP_SPAN_SLOTS + place;
+	return touches->span * RECENT_SPAN_SLOTS + place;
 }
 
 /* ---- The clock ------------------------------------------------------------------------------- */
 
-static void begin_span(struct rollup_touches *touches, int64_t now_ms)
+static void begin_span(struct recent_touches *touches, int64_t now_ms)
 {
-	touches->span += touches->span < OPEN_BIT / ROLLUP_SPAN_SLOTS;
+	touches->span += touches->span < OPEN_BIT / RECENT_SPAN_SLOTS;
 	touches->span_from_ms = now_ms;
 	touches->span_to_ms = now_ms + span_ms(touches);
 	touches->number_to_ms = touches->to_ms = 0;
-	memset(touches->span_slots, 0, ROLLUP_SPAN_SLOTS * sizeof(*touches->span_slots));
+	memset(touches->span_slots, 0, RECENT_SPAN_SLOTS * sizeof(*touches->span_slots));
 }
 
-void rollup_touches_init(struct rollup_touches *touches, int64_t slot_ms, int64_t quiet_ms)
+void recent_touches_init(struct recent_touches *touches, int64_t slot_ms, int64_t quiet_ms)
 {
-	*touches = (struct rollup_touches){.slot_ms = slot_ms, .quiet_ms = quiet_ms};
+	*touches = (struct recent_touches){.slot_ms = slot_ms, .quiet_ms = quiet_ms};
 	touches->late = mem_zalloc(LATE_ENTRIES * sizeof(*touches->late));
-	touches->span_slots = mem_alloc_array(ROLLUP_SPAN_SLOTS, sizeof(*touches->span_slots));
+	touches->span_slots = mem_alloc_array(RECENT_SPAN_SLOTS, sizeof(*touches->span_slots));
 	begin_span(touches, 0);
 }
 
-void rollup_touches_release(struct rollup_touches *touches)
+void recent_touches_release(struct recent_touches *touches)
 {
 	mem_free(touches->late);
 	mem_free(touches->span_slots);
@@ -84,27 +84,27 @@ void rollup_touches_release(struct rollup_touches *touches)
 	touches->span_slots = NULL;
 }
 
-void rollup_touches_forget(struct rollup_touches *touches)
+void recent_touches_forget(struct recent_touches *touches)
 {
 	touches->set_back++;
 	memset(touches->late, 0, LATE_ENTRIES * sizeof(*touches->late));
 	begin_span(touches, touches->newest_ms);
 }
 
-void rollup_touches_at(struct rollup_touches *touches, int64_t now_ms)
+void recent_touches_at(struct recent_touches *touches, int64_t now_ms)
 {
 	bool is_set_back = touches->newest_ms - now_ms > span_ms(touches);
 	if (is_set_back || now_ms > touches->newest_ms)
 		touches->newest_ms = now_ms;
 	if (is_set_back)
-		rollup_touches_forget(touches);
+		recent_touches_forget(touches);
 	else if (now_ms >= touches->span_to_ms)
 		begin_span(touches, now_ms);
 }
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-static void look_at(struct rollup_touches *touches, int64_t ts_ms, int64_t now_ms)
+static void look_at(struct recent_touches *touches, int64_t ts_ms, int64_t now_ms)
 {
 	int64_t from_ms = ts_ms / touches->slot_ms * touches->slot_ms;
 	if (from_ms == touches->from_ms && now_ms < touches->number_to_ms)
@@ -117,15 +117,15 @@ static void look_at(struct rollup_touches *touches, int64_t ts_ms, int64_t now_m
 				: number_of(touches, from_ms / 1000);
 }
 
-bool rollup_touched(struct rollup_touches *touches, uint64_t series, uint32_t known, int64_t ts_ms,
-		    int64_t now_ms)
+bool recent_touches_has(struct recent_touches *touches, uint64_t series, uint32_t known,
+			int64_t ts_ms, int64_t now_ms)
 {
 	look_at(touches, ts_ms, now_ms);
 	if (known == touches->number)
 		return true;
 	if (now_ms < touches->to_ms)
 		return false;
-	const struct rollup_late *late = late_of(touches, series, touches->from_ms / 1000);
+	const struct recent_late *late = late_of(touches, series, touches->from_ms / 1000);
 	int64_t since_ms = now_ms - late->touched_ms;
 	return late->series == series && late->slot_s == touches->from_ms / 1000 && since_ms >= 0 &&
 	       since_ms <= span_ms(touches);
@@ -134,7 +134,7 @@ bool rollup_touched(struct rollup_touches *touches, uint64_t series, uint32_t kn
 /* ---- Remembering ----------------------------------------------------------------------------- */
 
 /* One of the present is worth more: all that comes is of it. */
-static uint32_t number_of_ended(const struct rollup_touches *touches, uint32_t known,
+static uint32_t number_of_ended(const struct recent_touches *touches, uint32_t known,
 				int64_t slot_s, int64_t touched_ms)
 {
 	int64_t present_s = touches->newest_ms / touches->slot_ms * touches->slot_ms / 1000;
@@ -144,7 +144,7 @@ static uint32_t number_of_ended(const struct rollup_touches *touches, uint32_t k
 	return number == NO_NUMBER ? known : number;
 }
 
-uint32_t rollup_touches_remember(struct rollup_touches *touches, uint64_t series, uint32_t known,
+uint32_t recent_touches_remember(struct recent_touches *touches, uint64_t series, uint32_t known,
 				 int64_t slot_s, int64_t touched_ms)
 {
 	/* One from before the clock was set back says nothing. */
@@ -152,17 +152,16 @@ uint32_t rollup_touches_remember(struct rollup_touches *touches, uint64_t series
 		return known;
 	if (touched_ms < slot_s * 1000 + touches->slot_ms)
 		return number_of(touches, slot_s);
-	*late_of(touches, series, slot_s) = (struct rollup_late){series, slot_s, touched_ms};
+	*late_of(touches, series, slot_s) = (struct recent_late){series, slot_s, touched_ms};
 	return number_of_ended(touches, known, slot_s, touched_ms);
 }
 
-int64_t rollup_write_max_ms(int64_t quiet_ms, int64_t skew_max_ms)
+int64_t recent_touches_write_max_ms(int64_t quiet_ms, int64_t skew_max_ms)
 {
 	return quiet_ms - quiet_ms / LEFT_OUT_PART - skew_max_ms;
 }
 
-int rollup_quiet_check(int64_t quiet_ms, int64_t write_max_ms, int64_t skew_max_ms,
-		       struct errbuf *e)
+int quiet_time_check(int64_t quiet_ms, int64_t write_max_ms, int64_t skew_max_ms, struct errbuf *e)
 {
 	int64_t least_ms = (write_max_ms + skew_max_ms) * LEFT_OUT_PART / (LEFT_OUT_PART - 1);
 	if (quiet_ms >= least_ms)

@@ -7,10 +7,10 @@
 struct resize {
 	int64_t from_ms, to_ms, now_ms;
 	struct task_queue queue;
-	struct rollup_track *track;
-	struct rollup_listing *listing;
-	struct rollup_reading *reading;
-	struct rollup_slot
+	struct marks *track;
+	struct marks_listing *listing;
+	struct marks_reading *reading;
+	struct mark_slot
 		*slots; /* all that had marks at first: those that are made are not resized */
 	size_t slot_count;
 };
@@ -18,86 +18,85 @@ struct resize {
 static int list_slots(struct resize *r)
 {
 	bool more = true;
-	int err = rollup_listing_begin(r->listing, &r->queue, r->now_ms);
+	int err = marks_listing_begin(r->listing, &r->queue, r->now_ms);
 	while (!err && more) {
 		size_t count;
-		const struct rollup_slot *page = rollup_listing_page(r->listing, &count, &more);
+		const struct mark_slot *page = marks_listing_page(r->listing, &count, &more);
 		r->slots = mem_resize_array(r->slots, r->slot_count + count + 1, sizeof(*page));
 		if (count)
 			memcpy(r->slots + r->slot_count, page, count * sizeof(*page));
 		r->slot_count += count;
 		if (more)
-			err = rollup_listing_next(r->listing, &r->queue, r->now_ms);
+			err = marks_listing_next(r->listing, &r->queue, r->now_ms);
 	}
 	return err;
 }
 
 /* Marks of one new slot for all that a part of an old one has. */
-static int mark_slot(struct resize *r, struct rollup_slot slot, const struct rollup_mark *marks,
+static int mark_slot(struct resize *r, struct mark_slot slot, const struct mark *marks,
 		     size_t count)
 {
-	struct rollup_touch *touches = mem_alloc_array(count + 1, sizeof(*touches));
+	struct mark_touch *touches = mem_alloc_array(count + 1, sizeof(*touches));
 	for (size_t i = 0; i < count; i++)
-		touches[i] = (struct rollup_touch){.slot = slot,
-						   .tenant = marks[i].tenant,
-						   .series_set = marks[i].series_set,
-						   .deleted = marks[i].deleted};
-	rollup_touches_sort(touches, count);
-	int err = rollup_mark_wait(r->track, &r->queue, r->now_ms, touches, count);
+		touches[i] = (struct mark_touch){.slot = slot,
+						 .tenant = marks[i].tenant,
+						 .series_set = marks[i].series_set,
+						 .deleted = marks[i].deleted};
+	mark_touches_sort(touches, count);
+	int err = marks_mark_wait(r->track, &r->queue, r->now_ms, touches, count);
 	mem_free(touches);
 	return err;
 }
 
 /* New marks are durable before the old ones go; those that stand for a new slot as well stay. */
-static int resize_part(struct resize *r, struct rollup_slot old)
+static int resize_part(struct resize *r, struct mark_slot old)
 {
 	size_t count;
 	bool more;
-	struct rollup_mark *marks = rollup_reading_marks(r->reading, &count, &more);
+	struct mark *marks = marks_reading_marks(r->reading, &count, &more);
 	int64_t end_s = old.slot_s + r->from_ms / 1000;
-	int64_t at_s = rollup_slot_s(old.slot_s * 1000, r->to_ms);
+	int64_t at_s = slot_begin_s(old.slot_s * 1000, r->to_ms);
 	bool stays = at_s == old.slot_s;
 	int err = 0;
 	for (; at_s < end_s && !err; at_s += r->to_ms / 1000) {
 		if (at_s != old.slot_s)
-			err = mark_slot(r, (struct rollup_slot){at_s, old.partition}, marks, count);
+			err = mark_slot(r, (struct mark_slot){at_s, old.partition}, marks, count);
 	}
 	for (size_t i = 0; i < count; i++)
 		marks[i].finished = true;
 	if (!err && !stays)
-		err = rollup_reading_finish(r->reading, &r->queue);
+		err = marks_reading_finish(r->reading, &r->queue);
 	return err;
 }
 
-static int resize_slot(struct resize *r, struct rollup_slot old)
+static int resize_slot(struct resize *r, struct mark_slot old)
 {
 	size_t count;
 	bool more = true;
-	int err = rollup_reading_begin(r->reading, &r->queue, &old, 1, r->now_ms);
+	int err = marks_reading_begin(r->reading, &r->queue, &old, 1, r->now_ms);
 	while (!err && more) {
 		err = resize_part(r, old);
-		(void)rollup_reading_marks(r->reading, &count, &more);
+		(void)marks_reading_marks(r->reading, &count, &more);
 		if (!err && more)
-			err = rollup_reading_next(r->reading, &r->queue, r->now_ms);
+			err = marks_reading_next(r->reading, &r->queue, r->now_ms);
 	}
 	return err;
 }
 
-int rollup_resize(struct store *store, int64_t from_slot_ms, int64_t to_slot_ms, int64_t now_ms,
-		  struct slice writer)
+int marks_resize(struct store *store, int64_t from_slot_ms, int64_t to_slot_ms, int64_t now_ms,
+		 struct slice writer)
 {
 	struct resize r = {.from_ms = from_slot_ms, .to_ms = to_slot_ms, .now_ms = now_ms};
-	r.track = rollup_track_store_open(
-		&(struct rollup_track_store_options){.store = store, .writer = writer});
+	r.track = marks_store_open(&(struct marks_store_options){.store = store, .writer = writer});
 	task_queue_init(&r.queue);
-	r.listing = rollup_listing_new(r.track);
-	r.reading = rollup_reading_new(r.track);
+	r.listing = marks_listing_new(r.track);
+	r.reading = marks_reading_new(r.track);
 	int err = list_slots(&r);
 	for (size_t i = 0; i < r.slot_count && !err; i++)
 		err = resize_slot(&r, r.slots[i]);
-	rollup_reading_free(r.reading);
-	rollup_listing_free(r.listing);
-	rollup_track_close(r.track);
+	marks_reading_free(r.reading);
+	marks_listing_free(r.listing);
+	marks_close(r.track);
 	mem_free(r.slots);
 	task_queue_release(&r.queue);
 	return err;

@@ -4,12 +4,12 @@
  * Before this process writes anything, and beside no other; blocks for as long as it takes, some
  * seconds for a million marks. Broken off it may be done again: a mark too many is looked at and
  * found to be nothing new. */
-#ifndef ROLLUP_RESIZE_H
-#define ROLLUP_RESIZE_H
+#ifndef MARKS_RESIZE_H
+#define MARKS_RESIZE_H
 
 #include "store/store.h"
 
-int rollup_resize(struct store *store, int64_t from_slot_ms, int64_t to_slot_ms, int64_t now_ms,
-		  struct slice writer) MUST_CHECK;
+int marks_resize(struct store *store, int64_t from_slot_ms, int64_t to_slot_ms, int64_t now_ms,
+		 struct slice writer) MUST_CHECK;
 
 #endif

@@ -5,21 +5,20 @@
 
 enum { TABLE_FIRST = 1024, MARKS_FIRST = 256 };
 
-void rollup_mark_set_release(struct rollup_mark_set *set)
+void mark_set_release(struct mark_set *set)
 {
 	mem_free(set->marks);
 	mem_free(set->table);
 }
 
-void rollup_mark_set_clear(struct rollup_mark_set *set)
+void mark_set_clear(struct mark_set *set)
 {
 	set->count = 0;
 	if (set->table_size)
 		memset(set->table, 0, set->table_size * sizeof(*set->table));
 }
 
-static bool is_mark_of(const struct rollup_mark *mark, struct slice tenant,
-		       struct series_set series_set)
+static bool is_mark_of(const struct mark *mark, struct slice tenant, struct series_set series_set)
 {
 	return slice_equal(mark->tenant, tenant) && series_set_equal(mark->series_set, series_set);
 }
@@ -32,8 +31,7 @@ static uint64_t hash_of(struct slice tenant, struct series_set series_set)
 }
 
 /* Where the mark stands in the table, or the empty place where it would. */
-static uint32_t *place_of(struct rollup_mark_set *set, struct slice tenant,
-			  struct series_set series_set)
+static uint32_t *place_of(struct mark_set *set, struct slice tenant, struct series_set series_set)
 {
 	size_t at = hash_of(tenant, series_set) & (set->table_size - 1);
 	while (set->table[at] && !is_mark_of(&set->marks[set->table[at] - 1], tenant, series_set))
@@ -41,7 +39,7 @@ static uint32_t *place_of(struct rollup_mark_set *set, struct slice tenant,
 	return &set->table[at];
 }
 
-static void grow_table(struct rollup_mark_set *set)
+static void grow_table(struct mark_set *set)
 {
 	mem_free(set->table);
 	set->table_size = set->table_size ? set->table_size * 2 : TABLE_FIRST;
@@ -50,8 +48,7 @@ static void grow_table(struct rollup_mark_set *set)
 		*place_of(set, set->marks[i].tenant, set->marks[i].series_set) = (uint32_t)i + 1;
 }
 
-uint32_t rollup_mark_set_enter(struct rollup_mark_set *set, struct slice tenant,
-			       struct series_set series_set)
+uint32_t mark_set_enter(struct mark_set *set, struct slice tenant, struct series_set series_set)
 {
 	if (set->count * 2 >= set->table_size)
 		grow_table(set);
@@ -62,8 +59,8 @@ uint32_t rollup_mark_set_enter(struct rollup_mark_set *set, struct slice tenant,
 		set->room = set->room ? set->room * 2 : MARKS_FIRST;
 		set->marks = mem_resize_array(set->marks, set->room, sizeof(*set->marks));
 	}
-	set->marks[set->count++] = (struct rollup_mark){
-		.tenant = tenant, .series_set = series_set, .first_ms = INT64_MAX};
+	set->marks[set->count++] =
+		(struct mark){.tenant = tenant, .series_set = series_set, .first_ms = INT64_MAX};
 	*place = (uint32_t)set->count;
 	return *place - 1;
 }

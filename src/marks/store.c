@@ -16,18 +16,18 @@ enum {
 };
 
 struct store_track {
-	struct rollup_track base;
-	struct rollup_track_store_options options;
+	struct marks base;
+	struct marks_store_options options;
 };
 
-static const struct store_track *of_track(const struct rollup_track *track)
+static const struct store_track *of_track(const struct marks *track)
 {
 	return CONTAINER_OF(track, struct store_track, base);
 }
 
-static struct store_write *track_write_new(const struct rollup_track *track)
+static struct store_write *track_write_new(const struct marks *track)
 {
-	const struct rollup_track_store_options *options = &of_track(track)->options;
+	const struct marks_store_options *options = &of_track(track)->options;
 	return store_write_new(options->store, options->write_max_bytes ? options->write_max_bytes
 									: WRITE_MAX_BYTES);
 }
@@ -45,7 +45,7 @@ static struct slice number_part(uint8_t bytes[8], uint64_t number)
 	return (struct slice){(const char *)bytes, 8};
 }
 
-static void place_of(struct place *place, struct rollup_slot slot, int64_t stamp_us,
+static void place_of(struct place *place, struct mark_slot slot, int64_t stamp_us,
 		     struct slice writer)
 {
 	*place = (struct place){0};
@@ -62,20 +62,20 @@ static uint64_t number_of(struct slice part)
 
 /* ---- Marking --------------------------------------------------------------------------------- */
 
-static bool is_of_one_cell(const struct rollup_touch *a, const struct rollup_touch *b)
+static bool is_of_one_cell(const struct mark_touch *a, const struct mark_touch *b)
 {
-	return rollup_slot_compare(&a->slot, &b->slot) == 0 && a->deleted == b->deleted;
+	return mark_slot_compare(&a->slot, &b->slot) == 0 && a->deleted == b->deleted;
 }
 
 /* What one cell holds: touches of one slot, as many as have room. Returns how many. */
-static size_t fill_cell(struct buf *value, int64_t now_ms, const struct rollup_touch *touches,
+static size_t fill_cell(struct buf *value, int64_t now_ms, const struct mark_touch *touches,
 			size_t count)
 {
 	struct mark_cell_writer writer;
 	size_t n = 0;
 	mark_cell_begin(&writer, value, touches->deleted, now_ms);
 	while (n < count && is_of_one_cell(&touches[n], touches)) {
-		const struct rollup_touch *touch = &touches[n];
+		const struct mark_touch *touch = &touches[n];
 		size_t bytes = mark_cell_bytes(touch->tenant, touch->series_set);
 		if (n && value->len + bytes > CELL_MAX_BYTES)
 			break;
@@ -85,15 +85,15 @@ static size_t fill_cell(struct buf *value, int64_t now_ms, const struct rollup_t
 	return n;
 }
 
-static int touches_add(struct rollup_track *track, struct store_write *write, int64_t now_ms,
-		       const struct rollup_touch *touches, size_t count, size_t *added)
+static int touches_add(struct marks *track, struct store_write *write, int64_t now_ms,
+		       const struct mark_touch *touches, size_t count, size_t *added)
 {
 	struct buf value;
 	int err = 0;
 	buf_init(&value, CELL_MAX_BYTES + UINT16_MAX);
 	while (*added < count && !err) {
 		struct place place;
-		const struct rollup_touch *first = &touches[*added];
+		const struct mark_touch *first = &touches[*added];
 		size_t n = fill_cell(&value, now_ms, first, count - *added);
 		place_of(&place, first->slot, store_stamp(write->store),
 			 of_track(track)->options.writer);
@@ -107,10 +107,10 @@ static int touches_add(struct rollup_track *track, struct store_write *write, in
 }
 
 struct store_marking {
-	struct rollup_marking base;
+	struct marks_marking base;
 	struct store_write *write;
 	struct task nothing;
-	const struct rollup_touch *touches;
+	const struct mark_touch *touches;
 	size_t count, added;
 	int64_t now_ms;
 };
@@ -141,7 +141,7 @@ static void run_nothing(struct task *task)
 	m->base.done(m->base.owner, 0);
 }
 
-static struct rollup_marking *marking_new(const struct rollup_marking *begun)
+static struct marks_marking *marking_new(const struct marks_marking *begun)
 {
 	struct store_marking *m = mem_zalloc(sizeof(*m));
 	m->base = *begun;
@@ -153,15 +153,15 @@ static struct rollup_marking *marking_new(const struct rollup_marking *begun)
 	return &m->base;
 }
 
-static void marking_free(struct rollup_marking *marking)
+static void marking_free(struct marks_marking *marking)
 {
 	struct store_marking *m = CONTAINER_OF(marking, struct store_marking, base);
 	store_write_free(m->write);
 	mem_free(m);
 }
 
-static int marking_begin(struct rollup_marking *marking, int64_t now_ms,
-			 const struct rollup_touch *touches, size_t count)
+static int marking_begin(struct marks_marking *marking, int64_t now_ms,
+			 const struct mark_touch *touches, size_t count)
 {
 	struct store_marking *m = CONTAINER_OF(marking, struct store_marking, base);
 	m->touches = touches;
@@ -177,24 +177,24 @@ static int marking_begin(struct rollup_marking *marking, int64_t now_ms,
 /* ---- Listing --------------------------------------------------------------------------------- */
 
 struct store_listing {
-	struct rollup_listing base;
+	struct marks_listing base;
 	struct store_read *read;
 	struct store_token token; /* where the next page begins */
 };
 
-static struct store_listing *of_listing(struct rollup_listing *listing)
+static struct store_listing *of_listing(struct marks_listing *listing)
 {
 	return CONTAINER_OF(listing, struct store_listing, base);
 }
 
-static struct rollup_listing *listing_new(struct rollup_track *track)
+static struct marks_listing *listing_new(struct marks *track)
 {
 	struct store_listing *l = mem_zalloc(sizeof(*l));
 	l->read = store_read_new(of_track(track)->options.store, LISTING_MAX_BYTES);
 	return &l->base;
 }
 
-static void listing_free(struct rollup_listing *listing)
+static void listing_free(struct marks_listing *listing)
 {
 	struct store_listing *l = of_listing(listing);
 	store_read_free(l->read);
@@ -202,7 +202,7 @@ static void listing_free(struct rollup_listing *listing)
 	mem_free(l);
 }
 
-static int listing_next(struct rollup_listing *page, struct task_queue *queue, int64_t now_ms)
+static int listing_next(struct marks_listing *page, struct task_queue *queue, int64_t now_ms)
 {
 	struct store_listing *l = of_listing(page);
 	store_read_reset(l->read);
@@ -223,13 +223,13 @@ static int listing_next(struct rollup_listing *page, struct task_queue *queue, i
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct store_parts *key = &rows->rows[i].key;
 		page->slots[page->count++] =
-			(struct rollup_slot){.slot_s = (int64_t)number_of(key->part[1]),
-					     .partition = (uint32_t)number_of(key->part[0])};
+			(struct mark_slot){.slot_s = (int64_t)number_of(key->part[1]),
+					   .partition = (uint32_t)number_of(key->part[0])};
 	}
 	return 0;
 }
 
-static int listing_begin(struct rollup_listing *listing, struct task_queue *queue, int64_t now_ms)
+static int listing_begin(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms)
 {
 	of_listing(listing)->token = (struct store_token){0};
 	return listing_next(listing, queue, now_ms);
@@ -239,7 +239,7 @@ static int listing_begin(struct rollup_listing *listing, struct task_queue *queu
 
 /* A row that is being read. */
 struct mark_row {
-	struct rollup_slot slot;
+	struct mark_slot slot;
 	struct store_token token; /* where the next part begins */
 	bool more;
 	struct store_request *request; /* of this part, or NULL */
@@ -247,7 +247,7 @@ struct mark_row {
 
 /* A cell that was read, and which marks stand in it: refs[first] and on. */
 struct mark_cell {
-	struct rollup_slot slot;
+	struct mark_slot slot;
 	int64_t stamp_us, touched_ms;
 	bool deleted;
 	struct slice writer;
@@ -255,19 +255,19 @@ struct mark_cell {
 };
 
 struct store_reading {
-	struct rollup_reading base;
+	struct marks_reading base;
 	struct store_read *read;
 	struct store_write *write;
-	struct mark_row rows[ROLLUP_READING_MAX];
+	struct mark_row rows[MARKS_READING_MAX];
 	size_t row_count;
 	struct mark_cell *cells;
 	size_t cell_count, finished; /* finished: up to where cells are */
 	uint32_t *refs;              /* indexes of marks */
 	size_t ref_count, ref_room;
-	struct rollup_mark_set set;
+	struct mark_set set;
 };
 
-static struct store_reading *of_reading(struct rollup_reading *reading)
+static struct store_reading *of_reading(struct marks_reading *reading)
 {
 	return CONTAINER_OF(reading, struct store_reading, base);
 }
@@ -284,8 +284,8 @@ static void add_ref(struct store_reading *r, uint32_t mark)
 static void take_mark(struct store_reading *r, const struct mark_cell *cell, struct slice tenant,
 		      struct series_set series_set)
 {
-	uint32_t at = rollup_mark_set_enter(&r->set, tenant, series_set);
-	struct rollup_mark *mark = &r->set.marks[at];
+	uint32_t at = mark_set_enter(&r->set, tenant, series_set);
+	struct mark *mark = &r->set.marks[at];
 	if (mark->stamp_us <= cell->stamp_us)
 		mark->stamp_us = cell->stamp_us;
 	/* The later stamp need not be that of the later touch: clocks differ. */
@@ -297,18 +297,18 @@ static void take_mark(struct store_reading *r, const struct mark_cell *cell, str
 	add_ref(r, at);
 }
 
-static void take_cell(struct store_reading *r, struct rollup_slot slot,
+static void take_cell(struct store_reading *r, struct mark_slot slot,
 		      const struct store_cell *stored)
 {
 	struct mark_cell_reader reader;
 	struct slice tenant;
 	struct series_set series_set;
 	if (!mark_cell_open(&reader, stored->value)) {
-		rollup_reading_skip(&r->base,
-				    "a cell of the store (table marks, partition %u, slot %lld, "
-				    "writer " SHOWN ", %zu bytes)",
-				    slot.partition, (long long)slot.slot_s,
-				    SHOWN_OF(stored->column.part[1]), stored->value.len);
+		marks_reading_skip(&r->base,
+				   "a cell of the store (table marks, partition %u, slot %lld, "
+				   "writer " SHOWN ", %zu bytes)",
+				   slot.partition, (long long)slot.slot_s,
+				   SHOWN_OF(stored->column.part[1]), stored->value.len);
 		return;
 	}
 	struct mark_cell *cell = &r->cells[r->cell_count++];
@@ -326,7 +326,7 @@ static void take_cell(struct store_reading *r, struct rollup_slot slot,
 static void forget_part(struct store_reading *r)
 {
 	r->cell_count = r->ref_count = r->base.count = r->base.unread = 0;
-	rollup_mark_set_clear(&r->set);
+	mark_set_clear(&r->set);
 }
 
 static void take_row(struct store_reading *r, struct mark_row *row)
@@ -368,7 +368,7 @@ static void show_part(struct store_reading *r)
 		r->base.more |= r->rows[i].more;
 }
 
-static struct rollup_reading *reading_new(struct rollup_track *track)
+static struct marks_reading *reading_new(struct marks *track)
 {
 	struct store_reading *r = mem_zalloc(sizeof(*r));
 	r->read = store_read_new(of_track(track)->options.store, READING_MAX_BYTES);
@@ -377,14 +377,14 @@ static struct rollup_reading *reading_new(struct rollup_track *track)
 	return &r->base;
 }
 
-static void reading_free(struct rollup_reading *reading)
+static void reading_free(struct marks_reading *reading)
 {
 	struct store_reading *r = of_reading(reading);
 	store_read_free(r->read);
 	store_write_free(r->write);
 	mem_free(r->cells);
 	mem_free(r->refs);
-	rollup_mark_set_release(&r->set);
+	mark_set_release(&r->set);
 	mem_free(r);
 }
 
@@ -404,7 +404,7 @@ static void add_scan(struct store_reading *r, struct mark_row *row)
 	row->request = request;
 }
 
-static int reading_next(struct rollup_reading *reading, struct task_queue *queue, int64_t now_ms)
+static int reading_next(struct marks_reading *reading, struct task_queue *queue, int64_t now_ms)
 {
 	struct store_reading *r = of_reading(reading);
 	forget_part(r);
@@ -424,8 +424,8 @@ static int reading_next(struct rollup_reading *reading, struct task_queue *queue
 	return err;
 }
 
-static int reading_begin(struct rollup_reading *reading, struct task_queue *queue,
-			 const struct rollup_slot *slots, size_t count, int64_t now_ms)
+static int reading_begin(struct marks_reading *reading, struct task_queue *queue,
+			 const struct mark_slot *slots, size_t count, int64_t now_ms)
 {
 	struct store_reading *r = of_reading(reading);
 	r->row_count = count;
@@ -440,7 +440,7 @@ static int reading_begin(struct rollup_reading *reading, struct task_queue *queu
  * one need not say that samples were deleted, nor when the first touch was.) */
 static bool stays(const struct store_reading *r, const struct mark_cell *cell, size_t i)
 {
-	const struct rollup_mark *mark = &r->set.marks[r->refs[cell->first + i]];
+	const struct mark *mark = &r->set.marks[r->refs[cell->first + i]];
 	return !mark->finished &&
 	       (mark->stamp_us == cell->stamp_us || cell->deleted || mark->unseen);
 }
@@ -471,7 +471,7 @@ static int finish_cell(const struct store_reading *r, const struct mark_cell *ce
 		return remove_cell(r->write, &place, value);
 	mark_cell_begin(&writer, value, cell->deleted, cell->touched_ms);
 	for (size_t i = 0; i < cell->count; i++) {
-		const struct rollup_mark *mark = &r->set.marks[r->refs[cell->first + i]];
+		const struct mark *mark = &r->set.marks[r->refs[cell->first + i]];
 		if (stays(r, cell, i))
 			mark_cell_put(&writer, mark->tenant, mark->series_set);
 	}
@@ -495,7 +495,7 @@ static int finish_some(struct store_reading *r, struct task_queue *queue)
 	return err || !r->write->cells ? err : store_write_wait(r->write, queue);
 }
 
-static int reading_finish(struct rollup_reading *reading, struct task_queue *queue)
+static int reading_finish(struct marks_reading *reading, struct task_queue *queue)
 {
 	struct store_reading *r = of_reading(reading);
 	int err = 0;
@@ -507,19 +507,19 @@ static int reading_finish(struct rollup_reading *reading, struct task_queue *que
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static void track_close(struct rollup_track *track)
+static void track_close(struct marks *track)
 {
-	rollup_track_release(track);
+	marks_release(track);
 	mem_free(CONTAINER_OF(track, struct store_track, base));
 }
 
 /* What the store has, it does not lose. */
-static void track_restored(struct rollup_track *track, uint64_t losses)
+static void track_restored(struct marks *track, uint64_t losses)
 {
-	(void)rollup_track_regain(track, losses);
+	(void)marks_regain(track, losses);
 }
 
-static const struct rollup_track_ops ops = {
+static const struct marks_driver ops = {
 	.close = track_close,
 	.restored = track_restored,
 	.in_writes = true,
@@ -538,10 +538,10 @@ static const struct rollup_track_ops ops = {
 	.reading_finish = reading_finish,
 };
 
-struct rollup_track *rollup_track_store_open(const struct rollup_track_store_options *options)
+struct marks *marks_store_open(const struct marks_store_options *options)
 {
 	struct store_track *t = mem_zalloc(sizeof(*t));
-	rollup_track_init(&t->base, &ops);
+	marks_init(&t->base, &ops);
 	t->options = *options;
 	return &t->base;
 }

@@ -10,17 +10,17 @@
  *     value   version u8 = 1, or 2 where samples were deleted, time of the touch in ms i64 (LE),
  *             then per series:
  *             tenant length u8, tenant, series-set length u16 (LE), series-set */
-#ifndef ROLLUP_TRACK_STORE_H
-#define ROLLUP_TRACK_STORE_H
+#ifndef MARKS_STORE_H
+#define MARKS_STORE_H
 
 #include "marks/marks.h"
 
-struct rollup_track_store_options {
+struct marks_store_options {
 	struct store *store;
 	struct slice writer;    /* names this process in marks; the caller's */
 	size_t write_max_bytes; /* of what it writes by itself; 0: as much as is good */
 };
 
-struct rollup_track *rollup_track_store_open(const struct rollup_track_store_options *options);
+struct marks *marks_store_open(const struct marks_store_options *options);
 
 #endif

@@ -32,7 +32,7 @@ struct metric {
 	char text[]; /* the tenant and the metric */
 };
 
-struct rollup_behind {
+struct watermark {
 	int64_t slot_ms, quiet_ms;
 	/* Touches of earlier slots count, whether they have ended or not: they did when this was
 	 * said, and the clock may have been set back. */
@@ -41,13 +41,13 @@ struct rollup_behind {
 	int64_t asof_ms, closed_s;
 	int64_t before_s; /* of those that are not behind; 0: no pass has seen all */
 	struct times any;
-	struct metric *places[ROLLUP_BEHIND_MAX];
+	struct metric *places[WATERMARK_MAX];
 	size_t count;
 };
 
-struct rollup_behind *rollup_behind_new(int64_t slot_ms, int64_t quiet_ms)
+struct watermark *watermark_new(int64_t slot_ms, int64_t quiet_ms)
 {
-	struct rollup_behind *b = mem_zalloc(sizeof(*b));
+	struct watermark *b = mem_zalloc(sizeof(*b));
 	b->slot_ms = slot_ms;
 	b->quiet_ms = quiet_ms;
 	b->any = no_times;
@@ -55,9 +55,9 @@ struct rollup_behind *rollup_behind_new(int64_t slot_ms, int64_t quiet_ms)
 	return b;
 }
 
-void rollup_behind_free(struct rollup_behind *b)
+void watermark_free(struct watermark *b)
 {
-	for (size_t i = 0; i < ROLLUP_BEHIND_MAX; i++) {
+	for (size_t i = 0; i < WATERMARK_MAX; i++) {
 		while (b->places[i]) {
 			struct metric *metric = b->places[i];
 			b->places[i] = metric->next;
@@ -82,20 +82,20 @@ static uint64_t hash_of(struct slice tenant, struct slice metric)
 	return hash64(metric.data, metric.len, hash64(tenant.data, tenant.len, 0));
 }
 
-static struct metric *find(const struct rollup_behind *b, uint64_t hash, struct slice tenant,
+static struct metric *find(const struct watermark *b, uint64_t hash, struct slice tenant,
 			   struct slice metric)
 {
-	struct metric *one = b->places[hash % ROLLUP_BEHIND_MAX];
+	struct metric *one = b->places[hash % WATERMARK_MAX];
 	while (one && !is_of(one, hash, tenant, metric))
 		one = one->next;
 	return one;
 }
 
-static struct metric *add(struct rollup_behind *b, uint64_t hash, struct slice tenant,
+static struct metric *add(struct watermark *b, uint64_t hash, struct slice tenant,
 			  struct slice metric)
 {
 	struct metric *one = mem_alloc(sizeof(*one) + tenant.len + metric.len);
-	struct metric **place = &b->places[hash % ROLLUP_BEHIND_MAX];
+	struct metric **place = &b->places[hash % WATERMARK_MAX];
 	*one = (struct metric){.next = *place,
 			       .hash = hash,
 			       .times = no_times,
@@ -109,11 +109,11 @@ static struct metric *add(struct rollup_behind *b, uint64_t hash, struct slice t
 }
 
 /* Where its slots are kept; where there is no room for its name, they are those of all. */
-static struct times *times_of(struct rollup_behind *b, struct slice tenant, struct slice metric)
+static struct times *times_of(struct watermark *b, struct slice tenant, struct slice metric)
 {
 	uint64_t hash = hash_of(tenant, metric);
 	struct metric *one = find(b, hash, tenant, metric);
-	if (!one && b->count == ROLLUP_BEHIND_MAX)
+	if (!one && b->count == WATERMARK_MAX)
 		return &b->any;
 	if (!one)
 		one = add(b, hash, tenant, metric);
@@ -127,7 +127,7 @@ static int64_t oldest_of(const struct times *times)
 	return smaller_of(times->marked_s, smaller_of(times->fresh.slot_s, times->settling.slot_s));
 }
 
-int64_t rollup_behind_before_ms(struct rollup_behind *b, struct slice tenant, struct slice metric)
+int64_t watermark_before_ms(struct watermark *b, struct slice tenant, struct slice metric)
 {
 	pthread_mutex_lock(&b->lock);
 	const struct metric *one = find(b, hash_of(tenant, metric), tenant, metric);
@@ -140,7 +140,7 @@ int64_t rollup_behind_before_ms(struct rollup_behind *b, struct slice tenant, st
 
 /* ---- Touches --------------------------------------------------------------------------------- */
 
-static void touch(struct rollup_behind *b, int64_t now_ms, const struct rollup_touch *touch)
+static void touch(struct watermark *b, int64_t now_ms, const struct mark_touch *touch)
 {
 	struct touched *fresh = &times_of(b, touch->tenant, touch->series_set.metric)->fresh;
 	if (fresh->slot_s > touch->slot.slot_s)
@@ -151,8 +151,8 @@ static void touch(struct rollup_behind *b, int64_t now_ms, const struct rollup_t
 
 /* A slot that has not ended yet is left out: when queries are answered from its rows it has been
  * over for the quiet time, longer than what is touched now may take, and a pass has seen it. */
-static size_t first_ended(struct rollup_behind *b, int64_t now_ms,
-			  const struct rollup_touch *touches, size_t count, int64_t *last_s)
+static size_t first_ended(struct watermark *b, int64_t now_ms, const struct mark_touch *touches,
+			  size_t count, int64_t *last_s)
 {
 	int64_t ended_s = atomic_load(&b->ended_s) - 1;
 	size_t i = 0;
@@ -164,8 +164,8 @@ static size_t first_ended(struct rollup_behind *b, int64_t now_ms,
 	return i;
 }
 
-void rollup_behind_touch(struct rollup_behind *b, int64_t now_ms,
-			 const struct rollup_touch *touches, size_t count)
+void watermark_touch(struct watermark *b, int64_t now_ms, const struct mark_touch *touches,
+		     size_t count)
 {
 	int64_t last_s;
 	size_t i = first_ended(b, now_ms, touches, count, &last_s);
@@ -182,13 +182,13 @@ void rollup_behind_touch(struct rollup_behind *b, int64_t now_ms,
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
-static int64_t over_before_s(const struct rollup_behind *b)
+static int64_t over_before_s(const struct watermark *b)
 {
 	int64_t over_ms = b->asof_ms - b->quiet_ms;
 	return over_ms < 0 ? 0 : over_ms / b->slot_ms * (b->slot_ms / 1000);
 }
 
-void rollup_behind_begin(struct rollup_behind *b, int64_t asof_ms, int64_t closed_s)
+void watermark_begin(struct watermark *b, int64_t asof_ms, int64_t closed_s)
 {
 	pthread_mutex_lock(&b->lock);
 	b->asof_ms = asof_ms;
@@ -198,14 +198,13 @@ void rollup_behind_begin(struct rollup_behind *b, int64_t asof_ms, int64_t close
 	pthread_mutex_unlock(&b->lock);
 }
 
-static void found(const struct rollup_behind *b, struct times *times, int64_t slot_s)
+static void found(const struct watermark *b, struct times *times, int64_t slot_s)
 {
 	if (slot_s >= b->closed_s && slot_s < times->found_s)
 		times->found_s = slot_s;
 }
 
-void rollup_behind_found(struct rollup_behind *b, int64_t slot_s, const struct rollup_mark *marks,
-			 size_t count)
+void watermark_found(struct watermark *b, int64_t slot_s, const struct mark *marks, size_t count)
 {
 	pthread_mutex_lock(&b->lock);
 	for (size_t i = 0; i < count; i++) {
@@ -215,7 +214,7 @@ void rollup_behind_found(struct rollup_behind *b, int64_t slot_s, const struct r
 	pthread_mutex_unlock(&b->lock);
 }
 
-void rollup_behind_found_any(struct rollup_behind *b, int64_t slot_s)
+void watermark_found_any(struct watermark *b, int64_t slot_s)
 {
 	pthread_mutex_lock(&b->lock);
 	found(b, &b->any, slot_s);
@@ -223,7 +222,7 @@ void rollup_behind_found_any(struct rollup_behind *b, int64_t slot_s)
 }
 
 /* A touch of later than now is of before the clock was set back: it is as if it were of now. */
-static void settle(const struct rollup_behind *b, struct touched *touched, int64_t now_ms)
+static void settle(const struct watermark *b, struct touched *touched, int64_t now_ms)
 {
 	if (touched->at_ms > now_ms)
 		touched->at_ms = now_ms;
@@ -231,7 +230,7 @@ static void settle(const struct rollup_behind *b, struct touched *touched, int64
 		*touched = (struct touched){NO_SLOT, 0};
 }
 
-static void end_times(const struct rollup_behind *b, struct times *times, int64_t now_ms, bool all)
+static void end_times(const struct watermark *b, struct times *times, int64_t now_ms, bool all)
 {
 	if (all || times->found_s < times->marked_s)
 		times->marked_s = times->found_s;
@@ -246,7 +245,7 @@ static void end_times(const struct rollup_behind *b, struct times *times, int64_
 	times->fresh = (struct touched){NO_SLOT, 0};
 }
 
-static void end_place(struct rollup_behind *b, struct metric **place, int64_t now_ms, bool all)
+static void end_place(struct watermark *b, struct metric **place, int64_t now_ms, bool all)
 {
 	while (*place) {
 		struct metric *metric = *place;
@@ -261,18 +260,18 @@ static void end_place(struct rollup_behind *b, struct metric **place, int64_t no
 	}
 }
 
-void rollup_behind_end(struct rollup_behind *b, int64_t now_ms, bool all)
+void watermark_end(struct watermark *b, int64_t now_ms, bool all)
 {
 	pthread_mutex_lock(&b->lock);
 	end_times(b, &b->any, now_ms, all);
-	for (size_t i = 0; i < ROLLUP_BEHIND_MAX; i++)
+	for (size_t i = 0; i < WATERMARK_MAX; i++)
 		end_place(b, &b->places[i], now_ms, all);
 	if (all)
 		b->before_s = over_before_s(b);
 	pthread_mutex_unlock(&b->lock);
 }
 
-void rollup_behind_forget(struct rollup_behind *b)
+void watermark_forget(struct watermark *b)
 {
 	pthread_mutex_lock(&b->lock);
 	b->before_s = 0;

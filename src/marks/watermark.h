@@ -14,44 +14,43 @@
  * is does not find it again. A pass that broke off takes nothing away.
  *
  * By tenant and metric, so that late points of one do not slow down questions for others; of what
- * is beyond ROLLUP_BEHIND_MAX metrics the oldest slot stands for all.
+ * is beyond WATERMARK_MAX metrics the oldest slot stands for all.
  *
  * Threads: any; a lock of its own, under which nothing else is taken. */
-#ifndef ROLLUP_BEHIND_H
-#define ROLLUP_BEHIND_H
+#ifndef MARKS_WATERMARK_H
+#define MARKS_WATERMARK_H
 
 #include "marks/marks.h"
 
-enum { ROLLUP_BEHIND_MAX = 1 << 12 };
+enum { WATERMARK_MAX = 1 << 12 };
 
-struct rollup_behind;
+struct watermark;
 
-struct rollup_behind *rollup_behind_new(int64_t slot_ms, int64_t quiet_ms);
-void rollup_behind_free(struct rollup_behind *behind);
+struct watermark *watermark_new(int64_t slot_ms, int64_t quiet_ms);
+void watermark_free(struct watermark *behind);
 
 /* Everything of an earlier time is rolled up, in ms; 0: nothing, for all that is known. `metric` is
  * as series-sets have it. */
-int64_t rollup_behind_before_ms(struct rollup_behind *behind, struct slice tenant,
-				struct slice metric);
+int64_t watermark_before_ms(struct watermark *behind, struct slice tenant, struct slice metric);
 
 /* Touches at now_ms, by the wall clock; before their samples can be read. */
-void rollup_behind_touch(struct rollup_behind *behind, int64_t now_ms,
-			 const struct rollup_touch *touches, size_t count);
+void watermark_touch(struct watermark *behind, int64_t now_ms, const struct mark_touch *touches,
+		     size_t count);
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
 /* See rollup_job_start. What lies in slots before closed_s nobody reads but in rows: they do not
  * count. */
-void rollup_behind_begin(struct rollup_behind *behind, int64_t asof_ms, int64_t closed_s);
+void watermark_begin(struct watermark *behind, int64_t asof_ms, int64_t closed_s);
 /* Marks of a slot, of which those count that wait: what cannot be made of the others is in no
  * answer, and does not put off what is. */
-void rollup_behind_found(struct rollup_behind *behind, int64_t slot_s,
-			 const struct rollup_mark *marks, size_t count);
+void watermark_found(struct watermark *behind, int64_t slot_s, const struct mark *marks,
+		     size_t count);
 /* There may be further ones of the slot, of whomever. */
-void rollup_behind_found_any(struct rollup_behind *behind, int64_t slot_s);
+void watermark_found_any(struct watermark *behind, int64_t slot_s);
 /* `all`: the pass saw all marks there are. */
-void rollup_behind_end(struct rollup_behind *behind, int64_t now_ms, bool all);
+void watermark_end(struct watermark *behind, int64_t now_ms, bool all);
 /* From now on others roll up, too: nothing is known, until a pass sees all there is. */
-void rollup_behind_forget(struct rollup_behind *behind);
+void watermark_forget(struct watermark *behind);
 
 #endif

@@ -21,7 +21,7 @@ static int64_t raw_ms(const struct query_run *run, struct query_part *longest)
 	*longest = (struct query_part){0};
 	for (size_t i = 0; i < run->plan.count; i++) {
 		const struct query_part *part = &run->plan.parts[i];
-		if (part->grain != QUERY_PART_RAW)
+		if (part->granularity != QUERY_PART_RAW)
 			continue;
 		all_ms += part->to_ms - part->from_ms;
 		if (part->to_ms - part->from_ms > longest->to_ms - longest->from_ms)

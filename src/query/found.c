@@ -88,13 +88,13 @@ static int64_t rolled_before_ms(const struct query_run *run)
 	const struct query_options *options = &run->engine->options;
 	const struct query_spec *spec = &run->query.spec;
 	if (!options->rolled_before_ms)
-		return floor_to(run->now_ms, options->grains->slot_ms);
+		return floor_to(run->now_ms, options->granularities->slot_ms);
 	return options->rolled_before_ms(options->rollup_owner, spec->tenant, spec->metric);
 }
 
 /* All series of a query are of one metric, so rules say the same of each. */
 static void set_retention(const struct query_run *run, struct plan_terms *terms,
-			  struct rollup_grains *grains)
+			  struct granularities *granularities)
 {
 	const struct retention_rules *rules = run->engine->options.retention_rules;
 	const struct query_spec *spec = &run->query.spec;
@@ -102,20 +102,21 @@ static void set_retention(const struct query_run *run, struct plan_terms *terms,
 	terms->raw_whole_ms =
 		retention_whole_ms(rules, fit.raw, terms->raw_retention_ms, terms->now_ms);
 	terms->raw_retention_ms = retention_keep_ms(rules, fit.raw, terms->raw_retention_ms);
-	for (size_t g = 0; g < grains->count; g++) {
-		struct rollup_grain *grain = &grains->list[g];
-		grain->retention_ms = retention_keep_ms(rules, fit.grains[g], grain->retention_ms);
+	for (size_t g = 0; g < granularities->count; g++) {
+		struct granularity *granularity = &granularities->list[g];
+		granularity->retention_ms =
+			retention_keep_ms(rules, fit.granularities[g], granularity->retention_ms);
 	}
 }
 
-static void set_grains(const struct query_run *run, struct plan_terms *terms,
-		       const struct rollup_grains *grains)
+static void set_granularities(const struct query_run *run, struct plan_terms *terms,
+			      const struct granularities *granularities)
 {
 	const struct query_options *options = &run->engine->options;
-	terms->grains = grains;
+	terms->granularities = granularities;
 	terms->rolled_before_ms = rolled_before_ms(run);
 	struct slice metric = run->query.spec.metric;
-	for (size_t g = 0; options->rolled_since_ms && g < grains->count; g++)
+	for (size_t g = 0; options->rolled_since_ms && g < granularities->count; g++)
 		terms->rolled_since_ms[g] =
 			options->rolled_since_ms(options->rollup_owner, metric, g);
 	terms->counter = options->is_counter && options->is_counter(options->rollup_owner, metric);
@@ -141,7 +142,7 @@ static void make_plan(struct query_run *run)
 {
 	const struct query_options *options = &run->engine->options;
 	struct query_spec *spec = &run->query.spec;
-	struct rollup_grains grains = {0};
+	struct granularities granularities = {0};
 	struct plan_terms terms = {
 		.start_ms = run->start_ms,
 		.end_ms = run->end_ms,
@@ -154,13 +155,13 @@ static void make_plan(struct query_run *run)
 		.points = spec->points_wanted,
 	};
 	bool is_raw = !run->find.count || run->home.table == TABLE_DATA_RAW;
-	if (is_raw && options->grains)
-		grains = *options->grains;
+	if (is_raw && options->granularities)
+		granularities = *options->granularities;
 	if (is_raw && options->retention_rules)
-		set_retention(run, &terms, &grains);
-	if (grains.count)
-		set_grains(run, &terms, &grains);
-	if (spec->stored && grains.count)
+		set_retention(run, &terms, &granularities);
+	if (granularities.count)
+		set_granularities(run, &terms, &granularities);
+	if (spec->stored && granularities.count)
 		note_stored(run, &terms);
 	if (!run->find.metric_series)
 		run->query.note = NOTE_NO_METRIC;
@@ -173,17 +174,17 @@ static void make_plan(struct query_run *run)
 static void clip_to_plan(struct query_run *run)
 {
 	const struct query_plan *plan = &run->plan;
-	if (plan->count && plan->parts[0].grain == QUERY_PART_NONE)
+	if (plan->count && plan->parts[0].granularity == QUERY_PART_NONE)
 		run->start_ms = plan->parts[0].to_ms;
 }
 
 /* Buckets are given as they are stored: nothing puts them together. */
 static int check_buckets(struct query_run *run)
 {
-	char width[ROLLUP_WIDTH_MAX_BYTES];
+	char width[GRANULARITY_WIDTH_MAX_BYTES];
 	if (!run->plan.buckets_over)
 		return 0;
-	int len = (int)rollup_width_print(width, run->plan.window_ms);
+	int len = (int)granularity_width_print(width, run->plan.window_ms);
 	return errbuf_set(&run->query.error, ERR_INVALID,
 			  "points: the coarsest granularity that goes back as far, %.*s, has %llu "
 			  "buckets in this time; fn instead of aggregator puts them together",
@@ -193,7 +194,7 @@ static int check_buckets(struct query_run *run)
 bool run_is_raw(const struct query_run *run)
 {
 	for (size_t i = 0; i < run->plan.count; i++) {
-		if (run->plan.parts[i].grain >= 0)
+		if (run->plan.parts[i].granularity >= 0)
 			return false;
 	}
 	return true;

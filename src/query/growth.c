@@ -50,9 +50,9 @@ static bool ask_part(struct query_run *run, struct query_job *job)
 		const struct query_part *part = &run->plan.parts[job->part];
 		int64_t from_ms = part->from_ms > stage->from_ms ? part->from_ms : stage->from_ms;
 		int64_t to_ms = part->to_ms < stage->to_ms ? part->to_ms : stage->to_ms;
-		if (part->grain == QUERY_PART_NONE || from_ms >= to_ms)
+		if (part->granularity == QUERY_PART_NONE || from_ms >= to_ms)
 			continue;
-		job_ask_points(job, part->grain, GROWTH_FIELDS, from_ms, to_ms);
+		job_ask_points(job, part->granularity, GROWTH_FIELDS, from_ms, to_ms);
 		return true;
 	}
 	return false;
@@ -102,7 +102,7 @@ static void take_series(struct query_job *job, size_t i)
 {
 	struct query_run *run = job->run;
 	const struct store_points *points = &job->main->range.points[i];
-	bool raw = run->plan.parts[job->part].grain < 0;
+	bool raw = run->plan.parts[job->part].granularity < 0;
 	struct value *before = &run->before[job->series[i]];
 	struct windows_walk walk = windows_walk(run);
 	for (size_t p = 0; p < points->count; p++) {

@@ -9,7 +9,7 @@
 bool part_has_late(const struct query_run *run, const struct query_part *part)
 {
 	int64_t after_ms = run->engine->options.late_after_ms;
-	return after_ms && part->grain >= 0 && part->from_ms < run->now_ms - after_ms;
+	return after_ms && part->granularity >= 0 && part->from_ms < run->now_ms - after_ms;
 }
 
 /* ---- Two rows -------------------------------------------------------------------------------- */
@@ -35,7 +35,7 @@ static const struct store_points *view_of(struct late_view *view, const struct l
 
 static struct late_row row_at(const struct store_points *rows, size_t i)
 {
-	struct late_row row = {.ts_ms = rows->ts_ms[i] - rollup_row_is_late(rows->ts_ms[i])};
+	struct late_row row = {.ts_ms = rows->ts_ms[i] - late_row_is(rows->ts_ms[i])};
 	for (size_t f = 0; f < ROLLUP_FIELDS; f++) {
 		if (rows->bits[f])
 			row.fields[f] = bucket_field(rows, i, (enum rollup_field)f);
@@ -126,7 +126,7 @@ static void put_row(struct joining *joining, const struct late_row *row)
 static bool any_late(const struct store_points *rows)
 {
 	for (size_t i = 0; i < rows->count; i++) {
-		if (rollup_row_is_late(rows->ts_ms[i]))
+		if (late_row_is(rows->ts_ms[i]))
 			return true;
 	}
 	return false;

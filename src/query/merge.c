@@ -66,10 +66,10 @@ static bool merge_stage(struct query_run *run)
 static void ask_stage(struct query_job *job)
 {
 	int64_t from_ms = job->run->stage.from_ms;
-	int grain = part_at(job->run, from_ms)->grain;
+	int granularity = part_at(job->run, from_ms)->granularity;
 	/* Nothing is known of a part without data: asking for none is the same. */
-	job_ask_points(job, grain, BUCKET_VALUE_FIELDS, from_ms,
-		       grain == QUERY_PART_NONE ? from_ms : job->end_ms);
+	job_ask_points(job, granularity, BUCKET_VALUE_FIELDS, from_ms,
+		       granularity == QUERY_PART_NONE ? from_ms : job->end_ms);
 }
 
 static void merge_part(struct query_run *run, struct query_job *job)
@@ -89,7 +89,7 @@ static void add_point(struct query_run *run, struct cell *cell, const struct sto
 		      size_t i)
 {
 	enum query_agg agg = run->query.spec.agg;
-	if (part_at(run, run->stage.from_ms)->grain < 0) {
+	if (part_at(run, run->stage.from_ms)->granularity < 0) {
 		cell_add(cell, agg,
 			 (struct value){points->bits[0][i], (enum value_type)points->types[0][i]});
 		return;

@@ -13,43 +13,44 @@ void job_take_series(struct query_job *job, size_t at, size_t count)
 }
 
 /* Where what answers a part of the time lies. */
-static struct query_home home_of(const struct query_run *run, int grain)
+static struct query_home home_of(const struct query_run *run, int granularity)
 {
-	if (grain < 0)
+	if (granularity < 0)
 		return run->home;
 	return (struct query_home){TABLE_DATA_DOWNSAMPLED,
-				   run->engine->options.grains->list[grain].width_ms};
+				   run->engine->options.granularities->list[granularity].width_ms};
 }
 
 /* Buckets begin with whole seconds, and a row of late points counts as if it began with its bucket.
  */
-static int64_t edge_of(int grain, int64_t ms)
+static int64_t edge_of(int granularity, int64_t ms)
 {
-	return grain < 0 ? ms : floor_to(ms + 999, 1000);
+	return granularity < 0 ? ms : floor_to(ms + 999, 1000);
 }
 
-struct store_request *job_ask_windows(struct query_job *job, int grain, enum rollup_field field,
-				      int64_t start_ms, int64_t end_ms, int64_t window_ms)
+struct store_request *job_ask_windows(struct query_job *job, int granularity,
+				      enum rollup_field field, int64_t start_ms, int64_t end_ms,
+				      int64_t window_ms)
 {
-	struct query_home home = home_of(job->run, grain);
+	struct query_home home = home_of(job->run, granularity);
 	struct store_request *request = store_read_add(job->read, STORE_AGGREGATE);
 	request->aggregate = (struct store_aggregate){
 		.table = home.table,
 		.period_ms = home.period_ms,
 		.handles = job->handles,
 		.handle_count = job->count,
-		.field = grain < 0 ? 0 : field,
-		.start_ms = edge_of(grain, start_ms),
-		.end_ms = edge_of(grain, end_ms),
+		.field = granularity < 0 ? 0 : field,
+		.start_ms = edge_of(granularity, start_ms),
+		.end_ms = edge_of(granularity, end_ms),
 		.window_ms = window_ms,
 	};
 	return request;
 }
 
-void job_ask_points(struct query_job *job, int grain, unsigned fields, int64_t start_ms,
+void job_ask_points(struct query_job *job, int granularity, unsigned fields, int64_t start_ms,
 		    int64_t end_ms)
 {
-	struct query_home home = home_of(job->run, grain);
+	struct query_home home = home_of(job->run, granularity);
 	job->main = store_read_add(job->read, STORE_RANGE);
 	job->main->token = job->token;
 	job->main->range = (struct store_range){
@@ -57,9 +58,9 @@ void job_ask_points(struct query_job *job, int grain, unsigned fields, int64_t s
 		.period_ms = home.period_ms,
 		.handles = job->handles,
 		.handle_count = job->count,
-		.start_ms = edge_of(grain, start_ms),
-		.end_ms = edge_of(grain, end_ms),
-		.fields = grain < 0 ? 0 : fields,
+		.start_ms = edge_of(granularity, start_ms),
+		.end_ms = edge_of(granularity, end_ms),
+		.fields = granularity < 0 ? 0 : fields,
 	};
 }
 

@@ -10,7 +10,7 @@
 struct planning {
 	const struct plan_terms *terms;
 	struct query_plan *plan;
-	size_t grain_count;
+	size_t granularity_count;
 };
 
 uint64_t plan_windows(int64_t start_ms, int64_t end_ms, int64_t window_ms)
@@ -29,14 +29,14 @@ static int64_t kept_from(const struct plan_terms *terms, int64_t retention_ms)
 			    : -PLAN_TIME_MAX_MS;
 }
 
-static int64_t grain_from(const struct plan_terms *terms, size_t grain)
+static int64_t granularity_from(const struct plan_terms *terms, size_t granularity)
 {
-	return kept_from(terms, terms->grains->list[grain].retention_ms);
+	return kept_from(terms, terms->granularities->list[granularity].retention_ms);
 }
 
-static int64_t grain_width(const struct plan_terms *terms, size_t grain)
+static int64_t granularity_width(const struct plan_terms *terms, size_t granularity)
 {
-	return terms->grains->list[grain].width_ms;
+	return terms->granularities->list[granularity].width_ms;
 }
 
 /* Whether rows of roll-ups say what `fn` is of a window of them. */
@@ -60,9 +60,9 @@ static bool tells(bool counter, enum query_fn fn)
 	return false;
 }
 
-static bool serves(const struct planning *p, size_t grain)
+static bool serves(const struct planning *p, size_t granularity)
 {
-	return p->plan->window_ms % grain_width(p->terms, grain) == 0;
+	return p->plan->window_ms % granularity_width(p->terms, granularity) == 0;
 }
 
 /* Of slots that are closed for roll-ups, and of time whose raw data was kept for less time once,
@@ -73,12 +73,12 @@ static int64_t raw_from(const struct planning *p)
 	int64_t whole_ms = terms->raw_whole_ms ? terms->raw_whole_ms : terms->raw_retention_ms;
 	int64_t from_ms = kept_from(terms, terms->raw_retention_ms);
 	int64_t open_ms = kept_from(terms, whole_ms);
-	if (terms->late_quiet_ms && whole_ms && p->grain_count)
-		open_ms = rollup_open_from_ms(terms->now_ms, whole_ms, terms->grains->slot_ms,
-					      terms->late_quiet_ms);
-	for (size_t i = 0; i < p->grain_count; i++) {
+	if (terms->late_quiet_ms && whole_ms && p->granularity_count)
+		open_ms = slot_open_from_ms(terms->now_ms, whole_ms, terms->granularities->slot_ms,
+					    terms->late_quiet_ms);
+	for (size_t i = 0; i < p->granularity_count; i++) {
 		if (serves(p, i) && terms->rolled_since_ms[i] <= open_ms &&
-		    grain_from(terms, i) < open_ms)
+		    granularity_from(terms, i) < open_ms)
 			return larger_of(from_ms, open_ms);
 	}
 	return from_ms;
@@ -86,29 +86,30 @@ static int64_t raw_from(const struct planning *p)
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
-static void add(struct planning *p, int64_t from_ms, int64_t to_ms, int grain)
+static void add(struct planning *p, int64_t from_ms, int64_t to_ms, int granularity)
 {
 	struct query_plan *plan = p->plan;
 	struct query_part *last = plan->count ? &plan->parts[plan->count - 1] : NULL;
 	if (from_ms >= to_ms)
 		return;
-	if (last && last->grain == grain) {
+	if (last && last->granularity == granularity) {
 		last->to_ms = to_ms;
 		return;
 	}
 	/* Each granularity adds a part before and one behind the coarser ones, and both may begin
 	 * or end with one that nothing serves. */
 	ASSERT(plan->count < QUERY_PARTS_MAX);
-	plan->parts[plan->count++] = (struct query_part){from_ms, to_ms, grain};
+	plan->parts[plan->count++] = (struct query_part){from_ms, to_ms, granularity};
 }
 
 /* No raw data is left of this time, and no granularity has whole buckets of it: of buckets that
  * begin in it the finest are taken, unless they reach into the next part. */
 static void add_cut(struct planning *p, int64_t from_ms, int64_t to_ms)
 {
-	for (size_t i = 0; i < p->grain_count; i++) {
-		int64_t kept_ms = larger_of(from_ms, grain_from(p->terms, i));
-		bool ends = to_ms == p->terms->end_ms || to_ms % grain_width(p->terms, i) == 0;
+	for (size_t i = 0; i < p->granularity_count; i++) {
+		int64_t kept_ms = larger_of(from_ms, granularity_from(p->terms, i));
+		bool ends =
+			to_ms == p->terms->end_ms || to_ms % granularity_width(p->terms, i) == 0;
 		if (!serves(p, i) || !ends || kept_ms >= to_ms)
 			continue;
 		add(p, from_ms, kept_ms, QUERY_PART_NONE);
@@ -123,53 +124,54 @@ static void add_cut(struct planning *p, int64_t from_ms, int64_t to_ms)
 static int64_t raw_begin(const struct planning *p, int64_t from_ms, int64_t to_ms)
 {
 	int64_t raw_ms = smaller_of(larger_of(from_ms, raw_from(p)), to_ms);
-	for (size_t i = 0; i < p->grain_count && raw_ms > from_ms; i++) {
-		if (serves(p, i) && grain_from(p->terms, i) < raw_ms)
-			return smaller_of(ceil_to(raw_ms, grain_width(p->terms, i)), to_ms);
+	for (size_t i = 0; i < p->granularity_count && raw_ms > from_ms; i++) {
+		if (serves(p, i) && granularity_from(p->terms, i) < raw_ms)
+			return smaller_of(ceil_to(raw_ms, granularity_width(p->terms, i)), to_ms);
 	}
 	return raw_ms;
 }
 
-/* Parts of from <= time < to, by the granularities below `grain_end` and raw data. */
-static void divide(struct planning *p, int64_t from_ms, int64_t to_ms, size_t grain_end)
+/* Parts of from <= time < to, by the granularities below `granularity_end` and raw data. */
+static void divide(struct planning *p, int64_t from_ms, int64_t to_ms, size_t granularity_end)
 {
 	const struct plan_terms *terms = p->terms;
 	if (from_ms >= to_ms)
 		return;
-	if (grain_end == 0) {
+	if (granularity_end == 0) {
 		int64_t raw_ms = raw_begin(p, from_ms, to_ms);
 		add_cut(p, from_ms, raw_ms);
 		add(p, raw_ms, to_ms, QUERY_PART_RAW);
 		return;
 	}
-	size_t grain = grain_end - 1;
-	int64_t width_ms = grain_width(terms, grain);
+	size_t granularity = granularity_end - 1;
+	int64_t width_ms = granularity_width(terms, granularity);
 	/* Where raw data is gone, what is not rolled up yet is no reason to do without the rest. */
 	int64_t rolled_ms = larger_of(terms->rolled_before_ms, ceil_to(raw_from(p), width_ms));
-	int64_t since_ms = terms->rolled_since_ms[grain];
+	int64_t since_ms = terms->rolled_since_ms[granularity];
 	if (since_ms <= raw_from(p))
 		since_ms = from_ms;
 	int64_t first_ms = ceil_to(
-		larger_of(larger_of(from_ms, since_ms), grain_from(terms, grain)), width_ms);
+		larger_of(larger_of(from_ms, since_ms), granularity_from(terms, granularity)),
+		width_ms);
 	int64_t last_ms = floor_to(smaller_of(to_ms, rolled_ms), width_ms);
-	if (!serves(p, grain) || first_ms >= last_ms) {
-		divide(p, from_ms, to_ms, grain);
+	if (!serves(p, granularity) || first_ms >= last_ms) {
+		divide(p, from_ms, to_ms, granularity);
 		return;
 	}
-	divide(p, from_ms, first_ms, grain);
-	add(p, first_ms, last_ms, (int)grain);
-	divide(p, last_ms, to_ms, grain);
+	divide(p, from_ms, first_ms, granularity);
+	add(p, first_ms, last_ms, (int)granularity);
+	divide(p, last_ms, to_ms, granularity);
 }
 
 /* ---- Points as they are stored -----------------------------------------------------------------
  */
 
-/* The finest granularity from `grain` on that goes back beyond `ms`, or grain_count. */
-static size_t older_grain(const struct planning *p, size_t grain, int64_t ms)
+/* The finest granularity from `granularity` on that goes back beyond `ms`, or granularity_count. */
+static size_t older_granularity(const struct planning *p, size_t granularity, int64_t ms)
 {
-	while (grain < p->grain_count && grain_from(p->terms, grain) >= ms)
-		grain++;
-	return grain;
+	while (granularity < p->granularity_count && granularity_from(p->terms, granularity) >= ms)
+		granularity++;
+	return granularity;
 }
 
 /* From the newest to the oldest; then they are turned round. */
@@ -181,16 +183,16 @@ static void add_backward(struct planning *p)
 	int source = QUERY_PART_RAW;
 	for (size_t next = 0;; next++) {
 		int64_t from_ms = larger_of(terms->start_ms, kept_ms);
-		next = older_grain(p, next, from_ms);
-		bool goes_on = from_ms > terms->start_ms && next < p->grain_count;
+		next = older_granularity(p, next, from_ms);
+		bool goes_on = from_ms > terms->start_ms && next < p->granularity_count;
 		if (goes_on)
-			from_ms = ceil_to(from_ms, grain_width(terms, next));
+			from_ms = ceil_to(from_ms, granularity_width(terms, next));
 		if (from_ms < to_ms)
 			plan->parts[plan->count++] = (struct query_part){from_ms, to_ms, source};
 		to_ms = smaller_of(to_ms, from_ms);
 		if (!goes_on)
 			break;
-		kept_ms = grain_from(terms, next);
+		kept_ms = granularity_from(terms, next);
 		source = (int)next;
 	}
 	if (terms->start_ms < to_ms)
@@ -207,23 +209,23 @@ static void add_backward(struct planning *p)
  */
 
 /* Buckets that begin between start and end, of those that are kept. */
-static uint64_t buckets_of(const struct planning *p, size_t grain)
+static uint64_t buckets_of(const struct planning *p, size_t granularity)
 {
 	const struct plan_terms *terms = p->terms;
-	int64_t from_ms = larger_of(terms->start_ms, grain_from(terms, grain));
-	int64_t width_ms = grain_width(terms, grain);
+	int64_t from_ms = larger_of(terms->start_ms, granularity_from(terms, granularity));
+	int64_t width_ms = granularity_width(terms, granularity);
 	return plan_windows(ceil_to(from_ms, width_ms), terms->end_ms, width_ms);
 }
 
 /* Of those that go back to start, or else the furthest, the finest that has not too many buckets;
  * if all have, the coarsest. */
-static size_t choose_grain(const struct planning *p)
+static size_t choose_granularity(const struct planning *p)
 {
 	const struct plan_terms *terms = p->terms;
 	size_t best = 0;
-	for (size_t i = 1; i < p->grain_count; i++) {
-		int64_t from_ms = larger_of(grain_from(terms, i), terms->start_ms);
-		int64_t best_ms = larger_of(grain_from(terms, best), terms->start_ms);
+	for (size_t i = 1; i < p->granularity_count; i++) {
+		int64_t from_ms = larger_of(granularity_from(terms, i), terms->start_ms);
+		int64_t best_ms = larger_of(granularity_from(terms, best), terms->start_ms);
 		bool many = terms->points && buckets_of(p, best) > terms->points;
 		if (from_ms < best_ms || (from_ms == best_ms && many))
 			best = i;
@@ -234,22 +236,23 @@ static size_t choose_grain(const struct planning *p)
 static void add_stored(struct planning *p)
 {
 	const struct plan_terms *terms = p->terms;
-	size_t grain = 0;
-	while (grain < p->grain_count && grain_width(terms, grain) != terms->window_ms)
-		grain++;
-	if (!terms->window_ms && p->grain_count)
-		grain = choose_grain(p);
-	if (grain == p->grain_count) {
+	size_t granularity = 0;
+	while (granularity < p->granularity_count &&
+	       granularity_width(terms, granularity) != terms->window_ms)
+		granularity++;
+	if (!terms->window_ms && p->granularity_count)
+		granularity = choose_granularity(p);
+	if (granularity == p->granularity_count) {
 		add(p, terms->start_ms, terms->end_ms, QUERY_PART_NONE);
 		return;
 	}
-	int64_t kept_ms = larger_of(terms->start_ms, grain_from(terms, grain));
+	int64_t kept_ms = larger_of(terms->start_ms, granularity_from(terms, granularity));
 	kept_ms = smaller_of(kept_ms, terms->end_ms);
-	p->plan->window_ms = grain_width(terms, grain);
-	if (terms->points && buckets_of(p, grain) > terms->points)
-		p->plan->buckets_over = buckets_of(p, grain);
+	p->plan->window_ms = granularity_width(terms, granularity);
+	if (terms->points && buckets_of(p, granularity) > terms->points)
+		p->plan->buckets_over = buckets_of(p, granularity);
 	add(p, terms->start_ms, kept_ms, QUERY_PART_NONE);
-	add(p, kept_ms, terms->end_ms, (int)grain);
+	add(p, kept_ms, terms->end_ms, (int)granularity);
 }
 
 /* ---- Windows --------------------------------------------------------------------------------- */
@@ -261,17 +264,17 @@ static int64_t unit_of(const struct planning *p, int64_t least_ms)
 {
 	const struct plan_terms *terms = p->terms;
 	size_t best = 0;
-	if (!p->grain_count)
+	if (!p->granularity_count)
 		return 0;
 	if (raw_from(p) <= terms->start_ms)
-		return least_ms >= grain_width(terms, 0) ? grain_width(terms, 0) : 0;
-	for (size_t i = 0; i < p->grain_count; i++) {
-		if (grain_from(terms, i) < grain_from(terms, best))
+		return least_ms >= granularity_width(terms, 0) ? granularity_width(terms, 0) : 0;
+	for (size_t i = 0; i < p->granularity_count; i++) {
+		if (granularity_from(terms, i) < granularity_from(terms, best))
 			best = i;
-		if (grain_from(terms, best) <= terms->start_ms)
+		if (granularity_from(terms, best) <= terms->start_ms)
 			break;
 	}
-	return grain_width(terms, best);
+	return granularity_width(terms, best);
 }
 
 /* The narrowest window of a length that people use, of which there are not more than `points`. */
@@ -306,8 +309,8 @@ void plan_make(const struct plan_terms *terms, struct query_plan *plan)
 	*plan = (struct query_plan){.fn = terms->fn, .window_ms = terms->window_ms};
 	if (terms->points && plan->fn == FN_NONE)
 		plan->fn = terms->counter ? FN_LAST : FN_AVG;
-	if (terms->grains && (terms->stored || tells(terms->counter, plan->fn)))
-		p.grain_count = terms->grains->count;
+	if (terms->granularities && (terms->stored || tells(terms->counter, plan->fn)))
+		p.granularity_count = terms->granularities->count;
 	if (terms->stored) {
 		add_stored(&p);
 		return;
@@ -320,6 +323,6 @@ void plan_make(const struct plan_terms *terms, struct query_plan *plan)
 	}
 	/* The newest sample of all is looked for in raw data only. */
 	if (plan->window_ms == 0)
-		p.grain_count = 0;
-	divide(&p, terms->start_ms, terms->end_ms, p.grain_count);
+		p.granularity_count = 0;
+	divide(&p, terms->start_ms, terms->end_ms, p.granularity_count);
 }

@@ -24,16 +24,16 @@
 #define PLAN_TIME_MAX_MS (INT64_C(1) << 60)
 
 struct plan_terms {
-	int64_t start_ms, end_ms, now_ms;   /* start <= end */
-	const struct rollup_grains *grains; /* NULL: none */
-	int64_t raw_retention_ms;           /* 0: for ever */
+	int64_t start_ms, end_ms, now_ms;          /* start <= end */
+	const struct granularities *granularities; /* NULL: none */
+	int64_t raw_retention_ms;                  /* 0: for ever */
 	int64_t raw_whole_ms; /* what is older may be gone sooner, after a raise; 0: not so */
 	/* Not 0: late points are kept (retention/late.h), and this is the quiet time. Raw data of a
 	 * slot that is closed does not have them: it counts as gone. */
 	int64_t late_quiet_ms;
 	int64_t rolled_before_ms; /* all data before it is rolled up, but what is */
 	/* before this, by granularity: there raw data, where it is kept, knows more */
-	int64_t rolled_since_ms[ROLLUP_GRAINS_MAX];
+	int64_t rolled_since_ms[GRANULARITIES_MAX];
 	bool counter; /* the metric's roll-ups are those of a counter */
 	enum query_fn fn;
 	int64_t window_ms; /* 0 with fn: to be chosen, or FN_LAST of all */

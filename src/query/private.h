@@ -38,9 +38,9 @@ struct query_engine {
 /* Windows of one field in one part of the time. */
 struct job_ask {
 	struct store_request *request;
-	size_t have;  /* series whose results have been taken */
-	size_t first; /* its first window, of those of the stage */
-	int grain;    /* what is asked, as in struct query_part */
+	size_t have;     /* series whose results have been taken */
+	size_t first;    /* its first window, of those of the stage */
+	int granularity; /* what is asked, as in struct query_part */
 	enum rollup_field field;
 	int64_t from_ms, to_ms;
 	int64_t window_ms; /* 0: its rows are asked for instead */
@@ -237,9 +237,10 @@ void job_take_series(struct query_job *job, size_t at, size_t count);
 /* Adds to the job's read what is asked of all its series, raw data or the rows of a granularity:
  * windows of start <= time < end of one field (of raw data the only one), or its points from
  * job->token on, which becomes job->main; `fields` of rows as in struct store_range. */
-struct store_request *job_ask_windows(struct query_job *job, int grain, enum rollup_field field,
-				      int64_t start_ms, int64_t end_ms, int64_t window_ms);
-void job_ask_points(struct query_job *job, int grain, unsigned fields, int64_t start_ms,
+struct store_request *job_ask_windows(struct query_job *job, int granularity,
+				      enum rollup_field field, int64_t start_ms, int64_t end_ms,
+				      int64_t window_ms);
+void job_ask_points(struct query_job *job, int granularity, unsigned fields, int64_t start_ms,
 		    int64_t end_ms);
 /* How many series the next part of the stage has, each of `windows` summaries. */
 size_t run_part_series(const struct query_run *run, size_t windows);

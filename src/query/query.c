@@ -647,9 +647,9 @@ const struct query_part *query_parts(const struct query *query, size_t *count)
 	return run->plan.parts;
 }
 
-const struct rollup_grains *query_grains(const struct query_engine *engine)
+const struct granularities *query_granularities(const struct query_engine *engine)
 {
-	return engine->options.grains;
+	return engine->options.granularities;
 }
 
 void query_range(const struct query *query, int64_t *start_ms, int64_t *end_ms)

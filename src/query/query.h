@@ -48,7 +48,7 @@
 #include "store/store.h"
 
 struct pool;
-struct rollup_grains;
+struct granularities;
 struct retention_rules;
 
 /* Where the samples of a series lie. */
@@ -83,14 +83,14 @@ struct query_options {
 			struct query_home *home);
 	void *home_owner;
 	/* Roll-ups of what lies in data_raw; they are there as long as the engine. NULL: none. */
-	const struct rollup_grains *grains;
+	const struct granularities *granularities;
 	/* All data of the metric with a time before this one is rolled up, in all granularities.
 	 * NULL: all is before the present slot. */
 	int64_t (*rolled_before_ms)(void *owner, struct slice tenant, struct slice metric);
 	/* But, in a granularity, what was written before it was configured, or when the metric was
 	 * a counter and is none now, or the other way round: of these times there may be such data.
 	 * NULL: 0. */
-	int64_t (*rolled_since_ms)(void *owner, struct slice metric, size_t grain);
+	int64_t (*rolled_since_ms)(void *owner, struct slice metric, size_t granularity);
 	/* Whether a metric's roll-ups are those of a counter: sum, increase, first and last instead
 	 * of min, max, sum, avg, count, first and last. NULL: none are. */
 	bool (*is_counter)(void *owner, struct slice metric);
@@ -144,11 +144,11 @@ enum query_fill { FILL_NONE, FILL_NULL, FILL_ZERO };
 /* As query_fn_parse: "none", "null" or "zero". */
 int query_fill_parse(struct slice text, enum query_fill *fill) MUST_CHECK;
 
-/* A part of a query's time, and what answers it: a place in rollup_grains, or one of these. */
+/* A part of a query's time, and what answers it: a place in granularities, or one of these. */
 enum { QUERY_PART_RAW = -1, QUERY_PART_NONE = -2 };
 struct query_part {
 	int64_t from_ms, to_ms;
-	int grain;
+	int granularity;
 };
 
 enum { QUERY_BY_MAX = 16, QUERY_PARTS_MAX = 40 };
@@ -264,7 +264,7 @@ const struct catalog_series *query_group_next(const struct query *query, size_t 
 /* Likewise: what answers which part of the time, in order of time and side by side. */
 const struct query_part *query_parts(const struct query *query, size_t *count);
 /* The granularities that the engine knows; NULL: none. */
-const struct rollup_grains *query_grains(const struct query_engine *engine);
+const struct granularities *query_granularities(const struct query_engine *engine);
 /* The time that is looked at: that of the spec, less what retention does not show. */
 void query_range(const struct query *query, int64_t *start_ms, int64_t *end_ms);
 

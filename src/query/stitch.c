@@ -9,7 +9,7 @@ enum { USUAL_PERIOD_MS = 10000 }; /* from one raw sample to the next */
 /* The parts that are answered. */
 static const struct query_part *next_part(const struct query_run *run, size_t *at)
 {
-	while (*at < run->plan.count && run->plan.parts[*at].grain == QUERY_PART_NONE)
+	while (*at < run->plan.count && run->plan.parts[*at].granularity == QUERY_PART_NONE)
 		++*at;
 	return *at < run->plan.count ? &run->plan.parts[(*at)++] : NULL;
 }
@@ -21,9 +21,11 @@ static size_t series_max(const struct query_run *run)
 	double each = 1;
 	for (size_t i = 0; i < run->plan.count; i++) {
 		const struct query_part *part = &run->plan.parts[i];
-		int64_t width_ms = part->grain < 0 ? USUAL_PERIOD_MS
-						   : options->grains->list[part->grain].width_ms;
-		if (part->grain != QUERY_PART_NONE)
+		int64_t width_ms =
+			part->granularity < 0
+				? USUAL_PERIOD_MS
+				: options->granularities->list[part->granularity].width_ms;
+		if (part->granularity != QUERY_PART_NONE)
 			each += (double)(part->to_ms - part->from_ms) / (double)width_ms;
 	}
 	double count = (double)options->slice_points / each;
@@ -46,9 +48,9 @@ static bool stitch_stage(struct query_run *run)
 
 static void ask_part(struct query_job *job, const struct query_part *part, size_t number)
 {
-	job_ask_points(job, part->grain, BUCKET_VALUE_FIELDS, part->from_ms, part->to_ms);
-	job->asks[job->ask_count++] =
-		(struct job_ask){.request = job->main, .grain = part->grain, .first = number};
+	job_ask_points(job, part->granularity, BUCKET_VALUE_FIELDS, part->from_ms, part->to_ms);
+	job->asks[job->ask_count++] = (struct job_ask){
+		.request = job->main, .granularity = part->granularity, .first = number};
 }
 
 /* Of a series that is given part by part, that at which it is; else all. */
@@ -160,7 +162,7 @@ static size_t take_points(struct query_run *run, const struct job_ask *ask, size
 {
 	const struct store_points *points = &ask->request->range.points[run->next_row];
 	size_t row = run->stage.row + run->next_row, left = points->count - run->offset;
-	if (ask->grain >= 0) {
+	if (ask->granularity >= 0) {
 		size_t count = put_rows(run, points, &run->offset, points_max);
 		*chunk = run_chunk(run, row, count);
 		return count;

@@ -38,8 +38,8 @@ static bool is_sum(enum query_fn fn)
  * summarise. */
 static bool by_rows(const struct query_run *run, const struct query_part *part, bool redo)
 {
-	return part->grain >= 0 &&
-	       (redo || run->engine->options.grains->list[part->grain].width_ms ==
+	return part->granularity >= 0 &&
+	       (redo || run->engine->options.granularities->list[part->granularity].width_ms ==
 				run->query.spec.window_ms);
 }
 
@@ -47,7 +47,8 @@ static bool by_rows(const struct query_run *run, const struct query_part *part, 
  * rows may, too. */
 static unsigned told_by(const struct query_run *run, const struct query_part *part)
 {
-	bool one = part->grain < 0 || by_rows(run, part, false) || !is_sum(run->query.spec.fn);
+	bool one =
+		part->granularity < 0 || by_rows(run, part, false) || !is_sum(run->query.spec.fn);
 	if (by_rows(run, part, false) && part_has_late(run, part))
 		one = false;
 	return one ? 1 : 2;
@@ -62,7 +63,7 @@ static bool clip(const struct query_run *run, const struct query_part *part, int
 	const struct query_stage *stage = &run->stage;
 	*from_ms = part->from_ms > stage->from_ms ? part->from_ms : stage->from_ms;
 	*to_ms = part->to_ms < stage->to_ms ? part->to_ms : stage->to_ms;
-	return part->grain != QUERY_PART_NONE && *from_ms < *to_ms;
+	return part->granularity != QUERY_PART_NONE && *from_ms < *to_ms;
 }
 
 /* Windows of the stage that more than one request tells of get numbers from 0 on, the others -1. */
@@ -113,18 +114,19 @@ static void put_ask(struct query_job *job, struct job_ask *ask, const struct sto
 	enum query_fn fn = job->run->query.spec.fn;
 	job->token = *token;
 	if (ask->window_ms) {
-		ask->request = job_ask_windows(job, ask->grain, ask->field, ask->from_ms,
+		ask->request = job_ask_windows(job, ask->granularity, ask->field, ask->from_ms,
 					       ask->to_ms, ask->window_ms);
 		ask->request->token = *token;
 	} else {
-		job_ask_points(job, ask->grain, is_sum(fn) ? BUCKET_SUM_FIELDS : 1u << ask->field,
-			       ask->from_ms, ask->to_ms);
+		job_ask_points(job, ask->granularity,
+			       is_sum(fn) ? BUCKET_SUM_FIELDS : 1u << ask->field, ask->from_ms,
+			       ask->to_ms);
 		ask->request = job->main;
 	}
 }
 
-static void add_ask(struct query_job *job, int grain, enum rollup_field field, int64_t from_ms,
-		    int64_t to_ms, int64_t window_ms)
+static void add_ask(struct query_job *job, int granularity, enum rollup_field field,
+		    int64_t from_ms, int64_t to_ms, int64_t window_ms)
 {
 	static const struct store_token beginning;
 	const struct query_run *run = job->run;
@@ -132,7 +134,7 @@ static void add_ask(struct query_job *job, int grain, enum rollup_field field, i
 	struct job_ask *ask = &job->asks[job->ask_count++];
 	*ask = (struct job_ask){
 		.first = window_number(run, from_ms) - window_number(run, run->stage.from_ms),
-		.grain = grain,
+		.granularity = granularity,
 		.field = field,
 		.from_ms = from_ms,
 		.to_ms = to_ms,
@@ -159,16 +161,16 @@ static void ask_again(struct query_job *job)
 	mem_free(tokens);
 }
 
-static void ask_field(struct query_job *job, int grain, enum rollup_field field, int64_t from_ms,
-		      int64_t to_ms)
+static void ask_field(struct query_job *job, int granularity, enum rollup_field field,
+		      int64_t from_ms, int64_t to_ms)
 {
 	int64_t window_ms = job->run->query.spec.window_ms;
 	int64_t whole_ms = floor_to(from_ms + window_ms - 1, window_ms);
 	whole_ms = whole_ms < to_ms ? whole_ms : to_ms;
 	if (from_ms < whole_ms)
-		add_ask(job, grain, field, from_ms, whole_ms, whole_ms - from_ms);
+		add_ask(job, granularity, field, from_ms, whole_ms, whole_ms - from_ms);
 	if (whole_ms < to_ms)
-		add_ask(job, grain, field, whole_ms, to_ms, window_ms);
+		add_ask(job, granularity, field, whole_ms, to_ms, window_ms);
 }
 
 static void ask_part(struct query_job *job, const struct query_part *part)
@@ -180,11 +182,11 @@ static void ask_part(struct query_job *job, const struct query_part *part)
 	if (!clip(run, part, &from_ms, &to_ms))
 		return;
 	if (by_rows(run, part, job->redo)) {
-		add_ask(job, part->grain, fields[0], from_ms, to_ms, 0);
+		add_ask(job, part->granularity, fields[0], from_ms, to_ms, 0);
 		return;
 	}
-	for (size_t i = 0; i < (part->grain < 0 ? 1 : count); i++)
-		ask_field(job, part->grain, fields[i], from_ms, to_ms);
+	for (size_t i = 0; i < (part->granularity < 0 ? 1 : count); i++)
+		ask_field(job, part->granularity, fields[i], from_ms, to_ms);
 }
 
 static void ask_all(struct query_job *job)
@@ -239,7 +241,7 @@ static struct store_summary of_samples(const struct job_ask *ask, enum query_fn 
 				       const struct store_summary *rows)
 {
 	struct store_summary samples = *rows;
-	if (ask->grain < 0)
+	if (ask->granularity < 0)
 		return samples;
 	if (ask->field == ROLLUP_COUNT)
 		return (struct store_summary){.count = (uint64_t)rows->integers};
@@ -291,7 +293,7 @@ static void take_one(struct query_job *job, const struct job_ask *ask, size_t se
 		     const struct store_summary *rows)
 {
 	job->beyond = job->beyond ||
-		      (ask->grain >= 0 && ask->field == ROLLUP_SUM && !isfinite(rows->sum));
+		      (ask->granularity >= 0 && ask->field == ROLLUP_SUM && !isfinite(rows->sum));
 	struct store_summary samples = of_samples(ask, job->run->query.spec.fn, rows);
 	take_samples(job, series, window, &samples);
 }

@@ -58,7 +58,7 @@ static int parse_quantities(struct slice text, int64_t *width_ms, struct errbuf 
 	return 0;
 }
 
-int rollup_width_parse(struct slice text, int64_t *width_ms, struct errbuf *e)
+int granularity_width_parse(struct slice text, int64_t *width_ms, struct errbuf *e)
 {
 	struct errbuf why = {""};
 	bool iso = text.len && text.data[0] == 'P';
@@ -70,7 +70,7 @@ int rollup_width_parse(struct slice text, int64_t *width_ms, struct errbuf *e)
 	return err ? errbuf_set(e, err, "\"" SHOWN "\": %s", SHOWN_OF(text), why.text) : 0;
 }
 
-size_t rollup_width_print(char to[ROLLUP_WIDTH_MAX_BYTES], int64_t width_ms)
+size_t granularity_width_print(char to[GRANULARITY_WIDTH_MAX_BYTES], int64_t width_ms)
 {
 	char *p = to;
 	/* Days are the largest: what people say. */
@@ -86,88 +86,90 @@ size_t rollup_width_print(char to[ROLLUP_WIDTH_MAX_BYTES], int64_t width_ms)
 	return (size_t)(p - to);
 }
 
-static int parse_item(struct slice item, struct rollup_grain *grain, struct errbuf *e)
+static int parse_item(struct slice item, struct granularity *granularity, struct errbuf *e)
 {
 	const char *colon = item.len ? memchr(item.data, ':', item.len) : NULL;
 	struct slice width = {item.data, colon ? (size_t)(colon - item.data) : item.len};
-	int err = rollup_width_parse(width, &grain->width_ms, e);
-	grain->retention_ms = 0;
+	int err = granularity_width_parse(width, &granularity->width_ms, e);
+	granularity->retention_ms = 0;
 	if (err || !colon)
 		return err;
 	struct slice retention = {colon + 1, item.len - width.len - 1};
 	if (slice_equal(retention, SLICE("0")))
 		return 0;
-	err = duration_parse(retention, &grain->retention_ms, e);
-	if (!err && grain->retention_ms > ROLLUP_KEPT_MAX_MS)
+	err = duration_parse(retention, &granularity->retention_ms, e);
+	if (!err && granularity->retention_ms > GRANULARITY_KEPT_MAX_MS)
 		err = errbuf_set(e, ERR_INVALID,
 				 "\"" SHOWN "\" is above the maximum of 36500d; for ever is 0",
 				 SHOWN_OF(retention));
 	return err;
 }
 
-static int check(const struct rollup_grain *grain, const struct rollup_grain *finer,
+static int check(const struct granularity *granularity, const struct granularity *finer,
 		 int64_t slot_ms, struct errbuf *e)
 {
-	char width[ROLLUP_WIDTH_MAX_BYTES], slot[ROLLUP_WIDTH_MAX_BYTES];
-	char other[ROLLUP_WIDTH_MAX_BYTES];
-	int width_len = (int)rollup_width_print(width, grain->width_ms);
-	int slot_len = (int)rollup_width_print(slot, slot_ms);
-	if (slot_ms / grain->width_ms > ROLLUP_BUCKETS_MAX)
+	char width[GRANULARITY_WIDTH_MAX_BYTES], slot[GRANULARITY_WIDTH_MAX_BYTES];
+	char other[GRANULARITY_WIDTH_MAX_BYTES];
+	int width_len = (int)granularity_width_print(width, granularity->width_ms);
+	int slot_len = (int)granularity_width_print(slot, slot_ms);
+	if (slot_ms / granularity->width_ms > GRANULARITY_BUCKETS_MAX)
 		return errbuf_set(e, ERR_INVALID, "a slot of %.*s has more than %d buckets of %.*s",
-				  slot_len, slot, ROLLUP_BUCKETS_MAX, width_len, width);
-	if (slot_ms % grain->width_ms)
+				  slot_len, slot, GRANULARITY_BUCKETS_MAX, width_len, width);
+	if (slot_ms % granularity->width_ms)
 		return errbuf_set(e, ERR_INVALID,
 				  "a slot of %.*s is no multiple of the granularity %.*s", slot_len,
 				  slot, width_len, width);
-	if (grain->retention_ms && grain->retention_ms < slot_ms)
+	if (granularity->retention_ms && granularity->retention_ms < slot_ms)
 		return errbuf_set(e, ERR_INVALID,
 				  "the granularity %.*s is kept for less than a slot of %.*s",
 				  width_len, width, slot_len, slot);
 	if (!finer)
 		return 0;
-	int other_len = (int)rollup_width_print(other, finer->width_ms);
-	if (grain->width_ms <= finer->width_ms)
+	int other_len = (int)granularity_width_print(other, finer->width_ms);
+	if (granularity->width_ms <= finer->width_ms)
 		return errbuf_set(
 			e, ERR_INVALID,
 			"the granularity %.*s stands behind %.*s: the finer ones go first",
 			width_len, width, other_len, other);
-	if (grain->width_ms % finer->width_ms)
+	if (granularity->width_ms % finer->width_ms)
 		return errbuf_set(e, ERR_INVALID,
 				  "the granularity %.*s is no multiple of the one before it, %.*s",
 				  width_len, width, other_len, other);
 	return 0;
 }
 
-int rollup_slot_check(int64_t slot_ms, struct errbuf *e)
+int slot_width_check(int64_t slot_ms, struct errbuf *e)
 {
 	if (slot_ms < SECOND_MS || slot_ms % SECOND_MS)
 		return errbuf_set(e, ERR_INVALID, "a slot is whole seconds wide, one at least");
 	return 0;
 }
 
-int rollup_grains_parse(const char *const *items, size_t count, int64_t slot_ms,
-			struct rollup_grains *grains, struct errbuf *e)
+int granularities_parse(const char *const *items, size_t count, int64_t slot_ms,
+			struct granularities *granularities, struct errbuf *e)
 {
-	*grains = (struct rollup_grains){.slot_ms = slot_ms};
-	if (count > ROLLUP_GRAINS_MAX)
+	*granularities = (struct granularities){.slot_ms = slot_ms};
+	if (count > GRANULARITIES_MAX)
 		return errbuf_set(e, ERR_INVALID, "%zu granularities are more than %d", count,
-				  ROLLUP_GRAINS_MAX);
-	int err = rollup_slot_check(slot_ms, e);
-	while (grains->count < count && !err) {
-		struct rollup_grain *grain = &grains->list[grains->count];
-		err = parse_item(slice_of(items[grains->count]), grain, e);
+				  GRANULARITIES_MAX);
+	int err = slot_width_check(slot_ms, e);
+	while (granularities->count < count && !err) {
+		struct granularity *granularity = &granularities->list[granularities->count];
+		err = parse_item(slice_of(items[granularities->count]), granularity, e);
 		if (!err)
-			err = check(grain, grains->count ? grain - 1 : NULL, slot_ms, e);
-		grains->count += !err;
+			err = check(granularity, granularities->count ? granularity - 1 : NULL,
+				    slot_ms, e);
+		granularities->count += !err;
 	}
 	return err;
 }
 
-const struct rollup_grain *rollup_grain_find(const struct rollup_grains *grains, int64_t width_ms)
+const struct granularity *granularity_find(const struct granularities *granularities,
+					   int64_t width_ms)
 {
-	for (size_t i = 0; i < grains->count; i++) {
-		if (grains->list[i].width_ms == width_ms)
-			return &grains->list[i];
+	for (size_t i = 0; i < granularities->count; i++) {
+		if (granularities->list[i].width_ms == width_ms)
+			return &granularities->list[i];
 	}
 	return NULL;
 }

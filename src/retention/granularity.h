@@ -5,50 +5,51 @@
  * multiples of themselves since 1970 UTC.
  *
  * Any thread; no state. */
-#ifndef ROLLUP_GRAIN_H
-#define ROLLUP_GRAIN_H
+#ifndef RETENTION_GRANULARITY_H
+#define RETENTION_GRANULARITY_H
 
 #include "base/base.h"
 
 enum {
-	ROLLUP_GRAINS_MAX = 8,
-	ROLLUP_BUCKETS_MAX = 10000,  /* of one granularity in a slot */
-	ROLLUP_WIDTH_MAX_BYTES = 32, /* of a width as it is printed */
+	GRANULARITIES_MAX = 8,
+	GRANULARITY_BUCKETS_MAX = 10000,  /* of one granularity in a slot */
+	GRANULARITY_WIDTH_MAX_BYTES = 32, /* of a width as it is printed */
 };
 
-#define ROLLUP_SLOT_MAX_MS (400 * INT64_C(86400000))
+#define SLOT_WIDTH_MAX_MS (400 * INT64_C(86400000))
 /* For longer nothing is kept that is not kept for ever. */
-#define ROLLUP_KEPT_MAX_MS (36500 * INT64_C(86400000))
+#define GRANULARITY_KEPT_MAX_MS (36500 * INT64_C(86400000))
 
-struct rollup_grain {
+struct granularity {
 	int64_t width_ms, retention_ms; /* retention 0: for ever */
 };
 
-struct rollup_grains {
-	int64_t slot_ms;                             /* the width of a slot */
-	size_t count;                                /* 0: nothing is rolled up */
-	struct rollup_grain list[ROLLUP_GRAINS_MAX]; /* finest first */
+struct granularities {
+	int64_t slot_ms;                            /* the width of a slot */
+	size_t count;                               /* 0: nothing is rolled up */
+	struct granularity list[GRANULARITIES_MAX]; /* finest first */
 };
 
 /* `5m`, `1h`, `12h30m` as Cassandra writes durations (quantities and units w, d, h, m, s, ms; no
  * months and years, which have no one length), or ISO 8601, `PT5M`. Above 0, and a multiple of a
  * second, since the document's slots are counted in seconds. */
-int rollup_width_parse(struct slice text, int64_t *width_ms, struct errbuf *e) MUST_CHECK;
+int granularity_width_parse(struct slice text, int64_t *width_ms, struct errbuf *e) MUST_CHECK;
 /* The inverse, in Cassandra's way and the largest units: `1h30m`. Returns the bytes written; no
  * closing zero. */
-size_t rollup_width_print(char to[ROLLUP_WIDTH_MAX_BYTES], int64_t width_ms);
+size_t granularity_width_print(char to[GRANULARITY_WIDTH_MAX_BYTES], int64_t width_ms);
 
 /* Whether a slot may be so wide: whole seconds, one at least. */
-int rollup_slot_check(int64_t slot_ms, struct errbuf *e) MUST_CHECK;
+int slot_width_check(int64_t slot_ms, struct errbuf *e) MUST_CHECK;
 
 /* Items `width:retention`, such as `5m:14d`; without a retention, or with 0, for ever. Checks what
  * the head of this file says, that nothing is kept for less than a slot, and that a slot has no
- * more than ROLLUP_BUCKETS_MAX buckets. After a refusal grains->count is the place of the item at
- * fault. */
-int rollup_grains_parse(const char *const *items, size_t count, int64_t slot_ms,
-			struct rollup_grains *grains, struct errbuf *e) MUST_CHECK;
+ * more than GRANULARITY_BUCKETS_MAX buckets. After a refusal granularities->count is the place of
+ * the item at fault. */
+int granularities_parse(const char *const *items, size_t count, int64_t slot_ms,
+			struct granularities *granularities, struct errbuf *e) MUST_CHECK;
 
 /* The one of that width, or NULL. */
-const struct rollup_grain *rollup_grain_find(const struct rollup_grains *grains, int64_t width_ms);
+const struct granularity *granularity_find(const struct granularities *granularities,
+					   int64_t width_ms);
 
 #endif

@@ -1,5 +1,5 @@
 /* Late points: what comes for a slot that is closed, since its raw data is about to go or is gone
- * (rollup_open_from_ms). Where they are kept at all,
+ * (slot_open_from_ms). Where they are kept at all,
  *
  *  - they go to the table data_late, never to data_raw, for as long as the longest granularity is
  *    kept, and mark their slot as all others do;
@@ -17,34 +17,34 @@
  * kept for less time once than they would be now, nothing more is taken.
  *
  * Any thread; no state. */
-#ifndef ROLLUP_LATE_H
-#define ROLLUP_LATE_H
+#ifndef RETENTION_LATE_H
+#define RETENTION_LATE_H
 
 #include "base/base.h"
 
 enum { LATE_ROW_BEHIND_MS = 1 };
 
-struct rollup_late {
+struct late_samples {
 	/* Late points were older than this when they came, at least; 0: none were ever kept. */
 	int64_t after_ms;
 	int64_t kept_ms; /* all that are not older than this are there still; 0: of any age */
 };
 
 /* Whether a row is one of late points: buckets begin with whole seconds. */
-static inline bool rollup_row_is_late(int64_t ts_ms)
+static inline bool late_row_is(int64_t ts_ms)
 {
 	return ts_ms % 1000 == LATE_ROW_BEHIND_MS;
 }
 
 /* When the bucket of a row begins. */
-static inline int64_t rollup_bucket_ms(int64_t ts_ms)
+static inline int64_t late_bucket_ms(int64_t ts_ms)
 {
-	return rollup_row_is_late(ts_ms) ? ts_ms - LATE_ROW_BEHIND_MS : ts_ms;
+	return late_row_is(ts_ms) ? ts_ms - LATE_ROW_BEHIND_MS : ts_ms;
 }
 
-/* after_ms of a configuration: the least that the end of closed slots (rollup_open_from_ms) can lie
+/* after_ms of a configuration: the least that the end of closed slots (slot_open_from_ms) can lie
  * behind now. */
-static inline int64_t rollup_late_after_ms(int64_t raw_ms, int64_t slot_ms, int64_t quiet_ms)
+static inline int64_t late_samples_after_ms(int64_t raw_ms, int64_t slot_ms, int64_t quiet_ms)
 {
 	int64_t after_ms = raw_ms - 2 * quiet_ms - slot_ms;
 	return after_ms > 1 ? after_ms : 1;

@@ -10,22 +10,22 @@ enum { WRITE_MAX_BYTES = 1 << 20 };
 
 static const struct store_parts row = {{SLICE("retention-raw")}}, column = {{SLICE("kept")}};
 
-static bool is_same(const struct raise_cell *a, const struct raise_cell *b)
+static bool is_same(const struct lengthened_cell *a, const struct lengthened_cell *b)
 {
-	char text[2][RAISE_CELL_MAX_BYTES];
-	return slice_equal(raise_cell_encode(a, text[0]), raise_cell_encode(b, text[1]));
+	char text[2][LENGTHENED_CELL_MAX_BYTES];
+	return slice_equal(lengthened_cell_encode(a, text[0]), lengthened_cell_encode(b, text[1]));
 }
 
 /* ---- What was raised ------------------------------------------------------------------------- */
 
 static bool is_raw(const struct retention_rule *rule)
 {
-	return rule->grain == RETENTION_RAW || rule->grain == RETENTION_ALL;
+	return rule->granularity == RETENTION_RAW || rule->granularity == RETENTION_ALL;
 }
 
-static struct raise_cell kept_of(const struct retention_rules *rules, int64_t preset_ms)
+static struct lengthened_cell kept_of(const struct retention_rules *rules, int64_t preset_ms)
 {
-	struct raise_cell kept = {.preset_ms = preset_ms};
+	struct lengthened_cell kept = {.preset_ms = preset_ms};
 	for (size_t i = 0; i < rules->count; i++) {
 		const struct retention_rule *rule = &rules->list[i];
 		if (!is_raw(rule))
@@ -38,7 +38,7 @@ static struct raise_cell kept_of(const struct retention_rules *rules, int64_t pr
 }
 
 /* For how long samples of before a raise count as kept by now. */
-static int64_t left_ms(const struct raise_cell *kept, int64_t now_ms)
+static int64_t left_ms(const struct lengthened_cell *kept, int64_t now_ms)
 {
 	int64_t since_ms = now_ms - kept->until_ms;
 	return since_ms > kept->kept_ms ? since_ms : kept->kept_ms;
@@ -50,20 +50,20 @@ struct before {
 	int64_t ms, held_ms;
 };
 
-static struct before before_of(const struct raise_cell *kept, int64_t ms, bool raised,
+static struct before before_of(const struct lengthened_cell *kept, int64_t ms, bool raised,
 			       int64_t now_ms)
 {
 	bool less = raised && kept->until_ms;
 	return (struct before){ms, less ? retention_shorter(ms, left_ms(kept, now_ms)) : ms};
 }
 
-static struct before rule_before(const struct raise_cell *kept, size_t i, int64_t now_ms)
+static struct before rule_before(const struct lengthened_cell *kept, size_t i, int64_t now_ms)
 {
 	return before_of(kept, kept->list[i].ms, kept->rules >> i & 1, now_ms);
 }
 
 /* Whose rule was which of those from `same` on is not known: the shortest is taken for all. */
-static struct before least_before(const struct raise_cell *kept, size_t same, int64_t now_ms)
+static struct before least_before(const struct lengthened_cell *kept, size_t same, int64_t now_ms)
 {
 	struct before least = before_of(kept, kept->preset_ms, kept->preset, now_ms);
 	for (size_t i = same; i < kept->count; i++) {
@@ -75,7 +75,7 @@ static struct before least_before(const struct raise_cell *kept, size_t same, in
 }
 
 /* Whether what is kept for `ms` now was kept for less. */
-static bool add_raised(struct raise_cell *now, int64_t ms, struct before before)
+static bool add_raised(struct lengthened_cell *now, int64_t ms, struct before before)
 {
 	if (!retention_is_longer(ms, before.ms))
 		return false;
@@ -84,7 +84,7 @@ static bool add_raised(struct raise_cell *now, int64_t ms, struct before before)
 }
 
 /* Rules that stand in both in the same places, before any other. */
-static size_t same_rules(const struct raise_cell *a, const struct raise_cell *b)
+static size_t same_rules(const struct lengthened_cell *a, const struct lengthened_cell *b)
 {
 	size_t i = 0;
 	while (i < a->count && i < b->count && a->list[i].hash == b->list[i].hash)
@@ -92,8 +92,8 @@ static size_t same_rules(const struct raise_cell *a, const struct raise_cell *b)
 	return i == a->count && i == b->count ? RETENTION_RULES_MAX : i;
 }
 
-static void find_raised(const struct raise_cell *before, struct raise_cell *now, int64_t now_ms,
-			int64_t ahead_ms)
+static void find_raised(const struct lengthened_cell *before, struct lengthened_cell *now,
+			int64_t now_ms, int64_t ahead_ms)
 {
 	size_t same = same_rules(before, now);
 	struct before least = least_before(before, same, now_ms);
@@ -107,7 +107,8 @@ static void find_raised(const struct raise_cell *before, struct raise_cell *now,
 }
 
 /* Whether there is anything that the raise before says otherwise than the configuration. */
-static bool goes_on(const struct raise_cell *before, const struct raise_cell *now, int64_t now_ms)
+static bool goes_on(const struct lengthened_cell *before, const struct lengthened_cell *now,
+		    int64_t now_ms)
 {
 	int64_t since_ms = now_ms - before->until_ms;
 	bool on = since_ms < before->kept_ms || retention_is_longer(now->preset_ms, since_ms);
@@ -118,7 +119,7 @@ static bool goes_on(const struct raise_cell *before, const struct raise_cell *no
 
 /* By itself, or as part of this one. Whom it concerns among rules that are others now is not known.
  */
-static void go_on(const struct raise_cell *before, struct raise_cell *now, int64_t now_ms)
+static void go_on(const struct lengthened_cell *before, struct lengthened_cell *now, int64_t now_ms)
 {
 	size_t same = same_rules(before, now);
 	bool others = same < RETENTION_RULES_MAX;
@@ -129,10 +130,10 @@ static void go_on(const struct raise_cell *before, struct raise_cell *now, int64
 	now->rules |= before->rules | (others ? UINT64_MAX << same : 0);
 }
 
-static void set_raise(const struct raise_cell *now, struct retention_rules *rules)
+static void set_raise(const struct lengthened_cell *now, struct retention_rules *rules)
 {
 	size_t raw = 0;
-	rules->raise = (struct retention_raise){now->until_ms, now->kept_ms, now->preset};
+	rules->raise = (struct retention_lengthened){now->until_ms, now->kept_ms, now->preset};
 	for (size_t i = 0; i < rules->count; i++) {
 		if (is_raw(&rules->list[i]) && now->rules >> raw++ & 1)
 			rules->raise.levels |= 1u << rules->list[i].level;
@@ -143,25 +144,25 @@ static void set_raise(const struct raise_cell *now, struct retention_rules *rule
 
 struct found {
 	uint64_t version; /* 0: there is no cell */
-	struct raise_cell *cell;
+	struct lengthened_cell *cell;
 };
 
 static int take_cell(const struct store_cell *cell, void *owner)
 {
 	struct found *found = owner;
 	found->version = cell->version;
-	return raise_cell_decode(cell->value, found->cell);
+	return lengthened_cell_decode(cell->value, found->cell);
 }
 
 /* A store without room serves what it has, and the next start finds the same raise, later. */
-static int save(struct store *store, struct task_queue *queue, const struct raise_cell *now,
+static int save(struct store *store, struct task_queue *queue, const struct lengthened_cell *now,
 		uint64_t version)
 {
-	char text[RAISE_CELL_MAX_BYTES];
+	char text[LENGTHENED_CELL_MAX_BYTES];
 	struct store_write_cond *outcome;
 	struct store_write *write = store_write_new(store, WRITE_MAX_BYTES);
 	int err = store_cell_put_if(write, TABLE_LEASES, &row, &column, version,
-				    raise_cell_encode(now, text), 0, &outcome);
+				    lengthened_cell_encode(now, text), 0, &outcome);
 	err = err ? err : store_write_wait(write, queue);
 	store_write_free(write);
 	if (err != ERR_FULL && err != ERR_READ_ONLY)
@@ -170,10 +171,10 @@ static int save(struct store *store, struct task_queue *queue, const struct rais
 	return 0;
 }
 
-int retention_raise_open(struct store *store, int64_t preset_ms, int64_t now_ms, int64_t ahead_ms,
-			 struct retention_rules *rules, struct errbuf *e)
+int retention_lengthened_open(struct store *store, int64_t preset_ms, int64_t now_ms,
+			      int64_t ahead_ms, struct retention_rules *rules, struct errbuf *e)
 {
-	struct raise_cell now = kept_of(rules, preset_ms), before = now;
+	struct lengthened_cell now = kept_of(rules, preset_ms), before = now;
 	struct found found = {.cell = &before};
 	struct task_queue queue;
 	task_queue_init(&queue);

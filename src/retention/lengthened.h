@@ -3,7 +3,7 @@
  * What is written goes to a class of retention and leaves with it, so when retention.raw or a rule
  * of raw samples is raised, what is there already leaves as it would have. Rows are never made of
  * what is left of a slot, so of time before a raise samples count as kept for as long as before it,
- * of time behind it for as long as now: struct retention_raise.
+ * of time behind it for as long as now: struct retention_lengthened.
  *
  * Kept in the store: a conditional cell (`leases`, kind "retention-raw", column "kept"), numbers in
  * decimal with blanks between them. First what held at the last start: retention.raw. Then the
@@ -11,8 +11,8 @@
  * raised (0 or 1) and which rules (a bit for each, the first the lowest). Then the rules of raw
  * samples, in their order: a hash of tenant and metric as they are written, and for how long. All
  * times in ms. A store that has no such cell is taken to have been as the configuration is. */
-#ifndef ROLLUP_RAISE_H
-#define ROLLUP_RAISE_H
+#ifndef RETENTION_LENGTHENED_H
+#define RETENTION_LENGTHENED_H
 
 #include "retention/retention.h"
 #include "store/store.h"
@@ -22,7 +22,8 @@
  * were added, removed or changed places, whom of those from there on it concerns is not told apart:
  * it is all whose samples are kept for longer now than the shortest of them were. The store's
  * error, with a sentence; ERR_DAMAGED: the cell is none. */
-int retention_raise_open(struct store *store, int64_t preset_ms, int64_t now_ms, int64_t ahead_ms,
-			 struct retention_rules *rules, struct errbuf *e) MUST_CHECK;
+int retention_lengthened_open(struct store *store, int64_t preset_ms, int64_t now_ms,
+			      int64_t ahead_ms, struct retention_rules *rules,
+			      struct errbuf *e) MUST_CHECK;
 
 #endif

@@ -1,18 +1,18 @@
 /* Private to raise.c: the cell that remembers for how long raw samples were kept, as numbers in
  * decimal with blanks between them; raise.h says which. */
-#ifndef ROLLUP_RAISE_CELL_H
-#define ROLLUP_RAISE_CELL_H
+#ifndef RETENTION_LENGTHENED_CELL_H
+#define RETENTION_LENGTHENED_CELL_H
 
 #include "retention/retention.h"
 #include "wire/number.h"
 
 enum {
-	RAISE_CELL_HEAD = 5, /* numbers before those of rules */
-	RAISE_CELL_NUMBERS_MAX = RAISE_CELL_HEAD + 2 * RETENTION_RULES_MAX,
-	RAISE_CELL_MAX_BYTES = RAISE_CELL_NUMBERS_MAX * (NUMBER_PRINT_MAX_BYTES + 1),
+	LENGTHENED_CELL_HEAD = 5, /* numbers before those of rules */
+	LENGTHENED_CELL_NUMBERS_MAX = LENGTHENED_CELL_HEAD + 2 * RETENTION_RULES_MAX,
+	LENGTHENED_CELL_MAX_BYTES = LENGTHENED_CELL_NUMBERS_MAX * (NUMBER_PRINT_MAX_BYTES + 1),
 };
 
-struct raise_cell {
+struct lengthened_cell {
 	int64_t preset_ms;
 	int64_t until_ms, kept_ms;
 	bool preset;    /* it was raised */
@@ -25,7 +25,8 @@ struct raise_cell {
 };
 
 /* ERR_DAMAGED: it is none. */
-int raise_cell_decode(struct slice text, struct raise_cell *kept) MUST_CHECK;
-struct slice raise_cell_encode(const struct raise_cell *kept, char to[RAISE_CELL_MAX_BYTES]);
+int lengthened_cell_decode(struct slice text, struct lengthened_cell *kept) MUST_CHECK;
+struct slice lengthened_cell_encode(const struct lengthened_cell *kept,
+				    char to[LENGTHENED_CELL_MAX_BYTES]);
 
 #endif

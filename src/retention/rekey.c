@@ -18,11 +18,11 @@ struct elsewhere {
 };
 
 struct applying {
-	const struct retention_apply_options *options;
+	const struct retention_rekey_options *options;
 	enum store_rekey_step step;
-	struct shares *shares;
+	struct usage_walk *shares;
 	struct store_write *write;
-	struct elsewhere elsewhere[SHARES_PLACES_MAX][GROUP_MAX];
+	struct elsewhere elsewhere[USAGE_WALK_PLACES_MAX][GROUP_MAX];
 	uint64_t failed;
 };
 
@@ -31,7 +31,8 @@ static void apply_take_shares(void *owner, size_t i, const struct store_series *
 {
 	struct applying *a = owner;
 	struct elsewhere *e = &a->elsewhere[place][i];
-	struct shares_kept kept = shares_kept(a->shares, series->tenant, series->metric, place);
+	struct usage_walk_kept kept =
+		usage_walk_kept(a->shares, series->tenant, series->metric, place);
 	*e = (struct elsewhere){.to = kept.retention};
 	for (size_t c = 0; c < RETENTION_CLASSES; c++) {
 		if (c == (size_t)e->to || !shares[c].samples)
@@ -47,11 +48,11 @@ static int apply_slice(struct applying *a, size_t place, enum retention_class to
 		       const uint64_t *handles, size_t count, int64_t start_ms, int64_t end_ms)
 {
 	store_write_reset(a->write);
-	int err = fault("retention_apply");
+	int err = fault("retention_rekey");
 	if (!err)
-		err = store_rekey(a->write, shares_table(a->shares, place),
-				  shares_period_ms(a->shares, place), to, a->step, handles, count,
-				  start_ms, end_ms, a->options->asof_ms);
+		err = store_rekey(a->write, usage_walk_table(a->shares, place),
+				  usage_walk_period_ms(a->shares, place), to, a->step, handles,
+				  count, start_ms, end_ms, a->options->asof_ms);
 	if (!err)
 		err = store_write_wait(a->write, a->options->scope.queue);
 	a->failed += err == ERR_DAMAGED;
@@ -74,8 +75,8 @@ static int apply_class(struct applying *a, const struct series_group *group, siz
 	}
 	if (!count)
 		return 0;
-	int64_t segment_ms = schema_segment_ms(shares_table(a->shares, place),
-					       shares_period_ms(a->shares, place));
+	int64_t segment_ms = schema_segment_ms(usage_walk_table(a->shares, place),
+					       usage_walk_period_ms(a->shares, place));
 	int64_t at_ms = floor_to(oldest_ms, segment_ms);
 	int err = 0;
 	for (; at_ms <= asof_ms && !err; at_ms += segment_ms)
@@ -86,44 +87,44 @@ static int apply_class(struct applying *a, const struct series_group *group, siz
 static int apply_group(struct applying *a, const struct series_group *group)
 {
 	int err = 0;
-	for (size_t place = 0; place < shares_places(a->shares); place++) {
+	for (size_t place = 0; place < usage_walk_places(a->shares); place++) {
 		for (int to = 0; to < RETENTION_CLASSES && !err; to++)
 			err = apply_class(a, group, place, (enum retention_class)to);
 	}
 	return err;
 }
 
-int retention_apply_step(const struct retention_apply_options *options, enum store_rekey_step step,
+int retention_rekey_step(const struct retention_rekey_options *options, enum store_rekey_step step,
 			 uint64_t *failed)
 {
 	struct applying *a = mem_zalloc(sizeof(*a));
 	struct series_group group;
 	a->options = options;
 	a->step = step;
-	a->shares = shares_new(&(struct shares_options){.scope = options->scope,
-							.group_max = GROUP_MAX,
-							.read_max_bytes = READ_MAX_BYTES,
-							.take = apply_take_shares,
-							.owner = a});
+	a->shares = usage_walk_new(&(struct usage_walk_options){.scope = options->scope,
+								.group_max = GROUP_MAX,
+								.read_max_bytes = READ_MAX_BYTES,
+								.take = apply_take_shares,
+								.owner = a});
 	a->write = store_write_new(options->scope.store, WRITE_MAX_BYTES);
-	int err = shares_next(a->shares, &group);
+	int err = usage_walk_next(a->shares, &group);
 	while (!err && group.count) {
 		err = apply_group(a, &group);
-		err = err ? err : shares_next(a->shares, &group);
+		err = err ? err : usage_walk_next(a->shares, &group);
 	}
 	*failed += a->failed;
 	store_write_free(a->write);
-	shares_free(a->shares);
+	usage_walk_free(a->shares);
 	mem_free(a);
 	return err;
 }
 
-int retention_apply(const struct retention_apply_options *options,
-		    const struct retention_survey *survey, uint64_t *failed)
+int retention_rekey(const struct retention_rekey_options *options,
+		    const struct retention_usage *survey, uint64_t *failed)
 {
-	if (!retention_survey_moves(survey))
+	if (!retention_usage_moves(survey))
 		return 0;
-	int err = retention_apply_step(options, STORE_REKEY_COPY, failed);
+	int err = retention_rekey_step(options, STORE_REKEY_COPY, failed);
 	err = err ? err : task_queue_sleep(options->scope.queue, options->reads_ms);
-	return err ? err : retention_apply_step(options, STORE_REKEY_CLEAR, failed);
+	return err ? err : retention_rekey_step(options, STORE_REKEY_CLEAR, failed);
 }

@@ -9,12 +9,12 @@
  * counted.
  *
  * It waits for the store, on the thread of the scope's queue. */
-#ifndef ROLLUP_APPLY_H
-#define ROLLUP_APPLY_H
+#ifndef RETENTION_REKEY_H
+#define RETENTION_REKEY_H
 
 #include "retention/usage.h"
 
-struct retention_apply_options {
+struct retention_rekey_options {
 	struct retention_scope scope;
 	int64_t asof_ms;  /* what had not expired by then is kept */
 	int64_t reads_ms; /* so long a read may take: the wait between the two steps */
@@ -22,11 +22,11 @@ struct retention_apply_options {
 
 /* One of the steps. *failed: slices that were left since something in them is damaged, counted up.
  * Or the store's error, ERR_CANCELLED. */
-int retention_apply_step(const struct retention_apply_options *options, enum store_rekey_step step,
+int retention_rekey_step(const struct retention_rekey_options *options, enum store_rekey_step step,
 			 uint64_t *failed) MUST_CHECK;
 
 /* Both steps, if the survey of it has found anything to move. */
-int retention_apply(const struct retention_apply_options *options,
-		    const struct retention_survey *survey, uint64_t *failed) MUST_CHECK;
+int retention_rekey(const struct retention_rekey_options *options,
+		    const struct retention_usage *survey, uint64_t *failed) MUST_CHECK;
 
 #endif

@@ -79,33 +79,34 @@ static int check_tenant(struct slice pattern, struct errbuf *e)
 			  SHOWN_OF(pattern), TENANT_MAX_BYTES);
 }
 
-static void list_grains(const struct rollup_grains *grains, char *to, size_t room)
+static void list_granularities(const struct granularities *granularities, char *to, size_t room)
 {
 	size_t len = (size_t)snprintf(to, room, "raw");
-	for (size_t i = 0; i < grains->count; i++) {
-		char width[ROLLUP_WIDTH_MAX_BYTES];
-		int width_len = (int)rollup_width_print(width, grains->list[i].width_ms);
+	for (size_t i = 0; i < granularities->count; i++) {
+		char width[GRANULARITY_WIDTH_MAX_BYTES];
+		int width_len =
+			(int)granularity_width_print(width, granularities->list[i].width_ms);
 		len += (size_t)snprintf(to + len, room - len, ", %.*s", width_len, width);
 	}
 }
 
-static int read_grain(struct slice text, const struct rollup_grains *grains, int *grain,
-		      struct errbuf *e)
+static int read_granularity(struct slice text, const struct granularities *granularities,
+			    int *granularity, struct errbuf *e)
 {
-	char names[(ROLLUP_GRAINS_MAX + 1) * (ROLLUP_WIDTH_MAX_BYTES + 2)];
+	char names[(GRANULARITIES_MAX + 1) * (GRANULARITY_WIDTH_MAX_BYTES + 2)];
 	int64_t width_ms;
 	struct errbuf why;
-	*grain = slice_equal(text, SLICE("*")) ? RETENTION_ALL : RETENTION_RAW;
-	if (*grain == RETENTION_ALL || slice_equal(text, SLICE("raw")))
+	*granularity = slice_equal(text, SLICE("*")) ? RETENTION_ALL : RETENTION_RAW;
+	if (*granularity == RETENTION_ALL || slice_equal(text, SLICE("raw")))
 		return 0;
-	const struct rollup_grain *found = NULL;
-	if (rollup_width_parse(text, &width_ms, &why) == 0)
-		found = rollup_grain_find(grains, width_ms);
+	const struct granularity *found = NULL;
+	if (granularity_width_parse(text, &width_ms, &why) == 0)
+		found = granularity_find(granularities, width_ms);
 	if (found) {
-		*grain = (int)(found - grains->list);
+		*granularity = (int)(found - granularities->list);
 		return 0;
 	}
-	list_grains(grains, names, sizeof(names));
+	list_granularities(granularities, names, sizeof(names));
 	return errbuf_set(e, ERR_INVALID,
 			  "there is no granularity \"" SHOWN "\": it is one of %s, or * for all",
 			  SHOWN_OF(text), names);
@@ -129,7 +130,7 @@ static int read_duration(struct slice text, int64_t *keep_ms, struct errbuf *e)
 	return 0;
 }
 
-static int read_rule(struct slice text, const struct rollup_grains *grains,
+static int read_rule(struct slice text, const struct granularities *granularities,
 		     struct retention_rule *rule, struct errbuf *e)
 {
 	struct slice granularity = {0}, duration = {0};
@@ -137,21 +138,22 @@ static int read_rule(struct slice text, const struct rollup_grains *grains,
 	int err = split(text, &rule->tenant, &rule->metric, &granularity, &duration, e);
 	err = err ? err : check_tenant(rule->tenant, e);
 	err = err ? err : metric_check(rule->metric, e);
-	err = err ? err : read_grain(granularity, grains, &rule->grain, e);
+	err = err ? err : read_granularity(granularity, granularities, &rule->granularity, e);
 	return err ? err : read_duration(duration, &rule->keep_ms, e);
 }
 
 /* ---- Checking -------------------------------------------------------------------------------- */
 
-static bool is_about(const struct retention_rule *rule, int grain)
+static bool is_about(const struct retention_rule *rule, int granularity)
 {
-	return rule->grain == grain || rule->grain == RETENTION_ALL;
+	return rule->granularity == granularity || rule->granularity == RETENTION_ALL;
 }
 
-static int check_length(const struct retention_rule *rule, const struct rollup_grains *grains,
-			int64_t raw_least_ms, struct errbuf *e)
+static int check_length(const struct retention_rule *rule,
+			const struct granularities *granularities, int64_t raw_least_ms,
+			struct errbuf *e)
 {
-	char slot[ROLLUP_WIDTH_MAX_BYTES], least[DURATION_PRINT_MAX_BYTES];
+	char slot[GRANULARITY_WIDTH_MAX_BYTES], least[DURATION_PRINT_MAX_BYTES];
 	if (!rule->keep_ms)
 		return 0;
 	if (is_about(rule, RETENTION_RAW) && rule->keep_ms < raw_least_ms)
@@ -160,34 +162,36 @@ static int check_length(const struct retention_rule *rule, const struct rollup_g
 			"raw samples have to be kept for %s at least: a slot and "
 			"twice the quiet time, or they are gone before they are rolled up",
 			duration_print(least, raw_least_ms));
-	if (rule->grain == RETENTION_RAW || !grains->count || rule->keep_ms >= grains->slot_ms)
+	if (rule->granularity == RETENTION_RAW || !granularities->count ||
+	    rule->keep_ms >= granularities->slot_ms)
 		return 0;
 	return errbuf_set(e, ERR_INVALID, "nothing is kept for less than a slot of %.*s",
-			  (int)rollup_width_print(slot, grains->slot_ms), slot);
+			  (int)granularity_width_print(slot, granularities->slot_ms), slot);
 }
 
 /* The first rule that takes all of this granularity before the last rule can: a pattern that
  * matches another one matches whatever that one does, since a star of it is a byte that only a star
  * can take. */
-static const struct retention_rule *taken_by(const struct retention_rules *rules, int grain)
+static const struct retention_rule *taken_by(const struct retention_rules *rules, int granularity)
 {
 	const struct retention_rule *last = &rules->list[rules->count - 1];
 	for (const struct retention_rule *rule = rules->list; rule < last; rule++) {
-		if (is_about(rule, grain) && matches(rule->tenant, last->tenant) &&
+		if (is_about(rule, granularity) && matches(rule->tenant, last->tenant) &&
 		    matches(rule->metric, last->metric))
 			return rule;
 	}
 	return NULL;
 }
 
-static int check_reached(const struct retention_rules *rules, const struct rollup_grains *grains,
-			 struct errbuf *e)
+static int check_reached(const struct retention_rules *rules,
+			 const struct granularities *granularities, struct errbuf *e)
 {
 	const struct retention_rule *taker = NULL, *last = &rules->list[rules->count - 1];
-	for (int grain = RETENTION_RAW; grain < (int)grains->count; grain++) {
-		if (!is_about(last, grain))
+	for (int granularity = RETENTION_RAW; granularity < (int)granularities->count;
+	     granularity++) {
+		if (!is_about(last, granularity))
 			continue;
-		taker = taken_by(rules, grain);
+		taker = taken_by(rules, granularity);
 		if (!taker)
 			return 0;
 	}
@@ -216,20 +220,22 @@ static int set_level(struct retention_rules *rules, struct retention_rule *rule,
 }
 
 static int add_rule(struct retention_rules *rules, struct slice text,
-		    const struct rollup_grains *grains, int64_t raw_least_ms, struct errbuf *e)
+		    const struct granularities *granularities, int64_t raw_least_ms,
+		    struct errbuf *e)
 {
 	struct retention_rule *rule = &rules->list[rules->count];
-	int err = read_rule(text, grains, rule, e);
-	err = err ? err : check_length(rule, grains, raw_least_ms, e);
+	int err = read_rule(text, granularities, rule, e);
+	err = err ? err : check_length(rule, granularities, raw_least_ms, e);
 	if (err)
 		return err;
 	rules->count++;
-	err = check_reached(rules, grains, e);
+	err = check_reached(rules, granularities, e);
 	return err ? err : set_level(rules, rule, e);
 }
 
-int retention_parse(const char *const *items, size_t count, const struct rollup_grains *grains,
-		    int64_t raw_least_ms, struct retention_rules *rules, struct errbuf *e)
+int retention_parse(const char *const *items, size_t count,
+		    const struct granularities *granularities, int64_t raw_least_ms,
+		    struct retention_rules *rules, struct errbuf *e)
 {
 	*rules = (struct retention_rules){.level_count = 1};
 	if (count > RETENTION_RULES_MAX)
@@ -237,7 +243,7 @@ int retention_parse(const char *const *items, size_t count, const struct rollup_
 				  RETENTION_RULES_MAX);
 	for (size_t i = 0; i < count; i++) {
 		struct slice text = slice_of(items[i]);
-		int err = add_rule(rules, text, grains, raw_least_ms, e);
+		int err = add_rule(rules, text, granularities, raw_least_ms, e);
 		rules->count = err ? i : i + 1;
 		if (err)
 			return errbuf_prefix(e, err, "\"" SHOWN "\"", SHOWN_OF(text));
@@ -263,9 +269,9 @@ struct retention_fit retention_match(const struct retention_rules *rules, struct
 			continue;
 		if (is_about(rule, RETENTION_RAW))
 			take(&fit.raw, i);
-		for (int g = 0; g < ROLLUP_GRAINS_MAX; g++) {
+		for (int g = 0; g < GRANULARITIES_MAX; g++) {
 			if (is_about(rule, g))
-				take(&fit.grains[g], i);
+				take(&fit.granularities[g], i);
 		}
 	}
 	return fit;
@@ -325,25 +331,26 @@ int64_t retention_shortest_whole_ms(const struct retention_rules *rules, int64_t
 }
 
 int64_t retention_longest_ms(const struct retention_rules *rules,
-			     const struct rollup_grains *grains)
+			     const struct granularities *granularities)
 {
-	int64_t ms = grains->count ? grains->list[0].retention_ms : 0;
-	for (size_t g = 1; g < grains->count; g++)
-		ms = retention_longer(ms, grains->list[g].retention_ms);
+	int64_t ms = granularities->count ? granularities->list[0].retention_ms : 0;
+	for (size_t g = 1; g < granularities->count; g++)
+		ms = retention_longer(ms, granularities->list[g].retention_ms);
 	for (size_t i = 0; rules && i < rules->count; i++) {
-		if (rules->list[i].grain != RETENTION_RAW)
+		if (rules->list[i].granularity != RETENTION_RAW)
 			ms = retention_longer(ms, rules->list[i].keep_ms);
 	}
 	return ms;
 }
 
 int64_t retention_longest_of_ms(const struct retention_rules *rules,
-				const struct retention_fit *fit, const struct rollup_grains *grains)
+				const struct retention_fit *fit,
+				const struct granularities *granularities)
 {
 	int64_t ms = 1; /* less than anything is kept */
-	for (size_t g = 0; g < grains->count; g++)
-		ms = retention_longer(
-			ms, retention_keep_ms(rules, fit->grains[g], grains->list[g].retention_ms));
+	for (size_t g = 0; g < granularities->count; g++)
+		ms = retention_longer(ms, retention_keep_ms(rules, fit->granularities[g],
+							    granularities->list[g].retention_ms));
 	return ms;
 }
 

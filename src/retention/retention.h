@@ -10,8 +10,8 @@
  * level, a small number that is kept beside the series' handle.
  *
  * Rules are only read once they are made: any thread. A memo belongs to one. */
-#ifndef ROLLUP_RETENTION_H
-#define ROLLUP_RETENTION_H
+#ifndef RETENTION_RETENTION_H
+#define RETENTION_RETENTION_H
 
 #include "retention/granularity.h"
 
@@ -23,19 +23,19 @@ enum {
 };
 
 /* What the store takes, and retention.raw. */
-#define RETENTION_MAX_MS ROLLUP_KEPT_MAX_MS
+#define RETENTION_MAX_MS GRANULARITY_KEPT_MAX_MS
 
 struct retention_rule {
 	struct slice text;           /* as it was written; the caller's, and so are: */
 	struct slice tenant, metric; /* patterns */
-	int grain;                   /* a place in the granularities, or one of the above */
+	int granularity;             /* a place in the granularities, or one of the above */
 	int64_t keep_ms;             /* 0: for ever */
 	uint8_t level;               /* of raw samples, where it is about these */
 };
 
 /* Raw samples of some levels are kept for longer than once, as raise.h remembers: those of before
  * until_ms (0: there are none) leave as they would have, when they are older than kept_ms. */
-struct retention_raise {
+struct retention_lengthened {
 	int64_t until_ms, kept_ms;
 	uint32_t levels; /* bit by level */
 };
@@ -46,7 +46,7 @@ struct retention_rules {
 	/* How long raw samples of each level are kept. Level 0 is the preset, whatever that is. */
 	size_t level_count;
 	int64_t levels_ms[RETENTION_LEVELS_MAX];
-	struct retention_raise raise;
+	struct retention_lengthened raise;
 };
 
 /* The texts stay the caller's. `raw_least_ms`: for less time raw samples may not be kept. Refuses
@@ -54,15 +54,15 @@ struct retention_rules {
  * configured, less than a slot, more than the store takes, more levels than there may be, and a
  * rule that no series ever reaches since others before it take them all. Then rules->count is the
  * place of that rule. */
-int retention_parse(const char *const *items, size_t count, const struct rollup_grains *grains,
-		    int64_t raw_least_ms, struct retention_rules *rules,
-		    struct errbuf *e) MUST_CHECK;
+int retention_parse(const char *const *items, size_t count,
+		    const struct granularities *granularities, int64_t raw_least_ms,
+		    struct retention_rules *rules, struct errbuf *e) MUST_CHECK;
 
 /* Which rules hold for a metric of a tenant: 0 is the preset, else one more than the rule's place
  * in the list. */
 struct retention_fit {
 	uint8_t raw;
-	uint8_t grains[ROLLUP_GRAINS_MAX];
+	uint8_t granularities[GRANULARITIES_MAX];
 };
 
 /* Looks through all rules. `rules` may be NULL: none. */
@@ -115,12 +115,12 @@ int64_t retention_shortest_whole_ms(const struct retention_rules *rules, int64_t
 
 /* The longest that rows of any granularity are kept of anything; 0: for ever. */
 int64_t retention_longest_ms(const struct retention_rules *rules,
-			     const struct rollup_grains *grains);
+			     const struct granularities *granularities);
 
 /* The same of what `fit` was found for. */
 int64_t retention_longest_of_ms(const struct retention_rules *rules,
 				const struct retention_fit *fit,
-				const struct rollup_grains *grains);
+				const struct granularities *granularities);
 
 /* What has been matched lately. Zeroed, it is empty. */
 struct retention_memo {

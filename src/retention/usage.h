@@ -6,16 +6,16 @@
  * how much, by from and to.
  *
  * It waits for the store (shares.h). */
-#ifndef ROLLUP_SURVEY_H
-#define ROLLUP_SURVEY_H
+#ifndef RETENTION_USAGE_H
+#define RETENTION_USAGE_H
 
 #include "retention/usage_walk.h"
 
-enum { RETENTION_SURVEY_LINES_MAX = 10000 };
+enum { RETENTION_USAGE_LINES_MAX = 10000 };
 
-struct retention_survey_options {
+struct retention_usage_options {
 	struct retention_scope scope;
-	size_t lines_max; /* at most RETENTION_SURVEY_LINES_MAX */
+	size_t lines_max; /* at most RETENTION_USAGE_LINES_MAX */
 };
 
 /* What lies in one class. */
@@ -27,29 +27,29 @@ struct retention_amount {
 /* Raw samples, a granularity or late samples of one metric, of which something is stored. */
 struct retention_line {
 	struct slice tenant, metric;
-	int grain;    /* a place, or RETENTION_RAW; their count: late samples */
-	uint8_t rule; /* a place of a retention_fit */
+	int granularity; /* a place, or RETENTION_RAW; their count: late samples */
+	uint8_t rule;    /* a place of a retention_fit */
 	int64_t keep_ms;
 	enum retention_class retention; /* in which it is written now */
 	struct retention_amount amounts[RETENTION_CLASSES];
 };
 
-struct retention_survey {
+struct retention_usage {
 	uint64_t series;
 	/* By tenant, metric and granularity, in that order. */
 	struct retention_line *lines;
 	size_t line_count;
 	bool cut; /* there would be more; the sums below are of all */
 	/* Raw samples, then the granularities, then late samples: from which class to which. */
-	struct retention_amount moves[2 + ROLLUP_GRAINS_MAX][RETENTION_CLASSES][RETENTION_CLASSES];
+	struct retention_amount moves[2 + GRANULARITIES_MAX][RETENTION_CLASSES][RETENTION_CLASSES];
 	struct arena names;
 };
 
 /* Fills *survey, which is released in any case. The store's error: it is of a part. */
-int retention_survey(const struct retention_survey_options *options,
-		     struct retention_survey *survey) MUST_CHECK;
-void retention_survey_release(struct retention_survey *survey);
+int retention_usage(const struct retention_usage_options *options,
+		    struct retention_usage *survey) MUST_CHECK;
+void retention_usage_release(struct retention_usage *survey);
 /* Something lies in another class than it would be written to now. */
-bool retention_survey_moves(const struct retention_survey *survey);
+bool retention_usage_moves(const struct retention_usage *survey);
 
 #endif

@@ -12,8 +12,8 @@
  * Integers stay exact as long as a 64-bit integer holds the result.
  *
  * Pure; any thread. */
-#ifndef ROLLUP_ROW_H
-#define ROLLUP_ROW_H
+#ifndef ROLLUP_AGGREGATE_ROW_H
+#define ROLLUP_AGGREGATE_ROW_H
 
 #include "model/value.h"
 #include "store/store.h"

@@ -6,8 +6,8 @@
 
 enum { READ_MAX_BYTES = 1 << 20, WRITE_MAX_BYTES = 1 << 20 };
 
-struct rollup_complete {
-	struct rollup_complete_options options;
+struct backfill {
+	struct backfill_options options;
 	struct store_read *read;
 	struct store_request *cells;
 	struct store_write *write;
@@ -26,21 +26,21 @@ struct rollup_complete {
 
 /* ---- Items ----------------------------------------------------------------------------------- */
 
-static size_t item_count(const struct rollup_complete *c)
+static size_t item_count(const struct backfill *c)
 {
-	return c->options.grains->count + 1;
+	return c->options.granularities->count + 1;
 }
 
 /* Up to when queries take raw data on its account; 0: at no time. */
-static int64_t item_since_ms(const struct rollup_complete *c, size_t item)
+static int64_t item_since_ms(const struct backfill *c, size_t item)
 {
-	return item < c->options.grains->count ? c->options.since_ms[item]
-					       : rollup_recount_last_ms(c->options.recount);
+	return item < c->options.granularities->count ? c->options.since_ms[item]
+						      : rollup_recount_last_ms(c->options.recount);
 }
 
 /* ---- The cells ------------------------------------------------------------------------------- */
 
-static void look(struct rollup_complete *c)
+static void look(struct backfill *c)
 {
 	store_read_reset(c->read);
 	c->cells = store_read_add(c->read, STORE_CELL_SCAN);
@@ -50,28 +50,28 @@ static void look(struct rollup_complete *c)
 	c->busy = store_read_submit(c->read) == 0;
 }
 
-static void take_notes(struct rollup_complete *c)
+static void take_notes(struct backfill *c)
 {
-	const struct rollup_grains *grains = c->options.grains;
-	c->noted = rollup_since_rebuilt(&c->cells->cell_scan, grains);
+	const struct granularities *granularities = c->options.granularities;
+	c->noted = rollup_since_rebuilt(&c->cells->cell_scan, granularities);
 	c->rebuilt |= c->noted;
 	c->known = true;
 }
 
-static const char *what_is_not_kept(const struct rollup_complete *c)
+static const char *what_is_not_kept(const struct backfill *c)
 {
 	return c->writes_all ? "that they are made of all raw data"
 			     : "that their marks were made anew";
 }
 
 /* From now on queries take them. */
-static void finish(struct rollup_complete *c)
+static void finish(struct backfill *c)
 {
-	for (size_t g = 0; g < c->options.grains->count; g++) {
+	for (size_t g = 0; g < c->options.granularities->count; g++) {
 		if (c->writing >> g & 1)
 			c->options.since_ms[g] = 0;
 	}
-	if (c->writing >> c->options.grains->count & 1)
+	if (c->writing >> c->options.granularities->count & 1)
 		buf_clear(c->options.recount);
 	c->rebuilt &= ~c->writing;
 	c->noted &= ~c->writing;
@@ -81,7 +81,7 @@ static void finish(struct rollup_complete *c)
 }
 
 /* What the store refuses for good is true all the same, until the next start. */
-static void on_kept(struct rollup_complete *c, int err)
+static void on_kept(struct backfill *c, int err)
 {
 	c->busy = false;
 	if (err == ERR_BUSY || err == ERR_TIMEOUT)
@@ -98,11 +98,11 @@ static void on_written(struct store_write *write, int err)
 	on_kept(write->owner, err);
 }
 
-static void keep(struct rollup_complete *c)
+static void keep(struct backfill *c)
 {
 	store_write_reset(c->write);
-	int err = rollup_since_keep(c->write, &c->cells->cell_scan, c->options.grains, c->writing,
-				    c->writes_all);
+	int err = rollup_since_keep(c->write, &c->cells->cell_scan, c->options.granularities,
+				    c->writing, c->writes_all);
 	if (!err && c->write->cells)
 		err = store_write_submit(c->write);
 	if (err || !c->write->cells)
@@ -111,7 +111,7 @@ static void keep(struct rollup_complete *c)
 
 static void on_looked(struct store_read *read, int err)
 {
-	struct rollup_complete *c = read->owner;
+	struct backfill *c = read->owner;
 	if (err) {
 		c->busy = false;
 	} else if (!c->known) {
@@ -122,7 +122,7 @@ static void on_looked(struct store_read *read, int err)
 	}
 }
 
-static void begin_keep(struct rollup_complete *c, unsigned items, bool all)
+static void begin_keep(struct backfill *c, unsigned items, bool all)
 {
 	c->writing = items;
 	c->writes_all = all;
@@ -131,23 +131,23 @@ static void begin_keep(struct rollup_complete *c, unsigned items, bool all)
 
 /* ---- What has come of the marks -------------------------------------------------------------- */
 
-static int64_t whole_ms(const struct rollup_complete *c, uint8_t level)
+static int64_t whole_ms(const struct backfill *c, uint8_t level)
 {
-	const struct rollup_complete_options *o = &c->options;
+	const struct backfill_options *o = &c->options;
 	return retention_level_whole_ms(o->retention_rules, level,
 					level ? o->retention_rules->levels_ms[level]
 					      : o->raw_retention_ms,
 					clock_age_ms(o->clock));
 }
 
-static uint8_t level_count(const struct rollup_complete *c)
+static uint8_t level_count(const struct backfill *c)
 {
 	const struct retention_rules *rules = c->options.retention_rules;
 	return rules && rules->level_count ? (uint8_t)rules->level_count : 1;
 }
 
 /* The last time of which something may be that is not rolled up. */
-static int64_t last_since_ms(const struct rollup_complete *c, unsigned items)
+static int64_t last_since_ms(const struct backfill *c, unsigned items)
 {
 	int64_t ms = 0;
 	for (size_t i = 0; i < item_count(c); i++) {
@@ -159,20 +159,20 @@ static int64_t last_since_ms(const struct rollup_complete *c, unsigned items)
 
 /* Queries take nothing from where marks are left; but marks may yet go, since it is too late for
  * them. */
-static void look_at_passes(struct rollup_complete *c)
+static void look_at_passes(struct backfill *c)
 {
-	const struct rollup_complete_options *o = &c->options;
+	const struct backfill_options *o = &c->options;
 	struct rollup_progress progress = o->progress(o->owner);
 	int64_t now_ms = clock_age_ms(o->clock);
 	bool stays = !retention_shortest_whole_ms(o->retention_rules, o->raw_retention_ms, now_ms);
 	c->passed = progress.over > c->passes &&
 		    (stays || progress.before_ms >= last_since_ms(c, c->rebuilt));
 	for (uint8_t level = 0; c->passed && level < level_count(c); level++)
-		c->closed_ms[level] = rollup_open_from_ms(now_ms, whole_ms(c, level),
-							  o->grains->slot_ms, o->quiet_ms);
+		c->closed_ms[level] = slot_open_from_ms(now_ms, whole_ms(c, level),
+							o->granularities->slot_ms, o->quiet_ms);
 }
 
-static bool closed_are_gone(const struct rollup_complete *c)
+static bool closed_are_gone(const struct backfill *c)
 {
 	int64_t now_ms = clock_age_ms(c->options.clock);
 	for (uint8_t level = 0; level < level_count(c); level++) {
@@ -183,7 +183,7 @@ static bool closed_are_gone(const struct rollup_complete *c)
 	return true;
 }
 
-void rollup_complete_tick(struct rollup_complete *c)
+void backfill_tick(struct backfill *c)
 {
 	if (c->busy)
 		return;
@@ -203,26 +203,26 @@ void rollup_complete_tick(struct rollup_complete *c)
 
 /* ---- Rebuilds -------------------------------------------------------------------------------- */
 
-static unsigned all_items(const struct rollup_complete *c)
+static unsigned all_items(const struct backfill *c)
 {
 	return (1u << item_count(c)) - 1;
 }
 
-bool rollup_complete_is_all(const struct rollup_complete *c, int64_t from_ms, int64_t to_ms)
+bool backfill_is_all(const struct backfill *c, int64_t from_ms, int64_t to_ms)
 {
-	const struct rollup_complete_options *o = &c->options;
+	const struct backfill_options *o = &c->options;
 	int64_t now_ms = clock_age_ms(o->clock);
 	int64_t longest_ms =
 		retention_longest_whole_ms(o->retention_rules, o->raw_retention_ms, now_ms);
-	return from_ms <=
-		       rollup_open_from_ms(now_ms, longest_ms, o->grains->slot_ms, o->quiet_ms) &&
+	return from_ms <= slot_open_from_ms(now_ms, longest_ms, o->granularities->slot_ms,
+					    o->quiet_ms) &&
 	       to_ms >= last_since_ms(c, all_items(c));
 }
 
 /* One that is noted already is as good. */
-void rollup_complete_rebuilt(struct rollup_complete *c)
+void backfill_rebuilt(struct backfill *c)
 {
-	const struct rollup_complete_options *o = &c->options;
+	const struct backfill_options *o = &c->options;
 	for (size_t i = 0; i < item_count(c); i++) {
 		if (!item_since_ms(c, i) || c->rebuilt >> i & 1)
 			continue;
@@ -234,9 +234,9 @@ void rollup_complete_rebuilt(struct rollup_complete *c)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-struct rollup_complete *rollup_complete_new(const struct rollup_complete_options *options)
+struct backfill *backfill_new(const struct backfill_options *options)
 {
-	struct rollup_complete *c = mem_zalloc(sizeof(*c));
+	struct backfill *c = mem_zalloc(sizeof(*c));
 	c->options = *options;
 	c->read = store_read_new(options->store, READ_MAX_BYTES);
 	c->read->executor = options->executor;
@@ -249,12 +249,12 @@ struct rollup_complete *rollup_complete_new(const struct rollup_complete_options
 	return c;
 }
 
-bool rollup_complete_idle(const struct rollup_complete *c)
+bool backfill_idle(const struct backfill *c)
 {
 	return !c->busy;
 }
 
-void rollup_complete_free(struct rollup_complete *c)
+void backfill_free(struct backfill *c)
 {
 	ASSERT(!c->busy);
 	store_read_free(c->read);

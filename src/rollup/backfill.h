@@ -15,8 +15,8 @@
  *     there is, roll-ups are made of it or it is marked.
  *
  * The thread of the executor, which is that of the queries. */
-#ifndef ROLLUP_COMPLETE_H
-#define ROLLUP_COMPLETE_H
+#ifndef ROLLUP_BACKFILL_H
+#define ROLLUP_BACKFILL_H
 
 #include "base/clock.h"
 #include "retention/granularity.h"
@@ -24,13 +24,13 @@
 #include "rollup/rollup.h"
 #include "store/store.h"
 
-struct rollup_complete;
+struct backfill;
 
-struct rollup_complete_options {
+struct backfill_options {
 	struct store *store;
 	struct clock *clock;
 	struct executor *executor;
-	const struct rollup_grains *grains; /* one at least */
+	const struct granularities *granularities; /* one at least */
 	int64_t quiet_ms, raw_retention_ms;
 	const struct retention_rules *retention_rules; /* NULL: none */
 	/* By granularity, as rollup_since_open gave it: the caller's, is changed here. */
@@ -42,18 +42,18 @@ struct rollup_complete_options {
 };
 
 /* Goes on with what was noted. */
-struct rollup_complete *rollup_complete_new(const struct rollup_complete_options *options);
+struct backfill *backfill_new(const struct backfill_options *options);
 /* While idle. */
-void rollup_complete_free(struct rollup_complete *complete);
+void backfill_free(struct backfill *complete);
 
 /* Whether marks of all series in from <= begin < to stand for all raw data of which there may be no
  * roll-ups. */
-bool rollup_complete_is_all(const struct rollup_complete *complete, int64_t from_ms, int64_t to_ms);
+bool backfill_is_all(const struct backfill *complete, int64_t from_ms, int64_t to_ms);
 /* They have been made, and none of them is missing. */
-void rollup_complete_rebuilt(struct rollup_complete *complete);
+void backfill_rebuilt(struct backfill *complete);
 
 /* Looks what has come of it; every second or so, and not while it is to become idle. */
-void rollup_complete_tick(struct rollup_complete *complete);
-bool rollup_complete_idle(const struct rollup_complete *complete);
+void backfill_tick(struct backfill *complete);
+bool backfill_idle(const struct backfill *complete);
 
 #endif

@@ -70,7 +70,7 @@ struct deleting {
 	size_t other_count;
 	struct delete_span *spans;
 	size_t span_count, span_cap;
-	struct rollup_touch *touches;
+	struct mark_touch *touches;
 	size_t touch_count;
 	size_t write_series; /* how many series the next write is of */
 	struct rollup_delete_result *result;
@@ -95,7 +95,7 @@ static void delete_add_cut(struct deleting *d, int64_t width_ms, int64_t bucket_
 			   int64_t open_from_ms, uint64_t *kept)
 {
 	if (open_from_ms == INT64_MAX ||
-	    floor_to(bucket_ms, d->options.grains->slot_ms) < open_from_ms)
+	    floor_to(bucket_ms, d->options.granularities->slot_ms) < open_from_ms)
 		delete_add_span(d, (struct delete_span){.table = TABLE_DATA_DOWNSAMPLED,
 							.period_ms = width_ms,
 							.field = ROLLUP_FIRST,
@@ -106,8 +106,8 @@ static void delete_add_cut(struct deleting *d, int64_t width_ms, int64_t bucket_
 }
 
 /* Slots that begin before open_from_ms are closed: nothing makes rows of their buckets. */
-static void delete_add_grain(struct deleting *d, int64_t width_ms, int64_t open_from_ms,
-			     uint64_t *rows, uint64_t *kept)
+static void delete_add_granularity(struct deleting *d, int64_t width_ms, int64_t open_from_ms,
+				   uint64_t *rows, uint64_t *kept)
 {
 	int64_t from_ms = d->options.from_ms, to_ms = d->options.to_ms;
 	int64_t first_ms = floor_to(from_ms, width_ms), last_ms = floor_to(to_ms, width_ms);
@@ -137,16 +137,17 @@ static void delete_list_spans(struct deleting *d, int64_t raw_ms)
 {
 	const struct rollup_delete_options *o = &d->options;
 	int64_t now_ms = clock_age_ms(o->clock), open_from_ms = INT64_MAX;
-	bool marks = o->grains->count && !o->whole;
+	bool marks = o->granularities->count && !o->whole;
 	d->span_count = 0;
 	if (marks)
-		open_from_ms = rollup_open_from_ms(now_ms, raw_ms, o->grains->slot_ms, o->quiet_ms);
-	for (size_t g = 0; g < o->grains->count; g++)
-		delete_add_grain(d, o->grains->list[g].width_ms, open_from_ms, &d->result->rows[g],
-				 &d->result->kept[g]);
+		open_from_ms =
+			slot_open_from_ms(now_ms, raw_ms, o->granularities->slot_ms, o->quiet_ms);
+	for (size_t g = 0; g < o->granularities->count; g++)
+		delete_add_granularity(d, o->granularities->list[g].width_ms, open_from_ms,
+				       &d->result->rows[g], &d->result->kept[g]);
 	for (size_t i = 0; i < d->other_count; i++)
-		delete_add_grain(d, d->others_ms[i], INT64_MAX, &d->result->other_rows,
-				 &d->result->other_kept);
+		delete_add_granularity(d, d->others_ms[i], INT64_MAX, &d->result->other_rows,
+				       &d->result->other_kept);
 	delete_add_span(d, (struct delete_span){
 				   .table = TABLE_DATA_RAW,
 				   .from_ms = o->from_ms,
@@ -181,7 +182,7 @@ static int delete_name_member(struct deleting *d, const struct store_series *ser
 	int err = series_walk_name(series, tags, &d->arena, &m->series_set);
 	if (!err)
 		m->partition =
-			rollup_partition(d->options.tenant, m->series_set, d->options.partitions);
+			partition_of(d->options.tenant, m->series_set, d->options.partitions);
 	return err;
 }
 
@@ -205,10 +206,10 @@ static int delete_take_series(struct deleting *d, const struct series_group *gro
 	return 0;
 }
 
-static bool delete_is_configured(const struct rollup_grains *grains, int64_t width_ms)
+static bool delete_is_configured(const struct granularities *granularities, int64_t width_ms)
 {
-	for (size_t g = 0; g < grains->count; g++) {
-		if (grains->list[g].width_ms == width_ms)
+	for (size_t g = 0; g < granularities->count; g++) {
+		if (granularities->list[g].width_ms == width_ms)
 			return true;
 	}
 	return false;
@@ -225,7 +226,7 @@ static int delete_read_periods(struct deleting *d)
 	const struct store_periods *periods = &request->periods;
 	d->others_ms = mem_alloc_array(periods->count + 1, sizeof(*d->others_ms));
 	for (size_t i = 0; i < periods->count; i++) {
-		if (!delete_is_configured(d->options.grains, periods->periods_ms[i]))
+		if (!delete_is_configured(d->options.granularities, periods->periods_ms[i]))
 			d->others_ms[d->other_count++] = periods->periods_ms[i];
 	}
 	return 0;
@@ -246,7 +247,7 @@ static struct delete_part delete_choose_part(const struct deleting *d,
 					     const struct delete_span *span, int64_t at_ms,
 					     int64_t next_ms)
 {
-	int64_t slot_ms = d->options.grains->slot_ms;
+	int64_t slot_ms = d->options.granularities->slot_ms;
 	if (!span->by_slots)
 		return (struct delete_part){span, at_ms, span->to_ms, span->to_ms - span->from_ms};
 	int64_t first_ms = floor_to(next_ms, slot_ms);
@@ -260,10 +261,10 @@ static void delete_add_touch(struct deleting *d, const struct delete_span *span,
 {
 	if (slot_ms < 0 || slot_ms < span->mark_from_ms)
 		return;
-	d->touches[d->touch_count++] = (struct rollup_touch){.slot = {slot_ms / 1000, m->partition},
-							     .tenant = d->options.tenant,
-							     .series_set = m->series_set,
-							     .deleted = true};
+	d->touches[d->touch_count++] = (struct mark_touch){.slot = {slot_ms / 1000, m->partition},
+							   .tenant = d->options.tenant,
+							   .series_set = m->series_set,
+							   .deleted = true};
 	m->touches++;
 }
 
@@ -353,12 +354,12 @@ static int delete_add_marks(struct deleting *d, const struct delete_part *part,
 	const struct delete_member *first = &d->members[batch->from];
 	const struct delete_member *last = &d->members[batch->to - 1];
 	size_t count = last->first_touch + last->touches - first->first_touch, added = 0;
-	struct rollup_touch *touches = d->touches + first->first_touch;
+	struct mark_touch *touches = d->touches + first->first_touch;
 	if (!part->span->by_slots || !count)
 		return 0;
-	rollup_touches_sort(touches, count);
-	int err = rollup_touches_add(d->options.track, d->write, clock_wall_ms(d->options.clock),
-				     touches, count, &added);
+	mark_touches_sort(touches, count);
+	int err = marks_touches_add(d->options.track, d->write, clock_wall_ms(d->options.clock),
+				    touches, count, &added);
 	store_write_next_stage(d->write);
 	return err;
 }

@@ -37,10 +37,10 @@
 
 struct rollup_delete_options {
 	struct store *store;
-	struct rollup_track *track;
+	struct marks *track;
 	struct clock *clock;
-	struct task_queue *queue;           /* of the thread, which waits */
-	const struct rollup_grains *grains; /* none in it: nothing is rolled up */
+	struct task_queue *queue;                  /* of the thread, which waits */
+	const struct granularities *granularities; /* none in it: nothing is rolled up */
 	uint32_t partitions;
 	int64_t quiet_ms;
 	int64_t raw_retention_ms;                      /* 0: for ever */
@@ -64,8 +64,8 @@ struct rollup_delete_result {
 	uint64_t forgotten;               /* of these: left the catalog */
 	uint64_t failed;                  /* of these: their data is damaged */
 	uint64_t samples, late;           /* deleted, or to be deleted */
-	uint64_t rows[ROLLUP_GRAINS_MAX]; /* likewise, by granularity */
-	uint64_t kept[ROLLUP_GRAINS_MAX]; /* rows of buckets that are cut and cannot be made anew */
+	uint64_t rows[GRANULARITIES_MAX]; /* likewise, by granularity */
+	uint64_t kept[GRANULARITIES_MAX]; /* rows of buckets that are cut and cannot be made anew */
 	uint64_t other_rows, other_kept;  /* both, of granularities that are configured no more */
 	uint64_t marks;                   /* slots of series that are made anew, or looked at */
 };

@@ -69,7 +69,7 @@ static void deletion_put_spec(const struct rollup_deletion_spec *spec, struct bu
 static uint64_t deletion_row_count(const struct rollup_delete_result *result)
 {
 	uint64_t rows = result->other_rows;
-	for (size_t g = 0; g < ROLLUP_GRAINS_MAX; g++)
+	for (size_t g = 0; g < GRANULARITIES_MAX; g++)
 		rows += result->rows[g];
 	return rows;
 }
@@ -211,7 +211,7 @@ static void deletion_work(struct rollup_deletions *d)
 		.track = o->track,
 		.clock = o->clock,
 		.queue = job_queue(d->job),
-		.grains = o->grains,
+		.granularities = o->granularities,
 		.partitions = o->partitions,
 		.quiet_ms = o->quiet_ms,
 		.raw_retention_ms = o->raw_retention_ms,

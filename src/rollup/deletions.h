@@ -22,11 +22,11 @@ struct rollup_deletions;
 
 struct rollup_deletions_options {
 	struct store *store;
-	struct rollup_track *track;
+	struct marks *track;
 	struct clock *clock;
 	struct executor *executor;
 	struct catalog *catalog; /* that is told of series that leave; NULL: none */
-	const struct rollup_grains *grains;
+	const struct granularities *granularities;
 	uint32_t partitions;
 	int64_t quiet_ms, raw_retention_ms;
 	const struct retention_rules *retention_rules;

@@ -11,23 +11,23 @@ enum { LANES = 3 };
 /* A lane, as its thread knows it. */
 struct job_lane {
 	struct rollup_job *job;
-	struct rollup_lane *lane;
+	struct slot_worker *lane;
 };
 
 struct rollup_job {
 	struct rollup_job_options options;
-	struct rollup_listing *listing;
+	struct marks_listing *listing;
 	struct job_lane lanes[LANES];
 	int64_t seen_ms;      /* asof_ms of the last pass that saw all that there is; 0: of none */
 	int64_t cut_since_ms; /* passes since then were incomplete; 0: the last pass was complete */
 
 	/* The pass. */
 	struct task_queue *queue;
-	struct rollup_partitions own;
+	struct partitions own;
 	int64_t asof_ms, until_ms;
-	uint64_t losses;          /* of marks, when it began */
-	pthread_mutex_t lock;     /* guards the rest, while lanes run */
-	struct rollup_slot *page; /* those of the page that are to be worked on, by slot */
+	uint64_t losses;        /* of marks, when it began */
+	pthread_mutex_t lock;   /* guards the rest, while lanes run */
+	struct mark_slot *page; /* those of the page that are to be worked on, by slot */
 	size_t page_count, page_at;
 	bool partial; /* there are slots that this pass does not look at */
 	bool cut;     /* it does not see all that there is */
@@ -41,17 +41,17 @@ struct rollup_job *rollup_job_new(const struct rollup_job_options *options)
 	if (!job->options.run_all)
 		job->options.run_all = jobs_run_all;
 	pthread_mutex_init(&job->lock, NULL);
-	job->listing = rollup_listing_new(options->track);
+	job->listing = marks_listing_new(options->track);
 	for (size_t i = 0; i < LANES; i++)
-		job->lanes[i] = (struct job_lane){job, rollup_lane_new(options)};
+		job->lanes[i] = (struct job_lane){job, slot_worker_new(options)};
 	return job;
 }
 
 void rollup_job_free(struct rollup_job *job)
 {
-	rollup_listing_free(job->listing);
+	marks_listing_free(job->listing);
 	for (size_t i = 0; i < LANES; i++)
-		rollup_lane_free(job->lanes[i].lane);
+		slot_worker_free(job->lanes[i].lane);
 	pthread_mutex_destroy(&job->lock);
 	mem_free(job->page);
 	mem_free(job);
@@ -75,7 +75,8 @@ static int64_t closed_before_s(const struct rollup_job *job)
 						    options->raw_retention_ms, now_ms);
 	if (!options->late.after_ms)
 		return 0;
-	return rollup_open_from_ms(now_ms, raw_ms, options->grains->slot_ms, options->quiet_ms) /
+	return slot_open_from_ms(now_ms, raw_ms, options->granularities->slot_ms,
+				 options->quiet_ms) /
 	       1000;
 }
 
@@ -134,28 +135,28 @@ static int64_t behind_ms(const struct rollup_pass *pass, int64_t now_ms)
 
 static void begin_behind(struct rollup_job *job)
 {
-	job->losses = rollup_track_losses(job->options.track);
+	job->losses = marks_losses(job->options.track);
 	if (job->options.behind)
-		rollup_behind_begin(job->options.behind, job->asof_ms, closed_before_s(job));
+		watermark_begin(job->options.behind, job->asof_ms, closed_before_s(job));
 }
 
 /* What was lost meanwhile may be what it should have found. */
 static bool saw_all(const struct rollup_job *job)
 {
-	struct rollup_track_state track = rollup_track_state(job->options.track);
+	struct marks_state track = marks_state(job->options.track);
 	return !job->partial && !track.incomplete && track.losses == job->losses;
 }
 
 /* What others roll up is not known here. */
 static void end_behind(struct rollup_job *job, int64_t now_ms)
 {
-	struct rollup_behind *behind = job->options.behind;
+	struct watermark *behind = job->options.behind;
 	bool owns_all = job->own.count >= job->options.partitions;
 	if (!behind)
 		return;
-	rollup_behind_end(behind, now_ms, owns_all && saw_all(job));
+	watermark_end(behind, now_ms, owns_all && saw_all(job));
 	if (!owns_all)
-		rollup_behind_forget(behind);
+		watermark_forget(behind);
 }
 
 static void end_pass(struct rollup_job *job)
@@ -175,14 +176,14 @@ static void end_pass(struct rollup_job *job)
 
 static int by_slot(const void *a, const void *b)
 {
-	return rollup_slot_compare(a, b);
+	return mark_slot_compare(a, b);
 }
 
 /* What is not over yet need not be read. */
-static bool has_ended(struct rollup_job *job, const struct rollup_slot *slot)
+static bool has_ended(struct rollup_job *job, const struct mark_slot *slot)
 {
 	int64_t ready_ms =
-		slot->slot_s * 1000 + job->options.grains->slot_ms + job->options.quiet_ms;
+		slot->slot_s * 1000 + job->options.granularities->slot_ms + job->options.quiet_ms;
 	if (ready_ms <= job->asof_ms)
 		return true;
 	keep_oldest(job, slot->slot_s);
@@ -196,11 +197,11 @@ static bool is_own(const struct rollup_job *job, uint32_t partition)
 	uint32_t count = job->options.partitions;
 	if (count && partition >= count)
 		partition %= count;
-	return partition < ROLLUP_PARTITIONS_MAX && rollup_partitions_has(&job->own, partition);
+	return partition < PARTITIONS_MAX && partitions_has(&job->own, partition);
 }
 
 /* The slots of the page that are to be worked on. */
-static void choose_page(struct rollup_job *job, const struct rollup_slot *slots, size_t count)
+static void choose_page(struct rollup_job *job, const struct mark_slot *slots, size_t count)
 {
 	job->page = mem_resize_array(job->page, count + 1, sizeof(*job->page));
 	job->page_count = job->page_at = 0;
@@ -218,8 +219,8 @@ static void choose_page(struct rollup_job *job, const struct rollup_slot *slots,
 static size_t count_of_one_slot(const struct rollup_job *job)
 {
 	size_t left = job->page_count - job->page_at, count = 1;
-	const struct rollup_slot *slots = &job->page[job->page_at];
-	while (count < left && count < ROLLUP_READING_MAX && slots[count].slot_s == slots->slot_s)
+	const struct mark_slot *slots = &job->page[job->page_at];
+	while (count < left && count < MARKS_READING_MAX && slots[count].slot_s == slots->slot_s)
 		count++;
 	return count;
 }
@@ -231,10 +232,10 @@ static bool must_end(const struct rollup_job *job)
 }
 
 /* The next slot of the page, in *count partitions; 0: there is none, or none is to be begun. */
-static const struct rollup_slot *next_slot(struct rollup_job *job, size_t *count)
+static const struct mark_slot *next_slot(struct rollup_job *job, size_t *count)
 {
 	pthread_mutex_lock(&job->lock);
-	const struct rollup_slot *slots = &job->page[job->page_at];
+	const struct mark_slot *slots = &job->page[job->page_at];
 	*count = job->page_at < job->page_count && !must_end(job) ? count_of_one_slot(job) : 0;
 	job->page_at += *count;
 	pthread_mutex_unlock(&job->lock);
@@ -242,7 +243,7 @@ static const struct rollup_slot *next_slot(struct rollup_job *job, size_t *count
 }
 
 static void take_result(struct rollup_job *job, int64_t slot_s, int err,
-			const struct rollup_lane_result *result)
+			const struct slot_worker_result *result)
 {
 	pthread_mutex_lock(&job->lock);
 	job->pass.series += result->series;
@@ -256,7 +257,7 @@ static void take_result(struct rollup_job *job, int64_t slot_s, int err,
 	if (err)
 		keep_error(job, err);
 	if (err && job->options.behind)
-		rollup_behind_found_any(job->options.behind, slot_s);
+		watermark_found_any(job->options.behind, slot_s);
 	job->cut |= err != 0;
 	if (err || result->failed)
 		keep_ready(job, result->ready_since_ms);
@@ -273,10 +274,10 @@ static void run_lane(struct task_queue *queue, void *owner)
 	const struct job_lane *lane = owner;
 	struct rollup_job *job = lane->job;
 	size_t count;
-	const struct rollup_slot *slots = next_slot(job, &count);
+	const struct mark_slot *slots = next_slot(job, &count);
 	while (count) {
-		struct rollup_lane_result result;
-		int err = rollup_lane_run(lane->lane, queue, slots, count, job->asof_ms,
+		struct slot_worker_result result;
+		int err = slot_worker_run(lane->lane, queue, slots, count, job->asof_ms,
 					  job->seen_ms, &result);
 		take_result(job, slots->slot_s, err, &result);
 		slots = next_slot(job, &count);
@@ -301,7 +302,7 @@ static void work_on_page(struct rollup_job *job)
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
 static void begin_pass(struct rollup_job *job, struct task_queue *queue,
-		       const struct rollup_partitions *own, int64_t asof_ms, int64_t until_ms)
+		       const struct partitions *own, int64_t asof_ms, int64_t until_ms)
 {
 	/* Of what others had nothing is known; nor of what comes after the clock was set back. */
 	if (memcmp(&job->own, own, sizeof(*own)) != 0 || asof_ms < job->seen_ms)
@@ -319,22 +320,21 @@ static void begin_pass(struct rollup_job *job, struct task_queue *queue,
 }
 
 struct rollup_pass rollup_job_run(struct rollup_job *job, struct task_queue *queue,
-				  const struct rollup_partitions *own, int64_t asof_ms,
-				  int64_t until_ms)
+				  const struct partitions *own, int64_t asof_ms, int64_t until_ms)
 {
 	struct clock *clock = job->options.clock;
 	begin_pass(job, queue, own, asof_ms, until_ms);
-	int err = rollup_listing_begin(job->listing, queue, clock_wall_ms(clock));
+	int err = marks_listing_begin(job->listing, queue, clock_wall_ms(clock));
 	for (bool more = true; more && !err;) {
 		size_t count;
-		const struct rollup_slot *slots = rollup_listing_page(job->listing, &count, &more);
+		const struct mark_slot *slots = marks_listing_page(job->listing, &count, &more);
 		choose_page(job, slots, count);
 		work_on_page(job);
 		if (job->page_at < job->page_count || (more && must_end(job))) {
 			leave_rest(job);
 			more = false;
 		} else if (more) {
-			err = rollup_listing_next(job->listing, queue, clock_wall_ms(clock));
+			err = marks_listing_next(job->listing, queue, clock_wall_ms(clock));
 		}
 	}
 	if (err) {

@@ -34,20 +34,20 @@ struct rollup_job;
 
 struct rollup_job_options {
 	struct store *store;
-	struct rollup_track *track;
+	struct marks *track;
 	struct clock *clock;
-	const struct rollup_grains *grains; /* the caller's; one at least */
+	const struct granularities *granularities; /* the caller's; one at least */
 	uint32_t partitions; /* a mark of one beyond them is taken for one of them; 0: is left */
 	int64_t quiet_ms, skew_max_ms;
 	/* Of a slot whose raw data has begun to expire no rows are made of it: what there is was
 	 * made of more. 0: it is kept for ever. */
 	int64_t raw_retention_ms;
 	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
-	struct rollup_late late;                       /* which slots may have late points */
+	struct late_samples late;                      /* which slots may have late points */
 	/* Ends of names of metrics that are counters. */
 	const char *const *counter_suffixes;
 	size_t counter_suffix_count;
-	struct rollup_behind *behind; /* is told what stays behind (behind.h); NULL: nobody asks */
+	struct watermark *behind; /* is told what stays behind (behind.h); NULL: nobody asks */
 	size_t slice_points; /* of one read; 0: as many as the store gives; fewer are for tests */
 	/* How lanes run at once (loop/job.h: jobs_run_all); NULL: so. */
 	void (*run_all)(const char *name, void (*run)(struct task_queue *queue, void *owner),
@@ -83,7 +83,6 @@ struct rollup_pass {
  * durable: a mark is ready by the time that it was then. No slot is begun at until_ms (wall clock)
  * or later, nor when the queue, on which it waits, has been stopped. */
 struct rollup_pass rollup_job_run(struct rollup_job *job, struct task_queue *queue,
-				  const struct rollup_partitions *own, int64_t asof_ms,
-				  int64_t until_ms);
+				  const struct partitions *own, int64_t asof_ms, int64_t until_ms);
 
 #endif

@@ -24,31 +24,31 @@ struct rebuild_member {
 };
 
 struct rebuild {
-	const struct rollup_rebuild_options *options;
+	const struct remark_options *options;
 	struct series_walk *walk;
 	struct store_read *read;
 	struct arena arena; /* names of the members */
 	struct rebuild_member members[GROUP_MAX];
 	struct series_group group;
 	struct series_part part; /* of members: what is being read */
-	struct rollup_touch *touches;
+	struct mark_touch *touches;
 	size_t touch_count;
 	struct hash_set slots;
 	struct retention_memo memo;
-	struct rollup_rebuild_result *result;
+	struct remark_result *result;
 };
 
 /* ---- Series ---------------------------------------------------------------------------------- */
 
 static int64_t rebuild_open_from_ms(struct rebuild *r, const struct store_series *series)
 {
-	const struct rollup_rebuild_options *o = r->options;
+	const struct remark_options *o = r->options;
 	struct retention_fit fit =
 		retention_find(o->retention_rules, &r->memo, series->tenant, series->metric);
 	int64_t now_ms = clock_age_ms(o->clock);
 	int64_t whole_ms =
 		retention_whole_ms(o->retention_rules, fit.raw, o->raw_retention_ms, now_ms);
-	return rollup_open_from_ms(now_ms, whole_ms, o->slot_ms, o->quiet_ms);
+	return slot_open_from_ms(now_ms, whole_ms, o->slot_ms, o->quiet_ms);
 }
 
 static int rebuild_name_member(struct rebuild *r, const struct store_series *series,
@@ -60,7 +60,7 @@ static int rebuild_name_member(struct rebuild *r, const struct store_series *ser
 	int err = m->tenant.data ? tags_decode(series->tags_text, &r->arena, &tags) : ERR_LIMIT;
 	err = err ? err : series_walk_name(series, tags, &r->arena, &m->series_set);
 	if (!err)
-		m->partition = rollup_partition(m->tenant, m->series_set, r->options->partitions);
+		m->partition = partition_of(m->tenant, m->series_set, r->options->partitions);
 	return err;
 }
 
@@ -78,8 +78,8 @@ static int rebuild_name_members(struct rebuild *r)
 static void rebuild_add_touch(struct rebuild *r, struct rebuild_member *m, int64_t slot_s)
 {
 	struct hash128 hash = {.low = (uint64_t)slot_s, .high = 1};
-	struct rollup_rebuild_result *result = r->result;
-	r->touches[r->touch_count++] = (struct rollup_touch){
+	struct remark_result *result = r->result;
+	r->touches[r->touch_count++] = (struct mark_touch){
 		.slot = {slot_s, m->partition}, .tenant = m->tenant, .series_set = m->series_set};
 	result->marked += !m->marked;
 	m->marked = true;
@@ -136,13 +136,13 @@ static int rebuild_count(struct rebuild *r, struct store_range *range, int64_t *
 
 static int rebuild_mark(struct rebuild *r)
 {
-	const struct rollup_rebuild_options *o = r->options;
-	int err = fault("rollup_rebuild");
+	const struct remark_options *o = r->options;
+	int err = fault("remark");
 	if (err || o->only_count || !r->touch_count)
 		return err;
-	rollup_touches_sort(r->touches, r->touch_count);
-	err = rollup_mark_wait(o->track, o->queue, clock_wall_ms(o->clock), r->touches,
-			       r->touch_count);
+	mark_touches_sort(r->touches, r->touch_count);
+	err = marks_mark_wait(o->track, o->queue, clock_wall_ms(o->clock), r->touches,
+			      r->touch_count);
 	if (!err)
 		stat_add(STAT_rollup_marks_added, (int64_t)r->touch_count);
 	return err;
@@ -153,7 +153,7 @@ static int rebuild_mark(struct rebuild *r)
 /* What the members of the part have in one table. */
 static int rebuild_table(struct rebuild *r, enum table table)
 {
-	const struct rollup_rebuild_options *o = r->options;
+	const struct remark_options *o = r->options;
 	struct store_range range = {.table = table,
 				    .handles = r->group.handles + r->part.from,
 				    .handle_count = series_part_count(&r->part),
@@ -179,7 +179,7 @@ static int rebuild_group(struct rebuild *r)
 	int err = rebuild_name_members(r);
 	r->part = (struct series_part){0};
 	while (!err && series_part_next(&r->part, r->group.count)) {
-		struct rollup_rebuild_result before = *r->result;
+		struct remark_result before = *r->result;
 		err = rebuild_table(r, TABLE_DATA_RAW);
 		if (!err && r->options->with_late)
 			err = rebuild_table(r, TABLE_DATA_LATE);
@@ -193,13 +193,12 @@ static int rebuild_group(struct rebuild *r)
 	return err;
 }
 
-int rollup_rebuild(const struct rollup_rebuild_options *options,
-		   struct rollup_rebuild_result *result)
+int remark(const struct remark_options *options, struct remark_result *result)
 {
 	struct rebuild *r = mem_zalloc(sizeof(*r));
 	r->options = options;
 	r->result = result;
-	*result = (struct rollup_rebuild_result){.oldest_slot_s = INT64_MAX};
+	*result = (struct remark_result){.oldest_slot_s = INT64_MAX};
 	r->walk = series_walk_new(&(struct series_walk_options){.store = options->store,
 								.clock = options->clock,
 								.queue = options->queue,

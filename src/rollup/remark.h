@@ -5,30 +5,30 @@
  * nothing; from there on samples are counted by slots, and slots that have some are marked. Memory
  * is that of some series and slots. Series whose data is damaged are read one by one, left out and
  * counted. What was marked before an error or an end stays; running it again completes it. */
-#ifndef ROLLUP_REBUILD_H
-#define ROLLUP_REBUILD_H
+#ifndef ROLLUP_REMARK_H
+#define ROLLUP_REMARK_H
 
 #include "base/clock.h"
 #include "retention/retention.h"
 #include "marks/marks.h"
 
-struct rollup_rebuild_options {
+struct remark_options {
 	struct store *store;
-	struct rollup_track *track;
+	struct marks *track;
 	struct clock *clock;
 	struct task_queue *queue; /* of the thread, which waits */
 	int64_t slot_ms;
 	uint32_t partitions;
 	struct slice tenant, metric; /* empty: all */
 	int64_t from_ms, to_ms;      /* slots that begin in from <= begin < to; from 1970 on */
-	/* Of each series only slots that are open still (rollup_open_from_ms); 0: for ever. */
+	/* Of each series only slots that are open still (slot_open_from_ms); 0: for ever. */
 	int64_t quiet_ms, raw_retention_ms;
 	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
 	bool with_late;  /* also slots of late points (late.h), whether open or not */
 	bool only_count; /* write nothing */
 };
 
-struct rollup_rebuild_result {
+struct remark_result {
 	uint64_t series; /* looked at */
 	uint64_t marked; /* of these series */
 	uint64_t marks;  /* series and slot */
@@ -38,7 +38,6 @@ struct rollup_rebuild_result {
 };
 
 /* The store's error, or ERR_CANCELLED; *result is what was done by then. */
-int rollup_rebuild(const struct rollup_rebuild_options *options,
-		   struct rollup_rebuild_result *result) MUST_CHECK;
+int remark(const struct remark_options *options, struct remark_result *result) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* Private: marks that were lost (rollup_track_state) are made anew from raw data, without anybody's
+/* Private: marks that were lost (marks_state) are made anew from raw data, without anybody's
  * doing.
  *
  * A sample whose touch was left out because one had been made before the loss may still be on its
@@ -7,18 +7,18 @@
  * again.
  *
  * The thread of the executor. */
-#ifndef ROLLUP_RESTORE_H
-#define ROLLUP_RESTORE_H
+#ifndef ROLLUP_REMARK_AFTER_LOSS_H
+#define ROLLUP_REMARK_AFTER_LOSS_H
 
 #include "base/clock.h"
 #include "retention/retention.h"
 #include "marks/marks.h"
 
-struct rollup_restore;
+struct remark_after_loss;
 
-struct rollup_restore_options {
+struct remark_after_loss_options {
 	struct store *store;
-	struct rollup_track *track;
+	struct marks *track;
 	struct clock *clock;
 	struct executor *executor;
 	int64_t slot_ms, quiet_ms;
@@ -28,14 +28,14 @@ struct rollup_restore_options {
 	uint32_t partitions;
 };
 
-struct rollup_restore *rollup_restore_new(const struct rollup_restore_options *options);
+struct remark_after_loss *remark_after_loss_new(const struct remark_after_loss_options *options);
 /* Not while it runs. */
-void rollup_restore_free(struct rollup_restore *restore);
+void remark_after_loss_free(struct remark_after_loss *restore);
 /* Begins if there is something to be made and nothing begun. Everything that was handed to the
  * store before asof_ms is durable. */
-void rollup_restore_look(struct rollup_restore *restore, int64_t asof_ms);
+void remark_after_loss_look(struct remark_after_loss *restore, int64_t asof_ms);
 /* Begins nothing more, and ends what runs; that is over when it rests. */
-void rollup_restore_stop(struct rollup_restore *restore);
-bool rollup_restore_rests(const struct rollup_restore *restore);
+void remark_after_loss_stop(struct remark_after_loss *restore);
+bool remark_after_loss_rests(const struct remark_after_loss *restore);
 
 #endif

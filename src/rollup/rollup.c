@@ -20,9 +20,9 @@ struct rollup {
 
 	/* The job's. */
 	struct rollup_job *pass;
-	struct rollup_leases *leases;
-	struct rollup_restore *restore;
-	struct rollup_partitions held;
+	struct leases *leases;
+	struct remark_after_loss *restore;
+	struct partitions held;
 	int64_t until_ms; /* of the leases */
 	struct log_rate lines;
 
@@ -39,12 +39,12 @@ static int64_t wall_ms(const struct rollup *r)
 int64_t rollup_before_ms(struct rollup *r, struct slice tenant, struct slice metric)
 {
 	struct buf encoded;
-	if (rollup_track_state(r->options.track).incomplete)
+	if (marks_state(r->options.track).incomplete)
 		return 0;
 	buf_init(&encoded, 2 * METRIC_MAX_BYTES);
 	int err = series_set_encode(metric, (struct tags){NULL, 0}, &encoded);
 	int64_t before_ms =
-		err ? 0 : rollup_behind_before_ms(r->options.behind, tenant, buf_slice(&encoded));
+		err ? 0 : watermark_before_ms(r->options.behind, tenant, buf_slice(&encoded));
 	buf_release(&encoded);
 	return before_ms;
 }
@@ -87,10 +87,9 @@ static void say(struct rollup *r, const char *what, const char *why)
 /* What others roll up is not known here. */
 static int64_t before_ms(const struct rollup *r, const struct rollup_pass *pass, int64_t asof_ms)
 {
-	int64_t slot_ms = r->options.grains.slot_ms;
+	int64_t slot_ms = r->options.granularities.slot_ms;
 	int64_t present_ms = asof_ms / slot_ms * slot_ms;
-	if (r->held.count < r->options.partitions ||
-	    rollup_track_state(r->options.track).incomplete)
+	if (r->held.count < r->options.partitions || marks_state(r->options.track).incomplete)
 		return 0;
 	if (pass->oldest_open_slot_s >= present_ms / 1000)
 		return present_ms;
@@ -98,13 +97,13 @@ static int64_t before_ms(const struct rollup *r, const struct rollup_pass *pass,
 }
 
 /* What the store says has a text; Redis has its own. */
-static void explain(const struct rollup *r, int err, char why[ROLLUP_TRACK_WHY_BYTES])
+static void explain(const struct rollup *r, int err, char why[MARKS_WHY_BYTES])
 {
-	struct rollup_track_state track = rollup_track_state(r->options.track);
-	bool of_redis = err == ERR_RETRY && !rollup_track_in_writes(r->options.track);
+	struct marks_state track = marks_state(r->options.track);
+	bool of_redis = err == ERR_RETRY && !marks_in_writes(r->options.track);
 	const char *words =
 		track.why[0] ? track.why : "it was emptied, or answers what it should not";
-	snprintf(why, ROLLUP_TRACK_WHY_BYTES, "%s%s", of_redis ? "Redis: " : "",
+	snprintf(why, MARKS_WHY_BYTES, "%s%s", of_redis ? "Redis: " : "",
 		 of_redis ? words : err_text(err));
 }
 
@@ -125,7 +124,7 @@ static void show_pass(struct rollup *r, const struct rollup_pass *pass, int64_t 
 /* Returns when the next one is due. */
 static int64_t run_pass(struct rollup *r, struct job *job, int64_t asof_ms)
 {
-	char why[ROLLUP_TRACK_WHY_BYTES];
+	char why[MARKS_WHY_BYTES];
 	struct rollup_pass pass = rollup_job_run(r->pass, job_queue(job), &r->held, asof_ms,
 						 r->until_ms - r->options.lease_ms / 4);
 	int64_t now_ms = wall_ms(r), next_ms = now_ms + r->options.every_ms;
@@ -142,14 +141,13 @@ static int64_t run_pass(struct rollup *r, struct job *job, int64_t asof_ms)
 static int64_t take_and_run(struct rollup *r, struct job *job)
 {
 	int64_t asof_ms = wall_ms(r);
-	int err = rollup_leases_take(r->leases, job_queue(job), &r->options.own, &r->held,
-				     &r->until_ms);
+	int err = leases_take(r->leases, job_queue(job), &r->options.own, &r->held, &r->until_ms);
 	if (err && !job_is_stopping(job))
 		say(r, "the leases could not be taken", err_text(err));
 	show_leases(r, err, !err && r->held.count);
 	if (err || !r->held.count)
 		return wall_ms(r) + (err ? TICK_MS : r->options.every_ms);
-	rollup_restore_look(r->restore, asof_ms);
+	remark_after_loss_look(r->restore, asof_ms);
 	return run_pass(r, job, asof_ms);
 }
 
@@ -175,7 +173,7 @@ static void give_leases(struct rollup *r)
 {
 	struct task_queue queue;
 	task_queue_init(&queue);
-	int err = rollup_leases_give(r->leases, &queue);
+	int err = leases_give(r->leases, &queue);
 	if (err)
 		log_warn("roll-ups: cannot give back the leases of %zu partitions, which end by "
 			 "themselves: %s",
@@ -185,15 +183,15 @@ static void give_leases(struct rollup *r)
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static struct rollup_restore *new_restore(struct rollup *r, struct executor *executor)
+static struct remark_after_loss *new_restore(struct rollup *r, struct executor *executor)
 {
 	const struct rollup_options *options = &r->options;
-	return rollup_restore_new(&(struct rollup_restore_options){
+	return remark_after_loss_new(&(struct remark_after_loss_options){
 		.store = options->store,
 		.track = options->track,
 		.clock = options->clock,
 		.executor = executor,
-		.slot_ms = options->grains.slot_ms,
+		.slot_ms = options->granularities.slot_ms,
 		.quiet_ms = options->quiet_ms,
 		.raw_retention_ms = options->raw_retention_ms,
 		.retention_rules = options->retention_rules,
@@ -209,7 +207,7 @@ static struct rollup_job *new_pass(struct rollup *r)
 		.store = options->store,
 		.track = options->track,
 		.clock = options->clock,
-		.grains = &options->grains,
+		.granularities = &options->granularities,
 		.partitions = options->partitions,
 		.raw_retention_ms = options->raw_retention_ms,
 		.retention_rules = options->retention_rules,
@@ -227,7 +225,7 @@ static void rollup_run(struct job *job, void *owner)
 	struct rollup *r = owner;
 	int64_t next_ms = 0;
 	r->pass = new_pass(r);
-	r->leases = rollup_leases_new(&(struct rollup_leases_options){
+	r->leases = leases_new(&(struct leases_options){
 		.store = r->options.store,
 		.clock = r->options.clock,
 		.holder = r->options.name,
@@ -237,13 +235,13 @@ static void rollup_run(struct job *job, void *owner)
 	r->restore = new_restore(r, &job_queue(job)->executor);
 	while (!rest_until(r, job, next_ms))
 		next_ms = take_and_run(r, job);
-	rollup_restore_stop(r->restore);
-	while (!rollup_restore_rests(r->restore))
+	remark_after_loss_stop(r->restore);
+	while (!remark_after_loss_rests(r->restore))
 		task_queue_wait(job_queue(job));
 	give_leases(r);
 	rollup_job_free(r->pass);
-	rollup_leases_free(r->leases);
-	rollup_restore_free(r->restore);
+	leases_free(r->leases);
+	remark_after_loss_free(r->restore);
 }
 
 static void rollup_over(void *owner)
@@ -256,7 +254,7 @@ static void rollup_over(void *owner)
 struct rollup *rollup_new(const struct rollup_options *options)
 {
 	struct rollup *r = mem_zalloc(sizeof(*r));
-	ASSERT(options->grains.count && options->own.count);
+	ASSERT(options->granularities.count && options->own.count);
 	r->options = *options;
 	r->lines = (struct log_rate){.lines_max = LINES_A_MINUTE};
 	pthread_mutex_init(&r->lock, NULL);

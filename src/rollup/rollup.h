@@ -6,7 +6,7 @@
  * every while, and when something becomes ready, takes the leases of its partitions, and does a
  * pass of the job: slots that are quiet are read, computed and written (job.h, row.h). A query asks
  * up to which time its metric is rolled up (rollup_before_ms, behind.h) and which granularities
- * there are (grain.h).
+ * there are (granularity.h).
  *
  * Failure modes. A crash at any point leaves marks, which are worked on again; rows are put, so
  * twice is once. A lease that ends during a pass ends the pass. A store that refuses is asked again
@@ -28,17 +28,17 @@ struct rollup;
 
 struct rollup_options {
 	struct store *store;
-	struct rollup_track *track;
-	struct rollup_behind *behind; /* that the track tells; the caller's */
+	struct marks *track;
+	struct watermark *behind; /* that the track tells; the caller's */
 	struct clock *clock;
-	struct executor *executor;   /* the caller's */
-	struct rollup_grains grains; /* one at least */
+	struct executor *executor;          /* the caller's */
+	struct granularities granularities; /* one at least */
 	uint32_t partitions;
-	struct rollup_partitions own;                  /* one at least */
+	struct partitions own;                         /* one at least */
 	bool share;                                    /* those of `own` with others that share */
 	int64_t raw_retention_ms;                      /* 0: for ever */
 	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
-	struct rollup_late late;                       /* as the job's */
+	struct late_samples late;                      /* as the job's */
 	int64_t quiet_ms, skew_max_ms, every_ms, lease_ms;
 	int64_t ahead_ms;                    /* how far after now samples are taken */
 	const char *const *counter_suffixes; /* the caller's */
@@ -69,10 +69,10 @@ struct rollup_progress rollup_progress(struct rollup *rollup);
 struct rollup_state {
 	struct rollup_pass pass; /* the last */
 	int64_t pass_ms;         /* wall clock, when it was over; 0: none was */
-	struct rollup_partitions held;
+	struct partitions held;
 	bool running;
-	int err;                          /* of taking the leases: 0 none */
-	char why[ROLLUP_TRACK_WHY_BYTES]; /* pass.err in words */
+	int err;                   /* of taking the leases: 0 none */
+	char why[MARKS_WHY_BYTES]; /* pass.err in words */
 };
 struct rollup_state rollup_state(struct rollup *rollup);
 

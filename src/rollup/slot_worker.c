@@ -9,33 +9,33 @@
 
 enum { DAMAGED_LINES_A_MINUTE = 3, TOLD_MAX = 1000 };
 
-struct rollup_lane {
+struct slot_worker {
 	struct rollup_job_options options;
 	int64_t slot_s;
 	int64_t asof_ms, seen_ms;
-	struct rollup_reading *reading;
+	struct marks_reading *reading;
 	struct rollup_batch *batch;
 	struct rollup_batch_mark *ready; /* of the part */
 	size_t ready_count;
 	struct log_rate lines; /* of marks that cannot be read */
 	struct hash_set told;  /* of these */
 	struct retention_memo memo;
-	struct rollup_lane_result result;
+	struct slot_worker_result result;
 };
 
-struct rollup_lane *rollup_lane_new(const struct rollup_job_options *options)
+struct slot_worker *slot_worker_new(const struct rollup_job_options *options)
 {
-	struct rollup_lane *lane = mem_zalloc(sizeof(*lane));
+	struct slot_worker *lane = mem_zalloc(sizeof(*lane));
 	lane->options = *options;
 	lane->lines = (struct log_rate){.lines_max = DAMAGED_LINES_A_MINUTE};
-	lane->reading = rollup_reading_new(options->track);
+	lane->reading = marks_reading_new(options->track);
 	lane->batch = rollup_batch_new(options);
 	return lane;
 }
 
-void rollup_lane_free(struct rollup_lane *lane)
+void slot_worker_free(struct slot_worker *lane)
 {
-	rollup_reading_free(lane->reading);
+	marks_reading_free(lane->reading);
 	rollup_batch_free(lane->batch);
 	retention_memo_release(&lane->memo);
 	hash_set_release(&lane->told);
@@ -45,16 +45,16 @@ void rollup_lane_free(struct rollup_lane *lane)
 
 /* ---- Which are ready ------------------------------------------------------------------------- */
 
-static int64_t ready_ms(const struct rollup_lane *lane, const struct rollup_mark *mark)
+static int64_t ready_ms(const struct slot_worker *lane, const struct mark *mark)
 {
-	return rollup_ready_ms(lane->slot_s, mark->touched_ms, lane->options.grains->slot_ms,
-			       lane->options.quiet_ms, clock_wall_ms(lane->options.clock));
+	return slot_ready_ms(lane->slot_s, mark->touched_ms, lane->options.granularities->slot_ms,
+			     lane->options.quiet_ms, clock_wall_ms(lane->options.clock));
 }
 
 static int compare_ready(const void *a, const void *b)
 {
-	const struct rollup_mark *x = ((const struct rollup_batch_mark *)a)->mark;
-	const struct rollup_mark *y = ((const struct rollup_batch_mark *)b)->mark;
+	const struct mark *x = ((const struct rollup_batch_mark *)a)->mark;
+	const struct mark *y = ((const struct rollup_batch_mark *)b)->mark;
 	int order = slice_compare(x->tenant, y->tenant);
 	if (!order)
 		order = slice_compare(x->series_set.tags, y->series_set.tags);
@@ -62,14 +62,14 @@ static int compare_ready(const void *a, const void *b)
 }
 
 /* Some of its raw data may be gone: whatever were made of the rest would be less than there is. */
-static bool expired_after(const struct rollup_lane *lane, int64_t retention_ms)
+static bool expired_after(const struct slot_worker *lane, int64_t retention_ms)
 {
 	return retention_ms &&
 	       lane->slot_s * 1000 < clock_age_ms(lane->options.clock) - retention_ms;
 }
 
 /* For how long raw data of the mark's series counts as kept. */
-static int64_t whole_ms(struct rollup_lane *lane, const struct rollup_mark *mark)
+static int64_t whole_ms(struct slot_worker *lane, const struct mark *mark)
 {
 	const struct retention_rules *rules = lane->options.retention_rules;
 	struct retention_fit fit =
@@ -79,21 +79,21 @@ static int64_t whole_ms(struct rollup_lane *lane, const struct rollup_mark *mark
 }
 
 /* The same of the series that keeps it for the shortest time. */
-static int64_t shortest_whole_ms(const struct rollup_lane *lane)
+static int64_t shortest_whole_ms(const struct slot_worker *lane)
 {
 	return retention_shortest_whole_ms(lane->options.retention_rules,
 					   lane->options.raw_retention_ms,
 					   clock_age_ms(lane->options.clock));
 }
 
-static void count_expired(struct rollup_lane *lane, uint64_t count)
+static void count_expired(struct slot_worker *lane, uint64_t count)
 {
 	lane->result.expired += count;
 	stat_add(STAT_rollup_expired, (int64_t)count);
 }
 
 /* Of a slot that is old enough for some series. */
-static void drop_expired(struct rollup_lane *lane, struct rollup_mark *marks, size_t count)
+static void drop_expired(struct slot_worker *lane, struct mark *marks, size_t count)
 {
 	size_t dropped = 0;
 	for (size_t i = 0; i < count; i++) {
@@ -104,13 +104,13 @@ static void drop_expired(struct rollup_lane *lane, struct rollup_mark *marks, si
 	count_expired(lane, dropped);
 }
 
-static void keep_next(struct rollup_lane *lane, int64_t ready_ms)
+static void keep_next(struct slot_worker *lane, int64_t ready_ms)
 {
 	if (ready_ms < lane->result.next_ready_ms)
 		lane->result.next_ready_ms = ready_ms;
 }
 
-static struct rollup_batch_mark *enter(struct rollup_lane *lane, struct rollup_mark *mark,
+static struct rollup_batch_mark *enter(struct slot_worker *lane, struct mark *mark,
 				       int64_t ready_ms)
 {
 	struct rollup_batch_mark *entered = &lane->ready[lane->ready_count++];
@@ -122,20 +122,20 @@ static struct rollup_batch_mark *enter(struct rollup_lane *lane, struct rollup_m
 
 /* Raw data of it there was, and nobody has read it: what has touched it since the slot closed are
  * late points. */
-static bool has_lost(struct rollup_lane *lane, const struct rollup_mark *mark)
+static bool has_lost(struct slot_worker *lane, const struct mark *mark)
 {
 	int64_t raw_ms = whole_ms(lane, mark), quiet_ms = lane->options.quiet_ms;
 	return expired_after(lane, raw_ms) && !mark->deleted &&
-	       mark->first_ms <= rollup_settled_ms(lane->slot_s, raw_ms, quiet_ms) - quiet_ms;
+	       mark->first_ms <= slot_settled_ms(lane->slot_s, raw_ms, quiet_ms) - quiet_ms;
 }
 
 /* Late points touch the mark still, and may for as long as they like: raw data is read when all of
  * it is there, once, and the mark stays. A touch that was left out since would be missed if it
  * went. */
-static void choose_closed(struct rollup_lane *lane, struct rollup_mark *mark)
+static void choose_closed(struct slot_worker *lane, struct mark *mark)
 {
 	int64_t raw_ms = whole_ms(lane, mark);
-	int64_t settled_ms = rollup_settled_ms(lane->slot_s, raw_ms, lane->options.quiet_ms);
+	int64_t settled_ms = slot_settled_ms(lane->slot_s, raw_ms, lane->options.quiet_ms);
 	if (expired_after(lane, raw_ms)) {
 		count_expired(lane, has_lost(lane, mark));
 	} else if (settled_ms > lane->asof_ms) {
@@ -147,8 +147,7 @@ static void choose_closed(struct rollup_lane *lane, struct rollup_mark *mark)
 }
 
 /* `old`: the slot has closed for some series. */
-static void choose_ready(struct rollup_lane *lane, struct rollup_mark *marks, size_t count,
-			 bool old)
+static void choose_ready(struct slot_worker *lane, struct mark *marks, size_t count, bool old)
 {
 	for (size_t i = 0; i < count; i++) {
 		int64_t at_ms = ready_ms(lane, &marks[i]);
@@ -169,7 +168,7 @@ static void choose_ready(struct rollup_lane *lane, struct rollup_mark *marks, si
 }
 
 /* The marks of the part: which are ready, and which wait. */
-static void choose_marks(struct rollup_lane *lane, struct rollup_mark *marks, size_t count)
+static void choose_marks(struct slot_worker *lane, struct mark *marks, size_t count)
 {
 	int64_t shortest_ms = shortest_whole_ms(lane), quiet_ms = lane->options.quiet_ms;
 	lane->ready = mem_resize_array(lane->ready, count + 1, sizeof(*lane->ready));
@@ -179,15 +178,15 @@ static void choose_marks(struct rollup_lane *lane, struct rollup_mark *marks, si
 	    expired_after(lane, shortest_ms))
 		drop_expired(lane, marks, count);
 	choose_ready(lane, marks, count,
-		     rollup_settled_ms(lane->slot_s, shortest_ms, quiet_ms) - quiet_ms <=
+		     slot_settled_ms(lane->slot_s, shortest_ms, quiet_ms) - quiet_ms <=
 			     clock_age_ms(lane->options.clock));
 	if (lane->options.behind)
-		rollup_behind_found(lane->options.behind, lane->slot_s, marks, count);
+		watermark_found(lane->options.behind, lane->slot_s, marks, count);
 }
 
 /* ---- Rolling up ------------------------------------------------------------------------------ */
 
-static void count_batch(struct rollup_lane *lane, size_t count,
+static void count_batch(struct slot_worker *lane, size_t count,
 			const struct rollup_batch_result *result)
 {
 	uint64_t rolled_up = count - result->failed - result->expired;
@@ -200,9 +199,9 @@ static void count_batch(struct rollup_lane *lane, size_t count,
 }
 
 /* What is ready of the part, a batch after the other. */
-static int roll_up_ready(struct rollup_lane *lane, struct task_queue *queue)
+static int roll_up_ready(struct slot_worker *lane, struct task_queue *queue)
 {
-	size_t max = rollup_batch_max(lane->options.grains);
+	size_t max = rollup_batch_max(lane->options.granularities);
 	for (size_t at = 0, count; at < lane->ready_count; at += count) {
 		struct rollup_batch_result result;
 		count = lane->ready_count - at < max ? lane->ready_count - at : max;
@@ -218,10 +217,10 @@ static int roll_up_ready(struct rollup_lane *lane, struct task_queue *queue)
 
 /* They hold up nobody. What they stand for is not done; `granary rollup rebuild` marks it anew.
  * Each is told once. */
-static void count_unread(struct rollup_lane *lane)
+static void count_unread(struct slot_worker *lane)
 {
-	size_t unread = rollup_reading_unread(lane->reading);
-	const char *name = rollup_reading_unread_name(lane->reading);
+	size_t unread = marks_reading_unread(lane->reading);
+	const char *name = marks_reading_unread_name(lane->reading);
 	lane->result.unread += unread;
 	if (!unread || !hash_set_add(&lane->told, hash128(name, strlen(name), unread), TOLD_MAX))
 		return;
@@ -231,27 +230,27 @@ static void count_unread(struct rollup_lane *lane)
 		  (long long)lane->slot_s, name, unread - 1);
 }
 
-int rollup_lane_run(struct rollup_lane *lane, struct task_queue *queue,
-		    const struct rollup_slot *slots, size_t count, int64_t asof_ms, int64_t seen_ms,
-		    struct rollup_lane_result *result)
+int slot_worker_run(struct slot_worker *lane, struct task_queue *queue,
+		    const struct mark_slot *slots, size_t count, int64_t asof_ms, int64_t seen_ms,
+		    struct slot_worker_result *result)
 {
 	struct clock *clock = lane->options.clock;
 	lane->asof_ms = asof_ms;
 	lane->seen_ms = seen_ms;
 	lane->slot_s = slots[0].slot_s;
-	lane->result = (struct rollup_lane_result){.next_ready_ms = INT64_MAX,
+	lane->result = (struct slot_worker_result){.next_ready_ms = INT64_MAX,
 						   .ready_since_ms = INT64_MAX};
-	int err = rollup_reading_begin(lane->reading, queue, slots, count, clock_wall_ms(clock));
+	int err = marks_reading_begin(lane->reading, queue, slots, count, clock_wall_ms(clock));
 	for (bool more = true; more && !err;) {
 		size_t n;
-		struct rollup_mark *marks = rollup_reading_marks(lane->reading, &n, &more);
+		struct mark *marks = marks_reading_marks(lane->reading, &n, &more);
 		count_unread(lane);
 		choose_marks(lane, marks, n);
 		err = roll_up_ready(lane, queue);
 		if (!err)
-			err = rollup_reading_finish(lane->reading, queue);
+			err = marks_reading_finish(lane->reading, queue);
 		if (!err && more)
-			err = rollup_reading_next(lane->reading, queue, clock_wall_ms(clock));
+			err = marks_reading_next(lane->reading, queue, clock_wall_ms(clock));
 	}
 	*result = lane->result;
 	return err;

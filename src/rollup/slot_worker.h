@@ -4,17 +4,17 @@
  *
  * A part's marks are finished together when the rows of all its batches are durable. A lane waits
  * for the store, and belongs to one thread at a time. */
-#ifndef ROLLUP_LANE_H
-#define ROLLUP_LANE_H
+#ifndef ROLLUP_SLOT_WORKER_H
+#define ROLLUP_SLOT_WORKER_H
 
 #include "rollup/job.h"
 
-struct rollup_lane;
+struct slot_worker;
 
-struct rollup_lane *rollup_lane_new(const struct rollup_job_options *options);
-void rollup_lane_free(struct rollup_lane *lane);
+struct slot_worker *slot_worker_new(const struct rollup_job_options *options);
+void slot_worker_free(struct slot_worker *lane);
 
-struct rollup_lane_result {
+struct slot_worker_result {
 	uint64_t series, rolled_up, expired, failed, rows;
 	uint64_t unread;  /* marks that are none, for all that can be read of them */
 	uint64_t waiting; /* marks that stay since more may come; some are rolled up all the same */
@@ -23,11 +23,11 @@ struct rollup_lane_result {
 				 */
 };
 
-/* `slots`: one slot in up to ROLLUP_READING_MAX partitions. asof_ms: see rollup_job_run; seen_ms:
+/* `slots`: one slot in up to MARKS_READING_MAX partitions. asof_ms: see rollup_job_run; seen_ms:
  * what was ready at this time has been rolled up, 0: of nothing that is known. After an error of
  * the store *result is what was done by then. */
-int rollup_lane_run(struct rollup_lane *lane, struct task_queue *queue,
-		    const struct rollup_slot *slots, size_t count, int64_t asof_ms, int64_t seen_ms,
-		    struct rollup_lane_result *result) MUST_CHECK;
+int slot_worker_run(struct slot_worker *lane, struct task_queue *queue,
+		    const struct mark_slot *slots, size_t count, int64_t asof_ms, int64_t seen_ms,
+		    struct slot_worker_result *result) MUST_CHECK;
 
 #endif

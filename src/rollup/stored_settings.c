@@ -46,9 +46,10 @@ static int read_cells(struct asked *asked, int64_t now_ms, const struct store_ce
 	return err;
 }
 
-static struct slice name_of(const struct rollup_grain *grain, char to[ROLLUP_WIDTH_MAX_BYTES])
+static struct slice name_of(const struct granularity *granularity,
+			    char to[GRANULARITY_WIDTH_MAX_BYTES])
 {
-	return (struct slice){to, rollup_width_print(to, grain->width_ms)};
+	return (struct slice){to, granularity_width_print(to, granularity->width_ms)};
 }
 
 static const struct store_cell *cell_of(const struct store_cell_scan *cells, struct slice name)
@@ -80,19 +81,20 @@ static int put(struct asked *asked, struct slice name, const struct store_cell *
 }
 
 static int drop_others(struct asked *asked, const struct store_cell_scan *cells,
-		       const struct rollup_grains *grains)
+		       const struct granularities *granularities)
 {
 	for (size_t i = 0; i < cells->count; i++) {
 		const struct store_cell *cell = &cells->cells[i];
 		struct store_write_cond *outcome;
-		char width[ROLLUP_WIDTH_MAX_BYTES];
+		char width[GRANULARITY_WIDTH_MAX_BYTES];
 		bool kept = slice_equal(cell->column.part[0], slot_name) ||
 			    slice_equal(cell->column.part[0], late_name) ||
 			    slice_equal(cell->column.part[0], late_kept_name) ||
 			    slice_equal(cell->column.part[0], counters_name) ||
 			    slice_equal(cell->column.part[0], recount_name);
-		for (size_t g = 0; g < grains->count; g++)
-			kept |= slice_equal(cell->column.part[0], name_of(&grains->list[g], width));
+		for (size_t g = 0; g < granularities->count; g++)
+			kept |= slice_equal(cell->column.part[0],
+					    name_of(&granularities->list[g], width));
 		int err = kept ? 0
 			       : store_cell_delete_if(asked->write, TABLE_LEASES, &row,
 						      &cell->column, cell->version, &outcome);
@@ -147,22 +149,22 @@ static int keep(struct asked *asked)
 
 static bool is_slot_width(int64_t ms)
 {
-	return ms >= 1000 && ms % 1000 == 0 && ms <= ROLLUP_SLOT_MAX_MS;
+	return ms >= 1000 && ms % 1000 == 0 && ms <= SLOT_WIDTH_MAX_MS;
 }
 
 /* Marks that were left when nothing was rolled up for a while are of that width still. */
 static int keep_slot(struct asked *asked, const struct store_cell *cell,
-		     const struct rollup_grains *grains, int64_t now_ms)
+		     const struct granularities *granularities, int64_t now_ms)
 {
 	int64_t before_ms = cell ? number_of(cell->value) : 0;
-	if (!grains->count || before_ms == grains->slot_ms)
+	if (!granularities->count || before_ms == granularities->slot_ms)
 		return 0;
 	if (cell && !is_slot_width(before_ms))
 		return ERR_DAMAGED;
-	int err = cell ? rollup_resize(asked->store, before_ms, grains->slot_ms, now_ms,
-				       SLICE("resize"))
+	int err = cell ? marks_resize(asked->store, before_ms, granularities->slot_ms, now_ms,
+				      SLICE("resize"))
 		       : 0;
-	return err ? err : put(asked, slot_name, cell, grains->slot_ms);
+	return err ? err : put(asked, slot_name, cell, granularities->slot_ms);
 }
 
 /* The least that was ever configured stays; of 0 there is nothing to say. */
@@ -182,7 +184,7 @@ static int keep_least(struct asked *asked, struct slice name, const struct store
 /* Late points that were kept by another configuration may be younger than those of this one, or go
  * earlier: with their class, which may be longer than what was configured. */
 static int keep_late(struct asked *asked, const struct store_cell_scan *cells,
-		     struct rollup_late *late)
+		     struct late_samples *late)
 {
 	int64_t lives_ms = 0;
 	if (late->after_ms && late->kept_ms)
@@ -196,27 +198,28 @@ static int keep_late(struct asked *asked, const struct store_cell_scan *cells,
 }
 
 /* A slot of which something was written before is not whole. */
-static int make_all(struct asked *asked, const struct rollup_grains *grains, int64_t now_ms,
-		    int64_t since_ms[ROLLUP_GRAINS_MAX], struct rollup_late *late)
+static int make_all(struct asked *asked, const struct granularities *granularities, int64_t now_ms,
+		    int64_t since_ms[GRANULARITIES_MAX], struct late_samples *late)
 {
 	const struct store_cell_scan *cells;
-	char width[ROLLUP_WIDTH_MAX_BYTES];
+	char width[GRANULARITY_WIDTH_MAX_BYTES];
 	bool empty;
 	int err = read_cells(asked, now_ms, &cells, &empty);
 	if (!err)
-		err = drop_others(asked, cells, grains);
+		err = drop_others(asked, cells, granularities);
 	if (!err)
-		err = keep_slot(asked, cell_of(cells, slot_name), grains, now_ms);
+		err = keep_slot(asked, cell_of(cells, slot_name), granularities, now_ms);
 	if (!err)
 		err = keep_late(asked, cells, late);
-	for (size_t g = 0; g < grains->count && !err; g++) {
-		struct slice name = name_of(&grains->list[g], width);
+	for (size_t g = 0; g < granularities->count && !err; g++) {
+		struct slice name = name_of(&granularities->list[g], width);
 		const struct store_cell *cell = cell_of(cells, name);
 		if (cell) {
 			since_ms[g] = number_of(time_of(cell->value));
 			continue;
 		}
-		since_ms[g] = empty ? 0 : (now_ms / grains->slot_ms + 1) * grains->slot_ms;
+		since_ms[g] =
+			empty ? 0 : (now_ms / granularities->slot_ms + 1) * granularities->slot_ms;
 		err = put(asked, name, NULL, since_ms[g]);
 	}
 	return err || !asked->write->cells ? err : keep(asked);
@@ -237,13 +240,13 @@ static void end(struct asked *asked)
 	task_queue_release(&asked->queue);
 }
 
-int rollup_since_open(struct store *store, const struct rollup_grains *grains, int64_t now_ms,
-		      int64_t since_ms[ROLLUP_GRAINS_MAX], struct rollup_late *late,
-		      struct errbuf *e)
+int rollup_since_open(struct store *store, const struct granularities *granularities,
+		      int64_t now_ms, int64_t since_ms[GRANULARITIES_MAX],
+		      struct late_samples *late, struct errbuf *e)
 {
 	struct asked asked;
 	begin(&asked, store);
-	int err = make_all(&asked, grains, now_ms, since_ms, late);
+	int err = make_all(&asked, granularities, now_ms, since_ms, late);
 	end(&asked);
 	return err ? errbuf_set(e, err, "since when roll-ups are made cannot be told: %s",
 				err_text(err))
@@ -259,19 +262,20 @@ void rollup_since_scan(struct store_request *scan)
 }
 
 unsigned rollup_since_rebuilt(const struct store_cell_scan *cells,
-			      const struct rollup_grains *grains)
+			      const struct granularities *granularities)
 {
-	char width[ROLLUP_WIDTH_MAX_BYTES];
+	char width[GRANULARITY_WIDTH_MAX_BYTES];
 	unsigned rebuilt = 0;
-	for (size_t g = 0; g < grains->count; g++) {
-		const struct store_cell *cell = cell_of(cells, name_of(&grains->list[g], width));
+	for (size_t g = 0; g < granularities->count; g++) {
+		const struct store_cell *cell =
+			cell_of(cells, name_of(&granularities->list[g], width));
 		if (cell && slice_ends_with(cell->value, rebuilt_mark))
 			rebuilt |= 1u << g;
 	}
 	const struct store_cell *recount = cell_of(cells, recount_name);
 	struct slice rest = recount ? recount->value : SLICE(""), time;
 	if (next_line(&rest, &time) && slice_ends_with(time, rebuilt_mark))
-		rebuilt |= 1u << grains->count;
+		rebuilt |= 1u << granularities->count;
 	return rebuilt;
 }
 
@@ -313,17 +317,18 @@ static int keep_cell(struct store_write *write, const struct store_cell *cell, b
 }
 
 int rollup_since_keep(struct store_write *write, const struct store_cell_scan *cells,
-		      const struct rollup_grains *grains, unsigned which, bool all)
+		      const struct granularities *granularities, unsigned which, bool all)
 {
-	char width[ROLLUP_WIDTH_MAX_BYTES];
+	char width[GRANULARITY_WIDTH_MAX_BYTES];
 	int err = 0;
-	for (size_t g = 0; g < grains->count && !err; g++) {
-		const struct store_cell *cell = cell_of(cells, name_of(&grains->list[g], width));
+	for (size_t g = 0; g < granularities->count && !err; g++) {
+		const struct store_cell *cell =
+			cell_of(cells, name_of(&granularities->list[g], width));
 		if (cell && which >> g & 1)
 			err = keep_cell(write, cell, all);
 	}
 	const struct store_cell *recount = cell_of(cells, recount_name);
-	if (!err && recount && which >> grains->count & 1)
+	if (!err && recount && which >> granularities->count & 1)
 		err = keep_recount(write, recount, all);
 	return err;
 }

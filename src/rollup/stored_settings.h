@@ -14,8 +14,8 @@
  * and, once that has changed, which ones came or went at some time, and up to when rows may be of
  * the other kind therefore (name "recount", `<ms>` and the ends, a line each). `<ms>` is followed
  * by " rebuilt", too, and the cell is deleted when the marks are worked on. */
-#ifndef ROLLUP_SINCE_H
-#define ROLLUP_SINCE_H
+#ifndef ROLLUP_STORED_SETTINGS_H
+#define ROLLUP_STORED_SETTINGS_H
 
 #include "base/buf.h"
 #include "retention/granularity.h"
@@ -23,23 +23,26 @@
 #include "store/store.h"
 
 /* Reads or makes them, before anything is written by this process; blocks for a read and a write,
- * or for as long as rollup_resize takes.
- * since_ms[i] is of grains->list[i]: data of that time and later is marked, 0 if all is. `grains`
- * may be empty. *late is what this configuration wants: after_ms 0 if it keeps no late points; and
- * becomes what holds for all that were ever kept. The store's error, with a sentence. */
-int rollup_since_open(struct store *store, const struct rollup_grains *grains, int64_t now_ms,
-		      int64_t since_ms[ROLLUP_GRAINS_MAX], struct rollup_late *late,
-		      struct errbuf *e) MUST_CHECK;
+ * or for as long as marks_resize takes.
+ * since_ms[i] is of granularities->list[i]: data of that time and later is marked, 0 if all is.
+ * `granularities` may be empty. *late is what this configuration wants: after_ms 0 if it keeps no
+ * late points; and becomes what holds for all that were ever kept. The store's error, with a
+ * sentence. */
+int rollup_since_open(struct store *store, const struct granularities *granularities,
+		      int64_t now_ms, int64_t since_ms[GRANULARITIES_MAX],
+		      struct late_samples *late, struct errbuf *e) MUST_CHECK;
 
 /* For complete.h. Has a request read the cells; */
 void rollup_since_scan(struct store_request *scan);
-/* which of `grains` have been rebuilt, bit by place, and behind these whether "recount" has; */
+/* which of `granularities` have been rebuilt, bit by place, and behind these whether "recount" has;
+ */
 unsigned rollup_since_rebuilt(const struct store_cell_scan *cells,
-			      const struct rollup_grains *grains);
+			      const struct granularities *granularities);
 /* says of those in `which` that they have been, or that since then they are of all there is, and
  * that no rows are of the other kind. Cells that are not there are not made. */
 int rollup_since_keep(struct store_write *write, const struct store_cell_scan *cells,
-		      const struct rollup_grains *grains, unsigned which, bool all) MUST_CHECK;
+		      const struct granularities *granularities, unsigned which,
+		      bool all) MUST_CHECK;
 
 /* Which metrics are counters: the first time it is kept, later compared; a warning says what has
  * changed. Blocks for a read and a write. *recount is made; the caller releases it. */

@@ -5,8 +5,8 @@
  *
  * Each call waits for the store (store/wait.h) on the queue of the walk, so all of it belongs to
  * the thread of that queue. ERR_CANCELLED: the queue was stopped. */
-#ifndef ROLLUP_SERIES_WALK_H
-#define ROLLUP_SERIES_WALK_H
+#ifndef STORE_SERIES_WALK_H
+#define STORE_SERIES_WALK_H
 
 #include "base/clock.h"
 #include "base/exec.h"

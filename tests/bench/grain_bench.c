@@ -45,7 +45,7 @@ struct bench {
 	uint64_t points;
 };
 
-static const struct rollup_grains grains = {
+static const struct granularities granularities = {
 	.slot_ms = HOUR_MS, .count = 2, .list = {{300000, 14 * 24 * HOUR_MS}, {HOUR_MS, 0}}};
 
 static void die(const char *what, int err)
@@ -248,7 +248,7 @@ static void run(struct bench *bench)
 								 .executor = &bench->queue.executor,
 								 .series_max = SERIES_MAX,
 								 .late_after_ms = bench->late,
-								 .grains = &grains});
+								 .granularities = &granularities});
 	for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
 		if (!bench->only || strstr(questions[i].name, bench->only))
 			ask(bench, &questions[i]);

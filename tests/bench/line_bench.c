@@ -202,7 +202,7 @@ static void bench_ingest(struct bench *b)
 int main(int argc, char **argv)
 {
 	struct bench b = {.rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 20};
-	struct rollup_grains none = {0};
+	struct granularities none = {0};
 	struct errbuf e;
 	if (retention_parse((const char *const *)argv + 2, argc > 2 ? (size_t)argc - 2 : 0, &none,
 			    0, &b.rules, &e)) {

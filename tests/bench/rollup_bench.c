@@ -35,7 +35,7 @@ static struct {
 	uint32_t partitions;
 	int64_t begin_s;
 	struct store *store;
-	struct rollup_track *track;
+	struct marks *track;
 	struct task_queue queue;
 	struct store_waiter waiter;
 	struct random random;
@@ -111,22 +111,20 @@ static void fill_slot(int64_t slot_s)
 static void mark_hosts(size_t first, int64_t slot_s)
 {
 	size_t added = 0, n = 0, count = HOSTS_PER_WRITE * METRICS;
-	struct rollup_touch *touches = mem_alloc_array(count, sizeof(*touches));
+	struct mark_touch *touches = mem_alloc_array(count, sizeof(*touches));
 	char(*texts)[NAME_BYTES] = mem_alloc_array(HOSTS_PER_WRITE, NAME_BYTES);
 	for (size_t h = first; h < first + HOSTS_PER_WRITE && h < bench.hosts; h++) {
 		struct slice tenant = SLICE("default"), tags = {texts[h - first], 0};
 		tags.len = (size_t)snprintf(texts[h - first], NAME_BYTES, ",host=h%zu", h);
 		for (size_t m = 0; m < METRICS; m++, n++) {
 			struct series_set set = {slice_of(names[m]), tags};
-			touches[n] = (struct rollup_touch){
-				{slot_s, rollup_partition(tenant, set, bench.partitions)},
-				tenant,
-				set};
+			touches[n] = (struct mark_touch){
+				{slot_s, partition_of(tenant, set, bench.partitions)}, tenant, set};
 		}
 	}
-	rollup_touches_sort(touches, n);
-	int err = rollup_touches_add(bench.track, bench.write, clock_wall_ms(clock_real()), touches,
-				     n, &added);
+	mark_touches_sort(touches, n);
+	int err = marks_touches_add(bench.track, bench.write, clock_wall_ms(clock_real()), touches,
+				    n, &added);
 	if (err)
 		die("marks", err);
 	submit();
@@ -145,19 +143,20 @@ static void mark_slot(int64_t slot_s)
 static struct rollup_pass run_pass(void)
 {
 	static const char *const items[] = {"5m:14d", "1h:365d"};
-	struct rollup_grains grains;
-	struct rollup_partitions own;
+	struct granularities granularities;
+	struct partitions own;
 	struct errbuf e;
 	char all[32];
 	snprintf(all, sizeof(all), "0-%u", bench.partitions - 1);
-	if (rollup_grains_parse(items, 2, HOUR_S * 1000, &grains, &e) ||
-	    rollup_partitions_parse(slice_of(all), bench.partitions, &own, &e))
+	if (granularities_parse(items, 2, HOUR_S * 1000, &granularities, &e) ||
+	    partitions_parse(slice_of(all), bench.partitions, &own, &e))
 		die(e.text, ERR_INVALID);
-	struct rollup_job *job = rollup_job_new(&(struct rollup_job_options){.store = bench.store,
-									     .track = bench.track,
-									     .clock = clock_real(),
-									     .grains = &grains,
-									     .quiet_ms = QUIET_MS});
+	struct rollup_job *job =
+		rollup_job_new(&(struct rollup_job_options){.store = bench.store,
+							    .track = bench.track,
+							    .clock = clock_real(),
+							    .granularities = &granularities,
+							    .quiet_ms = QUIET_MS});
 	struct rollup_pass pass = rollup_job_run(
 		job, &bench.queue, &own, clock_wall_ms(clock_real()) + 2 * QUIET_MS, INT64_MAX);
 	rollup_job_free(job);
@@ -211,8 +210,8 @@ static void bench_open(const char *path)
 	if (err)
 		die(e.text, err);
 	task_queue_init(&bench.queue);
-	bench.track = rollup_track_store_open(&(struct rollup_track_store_options){
-		.store = bench.store, .writer = SLICE("bench")});
+	bench.track = marks_store_open(
+		&(struct marks_store_options){.store = bench.store, .writer = SLICE("bench")});
 	bench.waiter = (struct store_waiter){bench.store, &bench.queue, clock_real(), die};
 	bench.handles = mem_alloc_array(bench.hosts * METRICS, sizeof(*bench.handles));
 	bench.values = mem_zalloc(bench.hosts * METRICS * sizeof(*bench.values));
@@ -227,7 +226,7 @@ static void bench_open(const char *path)
 static void bench_close(void)
 {
 	store_write_free(bench.write);
-	rollup_track_close(bench.track);
+	marks_close(bench.track);
 	store_close(bench.store);
 	mem_free(bench.handles);
 	mem_free(bench.values);

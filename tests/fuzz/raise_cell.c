@@ -4,7 +4,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void is_same(const struct raise_cell *a, const struct raise_cell *b)
+static void is_same(const struct lengthened_cell *a, const struct lengthened_cell *b)
 {
 	ASSERT(a->preset_ms == b->preset_ms && a->until_ms == b->until_ms);
 	ASSERT(a->kept_ms == b->kept_ms && a->preset == b->preset && a->rules == b->rules);
@@ -15,13 +15,13 @@ static void is_same(const struct raise_cell *a, const struct raise_cell *b)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct raise_cell kept, again;
-	char text[RAISE_CELL_MAX_BYTES];
-	if (raise_cell_decode((struct slice){(const char *)data, size}, &kept))
+	struct lengthened_cell kept, again;
+	char text[LENGTHENED_CELL_MAX_BYTES];
+	if (lengthened_cell_decode((struct slice){(const char *)data, size}, &kept))
 		return 0;
 	ASSERT(kept.count <= RETENTION_RULES_MAX);
 	ASSERT(kept.preset_ms >= 0 && kept.until_ms >= 0 && kept.kept_ms >= 0);
-	int err = raise_cell_decode(raise_cell_encode(&kept, text), &again);
+	int err = lengthened_cell_decode(lengthened_cell_encode(&kept, text), &again);
 	ASSERT(!err);
 	is_same(&kept, &again);
 	return 0;

@@ -60,7 +60,7 @@ static void samples_are_not_written_when_the_write_that_marks_them_failed(void *
 	for (size_t e = 0; e < ARRAY_LEN(errs); e++) {
 		struct harness h = {0};
 		harness_open(&h, &(struct ingest_options){.write_bytes = 4096,
-							  .rollup_partitions = 1,
+							  .partitions = 1,
 							  .rollup_slot_ms = 3600000,
 							  .rollup_quiet_ms = 300000});
 		struct ingest_request *r = harness_request(&h);

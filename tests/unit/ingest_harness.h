@@ -21,8 +21,8 @@
 
 /* How tracks are opened, where it is not by the store; then whoever keeps marks has a thread of its
  * own, which is waited for. */
-typedef struct rollup_track *harness_track_fn(struct store *store, struct clock *clock,
-					      int64_t slot_ms, int64_t quiet_ms);
+typedef struct marks *harness_track_fn(struct store *store, struct clock *clock, int64_t slot_ms,
+				       int64_t quiet_ms);
 static harness_track_fn *harness_track;
 
 #define HARNESS_NOW_MS INT64_C(1700000000000)
@@ -31,7 +31,7 @@ struct harness {
 	struct clock_virtual clock;
 	struct task_queue queue;
 	struct store *store;
-	struct rollup_track *track;
+	struct marks *track;
 	struct catalog_options catalog_options;
 	struct catalog *catalog;
 	struct ingest *ingest;
@@ -48,14 +48,14 @@ static inline void harness_resume(struct ingest_request *r)
 	((struct harness *)ingest_owner(r))->resumed = true;
 }
 
-static inline struct rollup_track *harness_open_track(struct harness *h,
-						      const struct ingest_options *options)
+static inline struct marks *harness_open_track(struct harness *h,
+					       const struct ingest_options *options)
 {
 	if (harness_track && options)
 		return harness_track(h->store, &h->clock.clock, options->rollup_slot_ms,
 				     options->rollup_quiet_ms);
-	return rollup_track_store_open(
-		&(struct rollup_track_store_options){.store = h->store, .writer = SLICE("test")});
+	return marks_store_open(
+		&(struct marks_store_options){.store = h->store, .writer = SLICE("test")});
 }
 
 static inline void harness_open(struct harness *h, const struct ingest_options *options)
@@ -70,7 +70,7 @@ static inline void harness_open(struct harness *h, const struct ingest_options *
 	struct ingest_options all = options ? *options : (struct ingest_options){0};
 	h->track = harness_open_track(h, options);
 	all.store = h->store;
-	all.rollup_track = h->track;
+	all.marks = h->track;
 	all.catalog = h->catalog;
 	all.clock = &h->clock.clock;
 	all.executor = &h->queue.executor;
@@ -104,7 +104,7 @@ static inline void harness_close(struct harness *h)
 	catalog_close(h->catalog, harness_catalog_closed, h);
 	harness_pump(h);
 	assert_true(h->catalog_closed);
-	rollup_track_close(h->track);
+	marks_close(h->track);
 	store_close(h->store);
 	task_queue_release(&h->queue);
 }

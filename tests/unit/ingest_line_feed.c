@@ -107,7 +107,7 @@ static void fields_of_one_line_may_be_kept_for_different_times(void **state)
 	static const char *const items[] = {"*/x_debug/raw:2h", "*/y_*/raw:2h"};
 	struct harness h = {0};
 	struct retention_rules rules;
-	struct rollup_grains none = {0};
+	struct granularities none = {0};
 	struct errbuf e;
 	char text[512];
 	assert_int_equal(retention_parse(items, 2, &none, 0, &rules, &e), 0);

@@ -107,7 +107,7 @@ static void what_waits_to_be_marked_does_not_wait_for_ever(void **state)
 	send_piece(request, "m", 2, AT(60, 0));
 	harness_pump(&r.h);
 	assert_int_equal(rolled_samples(&r, TABLE_DATA_RAW, "m"), 1);
-	rolled_set_ms(&r, rolled_now_ms(&r) + rollup_write_max_ms(r.quiet_ms, 0) / 2);
+	rolled_set_ms(&r, rolled_now_ms(&r) + recent_touches_write_max_ms(r.quiet_ms, 0) / 2);
 	ingest_tick(r.h.ingest);
 	harness_pump(&r.h);
 	assert_int_equal(rolled_samples(&r, TABLE_DATA_RAW, "m"), 2);

@@ -31,7 +31,7 @@ static void points_of_a_closed_slot_are_refused(void **state)
 	(void)state;
 	struct harness h = {0};
 	harness_open(&h, &(struct ingest_options){.retention_ms = 3 * 3600000,
-						  .rollup_partitions = 1,
+						  .partitions = 1,
 						  .rollup_slot_ms = 3600000,
 						  .rollup_quiet_ms = 300000});
 	int64_t eight_ms = HARNESS_NOW_MS - 2 * 3600000 - 13 * 60000 - 20 * 1000;
@@ -58,7 +58,7 @@ static void points_of_a_closed_slot_are_refused(void **state)
 static void read_debug_rule(struct retention_rules *rules)
 {
 	static const char *const items[] = {"t/debug*/raw:2h"};
-	struct rollup_grains none = {0};
+	struct granularities none = {0};
 	struct errbuf e;
 	assert_int_equal(retention_parse(items, 1, &none, 0, rules, &e), 0);
 }
@@ -148,7 +148,7 @@ static void a_slot_closes_by_the_rule_of_its_series(void **state)
 	struct retention_rules rules;
 	read_debug_rule(&rules);
 	harness_open(&h, &(struct ingest_options){.retention_rules = &rules,
-						  .rollup_partitions = 1,
+						  .partitions = 1,
 						  .rollup_slot_ms = 3600000,
 						  .rollup_quiet_ms = 300000});
 	int64_t nine_ms = HARNESS_NOW_MS - 3600000 - 13 * 60000 - 20 * 1000;

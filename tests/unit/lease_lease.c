@@ -8,13 +8,13 @@
 enum { HOLDERS_MAX = 4 };
 
 struct holder {
-	struct rollup_leases *leases;
-	struct rollup_partitions held;
+	struct leases *leases;
+	struct partitions held;
 };
 
 struct shared {
 	struct harness h;
-	struct rollup_partitions wanted;
+	struct partitions wanted;
 	struct holder holders[HOLDERS_MAX];
 };
 
@@ -23,23 +23,22 @@ static void open_all(struct shared *s, uint32_t partitions)
 	*s = (struct shared){0};
 	harness_open(&s->h, NULL);
 	for (uint32_t p = 0; p < partitions; p++)
-		rollup_partitions_add(&s->wanted, p);
+		partitions_add(&s->wanted, p);
 }
 
 static void begin(struct shared *s, size_t i, bool share)
 {
 	static const char *const names[HOLDERS_MAX] = {"a", "ab", "c", "d"};
-	s->holders[i].leases =
-		rollup_leases_new(&(struct rollup_leases_options){.store = s->h.store,
-								  .clock = &s->h.clock.clock,
-								  .holder = slice_of(names[i]),
-								  .lease_ms = LEASE_MS,
-								  .share = share});
+	s->holders[i].leases = leases_new(&(struct leases_options){.store = s->h.store,
+								   .clock = &s->h.clock.clock,
+								   .holder = slice_of(names[i]),
+								   .lease_ms = LEASE_MS,
+								   .share = share});
 }
 
 static void die(struct shared *s, size_t i)
 {
-	rollup_leases_free(s->holders[i].leases);
+	leases_free(s->holders[i].leases);
 	s->holders[i] = (struct holder){0};
 }
 
@@ -52,16 +51,16 @@ static void close_all(struct shared *s)
 	harness_close(&s->h);
 }
 
-static int try_to_take(struct shared *s, size_t i, const struct rollup_partitions *wanted)
+static int try_to_take(struct shared *s, size_t i, const struct partitions *wanted)
 {
 	int64_t until_ms;
 	struct holder *holder = &s->holders[i];
-	int err = rollup_leases_take(holder->leases, &s->h.queue, wanted, &holder->held, &until_ms);
+	int err = leases_take(holder->leases, &s->h.queue, wanted, &holder->held, &until_ms);
 	assert_true(until_ms == clock_wall_ms(&s->h.clock.clock) + LEASE_MS);
 	return err;
 }
 
-static void take_of(struct shared *s, size_t i, const struct rollup_partitions *wanted)
+static void take_of(struct shared *s, size_t i, const struct partitions *wanted)
 {
 	assert_int_equal(try_to_take(s, i, wanted), 0);
 }
@@ -69,10 +68,10 @@ static void take_of(struct shared *s, size_t i, const struct rollup_partitions *
 /* Which of 0 to 3 it has after it has asked for `wanted`. */
 static unsigned take(struct shared *s, size_t i, const char *wanted)
 {
-	const struct rollup_partitions *held = &s->holders[i].held;
-	struct rollup_partitions set;
+	const struct partitions *held = &s->holders[i].held;
+	struct partitions set;
 	struct errbuf e;
-	assert_int_equal(rollup_partitions_parse(slice_of(wanted), 8, &set, &e), 0);
+	assert_int_equal(partitions_parse(slice_of(wanted), 8, &set, &e), 0);
 	take_of(s, i, &set);
 	assert_int_equal(held->count, (size_t)__builtin_popcountll(held->bits[0]));
 	return (unsigned)held->bits[0];
@@ -80,8 +79,8 @@ static unsigned take(struct shared *s, size_t i, const char *wanted)
 
 static void give(struct shared *s, size_t i)
 {
-	assert_int_equal(rollup_leases_give(s->holders[i].leases, &s->h.queue), 0);
-	s->holders[i].held = (struct rollup_partitions){0};
+	assert_int_equal(leases_give(s->holders[i].leases, &s->h.queue), 0);
+	s->holders[i].held = (struct partitions){0};
 }
 
 /* All that live look once, a minute later. */
@@ -104,9 +103,9 @@ static void expect_shares(const struct shared *s, const char *want)
 			buf_printf(&out, "%s%c:%zu", out.len ? " " : "", 'a' + (int)i,
 				   s->holders[i].held.count);
 		for (size_t j = 0; j < i; j++) {
-			for (uint32_t p = 0; p < ROLLUP_PARTITIONS_MAX; p++)
-				assert_false(rollup_partitions_has(&s->holders[i].held, p) &&
-					     rollup_partitions_has(&s->holders[j].held, p));
+			for (uint32_t p = 0; p < PARTITIONS_MAX; p++)
+				assert_false(partitions_has(&s->holders[i].held, p) &&
+					     partitions_has(&s->holders[j].held, p));
 		}
 	}
 	buf_append_char(&out, 0);
@@ -238,10 +237,10 @@ static void what_a_stranger_has_is_not_shared(void **state)
 {
 	(void)state;
 	struct shared s;
-	struct rollup_partitions list = {0};
+	struct partitions list = {0};
 	open_all(&s, 12);
 	for (uint32_t p = 0; p < 4; p++)
-		rollup_partitions_add(&list, p);
+		partitions_add(&list, p);
 	begin(&s, 0, false);
 	begin(&s, 1, true);
 	begin(&s, 2, true);

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "lease/owners.h"
 
-static struct rollup_partitions own, all;
+static struct partitions own, all;
 
 static int read_owners(const char *text, const char *host, struct errbuf *e)
 {
@@ -18,7 +18,7 @@ static int read_owners(const char *text, const char *host, struct errbuf *e)
 	arena_init(&arena, 1 << 20);
 	int err = conf_tree_parse("owners.json", slice_of(text), &arena, &root, e);
 	if (!err)
-		err = rollup_owners_read(root, 64, slice_of(host), &own, &all, e);
+		err = owners_read(root, 64, slice_of(host), &own, &all, e);
 	arena_release(&arena);
 	return err;
 }
@@ -29,7 +29,7 @@ static void check(const char *text, const char *host, const char *list, size_t i
 	struct buf out;
 	buf_init(&out, 1000);
 	assert_int_equal(read_owners(text, host, &e), 0);
-	rollup_partitions_print(&own, &out);
+	partitions_print(&own, &out);
 	buf_append_char(&out, 0);
 	assert_string_equal(out.data, list);
 	assert_int_equal(all.count, in_all);

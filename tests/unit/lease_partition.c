@@ -15,11 +15,11 @@ static void guava(UNUSED void **state)
 	static const uint32_t of_100[] = {0,  55, 62, 8,  45, 59, 86, 97, 82, 59,
 					  73, 37, 17, 56, 86, 21, 90, 37, 38, 83};
 	for (uint32_t i = 0; i < ARRAY_LEN(of_100); i++)
-		assert_int_equal(rollup_consistent_hash(i, 100), of_100[i]);
-	assert_int_equal(rollup_consistent_hash(UINT64_C(10863919174838991), 11), 6);
-	assert_int_equal(rollup_consistent_hash(UINT64_C(2016238256797177309), 11), 3);
-	assert_int_equal(rollup_consistent_hash(UINT64_C(1673758223894951030), 11), 5);
-	assert_int_equal(rollup_consistent_hash(2, 100001), 80343);
+		assert_int_equal(consistent_hash(i, 100), of_100[i]);
+	assert_int_equal(consistent_hash(UINT64_C(10863919174838991), 11), 6);
+	assert_int_equal(consistent_hash(UINT64_C(2016238256797177309), 11), 3);
+	assert_int_equal(consistent_hash(UINT64_C(1673758223894951030), 11), 5);
+	assert_int_equal(consistent_hash(2, 100001), 80343);
 }
 
 /* The program of document C put this series into this partition. */
@@ -27,26 +27,26 @@ static void the_documents(UNUSED void **state)
 {
 	struct series_set series =
 		series_set_split(SLICE("some_metric,deployment=prod,host=h-1,os=linux"));
-	assert_int_equal(rollup_partition(SLICE("tenant-1"), series, 64), 50);
-	assert_int_equal(rollup_partition(SLICE("tenant-1"), series, 1), 0);
+	assert_int_equal(partition_of(SLICE("tenant-1"), series, 64), 50);
+	assert_int_equal(partition_of(SLICE("tenant-1"), series, 1), 0);
 }
 
 static void check_list(const char *text, const char *expected, const char *shown)
 {
-	struct rollup_partitions set;
+	struct partitions set;
 	struct errbuf e;
 	char bits[17] = "";
 	size_t count = 0;
-	assert_int_equal(rollup_partitions_parse(slice_of(text), 16, &set, &e), 0);
+	assert_int_equal(partitions_parse(slice_of(text), 16, &set, &e), 0);
 	for (uint32_t p = 0; p < 16; p++) {
-		bits[p] = rollup_partitions_has(&set, p) ? 'x' : '.';
-		count += rollup_partitions_has(&set, p);
+		bits[p] = partitions_has(&set, p) ? 'x' : '.';
+		count += partitions_has(&set, p);
 	}
 	assert_string_equal(bits, expected);
 	assert_int_equal(set.count, count);
 	struct buf printed;
 	buf_init(&printed, 100);
-	rollup_partitions_print(&set, &printed);
+	partitions_print(&set, &printed);
 	buf_append_char(&printed, 0);
 	assert_string_equal(printed.data, shown);
 	buf_release(&printed);
@@ -54,9 +54,9 @@ static void check_list(const char *text, const char *expected, const char *shown
 
 static void check_refused(const char *text, const char *sentence)
 {
-	struct rollup_partitions set;
+	struct partitions set;
 	struct errbuf e = {""};
-	assert_int_equal(rollup_partitions_parse(slice_of(text), 16, &set, &e), ERR_INVALID);
+	assert_int_equal(partitions_parse(slice_of(text), 16, &set, &e), ERR_INVALID);
 	assert_string_equal(e.text, sentence);
 }
 

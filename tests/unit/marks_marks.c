@@ -6,14 +6,14 @@
 
 #define SLOT_S INT64_C(1598263200) /* 2020-08-24T10:00:00Z */
 
-static const struct rollup_slot slot = {SLOT_S, 3};
+static const struct mark_slot slot = {SLOT_S, 3};
 
 struct track {
 	struct clock_virtual clock;
 	struct task_queue queue;
 	struct store *store;
-	struct rollup_track *track;
-	struct rollup_reading *reading;
+	struct marks *track;
+	struct marks_reading *reading;
 };
 
 static void on_written(struct store_write *write, int err)
@@ -28,9 +28,9 @@ static void track_open_writing(struct track *t, size_t write_max_bytes)
 	clock_virtual_init(&t->clock, SLOT_S * 1000000);
 	task_queue_init(&t->queue);
 	t->store = naive_open(&t->clock.clock);
-	t->track = rollup_track_store_open(&(struct rollup_track_store_options){
+	t->track = marks_store_open(&(struct marks_store_options){
 		.store = t->store, .writer = SLICE("w"), .write_max_bytes = write_max_bytes});
-	t->reading = rollup_reading_new(t->track);
+	t->reading = marks_reading_new(t->track);
 }
 
 static void track_open(struct track *t)
@@ -40,13 +40,13 @@ static void track_open(struct track *t)
 	task_queue_init(&t->queue);
 	t->store = naive_open(&t->clock.clock);
 	t->track = driver_open(t->store, &t->clock.clock, 3600000, 300000);
-	t->reading = rollup_reading_new(t->track);
+	t->reading = marks_reading_new(t->track);
 }
 
 static void track_close(struct track *t)
 {
-	rollup_reading_free(t->reading);
-	rollup_track_close(t->track);
+	marks_reading_free(t->reading);
+	marks_close(t->track);
 	store_close(t->store);
 	task_queue_release(&t->queue);
 }
@@ -70,18 +70,18 @@ static void end_write(struct track *t, struct store_write *write)
 }
 
 /* One cell: `names` are series of the tenant "t", apart by blanks. */
-static void touch_in(struct track *t, struct rollup_slot in, const char *names, int64_t now_ms)
+static void touch_in(struct track *t, struct mark_slot in, const char *names, int64_t now_ms)
 {
-	struct rollup_touch touches[16];
+	struct mark_touch touches[16];
 	size_t count = 0;
 	char copy[256], *at = copy;
 	snprintf(copy, sizeof(copy), "%s", names);
 	for (char *name; (name = strsep(&at, " "));)
 		touches[count++] =
-			(struct rollup_touch){.slot = in,
-					      .tenant = SLICE("t"),
-					      .series_set = series_set_split(slice_of(name))};
-	assert_int_equal(rollup_mark_wait(t->track, &t->queue, now_ms, touches, count), 0);
+			(struct mark_touch){.slot = in,
+					    .tenant = SLICE("t"),
+					    .series_set = series_set_split(slice_of(name))};
+	assert_int_equal(marks_mark_wait(t->track, &t->queue, now_ms, touches, count), 0);
 }
 
 static void touch(struct track *t, const char *names, int64_t now_ms)
@@ -91,12 +91,12 @@ static void touch(struct track *t, const char *names, int64_t now_ms)
 
 static void read_marks(struct track *t)
 {
-	assert_int_equal(rollup_reading_begin(t->reading, &t->queue, &slot, 1, SLOT_S * 1000), 0);
+	assert_int_equal(marks_reading_begin(t->reading, &t->queue, &slot, 1, SLOT_S * 1000), 0);
 }
 
 static int by_name(const void *a, const void *b)
 {
-	const struct rollup_mark *x = a, *y = b;
+	const struct mark *x = a, *y = b;
 	int order = slice_compare(x->series_set.metric, y->series_set.metric);
 	return order ? order : slice_compare(x->series_set.tags, y->series_set.tags);
 }
@@ -108,9 +108,9 @@ static void expect(struct track *t, const char *want)
 	size_t count, len = 0;
 	bool more;
 	read_marks(t);
-	const struct rollup_mark *marks = rollup_reading_marks(t->reading, &count, &more);
+	const struct mark *marks = marks_reading_marks(t->reading, &count, &more);
 	assert_false(more);
-	struct rollup_mark *sorted = mem_alloc_array(count + 1, sizeof(*sorted));
+	struct mark *sorted = mem_alloc_array(count + 1, sizeof(*sorted));
 	memcpy(sorted, marks, count * sizeof(*marks));
 	qsort(sorted, count, sizeof(*sorted), by_name);
 	for (size_t i = 0; i < count; i++)
@@ -126,7 +126,7 @@ static void set_finished(struct track *t, const char *name)
 {
 	size_t count;
 	bool more;
-	struct rollup_mark *marks = rollup_reading_marks(t->reading, &count, &more);
+	struct mark *marks = marks_reading_marks(t->reading, &count, &more);
 	for (size_t i = 0; i < count; i++)
 		marks[i].finished |=
 			series_set_equal(marks[i].series_set, series_set_split(slice_of(name)));
@@ -134,7 +134,7 @@ static void set_finished(struct track *t, const char *name)
 
 static void finish(struct track *t)
 {
-	assert_int_equal(rollup_reading_finish(t->reading, &t->queue), 0);
+	assert_int_equal(marks_reading_finish(t->reading, &t->queue), 0);
 }
 
 static size_t count_cells(struct track *t)
@@ -223,7 +223,7 @@ static void a_write_that_is_full_is_gone_on_with(void **state)
 	size_t count;
 	bool more;
 	read_marks(&t);
-	const struct rollup_mark *marks = rollup_reading_marks(t.reading, &count, &more);
+	const struct mark *marks = marks_reading_marks(t.reading, &count, &more);
 	assert_int_equal(count, 40);
 	for (size_t i = 0; i < count; i++)
 		assert_int_equal(marks[i].series_set.metric.data[0], 'y');
@@ -258,7 +258,7 @@ static void a_cell_that_cannot_be_read_stays_and_holds_up_nobody_else(void **sta
 	put_cell(&t, "", 0);
 	touch(&t, "b", 200);
 	expect(&t, "a@100 b@200");
-	assert_int_equal(rollup_reading_unread(t.reading), 4);
+	assert_int_equal(marks_reading_unread(t.reading), 4);
 	set_finished(&t, "a");
 	set_finished(&t, "b");
 	finish(&t);
@@ -271,7 +271,7 @@ static void a_cell_that_cannot_be_read_stays_and_holds_up_nobody_else(void **sta
 static void that_samples_were_deleted_is_known_until_it_is_finished(void **state)
 {
 	(void)state;
-	struct rollup_touch touches[] = {
+	struct mark_touch touches[] = {
 		{.slot = slot,
 		 .tenant = SLICE("t"),
 		 .series_set.metric = SLICE("a"),
@@ -285,9 +285,9 @@ static void that_samples_were_deleted_is_known_until_it_is_finished(void **state
 	size_t added = 0, count;
 	bool more;
 	track_open(&t);
-	rollup_touches_sort(touches, 3);
+	mark_touches_sort(touches, 3);
 	struct store_write *write = begin_write(&t, 1 << 20);
-	assert_int_equal(rollup_touches_add(t.track, write, 100, touches, 3, &added), 0);
+	assert_int_equal(marks_touches_add(t.track, write, 100, touches, 3, &added), 0);
 	end_write(&t, write);
 	assert_int_equal(count_cells(&t), 2);
 	touch(&t, "a b c", 200);
@@ -296,14 +296,14 @@ static void that_samples_were_deleted_is_known_until_it_is_finished(void **state
 	set_finished(&t, "c");
 	finish(&t);
 	expect(&t, "a@200");
-	assert_true(rollup_reading_marks(t.reading, &count, &more)->deleted);
+	assert_true(marks_reading_marks(t.reading, &count, &more)->deleted);
 	set_finished(&t, "a");
 	finish(&t);
 	expect(&t, "");
 	assert_int_equal(count_cells(&t), 0);
 	touch(&t, "a", 300);
 	expect(&t, "a@300");
-	assert_false(rollup_reading_marks(t.reading, &count, &more)->deleted);
+	assert_false(marks_reading_marks(t.reading, &count, &more)->deleted);
 	track_close(&t);
 }
 
@@ -314,32 +314,32 @@ static void a_long_row_does_not_crowd_out_the_others(void **state)
 	(void)state;
 	enum { ROWS = 3, CELLS = 700 };
 	static char name[30000];
-	struct rollup_slot slots[ROWS];
+	struct mark_slot slots[ROWS];
 	struct track t;
 	size_t found = 0, parts = 0;
 	bool more = true;
 	track_open(&t);
 	memset(name, 'n', sizeof(name) - 1);
 	for (uint32_t p = 0; p < ROWS; p++) {
-		slots[p] = (struct rollup_slot){SLOT_S, p};
+		slots[p] = (struct mark_slot){SLOT_S, p};
 		for (uint32_t i = 0; i < (p == 1 ? 1 : CELLS); i++) {
 			size_t added = 0, len = (size_t)snprintf(name, 32, "p%u i%u", p, i);
-			struct rollup_touch one = {
+			struct mark_touch one = {
 				slots[p], SLICE("t"), {.metric = {name, sizeof(name) - 1}}};
 			name[len] = 'n';
 			struct store_write *write = begin_write(&t, 1 << 20);
-			assert_int_equal(rollup_touches_add(t.track, write, 1, &one, 1, &added), 0);
+			assert_int_equal(marks_touches_add(t.track, write, 1, &one, 1, &added), 0);
 			end_write(&t, write);
 		}
 	}
-	int err = rollup_reading_begin(t.reading, &t.queue, slots, ROWS, SLOT_S * 1000);
+	int err = marks_reading_begin(t.reading, &t.queue, slots, ROWS, SLOT_S * 1000);
 	while (more) {
 		size_t count;
 		assert_int_equal(err, 0);
-		(void)rollup_reading_marks(t.reading, &count, &more);
+		(void)marks_reading_marks(t.reading, &count, &more);
 		found += count;
 		if (more)
-			err = rollup_reading_next(t.reading, &t.queue, SLOT_S * 1000);
+			err = marks_reading_next(t.reading, &t.queue, SLOT_S * 1000);
 		assert_true(++parts < 20);
 	}
 	assert_int_equal(found, 2 * CELLS + 1);
@@ -353,11 +353,11 @@ static void a_touch_of_a_clock_that_is_ahead_counts(void **state)
 	(void)state;
 	const int64_t end_ms = SLOT_S * 1000 + 3600000, minute_ms = 60000;
 	int64_t now_ms = end_ms + 60 * minute_ms;
-	assert_int_equal(rollup_ready_ms(SLOT_S, end_ms - 1, 3600000, 5 * minute_ms, now_ms),
+	assert_int_equal(slot_ready_ms(SLOT_S, end_ms - 1, 3600000, 5 * minute_ms, now_ms),
 			 end_ms + 5 * minute_ms);
-	assert_int_equal(rollup_ready_ms(SLOT_S, now_ms + 2000, 3600000, 5 * minute_ms, now_ms),
+	assert_int_equal(slot_ready_ms(SLOT_S, now_ms + 2000, 3600000, 5 * minute_ms, now_ms),
 			 now_ms + 2000 + 5 * minute_ms);
-	assert_int_equal(rollup_ready_ms(SLOT_S, now_ms + 86400000, 3600000, 5 * minute_ms, now_ms),
+	assert_int_equal(slot_ready_ms(SLOT_S, now_ms + 86400000, 3600000, 5 * minute_ms, now_ms),
 			 end_ms + 5 * minute_ms);
 }
 

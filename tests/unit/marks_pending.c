@@ -8,18 +8,18 @@
 
 static const char *const hour[] = {"1h:365d"};
 
-static struct rollup_pending look(struct rolled *r, size_t slots_max, uint64_t marks_max)
+static struct marks_pending look(struct rolled *r, size_t slots_max, uint64_t marks_max)
 {
-	struct rollup_pending pending;
+	struct marks_pending pending;
 	harness_pump(&r->h);
-	int err = rollup_pending_list(&(struct rollup_pending_options){.track = r->h.track,
-								       .clock = &r->h.clock.clock,
-								       .queue = &r->h.queue,
-								       .slot_ms = HOUR_MS,
-								       .quiet_ms = 5 * MINUTE_MS,
-								       .slots_max = slots_max,
-								       .marks_max = marks_max},
-				      &pending);
+	int err = marks_pending_list(&(struct marks_pending_options){.track = r->h.track,
+								     .clock = &r->h.clock.clock,
+								     .queue = &r->h.queue,
+								     .slot_ms = HOUR_MS,
+								     .quiet_ms = 5 * MINUTE_MS,
+								     .slots_max = slots_max,
+								     .marks_max = marks_max},
+				     &pending);
 	assert_int_equal(err, 0);
 	return pending;
 }
@@ -28,11 +28,11 @@ static struct rollup_pending look(struct rolled *r, size_t slots_max, uint64_t m
  * will be; `+` where not all was counted, `...` if there are more. */
 static void expect_pending(struct rolled *r, size_t slots_max, uint64_t marks_max, const char *want)
 {
-	struct rollup_pending p = look(r, slots_max, marks_max);
+	struct marks_pending p = look(r, slots_max, marks_max);
 	struct buf out;
 	buf_init(&out, 1 << 16);
 	for (size_t i = 0; i < p.count; i++) {
-		const struct rollup_pending_slot *slot = &p.slots[i];
+		const struct marks_pending_slot *slot = &p.slots[i];
 		buf_printf(&out, "%s%lld:%llu/%llu", i ? " " : "",
 			   (long long)(slot->slot_s * 1000 - TEN_MS) / MINUTE_MS,
 			   (unsigned long long)slot->series, (unsigned long long)slot->ready);
@@ -47,7 +47,7 @@ static void expect_pending(struct rolled *r, size_t slots_max, uint64_t marks_ma
 	buf_append_char(&out, 0);
 	assert_string_equal(out.data, want);
 	buf_release(&out);
-	rollup_pending_release(&p);
+	marks_pending_release(&p);
 }
 
 static void begin(struct rolled *r)
@@ -104,11 +104,11 @@ static void the_oldest_slots_are_those_that_are_listed(void **state)
 	expect_pending(&r, 3, 1000, "-540:2/0@55 -480:2/0@55 -420:2/0@55 ...");
 	expect_pending(&r, 1, 1000, "-540:2/0@55 ...");
 	/* After three marks no further part is read: the second slot may be half-way. */
-	struct rollup_pending p = look(&r, 3, 3);
+	struct marks_pending p = look(&r, 3, 3);
 	assert_true(p.count == 3 && p.slots[0].counted && !p.slots[2].counted);
 	assert_int_equal(p.slots[0].series, 2);
 	assert_int_equal(p.slots[2].series, 0);
-	rollup_pending_release(&p);
+	marks_pending_release(&p);
 	rolled_close(&r);
 }
 
@@ -116,22 +116,22 @@ static void a_look_that_is_given_up_ends(void **state)
 {
 	(void)state;
 	struct rolled r;
-	struct rollup_pending p;
+	struct marks_pending p;
 	struct task_queue queue;
 	begin(&r);
 	rolled_put(&r, "m,h=a", "1", AT(1, 0));
 	task_queue_init(&queue);
 	task_queue_stop(&queue);
-	int err = rollup_pending_list(&(struct rollup_pending_options){.track = r.h.track,
-								       .clock = &r.h.clock.clock,
-								       .queue = &queue,
-								       .slot_ms = HOUR_MS,
-								       .quiet_ms = 5 * MINUTE_MS,
-								       .slots_max = 1,
-								       .marks_max = 1},
-				      &p);
+	int err = marks_pending_list(&(struct marks_pending_options){.track = r.h.track,
+								     .clock = &r.h.clock.clock,
+								     .queue = &queue,
+								     .slot_ms = HOUR_MS,
+								     .quiet_ms = 5 * MINUTE_MS,
+								     .slots_max = 1,
+								     .marks_max = 1},
+				     &p);
 	assert_int_equal(err, ERR_CANCELLED);
-	rollup_pending_release(&p);
+	marks_pending_release(&p);
 	task_queue_release(&queue);
 	rolled_close(&r);
 }
@@ -144,22 +144,21 @@ struct range {
 	bool only_count;
 };
 
-static struct rollup_rebuild_result rebuild(struct rolled *r, const struct range *range)
+static struct remark_result rebuild(struct rolled *r, const struct range *range)
 {
-	struct rollup_rebuild_result result;
-	int err = rollup_rebuild(
-		&(struct rollup_rebuild_options){
-			.store = r->h.store,
-			.track = r->h.track,
-			.clock = &r->h.clock.clock,
-			.queue = &r->h.queue,
-			.slot_ms = HOUR_MS,
-			.partitions = 8,
-			.tenant = slice_of(range->tenant ? range->tenant : ""),
-			.metric = slice_of(range->metric ? range->metric : ""),
-			.from_ms = range->from_ms,
-			.to_ms = range->to_ms ? range->to_ms : AT(120, 0),
-			.only_count = range->only_count},
+	struct remark_result result;
+	int err = remark(
+		&(struct remark_options){.store = r->h.store,
+					 .track = r->h.track,
+					 .clock = &r->h.clock.clock,
+					 .queue = &r->h.queue,
+					 .slot_ms = HOUR_MS,
+					 .partitions = 8,
+					 .tenant = slice_of(range->tenant ? range->tenant : ""),
+					 .metric = slice_of(range->metric ? range->metric : ""),
+					 .from_ms = range->from_ms,
+					 .to_ms = range->to_ms ? range->to_ms : AT(120, 0),
+					 .only_count = range->only_count},
 		&result);
 	assert_int_equal(err, 0);
 	return result;
@@ -184,7 +183,7 @@ static void all_that_has_raw_data_is_marked_anew(void **state)
 	(void)state;
 	struct rolled r;
 	begin_rolled_up(&r);
-	struct rollup_rebuild_result result = rebuild(&r, &(struct range){0});
+	struct remark_result result = rebuild(&r, &(struct range){0});
 	assert_int_equal(result.series, 2);
 	assert_int_equal(result.marked, 2);
 	assert_int_equal(result.slots, 3);
@@ -236,7 +235,7 @@ static void more_than_fits_at_once(void **state)
 		rolled_put(&r, "m,h=0", "1", AT(-60 * i, 0));
 	}
 	assert_int_equal(rolled_pass_at(&r, AT(70, 0)).rolled_up, 599);
-	struct rollup_rebuild_result result = rebuild(&r, &(struct range){0});
+	struct remark_result result = rebuild(&r, &(struct range){0});
 	assert_int_equal(result.series, 300);
 	assert_int_equal(result.marked, 300);
 	assert_int_equal(result.slots, 300);
@@ -251,12 +250,12 @@ static void slots_whose_raw_data_expires_are_left_alone(void **state)
 {
 	(void)state;
 	int64_t quiet_ms = 5 * MINUTE_MS;
-	assert_true(rollup_open_from_ms(AT(65, 0), 2 * HOUR_MS, HOUR_MS, quiet_ms) == TEN_MS);
-	assert_true(rollup_open_from_ms(AT(110, 0), 2 * HOUR_MS, HOUR_MS, quiet_ms) == TEN_MS);
-	assert_true(rollup_open_from_ms(AT(110, 1), 2 * HOUR_MS, HOUR_MS, quiet_ms) ==
+	assert_true(slot_open_from_ms(AT(65, 0), 2 * HOUR_MS, HOUR_MS, quiet_ms) == TEN_MS);
+	assert_true(slot_open_from_ms(AT(110, 0), 2 * HOUR_MS, HOUR_MS, quiet_ms) == TEN_MS);
+	assert_true(slot_open_from_ms(AT(110, 1), 2 * HOUR_MS, HOUR_MS, quiet_ms) ==
 		    TEN_MS + HOUR_MS);
-	assert_int_equal(rollup_open_from_ms(AT(65, 0), 0, HOUR_MS, quiet_ms), 0);
-	assert_int_equal(rollup_open_from_ms(1000, 2 * HOUR_MS, HOUR_MS, quiet_ms), 0);
+	assert_int_equal(slot_open_from_ms(AT(65, 0), 0, HOUR_MS, quiet_ms), 0);
+	assert_int_equal(slot_open_from_ms(1000, 2 * HOUR_MS, HOUR_MS, quiet_ms), 0);
 }
 
 int main(void)

@@ -9,17 +9,17 @@
 #define SLOT_MS  (2 * 3600000)
 #define QUIET_MS 300000
 
-static const struct rollup_slot slot = {SLOT_S, 50};
+static const struct mark_slot slot = {SLOT_S, 50};
 
-/* The vector of the document's program: tests/unit/rollup_partition.c derives the partition. */
+/* The vector of the document's program: tests/unit/partition_of.c derives the partition. */
 #define SERIES "some_metric,deployment=prod,host=h-1,os=linux"
 
 struct rig {
 	struct clock_virtual clock;
 	struct task_queue queue;
 	struct store *store;
-	struct rollup_track *track;
-	struct rollup_reading *reading;
+	struct marks *track;
+	struct marks_reading *reading;
 };
 
 static int64_t now_ms(struct rig *rig)
@@ -30,13 +30,13 @@ static int64_t now_ms(struct rig *rig)
 static void open_track(struct rig *rig)
 {
 	rig->track = driver_open_redis(rig->store, &rig->clock.clock, SLOT_MS, QUIET_MS);
-	rig->reading = rollup_reading_new(rig->track);
+	rig->reading = marks_reading_new(rig->track);
 }
 
 static void close_track(struct rig *rig)
 {
-	rollup_reading_free(rig->reading);
-	rollup_track_close(rig->track);
+	marks_reading_free(rig->reading);
+	marks_close(rig->track);
 }
 
 /* A hundred seconds into the slot. */
@@ -59,20 +59,20 @@ static void rig_close(struct rig *rig)
 
 static int mark(struct rig *rig, const char *series)
 {
-	struct rollup_touch touch = {.slot = slot,
-				     .tenant = SLICE("tenant-1"),
-				     .series_set = series_set_split(slice_of(series))};
-	return rollup_mark_wait(rig->track, &rig->queue, now_ms(rig), &touch, 1);
+	struct mark_touch touch = {.slot = slot,
+				   .tenant = SLICE("tenant-1"),
+				   .series_set = series_set_split(slice_of(series))};
+	return marks_mark_wait(rig->track, &rig->queue, now_ms(rig), &touch, 1);
 }
 
 /* Marks of the next part: the first series and when it was touched. */
-static size_t read_part(struct rig *rig, bool first, struct rollup_mark *mark, bool *more)
+static size_t read_part(struct rig *rig, bool first, struct mark *mark, bool *more)
 {
 	size_t count;
-	int err = first ? rollup_reading_begin(rig->reading, &rig->queue, &slot, 1, now_ms(rig))
-			: rollup_reading_next(rig->reading, &rig->queue, now_ms(rig));
+	int err = first ? marks_reading_begin(rig->reading, &rig->queue, &slot, 1, now_ms(rig))
+			: marks_reading_next(rig->reading, &rig->queue, now_ms(rig));
 	assert_int_equal(err, 0);
-	struct rollup_mark *marks = rollup_reading_marks(rig->reading, &count, more);
+	struct mark *marks = marks_reading_marks(rig->reading, &count, more);
 	if (count)
 		*mark = marks[0];
 	for (size_t i = 0; i < count; i++)
@@ -84,7 +84,7 @@ static size_t read_part(struct rig *rig, bool first, struct rollup_mark *mark, b
 static void wait_state(struct rig *rig, bool degraded, uint64_t losses)
 {
 	for (int tries = 0;; tries++) {
-		struct rollup_track_state state = rollup_track_state(rig->track);
+		struct marks_state state = marks_state(rig->track);
 		if (state.degraded == degraded && state.losses == losses)
 			return;
 		assert_true(tries < 5000);
@@ -104,7 +104,7 @@ static void keys_are_those_of_the_document(void **state)
 {
 	(void)state;
 	struct rig rig;
-	struct rollup_mark found;
+	struct mark found;
 	bool more;
 	rig_open(&rig);
 	assert_int_equal(mark(&rig, SERIES), 0);
@@ -118,7 +118,7 @@ static void keys_are_those_of_the_document(void **state)
 	assert_false(more);
 	assert_true(slice_equal(found.tenant, SLICE("tenant-1")));
 	assert_true(series_set_equal(found.series_set, series_set_split(SLICE(SERIES))));
-	assert_int_equal(rollup_reading_finish(rig.reading, &rig.queue), 0);
+	assert_int_equal(marks_reading_finish(rig.reading, &rig.queue), 0);
 	expect_say("KEYS *0", "ingesting:50:1599933600");
 	rig_close(&rig);
 }
@@ -127,21 +127,21 @@ static void the_separator_of_the_documents_program(void **state)
 {
 	(void)state;
 	struct rig rig;
-	struct rollup_mark found;
+	struct mark found;
 	struct errbuf e;
 	bool more;
 	rig_open(&rig);
 	close_track(&rig);
-	struct rollup_track_redis_options options = {.store = rig.store,
-						     .clock = &rig.clock.clock,
-						     .url = {.port = (int)driver.redis.port},
-						     .separator = '|',
-						     .writer = SLICE("w"),
-						     .slot_ms = SLOT_MS,
-						     .quiet_ms = QUIET_MS};
+	struct marks_redis_options options = {.store = rig.store,
+					      .clock = &rig.clock.clock,
+					      .url = {.port = (int)driver.redis.port},
+					      .separator = '|',
+					      .writer = SLICE("w"),
+					      .slot_ms = SLOT_MS,
+					      .quiet_ms = QUIET_MS};
 	snprintf(options.url.host, sizeof(options.url.host), "localhost");
-	assert_int_equal(rollup_track_redis_open(&options, &rig.track, &e), 0);
-	rig.reading = rollup_reading_new(rig.track);
+	assert_int_equal(marks_redis_open(&options, &rig.track, &e), 0);
+	rig.reading = marks_reading_new(rig.track);
 	assert_int_equal(mark(&rig, SERIES), 0);
 	expect_say("SMEMBERS pending|50|1599933600", "tenant-1|" SERIES);
 	expect_say("EXISTS ingesting|50|1599933600", "1");
@@ -155,7 +155,7 @@ static void a_member_of_another_program_waits_for_its_ingesting(void **state)
 {
 	(void)state;
 	struct rig rig;
-	struct rollup_mark found;
+	struct mark found;
 	bool more;
 	rig_open(&rig);
 	redis_say(&driver.redis, "SETEX ingesting:50:1599933600 300 x");
@@ -165,7 +165,7 @@ static void a_member_of_another_program_waits_for_its_ingesting(void **state)
 	redis_say(&driver.redis, "DEL ingesting:50:1599933600");
 	assert_int_equal(read_part(&rig, true, &found, &more), 1);
 	assert_int_equal(found.touched_ms, 0);
-	assert_int_equal(rollup_reading_finish(rig.reading, &rig.queue), 0);
+	assert_int_equal(marks_reading_finish(rig.reading, &rig.queue), 0);
 	expect_say("EXISTS pending:50:1599933600", "0");
 	rig_close(&rig);
 }
@@ -174,31 +174,31 @@ static void what_is_no_mark_of_ours_is_left_and_counted(void **state)
 {
 	(void)state;
 	struct rig rig;
-	struct rollup_mark found;
+	struct mark found;
 	bool more;
 	rig_open(&rig);
 	redis_say(&driver.redis, "SADD pending:50:1599933600 nothing :m t: tenant-1:m");
 	redis_say(&driver.redis, "SET pending:50:x 1");
 	redis_say(&driver.redis, "SADD pending:50:1599933601 tenant-1:m");
 	assert_int_equal(read_part(&rig, true, &found, &more), 1);
-	assert_int_equal(rollup_reading_unread(rig.reading), 3);
-	assert_non_null(strstr(rollup_reading_unread_name(rig.reading),
+	assert_int_equal(marks_reading_unread(rig.reading), 3);
+	assert_non_null(strstr(marks_reading_unread_name(rig.reading),
 			       "of pending:50:1599933600 in Redis"));
-	assert_int_equal(rollup_reading_finish(rig.reading, &rig.queue), 0);
+	assert_int_equal(marks_reading_finish(rig.reading, &rig.queue), 0);
 	expect_say("SCARD pending:50:1599933600", "3");
 	redis_say(&driver.redis, "DEL pending:50:1599933600");
 	redis_say(&driver.redis, "SET pending:50:1599933600 text");
 	assert_int_equal(read_part(&rig, true, &found, &more), 0);
-	assert_int_equal(rollup_reading_unread(rig.reading), 1);
-	assert_string_equal(rollup_reading_unread_name(rig.reading),
+	assert_int_equal(marks_reading_unread(rig.reading), 1);
+	assert_string_equal(marks_reading_unread_name(rig.reading),
 			    "pending:50:1599933600 in Redis, which is no set");
-	struct rollup_listing *listing = rollup_listing_new(rig.track);
-	assert_int_equal(rollup_listing_begin(listing, &rig.queue, now_ms(&rig)), 0);
+	struct marks_listing *listing = marks_listing_new(rig.track);
+	assert_int_equal(marks_listing_begin(listing, &rig.queue, now_ms(&rig)), 0);
 	size_t count;
-	const struct rollup_slot *slots = rollup_listing_page(listing, &count, &more);
+	const struct mark_slot *slots = marks_listing_page(listing, &count, &more);
 	assert_int_equal(count, 1);
-	assert_int_equal(rollup_slot_compare(slots, &slot), 0);
-	rollup_listing_free(listing);
+	assert_int_equal(mark_slot_compare(slots, &slot), 0);
+	marks_listing_free(listing);
 	rig_close(&rig);
 }
 
@@ -208,7 +208,7 @@ static void marks_are_kept_in_the_store_while_redis_is_away(void **state)
 {
 	(void)state;
 	struct rig rig;
-	struct rollup_mark found;
+	struct mark found;
 	bool more;
 	rig_open(&rig);
 	redis_kill(&driver.redis);
@@ -217,13 +217,13 @@ static void marks_are_kept_in_the_store_while_redis_is_away(void **state)
 	assert_int_equal(mark(&rig, "b"), 0);
 	assert_int_equal(read_part(&rig, true, &found, &more), 2);
 	assert_true(more);
-	assert_int_equal(rollup_reading_next(rig.reading, &rig.queue, now_ms(&rig)), ERR_RETRY);
+	assert_int_equal(marks_reading_next(rig.reading, &rig.queue, now_ms(&rig)), ERR_RETRY);
 	redis_start(&driver.redis);
 	wait_state(&rig, false, 1);
 	assert_int_equal(mark(&rig, "c"), 0);
 	expect_say("SMEMBERS pending:50:1599933600", "tenant-1:c");
 	assert_int_equal(read_part(&rig, true, &found, &more), 2);
-	assert_int_equal(rollup_reading_finish(rig.reading, &rig.queue), 0);
+	assert_int_equal(marks_reading_finish(rig.reading, &rig.queue), 0);
 	assert_int_equal(read_part(&rig, false, &found, &more), 1);
 	assert_true(series_set_equal(found.series_set, series_set_split(SLICE("c"))));
 	assert_false(more);
@@ -235,12 +235,12 @@ static void a_redis_that_hangs_holds_up_nobody_for_long(void **state)
 {
 	(void)state;
 	struct rig rig;
-	struct rollup_mark found;
+	struct mark found;
 	bool more;
 	rig_open(&rig);
 	kill(driver.redis.pid, SIGSTOP);
 	assert_int_equal(mark(&rig, "a"), 0);
-	assert_true(rollup_track_state(rig.track).degraded);
+	assert_true(marks_state(rig.track).degraded);
 	kill(driver.redis.pid, SIGCONT);
 	assert_int_equal(read_part(&rig, true, &found, &more), 1);
 	assert_true(more);
@@ -255,25 +255,25 @@ static void that_it_was_emptied_is_known_until_all_is_marked_anew(void **state)
 	(void)state;
 	struct rig rig;
 	rig_open(&rig);
-	assert_false(rollup_track_state(rig.track).incomplete);
+	assert_false(marks_state(rig.track).incomplete);
 	assert_int_equal(mark(&rig, "a"), 0);
 	redis_say(&driver.redis, "FLUSHALL");
 	assert_int_equal(mark(&rig, "b"), 0);
 	wait_state(&rig, false, 1);
 	expect_say("SMEMBERS pending:50:1599933600", "tenant-1:b");
-	assert_true(rollup_track_state(rig.track).incomplete);
+	assert_true(marks_state(rig.track).incomplete);
 	/* Nor is it forgotten with the process. */
 	close_track(&rig);
 	open_track(&rig);
-	struct rollup_track_state seen = rollup_track_state(rig.track);
+	struct marks_state seen = marks_state(rig.track);
 	assert_true(seen.incomplete);
-	rollup_track_restored(rig.track, seen.losses - 1);
-	rollup_track_restored(rig.track, seen.losses);
-	while (rollup_track_state(rig.track).incomplete)
+	marks_restored(rig.track, seen.losses - 1);
+	marks_restored(rig.track, seen.losses);
+	while (marks_state(rig.track).incomplete)
 		usleep(1000);
 	close_track(&rig);
 	open_track(&rig);
-	assert_false(rollup_track_state(rig.track).incomplete);
+	assert_false(marks_state(rig.track).incomplete);
 	rig_close(&rig);
 }
 
@@ -287,7 +287,7 @@ static void without_anybody_marking_it_is_found_out_as_well(void **state)
 	close_track(&rig);
 	redis_say(&driver.redis, "FLUSHALL");
 	open_track(&rig);
-	assert_true(rollup_track_state(rig.track).incomplete);
+	assert_true(marks_state(rig.track).incomplete);
 	rig_close(&rig);
 }
 
@@ -304,7 +304,7 @@ static void what_a_restarted_redis_has_kept_may_be_old(void **state)
 	redis_start(&driver.redis);
 	freeReplyObject(redisCommand(driver.redis.context, "SET granary:epoch %s", epoch));
 	open_track(&rig);
-	assert_true(rollup_track_state(rig.track).incomplete);
+	assert_true(marks_state(rig.track).incomplete);
 	rig_close(&rig);
 }
 
@@ -317,29 +317,29 @@ static void the_marks_of_another_store_are_left_alone(void **state)
 	clock_virtual_init(&other.clock, (SLOT_S + 100) * 1000000);
 	task_queue_init(&other.queue);
 	other.store = naive_open(&other.clock.clock);
-	struct rollup_track_redis_options options = {.store = other.store,
-						     .clock = &other.clock.clock,
-						     .url = {.port = (int)driver.redis.port},
-						     .separator = ':',
-						     .writer = SLICE("w"),
-						     .slot_ms = SLOT_MS,
-						     .quiet_ms = QUIET_MS};
+	struct marks_redis_options options = {.store = other.store,
+					      .clock = &other.clock.clock,
+					      .url = {.port = (int)driver.redis.port},
+					      .separator = ':',
+					      .writer = SLICE("w"),
+					      .slot_ms = SLOT_MS,
+					      .quiet_ms = QUIET_MS};
 	struct errbuf e;
 	snprintf(options.url.host, sizeof(options.url.host), "127.0.0.1");
-	assert_int_equal(rollup_track_redis_open(&options, &other.track, &e), 0);
-	struct rollup_track_state seen = rollup_track_state(other.track);
+	assert_int_equal(marks_redis_open(&options, &other.track, &e), 0);
+	struct marks_state seen = marks_state(other.track);
 	assert_true(seen.degraded);
 	assert_non_null(strstr(seen.why, "another data directory"));
 	assert_int_equal(mark(&other, "a"), 0);
 	expect_say("EXISTS pending:50:1599933600", "0");
 	/* In a database of its own it may. */
-	rollup_track_close(other.track);
+	marks_close(other.track);
 	options.url.database = 3;
-	assert_int_equal(rollup_track_redis_open(&options, &other.track, &e), 0);
-	assert_false(rollup_track_state(other.track).degraded);
+	assert_int_equal(marks_redis_open(&options, &other.track, &e), 0);
+	assert_false(marks_state(other.track).degraded);
 	assert_int_equal(mark(&other, "a"), 0);
 	expect_say("EXISTS pending:50:1599933600", "0");
-	rollup_track_close(other.track);
+	marks_close(other.track);
 	store_close(other.store);
 	task_queue_release(&other.queue);
 	rig_close(&rig);
@@ -350,7 +350,7 @@ static void marks_of_late_points_and_deletions_are_in_the_store(void **state)
 {
 	(void)state;
 	struct rig rig;
-	struct rollup_mark found;
+	struct mark found;
 	bool more;
 	rig_open(&rig);
 	close_track(&rig);
@@ -373,7 +373,7 @@ static void doors_open(struct harness *h)
 {
 	redis_say(&driver.redis, "FLUSHALL");
 	*h = (struct harness){0};
-	harness_open(h, &(struct ingest_options){.rollup_partitions = 1,
+	harness_open(h, &(struct ingest_options){.partitions = 1,
 						 .rollup_slot_ms = SLOT_MS,
 						 .rollup_quiet_ms = QUIET_MS});
 }
@@ -469,24 +469,24 @@ static void it_logs_in_with_a_password(void **state)
 	close_track(&rig);
 	redis_say(&driver.redis, "CONFIG SET requirepass s:@/%");
 	char url[100];
-	struct rollup_track_redis_options options = {.store = rig.store,
-						     .clock = &rig.clock.clock,
-						     .separator = ':',
-						     .writer = SLICE("w"),
-						     .slot_ms = SLOT_MS,
-						     .quiet_ms = QUIET_MS};
+	struct marks_redis_options options = {.store = rig.store,
+					      .clock = &rig.clock.clock,
+					      .separator = ':',
+					      .writer = SLICE("w"),
+					      .slot_ms = SLOT_MS,
+					      .quiet_ms = QUIET_MS};
 	snprintf(url, sizeof(url), "redis://:s:%%40%%2f%%25@127.0.0.1:%u", driver.redis.port);
 	assert_int_equal(redis_url_parse(slice_of(url), &options.url, &e), 0);
-	assert_int_equal(rollup_track_redis_open(&options, &rig.track, &e), 0);
-	assert_false(rollup_track_state(rig.track).degraded);
-	rollup_track_close(rig.track);
+	assert_int_equal(marks_redis_open(&options, &rig.track, &e), 0);
+	assert_false(marks_state(rig.track).degraded);
+	marks_close(rig.track);
 	options.url.password[0] = 'x';
-	assert_int_equal(rollup_track_redis_open(&options, &rig.track, &e), 0);
-	struct rollup_track_state seen = rollup_track_state(rig.track);
+	assert_int_equal(marks_redis_open(&options, &rig.track, &e), 0);
+	struct marks_state seen = marks_state(rig.track);
 	assert_true(seen.degraded);
 	assert_non_null(strstr(seen.why, "WRONGPASS"));
 	redis_say(&driver.redis, "CONFIG SET requirepass \"\"");
-	rig.reading = rollup_reading_new(rig.track);
+	rig.reading = marks_reading_new(rig.track);
 	rig_close(&rig);
 }
 

@@ -13,7 +13,7 @@
 #define DAY    (24 * HOUR)
 
 /* What the document keeps, slots of an hour; now is minute 1,000,010 of time 0. */
-static const struct rollup_grains grains = {
+static const struct granularities granularities = {
 	.slot_ms = HOUR, .count = 2, .list = {{5 * MINUTE, 14 * DAY}, {HOUR, 365 * DAY}}};
 #define NOW (1000010 * MINUTE)
 
@@ -25,7 +25,7 @@ static int begin(void **state)
 	(void)state;
 	terms = (struct plan_terms){.end_ms = NOW,
 				    .now_ms = NOW,
-				    .grains = &grains,
+				    .granularities = &granularities,
 				    .raw_retention_ms = 2 * DAY,
 				    .rolled_before_ms = 999960 * MINUTE,
 				    .fn = FN_MAX,
@@ -33,7 +33,7 @@ static int begin(void **state)
 	return 0;
 }
 
-/* `from-to:grain` in minutes, from start on, separated by blanks; a window that was chosen in
+/* `from-to:granularity` in minutes, from start on, separated by blanks; a window that was chosen in
  * front. */
 static void expect(int64_t start_ms, const char *wanted)
 {
@@ -46,10 +46,10 @@ static void expect(int64_t start_ms, const char *wanted)
 			       (long long)(plan.window_ms / MINUTE), query_fn_name(plan.fn));
 	for (size_t i = 0; i < plan.count; i++) {
 		const struct query_part *part = &plan.parts[i];
-		const char *by = part->grain == QUERY_PART_NONE  ? "none"
-				 : part->grain == QUERY_PART_RAW ? "raw"
-				 : part->grain == 0              ? "5m"
-								 : "1h";
+		const char *by = part->granularity == QUERY_PART_NONE  ? "none"
+				 : part->granularity == QUERY_PART_RAW ? "raw"
+				 : part->granularity == 0              ? "5m"
+								       : "1h";
 		len += snprintf(text + len, sizeof(text) - (size_t)len, "%s%lld-%lld:%s",
 				i ? " " : "", (long long)(part->from_ms / MINUTE),
 				(long long)(part->to_ms / MINUTE), by);
@@ -180,7 +180,7 @@ static void test_points_as_stored(void **state)
 	       "400000-474410:none 474410-979860:1h 979860-997130:5m 997130-1000010:raw");
 	terms.end_ms = 900600 * MINUTE;
 	expect(900000 * MINUTE, "900000-900600:1h");
-	terms.grains = NULL;
+	terms.granularities = NULL;
 	expect(900000 * MINUTE, "900000-900600:none");
 	terms.raw_retention_ms = 0;
 	expect(900000 * MINUTE, "900000-900600:raw");

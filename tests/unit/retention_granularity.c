@@ -17,10 +17,10 @@ static void check_width(const char *text, int64_t width_ms, const char *printed)
 {
 	int64_t parsed_ms;
 	struct errbuf e;
-	char to[ROLLUP_WIDTH_MAX_BYTES + 1];
-	assert_int_equal(rollup_width_parse(slice_of(text), &parsed_ms, &e), 0);
+	char to[GRANULARITY_WIDTH_MAX_BYTES + 1];
+	assert_int_equal(granularity_width_parse(slice_of(text), &parsed_ms, &e), 0);
 	assert_true(parsed_ms == width_ms);
-	to[rollup_width_print(to, width_ms)] = 0;
+	to[granularity_width_print(to, width_ms)] = 0;
 	assert_string_equal(to, printed);
 }
 
@@ -28,7 +28,7 @@ static void check_no_width(const char *text, const char *sentence)
 {
 	int64_t width_ms;
 	struct errbuf e = {""};
-	assert_int_equal(rollup_width_parse(slice_of(text), &width_ms, &e), ERR_INVALID);
+	assert_int_equal(granularity_width_parse(slice_of(text), &width_ms, &e), ERR_INVALID);
 	assert_string_equal(e.text, sentence);
 }
 
@@ -60,30 +60,31 @@ static void widths(UNUSED void **state)
 static void check_refused(const char *const *items, size_t count, int64_t slot_ms,
 			  const char *sentence)
 {
-	struct rollup_grains grains;
+	struct granularities granularities;
 	struct errbuf e = {""};
-	assert_int_equal(rollup_grains_parse(items, count, slot_ms, &grains, &e), ERR_INVALID);
+	assert_int_equal(granularities_parse(items, count, slot_ms, &granularities, &e),
+			 ERR_INVALID);
 	assert_string_equal(e.text, sentence);
 }
 
 static void the_defaults(UNUSED void **state)
 {
 	static const char *const items[] = {"5m:14d", "1h:365d", "1d"};
-	struct rollup_grains grains;
+	struct granularities granularities;
 	struct errbuf e;
-	assert_int_equal(rollup_grains_parse(items, 2, HOUR, &grains, &e), 0);
-	assert_int_equal(grains.count, 2);
-	assert_true(grains.slot_ms == HOUR);
-	assert_true(grains.list[0].width_ms == 5 * MINUTE);
-	assert_true(grains.list[0].retention_ms == 14 * DAY);
-	assert_true(grains.list[1].width_ms == HOUR);
-	assert_true(grains.list[1].retention_ms == 365 * DAY);
-	assert_ptr_equal(rollup_grain_find(&grains, HOUR), &grains.list[1]);
-	assert_null(rollup_grain_find(&grains, DAY));
-	assert_int_equal(rollup_grains_parse(items, 3, DAY, &grains, &e), 0);
-	assert_true(grains.list[2].retention_ms == 0);
-	assert_int_equal(rollup_grains_parse(NULL, 0, HOUR, &grains, &e), 0);
-	assert_int_equal(grains.count, 0);
+	assert_int_equal(granularities_parse(items, 2, HOUR, &granularities, &e), 0);
+	assert_int_equal(granularities.count, 2);
+	assert_true(granularities.slot_ms == HOUR);
+	assert_true(granularities.list[0].width_ms == 5 * MINUTE);
+	assert_true(granularities.list[0].retention_ms == 14 * DAY);
+	assert_true(granularities.list[1].width_ms == HOUR);
+	assert_true(granularities.list[1].retention_ms == 365 * DAY);
+	assert_ptr_equal(granularity_find(&granularities, HOUR), &granularities.list[1]);
+	assert_null(granularity_find(&granularities, DAY));
+	assert_int_equal(granularities_parse(items, 3, DAY, &granularities, &e), 0);
+	assert_true(granularities.list[2].retention_ms == 0);
+	assert_int_equal(granularities_parse(NULL, 0, HOUR, &granularities, &e), 0);
+	assert_int_equal(granularities.count, 0);
 }
 
 static void what_does_not_go_together(UNUSED void **state)
@@ -104,9 +105,9 @@ static void what_does_not_go_together(UNUSED void **state)
 	check_refused(short_lived, 1, HOUR,
 		      "the granularity 5m is kept for less than a slot of 1h");
 	static const char *const century[] = {"5m:36500d"}, *const more[] = {"5m:36501d"};
-	struct rollup_grains grains;
+	struct granularities granularities;
 	struct errbuf e;
-	assert_int_equal(rollup_grains_parse(century, 1, HOUR, &grains, &e), 0);
+	assert_int_equal(granularities_parse(century, 1, HOUR, &granularities, &e), 0);
 	check_refused(more, 1, HOUR, "\"36501d\" is above the maximum of 36500d; for ever is 0");
 	static const char *const seconds[] = {"1s"};
 	check_refused(seconds, 1, 3 * HOUR, "a slot of 3h has more than 10000 buckets of 1s");

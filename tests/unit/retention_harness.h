@@ -12,7 +12,7 @@
 
 struct classed {
 	struct harness h;
-	struct rollup_grains grains;
+	struct granularities granularities;
 	struct retention_rules rules;
 	struct store_write *write;
 	int err; /* what the last call ended with */
@@ -22,9 +22,9 @@ static inline void classed_open(struct classed *c, const char *const *items, siz
 {
 	struct errbuf e;
 	*c = (struct classed){.err = 0};
-	c->grains = (struct rollup_grains){
+	c->granularities = (struct granularities){
 		.slot_ms = HOUR_MS, .count = 1, .list = {{HOUR_MS, 365 * DAY_MS}}};
-	assert_int_equal(retention_parse(items, count, &c->grains, 0, &c->rules, &e), 0);
+	assert_int_equal(retention_parse(items, count, &c->granularities, 0, &c->rules, &e), 0);
 	harness_open(&c->h, NULL);
 	c->write = store_write_new(c->h.store, 16 << 20);
 }
@@ -74,7 +74,7 @@ static inline struct retention_scope classed_scope(struct classed *c, const char
 	return (struct retention_scope){.store = c->h.store,
 					.clock = &c->h.clock.clock,
 					.queue = &c->h.queue,
-					.grains = &c->grains,
+					.granularities = &c->granularities,
 					.late_retention_ms = 365 * DAY_MS,
 					.rules = &c->rules,
 					.tenant = slice_of(tenant),

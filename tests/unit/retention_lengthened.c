@@ -5,7 +5,8 @@
 
 #define NOON_MS INT64_C(1700049600000) /* 2023-11-15T12:00:00Z */
 
-static const struct rollup_grains grains = {.slot_ms = HOUR_MS, .count = 1, .list = {{HOUR_MS, 0}}};
+static const struct granularities granularities = {
+	.slot_ms = HOUR_MS, .count = 1, .list = {{HOUR_MS, 0}}};
 
 struct items {
 	size_t count;
@@ -18,8 +19,10 @@ static struct retention_rules start_with(struct rolled *r, int64_t preset_ms, st
 {
 	struct retention_rules rules;
 	struct errbuf e = {""};
-	assert_int_equal(retention_parse(items.list, items.count, &grains, 0, &rules, &e), 0);
-	assert_int_equal(retention_raise_open(r->h.store, preset_ms, now_ms, 0, &rules, &e), 0);
+	assert_int_equal(retention_parse(items.list, items.count, &granularities, 0, &rules, &e),
+			 0);
+	assert_int_equal(retention_lengthened_open(r->h.store, preset_ms, now_ms, 0, &rules, &e),
+			 0);
 	return rules;
 }
 
@@ -66,7 +69,7 @@ static void what_was_ahead_goes_with_them(UNUSED void **state)
 	struct errbuf e;
 	rolled_open(&r, hour, 1);
 	struct retention_rules rules = start(&r, DAY_MS, NOON_MS);
-	assert_int_equal(retention_raise_open(r.h.store, 0, NOON_MS, HOUR_MS, &rules, &e), 0);
+	assert_int_equal(retention_lengthened_open(r.h.store, 0, NOON_MS, HOUR_MS, &rules, &e), 0);
 	expect(&rules, 0, 0, NOON_MS + 3 * DAY_MS, 3 * DAY_MS - HOUR_MS);
 	rolled_close(&r);
 }
@@ -170,7 +173,7 @@ static void what_is_none_is_damage(UNUSED void **state)
 		struct errbuf e = {""};
 		rolled_open(&r, hour, 1);
 		put_cell(&r, slice_of(texts[i]));
-		assert_int_equal(retention_raise_open(r.h.store, 0, NOON_MS, 0, &rules, &e),
+		assert_int_equal(retention_lengthened_open(r.h.store, 0, NOON_MS, 0, &rules, &e),
 				 ERR_DAMAGED);
 		assert_non_null(strstr(e.text, "retention-raw"));
 		rolled_close(&r);

@@ -8,8 +8,8 @@ static void apply(struct classed *c, enum store_rekey_step step, const char *met
 {
 	uint64_t failed = 0;
 	classed_write(c);
-	c->err = retention_apply_step(
-		&(struct retention_apply_options){.scope = classed_scope(c, "t", metric),
+	c->err = retention_rekey_step(
+		&(struct retention_rekey_options){.scope = classed_scope(c, "t", metric),
 						  .asof_ms = HARNESS_NOW_MS},
 		step, &failed);
 	assert_int_equal(failed, 0);
@@ -119,7 +119,7 @@ static void what_breaks_off_is_done_by_another_run(void **state)
 		classed_put(&c, handles[i], RETENTION_7_DAYS, HARNESS_NOW_MS);
 	}
 	apply(&c, STORE_REKEY_COPY, "");
-	fault_arm("retention_apply", FAULT_ERROR, 2, 1);
+	fault_arm("retention_rekey", FAULT_ERROR, 2, 1);
 	apply(&c, STORE_REKEY_CLEAR, "");
 	fault_disarm_all();
 	assert_int_equal(c.err, ERR_FAULT);
@@ -141,22 +141,22 @@ static void both_steps_are_made_if_there_is_anything(void **state)
 {
 	(void)state;
 	struct classed c;
-	struct retention_survey survey;
+	struct retention_usage survey;
 	uint64_t failed = 0;
 	classed_open(&c, NULL, 0);
 	uint64_t x = classed_series(&c, "t", "x", 0);
 	classed_put(&c, x, RETENTION_7_DAYS, HARNESS_NOW_MS);
 	classed_write(&c);
-	const struct retention_apply_options options = {
+	const struct retention_rekey_options options = {
 		.scope = classed_scope(&c, "t", ""), .asof_ms = HARNESS_NOW_MS, .reads_ms = 1};
 	for (int moves = 1; moves >= 0; moves--) {
 		assert_int_equal(
-			retention_survey(&(struct retention_survey_options){options.scope, 10},
-					 &survey),
+			retention_usage(&(struct retention_usage_options){options.scope, 10},
+					&survey),
 			0);
-		assert_int_equal(retention_survey_moves(&survey), moves);
-		assert_int_equal(retention_apply(&options, &survey, &failed), 0);
-		retention_survey_release(&survey);
+		assert_int_equal(retention_usage_moves(&survey), moves);
+		assert_int_equal(retention_rekey(&options, &survey, &failed), 0);
+		retention_usage_release(&survey);
 		assert_int_equal(samples_in(&c, x, TABLE_DATA_RAW, RETENTION_7_DAYS), 0);
 		assert_int_equal(samples_in(&c, x, TABLE_DATA_RAW, RETENTION_EVER), 1);
 	}
@@ -169,21 +169,21 @@ static void a_stop_ends_the_wait_between_the_steps(void **state)
 {
 	(void)state;
 	struct classed c;
-	struct retention_survey survey = {.moves[0][0][1].series = 1};
+	struct retention_usage survey = {.moves[0][0][1].series = 1};
 	uint64_t failed = 0;
 	classed_open(&c, NULL, 0);
 	uint64_t x = classed_series(&c, "t", "x", 0);
 	classed_put(&c, x, RETENTION_7_DAYS, HARNESS_NOW_MS);
 	classed_write(&c);
-	struct retention_apply_options options = {.scope = classed_scope(&c, "t", ""),
+	struct retention_rekey_options options = {.scope = classed_scope(&c, "t", ""),
 						  .asof_ms = HARNESS_NOW_MS,
 						  .reads_ms = INT64_C(1000) * DAY_MS};
-	assert_int_equal(retention_apply_step(&options, STORE_REKEY_COPY, &failed), 0);
+	assert_int_equal(retention_rekey_step(&options, STORE_REKEY_COPY, &failed), 0);
 	struct task_queue queue;
 	task_queue_init(&queue);
 	task_queue_stop(&queue);
 	options.scope.queue = &queue;
-	assert_int_equal(retention_apply(&options, &survey, &failed), ERR_CANCELLED);
+	assert_int_equal(retention_rekey(&options, &survey, &failed), ERR_CANCELLED);
 	task_queue_release(&queue);
 	assert_int_equal(samples_in(&c, x, TABLE_DATA_RAW, RETENTION_EVER), 1);
 	classed_close(&c);

@@ -13,9 +13,9 @@
 #define DAY    (24 * HOUR)
 
 /* 5m for 14 days and 1h for a year, in slots of 1h. */
-static struct rollup_grains grains(void)
+static struct granularities granularities(void)
 {
-	return (struct rollup_grains){
+	return (struct granularities){
 		.slot_ms = HOUR, .count = 2, .list = {{5 * MINUTE, 14 * DAY}, {HOUR, 365 * DAY}}};
 }
 
@@ -23,7 +23,7 @@ static const int64_t raw_least_ms = HOUR + 10 * MINUTE;
 
 static void read_rules(const char *const *items, size_t count, struct retention_rules *rules)
 {
-	struct rollup_grains g = grains();
+	struct granularities g = granularities();
 	struct errbuf e = {""};
 	if (retention_parse(items, count, &g, raw_least_ms, rules, &e))
 		fail_msg("%s", e.text);
@@ -38,7 +38,7 @@ static struct retention_fit match(const struct retention_rules *rules, const cha
 static void check_refused(const char *const *items, size_t count, const char *sentence)
 {
 	struct retention_rules rules;
-	struct rollup_grains g = grains();
+	struct granularities g = granularities();
 	struct errbuf e = {""};
 	assert_int_equal(retention_parse(items, count, &g, raw_least_ms, &rules, &e), ERR_INVALID);
 	assert_string_equal(e.text, sentence);
@@ -55,7 +55,7 @@ static void without_rules_presets_hold(UNUSED void **state)
 	read_rules(NULL, 0, &rules);
 	struct retention_fit fit = match(&rules, "acme", "cpu");
 	assert_int_equal(fit.raw, 0);
-	assert_int_equal(fit.grains[0], 0);
+	assert_int_equal(fit.granularities[0], 0);
 	assert_true(retention_keep_ms(&rules, fit.raw, 3 * DAY) == 3 * DAY);
 	assert_true(retention_keep_ms(NULL, retention_match(NULL, SLICE("a"), SLICE("b")).raw,
 				      DAY) == DAY);
@@ -71,19 +71,19 @@ static void the_first_rule_that_fits_holds(UNUSED void **state)
 	read_rules(items, 4, &rules);
 	struct retention_fit fit = match(&rules, "acme", "debug.x");
 	assert_int_equal(fit.raw, 1);
-	assert_int_equal(fit.grains[0], 2);
-	assert_int_equal(fit.grains[1], 2);
+	assert_int_equal(fit.granularities[0], 2);
+	assert_int_equal(fit.granularities[1], 2);
 	assert_true(retention_keep_ms(&rules, fit.raw, 0) == 2 * HOUR);
-	assert_true(retention_keep_ms(&rules, fit.grains[0], 0) == 2 * DAY);
+	assert_true(retention_keep_ms(&rules, fit.granularities[0], 0) == 2 * DAY);
 	fit = match(&rules, "acme", "debug");
 	assert_int_equal(fit.raw, 3);
-	assert_int_equal(fit.grains[0], 0);
+	assert_int_equal(fit.granularities[0], 0);
 	fit = match(&rules, "other", "debug.x");
 	assert_int_equal(fit.raw, 0);
 	fit = match(&rules, "other", "net.in.bytes");
 	assert_int_equal(fit.raw, 0);
-	assert_int_equal(fit.grains[1], 4);
-	assert_true(retention_keep_ms(&rules, fit.grains[1], DAY) == 0);
+	assert_int_equal(fit.granularities[1], 4);
+	assert_true(retention_keep_ms(&rules, fit.granularities[1], DAY) == 0);
 	assert_int_equal(match(&rules, "acmes", "debug.x").raw, 0);
 }
 
@@ -117,8 +117,8 @@ static void metrics_with_slashes_and_colons(UNUSED void **state)
 	static const char *const items[] = {"t/a/b:c/5m:2d"};
 	struct retention_rules rules;
 	read_rules(items, 1, &rules);
-	assert_int_equal(match(&rules, "t", "a/b:c").grains[0], 1);
-	assert_int_equal(match(&rules, "t", "a/b").grains[0], 0);
+	assert_int_equal(match(&rules, "t", "a/b:c").granularities[0], 1);
+	assert_int_equal(match(&rules, "t", "a/b").granularities[0], 0);
 }
 
 static void raw_retentions_are_few_levels(UNUSED void **state)

@@ -21,15 +21,15 @@ static void put_row(struct classed *c, uint64_t handle, enum retention_class ret
 }
 
 /* Until the caller releases it. */
-static struct retention_survey *survey(struct classed *c, const char *tenant, const char *metric,
-				       size_t lines_max)
+static struct retention_usage *survey(struct classed *c, const char *tenant, const char *metric,
+				      size_t lines_max)
 {
-	static struct retention_survey survey;
+	static struct retention_usage survey;
 	classed_write(c);
-	struct retention_survey_options options = {.scope = classed_scope(c, tenant, metric),
-						   .lines_max = lines_max};
+	struct retention_usage_options options = {.scope = classed_scope(c, tenant, metric),
+						  .lines_max = lines_max};
 	options.scope.raw_retention_ms = 5 * DAY_MS;
-	c->err = retention_survey(&options, &survey);
+	c->err = retention_usage(&options, &survey);
 	return &survey;
 }
 
@@ -58,21 +58,21 @@ static void metrics_are_summed_by_class(void **state)
 	classed_put(&c, classed_series(&c, "t", "debug", 0), RETENTION_2_DAYS, HARNESS_NOW_MS);
 	classed_put(&c, classed_series(&c, "u", "debug", 0), RETENTION_2_DAYS, HARNESS_NOW_MS);
 	(void)classed_series(&c, "t", "empty", 0);
-	struct retention_survey *result = survey(&c, "", "", 100);
+	struct retention_usage *result = survey(&c, "", "", 100);
 	assert_int_equal(c.err, 0);
 	assert_int_equal(result->series, 1103);
 	assert_int_equal(result->line_count, 4);
 	assert_false(result->cut);
 
 	const struct retention_line *raw = &result->lines[0], *hours = &result->lines[1];
-	assert_true(slice_equal(raw->metric, SLICE("cpu")) && raw->grain == RETENTION_RAW);
+	assert_true(slice_equal(raw->metric, SLICE("cpu")) && raw->granularity == RETENTION_RAW);
 	assert_true(raw->keep_ms == 5 * DAY_MS && raw->rule == 0);
 	assert_int_equal(raw->retention, RETENTION_7_DAYS);
 	check_amount(&raw->amounts[RETENTION_35_DAYS], 1100, 1100);
 	assert_true(raw->amounts[RETENTION_35_DAYS].oldest_ms == HARNESS_NOW_MS - 3 * DAY_MS);
 	check_amount(&raw->amounts[RETENTION_7_DAYS], 10, 10);
 	check_amount(&raw->amounts[RETENTION_EVER], 0, 0);
-	assert_int_equal(hours->grain, 0);
+	assert_int_equal(hours->granularity, 0);
 	assert_int_equal(hours->retention, RETENTION_400_DAYS);
 	check_amount(&hours->amounts[RETENTION_EVER], 1099, 1099 * 6);
 
@@ -87,7 +87,7 @@ static void metrics_are_summed_by_class(void **state)
 	check_amount(&result->moves[0][RETENTION_2_DAYS][RETENTION_7_DAYS], 1, 1);
 	check_amount(&result->moves[0][RETENTION_2_DAYS][RETENTION_2_DAYS], 0, 0);
 	check_amount(&result->moves[1][RETENTION_EVER][RETENTION_400_DAYS], 1099, 1099 * 6);
-	retention_survey_release(result);
+	retention_usage_release(result);
 	classed_close(&c);
 }
 
@@ -101,11 +101,11 @@ static void the_oldest_of_a_late_row_is_its_bucket(void **state)
 	uint64_t handle = classed_series(&c, "t", "cpu", 0);
 	put_row_at(&c, handle, RETENTION_EVER, 7200000 + LATE_ROW_BEHIND_MS);
 	classed_put(&c, handle, RETENTION_7_DAYS, HARNESS_NOW_MS / 1000 * 1000 + 1);
-	struct retention_survey *result = survey(&c, "", "", 100);
+	struct retention_usage *result = survey(&c, "", "", 100);
 	assert_true(result->lines[1].amounts[RETENTION_EVER].oldest_ms == 7200000);
 	assert_true(result->lines[0].amounts[RETENTION_7_DAYS].oldest_ms ==
 		    HARNESS_NOW_MS / 1000 * 1000 + 1);
-	retention_survey_release(result);
+	retention_usage_release(result);
 	classed_close(&c);
 }
 
@@ -118,18 +118,18 @@ static void sums_are_of_all_where_lines_are_cut(void **state)
 		char metric[] = {'m', (char)('0' + i), 0};
 		classed_put(&c, classed_series(&c, "t", metric, 0), RETENTION_EVER, HARNESS_NOW_MS);
 	}
-	struct retention_survey *result = survey(&c, "", "", 1);
+	struct retention_usage *result = survey(&c, "", "", 1);
 	assert_int_equal(result->line_count, 1);
 	assert_true(result->cut);
 	check_amount(&result->moves[0][RETENTION_EVER][RETENTION_7_DAYS], 3, 3);
-	retention_survey_release(result);
+	retention_usage_release(result);
 	result = survey(&c, "t", "m1", 1);
 	assert_false(result->cut);
 	assert_int_equal(result->series, 1);
-	retention_survey_release(result);
+	retention_usage_release(result);
 	result = survey(&c, "u", "", 1);
 	assert_int_equal(result->series, 0);
-	retention_survey_release(result);
+	retention_usage_release(result);
 	classed_close(&c);
 }
 
@@ -141,9 +141,9 @@ static void errors_of_the_store_end_it(void **state)
 	classed_put(&c, classed_series(&c, "t", "m", 0), RETENTION_EVER, HARNESS_NOW_MS);
 	classed_write(&c);
 	naive_refuse_reads(c.h.store, ERR_BUSY, 1);
-	struct retention_survey *result = survey(&c, "", "", 100);
+	struct retention_usage *result = survey(&c, "", "", 100);
 	assert_int_equal(c.err, ERR_BUSY);
-	retention_survey_release(result);
+	retention_usage_release(result);
 	classed_close(&c);
 }
 

@@ -8,20 +8,20 @@
 #define NOON_MS INT64_C(1700049600000) /* 2023-11-15T12:00:00Z */
 #define DAY_MS  (24 * HOUR_MS)
 
-static struct rollup_late no_late;
+static struct late_samples no_late;
 static const char *const one[] = {"1h"}, *const two[] = {"5m", "1h"};
 
 /* A server that was started with granularities when there was data already. */
 struct server {
 	struct rolled r;
-	struct rollup_grains grains;
+	struct granularities granularities;
 	struct retention_rules rules;
 	int64_t raw_ms;
-	int64_t since_ms[ROLLUP_GRAINS_MAX];
+	int64_t since_ms[GRANULARITIES_MAX];
 	const char *counters; /* the end of their names */
 	struct buf recount;
 	struct rollup_progress progress;
-	struct rollup_complete *complete;
+	struct backfill *complete;
 };
 
 static struct rollup_progress progress_of(void *owner)
@@ -32,33 +32,32 @@ static struct rollup_progress progress_of(void *owner)
 static void start(struct server *s, const char *const *items, size_t count)
 {
 	struct errbuf e = {""};
-	assert_int_equal(rollup_grains_parse(items, count, HOUR_MS, &s->grains, &e), 0);
-	assert_int_equal(rollup_since_open(s->r.h.store, &s->grains, rolled_now_ms(&s->r),
+	assert_int_equal(granularities_parse(items, count, HOUR_MS, &s->granularities, &e), 0);
+	assert_int_equal(rollup_since_open(s->r.h.store, &s->granularities, rolled_now_ms(&s->r),
 					   s->since_ms, &no_late, &e),
 			 0);
 	assert_int_equal(rollup_recount_open(s->r.h.store, &s->counters, s->counters ? 1 : 0,
 					     HOUR_MS, rolled_now_ms(&s->r), &s->recount, &e),
 			 0);
 	s->progress = (struct rollup_progress){0};
-	s->complete = rollup_complete_new(
-		&(struct rollup_complete_options){.store = s->r.h.store,
-						  .clock = &s->r.h.clock.clock,
-						  .executor = &s->r.h.queue.executor,
-						  .grains = &s->grains,
-						  .quiet_ms = 5 * MINUTE_MS,
-						  .raw_retention_ms = s->raw_ms,
-						  .retention_rules = &s->rules,
-						  .since_ms = s->since_ms,
-						  .recount = &s->recount,
-						  .progress = progress_of,
-						  .owner = s});
+	s->complete = backfill_new(&(struct backfill_options){.store = s->r.h.store,
+							      .clock = &s->r.h.clock.clock,
+							      .executor = &s->r.h.queue.executor,
+							      .granularities = &s->granularities,
+							      .quiet_ms = 5 * MINUTE_MS,
+							      .raw_retention_ms = s->raw_ms,
+							      .retention_rules = &s->rules,
+							      .since_ms = s->since_ms,
+							      .recount = &s->recount,
+							      .progress = progress_of,
+							      .owner = s});
 }
 
 static void stop(struct server *s)
 {
 	harness_pump(&s->r.h);
-	assert_true(rollup_complete_idle(s->complete));
-	rollup_complete_free(s->complete);
+	assert_true(backfill_idle(s->complete));
+	backfill_free(s->complete);
 	buf_release(&s->recount);
 }
 
@@ -81,13 +80,13 @@ static void server_close(struct server *s)
 }
 
 /* Some looks, as time goes on; then since when roll-ups of a granularity are whole. */
-static int64_t since(struct server *s, size_t grain)
+static int64_t since(struct server *s, size_t granularity)
 {
 	for (size_t i = 0; i < 4; i++) {
-		rollup_complete_tick(s->complete);
+		backfill_tick(s->complete);
 		harness_pump(&s->r.h);
 	}
-	return s->since_ms[grain];
+	return s->since_ms[granularity];
 }
 
 static void pass(struct server *s, int64_t before_ms)
@@ -117,7 +116,7 @@ static void a_pass_that_had_begun_before_says_nothing(void **state)
 	server_open(&s, two, 2, 0);
 	pass(&s, NOON_MS);
 	s.progress.begun++;
-	rollup_complete_rebuilt(s.complete);
+	backfill_rebuilt(s.complete);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	s.progress.over++;
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
@@ -133,7 +132,7 @@ static void a_restart_goes_on_where_it_was(void **state)
 	(void)state;
 	struct server s;
 	server_open(&s, two, 2, 0);
-	rollup_complete_rebuilt(s.complete);
+	backfill_rebuilt(s.complete);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	stop(&s);
 	start(&s, two, 2);
@@ -153,7 +152,7 @@ static void a_granularity_that_came_after_the_rebuild_is_not_of_all(void **state
 	(void)state;
 	struct server s;
 	server_open(&s, one, 1, 0);
-	rollup_complete_rebuilt(s.complete);
+	backfill_rebuilt(s.complete);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	stop(&s);
 	rolled_set_ms(&s.r, NOON_MS + 5 * HOUR_MS);
@@ -172,7 +171,7 @@ static void what_was_closed_has_to_be_gone(void **state)
 	(void)state;
 	struct server s;
 	server_open(&s, one, 1, DAY_MS);
-	rollup_complete_rebuilt(s.complete);
+	backfill_rebuilt(s.complete);
 	pass(&s, NOON_MS);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
 	rolled_set_ms(&s.r, NOON_MS + 65 * MINUTE_MS);
@@ -193,8 +192,8 @@ static void the_longest_and_the_shortest_are_looked_at(void **state)
 	struct server s;
 	struct errbuf e = {""};
 	server_open(&s, one, 1, 0);
-	assert_int_equal(retention_parse(rules, 1, &s.grains, HOUR_MS, &s.rules, &e), 0);
-	rollup_complete_rebuilt(s.complete);
+	assert_int_equal(retention_parse(rules, 1, &s.granularities, HOUR_MS, &s.rules, &e), 0);
+	backfill_rebuilt(s.complete);
 	rolled_set_ms(&s.r, NOON_MS + 65 * MINUTE_MS);
 	pass(&s, NOON_MS);
 	assert_true(since(&s, 0) == NOON_MS + HOUR_MS);
@@ -212,14 +211,14 @@ static void which_rebuild_is_one_of_all(void **state)
 	server_open(&s, one, 1, DAY_MS);
 	/* 12:10 of the day before and twice the quiet time: the slot from 13:00 is open. */
 	int64_t open_ms = NOON_MS - DAY_MS + HOUR_MS;
-	assert_true(rollup_complete_is_all(s.complete, open_ms, NOON_MS + HOUR_MS));
-	assert_true(rollup_complete_is_all(s.complete, 0, NOON_MS + 9 * HOUR_MS));
-	assert_false(rollup_complete_is_all(s.complete, open_ms + 1, NOON_MS + HOUR_MS));
-	assert_false(rollup_complete_is_all(s.complete, open_ms, NOON_MS + HOUR_MS - 1));
+	assert_true(backfill_is_all(s.complete, open_ms, NOON_MS + HOUR_MS));
+	assert_true(backfill_is_all(s.complete, 0, NOON_MS + 9 * HOUR_MS));
+	assert_false(backfill_is_all(s.complete, open_ms + 1, NOON_MS + HOUR_MS));
+	assert_false(backfill_is_all(s.complete, open_ms, NOON_MS + HOUR_MS - 1));
 	server_close(&s);
 	server_open(&s, one, 1, 0);
-	assert_false(rollup_complete_is_all(s.complete, 1, NOON_MS + HOUR_MS));
-	assert_true(rollup_complete_is_all(s.complete, 0, NOON_MS + HOUR_MS));
+	assert_false(backfill_is_all(s.complete, 1, NOON_MS + HOUR_MS));
+	assert_true(backfill_is_all(s.complete, 0, NOON_MS + HOUR_MS));
 	server_close(&s);
 }
 
@@ -230,7 +229,7 @@ static void a_store_that_refuses(void **state)
 	struct server s;
 	server_open(&s, one, 1, 0);
 	(void)since(&s, 0);
-	rollup_complete_rebuilt(s.complete);
+	backfill_rebuilt(s.complete);
 	naive_refuse_reads(s.r.h.store, ERR_BUSY, 2);
 	naive_refuse_writes(s.r.h.store, ERR_BUSY, 2);
 	pass(&s, NOON_MS);
@@ -243,7 +242,7 @@ static void a_store_that_refuses(void **state)
 	assert_true(s.since_ms[0] == 0);
 	server_close(&s);
 	server_open(&s, one, 1, 0);
-	rollup_complete_rebuilt(s.complete);
+	backfill_rebuilt(s.complete);
 	naive_refuse_writes(s.r.h.store, ERR_FULL, 9);
 	pass(&s, NOON_MS);
 	assert_true(since(&s, 0) == 0);
@@ -266,7 +265,7 @@ static void metrics_of_another_kind(void **state)
 	(void)state;
 	struct server s;
 	server_open(&s, one, 1, 0);
-	rollup_complete_rebuilt(s.complete);
+	backfill_rebuilt(s.complete);
 	pass(&s, NOON_MS + HOUR_MS);
 	assert_true(since(&s, 0) == 0 && recount(&s) == 0);
 	stop(&s);
@@ -274,9 +273,9 @@ static void metrics_of_another_kind(void **state)
 	start(&s, one, 1);
 	pass(&s, NOON_MS + HOUR_MS);
 	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + HOUR_MS);
-	assert_false(rollup_complete_is_all(s.complete, 0, NOON_MS + HOUR_MS - 1));
-	assert_true(rollup_complete_is_all(s.complete, 0, NOON_MS + HOUR_MS));
-	rollup_complete_rebuilt(s.complete);
+	assert_false(backfill_is_all(s.complete, 0, NOON_MS + HOUR_MS - 1));
+	assert_true(backfill_is_all(s.complete, 0, NOON_MS + HOUR_MS));
+	backfill_rebuilt(s.complete);
 	(void)since(&s, 0);
 	stop(&s);
 	start(&s, one, 1); /* its marks are noted, and not yet worked on */
@@ -287,7 +286,7 @@ static void metrics_of_another_kind(void **state)
 	start(&s, one, 1); /* that rebuild was of counters */
 	pass(&s, NOON_MS + DAY_MS);
 	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + DAY_MS + HOUR_MS);
-	rollup_complete_rebuilt(s.complete);
+	backfill_rebuilt(s.complete);
 	assert_true(since(&s, 0) == 0 && recount(&s) == NOON_MS + DAY_MS + HOUR_MS);
 	pass(&s, NOON_MS + DAY_MS);
 	assert_true(since(&s, 0) == 0 && recount(&s) == 0);

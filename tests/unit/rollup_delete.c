@@ -41,7 +41,7 @@ static struct rollup_delete_options options_of(struct deleting *d, int64_t from_
 					      .track = d->r.h.track,
 					      .clock = &d->r.h.clock.clock,
 					      .queue = &d->r.h.queue,
-					      .grains = &d->r.grains,
+					      .granularities = &d->r.granularities,
 					      .partitions = 8,
 					      .quiet_ms = d->r.quiet_ms,
 					      .raw_retention_ms = d->r.raw_retention_ms,
@@ -254,7 +254,7 @@ static void rows_of_a_granularity_of_before_go_too(void **state)
 		deleting_open(&d);
 		write_example(&d, "m");
 		roll_up(&d);
-		d.r.grains.list[0] = d.r.grains.list[--d.r.grains.count];
+		d.r.granularities.list[0] = d.r.granularities.list[--d.r.granularities.count];
 		if (whole) {
 			expect(&d, 0, 0, "1 4 1 0 0 0 0 1 0");
 			assert_int_equal(d.result.other_rows, 4);
@@ -431,7 +431,7 @@ static struct rollup_deletions *deletions_of(struct deleting *d)
 						   .clock = &d->r.h.clock.clock,
 						   .executor = &d->r.h.queue.executor,
 						   .catalog = d->r.h.catalog,
-						   .grains = &d->r.grains,
+						   .granularities = &d->r.granularities,
 						   .partitions = 8,
 						   .quiet_ms = d->r.quiet_ms});
 }

@@ -16,32 +16,32 @@ struct driver {
 
 static struct driver driver;
 
-static inline struct rollup_track *driver_open_redis(struct store *store, struct clock *clock,
-						     int64_t slot_ms, int64_t quiet_ms)
+static inline struct marks *driver_open_redis(struct store *store, struct clock *clock,
+					      int64_t slot_ms, int64_t quiet_ms)
 {
-	struct rollup_track *track;
+	struct marks *track;
 	struct errbuf e;
-	struct rollup_track_redis_options options = {.store = store,
-						     .clock = clock,
-						     .url = {.port = (int)driver.redis.port},
-						     .separator = ':',
-						     .writer = SLICE("w"),
-						     .slot_ms = slot_ms,
-						     .quiet_ms = quiet_ms,
-						     .late_after_ms = driver.late_after_ms};
+	struct marks_redis_options options = {.store = store,
+					      .clock = clock,
+					      .url = {.port = (int)driver.redis.port},
+					      .separator = ':',
+					      .writer = SLICE("w"),
+					      .slot_ms = slot_ms,
+					      .quiet_ms = quiet_ms,
+					      .late_after_ms = driver.late_after_ms};
 	snprintf(options.url.host, sizeof(options.url.host), "127.0.0.1");
-	ASSERT(rollup_track_redis_open(&options, &track, &e) == 0);
-	ASSERT(!rollup_track_state(track).degraded);
+	ASSERT(marks_redis_open(&options, &track, &e) == 0);
+	ASSERT(!marks_state(track).degraded);
 	return track;
 }
 
 /* A track with nothing in it. */
-static inline struct rollup_track *driver_open(struct store *store, struct clock *clock,
-					       int64_t slot_ms, int64_t quiet_ms)
+static inline struct marks *driver_open(struct store *store, struct clock *clock, int64_t slot_ms,
+					int64_t quiet_ms)
 {
 	if (!driver.in_redis)
-		return rollup_track_store_open(
-			&(struct rollup_track_store_options){.store = store, .writer = SLICE("w")});
+		return marks_store_open(
+			&(struct marks_store_options){.store = store, .writer = SLICE("w")});
 	redis_say(&driver.redis, "FLUSHALL");
 	return driver_open_redis(store, clock, slot_ms, quiet_ms);
 }

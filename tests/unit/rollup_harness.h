@@ -22,14 +22,14 @@ static const char *const quarter_and_hour[] = {"15m:14d", "1h:365d"};
 
 struct rolled {
 	struct harness h;
-	struct rollup_grains grains;
+	struct granularities granularities;
 	int64_t quiet_ms;
-	struct rollup_partitions own;
+	struct partitions own;
 	uint32_t partitions; /* that a job is told; 0: none */
 	size_t slice_points;
 	int64_t raw_retention_ms;            /* of the doors and of a job */
 	const struct retention_rules *rules; /* likewise */
-	struct rollup_late late;
+	struct late_samples late;
 	struct clock *clock; /* of jobs; h.clock unless a test says otherwise */
 	struct rollup_job *job;
 };
@@ -40,7 +40,7 @@ static inline struct rollup_job *rolled_job(struct rolled *r)
 	return rollup_job_new(&(struct rollup_job_options){.store = r->h.store,
 							   .track = r->h.track,
 							   .clock = r->clock,
-							   .grains = &r->grains,
+							   .granularities = &r->granularities,
 							   .partitions = r->partitions,
 							   .slice_points = r->slice_points,
 							   .raw_retention_ms = r->raw_retention_ms,
@@ -52,7 +52,7 @@ static inline struct rollup_job *rolled_job(struct rolled *r)
 }
 
 /* Late points are kept where raw ones are not kept for ever. `rules` may be NULL. */
-static inline void rolled_begin(struct rolled *r, const char *const *grains, size_t count,
+static inline void rolled_begin(struct rolled *r, const char *const *granularities, size_t count,
 				int64_t raw_retention_ms, const struct retention_rules *rules)
 {
 	struct errbuf e = {""};
@@ -62,25 +62,26 @@ static inline void rolled_begin(struct rolled *r, const char *const *grains, siz
 			     .rules = rules,
 			     .clock = &r->h.clock.clock};
 	if (raw_retention_ms)
-		r->late.after_ms = rollup_late_after_ms(shortest_ms, HOUR_MS, r->quiet_ms);
-	assert_int_equal(rollup_grains_parse(grains, count, HOUR_MS, &r->grains, &e), 0);
-	r->late.kept_ms = retention_longest_ms(rules, &r->grains);
-	assert_int_equal(rollup_partitions_parse(SLICE("0-7"), 8, &r->own, &e), 0);
-	harness_open(&r->h, &(struct ingest_options){.rollup_partitions = 8,
+		r->late.after_ms = late_samples_after_ms(shortest_ms, HOUR_MS, r->quiet_ms);
+	assert_int_equal(granularities_parse(granularities, count, HOUR_MS, &r->granularities, &e),
+			 0);
+	r->late.kept_ms = retention_longest_ms(rules, &r->granularities);
+	assert_int_equal(partitions_parse(SLICE("0-7"), 8, &r->own, &e), 0);
+	harness_open(&r->h, &(struct ingest_options){.partitions = 8,
 						     .rollup_slot_ms = HOUR_MS,
 						     .rollup_quiet_ms = r->quiet_ms,
 						     .retention_ms = raw_retention_ms,
 						     .retention_rules = rules,
 						     .late_keep = raw_retention_ms != 0,
 						     .late_retention_ms = r->late.kept_ms,
-						     .rollup_grains = &r->grains});
+						     .granularities = &r->granularities});
 	r->job = rolled_job(r);
 }
 
 /* Granularities such as {"15m", "1h"}, slots of an hour, a quiet time of five minutes. */
-static inline void rolled_open(struct rolled *r, const char *const *grains, size_t count)
+static inline void rolled_open(struct rolled *r, const char *const *granularities, size_t count)
 {
-	rolled_begin(r, grains, count, 0, NULL);
+	rolled_begin(r, granularities, count, 0, NULL);
 }
 
 static inline void rolled_close(struct rolled *r)
@@ -206,7 +207,7 @@ static inline void rolled_expect(struct rolled *r, const char *series_set, int64
 		char separator = ':';
 		buf_printf(&out, "%s%lld%s", i ? " " : "",
 			   (long long)(points->ts_ms[i] - since_ms) / MINUTE_MS,
-			   rollup_row_is_late(points->ts_ms[i]) ? "+" : "");
+			   late_row_is(points->ts_ms[i]) ? "+" : "");
 		for (size_t f = 0; f < ROLLUP_FIELDS; f++) {
 			char text[NUMBER_PRINT_MAX_BYTES + 1];
 			struct value value = {points->bits[f][i],

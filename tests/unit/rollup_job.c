@@ -7,9 +7,9 @@
 #include "base/fault.h"
 #include "base/stats.h"
 
-static struct rolled *begin(struct rolled *r, const char *const *grains, size_t count)
+static struct rolled *begin(struct rolled *r, const char *const *granularities, size_t count)
 {
-	rolled_open(r, grains, count);
+	rolled_open(r, granularities, count);
 	rolled_set_ms(r, AT(50, 0));
 	return r;
 }
@@ -330,13 +330,13 @@ static void take_away(struct rolled *r, int64_t from_ms, int64_t to_ms, bool del
 	struct series_set series_set = series_set_split(SLICE("m,h=a"));
 	uint64_t handle = rolled_handle(r, "m,h=a");
 	struct store_write *write = store_write_new(r->h.store, 1 << 20);
-	struct rollup_touch touch = {
-		.slot = {TEN_MS / 1000, rollup_partition(SLICE("default"), series_set, 8)},
+	struct mark_touch touch = {
+		.slot = {TEN_MS / 1000, partition_of(SLICE("default"), series_set, 8)},
 		.tenant = SLICE("default"),
 		.series_set = series_set,
 		.deleted = deleted};
 	size_t added = 0;
-	assert_int_equal(rollup_touches_add(r->h.track, write, rolled_now_ms(r), &touch, 1, &added),
+	assert_int_equal(marks_touches_add(r->h.track, write, rolled_now_ms(r), &touch, 1, &added),
 			 0);
 	assert_int_equal(store_delete_range(write, TABLE_DATA_RAW, 0, &handle, 1, from_ms, to_ms),
 			 0);
@@ -396,8 +396,8 @@ static void each_series_is_rolled_up_by_its_own_rules(void **state)
 	struct errbuf e;
 	begin(&r, quarter_and_hour, 2);
 	rollup_job_free(r.job);
-	assert_int_equal(retention_parse(items, 2, &r.grains, 0, &rules, &e), 0);
-	r.grains.list[1].retention_ms = 365 * 24 * HOUR_MS;
+	assert_int_equal(retention_parse(items, 2, &r.granularities, 0, &rules, &e), 0);
+	r.granularities.list[1].retention_ms = 365 * 24 * HOUR_MS;
 	r.raw_retention_ms = 24 * HOUR_MS;
 	r.rules = &rules;
 	r.job = rolled_job(&r);
@@ -430,7 +430,7 @@ static void marks_of_partitions_that_are_no_more_are_not_left(void **state)
 	rollup_job_free(r.job);
 	r.partitions = 2;
 	r.job = rolled_job(&r);
-	assert_int_equal(rollup_partitions_parse(SLICE("0-1"), 2, &r.own, &e), 0);
+	assert_int_equal(partitions_parse(SLICE("0-1"), 2, &r.own, &e), 0);
 	for (char host = 'a'; host <= 'z'; host++) {
 		char series[] = {'m', ',', 'h', '=', host, 0};
 		rolled_put(&r, series, "1", AT(1, 0));

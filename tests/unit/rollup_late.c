@@ -331,12 +331,12 @@ static void each_series_is_late_by_its_own_rules(void **state)
 {
 	(void)state;
 	static const char *const items[] = {"*/x_fast/raw:6h"};
-	const struct rollup_grains grains = {
+	const struct granularities granularities = {
 		.slot_ms = HOUR_MS, .count = 2, .list = {{QUARTER, 0}, {HOUR_MS, 0}}};
 	struct retention_rules rules;
 	struct rolled r;
 	struct errbuf e;
-	assert_int_equal(retention_parse(items, 1, &grains, 0, &rules, &e), 0);
+	assert_int_equal(retention_parse(items, 1, &granularities, 0, &rules, &e), 0);
 	rolled_begin(&r, quarter_and_hour, 2, DAY_MS, &rules);
 	rolled_set_ms(&r, AT(50, 0));
 	rolled_write(&r, "x fast=1,slow=2 1598263260000\n");
@@ -361,12 +361,12 @@ static void late_points_that_nobody_can_see_are_refused(void **state)
 {
 	(void)state;
 	static const char *const items[] = {"*/x_short/15m:2d", "*/x_short/1h:20d", "*/k/1h:500d"};
-	const struct rollup_grains grains = {
+	const struct granularities granularities = {
 		.slot_ms = HOUR_MS, .count = 2, .list = {{QUARTER, 0}, {HOUR_MS, 0}}};
 	struct retention_rules rules;
 	struct rolled r;
 	struct errbuf e;
-	assert_int_equal(retention_parse(items, 3, &grains, 0, &rules, &e), 0);
+	assert_int_equal(retention_parse(items, 3, &granularities, 0, &rules, &e), 0);
 	rolled_begin(&r, quarter_and_hour, 2, DAY_MS, &rules);
 	rolled_set_ms(&r, TEN_MS + 20 * DAY_MS - 10 * MINUTE_MS);
 	rolled_write(&r, "x short=1,long=1 1598263260000\n");
@@ -453,25 +453,25 @@ static void late_marks_do_not_put_off_what_is_rolled_up(void **state)
 static void restart(struct rolled *r, struct retention_rules *rules, int64_t raw_ms, bool keep)
 {
 	struct errbuf e;
-	assert_int_equal(retention_raise_open(r->h.store, raw_ms, rolled_now_ms(r), 0, rules, &e),
-			 0);
+	assert_int_equal(
+		retention_lengthened_open(r->h.store, raw_ms, rolled_now_ms(r), 0, rules, &e), 0);
 	rollup_job_free(r->job);
 	ingest_free(r->h.ingest);
 	r->raw_retention_ms = raw_ms;
 	r->job = rolled_job(r);
 	r->h.ingest = ingest_new(&(struct ingest_options){.store = r->h.store,
-							  .rollup_track = r->h.track,
+							  .marks = r->h.track,
 							  .catalog = r->h.catalog,
 							  .clock = &r->h.clock.clock,
 							  .executor = &r->h.queue.executor,
-							  .rollup_partitions = 8,
+							  .partitions = 8,
 							  .rollup_slot_ms = HOUR_MS,
 							  .rollup_quiet_ms = r->quiet_ms,
 							  .retention_ms = raw_ms,
 							  .retention_rules = rules,
 							  .late_keep = keep,
 							  .late_retention_ms = r->late.kept_ms,
-							  .rollup_grains = &r->grains});
+							  .granularities = &r->granularities});
 }
 
 /* Where what is late is refused, a slot is filled until it closes. */
@@ -547,8 +547,8 @@ static void a_mark_after_a_raise_replaces_no_rows(void **state)
 	(void)state;
 	for (int deleted = 0; deleted < 2; deleted++) {
 		struct series_set series_set = {.metric = SLICE("m")};
-		struct rollup_touch touch = {
-			.slot = {TEN_MS / 1000, rollup_partition(SLICE("default"), series_set, 8)},
+		struct mark_touch touch = {
+			.slot = {TEN_MS / 1000, partition_of(SLICE("default"), series_set, 8)},
 			.tenant = SLICE("default"),
 			.series_set = series_set,
 			.deleted = deleted};
@@ -559,7 +559,7 @@ static void a_mark_after_a_raise_replaces_no_rows(void **state)
 		put_raw(&r, "m", rolled_now_ms(&r), 1);
 		struct store_write *write = store_write_new(r.h.store, 1 << 20);
 		assert_int_equal(
-			rollup_touches_add(r.h.track, write, rolled_now_ms(&r), &touch, 1, &added),
+			marks_touches_add(r.h.track, write, rolled_now_ms(&r), &touch, 1, &added),
 			0);
 		harness_write(&r.h, write);
 		store_write_free(write);

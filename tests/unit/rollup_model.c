@@ -169,7 +169,8 @@ static void begin(struct model *m, uint64_t seed, bool with_trace)
 	random_init(&m->random, seed);
 	clock_virtual_init(&m->clock, (BEGIN_MS + (int64_t)pick(m, SLOT_MS)) * 1000);
 	task_queue_init(&m->own);
-	int err = rollup_grains_parse(grain_items, ARRAY_LEN(grain_items), SLOT_MS, &m->grains, &e);
+	int err = granularities_parse(granularity_items, ARRAY_LEN(granularity_items), SLOT_MS,
+				      &m->granularities, &e);
 	ASSERT(!err);
 	m->slow = (struct slow){.store = naive_open(&m->clock.clock), .random = &m->random};
 	m->loses = chance(m, 50);
@@ -207,7 +208,7 @@ static void begin(struct model *m, uint64_t seed, bool with_trace)
 	for (size_t i = 0; i < WORKERS; i++) {
 		const char *own[] = {"0-3", "0-3", "1,3", "0", "2-3"};
 		const char *text = own[i ? pick(m, ARRAY_LEN(own)) : 0];
-		err = rollup_partitions_parse(slice_of(text), PARTITIONS, &m->workers[i].own, &e);
+		err = partitions_parse(slice_of(text), PARTITIONS, &m->workers[i].own, &e);
 		ASSERT(!err);
 		worker_open(m, &m->workers[i], i);
 	}

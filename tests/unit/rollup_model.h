@@ -45,13 +45,13 @@ enum {
 };
 #define BEGIN_MS INT64_C(1600000020000) /* a slot begins */
 
-static const char *const grain_items[] = {"10s", "30s", "1m"};
+static const char *const granularity_items[] = {"10s", "30s", "1m"};
 static const char *const field_names[FIELDS] = {"value", "x", "y", "z", "n_total"};
 
 struct process {
 	struct slow_store store;
 	struct task_queue queue;
-	struct rollup_track *track;
+	struct marks *track;
 	char name[16];
 };
 
@@ -67,9 +67,9 @@ struct taker {
 struct worker {
 	struct process p;
 	struct model *model;
-	struct rollup_leases *leases;
+	struct leases *leases;
 	struct rollup_job *job;
-	struct rollup_partitions own;
+	struct partitions own;
 	struct stepped work, lanes[LANES_MAX];
 	size_t lane_count; /* that it waits for */
 	bool works;
@@ -117,7 +117,7 @@ struct model {
 	struct clock_virtual clock;
 	struct slow slow;
 	struct task_queue own; /* of the test's own reads */
-	struct rollup_grains grains;
+	struct granularities granularities;
 	bool trace, loses;
 	size_t slice_points; /* of a job's reads */
 	size_t cache_max_bytes, step;

@@ -194,7 +194,7 @@ static void run_deletion(struct task_queue *queue, void *owner)
 			.track = d->p.track,
 			.clock = &m->clock.clock,
 			.queue = queue,
-			.grains = &m->grains,
+			.granularities = &m->granularities,
 			.partitions = PARTITIONS,
 			.quiet_ms = QUIET_MS,
 			.raw_retention_ms = m->raw_ms,

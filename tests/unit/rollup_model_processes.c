@@ -17,13 +17,13 @@ void process_open(struct model *m, struct process *p, const char *kind, size_t i
 	slow_open(&p->store, &m->slow, m->atomic);
 	task_queue_init(&p->queue);
 	snprintf(p->name, sizeof(p->name), "%s%zu", kind, i);
-	p->track = rollup_track_store_open(&(struct rollup_track_store_options){
-		.store = &p->store.store, .writer = slice_of(p->name)});
+	p->track = marks_store_open(&(struct marks_store_options){.store = &p->store.store,
+								  .writer = slice_of(p->name)});
 }
 
 void process_release(struct process *p)
 {
-	rollup_track_close(p->track);
+	marks_close(p->track);
 	task_queue_release(&p->queue);
 }
 
@@ -44,10 +44,10 @@ void taker_open(struct model *m, struct taker *t, size_t i)
 		.late_keep = m->late,
 		.write_bytes = 300 + pick(m, 3000),
 		.cache_max_bytes = m->cache_max_bytes,
-		.rollup_partitions = PARTITIONS,
+		.partitions = PARTITIONS,
 		.rollup_slot_ms = SLOT_MS,
 		.rollup_quiet_ms = QUIET_MS,
-		.rollup_track = t->p.track,
+		.marks = t->p.track,
 	});
 }
 
@@ -110,9 +110,9 @@ static void run_worker(struct task_queue *queue, void *owner)
 {
 	struct worker *w = owner;
 	struct model *m = w->model;
-	struct rollup_partitions held;
+	struct partitions held;
 	int64_t asof_ms = now_ms(m), until_ms;
-	int err = rollup_leases_take(w->leases, queue, &w->own, &held, &until_ms);
+	int err = leases_take(w->leases, queue, &w->own, &held, &until_ms);
 	trace(m, "%s: leases of %zu, error %d", w->p.name, held.count, err);
 	w->next_ms = now_ms(m) + (err ? TICK_MS : EVERY_MS);
 	if (err || !held.count)
@@ -155,22 +155,22 @@ bool worker_step(struct worker *w)
 	return true;
 }
 
-static struct rollup_late late_of(const struct model *m)
+static struct late_samples late_of(const struct model *m)
 {
-	return (struct rollup_late){
-		.after_ms = m->late ? rollup_late_after_ms(m->open_ms, SLOT_MS, QUIET_MS) : 0};
+	return (struct late_samples){
+		.after_ms = m->late ? late_samples_after_ms(m->open_ms, SLOT_MS, QUIET_MS) : 0};
 }
 
 void worker_open(struct model *m, struct worker *w, size_t i)
 {
 	static const char *const counters[] = {"_total"};
-	struct rollup_partitions own = w->own;
+	struct partitions own = w->own;
 	*w = (struct worker){.model = m, .own = own, .next_ms = now_ms(m)};
 	process_open(m, &w->p, "worker", m->one_name ? 0 : i);
 	w->job = rollup_job_new(&(struct rollup_job_options){.store = &w->p.store.store,
 							     .track = w->p.track,
 							     .clock = &m->clock.clock,
-							     .grains = &m->grains,
+							     .granularities = &m->granularities,
 							     .slice_points = m->slice_points,
 							     .quiet_ms = QUIET_MS,
 							     .raw_retention_ms = m->raw_ms,
@@ -178,10 +178,10 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 							     .counter_suffixes = counters,
 							     .counter_suffix_count = 1,
 							     .run_all = run_lanes});
-	w->leases = rollup_leases_new(&(struct rollup_leases_options){.store = &w->p.store.store,
-								      .clock = &m->clock.clock,
-								      .holder = slice_of(w->p.name),
-								      .lease_ms = LEASE_MS});
+	w->leases = leases_new(&(struct leases_options){.store = &w->p.store.store,
+							.clock = &m->clock.clock,
+							.holder = slice_of(w->p.name),
+							.lease_ms = LEASE_MS});
 }
 
 void worker_tick(struct worker *w)
@@ -199,6 +199,6 @@ void worker_kill(struct worker *w)
 		;
 	ASSERT(!w->works);
 	rollup_job_free(w->job);
-	rollup_leases_free(w->leases);
+	leases_free(w->leases);
 	process_release(&w->p);
 }

@@ -214,8 +214,8 @@ bool check_series(struct model *m, unsigned series)
 	const struct store_points *late = points_of(m, read, TABLE_DATA_LATE, 0, &handle);
 	bool right = check_accepted(m, name, series, raw, late);
 	m->late_seen += late->count;
-	for (size_t g = 0; g < m->grains.count && right; g++) {
-		int64_t width_ms = m->grains.list[g].width_ms;
+	for (size_t g = 0; g < m->granularities.count && right; g++) {
+		int64_t width_ms = m->granularities.list[g].width_ms;
 		struct checked c = {
 			.name = name,
 			.rows = points_of(m, read, TABLE_DATA_DOWNSAMPLED, width_ms, &handle),

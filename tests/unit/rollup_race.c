@@ -16,7 +16,7 @@
 struct racer {
 	struct rolled r;
 	struct stepped work;
-	struct rollup_behind *behind;
+	struct watermark *behind;
 	struct rollup_job *job;
 };
 
@@ -34,15 +34,16 @@ static void run_lanes(const char *name, void (*run)(struct task_queue *queue, vo
 static void racer_open(struct racer *racer)
 {
 	rolled_open(&racer->r, quarter_and_hour, 2);
-	racer->behind = rollup_behind_new(HOUR_MS, racer->r.quiet_ms);
-	rollup_track_tell(racer->r.h.track, racer->behind);
-	racer->job = rollup_job_new(&(struct rollup_job_options){.store = racer->r.h.store,
-								 .track = racer->r.h.track,
-								 .clock = &racer->r.h.clock.clock,
-								 .grains = &racer->r.grains,
-								 .quiet_ms = racer->r.quiet_ms,
-								 .behind = racer->behind,
-								 .run_all = run_lanes});
+	racer->behind = watermark_new(HOUR_MS, racer->r.quiet_ms);
+	marks_tell(racer->r.h.track, racer->behind);
+	racer->job = rollup_job_new(
+		&(struct rollup_job_options){.store = racer->r.h.store,
+					     .track = racer->r.h.track,
+					     .clock = &racer->r.h.clock.clock,
+					     .granularities = &racer->r.granularities,
+					     .quiet_ms = racer->r.quiet_ms,
+					     .behind = racer->behind,
+					     .run_all = run_lanes});
 	rolled_set_ms(&racer->r, AT(50, 0));
 	rolled_write(&racer->r, "m value=1 1598263200000\nm value=2 1598264100000\n"
 				"n,h=a value=1 1598263200000\n");
@@ -53,7 +54,7 @@ static void racer_close(struct racer *racer)
 {
 	rollup_job_free(racer->job);
 	rolled_close(&racer->r);
-	rollup_behind_free(racer->behind);
+	watermark_free(racer->behind);
 }
 
 static void run_pass(struct task_queue *queue, void *owner)
@@ -169,7 +170,7 @@ static void a_late_point_at_any_step_of_a_pass_is_not_lost(void **state)
 
 static int64_t before_ms(struct racer *racer, struct slice metric)
 {
-	return rollup_behind_before_ms(racer->behind, SLICE("default"), metric);
+	return watermark_before_ms(racer->behind, SLICE("default"), metric);
 }
 
 static bool late_is_not_passed_over(size_t steps)
@@ -281,7 +282,7 @@ static void run_deletion(struct task_queue *queue, void *owner)
 						.track = r->h.track,
 						.clock = &r->h.clock.clock,
 						.queue = queue,
-						.grains = &r->grains,
+						.granularities = &r->granularities,
 						.partitions = 8,
 						.quiet_ms = r->quiet_ms,
 						.tenant = SLICE("default"),
@@ -358,11 +359,11 @@ static void mark_without_samples(struct rolled *r, int64_t ts_ms)
 {
 	struct slice tenant = SLICE("default");
 	struct series_set series_set = {.metric = SLICE("m")};
-	struct rollup_touch touch = {
-		.slot = {rollup_slot_s(ts_ms, HOUR_MS), rollup_partition(tenant, series_set, 8)},
+	struct mark_touch touch = {
+		.slot = {slot_begin_s(ts_ms, HOUR_MS), partition_of(tenant, series_set, 8)},
 		.tenant = tenant,
 		.series_set = series_set};
-	assert_int_equal(rollup_mark_wait(r->h.track, &r->h.queue, rolled_now_ms(r), &touch, 1), 0);
+	assert_int_equal(marks_mark_wait(r->h.track, &r->h.queue, rolled_now_ms(r), &touch, 1), 0);
 }
 
 /* In the slot of `minute` there is a mark and nothing else, in the hours from ten and from twelve

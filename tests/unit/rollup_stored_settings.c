@@ -5,28 +5,30 @@
 
 #define NOON_MS INT64_C(1700049600000) /* 2023-11-15T12:00:00Z */
 
-static struct rollup_late no_late;
+static struct late_samples no_late;
 static const char *const two[] = {"5m:14d", "1h:365d"}, *const three[] = {"5m", "15m", "1h"};
 
-static struct rollup_grains grains_in(const char *const *items, size_t count, int64_t slot_ms)
+static struct granularities granularities_in(const char *const *items, size_t count,
+					     int64_t slot_ms)
 {
-	struct rollup_grains grains;
+	struct granularities granularities;
 	struct errbuf e;
-	assert_int_equal(rollup_grains_parse(items, count, slot_ms, &grains, &e), 0);
-	return grains;
+	assert_int_equal(granularities_parse(items, count, slot_ms, &granularities, &e), 0);
+	return granularities;
 }
 
-static struct rollup_grains grains_of(const char *const *items, size_t count)
+static struct granularities granularities_of(const char *const *items, size_t count)
 {
-	return grains_in(items, count, HOUR_MS);
+	return granularities_in(items, count, HOUR_MS);
 }
 
 static void open_at(struct harness *h, const char *const *items, size_t count, int64_t now_ms,
-		    int64_t since_ms[ROLLUP_GRAINS_MAX])
+		    int64_t since_ms[GRANULARITIES_MAX])
 {
-	struct rollup_grains grains = grains_of(items, count);
+	struct granularities granularities = granularities_of(items, count);
 	struct errbuf e;
-	assert_int_equal(rollup_since_open(h->store, &grains, now_ms, since_ms, &no_late, &e), 0);
+	assert_int_equal(
+		rollup_since_open(h->store, &granularities, now_ms, since_ms, &no_late, &e), 0);
 }
 
 /* Nothing was ever written: all that ever will be is marked. */
@@ -34,7 +36,7 @@ static void an_empty_store_has_always_had_them(void **state)
 {
 	(void)state;
 	struct rolled r;
-	int64_t since_ms[ROLLUP_GRAINS_MAX] = {1, 1};
+	int64_t since_ms[GRANULARITIES_MAX] = {1, 1};
 	rolled_open(&r, two, 2);
 	open_at(&r.h, two, 2, NOON_MS + 1, since_ms);
 	assert_true(since_ms[0] == 0 && since_ms[1] == 0);
@@ -49,7 +51,7 @@ static void a_new_granularity_begins_with_the_next_slot(void **state)
 {
 	(void)state;
 	struct rolled r;
-	int64_t since_ms[ROLLUP_GRAINS_MAX];
+	int64_t since_ms[GRANULARITIES_MAX];
 	rolled_open(&r, two, 2);
 	open_at(&r.h, two, 2, NOON_MS, since_ms);
 	rolled_write(&r, "m value=1 1700000000000\n");
@@ -66,7 +68,7 @@ static void what_was_not_configured_for_a_while_begins_anew(void **state)
 {
 	(void)state;
 	struct rolled r;
-	int64_t since_ms[ROLLUP_GRAINS_MAX];
+	int64_t since_ms[GRANULARITIES_MAX];
 	rolled_open(&r, two, 2);
 	open_at(&r.h, two, 2, NOON_MS, since_ms);
 	rolled_write(&r, "m value=1 1700000000000\n");
@@ -109,13 +111,13 @@ static void a_width_that_is_none_is_damage(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(widths); i++) {
 		struct rolled r;
-		int64_t since_ms[ROLLUP_GRAINS_MAX];
+		int64_t since_ms[GRANULARITIES_MAX];
 		struct errbuf e;
 		rolled_open(&r, two, 2);
 		put_slot(&r, slice_of(widths[i]));
-		assert_int_equal(
-			rollup_since_open(r.h.store, &r.grains, NOON_MS, since_ms, &no_late, &e),
-			ERR_DAMAGED);
+		assert_int_equal(rollup_since_open(r.h.store, &r.granularities, NOON_MS, since_ms,
+						   &no_late, &e),
+				 ERR_DAMAGED);
 		rolled_close(&r);
 	}
 }
@@ -124,12 +126,12 @@ static void a_width_that_is_none_is_damage(void **state)
 static void roll_in_slots(struct rolled *r, int64_t slot_ms, uint64_t rolled_up)
 {
 	static const char *const items[] = {"15m"};
-	int64_t since_ms[ROLLUP_GRAINS_MAX];
+	int64_t since_ms[GRANULARITIES_MAX];
 	struct errbuf e;
-	r->grains = grains_in(items, 1, slot_ms);
-	assert_int_equal(
-		rollup_since_open(r->h.store, &r->grains, rolled_now_ms(r), since_ms, &no_late, &e),
-		0);
+	r->granularities = granularities_in(items, 1, slot_ms);
+	assert_int_equal(rollup_since_open(r->h.store, &r->granularities, rolled_now_ms(r),
+					   since_ms, &no_late, &e),
+			 0);
 	rollup_job_free(r->job);
 	r->job = rolled_job(r);
 	rolled_set_ms(r, rolled_now_ms(r) + 4 * HOUR_MS);
@@ -144,7 +146,7 @@ static void slots_of_another_width_take_over_the_marks(void **state)
 	static const char *const items[] = {"15m"};
 	(void)state;
 	struct rolled r;
-	int64_t since_ms[ROLLUP_GRAINS_MAX];
+	int64_t since_ms[GRANULARITIES_MAX];
 	for (int64_t width_ms = HOUR_MS / 2; width_ms <= 2 * HOUR_MS; width_ms *= 4) {
 		int64_t eight_ms = HARNESS_NOW_MS / (2 * HOUR_MS) * (2 * HOUR_MS) - 2 * HOUR_MS;
 		char lines[128];
@@ -161,13 +163,13 @@ static void slots_of_another_width_take_over_the_marks(void **state)
 	}
 }
 
-static struct rollup_late late_after(struct rolled *r, int64_t after_ms, int64_t kept_ms)
+static struct late_samples late_after(struct rolled *r, int64_t after_ms, int64_t kept_ms)
 {
-	struct rollup_late late = {after_ms, kept_ms};
-	int64_t since_ms[ROLLUP_GRAINS_MAX];
+	struct late_samples late = {after_ms, kept_ms};
+	int64_t since_ms[GRANULARITIES_MAX];
 	struct errbuf e;
-	assert_int_equal(rollup_since_open(r->h.store, &r->grains, NOON_MS, since_ms, &late, &e),
-			 0);
+	assert_int_equal(
+		rollup_since_open(r->h.store, &r->granularities, NOON_MS, since_ms, &late, &e), 0);
 	return late;
 }
 
@@ -182,9 +184,9 @@ static void how_young_late_points_may_be_is_remembered(void **state)
 	assert_true(late_after(&r, 5 * HOUR_MS, 0).after_ms == 5 * HOUR_MS);
 	assert_true(late_after(&r, 9 * HOUR_MS, 0).after_ms == 5 * HOUR_MS);
 	assert_true(late_after(&r, 2 * HOUR_MS, 0).after_ms == 2 * HOUR_MS);
-	r.grains.count = 0;
+	r.granularities.count = 0;
 	assert_true(late_after(&r, 0, 0).after_ms == 2 * HOUR_MS);
-	r.grains.count = 2;
+	r.granularities.count = 2;
 	assert_true(late_after(&r, 0, 0).after_ms == 2 * HOUR_MS);
 	rolled_close(&r);
 }
@@ -214,7 +216,7 @@ static int64_t recount_of(struct rolled *r, const char *const *suffixes, size_t 
 {
 	struct buf recount;
 	struct errbuf e;
-	int64_t since_ms[ROLLUP_GRAINS_MAX];
+	int64_t since_ms[GRANULARITIES_MAX];
 	open_at(&r->h, two, 2, now_ms, since_ms);
 	assert_int_equal(
 		rollup_recount_open(r->h.store, suffixes, count, HOUR_MS, now_ms, &recount, &e), 0);
@@ -254,12 +256,13 @@ static void a_store_that_refuses_says_so(void **state)
 	(void)state;
 	struct rolled r;
 	struct errbuf e = {""};
-	int64_t since_ms[ROLLUP_GRAINS_MAX];
-	struct rollup_grains grains = grains_of(two, 2);
+	int64_t since_ms[GRANULARITIES_MAX];
+	struct granularities granularities = granularities_of(two, 2);
 	rolled_open(&r, two, 2);
 	naive_refuse_writes(r.h.store, ERR_BUSY, 1);
-	assert_int_equal(rollup_since_open(r.h.store, &grains, NOON_MS, since_ms, &no_late, &e),
-			 ERR_BUSY);
+	assert_int_equal(
+		rollup_since_open(r.h.store, &granularities, NOON_MS, since_ms, &no_late, &e),
+		ERR_BUSY);
 	assert_non_null(strstr(e.text, "since when roll-ups are made cannot be told: "));
 	rolled_close(&r);
 }
@@ -269,7 +272,7 @@ static void a_store_without_room_is_served(void **state)
 {
 	(void)state;
 	struct rolled r;
-	int64_t since_ms[ROLLUP_GRAINS_MAX] = {1, 1};
+	int64_t since_ms[GRANULARITIES_MAX] = {1, 1};
 	rolled_open(&r, two, 2);
 	naive_refuse_writes(r.h.store, ERR_FULL, 1);
 	open_at(&r.h, two, 2, NOON_MS, since_ms);

@@ -1,7 +1,7 @@
 /* The handlers of what is administered and of what the server says of itself, for the table of
  * routes; and what they share. Those of pollers elsewhere are in pollers.h. */
-#ifndef API_ADMIN_H
-#define API_ADMIN_H
+#ifndef API_ADMIN_ADMIN_H
+#define API_ADMIN_ADMIN_H
 
 #include "api/params.h"
 

@@ -47,7 +47,8 @@ static void delete_write_text(struct json_writer *json, const char *key, struct 
 }
 
 /* `width` empty: null, of all granularities that are configured no more. */
-static void write_grain(struct json_writer *json, struct slice width, uint64_t rows, uint64_t kept)
+static void write_granularity(struct json_writer *json, struct slice width, uint64_t rows,
+			      uint64_t kept)
 {
 	json_write_object_begin(json);
 	delete_write_text(json, "granularity", width);
@@ -56,18 +57,19 @@ static void write_grain(struct json_writer *json, struct slice width, uint64_t r
 	json_write_object_end(json);
 }
 
-static void write_rollups(struct json_writer *json, const struct rollup_grains *grains,
+static void write_rollups(struct json_writer *json, const struct granularities *granularities,
 			  const struct rollup_delete_result *result)
 {
 	json_write_key(json, "rollups");
 	json_write_array_begin(json);
-	for (size_t g = 0; g < grains->count; g++) {
-		char width[ROLLUP_WIDTH_MAX_BYTES];
-		size_t len = rollup_width_print(width, grains->list[g].width_ms);
-		write_grain(json, (struct slice){width, len}, result->rows[g], result->kept[g]);
+	for (size_t g = 0; g < granularities->count; g++) {
+		char width[GRANULARITY_WIDTH_MAX_BYTES];
+		size_t len = granularity_width_print(width, granularities->list[g].width_ms);
+		write_granularity(json, (struct slice){width, len}, result->rows[g],
+				  result->kept[g]);
 	}
 	if (result->other_rows || result->other_kept)
-		write_grain(json, SLICE(""), result->other_rows, result->other_kept);
+		write_granularity(json, SLICE(""), result->other_rows, result->other_kept);
 	json_write_array_end(json);
 }
 
@@ -85,7 +87,7 @@ static void delete_answer(struct delete_call *call, const struct rollup_delete_r
 	json_put_u64(json, "series", result->series);
 	json_put_u64(json, "samples", result->samples);
 	json_put_u64(json, "late", result->late);
-	write_rollups(json, call->call.api->grains, result);
+	write_rollups(json, call->call.api->granularities, result);
 	json_put_u64(json, "slots", result->marks);
 	json_put_u64(json, "forgotten", result->forgotten);
 	json_put_u64(json, "failed", result->failed);

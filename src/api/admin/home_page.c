@@ -24,9 +24,9 @@ static void healthy_end(struct http_request *request)
 
 static void say_redis(const struct api *api, struct buf *text)
 {
-	struct rollup_track_state state = {0};
-	if (api->rollup_track)
-		state = rollup_track_state(api->rollup_track);
+	struct marks_state state = {0};
+	if (api->marks)
+		state = marks_state(api->marks);
 	if (state.degraded)
 		buf_printf(text,
 			   "degraded: Redis (rollup.tracking): %s; what waits for its roll-up is "

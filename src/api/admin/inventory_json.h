@@ -1,7 +1,7 @@
 /* Devices, OIDSets and interfaces as JSON: what the API answers and takes, and what the commands
  * send. Pure. */
-#ifndef API_INVENTORY_JSON_H
-#define API_INVENTORY_JSON_H
+#ifndef API_ADMIN_INVENTORY_JSON_H
+#define API_ADMIN_INVENTORY_JSON_H
 
 #include "inventory/inventory.h"
 #include "wire/json.h"

@@ -1,6 +1,6 @@
 /* What this process holds in memory, by part, as /api/stats has it under "memory". */
-#ifndef API_MEMORY_JSON_H
-#define API_MEMORY_JSON_H
+#ifndef API_ADMIN_MEMORY_JSON_H
+#define API_ADMIN_MEMORY_JSON_H
 
 #include "wire/json.h"
 

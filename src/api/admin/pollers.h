@@ -1,7 +1,7 @@
 /* Pollers elsewhere (`granary poll`): what they poll, and how it goes there (doc/remote-poller.md).
  * What they poll with comes over /api/polls. */
-#ifndef API_POLLERS_H
-#define API_POLLERS_H
+#ifndef API_ADMIN_POLLERS_H
+#define API_ADMIN_POLLERS_H
 
 #include "http/http.h"
 

@@ -19,10 +19,10 @@ enum {
 struct retention_call {
 	struct api_call call;
 	struct slice tenant, metric; /* in the call's arena */
-	struct retention_survey_options options;
-	struct retention_survey survey;
+	struct retention_usage_options options;
+	struct retention_usage survey;
 	bool moves; /* what lies elsewhere: an apply that is no dry run */
-	struct retention_apply_options apply;
+	struct retention_rekey_options apply;
 	uint64_t failed;
 	int err;
 	void (*answer)(const struct retention_call *call, struct json_writer *json);
@@ -38,19 +38,20 @@ static void write_class(struct json_writer *json, const char *key, enum retentio
 }
 
 static void write_granularity(struct json_writer *json, const struct retention_call *call,
-			      int grain)
+			      int granularity)
 {
-	char text[ROLLUP_WIDTH_MAX_BYTES];
+	char text[GRANULARITY_WIDTH_MAX_BYTES];
 	json_write_key(json, "granularity");
-	if (grain == (int)call->call.api->grains->count) {
+	if (granularity == (int)call->call.api->granularities->count) {
 		json_write_text(json, "late");
 		return;
 	}
-	if (grain == RETENTION_RAW) {
+	if (granularity == RETENTION_RAW) {
 		json_write_text(json, "raw");
 		return;
 	}
-	size_t len = rollup_width_print(text, call->call.api->grains->list[grain].width_ms);
+	size_t len = granularity_width_print(
+		text, call->call.api->granularities->list[granularity].width_ms);
 	json_write_string(json, (struct slice){text, len});
 }
 
@@ -94,7 +95,7 @@ static void write_line(struct json_writer *json, const struct retention_call *ca
 	json_write_object_begin(json);
 	json_put_string(json, "tenant", line->tenant);
 	json_put_string(json, "metric", line->metric);
-	write_granularity(json, call, line->grain);
+	write_granularity(json, call, line->granularity);
 	write_rule(json, call, line->rule);
 	json_put_i64(json, "retentionMs", line->keep_ms);
 	write_class(json, "class", line->retention);
@@ -113,7 +114,7 @@ static void write_rules(struct json_writer *json, const struct retention_rules *
 
 static void answer_kept(const struct retention_call *call, struct json_writer *json)
 {
-	const struct retention_survey *result = &call->survey;
+	const struct retention_usage *result = &call->survey;
 	write_rules(json, call->call.api->retention);
 	json_put_u64(json, "series", result->series);
 	json_write_key(json, "kept");
@@ -126,13 +127,13 @@ static void answer_kept(const struct retention_call *call, struct json_writer *j
 
 /* ---- What is elsewhere ----------------------------------------------------------------------- */
 
-static void write_move(struct json_writer *json, const struct retention_call *call, int grain,
+static void write_move(struct json_writer *json, const struct retention_call *call, int granularity,
 		       int from, int to, const struct retention_amount *amount)
 {
 	if (!amount->series)
 		return;
 	json_write_object_begin(json);
-	write_granularity(json, call, grain);
+	write_granularity(json, call, granularity);
 	write_class(json, "from", (enum retention_class)from);
 	write_class(json, "to", (enum retention_class)to);
 	write_amount(json, amount);
@@ -141,17 +142,18 @@ static void write_move(struct json_writer *json, const struct retention_call *ca
 
 static void answer_moves(const struct retention_call *call, struct json_writer *json)
 {
-	const struct retention_survey *result = &call->survey;
+	const struct retention_usage *result = &call->survey;
 	json_put_bool(json, "dryRun", !call->moves);
 	json_put_u64(json, "series", result->series);
 	json_put_u64(json, "failed", call->failed);
 	json_write_key(json, "moves");
 	json_write_array_begin(json);
-	for (int grain = RETENTION_RAW; grain <= (int)call->call.api->grains->count; grain++) {
+	for (int granularity = RETENTION_RAW;
+	     granularity <= (int)call->call.api->granularities->count; granularity++) {
 		for (int from = 0; from < RETENTION_CLASSES; from++) {
 			for (int to = 0; to < RETENTION_CLASSES; to++)
-				write_move(json, call, grain, from, to,
-					   &result->moves[grain + 1][from][to]);
+				write_move(json, call, granularity, from, to,
+					   &result->moves[granularity + 1][from][to]);
 		}
 	}
 	json_write_array_end(json);
@@ -169,9 +171,9 @@ static void retention_run(struct api_call *base)
 	struct retention_call *call = retention_call_of(base);
 	call->options.scope.queue = job_queue(base->job);
 	call->apply.scope = call->options.scope;
-	call->err = retention_survey(&call->options, &call->survey);
+	call->err = retention_usage(&call->options, &call->survey);
 	if (!call->err && call->moves)
-		call->err = retention_apply(&call->apply, &call->survey, &call->failed);
+		call->err = retention_rekey(&call->apply, &call->survey, &call->failed);
 }
 
 static void retention_answer(struct retention_call *call)
@@ -199,7 +201,7 @@ static void retention_over(struct api_call *base)
 static void retention_release(struct api_call *base)
 {
 	struct retention_call *call = retention_call_of(base);
-	retention_survey_release(&call->survey);
+	retention_usage_release(&call->survey);
 	mem_free(call);
 }
 
@@ -215,7 +217,7 @@ static struct retention_scope retention_scope_of(const struct retention_call *ca
 {
 	return (struct retention_scope){.store = api->store,
 					.clock = api->clock,
-					.grains = api->grains,
+					.granularities = api->granularities,
 					.raw_retention_ms = api->conf->retention_raw_ms,
 					.late_retention_ms = api->late->kept_ms,
 					.rules = api->retention,
@@ -249,7 +251,7 @@ const struct param retention_params[] = {
 	{RETENTION_TENANT},
 	{RETENTION_METRIC},
 	{"limit", PARAM_NUMBER, offsetof(struct retention_question, limit), 1,
-	 RETENTION_SURVEY_LINES_MAX, .help = "At most so many lines; 1000 where it is left out."},
+	 RETENTION_USAGE_LINES_MAX, .help = "At most so many lines; 1000 where it is left out."},
 	{NULL}};
 
 const struct param retention_apply_params[] = {{RETENTION_TENANT},
@@ -281,9 +283,9 @@ static void retention_begin(struct http_request *request, bool applies,
 	call->moves = call->call.carried_through = applies && !q.only_count;
 	call->tenant = arena_copy(&call->call.arena, q.tenant.data ? q.tenant : SLICE(""));
 	call->metric = arena_copy(&call->call.arena, q.metric.data ? q.metric : SLICE(""));
-	call->options = (struct retention_survey_options){.scope = retention_scope_of(call, api),
-							  .lines_max = q.limit};
-	call->apply = (struct retention_apply_options){.asof_ms = clock_age_ms(api->clock),
+	call->options = (struct retention_usage_options){.scope = retention_scope_of(call, api),
+							 .lines_max = q.limit};
+	call->apply = (struct retention_rekey_options){.asof_ms = clock_age_ms(api->clock),
 						       .reads_ms = retention_reads_ms(api->conf)};
 	call->err = ERR_CANCELLED; /* until it has run */
 	api_call_start_job(&call->call);

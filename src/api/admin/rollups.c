@@ -17,39 +17,39 @@ enum {
 
 struct rollups_call {
 	struct api_call call;
-	struct rollup_pending_options options;
-	struct rollup_pending pending;
+	struct marks_pending_options options;
+	struct marks_pending pending;
 	int err;
 };
 
 /* ---- Configuration --------------------------------------------------------------------------- */
 
 static void write_partitions(struct json_writer *json, const char *key,
-			     const struct rollup_partitions *set)
+			     const struct partitions *set)
 {
 	struct buf list;
 	buf_init(&list, LIST_MAX_BYTES);
-	rollup_partitions_print(set, &list);
+	partitions_print(set, &list);
 	json_put_string(json, key, list.len ? buf_slice(&list) : SLICE(""));
 	buf_release(&list);
 }
 
 static void write_width(struct json_writer *json, const char *key, int64_t width_ms)
 {
-	char text[ROLLUP_WIDTH_MAX_BYTES];
-	size_t len = rollup_width_print(text, width_ms);
+	char text[GRANULARITY_WIDTH_MAX_BYTES];
+	size_t len = granularity_width_print(text, width_ms);
 	json_put_string(json, key, (struct slice){text, len});
 }
 
-static void write_granularities(struct json_writer *json, const struct rollup_grains *grains)
+static void write_granularities(struct json_writer *json, const struct granularities *granularities)
 {
 	json_write_key(json, "granularities");
 	json_write_array_begin(json);
-	for (size_t i = 0; i < grains->count; i++) {
+	for (size_t i = 0; i < granularities->count; i++) {
 		json_write_object_begin(json);
-		write_width(json, "width", grains->list[i].width_ms);
-		json_put_i64(json, "widthMs", grains->list[i].width_ms);
-		json_put_i64(json, "retentionMs", grains->list[i].retention_ms);
+		write_width(json, "width", granularities->list[i].width_ms);
+		json_put_i64(json, "widthMs", granularities->list[i].width_ms);
+		json_put_i64(json, "retentionMs", granularities->list[i].retention_ms);
 		json_write_object_end(json);
 	}
 	json_write_array_end(json);
@@ -67,7 +67,7 @@ static void write_late(struct json_writer *json, const struct api *api)
 static void write_conf(struct json_writer *json, const struct api *api)
 {
 	const struct conf *conf = api->conf;
-	write_granularities(json, api->grains);
+	write_granularities(json, api->granularities);
 	json_put_i64(json, "slotMs", conf->rollup_slot_ms);
 	json_put_i64(json, "quietMs", conf->rollup_quiet_ms);
 	json_put_i64(json, "everyMs", conf->rollup_every_ms);
@@ -79,7 +79,7 @@ static void write_conf(struct json_writer *json, const struct api *api)
 		json_write_text(json, conf->rollup_counter_suffixes.items[i]);
 	json_write_array_end(json);
 	json_put_text(json, "name", api->rollup_name);
-	json_put_i64(json, "partitions", conf->rollup_partitions);
+	json_put_i64(json, "partitions", conf->partitions);
 	write_partitions(json, "own", api->owned);
 }
 
@@ -123,7 +123,7 @@ static void write_pass(struct json_writer *json, const struct rollup_state *stat
 /* What keeps the marks, and whether it does. */
 static void write_tracking(struct json_writer *json, const struct api *api)
 {
-	struct rollup_track_state state = rollup_track_state(api->rollup_track);
+	struct marks_state state = marks_state(api->marks);
 	json_write_key(json, "tracking");
 	json_write_object_begin(json);
 	json_write_key(json, "in");
@@ -152,7 +152,7 @@ static void rollups_write_state(struct json_writer *json, const struct api *api)
 
 /* ---- What waits ------------------------------------------------------------------------------ */
 
-static void write_slot(struct json_writer *json, const struct rollup_pending_slot *slot)
+static void write_slot(struct json_writer *json, const struct marks_pending_slot *slot)
 {
 	json_write_object_begin(json);
 	json_put_i64(json, "slot", slot->slot_s * 1000);
@@ -167,7 +167,7 @@ static void write_slot(struct json_writer *json, const struct rollup_pending_slo
 }
 
 /* How long the first that is ready has been so. */
-static int64_t rollups_behind_ms(const struct rollup_pending_slot *slots, size_t count,
+static int64_t rollups_behind_ms(const struct marks_pending_slot *slots, size_t count,
 				 int64_t now_ms)
 {
 	int64_t since_ms = now_ms;
@@ -181,13 +181,13 @@ static int64_t rollups_behind_ms(const struct rollup_pending_slot *slots, size_t
 /* While Redis is not reached, or was emptied just now, what the store has is shown. */
 static bool rollups_is_partial(const struct rollups_call *call)
 {
-	return call->err == ERR_RETRY && !rollup_track_in_writes(call->call.api->rollup_track);
+	return call->err == ERR_RETRY && !marks_in_writes(call->call.api->marks);
 }
 
 static void write_pending(struct json_writer *json, const struct rollups_call *call)
 {
-	const struct rollup_pending *pending = &call->pending;
-	const struct rollup_pending_slot *slots = pending->slots;
+	const struct marks_pending *pending = &call->pending;
+	const struct marks_pending_slot *slots = pending->slots;
 	int64_t now_ms = clock_wall_ms(call->call.api->clock);
 	json_put_i64(json, "now", now_ms);
 	json_put_i64(json, "behindMs", rollups_behind_ms(slots, pending->count, now_ms));
@@ -210,7 +210,7 @@ static void rollups_run(struct api_call *base)
 {
 	struct rollups_call *call = rollups_call_of(base);
 	call->options.queue = job_queue(base->job);
-	call->err = rollup_pending_list(&call->options, &call->pending);
+	call->err = marks_pending_list(&call->options, &call->pending);
 }
 
 static void rollups_answer(struct api_call *base)
@@ -235,7 +235,7 @@ static void rollups_answer(struct api_call *base)
 static void rollups_release(struct api_call *base)
 {
 	struct rollups_call *call = rollups_call_of(base);
-	rollup_pending_release(&call->pending);
+	marks_pending_release(&call->pending);
 	mem_free(call);
 }
 
@@ -246,7 +246,7 @@ static const struct api_call_kind rollups_kind = {.out_max_bytes = ANSWER_MAX_BY
 						  .over = rollups_answer};
 
 const struct param rollups_params[] = {
-	{"limit", PARAM_NUMBER, 0, 1, ROLLUP_PENDING_SLOTS_MAX,
+	{"limit", PARAM_NUMBER, 0, 1, MARKS_PENDING_SLOTS_MAX,
 	 .help = "At most so many slots that wait; 100 where it is left out."},
 	{NULL}};
 
@@ -261,12 +261,12 @@ static void rollups_on_end(struct http_request *request)
 	}
 	struct rollups_call *call = mem_zalloc(sizeof(*call));
 	api_call_init(&call->call, request, &rollups_kind);
-	call->options = (struct rollup_pending_options){.track = api->rollup_track,
-							.clock = api->clock,
-							.slot_ms = api->conf->rollup_slot_ms,
-							.quiet_ms = api->conf->rollup_quiet_ms,
-							.slots_max = limit,
-							.marks_max = MARKS_MAX};
+	call->options = (struct marks_pending_options){.track = api->marks,
+						       .clock = api->clock,
+						       .slot_ms = api->conf->rollup_slot_ms,
+						       .quiet_ms = api->conf->rollup_quiet_ms,
+						       .slots_max = limit,
+						       .marks_max = MARKS_MAX};
 	call->err = ERR_CANCELLED; /* until it has run */
 	api_call_start_job(&call->call);
 }

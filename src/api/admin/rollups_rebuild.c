@@ -13,11 +13,11 @@ enum { ANSWER_MAX_BYTES = 64 << 10 };
 
 struct rebuild_call {
 	struct api_call call;
-	struct rollup_rebuild_options options;
-	struct rollup_rebuild_result result;
+	struct remark_options options;
+	struct remark_result result;
 	int err;
 	char tenant[TENANT_MAX_BYTES], metric[METRIC_MAX_BYTES]; /* what the options point to */
-	/* It makes anew all that was lost (rollup_track_state) when losses were so many. */
+	/* It makes anew all that was lost (marks_state) when losses were so many. */
 	bool restores;
 	uint64_t losses;
 	bool is_all; /* after it, nothing is without marks (rollup/backfill.h) */
@@ -38,7 +38,7 @@ static struct rebuild_call *rebuild_call_of(struct api_call *call)
 
 static void rebuild_answer(struct rebuild_call *call)
 {
-	struct rollup_rebuild_result result = call->result;
+	struct remark_result result = call->result;
 	struct json_writer *json = &call->call.json;
 	const struct {
 		const char *key;
@@ -66,7 +66,7 @@ static void rebuild_run(struct api_call *base)
 {
 	struct rebuild_call *call = rebuild_call_of(base);
 	call->options.queue = job_queue(base->job);
-	call->err = rollup_rebuild(&call->options, &call->result);
+	call->err = remark(&call->options, &call->result);
 }
 
 static void rebuild_over(struct api_call *base)
@@ -80,9 +80,9 @@ static void rebuild_over(struct api_call *base)
 	else if (base->request)
 		rebuild_answer(call);
 	if (!call->err && call->restores)
-		rollup_track_restored(api->rollup_track, call->losses);
+		marks_restored(api->marks, call->losses);
 	if (!call->err && call->is_all && !call->result.failed)
-		rollup_complete_rebuilt(api->rollup_complete);
+		backfill_rebuilt(api->backfill);
 }
 
 static void rebuild_release(struct api_call *base)
@@ -104,8 +104,8 @@ static int64_t first_slot_ms(const struct api *api, int64_t now_ms)
 	const struct conf *conf = api->conf;
 	int64_t slot_ms = conf->rollup_slot_ms, quiet_ms = conf->rollup_quiet_ms;
 	int64_t raw_ms = retention_longest_whole_ms(api->retention, conf->retention_raw_ms, now_ms);
-	int64_t first_ms = rollup_open_from_ms(now_ms, raw_ms, slot_ms, quiet_ms);
-	int64_t first_late_ms = rollup_open_from_ms(now_ms, api->late->kept_ms, slot_ms, quiet_ms);
+	int64_t first_ms = slot_open_from_ms(now_ms, raw_ms, slot_ms, quiet_ms);
+	int64_t first_late_ms = slot_open_from_ms(now_ms, api->late->kept_ms, slot_ms, quiet_ms);
 	return api->late->after_ms && first_late_ms < first_ms ? first_late_ms : first_ms;
 }
 
@@ -157,7 +157,7 @@ static int rebuild_read(const struct http_request *request, struct rebuild_quest
 /* Of everything, and begun when what was on its way at the loss is there
  * (rollup/remark_after_loss.h). */
 static bool rebuild_is_whole(const struct http_request *request, const struct api *api,
-			     const struct rollup_track_state *state)
+			     const struct marks_state *state)
 {
 	bool narrowed = http_param(request, "tenant").data || http_param(request, "metric").data ||
 			http_param(request, "from").data || http_param(request, "to").data;
@@ -167,8 +167,8 @@ static bool rebuild_is_whole(const struct http_request *request, const struct ap
 
 static bool is_all(const struct api *api, const struct rebuild_question *q)
 {
-	return api->rollup_complete && !q->only_count && !q->tenant.data && !q->metric.data &&
-	       rollup_complete_is_all(api->rollup_complete, q->from_ms, q->to_ms);
+	return api->backfill && !q->only_count && !q->tenant.data && !q->metric.data &&
+	       backfill_is_all(api->backfill, q->from_ms, q->to_ms);
 }
 
 static struct slice rebuild_keep(char *to, struct slice text)
@@ -182,18 +182,18 @@ static void rebuild_begin(struct http_request *request, const struct rebuild_que
 {
 	const struct api *api = api_of(request);
 	struct rebuild_call *call = mem_zalloc(sizeof(*call));
-	struct rollup_track_state state = rollup_track_state(api->rollup_track);
+	struct marks_state state = marks_state(api->marks);
 	ASSERT(q->tenant.len <= sizeof(call->tenant) && q->metric.len <= sizeof(call->metric));
 	api_call_init(&call->call, request, &rebuild_kind);
 	call->restores = !q->only_count && rebuild_is_whole(request, api, &state);
 	call->losses = state.losses;
 	call->is_all = is_all(api, q);
-	call->options = (struct rollup_rebuild_options){
+	call->options = (struct remark_options){
 		.store = api->store,
-		.track = api->rollup_track,
+		.track = api->marks,
 		.clock = api->clock,
 		.slot_ms = api->conf->rollup_slot_ms,
-		.partitions = (uint32_t)api->conf->rollup_partitions,
+		.partitions = (uint32_t)api->conf->partitions,
 		.tenant = rebuild_keep(call->tenant, q->tenant),
 		.metric = rebuild_keep(call->metric, q->metric),
 		.from_ms = q->from_ms,
@@ -215,7 +215,7 @@ static void rebuild_on_end(struct http_request *request)
 	struct rebuild_question q;
 	if (rebuild_read(request, &q, &e))
 		http_reply_error(request, 400, "%s", e.text);
-	else if (!api->grains->count)
+	else if (!api->granularities->count)
 		http_reply_error(request, 422,
 				 "rollup.granularities has none: nothing is rolled up");
 	else if (api_calls_have(api, &rebuild_kind))

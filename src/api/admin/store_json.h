@@ -1,8 +1,8 @@
 /* What the store says of itself as JSON: the answers of /api/stats and /api/verify, and what
  * `granary stats` and `granary verify` print of a directory. The shape is drawn above each
  * function in store_json.c. */
-#ifndef API_STORE_JSON_H
-#define API_STORE_JSON_H
+#ifndef API_ADMIN_STORE_JSON_H
+#define API_ADMIN_STORE_JSON_H
 
 #include "store/store.h"
 #include "wire/json.h"

@@ -6,8 +6,8 @@
  * Errors: 400 is {"error":"..."}, and what a query of data asks wrongly {"query error":"'...'"}, as
  * document E's service has it; all others {"detail":"..."}. An answer that has begun is broken off.
  */
-#ifndef API_V2_ANSWER_H
-#define API_V2_ANSWER_H
+#ifndef API_ESMOND_ANSWER_H
+#define API_ESMOND_ANSWER_H
 
 #include "api/call.h"
 #include "api/esmond/page.h"

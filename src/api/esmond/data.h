@@ -2,8 +2,8 @@
  * written into an answer.
  *
  * Embedded in its owner, whose answer's `advance` it takes from start to `ended`. */
-#ifndef API_V2_DATA_H
-#define API_V2_DATA_H
+#ifndef API_ESMOND_DATA_H
+#define API_ESMOND_DATA_H
 
 #include "api/esmond/fetch.h"
 #include "api/esmond/points.h"

@@ -1,7 +1,7 @@
 /* Devices of /v2, those of a kind, since power strips are devices that have outlets, and what lies
  * below them. */
-#ifndef API_V2_DEVICE_H
-#define API_V2_DEVICE_H
+#ifndef API_ESMOND_DEVICE_H
+#define API_ESMOND_DEVICE_H
 
 #include "http/http.h"
 #include "inventory/inventory.h"

@@ -1,7 +1,7 @@
 /* The network engineer's API, /v2: document E's, with what its users missed. doc/api-v2.md says
  * what it answers; one file per noun here. */
-#ifndef API_V2_H
-#define API_V2_H
+#ifndef API_ESMOND_ESMOND_H
+#define API_ESMOND_ESMOND_H
 
 #include "api/params.h"
 

@@ -3,8 +3,8 @@
  *
  * Embedded in its owner. `got` is called once for each piece, never from within v2_fetch_start or
  * v2_fetch_next, and not after v2_fetch_release. Threads: the loop's. */
-#ifndef API_V2_FETCH_H
-#define API_V2_FETCH_H
+#ifndef API_ESMOND_FETCH_H
+#define API_ESMOND_FETCH_H
 
 #include "api/esmond/answer.h"
 #include "api/esmond/samples.h"

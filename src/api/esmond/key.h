@@ -1,7 +1,7 @@
 /* What /v2/timeseries and bulk requests call a path: namespace, device, OIDSet, OID, the parts of
  * its rows' path and a frequency in milliseconds; with a type that says which rows. Pure. */
-#ifndef API_V2_KEY_H
-#define API_V2_KEY_H
+#ifndef API_ESMOND_KEY_H
+#define API_ESMOND_KEY_H
 
 #include "api/esmond/data.h"
 

@@ -3,8 +3,8 @@
  * exact (also without a suffix), iexact, contains, icontains, startswith, istartswith, endswith,
  * iendswith, regex, iregex. The `i` forms take ASCII letters in either case. All that are given
  * must hold. Pure; the time of each is bounded (wire/regex.h). */
-#ifndef API_V2_LOOKUP_H
-#define API_V2_LOOKUP_H
+#ifndef API_ESMOND_LOOKUP_H
+#define API_ESMOND_LOOKUP_H
 
 #include "base/base.h"
 #include "wire/regex.h"

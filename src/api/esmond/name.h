@@ -1,8 +1,8 @@
 /* Names in paths of /v2, as document E's service writes them: every byte but letters, digits, `_`,
  * `.` and `-` becomes `@` and two hex digits: `xe-0/2/0` is `xe-0@2F2@2F0`. A capital Y becomes
  * `@59`, by a slip of that service which clients have stored. Pure. */
-#ifndef API_V2_NAME_H
-#define API_V2_NAME_H
+#ifndef API_ESMOND_NAME_H
+#define API_ESMOND_NAME_H
 
 #include "base/base.h"
 

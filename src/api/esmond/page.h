@@ -1,7 +1,7 @@
 /* Lists in pages: `limit` (20 where it is not given; 0: everything) and `offset`, and the `meta` of
  * the answer with the way to the page before and after. Pure. */
-#ifndef API_V2_PAGE_H
-#define API_V2_PAGE_H
+#ifndef API_ESMOND_PAGE_H
+#define API_ESMOND_PAGE_H
 
 #include "http/http.h"
 

@@ -7,8 +7,8 @@
  * A parameter that nobody knows is refused: a misspelt one would answer with something else.
  * `format=json`, `limit` and `offset` are taken everywhere, since clients send them with every
  * request; the last two say nothing where there are no pages. */
-#ifndef API_V2_PARAMS_H
-#define API_V2_PARAMS_H
+#ifndef API_ESMOND_PARAMS_H
+#define API_ESMOND_PARAMS_H
 
 #include "api/esmond/lookup.h"
 #include "api/params.h"

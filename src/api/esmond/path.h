@@ -1,7 +1,7 @@
 /* Who is meant by a path of /v2: devices, OIDSets and the endpoints of interfaces; and the paths of
  * these. Pure: over a picture of the inventory. */
-#ifndef API_V2_PATH_H
-#define API_V2_PATH_H
+#ifndef API_ESMOND_PATH_H
+#define API_ESMOND_PATH_H
 
 #include "inventory/inventory.h"
 

@@ -8,8 +8,8 @@
  * `calc` puts the points of each longer step into one: their average, smallest or largest; nulls
  * count for nothing, or in an average as zeros if that is asked for. A step of nothing but nulls is
  * null either way. */
-#ifndef API_V2_POINTS_H
-#define API_V2_POINTS_H
+#ifndef API_ESMOND_POINTS_H
+#define API_ESMOND_POINTS_H
 
 #include "api/esmond/params.h"
 #include "api/esmond/samples.h"

@@ -2,8 +2,8 @@
  * data at some time. For devices of which nobody polls what interfaces they have.
  *
  * Embedded in its owner. Threads: the loop's. */
-#ifndef API_V2_POLLED_H
-#define API_V2_POLLED_H
+#ifndef API_ESMOND_POLLED_H
+#define API_ESMOND_POLLED_H
 
 #include "api/esmond/answer.h"
 #include "api/esmond/path.h"

@@ -4,8 +4,8 @@
  * A report is embedded in its owner. It finds the interfaces that the parameters select (`device`,
  * `interface`, look-ups), then reads for each of them each span of time, and in it each endpoint;
  * what is made of it is the kind's. At most query.series_max interfaces. */
-#ifndef API_V2_REPORT_H
-#define API_V2_REPORT_H
+#ifndef API_ESMOND_REPORT_H
+#define API_ESMOND_REPORT_H
 
 #include "api/esmond/fetch.h"
 #include "api/esmond/path.h"

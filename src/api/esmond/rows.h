@@ -7,8 +7,8 @@
  *
  * Interfaces whose ifAlias contains `:hide:` are passed over, unless the configuration shows them.
  * Threads: the loop's. */
-#ifndef API_V2_ROWS_H
-#define API_V2_ROWS_H
+#ifndef API_ESMOND_ROWS_H
+#define API_ESMOND_ROWS_H
 
 #include "api/esmond/answer.h"
 #include "api/esmond/lookup.h"

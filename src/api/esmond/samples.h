@@ -5,8 +5,8 @@
  *
  * Both are read by one batch. A piece ends where what is known of either ends, and the next begins
  * there by time. Embedded in its owner, which submits the batch. */
-#ifndef API_V2_SAMPLES_H
-#define API_V2_SAMPLES_H
+#ifndef API_ESMOND_SAMPLES_H
+#define API_ESMOND_SAMPLES_H
 
 #include "base/base.h"
 #include "model/value.h"

@@ -5,8 +5,8 @@
  * frequency does not divide the window) is divided by time, in whole units, so that the windows
  * together have exactly what the bins had; the same bin is divided the same way whoever asks. What
  * could not be placed over a gap belongs to the window in which the gap begins. */
-#ifndef API_V2_SUMS_H
-#define API_V2_SUMS_H
+#ifndef API_ESMOND_SUMS_H
+#define API_ESMOND_SUMS_H
 
 #include "base/base.h"
 

@@ -2,8 +2,8 @@
  *
  * A zone is read from the system's files the first time that it is asked for and kept; V2_ZONES_MAX
  * of them, then the one used longest ago makes room. `UTC` needs no file. Threads: the loop's. */
-#ifndef API_V2_ZONE_H
-#define API_V2_ZONE_H
+#ifndef API_ESMOND_ZONE_H
+#define API_ESMOND_ZONE_H
 
 #include "base/base.h"
 #include "wire/tzif.h"

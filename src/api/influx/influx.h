@@ -11,8 +11,8 @@
  * Databases, buckets and organisations do not exist here: a write may name any, and whose its
  * samples are is said by the header X-Tenant or a tag. Therefore creating one is always done
  * already, and one that is asked for by name is always there. */
-#ifndef API_INFLUX_H
-#define API_INFLUX_H
+#ifndef API_INFLUX_INFLUX_H
+#define API_INFLUX_INFLUX_H
 
 #include "http/http.h"
 

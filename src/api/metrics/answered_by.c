@@ -3,37 +3,42 @@
 #include "retention/granularity.h"
 #include "wire/timetext.h"
 
-enum { HEADER_MAX_BYTES = 4096, GRAIN_MAX_BYTES = ROLLUP_WIDTH_MAX_BYTES };
+enum { HEADER_MAX_BYTES = 4096, GRANULARITY_MAX_BYTES = GRANULARITY_WIDTH_MAX_BYTES };
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-static int no_such_width(const struct rollup_grains *grains, struct slice text, struct errbuf *e)
+static int no_such_width(const struct granularities *granularities, struct slice text,
+			 struct errbuf *e)
 {
-	char list[ROLLUP_GRAINS_MAX * (ROLLUP_WIDTH_MAX_BYTES + 2) + 1], *to = list;
-	for (size_t i = 0; i < grains->count; i++) {
+	char list[GRANULARITIES_MAX * (GRANULARITY_WIDTH_MAX_BYTES + 2) + 1], *to = list;
+	for (size_t i = 0; i < granularities->count; i++) {
 		if (i)
 			to = (char *)memcpy(to, ", ", 2) + 2;
-		to += rollup_width_print(to, grains->list[i].width_ms);
+		to += granularity_width_print(to, granularities->list[i].width_ms);
 	}
 	return errbuf_set(e, ERR_INVALID,
 			  "granularity \"" SHOWN "\" is none of those that are stored: %.*s",
 			  SHOWN_OF(text), (int)(to - list), list);
 }
 
-static int read_granularity(struct slice text, const struct rollup_grains *grains,
+static int read_granularity(struct slice text, const struct granularities *granularities,
 			    struct query_spec *spec, struct errbuf *e)
 {
 	if (!text.data)
 		return 0;
-	int err = rollup_width_parse(text, &spec->window_ms, e);
+	int err = granularity_width_parse(text, &spec->window_ms, e);
 	if (err)
 		return errbuf_prefix(e, err, "granularity");
-	return rollup_grain_find(grains, spec->window_ms) ? 0 : no_such_width(grains, text, e);
+	return granularity_find(granularities, spec->window_ms)
+		       ? 0
+		       : no_such_width(granularities, text, e);
 }
 
 /* Without a granularity one is chosen by the age of what is asked for. */
-static int grain_read_stored(const struct http_request *request, const struct rollup_grains *grains,
-			     struct slice aggregator, struct query_spec *spec, struct errbuf *e)
+static int granularity_read_stored(const struct http_request *request,
+				   const struct granularities *granularities,
+				   struct slice aggregator, struct query_spec *spec,
+				   struct errbuf *e)
 {
 	struct slice granularity = http_param(request, "granularity");
 	if (http_param(request, "fn").data || http_param(request, "window").data)
@@ -47,7 +52,7 @@ static int grain_read_stored(const struct http_request *request, const struct ro
 				  "aggregator \"" SHOWN
 				  "\" is none of raw, min, max, sum, avg, count, increase",
 				  SHOWN_OF(aggregator));
-	if (!grains || !grains->count)
+	if (!granularities || !granularities->count)
 		return errbuf_set(e, ERR_LIMIT,
 				  "no roll-ups are stored (rollup.granularities); fn=" SHOWN
 				  " with a window computes from raw data",
@@ -56,15 +61,16 @@ static int grain_read_stored(const struct http_request *request, const struct ro
 	if (granularity.data && spec->points_wanted)
 		return errbuf_set(e, ERR_INVALID,
 				  "points chooses a granularity: give one or the other");
-	return read_granularity(granularity, grains, spec, e);
+	return read_granularity(granularity, granularities, spec, e);
 }
 
-int grain_params(const struct http_request *request, const struct rollup_grains *grains,
-		 struct query_spec *spec, struct errbuf *e)
+int granularity_params(const struct http_request *request,
+		       const struct granularities *granularities, struct query_spec *spec,
+		       struct errbuf *e)
 {
 	struct slice aggregator = http_param(request, "aggregator");
 	if (aggregator.data && !slice_equal(aggregator, SLICE("raw")))
-		return grain_read_stored(request, grains, aggregator, spec, e);
+		return granularity_read_stored(request, granularities, aggregator, spec, e);
 	if (http_param(request, "granularity").data)
 		return errbuf_set(e, ERR_INVALID, "granularity needs an aggregator other than raw");
 	return 0;
@@ -72,34 +78,37 @@ int grain_params(const struct http_request *request, const struct rollup_grains 
 
 /* ---- Answering ------------------------------------------------------------------------------- */
 
-static struct slice grain_text(const struct query_part *part, const struct rollup_grains *grains,
-			       char to[GRAIN_MAX_BYTES])
+static struct slice granularity_text(const struct query_part *part,
+				     const struct granularities *granularities,
+				     char to[GRANULARITY_MAX_BYTES])
 {
-	if (part->grain == QUERY_PART_NONE)
+	if (part->granularity == QUERY_PART_NONE)
 		return SLICE("none");
-	if (part->grain == QUERY_PART_RAW)
+	if (part->granularity == QUERY_PART_RAW)
 		return SLICE("raw");
-	return (struct slice){to, rollup_width_print(to, grains->list[part->grain].width_ms)};
+	return (struct slice){
+		to, granularity_width_print(to, granularities->list[part->granularity].width_ms)};
 }
 
-static void grain_put_time(struct buf *out, int64_t ms)
+static void granularity_put_time(struct buf *out, int64_t ms)
 {
 	char text[TIME_PRINT_MAX_BYTES];
 	buf_append(out, text, time_print(text, ms));
 }
 
-void grain_list(struct buf *out, const struct query *query, const struct rollup_grains *grains)
+void granularity_list(struct buf *out, const struct query *query,
+		      const struct granularities *granularities)
 {
 	size_t count;
 	const struct query_part *parts = query_parts(query, &count);
-	char text[GRAIN_MAX_BYTES];
+	char text[GRANULARITY_MAX_BYTES];
 	for (size_t i = 0; i < count; i++) {
-		struct slice grain = grain_text(&parts[i], grains, text);
-		buf_append(out, grain.data, grain.len);
+		struct slice granularity = granularity_text(&parts[i], granularities, text);
+		buf_append(out, granularity.data, granularity.len);
 		if (i + 1 == count)
 			break;
 		buf_append_text(out, " until ");
-		grain_put_time(out, parts[i].to_ms);
+		granularity_put_time(out, parts[i].to_ms);
 		buf_append_text(out, ", ");
 	}
 }
@@ -118,7 +127,7 @@ static void put_note(struct buf *out, const struct query *query)
 	buf_append_text(out, texts[query->note]);
 	if (query->note != NOTE_NOT_ROLLED_UP)
 		return;
-	grain_put_time(out, query->note_ms);
+	granularity_put_time(out, query->note_ms);
 	buf_append_text(out, " on");
 }
 
@@ -134,51 +143,52 @@ static void reply_note(struct http_request *request, const struct query *query)
 	buf_release(&value);
 }
 
-void grain_reply_header(struct http_request *request, const struct query *query,
-			const struct rollup_grains *grains)
+void granularity_reply_header(struct http_request *request, const struct query *query,
+			      const struct granularities *granularities)
 {
 	struct buf value;
 	reply_note(request, query);
 	buf_init(&value, HEADER_MAX_BYTES);
-	grain_list(&value, query, grains);
+	granularity_list(&value, query, granularities);
 	bool known = value.len > 0;
 	buf_append_char(&value, 0);
 	if (known && !value.failed)
-		http_reply_header(request, GRAIN_HEADER, buf_slice(&value).data);
+		http_reply_header(request, GRANULARITY_HEADER, buf_slice(&value).data);
 	buf_release(&value);
 }
 
-static void grain_put_window(struct buf *out, const struct query_spec *spec)
+static void granularity_put_window(struct buf *out, const struct query_spec *spec)
 {
-	char width[ROLLUP_WIDTH_MAX_BYTES];
+	char width[GRANULARITY_WIDTH_MAX_BYTES];
 	if (spec->fn != FN_NONE)
 		buf_printf(out, "\"fn\":\"%s\",", query_fn_name(spec->fn));
 	if (spec->window_ms)
 		buf_printf(out, "\"window\":\"%.*s\",",
-			   (int)rollup_width_print(width, spec->window_ms), width);
+			   (int)granularity_width_print(width, spec->window_ms), width);
 }
 
-void grain_explain(struct buf *out, const struct query *query, const struct rollup_grains *grains)
+void granularity_explain(struct buf *out, const struct query *query,
+			 const struct granularities *granularities)
 {
 	size_t count;
 	const struct query_part *parts = query_parts(query, &count);
-	char text[GRAIN_MAX_BYTES];
+	char text[GRANULARITY_MAX_BYTES];
 	buf_printf(out, "\"metricExists\":%s,", query->note == NOTE_NO_METRIC ? "false" : "true");
 	if (query->note) {
 		buf_append_text(out, "\"note\":\"");
 		put_note(out, query);
 		buf_append_text(out, "\",");
 	}
-	grain_put_window(out, &query->spec);
+	granularity_put_window(out, &query->spec);
 	buf_append_text(out, "\"grains\":[");
 	for (size_t i = 0; i < count; i++) {
-		struct slice grain = grain_text(&parts[i], grains, text);
+		struct slice granularity = granularity_text(&parts[i], granularities, text);
 		buf_append_text(out, i ? ",{\"start\":\"" : "{\"start\":\"");
-		grain_put_time(out, parts[i].from_ms);
+		granularity_put_time(out, parts[i].from_ms);
 		buf_append_text(out, "\",\"end\":\"");
-		grain_put_time(out, parts[i].to_ms);
+		granularity_put_time(out, parts[i].to_ms);
 		buf_append_text(out, "\",\"grain\":\"");
-		buf_append(out, grain.data, grain.len);
+		buf_append(out, granularity.data, granularity.len);
 		buf_append_text(out, "\"}");
 	}
 	buf_append_text(out, "],");

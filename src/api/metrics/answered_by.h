@@ -4,30 +4,33 @@
  * In the header X-Granary-Grain that is a list in order of time, each with the time that it ends
  * at, but the last: `1h until 2026-11-01T00:00:00Z, 5m until 2026-11-14T12:00:00Z, raw`. `none`
  * answers nothing: no data that suits is left of that time. */
-#ifndef API_QUERY_GRAIN_H
-#define API_QUERY_GRAIN_H
+#ifndef API_METRICS_ANSWERED_BY_H
+#define API_METRICS_ANSWERED_BY_H
 
 #include "base/buf.h"
 #include "http/http.h"
 #include "query/query.h"
 
-enum { GRAIN_POINTS_MAX = 1000000 }; /* that may be wanted */
+enum { GRANULARITY_POINTS_MAX = 1000000 }; /* that may be wanted */
 
-/* ERR_INVALID, or ERR_LIMIT where no roll-ups are stored (`grains` NULL or empty). */
-int grain_params(const struct http_request *request, const struct rollup_grains *grains,
-		 struct query_spec *spec, struct errbuf *e) MUST_CHECK;
+/* ERR_INVALID, or ERR_LIMIT where no roll-ups are stored (`granularities` NULL or empty). */
+int granularity_params(const struct http_request *request,
+		       const struct granularities *granularities, struct query_spec *spec,
+		       struct errbuf *e) MUST_CHECK;
 
 /* The header, before anything of the answer is sent; the query's series are known. */
-#define GRAIN_HEADER "X-Granary-Grain"
-void grain_list(struct buf *out, const struct query *query, const struct rollup_grains *grains);
+#define GRANULARITY_HEADER "X-Granary-Grain"
+void granularity_list(struct buf *out, const struct query *query,
+		      const struct granularities *granularities);
 /* And X-Granary-Note, where an answer has less than whoever asks may think: a word for programs, a
  * colon, a sentence. */
 #define NOTE_HEADER "X-Granary-Note"
-void grain_reply_header(struct http_request *request, const struct query *query,
-			const struct rollup_grains *grains);
+void granularity_reply_header(struct http_request *request, const struct query *query,
+			      const struct granularities *granularities);
 /* `"metricExists":true,"note":"...","fn":"avg","window":"1h",
  * "grains":[{"start":"...","end":"...","grain":"5m"},...],`,
  * of note, fn and window what there is. */
-void grain_explain(struct buf *out, const struct query *query, const struct rollup_grains *grains);
+void granularity_explain(struct buf *out, const struct query *query,
+			 const struct granularities *granularities);
 
 #endif

@@ -4,8 +4,8 @@
  * Selectors of `device` are made to find what is stored of the devices whose names match, and no
  * other; answers say the name. What is stored under a name that no device has is found by that.
  * Only in the tenant of counters. Threads: the loop's. */
-#ifndef API_DEVICE_NAMES_H
-#define API_DEVICE_NAMES_H
+#ifndef API_METRICS_DEVICE_NAMES_H
+#define API_METRICS_DEVICE_NAMES_H
 
 #include "api/routes.h"
 #include "catalog/catalog.h"

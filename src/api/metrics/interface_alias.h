@@ -4,8 +4,8 @@
  * The versioned rows of the inventory's devices are gone through, one device after the other, for
  * those that lived at some time of the query and match; a series is meant if its tags `device` and
  * `interface` are those of such a row. Threads: the loop's. */
-#ifndef API_ALIAS_H
-#define API_ALIAS_H
+#ifndef API_METRICS_INTERFACE_ALIAS_H
+#define API_METRICS_INTERFACE_ALIAS_H
 
 #include "api/routes.h"
 #include "base/hash_set.h"

@@ -1,7 +1,7 @@
 /* The handlers of queries by metric and tags (query.c) and of what exists (metadata.c), for the
  * table of routes. */
-#ifndef API_METRICS_H
-#define API_METRICS_H
+#ifndef API_METRICS_METRICS_H
+#define API_METRICS_METRICS_H
 
 #include "api/params.h"
 

@@ -96,7 +96,7 @@ static void query_http_advance(struct api_call *base)
 	size_t turn = 0;
 	struct query_chunk chunk;
 	if (!call->said)
-		grain_reply_header(base->request, call->query, call->encoder.grains);
+		granularity_reply_header(base->request, call->query, call->encoder.granularities);
 	call->said = true;
 	if (!api_call_room(base))
 		return;
@@ -193,14 +193,14 @@ static void query_http_request_end(struct http_request *request)
 	api_call_init(&call->call, request, &query_http_kind);
 	call->call.advance = query_http_advance;
 	call->query = query;
-	int err = params_query(request, clock_wall_ms(api->clock), query_grains(api->queries),
-			       &query->arena, &q, &e);
+	int err = params_query(request, clock_wall_ms(api->clock),
+			       query_granularities(api->queries), &query->arena, &q, &e);
 	query->spec = q.spec;
 	encoder_init(&call->encoder, q.format == QUERY_CSV ? &encoder_csv : &encoder_json, query,
 		     &call->call.out);
 	call->call.content_type = call->encoder.shape->content_type;
 	call->encoder.explain = q.explain;
-	call->encoder.grains = query_grains(api->queries);
+	call->encoder.granularities = query_granularities(api->queries);
 	if (err)
 		query_http_fail(call, err, e.text);
 	else if (!api_call_answers_head(&call->call))

@@ -125,7 +125,7 @@ static void put_explain(struct encoder *encoder)
 		   (unsigned long long)work->blocks_summarised,
 		   (unsigned long long)work->blocks_skipped, (unsigned long long)work->rows_decoded,
 		   (unsigned long long)query->estimate);
-	grain_explain(encoder->out, query, encoder->grains);
+	granularity_explain(encoder->out, query, encoder->granularities);
 	buf_printf(encoder->out,
 		   "\"catalogMs\":%.3f,\"storeMs\":%.3f,\"readersMs\":%.3f,\"encodingMs\":%.3f}",
 		   (double)query->find_us / 1e3, (double)query->store_us / 1e3,

@@ -14,8 +14,8 @@
  * CSV (RFC 4180, lines end with LF): `time,tenant,metric,`, a column for each tag key that occurs,
  * by bytes, `value`, which is empty for a filled gap. Where the answer was cut, the last line is `#
  * truncated: ...`. */
-#ifndef API_QUERY_ENCODE_H
-#define API_QUERY_ENCODE_H
+#ifndef API_METRICS_QUERY_ENCODE_H
+#define API_METRICS_QUERY_ENCODE_H
 
 #include "base/buf.h"
 #include "query/query.h"
@@ -31,8 +31,8 @@ struct encoder {
 	struct buf *out;
 	struct arena arena; /* of one series: its tags, or the middle of its lines */
 	bool began, in_series, in_values;
-	bool explain;                       /* the caller's, before the first chunk */
-	const struct rollup_grains *grains; /* likewise: those of the query */
+	bool explain;                              /* the caller's, before the first chunk */
+	const struct granularities *granularities; /* likewise: those of the query */
 	/* Likewise: tags as they are to be said, in the arena; NULL: as they are. */
 	struct slice (*say_tags)(void *owner, struct slice tags_text, struct arena *arena);
 	void *say_owner;

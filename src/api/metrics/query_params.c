@@ -140,7 +140,7 @@ const struct param query_params[] = {
 	 .help = "The shape of the answer; json where it is left out."},
 	{"explain", PARAM_WORD, offsetof(struct query_question, explain), .words = query_explains,
 	 .help = "1: the answer says which data it was made from."},
-	{"points", PARAM_NUMBER, QUERY_SPEC(points_wanted), 2, GRAIN_POINTS_MAX,
+	{"points", PARAM_NUMBER, QUERY_SPEC(points_wanted), 2, GRANULARITY_POINTS_MAX,
 	 .help = "About so many points of each series: chooses the window or the granularity."},
 	{"aggregator",
 	 .help = "Stored roll-ups: min, max, sum, avg, count, increase; or raw, samples."},
@@ -155,8 +155,8 @@ const struct param query_params[] = {
 	{NULL}};
 
 int params_query(const struct http_request *request, int64_t now_ms,
-		 const struct rollup_grains *grains, struct arena *arena, struct query_question *q,
-		 struct errbuf *e)
+		 const struct granularities *granularities, struct arena *arena,
+		 struct query_question *q, struct errbuf *e)
 {
 	struct query_spec *spec = &q->spec;
 	*q = (struct query_question){.spec = {.fn = FN_NONE, .end_ms = now_ms}};
@@ -166,7 +166,7 @@ int params_query(const struct http_request *request, int64_t now_ms,
 	if (!err)
 		err = check_times(request, spec, e);
 	if (!err)
-		err = grain_params(request, grains, spec, e);
+		err = granularity_params(request, granularities, spec, e);
 	if (!err)
 		err = read_agg(request, arena, spec, e);
 	if (!err)

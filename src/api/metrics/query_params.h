@@ -1,6 +1,6 @@
 /* All of a `GET /api/query`, read from its parameters. Pure. */
-#ifndef API_QUERY_PARAMS_H
-#define API_QUERY_PARAMS_H
+#ifndef API_METRICS_QUERY_PARAMS_H
+#define API_METRICS_QUERY_PARAMS_H
 
 #include "api/params.h"
 #include "query/query.h"
@@ -13,11 +13,11 @@ struct query_question {
 	int explain; /* 0 or 1 */
 };
 
-/* `grains` are those that are stored, or NULL. ERR_INVALID: the request is wrong (400); ERR_LIMIT:
- * it is right, but cannot be answered here (422). Names and selectors lie in the request or in
- * `arena`. */
+/* `granularities` are those that are stored, or NULL. ERR_INVALID: the request is wrong (400);
+ * ERR_LIMIT: it is right, but cannot be answered here (422). Names and selectors lie in the request
+ * or in `arena`. */
 int params_query(const struct http_request *request, int64_t now_ms,
-		 const struct rollup_grains *grains, struct arena *arena, struct query_question *q,
-		 struct errbuf *e) MUST_CHECK;
+		 const struct granularities *granularities, struct arena *arena,
+		 struct query_question *q, struct errbuf *e) MUST_CHECK;
 
 #endif

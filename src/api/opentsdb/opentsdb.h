@@ -1,7 +1,7 @@
 /* What clients of OpenTSDB ask, Grafana's data source above all, in its shapes; doc/opentsdb.md has
  * them. Tenants are named as in GET /api/query. Threads: the loop's. */
-#ifndef API_OPENTSDB_H
-#define API_OPENTSDB_H
+#ifndef API_OPENTSDB_OPENTSDB_H
+#define API_OPENTSDB_OPENTSDB_H
 
 #include "api/params.h"
 

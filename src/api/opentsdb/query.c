@@ -22,7 +22,7 @@ enum {
 	TREE_FACTOR = 20, /* of JSON's bytes, what its tree may take */
 	FLUSH_BYTES = 64 << 10,
 	TURN_POINTS = 8192,
-	GRAINS_MAX_BYTES = 6 << 10, /* of a reply's headers */
+	GRANULARITIES_MAX_BYTES = 6 << 10, /* of a reply's headers */
 };
 
 enum phase {
@@ -40,8 +40,8 @@ struct opentsdb_call {
 	struct opentsdb_answer answer;
 	bool held;            /* a thread looks at series with the filters of body.queries[at] */
 	uint64_t filter_work; /* of the queries before it */
-	struct buf grains;    /* which data answers each query */
-	bool said;            /* that of the query at work */
+	struct buf granularities; /* which data answers each query */
+	bool said;                /* that of the query at work */
 	enum phase phase;
 
 	/* The query at work, body.queries[at]. */
@@ -91,7 +91,7 @@ static void opentsdb_query_release(struct api_call *base)
 	opentsdb_query_end_query(call);
 	opentsdb_answer_release(&call->answer);
 	buf_release(&call->uri);
-	buf_release(&call->grains);
+	buf_release(&call->granularities);
 	mem_free(call);
 }
 
@@ -117,21 +117,22 @@ static void fail_query(struct opentsdb_call *call, int err, const struct errbuf 
 }
 
 /* Of several queries, in their order. What is too long for a header is left out. */
-static void say_grains(struct opentsdb_call *call)
+static void say_granularities(struct opentsdb_call *call)
 {
-	buf_append_char(&call->grains, 0);
-	if (call->body.count == 1 || call->grains.failed)
+	buf_append_char(&call->granularities, 0);
+	if (call->body.count == 1 || call->granularities.failed)
 		return;
 	if (call->call.streaming)
-		http_stream_trailer(call->call.request, GRAIN_HEADER, call->grains.data);
+		http_stream_trailer(call->call.request, GRANULARITY_HEADER,
+				    call->granularities.data);
 	else
-		http_reply_header(call->call.request, GRAIN_HEADER, call->grains.data);
+		http_reply_header(call->call.request, GRANULARITY_HEADER, call->granularities.data);
 }
 
 static void opentsdb_query_finish(struct opentsdb_call *call)
 {
 	stat_add(STAT_query_points, (int64_t)call->points);
-	say_grains(call);
+	say_granularities(call);
 	api_call_end(&call->call);
 }
 
@@ -220,19 +221,19 @@ static bool opentsdb_query_start_query(struct opentsdb_call *call)
 }
 
 /* Of a single query before the answer is on its way. */
-static void say_grain(struct opentsdb_call *call)
+static void say_granularity(struct opentsdb_call *call)
 {
-	const struct rollup_grains *grains = query_grains(call->call.api->queries);
+	const struct granularities *granularities = query_granularities(call->call.api->queries);
 	if (call->said)
 		return;
 	call->said = true;
 	if (call->body.count == 1) {
-		grain_reply_header(call->call.request, call->query, grains);
+		granularity_reply_header(call->call.request, call->query, granularities);
 		return;
 	}
 	if (call->at)
-		buf_append_text(&call->grains, "; ");
-	grain_list(&call->grains, call->query, grains);
+		buf_append_text(&call->granularities, "; ");
+	granularity_list(&call->granularities, call->query, granularities);
 }
 
 /* The series are known, and with them the time that is looked at. */
@@ -277,7 +278,7 @@ static bool take_chunk(struct opentsdb_call *call)
 	struct query_chunk chunk;
 	if (!query_take(call->query, COMBINE_CHUNK_MAX, &chunk))
 		return false;
-	say_grain(call);
+	say_granularity(call);
 	memcpy(call->ts_ms, chunk.ts_ms, chunk.count * sizeof(*chunk.ts_ms));
 	memcpy(call->bits, chunk.bits, chunk.count * sizeof(*chunk.bits));
 	memcpy(call->types, chunk.types, chunk.count * sizeof(*chunk.types));
@@ -362,7 +363,7 @@ static bool at_end(struct opentsdb_call *call)
 	struct errbuf e;
 	if (!call->query->ended)
 		return false;
-	say_grain(call);
+	say_granularity(call);
 	int err = check_ended(call, &e);
 	if (err) {
 		fail_query(call, err, &e);
@@ -514,7 +515,7 @@ static void opentsdb_query_end(struct http_request *request)
 	call->call.advance = opentsdb_query_advance;
 	api_call_set_deadline(&call->call);
 	buf_init(&call->uri, OPENTSDB_URI_MAX_BYTES);
-	buf_init(&call->grains, GRAINS_MAX_BYTES);
+	buf_init(&call->granularities, GRANULARITIES_MAX_BYTES);
 	opentsdb_answer_init(&call->answer, &call->call.out);
 	int err = opentsdb_query_read_request(call, &e);
 	if (err) {

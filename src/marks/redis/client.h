@@ -11,8 +11,8 @@
  * Between two tries passes more and more time, up to some seconds, not the same in each process.
  * What is asked while it is not up fails at once; what is on its way when the connection breaks
  * fails then, and may have been done or not. */
-#ifndef ROLLUP_REDIS_CLIENT_H
-#define ROLLUP_REDIS_CLIENT_H
+#ifndef MARKS_REDIS_CLIENT_H
+#define MARKS_REDIS_CLIENT_H
 
 #include "base/base.h"
 #include "base/buf.h"

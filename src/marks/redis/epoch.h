@@ -12,8 +12,8 @@
  * Redis: two must not take one's marks for the other's.
  *
  * The client's thread. */
-#ifndef ROLLUP_REDIS_EPOCH_H
-#define ROLLUP_REDIS_EPOCH_H
+#ifndef MARKS_REDIS_EPOCH_H
+#define MARKS_REDIS_EPOCH_H
 
 #include <pthread.h>
 

@@ -4,8 +4,8 @@
  *
  * with a blank between two: of which store the marks are (16 hexadecimal digits), how wide slots
  * are (s), which run of Redis it is, a number drawn by lot (16 hexadecimal digits). */
-#ifndef ROLLUP_REDIS_EPOCH_TEXT_H
-#define ROLLUP_REDIS_EPOCH_TEXT_H
+#ifndef MARKS_REDIS_EPOCH_TEXT_H
+#define MARKS_REDIS_EPOCH_TEXT_H
 
 #include "base/base.h"
 

@@ -8,18 +8,18 @@
 enum { SCAN_KEYS = 1000, PAGE_SLOTS = 20000, CURSOR_BYTES = 24 };
 
 struct redis_listing {
-	struct rollup_listing base;
-	struct rollup_listing *of_store;
+	struct marks_listing base;
+	struct marks_listing *of_store;
 	struct redis_request request;
 	bool in_redis;
 	char cursor[CURSOR_BYTES];
-	struct rollup_slot *slots;
+	struct mark_slot *slots;
 	size_t count, room;
 };
 
-static struct redis_track *track_of(const struct redis_listing *l)
+static struct redis_marks *track_of(const struct redis_listing *l)
 {
-	return redis_track_of(l->base.track);
+	return redis_marks_of(l->base.track);
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
@@ -35,9 +35,9 @@ static bool take_number(struct slice *rest, uint64_t max, uint64_t *number)
 }
 
 /* Of slots of another width the marks are of no use: they are made anew. */
-static bool parse_key(const struct redis_listing *l, struct slice key, struct rollup_slot *slot)
+static bool parse_key(const struct redis_listing *l, struct slice key, struct mark_slot *slot)
 {
-	const struct rollup_track_redis_options *options = &track_of(l)->options;
+	const struct marks_redis_options *options = &track_of(l)->options;
 	size_t kind = sizeof("pending") - 1 + 1;
 	uint64_t partition, slot_s;
 	if (key.len <= kind)
@@ -49,11 +49,11 @@ static bool parse_key(const struct redis_listing *l, struct slice key, struct ro
 	key = (struct slice){key.data + 1, key.len - 1};
 	if (!take_number(&key, INT64_MAX / 1000, &slot_s) || key.len)
 		return false;
-	*slot = (struct rollup_slot){(int64_t)slot_s, (uint32_t)partition};
+	*slot = (struct mark_slot){(int64_t)slot_s, (uint32_t)partition};
 	return (int64_t)slot_s * 1000 % options->slot_ms == 0;
 }
 
-static void add_slot(struct redis_listing *l, struct rollup_slot slot)
+static void add_slot(struct redis_listing *l, struct mark_slot slot)
 {
 	if (l->count == l->room) {
 		l->room = l->room ? l->room * 2 : SCAN_KEYS;
@@ -82,7 +82,7 @@ static void on_answer(struct redis_request *request, size_t command, const redis
 	const redisReply *keys = reply->element[1];
 	for (size_t i = 0; i < keys->elements; i++) {
 		struct slice key = {keys->element[i]->str, keys->element[i]->len};
-		struct rollup_slot slot;
+		struct mark_slot slot;
 		if (parse_key(l, key, &slot))
 			add_slot(l, slot);
 	}
@@ -108,7 +108,7 @@ static int scan(struct redis_listing *l, struct task_queue *queue)
 
 static int by_slot(const void *a, const void *b)
 {
-	return rollup_slot_compare(a, b);
+	return mark_slot_compare(a, b);
 }
 
 /* SCAN may give a key more than once. */
@@ -146,8 +146,7 @@ static int scan_page(struct redis_listing *l, struct task_queue *queue)
 static int take_store_page(struct redis_listing *l, struct task_queue *queue, int err)
 {
 	bool more;
-	l->base.slots =
-		(struct rollup_slot *)rollup_listing_page(l->of_store, &l->base.count, &more);
+	l->base.slots = (struct mark_slot *)marks_listing_page(l->of_store, &l->base.count, &more);
 	l->base.more = true;
 	if (err || l->base.count || more)
 		return err;
@@ -156,21 +155,21 @@ static int take_store_page(struct redis_listing *l, struct task_queue *queue, in
 	return scan_page(l, queue);
 }
 
-int redis_listing_begin(struct rollup_listing *listing, struct task_queue *queue, int64_t now_ms)
+int redis_listing_begin(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms)
 {
 	struct redis_listing *l = CONTAINER_OF(listing, struct redis_listing, base);
 	l->in_redis = false;
-	return take_store_page(l, queue, rollup_listing_begin(l->of_store, queue, now_ms));
+	return take_store_page(l, queue, marks_listing_begin(l->of_store, queue, now_ms));
 }
 
-int redis_listing_next(struct rollup_listing *listing, struct task_queue *queue, int64_t now_ms)
+int redis_listing_next(struct marks_listing *listing, struct task_queue *queue, int64_t now_ms)
 {
 	struct redis_listing *l = CONTAINER_OF(listing, struct redis_listing, base);
 	size_t count;
 	bool more;
-	(void)rollup_listing_page(l->of_store, &count, &more);
+	(void)marks_listing_page(l->of_store, &count, &more);
 	if (!l->in_redis && more)
-		return take_store_page(l, queue, rollup_listing_next(l->of_store, queue, now_ms));
+		return take_store_page(l, queue, marks_listing_next(l->of_store, queue, now_ms));
 	if (!l->in_redis)
 		snprintf(l->cursor, sizeof(l->cursor), "0");
 	l->in_redis = true;
@@ -179,20 +178,20 @@ int redis_listing_next(struct rollup_listing *listing, struct task_queue *queue,
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-struct rollup_listing *redis_listing_new(struct rollup_track *track)
+struct marks_listing *redis_listing_new(struct marks *track)
 {
 	struct redis_listing *l = mem_zalloc(sizeof(*l));
 	l->base.track = track;
-	l->of_store = rollup_listing_new(track_of(l)->of_store);
+	l->of_store = marks_listing_new(track_of(l)->of_store);
 	l->request = (struct redis_request){.answer = on_answer, .owner = l};
 	redis_request_init(&l->request, track_of(l)->client);
 	return &l->base;
 }
 
-void redis_listing_free(struct rollup_listing *listing)
+void redis_listing_free(struct marks_listing *listing)
 {
 	struct redis_listing *l = CONTAINER_OF(listing, struct redis_listing, base);
-	rollup_listing_free(l->of_store);
+	marks_listing_free(l->of_store);
 	redis_request_release(&l->request);
 	mem_free(l->slots);
 	mem_free(l);

@@ -9,18 +9,18 @@
 enum { STAMP_BYTES = 48, MEMBER_MAX_BYTES = 128 << 10 };
 
 struct redis_marking {
-	struct rollup_marking base;
-	struct rollup_marking *of_store;
+	struct marks_marking base;
+	struct marks_marking *of_store;
 	struct redis_request request;
 	struct buf member;
-	const struct rollup_touch *touches;
+	const struct mark_touch *touches;
 	size_t count;
 	int64_t now_ms;
 };
 
-static struct redis_track *track_of(const struct redis_marking *m)
+static struct redis_marks *track_of(const struct redis_marking *m)
 {
-	return redis_track_of(m->base.track);
+	return redis_marks_of(m->base.track);
 }
 
 /* ---- Commands -------------------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ static struct slice make_stamp(const struct redis_marking *m, char to[STAMP_BYTE
 	return (struct slice){to, (size_t)len};
 }
 
-static void put_member(struct redis_marking *m, const struct rollup_touch *touch)
+static void put_member(struct redis_marking *m, const struct mark_touch *touch)
 {
 	buf_clear(&m->member);
 	buf_append(&m->member, touch->tenant.data, touch->tenant.len);
@@ -43,7 +43,7 @@ static void put_member(struct redis_marking *m, const struct rollup_touch *touch
 	redis_word(&m->request, buf_slice(&m->member));
 }
 
-static void put_touches(struct redis_marking *m, const struct rollup_touch *touches, size_t count,
+static void put_touches(struct redis_marking *m, const struct mark_touch *touches, size_t count,
 			struct slice stamp)
 {
 	char key[KEY_MAX_BYTES];
@@ -63,11 +63,11 @@ static void put_touches(struct redis_marking *m, const struct rollup_touch *touc
 
 /* The document's: it lives until nothing more is expected of the slot. A slot that has not ended is
  * touched once a series and process (marks/recent.h), so it lives past its end. */
-static void put_ingesting(struct redis_marking *m, struct rollup_slot slot)
+static void put_ingesting(struct redis_marking *m, struct mark_slot slot)
 {
-	const struct rollup_track_redis_options *options = &track_of(m)->options;
-	int64_t quiet_ms = rollup_ready_ms(slot.slot_s, m->now_ms, options->slot_ms,
-					   options->quiet_ms, m->now_ms) -
+	const struct marks_redis_options *options = &track_of(m)->options;
+	int64_t quiet_ms = slot_ready_ms(slot.slot_s, m->now_ms, options->slot_ms,
+					 options->quiet_ms, m->now_ms) -
 			   m->now_ms;
 	char key[KEY_MAX_BYTES];
 	redis_command(&m->request, 4);
@@ -77,15 +77,15 @@ static void put_ingesting(struct redis_marking *m, struct rollup_slot slot)
 	redis_word(&m->request, SLICE(""));
 }
 
-static size_t count_of_one_slot(const struct rollup_touch *touches, size_t count)
+static size_t count_of_one_slot(const struct mark_touch *touches, size_t count)
 {
 	size_t n = 1;
-	while (n < count && rollup_slot_compare(&touches[n].slot, &touches->slot) == 0)
+	while (n < count && mark_slot_compare(&touches[n].slot, &touches->slot) == 0)
 		n++;
 	return n;
 }
 
-static void put_slot(struct redis_marking *m, const struct rollup_touch *touches, size_t count,
+static void put_slot(struct redis_marking *m, const struct mark_touch *touches, size_t count,
 		     struct slice stamp)
 {
 	put_ingesting(m, touches->slot);
@@ -140,7 +140,7 @@ static void on_asked(struct redis_request *request, int err)
 	struct redis_marking *m = request->owner;
 	if (err) {
 		stat_add(STAT_rollup_redis_missed, 1);
-		err = rollup_marking_begin(m->of_store, m->now_ms, m->touches, m->count);
+		err = marks_marking_begin(m->of_store, m->now_ms, m->touches, m->count);
 		if (!err)
 			return;
 	}
@@ -150,7 +150,7 @@ static void on_asked(struct redis_request *request, int err)
 /* ---- Life ------------------------------------------------------------------------------------ */
 
 /* Redis has no place for what only a deletion says, and what is late must not be lost. */
-static bool is_for_store(const struct redis_marking *m, const struct rollup_touch *touch)
+static bool is_for_store(const struct redis_marking *m, const struct mark_touch *touch)
 {
 	int64_t after_ms = track_of(m)->options.late_after_ms;
 	return touch->deleted || (after_ms && touch->slot.slot_s * 1000 < m->now_ms - after_ms);
@@ -165,26 +165,26 @@ static bool has_any_for_store(const struct redis_marking *m)
 	return false;
 }
 
-int redis_marking_begin(struct rollup_marking *marking, int64_t now_ms,
-			const struct rollup_touch *touches, size_t count)
+int redis_marking_begin(struct marks_marking *marking, int64_t now_ms,
+			const struct mark_touch *touches, size_t count)
 {
 	struct redis_marking *m = CONTAINER_OF(marking, struct redis_marking, base);
 	m->touches = touches;
 	m->count = count;
 	m->now_ms = now_ms;
 	if (!count || !redis_client_is_up(track_of(m)->client) || has_any_for_store(m))
-		return rollup_marking_begin(m->of_store, now_ms, touches, count);
+		return marks_marking_begin(m->of_store, now_ms, touches, count);
 	put_all(m);
 	redis_ask(&m->request);
 	return 0;
 }
 
-struct rollup_marking *redis_marking_new(const struct rollup_marking *begun)
+struct marks_marking *redis_marking_new(const struct marks_marking *begun)
 {
 	struct redis_marking *m = mem_zalloc(sizeof(*m));
 	m->base = *begun;
-	m->of_store = rollup_marking_new(track_of(m)->of_store, begun->executor, begun->done,
-					 begun->owner);
+	m->of_store = marks_marking_new(track_of(m)->of_store, begun->executor, begun->done,
+					begun->owner);
 	m->request = (struct redis_request){
 		.executor = begun->executor, .answer = on_answer, .done = on_asked, .owner = m};
 	redis_request_init(&m->request, track_of(m)->client);
@@ -192,10 +192,10 @@ struct rollup_marking *redis_marking_new(const struct rollup_marking *begun)
 	return &m->base;
 }
 
-void redis_marking_free(struct rollup_marking *marking)
+void redis_marking_free(struct marks_marking *marking)
 {
 	struct redis_marking *m = CONTAINER_OF(marking, struct redis_marking, base);
-	rollup_marking_free(m->of_store);
+	marks_marking_free(m->of_store);
 	redis_request_release(&m->request);
 	buf_release(&m->member);
 	mem_free(m);

@@ -21,7 +21,7 @@ enum {
 };
 
 struct redis_row {
-	struct rollup_slot slot;
+	struct mark_slot slot;
 	char cursor[CURSOR_BYTES];
 	bool more, ingesting;
 };
@@ -33,11 +33,11 @@ struct entry {
 };
 
 struct redis_reading {
-	struct rollup_reading base;
-	struct rollup_reading *of_store;
+	struct marks_reading base;
+	struct marks_reading *of_store;
 	bool in_redis;
 	int64_t now_ms;
-	struct redis_row rows[ROLLUP_READING_MAX];
+	struct redis_row rows[MARKS_READING_MAX];
 	size_t row_count;
 	uint32_t asked[ROWS_AT_ONCE]; /* rows, of the scan at hand */
 	struct redis_request scan, touches, removal;
@@ -45,15 +45,15 @@ struct redis_reading {
 	struct entry *entries;
 	size_t count, room;
 	size_t stamped; /* of the entries */
-	struct rollup_mark_set set;
+	struct mark_set set;
 };
 
-static struct redis_track *track_of(const struct redis_reading *r)
+static struct redis_marks *track_of(const struct redis_reading *r)
 {
-	return redis_track_of(r->base.track);
+	return redis_marks_of(r->base.track);
 }
 
-static struct redis_reading *of_reading(struct rollup_reading *reading)
+static struct redis_reading *of_reading(struct marks_reading *reading)
 {
 	return CONTAINER_OF(reading, struct redis_reading, base);
 }
@@ -63,7 +63,7 @@ static struct redis_reading *of_reading(struct rollup_reading *reading)
 static int end_part(struct redis_reading *r, int err)
 {
 	if (err)
-		rollup_mark_set_clear(&r->set);
+		mark_set_clear(&r->set);
 	r->base.marks = r->set.marks;
 	r->base.count = r->set.count;
 	r->base.more = false;
@@ -98,8 +98,8 @@ static void skip_member(struct redis_reading *r, const struct entry *entry)
 {
 	char key[KEY_MAX_BYTES];
 	struct slice name = redis_key(track_of(r), "pending", r->rows[entry->row].slot, key);
-	rollup_reading_skip(&r->base, "the member \"" SHOWN "\" of " SHOWN " in Redis",
-			    SHOWN_OF(entry->member), SHOWN_OF(name));
+	marks_reading_skip(&r->base, "the member \"" SHOWN "\" of " SHOWN " in Redis",
+			   SHOWN_OF(entry->member), SHOWN_OF(name));
 }
 
 static void enter_marks(struct redis_reading *r)
@@ -113,8 +113,8 @@ static void enter_marks(struct redis_reading *r)
 			skip_member(r, &entry);
 			continue;
 		}
-		entry.mark = rollup_mark_set_enter(&r->set, tenant, series_set);
-		struct rollup_mark *mark = &r->set.marks[entry.mark];
+		entry.mark = mark_set_enter(&r->set, tenant, series_set);
+		struct mark *mark = &r->set.marks[entry.mark];
 		if (mark->touched_ms < touched_ms(r, &entry))
 			mark->touched_ms = touched_ms(r, &entry);
 		mark->first_ms = mark->touched_ms;
@@ -157,7 +157,7 @@ static int read_touches(struct redis_reading *r, struct task_queue *queue)
 	r->stamped = 0;
 	for (size_t at = 0; at < r->count;) {
 		size_t n = count_of_row(r, at, MEMBERS_OF_COMMAND);
-		struct rollup_slot slot = r->rows[r->entries[at].row].slot;
+		struct mark_slot slot = r->rows[r->entries[at].row].slot;
 		redis_command(&r->touches, 2 + n);
 		redis_word(&r->touches, SLICE("HMGET"));
 		redis_word(&r->touches, redis_key(track_of(r), "touches", slot, key));
@@ -209,7 +209,7 @@ static void on_scan_answer(struct redis_request *request, size_t command, const 
 		char key[KEY_MAX_BYTES];
 		struct slice name = redis_key(track_of(r), "pending", r->rows[row].slot, key);
 		r->rows[row].more = false;
-		rollup_reading_skip(&r->base, SHOWN " in Redis, which is no set", SHOWN_OF(name));
+		marks_reading_skip(&r->base, SHOWN " in Redis, which is no set", SHOWN_OF(name));
 	} else if (reply->type == REDIS_REPLY_INTEGER) {
 		r->rows[row].ingesting = reply->integer;
 	} else {
@@ -267,7 +267,7 @@ static int read_part(struct redis_reading *r, struct task_queue *queue)
 	r->in_redis = true;
 	r->count = r->base.unread = 0;
 	arena_reset(&r->arena);
-	rollup_mark_set_clear(&r->set);
+	mark_set_clear(&r->set);
 	while (!err && asked && !r->count)
 		err = scan_rows(r, queue, &asked);
 	if (!err && r->count)
@@ -281,8 +281,8 @@ static int read_part(struct redis_reading *r, struct task_queue *queue)
 static int take_store_part(struct redis_reading *r, struct task_queue *queue, int err)
 {
 	bool more;
-	r->base.marks = rollup_reading_marks(r->of_store, &r->base.count, &more);
-	r->base.unread = rollup_reading_unread(r->of_store);
+	r->base.marks = marks_reading_marks(r->of_store, &r->base.count, &more);
+	r->base.unread = marks_reading_unread(r->of_store);
 	memcpy(r->base.unread_name, r->of_store->unread_name, sizeof(r->base.unread_name));
 	r->base.more = true;
 	if (!err && !more && !r->base.count && !r->base.unread)
@@ -290,8 +290,8 @@ static int take_store_part(struct redis_reading *r, struct task_queue *queue, in
 	return err;
 }
 
-int redis_reading_begin(struct rollup_reading *reading, struct task_queue *queue,
-			const struct rollup_slot *slots, size_t count, int64_t now_ms)
+int redis_reading_begin(struct marks_reading *reading, struct task_queue *queue,
+			const struct mark_slot *slots, size_t count, int64_t now_ms)
 {
 	struct redis_reading *r = of_reading(reading);
 	r->in_redis = false;
@@ -299,20 +299,20 @@ int redis_reading_begin(struct rollup_reading *reading, struct task_queue *queue
 	r->row_count = count;
 	for (size_t i = 0; i < count; i++)
 		r->rows[i] = (struct redis_row){.slot = slots[i], .cursor = "0", .more = true};
-	int err = rollup_reading_begin(r->of_store, queue, slots, count, now_ms);
+	int err = marks_reading_begin(r->of_store, queue, slots, count, now_ms);
 	return take_store_part(r, queue, err);
 }
 
-int redis_reading_next(struct rollup_reading *reading, struct task_queue *queue, int64_t now_ms)
+int redis_reading_next(struct marks_reading *reading, struct task_queue *queue, int64_t now_ms)
 {
 	struct redis_reading *r = of_reading(reading);
 	size_t count;
 	bool more;
 	r->now_ms = now_ms;
-	(void)rollup_reading_marks(r->of_store, &count, &more);
+	(void)marks_reading_marks(r->of_store, &count, &more);
 	if (r->in_redis || !more)
 		return read_part(r, queue);
-	return take_store_part(r, queue, rollup_reading_next(r->of_store, queue, now_ms));
+	return take_store_part(r, queue, marks_reading_next(r->of_store, queue, now_ms));
 }
 
 /* ---- Finishing ------------------------------------------------------------------------------- */
@@ -331,7 +331,7 @@ static const char script[] =
 static void put_removal(struct redis_reading *r, const struct entry *entries, size_t count)
 {
 	char key[KEY_MAX_BYTES];
-	struct rollup_slot slot = r->rows[entries->row].slot;
+	struct mark_slot slot = r->rows[entries->row].slot;
 	redis_command(&r->removal, 5 + 2 * count);
 	redis_word(&r->removal, SLICE("EVAL"));
 	redis_word(&r->removal, SLICE(script));
@@ -354,11 +354,11 @@ static void keep_finished(struct redis_reading *r)
 	r->count = n;
 }
 
-int redis_reading_finish(struct rollup_reading *reading, struct task_queue *queue)
+int redis_reading_finish(struct marks_reading *reading, struct task_queue *queue)
 {
 	struct redis_reading *r = of_reading(reading);
 	if (!r->in_redis)
-		return rollup_reading_finish(r->of_store, queue);
+		return marks_reading_finish(r->of_store, queue);
 	keep_finished(r);
 	redis_request_clear(&r->removal);
 	for (size_t at = 0; at < r->count;) {
@@ -379,11 +379,11 @@ static void begin_request(struct redis_reading *r, struct redis_request *request
 	redis_request_init(request, track_of(r)->client);
 }
 
-struct rollup_reading *redis_reading_new(struct rollup_track *track)
+struct marks_reading *redis_reading_new(struct marks *track)
 {
 	struct redis_reading *r = mem_zalloc(sizeof(*r));
 	r->base.track = track;
-	r->of_store = rollup_reading_new(track_of(r)->of_store);
+	r->of_store = marks_reading_new(track_of(r)->of_store);
 	begin_request(r, &r->scan, on_scan_answer);
 	r->scan.takes_errors = true;
 	begin_request(r, &r->touches, on_touches_answer);
@@ -392,15 +392,15 @@ struct rollup_reading *redis_reading_new(struct rollup_track *track)
 	return &r->base;
 }
 
-void redis_reading_free(struct rollup_reading *reading)
+void redis_reading_free(struct marks_reading *reading)
 {
 	struct redis_reading *r = of_reading(reading);
-	rollup_reading_free(r->of_store);
+	marks_reading_free(r->of_store);
 	redis_request_release(&r->scan);
 	redis_request_release(&r->touches);
 	redis_request_release(&r->removal);
 	arena_release(&r->arena);
-	rollup_mark_set_release(&r->set);
+	mark_set_release(&r->set);
 	mem_free(r->entries);
 	mem_free(r);
 }

@@ -9,7 +9,7 @@
 
 enum { TIMEOUT_MAX_MS = 2000, TIMEOUT_PART = 4 };
 
-struct slice redis_key(const struct redis_track *track, const char *kind, struct rollup_slot slot,
+struct slice redis_key(const struct redis_marks *track, const char *kind, struct mark_slot slot,
 		       char to[KEY_MAX_BYTES])
 {
 	char separator = track->options.separator;
@@ -22,32 +22,32 @@ struct slice redis_key(const struct redis_track *track, const char *kind, struct
 
 static void on_lost(void *owner, const char *why)
 {
-	struct redis_track *t = owner;
+	struct redis_marks *t = owner;
 	log_warn(
 		"roll-ups: of what is marked in Redis some is lost: %s; it is marked anew from raw "
 		"data",
 		why);
-	rollup_track_lose(&t->base, clock_wall_ms(t->options.clock));
+	marks_lose(&t->base, clock_wall_ms(t->options.clock));
 }
 
 static void on_restored(void *owner)
 {
-	struct redis_track *t = owner;
-	if (rollup_track_regain(&t->base, atomic_load(&t->restored_losses)))
+	struct redis_marks *t = owner;
+	if (marks_regain(&t->base, atomic_load(&t->restored_losses)))
 		log_info("roll-ups: what was marked in Redis is marked again");
 }
 
 static void run_restored(struct task *task)
 {
-	struct redis_track *t = CONTAINER_OF(task, struct redis_track, restored);
+	struct redis_marks *t = CONTAINER_OF(task, struct redis_marks, restored);
 	atomic_store(&t->restored_posted, false);
-	if (rollup_track_losses(&t->base) == atomic_load(&t->restored_losses))
+	if (marks_losses(&t->base) == atomic_load(&t->restored_losses))
 		redis_epoch_restored(&t->epoch);
 }
 
-static void track_restored(struct rollup_track *track, uint64_t losses)
+static void track_restored(struct marks *track, uint64_t losses)
 {
-	struct redis_track *t = redis_track_of(track);
+	struct redis_marks *t = redis_marks_of(track);
 	struct executor *executor = redis_client_executor(t->client);
 	atomic_store(&t->restored_losses, losses);
 	if (!atomic_exchange(&t->restored_posted, true))
@@ -58,44 +58,44 @@ static void track_restored(struct rollup_track *track, uint64_t losses)
 
 static void on_connected(void *owner)
 {
-	struct redis_track *t = owner;
+	struct redis_marks *t = owner;
 	redis_epoch_greet(&t->epoch);
 }
 
 static void on_look(void *owner)
 {
-	struct redis_track *t = owner;
+	struct redis_marks *t = owner;
 	redis_epoch_look(&t->epoch);
 }
 
-static void track_state(const struct rollup_track *track, struct rollup_track_state *state)
+static void track_state(const struct marks *track, struct marks_state *state)
 {
-	const struct redis_track *t = redis_track_of(track);
+	const struct redis_marks *t = redis_marks_of(track);
 	state->degraded = !redis_client_is_up(t->client);
 	redis_client_why(t->client, state->why);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static int add_to_store(struct rollup_track *track, struct store_write *write, int64_t now_ms,
-			const struct rollup_touch *touches, size_t count, size_t *added)
+static int add_to_store(struct marks *track, struct store_write *write, int64_t now_ms,
+			const struct mark_touch *touches, size_t count, size_t *added)
 {
-	return rollup_touches_add(redis_track_of(track)->of_store, write, now_ms, touches, count,
-				  added);
+	return marks_touches_add(redis_marks_of(track)->of_store, write, now_ms, touches, count,
+				 added);
 }
 
-static void track_close(struct rollup_track *track)
+static void track_close(struct marks *track)
 {
-	struct redis_track *t = redis_track_of(track);
+	struct redis_marks *t = redis_marks_of(track);
 	redis_epoch_close(&t->epoch);
 	redis_client_free(t->client);
 	redis_epoch_release(&t->epoch);
-	rollup_track_close(t->of_store);
-	rollup_track_release(&t->base);
+	marks_close(t->of_store);
+	marks_release(&t->base);
 	mem_free(t);
 }
 
-static const struct rollup_track_ops ops = {
+static const struct marks_driver ops = {
 	.close = track_close,
 	.state = track_state,
 	.restored = track_restored,
@@ -115,13 +115,13 @@ static const struct rollup_track_ops ops = {
 };
 
 /* What has waited for it in vain must still be in time for the store (marks/recent.h). */
-static int64_t timeout_ms(const struct redis_track *t)
+static int64_t timeout_ms(const struct redis_marks *t)
 {
 	int64_t part_ms = t->options.quiet_ms / TIMEOUT_PART;
 	return part_ms < TIMEOUT_MAX_MS ? part_ms : TIMEOUT_MAX_MS;
 }
 
-static void connect_track(struct redis_track *t)
+static void connect_track(struct redis_marks *t)
 {
 	snprintf(t->epoch_key, sizeof(t->epoch_key), "granary%cepoch", t->options.separator);
 	t->client = redis_client_new(&(struct redis_client_options){.url = t->options.url,
@@ -140,10 +140,10 @@ static void connect_track(struct redis_track *t)
 	redis_client_wait_first(t->client);
 }
 
-int rollup_track_redis_open(const struct rollup_track_redis_options *options,
-			    struct rollup_track **track, struct errbuf *e)
+int marks_redis_open(const struct marks_redis_options *options, struct marks **track,
+		     struct errbuf *e)
 {
-	struct redis_track *t = mem_zalloc(sizeof(*t));
+	struct redis_marks *t = mem_zalloc(sizeof(*t));
 	int err = redis_epoch_read(&t->epoch, options->store);
 	if (err) {
 		mem_free(t);
@@ -151,11 +151,11 @@ int rollup_track_redis_open(const struct rollup_track_redis_options *options,
 				  err_text(err));
 	}
 	t->options = *options;
-	rollup_track_init(&t->base, &ops);
+	marks_init(&t->base, &ops);
 	t->restored.run = run_restored;
 	atomic_init(&t->stamps, random_system_seed());
-	t->of_store = rollup_track_store_open(&(struct rollup_track_store_options){
-		.store = options->store, .writer = options->writer});
+	t->of_store = marks_store_open(
+		&(struct marks_store_options){.store = options->store, .writer = options->writer});
 	connect_track(t);
 	*track = &t->base;
 	return 0;

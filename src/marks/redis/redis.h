@@ -14,18 +14,18 @@
  * well; listings and readings always go over the store's first, so nobody has to give them back. A
  * listing or reading ends with an error behind them.
  *
- * Redis emptied or restarted: see epoch.h. Marks that were there are lost; rollup_track_state says
+ * Redis emptied or restarted: see epoch.h. Marks that were there are lost; marks_state says
  * so until they are made anew.
  *
  * Threads: the connection has its own; everything else as in marks/marks.h. */
-#ifndef ROLLUP_REDIS_TRACK_REDIS_H
-#define ROLLUP_REDIS_TRACK_REDIS_H
+#ifndef MARKS_REDIS_REDIS_H
+#define MARKS_REDIS_REDIS_H
 
 #include "base/clock.h"
 #include "marks/redis/url.h"
 #include "marks/marks.h"
 
-struct rollup_track_redis_options {
+struct marks_redis_options {
 	struct store *store;
 	struct clock *clock;
 	struct redis_url url;
@@ -39,7 +39,7 @@ struct rollup_track_redis_options {
 
 /* Blocks until Redis is reached or was not, some seconds at most; that it was not is no error. The
  * store's error, with a sentence. */
-int rollup_track_redis_open(const struct rollup_track_redis_options *options,
-			    struct rollup_track **track, struct errbuf *e) MUST_CHECK;
+int marks_redis_open(const struct marks_redis_options *options, struct marks **track,
+		     struct errbuf *e) MUST_CHECK;
 
 #endif

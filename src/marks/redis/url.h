@@ -1,7 +1,7 @@
 /* Where a Redis is: `redis://[[user]:password@]host[:port][/database]`, as redis-cli -u takes it
  * (the scheme `redis` of the IANA registry). */
-#ifndef ROLLUP_REDIS_URL_H
-#define ROLLUP_REDIS_URL_H
+#ifndef MARKS_REDIS_URL_H
+#define MARKS_REDIS_URL_H
 
 #include "base/base.h"
 

@@ -15,17 +15,17 @@ enum {
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static size_t rows_of(const struct rollup_grains *grains)
+static size_t rows_of(const struct granularities *granularities)
 {
 	size_t rows = 0;
-	for (size_t g = 0; g < grains->count; g++)
-		rows += batch_windows(grains, g);
+	for (size_t g = 0; g < granularities->count; g++)
+		rows += batch_windows(granularities, g);
 	return rows;
 }
 
-size_t rollup_batch_max(const struct rollup_grains *grains)
+size_t rollup_batch_max(const struct granularities *granularities)
 {
-	size_t max = ROWS_MAX / rows_of(grains);
+	size_t max = ROWS_MAX / rows_of(granularities);
 	if (max > STORE_GROUP_MAX)
 		return STORE_GROUP_MAX;
 	return max ? max : 1;
@@ -34,10 +34,10 @@ size_t rollup_batch_max(const struct rollup_grains *grains)
 struct rollup_batch *rollup_batch_new(const struct rollup_job_options *options)
 {
 	struct rollup_batch *b = mem_zalloc(sizeof(*b));
-	size_t max = rollup_batch_max(options->grains);
+	size_t max = rollup_batch_max(options->granularities);
 	b->options = *options;
-	b->windows = batch_windows(options->grains, 0);
-	b->rows = rows_of(options->grains);
+	b->windows = batch_windows(options->granularities, 0);
+	b->rows = rows_of(options->granularities);
 	b->growths = mem_alloc_array(max * b->windows, sizeof(*b->growths));
 	b->coarse = mem_alloc_array(b->windows, sizeof(*b->coarse));
 	b->values = mem_alloc_array(b->rows * max * ROLLUP_FIELDS, sizeof(*b->values));
@@ -71,7 +71,7 @@ void rollup_batch_free(struct rollup_batch *b)
 bool rollup_batch_has_late(const struct rollup_job_options *options, int64_t slot_s)
 {
 	int64_t age_ms = clock_age_ms(options->clock) - slot_s * 1000;
-	const struct rollup_late *late = &options->late;
+	const struct late_samples *late = &options->late;
 	return late->after_ms && age_ms + options->skew_max_ms > late->after_ms &&
 	       (!late->kept_ms || age_ms <= late->kept_ms);
 }
@@ -143,7 +143,7 @@ static int batch_read_phase(struct rollup_batch *b, enum batch_phase phase,
 static void batch_begin(struct rollup_batch *b, int64_t slot_s,
 			const struct rollup_batch_mark *marks, size_t count)
 {
-	ASSERT(count && count <= rollup_batch_max(b->options.grains));
+	ASSERT(count && count <= rollup_batch_max(b->options.granularities));
 	size_t rows = b->rows * count;
 	b->slot_s = slot_s;
 	b->begun_ms = clock_wall_ms(b->options.clock);

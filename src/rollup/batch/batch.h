@@ -7,8 +7,8 @@
  * of them is damaged they are read one by one.
  *
  * It waits for the store, on the thread of the queue that it is given. */
-#ifndef ROLLUP_BATCH_H
-#define ROLLUP_BATCH_H
+#ifndef ROLLUP_BATCH_BATCH_H
+#define ROLLUP_BATCH_BATCH_H
 
 #include "rollup/job.h"
 
@@ -21,10 +21,10 @@ void rollup_batch_free(struct rollup_batch *batch);
 bool rollup_batch_has_late(const struct rollup_job_options *options, int64_t slot_s);
 
 /* How many series one batch may have. */
-size_t rollup_batch_max(const struct rollup_grains *grains);
+size_t rollup_batch_max(const struct granularities *granularities);
 /* A mark that is to be rolled up. */
 struct rollup_batch_mark {
-	struct rollup_mark *mark;
+	struct mark *mark;
 	bool stays; /* it is not finished by that: late points come still */
 	bool lost;  /* raw data of it there was, and it has begun to expire */
 };

@@ -8,15 +8,15 @@
 
 static uint8_t row_says(const struct store_points *rows, size_t i)
 {
-	if (!rollup_row_is_late(rows->ts_ms[i]))
+	if (!late_row_is(rows->ts_ms[i]))
 		return ROW_THERE;
 	return rows->types[ROLLUP_FIRST][i] == VALUE_NONE ? LATE_ROW_THERE
 							  : LATE_ROW_THERE | LATE_ROW_WHOLE;
 }
 
-static void take_rows(struct rollup_batch *b, size_t grain, const struct store_range *answer)
+static void take_rows(struct rollup_batch *b, size_t granularity, const struct store_range *answer)
 {
-	size_t first = batch_first_row(b, grain);
+	size_t first = batch_first_row(b, granularity);
 	for (size_t h = 0; h < answer->handle_count; h++) {
 		const struct store_points *rows = &answer->points[h];
 		for (size_t i = 0; i < rows->count; i++) {
@@ -28,7 +28,7 @@ static void take_rows(struct rollup_batch *b, size_t grain, const struct store_r
 }
 
 /* In one granularity, of so many handles. */
-static int read_rows(struct rollup_batch *b, size_t grain, size_t count)
+static int read_rows(struct rollup_batch *b, size_t granularity, size_t count)
 {
 	int64_t start_ms = b->slot_s * 1000;
 	struct store_token token = {0};
@@ -38,18 +38,18 @@ static int read_rows(struct rollup_batch *b, size_t grain, size_t count)
 		if (!request)
 			return ERR_LIMIT;
 		request->token = token;
-		request->range =
-			(struct store_range){.table = TABLE_DATA_DOWNSAMPLED,
-					     .period_ms = b->options.grains->list[grain].width_ms,
-					     .handles = b->handles[0],
-					     .handle_count = count,
-					     .fields = 1u << ROLLUP_SUM | 1u << ROLLUP_FIRST,
-					     .start_ms = start_ms,
-					     .end_ms = start_ms + b->options.grains->slot_ms};
+		request->range = (struct store_range){
+			.table = TABLE_DATA_DOWNSAMPLED,
+			.period_ms = b->options.granularities->list[granularity].width_ms,
+			.handles = b->handles[0],
+			.handle_count = count,
+			.fields = 1u << ROLLUP_SUM | 1u << ROLLUP_FIRST,
+			.start_ms = start_ms,
+			.end_ms = start_ms + b->options.granularities->slot_ms};
 		int err = batch_read(b);
 		if (err)
 			return err;
-		take_rows(b, grain, &request->range);
+		take_rows(b, granularity, &request->range);
 		more = request->more;
 		token = request->token;
 	}
@@ -66,7 +66,7 @@ int batch_read_rows(struct rollup_batch *b)
 		b->handles[0][n] = b->members[i].handle;
 		b->places[0][n++] = (uint16_t)i;
 	}
-	for (size_t g = 0; g < b->options.grains->count && n && !err; g++)
+	for (size_t g = 0; g < b->options.granularities->count && n && !err; g++)
 		err = read_rows(b, g, n);
 	return err;
 }
@@ -99,7 +99,7 @@ static int drop_late(struct rollup_batch *b, const struct row_place *place, size
 		return 0;
 	b->removals++;
 	return store_delete_range(b->write, TABLE_DATA_DOWNSAMPLED,
-				  b->options.grains->list[place->grain].width_ms,
+				  b->options.granularities->list[place->granularity].width_ms,
 				  &b->members[member].handle, 1, place->ts_ms, place->ts_ms + 1);
 }
 
@@ -107,8 +107,8 @@ static int drop_late(struct rollup_batch *b, const struct row_place *place, size
 int batch_settle_member(struct rollup_batch *b, const struct row_place *place, size_t member)
 {
 	const struct member *m = &b->members[member];
-	int64_t end_ms = place->ts_ms + b->options.grains->list[place->grain].width_ms;
-	int64_t keep_ms = m->keep_ms[place->grain];
+	int64_t end_ms = place->ts_ms + b->options.granularities->list[place->granularity].width_ms;
+	int64_t keep_ms = m->keep_ms[place->granularity];
 	if (m->damaged || (keep_ms && end_ms <= clock_age_ms(b->options.clock) - keep_ms)) {
 		memset(batch_row_in(b, b->late, place->row, member), 0,
 		       ROLLUP_FIELDS * sizeof(*b->late));
@@ -120,25 +120,25 @@ int batch_settle_member(struct rollup_batch *b, const struct row_place *place, s
 
 /* ---- Rows that are to go --------------------------------------------------------------------- */
 
-static bool lacks_rows(struct rollup_batch *b, size_t grain, size_t member)
+static bool lacks_rows(struct rollup_batch *b, size_t granularity, size_t member)
 {
-	size_t first = batch_first_row(b, grain);
-	for (size_t w = 0; w < batch_windows(b->options.grains, grain); w++) {
+	size_t first = batch_first_row(b, granularity);
+	for (size_t w = 0; w < batch_windows(b->options.granularities, granularity); w++) {
 		if (!batch_has_row(b, first + w, member))
 			return true;
 	}
 	return false;
 }
 
-/* Those of which rows of the grain may have to go. */
-static size_t list_lacking(struct rollup_batch *b, size_t grain)
+/* Those of which rows of the granularity may have to go. */
+static size_t list_lacking(struct rollup_batch *b, size_t granularity)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < b->count; i++) {
 		const struct member *m = &b->members[i];
 		/* Where raw data has begun to expire since, rows may be of more than was read. */
 		if (!m->mark->deleted || !m->handle || m->damaged || !m->has_raw ||
-		    !batch_has_raw(b, m) || !lacks_rows(b, grain, i))
+		    !batch_has_raw(b, m) || !lacks_rows(b, granularity, i))
 			continue;
 		b->handles[0][n] = m->handle;
 		b->places[0][n++] = (uint16_t)i;
@@ -148,11 +148,12 @@ static size_t list_lacking(struct rollup_batch *b, size_t grain)
 
 /* From the first row that is to go to the last; those between that are to stay are put behind it.
  */
-static int remove_rows(struct rollup_batch *b, size_t grain, size_t member,
+static int remove_rows(struct rollup_batch *b, size_t granularity, size_t member,
 		       const struct store_windows *stored)
 {
-	int64_t width_ms = b->options.grains->list[grain].width_ms;
-	size_t row = batch_first_row(b, grain), count = batch_windows(b->options.grains, grain);
+	int64_t width_ms = b->options.granularities->list[granularity].width_ms;
+	size_t row = batch_first_row(b, granularity),
+	       count = batch_windows(b->options.granularities, granularity);
 	size_t from = count, to = 0;
 	for (size_t i = 0; i < stored->count; i++) {
 		size_t w = stored->numbers[i];
@@ -172,9 +173,10 @@ static int remove_rows(struct rollup_batch *b, size_t grain, size_t member,
 
 /* Looks which rows of a granularity there are of the first `count` handles; *looked: of these,
  * those of which it is known. */
-static int look_for_rows(struct rollup_batch *b, size_t grain, size_t count, size_t *looked)
+static int look_for_rows(struct rollup_batch *b, size_t granularity, size_t count, size_t *looked)
 {
-	int64_t width_ms = b->options.grains->list[grain].width_ms, start_ms = b->slot_s * 1000;
+	int64_t width_ms = b->options.granularities->list[granularity].width_ms,
+		start_ms = b->slot_s * 1000;
 	struct store_token token = {0};
 	for (bool more = true; more;) {
 		store_read_reset(b->read);
@@ -182,18 +184,18 @@ static int look_for_rows(struct rollup_batch *b, size_t grain, size_t count, siz
 		if (!request)
 			return ERR_LIMIT;
 		request->token = token;
-		request->aggregate =
-			(struct store_aggregate){.table = TABLE_DATA_DOWNSAMPLED,
-						 .period_ms = width_ms,
-						 .handles = b->handles[0],
-						 .handle_count = count,
-						 .field = ROLLUP_FIRST,
-						 .start_ms = start_ms,
-						 .end_ms = start_ms + b->options.grains->slot_ms,
-						 .window_ms = width_ms};
+		request->aggregate = (struct store_aggregate){
+			.table = TABLE_DATA_DOWNSAMPLED,
+			.period_ms = width_ms,
+			.handles = b->handles[0],
+			.handle_count = count,
+			.field = ROLLUP_FIRST,
+			.start_ms = start_ms,
+			.end_ms = start_ms + b->options.granularities->slot_ms,
+			.window_ms = width_ms};
 		int err = batch_read(b);
 		for (; !err && *looked < request->aggregate.next_handle; ++*looked)
-			err = remove_rows(b, grain, b->places[0][*looked],
+			err = remove_rows(b, granularity, b->places[0][*looked],
 					  &request->aggregate.windows[*looked]);
 		if (err)
 			return err;
@@ -207,9 +209,9 @@ static int look_for_rows(struct rollup_batch *b, size_t grain, size_t count, siz
  * rows that were made. */
 int batch_remove_rows(struct rollup_batch *b)
 {
-	for (size_t grain = 0; grain < b->options.grains->count; grain++) {
-		size_t count = list_lacking(b, grain), looked = 0;
-		int err = count ? look_for_rows(b, grain, count, &looked) : 0;
+	for (size_t granularity = 0; granularity < b->options.granularities->count; granularity++) {
+		size_t count = list_lacking(b, granularity), looked = 0;
+		int err = count ? look_for_rows(b, granularity, count, &looked) : 0;
 		if (err && err != ERR_DAMAGED)
 			return err;
 		for (; err && looked < count; looked++)

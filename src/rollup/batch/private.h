@@ -21,7 +21,7 @@ enum {
 
 /* A series of the batch. */
 struct member {
-	struct rollup_mark *mark;
+	struct mark *mark;
 	bool stays, lost; /* see struct rollup_batch_mark */
 	struct slice metric;
 	uint64_t handle;
@@ -29,8 +29,8 @@ struct member {
 	bool has_raw;                         /* all its raw data of the slot is there */
 	bool late;                            /* it has late points in the slot */
 	uint8_t raw_fit;                      /* a place of a retention_fit */
-	int64_t keep_ms[ROLLUP_GRAINS_MAX];   /* of its rows, by granularity; 0: for ever */
-	uint8_t retention[ROLLUP_GRAINS_MAX]; /* class of these rows */
+	int64_t keep_ms[GRANULARITIES_MAX];   /* of its rows, by granularity; 0: for ever */
+	uint8_t retention[GRANULARITIES_MAX]; /* class of these rows */
 };
 
 struct rollup_batch {
@@ -60,22 +60,22 @@ struct rollup_batch {
 	struct store_write *write;
 	struct hash_set names;
 	struct retention_memo memo;
-	unsigned classes[ROLLUP_GRAINS_MAX]; /* bit by class that members have */
+	unsigned classes[GRANULARITIES_MAX]; /* bit by class that members have */
 	struct log_rate damaged_lines;
 	struct rollup_batch_result result;
 };
 
-static inline size_t batch_windows(const struct rollup_grains *grains, size_t grain)
+static inline size_t batch_windows(const struct granularities *granularities, size_t granularity)
 {
-	return (size_t)(grains->slot_ms / grains->list[grain].width_ms);
+	return (size_t)(granularities->slot_ms / granularities->list[granularity].width_ms);
 }
 
 /* The granularity's first row in `values`, of member 0. */
-static inline size_t batch_first_row(const struct rollup_batch *b, size_t grain)
+static inline size_t batch_first_row(const struct rollup_batch *b, size_t granularity)
 {
 	size_t row = 0;
-	for (size_t g = 0; g < grain; g++)
-		row += batch_windows(b->options.grains, g);
+	for (size_t g = 0; g < granularity; g++)
+		row += batch_windows(b->options.granularities, g);
 	return row;
 }
 
@@ -104,7 +104,7 @@ static inline bool batch_has_row(struct rollup_batch *b, size_t row, size_t memb
 /* A row that is written: of this granularity and class. */
 struct row_place {
 	struct value *values; /* those of the batch that it is of */
-	size_t grain, row;
+	size_t granularity, row;
 	int64_t ts_ms;
 	enum retention_class retention;
 };

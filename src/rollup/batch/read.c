@@ -22,9 +22,9 @@ static void set_retention(struct rollup_batch *b, struct member *m)
 {
 	const struct retention_rules *rules = b->options.retention_rules;
 	struct retention_fit fit = retention_find(rules, &b->memo, m->mark->tenant, m->metric);
-	for (size_t g = 0; g < b->options.grains->count; g++) {
-		int64_t preset_ms = b->options.grains->list[g].retention_ms;
-		m->keep_ms[g] = retention_keep_ms(rules, fit.grains[g], preset_ms);
+	for (size_t g = 0; g < b->options.granularities->count; g++) {
+		int64_t preset_ms = b->options.granularities->list[g].retention_ms;
+		m->keep_ms[g] = retention_keep_ms(rules, fit.granularities[g], preset_ms);
 		m->retention[g] = (uint8_t)retention_class_for(m->keep_ms[g]);
 		b->classes[g] |= 1u << m->retention[g];
 	}
@@ -113,8 +113,8 @@ static int add_gauges(struct rollup_batch *b, const struct store_token *token,
 					 .handles = b->handles[0],
 					 .handle_count = b->place_count[0],
 					 .start_ms = start_ms,
-					 .end_ms = start_ms + b->options.grains->slot_ms,
-					 .window_ms = b->options.grains->list[0].width_ms};
+					 .end_ms = start_ms + b->options.granularities->slot_ms,
+					 .window_ms = b->options.granularities->list[0].width_ms};
 	return 0;
 }
 
@@ -126,11 +126,12 @@ static int add_counters(struct rollup_batch *b, const struct store_token *token,
 	if (!*request)
 		return ERR_LIMIT;
 	(*request)->token = *token;
-	(*request)->range = (struct store_range){.table = table_of(b),
-						 .handles = b->handles[1],
-						 .handle_count = b->place_count[1],
-						 .start_ms = start_ms,
-						 .end_ms = start_ms + b->options.grains->slot_ms};
+	(*request)->range =
+		(struct store_range){.table = table_of(b),
+				     .handles = b->handles[1],
+				     .handle_count = b->place_count[1],
+				     .start_ms = start_ms,
+				     .end_ms = start_ms + b->options.granularities->slot_ms};
 	return 0;
 }
 
@@ -203,11 +204,11 @@ static bool join_growths(struct rollup_growth *windows, size_t to, size_t ratio)
 /* All rows of one series, each granularity from the finer one. */
 static void make_rows(struct rollup_batch *b, size_t member, struct windows of)
 {
-	const struct rollup_grains *grains = b->options.grains;
+	const struct granularities *granularities = b->options.granularities;
 	size_t row = 0;
-	for (size_t g = 0; g < grains->count; g++) {
-		size_t count = batch_windows(grains, g);
-		size_t ratio = (g ? batch_windows(grains, g - 1) : count) / count;
+	for (size_t g = 0; g < granularities->count; g++) {
+		size_t count = batch_windows(granularities, g);
+		size_t ratio = (g ? batch_windows(granularities, g - 1) : count) / count;
 		for (size_t w = 0; w < count; w++, row++) {
 			if (of.gauge && join_summaries(of.gauge, w, ratio))
 				rollup_gauge_row(&of.gauge[w], row_to_make(b, row, member));
@@ -235,7 +236,7 @@ static void take_counters(struct rollup_batch *b, struct data *data)
 		const struct store_points *points = &answer->points[i];
 		for (size_t p = 0; p < points->count; p++) {
 			size_t window = (size_t)((points->ts_ms[p] - answer->start_ms) /
-						 b->options.grains->list[0].width_ms);
+						 b->options.granularities->list[0].width_ms);
 			struct value value = {points->bits[0][p],
 					      (enum value_type)points->types[0][p]};
 			if (value.type != VALUE_NONE)

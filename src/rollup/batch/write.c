@@ -27,7 +27,7 @@ static int append_fields(struct rollup_batch *b, const struct row_place *place, 
 		const struct member *m = &b->members[i];
 		const struct value *from = batch_row_in(b, place->values, place->row, i);
 		if (m->counter != counter || from[first].type == VALUE_NONE ||
-		    m->retention[place->grain] != place->retention)
+		    m->retention[place->granularity] != place->retention)
 			continue;
 		handles[n++] = m->handle;
 		for (unsigned f = first; f < ROLLUP_FIELDS; f++) {
@@ -37,7 +37,7 @@ static int append_fields(struct rollup_batch *b, const struct row_place *place, 
 	}
 	b->result.rows += fields == 1u << ROLLUP_AVG ? 0 : n;
 	return n ? store_append_fields(b->write, TABLE_DATA_DOWNSAMPLED,
-				       b->options.grains->list[place->grain].width_ms,
+				       b->options.granularities->list[place->granularity].width_ms,
 				       place->retention, place->ts_ms, fields, handles, n, values)
 		 : 0;
 }
@@ -47,7 +47,7 @@ static int append_row(struct rollup_batch *b, struct row_place *place)
 	int err = 0;
 	for (unsigned c = 0; c < RETENTION_CLASSES && !err; c++) {
 		place->retention = (enum retention_class)c;
-		if (!(b->classes[place->grain] >> c & 1))
+		if (!(b->classes[place->granularity] >> c & 1))
 			continue;
 		err = append_fields(b, place, false, GAUGE_FIELDS);
 		if (!err)
@@ -71,17 +71,18 @@ static int append_late(struct rollup_batch *b, const struct row_place *bucket)
 
 static int append_rows(struct rollup_batch *b)
 {
-	const struct rollup_grains *grains = b->options.grains;
+	const struct granularities *granularities = b->options.granularities;
 	struct row_place place = {.values = b->values};
-	for (; place.grain < grains->count; place.grain++) {
+	for (; place.granularity < granularities->count; place.granularity++) {
 		place.ts_ms = b->slot_s * 1000;
-		for (size_t w = 0; w < batch_windows(grains, place.grain); w++, place.row++) {
+		for (size_t w = 0; w < batch_windows(granularities, place.granularity);
+		     w++, place.row++) {
 			int err = append_row(b, &place);
 			if (!err && b->has_late)
 				err = append_late(b, &place);
 			if (err)
 				return err;
-			place.ts_ms += grains->list[place.grain].width_ms;
+			place.ts_ms += granularities->list[place.granularity].width_ms;
 		}
 	}
 	return 0;
@@ -142,7 +143,8 @@ static bool read_too_long_ago(const struct rollup_batch *b)
 {
 	const struct rollup_job_options *options = &b->options;
 	int64_t ago_ms = clock_wall_ms(options->clock) - b->begun_ms;
-	return ago_ms < 0 || ago_ms >= rollup_write_max_ms(options->quiet_ms, options->skew_max_ms);
+	return ago_ms < 0 ||
+	       ago_ms >= recent_touches_write_max_ms(options->quiet_ms, options->skew_max_ms);
 }
 
 /* Raw data may have gone before it was read. */

@@ -8,8 +8,8 @@
  * Pure functions: bytes in, struct out; no memory of their own, no globals. A decoder that is fed
  * garbage says ERR_DAMAGED (ERR_VERSION for a codec of a later format), never reads outside its
  * slice and never writes more than the rows that the meta names. */
-#ifndef STORE_LMDB_BLOCK_H
-#define STORE_LMDB_BLOCK_H
+#ifndef STORE_LMDB_CODEC_BLOCK_H
+#define STORE_LMDB_CODEC_BLOCK_H
 
 #include "base/base.h"
 #include "model/value.h"

@@ -2,8 +2,8 @@
  * many series are sealed as. The general encoder (block.c) weighs every way to write a column and
  * how many rows fit; for so few rows that costs several times what writing them does. Here a column
  * is looked at once, and packed at one width. What is written is a block like any other. */
-#ifndef STORE_LMDB_SMALL_H
-#define STORE_LMDB_SMALL_H
+#ifndef STORE_LMDB_CODEC_BLOCK_SMALL_H
+#define STORE_LMDB_CODEC_BLOCK_SMALL_H
 
 #include "store/lmdb/codec/block.h"
 

@@ -1,6 +1,6 @@
 /* One column of a block, both ways. The byte layout is doc/format-store.md, "Column". */
-#ifndef STORE_LMDB_COLUMN_H
-#define STORE_LMDB_COLUMN_H
+#ifndef STORE_LMDB_CODEC_COLUMN_H
+#define STORE_LMDB_CODEC_COLUMN_H
 
 #include "store/lmdb/codec/block.h"
 #include "store/lmdb/codec/pattern.h"

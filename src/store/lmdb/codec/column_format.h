@@ -1,6 +1,6 @@
 /* What column.c writes and column_read.c reads (doc/format-store.md, "Column"); private to them. */
-#ifndef STORE_LMDB_COLUMN_FORMAT_H
-#define STORE_LMDB_COLUMN_FORMAT_H
+#ifndef STORE_LMDB_CODEC_COLUMN_FORMAT_H
+#define STORE_LMDB_CODEC_COLUMN_FORMAT_H
 
 #include "store/lmdb/codec/pattern.h"
 

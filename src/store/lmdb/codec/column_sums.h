@@ -6,8 +6,8 @@
  * symbols, which are below 16, fit into narrow lanes, and their least, greatest and total are all
  * that the patterns are needed for. Other columns (plain doubles, mixed types, absent or special
  * values) are decoded and summarised by block_summarise. */
-#ifndef STORE_LMDB_FOLD_H
-#define STORE_LMDB_FOLD_H
+#ifndef STORE_LMDB_CODEC_COLUMN_SUMS_H
+#define STORE_LMDB_CODEC_COLUMN_SUMS_H
 
 #include "base/base.h"
 #include "store/lmdb/codec/column.h"

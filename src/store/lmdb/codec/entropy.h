@@ -3,8 +3,8 @@
  * few exceptions. The byte layout and the tables are doc/format-store.md, "Entropy-coded streams".
  *
  * A code is built when it is first used, once in a process. */
-#ifndef STORE_LMDB_ENTROPY_H
-#define STORE_LMDB_ENTROPY_H
+#ifndef STORE_LMDB_CODEC_ENTROPY_H
+#define STORE_LMDB_CODEC_ENTROPY_H
 
 #include "base/base.h"
 #include "base/cursor.h"

@@ -1,7 +1,7 @@
 /* What the files of the entropy stage share; private to them. entropy_code.c makes the codes,
  * entropy.c writes and entropy_read.c reads (doc/format-store.md, "Entropy-coded streams"). */
-#ifndef STORE_LMDB_ENTROPY_FORMAT_H
-#define STORE_LMDB_ENTROPY_FORMAT_H
+#ifndef STORE_LMDB_CODEC_ENTROPY_FORMAT_H
+#define STORE_LMDB_CODEC_ENTROPY_FORMAT_H
 
 #include "store/lmdb/codec/entropy.h"
 

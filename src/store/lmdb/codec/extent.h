@@ -3,8 +3,8 @@
  * byte layout is doc/format-store.md, "Extents".
  *
  * Pure functions, as in block.h. */
-#ifndef STORE_LMDB_EXTENT_H
-#define STORE_LMDB_EXTENT_H
+#ifndef STORE_LMDB_CODEC_EXTENT_H
+#define STORE_LMDB_CODEC_EXTENT_H
 
 #include "store/lmdb/codec/block.h"
 

@@ -1,7 +1,7 @@
 /* The loops over values, each in plain C and for AVX2; which is used is chosen once, at start. Both
  * give the same results for every input (tests/unit/store_lmdb_kernels.c). */
-#ifndef STORE_LMDB_KERNELS_H
-#define STORE_LMDB_KERNELS_H
+#ifndef STORE_LMDB_CODEC_KERNELS_H
+#define STORE_LMDB_CODEC_KERNELS_H
 
 #include "base/base.h"
 #include "store/lmdb/codec/entropy.h"

@@ -1,8 +1,8 @@
 /* How 64-bit patterns become small residuals, and back: the codecs of a column. All arithmetic is
  * modulo 2^64, so every codec can carry every pattern; what differs is how many bits are left. The
  * table is in doc/format-store.md, "Column". */
-#ifndef STORE_LMDB_PATTERN_H
-#define STORE_LMDB_PATTERN_H
+#ifndef STORE_LMDB_CODEC_PATTERN_H
+#define STORE_LMDB_CODEC_PATTERN_H
 
 #include "base/base.h"
 #include "base/cursor.h"

@@ -3,8 +3,8 @@
  *
  * Most rows are small integers of one type: those take as many bytes each as the greatest needs (1,
  * 2, 4 or 8), so that no byte of them is a branch. The layout is doc/format-store.md, "Journal". */
-#ifndef STORE_LMDB_ROW_H
-#define STORE_LMDB_ROW_H
+#ifndef STORE_LMDB_CODEC_ROW_CODEC_H
+#define STORE_LMDB_CODEC_ROW_CODEC_H
 
 #include "base/base.h"
 #include "model/value.h"

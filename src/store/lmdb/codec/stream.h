@@ -1,8 +1,8 @@
 /* Streams: unsigned 64-bit integers, bit-packed in mini-blocks of 128 rows with patched exceptions,
  * or entropy-coded. Times and columns are made of them. The byte layout is doc/format-store.md,
  * "Streams". */
-#ifndef STORE_LMDB_STREAM_H
-#define STORE_LMDB_STREAM_H
+#ifndef STORE_LMDB_CODEC_STREAM_H
+#define STORE_LMDB_CODEC_STREAM_H
 
 #include "base/base.h"
 #include "base/cursor.h"

@@ -1,6 +1,6 @@
 /* The stored form of a column's summary (doc/format-store.md, "Summary"), and its arithmetic. */
-#ifndef STORE_LMDB_SUMMARY_H
-#define STORE_LMDB_SUMMARY_H
+#ifndef STORE_LMDB_CODEC_SUMMARY_H
+#define STORE_LMDB_CODEC_SUMMARY_H
 
 #include "base/cursor.h"
 #include "store/lmdb/codec/block.h"

@@ -1,7 +1,7 @@
 /* The timestamps of a block whose step is not constant. The byte layout is doc/format-store.md,
  * "Times". */
-#ifndef STORE_LMDB_TIMES_H
-#define STORE_LMDB_TIMES_H
+#ifndef STORE_LMDB_CODEC_TIMES_H
+#define STORE_LMDB_CODEC_TIMES_H
 
 #include "store/lmdb/codec/block.h"
 #include "store/lmdb/codec/pattern.h"

@@ -1,6 +1,6 @@
 /* What the files of repair share; repair.c says what it does. Private to store/lmdb. */
-#ifndef STORE_LMDB_REPAIR_H
-#define STORE_LMDB_REPAIR_H
+#ifndef STORE_LMDB_INSPECT_REPAIR_H
+#define STORE_LMDB_INSPECT_REPAIR_H
 
 #include "store/lmdb/cell.h"
 #include "store/lmdb/datafile.h"

@@ -1,6 +1,6 @@
 /* What the files of the read path share: one read while it runs on the pool. Private. */
-#ifndef STORE_LMDB_READ_H
-#define STORE_LMDB_READ_H
+#ifndef STORE_LMDB_READ_READ_H
+#define STORE_LMDB_READ_READ_H
 
 #include "store/lmdb/engine.h"
 #include "store/lmdb/codec/entropy.h"

@@ -3,8 +3,8 @@
  *
  * A part that changes what is in memory along with the transaction has a pair x_committed and
  * x_aborted, the one to make it final, the other to put it back. */
-#ifndef STORE_LMDB_UPKEEP_H
-#define STORE_LMDB_UPKEEP_H
+#ifndef STORE_LMDB_UPKEEP_UPKEEP_H
+#define STORE_LMDB_UPKEEP_UPKEEP_H
 
 #include "store/lmdb/engine.h"
 

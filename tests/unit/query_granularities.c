@@ -14,7 +14,7 @@
 
 enum { SAMPLES_MAX = 4000, SERIES = 3, POINTS_MAX = 20000, ROUNDS = 200 };
 
-static struct rollup_grains grains;
+static struct granularities granularities;
 static int64_t rolled_ms;
 static bool counts, lates; /* the series are counters; some of their samples came late */
 
@@ -30,12 +30,12 @@ static bool is_counter(UNUSED void *owner, UNUSED struct slice metric)
 }
 
 /* Granularities of 5 min and 1 h, rolled up in slots of 2 h, everything kept for ever. */
-static void with_grains(int64_t rolled_before_ms)
+static void with_granularities(int64_t rolled_before_ms)
 {
-	grains = (struct rollup_grains){
+	granularities = (struct granularities){
 		.slot_ms = 2 * HOUR_MS, .count = 2, .list = {{5 * MINUTE_MS, 0}, {HOUR_MS, 0}}};
 	rolled_ms = rolled_before_ms;
-	options.grains = &grains;
+	options.granularities = &granularities;
 	options.rolled_before_ms = rolled_before;
 	options.is_counter = is_counter;
 	engine_again();
@@ -276,7 +276,7 @@ static void print_answer(const struct answer *a)
 {
 	for (size_t i = 0; i < a->part_count; i++)
 		print_error("  %lld .. %lld: %d\n", (long long)(a->parts[i].from_ms - DAY0_MS),
-			    (long long)(a->parts[i].to_ms - DAY0_MS), a->parts[i].grain);
+			    (long long)(a->parts[i].to_ms - DAY0_MS), a->parts[i].granularity);
 }
 
 static void expect_same(const struct answer *raw, const struct answer *planned, bool rounded,
@@ -339,16 +339,16 @@ static size_t ask_both_ways(uint64_t first_seed)
 	static struct answer raw, planned;
 	size_t coarse = 0;
 	seed = first_seed;
-	with_grains(DAY0_MS + (int64_t)random_below(7) * 2 * HOUR_MS);
+	with_granularities(DAY0_MS + (int64_t)random_below(7) * 2 * HOUR_MS);
 	make_data();
 	for (int i = 0; i < 60; i++) {
 		struct query_spec spec;
 		char what[200];
 		random_spec(&spec);
-		options.grains = NULL;
+		options.granularities = NULL;
 		engine_again();
 		answer(&raw, &spec);
-		options.grains = &grains;
+		options.granularities = &granularities;
 		options.late_after_ms = lates;
 		options.slice_points = random_below(2) ? 1 + random_below(40) : 0;
 		engine_again();
@@ -360,7 +360,7 @@ static size_t ask_both_ways(uint64_t first_seed)
 			 (long long)(spec.start_ms - DAY0_MS), (long long)(spec.end_ms - DAY0_MS));
 		expect_same(&raw, &planned, is_rounded(&spec), what);
 		for (size_t p = 0; p < planned.part_count; p++)
-			coarse += planned.parts[p].grain >= 0;
+			coarse += planned.parts[p].granularity >= 0;
 	}
 	return coarse;
 }
@@ -394,8 +394,9 @@ static void add_wanted(struct answer *a, size_t row, int64_t ts_ms, struct value
 static void want_part(struct answer *a, size_t row, const struct query_part *part)
 {
 	const struct samples *samples = &data[row];
-	int64_t width_ms = part->grain < 0 ? 1 : grains.list[part->grain].width_ms;
-	for (size_t i = 0, n; i < samples->count && part->grain != QUERY_PART_NONE; i += n) {
+	int64_t width_ms =
+		part->granularity < 0 ? 1 : granularities.list[part->granularity].width_ms;
+	for (size_t i = 0, n; i < samples->count && part->granularity != QUERY_PART_NONE; i += n) {
 		int64_t ts_ms = floor_to(samples->list[i].ts_ms, width_ms);
 		double sum = 0;
 		struct value last = samples->list[i].value;
@@ -413,7 +414,7 @@ static void want_part(struct answer *a, size_t row, const struct query_part *par
 		if (ts_ms < part->from_ms || ts_ms >= part->to_ms)
 			continue;
 		add_wanted(a, row, ts_ms,
-			   counts || part->grain < 0 ? last : value_f64(sum / (double)n));
+			   counts || part->granularity < 0 ? last : value_f64(sum / (double)n));
 	}
 }
 
@@ -421,13 +422,13 @@ static void ask_for_points(uint64_t first_seed)
 {
 	static struct answer wanted, got;
 	seed = first_seed;
-	with_grains(T0_MS);
+	with_granularities(T0_MS);
 	make_data();
 	for (int i = 0; i < 30; i++) {
 		int64_t start_ms = DAY0_MS + (int64_t)random_below(12 * HOUR_MS);
 		int64_t end_ms = start_ms + (int64_t)random_below(12 * HOUR_MS);
 		options.retention_ms = 1 + (int64_t)random_below(8 * HOUR_MS);
-		grains.list[0].retention_ms = 1 + (int64_t)random_below(14 * HOUR_MS);
+		granularities.list[0].retention_ms = 1 + (int64_t)random_below(14 * HOUR_MS);
 		options.slice_points = random_below(3) ? 1 + random_below(60) : 0;
 		options.late_after_ms = lates;
 		engine_again();
@@ -491,7 +492,7 @@ static void test_older_points_are_means(void **state)
 	(void)state;
 	struct asked a;
 	options.retention_ms = 1600000;
-	with_grains(NOON);
+	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a"), y = open_series("t", "m", "h=b");
 	put(x, NOON - 1, 100); /* no longer visible */
 	put(x, NOON, 1);
@@ -518,7 +519,7 @@ static void test_older_points_in_slices(void **state)
 	struct asked a;
 	options.retention_ms = 1600000;
 	options.slice_points = 2;
-	with_grains(NOON);
+	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a"), y = open_series("t", "m", "h=b");
 	for (int i = 1; i <= 5; i++)
 		put_gauge(x, AT(5), NOON - AT(5 * i), i, 1);
@@ -536,7 +537,7 @@ static void test_older_points_of_counters_are_the_last(void **state)
 	struct asked a;
 	counts = true;
 	options.retention_ms = 1600000;
-	with_grains(NOON);
+	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a");
 	put_counter(x, AT(5), NOON - AT(5), 5, 10, 15);
 	put_value(x, NOON, value_i64(18));
@@ -562,7 +563,7 @@ static void test_increase_over_resets(void **state)
 	(void)state;
 	counts = true;
 	options.retention_ms = 1600000;
-	with_grains(NOON);
+	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a");
 	put_counter(x, AT(5), NOON - AT(15), 5, 10, 15);
 	put_counter(x, AT(5), NOON - AT(10), 7, 20, 4);
@@ -588,7 +589,7 @@ static void test_increase_of_what_was_rolled_up_as_a_gauge(void **state)
 	(void)state;
 	counts = true;
 	options.retention_ms = 1600000;
-	with_grains(NOON);
+	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a");
 	struct value row[8] = {value_i64(10), value_i64(15), value_i64(25), value_i64(2),
 			       {0},           {0},           value_i64(10), value_i64(15)};
@@ -613,8 +614,8 @@ static void test_rules_clip_what_is_shown(void **state)
 	struct errbuf e;
 	struct asked a;
 	options.retention_rules = &rules;
-	with_grains(NOON);
-	assert_int_equal(retention_parse(items, 2, &grains, 0, &rules, &e), 0);
+	with_granularities(NOON);
+	assert_int_equal(retention_parse(items, 2, &granularities, 0, &rules, &e), 0);
 	uint64_t x = open_series("t", "m", "h=a");
 	put(x, NOON - 1, 100);
 	put(x, NOON, 1);
@@ -638,7 +639,7 @@ static void test_late_samples_count_beside_the_others(void **state)
 	(void)state;
 	options.retention_ms = 1600000;
 	options.late_after_ms = 1;
-	with_grains(NOON);
+	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a"), y = open_series("t", "m", "h=b");
 	put_gauge(x, AT(5), NOON - AT(10), 6, 3);
 	put_gauge(x, AT(5), NOON - AT(10) + 1, 10, 1);
@@ -671,7 +672,7 @@ static void test_late_samples_lie_where_their_bucket_begins(void **state)
 	(void)state;
 	options.retention_ms = 1600000;
 	options.late_after_ms = 1;
-	with_grains(NOON);
+	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a");
 	for (int i = 0; i < 2; i++) {
 		put_gauge(x, AT(5), NOON - AT(10), 6, 3);
@@ -696,7 +697,7 @@ static void test_growth_goes_by_late_samples(void **state)
 	counts = true;
 	options.retention_ms = 1600000;
 	options.late_after_ms = 1;
-	with_grains(NOON);
+	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a");
 	struct value late[8] = {[2] = value_i64(23)};
 	put_counter(x, AT(5), NOON - AT(15), 5, 10, 15);
@@ -720,8 +721,8 @@ static void test_nothing_answers(void **state)
 	struct asked a;
 	size_t count;
 	options.retention_ms = 1600000;
-	with_grains(NOON);
-	grains.list[0].retention_ms = 5200000; /* to 11:00 */
+	with_granularities(NOON);
+	granularities.list[0].retention_ms = 5200000; /* to 11:00 */
 	uint64_t x = open_series("t", "m", "h=a");
 	put_gauge(x, HOUR_MS, NOON - AT(180), 60, 6);
 	put_gauge(x, AT(5), NOON - AT(60), 8, 4);
@@ -733,9 +734,9 @@ static void test_nothing_answers(void **state)
 	assert_string_equal(a.text, "h=a: -5200000=2; ");
 	const struct query_part *parts = query_parts(a.query, &count);
 	assert_int_equal(count, 3);
-	assert_int_equal(parts[0].grain, QUERY_PART_NONE);
+	assert_int_equal(parts[0].granularity, QUERY_PART_NONE);
 	assert_int_equal(parts[0].to_ms, NOON - AT(60));
-	assert_int_equal(parts[2].grain, QUERY_PART_RAW);
+	assert_int_equal(parts[2].granularity, QUERY_PART_RAW);
 	query_free(a.query);
 	/* Windows of an hour have all of it. */
 	spec = ask_from_noon(&a, -AT(240), AT(10));
@@ -750,7 +751,7 @@ static void test_sums_beyond_all_doubles(void **state)
 	(void)state;
 	const double most = 0x1.fffffffffffffp1023;
 	struct asked a;
-	with_grains(NOON);
+	with_granularities(NOON);
 	uint64_t x = open_series("t", "m", "h=a");
 	struct value row[8] = {
 		[2] = value_f64(INFINITY), [3] = value_i64(3), [4] = value_f64(most)};

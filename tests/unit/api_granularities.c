@@ -3,7 +3,7 @@
 #include "api_harness.h"
 #include "retention/granularity.h"
 
-static const struct rollup_grains grains = {
+static const struct granularities granularities = {
 	.slot_ms = 3600000, .count = 2, .list = {{300000, 86400000}, {3600000, 0}}};
 
 static bool is_counter(UNUSED void *owner, struct slice metric)
@@ -11,11 +11,11 @@ static bool is_counter(UNUSED void *owner, struct slice metric)
 	return slice_equal(metric, SLICE("reads"));
 }
 
-static int begin_with_grains(void **state)
+static int begin_with_granularities(void **state)
 {
 	int err = setup(state);
 	options.retention_ms = 7200000;
-	options.grains = &grains;
+	options.granularities = &granularities;
 	options.is_counter = is_counter;
 	begin_again();
 	return err;
@@ -47,7 +47,7 @@ static void put_hour(void)
 }
 
 /* The answer's header of that name begins with `wanted`, up to the line's end. */
-static void expect_grain(const char *path, const char *wanted, const char *body)
+static void expect_granularity(const char *path, const char *wanted, const char *body)
 {
 	struct client c = {0};
 	char line[300];
@@ -64,36 +64,36 @@ static void test_stored(void **state)
 	(void)state;
 	put_hour();
 #define ASK "/api/query?metricName=m&start=2020-08-24T10:00:00Z"
-	expect_grain(ASK "&aggregator=min&granularity=1h", "1h",
-		     SERIES "\"2020-08-24T10:00:00Z\":1.1}}]");
-	expect_grain(ASK "&aggregator=max&granularity=PT1H", "1h",
-		     SERIES "\"2020-08-24T10:00:00Z\":3.4}}]");
-	expect_grain(ASK "&aggregator=sum&granularity=60m", "1h",
-		     SERIES "\"2020-08-24T10:00:00Z\":7.2}}]");
-	expect_grain(ASK "&aggregator=avg&granularity=1h", "1h",
-		     SERIES "\"2020-08-24T10:00:00Z\":1.8}}]");
-	expect_grain(ASK "&aggregator=count&granularity=1h", "1h",
-		     SERIES "\"2020-08-24T10:00:00Z\":4}}]");
-	expect_grain(ASK "&aggregator=avg&granularity=5m", "5m",
-		     SERIES "\"2020-08-24T10:00:00Z\":1.2}}]");
-	expect_grain(ASK "&aggregator=increase&granularity=5m", "5m", "[]");
+	expect_granularity(ASK "&aggregator=min&granularity=1h", "1h",
+			   SERIES "\"2020-08-24T10:00:00Z\":1.1}}]");
+	expect_granularity(ASK "&aggregator=max&granularity=PT1H", "1h",
+			   SERIES "\"2020-08-24T10:00:00Z\":3.4}}]");
+	expect_granularity(ASK "&aggregator=sum&granularity=60m", "1h",
+			   SERIES "\"2020-08-24T10:00:00Z\":7.2}}]");
+	expect_granularity(ASK "&aggregator=avg&granularity=1h", "1h",
+			   SERIES "\"2020-08-24T10:00:00Z\":1.8}}]");
+	expect_granularity(ASK "&aggregator=count&granularity=1h", "1h",
+			   SERIES "\"2020-08-24T10:00:00Z\":4}}]");
+	expect_granularity(ASK "&aggregator=avg&granularity=5m", "5m",
+			   SERIES "\"2020-08-24T10:00:00Z\":1.2}}]");
+	expect_granularity(ASK "&aggregator=increase&granularity=5m", "5m", "[]");
 	/* The finest that goes back so far. */
-	expect_grain(ASK "&aggregator=avg", "5m", SERIES "\"2020-08-24T10:00:00Z\":1.2}}]");
-	expect_grain("/api/query?metricName=m&start=2d-ago&aggregator=avg", "1h",
-		     SERIES "\"2020-08-24T10:00:00Z\":1.8}}]");
+	expect_granularity(ASK "&aggregator=avg", "5m", SERIES "\"2020-08-24T10:00:00Z\":1.2}}]");
+	expect_granularity("/api/query?metricName=m&start=2d-ago&aggregator=avg", "1h",
+			   SERIES "\"2020-08-24T10:00:00Z\":1.8}}]");
 	/* Or has not more points: 7 of hours from 10:00 to 16:40, 81 of 5 min. */
-	expect_grain(ASK "&aggregator=avg&points=80", "1h",
-		     SERIES "\"2020-08-24T10:00:00Z\":1.8}}]");
+	expect_granularity(ASK "&aggregator=avg&points=80", "1h",
+			   SERIES "\"2020-08-24T10:00:00Z\":1.8}}]");
 	refuse(ASK "&aggregator=avg&points=6", 400,
 	       "points: the coarsest granularity that goes back as far, 1h, has 7 buckets in this "
 	       "time; fn instead of aggregator puts them together");
 	/* From 1970 on there are 444,000 hours, and one row: rows are what an answer may have. */
 	options.points_max = 1;
 	begin_again();
-	expect_grain("/api/query?metricName=m&start=0&aggregator=min&granularity=1h", "1h",
-		     SERIES "\"2020-08-24T10:00:00Z\":1.1}}]");
-	expect_grain("/api/query?metricName=m&start=0&aggregator=min&granularity=1h&agg=max", "1h",
-		     SERIES "\"2020-08-24T10:00:00Z\":1.1}}]");
+	expect_granularity("/api/query?metricName=m&start=0&aggregator=min&granularity=1h", "1h",
+			   SERIES "\"2020-08-24T10:00:00Z\":1.1}}]");
+	expect_granularity("/api/query?metricName=m&start=0&aggregator=min&granularity=1h&agg=max",
+			   "1h", SERIES "\"2020-08-24T10:00:00Z\":1.1}}]");
 	struct client c = {0};
 	ask(&c, "/api/query?metricName=m&start=0&aggregator=min&granularity=1h&fill=null");
 	assert_int_equal(c.status, 422);
@@ -102,9 +102,9 @@ static void test_stored(void **state)
 	options.points_max = 0;
 	begin_again();
 	/* A bucket that begins before start is not asked for. */
-	expect_grain("/api/query?metricName=m&start=2020-08-24T10:00:01Z&aggregator=min"
-		     "&granularity=1h",
-		     "1h", "[]");
+	expect_granularity("/api/query?metricName=m&start=2020-08-24T10:00:01Z&aggregator=min"
+			   "&granularity=1h",
+			   "1h", "[]");
 }
 
 static void expect_note(const char *path, const char *wanted)
@@ -152,19 +152,19 @@ static void test_planned(void **state)
 {
 	(void)state;
 	put_hour();
-	expect_grain(ASK "&fn=max&window=1h", "1h until 2020-08-24T16:00:00Z, raw",
-		     SERIES "\"2020-08-24T10:00:00Z\":3.4,\"2020-08-24T16:00:00Z\":9.0}}]");
-	expect_grain(ASK "&fn=avg&points=8", "1h until 2020-08-24T16:00:00Z, raw",
-		     SERIES "\"2020-08-24T10:00:00Z\":1.8,\"2020-08-24T16:00:00Z\":9.0}}]");
+	expect_granularity(ASK "&fn=max&window=1h", "1h until 2020-08-24T16:00:00Z, raw",
+			   SERIES "\"2020-08-24T10:00:00Z\":3.4,\"2020-08-24T16:00:00Z\":9.0}}]");
+	expect_granularity(ASK "&fn=avg&points=8", "1h until 2020-08-24T16:00:00Z, raw",
+			   SERIES "\"2020-08-24T10:00:00Z\":1.8,\"2020-08-24T16:00:00Z\":9.0}}]");
 	/* Raw data, and before it what is finest. */
-	expect_grain(ASK, "5m until 2020-08-24T14:40:00Z, raw",
-		     SERIES "\"2020-08-24T10:00:00Z\":1.2,\"2020-08-24T16:10:00Z\":9.0}}]");
-	expect_grain("/api/query?metricName=m&start=2020-08-24T10:00:00Z&fn=max&window=7m",
-		     "none until 2020-08-24T14:40:00Z, raw",
-		     SERIES "\"2020-08-24T16:07:00Z\":9.0}}]");
-	expect_grain("/api/query?metricName=m&start=2020-08-23T10:00:00Z&fn=max&window=5m",
-		     "none until 2020-08-23T16:40:00Z, 5m until 2020-08-24T16:00:00Z, raw",
-		     SERIES "\"2020-08-24T10:00:00Z\":1.2,\"2020-08-24T16:10:00Z\":9.0}}]");
+	expect_granularity(ASK, "5m until 2020-08-24T14:40:00Z, raw",
+			   SERIES "\"2020-08-24T10:00:00Z\":1.2,\"2020-08-24T16:10:00Z\":9.0}}]");
+	expect_granularity("/api/query?metricName=m&start=2020-08-24T10:00:00Z&fn=max&window=7m",
+			   "none until 2020-08-24T14:40:00Z, raw",
+			   SERIES "\"2020-08-24T16:07:00Z\":9.0}}]");
+	expect_granularity("/api/query?metricName=m&start=2020-08-23T10:00:00Z&fn=max&window=5m",
+			   "none until 2020-08-23T16:40:00Z, 5m until 2020-08-24T16:00:00Z, raw",
+			   SERIES "\"2020-08-24T10:00:00Z\":1.2,\"2020-08-24T16:10:00Z\":9.0}}]");
 }
 
 static void test_explained(void **state)
@@ -248,7 +248,7 @@ static void test_opentsdb(void **state)
 
 /* Only the first of them was told. Raw data is there for 2 h, from 14:40; before that no
  * granularity has windows of 7 min. */
-static void grains_of_each_query_of_a_body(void **state)
+static void granularities_of_each_query_of_a_body(void **state)
 {
 	(void)state;
 	static const char body[] =
@@ -294,13 +294,13 @@ static void test_refused(void **state)
 
 int main(void)
 {
-#define GRAINS(f) cmocka_unit_test_setup_teardown(f, begin_with_grains, teardown)
+#define GRANULARITIES(f) cmocka_unit_test_setup_teardown(f, begin_with_granularities, teardown)
 	const struct CMUnitTest tests[] = {
-		GRAINS(test_stored),   GRAINS(test_notes),
-		GRAINS(test_planned),  GRAINS(test_explained),
-		GRAINS(test_counter),  GRAINS(test_gaps),
-		GRAINS(test_opentsdb), GRAINS(grains_of_each_query_of_a_body),
-		GRAINS(test_refused),
+		GRANULARITIES(test_stored),   GRANULARITIES(test_notes),
+		GRANULARITIES(test_planned),  GRANULARITIES(test_explained),
+		GRANULARITIES(test_counter),  GRANULARITIES(test_gaps),
+		GRANULARITIES(test_opentsdb), GRANULARITIES(granularities_of_each_query_of_a_body),
+		GRANULARITIES(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
