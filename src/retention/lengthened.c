@@ -1,20 +1,6 @@
 #include "retention/lengthened.h"
 
-#include "base/exec.h"
 #include "base/hash.h"
-#include "base/log.h"
-#include "retention/lengthened_cell.h"
-#include "store/wait.h"
-
-enum { WRITE_MAX_BYTES = 1 << 20 };
-
-static const struct store_parts row = {{SLICE("retention-raw")}}, column = {{SLICE("kept")}};
-
-static bool is_same(const struct lengthened_cell *a, const struct lengthened_cell *b)
-{
-	char text[2][LENGTHENED_CELL_MAX_BYTES];
-	return slice_equal(lengthened_cell_encode(a, text[0]), lengthened_cell_encode(b, text[1]));
-}
 
 /* ---- What was raised ------------------------------------------------------------------------- */
 
@@ -140,55 +126,18 @@ static void set_raise(const struct lengthened_cell *now, struct retention_rules 
 	}
 }
 
-/* ---- Asking the store ------------------------------------------------------------------------ */
-
-struct found {
-	uint64_t version; /* 0: there is no cell */
-	struct lengthened_cell *cell;
-};
-
-static int take_cell(const struct store_cell *cell, void *owner)
-{
-	struct found *found = owner;
-	found->version = cell->version;
-	return lengthened_cell_decode(cell->value, found->cell);
-}
-
-/* A store without room serves what it has, and the next start finds the same raise, later. */
-static int save(struct store *store, struct task_queue *queue, const struct lengthened_cell *now,
-		uint64_t version)
-{
-	char text[LENGTHENED_CELL_MAX_BYTES];
-	struct store_write_cond *outcome;
-	struct store_write *write = store_write_new(store, WRITE_MAX_BYTES);
-	int err = store_cell_put_if(write, TABLE_LEASES, &row, &column, version,
-				    lengthened_cell_encode(now, text), 0, &outcome);
-	err = err ? err : store_write_wait(write, queue);
-	store_write_free(write);
-	if (err != ERR_FULL && err != ERR_READ_ONLY)
-		return err;
-	log_warn("retention: for how long raw samples are kept is not noted: %s", err_text(err));
-	return 0;
-}
-
-int retention_lengthened_open(struct store *store, int64_t preset_ms, int64_t now_ms,
-			      int64_t ahead_ms, struct retention_rules *rules, struct errbuf *e)
+int retention_lengthened_settle(struct slice *value, int64_t preset_ms, int64_t now_ms,
+				int64_t ahead_ms, struct retention_rules *rules,
+				char text[LENGTHENED_CELL_MAX_BYTES])
 {
 	struct lengthened_cell now = kept_of(rules, preset_ms), before = now;
-	struct found found = {.cell = &before};
-	struct task_queue queue;
-	task_queue_init(&queue);
-	int err = store_row_wait(store, &queue, now_ms, TABLE_LEASES, &row, take_cell, &found, e);
+	int err = value->len ? lengthened_cell_decode(*value, &before) : 0;
+	if (err)
+		return err;
 	find_raised(&before, &now, now_ms, ahead_ms);
 	if (goes_on(&before, &now, now_ms))
 		go_on(&before, &now, now_ms);
-	if (!err && (!found.version || !is_same(&before, &now)))
-		err = save(store, &queue, &now, found.version);
-	task_queue_release(&queue);
 	set_raise(&now, rules);
-	return err ? errbuf_set(e, err,
-				"cannot read how long raw samples were kept (table "
-				"leases, row retention-raw): %s",
-				err_text(err))
-		   : 0;
+	*value = lengthened_cell_encode(&now, text);
+	return 0;
 }

@@ -6,18 +6,19 @@
 #include "rollup/slot_worker.h"
 
 /* Slots that are worked on at once: while one writes, others read. */
-enum { LANES = 3 };
+enum { WORKERS = 3 };
 
-/* A lane, as its thread knows it. */
-struct job_lane {
+/* A slot worker, as its thread knows it. */
+struct pass_worker {
 	struct rollup_job *job;
-	struct slot_worker *lane;
+	struct slot_worker *worker;
 };
 
 struct rollup_job {
-	struct rollup_job_options options;
+	const struct rollup_site *site;
+	rollup_run_all *run_all;
 	struct marks_listing *listing;
-	struct job_lane lanes[LANES];
+	struct pass_worker workers[WORKERS];
 	int64_t seen_ms;      /* asof_ms of the last pass that saw all that there is; 0: of none */
 	int64_t cut_since_ms; /* passes since then were incomplete; 0: the last pass was complete */
 
@@ -26,7 +27,7 @@ struct rollup_job {
 	struct partitions own;
 	int64_t asof_ms, until_ms;
 	uint64_t losses;        /* of marks, when it began */
-	pthread_mutex_t lock;   /* guards the rest, while lanes run */
+	pthread_mutex_t lock;   /* guards the rest, while slot workers run */
 	struct mark_slot *page; /* those of the page that are to be worked on, by slot */
 	size_t page_count, page_at;
 	bool partial; /* there are slots that this pass does not look at */
@@ -34,24 +35,24 @@ struct rollup_job {
 	struct rollup_pass pass;
 };
 
-struct rollup_job *rollup_job_new(const struct rollup_job_options *options)
+struct rollup_job *rollup_job_new(const struct rollup_site *site, rollup_run_all *run_all)
 {
 	struct rollup_job *job = mem_zalloc(sizeof(*job));
-	job->options = *options;
-	if (!job->options.run_all)
-		job->options.run_all = jobs_run_all;
+	ASSERT(site->granularities.count);
+	job->site = site;
+	job->run_all = run_all ? run_all : jobs_run_all;
 	pthread_mutex_init(&job->lock, NULL);
-	job->listing = marks_listing_new(options->track);
-	for (size_t i = 0; i < LANES; i++)
-		job->lanes[i] = (struct job_lane){job, slot_worker_new(options)};
+	job->listing = marks_listing_new(site->marks);
+	for (size_t i = 0; i < WORKERS; i++)
+		job->workers[i] = (struct pass_worker){job, slot_worker_new(site)};
 	return job;
 }
 
 void rollup_job_free(struct rollup_job *job)
 {
 	marks_listing_free(job->listing);
-	for (size_t i = 0; i < LANES; i++)
-		slot_worker_free(job->lanes[i].lane);
+	for (size_t i = 0; i < WORKERS; i++)
+		slot_worker_free(job->workers[i].worker);
 	pthread_mutex_destroy(&job->lock);
 	mem_free(job->page);
 	mem_free(job);
@@ -69,15 +70,10 @@ static void keep_error(struct rollup_job *job, int err)
  * data any more. */
 static int64_t closed_before_s(const struct rollup_job *job)
 {
-	const struct rollup_job_options *options = &job->options;
-	int64_t now_ms = clock_age_ms(options->clock);
-	int64_t raw_ms = retention_longest_whole_ms(options->retention_rules,
-						    options->raw_retention_ms, now_ms);
-	if (!options->late.after_ms)
+	const struct rollup_site *site = job->site;
+	if (!site->late.after_ms)
 		return 0;
-	return slot_open_from_ms(now_ms, raw_ms, options->granularities->slot_ms,
-				 options->quiet_ms) /
-	       1000;
+	return rollup_site_open_from_ms(site, rollup_site_longest_ms(site)) / 1000;
 }
 
 /* 0 stands for any slot. */
@@ -135,23 +131,23 @@ static int64_t behind_ms(const struct rollup_pass *pass, int64_t now_ms)
 
 static void begin_behind(struct rollup_job *job)
 {
-	job->losses = marks_losses(job->options.track);
-	if (job->options.behind)
-		watermark_begin(job->options.behind, job->asof_ms, closed_before_s(job));
+	job->losses = marks_losses(job->site->marks);
+	if (job->site->watermark)
+		watermark_begin(job->site->watermark, job->asof_ms, closed_before_s(job));
 }
 
 /* What was lost meanwhile may be what it should have found. */
 static bool saw_all(const struct rollup_job *job)
 {
-	struct marks_state track = marks_state(job->options.track);
+	struct marks_state track = marks_state(job->site->marks);
 	return !job->partial && !track.incomplete && track.losses == job->losses;
 }
 
 /* What others roll up is not known here. */
 static void end_behind(struct rollup_job *job, int64_t now_ms)
 {
-	struct watermark *behind = job->options.behind;
-	bool owns_all = job->own.count >= job->options.partitions;
+	struct watermark *behind = job->site->watermark;
+	bool owns_all = job->own.count >= job->site->partitions;
 	if (!behind)
 		return;
 	watermark_end(behind, now_ms, owns_all && saw_all(job));
@@ -161,7 +157,7 @@ static void end_behind(struct rollup_job *job, int64_t now_ms)
 
 static void end_pass(struct rollup_job *job)
 {
-	int64_t now_ms = clock_wall_ms(job->options.clock);
+	int64_t now_ms = clock_wall_ms(job->site->clock);
 	keep_cut(job);
 	if (!job->cut && !job->pass.err)
 		job->seen_ms = job->asof_ms;
@@ -183,7 +179,7 @@ static int by_slot(const void *a, const void *b)
 static bool has_ended(struct rollup_job *job, const struct mark_slot *slot)
 {
 	int64_t ready_ms =
-		slot->slot_s * 1000 + job->options.granularities->slot_ms + job->options.quiet_ms;
+		slot->slot_s * 1000 + job->site->granularities.slot_ms + job->site->quiet_ms;
 	if (ready_ms <= job->asof_ms)
 		return true;
 	keep_oldest(job, slot->slot_s);
@@ -194,7 +190,7 @@ static bool has_ended(struct rollup_job *job, const struct mark_slot *slot)
 /* There may be marks from when there were more partitions. */
 static bool is_own(const struct rollup_job *job, uint32_t partition)
 {
-	uint32_t count = job->options.partitions;
+	uint32_t count = job->site->partitions;
 	if (count && partition >= count)
 		partition %= count;
 	return partition < PARTITIONS_MAX && partitions_has(&job->own, partition);
@@ -215,7 +211,7 @@ static void choose_page(struct rollup_job *job, const struct mark_slot *slots, s
 	qsort(job->page, job->page_count, sizeof(*job->page), by_slot);
 }
 
-/* Of the page, from page_at on: as many partitions of one slot as a lane takes. */
+/* Of the page, from page_at on: as many partitions of one slot as a slot worker takes. */
 static size_t count_of_one_slot(const struct rollup_job *job)
 {
 	size_t left = job->page_count - job->page_at, count = 1;
@@ -228,7 +224,7 @@ static size_t count_of_one_slot(const struct rollup_job *job)
 static bool must_end(const struct rollup_job *job)
 {
 	return task_queue_is_stopped(job->queue) ||
-	       clock_wall_ms(job->options.clock) >= job->until_ms;
+	       clock_wall_ms(job->site->clock) >= job->until_ms;
 }
 
 /* The next slot of the page, in *count partitions; 0: there is none, or none is to be begun. */
@@ -256,8 +252,8 @@ static void take_result(struct rollup_job *job, int64_t slot_s, int err,
 	keep_next(job, result->next_ready_ms);
 	if (err)
 		keep_error(job, err);
-	if (err && job->options.behind)
-		watermark_found_any(job->options.behind, slot_s);
+	if (err && job->site->watermark)
+		watermark_found_any(job->site->watermark, slot_s);
 	job->cut |= err != 0;
 	if (err || result->failed)
 		keep_ready(job, result->ready_since_ms);
@@ -268,35 +264,35 @@ static void take_result(struct rollup_job *job, int64_t slot_s, int err,
 	pthread_mutex_unlock(&job->lock);
 }
 
-/* A lane: the next slot of the page, and the next. */
-static void run_lane(struct task_queue *queue, void *owner)
+/* A slot worker: the next slot of the page, and the next. */
+static void run_worker(struct task_queue *queue, void *owner)
 {
-	const struct job_lane *lane = owner;
-	struct rollup_job *job = lane->job;
+	const struct pass_worker *w = owner;
+	struct rollup_job *job = w->job;
 	size_t count;
 	const struct mark_slot *slots = next_slot(job, &count);
 	while (count) {
 		struct slot_worker_result result;
-		int err = slot_worker_run(lane->lane, queue, slots, count, job->asof_ms,
+		int err = slot_worker_run(w->worker, queue, slots, count, job->asof_ms,
 					  job->seen_ms, &result);
 		take_result(job, slots->slot_s, err, &result);
 		slots = next_slot(job, &count);
 	}
 }
 
-/* As many lanes as have a slot to begin with. */
+/* As many slot workers as have a slot to begin with. */
 static void work_on_page(struct rollup_job *job)
 {
-	void *owners[LANES];
-	size_t lanes = 0;
-	for (size_t i = 0; i < job->page_count && lanes < LANES; i++) {
+	void *owners[WORKERS];
+	size_t workers = 0;
+	for (size_t i = 0; i < job->page_count && workers < WORKERS; i++) {
 		if (!i || job->page[i].slot_s != job->page[i - 1].slot_s) {
-			owners[lanes] = &job->lanes[lanes];
-			lanes++;
+			owners[workers] = &job->workers[workers];
+			workers++;
 		}
 	}
-	if (lanes)
-		job->options.run_all("rollup-lane", run_lane, owners, lanes);
+	if (workers)
+		job->run_all("rollup-slots", run_worker, owners, workers);
 }
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
@@ -322,7 +318,7 @@ static void begin_pass(struct rollup_job *job, struct task_queue *queue,
 struct rollup_pass rollup_job_run(struct rollup_job *job, struct task_queue *queue,
 				  const struct partitions *own, int64_t asof_ms, int64_t until_ms)
 {
-	struct clock *clock = job->options.clock;
+	struct clock *clock = job->site->clock;
 	begin_pass(job, queue, own, asof_ms, until_ms);
 	int err = marks_listing_begin(job->listing, queue, clock_wall_ms(clock));
 	for (bool more = true; more && !err;) {

@@ -18,43 +18,22 @@
  * What cannot be read (a damaged block) is tried series by series, counted, logged, and left
  * marked; the rest goes on.
  *
- * A pass waits for the store, on the thread that calls it; slots are worked on by some threads at
- * once, its lanes (lane.h), which end with the pass. */
+ * A pass waits for the store, on the thread that calls it. Some threads work on slots at once, the
+ * slot workers (slot_worker.h), and end with the pass. */
 #ifndef ROLLUP_JOB_H
 #define ROLLUP_JOB_H
 
-#include "base/clock.h"
-#include "retention/granularity.h"
-#include "retention/late.h"
 #include "lease/partition.h"
-#include "retention/retention.h"
-#include "marks/marks.h"
+#include "rollup/site.h"
 
 struct rollup_job;
 
-struct rollup_job_options {
-	struct store *store;
-	struct marks *track;
-	struct clock *clock;
-	const struct granularities *granularities; /* the caller's; one at least */
-	uint32_t partitions; /* a mark of one beyond them is taken for one of them; 0: is left */
-	int64_t quiet_ms, skew_max_ms;
-	/* Of a slot whose raw data has begun to expire no rows are made of it: what there is was
-	 * made of more. 0: it is kept for ever. */
-	int64_t raw_retention_ms;
-	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
-	struct late_samples late;                      /* which slots may have late points */
-	/* Ends of names of metrics that are counters. */
-	const char *const *counter_suffixes;
-	size_t counter_suffix_count;
-	struct watermark *behind; /* is told what stays behind (behind.h); NULL: nobody asks */
-	size_t slice_points; /* of one read; 0: as many as the store gives; fewer are for tests */
-	/* How lanes run at once (loop/job.h: jobs_run_all); NULL: so. */
-	void (*run_all)(const char *name, void (*run)(struct task_queue *queue, void *owner),
-			void *const *owners, size_t count);
-};
+/* How slot workers run at once: loop/job.h has jobs_run_all. */
+typedef void rollup_run_all(const char *name, void (*run)(struct task_queue *queue, void *owner),
+			    void *const *owners, size_t count);
 
-struct rollup_job *rollup_job_new(const struct rollup_job_options *options);
+/* The site is the caller's, and has one granularity at least. run_all NULL: jobs_run_all. */
+struct rollup_job *rollup_job_new(const struct rollup_site *site, rollup_run_all *run_all);
 void rollup_job_free(struct rollup_job *job);
 
 /* What a pass came to. */

@@ -13,36 +13,25 @@
  * at the next look.
  *
  * Threads: a job (loop/job.h) does all of it. rollup_new, rollup_stop, rollup_is_over and
- * rollup_free belong to the thread of the executor; rollup_before_ms, rollup_progress and
+ * rollup_free belong to the thread of the executor; rollup_before_ms and
  * rollup_state may be called on any. */
 #ifndef ROLLUP_ROLLUP_H
 #define ROLLUP_ROLLUP_H
 
-#include "base/clock.h"
 #include "base/exec.h"
-#include "retention/granularity.h"
-#include "rollup/job.h"
 #include "lease/partition.h"
+#include "rollup/backfill.h"
+#include "rollup/job.h"
 
 struct rollup;
 
 struct rollup_options {
-	struct store *store;
-	struct marks *track;
-	struct watermark *behind; /* that the track tells; the caller's */
-	struct clock *clock;
-	struct executor *executor;          /* the caller's */
-	struct granularities granularities; /* one at least */
-	uint32_t partitions;
-	struct partitions own;                         /* one at least */
-	bool share;                                    /* those of `own` with others that share */
-	int64_t raw_retention_ms;                      /* 0: for ever */
-	const struct retention_rules *retention_rules; /* where they say else; NULL: nowhere */
-	struct late_samples late;                      /* as the job's */
-	int64_t quiet_ms, skew_max_ms, every_ms, lease_ms;
-	int64_t ahead_ms;                    /* how far after now samples are taken */
-	const char *const *counter_suffixes; /* the caller's */
-	size_t counter_suffix_count;
+	const struct rollup_site *site; /* the caller's; it has one granularity at least */
+	struct backfill *backfill;      /* the caller's */
+	struct executor *executor;      /* likewise */
+	struct partitions own;          /* one at least */
+	bool share;                     /* those of `own` with others that share */
+	int64_t every_ms, lease_ms;
 	struct slice name; /* of this process among those that roll up; the caller's */
 };
 
@@ -58,13 +47,6 @@ void rollup_free(struct rollup *rollup);
  * lost, and where other processes have partitions, too, of which nothing is known. The metric's
  * plain name. */
 int64_t rollup_before_ms(struct rollup *rollup, struct slice tenant, struct slice metric);
-
-/* What passes have come to. */
-struct rollup_progress {
-	uint64_t begun, over; /* passes since the start */
-	int64_t before_ms;    /* before it the last that is over left no mark; 0: it cannot tell */
-};
-struct rollup_progress rollup_progress(struct rollup *rollup);
 
 struct rollup_state {
 	struct rollup_pass pass; /* the last */

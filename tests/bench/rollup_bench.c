@@ -143,20 +143,18 @@ static void mark_slot(int64_t slot_s)
 static struct rollup_pass run_pass(void)
 {
 	static const char *const items[] = {"5m:14d", "1h:365d"};
-	struct granularities granularities;
+	struct rollup_site site = {.store = bench.store,
+				   .marks = bench.track,
+				   .clock = clock_real(),
+				   .quiet_ms = QUIET_MS};
 	struct partitions own;
 	struct errbuf e;
 	char all[32];
 	snprintf(all, sizeof(all), "0-%u", bench.partitions - 1);
-	if (granularities_parse(items, 2, HOUR_S * 1000, &granularities, &e) ||
+	if (granularities_parse(items, 2, HOUR_S * 1000, &site.granularities, &e) ||
 	    partitions_parse(slice_of(all), bench.partitions, &own, &e))
 		die(e.text, ERR_INVALID);
-	struct rollup_job *job =
-		rollup_job_new(&(struct rollup_job_options){.store = bench.store,
-							    .track = bench.track,
-							    .clock = clock_real(),
-							    .granularities = &granularities,
-							    .quiet_ms = QUIET_MS});
+	struct rollup_job *job = rollup_job_new(&site, NULL);
 	struct rollup_pass pass = rollup_job_run(
 		job, &bench.queue, &own, clock_wall_ms(clock_real()) + 2 * QUIET_MS, INT64_MAX);
 	rollup_job_free(job);

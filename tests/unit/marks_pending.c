@@ -146,14 +146,12 @@ struct range {
 
 static struct remark_result rebuild(struct rolled *r, const struct range *range)
 {
+	struct rollup_site site = r->site;
 	struct remark_result result;
+	site.partitions = 8;
 	int err = remark(
-		&(struct remark_options){.store = r->h.store,
-					 .track = r->h.track,
-					 .clock = &r->h.clock.clock,
+		&(struct remark_options){.site = &site,
 					 .queue = &r->h.queue,
-					 .slot_ms = HOUR_MS,
-					 .partitions = 8,
 					 .tenant = slice_of(range->tenant ? range->tenant : ""),
 					 .metric = slice_of(range->metric ? range->metric : ""),
 					 .from_ms = range->from_ms,

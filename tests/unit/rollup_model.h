@@ -68,6 +68,7 @@ struct worker {
 	struct process p;
 	struct model *model;
 	struct leases *leases;
+	struct rollup_site site;
 	struct rollup_job *job;
 	struct partitions own;
 	struct stepped work, lanes[LANES_MAX];

@@ -167,17 +167,17 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 	struct partitions own = w->own;
 	*w = (struct worker){.model = m, .own = own, .next_ms = now_ms(m)};
 	process_open(m, &w->p, "worker", m->one_name ? 0 : i);
-	w->job = rollup_job_new(&(struct rollup_job_options){.store = &w->p.store.store,
-							     .track = w->p.track,
-							     .clock = &m->clock.clock,
-							     .granularities = &m->granularities,
-							     .slice_points = m->slice_points,
-							     .quiet_ms = QUIET_MS,
-							     .raw_retention_ms = m->raw_ms,
-							     .late = late_of(m),
-							     .counter_suffixes = counters,
-							     .counter_suffix_count = 1,
-							     .run_all = run_lanes});
+	w->site = (struct rollup_site){.store = &w->p.store.store,
+				       .marks = w->p.track,
+				       .clock = &m->clock.clock,
+				       .granularities = m->granularities,
+				       .slice_points = m->slice_points,
+				       .quiet_ms = QUIET_MS,
+				       .raw_retention_ms = m->raw_ms,
+				       .late = late_of(m),
+				       .counter_suffixes = counters,
+				       .counter_suffix_count = 1};
+	w->job = rollup_job_new(&w->site, run_lanes);
 	w->leases = leases_new(&(struct leases_options){.store = &w->p.store.store,
 							.clock = &m->clock.clock,
 							.holder = slice_of(w->p.name),

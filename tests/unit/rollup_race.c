@@ -20,30 +20,24 @@ struct racer {
 	struct rollup_job *job;
 };
 
-static struct task_queue *lanes_queue; /* of the pass that goes on */
+static struct task_queue *workers_queue; /* of the pass that goes on */
 
-/* One lane after the other, on the thread of the pass. */
-static void run_lanes(const char *name, void (*run)(struct task_queue *queue, void *owner),
-		      void *const *owners, size_t count)
+/* One slot worker after the other, on the thread of the pass. */
+static void run_workers(const char *name, void (*run)(struct task_queue *queue, void *owner),
+			void *const *owners, size_t count)
 {
 	(void)name;
 	for (size_t i = 0; i < count; i++)
-		run(lanes_queue, owners[i]);
+		run(workers_queue, owners[i]);
 }
 
 static void racer_open(struct racer *racer)
 {
 	rolled_open(&racer->r, quarter_and_hour, 2);
-	racer->behind = watermark_new(HOUR_MS, racer->r.quiet_ms);
+	racer->behind = watermark_new(HOUR_MS, racer->r.site.quiet_ms);
 	marks_tell(racer->r.h.track, racer->behind);
-	racer->job = rollup_job_new(
-		&(struct rollup_job_options){.store = racer->r.h.store,
-					     .track = racer->r.h.track,
-					     .clock = &racer->r.h.clock.clock,
-					     .granularities = &racer->r.granularities,
-					     .quiet_ms = racer->r.quiet_ms,
-					     .behind = racer->behind,
-					     .run_all = run_lanes});
+	racer->r.site.watermark = racer->behind;
+	racer->job = rollup_job_new(&racer->r.site, run_workers);
 	rolled_set_ms(&racer->r, AT(50, 0));
 	rolled_write(&racer->r, "m value=1 1598263200000\nm value=2 1598264100000\n"
 				"n,h=a value=1 1598263200000\n");
@@ -65,7 +59,7 @@ static void run_pass(struct task_queue *queue, void *owner)
 
 static void racer_start(struct racer *racer)
 {
-	lanes_queue = &racer->work.queue;
+	workers_queue = &racer->work.queue;
 	stepped_start(&racer->work, run_pass, racer);
 }
 
@@ -275,16 +269,13 @@ static void run_deletion(struct task_queue *queue, void *owner)
 {
 	const struct deletion *deletion = owner;
 	struct rolled *r = deletion->r;
+	struct rollup_site site = r->site;
 	struct rollup_delete_result result;
 	struct errbuf e;
+	site.partitions = 8;
 	int err = rollup_delete(
-		&(struct rollup_delete_options){.store = r->h.store,
-						.track = r->h.track,
-						.clock = &r->h.clock.clock,
+		&(struct rollup_delete_options){.site = &site,
 						.queue = queue,
-						.granularities = &r->granularities,
-						.partitions = 8,
-						.quiet_ms = r->quiet_ms,
 						.tenant = SLICE("default"),
 						.metric = SLICE("m"),
 						.from_ms = deletion->from_ms,

@@ -40,12 +40,12 @@ static int read_rows(struct rollup_batch *b, size_t granularity, size_t count)
 		request->token = token;
 		request->range = (struct store_range){
 			.table = TABLE_DATA_DOWNSAMPLED,
-			.period_ms = b->options.granularities->list[granularity].width_ms,
+			.period_ms = b->site->granularities.list[granularity].width_ms,
 			.handles = b->handles[0],
 			.handle_count = count,
 			.fields = 1u << ROLLUP_SUM | 1u << ROLLUP_FIRST,
 			.start_ms = start_ms,
-			.end_ms = start_ms + b->options.granularities->slot_ms};
+			.end_ms = start_ms + b->site->granularities.slot_ms};
 		int err = batch_read(b);
 		if (err)
 			return err;
@@ -66,7 +66,7 @@ int batch_read_rows(struct rollup_batch *b)
 		b->handles[0][n] = b->members[i].handle;
 		b->places[0][n++] = (uint16_t)i;
 	}
-	for (size_t g = 0; g < b->options.granularities->count && n && !err; g++)
+	for (size_t g = 0; g < b->site->granularities.count && n && !err; g++)
 		err = read_rows(b, g, n);
 	return err;
 }
@@ -99,7 +99,7 @@ static int drop_late(struct rollup_batch *b, const struct row_place *place, size
 		return 0;
 	b->removals++;
 	return store_delete_range(b->write, TABLE_DATA_DOWNSAMPLED,
-				  b->options.granularities->list[place->granularity].width_ms,
+				  b->site->granularities.list[place->granularity].width_ms,
 				  &b->members[member].handle, 1, place->ts_ms, place->ts_ms + 1);
 }
 
@@ -107,9 +107,9 @@ static int drop_late(struct rollup_batch *b, const struct row_place *place, size
 int batch_settle_member(struct rollup_batch *b, const struct row_place *place, size_t member)
 {
 	const struct member *m = &b->members[member];
-	int64_t end_ms = place->ts_ms + b->options.granularities->list[place->granularity].width_ms;
+	int64_t end_ms = place->ts_ms + b->site->granularities.list[place->granularity].width_ms;
 	int64_t keep_ms = m->keep_ms[place->granularity];
-	if (m->damaged || (keep_ms && end_ms <= clock_age_ms(b->options.clock) - keep_ms)) {
+	if (m->damaged || (keep_ms && end_ms <= clock_age_ms(b->site->clock) - keep_ms)) {
 		memset(batch_row_in(b, b->late, place->row, member), 0,
 		       ROLLUP_FIELDS * sizeof(*b->late));
 		return 0;
@@ -123,7 +123,7 @@ int batch_settle_member(struct rollup_batch *b, const struct row_place *place, s
 static bool lacks_rows(struct rollup_batch *b, size_t granularity, size_t member)
 {
 	size_t first = batch_first_row(b, granularity);
-	for (size_t w = 0; w < batch_windows(b->options.granularities, granularity); w++) {
+	for (size_t w = 0; w < batch_windows(&b->site->granularities, granularity); w++) {
 		if (!batch_has_row(b, first + w, member))
 			return true;
 	}
@@ -151,9 +151,9 @@ static size_t list_lacking(struct rollup_batch *b, size_t granularity)
 static int remove_rows(struct rollup_batch *b, size_t granularity, size_t member,
 		       const struct store_windows *stored)
 {
-	int64_t width_ms = b->options.granularities->list[granularity].width_ms;
+	int64_t width_ms = b->site->granularities.list[granularity].width_ms;
 	size_t row = batch_first_row(b, granularity),
-	       count = batch_windows(b->options.granularities, granularity);
+	       count = batch_windows(&b->site->granularities, granularity);
 	size_t from = count, to = 0;
 	for (size_t i = 0; i < stored->count; i++) {
 		size_t w = stored->numbers[i];
@@ -175,7 +175,7 @@ static int remove_rows(struct rollup_batch *b, size_t granularity, size_t member
  * those of which it is known. */
 static int look_for_rows(struct rollup_batch *b, size_t granularity, size_t count, size_t *looked)
 {
-	int64_t width_ms = b->options.granularities->list[granularity].width_ms,
+	int64_t width_ms = b->site->granularities.list[granularity].width_ms,
 		start_ms = b->slot_s * 1000;
 	struct store_token token = {0};
 	for (bool more = true; more;) {
@@ -191,7 +191,7 @@ static int look_for_rows(struct rollup_batch *b, size_t granularity, size_t coun
 			.handle_count = count,
 			.field = ROLLUP_FIRST,
 			.start_ms = start_ms,
-			.end_ms = start_ms + b->options.granularities->slot_ms,
+			.end_ms = start_ms + b->site->granularities.slot_ms,
 			.window_ms = width_ms};
 		int err = batch_read(b);
 		for (; !err && *looked < request->aggregate.next_handle; ++*looked)
@@ -209,7 +209,7 @@ static int look_for_rows(struct rollup_batch *b, size_t granularity, size_t coun
  * rows that were made. */
 int batch_remove_rows(struct rollup_batch *b)
 {
-	for (size_t granularity = 0; granularity < b->options.granularities->count; granularity++) {
+	for (size_t granularity = 0; granularity < b->site->granularities.count; granularity++) {
 		size_t count = list_lacking(b, granularity), looked = 0;
 		int err = count ? look_for_rows(b, granularity, count, &looked) : 0;
 		if (err && err != ERR_DAMAGED)

@@ -20,10 +20,10 @@ static bool is_series(struct slice tenant, struct slice metric, struct tags tags
 
 static void set_retention(struct rollup_batch *b, struct member *m)
 {
-	const struct retention_rules *rules = b->options.retention_rules;
+	const struct retention_rules *rules = b->site->retention_rules;
 	struct retention_fit fit = retention_find(rules, &b->memo, m->mark->tenant, m->metric);
-	for (size_t g = 0; g < b->options.granularities->count; g++) {
-		int64_t preset_ms = b->options.granularities->list[g].retention_ms;
+	for (size_t g = 0; g < b->site->granularities.count; g++) {
+		int64_t preset_ms = b->site->granularities.list[g].retention_ms;
 		m->keep_ms[g] = retention_keep_ms(rules, fit.granularities[g], preset_ms);
 		m->retention[g] = (uint8_t)retention_class_for(m->keep_ms[g]);
 		b->classes[g] |= 1u << m->retention[g];
@@ -51,7 +51,7 @@ static int add_open(struct rollup_batch *b, struct member *m)
 							  .metrics = &m->metric,
 							  .count = 1,
 							  .find_only = true};
-	m->counter = rollup_is_counter(b->options.counter_suffixes, b->options.counter_suffix_count,
+	m->counter = rollup_is_counter(b->site->counter_suffixes, b->site->counter_suffix_count,
 				       m->metric);
 	set_retention(b, m);
 	return 0;
@@ -113,8 +113,8 @@ static int add_gauges(struct rollup_batch *b, const struct store_token *token,
 					 .handles = b->handles[0],
 					 .handle_count = b->place_count[0],
 					 .start_ms = start_ms,
-					 .end_ms = start_ms + b->options.granularities->slot_ms,
-					 .window_ms = b->options.granularities->list[0].width_ms};
+					 .end_ms = start_ms + b->site->granularities.slot_ms,
+					 .window_ms = b->site->granularities.list[0].width_ms};
 	return 0;
 }
 
@@ -131,7 +131,7 @@ static int add_counters(struct rollup_batch *b, const struct store_token *token,
 				     .handles = b->handles[1],
 				     .handle_count = b->place_count[1],
 				     .start_ms = start_ms,
-				     .end_ms = start_ms + b->options.granularities->slot_ms};
+				     .end_ms = start_ms + b->site->granularities.slot_ms};
 	return 0;
 }
 
@@ -204,7 +204,7 @@ static bool join_growths(struct rollup_growth *windows, size_t to, size_t ratio)
 /* All rows of one series, each granularity from the finer one. */
 static void make_rows(struct rollup_batch *b, size_t member, struct windows of)
 {
-	const struct granularities *granularities = b->options.granularities;
+	const struct granularities *granularities = &b->site->granularities;
 	size_t row = 0;
 	for (size_t g = 0; g < granularities->count; g++) {
 		size_t count = batch_windows(granularities, g);
@@ -236,7 +236,7 @@ static void take_counters(struct rollup_batch *b, struct data *data)
 		const struct store_points *points = &answer->points[i];
 		for (size_t p = 0; p < points->count; p++) {
 			size_t window = (size_t)((points->ts_ms[p] - answer->start_ms) /
-						 b->options.granularities->list[0].width_ms);
+						 b->site->granularities.list[0].width_ms);
 			struct value value = {points->bits[0][p],
 					      (enum value_type)points->types[0][p]};
 			if (value.type != VALUE_NONE)

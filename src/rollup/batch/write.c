@@ -37,7 +37,7 @@ static int append_fields(struct rollup_batch *b, const struct row_place *place, 
 	}
 	b->result.rows += fields == 1u << ROLLUP_AVG ? 0 : n;
 	return n ? store_append_fields(b->write, TABLE_DATA_DOWNSAMPLED,
-				       b->options.granularities->list[place->granularity].width_ms,
+				       b->site->granularities.list[place->granularity].width_ms,
 				       place->retention, place->ts_ms, fields, handles, n, values)
 		 : 0;
 }
@@ -71,7 +71,7 @@ static int append_late(struct rollup_batch *b, const struct row_place *bucket)
 
 static int append_rows(struct rollup_batch *b)
 {
-	const struct granularities *granularities = b->options.granularities;
+	const struct granularities *granularities = &b->site->granularities;
 	struct row_place place = {.values = b->values};
 	for (; place.granularity < granularities->count; place.granularity++) {
 		place.ts_ms = b->slot_s * 1000;
@@ -141,10 +141,10 @@ static void finish(struct rollup_batch *b)
  * sooner than that, or not at all. */
 static bool read_too_long_ago(const struct rollup_batch *b)
 {
-	const struct rollup_job_options *options = &b->options;
-	int64_t ago_ms = clock_wall_ms(options->clock) - b->begun_ms;
+	const struct rollup_site *site = b->site;
+	int64_t ago_ms = clock_wall_ms(site->clock) - b->begun_ms;
 	return ago_ms < 0 ||
-	       ago_ms >= recent_touches_write_max_ms(options->quiet_ms, options->skew_max_ms);
+	       ago_ms >= recent_touches_write_max_ms(site->quiet_ms, site->skew_max_ms);
 }
 
 /* Raw data may have gone before it was read. */
