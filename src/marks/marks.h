@@ -65,7 +65,7 @@ int64_t slot_ready_ms(int64_t slot_s, int64_t touched_ms, int64_t slot_ms, int64
 struct marks;
 
 /* Nothing of it may be left. */
-void marks_close(struct marks *track);
+void marks_close(struct marks *marks);
 
 enum { MARKS_WHY_BYTES = 200 };
 
@@ -81,16 +81,16 @@ struct marks_state {
 struct watermark;
 
 /* It is told of all touches from now on (behind.h); it outlives the track. Before there are any. */
-void marks_tell(struct marks *track, struct watermark *behind);
+void marks_tell(struct marks *marks, struct watermark *watermark);
 
 /* All of these on any thread. */
-struct marks_state marks_state(struct marks *track);
+struct marks_state marks_state(struct marks *marks);
 /* How often marks were lost: whoever remembers touches that were made when this was another number
  * has to forget them. */
-uint64_t marks_losses(const struct marks *track);
+uint64_t marks_losses(const struct marks *marks);
 /* Of all raw data that is still there marks have been made anew since `losses` was that; when it is
  * that still, nothing is incomplete any more. */
-void marks_restored(struct marks *track, uint64_t losses);
+void marks_restored(struct marks *marks, uint64_t losses);
 
 /* ---- Marking ------------------------------------------------------------------------------- */
 
@@ -111,18 +111,18 @@ void mark_touches_sort(struct mark_touch *touches, size_t count);
 
 /* Whether that is where marks are best made: as part of a write, before the samples that they stand
  * for. */
-bool marks_in_writes(const struct marks *track);
+bool marks_in_writes(const struct marks *marks);
 /* Adds marks for touches[*added] and on to `write`, before their samples or in a stage before
  * theirs, and counts *added up. ERR_LIMIT: the write is full; submit it and go on with another.
  * now_ms is this process's wall clock. Any track can do that, for all that there is to mark. */
-int marks_touches_add(struct marks *track, struct store_write *write, int64_t now_ms,
+int marks_touches_add(struct marks *marks, struct store_write *write, int64_t now_ms,
 		      const struct mark_touch *touches, size_t count, size_t *added) MUST_CHECK;
 
 /* Marks by themselves, of any track: the samples are written when they are durable. */
 struct marks_marking;
 typedef void marks_marking_done(void *owner, int err);
 
-struct marks_marking *marks_marking_new(struct marks *track, struct executor *executor,
+struct marks_marking *marks_marking_new(struct marks *marks, struct executor *executor,
 					marks_marking_done *done, void *owner);
 /* Not while it runs. */
 void marks_marking_free(struct marks_marking *marking);
@@ -132,7 +132,7 @@ int marks_marking_begin(struct marks_marking *marking, int64_t now_ms,
 			const struct mark_touch *touches, size_t count) MUST_CHECK;
 
 /* The same, waited for. */
-int marks_mark_wait(struct marks *track, struct task_queue *queue, int64_t now_ms,
+int marks_mark_wait(struct marks *marks, struct task_queue *queue, int64_t now_ms,
 		    const struct mark_touch *touches, size_t count) MUST_CHECK;
 
 /* ---- Listing ------------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ struct marks_listing;
 
 /* The slots that have marks, in any order; while others mark, those that had some throughout are
  * never missed. */
-struct marks_listing *marks_listing_new(struct marks *track);
+struct marks_listing *marks_listing_new(struct marks *marks);
 void marks_listing_free(struct marks_listing *listing);
 /* The first page, or the one after the last. The store's error, or ERR_RETRY: Redis could not be
  * asked. */
@@ -171,7 +171,7 @@ struct mark {
 struct marks_reading;
 
 /* The marks of one slot in some partitions, each series once, some MB at a time. */
-struct marks_reading *marks_reading_new(struct marks *track);
+struct marks_reading *marks_reading_new(struct marks *marks);
 void marks_reading_free(struct marks_reading *reading);
 /* The first part, or the one after the last. `slots` are one slot in up to MARKS_READING_MAX
  * partitions. Errors as of a listing. What is damaged or of a later program is left as it is and

@@ -27,30 +27,30 @@ enum { WATERMARK_MAX = 1 << 12 };
 struct watermark;
 
 struct watermark *watermark_new(int64_t slot_ms, int64_t quiet_ms);
-void watermark_free(struct watermark *behind);
+void watermark_free(struct watermark *watermark);
 
 /* Everything of an earlier time is rolled up, in ms; 0: nothing, for all that is known. `metric` is
  * as series-sets have it. */
-int64_t watermark_before_ms(struct watermark *behind, struct slice tenant, struct slice metric);
+int64_t watermark_before_ms(struct watermark *watermark, struct slice tenant, struct slice metric);
 
 /* Touches at now_ms, by the wall clock; before their samples can be read. */
-void watermark_touch(struct watermark *behind, int64_t now_ms, const struct mark_touch *touches,
+void watermark_touch(struct watermark *watermark, int64_t now_ms, const struct mark_touch *touches,
 		     size_t count);
 
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
 /* See rollup_job_start. What lies in slots before closed_s nobody reads but in rows: they do not
  * count. */
-void watermark_begin(struct watermark *behind, int64_t asof_ms, int64_t closed_s);
+void watermark_begin(struct watermark *watermark, int64_t asof_ms, int64_t closed_s);
 /* Marks of a slot, of which those count that wait: what cannot be made of the others is in no
  * answer, and does not put off what is. */
-void watermark_found(struct watermark *behind, int64_t slot_s, const struct mark *marks,
+void watermark_found(struct watermark *watermark, int64_t slot_s, const struct mark *marks,
 		     size_t count);
 /* There may be further ones of the slot, of whomever. */
-void watermark_found_any(struct watermark *behind, int64_t slot_s);
+void watermark_found_any(struct watermark *watermark, int64_t slot_s);
 /* `all`: the pass saw all marks there are. */
-void watermark_end(struct watermark *behind, int64_t now_ms, bool all);
+void watermark_end(struct watermark *watermark, int64_t now_ms, bool all);
 /* From now on others roll up, too: nothing is known, until a pass sees all there is. */
-void watermark_forget(struct watermark *behind);
+void watermark_forget(struct watermark *watermark);
 
 #endif

@@ -30,7 +30,7 @@ struct rollup {
 	struct rollup_state seen;
 };
 
-static int64_t wall_ms(const struct rollup *r)
+static int64_t rollup_wall_ms(const struct rollup *r)
 {
 	return clock_wall_ms(r->options.site->clock);
 }
@@ -58,7 +58,7 @@ struct rollup_state rollup_state(struct rollup *r)
 }
 
 /* What the leases have come to, and whether a pass begins. */
-static void show_leases(struct rollup *r, int err, bool begins)
+static void rollup_show_leases(struct rollup *r, int err, bool begins)
 {
 	pthread_mutex_lock(&r->lock);
 	r->seen.running = begins;
@@ -67,7 +67,7 @@ static void show_leases(struct rollup *r, int err, bool begins)
 	pthread_mutex_unlock(&r->lock);
 }
 
-static void say(struct rollup *r, const char *what, const char *why)
+static void rollup_say(struct rollup *r, const char *what, const char *why)
 {
 	log_rated(&r->lines, clock_mono_ms(r->options.site->clock), LOG_WARN,
 		  "roll-ups: %s: %s; tried again", what, why);
@@ -76,7 +76,8 @@ static void say(struct rollup *r, const char *what, const char *why)
 /* ---- A pass ---------------------------------------------------------------------------------- */
 
 /* What others roll up is not known here. */
-static int64_t before_ms(const struct rollup *r, const struct rollup_pass *pass, int64_t asof_ms)
+static int64_t rollup_pass_before_ms(const struct rollup *r, const struct rollup_pass *pass,
+				     int64_t asof_ms)
 {
 	int64_t slot_ms = r->options.site->granularities.slot_ms;
 	int64_t present_ms = asof_ms / slot_ms * slot_ms;
@@ -89,19 +90,19 @@ static int64_t before_ms(const struct rollup *r, const struct rollup_pass *pass,
 }
 
 /* What the store says has a text; Redis has its own. */
-static void explain(const struct rollup *r, int err, char why[MARKS_WHY_BYTES])
+static void rollup_explain(const struct rollup *r, int err, char why[MARKS_WHY_BYTES])
 {
-	struct marks_state track = marks_state(r->options.site->marks);
+	struct marks_state marks = marks_state(r->options.site->marks);
 	bool of_redis = err == ERR_RETRY && !marks_in_writes(r->options.site->marks);
 	const char *words =
-		track.why[0] ? track.why : "it was emptied, or answers what it should not";
+		marks.why[0] ? marks.why : "it was emptied, or answers what it should not";
 	snprintf(why, MARKS_WHY_BYTES, "%s%s", of_redis ? "Redis: " : "",
 		 of_redis ? words : err_text(err));
 }
 
-static void show_pass(struct rollup *r, const struct rollup_pass *pass, const char *why)
+static void rollup_show_pass(struct rollup *r, const struct rollup_pass *pass, const char *why)
 {
-	int64_t now_ms = wall_ms(r);
+	int64_t now_ms = rollup_wall_ms(r);
 	pthread_mutex_lock(&r->lock);
 	r->seen.pass = *pass;
 	r->seen.pass_ms = now_ms;
@@ -111,56 +112,58 @@ static void show_pass(struct rollup *r, const struct rollup_pass *pass, const ch
 }
 
 /* Returns when the next one is due. */
-static int64_t run_pass(struct rollup *r, struct job *job, int64_t asof_ms)
+static int64_t rollup_run_pass(struct rollup *r, struct job *job, int64_t asof_ms)
 {
 	char why[MARKS_WHY_BYTES];
 	backfill_begin_pass(r->options.backfill);
 	struct rollup_pass pass = rollup_job_run(r->pass, job_queue(job), &r->held, asof_ms,
 						 r->until_ms - r->options.lease_ms / 4);
-	int64_t now_ms = wall_ms(r), next_ms = now_ms + r->options.every_ms;
-	explain(r, pass.err, why);
-	show_pass(r, &pass, why);
-	backfill_end_pass(r->options.backfill, job_queue(job), before_ms(r, &pass, asof_ms));
+	int64_t now_ms = rollup_wall_ms(r), next_ms = now_ms + r->options.every_ms;
+	rollup_explain(r, pass.err, why);
+	rollup_show_pass(r, &pass, why);
+	backfill_end_pass(r->options.backfill, job_queue(job),
+			  rollup_pass_before_ms(r, &pass, asof_ms));
 	if (pass.err && !job_is_stopping(job))
-		say(r, "a pass over the marks broke off", why);
+		rollup_say(r, "a pass over the marks broke off", why);
 	if (pass.err)
 		return now_ms + TICK_MS;
 	return pass.next_ready_ms < next_ms ? pass.next_ready_ms : next_ms;
 }
 
 /* Takes the leases, and does a pass over what they are of. Returns when to do so again. */
-static int64_t take_and_run(struct rollup *r, struct job *job)
+static int64_t rollup_take_and_run(struct rollup *r, struct job *job)
 {
-	int64_t asof_ms = wall_ms(r);
+	int64_t asof_ms = rollup_wall_ms(r);
 	int err = leases_take(r->leases, job_queue(job), &r->options.own, &r->held, &r->until_ms);
 	if (err && !job_is_stopping(job))
-		say(r, "the leases could not be taken", err_text(err));
-	show_leases(r, err, !err && r->held.count);
+		rollup_say(r, "the leases could not be taken", err_text(err));
+	rollup_show_leases(r, err, !err && r->held.count);
 	if (err || !r->held.count)
-		return wall_ms(r) + (err ? TICK_MS : r->options.every_ms);
+		return rollup_wall_ms(r) + (err ? TICK_MS : r->options.every_ms);
 	remark_after_loss_look(r->remark, asof_ms);
-	return run_pass(r, job, asof_ms);
+	return rollup_run_pass(r, job, asof_ms);
 }
 
 /* Rests until then, or until the leases have to be renewed, before others believe that they are
  * free. A clock that was set back must not put that off for long. ERR_CANCELLED: it is to end. */
-static int rest_until(const struct rollup *r, struct job *job, int64_t next_ms)
+static int rollup_rest_until(const struct rollup *r, struct job *job, int64_t next_ms)
 {
 	const struct rollup_options *o = &r->options;
-	int64_t renew_ms = r->until_ms - o->lease_ms / 4, now_ms = wall_ms(r);
+	int64_t renew_ms = r->until_ms - o->lease_ms / 4, now_ms = rollup_wall_ms(r);
 	int64_t tick_ms = o->site->quiet_ms / TICKS_OF_QUIET + 1;
 	if (renew_ms > now_ms && renew_ms < next_ms)
 		next_ms = renew_ms;
 	if (tick_ms > TICK_MS)
 		tick_ms = TICK_MS;
 	int err = job_is_stopping(job) ? ERR_CANCELLED : 0;
-	for (; !err && now_ms < next_ms && next_ms <= now_ms + o->every_ms; now_ms = wall_ms(r))
+	for (; !err && now_ms < next_ms && next_ms <= now_ms + o->every_ms;
+	     now_ms = rollup_wall_ms(r))
 		err = job_sleep(job, next_ms - now_ms < tick_ms ? next_ms - now_ms : tick_ms);
 	return err;
 }
 
 /* Also when the job is to end. */
-static void give_leases(struct rollup *r)
+static void rollup_give_leases(struct rollup *r)
 {
 	struct task_queue queue;
 	task_queue_init(&queue);
@@ -187,12 +190,12 @@ static void rollup_run(struct job *job, void *owner)
 		.share = r->options.share,
 	});
 	r->remark = remark_after_loss_new(r->options.site, &job_queue(job)->executor);
-	while (!rest_until(r, job, next_ms))
-		next_ms = take_and_run(r, job);
+	while (!rollup_rest_until(r, job, next_ms))
+		next_ms = rollup_take_and_run(r, job);
 	remark_after_loss_stop(r->remark);
 	while (!remark_after_loss_rests(r->remark))
 		task_queue_wait(job_queue(job));
-	give_leases(r);
+	rollup_give_leases(r);
 	rollup_job_free(r->pass);
 	leases_free(r->leases);
 	remark_after_loss_free(r->remark);

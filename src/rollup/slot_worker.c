@@ -45,13 +45,13 @@ void slot_worker_free(struct slot_worker *worker)
 
 /* ---- Which are ready ------------------------------------------------------------------------- */
 
-static int64_t ready_ms(const struct slot_worker *worker, const struct mark *mark)
+static int64_t worker_ready_ms(const struct slot_worker *worker, const struct mark *mark)
 {
 	return slot_ready_ms(worker->slot_s, mark->touched_ms, worker->site->granularities.slot_ms,
 			     worker->site->quiet_ms, clock_wall_ms(worker->site->clock));
 }
 
-static int compare_ready(const void *a, const void *b)
+static int worker_compare_ready(const void *a, const void *b)
 {
 	const struct mark *x = ((const struct rollup_batch_mark *)a)->mark;
 	const struct mark *y = ((const struct rollup_batch_mark *)b)->mark;
@@ -62,14 +62,14 @@ static int compare_ready(const void *a, const void *b)
 }
 
 /* Some of its raw data may be gone: whatever were made of the rest would be less than there is. */
-static bool expired_after(const struct slot_worker *worker, int64_t retention_ms)
+static bool worker_expired_after(const struct slot_worker *worker, int64_t retention_ms)
 {
 	return retention_ms &&
 	       worker->slot_s * 1000 < clock_age_ms(worker->site->clock) - retention_ms;
 }
 
 /* For how long raw data of the mark's series counts as kept. */
-static int64_t whole_ms(struct slot_worker *worker, const struct mark *mark)
+static int64_t worker_whole_ms(struct slot_worker *worker, const struct mark *mark)
 {
 	struct retention_fit fit =
 		retention_find_encoded(worker->site->retention_rules, &worker->memo, mark->tenant,
@@ -77,32 +77,33 @@ static int64_t whole_ms(struct slot_worker *worker, const struct mark *mark)
 	return rollup_site_whole_ms(worker->site, fit.raw);
 }
 
-static void count_expired(struct slot_worker *worker, uint64_t count)
+static void worker_count_expired(struct slot_worker *worker, uint64_t count)
 {
 	worker->result.expired += count;
 	stat_add(STAT_rollup_expired, (int64_t)count);
 }
 
 /* Of a slot that is old enough for some series. */
-static void drop_expired(struct slot_worker *worker, struct mark *marks, size_t count)
+static void worker_drop_expired(struct slot_worker *worker, struct mark *marks, size_t count)
 {
 	size_t dropped = 0;
 	for (size_t i = 0; i < count; i++) {
 		/* Nothing can be made of it any more. */
-		marks[i].finished = expired_after(worker, whole_ms(worker, &marks[i]));
+		marks[i].finished =
+			worker_expired_after(worker, worker_whole_ms(worker, &marks[i]));
 		dropped += marks[i].finished;
 	}
-	count_expired(worker, dropped);
+	worker_count_expired(worker, dropped);
 }
 
-static void keep_next(struct slot_worker *worker, int64_t ready_ms)
+static void worker_keep_next(struct slot_worker *worker, int64_t ready_ms)
 {
 	if (ready_ms < worker->result.next_ready_ms)
 		worker->result.next_ready_ms = ready_ms;
 }
 
-static struct rollup_batch_mark *enter(struct slot_worker *worker, struct mark *mark,
-				       int64_t ready_ms)
+static struct rollup_batch_mark *worker_enter(struct slot_worker *worker, struct mark *mark,
+					      int64_t ready_ms)
 {
 	struct rollup_batch_mark *entered = &worker->ready[worker->ready_count++];
 	*entered = (struct rollup_batch_mark){.mark = mark};
@@ -113,53 +114,54 @@ static struct rollup_batch_mark *enter(struct slot_worker *worker, struct mark *
 
 /* Raw data of it there was, and nobody has read it: what has touched it since the slot closed are
  * late points. */
-static bool has_lost(struct slot_worker *worker, const struct mark *mark)
+static bool worker_has_lost(struct slot_worker *worker, const struct mark *mark)
 {
-	int64_t raw_ms = whole_ms(worker, mark), quiet_ms = worker->site->quiet_ms;
-	return expired_after(worker, raw_ms) && !mark->deleted &&
+	int64_t raw_ms = worker_whole_ms(worker, mark), quiet_ms = worker->site->quiet_ms;
+	return worker_expired_after(worker, raw_ms) && !mark->deleted &&
 	       mark->first_ms <= slot_settled_ms(worker->slot_s, raw_ms, quiet_ms) - quiet_ms;
 }
 
 /* Late points touch the mark still, and may for as long as they like: raw data is read when all of
  * it is there, once, and the mark stays. A touch that was left out since would be missed if it
  * went. */
-static void choose_closed(struct slot_worker *worker, struct mark *mark)
+static void worker_choose_closed(struct slot_worker *worker, struct mark *mark)
 {
-	int64_t raw_ms = whole_ms(worker, mark);
+	int64_t raw_ms = worker_whole_ms(worker, mark);
 	int64_t settled_ms = slot_settled_ms(worker->slot_s, raw_ms, worker->site->quiet_ms);
-	if (expired_after(worker, raw_ms)) {
-		count_expired(worker, has_lost(worker, mark));
+	if (worker_expired_after(worker, raw_ms)) {
+		worker_count_expired(worker, worker_has_lost(worker, mark));
 	} else if (settled_ms > worker->asof_ms) {
-		keep_next(worker, settled_ms);
+		worker_keep_next(worker, settled_ms);
 		mark->unseen = settled_ms - worker->site->quiet_ms < worker->asof_ms;
 	} else if (settled_ms > worker->seen_ms) {
-		enter(worker, mark, settled_ms)->stays = true;
+		worker_enter(worker, mark, settled_ms)->stays = true;
 	}
 }
 
 /* `old`: the slot has closed for some series. */
-static void choose_ready(struct slot_worker *worker, struct mark *marks, size_t count, bool old)
+static void worker_choose_ready(struct slot_worker *worker, struct mark *marks, size_t count,
+				bool old)
 {
 	for (size_t i = 0; i < count; i++) {
-		int64_t at_ms = ready_ms(worker, &marks[i]);
+		int64_t at_ms = worker_ready_ms(worker, &marks[i]);
 		if (marks[i].finished)
 			continue;
 		if (at_ms <= worker->asof_ms) {
-			struct rollup_batch_mark *entered = enter(worker, &marks[i], at_ms);
-			entered->lost = old && has_lost(worker, &marks[i]);
+			struct rollup_batch_mark *entered = worker_enter(worker, &marks[i], at_ms);
+			entered->lost = old && worker_has_lost(worker, &marks[i]);
 			continue;
 		}
 		marks[i].waits = true;
 		worker->result.waiting++;
-		keep_next(worker, at_ms);
+		worker_keep_next(worker, at_ms);
 		if (old)
-			choose_closed(worker, &marks[i]);
+			worker_choose_closed(worker, &marks[i]);
 	}
-	qsort(worker->ready, worker->ready_count, sizeof(*worker->ready), compare_ready);
+	qsort(worker->ready, worker->ready_count, sizeof(*worker->ready), worker_compare_ready);
 }
 
 /* The marks of the part: which are ready, and which wait. */
-static void choose_marks(struct slot_worker *worker, struct mark *marks, size_t count)
+static void worker_choose_marks(struct slot_worker *worker, struct mark *marks, size_t count)
 {
 	int64_t shortest_ms = rollup_site_shortest_ms(worker->site),
 		quiet_ms = worker->site->quiet_ms;
@@ -167,31 +169,31 @@ static void choose_marks(struct slot_worker *worker, struct mark *marks, size_t 
 	worker->ready_count = 0;
 	worker->result.series += count;
 	if (!rollup_batch_has_late(worker->site, worker->slot_s) &&
-	    expired_after(worker, shortest_ms))
-		drop_expired(worker, marks, count);
-	choose_ready(worker, marks, count,
-		     slot_settled_ms(worker->slot_s, shortest_ms, quiet_ms) - quiet_ms <=
-			     clock_age_ms(worker->site->clock));
+	    worker_expired_after(worker, shortest_ms))
+		worker_drop_expired(worker, marks, count);
+	worker_choose_ready(worker, marks, count,
+			    slot_settled_ms(worker->slot_s, shortest_ms, quiet_ms) - quiet_ms <=
+				    clock_age_ms(worker->site->clock));
 	if (worker->site->watermark)
 		watermark_found(worker->site->watermark, worker->slot_s, marks, count);
 }
 
 /* ---- Rolling up ------------------------------------------------------------------------------ */
 
-static void count_batch(struct slot_worker *worker, size_t count,
-			const struct rollup_batch_result *result)
+static void worker_count_batch(struct slot_worker *worker, size_t count,
+			       const struct rollup_batch_result *result)
 {
 	uint64_t rolled_up = count - result->failed - result->expired;
 	worker->result.failed += result->failed;
 	worker->result.rolled_up += rolled_up;
 	worker->result.rows += result->rows;
 	stat_add(STAT_rollup_series, (int64_t)rolled_up);
-	count_expired(worker, result->expired + result->halved);
+	worker_count_expired(worker, result->expired + result->halved);
 	stat_add(STAT_rollup_rows, (int64_t)result->rows);
 }
 
 /* What is ready of the part, a batch after the other. */
-static int roll_up_ready(struct slot_worker *worker, struct task_queue *queue)
+static int worker_roll_up_ready(struct slot_worker *worker, struct task_queue *queue)
 {
 	size_t max = rollup_batch_max(&worker->site->granularities);
 	for (size_t at = 0, count; at < worker->ready_count; at += count) {
@@ -202,14 +204,14 @@ static int roll_up_ready(struct slot_worker *worker, struct task_queue *queue)
 		err = err ? err : fault("rollup_finish");
 		if (err)
 			return err;
-		count_batch(worker, count, &result);
+		worker_count_batch(worker, count, &result);
 	}
 	return 0;
 }
 
 /* They hold up nobody. What they stand for is not done; `granary rollup rebuild` marks it anew.
  * Each is told once. */
-static void count_unread(struct slot_worker *worker)
+static void worker_count_unread(struct slot_worker *worker)
 {
 	size_t unread = marks_reading_unread(worker->reading);
 	const char *name = marks_reading_unread_name(worker->reading);
@@ -236,9 +238,9 @@ int slot_worker_run(struct slot_worker *worker, struct task_queue *queue,
 	for (bool more = true; more && !err;) {
 		size_t n;
 		struct mark *marks = marks_reading_marks(worker->reading, &n, &more);
-		count_unread(worker);
-		choose_marks(worker, marks, n);
-		err = roll_up_ready(worker, queue);
+		worker_count_unread(worker);
+		worker_choose_marks(worker, marks, n);
+		err = worker_roll_up_ready(worker, queue);
 		if (!err)
 			err = marks_reading_finish(worker->reading, queue);
 		if (!err && more)

@@ -118,14 +118,14 @@ static int64_t settings_since_ms(struct slice text)
 	return settings_ms(text);
 }
 
-static struct slice width_name(const struct granularity *granularity,
-			       char to[GRANULARITY_WIDTH_MAX_BYTES])
+static struct slice settings_width_name(const struct granularity *granularity,
+					char to[GRANULARITY_WIDTH_MAX_BYTES])
 {
 	return (struct slice){to, granularity_width_print(to, granularity->width_ms)};
 }
 
 /* Cuts the next line off from *rest; each has a newline at its end. */
-static bool lines_next(struct slice *rest, struct slice *line)
+static bool settings_lines_next(struct slice *rest, struct slice *line)
 {
 	const char *at = rest->len ? memchr(rest->data, '\n', rest->len) : NULL;
 	if (!at)
@@ -135,16 +135,16 @@ static bool lines_next(struct slice *rest, struct slice *line)
 	return true;
 }
 
-static void lines_add(struct buf *to, struct slice line)
+static void settings_lines_add(struct buf *to, struct slice line)
 {
 	buf_append(to, line.data, line.len);
 	buf_append_char(to, '\n');
 }
 
-static bool lines_have(struct slice lines, struct slice wanted)
+static bool settings_lines_have(struct slice lines, struct slice wanted)
 {
 	struct slice line;
-	while (lines_next(&lines, &line)) {
+	while (settings_lines_next(&lines, &line)) {
 		if (slice_equal(line, wanted))
 			return true;
 	}
@@ -152,12 +152,12 @@ static bool lines_have(struct slice lines, struct slice wanted)
 }
 
 /* Adds the lines of `from` that neither `other` nor `to` has. */
-static void lines_add_missing(struct buf *to, struct slice from, struct slice other)
+static void settings_lines_add_missing(struct buf *to, struct slice from, struct slice other)
 {
 	struct slice line;
-	while (lines_next(&from, &line)) {
-		if (!lines_have(other, line) && !lines_have(buf_slice(to), line))
-			lines_add(to, line);
+	while (settings_lines_next(&from, &line)) {
+		if (!settings_lines_have(other, line) && !settings_lines_have(buf_slice(to), line))
+			settings_lines_add(to, line);
 	}
 }
 
@@ -171,7 +171,7 @@ struct settling {
 
 /* The slot in which a granularity is configured, or a metric becomes a counter, has samples of
  * before. */
-static int64_t next_slot_ms(const struct stored_settings_config *config)
+static int64_t settings_next_slot_ms(const struct stored_settings_config *config)
 {
 	int64_t slot_ms = config->granularities->slot_ms;
 	return (config->now_ms / slot_ms + 1) * slot_ms;
@@ -188,7 +188,7 @@ static int settle_raw_retention(struct settling *s, struct slice name,
 	return err ? err : settings_put(&s->cells, ROW_RETENTION_RAW, name, before, value);
 }
 
-static bool is_slot_width(int64_t ms)
+static bool settings_is_slot_width(int64_t ms)
 {
 	return ms >= 1000 && ms % 1000 == 0 && ms <= SLOT_WIDTH_MAX_MS;
 }
@@ -202,7 +202,7 @@ static int settle_slot(struct settling *s, struct slice name, const struct store
 	int64_t before_ms = before ? settings_ms(before->value) : slot_ms;
 	if (!config->granularities->count)
 		return 0;
-	if (!is_slot_width(before_ms))
+	if (!settings_is_slot_width(before_ms))
 		return ERR_DAMAGED;
 	if (before_ms != slot_ms) {
 		int err = marks_resize(config->store, before_ms, slot_ms, config->now_ms,
@@ -252,12 +252,12 @@ static int settle_late_kept(struct settling *s, struct slice name, const struct 
 	return err;
 }
 
-static void warn_of_suffixes(struct slice changed)
+static void settings_warn_of_suffixes(struct slice changed)
 {
 	struct buf names;
 	struct slice line;
 	buf_init(&names, SUFFIXES_SHOWN_BYTES);
-	while (lines_next(&changed, &line) && !names.failed)
+	while (settings_lines_next(&changed, &line) && !names.failed)
 		buf_printf(&names, "%s*" SHOWN, names.len ? ", " : "", SHOWN_OF(line));
 	log_warn("rollup.counter_suffixes has changed for %.*s: roll-ups of such metrics stay as "
 		 "they were made until `granary rollup rebuild` has them made again, where there "
@@ -277,17 +277,18 @@ static int settle_recount(struct settling *s, struct slice changed)
 		buf_append(recount, earlier.data, earlier.len);
 	if (!changed.len)
 		return 0;
-	if (before && !lines_next(&earlier, &time))
+	if (before && !settings_lines_next(&earlier, &time))
 		return ERR_DAMAGED;
 	char number[NUMBER_PRINT_MAX_BYTES];
-	struct slice now = {number, number_print_u64(number, (uint64_t)next_slot_ms(s->config))};
-	lines_add(recount, now);
-	lines_add_missing(recount, earlier, SLICE(""));
-	lines_add_missing(recount, changed, SLICE(""));
+	struct slice now = {number,
+			    number_print_u64(number, (uint64_t)settings_next_slot_ms(s->config))};
+	settings_lines_add(recount, now);
+	settings_lines_add_missing(recount, earlier, SLICE(""));
+	settings_lines_add_missing(recount, changed, SLICE(""));
 	if (recount->failed) {
 		buf_clear(recount);
-		lines_add(recount, now);
-		lines_add(recount, SLICE(""));
+		settings_lines_add(recount, now);
+		settings_lines_add(recount, SLICE(""));
 	}
 	return settings_put(&s->cells, ROW_ROLLUP_SINCE, recount_name, before, buf_slice(recount));
 }
@@ -301,13 +302,13 @@ static int settle_counters(struct settling *s, struct slice name, const struct s
 	buf_init(&suffixes, SUFFIXES_MAX_BYTES);
 	buf_init(&changed, 2 * SUFFIXES_MAX_BYTES);
 	for (size_t i = 0; i < config->counter_suffix_count; i++)
-		lines_add(&suffixes, slice_of(config->counter_suffixes[i]));
+		settings_lines_add(&suffixes, slice_of(config->counter_suffixes[i]));
 	if (before && !s->cells.empty) {
-		lines_add_missing(&changed, before->value, buf_slice(&suffixes));
-		lines_add_missing(&changed, buf_slice(&suffixes), before->value);
+		settings_lines_add_missing(&changed, before->value, buf_slice(&suffixes));
+		settings_lines_add_missing(&changed, buf_slice(&suffixes), before->value);
 	}
 	if (changed.len)
-		warn_of_suffixes(buf_slice(&changed));
+		settings_warn_of_suffixes(buf_slice(&changed));
 	int err = settle_recount(s, buf_slice(&changed));
 	if (!err)
 		err = settings_put(&s->cells, ROW_ROLLUP_SINCE, name, before, buf_slice(&suffixes));
@@ -354,9 +355,9 @@ static int settle_granularities(struct settling *s)
 	char width[GRANULARITY_WIDTH_MAX_BYTES];
 	int err = 0;
 	for (size_t g = 0; g < granularities->count && !err; g++) {
-		struct slice name = width_name(&granularities->list[g], width);
+		struct slice name = settings_width_name(&granularities->list[g], width);
 		const struct store_cell *cell = settings_find(&s->cells, ROW_ROLLUP_SINCE, name);
-		int64_t since_ms = s->cells.empty ? 0 : next_slot_ms(s->config);
+		int64_t since_ms = s->cells.empty ? 0 : settings_next_slot_ms(s->config);
 		if (cell)
 			since_ms = settings_since_ms(cell->value);
 		else
@@ -366,7 +367,7 @@ static int settle_granularities(struct settling *s)
 	return err;
 }
 
-static bool is_setting(const struct settling *s, struct slice name)
+static bool settings_is_setting(const struct settling *s, struct slice name)
 {
 	const struct granularities *granularities = s->config->granularities;
 	char width[GRANULARITY_WIDTH_MAX_BYTES];
@@ -374,17 +375,17 @@ static bool is_setting(const struct settling *s, struct slice name)
 	for (size_t i = 0; i < ARRAY_LEN(stored_settings); i++)
 		is |= slice_equal(name, stored_settings[i].name);
 	for (size_t g = 0; g < granularities->count; g++)
-		is |= slice_equal(name, width_name(&granularities->list[g], width));
+		is |= slice_equal(name, settings_width_name(&granularities->list[g], width));
 	return is;
 }
 
 /* Cells of granularities that are configured no more. */
-static int remove_others(struct settling *s)
+static int settings_remove_others(struct settling *s)
 {
 	const struct store_cell_scan *scan = &s->cells.rows[ROW_ROLLUP_SINCE]->cell_scan;
 	int err = 0;
 	for (size_t i = 0; i < scan->count && !err; i++) {
-		if (!is_setting(s, scan->cells[i].column.part[0]))
+		if (!settings_is_setting(s, scan->cells[i].column.part[0]))
 			err = settings_remove(&s->cells, &scan->cells[i]);
 	}
 	return err;
@@ -418,7 +419,7 @@ int stored_settings_open(const struct stored_settings_config *config,
 	else
 		err = settle_all(&s, e);
 	if (!err) {
-		err = remove_others(&s);
+		err = settings_remove_others(&s);
 		err = err ? err : settle_granularities(&s);
 		err = err ? err : settings_store(&s.cells);
 		if (err)
@@ -440,9 +441,9 @@ void stored_settings_release(struct stored_settings *settings)
 int64_t recount_before_ms(struct slice value, struct slice metric)
 {
 	struct slice time, suffix;
-	if (!lines_next(&value, &time))
+	if (!settings_lines_next(&value, &time))
 		return 0;
-	while (lines_next(&value, &suffix)) {
+	while (settings_lines_next(&value, &suffix)) {
 		if (slice_ends_with(metric, suffix))
 			return settings_since_ms(time);
 	}
@@ -469,25 +470,25 @@ int64_t stored_settings_recount_last_ms(const struct stored_settings *settings)
 	struct slice rest = buf_slice(&settings->recount), time;
 	if (atomic_load(&settings->recount_is_over))
 		return 0;
-	return lines_next(&rest, &time) ? settings_since_ms(time) : 0;
+	return settings_lines_next(&rest, &time) ? settings_since_ms(time) : 0;
 }
 
 /* ---- Backfill -------------------------------------------------------------------------------- */
 
-static unsigned rebuilt_of(const struct settings_cells *c,
-			   const struct granularities *granularities)
+static unsigned settings_rebuilt_of(const struct settings_cells *c,
+				    const struct granularities *granularities)
 {
 	char width[GRANULARITY_WIDTH_MAX_BYTES];
 	unsigned rebuilt = 0;
 	for (size_t g = 0; g < granularities->count; g++) {
-		struct slice name = width_name(&granularities->list[g], width);
+		struct slice name = settings_width_name(&granularities->list[g], width);
 		const struct store_cell *cell = settings_find(c, ROW_ROLLUP_SINCE, name);
 		if (cell && slice_ends_with(cell->value, rebuilt_note))
 			rebuilt |= 1u << g;
 	}
 	const struct store_cell *recount = settings_find(c, ROW_ROLLUP_SINCE, recount_name);
 	struct slice rest = recount ? recount->value : SLICE(""), time;
-	if (lines_next(&rest, &time) && slice_ends_with(time, rebuilt_note))
+	if (settings_lines_next(&rest, &time) && slice_ends_with(time, rebuilt_note))
 		rebuilt |= 1u << granularities->count;
 	return rebuilt;
 }
@@ -498,12 +499,12 @@ int stored_settings_rebuilt(struct store *store, struct task_queue *queue, int64
 	struct settings_cells c;
 	settings_begin(&c, store, queue);
 	int err = settings_read(&c, now_ms);
-	*rebuilt = err ? 0 : rebuilt_of(&c, granularities);
+	*rebuilt = err ? 0 : settings_rebuilt_of(&c, granularities);
 	settings_end(&c);
 	return err;
 }
 
-static int note_granularity(struct settings_cells *c, struct slice name, bool all)
+static int settings_note_granularity(struct settings_cells *c, struct slice name, bool all)
 {
 	const struct store_cell *cell = settings_find(c, ROW_ROLLUP_SINCE, name);
 	struct buf value;
@@ -520,7 +521,7 @@ static int note_granularity(struct settings_cells *c, struct slice name, bool al
 	return err;
 }
 
-static int note_recount(struct settings_cells *c, bool all)
+static int settings_note_recount(struct settings_cells *c, bool all)
 {
 	const struct store_cell *cell = settings_find(c, ROW_ROLLUP_SINCE, recount_name);
 	struct slice rest = cell ? cell->value : SLICE(""), time;
@@ -529,7 +530,7 @@ static int note_recount(struct settings_cells *c, bool all)
 		return 0;
 	if (all)
 		return settings_remove(c, cell);
-	if (!lines_next(&rest, &time))
+	if (!settings_lines_next(&rest, &time))
 		return ERR_DAMAGED;
 	buf_init(&value, cell->value.len + rebuilt_note.len);
 	buf_printf(&value, "%lld%s\n", (long long)settings_since_ms(time), rebuilt_note.data);
@@ -548,10 +549,11 @@ int stored_settings_note(struct store *store, struct task_queue *queue, int64_t 
 	int err = settings_read(&c, now_ms);
 	for (size_t g = 0; g < granularities->count && !err; g++) {
 		if (which >> g & 1)
-			err = note_granularity(&c, width_name(&granularities->list[g], width), all);
+			err = settings_note_granularity(
+				&c, settings_width_name(&granularities->list[g], width), all);
 	}
 	if (!err && which >> granularities->count & 1)
-		err = note_recount(&c, all);
+		err = settings_note_recount(&c, all);
 	if (!err && c.write->cells)
 		err = store_write_wait(c.write, queue);
 	settings_end(&c);

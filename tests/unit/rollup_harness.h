@@ -61,7 +61,7 @@ static inline void rolled_begin(struct rolled *r, const char *const *granulariti
 						     .late_retention_ms = site->late.kept_ms,
 						     .granularities = &site->granularities});
 	site->store = r->h.store;
-	site->marks = r->h.track;
+	site->marks = r->h.marks;
 	r->job = rolled_job(r);
 }
 

@@ -336,7 +336,7 @@ static void take_away(struct rolled *r, int64_t from_ms, int64_t to_ms, bool del
 		.series_set = series_set,
 		.deleted = deleted};
 	size_t added = 0;
-	assert_int_equal(marks_touches_add(r->h.track, write, rolled_now_ms(r), &touch, 1, &added),
+	assert_int_equal(marks_touches_add(r->h.marks, write, rolled_now_ms(r), &touch, 1, &added),
 			 0);
 	assert_int_equal(store_delete_range(write, TABLE_DATA_RAW, 0, &handle, 1, from_ms, to_ms),
 			 0);

@@ -469,7 +469,7 @@ static void restart(struct rolled *r, struct retention_rules *rules, int64_t raw
 	r->site.raw_retention_ms = raw_ms;
 	r->job = rolled_job(r);
 	r->h.ingest = ingest_new(&(struct ingest_options){.store = r->h.store,
-							  .marks = r->h.track,
+							  .marks = r->h.marks,
 							  .catalog = r->h.catalog,
 							  .clock = &r->h.clock.clock,
 							  .executor = &r->h.queue.executor,
@@ -568,7 +568,7 @@ static void a_mark_after_a_raise_replaces_no_rows(void **state)
 		put_raw(&r, "m", rolled_now_ms(&r), 1);
 		struct store_write *write = store_write_new(r.h.store, 1 << 20);
 		assert_int_equal(
-			marks_touches_add(r.h.track, write, rolled_now_ms(&r), &touch, 1, &added),
+			marks_touches_add(r.h.marks, write, rolled_now_ms(&r), &touch, 1, &added),
 			0);
 		harness_write(&r.h, write);
 		store_write_free(write);

@@ -51,7 +51,7 @@ static const char *const field_names[FIELDS] = {"value", "x", "y", "z", "n_total
 struct process {
 	struct slow_store store;
 	struct task_queue queue;
-	struct marks *track;
+	struct marks *marks;
 	char name[16];
 };
 

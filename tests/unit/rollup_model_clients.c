@@ -187,7 +187,7 @@ static void run_deletion(struct task_queue *queue, void *owner)
 	struct deleter *d = owner;
 	struct model *m = d->model;
 	const struct rollup_site site = {.store = &d->p.store.store,
-					 .marks = d->p.track,
+					 .marks = d->p.marks,
 					 .clock = &m->clock.clock,
 					 .granularities = m->granularities,
 					 .partitions = PARTITIONS,

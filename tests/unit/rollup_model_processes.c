@@ -17,13 +17,13 @@ void process_open(struct model *m, struct process *p, const char *kind, size_t i
 	slow_open(&p->store, &m->slow, m->atomic);
 	task_queue_init(&p->queue);
 	snprintf(p->name, sizeof(p->name), "%s%zu", kind, i);
-	p->track = marks_store_open(&(struct marks_store_options){.store = &p->store.store,
+	p->marks = marks_store_open(&(struct marks_store_options){.store = &p->store.store,
 								  .writer = slice_of(p->name)});
 }
 
 void process_release(struct process *p)
 {
-	marks_close(p->track);
+	marks_close(p->marks);
 	task_queue_release(&p->queue);
 }
 
@@ -47,7 +47,7 @@ void taker_open(struct model *m, struct taker *t, size_t i)
 		.partitions = PARTITIONS,
 		.rollup_slot_ms = SLOT_MS,
 		.rollup_quiet_ms = QUIET_MS,
-		.marks = t->p.track,
+		.marks = t->p.marks,
 	});
 }
 
@@ -168,7 +168,7 @@ void worker_open(struct model *m, struct worker *w, size_t i)
 	*w = (struct worker){.model = m, .own = own, .next_ms = now_ms(m)};
 	process_open(m, &w->p, "worker", m->one_name ? 0 : i);
 	w->site = (struct rollup_site){.store = &w->p.store.store,
-				       .marks = w->p.track,
+				       .marks = w->p.marks,
 				       .clock = &m->clock.clock,
 				       .granularities = m->granularities,
 				       .slice_points = m->slice_points,

@@ -16,7 +16,7 @@
 struct racer {
 	struct rolled r;
 	struct stepped work;
-	struct watermark *behind;
+	struct watermark *watermark;
 	struct rollup_job *job;
 };
 
@@ -34,9 +34,9 @@ static void run_workers(const char *name, void (*run)(struct task_queue *queue, 
 static void racer_open(struct racer *racer)
 {
 	rolled_open(&racer->r, quarter_and_hour, 2);
-	racer->behind = watermark_new(HOUR_MS, racer->r.site.quiet_ms);
-	marks_tell(racer->r.h.track, racer->behind);
-	racer->r.site.watermark = racer->behind;
+	racer->watermark = watermark_new(HOUR_MS, racer->r.site.quiet_ms);
+	marks_tell(racer->r.h.marks, racer->watermark);
+	racer->r.site.watermark = racer->watermark;
 	racer->job = rollup_job_new(&racer->r.site, run_workers);
 	rolled_set_ms(&racer->r, AT(50, 0));
 	rolled_write(&racer->r, "m value=1 1598263200000\nm value=2 1598264100000\n"
@@ -48,7 +48,7 @@ static void racer_close(struct racer *racer)
 {
 	rollup_job_free(racer->job);
 	rolled_close(&racer->r);
-	watermark_free(racer->behind);
+	watermark_free(racer->watermark);
 }
 
 static void run_pass(struct task_queue *queue, void *owner)
@@ -164,7 +164,7 @@ static void a_late_point_at_any_step_of_a_pass_is_not_lost(void **state)
 
 static int64_t before_ms(struct racer *racer, struct slice metric)
 {
-	return watermark_before_ms(racer->behind, SLICE("default"), metric);
+	return watermark_before_ms(racer->watermark, SLICE("default"), metric);
 }
 
 static bool late_is_not_passed_over(size_t steps)
@@ -354,7 +354,7 @@ static void mark_without_samples(struct rolled *r, int64_t ts_ms)
 		.slot = {slot_begin_s(ts_ms, HOUR_MS), partition_of(tenant, series_set, 8)},
 		.tenant = tenant,
 		.series_set = series_set};
-	assert_int_equal(marks_mark_wait(r->h.track, &r->h.queue, rolled_now_ms(r), &touch, 1), 0);
+	assert_int_equal(marks_mark_wait(r->h.marks, &r->h.queue, rolled_now_ms(r), &touch, 1), 0);
 }
 
 /* In the slot of `minute` there is a mark and nothing else, in the hours from ten and from twelve

@@ -253,7 +253,7 @@ static void on_end(struct http_request *request)
 	struct rollups_call *call = mem_zalloc(sizeof(*call));
 	call->call.run = rollups_run;
 	call->call.over = rollups_over;
-	call->options = (struct marks_pending_options){.track = api->marks,
+	call->options = (struct marks_pending_options){.marks = api->marks,
 						       .clock = api->clock,
 						       .slot_ms = api->conf->rollup_slot_ms,
 						       .quiet_ms = api->conf->rollup_quiet_ms,

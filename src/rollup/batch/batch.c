@@ -15,7 +15,7 @@ enum {
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-static size_t rows_of(const struct granularities *granularities)
+static size_t batch_rows_of(const struct granularities *granularities)
 {
 	size_t rows = 0;
 	for (size_t g = 0; g < granularities->count; g++)
@@ -25,7 +25,7 @@ static size_t rows_of(const struct granularities *granularities)
 
 size_t rollup_batch_max(const struct granularities *granularities)
 {
-	size_t max = ROWS_MAX / rows_of(granularities);
+	size_t max = ROWS_MAX / batch_rows_of(granularities);
 	if (max > STORE_GROUP_MAX)
 		return STORE_GROUP_MAX;
 	return max ? max : 1;
@@ -37,7 +37,7 @@ struct rollup_batch *rollup_batch_new(const struct rollup_site *site)
 	size_t max = rollup_batch_max(&site->granularities);
 	b->site = site;
 	b->windows = batch_windows(&site->granularities, 0);
-	b->rows = rows_of(&site->granularities);
+	b->rows = batch_rows_of(&site->granularities);
 	b->growths = mem_alloc_array(max * b->windows, sizeof(*b->growths));
 	b->coarse = mem_alloc_array(b->windows, sizeof(*b->coarse));
 	b->values = mem_alloc_array(b->rows * max * ROLLUP_FIELDS, sizeof(*b->values));
