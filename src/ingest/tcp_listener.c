@@ -305,7 +305,7 @@ static void tcp_listener_on_done(struct ingest_request *r)
 	if (status == 503 || status == 507) {
 		tcp_listener_rest(conn);
 	} else if (r->err) {
-		log_error("a stream is closed, because its lines cannot be stored: %s",
+		log_error("closing a connection for lines: they cannot be stored: %s",
 			  r->error.text);
 		tcp_listener_close_conn(conn);
 	} else {
@@ -510,8 +510,8 @@ static void tcp_listener_tell_refused(struct stream *stream)
 {
 	uint64_t left_out;
 	if (log_rate_take(&stream->refused_lines, tcp_listener_now_ms(stream), &left_out))
-		log_warn("a connection of %s is closed: there are streams.connections_max (%zu); "
-			 "%llu were since this was last said",
+		log_warn("closing a new connection of %s: streams.connections_max (%zu) are open; "
+			 "%llu more were closed since this was last logged",
 			 stream->options.protocol == STREAM_LINES ? "line_tcp" : "opentsdb",
 			 stream->options.connections_max, (unsigned long long)left_out);
 }

@@ -1,4 +1,4 @@
-/* Private to the drivers of tracking: what each of them is, and what track.c keeps for it. What a
+/* Private to the drivers of marks: what each driver is, and what marks.c keeps for it. What a
  * driver makes begins with the struct of that name here. */
 #ifndef MARKS_DRIVER_H
 #define MARKS_DRIVER_H
@@ -9,9 +9,9 @@
 
 struct marks_driver {
 	void (*close)(struct marks *marks);
-	/* Adds what only the driver knows; NULL: it is always well. */
+	/* Adds what only the driver knows. NULL: it is never degraded. */
 	void (*state)(const struct marks *marks, struct marks_state *state);
-	/* See marks_restored; marks_regain follows when that is durable. */
+	/* See marks_restored. The driver calls marks_regain when that is durable. */
 	void (*restored)(struct marks *marks, uint64_t losses);
 	bool in_writes;
 	int (*touches_add)(struct marks *marks, struct store_write *write, int64_t now_ms,
@@ -48,9 +48,9 @@ struct marks {
 
 void marks_init(struct marks *marks, const struct marks_driver *ops);
 void marks_release(struct marks *marks);
-/* Marks that were made before now are lost, or may be. */
+/* Marks that were made before now may be lost. */
 void marks_lose(struct marks *marks, int64_t now_ms);
-/* They have been made anew. False: others were lost since. */
+/* They have been made again. False: others were lost since. */
 bool marks_regain(struct marks *marks, uint64_t losses);
 
 struct marks_marking {
@@ -62,7 +62,7 @@ struct marks_marking {
 
 struct marks_listing {
 	struct marks *marks;
-	/* The page, in the driver's memory. */
+	/* The slots of the page, in the driver's memory. */
 	struct mark_slot *slots;
 	size_t count;
 	bool more;
@@ -70,14 +70,14 @@ struct marks_listing {
 
 struct marks_reading {
 	struct marks *marks;
-	/* The part, in the driver's memory. */
+	/* The marks of the part, in the driver's memory. */
 	struct mark *list;
 	size_t count, unread;
-	char unread_name[MARKS_UNREAD_NAME_BYTES]; /* of the first of them */
+	char unread_name[MARKS_UNREAD_NAME_BYTES]; /* the first unread mark in words */
 	bool more;
 };
 
-/* Counts something of the part that cannot be read. */
+/* Counts a mark of the part that cannot be read. */
 __attribute__((format(printf, 2, 3))) void marks_reading_skip(struct marks_reading *reading,
 							      const char *fmt, ...);
 

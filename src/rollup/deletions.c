@@ -161,8 +161,8 @@ static int deletion_note(struct rollup_deletions *d)
 	store_write_free(write);
 	if (err != ERR_FULL)
 		return err;
-	log_warn("the store has no room to note a deletion: if it is broken off, it has to be "
-		 "asked for once more");
+	log_warn("the store has no room for the note of a deletion: if the server ends before the "
+		 "deletion does, ask for it again");
 	return 0;
 }
 
@@ -290,7 +290,7 @@ static void deletion_run_left(struct job *job, void *owner)
 		}
 		stat_add(STAT_delete_resumed, 1);
 		stat_add(STAT_delete_running, 1);
-		deletion_say(d, "goes on, since it was broken off");
+		deletion_say(d, "continues: the last run was ended before it was done");
 		deletion_work(d);
 		deletion_end(d);
 	}

@@ -70,7 +70,7 @@ static void rollup_show_leases(struct rollup *r, int err, bool begins)
 static void rollup_say(struct rollup *r, const char *what, const char *why)
 {
 	log_rated(&r->lines, clock_mono_ms(r->options.site->clock), LOG_WARN,
-		  "roll-ups: %s: %s; tried again", what, why);
+		  "roll-ups: %s: %s; the server tries again", what, why);
 }
 
 /* ---- A pass ---------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "base/stats.h"
 #include "rollup/batch/batch.h"
 #include "marks/watermark.h"
+#include "wire/timetext.h"
 
 enum { DAMAGED_LINES_A_MINUTE = 3, TOLD_MAX = 1000 };
 
@@ -209,8 +210,8 @@ static int worker_roll_up_ready(struct slot_worker *worker, struct task_queue *q
 	return 0;
 }
 
-/* They hold up nobody. What they stand for is not done; `granary rollup rebuild` marks it anew.
- * Each is told once. */
+/* Unread marks hold up no others. Their series are not rolled up; `granary rollup rebuild` marks
+ * them again. Each is logged once. */
 static void worker_count_unread(struct slot_worker *worker)
 {
 	size_t unread = marks_reading_unread(worker->reading);
@@ -218,10 +219,12 @@ static void worker_count_unread(struct slot_worker *worker)
 	worker->result.unread += unread;
 	if (!unread || !hash_set_add(&worker->told, hash128(name, strlen(name), unread), TOLD_MAX))
 		return;
-	log_rated(&worker->lines, clock_mono_ms(worker->site->clock), LOG_WARN,
-		  "roll-ups: marks of the slot at %lld cannot be read and are left as they are: "
-		  "%s, and %zu others",
-		  (long long)worker->slot_s, name, unread - 1);
+	char slot[TIME_PRINT_MAX_BYTES];
+	log_rated(
+		&worker->lines, clock_mono_ms(worker->site->clock), LOG_WARN,
+		"roll-ups: cannot read %zu marks of the slot at %.*s and leave them; the first is "
+		"%s; `granary rollup rebuild` marks their series again",
+		unread, (int)time_print(slot, worker->slot_s * 1000), slot, name);
 }
 
 int slot_worker_run(struct slot_worker *worker, struct task_queue *queue,

@@ -100,8 +100,8 @@ static void redis_client_say_down(struct redis_client *client, const char *why)
 {
 	redis_client_set_why(client, why);
 	log_rated(&client->lines, loop_now_ms(client->loop), LOG_WARN,
-		  "roll-ups: Redis at %s:%d: %s; tried again", client->options.url.host,
-		  client->options.url.port, why);
+		  "roll-ups: Redis at %s:%d: %s; the server connects again",
+		  client->options.url.host, client->options.url.port, why);
 }
 
 /* The next try comes later than the last did, and not when those of others come. */

@@ -18,15 +18,13 @@ struct slice redis_key(const struct redis_marks *marks, const char *kind, struct
 	return (struct slice){to, (size_t)len};
 }
 
-/* ---- What is lost ---------------------------------------------------------------------------- */
+/* ---- Losses ---------------------------------------------------------------------------------- */
 
 static void redis_marks_on_lost(void *owner, const char *why)
 {
 	struct redis_marks *t = owner;
-	log_warn(
-		"roll-ups: of what is marked in Redis some is lost: %s; it is marked anew from raw "
-		"data",
-		why);
+	log_warn("roll-ups: marks in Redis are lost: %s; the server marks all raw samples again",
+		 why);
 	marks_lose(&t->base, clock_wall_ms(t->options.clock));
 }
 
@@ -34,7 +32,7 @@ static void redis_marks_on_restored(void *owner)
 {
 	struct redis_marks *t = owner;
 	if (marks_regain(&t->base, atomic_load(&t->restored_losses)))
-		log_info("roll-ups: what was marked in Redis is marked again");
+		log_info("roll-ups: all that was lost in Redis has been marked again");
 }
 
 static void redis_marks_run_restored(struct task *task)
