@@ -23,6 +23,7 @@ struct rollup;
 struct rollup_deletions;
 struct granularities;
 struct retention_rules;
+struct rollup_site;
 struct partitions;
 struct late_samples;
 struct marks;
@@ -49,6 +50,7 @@ struct api {
 	const struct retention_rules *retention;
 	const struct partitions *owned; /* by configuration, or all that may be taken */
 	struct marks *marks;
+	const struct rollup_site *site;  /* of roll-ups */
 	const struct late_samples *late; /* as the job's */
 	const char *rollup_name;         /* of this process among those that roll up */
 	struct rollup *rollup;           /* NULL: this process rolls nothing up */

@@ -261,7 +261,7 @@ static void rollups_on_end(struct http_request *request)
 	}
 	struct rollups_call *call = mem_zalloc(sizeof(*call));
 	api_call_init(&call->call, request, &rollups_kind);
-	call->options = (struct marks_pending_options){.track = api->marks,
+	call->options = (struct marks_pending_options){.marks = api->marks,
 						       .clock = api->clock,
 						       .slot_ms = api->conf->rollup_slot_ms,
 						       .quiet_ms = api->conf->rollup_quiet_ms,

@@ -7,8 +7,8 @@
  *
  * Bounds: requests in flight, the bytes of all requests (ingest/ingest.h), the kernel's buffer.
  * Threads: the loop's. */
-#ifndef INGEST_DATAGRAMS_H
-#define INGEST_DATAGRAMS_H
+#ifndef INGEST_UDP_LISTENER_H
+#define INGEST_UDP_LISTENER_H
 
 #include "ingest/ingest.h"
 #include "loop/loop.h"

@@ -1,5 +1,5 @@
 /* What doors say of single points: times, values, tenants, refusals. */
-#include "ingest/kept.h"
+#include "ingest/raw_retention.h"
 
 #include <math.h>
 
@@ -40,7 +40,7 @@ const char *ingest_reason_text(enum ingest_reason reason)
 	return texts[reason];
 }
 
-static struct slice kept_source(struct ingest_request *r, struct slice source)
+static struct slice ingest_kept_source(struct ingest_request *r, struct slice source)
 {
 	if (!r->door.keep_source || !source.len)
 		return (struct slice){NULL, 0};
@@ -66,25 +66,25 @@ void ingest_refuse(struct ingest_request *r, struct ingest_place place, enum ing
 		.place = place,
 		.reason = reason,
 		.sentence = sentence.data ? sentence.data : "refused",
-		.source = kept_source(r, source),
+		.source = ingest_kept_source(r, source),
 	};
 }
 
 /* A time as people read it, for a sentence. */
-struct date {
+struct ingest_date {
 	char text[TIME_PRINT_MAX_BYTES + 1];
 };
 
-static struct date date_of(int64_t ms)
+static struct ingest_date ingest_date_of(int64_t ms)
 {
-	struct date date;
+	struct ingest_date date;
 	date.text[time_print(date.text, ms)] = 0;
 	return date;
 }
 
 /* It is to be kept for longer now, but what is of before leaves as it would have. */
-static void refuse_raised(struct request *q, int64_t kept_ms, int64_t ts_ms,
-			  struct ingest_place place, struct slice source)
+static void ingest_refuse_raised(struct request *q, int64_t kept_ms, int64_t ts_ms,
+				 struct ingest_place place, struct slice source)
 {
 	const struct retention_lengthened *raise = &q->r.ingest->options.retention_rules->raise;
 	char now[32] = "ever";
@@ -93,18 +93,18 @@ static void refuse_raised(struct request *q, int64_t kept_ms, int64_t ts_ms,
 	ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
 		      "the time %s is older than the retention of %lld s that held before; "
 		      "samples from %s on are kept for %s",
-		      date_of(ts_ms).text, (long long)raise->kept_ms / 1000,
-		      date_of(raise->until_ms).text, now);
+		      ingest_date_of(ts_ms).text, (long long)raise->kept_ms / 1000,
+		      ingest_date_of(raise->until_ms).text, now);
 }
 
-static void refuse_old(struct request *q, uint8_t level, int64_t ts_ms, struct ingest_place place,
-		       struct slice source)
+static void ingest_refuse_old(struct request *q, uint8_t level, int64_t ts_ms,
+			      struct ingest_place place, struct slice source)
 {
 	const struct ingest_options *options = &q->r.ingest->options;
 	int64_t oldest_ms = q->level_oldest_ms[level];
-	int64_t retention_ms = kept_whole_ms(q->r.ingest, level, q->age_ms);
+	int64_t retention_ms = raw_retention_whole_ms(q->r.ingest, level, q->age_ms);
 	int64_t kept_ms = q->r.ingest->levels[level].retention_ms;
-	struct date date = date_of(ts_ms);
+	struct ingest_date date = ingest_date_of(ts_ms);
 	if (oldest_ms == 0)
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source, "the time %s is before 1970",
 			      date.text);
@@ -113,9 +113,9 @@ static void refuse_old(struct request *q, uint8_t level, int64_t ts_ms, struct i
 			      "the time %s is too old to be kept: what is late goes after "
 			      "%lld s, samples before %s are refused",
 			      date.text, (long long)options->late_retention_ms / 1000,
-			      date_of(oldest_ms).text);
+			      ingest_date_of(oldest_ms).text);
 	else if (ts_ms < q->age_ms - retention_ms && retention_ms != kept_ms)
-		refuse_raised(q, kept_ms, ts_ms, place, source);
+		ingest_refuse_raised(q, kept_ms, ts_ms, place, source);
 	else if (ts_ms < q->age_ms - retention_ms)
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
 			      "the time %s is older than the retention of %lld s", date.text,
@@ -124,29 +124,31 @@ static void refuse_old(struct request *q, uint8_t level, int64_t ts_ms, struct i
 		ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
 			      "the time %s is too old to be rolled up: samples of its slot go "
 			      "after the retention of %lld s, those before %s are refused",
-			      date.text, (long long)retention_ms / 1000, date_of(oldest_ms).text);
+			      date.text, (long long)retention_ms / 1000,
+			      ingest_date_of(oldest_ms).text);
 }
 
-static void refuse_unseen(struct request *q, int64_t ts_ms, struct ingest_place place,
-			  struct slice source)
+static void ingest_refuse_unseen(struct request *q, int64_t ts_ms, struct ingest_place place,
+				 struct slice source)
 {
 	ingest_refuse(&q->r, place, INGEST_TOO_OLD, source,
 		      "the time %s is too old to be kept: what is late of its series goes "
 		      "after %lld s, as all of its roll-ups do",
-		      date_of(ts_ms).text, (long long)q->unseen_ms / 1000);
+		      ingest_date_of(ts_ms).text, (long long)q->unseen_ms / 1000);
 }
 
 void request_refuse_time(struct request *q, uint8_t level, int64_t ts_ms, struct ingest_place place,
 			 struct slice source)
 {
 	if (level == LEVEL_UNSEEN)
-		refuse_unseen(q, ts_ms, place, source);
+		ingest_refuse_unseen(q, ts_ms, place, source);
 	else if (ts_ms > q->newest_ms)
 		ingest_refuse(&q->r, place, INGEST_TOO_NEW, source,
-			      "the time %s is more than %lld s ahead of now", date_of(ts_ms).text,
+			      "the time %s is more than %lld s ahead of now",
+			      ingest_date_of(ts_ms).text,
 			      (long long)q->r.ingest->options.ahead_ms / 1000);
 	else
-		refuse_old(q, level, ts_ms, place, source);
+		ingest_refuse_old(q, level, ts_ms, place, source);
 }
 
 bool request_time(struct request *q, int64_t ts_ms, struct ingest_place place, struct slice source)
@@ -159,7 +161,7 @@ bool request_time(struct request *q, int64_t ts_ms, struct ingest_place place, s
 
 /* ---- Tenants -------------------------------------------------------------------------------- */
 
-static bool has_key(const struct tag *tags, size_t count, struct slice key)
+static bool ingest_has_key(const struct tag *tags, size_t count, struct slice key)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (slice_equal(tags[i].key, key))
@@ -187,28 +189,29 @@ int ingest_tenant(const struct ingest *ingest, struct slice header, struct tag *
 		return errbuf_set(e, ERR_INVALID,
 				  "tenant \"" SHOWN "\" is not 1 to %d of A-Z a-z 0-9 _ . and -",
 				  SHOWN_OF(*tenant), TENANT_MAX_BYTES);
-	if (!header.data && has_key(tags, *tag_count, key))
+	if (!header.data && ingest_has_key(tags, *tag_count, key))
 		return errbuf_set(e, ERR_INVALID, "tag \"" SHOWN "\" stands twice", SHOWN_OF(key));
 	return 0;
 }
 
 /* ---- Points --------------------------------------------------------------------------------- */
 
-static void add_hash(struct hash128 *sum, struct hash128 h)
+static void ingest_add_hash(struct hash128 *sum, struct hash128 h)
 {
 	sum->low += h.low;
 	sum->high += h.high;
 }
 
 /* Independent of the order of tags, which are not sorted yet; of metrics the order counts. */
-static struct hash128 points_key(const struct ingest *ingest, const struct ingest_points *points,
-				 const struct slice *metrics, size_t count)
+static struct hash128 ingest_points_key(const struct ingest *ingest,
+					const struct ingest_points *points,
+					const struct slice *metrics, size_t count)
 {
 	struct hash128 key = hash128(points->tenant.data, points->tenant.len, ingest->seed);
 	for (size_t i = 0; i < points->tag_count; i++) {
 		const struct tag *tag = &points->tags[i];
 		uint64_t seed = hash64(tag->key.data, tag->key.len, ingest->seed);
-		add_hash(&key, hash128(tag->value.data, tag->value.len, seed));
+		ingest_add_hash(&key, hash128(tag->value.data, tag->value.len, seed));
 	}
 	for (size_t i = 0; i < count; i++)
 		key = hash128(metrics[i].data, metrics[i].len, key.low ^ key.high);
@@ -216,8 +219,8 @@ static struct hash128 points_key(const struct ingest *ingest, const struct inges
 }
 
 /* Leaves out what is not finite, with a refusal, and NONE, without. */
-static size_t take_values(struct request *q, const struct ingest_points *points,
-			  struct slice *metrics, struct value *values)
+static size_t ingest_take_values(struct request *q, const struct ingest_points *points,
+				 struct slice *metrics, struct value *values)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < points->count; i++) {
@@ -236,7 +239,7 @@ static size_t take_values(struct request *q, const struct ingest_points *points,
 }
 
 /* Where `name` is, if the points lie in a line and it does. */
-static struct ingest_place name_place(const struct ingest_points *points, struct slice name)
+static struct ingest_place ingest_name_place(const struct ingest_points *points, struct slice name)
 {
 	struct ingest_place place = points->place;
 	if (points->line)
@@ -244,12 +247,12 @@ static struct ingest_place name_place(const struct ingest_points *points, struct
 	return place;
 }
 
-static int check_names(const struct ingest_points *points, const struct slice *metrics,
-		       size_t count, struct ingest_place *place, struct errbuf *e)
+static int ingest_check_names(const struct ingest_points *points, const struct slice *metrics,
+			      size_t count, struct ingest_place *place, struct errbuf *e)
 {
 	size_t fault;
 	for (size_t i = 0; i < count; i++) {
-		*place = name_place(points, metrics[i]);
+		*place = ingest_name_place(points, metrics[i]);
 		int err = metric_check(metrics[i], e);
 		if (err)
 			return err;
@@ -257,11 +260,11 @@ static int check_names(const struct ingest_points *points, const struct slice *m
 	*place = points->place;
 	int err = tags_sort_and_find_fault(points->tags, points->tag_count, &fault, e);
 	if (err && fault < points->tag_count)
-		*place = name_place(points, points->tags[fault].key);
+		*place = ingest_name_place(points, points->tags[fault].key);
 	return err;
 }
 
-static bool points_time(struct request *q, const struct ingest_points *points)
+static bool ingest_points_time(struct request *q, const struct ingest_points *points)
 {
 	struct ingest_place place = points->place;
 	size_t refusals = points->one_by_one ? points->count : 1;
@@ -275,23 +278,23 @@ static bool points_time(struct request *q, const struct ingest_points *points)
 }
 
 /* Some of their series may be kept for less time than others. */
-static void add_closely(struct request *q, const struct ingest_points *points,
-			const struct cache_entry *entry, const uint64_t *handles,
-			const struct value *values)
+static void ingest_add_closely(struct request *q, const struct ingest_points *points,
+			       const struct cache_entry *entry, const uint64_t *handles,
+			       const struct value *values)
 {
 	uint8_t levels[INGEST_POINTS_MAX];
 	bool several = entry->level == CACHE_LEVELS;
 	for (size_t i = 0; several && i < entry->count; i++)
 		levels[i] = cache_level(entry, i);
-	kept_add(q, &(struct known){.level = entry->level,
-				    .levels = several ? levels : NULL,
-				    .ts_ms = points->ts_ms,
-				    .handles = handles,
-				    .values = values,
-				    .count = entry->count,
-				    .place = points->place,
-				    .one_by_one = points->one_by_one,
-				    .source = points->source});
+	raw_retention_add(q, &(struct known){.level = entry->level,
+					     .levels = several ? levels : NULL,
+					     .ts_ms = points->ts_ms,
+					     .handles = handles,
+					     .values = values,
+					     .count = entry->count,
+					     .place = points->place,
+					     .one_by_one = points->one_by_one,
+					     .source = points->source});
 }
 
 void ingest_points(struct ingest_request *r, const struct ingest_points *points)
@@ -302,36 +305,36 @@ void ingest_points(struct ingest_request *r, const struct ingest_points *points)
 	uint64_t handles[INGEST_POINTS_MAX];
 	struct errbuf e;
 	ASSERT(points->count >= 1 && points->count <= INGEST_POINTS_MAX);
-	if (r->err || !points_time(q, points))
+	if (r->err || !ingest_points_time(q, points))
 		return;
-	size_t count = take_values(q, points, metrics, values);
+	size_t count = ingest_take_values(q, points, metrics, values);
 	if (!count)
 		return;
-	struct hash128 key = points_key(r->ingest, points, metrics, count);
+	struct hash128 key = ingest_points_key(r->ingest, points, metrics, count);
 	const struct cache_entry *entry = cache_find(r->ingest->cache, key);
-	if (entry && entry->count == count && !entry->shape &&
+	if (entry && entry->count == count && !entry->fields &&
 	    request_touched(q, entry, points->ts_ms)) {
 		cache_handles(entry, handles);
 		if (LIKELY(points->ts_ms >= q->sure_ms && entry->level != CACHE_LEVELS))
 			request_add(q, entry->level, points->ts_ms, handles, values, count);
 		else
-			add_closely(q, points, entry, handles, values);
+			ingest_add_closely(q, points, entry, handles, values);
 		return;
 	}
 	struct ingest_place place;
-	if (check_names(points, metrics, count, &place, &e)) {
+	if (ingest_check_names(points, metrics, count, &place, &e)) {
 		ingest_refuse(r, place, INGEST_NAME, points->source, "%s", e.text);
 		return;
 	}
-	round_add_unknown(q, &(struct unknown){.key = key,
-					       .tenant = points->tenant,
-					       .tags = {points->tags, points->tag_count},
-					       .metrics = metrics,
-					       .metric_count = count,
-					       .values = values,
-					       .count = count,
-					       .ts_ms = points->ts_ms,
-					       .place = points->place,
-					       .one_by_one = points->one_by_one,
-					       .source = points->source});
+	resolving_add_unknown(q, &(struct unknown){.key = key,
+						   .tenant = points->tenant,
+						   .tags = {points->tags, points->tag_count},
+						   .metrics = metrics,
+						   .metric_count = count,
+						   .values = values,
+						   .count = count,
+						   .ts_ms = points->ts_ms,
+						   .place = points->place,
+						   .one_by_one = points->one_by_one,
+						   .source = points->source});
 }

@@ -1,15 +1,15 @@
 /* Private to ingest/: a round and what it holds, for round.c and marks.c. */
-#ifndef INGEST_ROUND_H
-#define INGEST_ROUND_H
+#ifndef INGEST_RESOLVING_H
+#define INGEST_RESOLVING_H
 
 #include "ingest/private.h"
 
-struct marked;
+struct ingest_marked;
 
 /* Metrics that share tenant and tags, asked for together. In the round's arena. */
 struct group {
-	struct hash128 key, same; /* of the cache entry; of what makes two groups one */
-	struct shape *shape;      /* a reference, or NULL */
+	struct hash128 key, same;   /* of the cache entry; of what makes two groups one */
+	struct field_names *fields; /* a reference, or NULL */
 	bool no_cache;
 	uint16_t key_count;        /* handles of the cache entry */
 	const uint16_t *positions; /* of the metrics in it; NULL: they are all of it */
@@ -37,7 +37,7 @@ struct pending {
 	struct slice source;
 };
 
-struct round {
+struct resolving {
 	struct request *request;
 	struct arena arena;
 	struct catalog_open open;
@@ -48,21 +48,21 @@ struct round {
 	struct group **table; /* by `same`; a power of two, at most half full */
 	size_t table_size;
 	struct pending *points, **last_point;
-	struct round *next;    /* of one flight */
-	bool busy, over;       /* its points are being appended; finished meanwhile */
-	int64_t judged_ms;     /* when the first of its points was found to need no mark, or any */
-	struct marked *marked; /* what it marks, for when that is durable */
+	struct resolving *next; /* of one flight */
+	bool busy, over;        /* its points are being appended; finished meanwhile */
+	int64_t judged_ms;      /* when the first of its points was found to need no mark, or any */
+	struct ingest_marked *marked; /* what it marks, for when that is durable */
 	int64_t marked_ms;
 	uint64_t losses; /* of marks, by then */
 };
 
 /* How many metrics the entry of a group has. */
-static inline size_t round_key_count(const struct group *group)
+static inline size_t resolving_key_count(const struct group *group)
 {
 	return group->positions ? group->key_count : group->count;
 }
 
 /* Of the group, if the cache has it; NULL. Valid until the cache changes. */
-struct cache_entry *round_entry(const struct round *round, const struct group *group);
+struct cache_entry *resolving_entry(const struct resolving *resolving, const struct group *group);
 
 #endif

@@ -18,8 +18,8 @@
  *
  * Bounds: connections; bytes kept of each (a read and the longest line); the bytes of all requests
  * together, by ingest/ingest.h. Threads: the loop's. */
-#ifndef INGEST_STREAM_H
-#define INGEST_STREAM_H
+#ifndef INGEST_TCP_LISTENER_H
+#define INGEST_TCP_LISTENER_H
 
 #include "ingest/ingest.h"
 #include "loop/loop.h"

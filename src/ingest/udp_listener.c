@@ -1,9 +1,9 @@
-#include "ingest/datagrams.h"
+#include "ingest/udp_listener.h"
 
 #include "base/log.h"
 #include "base/stats.h"
 #include "ingest/line_feed.h"
-#include "ingest/stopping.h"
+#include "ingest/listener_stop.h"
 
 enum {
 	FLIGHTS_MAX = 16, /* requests whose samples are not durable yet */
@@ -11,11 +11,11 @@ enum {
 };
 
 /* The datagrams of one read. */
-struct flight {
+struct udp_listener_flight {
 	struct datagrams *owner;
 	struct ingest_request *r;
 	size_t count;
-	struct flight *next, **link;
+	struct udp_listener_flight *next, **link;
 };
 
 struct datagrams {
@@ -23,7 +23,7 @@ struct datagrams {
 	struct loop_udp *udp;
 	struct loop_timer *tick;
 	struct line_feed feed; /* of one datagram after the other */
-	struct flight *flights;
+	struct udp_listener_flight *flights;
 	size_t flight_count;
 	bool paused; /* by ingest: one of the flights is told to resume */
 	struct stopping stopping;
@@ -31,12 +31,12 @@ struct datagrams {
 	size_t drained_bytes;
 };
 
-static bool may_read(const struct datagrams *d)
+static bool udp_listener_may_read(const struct datagrams *d)
 {
 	return !d->paused && d->flight_count < FLIGHTS_MAX;
 }
 
-static void count_lost(struct datagrams *d)
+static void udp_listener_count_lost(struct datagrams *d)
 {
 	uint32_t lost = loop_udp_lost(d->udp);
 	if (!lost)
@@ -48,29 +48,29 @@ static void count_lost(struct datagrams *d)
 /* ---- Stopping ------------------------------------------------------------------------------- */
 
 /* What had come when the stop began is in the kernel's buffer: no more than fits that is read. */
-static void drain(struct datagrams *d)
+static void udp_listener_drain(struct datagrams *d)
 {
-	while (!d->drained && may_read(d)) {
+	while (!d->drained && udp_listener_may_read(d)) {
 		if (!loop_udp_read_now(d->udp) || d->drained_bytes > d->options.buffer_bytes)
 			d->drained = true;
 	}
 	if (!d->drained || d->flights)
 		return;
-	count_lost(d);
+	udp_listener_count_lost(d);
 	stopping_end(&d->stopping);
 }
 
-static void go_on(struct datagrams *d)
+static void udp_listener_go_on(struct datagrams *d)
 {
 	if (d->stopping.begun)
-		drain(d);
+		udp_listener_drain(d);
 	else
-		loop_udp_read(d->udp, may_read(d));
+		loop_udp_read(d->udp, udp_listener_may_read(d));
 }
 
 /* ---- Flights -------------------------------------------------------------------------------- */
 
-static void remove_flight(struct flight *flight)
+static void udp_listener_remove_flight(struct udp_listener_flight *flight)
 {
 	*flight->link = flight->next;
 	if (flight->next)
@@ -79,9 +79,9 @@ static void remove_flight(struct flight *flight)
 	mem_free(flight);
 }
 
-static void on_done(struct ingest_request *r)
+static void udp_listener_on_done(struct ingest_request *r)
 {
-	struct flight *flight = ingest_owner(r);
+	struct udp_listener_flight *flight = ingest_owner(r);
 	struct datagrams *d = flight->owner;
 	if (r->err) {
 		stat_add(STAT_udp_lost_store, (int64_t)flight->count);
@@ -92,30 +92,31 @@ static void on_done(struct ingest_request *r)
 			  (unsigned long long)r->errors[0].place.index, r->errors[0].place.column,
 			  r->errors[0].sentence);
 	}
-	remove_flight(flight);
+	udp_listener_remove_flight(flight);
 	ingest_request_free(r);
-	go_on(d);
+	udp_listener_go_on(d);
 }
 
-static struct flight *add_flight(struct datagrams *d);
+static struct udp_listener_flight *udp_listener_add_flight(struct datagrams *d);
 
-static void on_resume(struct ingest_request *r)
+static void udp_listener_on_resume(struct ingest_request *r)
 {
-	struct flight *flight = ingest_owner(r);
+	struct udp_listener_flight *flight = ingest_owner(r);
 	struct datagrams *d = flight->owner;
 	d->paused = false;
 	ingest_request_end(r);
-	go_on(d);
+	udp_listener_go_on(d);
 }
 
-static struct flight *add_flight(struct datagrams *d)
+static struct udp_listener_flight *udp_listener_add_flight(struct datagrams *d)
 {
-	struct flight *flight = mem_zalloc(sizeof(*flight));
+	struct udp_listener_flight *flight = mem_zalloc(sizeof(*flight));
 	flight->owner = d;
-	flight->r = ingest_request_new(d->options.ingest, &(struct ingest_door){.done = on_done,
-										.resume = on_resume,
-										.owner = flight,
-										.patient = true});
+	flight->r = ingest_request_new(d->options.ingest,
+				       &(struct ingest_door){.done = udp_listener_on_done,
+							     .resume = udp_listener_on_resume,
+							     .owner = flight,
+							     .patient = true});
 	flight->next = d->flights;
 	flight->link = &d->flights;
 	if (flight->next)
@@ -125,7 +126,7 @@ static struct flight *add_flight(struct datagrams *d)
 	return flight;
 }
 
-static void take(struct datagrams *d, const struct loop_datagram *datagram)
+static void udp_listener_take(struct datagrams *d, const struct loop_datagram *datagram)
 {
 	struct slice bytes = datagram->bytes;
 	stat_add(STAT_udp_received_bytes, (int64_t)bytes.len);
@@ -151,26 +152,27 @@ static void take(struct datagrams *d, const struct loop_datagram *datagram)
 	d->feed.cut = 0;
 }
 
-static void on_received(void *owner, const struct loop_datagram *datagrams, size_t count)
+static void udp_listener_on_received(void *owner, const struct loop_datagram *datagrams,
+				     size_t count)
 {
 	struct datagrams *d = owner;
-	struct flight *flight = add_flight(d);
+	struct udp_listener_flight *flight = udp_listener_add_flight(d);
 	stat_add(STAT_udp_datagrams, (int64_t)count);
 	flight->count = count;
 	d->feed.r = flight->r;
 	for (size_t i = 0; i < count; i++)
-		take(d, &datagrams[i]);
+		udp_listener_take(d, &datagrams[i]);
 	d->feed.r = NULL;
 	d->paused = ingest_request_must_pause(flight->r);
 	if (!d->paused)
 		ingest_request_end(flight->r);
 	if (!d->stopping.begun)
-		loop_udp_read(d->udp, may_read(d));
+		loop_udp_read(d->udp, udp_listener_may_read(d));
 }
 
-static void on_tick(void *owner)
+static void udp_listener_on_tick(void *owner)
 {
-	count_lost(owner);
+	udp_listener_count_lost(owner);
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */
@@ -183,7 +185,7 @@ int datagrams_open(const struct datagrams_options *options, struct datagrams **o
 	const struct loop_udp_options udp = {.address = options->address,
 					     .datagram_max_bytes = options->datagram_max_bytes,
 					     .buffer_bytes = options->buffer_bytes,
-					     .received = on_received,
+					     .received = udp_listener_on_received,
 					     .owner = d};
 	int err = loop_udp_open(options->loop, &udp, &d->udp, e);
 	if (err) {
@@ -195,7 +197,7 @@ int datagrams_open(const struct datagrams_options *options, struct datagrams **o
 	line_feed_init(&d->feed, r, options->tenant, options->precision);
 	d->feed.r = NULL;
 	ingest_request_abandon(r);
-	d->tick = loop_timer_new(options->loop, on_tick, d);
+	d->tick = loop_timer_new(options->loop, udp_listener_on_tick, d);
 	loop_timer_start(d->tick, TICK_MS, TICK_MS);
 	*out = d;
 	return 0;
@@ -207,24 +209,25 @@ struct loop_address datagrams_address(const struct datagrams *d)
 }
 
 /* What is not durable by now is not waited for. */
-static void on_grace_over(void *owner)
+static void udp_listener_on_grace_over(void *owner)
 {
 	struct datagrams *d = owner;
 	d->drained = true;
 	while (d->flights) {
 		stat_add(STAT_udp_lost_store, (int64_t)d->flights->count);
 		ingest_request_abandon(d->flights->r);
-		remove_flight(d->flights);
+		udp_listener_remove_flight(d->flights);
 	}
-	drain(d);
+	udp_listener_drain(d);
 }
 
 void datagrams_stop(struct datagrams *d, int64_t grace_ms, void (*done)(void *owner), void *owner)
 {
-	stopping_begin(&d->stopping, d->options.loop, grace_ms, on_grace_over, d, done, owner);
+	stopping_begin(&d->stopping, d->options.loop, grace_ms, udp_listener_on_grace_over, d, done,
+		       owner);
 	d->drained_bytes = 0;
 	loop_udp_read(d->udp, false);
-	drain(d);
+	udp_listener_drain(d);
 }
 
 void datagrams_free(struct datagrams *d)

@@ -3,8 +3,8 @@
  * so.
  *
  * Private to ingest/; the loop's thread. */
-#ifndef INGEST_STOPPING_H
-#define INGEST_STOPPING_H
+#ifndef INGEST_LISTENER_STOP_H
+#define INGEST_LISTENER_STOP_H
 
 #include "loop/loop.h"
 

@@ -1,4 +1,4 @@
-#include "ingest/stopping.h"
+#include "ingest/listener_stop.h"
 
 void stopping_begin(struct stopping *stopping, struct loop *loop, int64_t grace_ms,
 		    loop_timer_fn *give_up, void *door, void (*done)(void *owner), void *owner)
@@ -12,7 +12,7 @@ void stopping_begin(struct stopping *stopping, struct loop *loop, int64_t grace_
 	loop_timer_start(stopping->grace, (uint64_t)grace_ms, 0);
 }
 
-static void tell(struct task *task)
+static void stopping_tell(struct task *task)
 {
 	struct stopping *stopping = CONTAINER_OF(task, struct stopping, told);
 	stopping->done(stopping->owner);
@@ -25,7 +25,7 @@ void stopping_end(struct stopping *stopping)
 		return;
 	loop_timer_close(stopping->grace);
 	stopping->grace = NULL;
-	stopping->told.run = tell;
+	stopping->told.run = stopping_tell;
 	executor->post(executor, &stopping->told);
 }
 

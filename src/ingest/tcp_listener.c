@@ -7,13 +7,13 @@
  *
  * After a REST it looks again at what it has, as in GATHER. It reads in GATHER only. What it
  * gathers in `in` stays there until it is durable. */
-#include "ingest/stream.h"
+#include "ingest/tcp_listener.h"
 
 #include "base/log.h"
 #include "base/stats.h"
 #include "ingest/line_feed.h"
 #include "ingest/put_lines.h"
-#include "ingest/stopping.h"
+#include "ingest/listener_stop.h"
 
 enum {
 	/* A line that is still open when it is as long as it may be, with a text of many lines
@@ -69,22 +69,22 @@ struct stream {
 	struct stopping stopping;
 };
 
-static void step(struct stream_conn *conn);
+static void tcp_listener_step(struct stream_conn *conn);
 
-static int64_t now_ms(const struct stream *stream)
+static int64_t tcp_listener_now_ms(const struct stream *stream)
 {
 	return loop_now_ms(stream->options.loop);
 }
 
 /* ---- The end of connections ----------------------------------------------------------------- */
 
-static void consider_stopped(struct stream *stream)
+static void tcp_listener_consider_stopped(struct stream *stream)
 {
 	if (stream->stopping.begun && !stream->conns)
 		stopping_end(&stream->stopping);
 }
 
-static void close_conn(struct stream_conn *conn)
+static void tcp_listener_close_conn(struct stream_conn *conn)
 {
 	if (conn->phase == STREAM_CLOSED)
 		return;
@@ -96,7 +96,7 @@ static void close_conn(struct stream_conn *conn)
 	loop_conn_close(conn->loop);
 }
 
-static void on_closed(void *owner)
+static void tcp_listener_on_closed(void *owner)
 {
 	struct stream_conn *conn = owner;
 	struct stream *stream = conn->stream;
@@ -108,13 +108,13 @@ static void on_closed(void *owner)
 	stat_add(STAT_stream_memory_bytes, -(int64_t)conn->in.len);
 	buf_release(&conn->in);
 	mem_free(conn);
-	consider_stopped(stream);
+	tcp_listener_consider_stopped(stream);
 }
 
 /* ---- Answers -------------------------------------------------------------------------------- */
 
 /* Gives how long it was. */
-static size_t answer(struct stream_conn *conn, struct buf *out)
+static size_t tcp_listener_answer(struct stream_conn *conn, struct buf *out)
 {
 	struct slice piece = buf_slice(out);
 	if (piece.len && loop_conn_unsent(conn->loop) + piece.len <= ANSWERS_MAX_BYTES)
@@ -125,7 +125,7 @@ static size_t answer(struct stream_conn *conn, struct buf *out)
 	return piece.len;
 }
 
-static void answer_refusals(struct stream_conn *conn, const struct ingest_request *r)
+static void tcp_listener_answer_refusals(struct stream_conn *conn, const struct ingest_request *r)
 {
 	struct buf out;
 	if (!r->refused)
@@ -139,17 +139,17 @@ static void answer_refusals(struct stream_conn *conn, const struct ingest_reques
 	}
 	buf_init(&out, ANSWERS_MAX_BYTES);
 	put_lines_refusals(r, &out);
-	answer(conn, &out);
+	tcp_listener_answer(conn, &out);
 }
 
-static bool is_put_conn(const struct stream_conn *conn)
+static bool tcp_listener_is_put_conn(const struct stream_conn *conn)
 {
 	return conn->stream->options.protocol == STREAM_PUTS;
 }
 
 /* ---- What is gathered ----------------------------------------------------------------------- */
 
-static void consume(struct stream_conn *conn, size_t bytes)
+static void tcp_listener_consume(struct stream_conn *conn, size_t bytes)
 {
 	buf_consume(&conn->in, bytes);
 	stat_add(STAT_stream_memory_bytes, -(int64_t)bytes);
@@ -160,7 +160,7 @@ static void consume(struct stream_conn *conn, size_t bytes)
 	buf_init(&conn->in, IN_MAX_BYTES);
 }
 
-static void gather(struct stream_conn *conn, struct slice bytes)
+static void tcp_listener_gather(struct stream_conn *conn, struct slice bytes)
 {
 	int err = buf_append(&conn->in, bytes.data, bytes.len);
 	ASSERT(!err); /* `in` holds at most an open line before a read */
@@ -171,7 +171,7 @@ static void gather(struct stream_conn *conn, struct slice bytes)
 }
 
 /* The rest of a line that was too long. */
-static void skip(struct stream_conn *conn, struct slice *bytes)
+static void tcp_listener_skip(struct stream_conn *conn, struct slice *bytes)
 {
 	const char *newline = memchr(bytes->data, '\n', bytes->len);
 	size_t n = newline ? (size_t)(newline - bytes->data) + 1 : bytes->len;
@@ -182,21 +182,21 @@ static void skip(struct stream_conn *conn, struct slice *bytes)
 	conn->line++;
 }
 
-static void on_read(void *owner, struct slice bytes)
+static void tcp_listener_on_read(void *owner, struct slice bytes)
 {
 	struct stream_conn *conn = owner;
-	conn->active_ms = now_ms(conn->stream);
+	conn->active_ms = tcp_listener_now_ms(conn->stream);
 	stat_add(STAT_stream_received_bytes, (int64_t)bytes.len);
 	if (conn->skipping)
-		skip(conn, &bytes);
+		tcp_listener_skip(conn, &bytes);
 	if (bytes.len)
-		gather(conn, bytes);
-	step(conn);
+		tcp_listener_gather(conn, bytes);
+	tcp_listener_step(conn);
 }
 
 /* ---- Batches -------------------------------------------------------------------------------- */
 
-static uint64_t count_lines(struct slice bytes)
+static uint64_t tcp_listener_count_lines(struct slice bytes)
 {
 	uint64_t count = 0;
 	const char *at = bytes.data, *end = bytes.data + bytes.len;
@@ -207,7 +207,7 @@ static uint64_t count_lines(struct slice bytes)
 	return count;
 }
 
-static void feed_lines(struct stream_conn *conn)
+static void tcp_listener_feed_lines(struct stream_conn *conn)
 {
 	const struct stream_options *options = &conn->stream->options;
 	struct slice bytes = {conn->in.data, conn->whole};
@@ -224,10 +224,11 @@ static void feed_lines(struct stream_conn *conn)
 	}
 	line_feed_release(&feed);
 	conn->taken = bytes.len - conn->tail;
-	conn->next_line = conn->line + count_lines((struct slice){bytes.data, conn->taken});
+	conn->next_line =
+		conn->line + tcp_listener_count_lines((struct slice){bytes.data, conn->taken});
 }
 
-static void feed_puts(struct stream_conn *conn)
+static void tcp_listener_feed_puts(struct stream_conn *conn)
 {
 	const struct stream_options *options = &conn->stream->options;
 	struct put_lines lines = {.r = conn->r,
@@ -239,7 +240,7 @@ static void feed_puts(struct stream_conn *conn)
 	conn->next_line = lines.line;
 }
 
-static void refuse_rest(struct stream_conn *conn)
+static void tcp_listener_refuse_rest(struct stream_conn *conn)
 {
 	bool unended = conn->batch == BATCH_UNENDED;
 	struct ingest_place place = {conn->line, 1};
@@ -256,81 +257,83 @@ static void refuse_rest(struct stream_conn *conn)
 	conn->skipping = !unended;
 }
 
-static void run_batch(struct stream_conn *conn)
+static void tcp_listener_run_batch(struct stream_conn *conn)
 {
 	conn->phase = STREAM_WRITE;
 	if (conn->batch == BATCH_TOO_LONG || conn->batch == BATCH_UNENDED)
-		refuse_rest(conn);
-	else if (is_put_conn(conn))
-		feed_puts(conn);
+		tcp_listener_refuse_rest(conn);
+	else if (tcp_listener_is_put_conn(conn))
+		tcp_listener_feed_puts(conn);
 	else
-		feed_lines(conn);
+		tcp_listener_feed_lines(conn);
 	ingest_request_end(conn->r);
 }
 
 /* Until the next tick, or a later one. */
-static void rest_until(struct stream_conn *conn, int64_t until_ms)
+static void tcp_listener_rest_until(struct stream_conn *conn, int64_t until_ms)
 {
 	loop_conn_read(conn->loop, 0);
 	conn->phase = STREAM_REST;
 	conn->rest_until_ms = until_ms;
 }
 
-static void rest(struct stream_conn *conn)
+static void tcp_listener_rest(struct stream_conn *conn)
 {
 	stat_add(STAT_stream_retries, 1);
 	conn->rest_ms = conn->rest_ms ? 2 * conn->rest_ms : REST_MIN_MS;
 	if (conn->rest_ms > REST_MAX_MS)
 		conn->rest_ms = REST_MAX_MS;
-	rest_until(conn, now_ms(conn->stream) + conn->rest_ms);
+	tcp_listener_rest_until(conn, tcp_listener_now_ms(conn->stream) + conn->rest_ms);
 }
 
-static void stored(struct stream_conn *conn)
+static void tcp_listener_stored(struct stream_conn *conn)
 {
-	consume(conn, conn->taken);
+	tcp_listener_consume(conn, conn->taken);
 	conn->line = conn->next_line;
 	conn->tried = conn->tail;
 	conn->rest_ms = 0;
-	conn->active_ms = now_ms(conn->stream);
+	conn->active_ms = tcp_listener_now_ms(conn->stream);
 	conn->phase = STREAM_GATHER;
-	step(conn);
+	tcp_listener_step(conn);
 }
 
-static void on_done(struct ingest_request *r)
+static void tcp_listener_on_done(struct ingest_request *r)
 {
 	struct stream_conn *conn = ingest_owner(r);
 	int status = ingest_status(r);
 	conn->r = NULL;
 	if (status == 503 || status == 507) {
-		rest(conn);
+		tcp_listener_rest(conn);
 	} else if (r->err) {
-		log_error("a stream is closed, because its lines cannot be stored: %s",
+		log_error("closing a connection for lines: they cannot be stored: %s",
 			  r->error.text);
-		close_conn(conn);
+		tcp_listener_close_conn(conn);
 	} else {
-		answer_refusals(conn, r);
-		stored(conn);
+		tcp_listener_answer_refusals(conn, r);
+		tcp_listener_stored(conn);
 	}
 	ingest_request_free(r);
 }
 
-static void on_resume(struct ingest_request *r)
+static void tcp_listener_on_resume(struct ingest_request *r)
 {
 	struct stream_conn *conn = ingest_owner(r);
 	if (conn->phase == STREAM_WAIT)
-		run_batch(conn);
+		tcp_listener_run_batch(conn);
 }
 
-static void begin(struct stream_conn *conn, enum stream_batch batch)
+static void tcp_listener_begin(struct stream_conn *conn, enum stream_batch batch)
 {
-	const struct ingest_door door = {
-		.done = on_done, .resume = on_resume, .owner = conn, .patient = true};
+	const struct ingest_door door = {.done = tcp_listener_on_done,
+					 .resume = tcp_listener_on_resume,
+					 .owner = conn,
+					 .patient = true};
 	loop_conn_read(conn->loop, 0);
 	conn->batch = batch;
 	conn->r = ingest_request_new(conn->stream->options.ingest, &door);
 	conn->phase = STREAM_WAIT;
 	if (!ingest_request_must_pause(conn->r))
-		run_batch(conn);
+		tcp_listener_run_batch(conn);
 }
 
 /* ---- The first line ------------------------------------------------------------------------- */
@@ -338,7 +341,7 @@ static void begin(struct stream_conn *conn, enum stream_batch batch)
 /* `METHOD target HTTP/1.1` (RFC 9112 3). No line that could be kept looks so: the last word is no
  * tag and no number, and a text that goes on in the next line has begun with a quote, which targets
  * do not have. Of a line without its end, which is too long for one of ours, the begin decides. */
-static bool is_request_line(struct slice line, bool whole)
+static bool tcp_listener_is_request_line(struct slice line, bool whole)
 {
 	size_t method = 0;
 	while (method < line.len && line.data[method] >= 'A' && line.data[method] <= 'Z')
@@ -356,7 +359,7 @@ static bool is_request_line(struct slice line, bool whole)
 
 /* Browsers send what pages of other sites want sent, also to this port: the body of a request is
  * not to be taken for lines. So are the first bytes of TLS, which a page may have a say in. */
-static bool is_stranger(const struct stream_conn *conn)
+static bool tcp_listener_is_stranger(const struct stream_conn *conn)
 {
 	struct slice line = buf_slice(&conn->in);
 	const char *newline = line.len ? memchr(line.data, '\n', line.len) : NULL;
@@ -367,25 +370,25 @@ static bool is_stranger(const struct stream_conn *conn)
 	if (newline)
 		line.len = (size_t)(newline - line.data);
 	return (newline || line.len > conn->stream->options.line_max_bytes) &&
-	       is_request_line(line, newline);
+	       tcp_listener_is_request_line(line, newline);
 }
 
-static void refuse_stranger(struct stream_conn *conn)
+static void tcp_listener_refuse_stranger(struct stream_conn *conn)
 {
 	struct stream *stream = conn->stream;
 	stat_add(STAT_stream_strangers, 1);
-	log_rated(&stream->stranger_lines, now_ms(stream), LOG_WARN,
+	log_rated(&stream->stranger_lines, tcp_listener_now_ms(stream), LOG_WARN,
 		  "a connection of %s is closed: it begins with HTTP or another protocol, as "
 		  "browsers and scanners do",
 		  stream->options.protocol == STREAM_LINES ? "line_tcp" : "opentsdb");
-	consume(conn, conn->in.len);
-	close_conn(conn);
+	tcp_listener_consume(conn, conn->in.len);
+	tcp_listener_close_conn(conn);
 }
 
 /* ---- Steps ---------------------------------------------------------------------------------- */
 
 /* One command; gives what its answer cost. */
-static size_t answer_command(struct stream_conn *conn, struct slice command)
+static size_t tcp_listener_answer_command(struct stream_conn *conn, struct slice command)
 {
 	struct buf out;
 	bool over = false;
@@ -396,12 +399,12 @@ static size_t answer_command(struct stream_conn *conn, struct slice command)
 				 &over);
 	conn->ended = conn->ended || over;
 	conn->line++;
-	return answer(conn, &out);
+	return tcp_listener_answer(conn, &out);
 }
 
 /* Commands at the front are answered at once, since all before them is durable; but only some at a
  * time, since an answer costs more than its question. False: there are more. */
-static bool answer_commands(struct stream_conn *conn)
+static bool tcp_listener_answer_commands(struct stream_conn *conn)
 {
 	struct slice rest = {conn->in.data, conn->whole}, command;
 	size_t cost = 0;
@@ -409,114 +412,116 @@ static bool answer_commands(struct stream_conn *conn)
 	while (rest.len && all && !exits && put_lines_command(rest, &command)) {
 		const char *end = memchr(command.data, '\n', rest.len);
 		bool ended = conn->ended;
-		cost += answer_command(conn, command);
+		cost += tcp_listener_answer_command(conn, command);
 		exits = conn->ended && !ended;
 		rest.len -= (size_t)(end + 1 - rest.data);
 		rest.data = end + 1;
 		all = cost <= ANSWERS_PER_TICK_MAX_BYTES;
 	}
-	consume(conn, exits ? conn->in.len : conn->whole - rest.len);
+	tcp_listener_consume(conn, exits ? conn->in.len : conn->whole - rest.len);
 	return all;
 }
 
-static bool is_over(const struct stream_conn *conn)
+static bool tcp_listener_is_over(const struct stream_conn *conn)
 {
 	return conn->ended || (conn->stream->stopping.begun && !loop_conn_unread(conn->loop));
 }
 
-static void step(struct stream_conn *conn)
+static void tcp_listener_step(struct stream_conn *conn)
 {
 	const struct stream_options *options = &conn->stream->options;
 	if (conn->phase != STREAM_GATHER)
 		return;
-	if (!conn->known && is_stranger(conn)) {
-		refuse_stranger(conn);
+	if (!conn->known && tcp_listener_is_stranger(conn)) {
+		tcp_listener_refuse_stranger(conn);
 		return;
 	}
 	conn->known = conn->known || conn->whole || conn->in.len > options->line_max_bytes;
-	if (is_put_conn(conn) && !answer_commands(conn)) {
-		rest_until(conn, 0);
+	if (tcp_listener_is_put_conn(conn) && !tcp_listener_answer_commands(conn)) {
+		tcp_listener_rest_until(conn, 0);
 		return;
 	}
-	bool over = is_over(conn);
+	bool over = tcp_listener_is_over(conn);
 	bool full = conn->in.len > options->line_max_bytes;
 	if (conn->whole > conn->tried)
-		begin(conn, BATCH_LINES);
+		tcp_listener_begin(conn, BATCH_LINES);
 	else if (conn->whole && (over || full))
-		begin(conn, BATCH_LAST);
+		tcp_listener_begin(conn, BATCH_LAST);
 	else if (conn->in.len && over)
-		begin(conn, BATCH_UNENDED);
+		tcp_listener_begin(conn, BATCH_UNENDED);
 	else if (full)
-		begin(conn, BATCH_TOO_LONG);
+		tcp_listener_begin(conn, BATCH_TOO_LONG);
 	else if (over)
-		close_conn(conn);
+		tcp_listener_close_conn(conn);
 	else
 		loop_conn_read(conn->loop, LOOP_READ_BYTES);
 }
 
-static void on_eof(void *owner)
+static void tcp_listener_on_eof(void *owner)
 {
 	struct stream_conn *conn = owner;
 	conn->ended = true;
-	step(conn);
+	tcp_listener_step(conn);
 }
 
-static void on_broken(void *owner, int err)
+static void tcp_listener_on_broken(void *owner, int err)
 {
 	(void)err; /* what came before is stored all the same */
-	on_eof(owner);
+	tcp_listener_on_eof(owner);
 }
 
-static void on_sent(void *owner)
+static void tcp_listener_on_sent(void *owner)
 {
 	(void)owner;
 }
 
-static const struct loop_conn_events events = {on_read, on_eof, on_broken, on_sent, on_closed};
+static const struct loop_conn_events events = {tcp_listener_on_read, tcp_listener_on_eof,
+					       tcp_listener_on_broken, tcp_listener_on_sent,
+					       tcp_listener_on_closed};
 
-static void tick_conn(struct stream_conn *conn)
+static void tcp_listener_tick_conn(struct stream_conn *conn)
 {
 	const struct stream *stream = conn->stream;
-	int64_t now = now_ms(stream);
+	int64_t now = tcp_listener_now_ms(stream);
 	if (conn->phase == STREAM_REST && now >= conn->rest_until_ms) {
 		conn->phase = STREAM_GATHER;
-		step(conn);
+		tcp_listener_step(conn);
 	} else if (conn->phase == STREAM_GATHER) {
 		if (now - conn->active_ms >= stream->options.idle_timeout_ms) {
 			stat_add(STAT_stream_timeouts, 1);
 			conn->ended = true;
 		}
 		if (conn->ended || stream->stopping.begun)
-			step(conn);
+			tcp_listener_step(conn);
 	}
 }
 
-static void on_tick(void *owner)
+static void tcp_listener_on_tick(void *owner)
 {
 	struct stream *stream = owner;
 	/* Closing takes a connection off the list only later, in its closed event. */
 	for (struct stream_conn *conn = stream->conns; conn; conn = conn->next)
-		tick_conn(conn);
+		tcp_listener_tick_conn(conn);
 	if (!stream->conns)
 		loop_timer_stop(stream->tick);
 }
 
-static void tell_refused(struct stream *stream)
+static void tcp_listener_tell_refused(struct stream *stream)
 {
 	uint64_t left_out;
-	if (log_rate_take(&stream->refused_lines, now_ms(stream), &left_out))
-		log_warn("a connection of %s is closed: there are streams.connections_max (%zu); "
-			 "%llu were since this was last said",
+	if (log_rate_take(&stream->refused_lines, tcp_listener_now_ms(stream), &left_out))
+		log_warn("closing a new connection of %s: streams.connections_max (%zu) are open; "
+			 "%llu more were closed since this was last logged",
 			 stream->options.protocol == STREAM_LINES ? "line_tcp" : "opentsdb",
 			 stream->options.connections_max, (unsigned long long)left_out);
 }
 
-static void on_accept(void *owner, struct loop_conn *loop)
+static void tcp_listener_on_accept(void *owner, struct loop_conn *loop)
 {
 	struct stream *stream = owner;
 	if (stream->conn_count >= stream->options.connections_max) {
 		stat_add(STAT_stream_refused, 1);
-		tell_refused(stream);
+		tcp_listener_tell_refused(stream);
 		loop_conn_close(loop);
 		return;
 	}
@@ -524,7 +529,7 @@ static void on_accept(void *owner, struct loop_conn *loop)
 	conn->stream = stream;
 	conn->loop = loop;
 	conn->line = 1;
-	conn->active_ms = now_ms(stream);
+	conn->active_ms = tcp_listener_now_ms(stream);
 	buf_init(&conn->in, IN_MAX_BYTES);
 	conn->next = stream->conns;
 	conn->link = &stream->conns;
@@ -547,13 +552,13 @@ int stream_open(const struct stream_options *options, struct stream **out, struc
 	struct stream *stream = mem_zalloc(sizeof(*stream));
 	stream->options = *options;
 	stream->refused_lines.lines_max = stream->stranger_lines.lines_max = 1;
-	int err = loop_listen(options->loop, &options->address, on_accept, stream,
+	int err = loop_listen(options->loop, &options->address, tcp_listener_on_accept, stream,
 			      &stream->listener, e);
 	if (err) {
 		mem_free(stream);
 		return err;
 	}
-	stream->tick = loop_timer_new(options->loop, on_tick, stream);
+	stream->tick = loop_timer_new(options->loop, tcp_listener_on_tick, stream);
 	*out = stream;
 	return 0;
 }
@@ -563,22 +568,22 @@ struct loop_address stream_address(const struct stream *stream)
 	return loop_listener_address(stream->listener);
 }
 
-static void on_grace_over(void *owner)
+static void tcp_listener_on_grace_over(void *owner)
 {
 	struct stream *stream = owner;
 	for (struct stream_conn *conn = stream->conns; conn; conn = conn->next)
-		close_conn(conn);
+		tcp_listener_close_conn(conn);
 }
 
 void stream_stop(struct stream *stream, int64_t grace_ms, void (*done)(void *owner), void *owner)
 {
-	stopping_begin(&stream->stopping, stream->options.loop, grace_ms, on_grace_over, stream,
-		       done, owner);
+	stopping_begin(&stream->stopping, stream->options.loop, grace_ms,
+		       tcp_listener_on_grace_over, stream, done, owner);
 	loop_listener_close(stream->listener);
 	stream->listener = NULL;
 	for (struct stream_conn *conn = stream->conns; conn; conn = conn->next)
-		step(conn);
-	consider_stopped(stream);
+		tcp_listener_step(conn);
+	tcp_listener_consider_stopped(stream);
 }
 
 void stream_free(struct stream *stream)
