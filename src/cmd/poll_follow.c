@@ -53,7 +53,7 @@ struct poll_follow {
 
 static void forget_told(struct poll_follow *f)
 {
-	const struct inventory *picture = inventory_copy_picture(f->copy);
+	const struct inventory *picture = inventory_copy_snapshot(f->copy);
 	mem_free(f->told);
 	f->told_count = picture ? picture->device_count : 0;
 	f->told = mem_zalloc((f->told_count + 1) * sizeof(*f->told));
@@ -74,7 +74,7 @@ static int use(struct poll_follow *f, const char *file, struct slice text)
 		stat_add(STAT_poll_inventory_unreadable, 1);
 		return err;
 	}
-	const struct inventory *picture = inventory_copy_picture(f->copy);
+	const struct inventory *picture = inventory_copy_snapshot(f->copy);
 	f->problem.text[0] = 0;
 	f->text = hash;
 	forget_told(f);
@@ -204,7 +204,7 @@ static void write_device(const struct device *device, const struct device_status
 /* Those of which there is something new; what they say now is told with this report. */
 static void write_devices(struct poll_follow *f, struct json_writer *w)
 {
-	const struct inventory *picture = inventory_copy_picture(f->copy);
+	const struct inventory *picture = inventory_copy_snapshot(f->copy);
 	json_write_key(w, "devices");
 	json_write_array_begin(w);
 	for (size_t i = 0; i < f->told_count; i++) {

@@ -35,7 +35,6 @@ struct polling {
 	struct local_agent *agent; /* NULL: nobody asked for it */
 	struct inventory_listener listener;
 	struct poll_sink sink;
-	struct queue_unread unread;
 	struct arena arena; /* of one set of tags */
 };
 
@@ -226,18 +225,6 @@ static bool is_read(void *owner, struct slice name)
 	return def && def->driver == QUEUE_LOCAL;
 }
 
-static void look_for_unread_queues(struct polling *p)
-{
-	p->unread = (struct queue_unread){
-		.store = p->options.store,
-		.clock = lmdb_clock(p->options.store),
-		.executor = loop_executor(p->options.loop),
-		.is_read = is_read,
-		.owner = p,
-	};
-	queue_unread_look(&p->unread);
-}
-
 int polling_open(struct polling *polling, struct inventory_keeper *keeper, struct errbuf *e)
 {
 	polling->keeper = keeper;
@@ -251,7 +238,8 @@ int polling_open(struct polling *polling, struct inventory_keeper *keeper, struc
 		return err;
 	}
 	open_persist(polling);
-	look_for_unread_queues(polling);
+	queue_unread_look(polling->options.store, lmdb_clock(polling->options.store), is_read,
+			  polling);
 	return 0;
 }
 
@@ -281,7 +269,7 @@ void polling_stop(struct polling *polling)
 bool polling_over(const struct polling *polling)
 {
 	return !polling->poller && !polling->persist && !polling->sink.on_their_way &&
-	       !local_agent_busy(polling->agent) && !queue_unread_busy(&polling->unread);
+	       !local_agent_busy(polling->agent);
 }
 
 void polling_free(struct polling *polling)

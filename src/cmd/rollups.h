@@ -14,22 +14,17 @@ struct files;
 struct loop;
 
 struct rollups {
-	struct granularities granularities; /* none: nothing is marked or rolled up */
+	struct rollup_site site;
 	struct retention_rules retention; /* what else than the options say is kept for how long */
 	struct partitions own;
 	bool share; /* these are shared with others that say `any` */
 	const struct conf *conf;
 	struct redis_url redis; /* rollup.tracking; no host: the store */
-	struct marks *track;
-	struct watermark *behind;            /* NULL: this process rolls nothing up */
-	int64_t since_ms[GRANULARITIES_MAX]; /* see rollup/stored_settings.h, also for the next */
-	struct buf recount;
-	struct late_samples late;
+	struct stored_settings settings;
 	bool keeps_late;           /* points that come after their slot is closed are kept */
 	char name[256];            /* of this process among those that roll up */
 	struct rollup *rollup;     /* NULL: this process rolls nothing up */
-	struct backfill *complete; /* NULL likewise */
-	bool stopping;
+	struct backfill *backfill; /* NULL likewise */
 };
 
 /* What belongs together is checked; the sentence names the option, its file and line. */
@@ -37,16 +32,14 @@ int rollups_read(struct rollups *rollups, const struct conf *conf, struct files 
 		 struct errbuf *e) MUST_CHECK;
 /* Before anything is written; blocks for a moment. */
 int rollups_open(struct rollups *rollups, struct store *store, struct errbuf *e) MUST_CHECK;
-void rollups_start(struct rollups *rollups, struct store *store, struct loop *loop);
-/* From time to time. */
-void rollups_tick(struct rollups *rollups);
+void rollups_start(struct rollups *rollups, struct loop *loop);
 void rollups_stop(struct rollups *rollups);
 /* It has stopped, or never started. */
 bool rollups_over(const struct rollups *rollups);
 void rollups_free(struct rollups *rollups);
 /* What deletes samples, and their roll-ups with them. */
-struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct store *store,
-					   struct catalog *catalog, struct loop *loop);
+struct rollup_deletions *rollups_deletions(struct rollups *rollups, struct catalog *catalog,
+					   struct loop *loop);
 
 /* For queries (query/query.h); the owner is the rollups. */
 int64_t rollups_before_ms(void *owner, struct slice tenant, struct slice metric);
