@@ -3,6 +3,7 @@
  * have not been counted yet). So an opening of what exists never waits and is never refused. What
  * was not found is then asked for again, exactly: either there is room for it, or there is a
  * sentence. */
+#include "base/grow.h"
 #include "catalog/private.h"
 
 enum {
@@ -462,11 +463,7 @@ static void gather_name(struct catalog_round *round, struct hash_set *seen, stru
 {
 	if (!hash_set_add(seen, hash, SIZE_MAX))
 		return;
-	if (round->name_count == round->name_capacity) {
-		round->name_capacity = round->name_capacity ? round->name_capacity * 2 : 16;
-		round->names =
-			mem_resize_array(round->names, round->name_capacity, sizeof(*round->names));
-	}
+	GROW(round->names, round->name_capacity, round->name_count + 1);
 	round->names[round->name_count++] = (struct new_name){tenant, metric, hash};
 }
 

@@ -16,8 +16,9 @@ enum {
 	ESCAPED_PAIR_MAX = 2 * (TAG_KEY_MAX_BYTES + TAG_VALUE_MAX_BYTES) + 1,
 };
 
-/* An array that grows by half. */
-#define GROW(array, count, capacity)                                                               \
+/* Arrays of hundreds of millions of numbers: by half, and not twice as base/grow.h does. Its tables
+ * have slots of four bytes, so they are its own, too. */
+#define GROW_BY_HALF(array, count, capacity)                                                       \
 	do {                                                                                       \
 		if ((count) == (capacity)) {                                                       \
 			(capacity) = (capacity) ? (capacity) + (capacity) / 2 : 8;                 \
@@ -143,7 +144,7 @@ static void text_enter(struct texts *texts, uint32_t n)
 
 static void texts_make_room(struct texts *texts)
 {
-	GROW(texts->list, texts->count, texts->capacity);
+	GROW_BY_HALF(texts->list, texts->count, texts->capacity);
 	if (texts->count * 3 < texts->slot_count * 2)
 		return;
 	texts->slot_count = texts->slot_count ? texts->slot_count * 2 : 16;
@@ -195,7 +196,7 @@ static uint32_t key_number(struct tag_index *index, struct slice key)
 	uint32_t n = text_find(index, &index->keys, key, hash);
 	if (n != NONE)
 		return n;
-	GROW(index->key_list, index->keys.count, index->key_capacity);
+	GROW_BY_HALF(index->key_list, index->keys.count, index->key_capacity);
 	n = text_add(index, &index->keys, key, hash);
 	if (n != NONE)
 		index->key_list[n] = (struct key){.newest_pair = NONE};
@@ -208,7 +209,7 @@ static int pair_add(struct tag_index *index, struct slice pair, uint32_t hash, u
 	if (equals == pair.len || equals == 0)
 		return ERR_DAMAGED;
 	uint32_t key = key_number(index, (struct slice){pair.data, equals});
-	GROW(index->postings, index->pairs.count, index->posting_capacity);
+	GROW_BY_HALF(index->postings, index->pairs.count, index->posting_capacity);
 	uint32_t n = text_add(index, &index->pairs, pair, hash);
 	if (key == NONE || n == NONE)
 		return ERR_LIMIT;
@@ -278,8 +279,8 @@ static size_t handle_slot(const struct tag_index *index, uint64_t handle)
 
 static void handles_make_room(struct tag_index *index)
 {
-	GROW(index->handles, index->count, index->handle_capacity);
-	GROW(index->tag_end, index->count, index->end_capacity);
+	GROW_BY_HALF(index->handles, index->count, index->handle_capacity);
+	GROW_BY_HALF(index->tag_end, index->count, index->end_capacity);
 	if (index->count * 3 < index->handle_slot_count * 2)
 		return;
 	index->handle_slot_count = index->handle_slot_count ? index->handle_slot_count * 2 : 16;
@@ -308,7 +309,7 @@ static int add_pairs(struct tag_index *index, struct slice text)
 		int err = pair_number(index, pair, hint, &number);
 		if (err)
 			return err;
-		GROW(index->tags, index->tag_count, index->tag_capacity);
+		GROW_BY_HALF(index->tags, index->tag_count, index->tag_capacity);
 		index->tags[index->tag_count++] = number;
 		at = end + 1;
 	}

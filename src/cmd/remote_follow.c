@@ -53,7 +53,7 @@ struct remote_follow {
 
 static void remote_follow_forget_told(struct remote_follow *f)
 {
-	const struct inventory *picture = inventory_copy_picture(f->copy);
+	const struct inventory *picture = inventory_copy_snapshot(f->copy);
 	mem_free(f->told);
 	f->told_count = picture ? picture->device_count : 0;
 	f->told = mem_zalloc((f->told_count + 1) * sizeof(*f->told));
@@ -74,7 +74,7 @@ static int remote_follow_use(struct remote_follow *f, const char *file, struct s
 		stat_add(STAT_poll_inventory_unreadable, 1);
 		return err;
 	}
-	const struct inventory *picture = inventory_copy_picture(f->copy);
+	const struct inventory *picture = inventory_copy_snapshot(f->copy);
 	f->problem.text[0] = 0;
 	f->text = hash;
 	remote_follow_forget_told(f);
@@ -205,7 +205,7 @@ static void remote_follow_write_device(const struct device *device,
 /* Those of which there is something new; what they say now is told with this report. */
 static void remote_follow_write_devices(struct remote_follow *f, struct json_writer *w)
 {
-	const struct inventory *picture = inventory_copy_picture(f->copy);
+	const struct inventory *picture = inventory_copy_snapshot(f->copy);
 	json_write_key(w, "devices");
 	json_write_array_begin(w);
 	for (size_t i = 0; i < f->told_count; i++) {

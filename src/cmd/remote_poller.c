@@ -138,7 +138,7 @@ static void remote_poller_begin_http(struct remote_poller *p)
 
 static bool remote_poller_http_over(const struct remote_poller *p)
 {
-	return p->phase_over && !p->api.queue_retries;
+	return p->phase_over && !p->api.calls;
 }
 
 static void remote_poller_begin_end(struct remote_poller *p)

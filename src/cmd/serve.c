@@ -18,8 +18,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "api/admin/inventory.h"
-#include "api/job_call.h"
+#include "api/call.h"
 #include "api/admin/pollers.h"
 #include "api/routes.h"
 #include "api/esmond/zone.h"
@@ -136,7 +135,7 @@ static void serve_begin_host(struct serve *s)
 /* What is left of a deletion is done after the next start. */
 static void serve_begin_queries(struct serve *s)
 {
-	job_calls_stop(&s->api);
+	api_calls_stop(&s->api);
 	if (s->deletions)
 		rollup_deletions_stop(s->deletions);
 }
@@ -145,8 +144,7 @@ static void serve_begin_queries(struct serve *s)
  * Nothing tells of their end, so the stop timer looks. */
 static bool serve_queries_over(const struct serve *s)
 {
-	return query_engine_idle(s->queries) && s->api.v2_answers == 0 && s->api.recomputes == 0 &&
-	       s->api.queue_retries == 0 && s->api.metadata_writes == 0 && !s->api.job_calls &&
+	return query_engine_idle(s->queries) && !s->api.calls &&
 	       (!s->deletions || rollup_deletions_idle(s->deletions));
 }
 
@@ -157,8 +155,7 @@ static bool serve_writes_over(const struct serve *s)
 
 static bool serve_inventory_over(const struct serve *s)
 {
-	return !s->inventory ||
-	       (inventory_keeper_idle(s->inventory) && inventory_api_idle(&s->api));
+	return !s->inventory || inventory_keeper_idle(s->inventory);
 }
 
 static void serve_begin_rollups(struct serve *s)
@@ -349,7 +346,6 @@ static void serve_on_ingest_timer(void *owner)
 {
 	struct serve *s = owner;
 	ingest_tick(s->ingest);
-	serve_rollups_tick(&s->rollups);
 }
 
 /* ---- Starting ------------------------------------------------------------------------------- */
@@ -404,14 +400,15 @@ static struct ingest *serve_new_ingest(struct serve *s)
 		.cache_max_bytes = (size_t)s->conf->ingest_cache_max_bytes,
 		.wait_max_ms = s->conf->ingest_wait_max_ms,
 		.texts_left_out = strcmp(s->conf->line_text_fields, "skip") == 0,
-		.partitions = s->rollups.granularities.count ? (uint32_t)s->conf->partitions : 0,
+		.partitions =
+			s->rollups.site.granularities.count ? (uint32_t)s->conf->partitions : 0,
 		.rollup_slot_ms = s->conf->rollup_slot_ms,
 		.rollup_quiet_ms = s->conf->rollup_quiet_ms,
 		.rollup_skew_max_ms = s->conf->rollup_skew_max_ms,
-		.marks = s->rollups.track,
+		.marks = s->rollups.site.marks,
 		.late_keep = s->rollups.keeps_late,
-		.late_retention_ms = s->rollups.late.kept_ms,
-		.granularities = &s->rollups.granularities,
+		.late_retention_ms = s->rollups.site.late.kept_ms,
+		.granularities = &s->rollups.site.granularities,
 	};
 	return ingest_new(&options);
 }
@@ -437,10 +434,10 @@ static struct query_engine *serve_new_queries(struct serve *s)
 		.retention_rules = &s->rollups.retention,
 		.home_of = serve_polling_home_of,
 		.home_owner = s->polling,
-		.granularities = &s->rollups.granularities,
+		.granularities = &s->rollups.site.granularities,
 		.rolled_before_ms = serve_rollups_before_ms,
 		.rolled_since_ms = serve_rollups_since_ms,
-		.late_after_ms = s->rollups.late.after_ms,
+		.late_after_ms = s->rollups.site.late.after_ms,
 		.late_quiet_ms = s->rollups.keeps_late ? c->rollup_quiet_ms : 0,
 		.is_counter = serve_rollups_is_counter,
 		.rollup_owner = &s->rollups,
@@ -516,11 +513,12 @@ static struct http_server *serve_new_http(struct serve *s)
 		.inventory_conf = s->inventory_conf,
 		.pollers = s->pollers,
 		.zones = s->zones,
-		.granularities = &s->rollups.granularities,
+		.granularities = &s->rollups.site.granularities,
 		.retention = &s->rollups.retention,
-		.late = &s->rollups.late,
+		.late = &s->rollups.site.late,
+		.site = &s->rollups.site,
 		.owned = &s->rollups.own,
-		.marks = s->rollups.track,
+		.marks = s->rollups.site.marks,
 		.rollup_name = s->rollups.name,
 		.deletions = s->deletions,
 		.conf = s->conf,
@@ -691,7 +689,7 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	s->pollers = pollers_new();
 	err = err ? err : serve_open_inventory(s, e);
 	if (!err)
-		s->deletions = serve_rollups_deletions(&s->rollups, s->store, s->catalog, s->loop);
+		s->deletions = serve_rollups_deletions(&s->rollups, s->catalog, s->loop);
 	s->http = serve_new_http(s);
 	s->stop_timer = loop_timer_new(s->loop, serve_on_stop_timer, s);
 	s->sweep_timer = loop_timer_new(s->loop, serve_on_sweep_timer, s);
@@ -708,9 +706,9 @@ static int serve_start(struct serve *s, struct errbuf *e)
 	s->api.persist = serve_polling_persist(s->polling);
 	s->api.poller = serve_polling_poller(s->polling);
 	serve_open_host(s);
-	serve_rollups_start(&s->rollups, s->store, s->loop);
+	serve_rollups_start(&s->rollups, s->loop);
 	s->api.rollup = s->rollups.rollup;
-	s->api.backfill = s->rollups.complete;
+	s->api.backfill = s->rollups.backfill;
 	err = serve_bound_connections(s, e);
 	if (err)
 		return err;

@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "conf/conf.h"
-#include "ingest/datagrams.h"
-#include "ingest/stream.h"
+#include "ingest/udp_listener.h"
+#include "ingest/tcp_listener.h"
 
 struct serve_listeners {
 	const struct conf *conf;

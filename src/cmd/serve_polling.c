@@ -35,7 +35,6 @@ struct serve_polling {
 	struct local_agent *agent; /* NULL: nobody asked for it */
 	struct inventory_listener listener;
 	struct queue_sink sink;
-	struct queue_unread unread;
 	struct arena arena; /* of one set of tags */
 };
 
@@ -227,18 +226,6 @@ static bool serve_polling_is_read(void *owner, struct slice name)
 	return def && def->driver == QUEUE_LOCAL;
 }
 
-static void serve_polling_look_for_unread_queues(struct serve_polling *p)
-{
-	p->unread = (struct queue_unread){
-		.store = p->options.store,
-		.clock = lmdb_clock(p->options.store),
-		.executor = loop_executor(p->options.loop),
-		.is_read = serve_polling_is_read,
-		.owner = p,
-	};
-	queue_unread_look(&p->unread);
-}
-
 int serve_polling_open(struct serve_polling *polling, struct inventory_keeper *keeper,
 		       struct errbuf *e)
 {
@@ -253,7 +240,8 @@ int serve_polling_open(struct serve_polling *polling, struct inventory_keeper *k
 		return err;
 	}
 	serve_polling_open_persist(polling);
-	serve_polling_look_for_unread_queues(polling);
+	queue_unread_look(polling->options.store, lmdb_clock(polling->options.store),
+			  serve_polling_is_read, polling);
 	return 0;
 }
 
@@ -283,7 +271,7 @@ void serve_polling_stop(struct serve_polling *polling)
 bool serve_polling_over(const struct serve_polling *polling)
 {
 	return !polling->poller && !polling->persist && !polling->sink.on_their_way &&
-	       !local_agent_busy(polling->agent) && !queue_unread_busy(&polling->unread);
+	       !local_agent_busy(polling->agent);
 }
 
 void serve_polling_free(struct serve_polling *polling)

@@ -8,7 +8,6 @@
 #include "loop/loop.h"
 #include "marks/watermark.h"
 #include "lease/owners.h"
-#include "retention/lengthened.h"
 #include "marks/redis/redis.h"
 #include "rollup/aggregate_row.h"
 #include "rollup/stored_settings.h"
@@ -130,7 +129,8 @@ static int serve_rollups_check_late(struct serve_rollups *rollups, const struct 
 				    struct errbuf *e)
 {
 	int64_t raw_ms = retention_shortest_raw_ms(&rollups->retention, conf->retention_raw_ms);
-	int64_t longest_ms = retention_longest_ms(&rollups->retention, &rollups->granularities);
+	int64_t longest_ms =
+		retention_longest_ms(&rollups->retention, &rollups->site.granularities);
 	rollups->keeps_late = raw_ms && strcmp(conf->rollup_late, "keep") == 0;
 	if (!rollups->keeps_late || !longest_ms || longest_ms > raw_ms)
 		return 0;
@@ -169,10 +169,10 @@ static int serve_rollups_read_granularities(struct serve_rollups *rollups, const
 	if (slot_width_check(conf->rollup_slot_ms, e))
 		return serve_rollups_refuse(conf, CONF_ID_rollup_slot_ms, e);
 	if (granularities_parse(items->items, items->count, conf->rollup_slot_ms,
-				&rollups->granularities, e))
+				&rollups->site.granularities, e))
 		return conf->origins[CONF_ID_rollup_granularities].file
 			       ? serve_rollups_refuse_item(conf, CONF_ID_rollup_granularities,
-							   rollups->granularities.count, e)
+							   rollups->site.granularities.count, e)
 			       : serve_rollups_refuse(conf, CONF_ID_rollup_slot_ms, e);
 	return 0;
 }
@@ -194,13 +194,14 @@ int serve_rollups_read(struct serve_rollups *rollups, const struct conf *conf, s
 	if (err)
 		return err;
 	if (retention_parse(conf->retention_rules.items, conf->retention_rules.count,
-			    &rollups->granularities,
-			    rollups->granularities.count ? serve_rollups_raw_least_ms(conf) : 0,
+			    &rollups->site.granularities,
+			    rollups->site.granularities.count ? serve_rollups_raw_least_ms(conf)
+							      : 0,
 			    &rollups->retention, e))
 		return serve_rollups_refuse_item(conf, CONF_ID_retention_rules,
 						 rollups->retention.count, e);
 	serve_rollups_read_name(rollups, conf);
-	if (!rollups->granularities.count)
+	if (!rollups->site.granularities.count)
 		return 0;
 	err = serve_rollups_read_own(rollups, conf, files, e);
 	if (err)
@@ -217,160 +218,132 @@ int serve_rollups_read(struct serve_rollups *rollups, const struct conf *conf, s
 	return 0;
 }
 
-static int serve_rollups_open_track(struct serve_rollups *rollups, struct store *store,
-				    struct errbuf *e)
+static struct rollup_site serve_rollups_site_of(const struct serve_rollups *rollups,
+						struct store *store)
 {
 	const struct conf *conf = rollups->conf;
+	return (struct rollup_site){
+		.store = store,
+		.clock = lmdb_clock(store),
+		.granularities = rollups->site.granularities,
+		.partitions = (uint32_t)conf->partitions,
+		.quiet_ms = conf->rollup_quiet_ms,
+		.skew_max_ms = conf->rollup_skew_max_ms,
+		.ahead_ms = conf->ingest_future_max_ms,
+		.raw_retention_ms = conf->retention_raw_ms,
+		.retention_rules = &rollups->retention,
+		.counter_suffixes = conf->rollup_counter_suffixes.items,
+		.counter_suffix_count = conf->rollup_counter_suffixes.count,
+	};
+}
+
+static int serve_rollups_open_settings(struct serve_rollups *rollups, struct errbuf *e)
+{
+	struct rollup_site *site = &rollups->site;
+	int err = stored_settings_open(
+		&(struct stored_settings_config){
+			.store = site->store,
+			.now_ms = clock_sure_ms(site->clock),
+			.granularities = &site->granularities,
+			.rules = &rollups->retention,
+			.raw_retention_ms = site->raw_retention_ms,
+			.quiet_ms = site->quiet_ms,
+			.ahead_ms = site->ahead_ms,
+			.late_kept_ms =
+				retention_longest_ms(&rollups->retention, &site->granularities),
+			.keeps_late = rollups->keeps_late,
+			.counter_suffixes = site->counter_suffixes,
+			.counter_suffix_count = site->counter_suffix_count,
+		},
+		&rollups->settings, e);
+	site->late = rollups->settings.late;
+	return err;
+}
+
+static int serve_rollups_open_marks(struct serve_rollups *rollups, struct errbuf *e)
+{
+	struct rollup_site *site = &rollups->site;
 	if (rollups->redis.host[0])
 		return marks_redis_open(
 			&(struct marks_redis_options){
-				.store = store,
-				.clock = lmdb_clock(store),
+				.store = site->store,
+				.clock = site->clock,
 				.url = rollups->redis,
-				.separator = conf->rollup_redis_separator[0],
+				.separator = rollups->conf->rollup_redis_separator[0],
 				.writer = slice_of(rollups->name),
-				.slot_ms = conf->rollup_slot_ms,
-				.quiet_ms = conf->rollup_quiet_ms,
-				.late_after_ms = rollups->late.after_ms,
+				.slot_ms = site->granularities.slot_ms,
+				.quiet_ms = site->quiet_ms,
+				.late_after_ms = site->late.after_ms,
 			},
-			&rollups->track, e);
-	rollups->track = marks_store_open(
-		&(struct marks_store_options){.store = store, .writer = slice_of(rollups->name)});
+			&site->marks, e);
+	site->marks = marks_store_open(&(struct marks_store_options){
+		.store = site->store, .writer = slice_of(rollups->name)});
 	return 0;
 }
 
 int serve_rollups_open(struct serve_rollups *rollups, struct store *store, struct errbuf *e)
 {
-	const struct conf *conf = rollups->conf;
-	int64_t now_ms = clock_sure_ms(lmdb_clock(store));
-	int err = retention_lengthened_open(store, conf->retention_raw_ms, now_ms,
-					    conf->ingest_future_max_ms, &rollups->retention, e);
-	if (err)
+	rollups->site = serve_rollups_site_of(rollups, store);
+	int err = serve_rollups_open_settings(rollups, e);
+	err = err ? err : serve_rollups_open_marks(rollups, e);
+	if (err || !rollups->site.granularities.count || !rollups->own.count)
 		return err;
-	int64_t raw_ms =
-		retention_shortest_whole_ms(&rollups->retention, conf->retention_raw_ms, now_ms);
-	rollups->late.kept_ms = retention_longest_ms(&rollups->retention, &rollups->granularities);
-	if (rollups->keeps_late)
-		rollups->late.after_ms =
-			late_samples_after_ms(raw_ms, conf->rollup_slot_ms, conf->rollup_quiet_ms);
-	err = serve_rollups_open_track(rollups, store, e);
-	if (err)
-		return err;
-	if (rollups->granularities.count && rollups->own.count) {
-		rollups->behind = watermark_new(conf->rollup_slot_ms, conf->rollup_quiet_ms);
-		marks_tell(rollups->track, rollups->behind);
-	}
-	err = rollup_since_open(store, &rollups->granularities, now_ms, rollups->since_ms,
-				&rollups->late, e);
-	if (err || !rollups->granularities.count)
-		return err;
-	const struct conf_list *suffixes = &conf->rollup_counter_suffixes;
-	return rollup_recount_open(store, suffixes->items, suffixes->count, conf->rollup_slot_ms,
-				   now_ms, &rollups->recount, e);
+	rollups->site.watermark =
+		watermark_new(rollups->site.granularities.slot_ms, rollups->site.quiet_ms);
+	marks_tell(rollups->site.marks, rollups->site.watermark);
+	return 0;
 }
 
-static struct rollup_progress serve_rollups_progress_of(void *owner)
-{
-	const struct serve_rollups *rollups = owner;
-	return rollup_progress(rollups->rollup);
-}
-
-static struct backfill *serve_rollups_new_complete(struct serve_rollups *rollups,
-						   struct store *store, struct loop *loop)
+void serve_rollups_start(struct serve_rollups *rollups, struct loop *loop)
 {
 	const struct conf *conf = rollups->conf;
-	return backfill_new(&(struct backfill_options){.store = store,
-						       .clock = lmdb_clock(store),
-						       .executor = loop_executor(loop),
-						       .granularities = &rollups->granularities,
-						       .quiet_ms = conf->rollup_quiet_ms,
-						       .raw_retention_ms = conf->retention_raw_ms,
-						       .retention_rules = &rollups->retention,
-						       .since_ms = rollups->since_ms,
-						       .recount = &rollups->recount,
-						       .progress = serve_rollups_progress_of,
-						       .owner = rollups});
-}
-
-void serve_rollups_start(struct serve_rollups *rollups, struct store *store, struct loop *loop)
-{
-	const struct conf *conf = rollups->conf;
-	const struct rollup_options options = {
-		.store = store,
-		.track = rollups->track,
-		.behind = rollups->behind,
-		.clock = lmdb_clock(store),
+	if (!rollups->site.granularities.count || !rollups->own.count)
+		return;
+	rollups->backfill = backfill_new(&rollups->site, &rollups->settings);
+	rollups->rollup = rollup_new(&(struct rollup_options){
+		.site = &rollups->site,
+		.backfill = rollups->backfill,
 		.executor = loop_executor(loop),
-		.granularities = rollups->granularities,
-		.partitions = (uint32_t)conf->partitions,
 		.own = rollups->own,
 		.share = rollups->share,
-		.raw_retention_ms = conf->retention_raw_ms,
-		.retention_rules = &rollups->retention,
-		.late = rollups->late,
-		.quiet_ms = conf->rollup_quiet_ms,
-		.skew_max_ms = conf->rollup_skew_max_ms,
 		.every_ms = conf->rollup_every_ms,
 		.lease_ms = conf->rollup_lease_ms,
-		.ahead_ms = conf->ingest_future_max_ms,
-		.counter_suffixes = conf->rollup_counter_suffixes.items,
-		.counter_suffix_count = conf->rollup_counter_suffixes.count,
 		.name = slice_of(rollups->name),
-	};
-	if (!rollups->granularities.count || !rollups->own.count)
-		return;
-	rollups->rollup = rollup_new(&options);
-	rollups->complete = serve_rollups_new_complete(rollups, store, loop);
+	});
 }
 
-void serve_rollups_tick(struct serve_rollups *rollups)
-{
-	if (rollups->complete && !rollups->stopping)
-		backfill_tick(rollups->complete);
-}
-
-struct rollup_deletions *serve_rollups_deletions(struct serve_rollups *rollups, struct store *store,
+struct rollup_deletions *serve_rollups_deletions(struct serve_rollups *rollups,
 						 struct catalog *catalog, struct loop *loop)
 {
-	const struct conf *conf = rollups->conf;
 	return rollup_deletions_new(&(struct rollup_deletions_options){
-		.store = store,
-		.track = rollups->track,
-		.clock = lmdb_clock(store),
+		.site = &rollups->site,
 		.executor = loop_executor(loop),
 		.catalog = catalog,
-		.granularities = &rollups->granularities,
-		.partitions = (uint32_t)conf->partitions,
-		.quiet_ms = conf->rollup_quiet_ms,
-		.raw_retention_ms = conf->retention_raw_ms,
-		.retention_rules = &rollups->retention,
 	});
 }
 
 void serve_rollups_stop(struct serve_rollups *rollups)
 {
-	rollups->stopping = true;
 	if (rollups->rollup)
 		rollup_stop(rollups->rollup);
 }
 
 bool serve_rollups_over(const struct serve_rollups *rollups)
 {
-	return (!rollups->rollup || rollup_is_over(rollups->rollup)) &&
-	       (!rollups->complete || backfill_idle(rollups->complete));
+	return !rollups->rollup || rollup_is_over(rollups->rollup);
 }
 
 void serve_rollups_free(struct serve_rollups *rollups)
 {
-	if (rollups->complete)
-		backfill_free(rollups->complete);
 	if (rollups->rollup)
 		rollup_free(rollups->rollup);
-	if (rollups->track)
-		marks_close(rollups->track);
-	if (rollups->behind)
-		watermark_free(rollups->behind);
-	buf_release(&rollups->recount);
+	if (rollups->backfill)
+		backfill_free(rollups->backfill);
+	if (rollups->site.marks)
+		marks_close(rollups->site.marks);
+	if (rollups->site.watermark)
+		watermark_free(rollups->site.watermark);
+	stored_settings_release(&rollups->settings);
 }
 
 int64_t serve_rollups_before_ms(void *owner, struct slice tenant, struct slice metric)
@@ -382,9 +355,7 @@ int64_t serve_rollups_before_ms(void *owner, struct slice tenant, struct slice m
 int64_t serve_rollups_since_ms(void *owner, struct slice metric, size_t granularity)
 {
 	const struct serve_rollups *rollups = owner;
-	int64_t recount_ms = rollup_recount_before_ms(&rollups->recount, metric);
-	return recount_ms > rollups->since_ms[granularity] ? recount_ms
-							   : rollups->since_ms[granularity];
+	return stored_settings_since_ms(&rollups->settings, metric, granularity);
 }
 
 bool serve_rollups_is_counter(void *owner, struct slice metric)

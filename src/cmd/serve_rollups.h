@@ -14,22 +14,17 @@ struct files;
 struct loop;
 
 struct serve_rollups {
-	struct granularities granularities; /* none: nothing is marked or rolled up */
+	struct rollup_site site;
 	struct retention_rules retention; /* what else than the options say is kept for how long */
 	struct partitions own;
 	bool share; /* these are shared with others that say `any` */
 	const struct conf *conf;
 	struct redis_url redis; /* rollup.tracking; no host: the store */
-	struct marks *track;
-	struct watermark *behind;            /* NULL: this process rolls nothing up */
-	int64_t since_ms[GRANULARITIES_MAX]; /* see rollup/stored_settings.h, also for the next */
-	struct buf recount;
-	struct late_samples late;
+	struct stored_settings settings;
 	bool keeps_late;           /* points that come after their slot is closed are kept */
 	char name[256];            /* of this process among those that roll up */
 	struct rollup *rollup;     /* NULL: this process rolls nothing up */
-	struct backfill *complete; /* NULL likewise */
-	bool stopping;
+	struct backfill *backfill; /* NULL likewise */
 };
 
 /* What belongs together is checked; the sentence names the option, its file and line. */
@@ -38,15 +33,13 @@ int serve_rollups_read(struct serve_rollups *rollups, const struct conf *conf, s
 /* Before anything is written; blocks for a moment. */
 int serve_rollups_open(struct serve_rollups *rollups, struct store *store,
 		       struct errbuf *e) MUST_CHECK;
-void serve_rollups_start(struct serve_rollups *rollups, struct store *store, struct loop *loop);
-/* From time to time. */
-void serve_rollups_tick(struct serve_rollups *rollups);
+void serve_rollups_start(struct serve_rollups *rollups, struct loop *loop);
 void serve_rollups_stop(struct serve_rollups *rollups);
 /* It has stopped, or never started. */
 bool serve_rollups_over(const struct serve_rollups *rollups);
 void serve_rollups_free(struct serve_rollups *rollups);
 /* What deletes samples, and their roll-ups with them. */
-struct rollup_deletions *serve_rollups_deletions(struct serve_rollups *rollups, struct store *store,
+struct rollup_deletions *serve_rollups_deletions(struct serve_rollups *rollups,
 						 struct catalog *catalog, struct loop *loop);
 
 /* For queries (query/query.h); the owner is the rollups. */

@@ -182,12 +182,20 @@ static bool compress(struct http_conn *conn, struct slice body, struct slice *gz
 	return !err && scratch->len < body.len;
 }
 
+static bool says_when(const struct http_request *request)
+{
+	struct slice headers = buf_slice(&request->reply_headers), name = SLICE("Retry-After: ");
+	return headers.len && memmem(headers.data, headers.len, name.data, name.len);
+}
+
 void http_reply(struct http_request *request, int status, const char *content_type,
 		struct slice body)
 {
 	struct http_conn *conn = request->conn;
 	ASSERT(conn->live && !conn->streaming);
 	ASSERT(content_type || !body.len);
+	if (status == 503 && !says_when(request))
+		http_reply_header(request, "Retry-After", "1");
 	struct answer answer = {.status = status,
 				.content_type = content_type,
 				.headers = buf_slice(&request->reply_headers)};
@@ -224,6 +232,31 @@ static void put_error_body(const struct http_conn *conn, struct buf *out, int st
 		buf_append_text(out, "}\n");
 	}
 	ASSERT(!out->failed);
+}
+
+int http_status_of(int err)
+{
+	switch (err) {
+	case ERR_INVALID:
+		return 400;
+	case ERR_NOT_FOUND:
+		return 404;
+	case ERR_EXISTS:
+		return 409;
+	case ERR_LIMIT:
+		return 422;
+	case ERR_BUSY:
+	case ERR_RETRY:
+	case ERR_UNKNOWN:
+	case ERR_TIMEOUT:
+	case ERR_CANCELLED:
+		return 503;
+	case ERR_FULL:
+	case ERR_READ_ONLY:
+		return 507;
+	default:
+		return 500;
+	}
 }
 
 void http_reply_error(struct http_request *request, int status, const char *fmt, ...)

@@ -1,6 +1,7 @@
 #include "model/poll.h"
 
 #include "base/cursor.h"
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/mem.h"
 
@@ -412,15 +413,8 @@ static int append_path(struct buf *out, const struct slice *parts, size_t part_c
 
 static void poll_make_room(struct poll_builder *b)
 {
-	if (b->row_count == b->row_cap) {
-		b->row_cap = b->row_cap ? b->row_cap * 2 : 64;
-		b->row_ts_ms = mem_resize_array(b->row_ts_ms, b->row_cap, sizeof(*b->row_ts_ms));
-	}
-	size_t cells = (b->row_count + 1) * b->column_count;
-	if (cells > b->cell_cap) {
-		b->cell_cap = cells > 2 * b->cell_cap ? cells : 2 * b->cell_cap;
-		b->cells = mem_resize_array(b->cells, b->cell_cap, sizeof(*b->cells));
-	}
+	GROW(b->row_ts_ms, b->row_cap, b->row_count + 1);
+	GROW(b->cells, b->cell_cap, (b->row_count + 1) * b->column_count);
 }
 
 int poll_add_row(struct poll_builder *b, const struct slice *parts, size_t part_count,

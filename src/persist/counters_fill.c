@@ -115,9 +115,10 @@ static int fill_row(struct counters *c, const struct item *item, size_t row, str
 		admit_each(layout, row, &f, tally);
 	if (!f.count)
 		return 0;
-	int err = store_append(c->batch->write, TABLE_RAW_DATA, layout->oidset->frequency_ms,
-			       retention_class_for(counters_ttl_ms(c, layout)), f.ts_ms, f.handles,
-			       f.count, f.taken);
+	struct store_target target = {TABLE_RAW_DATA,
+				      retention_class_for(counters_ttl_ms(c, layout)),
+				      layout->oidset->frequency_ms};
+	int err = store_append(c->batch->write, &target, f.ts_ms, f.handles, f.count, f.taken);
 	if (err) {
 		*tally = before;
 		return err;

@@ -26,7 +26,7 @@ void queue_parked_add(struct queue_parked *parked, uint64_t bytes)
 bool queue_parked_is_news(struct queue_parked *parked, const char *reason)
 {
 	struct hash128 hash = hash128(reason, strlen(reason), 0);
-	return parked->reasons.count < PARKED_REASONS_MAX &&
+	return parked->reasons.table.count < PARKED_REASONS_MAX &&
 	       hash_set_add(&parked->reasons, hash, PARKED_REASONS_MAX);
 }
 

@@ -1,6 +1,7 @@
 /* Windows grow while they bring little, and are halved when they do not fit. */
 #include "rate/feeder.h"
 
+#include "base/grow.h"
 #include "base/mem.h"
 
 enum {
@@ -75,10 +76,7 @@ static uint64_t some_handle(const struct rate_table *table, size_t row)
 
 static void sort_places(struct feeder *f)
 {
-	if (f->count > f->place_cap) {
-		f->place_cap = f->count;
-		f->places = mem_resize_array(f->places, f->place_cap, sizeof(*f->places));
-	}
+	GROW(f->places, f->place_cap, f->count);
 	for (size_t i = 0; i < f->count; i++)
 		f->places[i] =
 			(struct feeder_place){some_handle(f->table, f->first + i), f->first + i};
@@ -533,10 +531,8 @@ static void take_samples(struct feeder *f, size_t row, const struct store_points
 /* Room for the rows that one more feed may emit. */
 static void make_room_for_rows(struct feeder *f, struct counter_out *out, size_t rows)
 {
-	f->rows.cap = f->rows.cap ? f->rows.cap * 2 : ROWS_FIRST;
-	if (f->rows.cap < out->count + rows)
-		f->rows.cap = out->count + rows;
-	f->rows.list = mem_resize_array(f->rows.list, f->rows.cap, sizeof(*f->rows.list));
+	GROW(f->rows.list, f->rows.cap,
+	     out->count + rows > ROWS_FIRST ? out->count + rows : ROWS_FIRST);
 	out->rows = f->rows.list;
 	out->max = f->rows.cap;
 }

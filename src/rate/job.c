@@ -492,20 +492,21 @@ static void add_to_moment(struct moment *m, uint64_t handle, const struct counte
 static int append_moment(struct rate_job *job, size_t level, int64_t ts_ms, const struct moment *m)
 {
 	const struct counter_config *config = &job->table->config;
-	int64_t period_ms = counter_level_ms(config, level);
-	enum retention_class retention = job->options.retention[level];
+	struct store_target target = {rate_level_table(level), job->options.retention[level],
+				      counter_level_ms(config, level)};
 	struct value values[RATE_COLUMNS_MAX * ROW_FIELDS];
 	unsigned fields = rows_fields(config, m->rows, m->count, job->begins, values);
-	int err = store_append_fields(job->write, rate_level_table(level), period_ms, retention,
-				      ts_ms, fields, m->handles, m->count, values);
+	int err = store_append_fields(job->write, &target, ts_ms, fields, m->handles, m->count,
+				      values);
 
 	if (err)
 		return err;
 	job->rows_added += m->count;
 	if (!m->extremes_count)
 		return 0;
-	return store_append(job->write, TABLE_STAT_AGGREGATIONS, period_ms, retention, ts_ms,
-			    m->extremes_handles, m->extremes_count, m->extremes);
+	target.table = TABLE_STAT_AGGREGATIONS;
+	return store_append(job->write, &target, ts_ms, m->extremes_handles, m->extremes_count,
+			    m->extremes);
 }
 
 /* The next row of a level that a column has from `at` on, and its time; none: INT64_MAX. */
@@ -625,8 +626,9 @@ static int append_bins(struct rate_job *job, size_t row)
 
 	if (job->begins || !gather_bins(job, row))
 		return append_level(job, row, 0);
-	err = store_append_columns(job->write, rate_level_table(0), job->table->config.base_ms,
-				   job->options.retention[0], columns);
+	struct store_target target = {rate_level_table(0), job->options.retention[0],
+				      job->table->config.base_ms};
+	err = store_append_columns(job->write, &target, columns);
 	if (!err)
 		job->rows_added += columns->n * columns->count;
 	return err;

@@ -1,16 +1,12 @@
 #include "rate/rows.h"
 
+#include "base/grow.h"
 #include "base/mem.h"
 #include "rate/feeder.h"
 
-enum { ROWS_FIRST = 64 };
-
 void row_list_add(struct row_list *list, const struct counter_row *row)
 {
-	if (list->count == list->cap) {
-		list->cap = list->cap ? list->cap * 2 : ROWS_FIRST;
-		list->rows = mem_resize_array(list->rows, list->cap, sizeof(*list->rows));
-	}
+	GROW(list->rows, list->cap, list->count + 1);
 	list->rows[list->count++] = *row;
 }
 
@@ -121,23 +117,22 @@ int row_store(struct store_write *write, const struct counter_config *config,
 	      enum retention_class retention, uint64_t handle, const struct counter_row *row,
 	      bool none)
 {
-	int64_t period_ms = counter_level_ms(config, row->level), at = row->start_ms;
-	enum table table = rate_level_table(row->level);
+	struct store_target target = {rate_level_table(row->level), retention,
+				      counter_level_ms(config, row->level)};
+	int64_t at = row->start_ms;
 	struct value values[ROW_FIELDS], extremes[ROW_EXTREMES_FIELDS];
 	unsigned fields = rows_fields(config, &row, 1, true, values);
 	int err;
 
 	row_extremes_fields(row, extremes);
-	err = none ? store_delete_range(write, table, period_ms, &handle, 1, at, at + 1)
-		   : store_append_fields(write, table, period_ms, retention, at, fields, &handle, 1,
-					 values);
+	err = none ? store_delete_range(write, &target, &handle, 1, at, at + 1)
+		   : store_append_fields(write, &target, at, fields, &handle, 1, values);
 	if (err || !row->level)
 		return err;
+	target.table = TABLE_STAT_AGGREGATIONS;
 	if (none || !row->has_rate)
-		return store_delete_range(write, TABLE_STAT_AGGREGATIONS, period_ms, &handle, 1, at,
-					  at + 1);
-	return store_append(write, TABLE_STAT_AGGREGATIONS, period_ms, retention, at, &handle, 1,
-			    extremes);
+		return store_delete_range(write, &target, &handle, 1, at, at + 1);
+	return store_append(write, &target, at, &handle, 1, extremes);
 }
 
 bool rows_equal(const struct counter_row *a, const struct counter_row *b)

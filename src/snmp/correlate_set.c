@@ -1,10 +1,11 @@
 #include "snmp/correlate_set.h"
 
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "wire/snmp_index.h"
 
-enum { ROWS_MIN = 64, REPLIES_MIN = 16, INDEX_MAX_BYTES = OID_MAX_BYTES };
+enum { ROWS_MIN = 64, INDEX_MAX_BYTES = OID_MAX_BYTES };
 
 void correlate_set_init(struct correlate_set *set)
 {
@@ -47,11 +48,7 @@ void correlate_set_reply(struct correlate_set *set, int64_t ts_ms)
 {
 	if (set->reply_count == CORRELATE_REPLIES_MAX)
 		return;
-	if (set->reply_count == set->reply_cap) {
-		set->reply_cap = set->reply_cap ? set->reply_cap * 2 : REPLIES_MIN;
-		set->reply_ms =
-			mem_resize_array(set->reply_ms, set->reply_cap, sizeof(*set->reply_ms));
-	}
+	GROW(set->reply_ms, set->reply_cap, set->reply_count + 1);
 	set->reply_ms[set->reply_count++] = ts_ms;
 }
 
@@ -124,15 +121,8 @@ size_t correlate_set_find(struct correlate_set *set, struct slice index)
 static void grow(struct correlate_set *set)
 {
 	size_t columns = set->plan->count;
-	if (set->row_count == set->row_cap) {
-		set->row_cap = set->row_cap ? set->row_cap * 2 : ROWS_MIN;
-		set->indices = mem_resize_array(set->indices, set->row_cap, sizeof(*set->indices));
-	}
-	if ((set->row_count + 1) * columns > set->cell_cap) {
-		size_t cap = set->cell_cap * 2;
-		set->cell_cap = cap > ROWS_MIN * columns ? cap : ROWS_MIN * columns;
-		set->cells = mem_resize_array(set->cells, set->cell_cap, sizeof(*set->cells));
-	}
+	GROW(set->indices, set->row_cap, set->row_count + 1);
+	GROW(set->cells, set->cell_cap, (set->row_count + 1) * columns);
 }
 
 /* SIZE_MAX: a limit. */

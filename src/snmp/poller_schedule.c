@@ -1,5 +1,6 @@
 #include "snmp/poller_schedule.h"
 
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/mem.h"
 
@@ -78,11 +79,7 @@ void schedule_add(struct schedule *schedule, struct schedule_entry *entry, int64
 {
 	ASSERT(entry->interval_ms > 0 && entry->phase_ms >= 0 &&
 	       entry->phase_ms < entry->interval_ms);
-	if (schedule->count == schedule->cap) {
-		schedule->cap = schedule->cap ? schedule->cap * 2 : 64;
-		schedule->heap =
-			mem_resize_array(schedule->heap, schedule->cap, sizeof(*schedule->heap));
-	}
+	GROW(schedule->heap, schedule->cap, schedule->count + 1);
 	entry->due_ms = schedule_slot_after(entry, now_ms);
 	put_at(schedule, schedule->count++, entry);
 	move_up(schedule, entry);

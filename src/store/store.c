@@ -256,27 +256,32 @@ static int check_time(int64_t ts_ms, struct errbuf *e)
 	return 0;
 }
 
-/* All of an append but its times and values. */
-static int check_append(enum table table, int64_t period_ms, enum retention_class retention,
-			unsigned fields, size_t n, struct errbuf *e)
+static int check_retention(enum retention_class retention, struct errbuf *e)
 {
-	int err = check_samples(table, period_ms, e);
+	return (unsigned)retention < RETENTION_CLASSES
+		       ? 0
+		       : errbuf_set(e, ERR_INVALID, "no retention class %d", (int)retention);
+}
+
+/* All of an append but its times and values. */
+static int check_append(const struct store_target *target, unsigned fields, size_t n,
+			struct errbuf *e)
+{
+	int err = check_samples(target->table, target->period_ms, e);
 	if (!err)
 		err = check_group(n, e);
 	if (err)
 		return err;
-	if (!fields || fields & ~all_fields(table))
+	if (!fields || fields & ~all_fields(target->table))
 		return errbuf_set(e, ERR_INVALID, "fields that the table does not have");
-	if ((unsigned)retention >= RETENTION_CLASSES)
-		return errbuf_set(e, ERR_INVALID, "no retention class %d", (int)retention);
-	return 0;
+	return check_retention(target->retention, e);
 }
 
-int store_append_fields(struct store_write *write, enum table table, int64_t period_ms,
-			enum retention_class retention, int64_t ts_ms, unsigned fields,
-			const uint64_t *handles, size_t n, const struct value *values)
+int store_append_fields(struct store_write *write, const struct store_target *target, int64_t ts_ms,
+			unsigned fields, const uint64_t *handles, size_t n,
+			const struct value *values)
 {
-	int err = check_append(table, period_ms, retention, fields, n, &write->error);
+	int err = check_append(target, fields, n, &write->error);
 	if (!err)
 		err = check_time(ts_ms, &write->error);
 	if (err)
@@ -284,22 +289,19 @@ int store_append_fields(struct store_write *write, enum table table, int64_t per
 	ptrdiff_t there = count_values(values, n * fields_given(fields));
 	if (there < 0)
 		return errbuf_set(&write->error, ERR_INVALID, "a value of unknown type");
-	err = write->store->engine->append(write, table, period_ms, retention, ts_ms, fields,
-					   handles, n, values);
+	err = write->store->engine->append(write, target, ts_ms, fields, handles, n, values);
 	if (!err)
 		write->samples += (size_t)there;
 	return added(write, err);
 }
 
-int store_append(struct store_write *write, enum table table, int64_t period_ms,
-		 enum retention_class retention, int64_t ts_ms, const uint64_t *handles, size_t n,
-		 const struct value *values)
+int store_append(struct store_write *write, const struct store_target *target, int64_t ts_ms,
+		 const uint64_t *handles, size_t n, const struct value *values)
 {
-	int err = check_samples(table, period_ms, &write->error);
-
+	int err = check_samples(target->table, target->period_ms, &write->error);
 	return err ? err
-		   : store_append_fields(write, table, period_ms, retention, ts_ms,
-					 all_fields(table), handles, n, values);
+		   : store_append_fields(write, target, ts_ms, all_fields(target->table), handles,
+					 n, values);
 }
 
 static int check_columns(const struct store_columns *columns, struct errbuf *e)
@@ -315,8 +317,8 @@ static int check_columns(const struct store_columns *columns, struct errbuf *e)
 	return err ? err : check_time(columns->ts_ms[columns->count - 1], e);
 }
 
-static int append_one_by_one(struct store_write *write, enum table table, int64_t period_ms,
-			     enum retention_class retention, const struct store_columns *columns)
+static int append_one_by_one(struct store_write *write, const struct store_target *target,
+			     const struct store_columns *columns)
 {
 	struct value values[STORE_GROUP_MAX * TABLE_FIELDS_MAX];
 	size_t given = columns->n * fields_given(columns->fields);
@@ -325,63 +327,60 @@ static int append_one_by_one(struct store_write *write, enum table table, int64_
 		for (size_t c = 0; c < given; c++)
 			values[c] = (struct value){columns->bits[c * columns->count + t],
 						   columns->type};
-		err = store_append_fields(write, table, period_ms, retention, columns->ts_ms[t],
-					  columns->fields, columns->handles, columns->n, values);
+		err = store_append_fields(write, target, columns->ts_ms[t], columns->fields,
+					  columns->handles, columns->n, values);
 	}
 	return err;
 }
 
-int store_append_columns(struct store_write *write, enum table table, int64_t period_ms,
-			 enum retention_class retention, const struct store_columns *columns)
+int store_append_columns(struct store_write *write, const struct store_target *target,
+			 const struct store_columns *columns)
 {
 	const struct store_engine *engine = write->store->engine;
-	int err = check_append(table, period_ms, retention, columns->fields, columns->n,
-			       &write->error);
+	int err = check_append(target, columns->fields, columns->n, &write->error);
 	if (!err)
 		err = check_columns(columns, &write->error);
 	if (err)
 		return err;
 	if (!engine->append_columns || !write->in_runs)
-		return append_one_by_one(write, table, period_ms, retention, columns);
-	err = engine->append_columns(write, table, period_ms, retention, columns);
+		return append_one_by_one(write, target, columns);
+	err = engine->append_columns(write, target, columns);
 	if (!err)
 		write->samples += columns->n * fields_given(columns->fields) * columns->count;
 	return added(write, err);
 }
 
-int store_delete_range(struct store_write *write, enum table table, int64_t period_ms,
-		       const uint64_t *handles, size_t n, int64_t start_ms, int64_t end_ms)
+/* What is deleted or re-keyed. */
+static int check_span(const struct store_target *target, size_t n, int64_t start_ms, int64_t end_ms,
+		      struct errbuf *e)
 {
-	int err = check_samples(table, period_ms, &write->error);
+	int err = check_samples(target->table, target->period_ms, e);
 	if (!err)
-		err = check_group(n, &write->error);
-	if (err)
-		return err;
-	if (start_ms > end_ms)
-		return errbuf_set(&write->error, ERR_INVALID, "a range that ends before it starts");
-	if (start_ms == end_ms)
-		return 0;
-	return added(write, write->store->engine->add_delete_range(write, table, period_ms, handles,
-								   n, start_ms, end_ms));
+		err = check_group(n, e);
+	if (!err && start_ms > end_ms)
+		err = errbuf_set(e, ERR_INVALID, "a range that ends before it starts");
+	return err;
 }
 
-int store_rekey(struct store_write *write, enum table table, int64_t period_ms,
-		enum retention_class retention, enum store_rekey_step step, const uint64_t *handles,
-		size_t n, int64_t start_ms, int64_t end_ms, int64_t now_ms)
+int store_delete_range(struct store_write *write, const struct store_target *target,
+		       const uint64_t *handles, size_t n, int64_t start_ms, int64_t end_ms)
 {
-	struct store_rekeying rekeying = {table, period_ms, retention, step,  handles,
-					  n,     start_ms,  end_ms,    now_ms};
-	int err = check_samples(table, period_ms, &write->error);
+	int err = check_span(target, n, start_ms, end_ms, &write->error);
+	if (err || start_ms == end_ms)
+		return err;
+	return added(write, write->store->engine->add_delete_range(write, target, handles, n,
+								   start_ms, end_ms));
+}
+
+int store_rekey(struct store_write *write, const struct store_rekeying *rekeying)
+{
+	int err = check_span(&rekeying->target, rekeying->n, rekeying->start_ms, rekeying->end_ms,
+			     &write->error);
 	if (!err)
-		err = check_group(n, &write->error);
+		err = check_retention(rekeying->target.retention, &write->error);
 	if (err)
 		return err;
-	if ((unsigned)retention >= RETENTION_CLASSES)
-		return errbuf_set(&write->error, ERR_INVALID, "no retention class %d",
-				  (int)retention);
-	if (start_ms > end_ms)
-		return errbuf_set(&write->error, ERR_INVALID, "a range that ends before it starts");
-	err = added(write, write->store->engine->add_rekey(write, &rekeying));
+	err = added(write, write->store->engine->add_rekey(write, rekeying));
 	write->rekeys |= !err;
 	return err;
 }

@@ -122,25 +122,31 @@ void store_write_reset(struct store_write *write);
  * its memory goes when the engine has let go of it. NULL is allowed. */
 void store_write_free(struct store_write *write);
 
+/* Where samples of a series lie: which rows, and for how long they are kept. */
+struct store_target {
+	enum table table;
+	enum retention_class retention; /* a deletion does not look at it */
+	int64_t period_ms;              /* 0 for tables without one */
+};
+
 /* One time of `n` series: values[i * fields + f] is field f of handles[i]; VALUE_NONE leaves a
- * field unwritten. `period_ms` is 0 for tables without one. Handles that were opened together and
- * are given in that order are stored together, cheapest. A handle that stands twice takes the later
- * values. A sample written again in another retention class: the later write wins while it lives;
- * whether the earlier one shows once that has expired is the engine's business.
+ * field unwritten. Handles that were opened together and are given in that order are stored
+ * together, cheapest. A handle that stands twice takes the later values. A sample written again in
+ * another retention class: the later write wins while it lives; whether the earlier one shows once
+ * that has expired is the engine's business.
  * ERR_LIMIT: the batch is full, submit it first (or n > STORE_GROUP_MAX). ERR_INVALID: table,
  * period, time or count outside the contract. ERR_NOT_FOUND, here or from `done`: no such handle,
  * or no longer; from `done`, the other rows of that stage may be there or not. Open the series
  * again and repeat the batch. */
-int store_append(struct store_write *write, enum table table, int64_t period_ms,
-		 enum retention_class retention, int64_t ts_ms, const uint64_t *handles, size_t n,
-		 const struct value *values) MUST_CHECK;
+int store_append(struct store_write *write, const struct store_target *target, int64_t ts_ms,
+		 const uint64_t *handles, size_t n, const struct value *values) MUST_CHECK;
 
 /* The same of some fields, bit f of `fields` for field f, the others left unwritten: values[i *
  * count + k] is of handles[i] the k-th of the `count` fields that are set. ERR_INVALID: none is, or
  * one that the table does not have. */
-int store_append_fields(struct store_write *write, enum table table, int64_t period_ms,
-			enum retention_class retention, int64_t ts_ms, unsigned fields,
-			const uint64_t *handles, size_t n, const struct value *values) MUST_CHECK;
+int store_append_fields(struct store_write *write, const struct store_target *target, int64_t ts_ms,
+			unsigned fields, const uint64_t *handles, size_t n,
+			const struct value *values) MUST_CHECK;
 
 /* The same of several times, by column: values of one type, bits[(i * given + k) * count + t] of
  * handles[i] the k-th of the `given` fields that are set, at ts_ms[t]. The times ascend. For a
@@ -156,32 +162,36 @@ struct store_columns {
 	enum value_type type;
 	const uint64_t *bits;
 };
-int store_append_columns(struct store_write *write, enum table table, int64_t period_ms,
-			 enum retention_class retention,
+int store_append_columns(struct store_write *write, const struct store_target *target,
 			 const struct store_columns *columns) MUST_CHECK;
 
 /* Removes all fields of start <= ts < end, in every retention class. Ordered with the appends of
  * the same batch. An unknown handle has nothing to remove. start == end removes nothing, start >
  * end is ERR_INVALID, here and in reads. */
-int store_delete_range(struct store_write *write, enum table table, int64_t period_ms,
+int store_delete_range(struct store_write *write, const struct store_target *target,
 		       const uint64_t *handles, size_t n, int64_t start_ms,
 		       int64_t end_ms) MUST_CHECK;
 
-/* Takes samples of start <= ts < end to this retention class, whichever other they lie in, so that
- * they stay for as long as it keeps them: those that had not expired by now_ms. In two steps, since
- * reads that are under way must find them: STORE_REKEY_COPY writes them to the class as well;
- * STORE_REKEY_CLEAR, which may come when all reads that began before the first step was done have
- * ended, takes them out of the other classes, also what has expired there. Whatever is written
- * meanwhile is written in this class, else it may be lost. Twice is once.
+/* Takes samples of start <= ts < end to the target's retention class, whichever other they lie in,
+ * so that they stay for as long as it keeps them: those that had not expired by now_ms. In two
+ * steps, since reads that are under way must find them: STORE_REKEY_COPY writes them to the class
+ * as well; STORE_REKEY_CLEAR, which may come when all reads that began before the first step was
+ * done have ended, takes them out of the other classes, also what has expired there. Whatever is
+ * written meanwhile is written in this class, else it may be lost. Twice is once.
  *
  * It is alone in its batch, else store_write_submit says ERR_INVALID; ERR_RETRY, from `done`: not
  * now, the same may succeed soon. While such batches come nothing that has expired is removed. An
  * unknown handle has nothing. A batch is one commit, so a caller takes few series that lie together
  * and one segment of their time at once. */
 enum store_rekey_step { STORE_REKEY_COPY, STORE_REKEY_CLEAR };
-int store_rekey(struct store_write *write, enum table table, int64_t period_ms,
-		enum retention_class retention, enum store_rekey_step step, const uint64_t *handles,
-		size_t n, int64_t start_ms, int64_t end_ms, int64_t now_ms) MUST_CHECK;
+struct store_rekeying {
+	struct store_target target;
+	enum store_rekey_step step;
+	const uint64_t *handles;
+	size_t n;
+	int64_t start_ms, end_ms, now_ms;
+};
+int store_rekey(struct store_write *write, const struct store_rekeying *rekeying) MUST_CHECK;
 
 /* The parts of a row key or of a column, as many as the table declares, in its order. A part may be
  * empty but not NULL; a row key may not be empty as a whole. */
@@ -636,17 +646,6 @@ struct store_cell_write {
 	struct store_write_cond *outcome; /* conditional only; in the write's arena */
 };
 
-/* The same of a store_rekey; `handles` are the caller's. */
-struct store_rekeying {
-	enum table table;
-	int64_t period_ms;
-	enum retention_class retention;
-	enum store_rekey_step step;
-	const uint64_t *handles;
-	size_t n;
-	int64_t start_ms, end_ms, now_ms;
-};
-
 /* The parts as one byte string whose order is theirs, part by part: each part but the last with 00
  * written as 00 ff and closed by 00 01; the last as it is. `count` parts; a NULL part ends early
  * (for the bounds of a scan). Decoding gives slices into `arena` or `bytes`; ERR_DAMAGED for bytes
@@ -669,13 +668,13 @@ void store_read_end(struct store_read *read);
 struct store_engine {
 	const char *name;
 	struct store_capabilities can;
-	int (*append)(struct store_write *write, enum table table, int64_t period_ms,
-		      enum retention_class retention, int64_t ts_ms, unsigned fields,
-		      const uint64_t *handles, size_t n, const struct value *values);
+	int (*append)(struct store_write *write, const struct store_target *target, int64_t ts_ms,
+		      unsigned fields, const uint64_t *handles, size_t n,
+		      const struct value *values);
 	/* Of a batch in runs; NULL: the engine has nothing better than a time after the other. */
-	int (*append_columns)(struct store_write *write, enum table table, int64_t period_ms,
-			      enum retention_class retention, const struct store_columns *columns);
-	int (*add_delete_range)(struct store_write *write, enum table table, int64_t period_ms,
+	int (*append_columns)(struct store_write *write, const struct store_target *target,
+			      const struct store_columns *columns);
+	int (*add_delete_range)(struct store_write *write, const struct store_target *target,
 				const uint64_t *handles, size_t n, int64_t start_ms,
 				int64_t end_ms);
 	int (*add_cell)(struct store_write *write, const struct store_cell_write *cell);

@@ -140,8 +140,9 @@ static void append(struct bench *bench, size_t host, int64_t ts_ms, const struct
 	size_t together = bench->shared ? METRICS : 1;
 
 	for (size_t m = 0; m < METRICS; m += together) {
-		int err = store_append(write_free(bench), TABLE_DATA_RAW, 0, RETENTION_EVER, ts_ms,
-				       handles + m, together, values + m);
+		int err = store_append(write_free(bench),
+				       &(struct store_target){TABLE_DATA_RAW, RETENTION_EVER},
+				       ts_ms, handles + m, together, values + m);
 		if (err)
 			die("append", err);
 	}

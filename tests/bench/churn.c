@@ -203,8 +203,9 @@ static void write_step(struct churn *churn, struct store_write *write)
 	for (size_t host = 0; host < HOSTS; host++) {
 		for (size_t m = 0; m < METRICS; m++)
 			values[m] = value_f64(random_unit(&churn->random));
-		int err = store_append(write, TABLE_DATA_RAW, 0, RETENTION_2_DAYS, churn->next_ms,
-				       churn->handles[host], METRICS, values);
+		int err = store_append(write,
+				       &(struct store_target){TABLE_DATA_RAW, RETENTION_2_DAYS},
+				       churn->next_ms, churn->handles[host], METRICS, values);
 		if (err)
 			die("append", err);
 	}

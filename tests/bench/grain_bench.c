@@ -104,7 +104,8 @@ static int append_late(struct bench *bench, struct store_write *write, int64_t t
 	row[ROLLUP_FIRST] = row[ROLLUP_LAST] = (struct value){0};
 	if (random_below(&bench->random, 100) >= bench->late_percent)
 		return 0;
-	return store_append(write, TABLE_DATA_DOWNSAMPLED, HOUR_MS, RETENTION_EVER,
+	return store_append(write,
+			    &(struct store_target){TABLE_DATA_DOWNSAMPLED, RETENTION_EVER, HOUR_MS},
 			    ts_ms + LATE_ROW_BEHIND_MS, &handle, 1, row);
 }
 
@@ -123,9 +124,10 @@ static void fill(struct bench *bench)
 		int64_t at = 500;
 		for (int64_t i = 0; i < ROWS; i++) {
 			make_row(bench, &at, row);
-			int err =
-				store_append(write, TABLE_DATA_DOWNSAMPLED, HOUR_MS, RETENTION_EVER,
-					     BEGIN_MS + i * HOUR_MS, &handles[s], 1, row);
+			int err = store_append(write,
+					       &(struct store_target){TABLE_DATA_DOWNSAMPLED,
+								      RETENTION_EVER, HOUR_MS},
+					       BEGIN_MS + i * HOUR_MS, &handles[s], 1, row);
 			if (!err)
 				err = append_late(bench, write, BEGIN_MS + i * HOUR_MS, handles[s],
 						  row);

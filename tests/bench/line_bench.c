@@ -116,15 +116,13 @@ static void bench_parse(struct bench *b, const char *name, bool avx2)
 
 /* ---- Through ingest ------------------------------------------------------------------------- */
 
-static int append_nothing(struct store_write *write, enum table table, int64_t period_ms,
-			  enum retention_class retention, int64_t ts_ms, unsigned fields,
-			  const uint64_t *handles, size_t n, const struct value *values)
+static int append_nothing(struct store_write *write, const struct store_target *target,
+			  int64_t ts_ms, unsigned fields, const uint64_t *handles, size_t n,
+			  const struct value *values)
 {
 	(void)fields;
 	(void)write;
-	(void)table;
-	(void)period_ms;
-	(void)retention;
+	(void)target;
 	(void)ts_ms;
 	(void)handles;
 	(void)n;

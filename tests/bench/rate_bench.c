@@ -131,8 +131,9 @@ static void write_done(UNUSED struct store_write *write, int err)
 
 static void append(int64_t ts_ms, const uint64_t *handles, size_t n, const struct value *values)
 {
-	int err = store_append(bench.write, TABLE_RAW_DATA, STEP_MS, RETENTION_EVER, ts_ms, handles,
-			       n, values);
+	int err = store_append(bench.write,
+			       &(struct store_target){TABLE_RAW_DATA, RETENTION_EVER, STEP_MS},
+			       ts_ms, handles, n, values);
 	if (err)
 		die("append", err);
 }

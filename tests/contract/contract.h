@@ -85,23 +85,16 @@ struct points {
 	((struct points){(struct point[]){__VA_ARGS__}, ARRAY_LEN(((struct point[]){__VA_ARGS__}))})
 #define NO_POINTS ((struct points){0})
 
-/* A table and what goes with it. */
-struct place {
-	enum table table;
-	int64_t period_ms;
-	enum retention_class retention;
-};
-
-#define RAW ((struct place){TABLE_DATA_RAW, 0, RETENTION_EVER})
+#define RAW ((struct store_target){TABLE_DATA_RAW, RETENTION_EVER})
 
 /* One append in a batch of its own. */
-void rig_put(struct rig *rig, struct place place, uint64_t handle, int64_t ts_ms,
+void rig_put(struct rig *rig, struct store_target place, uint64_t handle, int64_t ts_ms,
 	     struct value value);
-void rig_put_fields(struct rig *rig, struct place place, uint64_t handle, int64_t ts_ms,
+void rig_put_fields(struct rig *rig, struct store_target place, uint64_t handle, int64_t ts_ms,
 		    const struct value *values);
 /* As many appends as points, in one batch. */
-void rig_put_all(struct rig *rig, struct place place, uint64_t handle, struct points points);
-void rig_delete(struct rig *rig, struct place place, uint64_t handle, int64_t start_ms,
+void rig_put_all(struct rig *rig, struct store_target place, uint64_t handle, struct points points);
+void rig_delete(struct rig *rig, struct store_target place, uint64_t handle, int64_t start_ms,
 		int64_t end_ms);
 
 /* A whole range, however many slices it takes; resumed in both of the ways that store_read_submit
@@ -114,25 +107,26 @@ int rig_range_at(struct rig *rig, const struct store_range *range, size_t points
 
 /* Asserts that a range of one series gives just these points: forward and backward, at once and
  * point by point, and with each limit. */
-void expect_points(struct rig *rig, struct place place, uint64_t handle, int64_t start_ms,
+void expect_points(struct rig *rig, struct store_target place, uint64_t handle, int64_t start_ms,
 		   int64_t end_ms, struct points expected);
 /* Of the whole of time. */
-void expect_all(struct rig *rig, struct place place, uint64_t handle, struct points expected);
+void expect_all(struct rig *rig, struct store_target place, uint64_t handle,
+		struct points expected);
 void assert_points(struct points actual, struct points expected, size_t fields);
 void assert_value(struct value actual, struct value expected);
 
 /* The newest sample before; false where there is none. */
-bool rig_last_before(struct rig *rig, struct place place, uint64_t handle, int64_t before_ms,
+bool rig_last_before(struct rig *rig, struct store_target place, uint64_t handle, int64_t before_ms,
 		     int64_t look_back_ms, struct point *point);
 
 /* summaries of all windows of all handles, in rig->keep. */
 struct store_summary *rig_aggregate(struct rig *rig, const struct store_aggregate *aggregate,
 				    size_t points_max, size_t *window_count);
 /* To the class of the place. */
-void rig_rekey(struct rig *rig, struct place place, enum store_rekey_step step,
+void rig_rekey(struct rig *rig, struct store_target place, enum store_rekey_step step,
 	       const uint64_t *handles, size_t n, int64_t start_ms, int64_t end_ms);
 /* By handle and class, likewise; of the place table and period. */
-struct store_share *rig_shares(struct rig *rig, struct place place, const uint64_t *handles,
+struct store_share *rig_shares(struct rig *rig, struct store_target place, const uint64_t *handles,
 			       size_t count, size_t points_max);
 
 /* ---- Cells */

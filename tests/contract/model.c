@@ -10,15 +10,15 @@ const struct model_group model_groups[MODEL_GROUPS] = {
 	{"u", "host=a", 14, 5}, {"t", "", 19, 3},      {"u", "a\\,b=c\\=d,z=1", 22, 8},
 };
 
-const struct place model_places[MODEL_PLACES] = {
+const struct store_target model_places[MODEL_PLACES] = {
 	{TABLE_DATA_RAW, 0, 0},
-	{TABLE_BASE_RATES, 30000, 0},
-	{TABLE_RAW_DATA, 30000, 0},
-	{TABLE_RAW_DATA, 60000, 0},
-	{TABLE_RATE_AGGREGATIONS, 3600000, 0},
-	{TABLE_STAT_AGGREGATIONS, 86400000, 0},
-	{TABLE_DATA_DOWNSAMPLED, 60000, 0},
-	{TABLE_DATA_DOWNSAMPLED, 86400000, 0},
+	{TABLE_BASE_RATES, 0, 30000},
+	{TABLE_RAW_DATA, 0, 30000},
+	{TABLE_RAW_DATA, 0, 60000},
+	{TABLE_RATE_AGGREGATIONS, 0, 3600000},
+	{TABLE_STAT_AGGREGATIONS, 0, 86400000},
+	{TABLE_DATA_DOWNSAMPLED, 0, 60000},
+	{TABLE_DATA_DOWNSAMPLED, 0, 86400000},
 	{TABLE_DATA_LATE, 0, 0},
 };
 

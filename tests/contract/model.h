@@ -69,7 +69,7 @@ static inline bool chance(struct model *model, unsigned percent)
 	return pick(model, 100) < percent;
 }
 
-extern const struct place model_places[MODEL_PLACES];
+extern const struct store_target model_places[MODEL_PLACES];
 size_t model_pick_place(struct model *model);
 size_t model_group_of(size_t series);
 const char *model_metric(size_t series);

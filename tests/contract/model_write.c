@@ -127,14 +127,17 @@ static int append(struct model *model, struct side *side, struct batch *batch, s
 {
 	uint64_t handles[MODEL_SERIES];
 	struct value values[MODEL_SERIES * TABLE_FIELDS_MAX];
-	const struct place *p = &model_places[place];
+	const struct store_target *p = &model_places[place];
 	handles_of(side, series, n, handles);
 	pick_values(model, series, n, schema[p->table].field_count, ts_ms, values);
 	for (size_t i = 0; i < n; i++)
 		model->ever[series[i]][place] = true;
-	return store_append(batch->write, p->table, p->period_ms,
-			    model->retention[model_group_of(series[0]) % 2][place], ts_ms, handles,
-			    n, values);
+	return store_append(
+		batch->write,
+		&(struct store_target){p->table,
+				       model->retention[model_group_of(series[0]) % 2][place],
+				       p->period_ms},
+		ts_ms, handles, n, values);
 }
 
 /* One that suits all of the series; false: there is none. */
@@ -164,7 +167,7 @@ static int append_columns(struct model *model, struct side *side, struct batch *
 {
 	static uint64_t bits[MODEL_SERIES * TABLE_FIELDS_MAX * MODEL_TIMES_MAX];
 	uint64_t handles[MODEL_SERIES];
-	const struct place *p = &model_places[place];
+	const struct store_target *p = &model_places[place];
 	unsigned fields = 1 + (unsigned)pick(model, (1u << schema[p->table].field_count) - 1);
 	handles_of(side, series, n, handles);
 	for (size_t i = 0; i < n * fields_given(fields) * times; i++)
@@ -172,9 +175,12 @@ static int append_columns(struct model *model, struct side *side, struct batch *
 	for (size_t i = 0; i < n; i++)
 		model->ever[series[i]][place] = true;
 	struct store_columns columns = {ts_ms, times, fields, handles, n, type, bits};
-	return store_append_columns(batch->write, p->table, p->period_ms,
-				    model->retention[model_group_of(series[0]) % 2][place],
-				    &columns);
+	return store_append_columns(
+		batch->write,
+		&(struct store_target){p->table,
+				       model->retention[model_group_of(series[0]) % 2][place],
+				       p->period_ms},
+		&columns);
 }
 
 /* One time, or a run of them as a poll or a backfill brings. */
@@ -227,8 +233,11 @@ static int add_delete_range(struct model *model, struct side *side, struct batch
 		    (long long)end_ms, n, series[0], schema[model_places[place].table].name,
 		    (long long)model_places[place].period_ms);
 	handles_of(side, series, n, handles);
-	return store_delete_range(batch->write, model_places[place].table,
-				  model_places[place].period_ms, handles, n, start_ms, end_ms);
+	return store_delete_range(
+		batch->write,
+		&(struct store_target){.table = model_places[place].table,
+				       .period_ms = model_places[place].period_ms},
+		handles, n, start_ms, end_ms);
 }
 
 /* Few stamps, so that many are equal; none older than the half of a tombstone's life. */
@@ -486,9 +495,11 @@ static bool delete_everything(struct model *model, struct side *side, size_t ser
 	batch.write->done = write_done;
 	int err = 0;
 	for (size_t p = 0; !err && p < MODEL_PLACES; p++)
-		err = store_delete_range(batch.write, model_places[p].table,
-					 model_places[p].period_ms, &side->handles[series], 1,
-					 INT64_MIN, INT64_MAX);
+		err = store_delete_range(
+			batch.write,
+			&(struct store_target){.table = model_places[p].table,
+					       .period_ms = model_places[p].period_ms},
+			&side->handles[series], 1, INT64_MIN, INT64_MAX);
 	if (!err)
 		submit_all(side, &batch, 1);
 	store_write_free(batch.write);
@@ -521,7 +532,7 @@ static bool forget_series(struct model *model)
 static bool rekey_on(struct model *model, struct side *side, size_t place, size_t parity,
 		     enum store_rekey_step step)
 {
-	const struct place *p = &model_places[place];
+	const struct store_target *p = &model_places[place];
 	struct batch batch = {.err = PENDING};
 	uint64_t handles[MODEL_SERIES];
 	size_t n = 0;
@@ -532,9 +543,16 @@ static bool rekey_on(struct model *model, struct side *side, size_t place, size_
 	batch.write = store_write_new(side->store, 1 << 20);
 	batch.write->executor = &side->queue.executor;
 	batch.write->done = write_done;
-	int err = store_rekey(batch.write, p->table, p->period_ms, model->retention[parity][place],
-			      step, handles, n, INT64_MIN, INT64_MAX,
-			      clock_wall_ms(&model->clock.clock));
+	int err = store_rekey(
+		batch.write,
+		&(struct store_rekeying){
+			.target = {p->table, model->retention[parity][place], p->period_ms},
+			.step = step,
+			.handles = handles,
+			.n = n,
+			.start_ms = INT64_MIN,
+			.end_ms = INT64_MAX,
+			.now_ms = clock_wall_ms(&model->clock.clock)});
 	do {
 		batch.err = PENDING;
 		if (!err && n)

@@ -423,9 +423,8 @@ enum request_kind {
 struct request {
 	struct request *next;
 	enum request_kind kind;
-	enum table table;
-	int64_t period_ms, start_ms, end_ms; /* an append's time is start_ms */
-	enum retention_class retention;
+	struct store_target target;
+	int64_t start_ms, end_ms; /* an append's time is start_ms */
 	const uint64_t *handles;
 	size_t n;
 	const struct value *values;
@@ -491,31 +490,28 @@ static const struct value *keep_values(struct store_write *write, enum table tab
 	return kept;
 }
 
-static int naive_append(struct store_write *write, enum table table, int64_t period_ms,
-			enum retention_class retention, int64_t ts_ms, unsigned fields,
-			const uint64_t *handles, size_t n, const struct value *values)
+static int naive_append(struct store_write *write, const struct store_target *target, int64_t ts_ms,
+			unsigned fields, const uint64_t *handles, size_t n,
+			const struct value *values)
 {
 	struct request request = {
 		.kind = REQUEST_APPEND,
-		.table = table,
-		.period_ms = period_ms,
-		.retention = retention,
+		.target = *target,
 		.start_ms = ts_ms,
 		.handles = keep(write, handles, n * sizeof(*handles)),
 		.n = n,
-		.values = keep_values(write, table, fields, n, values),
+		.values = keep_values(write, target->table, fields, n, values),
 	};
 	return request.handles && request.values ? add(write, &request) : ERR_LIMIT;
 }
 
-static int naive_add_delete_range(struct store_write *write, enum table table, int64_t period_ms,
+static int naive_add_delete_range(struct store_write *write, const struct store_target *target,
 				  const uint64_t *handles, size_t n, int64_t start_ms,
 				  int64_t end_ms)
 {
 	struct request request = {
 		.kind = REQUEST_DELETE_RANGE,
-		.table = table,
-		.period_ms = period_ms,
+		.target = *target,
 		.start_ms = start_ms,
 		.end_ms = end_ms,
 		.handles = keep(write, handles, n * sizeof(*handles)),
@@ -562,11 +558,12 @@ static void naive_next_stage(UNUSED struct store_write *write)
 
 static void apply_append(struct naive *naive, const struct request *request)
 {
-	size_t field_count = schema[request->table].field_count;
+	size_t field_count = schema[request->target.table].field_count;
 	for (size_t i = 0; i < request->n; i++) {
 		struct naive_series *series = naive_series_of(naive, request->handles[i]);
-		struct naive_row *row = make_row(series, request->table, request->period_ms);
-		put_sample(naive, row, request->retention, request->start_ms,
+		struct naive_row *row =
+			make_row(series, request->target.table, request->target.period_ms);
+		put_sample(naive, row, request->target.retention, request->start_ms,
 			   request->values + i * field_count, field_count);
 	}
 }
@@ -575,7 +572,8 @@ static void apply_delete_range(struct naive *naive, const struct request *reques
 {
 	for (size_t i = 0; i < request->n; i++) {
 		struct naive_series *series = naive_series_of(naive, request->handles[i]);
-		struct naive_row *row = naive_row_of(series, request->table, request->period_ms);
+		struct naive_row *row =
+			naive_row_of(series, request->target.table, request->target.period_ms);
 		if (row)
 			delete_range(naive, row, request->start_ms, request->end_ms);
 	}
@@ -586,14 +584,14 @@ static void rekey_value(const struct naive *naive, struct naive_point *point, si
 			const struct store_rekeying *r)
 {
 	struct naive_point there = *point;
-	there.retention[field] = r->retention;
+	there.retention[field] = r->target.retention;
 	bool lives = naive_sample_visible(naive, point, field, r->now_ms);
 	bool would_live = naive_sample_visible(naive, &there, field, r->now_ms);
-	if (point->retention[field] == r->retention)
+	if (point->retention[field] == r->target.retention)
 		return;
 	if (lives && would_live &&
-	    (r->step == STORE_REKEY_CLEAR || r->retention > point->retention[field]))
-		point->retention[field] = r->retention;
+	    (r->step == STORE_REKEY_CLEAR || r->target.retention > point->retention[field]))
+		point->retention[field] = r->target.retention;
 	else if (r->step == STORE_REKEY_CLEAR)
 		point->values[field] = (struct value){0, VALUE_NONE};
 }
@@ -605,7 +603,7 @@ static void rekey_row(const struct naive *naive, struct naive_row *row,
 	for (size_t p = 0; p < row->count; p++) {
 		struct naive_point *point = &row->points[p];
 		bool meant = point->ts_ms >= r->start_ms && point->ts_ms < r->end_ms, any = false;
-		for (size_t f = 0; f < schema[r->table].field_count; f++) {
+		for (size_t f = 0; f < schema[r->target.table].field_count; f++) {
 			if (meant)
 				rekey_value(naive, point, f, r);
 			any |= point->values[f].type != VALUE_NONE;
@@ -620,7 +618,7 @@ static void apply_rekey(struct naive *naive, const struct store_rekeying *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		struct naive_series *series = naive_series_of(naive, r->handles[i]);
-		struct naive_row *row = naive_row_of(series, r->table, r->period_ms);
+		struct naive_row *row = naive_row_of(series, r->target.table, r->target.period_ms);
 		if (row)
 			rekey_row(naive, row, r);
 	}

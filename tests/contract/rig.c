@@ -181,51 +181,47 @@ uint64_t rig_find(struct rig *rig, const char *tenant, const char *metric, const
 
 /* ---- Samples ------------------------------------------------------------------------------- */
 
-void rig_put_fields(struct rig *rig, struct place place, uint64_t handle, int64_t ts_ms,
+void rig_put_fields(struct rig *rig, struct store_target place, uint64_t handle, int64_t ts_ms,
 		    const struct value *values)
 {
 	struct store_write *write = rig_write_new(rig);
-	assert_int_equal(store_append(write, place.table, place.period_ms, place.retention, ts_ms,
-				      &handle, 1, values),
-			 0);
+	assert_int_equal(store_append(write, &place, ts_ms, &handle, 1, values), 0);
 	rig_commit(rig, write);
 }
 
-void rig_put(struct rig *rig, struct place place, uint64_t handle, int64_t ts_ms,
+void rig_put(struct rig *rig, struct store_target place, uint64_t handle, int64_t ts_ms,
 	     struct value value)
 {
 	struct value values[TABLE_FIELDS_MAX] = {value};
 	rig_put_fields(rig, place, handle, ts_ms, values);
 }
 
-void rig_put_all(struct rig *rig, struct place place, uint64_t handle, struct points points)
+void rig_put_all(struct rig *rig, struct store_target place, uint64_t handle, struct points points)
 {
 	struct store_write *write = rig_write_new(rig);
 	for (size_t i = 0; i < points.count; i++)
-		assert_int_equal(store_append(write, place.table, place.period_ms, place.retention,
-					      points.list[i].ts_ms, &handle, 1,
+		assert_int_equal(store_append(write, &place, points.list[i].ts_ms, &handle, 1,
 					      points.list[i].values),
 				 0);
 	rig_commit(rig, write);
 }
 
-void rig_delete(struct rig *rig, struct place place, uint64_t handle, int64_t start_ms,
+void rig_delete(struct rig *rig, struct store_target place, uint64_t handle, int64_t start_ms,
 		int64_t end_ms)
 {
 	struct store_write *write = rig_write_new(rig);
-	assert_int_equal(store_delete_range(write, place.table, place.period_ms, &handle, 1,
-					    start_ms, end_ms),
-			 0);
+	assert_int_equal(store_delete_range(write, &place, &handle, 1, start_ms, end_ms), 0);
 	rig_commit(rig, write);
 }
 
-void rig_rekey(struct rig *rig, struct place place, enum store_rekey_step step,
+void rig_rekey(struct rig *rig, struct store_target place, enum store_rekey_step step,
 	       const uint64_t *handles, size_t n, int64_t start_ms, int64_t end_ms)
 {
 	struct store_write *write = rig_write_new(rig);
-	assert_int_equal(store_rekey(write, place.table, place.period_ms, place.retention, step,
-				     handles, n, start_ms, end_ms, rig_now_ms(rig)),
-			 0);
+	assert_int_equal(
+		store_rekey(write, &(struct store_rekeying){place, step, handles, n, start_ms,
+							    end_ms, rig_now_ms(rig)}),
+		0);
 	rig_commit(rig, write);
 }
 
@@ -367,7 +363,7 @@ static void expect_way(struct rig *rig, const struct store_range *range, struct 
 	rig->keep = keep;
 }
 
-void expect_points(struct rig *rig, struct place place, uint64_t handle, int64_t start_ms,
+void expect_points(struct rig *rig, struct store_target place, uint64_t handle, int64_t start_ms,
 		   int64_t end_ms, struct points expected)
 {
 	struct store_range range = {
@@ -394,12 +390,12 @@ void expect_points(struct rig *rig, struct place place, uint64_t handle, int64_t
 	expect_way(rig, &range, backward);
 }
 
-void expect_all(struct rig *rig, struct place place, uint64_t handle, struct points expected)
+void expect_all(struct rig *rig, struct store_target place, uint64_t handle, struct points expected)
 {
 	expect_points(rig, place, handle, INT64_MIN, INT64_MAX, expected);
 }
 
-bool rig_last_before(struct rig *rig, struct place place, uint64_t handle, int64_t before_ms,
+bool rig_last_before(struct rig *rig, struct store_target place, uint64_t handle, int64_t before_ms,
 		     int64_t look_back_ms, struct point *point)
 {
 	struct store_read *read = rig_read_new(rig);
@@ -451,7 +447,7 @@ struct store_summary *rig_aggregate(struct rig *rig, const struct store_aggregat
 	return all;
 }
 
-struct store_share *rig_shares(struct rig *rig, struct place place, const uint64_t *handles,
+struct store_share *rig_shares(struct rig *rig, struct store_target place, const uint64_t *handles,
 			       size_t count, size_t points_max)
 {
 	struct store_read *read = rig_read_new(rig);

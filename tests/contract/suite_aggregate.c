@@ -51,7 +51,7 @@ static void last_before_and_how_far_it_looks_back(struct rig *rig)
 
 static void last_before_of_many_has_all_fields(struct rig *rig)
 {
-	struct place rates = {TABLE_BASE_RATES, 30000, RETENTION_EVER};
+	struct store_target rates = {TABLE_BASE_RATES, RETENTION_EVER, 30000};
 	uint64_t handles[3] = {rig_series(rig, "a", ""), rig_series(rig, "b", ""),
 			       rig_series(rig, "c", "")};
 	rig_put_fields(rig, rates, handles[0], T0, (struct value[]){F(1), I(1), NONE, NONE, U(9)});
@@ -342,7 +342,7 @@ static void means_of_the_largest(struct rig *rig)
 
 static void one_field_of_several(struct rig *rig)
 {
-	struct place rates = {TABLE_BASE_RATES, 30000, RETENTION_EVER};
+	struct store_target rates = {TABLE_BASE_RATES, RETENTION_EVER, 30000};
 	uint64_t h = rig_series(rig, "a", "");
 	size_t windows;
 	rig_put_all(rig, rates, h,
@@ -508,9 +508,7 @@ static void same_as_from_decoded_samples(struct rig *rig)
 			/* Every other at a steady pace. */
 			int64_t off_ms = s % 2 ? 0 : (int64_t)random_below(&random, 60000);
 			int64_t ts_ms = T0 + i * 60000 + off_ms;
-			assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
-						      ts_ms, &handles[s], 1, &v),
-					 0);
+			assert_int_equal(store_append(write, &RAW, ts_ms, &handles[s], 1, &v), 0);
 		}
 		rig_commit(rig, write);
 		if (s % 3 == 1)

@@ -15,8 +15,9 @@ static int try_append(struct store_write *write, enum table table, int64_t perio
 		      int64_t ts_ms, uint64_t handle)
 {
 	struct value values[TABLE_FIELDS_MAX] = {I(1)};
-	return store_append(write, table, period_ms, (enum retention_class)retention, ts_ms,
-			    &handle, 1, values);
+	return store_append(
+		write, &(struct store_target){table, (enum retention_class)retention, period_ms},
+		ts_ms, &handle, 1, values);
 }
 
 /* What appending to this handle comes to, at the call or at the completion. */
@@ -78,27 +79,27 @@ static void appends_outside_the_contract(struct rig *rig)
 	assert_int_equal(try_append(write, TABLE_DATA_RAW, 0, 4, INT64_MIN, h), ERR_INVALID);
 	assert_int_equal(try_append(write, TABLE_DATA_RAW, 0, 4, INT64_MAX, h), ERR_INVALID);
 	struct value odd = {0, (enum value_type)4};
-	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, &h, 1, &odd),
-			 ERR_INVALID);
+	assert_int_equal(store_append(write, &RAW, T0, &h, 1, &odd), ERR_INVALID);
 	assert_true(strlen(write->error.text) > 0);
-	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, &h, 0, NULL),
-			 ERR_INVALID);
+	assert_int_equal(store_append(write, &RAW, T0, &h, 0, NULL), ERR_INVALID);
 	static uint64_t handles[STORE_GROUP_MAX + 1];
 	static struct value values[STORE_GROUP_MAX + 1];
 	for (size_t i = 0; i <= STORE_GROUP_MAX; i++)
 		handles[i] = h;
-	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, handles,
-				      STORE_GROUP_MAX + 1, values),
+	assert_int_equal(store_append(write, &RAW, T0, handles, STORE_GROUP_MAX + 1, values),
 			 ERR_LIMIT);
-	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, handles,
-				      STORE_GROUP_MAX, values),
-			 0);
-	assert_int_equal(store_delete_range(write, TABLE_DATA_RAW, 0, &h, 1, 2, 1), ERR_INVALID);
-	assert_int_equal(store_delete_range(write, TABLE_DATA_RAW, 7, &h, 1, 1, 2), ERR_INVALID);
-	assert_int_equal(store_delete_range(write, TABLE_OOPS, 0, &h, 1, 1, 2), ERR_INVALID);
+	assert_int_equal(store_append(write, &RAW, T0, handles, STORE_GROUP_MAX, values), 0);
+	assert_int_equal(store_delete_range(write, &RAW, &h, 1, 2, 1), ERR_INVALID);
 	assert_int_equal(
-		store_delete_range(write, TABLE_DATA_RAW, 0, handles, STORE_GROUP_MAX + 1, 1, 2),
-		ERR_LIMIT);
+		store_delete_range(write,
+				   &(struct store_target){.table = TABLE_DATA_RAW, .period_ms = 7},
+				   &h, 1, 1, 2),
+		ERR_INVALID);
+	assert_int_equal(
+		store_delete_range(write, &(struct store_target){.table = TABLE_OOPS}, &h, 1, 1, 2),
+		ERR_INVALID);
+	assert_int_equal(store_delete_range(write, &RAW, handles, STORE_GROUP_MAX + 1, 1, 2),
+			 ERR_LIMIT);
 	assert_int_equal(store_series_forget(write, handles, 0), ERR_INVALID);
 	assert_int_equal(store_series_forget(write, handles, STORE_GROUP_MAX + 1), ERR_LIMIT);
 	/* What was refused has left no trace. */
@@ -350,8 +351,7 @@ static void full_batch_is_still_good(struct rig *rig)
 		int err;
 		for (;;) {
 			struct value v = I(total);
-			err = store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + total, &h,
-					   1, &v);
+			err = store_append(write, &RAW, T0 + total, &h, 1, &v);
 			if (err)
 				break;
 			added++;
@@ -397,7 +397,7 @@ static void stages_are_kept_one_after_another(struct rig *rig)
 			 0);
 	assert_int_equal(try_append(write, TABLE_DATA_RAW, 0, 4, T0 + 1, h), 0);
 	store_write_next_stage(write);
-	assert_int_equal(store_delete_range(write, TABLE_DATA_RAW, 0, &h, 1, T0, T0 + 1), 0);
+	assert_int_equal(store_delete_range(write, &RAW, &h, 1, T0, T0 + 1), 0);
 	store_write_next_stage(write);
 	assert_int_equal(rig_write(rig, write), 0);
 	assert_int_equal(write->stages_kept, 3);
@@ -454,9 +454,7 @@ static void stage_is_atomic_where_declared(struct rig *rig)
 		struct store_write *write = rig_write_new(rig);
 		for (size_t i = 0; i < SERIES; i++) {
 			struct value v = I(round);
-			assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0,
-						      &h[i], 1, &v),
-					 0);
+			assert_int_equal(store_append(write, &RAW, T0, &h[i], 1, &v), 0);
 		}
 		write->owner = &result;
 		assert_int_equal(store_write_submit(write), 0);
@@ -712,9 +710,7 @@ static void batches_may_be_freed_in_flight(struct rig *rig)
 		struct value value = I(i);
 		struct store_write *write = rig_write_new(rig);
 		write->done = never_done_write;
-		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + i, &h,
-					      1, &value),
-				 0);
+		assert_int_equal(store_append(write, &RAW, T0 + i, &h, 1, &value), 0);
 		assert_int_equal(store_write_submit(write), 0);
 		store_write_free(write);
 		struct store_read *read = rig_read_new(rig);
@@ -726,8 +722,7 @@ static void batches_may_be_freed_in_flight(struct rig *rig)
 	}
 	struct store_write *last = rig_write_new(rig);
 	struct value value = I(20);
-	assert_int_equal(
-		store_append(last, TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + 20, &h, 1, &value), 0);
+	assert_int_equal(store_append(last, &RAW, T0 + 20, &h, 1, &value), 0);
 	rig_commit(rig, last); /* after the others */
 	struct point point;
 	assert_true(rig_last_before(rig, RAW, h, T0 + 20, 0, &point));
@@ -755,7 +750,7 @@ static void stamps_rise(struct rig *rig)
 
 static void figures_add_up(struct rig *rig)
 {
-	struct place rates = {TABLE_BASE_RATES, 30000, RETENTION_EVER};
+	struct store_target rates = {TABLE_BASE_RATES, RETENTION_EVER, 30000};
 	for (int i = 0; i < 3; i++) {
 		char tags[16];
 		snprintf(tags, sizeof(tags), "i=%d", i);
@@ -795,8 +790,7 @@ static void many_batches_at_once(struct rig *rig)
 	for (int i = 0; i < BATCHES; i++) {
 		writes[i] = rig_write_new(rig);
 		expected[i] = (struct point){T0 + i, {I(i)}};
-		assert_int_equal(store_append(writes[i], TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + i,
-					      &h, 1, expected[i].values),
+		assert_int_equal(store_append(writes[i], &RAW, T0 + i, &h, 1, expected[i].values),
 				 0);
 		results[i] = 1;
 		writes[i]->owner = &results[i];

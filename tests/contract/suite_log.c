@@ -152,8 +152,7 @@ static void removal_and_samples_are_one_batch(struct rig *rig)
 	struct value value = value_u64(7);
 	fill(rig, 1, 1, 2);
 	struct store_write *write = rig_write_new(rig);
-	assert_int_equal(
-		store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, &handle, 1, &value), 0);
+	assert_int_equal(store_append(write, &RAW, T0, &handle, 1, &value), 0);
 	assert_int_equal(store_log_remove(write, TABLE_QUEUE, ROW(1), NOTHING, COL(2)), 0);
 	rig_commit(rig, write);
 	EXPECT(rig, 1, 2);

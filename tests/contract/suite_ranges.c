@@ -52,8 +52,9 @@ static void row_without_samples_is_empty(struct rig *rig)
 	uint64_t empty = rig_series(rig, "cpu", "host=a"), full = rig_series(rig, "cpu", "host=b");
 	rig_put(rig, RAW, full, T0, I(1));
 	expect_all(rig, RAW, empty, NO_POINTS);
-	expect_all(rig, (struct place){TABLE_DATA_LATE, 0, RETENTION_EVER}, full, NO_POINTS);
-	expect_all(rig, (struct place){TABLE_RAW_DATA, 30000, RETENTION_EVER}, full, NO_POINTS);
+	expect_all(rig, (struct store_target){TABLE_DATA_LATE, RETENTION_EVER}, full, NO_POINTS);
+	expect_all(rig, (struct store_target){TABLE_RAW_DATA, RETENTION_EVER, 30000}, full,
+		   NO_POINTS);
 	expect_all(rig, RAW, UINT64_MAX - 1, NO_POINTS);
 	expect_all(rig, RAW, 0, NO_POINTS);
 }
@@ -189,8 +190,7 @@ static void within_a_batch_the_later_wins(struct rig *rig)
 	expect_all(rig, RAW, h, POINTS({T0, {I(3)}}, {T0 + 1, {I(2)}}));
 	struct store_write *write = rig_write_new(rig);
 	struct value values[2] = {I(4), I(5)};
-	assert_int_equal(
-		store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, twice, 2, values), 0);
+	assert_int_equal(store_append(write, &RAW, T0, twice, 2, values), 0);
 	rig_commit(rig, write);
 	expect_all(rig, RAW, h, POINTS({T0, {I(5)}}, {T0 + 1, {I(2)}}));
 }
@@ -200,10 +200,8 @@ static void batch_sent_twice_is_there_once(struct rig *rig)
 	uint64_t h = rig_series(rig, "cpu", "host=a");
 	struct store_write *write = rig_write_new(rig);
 	struct value one = I(1), two = I(2);
-	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, &h, 1, &one),
-			 0);
-	assert_int_equal(
-		store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + 5, &h, 1, &two), 0);
+	assert_int_equal(store_append(write, &RAW, T0, &h, 1, &one), 0);
+	assert_int_equal(store_append(write, &RAW, T0 + 5, &h, 1, &two), 0);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(rig_write(rig, write), 0);
 		assert_int_equal(write->stages_kept, 1);
@@ -320,13 +318,11 @@ static void deletion_is_ordered_within_its_batch(struct rig *rig)
 	uint64_t h = rig_series(rig, "cpu", "host=a");
 	struct store_write *write = rig_write_new(rig);
 	struct value v = I(1);
-	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, &h, 1, &v), 0);
-	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + 1, &h, 1, &v),
-			 0);
-	assert_int_equal(store_delete_range(write, TABLE_DATA_RAW, 0, &h, 1, T0, T0 + 9), 0);
+	assert_int_equal(store_append(write, &RAW, T0, &h, 1, &v), 0);
+	assert_int_equal(store_append(write, &RAW, T0 + 1, &h, 1, &v), 0);
+	assert_int_equal(store_delete_range(write, &RAW, &h, 1, T0, T0 + 9), 0);
 	v = I(2);
-	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + 1, &h, 1, &v),
-			 0);
+	assert_int_equal(store_append(write, &RAW, T0 + 1, &h, 1, &v), 0);
 	rig_commit(rig, write);
 	expect_all(rig, RAW, h, POINTS({T0 + 1, {I(2)}}));
 	rig_reopen(rig);
@@ -339,10 +335,10 @@ static void deletion_is_ordered_within_its_batch(struct rig *rig)
 /* Segments are a day, 30 days and 360 days wide and aligned to the epoch; years are not. */
 static void nothing_is_lost_at_the_edges_of_segments(struct rig *rig)
 {
-	static const struct place places[] = {
-		{TABLE_DATA_RAW, 0, RETENTION_EVER},
-		{TABLE_RAW_DATA, 30000, RETENTION_EVER},
-		{TABLE_RAW_DATA, 60000, RETENTION_EVER},
+	static const struct store_target places[] = {
+		{TABLE_DATA_RAW, RETENTION_EVER, 0},
+		{TABLE_RAW_DATA, RETENTION_EVER, 30000},
+		{TABLE_RAW_DATA, RETENTION_EVER, 60000},
 	};
 	static const int64_t edges[] = {
 		19675 * INT64_C(86400000), /* a day */
@@ -387,7 +383,7 @@ static void roll_ups_lie_in_wider_segments(struct rig *rig)
 	static const int64_t periods_ms[] = {60000, 3600000, 3600001, 86400000};
 	uint64_t h = rig_series(rig, "cpu", "host=a");
 	for (size_t p = 0; p < ARRAY_LEN(periods_ms); p++) {
-		struct place place = {TABLE_DATA_DOWNSAMPLED, periods_ms[p], RETENTION_EVER};
+		struct store_target place = {TABLE_DATA_DOWNSAMPLED, RETENTION_EVER, periods_ms[p]};
 		int64_t width = schema_segment_ms(place.table, place.period_ms);
 		assert_int_equal(width, (periods_ms[p] <= HOUR_MS ? 30 : 360) * (int64_t)DAY_MS);
 		int64_t edge = floor_to(T0, width);
@@ -431,9 +427,8 @@ static void tables_and_periods_are_apart(struct rig *rig)
 			if (schema[t].kind != TABLE_SAMPLES)
 				continue;
 			for (int64_t p = 1; p <= (schema[t].has_period ? 3 : 1); p++) {
-				struct place place = {(enum table)t,
-						      schema[t].has_period ? p * 30000 : 0,
-						      RETENTION_EVER};
+				struct store_target place = {(enum table)t, RETENTION_EVER,
+							     schema[t].has_period ? p * 30000 : 0};
 				struct point point = {.ts_ms = T0};
 				for (size_t f = 0; f < schema[t].field_count; f++)
 					point.values[f] = I(1000 * t + 100 * p + (int64_t)f);
@@ -456,9 +451,7 @@ static void many_samples_of_one_series(struct rig *rig)
 		struct store_write *write = rig_write_new(rig);
 		for (int64_t j = i; j < i + BATCH; j++) {
 			struct value v = j % 3 ? I(j * j) : F((double)j / 7);
-			assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
-						      T0 + 10000 * j, &h, 1, &v),
-					 0);
+			assert_int_equal(store_append(write, &RAW, T0 + 10000 * j, &h, 1, &v), 0);
 		}
 		rig_commit(rig, write);
 		if (i == COUNT / 2)

@@ -3,9 +3,9 @@
 
 #define I(x) value_i64(x)
 
-static struct place raw_in(enum retention_class retention)
+static struct store_target raw_in(enum retention_class retention)
 {
-	return (struct place){TABLE_DATA_RAW, 0, retention};
+	return (struct store_target){TABLE_DATA_RAW, retention};
 }
 
 static size_t count_at(struct rig *rig, uint64_t h, int64_t now_ms)
@@ -262,10 +262,11 @@ static void shares_by_class(struct rig *rig)
 /* Values count by field, as they do in a row of roll-ups. */
 static void shares_of_fields(struct rig *rig)
 {
-	struct place hours = {TABLE_DATA_DOWNSAMPLED, 3600000, RETENTION_400_DAYS};
+	struct store_target hours = {TABLE_DATA_DOWNSAMPLED, RETENTION_400_DAYS, 3600000};
 	uint64_t h = rig_series(rig, "cpu", "");
 	struct points rows = POINTS({0, {I(1), I(2), I(3)}}, {3600000, {I(1), I(2), I(3), I(4)}});
-	rig_put_all(rig, (struct place){TABLE_DATA_DOWNSAMPLED, 3600000, RETENTION_EVER}, h, rows);
+	rig_put_all(rig, (struct store_target){TABLE_DATA_DOWNSAMPLED, RETENTION_EVER, 3600000}, h,
+		    rows);
 	for (int pass = 0; pass < 2; pass++) {
 		struct store_share *s = rig_shares(rig, hours, &h, 1, 0);
 		assert_int_equal(s[RETENTION_EVER].samples, 7);
@@ -279,7 +280,7 @@ static void shares_of_fields(struct rig *rig)
 
 /* ---- Re-keying ------------------------------------------------------------------------------- */
 
-static void expect_share(struct rig *rig, struct place place, uint64_t handle,
+static void expect_share(struct rig *rig, struct store_target place, uint64_t handle,
 			 enum retention_class retention, uint64_t samples)
 {
 	struct store_share *shares = rig_shares(rig, place, &handle, 1, 0);
@@ -465,7 +466,7 @@ static void rekeying_beside_deletions(struct rig *rig)
 
 static void rekeying_rows_of_fields(struct rig *rig)
 {
-	struct place hours = {TABLE_DATA_DOWNSAMPLED, 3600000, RETENTION_7_DAYS};
+	struct store_target hours = {TABLE_DATA_DOWNSAMPLED, RETENTION_7_DAYS, 3600000};
 	uint64_t h[2] = {rig_series(rig, "cpu", "h=a"), rig_series(rig, "cpu", "h=b")};
 	struct points rows =
 		POINTS({T0, {I(1), I(2), I(3)}}, {T0 + 3600000, {I(4), I(5), I(6), I(7)}});
@@ -487,17 +488,17 @@ static void rekeying_outside_the_contract(struct rig *rig)
 	uint64_t h = rig_series(rig, "cpu", "");
 	struct value one = I(1);
 	struct store_write *write = rig_write_new(rig);
-	assert_int_equal(store_rekey(write, TABLE_DATA_RAW, 0, RETENTION_CLASSES, STORE_REKEY_COPY,
-				     &h, 1, 0, 1, T0),
+	assert_int_equal(
+		store_rekey(write, &(struct store_rekeying){raw_in(RETENTION_CLASSES),
+							    STORE_REKEY_COPY, &h, 1, 0, 1, T0}),
+		ERR_INVALID);
+	assert_int_equal(store_rekey(write, &(struct store_rekeying){RAW, STORE_REKEY_COPY, &h, 1,
+								     1, 0, T0}),
 			 ERR_INVALID);
-	assert_int_equal(store_rekey(write, TABLE_DATA_RAW, 0, RETENTION_EVER, STORE_REKEY_COPY, &h,
-				     1, 1, 0, T0),
-			 ERR_INVALID);
-	assert_int_equal(store_rekey(write, TABLE_DATA_RAW, 0, RETENTION_EVER, STORE_REKEY_COPY, &h,
-				     1, 0, 1, T0),
+	assert_int_equal(store_rekey(write, &(struct store_rekeying){RAW, STORE_REKEY_COPY, &h, 1,
+								     0, 1, T0}),
 			 0);
-	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, &h, 1, &one),
-			 0);
+	assert_int_equal(store_append(write, &RAW, T0, &h, 1, &one), 0);
 	assert_int_equal(store_write_submit(write), ERR_INVALID);
 	store_write_free(write);
 	rekey_both(rig, RETENTION_EVER, h);

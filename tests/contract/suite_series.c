@@ -99,9 +99,7 @@ static void largest_group(struct rig *rig)
 	rig_group(rig, "t", metrics, STORE_GROUP_MAX, "host=a", false, handles, &created);
 	assert_int_equal(created, STORE_GROUP_MAX);
 	struct store_write *write = rig_write_new(rig);
-	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, handles,
-				      STORE_GROUP_MAX, values),
-			 0);
+	assert_int_equal(store_append(write, &RAW, T0, handles, STORE_GROUP_MAX, values), 0);
 	rig_commit(rig, write);
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < STORE_GROUP_MAX; i += 73)
@@ -288,7 +286,7 @@ static void expect_dead(struct rig *rig, uint64_t handle)
 {
 	struct store_write *write = rig_write_new(rig);
 	struct value v = I(1);
-	int err = store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, &handle, 1, &v);
+	int err = store_append(write, &RAW, T0, &handle, 1, &v);
 	if (!err)
 		err = rig_write(rig, write);
 	assert_int_equal(err, ERR_NOT_FOUND);
@@ -300,7 +298,7 @@ static void forgotten_only_without_data(struct rig *rig)
 	uint64_t bare = rig_series(rig, "cpu", "host=bare");
 	uint64_t full = rig_series(rig, "cpu", "host=full");
 	uint64_t other = rig_series(rig, "cpu", "host=other");
-	struct place late = {TABLE_DATA_LATE, 0, RETENTION_EVER};
+	struct store_target late = {TABLE_DATA_LATE, RETENTION_EVER, 0};
 	rig_put(rig, RAW, full, T0, I(1));
 	rig_put(rig, late, other, T0, I(1)); /* in another table than most */
 	uint64_t generation = store_series_generation(rig->store);
@@ -353,7 +351,7 @@ static void forgotten_after_its_data_was_deleted(struct rig *rig)
 static void forgotten_after_its_data_expired(struct rig *rig)
 {
 	uint64_t h = rig_series(rig, "cpu", "");
-	rig_put(rig, (struct place){TABLE_DATA_RAW, 0, RETENTION_2_DAYS}, h, T0, I(1));
+	rig_put(rig, (struct store_target){TABLE_DATA_RAW, RETENTION_2_DAYS}, h, T0, I(1));
 	rig_advance_ms(rig, 5LL * DAY_MS);
 	rig_settle(rig);
 	assert_int_equal(forget(rig, &h, 1), 0);
@@ -396,8 +394,7 @@ static struct store_write *appending(struct rig *rig, uint64_t handle)
 {
 	struct store_write *write = rig_write_new(rig);
 	struct value v = I(7);
-	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, &handle, 1, &v),
-			 0);
+	assert_int_equal(store_append(write, &RAW, T0, &handle, 1, &v), 0);
 	return write;
 }
 
@@ -453,13 +450,10 @@ static void forgetting_is_ordered_within_its_batch(struct rig *rig)
 	rig_put(rig, RAW, gone, T0, v);
 	struct store_write *write = rig_write_new(rig);
 	assert_int_equal(store_series_forget(write, (uint64_t[]){kept, late}, 2), 0);
-	assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0, &kept, 1, &v),
-			 0);
-	assert_int_equal(
-		store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + 9, &gone, 1, &v), 0);
+	assert_int_equal(store_append(write, &RAW, T0, &kept, 1, &v), 0);
+	assert_int_equal(store_append(write, &RAW, T0 + 9, &gone, 1, &v), 0);
 	uint64_t both_gone[2] = {gone, sealed};
-	assert_int_equal(store_delete_range(write, TABLE_DATA_RAW, 0, both_gone, 2, T0, T0 + 10),
-			 0);
+	assert_int_equal(store_delete_range(write, &RAW, both_gone, 2, T0, T0 + 10), 0);
 	store_write_next_stage(write);
 	assert_int_equal(store_series_forget(write, both_gone, 2), 0);
 	rig_commit(rig, write);
@@ -585,8 +579,9 @@ static void every_row_of_samples_is_enumerated(struct rig *rig)
 		if (i % 3 == 0)
 			rig_put(rig, RAW, h[i], T0, I(1));
 		for (int64_t p = 1; p <= (int64_t)(i % 3); p++)
-			rig_put(rig, (struct place){TABLE_RAW_DATA, p * 1000, RETENTION_EVER}, h[i],
-				T0, I(1));
+			rig_put(rig,
+				(struct store_target){TABLE_RAW_DATA, RETENTION_EVER, p * 1000},
+				h[i], T0, I(1));
 		if (i == 10)
 			rig_settle(rig);
 	}
@@ -611,9 +606,9 @@ static void periods_of_a_table(struct rig *rig)
 	uint64_t a = rig_series(rig, "a", ""), b = rig_series(rig, "b", "");
 	const int64_t periods_ms[] = {60000, 1000, 86400000, 1000};
 	for (size_t i = 0; i < ARRAY_LEN(periods_ms); i++)
-		rig_put(rig, (struct place){TABLE_RAW_DATA, periods_ms[i], RETENTION_EVER},
+		rig_put(rig, (struct store_target){TABLE_RAW_DATA, RETENTION_EVER, periods_ms[i]},
 			i % 2 ? b : a, T0 + (int64_t)i, I(1));
-	rig_put(rig, (struct place){TABLE_RAW_DATA, 1000, RETENTION_400_DAYS}, a, T0, I(1));
+	rig_put(rig, (struct store_target){TABLE_RAW_DATA, RETENTION_400_DAYS, 1000}, a, T0, I(1));
 	for (int pass = 0; pass < 2; pass++) {
 		struct store_read *read = rig_read_new(rig);
 		struct store_request *counters = store_read_add(read, STORE_PERIODS);

@@ -137,7 +137,7 @@ static void shapes_survive_every_codec(struct rig *rig)
 	}
 }
 
-#define RATES ((struct place){TABLE_BASE_RATES, 30000, RETENTION_EVER})
+#define RATES ((struct store_target){TABLE_BASE_RATES, RETENTION_EVER, 30000})
 
 static void fields_of_one_time_lie_together(struct rig *rig)
 {
@@ -174,8 +174,9 @@ static void fields_are_written_one_by_one(struct rig *rig)
 static int append_some(struct store_write *write, unsigned fields, const uint64_t *handles,
 		       size_t n, const struct value *values)
 {
-	return store_append_fields(write, TABLE_BASE_RATES, 30000, RETENTION_EVER, T0, fields,
-				   handles, n, values);
+	return store_append_fields(write,
+				   &(struct store_target){TABLE_BASE_RATES, RETENTION_EVER, 30000},
+				   T0, fields, handles, n, values);
 }
 
 /* Values of the fields that are given, series by series; the others stay as they are. */
@@ -318,9 +319,8 @@ static void one_append_many_handles_with_holes(struct rig *rig)
 			values[m] = hole ? NONE : I(t * 100 + (int64_t)m);
 		}
 		struct store_write *write = rig_write_new(rig);
-		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
-					      T0 + t * 10000, handles, METRICS, values),
-				 0);
+		assert_int_equal(
+			store_append(write, &RAW, T0 + t * 10000, handles, METRICS, values), 0);
 		rig_commit(rig, write);
 		if (t == TIMES / 2)
 			rig_settle(rig);
@@ -354,9 +354,7 @@ static void handles_of_different_registrations_mix(struct rig *rig)
 		struct store_write *write = rig_write_new(rig);
 		const struct value values[5] = {I(10 * t), I(10 * t + 1), I(10 * t + 2),
 						I(10 * t + 3), I(10 * t + 4)};
-		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + t,
-					      mixed, 5, values),
-				 0);
+		assert_int_equal(store_append(write, &RAW, T0 + t, mixed, 5, values), 0);
 		rig_commit(rig, write);
 	}
 	for (int pass = 0; pass < 2; pass++) {
@@ -376,9 +374,7 @@ static void put_run(struct rig *rig, uint64_t handle, int64_t from, int64_t time
 	write->in_runs = write->can_wait = true;
 	for (int64_t t = from; t < 10; t++) {
 		struct value value = I(times * t);
-		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
-					      T0 + 1000 * t, &handle, 1, &value),
-				 0);
+		assert_int_equal(store_append(write, &RAW, T0 + 1000 * t, &handle, 1, &value), 0);
 	}
 	rig_commit(rig, write);
 }
@@ -422,7 +418,9 @@ static int add_columns(struct store_write *write, const uint64_t *handles, size_
 					      c / 2 * 1000 + c % 2 * 100;
 	}
 	struct store_columns columns = {ts_ms, count, 1 << 0 | 1 << 3, handles, n, VALUE_U64, bits};
-	return store_append_columns(write, RATES.table, RATES.period_ms, RETENTION_EVER, &columns);
+	return store_append_columns(
+		write, &(struct store_target){RATES.table, RETENTION_EVER, RATES.period_ms},
+		&columns);
 }
 
 /* Minutes 0 to 69 of `h`, which are 7 times their number; without those of 20 to 39 if there was a
@@ -451,9 +449,12 @@ static void put_some_columns(struct rig *rig, const uint64_t h[3], bool in_runs,
 	assert_int_equal(add_columns(write, h, 3, 0, COLUMN_TIMES, 7), 0);
 	assert_int_equal(write->samples, 3 * 2 * COLUMN_TIMES);
 	if (deletes)
-		assert_int_equal(store_delete_range(write, RATES.table, RATES.period_ms, h, 3,
-						    T0 + 20 * 60000, T0 + 40 * 60000),
-				 0);
+		assert_int_equal(
+			store_delete_range(write,
+					   &(struct store_target){.table = RATES.table,
+								  .period_ms = RATES.period_ms},
+					   h, 3, T0 + 20 * 60000, T0 + 40 * 60000),
+			0);
 	assert_int_equal(add_columns(write, h, 3, 30, 5, 11), 0);
 	rig_commit(rig, write);
 	write = rig_write_new(rig);
@@ -498,25 +499,33 @@ static void columns_are_checked_and_may_pass_segments(struct rig *rig)
 	struct store_write *write = rig_write_new(rig);
 	write->in_runs = true;
 	bad.count = 0;
-	assert_int_equal(store_append_columns(write, RAW.table, 0, RETENTION_EVER, &bad),
+	assert_int_equal(store_append_columns(
+				 write, &(struct store_target){RAW.table, RETENTION_EVER}, &bad),
 			 ERR_INVALID);
 	bad = columns;
 	bad.type = VALUE_NONE;
-	assert_int_equal(store_append_columns(write, RAW.table, 0, RETENTION_EVER, &bad),
+	assert_int_equal(store_append_columns(
+				 write, &(struct store_target){RAW.table, RETENTION_EVER}, &bad),
 			 ERR_INVALID);
 	bad = columns;
 	bad.fields = 2;
-	assert_int_equal(store_append_columns(write, RAW.table, 0, RETENTION_EVER, &bad),
+	assert_int_equal(store_append_columns(
+				 write, &(struct store_target){RAW.table, RETENTION_EVER}, &bad),
 			 ERR_INVALID);
 	bad = columns;
 	bad.ts_ms = (int64_t[]){T0, T0 + 2, T0 + 2, T0 + 3};
-	assert_int_equal(store_append_columns(write, RAW.table, 0, RETENTION_EVER, &bad),
+	assert_int_equal(store_append_columns(
+				 write, &(struct store_target){RAW.table, RETENTION_EVER}, &bad),
 			 ERR_INVALID);
 	bad.ts_ms = (int64_t[]){T0, T0 + 2, T0 + 3, INT64_MAX};
-	assert_int_equal(store_append_columns(write, RAW.table, 0, RETENTION_EVER, &bad),
+	assert_int_equal(store_append_columns(
+				 write, &(struct store_target){RAW.table, RETENTION_EVER}, &bad),
 			 ERR_INVALID);
 	assert_int_equal(write->samples, 0);
-	assert_int_equal(store_append_columns(write, RAW.table, 0, RETENTION_EVER, &columns), 0);
+	assert_int_equal(store_append_columns(write,
+					      &(struct store_target){RAW.table, RETENTION_EVER},
+					      &columns),
+			 0);
 	rig_commit(rig, write);
 	for (int pass = 0; pass < 2; pass++) {
 		expect_all(rig, RAW, h, (struct points){expected, 4});
@@ -525,8 +534,9 @@ static void columns_are_checked_and_may_pass_segments(struct rig *rig)
 }
 
 /* What a range of several series gives, whatever it is cut into, is what each alone gives. */
-static void expect_together(struct rig *rig, struct place place, const uint64_t *handles, size_t n,
-			    int64_t start_ms, int64_t end_ms, const struct points *expected)
+static void expect_together(struct rig *rig, struct store_target place, const uint64_t *handles,
+			    size_t n, int64_t start_ms, int64_t end_ms,
+			    const struct points *expected)
 {
 	static const size_t most[] = {0, 1, 7, 40};
 	struct points points[16];
@@ -555,8 +565,7 @@ static void neighbours_in_one_range_have_each_their_own(struct rig *rig)
 	struct value third[5] = {I(21), NONE, I(23), NONE, NONE};
 	for (int64_t t = 0; t < 3; t++) {
 		struct store_write *write = rig_write_new(rig);
-		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0 + t, h,
-					      5,
+		assert_int_equal(store_append(write, &RAW, T0 + t, h, 5,
 					      t == 0   ? first
 					      : t == 1 ? second
 						       : third),
@@ -597,8 +606,10 @@ static void newest_and_late_rows_are_found_behind_old_ones(struct rig *rig)
 			values[i] = i % 5 == 3 ? U(0) : I(row * 100 + i);
 		struct store_write *write = rig_write_new(rig);
 		if (row != LATE || t == ROWS)
-			assert_int_equal(store_append(write, TABLE_BASE_RATES, 30000,
-						      RETENTION_EVER, T0 + row, h, SERIES, values),
+			assert_int_equal(store_append(write,
+						      &(struct store_target){TABLE_BASE_RATES,
+									     RETENTION_EVER, 30000},
+						      T0 + row, h, SERIES, values),
 					 0);
 		rig_commit(rig, write);
 		if (t % 50 != 49 && t < ROWS)
@@ -649,9 +660,11 @@ static void one_time_of_one_row_is_whole(struct rig *rig)
 		struct store_write *write = rig_write_new(rig);
 		struct value v[5] = {I(i), I(i), I(i), I(i), I(i)};
 		int result = 1;
-		assert_int_equal(
-			store_append(write, TABLE_BASE_RATES, 30000, RETENTION_EVER, T0, &h, 1, v),
-			0);
+		assert_int_equal(store_append(write,
+					      &(struct store_target){TABLE_BASE_RATES,
+								     RETENTION_EVER, 30000},
+					      T0, &h, 1, v),
+				 0);
 		write->owner = &result;
 		assert_int_equal(store_write_submit(write), 0);
 		/* While the batch is on its way. */

@@ -215,8 +215,9 @@ static int put_rows(struct look *look, unsigned from, unsigned to)
 			struct value values[SERIES];
 			for (unsigned s = 0; s < SERIES; s++)
 				values[s] = value_u64(value_of(b, s, time_of(row)));
-			err = store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, time_of(row),
-					   look->handles[b], SERIES, values);
+			err = store_append(write,
+					   &(struct store_target){TABLE_DATA_RAW, RETENTION_EVER},
+					   time_of(row), look->handles[b], SERIES, values);
 		}
 	}
 	if (!err)
@@ -232,8 +233,9 @@ static int delete_rows(struct look *look, bool thirds, unsigned from, unsigned t
 	int err = 0;
 	for (unsigned b = 0; b < bands && !err; b++) {
 		if ((b % 3 == 0) == thirds)
-			err = store_delete_range(write, TABLE_DATA_RAW, 0, look->handles[b], SERIES,
-						 time_of(from), time_of(to));
+			err = store_delete_range(
+				write, &(struct store_target){.table = TABLE_DATA_RAW},
+				look->handles[b], SERIES, time_of(from), time_of(to));
 	}
 	if (!err)
 		err = write_wait(look, write);

@@ -275,16 +275,18 @@ static size_t cell_value(unsigned group, unsigned version, uint8_t to[CELL_LONG_
 static int add_samples(const struct group *group, unsigned id, struct store_write *write)
 {
 	if (version_deletes(group->version))
-		return store_delete_range(write, TABLE_DATA_RAW, 0, group->handles, SERIES,
-					  time_of(0), time_of(POSITIONS));
+		return store_delete_range(write, &(struct store_target){.table = TABLE_DATA_RAW},
+					  group->handles, SERIES, time_of(0), time_of(POSITIONS));
 	int err = 0;
 	for (unsigned p = 0; p < POSITIONS && !err; p++) {
 		struct value values[SERIES];
 		for (unsigned s = 0; s < SERIES; s++)
 			values[s] = value_of(id, s, p, group->version);
-		err = store_append(write, TABLE_DATA_RAW, 0,
-				   id == EXPIRED ? RETENTION_2_DAYS : RETENTION_EVER, time_of(p),
-				   group->handles, SERIES, values);
+		err = store_append(write,
+				   &(struct store_target){TABLE_DATA_RAW, id == EXPIRED
+										  ? RETENTION_2_DAYS
+										  : RETENTION_EVER},
+				   time_of(p), group->handles, SERIES, values);
 	}
 	return err;
 }

@@ -177,8 +177,9 @@ static int append_one(struct world *world, struct direct_write *w, const unsigne
 			values[i * fields + f] =
 				version_value(world->seed, series[i], ts_ms, f, id);
 	}
-	int err = store_append(w->write, row->table, row->period_ms, row->retention, ts_ms, handles,
-			       n, values);
+	int err = store_append(w->write,
+			       &(struct store_target){row->table, row->retention, row->period_ms},
+			       ts_ms, handles, n, values);
 	for (size_t i = 0; i < n && !err; i++)
 		model_row_put(direct_row(world, series[i], rates), ts_ms, w->batch, id);
 	return err;
@@ -222,7 +223,10 @@ static void add_deletion(struct world *world, struct direct_write *w)
 	const struct row *row = direct_row(world, series[0], rates);
 	say(world, "delete %zu series from %u, %lld..%lld%s", n, series[0], (long long)start_ms,
 	    (long long)end_ms, rates ? ", rates" : "");
-	if (store_delete_range(w->write, row->table, row->period_ms, handles, n, start_ms, end_ms))
+	if (store_delete_range(
+		    w->write,
+		    &(struct store_target){.table = row->table, .period_ms = row->period_ms},
+		    handles, n, start_ms, end_ms))
 		return;
 	for (size_t i = 0; i < n; i++)
 		model_row_delete(direct_row(world, series[i], rates), start_ms, end_ms, w->batch);

@@ -135,8 +135,10 @@ static void put_sample(struct counter_of *c, int64_t ts_ms, uint64_t number)
 {
 	struct value value = value_u64(number);
 	for (int i = 0; i < 2; i++) {
-		int err = store_append(batch, TABLE_RAW_DATA, c->frequency_ms, RETENTION_EVER,
-				       ts_ms, &c->handle, 1, &value);
+		int err = store_append(
+			batch,
+			&(struct store_target){TABLE_RAW_DATA, RETENTION_EVER, c->frequency_ms},
+			ts_ms, &c->handle, 1, &value);
 		if (!err)
 			break;
 		if (err != ERR_LIMIT || i)

@@ -206,9 +206,9 @@ static void add_put(struct crash *crash, struct stream *stream)
 		unsigned p = stream->id % 2 ? o->to - 1 - i : o->from + i;
 		for (unsigned s = 0; s < SERIES; s++)
 			values[s] = value_of(crash->seed, stream->id, s, p, o->version);
-		int err = store_append(stream->write, TABLE_DATA_RAW, 0, RETENTION_EVER,
-				       BASE_MS + (int64_t)p * STEP_MS, stream->handles, SERIES,
-				       values);
+		int err = store_append(
+			stream->write, &(struct store_target){TABLE_DATA_RAW, RETENTION_EVER},
+			BASE_MS + (int64_t)p * STEP_MS, stream->handles, SERIES, values);
 		if (err)
 			die("append", err);
 	}
@@ -217,8 +217,8 @@ static void add_put(struct crash *crash, struct stream *stream)
 static void add_delete(struct stream *stream)
 {
 	const struct operation *o = &stream->last;
-	int err = store_delete_range(stream->write, TABLE_DATA_RAW, 0, stream->handles, SERIES,
-				     BASE_MS + (int64_t)o->from * STEP_MS,
+	int err = store_delete_range(stream->write, &(struct store_target){.table = TABLE_DATA_RAW},
+				     stream->handles, SERIES, BASE_MS + (int64_t)o->from * STEP_MS,
 				     BASE_MS + (int64_t)o->to * STEP_MS);
 	if (err)
 		die("delete", err);

@@ -348,9 +348,11 @@ static void test_many_texts(void **state)
 		buf_printf(&like, "%s{'ts':%lld,'val':'t'}", i ? "," : "", (long long)ts_ms);
 		if (i % 3)
 			continue;
-		assert_int_equal(store_append(write, TABLE_RAW_DATA, 30000, RETENTION_EVER,
-					      ts_ms + 500, &handle, 1, &value),
-				 0);
+		assert_int_equal(
+			store_append(write,
+				     &(struct store_target){TABLE_RAW_DATA, RETENTION_EVER, 30000},
+				     ts_ms + 500, &handle, 1, &value),
+			0);
 		buf_printf(&like, ",{'ts':%lld,'val':%lld}", (long long)ts_ms + 500, (long long)i);
 	}
 	write_out(write);
@@ -547,7 +549,9 @@ static void test_row_keys_without_samples(void **state)
 	struct store_write *write = write_new();
 	struct value row[5] = {value_u64(1), value_u64(1), value_u64(1), value_u64(1),
 			       value_u64(1)};
-	assert_int_equal(store_append(write, TABLE_RATE_AGGREGATIONS, 3600000, RETENTION_EVER,
+	assert_int_equal(store_append(write,
+				      &(struct store_target){TABLE_RATE_AGGREGATIONS,
+							     RETENTION_EVER, 3600000},
 				      (HOUR_S - 366 * 86400) * 1000, &handle, 1, row),
 			 0);
 	write_out(write);

@@ -27,9 +27,11 @@ static void put_stairs(uint64_t handle, int64_t first_s)
 	uint64_t number = 5;
 	for (int64_t poll = 0; poll <= 2880; poll++) {
 		struct value value = value_u64(number);
-		assert_int_equal(store_append(write, TABLE_RAW_DATA, 30000, RETENTION_EVER,
-					      (first_s + poll * 30) * 1000, &handle, 1, &value),
-				 0);
+		assert_int_equal(
+			store_append(write,
+				     &(struct store_target){TABLE_RAW_DATA, RETENTION_EVER, 30000},
+				     (first_s + poll * 30) * 1000, &handle, 1, &value),
+			0);
 		number += (uint64_t)(poll / 10 + 1) * 30;
 	}
 	write_out(write);

@@ -24,7 +24,9 @@ static int begin_with_granularities(void **state)
 static void put_row(uint64_t handle, int64_t width_ms, int64_t ts_ms, const struct value row[8])
 {
 	struct store_write *write = write_new();
-	assert_int_equal(store_append(write, TABLE_DATA_DOWNSAMPLED, width_ms, RETENTION_EVER,
+	assert_int_equal(store_append(write,
+				      &(struct store_target){TABLE_DATA_DOWNSAMPLED, RETENTION_EVER,
+							     width_ms},
 				      ts_ms, &handle, 1, row),
 			 0);
 	write_out(write);

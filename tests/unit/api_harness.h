@@ -173,9 +173,9 @@ static inline uint64_t open_series(const char *tenant, const char *metric, const
 static inline void put(uint64_t handle, int64_t ts_ms, struct value value)
 {
 	struct store_write *write = write_new();
-	assert_int_equal(
-		store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, ts_ms, &handle, 1, &value),
-		0);
+	assert_int_equal(store_append(write, &(struct store_target){TABLE_DATA_RAW, RETENTION_EVER},
+				      ts_ms, &handle, 1, &value),
+			 0);
 	write_out(write);
 }
 

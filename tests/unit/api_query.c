@@ -275,9 +275,10 @@ static void put_long(void)
 	struct store_write *write = write_new();
 	for (int i = 0; i < LONG_POINTS; i++) {
 		struct value value = value_f64(i);
-		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
-					      NOW_MS - LONG_POINTS + i, &h, 1, &value),
-				 0);
+		assert_int_equal(
+			store_append(write, &(struct store_target){TABLE_DATA_RAW, RETENTION_EVER},
+				     NOW_MS - LONG_POINTS + i, &h, 1, &value),
+			0);
 	}
 	write_out(write);
 }
@@ -437,9 +438,11 @@ static int ask_deaf(void)
 		struct store_write *write = write_new();
 		for (int i = part * DEAF_POINTS / 8; i < (part + 1) * DEAF_POINTS / 8; i++) {
 			struct value value = value_f64(i);
-			assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
-						      NOW_MS - DEAF_POINTS + i, &h, 1, &value),
-					 0);
+			assert_int_equal(
+				store_append(write,
+					     &(struct store_target){TABLE_DATA_RAW, RETENTION_EVER},
+					     NOW_MS - DEAF_POINTS + i, &h, 1, &value),
+				0);
 		}
 		write_out(write);
 	}

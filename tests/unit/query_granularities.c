@@ -60,7 +60,9 @@ static void put_row(uint64_t handle, int64_t width_ms, int64_t ts_ms, const stru
 	struct store_write *write = store_write_new(store, 1 << 20);
 	write->executor = &loop.executor;
 	write->done = written;
-	assert_int_equal(store_append(write, TABLE_DATA_DOWNSAMPLED, width_ms, RETENTION_EVER,
+	assert_int_equal(store_append(write,
+				      &(struct store_target){TABLE_DATA_DOWNSAMPLED, RETENTION_EVER,
+							     width_ms},
 				      ts_ms, &handle, 1, row),
 			 0);
 	assert_int_equal(store_write_submit(write), 0);

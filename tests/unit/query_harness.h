@@ -129,9 +129,10 @@ static inline void put_into(enum table table, int64_t period_ms, uint64_t handle
 	struct store_write *write = store_write_new(store, 1 << 20);
 	write->executor = &loop.executor;
 	write->done = written;
-	assert_int_equal(
-		store_append(write, table, period_ms, RETENTION_EVER, ts_ms, &handle, 1, &value),
-		0);
+	assert_int_equal(store_append(write,
+				      &(struct store_target){table, RETENTION_EVER, period_ms},
+				      ts_ms, &handle, 1, &value),
+			 0);
 	assert_int_equal(store_write_submit(write), 0);
 	pump();
 	store_write_free(write);

@@ -158,9 +158,11 @@ static void fill(void)
 		handles[i] = rig_series(&rig, "m", tags);
 		struct value value = value_i64(i);
 		for (int p = 0; p < BLOCK_POINTS; p++)
-			assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
-						      T0 + p * SECOND_MS, &handles[i], 1, &value),
-					 0);
+			assert_int_equal(
+				store_append(write,
+					     &(struct store_target){TABLE_DATA_RAW, RETENTION_EVER},
+					     T0 + p * SECOND_MS, &handles[i], 1, &value),
+				0);
 	}
 	rig_commit(&rig, write);
 	rig_settle(&rig);

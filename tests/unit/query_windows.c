@@ -417,9 +417,10 @@ static void test_agg_of_many_times(void **state)
 	write->done = written;
 	for (int i = 0; i < 2 * EACH; i++) {
 		struct value value = value_i64(i);
-		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0_MS + i,
-					      &handles[i % 2], 1, &value),
-				 0);
+		assert_int_equal(
+			store_append(write, &(struct store_target){TABLE_DATA_RAW, RETENTION_EVER},
+				     T0_MS + i, &handles[i % 2], 1, &value),
+			0);
 	}
 	assert_int_equal(store_write_submit(write), 0);
 	pump();

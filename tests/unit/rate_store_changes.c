@@ -70,8 +70,10 @@ static void beginning_anew_keeps_what_came_from_expired_raw_data(void **state)
 	assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
 	assert_bins_and_first_hour(rig);
 	write = rig_new_write(rig);
-	assert_int_equal(store_delete_range(write, TABLE_RAW_DATA, 30000, rig->handles[0], 1, 0,
-					    alu_polls[30].s * 1000),
+	assert_int_equal(store_delete_range(write,
+					    &(struct store_target){.table = TABLE_RAW_DATA,
+								   .period_ms = 30000},
+					    rig->handles[0], 1, 0, alu_polls[30].s * 1000),
 			 0);
 	rig_submit(rig, write);
 	write_cell(rig, SLICE("\2 nothing that a checkpoint could be"));
@@ -93,8 +95,10 @@ static void what_came_from_expired_raw_data_is_not_touched(void **state)
 	feed_alu(rig);
 	assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);
 	write = rig_new_write(rig);
-	assert_int_equal(store_delete_range(write, TABLE_RAW_DATA, 30000, rig->handles[0], 1, 0,
-					    alu_polls[30].s * 1000),
+	assert_int_equal(store_delete_range(write,
+					    &(struct store_target){.table = TABLE_RAW_DATA,
+								   .period_ms = 30000},
+					    rig->handles[0], 1, 0, alu_polls[30].s * 1000),
 			 0);
 	rig_submit(rig, write);
 	r = rig_recompute(rig, 0, NEW_YEAR, false);
@@ -171,8 +175,10 @@ static void a_counter_left_out_for_a_time_keeps_what_came_from_expired_raw_data(
 	write = rig_new_write(rig);
 	for (int64_t i = 200; i < 210; i++)
 		rig_put(rig, write, rig->handles[0][1], NEW_YEAR + i * 30000, 1);
-	assert_int_equal(store_delete_range(write, TABLE_RAW_DATA, 30000, rig->handles[0], 1, 0,
-					    NEW_YEAR + 60 * 30000),
+	assert_int_equal(store_delete_range(write,
+					    &(struct store_target){.table = TABLE_RAW_DATA,
+								   .period_ms = 30000},
+					    rig->handles[0], 1, 0, NEW_YEAR + 60 * 30000),
 			 0);
 	rig_submit(rig, write);
 	assert_int_equal(rig_job_until(rig, rig->newest_ms), 0);

@@ -347,14 +347,18 @@ static void spoil(struct rig *rig, int64_t bin_ms, int64_t gone_ms)
 			     value_u64(0)};
 
 	assert_int_equal(
-		store_append(write, TABLE_BASE_RATES, 30000, RETENTION_EVER, bin_ms, handle, 1, v),
+		store_append(write, &(struct store_target){TABLE_BASE_RATES, RETENTION_EVER, 30000},
+			     bin_ms, handle, 1, v),
 		0);
-	assert_int_equal(store_append(write, TABLE_BASE_RATES, 30000, RETENTION_EVER, bin_ms + 1,
-				      handle, 1, v),
-			 0);
 	assert_int_equal(
-		store_delete_range(write, TABLE_BASE_RATES, 30000, handle, 1, gone_ms, gone_ms + 1),
+		store_append(write, &(struct store_target){TABLE_BASE_RATES, RETENTION_EVER, 30000},
+			     bin_ms + 1, handle, 1, v),
 		0);
+	assert_int_equal(store_delete_range(write,
+					    &(struct store_target){.table = TABLE_BASE_RATES,
+								   .period_ms = 30000},
+					    handle, 1, gone_ms, gone_ms + 1),
+			 0);
 	rig_submit(rig, write);
 }
 

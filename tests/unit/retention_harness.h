@@ -57,8 +57,9 @@ static inline void classed_put(struct classed *c, uint64_t handle, enum retentio
 			       int64_t ts_ms)
 {
 	struct value one = value_i64(1);
-	assert_int_equal(
-		store_append(c->write, TABLE_DATA_RAW, 0, retention, ts_ms, &handle, 1, &one), 0);
+	assert_int_equal(store_append(c->write, &(struct store_target){TABLE_DATA_RAW, retention},
+				      ts_ms, &handle, 1, &one),
+			 0);
 }
 
 /* What was put is stored. */

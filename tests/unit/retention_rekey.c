@@ -46,8 +46,11 @@ static void all_goes_where_it_belongs(void **state)
 		for (int day = 0; day < 5; day++)
 			classed_put(&c, cpu[i], day ? RETENTION_7_DAYS : RETENTION_EVER,
 				    HARNESS_NOW_MS - day * DAY_MS + i);
-		assert_int_equal(store_append(c.write, TABLE_DATA_DOWNSAMPLED, HOUR_MS,
-					      i % 2 ? RETENTION_EVER : RETENTION_400_DAYS,
+		assert_int_equal(store_append(c.write,
+					      &(struct store_target){TABLE_DATA_DOWNSAMPLED,
+								     i % 2 ? RETENTION_EVER
+									   : RETENTION_400_DAYS,
+								     HOUR_MS},
 					      HARNESS_NOW_MS - HOUR_MS, &cpu[i], 1, row),
 				 0);
 	}
@@ -79,9 +82,11 @@ static void late_samples_go_where_they_are_written_now(void **state)
 	classed_open(&c, NULL, 0);
 	uint64_t x = classed_series(&c, "t", "x", 0);
 	for (int day = 1; day < 4; day++)
-		assert_int_equal(store_append(c.write, TABLE_DATA_LATE, 0, RETENTION_35_DAYS,
-					      HARNESS_NOW_MS - day * DAY_MS, &x, 1, &one),
-				 0);
+		assert_int_equal(
+			store_append(c.write,
+				     &(struct store_target){TABLE_DATA_LATE, RETENTION_35_DAYS},
+				     HARNESS_NOW_MS - day * DAY_MS, &x, 1, &one),
+			0);
 	apply(&c, STORE_REKEY_COPY, "");
 	apply(&c, STORE_REKEY_CLEAR, "");
 	assert_int_equal(samples_in(&c, x, TABLE_DATA_LATE, RETENTION_35_DAYS), 0);

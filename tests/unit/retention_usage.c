@@ -10,9 +10,11 @@ static void put_row_at(struct classed *c, uint64_t handle, enum retention_class 
 {
 	struct value row[8] = {[0] = value_i64(1), [1] = value_i64(1), [2] = value_i64(1),
 			       [3] = value_i64(1), [6] = value_i64(1), [7] = value_i64(1)};
-	assert_int_equal(store_append(c->write, TABLE_DATA_DOWNSAMPLED, HOUR_MS, retention, ts_ms,
-				      &handle, 1, row),
-			 0);
+	assert_int_equal(
+		store_append(c->write,
+			     &(struct store_target){TABLE_DATA_DOWNSAMPLED, retention, HOUR_MS},
+			     ts_ms, &handle, 1, row),
+		0);
 }
 
 static void put_row(struct classed *c, uint64_t handle, enum retention_class retention)

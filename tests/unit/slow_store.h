@@ -73,20 +73,18 @@ static inline const struct store_engine *slow_inner(struct store_write *write)
 	return slow_of(write->store)->slow->store->engine;
 }
 
-static inline int slow_append(struct store_write *write, enum table table, int64_t period_ms,
-			      enum retention_class retention, int64_t ts_ms, unsigned fields,
-			      const uint64_t *handles, size_t n, const struct value *values)
+static inline int slow_append(struct store_write *write, const struct store_target *target,
+			      int64_t ts_ms, unsigned fields, const uint64_t *handles, size_t n,
+			      const struct value *values)
 {
-	return slow_inner(write)->append(write, table, period_ms, retention, ts_ms, fields, handles,
-					 n, values);
+	return slow_inner(write)->append(write, target, ts_ms, fields, handles, n, values);
 }
 
-static inline int slow_delete_range(struct store_write *write, enum table table, int64_t period_ms,
+static inline int slow_delete_range(struct store_write *write, const struct store_target *target,
 				    const uint64_t *handles, size_t n, int64_t start_ms,
 				    int64_t end_ms)
 {
-	return slow_inner(write)->add_delete_range(write, table, period_ms, handles, n, start_ms,
-						   end_ms);
+	return slow_inner(write)->add_delete_range(write, target, handles, n, start_ms, end_ms);
 }
 
 static inline int slow_add_cell(struct store_write *write, const struct store_cell_write *cell)

@@ -132,9 +132,10 @@ static int put(struct rig *rig, int64_t from, int64_t to)
 	for (int64_t i = from; i < to; i++) {
 		/* A third is a double without pattern, so that blocks do not shrink to nothing. */
 		struct value value = value_f64((double)i / 3);
-		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, rig->retention,
-					      T0 + 1000 * i, &rig->handle, 1, &value),
-				 0);
+		assert_int_equal(
+			store_append(write, &(struct store_target){TABLE_DATA_RAW, rig->retention},
+				     T0 + 1000 * i, &rig->handle, 1, &value),
+			0);
 	}
 	int err = store_write_submit(write);
 	if (!err) {
@@ -603,7 +604,7 @@ static void a_damaged_journal_can_be_looked_at(void **state)
 /* A page that is sound in itself, of a shape that was never registered. */
 static void add_unknown_row(struct env *env, MDB_txn *txn)
 {
-	const struct sheet sheet = {TABLE_DATA_RAW, RETENTION_EVER, 0};
+	const struct store_target sheet = {TABLE_DATA_RAW, RETENTION_EVER, 0};
 	struct journal_page page;
 	struct record_chunk *chunk = NULL;
 	struct arena arena;
@@ -733,7 +734,7 @@ static void shapes_of_tenants_are_found_in_order(void **state)
 		} while (id);
 	}
 	assert_int_equal(tenant_shapes_next(&shapes, SLICE("nobody"), 0), 0);
-	assert_true(shapes.bytes >= SHAPES * sizeof(uint32_t));
+	assert_true(tenant_shapes_bytes(&shapes) >= SHAPES * sizeof(uint32_t));
 	tenant_shapes_release(&shapes);
 }
 

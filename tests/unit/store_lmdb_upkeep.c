@@ -136,7 +136,8 @@ static struct store_write *fill(struct rig *rig, bool in_runs, uint64_t handle,
 	write->in_runs = in_runs;
 	for (int i = from; i < to; i++) {
 		struct value value = value_f64(i);
-		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, retention,
+		assert_int_equal(store_append(write,
+					      &(struct store_target){TABLE_DATA_RAW, retention},
 					      start_ms + 1000 * i, &handle, 1, &value),
 				 0);
 	}
@@ -355,9 +356,11 @@ static void a_journal_of_many_series_of_one_sample(void **state)
 		for (size_t i = 0; i < OPENED_AT_ONCE; i++) {
 			struct value value = value_u64(at + i);
 			handles[at + i] = requests[i]->series_open.handles[0];
-			assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER, T0,
-						      &handles[at + i], 1, &value),
-					 0);
+			assert_int_equal(
+				store_append(write,
+					     &(struct store_target){TABLE_DATA_RAW, RETENTION_EVER},
+					     T0, &handles[at + i], 1, &value),
+				0);
 		}
 		rig_commit(rig, write);
 		store_read_free(read);
@@ -389,9 +392,11 @@ static void heads_that_began_together_are_sealed_one_after_the_other(void **stat
 		struct store_write *write = rig_write_new(rig);
 		for (int i = 0; i < SERIES; i++) {
 			struct value value = value_u64(UINT64_MAX - (uint64_t)row);
-			assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
-						      T0 + 1000 * row, &handles[i], 1, &value),
-					 0);
+			assert_int_equal(
+				store_append(write,
+					     &(struct store_target){TABLE_DATA_RAW, RETENTION_EVER},
+					     T0 + 1000 * row, &handles[i], 1, &value),
+				0);
 		}
 		rig_commit(rig, write);
 		uint64_t now = held(rig).in_heads;
@@ -440,8 +445,10 @@ static struct store_write *fill_columns(struct rig *rig, uint64_t handle, int fr
 		bits[i] = value_f64(from + (double)i).bits;
 	}
 	struct store_columns columns = {ts_ms, count, 1, &handle, 1, VALUE_F64, bits};
-	assert_int_equal(store_append_columns(write, TABLE_DATA_RAW, 0, RETENTION_EVER, &columns),
-			 0);
+	assert_int_equal(
+		store_append_columns(write, &(struct store_target){TABLE_DATA_RAW, RETENTION_EVER},
+				     &columns),
+		0);
 	return write;
 }
 

@@ -252,9 +252,10 @@ static void the_next_sample_is_the_first_of_any_series(void **state)
 	} samples[] = {{one, 200}, {one, 300}, {other, 100}, {other, 250}};
 	for (size_t i = 0; i < 4; i++) {
 		struct value value = value_i64(1);
-		assert_int_equal(store_append(write, TABLE_DATA_RAW, 0, RETENTION_EVER,
-					      samples[i].ts_ms, &samples[i].handle, 1, &value),
-				 0);
+		assert_int_equal(
+			store_append(write, &(struct store_target){TABLE_DATA_RAW, RETENTION_EVER},
+				     samples[i].ts_ms, &samples[i].handle, 1, &value),
+			0);
 	}
 	harness_write(&w.h, write);
 	assert_int_equal(look_from(&w, 0), 100);

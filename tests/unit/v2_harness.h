@@ -96,7 +96,7 @@ static inline int v2_setup(void **state)
 static inline int v2_teardown(void **state)
 {
 	end();
-	while (api.v2_answers) { /* of clients that have gone */
+	while (api.calls) { /* of clients that have gone */
 		loop_stop(loop);
 		loop_run(loop);
 	}
@@ -219,8 +219,10 @@ static inline void put_raw(uint64_t handle, int64_t period_s, int64_t ts_ms, uin
 {
 	struct store_write *write = write_new();
 	struct value value = value_u64(number);
-	assert_int_equal(store_append(write, TABLE_RAW_DATA, period_s * 1000, RETENTION_EVER, ts_ms,
-				      &handle, 1, &value),
+	assert_int_equal(store_append(write,
+				      &(struct store_target){TABLE_RAW_DATA, RETENTION_EVER,
+							     period_s * 1000},
+				      ts_ms, &handle, 1, &value),
 			 0);
 	write_out(write);
 }
@@ -246,10 +248,12 @@ static inline void put_steady(uint64_t handle, int64_t period_s, int64_t first_s
 	struct store_write *write = write_new();
 	for (size_t i = 0; i < count; i++) {
 		struct value value = value_u64(first + i * growth);
-		assert_int_equal(
-			store_append(write, TABLE_RAW_DATA, period_s * 1000, RETENTION_EVER,
-				     (first_s + (int64_t)i * step_s) * 1000, &handle, 1, &value),
-			0);
+		assert_int_equal(store_append(write,
+					      &(struct store_target){TABLE_RAW_DATA, RETENTION_EVER,
+								     period_s * 1000},
+					      (first_s + (int64_t)i * step_s) * 1000, &handle, 1,
+					      &value),
+				 0);
 	}
 	write_out(write);
 }

@@ -1,4 +1,5 @@
 /* Cells as the contract shows them: one, a row of them, the rows of a table. */
+#include "base/grow.h"
 #include "base/hash.h"
 #include "store/lmdb/cell.h"
 
@@ -106,16 +107,8 @@ static int scan_add(struct scan *scan, struct slice column, const struct cell *c
 		scan->stopped = true;
 		return 0;
 	}
-	if (out->count == scan->cap) {
-		size_t cap = scan->cap ? scan->cap * 2 : 64;
-		struct store_cell *grown = arena_alloc(&scan->read->arena, cap * sizeof(*grown));
-		if (!grown)
-			return ERR_LIMIT;
-		if (out->count)
-			memcpy(grown, out->cells, out->count * sizeof(*grown));
-		out->cells = grown;
-		scan->cap = cap;
-	}
+	if (!GROW_IN_ARENA(&scan->read->arena, out->cells, scan->cap, out->count + 1))
+		return ERR_LIMIT;
 	int err = show(scan->engine, scan->txn, out->table, column, cell, &scan->read->arena,
 		       &out->cells[out->count]);
 	if (err)
@@ -290,16 +283,8 @@ static int enumerate_add(struct store_request *request, struct arena *arena, str
 			 size_t *cap)
 {
 	struct store_enumerate *out = &request->enumerate;
-	if (out->count == *cap) {
-		size_t more = *cap ? *cap * 2 : 64;
-		struct store_row *grown = arena_alloc(arena, more * sizeof(*grown));
-		if (!grown)
-			return ERR_LIMIT;
-		if (out->count)
-			memcpy(grown, out->rows, out->count * sizeof(*grown));
-		out->rows = grown;
-		*cap = more;
-	}
+	if (!GROW_IN_ARENA(arena, out->rows, *cap, out->count + 1))
+		return ERR_LIMIT;
 	struct slice copy = arena_copy(arena, key);
 	struct store_row row = {0};
 	int err = copy.data

@@ -308,7 +308,7 @@ static void tell_extents(struct telling *t, const struct pages_loss *loss)
 	uint32_t flush;
 	bool has_first = !group_parse_key(loss->from, &first, &first_ts_ms, &flush);
 	bool has_last = !group_parse_key(loss->to, &last, &ts_ms, &flush);
-	const struct sheet *a = &first.segment.sheet, *b = &last.segment.sheet;
+	const struct store_target *a = &first.segment.sheet, *b = &last.segment.sheet;
 	int64_t ignored;
 	if (has_first)
 		t->lost.table = schema[a->table].name;

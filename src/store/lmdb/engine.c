@@ -77,16 +77,15 @@ static void take_back(struct store_stage *stage, struct chunk_mark to)
 	to.chunk->next = NULL;
 }
 
-static int engine_append(struct store_write *write, enum table table, int64_t period_ms,
-			 enum retention_class retention, int64_t ts_ms, unsigned fields,
-			 const uint64_t *handles, size_t n, const struct value *values)
+static int engine_append(struct store_write *write, const struct store_target *target,
+			 int64_t ts_ms, unsigned fields, const uint64_t *handles, size_t n,
+			 const struct value *values)
 {
 	struct engine *engine = engine_of(write->store);
-	size_t all = schema[table].field_count;
+	size_t all = schema[target->table].field_count;
 	/* One record takes them all, nearly always: then nothing is divided. */
 	size_t handles_max = n * all <= RECORD_VALUES_MAX ? n : RECORD_VALUES_MAX / all;
 	size_t given = fields_given(fields);
-	struct sheet sheet = {table, retention, period_ms};
 	struct store_stage *stage = stage_of(write);
 	if (!stage)
 		return ERR_LIMIT;
@@ -98,7 +97,7 @@ static int engine_append(struct store_write *write, enum table table, int64_t pe
 		if (!err && count > 1)
 			err = check_handle(engine, handles[i + count - 1]);
 		if (!err)
-			err = record_put_row(&write->arena, &stage->last_chunk, &sheet, handles[i],
+			err = record_put_row(&write->arena, &stage->last_chunk, target, handles[i],
 					     (unsigned)count, fields, ts_ms, values + i * given);
 		if (!err && !stage->first_chunk)
 			stage->first_chunk = stage->last_chunk;
@@ -112,7 +111,7 @@ static int engine_append(struct store_write *write, enum table table, int64_t pe
 
 /* How many of the times from `at` on one record takes: what follows lies in another segment, or has
  * no room. */
-static size_t times_together(const struct sheet *sheet, const int64_t *ts_ms, size_t at,
+static size_t times_together(const struct store_target *sheet, const int64_t *ts_ms, size_t at,
 			     size_t count, size_t max)
 {
 	int64_t segment = segment_of(sheet->table, sheet->period_ms, ts_ms[at]);
@@ -123,7 +122,7 @@ static size_t times_together(const struct sheet *sheet, const int64_t *ts_ms, si
 }
 
 /* Of neighbours. */
-static int put_columns(struct store_write *write, const struct sheet *sheet, uint64_t first,
+static int put_columns(struct store_write *write, const struct store_target *sheet, uint64_t first,
 		       unsigned series, const struct store_columns *columns, const uint64_t *bits)
 {
 	struct store_stage *stage = write->last_stage;
@@ -147,14 +146,12 @@ static int put_columns(struct store_write *write, const struct sheet *sheet, uin
 	return err;
 }
 
-static int engine_append_columns(struct store_write *write, enum table table, int64_t period_ms,
-				 enum retention_class retention,
+static int engine_append_columns(struct store_write *write, const struct store_target *target,
 				 const struct store_columns *columns)
 {
 	struct engine *engine = engine_of(write->store);
-	size_t handles_max = RECORD_VALUES_MAX / schema[table].field_count;
+	size_t handles_max = RECORD_VALUES_MAX / schema[target->table].field_count;
 	size_t step = fields_given(columns->fields) * columns->count;
-	struct sheet sheet = {table, retention, period_ms};
 	struct store_stage *stage = stage_of(write);
 	if (!stage)
 		return ERR_LIMIT;
@@ -167,22 +164,22 @@ static int engine_append_columns(struct store_write *write, enum table table, in
 		if (!err && count > 1)
 			err = check_handle(engine, handles[i + count - 1]);
 		if (!err)
-			err = put_columns(write, &sheet, handles[i], (unsigned)count, columns,
+			err = put_columns(write, target, handles[i], (unsigned)count, columns,
 					  columns->bits + i * step);
 	}
 	if (err)
 		take_back(stage, before);
-	stage->columns |= UINT32_C(1) << table;
+	stage->columns |= UINT32_C(1) << target->table;
 	stage->grows = true;
 	return err;
 }
 
-static int engine_delete_range(struct store_write *write, enum table table, int64_t period_ms,
+static int engine_delete_range(struct store_write *write, const struct store_target *target,
 			       const uint64_t *handles, size_t n, int64_t start_ms, int64_t end_ms)
 {
 	struct engine *engine = engine_of(write->store);
 	struct store_stage *stage = stage_of(write);
-	struct sheet sheet = {.table = table, .period_ms = period_ms};
+	struct store_target sheet = {.table = target->table, .period_ms = target->period_ms};
 	if (!stage)
 		return ERR_LIMIT;
 	struct chunk_mark before = mark(stage);
@@ -222,13 +219,13 @@ static int engine_add_forget(struct store_write *write, const uint64_t *handles,
 static int put_clears(struct store_write *write, struct store_stage *stage,
 		      const struct store_rekeying *rekeying)
 {
-	struct sheet sheet = {rekeying->table, rekeying->retention, rekeying->period_ms};
 	int err = 0;
 	for (size_t i = 0; i < rekeying->n && !err; i++) {
 		if (check_handle(engine_of(write->store), rekeying->handles[i]))
 			continue;
-		err = record_put_delete(&write->arena, &stage->last_chunk, RECORD_CLEAR, &sheet,
-					rekeying->handles[i], rekeying->start_ms, rekeying->end_ms);
+		err = record_put_delete(&write->arena, &stage->last_chunk, RECORD_CLEAR,
+					&rekeying->target, rekeying->handles[i], rekeying->start_ms,
+					rekeying->end_ms);
 		if (!err && !stage->first_chunk)
 			stage->first_chunk = stage->last_chunk;
 	}
@@ -379,8 +376,7 @@ static void free_engine(struct engine *engine)
 	pthread_cond_destroy(&engine->settled);
 	clock_watch_release(&engine->watch);
 	mem_free(engine->journal);
-	mem_free(engine->unsettled.slots);
-	mem_free(engine->unsettled.used);
+	hash_table_release(&engine->unsettled.table);
 	mem_free(engine->seals.list);
 	mem_free(engine->sealed);
 	strips_release(&engine->strips);

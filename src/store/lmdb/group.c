@@ -1,6 +1,7 @@
 #include "store/lmdb/group.h"
 
 #include "base/cursor.h"
+#include "base/grow.h"
 #include "base/stats.h"
 
 /* A block of fewer rows than this is not begun in the last bytes of an extent. */
@@ -65,10 +66,7 @@ static int open_extent(struct extent *extent, struct slice key, struct slice val
 
 void block_refs_add(struct block_refs *refs, const struct block *block)
 {
-	if (refs->count == refs->cap) {
-		refs->cap = refs->cap ? refs->cap * 2 : 16;
-		refs->list = mem_resize_array(refs->list, refs->cap, sizeof(*refs->list));
-	}
+	GROW(refs->list, refs->cap, refs->count + 1);
 	size_t at = refs->count++;
 	/* Mostly they come in order of time. */
 	for (; at > 0 && refs->list[at - 1].block.meta.first_ts_ms > block->meta.first_ts_ms; at--)

@@ -1,5 +1,6 @@
 #include "store/lmdb/heads.h"
 
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/stats.h"
 
@@ -317,7 +318,7 @@ uint64_t head_samples(const struct head *head)
 
 /* ---- Taking in ------------------------------------------------------------------------------- */
 
-static const struct segment_id *segment_at(struct heads *heads, const struct sheet *sheet,
+static const struct segment_id *segment_at(struct heads *heads, const struct store_target *sheet,
 					   int64_t ts_ms)
 {
 	struct segment_id *last = &heads->last;
@@ -473,11 +474,7 @@ void heads_add_segment(struct heads *heads, const struct segment_id *segment)
 	size_t at = directory_find(heads, segment);
 	if (directory_has(heads, at, segment))
 		return;
-	if (heads->directory_count == heads->directory_cap) {
-		heads->directory_cap = heads->directory_cap ? heads->directory_cap * 2 : 64;
-		heads->directory = mem_resize_array(heads->directory, heads->directory_cap,
-						    sizeof(*heads->directory));
-	}
+	GROW(heads->directory, heads->directory_cap, heads->directory_count + 1);
 	memmove(&heads->directory[at + 1], &heads->directory[at],
 		(heads->directory_count - at) * sizeof(*heads->directory));
 	heads->directory[at] = *segment;

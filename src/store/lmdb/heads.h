@@ -45,7 +45,7 @@ struct head {
 
 /* A segment of a sheet: all that one key prefix of the extents begins with. */
 struct segment_id {
-	struct sheet sheet;
+	struct store_target sheet;
 	int64_t segment;
 };
 
@@ -57,6 +57,8 @@ enum { SPARE_SIZES = 128, SPARE_MAX_BYTES = 1 << 20 };
 
 struct heads {
 	pthread_rwlock_t lock;
+	/* Chained through the heads themselves, not a table of base/: each row that is written
+	 * looks here, and what it will need is fetched ahead of time (heads_foresee). */
 	struct head **buckets;
 	size_t bucket_count, count;
 	uint64_t bytes;
@@ -89,8 +91,8 @@ static inline bool head_is_full(const struct head *head)
 
 static inline struct segment_id head_segment(const struct head *head)
 {
-	struct sheet sheet = {(enum table)head->table, (enum retention_class)head->retention,
-			      head->period_ms};
+	struct store_target sheet = {(enum table)head->table, (enum retention_class)head->retention,
+				     head->period_ms};
 	return (struct segment_id){sheet, head->segment};
 }
 

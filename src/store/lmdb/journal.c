@@ -35,7 +35,7 @@ static void close_record(struct record_chunk *chunk, uint8_t *start, uint8_t *en
 }
 
 /* What a row begins with, and columns. */
-static uint8_t *put_front(uint8_t *p, enum record_kind kind, const struct sheet *sheet,
+static uint8_t *put_front(uint8_t *p, enum record_kind kind, const struct store_target *sheet,
 			  uint64_t first, unsigned count, int64_t ts_ms)
 {
 	unsigned all = (unsigned)schema[sheet->table].field_count;
@@ -51,9 +51,9 @@ static uint8_t *put_front(uint8_t *p, enum record_kind kind, const struct sheet 
 	return p + varint_put(p, zigzag_encode(ts_ms));
 }
 
-int record_put_row(struct arena *arena, struct record_chunk **last, const struct sheet *sheet,
-		   uint64_t first, unsigned count, unsigned fields, int64_t ts_ms,
-		   const struct value *values)
+int record_put_row(struct arena *arena, struct record_chunk **last,
+		   const struct store_target *sheet, uint64_t first, unsigned count,
+		   unsigned fields, int64_t ts_ms, const struct value *values)
 {
 	unsigned all = (unsigned)schema[sheet->table].field_count;
 	uint8_t *start = room_for_record(arena, last);
@@ -74,8 +74,9 @@ size_t record_columns_max(unsigned series, unsigned fields)
 	return (ROW_MAX_BYTES - COLUMNS_FRONT_BYTES) / (8 * (1 + series * fields_given(fields)));
 }
 
-int record_put_columns(struct arena *arena, struct record_chunk **last, const struct sheet *sheet,
-		       uint64_t first, const struct record_columns *columns, size_t step)
+int record_put_columns(struct arena *arena, struct record_chunk **last,
+		       const struct store_target *sheet, uint64_t first,
+		       const struct record_columns *columns, size_t step)
 {
 	unsigned given = columns->series * fields_given(columns->fields);
 	size_t bytes = columns->count * 8;
@@ -128,7 +129,8 @@ int record_put_copy(struct arena *arena, struct record_chunk **last, const uint8
 }
 
 int record_put_delete(struct arena *arena, struct record_chunk **last, enum record_kind kind,
-		      const struct sheet *sheet, uint64_t handle, int64_t start_ms, int64_t end_ms)
+		      const struct store_target *sheet, uint64_t handle, int64_t start_ms,
+		      int64_t end_ms)
 {
 	uint8_t *start = room_for_record(arena, last);
 	if (!start)
@@ -169,7 +171,7 @@ int record_view(const uint8_t *bytes, size_t len, struct record *record)
 	struct cursor c = cursor_of(bytes, len);
 	record->kind = cursor_u8(&c);
 	uint8_t sheet = cursor_u8(&c);
-	record->sheet = (struct sheet){.table = sheet & 0x1f, .retention = sheet >> 5};
+	record->sheet = (struct store_target){.table = sheet & 0x1f, .retention = sheet >> 5};
 	if (c.bad || record->sheet.table >= TABLE_COUNT ||
 	    record->sheet.retention >= RETENTION_CLASSES ||
 	    schema[record->sheet.table].kind != TABLE_SAMPLES)

@@ -24,18 +24,11 @@ enum {
 	RECORD_MAX_BYTES = 2 + 64 + ROW_MAX_BYTES,
 };
 
-/* Which rows of samples lie together: everything of a key but the band. */
-struct sheet {
-	enum table table;
-	enum retention_class retention;
-	int64_t period_ms;
-};
-
 /* One row, or a deletion of start <= ts < end in one series (all its fields, every retention, or
  * but one). */
 struct record {
 	enum record_kind kind;
-	struct sheet sheet;
+	struct store_target sheet; /* whose rows lie together */
 	uint32_t shape, ordinal;
 	unsigned first_column, columns; /* of the band times its fields */
 	int64_t ts_ms;                  /* of a deletion: start */
@@ -55,12 +48,12 @@ struct record_chunk {
 
 /* Appends one row record, of `count` series from `first` on, which are columns of one band. Of each
  * the values of the fields given (bits), in order; the others are none. */
-int record_put_row(struct arena *arena, struct record_chunk **last, const struct sheet *sheet,
-		   uint64_t first, unsigned count, unsigned fields, int64_t ts_ms,
-		   const struct value *values) MUST_CHECK;
+int record_put_row(struct arena *arena, struct record_chunk **last,
+		   const struct store_target *sheet, uint64_t first, unsigned count,
+		   unsigned fields, int64_t ts_ms, const struct value *values) MUST_CHECK;
 /* `kind`: RECORD_DELETE, of no retention, or RECORD_CLEAR. */
 int record_put_delete(struct arena *arena, struct record_chunk **last, enum record_kind kind,
-		      const struct sheet *sheet, uint64_t handle, int64_t start_ms,
+		      const struct store_target *sheet, uint64_t handle, int64_t start_ms,
 		      int64_t end_ms) MUST_CHECK;
 
 /* Several times, ascending, of `series` neighbours: of each the fields given (bits), and of each of
@@ -75,9 +68,9 @@ struct record_columns {
 /* How many times one record takes. */
 size_t record_columns_max(unsigned series, unsigned fields);
 /* `step`: how far apart the columns lie, in values. */
-int record_put_columns(struct arena *arena, struct record_chunk **last, const struct sheet *sheet,
-		       uint64_t first, const struct record_columns *columns,
-		       size_t step) MUST_CHECK;
+int record_put_columns(struct arena *arena, struct record_chunk **last,
+		       const struct store_target *sheet, uint64_t first,
+		       const struct record_columns *columns, size_t step) MUST_CHECK;
 struct record_columns record_columns(const struct record *record);
 /* A record as it is, without its prefix. */
 int record_put_copy(struct arena *arena, struct record_chunk **last, const uint8_t *record,

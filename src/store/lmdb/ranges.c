@@ -1,5 +1,6 @@
 #include "store/lmdb/ranges.h"
 
+#include "base/grow.h"
 #include "base/mem.h"
 
 enum { LEAF_RANGES_MAX = 255 }; /* with its count a leaf is a page */
@@ -52,11 +53,7 @@ bool ranges_has(const struct ranges *ranges, uint64_t number)
 
 static struct ranges_leaf *ranges_insert_leaf(struct ranges *ranges, size_t at)
 {
-	if (ranges->leaf_count == ranges->leaf_cap) {
-		ranges->leaf_cap = ranges->leaf_cap ? ranges->leaf_cap * 2 : 4;
-		ranges->leaves = mem_resize_array((void *)ranges->leaves, ranges->leaf_cap,
-						  sizeof(*ranges->leaves));
-	}
+	GROW(ranges->leaves, ranges->leaf_cap, ranges->leaf_count + 1);
 	struct ranges_leaf **place = ranges->leaves + at;
 	memmove((void *)(place + 1), (const void *)place,
 		(ranges->leaf_count - at) * sizeof(*place));

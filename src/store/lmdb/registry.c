@@ -101,13 +101,13 @@ static struct slice band_key(uint8_t to[8], uint32_t shape, uint32_t ordinal)
 static void set_columns(struct registry *registry, uint32_t shape, unsigned columns)
 {
 	size_t at = shape / SHAPE_CHUNK;
-	uint16_t *chunk = registry->columns[at];
+	_Atomic uint16_t *chunk = registry->columns[at];
 	if (!chunk) {
 		registry->next_ordinal[at] = mem_zalloc(SHAPE_CHUNK * sizeof(uint32_t));
 		chunk = mem_zalloc(SHAPE_CHUNK * sizeof(uint16_t));
 		registry->columns[at] = chunk;
 	}
-	__atomic_store_n(&chunk[shape % SHAPE_CHUNK], (uint16_t)columns, __ATOMIC_RELEASE);
+	chunk[shape % SHAPE_CHUNK] = (uint16_t)columns;
 }
 
 bool registry_issued(struct registry *registry, uint64_t handle)
@@ -115,15 +115,14 @@ bool registry_issued(struct registry *registry, uint64_t handle)
 	uint32_t shape = handle_shape(handle);
 	if (handle_column(handle) >= registry_columns(registry, shape))
 		return false;
-	const uint32_t *next = &registry->next_ordinal[shape / SHAPE_CHUNK][shape % SHAPE_CHUNK];
-	return handle_ordinal(handle) < __atomic_load_n(next, __ATOMIC_ACQUIRE);
+	return handle_ordinal(handle) <
+	       registry->next_ordinal[shape / SHAPE_CHUNK][shape % SHAPE_CHUNK];
 }
 
 /* Under the lock, or before anybody else is there. */
 static void set_next_ordinal(struct registry *registry, uint32_t shape, uint32_t ordinal)
 {
-	uint32_t *next = &registry->next_ordinal[shape / SHAPE_CHUNK][shape % SHAPE_CHUNK];
-	__atomic_store_n(next, ordinal, __ATOMIC_RELEASE);
+	registry->next_ordinal[shape / SHAPE_CHUNK][shape % SHAPE_CHUNK] = ordinal;
 }
 
 static int take_ordinal(struct registry *registry, uint32_t shape, uint32_t *ordinal)
@@ -231,7 +230,7 @@ size_t registry_memory_bytes(struct registry *registry)
 			bytes += SHAPE_CHUNK * (sizeof(uint16_t) + sizeof(uint32_t));
 	}
 	bytes += registry->pending_bytes + ranges_bytes(&registry->dead);
-	bytes += registry->tenants.bytes;
+	bytes += tenant_shapes_bytes(&registry->tenants);
 	pthread_mutex_unlock(&registry->lock);
 	return bytes;
 }

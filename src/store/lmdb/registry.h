@@ -75,10 +75,10 @@ struct registry {
 	struct env *env;
 	pthread_mutex_t lock;
 	/* By shape, in chunks that never move, so that readers need no lock. */
-	_Atomic(uint16_t *) columns[(SHAPES_MAX + 1) / SHAPE_CHUNK];
+	_Atomic(_Atomic uint16_t *) columns[(SHAPES_MAX + 1) / SHAPE_CHUNK];
 	/* Above all that were given since the start or have a band, so that the handles of what was
 	 * forgotten since then are not given again. Read without the lock, too. */
-	_Atomic(uint32_t *) next_ordinal[(SHAPES_MAX + 1) / SHAPE_CHUNK];
+	_Atomic(_Atomic uint32_t *) next_ordinal[(SHAPES_MAX + 1) / SHAPE_CHUNK];
 	_Atomic uint32_t next_shape;
 	struct tenant_shapes tenants; /* pending shapes, too; guarded by lock */
 	struct pending_band *buckets[PENDING_BUCKETS];
@@ -107,8 +107,8 @@ static inline unsigned registry_columns(struct registry *registry, uint32_t shap
 {
 	if (shape == 0 || shape > SHAPES_MAX)
 		return 0;
-	uint16_t *chunk = registry->columns[shape / SHAPE_CHUNK];
-	return chunk ? __atomic_load_n(&chunk[shape % SHAPE_CHUNK], __ATOMIC_ACQUIRE) : 0;
+	_Atomic uint16_t *chunk = registry->columns[shape / SHAPE_CHUNK];
+	return chunk ? chunk[shape % SHAPE_CHUNK] : 0;
 }
 
 /* Whether a handle may have been given: since the start, or to a series that is there. Any thread.

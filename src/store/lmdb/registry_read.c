@@ -2,6 +2,7 @@
 #include "store/lmdb/registry.h"
 
 #include "base/cursor.h"
+#include "base/grow.h"
 #include "base/hash.h"
 #include "base/stats.h"
 
@@ -82,16 +83,8 @@ static int out_add(struct series_out *out, const struct shape_view *shape,
 		   const struct band_view *band, unsigned column)
 {
 	struct store_series_list *list = out->list;
-	if (list->count == out->cap) {
-		size_t cap = out->cap ? out->cap * 2 : 256;
-		struct store_series *grown = arena_alloc(out->arena, cap * sizeof(*grown));
-		if (!grown)
-			return ERR_LIMIT;
-		if (list->count)
-			memcpy(grown, list->series, list->count * sizeof(*grown));
-		list->series = grown;
-		out->cap = cap;
-	}
+	if (!GROW_IN_ARENA(out->arena, list->series, out->cap, list->count + 1))
+		return ERR_LIMIT;
 	struct store_series series = {
 		.handle = handle_of(band->shape, band->ordinal, column),
 		.tenant = arena_copy(out->arena, shape->tenant),

@@ -66,7 +66,7 @@ static int replay_record(struct replaying *r, const struct incoming *row)
 		heads_apply_delete(&engine->heads, record);
 		return 0;
 	}
-	const struct sheet *sheet = &record->sheet;
+	const struct store_target *sheet = &record->sheet;
 	if (!record_fits(&engine->registry, record))
 		return ERR_DAMAGED;
 	struct segment_id segment = {*sheet,
@@ -144,8 +144,7 @@ int replay(struct engine *engine, struct errbuf *e)
 {
 	struct replaying *r = mem_zalloc(sizeof(*r));
 	r->engine = engine;
-	r->now_us = engine->options.clock->mono_us(engine->options.clock);
-	int64_t began_us = clock_real()->mono_us(clock_real());
+	r->now_us = engine_now_us(engine);
 	MDB_cursor *cursor;
 	struct slice key = SLICE("\0"), value;
 	int err = env_error(mdb_txn_begin(engine->env.mdb, NULL, MDB_RDONLY, &r->txn));
@@ -173,7 +172,7 @@ int replay(struct engine *engine, struct errbuf *e)
 	if (r->samples)
 		log_info("store %s: replayed %llu samples in %lld ms", engine->options.path,
 			 (unsigned long long)r->samples,
-			 (long long)(clock_real()->mono_us(clock_real()) - began_us) / 1000);
+			 (long long)(engine_now_us(engine) - r->now_us) / 1000);
 	forget_known(r);
 	mem_free(r);
 	return err;

@@ -1,60 +1,40 @@
 #include "store/lmdb/tenant_shapes.h"
 
-#include "base/hash.h"
 #include "base/mem.h"
 
-enum { SLOTS_MIN = 64, IDS_MIN = 2 };
+enum { IDS_MIN = 2 }; /* most tenants have few */
 
-static struct shapes_of_tenant *slot_of(const struct tenant_shapes *shapes, uint64_t hash)
+static struct hash128 tenant_hash(struct slice name)
 {
-	size_t mask = shapes->slot_count - 1, at = hash & mask;
-	while (shapes->slots[at].ids && shapes->slots[at].hash != hash)
-		at = (at + 1) & mask;
-	return &shapes->slots[at];
-}
-
-static void grow_slots(struct tenant_shapes *shapes)
-{
-	struct tenant_shapes grown = {.slot_count = shapes->slot_count ? shapes->slot_count * 2
-								       : SLOTS_MIN};
-	grown.slots = mem_zalloc(grown.slot_count * sizeof(*grown.slots));
-	for (size_t i = 0; i < shapes->slot_count; i++) {
-		if (shapes->slots[i].ids)
-			*slot_of(&grown, shapes->slots[i].hash) = shapes->slots[i];
-	}
-	mem_free(shapes->slots);
-	shapes->bytes += (grown.slot_count - shapes->slot_count) * sizeof(*grown.slots);
-	shapes->slots = grown.slots;
-	shapes->slot_count = grown.slot_count;
-}
-
-static void grow_ids(struct tenant_shapes *shapes, struct shapes_of_tenant *tenant)
-{
-	uint32_t cap = tenant->cap ? tenant->cap * 2 : IDS_MIN;
-	tenant->ids = mem_resize_array(tenant->ids, cap, sizeof(*tenant->ids));
-	shapes->bytes += (cap - tenant->cap) * sizeof(*tenant->ids);
-	tenant->cap = cap;
+	return hash128(name.data, name.len, 0);
 }
 
 void tenant_shapes_add(struct tenant_shapes *shapes, struct slice name, uint32_t id)
 {
-	if (shapes->count * 2 >= shapes->slot_count)
-		grow_slots(shapes);
-	uint64_t hash = hash64(name.data, name.len, 0);
-	struct shapes_of_tenant *tenant = slot_of(shapes, hash);
-	tenant->hash = hash;
-	shapes->count += !tenant->ids;
-	if (tenant->count == tenant->cap)
-		grow_ids(shapes, tenant);
+	bool added;
+	struct shapes_of_tenant *tenant =
+		hash_table_add(&shapes->tenants, tenant_hash(name), sizeof(*tenant), &added);
+	if (tenant->count == tenant->cap) {
+		uint32_t cap = tenant->cap ? tenant->cap * 2 : IDS_MIN;
+		tenant->ids = mem_resize_array(tenant->ids, cap, sizeof(*tenant->ids));
+		shapes->id_bytes += (cap - tenant->cap) * sizeof(*tenant->ids);
+		tenant->cap = cap;
+	}
 	ASSERT(tenant->count == 0 || tenant->ids[tenant->count - 1] < id);
 	tenant->ids[tenant->count++] = id;
 }
 
+size_t tenant_shapes_bytes(const struct tenant_shapes *shapes)
+{
+	return shapes->id_bytes + shapes->tenants.slot_count * shapes->tenants.slot_bytes;
+}
+
 uint32_t tenant_shapes_next(const struct tenant_shapes *shapes, struct slice name, uint32_t from)
 {
-	if (!shapes->slot_count)
+	const struct shapes_of_tenant *tenant =
+		hash_table_find(&shapes->tenants, tenant_hash(name));
+	if (!tenant)
 		return 0;
-	const struct shapes_of_tenant *tenant = slot_of(shapes, hash64(name.data, name.len, 0));
 	uint32_t low = 0, high = tenant->count;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
@@ -68,8 +48,11 @@ uint32_t tenant_shapes_next(const struct tenant_shapes *shapes, struct slice nam
 
 void tenant_shapes_release(struct tenant_shapes *shapes)
 {
-	for (size_t i = 0; i < shapes->slot_count; i++)
-		mem_free(shapes->slots[i].ids);
-	mem_free(shapes->slots);
-	*shapes = (struct tenant_shapes){0};
+	for (size_t at = 0; at < shapes->tenants.slot_count; at++) {
+		struct shapes_of_tenant *tenant = hash_table_at(&shapes->tenants, at);
+		if (tenant)
+			mem_free(tenant->ids);
+	}
+	hash_table_release(&shapes->tenants);
+	shapes->id_bytes = 0;
 }

@@ -7,24 +7,24 @@
 #ifndef STORE_LMDB_TENANT_SHAPES_H
 #define STORE_LMDB_TENANT_SHAPES_H
 
-#include "base/base.h"
+#include "base/hash_table.h"
 
 struct shapes_of_tenant {
-	uint64_t hash;
-	uint32_t *ids; /* ascending; NULL: the slot is empty */
+	struct hash128 hash;
+	uint32_t *ids; /* ascending */
 	uint32_t count, cap;
 };
 
 struct tenant_shapes {
-	struct shapes_of_tenant *slots; /* open addressing */
-	size_t slot_count, count;
-	size_t bytes;
+	struct hash_table tenants; /* of struct shapes_of_tenant */
+	size_t id_bytes;
 };
 
 /* `id` is above all that were added before. */
 void tenant_shapes_add(struct tenant_shapes *shapes, struct slice tenant, uint32_t id);
 /* The tenant's first shape from `from` on; 0: there is none. */
 uint32_t tenant_shapes_next(const struct tenant_shapes *shapes, struct slice tenant, uint32_t from);
+size_t tenant_shapes_bytes(const struct tenant_shapes *shapes);
 void tenant_shapes_release(struct tenant_shapes *shapes);
 
 #endif

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "base/fault.h"
+#include "base/grow.h"
 #include "base/log.h"
 #include "base/stats.h"
 #include "store/lmdb/engine.h"
@@ -163,11 +164,7 @@ static int flush_page(struct cycle *cycle)
 		mdb_put(cycle->txn, cycle->engine->env.dbi[DB_JOURNAL], &k, &v, MDB_APPEND));
 	if (err)
 		return err;
-	if (cycle->page_count == cycle->page_cap) {
-		cycle->page_cap = cycle->page_cap ? cycle->page_cap * 2 : 64;
-		cycle->pages =
-			mem_resize_array(cycle->pages, cycle->page_cap, sizeof(*cycle->pages));
-	}
+	GROW(cycle->pages, cycle->page_cap, cycle->page_count + 1);
 	cycle->pages[cycle->page_count++] = (struct journal_entry){
 		page->first_sequence, cycle->now_ms, (uint32_t)page->used, page->records};
 	journal_page_init(page, cycle->sequence, cycle->now_ms);
@@ -391,7 +388,7 @@ static void apply_chunk(struct cycle *cycle, const struct store_stage *stage,
 static void apply_batches(struct cycle *cycle)
 {
 	struct engine *engine = cycle->engine;
-	int64_t now_us = engine->options.clock->mono_us(engine->options.clock);
+	int64_t now_us = engine_now_us(engine);
 	size_t samples = 0, cells = 0;
 	for (struct task *t = cycle->batches; t; t = t->next) {
 		struct store_write *write = write_of(t);

@@ -23,6 +23,7 @@
 
 #include "base/buf.h"
 #include "base/cursor.h"
+#include "base/grow.h"
 #include "base/hash.h"
 #include "store/lmdb/inspect/repair.h"
 
@@ -54,10 +55,7 @@ static void keep_loss(struct pages_walk *walk, const struct pages_loss *loss)
 		kept->more = true;
 		return;
 	}
-	if (kept->count == kept->cap) {
-		kept->cap = kept->cap ? kept->cap * 2 : 8;
-		kept->list = mem_resize_array(kept->list, kept->cap, sizeof(*kept->list));
-	}
+	GROW(kept->list, kept->cap, kept->count + 1);
 	struct pages_loss *copy = &kept->list[kept->count++];
 	*copy = *loss;
 	copy->from.data = mem_copy_text(loss->from);

@@ -1,5 +1,6 @@
 #include "base/buf.h"
 #include "base/cursor.h"
+#include "base/grow.h"
 #include "store/lmdb/inspect/repair.h"
 
 enum { LOST_BANDS_MAX = 100000, NAME_MAX_BYTES = 1000, COMMIT_PAGES = 16384 };
@@ -42,10 +43,7 @@ static void lost_bands_add(struct repairing *r, const struct lost_band *band)
 {
 	if (r->band_count == r->band_cap && r->band_cap >= LOST_BANDS_MAX)
 		lost_bands_join(r);
-	if (r->band_count == r->band_cap) {
-		r->band_cap = r->band_cap ? r->band_cap * 2 : 64;
-		r->bands = mem_resize_array(r->bands, r->band_cap, sizeof(*r->bands));
-	}
+	GROW(r->bands, r->band_cap, r->band_count + 1);
 	r->bands[r->band_count++] = *band;
 }
 
@@ -115,10 +113,7 @@ void repair_note_group(struct repairing *r, struct slice key)
 		return;
 	if (r->group_count && group_same(&r->groups[r->group_count - 1], &id))
 		return;
-	if (r->group_count == r->group_cap) {
-		r->group_cap = r->group_cap ? r->group_cap * 2 : 64;
-		r->groups = mem_resize_array(r->groups, r->group_cap, sizeof(*r->groups));
-	}
+	GROW(r->groups, r->group_cap, r->group_count + 1);
 	r->groups[r->group_count++] = id;
 }
 

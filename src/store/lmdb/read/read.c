@@ -58,11 +58,6 @@ int reader_renew(struct engine *engine, struct reader *reader)
 	return env_error(mdb_txn_renew(reader->txn));
 }
 
-static int64_t now_us(struct reading *r)
-{
-	return r->engine->options.clock->mono_us(r->engine->options.clock);
-}
-
 int reading_renew(struct reading *r)
 {
 	if (r->extents) {
@@ -73,7 +68,7 @@ int reading_renew(struct reading *r)
 	if (!err)
 		err = env_error(mdb_cursor_open(r->reader->txn, r->engine->env.dbi[DB_EXTENTS],
 						&r->extents));
-	r->opened_us = clock_real()->mono_us(clock_real());
+	r->opened_us = engine_now_us(r->engine);
 	return err;
 }
 
@@ -81,7 +76,7 @@ int reading_check_time(struct reading *r)
 {
 	if (r->read->cancelled)
 		return ERR_CANCELLED;
-	return now_us(r) > r->deadline_us ? ERR_TIMEOUT : 0;
+	return engine_now_us(r->engine) > r->deadline_us ? ERR_TIMEOUT : 0;
 }
 
 /* ---- Requests -------------------------------------------------------------------------------- */
@@ -199,13 +194,13 @@ static void run_read(struct task *task)
 	struct reading r = {.engine = engine, .read = read, .deadline_us = read->deadline_us};
 	r.budget = read->points_max ? read->points_max : POINTS_MAX_DEFAULT;
 	if (!r.deadline_us)
-		r.deadline_us = now_us(&r) + STORE_DEADLINE_PRESET_MS * INT64_C(1000);
+		r.deadline_us = engine_now_us(engine) + STORE_DEADLINE_PRESET_MS * INT64_C(1000);
 	r.reader = take_reader(engine);
 	int err = r.reader ? 0 : ERR_BUSY;
 	r.scratch = r.reader ? r.reader->scratch : NULL;
 	read->err = err;
 	read->error.text[0] = 0;
-	int64_t begun_us = now_us(&r);
+	int64_t begun_us = engine_now_us(engine);
 	for (struct store_request *q = read->requests; q && r.reader; q = q->next) {
 		q->err = reading_check_time(&r);
 		q->more = q->err != 0;
@@ -223,7 +218,7 @@ static void run_read(struct task *task)
 		if (q->err && !read->err)
 			read->err = q->err;
 	}
-	read->work.took_us += now_us(&r) - begun_us;
+	read->work.took_us += engine_now_us(engine) - begun_us;
 	if (r.extents)
 		mdb_cursor_close(r.extents);
 	if (r.reader)

@@ -1,19 +1,12 @@
 /* ENUMERATE of samples. */
+#include "base/grow.h"
 #include "store/lmdb/read/read.h"
 
 static bool add_row(struct reading *r, struct store_enumerate *out, uint64_t handle,
 		    int64_t period_ms, size_t *cap)
 {
-	if (out->count == *cap) {
-		size_t more = *cap ? *cap * 2 : 256;
-		struct store_row *grown = arena_alloc(&r->read->arena, more * sizeof(*grown));
-		if (!grown)
-			return false;
-		if (out->count)
-			memcpy(grown, out->rows, out->count * sizeof(*grown));
-		out->rows = grown;
-		*cap = more;
-	}
+	if (!GROW_IN_ARENA(&r->read->arena, out->rows, *cap, out->count + 1))
+		return false;
 	out->rows[out->count++] = (struct store_row){.handle = handle, .period_ms = period_ms};
 	return true;
 }
@@ -25,7 +18,7 @@ static size_t copy_periods(const struct heads *heads, enum table table, int64_t 
 	size_t count = 0;
 	int64_t last_ms = 0;
 	for (size_t i = 0; i < heads->directory_count; i++) {
-		const struct sheet *sheet = &heads->directory[i].sheet;
+		const struct store_target *sheet = &heads->directory[i].sheet;
 		if (sheet->table != table || (count && last_ms == sheet->period_ms))
 			continue;
 		last_ms = sheet->period_ms;

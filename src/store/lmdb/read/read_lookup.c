@@ -98,7 +98,7 @@ bool look_neighbours(struct reading *r, uint64_t handle, uint64_t other)
 
 bool reading_is_old(const struct reading *r)
 {
-	return clock_real()->mono_us(clock_real()) - r->opened_us > SNAPSHOT_MAX_US;
+	return engine_now_us(r->engine) - r->opened_us > SNAPSHOT_MAX_US;
 }
 
 static void look_clear(struct look *look)

@@ -7,6 +7,7 @@
  * sequence than a row of its band that is not in it: replay would pass over that. For the same
  * reason, and so that the later of two writes wins, a table goes to the journal as a whole if the
  * transaction has put rows of it there before, or if there are deletions among them. */
+#include "base/grow.h"
 #include "store/lmdb/upkeep/upkeep.h"
 
 enum { ROWS_LEAST = 4 }; /* of a band, on average: fewer are gathered, if more come in time */
@@ -15,10 +16,7 @@ enum { ROWS_LEAST = 4 }; /* of a band, on average: fewer are gathered, if more c
 
 static struct record_run *add_run(struct run_list *runs)
 {
-	if (runs->count == runs->cap) {
-		runs->cap = runs->cap ? runs->cap * 2 : 64;
-		runs->list = mem_resize_array(runs->list, runs->cap, sizeof(*runs->list));
-	}
+	GROW(runs->list, runs->cap, runs->count + 1);
 	return &runs->list[runs->count++];
 }
 
@@ -48,7 +46,7 @@ static void add_record(struct engine *engine, const struct record *row, const ui
 {
 	size_t rows;
 	int64_t end_ms = last_ts_ms(row, &rows);
-	const struct sheet *sheet = &row->sheet;
+	const struct store_target *sheet = &row->sheet;
 	struct segment_id segment = {*sheet,
 				     segment_of(sheet->table, sheet->period_ms, row->ts_ms)};
 	struct run_list *runs = &engine->runs;
@@ -117,7 +115,7 @@ struct tally {
 static void count_runs(const struct run_list *runs, struct tally tallies[TABLE_COUNT])
 {
 	for (const struct record_run *run = runs->list; run < runs->list + runs->count; run++) {
-		const struct sheet *sheet = &run->id.segment.sheet;
+		const struct store_target *sheet = &run->id.segment.sheet;
 		struct tally *tally = &tallies[sheet->table];
 		if (!tally->rows || sheet->period_ms < tally->period_ms)
 			tally->period_ms = sheet->period_ms;

@@ -53,7 +53,7 @@ static int delete_in_group(struct engine *engine, MDB_txn *txn, const struct gro
 
 int delete_from_extents(struct engine *engine, MDB_txn *txn, const struct record *record)
 {
-	const struct sheet *sheet = &record->sheet;
+	const struct store_target *sheet = &record->sheet;
 	int64_t first = segment_of(sheet->table, sheet->period_ms, record->ts_ms);
 	int64_t last = segment_of(sheet->table, sheet->period_ms, record->end_ms - 1);
 	if (registry_columns(&engine->registry, record->shape) == 0)

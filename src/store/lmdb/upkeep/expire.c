@@ -87,12 +87,12 @@ static void forget_heads(struct engine *engine, const struct segment_id *segment
 
 static void forget_unsettled(struct unsettled_set *set, const struct segment_id *segment)
 {
-	for (size_t i = 0; i < set->cap;) {
-		if (set->used[i] && segment_order(&set->slots[i].id.segment, segment) == 0) {
-			struct group_id id = set->slots[i].id;
+	for (size_t at = 0; at < set->table.slot_count; at++) {
+		const struct unsettled *entry;
+		while ((entry = hash_table_at(&set->table, at)) &&
+		       segment_order(&entry->id.segment, segment) == 0) {
+			struct group_id id = entry->id;
 			unsettled_remove(set, &id);
-		} else {
-			i++;
 		}
 	}
 }

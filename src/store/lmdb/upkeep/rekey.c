@@ -191,7 +191,7 @@ static void merge_wanted(struct moving *m, const struct group_id *from, bool *an
 	const struct store_rekeying *r = m->rekeying;
 	int64_t from_ms =
 		later(r->start_ms, later(visible_from(from->segment.sheet.retention, r->now_ms),
-					 visible_from(r->retention, r->now_ms)));
+					 visible_from(r->target.retention, r->now_ms)));
 	for (size_t i = 0; i < m->source.count; i++) {
 		const struct strip *strip = &m->source.list[i];
 		uint32_t columns = wanted_columns(m, strip);
@@ -231,7 +231,7 @@ static int move_group(struct moving *m, const struct group_id *from)
 	struct sealing of_source, of_target;
 	struct group_id to = *from;
 	bool any = false;
-	to.segment.sheet.retention = m->rekeying->retention;
+	to.segment.sheet.retention = m->rekeying->target.retention;
 	int err = load(m, from, &m->source, &of_source);
 	if (!err)
 		err = load(m, &to, &m->target, &of_target);
@@ -291,13 +291,14 @@ static size_t list_segments(const struct moving *m, struct segment_id *list)
 {
 	const struct heads *heads = &m->engine->heads;
 	const struct store_rekeying *r = m->rekeying;
-	int64_t first = segment_of(r->table, r->period_ms, r->start_ms);
-	int64_t last = segment_of(r->table, r->period_ms, r->end_ms - 1);
+	int64_t first = segment_of(r->target.table, r->target.period_ms, r->start_ms);
+	int64_t last = segment_of(r->target.table, r->target.period_ms, r->end_ms - 1);
 	size_t count = 0;
 	for (size_t i = 0; i < heads->directory_count; i++) {
 		const struct segment_id *id = &heads->directory[i];
-		if (id->sheet.table == r->table && id->sheet.period_ms == r->period_ms &&
-		    id->sheet.retention != r->retention && id->segment >= first &&
+		if (id->sheet.table == r->target.table &&
+		    id->sheet.period_ms == r->target.period_ms &&
+		    id->sheet.retention != r->target.retention && id->segment >= first &&
 		    id->segment <= last)
 			list[count++] = *id;
 	}
@@ -310,7 +311,7 @@ int rekey(struct engine *engine, MDB_txn *txn, const struct store_rekeying *reke
 		return 0;
 	struct moving *m = mem_zalloc(sizeof(*m));
 	*m = (struct moving){.engine = engine, .txn = txn, .rekeying = rekeying};
-	m->fields = (unsigned)schema[rekeying->table].field_count;
+	m->fields = (unsigned)schema[rekeying->target.table].field_count;
 	struct segment_id *list = mem_alloc_array(engine->heads.directory_count + 1, sizeof(*list));
 	size_t count = list_segments(m, list);
 	int err = 0;

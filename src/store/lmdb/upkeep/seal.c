@@ -11,6 +11,7 @@
  * group; else the whole group is read, merged and written anew. Either way the head stays visible
  * until the transaction is committed, and goes then (seal_committed); until then it is `taken`. */
 #include "base/fault.h"
+#include "base/grow.h"
 #include "base/log.h"
 #include "base/stats.h"
 #include "store/lmdb/upkeep/upkeep.h"
@@ -30,17 +31,12 @@ static struct group_id group_of_head(struct engine *engine, const struct head *h
 static void queue_add(struct engine *engine, const struct head *head, bool all)
 {
 	struct seal_queue *queue = &engine->seals;
-	if (queue->first + queue->count == queue->cap) {
-		if (queue->first > queue->count) {
-			memmove(queue->list, queue->list + queue->first,
-				queue->count * sizeof(*queue->list));
-			queue->first = 0;
-		} else {
-			queue->cap = queue->cap ? queue->cap * 2 : 256;
-			queue->list =
-				mem_resize_array(queue->list, queue->cap, sizeof(*queue->list));
-		}
+	if (queue->first + queue->count == queue->cap && queue->first > queue->count) {
+		memmove(queue->list, queue->list + queue->first,
+			queue->count * sizeof(*queue->list));
+		queue->first = 0;
 	}
+	GROW(queue->list, queue->cap, queue->first + queue->count + 1);
 	queue->list[queue->first + queue->count++] =
 		(struct seal_request){group_of_head(engine, head), all};
 }
@@ -61,11 +57,7 @@ void seal_if_full(struct engine *engine, struct head *head)
 
 static void take_head(struct engine *engine, struct head *head)
 {
-	if (engine->sealed_count == engine->sealed_cap) {
-		engine->sealed_cap = engine->sealed_cap ? engine->sealed_cap * 2 : 256;
-		engine->sealed = mem_resize_array(engine->sealed, engine->sealed_cap,
-						  sizeof(*engine->sealed));
-	}
+	GROW(engine->sealed, engine->sealed_cap, engine->sealed_count + 1);
 	head->taken = true;
 	engine->sealed[engine->sealed_count++] = head;
 }

@@ -6,6 +6,7 @@
  * keys of the extents after it (settle_find). `settle_wanted` (lmdb_settle, compaction) makes them
  * due at once: those of closed segments, or all; whoever waits for that is told when the last one
  * is committed. A group that cannot be read is left as it is. */
+#include "base/grow.h"
 #include "base/stats.h"
 #include "store/lmdb/upkeep/upkeep.h"
 
@@ -28,12 +29,7 @@ int64_t quiet_since_us(const struct engine *engine, int64_t now_us)
 /* So that an abort can put it back. */
 static void remember_settled(struct engine *engine, const struct group_id *id)
 {
-	if (engine->settled_count == engine->settled_cap) {
-		engine->settled_cap = engine->settled_cap ? engine->settled_cap * 2 : 64;
-		engine->settled_groups =
-			mem_resize_array(engine->settled_groups, engine->settled_cap,
-					 sizeof(*engine->settled_groups));
-	}
+	GROW(engine->settled_groups, engine->settled_cap, engine->settled_count + 1);
 	engine->settled_groups[engine->settled_count++] = *id;
 }
 
@@ -91,26 +87,26 @@ static void end_walk(struct engine *engine, int64_t now)
 /* Goes on where the last slice ended. */
 int settle_quiet(struct engine *engine, MDB_txn *txn, struct slice_budget *budget)
 {
-	struct unsettled_set *set = &engine->unsettled;
+	const struct hash_table *groups = &engine->unsettled.table;
 	int64_t now = engine_now_us(engine), now_ms = clock_wall_ms(engine->options.clock);
 	int64_t quiet_since = quiet_since_us(engine, now);
 	if (!begin_walk(engine, now, now_ms))
 		return 0;
-	for (; engine->settle_at < set->cap; engine->settle_at++) {
+	for (; engine->settle_at < groups->slot_count; engine->settle_at++) {
 		size_t at = engine->settle_at;
 		if (at % 64 == 0 && budget_spent(budget))
 			return 0;
-		while (at < set->cap && set->used[at]) {
-			struct unsettled entry = set->slots[at];
-			bool due = segment_closed(&entry.id.segment, now_ms) &&
-				   entry.touched_us <= quiet_since;
+		for (const struct unsettled *entry; (entry = hash_table_at(groups, at));) {
+			struct group_id id = entry->id;
+			bool due = segment_closed(&id.segment, now_ms) &&
+				   entry->touched_us <= quiet_since;
 			if (!due && !settles_all(engine)) {
-				int64_t end_ms = segment_end_ms(&entry.id.segment);
+				int64_t end_ms = segment_end_ms(&id.segment);
 				if (end_ms < engine->settle_least_ms)
 					engine->settle_least_ms = end_ms;
 				break;
 			}
-			int err = settle_group(engine, txn, &entry.id, budget);
+			int err = settle_group(engine, txn, &id, budget);
 			if (err || budget_spent(budget))
 				return err;
 		}
@@ -154,14 +150,15 @@ int settle_find(struct engine *engine, MDB_txn *txn, bool *more)
 static bool closed_is_settled(struct engine *engine)
 {
 	int64_t now_ms = clock_wall_ms(engine->options.clock);
-	const struct unsettled_set *set = &engine->unsettled;
+	const struct hash_table *groups = &engine->unsettled.table;
 	for (const struct head *head = engine->heads.oldest; head; head = head->newer) {
 		struct segment_id id = head_segment(head);
 		if (segment_closed(&id, now_ms))
 			return false;
 	}
-	for (size_t i = 0; i < set->cap; i++) {
-		if (set->used[i] && segment_closed(&set->slots[i].id.segment, now_ms))
+	for (size_t at = 0; at < groups->slot_count; at++) {
+		const struct unsettled *entry = hash_table_at(groups, at);
+		if (entry && segment_closed(&entry->id.segment, now_ms))
 			return false;
 	}
 	return engine->seals.count == 0 && !journal_list_can_cut(engine) && !engine->is_expiring &&
@@ -172,8 +169,9 @@ static bool settle_is_done(struct engine *engine)
 {
 	if (engine->settle_closed_only)
 		return closed_is_settled(engine);
-	return !engine->heads.oldest && engine->unsettled.count == 0 && engine->seals.count == 0 &&
-	       engine->journal_count == 0 && !engine->is_expiring && engine->found_unsettled;
+	return !engine->heads.oldest && engine->unsettled.table.count == 0 &&
+	       engine->seals.count == 0 && engine->journal_count == 0 && !engine->is_expiring &&
+	       engine->found_unsettled;
 }
 
 void settle_committed(struct engine *engine)

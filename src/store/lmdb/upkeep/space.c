@@ -33,8 +33,7 @@ static bool near_the_end(struct engine *engine)
 /* What the lists of upkeep and the registry hold, into the gauges. */
 static void tell_memory(struct engine *engine)
 {
-	const struct unsettled_set *set = &engine->unsettled;
-	size_t groups = set->cap * (sizeof(*set->slots) + sizeof(*set->used)) +
+	size_t groups = engine->unsettled.table.slot_count * sizeof(struct unsettled) +
 			engine->seals.cap * sizeof(*engine->seals.list) +
 			engine->sealed_cap * sizeof(struct head *) +
 			engine->settled_cap * sizeof(*engine->settled_groups);
